@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef RR_LOG_H
+#define RR_LOG_H
+
+/* Logging: off unless configured. A silent line costs a load, a test and a branch. The
+ * sink formats on the stack and issues one real write(2): no stdio, malloc, lock; safe
+ * in signal handlers and forked children; leaves errno alone. */
+
+#include <stdatomic.h>
+#include <stdarg.h>
+
+#include "core/base/compiler.h"
+
+enum rr_log_level { RR_LOG_OFF, RR_LOG_ERROR, RR_LOG_WARN, RR_LOG_INFO, RR_LOG_DEBUG };
+
+extern _Atomic int rr_log_level;
+
+/* Where lines go: called with a whole line, newline included. */
+typedef void rr_log_sink(const char *line, unsigned len);
+
+/* level RR_LOG_OFF silences. Lines look like
+ *   2026-11-21T11:07:00.123456 rdmarpc[PID] warn: text */
+void rr_log_setup(enum rr_log_level level, rr_log_sink *sink);
+
+/* Formats %s %d %i %u %x %X %c %p %% with 0-padding, width, l, ll, z; nothing else. */
+void rr_log_write(enum rr_log_level level, const char *fmt, ...) RR_PRINTF(2, 3) RR_COLD;
+
+#define rr_log(level, ...) do { \
+	if (unlikely(atomic_load_explicit(&rr_log_level, memory_order_relaxed) >= (level))) \
+		rr_log_write((level), __VA_ARGS__); \
+} while (0)
+
+#define rr_err(...)	rr_log(RR_LOG_ERROR, __VA_ARGS__)
+#define rr_warn(...)	rr_log(RR_LOG_WARN, __VA_ARGS__)
+#define rr_info(...)	rr_log(RR_LOG_INFO, __VA_ARGS__)
+#define rr_debug(...)	rr_log(RR_LOG_DEBUG, __VA_ARGS__)
+
+/* snprintf of the same subset, without locale, malloc or errno: bytes written, always
+ * terminated, truncated to size. */
+unsigned rr_fmt(char *buf, unsigned size, const char *fmt, ...) RR_PRINTF(3, 4);
+unsigned rr_vfmt(char *buf, unsigned size, const char *fmt, va_list ap) RR_PRINTF(3, 0);
+
+#endif

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef RR_OS_H
+#define RR_OS_H
+
+/* The only system calls that core may make. The preload library fills it with
+ * the real libc functions (a plain call from core would bind to our own
+ * wrappers); tests fill it with fakes that inject faults.
+ *
+ * Every entry has the libc function's meaning: -1 and errno. Callers in core
+ * turn that into -errno at once, and the wrapper layer restores the app's errno. */
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+#include "core/base/types.h"
+
+struct rr_os {
+	int (*socket)(int, int, int);
+	int (*bind)(int, const struct sockaddr *, socklen_t);
+	int (*listen)(int, int);
+	int (*connect)(int, const struct sockaddr *, socklen_t);
+	int (*accept4)(int, struct sockaddr *, socklen_t *, int);
+	int (*shutdown)(int, int);
+	int (*close)(int);
+	int (*fcntl)(int, int, ...);
+	int (*ioctl)(int, unsigned long, ...);
+	int (*getsockopt)(int, int, int, void *, socklen_t *);
+	int (*setsockopt)(int, int, int, const void *, socklen_t);
+	int (*getsockname)(int, struct sockaddr *, socklen_t *);
+	int (*getpeername)(int, struct sockaddr *, socklen_t *);
+	ssize_t (*recv)(int, void *, size_t, int);
+	ssize_t (*send)(int, const void *, size_t, int);
+	ssize_t (*recvmsg)(int, struct msghdr *, int);
+	ssize_t (*sendmsg)(int, const struct msghdr *, int);
+	int (*poll)(struct pollfd *, nfds_t, int);
+};
+
+/* The table in force; set once before the first use of core. */
+extern const struct rr_os *rr_os;
+
+/* CLOCK_MONOTONIC, by the vDSO: no system call, async-signal-safe. */
+rr_time rr_now(void);
+
+#endif

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef RR_TYPES_H
+#define RR_TYPES_H
+
+/* Words that every layer shares. */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+/* Nanoseconds of CLOCK_MONOTONIC. Pure layers are given it, never read it. */
+typedef uint64_t rr_time;
+#define RR_TIME_NEVER	UINT64_MAX
+#define RR_USEC		UINT64_C(1000)
+#define RR_MSEC		UINT64_C(1000000)
+#define RR_SEC		UINT64_C(1000000000)
+
+/* An RDMA segment (RFC 8166 §3.4.3): a piece of one peer's exposed memory. */
+struct rr_seg {
+	uint32_t handle;	/* R_key, STag */
+	uint32_t length;	/* bytes */
+	uint64_t offset;
+};
+
+/* What an exposed region allows the peer to do. */
+enum rr_rights {
+	RR_RIGHT_READ	= 1,	/* RDMA Read by the peer */
+	RR_RIGHT_WRITE	= 2,	/* RDMA Write by the peer */
+};
+
+/* Which document's rules a connection follows; fixed at its start. A number on
+ * the wire means nothing without (version, dialect). */
+enum rr_dialect {
+	RR_DIALECT_V1,		/* RFC 8166, 8167, 8797 */
+	RR_DIALECT_V2,		/* version-two-08 */
+	RR_DIALECT_DRAFT02,	/* draft-ietf-nfsv4-rpcrdma-01/-02 */
+	RR_DIALECT_SLIDES,	/* RDMA_BCALL, RDMA_BRPLY */
+};
+
+/* What two peers may agree on beyond the base protocol. */
+enum rr_cap {
+	RR_CAP_RELIABLE_REPLY	= 1 << 0, /* responder-provided PZRC and RDMA_DONE */
+	RR_CAP_RING_CREDITS	= 1 << 1, /* a credit is back when its receive is reposted,
+					   * seen in ring state (shm) */
+	RR_CAP_HATCH		= 1 << 2, /* either direction may go back to TCP */
+};
+
+#endif

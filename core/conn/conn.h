@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef RR_CONN_H
+#define RR_CONN_H
+
+/* One TCP connection of the app that may be, or is, carried by RPC-over-RDMA: all that
+ * the preload layer knows of the rest.
+ *
+ *   NEW ──▶ OFFERED (client) ──▶ CARRIED ──▶ DRAINING ──▶ TCP or DEAD
+ *    │  ──▶ ANSWERED (server) ──▶ CARRIED
+ *    └──▶ TCP for ever
+ *
+ * The app's fd stays the kernel's TCP socket, the anchor. Calls take the fd number that
+ * the app used, since a connection may have several.
+ *
+ * Returns: bytes or 0, -errno (errno itself is left alone), or RR_CONN_KERNEL: "this is
+ * the kernel's: make the plain call". No call here blocks (rr_conn_send and rr_conn_recv
+ * may spend 300 µs waiting for a verdict). Any thread, any number at once. Not for use
+ * within a signal handler that interrupted a call on the same connection: that gets
+ * -EDEADLK instead of a deadlock; the wrapper makes it EINTR or EAGAIN. */
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include "core/base/types.h"
+
+#define RR_CONN_KERNEL	(-65536)
+
+struct rr_conn;
+
+/* Which connections may be upgraded. */
+enum rr_mode { RR_MODE_AUTO, RR_MODE_TCP, RR_MODE_REQUIRE };
+
+struct rr_conn_params {
+	uint32_t program;	/* RPC program number of the offer */
+	uint32_t inline_size, credits, bc_credits;
+	uint32_t max_msg, reply_chunk, reply_chunk_max;
+	uint32_t max_chunks, max_segs, max_exposed;
+	rr_time done_timeout;
+	rr_time upgrade_timeout;
+	rr_time negative_time;
+	rr_time spin;		/* most that a waiting thread spins; 0 never */
+	uint32_t max_stash;	/* bytes received ahead of the app, per connection */
+	uint32_t warm_memory;	/* bytes of chunk memory kept resident while idle, per process */
+	rr_time idle_trim;	/* a connection idle this long gives its memory back */
+	bool reliable_replies;
+	char run_dir[108];	/* "" none */
+	/* The rule for a connection. Called once, when it is made. */
+	enum rr_mode (*mode)(bool server, const struct sockaddr *local, const struct sockaddr *peer);
+	/* The statistics segment, or NULL. Called at the first connection. */
+	struct rr_stat_seg *(*stats)(void);
+};
+
+/* Once, before anything else here, with params that stay. */
+void rr_conn_setup(const struct rr_conn_params *p);
+
+/* A connection for a socket that connect() was called on (peer as given to it), or that
+ * accept() returned. NULL: not for us (policy, memory): plain TCP. The caller holds the
+ * one reference to it until rr_conn_free(). */
+struct rr_conn *rr_conn_client(int fd, const struct sockaddr *peer, socklen_t len);
+struct rr_conn *rr_conn_server(int fd);
+
+/* TCP for ever (or NULL)? Lock-free: then nothing below needs to be called any more, but
+ * rr_conn_close() and rr_conn_free(). */
+bool rr_conn_is_tcp(const struct rr_conn *c);
+
+/* Is it carried, that is, does rr_conn_wake_fd() count? Lock-free. */
+bool rr_conn_is_carried(const struct rr_conn *c);
+
+/* Did is_tcp or is_carried change since this was last asked? (Test and clear; the wrapper
+ * then brings its epoll registrations up to date.) */
+bool rr_conn_changed(struct rr_conn *c);
+
+/* --- data; flags: MSG_PEEK, MSG_DONTWAIT and MSG_WAITALL are the wrapper's business
+ * except that MSG_PEEK leaves the bytes. -EAGAIN: wait with rr_conn_arm(), call again.
+ * -EPIPE and -ECONNRESET as the kernel would; the wrapper raises SIGPIPE. --- */
+ssize_t rr_conn_recv(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags);
+ssize_t rr_conn_send(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags);
+
+/* FIONREAD: bytes that a read would find; or RR_CONN_KERNEL. */
+int rr_conn_inq(struct rr_conn *c, int fd);
+
+/* SO_ERROR of a carried connection (taken, as the kernel does), or RR_CONN_KERNEL. */
+int rr_conn_take_error(struct rr_conn *c);
+
+/* Options that we hide or imitate: true if *val was answered (get) or kept (set). */
+bool rr_conn_getopt(struct rr_conn *c, int level, int name, void *val, socklen_t *len);
+bool rr_conn_setopt(struct rr_conn *c, int level, int name, const void *val, socklen_t len);
+
+/* --- readiness --- */
+
+/* Poll bits among want|POLLERR|POLLHUP that hold now, computed without sleeping (it may
+ * poll the anchor, take in an offer or an answer). RR_CONN_KERNEL: ask the kernel. */
+int rr_conn_poll(struct rr_conn *c, int fd, unsigned want);
+
+/* Cheap, no lock, no system call: is it worth calling rr_conn_poll()? For spinning. */
+bool rr_conn_peek(const struct rr_conn *c, unsigned want);
+
+/* How long to spin for it now, ns: learned, bounded, 0 on one CPU or when it does not pay. */
+rr_time rr_conn_spin(const struct rr_conn *c);
+
+/* A thread is about to sleep for want: 0 armed, sleep on rr_conn_fds(); 1 look again, there
+ * is something. After 0, rr_conn_disarm() when the thread is awake again (however). An epoll
+ * set arms once and stays armed: it calls rr_conn_arm() again after each event. */
+int rr_conn_arm(struct rr_conn *c, int fd, unsigned want);
+void rr_conn_disarm(struct rr_conn *c, int fd);
+
+/* What to sleep on while waiting for want: up to 2 entries; how many. *until: when to look
+ * again at the latest, whatever happens (a negotiation's deadline), or RR_TIME_NEVER. */
+int rr_conn_fds(struct rr_conn *c, int fd, unsigned want, struct pollfd out[2], rr_time *until);
+
+/* The wake-up fd of a carried connection, for an inner epoll set; -1. Swallow its doorbells
+ * with rr_conn_drain() before rr_conn_poll(). */
+int rr_conn_wake_fd(const struct rr_conn *c);
+void rr_conn_drain(struct rr_conn *c);
+
+/* A thread with nothing to do sleeps: gives the memory of idle connections back. Returns
+ * when to call again; RR_TIME_NEVER. */
+rr_time rr_conn_idle(rr_time now);
+
+/* --- end --- */
+
+/* Before the kernel's shutdown(fd, how), which the caller makes after any return of 0 or
+ * RR_CONN_KERNEL; -errno: do not make it, that is the answer. */
+int rr_conn_shutdown(struct rr_conn *c, int fd, int how);
+
+/* Before the kernel closes the process's last fd of this connection. */
+void rr_conn_close(struct rr_conn *c, int fd);
+
+/* The app's fd number went away behind our back (its inode is another's now). */
+void rr_conn_vanished(struct rr_conn *c);
+
+/* Gives the reference back, after rr_conn_close(), when no call is inside any more. */
+void rr_conn_free(struct rr_conn *c);
+
+/* --- fork: from pthread_atfork; the wrapper calls each() in the child for every connection
+ * that its table still has --- */
+void rr_conn_fork_prepare(void);
+void rr_conn_fork_parent(void);
+void rr_conn_fork_child(void);
+void rr_conn_forked(struct rr_conn *c);	/* parent, before fork: one more process has it */
+
+/* Does this fd belong to us (wake-up fds, stats)? close_range() & co. spare it. Lock-free. */
+bool rr_conn_owns_fd(int fd);
+
+#endif

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef RR_ENGINE_H
+#define RR_ENGINE_H
+
+/* RPC-over-RDMA as a state machine: no I/O, no clock, no lock, no allocation.
+ *
+ * One engine serves one connection. It has two half-roles: the requester of the
+ * calls that its own app sends, and the responder of the calls that the peer sends.
+ * Neither is an afterthought: on the connection's accepting side the requester half
+ * is what RFC 8167 calls the reverse direction.
+ *
+ *   driver                                engine
+ *   ------                                ------
+ *   rr_eng_send(message)          ──▶
+ *   rr_eng_recv(bytes)            ──▶
+ *   rr_eng_done(operation)        ──▶
+ *   rr_eng_tick(now)              ──▶
+ *                                 ◀──     rr_eng_next_op(): post this, expose that,
+ *                                         deliver, release, fail
+ *
+ * After any call in, the driver takes operations until there are none. Operations
+ * are to be carried out in the order in which they come. An operation with an id is
+ * answered, at once or later, by rr_eng_done() (or rr_eng_exposed(), rr_eng_pulled());
+ * the others need no answer.
+ *
+ * Payload never passes through the engine. The driver names its buffers by 32-bit
+ * numbers of its own; the engine hands those numbers back.
+ *
+ * What happens to a buffer:
+ *   given by rr_eng_send()         → engine's until RR_OP_RELEASE
+ *   made for RR_OP_EXPOSE with RR_BUF_NEW (a Reply chunk) → engine's until
+ *                                    RR_OP_DELIVER (then the driver's) or RR_OP_RELEASE
+ *   a receive given by rr_eng_recv() → the driver's again by RR_OP_DELIVER (it reposts
+ *                                    when the app has the bytes) or by RR_OP_REPOST (now) */
+
+#include "core/base/stats.h"
+#include "core/base/types.h"
+#include "core/wire/rpc.h"
+
+#define RR_BUF_NEW	UINT32_MAX	/* RR_OP_EXPOSE: the driver allocates */
+#define RR_BUF_NONE	(UINT32_MAX - 1)
+#define RR_OP_MAX_SEGS	64u		/* segments in one operation */
+
+struct rr_eng;
+struct rr_sizes;	/* learned reply sizes; reply_size.h */
+
+struct rr_eng_params {
+	enum rr_dialect dialect;
+	uint32_t caps;		/* enum rr_cap, as agreed */
+	bool connector;		/* we called connect(): our calls are the forward direction */
+	uint32_t inline_send;	/* the peer's receive size */
+	uint32_t inline_recv;	/* our receive size */
+	uint32_t credits;	/* forward credits: asked for as requester, granted at most as
+				 * responder (receives are posted for them) */
+	uint32_t bc_credits;	/* the same for the reverse direction */
+	uint32_t max_msg;	/* longest RPC message either way, bytes */
+	uint32_t reply_chunk;	/* default Reply chunk, without reliable replies; 0 never offer one */
+	uint32_t reply_chunk_max;
+	uint32_t max_chunks;	/* refuse messages with more chunks … */
+	uint32_t max_segs;	/* … more segments in a chunk */
+	uint32_t max_exposed;	/* bytes of reliable replies exposed at once; above: -EAGAIN */
+	rr_time done_timeout;	/* reliable replies nobody pulled are fenced after this … */
+	rr_time done_timeout_pressure; /* … or this, when max_exposed is reached */
+	struct rr_sizes *sizes;	/* shared by the connections of a process; may be NULL */
+	struct rr_counters *count;
+};
+
+/* Bytes of state for these parameters, and its set-up. mem is zeroed and aligned for
+ * any type; it may be shared with forked children mapped at the same address. */
+size_t rr_eng_size(const struct rr_eng_params *p);
+struct rr_eng *rr_eng_init(void *mem, const struct rr_eng_params *p, rr_time now);
+
+/* A whole RPC message that the app has written. */
+struct rr_eng_out {
+	struct rr_rpc rpc;
+	uint32_t len;		/* bytes */
+	uint32_t buf;		/* the driver's name for them */
+};
+
+/* Takes a message. 0 taken; -EAGAIN no credit, window, slot or exposure budget now:
+ * nothing happened, ask again after a reply, a window update or a DONE; -EMSGSIZE it can
+ * never be carried on this connection (the driver uses the escape hatch). */
+int rr_eng_send(struct rr_eng *e, const struct rr_eng_out *out, rr_time now);
+
+/* Would rr_eng_send() of a short message of this type be taken now? For POLLOUT. */
+bool rr_eng_writable(const struct rr_eng *e);
+
+/* Can a message of len bytes be sent whole in one Send, whatever else is true? The
+ * driver uses it to choose a buffer before the record is complete. */
+bool rr_eng_is_short(const struct rr_eng *e, uint32_t type, uint32_t len);
+
+/* A receive completed: len bytes at buf, readable during this call only (the engine
+ * copies what it judges). token names the receive buffer. inv: handle that the peer
+ * invalidated remotely, 0 none. */
+void rr_eng_recv(struct rr_eng *e, uint32_t token, const uint8_t *buf, uint32_t len,
+		 uint32_t inv, rr_time now);
+
+/* Ring credits only: the peer can take this many Sends from now on. */
+void rr_eng_window(struct rr_eng *e, uint32_t sends);
+
+/* When rr_eng_tick() next has something to do; RR_TIME_NEVER. */
+rr_time rr_eng_deadline(const struct rr_eng *e);
+void rr_eng_tick(struct rr_eng *e, rr_time now);
+
+enum rr_opcode {
+	RR_OP_NONE,
+	RR_OP_SEND,		/* id. hdr[0..hdr_len) and, behind it, buf[0..len) */
+	RR_OP_EXPOSE,		/* id → rr_eng_exposed(). buf[0..len) with rights */
+	RR_OP_WRITE,		/* id. RDMA Write buf[off..off+len) to segs, in their order */
+	RR_OP_PULL,		/* id → rr_eng_head(), then rr_eng_pulled(). RDMA Read of segs, len bytes */
+	RR_OP_INVALIDATE,	/* id. every key of buf */
+	RR_OP_DELIVER,		/* a message for the app: see from */
+	RR_OP_RELEASE,		/* buf is the driver's again */
+	RR_OP_REPOST,		/* the receive token is the driver's again */
+	RR_OP_FAIL,		/* the connection is over: see why */
+};
+
+/* Where a delivered message is. */
+enum rr_from {
+	RR_FROM_RECV,		/* receive token, bytes off .. off+len */
+	RR_FROM_BUF,		/* buf, bytes 0 .. len: the driver's own memory, fenced */
+	RR_FROM_PULL,		/* the pull with this id; len bytes */
+};
+
+/* Why an engine gave up, or refused. */
+enum rr_eng_why {
+	RR_WHY_NONE,
+	RR_WHY_ERR_CHUNK,	/* a call of ours was answered by ERR_CHUNK */
+	RR_WHY_ERR_VERS,
+	RR_WHY_PROTOCOL,	/* the peer broke the protocol beyond repair */
+	RR_WHY_PROVIDER,	/* an operation failed */
+	RR_WHY_CREDITS,		/* strict peer: as many calls without reply as credits */
+	RR_WHY_OVERRUN,		/* the peer sent more than was granted */
+};
+
+struct rr_op {
+	enum rr_opcode code;
+	uint32_t id;		/* 0: no answer wanted */
+	uint32_t buf;
+	uint32_t off, len;
+	/* RR_OP_SEND */
+	const uint8_t *hdr;	/* valid until the next call into the engine */
+	uint32_t hdr_len;
+	uint32_t inv_handle;	/* invalidate this at the peer; 0 none */
+	/* RR_OP_EXPOSE */
+	enum rr_rights rights;
+	/* RR_OP_WRITE, RR_OP_PULL: valid until the next call into the engine */
+	const struct rr_seg *segs;
+	uint32_t nsegs;
+	/* RR_OP_DELIVER */
+	enum rr_from from;
+	uint32_t token;		/* also RR_OP_REPOST */
+	struct rr_rpc rpc;
+	/* RR_OP_FAIL */
+	enum rr_eng_why why;
+};
+
+/* The next operation into *op; false when there is none. */
+bool rr_eng_next_op(struct rr_eng *e, struct rr_op *op);
+
+/* A SEND, WRITE or INVALIDATE has ended: 0, or -errno. */
+void rr_eng_done(struct rr_eng *e, uint32_t id, int status, rr_time now);
+
+/* An EXPOSE has ended. 0: buf (the new one, if RR_BUF_NEW was asked for) lies at segs[0..n).
+ * -EAGAIN: no memory or key now; the engine fails the message softly where it can (a call
+ * without a Reply chunk) and otherwise the connection. */
+void rr_eng_exposed(struct rr_eng *e, uint32_t id, int status, uint32_t buf,
+		    const struct rr_seg *segs, uint32_t n, rr_time now);
+
+/* A PULL has the first n bytes (all of a message shorter than RR_RPC_PEEK, else at least
+ * RR_RPC_PEEK), or failed. The engine judges them: RR_OP_DELIVER with RR_FROM_PULL
+ * follows, or the message is refused and the driver drops the pull at RR_OP_RELEASE
+ * with buf = RR_BUF_NONE and this id. */
+void rr_eng_head(struct rr_eng *e, uint32_t id, int status, const uint8_t *head, uint32_t n,
+		 rr_time now);
+
+/* The whole of a PULL has been copied out of the peer's memory, or failed: the peer's memory
+ * is not touched again. The engine then says DONE where one is due. */
+void rr_eng_pulled(struct rr_eng *e, uint32_t id, int status, rr_time now);
+
+/* For tests and rdmarpc-stat: a snapshot. */
+struct rr_eng_info {
+	uint32_t granted;	/* to us, by the peer */
+	uint32_t inflight;	/* our calls without reply */
+	uint32_t serving;	/* the peer's calls without reply */
+	uint32_t exposed;	/* bytes of reliable replies */
+	uint32_t window;
+};
+void rr_eng_info(const struct rr_eng *e, struct rr_eng_info *out);
+
+#endif

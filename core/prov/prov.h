@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef RR_PROV_H
+#define RR_PROV_H
+
+/* A provider carries the messages of one connection: a queue pair with posted
+ * receives, Sends, RDMA Read and Write, keys, and a way to sleep. shm is built in,
+ * verbs is a plugin, fake is for tests.
+ *
+ * Threads: the caller holds the connection's lock for every call below except
+ * peek(). Memory: a queue pair's state lives where the caller says (memory that is
+ * shared with forked children), so a provider keeps no pointer to process-private
+ * memory in it except into its own text and tables.
+ *
+ * Returns: 0 or a positive result, or -errno. errno itself is left alone. */
+
+#include <sys/uio.h>
+
+#include "core/base/stats.h"
+#include "core/base/types.h"
+
+#define RR_TOKEN_LEN	16u
+#define RR_PROV_ADDR	96u
+
+struct rr_prov_params {
+	uint32_t recv_size;	/* bytes of one receive buffer: our inline threshold */
+	uint32_t recvs;		/* receives to keep posted */
+	uint32_t peer_recv_size; /* what the peer's offer or answer said; 0 unknown */
+	size_t mem_size;	/* registered memory for chunks, per side */
+	uint8_t token[RR_TOKEN_LEN];
+	const char *run_dir;	/* may be NULL; must stay valid during set-up only */
+	int fd_floor;		/* lowest number for descriptors of ours */
+};
+
+/* A provider's address in an offer or answer: opaque bytes. */
+struct rr_prov_addr {
+	uint16_t len;
+	uint8_t bytes[RR_PROV_ADDR];
+};
+
+enum rr_wc_op { RR_WC_RECV, RR_WC_SEND, RR_WC_READ, RR_WC_WRITE, RR_WC_INVALIDATE };
+
+/* A work completion. */
+struct rr_wc {
+	enum rr_wc_op op;
+	int status;		/* 0, or -errno: the connection is lost */
+	uint64_t cookie;	/* of the post; of a receive: the buffer, for repost() */
+	/* RR_WC_RECV */
+	const uint8_t *buf;	/* in memory the peer may still scribble on: copy, then judge */
+	uint32_t len;
+	uint32_t imm;		/* immediate data, if has_imm */
+	bool has_imm;
+	bool has_inv;		/* the peer invalidated inv_handle */
+	uint32_t inv_handle;
+};
+
+enum rr_arm { RR_ARM_RECV = 1, RR_ARM_SEND = 2 };
+
+enum rr_prov_cap {
+	RR_PROV_DIRECT	= 1,	/* read() and write() finish inside the call */
+	RR_PROV_RING	= 2,	/* window() knows the peer's posted receives */
+	RR_PROV_SURVIVES = 4,	/* what was posted outlives its poster */
+};
+
+struct rr_qp;
+
+struct rr_prov_ops {
+	const char *name;
+	uint8_t id;		/* in offers: 1 shm, 2 verbs, 3 fake */
+	uint32_t caps;
+
+	/* Bytes of state that one queue pair needs. */
+	size_t (*qp_size)(const struct rr_prov_params *p);
+
+	/* --- set-up; qp is zeroed memory of qp_size() bytes --- */
+
+	/* The offering side, before its offer: makes what the offer must name. */
+	int (*prepare)(struct rr_qp *qp, const struct rr_prov_params *p,
+		       struct rr_prov_addr *offer);
+	/* The answering side, with the offer's address. Never blocks. Fails with -errno
+	 * if it cannot be reached from here (the caller then declines). */
+	int (*answer)(struct rr_qp *qp, const struct rr_prov_params *p,
+		      const struct rr_prov_addr *offer, struct rr_prov_addr *answer);
+	/* The offering side, with the answer's address. Never blocks. */
+	int (*join)(struct rr_qp *qp, const struct rr_prov_addr *answer);
+	/* Either side, after join() or answer(): 0 connected and ready for data, -EAGAIN
+	 * call again when wake_fd is readable, else it failed. Never blocks. */
+	int (*establish)(struct rr_qp *qp);
+	/* Ends it in any state: closes wake_fd, unmaps. In a forked child that shares qp
+	 * with its parent it lets go of this process's part only. */
+	void (*close)(struct rr_qp *qp);
+
+	/* --- data. Post calls: 1 done, no completion follows; 0 a completion with
+	 * cookie follows; -EAGAIN no room (RNR, queue full); else the connection is lost --- */
+
+	/* A Send of the gathered pieces. inv_handle != 0: Send With Invalidate. */
+	int (*send)(struct rr_qp *qp, const struct iovec *iov, int niov, uint64_t cookie,
+		    uint32_t inv_handle);
+	/* A Send without payload that carries 32 bits for the connection itself. */
+	int (*send_imm)(struct rr_qp *qp, uint32_t imm, uint64_t cookie);
+	/* RDMA Read of len bytes from seg (from byte off of it on) into local memory. On
+	 * DIRECT providers local may be any memory, otherwise it is in mem. */
+	int (*read)(struct rr_qp *qp, void *local, uint32_t len, const struct rr_seg *seg,
+		    uint32_t off, uint64_t cookie);
+	/* RDMA Write, likewise. */
+	int (*write)(struct rr_qp *qp, const void *local, uint32_t len,
+		     const struct rr_seg *seg, uint32_t off, uint64_t cookie);
+	/* Exposes local[0..len), which lies in mem, with the least rights and a fresh key.
+	 * 0 and *out, or -errno (-EAGAIN: no key free now). */
+	int (*expose)(struct rr_qp *qp, const void *local, uint32_t len,
+		      enum rr_rights rights, struct rr_seg *out);
+	/* Takes a key back: from its completion on (1: now) no access by the peer succeeds. */
+	int (*invalidate)(struct rr_qp *qp, uint32_t handle, uint64_t cookie);
+	/* Has the peer told, outside the protocol, that it is done with this exposed
+	 * segment? A hint, to reclaim the memory of calls that never get a reply. */
+	bool (*consumed)(struct rr_qp *qp, uint32_t handle);
+
+	/* Up to n completions; 0 none; -errno the connection is lost and drained. Receives
+	 * are reported in order, each until repost() gives its buffer back. */
+	int (*poll)(struct rr_qp *qp, struct rr_wc *wc, int n);
+	void (*repost)(struct rr_qp *qp, uint64_t buf_cookie);
+
+	/* Sends that the peer's posted receives allow now; UINT32_MAX if nobody knows. */
+	uint32_t (*window)(struct rr_qp *qp);
+
+	/* --- sleeping --- */
+
+	/* Might poll() return something, or (with RR_ARM_SEND) has window() grown from 0?
+	 * No lock needed, no system call: what a spinning thread asks. */
+	bool (*peek)(const struct rr_qp *qp, enum rr_arm what);
+	/* After a batch of posts and reposts: wakes the peer if it armed. */
+	void (*kick)(struct rr_qp *qp);
+	/* From now on the peer rings wake_fd. 0 armed, 1 there is something already. */
+	int (*arm)(struct rr_qp *qp, enum rr_arm what);
+	void (*disarm)(struct rr_qp *qp);
+	/* Swallows doorbells on wake_fd. -ECONNRESET when the peer's end is gone. */
+	int (*drain)(struct rr_qp *qp);
+
+	/* Gives idle memory back to the system: of mem, the ranges for which used() is
+	 * false, and receive buffers that hold nothing. */
+	void (*trim)(struct rr_qp *qp, bool (*used)(void *ctx, size_t off, size_t len), void *ctx);
+};
+
+/* The part of a queue pair that every provider has; providers embed it first. */
+struct rr_qp {
+	const struct rr_prov_ops *ops;
+	struct rr_counters *count;	/* the connection's counters; set by the caller */
+	uint8_t *mem;		/* registered memory for chunks; valid once established */
+	size_t mem_size;
+	uint32_t send_size;	/* longest Send: the peer's receive size; once established */
+	uint32_t recv_size;	/* longest receive */
+	uint32_t recvs;		/* receives we keep posted */
+	uint32_t peer_recvs;	/* receives that the peer keeps posted */
+	int wake_fd;		/* POLLIN: doorbell or death; -1 before set-up */
+};
+
+extern const struct rr_prov_ops rr_prov_shm;
+
+#endif

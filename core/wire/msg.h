@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef RR_MSG_H
+#define RR_MSG_H
+
+/* One transport header, whatever its version: what the codecs decode into and
+ * encode from, and the only form of a header that the engine knows. */
+
+#include "core/base/types.h"
+
+/* Limits of one message. All its chunks draw on one pool of segments, so that a
+ * header needs no allocation and a hostile one costs no more than a good one. */
+#define RR_MAX_SEGS		128u	/* segments, all chunks together */
+#define RR_MAX_WRITE_CHUNKS	16u
+
+/* Part of a Read chunk: a segment and the XDR position it belongs at
+ * (RFC 8166 §4.3.1). Position zero means the whole RPC message. */
+struct rr_read_seg {
+	uint32_t position;
+	struct rr_seg seg;
+};
+
+/* A Write chunk or Reply chunk (RFC 8166 §4.3.2, §4.3.3): nsegs segments from
+ * first on, in struct rr_chunks.segs. nsegs 0 is an empty chunk. */
+struct rr_wchunk {
+	uint16_t first;
+	uint16_t nsegs;
+};
+
+struct rr_chunks {
+	uint16_t nreads;
+	uint16_t nwrites;
+	uint16_t nsegs;		/* used of segs[], by Write chunks and Reply chunk */
+	bool has_reply;
+	struct rr_wchunk reply;
+	struct rr_wchunk writes[RR_MAX_WRITE_CHUNKS];
+	struct rr_read_seg reads[RR_MAX_SEGS];
+	struct rr_seg segs[RR_MAX_SEGS];
+};
+
+/* Header types by meaning; the codec knows their numbers. */
+enum rr_htype {
+	RR_MSG,			/* the RPC message follows the header */
+	RR_NOMSG,		/* it is elsewhere: PZRC or Reply chunk */
+	RR_ERROR,
+	RR_MSGP,		/* padded; RFC 8166 §4.6.1: recognised, refused */
+	RR_DONE,		/* pull completion; RFC 8166 §4.6.2 */
+	RR_HTYPE_OTHER,		/* a procedure number the dialect does not have */
+};
+
+/* RFC 8166 §4.5: what an RDMA_ERROR says. */
+enum rr_errcode {
+	RR_ERR_VERS	= 1,
+	RR_ERR_CHUNK	= 2,
+};
+
+struct rr_msg {
+	uint32_t xid;
+	uint32_t vers;
+	uint32_t credit;	/* requested in calls, granted in replies */
+	enum rr_htype type;
+	uint32_t proc;		/* the number on the wire */
+	uint32_t hdr_len;	/* bytes of header; an RPC message may follow */
+	/* RR_ERROR */
+	uint32_t err;		/* enum rr_errcode */
+	uint32_t vers_low, vers_high;
+	/* RR_MSGP */
+	uint32_t align, thresh;
+	struct rr_chunks ch;
+};
+
+/* What a peer's bytes deserve. */
+enum rr_wire_rc {
+	RR_WIRE_OK = 0,
+	RR_WIRE_DISCARD,	/* too short to answer: RFC 8166 §4.5, first paragraph */
+	RR_WIRE_BAD_VERS,	/* xid, vers, credit are valid: ERR_VERS */
+	RR_WIRE_BAD_XDR,	/* xid, vers, credit, proc are valid: ERR_CHUNK */
+	RR_WIRE_TOO_MANY,	/* well-formed, above our limits: ERR_CHUNK */
+};
+
+/* An empty header: no chunks. Leaves the segment arrays as they are. */
+static inline void rr_msg_init(struct rr_msg *m, enum rr_htype type, uint32_t xid,
+			       uint32_t vers, uint32_t credit)
+{
+	m->xid = xid;
+	m->vers = vers;
+	m->credit = credit;
+	m->type = type;
+	m->proc = 0;
+	m->hdr_len = 0;
+	m->err = m->vers_low = m->vers_high = 0;
+	m->align = m->thresh = 0;
+	m->ch.nreads = m->ch.nwrites = m->ch.nsegs = 0;
+	m->ch.has_reply = false;
+	m->ch.reply.first = m->ch.reply.nsegs = 0;
+}
+
+#endif

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef RR_RPC_H
+#define RR_RPC_H
+
+/* A look at an ONC RPC message's own header (RFC 5531 §9). */
+
+#include "core/base/types.h"
+
+enum rr_rpc_type { RR_RPC_CALL = 0, RR_RPC_REPLY = 1 };
+
+/* RFC 5531 §8.2, §9 */
+enum { RR_AUTH_NONE = 0, RR_AUTH_SYS = 1, RR_RPCSEC_GSS = 6, RR_AUTH_TLS = 7 };
+
+/* Bytes that hold everything rr_rpc_peek() looks at. */
+#define RR_RPC_PEEK	40u
+
+struct rr_rpc {
+	uint32_t xid;
+	uint32_t type;		/* enum rr_rpc_type */
+	/* calls only, zero in replies */
+	uint32_t prog, vers, proc;
+	uint32_t cred_flavor;
+};
+
+/* Looks at the first len bytes of an RPC message. False if it is neither a version
+ * 2 call (at least RR_RPC_PEEK bytes) nor a reply (at least 8 bytes; 12 or more
+ * with a legal reply_stat) of ONC RPC. */
+bool rr_rpc_peek(const uint8_t *buf, uint32_t len, struct rr_rpc *out);
+
+#endif
