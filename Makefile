@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# make [V=1] [CC=clang] [SAN=address,undefined|thread] [BUILD=dir]
+
+BUILD   ?= build
+PREFIX  ?= /usr/local
+LIBDIR  ?= $(PREFIX)/lib
+CC      ?= cc
+VERSION := 0.1.0
+
+WARN    := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith
+CFLAGS  ?= -O2 -g
+BASE    := -std=gnu11 $(WARN) -I. -I$(BUILD)/gen -D_GNU_SOURCE -DRR_VERSION='"$(VERSION)"' \
+           -fno-strict-aliasing -fvisibility=hidden -fPIC -pthread -MMD -MP
+ifneq ($(SAN),)
+BASE    += -fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer
+LDSAN   := -fsanitize=$(SAN)
+endif
+ALLCFLAGS = $(BASE) $(CFLAGS)
+
+Q := $(if $(V),,@)
+say = $(if $(V),,@printf '  %-7s %s\n' '$(1)' '$(2)')
+
+CORE_SRC    := $(wildcard core/base/*.c core/wire/*.c core/ulb/*.c core/nego/*.c core/engine/*.c \
+                 core/prov/*.c core/prov/shm/*.c core/conn/*.c)
+CONFIG_SRC  := $(wildcard config/*.c)
+PRELOAD_SRC := $(filter-out preload/symbols.c,$(wildcard preload/*.c))
+FAKE_SRC    := $(wildcard core/prov/fake/*.c)
+TESTLIB_SRC := $(wildcard tests/lib/*.c)
+TOOLS       := $(patsubst tools/%.c,%,$(wildcard tools/rdmarpc-*.c))
+TOOLLIB_SRC := $(filter-out $(wildcard tools/rdmarpc-*.c),$(wildcard tools/*.c))
+
+obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
+
+SHIM := $(BUILD)/librpcrdma_shim.so
+
+.PHONY: all
+all: $(if $(wildcard preload/symbols.c),$(SHIM)) $(addprefix $(BUILD)/,$(TOOLS))
+
+$(BUILD)/obj/%.o: %.c
+	@mkdir -p $(@D)
+	$(call say,CC,$<)
+	$(Q)$(CC) $(ALLCFLAGS) $($(*F)_CFLAGS) -c -o $@ $<
+
+# --- the library ---------------------------------------------------------------------
+
+$(BUILD)/gen/symbols.map: preload/calls.def
+	@mkdir -p $(@D)
+	$(call say,GEN,$@)
+	$(Q)scripts/gen-map $< >$@
+
+$(SHIM): $(call obj,$(CORE_SRC) $(CONFIG_SRC) $(PRELOAD_SRC) preload/symbols.c) $(BUILD)/gen/symbols.map
+	$(call say,LINK,$@)
+	$(Q)$(CC) -shared -o $@ $(filter %.o,$^) $(LDSAN) -Wl,--version-script=$(BUILD)/gen/symbols.map \
+	    -Wl,-soname,librpcrdma_shim.so -Wl,-z,defs -Wl,-z,relro -Wl,-z,now -Wl,--as-needed $(LDFLAGS)
+
+# Everything but the exported names, for tools and tests: a test that linked the exports
+# would be intercepted itself.
+$(BUILD)/libcore.a: $(call obj,$(CORE_SRC) $(CONFIG_SRC) $(PRELOAD_SRC))
+	$(call say,AR,$@)
+	$(Q)rm -f $@ && ar rcs $@ $^
+
+$(BUILD)/libtest.a: $(call obj,$(FAKE_SRC) $(TESTLIB_SRC))
+	$(call say,AR,$@)
+	$(Q)rm -f $@ && ar rcs $@ $^
+
+# --- tools ---------------------------------------------------------------------------
+
+$(addprefix $(BUILD)/,$(TOOLS)): $(BUILD)/%: $(BUILD)/obj/tools/%.o $(call obj,$(TOOLLIB_SRC)) $(BUILD)/libcore.a
+	$(call say,LINK,$@)
+	$(Q)$(CC) -o $@ $(filter %.o,$^) $(BUILD)/libcore.a $(LDSAN) $(LDFLAGS) -pthread
+
+# --- unit, oracle, stress, simulation ---------------------------------------------------
+
+UNIT   := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/test_*.c))
+STRESS := $(patsubst tests/stress/%.c,$(BUILD)/tests/stress/%,$(wildcard tests/stress/stress_*.c))
+SIM    := $(patsubst tests/sim/%.c,$(BUILD)/tests/sim/%,$(wildcard tests/sim/sim_*.c))
+
+$(UNIT): $(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(BUILD)/libtest.a $(BUILD)/libcore.a
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)
+	$(Q)$(CC) -o $@ $^ $(LDSAN) -lcriterion -pthread
+
+$(STRESS) $(SIM): $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(BUILD)/libtest.a $(BUILD)/libcore.a
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)
+	$(Q)$(CC) -o $@ $^ $(LDSAN) -pthread
+
+.PHONY: unit stress sim
+unit: $(UNIT)
+	$(Q)scripts/run-tests $(UNIT)
+stress: $(STRESS)
+	$(Q)scripts/run-tests $(STRESS)
+sim: $(SIM)
+	$(Q)scripts/run-tests $(SIM)
+
+# One module's tests: make unit-wire_chunks
+unit-%: $(BUILD)/tests/unit/test_%
+	$(Q)scripts/run-tests $<
+
+-include $(wildcard mk/*.mk)
+
+.PHONY: clean
+clean:
+	rm -rf build build-*
+
+-include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
