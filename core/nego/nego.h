@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef RR_NEGO_H
+#define RR_NEGO_H
+
+/* How two shims find each other in-band: one RPC call on the app's own TCP connection, to
+ * our program number, and its reply (docs/PROTOCOL.md). Bytes in, bytes out; no I/O.
+ *
+ * The offer is one fragment, one write, 4-byte aligned, at most RR_OFFER_MAX bytes with its
+ * record mark: real servers reset on several fragments, on odd lengths, on 16 KiB. Fields are
+ * tagged (type, length, value); unknown ones are skipped, so versions may differ. */
+
+#include "core/base/types.h"
+#include "core/prov/prov.h"
+
+#define RR_OFFER_MAX	512u
+#define RR_ANSWER_MAX	512u
+#define RR_NEGO_PROVS	4u
+#define RR_HOST_LEN	16u
+
+/* What both say. */
+struct rr_hello {
+	uint32_t version;		/* of this exchange: 1 */
+	uint32_t caps;			/* enum rr_cap; the answer holds the agreed ones */
+	uint32_t inline_size;		/* the sender's receive size */
+	uint32_t recvs;			/* receives it keeps posted */
+	uint32_t credits, bc_credits;
+	uint32_t max_msg;		/* longest RPC message it takes */
+	uint8_t token[RR_TOKEN_LEN];	/* the offer's; the answer repeats it */
+	uint8_t host[RR_HOST_LEN];	/* hash of boot id: the same host or not */
+	uint32_t nprov;			/* offer: those on offer, in order; answer: the choice, 1 */
+	struct {
+		uint8_t id;		/* struct rr_prov_ops.id */
+		struct rr_prov_addr addr;
+	} prov[RR_NEGO_PROVS];
+};
+
+/* --- offering side --- */
+
+/* Is the app's first write the start of an ONC RPC stream? */
+enum rr_sniff {
+	RR_SNIFF_RPC,		/* record mark, xid, CALL, RPC version 2 */
+	RR_SNIFF_SHORT,		/* under 16 bytes: cannot tell, so no */
+	RR_SNIFF_TLS,		/* a call of flavour AUTH_TLS */
+	RR_SNIFF_OTHER,
+};
+enum rr_sniff rr_sniff(const uint8_t *buf, size_t len);
+
+/* Writes the offer, record mark included; its length, or 0 if it does not fit. */
+uint32_t rr_nego_put_offer(const struct rr_hello *h, uint32_t program, uint32_t xid,
+			   uint8_t *buf, uint32_t cap);
+
+enum rr_nego {
+	RR_NEGO_OTHER,		/* not ours: these bytes are the app's */
+	RR_NEGO_PART,		/* may be ours; *need bytes at least are needed to go on */
+	RR_NEGO_OURS,		/* ours, *need bytes long, record mark included; h is filled in */
+	RR_NEGO_NO,		/* reply to our offer: no shim there, *need bytes long */
+	RR_NEGO_DECLINED,	/* reply to our offer: a shim that declines, *need bytes long */
+};
+
+/* Is buf[0..len), at a record boundary, the reply to our offer xid? A reply of one or of
+ * several fragments, accepted or denied, whatever its body: it is ours by its xid. */
+enum rr_nego rr_nego_get_answer(const uint8_t *buf, size_t len, uint32_t xid,
+				struct rr_hello *h, uint32_t *need);
+
+/* --- answering side --- */
+
+/* Is buf[0..len), the first bytes of a connection, an offer? Checked strictly: every fixed
+ * byte of it must be right, so that an app's own bytes are never swallowed. */
+enum rr_nego rr_nego_get_offer(const uint8_t *buf, size_t len, uint32_t program,
+			       uint32_t *xid, struct rr_hello *h, uint32_t *need);
+
+/* Writes the answer that chooses h->prov[0] (h->nprov 1), or declines (h->nprov 0). */
+uint32_t rr_nego_put_answer(const struct rr_hello *h, uint32_t xid, uint8_t *buf, uint32_t cap);
+
+/* --- the end mark: last bytes of a carried direction on the TCP connection --- */
+
+/* "So many records were sent by RDMA before this": RR_MARK_LEN bytes. */
+#define RR_MARK_LEN	24u
+void rr_nego_put_mark(uint8_t out[RR_MARK_LEN], const uint8_t token[RR_TOKEN_LEN], uint64_t records);
+bool rr_nego_get_mark(const uint8_t *buf, const uint8_t token[RR_TOKEN_LEN], uint64_t *records);
+
+#endif

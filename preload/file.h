@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef RR_FILE_H
+#define RR_FILE_H
+
+/* fd -> what we know of the open file behind it. Only TCP sockets and epoll sets that the
+ * process made itself (or accepted) are here; for every other fd a lookup is one array load
+ * and a branch. Objects live in type-stable slabs: a stale pointer can be asked, and refuses. */
+
+#include <stdatomic.h>
+
+#include "core/base/types.h"
+
+struct rr_conn;
+struct rr_ep_watch;
+
+enum rr_kind { RR_KIND_SOCK = 1, RR_KIND_EPOLL };
+
+struct rr_file {
+	_Atomic uint32_t refs;	/* table slots and calls inside; 0: free in its slab */
+	_Atomic uint32_t fds;	/* table slots: fd numbers of this process */
+	enum rr_kind kind;
+	uint64_t ino;		/* of the kernel object that it was made for (fstat) */
+};
+
+enum {
+	RR_SOCK_LISTENER	= 1 << 0,
+	RR_SOCK_STDIO		= 1 << 1, /* fdopen()ed: libc may close it unseen; verify always */
+	RR_SOCK_ACCEPTED	= 1 << 2,
+};
+
+struct rr_sock {
+	struct rr_file f;
+	struct rr_conn *_Atomic conn;	/* NULL: not connected, a listener, or plain TCP */
+	_Atomic uint32_t flags;
+	_Atomic rr_time verified;	/* when the inode was last compared */
+	struct rr_ep_watch *watches;	/* epoll sets that watch it; ready_epoll.c's, its lock */
+};
+
+/* --- the table (fdtable.c). Lock-free, no system call, async-signal-safe: --- */
+
+/* The file behind fd, referenced, or NULL. Drop with rr_file_put(). */
+struct rr_file *rr_fdt_get(int fd);
+/* The same, if it is a socket / an epoll set. */
+struct rr_sock *rr_fdt_sock(int fd);
+void rr_file_put(struct rr_file *f);
+void rr_file_hold(struct rr_file *f);	/* one more reference; the caller has one */
+
+/* Is there anything of ours at fd? One load and a branch: for the fast way out. */
+bool rr_fdt_has(int fd);
+
+/* --- writers (serialized inside) --- */
+
+/* A new object with one reference, the caller's; NULL when there is no memory. */
+struct rr_sock *rr_sock_new(int fd);
+
+/* Puts f at fd, taking over the caller's reference; what was there (closed behind our back) goes. */
+void rr_fdt_give(int fd, struct rr_file *f);
+
+/* Empties fd and hands the table's reference to the caller; NULL if it was empty. Comes
+ * before the kernel's close(fd), which makes fd reusable. *last: it was the process's last. */
+struct rr_file *rr_fdt_take(int fd, bool *last);
+
+/* --- identity --- */
+
+/* Is the kernel object behind fd still the one that f was made for? A system call. If not,
+ * the entry is removed and its connection told; errno is left alone. */
+bool rr_file_verify(struct rr_file *f, int fd);
+
+/* Verifies if it is due: always for stdio sockets, else when the last time is long ago. */
+bool rr_sock_check(struct rr_sock *so, int fd);
+
+#endif
