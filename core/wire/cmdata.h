@@ -21,9 +21,9 @@ struct rr_cmdata {
  * can say, and held within 1024 .. 262144. */
 void rr_cmdata_put(const struct rr_cmdata *d, uint8_t out[RR_CMDATA_LEN]);
 
-/* Searches buf[0..len) for the magic on any 4-byte boundary (CMs pad and prefix
+/* Searches buf[0..len) for the magic, at any offset (RFC 8797 §5.2: CMs pad and prefix
  * private data). Not found, too short or of another version: the defaults of
- * RFC 8797 §4 with present = false, and the offset is 0. Returns the offset just
+ * RFC 8797 §5.1 with present = false, and the offset is 0. Returns the offset just
  * behind the eight bytes, where private extensions may follow. */
 uint32_t rr_cmdata_get(const uint8_t *buf, uint32_t len, struct rr_cmdata *d);
 

@@ -71,10 +71,11 @@ struct rr_msg {
 /* What a peer's bytes deserve. */
 enum rr_wire_rc {
 	RR_WIRE_OK = 0,
-	RR_WIRE_DISCARD,	/* too short to answer: RFC 8166 §4.5, first paragraph */
+	RR_WIRE_DISCARD,	/* too short to answer, or an error that cannot be decoded:
+				 * RFC 8166 §4.5 */
 	RR_WIRE_BAD_VERS,	/* xid, vers, credit are valid: ERR_VERS */
 	RR_WIRE_BAD_XDR,	/* xid, vers, credit, proc are valid: ERR_CHUNK */
-	RR_WIRE_TOO_MANY,	/* well-formed, above our limits: ERR_CHUNK */
+	RR_WIRE_TOO_MANY,	/* well-formed as far as read, above our limits: ERR_CHUNK */
 };
 
 /* An empty header: no chunks. Leaves the segment arrays as they are. */

@@ -15,9 +15,9 @@ struct rr_rm {
 	uint8_t hdr[4];
 	uint8_t have;		/* bytes of hdr seen: 0..3; a whole header is acted on at once */
 	bool last;		/* the current fragment is the record's last */
-	bool in_frag;		/* header seen, fragment not ended */
+	bool in_record;		/* its first fragment header was seen, its end was not */
 	uint32_t left;		/* bytes of the current fragment still to come */
-	uint32_t record;	/* payload bytes of the record so far */
+	uint32_t record;	/* payload bytes of the record so far; stays at UINT32_MAX */
 };
 
 /* What the next bytes of the stream are. */
@@ -36,7 +36,7 @@ static inline void rr_rm_init(struct rr_rm *rm)
 /* Between records, no byte of a next one seen: where the stream may change its carrier. */
 static inline bool rr_rm_at_boundary(const struct rr_rm *rm)
 {
-	return rm->have == 0 && !rm->in_frag && rm->record == 0;
+	return rm->have == 0 && !rm->in_record;
 }
 
 /* Looks at buf[0..len), len > 0, says what its first *n bytes are and moves past

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/base/compiler.h"
+#include "core/wire/codec.h"
+#include "core/wire/v1.h"
+
+/* Of one dialect, the version that a connection starts with comes first. */
+static const struct rr_codec *const codecs[] = {
+	&rr_v1_codec,
+};
+
+const struct rr_codec *rr_codec_find(uint32_t version, enum rr_dialect dialect)
+{
+	for (size_t i = 0; i < rr_array_size(codecs); i++)
+		if (codecs[i]->version == version && codecs[i]->dialect == dialect)
+			return codecs[i];
+	return NULL;
+}
+
+const struct rr_codec *rr_codec_first(enum rr_dialect dialect)
+{
+	for (size_t i = 0; i < rr_array_size(codecs); i++)
+		if (codecs[i]->dialect == dialect)
+			return codecs[i];
+	return NULL;
+}
