@@ -28,8 +28,12 @@
 /* v rounded up to a multiple of a, which is a power of two. */
 #define rr_align(v, a)	(((v) + ((a) - 1)) & ~((__typeof__(v))(a) - 1))
 
-#define rr_min(a, b) ({ __typeof__(a) a_ = (a); __typeof__(b) b_ = (b); a_ < b_ ? a_ : b_; })
-#define rr_max(a, b) ({ __typeof__(a) a_ = (a); __typeof__(b) b_ = (b); a_ > b_ ? a_ : b_; })
+/* Each argument once; names are unique, so that they may be nested. */
+#define rr_min(a, b)	rr_pick_(<, a, b, __COUNTER__)
+#define rr_max(a, b)	rr_pick_(>, a, b, __COUNTER__)
+#define rr_pick_(op, a, b, n)	rr_pick__(op, a, b, n)
+#define rr_pick__(op, a, b, n) ({ __typeof__(a) a_##n = (a); __typeof__(b) b_##n = (b); \
+	a_##n op b_##n ? a_##n : b_##n; })
 
 /* A hint to the CPU that we spin. */
 static inline void rr_relax(void)

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef RR_LOCK_H
+#define RR_LOCK_H
+
+/* A lock that may live in memory shared with forked children, knows its owner, and survives
+ * the death of a process that held it. Uncontended: one compare-exchange and one exchange.
+ *
+ * A thread that asks for a lock which it holds itself (a signal handler that interrupted us)
+ * is told so instead of waiting for ever. */
+
+#include <stdatomic.h>
+
+#include "core/base/types.h"
+
+struct rr_lock {
+	_Atomic uint32_t word;		/* 0 free, 1 held, 2 held and waited for */
+	_Atomic int32_t pid;		/* of the holder */
+	_Atomic uintptr_t thread;	/* pthread_self() of the holder */
+};
+
+/* 0; -EDEADLK the calling thread has it; -EOWNERDEAD it was taken over from a dead process:
+ * what it protects may be half changed. */
+int rr_lock_take(struct rr_lock *l);
+
+/* The same, but -EBUSY instead of waiting. */
+int rr_lock_try(struct rr_lock *l);
+
+void rr_lock_drop(struct rr_lock *l);
+
+/* In a forked child: this process has another pid now. */
+void rr_lock_forked(void);
+
+#endif

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/conn/pool.h"
+
+#include <errno.h>
+
+#include "core/base/compiler.h"
+
+void rr_pool_init(struct rr_pool *p, void *mem, size_t size)
+{
+	p->mem = mem;
+	p->npages = (uint32_t)rr_min(size / RR_POOL_PAGE, (size_t)RR_POOL_PAGES);
+	p->used = p->peak = 0;
+	p->free_buf = p->fresh_buf = 0;
+}
+
+static bool page_used(const struct rr_pool *p, uint32_t page)
+{
+	return p->map[page / 64] >> (page % 64) & 1;
+}
+
+static void mark(struct rr_pool *p, uint32_t page, uint32_t n, bool used)
+{
+	while (n) {
+		uint32_t bit = page % 64, take = rr_min(n, 64 - bit);
+		uint64_t mask = (take == 64 ? ~UINT64_C(0) : (UINT64_C(1) << take) - 1) << bit;
+
+		if (used)
+			p->map[page / 64] |= mask;
+		else
+			p->map[page / 64] &= ~mask;
+		page += take;
+		n -= take;
+	}
+}
+
+/* Length of the free run at page, looking no further than want. */
+static uint32_t run_at(const struct rr_pool *p, uint32_t page, uint32_t want)
+{
+	uint32_t n = 0;
+
+	while (n < want && page + n < p->npages && !page_used(p, page + n))
+		n++;
+	return n;
+}
+
+/* The first free run of want pages, or the longest there is. */
+static struct rr_ext find(const struct rr_pool *p, uint32_t want)
+{
+	struct rr_ext best = { 0, 0 };
+
+	for (uint32_t page = 0; page < p->npages;) {
+		uint32_t n;
+
+		if (page % 64 == 0 && p->map[page / 64] == ~UINT64_C(0)) {
+			page += 64;
+			continue;
+		}
+		n = run_at(p, page, want);
+		if (n > best.npages) {
+			best = (struct rr_ext){ page, n };
+			if (n == want)
+				break;
+		}
+		page += n + 1;
+	}
+	return best;
+}
+
+static void take(struct rr_pool *p, struct rr_buf *b, uint32_t page, uint32_t n)
+{
+	mark(p, page, n, true);
+	p->used += n;
+	p->peak = rr_max(p->peak, p->used);
+	b->npages += n;
+}
+
+static void give_back(struct rr_pool *p, const struct rr_ext *e)
+{
+	mark(p, e->page, e->npages, false);
+	p->used -= e->npages;
+}
+
+/* Adds want pages to b: in place if the pages behind it are free, else as new extents. */
+static int add_pages(struct rr_pool *p, struct rr_buf *b, uint32_t want)
+{
+	if (want > p->npages - p->used)
+		return -EAGAIN;
+	if (b->nexts) {
+		struct rr_ext *last = &b->ext[b->nexts - 1];
+		uint32_t n = run_at(p, last->page + last->npages, want);
+
+		if (n) {
+			take(p, b, last->page + last->npages, n);
+			last->npages += n;
+			want -= n;
+		}
+	}
+	while (want) {
+		struct rr_ext e = find(p, want);
+
+		if (!e.npages || b->nexts == RR_BUF_EXTS)
+			return -EAGAIN;
+		take(p, b, e.page, e.npages);
+		b->ext[b->nexts++] = e;
+		want -= e.npages;
+	}
+	return 0;
+}
+
+static uint32_t pages(size_t len)
+{
+	return (uint32_t)((len + RR_POOL_PAGE - 1) / RR_POOL_PAGE);
+}
+
+int64_t rr_pool_alloc(struct rr_pool *p, size_t len)
+{
+	struct rr_buf *b;
+	uint32_t id;
+
+	if (len > (size_t)p->npages * RR_POOL_PAGE)
+		return -ENOMEM;
+	if (p->free_buf) {
+		id = p->free_buf - 1;
+		p->free_buf = p->buf[id].next_free;
+	} else if (p->fresh_buf < RR_POOL_BUFS) {
+		id = p->fresh_buf++;
+	} else {
+		return -EAGAIN;
+	}
+	b = &p->buf[id];
+	b->nexts = b->npages = b->nkeys = 0;
+	if (add_pages(p, b, rr_max(pages(len), 1u))) {
+		rr_pool_free(p, id);
+		return -EAGAIN;
+	}
+	return id;
+}
+
+int rr_pool_grow(struct rr_pool *p, uint32_t buf, size_t len)
+{
+	struct rr_buf *b = &p->buf[buf];
+	uint32_t need = pages(len);
+	uint32_t had = b->npages, nexts = b->nexts;
+	uint32_t last = nexts ? b->ext[nexts - 1].npages : 0;
+
+	if (need <= had)
+		return 0;
+	if (len > (size_t)p->npages * RR_POOL_PAGE)
+		return -ENOMEM;
+	/* Double, so that a record of many small fragments grows a few times only. */
+	if (add_pages(p, b, rr_max(need - had, rr_min(had, p->npages - p->used))) == 0)
+		return 0;
+	/* Undo what was added. */
+	while (b->nexts > nexts) {
+		give_back(p, &b->ext[--b->nexts]);
+		b->npages -= b->ext[b->nexts].npages;
+	}
+	if (nexts && b->ext[nexts - 1].npages > last) {
+		struct rr_ext *e = &b->ext[nexts - 1];
+		struct rr_ext more = { e->page + last, e->npages - last };
+
+		give_back(p, &more);
+		b->npages -= more.npages;
+		e->npages = last;
+	}
+	return -EAGAIN;
+}
+
+void rr_pool_free(struct rr_pool *p, uint32_t buf)
+{
+	struct rr_buf *b = &p->buf[buf];
+
+	for (uint32_t i = 0; i < b->nexts; i++)
+		give_back(p, &b->ext[i]);
+	b->nexts = b->npages = b->nkeys = 0;
+	b->next_free = p->free_buf;
+	p->free_buf = buf + 1;
+}
+
+uint8_t *rr_pool_at(const struct rr_pool *p, uint32_t buf, size_t off, size_t *len)
+{
+	const struct rr_buf *b = &p->buf[buf];
+
+	for (uint32_t i = 0; i < b->nexts; i++) {
+		size_t n = (size_t)b->ext[i].npages * RR_POOL_PAGE;
+
+		if (off < n) {
+			*len = n - off;
+			return p->mem + (size_t)b->ext[i].page * RR_POOL_PAGE + off;
+		}
+		off -= n;
+	}
+	*len = 0;
+	return NULL;
+}
+
+bool rr_pool_in_use(const struct rr_pool *p, size_t off, size_t len)
+{
+	uint32_t first = (uint32_t)(off / RR_POOL_PAGE);
+	uint32_t n = pages(off % RR_POOL_PAGE + len);
+
+	return run_at(p, first, n) < rr_min(n, p->npages - rr_min(first, p->npages));
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef RR_POOL_H
+#define RR_POOL_H
+
+/* Registered memory of one connection, handed out as buffers for whole RPC messages. A
+ * buffer grows while its record arrives (the length of a record of several fragments is not
+ * known at its start); it is a list of extents, usually one, since growing in place is tried
+ * first. Lowest pages first: the warm ones.
+ *
+ * Under the connection's lock; state lives in memory shared with forked children. */
+
+#include "core/base/types.h"
+
+#define RR_POOL_PAGE	4096u
+#define RR_POOL_PAGES	65536u		/* at most: 256 MiB */
+#define RR_POOL_BUFS	1024u
+#define RR_BUF_EXTS	16u
+
+struct rr_ext {
+	uint32_t page, npages;
+};
+
+struct rr_buf {
+	uint32_t nexts;
+	uint32_t npages;		/* in all extents */
+	uint32_t nkeys;			/* exposed: one key per extent; 0 not exposed */
+	uint32_t next_free;
+	struct rr_ext ext[RR_BUF_EXTS];
+	uint32_t key[RR_BUF_EXTS];
+};
+
+struct rr_pool {
+	uint8_t *mem;
+	uint32_t npages;
+	uint32_t used;			/* pages */
+	uint32_t peak;			/* highest used since the last trim */
+	uint32_t free_buf;		/* list head + 1; 0 none */
+	uint32_t fresh_buf;		/* never used from here on */
+	uint64_t map[RR_POOL_PAGES / 64]; /* 1: in use */
+	struct rr_buf buf[RR_POOL_BUFS];
+};
+
+void rr_pool_init(struct rr_pool *p, void *mem, size_t size);
+
+/* A buffer of at least len bytes, or -EAGAIN: none now; -ENOMEM: never. */
+int64_t rr_pool_alloc(struct rr_pool *p, size_t len);
+
+/* Makes room for len bytes in all; 0, -EAGAIN, -ENOMEM. What it holds stays. */
+int rr_pool_grow(struct rr_pool *p, uint32_t buf, size_t len);
+
+void rr_pool_free(struct rr_pool *p, uint32_t buf);
+
+static inline size_t rr_pool_room(const struct rr_pool *p, uint32_t buf)
+{
+	return (size_t)p->buf[buf].npages * RR_POOL_PAGE;
+}
+
+/* The contiguous piece that holds byte off: its address, and in *len how far it goes. */
+uint8_t *rr_pool_at(const struct rr_pool *p, uint32_t buf, size_t off, size_t *len);
+
+/* Is any page of mem[off..off+len) in use? (What a provider's trim() asks.) */
+bool rr_pool_in_use(const struct rr_pool *p, size_t off, size_t len);
+
+#endif
