@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef RR_REAL_H
+#define RR_REAL_H
+
+/* The next definition of everything we interpose: libc's, or another preloaded library's.
+ *
+ * rr_real.<name> may be called at any time, by anybody: before our constructor, inside a
+ * malloc that does I/O inside dlsym, in a signal handler. An entry begins as a function that
+ * binds the table and goes on; while the binding is under way (on whatever thread) and for what
+ * this libc does not have, it makes the system call itself. */
+
+#include "preload/libc.h"
+
+struct rr_real {
+#define RR_CALL(ret, name, params, args, fallback) ret (*name) params;
+#define RR_VCALL(ret, name, vparams, params, args, last, fallback) ret (*name) vparams;
+#include "preload/calls.def"
+};
+
+extern struct rr_real rr_real;
+
+/* Binds the whole table unless that is done or under way. errno is left alone. */
+void rr_real_bind(void);
+
+/* In a forked child: a binding that another thread had under way is not. */
+void rr_real_fork_child(void);
+
+#endif
