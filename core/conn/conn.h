@@ -100,10 +100,14 @@ bool rr_conn_peek(const struct rr_conn *c, unsigned want);
 rr_time rr_conn_spin(const struct rr_conn *c);
 
 /* A thread is about to sleep for want: 0 armed, sleep on rr_conn_fds(); 1 look again, there
- * is something. After 0, rr_conn_disarm() when the thread is awake again (however). An epoll
- * set arms once and stays armed: it calls rr_conn_arm() again after each event. */
+ * is something. After 0, exactly one rr_conn_disarm() when the thread is awake again (however):
+ * a doorbell is swallowed only when every thread that slept for it has woken. */
 int rr_conn_arm(struct rr_conn *c, int fd, unsigned want);
 void rr_conn_disarm(struct rr_conn *c, int fd);
+
+/* The same for an epoll set, which stays armed without any thread: no rr_conn_disarm(); called
+ * again after each event that it has seen. */
+int rr_conn_watch(struct rr_conn *c, int fd, unsigned want);
 
 /* What to sleep on while waiting for want: up to 2 entries; how many. *until: when to look
  * again at the latest, whatever happens (a negotiation's deadline), or RR_TIME_NEVER. */
