@@ -19,10 +19,12 @@ extern _Atomic int rr_log_level;
 typedef void rr_log_sink(const char *line, unsigned len);
 
 /* level RR_LOG_OFF silences. Lines look like
- *   2026-11-21T11:07:00.123456 rdmarpc[PID] warn: text */
+ *   2026-11-21T11:07:00.123456Z rdmarpc[PID] warn: text
+ * in UTC; what does not fit in 1 KiB is cut off. */
 void rr_log_setup(enum rr_log_level level, rr_log_sink *sink);
 
-/* Formats %s %d %i %u %x %X %c %p %% with 0-padding, width, l, ll, z; nothing else. */
+/* Formats %s %d %i %u %x %X %c %p %% with 0-padding, width, l, ll, z, and %.Ns, %.*s; nothing
+ * else. Control characters come out as '?': a line stays a line. */
 void rr_log_write(enum rr_log_level level, const char *fmt, ...) RR_PRINTF(2, 3) RR_COLD;
 
 #define rr_log(level, ...) do { \

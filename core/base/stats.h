@@ -2,11 +2,12 @@
 #ifndef RR_STATS_H
 #define RR_STATS_H
 
-/* Counters. Each carried connection counts into its own entry of the process's
- * statistics segment (stats_abi.h); whoever holds the connection's lock is the
- * only writer, so counting is a plain add and readers see whole words. */
+/* Counters. Each connection counts into its own entry of the process's statistics
+ * segment (stats_abi.h); whoever holds the connection's lock is the only writer, so
+ * counting is a plain add and readers see whole words. */
 
 #include <stdatomic.h>
+#include <sys/socket.h>
 
 #include "core/base/types.h"
 
@@ -27,5 +28,54 @@ static inline void rr_count(struct rr_counters *c, enum rr_counter which, uint64
 
 	atomic_store_explicit(&c->v[which], v + n, memory_order_relaxed);
 }
+
+struct rr_stat_seg;
+struct rr_stat_conn;
+enum rr_carrier;
+enum rr_conn_state;
+enum rr_reason;
+
+/* All below: no lock, no system call, async-signal-safe, any thread. seg may be NULL (no
+ * segment): then nothing is seen. */
+
+/* Makes size bytes of zeroed memory (RR_STAT_SIZE) an empty segment of this process.
+ * comm and exe may be NULL. Published by its magic number, last. */
+void rr_stats_init(struct rr_stat_seg *seg, int pid, uint64_t start_ticks, const char *comm,
+		   const char *exe);
+
+/* An entry for a connection, in state RR_CS_NEW; never NULL. When the segment is full, the
+ * last entry is shared and its counts may miss some. */
+struct rr_stat_conn *rr_stats_claim(struct rr_stat_seg *seg, int fd, bool server);
+
+/* The addresses, when they are known; either may be NULL: unchanged. */
+void rr_stats_addr(struct rr_stat_conn *e, const struct sockaddr *local,
+		   const struct sockaddr *peer);
+
+/* The connection's state now. Each arrival at a carrier counts once in carriers[], and for
+ * TCP in reasons[] too. */
+void rr_stats_state(struct rr_stat_seg *seg, struct rr_stat_conn *e, enum rr_conn_state state,
+		    enum rr_carrier carrier, enum rr_reason reason);
+
+/* A connection that never gets an entry stays on TCP, and why. */
+void rr_stats_tcp(struct rr_stat_seg *seg, enum rr_reason reason);
+
+/* The counters of an entry: what rr_count() and the engine take. */
+struct rr_counters *rr_stats_counters(struct rr_stat_conn *e);
+
+/* Adds the entry's counts to the retired ones and frees it. Once per claim, after the last
+ * rr_count() into it. seg: the one it was claimed from. */
+void rr_stats_release(struct rr_stat_seg *seg, struct rr_stat_conn *e);
+
+/* A call was answered after ns. */
+void rr_stats_latency(struct rr_stat_seg *seg, uint64_t ns);
+
+/* What rdmarpc-stat prints; "?" for a number that is none. */
+const char *rr_carrier_name(unsigned carrier);
+const char *rr_state_name(unsigned state);
+const char *rr_reason_text(unsigned reason);
+
+/* "1.2.3.4:111", "[::1]:111" (a mapped IPv4 address as IPv4), "" for other families; always
+ * terminated within size. Returns buf. */
+char *rr_addr_text(const struct sockaddr *sa, char *buf, unsigned size);
 
 #endif

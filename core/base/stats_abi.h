@@ -5,15 +5,19 @@
 /* Layout of the statistics segment: one file per process in the run directory, written
  * by the shim, read by rdmarpc-stat. Fixed-width, the same for 32- and 64-bit programs.
  * The file is sparse: an entry that was never used occupies nothing. Readers trust no
- * number in it. Bump RR_STAT_VERSION on any change but appended counters. */
+ * number in it. Bump RR_STAT_VERSION on any change but appended counters and reasons. */
 
+#include "core/base/compiler.h"
+#include "core/base/hist.h"
 #include "core/base/stats.h"
 
 #define RR_STAT_MAGIC	0x72726d6164720a01ull	/* says endianness too */
 #define RR_STAT_VERSION	1u
 #define RR_STAT_CONNS	4096u	/* entries; connections beyond share the last one */
+#define RR_STAT_COUNTERS 62u	/* room for counters.def to grow */
 #define RR_STAT_REASONS	64u
-#define RR_STAT_HIST	256u	/* latency buckets, hist.h */
+#define RR_STAT_HIST	RR_HIST_BUCKETS
+#define RR_STAT_ADDR	56u	/* "[IPv6]:port" and its NUL fit */
 
 enum rr_carrier { RR_CARRIER_NONE, RR_CARRIER_TCP, RR_CARRIER_SHM, RR_CARRIER_VERBS, RR_CARRIER_COUNT };
 
@@ -32,19 +36,19 @@ enum rr_reason {
 
 struct rr_stat_conn {
 	_Atomic uint32_t used;		/* 0 free, 1 in use; written last */
-	int32_t fd;
+	_Atomic int32_t fd;
 	_Atomic uint32_t state;		/* enum rr_conn_state */
 	_Atomic uint32_t carrier;	/* enum rr_carrier */
 	_Atomic uint32_t reason;	/* enum rr_reason */
 	uint32_t server;		/* 1: accepted, 0: connected */
-	char local[56], peer[56];	/* "1.2.3.4:111", "[::1]:111" */
+	char local[RR_STAT_ADDR], peer[RR_STAT_ADDR];	/* "1.2.3.4:111", "[::1]:111" */
 	uint64_t since_ns;		/* CLOCK_REALTIME */
 	struct rr_counters count;
-	uint8_t pad[640 - 144 - sizeof(struct rr_counters)];
+	uint64_t room[RR_STAT_COUNTERS - RR_C_COUNT];
 };
 
 struct rr_stat_seg {
-	uint64_t magic;			/* written last */
+	_Atomic uint64_t magic;		/* written last */
 	uint32_t version;
 	uint32_t size;			/* of the whole file */
 	uint32_t ncounters, nconns, nreasons, nhist;
@@ -54,13 +58,29 @@ struct rr_stat_seg {
 	uint64_t created_ns;		/* CLOCK_REALTIME */
 	char comm[32];
 	char exe[96];
-	_Atomic uint64_t carriers[RR_CARRIER_COUNT]; /* connections since start, by where they ended up */
-	_Atomic uint64_t reasons[RR_STAT_REASONS];
+	/* Connections since start that came to each carrier. One that was carried and later
+	 * went back to TCP is in both. */
+	_Atomic uint64_t carriers[RR_CARRIER_COUNT];
+	_Atomic uint64_t reasons[RR_STAT_REASONS]; /* of those on TCP: why */
 	_Atomic uint32_t ended;		/* 1: the process exited in order */
 	uint32_t pad0;
 	struct rr_counters retired;	/* sums of closed connections; atomic adds */
+	uint64_t room[RR_STAT_COUNTERS - RR_C_COUNT];
 	_Atomic uint64_t hist[RR_STAT_HIST]; /* call to reply, as seen by the requester */
-	uint8_t pad[4096 - 1024];	/* room; conn[] starts at a page */
+	_Atomic uint64_t taken[RR_STAT_CONNS / 64]; /* the writer's own: entries not free */
+	uint8_t pad[8192 - 5840];	/* conn[] starts at a page */
+	struct rr_stat_conn conn[];
 };
+
+#define RR_STAT_SIZE	(8192u + RR_STAT_CONNS * 640u)
+
+_Static_assert(sizeof(struct rr_stat_conn) == 640, "the same on every ABI");
+_Static_assert(offsetof(struct rr_stat_conn, count) == 144, "the same on every ABI");
+_Static_assert(offsetof(struct rr_stat_seg, start_ticks) == 40, "the same on every ABI");
+_Static_assert(offsetof(struct rr_stat_seg, carriers) == 184, "the same on every ABI");
+_Static_assert(offsetof(struct rr_stat_seg, retired) == 736, "the same on every ABI");
+_Static_assert(offsetof(struct rr_stat_seg, hist) == 1232, "the same on every ABI");
+_Static_assert(sizeof(struct rr_stat_seg) == 8192, "conn[] starts at a page");
+_Static_assert(RR_C_COUNT < RR_STAT_COUNTERS && RR_R_COUNT <= RR_STAT_REASONS, "room");
 
 #endif

@@ -38,6 +38,13 @@ enum rr_dialect {
 	RR_DIALECT_SLIDES,	/* RDMA_BCALL, RDMA_BRPLY */
 };
 
+/* Which connections may be upgraded: what a rule of the configuration says. */
+enum rr_mode {
+	RR_MODE_AUTO,		/* if the peer can, else TCP */
+	RR_MODE_TCP,		/* never */
+	RR_MODE_REQUIRE,	/* or not at all: staying on TCP is an error */
+};
+
 /* What two peers may agree on beyond the base protocol. */
 enum rr_cap {
 	RR_CAP_RELIABLE_REPLY	= 1 << 0, /* responder-provided PZRC and RDMA_DONE */

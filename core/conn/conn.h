@@ -28,9 +28,6 @@
 
 struct rr_conn;
 
-/* Which connections may be upgraded. */
-enum rr_mode { RR_MODE_AUTO, RR_MODE_TCP, RR_MODE_REQUIRE };
-
 struct rr_conn_params {
 	uint32_t program;	/* RPC program number of the offer */
 	uint32_t inline_size, credits, bc_credits;
@@ -45,8 +42,15 @@ struct rr_conn_params {
 	rr_time idle_trim;	/* a connection idle this long gives its memory back */
 	bool reliable_replies;
 	char run_dir[108];	/* "" none */
-	/* The rule for a connection. Called once, when it is made. */
+	/* The rule for a connection, when it is made. Either address may be NULL. */
 	enum rr_mode (*mode)(bool server, const struct sockaddr *local, const struct sockaddr *peer);
+	/* The same on the connecting side once the program of the first call is known, before
+	 * the offer: this answer counts. May be NULL. */
+	enum rr_mode (*mode_call)(const struct sockaddr *local, const struct sockaddr *peer,
+				  uint32_t program);
+	/* Does `rdmarpc-stat --stop` hold back new upgrades on this host? At most one system
+	 * call; asked once per upgrade. May be NULL. */
+	bool (*stopped)(void);
 	/* The statistics segment, or NULL. Called at the first connection. */
 	struct rr_stat_seg *(*stats)(void);
 };

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/base/hist.h"
+
+uint64_t rr_hist_low(unsigned bucket)
+{
+	unsigned shift;
+
+	if (bucket < 32)
+		return (uint64_t)bucket << 5;
+	shift = bucket / 16 - 1;
+	return (uint64_t)(bucket % 16 + 16) << shift << 5;
+}
+
+static uint64_t middle(unsigned bucket)
+{
+	return (rr_hist_low(bucket) + rr_hist_low(bucket + 1)) / 2;
+}
+
+/* In doubles: counts may be anything, and a sum of them must not wrap. */
+uint64_t rr_hist_quantile(const uint64_t count[RR_HIST_BUCKETS], double share)
+{
+	double total = 0, sum = 0;
+	unsigned last = 0;
+
+	for (unsigned i = 0; i < RR_HIST_BUCKETS; i++)
+		total += (double)count[i];
+	if (total == 0)
+		return 0;
+	for (unsigned i = 0; i < RR_HIST_BUCKETS; i++) {
+		if (!count[i])
+			continue;
+		last = i;
+		sum += (double)count[i];
+		if (sum >= share * total)
+			break;
+	}
+	return middle(last);
+}
+
+uint64_t rr_hist_max(const uint64_t count[RR_HIST_BUCKETS])
+{
+	for (unsigned i = RR_HIST_BUCKETS; i-- > 0;)
+		if (count[i])
+			return middle(i);
+	return 0;
+}

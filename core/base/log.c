@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/base/log.h"
+
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/base/types.h"
+
+_Atomic int rr_log_level = RR_LOG_OFF;
+static rr_log_sink *_Atomic the_sink;
+
+void rr_log_setup(enum rr_log_level level, rr_log_sink *sink)
+{
+	/* The release pairs with the load in rr_log_write(): a sink before lines for it. */
+	atomic_store_explicit(&the_sink, sink, memory_order_release);
+	atomic_store_explicit(&rr_log_level, sink ? level : RR_LOG_OFF, memory_order_release);
+}
+
+/* --- formatting --- */
+
+struct out {
+	char *buf;
+	unsigned size, n;
+};
+
+static void put(struct out *o, char c)
+{
+	if (o->n + 1 < o->size)
+		o->buf[o->n++] = c;
+}
+
+static void pad(struct out *o, char c, int n)
+{
+	while (n-- > 0)
+		put(o, c);
+}
+
+/* One conversion: %[0][width][.precision][l|ll|z]verb */
+struct spec {
+	bool zero;
+	int width;
+	int precision;		/* %s: at most so many bytes; -1 all */
+	int size;		/* of the integer argument */
+};
+
+static void put_text(struct out *o, const struct spec *s, const char *text)
+{
+	size_t n;
+
+	if (!text)
+		text = "(null)";
+	n = s->precision < 0 ? strlen(text) : strnlen(text, (size_t)s->precision);
+	pad(o, ' ', s->width - (int)rr_min(n, (size_t)1 << 16));
+	for (size_t i = 0; i < n; i++)
+		put(o, text[i]);
+}
+
+static void put_number(struct out *o, const struct spec *s, uint64_t v, unsigned base,
+		       const char *sign, bool upper)
+{
+	char digits[24];
+	int n = 0, len = (int)strlen(sign);
+
+	do {
+		unsigned d = (unsigned)(v % base);
+
+		digits[n++] = (char)(d < 10 ? '0' + d : (upper ? 'A' : 'a') + d - 10);
+		v /= base;
+	} while (v);
+	if (!s->zero)
+		pad(o, ' ', s->width - len - n);
+	while (*sign)
+		put(o, *sign++);
+	if (s->zero)
+		pad(o, '0', s->width - len - n);
+	while (n)
+		put(o, digits[--n]);
+}
+
+struct args {
+	va_list ap;
+};
+
+static uint64_t get_unsigned(struct args *a, int size)
+{
+	return size == 8 ? va_arg(a->ap, unsigned long long) : va_arg(a->ap, unsigned int);
+}
+
+static int64_t get_signed(struct args *a, int size)
+{
+	return size == 8 ? va_arg(a->ap, long long) : va_arg(a->ap, int);
+}
+
+static const char *get_spec(const char *f, struct spec *s, struct args *a)
+{
+	*s = (struct spec){ .zero = *f == '0', .precision = -1, .size = sizeof(int) };
+	for (; *f >= '0' && *f <= '9'; f++)
+		s->width = rr_min(s->width * 10 + (*f - '0'), 1000);
+	if (*f == '.') {
+		s->precision = 0;
+		if (*++f == '*') {
+			s->precision = va_arg(a->ap, int);
+			f++;
+		}
+		for (; *f >= '0' && *f <= '9'; f++)
+			s->precision = rr_min(s->precision * 10 + (*f - '0'), 1 << 16);
+	}
+	if (*f == 'z') {
+		s->size = sizeof(size_t);
+		f++;
+	}
+	for (int l = 0; *f == 'l'; f++)
+		s->size = ++l == 1 ? sizeof(long) : sizeof(long long);
+	return f;
+}
+
+static void convert(struct out *o, const struct spec *s, char verb, struct args *a)
+{
+	int64_t v;
+
+	switch (verb) {
+	case 's':
+		put_text(o, s, va_arg(a->ap, const char *));
+		break;
+	case 'c':
+		put(o, (char)va_arg(a->ap, int));
+		break;
+	case 'd':
+	case 'i':
+		v = get_signed(a, s->size);
+		put_number(o, s, v < 0 ? -(uint64_t)v : (uint64_t)v, 10, v < 0 ? "-" : "", false);
+		break;
+	case 'u':
+		put_number(o, s, get_unsigned(a, s->size), 10, "", false);
+		break;
+	case 'x':
+	case 'X':
+		put_number(o, s, get_unsigned(a, s->size), 16, "", verb == 'X');
+		break;
+	case 'p':
+		put_number(o, s, (uintptr_t)va_arg(a->ap, void *), 16, "0x", false);
+		break;
+	default:
+		put(o, verb);	/* %% */
+	}
+}
+
+unsigned rr_vfmt(char *buf, unsigned size, const char *fmt, va_list ap)
+{
+	struct out o = { .buf = buf, .size = size };
+	struct args a;
+	struct spec s;
+
+	if (!size)
+		return 0;
+	va_copy(a.ap, ap);
+	while (*fmt) {
+		if (*fmt != '%') {
+			put(&o, *fmt++);
+			continue;
+		}
+		fmt = get_spec(fmt + 1, &s, &a);
+		if (!*fmt)
+			break;
+		convert(&o, &s, *fmt++, &a);
+	}
+	va_end(a.ap);
+	buf[o.n] = '\0';
+	return o.n;
+}
+
+unsigned rr_fmt(char *buf, unsigned size, const char *fmt, ...)
+{
+	va_list ap;
+	unsigned n;
+
+	va_start(ap, fmt);
+	n = rr_vfmt(buf, size, fmt, ap);
+	va_end(ap);
+	return n;
+}
+
+/* --- lines --- */
+
+/* UTC, by arithmetic: localtime() takes locks and reads files, gmtime_r() may. The date is
+ * counted in years that begin in March, where the leap day comes last. */
+static unsigned put_time(char *buf, unsigned size)
+{
+	struct timespec ts;
+	unsigned days, secs, era, doe, yoe, doy, mp, month;
+
+	clock_gettime(CLOCK_REALTIME, &ts);
+	days = (unsigned)(ts.tv_sec / 86400) + 719468;	/* since 0000-03-01 */
+	secs = (unsigned)(ts.tv_sec % 86400);
+	era = days / 146097;
+	doe = days % 146097;
+	yoe = (doe - doe / 1460 + doe / 36524 - doe / 146096) / 365;
+	doy = doe - (365 * yoe + yoe / 4 - yoe / 100);
+	mp = (5 * doy + 2) / 153;
+	month = mp < 10 ? mp + 3 : mp - 9;
+	return rr_fmt(buf, size, "%04u-%02u-%02uT%02u:%02u:%02u.%06uZ",
+		      era * 400 + yoe + (month <= 2), month, doy - (153 * mp + 2) / 5 + 1,
+		      secs / 3600, secs / 60 % 60, secs % 60, (unsigned)(ts.tv_nsec / 1000));
+}
+
+void rr_log_write(enum rr_log_level level, const char *fmt, ...)
+{
+	static const char *const name[] = { "off", "error", "warn", "info", "debug" };
+	rr_log_sink *sink = atomic_load_explicit(&the_sink, memory_order_acquire);
+	int saved = errno;
+	char line[1024];
+	unsigned n;
+	va_list ap;
+
+	if (!sink)
+		return;
+	n = put_time(line, sizeof(line));
+	n += rr_fmt(line + n, sizeof(line) - n, " rdmarpc[%d] %s: ", (int)getpid(), name[level]);
+	va_start(ap, fmt);
+	n += rr_vfmt(line + n, sizeof(line) - n - 1, fmt, ap);
+	va_end(ap);
+	for (unsigned i = 0; i < n; i++)
+		if ((unsigned char)line[i] < ' ' || line[i] == 0x7f)
+			line[i] = '?';
+	line[n++] = '\n';
+	sink(line, n);
+	errno = saved;
+}

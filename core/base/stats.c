@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/base/stats_abi.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <time.h>
+
+#include "core/base/log.h"
+
+#define LAST	(RR_STAT_CONNS - 1)
+
+/* Where connections count when there is no segment. */
+static struct rr_stat_conn nowhere;
+
+static uint64_t wall_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_REALTIME, &ts);
+	return (uint64_t)ts.tv_sec * RR_SEC + (uint64_t)ts.tv_nsec;
+}
+
+static void set_text(char *to, size_t size, const char *from)
+{
+	size_t n = from ? strnlen(from, size - 1) : 0;
+
+	if (n)
+		memcpy(to, from, n);
+	memset(to + n, 0, size - n);
+}
+
+void rr_stats_init(struct rr_stat_seg *seg, int pid, uint64_t start_ticks, const char *comm,
+		   const char *exe)
+{
+	seg->version = RR_STAT_VERSION;
+	seg->size = RR_STAT_SIZE;
+	seg->ncounters = RR_C_COUNT;
+	seg->nconns = RR_STAT_CONNS;
+	seg->nreasons = RR_R_COUNT;
+	seg->nhist = RR_STAT_HIST;
+	seg->conn_size = sizeof(struct rr_stat_conn);
+	seg->pid = pid;
+	seg->start_ticks = start_ticks;
+	seg->created_ns = wall_ns();
+	set_text(seg->comm, sizeof(seg->comm), comm);
+	set_text(seg->exe, sizeof(seg->exe), exe);
+	/* Pairs with the acquire of a reader that maps the file. */
+	atomic_store_explicit(&seg->magic, RR_STAT_MAGIC, memory_order_release);
+}
+
+/* The lowest free entry, else the shared last: short-lived connections stay in the first
+ * page or two. */
+static uint32_t take(struct rr_stat_seg *seg)
+{
+	for (uint32_t w = 0; w < rr_array_size(seg->taken); w++) {
+		uint64_t map = atomic_load_explicit(&seg->taken[w], memory_order_relaxed);
+
+		while (~map) {
+			uint32_t bit = (uint32_t)__builtin_ctzll(~map);
+
+			if (w * 64 + bit == LAST)
+				return LAST;
+			/* Pairs with the release in rr_stats_release(). */
+			if (atomic_compare_exchange_weak_explicit(&seg->taken[w], &map,
+					map | UINT64_C(1) << bit, memory_order_acquire,
+					memory_order_relaxed))
+				return w * 64 + bit;
+		}
+	}
+	return LAST;
+}
+
+struct rr_stat_conn *rr_stats_claim(struct rr_stat_seg *seg, int fd, bool server)
+{
+	struct rr_stat_conn *e = seg ? &seg->conn[take(seg)] : &nowhere;
+
+	atomic_store_explicit(&e->fd, fd, memory_order_relaxed);
+	atomic_store_explicit(&e->state, RR_CS_NEW, memory_order_relaxed);
+	atomic_store_explicit(&e->carrier, RR_CARRIER_NONE, memory_order_relaxed);
+	atomic_store_explicit(&e->reason, RR_R_NONE, memory_order_relaxed);
+	if (e == &nowhere)
+		return e;
+	if (e != &seg->conn[LAST]) {	/* the shared one has no addresses */
+		e->server = server;
+		e->local[0] = e->peer[0] = '\0';
+		e->since_ns = wall_ns();
+	}
+	/* Pairs with the acquire of a reader of the list. */
+	atomic_store_explicit(&e->used, 1, memory_order_release);
+	return e;
+}
+
+void rr_stats_addr(struct rr_stat_conn *e, const struct sockaddr *local,
+		   const struct sockaddr *peer)
+{
+	if (e == &nowhere)
+		return;
+	if (local)
+		rr_addr_text(local, e->local, sizeof(e->local));
+	if (peer)
+		rr_addr_text(peer, e->peer, sizeof(e->peer));
+}
+
+static void add(_Atomic uint64_t *v, uint64_t n)
+{
+	if (n)
+		atomic_fetch_add_explicit(v, n, memory_order_relaxed);
+}
+
+void rr_stats_state(struct rr_stat_seg *seg, struct rr_stat_conn *e, enum rr_conn_state state,
+		    enum rr_carrier carrier, enum rr_reason reason)
+{
+	uint32_t before = atomic_exchange_explicit(&e->carrier, carrier, memory_order_relaxed);
+
+	atomic_store_explicit(&e->state, state, memory_order_relaxed);
+	atomic_store_explicit(&e->reason, reason, memory_order_relaxed);
+	if (!seg || carrier == before || carrier == RR_CARRIER_NONE)
+		return;
+	add(&seg->carriers[carrier], 1);
+	if (carrier == RR_CARRIER_TCP)
+		add(&seg->reasons[reason], 1);
+}
+
+void rr_stats_tcp(struct rr_stat_seg *seg, enum rr_reason reason)
+{
+	if (!seg)
+		return;
+	add(&seg->carriers[RR_CARRIER_TCP], 1);
+	add(&seg->reasons[reason], 1);
+}
+
+struct rr_counters *rr_stats_counters(struct rr_stat_conn *e)
+{
+	return &e->count;
+}
+
+/* A count is first taken from the entry, then added: a reader that sums both may for a
+ * moment miss one, never see it twice. */
+void rr_stats_release(struct rr_stat_seg *seg, struct rr_stat_conn *e)
+{
+	uint32_t i;
+
+	if (!seg || e == &nowhere)
+		return;
+	for (i = 0; i < RR_C_COUNT; i++)
+		add(&seg->retired.v[i],
+		    atomic_exchange_explicit(&e->count.v[i], 0, memory_order_relaxed));
+	i = (uint32_t)(e - seg->conn);
+	if (i == LAST)		/* others may be in it */
+		return;
+	atomic_store_explicit(&e->used, 0, memory_order_relaxed);
+	/* Pairs with the acquire in take(). */
+	atomic_fetch_and_explicit(&seg->taken[i / 64], ~(UINT64_C(1) << i % 64),
+				  memory_order_release);
+}
+
+void rr_stats_latency(struct rr_stat_seg *seg, uint64_t ns)
+{
+	if (seg)
+		add(&seg->hist[rr_hist_bucket(ns)], 1);
+}
+
+const char *rr_carrier_name(unsigned carrier)
+{
+	static const char *const name[] = { "none", "tcp", "shm", "verbs" };
+
+	_Static_assert(rr_array_size(name) == RR_CARRIER_COUNT, "a name each");
+	return carrier < RR_CARRIER_COUNT ? name[carrier] : "?";
+}
+
+const char *rr_state_name(unsigned state)
+{
+	static const char *const name[] = { "free", "new", "offered", "answered", "carried",
+					    "draining", "tcp", "dead" };
+
+	_Static_assert(rr_array_size(name) == RR_CS_COUNT, "a name each");
+	return state < RR_CS_COUNT ? name[state] : "?";
+}
+
+const char *rr_reason_text(unsigned reason)
+{
+	static const char *const text[] = {
+#define RR_REASON(name, text) text,
+#include "core/base/reasons.def"
+#undef RR_REASON
+	};
+
+	return reason < RR_R_COUNT ? text[reason] : "?";
+}
+
+/* Longest run of at least two zero groups, as RFC 5952 §4.2 wants it shortened. */
+static int zero_run(const uint8_t a[16], int *len)
+{
+	int best = -1, start = -1;
+
+	*len = 1;
+	for (int g = 0; g <= 8; g++) {
+		if (g < 8 && !a[2 * g] && !a[2 * g + 1]) {
+			if (start < 0)
+				start = g;
+			continue;
+		}
+		if (start >= 0 && g - start > *len) {
+			best = start;
+			*len = g - start;
+		}
+		start = -1;
+	}
+	return best;
+}
+
+static char *text6(const uint8_t a[16], unsigned port, char *buf, unsigned size)
+{
+	int len, run = zero_run(a, &len);
+	unsigned n = rr_fmt(buf, size, "[");
+
+	for (int g = 0; g < 8; g++) {
+		if (g == run) {
+			n += rr_fmt(buf + n, size - n, "::");
+			g += len - 1;
+			continue;
+		}
+		n += rr_fmt(buf + n, size - n, g && g != run + len ? ":%x" : "%x",
+			    (unsigned)(a[2 * g] << 8 | a[2 * g + 1]));
+	}
+	rr_fmt(buf + n, size - n, "]:%u", port);
+	return buf;
+}
+
+/* Not inet_ntop(): that is snprintf() inside, which is neither async-signal-safe nor free
+ * of the app's locale. */
+char *rr_addr_text(const struct sockaddr *sa, char *buf, unsigned size)
+{
+	static const uint8_t mapped[12] = { [10] = 0xff, 0xff };
+	struct sockaddr_in in;
+	struct sockaddr_in6 in6;
+	const uint8_t *a;
+	unsigned port;
+
+	buf[0] = '\0';
+	if (sa->sa_family == AF_INET) {
+		memcpy(&in, sa, sizeof(in));
+		a = (const uint8_t *)&in.sin_addr;
+		port = ntohs(in.sin_port);
+	} else if (sa->sa_family == AF_INET6) {
+		memcpy(&in6, sa, sizeof(in6));
+		a = in6.sin6_addr.s6_addr;
+		port = ntohs(in6.sin6_port);
+		if (memcmp(a, mapped, sizeof(mapped)))
+			return text6(a, port, buf, size);
+		a += 12;
+	} else {
+		return buf;
+	}
+	rr_fmt(buf, size, "%u.%u.%u.%u:%u", a[0], a[1], a[2], a[3], port);
+	return buf;
+}
