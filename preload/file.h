@@ -33,7 +33,7 @@ struct rr_sock {
 	struct rr_conn *_Atomic conn;	/* NULL: not connected, a listener, or plain TCP */
 	_Atomic uint32_t flags;
 	_Atomic rr_time verified;	/* when the inode was last compared */
-	struct rr_ep_watch *watches;	/* epoll sets that watch it; ready_epoll.c's, its lock */
+	struct rr_ep_watch *_Atomic watches;	/* epoll sets that watch it; epset.c's, its lock */
 };
 
 /* --- the table (fdtable.c). Lock-free, no system call, async-signal-safe: --- */

@@ -19,12 +19,22 @@ int rr_wait_one(struct rr_sock *so, int fd, unsigned want, rr_time deadline);
  * epoll registrations of so up to date. */
 void rr_sock_sync(struct rr_sock *so);
 
-/* epoll sets. An epoll fd was made, or goes away for good. */
-void rr_ep_created(int epfd);
+/* A data call on so could not do all that was asked: a read (POLLIN) or a write (POLLOUT) was
+ * short or gave -EAGAIN. Edge-triggered sets report it again once it is possible, and a send
+ * that began a negotiation is taken notice of. Every data wrapper calls it; cheap when no set
+ * watches so. */
+void rr_sock_dry(struct rr_sock *so, unsigned want);
+
+/* epoll sets. The epoll wrappers enter them into the fd table themselves. When the last reference
+ * to one goes (refs fell to 0), rr_file_put() calls: */
 void rr_ep_gone(struct rr_file *ep);
-/* The process's last fd of so is being closed: its watches end, as in the kernel. */
-void rr_ep_sock_gone(struct rr_sock *so);
-/* so has become interesting (connected, accepted) or plain: adjust sets that watch it already. */
+/* The process's last fd of so is about to be closed (before the kernel's close, fd still valid):
+ * its watches end, as in the kernel. */
+void rr_ep_sock_gone(struct rr_sock *so, int fd);
+/* so->conn was set on a socket that sets may watch already (connect after epoll_ctl). */
+void rr_ep_sock_conn(struct rr_sock *so);
+/* Is fd one that epoll sets use inside? close_range() & co. spare it. Lock-free. */
+bool rr_ep_owns_fd(int fd);
 /* Fork: from the pthread_atfork handlers. */
 void rr_ep_fork_prepare(void);
 void rr_ep_fork_parent(void);
