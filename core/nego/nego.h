@@ -45,7 +45,8 @@ enum rr_sniff {
 };
 enum rr_sniff rr_sniff(const uint8_t *buf, size_t len);
 
-/* Writes the offer, record mark included; its length, or 0 if it does not fit. */
+/* Writes the offer, record mark included; its length, or 0 if it does not fit cap or
+ * RR_OFFER_MAX (three addresses of full length do). */
 uint32_t rr_nego_put_offer(const struct rr_hello *h, uint32_t program, uint32_t xid,
 			   uint8_t *buf, uint32_t cap);
 
@@ -58,23 +59,37 @@ enum rr_nego {
 };
 
 /* Is buf[0..len), at a record boundary, the reply to our offer xid? A reply of one or of
- * several fragments, accepted or denied, whatever its body: it is ours by its xid. */
+ * several fragments, accepted or denied, whatever its body: it is ours by its xid. So no
+ * call with this xid of the app's own may be outstanding.
+ *
+ * *need grows from the first header to the judged words to the end of the (known) record,
+ * so a caller reads up to *need and asks again with all the bytes. A shim's answer has at
+ * most RR_ANSWER_MAX bytes: RR_NEGO_PART with a larger *need says that the xid did match
+ * and that the verdict can only be RR_NEGO_NO; the caller, who need not store that much,
+ * takes it as such and skips to the record's end with rr_rm_next() from buf on.
+ *
+ * h is filled in for RR_NEGO_OURS only; the caller compares h->token with its own. An answer
+ * with our magic that makes no sense is RR_NEGO_DECLINED. */
 enum rr_nego rr_nego_get_answer(const uint8_t *buf, size_t len, uint32_t xid,
 				struct rr_hello *h, uint32_t *need);
 
 /* --- answering side --- */
 
 /* Is buf[0..len), the first bytes of a connection, an offer? Checked strictly: every fixed
- * byte of it must be right, so that an app's own bytes are never swallowed. */
+ * byte of it must be right, so that an app's own bytes are never swallowed. RR_NEGO_PART as
+ * long as what is there is right. h and *xid are filled in for RR_NEGO_OURS only; h->nprov is
+ * 0 if no address in it is in a form we know. Its numbers are the peer's: bound them. */
 enum rr_nego rr_nego_get_offer(const uint8_t *buf, size_t len, uint32_t program,
 			       uint32_t *xid, struct rr_hello *h, uint32_t *need);
 
-/* Writes the answer that chooses h->prov[0] (h->nprov 1), or declines (h->nprov 0). */
+/* Writes the answer that chooses h->prov[0] (h->nprov 1), or declines (h->nprov 0). Its
+ * length, or 0 if cap is too small; RR_ANSWER_MAX is enough for any. */
 uint32_t rr_nego_put_answer(const struct rr_hello *h, uint32_t xid, uint8_t *buf, uint32_t cap);
 
 /* --- the end mark: last bytes of a carried direction on the TCP connection --- */
 
-/* "So many records were sent by RDMA before this": RR_MARK_LEN bytes. */
+/* "So many records were sent by RDMA before this": RR_MARK_LEN bytes. The token, which
+ * nobody else knows, is what makes it one. */
 #define RR_MARK_LEN	24u
 void rr_nego_put_mark(uint8_t out[RR_MARK_LEN], const uint8_t token[RR_TOKEN_LEN], uint64_t records);
 bool rr_nego_get_mark(const uint8_t *buf, const uint8_t token[RR_TOKEN_LEN], uint64_t *records);

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <assert.h>
+
+#include "core/nego/hello.h"
+
+#define FIELD_HDR	4u
+
+/* Numbers are for ever. */
+enum { TAG_TOKEN = 1, TAG_HOST = 2, TAG_PROV = 3, TAG_WORDS = 16 };
+
+/* Fields of one word have the tags from TAG_WORDS on, in this order; append only. */
+static const uint16_t word_at[] = {
+	offsetof(struct rr_hello, caps),
+	offsetof(struct rr_hello, inline_size),
+	offsetof(struct rr_hello, recvs),
+	offsetof(struct rr_hello, credits),
+	offsetof(struct rr_hello, bc_credits),
+	offsetof(struct rr_hello, max_msg),
+};
+
+/* The value of a new field, to be filled in; NULL if it does not fit. */
+static uint8_t *put_field(struct rr_wcur *c, uint32_t tag, uint32_t len)
+{
+	uint8_t *p = rr_wcur_take(c, FIELD_HDR + rr_align(len, 4u));
+
+	if (!p)
+		return NULL;
+	rr_put_be32(p, tag << 16 | len);
+	memset(p + FIELD_HDR + len, 0, rr_align(len, 4u) - len);
+	return p + FIELD_HDR;
+}
+
+static void put_bytes(struct rr_wcur *c, uint32_t tag, const uint8_t *bytes, uint32_t len)
+{
+	uint8_t *p = put_field(c, tag, len);
+
+	if (p)
+		memcpy(p, bytes, len);
+}
+
+static void put_prov(struct rr_wcur *c, uint8_t id, const struct rr_prov_addr *addr)
+{
+	uint8_t *p;
+
+	assert(addr->len <= RR_PROV_ADDR);
+	p = put_field(c, TAG_PROV, 1 + addr->len);
+	if (!p)
+		return;
+	p[0] = id;
+	memcpy(p + 1, addr->bytes, addr->len);
+}
+
+void rr_hello_put(struct rr_wcur *c, const struct rr_hello *h)
+{
+	assert(h->nprov <= RR_NEGO_PROVS);
+	put_bytes(c, TAG_TOKEN, h->token, sizeof(h->token));
+	put_bytes(c, TAG_HOST, h->host, sizeof(h->host));
+	for (uint32_t i = 0; i < rr_array_size(word_at); i++) {
+		uint8_t *p = put_field(c, TAG_WORDS + i, 4);
+		uint32_t v;
+
+		memcpy(&v, (const uint8_t *)h + word_at[i], 4);
+		if (p)
+			rr_put_be32(p, v);
+	}
+	for (uint32_t i = 0; i < h->nprov; i++)
+		put_prov(c, h->prov[i].id, &h->prov[i].addr);
+}
+
+struct field {
+	uint32_t tag, len;
+	const uint8_t *value;
+};
+
+/* The next field; false at the end, or if the cursor failed: no room for it, or bytes
+ * between the fields that are not zero. */
+static bool get_field(struct rr_rcur *c, struct field *f)
+{
+	uint32_t word, padded;
+
+	if (rr_rcur_left(c) == 0)
+		return false;
+	word = rr_get_u32(c);
+	f->tag = word >> 16;
+	f->len = word & 0xffff;
+	f->value = c->p;
+	padded = rr_align(f->len, 4u);
+	if (rr_rcur_left(c) < padded) {
+		rr_rcur_fail(c, RR_WIRE_BAD_XDR);
+		return false;
+	}
+	for (uint32_t i = f->len; i < padded; i++)
+		if (f->value[i] != 0)
+			rr_rcur_fail(c, RR_WIRE_BAD_XDR);
+	if (c->rc == RR_WIRE_OK)
+		c->p += padded;
+	return c->rc == RR_WIRE_OK;
+}
+
+static bool get_bytes(const struct field *f, uint8_t *out, uint32_t len)
+{
+	if (f->len != len)
+		return false;
+	memcpy(out, f->value, len);
+	return true;
+}
+
+static bool get_prov(const struct field *f, struct rr_hello *h)
+{
+	if (f->len < 1)
+		return false;
+	if (f->len - 1 > RR_PROV_ADDR || h->nprov == RR_NEGO_PROVS)
+		return true;
+	h->prov[h->nprov].id = f->value[0];
+	h->prov[h->nprov].addr.len = (uint16_t)(f->len - 1);
+	memcpy(h->prov[h->nprov].addr.bytes, f->value + 1, f->len - 1);
+	h->nprov++;
+	return true;
+}
+
+static bool get_word(const struct field *f, struct rr_hello *h)
+{
+	uint32_t v;
+
+	if (f->len != 4)
+		return false;
+	v = rr_be32(f->value);
+	memcpy((uint8_t *)h + word_at[f->tag - TAG_WORDS], &v, 4);
+	return true;
+}
+
+static bool get_known(const struct field *f, struct rr_hello *h)
+{
+	switch (f->tag) {
+	case TAG_TOKEN:
+		return get_bytes(f, h->token, sizeof(h->token));
+	case TAG_HOST:
+		return get_bytes(f, h->host, sizeof(h->host));
+	case TAG_PROV:
+		return get_prov(f, h);
+	default:
+		return get_word(f, h);
+	}
+}
+
+bool rr_hello_get(struct rr_rcur *c, struct rr_hello *h)
+{
+	uint32_t seen = 0;	/* a bit for each known tag but TAG_PROV */
+	struct field f;
+
+	memset(h, 0, sizeof(*h));
+	while (get_field(c, &f)) {
+		if (f.tag == 0 || (f.tag > TAG_PROV && f.tag < TAG_WORDS) ||
+		    f.tag >= TAG_WORDS + rr_array_size(word_at))
+			continue;
+		if (!get_known(&f, h) || seen & 1u << f.tag)
+			return false;
+		if (f.tag != TAG_PROV)
+			seen |= 1u << f.tag;
+	}
+	return c->rc == RR_WIRE_OK && seen & 1u << TAG_TOKEN;
+}

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <assert.h>
+
+#include "core/nego/hello.h"
+#include "core/nego/nego.h"
+#include "core/wire/cursor.h"
+#include "core/wire/recmark.h"
+#include "core/wire/rpc.h"
+
+/*
+ * Offer                                  Answer
+ *   0 mark: last | length                  0 mark: last | length
+ *   4 xid                                  4 xid
+ *   8 CALL, RPC version 2                  8 REPLY, MSG_ACCEPTED
+ *  16 program, version 1, procedure 1     16 verifier AUTH_NONE, empty
+ *  28 credential AUTH_NONE, empty         24 SUCCESS
+ *  36 verifier AUTH_NONE, empty           28 magic
+ *  44 magic                               36 version of the exchange
+ *  52 version of the exchange             40 verdict
+ *  56 fields: hello.h                     44 fields: hello.h
+ */
+#define RPC_VERSION	2u
+#define PROG_VERSION	1u
+#define PROG_PROC	1u
+
+#define OFFER_FIXED	56u
+#define OFFER_MAGIC_AT	44u
+#define ANSWER_FIXED	44u
+#define ANSWER_MAGIC_AT	28u
+
+enum { VERDICT_CHOSEN = 1, VERDICT_DECLINED = 2 };
+
+static const uint8_t magic[8] = { 'r', 'd', 'm', 'a', 'r', 'p', 'c', 0x0a };
+
+static void put_magic(struct rr_wcur *c)
+{
+	uint8_t *p = rr_wcur_take(c, sizeof(magic));
+
+	if (p)
+		memcpy(p, magic, sizeof(magic));
+}
+
+/* Puts the record mark in place: the length, or 0 if the message did not fit. */
+static uint32_t finish(struct rr_wcur *c, uint8_t *buf)
+{
+	uint32_t len = (uint32_t)(c->p - buf);
+
+	if (c->full)
+		return 0;
+	rr_rm_put(buf, len - RR_RM_HDR, true);
+	return len;
+}
+
+uint32_t rr_nego_put_offer(const struct rr_hello *h, uint32_t program, uint32_t xid,
+			   uint8_t *buf, uint32_t cap)
+{
+	struct rr_wcur c;
+
+	rr_wcur_init(&c, buf, rr_min(cap, RR_OFFER_MAX));
+	rr_put_u32(&c, 0);	/* the mark, later */
+	rr_put_u32(&c, xid);
+	rr_put_u32(&c, RR_RPC_CALL);
+	rr_put_u32(&c, RPC_VERSION);
+	rr_put_u32(&c, program);
+	rr_put_u32(&c, PROG_VERSION);
+	rr_put_u32(&c, PROG_PROC);
+	for (int i = 0; i < 2; i++) {	/* credential, verifier */
+		rr_put_u32(&c, RR_AUTH_NONE);
+		rr_put_u32(&c, 0);
+	}
+	put_magic(&c);
+	rr_put_u32(&c, h->version);
+	rr_hello_put(&c, h);
+	return finish(&c, buf);
+}
+
+uint32_t rr_nego_put_answer(const struct rr_hello *h, uint32_t xid, uint8_t *buf, uint32_t cap)
+{
+	struct rr_wcur c;
+
+	assert(h->nprov <= 1);
+	rr_wcur_init(&c, buf, rr_min(cap, RR_ANSWER_MAX));
+	rr_put_u32(&c, 0);	/* the mark, later */
+	rr_put_u32(&c, xid);
+	rr_put_u32(&c, RR_RPC_REPLY);
+	rr_put_u32(&c, 0);	/* MSG_ACCEPTED */
+	rr_put_u32(&c, RR_AUTH_NONE);
+	rr_put_u32(&c, 0);
+	rr_put_u32(&c, 0);	/* SUCCESS */
+	put_magic(&c);
+	rr_put_u32(&c, h->version);
+	rr_put_u32(&c, h->nprov ? VERDICT_CHOSEN : VERDICT_DECLINED);
+	rr_hello_put(&c, h);
+	return finish(&c, buf);
+}
+
+/* --- recognising an offer --- */
+
+/* What is the same in every offer for this program, from byte 8 on. The mark before it
+ * and the version behind it are judged apart; the xid may be any. */
+static void offer_pattern(uint32_t program, uint8_t *want)
+{
+	memset(want, 0, OFFER_MAGIC_AT);
+	rr_put_be32(want + 12, RPC_VERSION);
+	rr_put_be32(want + 16, program);
+	rr_put_be32(want + 20, PROG_VERSION);
+	rr_put_be32(want + 24, PROG_PROC);
+	memcpy(want + OFFER_MAGIC_AT, magic, sizeof(magic));
+}
+
+/* Can these first bytes of a record mark be an offer's? */
+static bool mark_fits(const uint8_t *buf, size_t len)
+{
+	uint8_t hdr[RR_RM_HDR] = { 0x80 };
+	uint32_t frag;
+
+	memcpy(hdr, buf, rr_min(len, sizeof(hdr)));
+	frag = rr_be32(hdr) & ~RR_RM_LAST;
+	if (!(hdr[0] & 0x80) || frag > RR_OFFER_MAX - RR_RM_HDR)
+		return false;
+	return len < RR_RM_HDR || (frag >= OFFER_FIXED - RR_RM_HDR && frag % 4 == 0);
+}
+
+/* Does every fixed byte that is there fit? */
+static bool offer_fits(const uint8_t *buf, size_t len, uint32_t program)
+{
+	uint8_t want[OFFER_MAGIC_AT + sizeof(magic)];
+	size_t fixed = rr_min(len, sizeof(want));
+
+	if (len > 0 && !mark_fits(buf, len))
+		return false;
+	offer_pattern(program, want);
+	return fixed <= 8 || memcmp(buf + 8, want + 8, fixed - 8) == 0;
+}
+
+enum rr_nego rr_nego_get_offer(const uint8_t *buf, size_t len, uint32_t program,
+			       uint32_t *xid, struct rr_hello *h, uint32_t *need)
+{
+	struct rr_rcur c;
+
+	if (!offer_fits(buf, len, program))
+		return RR_NEGO_OTHER;
+	*need = RR_RM_HDR;
+	if (len < RR_RM_HDR)
+		return RR_NEGO_PART;
+	*need += rr_be32(buf) & ~RR_RM_LAST;
+	if (len < *need)
+		return RR_NEGO_PART;
+	rr_rcur_init(&c, buf + OFFER_FIXED, *need - OFFER_FIXED);
+	if (!rr_hello_get(&c, h))
+		return RR_NEGO_OTHER;
+	h->version = rr_be32(buf + OFFER_FIXED - 4);
+	if (h->version == 0)
+		return RR_NEGO_OTHER;
+	*xid = rr_be32(buf + 4);
+	return RR_NEGO_OURS;
+}
+
+/* --- recognising an answer --- */
+
+/* A record of len bytes, one fragment, that is known to be a reply to our offer. */
+static enum rr_nego judge_answer(const uint8_t *buf, uint32_t len, struct rr_hello *h)
+{
+	static const uint8_t accepted[ANSWER_MAGIC_AT - 12]; /* up to and with SUCCESS */
+	struct rr_rcur c;
+	uint32_t version, verdict;
+
+	if (len < ANSWER_FIXED || len > RR_ANSWER_MAX ||
+	    memcmp(buf + 12, accepted, sizeof(accepted)) != 0 ||
+	    memcmp(buf + ANSWER_MAGIC_AT, magic, sizeof(magic)) != 0)
+		return RR_NEGO_NO;
+	version = rr_be32(buf + ANSWER_MAGIC_AT + sizeof(magic));
+	verdict = rr_be32(buf + ANSWER_FIXED - 4);
+	rr_rcur_init(&c, buf + ANSWER_FIXED, len - ANSWER_FIXED);
+	if (verdict != VERDICT_CHOSEN || version == 0 || !rr_hello_get(&c, h) || h->nprov != 1)
+		return RR_NEGO_DECLINED;
+	h->version = version;
+	return RR_NEGO_OURS;
+}
+
+/* Walks over the fragments of one record, looking at its first eight bytes of payload: our
+ * xid and REPLY, in however many fragments. */
+struct walk {
+	struct rr_rm rm;
+	uint8_t want[8];
+	uint32_t matched;	/* bytes of want */
+	size_t at;
+	bool one_fragment;
+};
+
+enum step { STEP_ON, STEP_END, STEP_OTHER };
+
+static enum step walk_on(struct walk *w, const uint8_t *buf, size_t len)
+{
+	bool inside = w->rm.in_record;
+	enum rr_rm_what what;
+	size_t n, look;
+
+	what = rr_rm_next(&w->rm, buf + w->at, len - w->at, &n);
+	if (what == RR_RM_FRAGMENT)
+		w->one_fragment = !inside;
+	if (what == RR_RM_DATA || what == RR_RM_RECORD) {
+		look = rr_min(n, sizeof(w->want) - w->matched);
+		if (memcmp(buf + w->at, w->want + w->matched, look) != 0)
+			return STEP_OTHER;
+		w->matched += (uint32_t)look;
+	}
+	w->at += n;
+	return what == RR_RM_RECORD ? STEP_END : STEP_ON;
+}
+
+/* What would take the walk on: the rest of a header, or of what we look at in this
+ * fragment, or of the fragment. */
+static uint32_t walk_need(const struct walk *w)
+{
+	uint64_t more = w->rm.left;
+
+	if (more == 0)
+		more = RR_RM_HDR - w->rm.have;
+	else if (w->matched < sizeof(w->want))
+		more = rr_min(more, (uint64_t)(sizeof(w->want) - w->matched));
+	return (uint32_t)rr_min(w->at + more, (uint64_t)UINT32_MAX);
+}
+
+enum rr_nego rr_nego_get_answer(const uint8_t *buf, size_t len, uint32_t xid,
+				struct rr_hello *h, uint32_t *need)
+{
+	struct walk w = { .one_fragment = true };
+	enum step step = STEP_ON;
+
+	rr_put_be32(w.want, xid);
+	rr_put_be32(w.want + 4, RR_RPC_REPLY);
+	while (step == STEP_ON && (w.at < len || (w.rm.last && w.rm.left == 0)))
+		step = walk_on(&w, buf, len);
+	if (step == STEP_OTHER)
+		return RR_NEGO_OTHER;
+	if (step == STEP_END && w.matched < sizeof(w.want))
+		return RR_NEGO_OTHER;
+	*need = step == STEP_END ? (uint32_t)w.at : walk_need(&w);
+	if (step == STEP_END)
+		return w.one_fragment ? judge_answer(buf, *need, h) : RR_NEGO_NO;
+	/* crumbs for ever are nobody's reply */
+	if (*need > RR_ANSWER_MAX && w.matched < sizeof(w.want))
+		return RR_NEGO_OTHER;
+	return RR_NEGO_PART;
+}
+
+/* --- the end mark --- */
+
+void rr_nego_put_mark(uint8_t out[RR_MARK_LEN], const uint8_t token[RR_TOKEN_LEN], uint64_t records)
+{
+	memcpy(out, token, RR_TOKEN_LEN);
+	rr_put_be64(out + RR_TOKEN_LEN, records);
+}
+
+bool rr_nego_get_mark(const uint8_t *buf, const uint8_t token[RR_TOKEN_LEN], uint64_t *records)
+{
+	if (memcmp(buf, token, RR_TOKEN_LEN) != 0)
+		return false;
+	*records = rr_be64(buf + RR_TOKEN_LEN);
+	return true;
+}

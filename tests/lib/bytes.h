@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef RR_TEST_BYTES_H
+#define RR_TEST_BYTES_H
+
+/* Bytes for tests: words as the RFCs print them, exact-size copies, seeded randomness. */
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/wire/cursor.h"
+
+/* A heap block of exactly len bytes, so that ASan sees a read beyond them. */
+static inline uint8_t *tight(const void *src, size_t len)
+{
+	uint8_t *p = malloc(len ? len : 1);
+
+	if (!p)
+		abort();
+	if (len)
+		memcpy(p, src, len);
+	return p;
+}
+
+/* n words in network order. */
+static inline uint32_t put_words(uint8_t *out, const uint32_t *words, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		rr_put_be32(out + 4 * i, words[i]);
+	return (uint32_t)(4 * n);
+}
+
+/* put_words() of the arguments: the bytes written. */
+#define WORDS(out, ...) \
+	put_words((out), (const uint32_t[]){ __VA_ARGS__ }, \
+		  sizeof((uint32_t[]){ __VA_ARGS__ }) / sizeof(uint32_t))
+
+/* splitmix64: the same numbers everywhere for a seed. */
+static inline uint64_t rng_next(uint64_t *state)
+{
+	uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
+
+	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+	return z ^ z >> 31;
+}
+
+static inline uint32_t rng_below(uint64_t *state, uint32_t n)
+{
+	return (uint32_t)(rng_next(state) % n);
+}
+
+static inline void rng_bytes(uint64_t *state, void *out, size_t len)
+{
+	for (uint8_t *p = out; len--; p++)
+		*p = (uint8_t)rng_next(state);
+}
+
+#endif
