@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Programs that know nothing of us: the laboratory client and server (libtirpc, rpcgen), an
+# asynchronous NFS client (libnfs), and what the benchmark measures with.
+
+APPS     := $(BUILD)/apps
+APPFLAGS := -std=gnu11 -O2 -g $(WARN) -Wno-cast-function-type -D_GNU_SOURCE -I$(BUILD)/gen \
+            -I/usr/include/tirpc -pthread
+APPBINS  := $(addprefix $(APPS)/,labsvc labcli nfsaio)
+BENCHBINS := $(addprefix $(APPS)/,$(patsubst bench/%.c,%,$(wildcard bench/*.c)))
+
+.PHONY: apps
+apps: $(APPBINS) $(BENCHBINS)
+
+# XDR and dispatcher by rpcgen; its code is not held to our warnings.
+vpath %.x tests/apps bench
+$(BUILD)/gen/%.h: %.x
+	@mkdir -p $(@D)
+	$(call say,GEN,$@)
+	$(Q)rm -f $@; rpcgen -C -h -o $@ $<
+$(BUILD)/gen/%_xdr.c: %.x $(BUILD)/gen/%.h
+	$(Q)cd $(dir $<) && rm -f $(abspath $@) && rpcgen -C -c -o $(abspath $@) $(notdir $<)
+$(BUILD)/gen/%_svc.c: %.x $(BUILD)/gen/%.h
+	$(Q)cd $(dir $<) && rm -f $(abspath $@) && rpcgen -C -m -o $(abspath $@) $(notdir $<)
+$(APPS)/gen_%.o: $(BUILD)/gen/%.c
+	@mkdir -p $(@D)
+	$(Q)$(CC) -O2 -g -w -D_GNU_SOURCE -I/usr/include/tirpc -c -o $@ $<
+.SECONDARY:
+
+$(APPS)/labsvc: $(APPS)/gen_lab_svc.o $(APPS)/gen_lab_xdr.o
+$(APPS)/labcli: $(APPS)/gen_lab_xdr.o
+$(APPS)/labsvc $(APPS)/labcli: $(APPS)/%: tests/apps/%.c
+	$(call say,CC,$@)
+	$(Q)$(CC) $(APPFLAGS) -o $@ $^ -ltirpc
+
+$(APPS)/nfsaio: tests/apps/nfsaio.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)
+	$(Q)$(CC) $(APPFLAGS) -o $@ $< -lnfs

@@ -1,0 +1,8 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Many READs outstanding on one connection; ganesha answers them in any order.
+. "$(dirname "$0")/lib.sh"
+. "$HERE/ganesha-setup.sh"
+check small 'nfsaio reads 128 bad 0' nfsaio "$url/f?$ports" 128 65536
+check large 'nfsaio reads 16 bad 0' nfsaio "$url/g?$ports" 16 1048576
+finish

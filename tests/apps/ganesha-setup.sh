@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# shellcheck shell=bash
+# Sourced: starts nfs-ganesha with its VFS back end, and rpcbind for it.
+need ganesha.nfsd rpcbind
+mkdir -p /run/ganesha /run/dbus $W/exp $W/rec
+chmod 777 $W/exp
+helper rpcbind -f -w
+waitport 111
+cat >$W/ganesha.conf <<X
+NFS_CORE_PARAM { NFS_Port = 20861; MNT_Port = 20862; NLM_Port = 20863; Rquota_Port = 20864;
+	Enable_NLM = false; Enable_RQUOTA = true; Protocols = 3,4; mount_path_pseudo = true; }
+NFSV4 { Grace_Period = 5; Lease_Lifetime = 5; Graceless = true; RecoveryBackend = fs;
+	RecoveryRoot = $W/rec; Allow_Numeric_Owners = true; Only_Numeric_Owners = true; }
+NFS_KRB5 { Active_krb5 = false; }
+EXPORT_DEFAULTS { Access_Type = RW; Squash = No_Root_Squash; SecType = sys,none; Protocols = 3,4;
+	Transports = TCP; }
+EXPORT { Export_Id = 1; Path = $W/exp; Pseudo = /exp; Access_Type = RW; PrefRead = 1048576;
+	PrefWrite = 1048576; MaxRead = 1048576; MaxWrite = 1048576; FSAL { Name = VFS; } }
+LOG { Default_Log_Level = EVENT; }
+X
+server ganesha.nfsd -F -f $W/ganesha.conf -L /dev/stderr -p $W/ganesha.pid
+waitport 20861 150
+waitport 20862
+sleep 1	# until the export is there
+ALLOW=NO_SHIM,NEGATIVE_CACHE	# rpcbind
+SERVER_ALLOW=$ALLOW
+url="nfs://127.0.0.1/exp"
+ports="nfsport=20861&mountport=20862"

@@ -1,0 +1,113 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Judges the counters of rdmarpc-stat --json, given on stdin.
+
+judge.py client LEG EXPECT CALLS ALLOW CARRIED   one snapshot, of the clients of one check
+judge.py server LEG EXPECT ALLOW CARRIED         snapshots, of the server, the last of each pid counts
+
+LEG both with EXPECT carried: connections were carried, and those on TCP have a reason in ALLOW
+(names of reasons.def, commas between). The clients sent CALLS ("some": at least one) calls, which
+are added to the file CARRIED; the server received as many as that file says. Otherwise: TCP
+connections were seen, and nothing was carried."""
+import json
+import os
+import re
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def reason_texts(names):
+    """The texts that rdmarpc-stat prints for names of reasons.def."""
+    with open(os.path.join(HERE, "../../core/base/reasons.def"), encoding="utf-8") as f:
+        texts = dict(re.findall(r'^RR_REASON\((\w+), "(.*)"\)', f.read(), re.M))
+    return {texts[n] for n in names.split(",") if n}
+
+
+def documents(text):
+    """All JSON documents in text, one after the other."""
+    decoder, at = json.JSONDecoder(), 0
+    while text[at:].strip():
+        at += len(text[at:]) - len(text[at:].lstrip())
+        doc, at = decoder.raw_decode(text, at)
+        yield doc
+
+
+def latest_processes(text):
+    last = {}
+    for doc in documents(text):
+        for p in doc["processes"]:
+            last[p["pid"]] = p
+    return list(last.values())
+
+
+def total(processes, group, name):
+    return sum(p[group][name] for p in processes)
+
+
+def carried(processes):
+    return total(processes, "connections", "shm") + total(processes, "connections", "verbs")
+
+
+def tcp_reasons(processes):
+    reasons = {}
+    for p in processes:
+        for text, n in p.get("reasons", {}).items():
+            reasons[text] = reasons.get(text, 0) + n
+    return reasons
+
+
+def nothing_carried(processes):
+    if carried(processes):
+        return f"{carried(processes)} connections were carried, none expected"
+    for name in ("calls_sent", "calls_received", "replies_sent", "replies_received"):
+        if total(processes, "rpcs", name):
+            return f"rpcs.{name} = {total(processes, 'rpcs', name)}, 0 expected"
+    if not total(processes, "connections", "tcp"):
+        return "the shim saw no connection"
+    return ""
+
+
+def stray_tcp(processes, allow):
+    stray = {t: n for t, n in tcp_reasons(processes).items() if n and t not in reason_texts(allow)}
+    tcp = total(processes, "connections", "tcp")
+    if stray or (tcp and not allow):
+        return f"{tcp} connections stayed on TCP: {stray}"
+    return ""
+
+
+def judge_client(processes, calls, allow, carried_file):
+    sent = total(processes, "rpcs", "calls_sent")
+    with open(carried_file, "a", encoding="ascii") as f:
+        f.write(f"{sent}\n")
+    if stray_tcp(processes, allow):
+        return stray_tcp(processes, allow)
+    if not carried(processes):
+        return "no connection was carried"
+    if sent == 0 or (calls != "some" and sent != int(calls)):
+        return f"rpcs.calls_sent = {sent}, {calls} expected"
+    return ""
+
+
+def judge_server(processes, allow, carried_file):
+    with open(carried_file, encoding="ascii") as f:
+        sent = sum(int(line) for line in f)
+    received = total(processes, "rpcs", "calls_received")
+    if stray_tcp(processes, allow):
+        return stray_tcp(processes, allow)
+    if received != sent or not received:
+        return f"rpcs.calls_received = {received}, the clients sent {sent}"
+    return ""
+
+
+def main(role, leg, expect, *rest):
+    processes = latest_processes(sys.stdin.read())
+    if leg != "both" or expect != "carried":
+        return nothing_carried(processes)
+    return (judge_client if role == "client" else judge_server)(processes, *rest)
+
+
+if __name__ == "__main__":
+    verdict = main(*sys.argv[1:])
+    if verdict:
+        sys.exit(verdict)

@@ -1,0 +1,19 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# A server started by inetd. FLAVOUR wait: it gets the listening socket. nowait: it gets a connection,
+# on which it never called accept(): that stays TCP.
+. "$(dirname "$0")/lib.sh"
+need inetd
+port=20811
+c="labcli 127.0.0.1 $port"
+echo "$port stream tcp $FLAVOUR root $BUILD/apps/labsvc labsvc ${FLAVOUR/nowait/inetd}" >$W/inetd.conf
+server inetd -i $W/inetd.conf
+waitport $port
+if [ "$FLAVOUR" = nowait ]; then
+	EXPECT=tcp SERVER_EXPECT=tcp
+fi
+check null 'null ok 10' $c null 10
+check echo 'echo 60000 ok' $c echo 60000
+check sizes 'sizes ok' $c sizes
+check conns 'conns 5 bad 0' $c conns 5
+finish

@@ -1,0 +1,21 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# rpcgen'd libtirpc client and server; MODE is the server's shape (see labsvc.c).
+. "$(dirname "$0")/lib.sh"
+port=20801
+c="labcli 127.0.0.1 $port"
+server labsvc "$MODE" $port $W/pid
+waitport $port
+check null 'null ok 100' $c null 100
+check echo 'echo 1000 ok' $c echo 1000
+check sizes 'sizes ok' $c sizes
+check sum 'sum 100000 ok' $c sum 100000
+check big 'big 3000000 ok' $c big 3000000
+check threads 'threads 8 calls 1600 bad 0' $c threads 8
+check fork 'parent ok child ok parent ok' $c fork
+check timeout 'timeout then echo ok' $c timeout
+check noservice 'Program unavailable' $c noservice
+check batch 'batch 3000 ok' $c batch 3000
+check conns 'conns 40 bad 0' $c conns 40
+check pipeline 'pipeline 300 bad 0' $c pipeline 300
+finish

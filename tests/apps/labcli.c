@@ -1,0 +1,462 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* labcli HOST PORT COMMAND [N]: the laboratory program's client; PORT 0 asks rpcbind.
+ * Prints what it got on stdout and the number of calls that it made on stderr. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "lab.h"
+
+#define LAB_THREADS	64
+#define LAB_PER_THREAD	200
+#define LAB_BUFFER	65536	/* more than any reply to the pipeline */
+
+static const char *host;
+static int port;
+static _Atomic unsigned int ncalls;
+
+static struct sockaddr_in server_address(void)
+{
+	struct sockaddr_in a = { .sin_family = AF_INET, .sin_port = htons((in_port_t)port) };
+
+	inet_pton(AF_INET, host, &a.sin_addr);
+	return a;
+}
+
+static void set_timeout(CLIENT *c, long ms)
+{
+	struct timeval tv = { ms / 1000, ms % 1000 * 1000 };
+
+	clnt_control(c, CLSET_TIMEOUT, (char *)&tv);
+}
+
+static CLIENT *open_client(rpcprog_t prog)
+{
+	struct sockaddr_in a = server_address();
+	int fd = RPC_ANYSOCK;
+	CLIENT *c = port ? clnttcp_create(&a, prog, LABVERS, &fd, 0, 0) :
+		clnt_create(host, prog, LABVERS, "tcp");
+
+	if (!c) {
+		clnt_pcreateerror("labcli");
+		exit(2);
+	}
+	set_timeout(c, 20000);
+	return c;
+}
+
+/* One call; 0 when it was answered. */
+static int call(CLIENT *c, rpcproc_t proc, xdrproc_t xarg, void *arg, xdrproc_t xres, void *res)
+{
+	struct timeval unused = { 20, 0 };	/* CLSET_TIMEOUT decides */
+	enum clnt_stat st;
+
+	ncalls++;
+	st = clnt_call(c, proc, xarg, arg, xres, res, unused);
+	if (st != RPC_SUCCESS)
+		clnt_perror(c, "labcli");
+	return st != RPC_SUCCESS;
+}
+
+#define ASK(c, proc, xarg, arg, xres, res) \
+	call(c, proc, (xdrproc_t)(xarg), arg, (xdrproc_t)(xres), res)
+
+static void *pattern(unsigned int n, unsigned int seed)
+{
+	char *b = malloc(n + 1);
+
+	for (unsigned int i = 0; b && i < n; i++)
+		b[i] = (char)(i * 31 + (i >> 9) + seed);
+	return b;
+}
+
+/* Sends n bytes there and back; 0 when they came back unaltered. */
+static int echo(CLIENT *c, unsigned int n, unsigned int seed)
+{
+	lab_blob arg = { n, pattern(n, seed) }, res = { 0, NULL };
+	int bad = ASK(c, LAB_ECHO, xdr_lab_blob, &arg, xdr_lab_blob, &res) ||
+		res.lab_blob_len != n || memcmp(res.lab_blob_val, arg.lab_blob_val, n);
+
+	clnt_freeres(c, (xdrproc_t)xdr_lab_blob, &res);
+	free(arg.lab_blob_val);
+	return bad;
+}
+
+static int null_call(CLIENT *c)
+{
+	return ASK(c, LAB_NULL, xdr_void, NULL, xdr_void, NULL);
+}
+
+/* --- commands: each returns the exit status --- */
+
+static int cmd_null(unsigned int n)
+{
+	CLIENT *c = open_client(LABPROG);
+	unsigned int bad = 0;
+
+	n = n ? n : 1;
+	for (unsigned int i = 0; i < n; i++)
+		bad += null_call(c) != 0;
+	printf("null %s %u\n", bad ? "BAD" : "ok", n);
+	clnt_destroy(c);
+	return bad != 0;
+}
+
+static int cmd_echo(unsigned int n)
+{
+	CLIENT *c = open_client(LABPROG);
+	int bad = echo(c, n, 1);
+
+	printf("echo %u %s\n", n, bad ? "BAD" : "ok");
+	clnt_destroy(c);
+	return bad;
+}
+
+/* Around every border: inline threshold, libtirpc's buffers, fragments, chunk sizes. */
+static int cmd_sizes(unsigned int unused)
+{
+	static const unsigned int sizes[] = {
+		0, 1, 3, 4, 100, 900, 1000, 1024, 3900, 3996, 4000, 4040, 4096, 8191, 8192, 8900,
+		9000, 9001, 16384, 32768, 65500, 65535, 65536, 65537, 131072, 262144, 1048576, 4194304,
+	};
+	CLIENT *c = open_client(LABPROG);
+	int bad = 0;
+
+	(void)unused;
+	for (unsigned int i = 0; i < sizeof(sizes) / sizeof(*sizes) && !bad; i++) {
+		bad = echo(c, sizes[i], i);
+		if (bad)
+			printf("echo %u BAD\n", sizes[i]);
+	}
+	if (!bad)
+		printf("sizes ok\n");
+	clnt_destroy(c);
+	return bad;
+}
+
+static int cmd_sum(unsigned int n)
+{
+	CLIENT *c = open_client(LABPROG);
+	lab_ints arg = { n, malloc(4 * (size_t)n + 4) };
+	quad_t want = 0, got = -1;
+	int bad;
+
+	for (unsigned int i = 0; i < n; i++)
+		want += arg.lab_ints_val[i] = (int)(i * 2654435761u);
+	bad = ASK(c, LAB_SUM, xdr_lab_ints, &arg, xdr_quad_t, &got) || got != want;
+	printf("sum %u %s\n", n, bad ? "BAD" : "ok");
+	free(arg.lab_ints_val);
+	clnt_destroy(c);
+	return bad;
+}
+
+static int cmd_big(unsigned int n)
+{
+	CLIENT *c = open_client(LABPROG);
+	lab_blob res = { 0, NULL };
+	int bad = ASK(c, LAB_BIG, xdr_u_int, &n, xdr_lab_blob, &res) || res.lab_blob_len != n;
+
+	for (unsigned int i = 0; !bad && i < n; i++)
+		bad = res.lab_blob_val[i] != (char)(i * 7 + (i >> 8));
+	printf("big %u %s\n", n, bad ? "BAD" : "ok");
+	clnt_freeres(c, (xdrproc_t)xdr_lab_blob, &res);
+	clnt_destroy(c);
+	return bad;
+}
+
+static void *thread_main(void *arg)
+{
+	unsigned int id = (unsigned int)(uintptr_t)arg;
+	CLIENT *c = open_client(LABPROG);
+	uintptr_t bad = 0;
+
+	for (unsigned int i = 0; i < LAB_PER_THREAD; i++)
+		bad += echo(c, (id * 977 + i * 131) % 20000, id + i) != 0;
+	clnt_destroy(c);
+	return (void *)bad;
+}
+
+static int cmd_threads(unsigned int n)
+{
+	pthread_t t[LAB_THREADS];
+	uintptr_t bad = 0;
+
+	n = n < LAB_THREADS ? n : LAB_THREADS;
+	for (uintptr_t i = 0; i < n; i++)
+		pthread_create(&t[i], NULL, thread_main, (void *)i);
+	for (unsigned int i = 0; i < n; i++) {
+		void *r;
+
+		pthread_join(t[i], &r);
+		bad += (uintptr_t)r;
+	}
+	printf("threads %u calls %u bad %lu\n", n, n * LAB_PER_THREAD, (unsigned long)bad);
+	return bad != 0;
+}
+
+/* One connection used by the parent, then by a child, then by the parent again. */
+static int cmd_fork(unsigned int unused)
+{
+	CLIENT *c = open_client(LABPROG);
+	int first = echo(c, 50, 1), then, status = 0;
+	pid_t pid = fork();
+
+	(void)unused;
+	if (pid == 0)
+		_exit(echo(c, 60, 2));
+	waitpid(pid, &status, 0);
+	ncalls++;	/* the child's */
+	then = echo(c, 70, 3);
+	printf("parent %s child %s parent %s\n", first ? "BAD" : "ok", status ? "BAD" : "ok",
+	       then ? "BAD" : "ok");
+	clnt_destroy(c);
+	return first || status || then;
+}
+
+/* A call that times out; its late reply must not be taken for the next one's. */
+static int cmd_timeout(unsigned int unused)
+{
+	CLIENT *c = open_client(LABPROG);
+	u_int ms = 1000, res = 0;
+	int answered, bad;
+
+	(void)unused;
+	set_timeout(c, 300);
+	answered = !ASK(c, LAB_SLEEP, xdr_u_int, &ms, xdr_u_int, &res);
+	set_timeout(c, 20000);
+	bad = answered || echo(c, 100, 1);
+	printf("timeout then echo %s\n", bad ? "BAD" : "ok");
+	clnt_destroy(c);
+	return bad;
+}
+
+static int cmd_noservice(unsigned int unused)
+{
+	CLIENT *c = open_client(LABPROG + 1);
+	struct timeval tv = { 5, 0 };
+
+	(void)unused;
+	ncalls++;
+	printf("wrong program: %s\n", clnt_sperrno(clnt_call(c, 0, (xdrproc_t)xdr_void, NULL,
+							     (xdrproc_t)xdr_void, NULL, tv)));
+	clnt_destroy(c);
+	return 0;
+}
+
+static int cmd_pid(unsigned int unused)
+{
+	CLIENT *c = open_client(LABPROG);
+	lab_stat s = { 0, 0, 0 };
+	int bad = ASK(c, LAB_STAT, xdr_void, NULL, xdr_lab_stat, &s);
+
+	(void)unused;
+	printf("pid %u\n", s.pid);
+	clnt_destroy(c);
+	return bad;
+}
+
+/* libtirpc's batching: n calls that are never answered, sent in buffer-fulls, then one that is. */
+static int cmd_batch(unsigned int n)
+{
+	CLIENT *c = open_client(LABPROG);
+	lab_stat before = { 0, 0, 0 }, after = { 0, 0, 0 };
+	unsigned int want;
+	int bad = ASK(c, LAB_STAT, xdr_void, NULL, xdr_lab_stat, &before);
+
+	want = before.digest;
+	set_timeout(c, 0);
+	for (unsigned int i = 0; i < n; i++) {
+		struct timeval none = { 0, 0 };
+		u_int v = i * 2654435761u;
+
+		want = want * 31 + v;
+		ncalls++;
+		bad |= clnt_call(c, LAB_NOTE, (xdrproc_t)xdr_u_int, (char *)&v, NULL, NULL, none) !=
+			RPC_SUCCESS;
+	}
+	set_timeout(c, 20000);
+	bad |= ASK(c, LAB_STAT, xdr_void, NULL, xdr_lab_stat, &after) || after.digest != want;
+	printf("batch %u %s\n", n, bad ? "BAD" : "ok");
+	clnt_destroy(c);
+	return bad;
+}
+
+/* n connections at once, each used, then all used again. */
+static int cmd_conns(unsigned int n)
+{
+	CLIENT **c = calloc(n, sizeof(*c));
+	unsigned int bad = 0;
+
+	for (unsigned int i = 0; i < n; i++) {
+		c[i] = open_client(LABPROG);
+		bad += echo(c[i], i, i) != 0;
+	}
+	for (unsigned int i = 0; i < n; i++)
+		bad += echo(c[i], n + i, i) != 0;
+	for (unsigned int i = 0; i < n; i++)
+		clnt_destroy(c[i]);
+	free(c);
+	printf("conns %u bad %u\n", n, bad);
+	return bad != 0;
+}
+
+/* --- many calls outstanding: below libtirpc, which cannot do that --- */
+
+struct pipeline {
+	char *out, *in, *msg;		/* all calls; bytes that arrived; fragments put together */
+	size_t out_len, sent, in_len, msg_len;
+	unsigned int want, got, bad;
+	char *seen;			/* by number of the call */
+};
+
+static unsigned int pipeline_size(unsigned int i)
+{
+	return i * 397 % 30000;
+}
+
+static size_t encode_call(char *to, size_t room, unsigned int i)
+{
+	unsigned int n = pipeline_size(i);
+	lab_blob b = { n, pattern(n, i) };
+	struct rpc_msg m = { .rm_xid = 1000 + i, .rm_direction = CALL };
+	XDR x;
+	size_t len;
+
+	m.rm_call.cb_rpcvers = RPC_MSG_VERSION;
+	m.rm_call.cb_prog = LABPROG;
+	m.rm_call.cb_vers = LABVERS;
+	m.rm_call.cb_proc = LAB_ECHO;
+	m.rm_call.cb_cred = m.rm_call.cb_verf = _null_auth;
+	xdrmem_create(&x, to + 4, (u_int)room - 4, XDR_ENCODE);
+	if (!xdr_callmsg(&x, &m) || !xdr_lab_blob(&x, &b))
+		exit(2);
+	len = xdr_getpos(&x);
+	*(uint32_t *)(void *)to = htonl(0x80000000u | (uint32_t)len);
+	free(b.lab_blob_val);
+	return len + 4;
+}
+
+static void judge_reply(struct pipeline *p)
+{
+	lab_blob b = { 0, NULL };
+	struct rpc_msg m = { .acpted_rply.ar_results = { .where = (caddr_t)&b,
+							 .proc = (xdrproc_t)xdr_lab_blob } };
+	XDR x;
+	unsigned int i;
+
+	xdrmem_create(&x, p->msg, (u_int)p->msg_len, XDR_DECODE);
+	if (!xdr_replymsg(&x, &m))
+		m.rm_xid = 0;
+	i = (unsigned int)m.rm_xid - 1000;
+	if (i < p->want && !p->seen[i] && b.lab_blob_len == pipeline_size(i)) {
+		char *w = pattern(b.lab_blob_len, i);
+
+		p->seen[i] = 1;
+		p->bad += memcmp(w, b.lab_blob_val, b.lab_blob_len) != 0;
+		free(w);
+	} else {
+		p->bad++;
+	}
+	free(b.lab_blob_val);
+	p->got++;
+}
+
+static void take_replies(struct pipeline *p)
+{
+	while (p->in_len >= 4) {
+		uint32_t mark = ntohl(*(uint32_t *)(void *)p->in), len = mark & 0x7fffffff;
+
+		if (p->msg_len + len > LAB_BUFFER - 4)
+			exit(3);
+		if (p->in_len < 4 + len)
+			return;
+		memcpy(p->msg + p->msg_len, p->in + 4, len);
+		p->msg_len += len;
+		p->in_len -= 4 + len;
+		memmove(p->in, p->in + 4 + len, p->in_len);
+		if (mark >> 31) {
+			judge_reply(p);
+			p->msg_len = 0;
+		}
+	}
+}
+
+static void pump(struct pipeline *p, int fd)
+{
+	struct pollfd f = { .fd = fd, .events = POLLIN };
+	ssize_t n;
+
+	if (p->sent < p->out_len)
+		f.events |= POLLOUT;
+	if (poll(&f, 1, 20000) <= 0)
+		exit(4);
+	if (f.revents & POLLOUT) {
+		n = send(fd, p->out + p->sent, p->out_len - p->sent, MSG_DONTWAIT | MSG_NOSIGNAL);
+		if (n > 0)
+			p->sent += (size_t)n;
+		else if (errno != EAGAIN)
+			exit(5);
+	}
+	if (f.revents & POLLIN) {
+		n = recv(fd, p->in + p->in_len, LAB_BUFFER - p->in_len, MSG_DONTWAIT);
+		if (n > 0)
+			p->in_len += (size_t)n;
+		else if (n == 0 || errno != EAGAIN)
+			exit(6);
+		take_replies(p);
+	}
+}
+
+static int cmd_pipeline(unsigned int n)
+{
+	struct sockaddr_in a = server_address();
+	size_t room = (size_t)n * 31000 + 4096;
+	struct pipeline p = { .out = malloc(room), .in = malloc(LAB_BUFFER),
+			      .msg = malloc(LAB_BUFFER), .want = n,
+			      .seen = calloc(n + 1, 1) };
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	if (connect(fd, (struct sockaddr *)&a, sizeof(a)))
+		return 2;
+	for (unsigned int i = 0; i < n; i++)
+		p.out_len += encode_call(p.out + p.out_len, room - p.out_len, i);
+	ncalls += n;
+	while (p.got < n)
+		pump(&p, fd);
+	close(fd);
+	printf("pipeline %u bad %u\n", n, p.bad);
+	free(p.out), free(p.in), free(p.msg), free(p.seen);
+	return p.bad != 0;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct { const char *name; int (*run)(unsigned int n); } cmds[] = {
+		{ "null", cmd_null }, { "echo", cmd_echo }, { "sizes", cmd_sizes }, { "sum", cmd_sum },
+		{ "big", cmd_big }, { "threads", cmd_threads }, { "fork", cmd_fork },
+		{ "timeout", cmd_timeout }, { "noservice", cmd_noservice }, { "pid", cmd_pid },
+		{ "batch", cmd_batch }, { "conns", cmd_conns }, { "pipeline", cmd_pipeline },
+	};
+
+	host = argc > 3 ? argv[1] : "";
+	port = argc > 3 ? atoi(argv[2]) : 0;
+	for (size_t i = 0; argc > 3 && i < sizeof(cmds) / sizeof(*cmds); i++)
+		if (!strcmp(argv[3], cmds[i].name)) {
+			int rc = cmds[i].run(argc > 4 ? (unsigned int)strtoul(argv[4], NULL, 0) : 0);
+
+			fprintf(stderr, "calls %u\n", ncalls);
+			return rc;
+		}
+	fprintf(stderr, "usage: labcli HOST PORT COMMAND [N]\n");
+	return 64;
+}

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# shellcheck shell=bash
+# For the scripts beside this file; tests/apps/run starts them. A script starts an unmodified server
+# and puts unmodified clients to it:
+#
+#	. "$(dirname "$0")/lib.sh"
+#	server labsvc svcrun 20801; waitport 20801
+#	check null 'null ok 5' labcli 127.0.0.1 20801 null 5
+#	finish
+#
+# LEG says who has the shim: tcp (nobody), both, server, client. In each leg the answers must be right
+# and those of leg tcp; the shim's own counters must say that in leg both everything was carried, and
+# in the others nothing. A script runs in its own network, mount, PID and UTS namespaces with /run its
+# own: ports are free and nothing stays behind.
+
+NAME=${CASE:-$(basename "$0" .sh)}
+LEG=${LEG:-tcp}
+HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+BUILD=$(realpath "${BUILD:-$HERE/../../build}")
+SHIM=$BUILD/librpcrdma_shim.so
+export PATH=$BUILD/apps:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+
+if [ -z "${IN_NAMESPACES:-}" ]; then
+	IN_NAMESPACES=1 exec unshare -u -n -m -p -f --mount-proc --kill-child bash "$0" "$@"
+fi
+
+skip() { echo "$*"; exit 77; }
+die() { echo "FAIL $*"; exit 1; }
+
+# need COMMAND...: skips the script if one is not installed
+need() {
+	local c
+	for c; do command -v "$c" >/dev/null || skip "$c is not installed"; done
+}
+
+ip link set lo up || die "no network namespace"
+mount --make-rprivate / && mount -t tmpfs -o mode=755 tmpfs /run || die "no mount namespace"
+W=/run/test
+mkdir -p $W/stat/server /run/rpcbind
+chmod 1777 $W/stat/server
+: >$W/carried
+: >$W/snapshots
+shm_before=$(ls -A /dev/shm)
+
+server_env=() client_env=()
+case $LEG in both | server) server_env=(LD_PRELOAD="$SHIM" RDMARPC_RUN_DIR=$W/stat/server) ;; esac
+
+# server COMMAND...: the server under test, in the background; its pid is in $spid
+server() {
+	env "${server_env[@]}" "$@" >>$W/server.log 2>&1 &
+	spid=$!
+	disown $spid
+}
+
+# helper COMMAND...: something that the test needs, never with the shim
+helper() {
+	"$@" >>$W/helper.log 2>&1 &
+	disown $!
+}
+
+# waitport PORT [TENTHS]: until somebody listens there (no connection is made)
+waitport() {
+	local i
+	for ((i = 0; i < ${2:-100}; i++)); do
+		ss -Hltn "sport = :$1" | grep -q . && return 0
+		sleep 0.1
+	done
+	tail -n 20 $W/server.log $W/helper.log 2>/dev/null
+	die "nobody listens on port $1"
+}
+
+judge() { /usr/bin/python3 "$HERE/judge.py" "$@"; }
+snapshot() { RDMARPC_RUN_DIR=$1 "$BUILD/rdmarpc-stat" --json; }
+
+checks=0 failures=0
+
+fail() {
+	failures=$((failures + 1))
+	echo "FAIL $NAME/$LEG/$1: $2"
+	[ -z "${3:-}" ] || { echo "--- stdout"; head -n 15 "$3"; }
+	[ ! -s $W/err ] || { echo "--- stderr"; head -n 15 $W/err; }
+}
+
+# check NAME REGEX COMMAND...: the command, as a client, exits with WANT_RC (0) and prints something
+# that REGEX (grep -Ez; '': anything) matches; as in leg tcp, unless VARIES=1. What the shim is asked to have
+# carried: exactly the calls that the client says it made ("calls N" on stderr), else at least one.
+# EXPECT=tcp: nothing even in leg both; EXPECT=any: not judged. ALLOW: reasons (as in reasons.def) for
+# which connections to others than the server under test may be on TCP.
+check() {
+	local n=$1 regex=$2 rc=0 out=$W/out dir=$W/stat/client.$checks
+	shift 2
+	checks=$((checks + 1))
+	client_env=()
+	mkdir -m 1777 "$dir"
+	case $LEG in both | client) client_env=(LD_PRELOAD="$SHIM" RDMARPC_RUN_DIR="$dir") ;; esac
+	timeout "${TMO:-30}" env "${client_env[@]}" "$@" >$out 2>$W/err </dev/null || rc=$?
+	if [ $rc != "${WANT_RC:-0}" ]; then
+		fail "$n" "exit status $rc" $out
+	elif [ -n "$regex" ] && ! grep -Ezq -- "$regex" $out; then
+		fail "$n" "the output does not match /$regex/" $out
+	elif [ -n "${ANSWERS:-}" ] && [ -z "${VARIES:-}" ] && ! same_answer "$n"; then
+		fail "$n" "the answer differs from the one over TCP" $out
+	else
+		judge_client "$n" "$dir"
+	fi
+}
+
+same_answer() {
+	local kept=$ANSWERS/$NAME.$1
+	if [ "$LEG" = tcp ]; then cp $W/out "$kept"; else [ ! -f "$kept" ] || cmp -s $W/out "$kept"; fi
+}
+
+judge_client() {
+	local made
+	[ "${EXPECT:-}" != any ] || return 0
+	case $LEG in both | client)
+		made=$(sed -n 's/^calls \([0-9]*\)$/\1/p' $W/err | tail -n 1)
+		snapshot "$2" >$W/json 2>>$W/err
+		judge client "$LEG" "${EXPECT:-carried}" "${made:-some}" "${ALLOW:-}" $W/carried <$W/json >$W/verdict 2>&1 ||
+			fail "$1" "$(cat $W/verdict)"
+	esac
+	case $LEG in both | server) snapshot $W/stat/server >>$W/snapshots 2>>$W/err; echo >>$W/snapshots ;; esac
+}
+
+# local_check NAME COMMAND...: something about the result that involves no RPC
+local_check() {
+	local n=$1
+	shift
+	checks=$((checks + 1))
+	"$@" >$W/out 2>$W/err || fail "$n" "failed: $*" $W/out
+}
+
+# finish: the server's counters, what must not be left, the verdict
+finish() {
+	case $LEG in both | server)
+		checks=$((checks + 1))
+		judge server "$LEG" "${SERVER_EXPECT:-carried}" "${SERVER_ALLOW:-}" $W/carried <$W/snapshots >$W/verdict 2>&1 ||
+			fail server-counters "$(cat $W/verdict)"
+	esac
+	[ "$(ls -A /dev/shm)" = "$shm_before" ] || fail shm "left in /dev/shm: $(ls -A /dev/shm)"
+	[ $failures = 0 ] || { echo "--- server log"; tail -n 15 $W/server.log; }
+	echo "$((checks - failures)) of $checks checks"
+	[ $failures = 0 ]
+	exit
+}

@@ -1,0 +1,13 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# rpc.mountd (without a kernel NFS server) and showmount. rpcbind is asked first, without the shim.
+. "$(dirname "$0")/lib.sh"
+. "$HERE/mountd-setup.sh"
+server rpc.mountd -F -p $port
+waitport $port
+sleep 0.3	# until it is registered
+check exports 'Export list for 127.0.0.1' showmount -e 127.0.0.1
+check mounts 'All mount points on 127.0.0.1' showmount -a 127.0.0.1
+check ping 'program 100005 version 3 ready' rpcinfo -T tcp 127.0.0.1 100005 3
+VARIES=1 check mnt 'mnt status (0|2|13)' /usr/bin/python3 $HERE/pyrpc.py mnt $port $W/exp
+finish
