@@ -17,7 +17,7 @@ enum rr_kind { RR_KIND_SOCK = 1, RR_KIND_EPOLL };
 
 struct rr_file {
 	_Atomic uint32_t refs;	/* table slots and calls inside; 0: free in its slab */
-	_Atomic uint32_t fds;	/* table slots: fd numbers of this process */
+	_Atomic uint32_t fds;	/* table slots: fd numbers of this process; rr_fdt_give() counts */
 	enum rr_kind kind;
 	uint64_t ino;		/* of the kernel object that it was made for (fstat) */
 };
@@ -26,6 +26,8 @@ enum {
 	RR_SOCK_LISTENER	= 1 << 0,
 	RR_SOCK_STDIO		= 1 << 1, /* fdopen()ed: libc may close it unseen; verify always */
 	RR_SOCK_ACCEPTED	= 1 << 2,
+	RR_SOCK_CONNECTING	= 1 << 3, /* connect() has begun: its connection is made, once */
+	RR_SOCK_PLAIN		= 1 << 4, /* the kernel's for ever, whatever conn says */
 };
 
 struct rr_sock {
@@ -38,7 +40,8 @@ struct rr_sock {
 
 /* --- the table (fdtable.c). Lock-free, no system call, async-signal-safe: --- */
 
-/* The file behind fd, referenced, or NULL. Drop with rr_file_put(). */
+/* The file behind fd, referenced, or NULL. Drop with rr_file_put(), which at the last one gives
+ * the connection back (rr_conn_free) or lets the epoll set go (rr_ep_gone). */
 struct rr_file *rr_fdt_get(int fd);
 /* The same, if it is a socket / an epoll set. */
 struct rr_sock *rr_fdt_sock(int fd);
@@ -59,6 +62,15 @@ void rr_fdt_give(int fd, struct rr_file *f);
 /* Empties fd and hands the table's reference to the caller; NULL if it was empty. Comes
  * before the kernel's close(fd), which makes fd reusable. *last: it was the process's last. */
 struct rr_file *rr_fdt_take(int fd, bool *last);
+
+/* fd has just been handed out by the kernel: what we have there was closed behind our back. */
+void rr_fdt_evict(int fd);
+
+/* Calls fn for every fd in the table, with a reference that is dropped again afterwards. */
+void rr_fdt_each(void (*fn)(int fd, struct rr_file *f, void *arg), void *arg);
+
+/* The lowest fd >= from that is in the table; -1. */
+int rr_fdt_next(int from);
 
 /* --- identity --- */
 

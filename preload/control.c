@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Asking and setting: almost always the kernel's, since the fd is a TCP socket. */
+
+#include "preload/wrap.h"
+
+#include <string.h>
+
+#include "preload/guard.h"
+#include "preload/real.h"
+#include "preload/sock.h"
+
+int rr_wrap_fcntl(int fd, int cmd, void *arg)
+{
+	int rc = rr_real.fcntl(fd, cmd, arg), saved = errno;
+
+	if (likely(cmd != F_DUPFD && cmd != F_DUPFD_CLOEXEC) || rc < 0)
+		return rc;
+	if (rr_fdt_has(fd) || rr_fdt_has(rc))
+		rr_sock_dup(fd, rc);
+	errno = saved;
+	return rc;
+}
+
+int rr_wrap_ioctl(int fd, unsigned long cmd, void *arg)
+{
+	struct rr_sock *so;
+	struct rr_conn *c;
+	int n;
+
+	if (cmd == FIONREAD && arg && (c = rr_conn_at(fd, &so))) {
+		n = rr_conn_inq(c, fd);
+		rr_sock_after(so, c);
+		rr_file_put(&so->f);
+		if (n >= 0) {
+			*(int *)arg = n;
+			return 0;
+		}
+		if (n != RR_CONN_KERNEL)
+			return (int)rr_ret(n);
+	}
+	return rr_real.ioctl(fd, cmd, arg);
+}
+
+/* An int as the kernel gives it to a buffer of *len bytes. */
+static int give_int(int value, void *val, socklen_t *len)
+{
+	if ((int)*len < 0)
+		return -EINVAL;
+	if (*len > sizeof(value))
+		*len = sizeof(value);
+	memcpy(val, &value, *len);
+	return 0;
+}
+
+int rr_wrap_getsockopt(int fd, int level, int name, void *val, socklen_t *len)
+{
+	struct rr_sock *so;
+	struct rr_conn *c = val && len ? rr_conn_at(fd, &so) : NULL;
+	bool ours = false;
+	int rc = 0, err;
+
+	if (c) {
+		if (level == SOL_SOCKET && name == SO_ERROR) {
+			err = rr_conn_take_error(c);
+			ours = err != RR_CONN_KERNEL;
+			if (ours)
+				rc = give_int(err < 0 ? -err : err, val, len);
+		} else
+			ours = rr_conn_getopt(c, level, name, val, len);
+		rr_file_put(&so->f);
+	}
+	return ours ? (int)rr_ret(rc) : rr_real.getsockopt(fd, level, name, val, len);
+}
+
+int rr_wrap_setsockopt(int fd, int level, int name, const void *val, socklen_t len)
+{
+	struct rr_sock *so;
+	struct rr_conn *c = val ? rr_conn_at(fd, &so) : NULL;
+	bool kept;
+
+	if (c) {
+		kept = rr_conn_setopt(c, level, name, val, len);
+		rr_file_put(&so->f);
+		if (kept)
+			return 0;
+	}
+	return rr_real.setsockopt(fd, level, name, val, len);
+}
+
+int rr_wrap_getsockname(int fd, struct sockaddr *addr, socklen_t *len)
+{
+	return rr_real.getsockname(fd, addr, len);
+}
+
+int rr_wrap_getpeername(int fd, struct sockaddr *addr, socklen_t *len)
+{
+	return rr_real.getpeername(fd, addr, len);
+}

@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Reading and writing. Whatever the call's name, it becomes an iovec array for the connection;
+ * what the connection does not want goes to libc's function unchanged, and without a reference
+ * held: that is where threads are cancelled. */
+
+#include "preload/data.h"
+
+#include <limits.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+#include "core/base/os.h"
+#include "preload/real.h"
+#include "preload/sock.h"
+#include "preload/wrap.h"
+
+/* --- iovecs --- */
+
+/* An iovec array that is eaten from the front, without touching the app's. */
+struct cut {
+	const struct iovec *iov;
+	int n;
+	size_t skip;	/* bytes of iov[0] that are done */
+};
+
+static size_t cut_left(const struct cut *c)
+{
+	size_t sum = 0;
+
+	for (int i = 0; i < c->n; i++)
+		sum += c->iov[i].iov_len;
+	return sum - c->skip;
+}
+
+static void cut_eat(struct cut *c, size_t n)
+{
+	n += c->skip;
+	while (c->n && n >= c->iov->iov_len) {
+		n -= c->iov->iov_len;
+		c->iov++;
+		c->n--;
+	}
+	c->skip = n;
+}
+
+enum { CUT = 16 };
+
+/* What is next, at most CUT pieces of it, in out. */
+static int cut_head(const struct cut *c, struct iovec out[CUT])
+{
+	int n = rr_min(c->n, (int)CUT);
+
+	for (int i = 0; i < n; i++)
+		out[i] = c->iov[i];
+	if (n) {
+		out[0].iov_base = (char *)out[0].iov_base + c->skip;
+		out[0].iov_len -= c->skip;
+	}
+	return n;
+}
+
+/* What the kernel would refuse before it looks at the socket's data. A pointer that is wrong but
+ * not NULL is the app's SIGSEGV where the kernel says EFAULT: looking would cost a system call. */
+static ssize_t vet(const struct iovec *iov, int n)
+{
+	size_t sum = 0;
+
+	if (n && !iov)
+		return -EFAULT;
+	for (int i = 0; i < n; i++) {
+		if (!iov[i].iov_base && iov[i].iov_len)
+			return -EFAULT;
+		if (iov[i].iov_len > SSIZE_MAX - sum)
+			return -EINVAL;
+		sum += iov[i].iov_len;
+	}
+	return 0;
+}
+
+/* --- waiting --- */
+
+static void put_file(void *f)
+{
+	rr_file_put(f);
+}
+
+/* May this call sleep? And until when? Asked only when it is about to. */
+static bool may_block(int fd, int flags)
+{
+	int fl;
+
+	if (flags & MSG_DONTWAIT)
+		return false;
+	fl = rr_real.fcntl(fd, F_GETFL);
+	return fl >= 0 && !(fl & O_NONBLOCK);
+}
+
+static rr_time deadline(int fd, int option)
+{
+	struct timeval tv;
+	socklen_t len = sizeof(tv);
+
+	if (rr_real.getsockopt(fd, SOL_SOCKET, option, &tv, &len) < 0 || (!tv.tv_sec && !tv.tv_usec))
+		return RR_TIME_NEVER;
+	return rr_now() + (rr_time)tv.tv_sec * RR_SEC + (rr_time)tv.tv_usec * RR_USEC;
+}
+
+/* One call's patience. */
+struct patience {
+	bool asked;
+	rr_time until;
+};
+
+/* Waits for want. 0 try again; -EAGAIN, -EINTR: that is the call's result. A cancellation point,
+ * which drops the caller's reference. */
+static int wait_for(struct rr_sock *so, int fd, unsigned want, int flags, struct patience *p)
+{
+	int rc;
+
+	if (!p->asked) {
+		if (!may_block(fd, flags))
+			return -EAGAIN;
+		p->until = deadline(fd, want == POLLIN ? SO_RCVTIMEO : SO_SNDTIMEO);
+		p->asked = true;
+	}
+	if (!rr_file_verify(&so->f, fd))
+		return RR_CONN_KERNEL;
+	pthread_cleanup_push(put_file, &so->f);
+	rc = rr_wait_one(so, fd, want, p->until);
+	pthread_cleanup_pop(0);
+	return rc;
+}
+
+/* The connection's answer to a handler that interrupted a call on it. */
+static ssize_t reentered(int fd, int flags)
+{
+	return may_block(fd, flags) ? -EINTR : -EAGAIN;
+}
+
+/* --- receiving --- */
+
+static ssize_t recv_once(struct rr_sock *so, struct rr_conn *c, int fd, struct cut *cut, int flags)
+{
+	struct iovec head[CUT];
+	ssize_t r = rr_conn_recv(c, fd, head, cut_head(cut, head), flags);
+
+	rr_sock_after(so, c);
+	return r == -EDEADLK ? reentered(fd, flags) : r;
+}
+
+/* recv() of no bytes waits for some, or the end, all the same. */
+static ssize_t recv_nothing(struct rr_sock *so, struct rr_conn *c, int fd)
+{
+	int r = rr_conn_poll(c, fd, POLLIN);
+
+	rr_sock_after(so, c);
+	return r == RR_CONN_KERNEL ? r : r ? 0 : -EAGAIN;
+}
+
+/* MSG_TRUNC: TCP throws the bytes away instead of copying them. */
+static ssize_t recv_discard(struct rr_sock *so, struct rr_conn *c, int fd, size_t want, int flags)
+{
+	char scratch[4096];
+	size_t got = 0;
+	ssize_t r;
+
+	do {
+		struct iovec iov = { scratch, rr_min(sizeof(scratch), want - got) };
+
+		r = rr_conn_recv(c, fd, &iov, 1, flags & ~MSG_TRUNC);
+		rr_sock_after(so, c);
+		if (r > 0)
+			got += (size_t)r;
+	} while (r > 0 && got < want && !(flags & MSG_PEEK));
+	return got ? (ssize_t)got : r;
+}
+
+/* MSG_PEEK with MSG_WAITALL: until that much is there. The bytes stay, so POLLIN is no news:
+ * looked at again every millisecond. */
+static bool peek_more(struct rr_conn *c, int fd, size_t want, ssize_t have, struct patience *p)
+{
+	int inq;
+
+	if (have <= 0 || (size_t)have >= want)
+		return false;
+	if (!p->asked) {
+		if (!may_block(fd, 0))
+			return false;
+		p->until = deadline(fd, SO_RCVTIMEO);
+		p->asked = true;
+	}
+	inq = rr_conn_inq(c, fd);
+	if (inq < 0 || (rr_conn_poll(c, fd, POLLIN | POLLRDHUP) & (POLLRDHUP | POLLHUP | POLLERR)))
+		return false;
+	return inq > have || (rr_now() < p->until && rr_real.poll(NULL, 0, 1) == 0);
+}
+
+static ssize_t recv_some(struct rr_sock *so, struct rr_conn *c, int fd, struct cut *cut, int flags)
+{
+	size_t left = cut_left(cut);
+
+	if (!left)
+		return recv_nothing(so, c, fd);
+	if (flags & MSG_TRUNC)
+		return recv_discard(so, c, fd, left, flags);
+	return recv_once(so, c, fd, cut, flags);
+}
+
+/* The connection went back to TCP in the middle of a call. */
+static ssize_t kernel_rest(int fd, struct cut *cut, int flags, bool out)
+{
+	struct iovec head[CUT];
+	struct msghdr msg = { .msg_iov = head, .msg_iovlen = (size_t)cut_head(cut, head) };
+	ssize_t r = out ? rr_real.sendmsg(fd, &msg, flags) : rr_real.recvmsg(fd, &msg, flags);
+
+	return r < 0 ? -errno : r;
+}
+
+static ssize_t recv_all(struct rr_sock *so, struct rr_conn *c, int fd, struct cut cut, int flags)
+{
+	size_t want = cut_left(&cut), got = 0;
+	struct patience p = { 0 };
+	bool all = (flags & (MSG_WAITALL | MSG_PEEK)) == MSG_WAITALL, back = false;
+	ssize_t r;
+
+	for (;;) {
+		r = back ? kernel_rest(fd, &cut, flags, false) :
+			   recv_some(so, c, fd, &cut, flags & ~MSG_WAITALL);
+		if (r == RR_CONN_KERNEL && got) {
+			back = true;
+			continue;
+		}
+		if (r == -EAGAIN && !back) {
+			r = wait_for(so, fd, POLLIN, flags, &p);
+			if (!r)
+				continue;
+			if (r == RR_CONN_KERNEL && got)
+				r = 0;
+		} else if (r > 0 && (flags & MSG_PEEK) && (flags & MSG_WAITALL)) {
+			if (peek_more(c, fd, want, r, &p))
+				continue;
+		}
+		if (r <= 0)
+			return got ? (ssize_t)got : r;
+		got += (size_t)r;
+		if (flags & MSG_TRUNC)
+			cut_eat(&cut, (size_t)r);
+		else if (got < want)
+			cut_eat(&cut, (size_t)r);
+		if (!all || got >= want)
+			return (ssize_t)got;
+	}
+}
+
+ssize_t rr_data_recv(int fd, const struct iovec *iov, int n, int flags)
+{
+	struct rr_sock *so;
+	struct rr_conn *c;
+	int saved = errno;
+	ssize_t r;
+
+	if ((flags & (MSG_OOB | MSG_ERRQUEUE)) || n < 0 || n > IOV_MAX)
+		return RR_CONN_KERNEL;
+	c = rr_conn_at(fd, &so);
+	if (!c)
+		return RR_CONN_KERNEL;
+	r = vet(iov, n);
+	if (!r)
+		r = recv_all(so, c, fd, (struct cut){ iov, n, 0 }, flags);
+	rr_file_put(&so->f);
+	errno = saved;
+	return r;
+}
+
+/* --- sending --- */
+
+static ssize_t send_once(struct rr_sock *so, struct rr_conn *c, int fd, struct cut *cut, int flags)
+{
+	struct iovec head[CUT];
+	ssize_t r = rr_conn_send(c, fd, head, cut_head(cut, head), flags);
+
+	rr_sock_after(so, c);
+	return r == -EDEADLK ? reentered(fd, flags) : r;
+}
+
+/* A blocking send goes on until everything is written, or something happens. */
+static ssize_t send_all(struct rr_sock *so, struct rr_conn *c, int fd, struct cut cut, int flags)
+{
+	size_t want = cut_left(&cut), got = 0;
+	struct patience p = { 0 };
+	bool back = false;
+	ssize_t r;
+
+	for (;;) {
+		r = back ? kernel_rest(fd, &cut, flags | MSG_NOSIGNAL, true) :
+			   send_once(so, c, fd, &cut, flags);
+		if (r == RR_CONN_KERNEL && got) {
+			back = true;
+			continue;
+		}
+		if (r == -EAGAIN && !back) {
+			r = wait_for(so, fd, POLLOUT, flags, &p);
+			if (!r)
+				continue;
+			if (r == RR_CONN_KERNEL && got)
+				return (ssize_t)got;
+		}
+		if (r <= 0)
+			return got ? (ssize_t)got : r;
+		got += (size_t)r;
+		if (got >= want)
+			return (ssize_t)got;
+		cut_eat(&cut, (size_t)r);
+	}
+}
+
+/* As the kernel sends it: to this thread. */
+static void sigpipe(void)
+{
+	syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), SIGPIPE);
+}
+
+ssize_t rr_data_send(int fd, const struct iovec *iov, int n, int flags)
+{
+	struct rr_sock *so;
+	struct rr_conn *c;
+	int saved = errno;
+	ssize_t r;
+
+	if (n < 0 || n > IOV_MAX)
+		return RR_CONN_KERNEL;
+	c = rr_conn_at(fd, &so);
+	if (!c)
+		return RR_CONN_KERNEL;
+	r = vet(iov, n);
+	/* Urgent data has no place among RPC records; on the anchor it would be taken for ours. */
+	if (!r && (flags & MSG_OOB))
+		r = rr_conn_is_carried(c) ? -EOPNOTSUPP : RR_CONN_KERNEL;
+	if (!r)
+		r = send_all(so, c, fd, (struct cut){ iov, n, 0 }, flags);
+	rr_file_put(&so->f);
+	if (r == -EPIPE && !(flags & MSG_NOSIGNAL))
+		sigpipe();
+	errno = saved;
+	return r;
+}

@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The fd table: two levels, grown on demand, never shrunk; no lock anywhere, so that a signal
+ * handler may do anything at any point and a fork finds nothing held.
+ *
+ * A lookup loads the slot, takes a reference unless there is none left, and looks at the slot
+ * again: a file that was closed in between is either refused or was right when we took it.
+ * Sockets live in slabs that are never unmapped, so asking a stale pointer is harmless. */
+
+#include "preload/file.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "core/base/compiler.h"
+#include "core/base/os.h"
+#include "core/conn/conn.h"
+#include "preload/wait.h"
+
+/* --- slots --- */
+
+enum {
+	LEAF_SHIFT = 9,
+	LEAF = 1 << LEAF_SHIFT,
+	LEAVES = 2048,		/* 1,048,576 fds: the kernel's default nr_open */
+};
+
+typedef struct rr_file *_Atomic slot_t;
+
+static slot_t *_Atomic leaves[LEAVES];
+
+static inline slot_t *slot_of(int fd)
+{
+	slot_t *leaf;
+
+	if ((unsigned)fd >= (unsigned)LEAVES * LEAF)
+		return NULL;
+	/* pairs with the release in grow() */
+	leaf = atomic_load_explicit(&leaves[fd >> LEAF_SHIFT], memory_order_acquire);
+	return leaf ? &leaf[fd & (LEAF - 1)] : NULL;
+}
+
+static void *map(size_t size)
+{
+	int saved = errno;
+	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	errno = saved;
+	return p == MAP_FAILED ? NULL : p;
+}
+
+/* The slot for fd, made if need be; NULL: no memory, or a number beyond the table. */
+static slot_t *grow(int fd)
+{
+	slot_t *slot = slot_of(fd), *leaf, *none = NULL;
+
+	if (slot || (unsigned)fd >= (unsigned)LEAVES * LEAF)
+		return slot;
+	leaf = map(LEAF * sizeof(slot_t));
+	if (!leaf)
+		return NULL;
+	if (!atomic_compare_exchange_strong_explicit(&leaves[fd >> LEAF_SHIFT], &none, leaf,
+						     memory_order_release, memory_order_relaxed))
+		munmap(leaf, LEAF * sizeof(slot_t));	/* another thread was first */
+	return slot_of(fd);
+}
+
+/* --- slabs --- */
+
+enum { SLAB = 256, SLABS = 4096 };
+
+struct slab {
+	_Atomic uint32_t next[SLAB];	/* free list: 1 + index of the next free one */
+	struct rr_sock socks[SLAB];
+};
+
+static struct slab *_Atomic slabs[SLABS];
+
+/* Free list head: 1 + index in the low half; a count of changes in the high half, so that a
+ * pop that slept through a pop and a push of the same socket fails. */
+static _Atomic uint64_t free_head;
+
+static struct slab *slab_of(uint32_t index)
+{
+	return atomic_load_explicit(&slabs[index / SLAB], memory_order_acquire);
+}
+
+static void push(uint32_t index)
+{
+	_Atomic uint32_t *next = &slab_of(index)->next[index % SLAB];
+	uint64_t head = atomic_load_explicit(&free_head, memory_order_relaxed);
+	uint64_t mine;
+
+	do {
+		atomic_store_explicit(next, (uint32_t)head, memory_order_relaxed);
+		mine = ((head >> 32) + 1) << 32 | (index + 1);
+		/* release: what was done to the socket happens before its next life */
+	} while (!atomic_compare_exchange_weak_explicit(&free_head, &head, mine,
+							memory_order_release,
+							memory_order_relaxed));
+}
+
+static bool add_slab(void)
+{
+	struct slab *s = map(sizeof(*s)), *none;
+	uint32_t at;
+
+	if (!s)
+		return false;
+	for (at = 0; at < SLABS; at++) {
+		none = NULL;
+		if (atomic_compare_exchange_strong(&slabs[at], &none, s))
+			break;
+	}
+	if (at == SLABS) {
+		munmap(s, sizeof(*s));
+		return false;
+	}
+	for (uint32_t i = SLAB; i-- > 0;)
+		push(at * SLAB + i);
+	return true;
+}
+
+static struct rr_sock *pop(void)
+{
+	/* acquire: pairs with the release in push() */
+	uint64_t head = atomic_load_explicit(&free_head, memory_order_acquire), mine;
+	uint32_t index;
+
+	do {
+		while (!(uint32_t)head) {
+			if (!add_slab())
+				return NULL;
+			head = atomic_load_explicit(&free_head, memory_order_acquire);
+		}
+		index = (uint32_t)head - 1;
+		mine = ((head >> 32) + 1) << 32 |
+		       atomic_load_explicit(&slab_of(index)->next[index % SLAB],
+					    memory_order_relaxed);
+	} while (!atomic_compare_exchange_weak_explicit(&free_head, &head, mine,
+							memory_order_acquire,
+							memory_order_acquire));
+	return &slab_of(index)->socks[index % SLAB];
+}
+
+static void release_sock(struct rr_sock *so)
+{
+	struct rr_conn *c = atomic_exchange_explicit(&so->conn, NULL, memory_order_acq_rel);
+
+	if (c)
+		rr_conn_free(c);
+	for (uint32_t at = 0; at < SLABS; at++) {
+		struct slab *s = atomic_load_explicit(&slabs[at], memory_order_acquire);
+
+		if (s && so >= s->socks && so < s->socks + SLAB) {
+			push(at * SLAB + (uint32_t)(so - s->socks));
+			return;
+		}
+	}
+}
+
+/* --- references --- */
+
+static bool hold_unless_zero(struct rr_file *f)
+{
+	uint32_t n = atomic_load_explicit(&f->refs, memory_order_relaxed);
+
+	while (n)
+		if (atomic_compare_exchange_weak_explicit(&f->refs, &n, n + 1,
+							  memory_order_acquire,
+							  memory_order_relaxed))
+			return true;
+	return false;
+}
+
+void rr_file_hold(struct rr_file *f)
+{
+	atomic_fetch_add_explicit(&f->refs, 1, memory_order_relaxed);
+}
+
+void rr_file_put(struct rr_file *f)
+{
+	if (atomic_fetch_sub_explicit(&f->refs, 1, memory_order_acq_rel) != 1)
+		return;
+	if (f->kind == RR_KIND_EPOLL)
+		rr_ep_gone(f);
+	else
+		release_sock(container_of(f, struct rr_sock, f));
+}
+
+bool rr_fdt_has(int fd)
+{
+	slot_t *slot = slot_of(fd);
+
+	return slot && atomic_load_explicit(slot, memory_order_relaxed);
+}
+
+struct rr_file *rr_fdt_get(int fd)
+{
+	slot_t *slot = slot_of(fd);
+	struct rr_file *f;
+
+	if (!slot)
+		return NULL;
+	for (;;) {
+		/* pairs with the release in rr_fdt_give() */
+		f = atomic_load_explicit(slot, memory_order_acquire);
+		if (!f)
+			return NULL;
+		if (!hold_unless_zero(f))
+			continue;	/* its last reference went: the slot has changed */
+		if (likely(atomic_load_explicit(slot, memory_order_acquire) == f))
+			return f;
+		rr_file_put(f);
+	}
+}
+
+struct rr_sock *rr_fdt_sock(int fd)
+{
+	struct rr_file *f = rr_fdt_get(fd);
+
+	if (!f)
+		return NULL;
+	if (f->kind == RR_KIND_SOCK)
+		return container_of(f, struct rr_sock, f);
+	rr_file_put(f);
+	return NULL;
+}
+
+/* --- writers --- */
+
+struct rr_sock *rr_sock_new(int fd)
+{
+	int saved = errno;
+	struct rr_sock *so;
+	struct stat st;
+
+	if (fstat(fd, &st) < 0 || !(so = pop())) {
+		errno = saved;
+		return NULL;
+	}
+	so->f.kind = RR_KIND_SOCK;
+	so->f.ino = st.st_ino;
+	so->watches = NULL;
+	atomic_store_explicit(&so->f.fds, 0, memory_order_relaxed);
+	atomic_store_explicit(&so->conn, NULL, memory_order_relaxed);
+	atomic_store_explicit(&so->flags, 0, memory_order_relaxed);
+	atomic_store_explicit(&so->verified, rr_now(), memory_order_relaxed);
+	/* Last: from here on a stale pointer to an earlier life finds it alive, and lets go. */
+	atomic_store_explicit(&so->f.refs, 1, memory_order_release);
+	return so;
+}
+
+/* A table slot no longer has f, whose fd was closed behind our back. */
+static void vanished(struct rr_file *f)
+{
+	if (atomic_fetch_sub_explicit(&f->fds, 1, memory_order_acq_rel) == 1 &&
+	    f->kind == RR_KIND_SOCK) {
+		struct rr_sock *so = container_of(f, struct rr_sock, f);
+		struct rr_conn *c = atomic_load_explicit(&so->conn, memory_order_acquire);
+
+		rr_ep_sock_gone(so);
+		if (c)
+			rr_conn_vanished(c);
+	}
+	rr_file_put(f);
+}
+
+void rr_fdt_give(int fd, struct rr_file *f)
+{
+	slot_t *slot = grow(fd);
+	struct rr_file *was;
+
+	if (!slot) {
+		rr_file_put(f);		/* untracked, hence plain TCP */
+		return;
+	}
+	atomic_fetch_add_explicit(&f->fds, 1, memory_order_relaxed);
+	was = atomic_exchange_explicit(slot, f, memory_order_acq_rel);
+	if (was)
+		vanished(was);
+}
+
+struct rr_file *rr_fdt_take(int fd, bool *last)
+{
+	slot_t *slot = slot_of(fd);
+	struct rr_file *f = slot ? atomic_exchange_explicit(slot, NULL, memory_order_acq_rel) : NULL;
+
+	*last = f && atomic_fetch_sub_explicit(&f->fds, 1, memory_order_acq_rel) == 1;
+	return f;
+}
+
+void rr_fdt_evict(int fd)
+{
+	slot_t *slot = slot_of(fd);
+	struct rr_file *f = slot ? atomic_exchange_explicit(slot, NULL, memory_order_acq_rel) : NULL;
+
+	if (f)
+		vanished(f);
+}
+
+int rr_fdt_next(int from)
+{
+	for (int fd = from < 0 ? 0 : from; fd < LEAVES * LEAF;) {
+		if (!slot_of(fd))
+			fd = (fd | (LEAF - 1)) + 1;
+		else if (rr_fdt_has(fd))
+			return fd;
+		else
+			fd++;
+	}
+	return -1;
+}
+
+void rr_fdt_each(void (*fn)(int fd, struct rr_file *f, void *arg), void *arg)
+{
+	for (int fd = rr_fdt_next(0); fd >= 0; fd = rr_fdt_next(fd + 1)) {
+		struct rr_file *f = rr_fdt_get(fd);
+
+		if (!f)
+			continue;
+		fn(fd, f, arg);
+		rr_file_put(f);
+	}
+}
+
+/* --- identity --- */
+
+bool rr_file_verify(struct rr_file *f, int fd)
+{
+	slot_t *slot = slot_of(fd);
+	struct rr_file *mine = f;
+	int saved = errno;
+	struct stat st;
+	bool same = !fstat(fd, &st) && st.st_ino == f->ino &&
+		    (f->kind != RR_KIND_SOCK || S_ISSOCK(st.st_mode));
+
+	errno = saved;
+	if (!same && slot && atomic_compare_exchange_strong(slot, &mine, NULL))
+		vanished(f);
+	return same;
+}
+
+bool rr_sock_check(struct rr_sock *so, int fd)
+{
+	rr_time now, last = atomic_load_explicit(&so->verified, memory_order_relaxed);
+
+	if (!(atomic_load_explicit(&so->flags, memory_order_relaxed) & RR_SOCK_STDIO)) {
+		now = rr_now();
+		if (now - last < 100 * RR_USEC)
+			return true;
+		atomic_store_explicit(&so->verified, now, memory_order_relaxed);
+	}
+	return rr_file_verify(&so->f, fd);
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef RR_GUARD_H
+#define RR_GUARD_H
+
+/* Whose call is this? Calls by our own plugins (and what they link) come back into the
+ * wrappers; calls by a vfork or posix_spawn child run in the parent's memory. Neither may
+ * change our tables. Only the wrappers that make or close fds need to ask: an fd that was never
+ * put into the table goes the fast way out everywhere else. */
+
+#include <stdbool.h>
+
+/* Around calls into a plugin, on this thread; nests. May allocate: not for signal handlers. */
+void rr_guard_enter(void);
+void rr_guard_leave(void);
+
+/* May this call change the table? Async-signal-safe; errno is left alone. */
+bool rr_may_track(void);
+
+#endif

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "preload/init.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "core/base/compiler.h"
+#include "core/base/os.h"
+#include "core/conn/conn.h"
+#include "preload/guard.h"
+#include "preload/real.h"
+#include "preload/sock.h"
+
+/* --- stage 3: at the first TCP socket --- */
+
+static struct rr_os os;
+
+/* What core may call: the next definitions. */
+static void fill_os(void)
+{
+	rr_real_bind();
+#define FILL(name) os.name = rr_real.name
+	FILL(socket);
+	FILL(bind);
+	FILL(listen);
+	FILL(connect);
+	FILL(accept4);
+	FILL(shutdown);
+	FILL(close);
+	FILL(fcntl);
+	FILL(ioctl);
+	FILL(getsockopt);
+	FILL(setsockopt);
+	FILL(getsockname);
+	FILL(getpeername);
+	FILL(recv);
+	FILL(send);
+	FILL(recvmsg);
+	FILL(sendmsg);
+	FILL(poll);
+#undef FILL
+	rr_os = &os;
+}
+
+static void set_up_conn(void)
+{
+}
+
+static void (*const stages[])(void) = {
+	fill_os,	/* everything after this makes system calls through it */
+	set_up_conn,
+};
+
+enum { NOT_YET = 0, DONE = -1 };
+
+static _Atomic pid_t core;	/* NOT_YET, DONE, or the thread that is doing it */
+
+bool rr_init_core(void)
+{
+	pid_t was = atomic_load_explicit(&core, memory_order_acquire), me;
+	int saved = errno;
+
+	if (likely(was == DONE))
+		return true;
+	me = (pid_t)syscall(SYS_gettid);
+	for (;;) {
+		was = NOT_YET;
+		if (atomic_compare_exchange_strong(&core, &was, me))
+			break;
+		if (was == DONE || was == me)
+			return was == DONE;
+		sched_yield();	/* another thread reads a file: it will not be long */
+	}
+	for (size_t i = 0; i < rr_array_size(stages); i++)
+		stages[i]();
+	atomic_store_explicit(&core, DONE, memory_order_release);
+	errno = saved;
+	return true;
+}
+
+void rr_init_fork_child(void)
+{
+	if (atomic_load_explicit(&core, memory_order_relaxed) != DONE)
+		atomic_store_explicit(&core, NOT_YET, memory_order_relaxed);
+}
+
+/* --- stage 1: at exec --- */
+
+/* A server started by inetd has its connection as 0, 1 and 2. */
+static void inherit_stdio(void)
+{
+	if (!rr_sock_inherit(0))
+		return;
+	rr_sock_dup(0, 1);
+	rr_sock_dup(0, 2);
+}
+
+/* One started by systemd with Accept=yes, from 3 on (sd_listen_fds(3)). */
+static void inherit_listen_fds(void)
+{
+	const char *pid = getenv("LISTEN_PID"), *fds = getenv("LISTEN_FDS");
+	long n;
+
+	if (!pid || !fds || strtol(pid, NULL, 10) != getpid())
+		return;
+	n = strtol(fds, NULL, 10);
+	for (int fd = 3; fd < 3 + n && fd < 1024; fd++)
+		rr_sock_inherit(fd);
+}
+
+__attribute__((constructor)) static void rr_init(void)
+{
+	int saved = errno;
+
+	rr_process_init();
+	inherit_stdio();
+	inherit_listen_fds();
+	errno = saved;
+}

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The data calls by their names: each is rr_data_recv() or rr_data_send(), or libc's. */
+
+#include "preload/wrap.h"
+
+#include <limits.h>
+
+#include "preload/data.h"
+#include "preload/real.h"
+#include "preload/sock.h"
+
+static inline ssize_t recv_buf(int fd, void *buf, size_t n, int flags)
+{
+	struct iovec iov = { buf, n };
+
+	return rr_data_recv(fd, &iov, 1, flags);
+}
+
+static inline ssize_t send_buf(int fd, const void *buf, size_t n, int flags)
+{
+	struct iovec iov = { (void *)(uintptr_t)buf, n };
+
+	return rr_data_send(fd, &iov, 1, flags);
+}
+
+/* --- read, write and their vectors --- */
+
+/* read() of no bytes is 0 at once, unlike recv(). */
+ssize_t rr_wrap_read(int fd, void *buf, size_t n)
+{
+	ssize_t r;
+
+	if (likely(!rr_fdt_has(fd)) || !n || (r = recv_buf(fd, buf, n, 0)) == RR_CONN_KERNEL)
+		return rr_real.read(fd, buf, n);
+	return rr_ret(r);
+}
+
+ssize_t rr_wrap_write(int fd, const void *buf, size_t n)
+{
+	ssize_t r;
+
+	if (likely(!rr_fdt_has(fd)) || (r = send_buf(fd, buf, n, 0)) == RR_CONN_KERNEL)
+		return rr_real.write(fd, buf, n);
+	return rr_ret(r);
+}
+
+static bool empty(const struct iovec *iov, int n)
+{
+	for (int i = 0; iov && i < n; i++)
+		if (iov[i].iov_len)
+			return false;
+	return true;
+}
+
+ssize_t rr_wrap_readv(int fd, const struct iovec *iov, int n)
+{
+	ssize_t r;
+
+	if (likely(!rr_fdt_has(fd)) || empty(iov, n) ||
+	    (r = rr_data_recv(fd, iov, n, 0)) == RR_CONN_KERNEL)
+		return rr_real.readv(fd, iov, n);
+	return rr_ret(r);
+}
+
+ssize_t rr_wrap_writev(int fd, const struct iovec *iov, int n)
+{
+	ssize_t r;
+
+	if (likely(!rr_fdt_has(fd)) || (r = rr_data_send(fd, iov, n, 0)) == RR_CONN_KERNEL)
+		return rr_real.writev(fd, iov, n);
+	return rr_ret(r);
+}
+
+/* At offset -1 these are readv() and writev(); at any other a socket has ESPIPE. RWF_NOWAIT is
+ * MSG_DONTWAIT; other flags say nothing to a socket, or are refused. */
+static bool plain_vector(int fd, off_t off, int flags)
+{
+	return unlikely(rr_fdt_has(fd)) && off == -1 && !(flags & ~(RWF_NOWAIT | RWF_HIPRI));
+}
+
+ssize_t rr_wrap_preadv2(int fd, const struct iovec *iov, int n, off_t off, int flags)
+{
+	ssize_t r;
+
+	if (!plain_vector(fd, off, flags) || empty(iov, n) ||
+	    (r = rr_data_recv(fd, iov, n, flags & RWF_NOWAIT ? MSG_DONTWAIT : 0)) == RR_CONN_KERNEL)
+		return rr_real.preadv2(fd, iov, n, off, flags);
+	return rr_ret(r);
+}
+
+ssize_t rr_wrap_pwritev2(int fd, const struct iovec *iov, int n, off_t off, int flags)
+{
+	ssize_t r;
+
+	if (!plain_vector(fd, off, flags) ||
+	    (r = rr_data_send(fd, iov, n, flags & RWF_NOWAIT ? MSG_DONTWAIT : 0)) == RR_CONN_KERNEL)
+		return rr_real.pwritev2(fd, iov, n, off, flags);
+	return rr_ret(r);
+}
+
+/* --- recv --- */
+
+ssize_t rr_wrap_recv(int fd, void *buf, size_t n, int flags)
+{
+	ssize_t r;
+
+	if (likely(!rr_fdt_has(fd)) || (r = recv_buf(fd, buf, n, flags)) == RR_CONN_KERNEL)
+		return rr_real.recv(fd, buf, n, flags);
+	return rr_ret(r);
+}
+
+ssize_t rr_wrap_recvfrom(int fd, void *buf, size_t n, int flags, struct sockaddr *addr,
+			 socklen_t *len)
+{
+	ssize_t r;
+
+	if (likely(!rr_fdt_has(fd)) || (r = recv_buf(fd, buf, n, flags)) == RR_CONN_KERNEL)
+		return rr_real.recvfrom(fd, buf, n, flags, addr, len);
+	if (r >= 0 && addr && len)
+		*len = 0;	/* TCP names nobody */
+	return rr_ret(r);
+}
+
+/* What a received message says beside its bytes: TCP has no name and no control data. */
+static void no_ancillary(struct msghdr *msg, int flags)
+{
+	if (msg->msg_name)
+		msg->msg_namelen = 0;
+	msg->msg_controllen = 0;
+	msg->msg_flags = flags & MSG_CMSG_CLOEXEC;
+}
+
+static ssize_t recv_msg(int fd, struct msghdr *msg, int flags)
+{
+	ssize_t r;
+
+	if (!msg || msg->msg_iovlen > IOV_MAX)
+		return RR_CONN_KERNEL;
+	r = rr_data_recv(fd, msg->msg_iov, (int)msg->msg_iovlen, flags);
+	if (r >= 0)
+		no_ancillary(msg, flags);
+	return r;
+}
+
+static ssize_t send_msg(int fd, const struct msghdr *msg, int flags)
+{
+	if (!msg || msg->msg_iovlen > IOV_MAX)
+		return RR_CONN_KERNEL;
+	return rr_data_send(fd, msg->msg_iov, (int)msg->msg_iovlen, flags);
+}
+
+ssize_t rr_wrap_recvmsg(int fd, struct msghdr *msg, int flags)
+{
+	ssize_t r;
+
+	if (likely(!rr_fdt_has(fd)) || (r = recv_msg(fd, msg, flags)) == RR_CONN_KERNEL)
+		return rr_real.recvmsg(fd, msg, flags);
+	return rr_ret(r);
+}
+
+/* The kernel looks at the time-out only between messages, and so does this. */
+int rr_wrap_recvmmsg(int fd, struct mmsghdr *msgs, unsigned n, int flags, struct timespec *timeout)
+{
+	int one = flags & ~MSG_WAITFORONE;
+	struct rr_sock *so;
+	unsigned i;
+	ssize_t r = 0;
+
+	if (likely(!rr_conn_at(fd, &so)) || timeout)
+		goto kernel;
+	rr_file_put(&so->f);
+	for (i = 0; i < n && i < IOV_MAX; i++) {
+		r = recv_msg(fd, &msgs[i].msg_hdr, one);
+		if (r < 0)
+			break;
+		msgs[i].msg_len = (unsigned)r;
+		if (flags & MSG_WAITFORONE)
+			one |= MSG_DONTWAIT;
+	}
+	if (i || n == 0)
+		return (int)i;
+	if (r != RR_CONN_KERNEL)
+		return (int)rr_ret(r);
+kernel:
+	return rr_real.recvmmsg(fd, msgs, n, flags, timeout);
+}
+
+/* --- send --- */
+
+ssize_t rr_wrap_send(int fd, const void *buf, size_t n, int flags)
+{
+	ssize_t r;
+
+	if (likely(!rr_fdt_has(fd)) || (r = send_buf(fd, buf, n, flags)) == RR_CONN_KERNEL)
+		return rr_real.send(fd, buf, n, flags);
+	return rr_ret(r);
+}
+
+/* On a connected TCP socket the kernel does not look at the address. */
+ssize_t rr_wrap_sendto(int fd, const void *buf, size_t n, int flags, const struct sockaddr *addr,
+		       socklen_t len)
+{
+	ssize_t r;
+
+	if (likely(!rr_fdt_has(fd)) || (r = send_buf(fd, buf, n, flags)) == RR_CONN_KERNEL)
+		return rr_real.sendto(fd, buf, n, flags, addr, len);
+	return rr_ret(r);
+}
+
+ssize_t rr_wrap_sendmsg(int fd, const struct msghdr *msg, int flags)
+{
+	ssize_t r;
+
+	if (likely(!rr_fdt_has(fd)) || (r = send_msg(fd, msg, flags)) == RR_CONN_KERNEL)
+		return rr_real.sendmsg(fd, msg, flags);
+	return rr_ret(r);
+}
+
+int rr_wrap_sendmmsg(int fd, struct mmsghdr *msgs, unsigned n, int flags)
+{
+	struct rr_sock *so;
+	unsigned i;
+	ssize_t r = 0;
+
+	if (likely(!rr_conn_at(fd, &so)))
+		goto kernel;
+	rr_file_put(&so->f);
+	for (i = 0; i < n && i < IOV_MAX; i++) {
+		r = send_msg(fd, &msgs[i].msg_hdr, flags);
+		if (r < 0)
+			break;
+		msgs[i].msg_len = (unsigned)r;
+	}
+	if (i || n == 0)
+		return (int)i;
+	if (r != RR_CONN_KERNEL)
+		return (int)rr_ret(r);
+kernel:
+	return rr_real.sendmmsg(fd, msgs, n, flags);
+}
+
+/* --- files to sockets --- */
+
+enum { COPY = 16384 };
+
+/* sendfile() to a connection: a copy loop. Only as much of the file is consumed as was sent. */
+static ssize_t copy_file(int out, int in, off_t *off, size_t n)
+{
+	off_t at = off ? *off : rr_real.lseek(in, 0, SEEK_CUR);
+	char buf[COPY];
+	size_t done = 0;
+	ssize_t r = 0, want;
+
+	if (at < 0)
+		return -EINVAL;		/* not a file */
+	while (done < n) {
+		want = pread(in, buf, rr_min(n - done, sizeof(buf)), at);
+		if (want <= 0) {
+			r = want < 0 ? (errno == ESPIPE ? -EINVAL : -errno) : 0;
+			break;
+		}
+		r = send_buf(out, buf, (size_t)want, 0);
+		if (r <= 0)
+			break;
+		done += (size_t)r;
+		at += r;
+		if (r < want)
+			break;
+	}
+	if (!done)
+		return r;
+	if (off)
+		*off = at;
+	else
+		rr_real.lseek(in, at, SEEK_SET);
+	return (ssize_t)done;
+}
+
+ssize_t rr_wrap_sendfile(int out, int in, off_t *off, size_t n)
+{
+	struct rr_sock *so;
+	int saved = errno;
+	ssize_t r;
+
+	if (likely(!rr_conn_at(out, &so)))
+		return rr_real.sendfile(out, in, off, n);
+	rr_file_put(&so->f);
+	r = copy_file(out, in, off, n);
+	errno = saved;
+	return r == RR_CONN_KERNEL ? rr_real.sendfile(out, in, off, n) : rr_ret(r);
+}
+
+/* A carried connection cannot be spliced, as many files cannot: EINVAL, and callers copy. One that
+ * is not carried yet is the kernel's from here on. True: make the call. */
+static bool may_splice(int fd)
+{
+	struct rr_sock *so;
+	struct rr_conn *c = rr_conn_at(fd, &so);
+	bool carried;
+
+	if (likely(!c))
+		return true;
+	carried = rr_conn_is_carried(c);
+	if (!carried)
+		rr_sock_plain(so);
+	rr_file_put(&so->f);
+	return !carried;
+}
+
+ssize_t rr_wrap_splice(int in, off64_t *in_off, int out, off64_t *out_off, size_t n,
+		       unsigned flags)
+{
+	if (!may_splice(in) || !may_splice(out))
+		return rr_ret(-EINVAL);
+	return rr_real.splice(in, in_off, out, out_off, n, flags);
+}
+
+/* A socket has ESPIPE, carried or not. */
+off_t rr_wrap_lseek(int fd, off_t off, int whence)
+{
+	return rr_real.lseek(fd, off, whence);
+}

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* From socket() to close(): which fds are ours, and when they cease to be. */
+
+#include "preload/wrap.h"
+
+#include <netinet/in.h>
+
+#include "preload/guard.h"
+#include "preload/init.h"
+#include "preload/real.h"
+#include "preload/sock.h"
+
+/* --- coming --- */
+
+/* A new entry for fd with a reference of the caller's; NULL: no memory, plain TCP. */
+static struct rr_sock *track(int fd, uint32_t flags)
+{
+	struct rr_sock *so = rr_sock_new(fd);
+
+	if (!so)
+		return NULL;
+	atomic_store_explicit(&so->flags, flags, memory_order_relaxed);
+	rr_file_hold(&so->f);
+	rr_fdt_give(fd, &so->f);
+	return so;
+}
+
+static bool is_tcp(int domain, int type, int protocol)
+{
+	return (domain == AF_INET || domain == AF_INET6) &&
+	       (type & ~(SOCK_NONBLOCK | SOCK_CLOEXEC)) == SOCK_STREAM &&
+	       (protocol == 0 || protocol == IPPROTO_TCP);
+}
+
+int rr_wrap_socket(int domain, int type, int protocol)
+{
+	int fd = rr_real.socket(domain, type, protocol);
+	struct rr_sock *so;
+
+	if (fd < 0 || !rr_may_track())
+		return fd;
+	rr_fdt_evict(fd);
+	if (!is_tcp(domain, type, protocol))
+		return fd;
+	/* Now and not at connect() or accept(): daemons give up their privileges in between. */
+	rr_init_core();
+	so = track(fd, 0);
+	if (so)
+		rr_file_put(&so->f);
+	return fd;
+}
+
+int rr_wrap_bind(int fd, const struct sockaddr *addr, socklen_t len)
+{
+	return rr_real.bind(fd, addr, len);
+}
+
+int rr_wrap_bindresvport(int fd, struct sockaddr_in *sin)
+{
+	return rr_real.bindresvport(fd, sin);
+}
+
+int rr_wrap_listen(int fd, int backlog)
+{
+	int rc = rr_real.listen(fd, backlog);
+	struct rr_sock *so = rc < 0 ? NULL : rr_fdt_sock(fd);
+
+	if (so) {
+		atomic_fetch_or_explicit(&so->flags, RR_SOCK_LISTENER, memory_order_relaxed);
+		rr_file_put(&so->f);
+	}
+	return rc;
+}
+
+void rr_sock_accepted(int fd)
+{
+	struct rr_sock *so;
+	struct rr_conn *c;
+
+	if (!rr_init_core())
+		return;
+	so = track(fd, RR_SOCK_ACCEPTED);
+	if (!so)
+		return;
+	c = rr_conn_server(fd);
+	if (c) {
+		atomic_store_explicit(&so->conn, c, memory_order_release);
+		rr_sock_after(so, c);
+	}
+	rr_file_put(&so->f);
+}
+
+static bool speaks_tcp(int fd)
+{
+	socklen_t len = sizeof(int);
+	int proto = 0;
+
+	return !rr_real.getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &proto, &len) &&
+	       proto == IPPROTO_TCP;
+}
+
+bool rr_sock_inherit(int fd)
+{
+	struct sockaddr_storage peer;
+	socklen_t len = sizeof(peer);
+	int saved = errno;
+	bool ok = speaks_tcp(fd) && !rr_real.getpeername(fd, (struct sockaddr *)&peer, &len);
+
+	if (ok)
+		rr_sock_accepted(fd);
+	errno = saved;
+	return ok;
+}
+
+/* accept() on listener returned fd. The listener may be unknown (inherited across exec). */
+static int accepted(int listener, int fd)
+{
+	struct rr_sock *so;
+	int saved = errno;
+	bool known;
+
+	if (fd < 0 || !rr_may_track())
+		return fd;
+	rr_fdt_evict(fd);
+	so = rr_fdt_sock(listener);
+	known = so != NULL;
+	if (so)
+		rr_file_put(&so->f);
+	if (known || speaks_tcp(fd))
+		rr_sock_accepted(fd);
+	errno = saved;
+	return fd;
+}
+
+int rr_wrap_accept(int fd, struct sockaddr *addr, socklen_t *len)
+{
+	return accepted(fd, rr_real.accept(fd, addr, len));
+}
+
+int rr_wrap_accept4(int fd, struct sockaddr *addr, socklen_t *len, int flags)
+{
+	return accepted(fd, rr_real.accept4(fd, addr, len, flags));
+}
+
+void rr_sock_plain(struct rr_sock *so)
+{
+	struct rr_conn *c = atomic_load_explicit(&so->conn, memory_order_acquire);
+
+	if (!c || atomic_fetch_or_explicit(&so->flags, RR_SOCK_PLAIN, memory_order_acq_rel) &
+		  RR_SOCK_PLAIN)
+		return;
+	rr_conn_vanished(c);
+	rr_sock_sync(so);
+}
+
+/* The kernel has taken this connect(), so that addr can be read. */
+static void connecting(struct rr_sock *so, int fd, const struct sockaddr *addr, socklen_t len)
+{
+	struct rr_conn *c;
+
+	if (!rr_init_core() || atomic_fetch_or_explicit(&so->flags, RR_SOCK_CONNECTING,
+							memory_order_acq_rel) & RR_SOCK_CONNECTING)
+		return;
+	c = rr_conn_client(fd, addr, len);
+	if (!c)
+		return;
+	atomic_store_explicit(&so->conn, c, memory_order_release);
+	rr_sock_after(so, c);
+}
+
+int rr_wrap_connect(int fd, const struct sockaddr *addr, socklen_t len)
+{
+	int rc = rr_real.connect(fd, addr, len), saved = errno;
+	struct rr_sock *so;
+
+	if (likely(!rr_fdt_has(fd)) || (rc < 0 && saved != EINPROGRESS && saved != EINTR) ||
+	    !rr_may_track())
+		return rc;
+	so = rr_fdt_sock(fd);
+	if (so) {
+		/* connect(AF_UNSPEC) takes a connection apart. */
+		if (addr->sa_family == AF_UNSPEC)
+			rr_sock_plain(so);
+		else
+			connecting(so, fd, addr, len);
+		rr_file_put(&so->f);
+	}
+	errno = saved;
+	return rc;
+}
+
+/* --- more numbers for one file --- */
+
+void rr_sock_dup(int of, int fd)
+{
+	struct rr_file *f;
+
+	if (!rr_may_track())
+		return;
+	rr_fdt_evict(fd);
+	f = rr_fdt_get(of);
+	if (!f)
+		return;
+	/* Another thread may have closed `of` and used its number again meanwhile. */
+	if (atomic_load_explicit(&f->fds, memory_order_acquire) && rr_file_verify(f, fd))
+		rr_fdt_give(fd, f);
+	else
+		rr_file_put(f);
+}
+
+int rr_wrap_dup(int fd)
+{
+	int to = rr_real.dup(fd), saved = errno;
+
+	if (to >= 0 && (rr_fdt_has(fd) || rr_fdt_has(to)))
+		rr_sock_dup(fd, to);
+	errno = saved;
+	return to;
+}
+
+/* dup2() and dup3() close `to`, unless they fail. */
+static int dup_onto(int fd, int to, int flags, bool three)
+{
+	struct rr_file *was;
+	int rc, saved = errno;
+
+	if (rr_conn_owns_fd(to) && rr_may_track())
+		return (int)rr_ret(-EBUSY);	/* what Linux says of a number that is being opened */
+	if (!rr_fdt_has(fd) && !rr_fdt_has(to))
+		return three ? rr_real.dup3(fd, to, flags) : rr_real.dup2(fd, to);
+	was = fd != to && rr_fdt_has(to) && rr_real.fcntl(fd, F_GETFD) >= 0 &&
+	      !(flags & ~O_CLOEXEC) ? rr_sock_closing(to) : NULL;
+	errno = saved;
+	rc = three ? rr_real.dup3(fd, to, flags) : rr_real.dup2(fd, to);
+	saved = errno;
+	if (was)
+		rr_file_put(was);
+	if (rc >= 0 && fd != to)
+		rr_sock_dup(fd, to);
+	errno = saved;
+	return rc;
+}
+
+int rr_wrap_dup2(int fd, int to)
+{
+	return dup_onto(fd, to, 0, false);
+}
+
+int rr_wrap_dup3(int fd, int to, int flags)
+{
+	return dup_onto(fd, to, flags, true);
+}
+
+/* stdio will read, write and, some day, close it without our seeing it. */
+FILE *rr_wrap_fdopen(int fd, const char *mode)
+{
+	struct rr_sock *so = rr_fdt_sock(fd);
+
+	if (so) {
+		atomic_fetch_or_explicit(&so->flags, RR_SOCK_STDIO, memory_order_relaxed);
+		rr_file_put(&so->f);
+	}
+	return rr_real.fdopen(fd, mode);
+}
+
+/* --- going --- */
+
+int rr_wrap_shutdown(int fd, int how)
+{
+	struct rr_sock *so;
+	struct rr_conn *c = how < SHUT_RD || how > SHUT_RDWR ? NULL : rr_conn_at(fd, &so);
+	int rc;
+
+	if (c) {
+		rc = rr_conn_shutdown(c, fd, how);
+		rr_sock_after(so, c);
+		rr_file_put(&so->f);
+		if (rc < 0 && rc != RR_CONN_KERNEL)
+			return (int)rr_ret(rc == -EDEADLK ? -EINTR : rc);
+	}
+	return rr_real.shutdown(fd, how);
+}
+
+struct rr_file *rr_sock_closing(int fd)
+{
+	struct rr_file *f;
+	struct rr_sock *so;
+	struct rr_conn *c;
+	bool last;
+
+	if (!rr_may_track())
+		return NULL;
+	f = rr_fdt_take(fd, &last);
+	if (!f || !last || f->kind != RR_KIND_SOCK)
+		return f;
+	so = container_of(f, struct rr_sock, f);
+	rr_ep_sock_gone(so);
+	c = rr_sock_conn(so);
+	if (!c)
+		c = atomic_load_explicit(&so->conn, memory_order_acquire);
+	else if (!rr_file_verify(f, fd)) {
+		rr_conn_vanished(c);	/* the number is another file's: not ours to say goodbye on */
+		c = NULL;
+	}
+	if (c)
+		rr_conn_close(c, fd);
+	return f;
+}
+
+int rr_wrap_close(int fd)
+{
+	struct rr_file *f;
+	int rc, saved = errno;
+
+	if (likely(!rr_fdt_has(fd))) {
+		if (unlikely(rr_conn_owns_fd(fd)) && rr_may_track())
+			return (int)rr_ret(-EBADF);	/* for the app it does not exist */
+		return rr_real.close(fd);
+	}
+	/* Before the kernel's close: after it the number may be another thread's new file. */
+	f = rr_sock_closing(fd);
+	errno = saved;
+	rc = rr_real.close(fd);
+	if (f) {
+		saved = errno;
+		rr_file_put(f);
+		errno = saved;
+	}
+	return rc;
+}

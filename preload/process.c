@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What concerns all fds at once: fork, closing ranges, who owns the tables. */
+
+#include "preload/wrap.h"
+
+#include <pthread.h>
+#include <sys/resource.h>
+
+#include "preload/guard.h"
+#include "preload/init.h"
+#include "preload/real.h"
+#include "preload/sock.h"
+
+/* --- whose call it is --- */
+
+/* The process whose tables these are. A vfork child sees them, but has another pid. */
+static _Atomic pid_t owner;
+
+/* Depth of rr_guard_enter() by thread. A pthread key and not __thread: general-dynamic TLS needs
+ * ld.so's __tls_get_addr (one more NEEDED), initial-exec marks the library STATIC_TLS. */
+static pthread_key_t guard_key;
+static _Atomic bool guard_used;
+static pthread_once_t guard_once = PTHREAD_ONCE_INIT;
+
+static void make_guard(void)
+{
+	if (!pthread_key_create(&guard_key, NULL))
+		atomic_store_explicit(&guard_used, true, memory_order_release);
+}
+
+static uintptr_t guard_depth(void)
+{
+	if (likely(!atomic_load_explicit(&guard_used, memory_order_acquire)))
+		return 0;
+	return (uintptr_t)pthread_getspecific(guard_key);
+}
+
+void rr_guard_enter(void)
+{
+	pthread_once(&guard_once, make_guard);
+	pthread_setspecific(guard_key, (void *)(guard_depth() + 1));
+}
+
+void rr_guard_leave(void)
+{
+	pthread_setspecific(guard_key, (void *)(guard_depth() - 1));
+}
+
+bool rr_may_track(void)
+{
+	pid_t pid = atomic_load_explicit(&owner, memory_order_relaxed);
+
+	if (unlikely(!pid)) {
+		rr_process_init();	/* somebody's constructor ran before ours */
+		return !guard_depth();
+	}
+	return pid == getpid() && !guard_depth();
+}
+
+/* --- fork --- */
+
+/* Is fd the lowest number of f, so that each file is told of once? */
+static bool lowest(int fd, const struct rr_file *f)
+{
+	struct rr_file *g;
+
+	if (atomic_load_explicit(&f->fds, memory_order_relaxed) < 2)
+		return true;
+	for (int i = rr_fdt_next(0); i >= 0 && i < fd; i = rr_fdt_next(i + 1)) {
+		g = rr_fdt_get(i);
+		if (g)
+			rr_file_put(g);
+		if (g == f)
+			return false;
+	}
+	return true;
+}
+
+static void tell_forked(int fd, struct rr_file *f, void *arg RR_UNUSED)
+{
+	struct rr_conn *c;
+
+	if (f->kind != RR_KIND_SOCK || !lowest(fd, f))
+		return;
+	c = atomic_load_explicit(&container_of(f, struct rr_sock, f)->conn, memory_order_acquire);
+	if (c)
+		rr_conn_forked(c);
+}
+
+static void before_fork(void)
+{
+	int saved = errno;
+
+	rr_ep_fork_prepare();
+	rr_conn_fork_prepare();
+	rr_fdt_each(tell_forked, NULL);
+	errno = saved;
+}
+
+static void after_in_parent(void)
+{
+	int saved = errno;
+
+	rr_conn_fork_parent();
+	rr_ep_fork_parent();
+	errno = saved;
+}
+
+static void after_in_child(void)
+{
+	int saved = errno;
+
+	atomic_store_explicit(&owner, getpid(), memory_order_relaxed);
+	rr_real_fork_child();
+	rr_init_fork_child();
+	rr_conn_fork_child();
+	rr_ep_fork_child();
+	errno = saved;
+}
+
+void rr_process_init(void)
+{
+	pid_t none = 0;
+
+	if (atomic_compare_exchange_strong(&owner, &none, getpid()))
+		pthread_atfork(before_fork, after_in_parent, after_in_child);
+}
+
+/* --- close_range, closefrom --- */
+
+/* One past the highest number that an fd of ours can have. */
+static unsigned fd_limit(void)
+{
+	struct rlimit lim;
+
+	if (getrlimit(RLIMIT_NOFILE, &lim) < 0 || lim.rlim_max > 1u << 20)
+		return 1u << 20;
+	return (unsigned)lim.rlim_max;
+}
+
+/* The tracked fds of [first, last], in our sense. */
+static void close_tracked(unsigned first, unsigned last)
+{
+	for (int fd = rr_fdt_next((int)first); fd >= 0 && (unsigned)fd <= last;
+	     fd = rr_fdt_next(fd + 1))
+		rr_wrap_close(fd);
+}
+
+/* The kernel's close_range() on all of [first, last] that is not ours. */
+static int close_others(unsigned first, unsigned last, int flags)
+{
+	unsigned limit = fd_limit(), fd;
+
+	for (fd = first; fd <= last && fd < limit; fd++) {
+		if (!rr_conn_owns_fd((int)fd))
+			continue;
+		if (fd > first && rr_real.close_range(first, fd - 1, flags) < 0)
+			return -1;
+		first = fd + 1;
+	}
+	return first > last ? 0 : rr_real.close_range(first, last, flags);
+}
+
+int rr_wrap_close_range(unsigned first, unsigned last, int flags)
+{
+	int saved = errno, rc;
+
+	/* Only marks them, or fails; or makes an fd table for this thread alone, of which our
+	 * table of the process's fds should not hear. */
+	if (flags || first > last || !rr_may_track())
+		return rr_real.close_range(first, last, flags);
+	if (first <= INT32_MAX)
+		close_tracked(first, last);
+	rc = close_others(first, last, flags);
+	if (!rc)
+		errno = saved;
+	return rc;
+}
+
+void rr_wrap_closefrom(int low)
+{
+	int saved = errno, limit = (int)fd_limit();
+
+	if (low < 0)
+		low = 0;
+	if (rr_wrap_close_range((unsigned)low, ~0U, 0) < 0)
+		for (int fd = low; fd < limit; fd++)
+			rr_wrap_close(fd);
+	errno = saved;
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef RR_SOCK_H
+#define RR_SOCK_H
+
+/* What the wrappers do to sockets (lifecycle.c). */
+
+#include "core/base/compiler.h"
+#include "core/conn/conn.h"
+#include "preload/file.h"
+#include "preload/wait.h"
+
+/* The connection of so while it may concern us; NULL: everything is the kernel's. */
+static inline struct rr_conn *rr_sock_conn(struct rr_sock *so)
+{
+	struct rr_conn *c = atomic_load_explicit(&so->conn, memory_order_acquire);
+
+	if (!c || rr_conn_is_tcp(c) ||
+	    unlikely(atomic_load_explicit(&so->flags, memory_order_relaxed) & RR_SOCK_PLAIN))
+		return NULL;
+	return c;
+}
+
+/* The same by fd, *so referenced; NULL (and no reference): the kernel's. errno is left alone. */
+static inline struct rr_conn *rr_conn_at(int fd, struct rr_sock **so)
+{
+	struct rr_conn *c;
+
+	if (likely(!rr_fdt_has(fd)))
+		return NULL;
+	*so = rr_fdt_sock(fd);
+	if (!*so)
+		return NULL;
+	c = rr_sock_conn(*so);
+	if (c && rr_sock_check(*so, fd))
+		return c;
+	rr_file_put(&(*so)->f);
+	return NULL;
+}
+
+/* A result of rr_conn_*: brings epoll up to date if the carrier changed. */
+static inline void rr_sock_after(struct rr_sock *so, struct rr_conn *c)
+{
+	if (unlikely(rr_conn_changed(c)))
+		rr_sock_sync(so);
+}
+
+/* The kernel's for ever: disconnected, or used in a way that only the kernel can serve. */
+void rr_sock_plain(struct rr_sock *so);
+
+/* A connected TCP socket of which we are the accepting side. */
+void rr_sock_accepted(int fd);
+/* fd, inherited across exec: if it is a connected TCP socket, as if it had been accepted. */
+bool rr_sock_inherit(int fd);
+/* fd is a new number for the open file behind of. */
+void rr_sock_dup(int of, int fd);
+/* Before the kernel closes fd, in our sense; what it returns (or NULL) is put afterwards. */
+struct rr_file *rr_sock_closing(int fd);
+
+#endif
