@@ -78,6 +78,12 @@ static ssize_t vet(const struct iovec *iov, int n)
 	return 0;
 }
 
+/* Less than was asked for: an edge-triggered set has something to report later. */
+static bool fell_short(ssize_t r, const struct cut *asked)
+{
+	return r == -EAGAIN || (r >= 0 && (size_t)r < cut_left(asked));
+}
+
 /* --- waiting --- */
 
 static void put_file(void *f)
@@ -244,17 +250,15 @@ static ssize_t recv_all(struct rr_sock *so, struct rr_conn *c, int fd, struct cu
 		if (r <= 0)
 			return got ? (ssize_t)got : r;
 		got += (size_t)r;
-		if (flags & MSG_TRUNC)
-			cut_eat(&cut, (size_t)r);
-		else if (got < want)
-			cut_eat(&cut, (size_t)r);
 		if (!all || got >= want)
 			return (ssize_t)got;
+		cut_eat(&cut, (size_t)r);
 	}
 }
 
 ssize_t rr_data_recv(int fd, const struct iovec *iov, int n, int flags)
 {
+	struct cut cut = { iov, n, 0 };
 	struct rr_sock *so;
 	struct rr_conn *c;
 	int saved = errno;
@@ -267,7 +271,9 @@ ssize_t rr_data_recv(int fd, const struct iovec *iov, int n, int flags)
 		return RR_CONN_KERNEL;
 	r = vet(iov, n);
 	if (!r)
-		r = recv_all(so, c, fd, (struct cut){ iov, n, 0 }, flags);
+		r = recv_all(so, c, fd, cut, flags);
+	if (fell_short(r, &cut))
+		rr_sock_dry(so, POLLIN);
 	rr_file_put(&so->f);
 	errno = saved;
 	return r;
@@ -323,6 +329,7 @@ static void sigpipe(void)
 
 ssize_t rr_data_send(int fd, const struct iovec *iov, int n, int flags)
 {
+	struct cut cut = { iov, n, 0 };
 	struct rr_sock *so;
 	struct rr_conn *c;
 	int saved = errno;
@@ -338,7 +345,9 @@ ssize_t rr_data_send(int fd, const struct iovec *iov, int n, int flags)
 	if (!r && (flags & MSG_OOB))
 		r = rr_conn_is_carried(c) ? -EOPNOTSUPP : RR_CONN_KERNEL;
 	if (!r)
-		r = send_all(so, c, fd, (struct cut){ iov, n, 0 }, flags);
+		r = send_all(so, c, fd, cut, flags);
+	if (fell_short(r, &cut))
+		rr_sock_dry(so, POLLOUT);
 	rr_file_put(&so->f);
 	if (r == -EPIPE && !(flags & MSG_NOSIGNAL))
 		sigpipe();

@@ -241,7 +241,7 @@ struct rr_sock *rr_sock_new(int fd)
 	}
 	so->f.kind = RR_KIND_SOCK;
 	so->f.ino = st.st_ino;
-	so->watches = NULL;
+	atomic_store_explicit(&so->watches, NULL, memory_order_relaxed);
 	atomic_store_explicit(&so->f.fds, 0, memory_order_relaxed);
 	atomic_store_explicit(&so->conn, NULL, memory_order_relaxed);
 	atomic_store_explicit(&so->flags, 0, memory_order_relaxed);
@@ -252,14 +252,14 @@ struct rr_sock *rr_sock_new(int fd)
 }
 
 /* A table slot no longer has f, whose fd was closed behind our back. */
-static void vanished(struct rr_file *f)
+static void vanished(struct rr_file *f, int fd)
 {
 	if (atomic_fetch_sub_explicit(&f->fds, 1, memory_order_acq_rel) == 1 &&
 	    f->kind == RR_KIND_SOCK) {
 		struct rr_sock *so = container_of(f, struct rr_sock, f);
 		struct rr_conn *c = atomic_load_explicit(&so->conn, memory_order_acquire);
 
-		rr_ep_sock_gone(so);
+		rr_ep_sock_gone(so, fd);
 		if (c)
 			rr_conn_vanished(c);
 	}
@@ -278,7 +278,7 @@ void rr_fdt_give(int fd, struct rr_file *f)
 	atomic_fetch_add_explicit(&f->fds, 1, memory_order_relaxed);
 	was = atomic_exchange_explicit(slot, f, memory_order_acq_rel);
 	if (was)
-		vanished(was);
+		vanished(was, fd);
 }
 
 struct rr_file *rr_fdt_take(int fd, bool *last)
@@ -296,7 +296,7 @@ void rr_fdt_evict(int fd)
 	struct rr_file *f = slot ? atomic_exchange_explicit(slot, NULL, memory_order_acq_rel) : NULL;
 
 	if (f)
-		vanished(f);
+		vanished(f, fd);
 }
 
 int rr_fdt_next(int from)
@@ -337,7 +337,7 @@ bool rr_file_verify(struct rr_file *f, int fd)
 
 	errno = saved;
 	if (!same && slot && atomic_compare_exchange_strong(slot, &mine, NULL))
-		vanished(f);
+		vanished(f, fd);
 	return same;
 }
 

@@ -99,15 +99,25 @@ static void inherit_stdio(void)
 	rr_sock_dup(0, 2);
 }
 
+/* atol() without a locale. */
+static long number(const char *s)
+{
+	long n = 0;
+
+	while (*s >= '0' && *s <= '9' && n < INT32_MAX)
+		n = n * 10 + (*s++ - '0');
+	return n;
+}
+
 /* One started by systemd with Accept=yes, from 3 on (sd_listen_fds(3)). */
 static void inherit_listen_fds(void)
 {
 	const char *pid = getenv("LISTEN_PID"), *fds = getenv("LISTEN_FDS");
 	long n;
 
-	if (!pid || !fds || strtol(pid, NULL, 10) != getpid())
+	if (!pid || !fds || number(pid) != getpid())
 		return;
-	n = strtol(fds, NULL, 10);
+	n = number(fds);
 	for (int fd = 3; fd < 3 + n && fd < 1024; fd++)
 		rr_sock_inherit(fd);
 }

@@ -85,7 +85,7 @@ void rr_sock_accepted(int fd)
 	c = rr_conn_server(fd);
 	if (c) {
 		atomic_store_explicit(&so->conn, c, memory_order_release);
-		rr_sock_after(so, c);
+		rr_ep_sock_conn(so);
 	}
 	rr_file_put(&so->f);
 }
@@ -165,7 +165,7 @@ static void connecting(struct rr_sock *so, int fd, const struct sockaddr *addr, 
 	if (!c)
 		return;
 	atomic_store_explicit(&so->conn, c, memory_order_release);
-	rr_sock_after(so, c);
+	rr_ep_sock_conn(so);
 }
 
 int rr_wrap_connect(int fd, const struct sockaddr *addr, socklen_t len)
@@ -224,7 +224,7 @@ static int dup_onto(int fd, int to, int flags, bool three)
 	struct rr_file *was;
 	int rc, saved = errno;
 
-	if (rr_conn_owns_fd(to) && rr_may_track())
+	if (rr_own_fd(to) && rr_may_track())
 		return (int)rr_ret(-EBUSY);	/* what Linux says of a number that is being opened */
 	if (!rr_fdt_has(fd) && !rr_fdt_has(to))
 		return three ? rr_real.dup3(fd, to, flags) : rr_real.dup2(fd, to);
@@ -294,7 +294,7 @@ struct rr_file *rr_sock_closing(int fd)
 	if (!f || !last || f->kind != RR_KIND_SOCK)
 		return f;
 	so = container_of(f, struct rr_sock, f);
-	rr_ep_sock_gone(so);
+	rr_ep_sock_gone(so, fd);
 	c = rr_sock_conn(so);
 	if (!c)
 		c = atomic_load_explicit(&so->conn, memory_order_acquire);
@@ -313,7 +313,7 @@ int rr_wrap_close(int fd)
 	int rc, saved = errno;
 
 	if (likely(!rr_fdt_has(fd))) {
-		if (unlikely(rr_conn_owns_fd(fd)) && rr_may_track())
+		if (unlikely(rr_own_fd(fd)) && rr_may_track())
 			return (int)rr_ret(-EBADF);	/* for the app it does not exist */
 		return rr_real.close(fd);
 	}

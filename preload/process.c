@@ -152,7 +152,7 @@ static int close_others(unsigned first, unsigned last, int flags)
 	unsigned limit = fd_limit(), fd;
 
 	for (fd = first; fd <= last && fd < limit; fd++) {
-		if (!rr_conn_owns_fd((int)fd))
+		if (!rr_own_fd((int)fd))
 			continue;
 		if (fd > first && rr_real.close_range(first, fd - 1, flags) < 0)
 			return -1;
