@@ -40,6 +40,8 @@
 #define RR_BUF_NEW	UINT32_MAX	/* RR_OP_EXPOSE: the driver allocates */
 #define RR_BUF_NONE	(UINT32_MAX - 1)
 #define RR_OP_MAX_SEGS	64u		/* segments in one operation */
+#define RR_ENG_SHOWN	64u		/* reliable replies exposed at once, at most */
+#define RR_ENG_CONTROL	4u		/* receives, or Sends of the window, for control messages */
 
 struct rr_eng;
 struct rr_sizes;	/* learned reply sizes; reply_size.h */
@@ -61,12 +63,19 @@ struct rr_eng_params {
 	uint32_t max_exposed;	/* bytes of reliable replies exposed at once; above: -EAGAIN */
 	rr_time done_timeout;	/* reliable replies nobody pulled are fenced after this … */
 	rr_time done_timeout_pressure; /* … or this, when max_exposed is reached */
+	uint32_t recvs;		/* receives that the driver keeps posted; 0 rr_eng_recvs() */
 	struct rr_sizes *sizes;	/* shared by the connections of a process; may be NULL */
 	struct rr_counters *count;
 };
 
+/* Receives that these parameters need at the least: replies to our calls, the peer's calls,
+ * its RDMA_DONEs and errors. The engine ends the connection (RR_WHY_OVERRUN) when far more
+ * messages arrive than receives can be posted. With ring credits two at least. */
+uint32_t rr_eng_recvs(const struct rr_eng_params *p);
+
 /* Bytes of state for these parameters, and its set-up. mem is zeroed and aligned for
- * any type; it may be shared with forked children mapped at the same address. */
+ * any type; it may be shared with forked children mapped at the same address. NULL: the
+ * dialect is not in this build. */
 size_t rr_eng_size(const struct rr_eng_params *p);
 struct rr_eng *rr_eng_init(void *mem, const struct rr_eng_params *p, rr_time now);
 
@@ -79,10 +88,16 @@ struct rr_eng_out {
 
 /* Takes a message. 0 taken; -EAGAIN no credit, window, slot or exposure budget now:
  * nothing happened, ask again after a reply, a window update or a DONE; -EMSGSIZE it can
- * never be carried on this connection (the driver uses the escape hatch). */
+ * never be carried on this connection (the driver uses the escape hatch); -ECONNRESET after
+ * RR_OP_FAIL. A reply that a strict peer cannot take is taken, and the peer told ERR_CHUNK.
+ *
+ * With RR_CAP_RING_CREDITS nothing is taken before the first rr_eng_window(), and a few
+ * Sends of the window stay reserved for control messages. Calls that never get a reply
+ * hold nothing then. Without it they hold a credit each: the app waits (-EAGAIN). */
 int rr_eng_send(struct rr_eng *e, const struct rr_eng_out *out, rr_time now);
 
-/* Would rr_eng_send() of a short message of this type be taken now? For POLLOUT. */
+/* Would rr_eng_send() of a short message of the forward direction (a call where we
+ * connected, a reply where we accepted) be taken now? For POLLOUT. */
 bool rr_eng_writable(const struct rr_eng *e);
 
 /* Can a message of len bytes be sent whole in one Send, whatever else is true? The
@@ -98,17 +113,23 @@ void rr_eng_recv(struct rr_eng *e, uint32_t token, const uint8_t *buf, uint32_t 
 /* Ring credits only: the peer can take this many Sends from now on. */
 void rr_eng_window(struct rr_eng *e, uint32_t sends);
 
+/* Ring credits only: the peer has read all of buf, which RR_OP_EXPOSE exposed for one of our
+ * calls (struct rr_prov_ops.consumed). Its memory is fenced and released although no reply
+ * has come: that is how calls that never get one give theirs back. To be asked about when
+ * rr_eng_send() says -EAGAIN or memory is short. */
+void rr_eng_consumed(struct rr_eng *e, uint32_t buf, rr_time now);
+
 /* When rr_eng_tick() next has something to do; RR_TIME_NEVER. */
 rr_time rr_eng_deadline(const struct rr_eng *e);
 void rr_eng_tick(struct rr_eng *e, rr_time now);
 
 enum rr_opcode {
 	RR_OP_NONE,
-	RR_OP_SEND,		/* id. hdr[0..hdr_len) and, behind it, buf[0..len) */
+	RR_OP_SEND,		/* id (0 for RDMA_DONE and RDMA_ERROR, which have no buf). hdr[0..hdr_len) and, behind it, buf[0..len) */
 	RR_OP_EXPOSE,		/* id → rr_eng_exposed(). buf[0..len) with rights */
 	RR_OP_WRITE,		/* id. RDMA Write buf[off..off+len) to segs, in their order */
 	RR_OP_PULL,		/* id → rr_eng_head(), then rr_eng_pulled(). RDMA Read of segs, len bytes */
-	RR_OP_INVALIDATE,	/* id. every key of buf */
+	RR_OP_INVALIDATE,	/* id. every key of buf, but inv_handle, which is gone already */
 	RR_OP_DELIVER,		/* a message for the app: see from */
 	RR_OP_RELEASE,		/* buf is the driver's again */
 	RR_OP_REPOST,		/* the receive token is the driver's again */
@@ -161,16 +182,17 @@ bool rr_eng_next_op(struct rr_eng *e, struct rr_op *op);
 /* A SEND, WRITE or INVALIDATE has ended: 0, or -errno. */
 void rr_eng_done(struct rr_eng *e, uint32_t id, int status, rr_time now);
 
-/* An EXPOSE has ended. 0: buf (the new one, if RR_BUF_NEW was asked for) lies at segs[0..n).
- * -EAGAIN: no memory or key now; the engine fails the message softly where it can (a call
- * without a Reply chunk) and otherwise the connection. */
+/* An EXPOSE has ended. 0: buf (the new one, if RR_BUF_NEW was asked for) lies at segs[0..n),
+ * n at most 8, of exactly the length asked for. -EAGAIN: no memory or key now; a call then
+ * goes without its Reply chunk, anything else is tried again (rr_eng_deadline()). */
 void rr_eng_exposed(struct rr_eng *e, uint32_t id, int status, uint32_t buf,
 		    const struct rr_seg *segs, uint32_t n, rr_time now);
 
 /* A PULL has the first n bytes (all of a message shorter than RR_RPC_PEEK, else at least
  * RR_RPC_PEEK), or failed. The engine judges them: RR_OP_DELIVER with RR_FROM_PULL
  * follows, or the message is refused and the driver drops the pull at RR_OP_RELEASE
- * with buf = RR_BUF_NONE and this id. */
+ * with buf = RR_BUF_NONE and this id: it touches the peer's memory no more once it takes the
+ * next operation. */
 void rr_eng_head(struct rr_eng *e, uint32_t id, int status, const uint8_t *head, uint32_t n,
 		 rr_time now);
 

@@ -1,0 +1,471 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/engine/engine_int.h"
+#include "core/wire/cursor.h"
+
+/* --- set-up ---------------------------------------------------------------------------- */
+
+struct sizes {
+	uint32_t calls, serves, ins, txs, ops, serve_segs, in_segs;
+};
+
+static uint32_t asked_of(const struct rr_eng_params *p)
+{
+	return p->connector ? p->credits : p->bc_credits;
+}
+
+static uint32_t granted_of(const struct rr_eng_params *p)
+{
+	return p->connector ? p->bc_credits : p->credits;
+}
+
+uint32_t rr_eng_recvs(const struct rr_eng_params *p)
+{
+	uint32_t done = p->caps & RR_CAP_RELIABLE_REPLY ? RR_ENG_SHOWN : 0;
+
+	return p->credits + p->bc_credits + done + RR_ENG_CONTROL;
+}
+
+static uint32_t bounded(uint32_t n)
+{
+	return rr_min(n, RR_POOL_MAX);
+}
+
+static uint32_t pow2(uint32_t n)
+{
+	uint32_t p = 1;
+
+	while (p < n)
+		p <<= 1;
+	return p;
+}
+
+/* With ring credits the calls without reply are not limited by a grant; see rr_req_send(). */
+static void table_sizes(const struct rr_eng_params *p, struct sizes *s)
+{
+	bool ring = p->caps & RR_CAP_RING_CREDITS;
+	uint32_t recvs = p->recvs ? p->recvs : rr_eng_recvs(p);
+	uint32_t max_segs = rr_min(p->max_segs, RR_OP_MAX_SEGS);
+
+	s->calls = bounded(rr_max(asked_of(p), ring ? 16u : 1u));
+	s->serves = bounded(granted_of(p) + (ring ? 64u : 16u));
+	s->ins = bounded(2 * rr_min(recvs, RR_POOL_MAX) + RR_ENG_SHOWN + 16);
+	s->txs = bounded(s->calls + s->serves + 16);
+	s->ops = pow2(4 * (s->calls + s->serves + s->ins + s->txs + RR_ENG_SHOWN));
+	s->serve_segs = rr_min(rr_min(p->max_chunks, RR_MAX_SEGS) * max_segs, RR_MAX_SEGS);
+	s->in_segs = max_segs;
+}
+
+static void *carve(uint8_t *base, size_t *off, size_t n)
+{
+	void *at = base ? base + *off : NULL;
+
+	*off += rr_align(n, (size_t)RR_CACHELINE);
+	return at;
+}
+
+static void carve_pool(struct rr_pool *pool, uint8_t *base, size_t *off, uint32_t n, size_t size)
+{
+	pool->n = (uint16_t)n;
+	pool->stride = (uint32_t)rr_align(size, (size_t)16);
+	pool->base = carve(base, off, (size_t)n * pool->stride);
+}
+
+static void carve_map(struct rr_xmap *map, uint8_t *base, size_t *off, uint32_t n)
+{
+	uint32_t heads = pow2(2 * n + 2);
+
+	map->heads = carve(base, off, heads * sizeof(*map->heads));
+	map->bits = (uint32_t)__builtin_ctz(heads);
+}
+
+/* The tables behind the engine at base; base NULL only reckons. */
+static size_t lay_out(struct rr_eng *e, uint8_t *base, const struct rr_eng_params *p)
+{
+	struct sizes s;
+	size_t off = 0;
+
+	table_sizes(p, &s);
+	carve(base, &off, sizeof(*e));
+	carve_pool(&e->calls, base, &off, s.calls, sizeof(struct rr_call));
+	carve_map(&e->call_map, base, &off, s.calls);
+	carve_pool(&e->serves, base, &off, s.serves,
+		   sizeof(struct rr_serve) + s.serve_segs * sizeof(struct rr_seg));
+	carve_map(&e->serve_map, base, &off, s.serves);
+	carve_pool(&e->shown, base, &off, RR_ENG_SHOWN, sizeof(struct rr_shown));
+	carve_pool(&e->ins, base, &off, s.ins,
+		   sizeof(struct rr_in) + s.in_segs * sizeof(struct rr_seg));
+	carve_pool(&e->txs, base, &off, s.txs, sizeof(struct rr_tx));
+	e->ops = carve(base, &off, s.ops * sizeof(*e->ops));
+	e->ops_cap = s.ops;
+	return off;
+}
+
+size_t rr_eng_size(const struct rr_eng_params *p)
+{
+	struct rr_eng e;
+
+	return lay_out(&e, NULL, p);
+}
+
+static void header_sizes(struct rr_eng *e)
+{
+	rr_msg_init(&e->tx, RR_MSG, 0, e->codec->version, 1);
+	e->hdr_min = e->codec->size(&e->tx);
+	e->tx.ch.has_reply = true;
+	e->tx.ch.reply.nsegs = e->tx.ch.nsegs = RR_ENG_SEGS;
+	e->hdr_reply = e->codec->size(&e->tx);
+}
+
+struct rr_eng *rr_eng_init(void *mem, const struct rr_eng_params *p, rr_time now)
+{
+	struct rr_eng *e = mem;
+
+	lay_out(e, mem, p);
+	e->p = *p;
+	e->p.max_segs = rr_min(p->max_segs, RR_OP_MAX_SEGS);
+	e->p.max_chunks = rr_min(p->max_chunks, RR_MAX_SEGS);
+	e->codec = rr_codec_first(p->dialect);
+	if (!e->codec)
+		return NULL;
+	e->count = p->count;
+	e->now = now;
+	e->ring = p->caps & RR_CAP_RING_CREDITS;
+	e->reliable = p->caps & RR_CAP_RELIABLE_REPLY;
+	e->reverse_chunks = e->reliable;
+	e->grant_max = rr_max(granted_of(p), 1u);
+	e->requested = e->grant_max;
+	e->retry_at = RR_TIME_NEVER;
+	rr_credits_reset(&e->cr, asked_of(p));
+	header_sizes(e);
+	return e;
+}
+
+/* --- the ring of queued operations ----------------------------------------------------- */
+
+void rr_eng_push(struct rr_eng *e, enum rr_opcode code, uint32_t id, uint32_t buf, uint32_t inv,
+		 uint16_t in)
+{
+	struct rr_qop *q;
+
+	if (unlikely(e->ops_tail - e->ops_head == e->ops_cap)) {
+		rr_eng_fail(e, RR_WHY_OVERRUN);	/* more receives than were posted */
+		return;
+	}
+	q = &e->ops[e->ops_tail++ & (e->ops_cap - 1)];
+	*q = (struct rr_qop){ .code = code, .id = id, .buf = buf, .inv = inv, .in = in };
+}
+
+static void fill_pull(const struct rr_eng *e, const struct rr_qop *q, struct rr_op *op)
+{
+	const struct rr_in *in = rr_pool_at(&e->ins, q->in);
+
+	op->segs = in->segs;
+	op->nsegs = in->nsegs;
+	op->len = in->len;
+}
+
+static bool take_queued(struct rr_eng *e, struct rr_op *op)
+{
+	const struct rr_qop *q;
+
+	if (e->ops_head == e->ops_tail)
+		return false;
+	q = &e->ops[e->ops_head++ & (e->ops_cap - 1)];
+	op->code = q->code;
+	op->id = q->id;
+	op->buf = q->buf;
+	op->inv_handle = q->inv;
+	if (q->code == RR_OP_REPOST)
+		op->token = q->buf;
+	if (q->code == RR_OP_PULL)
+		fill_pull(e, q, op);
+	if (e->ops_head == e->ops_tail)
+		e->ops_head = e->ops_tail = 0;	/* touches little memory while idle */
+	return true;
+}
+
+void rr_eng_fail(struct rr_eng *e, enum rr_eng_why why)
+{
+	if (e->failed == RR_WHY_NONE)
+		e->failed = why;
+}
+
+static bool take_failure(struct rr_eng *e, struct rr_op *op)
+{
+	if (e->told)
+		return false;
+	e->told = true;
+	op->code = RR_OP_FAIL;
+	op->why = e->failed;
+	return true;
+}
+
+/* What was queued and what has arrived whole still counts when the connection fails. */
+bool rr_eng_next_op(struct rr_eng *e, struct rr_op *op)
+{
+	*op = (struct rr_op){ .buf = RR_BUF_NONE };
+	if (take_queued(e, op) || rr_in_next_op(e, op))
+		return true;
+	if (unlikely(e->failed))
+		return take_failure(e, op);
+	if (rr_ctl_next_op(e, op) || rr_tx_next_op(e, op))
+		return true;
+	/* a header that cannot be encoded has just failed us */
+	return unlikely(e->failed) && take_failure(e, op);
+}
+
+/* --- exposed memory -------------------------------------------------------------------- */
+
+bool rr_mem_set(struct rr_mem *m, uint32_t buf, uint32_t len, const struct rr_seg *segs, uint32_t n)
+{
+	uint64_t sum = 0;
+
+	if (n == 0 || n > RR_ENG_SEGS)
+		return false;
+	for (uint32_t i = 0; i < n; i++)
+		sum += segs[i].length;
+	if (sum != len)
+		return false;
+	memcpy(m->segs, segs, n * sizeof(*segs));
+	m->nsegs = n;
+	m->buf = buf;
+	m->len = len;
+	m->state = RR_MEM_LIVE;
+	return true;
+}
+
+static bool mem_has_key(const struct rr_mem *m, uint32_t handle)
+{
+	for (uint32_t i = 0; i < m->nsegs; i++)
+		if (m->segs[i].handle == handle)
+			return true;
+	return false;
+}
+
+bool rr_mem_fence(struct rr_eng *e, struct rr_mem *m, uint32_t id, uint32_t *inv)
+{
+	uint32_t gone = 0;
+
+	if (m->state != RR_MEM_LIVE)
+		return m->state != RR_MEM_FENCING;
+	if (*inv && mem_has_key(m, *inv)) {
+		gone = *inv;
+		*inv = 0;
+		if (m->nsegs == 1) {
+			m->state = RR_MEM_FENCED;
+			return true;
+		}
+	}
+	m->state = RR_MEM_FENCING;
+	rr_eng_push(e, RR_OP_INVALIDATE, id, m->buf, gone, 0);
+	return false;
+}
+
+/* --- events ---------------------------------------------------------------------------- */
+
+int rr_eng_send(struct rr_eng *e, const struct rr_eng_out *out, rr_time now)
+{
+	int rc;
+
+	e->now = now;
+	if (unlikely(e->failed))
+		return -ECONNRESET;
+	if (unlikely(out->len > e->p.max_msg))
+		return -EMSGSIZE;
+	rc = out->rpc.type == RR_RPC_CALL ? rr_req_send(e, out) : rr_resp_send(e, out);
+	if (rc == -EAGAIN && !e->stalled)
+		rr_eng_count(e, RR_C_credit_stalls);
+	e->stalled = rc == -EAGAIN;
+	return rc;
+}
+
+bool rr_eng_writable(const struct rr_eng *e)
+{
+	if (e->failed)
+		return true;	/* the error is there to be fetched */
+	return e->p.connector ? rr_req_writable(e) : rr_resp_writable(e);
+}
+
+bool rr_eng_is_short(const struct rr_eng *e, uint32_t type, uint32_t len)
+{
+	bool chunk = type == RR_RPC_CALL && !e->reliable && e->p.reply_chunk;
+
+	return (uint64_t)len + (chunk ? e->hdr_reply : e->hdr_min) <= e->p.inline_send;
+}
+
+/* Copies what will be judged: the peer may still write to buf. All of a header with chunks;
+ * of a message without, no more than is looked at. */
+static uint32_t snapshot(struct rr_eng *e, const uint8_t *buf, uint32_t len)
+{
+	uint32_t n = rr_min(len, RR_ENG_RX_HEAD);
+
+	memcpy(e->rxbuf, buf, n);
+	if (n == len || (rr_be32(e->rxbuf + 16) | rr_be32(e->rxbuf + 20) | rr_be32(e->rxbuf + 24)) == 0)
+		return n;
+	n = rr_min(len, RR_ENG_RX_MAX);
+	memcpy(e->rxbuf, buf, n);
+	return n;
+}
+
+static void dispatch(struct rr_eng *e, struct rr_in *in, uint32_t len, uint32_t have)
+{
+	const struct rr_msg *m = &e->rx;
+
+	switch (m->type) {
+	case RR_MSG:
+		rr_in_msg(e, in, m, len, have);
+		break;
+	case RR_NOMSG:
+		rr_in_nomsg(e, in, m);
+		break;
+	case RR_ERROR:
+		rr_ctl_error_received(e, in, m);
+		break;
+	case RR_DONE:
+		rr_rel_done_received(e, in);
+		break;
+	case RR_MSGP:		/* RFC 8166 §4.6.1 */
+	case RR_HTYPE_OTHER:
+		rr_in_undecidable(e, in, RR_ERR_CHUNK);
+		break;
+	}
+}
+
+static struct rr_in *in_new(struct rr_eng *e, uint32_t token, uint32_t inv)
+{
+	struct rr_in *in = rr_pool_get(&e->ins);
+
+	if (!in)
+		return NULL;
+	in->from = RR_FROM_RECV;
+	in->held = true;
+	in->pulled = in->done_due = false;
+	in->serve = 0;
+	in->token = token;
+	in->inv = inv;
+	in->buf = RR_BUF_NONE;
+	in->off = in->len = in->nsegs = 0;
+	return in;
+}
+
+void rr_eng_recv(struct rr_eng *e, uint32_t token, const uint8_t *buf, uint32_t len,
+		 uint32_t inv, rr_time now)
+{
+	enum rr_wire_rc rc;
+	struct rr_in *in;
+	uint32_t have;
+
+	e->now = now;
+	if (unlikely(e->failed))
+		return;
+	in = in_new(e, token, inv);
+	if (unlikely(!in)) {
+		rr_eng_fail(e, RR_WHY_OVERRUN);
+		return;
+	}
+	have = snapshot(e, buf, len);
+	rc = e->codec->decode(e->rxbuf, have, &e->rx);
+	if (unlikely(rc == RR_WIRE_DISCARD)) {
+		rr_in_discard(e, in);
+		return;
+	}
+	in->n.xid = e->rx.xid;
+	in->vers = e->rx.vers;
+	in->credit = e->rx.credit;
+	if (likely(rc == RR_WIRE_OK)) {
+		dispatch(e, in, len, have);
+		return;
+	}
+	if (rc == RR_WIRE_TOO_MANY)
+		rr_eng_count(e, RR_C_chunk_limits);
+	rr_in_undecidable(e, in, rc == RR_WIRE_BAD_VERS ? RR_ERR_VERS : RR_ERR_CHUNK);
+}
+
+/* Some of the window stays for control messages: a peer whose app does not read must
+ * still be told DONE, or neither side gets on. */
+void rr_eng_window(struct rr_eng *e, uint32_t sends)
+{
+	e->window = sends;
+	if (likely(sends <= e->window_max))
+		return;
+	e->window_max = sends;
+	e->reserve = sends < 2 ? 0 : rr_max(rr_min(sends / 4, RR_ENG_CONTROL), 1u);
+}
+
+rr_time rr_eng_deadline(const struct rr_eng *e)
+{
+	return e->failed ? RR_TIME_NEVER : rr_min(e->retry_at, rr_rel_deadline(e));
+}
+
+static void retry_exposures(struct rr_eng *e)
+{
+	e->short_of_memory = false;
+	e->retry_at = RR_TIME_NEVER;
+}
+
+void rr_eng_tick(struct rr_eng *e, rr_time now)
+{
+	e->now = now;
+	if (e->failed)
+		return;
+	if (now >= e->retry_at)
+		retry_exposures(e);
+	rr_rel_tick(e);
+}
+
+/* The entry that an operation's id names; NULL if it is over. */
+static void *entry_of(const struct rr_eng *e, uint32_t id, enum rr_kind *kind)
+{
+	uint16_t idx = (id >> 16) & RR_POOL_MAX, gen = (uint16_t)id;
+
+	*kind = (enum rr_kind)(id >> 28);
+	switch (*kind) {
+	case RR_K_SEND:
+	case RR_K_WRITE:
+	case RR_K_EXPOSE:
+		return rr_pool_find(&e->txs, idx, gen);
+	case RR_K_PULL:
+		return rr_pool_find(&e->ins, idx, gen);
+	case RR_K_INV_ARGS:
+	case RR_K_INV_REPLY:
+		return rr_pool_find(&e->calls, idx, gen);
+	case RR_K_INV_SHOWN:
+		return rr_pool_find(&e->shown, idx, gen);
+	default:
+		return NULL;
+	}
+}
+
+void rr_eng_done(struct rr_eng *e, uint32_t id, int status, rr_time now)
+{
+	enum rr_kind kind;
+	void *entry = entry_of(e, id, &kind);
+
+	e->now = now;
+	if (!entry || e->failed)
+		return;
+	if (unlikely(status < 0)) {
+		rr_eng_fail(e, RR_WHY_PROVIDER);
+		return;
+	}
+	if (likely(kind == RR_K_SEND || kind == RR_K_WRITE)) {
+		rr_tx_done(e, entry);
+		return;
+	}
+	retry_exposures(e);	/* memory or a key has come free */
+	if (kind == RR_K_INV_SHOWN)
+		rr_rel_fenced(e, entry);
+	else if (kind == RR_K_INV_ARGS || kind == RR_K_INV_REPLY)
+		rr_req_fenced(e, entry, kind);
+}
+
+void rr_eng_info(const struct rr_eng *e, struct rr_eng_info *out)
+{
+	*out = (struct rr_eng_info){
+		.granted = rr_credits_limit(&e->cr),
+		.inflight = e->cr.inflight,
+		.serving = e->serving,
+		.exposed = e->exposed,
+		.window = e->window,
+	};
+}

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef RR_ENGINE_INT_H
+#define RR_ENGINE_INT_H
+
+/* What the files of the engine share. Every table is bounded and lies in the memory that
+ * rr_eng_init() was given:
+ *
+ *   calls    our calls without reply             requester.c
+ *   serves   the peer's calls without reply      responder.c
+ *   shown    our replies that the peer may pull  reliable_reply.c
+ *   ins      messages taken in, not finished     inbound.c
+ *   txs      messages taken from the app, not sent and completed   outbound.c
+ *
+ * Messages go out in the order in which the app wrote them and are delivered in the order
+ * in which they came; both queues are emptied by rr_eng_next_op() itself, so that the ring
+ * of queued operations holds only small change (releases, pulls, invalidations). */
+
+#include <errno.h>
+#include <string.h>
+
+#include "core/engine/credits.h"
+#include "core/engine/engine.h"
+#include "core/engine/pool.h"
+#include "core/engine/reply_size.h"
+#include "core/wire/codec.h"
+
+#define RR_ENG_SEGS	8u	/* segments of one exposed buffer of ours */
+#define RR_ENG_RX_HEAD	128u	/* of a message without chunks this much is looked at */
+#define RR_ENG_RX_MAX	6144u	/* longest header plus RR_RPC_PEEK */
+#define RR_ENG_RETRY	RR_MSEC	/* when an exposure found no memory */
+
+/* An operation's id: what it is for, the entry, that entry's life. */
+enum rr_kind {
+	RR_K_NONE,
+	RR_K_SEND,		/* tx */
+	RR_K_WRITE,		/* tx */
+	RR_K_EXPOSE,		/* tx */
+	RR_K_PULL,		/* in */
+	RR_K_INV_ARGS,		/* call: its Position-Zero Read chunk */
+	RR_K_INV_REPLY,		/* call: its Reply chunk */
+	RR_K_INV_SHOWN,		/* shown */
+};
+
+static inline uint32_t rr_id(enum rr_kind kind, const struct rr_node *n)
+{
+	return (uint32_t)kind << 28 | (uint32_t)n->idx << 16 | n->gen;
+}
+
+/* Memory of ours that the peer can reach. */
+enum rr_mem_state {
+	RR_MEM_NONE,
+	RR_MEM_LIVE,
+	RR_MEM_FENCING,		/* RR_OP_INVALIDATE is out */
+	RR_MEM_FENCED,		/* no access by the peer succeeds any more */
+};
+
+struct rr_mem {
+	enum rr_mem_state state;
+	uint32_t buf, len;
+	uint32_t nsegs;
+	struct rr_seg segs[RR_ENG_SEGS];
+};
+
+struct rr_call {
+	struct rr_node n;
+	bool sent;
+	bool bare;		/* on the list of those that may be forgotten */
+	uint16_t in;		/* the reply that waits for our memory to be fenced */
+	uint32_t prog, vers, proc;
+	struct rr_mem args;	/* Position-Zero Read chunk */
+	struct rr_mem reply;	/* Reply chunk */
+};
+
+/* A call of the peer's: the chunks that its reply must repeat or use. */
+struct rr_serve {
+	struct rr_node n;
+	uint16_t nwrites;
+	uint16_t nsegs;
+	bool has_reply;
+	struct rr_wchunk reply;
+	struct rr_wchunk writes[RR_MAX_WRITE_CHUNKS];
+	struct rr_seg segs[];
+};
+
+struct rr_shown {
+	struct rr_node n;
+	rr_time since;		/* when it was sent */
+	bool sent;
+	struct rr_mem mem;
+};
+
+enum rr_in_state {
+	RR_IN_PULL,		/* the head is awaited */
+	RR_IN_FENCE,		/* memory of its call is being fenced */
+	RR_IN_READY,		/* to be delivered */
+	RR_IN_PULLING,		/* delivered; the driver still reads the peer's memory */
+	RR_IN_DONE,		/* RDMA_DONE is due */
+	RR_IN_ERROR,		/* RDMA_ERROR is due */
+};
+
+struct rr_in {
+	struct rr_node n;
+	enum rr_in_state state;
+	enum rr_from from;
+	bool held;		/* the receive is not the driver's yet */
+	bool pulled;		/* the peer's memory is not read any more */
+	bool done_due;
+	uint16_t serve;		/* chunks that came with it, until its direction is known */
+	uint32_t token, inv;
+	uint32_t buf, off, len;
+	uint32_t credit, vers;
+	uint32_t err;		/* enum rr_errcode */
+	struct rr_rpc rpc;
+	uint32_t nsegs;
+	struct rr_seg segs[];
+};
+
+enum rr_tx_form {
+	RR_TX_INLINE,		/* MSG */
+	RR_TX_LONG_CALL,	/* NOMSG, Position-Zero Read chunk */
+	RR_TX_REPLY_CHUNK,	/* RDMA Write, then NOMSG */
+	RR_TX_RELIABLE,		/* NOMSG, responder's Position-Zero Read chunk */
+};
+
+enum rr_tx_state {
+	RR_TX_SETUP,		/* memory must be exposed first */
+	RR_TX_WAIT,		/* and is being */
+	RR_TX_READY,
+	RR_TX_WRITTEN,		/* the RDMA Write is out */
+	RR_TX_SENT,
+};
+
+struct rr_tx {
+	struct rr_node n;
+	enum rr_tx_state state;
+	enum rr_tx_form form;
+	uint32_t type;		/* enum rr_rpc_type */
+	uint32_t pending;	/* operations without completion */
+	uint32_t buf, len;
+	uint32_t reply_chunk;	/* bytes of Reply chunk to offer */
+	uint16_t call, call_gen;
+	uint16_t serve, shown;
+};
+
+/* A queued operation. */
+struct rr_qop {
+	enum rr_opcode code;
+	uint32_t id;
+	uint32_t buf;		/* or token */
+	uint32_t inv;
+	uint16_t in;		/* PULL */
+};
+
+struct rr_eng {
+	struct rr_eng_params p;
+	const struct rr_codec *codec;
+	struct rr_counters *count;
+	rr_time now;
+	uint32_t hdr_min;	/* header without chunks */
+	uint32_t hdr_reply;	/* header of a call with the largest Reply chunk we offer */
+	bool ring, reliable;
+	bool reverse_chunks;	/* chunks in reverse calls: between shims only */
+	bool stalled;		/* the app's last message was not taken */
+	bool short_of_memory;	/* an exposure failed: wait until retry_at */
+	bool told;		/* RR_OP_FAIL is out */
+	enum rr_eng_why failed;
+	rr_time retry_at;
+
+	/* requester */
+	struct rr_credits cr;
+	struct rr_pool calls;
+	struct rr_xmap call_map;
+	struct rr_list bare;
+
+	/* responder */
+	struct rr_pool serves;
+	struct rr_xmap serve_map;
+	uint32_t serving;
+	uint32_t grant_max, requested;
+	struct rr_pool shown;
+	struct rr_list shown_sent;
+	uint32_t exposed;
+	bool pressure;		/* max_exposed was reached: DONE is wanted sooner */
+
+	/* in */
+	struct rr_pool ins;
+	struct rr_list arrived;
+	struct rr_list control;	/* DONE and ERROR that are due */
+
+	/* out */
+	struct rr_pool txs;
+	struct rr_list unsent;
+	uint32_t nunsent;
+	uint32_t window;	/* ring: Sends that the peer can take */
+	uint32_t window_max;	/* most it ever could */
+	uint32_t reserve;	/* of them for control messages alone */
+
+	struct rr_qop *ops;
+	uint32_t ops_cap, ops_head, ops_tail;
+
+	struct rr_msg rx, tx;
+	struct rr_seg wsegs[RR_OP_MAX_SEGS];
+	uint8_t hdr[RR_ENG_RX_MAX];
+	uint8_t rxbuf[RR_ENG_RX_MAX];
+};
+
+/* --- engine.c --- */
+void rr_eng_push(struct rr_eng *e, enum rr_opcode code, uint32_t id, uint32_t buf, uint32_t inv,
+		 uint16_t in);
+void rr_eng_fail(struct rr_eng *e, enum rr_eng_why why);
+
+static inline void rr_eng_release(struct rr_eng *e, uint32_t buf)
+{
+	rr_eng_push(e, RR_OP_RELEASE, 0, buf, 0, 0);
+}
+
+/* --- exposed memory, engine.c --- */
+
+/* Fences m: true if that is done (nothing exposed, or the peer invalidated its one key:
+ * *inv, which is then taken), false if RR_OP_INVALIDATE with this id is out. */
+bool rr_mem_fence(struct rr_eng *e, struct rr_mem *m, uint32_t id, uint32_t *inv);
+/* Takes what rr_eng_exposed() says; false if it cannot be used. */
+bool rr_mem_set(struct rr_mem *m, uint32_t buf, uint32_t len, const struct rr_seg *segs, uint32_t n);
+
+/* --- inbound.c --- */
+/* in is over: gives its receive back, forgets it. */
+void rr_in_drop(struct rr_eng *e, struct rr_in *in);
+void rr_in_discard(struct rr_eng *e, struct rr_in *in);	/* the same, counted */
+void rr_in_repost(struct rr_eng *e, struct rr_in *in);
+/* in joins the queue of deliveries, in this state. */
+void rr_in_arrive(struct rr_eng *e, struct rr_in *in, enum rr_in_state state);
+/* Nothing keeps in from being delivered any more. */
+void rr_in_ready(struct rr_eng *e, struct rr_in *in);
+bool rr_in_next_op(struct rr_eng *e, struct rr_op *op);
+void rr_in_nomsg(struct rr_eng *e, struct rr_in *in, const struct rr_msg *m);
+void rr_in_msg(struct rr_eng *e, struct rr_in *in, const struct rr_msg *m, uint32_t len, uint32_t have);
+/* The direction cannot be known from the message: RFC 8166 §4.5 for the forward direction. */
+void rr_in_undecidable(struct rr_eng *e, struct rr_in *in, enum rr_errcode err);
+
+/* --- errors.c --- */
+void rr_ctl_error(struct rr_eng *e, struct rr_in *in, enum rr_errcode err);
+void rr_ctl_done(struct rr_eng *e, struct rr_in *in);
+bool rr_ctl_error_for(struct rr_eng *e, uint32_t xid);
+bool rr_ctl_next_op(struct rr_eng *e, struct rr_op *op);
+void rr_ctl_error_received(struct rr_eng *e, struct rr_in *in, const struct rr_msg *m);
+
+/* --- requester.c --- */
+int rr_req_send(struct rr_eng *e, const struct rr_eng_out *out);
+bool rr_req_writable(const struct rr_eng *e);
+struct rr_call *rr_req_find(struct rr_eng *e, uint32_t xid);
+void rr_req_reply_inline(struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch);
+void rr_req_reply_chunk(struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch);
+/* The reply's head has been pulled. in is on the queue of deliveries already. */
+void rr_req_reply_pulled(struct rr_eng *e, struct rr_in *in);
+/* The call's Send is out. */
+void rr_req_sent(struct rr_eng *e, struct rr_call *c);
+void rr_req_fenced(struct rr_eng *e, struct rr_call *c, enum rr_kind which);
+
+/* --- responder.c --- */
+int rr_resp_send(struct rr_eng *e, const struct rr_eng_out *out);
+bool rr_resp_writable(const struct rr_eng *e);
+uint32_t rr_resp_grant(const struct rr_eng *e);
+/* Keeps the chunks of a call to be; false: no room (the connection has been failed). */
+bool rr_resp_keep(struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch);
+void rr_resp_forget(struct rr_eng *e, struct rr_in *in);
+/* A call is on the queue of deliveries, its chunks kept: it counts from now on. */
+bool rr_resp_call(struct rr_eng *e, struct rr_in *in);
+bool rr_resp_within_limits(struct rr_eng *e, const struct rr_chunks *ch);
+/* Does our side take chunks in the calls that it receives? */
+bool rr_resp_takes_chunks(const struct rr_eng *e);
+
+/* --- reliable_reply.c --- */
+/* 0 and *out, or -EAGAIN, -EMSGSIZE. */
+int rr_rel_reserve(struct rr_eng *e, uint32_t xid, uint32_t buf, uint32_t len, struct rr_shown **out);
+void rr_rel_sent(struct rr_eng *e, struct rr_shown *s);
+void rr_rel_done_received(struct rr_eng *e, struct rr_in *in);
+void rr_rel_fenced(struct rr_eng *e, struct rr_shown *s);
+void rr_rel_tick(struct rr_eng *e);
+rr_time rr_rel_deadline(const struct rr_eng *e);
+
+/* --- outbound.c --- */
+struct rr_tx *rr_tx_new(struct rr_eng *e, const struct rr_eng_out *out, enum rr_tx_form form);
+bool rr_tx_room(const struct rr_eng *e);
+bool rr_tx_next_op(struct rr_eng *e, struct rr_op *op);
+void rr_tx_done(struct rr_eng *e, struct rr_tx *t);
+/* The header in e->tx into op. */
+void rr_tx_encode(struct rr_eng *e, struct rr_op *op);
+
+static inline void rr_eng_count(struct rr_eng *e, enum rr_counter c)
+{
+	rr_count(e->count, c, 1);
+}
+
+#endif

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Control messages: RDMA_ERROR and RDMA_DONE. They wait, when the peer cannot take a Send
+ * now, in the entry of the message that caused them; so they are bounded as those are. */
+
+#include "core/engine/engine_int.h"
+
+void rr_ctl_error(struct rr_eng *e, struct rr_in *in, enum rr_errcode err)
+{
+	rr_resp_forget(e, in);
+	rr_in_repost(e, in);
+	in->state = RR_IN_ERROR;
+	in->err = err;
+	rr_list_add(&e->control, &e->ins, in);
+	if (in->inv)
+		rr_eng_fail(e, RR_WHY_PROTOCOL);
+}
+
+/* ERR_CHUNK for a call whose reply we have but cannot convey (RFC 8166 §4.5.3). */
+bool rr_ctl_error_for(struct rr_eng *e, uint32_t xid)
+{
+	struct rr_in *in = rr_pool_get(&e->ins);
+
+	if (!in)
+		return false;
+	in->n.xid = xid;
+	in->vers = e->codec->version;
+	in->held = false;
+	in->serve = 0;
+	in->inv = 0;
+	rr_ctl_error(e, in, RR_ERR_CHUNK);
+	return true;
+}
+
+void rr_ctl_done(struct rr_eng *e, struct rr_in *in)
+{
+	rr_resp_forget(e, in);
+	in->state = RR_IN_DONE;
+	rr_list_add(&e->control, &e->ins, in);
+}
+
+/* DONE gets no reply that would give its credit back, so we do not charge it. But a peer
+ * that does must not be overrun: it waits until a credit is free. */
+static bool may_send(const struct rr_eng *e, const struct rr_in *in)
+{
+	if (e->ring)
+		return e->window > 0;
+	return in->state == RR_IN_ERROR || rr_credits_left(&e->cr);
+}
+
+static void build_error(struct rr_eng *e, const struct rr_in *in)
+{
+	rr_msg_init(&e->tx, RR_ERROR, in->n.xid, in->vers, rr_resp_grant(e));
+	e->tx.err = in->err;
+	e->tx.vers_low = e->tx.vers_high = e->codec->version;
+	rr_eng_count(e, in->err == RR_ERR_VERS ? RR_C_err_vers_sent : RR_C_err_chunk_sent);
+}
+
+static void build_done(struct rr_eng *e, const struct rr_in *in)
+{
+	rr_msg_init(&e->tx, RR_DONE, in->n.xid, e->codec->version, e->cr.asked);
+	rr_eng_count(e, RR_C_done_sent);
+}
+
+/* The first that may go: a DONE without credit does not hold up an ERROR. */
+bool rr_ctl_next_op(struct rr_eng *e, struct rr_op *op)
+{
+	struct rr_in *in = rr_list_head(&e->control, &e->ins);
+
+	while (in && !may_send(e, in))
+		in = in->n.next ? rr_pool_at(&e->ins, in->n.next) : NULL;
+	if (!in)
+		return false;
+	if (in->state == RR_IN_ERROR)
+		build_error(e, in);
+	else
+		build_done(e, in);
+	rr_list_del(&e->control, &e->ins, in);
+	rr_pool_put(&e->ins, in);
+	rr_tx_encode(e, op);
+	return true;
+}
+
+/* RFC 8166 §4.5: it ends the call. The app's call cannot be answered by an error of RPC's
+ * own, so the app sees what TCP would show it: a lost connection. */
+void rr_ctl_error_received(struct rr_eng *e, struct rr_in *in, const struct rr_msg *m)
+{
+	struct rr_call *c = rr_req_find(e, m->xid);
+	bool chunk = m->err == RR_ERR_CHUNK;
+
+	if (!c) {
+		rr_in_discard(e, in);
+		return;
+	}
+	rr_eng_count(e, chunk ? RR_C_err_chunk_received : RR_C_err_vers_received);
+	if (chunk && e->p.sizes)
+		rr_sizes_too_small(e->p.sizes, c->prog, c->vers, c->proc,
+				   rr_max(c->reply.len, e->p.inline_recv), e->p.reply_chunk_max);
+	rr_eng_fail(e, chunk ? RR_WHY_ERR_CHUNK : RR_WHY_ERR_VERS);
+	rr_in_drop(e, in);
+}

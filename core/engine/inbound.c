@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Messages from the peer, from their arrival to their delivery. They are delivered in the
+ * order in which they arrived; one whose direction is not known yet, or whose call's
+ * memory is still being fenced, holds back those behind it. */
+
+#include "core/engine/engine_int.h"
+#include "core/wire/cursor.h"
+
+void rr_in_repost(struct rr_eng *e, struct rr_in *in)
+{
+	if (!in->held)
+		return;
+	in->held = false;
+	rr_eng_push(e, RR_OP_REPOST, 0, in->token, 0, 0);
+}
+
+/* A Send With Invalidate has really taken a key of ours. Unless it was one of the call
+ * that this message answers, some other call's memory is not what we believe it to be. */
+static void check_invalidated(struct rr_eng *e, const struct rr_in *in)
+{
+	if (unlikely(in->inv))
+		rr_eng_fail(e, RR_WHY_PROTOCOL);
+}
+
+void rr_in_drop(struct rr_eng *e, struct rr_in *in)
+{
+	check_invalidated(e, in);
+	rr_resp_forget(e, in);
+	rr_in_repost(e, in);
+	rr_pool_put(&e->ins, in);
+}
+
+void rr_in_discard(struct rr_eng *e, struct rr_in *in)
+{
+	rr_eng_count(e, RR_C_discarded);
+	rr_in_drop(e, in);
+}
+
+void rr_in_arrive(struct rr_eng *e, struct rr_in *in, enum rr_in_state state)
+{
+	in->state = state;
+	rr_list_add(&e->arrived, &e->ins, in);
+}
+
+void rr_in_ready(struct rr_eng *e, struct rr_in *in)
+{
+	check_invalidated(e, in);
+	in->state = RR_IN_READY;
+}
+
+/* Errors in a call are answered, errors in a reply are discarded (RFC 8166 §4.5), and where
+ * neither can be seen the connection's direction decides: it accepts calls or it makes them. */
+void rr_in_undecidable(struct rr_eng *e, struct rr_in *in, enum rr_errcode err)
+{
+	if (e->p.connector)
+		rr_in_discard(e, in);
+	else
+		rr_ctl_error(e, in, err);
+}
+
+static void refuse(struct rr_eng *e, struct rr_in *in, const uint8_t *head, uint32_t have)
+{
+	uint32_t type = have >= 8 ? rr_be32(head + 4) : UINT32_MAX;
+
+	if (type == RR_RPC_REPLY)
+		rr_in_discard(e, in);
+	else if (type == RR_RPC_CALL)
+		rr_ctl_error(e, in, RR_ERR_CHUNK);
+	else
+		rr_in_undecidable(e, in, RR_ERR_CHUNK);
+}
+
+/* A call with everything in the Send. Read chunks would be argument data, which no
+ * binding allows yet. */
+static void call_inline(struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch)
+{
+	bool chunks = ch->nwrites || ch->has_reply;
+
+	if (ch->nreads || (chunks && !rr_resp_takes_chunks(e)) || !rr_resp_within_limits(e, ch)) {
+		rr_ctl_error(e, in, RR_ERR_CHUNK);
+		return;
+	}
+	if (!rr_resp_keep(e, in, ch) || !rr_resp_call(e, in))
+		return;
+	rr_in_arrive(e, in, RR_IN_READY);
+	rr_in_ready(e, in);
+}
+
+void rr_in_msg(struct rr_eng *e, struct rr_in *in, const struct rr_msg *m, uint32_t len, uint32_t have)
+{
+	const uint8_t *head = e->rxbuf + m->hdr_len;
+
+	have -= m->hdr_len;
+	in->off = m->hdr_len;
+	in->len = len - m->hdr_len;
+	if (!rr_rpc_peek(head, have, &in->rpc) || in->rpc.xid != m->xid)
+		refuse(e, in, head, have);
+	else if (in->rpc.type == RR_RPC_CALL)
+		call_inline(e, in, &m->ch);
+	else
+		rr_req_reply_inline(e, in, &m->ch);
+}
+
+/* --- messages that are to be pulled ---------------------------------------------------- */
+
+/* Only position zero: the whole message. */
+static bool pullable(const struct rr_eng *e, const struct rr_chunks *ch, uint64_t *len)
+{
+	*len = 0;
+	for (uint32_t i = 0; i < ch->nreads; i++) {
+		if (ch->reads[i].position != 0)
+			return false;
+		*len += ch->reads[i].seg.length;
+	}
+	return *len > 0 && *len <= e->p.max_msg && ch->nreads <= e->p.max_segs;
+}
+
+/* RFC 8167 §4.1: call or late reply? The message's own head tells, nothing else does; till
+ * then the credit value means nothing either. */
+static void start_pull(struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch)
+{
+	uint64_t len;
+
+	if (!pullable(e, ch, &len) || !rr_resp_within_limits(e, ch)) {
+		if (len > e->p.max_msg || ch->nreads > e->p.max_segs)
+			rr_eng_count(e, RR_C_chunk_limits);
+		rr_in_undecidable(e, in, RR_ERR_CHUNK);
+		return;
+	}
+	if (!rr_resp_keep(e, in, ch))
+		return;
+	for (uint32_t i = 0; i < ch->nreads; i++)
+		in->segs[i] = ch->reads[i].seg;
+	in->nsegs = ch->nreads;
+	in->len = (uint32_t)len;
+	in->from = RR_FROM_PULL;
+	rr_in_arrive(e, in, RR_IN_PULL);
+	rr_eng_push(e, RR_OP_PULL, rr_id(RR_K_PULL, &in->n), RR_BUF_NONE, 0, in->n.idx);
+	if (!e->ring)
+		rr_in_repost(e, in);	/* credits bound the pulls; with ring credits receives do */
+}
+
+void rr_in_nomsg(struct rr_eng *e, struct rr_in *in, const struct rr_msg *m)
+{
+	const struct rr_chunks *ch = &m->ch;
+	uint64_t len = 0;
+
+	if (ch->nreads) {
+		start_pull(e, in, ch);
+		return;
+	}
+	for (uint32_t i = 0; i < ch->reply.nsegs; i++)
+		len += ch->segs[ch->reply.first + i].length;
+	if (ch->has_reply && len > 0)	/* only a reply can be in there */
+		rr_req_reply_chunk(e, in, ch);
+	else
+		rr_in_undecidable(e, in, RR_ERR_CHUNK);
+}
+
+/* The pull is refused: the driver ends it before it does anything that follows. */
+static void end_pull(struct rr_eng *e, struct rr_in *in)
+{
+	rr_eng_push(e, RR_OP_RELEASE, rr_id(RR_K_PULL, &in->n), RR_BUF_NONE, 0, 0);
+	rr_list_del(&e->arrived, &e->ins, in);
+	rr_in_repost(e, in);
+}
+
+/* reliable-reply-00, pull completion: DONE whether or not anybody waited for it. To a
+ * peer with which that is not agreed nothing is said (RFC 8166 §4.6.2). */
+static void refuse_reply(struct rr_eng *e, struct rr_in *in)
+{
+	end_pull(e, in);
+	if (e->reliable)
+		rr_ctl_done(e, in);
+	else
+		rr_in_discard(e, in);
+}
+
+static void refuse_call(struct rr_eng *e, struct rr_in *in)
+{
+	end_pull(e, in);
+	rr_ctl_error(e, in, RR_ERR_CHUNK);
+}
+
+static void judge_reply(struct rr_eng *e, struct rr_in *in)
+{
+	if (!e->reliable) {	/* RFC 8166 §4.3.1: the XID stays pending */
+		refuse_reply(e, in);
+		return;
+	}
+	if (!rr_req_find(e, in->n.xid)) {
+		rr_eng_count(e, RR_C_unknown_xid);
+		if (!e->ring) {
+			refuse_reply(e, in);
+			return;
+		}
+	}
+	in->done_due = true;
+	rr_req_reply_pulled(e, in);
+}
+
+static void judge_call(struct rr_eng *e, struct rr_in *in)
+{
+	if (!rr_resp_takes_chunks(e))
+		refuse_call(e, in);
+	else if (rr_resp_call(e, in))
+		rr_in_ready(e, in);
+}
+
+static void judge_bad(struct rr_eng *e, struct rr_in *in, const uint8_t *head, uint32_t n)
+{
+	uint32_t type = n >= 8 ? rr_be32(head + 4) : UINT32_MAX;
+
+	if (type == RR_RPC_REPLY || (type != RR_RPC_CALL && e->p.connector))
+		refuse_reply(e, in);
+	else
+		refuse_call(e, in);
+}
+
+void rr_eng_head(struct rr_eng *e, uint32_t id, int status, const uint8_t *head, uint32_t n,
+		 rr_time now)
+{
+	struct rr_in *in = rr_pool_find(&e->ins, (id >> 16) & RR_POOL_MAX, (uint16_t)id);
+
+	e->now = now;
+	if (!in || in->state != RR_IN_PULL || e->failed)
+		return;
+	if (status < 0) {
+		rr_eng_fail(e, RR_WHY_PROVIDER);
+		return;
+	}
+	n = rr_min(n, RR_RPC_PEEK);
+	memcpy(e->rxbuf, head, n);
+	if (!rr_rpc_peek(e->rxbuf, n, &in->rpc) || in->rpc.xid != in->n.xid)
+		judge_bad(e, in, e->rxbuf, n);
+	else if (in->rpc.type == RR_RPC_CALL)
+		judge_call(e, in);
+	else
+		judge_reply(e, in);
+}
+
+static void finish_pull(struct rr_eng *e, struct rr_in *in)
+{
+	rr_in_repost(e, in);
+	if (in->done_due)
+		rr_ctl_done(e, in);
+	else
+		rr_pool_put(&e->ins, in);
+}
+
+void rr_eng_pulled(struct rr_eng *e, uint32_t id, int status, rr_time now)
+{
+	struct rr_in *in = rr_pool_find(&e->ins, (id >> 16) & RR_POOL_MAX, (uint16_t)id);
+
+	e->now = now;
+	if (!in || in->from != RR_FROM_PULL || in->state > RR_IN_PULLING || e->failed)
+		return;
+	if (status < 0) {
+		rr_eng_fail(e, RR_WHY_PROVIDER);
+		return;
+	}
+	in->pulled = true;
+	if (in->state == RR_IN_PULLING)
+		finish_pull(e, in);
+}
+
+/* --- delivery -------------------------------------------------------------------------- */
+
+static void count_delivery(struct rr_eng *e, const struct rr_in *in)
+{
+	bool call = in->rpc.type == RR_RPC_CALL;
+
+	rr_eng_count(e, call ? RR_C_calls_received : RR_C_replies_received);
+	if (call && e->p.connector)
+		rr_eng_count(e, RR_C_reverse_calls_received);
+	rr_count(e->count, RR_C_received, in->len);
+	if (in->from == RR_FROM_RECV)
+		rr_eng_count(e, RR_C_inline_received);
+	else if (in->from == RR_FROM_BUF)
+		rr_eng_count(e, RR_C_reply_chunks_received);
+	else
+		rr_eng_count(e, call ? RR_C_long_calls_received : RR_C_reliable_replies_received);
+}
+
+static void finish_delivery(struct rr_eng *e, struct rr_in *in)
+{
+	rr_list_del(&e->arrived, &e->ins, in);
+	if (in->from != RR_FROM_PULL) {
+		rr_pool_put(&e->ins, in);
+		return;
+	}
+	in->state = RR_IN_PULLING;
+	if (in->pulled)
+		finish_pull(e, in);
+}
+
+bool rr_in_next_op(struct rr_eng *e, struct rr_op *op)
+{
+	struct rr_in *in = rr_list_head(&e->arrived, &e->ins);
+
+	if (!in || in->state != RR_IN_READY || unlikely(in->inv))
+		return false;
+	op->code = RR_OP_DELIVER;
+	op->from = in->from;
+	op->token = in->token;
+	op->buf = in->buf;
+	op->off = in->off;
+	op->len = in->len;
+	op->rpc = in->rpc;
+	if (in->from == RR_FROM_PULL)
+		op->id = rr_id(RR_K_PULL, &in->n);
+	if (in->from == RR_FROM_RECV)
+		in->held = false;
+	count_delivery(e, in);
+	finish_delivery(e, in);
+	return true;
+}

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Messages of the app, from rr_eng_send() to their Send. They leave in the order in which
+ * the app wrote them: one whose memory is still being exposed holds back those behind. */
+
+#include "core/engine/engine_int.h"
+
+bool rr_tx_room(const struct rr_eng *e)
+{
+	if (e->ring && e->window <= e->nunsent + e->reserve)
+		return false;
+	return e->txs.used < e->txs.n;
+}
+
+struct rr_tx *rr_tx_new(struct rr_eng *e, const struct rr_eng_out *out, enum rr_tx_form form)
+{
+	struct rr_tx *t = rr_pool_get(&e->txs);
+
+	t->n.xid = out->rpc.xid;
+	t->state = RR_TX_READY;
+	t->form = form;
+	t->type = out->rpc.type;
+	t->pending = 0;
+	t->buf = out->buf;
+	t->len = out->len;
+	t->reply_chunk = 0;
+	t->call = t->call_gen = t->serve = t->shown = 0;
+	rr_list_add(&e->unsent, &e->txs, t);
+	e->nunsent++;
+	return t;
+}
+
+static struct rr_call *call_of(const struct rr_eng *e, const struct rr_tx *t)
+{
+	return rr_pool_find(&e->calls, t->call, t->call_gen);
+}
+
+/* --- the header ------------------------------------------------------------------------ */
+
+void rr_tx_encode(struct rr_eng *e, struct rr_op *op)
+{
+	uint32_t cap = rr_min(e->p.inline_send, (uint32_t)sizeof(e->hdr));
+
+	op->code = RR_OP_SEND;
+	op->hdr = e->hdr;
+	op->hdr_len = e->codec->encode(&e->tx, e->hdr, cap);
+	if (unlikely(op->hdr_len == 0)) {
+		op->code = RR_OP_NONE;
+		rr_eng_fail(e, RR_WHY_PROTOCOL);
+		return;
+	}
+	if (e->ring && e->window)
+		e->window--;
+}
+
+static void add_read_chunk(struct rr_chunks *ch, const struct rr_mem *m)
+{
+	for (uint32_t i = 0; i < m->nsegs; i++)
+		ch->reads[i] = (struct rr_read_seg){ .position = 0, .seg = m->segs[i] };
+	ch->nreads = (uint16_t)m->nsegs;
+}
+
+static void add_reply_chunk(struct rr_chunks *ch, const struct rr_mem *m)
+{
+	memcpy(ch->segs, m->segs, m->nsegs * sizeof(*m->segs));
+	ch->nsegs = ch->reply.nsegs = (uint16_t)m->nsegs;
+	ch->reply.first = 0;
+	ch->has_reply = true;
+}
+
+/* RFC 8166 §4.3.2.2, §4.3.3: the call's Write list and Reply chunk come back with the lengths
+ * that were used. No binding places results in Write chunks yet: zero. */
+static void return_chunks(struct rr_chunks *ch, const struct rr_serve *s, uint32_t used)
+{
+	ch->nwrites = s->nwrites;
+	ch->nsegs = s->nsegs;
+	ch->has_reply = s->has_reply;
+	ch->reply = s->reply;
+	memcpy(ch->writes, s->writes, s->nwrites * sizeof(*s->writes));
+	memcpy(ch->segs, s->segs, s->nsegs * sizeof(*s->segs));
+	for (uint32_t i = 0; i < s->nsegs; i++) {
+		bool reply = s->has_reply && i >= s->reply.first &&
+			     i < (uint32_t)s->reply.first + s->reply.nsegs;
+		uint32_t n = reply ? rr_min(used, ch->segs[i].length) : 0;
+
+		ch->segs[i].length = n;
+		used -= n;
+	}
+}
+
+static void build(struct rr_eng *e, const struct rr_tx *t)
+{
+	bool call = t->type == RR_RPC_CALL;
+	struct rr_call *c = call ? call_of(e, t) : NULL;
+
+	rr_msg_init(&e->tx, t->form == RR_TX_INLINE ? RR_MSG : RR_NOMSG, t->n.xid,
+		    e->codec->version, call ? e->cr.asked : rr_resp_grant(e));
+	if (c && c->args.state == RR_MEM_LIVE)
+		add_read_chunk(&e->tx.ch, &c->args);
+	if (c && c->reply.state == RR_MEM_LIVE)
+		add_reply_chunk(&e->tx.ch, &c->reply);
+	if (t->serve)
+		return_chunks(&e->tx.ch, rr_pool_at(&e->serves, t->serve),
+			      t->form == RR_TX_REPLY_CHUNK ? t->len : 0);
+	if (t->shown)
+		add_read_chunk(&e->tx.ch, &((struct rr_shown *)rr_pool_at(&e->shown, t->shown))->mem);
+}
+
+/* --- operations ------------------------------------------------------------------------ */
+
+static void count_sent(struct rr_eng *e, const struct rr_tx *t)
+{
+	bool call = t->type == RR_RPC_CALL;
+	static const uint8_t form[] = {
+		[RR_TX_INLINE] = RR_C_inline_sent,
+		[RR_TX_LONG_CALL] = RR_C_long_calls_sent,
+		[RR_TX_REPLY_CHUNK] = RR_C_reply_chunks_sent,
+		[RR_TX_RELIABLE] = RR_C_reliable_replies_sent,
+	};
+
+	rr_eng_count(e, call ? RR_C_calls_sent : RR_C_replies_sent);
+	if (call && !e->p.connector)
+		rr_eng_count(e, RR_C_reverse_calls_sent);
+	rr_eng_count(e, (enum rr_counter)form[t->form]);
+	rr_count(e->count, RR_C_sent, t->len);
+}
+
+static bool emit_send(struct rr_eng *e, struct rr_tx *t, struct rr_op *op)
+{
+	if (e->ring && e->window <= e->reserve)
+		return false;
+	build(e, t);
+	rr_tx_encode(e, op);
+	if (unlikely(e->failed))
+		return false;
+	op->id = rr_id(RR_K_SEND, &t->n);
+	if (t->form == RR_TX_INLINE) {
+		op->buf = t->buf;
+		op->len = t->len;
+	}
+	if (t->call)
+		rr_req_sent(e, call_of(e, t));
+	if (t->serve)
+		rr_pool_put(&e->serves, rr_pool_at(&e->serves, t->serve));
+	if (t->shown)
+		rr_rel_sent(e, rr_pool_at(&e->shown, t->shown));
+	count_sent(e, t);
+	rr_list_del(&e->unsent, &e->txs, t);
+	e->nunsent--;
+	t->state = RR_TX_SENT;
+	t->pending++;
+	return true;
+}
+
+/* The Send that follows on the same queue pair overtakes no Write. */
+static void emit_write(struct rr_eng *e, struct rr_tx *t, struct rr_op *op)
+{
+	const struct rr_serve *s = rr_pool_at(&e->serves, t->serve);
+	uint32_t left = t->len, n = 0;
+
+	for (const struct rr_seg *seg = &s->segs[s->reply.first]; left > 0; seg++) {
+		if (seg->length == 0)
+			continue;
+		e->wsegs[n] = *seg;
+		e->wsegs[n].length = rr_min(seg->length, left);
+		left -= e->wsegs[n++].length;
+	}
+	op->code = RR_OP_WRITE;
+	op->id = rr_id(RR_K_WRITE, &t->n);
+	op->buf = t->buf;
+	op->len = t->len;
+	op->segs = e->wsegs;
+	op->nsegs = n;
+	t->state = RR_TX_WRITTEN;
+	t->pending++;
+}
+
+static void expose_op(struct rr_tx *t, struct rr_op *op, uint32_t buf, uint32_t len, enum rr_rights rights)
+{
+	op->code = RR_OP_EXPOSE;
+	op->id = rr_id(RR_K_EXPOSE, &t->n);
+	op->buf = buf;
+	op->len = len;
+	op->rights = rights;
+	t->state = RR_TX_WAIT;
+}
+
+/* What t still needs exposed; NULL nothing more. */
+static struct rr_mem *next_exposure(struct rr_eng *e, const struct rr_tx *t)
+{
+	struct rr_call *c = call_of(e, t);
+	struct rr_shown *s;
+
+	if (t->form == RR_TX_RELIABLE) {
+		s = rr_pool_at(&e->shown, t->shown);
+		return s->mem.state == RR_MEM_NONE ? &s->mem : NULL;
+	}
+	if (t->form == RR_TX_LONG_CALL && c->args.state == RR_MEM_NONE)
+		return &c->args;
+	return t->reply_chunk && c->reply.state == RR_MEM_NONE ? &c->reply : NULL;
+}
+
+static bool wants_new(struct rr_eng *e, const struct rr_tx *t, const struct rr_mem *m)
+{
+	return t->form != RR_TX_RELIABLE && m == &call_of(e, t)->reply;
+}
+
+/* True if *op was filled in; false: wait, or go on when t is READY. */
+static bool set_up(struct rr_eng *e, struct rr_tx *t, struct rr_op *op)
+{
+	struct rr_mem *m = next_exposure(e, t);
+
+	if (!m) {
+		t->state = RR_TX_READY;
+		return false;
+	}
+	if (e->short_of_memory)
+		return false;
+	if (wants_new(e, t, m))
+		expose_op(t, op, RR_BUF_NEW, t->reply_chunk, RR_RIGHT_WRITE);
+	else
+		expose_op(t, op, t->buf, t->len, RR_RIGHT_READ);
+	return true;
+}
+
+bool rr_tx_next_op(struct rr_eng *e, struct rr_op *op)
+{
+	struct rr_tx *t = rr_list_head(&e->unsent, &e->txs);
+
+	if (!t)
+		return false;
+	if (t->state == RR_TX_SETUP && set_up(e, t, op))
+		return true;
+	if (t->state == RR_TX_READY && t->form == RR_TX_REPLY_CHUNK) {
+		emit_write(e, t, op);
+		return true;
+	}
+	if (t->state == RR_TX_READY || t->state == RR_TX_WRITTEN)
+		return emit_send(e, t, op);
+	return false;
+}
+
+/* --- completions ----------------------------------------------------------------------- */
+
+/* No memory now: a call does without its Reply chunk, anything else waits for memory. */
+static void not_exposed(struct rr_eng *e, struct rr_tx *t, const struct rr_mem *m)
+{
+	rr_eng_count(e, RR_C_memory_stalls);
+	t->state = RR_TX_SETUP;
+	if (wants_new(e, t, m)) {
+		t->reply_chunk = 0;
+		return;
+	}
+	e->short_of_memory = true;
+	e->retry_at = e->now + RR_ENG_RETRY;
+}
+
+void rr_eng_exposed(struct rr_eng *e, uint32_t id, int status, uint32_t buf,
+		    const struct rr_seg *segs, uint32_t n, rr_time now)
+{
+	struct rr_tx *t = rr_pool_find(&e->txs, (id >> 16) & RR_POOL_MAX, (uint16_t)id);
+	struct rr_mem *m;
+	bool fresh;
+
+	e->now = now;
+	if (!t || t->state != RR_TX_WAIT || e->failed)
+		return;
+	m = next_exposure(e, t);
+	fresh = wants_new(e, t, m);
+	if (status == -EAGAIN)
+		not_exposed(e, t, m);
+	else if (status < 0 ||
+		 !rr_mem_set(m, fresh ? buf : t->buf, fresh ? t->reply_chunk : t->len, segs, n))
+		rr_eng_fail(e, RR_WHY_PROVIDER);
+	else
+		t->state = RR_TX_SETUP;
+}
+
+void rr_tx_done(struct rr_eng *e, struct rr_tx *t)
+{
+	if (t->pending == 0 || --t->pending > 0 || t->state != RR_TX_SENT)
+		return;
+	if (t->form == RR_TX_INLINE || t->form == RR_TX_REPLY_CHUNK)
+		rr_eng_release(e, t->buf);
+	rr_pool_put(&e->txs, t);
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef RR_ENGINE_POOL_H
+#define RR_ENGINE_POOL_H
+
+/* Bounded tables without allocation: a pool of equal entries, lists through them, and a
+ * map by XID. Entries are named by a 16-bit index from 1 on, 0 is none, so that zeroed
+ * memory is the empty state and an entry that was never used is never touched. */
+
+#include "core/base/compiler.h"
+#include "core/base/types.h"
+
+#define RR_POOL_MAX	4095u	/* an index fits 12 bits of an operation's id */
+
+/* First member of every entry. */
+struct rr_node {
+	uint32_t xid;
+	uint16_t idx;		/* its own */
+	uint16_t gen;		/* lives of this entry: stale ids do not find it */
+	uint16_t hnext;		/* map */
+	uint16_t prev, next;	/* list */
+	bool live;
+	bool mapped;
+};
+
+struct rr_pool {
+	uint8_t *base;
+	uint32_t stride;
+	uint16_t n;		/* capacity */
+	uint16_t fresh;		/* entries ever used: 1..fresh */
+	uint16_t free;		/* list of used ones, through next */
+	uint16_t used;		/* live now */
+};
+
+static inline void *rr_pool_at(const struct rr_pool *p, uint16_t idx)
+{
+	return p->base + (size_t)(idx - 1) * p->stride;
+}
+
+/* A live entry, its other fields as its last life left them; NULL when all are taken. */
+static inline void *rr_pool_get(struct rr_pool *p)
+{
+	struct rr_node *n;
+	uint16_t idx = p->free;
+
+	if (idx) {
+		n = rr_pool_at(p, idx);
+		p->free = n->next;
+	} else if (p->fresh < p->n) {
+		idx = ++p->fresh;
+		n = rr_pool_at(p, idx);
+		n->idx = idx;
+	} else {
+		return NULL;
+	}
+	n->prev = n->next = 0;
+	n->live = true;
+	p->used++;
+	return n;
+}
+
+static inline void rr_pool_put(struct rr_pool *p, void *entry)
+{
+	struct rr_node *n = entry;
+
+	n->live = false;
+	n->gen++;
+	n->next = p->free;
+	p->free = n->idx;
+	p->used--;
+}
+
+/* The entry of an operation's id; NULL if that life of it is over. */
+static inline void *rr_pool_find(const struct rr_pool *p, uint16_t idx, uint16_t gen)
+{
+	struct rr_node *n;
+
+	if (idx == 0 || idx > p->fresh)
+		return NULL;
+	n = rr_pool_at(p, idx);
+	return n->live && n->gen == gen ? n : NULL;
+}
+
+/* A list in order of arrival. An entry is on one list at most. */
+struct rr_list {
+	uint16_t head, tail;
+};
+
+static inline void rr_list_add(struct rr_list *l, const struct rr_pool *p, void *entry)
+{
+	struct rr_node *n = entry;
+
+	n->next = 0;
+	n->prev = l->tail;
+	if (l->tail)
+		((struct rr_node *)rr_pool_at(p, l->tail))->next = n->idx;
+	else
+		l->head = n->idx;
+	l->tail = n->idx;
+}
+
+static inline void rr_list_del(struct rr_list *l, const struct rr_pool *p, void *entry)
+{
+	struct rr_node *n = entry;
+
+	if (n->prev)
+		((struct rr_node *)rr_pool_at(p, n->prev))->next = n->next;
+	else
+		l->head = n->next;
+	if (n->next)
+		((struct rr_node *)rr_pool_at(p, n->next))->prev = n->prev;
+	else
+		l->tail = n->prev;
+	n->prev = n->next = 0;
+}
+
+static inline void *rr_list_head(const struct rr_list *l, const struct rr_pool *p)
+{
+	return l->head ? rr_pool_at(p, l->head) : NULL;
+}
+
+/* By XID, chained. An XID may be there several times (an app may use one again): the
+ * oldest is found first. */
+struct rr_xmap {
+	uint16_t *heads;
+	uint32_t bits;
+};
+
+static inline uint16_t *rr_xmap_slot(const struct rr_xmap *m, uint32_t xid)
+{
+	return &m->heads[(xid * 2654435761u) >> (32 - m->bits)];
+}
+
+static inline void rr_xmap_add(struct rr_xmap *m, const struct rr_pool *p, void *entry)
+{
+	struct rr_node *n = entry;
+	uint16_t *at = rr_xmap_slot(m, n->xid);
+
+	while (*at)
+		at = &((struct rr_node *)rr_pool_at(p, *at))->hnext;
+	n->hnext = 0;
+	n->mapped = true;
+	*at = n->idx;
+}
+
+static inline void *rr_xmap_find(const struct rr_xmap *m, const struct rr_pool *p, uint32_t xid)
+{
+	uint16_t i = *rr_xmap_slot(m, xid);
+
+	while (i) {
+		struct rr_node *n = rr_pool_at(p, i);
+
+		if (n->xid == xid)
+			return n;
+		i = n->hnext;
+	}
+	return NULL;
+}
+
+static inline void rr_xmap_del(struct rr_xmap *m, const struct rr_pool *p, void *entry)
+{
+	struct rr_node *n = entry;
+	uint16_t *at = rr_xmap_slot(m, n->xid);
+
+	if (!n->mapped)
+		return;
+	while (*at != n->idx)
+		at = &((struct rr_node *)rr_pool_at(p, *at))->hnext;
+	*at = n->hnext;
+	n->mapped = false;
+}
+
+#endif

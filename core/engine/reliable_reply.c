@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Reliable replies (draft-cel-nfsv4-rpcrdma-reliable-reply-00): a reply that no resource of
+ * the requester can hold is exposed by us, to be pulled, until RDMA_DONE says that it was.
+ * A peer that never says so is fenced after a while, and only then is the memory freed. */
+
+#include "core/engine/engine_int.h"
+
+/* A single reply may exceed the budget, or it could never be sent. */
+int rr_rel_reserve(struct rr_eng *e, uint32_t xid, uint32_t buf, uint32_t len, struct rr_shown **out)
+{
+	struct rr_shown *s;
+
+	if (e->exposed && (uint64_t)e->exposed + len > e->p.max_exposed) {
+		e->pressure = true;
+		return -EAGAIN;
+	}
+	s = rr_pool_get(&e->shown);
+	if (!s) {
+		e->pressure = true;
+		return -EAGAIN;
+	}
+	s->n.xid = xid;
+	s->sent = false;
+	s->mem.state = RR_MEM_NONE;
+	s->mem.buf = buf;
+	s->mem.len = len;
+	e->exposed += len;
+	*out = s;
+	return 0;
+}
+
+void rr_rel_sent(struct rr_eng *e, struct rr_shown *s)
+{
+	s->sent = true;
+	s->since = e->now;
+	rr_list_add(&e->shown_sent, &e->shown, s);
+}
+
+static void put(struct rr_eng *e, struct rr_shown *s)
+{
+	rr_eng_release(e, s->mem.buf);
+	e->exposed -= s->mem.len;
+	e->pressure = false;
+	rr_pool_put(&e->shown, s);
+}
+
+static void fence(struct rr_eng *e, struct rr_shown *s, uint32_t *inv)
+{
+	s->sent = false;
+	rr_list_del(&e->shown_sent, &e->shown, s);
+	if (rr_mem_fence(e, &s->mem, rr_id(RR_K_INV_SHOWN, &s->n), inv))
+		put(e, s);
+}
+
+void rr_rel_fenced(struct rr_eng *e, struct rr_shown *s)
+{
+	if (s->mem.state == RR_MEM_FENCING)
+		put(e, s);
+}
+
+static struct rr_shown *find(struct rr_eng *e, uint32_t xid)
+{
+	struct rr_shown *s = rr_list_head(&e->shown_sent, &e->shown);
+
+	while (s && s->n.xid != xid)
+		s = s->n.next ? rr_pool_at(&e->shown, s->n.next) : NULL;
+	return s;
+}
+
+/* RFC 8166 §4.6.2 and the draft agree on one rule: DONE for nothing that we expose is
+ * dropped. */
+void rr_rel_done_received(struct rr_eng *e, struct rr_in *in)
+{
+	struct rr_shown *s = find(e, in->n.xid);
+
+	if (!e->reliable) {
+		rr_in_discard(e, in);
+		return;
+	}
+	rr_eng_count(e, s ? RR_C_done_received : RR_C_late_done);
+	if (s)
+		fence(e, s, &in->inv);
+	rr_in_drop(e, in);
+}
+
+static rr_time patience(const struct rr_eng *e)
+{
+	return e->pressure ? e->p.done_timeout_pressure : e->p.done_timeout;
+}
+
+rr_time rr_rel_deadline(const struct rr_eng *e)
+{
+	const struct rr_shown *s = rr_list_head(&e->shown_sent, &e->shown);
+
+	if (!s || s->since > RR_TIME_NEVER - patience(e))
+		return RR_TIME_NEVER;
+	return s->since + patience(e);
+}
+
+void rr_rel_tick(struct rr_eng *e)
+{
+	struct rr_shown *s;
+	uint32_t none = 0;
+
+	while ((s = rr_list_head(&e->shown_sent, &e->shown)) && e->now >= rr_rel_deadline(e)) {
+		rr_eng_count(e, RR_C_done_timeouts);
+		fence(e, s, &none);
+	}
+}

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Our calls and their replies.
+ *
+ * Strict (RFC 8166 §3.3.1): a call without reply holds a credit, and its entry, for ever;
+ * N of them at the limit and nothing more can be sent.
+ *
+ * With ring credits the peer's posted receives are the flow control, and a call without
+ * reply must hold nothing that later calls need. Entries whose memory the peer cannot
+ * reach are forgotten, oldest first, when the table is full; their replies, should they
+ * come, are delivered like those of unknown calls, as TCP would. A Position-Zero Read chunk
+ * holds its entry until rr_eng_consumed() says that the peer has read it; a Reply
+ * chunk is fenced before its call is forgotten. */
+
+#include "core/engine/engine_int.h"
+
+struct rr_call *rr_req_find(struct rr_eng *e, uint32_t xid)
+{
+	struct rr_call *c = rr_xmap_find(&e->call_map, &e->calls, xid);
+
+	return c && c->sent ? c : NULL;
+}
+
+static void bare_add(struct rr_eng *e, struct rr_call *c)
+{
+	if (!e->ring || c->bare)
+		return;
+	c->bare = true;
+	rr_list_add(&e->bare, &e->calls, c);
+}
+
+/* Nobody waits for c any more. */
+static void unlink_call(struct rr_eng *e, struct rr_call *c)
+{
+	rr_xmap_del(&e->call_map, &e->calls, c);
+	if (c->bare)
+		rr_list_del(&e->bare, &e->calls, c);
+	c->bare = false;
+	rr_credits_return(&e->cr);
+}
+
+/* c's memory is fenced: it goes back, and the reply that waited for it goes on. */
+static void finish(struct rr_eng *e, struct rr_call *c)
+{
+	struct rr_in *in = c->in ? rr_pool_at(&e->ins, c->in) : NULL;
+	bool in_reply = in && in->from == RR_FROM_BUF;
+
+	if (c->args.state == RR_MEM_FENCED)
+		rr_eng_release(e, c->args.buf);
+	if (c->reply.state == RR_MEM_FENCED && !in_reply)
+		rr_eng_release(e, c->reply.buf);
+	rr_pool_put(&e->calls, c);
+	if (in)
+		rr_in_ready(e, in);
+}
+
+static bool fenced(const struct rr_mem *m)
+{
+	return m->state == RR_MEM_NONE || m->state == RR_MEM_FENCED;
+}
+
+/* RFC 8166 §8.1.3: no byte for the app before the peer's access to the call's memory has
+ * ended. */
+static void fence(struct rr_eng *e, struct rr_call *c, struct rr_in *in)
+{
+	uint32_t none = 0, *inv = in ? &in->inv : &none;
+
+	c->in = in ? in->n.idx : 0;
+	rr_mem_fence(e, &c->args, rr_id(RR_K_INV_ARGS, &c->n), inv);
+	rr_mem_fence(e, &c->reply, rr_id(RR_K_INV_REPLY, &c->n), inv);
+	if (fenced(&c->args) && fenced(&c->reply))
+		finish(e, c);
+}
+
+void rr_req_fenced(struct rr_eng *e, struct rr_call *c, enum rr_kind which)
+{
+	struct rr_mem *m = which == RR_K_INV_ARGS ? &c->args : &c->reply;
+
+	if (m->state != RR_MEM_FENCING)
+		return;
+	m->state = RR_MEM_FENCED;
+	if (!c->n.mapped) {
+		if (fenced(&c->args) && fenced(&c->reply))
+			finish(e, c);
+		return;
+	}
+	rr_eng_release(e, m->buf);	/* consumed; the call still waits for its reply */
+	m->state = RR_MEM_NONE;
+	bare_add(e, c);
+}
+
+void rr_eng_consumed(struct rr_eng *e, uint32_t buf, rr_time now)
+{
+	uint32_t none = 0;
+
+	e->now = now;
+	for (uint16_t i = 1; i <= e->calls.fresh; i++) {
+		struct rr_call *c = rr_pool_at(&e->calls, i);
+
+		if (c->n.live && c->sent && c->args.state == RR_MEM_LIVE && c->args.buf == buf) {
+			rr_mem_fence(e, &c->args, rr_id(RR_K_INV_ARGS, &c->n), &none);
+			return;
+		}
+	}
+}
+
+/* From now on a reply may come, and the call may be forgotten if it keeps nothing exposed
+ * that the peer may still have to read. */
+void rr_req_sent(struct rr_eng *e, struct rr_call *c)
+{
+	c->sent = true;
+	if (c->args.state == RR_MEM_NONE)
+		bare_add(e, c);
+}
+
+/* --- sending --------------------------------------------------------------------------- */
+
+/* Bytes of Reply chunk to offer; 0 none. A procedure's replies may grow: twice the largest
+ * seen is reckoned with, and less than the default is never offered. NULL procedures
+ * (RFC 5531 §12.1) return nothing. */
+static uint32_t reply_chunk_for(const struct rr_eng *e, const struct rr_rpc *rpc)
+{
+	uint32_t seen = 0, max = rr_min(e->p.reply_chunk_max, e->p.max_msg);
+
+	if (e->reliable || e->p.reply_chunk == 0 || rpc->proc == 0)
+		return 0;
+	if (e->p.sizes)
+		seen = rr_sizes_get(e->p.sizes, rpc->prog, rpc->vers, rpc->proc);
+	if (seen && rr_reply_fits_inline(rr_min(seen, UINT32_MAX / 2) * 2, e->p.inline_recv))
+		return 0;
+	seen = rr_min(seen, UINT32_MAX / 2) * 2;
+	return rr_min(rr_max(seen, e->p.reply_chunk), max);
+}
+
+static bool forget_one(struct rr_eng *e)
+{
+	struct rr_call *c = rr_list_head(&e->bare, &e->calls);
+
+	if (!c)
+		return false;
+	unlink_call(e, c);
+	fence(e, c, NULL);
+	return e->calls.used < e->calls.n;
+}
+
+static bool call_room(const struct rr_eng *e)
+{
+	if (!e->ring)
+		return rr_credits_left(&e->cr) && e->calls.used < e->calls.n;
+	return e->calls.used < e->calls.n || e->bare.head;
+}
+
+bool rr_req_writable(const struct rr_eng *e)
+{
+	return rr_tx_room(e) && call_room(e);
+}
+
+static struct rr_call *call_new(struct rr_eng *e, const struct rr_rpc *rpc)
+{
+	struct rr_call *c = rr_pool_get(&e->calls);
+
+	c->n.xid = rpc->xid;
+	c->sent = c->bare = false;
+	c->in = 0;
+	c->prog = rpc->prog;
+	c->vers = rpc->vers;
+	c->proc = rpc->proc;
+	c->args.state = c->reply.state = RR_MEM_NONE;
+	c->args.len = c->reply.len = 0;
+	rr_xmap_add(&e->call_map, &e->calls, c);
+	rr_credits_take(&e->cr);
+	return c;
+}
+
+/* The reverse direction without agreement is inline or nothing (RFC 8167 §5.3). */
+static bool may_use_chunks(const struct rr_eng *e)
+{
+	return e->p.connector || e->reverse_chunks;
+}
+
+int rr_req_send(struct rr_eng *e, const struct rr_eng_out *out)
+{
+	uint32_t chunk = may_use_chunks(e) ? reply_chunk_for(e, &out->rpc) : 0;
+	bool fits = out->len + (chunk ? e->hdr_reply : e->hdr_min) <= e->p.inline_send;
+	struct rr_call *c;
+	struct rr_tx *t;
+
+	if ((!fits && !may_use_chunks(e)) || (e->cr.asked == 0 && !e->ring))
+		return -EMSGSIZE;
+	if (!rr_req_writable(e) || (e->calls.used == e->calls.n && !forget_one(e)))
+		return -EAGAIN;
+	c = call_new(e, &out->rpc);
+	t = rr_tx_new(e, out, fits ? RR_TX_INLINE : RR_TX_LONG_CALL);
+	t->call = c->n.idx;
+	t->call_gen = c->n.gen;
+	t->reply_chunk = chunk;
+	if (!fits || chunk)
+		t->state = RR_TX_SETUP;
+	return 0;
+}
+
+/* --- replies --------------------------------------------------------------------------- */
+
+/* A reply to c of len bytes: its credit counts, its call is over. */
+static void answered(struct rr_eng *e, struct rr_call *c, struct rr_in *in)
+{
+	if (!e->reliable && e->p.sizes)
+		rr_sizes_seen(e->p.sizes, c->prog, c->vers, c->proc, in->len);
+	rr_credits_grant(&e->cr, in->credit);
+	unlink_call(e, c);
+	in->state = RR_IN_FENCE;
+	fence(e, c, in);
+}
+
+/* The chunks of a reply must be the call's own (RFC 8166 §4.3.3): the same segments, lengths
+ * not larger, filled from the front. *used: bytes that they hold. */
+static bool returns_ours(const struct rr_call *c, const struct rr_chunks *ch, uint32_t *used)
+{
+	const struct rr_mem *m = &c->reply;
+	bool partial = false;
+
+	*used = 0;
+	if (ch->nwrites)	/* we never offer any */
+		return false;
+	if (!ch->has_reply)
+		return true;
+	if (m->state != RR_MEM_LIVE || ch->reply.nsegs != m->nsegs)
+		return false;
+	for (uint32_t i = 0; i < m->nsegs; i++) {
+		const struct rr_seg *got = &ch->segs[ch->reply.first + i], *ours = &m->segs[i];
+
+		if (got->handle != ours->handle || got->offset != ours->offset ||
+		    got->length > ours->length || (partial && got->length))
+			return false;
+		partial = got->length < ours->length;
+		*used += got->length;
+	}
+	return true;
+}
+
+/* With ring credits nothing is held for a call that was forgotten, and its reply needs
+ * nothing: what the app asked for, it gets. */
+static void unknown_inline(struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch)
+{
+	rr_eng_count(e, RR_C_unknown_xid);
+	if (!e->ring || ch->has_reply) {
+		rr_in_discard(e, in);
+		return;
+	}
+	rr_in_arrive(e, in, RR_IN_READY);
+	rr_in_ready(e, in);
+}
+
+void rr_req_reply_inline(struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch)
+{
+	struct rr_call *c = rr_req_find(e, in->n.xid);
+	uint32_t used;
+
+	if (ch->nreads || ch->nwrites) {	/* RFC 8166 §4.3.1 */
+		rr_in_discard(e, in);
+	} else if (!c) {
+		unknown_inline(e, in, ch);
+	} else if (!returns_ours(c, ch, &used) || used > 0) {
+		rr_in_discard(e, in);
+	} else {
+		rr_in_arrive(e, in, RR_IN_FENCE);
+		answered(e, c, in);
+	}
+}
+
+void rr_req_reply_chunk(struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch)
+{
+	struct rr_call *c = rr_req_find(e, in->n.xid);
+	uint32_t used;
+
+	if (!c)
+		rr_eng_count(e, RR_C_unknown_xid);
+	if (!c || !returns_ours(c, ch, &used)) {
+		rr_in_discard(e, in);
+		return;
+	}
+	in->from = RR_FROM_BUF;
+	in->buf = c->reply.buf;
+	in->off = 0;
+	in->len = used;
+	in->rpc = (struct rr_rpc){ .xid = in->n.xid, .type = RR_RPC_REPLY };
+	rr_in_repost(e, in);
+	rr_in_arrive(e, in, RR_IN_FENCE);
+	answered(e, c, in);
+}
+
+void rr_req_reply_pulled(struct rr_eng *e, struct rr_in *in)
+{
+	struct rr_call *c = rr_req_find(e, in->n.xid);
+
+	rr_resp_forget(e, in);
+	if (c)
+		answered(e, c, in);
+	else
+		rr_in_ready(e, in);
+}

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* The peer's calls and our replies.
+ *
+ * Strict: every call without reply has an entry, and there are no more of them than we
+ * granted. With ring credits only calls that offered chunks have one, since nothing else
+ * needs to be known for the reply; the oldest is forgotten when the table is full. */
+
+#include "core/engine/engine_int.h"
+
+/* RFC 8166 §3.3.1: never more than receives are posted for, never more than asked for,
+ * never zero. */
+uint32_t rr_resp_grant(const struct rr_eng *e)
+{
+	return rr_max(rr_min(e->requested, e->grant_max), 1u);
+}
+
+bool rr_resp_takes_chunks(const struct rr_eng *e)
+{
+	return !e->p.connector || e->reverse_chunks;
+}
+
+static bool chunk_fits(const struct rr_eng *e, const struct rr_wchunk *w)
+{
+	return w->nsegs <= e->p.max_segs;
+}
+
+bool rr_resp_within_limits(struct rr_eng *e, const struct rr_chunks *ch)
+{
+	bool ok = ch->nwrites + (uint32_t)ch->has_reply + (ch->nreads > 0) <= e->p.max_chunks;
+
+	for (uint32_t i = 0; i < ch->nwrites; i++)
+		ok &= chunk_fits(e, &ch->writes[i]);
+	ok &= !ch->has_reply || chunk_fits(e, &ch->reply);
+	if (!ok)
+		rr_eng_count(e, RR_C_chunk_limits);
+	return ok;
+}
+
+static bool keeps(const struct rr_eng *e, const struct rr_chunks *ch)
+{
+	return !e->ring || ch->nwrites || ch->has_reply;
+}
+
+bool rr_resp_keep(struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch)
+{
+	struct rr_serve *s;
+
+	if (!keeps(e, ch))
+		return true;
+	s = rr_pool_get(&e->serves);
+	if (!s) {
+		rr_eng_fail(e, RR_WHY_OVERRUN);
+		rr_in_drop(e, in);
+		return false;
+	}
+	s->n.xid = in->n.xid;
+	s->nwrites = ch->nwrites;
+	s->nsegs = ch->nsegs;
+	s->has_reply = ch->has_reply;
+	s->reply = ch->reply;
+	memcpy(s->writes, ch->writes, ch->nwrites * sizeof(*s->writes));
+	memcpy(s->segs, ch->segs, ch->nsegs * sizeof(*s->segs));
+	in->serve = s->n.idx;
+	return true;
+}
+
+void rr_resp_forget(struct rr_eng *e, struct rr_in *in)
+{
+	if (in->serve)
+		rr_pool_put(&e->serves, rr_pool_at(&e->serves, in->serve));
+	in->serve = 0;
+}
+
+bool rr_resp_call(struct rr_eng *e, struct rr_in *in)
+{
+	e->requested = in->credit;
+	if (!in->serve)
+		return true;
+	if (!e->ring && e->serving >= e->grant_max) {
+		rr_eng_fail(e, RR_WHY_OVERRUN);
+		return false;
+	}
+	rr_xmap_add(&e->serve_map, &e->serves, rr_pool_at(&e->serves, in->serve));
+	e->serving++;
+	in->serve = 0;
+	return true;
+}
+
+/* --- replies --------------------------------------------------------------------------- */
+
+bool rr_resp_writable(const struct rr_eng *e)
+{
+	return rr_tx_room(e);
+}
+
+static void serve_unmap(struct rr_eng *e, struct rr_serve *s)
+{
+	rr_xmap_del(&e->serve_map, &e->serves, s);
+	e->serving--;
+}
+
+static void serve_put(struct rr_eng *e, struct rr_serve *s)
+{
+	if (!s)
+		return;
+	serve_unmap(e, s);
+	rr_pool_put(&e->serves, s);
+}
+
+static uint32_t reply_capacity(const struct rr_serve *s)
+{
+	uint64_t sum = 0;
+
+	if (!s || !s->has_reply)
+		return 0;
+	for (uint32_t i = 0; i < s->reply.nsegs; i++)
+		sum += s->segs[s->reply.first + i].length;
+	return (uint32_t)rr_min(sum, (uint64_t)UINT32_MAX);
+}
+
+/* Header of the reply: what the call's chunks cost. */
+static uint32_t header_size(struct rr_eng *e, const struct rr_serve *s)
+{
+	if (!s || !(s->nwrites || s->has_reply))
+		return e->hdr_min;
+	rr_msg_init(&e->tx, RR_MSG, 0, e->codec->version, 1);
+	e->tx.ch.nwrites = s->nwrites;
+	e->tx.ch.nsegs = s->nsegs;
+	e->tx.ch.has_reply = s->has_reply;
+	e->tx.ch.reply = s->reply;
+	memcpy(e->tx.ch.writes, s->writes, s->nwrites * sizeof(*s->writes));
+	return e->codec->size(&e->tx);
+}
+
+static void queue_reply(struct rr_eng *e, const struct rr_eng_out *out, struct rr_serve *s,
+			enum rr_tx_form form)
+{
+	struct rr_tx *t = rr_tx_new(e, out, form);
+
+	if (!s)
+		return;
+	serve_unmap(e, s);
+	t->serve = s->n.idx;
+}
+
+static int send_reliable(struct rr_eng *e, const struct rr_eng_out *out, struct rr_serve *s)
+{
+	struct rr_shown *shown;
+	struct rr_tx *t;
+	int rc = rr_rel_reserve(e, out->rpc.xid, out->buf, out->len, &shown);
+
+	if (rc)
+		return rc;
+	serve_put(e, s);
+	t = rr_tx_new(e, out, RR_TX_RELIABLE);
+	t->shown = shown->n.idx;
+	t->state = RR_TX_SETUP;
+	return 0;
+}
+
+/* RFC 8166 §4.5.3: no way to convey it. Where the connection can go back to TCP that is
+ * what the driver does; otherwise the peer is told. */
+static int cannot_convey(struct rr_eng *e, const struct rr_eng_out *out, struct rr_serve *s)
+{
+	if (e->p.caps & RR_CAP_HATCH)
+		return -EMSGSIZE;
+	if (!rr_ctl_error_for(e, out->rpc.xid))
+		return -EAGAIN;
+	serve_put(e, s);
+	rr_eng_release(e, out->buf);
+	return 0;
+}
+
+/* A reply to no call: a strict peer has no receive for it. */
+static int unasked(struct rr_eng *e, const struct rr_eng_out *out)
+{
+	rr_eng_count(e, RR_C_unknown_xid);
+	rr_eng_release(e, out->buf);
+	return 0;
+}
+
+/* The order of preference is fixed: the call's own resources first (reliable-reply-00:
+ * the responder's chunk only when they are too small). A peer with which reliable replies
+ * are agreed gets its chunks back only where they fit, so that rr_eng_is_short() is true
+ * whatever it offered. */
+int rr_resp_send(struct rr_eng *e, const struct rr_eng_out *out)
+{
+	struct rr_serve *s = rr_xmap_find(&e->serve_map, &e->serves, out->rpc.xid);
+	uint32_t hdr = header_size(e, s);
+
+	if (!e->ring && !s)
+		return unasked(e, out);
+	if (!rr_tx_room(e))
+		return -EAGAIN;
+	if (hdr + out->len <= e->p.inline_send) {
+		queue_reply(e, out, s, RR_TX_INLINE);
+	} else if (hdr <= e->p.inline_send && out->len <= reply_capacity(s)) {
+		queue_reply(e, out, s, RR_TX_REPLY_CHUNK);
+	} else if (e->reliable && e->hdr_min + out->len <= e->p.inline_send) {
+		serve_put(e, s);
+		queue_reply(e, out, NULL, RR_TX_INLINE);
+	} else if (e->reliable) {
+		return send_reliable(e, out, s);
+	} else {
+		return cannot_convey(e, out, s);
+	}
+	return 0;
+}
