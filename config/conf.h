@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef RR_CONF_H
+#define RR_CONF_H
+
+/* Configuration: rdmarpc.conf (RDMARPC_CONF, else /etc/rdmarpc.conf), then RDMARPC_<NAME> in
+ * the environment. options.def is the one list of options. A wrong value never stops the
+ * program: it leaves a problem, and the default. No malloc, no stdio, no locale; not
+ * async-signal-safe. */
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include "core/base/log.h"
+#include "core/base/types.h"
+
+#define RR_CONF_FILE	"/etc/rdmarpc.conf"
+#define RR_CONF_TEXT	108u	/* a path; fits sun_path */
+#define RR_CONF_RULES	32u
+#define RR_CONF_COMMAND	64u
+
+/* One [rule]: all its keys must match. */
+struct rr_rule {
+	enum rr_mode mode;
+	uint8_t role;			/* 0 either, 'c' client, 's' server */
+	uint8_t family;			/* of address: 0 any, 4, 6 */
+	uint8_t prefix;			/* bits of address that count */
+	bool has_port, has_program;
+	bool other;			/* its command is not this process's: never matches */
+	uint16_t port_lo, port_hi;	/* of the server's end */
+	uint32_t program;		/* of the first call; judged on the client only */
+	uint8_t address[16];		/* of the peer */
+};
+
+struct rr_conf {
+#define RR_CONF_BOOL(name)	bool name;
+#define RR_CONF_COUNT(name)	uint32_t name;
+#define RR_CONF_SIZE(name)	uint32_t name;
+#define RR_CONF_US(name)	rr_time name;
+#define RR_CONF_MS(name)	rr_time name;
+#define RR_CONF_S(name)		rr_time name;
+#define RR_CONF_MODE(name)	enum rr_mode name;
+#define RR_CONF_LEVEL(name)	enum rr_log_level name;
+#define RR_CONF_PATH(name)	char name[RR_CONF_TEXT];
+#define RR_SECTION(title)
+#define RR_OPTION(name, type, ...) RR_CONF_##type(name)
+#include "config/options.def"
+#undef RR_OPTION
+#undef RR_SECTION
+	struct rr_rule rules[RR_CONF_RULES];
+	uint32_t nrules;
+	uint32_t nproblems;		/* all of them; the text may hold fewer */
+	uint32_t problems_len;
+	char problems[4096];		/* lines, each ended by '\n' */
+};
+
+/* Reads file and environment (envp may be NULL) into c, overwriting it. In a process with
+ * elevated rights (AT_SECURE) the environment does not count: it is its caller's. errno is
+ * left alone. */
+void rr_conf_load(struct rr_conf *c, char **envp);
+
+/* The log lines of what was wrong: after the log has been set up from c. */
+void rr_conf_log_problems(const struct rr_conf *c);
+
+/* What the rules say of a connection: the first that matches, else option mode; TCP if not
+ * enabled. Either address may be NULL: then rules on it do not match. On the client RR_MODE_AUTO
+ * also means that a rule on the program of the first call may decide: ask rr_conf_mode_call()
+ * when it is known. Async-signal-safe. */
+enum rr_mode rr_conf_mode(const struct rr_conf *c, bool server, const struct sockaddr *local,
+			  const struct sockaddr *peer);
+enum rr_mode rr_conf_mode_call(const struct rr_conf *c, const struct sockaddr *local,
+			       const struct sockaddr *peer, uint32_t program);
+
+#endif

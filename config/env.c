@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The environment: RDMARPC_<NAME> for option <name>; and what the process is called. */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "config/internal.h"
+
+#define PREFIX	"RDMARPC_"
+
+/* Names that are no options: the configuration file, and what tests keep for themselves. */
+static bool is_other(struct rr_text name)
+{
+	return rr_text_is(name, "CONF") || (name.len > 5 && !memcmp(name.p, "TEST_", 5));
+}
+
+static bool is_env_name(struct rr_text t, const char *option)
+{
+	if (strlen(option) != t.len)
+		return false;
+	for (uint32_t i = 0; i < t.len; i++) {
+		char c = option[i];
+
+		if (t.p[i] != (c >= 'a' && c <= 'z' ? (char)(c - 'a' + 'A') : c))
+			return false;
+	}
+	return true;
+}
+
+static const struct rr_option *find(struct rr_text name)
+{
+	for (uint32_t i = 0; i < rr_noptions; i++)
+		if (is_env_name(name, rr_options[i].name))
+			return &rr_options[i];
+	return NULL;
+}
+
+static void unknown(struct rr_conf *c, struct rr_text name)
+{
+	const char *near = rr_option_nearest(name);
+	char upper[40];
+	uint32_t i = 0;
+
+	for (; near && near[i] && i < sizeof(upper) - 1; i++)
+		upper[i] = near[i] >= 'a' && near[i] <= 'z' ? (char)(near[i] - 'a' + 'A') : near[i];
+	upper[i] = '\0';
+	rr_conf_problem(c, &(struct rr_where){ 0 }, "environment: unknown " PREFIX "%.*s%s%s%s; ignored",
+			(int)rr_min(name.len, 64u), name.p, near ? ", did you mean " PREFIX : "",
+			upper, near ? "?" : "");
+}
+
+static void take(struct rr_conf *c, const char *var)
+{
+	const char *equals = strchr(var, '='), *value;
+	struct rr_text name = { var, equals ? (uint32_t)(equals - var) : 0 };
+	const struct rr_option *o;
+	char full[48];
+
+	if (!equals || is_other(name))
+		return;
+	o = find(name);
+	if (!o) {
+		unknown(c, name);
+		return;
+	}
+	value = equals + 1;
+	rr_fmt(full, sizeof(full), PREFIX "%.*s", (int)name.len, name.p);
+	rr_conf_assign(c, &(struct rr_where){ 0 }, full, o,
+		       (struct rr_text){ value, (uint32_t)strnlen(value, 4096) });
+}
+
+void rr_conf_environ(struct rr_conf *c, char **envp)
+{
+	for (; envp && *envp; envp++)
+		if (!strncmp(*envp, PREFIX, sizeof(PREFIX) - 1))
+			take(c, *envp + sizeof(PREFIX) - 1);
+}
+
+/* --- what the process is called --- */
+
+bool rr_glob(const char *pattern, const char *end, const char *s)
+{
+	const char *star = NULL, *retry = NULL;
+
+	for (;;) {
+		if (pattern < end && *pattern == '*') {
+			star = pattern++;
+			retry = s;
+		} else if (*s && pattern < end && (*pattern == '?' || *pattern == *s)) {
+			pattern++;
+			s++;
+		} else if (!*s && pattern == end) {
+			return true;
+		} else if (star && *retry) {
+			pattern = star + 1;
+			s = ++retry;
+		} else {
+			return false;
+		}
+	}
+}
+
+static void read_comm(char *buf, size_t size)
+{
+	int fd = (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/comm", O_RDONLY | O_CLOEXEC);
+	long n = fd < 0 ? 0 : syscall(SYS_read, fd, buf, size - 1);
+
+	if (fd >= 0)
+		syscall(SYS_close, fd);
+	n = n < 0 ? 0 : n;
+	buf[n] = '\0';
+	buf[strcspn(buf, "\n")] = '\0';
+}
+
+bool rr_conf_is_command(struct rr_text pattern)
+{
+	const char *end = pattern.p + pattern.len;
+	char comm[32];
+
+	if (program_invocation_short_name && rr_glob(pattern.p, end, program_invocation_short_name))
+		return true;
+	read_comm(comm, sizeof(comm));
+	return rr_glob(pattern.p, end, comm);
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef RR_CONF_INTERNAL_H
+#define RR_CONF_INTERNAL_H
+
+/* Between the files of config/: options, values, problems. */
+
+#include "config/conf.h"
+
+enum rr_opt_type {
+	RR_OPT_BOOL, RR_OPT_COUNT, RR_OPT_SIZE, RR_OPT_US, RR_OPT_MS, RR_OPT_S, RR_OPT_MODE,
+	RR_OPT_LEVEL, RR_OPT_PATH,
+};
+
+struct rr_option {
+	const char *name;
+	const char *def;
+	enum rr_opt_type type;
+	uint32_t min, max;
+	uint32_t offset;	/* in struct rr_conf */
+};
+
+extern const struct rr_option rr_options[];
+extern const uint32_t rr_noptions;
+
+/* A piece of text that is not terminated. */
+struct rr_text {
+	const char *p;
+	uint32_t len;
+};
+
+bool rr_text_is(struct rr_text t, const char *word);		/* equal */
+bool rr_text_is_nocase(struct rr_text t, const char *word);	/* word in lower case */
+
+/* The option of that name, or NULL. */
+const struct rr_option *rr_option_find(struct rr_text name);
+
+/* Sets option o of c from text: NULL, or what is wrong with it ("not a number"). */
+const char *rr_option_set(struct rr_conf *c, const struct rr_option *o, struct rr_text text);
+void rr_option_default(struct rr_conf *c, const struct rr_option *o);
+
+/* "1k..64k", "on, off": into buf; returns it. */
+char *rr_option_allowed(const struct rr_option *o, char *buf, unsigned size);
+
+/* Unsigned number, decimal or 0x: all of t. false: it is none, or above 2^64-1. */
+bool rr_value_number(struct rr_text t, uint64_t *v);
+bool rr_value_mode(struct rr_text t, enum rr_mode *mode);
+
+/* The name in names (NULL-terminated) nearest to t by edit distance, if it is near enough to
+ * be meant; else NULL. */
+const char *rr_nearest(struct rr_text t, const char *const *names);
+const char *rr_option_nearest(struct rr_text t);
+
+/* Where something stands: file and position, or the environment (file NULL). */
+struct rr_where {
+	const char *file;
+	uint32_t line, column;
+};
+
+/* Notes a problem: "FILE:LINE:COLUMN: text". */
+void rr_conf_problem(struct rr_conf *c, const struct rr_where *at, const char *fmt, ...)
+	RR_PRINTF(3, 4);
+
+/* Sets option o from text, or notes what is wrong and sets the default. name: as it was
+ * written. */
+void rr_conf_assign(struct rr_conf *c, const struct rr_where *at, const char *name,
+		    const struct rr_option *o, struct rr_text text);
+
+/* Reads one file. must: it is a problem if it does not exist. */
+void rr_conf_file(struct rr_conf *c, const char *path, bool must);
+/* The same for bytes at hand; at->line is that of the first. */
+void rr_conf_bytes(struct rr_conf *c, const char *path, const char *bytes, size_t len);
+
+void rr_conf_environ(struct rr_conf *c, char **envp);
+
+/* Is the process called so? pattern with * and ?, against argv[0]'s last part and comm. */
+bool rr_conf_is_command(struct rr_text pattern);
+bool rr_glob(const char *pattern, const char *end, const char *s);
+
+#endif

@@ -1,0 +1,460 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* rdmarpc.conf: lines of `key = value`, sections [rule], comments from # to the end of the
+ * line. A value may stand in double quotes. Options stand before the first section. */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "config/internal.h"
+
+#define LINE_SIZE	1024u
+#define FILE_SIZE	(256u * 1024)
+
+enum section { SECTION_OPTIONS, SECTION_RULE, SECTION_UNKNOWN };
+
+struct parser {
+	struct rr_conf *c;
+	struct rr_where at;
+	enum section section;
+	/* The rule being read. */
+	struct rr_rule rule;
+	struct rr_where rule_at;
+	bool rule_bad, has_mode;
+	/* The line being read. */
+	char line[LINE_SIZE];
+	uint32_t len;
+	bool too_long;
+};
+
+static const char *const rule_keys[] = { "role", "port", "address", "program", "command", "mode",
+					 NULL };
+
+/* --- the keys of a rule: each NULL, or what is wrong --- */
+
+static const char *rule_role(struct rr_rule *r, struct rr_text t)
+{
+	if (rr_text_is_nocase(t, "client"))
+		r->role = 'c';
+	else if (rr_text_is_nocase(t, "server"))
+		r->role = 's';
+	else
+		return "not a role (allowed: client, server)";
+	return NULL;
+}
+
+static bool port_number(struct rr_text t, uint16_t *port)
+{
+	uint64_t v;
+
+	if (!rr_value_number(t, &v) || !v || v > 65535)
+		return false;
+	*port = (uint16_t)v;
+	return true;
+}
+
+static const char *rule_port(struct rr_rule *r, struct rr_text t)
+{
+	const char *dash = memchr(t.p, '-', t.len);
+	struct rr_text lo = t, hi = t;
+
+	if (dash) {
+		lo.len = (uint32_t)(dash - t.p);
+		hi = (struct rr_text){ dash + 1, t.len - lo.len - 1 };
+	}
+	r->has_port = true;
+	if (!port_number(lo, &r->port_lo) || !port_number(hi, &r->port_hi) ||
+	    r->port_lo > r->port_hi)
+		return "not a port (allowed: 1..65535, or a range as 600-1023)";
+	return NULL;
+}
+
+static const char *rule_program(struct rr_rule *r, struct rr_text t)
+{
+	uint64_t v;
+
+	r->has_program = true;
+	if (!rr_value_number(t, &v) || v > UINT32_MAX)
+		return "not an RPC program number (allowed: 0..0xffffffff)";
+	r->program = (uint32_t)v;
+	return NULL;
+}
+
+static const char *rule_command(struct rr_rule *r, struct rr_text t)
+{
+	if (!t.len || t.len > RR_CONF_COMMAND)
+		return "not a command name (allowed: 1..64 bytes, * and ? match any)";
+	r->other = !rr_conf_is_command(t);
+	return NULL;
+}
+
+/* Four decimal numbers with dots between. */
+static bool address4(struct rr_text t, uint8_t a[16])
+{
+	uint64_t v;
+
+	if (memchr(t.p, 'x', t.len) || memchr(t.p, 'X', t.len))
+		return false;
+	for (unsigned i = 0; i < 4; i++) {
+		const char *dot = i < 3 ? memchr(t.p, '.', t.len) : t.p + t.len;
+		struct rr_text part = { t.p, dot ? (uint32_t)(dot - t.p) : 0 };
+
+		if (!dot || !part.len || part.len > 3 || !rr_value_number(part, &v) || v > 255)
+			return false;
+		a[i] = (uint8_t)v;
+		t.len -= part.len + (i < 3);
+		t.p = dot + 1;
+	}
+	return true;
+}
+
+static int hex(char c)
+{
+	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 :
+	       c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+/* RFC 4291 §2.2: groups of up to four hex digits, one "::" for zeroes, an IPv4 tail. */
+static bool address6(struct rr_text t, uint8_t a[16])
+{
+	unsigned n = 0, gap = 99;
+	const char *p = t.p, *end = t.p + t.len;
+
+	memset(a, 0, 16);
+	if (t.len >= 2 && p[0] == ':' && p[1] == ':') {
+		gap = 0;
+		p += 2;
+	}
+	while (p < end) {
+		struct rr_text rest = { p, (uint32_t)(end - p) };
+		unsigned v = 0, digits = 0;
+
+		if (n <= 12 && memchr(p, '.', rest.len)) {
+			const char *colon = memchr(p, ':', rest.len);
+
+			if (!colon) {
+				if (!address4(rest, a + n))
+					return false;
+				n += 4;
+				break;
+			}
+		}
+		for (; p < end && digits < 4 && hex(*p) >= 0; p++, digits++)
+			v = v << 4 | (unsigned)hex(*p);
+		if (!digits || n == 16)
+			return false;
+		a[n++] = (uint8_t)(v >> 8);
+		a[n++] = (uint8_t)v;
+		if (p == end)
+			break;
+		if (*p++ != ':' || p == end)
+			return false;
+		if (*p == ':') {
+			if (gap != 99)
+				return false;
+			gap = n;
+			p++;
+		}
+	}
+	if (gap == 99)
+		return n == 16;
+	if (n > 14)
+		return false;
+	memmove(a + 16 - (n - gap), a + gap, n - gap);
+	memset(a + gap, 0, 16 - n);
+	return true;
+}
+
+static const char *rule_address(struct rr_rule *r, struct rr_text t)
+{
+	static const char wrong[] = "not an address (allowed: IPv4 or IPv6, with /prefix for a "
+				    "network)";
+	const char *slash = memchr(t.p, '/', t.len);
+	struct rr_text host = t, bits = { t.p + t.len, 0 };
+	uint64_t prefix;
+
+	if (slash) {
+		host.len = (uint32_t)(slash - t.p);
+		bits = (struct rr_text){ slash + 1, t.len - host.len - 1 };
+	}
+	if (memchr(host.p, ':', host.len))
+		r->family = address6(host, r->address) ? 6 : 0;
+	else
+		r->family = address4(host, r->address) ? 4 : 0;
+	prefix = r->family == 6 ? 128 : 32;
+	if (!r->family || (slash && (!rr_value_number(bits, &prefix) ||
+				     prefix > (r->family == 6 ? 128 : 32))))
+		return wrong;
+	r->prefix = (uint8_t)prefix;
+	return NULL;
+}
+
+static const char *rule_key(struct parser *p, struct rr_text key, struct rr_text value)
+{
+	if (rr_text_is(key, "role"))
+		return rule_role(&p->rule, value);
+	if (rr_text_is(key, "port"))
+		return rule_port(&p->rule, value);
+	if (rr_text_is(key, "address"))
+		return rule_address(&p->rule, value);
+	if (rr_text_is(key, "program"))
+		return rule_program(&p->rule, value);
+	if (rr_text_is(key, "command"))
+		return rule_command(&p->rule, value);
+	p->has_mode = true;
+	return rr_value_mode(value, &p->rule.mode) ? NULL :
+	       "not a mode (allowed: auto, tcp, require)";
+}
+
+/* --- lines --- */
+
+/* A rule with a mistake in it is left out whole: half of its keys would match too much. */
+static void end_rule(struct parser *p)
+{
+	if (p->section != SECTION_RULE || p->rule_bad)
+		return;
+	if (!p->has_mode)
+		rr_conf_problem(p->c, &p->rule_at, "rule without 'mode'; rule ignored");
+	else if (p->rule.has_program && p->rule.role == 's')
+		rr_conf_problem(p->c, &p->rule_at, "rule with 'program' for role 'server': only "
+				"the client knows the program in time; rule ignored");
+	else if (p->c->nrules == RR_CONF_RULES)
+		rr_conf_problem(p->c, &p->rule_at, "more than %u rules; rule ignored",
+				RR_CONF_RULES);
+	else
+		p->c->rules[p->c->nrules++] = p->rule;
+}
+
+static void begin_section(struct parser *p, struct rr_text name)
+{
+	end_rule(p);
+	p->section = SECTION_UNKNOWN;
+	if (!rr_text_is(name, "rule")) {
+		rr_conf_problem(p->c, &p->at, "unknown section [%.*s] (allowed: [rule]); ignored",
+				(int)rr_min(name.len, 64u), name.p);
+		return;
+	}
+	p->section = SECTION_RULE;
+	p->rule = (struct rr_rule){ 0 };
+	p->rule_at = p->at;
+	p->rule_bad = p->has_mode = false;
+}
+
+static bool is_rule_key(struct rr_text key)
+{
+	for (const char *const *k = rule_keys; *k; k++)
+		if (rr_text_is(key, *k))
+			return true;
+	return false;
+}
+
+static void unknown_rule_key(struct parser *p, struct rr_text key)
+{
+	const char *near = rr_nearest(key, rule_keys);
+
+	if (rr_option_find(key))
+		rr_conf_problem(p->c, &p->at, "option '%.*s' inside a rule: options stand before "
+				"the first [rule]; rule ignored", (int)key.len, key.p);
+	else
+		rr_conf_problem(p->c, &p->at, "unknown key '%.*s'%s%s%s (allowed: role, port, "
+				"address, program, command, mode); rule ignored",
+				(int)rr_min(key.len, 64u), key.p, near ? ", did you mean '" : "",
+				near ? near : "", near ? "'?" : "");
+	p->rule_bad = true;
+}
+
+static void in_rule(struct parser *p, struct rr_text key, struct rr_text value, uint32_t column)
+{
+	const char *wrong;
+
+	if (!is_rule_key(key)) {
+		unknown_rule_key(p, key);
+		return;
+	}
+	wrong = rule_key(p, key, value);
+	if (!wrong)
+		return;
+	p->rule_bad = true;
+	p->at.column = column;
+	rr_conf_problem(p->c, &p->at, "key '%.*s': '%.*s' is %s; rule ignored", (int)key.len,
+			key.p, (int)rr_min(value.len, 64u), value.p, wrong);
+}
+
+static void in_options(struct parser *p, struct rr_text key, struct rr_text value, uint32_t column)
+{
+	const struct rr_option *o = rr_option_find(key);
+	const char *near;
+
+	if (o) {
+		p->at.column = column;
+		rr_conf_assign(p->c, &p->at, o->name, o, value);
+		return;
+	}
+	near = rr_option_nearest(key);
+	rr_conf_problem(p->c, &p->at, "unknown option '%.*s'%s%s%s; ignored",
+			(int)rr_min(key.len, 64u), key.p, near ? ", did you mean '" : "",
+			near ? near : "", near ? "'?" : "");
+}
+
+static bool is_space(char c)
+{
+	return c == ' ' || c == '\t' || c == '\r';
+}
+
+static struct rr_text trim(const char *from, const char *to)
+{
+	while (from < to && is_space(*from))
+		from++;
+	while (from < to && is_space(to[-1]))
+		to--;
+	return (struct rr_text){ from, (uint32_t)(to - from) };
+}
+
+/* The end of what counts in the line: a # at its start or after a space, not in quotes. */
+static const char *comment(const char *line, const char *end)
+{
+	bool quoted = false;
+
+	for (const char *p = line; p < end; p++) {
+		if (*p == '"')
+			quoted = !quoted;
+		else if (*p == '#' && !quoted && (p == line || is_space(p[-1])))
+			return p;
+	}
+	return end;
+}
+
+static void take_line(struct parser *p)
+{
+	const char *end = comment(p->line, p->line + p->len), *equals;
+	struct rr_text t = trim(p->line, end), key, value;
+
+	if (!t.len)
+		return;
+	p->at.column = (uint32_t)(t.p - p->line) + 1;
+	if (t.p[0] == '[' && t.p[t.len - 1] == ']') {
+		begin_section(p, trim(t.p + 1, t.p + t.len - 1));
+		return;
+	}
+	equals = memchr(t.p, '=', t.len);
+	if (!equals || equals == t.p) {
+		rr_conf_problem(p->c, &p->at, "'%.*s' is neither 'key = value' nor '[rule]'; "
+				"ignored", (int)rr_min(t.len, 64u), t.p);
+		return;
+	}
+	key = trim(t.p, equals);
+	value = trim(equals + 1, t.p + t.len);
+	if (value.len >= 2 && value.p[0] == '"' && value.p[value.len - 1] == '"') {
+		value.p++;
+		value.len -= 2;
+	}
+	if (p->section == SECTION_RULE)
+		in_rule(p, key, value, (uint32_t)(value.p - p->line) + 1);
+	else if (p->section == SECTION_OPTIONS)
+		in_options(p, key, value, (uint32_t)(value.p - p->line) + 1);
+}
+
+static void end_line(struct parser *p)
+{
+	p->at.column = 1;
+	if (p->too_long)
+		rr_conf_problem(p->c, &p->at, "line longer than %u bytes; ignored", LINE_SIZE);
+	else
+		take_line(p);
+	p->at.line++;
+	p->len = 0;
+	p->too_long = false;
+}
+
+static void feed(struct parser *p, const char *bytes, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (bytes[i] == '\n')
+			end_line(p);
+		else if (p->len == LINE_SIZE)
+			p->too_long = true;
+		else
+			p->line[p->len++] = bytes[i];
+	}
+}
+
+static void end_file(struct parser *p)
+{
+	if (p->len)
+		end_line(p);
+	end_rule(p);
+}
+
+static void init(struct parser *p, struct rr_conf *c, const char *path)
+{
+	p->c = c;
+	p->at = (struct rr_where){ path, 1, 1 };
+	p->section = SECTION_OPTIONS;
+	p->len = 0;
+	p->too_long = false;
+}
+
+void rr_conf_bytes(struct rr_conf *c, const char *path, const char *bytes, size_t len)
+{
+	struct parser p;
+
+	init(&p, c, path);
+	feed(&p, bytes, len);
+	end_file(&p);
+}
+
+/* --- files: by system call, since read() and close() may be the preload library's --- */
+
+static const char no_file[] = "no such file";
+
+/* -1: *wrong says why. */
+static int open_file(const char *path, const char **wrong)
+{
+	struct stat st;
+	int fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+
+	if (fd < 0) {
+		*wrong = errno == ENOENT ? no_file : errno == EACCES ? "permission denied" :
+			 "cannot be opened";
+		return -1;
+	}
+	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+		return fd;
+	*wrong = "not a regular file";
+	syscall(SYS_close, fd);
+	return -1;
+}
+
+void rr_conf_file(struct rr_conf *c, const char *path, bool must)
+{
+	struct rr_where nowhere = { 0 };
+	struct parser p;
+	const char *wrong;
+	char buf[4096];
+	size_t total = 0;
+	long n;
+	int fd = open_file(path, &wrong);
+
+	if (fd < 0) {
+		if (must || strcmp(wrong, no_file))
+			rr_conf_problem(c, &nowhere, "%s: %s; using defaults", path, wrong);
+		return;
+	}
+	init(&p, c, path);
+	while ((n = syscall(SYS_read, fd, buf, sizeof(buf))) > 0) {
+		feed(&p, buf, (size_t)n);
+		total += (size_t)n;
+		if (total >= FILE_SIZE) {
+			rr_conf_problem(c, &nowhere, "%s: longer than %u bytes; the rest is ignored",
+					path, FILE_SIZE);
+			break;
+		}
+	}
+	if (n < 0)
+		rr_conf_problem(c, &nowhere, "%s: cannot be read (error %d)", path, errno);
+	end_file(&p);
+	syscall(SYS_close, fd);
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Which rule a connection falls under. */
+
+#include <string.h>
+
+#include "config/conf.h"
+
+/* An address as rules see it: an IPv4 address mapped into IPv6 is IPv4. */
+struct end {
+	uint8_t family;		/* 0 unknown, 4, 6 */
+	uint16_t port;
+	uint8_t address[16];
+};
+
+static struct end end_of(const struct sockaddr *sa)
+{
+	static const uint8_t mapped[12] = { [10] = 0xff, 0xff };
+	struct sockaddr_in in;
+	struct sockaddr_in6 in6;
+	struct end e = { 0 };
+
+	if (sa && sa->sa_family == AF_INET) {
+		memcpy(&in, sa, sizeof(in));
+		e.family = 4;
+		e.port = ntohs(in.sin_port);
+		memcpy(e.address, &in.sin_addr, 4);
+	} else if (sa && sa->sa_family == AF_INET6) {
+		memcpy(&in6, sa, sizeof(in6));
+		e.family = 6;
+		e.port = ntohs(in6.sin6_port);
+		memcpy(e.address, &in6.sin6_addr, 16);
+		if (!memcmp(e.address, mapped, sizeof(mapped))) {
+			e.family = 4;
+			memcpy(e.address, e.address + 12, 4);
+		}
+	}
+	return e;
+}
+
+static bool same_net(const uint8_t *a, const uint8_t *b, unsigned bits)
+{
+	unsigned rest = bits % 8;
+
+	if (memcmp(a, b, bits / 8))
+		return false;
+	return !rest || !((a[bits / 8] ^ b[bits / 8]) >> (8 - rest));
+}
+
+/* All keys but program. */
+static bool matches(const struct rr_rule *r, bool server, const struct end *local,
+		    const struct end *peer)
+{
+	const struct end *service = server ? local : peer;
+
+	if (r->other || (r->role && r->role != (server ? 's' : 'c')))
+		return false;
+	if (r->has_port &&
+	    (!service->family || service->port < r->port_lo || service->port > r->port_hi))
+		return false;
+	return !r->family || (r->family == peer->family &&
+			      same_net(r->address, peer->address, r->prefix));
+}
+
+static enum rr_mode judge(const struct rr_conf *c, bool server, const struct sockaddr *local,
+			  const struct sockaddr *peer, const uint32_t *program)
+{
+	struct end l = end_of(local), p = end_of(peer);
+
+	if (!c->enabled)
+		return RR_MODE_TCP;
+	for (uint32_t i = 0; i < c->nrules; i++) {
+		const struct rr_rule *r = &c->rules[i];
+
+		if (!matches(r, server, &l, &p))
+			continue;
+		if (!r->has_program)
+			return r->mode;
+		if (server)	/* never knows in time */
+			continue;
+		if (!program)
+			return RR_MODE_AUTO;
+		if (*program == r->program)
+			return r->mode;
+	}
+	return c->mode;
+}
+
+enum rr_mode rr_conf_mode(const struct rr_conf *c, bool server, const struct sockaddr *local,
+			  const struct sockaddr *peer)
+{
+	return judge(c, server, local, peer, NULL);
+}
+
+enum rr_mode rr_conf_mode_call(const struct rr_conf *c, const struct sockaddr *local,
+			       const struct sockaddr *peer, uint32_t program)
+{
+	return judge(c, false, local, peer, &program);
+}

@@ -1,0 +1,673 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <arpa/inet.h>
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "config/internal.h"
+
+static struct rr_conf conf;
+
+static void defaults(void)
+{
+	memset(&conf, 0, sizeof(conf));
+	for (uint32_t i = 0; i < rr_noptions; i++)
+		rr_option_default(&conf, &rr_options[i]);
+}
+
+/* Parses text in a block of its exact size, for ASan to see the edge. */
+static void parse(const char *text)
+{
+	size_t n = strlen(text);
+	char *copy = malloc(n);
+
+	memcpy(copy, text, n);
+	rr_conf_bytes(&conf, "f", copy, n);
+	free(copy);
+}
+
+static void parse_ok(const char *text)
+{
+	parse(text);
+	cr_assert_str_eq(conf.problems, "");
+	cr_assert_eq(conf.nproblems, 0);
+}
+
+/* One problem, word for word. */
+static void parse_bad(const char *text, const char *problem)
+{
+	char line[512];
+
+	defaults();
+	parse(text);
+	snprintf(line, sizeof(line), "%s\n", problem);
+	cr_assert_str_eq(conf.problems, line);
+	cr_assert_eq(conf.nproblems, 1);
+}
+
+TestSuite(conf, .init = defaults);
+
+/* --- the table --- */
+
+Test(conf, every_default_is_an_allowed_value)
+{
+	for (uint32_t i = 0; i < rr_noptions; i++) {
+		const struct rr_option *o = &rr_options[i];
+		struct rr_text def = { o->def, (uint32_t)strlen(o->def) };
+
+		cr_assert_null(rr_option_set(&conf, o, def), "%s", o->name);
+	}
+}
+
+Test(conf, defaults_are_the_documented_ones)
+{
+	cr_assert(conf.enabled);
+	cr_assert_eq(conf.mode, RR_MODE_AUTO);
+	cr_assert_eq(conf.inline_threshold, 4096);
+	cr_assert_eq(conf.credits, 64);
+	cr_assert_eq(conf.max_message, 8u << 20);
+	cr_assert_eq(conf.memory, 16u << 20);
+	cr_assert_eq(conf.spin_us, 50 * RR_USEC);
+	cr_assert_eq(conf.upgrade_timeout_ms, RR_SEC);
+	cr_assert_eq(conf.negative_cache_s, 60 * RR_SEC);
+	cr_assert(conf.reliable_replies);
+	cr_assert_eq(conf.log_level, RR_LOG_WARN);
+	cr_assert_str_eq(conf.log_file, "");
+	cr_assert_not(conf.diagnostics);
+}
+
+Test(conf, every_number_is_refused_just_outside_its_range_and_taken_at_its_ends)
+{
+	for (uint32_t i = 0; i < rr_noptions; i++) {
+		const struct rr_option *o = &rr_options[i];
+		char t[32];
+
+		if (!o->max)
+			continue;
+		for (int side = -1; side <= 1; side += 2) {
+			long v = side < 0 ? (long)o->min : (long)o->max;
+
+			snprintf(t, sizeof(t), "%ld", v);
+			cr_assert_null(rr_option_set(&conf, o, (struct rr_text){ t, (uint32_t)strlen(t) }),
+				       "%s %s", o->name, t);
+			snprintf(t, sizeof(t), "%ld", v + side);
+			cr_assert(rr_option_set(&conf, o, (struct rr_text){ t, (uint32_t)strlen(t) }),
+				  "%s %s", o->name, t);
+		}
+	}
+}
+
+/* --- values --- */
+
+Test(conf, sizes_take_binary_suffixes_of_either_case)
+{
+	parse_ok("inline_threshold = 16k\nmax_message=1M\nmemory = 0x1000000\nwarm_memory = 1 g");
+	cr_assert_eq(conf.inline_threshold, 16384);
+	cr_assert_eq(conf.max_message, 1u << 20);
+	cr_assert_eq(conf.memory, 1u << 24);
+	cr_assert_eq(conf.warm_memory, 1u << 30);
+}
+
+Test(conf, times_take_the_unit_of_their_name_or_another)
+{
+	parse_ok("spin_us = 20\nupgrade_timeout_ms = 2s\nnegative_cache_s=500ms\nidle_trim_ms=100");
+	cr_assert_eq(conf.spin_us, 20 * RR_USEC);
+	cr_assert_eq(conf.upgrade_timeout_ms, 2 * RR_SEC);
+	cr_assert_eq(conf.negative_cache_s, 500 * RR_MSEC);
+	cr_assert_eq(conf.idle_trim_ms, 100 * RR_MSEC);
+	parse_ok("spin_us = 1500ns");
+	cr_assert_eq(conf.spin_us, 1500);
+}
+
+Test(conf, words_have_synonyms_and_any_case)
+{
+	parse_ok("enabled = NO\nreliable_replies = false\ndiagnostics = 1\nmode = Require\n"
+		 "log_level = DEBUG");
+	cr_assert_not(conf.enabled);
+	cr_assert_not(conf.reliable_replies);
+	cr_assert(conf.diagnostics);
+	cr_assert_eq(conf.mode, RR_MODE_REQUIRE);
+	cr_assert_eq(conf.log_level, RR_LOG_DEBUG);
+}
+
+Test(conf, the_last_of_equal_options_counts)
+{
+	parse_ok("credits = 1\ncredits = 2\n");
+	cr_assert_eq(conf.credits, 2);
+}
+
+/* --- lines --- */
+
+Test(conf, comments_blank_lines_spaces_and_carriage_returns_mean_nothing)
+{
+	parse_ok("# comment\n\n   \t\n\tcredits\t=\t7 # seven\r\n#\nlog_file = /a#b\r\n");
+	cr_assert_eq(conf.credits, 7);
+	cr_assert_str_eq(conf.log_file, "/a#b");
+}
+
+Test(conf, quotes_keep_spaces_and_hashes)
+{
+	parse_ok("log_file = \"/tmp/a # b \" # x");
+	cr_assert_str_eq(conf.log_file, "/tmp/a # b ");
+	parse_ok("log_file = \"\"");
+	cr_assert_str_eq(conf.log_file, "");
+}
+
+Test(conf, the_last_line_needs_no_newline)
+{
+	parse_ok("credits = 9");
+	cr_assert_eq(conf.credits, 9);
+}
+
+Test(conf, a_file_may_come_in_any_pieces)
+{
+	static const char text[] = "credits = 9\n[rule]\nport = 111\nmode = tcp\n";
+	char path[] = "/tmp/rr-conf-XXXXXX";
+	FILE *f = fdopen(mkstemp(path), "w");
+
+	for (int i = 0; i < 4095; i++)	/* the read buffer ends inside "credits" */
+		fputc(i % 100 == 99 ? '\n' : i % 100 ? 'x' : '#', f);
+	fputc('\n', f);
+	fputs(text, f);
+	fclose(f);
+	rr_conf_file(&conf, path, true);
+	unlink(path);
+	cr_assert_str_eq(conf.problems, "");
+	cr_assert_eq(conf.credits, 9);
+	cr_assert_eq(conf.nrules, 1);
+}
+
+/* --- every message --- */
+
+Test(conf, a_wrong_value_is_named_with_place_and_choice_and_the_default_used)
+{
+	parse_bad("\n\n  credits =   many\n", "f:3:15: option 'credits': 'many' is not a number "
+		  "(allowed: 1..1024); using default '64'");
+	cr_assert_eq(conf.credits, 64);
+	parse_bad("credits = 5\ncredits = 0", "f:2:11: option 'credits': '0' is not in range "
+		  "(allowed: 1..1024); using default '64'");
+	cr_assert_eq(conf.credits, 64);
+	parse_bad("credits =", "f:1:10: option 'credits': '' is not a number (allowed: 1..1024); "
+		  "using default '64'");
+	parse_bad("inline_threshold=1x", "f:1:18: option 'inline_threshold': '1x' is not a size "
+		  "(allowed: 1k..64k); using default '4k'");
+	parse_bad("inline_threshold = 128k", "f:1:20: option 'inline_threshold': '128k' is not in "
+		  "range (allowed: 1k..64k); using default '4k'");
+	parse_bad("spin_us = 1 hour", "f:1:11: option 'spin_us': '1 hour' is not a time "
+		  "(allowed: 0..10000 us); using default '50'");
+	parse_bad("enabled = maybe", "f:1:11: option 'enabled': 'maybe' is not on or off "
+		  "(allowed: on, off); using default 'on'");
+	parse_bad("mode = rdma", "f:1:8: option 'mode': 'rdma' is not a mode "
+		  "(allowed: auto, tcp, require); using default 'auto'");
+	parse_bad("log_level = loud", "f:1:13: option 'log_level': 'loud' is not a level "
+		  "(allowed: off, error, warn, info, debug); using default 'warn'");
+	parse_bad("run_dir = here", "f:1:11: option 'run_dir': 'here' is not an absolute path "
+		  "(allowed: a path from /, of at most 107 bytes); using default ''");
+	parse_bad("log_file = x", "f:1:12: option 'log_file': 'x' is not an absolute path "
+		  "(allowed: a path from /, of at most 107 bytes, or stderr); using default ''");
+	parse_bad("program = 100003", "f:1:11: option 'program': '100003' is not in range "
+		  "(allowed: 0x20000000..0x5fffffff); using default '0x2052444d'");
+}
+
+Test(conf, a_path_fits_or_is_refused)
+{
+	char text[200] = "run_dir = /", *end = text + strlen(text);
+
+	memset(end, 'p', 106);
+	parse_ok(text);
+	cr_assert_eq(strlen(conf.run_dir), 107);
+	end[106] = 'p';
+	parse(text);
+	cr_assert(strstr(conf.problems, "is not short enough (allowed: a path from /, of at most "
+			 "107 bytes)"), "%s", conf.problems);
+	cr_assert_str_eq(conf.run_dir, "");
+}
+
+Test(conf, numbers_past_64_bits_do_not_wrap)
+{
+	parse_bad("credits = 18446744073709551617", "f:1:11: option 'credits': "
+		  "'18446744073709551617' is not a number (allowed: 1..1024); using default '64'");
+	parse_bad("memory = 17179869185g", "f:1:10: option 'memory': '17179869185g' is not a size "
+		  "(allowed: 256k..512m); using default '16m'");
+}
+
+Test(conf, an_unknown_option_is_named_with_the_nearest)
+{
+	parse_bad("credit = 5", "f:1:1: unknown option 'credit', did you mean 'credits'?; ignored");
+	parse_bad(" inline-threshold = 5", "f:1:2: unknown option 'inline-threshold', did you mean "
+		  "'inline_threshold'?; ignored");
+	parse_bad("colour = blue", "f:1:1: unknown option 'colour'; ignored");
+}
+
+Test(conf, lines_of_no_form_are_named)
+{
+	parse_bad("credits 5", "f:1:1: 'credits 5' is neither 'key = value' nor '[rule]'; ignored");
+	parse_bad("\n = 5", "f:2:2: '= 5' is neither 'key = value' nor '[rule]'; ignored");
+	parse_bad("[rule", "f:1:1: '[rule' is neither 'key = value' nor '[rule]'; ignored");
+	parse_bad("[server]\nport = 1\nbanana = 2\n", "f:1:1: unknown section [server] (allowed: "
+		  "[rule]); ignored");
+}
+
+Test(conf, a_line_too_long_is_one_problem_and_the_next_line_counts)
+{
+	char text[3000];
+
+	memset(text, 'x', 2000);
+	strcpy(text + 2000, "\ncredits = 3\n");
+	parse_bad(text, "f:1:1: line longer than 1024 bytes; ignored");
+	cr_assert_eq(conf.credits, 3);
+}
+
+Test(conf, zero_bytes_are_ordinary_wrong_bytes)
+{
+	static const char text[] = "credits = 5\0\nrun_dir = /a\0b\n\0\0\0";
+
+	rr_conf_bytes(&conf, "f", text, sizeof(text) - 1);
+	cr_assert_eq(conf.nproblems, 3);
+	cr_assert_eq(conf.credits, 64);
+	cr_assert_str_eq(conf.run_dir, "");
+}
+
+Test(conf, many_problems_are_all_counted_and_whole_lines_kept)
+{
+	for (int i = 0; i < 200; i++)
+		parse("credits = many\n");
+	cr_assert_eq(conf.nproblems, 200);
+	cr_assert_eq(conf.problems[conf.problems_len - 1], '\n');
+	cr_assert_eq(strlen(conf.problems), conf.problems_len);
+}
+
+/* --- rules --- */
+
+static enum rr_mode mode6(bool server, const char *local, unsigned lport, const char *peer,
+			  unsigned pport, const uint32_t *program)
+{
+	struct sockaddr_in6 l = { .sin6_family = AF_INET6, .sin6_port = htons((uint16_t)lport) };
+	struct sockaddr_in6 p = { .sin6_family = AF_INET6, .sin6_port = htons((uint16_t)pport) };
+
+	inet_pton(AF_INET6, local, &l.sin6_addr);
+	inet_pton(AF_INET6, peer, &p.sin6_addr);
+	if (program)
+		return rr_conf_mode_call(&conf, (struct sockaddr *)&l, (struct sockaddr *)&p, *program);
+	return rr_conf_mode(&conf, server, (struct sockaddr *)&l, (struct sockaddr *)&p);
+}
+
+static enum rr_mode mode4(bool server, const char *local, unsigned lport, const char *peer,
+			  unsigned pport)
+{
+	struct sockaddr_in l = { .sin_family = AF_INET, .sin_port = htons((uint16_t)lport) };
+	struct sockaddr_in p = { .sin_family = AF_INET, .sin_port = htons((uint16_t)pport) };
+
+	inet_pton(AF_INET, local, &l.sin_addr);
+	inet_pton(AF_INET, peer, &p.sin_addr);
+	return rr_conf_mode(&conf, server, (struct sockaddr *)&l, (struct sockaddr *)&p);
+}
+
+Test(conf, the_first_rule_that_matches_wins)
+{
+	parse_ok("mode = require\n[rule]\nport = 111\nmode = tcp\n[ rule ]\nport = 100-200\n"
+		 "mode = auto\n");
+	cr_assert_eq(mode4(false, "10.0.0.1", 900, "10.0.0.2", 111), RR_MODE_TCP);
+	cr_assert_eq(mode4(false, "10.0.0.1", 900, "10.0.0.2", 100), RR_MODE_AUTO);
+	cr_assert_eq(mode4(false, "10.0.0.1", 900, "10.0.0.2", 200), RR_MODE_AUTO);
+	cr_assert_eq(mode4(false, "10.0.0.1", 900, "10.0.0.2", 201), RR_MODE_REQUIRE);
+}
+
+Test(conf, port_is_the_servers_on_both_ends)
+{
+	parse_ok("[rule]\nport = 111\nmode = tcp\n");
+	cr_assert_eq(mode4(true, "10.0.0.1", 111, "10.0.0.2", 900), RR_MODE_TCP);
+	cr_assert_eq(mode4(true, "10.0.0.1", 900, "10.0.0.2", 111), RR_MODE_AUTO);
+	cr_assert_eq(mode4(false, "10.0.0.1", 111, "10.0.0.2", 900), RR_MODE_AUTO);
+}
+
+Test(conf, role_limits_a_rule_to_one_end)
+{
+	parse_ok("[rule]\nrole = server\nmode = tcp\n");
+	cr_assert_eq(mode4(true, "10.0.0.1", 111, "10.0.0.2", 900), RR_MODE_TCP);
+	cr_assert_eq(mode4(false, "10.0.0.1", 900, "10.0.0.2", 111), RR_MODE_AUTO);
+}
+
+Test(conf, address_is_the_peers_network)
+{
+	parse_ok("[rule]\naddress = 10.1.0.0/15\nmode = tcp\n");
+	cr_assert_eq(mode4(false, "1.1.1.1", 1, "10.0.255.255", 111), RR_MODE_TCP);
+	cr_assert_eq(mode4(false, "1.1.1.1", 1, "10.1.0.1", 111), RR_MODE_TCP);
+	cr_assert_eq(mode4(false, "10.1.0.1", 1, "10.2.0.0", 111), RR_MODE_AUTO);
+	cr_assert_eq(mode6(false, "::1", 1, "::ffff:10.1.2.3", 111, NULL), RR_MODE_TCP);
+	cr_assert_eq(mode6(false, "::1", 1, "a01::", 111, NULL), RR_MODE_AUTO);
+}
+
+Test(conf, a_network_of_zero_bits_is_its_whole_family)
+{
+	parse_ok("[rule]\naddress = ::/0\nmode = tcp\n");
+	cr_assert_eq(mode6(false, "::1", 1, "2001:db8::1", 111, NULL), RR_MODE_TCP);
+	cr_assert_eq(mode4(false, "1.1.1.1", 1, "10.0.0.1", 111), RR_MODE_AUTO);
+}
+
+Test(conf, ipv6_addresses_have_all_their_forms)
+{
+	static const char *const form[] = { "::", "::1", "1::", "2001:db8::1", "1:2:3:4:5:6:7:8",
+		"1:2:3:4:5:6:7::", "::2:3:4:5:6:7:8", "fe80::1:0:0:1", "::FFFF", "64:ff9b::192.0.2.33",
+		"1:2:3:4:5:6:1.2.3.4" };
+
+	for (size_t i = 0; i < rr_array_size(form); i++) {
+		char text[100];
+		uint8_t want[16];
+
+		defaults();
+		snprintf(text, sizeof(text), "[rule]\nmode = tcp\naddress = %s", form[i]);
+		parse_ok(text);
+		inet_pton(AF_INET6, form[i], want);
+		cr_assert_eq(conf.rules[0].family, 6);
+		cr_assert_eq(memcmp(conf.rules[0].address, want, 16), 0, "%s", form[i]);
+		cr_assert_eq(mode6(false, "::1", 1, form[i], 1, NULL), RR_MODE_TCP);
+	}
+}
+
+Test(conf, what_inet_pton_refuses_as_address_so_do_we)
+{
+	static const char *const bad[] = { "", ".", "1", "1.2.3", "1.2.3.4.5", "1.2.3.256", "1..2.3",
+		"1.2.3.4 ", "a.b.c.d", ":", ":1", "1:", "1:2:3:4:5:6:7", "1:2:3:4:5:6:7:8:9",
+		"1::2::3", ":::", "12345::", "g::", "1:2:3:4:5:6:7:1.2.3.4", "::1.2.3", "::1.2.3.4:5",
+		"1:2:3:4:5:6:7:8::", "0x1.2.3.4" };
+	uint8_t a[16];
+
+	for (size_t i = 0; i < rr_array_size(bad); i++) {
+		char text[100], want[300];
+
+		cr_assert_neq(inet_pton(AF_INET6, bad[i], a) | inet_pton(AF_INET, bad[i], a), 1);
+		snprintf(text, sizeof(text), "[rule]\naddress = \"%s\"\nmode = tcp\n", bad[i]);
+		snprintf(want, sizeof(want), "f:2:12: key 'address': '%s' is not an address (allowed: "
+			 "IPv4 or IPv6, with /prefix for a network); rule ignored", bad[i]);
+		parse_bad(text, want);
+		cr_assert_eq(conf.nrules, 0);
+	}
+}
+
+Test(conf, wrong_prefixes_are_refused)
+{
+	static const char *const bad[] = { "1.2.3.4/33", "::/129", "1.2.3.4/", "1.2.3.4/-1", "::/x" };
+
+	for (size_t i = 0; i < rr_array_size(bad); i++) {
+		char text[100];
+
+		defaults();
+		snprintf(text, sizeof(text), "[rule]\naddress = %s\nmode = tcp\n", bad[i]);
+		parse(text);
+		cr_assert_eq(conf.nproblems, 1, "%s", bad[i]);
+		cr_assert_eq(conf.nrules, 0);
+	}
+}
+
+Test(conf, a_rule_on_the_program_waits_for_the_first_call)
+{
+	uint32_t nfs = 100003, nis = 100004;
+
+	parse_ok("mode = require\n[rule]\nprogram = 100003\nmode = tcp\n");
+	cr_assert_eq(mode6(false, "::1", 1, "::2", 9, NULL), RR_MODE_AUTO, "not decided yet");
+	cr_assert_eq(mode6(false, "::1", 1, "::2", 9, &nfs), RR_MODE_TCP);
+	cr_assert_eq(mode6(false, "::1", 1, "::2", 9, &nis), RR_MODE_REQUIRE);
+	cr_assert_eq(mode6(true, "::1", 1, "::2", 9, NULL), RR_MODE_REQUIRE, "a server never knows");
+}
+
+Test(conf, a_rule_before_the_one_on_the_program_decides_at_once)
+{
+	uint32_t nfs = 100003;
+
+	parse_ok("[rule]\nport = 9\nmode = tcp\n[rule]\nprogram = 100003\nmode = require\n");
+	cr_assert_eq(mode6(false, "::1", 1, "::2", 9, NULL), RR_MODE_TCP);
+	cr_assert_eq(mode6(false, "::1", 1, "::2", 9, &nfs), RR_MODE_TCP);
+	cr_assert_eq(mode6(false, "::1", 1, "::2", 8, &nfs), RR_MODE_REQUIRE);
+}
+
+Test(conf, rules_on_unknown_addresses_do_not_match)
+{
+	parse_ok("[rule]\nport = 9\nmode = tcp\n[rule]\naddress = ::/0\nmode = tcp\n"
+		 "[rule]\naddress = 0.0.0.0/0\nmode = tcp\n");
+	cr_assert_eq(rr_conf_mode(&conf, false, NULL, NULL), RR_MODE_AUTO);
+	cr_assert_eq(rr_conf_mode(&conf, true, NULL, NULL), RR_MODE_AUTO);
+}
+
+Test(conf, disabled_beats_every_rule)
+{
+	uint32_t nfs = 100003;
+
+	parse_ok("enabled = off\n[rule]\nmode = require\n");
+	cr_assert_eq(rr_conf_mode(&conf, false, NULL, NULL), RR_MODE_TCP);
+	cr_assert_eq(mode6(false, "::1", 1, "::2", 9, &nfs), RR_MODE_TCP);
+}
+
+Test(conf, command_is_matched_exactly_or_by_wildcards)
+{
+	char text[100];
+
+	snprintf(text, sizeof(text), "[rule]\ncommand = %s\nmode = tcp\n", program_invocation_short_name);
+	parse_ok(text);
+	cr_assert_not(conf.rules[0].other);
+	cr_assert_eq(rr_conf_mode(&conf, false, NULL, NULL), RR_MODE_TCP);
+	defaults();
+	parse_ok("[rule]\ncommand = ypserv\nmode = tcp\n");
+	cr_assert(conf.rules[0].other);
+	cr_assert_eq(rr_conf_mode(&conf, false, NULL, NULL), RR_MODE_AUTO);
+	defaults();
+	parse_ok("[rule]\ncommand = test_c*\nmode = tcp\n");
+	cr_assert_not(conf.rules[0].other);
+}
+
+Test(conf, wildcards)
+{
+	static const struct { const char *pattern, *name; bool match; } c[] = {
+		{ "", "", true }, { "", "a", false }, { "*", "", true }, { "*", "abc", true },
+		{ "a*c", "abc", true }, { "a*c", "ac", true }, { "a*c", "ab", false },
+		{ "?", "", false }, { "?b?", "abc", true }, { "*a*a*", "banana", true },
+		{ "*nan", "banana", false }, { "ypserv", "ypserv2", false }, { "yp", "ypserv", false },
+		{ "*.d", "a.d.d", true }, { "**", "x", true },
+	};
+
+	for (size_t i = 0; i < rr_array_size(c); i++)
+		cr_assert_eq(rr_glob(c[i].pattern, c[i].pattern + strlen(c[i].pattern), c[i].name),
+			     c[i].match, "%s %s", c[i].pattern, c[i].name);
+}
+
+Test(conf, every_mistake_in_a_rule_is_named_and_the_rule_left_out)
+{
+	static const char *const c[][2] = {
+		{ "role = peer", "f:2:8: key 'role': 'peer' is not a role (allowed: client, server); "
+		  "rule ignored" },
+		{ "port = 0", "f:2:8: key 'port': '0' is not a port (allowed: 1..65535, or a range as "
+		  "600-1023); rule ignored" },
+		{ "port = 70000", "f:2:8: key 'port': '70000' is not a port (allowed: 1..65535, or a "
+		  "range as 600-1023); rule ignored" },
+		{ "port = 9-3", "f:2:8: key 'port': '9-3' is not a port (allowed: 1..65535, or a range "
+		  "as 600-1023); rule ignored" },
+		{ "program = nfs", "f:2:11: key 'program': 'nfs' is not an RPC program number "
+		  "(allowed: 0..0xffffffff); rule ignored" },
+		{ "command =", "f:2:10: key 'command': '' is not a command name (allowed: 1..64 bytes, "
+		  "* and ? match any); rule ignored" },
+		{ "prt = 5", "f:2:1: unknown key 'prt', did you mean 'port'? (allowed: role, port, "
+		  "address, program, command, mode); rule ignored" },
+		{ "credits = 5", "f:2:1: option 'credits' inside a rule: options stand before the "
+		  "first [rule]; rule ignored" },
+		{ "mode = off", "f:2:8: key 'mode': 'off' is not a mode (allowed: auto, tcp, require); "
+		  "rule ignored" },
+	};
+
+	for (size_t i = 0; i < rr_array_size(c); i++) {
+		char text[200];
+
+		snprintf(text, sizeof(text), "[rule]\n%s\n%s", c[i][0],
+			 strncmp(c[i][0], "mode", 4) ? "mode = tcp\n" : "");
+		parse_bad(text, c[i][1]);
+		cr_assert_eq(conf.nrules, 0);
+	}
+	parse_bad("\n[rule]\nport = 1\n", "f:2:1: rule without 'mode'; rule ignored");
+	parse_bad("[rule]\nrole = server\nprogram = 5\nmode = tcp\n", "f:1:1: rule with 'program' "
+		  "for role 'server': only the client knows the program in time; rule ignored");
+}
+
+Test(conf, the_rule_that_is_one_too_many_is_named)
+{
+	char text[2000] = "";
+
+	for (int i = 0; i < 33; i++)
+		strcat(text, "[rule]\nmode = tcp\n");
+	parse_bad(text, "f:65:1: more than 32 rules; rule ignored");
+	cr_assert_eq(conf.nrules, 32);
+}
+
+/* --- environment and files --- */
+
+static char none[] = "RDMARPC_CONF=/dev/null/none";
+
+static void load(char *a, char *b, char *c)
+{
+	char *envp[] = { (char[]){ "HOME=/" }, a, b, c, NULL };
+
+	rr_conf_load(&conf, envp);
+}
+
+static char empty_conf[] = "/tmp/rr-empty-XXXXXX";
+static char empty_env[64];
+
+static void load_with_empty_file(char *a, char *b)
+{
+	int fd = mkstemp(empty_conf);
+
+	close(fd);
+	snprintf(empty_env, sizeof(empty_env), "RDMARPC_CONF=%s", empty_conf);
+	load(empty_env, a, b);
+	unlink(empty_conf);
+}
+
+Test(conf, every_option_has_a_variable)
+{
+	for (uint32_t i = 0; i < rr_noptions; i++) {
+		char var[64], *v = var + sprintf(var, "RDMARPC_");
+
+		for (const char *s = rr_options[i].name; *s; s++)
+			*v++ = (char)(*s >= 'a' && *s <= 'z' ? *s - 32 : *s);
+		strcpy(v, "=!");
+		memset(&conf, 0, sizeof(conf));
+		rr_conf_environ(&conf, (char *[]){ var, NULL });
+		cr_assert_eq(conf.nproblems, 1);
+		cr_assert_eq(strncmp(conf.problems, "option 'RDMARPC_", 16), 0, "%s", conf.problems);
+	}
+}
+
+Test(conf, the_environment_overrides_the_file)
+{
+	char path[] = "/tmp/rr-conf-XXXXXX", var[64];
+	FILE *f = fdopen(mkstemp(path), "w");
+
+	fputs("credits = 5\nspin_us = 7\n", f);
+	fclose(f);
+	snprintf(var, sizeof(var), "RDMARPC_CONF=%s", path);
+	load((char[]){ "RDMARPC_CREDITS=6" }, var, (char[]){ "RDMARPC_RUN_DIR=/x" });
+	unlink(path);
+	cr_assert_str_eq(conf.problems, "");
+	cr_assert_eq(conf.credits, 6);
+	cr_assert_eq(conf.spin_us, 7 * RR_USEC);
+	cr_assert_str_eq(conf.run_dir, "/x");
+}
+
+Test(conf, a_wrong_variable_is_named)
+{
+	load_with_empty_file((char[]){ "RDMARPC_CREDITS=x" }, NULL);
+	cr_assert_str_eq(conf.problems, "option 'RDMARPC_CREDITS': 'x' is not a number (allowed: "
+			 "1..1024); using default '64'\n");
+	cr_assert_eq(conf.credits, 64);
+}
+
+Test(conf, an_unknown_variable_is_named_with_the_nearest)
+{
+	load_with_empty_file((char[]){ "RDMARPC_CREDIT=5" }, (char[]){ "RDMARPC_TEST_X=1" });
+	cr_assert_str_eq(conf.problems, "environment: unknown RDMARPC_CREDIT, did you mean "
+			 "RDMARPC_CREDITS?; ignored\n");
+	load_with_empty_file((char[]){ "RDMARPC_ZZZZZZZZ=5" }, (char[]){ "RDMARPC_" });
+}
+
+Test(conf, a_missing_file_that_was_asked_for_is_a_problem)
+{
+	load((char[]){ "RDMARPC_CONF=/nonexistent/c" }, NULL, NULL);
+	cr_assert_str_eq(conf.problems, "/nonexistent/c: no such file; using defaults\n");
+	load(none, NULL, NULL);
+	cr_assert_str_eq(conf.problems, "/dev/null/none: cannot be opened; using defaults\n");
+	memset(&conf, 0, sizeof(conf));
+	rr_conf_file(&conf, "/nonexistent/c", false);
+	cr_assert_eq(conf.nproblems, 0);
+}
+
+Test(conf, what_is_no_regular_file_is_not_read)
+{
+	char dir[] = "/tmp/rr-fifo-XXXXXX", fifo[64];
+
+	rr_conf_file(&conf, "/dev/zero", true);
+	cr_assert_str_eq(conf.problems, "/dev/zero: not a regular file; using defaults\n");
+	cr_assert(mkdtemp(dir));
+	snprintf(fifo, sizeof(fifo), "%s/fifo", dir);
+	cr_assert_eq(mkfifo(fifo, 0600), 0);
+	rr_conf_file(&conf, fifo, false);	/* does not block */
+	unlink(fifo);
+	rmdir(dir);
+	cr_assert_eq(conf.nproblems, 2);
+	rr_conf_file(&conf, "/tmp", false);
+	cr_assert_eq(conf.nproblems, 3);
+}
+
+Test(conf, a_huge_file_is_cut_off)
+{
+	char path[] = "/tmp/rr-conf-XXXXXX";
+	int fd = mkstemp(path);
+
+	cr_assert_eq(ftruncate(fd, 1 << 30), 0);
+	close(fd);
+	rr_conf_file(&conf, path, true);
+	unlink(path);
+	cr_assert(strstr(conf.problems, ": longer than 262144 bytes; the rest is ignored\n"));
+}
+
+Test(conf, options_that_bound_each_other_are_brought_into_line)
+{
+	load_with_empty_file((char[]){ "RDMARPC_MEMORY=2m" }, NULL);
+	cr_assert_str_eq(conf.problems, "option 'max_message': 8388608 is more than half of option "
+			 "'memory'; using 1048576\n");
+	cr_assert_eq(conf.max_message, 1u << 20);
+	cr_assert_eq(conf.reply_chunk_max, 1u << 20);
+}
+
+Test(conf, loading_leaves_errno_and_descriptors_alone)
+{
+	int fd = dup(0);
+
+	close(fd);
+	errno = EXDEV;
+	load(none, NULL, NULL);
+	load_with_empty_file(NULL, NULL);
+	errno = EXDEV;
+	rr_conf_load(&conf, NULL);
+	cr_assert_eq(errno, EXDEV);
+	cr_assert_eq(dup(0), fd);
+}
+
+static char logged[8192];
+
+static void sink(const char *line, unsigned len)
+{
+	strncat(logged, line, len);
+}
+
+Test(conf, problems_are_logged_a_line_each_and_the_rest_counted)
+{
+	rr_log_setup(RR_LOG_ERROR, sink);
+	for (int i = 0; i < 60; i++)
+		parse("credits = many\nbanana = 1\n");
+	rr_conf_log_problems(&conf);
+	cr_assert(strstr(logged, " error: f:1:11: option 'credits': 'many' is not a number "
+			 "(allowed: 1..1024); using default '64'\n"));
+	cr_assert(strstr(logged, " error: f:2:1: unknown option 'banana'; ignored\n"));
+	cr_assert(strstr(logged, " more problems\n"));
+}
