@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <unistd.h>
+
+#include "preload/file.h"
+#include "tests/lib/fdtable_fakes.h"
+
+static struct rr_conn *const some_conn = (struct rr_conn *)0x1000;
+
+static int tcp(void)
+{
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	cr_assert_geq(fd, 0);
+	return fd;
+}
+
+/* A tracked socket at fd with a connection; the table has the only reference. */
+static struct rr_sock *tracked(int fd)
+{
+	struct rr_sock *so = rr_sock_new(fd);
+
+	cr_assert_not_null(so);
+	atomic_store(&so->conn, some_conn);
+	rr_fdt_give(fd, &so->f);
+	return so;
+}
+
+Test(fdtable, an_fd_that_nobody_put_in_is_not_there)
+{
+	cr_assert_not(rr_fdt_has(3));
+	cr_assert_not(rr_fdt_has(-1));
+	cr_assert_not(rr_fdt_has(INT_MAX));
+	cr_assert_null(rr_fdt_get(3));
+	cr_assert_null(rr_fdt_get(-1));
+	cr_assert_null(rr_fdt_get(INT_MIN));
+}
+
+Test(fdtable, what_is_given_is_found_and_what_is_taken_is_not)
+{
+	int fd = tcp();
+	struct rr_sock *so = tracked(fd);
+	bool last = false;
+
+	cr_assert(rr_fdt_has(fd));
+	cr_assert_eq(rr_fdt_sock(fd), so);
+	rr_file_put(&so->f);
+	cr_assert_eq(rr_fdt_take(fd, &last), &so->f);
+	cr_assert(last);
+	cr_assert_not(rr_fdt_has(fd));
+	cr_assert_eq(freed_conns, 0, "the taker still holds it");
+	rr_file_put(&so->f);
+	cr_assert_eq(freed_conns, 1);
+	cr_assert_eq(vanished_conns, 0);
+	close(fd);
+}
+
+Test(fdtable, taking_from_an_empty_slot_gives_nothing)
+{
+	bool last = true;
+
+	cr_assert_null(rr_fdt_take(5, &last));
+	cr_assert_not(last);
+	cr_assert_null(rr_fdt_take(-1, &last));
+}
+
+Test(fdtable, a_file_at_two_numbers_is_last_only_at_the_second_close)
+{
+	int fd = tcp(), fd2 = dup(fd);
+	struct rr_sock *so = tracked(fd);
+	bool last = true;
+
+	rr_file_hold(&so->f);
+	rr_fdt_give(fd2, &so->f);
+	rr_file_put(rr_fdt_take(fd, &last));
+	cr_assert_not(last);
+	cr_assert_eq(freed_conns, 0);
+	rr_file_put(rr_fdt_take(fd2, &last));
+	cr_assert(last);
+	cr_assert_eq(freed_conns, 1);
+}
+
+Test(fdtable, a_call_inside_keeps_the_connection_until_it_leaves)
+{
+	int fd = tcp();
+	struct rr_sock *inside;
+	bool last;
+
+	tracked(fd);
+	inside = rr_fdt_sock(fd);
+	rr_file_put(rr_fdt_take(fd, &last));
+	cr_assert_eq(freed_conns, 0);
+	rr_file_put(&inside->f);
+	cr_assert_eq(freed_conns, 1);
+}
+
+Test(fdtable, a_number_given_again_was_closed_behind_our_back)
+{
+	int fd = tcp();
+
+	tracked(fd);
+	tracked(fd);
+	cr_assert_eq(vanished_conns, 1);
+	cr_assert_eq(unwatched, 1);
+	cr_assert_eq(freed_conns, 1);
+}
+
+Test(fdtable, evicting_tells_the_connection)
+{
+	int fd = tcp();
+
+	tracked(fd);
+	rr_fdt_evict(fd);
+	cr_assert_not(rr_fdt_has(fd));
+	cr_assert_eq(vanished_conns, 1);
+	rr_fdt_evict(fd);
+	cr_assert_eq(vanished_conns, 1);
+}
+
+Test(fdtable, one_of_two_numbers_gone_leaves_the_connection)
+{
+	int fd = tcp(), fd2 = dup(fd);
+	struct rr_sock *so = tracked(fd);
+
+	rr_file_hold(&so->f);
+	rr_fdt_give(fd2, &so->f);
+	rr_fdt_evict(fd);
+	cr_assert_eq(vanished_conns, 0);
+	cr_assert(rr_fdt_has(fd2));
+}
+
+Test(fdtable, another_kernel_object_at_the_number_is_noticed_and_forgotten)
+{
+	int fd = tcp(), other = tcp();
+	struct rr_sock *so;
+
+	tracked(fd);
+	so = rr_fdt_sock(fd);
+	cr_assert(rr_file_verify(&so->f, fd));
+	cr_assert_eq(dup2(other, fd), fd);
+	errno = 77;
+	cr_assert_not(rr_file_verify(&so->f, fd));
+	cr_assert_eq(errno, 77);
+	cr_assert_not(rr_fdt_has(fd));
+	cr_assert_eq(vanished_conns, 1);
+	rr_file_put(&so->f);
+	cr_assert_eq(freed_conns, 1);
+}
+
+Test(fdtable, a_socket_closed_by_libc_is_noticed)
+{
+	int fd = tcp();
+	struct rr_sock *so;
+
+	tracked(fd);
+	so = rr_fdt_sock(fd);
+	close(fd);
+	cr_assert_not(rr_file_verify(&so->f, fd));
+	cr_assert_not(rr_fdt_has(fd));
+}
+
+Test(fdtable, verifying_a_dup_does_not_disturb_another_files_entry)
+{
+	int fd = tcp(), other = tcp();
+	struct rr_sock *so = tracked(fd);
+
+	tracked(other);
+	cr_assert_not(rr_file_verify(&so->f, other));
+	cr_assert(rr_fdt_has(other), "the entry at that number is not so's");
+	cr_assert_eq(vanished_conns, 0);
+}
+
+Test(fdtable, a_stdio_socket_is_verified_every_time)
+{
+	int fd = tcp(), other = tcp();
+	struct rr_sock *so;
+
+	tracked(fd);
+	so = rr_fdt_sock(fd);
+	atomic_store(&so->verified, RR_TIME_NEVER / 2);	/* lately, it says */
+	cr_assert_eq(dup2(other, fd), fd);
+	atomic_store(&so->flags, RR_SOCK_STDIO);
+	cr_assert_not(rr_sock_check(so, fd));
+}
+
+Test(fdtable, any_other_socket_is_verified_when_it_is_due)
+{
+	int fd = tcp(), other = tcp();
+	struct rr_sock *so;
+
+	tracked(fd);
+	so = rr_fdt_sock(fd);
+	cr_assert_eq(dup2(other, fd), fd);
+	atomic_store(&so->verified, 0);
+	cr_assert_not(rr_sock_check(so, fd));
+}
+
+Test(fdtable, a_number_beyond_the_table_stays_untracked)
+{
+	struct rr_sock *so = rr_sock_new(tcp());
+
+	rr_fdt_give(1 << 20, &so->f);
+	cr_assert_not(rr_fdt_has(1 << 20));
+	cr_assert_null(rr_fdt_get(1 << 20));
+}
+
+Test(fdtable, a_million_fds_have_slots)
+{
+	int fd = tcp();
+	struct rr_sock *so = rr_sock_new(fd);
+	bool last;
+
+	for (int i = (1 << 20) - 1; i > 1000; i -= 9973) {
+		rr_file_hold(&so->f);
+		rr_fdt_give(i, &so->f);
+	}
+	for (int i = (1 << 20) - 1; i > 1000; i -= 9973) {
+		cr_assert_eq(rr_fdt_next(i), i);
+		rr_file_put(rr_fdt_take(i, &last));
+	}
+	cr_assert(last);
+	cr_assert_eq(rr_fdt_next(0), -1);
+}
+
+Test(fdtable, sockets_of_earlier_lives_are_used_again)
+{
+	int fd = tcp();
+	struct rr_sock *first = tracked(fd), *so;
+	bool last, again = false;
+
+	for (int i = 0; i < 1000; i++) {
+		rr_file_put(rr_fdt_take(fd, &last));
+		so = tracked(fd);
+		again |= so == first;
+	}
+	cr_assert(again);
+}
+
+Test(fdtable, more_sockets_than_a_slab_holds_are_all_different)
+{
+	enum { N = 700 };
+	static struct rr_sock *so[N];
+	int fd = tcp();
+
+	for (int i = 0; i < N; i++) {
+		so[i] = rr_sock_new(fd);
+		cr_assert_not_null(so[i]);
+		atomic_store(&so[i]->flags, (uint32_t)i);
+	}
+	for (int i = 0; i < N; i++) {
+		cr_assert_eq(atomic_load(&so[i]->flags), (uint32_t)i);
+		rr_file_put(&so[i]->f);
+	}
+}
+
+static int visited;
+
+static void visit(int fd, struct rr_file *f, void *arg)
+{
+	cr_assert_geq(fd, 0);
+	cr_assert_eq(f, arg);
+	cr_assert_geq(atomic_load(&f->refs), 2);
+	visited++;
+}
+
+Test(fdtable, each_visits_every_number)
+{
+	int fd = tcp(), fd2 = dup(fd);
+	struct rr_sock *so = tracked(fd);
+
+	rr_file_hold(&so->f);
+	rr_fdt_give(fd2, &so->f);
+	rr_fdt_each(visit, &so->f);
+	cr_assert_eq(visited, 2);
+}
+
+Test(fdtable, the_last_reference_to_an_epoll_set_lets_it_go)
+{
+	struct rr_file ep = { .refs = 1, .kind = RR_KIND_EPOLL };
+	bool last;
+
+	rr_fdt_give(9, &ep);
+	cr_assert_null(rr_fdt_sock(9), "it is no socket");
+	cr_assert_eq(rr_fdt_take(9, &last), &ep);
+	cr_assert(last);
+	cr_assert_eq(gone_sets, 0);
+	rr_file_put(&ep);
+	cr_assert_eq(gone_sets, 1);
+}
+
+Test(fdtable, an_fd_that_is_not_open_makes_no_socket)
+{
+	errno = 77;
+	cr_assert_null(rr_sock_new(999));
+	cr_assert_eq(errno, 77);
+}
