@@ -14,7 +14,7 @@
 #define RR_POOL_PAGE	4096u
 #define RR_POOL_PAGES	65536u		/* at most: 256 MiB */
 #define RR_POOL_BUFS	1024u
-#define RR_BUF_EXTS	16u
+#define RR_BUF_EXTS	8u		/* what the engine takes of segments */
 
 struct rr_ext {
 	uint32_t page, npages;

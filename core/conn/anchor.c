@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The app's TCP connection while its bytes go elsewhere: it says when the peer's stream ends
+ * (end mark, FIN, reset), and is made to say so to the peer. Under the connection's lock. */
+
+#include <errno.h>
+
+#include "core/base/compiler.h"
+#include "core/base/log.h"
+#include "core/base/os.h"
+#include "core/conn/conn_int.h"
+
+/* The provider's end goes away a little before the anchor's when a process dies; longer than
+ * this, and the peer has lost it while its socket lives on (exec). */
+#define GRACE	(100 * RR_MSEC)
+
+/* The bytes on the anchor: the end mark, or, behind a hatch, the app's. True: look again. */
+static bool take_mark(struct rr_share *sh, int fd)
+{
+	uint8_t buf[RR_MARK_LEN];
+	ssize_t n = rr_os->recv(fd, buf, sizeof(buf), MSG_PEEK | MSG_DONTWAIT);
+
+	if (n == 0) {
+		sh->rx.fin = true;
+		return false;
+	}
+	if (n < 0) {
+		if (errno != EAGAIN && errno != EINTR) {
+			sh->rx.fin = true;
+			if (!sh->err)
+				sh->err = errno;
+		}
+		return false;
+	}
+	/* A hatch is posted before the first byte that goes by TCP. */
+	rr_drv_progress(sh);
+	if (sh->rx.hatched)
+		return false;
+	if (n < (ssize_t)RR_MARK_LEN && buf[0] == 0x80)
+		return false;	/* the rest is on its way */
+	if (n < (ssize_t)RR_MARK_LEN || !rr_nego_get_mark(buf, sh->token, &sh->rx.end)) {
+		rr_drv_fail(sh, ECONNRESET, RR_R_PROTOCOL);
+		return false;
+	}
+	sh->rx.marked = true;
+	return rr_os->recv(fd, buf, RR_MARK_LEN, MSG_DONTWAIT) == (ssize_t)RR_MARK_LEN;
+}
+
+void rr_anchor_check(struct rr_share *sh, int fd, rr_time now)
+{
+	struct pollfd p = { fd, POLLIN | POLLRDHUP, 0 };
+
+	sh->rx.checked = now;
+	if (sh->rx.hatched || sh->dead)
+		return;
+	if (rr_os->poll(&p, 1, 0) > 0 && p.revents) {
+		for (int i = 0; i < 3 && take_mark(sh, fd); i++)
+			;
+		if (sh->rx.fin)
+			rr_drv_progress(sh);	/* what was posted before the FIN */
+	}
+	if (sh->prov_lost && !sh->rx.fin && !sh->rx.hatched &&
+	    now - sh->prov_lost_at > GRACE) {
+		rr_drv_fail(sh, ECONNRESET, RR_R_PEER_DIED);
+		rr_anchor_break(fd);
+	}
+	/* The peer said how many records there were, and is gone without some of them. */
+	if (sh->prov_lost && sh->rx.marked && sh->rx.records < sh->rx.end)
+		rr_drv_fail(sh, ECONNRESET, RR_R_PEER_DIED);
+	if (sh->rx.fin)
+		atomic_store_explicit(&sh->hint, 1, memory_order_relaxed);
+}
+
+/* Says how many records went by RDMA; the kernel's FIN follows. */
+void rr_anchor_mark(struct rr_share *sh, int fd)
+{
+	uint8_t mark[RR_MARK_LEN];
+
+	if (sh->tx.shut || sh->tx.tcp || sh->dead)
+		return;
+	sh->tx.shut = true;
+	rr_nego_put_mark(mark, sh->token, sh->tx.records);
+	if (rr_os->send(fd, mark, sizeof(mark), MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+		rr_debug("end mark not sent");
+	if (!sh->prov_lost) {
+		sh->qp->ops->send_imm(sh->qp, RR_IMM_NOTE, 0);
+		sh->qp->ops->kick(sh->qp);
+	}
+}
+
+/* Ends the anchor so that its peer sees a reset when it is closed, and this side's sleepers wake. */
+void rr_anchor_break(int fd)
+{
+	struct linger now = { .l_onoff = 1, .l_linger = 0 };
+
+	rr_os->setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+	rr_os->shutdown(fd, SHUT_RDWR);
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Peers that had no shim a moment ago: (address, port) -> until when not to ask again. */
+
+#include <errno.h>
+#include <string.h>
+
+#include "core/base/lock.h"
+#include "core/conn/conn_int.h"
+
+#define SLOTS	64u
+
+static struct {
+	struct sockaddr_in6 peer;
+	rr_time until;
+} slot[SLOTS];
+static struct rr_lock lock;
+static uint32_t next;
+
+/* v4 and v6 peers compare by family, port and address; nothing else of the structure counts. */
+static bool same(const struct sockaddr_in6 *a, const struct sockaddr_in6 *b)
+{
+	const struct sockaddr_in *a4 = (const void *)a, *b4 = (const void *)b;
+
+	if (a->sin6_family != b->sin6_family)
+		return false;
+	if (a->sin6_family == AF_INET)
+		return a4->sin_port == b4->sin_port && a4->sin_addr.s_addr == b4->sin_addr.s_addr;
+	return a->sin6_port == b->sin6_port && a->sin6_scope_id == b->sin6_scope_id &&
+	       !memcmp(&a->sin6_addr, &b->sin6_addr, sizeof(a->sin6_addr));
+}
+
+bool rr_cache_has(const struct sockaddr_in6 *peer, rr_time now)
+{
+	bool found = false;
+
+	if (rr_lock_take(&lock) == -EDEADLK)
+		return false;
+	for (uint32_t i = 0; i < SLOTS && !found; i++)
+		found = slot[i].until > now && same(&slot[i].peer, peer);
+	rr_lock_drop(&lock);
+	return found;
+}
+
+void rr_cache_add(const struct sockaddr_in6 *peer, rr_time until)
+{
+	uint32_t at = SLOTS;
+
+	if (rr_lock_take(&lock) == -EDEADLK)
+		return;
+	for (uint32_t i = 0; i < SLOTS; i++)
+		if (slot[i].until && same(&slot[i].peer, peer))
+			at = i;
+	if (at == SLOTS)
+		at = next++ % SLOTS;
+	slot[at].peer = *peer;
+	slot[at].until = until;
+	rr_lock_drop(&lock);
+}
+
+/* In a forked child: another thread of the parent may have been inside. */
+void rr_cache_forked(void)
+{
+	lock = (struct rr_lock){ 0 };
+}

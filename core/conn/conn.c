@@ -1,0 +1,611 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Connections: making and ending them, their options, fork; and the entrance of every call
+ * (which lock, which state). */
+
+#include "core/conn/conn.h"
+
+#include <errno.h>
+#include <netinet/tcp.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "core/base/compiler.h"
+#include "core/base/log.h"
+#include "core/base/os.h"
+#include "core/conn/conn_int.h"
+
+#define SLAB	64u
+
+const struct rr_conn_params *rr_cp;
+struct rr_sizes rr_conn_sizes;
+
+/* Type-stable: a connection's memory never becomes anything else. */
+static struct rr_lock slab_lock;
+static struct rr_lock reap_lock;	/* holds off the end of connections */
+static struct rr_conn *free_list;
+static struct rr_conn *slabs[4096];	/* each of SLAB connections */
+static _Atomic uint32_t nslabs;
+
+void rr_conn_setup(const struct rr_conn_params *p)
+{
+	rr_cp = p;
+}
+
+/* --- memory --------------------------------------------------------------------------- */
+
+static void slab_more(void)
+{
+	uint32_t n = atomic_load_explicit(&nslabs, memory_order_relaxed);
+	struct rr_conn *slab;
+
+	if (n == rr_array_size(slabs))
+		return;
+	slab = mmap(NULL, SLAB * sizeof(*slab), PROT_READ | PROT_WRITE,
+		    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (slab == MAP_FAILED)
+		return;
+	for (uint32_t i = 0; i < SLAB; i++) {
+		slab[i].next = free_list;
+		free_list = &slab[i];
+	}
+	slabs[n] = slab;
+	/* pairs with the acquire in rr_conn_each_carried() */
+	atomic_store_explicit(&nslabs, n + 1, memory_order_release);
+}
+
+static struct rr_conn *conn_new(bool server, int fd)
+{
+	struct rr_conn *c;
+
+	if (rr_lock_take(&slab_lock) == -EDEADLK)
+		return NULL;
+	if (!free_list)
+		slab_more();
+	c = free_list;
+	if (c)
+		free_list = c->next;
+	rr_lock_drop(&slab_lock);
+	if (!c)
+		return NULL;
+	memset(c, 0, sizeof(*c));
+	c->server = server;
+	c->fd = fd;
+	c->owner = (int32_t)getpid();
+	c->lowat = 1;
+	return c;
+}
+
+static void conn_put_back(struct rr_conn *c)
+{
+	atomic_store_explicit(&c->state, RR_S_FREE, memory_order_release);
+	if (rr_lock_take(&slab_lock) == -EDEADLK)
+		return;		/* lost to this process; a handler that closes mid-call */
+	c->next = free_list;
+	free_list = c;
+	rr_lock_drop(&slab_lock);
+}
+
+void rr_conn_each_carried(void (*fn)(struct rr_conn *, void *), void *ctx)
+{
+	/* pairs with the release in slab_more() */
+	uint32_t n = atomic_load_explicit(&nslabs, memory_order_acquire);
+
+	if (rr_lock_try(&reap_lock))
+		return;
+	for (uint32_t i = 0; i < n; i++)
+		for (uint32_t j = 0; j < SLAB; j++)
+			if (rr_conn_st(&slabs[i][j]) == RR_S_CARRIED)
+				fn(&slabs[i][j], ctx);
+	rr_lock_drop(&reap_lock);
+}
+
+static size_t share_layout(const struct rr_prov_ops *ops, const struct rr_prov_params *p,
+			   const struct rr_eng_params *ep, size_t *qp_at, size_t *eng_at)
+{
+	size_t at = rr_align(sizeof(struct rr_share), (size_t)RR_CACHELINE);
+
+	*qp_at = at;
+	at += rr_align(ops->qp_size(p), (size_t)RR_CACHELINE);
+	*eng_at = at;
+	at += rr_eng_size(ep);
+	return rr_align(at, (size_t)RR_PAGE);
+}
+
+/* What both sides can at most agree on; sizes of the peer are filled in when they are known. */
+static void engine_params(struct rr_eng_params *ep, const struct rr_prov_params *p)
+{
+	*ep = (struct rr_eng_params){
+		.dialect = RR_DIALECT_V1,
+		.inline_send = p->recv_size, .inline_recv = p->recv_size,
+		.credits = rr_cp->credits, .bc_credits = rr_cp->bc_credits,
+		.max_msg = rr_cp->max_msg,
+		.reply_chunk = rr_cp->reply_chunk, .reply_chunk_max = rr_cp->reply_chunk_max,
+		.max_chunks = rr_cp->max_chunks, .max_segs = rr_cp->max_segs,
+		.max_exposed = rr_cp->max_exposed,
+		.done_timeout = rr_cp->done_timeout,
+		.done_timeout_pressure = rr_cp->done_timeout / 10,
+		.sizes = &rr_conn_sizes,
+	};
+}
+
+struct rr_share *rr_share_new(const struct rr_prov_ops *ops, const struct rr_prov_params *p)
+{
+	struct rr_eng_params ep;
+	struct rr_share *sh;
+	size_t size, qp_at, eng_at;
+
+	engine_params(&ep, p);
+	size = share_layout(ops, p, &ep, &qp_at, &eng_at);
+	sh = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE,
+		  -1, 0);
+	if (sh == MAP_FAILED)
+		return NULL;
+	sh->size = size;
+	sh->qp = (struct rr_qp *)((uint8_t *)sh + qp_at);
+	sh->eng = (struct rr_eng *)((uint8_t *)sh + eng_at);
+	sh->ep = ep;
+	sh->qp->ops = ops;
+	sh->qp->wake_fd = -1;
+	sh->tx.buf = RR_BUF_NONE;
+	atomic_store_explicit(&sh->procs, 1, memory_order_relaxed);
+	atomic_store_explicit(&sh->spin, rr_cp->spin, memory_order_relaxed);
+	memcpy(sh->token, p->token, RR_TOKEN_LEN);
+	return sh;
+}
+
+void rr_share_free(struct rr_share *sh)
+{
+	if (!sh)
+		return;
+	rr_conn_own_fd(sh->qp->wake_fd, false);
+	sh->qp->ops->close(sh->qp);
+	munmap(sh, sh->size);
+}
+
+/* --- state ---------------------------------------------------------------------------- */
+
+static enum rr_conn_state shown_state(enum rr_conn_st st)
+{
+	switch (st) {
+	case RR_S_OFFERED: case RR_S_JOINING: return RR_CS_OFFERED;
+	case RR_S_ANSWERED: return RR_CS_ANSWERED;
+	case RR_S_CARRIED: return RR_CS_CARRIED;
+	case RR_S_SWALLOW: case RR_S_TCP: return RR_CS_TCP;
+	case RR_S_REFUSED: return RR_CS_DEAD;
+	default: return RR_CS_NEW;
+	}
+}
+
+/* Under the lock of the state that it leaves. */
+void rr_conn_become(struct rr_conn *c, enum rr_conn_st st, enum rr_reason why)
+{
+	enum rr_carrier carrier = RR_CARRIER_NONE;
+
+	if ((st == RR_S_TCP || st == RR_S_SWALLOW) && c->require) {
+		st = RR_S_REFUSED;
+		rr_err("fd %d: refused: %s, and its rule is 'require'", c->fd,
+		       rr_reason_text(why));
+		why = RR_R_REQUIRED;
+		rr_anchor_break(c->fd);
+	}
+	if (st == RR_S_TCP || st == RR_S_SWALLOW)
+		carrier = RR_CARRIER_TCP;
+	if (st == RR_S_CARRIED) {
+		carrier = c->share->qp->ops->id == 2 ? RR_CARRIER_VERBS : RR_CARRIER_SHM;
+		rr_count(rr_stats_counters(c->st), RR_C_upgraded, 1);
+	}
+	if (st == RR_S_CARRIED || carrier == RR_CARRIER_TCP || st == RR_S_REFUSED)
+		rr_report(c, shown_state(st), carrier, why);
+	/* pairs with the acquire in rr_conn_st() */
+	atomic_store_explicit(&c->state, st, memory_order_release);
+	atomic_store_explicit(&c->changed, true, memory_order_release);
+}
+
+bool rr_conn_is_tcp(const struct rr_conn *c)
+{
+	return rr_conn_st(c) == RR_S_TCP;
+}
+
+bool rr_conn_is_carried(const struct rr_conn *c)
+{
+	return rr_conn_st(c) == RR_S_CARRIED;
+}
+
+bool rr_conn_changed(struct rr_conn *c)
+{
+	return atomic_load_explicit(&c->changed, memory_order_relaxed) &&
+	       atomic_exchange_explicit(&c->changed, false, memory_order_acquire);
+}
+
+/* --- making --------------------------------------------------------------------------- */
+
+static struct rr_conn *make(bool server, int fd, const struct sockaddr *peer, socklen_t len)
+{
+	struct sockaddr_storage local = { 0 }, remote = { 0 };
+	socklen_t llen = sizeof(local), rlen = sizeof(remote);
+	enum rr_mode mode;
+	struct rr_conn *c;
+
+	if (!rr_cp)
+		return NULL;
+	rr_os->getsockname(fd, (struct sockaddr *)&local, &llen);
+	if (server) {
+		rr_os->getpeername(fd, (struct sockaddr *)&remote, &rlen);
+		peer = (struct sockaddr *)&remote;
+	}
+	mode = rr_cp->mode(server, (struct sockaddr *)&local, peer);
+	c = mode == RR_MODE_TCP ? NULL : conn_new(server, fd);
+	if (!c) {
+		rr_stats_tcp(rr_cp->stats ? rr_cp->stats() : NULL,
+			     mode == RR_MODE_TCP ? RR_R_POLICY : RR_R_NO_MEMORY);
+		return NULL;
+	}
+	c->require = mode == RR_MODE_REQUIRE;
+	if (!server) {
+		c->peer_len = rr_min(len, (socklen_t)sizeof(c->peer));
+		memcpy(&c->peer, peer, c->peer_len);
+	}
+	rr_report_open(c, fd);
+	atomic_store_explicit(&c->state, RR_S_NEW, memory_order_release);
+	return c;
+}
+
+struct rr_conn *rr_conn_client(int fd, const struct sockaddr *peer, socklen_t len)
+{
+	if (!peer || len < sizeof(struct sockaddr_in) ||
+	    (peer->sa_family != AF_INET && peer->sa_family != AF_INET6))
+		return NULL;
+	return make(false, fd, peer, len);
+}
+
+struct rr_conn *rr_conn_server(int fd)
+{
+	return make(true, fd, NULL, 0);
+}
+
+/* --- the entrance of every call --------------------------------------------------------- */
+
+/* A process of the family died inside: what it left may be half done. */
+static void owner_died(struct rr_conn *c)
+{
+	if (rr_conn_st(c) == RR_S_CARRIED) {
+		rr_drv_fail(c->share, ECONNRESET, RR_R_INTERNAL);
+		rr_anchor_break(c->fd);
+	}
+}
+
+/* Takes the lock that goes with the state. The state, or -EDEADLK. */
+static int enter(struct rr_conn *c, struct rr_lock **l)
+{
+	for (;;) {
+		enum rr_conn_st st = rr_conn_st(c);
+		int rc;
+
+		*l = st == RR_S_CARRIED ? &c->share->lock : &c->lock;
+		rc = rr_lock_take(*l);
+		if (rc == -EDEADLK)
+			return rc;
+		if (rr_conn_st(c) == st) {
+			if (rc == -EOWNERDEAD)
+				owner_died(c);
+			return (int)st;
+		}
+		rr_lock_drop(*l);
+	}
+}
+
+/* An upgrade that another process of the family has begun is not ours to finish. */
+static bool not_ours(const struct rr_conn *c, int st)
+{
+	return (st == RR_S_OFFERED || st == RR_S_JOINING || st == RR_S_ANSWERED) &&
+	       c->owner != (int32_t)getpid();
+}
+
+int rr_conn_enter(struct rr_conn *c, int fd, struct rr_lock **l)
+{
+	for (;;) {
+		int st = enter(c, l);
+
+		if (st < 0 || st == RR_S_CARRIED || st == RR_S_TCP || st == RR_S_REFUSED)
+			return st;
+		if (not_ours(c, st)) {
+			rr_lock_drop(*l);
+			return -ECONNRESET;
+		}
+		rr_upgrade_step(c, fd);
+		if ((int)rr_conn_st(c) == st || rr_conn_st(c) != RR_S_CARRIED)
+			return (int)rr_conn_st(c);
+		rr_lock_drop(*l);	/* it is another lock now */
+	}
+}
+
+static int refused(const struct rr_conn *c)
+{
+	return c->server ? -ECONNABORTED : -ECONNREFUSED;
+}
+
+ssize_t rr_conn_recv(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags)
+{
+	struct rr_lock *l;
+	ssize_t rc;
+	int st;
+
+	if (rr_conn_st(c) == RR_S_TCP)
+		return RR_CONN_KERNEL;
+	st = rr_conn_enter(c, fd, &l);
+	switch (st) {
+	case RR_S_CARRIED:
+		rc = rr_stream_recv(c->share, fd, iov, n, flags);
+		break;
+	case RR_S_TCP:
+		rc = RR_CONN_KERNEL;
+		break;
+	case RR_S_SWALLOW:
+		rc = rr_upgrade_swallow_recv(c, fd, iov, n, flags);
+		break;
+	case RR_S_REFUSED:
+		rc = refused(c);
+		break;
+	case -EDEADLK: case -ECONNRESET:
+		return st;
+	default:
+		rc = -EAGAIN;
+	}
+	rr_lock_drop(l);
+	return rc;
+}
+
+ssize_t rr_conn_send(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags)
+{
+	struct rr_lock *l;
+	ssize_t rc;
+	int st = (int)rr_conn_st(c);
+
+	(void)flags;	/* MSG_OOB is the wrapper's; the others do not matter here */
+	if (st == RR_S_TCP)
+		return RR_CONN_KERNEL;
+	st = rr_conn_enter(c, fd, &l);
+	if (st == RR_S_NEW) {
+		rr_upgrade_first_write(c, fd, iov, n);
+		st = (int)rr_conn_st(c);
+		if (st == RR_S_CARRIED) {
+			rr_lock_drop(l);
+			st = enter(c, &l);
+		}
+	}
+	switch (st) {
+	case RR_S_CARRIED:
+		rc = rr_stream_send(c->share, fd, iov, n);
+		break;
+	case RR_S_NEW: case RR_S_TCP: case RR_S_SWALLOW:
+		c->passed = true;
+		rc = RR_CONN_KERNEL;
+		break;
+	case RR_S_REFUSED:
+		rc = refused(c);
+		break;
+	case -EDEADLK: case -ECONNRESET:
+		return st;
+	default:
+		rc = -EAGAIN;
+	}
+	rr_lock_drop(l);
+	return rc;
+}
+
+int rr_conn_inq(struct rr_conn *c, int fd)
+{
+	struct rr_lock *l;
+	int st = rr_conn_st(c) == RR_S_TCP ? RR_S_TCP : rr_conn_enter(c, fd, &l);
+	int rc = RR_CONN_KERNEL;
+
+	if (st == RR_S_TCP || st < 0)
+		return st < 0 ? st : rc;
+	if (st == RR_S_CARRIED) {
+		struct rr_share *sh = c->share;
+
+		rr_drv_progress(sh);
+		if (!sh->rx.tcp)
+			rc = (int)rr_min(sh->rx.bytes, (uint64_t)INT32_MAX);
+	} else if (st != RR_S_SWALLOW && st != RR_S_NEW) {
+		rc = 0;
+	}
+	rr_lock_drop(l);
+	return rc;
+}
+
+int rr_conn_take_error(struct rr_conn *c)
+{
+	struct rr_lock *l;
+	int rc = RR_CONN_KERNEL;
+
+	if (rr_conn_st(c) != RR_S_CARRIED || enter(c, &l) < 0)
+		return RR_CONN_KERNEL;
+	if (c->share->dead || c->share->err) {
+		rc = c->share->err;
+		c->share->err = 0;
+	}
+	rr_lock_drop(l);
+	return rc;
+}
+
+bool rr_conn_getopt(struct rr_conn *c, int level, int name, void *val, socklen_t *len)
+{
+	if (level != SOL_SOCKET || name != SO_RCVLOWAT || !c->lowat_set || !val || !len)
+		return false;
+	*len = rr_min(*len, (socklen_t)sizeof(c->lowat));
+	memcpy(val, &c->lowat, *len);
+	return true;
+}
+
+bool rr_conn_setopt(struct rr_conn *c, int level, int name, const void *val, socklen_t len)
+{
+	if (level != SOL_SOCKET || name != SO_RCVLOWAT || len < sizeof(int))
+		return false;
+	memcpy(&c->lowat, val, sizeof(int));
+	c->lowat = rr_max(c->lowat, 1);
+	return c->lowat_set;
+}
+
+/* --- end ------------------------------------------------------------------------------ */
+
+int rr_conn_shutdown(struct rr_conn *c, int fd, int how)
+{
+	struct rr_lock *l;
+	int st;
+
+	if (rr_conn_st(c) == RR_S_TCP)
+		return RR_CONN_KERNEL;
+	st = rr_conn_enter(c, fd, &l);
+	if (st < 0)
+		return st;
+	if (st == RR_S_CARRIED) {
+		struct rr_share *sh = c->share;
+
+		if (how == SHUT_WR || how == SHUT_RDWR)
+			rr_anchor_mark(sh, fd);
+		if (how == SHUT_RD || how == SHUT_RDWR)
+			sh->rx.shut = true;
+		atomic_store_explicit(&sh->hint, 1, memory_order_relaxed);
+	}
+	rr_lock_drop(l);
+	return 0;
+}
+
+static void linger_zero(int fd)
+{
+	struct linger now = { .l_onoff = 1, .l_linger = 0 };
+
+	rr_os->setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+}
+
+/* The last process closes: the peer hears how many records there were, or a reset if what it
+ * sent was not read (RFC 2525 §2.17: as the kernel does). */
+static void close_carried(struct rr_conn *c, int fd)
+{
+	struct rr_share *sh = c->share;
+
+	if (atomic_fetch_sub_explicit(&sh->procs, 1, memory_order_acq_rel) > 1)
+		return;
+	rr_drv_progress(sh);
+	if (sh->rx.bytes && !sh->rx.shut)
+		linger_zero(fd);
+	else
+		rr_anchor_mark(sh, fd);
+	sh->closed = true;
+	if (sh->qp->wake_fd >= 0)
+		rr_os->shutdown(sh->qp->wake_fd, SHUT_RDWR);
+}
+
+void rr_conn_close(struct rr_conn *c, int fd)
+{
+	struct rr_lock *l;
+	int st = enter(c, &l);
+
+	if (st < 0)
+		return;
+	if (st == RR_S_CARRIED)
+		close_carried(c, fd);
+	if (st == RR_S_NEW)
+		rr_report(c, RR_CS_TCP, RR_CARRIER_TCP,
+			  c->server ? RR_R_NO_OFFER : RR_R_CLOSED);
+	rr_lock_drop(l);
+}
+
+void rr_conn_vanished(struct rr_conn *c)
+{
+	struct rr_lock *l;
+	int st = enter(c, &l);
+
+	if (st < 0)
+		return;
+	if (st == RR_S_CARRIED) {
+		struct rr_share *sh = c->share;
+
+		if (atomic_fetch_sub_explicit(&sh->procs, 1, memory_order_acq_rel) == 1) {
+			rr_drv_fail(sh, EBADF, RR_R_REUSED);
+			sh->closed = true;
+			if (sh->qp->wake_fd >= 0)
+				rr_os->shutdown(sh->qp->wake_fd, SHUT_RDWR);
+		}
+	}
+	rr_lock_drop(l);
+}
+
+void rr_conn_free(struct rr_conn *c)
+{
+	struct rr_share *sh = c->share;
+
+	if (c->owner == (int32_t)getpid())
+		rr_report_close(c);
+	/* rr_conn_each_carried() may be looking at it. */
+	if (rr_lock_take(&reap_lock) != -EDEADLK) {
+		atomic_store_explicit(&c->state, RR_S_FREE, memory_order_release);
+		rr_lock_drop(&reap_lock);
+	}
+	c->share = NULL;
+	rr_share_free(sh);
+	conn_put_back(c);
+}
+
+/* --- fork ----------------------------------------------------------------------------- */
+
+void rr_conn_fork_prepare(void)
+{
+	rr_lock_take(&slab_lock);
+}
+
+void rr_conn_fork_parent(void)
+{
+	rr_lock_drop(&slab_lock);
+}
+
+void rr_conn_fork_child(void)
+{
+	uint32_t n = atomic_load_explicit(&nslabs, memory_order_relaxed);
+
+	rr_lock_forked();
+	slab_lock = reap_lock = (struct rr_lock){ 0 };
+	rr_cache_forked();
+	/* Threads of the parent that were inside do not exist here. Locks in shared memory are
+	 * another matter: they are held by the parent, which goes on. */
+	for (uint32_t i = 0; i < n; i++) {
+		for (uint32_t j = 0; j < SLAB; j++) {
+			slabs[i][j].lock = (struct rr_lock){ 0 };
+			atomic_store_explicit(&slabs[i][j].sleepers, 0, memory_order_relaxed);
+		}
+	}
+}
+
+void rr_conn_forked(struct rr_conn *c)
+{
+	if (rr_conn_st(c) == RR_S_CARRIED)
+		atomic_fetch_add_explicit(&c->share->procs, 1, memory_order_relaxed);
+}
+
+/* --- descriptors of ours ---------------------------------------------------------------- */
+
+#define FDS	(1u << 20)
+
+static _Atomic uint64_t owned[FDS / 64];	/* never touched pages cost nothing */
+
+void rr_conn_own_fd(int fd, bool own)
+{
+	uint64_t bit;
+
+	if (fd < 0 || (unsigned)fd >= FDS)
+		return;
+	bit = UINT64_C(1) << (fd % 64);
+	if (own)
+		atomic_fetch_or_explicit(&owned[fd / 64], bit, memory_order_relaxed);
+	else
+		atomic_fetch_and_explicit(&owned[fd / 64], ~bit, memory_order_relaxed);
+}
+
+bool rr_conn_owns_fd(int fd)
+{
+	if (fd < 0 || (unsigned)fd >= FDS)
+		return false;
+	return atomic_load_explicit(&owned[fd / 64], memory_order_relaxed) >> (fd % 64) & 1;
+}

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef RR_CONN_INT_H
+#define RR_CONN_INT_H
+
+/* What the files of core/conn share.
+ *
+ * A connection has two halves. struct rr_conn is this process's: the state of the upgrade,
+ * which is over within milliseconds. struct rr_share is made at the upgrade in memory that
+ * forked children share (MAP_SHARED, same address): queue pair, engine, both streams, and the
+ * lock over them, so that a parent may read a call and its child write the reply.
+ *
+ *   conn.c     making and ending, options, fork           upgrade.c  the offer and the answer
+ *   stream.c   record stream <-> messages                 driver.c   engine <-> provider
+ *   hatch.c    back to TCP at a record boundary           anchor.c   end mark, FIN, loss
+ *   ready.c    readiness, arming, spinning                report.c   statistics, log
+ *   idle.c     memory of idle connections
+ *   cache.c    peers that had no shim a moment ago        pool.c     chunk memory */
+
+#include <netinet/in.h>
+
+#include "core/base/lock.h"
+#include "core/base/stats_abi.h"
+#include "core/conn/conn.h"
+#include "core/conn/pool.h"
+#include "core/engine/engine.h"
+#include "core/engine/reply_size.h"
+#include "core/nego/nego.h"
+#include "core/prov/prov.h"
+#include "core/wire/recmark.h"
+
+extern const struct rr_conn_params *rr_cp;
+extern struct rr_sizes rr_conn_sizes;
+
+/* Immediate data of Sends that are the connection's own, not the engine's. */
+enum { RR_IMM_HATCH = 0x52480001, RR_IMM_NOTE = 0x52480002 };
+
+#define RR_BUF_APP	(RR_BUF_NONE - 1) /* payload is in the app's memory, for this call only */
+#define RR_RX_ENTS	2048u		/* power of two */
+#define RR_PULLS	256u
+#define RR_POLL_BATCH	16
+
+/* A message on its way to the app. */
+struct rr_rx_ent {
+	const uint8_t *ptr;	/* RR_FROM_RECV */
+	uint32_t ref;		/* receive token, buffer, or index of a pull */
+	uint32_t len;		/* payload bytes */
+	uint8_t from;		/* enum rr_from, or RR_RX_HATCH */
+	bool stashed;
+	bool reply;
+	rr_time since;
+};
+#define RR_RX_HATCH	0xff	/* from here on the peer's bytes come by TCP */
+
+/* A message that is still in the peer's memory. */
+struct rr_pull {
+	bool used;
+	uint32_t id;		/* the engine's */
+	uint32_t len;
+	uint32_t nsegs;
+	struct rr_seg segs[RR_OP_MAX_SEGS];
+};
+
+/* The app's bytes, outbound. */
+struct rr_tx {
+	struct rr_rm rm;
+	uint32_t buf;		/* collects the current record; RR_BUF_NONE */
+	uint32_t len;		/* payload bytes collected */
+	uint64_t records;	/* sent by RDMA */
+	bool shut;		/* SHUT_WR was done */
+	bool tcp;		/* hatched: the anchor carries this direction */
+	/* What was collected before the hatch and goes out by TCP first: a fragment of
+	 * flush_len bytes, then the rest of a fragment header. */
+	uint32_t flush_len, flush_off;
+	uint8_t flush_hdr[4], flush_tail[4];
+	uint8_t flush_ntail;
+};
+
+struct rr_rx {
+	uint32_t head, tail;	/* free-running */
+	uint32_t off;		/* bytes of the head entry that the app has, mark included */
+	uint64_t bytes;		/* ready for the app */
+	uint64_t stash;		/* bytes held in our own memory to free receives */
+	uint32_t held;		/* entries that hold a receive */
+	uint64_t records;	/* received by RDMA */
+	bool shut;		/* SHUT_RD was done */
+	bool hatched;		/* RR_IMM_HATCH has come: bytes on the anchor are the app's */
+	bool tcp;		/* and everything before it was read */
+	bool fin;		/* the anchor has ended … */
+	bool marked;		/* … and said after how many records */
+	uint64_t end;
+	rr_time checked;	/* when the anchor was last looked at */
+	struct rr_rx_ent ent[RR_RX_ENTS];
+};
+
+struct rr_share {
+	struct rr_lock lock;
+	size_t size;		/* of this mapping */
+	_Atomic uint32_t procs;	/* processes that have the connection */
+	_Atomic uint32_t hint;	/* rr_conn_peek(): there is something for the app */
+	bool closed, dead;
+	bool prov_lost;
+	rr_time prov_lost_at;
+	int err;		/* for the app's next call; 0 none */
+	uint8_t token[RR_TOKEN_LEN];
+	struct rr_qp *qp;
+	struct rr_eng *eng;
+	struct rr_eng_params ep;
+	struct rr_stat_seg *seg;
+	struct rr_stat_conn *st;
+	rr_time active;		/* last message */
+	bool trimmed;
+	uint32_t warm;		/* pages counted in the process's warm memory */
+	/* spinning, learned */
+	_Atomic uint64_t spin;
+	rr_time armed_at;
+	/* one latency sample at a time */
+	uint32_t lat_xid, lat_n;
+	rr_time lat_start;
+	struct rr_tx tx;
+	struct rr_rx rx;
+	uint32_t pull_hint;
+	struct rr_pull pull[RR_PULLS];
+	struct rr_pool pool;
+};
+
+enum rr_conn_st {
+	RR_S_FREE,
+	RR_S_NEW,		/* nothing was said */
+	RR_S_OFFERED,		/* client: the offer is out */
+	RR_S_JOINING,		/* client: answered, provider connecting */
+	RR_S_ANSWERED,		/* server: the client decides */
+	RR_S_CARRIED,
+	RR_S_SWALLOW,		/* client: on TCP, but an answer may still come */
+	RR_S_TCP,
+	RR_S_REFUSED,		/* a require rule, and it cannot be carried */
+};
+
+struct rr_conn {
+	_Atomic uint32_t state;		/* enum rr_conn_st; written under lock */
+	_Atomic bool changed;
+	struct rr_lock lock;		/* until it is carried: then share->lock */
+	_Atomic uint32_t sleepers;	/* threads asleep for it (rr_conn_arm) */
+	bool watched;			/* an epoll set keeps it armed */
+	bool server;
+	bool require;
+	int32_t owner;			/* pid that negotiates */
+	int fd;				/* the number it was made under; for reports */
+	struct sockaddr_in6 peer;	/* client: as given to connect() (v4 or v6) */
+	socklen_t peer_len;
+	struct rr_share *share;
+	struct rr_stat_seg *seg;
+	struct rr_stat_conn *st;
+	/* the upgrade */
+	uint32_t xid;
+	rr_time deadline;
+	rr_time part_since;		/* server: half an offer is here since */
+	rr_time hold_until;		/* a verdict waits for other sleepers to wake */
+	bool lowat_set;			/* SO_RCVLOWAT is ours */
+	int lowat;			/* the app's SO_RCVLOWAT */
+	bool passed;			/* bytes of the app went by TCP */
+	struct rr_rm swallow;		/* inbound record boundaries */
+	bool skipping;			/* within an answer that is none */
+	struct rr_conn *next;		/* free list, or list of all */
+};
+
+static inline enum rr_conn_st rr_conn_st(const struct rr_conn *c)
+{
+	/* pairs with the release in rr_conn_become(): share is seen once CARRIED is */
+	return (enum rr_conn_st)atomic_load_explicit(&c->state, memory_order_acquire);
+}
+
+/* conn.c */
+void rr_conn_become(struct rr_conn *c, enum rr_conn_st st, enum rr_reason why);
+struct rr_share *rr_share_new(const struct rr_prov_ops *ops, const struct rr_prov_params *p);
+void rr_share_free(struct rr_share *sh);
+void rr_conn_own_fd(int fd, bool own);
+/* fn sees connections that do not end meanwhile; nothing if another thread is at it. */
+void rr_conn_each_carried(void (*fn)(struct rr_conn *, void *), void *ctx);
+
+/* Takes the lock that goes with the state, and brings an upgrade forward: the state, with *l
+ * held; or -EDEADLK, -ECONNRESET without. */
+int rr_conn_enter(struct rr_conn *c, int fd, struct rr_lock **l);
+
+/* upgrade.c: the upgrade as far as it goes without waiting. */
+void rr_upgrade_first_write(struct rr_conn *c, int fd, const struct iovec *iov, int n);
+void rr_upgrade_step(struct rr_conn *c, int fd);
+int rr_upgrade_swallow_answer(struct rr_conn *c, int fd);
+ssize_t rr_upgrade_swallow_recv(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags);
+
+/* driver.c */
+struct rr_app_iov {		/* RR_BUF_APP */
+	const struct iovec *iov;
+	int n;
+};
+void rr_drv_run(struct rr_share *sh, const struct rr_app_iov *app, rr_time now);
+void rr_drv_progress(struct rr_share *sh);
+int rr_drv_read_pull(struct rr_share *sh, const struct rr_pull *p, uint32_t off, void *dst, uint32_t len);
+void rr_drv_pull_done(struct rr_share *sh, uint32_t pull, int status);
+void rr_drv_fail(struct rr_share *sh, int err, enum rr_reason why);
+void rr_drv_stash(struct rr_share *sh, rr_time now);
+void rr_drv_reclaim(struct rr_share *sh);
+
+/* stream.c */
+ssize_t rr_stream_send(struct rr_share *sh, int fd, const struct iovec *iov, int n);
+ssize_t rr_stream_recv(struct rr_share *sh, int fd, const struct iovec *iov, int n, int flags);
+void rr_stream_push(struct rr_share *sh, const struct rr_rx_ent *e);
+bool rr_stream_at_end(const struct rr_share *sh);
+bool rr_stream_next_is_tcp(struct rr_share *sh);
+size_t rr_iov_total(const struct iovec *iov, int n);
+size_t rr_iov_copy_out(uint8_t *dst, size_t want, const struct iovec *iov, int n, size_t off);
+
+/* hatch.c */
+int rr_hatch_open(struct rr_share *sh, bool record_ended);
+int rr_hatch_flush(struct rr_share *sh, int fd);
+static inline bool rr_hatch_flushing(const struct rr_share *sh)
+{
+	return sh->tx.tcp && (sh->tx.flush_off < sh->tx.flush_len);
+}
+
+/* anchor.c */
+void rr_anchor_check(struct rr_share *sh, int fd, rr_time now);
+void rr_anchor_mark(struct rr_share *sh, int fd);
+void rr_anchor_break(int fd);
+
+/* idle.c */
+void rr_idle_active(rr_time now);
+void rr_idle_warm(struct rr_share *sh);
+
+/* report.c */
+void rr_report_open(struct rr_conn *c, int fd);
+void rr_report(struct rr_conn *c, enum rr_conn_state st, enum rr_carrier carrier, enum rr_reason why);
+void rr_report_share(struct rr_share *sh, enum rr_conn_state st, enum rr_reason why);
+void rr_report_close(struct rr_conn *c);
+void rr_report_latency(struct rr_share *sh, rr_time ns);
+
+/* cache.c */
+bool rr_cache_has(const struct sockaddr_in6 *peer, rr_time now);
+void rr_cache_add(const struct sockaddr_in6 *peer, rr_time until);
+void rr_cache_forked(void);
+
+#endif

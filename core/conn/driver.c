@@ -1,0 +1,496 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The one loop between engine and provider: carries out what the engine asks for, and tells
+ * it what has happened. Under the connection's lock. */
+
+#include <errno.h>
+#include <string.h>
+
+#include "core/base/compiler.h"
+#include "core/base/log.h"
+#include "core/base/os.h"
+#include "core/conn/conn_int.h"
+
+#define MAX_IOV	(RR_BUF_EXTS + 1 + 16)
+#define STALE_PULL	(100 * RR_MSEC)	/* an unread reliable reply is pulled after this */
+
+void rr_drv_fail(struct rr_share *sh, int err, enum rr_reason why)
+{
+	if (sh->dead)
+		return;
+	sh->dead = true;
+	sh->err = err;
+	atomic_store_explicit(&sh->hint, 1, memory_order_relaxed);
+	rr_count(sh->qp->count, RR_C_lost, 1);
+	rr_report_share(sh, RR_CS_DEAD, why);
+	rr_info("carried connection lost: %s", why == RR_R_PEER_DIED ? "peer died" : "error");
+}
+
+/* The payload of buf[off..off+len) as iovecs; how many. */
+static int buf_iov(struct rr_share *sh, uint32_t buf, size_t off, size_t len, struct iovec *iov)
+{
+	int n = 0;
+
+	while (len && n < (int)RR_BUF_EXTS) {
+		size_t room;
+		uint8_t *p = rr_pool_at(&sh->pool, buf, off, &room);
+		size_t take = rr_min(room, len);
+
+		iov[n++] = (struct iovec){ p, take };
+		off += take;
+		len -= take;
+	}
+	return n;
+}
+
+/* The first len bytes of the app's own iovecs. */
+static int app_iov(const struct rr_app_iov *app, size_t len, struct iovec *iov, int max)
+{
+	int n = 0;
+
+	for (int i = 0; i < app->n && len && n < max; i++) {
+		size_t take = rr_min(app->iov[i].iov_len, len);
+
+		if (!take)
+			continue;
+		iov[n++] = (struct iovec){ app->iov[i].iov_base, take };
+		len -= take;
+	}
+	return n;
+}
+
+/* A post call's verdict, told to the engine if it is final. */
+static void posted(struct rr_share *sh, uint32_t id, int rc, rr_time now)
+{
+	if (rc == 1)
+		rr_eng_done(sh->eng, id, 0, now);
+	else if (rc < 0)
+		rr_eng_done(sh->eng, id, rc, now);
+}
+
+static void op_send(struct rr_share *sh, const struct rr_op *op, const struct rr_app_iov *app,
+		    rr_time now)
+{
+	struct iovec iov[MAX_IOV];
+	int n = 0, rc;
+
+	iov[n++] = (struct iovec){ (void *)op->hdr, op->hdr_len };
+	if (op->len) {
+		if (op->buf == RR_BUF_APP)
+			n += app_iov(app, op->len, iov + n, MAX_IOV - 1);
+		else
+			n += buf_iov(sh, op->buf, op->off, op->len, iov + n);
+	}
+	rc = sh->qp->ops->send(sh->qp, iov, n, op->id, op->inv_handle);
+	posted(sh, op->id, rc, now);
+}
+
+/* Takes all keys of a buffer back, but one that the peer has invalidated itself. */
+static void unexpose(struct rr_share *sh, uint32_t buf, uint32_t gone)
+{
+	struct rr_buf *b = &sh->pool.buf[buf];
+
+	for (uint32_t i = 0; i < b->nkeys; i++)
+		if (!gone || b->key[i] != gone)
+			sh->qp->ops->invalidate(sh->qp, b->key[i], 0);
+	b->nkeys = 0;
+}
+
+static bool all_consumed(struct rr_share *sh, const struct rr_buf *b)
+{
+	for (uint32_t i = 0; i < b->nkeys; i++)
+		if (!sh->qp->ops->consumed(sh->qp, b->key[i]))
+			return false;
+	return b->nkeys > 0;
+}
+
+/* Something is short: memory of calls that were read by the peer but never answered comes
+ * back (libtirpc batching, client time-outs). */
+void rr_drv_reclaim(struct rr_share *sh)
+{
+	rr_time now = rr_now();
+
+	if (!(sh->ep.caps & RR_CAP_RING_CREDITS))
+		return;
+	for (uint32_t i = 0; i < sh->pool.fresh_buf; i++) {
+		if (all_consumed(sh, &sh->pool.buf[i])) {
+			rr_eng_consumed(sh->eng, i, now);
+			rr_drv_run(sh, NULL, now);
+		}
+	}
+}
+
+static void op_expose(struct rr_share *sh, const struct rr_op *op, rr_time now)
+{
+	struct rr_seg segs[RR_BUF_EXTS];
+	uint32_t buf = op->buf, id = op->id, n = 0;
+	size_t left = op->len;
+	int rc = 0;
+
+	if (buf == RR_BUF_NEW) {
+		int64_t got = rr_pool_alloc(&sh->pool, left);
+
+		if (got < 0) {
+			rr_count(sh->qp->count, RR_C_memory_stalls, 1);
+			rr_eng_exposed(sh->eng, id, -EAGAIN, RR_BUF_NONE, NULL, 0, now);
+			return;
+		}
+		buf = (uint32_t)got;
+	}
+	for (size_t off = 0; left; n++) {
+		size_t room;
+		uint8_t *p = rr_pool_at(&sh->pool, buf, off, &room);
+		size_t take = rr_min(room, left);
+
+		rc = sh->qp->ops->expose(sh->qp, p, (uint32_t)take, op->rights, &segs[n]);
+		if (rc)
+			break;
+		sh->pool.buf[buf].key[n] = segs[n].handle;
+		sh->pool.buf[buf].nkeys = n + 1;
+		off += take;
+		left -= take;
+	}
+	if (rc) {
+		unexpose(sh, buf, 0);
+		if (op->buf == RR_BUF_NEW)
+			rr_pool_free(&sh->pool, buf);
+		rr_eng_exposed(sh->eng, id, rc, RR_BUF_NONE, NULL, 0, now);
+		return;
+	}
+	rr_eng_exposed(sh->eng, id, 0, buf, segs, n, now);
+}
+
+/* RDMA Write of a buffer into the peer's segments, piece by piece where either side breaks. */
+static void op_write(struct rr_share *sh, const struct rr_op *op, rr_time now)
+{
+	size_t off = op->off, left = op->len;
+	int rc = 1;
+
+	for (uint32_t i = 0; i < op->nsegs && left && rc == 1; i++) {
+		uint32_t in_seg = 0;
+
+		while (in_seg < op->segs[i].length && left && rc == 1) {
+			size_t room;
+			uint8_t *p = rr_pool_at(&sh->pool, op->buf, off, &room);
+			uint32_t take = (uint32_t)rr_min(rr_min(room, left),
+							 (size_t)(op->segs[i].length - in_seg));
+
+			rc = sh->qp->ops->write(sh->qp, p, take, &op->segs[i], in_seg, op->id);
+			in_seg += take;
+			off += take;
+			left -= take;
+		}
+	}
+	posted(sh, op->id, rc, now);
+}
+
+/* Bytes [off, off+len) of a message in the peer's memory into ours. */
+int rr_drv_read_pull(struct rr_share *sh, const struct rr_pull *p, uint32_t off, void *dst,
+		     uint32_t len)
+{
+	uint8_t *to = dst;
+
+	for (uint32_t i = 0; i < p->nsegs && len; i++) {
+		const struct rr_seg *s = &p->segs[i];
+		uint32_t take;
+		int rc;
+
+		if (off >= s->length) {
+			off -= s->length;
+			continue;
+		}
+		take = rr_min(s->length - off, len);
+		rc = sh->qp->ops->read(sh->qp, to, take, s, off, 0);
+		if (rc < 0)
+			return rc;
+		to += take;
+		len -= take;
+		off = 0;
+	}
+	return len ? -EPROTO : 0;
+}
+
+static struct rr_pull *pull_new(struct rr_share *sh)
+{
+	for (uint32_t i = 0; i < RR_PULLS; i++)
+		if (!sh->pull[i].used)
+			return &sh->pull[i];
+	return NULL;
+}
+
+static struct rr_pull *pull_find(struct rr_share *sh, uint32_t id)
+{
+	for (uint32_t i = 0; i < RR_PULLS; i++)
+		if (sh->pull[i].used && sh->pull[i].id == id)
+			return &sh->pull[i];
+	return NULL;
+}
+
+/* The payload stays where it is until the app reads: only the head is fetched now. */
+static void op_pull(struct rr_share *sh, const struct rr_op *op, rr_time now)
+{
+	struct rr_pull *p = pull_new(sh);
+	uint8_t head[RR_RPC_PEEK];
+	uint32_t n = rr_min(op->len, RR_RPC_PEEK), id = op->id;
+	int rc;
+
+	if (!p || op->nsegs > RR_OP_MAX_SEGS) {
+		rr_eng_head(sh->eng, id, -ENOBUFS, NULL, 0, now);
+		return;
+	}
+	p->used = true;
+	p->id = id;
+	p->len = op->len;
+	p->nsegs = op->nsegs;
+	memcpy(p->segs, op->segs, op->nsegs * sizeof(p->segs[0]));
+	rc = rr_drv_read_pull(sh, p, 0, head, n);
+	if (rc < 0)
+		p->used = false;
+	rr_eng_head(sh->eng, id, rc, head, rc ? 0 : n, now);
+}
+
+void rr_drv_pull_done(struct rr_share *sh, uint32_t pull, int status)
+{
+	struct rr_pull *p = &sh->pull[pull];
+	rr_time now = rr_now();
+
+	p->used = false;
+	rr_eng_pulled(sh->eng, p->id, status, now);
+	rr_drv_run(sh, NULL, now);
+}
+
+static void latency_sample(struct rr_share *sh, const struct rr_op *op)
+{
+	if (sh->lat_start && op->rpc.type == RR_RPC_REPLY && op->rpc.xid == sh->lat_xid) {
+		rr_report_latency(sh, rr_now() - sh->lat_start);
+		sh->lat_start = 0;
+	}
+}
+
+static void op_deliver(struct rr_share *sh, const struct rr_op *op, const uint8_t *recv,
+		       rr_time now)
+{
+	struct rr_rx_ent e = {
+		.from = (uint8_t)op->from, .len = op->len,
+		.reply = op->rpc.type == RR_RPC_REPLY, .since = now,
+	};
+
+	latency_sample(sh, op);
+	switch (op->from) {
+	case RR_FROM_RECV:
+		e.ref = op->token;
+		e.ptr = recv + op->off;
+		sh->rx.held++;
+		break;
+	case RR_FROM_BUF:
+		e.ref = op->buf;
+		break;
+	case RR_FROM_PULL:
+		e.ref = (uint32_t)(pull_find(sh, op->id) - sh->pull);
+		break;
+	}
+	sh->rx.records++;
+	rr_stream_push(sh, &e);
+}
+
+static void op_release(struct rr_share *sh, const struct rr_op *op)
+{
+	if (op->buf == RR_BUF_NONE) {
+		struct rr_pull *p = pull_find(sh, op->id);
+
+		if (p)
+			p->used = false;
+	} else if (op->buf != RR_BUF_APP) {
+		unexpose(sh, op->buf, 0);
+		rr_pool_free(&sh->pool, op->buf);
+	}
+}
+
+static void op_fail(struct rr_share *sh, const struct rr_op *op)
+{
+	static const enum rr_reason why[] = {
+		[RR_WHY_NONE] = RR_R_INTERNAL, [RR_WHY_ERR_CHUNK] = RR_R_ERR_CHUNK,
+		[RR_WHY_ERR_VERS] = RR_R_PROTOCOL, [RR_WHY_PROTOCOL] = RR_R_PROTOCOL,
+		[RR_WHY_PROVIDER] = RR_R_PEER_DIED, [RR_WHY_CREDITS] = RR_R_PROTOCOL,
+		[RR_WHY_OVERRUN] = RR_R_PROTOCOL,
+	};
+
+	rr_drv_fail(sh, ECONNRESET, why[op->why]);
+}
+
+/* wc: the receive that is being judged, if one is. */
+static void run(struct rr_share *sh, const struct rr_app_iov *app, const struct rr_wc *wc,
+		rr_time now)
+{
+	struct rr_op op;
+
+	while (rr_eng_next_op(sh->eng, &op)) {
+		switch (op.code) {
+		case RR_OP_SEND:
+			op_send(sh, &op, app, now);
+			break;
+		case RR_OP_EXPOSE:
+			op_expose(sh, &op, now);
+			break;
+		case RR_OP_WRITE:
+			op_write(sh, &op, now);
+			break;
+		case RR_OP_PULL:
+			op_pull(sh, &op, now);
+			break;
+		case RR_OP_INVALIDATE:
+			unexpose(sh, op.buf, op.inv_handle);
+			rr_eng_done(sh->eng, op.id, 0, now);
+			break;
+		case RR_OP_DELIVER:
+			op_deliver(sh, &op, wc ? wc->buf : NULL, now);
+			break;
+		case RR_OP_RELEASE:
+			op_release(sh, &op);
+			break;
+		case RR_OP_REPOST:
+			sh->qp->ops->repost(sh->qp, op.token);
+			break;
+		case RR_OP_FAIL:
+			op_fail(sh, &op);
+			break;
+		case RR_OP_NONE:
+			break;
+		}
+	}
+}
+
+void rr_drv_run(struct rr_share *sh, const struct rr_app_iov *app, rr_time now)
+{
+	run(sh, app, NULL, now);
+}
+
+static void received(struct rr_share *sh, const struct rr_wc *wc, rr_time now)
+{
+	if (likely(!wc->has_imm)) {
+		rr_eng_recv(sh->eng, (uint32_t)wc->cookie, wc->buf, wc->len,
+			    wc->has_inv ? wc->inv_handle : 0, now);
+		run(sh, NULL, wc, now);
+		return;
+	}
+	if (wc->imm == RR_IMM_HATCH && !sh->rx.hatched) {
+		struct rr_rx_ent e = { .from = RR_RX_HATCH };
+
+		sh->rx.hatched = true;
+		rr_stream_push(sh, &e);
+	}
+	sh->qp->ops->repost(sh->qp, wc->cookie);
+}
+
+/* Is there room for whatever a batch of receives may bring? */
+static bool rx_room(const struct rr_share *sh)
+{
+	return sh->rx.tail - sh->rx.head + RR_POLL_BATCH < RR_RX_ENTS;
+}
+
+void rr_drv_progress(struct rr_share *sh)
+{
+	const struct rr_prov_ops *ops = sh->qp->ops;
+	struct rr_wc wc[RR_POLL_BATCH];
+	rr_time now = 0;
+	int n = 0;
+
+	while (!sh->dead && rx_room(sh)) {
+		n = ops->poll(sh->qp, wc, RR_POLL_BATCH);
+		if (n <= 0)
+			break;
+		now = rr_now();
+		sh->active = now;
+		if (unlikely(sh->trimmed)) {
+			sh->trimmed = false;
+			rr_idle_active(now);
+		}
+		for (int i = 0; i < n; i++) {
+			if (wc[i].op == RR_WC_RECV)
+				received(sh, &wc[i], now);
+			else
+				rr_eng_done(sh->eng, (uint32_t)wc[i].cookie, wc[i].status, now);
+		}
+		rr_drv_run(sh, NULL, now);
+		if (n < RR_POLL_BATCH)
+			break;
+	}
+	if (unlikely(n < 0 && !sh->prov_lost)) {
+		if (n == -EPROTO) {
+			rr_drv_fail(sh, ECONNRESET, RR_R_PROTOCOL);
+		} else {
+			sh->prov_lost = true;
+			sh->prov_lost_at = rr_now();
+		}
+	}
+	if (unlikely(!rr_eng_writable(sh->eng))) {
+		rr_eng_window(sh->eng, ops->window(sh->qp));
+		rr_drv_run(sh, NULL, now ? now : rr_now());
+	}
+	if (unlikely(rr_eng_deadline(sh->eng) != RR_TIME_NEVER)) {
+		if (!now)
+			now = rr_now();
+		if (now >= rr_eng_deadline(sh->eng)) {
+			rr_eng_tick(sh->eng, now);
+			rr_drv_run(sh, NULL, now);
+		}
+	}
+	if (unlikely(sh->rx.held > sh->qp->recvs / 2))
+		rr_drv_stash(sh, now ? now : rr_now());
+	if (n > 0)
+		ops->kick(sh->qp);
+}
+
+/* Copies one held message into our own memory; false when there is none to be had. */
+static bool stash_one(struct rr_share *sh, struct rr_rx_ent *e)
+{
+	int64_t buf;
+	size_t off = 0;
+
+	if (sh->rx.stash + e->len > rr_cp->max_stash)
+		return false;
+	buf = rr_pool_alloc(&sh->pool, e->len);
+	if (buf < 0)
+		return false;
+	while (off < e->len) {
+		size_t room;
+		uint8_t *to = rr_pool_at(&sh->pool, (uint32_t)buf, off, &room);
+		size_t take = rr_min(room, e->len - off);
+
+		if (e->from == RR_FROM_RECV) {
+			memcpy(to, e->ptr + off, take);
+		} else if (rr_drv_read_pull(sh, &sh->pull[e->ref], (uint32_t)off, to,
+					    (uint32_t)take) < 0) {
+			rr_pool_free(&sh->pool, (uint32_t)buf);
+			return false;
+		}
+		off += take;
+	}
+	if (e->from == RR_FROM_RECV) {
+		sh->qp->ops->repost(sh->qp, e->ref);
+		sh->rx.held--;
+	} else {
+		rr_drv_pull_done(sh, e->ref, 0);
+	}
+	e->from = RR_FROM_BUF;
+	e->ref = (uint32_t)buf;
+	e->stashed = true;
+	sh->rx.stash += e->len;
+	return true;
+}
+
+/* A slow app must not hold the receives that control messages and other replies need, nor
+ * a responder's memory: messages that wait for it move into our own memory, within a budget. */
+void rr_drv_stash(struct rr_share *sh, rr_time now)
+{
+	uint32_t keep = sh->qp->recvs / 2;
+
+	for (uint32_t i = sh->rx.head; i != sh->rx.tail; i++) {
+		struct rr_rx_ent *e = &sh->rx.ent[i % RR_RX_ENTS];
+		bool slot = e->from == RR_FROM_RECV && sh->rx.held > keep;
+		bool stale = e->from == RR_FROM_PULL && e->reply && now - e->since > STALE_PULL;
+
+		if ((slot || stale) && !stash_one(sh, e))
+			return;
+	}
+	sh->qp->ops->kick(sh->qp);
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The escape hatch: at a record boundary a direction says, as its last RDMA message, that
+ * everything after it is on TCP. For records above the size limit, and for whatever turns
+ * out not to be ONC RPC. There is no way back. */
+
+#include <errno.h>
+
+#include "core/base/compiler.h"
+#include "core/base/log.h"
+#include "core/base/os.h"
+#include "core/conn/conn_int.h"
+
+/* Opens it. What was collected of the current record goes out first, as one fragment; then,
+ * if the app is within a fragment, a header for the rest of it. record_ended: the collected
+ * bytes are a whole record. 0, or -EAGAIN: not now, nothing has changed. */
+int rr_hatch_open(struct rr_share *sh, bool record_ended)
+{
+	struct rr_tx *tx = &sh->tx;
+	int rc = sh->qp->ops->send_imm(sh->qp, RR_IMM_HATCH, 0);
+
+	if (rc == -EAGAIN)
+		return rc;
+	if (rc < 0) {
+		rr_drv_fail(sh, ECONNRESET, RR_R_PEER_DIED);
+		return 0;
+	}
+	sh->qp->ops->kick(sh->qp);
+	tx->tcp = true;
+	tx->flush_off = tx->flush_len = 0;
+	tx->flush_ntail = 0;
+	if (tx->len || record_ended) {
+		rr_rm_put(tx->flush_hdr, tx->len, record_ended);
+		tx->flush_len = RR_RM_HDR + tx->len;
+	}
+	if (!record_ended && tx->rm.left) {
+		rr_rm_put(tx->flush_tail, tx->rm.left, tx->rm.last);
+		tx->flush_ntail = RR_RM_HDR;
+	} else if (!record_ended) {
+		for (uint32_t i = 0; i < tx->rm.have; i++)
+			tx->flush_tail[i] = tx->rm.hdr[i];
+		tx->flush_ntail = tx->rm.have;
+	}
+	tx->flush_len += tx->flush_ntail;
+	rr_count(sh->qp->count, RR_C_hatches, 1);
+	rr_report_share(sh, RR_CS_DRAINING, RR_R_HATCH);
+	rr_info("outbound direction goes back to TCP");
+	return 0;
+}
+
+/* The piece of the flush at byte off: header, collected data, tail. */
+static const uint8_t *flush_at(struct rr_share *sh, uint32_t off, size_t *len)
+{
+	struct rr_tx *tx = &sh->tx;
+	uint32_t head = tx->flush_len - tx->flush_ntail;
+
+	if (off >= head) {
+		*len = tx->flush_len - off;
+		return tx->flush_tail + (off - head);
+	}
+	if (off < RR_RM_HDR) {
+		*len = RR_RM_HDR - off;
+		return tx->flush_hdr + off;
+	}
+	const uint8_t *p = rr_pool_at(&sh->pool, tx->buf, off - RR_RM_HDR, len);
+
+	*len = rr_min(*len, (size_t)(head - off));
+	return p;
+}
+
+/* RR_CONN_KERNEL when all of it is out, else -EAGAIN or the kernel's error. */
+int rr_hatch_flush(struct rr_share *sh, int fd)
+{
+	struct rr_tx *tx = &sh->tx;
+
+	while (tx->flush_off < tx->flush_len) {
+		size_t len;
+		const uint8_t *p = flush_at(sh, tx->flush_off, &len);
+		ssize_t n = rr_os->send(fd, p, len, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+		if (n < 0)
+			return errno == EWOULDBLOCK ? -EAGAIN : -errno;
+		tx->flush_off += (uint32_t)n;
+	}
+	if (tx->buf != RR_BUF_NONE) {
+		rr_pool_free(&sh->pool, tx->buf);
+		tx->buf = RR_BUF_NONE;
+		tx->len = 0;
+	}
+	return RR_CONN_KERNEL;
+}

@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Readiness, arming, spinning: what poll, select, epoll and blocking calls need to know. */
+
+#include <errno.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include "core/base/compiler.h"
+#include "core/base/os.h"
+#include "core/conn/conn_int.h"
+
+#define IN_BITS		(POLLIN | POLLRDNORM)
+#define OUT_BITS	(POLLOUT | POLLWRNORM)
+#define FAMILY_LOOK	(50 * RR_MSEC)
+#define ANCHOR_LOOK	RR_MSEC
+
+static unsigned kernel_poll(int fd, unsigned want)
+{
+	struct pollfd p = { fd, (short)want, 0 };
+
+	return rr_os->poll(&p, 1, 0) > 0 ? (unsigned)(unsigned short)p.revents : 0;
+}
+
+/* --- a carried connection --------------------------------------------------------------- */
+
+static unsigned in_bits(struct rr_conn *c, struct rr_share *sh, int fd)
+{
+	if (!sh->rx.bytes && rr_stream_next_is_tcp(sh))
+		return kernel_poll(fd, IN_BITS | POLLRDHUP | POLLPRI);
+	if (sh->dead || sh->rx.shut || rr_stream_at_end(sh))
+		return IN_BITS | POLLRDHUP;
+	return sh->rx.bytes >= (uint64_t)c->lowat ? IN_BITS : 0;
+}
+
+static unsigned out_bits(struct rr_share *sh, int fd)
+{
+	if (sh->tx.tcp) {
+		int rc = rr_hatch_flush(sh, fd);
+
+		return rc == -EAGAIN ? 0 : kernel_poll(fd, OUT_BITS);
+	}
+	if (sh->dead || sh->tx.shut || sh->prov_lost)
+		return OUT_BITS;
+	return rr_eng_writable(sh->eng) && sh->pool.used < sh->pool.npages ? OUT_BITS : 0;
+}
+
+static unsigned bits(struct rr_conn *c, struct rr_share *sh, int fd, unsigned want)
+{
+	unsigned got = 0;
+
+	if (want & (IN_BITS | POLLRDHUP))
+		got |= in_bits(c, sh, fd);
+	if (want & OUT_BITS)
+		got |= out_bits(sh, fd);
+	if (sh->dead || (sh->tx.shut && rr_stream_at_end(sh)))
+		got |= POLLHUP;
+	if (sh->err)
+		got |= POLLERR;
+	return got & (want | POLLERR | POLLHUP);
+}
+
+static unsigned carried_poll(struct rr_conn *c, int fd, unsigned want)
+{
+	struct rr_share *sh = c->share;
+	unsigned got;
+
+	if (!sh->rx.bytes || (want & OUT_BITS))
+		rr_drv_progress(sh);
+	got = bits(c, sh, fd, want);
+	if (!got) {
+		rr_time now = rr_now();
+
+		atomic_store_explicit(&sh->hint, 0, memory_order_relaxed);
+		if (now - sh->rx.checked > ANCHOR_LOOK) {
+			rr_anchor_check(sh, fd, now);
+			got = bits(c, sh, fd, want);
+		}
+	}
+	return got;
+}
+
+int rr_conn_poll(struct rr_conn *c, int fd, unsigned want)
+{
+	struct rr_lock *l;
+	int st, rc = 0;
+
+	if (rr_conn_st(c) == RR_S_TCP)
+		return RR_CONN_KERNEL;
+	st = rr_conn_enter(c, fd, &l);
+	switch (st) {
+	case -EDEADLK:
+		return 0;
+	case -ECONNRESET:
+		return (int)(((IN_BITS | OUT_BITS) & want) | POLLERR | POLLHUP);
+	case RR_S_CARRIED:
+		rc = (int)carried_poll(c, fd, want);
+		break;
+	case RR_S_TCP:
+		rc = RR_CONN_KERNEL;
+		break;
+	case RR_S_NEW:
+		rc = (int)kernel_poll(fd, want);
+		break;
+	case RR_S_SWALLOW:
+		rc = (int)kernel_poll(fd, want);
+		if ((rc & IN_BITS) && (c->skipping || rr_rm_at_boundary(&c->swallow))) {
+			int mine = rr_upgrade_swallow_answer(c, fd);
+
+			if (mine == 1)
+				rc = RR_CONN_KERNEL;
+			else if (mine == -EAGAIN)
+				rc &= ~IN_BITS;
+		}
+		break;
+	case RR_S_REFUSED:
+		rc = (int)(((IN_BITS | OUT_BITS) & want) | POLLERR | POLLHUP);
+		break;
+	}
+	rr_lock_drop(l);
+	return rc;
+}
+
+bool rr_conn_peek(const struct rr_conn *c, unsigned want)
+{
+	const struct rr_share *sh;
+
+	if (rr_conn_st(c) != RR_S_CARRIED)
+		return false;
+	sh = c->share;
+	if (atomic_load_explicit(&sh->hint, memory_order_relaxed))
+		return true;
+	return sh->qp->ops->peek(sh->qp, (want & OUT_BITS) ? RR_ARM_RECV | RR_ARM_SEND
+							   : RR_ARM_RECV);
+}
+
+/* --- spinning ------------------------------------------------------------------------- */
+
+static bool one_cpu(void)
+{
+	static _Atomic int cpus;
+	int n = atomic_load_explicit(&cpus, memory_order_relaxed);
+
+	if (unlikely(!n)) {
+		n = (int)sysconf(_SC_NPROCESSORS_ONLN);
+		atomic_store_explicit(&cpus, n, memory_order_relaxed);
+	}
+	return n == 1;
+}
+
+rr_time rr_conn_spin(const struct rr_conn *c)
+{
+	if (rr_conn_st(c) != RR_S_CARRIED || !rr_cp->spin || one_cpu())
+		return 0;
+	return atomic_load_explicit(&c->share->spin, memory_order_relaxed);
+}
+
+/* A thread woke after sleeping. A short sleep says that spinning on would have paid. */
+static void learn(struct rr_share *sh, rr_time now)
+{
+	rr_time spin = atomic_load_explicit(&sh->spin, memory_order_relaxed);
+
+	if (!sh->armed_at)
+		return;
+	if (now - sh->armed_at < rr_cp->spin)
+		spin = rr_min(rr_max(spin * 2, 4 * RR_USEC), rr_cp->spin);
+	else
+		spin = spin < 2 * RR_USEC ? 0 : spin / 2;
+	sh->armed_at = 0;
+	atomic_store_explicit(&sh->spin, spin, memory_order_relaxed);
+}
+
+/* --- sleeping ------------------------------------------------------------------------- */
+
+static int arm_carried(struct rr_conn *c, int fd, unsigned want)
+{
+	struct rr_share *sh = c->share;
+	rr_time now = rr_now();
+
+	rr_drv_progress(sh);
+	rr_anchor_check(sh, fd, now);
+	if (bits(c, sh, fd, want))
+		return 1;
+	if (!sh->prov_lost &&
+	    sh->qp->ops->arm(sh->qp, (want & OUT_BITS) ? RR_ARM_RECV | RR_ARM_SEND
+						       : RR_ARM_RECV) == 1)
+		return 1;
+	sh->armed_at = now;
+	rr_count(sh->qp->count, RR_C_sleeps, 1);
+	return 0;
+}
+
+static int arm(struct rr_conn *c, int fd, unsigned want, bool thread)
+{
+	struct rr_lock *l;
+	int rc = 0, st = rr_conn_enter(c, fd, &l);
+
+	if (st < 0)
+		return 1;
+	if (st == RR_S_CARRIED)
+		rc = arm_carried(c, fd, want);
+	else if (st == RR_S_REFUSED)
+		rc = 1;
+	else if (c->hold_until && rr_now() < c->hold_until)
+		rc = 1;		/* a verdict is there, and waits for threads to wake */
+	if (rc == 0 && thread)
+		atomic_fetch_add_explicit(&c->sleepers, 1, memory_order_acq_rel);
+	if (rc == 0 && !thread)
+		c->watched = true;
+	rr_lock_drop(l);
+	if (rc && st != RR_S_CARRIED)
+		sched_yield();
+	return rc;
+}
+
+int rr_conn_arm(struct rr_conn *c, int fd, unsigned want)
+{
+	return arm(c, fd, want, true);
+}
+
+int rr_conn_watch(struct rr_conn *c, int fd, unsigned want)
+{
+	return arm(c, fd, want, false);
+}
+
+static void drain(struct rr_share *sh)
+{
+	if (!sh->prov_lost && sh->qp->ops->drain(sh->qp) < 0) {
+		sh->prov_lost = true;
+		sh->prov_lost_at = rr_now();
+		sh->rx.checked = 0;
+		atomic_store_explicit(&sh->hint, 1, memory_order_relaxed);
+	}
+}
+
+void rr_conn_disarm(struct rr_conn *c, int fd)
+{
+	/* pairs with the acquire in others_asleep() */
+	uint32_t left = atomic_fetch_sub_explicit(&c->sleepers, 1, memory_order_acq_rel) - 1;
+
+	(void)fd;
+	if (rr_conn_st(c) != RR_S_CARRIED || rr_lock_take(&c->share->lock) == -EDEADLK)
+		return;
+	learn(c->share, rr_now());
+	if (!left) {
+		drain(c->share);
+		if (!c->watched && !c->share->prov_lost)
+			c->share->qp->ops->disarm(c->share->qp);
+	}
+	rr_lock_drop(&c->share->lock);
+}
+
+void rr_conn_drain(struct rr_conn *c)
+{
+	if (rr_conn_st(c) != RR_S_CARRIED || rr_lock_take(&c->share->lock) == -EDEADLK)
+		return;
+	learn(c->share, rr_now());
+	/* A thread that sleeps in poll() has yet to see the doorbell. */
+	if (!atomic_load_explicit(&c->sleepers, memory_order_acquire))
+		drain(c->share);
+	rr_lock_drop(&c->share->lock);
+}
+
+static int carried_fds(struct rr_share *sh, int fd, unsigned want, struct pollfd out[2],
+		       rr_time *until)
+{
+	unsigned anchor = 0;
+
+	if (!sh->rx.fin && !sh->rx.hatched)
+		anchor |= POLLIN | POLLRDHUP;
+	if (sh->rx.tcp)
+		anchor |= want & (IN_BITS | POLLRDHUP | POLLPRI);
+	if (sh->tx.tcp)
+		anchor |= want & OUT_BITS;
+	*until = rr_eng_deadline(sh->eng);
+	if (atomic_load_explicit(&sh->procs, memory_order_relaxed) > 1)
+		*until = rr_min(*until, rr_now() + FAMILY_LOOK);
+	out[0] = (struct pollfd){ fd, (short)anchor, 0 };
+	if (sh->prov_lost) {
+		*until = rr_min(*until, rr_now() + FAMILY_LOOK);
+		return 1;
+	}
+	out[1] = (struct pollfd){ sh->qp->wake_fd, POLLIN, 0 };
+	return 2;
+}
+
+int rr_conn_fds(struct rr_conn *c, int fd, unsigned want, struct pollfd out[2], rr_time *until)
+{
+	struct rr_lock *l;
+	int n = 1, st = (int)rr_conn_st(c);
+
+	*until = RR_TIME_NEVER;
+	out[0] = (struct pollfd){ fd, (short)want, 0 };
+	if (st == RR_S_TCP)
+		return 1;
+	l = st == RR_S_CARRIED ? &c->share->lock : &c->lock;
+	if (rr_lock_take(l) == -EDEADLK)
+		return 1;
+	switch (rr_conn_st(c)) {
+	case RR_S_CARRIED:
+		if (st == RR_S_CARRIED)
+			n = carried_fds(c->share, fd, want, out, until);
+		else
+			*until = 0;	/* it changed just now */
+		break;
+	case RR_S_NEW:
+		if (c->part_since)
+			*until = c->part_since + RR_SEC;
+		break;
+	case RR_S_OFFERED:
+		out[0].events = POLLIN | POLLRDHUP;
+		*until = c->deadline;
+		break;
+	case RR_S_JOINING:
+		out[0] = (struct pollfd){ c->share->qp->wake_fd, POLLIN, 0 };
+		*until = c->deadline;
+		break;
+	case RR_S_ANSWERED:
+		out[0].events = POLLIN | POLLRDHUP;
+		out[1] = (struct pollfd){ c->share->qp->wake_fd, POLLIN, 0 };
+		n = 2;
+		break;
+	case RR_S_SWALLOW:
+		*until = rr_now() + 10 * RR_MSEC;
+		break;
+	default:
+		break;
+	}
+	rr_lock_drop(l);
+	return n;
+}
+
+int rr_conn_wake_fd(const struct rr_conn *c)
+{
+	return rr_conn_st(c) == RR_S_CARRIED ? c->share->qp->wake_fd : -1;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What became of a connection, for rdmarpc-stat and the log. */
+
+#include "core/base/log.h"
+#include "core/base/os.h"
+#include "core/base/stats.h"
+#include "core/conn/conn_int.h"
+
+void rr_report_open(struct rr_conn *c, int fd)
+{
+	c->seg = rr_cp->stats ? rr_cp->stats() : NULL;
+	c->st = rr_stats_claim(c->seg, fd, c->server);
+}
+
+static void addresses(struct rr_conn *c, int fd)
+{
+	struct sockaddr_storage local, peer;
+	socklen_t llen = sizeof(local), plen = sizeof(peer);
+	bool l = rr_os->getsockname(fd, (struct sockaddr *)&local, &llen) == 0;
+	bool p = rr_os->getpeername(fd, (struct sockaddr *)&peer, &plen) == 0;
+
+	rr_stats_addr(c->st, l ? (struct sockaddr *)&local : NULL,
+		      p ? (struct sockaddr *)&peer : NULL);
+}
+
+void rr_report(struct rr_conn *c, enum rr_conn_state st, enum rr_carrier carrier,
+	       enum rr_reason why)
+{
+	addresses(c, c->fd);
+	rr_stats_state(c->seg, c->st, st, carrier, why);
+	if (why)
+		rr_info("fd %d: %s, %s: %s", c->fd, rr_state_name(st), rr_carrier_name(carrier),
+			rr_reason_text(why));
+	else
+		rr_info("fd %d: %s, %s", c->fd, rr_state_name(st), rr_carrier_name(carrier));
+}
+
+/* A carried connection's state; the carrier stays what it was. */
+void rr_report_share(struct rr_share *sh, enum rr_conn_state st, enum rr_reason why)
+{
+	uint32_t carrier = atomic_load_explicit(&sh->st->carrier, memory_order_relaxed);
+
+	rr_stats_state(sh->seg, sh->st, st, (enum rr_carrier)carrier, why);
+}
+
+void rr_report_close(struct rr_conn *c)
+{
+	rr_stats_release(c->seg, c->st);
+	c->st = NULL;
+}
+
+void rr_report_latency(struct rr_share *sh, rr_time ns)
+{
+	rr_stats_latency(sh->seg, ns);
+}

@@ -1,0 +1,550 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The app's byte stream <-> whole RPC messages. Under the connection's lock.
+ *
+ * Outbound, what is accepted is posted: the write that brings a record's last byte takes it
+ * only if the message can be sent now. So nothing that the app has handed over waits in this
+ * process, and nothing is lost when it exits. A record that stands whole in the app's memory
+ * goes straight from there into the peer's receive; others are collected in chunk memory.
+ *
+ * Inbound, a message is a record of one fragment. Its bytes are copied once, from wherever
+ * they are (receive buffer, our memory, the peer's memory), into the app's buffer. */
+
+#include <errno.h>
+#include <string.h>
+
+#include "core/base/compiler.h"
+#include "core/base/os.h"
+#include "core/conn/conn_int.h"
+
+size_t rr_iov_total(const struct iovec *iov, int n)
+{
+	size_t total = 0;
+
+	for (int i = 0; i < n; i++)
+		total += iov[i].iov_len;
+	return total;
+}
+
+/* --- outbound ------------------------------------------------------------------------ */
+
+/* A place in the app's iovecs. */
+struct cur {
+	const struct iovec *iov;
+	int n, i;
+	size_t off;		/* in iov[i] */
+	size_t done;		/* bytes passed */
+};
+
+static size_t cur_piece(struct cur *c, const uint8_t **p)
+{
+	while (c->i < c->n && c->off == c->iov[c->i].iov_len) {
+		c->i++;
+		c->off = 0;
+	}
+	if (c->i == c->n)
+		return 0;
+	*p = (const uint8_t *)c->iov[c->i].iov_base + c->off;
+	return c->iov[c->i].iov_len - c->off;
+}
+
+static void cur_skip(struct cur *c, size_t len)
+{
+	c->done += len;
+	while (len) {
+		size_t take = rr_min(len, c->iov[c->i].iov_len - c->off);
+
+		c->off += take;
+		len -= take;
+		if (c->off == c->iov[c->i].iov_len && c->i + 1 < c->n) {
+			c->i++;
+			c->off = 0;
+		}
+	}
+}
+
+/* Up to want bytes from off on, copied out; how many. */
+size_t rr_iov_copy_out(uint8_t *dst, size_t want, const struct iovec *iov, int n, size_t off)
+{
+	size_t got = 0;
+
+	for (int i = 0; i < n && got < want; i++) {
+		size_t take;
+
+		if (off >= iov[i].iov_len) {
+			off -= iov[i].iov_len;
+			continue;
+		}
+		take = rr_min(iov[i].iov_len - off, want - got);
+		memcpy(dst + got, (const uint8_t *)iov[i].iov_base + off, take);
+		got += take;
+		off = 0;
+	}
+	return got;
+}
+
+/* The iovecs from the cursor plus skip bytes on, at most max of them. */
+static int cur_slice(const struct cur *c, size_t skip, struct iovec *out, int max)
+{
+	size_t off = c->off + skip;
+	int n = 0;
+
+	for (int i = c->i; i < c->n && n < max; i++) {
+		if (off >= c->iov[i].iov_len) {
+			off -= c->iov[i].iov_len;
+			continue;
+		}
+		out[n++] = (struct iovec){ (uint8_t *)c->iov[i].iov_base + off,
+					   c->iov[i].iov_len - off };
+		off = 0;
+	}
+	return n;
+}
+
+static void sent(struct rr_share *sh, const struct rr_rpc *rpc)
+{
+	sh->tx.records++;
+	if (rpc->type == RR_RPC_CALL && (sh->lat_n++ & 7) == 0) {
+		sh->lat_xid = rpc->xid;
+		sh->lat_start = rr_now();
+	}
+}
+
+/* Gives a message to the engine, after progress if it does not take it at once. */
+static int engine_send(struct rr_share *sh, const struct rr_eng_out *out,
+		       const struct rr_app_iov *app)
+{
+	rr_time now = rr_eng_is_short(sh->eng, out->rpc.type, out->len) ? sh->active : rr_now();
+	int rc = rr_eng_send(sh->eng, out, now);
+
+	if (unlikely(rc == -EAGAIN)) {
+		rr_drv_progress(sh);
+		rr_drv_reclaim(sh);
+		rc = sh->dead ? -ECONNRESET : rr_eng_send(sh->eng, out, now);
+		if (rc == -EAGAIN)
+			rr_count(sh->qp->count, RR_C_credit_stalls, 1);
+	}
+	if (rc)
+		return rc;
+	rr_drv_run(sh, app, now);
+	sent(sh, &out->rpc);
+	return 0;
+}
+
+#define APP_PIECES	16
+
+/* A whole short record stands at the cursor: sends it from there. 0 sent; 1 not such a record;
+ * -EAGAIN; -EMSGSIZE not ONC RPC. */
+static int send_short(struct rr_share *sh, struct cur *c, size_t left)
+{
+	uint8_t head[RR_RM_HDR + RR_RPC_PEEK];
+	struct iovec piece[APP_PIECES];
+	struct rr_app_iov app = { piece, 0 };
+	struct rr_eng_out out = { .buf = RR_BUF_APP };
+	const uint8_t *p = head;
+	uint32_t mark;
+	size_t n;
+	int rc;
+
+	if (left < RR_RM_HDR)
+		return 1;
+	n = cur_piece(c, &p);
+	if (n < sizeof(head)) {
+		n = rr_iov_copy_out(head, sizeof(head), c->iov + c->i, c->n - c->i, c->off);
+		p = head;
+	}
+	mark = (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
+	out.len = mark & ~RR_RM_LAST;
+	if (!(mark & RR_RM_LAST) || left < (size_t)RR_RM_HDR + out.len)
+		return 1;
+	if (!rr_rpc_peek(p + RR_RM_HDR, (uint32_t)rr_min(n - RR_RM_HDR, (size_t)out.len), &out.rpc))
+		return -EMSGSIZE;
+	if (!rr_eng_is_short(sh->eng, out.rpc.type, out.len))
+		return 1;
+	app.n = cur_slice(c, RR_RM_HDR, piece, APP_PIECES);
+	if (rr_iov_total(piece, app.n) < out.len)
+		return 1;	/* in more pieces than we look at */
+	rc = engine_send(sh, &out, &app);
+	if (rc == 0)
+		cur_skip(c, RR_RM_HDR + (size_t)out.len);
+	return rc;
+}
+
+/* The record in tx.buf is complete. */
+static int submit(struct rr_share *sh)
+{
+	struct rr_eng_out out = { .buf = sh->tx.buf, .len = sh->tx.len };
+	size_t room;
+	uint8_t *p;
+
+	if (sh->tx.buf == RR_BUF_NONE)
+		return -EMSGSIZE;	/* an empty record */
+	p = rr_pool_at(&sh->pool, sh->tx.buf, 0, &room);
+	if (!rr_rpc_peek(p, (uint32_t)rr_min(room, (size_t)out.len), &out.rpc))
+		return -EMSGSIZE;
+	return engine_send(sh, &out, NULL);
+}
+
+static int try_room(struct rr_share *sh, size_t need)
+{
+	int64_t buf;
+
+	if (sh->tx.buf != RR_BUF_NONE)
+		return rr_pool_grow(&sh->pool, sh->tx.buf, need);
+	buf = rr_pool_alloc(&sh->pool, need);
+	if (buf < 0)
+		return (int)buf;
+	sh->tx.buf = (uint32_t)buf;
+	return 0;
+}
+
+/* Room for need payload bytes of the current record. */
+static int make_room(struct rr_share *sh, size_t need)
+{
+	int rc;
+
+	if (need > sh->ep.max_msg)
+		return -EMSGSIZE;
+	rc = try_room(sh, need);
+	if (rc == -EAGAIN) {
+		rr_drv_progress(sh);
+		rr_drv_reclaim(sh);
+		rc = try_room(sh, need);
+	}
+	if (rc == -EAGAIN)
+		rr_count(sh->qp->count, RR_C_memory_stalls, 1);
+	return rc == -ENOMEM ? -EMSGSIZE : rc;
+}
+
+static void collect(struct rr_share *sh, const uint8_t *p, size_t n)
+{
+	while (n) {
+		size_t room;
+		uint8_t *to = rr_pool_at(&sh->pool, sh->tx.buf, sh->tx.len, &room);
+		size_t take = rr_min(room, n);
+
+		memcpy(to, p, take);
+		sh->tx.len += (uint32_t)take;
+		p += take;
+		n -= take;
+	}
+}
+
+/* Where a write may have to go back to. */
+struct snap {
+	struct rr_rm rm;
+	uint32_t len;
+	struct cur cur;
+};
+
+/* The next bytes of a record that is collected. 0 go on; 1 a record ended; -errno nothing of
+ * this step was taken (for a record's end: nothing since *start). */
+static int collect_step(struct rr_share *sh, struct cur *c)
+{
+	struct rr_tx *tx = &sh->tx;
+	struct rr_rm before = tx->rm;
+	const uint8_t *p = NULL;
+	size_t have = cur_piece(c, &p), n;
+	enum rr_rm_what what = rr_rm_next(&tx->rm, p, have, &n);
+	int rc;
+
+	if (what == RR_RM_FRAGMENT) {
+		rc = tx->rm.left ? make_room(sh, (size_t)tx->len + tx->rm.left) : 0;
+		if (rc == -EAGAIN) {
+			tx->rm = before;
+			return rc;
+		}
+		cur_skip(c, n);
+		if (rc)
+			return rc;
+		if (!tx->rm.last || tx->rm.left)
+			return 0;
+		what = rr_rm_next(&tx->rm, NULL, 0, &n);
+		p = NULL;
+	}
+	if (what == RR_RM_DATA || what == RR_RM_RECORD) {
+		if (n)
+			collect(sh, p, n);
+	}
+	cur_skip(c, n);
+	return what == RR_RM_RECORD;
+}
+
+static void record_done(struct rr_share *sh)
+{
+	sh->tx.buf = RR_BUF_NONE;
+	sh->tx.len = 0;
+}
+
+/* The bytes since at go back to the app. */
+static int take_back(struct rr_share *sh, struct cur *c, const struct snap *at)
+{
+	sh->tx.rm = at->rm;
+	sh->tx.len = at->len;
+	*c = at->cur;
+	if (sh->tx.len == 0 && sh->tx.buf != RR_BUF_NONE) {
+		rr_pool_free(&sh->pool, sh->tx.buf);
+		sh->tx.buf = RR_BUF_NONE;
+	}
+	return -EAGAIN;
+}
+
+/* Collects until the data ends, a record is sent, or it cannot go on. */
+static int send_collected(struct rr_share *sh, struct cur *c, size_t total)
+{
+	struct snap at = { sh->tx.rm, sh->tx.len, *c };
+
+	while (c->done < total) {
+		int rc = collect_step(sh, c);
+		bool ended = rc == 1;
+
+		if (ended)
+			rc = submit(sh);
+		if (rc == -EMSGSIZE)
+			return rr_hatch_open(sh, ended) ? take_back(sh, c, &at) : rc;
+		if (ended && rc == -EAGAIN)
+			return take_back(sh, c, &at);
+		if (rc)
+			return rc;
+		if (ended) {
+			record_done(sh);
+			return 0;
+		}
+	}
+	return 0;
+}
+
+static int pending_error(struct rr_share *sh)
+{
+	int err = sh->err;
+
+	sh->err = 0;
+	return err;
+}
+
+ssize_t rr_stream_send(struct rr_share *sh, int fd, const struct iovec *iov, int n)
+{
+	struct cur c = { iov, n, 0, 0, 0 };
+	size_t total = rr_iov_total(iov, n);
+	int rc = 0;
+
+	if (unlikely(sh->err))
+		return -pending_error(sh);
+	if (unlikely(sh->tx.tcp))
+		return rr_hatch_flush(sh, fd);
+	if (unlikely(sh->dead || sh->tx.shut || sh->prov_lost))
+		return -EPIPE;
+	if (!total)
+		return 0;
+	while (c.done < total && rc == 0) {
+		if (likely(rr_rm_at_boundary(&sh->tx.rm))) {
+			rc = send_short(sh, &c, total - c.done);
+			if (rc == 0)
+				continue;
+			if (rc == -EMSGSIZE) {
+				rc = rr_hatch_open(sh, false) ? -EAGAIN : -EMSGSIZE;
+				break;
+			}
+			if (rc < 0)
+				break;
+			/* Not even begun unless it could end: a copy of megabytes for nothing. */
+			if (!rr_eng_writable(sh->eng)) {
+				rr_drv_progress(sh);
+				if (!rr_eng_writable(sh->eng)) {
+					rc = -EAGAIN;
+					break;
+				}
+			}
+		}
+		rc = send_collected(sh, &c, total);
+	}
+	sh->qp->ops->kick(sh->qp);
+	if (c.done)
+		return (ssize_t)c.done;
+	if (rc == -EMSGSIZE)
+		return rr_hatch_flush(sh, fd);
+	return sh->err ? -pending_error(sh) : rc;
+}
+
+/* --- inbound ------------------------------------------------------------------------- */
+
+void rr_stream_push(struct rr_share *sh, const struct rr_rx_ent *e)
+{
+	sh->rx.ent[sh->rx.tail++ % RR_RX_ENTS] = *e;
+	if (e->from != RR_RX_HATCH)
+		sh->rx.bytes += (uint64_t)RR_RM_HDR + e->len;
+	atomic_store_explicit(&sh->hint, 1, memory_order_relaxed);
+}
+
+/* payload bytes [off, off+len) of a message into dst */
+static int ent_copy(struct rr_share *sh, const struct rr_rx_ent *e, uint32_t off, uint8_t *dst,
+		    uint32_t len)
+{
+	switch (e->from) {
+	case RR_FROM_RECV:
+		memcpy(dst, e->ptr + off, len);
+		return 0;
+	case RR_FROM_PULL:
+		return rr_drv_read_pull(sh, &sh->pull[e->ref], off, dst, len);
+	default:
+		while (len) {
+			size_t room;
+			uint8_t *p = rr_pool_at(&sh->pool, e->ref, off, &room);
+			uint32_t take = (uint32_t)rr_min(room, (size_t)len);
+
+			memcpy(dst, p, take);
+			dst += take;
+			off += take;
+			len -= take;
+		}
+		return 0;
+	}
+}
+
+static void ent_release(struct rr_share *sh, const struct rr_rx_ent *e)
+{
+	switch (e->from) {
+	case RR_FROM_RECV:
+		sh->rx.held--;
+		sh->qp->ops->repost(sh->qp, e->ref);
+		break;
+	case RR_FROM_PULL:
+		rr_drv_pull_done(sh, e->ref, 0);
+		break;
+	case RR_FROM_BUF:
+		if (e->stashed)
+			sh->rx.stash -= e->len;
+		rr_pool_free(&sh->pool, e->ref);
+		break;
+	}
+}
+
+/* Bytes [at, ...) of entry e, its record mark first, into dst[0..len); how many, or -errno. */
+static ssize_t ent_bytes(struct rr_share *sh, const struct rr_rx_ent *e, uint32_t at,
+			 uint8_t *dst, size_t len)
+{
+	uint8_t mark[RR_RM_HDR];
+	size_t n = 0;
+
+	rr_rm_put(mark, e->len, true);
+	while (at < RR_RM_HDR && n < len)
+		dst[n++] = mark[at++];
+	if (n < len && at >= RR_RM_HDR) {
+		uint32_t off = at - RR_RM_HDR;
+		uint32_t take = (uint32_t)rr_min(len - n, (size_t)(e->len - off));
+		int rc = take ? ent_copy(sh, e, off, dst + n, take) : 0;
+
+		if (rc)
+			return rc;
+		n += take;
+	}
+	return (ssize_t)n;
+}
+
+/* A place in the inbound queue. */
+struct rx_pos {
+	uint32_t ent;
+	uint32_t off;
+};
+
+/* Fills one buffer from the queue; what was copied, or -errno. */
+static ssize_t fill(struct rr_share *sh, struct rx_pos *pos, uint8_t *dst, size_t len, bool peek)
+{
+	size_t n = 0;
+
+	while (n < len && pos->ent != sh->rx.tail) {
+		struct rr_rx_ent *e = &sh->rx.ent[pos->ent % RR_RX_ENTS];
+		ssize_t got;
+
+		if (e->from == RR_RX_HATCH)
+			break;
+		got = ent_bytes(sh, e, pos->off, dst + n, len - n);
+		if (got < 0)
+			return n ? (ssize_t)n : got;
+		n += (size_t)got;
+		pos->off += (uint32_t)got;
+		if (pos->off == RR_RM_HDR + e->len) {
+			if (!peek)
+				ent_release(sh, e);
+			pos->ent++;
+			pos->off = 0;
+		}
+		if (!peek) {
+			sh->rx.head = pos->ent;
+			sh->rx.off = pos->off;
+			sh->rx.bytes -= (size_t)got;
+		}
+	}
+	return (ssize_t)n;
+}
+
+/* Has the peer's stream ended, with everything delivered? */
+bool rr_stream_at_end(const struct rr_share *sh)
+{
+	if (sh->rx.bytes)
+		return false;
+	return sh->rx.fin && (!sh->rx.marked || sh->rx.records >= sh->rx.end);
+}
+
+/* Has everything before the peer's hatch been read? */
+bool rr_stream_next_is_tcp(struct rr_share *sh)
+{
+	if (sh->rx.head != sh->rx.tail &&
+	    sh->rx.ent[sh->rx.head % RR_RX_ENTS].from == RR_RX_HATCH) {
+		sh->rx.head++;
+		sh->rx.tcp = true;
+	}
+	return sh->rx.tcp;
+}
+
+static ssize_t nothing_there(struct rr_share *sh)
+{
+	if (rr_stream_next_is_tcp(sh))
+		return RR_CONN_KERNEL;
+	if (sh->err)
+		return -pending_error(sh);
+	if (sh->dead || sh->rx.shut || rr_stream_at_end(sh))
+		return 0;
+	return -EAGAIN;
+}
+
+ssize_t rr_stream_recv(struct rr_share *sh, int fd, const struct iovec *iov, int n, int flags)
+{
+	struct rx_pos pos = { sh->rx.head, sh->rx.off };
+	bool peek = flags & MSG_PEEK;
+	size_t total = 0;
+	ssize_t rc = 0;
+
+	if (unlikely(sh->rx.tcp))
+		return RR_CONN_KERNEL;
+	if (!sh->rx.bytes)
+		rr_drv_progress(sh);
+	if (unlikely(!sh->rx.bytes)) {
+		rr_time now = rr_now();
+
+		atomic_store_explicit(&sh->hint, 0, memory_order_relaxed);
+		if (now - sh->rx.checked > RR_MSEC || sh->prov_lost)
+			rr_anchor_check(sh, fd, now);
+		if (!sh->rx.bytes)
+			return nothing_there(sh);
+		pos = (struct rx_pos){ sh->rx.head, sh->rx.off };
+	}
+	for (int i = 0; i < n; i++) {
+		if (!iov[i].iov_len)
+			continue;
+		rc = fill(sh, &pos, iov[i].iov_base, iov[i].iov_len, peek);
+		if (rc < 0)
+			break;
+		total += (size_t)rc;
+		if ((size_t)rc < iov[i].iov_len)
+			break;
+	}
+	if (!peek) {
+		sh->qp->ops->kick(sh->qp);
+		rr_idle_warm(sh);
+	}
+	if (rc < 0) {
+		rr_drv_fail(sh, ECONNRESET, RR_R_PEER_DIED);
+		return total ? (ssize_t)total : -pending_error(sh);
+	}
+	return (ssize_t)total;
+}

@@ -1,0 +1,661 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The upgrade: the client offers at the app's first write, the server answers, the client
+ * decides. All under the connection's private lock; nothing here waits longer than BRIEF.
+ * docs/PROTOCOL.md tells it as a story. */
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "core/base/compiler.h"
+#include "core/base/log.h"
+#include "core/base/os.h"
+#include "core/conn/conn_int.h"
+
+#define BRIEF		(300 * RR_USEC)	/* what a call of a non-blocking app may spend */
+#define PART_WAIT	RR_SEC		/* half an offer is the app's after this */
+#define HOLD_MAX	(100 * RR_MSEC)
+#define OWN_RECVS	4u		/* hatch, note: messages that are not the engine's */
+
+/* --- what we say of ourselves ------------------------------------------------------------ */
+
+static void host_id(uint8_t out[RR_HOST_LEN])
+{
+	static _Atomic uint64_t kept[2];
+	uint64_t id[2] = { 0, 0 };
+	char text[64];
+	int fd;
+	ssize_t n;
+
+	id[0] = atomic_load_explicit(&kept[0], memory_order_relaxed);
+	id[1] = atomic_load_explicit(&kept[1], memory_order_relaxed);
+	if (!id[0] || !id[1]) {
+		fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+		n = fd < 0 ? 0 : syscall(SYS_read, fd, text, sizeof(text));
+		if (fd >= 0)
+			rr_os->close(fd);
+		if (n < 36)
+			return memset(out, 0, RR_HOST_LEN), (void)0;
+		/* FNV-1a, twice from different starts: an identity, not a secret */
+		id[0] = UINT64_C(0xcbf29ce484222325);
+		id[1] = UINT64_C(0x9ae16a3b2f90404f);
+		for (int i = 0; i < 36; i++) {
+			id[0] = (id[0] ^ (uint8_t)text[i]) * UINT64_C(0x100000001b3);
+			id[1] = (id[1] ^ (uint8_t)text[35 - i]) * UINT64_C(0x100000001b3);
+		}
+		atomic_store_explicit(&kept[0], id[0], memory_order_relaxed);
+		atomic_store_explicit(&kept[1], id[1], memory_order_relaxed);
+	}
+	memcpy(out, id, RR_HOST_LEN);
+}
+
+static bool same_host(const uint8_t peer[RR_HOST_LEN])
+{
+	static const uint8_t unknown[RR_HOST_LEN];
+	uint8_t own[RR_HOST_LEN];
+
+	host_id(own);
+	return memcmp(own, unknown, RR_HOST_LEN) && !memcmp(own, peer, RR_HOST_LEN);
+}
+
+static bool stopped(void)
+{
+	return rr_cp->stopped && rr_cp->stopped();
+}
+
+static uint32_t own_recvs(void)
+{
+	struct rr_eng_params ep = {
+		.credits = rr_cp->credits, .bc_credits = rr_cp->bc_credits,
+		.caps = RR_CAP_RELIABLE_REPLY,
+	};
+
+	return rr_eng_recvs(&ep) + OWN_RECVS;
+}
+
+static size_t own_memory(void)
+{
+	/* Two messages of the largest size, and as much again for others beside them. */
+	return rr_align((size_t)rr_cp->max_msg * 2 + rr_cp->max_stash, (size_t)RR_POOL_PAGE);
+}
+
+static void say_hello(struct rr_hello *h)
+{
+	memset(h, 0, sizeof(*h));
+	h->version = 1;
+	h->caps = RR_CAP_HATCH | RR_CAP_RING_CREDITS |
+		  (rr_cp->reliable_replies ? RR_CAP_RELIABLE_REPLY : 0);
+	h->inline_size = rr_cp->inline_size;
+	h->recvs = own_recvs();
+	h->credits = rr_cp->credits;
+	h->bc_credits = rr_cp->bc_credits;
+	h->max_msg = rr_cp->max_msg;
+	host_id(h->host);
+}
+
+/* Descriptors of ours sit above what the app is likely to count on; where there is little
+ * room, the upgrade is declined before it costs the app its own. -1: decline. */
+static int fd_floor(void)
+{
+	struct rlimit rl;
+
+	if (getrlimit(RLIMIT_NOFILE, &rl))
+		return 3;
+	if (rl.rlim_cur <= 64)
+		return -1;
+	return (int)rr_min(rl.rlim_cur / 2, (rlim_t)32768);
+}
+
+static void prov_params(struct rr_prov_params *p, const uint8_t token[RR_TOKEN_LEN], int floor)
+{
+	*p = (struct rr_prov_params){
+		.recv_size = rr_cp->inline_size,
+		.recvs = own_recvs(),
+		.mem_size = own_memory(),
+		.run_dir = rr_cp->run_dir[0] ? rr_cp->run_dir : NULL,
+		.fd_floor = floor,
+	};
+	memcpy(p->token, token, RR_TOKEN_LEN);
+}
+
+/* --- becoming carried -------------------------------------------------------------------- */
+
+/* The smaller of both sides' words becomes the connection's. */
+static void agree(struct rr_share *sh, const struct rr_hello *h)
+{
+	struct rr_eng_params *ep = &sh->ep;
+
+	ep->caps = h->caps & (RR_CAP_HATCH | RR_CAP_RING_CREDITS | RR_CAP_RELIABLE_REPLY);
+	if (!rr_cp->reliable_replies)
+		ep->caps &= ~(uint32_t)RR_CAP_RELIABLE_REPLY;
+	if (!(sh->qp->ops->caps & RR_PROV_RING))
+		ep->caps &= ~(uint32_t)RR_CAP_RING_CREDITS;
+	ep->credits = rr_max(rr_min(ep->credits, h->credits), 1u);
+	ep->bc_credits = rr_max(rr_min(ep->bc_credits, h->bc_credits), 1u);
+	ep->max_msg = rr_max(rr_min(ep->max_msg, h->max_msg), 1024u);
+}
+
+/* The provider is connected. */
+static void carry(struct rr_conn *c)
+{
+	struct rr_share *sh = c->share;
+	rr_time now = rr_now();
+
+	rr_pool_init(&sh->pool, sh->qp->mem, sh->qp->mem_size);
+	sh->ep.connector = !c->server;
+	sh->ep.inline_send = sh->qp->send_size;
+	sh->ep.inline_recv = sh->qp->recv_size;
+	sh->ep.recvs = sh->qp->recvs;
+	sh->ep.max_msg = (uint32_t)rr_min((size_t)sh->ep.max_msg, sh->qp->mem_size / 2);
+	sh->seg = c->seg;
+	sh->st = c->st;
+	sh->qp->count = sh->ep.count = rr_stats_counters(c->st);
+	sh->active = now;
+	sh->eng = rr_eng_init(sh->eng, &sh->ep, now);
+	rr_eng_window(sh->eng, sh->qp->ops->window(sh->qp));
+	rr_conn_own_fd(sh->qp->wake_fd, true);
+	rr_conn_become(c, RR_S_CARRIED, RR_R_NONE);
+	rr_idle_active(now);
+}
+
+static void to_tcp(struct rr_conn *c, enum rr_reason why)
+{
+	rr_share_free(c->share);
+	c->share = NULL;
+	rr_conn_become(c, RR_S_TCP, why);
+}
+
+/* --- client ------------------------------------------------------------------------------ */
+
+static void negative(struct rr_conn *c)
+{
+	rr_cache_add(&c->peer, rr_now() + rr_cp->negative_time);
+}
+
+/* Bytes before the app's first write, or an error: nothing to upgrade. */
+static bool quiet(int fd)
+{
+	struct pollfd p = { fd, POLLIN, 0 };
+
+	return rr_os->poll(&p, 1, 0) == 0;
+}
+
+static enum rr_reason sniff_reason(enum rr_sniff s)
+{
+	switch (s) {
+	case RR_SNIFF_SHORT: return RR_R_SHORT_WRITE;
+	case RR_SNIFF_TLS: return RR_R_TLS;
+	case RR_SNIFF_RPC: return RR_R_NONE;
+	default: return RR_R_NOT_RPC;
+	}
+}
+
+/* Makes the provider's side and writes the offer to buf; its length, 0 when it cannot be. */
+static uint32_t make_offer(struct rr_conn *c, uint8_t *buf, uint32_t cap, enum rr_reason *why)
+{
+	struct rr_prov_params p;
+	struct rr_hello h;
+	uint32_t rnd[1 + RR_TOKEN_LEN / 4];
+	int floor = fd_floor();
+
+	*why = RR_R_NO_FDS;
+	if (floor < 0)
+		return 0;
+	*why = RR_R_NO_MEMORY;
+	if (getrandom(rnd, sizeof(rnd), GRND_NONBLOCK) != (ssize_t)sizeof(rnd))
+		return 0;
+	say_hello(&h);
+	c->xid ^= rnd[0] | 1;	/* not the xid of the app's own call */
+	memcpy(h.token, rnd + 1, RR_TOKEN_LEN);
+	prov_params(&p, h.token, floor);
+	c->share = rr_share_new(&rr_prov_shm, &p);
+	if (!c->share)
+		return 0;
+	*why = RR_R_NO_PROVIDER;
+	h.nprov = 1;
+	h.prov[0].id = rr_prov_shm.id;
+	if (rr_prov_shm.prepare(c->share->qp, &p, &h.prov[0].addr))
+		return 0;
+	return rr_nego_put_offer(&h, rr_cp->program, c->xid, buf, cap);
+}
+
+static void offer(struct rr_conn *c, int fd)
+{
+	uint8_t buf[RR_OFFER_MAX];
+	enum rr_reason why;
+	uint32_t len = make_offer(c, buf, sizeof(buf), &why);
+	ssize_t n;
+
+	if (!len)
+		return to_tcp(c, why);
+	n = rr_os->send(fd, buf, len, MSG_DONTWAIT | MSG_NOSIGNAL);
+	if (n < 0) {
+		/* Not connected yet, or not any more: the kernel tells the app. */
+		rr_share_free(c->share);
+		c->share = NULL;
+		if (errno != EAGAIN && errno != ENOTCONN && errno != EINPROGRESS)
+			rr_conn_become(c, RR_S_TCP, RR_R_CLOSED);
+		return;
+	}
+	rr_count(rr_stats_counters(c->st), RR_C_offers_sent, 1);
+	c->owner = (int32_t)getpid();
+	c->deadline = rr_now() + rr_cp->upgrade_timeout;
+	if ((uint32_t)n < len) {
+		/* A fresh socket without 512 bytes of room: half an offer cannot be taken back. */
+		rr_anchor_break(fd);
+		return to_tcp(c, RR_R_INTERNAL);
+	}
+	rr_conn_become(c, RR_S_OFFERED, RR_R_NONE);
+}
+
+/* The rule for this connection now that its first call is known. */
+static enum rr_mode call_mode(struct rr_conn *c, int fd, const uint8_t *head, size_t len)
+{
+	struct sockaddr_storage local = { 0 };
+	socklen_t llen = sizeof(local);
+	struct rr_rpc rpc;
+
+	if (!rr_cp->mode_call || len < RR_RM_HDR ||
+	    !rr_rpc_peek(head + RR_RM_HDR, (uint32_t)len - RR_RM_HDR, &rpc))
+		return c->require ? RR_MODE_REQUIRE : RR_MODE_AUTO;
+	rr_os->getsockname(fd, (struct sockaddr *)&local, &llen);
+	return rr_cp->mode_call((struct sockaddr *)&local, (struct sockaddr *)&c->peer, rpc.prog);
+}
+
+/* The app's first write. Afterwards the state says what to do with it. */
+void rr_upgrade_first_write(struct rr_conn *c, int fd, const struct iovec *iov, int n)
+{
+	uint8_t head[64];
+	size_t have = rr_iov_copy_out(head, sizeof(head), iov, n, 0);
+	enum rr_sniff what;
+	enum rr_mode mode;
+	rr_time start;
+
+	if (c->server)
+		return rr_conn_become(c, RR_S_TCP, RR_R_SERVER_SPOKE_FIRST);
+	if (!have)
+		return;
+	what = rr_sniff(head, have);
+	if (what != RR_SNIFF_RPC)
+		return rr_conn_become(c, RR_S_TCP, sniff_reason(what));
+	mode = call_mode(c, fd, head, have);
+	if (mode == RR_MODE_TCP)
+		return rr_conn_become(c, RR_S_TCP, RR_R_POLICY);
+	c->require = mode == RR_MODE_REQUIRE;
+	memcpy(&c->xid, head + RR_RM_HDR, sizeof(c->xid));
+	c->xid = ntohl(c->xid);
+	start = rr_now();
+	if (rr_cache_has(&c->peer, start))
+		return rr_conn_become(c, RR_S_TCP, RR_R_NEGATIVE_CACHE);
+	if (stopped())
+		return rr_conn_become(c, RR_S_TCP, RR_R_STOPPED);
+	if (!quiet(fd))
+		return rr_conn_become(c, RR_S_TCP, RR_R_SERVER_SPOKE_FIRST);
+	offer(c, fd);
+	/* A server that is waiting answers within a fraction of this. */
+	while (rr_conn_st(c) == RR_S_OFFERED || rr_conn_st(c) == RR_S_JOINING) {
+		if (rr_now() - start > BRIEF)
+			break;
+		rr_upgrade_step(c, fd);
+		sched_yield();
+	}
+}
+
+/* Reads away n bytes that were peeked at. */
+static bool consume(int fd, uint32_t n)
+{
+	uint8_t buf[RR_ANSWER_MAX];
+
+	while (n) {
+		ssize_t got = rr_os->recv(fd, buf, rr_min(n, (uint32_t)sizeof(buf)), MSG_DONTWAIT);
+
+		if (got <= 0)
+			return false;
+		n -= (uint32_t)got;
+	}
+	return true;
+}
+
+/* Other threads sleep on the anchor because nothing was there. The verdict's bytes wake them;
+ * it is taken only when they are up, or they would sleep on. True: wait a little. */
+static bool others_asleep(struct rr_conn *c)
+{
+	rr_time now;
+
+	if (!atomic_load_explicit(&c->sleepers, memory_order_acquire)) {
+		c->hold_until = 0;
+		return false;
+	}
+	now = rr_now();
+	if (!c->hold_until)
+		c->hold_until = now + HOLD_MAX;
+	return now < c->hold_until;
+}
+
+/* The server closed on the offer: once more on the same socket, and without. */
+static void reconnect(struct rr_conn *c, int fd)
+{
+	struct sockaddr none = { .sa_family = AF_UNSPEC };
+	bool ok;
+
+	rr_cache_add(&c->peer, rr_now() + rr_cp->negative_time * 10);
+	ok = rr_os->connect(fd, &none, sizeof(none)) == 0 &&
+	     (rr_os->connect(fd, (struct sockaddr *)&c->peer, c->peer_len) == 0 ||
+	      errno == EINPROGRESS);
+	if (!ok)
+		rr_info("fd %d: the peer closed on the offer, and takes no second connection", fd);
+	to_tcp(c, RR_R_CLOSED_ON_OFFER);
+}
+
+static void join(struct rr_conn *c, const struct rr_hello *h)
+{
+	if (h->nprov != 1 || h->prov[0].id != c->share->qp->ops->id ||
+	    memcmp(h->token, c->share->token, RR_TOKEN_LEN) ||
+	    c->share->qp->ops->join(c->share->qp, &h->prov[0].addr)) {
+		rr_count(rr_stats_counters(c->st), RR_C_upgrade_failures, 1);
+		return to_tcp(c, RR_R_NO_PROVIDER);
+	}
+	agree(c->share, h);
+	rr_conn_become(c, RR_S_JOINING, RR_R_NONE);
+}
+
+/* From here on the app's bytes go by TCP; our answer, if it still comes, is swallowed. */
+static void give_up(struct rr_conn *c, enum rr_reason why)
+{
+	rr_share_free(c->share);
+	c->share = NULL;
+	rr_rm_init(&c->swallow);
+	negative(c);
+	rr_conn_become(c, RR_S_SWALLOW, why);
+}
+
+static void step_offered(struct rr_conn *c, int fd)
+{
+	uint8_t buf[RR_ANSWER_MAX];
+	struct rr_hello h;
+	uint32_t need = 0;
+	ssize_t n = rr_os->recv(fd, buf, sizeof(buf), MSG_PEEK | MSG_DONTWAIT);
+	enum rr_nego what;
+
+	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+		return reconnect(c, fd);
+	what = n < 0 ? RR_NEGO_PART : rr_nego_get_answer(buf, (size_t)n, c->xid, &h, &need);
+	if (what == RR_NEGO_PART && need <= RR_ANSWER_MAX) {
+		if (rr_now() >= c->deadline)
+			give_up(c, RR_R_TIMEOUT);
+		return;
+	}
+	if (n > 0 && others_asleep(c))
+		return;
+	switch (what) {
+	case RR_NEGO_OURS:
+		if (consume(fd, need))
+			return join(c, &h);
+		return to_tcp(c, RR_R_INTERNAL);
+	case RR_NEGO_DECLINED:
+	case RR_NEGO_NO:
+		consume(fd, need);
+		negative(c);
+		return to_tcp(c, what == RR_NEGO_NO ? RR_R_NO_SHIM : RR_R_DECLINED);
+	default:
+		return give_up(c, RR_R_NO_SHIM);
+	}
+}
+
+static void step_joining(struct rr_conn *c)
+{
+	int rc = c->share->qp->ops->establish(c->share->qp);
+
+	if (rc == 0)
+		return carry(c);
+	if (rc != -EAGAIN || rr_now() >= c->deadline) {
+		rr_count(rr_stats_counters(c->st), RR_C_upgrade_failures, 1);
+		to_tcp(c, rc == -EAGAIN ? RR_R_TIMEOUT : RR_R_NO_ROUTE);
+	}
+}
+
+/* --- client, too late: the answer must not reach the app ---------------------------------- */
+
+/* Our answer is longer than any of a shim: reads it away as it comes. As below. */
+static int skip_answer(struct rr_conn *c, int fd)
+{
+	uint8_t buf[RR_ANSWER_MAX];
+
+	for (;;) {
+		ssize_t n = rr_os->recv(fd, buf, sizeof(buf), MSG_PEEK | MSG_DONTWAIT);
+		enum rr_rm_what what;
+		size_t k;
+
+		if (n <= 0)
+			return n < 0 && errno == EAGAIN ? -EAGAIN : 0;
+		what = rr_rm_next(&c->swallow, buf, (size_t)n, &k);
+		consume(fd, (uint32_t)k);
+		if (what == RR_RM_FRAGMENT && c->swallow.last && !c->swallow.left)
+			what = rr_rm_next(&c->swallow, NULL, 0, &k);
+		if (what == RR_RM_RECORD) {
+			rr_conn_become(c, RR_S_TCP, RR_R_NO_SHIM);
+			return 1;
+		}
+	}
+}
+
+/* At a record boundary: is the answer next? Swallows it. 1 it was, we are on TCP for good;
+ * -EAGAIN cannot tell yet; 0 it is the app's record. */
+int rr_upgrade_swallow_answer(struct rr_conn *c, int fd)
+{
+	uint8_t buf[RR_ANSWER_MAX];
+	struct rr_hello h;
+	uint32_t need = 0;
+	ssize_t n;
+
+	if (c->skipping)
+		return skip_answer(c, fd);
+	n = rr_os->recv(fd, buf, sizeof(buf), MSG_PEEK | MSG_DONTWAIT);
+	if (n <= 0)
+		return n < 0 && errno == EAGAIN ? -EAGAIN : 0;
+	switch (rr_nego_get_answer(buf, (size_t)n, c->xid, &h, &need)) {
+	case RR_NEGO_PART:
+		if (need <= RR_ANSWER_MAX)
+			return -EAGAIN;
+		c->skipping = true;
+		return skip_answer(c, fd);
+	case RR_NEGO_OTHER:
+		return 0;
+	default:
+		consume(fd, need);
+		rr_conn_become(c, RR_S_TCP, RR_R_TIMEOUT);
+		return 1;
+	}
+}
+
+/* Advances the boundary tracker over bytes that the app gets. */
+static void track(struct rr_rm *rm, const struct iovec *iov, int n, size_t len)
+{
+	for (int i = 0; i < n && len; i++) {
+		const uint8_t *p = iov[i].iov_base;
+		size_t left = rr_min(iov[i].iov_len, len), k;
+
+		len -= left;
+		while (left) {
+			rr_rm_next(rm, p, left, &k);
+			p += k;
+			left -= k;
+			if (rm->in_record && rm->last && !rm->left)
+				rr_rm_next(rm, NULL, 0, &k);
+		}
+	}
+}
+
+/* Reads for the app, but never across the end of a record: the answer may be next. */
+ssize_t rr_upgrade_swallow_recv(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags)
+{
+	struct iovec one;
+	size_t most;
+	ssize_t got;
+	int rc;
+
+	if (c->skipping || rr_rm_at_boundary(&c->swallow)) {
+		rc = rr_upgrade_swallow_answer(c, fd);
+		if (rc)
+			return rc == 1 ? RR_CONN_KERNEL : rc;
+	}
+	while (n && !iov->iov_len) {
+		iov++;
+		n--;
+	}
+	if (!n)
+		return 0;
+	most = c->swallow.left ? c->swallow.left : RR_RM_HDR - c->swallow.have;
+	one = (struct iovec){ iov->iov_base, rr_min(iov->iov_len, most) };
+	got = rr_os->recv(fd, one.iov_base, one.iov_len, (flags & MSG_PEEK) | MSG_DONTWAIT);
+	if (got < 0)
+		return -errno;
+	if (!(flags & MSG_PEEK))
+		track(&c->swallow, &one, 1, (size_t)got);
+	return got;
+}
+
+/* --- server ------------------------------------------------------------------------------ */
+
+static void set_lowat(struct rr_conn *c, int fd, int bytes)
+{
+	rr_os->setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof(bytes));
+	c->lowat_set = bytes != c->lowat;
+}
+
+/* Can and may we? Makes our side of the provider, and says so in *answer. */
+static bool accept_offer(struct rr_conn *c, const struct rr_hello *h, struct rr_hello *answer)
+{
+	struct rr_prov_params p;
+	int floor = fd_floor();
+
+	say_hello(answer);
+	memcpy(answer->token, h->token, RR_TOKEN_LEN);
+	if (h->version != 1 || stopped() || floor < 0 || !same_host(h->host))
+		return false;
+	prov_params(&p, h->token, floor);
+	p.peer_recv_size = h->inline_size;
+	for (uint32_t i = 0; i < h->nprov; i++) {
+		if (h->prov[i].id != rr_prov_shm.id)
+			continue;
+		c->share = rr_share_new(&rr_prov_shm, &p);
+		if (!c->share)
+			return false;
+		answer->prov[0].id = rr_prov_shm.id;
+		if (rr_prov_shm.answer(c->share->qp, &p, &h->prov[i].addr, &answer->prov[0].addr)) {
+			rr_share_free(c->share);
+			c->share = NULL;
+			continue;
+		}
+		answer->nprov = 1;
+		answer->caps &= h->caps;
+		agree(c->share, h);
+		return true;
+	}
+	return false;
+}
+
+static void answer_offer(struct rr_conn *c, int fd, uint32_t xid, const struct rr_hello *h)
+{
+	uint8_t buf[RR_ANSWER_MAX];
+	struct rr_hello answer;
+	bool yes;
+	uint32_t len;
+
+	rr_count(rr_stats_counters(c->st), RR_C_offers_received, 1);
+	yes = accept_offer(c, h, &answer);
+	if (!yes)
+		answer.nprov = 0;
+	len = rr_nego_put_answer(&answer, xid, buf, sizeof(buf));
+	if (rr_os->send(fd, buf, len, MSG_DONTWAIT | MSG_NOSIGNAL) != (ssize_t)len) {
+		rr_anchor_break(fd);
+		return to_tcp(c, RR_R_INTERNAL);
+	}
+	if (!yes)
+		return to_tcp(c, stopped() ? RR_R_STOPPED : RR_R_NO_ROUTE);
+	c->owner = (int32_t)getpid();
+	rr_conn_become(c, RR_S_ANSWERED, RR_R_NONE);
+}
+
+static void step_new_server(struct rr_conn *c, int fd)
+{
+	uint8_t buf[RR_OFFER_MAX];
+	struct rr_hello h;
+	uint32_t xid, need = 0;
+	ssize_t n = rr_os->recv(fd, buf, sizeof(buf), MSG_PEEK | MSG_DONTWAIT);
+	rr_time now;
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n <= 0)
+		return rr_conn_become(c, RR_S_TCP, RR_R_NO_OFFER);
+	switch (rr_nego_get_offer(buf, (size_t)n, rr_cp->program, &xid, &h, &need)) {
+	case RR_NEGO_PART:
+		/* Quiet until the rest is here, but not for ever: it may be the app's. */
+		now = rr_now();
+		if (!c->part_since)
+			c->part_since = now;
+		if (now - c->part_since < PART_WAIT)
+			return set_lowat(c, fd, (int)rr_max(need, (uint32_t)n + 1));
+		break;
+	case RR_NEGO_OURS:
+		if (others_asleep(c))
+			return;
+		if (c->lowat_set)
+			set_lowat(c, fd, c->lowat);
+		if (consume(fd, need))
+			return answer_offer(c, fd, xid, &h);
+		break;
+	default:
+		break;
+	}
+	if (c->lowat_set)
+		set_lowat(c, fd, c->lowat);
+	rr_conn_become(c, RR_S_TCP, RR_R_NO_OFFER);
+}
+
+/* The client decides: it connects the provider, or its bytes come by TCP. */
+static void step_answered(struct rr_conn *c, int fd)
+{
+	uint8_t byte;
+	ssize_t n;
+
+	if (others_asleep(c))
+		return;
+	if (c->share->qp->ops->establish(c->share->qp) == 0)
+		return carry(c);
+	n = rr_os->recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+	if (n >= 0 || (errno != EAGAIN && errno != EINTR)) {
+		rr_count(rr_stats_counters(c->st), RR_C_upgrade_failures, 1);
+		to_tcp(c, RR_R_PEER_CHOSE_TCP);
+	}
+}
+
+void rr_upgrade_step(struct rr_conn *c, int fd)
+{
+	switch (rr_conn_st(c)) {
+	case RR_S_NEW:
+		if (c->server)
+			step_new_server(c, fd);
+		break;
+	case RR_S_OFFERED:
+		step_offered(c, fd);
+		if (rr_conn_st(c) == RR_S_JOINING)
+			step_joining(c);
+		break;
+	case RR_S_JOINING:
+		step_joining(c);
+		break;
+	case RR_S_ANSWERED:
+		step_answered(c, fd);
+		break;
+	default:
+		break;
+	}
+}
