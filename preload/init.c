@@ -2,6 +2,7 @@
 #include "preload/init.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -10,9 +11,9 @@
 
 #include "core/base/compiler.h"
 #include "core/base/os.h"
-#include "core/conn/conn.h"
 #include "preload/guard.h"
 #include "preload/real.h"
+#include "preload/setup.h"
 #include "preload/sock.h"
 
 /* --- stage 3: at the first TCP socket --- */
@@ -46,13 +47,11 @@ static void fill_os(void)
 	rr_os = &os;
 }
 
-static void set_up_conn(void)
-{
-}
-
 static void (*const stages[])(void) = {
 	fill_os,	/* everything after this makes system calls through it */
-	set_up_conn,
+	rr_setup_conf,
+	rr_setup_log,	/* from here on mistakes can be told */
+	rr_setup_conn,
 };
 
 enum { NOT_YET = 0, DONE = -1 };
@@ -90,10 +89,15 @@ void rr_init_fork_child(void)
 
 /* --- stage 1: at exec --- */
 
-/* A server started by inetd has its connection as 0, 1 and 2. */
+/* A server started by inetd has its connection as 0, 1 and 2. Every exec pays for this look, so
+ * it does not bind the next definitions: by system call. */
 static void inherit_stdio(void)
 {
-	if (!rr_sock_inherit(0))
+	socklen_t len = sizeof(int);
+	int proto = 0;
+
+	if (syscall(SYS_getsockopt, 0, SOL_SOCKET, SO_PROTOCOL, &proto, &len) < 0 ||
+	    proto != IPPROTO_TCP || !rr_sock_inherit(0))
 		return;
 	rr_sock_dup(0, 1);
 	rr_sock_dup(0, 2);
