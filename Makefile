@@ -57,11 +57,11 @@ $(SHIM): $(call obj,$(CORE_SRC) $(CONFIG_SRC) $(PRELOAD_SRC) preload/symbols.c) 
 # would be intercepted itself.
 $(BUILD)/libcore.a: $(call obj,$(CORE_SRC) $(CONFIG_SRC) $(PRELOAD_SRC))
 	$(call say,AR,$@)
-	$(Q)rm -f $@ && ar rcs $@ $^
+	$(Q)rm -f $@ && ar rcsP $@ $^
 
 $(BUILD)/libtest.a: $(call obj,$(FAKE_SRC) $(TESTLIB_SRC))
 	$(call say,AR,$@)
-	$(Q)rm -f $@ && ar rcs $@ $^
+	$(Q)rm -f $@ && ar rcsP $@ $^
 
 # --- tools ---------------------------------------------------------------------------
 

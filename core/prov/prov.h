@@ -155,4 +155,8 @@ struct rr_qp {
 
 extern const struct rr_prov_ops rr_prov_shm;
 
+/* A built-in provider, by its number in an offer or its name; NULL. */
+const struct rr_prov_ops *rr_prov_by_id(uint8_t id);
+const struct rr_prov_ops *rr_prov_by_name(const char *name);
+
 #endif

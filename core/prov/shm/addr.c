@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Where the offering side listens: an abstract address, which reaches everyone in the same
+ * network namespace, and, if there is a run directory, a socket file in it, which reaches
+ * everyone who sees the same directory (other network namespaces, too). The offer carries
+ * the file's name only: each side looks into its own run directory, so that an offer cannot
+ * make a server connect to just any path.
+ *
+ *   address = version, length of abstract name, length of file name, the two names */
+#include "core/prov/shm/shm_int.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/base/os.h"
+
+#define ADDR_VERSION	1u
+#define ADDR_HEAD	3u
+#define PREFIX		"shm-"
+#define NAME_LEN	(sizeof(PREFIX) - 1 + 32)
+#define BACKLOG		8
+#define STALE_S		60	/* a socket file this old belongs to nobody any more */
+
+int rr_shm_high_fd(int fd, int floor)
+{
+	for (int at = floor; at > fd; at /= 2) {
+		int high = rr_os->fcntl(fd, F_DUPFD_CLOEXEC, at);
+
+		if (high >= 0) {
+			rr_os->close(fd);
+			return high;
+		}
+	}
+	return fd;
+}
+
+static int new_socket(int floor)
+{
+	int fd = rr_os->socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+	return fd < 0 ? -errno : rr_shm_high_fd(fd, floor);
+}
+
+static socklen_t abstract_addr(struct sockaddr_un *sa, const void *name, size_t len)
+{
+	memset(sa, 0, sizeof(*sa));
+	sa->sun_family = AF_UNIX;
+	memcpy(sa->sun_path + 1, name, len);
+	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + len);
+}
+
+/* dir/name, or false if that is too long for a socket address. */
+static bool join_path(char out[108], const char *dir, const void *name, size_t len)
+{
+	size_t n = strlen(dir);
+
+	if (n == 0 || n + 1 + len + 1 > 108)
+		return false;
+	memcpy(out, dir, n);
+	out[n] = '/';
+	memcpy(out + n + 1, name, len);
+	out[n + 1 + len] = '\0';
+	return true;
+}
+
+static socklen_t file_addr(struct sockaddr_un *sa, const char path[108])
+{
+	memset(sa, 0, sizeof(*sa));
+	sa->sun_family = AF_UNIX;
+	memcpy(sa->sun_path, path, sizeof(sa->sun_path));
+	return sizeof(*sa);
+}
+_Static_assert(sizeof(((struct sockaddr_un *)0)->sun_path) == 108, "path fits");
+
+/* A directory in which nobody but its files' owners, root and we can put another file in a
+ * file's place. */
+static bool dir_is_sound(const char *dir)
+{
+	struct stat st;
+
+	if (!dir || stat(dir, &st) || !S_ISDIR(st.st_mode))
+		return false;
+	if (st.st_uid != 0 && st.st_uid != geteuid())
+		return false;
+	return !(st.st_mode & (S_IWGRP | S_IWOTH)) || (st.st_mode & S_ISVTX);
+}
+
+/* --- listening --- */
+
+static int random_name(char name[NAME_LEN])
+{
+	static const char hex[] = "0123456789abcdef";
+	uint8_t r[16];
+
+	if (getrandom(r, sizeof(r), GRND_NONBLOCK) != sizeof(r))
+		return -EAGAIN;
+	memcpy(name, PREFIX, sizeof(PREFIX) - 1);
+	name += sizeof(PREFIX) - 1;
+	for (unsigned i = 0; i < sizeof(r); i++) {
+		name[2 * i] = hex[r[i] >> 4];
+		name[2 * i + 1] = hex[r[i] & 15];
+	}
+	return 0;
+}
+
+static int listen_at(const struct sockaddr_un *sa, socklen_t len, int floor)
+{
+	int fd = new_socket(floor);
+
+	if (fd < 0)
+		return fd;
+	if (rr_os->bind(fd, (const void *)sa, len) || rr_os->listen(fd, BACKLOG)) {
+		int rc = -errno;
+
+		rr_os->close(fd);
+		return rc;
+	}
+	return fd;
+}
+
+/* The file's mode comes from the app's umask; other users must be able to connect. */
+static int listen_file(struct rr_shm *q, const char *dir, const char name[NAME_LEN])
+{
+	struct sockaddr_un sa;
+	int fd;
+
+	if (!join_path(q->path, dir, name, NAME_LEN))
+		return -ENAMETOOLONG;
+	q->creator = getpid();
+	fd = listen_at(&sa, file_addr(&sa, q->path), q->param.fd_floor);
+	if (fd >= 0 && chmod(q->path, 0666) == 0)
+		return fd;
+	unlink(q->path);
+	q->path[0] = '\0';
+	if (fd >= 0)
+		rr_os->close(fd);
+	return -EACCES;
+}
+
+static void sweep_file(int dir, const char *name, time_t now)
+{
+	struct stat st;
+
+	if (strlen(name) != NAME_LEN || memcmp(name, PREFIX, sizeof(PREFIX) - 1) != 0)
+		return;
+	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) || !S_ISSOCK(st.st_mode))
+		return;
+	if ((st.st_uid == geteuid() || geteuid() == 0) && st.st_mtime < now - STALE_S)
+		unlinkat(dir, name, 0);
+}
+
+/* Removes the files of processes that were killed within a handshake. */
+static void sweep(const char *path)
+{
+	struct timespec now;
+	char buf[2048] RR_ALIGNED(8);
+	ssize_t n;
+	int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (dir < 0)
+		return;
+	clock_gettime(CLOCK_REALTIME, &now);
+	while ((n = getdents64(dir, buf, sizeof(buf))) > 0)
+		for (ssize_t at = 0; at < n;) {
+			const struct dirent64 *d = (const void *)(buf + at);
+
+			sweep_file(dir, d->d_name, now.tv_sec);
+			at += d->d_reclen;
+		}
+	rr_os->close(dir);
+}
+
+/* At most once in STALE_S per process. */
+static void sweep_sometimes(const char *path)
+{
+	static _Atomic rr_time next;
+	rr_time now = rr_now(), due = atomic_load_explicit(&next, memory_order_relaxed);
+
+	if (now >= due && atomic_compare_exchange_strong_explicit(&next, &due,
+			now + STALE_S * RR_SEC, memory_order_relaxed, memory_order_relaxed))
+		sweep(path);
+}
+
+int rr_shm_listen(struct rr_shm *q, const char *run_dir, struct rr_prov_addr *offer)
+{
+	char name[NAME_LEN];
+	struct sockaddr_un sa;
+	bool file = dir_is_sound(run_dir);
+	int rc = random_name(name);
+
+	if (rc)
+		return rc;
+	q->listener[0] = listen_at(&sa, abstract_addr(&sa, name, NAME_LEN), q->param.fd_floor);
+	if (file) {
+		sweep_sometimes(run_dir);
+		q->listener[1] = listen_file(q, run_dir, name);
+	}
+	if (q->listener[0] < 0 && q->listener[1] < 0)
+		return q->listener[0];
+	offer->bytes[0] = ADDR_VERSION;
+	offer->bytes[1] = q->listener[0] >= 0 ? NAME_LEN : 0;
+	offer->bytes[2] = q->listener[1] >= 0 ? NAME_LEN : 0;
+	memcpy(offer->bytes + ADDR_HEAD, name, NAME_LEN);
+	memcpy(offer->bytes + ADDR_HEAD + offer->bytes[1], name, NAME_LEN);
+	offer->len = (uint16_t)(ADDR_HEAD + offer->bytes[1] + offer->bytes[2]);
+	return 0;
+}
+_Static_assert(ADDR_HEAD + 2 * NAME_LEN <= RR_PROV_ADDR, "an address fits");
+
+void rr_shm_unlisten(struct rr_shm *q)
+{
+	for (int i = 0; i < 2; i++) {
+		if (q->listener[i] >= 0)
+			rr_os->close(q->listener[i]);
+		q->listener[i] = -1;
+	}
+	if (q->path[0] && q->creator == getpid()) {
+		unlink(q->path);
+		q->path[0] = '\0';
+	}
+}
+
+/* --- connecting --- */
+
+static int connect_to(const struct sockaddr_un *sa, socklen_t len, int floor)
+{
+	int fd = new_socket(floor);
+
+	if (fd < 0)
+		return fd;
+	if (rr_os->connect(fd, (const void *)sa, len)) {
+		int rc = -errno;
+
+		rr_os->close(fd);
+		return rc;
+	}
+	return fd;
+}
+
+static int connect_file(const char *dir, const uint8_t *name, size_t len, int floor)
+{
+	struct sockaddr_un sa;
+	char path[108] = "";
+	struct stat st;
+
+	if (memchr(name, '/', len) || memchr(name, '\0', len))
+		return -EINVAL;
+	if (!dir_is_sound(dir) || !join_path(path, dir, name, len))
+		return -EACCES;
+	if (lstat(path, &st) || !S_ISSOCK(st.st_mode))
+		return -ECONNREFUSED;
+	return connect_to(&sa, file_addr(&sa, path), floor);
+}
+
+int rr_shm_connect(const struct rr_prov_addr *offer, const char *run_dir, int fd_floor)
+{
+	const uint8_t *b = offer->bytes;
+	struct sockaddr_un sa;
+	int rc = -ECONNREFUSED;
+
+	if (offer->len < ADDR_HEAD || offer->len > RR_PROV_ADDR || b[0] != ADDR_VERSION ||
+	    ADDR_HEAD + b[1] + b[2] > offer->len)
+		return -EINVAL;
+	if (b[1])
+		rc = connect_to(&sa, abstract_addr(&sa, b + ADDR_HEAD, b[1]), fd_floor);
+	if (rc < 0 && b[2])
+		rc = connect_file(run_dir, b + ADDR_HEAD + b[1], b[2], fd_floor);
+	return rc;
+}

@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Set-up. The offering side listens, so that the answering side (often a single-threaded
+ * server inside some read()) needs no listener of its own and never waits:
+ *
+ *   client  prepare()    opens a listener; its address goes into the offer
+ *   server  answer()     connects, sends hello + memfd; then the answer goes out on TCP
+ *   client  join()       finds that hello waiting, checks, maps; sends hello + memfd: ready
+ *   server  establish()  takes it, checks, maps: ready
+ *
+ * The kernel orders the server's hello before its answer, so join() never has to wait.
+ * Anybody may connect to the listener; what counts is the proof (layout.h). A hello is
+ * judged before its descriptor is received at all: discarding one that never was received
+ * runs no file system's code in our thread. */
+#include "core/prov/shm/shm_int.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "core/base/os.h"
+
+#define STRAY_MAX	8	/* connections by strangers that join() looks at, per listener */
+
+/* In time that does not depend on where they differ. */
+static bool same(const uint8_t *a, const uint8_t *b, size_t n)
+{
+	unsigned diff = 0;
+
+	for (size_t i = 0; i < n; i++)
+		diff |= (unsigned)(a[i] ^ b[i]);
+	return diff == 0;
+}
+
+static int judge_hello(const struct rr_shm_hello *h, const uint8_t *proof, struct rr_shm_geo *g)
+{
+	if (!same(h->proof, proof, RR_SHM_PROOF))
+		return -EACCES;
+	if (h->magic != RR_SHM_MAGIC || h->version != RR_SHM_VERSION || h->size != sizeof(*h))
+		return -EPROTO;
+	if (rr_shm_geo_init(g, h->recv_size, h->recvs, h->mem_size) || g->total != h->total)
+		return -EPROTO;
+	return 0;
+}
+
+/* Collects the descriptors of a received message; one too many is closed at once. */
+static int only_fd(struct msghdr *m)
+{
+	int fd = -1, n = 0;
+
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
+		size_t len = c->cmsg_len - CMSG_LEN(0);
+
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+			continue;
+		for (size_t at = 0; at + sizeof(int) <= len; at += sizeof(int), n++) {
+			if (fd >= 0)
+				rr_os->close(fd);
+			memcpy(&fd, CMSG_DATA(c) + at, sizeof(int));
+		}
+	}
+	if (n == 1 && !(m->msg_flags & (MSG_CTRUNC | MSG_TRUNC)))
+		return fd;
+	if (fd >= 0)
+		rr_os->close(fd);
+	return -EPROTO;
+}
+
+/* Takes the packet whose bytes were judged, and the one descriptor that comes with it. */
+static int take_fd(int sock)
+{
+	struct rr_shm_hello h;
+	struct iovec iov = { &h, sizeof(h) };
+	union {
+		struct cmsghdr align;
+		char room[CMSG_SPACE(4 * sizeof(int))];
+	} ctl;
+	struct msghdr m = {
+		.msg_iov = &iov, .msg_iovlen = 1,
+		.msg_control = &ctl, .msg_controllen = sizeof(ctl),
+	};
+
+	if (rr_os->recvmsg(sock, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) < 0)
+		return -errno;
+	return only_fd(&m);
+}
+
+/* The peer's hello from sock, and its region. -EAGAIN: not there yet. */
+static int take_hello(struct rr_shm *q, int sock, const uint8_t *proof)
+{
+	struct rr_shm_hello h;
+	struct rr_shm_geo g;
+	ssize_t n = rr_os->recv(sock, &h, sizeof(h), MSG_PEEK | MSG_TRUNC | MSG_DONTWAIT);
+	int rc, fd;
+
+	if (n < 0)
+		return -errno;
+	if (n == 0)
+		return -ECONNRESET;
+	if (n != (ssize_t)sizeof(h))
+		return -EPROTO;
+	rc = judge_hello(&h, proof, &g);
+	if (rc)
+		return rc;
+	fd = take_fd(sock);
+	if (fd < 0)
+		return fd;
+	rc = rr_shm_region_take(q, fd, &g);
+	rr_os->close(fd);
+	return rc;
+}
+
+static int send_hello(struct rr_shm *q, int sock, int memfd, const uint8_t *proof)
+{
+	struct rr_shm_hello h = {
+		.magic = RR_SHM_MAGIC, .version = RR_SHM_VERSION, .size = sizeof(h),
+		.recv_size = q->own.geo.recv_size, .recvs = q->own.geo.recvs,
+		.mem_size = q->own.geo.mem_size, .total = q->own.geo.total,
+	};
+	struct iovec iov = { &h, sizeof(h) };
+	union {
+		struct cmsghdr align;
+		char room[CMSG_SPACE(sizeof(int))];
+	} ctl = { .room = "" };
+	struct msghdr m = {
+		.msg_iov = &iov, .msg_iovlen = 1,
+		.msg_control = &ctl, .msg_controllen = sizeof(ctl),
+	};
+	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+
+	memcpy(h.proof, proof, RR_SHM_PROOF);
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(c), &memfd, sizeof(int));
+	if (rr_os->sendmsg(sock, &m, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+		return -errno;
+	return 0;
+}
+
+/* Makes our region and passes it on. */
+static int greet(struct rr_shm *q, int sock, const uint8_t *proof)
+{
+	int memfd = rr_shm_region_make(q), rc;
+
+	if (memfd < 0)
+		return memfd;
+	q->qp.mem = q->own.mem;
+	q->qp.mem_size = (size_t)q->own.geo.mem_size;
+	rc = send_hello(q, sock, memfd, proof);
+	rr_os->close(memfd);
+	return rc;
+}
+
+static void ready(struct rr_shm *q)
+{
+	q->qp.send_size = q->peer.geo.recv_size;
+	q->qp.peer_recvs = q->peer.geo.recvs;
+	/* pairs with the acquire in rr_shm_ready(), for peek() without the lock */
+	atomic_store_explicit(&q->state, RR_SHM_READY, memory_order_release);
+}
+
+static int init(struct rr_shm *q, const struct rr_prov_params *p, enum rr_shm_state state)
+{
+	struct rr_shm_geo g;
+	int rc = rr_shm_geo_init(&g, p->recv_size, p->recvs, p->mem_size);
+
+	if (rc)
+		return rc;
+	/* keys of one connection should mean nothing on another */
+	if (getrandom(&q->key_gen, sizeof(q->key_gen), GRND_NONBLOCK) != sizeof(q->key_gen))
+		return -EAGAIN;
+	q->param = *p;
+	q->param.run_dir = NULL;
+	q->qp.ops = &rr_prov_shm;
+	q->qp.recv_size = p->recv_size;
+	q->qp.recvs = p->recvs;
+	q->qp.wake_fd = q->listener[0] = q->listener[1] = -1;
+	atomic_store_explicit(&q->state, state, memory_order_relaxed);
+	return 0;
+}
+
+/* A set-up step failed: as if it had never begun; close() then finds nothing to do. */
+static int undo(struct rr_shm *q, int rc)
+{
+	rr_shm_close(&q->qp);
+	atomic_store_explicit(&q->state, RR_SHM_NONE, memory_order_relaxed);
+	q->qp.mem = q->own.base = q->peer.base = NULL;
+	q->qp.wake_fd = -1;
+	return rc;
+}
+
+int rr_shm_prepare(struct rr_qp *qp, const struct rr_prov_params *p, struct rr_prov_addr *offer)
+{
+	struct rr_shm *q = rr_shm_of(qp);
+	int saved = errno, rc = init(q, p, RR_SHM_LISTENING);
+
+	if (!rc) {
+		rc = rr_shm_listen(q, p->run_dir, offer);
+		if (rc)
+			undo(q, rc);
+	}
+	errno = saved;
+	return rc;
+}
+
+int rr_shm_answer(struct rr_qp *qp, const struct rr_prov_params *p,
+		  const struct rr_prov_addr *offer, struct rr_prov_addr *answer)
+{
+	struct rr_shm *q = rr_shm_of(qp);
+	int saved = errno, rc = init(q, p, RR_SHM_ANSWERED);
+
+	answer->len = 0;	/* all that is to be said is said in the hello */
+	if (!rc) {
+		rc = rr_shm_connect(offer, p->run_dir, p->fd_floor);
+		if (rc >= 0) {
+			qp->wake_fd = rc;
+			rc = greet(q, rc, q->param.token);
+		}
+		if (rc)
+			undo(q, rc);
+	}
+	errno = saved;
+	return rc;
+}
+
+/* The connection among those waiting on listener whose hello is right; its peer's region
+ * is mapped then. */
+static int find_peer(struct rr_shm *q, int listener)
+{
+	int rc = -ECONNREFUSED;
+
+	for (int i = 0; listener >= 0 && i < STRAY_MAX; i++) {
+		int fd = rr_os->accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+		if (fd < 0)
+			return errno == EAGAIN ? rc : -errno;
+		rc = take_hello(q, fd, q->param.token);
+		if (!rc)
+			return fd;
+		rr_os->close(fd);
+		if (rc == -EAGAIN)	/* a stranger without a hello */
+			rc = -ECONNREFUSED;
+	}
+	return rc;
+}
+
+static int join(struct rr_shm *q)
+{
+	int fd = find_peer(q, q->listener[0]);
+
+	if (fd < 0 && q->listener[1] >= 0)
+		fd = find_peer(q, q->listener[1]);
+	if (fd < 0)
+		return fd;
+	q->qp.wake_fd = rr_shm_high_fd(fd, q->param.fd_floor);
+	rr_shm_unlisten(q);
+	return greet(q, q->qp.wake_fd, q->param.token + RR_SHM_PROOF);
+}
+
+int rr_shm_join(struct rr_qp *qp, const struct rr_prov_addr *answer)
+{
+	struct rr_shm *q = rr_shm_of(qp);
+	int saved = errno, rc = -EINVAL;
+
+	(void)answer;
+	if (atomic_load_explicit(&q->state, memory_order_relaxed) == RR_SHM_LISTENING) {
+		rc = join(q);
+		if (rc)
+			undo(q, rc);
+		else
+			ready(q);
+	}
+	errno = saved;
+	return rc;
+}
+
+int rr_shm_establish(struct rr_qp *qp)
+{
+	struct rr_shm *q = rr_shm_of(qp);
+	int saved = errno, rc;
+
+	switch (atomic_load_explicit(&q->state, memory_order_relaxed)) {
+	case RR_SHM_READY:
+		return 0;
+	case RR_SHM_ANSWERED:
+		break;
+	default:
+		return -EINVAL;
+	}
+	rc = take_hello(q, qp->wake_fd, q->param.token + RR_SHM_PROOF);
+	if (!rc)
+		ready(q);
+	else if (rc != -EAGAIN)
+		undo(q, rc);
+	errno = saved;
+	return rc;
+}
+
+/* Leaves qp as it is: other processes of the family may still use it, and the numbers and
+ * addresses in it are theirs, too. No shutdown() for the same reason. */
+void rr_shm_close(struct rr_qp *qp)
+{
+	struct rr_shm *q = rr_shm_of(qp);
+	int saved = errno;
+
+	switch (atomic_load_explicit(&q->state, memory_order_relaxed)) {
+	case RR_SHM_NONE:
+		return;
+	case RR_SHM_LISTENING:
+		rr_shm_unlisten(q);
+		break;
+	}
+	rr_shm_region_drop(&q->own);
+	rr_shm_region_drop(&q->peer);
+	if (qp->wake_fd >= 0)
+		rr_os->close(qp->wake_fd);
+	errno = saved;
+}

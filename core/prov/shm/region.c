@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/prov/shm/shm_int.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "core/base/os.h"
+
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 8u
+#endif
+
+#define SEALS	(F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+
+static uint32_t pow2_above(uint32_t v)
+{
+	uint32_t p = 1;
+
+	while (p < v)
+		p <<= 1;
+	return p;
+}
+
+int rr_shm_geo_init(struct rr_shm_geo *g, uint32_t recv_size, uint32_t recvs, uint64_t mem_size)
+{
+	if (recv_size < RR_SHM_RECV_MIN || recv_size > RR_SHM_RECV_MAX)
+		return -EINVAL;
+	if (recvs < 1 || recvs > RR_SHM_RECVS)
+		return -EINVAL;
+	if (mem_size > RR_SHM_MEM_MAX || mem_size % RR_PAGE)
+		return -EINVAL;
+	g->recv_size = recv_size;
+	g->recvs = recvs;
+	g->mem_size = mem_size;
+	g->slots = pow2_above(recvs);
+	/* an odd number of lines: neighbouring slots fall into different cache sets */
+	g->stride = rr_align((uint32_t)sizeof(struct rr_shm_slot) + recv_size, RR_CACHELINE);
+	g->stride |= RR_CACHELINE;
+	g->keys_off = rr_align(sizeof(struct rr_shm_ctl) + g->slots * sizeof(uint32_t), 64u);
+	g->ring_off = rr_align(g->keys_off + RR_SHM_KEYS * sizeof(struct rr_shm_key), RR_PAGE);
+	g->ring_len = rr_align((size_t)g->slots * g->stride, RR_PAGE);
+	g->mem_off = g->ring_off + g->ring_len;
+	g->total = g->mem_off + (size_t)mem_size;
+	return 0;
+}
+
+static int map(struct rr_shm_view *v, int memfd, const struct rr_shm_geo *g)
+{
+	void *base = mmap(NULL, g->total, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
+			  memfd, 0);
+
+	if (base == MAP_FAILED)
+		return -errno;
+	v->base = base;
+	v->geo = *g;
+	v->ctl = base;
+	v->freed = (void *)(v->base + sizeof(struct rr_shm_ctl));
+	v->keys = (void *)(v->base + g->keys_off);
+	v->ring = v->base + g->ring_off;
+	v->mem = v->base + g->mem_off;
+	return 0;
+}
+
+/* Where vm.memfd_noexec is 2, only memfds that say so may be made; older kernels do not
+ * know the flag. */
+static int new_memfd(void)
+{
+	unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+	int fd = memfd_create("rdmarpc", flags | MFD_NOEXEC_SEAL);
+
+	if (fd < 0 && errno == EINVAL)
+		fd = memfd_create("rdmarpc", flags);
+	return fd < 0 ? -errno : fd;
+}
+
+/* Growing a file beyond RLIMIT_FSIZE would send SIGXFSZ, which kills the app. */
+static bool size_allowed(size_t size)
+{
+	struct rlimit lim;
+
+	return getrlimit(RLIMIT_FSIZE, &lim) == 0 && lim.rlim_cur >= size;
+}
+
+int rr_shm_region_make(struct rr_shm *q)
+{
+	struct rr_shm_geo g;
+	int rc = rr_shm_geo_init(&g, q->param.recv_size, q->param.recvs, q->param.mem_size);
+	int fd;
+
+	if (rc)
+		return rc;
+	if (!size_allowed(g.total))
+		return -EFBIG;
+	fd = new_memfd();
+	if (fd < 0)
+		return fd;
+	if (ftruncate(fd, (off_t)g.total) || fallocate(fd, 0, 0, RR_PAGE) ||
+	    rr_os->fcntl(fd, F_ADD_SEALS, SEALS)) {
+		rc = -errno;
+		goto close_fd;
+	}
+	rc = map(&q->own, fd, &g);
+	if (rc)
+		goto close_fd;
+	return fd;
+close_fd:
+	rr_os->close(fd);
+	return rc;
+}
+
+/* Any file may have been passed. The seals come first: asking for them involves no
+ * file system code, and only memfds (of tmpfs or hugetlbfs) can have these. */
+static int judge(int memfd, const struct rr_shm_geo *g)
+{
+	int seals = rr_os->fcntl(memfd, F_GET_SEALS);
+	struct statfs fs;
+	struct stat st;
+
+	if (seals < 0 || (seals & SEALS) != SEALS)
+		return -EPROTO;
+	/* huge pages may run out, which is SIGBUS */
+	if (fstatfs(memfd, &fs) || fs.f_type != TMPFS_MAGIC)
+		return -EPROTO;
+	if (fstat(memfd, &st) || st.st_size < 0 || (uint64_t)st.st_size != g->total)
+		return -EPROTO;
+	return 0;
+}
+
+int rr_shm_region_take(struct rr_shm *q, int memfd, const struct rr_shm_geo *g)
+{
+	int rc = judge(memfd, g);
+
+	return rc ? rc : map(&q->peer, memfd, g);
+}
+
+void rr_shm_region_drop(struct rr_shm_view *v)
+{
+	if (v->base)
+		munmap(v->base, v->geo.total);
+}
+
+struct trim {
+	uint8_t *mem;
+	bool (*used)(void *ctx, size_t off, size_t len);
+	void *ctx;
+};
+
+/* Bisects down to pages: an idle connection costs one question and one call. */
+static void trim_range(const struct trim *t, size_t off, size_t len)
+{
+	size_t half = rr_align(len / 2, RR_PAGE);
+
+	if (!t->used(t->ctx, off, len)) {
+		madvise(t->mem + off, len, MADV_REMOVE);
+	} else if (len > RR_PAGE) {
+		trim_range(t, off, half);
+		trim_range(t, off + half, len - half);
+	}
+}
+
+/* Free chunk memory is ours to give back: no key covers it. A receive slot is not, since the
+ * peer may be writing to any that is posted. So each side gives back the other's ring: of
+ * the slots it alone writes it knows that none is in the making, and when everything that
+ * it sent has been given back, that none is read; a slot that vanishes reads as empty. What
+ * stays of an idle connection: per region the control page, the page of the slot that
+ * peek() looks at, and what the keys in use need beyond the control page. */
+void rr_shm_trim(struct rr_qp *qp, bool (*used)(void *ctx, size_t off, size_t len), void *ctx)
+{
+	struct rr_shm *q = rr_shm_of(qp);
+	struct trim t = { q->own.mem, used, ctx };
+	int saved = errno;
+
+	if (!rr_shm_ready(q))
+		return;
+	if (q->own.geo.mem_size)
+		trim_range(&t, 0, (size_t)q->own.geo.mem_size);
+	if (rr_shm_tx_idle(q))
+		madvise(q->peer.ring, q->peer.geo.ring_len, MADV_REMOVE);
+	errno = saved;
+}

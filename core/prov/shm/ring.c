@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/prov/shm/shm_int.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+/* --- sending: we write the peer's ring --- */
+
+/* Takes in what the peer says it has given back. */
+static int tx_refresh(struct rr_shm *q)
+{
+	uint32_t sent = atomic_load_explicit(&q->tx_sent, memory_order_relaxed);
+	/* pairs with the release in rr_shm_repost(): slots counted here are found free below */
+	uint32_t back = atomic_load_explicit(&q->peer.ctl->reposted, memory_order_acquire);
+
+	/* it can neither take back what it gave nor give back what was not sent */
+	if (sent - back > sent - q->tx_reposted)
+		return rr_shm_fail(q, -EPROTO);
+	q->tx_reposted = back;
+	return 0;
+}
+
+static uint32_t tx_room(const struct rr_shm *q)
+{
+	uint32_t sent = atomic_load_explicit(&q->tx_sent, memory_order_relaxed);
+
+	return q->peer.geo.recvs - (sent - q->tx_reposted);
+}
+
+/* May the slot at tx_pos be written? A tail that makes no sense is no proof: the unsigned
+ * difference is then large. */
+static bool slot_free(struct rr_shm *q)
+{
+	const uint32_t slots = q->peer.geo.slots;
+	uint32_t i = q->tx_pos & (slots - 1);
+
+	if (likely(q->tx_pos - q->tx_tail < slots))
+		return true;
+	/* both pair with the releases in rr_shm_repost(): its reads of the slot are over */
+	q->tx_tail = atomic_load_explicit(&q->peer.ctl->tail, memory_order_acquire);
+	if (q->tx_pos - q->tx_tail < slots)
+		return true;
+	return atomic_load_explicit(&q->peer.freed[i], memory_order_acquire) == q->tx_used[i];
+}
+
+/* The next free slot; those that are not free are passed over. NULL: *rc says why. */
+static struct rr_shm_slot *claim(struct rr_shm *q, int *rc)
+{
+	if (unlikely(tx_room(q) == 0)) {
+		*rc = tx_refresh(q);
+		if (*rc)
+			return NULL;
+		*rc = -EAGAIN;
+		if (tx_room(q) == 0)
+			return NULL;
+	}
+	for (uint32_t n = 0; n < q->peer.geo.slots; n++) {
+		struct rr_shm_slot *s = rr_shm_slot(&q->peer, q->tx_pos);
+
+		if (likely(slot_free(q)))
+			return s;
+		/* orders nothing: there is nothing with it */
+		atomic_store_explicit(&s->skip, rr_shm_seq(q->tx_pos), memory_order_relaxed);
+		q->tx_pos++;
+	}
+	*rc = rr_shm_fail(q, -EPROTO);	/* it counted a receive that does not exist */
+	return NULL;
+}
+
+static int dead(const struct rr_shm *q)
+{
+	int err = atomic_load_explicit(&q->err, memory_order_relaxed);
+
+	if (unlikely(err))
+		return err;
+	if (unlikely(atomic_load_explicit(&q->lost, memory_order_relaxed)))
+		return -ECONNRESET;
+	return 0;
+}
+
+static void publish(struct rr_shm *q, struct rr_shm_slot *s, uint32_t len, uint32_t arg)
+{
+	uint32_t sent = atomic_load_explicit(&q->tx_sent, memory_order_relaxed);
+	uint32_t seq = rr_shm_seq(q->tx_pos);
+
+	q->tx_used[q->tx_pos++ & (q->peer.geo.slots - 1)] = seq;
+	atomic_store_explicit(&q->tx_sent, sent + 1, memory_order_relaxed);
+	q->unkicked |= RR_ARM_RECV;
+	atomic_store_explicit(&s->len, len, memory_order_relaxed);
+	atomic_store_explicit(&s->arg, arg, memory_order_relaxed);
+	/* left alone for 2^30 positions it would look like one to come */
+	atomic_store_explicit(&s->skip, 0, memory_order_relaxed);
+	/* pairs with the acquire in rx_step(): the record is whole */
+	atomic_store_explicit(&s->seq, seq, memory_order_release);
+}
+
+int rr_shm_send(struct rr_qp *qp, const struct iovec *iov, int niov, uint64_t cookie,
+		uint32_t inv_handle)
+{
+	struct rr_shm *q = rr_shm_of(qp);
+	struct rr_shm_slot *s;
+	size_t len = 0;
+	int rc = dead(q);
+
+	(void)cookie;
+	if (unlikely(rc))
+		return rc;
+	for (int i = 0; i < niov; i++)
+		if (unlikely(__builtin_add_overflow(len, iov[i].iov_len, &len)))
+			return -EMSGSIZE;
+	if (unlikely(len > qp->send_size))
+		return -EMSGSIZE;
+	s = claim(q, &rc);
+	if (unlikely(!s))
+		return rc;
+	len = 0;
+	for (int i = 0; i < niov; len += iov[i].iov_len, i++)
+		if (iov[i].iov_len)
+			memcpy(s->data + len, iov[i].iov_base, iov[i].iov_len);
+	publish(q, s, (uint32_t)len | (inv_handle ? RR_SHM_INV : 0u), inv_handle);
+	return 1;
+}
+
+int rr_shm_send_imm(struct rr_qp *qp, uint32_t imm, uint64_t cookie)
+{
+	struct rr_shm *q = rr_shm_of(qp);
+	struct rr_shm_slot *s;
+	int rc = dead(q);
+
+	(void)cookie;
+	if (unlikely(rc))
+		return rc;
+	s = claim(q, &rc);
+	if (!s)
+		return rc;
+	publish(q, s, RR_SHM_IMM, imm);
+	return 1;
+}
+
+/* Exact while less than half of the receives are left, so that no caller waits for what is
+ * there; above that the copy will do, and costs no shared cache line. */
+uint32_t rr_shm_window(struct rr_qp *qp)
+{
+	struct rr_shm *q = rr_shm_of(qp);
+	uint32_t room;
+
+	if (unlikely(dead(q)))
+		return 0;
+	room = tx_room(q);
+	if (room <= q->peer.geo.recvs / 2) {
+		if (tx_refresh(q))
+			return 0;
+		room = tx_room(q);
+	}
+	return room;
+}
+
+bool rr_shm_tx_peek(const struct rr_shm *q)
+{
+	uint32_t sent = atomic_load_explicit(&q->tx_sent, memory_order_relaxed);
+	/* the caller acts on it only through window(), which orders */
+	uint32_t back = atomic_load_explicit(&q->peer.ctl->reposted, memory_order_relaxed);
+
+	return sent - back != q->peer.geo.recvs;	/* nonsense is worth a look, too */
+}
+
+bool rr_shm_tx_idle(struct rr_shm *q)
+{
+	/* pairs with the release in rr_shm_repost(): the peer reads none of the slots */
+	uint32_t tail = atomic_load_explicit(&q->peer.ctl->tail, memory_order_acquire);
+
+	return !dead(q) && !tx_refresh(q) && tx_room(q) == q->peer.geo.recvs &&
+		tail == q->tx_pos;
+}
+
+/* --- receiving: we read our ring --- */
+
+enum slot_look { EMPTY, RECORD, PASSED, NONSENSE };
+
+/* Is the word of a position of this slot, how far from pos (modulo 2^31)? */
+static bool distance(uint32_t word, uint32_t pos, uint32_t slots, uint32_t *ahead)
+{
+	*ahead = ((word >> 1) - pos) & (UINT32_MAX >> 1);
+	return (word & 1) && *ahead % slots == 0;
+}
+
+/* What do the words of the slot at pos say? */
+static enum slot_look look(uint32_t seq, uint32_t skip, uint32_t pos, uint32_t slots)
+{
+	uint32_t ahead;
+
+	if (likely(seq == rr_shm_seq(pos)))
+		return RECORD;
+	if (seq) {
+		if (!distance(seq, pos, slots, &ahead))
+			return NONSENSE;
+		if (ahead < UINT32_C(1) << 30)
+			return PASSED;
+	}
+	if (skip) {
+		if (!distance(skip, pos, slots, &ahead))
+			return NONSENSE;
+		if (ahead < UINT32_C(1) << 30)
+			return PASSED;
+	}
+	return EMPTY;
+}
+
+bool rr_shm_rx_peek(const struct rr_shm *q)
+{
+	uint32_t pos = atomic_load_explicit(&q->rx_pos, memory_order_relaxed);
+	struct rr_shm_slot *s = rr_shm_slot(&q->own, pos);
+	/* the caller acts on it only through poll(), which orders */
+	uint32_t seq = atomic_load_explicit(&s->seq, memory_order_relaxed);
+	uint32_t skip = atomic_load_explicit(&s->skip, memory_order_relaxed);
+
+	return look(seq, skip, pos, q->own.geo.slots) != EMPTY;
+}
+
+static void rx_advance(struct rr_shm *q, uint32_t pos)
+{
+	atomic_store_explicit(&q->rx_pos, pos + 1, memory_order_relaxed);
+	if (pos + 1 - q->rx_tail > q->own.geo.slots)
+		q->rx_tail++;
+}
+
+/* Judges the record in the slot at pos, of which nothing but the payload is looked at again. */
+static int take_record(struct rr_shm *q, struct rr_shm_slot *s, uint32_t pos, struct rr_wc *wc)
+{
+	uint32_t i = pos & (q->own.geo.slots - 1);
+	uint32_t word = atomic_load_explicit(&s->len, memory_order_relaxed);
+	uint32_t arg = atomic_load_explicit(&s->arg, memory_order_relaxed);
+	uint32_t len = word & RR_SHM_LEN_MASK;
+
+	if (word & ~(uint32_t)(RR_SHM_LEN_MASK | RR_SHM_IMM | RR_SHM_INV))
+		return -EPROTO;
+	if (len > q->own.geo.recv_size || ((word & RR_SHM_IMM) && word != RR_SHM_IMM))
+		return -EPROTO;
+	/* more than we posted, or over a message that we still hold */
+	if (q->rx_held == q->own.geo.recvs || q->rx_seq[i])
+		return -EPROTO;
+	if ((word & RR_SHM_INV) && !rr_shm_key_live(q, arg))
+		return -EPROTO;
+	*wc = (struct rr_wc){ .op = RR_WC_RECV, .cookie = i, .buf = s->data, .len = len };
+	if (word & RR_SHM_IMM) {
+		wc->has_imm = true;
+		wc->imm = arg;
+	} else if (word & RR_SHM_INV) {
+		wc->has_inv = true;
+		wc->inv_handle = arg;
+	}
+	q->rx_seq[i] = rr_shm_seq(pos);
+	q->rx_held++;
+	return 1;
+}
+
+/* One step along the ring: 1 *wc is a receive, 0 a slot was passed over, -EAGAIN nothing
+ * there, else the peer lies. */
+static int rx_step(struct rr_shm *q, struct rr_wc *wc)
+{
+	uint32_t pos = atomic_load_explicit(&q->rx_pos, memory_order_relaxed);
+	struct rr_shm_slot *s = rr_shm_slot(&q->own, pos);
+	/* pairs with the release in publish() */
+	uint32_t seq = atomic_load_explicit(&s->seq, memory_order_acquire);
+	uint32_t skip = atomic_load_explicit(&s->skip, memory_order_relaxed);
+	uint32_t held = q->rx_seq[pos & (q->own.geo.slots - 1)];
+	int rc = 0;
+
+	if (unlikely(held && seq == held))	/* known, however old it is */
+		seq = 0;
+	switch (look(seq, skip, pos, q->own.geo.slots)) {
+	case EMPTY:
+		return -EAGAIN;
+	case NONSENSE:
+		return -EPROTO;
+	case RECORD:
+		rc = take_record(q, s, pos, wc);
+		break;
+	case PASSED:
+		break;
+	}
+	if (rc >= 0)
+		rx_advance(q, pos);
+	if (rc == 1 && wc->has_inv)	/* in force before the message is seen */
+		rr_shm_invalidate(&q->qp, wc->inv_handle, 0);
+	return rc;
+}
+
+int rr_shm_poll(struct rr_qp *qp, struct rr_wc *wc, int n)
+{
+	struct rr_shm *q = rr_shm_of(qp);
+	int got = 0, rc = atomic_load_explicit(&q->err, memory_order_relaxed);
+
+	/* bounded even if the peer feeds us with skips for ever */
+	for (uint32_t step = 0; !rc && got < n && step <= q->own.geo.slots; step++) {
+		rc = rx_step(q, &wc[got]);
+		if (rc == 1) {
+			got++;
+			rc = atomic_load_explicit(&q->err, memory_order_relaxed);
+		}
+	}
+	if (unlikely(!rc && got == 0 && n > 0))
+		rc = -EPROTO;	/* a whole round of skips: then it had no reason to skip */
+	if (unlikely(rc && rc != -EAGAIN))
+		rr_shm_fail(q, rc);
+	if (got)
+		return got;
+	if (unlikely(rc == -EAGAIN && atomic_load_explicit(&q->lost, memory_order_relaxed)))
+		return rr_shm_fail(q, -ECONNRESET);
+	return rc == -EAGAIN ? 0 : rc;
+}
+
+void rr_shm_repost(struct rr_qp *qp, uint64_t buf_cookie)
+{
+	struct rr_shm *q = rr_shm_of(qp);
+	const uint32_t mask = q->own.geo.slots - 1;
+	const uint32_t pos = atomic_load_explicit(&q->rx_pos, memory_order_relaxed);
+	uint32_t i = (uint32_t)buf_cookie;
+
+	assert(buf_cookie <= mask && q->rx_seq[i]);
+	/* The releases pair with the acquires in slot_free() and tx_refresh(): our reads of
+	 * the slot are over. reposted is last: what it counts can be found. */
+	atomic_store_explicit(&q->own.freed[i], q->rx_seq[i], memory_order_release);
+	q->rx_seq[i] = 0;
+	q->rx_held--;
+	while (q->rx_tail != pos && !q->rx_seq[q->rx_tail & mask])
+		q->rx_tail++;
+	atomic_store_explicit(&q->own.ctl->tail, q->rx_tail, memory_order_release);
+	atomic_store_explicit(&q->own.ctl->reposted, ++q->rx_reposted, memory_order_release);
+	q->unkicked |= RR_ARM_SEND;
+}

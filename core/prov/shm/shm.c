@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The shm provider: RDMA semantics between two processes of one host. */
+#include "core/prov/shm/shm_int.h"
+
+#include <errno.h>
+
+#include "core/base/os.h"
+
+int rr_shm_fail(struct rr_shm *q, int err)
+{
+	int none = 0;
+
+	if (atomic_compare_exchange_strong_explicit(&q->err, &none, err, memory_order_relaxed,
+						    memory_order_relaxed))
+		return err;
+	return none;
+}
+
+static size_t qp_size(const struct rr_prov_params *p)
+{
+	struct rr_shm_geo g;
+
+	if (rr_shm_geo_init(&g, p->recv_size, p->recvs, p->mem_size))
+		return sizeof(struct rr_shm);	/* prepare() and answer() will refuse */
+	return sizeof(struct rr_shm) + g.slots * sizeof(uint32_t);
+}
+
+/* --- sleeping --- */
+
+static bool peek(const struct rr_qp *qp, enum rr_arm what)
+{
+	const struct rr_shm *q = container_of(qp, struct rr_shm, qp);
+
+	if (!rr_shm_ready(q))
+		return false;
+	if (atomic_load_explicit(&q->err, memory_order_relaxed) ||
+	    atomic_load_explicit(&q->lost, memory_order_relaxed))
+		return true;
+	return ((what & RR_ARM_RECV) && rr_shm_rx_peek(q)) ||
+		((what & RR_ARM_SEND) && rr_shm_tx_peek(q));
+}
+
+/* Doorbell: one byte. EAGAIN means that so many are pending that one more tells nothing;
+ * of death the peer's end of the socket tells. */
+static void ring_bell(struct rr_shm *q)
+{
+	int saved = errno;
+
+	(void)!rr_os->send(q->qp.wake_fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+	errno = saved;
+	if (q->qp.count)
+		rr_count(q->qp.count, RR_C_wakeups_sent, 1);
+}
+
+static void kick(struct rr_qp *qp)
+{
+	struct rr_shm *q = rr_shm_of(qp);
+	_Atomic uint32_t *armed;
+	uint32_t done = q->unkicked;
+
+	if (!done || !rr_shm_ready(q))
+		return;
+	q->unkicked = 0;
+	armed = &q->peer.ctl->armed;
+	/* Pairs with the fence in arm(): either we see that it armed, or it sees what we did. */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (likely(!(atomic_load_explicit(armed, memory_order_relaxed) & done)))
+		return;
+	/* only one of those who ring at once does */
+	if (atomic_fetch_and_explicit(armed, ~done, memory_order_relaxed) & done)
+		ring_bell(q);
+}
+
+/* Bits that someone else has armed stay: that sleeper still waits for its bell. */
+static int arm(struct rr_qp *qp, enum rr_arm what)
+{
+	struct rr_shm *q = rr_shm_of(qp);
+	uint32_t before;
+
+	if (!rr_shm_ready(q))
+		return 0;
+	before = atomic_fetch_or_explicit(&q->own.ctl->armed, (uint32_t)what,
+					  memory_order_relaxed);
+	/* pairs with the fence in kick() */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (!peek(qp, what))
+		return 0;
+	atomic_fetch_and_explicit(&q->own.ctl->armed, ~((uint32_t)what & ~before),
+				  memory_order_relaxed);
+	return 1;
+}
+
+static void disarm(struct rr_qp *qp)
+{
+	struct rr_shm *q = rr_shm_of(qp);
+
+	/* no order needed: a bell too many is swallowed by drain() */
+	if (rr_shm_ready(q))
+		atomic_store_explicit(&q->own.ctl->armed, 0, memory_order_relaxed);
+}
+
+/* Bounded: a peer that rings for ever is heard again at the next call. */
+static int drain(struct rr_qp *qp)
+{
+	struct rr_shm *q = rr_shm_of(qp);
+	int saved = errno;
+	char bells[64];
+	ssize_t n = 1;
+
+	if (!rr_shm_ready(q))
+		return 0;
+	for (int i = 0; n > 0 && i < 16; i++)
+		do
+			n = rr_os->recv(qp->wake_fd, bells, sizeof(bells), MSG_DONTWAIT);
+		while (n < 0 && errno == EINTR);
+	if (n == 0 || (n < 0 && errno != EAGAIN))
+		atomic_store_explicit(&q->lost, true, memory_order_relaxed);
+	errno = saved;
+	return atomic_load_explicit(&q->lost, memory_order_relaxed) ? -ECONNRESET : 0;
+}
+
+const struct rr_prov_ops rr_prov_shm = {
+	.name = "shm",
+	.id = 1,
+	.caps = RR_PROV_DIRECT | RR_PROV_RING | RR_PROV_SURVIVES,
+	.qp_size = qp_size,
+	.prepare = rr_shm_prepare,
+	.answer = rr_shm_answer,
+	.join = rr_shm_join,
+	.establish = rr_shm_establish,
+	.close = rr_shm_close,
+	.send = rr_shm_send,
+	.send_imm = rr_shm_send_imm,
+	.read = rr_shm_read,
+	.write = rr_shm_write,
+	.expose = rr_shm_expose,
+	.invalidate = rr_shm_invalidate,
+	.consumed = rr_shm_consumed,
+	.poll = rr_shm_poll,
+	.repost = rr_shm_repost,
+	.window = rr_shm_window,
+	.peek = peek,
+	.kick = kick,
+	.arm = arm,
+	.disarm = disarm,
+	.drain = drain,
+	.trim = rr_shm_trim,
+};

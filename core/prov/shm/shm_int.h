@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef RR_SHM_INT_H
+#define RR_SHM_INT_H
+
+/* The shm provider's private half. Nothing here is ever shared with the peer: it lies where
+ * the caller puts it, perhaps shared with forked children, who have both regions mapped at
+ * the same addresses.
+ *
+ * What the peer writes (both regions) is read once, checked against what stands here, then
+ * used. A peer that lies gets -EPROTO, which sticks; what it can overwrite is only its own
+ * messages and its own mem, never an address or an index that we use unchecked.
+ *
+ * SIGBUS: the sizes are sealed and checked before mapping, so no access lies beyond the end
+ * of a file. Pages come into being on first touch; memfds have no file system limit, and a
+ * full memory cgroup means reclaim and the OOM killer, as for any other memory. The one
+ * case left is vm.overcommit_memory=2 with the commit limit reached: there a touch of
+ * a new page raises SIGBUS, as it does for every user of shared memory. The control page is
+ * allocated up front so that such a system refuses the connection first. */
+
+#include <stdatomic.h>
+
+#include "core/prov/prov.h"
+#include "core/prov/shm/layout.h"
+
+/* A mapped region. */
+struct rr_shm_view {
+	uint8_t *base;		/* NULL: not mapped */
+	struct rr_shm_geo geo;
+	struct rr_shm_ctl *ctl;
+	_Atomic uint32_t *freed;
+	struct rr_shm_key *keys;
+	uint8_t *ring;
+	uint8_t *mem;
+};
+
+enum rr_shm_state { RR_SHM_NONE, RR_SHM_LISTENING, RR_SHM_ANSWERED, RR_SHM_READY };
+
+struct rr_shm_keyinfo {
+	uint32_t handle;	/* the last one given out; 0 never used */
+	uint16_t next;		/* in the list of free keys: index + 1 */
+	bool live;
+};
+
+struct rr_shm {
+	struct rr_qp qp;
+	_Atomic int state;	/* enum rr_shm_state */
+	_Atomic int err;	/* 0, or the -errno that ended it */
+	_Atomic bool lost;	/* the peer is gone; what it left in the ring still counts */
+	struct rr_shm_view own, peer;
+
+	/* receiving, in own; atomic because peek() reads without the lock */
+	_Atomic uint32_t rx_pos;	/* next position to look at */
+	uint32_t rx_tail;		/* rx_pos - slots .. rx_pos */
+	uint32_t rx_held;		/* receives reported and not yet given back */
+	uint32_t rx_reposted;
+
+	/* sending, in peer */
+	_Atomic uint32_t tx_sent;	/* messages, skips not counted */
+	uint32_t tx_pos;
+	uint32_t tx_reposted, tx_tail;	/* copies of the peer's, checked */
+
+	/* posted since the last kick(): enum rr_arm bits that the peer may be armed for */
+	uint32_t unkicked;
+
+	/* keys */
+	uint32_t key_fresh;		/* keys at and above were never used */
+	uint32_t key_free;		/* last freed: index + 1, reused first to stay in few pages */
+	uint32_t key_live;
+	uint32_t key_gen;
+
+	/* set-up */
+	struct rr_prov_params param;	/* run_dir is not kept */
+	int listener[2];		/* abstract, file; -1 */
+	pid_t creator;			/* who unlinks path */
+	char path[108];			/* "" none */
+
+	struct rr_shm_keyinfo key[RR_SHM_KEYS];
+	uint32_t tx_used[RR_SHM_RECVS];	/* per slot of the peer's: seq of the last message */
+	uint32_t rx_seq[];		/* per slot of ours: seq of the message held there, or 0 */
+};
+
+static inline struct rr_shm *rr_shm_of(struct rr_qp *qp)
+{
+	return container_of(qp, struct rr_shm, qp);
+}
+
+static inline bool rr_shm_ready(const struct rr_shm *q)
+{
+	return atomic_load_explicit(&q->state, memory_order_acquire) == RR_SHM_READY;
+}
+
+/* The slot of position pos in v. */
+static inline struct rr_shm_slot *rr_shm_slot(const struct rr_shm_view *v, uint32_t pos)
+{
+	size_t i = pos & (v->geo.slots - 1);
+
+	return (struct rr_shm_slot *)(void *)(v->ring + i * v->geo.stride);
+}
+
+/* Ends the connection for a reason, the first of which stays. Returns it. */
+int rr_shm_fail(struct rr_shm *q, int err);
+
+/* --- region.c --- */
+
+/* Makes our region for q->param, maps it into q->own and returns its memfd, which
+ * the caller closes; or -errno. */
+int rr_shm_region_make(struct rr_shm *q);
+/* Maps the peer's memfd into q->peer, if it is one of the size g with the right seals. */
+int rr_shm_region_take(struct rr_shm *q, int memfd, const struct rr_shm_geo *g);
+void rr_shm_region_drop(struct rr_shm_view *v);
+void rr_shm_trim(struct rr_qp *qp, bool (*used)(void *ctx, size_t off, size_t len), void *ctx);
+
+/* --- addr.c: where the offering side listens. errno may change --- */
+
+/* Opens the listeners and writes their address. */
+int rr_shm_listen(struct rr_shm *q, const char *run_dir, struct rr_prov_addr *offer);
+/* Closes them, removes the file. */
+void rr_shm_unlisten(struct rr_shm *q);
+/* A connected, non-blocking socket; or -errno. */
+int rr_shm_connect(const struct rr_prov_addr *offer, const char *run_dir, int fd_floor);
+/* fd moved to floor or above, or as near below as there is room; fd itself at worst. */
+int rr_shm_high_fd(int fd, int floor);
+
+/* --- peer.c --- */
+int rr_shm_prepare(struct rr_qp *qp, const struct rr_prov_params *p, struct rr_prov_addr *offer);
+int rr_shm_answer(struct rr_qp *qp, const struct rr_prov_params *p,
+		  const struct rr_prov_addr *offer, struct rr_prov_addr *answer);
+int rr_shm_join(struct rr_qp *qp, const struct rr_prov_addr *answer);
+int rr_shm_establish(struct rr_qp *qp);
+void rr_shm_close(struct rr_qp *qp);
+
+/* --- ring.c --- */
+int rr_shm_send(struct rr_qp *qp, const struct iovec *iov, int niov, uint64_t cookie,
+		uint32_t inv_handle);
+int rr_shm_send_imm(struct rr_qp *qp, uint32_t imm, uint64_t cookie);
+int rr_shm_poll(struct rr_qp *qp, struct rr_wc *wc, int n);
+void rr_shm_repost(struct rr_qp *qp, uint64_t buf_cookie);
+uint32_t rr_shm_window(struct rr_qp *qp);
+/* Might poll() find something in the ring? */
+bool rr_shm_rx_peek(const struct rr_shm *q);
+/* Does the peer have a receive posted, by its own latest word? */
+bool rr_shm_tx_peek(const struct rr_shm *q);
+/* Is nothing of ours in the peer's ring, by its own latest word? */
+bool rr_shm_tx_idle(struct rr_shm *q);
+
+/* --- xfer.c --- */
+int rr_shm_read(struct rr_qp *qp, void *local, uint32_t len, const struct rr_seg *seg,
+		uint32_t off, uint64_t cookie);
+int rr_shm_write(struct rr_qp *qp, const void *local, uint32_t len, const struct rr_seg *seg,
+		 uint32_t off, uint64_t cookie);
+int rr_shm_expose(struct rr_qp *qp, const void *local, uint32_t len, enum rr_rights rights,
+		  struct rr_seg *out);
+int rr_shm_invalidate(struct rr_qp *qp, uint32_t handle, uint64_t cookie);
+bool rr_shm_consumed(struct rr_qp *qp, uint32_t handle);
+/* Is this a key of ours that the peer may use now? */
+bool rr_shm_key_live(const struct rr_shm *q, uint32_t handle);
+
+#endif

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* RDMA Read and Write are plain copies from and to the peer's mapping, under its keys.
+ *
+ * Fencing. A copy cannot be stopped from outside, so invalidate() must know whether one is
+ * under way. A queue pair's calls are serialized by its owner's lock, so there is at most
+ * one copy per direction, and one word tells it: the copier writes the handle into
+ * accessing, then looks whether the key is still there; the exporter takes the key away,
+ * then looks at accessing. With a full fence between the two steps on both sides at least
+ * one sees the other. The exporter waits for a copy under way for a bounded time; if it does
+ * not end (the peer is stopped, or lies) the connection fails, and since a region is never
+ * used for anything but its connection, what such a peer may still write hurts nobody.
+ * A peer that ignores all this can read and write the whole of mem at any time: mem must
+ * hold nothing but this connection's messages, and what is found there is copied before it
+ * is judged. */
+#include "core/prov/shm/shm_int.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <sched.h>
+#include <string.h>
+
+#include "core/base/os.h"
+
+#define FENCE_WAIT	(100 * RR_MSEC)
+#define KEY_MASK	(RR_SHM_KEYS - 1)
+
+/* --- our keys --- */
+
+/* Key numbers count modulo 2^22 above the index; never 0. */
+static uint32_t fresh_handle(struct rr_shm *q, uint32_t i)
+{
+	uint32_t handle;
+
+	do
+		handle = q->key_gen++ << RR_SHM_KEY_BITS | i;
+	while (handle >> RR_SHM_KEY_BITS == 0);
+	return handle;
+}
+
+static int take_key(struct rr_shm *q, uint32_t *i)
+{
+	if (q->key_free) {
+		*i = q->key_free - 1;
+		q->key_free = q->key[*i].next;
+	} else if (q->key_fresh < RR_SHM_KEYS) {
+		*i = q->key_fresh++;
+	} else {
+		return -EAGAIN;
+	}
+	return 0;
+}
+
+int rr_shm_expose(struct rr_qp *qp, const void *local, uint32_t len, enum rr_rights rights,
+		  struct rr_seg *out)
+{
+	struct rr_shm *q = rr_shm_of(qp);
+	size_t off = (uintptr_t)local - (uintptr_t)q->own.mem;
+	struct rr_shm_key *k;
+	uint32_t i;
+	int rc = atomic_load_explicit(&q->err, memory_order_relaxed);
+
+	if (unlikely(rc))
+		return rc;
+	if (off > qp->mem_size || len > qp->mem_size - off)
+		return -EINVAL;
+	rc = take_key(q, &i);
+	if (rc)
+		return rc;
+	q->key[i].handle = fresh_handle(q, i);
+	q->key[i].live = true;
+	k = &q->own.keys[i];
+	atomic_store_explicit(&k->rights, (uint32_t)rights, memory_order_relaxed);
+	atomic_store_explicit(&k->offset, off, memory_order_relaxed);
+	atomic_store_explicit(&k->length, len, memory_order_relaxed);
+	atomic_store_explicit(&k->consumed, 0, memory_order_relaxed);
+	/* pairs with the acquire in enter(): whoever knows the handle sees the rest */
+	atomic_store_explicit(&k->handle, q->key[i].handle, memory_order_release);
+	*out = (struct rr_seg){ .handle = q->key[i].handle, .length = len, .offset = off };
+	return 0;
+}
+
+bool rr_shm_key_live(const struct rr_shm *q, uint32_t handle)
+{
+	const struct rr_shm_keyinfo *k = &q->key[handle & KEY_MASK];
+
+	return handle && k->live && k->handle == handle;
+}
+
+/* Waits until no copy under handle is under way. */
+static int fence_out(struct rr_shm *q, uint32_t handle)
+{
+	rr_time until;
+
+	/* pairs with the fence in enter() */
+	atomic_thread_fence(memory_order_seq_cst);
+	/* pairs with the release in leave(): the copy is over */
+	if (likely(atomic_load_explicit(&q->own.ctl->accessing, memory_order_acquire) != handle))
+		return 0;
+	until = rr_now() + FENCE_WAIT;
+	do {
+		sched_yield();
+		if (atomic_load_explicit(&q->own.ctl->accessing, memory_order_acquire) != handle)
+			return 0;
+	} while (rr_now() < until);
+	return rr_shm_fail(q, -ETIMEDOUT);
+}
+
+/* A handle that is not valid (any more) needs nothing: the peer may have invalidated it. */
+int rr_shm_invalidate(struct rr_qp *qp, uint32_t handle, uint64_t cookie)
+{
+	struct rr_shm *q = rr_shm_of(qp);
+	uint32_t i = handle & KEY_MASK;
+	int rc;
+
+	(void)cookie;
+	if (!rr_shm_key_live(q, handle))
+		return 1;
+	atomic_store_explicit(&q->own.keys[i].handle, 0, memory_order_relaxed);
+	q->key[i].live = false;
+	rc = fence_out(q, handle);
+	if (rc)
+		return rc;
+	q->key[i].next = (uint16_t)q->key_free;
+	q->key_free = i + 1;
+	return 1;
+}
+
+bool rr_shm_consumed(struct rr_qp *qp, uint32_t handle)
+{
+	struct rr_shm *q = rr_shm_of(qp);
+	struct rr_shm_key *k = &q->own.keys[handle & KEY_MASK];
+
+	/* the peer's copy is over by then; pairs with the release in rr_shm_read() */
+	return rr_shm_key_live(q, handle) &&
+		atomic_load_explicit(&k->consumed, memory_order_acquire) == handle;
+}
+
+/* --- the peer's keys --- */
+
+static void leave(struct rr_shm *q)
+{
+	/* pairs with the acquires in fence_out() */
+	atomic_store_explicit(&q->peer.ctl->accessing, 0, memory_order_release);
+}
+
+/* What the wire and the key table say, against each other and against the mapping. The
+ * answer is in our own memory, or it would be worth nothing. */
+static bool covers(const struct rr_shm *q, struct rr_shm_key *k, enum rr_rights right,
+		   const struct rr_seg *seg, uint32_t off, uint32_t len, uint64_t *start)
+{
+	uint32_t rights = atomic_load_explicit(&k->rights, memory_order_relaxed);
+	uint64_t base = atomic_load_explicit(&k->offset, memory_order_relaxed);
+	uint64_t size = atomic_load_explicit(&k->length, memory_order_relaxed);
+
+	if (!(rights & right))
+		return false;
+	if (base > q->peer.geo.mem_size || size > q->peer.geo.mem_size - base)
+		return false;
+	if (off > seg->length || len > seg->length - off)
+		return false;
+	if (__builtin_add_overflow(seg->offset, (uint64_t)off, start))
+		return false;
+	return *start >= base && *start - base <= size && len <= size - (*start - base);
+}
+
+/* Asks for the right to copy; the address, or NULL: remote access error. */
+static uint8_t *enter(struct rr_shm *q, enum rr_rights right, const struct rr_seg *seg,
+		      uint32_t off, uint32_t len)
+{
+	struct rr_shm_key *k = &q->peer.keys[seg->handle & KEY_MASK];
+	uint64_t start;
+
+	if (!seg->handle)
+		return NULL;
+	atomic_store_explicit(&q->peer.ctl->accessing, seg->handle, memory_order_relaxed);
+	/* pairs with the fence in fence_out() */
+	atomic_thread_fence(memory_order_seq_cst);
+	/* pairs with the release in rr_shm_expose() */
+	if (atomic_load_explicit(&k->handle, memory_order_acquire) != seg->handle ||
+	    !covers(q, k, right, seg, off, len, &start)) {
+		leave(q);
+		return NULL;
+	}
+	return q->peer.mem + start;
+}
+
+/* The peer may be dead: what it exposed outlives it. */
+int rr_shm_read(struct rr_qp *qp, void *local, uint32_t len, const struct rr_seg *seg,
+		uint32_t off, uint64_t cookie)
+{
+	struct rr_shm *q = rr_shm_of(qp);
+	struct rr_shm_key *k = &q->peer.keys[seg->handle & KEY_MASK];
+	int rc = atomic_load_explicit(&q->err, memory_order_relaxed);
+	const uint8_t *from;
+
+	(void)cookie;
+	if (unlikely(rc && rc != -ECONNRESET))
+		return rc;
+	from = enter(q, RR_RIGHT_READ, seg, off, len);
+	if (unlikely(!from))
+		return -EACCES;
+	if (len)
+		memcpy(local, from, len);
+	if (len == seg->length - off)	/* pairs with the acquire in rr_shm_consumed() */
+		atomic_store_explicit(&k->consumed, seg->handle, memory_order_release);
+	leave(q);
+	return 1;
+}
+
+int rr_shm_write(struct rr_qp *qp, const void *local, uint32_t len, const struct rr_seg *seg,
+		 uint32_t off, uint64_t cookie)
+{
+	struct rr_shm *q = rr_shm_of(qp);
+	int rc = atomic_load_explicit(&q->err, memory_order_relaxed);
+	uint8_t *to;
+
+	(void)cookie;
+	if (unlikely(rc))
+		return rc;
+	to = enter(q, RR_RIGHT_WRITE, seg, off, len);
+	if (unlikely(!to))
+		return -EACCES;
+	if (len)
+		memcpy(to, local, len);
+	leave(q);
+	return 1;
+}

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Keys, RDMA Read and Write of the shm provider. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <string.h>
+
+#include "core/prov/shm/shm_int.h"
+#include "tests/lib/shm_pair.h"
+
+#define ops (&rr_prov_shm)
+
+static struct shm_pair p;
+static struct rr_seg seg;
+static uint8_t b[8192];
+
+static void init(void)
+{
+	shm_pair_open(&p, 4);
+	for (size_t i = 0; i < sizeof(b); i++)
+		b[i] = (uint8_t)(i * 31 >> 3);
+	memset(p.c->mem, 0xee, 1 << 16);
+	memcpy(p.c->mem + 5000, b, 1000);
+}
+
+static void fini(void)
+{
+	shm_pair_close(&p);
+}
+
+static void expose(enum rr_rights rights)
+{
+	cr_assert_eq(ops->expose(p.c, p.c->mem + 5000, 1000, rights, &seg), 0);
+	cr_assert_neq(seg.handle, 0);
+	cr_assert_eq(seg.length, 1000);
+}
+
+Test(shm_keys, read_gets_what_is_exposed, .init = init, .fini = fini)
+{
+	uint8_t got[1000] = { 0 };
+
+	expose(RR_RIGHT_READ);
+	cr_assert_eq(ops->read(p.s, got, 1000, &seg, 0, 0), 1);
+	cr_assert_arr_eq(got, b, 1000);
+	cr_assert_eq(ops->read(p.s, got, 10, &seg, 990, 0), 1);
+	cr_assert_arr_eq(got, b + 990, 10);
+	cr_assert_eq(ops->read(p.s, got, 0, &seg, 1000, 0), 1);
+}
+
+Test(shm_keys, write_changes_only_its_bytes, .init = init, .fini = fini)
+{
+	expose(RR_RIGHT_WRITE);
+	cr_assert_eq(ops->write(p.s, "xyz", 3, &seg, 997, 0), 1);
+	cr_assert_arr_eq(p.c->mem + 5997, "xyz\xee", 4);
+	cr_assert_arr_eq(p.c->mem + 5000, b, 997);
+}
+
+Test(shm_keys, rights_are_only_those_given, .init = init, .fini = fini)
+{
+	uint8_t got[4];
+
+	expose(RR_RIGHT_WRITE);
+	cr_assert_eq(ops->read(p.s, got, 4, &seg, 0, 0), -EACCES);
+	expose(RR_RIGHT_READ);
+	cr_assert_eq(ops->write(p.s, got, 4, &seg, 0, 0), -EACCES);
+	expose(RR_RIGHT_READ | RR_RIGHT_WRITE);
+	cr_assert_eq(ops->write(p.s, "abcd", 4, &seg, 0, 0), 1);
+	cr_assert_eq(ops->read(p.s, got, 4, &seg, 0, 0), 1);
+	cr_assert_arr_eq(got, "abcd", 4);
+}
+
+Test(shm_keys, nothing_outside_of_the_segment_is_reached, .init = init, .fini = fini)
+{
+	static const struct { uint64_t offset; uint32_t length, off, len; } bad[] = {
+		{ 5000, 1000, 0, 1001 }, { 5000, 1000, 1000, 1 }, { 5000, 1000, 1001, 0 },
+		{ 5000, 1000, UINT32_MAX, 2 }, { 5000, UINT32_MAX, 2, UINT32_MAX - 2 },
+		{ 4999, 1000, 0, 1 }, { 4999, 2000, 0, 1000 }, { 5001, 1000, 0, 1000 },
+		{ UINT64_MAX, 1000, 0, 1 }, { UINT64_MAX - 10, 1000, 11, 4 },
+		{ UINT64_C(1) << 63, 1000, 0, 1 }, { UINT64_MAX - 4095, UINT32_MAX, 9096, 1 },
+		{ 5000, 500, 400, 101 },	/* less than exposed, by the message's own word */
+	};
+	uint8_t got[2000];
+
+	expose(RR_RIGHT_READ | RR_RIGHT_WRITE);
+	for (size_t i = 0; i < rr_array_size(bad); i++) {
+		struct rr_seg s = { seg.handle, bad[i].length, bad[i].offset };
+
+		cr_assert_eq(ops->read(p.s, got, bad[i].len, &s, bad[i].off, 0), -EACCES, "%zu", i);
+		cr_assert_eq(ops->write(p.s, b, bad[i].len, &s, bad[i].off, 0), -EACCES, "%zu", i);
+	}
+}
+
+Test(shm_keys, a_key_table_that_lies_reaches_nothing_outside_of_mem, .init = init, .fini = fini)
+{
+	struct rr_shm *c = container_of(p.c, struct rr_shm, qp);
+	struct rr_seg s = { 0, 0, 0 };
+	uint8_t got[16];
+
+	expose(RR_RIGHT_READ | RR_RIGHT_WRITE);
+	s = seg;
+	s.length = 16;
+	for (s.offset = (1 << 20) - 15; s.offset; s.offset = s.offset < UINT64_MAX - 7 ?
+	     UINT64_MAX - 7 : 0) {
+		struct rr_shm_key *k = &c->own.keys[seg.handle & (RR_SHM_KEYS - 1)];
+
+		k->offset = s.offset;
+		k->length = 16;
+		cr_assert_eq(ops->read(p.s, got, 16, &s, 0, 0), -EACCES);
+		k->offset = 0;
+		k->length = UINT32_MAX;
+		cr_assert_eq(ops->write(p.s, got, 16, &s, 0, 0), -EACCES);
+	}
+}
+
+Test(shm_keys, an_unknown_key_reaches_nothing, .init = init, .fini = fini)
+{
+	uint8_t got[4];
+
+	expose(RR_RIGHT_READ);
+	for (uint32_t bit = 0; bit < 32; bit++) {
+		struct rr_seg s = seg;
+
+		s.handle ^= 1u << bit;
+		cr_assert_eq(ops->read(p.s, got, 4, &s, 0, 0), -EACCES);
+	}
+	seg.handle = 0;
+	cr_assert_eq(ops->read(p.s, got, 4, &seg, 0, 0), -EACCES);
+}
+
+Test(shm_keys, an_invalidated_key_reaches_nothing_even_when_its_place_is_used_again,
+     .init = init, .fini = fini)
+{
+	struct rr_seg old;
+	uint8_t got[4];
+
+	expose(RR_RIGHT_READ);
+	old = seg;
+	cr_assert_eq(ops->invalidate(p.c, old.handle, 0), 1);
+	cr_assert_eq(ops->read(p.s, got, 4, &old, 0, 0), -EACCES);
+	expose(RR_RIGHT_READ);
+	cr_assert_neq(seg.handle, old.handle);
+	cr_assert_eq(seg.handle % RR_SHM_KEYS, old.handle % RR_SHM_KEYS);
+	cr_assert_eq(ops->read(p.s, got, 4, &old, 0, 0), -EACCES);
+	cr_assert_eq(ops->invalidate(p.c, old.handle, 0), 1, "needs nothing");
+	cr_assert_eq(ops->read(p.s, got, 4, &seg, 0, 0), 1);
+}
+
+Test(shm_keys, what_lies_outside_of_mem_cannot_be_exposed, .init = init, .fini = fini)
+{
+	size_t n = p.c->mem_size;
+
+	cr_assert_eq(ops->expose(p.c, p.c->mem - 1, 1, RR_RIGHT_READ, &seg), -EINVAL);
+	cr_assert_eq(ops->expose(p.c, p.c->mem + n, 1, RR_RIGHT_READ, &seg), -EINVAL);
+	cr_assert_eq(ops->expose(p.c, p.c->mem + n - 1, 2, RR_RIGHT_READ, &seg), -EINVAL);
+	cr_assert_eq(ops->expose(p.c, b, 1, RR_RIGHT_READ, &seg), -EINVAL);
+	cr_assert_eq(ops->expose(p.c, p.c->mem + n - 1, 1, RR_RIGHT_READ, &seg), 0);
+	cr_assert_eq(ops->read(p.s, b, 1, &seg, 0, 0), 1);
+	cr_assert_eq(ops->expose(p.c, p.c->mem, (uint32_t)n, RR_RIGHT_READ, &seg), 0);
+}
+
+Test(shm_keys, keys_are_finite_and_all_come_back, .init = init, .fini = fini)
+{
+	static uint32_t h[RR_SHM_KEYS];
+
+	for (int round = 0; round < 3; round++) {
+		for (uint32_t i = 0; i < RR_SHM_KEYS; i++) {
+			expose(RR_RIGHT_READ);
+			h[i] = seg.handle;
+		}
+		cr_assert_eq(ops->expose(p.c, p.c->mem, 1, RR_RIGHT_READ, &seg), -EAGAIN);
+		for (uint32_t i = 0; i < RR_SHM_KEYS; i++)
+			cr_assert_eq(ops->invalidate(p.c, h[i * 7 % RR_SHM_KEYS], 0), 1);
+	}
+}
+
+Test(shm_keys, generations_wrap_without_handle_0, .init = init, .fini = fini)
+{
+	struct rr_shm *c = container_of(p.c, struct rr_shm, qp);
+
+	c->key_gen = (1u << 22) - 2;
+	for (int i = 0; i < 4; i++) {
+		expose(RR_RIGHT_READ);
+		cr_assert_neq(seg.handle >> RR_SHM_KEY_BITS, 0);
+		cr_assert_eq(ops->read(p.s, b, 4, &seg, 0, 0), 1);
+		ops->invalidate(p.c, seg.handle, 0);
+	}
+}
+
+Test(shm_keys, send_with_invalidate_takes_the_key_before_the_message_is_seen,
+     .init = init, .fini = fini)
+{
+	struct iovec iov = { b, 10 };
+	struct rr_wc wc;
+
+	expose(RR_RIGHT_READ);
+	cr_assert_eq(ops->send(p.s, &iov, 1, 0, seg.handle), 1);
+	cr_assert_eq(ops->poll(p.c, &wc, 1), 1);
+	cr_assert_eq(wc.has_inv, true);
+	cr_assert_eq(wc.inv_handle, seg.handle);
+	cr_assert_eq(wc.len, 10);
+	cr_assert_eq(ops->read(p.s, b, 4, &seg, 0, 0), -EACCES);
+	cr_assert_eq(ops->invalidate(p.c, seg.handle, 0), 1);
+}
+
+Test(shm_keys, a_peer_that_invalidates_what_is_not_exposed_loses_the_connection,
+     .init = init, .fini = fini)
+{
+	struct iovec iov = { b, 10 };
+	struct rr_wc wc;
+
+	expose(RR_RIGHT_READ);
+	cr_assert_eq(ops->send(p.s, &iov, 1, 0, 0), 1);
+	cr_assert_eq(ops->send(p.s, &iov, 1, 0, seg.handle + 1), 1);
+	cr_assert_eq(ops->poll(p.c, &wc, 1), 1);
+	cr_assert_eq(ops->poll(p.c, &wc, 1), -EPROTO);
+	cr_assert_eq(ops->poll(p.c, &wc, 1), -EPROTO);
+	cr_assert_eq(ops->send(p.c, &iov, 1, 0, 0), -EPROTO);
+	cr_assert_eq(ops->expose(p.c, p.c->mem, 1, RR_RIGHT_READ, &seg), -EPROTO);
+}
+
+Test(shm_keys, consumed_when_the_last_byte_was_read, .init = init, .fini = fini)
+{
+	expose(RR_RIGHT_READ);
+	cr_assert_eq(ops->read(p.s, b, 999, &seg, 0, 0), 1);
+	cr_assert_eq(ops->consumed(p.c, seg.handle), false);
+	cr_assert_eq(ops->read(p.s, b, 1, &seg, 999, 0), 1);
+	cr_assert_eq(ops->consumed(p.c, seg.handle), true);
+	ops->invalidate(p.c, seg.handle, 0);
+	cr_assert_eq(ops->consumed(p.c, seg.handle), false);
+	expose(RR_RIGHT_READ);
+	cr_assert_eq(ops->consumed(p.c, seg.handle), false);
+}
+
+Test(shm_keys, a_copy_that_never_ends_costs_the_connection_not_the_fence, .init = init,
+     .fini = fini)
+{
+	struct rr_shm *s = container_of(p.s, struct rr_shm, qp);
+
+	expose(RR_RIGHT_WRITE);
+	s->peer.ctl->accessing = seg.handle;	/* as a stopped peer would leave it */
+	cr_assert_eq(ops->invalidate(p.c, seg.handle, 0), -ETIMEDOUT);
+	cr_assert_eq(ops->expose(p.c, p.c->mem, 1, RR_RIGHT_READ, &seg), -ETIMEDOUT);
+	cr_assert_eq(ops->peek(p.c, RR_ARM_RECV), true);
+}
+
+Test(shm_keys, a_copy_under_another_key_is_not_waited_for, .init = init, .fini = fini)
+{
+	struct rr_shm *s = container_of(p.s, struct rr_shm, qp);
+	uint32_t first;
+
+	expose(RR_RIGHT_WRITE);
+	first = seg.handle;
+	expose(RR_RIGHT_WRITE);
+	s->peer.ctl->accessing = first;
+	cr_assert_eq(ops->invalidate(p.c, seg.handle, 0), 1);
+}

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Sends and receives of the shm provider. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/prov/shm/shm_int.h"
+#include "tests/lib/shm_pair.h"
+
+#define ops (&rr_prov_shm)
+
+static struct shm_pair p;
+
+static void fini(void)
+{
+	shm_pair_close(&p);
+}
+
+static int send_bytes(struct rr_qp *qp, const void *b, size_t n)
+{
+	struct iovec iov = { (void *)b, n };
+
+	return ops->send(qp, &iov, 1, 0, 0);
+}
+
+static int send_num(struct rr_qp *qp, uint32_t v)
+{
+	return send_bytes(qp, &v, sizeof(v));
+}
+
+/* The next message of qp, a number; its buffer. */
+static uint64_t expect_num(struct rr_qp *qp, uint32_t v)
+{
+	struct rr_wc wc;
+	uint32_t got;
+
+	cr_assert_eq(ops->poll(qp, &wc, 1), 1);
+	cr_assert_eq(wc.op, RR_WC_RECV);
+	cr_assert_eq(wc.status, 0);
+	cr_assert_eq(wc.len, sizeof(got));
+	memcpy(&got, wc.buf, sizeof(got));
+	cr_assert_eq(got, v, "got %u, not %u", got, v);
+	return wc.cookie;
+}
+
+Test(shm_ring, messages_of_any_size_arrive_whole_and_in_order, .fini = fini)
+{
+	uint8_t out[3 * 4096], *copy = malloc(4096);
+
+	shm_pair_open(&p, 8);
+	srand(1);
+	for (size_t i = 0; i < sizeof(out); i++)
+		out[i] = (uint8_t)rand();
+	for (int round = 0; round < 20000; round++) {
+		size_t n = (size_t)rand() % 4097, cut = n ? (size_t)rand() % n : 0;
+		const uint8_t *from = out + rand() % 4096;
+		struct iovec iov[3] = {
+			{ (void *)from, cut }, { NULL, 0 }, { (void *)(from + cut), n - cut },
+		};
+		struct rr_qp *a = round & 1 ? p.c : p.s, *b = round & 1 ? p.s : p.c;
+		struct rr_wc wc;
+
+		cr_assert_eq(ops->send(a, iov, 3, 0, 0), 1);
+		cr_assert_eq(ops->poll(b, &wc, 1), 1);
+		cr_assert_eq(wc.len, n);
+		memcpy(copy, wc.buf, n);
+		cr_assert_arr_eq(copy, from, n);
+		ops->repost(b, wc.cookie);
+	}
+	free(copy);
+}
+
+Test(shm_ring, a_message_longer_than_the_peers_receive_is_refused, .fini = fini)
+{
+	static uint8_t big[4097];
+	struct iovec wrap[2] = { { big, SIZE_MAX }, { big, 2 } };
+
+	shm_pair_open(&p, 4);
+	cr_assert_eq(p.c->send_size, 4096);
+	cr_assert_eq(send_bytes(p.c, big, 4096), 1);
+	cr_assert_eq(send_bytes(p.c, big, 4097), -EMSGSIZE);
+	cr_assert_eq(ops->send(p.c, wrap, 2, 0, 0), -EMSGSIZE);
+}
+
+Test(shm_ring, each_side_has_its_own_sizes, .fini = fini)
+{
+	static uint8_t b[65536];
+
+	shm_pair_init(&p, 1024, 3);
+	p.sp.recv_size = 65536;
+	p.sp.recvs = 5;
+	shm_qp_free(p.s, &p.cp);
+	p.s = shm_qp_new(&p.sp);
+	cr_assert_eq(shm_pair_connect(&p), 0);
+	cr_assert_eq(p.c->send_size, 65536);
+	cr_assert_eq(p.s->send_size, 1024);
+	cr_assert_eq(p.c->peer_recvs, 5);
+	cr_assert_eq(ops->window(p.c), 5);
+	cr_assert_eq(ops->window(p.s), 3);
+	cr_assert_eq(send_bytes(p.c, b, sizeof(b)), 1);
+	cr_assert_eq(send_bytes(p.s, b, 1025), -EMSGSIZE);
+}
+
+Test(shm_ring, no_send_without_a_posted_receive, .fini = fini)
+{
+	uint64_t buf;
+
+	shm_pair_open(&p, 5);	/* not a power of two */
+	for (uint32_t i = 0; i < 5; i++)
+		cr_assert_eq(send_num(p.c, i), 1);
+	cr_assert_eq(ops->window(p.c), 0);
+	cr_assert_eq(send_num(p.c, 5), -EAGAIN);
+	cr_assert_eq(ops->send_imm(p.c, 5, 0), -EAGAIN);
+	buf = expect_num(p.s, 0);
+	cr_assert_eq(send_num(p.c, 5), -EAGAIN, "received is not yet given back");
+	ops->repost(p.s, buf);
+	cr_assert_eq(ops->window(p.c), 1);
+	cr_assert_eq(send_num(p.c, 5), 1);
+	cr_assert_eq(send_num(p.c, 6), -EAGAIN);
+	for (uint32_t i = 1; i < 6; i++)
+		ops->repost(p.s, expect_num(p.s, i));
+	cr_assert_eq(ops->window(p.c), 5);
+}
+
+Test(shm_ring, held_messages_keep_only_their_own_receive, .fini = fini)
+{
+	uint64_t held[3];
+	uint32_t next = 0;
+
+	shm_pair_open(&p, 4);
+	for (int i = 0; i < 3; i++) {
+		cr_assert_eq(send_num(p.c, next), 1);
+		held[i] = expect_num(p.s, next++);
+	}
+	for (int round = 0; round < 100; round++, next++) {
+		cr_assert_eq(ops->window(p.c), 1);
+		cr_assert_eq(send_num(p.c, next), 1, "round %d", round);
+		ops->repost(p.s, expect_num(p.s, next));
+	}
+	for (int i = 2; i >= 0; i--)
+		ops->repost(p.s, held[i]);
+	cr_assert_eq(ops->window(p.c), 4);
+	for (uint32_t i = 0; i < 4; i++)
+		cr_assert_eq(send_num(p.c, i), 1);
+	for (uint32_t i = 0; i < 4; i++)
+		ops->repost(p.s, expect_num(p.s, i));
+}
+
+Test(shm_ring, a_skip_that_was_overwritten_is_understood, .fini = fini)
+{
+	uint64_t a, b;
+
+	shm_pair_open(&p, 2);
+	send_num(p.c, 0);
+	send_num(p.c, 1);
+	a = expect_num(p.s, 0);
+	b = expect_num(p.s, 1);
+	ops->repost(p.s, b);
+	cr_assert_eq(send_num(p.c, 2), 1);	/* passes over the first slot */
+	ops->repost(p.s, a);
+	cr_assert_eq(send_num(p.c, 3), 1);	/* in it, before the skip was seen */
+	a = expect_num(p.s, 2);
+	b = expect_num(p.s, 3);
+	ops->repost(p.s, a);
+	ops->repost(p.s, b);
+	cr_assert_eq(ops->window(p.c), 2);
+}
+
+/* A model: a list of what is under way and what is held. */
+static void random_traffic(uint32_t recvs, unsigned seed, int steps)
+{
+	static struct { uint64_t buf; } held[4096];
+	uint32_t sent = 0, got = 0, nheld = 0;
+
+	srand(seed);
+	for (int i = 0; i < steps; i++) {
+		switch (rand() % 3) {
+		case 0:
+			cr_assert_eq(ops->window(p.c) > 0, sent - got + nheld < recvs);
+			if (sent - got + nheld < recvs) {
+				cr_assert_eq(ops->window(p.c) <= recvs - (sent - got + nheld), 1);
+				cr_assert_eq(send_num(p.c, sent++), 1);
+			} else {
+				cr_assert_eq(send_num(p.c, sent), -EAGAIN);
+			}
+			break;
+		case 1:
+			cr_assert_eq(ops->peek(p.s, RR_ARM_RECV) || sent == got, 1);
+			if (sent == got) {
+				struct rr_wc wc;
+
+				cr_assert_eq(ops->poll(p.s, &wc, 1), 0);
+			} else {
+				held[nheld++].buf = expect_num(p.s, got++);
+			}
+			break;
+		case 2:
+			if (nheld) {
+				uint32_t k = (uint32_t)rand() % nheld;
+
+				ops->repost(p.s, held[k].buf);
+				held[k] = held[--nheld];
+			}
+		}
+	}
+}
+
+Test(shm_ring, receives_given_back_in_any_order_are_never_lost, .fini = fini)
+{
+	shm_pair_open(&p, 7);
+	random_traffic(7, 1, 300000);
+}
+
+Test(shm_ring, one_receive_is_enough, .fini = fini)
+{
+	shm_pair_open(&p, 1);
+	random_traffic(1, 2, 20000);
+}
+
+Test(shm_ring, positions_wrap, .fini = fini)
+{
+	struct rr_shm *c, *s;
+
+	shm_pair_open(&p, 4);
+	c = container_of(p.c, struct rr_shm, qp);
+	s = container_of(p.s, struct rr_shm, qp);
+	/* as after 2^31 - 10 messages, then after 2^32 - 10; the ring is as trim() leaves it */
+	for (uint32_t start = (1u << 31) - 10; start; start = start >> 31 ? 0 : 0u - 10) {
+		c->tx_pos = c->tx_sent = c->tx_reposted = c->tx_tail = start;
+		s->rx_pos = s->rx_tail = s->rx_reposted = start;
+		s->own.ctl->reposted = s->own.ctl->tail = start;
+		memset(s->own.ring, 0, s->own.geo.ring_len);
+		random_traffic(4, 3, 5000);
+		for (uint32_t i = 0; i < 4; i++) {
+			struct rr_wc wc;
+
+			if (s->rx_seq[i])
+				ops->repost(p.s, i);
+			while (ops->poll(p.s, &wc, 1) == 1)
+				ops->repost(p.s, wc.cookie);
+		}
+	}
+}
+
+Test(shm_ring, immediate_data_comes_in_order_with_messages, .fini = fini)
+{
+	struct rr_wc wc[4];
+
+	shm_pair_open(&p, 4);
+	send_num(p.c, 1);
+	cr_assert_eq(ops->send_imm(p.c, 0xdeadbeef, 0), 1);
+	cr_assert_eq(ops->send_imm(p.c, 0, 0), 1);
+	cr_assert_eq(ops->poll(p.s, wc, 4), 3);
+	cr_assert_eq(wc[0].has_imm, false);
+	cr_assert_eq(wc[1].has_imm, true);
+	cr_assert_eq(wc[1].imm, 0xdeadbeef);
+	cr_assert_eq(wc[1].len, 0);
+	cr_assert_eq(wc[2].has_imm, true);
+	cr_assert_eq(wc[2].imm, 0);
+	cr_assert_eq(ops->window(p.c), 1);
+}
+
+Test(shm_ring, an_empty_message_is_a_message, .fini = fini)
+{
+	struct rr_wc wc;
+
+	shm_pair_open(&p, 2);
+	cr_assert_eq(ops->send(p.c, NULL, 0, 0, 0), 1);
+	cr_assert_eq(ops->poll(p.s, &wc, 1), 1);
+	cr_assert_eq(wc.len, 0);
+	cr_assert_eq(wc.has_imm, false);
+}
+
+Test(shm_ring, window_says_the_exact_number_below_half, .fini = fini)
+{
+	struct rr_wc wc;
+
+	shm_pair_open(&p, 16);
+	for (uint32_t i = 0; i < 12; i++)
+		send_num(p.c, i);
+	for (uint32_t left = 4; left < 8; left++) {
+		cr_assert_eq(ops->window(p.c), left);
+		cr_assert_eq(ops->poll(p.s, &wc, 1), 1);
+		ops->repost(p.s, wc.cookie);
+	}
+}
