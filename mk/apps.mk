@@ -36,3 +36,12 @@ $(APPS)/nfsaio: tests/apps/nfsaio.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)
 	$(Q)$(CC) $(APPFLAGS) -o $@ $< -lnfs
+
+# --- the benchmark's ---
+
+$(APPS)/benchsvc: $(APPS)/gen_bench_svc.o $(APPS)/gen_bench_xdr.o
+$(APPS)/benchcli: $(APPS)/gen_bench_xdr.o
+$(BENCHBINS): $(APPS)/%: bench/%.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)
+	$(Q)$(CC) $(APPFLAGS) -o $@ $^ $(if $(filter bench%,$(*F)),-ltirpc)
