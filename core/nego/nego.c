@@ -230,19 +230,20 @@ enum rr_nego rr_nego_get_answer(const uint8_t *buf, size_t len, uint32_t xid,
 
 	rr_put_be32(w.want, xid);
 	rr_put_be32(w.want + 4, RR_RPC_REPLY);
-	while (step == STEP_ON && (w.at < len || (w.rm.last && w.rm.left == 0)))
+	while (step == STEP_ON && (w.at < len || (w.rm.last && w.rm.left == 0))) {
 		step = walk_on(&w, buf, len);
-	if (step == STEP_OTHER)
+		/* crumbs for ever are nobody's reply */
+		if (w.matched < sizeof(w.want) && walk_need(&w) > RR_ANSWER_MAX)
+			return RR_NEGO_OTHER;
+	}
+	if (step == STEP_ON) {
+		*need = walk_need(&w);
+		return RR_NEGO_PART;
+	}
+	if (step == STEP_OTHER || w.matched < sizeof(w.want))
 		return RR_NEGO_OTHER;
-	if (step == STEP_END && w.matched < sizeof(w.want))
-		return RR_NEGO_OTHER;
-	*need = step == STEP_END ? (uint32_t)w.at : walk_need(&w);
-	if (step == STEP_END)
-		return w.one_fragment ? judge_answer(buf, *need, h) : RR_NEGO_NO;
-	/* crumbs for ever are nobody's reply */
-	if (*need > RR_ANSWER_MAX && w.matched < sizeof(w.want))
-		return RR_NEGO_OTHER;
-	return RR_NEGO_PART;
+	*need = (uint32_t)w.at;
+	return w.one_fragment ? judge_answer(buf, *need, h) : RR_NEGO_NO;
 }
 
 /* --- the end mark --- */

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# make fuzz [FUZZ="fuzz_v1 ..."] [FUZZ_SECONDS=20]: libFuzzer on every tests/fuzz/fuzz_*.c, with
+#   clang and sanitizers, in build-fuzz. New inputs stay there, in fuzz/corpus/TARGET; so do
+#   crashers, in fuzz/TARGET-crash-*.
+# make fuzz-merge: adds what was new and worth it to the checked-in corpus.
+# make fuzz-replay: the checked-in corpus through the same targets, with any compiler.
+
+FUZZ_SECONDS ?= 20
+FUZZ_ALL     := $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
+FUZZ         ?= $(FUZZ_ALL)
+FUZZ_CC      ?= clang
+FUZZ_MAKE     = $(MAKE) --no-print-directory CC=$(FUZZ_CC) BUILD=build-fuzz CFLAGS='-O1 -g' \
+                SAN=fuzzer-no-link,address,undefined FUZZ='$(FUZZ)'
+
+.PHONY: fuzz fuzz-merge fuzz-run fuzz-merge-run fuzz-replay
+fuzz:
+	+$(Q)$(FUZZ_MAKE) fuzz-run
+fuzz-merge:
+	+$(Q)$(FUZZ_MAKE) fuzz-merge-run
+
+# --- inside build-fuzz ---
+
+$(addprefix $(BUILD)/fuzz/,$(FUZZ_ALL)): $(BUILD)/fuzz/%: $(BUILD)/obj/tests/fuzz/%.o \
+		$(BUILD)/libtest.a $(BUILD)/libcore.a
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)
+	$(Q)$(CC) -o $@ $^ -fsanitize=fuzzer,address,undefined -pthread
+
+fuzz-run: $(addprefix $(BUILD)/fuzz/,$(FUZZ))
+	$(Q)rc=0; for t in $(FUZZ); do \
+		d=$(BUILD)/fuzz; mkdir -p $$d/corpus/$$t; c=tests/fuzz/corpus/$$t; \
+		if $$d/$$t -max_total_time=$(FUZZ_SECONDS) -timeout=10 -max_len=8192 \
+		    -artifact_prefix=$$d/$$t- -print_final_stats=1 \
+		    $$d/corpus/$$t $$(test -d $$c && echo $$c) >$$d/$$t.log 2>&1; \
+		then printf 'PASS %s: %s runs\n' $$t \
+		    "$$(sed -n 's/.*number_of_executed_units: *//p' $$d/$$t.log)"; \
+		else printf 'FAIL %s: see %s\n' $$t $$d/$$t.log; tail -n 30 $$d/$$t.log; rc=1; fi; \
+	done; exit $$rc
+
+fuzz-merge-run: $(addprefix $(BUILD)/fuzz/,$(FUZZ))
+	$(Q)for t in $(FUZZ); do \
+		mkdir -p tests/fuzz/corpus/$$t $(BUILD)/fuzz/corpus/$$t; \
+		$(BUILD)/fuzz/$$t -merge=1 tests/fuzz/corpus/$$t $(BUILD)/fuzz/corpus/$$t \
+		    >$(BUILD)/fuzz/$$t.merge 2>&1 || { cat $(BUILD)/fuzz/$$t.merge; exit 1; }; \
+		echo "$$t: $$(ls tests/fuzz/corpus/$$t | wc -l) inputs"; \
+	done
+
+# --- replay: named like the target, it finds its corpus by its own name ---
+
+REPLAY := $(addprefix $(BUILD)/tests/fuzz/,$(FUZZ_ALL))
+
+$(REPLAY): $(BUILD)/tests/fuzz/%: $(BUILD)/obj/tests/fuzz/%.o $(BUILD)/obj/tests/fuzz/replay.o \
+		$(BUILD)/libtest.a $(BUILD)/libcore.a
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)
+	$(Q)$(CC) -o $@ $^ $(LDSAN) -pthread
+
+fuzz-replay: $(REPLAY)
+	$(Q)scripts/run-tests $(REPLAY)
