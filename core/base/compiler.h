@@ -35,6 +35,13 @@
 #define rr_pick__(op, a, b, n) ({ __typeof__(a) a_##n = (a); __typeof__(b) b_##n = (b); \
 	a_##n op b_##n ? a_##n : b_##n; })
 
+/* A full fence: stores before it are seen before loads after it are made. As
+ * atomic_thread_fence(memory_order_seq_cst), which gcc refuses under TSan. */
+static inline void rr_fence(void)
+{
+	__sync_synchronize();
+}
+
 /* A hint to the CPU that we spin. */
 static inline void rr_relax(void)
 {

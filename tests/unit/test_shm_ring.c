@@ -227,9 +227,12 @@ Test(shm_ring, positions_wrap, .fini = fini)
 	s = container_of(p.s, struct rr_shm, qp);
 	/* as after 2^31 - 10 messages, then after 2^32 - 10; the ring is as trim() leaves it */
 	for (uint32_t start = (1u << 31) - 10; start; start = start >> 31 ? 0 : 0u - 10) {
-		c->tx_pos = c->tx_sent = c->tx_reposted = c->tx_tail = start;
-		s->rx_pos = s->rx_tail = s->rx_reposted = start;
-		s->own.ctl->reposted = s->own.ctl->tail = start;
+		c->tx_pos = c->tx_reposted = c->tx_tail = start;
+		s->rx_tail = s->rx_reposted = start;
+		atomic_store(&c->tx_sent, start);
+		atomic_store(&s->rx_pos, start);
+		atomic_store(&s->own.ctl->reposted, start);
+		atomic_store(&s->own.ctl->tail, start);
 		memset(s->own.ring, 0, s->own.geo.ring_len);
 		random_traffic(4, 3, 5000);
 		for (uint32_t i = 0; i < 4; i++) {

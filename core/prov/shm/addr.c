@@ -215,15 +215,11 @@ _Static_assert(ADDR_HEAD + 2 * NAME_LEN <= RR_PROV_ADDR, "an address fits");
 
 void rr_shm_unlisten(struct rr_shm *q)
 {
-	for (int i = 0; i < 2; i++) {
+	for (int i = 0; i < 2; i++)
 		if (q->listener[i] >= 0)
 			rr_os->close(q->listener[i]);
-		q->listener[i] = -1;
-	}
-	if (q->path[0] && q->creator == getpid()) {
+	if (q->path[0] && q->creator == getpid())
 		unlink(q->path);
-		q->path[0] = '\0';
-	}
 }
 
 /* --- connecting --- */

@@ -175,6 +175,7 @@ static int init(struct rr_shm *q, const struct rr_prov_params *p, enum rr_shm_st
 	q->qp.recv_size = p->recv_size;
 	q->qp.recvs = p->recvs;
 	q->qp.wake_fd = q->listener[0] = q->listener[1] = -1;
+	q->path[0] = '\0';
 	atomic_store_explicit(&q->state, state, memory_order_relaxed);
 	return 0;
 }
@@ -254,6 +255,8 @@ static int join(struct rr_shm *q)
 		return fd;
 	q->qp.wake_fd = rr_shm_high_fd(fd, q->param.fd_floor);
 	rr_shm_unlisten(q);
+	q->listener[0] = q->listener[1] = -1;
+	q->path[0] = '\0';
 	return greet(q, q->qp.wake_fd, q->param.token + RR_SHM_PROOF);
 }
 

@@ -63,7 +63,7 @@ static void kick(struct rr_qp *qp)
 	q->unkicked = 0;
 	armed = &q->peer.ctl->armed;
 	/* Pairs with the fence in arm(): either we see that it armed, or it sees what we did. */
-	atomic_thread_fence(memory_order_seq_cst);
+	rr_fence();
 	if (likely(!(atomic_load_explicit(armed, memory_order_relaxed) & done)))
 		return;
 	/* only one of those who ring at once does */
@@ -82,7 +82,7 @@ static int arm(struct rr_qp *qp, enum rr_arm what)
 	before = atomic_fetch_or_explicit(&q->own.ctl->armed, (uint32_t)what,
 					  memory_order_relaxed);
 	/* pairs with the fence in kick() */
-	atomic_thread_fence(memory_order_seq_cst);
+	rr_fence();
 	if (!peek(qp, what))
 		return 0;
 	atomic_fetch_and_explicit(&q->own.ctl->armed, ~((uint32_t)what & ~before),

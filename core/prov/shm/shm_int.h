@@ -114,7 +114,7 @@ void rr_shm_trim(struct rr_qp *qp, bool (*used)(void *ctx, size_t off, size_t le
 
 /* Opens the listeners and writes their address. */
 int rr_shm_listen(struct rr_shm *q, const char *run_dir, struct rr_prov_addr *offer);
-/* Closes them, removes the file. */
+/* Closes them, removes the file if this process made it. Leaves q as it is. */
 void rr_shm_unlisten(struct rr_shm *q);
 /* A connected, non-blocking socket; or -errno. */
 int rr_shm_connect(const struct rr_prov_addr *offer, const char *run_dir, int fd_floor);

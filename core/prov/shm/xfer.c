@@ -92,7 +92,7 @@ static int fence_out(struct rr_shm *q, uint32_t handle)
 	rr_time until;
 
 	/* pairs with the fence in enter() */
-	atomic_thread_fence(memory_order_seq_cst);
+	rr_fence();
 	/* pairs with the release in leave(): the copy is over */
 	if (likely(atomic_load_explicit(&q->own.ctl->accessing, memory_order_acquire) != handle))
 		return 0;
@@ -174,7 +174,7 @@ static uint8_t *enter(struct rr_shm *q, enum rr_rights right, const struct rr_se
 		return NULL;
 	atomic_store_explicit(&q->peer.ctl->accessing, seg->handle, memory_order_relaxed);
 	/* pairs with the fence in fence_out() */
-	atomic_thread_fence(memory_order_seq_cst);
+	rr_fence();
 	/* pairs with the release in rr_shm_expose() */
 	if (atomic_load_explicit(&k->handle, memory_order_acquire) != seg->handle ||
 	    !covers(q, k, right, seg, off, len, &start)) {
