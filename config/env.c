@@ -2,12 +2,10 @@
 /* The environment: RDMARPC_<NAME> for option <name>; and what the process is called. */
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "config/internal.h"
+#include "config/rundir.h"
 
 #define PREFIX	"RDMARPC_"
 
@@ -103,18 +101,6 @@ bool rr_glob(const char *pattern, const char *end, const char *s)
 	}
 }
 
-static void read_comm(char *buf, size_t size)
-{
-	int fd = (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/comm", O_RDONLY | O_CLOEXEC);
-	long n = fd < 0 ? 0 : syscall(SYS_read, fd, buf, size - 1);
-
-	if (fd >= 0)
-		syscall(SYS_close, fd);
-	n = n < 0 ? 0 : n;
-	buf[n] = '\0';
-	buf[strcspn(buf, "\n")] = '\0';
-}
-
 bool rr_conf_is_command(struct rr_text pattern)
 {
 	const char *end = pattern.p + pattern.len;
@@ -122,6 +108,6 @@ bool rr_conf_is_command(struct rr_text pattern)
 
 	if (program_invocation_short_name && rr_glob(pattern.p, end, program_invocation_short_name))
 		return true;
-	read_comm(comm, sizeof(comm));
+	rr_proc_comm(0, comm, sizeof(comm));
 	return rr_glob(pattern.p, end, comm);
 }

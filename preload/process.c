@@ -10,6 +10,7 @@
 #include "preload/init.h"
 #include "preload/real.h"
 #include "preload/sock.h"
+#include "preload/statseg.h"
 
 /* --- whose call it is --- */
 
@@ -113,6 +114,7 @@ static void after_in_child(void)
 	atomic_store_explicit(&owner, getpid(), memory_order_relaxed);
 	rr_real_fork_child();
 	rr_init_fork_child();
+	rr_statseg_fork_child();
 	rr_conn_fork_child();
 	rr_ep_fork_child();
 	errno = saved;

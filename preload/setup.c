@@ -3,16 +3,15 @@
 
 #include "preload/setup.h"
 
-#include <fcntl.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "config/conf.h"
-#include "core/base/log.h"
+#include "config/rundir.h"
 #include "core/conn/conn.h"
-#include "preload/real.h"
+#include "preload/diag.h"
+#include "preload/logsink.h"
+#include "preload/statseg.h"
 
 static struct rr_conf conf;
 
@@ -21,48 +20,11 @@ void rr_setup_conf(void)
 	rr_conf_load(&conf, environ);
 }
 
-/* --- log --- */
-
-/* Opened for each line: a log has few lines, and an fd kept for it would have to be hidden from
- * the app and survive all that it does to its fds. */
-static void to_file(const char *line, unsigned len)
-{
-	int fd = open(conf.log_file, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, 0644);
-
-	if (fd < 0)
-		return;
-	if (rr_real.write(fd, line, len) < 0) {
-		/* nobody to tell */
-	}
-	rr_real.close(fd);
-}
-
-/* What 2 was when the configuration was read. A daemon that closes it may get a connection
- * under that number. */
-static struct stat stderr_then;
-
-static void to_stderr(const char *line, unsigned len)
-{
-	struct stat st;
-
-	if (fstat(STDERR_FILENO, &st) < 0 || st.st_dev != stderr_then.st_dev ||
-	    st.st_ino != stderr_then.st_ino)
-		return;
-	if (rr_real.write(STDERR_FILENO, line, len) < 0) {
-		/* nobody to tell */
-	}
-}
-
 void rr_setup_log(void)
 {
-	rr_log_sink *sink = NULL;
-
-	if (!strcmp(conf.log_file, "stderr"))
-		sink = fstat(STDERR_FILENO, &stderr_then) ? NULL : to_stderr;
-	else if (conf.log_file[0])
-		sink = to_file;
-	rr_log_setup(conf.log_level, sink);
+	rr_logsink_setup(conf.log_file, conf.log_level);
 	rr_conf_log_problems(&conf);
+	rr_diag_setup(conf.diagnostics);
 }
 
 /* --- connections --- */
@@ -88,6 +50,7 @@ void rr_setup_conn(void)
 		.credits = conf.credits,
 		.bc_credits = conf.backchannel_credits,
 		.max_msg = conf.max_message,
+		.memory = conf.memory,
 		.reply_chunk = conf.reply_chunk,
 		.reply_chunk_max = conf.reply_chunk_max,
 		.max_chunks = conf.max_chunks,
@@ -103,8 +66,11 @@ void rr_setup_conn(void)
 		.reliable_replies = conf.reliable_replies,
 		.mode = mode,
 		.mode_call = mode_call,
+		.stopped = rr_statseg_stopped,
+		.stats = rr_statseg_get,
 	};
-	_Static_assert(sizeof(p.run_dir) >= sizeof(conf.run_dir), "a path fits");
-	memcpy(p.run_dir, conf.run_dir, sizeof(conf.run_dir));
+	rr_rundir_find(conf.run_dir, secure_getenv("XDG_RUNTIME_DIR"), p.run_dir);
+	rr_statseg_setup(p.run_dir, conf.run_dir[0] ? "" : RR_RUN_DIR);
+	rr_statseg_get();	/* before the first connection: a server is seen while it waits */
 	rr_conn_setup(&p);
 }

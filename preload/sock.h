@@ -7,6 +7,7 @@
 #include "core/base/compiler.h"
 #include "core/conn/conn.h"
 #include "preload/file.h"
+#include "preload/logsink.h"
 #include "preload/wait.h"
 
 /* The connection of so while it may concern us; NULL: everything is the kernel's. */
@@ -47,7 +48,7 @@ static inline void rr_sock_after(struct rr_sock *so, struct rr_conn *c)
 /* Is fd one that we use ourselves? The app has never heard of it. */
 static inline bool rr_own_fd(int fd)
 {
-	return rr_conn_owns_fd(fd) || rr_ep_owns_fd(fd);
+	return rr_conn_owns_fd(fd) || rr_ep_owns_fd(fd) || rr_logsink_owns_fd(fd);
 }
 
 /* The kernel's for ever: disconnected, or used in a way that only the kernel can serve. */

@@ -2,11 +2,17 @@
 #include "core/base/stats_abi.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <netinet/in.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 
 #include "core/base/log.h"
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
 
 #define LAST	(RR_STAT_CONNS - 1)
 
@@ -43,6 +49,7 @@ void rr_stats_init(struct rr_stat_seg *seg, int pid, uint64_t start_ticks, const
 	seg->pid = pid;
 	seg->start_ticks = start_ticks;
 	seg->created_ns = wall_ns();
+	seg->backed = RR_STAT_SIZE;
 	set_text(seg->comm, sizeof(seg->comm), comm);
 	set_text(seg->exe, sizeof(seg->exe), exe);
 	/* Pairs with the acquire of a reader that maps the file. */
@@ -61,7 +68,7 @@ static uint32_t take(struct rr_stat_seg *seg)
 
 			if (w * 64 + bit == LAST)
 				return LAST;
-			/* Pairs with the release in rr_stats_release(). */
+			/* Pairs with the release in put_back(). */
 			if (atomic_compare_exchange_weak_explicit(&seg->taken[w], &map,
 					map | UINT64_C(1) << bit, memory_order_acquire,
 					memory_order_relaxed))
@@ -71,9 +78,50 @@ static uint32_t take(struct rr_stat_seg *seg)
 	return LAST;
 }
 
+static void put_back(struct rr_stat_seg *seg, uint32_t i)
+{
+	/* Pairs with the acquire in take(). */
+	atomic_fetch_and_explicit(&seg->taken[i / 64], ~(UINT64_C(1) << i % 64),
+				  memory_order_release);
+}
+
+/* Has entry i memory? The first write to a page of a file on a full file system is a SIGBUS:
+ * ask for the page first. An old kernel cannot be asked (EINVAL); then hope. */
+static bool back(struct rr_stat_seg *seg, uint32_t i)
+{
+	uint32_t have = atomic_load_explicit(&seg->backed, memory_order_relaxed);
+	uint32_t end = (uint32_t)((char *)&seg->conn[i + 1] - (char *)seg), page = RR_PAGE;
+	int saved = errno;
+
+	if (end <= have)
+		return true;
+	have &= ~(page - 1);
+	end = rr_align(end, page);
+	if (madvise((char *)seg + have, end - have, MADV_POPULATE_WRITE) && errno != EINVAL) {
+		errno = saved;
+		return false;
+	}
+	errno = saved;
+	while (have < end && !atomic_compare_exchange_weak_explicit(&seg->backed, &have, end,
+			memory_order_relaxed, memory_order_relaxed))
+		;
+	return true;
+}
+
+static struct rr_stat_conn *find(struct rr_stat_seg *seg)
+{
+	uint32_t i = take(seg);
+
+	if (i != LAST && unlikely(!back(seg, i))) {
+		put_back(seg, i);
+		i = LAST;
+	}
+	return &seg->conn[i];
+}
+
 struct rr_stat_conn *rr_stats_claim(struct rr_stat_seg *seg, int fd, bool server)
 {
-	struct rr_stat_conn *e = seg ? &seg->conn[take(seg)] : &nowhere;
+	struct rr_stat_conn *e = seg ? find(seg) : &nowhere;
 
 	atomic_store_explicit(&e->fd, fd, memory_order_relaxed);
 	atomic_store_explicit(&e->state, RR_CS_NEW, memory_order_relaxed);
@@ -150,9 +198,7 @@ void rr_stats_release(struct rr_stat_seg *seg, struct rr_stat_conn *e)
 	if (i == LAST)		/* others may be in it */
 		return;
 	atomic_store_explicit(&e->used, 0, memory_order_relaxed);
-	/* Pairs with the acquire in take(). */
-	atomic_fetch_and_explicit(&seg->taken[i / 64], ~(UINT64_C(1) << i % 64),
-				  memory_order_release);
+	put_back(seg, i);
 }
 
 void rr_stats_latency(struct rr_stat_seg *seg, uint64_t ns)

@@ -35,16 +35,16 @@ enum rr_carrier;
 enum rr_conn_state;
 enum rr_reason;
 
-/* All below: no lock, no system call, async-signal-safe, any thread. seg may be NULL (no
- * segment): then nothing is seen. */
+/* All below: no lock, no system call but one madvise() in some claims, async-signal-safe,
+ * any thread. seg may be NULL (no segment): then nothing is seen. */
 
 /* Makes size bytes of zeroed memory (RR_STAT_SIZE) an empty segment of this process.
  * comm and exe may be NULL. Published by its magic number, last. */
 void rr_stats_init(struct rr_stat_seg *seg, int pid, uint64_t start_ticks, const char *comm,
 		   const char *exe);
 
-/* An entry for a connection, in state RR_CS_NEW; never NULL. When the segment is full, the
- * last entry is shared and its counts may miss some. */
+/* An entry for a connection, in state RR_CS_NEW; never NULL. When the segment (or its file
+ * system) is full, the last entry is shared and its counts may miss some. */
 struct rr_stat_conn *rr_stats_claim(struct rr_stat_seg *seg, int fd, bool server);
 
 /* The addresses, when they are known; either may be NULL: unchanged. */

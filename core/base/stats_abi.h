@@ -63,7 +63,7 @@ struct rr_stat_seg {
 	_Atomic uint64_t carriers[RR_CARRIER_COUNT];
 	_Atomic uint64_t reasons[RR_STAT_REASONS]; /* of those on TCP: why */
 	_Atomic uint32_t ended;		/* 1: the process exited in order */
-	uint32_t pad0;
+	_Atomic uint32_t backed;	/* bytes from the start that surely have memory */
 	struct rr_counters retired;	/* sums of closed connections; atomic adds */
 	uint64_t room[RR_STAT_COUNTERS - RR_C_COUNT];
 	_Atomic uint64_t hist[RR_STAT_HIST]; /* call to reply, as seen by the requester */

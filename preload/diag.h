@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef RR_PRELOAD_DIAG_H
+#define RR_PRELOAD_DIAG_H
+
+/* Diagnostics: the plugin librpcrdma_diag.so, beside this library, walks the stack with
+ * libunwind. It is loaded when it is first needed. */
+
+#include <stdbool.h>
+
+/* Installs the hook of core/base/diag.h, or not. */
+void rr_diag_setup(bool on);
+
+/* What the plugin exports as rr_diag_walk: calls line(n, module, symbol, offset) for each
+ * frame outside the module `skip`, innermost first. symbol is NULL if unknown; offset is then
+ * from the module's start. */
+typedef void rr_diag_line(unsigned n, const char *module, const char *symbol, unsigned long offset);
+typedef void rr_diag_walk_fn(const char *skip, rr_diag_line *line);
+
+#endif
