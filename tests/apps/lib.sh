@@ -43,7 +43,7 @@ chmod 1777 $W/stat/server
 shm_before=$(ls -A /dev/shm)
 
 server_env=() client_env=()
-case $LEG in both | server) server_env=(LD_PRELOAD="$SHIM" RDMARPC_RUN_DIR=$W/stat/server) ;; esac
+case $LEG in both | server) server_env=(LD_PRELOAD="$SHIM" RDMARPC_RUN_DIR="$W/stat/server") ;; esac
 
 # server COMMAND...: the server under test, in the background; its pid is in $spid
 server() {
