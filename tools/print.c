@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tools/print.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <time.h>
+
+static const struct {
+	const char *group, *name;
+} counters[] = {
+#define RR_COUNTER(group, name, help) { #group, #name },
+#include "core/base/counters.def"
+#undef RR_COUNTER
+};
+
+static uint64_t sum(const uint64_t *v, unsigned n)
+{
+	uint64_t s = 0;
+
+	for (unsigned i = 0; i < n; i++)
+		s += v[i];
+	return s;
+}
+
+/* --- JSON --- */
+
+/* Texts are printable ASCII already (segment.c, reasons.def). */
+static void json_text(FILE *to, const char *name, const char *text)
+{
+	fprintf(to, "\"%s\":\"", name);
+	for (; *text; text++) {
+		if (*text == '"' || *text == '\\')
+			fputc('\\', to);
+		fputc(*text, to);
+	}
+	fputc('"', to);
+}
+
+static void json_time(FILE *to, const char *name, uint64_t ns)
+{
+	time_t t = (time_t)(ns / RR_SEC);
+	char buf[40] = "";
+	struct tm tm;
+
+	if (gmtime_r(&t, &tm))
+		strftime(buf, sizeof(buf), "%Y-%m-%dT%H:%M:%SZ", &tm);
+	json_text(to, name, buf);
+}
+
+static void json_group(FILE *to, const uint64_t *v, const char *group)
+{
+	const char *comma = "";
+
+	fprintf(to, "\"%s\":{", group);
+	for (unsigned i = 0; i < RR_C_COUNT; i++) {
+		if (strcmp(counters[i].group, group))
+			continue;
+		fprintf(to, "%s\"%s\":%" PRIu64, comma, counters[i].name, v[i]);
+		comma = ",";
+	}
+	fputc('}', to);
+}
+
+/* Was the group of counter i begun by an earlier one? New counters stand at the end of
+ * counters.def, whatever their group. */
+static bool seen(unsigned i)
+{
+	for (unsigned k = 0; k < i; k++)
+		if (!strcmp(counters[k].group, counters[i].group))
+			return true;
+	return false;
+}
+
+static void json_groups(FILE *to, const uint64_t *v)
+{
+	for (unsigned i = 0; i < RR_C_COUNT; i++) {
+		if (seen(i))
+			continue;
+		if (i)
+			fputc(',', to);
+		json_group(to, v, counters[i].group);
+	}
+}
+
+static void json_reasons(FILE *to, const struct rr_proc *p)
+{
+	const char *comma = "";
+
+	fputs("\"tcp_reasons\":{", to);
+	for (unsigned i = 0; i < RR_R_COUNT; i++) {
+		if (!p->reasons[i])
+			continue;
+		fprintf(to, "%s\"%s\":%" PRIu64, comma, i ? rr_reason_text(i) : "none",
+			p->reasons[i]);
+		comma = ",";
+	}
+	fputc('}', to);
+}
+
+static void json_latency(FILE *to, const uint64_t hist[RR_STAT_HIST])
+{
+	fprintf(to, "\"latency_ns\":{\"count\":%" PRIu64 ",\"p50\":%" PRIu64 ",\"p90\":%" PRIu64
+		",\"p99\":%" PRIu64 ",\"max\":%" PRIu64 "}", sum(hist, RR_STAT_HIST),
+		rr_hist_quantile(hist, 0.5), rr_hist_quantile(hist, 0.9),
+		rr_hist_quantile(hist, 0.99), rr_hist_max(hist));
+}
+
+static void json_conn(FILE *to, const struct rr_proc_conn *c)
+{
+	fprintf(to, "{\"fd\":%d,", c->fd);
+	json_text(to, "role", c->server ? "server" : "client");
+	fputc(',', to);
+	json_text(to, "local", c->local);
+	fputc(',', to);
+	json_text(to, "peer", c->peer);
+	fputc(',', to);
+	json_text(to, "carrier", rr_carrier_name(c->carrier));
+	fputc(',', to);
+	json_text(to, "state", rr_state_name(c->state));
+	fputc(',', to);
+	json_text(to, "reason", rr_reason_text(c->reason));
+	fputc(',', to);
+	json_time(to, "since", c->since_ns);
+	fputc(',', to);
+	json_group(to, c->count, "rpcs");
+	fputc(',', to);
+	json_group(to, c->count, "bytes");
+	fputc('}', to);
+}
+
+static void json_proc(FILE *to, const struct rr_proc *p)
+{
+	fprintf(to, "{\"pid\":%d,", p->pid);
+	json_text(to, "comm", p->comm);
+	fputc(',', to);
+	json_text(to, "exe", p->exe);
+	fprintf(to, ",\"uid\":%u,\"alive\":%s,\"ended\":%s,", p->uid, p->alive ? "true" : "false",
+		p->ended ? "true" : "false");
+	json_time(to, "since", p->since_ns);
+	fprintf(to, ",\"connections\":{\"shm\":%" PRIu64 ",\"verbs\":%" PRIu64 ",\"tcp\":%" PRIu64
+		"},", p->carriers[RR_CARRIER_SHM], p->carriers[RR_CARRIER_VERBS],
+		p->carriers[RR_CARRIER_TCP]);
+	json_reasons(to, p);
+	fputc(',', to);
+	json_groups(to, p->count);
+	fputc(',', to);
+	json_latency(to, p->hist);
+	fputs(",\"list\":[", to);
+	for (uint32_t i = 0; i < p->nconns; i++) {
+		if (i)
+			fputc(',', to);
+		json_conn(to, &p->conns[i]);
+	}
+	fputs("]}", to);
+}
+
+void rr_print_json(FILE *to, const struct rr_procs *all, bool stopped)
+{
+	fprintf(to, "{\"stopped\":%s,\"processes\":[", stopped ? "true" : "false");
+	for (uint32_t i = 0; i < all->n; i++) {
+		if (i)
+			fputc(',', to);
+		json_proc(to, &all->p[i]);
+	}
+	fputs("]}\n", to);
+}
+
+/* --- table --- */
+
+/* Four characters at most before the unit, whatever the number. */
+static const char *short_number(uint64_t v, char buf[16])
+{
+	static const char units[] = " kMGTPE";
+	double d = (double)v;
+	unsigned u = 0;
+
+	if (v < 100000) {
+		snprintf(buf, 16, "%" PRIu64, v);
+		return buf;
+	}
+	for (; d >= 1000 && u < sizeof(units) - 2; u++)
+		d /= 1000;
+	snprintf(buf, 16, "%.*f%c", d < 100, d, units[u]);
+	return buf;
+}
+
+static const char *short_time(uint64_t ns, char buf[16])
+{
+	if (!ns)
+		snprintf(buf, 16, "-");
+	else if (ns < 10 * RR_MSEC)
+		snprintf(buf, 16, "%.1fus", (double)ns / 1e3);
+	else if (ns < 10 * RR_SEC)
+		snprintf(buf, 16, "%.0fms", (double)ns / 1e6);
+	else
+		snprintf(buf, 16, "%.0fs", (double)ns / 1e9);
+	return buf;
+}
+
+static uint64_t calls(const uint64_t *v)
+{
+	return v[RR_C_calls_sent] + v[RR_C_calls_received];
+}
+
+static uint64_t calls_before(const struct rr_procs *before, const struct rr_proc *p)
+{
+	for (uint32_t i = 0; before && i < before->n; i++)
+		if (before->p[i].pid == p->pid && before->p[i].ticks == p->ticks)
+			return calls(before->p[i].count);
+	return 0;
+}
+
+static void table_reasons(FILE *to, const struct rr_proc *p)
+{
+	const char *sep = "        tcp: ";
+
+	for (unsigned i = 1; i < RR_R_COUNT; i++) {
+		if (!p->reasons[i])
+			continue;
+		fprintf(to, "%s%" PRIu64 " %s", sep, p->reasons[i], rr_reason_text(i));
+		sep = ", ";
+	}
+	if (*sep == ',')
+		fputc('\n', to);
+}
+
+static void table_conn(FILE *to, const struct rr_proc_conn *c)
+{
+	char a[16], b[16];
+
+	fprintf(to, "        fd %-4d %s %s %s  %s %s%s%s%s  calls %s/%s\n", c->fd, c->local,
+		c->server ? "<-" : "->", c->peer, rr_carrier_name(c->carrier),
+		rr_state_name(c->state), c->reason ? " (" : "", rr_reason_text(c->reason),
+		c->reason ? ")" : "", short_number(c->count[RR_C_calls_sent], a),
+		short_number(c->count[RR_C_calls_received], b));
+}
+
+static void table_proc(FILE *to, const struct rr_proc *p, const struct rr_procs *before,
+		       double secs)
+{
+	char b[9][16];
+
+	fprintf(to, "%7d %-15.15s %-5s %6s %6s %6s %8s %8s %8s %8s", p->pid, p->comm,
+		p->alive ? "live" : p->ended ? "ended" : "died",
+		short_number(p->carriers[RR_CARRIER_SHM], b[0]),
+		short_number(p->carriers[RR_CARRIER_VERBS], b[1]),
+		short_number(p->carriers[RR_CARRIER_TCP], b[2]),
+		short_number(p->count[RR_C_calls_sent], b[3]),
+		short_number(p->count[RR_C_calls_received], b[4]),
+		short_time(rr_hist_quantile(p->hist, 0.5), b[5]),
+		short_time(rr_hist_quantile(p->hist, 0.99), b[6]));
+	if (before)
+		fprintf(to, " %8s", short_number((uint64_t)((double)(calls(p->count) -
+						 calls_before(before, p)) / secs), b[7]));
+	fputc('\n', to);
+}
+
+void rr_print_table(FILE *to, const struct rr_procs *all, const struct rr_procs *before,
+		    double secs, bool list, bool stopped)
+{
+	if (stopped)
+		fputs("new upgrades are stopped on this host\n", to);
+	fprintf(to, "%7s %-15s %-5s %6s %6s %6s %8s %8s %8s %8s%s\n", "PID", "COMMAND", "STATE",
+		"SHM", "VERBS", "TCP", "CALLSOUT", "CALLSIN", "P50", "P99",
+		before ? "  CALLS/S" : "");
+	for (uint32_t i = 0; i < all->n; i++) {
+		table_proc(to, &all->p[i], before, secs);
+		table_reasons(to, &all->p[i]);
+		for (uint32_t k = 0; list && k < all->p[i].nconns; k++)
+			table_conn(to, &all->p[i].conns[k]);
+	}
+}

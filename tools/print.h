@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef RR_PRINT_H
+#define RR_PRINT_H
+
+#include <stdio.h>
+
+#include "tools/segment.h"
+
+/* One JSON object and a newline. Its names are an interface (rdmarpc-stat(1)). */
+void rr_print_json(FILE *to, const struct rr_procs *all, bool stopped);
+
+/* A table, a line for each process. before: what the same said secs ago, for rates, or NULL.
+ * list: and a line for each connection. */
+void rr_print_table(FILE *to, const struct rr_procs *all, const struct rr_procs *before,
+		    double secs, bool list, bool stopped);
+
+#endif

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tools/program.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#define MAX_SCRIPTS 4	/* interpreters that are scripts themselves */
+
+/* --- finding --- */
+
+static int cannot_run(const char *path, const char **why)
+{
+	struct stat st;
+
+	if (stat(path, &st)) {
+		*why = strerror(errno);
+		return errno == ENOENT || errno == ENOTDIR ? RR_EXIT_MISSING : RR_EXIT_CANNOT;
+	}
+	if (S_ISDIR(st.st_mode))
+		errno = EISDIR;
+	else if (!S_ISREG(st.st_mode))
+		errno = EACCES;
+	else if (!access(path, X_OK))
+		return 0;
+	*why = strerror(errno);
+	return RR_EXIT_CANNOT;
+}
+
+int rr_program_find(const char *name, char *path, size_t size, const char **why)
+{
+	const char *dirs = getenv("PATH"), *first_why = NULL;
+	int first = 0;
+
+	if (strchr(name, '/')) {
+		snprintf(path, size, "%s", name);
+		return cannot_run(path, why);
+	}
+	for (dirs = dirs ? dirs : "/bin:/usr/bin"; *name; dirs++) {
+		size_t n = strcspn(dirs, ":");
+
+		snprintf(path, size, "%.*s%s%s", (int)n, dirs, n ? "/" : "", name);
+		if (!cannot_run(path, why))
+			return 0;
+		if (!access(path, F_OK) && !first) {	/* there, but not for us */
+			first = RR_EXIT_CANNOT;
+			first_why = *why;
+		}
+		dirs += n;
+		if (!*dirs)
+			break;
+	}
+	*why = first ? first_why : "no such program in PATH";
+	return first ? first : RR_EXIT_MISSING;
+}
+
+/* --- looking inside --- */
+
+struct image {
+	unsigned char ident[EI_NIDENT];
+	unsigned machine;
+	bool interp;		/* has a dynamic loader */
+};
+
+/* The 32-bit headers in terms of the 64-bit ones. */
+static void widen(const Elf32_Ehdr *from, Elf64_Ehdr *to)
+{
+	to->e_machine = from->e_machine;
+	to->e_phoff = from->e_phoff;
+	to->e_phentsize = from->e_phentsize;
+	to->e_phnum = from->e_phnum;
+}
+
+static bool read_image(int fd, struct image *im)
+{
+	union { Elf64_Ehdr w; Elf32_Ehdr n; } h = { 0 };
+	Elf64_Ehdr e;
+	Elf64_Word type;
+
+	if (pread(fd, &h, sizeof(h), 0) < (ssize_t)sizeof(h.n) ||
+	    memcmp(h.w.e_ident, ELFMAG, SELFMAG))
+		return false;
+	memcpy(im->ident, h.w.e_ident, EI_NIDENT);
+	e = h.w;
+	if (im->ident[EI_CLASS] == ELFCLASS32)
+		widen(&h.n, &e);
+	im->machine = e.e_machine;
+	im->interp = false;
+	for (unsigned i = 0; i < e.e_phnum; i++) {
+		if (pread(fd, &type, sizeof(type), (off_t)(e.e_phoff + (uint64_t)i * e.e_phentsize)) !=
+		    sizeof(type))
+			break;
+		im->interp |= type == PT_INTERP;
+	}
+	return true;
+}
+
+static bool same_kind(const struct image *a, const struct image *b)
+{
+	return a->ident[EI_CLASS] == b->ident[EI_CLASS] &&
+	       a->ident[EI_DATA] == b->ident[EI_DATA] && a->machine == b->machine;
+}
+
+static const char *class_of(const struct image *im)
+{
+	return im->ident[EI_CLASS] == ELFCLASS32 ? "32-bit" : "64-bit";
+}
+
+/* Would the kernel start it with more rights than ours? Then the loader ignores LD_PRELOAD. */
+static const char *elevated(int fd)
+{
+	struct stat st;
+
+	if (fstat(fd, &st))
+		return NULL;
+	if ((st.st_mode & S_ISUID) && st.st_uid != getuid())
+		return "set-user-ID";
+	if ((st.st_mode & S_ISGID) && (st.st_mode & S_IXGRP) && st.st_gid != getgid())
+		return "set-group-ID";
+	if (getuid() != 0 && fgetxattr(fd, "security.capability", NULL, 0) > 0)
+		return "given capabilities by its file";
+	return NULL;
+}
+
+static int check_elf(int fd, const char *path, const struct image *im, const char *library,
+		     char *why, size_t size)
+{
+	const char *rights = elevated(fd);
+	struct image lib;
+	int lfd;
+
+	if (!im->interp) {
+		snprintf(why, size, "%s is statically linked: no library can be preloaded", path);
+		return RR_EXIT_CANNOT;
+	}
+	if (rights) {
+		snprintf(why, size, "%s is %s: the loader ignores LD_PRELOAD for it", path, rights);
+		return RR_EXIT_CANNOT;
+	}
+	if (!library)
+		return 0;
+	lfd = open(library, O_RDONLY | O_CLOEXEC);
+	if (lfd < 0 || !read_image(lfd, &lib)) {
+		snprintf(why, size, "%s is not a library", library);
+		if (lfd >= 0)
+			close(lfd);
+		return RR_EXIT_OURS;
+	}
+	close(lfd);
+	if (same_kind(im, &lib))
+		return 0;
+	snprintf(why, size, "%s is a %s program of machine %u, but %s is %s of machine %u", path,
+		 class_of(im), im->machine, library, class_of(&lib), lib.machine);
+	return RR_EXIT_CANNOT;
+}
+
+/* The interpreter of a #! line at fd; of one without, /bin/sh, which is what execvp(3) takes.
+ * false: it is no text. */
+static bool interpreter(int fd, char *out, size_t size)
+{
+	char buf[256] = "";
+	ssize_t n = pread(fd, buf, sizeof(buf) - 1, 0);
+	char *p = buf + 2;
+
+	if (n < 0 || memchr(buf, '\0', (size_t)n))
+		return false;
+	if (strncmp(buf, "#!", 2)) {
+		snprintf(out, size, "/bin/sh");
+		return true;
+	}
+	p += strspn(p, " \t");
+	p[strcspn(p, " \t\r\n")] = '\0';
+	snprintf(out, size, "%s", p);
+	return true;
+}
+
+int rr_program_check(const char *path, const char *library, char *why, size_t size)
+{
+	char here[PATH_MAX], next[PATH_MAX];
+	const char *error;
+	struct image im;
+	int fd, rc;
+
+	snprintf(here, sizeof(here), "%s", path);
+	for (int depth = 0; depth <= MAX_SCRIPTS; depth++) {
+		rc = cannot_run(here, &error);
+		if (rc) {
+			snprintf(why, size, "%s%s%s: %s", here, depth ? ", the interpreter of " : "",
+				 depth ? path : "", error);
+			return depth ? RR_EXIT_CANNOT : rc;
+		}
+		fd = open(here, O_RDONLY | O_CLOEXEC);
+		if (fd < 0)
+			return 0;	/* may be run, not read: nothing can be said */
+		if (read_image(fd, &im)) {
+			rc = check_elf(fd, here, &im, library, why, size);
+			close(fd);
+			return rc;
+		}
+		if (!interpreter(fd, next, sizeof(next))) {
+			close(fd);
+			snprintf(why, size, "%s is neither a program nor a script", here);
+			return RR_EXIT_CANNOT;
+		}
+		close(fd);
+		memcpy(here, next, sizeof(here));
+	}
+	snprintf(why, size, "%s: too many interpreters", path);
+	return RR_EXIT_CANNOT;
+}

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* rdmarpc-run: starts a program with librpcrdma_shim.so preloaded. */
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <getopt.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "config/conf.h"
+#include "config/internal.h"
+#include "tools/program.h"
+
+#define LIBRARY	"librpcrdma_shim.so"
+#define TIRPC	"libtirpc.so.3"
+
+#ifndef RR_LIBDIR
+#define RR_LIBDIR "/usr/local/lib"
+#endif
+
+static const char usage[] =
+	"usage: rdmarpc-run [-c file] [-o option=value]... [--tirpc] [--] program [argument]...\n"
+	"  -c, --config file     configuration file (default " RR_CONF_FILE ")\n"
+	"  -o, --option o=value  sets an option of rdmarpc.conf(5)\n"
+	"      --tirpc           preloads " TIRPC " too, for programs that use libc's RPC\n"
+	"      --version         prints the version\n";
+
+static void fail(int status, const char *fmt, ...) RR_PRINTF(2, 3) __attribute__((noreturn));
+static void fail(int status, const char *fmt, ...)
+{
+	va_list ap;
+
+	fputs("rdmarpc-run: ", stderr);
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fputc('\n', stderr);
+	exit(status);
+}
+
+/* --- options --- */
+
+static void set_option(const char *arg)
+{
+	const char *equals = strchr(arg, '=');
+	struct rr_text name = { arg, equals ? (uint32_t)(equals - arg) : (uint32_t)strlen(arg) };
+	const struct rr_option *o = rr_option_find(name);
+	char var[64] = "RDMARPC_", allowed[80];
+	static struct rr_conf scratch;
+	const char *wrong, *near;
+	size_t n = strlen(var);
+
+	if (!o) {
+		near = rr_option_nearest(name);
+		fail(RR_EXIT_OURS, "no option '%.*s'%s%s%s", (int)name.len, name.p,
+		     near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "");
+	}
+	if (!equals)
+		fail(RR_EXIT_OURS, "option '%s' without a value: -o %s=value", o->name, o->name);
+	wrong = rr_option_set(&scratch, o, (struct rr_text){ equals + 1, (uint32_t)strlen(equals + 1) });
+	if (wrong)
+		fail(RR_EXIT_OURS, "option '%s': '%s' is %s (allowed: %s)", o->name, equals + 1,
+		     wrong, rr_option_allowed(o, allowed, sizeof(allowed)));
+	for (const char *p = o->name; *p && n < sizeof(var) - 1; p++)
+		var[n++] = (char)(*p >= 'a' && *p <= 'z' ? *p - 'a' + 'A' : *p);
+	setenv(var, equals + 1, 1);
+}
+
+/* Absolute, since the program may change its directory before it reads it. */
+static void set_config(const char *file)
+{
+	char path[PATH_MAX];
+
+	if (!realpath(file, path) || access(path, R_OK))
+		fail(RR_EXIT_OURS, "%s: %s", file, strerror(errno));
+	setenv("RDMARPC_CONF", path, 1);
+}
+
+/* What the library would write to its log, if there is one. The program runs all the same. */
+static void warn_of_problems(void)
+{
+	static struct rr_conf conf;
+
+	rr_conf_load(&conf, environ);
+	for (char *line = conf.problems, *end; (end = strchr(line, '\n')); line = end + 1)
+		fprintf(stderr, "rdmarpc-run: warning: %.*s\n", (int)(end - line), line);
+}
+
+/* --- the library --- */
+
+static bool library_in(const char *dir, const char *sub, char out[PATH_MAX])
+{
+	char path[PATH_MAX];
+
+	if (snprintf(path, sizeof(path), "%s%s/" LIBRARY, dir, sub) >= PATH_MAX)
+		return false;
+	return realpath(path, out) && !access(out, R_OK);
+}
+
+/* Beside this program (the build tree), in ../lib of it, or where it was installed. */
+static void find_library(char out[PATH_MAX])
+{
+	char self[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+	self[n < 0 ? 0 : n] = '\0';
+	if (strrchr(self, '/'))
+		*strrchr(self, '/') = '\0';
+	if (!library_in(self, "", out) && !library_in(self, "/../lib", out) &&
+	    !library_in(RR_LIBDIR, "", out))
+		fail(RR_EXIT_OURS, "%s is neither in %s nor in %s/../lib nor in %s", LIBRARY, self,
+		     self, RR_LIBDIR);
+	if (strpbrk(out, " :"))
+		fail(RR_EXIT_OURS, "%s: a path with a space or colon cannot be preloaded", out);
+}
+
+static void set_preload(const char *library, bool tirpc)
+{
+	const char *old = getenv("LD_PRELOAD");
+	char *value;
+
+	if (tirpc && !dlopen(TIRPC, RTLD_LAZY | RTLD_LOCAL))
+		fail(RR_EXIT_OURS, "--tirpc: %s", dlerror());
+	if (asprintf(&value, "%s%s%s%s", library, tirpc ? ":" TIRPC : "", old && *old ? ":" : "",
+		     old ? old : "") < 0)
+		fail(RR_EXIT_OURS, "out of memory");
+	setenv("LD_PRELOAD", value, 1);
+	free(value);
+}
+
+/* A script without #! is the shell's, as for execvp(3). */
+static void run(const char *path, char **argv)
+{
+	execv(path, argv);
+	if (errno == ENOEXEC) {
+		int n = 0;
+		char **sh;
+
+		while (argv[n])
+			n++;
+		sh = calloc((size_t)n + 2, sizeof(*sh));
+		if (!sh)
+			fail(RR_EXIT_OURS, "out of memory");
+		sh[0] = (char *)(uintptr_t)"/bin/sh";
+		sh[1] = (char *)(uintptr_t)path;
+		for (int i = 1; i < n; i++)
+			sh[i + 1] = argv[i];
+		execv(sh[0], sh);
+	}
+	fail(errno == ENOENT ? RR_EXIT_MISSING : RR_EXIT_CANNOT, "%s: %s", path, strerror(errno));
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option longs[] = {
+		{ "config", required_argument, NULL, 'c' }, { "option", required_argument, NULL, 'o' },
+		{ "tirpc", no_argument, NULL, 't' }, { "version", no_argument, NULL, 'V' },
+		{ "help", no_argument, NULL, 'h' }, { 0 },
+	};
+	char path[PATH_MAX], library[PATH_MAX], text[3 * PATH_MAX];
+	bool tirpc = false;
+	const char *why;
+	int c, rc;
+
+	while ((c = getopt_long(argc, argv, "+c:o:h", longs, NULL)) != -1) {
+		switch (c) {
+		case 'c':
+			set_config(optarg);
+			break;
+		case 'o':
+			set_option(optarg);
+			break;
+		case 't':
+			tirpc = true;
+			break;
+		case 'V':
+			puts("rdmarpc-run " RR_VERSION);
+			return 0;
+		case 'h':
+			fputs(usage, stdout);
+			return 0;
+		default:
+			fputs(usage, stderr);
+			return RR_EXIT_OURS;
+		}
+	}
+	if (optind == argc) {
+		fputs(usage, stderr);
+		return RR_EXIT_OURS;
+	}
+	find_library(library);
+	rc = rr_program_find(argv[optind], path, sizeof(path), &why);
+	if (rc)
+		fail(rc, "%s: %s", argv[optind], why);
+	rc = rr_program_check(path, library, text, sizeof(text));
+	if (rc)
+		fail(rc, "%s", text);
+	warn_of_problems();
+	set_preload(library, tirpc);
+	run(path, argv + optind);
+}

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* rdmarpc-stat: what the shim did in each process, from the segments in the run directories. */
+
+#include <err.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <glob.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "config/conf.h"
+#include "config/rundir.h"
+#include "tools/print.h"
+
+static const char usage[] =
+	"usage: rdmarpc-stat [--json] [--list] [--watch[=seconds]] [pid]...\n"
+	"       rdmarpc-stat --stop | --start\n"
+	"  -j, --json             print JSON\n"
+	"  -l, --list             and each connection (also with pids)\n"
+	"  -w, --watch[=seconds]  again and again (default: every second)\n"
+	"      --stop             no new upgrades on this host until --start\n"
+	"      --version          prints the version\n";
+
+struct options {
+	bool json, list, stop, start;
+	double watch;		/* seconds; 0 once */
+	int *pids;
+	uint32_t npids;
+};
+
+/* --- where --- */
+
+struct places {
+	char (*dir)[RR_RUN_PATH];
+	uint32_t n;
+};
+
+static void add_place(struct places *p, const char *dir)
+{
+	for (uint32_t i = 0; i < p->n; i++)
+		if (!strcmp(p->dir[i], dir))
+			return;
+	p->dir = reallocarray(p->dir, p->n + 1, sizeof(*p->dir));
+	if (!p->dir)
+		err(1, NULL);
+	rr_fmt(p->dir[p->n++], RR_RUN_PATH, "%s", dir);
+}
+
+/* Root sees every user's; others what they could have made themselves. */
+static struct places find_places(const char *configured)
+{
+	const char *xdg = getenv("XDG_RUNTIME_DIR");
+	struct places p = { 0 };
+	char dir[RR_RUN_PATH];
+	glob_t g = { 0 };
+
+	for (unsigned n = 0; rr_rundir_place(configured, xdg, n, dir); n++)
+		add_place(&p, dir);
+	if (!configured[0] && geteuid() == 0 && !glob("/run/user/*/rdmarpc", 0, NULL, &g)) {
+		for (size_t i = 0; i < g.gl_pathc; i++)
+			if (strlen(g.gl_pathv[i]) < RR_RUN_PATH)
+				add_place(&p, g.gl_pathv[i]);
+		globfree(&g);
+	}
+	return p;
+}
+
+/* --- stop and start --- */
+
+static int stop(const char *configured, bool on)
+{
+	char dir[RR_RUN_PATH], path[RR_RUN_PATH + 8];
+	int fd;
+
+	if (!rr_rundir_find(configured, getenv("XDG_RUNTIME_DIR"), dir))
+		errx(1, "no run directory that can be used");
+	snprintf(path, sizeof(path), "%s/" RR_RUN_STOP, dir);
+	if (!on) {
+		if (unlink(path) && errno != ENOENT)
+			err(1, "%s", path);
+		return 0;
+	}
+	fd = open(path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644);
+	if (fd < 0)
+		err(1, "%s", path);
+	close(fd);
+	if (!rr_rundir_stopped(dir))
+		errx(1, "%s belongs to somebody else", path);
+	return 0;
+}
+
+static bool any_stopped(const struct places *places)
+{
+	for (uint32_t i = 0; i < places->n; i++)
+		if (rr_rundir_stopped(places->dir[i]))
+			return true;
+	return false;
+}
+
+/* --- showing --- */
+
+static struct rr_procs read_all(const struct places *places, const struct options *o)
+{
+	struct rr_procs all = { 0 };
+
+	for (uint32_t i = 0; i < places->n; i++) {
+		rr_rundir_sweep(places->dir[i], true);
+		rr_procs_read(&all, places->dir[i], o->pids, o->npids);
+	}
+	rr_procs_sort(&all);
+	return all;
+}
+
+static void show(const struct places *places, const struct options *o, const struct rr_procs *all,
+		 const struct rr_procs *before)
+{
+	bool stopped = any_stopped(places);
+
+	if (o->json)
+		rr_print_json(stdout, all, stopped);
+	else
+		rr_print_table(stdout, all, before, o->watch, o->list || o->npids, stopped);
+	if (fflush(stdout) || ferror(stdout))
+		err(1, "standard output");
+}
+
+static void watch(const struct places *places, const struct options *o)
+{
+	struct timespec pause = { .tv_sec = (time_t)o->watch };
+	struct rr_procs before = { 0 }, now;
+	bool clear = !o->json && isatty(STDOUT_FILENO);
+
+	pause.tv_nsec = (long)((o->watch - (double)pause.tv_sec) * 1e9);
+	for (bool first = true;; first = false) {
+		now = read_all(places, o);
+		if (clear)
+			fputs("\033[H\033[J", stdout);
+		else if (!first && !o->json)
+			putchar('\n');
+		show(places, o, &now, first ? NULL : &before);
+		rr_procs_fini(&before);
+		before = now;
+		nanosleep(&pause, NULL);
+	}
+}
+
+/* --- options --- */
+
+static double seconds(const char *arg)
+{
+	char *end;
+	double v = arg ? strtod(arg, &end) : 1;
+
+	if (arg && (end == arg || *end || !(v >= 0.01 && v <= 86400)))
+		errx(2, "--watch: '%s' is not a number of seconds (0.01..86400)", arg);
+	return v;
+}
+
+static void add_pid(struct options *o, const char *arg)
+{
+	char *end;
+	long pid = strtol(arg, &end, 10);
+
+	if (end == arg || *end || pid < 1 || pid > INT32_MAX)
+		errx(2, "'%s' is not a pid", arg);
+	o->pids = reallocarray(o->pids, o->npids + 1, sizeof(*o->pids));
+	if (!o->pids)
+		err(1, NULL);
+	o->pids[o->npids++] = (int)pid;
+}
+
+static void parse(struct options *o, int argc, char **argv)
+{
+	static const struct option longs[] = {
+		{ "json", no_argument, NULL, 'j' }, { "list", no_argument, NULL, 'l' },
+		{ "watch", optional_argument, NULL, 'w' }, { "stop", no_argument, NULL, 's' },
+		{ "start", no_argument, NULL, 'S' }, { "version", no_argument, NULL, 'V' },
+		{ "help", no_argument, NULL, 'h' }, { 0 },
+	};
+	int c;
+
+	while ((c = getopt_long(argc, argv, "jlw::h", longs, NULL)) != -1) {
+		switch (c) {
+		case 'j': o->json = true; break;
+		case 'l': o->list = true; break;
+		case 'w': o->watch = seconds(optarg); break;
+		case 's': o->stop = true; break;
+		case 'S': o->start = true; break;
+		case 'V':
+			puts("rdmarpc-stat " RR_VERSION);
+			exit(0);
+		case 'h':
+			fputs(usage, stdout);
+			exit(0);
+		default:
+			fputs(usage, stderr);
+			exit(2);
+		}
+	}
+	for (; optind < argc; optind++)
+		add_pid(o, argv[optind]);
+	if (o->stop && o->start)
+		errx(2, "--stop or --start, not both");
+}
+
+int main(int argc, char **argv)
+{
+	static struct rr_conf conf;
+	struct options o = { 0 };
+	struct places places;
+	struct rr_procs all;
+
+	parse(&o, argc, argv);
+	rr_conf_load(&conf, environ);
+	if (o.stop || o.start)
+		return stop(conf.run_dir, o.stop);
+	places = find_places(conf.run_dir);
+	if (o.watch > 0)
+		watch(&places, &o);
+	all = read_all(&places, &o);
+	show(&places, &o, &all, NULL);
+	rr_procs_fini(&all);
+	free(places.dir);
+	free(o.pids);
+	return 0;
+}
