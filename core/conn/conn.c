@@ -112,11 +112,13 @@ static size_t share_layout(const struct rr_prov_ops *ops, const struct rr_prov_p
 	return rr_align(at, (size_t)RR_PAGE);
 }
 
-/* What both sides can at most agree on; sizes of the peer are filled in when they are known. */
+/* The most that both sides can agree on: what memory is laid out for. */
 static void engine_params(struct rr_eng_params *ep, const struct rr_prov_params *p)
 {
 	*ep = (struct rr_eng_params){
 		.dialect = RR_DIALECT_V1,
+		.caps = RR_CAP_RELIABLE_REPLY | RR_CAP_RING_CREDITS | RR_CAP_HATCH,
+		.recvs = p->recvs,
 		.inline_send = p->recv_size, .inline_recv = p->recv_size,
 		.credits = rr_cp->credits, .bc_credits = rr_cp->bc_credits,
 		.max_msg = rr_cp->max_msg,

@@ -58,13 +58,28 @@ static int app_iov(const struct rr_app_iov *app, size_t len, struct iovec *iov, 
 	return n;
 }
 
-/* A post call's verdict, told to the engine if it is final. */
+static void lost(struct rr_share *sh)
+{
+	if (sh->prov_lost)
+		return;
+	sh->prov_lost = true;
+	sh->prov_lost_at = rr_now();
+	sh->rx.checked = 0;
+	atomic_store_explicit(&sh->hint, 1, memory_order_relaxed);
+}
+
+/* A post call's verdict, told to the engine if it is final. What goes to a peer that is gone
+ * goes nowhere, as on TCP: what it sent before can still be read. */
 static void posted(struct rr_share *sh, uint32_t id, int rc, rr_time now)
 {
-	if (rc == 1)
-		rr_eng_done(sh->eng, id, 0, now);
+	if (rc == -ECONNRESET) {
+		lost(sh);
+		rc = 1;
+	}
+	if (rc && id)
+		rr_eng_done(sh->eng, id, rc == 1 ? 0 : rc, now);
 	else if (rc < 0)
-		rr_eng_done(sh->eng, id, rc, now);
+		rr_drv_fail(sh, ECONNRESET, RR_R_PROTOCOL);
 }
 
 static void op_send(struct rr_share *sh, const struct rr_op *op, const struct rr_app_iov *app,
@@ -286,6 +301,7 @@ static void op_deliver(struct rr_share *sh, const struct rr_op *op, const uint8_
 		break;
 	case RR_FROM_PULL:
 		e.ref = (uint32_t)(pull_find(sh, op->id) - sh->pull);
+		sh->rx.held++;	/* with ring credits, until it is pulled */
 		break;
 	}
 	sh->rx.records++;
@@ -415,16 +431,16 @@ void rr_drv_progress(struct rr_share *sh)
 			break;
 	}
 	if (unlikely(n < 0 && !sh->prov_lost)) {
-		if (n == -EPROTO) {
+		if (n == -ECONNRESET)
+			lost(sh);
+		else
 			rr_drv_fail(sh, ECONNRESET, RR_R_PROTOCOL);
-		} else {
-			sh->prov_lost = true;
-			sh->prov_lost_at = rr_now();
-		}
 	}
 	if (unlikely(!rr_eng_writable(sh->eng))) {
 		rr_eng_window(sh->eng, ops->window(sh->qp));
 		rr_drv_run(sh, NULL, now ? now : rr_now());
+		if (!rr_eng_writable(sh->eng))
+			rr_drv_reclaim(sh);
 	}
 	if (unlikely(rr_eng_deadline(sh->eng) != RR_TIME_NEVER)) {
 		if (!now)
@@ -465,12 +481,11 @@ static bool stash_one(struct rr_share *sh, struct rr_rx_ent *e)
 		}
 		off += take;
 	}
-	if (e->from == RR_FROM_RECV) {
+	if (e->from == RR_FROM_RECV)
 		sh->qp->ops->repost(sh->qp, e->ref);
-		sh->rx.held--;
-	} else {
+	else
 		rr_drv_pull_done(sh, e->ref, 0);
-	}
+	sh->rx.held--;
 	e->from = RR_FROM_BUF;
 	e->ref = (uint32_t)buf;
 	e->stashed = true;
@@ -486,7 +501,8 @@ void rr_drv_stash(struct rr_share *sh, rr_time now)
 
 	for (uint32_t i = sh->rx.head; i != sh->rx.tail; i++) {
 		struct rr_rx_ent *e = &sh->rx.ent[i % RR_RX_ENTS];
-		bool slot = e->from == RR_FROM_RECV && sh->rx.held > keep;
+		bool slot = (e->from == RR_FROM_RECV || e->from == RR_FROM_PULL) &&
+			    sh->rx.held > keep;
 		bool stale = e->from == RR_FROM_PULL && e->reply && now - e->since > STALE_PULL;
 
 		if ((slot || stale) && !stash_one(sh, e))

@@ -408,6 +408,7 @@ static void ent_release(struct rr_share *sh, const struct rr_rx_ent *e)
 		sh->qp->ops->repost(sh->qp, e->ref);
 		break;
 	case RR_FROM_PULL:
+		sh->rx.held--;
 		rr_drv_pull_done(sh, e->ref, 0);
 		break;
 	case RR_FROM_BUF:

@@ -151,7 +151,7 @@ static void carry(struct rr_conn *c)
 	sh->ep.connector = !c->server;
 	sh->ep.inline_send = sh->qp->send_size;
 	sh->ep.inline_recv = sh->qp->recv_size;
-	sh->ep.recvs = sh->qp->recvs;
+	sh->ep.recvs = rr_min(sh->ep.recvs, sh->qp->recvs);
 	sh->ep.max_msg = (uint32_t)rr_min((size_t)sh->ep.max_msg, sh->qp->mem_size / 2);
 	sh->seg = c->seg;
 	sh->st = c->st;
