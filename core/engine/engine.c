@@ -394,7 +394,9 @@ void rr_eng_window(struct rr_eng *e, uint32_t sends)
 
 rr_time rr_eng_deadline(const struct rr_eng *e)
 {
-	return e->failed ? RR_TIME_NEVER : rr_min(e->retry_at, rr_rel_deadline(e));
+	if (e->failed)
+		return RR_TIME_NEVER;
+	return rr_min(rr_min(e->retry_at, rr_rel_deadline(e)), rr_req_deadline(e));
 }
 
 static void retry_exposures(struct rr_eng *e)

@@ -65,6 +65,7 @@ struct rr_call {
 	struct rr_node n;
 	bool sent;
 	bool bare;		/* on the list of those that may be forgotten */
+	rr_time since;		/* when it was sent */
 	uint16_t in;		/* the reply that waits for our memory to be fenced */
 	uint32_t prog, vers, proc;
 	struct rr_mem args;	/* Position-Zero Read chunk */
@@ -252,6 +253,8 @@ void rr_req_reply_inline(struct rr_eng *e, struct rr_in *in, const struct rr_chu
 void rr_req_reply_chunk(struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch);
 /* The reply's head has been pulled. in is on the queue of deliveries already. */
 void rr_req_reply_pulled(struct rr_eng *e, struct rr_in *in);
+/* When a call may be forgotten that cannot now, if that is waited for. */
+rr_time rr_req_deadline(const struct rr_eng *e);
 /* The call's Send is out. */
 void rr_req_sent(struct rr_eng *e, struct rr_call *c);
 void rr_req_fenced(struct rr_eng *e, struct rr_call *c, enum rr_kind which);

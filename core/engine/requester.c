@@ -9,8 +9,9 @@
  * reply must hold nothing that later calls need. Entries whose memory the peer cannot
  * reach are forgotten, oldest first, when the table is full; their replies, should they
  * come, are delivered like those of unknown calls, as TCP would. A Position-Zero Read chunk
- * holds its entry until rr_eng_consumed() says that the peer has read it; a Reply
- * chunk is fenced before its call is forgotten. */
+ * holds its entry until rr_eng_consumed() says that the peer has read it. A Reply chunk
+ * (no reliable replies) holds it for done_timeout and is then fenced: a reply that comes
+ * later still and is written there ends the connection. */
 
 #include "core/engine/engine_int.h"
 
@@ -109,6 +110,7 @@ void rr_eng_consumed(struct rr_eng *e, uint32_t buf, rr_time now)
 void rr_req_sent(struct rr_eng *e, struct rr_call *c)
 {
 	c->sent = true;
+	c->since = e->now;
 	if (c->args.state == RR_MEM_NONE)
 		bare_add(e, c);
 }
@@ -132,9 +134,38 @@ static uint32_t reply_chunk_for(const struct rr_eng *e, const struct rr_rpc *rpc
 	return rr_min(rr_max(seen, e->p.reply_chunk), max);
 }
 
-static bool forget_one(struct rr_eng *e)
+static rr_time forgettable_at(const struct rr_eng *e, const struct rr_call *c)
+{
+	if (c->reply.state != RR_MEM_LIVE)
+		return 0;
+	return c->since > RR_TIME_NEVER - e->p.done_timeout ? RR_TIME_NEVER
+							    : c->since + e->p.done_timeout;
+}
+
+/* The oldest call that may be forgotten now. */
+static struct rr_call *forgettable(const struct rr_eng *e)
 {
 	struct rr_call *c = rr_list_head(&e->bare, &e->calls);
+
+	while (c && forgettable_at(e, c) > e->now)
+		c = c->n.next ? rr_pool_at(&e->calls, c->n.next) : NULL;
+	return c;
+}
+
+rr_time rr_req_deadline(const struct rr_eng *e)
+{
+	const struct rr_call *c = rr_list_head(&e->bare, &e->calls);
+	rr_time at;
+
+	if (!c || !e->stalled || e->calls.used < e->calls.n)
+		return RR_TIME_NEVER;
+	at = forgettable_at(e, c);
+	return at > e->now ? at : RR_TIME_NEVER;
+}
+
+static bool forget_one(struct rr_eng *e)
+{
+	struct rr_call *c = forgettable(e);
 
 	if (!c)
 		return false;
@@ -147,7 +178,7 @@ static bool call_room(const struct rr_eng *e)
 {
 	if (!e->ring)
 		return rr_credits_left(&e->cr) && e->calls.used < e->calls.n;
-	return e->calls.used < e->calls.n || e->bare.head;
+	return e->calls.used < e->calls.n || forgettable(e);
 }
 
 bool rr_req_writable(const struct rr_eng *e)

@@ -1,0 +1,542 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/compiler.h"
+#include "core/prov/fake/fake.h"
+
+#define KEYS	256u
+#define QUEUE	512u
+#define IOVS	4
+
+struct fake_key {
+	uint32_t handle;
+	uint32_t len;
+	const uint8_t *local;
+	uint64_t base;		/* offset of its first byte, as the peer names it */
+	uint64_t read;		/* bytes that the peer has read */
+	enum rr_rights rights;
+	bool live;
+};
+
+/* A posted operation, and later its completion. */
+struct fake_wqe {
+	struct rr_wc wc;
+	uint64_t due;		/* the completion shows from this step on */
+	bool silent;		/* done inside the post call: no completion */
+	struct iovec iov[IOVS];
+	int niov;
+	void *local;
+	uint32_t len, off;
+	struct rr_seg seg;
+};
+
+struct rr_fake_qp {
+	struct rr_qp qp;
+	struct rr_fake_link *link;
+	struct rr_fake_qp *peer;
+	uint8_t *bufs;
+	struct fake_key keys[KEYS];
+	uint32_t next_key;
+	/* posted: executed in order, except Reads, which may linger */
+	struct fake_wqe sq[QUEUE], cq[QUEUE];
+	uint32_t nsq, ncq;
+	/* receives */
+	uint32_t posted[QUEUE], nposted;
+	struct rr_wc rq[QUEUE];
+	uint32_t nrq;
+};
+
+static struct rr_fake_link *current;
+
+static struct rr_fake_qp *fake_of(struct rr_qp *qp)
+{
+	return container_of(qp, struct rr_fake_qp, qp);
+}
+
+static uint64_t chance(struct rr_fake_link *l)
+{
+	l->rng ^= l->rng << 13;
+	l->rng ^= l->rng >> 7;
+	l->rng ^= l->rng << 17;
+	return l->rng;
+}
+
+static bool lost(const struct rr_fake_qp *q)
+{
+	return q->link->broken || !q->peer;
+}
+
+void rr_fake_break(struct rr_fake_link *l)
+{
+	l->broken = true;
+	for (int i = 0; i < 2; i++)
+		if (l->end[i])
+			l->end[i]->nsq = l->end[i]->ncq = 0;
+}
+
+/* --- set-up ---------------------------------------------------------------------------- */
+
+static size_t qp_size(const struct rr_prov_params *p)
+{
+	(void)p;
+	return sizeof(struct rr_fake_qp);
+}
+
+static int set_up(struct rr_qp *qp, const struct rr_prov_params *p)
+{
+	struct rr_fake_qp *q = fake_of(qp);
+
+	if (p->recvs > QUEUE / 2)
+		return -EINVAL;
+	q->link = current;
+	q->bufs = calloc(p->recvs, p->recv_size);
+	qp->mem = calloc(1, p->mem_size + 1);
+	if (!q->bufs || !qp->mem)
+		abort();
+	qp->ops = &current->ops;
+	qp->mem_size = p->mem_size;
+	qp->recv_size = p->recv_size;
+	qp->recvs = p->recvs;
+	qp->wake_fd = -1;
+	for (uint32_t i = 0; i < p->recvs; i++)
+		q->posted[q->nposted++] = i;
+	return 0;
+}
+
+static int prepare(struct rr_qp *qp, const struct rr_prov_params *p, struct rr_prov_addr *offer)
+{
+	struct rr_fake_qp *q = fake_of(qp);
+
+	offer->len = sizeof(q);
+	memcpy(offer->bytes, &q, sizeof(q));
+	current->end[0] = q;
+	return set_up(qp, p);
+}
+
+static void join_to(struct rr_fake_qp *q, struct rr_fake_qp *peer)
+{
+	q->peer = peer;
+	q->qp.send_size = peer->qp.recv_size;
+	q->qp.peer_recvs = peer->qp.recvs;
+}
+
+static int answer(struct rr_qp *qp, const struct rr_prov_params *p,
+		  const struct rr_prov_addr *offer, struct rr_prov_addr *out)
+{
+	struct rr_fake_qp *q = fake_of(qp), *peer;
+	int rc = set_up(qp, p);
+
+	if (rc)
+		return rc;
+	memcpy(&peer, offer->bytes, sizeof(peer));
+	out->len = 0;
+	current->end[1] = q;
+	join_to(q, peer);
+	join_to(peer, q);
+	return 0;
+}
+
+static int join(struct rr_qp *qp, const struct rr_prov_addr *out)
+{
+	(void)out;
+	return fake_of(qp)->peer ? 0 : -ECONNREFUSED;
+}
+
+static int establish(struct rr_qp *qp)
+{
+	return fake_of(qp)->peer ? 0 : -EAGAIN;
+}
+
+static void close_qp(struct rr_qp *qp)
+{
+	struct rr_fake_qp *q = fake_of(qp);
+
+	rr_fake_break(q->link);
+	for (int i = 0; i < 2; i++)
+		if (q->link->end[i] == q)
+			q->link->end[i] = NULL;
+	if (q->peer)
+		q->peer->peer = NULL;
+	free(q->bufs);
+	free(qp->mem);
+	qp->mem = NULL;
+}
+
+/* --- keys ------------------------------------------------------------------------------ */
+
+static struct fake_key *key_find(struct rr_fake_qp *q, uint32_t handle)
+{
+	for (uint32_t i = 0; i < KEYS; i++)
+		if (q->keys[i].live && q->keys[i].handle == handle)
+			return &q->keys[i];
+	return NULL;
+}
+
+uint32_t rr_fake_keys(const struct rr_qp *qp)
+{
+	const struct rr_fake_qp *q = container_of(qp, struct rr_fake_qp, qp);
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < KEYS; i++)
+		n += q->keys[i].live;
+	return n;
+}
+
+static int expose(struct rr_qp *qp, const void *local, uint32_t len, enum rr_rights rights,
+		  struct rr_seg *out)
+{
+	struct rr_fake_qp *q = fake_of(qp);
+	struct fake_key *k = NULL;
+
+	for (uint32_t i = 0; i < KEYS && !k; i++)
+		if (!q->keys[i].live)
+			k = &q->keys[i];
+	if (!k)
+		return -EAGAIN;
+	q->next_key += 1 + chance(q->link) % 1000;
+	*k = (struct fake_key){
+		.handle = q->next_key, .len = len, .local = local, .rights = rights, .live = true,
+		.base = chance(q->link) >> 8,
+	};
+	*out = (struct rr_seg){ .handle = k->handle, .length = len, .offset = k->base };
+	return 0;
+}
+
+static bool consumed(struct rr_qp *qp, uint32_t handle)
+{
+	struct fake_key *k = key_find(fake_of(qp), handle);
+
+	return k && k->read >= k->len;
+}
+
+static void violate(struct rr_fake_qp *q)
+{
+	q->link->violations++;
+	rr_fake_break(q->link);
+}
+
+/* The bytes that the peer of q means by seg; NULL ends the connection. */
+static uint8_t *reach(struct rr_fake_qp *q, const struct fake_wqe *w, enum rr_rights right)
+{
+	struct fake_key *k = key_find(q->peer, w->seg.handle);
+	uint64_t at = w->seg.offset + w->off;
+
+	if (!k || k->rights != right || at < k->base || at - k->base > k->len ||
+	    w->len > k->len - (at - k->base)) {
+		violate(q);
+		return NULL;
+	}
+	if (right == RR_RIGHT_READ)
+		k->read += w->len;
+	return (uint8_t *)(uintptr_t)k->local + (at - k->base);
+}
+
+static void kill_key(struct rr_fake_qp *q, uint32_t handle)
+{
+	struct fake_key *k = key_find(q, handle);
+
+	if (k)
+		k->live = false;
+	else
+		violate(q);	/* a key twice invalidated is a bug of ours */
+}
+
+/* --- execution ------------------------------------------------------------------------- */
+
+static void run_send(struct rr_fake_qp *q, struct fake_wqe *w)
+{
+	struct rr_fake_qp *to = q->peer;
+	uint32_t buf, len = 0;
+	uint8_t *at;
+
+	if (to->nposted == 0) {
+		q->link->rnr++;
+		rr_fake_break(q->link);
+		return;
+	}
+	buf = to->posted[0];
+	memmove(to->posted, to->posted + 1, --to->nposted * sizeof(*to->posted));
+	at = to->bufs + (size_t)buf * to->qp.recv_size;
+	for (int i = 0; i < w->niov; i++) {
+		if (len + w->iov[i].iov_len > to->qp.recv_size) {
+			violate(q);
+			return;
+		}
+		memcpy(at + len, w->iov[i].iov_base, w->iov[i].iov_len);
+		len += (uint32_t)w->iov[i].iov_len;
+	}
+	if (w->wc.inv_handle)
+		kill_key(to, w->wc.inv_handle);
+	to->rq[to->nrq++] = (struct rr_wc){
+		.op = RR_WC_RECV, .cookie = buf, .buf = at, .len = len, .imm = w->wc.imm,
+		.has_imm = w->wc.has_imm, .has_inv = w->wc.inv_handle, .inv_handle = w->wc.inv_handle,
+	};
+}
+
+static void run(struct rr_fake_qp *q, struct fake_wqe *w)
+{
+	uint8_t *at;
+
+	switch (w->wc.op) {
+	case RR_WC_SEND:
+		run_send(q, w);
+		break;
+	case RR_WC_READ:
+		at = reach(q, w, RR_RIGHT_READ);
+		if (at)
+			memcpy(w->local, at, w->len);
+		break;
+	case RR_WC_WRITE:
+		at = reach(q, w, RR_RIGHT_WRITE);
+		if (at)
+			memcpy(at, w->local, w->len);
+		break;
+	default:
+		kill_key(q, w->wc.inv_handle);
+		break;
+	}
+}
+
+static void complete(struct rr_fake_qp *q, struct fake_wqe *w)
+{
+	struct rr_fake_link *l = q->link;
+
+	if (l->broken || w->silent)
+		return;
+	w->due = l->step + (l->conf.delay ? chance(l) % (l->conf.delay + 1) : 0);
+	if (!l->conf.reorder && q->ncq && w->due < q->cq[q->ncq - 1].due)
+		w->due = q->cq[q->ncq - 1].due;
+	q->cq[q->ncq++] = *w;
+}
+
+/* The next operation of q: the oldest, but a Read may be passed by what follows it. */
+static uint32_t pick(struct rr_fake_qp *q)
+{
+	uint32_t i = 0;
+
+	while (q->link->conf.reorder && i + 1 < q->nsq && q->sq[i].wc.op == RR_WC_READ &&
+	       chance(q->link) % 2)
+		i++;
+	return i;
+}
+
+static void execute(struct rr_fake_qp *q)
+{
+	uint32_t i = pick(q);
+	struct fake_wqe w = q->sq[i];
+
+	memmove(q->sq + i, q->sq + i + 1, (--q->nsq - i) * sizeof(*q->sq));
+	run(q, &w);
+	complete(q, &w);
+}
+
+void rr_fake_step(struct rr_fake_link *l)
+{
+	l->step++;
+	if (l->break_at && l->step >= l->break_at)
+		rr_fake_break(l);
+	for (int n = 0; n < 4 && !l->broken; n++) {
+		struct rr_fake_qp *q = l->end[chance(l) % 2];
+
+		if (q && q->nsq)
+			execute(q);
+	}
+}
+
+bool rr_fake_busy(const struct rr_fake_link *l)
+{
+	for (int i = 0; i < 2; i++)
+		if (l->end[i] && (l->end[i]->nsq || l->end[i]->ncq || l->end[i]->nrq))
+			return true;
+	return false;
+}
+
+/* --- posts ----------------------------------------------------------------------------- */
+
+static int post(struct rr_fake_qp *q, struct fake_wqe *w)
+{
+	if (lost(q))
+		return -ECONNRESET;
+	if (q->link->conf.direct) {
+		w->silent = true;
+		run(q, w);
+		return q->link->broken ? -ECONNRESET : 1;
+	}
+	if (q->nsq + q->ncq >= QUEUE)
+		return -EAGAIN;
+	q->sq[q->nsq++] = *w;
+	return 0;
+}
+
+static uint32_t window(struct rr_qp *qp)
+{
+	struct rr_fake_qp *q = fake_of(qp);
+	uint32_t queued = 0;
+
+	if (!q->link->conf.ring)
+		return UINT32_MAX;
+	if (lost(q))
+		return 0;
+	for (uint32_t i = 0; i < q->nsq; i++)
+		queued += q->sq[i].wc.op == RR_WC_SEND;
+	return q->peer->nposted > queued ? q->peer->nposted - queued : 0;
+}
+
+static int post_send(struct rr_qp *qp, const struct iovec *iov, int niov, uint64_t cookie, uint32_t inv)
+{
+	struct fake_wqe w = { .wc = { .op = RR_WC_SEND, .cookie = cookie, .inv_handle = inv } };
+
+	if (window(qp) == 0)
+		return lost(fake_of(qp)) ? -ECONNRESET : -EAGAIN;
+	for (; w.niov < niov && w.niov < IOVS; w.niov++)
+		w.iov[w.niov] = iov[w.niov];
+	return post(fake_of(qp), &w);
+}
+
+static int send_imm(struct rr_qp *qp, uint32_t imm, uint64_t cookie)
+{
+	struct fake_wqe w = { .wc = { .op = RR_WC_SEND, .cookie = cookie, .imm = imm,
+				      .has_imm = true } };
+
+	if (window(qp) == 0)
+		return lost(fake_of(qp)) ? -ECONNRESET : -EAGAIN;
+	return post(fake_of(qp), &w);
+}
+
+static bool in_mem(const struct rr_qp *qp, const void *local, uint32_t len)
+{
+	const uint8_t *p = local;
+
+	return p >= qp->mem && p + len <= qp->mem + qp->mem_size;
+}
+
+static int rdma(struct rr_qp *qp, enum rr_wc_op op, void *local, uint32_t len,
+		const struct rr_seg *seg, uint32_t off, uint64_t cookie)
+{
+	struct fake_wqe w = { .wc = { .op = op, .cookie = cookie }, .local = local, .len = len,
+			      .off = off, .seg = *seg };
+
+	if (!fake_of(qp)->link->conf.direct && !in_mem(qp, local, len))
+		return -EFAULT;	/* not registered */
+	return post(fake_of(qp), &w);
+}
+
+static int rdma_read(struct rr_qp *qp, void *local, uint32_t len, const struct rr_seg *seg,
+		     uint32_t off, uint64_t cookie)
+{
+	return rdma(qp, RR_WC_READ, local, len, seg, off, cookie);
+}
+
+static int rdma_write(struct rr_qp *qp, const void *local, uint32_t len, const struct rr_seg *seg,
+		      uint32_t off, uint64_t cookie)
+{
+	return rdma(qp, RR_WC_WRITE, (void *)(uintptr_t)local, len, seg, off, cookie);
+}
+
+static int invalidate(struct rr_qp *qp, uint32_t handle, uint64_t cookie)
+{
+	struct fake_wqe w = { .wc = { .op = RR_WC_INVALIDATE, .cookie = cookie,
+				      .inv_handle = handle } };
+
+	return post(fake_of(qp), &w);
+}
+
+/* --- completions ----------------------------------------------------------------------- */
+
+static bool take_cq(struct rr_fake_qp *q, struct rr_wc *wc)
+{
+	uint32_t i = 0;
+
+	while (i < q->ncq && q->cq[i].due > q->link->step)
+		i++;
+	if (i == q->ncq)
+		return false;
+	*wc = q->cq[i].wc;
+	memmove(q->cq + i, q->cq + i + 1, (--q->ncq - i) * sizeof(*q->cq));
+	return true;
+}
+
+static bool take_rq(struct rr_fake_qp *q, struct rr_wc *wc)
+{
+	if (q->nrq == 0)
+		return false;
+	*wc = q->rq[0];
+	memmove(q->rq, q->rq + 1, --q->nrq * sizeof(*q->rq));
+	return true;
+}
+
+static int poll_cq(struct rr_qp *qp, struct rr_wc *wc, int n)
+{
+	struct rr_fake_qp *q = fake_of(qp);
+	int got = 0;
+
+	while (got < n) {
+		bool rq_first = chance(q->link) % 2;
+
+		if ((rq_first && take_rq(q, &wc[got])) || take_cq(q, &wc[got]) ||
+		    take_rq(q, &wc[got]))
+			got++;
+		else
+			break;
+	}
+	return got || !lost(q) ? got : -ECONNRESET;
+}
+
+static void repost(struct rr_qp *qp, uint64_t cookie)
+{
+	struct rr_fake_qp *q = fake_of(qp);
+
+	/* so that a byte read after this is seen to be wrong */
+	memset(q->bufs + cookie * qp->recv_size, 0xee, qp->recv_size);
+	q->posted[q->nposted++] = (uint32_t)cookie;
+}
+
+/* --- sleeping: tests do not, they step ------------------------------------------------- */
+
+static bool peek(const struct rr_qp *qp, enum rr_arm what)
+{
+	const struct rr_fake_qp *q = container_of(qp, struct rr_fake_qp, qp);
+
+	return lost(q) || q->nrq || q->ncq || (what & RR_ARM_SEND && window((struct rr_qp *)(uintptr_t)qp));
+}
+
+static void kick(struct rr_qp *qp)
+{
+	(void)qp;
+}
+
+static int arm(struct rr_qp *qp, enum rr_arm what)
+{
+	return peek(qp, what);
+}
+
+static int drain(struct rr_qp *qp)
+{
+	return lost(fake_of(qp)) ? -ECONNRESET : 0;
+}
+
+static void trim(struct rr_qp *qp, bool (*used)(void *ctx, size_t off, size_t len), void *ctx)
+{
+	(void)qp;
+	(void)used;
+	(void)ctx;
+}
+
+static const struct rr_prov_ops fake_ops = {
+	.name = "fake", .id = 3,
+	.qp_size = qp_size, .prepare = prepare, .answer = answer, .join = join,
+	.establish = establish, .close = close_qp,
+	.send = post_send, .send_imm = send_imm, .read = rdma_read, .write = rdma_write,
+	.expose = expose, .invalidate = invalidate, .consumed = consumed,
+	.poll = poll_cq, .repost = repost, .window = window,
+	.peek = peek, .kick = kick, .arm = arm, .disarm = kick, .drain = drain, .trim = trim,
+};
+
+void rr_fake_link_init(struct rr_fake_link *l, const struct rr_fake_conf *conf, uint64_t seed)
+{
+	*l = (struct rr_fake_link){ .ops = fake_ops, .conf = *conf, .rng = seed * 2 + 1 };
+	l->ops.caps = (conf->direct ? RR_PROV_DIRECT : 0) | (conf->ring ? RR_PROV_RING : 0);
+	current = l;
+}
