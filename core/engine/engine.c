@@ -339,7 +339,7 @@ static struct rr_in *in_new(struct rr_eng *e, uint32_t token, uint32_t inv)
 		return NULL;
 	in->from = RR_FROM_RECV;
 	in->held = true;
-	in->pulled = in->done_due = false;
+	in->pulled = in->done_due = in->credit_due = false;
 	in->serve = 0;
 	in->token = token;
 	in->inv = inv;

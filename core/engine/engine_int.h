@@ -106,6 +106,7 @@ struct rr_in {
 	bool held;		/* the receive is not the driver's yet */
 	bool pulled;		/* the peer's memory is not read any more */
 	bool done_due;
+	bool credit_due;	/* delivery returns a credit: till then its receive is taken */
 	uint16_t serve;		/* chunks that came with it, until its direction is known */
 	uint32_t token, inv;
 	uint32_t buf, off, len;

@@ -285,6 +285,9 @@ static void count_delivery(struct rr_eng *e, const struct rr_in *in)
 
 static void finish_delivery(struct rr_eng *e, struct rr_in *in)
 {
+	if (in->credit_due)
+		rr_credits_return(&e->cr);
+	in->credit_due = false;
 	rr_list_del(&e->arrived, &e->ins, in);
 	if (in->from != RR_FROM_PULL) {
 		rr_pool_put(&e->ins, in);

@@ -37,7 +37,6 @@ static void unlink_call(struct rr_eng *e, struct rr_call *c)
 	if (c->bare)
 		rr_list_del(&e->bare, &e->calls, c);
 	c->bare = false;
-	rr_credits_return(&e->cr);
 }
 
 /* c's memory is fenced: it goes back, and the reply that waited for it goes on. */
@@ -170,6 +169,7 @@ static bool forget_one(struct rr_eng *e)
 	if (!c)
 		return false;
 	unlink_call(e, c);
+	rr_credits_return(&e->cr);
 	fence(e, c, NULL);
 	return e->calls.used < e->calls.n;
 }
@@ -232,13 +232,16 @@ int rr_req_send(struct rr_eng *e, const struct rr_eng_out *out)
 
 /* --- replies --------------------------------------------------------------------------- */
 
-/* A reply to c of len bytes: its credit counts, its call is over. */
+/* A reply to c: what it grants counts now, its call is over. The credit comes back with the
+ * delivery: a message that is held back keeps its receive, and another call's reply would
+ * find none. */
 static void answered(struct rr_eng *e, struct rr_call *c, struct rr_in *in)
 {
 	if (!e->reliable && e->p.sizes)
 		rr_sizes_seen(e->p.sizes, c->prog, c->vers, c->proc, in->len);
 	rr_credits_grant(&e->cr, in->credit);
 	unlink_call(e, c);
+	in->credit_due = true;
 	in->state = RR_IN_FENCE;
 	fence(e, c, in);
 }

@@ -50,47 +50,55 @@ static uint64_t word(uint64_t seed, uint32_t i)
 	return z ^ (z >> 31);
 }
 
-/* Bytes off.. of a message's pattern, off a multiple of 8. */
-static void pattern(const struct tp_msg *m, uint8_t *at, uint32_t len)
+/* A message's bytes: a window into fixed noise, its place given by the message's number. */
+#define NOISE	65536u
+#define MSG_MAX	(4u << 20)
+static uint8_t noise[NOISE + MSG_MAX];
+
+static void make_noise(void)
 {
-	uint32_t i = 0;
 	uint64_t w;
 
-	for (; i + 8 <= len; i += 8) {
-		w = word(m->seed, i);
-		memcpy(at + i, &w, 8);
+	for (uint32_t i = 0; i < sizeof(noise) && !noise[sizeof(noise) - 1]; i += 8) {
+		w = word(1, i) | UINT64_C(1) << 63;
+		memcpy(noise + i, &w, 8);
 	}
-	w = word(m->seed, i);
-	memcpy(at + i, &w, len - i);
 }
 
-static void header(const struct tp_msg *m, uint8_t *at)
+static const uint8_t *pattern(const struct tp_msg *m)
 {
-	uint32_t n = rr_min(m->len, m->type == RR_RPC_CALL ? 40u : 24u);
+	return noise + m->seed % NOISE;
+}
 
-	memset(at, 0, n);
+static uint32_t header(const struct tp_msg *m, uint8_t at[40])
+{
+	memset(at, 0, 40);
 	put32(at, m->xid);
 	put32(at + 4, m->type);
 	if (m->type == RR_RPC_REPLY)
-		return;
+		return 24;
 	put32(at + 8, 2);
 	put32(at + 12, 100003);
 	put32(at + 16, 3);
 	put32(at + 20, m->proc);
+	return 40;
 }
 
 static void fill(const struct tp_msg *m, uint8_t *at)
 {
-	pattern(m, at, m->len);
-	header(m, at);
+	uint8_t head[40];
+	uint32_t n = rr_min(header(m, head), m->len);
+
+	memcpy(at, head, n);
+	memcpy(at + n, pattern(m), m->len - n);
 }
 
 static bool same(const struct tp_msg *m, const uint8_t *at)
 {
-	static __thread uint8_t want[4 << 20];
+	uint8_t head[40];
+	uint32_t n = rr_min(header(m, head), m->len);
 
-	fill(m, want);
-	return memcmp(want, at, m->len) == 0;
+	return memcmp(at, head, n) == 0 && memcmp(at + n, pattern(m), m->len - n) == 0;
 }
 
 static void push(struct tp *tp, struct tp_queue *q, const struct tp_msg *m)
@@ -137,8 +145,9 @@ static uint32_t buf_new(struct tp_peer *p, uint32_t len)
 
 	if (n > p->free_blocks)
 		return RR_BUF_NONE;
-	while (b < TP_BUFS && p->buf[b].used)
+	while (b < TP_BUFS && p->buf[++p->next_buf % TP_BUFS].used)
 		b++;
+	b = b < TP_BUFS ? p->next_buf % TP_BUFS : TP_BUFS;
 	for (uint32_t i = 0; b < TP_BUFS && i < p->nblocks; i++) {
 		at = (p->next_block + i) % p->nblocks;
 		if (!blocks_free(p, at, n))
@@ -172,10 +181,11 @@ static struct tp_pend *pend_new(struct tp_peer *p, uint32_t id)
 {
 	uint32_t i = 0;
 
-	while (i < TP_PENDS && p->pend[i].left)
+	while (i < TP_PENDS && p->pend[++p->next_pend % TP_PENDS].left)
 		i++;
 	if (i == TP_PENDS)
 		abort();
+	i = p->next_pend % TP_PENDS;
 	p->pend[i] = (struct tp_pend){ .id = id, .left = 1 };
 	return &p->pend[i];
 }
@@ -719,6 +729,7 @@ struct tp *tp_new(const struct tp_conf *conf)
 	struct tp *tp = calloc(1, sizeof(*tp));
 	struct rr_prov_addr addr;
 
+	make_noise();
 	tp->conf = *conf;
 	tp->now = RR_SEC;
 	tp->rng = conf->seed * 2 + 1;

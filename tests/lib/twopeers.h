@@ -68,7 +68,7 @@ struct tp_peer {
 	struct rr_counters count;
 	enum rr_eng_why failed;
 	bool dead, starved;
-	uint32_t npulls, nstarved;
+	uint32_t npulls, nstarved, next_buf, next_pend;
 	uint64_t pull_seq;
 	uint32_t free_blocks;
 	struct tp_buf buf[TP_BUFS];

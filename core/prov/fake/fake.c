@@ -168,10 +168,9 @@ static void close_qp(struct rr_qp *qp)
 
 static struct fake_key *key_find(struct rr_fake_qp *q, uint32_t handle)
 {
-	for (uint32_t i = 0; i < KEYS; i++)
-		if (q->keys[i].live && q->keys[i].handle == handle)
-			return &q->keys[i];
-	return NULL;
+	struct fake_key *k = &q->keys[handle % KEYS];
+
+	return k->live && k->handle == handle ? k : NULL;
 }
 
 uint32_t rr_fake_keys(const struct rr_qp *qp)
@@ -191,13 +190,13 @@ static int expose(struct rr_qp *qp, const void *local, uint32_t len, enum rr_rig
 	struct fake_key *k = NULL;
 
 	for (uint32_t i = 0; i < KEYS && !k; i++)
-		if (!q->keys[i].live)
-			k = &q->keys[i];
+		if (!q->keys[++q->next_key % KEYS].live)
+			k = &q->keys[q->next_key % KEYS];
 	if (!k)
 		return -EAGAIN;
-	q->next_key += 1 + chance(q->link) % 1000;
 	*k = (struct fake_key){
-		.handle = q->next_key, .len = len, .local = local, .rights = rights, .live = true,
+		.handle = (uint32_t)(chance(q->link) >> 20) / KEYS * KEYS + (uint32_t)(k - q->keys),
+		.len = len, .local = local, .rights = rights, .live = true,
 		.base = chance(q->link) >> 8,
 	};
 	*out = (struct rr_seg){ .handle = k->handle, .length = len, .offset = k->base };
