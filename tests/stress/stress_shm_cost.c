@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What a short message costs, printed, never judged: CPU time per side of a stream one way
- * between two pinned threads, and the round trip of a ping-pong. */
+ * between two pinned threads, and the round trip of a ping-pong. The best of several
+ * batches, because whoever waits for a thread that is not running spins. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
@@ -13,9 +14,16 @@
 #include "tests/lib/shm_pair.h"
 
 #define ops (&rr_prov_shm)
+#define BATCH 5000u
 
 static struct shm_pair p;
-static uint32_t messages = 300000;
+static unsigned batches = 40;
+
+/* The cheapest batch so far. */
+struct best {
+	uint64_t (*clock)(void);
+	uint64_t start, ns;
+};
 
 static void pin(int cpu)
 {
@@ -34,6 +42,24 @@ static uint64_t cpu_ns(void)
 	return (uint64_t)ts.tv_sec * RR_SEC + (uint64_t)ts.tv_nsec;
 }
 
+static void batch_begins(struct best *b)
+{
+	b->start = b->clock();
+}
+
+static void batch_ends(struct best *b)
+{
+	uint64_t ns = b->clock() - b->start;
+
+	if (!b->ns || ns < b->ns)
+		b->ns = ns;
+}
+
+static void tell(const char *what, const struct best *b)
+{
+	printf("%s: %.0f ns\n", what, (double)b->ns / BATCH);
+}
+
 static void send_one(struct rr_qp *qp)
 {
 	static uint8_t b[72];
@@ -41,6 +67,7 @@ static void send_one(struct rr_qp *qp)
 
 	while (ops->send(qp, iov, 2, 0, 0) != 1)
 		rr_relax();
+	ops->kick(qp);
 }
 
 static void receive_one(struct rr_qp *qp)
@@ -55,23 +82,17 @@ static void receive_one(struct rr_qp *qp)
 
 static void *receiver(void *arg)
 {
-	struct rr_wc wc[16];
-	uint64_t start;
+	struct best b = { .clock = cpu_ns };
 
 	(void)arg;
 	pin(1);
-	start = cpu_ns();
-	for (uint32_t got = 0; got < messages;) {
-		int n = ops->poll(p.s, wc, 16);
-
-		for (int i = 0; i < n; i++)
-			ops->repost(p.s, wc[i].cookie);
-		if (n)
-			ops->kick(p.s);
-		got += (uint32_t)n;
+	for (unsigned i = 0; i < batches; i++) {
+		batch_begins(&b);
+		for (unsigned n = 0; n < BATCH; n++)
+			receive_one(p.s);
+		batch_ends(&b);
 	}
-	printf("stream: receiver %.0f ns of CPU per message\n",
-	       (double)(cpu_ns() - start) / messages);
+	tell("stream, receiver's CPU per message", &b);
 	return NULL;
 }
 
@@ -79,63 +100,67 @@ static void *echo(void *arg)
 {
 	(void)arg;
 	pin(1);
-	for (uint32_t i = 0; i < messages; i++) {
+	for (unsigned i = 0; i < batches * BATCH; i++) {
 		receive_one(p.s);
 		send_one(p.s);
-		ops->kick(p.s);
 	}
 	return NULL;
 }
 
 static void stream(void)
 {
+	struct best b = { .clock = cpu_ns };
 	pthread_t t;
-	uint64_t start;
 
 	pthread_create(&t, NULL, receiver, NULL);
-	start = cpu_ns();
-	for (uint32_t i = 0; i < messages; i++) {
-		send_one(p.c);
-		ops->kick(p.c);
+	for (unsigned i = 0; i < batches; i++) {
+		batch_begins(&b);
+		for (unsigned n = 0; n < BATCH; n++)
+			send_one(p.c);
+		batch_ends(&b);
 	}
-	printf("stream: sender %.0f ns of CPU per message\n",
-	       (double)(cpu_ns() - start) / messages);
+	tell("stream, sender's CPU per message", &b);
 	pthread_join(t, NULL);
 }
 
 static void pingpong(void)
 {
+	struct best b = { .clock = rr_now };
 	pthread_t t;
-	uint64_t start;
 
 	pthread_create(&t, NULL, echo, NULL);
-	start = rr_now();
-	for (uint32_t i = 0; i < messages; i++) {
-		send_one(p.c);
-		ops->kick(p.c);
-		receive_one(p.c);
+	for (unsigned i = 0; i < batches; i++) {
+		batch_begins(&b);
+		for (unsigned n = 0; n < BATCH; n++) {
+			send_one(p.c);
+			receive_one(p.c);
+		}
+		batch_ends(&b);
 	}
-	printf("ping-pong: %.0f ns per round trip\n", (double)(rr_now() - start) / messages);
+	tell("ping-pong, time per round trip", &b);
 	pthread_join(t, NULL);
 }
 
 /* Both ends in one thread: what the code itself takes, without a cache line moving. */
 static void alone(void)
 {
-	uint64_t start = cpu_ns();
+	struct best b = { .clock = cpu_ns };
 
-	for (uint32_t i = 0; i < messages; i++) {
-		send_one(p.c);
-		receive_one(p.s);
+	for (unsigned i = 0; i < batches; i++) {
+		batch_begins(&b);
+		for (unsigned n = 0; n < BATCH; n++) {
+			send_one(p.c);
+			receive_one(p.s);
+		}
+		batch_ends(&b);
 	}
-	printf("one thread: %.0f ns for send + poll + repost\n",
-	       (double)(cpu_ns() - start) / messages);
+	tell("one thread, send + poll + repost + kicks", &b);
 }
 
 int main(int argc, char **argv)
 {
 	if (argc > 1)
-		messages = (uint32_t)atoi(argv[1]);
+		batches = (unsigned)atoi(argv[1]);
 	shm_pair_open(&p, 32);
 	pin(0);
 	alone();

@@ -122,8 +122,19 @@ Test(shm_keys, an_unknown_key_reaches_nothing, .init = init, .fini = fini)
 		s.handle ^= 1u << bit;
 		cr_assert_eq(ops->read(p.s, got, 4, &s, 0, 0), -EACCES);
 	}
-	seg.handle = 0;
-	cr_assert_eq(ops->read(p.s, got, 4, &seg, 0, 0), -EACCES);
+}
+
+Test(shm_keys, handle_0_does_not_match_an_empty_place, .init = init, .fini = fini)
+{
+	struct rr_seg zero;
+
+	do {
+		expose(RR_RIGHT_READ);
+	} while (seg.handle % RR_SHM_KEYS);
+	zero = seg;
+	zero.handle = 0;
+	cr_assert_eq(ops->invalidate(p.c, seg.handle, 0), 1);
+	cr_assert_eq(ops->read(p.s, b, 4, &zero, 0, 0), -EACCES);
 }
 
 Test(shm_keys, an_invalidated_key_reaches_nothing_even_when_its_place_is_used_again,

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Where the offering side listens: an abstract address, which reaches everyone in the same
  * network namespace, and, if there is a run directory, a socket file in it, which reaches
- * everyone who sees the same directory (other network namespaces, too). The offer carries
- * the file's name only: each side looks into its own run directory, so that an offer cannot
- * make a server connect to just any path.
+ * everyone who sees the same directory (other network namespaces, too). Both have the same
+ * random name. The offer carries nothing but that, and each side looks into its own run
+ * directory: an offer cannot make a server connect to other programs' sockets.
  *
- *   address = version, length of abstract name, length of file name, the two names */
+ *   address = version, HAS_..., name */
 #include "core/prov/shm/shm_int.h"
 
 #include <dirent.h>
@@ -21,8 +21,10 @@
 #include "core/base/os.h"
 
 #define ADDR_VERSION	1u
-#define ADDR_HEAD	3u
-#define PREFIX		"shm-"
+#define ADDR_LEN	(2 + NAME_LEN)
+#define HAS_ABSTRACT	1u
+#define HAS_FILE	2u
+#define PREFIX		"rdmarpc-"
 #define NAME_LEN	(sizeof(PREFIX) - 1 + 32)
 #define BACKLOG		8
 #define STALE_S		60	/* a socket file this old belongs to nobody any more */
@@ -47,25 +49,36 @@ static int new_socket(int floor)
 	return fd < 0 ? -errno : rr_shm_high_fd(fd, floor);
 }
 
-static socklen_t abstract_addr(struct sockaddr_un *sa, const void *name, size_t len)
+static bool is_name(const char *name)
+{
+	size_t n = sizeof(PREFIX) - 1;
+
+	if (memcmp(name, PREFIX, n) != 0)
+		return false;
+	while (n < NAME_LEN && memchr("0123456789abcdef", name[n], 16))
+		n++;
+	return n == NAME_LEN;
+}
+
+static socklen_t abstract_addr(struct sockaddr_un *sa, const char name[NAME_LEN])
 {
 	memset(sa, 0, sizeof(*sa));
 	sa->sun_family = AF_UNIX;
-	memcpy(sa->sun_path + 1, name, len);
-	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + len);
+	memcpy(sa->sun_path + 1, name, NAME_LEN);
+	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + NAME_LEN);
 }
 
 /* dir/name, or false if that is too long for a socket address. */
-static bool join_path(char out[108], const char *dir, const void *name, size_t len)
+static bool join_path(char out[108], const char *dir, const char name[NAME_LEN])
 {
 	size_t n = strlen(dir);
 
-	if (n == 0 || n + 1 + len + 1 > 108)
+	if (n == 0 || n + 1 + NAME_LEN + 1 > 108)
 		return false;
 	memcpy(out, dir, n);
 	out[n] = '/';
-	memcpy(out + n + 1, name, len);
-	out[n + 1 + len] = '\0';
+	memcpy(out + n + 1, name, NAME_LEN);
+	out[n + 1 + NAME_LEN] = '\0';
 	return true;
 }
 
@@ -130,7 +143,7 @@ static int listen_file(struct rr_shm *q, const char *dir, const char name[NAME_L
 	struct sockaddr_un sa;
 	int fd;
 
-	if (!join_path(q->path, dir, name, NAME_LEN))
+	if (!join_path(q->path, dir, name))
 		return -ENAMETOOLONG;
 	q->creator = getpid();
 	fd = listen_at(&sa, file_addr(&sa, q->path), q->param.fd_floor);
@@ -147,7 +160,7 @@ static void sweep_file(int dir, const char *name, time_t now)
 {
 	struct stat st;
 
-	if (strlen(name) != NAME_LEN || memcmp(name, PREFIX, sizeof(PREFIX) - 1) != 0)
+	if (strlen(name) != NAME_LEN || !is_name(name))
 		return;
 	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) || !S_ISSOCK(st.st_mode))
 		return;
@@ -196,22 +209,21 @@ int rr_shm_listen(struct rr_shm *q, const char *run_dir, struct rr_prov_addr *of
 
 	if (rc)
 		return rc;
-	q->listener[0] = listen_at(&sa, abstract_addr(&sa, name, NAME_LEN), q->param.fd_floor);
+	q->listener[0] = listen_at(&sa, abstract_addr(&sa, name), q->param.fd_floor);
 	if (file) {
 		sweep_sometimes(run_dir);
 		q->listener[1] = listen_file(q, run_dir, name);
 	}
 	if (q->listener[0] < 0 && q->listener[1] < 0)
 		return q->listener[0];
+	offer->len = ADDR_LEN;
 	offer->bytes[0] = ADDR_VERSION;
-	offer->bytes[1] = q->listener[0] >= 0 ? NAME_LEN : 0;
-	offer->bytes[2] = q->listener[1] >= 0 ? NAME_LEN : 0;
-	memcpy(offer->bytes + ADDR_HEAD, name, NAME_LEN);
-	memcpy(offer->bytes + ADDR_HEAD + offer->bytes[1], name, NAME_LEN);
-	offer->len = (uint16_t)(ADDR_HEAD + offer->bytes[1] + offer->bytes[2]);
+	offer->bytes[1] = (q->listener[0] >= 0 ? HAS_ABSTRACT : 0) |
+		(q->listener[1] >= 0 ? HAS_FILE : 0);
+	memcpy(offer->bytes + 2, name, NAME_LEN);
 	return 0;
 }
-_Static_assert(ADDR_HEAD + 2 * NAME_LEN <= RR_PROV_ADDR, "an address fits");
+_Static_assert(ADDR_LEN <= RR_PROV_ADDR, "an address fits");
 
 void rr_shm_unlisten(struct rr_shm *q)
 {
@@ -239,15 +251,13 @@ static int connect_to(const struct sockaddr_un *sa, socklen_t len, int floor)
 	return fd;
 }
 
-static int connect_file(const char *dir, const uint8_t *name, size_t len, int floor)
+static int connect_file(const char *dir, const char name[NAME_LEN], int floor)
 {
 	struct sockaddr_un sa;
 	char path[108] = "";
 	struct stat st;
 
-	if (memchr(name, '/', len) || memchr(name, '\0', len))
-		return -EINVAL;
-	if (!dir_is_sound(dir) || !join_path(path, dir, name, len))
+	if (!dir_is_sound(dir) || !join_path(path, dir, name))
 		return -EACCES;
 	if (lstat(path, &st) || !S_ISSOCK(st.st_mode))
 		return -ECONNREFUSED;
@@ -256,16 +266,18 @@ static int connect_file(const char *dir, const uint8_t *name, size_t len, int fl
 
 int rr_shm_connect(const struct rr_prov_addr *offer, const char *run_dir, int fd_floor)
 {
-	const uint8_t *b = offer->bytes;
+	char name[NAME_LEN];
 	struct sockaddr_un sa;
 	int rc = -ECONNREFUSED;
 
-	if (offer->len < ADDR_HEAD || offer->len > RR_PROV_ADDR || b[0] != ADDR_VERSION ||
-	    ADDR_HEAD + b[1] + b[2] > offer->len)
+	if (offer->len != ADDR_LEN || offer->bytes[0] != ADDR_VERSION)
 		return -EINVAL;
-	if (b[1])
-		rc = connect_to(&sa, abstract_addr(&sa, b + ADDR_HEAD, b[1]), fd_floor);
-	if (rc < 0 && b[2])
-		rc = connect_file(run_dir, b + ADDR_HEAD + b[1], b[2], fd_floor);
+	memcpy(name, offer->bytes + 2, NAME_LEN);
+	if (!is_name(name))
+		return -EINVAL;
+	if (offer->bytes[1] & HAS_ABSTRACT)
+		rc = connect_to(&sa, abstract_addr(&sa, name), fd_floor);
+	if (rc < 0 && (offer->bytes[1] & HAS_FILE))
+		rc = connect_file(run_dir, name, fd_floor);
 	return rc;
 }

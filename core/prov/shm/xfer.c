@@ -14,14 +14,16 @@
  * is judged. */
 #include "core/prov/shm/shm_int.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <sched.h>
 #include <string.h>
+#include <time.h>
 
 #include "core/base/os.h"
 
-#define FENCE_WAIT	(100 * RR_MSEC)
+/* A peer that is throttled (cpu.max) may stand still for some periods of 100 ms. */
+#define FENCE_WAIT	(500 * RR_MSEC)
+#define FENCE_SPIN	(100 * RR_USEC)
 #define KEY_MASK	(RR_SHM_KEYS - 1)
 
 /* --- our keys --- */
@@ -86,22 +88,32 @@ bool rr_shm_key_live(const struct rr_shm *q, uint32_t handle)
 	return handle && k->live && k->handle == handle;
 }
 
-/* Waits until no copy under handle is under way. */
+/* Is a copy under handle under way? Pairs with the release in leave(): if not, it is over. */
+static bool copying(const struct rr_shm *q, uint32_t handle)
+{
+	return atomic_load_explicit(&q->own.ctl->accessing, memory_order_acquire) == handle;
+}
+
+/* Waits until no copy under handle is under way; of a dead peer none is. */
 static int fence_out(struct rr_shm *q, uint32_t handle)
 {
-	rr_time until;
+	static const struct timespec nap = { 0, 200 * 1000 };
+	rr_time start, now;
 
 	/* pairs with the fence in enter() */
 	rr_fence();
-	/* pairs with the release in leave(): the copy is over */
-	if (likely(atomic_load_explicit(&q->own.ctl->accessing, memory_order_acquire) != handle))
+	if (likely(!copying(q, handle)) || atomic_load_explicit(&q->lost, memory_order_relaxed))
 		return 0;
-	until = rr_now() + FENCE_WAIT;
+	start = rr_now();
 	do {
-		sched_yield();
-		if (atomic_load_explicit(&q->own.ctl->accessing, memory_order_acquire) != handle)
+		now = rr_now();
+		if (now < start + FENCE_SPIN)
+			sched_yield();
+		else
+			clock_nanosleep(CLOCK_MONOTONIC, 0, &nap, NULL);
+		if (!copying(q, handle))
 			return 0;
-	} while (rr_now() < until);
+	} while (now < start + FENCE_WAIT);
 	return rr_shm_fail(q, -ETIMEDOUT);
 }
 
