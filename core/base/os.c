@@ -5,10 +5,20 @@
 
 const struct rr_os *rr_os;
 
-rr_time rr_now(void)
+static rr_time now(clockid_t clock)
 {
 	struct timespec ts;
 
-	clock_gettime(CLOCK_MONOTONIC, &ts);
+	clock_gettime(clock, &ts);
 	return (rr_time)ts.tv_sec * RR_SEC + (rr_time)ts.tv_nsec;
+}
+
+rr_time rr_now(void)
+{
+	return now(CLOCK_MONOTONIC);
+}
+
+rr_time rr_now_coarse(void)
+{
+	return now(CLOCK_MONOTONIC_COARSE);
 }

@@ -92,6 +92,7 @@ struct rr_rx {
 	struct rr_rx_ent ent[RR_RX_ENTS];
 };
 
+/* Times in here are of rr_now_coarse(), unless they say otherwise. */
 struct rr_share {
 	struct rr_lock lock;
 	size_t size;		/* of this mapping */
@@ -112,10 +113,10 @@ struct rr_share {
 	uint32_t warm;		/* pages counted in the process's warm memory */
 	/* spinning, learned */
 	_Atomic uint64_t spin;
-	rr_time armed_at;
+	rr_time armed_at;	/* rr_now() */
 	/* one latency sample at a time */
 	uint32_t lat_xid, lat_n;
-	rr_time lat_start;
+	rr_time lat_start;	/* rr_now() */
 	struct rr_tx tx;
 	struct rr_rx rx;
 	uint32_t pull_hint;

@@ -63,7 +63,7 @@ static void lost(struct rr_share *sh)
 	if (sh->prov_lost)
 		return;
 	sh->prov_lost = true;
-	sh->prov_lost_at = rr_now();
+	sh->prov_lost_at = rr_now_coarse();
 	sh->rx.checked = 0;
 	atomic_store_explicit(&sh->hint, 1, memory_order_relaxed);
 }
@@ -122,7 +122,7 @@ static bool all_consumed(struct rr_share *sh, const struct rr_buf *b)
  * back (libtirpc batching, client time-outs). */
 void rr_drv_reclaim(struct rr_share *sh)
 {
-	rr_time now = rr_now();
+	rr_time now = rr_now_coarse();
 
 	if (!(sh->ep.caps & RR_CAP_RING_CREDITS))
 		return;
@@ -266,7 +266,7 @@ static void op_pull(struct rr_share *sh, const struct rr_op *op, rr_time now)
 void rr_drv_pull_done(struct rr_share *sh, uint32_t pull, int status)
 {
 	struct rr_pull *p = &sh->pull[pull];
-	rr_time now = rr_now();
+	rr_time now = rr_now_coarse();
 
 	p->used = false;
 	rr_eng_pulled(sh->eng, p->id, status, now);
@@ -414,7 +414,7 @@ void rr_drv_progress(struct rr_share *sh)
 		n = ops->poll(sh->qp, wc, RR_POLL_BATCH);
 		if (n <= 0)
 			break;
-		now = rr_now();
+		now = rr_now_coarse();
 		sh->active = now;
 		if (unlikely(sh->trimmed)) {
 			sh->trimmed = false;
@@ -438,20 +438,20 @@ void rr_drv_progress(struct rr_share *sh)
 	}
 	if (unlikely(!rr_eng_writable(sh->eng))) {
 		rr_eng_window(sh->eng, ops->window(sh->qp));
-		rr_drv_run(sh, NULL, now ? now : rr_now());
+		rr_drv_run(sh, NULL, now ? now : rr_now_coarse());
 		if (!rr_eng_writable(sh->eng))
 			rr_drv_reclaim(sh);
 	}
 	if (unlikely(rr_eng_deadline(sh->eng) != RR_TIME_NEVER)) {
 		if (!now)
-			now = rr_now();
+			now = rr_now_coarse();
 		if (now >= rr_eng_deadline(sh->eng)) {
 			rr_eng_tick(sh->eng, now);
 			rr_drv_run(sh, NULL, now);
 		}
 	}
 	if (unlikely(sh->rx.held > sh->qp->recvs / 2))
-		rr_drv_stash(sh, now ? now : rr_now());
+		rr_drv_stash(sh, now ? now : rr_now_coarse());
 	if (n > 0)
 		ops->kick(sh->qp);
 }

@@ -68,7 +68,7 @@ static unsigned carried_poll(struct rr_conn *c, int fd, unsigned want)
 		rr_drv_progress(sh);
 	got = bits(c, sh, fd, want);
 	if (!got) {
-		rr_time now = rr_now();
+		rr_time now = rr_now_coarse();
 
 		atomic_store_explicit(&sh->hint, 0, memory_order_relaxed);
 		if (now - sh->rx.checked > ANCHOR_LOOK) {
@@ -177,7 +177,7 @@ static int arm_carried(struct rr_conn *c, int fd, unsigned want)
 	rr_time now = rr_now();
 
 	rr_drv_progress(sh);
-	rr_anchor_check(sh, fd, now);
+	rr_anchor_check(sh, fd, rr_now_coarse());
 	if (bits(c, sh, fd, want))
 		return 1;
 	if (!sh->prov_lost &&
@@ -226,7 +226,7 @@ static void drain(struct rr_share *sh)
 {
 	if (!sh->prov_lost && sh->qp->ops->drain(sh->qp) < 0) {
 		sh->prov_lost = true;
-		sh->prov_lost_at = rr_now();
+		sh->prov_lost_at = rr_now_coarse();
 		sh->rx.checked = 0;
 		atomic_store_explicit(&sh->hint, 1, memory_order_relaxed);
 	}

@@ -113,7 +113,7 @@ static void sent(struct rr_share *sh, const struct rr_rpc *rpc)
 static int engine_send(struct rr_share *sh, const struct rr_eng_out *out,
 		       const struct rr_app_iov *app)
 {
-	rr_time now = rr_eng_is_short(sh->eng, out->rpc.type, out->len) ? sh->active : rr_now();
+	rr_time now = rr_eng_is_short(sh->eng, out->rpc.type, out->len) ? sh->active : rr_now_coarse();
 	int rc = rr_eng_send(sh->eng, out, now);
 
 	if (unlikely(rc == -EAGAIN)) {
@@ -520,7 +520,7 @@ ssize_t rr_stream_recv(struct rr_share *sh, int fd, const struct iovec *iov, int
 	if (!sh->rx.bytes)
 		rr_drv_progress(sh);
 	if (unlikely(!sh->rx.bytes)) {
-		rr_time now = rr_now();
+		rr_time now = rr_now_coarse();
 
 		atomic_store_explicit(&sh->hint, 0, memory_order_relaxed);
 		if (now - sh->rx.checked > RR_MSEC || sh->prov_lost)

@@ -145,7 +145,7 @@ static void agree(struct rr_share *sh, const struct rr_hello *h)
 static void carry(struct rr_conn *c)
 {
 	struct rr_share *sh = c->share;
-	rr_time now = rr_now();
+	rr_time now = rr_now_coarse();
 
 	rr_pool_init(&sh->pool, sh->qp->mem, sh->qp->mem_size);
 	sh->ep.connector = !c->server;
