@@ -12,43 +12,21 @@
 #include "core/base/compiler.h"
 #include "core/base/os.h"
 #include "preload/guard.h"
+#include "preload/rawos.h"
 #include "preload/real.h"
 #include "preload/setup.h"
 #include "preload/sock.h"
 
 /* --- stage 3: at the first TCP socket --- */
 
-static struct rr_os os;
-
-/* What core may call: the next definitions. */
-static void fill_os(void)
+static void bind_real(void)
 {
 	rr_real_bind();
-#define FILL(name) os.name = rr_real.name
-	FILL(socket);
-	FILL(bind);
-	FILL(listen);
-	FILL(connect);
-	FILL(accept4);
-	FILL(shutdown);
-	FILL(close);
-	FILL(fcntl);
-	FILL(ioctl);
-	FILL(getsockopt);
-	FILL(setsockopt);
-	FILL(getsockname);
-	FILL(getpeername);
-	FILL(recv);
-	FILL(send);
-	FILL(recvmsg);
-	FILL(sendmsg);
-	FILL(poll);
-#undef FILL
-	rr_os = &os;
+	rr_os = &rr_raw_os;
 }
 
 static void (*const stages[])(void) = {
-	fill_os,	/* everything after this makes system calls through it */
+	bind_real,	/* everything after this makes system calls through it */
 	rr_setup_conf,
 	rr_setup_log,	/* from here on mistakes can be told */
 	rr_setup_conn,

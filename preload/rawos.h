@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef RR_RAWOS_H
+#define RR_RAWOS_H
+
+#include "core/base/os.h"
+
+/* What rr_os is in the preload library: system calls that are no cancellation points. */
+extern const struct rr_os rr_raw_os;
+
+#endif
