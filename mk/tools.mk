@@ -17,3 +17,13 @@ $(DIAG): $(BUILD)/obj/plugin/diag.o
 	$(call say,LINK,$@)
 	$(Q)$(CC) -shared -o $@ $< $(LDSAN) -Wl,-soname,librpcrdma_diag.so -Wl,-z,defs $(LDFLAGS) \
 	    $$(pkg-config --libs libunwind)
+
+# A process with a segment, for the tests of rdmarpc-stat.
+$(BUILD)/tests/tools/mkseg: $(BUILD)/obj/tests/tools/mkseg.o $(BUILD)/libcore.a
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)
+	$(Q)$(CC) -o $@ $^ $(LDSAN) -pthread
+
+.PHONY: check-tools
+check-tools: all $(BUILD)/tests/tools/mkseg
+	$(Q)scripts/run-tests $(wildcard tests/tools/*.sh)

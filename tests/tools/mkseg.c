@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* mkseg DIR [hostile SEED]: a process with a statistics segment in DIR, as the shim makes it: one
+ * connection over shm, one gone, one on TCP. Prints its pid, then waits for the end of its input.
+ * hostile: then writes noise, strewn by SEED, into all that a reader looks at. */
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/base/stats_abi.h"
+#include "preload/statseg.h"
+
+static struct sockaddr_in at(const char *ip, unsigned port)
+{
+	struct sockaddr_in in = { .sin_family = AF_INET, .sin_port = htons((uint16_t)port) };
+
+	inet_pton(AF_INET, ip, &in.sin_addr);
+	return in;
+}
+
+static void fill(struct rr_stat_seg *seg)
+{
+	struct sockaddr_in local = at("127.0.0.1", 900), peer = at("127.0.0.1", 111);
+	struct rr_stat_conn *shm = rr_stats_claim(seg, 5, false), *gone, *tcp;
+
+	gone = rr_stats_claim(seg, 6, true);
+	tcp = rr_stats_claim(seg, 7, true);
+	rr_stats_addr(shm, (struct sockaddr *)&local, (struct sockaddr *)&peer);
+	rr_stats_state(seg, shm, RR_CS_CARRIED, RR_CARRIER_SHM, RR_R_NONE);
+	rr_count(rr_stats_counters(shm), RR_C_calls_sent, 10);
+	rr_count(rr_stats_counters(shm), RR_C_replies_received, 9);
+	rr_stats_state(seg, gone, RR_CS_CARRIED, RR_CARRIER_SHM, RR_R_NONE);
+	rr_count(rr_stats_counters(gone), RR_C_calls_sent, 1);
+	rr_stats_release(seg, gone);
+	rr_stats_state(seg, tcp, RR_CS_TCP, RR_CARRIER_TCP, RR_R_NO_SHIM);
+	for (int i = 0; i < 99; i++)
+		rr_stats_latency(seg, 920);
+	rr_stats_latency(seg, RR_MSEC);
+}
+
+static void spoil(struct rr_stat_seg *seg, unsigned seed)
+{
+	unsigned char *from = (unsigned char *)&seg->comm, *to = (unsigned char *)&seg->conn[RR_STAT_CONNS];
+
+	srandom(seed);
+	/* Past what says that it is a segment at all: a reader goes on to the rest. */
+	for (unsigned char *p = from; p < to; p++)
+		if (seed % 2 || random() % 64 == 0)
+			*p = seed % 4 == 3 ? 0xff : (unsigned char)random();
+	for (unsigned i = 0; i < RR_STAT_CONNS; i++)
+		if (random() % 2)
+			seg->conn[i].used = 1;
+	seg->ncounters = seg->nreasons = UINT32_MAX;
+}
+
+int main(int argc, char **argv)
+{
+	struct rr_stat_seg *seg;
+	char c;
+
+	if (argc < 2)
+		return 2;
+	rr_statseg_setup(argv[1], "");
+	seg = rr_statseg_get();
+	fill(seg);
+	if (argc == 4 && !strcmp(argv[2], "hostile"))
+		spoil(seg, (unsigned)atoi(argv[3]));
+	printf("%d\n", getpid());
+	fflush(stdout);
+	while (read(0, &c, 1) > 0)
+		;
+	return 0;
+}

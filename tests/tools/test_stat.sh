@@ -1,0 +1,143 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# rdmarpc-stat: processes living and dead, the JSON names that are an interface, hostile files.
+. "$(dirname "$0")/lib"
+command -v jq >/dev/null || { echo "jq is not installed"; exit 77; }
+make -s BUILD="$(basename "$BUILD")" "$(basename "$BUILD")/tests/tools/mkseg" || exit 1
+stat=$BUILD/rdmarpc-stat
+RDMARPC_RUN_DIR=$T/run
+export RDMARPC_RUN_DIR
+mkdir -m 1777 "$T/run"
+
+# A process with a segment; it lives until its fifo is closed. $pid
+mkfifo "$T/in"
+start() {
+	"$BUILD/tests/tools/mkseg" "$T/run" "$@" <"$T/in" >"$T/pid" &
+	exec 8>"$T/in"
+	until [ -s "$T/pid" ]; do sleep 0.02; done
+	pid=$(cat "$T/pid")
+}
+end() {
+	exec 8>&-
+	wait "$pid"
+	: >"$T/pid"
+}
+trap 'exec 8>&-; rm -rf "$T"' EXIT
+json() { "$stat" --json "$@" | jq -c "$q"; }
+
+q=.
+is "nobody" "$(json)" '{"stopped":false,"processes":[]}'
+
+start
+q='.processes[0] | [.pid, .comm, .alive, .ended]'
+is "a living process" "$(json)" "[$pid,\"mkseg\",true,false]"
+q='.processes[0].connections'
+is "connections" "$(json)" '{"shm":2,"verbs":0,"tcp":1}'
+q='.processes[0].tcp_reasons'
+is "reasons" "$(json)" '{"peer has no shim":1}'
+q='.processes[0].rpcs'
+is "rpcs: open and closed connections" "$(json)" \
+	'{"calls_sent":11,"calls_received":0,"replies_sent":0,"replies_received":9}'
+q='[.processes[0].list[] | [.fd,.local,.peer,.carrier,.state,.reason]]'
+is "list" "$(json)" '[[5,"127.0.0.1:900","127.0.0.1:111","shm","carried",""],[7,"","","tcp","tcp","peer has no shim"]]'
+q='.processes[0] | [keys_unsorted[]]'
+is "names" "$(json)" '["pid","comm","exe","uid","alive","ended","since","connections","tcp_reasons","rpcs","messages","bytes","flow","errors","upgrade","latency_ns","list"]'
+q='.processes[0].latency_ns | [.count, (.p50 > 890 and .p50 < 950), (.p99 < 950), (.max > 960000 and .max < 1040000)]'
+is "latency" "$(json)" '[100,true,true,true]'
+out=$("$stat" "$pid")
+has "table" "$out" "mkseg           live       2      0      1       11        0"
+has "table: reasons" "$out" "tcp: 1 peer has no shim"
+has "table: connections" "$out" "fd 5    127.0.0.1:900 -> 127.0.0.1:111  shm carried"
+q='.processes | length'
+is "by pid" "$(json "$pid")" 1
+is "another pid" "$(json 1)" 0
+out=$(timeout 1 "$stat" --watch=0.1 | grep -c CALLS/S)
+[ "$out" -ge 2 ] || is "--watch goes on" "$out" "2 or more"
+end
+q='.processes[] | [.comm, .alive, .ended, .rpcs.calls_sent]'
+is "ended" "$(json)" '["mkseg",false,true,11]'
+is "its segment is marked dead" "$(set -- "$T"/run/*.*.1; echo $#)" 1
+rm -f "$T"/run/*
+
+start
+kill -9 "$pid"
+end 2>/dev/null
+q='.processes[] | [.alive, .ended, .rpcs.calls_sent]'
+is "died" "$(json)" '[false,false,11]'
+has "died, in the table" "$("$stat")" " died "
+rm -f "$T"/run/*
+
+# --stop and --start.
+"$stat" --stop
+is "--stop" "$("$stat" --json | jq .stopped):$(ls "$T/run")" "true:stop"
+has "--stop, in the table" "$("$stat")" "new upgrades are stopped on this host"
+"$stat" --stop
+is "--stop twice" "$?" 0
+"$stat" --start
+is "--start" "$("$stat" --json | jq .stopped):$(ls "$T/run")" "false:"
+"$stat" --start
+is "--start twice" "$?" 0
+for bad in --watch=x --watch=0 --watch=nan x 0 -5 "--stop --start" --what; do
+	"$stat" $bad >/dev/null 2>&1
+	is "usage: $bad" "$?" 2
+done
+(cd /tmp && "$stat" >/dev/full 2>/dev/null)
+is "a full disk is an error" "$?" 1
+
+# Files that are no segments, or are not whole, or tell lies about who they are.
+start
+seg=$(ls "$T"/run/"$pid".*)
+ticks=${seg##*.}
+q='[.processes[].pid]'
+: >"$T/run/1.1"
+echo junk >"$T/run/2.2"
+head -c 8192 "$seg" >"$T/run/3.3"
+head -c 2629632 /dev/zero >"$T/run/4.4"
+ln -s "$seg" "$T/run/5.5"
+mkfifo "$T/run/6.6"
+mkdir "$T/run/7.7"
+cp "$seg" "$T/run/8.8"			# says another pid than its name
+cp "$seg" "$T/run/99999999999999.1"
+cp "$seg" "$T/run/$pid.$ticks.x"
+is "only the real one is shown" "$(json)" "[$pid]"
+if [ "$(id -u)" = 0 ]; then
+	chown 65534 "$seg"
+	is "a segment of another user's process" "$(json)" "[]"
+	chown 0 "$seg"
+fi
+cp "$seg" "$T/whole"
+for at in 0 8 12 16 20 28 32; do	# magic, version, size, ncounters, nconns, nhist, conn_size
+	cp "$T/whole" "$seg"
+	printf '\377\377\377\377' | dd of="$seg" bs=1 seek=$at conv=notrunc 2>/dev/null
+	[ $at = 16 ] && want="[$pid]" || want="[]"
+	is "wrong word at $at" "$(json)" "$want"
+done
+cp "$T/whole" "$seg"
+truncate -s 100000 "$seg"
+is "cut short" "$(json)" "[]"
+end
+rm -rf "$T"/run/*
+
+# Noise wherever a reader looks: valid JSON of printable text comes out, in bounded time.
+for seed in 1 2 3 4 5 6 7 8; do
+	start hostile $seed
+	timeout 20 "$stat" --json >"$T/out" 2>"$T/err"
+	is "hostile $seed: status" "$?:$(cat "$T/err")" "0:"
+	is "hostile $seed: JSON" "$(jq -r '.processes[0].pid' "$T/out" 2>&1)" "$pid"
+	is "hostile $seed: no control characters" "$(tr -d ' -~\n' <"$T/out" | wc -c)" 0
+	timeout 20 "$stat" "$pid" >"$T/out" 2>&1
+	is "hostile $seed: table" "$?:$(tr -d ' -~\n' <"$T/out" | wc -c)" "0:0"
+	kill -9 "$pid"
+	end 2>/dev/null
+	rm -rf "$T"/run/*
+done
+
+# On a full file system a process goes on, without segment or with a shared entry.
+if [ "$(id -u)" = 0 ]; then
+	for kib in 4 8 12 16 24; do
+		out=$(unshare -m sh -c "mount -t tmpfs -o size=${kib}k,mode=1777 none $T/run &&
+			$BUILD/tests/tools/mkseg $T/run </dev/null" 2>&1)
+		is "run directory with $kib KiB" "$?" 0
+	done
+fi
+finish
