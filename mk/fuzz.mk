@@ -2,7 +2,6 @@
 # make fuzz [FUZZ="fuzz_v1 ..."] [FUZZ_SECONDS=20]: libFuzzer on every tests/fuzz/fuzz_*.c, with
 #   clang and sanitizers, in build-fuzz. New inputs stay there, in fuzz/corpus/TARGET; so do
 #   crashers, in fuzz/TARGET-crash-*.
-# make fuzz-merge: adds what was new and worth it to the checked-in corpus.
 # make fuzz-replay: the checked-in corpus through the same targets, with any compiler.
 
 FUZZ_SECONDS ?= 20
@@ -12,11 +11,9 @@ FUZZ_CC      ?= clang
 FUZZ_MAKE     = $(MAKE) --no-print-directory CC=$(FUZZ_CC) BUILD=build-fuzz CFLAGS='-O1 -g' \
                 SAN=fuzzer-no-link,address,undefined FUZZ='$(FUZZ)'
 
-.PHONY: fuzz fuzz-merge fuzz-run fuzz-merge-run fuzz-replay
+.PHONY: fuzz fuzz-run fuzz-replay
 fuzz:
 	+$(Q)$(FUZZ_MAKE) fuzz-run
-fuzz-merge:
-	+$(Q)$(FUZZ_MAKE) fuzz-merge-run
 
 # --- inside build-fuzz ---
 
@@ -36,14 +33,6 @@ fuzz-run: $(addprefix $(BUILD)/fuzz/,$(FUZZ))
 		    "$$(sed -n 's/.*number_of_executed_units: *//p' $$d/$$t.log)"; \
 		else printf 'FAIL %s: see %s\n' $$t $$d/$$t.log; tail -n 30 $$d/$$t.log; rc=1; fi; \
 	done; exit $$rc
-
-fuzz-merge-run: $(addprefix $(BUILD)/fuzz/,$(FUZZ))
-	$(Q)for t in $(FUZZ); do \
-		mkdir -p tests/fuzz/corpus/$$t $(BUILD)/fuzz/corpus/$$t; \
-		$(BUILD)/fuzz/$$t -merge=1 tests/fuzz/corpus/$$t $(BUILD)/fuzz/corpus/$$t \
-		    >$(BUILD)/fuzz/$$t.merge 2>&1 || { cat $(BUILD)/fuzz/$$t.merge; exit 1; }; \
-		echo "$$t: $$(ls tests/fuzz/corpus/$$t | wc -l) inputs"; \
-	done
 
 # --- replay: named like the target, it finds its corpus by its own name ---
 

@@ -248,7 +248,8 @@ enum rr_nego rr_nego_get_answer(const uint8_t *buf, size_t len, uint32_t xid,
 
 /* --- the end mark --- */
 
-void rr_nego_put_mark(uint8_t out[RR_MARK_LEN], const uint8_t token[RR_TOKEN_LEN], uint64_t records)
+void rr_nego_put_mark(uint8_t out[RR_MARK_LEN], const uint8_t token[RR_TOKEN_LEN],
+		      uint64_t records)
 {
 	memcpy(out, token, RR_TOKEN_LEN);
 	rr_put_be64(out + RR_TOKEN_LEN, records);

@@ -91,7 +91,8 @@ uint32_t rr_nego_put_answer(const struct rr_hello *h, uint32_t xid, uint8_t *buf
 /* "So many records were sent by RDMA before this": RR_MARK_LEN bytes. The token, which
  * nobody else knows, is what makes it one. */
 #define RR_MARK_LEN	24u
-void rr_nego_put_mark(uint8_t out[RR_MARK_LEN], const uint8_t token[RR_TOKEN_LEN], uint64_t records);
+void rr_nego_put_mark(uint8_t out[RR_MARK_LEN], const uint8_t token[RR_TOKEN_LEN],
+		      uint64_t records);
 bool rr_nego_get_mark(const uint8_t *buf, const uint8_t token[RR_TOKEN_LEN], uint64_t *records);
 
 #endif

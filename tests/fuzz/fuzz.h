@@ -12,6 +12,13 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
+/* The first n bytes of data moved to the end of a heap block of size bytes, so that ASan
+ * sees a read beyond them: for judging every prefix without a block for each. */
+static inline const uint8_t *fuzz_prefix(uint8_t *block, size_t size, const uint8_t *data, size_t n)
+{
+	return n ? memcpy(block + size - n, data, n) : block + size;
+}
+
 #define fuzz_check(cond) do { \
 	if (!(cond)) { \
 		fprintf(stderr, "%s:%d: does not hold: %s\n", __FILE__, __LINE__, #cond); \

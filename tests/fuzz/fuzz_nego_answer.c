@@ -10,15 +10,6 @@
 #define VERDICT_AT	40u
 #define LONGEST		(RR_ANSWER_MAX + 64)
 
-static enum rr_nego judge(const uint8_t *p, size_t len, uint32_t xid, struct rr_hello *h, uint32_t *need)
-{
-	uint8_t *exact = tight(p, len);
-	enum rr_nego rc = rr_nego_get_answer(exact, len, xid, h, need);
-
-	free(exact);
-	return rc;
-}
-
 /* Length of the first record, marks included; 0 if it does not end within len. */
 static size_t first_record(const uint8_t *p, size_t len)
 {
@@ -41,19 +32,21 @@ static void check_again(const struct rr_hello *h, uint32_t xid)
 	struct rr_hello again;
 
 	fuzz_check(len && h->nprov == 1 && h->version);
-	fuzz_check(judge(buf, len, xid, &again, &need) == RR_NEGO_OURS && need == len);
-	fuzz_check(hello_equal(h, &again));
+	fuzz_check(rr_nego_get_answer(buf, len, xid, &again, &need) == RR_NEGO_OURS);
+	fuzz_check(need == len && hello_equal(h, &again));
 }
 
 static void check_stream(const uint8_t *p, size_t len, uint32_t xid)
 {
 	enum rr_nego verdict = RR_NEGO_PART, rc;
 	uint32_t need = 0, last = 0;
+	uint8_t *block = malloc(LONGEST);
 	struct rr_hello h;
 
+	fuzz_check(block);
 	len = rr_min(len, (size_t)LONGEST);
 	for (size_t n = 0; n <= len; n++) {
-		rc = judge(p, n, xid, &h, &need);
+		rc = rr_nego_get_answer(fuzz_prefix(block, LONGEST, p, n), n, xid, &h, &need);
 		fuzz_check(verdict == RR_NEGO_PART || rc == verdict);
 		verdict = rc;
 		if (rc == RR_NEGO_OTHER)
@@ -62,6 +55,7 @@ static void check_stream(const uint8_t *p, size_t len, uint32_t xid)
 		fuzz_check((rc == RR_NEGO_PART) == (need > n));
 		last = need;
 	}
+	free(block);
 	if (verdict != RR_NEGO_PART && verdict != RR_NEGO_OTHER)
 		fuzz_check(need == first_record(p, len));
 	if (verdict == RR_NEGO_OURS)

@@ -7,41 +7,33 @@
 
 #define PROGRAM	0x20000777u
 #define FIELDS	56u
-
-static enum rr_nego judge(const uint8_t *p, size_t len, struct rr_hello *h, uint32_t *need)
-{
-	uint8_t *exact = tight(p, len);
-	uint32_t xid = 0;
-	enum rr_nego rc = rr_nego_get_offer(exact, len, PROGRAM, &xid, h, need);
-
-	free(exact);
-	if (rc == RR_NEGO_OURS)
-		fuzz_check(xid == rr_be32(p + 4));
-	return rc;
-}
+#define LONGEST	(RR_OFFER_MAX + 8)
 
 static void check_again(const struct rr_hello *h, uint32_t xid)
 {
 	uint8_t buf[RR_OFFER_MAX];
-	uint32_t len = rr_nego_put_offer(h, PROGRAM, xid, buf, sizeof(buf)), need;
+	uint32_t len, need, got;
 	struct rr_hello again;
 
+	len = rr_nego_put_offer(h, PROGRAM, xid, buf, sizeof(buf));
 	/* an offer without some fields may have room for more addresses than ours */
 	fuzz_check(len || h->nprov == RR_NEGO_PROVS);
 	if (!len)
 		return;
-	fuzz_check(judge(buf, len, &again, &need) == RR_NEGO_OURS && need == len);
-	fuzz_check(hello_equal(h, &again));
+	fuzz_check(rr_nego_get_offer(buf, len, PROGRAM, &got, &again, &need) == RR_NEGO_OURS);
+	fuzz_check(need == len && got == xid && hello_equal(h, &again));
 }
 
 static void check_stream(const uint8_t *p, size_t len)
 {
 	enum rr_nego verdict = RR_NEGO_PART, rc;
-	uint32_t need = 0, last = 0;
+	uint32_t need = 0, last = 0, xid = 0;
+	uint8_t *block = malloc(LONGEST);
 	struct rr_hello h;
 
-	for (size_t n = 0; n <= len && n <= RR_OFFER_MAX + 8; n++) {
-		rc = judge(p, n, &h, &need);
+	fuzz_check(block);
+	for (size_t n = 0; n <= len && n <= LONGEST; n++) {
+		rc = rr_nego_get_offer(fuzz_prefix(block, LONGEST, p, n), n, PROGRAM, &xid, &h, &need);
 		fuzz_check(rc == RR_NEGO_OTHER || rc == RR_NEGO_PART || rc == RR_NEGO_OURS);
 		fuzz_check(verdict == RR_NEGO_PART || rc == verdict);
 		verdict = rc;
@@ -51,8 +43,11 @@ static void check_stream(const uint8_t *p, size_t len)
 		fuzz_check((rc == RR_NEGO_PART) == (need > n));
 		last = need;
 	}
-	if (verdict == RR_NEGO_OURS)
-		check_again(&h, rr_be32(p + 4));
+	free(block);
+	if (verdict == RR_NEGO_OURS) {
+		fuzz_check(xid == rr_be32(p + 4));
+		check_again(&h, xid);
+	}
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)

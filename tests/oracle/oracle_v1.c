@@ -138,6 +138,7 @@ static bool from_xdr(const rdma_msg *in, struct rr_msg *m)
 	static const enum rr_htype types[] = { RR_MSG, RR_NOMSG, RR_MSGP, RR_DONE, RR_ERROR };
 	const rdma_body *b = &in->rdma_body;
 	struct rpc_rdma_header h = { NULL, NULL, NULL };
+	rpc_rdma_errvers r;
 
 	rr_msg_init(m, types[b->proc], in->rdma_xid, in->rdma_vers, in->rdma_credit);
 	switch (b->proc) {
@@ -163,8 +164,9 @@ static bool from_xdr(const rdma_msg *in, struct rr_msg *m)
 	case RDMA_ERROR:
 		m->err = b->rdma_body_u.rdma_error.err;
 		if (m->err == RR_ERR_VERS) {
-			m->vers_low = b->rdma_body_u.rdma_error.rpc_rdma_error_u.range.rdma_vers_low;
-			m->vers_high = b->rdma_body_u.rdma_error.rpc_rdma_error_u.range.rdma_vers_high;
+			r = b->rdma_body_u.rdma_error.rpc_rdma_error_u.range;
+			m->vers_low = r.rdma_vers_low;
+			m->vers_high = r.rdma_vers_high;
 		}
 	}
 	return from_lists(&h, &m->ch);

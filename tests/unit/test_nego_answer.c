@@ -234,6 +234,18 @@ Test(nego_answer, empty_fragments_for_ever_are_the_apps)
 	}
 }
 
+/* The reply behind them begins past RR_ANSWER_MAX: whoever read more at once took it. */
+Test(nego_answer, behind_too_many_empty_fragments_is_the_apps_however_much_was_read)
+{
+	uint8_t buf[RR_ANSWER_MAX + 28] = { 0 };
+	struct rr_hello h;
+	uint32_t need;
+
+	WORDS(buf + RR_ANSWER_MAX, LAST | 24, XID, 1, 0, 0, 0, 1);
+	for (uint32_t n = RR_ANSWER_MAX; n <= sizeof(buf); n++)
+		cr_assert_eq(judge(buf, n, &h, &need), RR_NEGO_OTHER, "at %u", n);
+}
+
 Test(nego_answer, with_our_magic_but_without_sense_is_a_decline)
 {
 	uint8_t buf[RR_ANSWER_MAX];
@@ -310,9 +322,9 @@ Test(nego_sniff, leaves_rpc_with_tls_alone)
 
 Test(nego_mark, is_the_token_and_the_count)
 {
-	static const uint8_t token[RR_TOKEN_LEN] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16 };
-	static const uint8_t want[RR_MARK_LEN] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16,
-						   0, 0, 0, 1, 0, 0, 0, 2 };
+#define TOKEN	1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16
+	static const uint8_t token[RR_TOKEN_LEN] = { TOKEN };
+	static const uint8_t want[RR_MARK_LEN] = { TOKEN, 0, 0, 0, 1, 0, 0, 0, 2 };
 	uint8_t buf[RR_MARK_LEN];
 	uint64_t records = 0;
 

@@ -246,7 +246,7 @@ Test(nego_offer, version_zero_does_not_exist)
 Test(nego_fields, only_the_token_is_needed_and_the_rest_is_zero)
 {
 	static const uint8_t token[] = { TOKEN };
-	static const uint8_t host[] = { 0, 2, 0, 16, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16 };
+	static const uint8_t host[20] = { 0, 2, 0, 16, 1, 2, 3, 4 };
 	struct rr_hello h;
 
 	memset(&h, 0xee, sizeof(h));
@@ -322,7 +322,8 @@ Test(nego_fields, providers_that_do_not_fit_are_skipped)
 	struct rr_hello h;
 
 	for (int i = 0; i < 6; i++)
-		memcpy(fields + 124 + 8 * i, (const uint8_t[]){ 0, 3, 0, 2, (uint8_t)(i + 1), 5, 0, 0 }, 8);
+		memcpy(fields + 124 + 8 * i,
+		       (const uint8_t[]){ 0, 3, 0, 2, (uint8_t)(i + 1), 5, 0, 0 }, 8);
 	cr_assert_eq(judge_fields(fields, sizeof(fields), &h), RR_NEGO_OURS);
 	cr_assert_eq(h.nprov, RR_NEGO_PROVS);
 	for (uint32_t i = 0; i < h.nprov; i++) {

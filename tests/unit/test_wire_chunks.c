@@ -83,7 +83,9 @@ Test(wire_chunks, segments_of_all_chunks_draw_on_one_pool)
 
 Test(wire_chunks, huge_segment_count_is_refused_before_any_segment_is_read)
 {
-	static const uint32_t counts[] = { 0xffffffff, 0x10000000, 0x10000001, 0x80000000, 65536, 2 };
+	static const uint32_t counts[] = {
+		0xffffffff, 0x10000000, 0x10000001, 0x80000000, 65536, 2,
+	};
 
 	for (size_t i = 0; i < rr_array_size(counts); i++) {
 		cr_assert_eq(DECODE(0, 1, counts[i], 0x21, 100, 0, 8, 0, 0), RR_WIRE_BAD_XDR);

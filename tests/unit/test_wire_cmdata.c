@@ -41,11 +41,14 @@ Test(wire_cmdata, says_what_the_peer_sends_and_takes)
 
 Test(wire_cmdata, is_written_as_it_is_read)
 {
+	struct rr_cmdata d;
 	uint8_t b[8];
 
-	rr_cmdata_put(&(struct rr_cmdata){ .remote_inv = true, .send_size = 4096, .recv_size = 8192 }, b);
+	d = (struct rr_cmdata){ .remote_inv = true, .send_size = 4096, .recv_size = 8192 };
+	rr_cmdata_put(&d, b);
 	cr_assert_arr_eq(b, good, 8);
-	rr_cmdata_put(&(struct rr_cmdata){ .send_size = 1024, .recv_size = 262144 }, b);
+	d = (struct rr_cmdata){ .send_size = 1024, .recv_size = 262144 };
+	rr_cmdata_put(&d, b);
 	cr_assert_arr_eq(b, ((uint8_t[]){ 0xf6, 0xab, 0x0e, 0x18, 1, 0, 0, 0xff }), 8);
 }
 
@@ -60,7 +63,9 @@ Test(wire_cmdata, sizes_are_rounded_down_and_held_in_range)
 	uint8_t b[8];
 
 	for (size_t i = 0; i < rr_array_size(rows); i++) {
-		rr_cmdata_put(&(struct rr_cmdata){ .send_size = rows[i][0], .recv_size = rows[i][0] }, b);
+		struct rr_cmdata d = { .send_size = rows[i][0], .recv_size = rows[i][0] };
+
+		rr_cmdata_put(&d, b);
 		cr_assert_eq(get(b, 8), 8);
 		cr_assert_eq(got.send_size, rows[i][1]);
 		cr_assert_eq(got.recv_size, rows[i][1]);
