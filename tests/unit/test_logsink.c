@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "preload/logsink.h"
+
+static char dir[64], file[80];
+
+static void make(void)
+{
+	strcpy(dir, "/tmp/rr-log-XXXXXX");
+	cr_assert(mkdtemp(dir));
+	snprintf(file, sizeof(file), "%s/log", dir);
+}
+
+static void clean(void)
+{
+	char cmd[128];
+
+	snprintf(cmd, sizeof(cmd), "rm -rf %s", dir);
+	cr_assert_eq(system(cmd), 0);
+}
+
+TestSuite(logsink, .init = make, .fini = clean);
+
+static unsigned lines(const char *path)
+{
+	FILE *f = fopen(path, "r");
+	unsigned n = 0;
+	int c;
+
+	while (f && (c = fgetc(f)) != EOF)
+		n += c == '\n';
+	if (f)
+		fclose(f);
+	return n;
+}
+
+static int log_fd(void)
+{
+	for (int fd = 0; fd < 70000; fd++)
+		if (rr_logsink_owns_fd(fd))
+			return fd;
+	return -1;
+}
+
+Test(logsink, lines_are_appended_to_the_file)
+{
+	FILE *f = fopen(file, "w");
+
+	fputs("before\n", f);
+	fclose(f);
+	rr_logsink_setup(file, RR_LOG_WARN);
+	rr_warn("one");
+	rr_info("silent");
+	rr_warn("two");
+	cr_assert_eq(lines(file), 3);
+}
+
+Test(logsink, its_descriptor_is_high_and_does_not_survive_exec)
+{
+	int fd, lowest = dup(0);
+
+	close(lowest);
+	errno = EXDEV;
+	rr_logsink_setup(file, RR_LOG_WARN);
+	cr_assert_eq(errno, EXDEV);
+	fd = log_fd();
+	cr_assert_gt(fd, 100);
+	cr_assert(fcntl(fd, F_GETFD) & FD_CLOEXEC);
+	cr_assert_eq(dup(0), lowest);
+	cr_assert_not(rr_logsink_owns_fd(-1));
+}
+
+Test(logsink, a_descriptor_closed_unseen_is_opened_again)
+{
+	rr_logsink_setup(file, RR_LOG_WARN);
+	rr_warn("one");
+	close(log_fd());
+	rr_warn("two");
+	cr_assert_eq(lines(file), 2);
+}
+
+Test(logsink, what_took_over_the_number_is_not_written_to_and_not_closed)
+{
+	char other[90];
+	int fd;
+
+	snprintf(other, sizeof(other), "%s/other", dir);
+	rr_logsink_setup(file, RR_LOG_WARN);
+	fd = log_fd();
+	cr_assert_eq(dup2(open(other, O_RDWR | O_CREAT, 0600), fd), fd);
+	rr_warn("one");
+	cr_assert_eq(lines(other), 0);
+	cr_assert_eq(lines(file), 1);
+	cr_assert_eq(write(fd, "x\n", 2), 2);
+	cr_assert_eq(lines(other), 1);
+	cr_assert_neq(log_fd(), fd);
+}
+
+Test(logsink, a_deleted_file_is_begun_anew_and_nothing_leaks)
+{
+	int fd;
+
+	rr_logsink_setup(file, RR_LOG_WARN);
+	fd = log_fd();
+	unlink(file);
+	rr_warn("one");
+	cr_assert_eq(lines(file), 1);
+	cr_assert(fd == log_fd() || fcntl(fd, F_GETFD) < 0);
+}
+
+Test(logsink, a_pipe_is_no_log)
+{
+	cr_assert_eq(mkfifo(file, 0600), 0);
+	rr_logsink_setup(file, RR_LOG_WARN);
+	rr_warn("no reader: neither blocks nor is a SIGPIPE");
+	cr_assert_eq(log_fd(), -1);
+}
+
+Test(logsink, a_file_that_cannot_be_opened_is_silence)
+{
+	rr_logsink_setup("/nonexistent/log", RR_LOG_WARN);
+	rr_warn("x");
+	cr_assert_eq(log_fd(), -1);
+}
+
+Test(logsink, no_file_is_no_log)
+{
+	rr_logsink_setup("", RR_LOG_DEBUG);
+	cr_assert_eq(rr_log_level, RR_LOG_OFF);
+	rr_logsink_setup(file, RR_LOG_OFF);
+	cr_assert(access(file, F_OK));
+}
+
+/* In a child, whose 2 we may change. */
+static int stderr_case(bool replaced)
+{
+	char err[90], other[90];
+	int status;
+	pid_t p;
+
+	snprintf(err, sizeof(err), "%s/err", dir);
+	snprintf(other, sizeof(other), "%s/conn", dir);
+	p = fork();
+	if (!p) {
+		dup2(open(err, O_RDWR | O_CREAT, 0600), 2);
+		rr_logsink_setup("stderr", RR_LOG_WARN);
+		if (replaced)
+			dup2(open(other, O_RDWR | O_CREAT, 0600), 2);
+		rr_warn("one");
+		_exit(lines(err) * 10 + lines(other));
+	}
+	waitpid(p, &status, 0);
+	return WEXITSTATUS(status);
+}
+
+Test(logsink, stderr_is_written_to_while_it_is_what_it_was)
+{
+	cr_assert_eq(stderr_case(false), 10);
+	cr_assert_eq(stderr_case(true), 0, "2 may be a connection by now");
+}
