@@ -151,7 +151,7 @@ static int stderr_case(bool replaced)
 	snprintf(other, sizeof(other), "%s/conn", dir);
 	p = fork();
 	if (!p) {
-		dup2(open(err, O_RDWR | O_CREAT, 0600), 2);
+		dup2(open(err, O_RDWR | O_CREAT | O_TRUNC, 0600), 2);
 		rr_logsink_setup("stderr", RR_LOG_WARN);
 		if (replaced)
 			dup2(open(other, O_RDWR | O_CREAT, 0600), 2);
