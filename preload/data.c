@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 
+#include "core/base/diag.h"
 #include "core/base/os.h"
 #include "preload/real.h"
 #include "preload/sock.h"
@@ -342,8 +343,11 @@ ssize_t rr_data_send(int fd, const struct iovec *iov, int n, int flags)
 		return RR_CONN_KERNEL;
 	r = vet(iov, n);
 	/* Urgent data has no place among RPC records; on the anchor it would be taken for ours. */
-	if (!r && (flags & MSG_OOB))
+	if (!r && (flags & MSG_OOB)) {
 		r = rr_conn_is_carried(c) ? -EOPNOTSUPP : RR_CONN_KERNEL;
+		if (r != RR_CONN_KERNEL)
+			rr_diag("send of urgent data: EOPNOTSUPP", fd);
+	}
 	if (!r)
 		r = send_all(so, c, fd, cut, flags);
 	if (fell_short(r, &cut))

@@ -5,6 +5,7 @@
 
 #include <limits.h>
 
+#include "core/base/diag.h"
 #include "preload/data.h"
 #include "preload/real.h"
 #include "preload/sock.h"
@@ -301,6 +302,7 @@ static bool may_splice(int fd)
 	if (likely(!c))
 		return true;
 	carried = rr_conn_is_carried(c);
+	rr_diag(carried ? "splice: EINVAL" : "splice: TCP from here on", fd);
 	if (!carried)
 		rr_sock_plain(so);
 	rr_file_put(&so->f);

@@ -5,6 +5,7 @@
 
 #include <netinet/in.h>
 
+#include "core/base/diag.h"
 #include "preload/guard.h"
 #include "preload/init.h"
 #include "preload/real.h"
@@ -179,10 +180,12 @@ int rr_wrap_connect(int fd, const struct sockaddr *addr, socklen_t len)
 	so = rr_fdt_sock(fd);
 	if (so) {
 		/* connect(AF_UNSPEC) takes a connection apart. */
-		if (addr->sa_family == AF_UNSPEC)
+		if (addr->sa_family == AF_UNSPEC) {
+			rr_diag("connect to AF_UNSPEC: TCP from here on", fd);
 			rr_sock_plain(so);
-		else
+		} else {
 			connecting(so, fd, addr, len);
+		}
 		rr_file_put(&so->f);
 	}
 	errno = saved;

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "core/base/compiler.h"
+#include "core/base/diag.h"
 #include "core/base/os.h"
 #include "core/conn/conn_int.h"
 
@@ -357,6 +358,8 @@ ssize_t rr_stream_send(struct rr_share *sh, int fd, const struct iovec *iov, int
 		}
 		rc = send_collected(sh, &c, total);
 	}
+	if (unlikely(sh->tx.tcp))
+		rr_diag("record that cannot be carried: TCP from here on", fd);
 	sh->qp->ops->kick(sh->qp);
 	if (c.done)
 		return (ssize_t)c.done;
