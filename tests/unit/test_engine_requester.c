@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <criterion/criterion.h>
+#include <errno.h>
+
+#include "tests/lib/oneside.h"
+
+/* The requester against RFC 8166: strict version 1, connecting side. */
+
+#define MSG	0
+#define NOMSG	1
+#define MSGP	2
+#define ERROR	4
+
+static struct one o;
+
+static void start(void)
+{
+	one_init(&o, 0, true);
+}
+
+static void finish(void)
+{
+	one_fini(&o);
+}
+
+#define CASE(name) Test(engine_requester, name, .init = start, .fini = finish)
+
+/* A call with a Reply chunk of 4096 bytes, key 0x100, offset 0x5000 is out. */
+static void call_out(uint32_t xid)
+{
+	cr_assert_eq(one_send(&o, RR_RPC_CALL, xid, 40), 0);
+	cr_assert_eq(one_word(&o, 0, 6), 1);
+	one_clear(&o);
+}
+
+static void assert_ignored(void)
+{
+	struct rr_eng_info info;
+
+	rr_eng_info(o.e, &info);
+	cr_assert_eq(info.inflight, 1, "the XID is not pending any more");
+	cr_assert_eq(one_count(&o, RR_OP_DELIVER), 0);
+	cr_assert_eq(one_count(&o, RR_OP_SEND), 0);
+	cr_assert_eq(one_count(&o, RR_OP_INVALIDATE), 0);
+	cr_assert_eq(one_count(&o, RR_OP_FAIL), 0);
+	cr_assert_eq(one_count(&o, RR_OP_REPOST), 1);
+	one_clear(&o);
+	ONE_RECV(&o, 5, 1, 4, MSG, 0, 0, 0, A_REPLY(5));
+	cr_assert_eq(one_count(&o, RR_OP_DELIVER), 1, "the right reply is not taken any more");
+}
+
+CASE(a_call_offers_the_default_reply_chunk_when_nothing_is_known)
+{
+	const struct rr_op *ex;
+
+	one_send(&o, RR_RPC_CALL, 5, 40);
+	ex = one_op(&o, RR_OP_EXPOSE, 0);
+	cr_assert_eq(ex->buf, RR_BUF_NEW);
+	cr_assert_eq(ex->len, 4096);
+	cr_assert_eq(ex->rights, RR_RIGHT_WRITE);
+	uint32_t want[] = { 5, 1, 8, MSG, 0, 0, 1, 1, 0x100, 4096, 0, 0x5000 };
+	for (uint32_t w = 0; w < 12; w++)
+		cr_assert_eq(one_word(&o, 0, w), want[w], "word %u", w);
+}
+
+CASE(without_memory_a_call_goes_without_its_reply_chunk)
+{
+	o.no_memory = true;
+	one_send(&o, RR_RPC_CALL, 5, 40);
+	cr_assert_eq(one_count(&o, RR_OP_SEND), 1);
+	cr_assert_eq(one_word(&o, 0, 6), 0);
+}
+
+CASE(a_long_call_waits_for_memory_and_is_tried_again)
+{
+	o.no_memory = true;
+	one_send(&o, RR_RPC_CALL, 5, 5000);
+	cr_assert_eq(one_count(&o, RR_OP_SEND), 0);
+	cr_assert_lt(rr_eng_deadline(o.e), RR_TIME_NEVER);
+	o.no_memory = false;
+	o.now = rr_eng_deadline(o.e);
+	rr_eng_tick(o.e, o.now);
+	one_run(&o);
+	cr_assert_eq(one_count(&o, RR_OP_SEND), 1);
+	cr_assert_eq(rr_eng_deadline(o.e), RR_TIME_NEVER);
+}
+
+CASE(a_long_call_is_a_position_zero_read_chunk)
+{
+	o.nsegs = 2;
+	one_send(&o, RR_RPC_CALL, 5, 5000);
+	cr_assert_eq(one_op(&o, RR_OP_EXPOSE, 0)->rights, RR_RIGHT_READ);
+	uint32_t want[] = { 5, 1, 8, NOMSG, 1, 0, 0x100, 2500, 0, 0x5000, 1, 0, 0x101, 2500, 0,
+			    0x5000 + 2500, 0, 0, 1, 2 };
+	for (uint32_t w = 0; w < 20; w++)
+		cr_assert_eq(one_word(&o, 0, w), want[w], "word %u", w);
+	cr_assert_eq(one_op(&o, RR_OP_SEND, 0)->len, 0);
+	cr_assert_eq(one_count(&o, RR_OP_RELEASE), 0);
+}
+
+/* RFC 8166 §8.1.3 */
+CASE(no_byte_is_delivered_before_all_keys_of_the_call_are_invalid)
+{
+	o.hold_invalidate = true;
+	one_send(&o, RR_RPC_CALL, 5, 5000);
+	one_clear(&o);
+	ONE_RECV(&o, 5, 1, 4, MSG, 0, 0, 0, A_REPLY(5));
+	cr_assert_eq(one_count(&o, RR_OP_INVALIDATE), 2);
+	cr_assert_eq(one_count(&o, RR_OP_DELIVER), 0);
+	one_done(&o, one_op(&o, RR_OP_INVALIDATE, 0));
+	one_run(&o);
+	cr_assert_eq(one_count(&o, RR_OP_DELIVER), 0);
+	one_done(&o, one_op(&o, RR_OP_INVALIDATE, 1));
+	one_run(&o);
+	cr_assert_eq(one_count(&o, RR_OP_DELIVER), 1);
+	cr_assert_eq(one_count(&o, RR_OP_RELEASE), 2);
+}
+
+CASE(a_key_that_the_peer_invalidated_is_not_invalidated_again)
+{
+	uint8_t b[128];
+
+	call_out(5);
+	one_recv(&o, b, WORDS(b, 5, 1, 4, MSG, 0, 0, 0, A_REPLY(5)), 0x100);
+	cr_assert_eq(one_count(&o, RR_OP_INVALIDATE), 0);
+	cr_assert_eq(one_count(&o, RR_OP_DELIVER), 1);
+}
+
+CASE(of_several_keys_the_peers_is_named_so_that_it_is_left_out)
+{
+	uint8_t b[128];
+
+	o.nsegs = 2;
+	call_out(5);
+	one_recv(&o, b, WORDS(b, 5, 1, 4, MSG, 0, 0, 0, A_REPLY(5)), 0x101);
+	cr_assert_eq(one_op(&o, RR_OP_INVALIDATE, 0)->inv_handle, 0x101);
+}
+
+CASE(a_foreign_key_invalidated_by_the_peer_ends_the_connection)
+{
+	uint8_t b[128];
+
+	call_out(5);
+	one_recv(&o, b, WORDS(b, 5, 1, 4, MSG, 0, 0, 0, A_REPLY(5)), 0x999);
+	cr_assert_eq(one_count(&o, RR_OP_DELIVER), 0);
+	cr_assert_eq(one_op(&o, RR_OP_FAIL, 0)->why, RR_WHY_PROTOCOL);
+}
+
+CASE(a_reply_in_the_reply_chunk_is_delivered_from_there_fenced)
+{
+	const struct rr_op *d;
+
+	call_out(5);
+	ONE_RECV(&o, 5, 1, 4, NOMSG, 0, 0, 1, 1, 0x100, 3000, 0, 0x5000);
+	d = one_op(&o, RR_OP_DELIVER, 0);
+	cr_assert_not_null(d);
+	cr_assert_lt(one_op(&o, RR_OP_INVALIDATE, 0), d);
+	cr_assert_eq(d->from, RR_FROM_BUF);
+	cr_assert_eq(d->len, 3000);
+	cr_assert_eq(d->rpc.type, RR_RPC_REPLY);
+	cr_assert_eq(one_count(&o, RR_OP_REPOST), 1);
+	cr_assert_eq(one_count(&o, RR_OP_RELEASE), 0);
+}
+
+/* RFC 8166 §4.5: errors in replies are discarded silently, the memory stays fenced off. */
+#define BAD_REPLY(name, ...) CASE(name) \
+{ \
+	call_out(5); \
+	ONE_RECV(&o, __VA_ARGS__); \
+	assert_ignored(); \
+}
+
+BAD_REPLY(an_unknown_xid_is_discarded, 6, 1, 4, MSG, 0, 0, 0, A_REPLY(6))
+BAD_REPLY(another_version_is_discarded, 5, 2, 4, MSG, 0, 0, 0, A_REPLY(5))
+BAD_REPLY(a_write_list_that_was_not_offered_is_discarded,
+	  5, 1, 4, MSG, 0, 1, 1, 0x100, 0, 0, 0x5000, 0, 0, A_REPLY(5))
+BAD_REPLY(a_reply_chunk_longer_than_offered_is_discarded,
+	  5, 1, 4, NOMSG, 0, 0, 1, 1, 0x100, 4097, 0, 0x5000)
+BAD_REPLY(a_reply_chunk_with_another_handle_is_discarded,
+	  5, 1, 4, NOMSG, 0, 0, 1, 1, 0x101, 100, 0, 0x5000)
+BAD_REPLY(a_reply_chunk_with_another_offset_is_discarded,
+	  5, 1, 4, NOMSG, 0, 0, 1, 1, 0x100, 100, 0, 0x5001)
+BAD_REPLY(a_reply_chunk_with_more_segments_is_discarded,
+	  5, 1, 4, NOMSG, 0, 0, 1, 2, 0x100, 100, 0, 0x5000, 0x101, 1, 0, 0)
+BAD_REPLY(a_read_list_in_an_inline_reply_is_discarded,
+	  5, 1, 4, MSG, 1, 0, 0x77, 100, 0, 0, 0, 0, 0, A_REPLY(5))
+BAD_REPLY(an_inline_reply_with_bytes_in_the_reply_chunk_is_discarded,
+	  5, 1, 4, MSG, 0, 0, 1, 1, 0x100, 100, 0, 0x5000, A_REPLY(5))
+BAD_REPLY(nomsg_with_nothing_in_it_is_discarded, 5, 1, 4, NOMSG, 0, 0, 0)
+BAD_REPLY(nomsg_with_an_empty_reply_chunk_is_discarded, 5, 1, 4, NOMSG, 0, 0, 1, 1, 0x100, 0, 0, 0x5000)
+BAD_REPLY(msgp_is_discarded, 5, 1, 4, MSGP, 64, 64, 0, 0, 0, A_REPLY(5))
+BAD_REPLY(an_error_that_cannot_be_decoded_is_discarded, 5, 1, 4, ERROR, 3)
+BAD_REPLY(an_error_for_an_unknown_xid_is_discarded, 6, 1, 4, ERROR, 2)
+BAD_REPLY(a_reply_whose_xid_is_not_the_transports_is_discarded, 5, 1, 4, MSG, 0, 0, 0, A_REPLY(6))
+
+CASE(gaps_between_the_segments_of_a_reply_chunk_are_discarded)
+{
+	o.nsegs = 2;
+	call_out(5);
+	ONE_RECV(&o, 5, 1, 4, NOMSG, 0, 0, 1, 2, 0x100, 2047, 0, 0x5000, 0x101, 10, 0, 0x5000 + 2048);
+	cr_assert_eq(one_count(&o, RR_OP_DELIVER), 0);
+	cr_assert_eq(o.count.v[RR_C_discarded], 1);
+}
+
+/* RFC 8166 §4.3.1, §4.6.2 */
+CASE(a_read_list_in_a_reply_without_agreement_is_dropped_unanswered_and_the_xid_stays)
+{
+	uint8_t head[24];
+	uint32_t id;
+
+	call_out(5);
+	ONE_RECV(&o, 5, 1, 4, NOMSG, 1, 0, 0x77, 2000, 0, 0, 0, 0, 0);
+	id = one_op(&o, RR_OP_PULL, 0)->id;
+	WORDS(head, A_REPLY(5));
+	rr_eng_head(o.e, id, 0, head, 24, o.now);
+	one_run(&o);
+	cr_assert_eq(one_op(&o, RR_OP_RELEASE, 0)->id, id);
+	cr_assert_eq(o.count.v[RR_C_discarded], 1);
+	cr_assert_eq(o.count.v[RR_C_done_sent], 0);
+	assert_ignored();
+}
+
+CASE(a_reply_comes_once)
+{
+	call_out(5);
+	ONE_RECV(&o, 5, 1, 4, MSG, 0, 0, 0, A_REPLY(5));
+	ONE_RECV(&o, 5, 1, 4, MSG, 0, 0, 0, A_REPLY(5));
+	cr_assert_eq(one_count(&o, RR_OP_DELIVER), 1);
+	cr_assert_eq(o.count.v[RR_C_unknown_xid], 1);
+}
+
+CASE(err_chunk_ends_the_connection_and_doubles_what_was_learned)
+{
+	static struct rr_sizes sizes;
+
+	finish();
+	one_params(&o, 0, true);
+	o.p.sizes = &sizes;
+	one_start(&o);
+	call_out(5);
+	ONE_RECV(&o, 5, 1, 4, ERROR, 2);
+	cr_assert_eq(one_op(&o, RR_OP_FAIL, 0)->why, RR_WHY_ERR_CHUNK);
+	cr_assert_eq(rr_sizes_get(&sizes, 100003, 3, 1), 8192);
+	cr_assert_eq(one_send(&o, RR_RPC_CALL, 6, 40), -ECONNRESET);
+	cr_assert_eq(one_count(&o, RR_OP_FAIL), 1);
+	finish();
+	one_params(&o, 0, true);
+	o.p.sizes = &sizes;
+	one_start(&o);
+	one_send(&o, RR_RPC_CALL, 5, 40);
+	cr_assert_geq(one_op(&o, RR_OP_EXPOSE, 0)->len, 8192);
+}
+
+CASE(err_vers_ends_the_connection)
+{
+	call_out(5);
+	ONE_RECV(&o, 5, 1, 4, ERROR, 1, 1, 1);
+	cr_assert_eq(one_op(&o, RR_OP_FAIL, 0)->why, RR_WHY_ERR_VERS);
+}
+
+CASE(what_was_learned_decides_about_the_reply_chunk)
+{
+	static struct rr_sizes sizes;
+
+	finish();
+	one_params(&o, 0, true);
+	o.p.sizes = &sizes;
+	one_start(&o);
+	call_out(5);
+	ONE_RECV(&o, 5, 1, 4, MSG, 0, 0, 0, A_REPLY(5));
+	one_clear(&o);
+	one_send(&o, RR_RPC_CALL, 6, 40);
+	cr_assert_eq(one_count(&o, RR_OP_EXPOSE), 0, "24 bytes were learned");
+}
+
+CASE(the_inline_threshold_of_calls_holds_to_the_byte)
+{
+	finish();
+	for (uint32_t len = 1024 - 28 - 4; len <= 1024 - 28 + 4; len++) {
+		one_params(&o, RR_CAP_RELIABLE_REPLY, true);
+		one_start(&o);
+		cr_assert_eq(one_send(&o, RR_RPC_CALL, 5, len), 0);
+		cr_assert_eq(one_word(&o, 0, 3), len <= 1024 - 28 ? MSG : NOMSG, "%u bytes", len);
+		cr_assert_eq(rr_eng_is_short(o.e, RR_RPC_CALL, len), len <= 1024 - 28);
+		one_fini(&o);
+	}
+	start();
+}
+
+/* What is_short() promises must hold with the largest Reply chunk we make. */
+CASE(a_call_that_is_short_is_sent_whole_whatever_its_reply_chunk)
+{
+	uint32_t len = 1024;
+
+	while (!rr_eng_is_short(o.e, RR_RPC_CALL, len))
+		len--;
+	cr_assert_eq(len, 1024 - 28 - 4 - 8 * 16);
+	o.nsegs = 8;
+	one_send(&o, RR_RPC_CALL, 5, len);
+	cr_assert_eq(one_word(&o, 0, 3), MSG);
+	cr_assert_eq(one_op(&o, RR_OP_SEND, 0)->hdr_len + len, 1024);
+}
+
+CASE(a_message_above_the_limit_is_not_taken)
+{
+	cr_assert_eq(one_send(&o, RR_RPC_CALL, 5, (1 << 20) + 1), -EMSGSIZE);
+	cr_assert_eq(one_send(&o, RR_RPC_CALL, 5, 1 << 20), 0);
+}
+
+CASE(messages_leave_in_the_order_in_which_they_were_written)
+{
+	finish();
+	one_init(&o, RR_CAP_RELIABLE_REPLY | RR_CAP_RING_CREDITS, true);
+	o.hold_expose = true;
+	one_send(&o, RR_RPC_CALL, 5, 5000);
+	one_send(&o, RR_RPC_CALL, 6, 40);
+	cr_assert_eq(one_count(&o, RR_OP_SEND), 0);
+	struct rr_seg seg = { .handle = 1, .length = 5000 };
+	rr_eng_exposed(o.e, one_op(&o, RR_OP_EXPOSE, 0)->id, 0, 0, &seg, 1, o.now);
+	one_run(&o);
+	cr_assert_eq(one_word(&o, 0, 0), 5);
+	cr_assert_eq(one_word(&o, 1, 0), 6);
+}
+
+CASE(a_buffer_is_released_once_its_send_has_completed)
+{
+	finish();
+	one_init(&o, RR_CAP_RELIABLE_REPLY, true);
+	o.hold_send = true;
+	one_send(&o, RR_RPC_CALL, 5, 40);
+	cr_assert_eq(one_count(&o, RR_OP_RELEASE), 0);
+	one_done(&o, one_op(&o, RR_OP_SEND, 0));
+	one_done(&o, one_op(&o, RR_OP_SEND, 0));
+	one_run(&o);
+	cr_assert_eq(one_count(&o, RR_OP_RELEASE), 1);
+	cr_assert_eq(one_op(&o, RR_OP_RELEASE, 0)->buf, 1000);
+}
+
+CASE(a_failed_operation_ends_the_connection_once)
+{
+	o.hold_send = true;
+	one_send(&o, RR_RPC_CALL, 5, 40);
+	rr_eng_done(o.e, one_op(&o, RR_OP_SEND, 0)->id, -EIO, o.now);
+	one_run(&o);
+	one_run(&o);
+	cr_assert_eq(one_count(&o, RR_OP_FAIL), 1);
+	cr_assert_eq(one_op(&o, RR_OP_FAIL, 0)->why, RR_WHY_PROVIDER);
+}

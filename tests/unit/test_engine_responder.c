@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <criterion/criterion.h>
+#include <errno.h>
+
+#include "tests/lib/oneside.h"
+
+/* The responder against RFC 8166: strict version 1, accepting side. Each case ends with a
+ * NULL call that must still be answered. */
+
+#define MSG	0
+#define NOMSG	1
+#define MSGP	2
+#define DONE	3
+#define ERROR	4
+#define CREDITS	8
+
+static struct one o;
+
+static void start(void)
+{
+	one_init(&o, 0, false);
+}
+
+static void finish(void)
+{
+	one_clear(&o);
+	ONE_RECV(&o, 0x77, 1, 20, MSG, 0, 0, 0, NULL_CALL(0x77));
+	cr_assert_eq(one_count(&o, RR_OP_DELIVER), 1, "the connection is not usable any more");
+	cr_assert_eq(one_send(&o, RR_RPC_REPLY, 0x77, 24), 0);
+	cr_assert_eq(one_count(&o, RR_OP_SEND), 1);
+	cr_assert_eq(one_count(&o, RR_OP_FAIL), 0);
+	one_fini(&o);
+}
+
+#define CASE(name) Test(engine_responder, name, .init = start, .fini = finish)
+
+static void assert_err_chunk(uint32_t xid)
+{
+	cr_assert_eq(one_count(&o, RR_OP_DELIVER), 0);
+	cr_assert_eq(one_count(&o, RR_OP_REPOST), 1);
+	cr_assert_eq(one_count(&o, RR_OP_SEND), 1);
+	cr_assert_eq(one_op(&o, RR_OP_SEND, 0)->hdr_len, 20);
+	cr_assert_eq(one_word(&o, 0, 0), xid);
+	cr_assert_eq(one_word(&o, 0, 1), 1);
+	cr_assert_eq(one_word(&o, 0, 3), ERROR);
+	cr_assert_eq(one_word(&o, 0, 4), 2);
+	cr_assert_eq(o.count.v[RR_C_err_chunk_sent], 1);
+}
+
+static void assert_discarded(void)
+{
+	cr_assert_eq(one_count(&o, RR_OP_DELIVER), 0);
+	cr_assert_eq(one_count(&o, RR_OP_SEND), 0);
+	cr_assert_eq(one_count(&o, RR_OP_REPOST), 1);
+	cr_assert_eq(o.count.v[RR_C_discarded], 1);
+}
+
+/* 8166 §3.3.1, §4.2, §4.3.1 */
+CASE(a_reply_has_the_calls_xid_a_grant_and_three_empty_lists)
+{
+	ONE_RECV(&o, 5, 1, 20, MSG, 0, 0, 0, NULL_CALL(5));
+	cr_assert_eq(one_count(&o, RR_OP_DELIVER), 1);
+	cr_assert_eq(one_send(&o, RR_RPC_REPLY, 5, 24), 0);
+	cr_assert_eq(one_op(&o, RR_OP_SEND, 0)->hdr_len, 28);
+	cr_assert_eq(one_op(&o, RR_OP_SEND, 0)->len, 24);
+	uint32_t want[] = { 5, 1, CREDITS, MSG, 0, 0, 0 };
+	for (uint32_t w = 0; w < 7; w++)
+		cr_assert_eq(one_word(&o, 0, w), want[w], "word %u", w);
+}
+
+CASE(no_more_is_granted_than_was_asked_for_and_never_zero)
+{
+	ONE_RECV(&o, 5, 1, 3, MSG, 0, 0, 0, NULL_CALL(5));
+	one_send(&o, RR_RPC_REPLY, 5, 24);
+	cr_assert_eq(one_word(&o, 0, 2), 3);
+	ONE_RECV(&o, 6, 1, 0, MSG, 0, 0, 0, NULL_CALL(6));
+	one_send(&o, RR_RPC_REPLY, 6, 24);
+	cr_assert_eq(one_word(&o, 1, 2), 1);
+}
+
+/* 8166 §4.5.1 */
+CASE(another_version_gets_err_vers_in_its_own_version)
+{
+	ONE_RECV(&o, 5, 7, 20, MSG, 0, 0, 0, NULL_CALL(5));
+	cr_assert_eq(one_count(&o, RR_OP_DELIVER), 0);
+	cr_assert_eq(one_op(&o, RR_OP_SEND, 0)->hdr_len, 28);
+	uint32_t want[] = { 5, 7, CREDITS, ERROR, 1, 1, 1 };
+	for (uint32_t w = 0; w < 7; w++)
+		cr_assert_eq(one_word(&o, 0, w), want[w], "word %u", w);
+}
+
+/* 8166 §4.5 */
+CASE(messages_shorter_than_a_header_are_discarded_silently)
+{
+	uint8_t b[64];
+	uint32_t whole = WORDS(b, 5, 1, 20, MSG, 0, 0, 0), n = 0;
+
+	for (uint32_t len = 0; len < whole; len++, n++)
+		one_recv(&o, b, len, 0);
+	cr_assert_eq(one_count(&o, RR_OP_SEND), 0);
+	cr_assert_eq(one_count(&o, RR_OP_DELIVER), 0);
+	cr_assert_eq(one_count(&o, RR_OP_REPOST), n);
+}
+
+/* 8166 §4.5.2 */
+CASE(an_unknown_procedure_gets_err_chunk)
+{
+	ONE_RECV(&o, 5, 1, 20, 0x63, 0, 0, 0);
+	assert_err_chunk(5);
+}
+
+CASE(nomsg_without_any_chunk_gets_err_chunk)
+{
+	ONE_RECV(&o, 5, 1, 20, NOMSG, 0, 0, 0);
+	assert_err_chunk(5);
+}
+
+CASE(a_call_whose_xid_is_not_the_transports_gets_err_chunk_with_the_transports)
+{
+	ONE_RECV(&o, 5, 1, 20, MSG, 0, 0, 0, NULL_CALL(6));
+	assert_err_chunk(5);
+}
+
+/* 8166 §4.2.4 */
+CASE(an_error_sent_to_a_responder_is_discarded)
+{
+	ONE_RECV(&o, 5, 1, 20, ERROR, 2);
+	assert_discarded();
+}
+
+CASE(an_error_that_cannot_be_decoded_is_discarded)
+{
+	ONE_RECV(&o, 5, 1, 20, ERROR, 9, 0, 0);
+	assert_discarded();
+}
+
+/* 8166 §4.6.2 */
+CASE(done_for_nothing_is_discarded_and_counts_as_no_call)
+{
+	ONE_RECV(&o, 5, 1, 20, DONE);
+	ONE_RECV(&o, 5, 1, 20, DONE, 0, 0, 0);
+	cr_assert_eq(one_count(&o, RR_OP_SEND), 0);
+	cr_assert_eq(one_count(&o, RR_OP_REPOST), 2);
+	struct rr_eng_info info;
+	rr_eng_info(o.e, &info);
+	cr_assert_eq(info.serving, 0);
+}
+
+/* 8166 §4.6.1 */
+CASE(msgp_gets_err_chunk)
+{
+	ONE_RECV(&o, 5, 1, 20, MSGP, 64, 64, 0, 0, 0, NULL_CALL(5));
+	assert_err_chunk(5);
+}
+
+/* 8166 §6.1: no binding allows it */
+CASE(a_read_chunk_of_argument_data_gets_err_chunk)
+{
+	ONE_RECV(&o, 5, 1, 20, MSG, 1, 44, 0x11, 100, 0, 0, 0, 0, 0, A_CALL(5));
+	assert_err_chunk(5);
+}
+
+CASE(a_read_list_that_mixes_positions_gets_err_chunk)
+{
+	ONE_RECV(&o, 5, 1, 20, NOMSG, 1, 0, 0x11, 100, 0, 0, 1, 80, 0x12, 100, 0, 0, 0, 0, 0);
+	assert_err_chunk(5);
+}
+
+CASE(hostile_lists_get_err_chunk)
+{
+	ONE_RECV(&o, 5, 1, 20, MSG, 0, 1, 0xffffffff, 0, 0);
+	assert_err_chunk(5);
+	one_clear(&o);
+	ONE_RECV(&o, 5, 1, 20, MSG, 0, 0, 1, 0x10000000, 0);
+	ONE_RECV(&o, 5, 1, 20, MSG, 1, 0, 0x11, 100, 0, 0);
+	ONE_RECV(&o, 5, 1, 20, MSG, 2, 0, 0x11, 100, 0, 0, 0, 0, 0);
+	cr_assert_eq(one_count(&o, RR_OP_SEND), 3);
+	cr_assert_eq(one_count(&o, RR_OP_DELIVER), 0);
+}
+
+CASE(reads_longer_than_the_largest_message_get_err_chunk)
+{
+	ONE_RECV(&o, 5, 1, 20, NOMSG, 1, 0, 0x11, 0xffffffff, 0, 0, 1, 0, 0x12, 0xffffffff, 0, 0, 0, 0, 0);
+	assert_err_chunk(5);
+	cr_assert_eq(one_count(&o, RR_OP_PULL), 0);
+	cr_assert_geq(o.count.v[RR_C_chunk_limits], 1);
+}
+
+CASE(more_segments_in_a_chunk_than_configured_get_err_chunk)
+{
+	uint8_t b[1024];
+	uint32_t n = WORDS(b, 5, 1, 20, MSG, 0, 0, 1, 9);
+
+	for (uint32_t i = 0; i < 9; i++)
+		n += WORDS(b + n, 0x20 + i, 100, 0, 0);
+	n += WORDS(b + n, A_CALL(5));
+	one_recv(&o, b, n, 0);
+	assert_err_chunk(5);
+	cr_assert_eq(o.count.v[RR_C_chunk_limits], 1);
+}
+
+/* 8166 §3.5.3: segments of any length */
+CASE(a_long_call_is_pulled_as_its_segments_lie_and_delivered_without_done)
+{
+	uint8_t head[40];
+	const struct rr_op *pull;
+
+	ONE_RECV(&o, 5, 1, 20, NOMSG, 1, 0, 0x11, 5, 0, 64, 1, 0, 0x12, 3, 0, 128, 1, 0, 0x13, 8232, 0, 256,
+		 0, 0, 0);
+	pull = one_op(&o, RR_OP_PULL, 0);
+	cr_assert_not_null(pull);
+	cr_assert_eq(pull->nsegs, 3);
+	cr_assert_eq(pull->len, 8240);
+	cr_assert_eq(o.segs[pull - o.op][1].handle, 0x12);
+	cr_assert_eq(o.segs[pull - o.op][2].offset, 256);
+	cr_assert_eq(one_count(&o, RR_OP_DELIVER), 0);
+	WORDS(head, A_CALL(5));
+	rr_eng_head(o.e, pull->id, 0, head, 40, o.now);
+	one_run(&o);
+	cr_assert_eq(one_op(&o, RR_OP_DELIVER, 0)->from, RR_FROM_PULL);
+	cr_assert_eq(one_op(&o, RR_OP_DELIVER, 0)->id, pull->id);
+	rr_eng_pulled(o.e, pull->id, 0, o.now);
+	one_run(&o);
+	cr_assert_eq(one_count(&o, RR_OP_REPOST), 1);
+	cr_assert_eq(one_count(&o, RR_OP_SEND), 0);
+}
+
+CASE(a_long_call_with_another_xid_in_it_gets_err_chunk_with_the_transports)
+{
+	uint8_t head[40];
+	const struct rr_op *pull;
+
+	ONE_RECV(&o, 5, 1, 20, NOMSG, 1, 0, 0x11, 2000, 0, 64, 0, 0, 0);
+	pull = one_op(&o, RR_OP_PULL, 0);
+	WORDS(head, A_CALL(6));
+	rr_eng_head(o.e, pull->id, 0, head, 40, o.now);
+	one_run(&o);
+	cr_assert_eq(one_op(&o, RR_OP_RELEASE, 0)->buf, RR_BUF_NONE);
+	cr_assert_eq(one_op(&o, RR_OP_RELEASE, 0)->id, pull->id);
+	assert_err_chunk(5);
+}
+
+CASE(a_message_behind_a_long_call_is_delivered_behind_it)
+{
+	uint8_t head[40];
+	uint32_t id;
+
+	ONE_RECV(&o, 5, 1, 20, NOMSG, 1, 0, 0x11, 2000, 0, 64, 0, 0, 0);
+	ONE_RECV(&o, 6, 1, 20, MSG, 0, 0, 0, NULL_CALL(6));
+	cr_assert_eq(one_count(&o, RR_OP_DELIVER), 0);
+	id = one_op(&o, RR_OP_PULL, 0)->id;
+	WORDS(head, A_CALL(5));
+	rr_eng_head(o.e, id, 0, head, 40, o.now);
+	one_run(&o);
+	cr_assert_eq(one_count(&o, RR_OP_DELIVER), 2);
+	cr_assert_eq(one_op(&o, RR_OP_DELIVER, 0)->rpc.xid, 5);
+	cr_assert_eq(one_op(&o, RR_OP_DELIVER, 1)->rpc.xid, 6);
+}
+
+/* 8166 §4.3.2.2, §4.3.2.3, §4.3.3 */
+CASE(write_chunks_come_back_unused_and_an_empty_one_empty)
+{
+	ONE_RECV(&o, 5, 1, 20, MSG, 0, 1, 2, 0x21, 4096, 0, 16, 0x22, 4096, 1, 32, 1, 0, 0, 0, A_CALL(5));
+	one_send(&o, RR_RPC_REPLY, 5, 24);
+	uint32_t want[] = { 5, 1, CREDITS, MSG, 0, 1, 2, 0x21, 0, 0, 16, 0x22, 0, 1, 32, 1, 0, 0, 0 };
+	for (uint32_t w = 0; w < 19; w++)
+		cr_assert_eq(one_word(&o, 0, w), want[w], "word %u", w);
+}
+
+CASE(a_reply_chunk_that_is_not_needed_comes_back_with_zero_lengths)
+{
+	ONE_RECV(&o, 5, 1, 20, MSG, 0, 0, 1, 2, 0x21, 4096, 0, 16, 0x22, 50, 0, 32, A_CALL(5));
+	one_send(&o, RR_RPC_REPLY, 5, 100);
+	uint32_t want[] = { 5, 1, CREDITS, MSG, 0, 0, 1, 2, 0x21, 0, 0, 16, 0x22, 0, 0, 32 };
+	for (uint32_t w = 0; w < 16; w++)
+		cr_assert_eq(one_word(&o, 0, w), want[w], "word %u", w);
+	cr_assert_eq(one_count(&o, RR_OP_WRITE), 0);
+}
+
+CASE(a_long_reply_is_written_before_its_send_and_released_after_both)
+{
+	const struct rr_op *w;
+
+	ONE_RECV(&o, 5, 1, 20, MSG, 0, 0, 1, 2, 0x21, 1000, 0, 16, 0x22, 4096, 0, 32, A_CALL(5));
+	one_clear(&o);
+	o.hold_send = true;
+	one_send(&o, RR_RPC_REPLY, 5, 1500);
+	w = one_op(&o, RR_OP_WRITE, 0);
+	cr_assert_not_null(w);
+	cr_assert_eq(w->nsegs, 2);
+	cr_assert_eq(o.segs[w - o.op][0].length, 1000);
+	cr_assert_eq(o.segs[w - o.op][1].length, 500);
+	cr_assert_lt(w, one_op(&o, RR_OP_SEND, 0));
+	uint32_t want[] = { 5, 1, CREDITS, NOMSG, 0, 0, 1, 2, 0x21, 1000, 0, 16, 0x22, 500, 0, 32 };
+	for (uint32_t i = 0; i < 16; i++)
+		cr_assert_eq(one_word(&o, 0, i), want[i], "word %u", i);
+	cr_assert_eq(one_op(&o, RR_OP_SEND, 0)->len, 0);
+	cr_assert_eq(one_count(&o, RR_OP_RELEASE), 0);
+	one_done(&o, one_op(&o, RR_OP_SEND, 0));
+	one_run(&o);
+	cr_assert_eq(one_count(&o, RR_OP_RELEASE), 1);
+	o.hold_send = false;
+}
+
+/* 8166 §4.5.3 */
+CASE(a_reply_that_fits_nowhere_gets_err_chunk_and_no_write)
+{
+	ONE_RECV(&o, 5, 1, 20, MSG, 0, 0, 1, 1, 0x21, 1400, 0, 16, A_CALL(5));
+	ONE_RECV(&o, 6, 1, 20, MSG, 0, 0, 0, A_CALL(6));
+	one_clear(&o);
+	cr_assert_eq(one_send(&o, RR_RPC_REPLY, 5, 1401), 0);
+	cr_assert_eq(one_send(&o, RR_RPC_REPLY, 6, 1401), 0);
+	cr_assert_eq(one_count(&o, RR_OP_WRITE), 0);
+	cr_assert_eq(one_count(&o, RR_OP_SEND), 2);
+	cr_assert_eq(one_word(&o, 0, 0), 5);
+	cr_assert_eq(one_word(&o, 0, 3), ERROR);
+	cr_assert_eq(one_word(&o, 1, 4), 2);
+	cr_assert_eq(one_count(&o, RR_OP_RELEASE), 2);
+}
+
+/* 8166 §3.5.1: 28 bytes of header and the reply, to the byte */
+CASE(the_inline_threshold_holds_to_the_byte)
+{
+	for (uint32_t len = 1024 - 28 - 4; len <= 1024 - 28 + 4; len++) {
+		one_clear(&o);
+		ONE_RECV(&o, 5, 1, 20, MSG, 0, 0, 0, A_CALL(5));
+		cr_assert_eq(one_send(&o, RR_RPC_REPLY, 5, len), 0);
+		cr_assert_eq(one_word(&o, 0, 3), len <= 1024 - 28 ? MSG : ERROR, "%u bytes", len);
+		cr_assert_eq(rr_eng_is_short(o.e, RR_RPC_REPLY, len), len <= 1024 - 28);
+	}
+}
+
+/* The call's Reply chunk stands in the reply's header too. */
+CASE(the_threshold_reckons_with_the_returned_reply_chunk)
+{
+	for (uint32_t len = 1024 - 48 - 4; len <= 1024 - 48 + 4; len++) {
+		one_clear(&o);
+		ONE_RECV(&o, 5, 1, 20, MSG, 0, 0, 1, 1, 0x21, 4096, 0, 16, A_CALL(5));
+		cr_assert_eq(one_send(&o, RR_RPC_REPLY, 5, len), 0);
+		cr_assert_eq(one_word(&o, 0, 3), len <= 1024 - 48 ? MSG : NOMSG, "%u bytes", len);
+	}
+}
+
+CASE(the_same_xid_twice_is_two_calls)
+{
+	ONE_RECV(&o, 5, 1, 20, MSG, 0, 0, 1, 1, 0x21, 4096, 0, 16, A_CALL(5));
+	ONE_RECV(&o, 5, 1, 20, MSG, 0, 0, 0, A_CALL(5));
+	one_clear(&o);
+	one_send(&o, RR_RPC_REPLY, 5, 24);
+	one_send(&o, RR_RPC_REPLY, 5, 24);
+	cr_assert_eq(one_count(&o, RR_OP_SEND), 2);
+	cr_assert_eq(one_word(&o, 0, 6), 1);
+	cr_assert_eq(one_word(&o, 1, 6), 0);
+}
+
+CASE(a_reply_to_no_call_is_not_sent_to_a_strict_peer)
+{
+	cr_assert_eq(one_send(&o, RR_RPC_REPLY, 5, 24), 0);
+	cr_assert_eq(one_count(&o, RR_OP_SEND), 0);
+	cr_assert_eq(one_count(&o, RR_OP_RELEASE), 1);
+}
+
+Test(engine_responder, more_calls_than_were_granted_end_the_connection)
+{
+	start();
+	for (uint32_t i = 0; i < CREDITS; i++)
+		ONE_RECV(&o, i, 1, 20, MSG, 0, 0, 0, A_CALL(i));
+	cr_assert_eq(one_count(&o, RR_OP_FAIL), 0);
+	ONE_RECV(&o, 99, 1, 20, MSG, 0, 0, 0, A_CALL(99));
+	cr_assert_eq(one_op(&o, RR_OP_FAIL, 0)->why, RR_WHY_OVERRUN);
+	cr_assert_eq(one_count(&o, RR_OP_DELIVER), CREDITS);
+	one_fini(&o);
+}
+
+Test(engine_responder, with_the_escape_hatch_a_reply_that_fits_nowhere_is_the_drivers)
+{
+	one_init(&o, RR_CAP_HATCH, false);
+	ONE_RECV(&o, 5, 1, 20, MSG, 0, 0, 0, A_CALL(5));
+	cr_assert_eq(one_send(&o, RR_RPC_REPLY, 5, 2000), -EMSGSIZE);
+	cr_assert_eq(one_count(&o, RR_OP_SEND), 0);
+	one_fini(&o);
+}
