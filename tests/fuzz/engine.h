@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef RR_FUZZ_ENGINE_H
+#define RR_FUZZ_ENGINE_H
+
+/* The fuzzer's bytes as a script for one engine: messages from the peer (raw, or built so
+ * that they decode), messages of the app, completions in any order, heads of pulls, time.
+ * Checked: every receive and every buffer comes back exactly once and only fenced; nothing is
+ * delivered that was not received; a strict requester gets replies only to its calls; the
+ * number of operations stays in proportion. */
+
+#include <errno.h>
+
+#include "core/engine/engine.h"
+#include "tests/fuzz/fuzz.h"
+
+#define FZ_TOKENS	256u
+#define FZ_BUFS		512u
+#define FZ_PENDING	256u
+#define FZ_XIDS		8u
+
+struct fz {
+	const uint8_t *p, *end;
+	struct rr_eng *e;
+	struct rr_counters count;
+	bool strict, over;
+	rr_time now;
+	struct { bool out; uint32_t len; } token[FZ_TOKENS];
+	struct { bool engines, live; uint32_t len; } buf[FZ_BUFS];
+	struct rr_op pend[FZ_PENDING];
+	uint32_t npend, handle, ops;
+	uint32_t calls[FZ_XIDS];	/* sent, not answered */
+	struct { uint32_t id, len; bool headed, pulled, delivered; } pull[FZ_PENDING];
+	uint32_t npull;
+};
+
+static uint32_t fz_byte(struct fz *z)
+{
+	return z->p < z->end ? *z->p++ : 0;
+}
+
+static uint32_t fz_token(struct fz *z)
+{
+	for (uint32_t i = 0; i < FZ_TOKENS; i++)
+		if (!z->token[i].out)
+			return i;
+	return FZ_TOKENS;
+}
+
+static uint32_t fz_buf(struct fz *z, uint32_t len)
+{
+	for (uint32_t i = 0; i < FZ_BUFS; i++) {
+		if (z->buf[i].engines)
+			continue;
+		z->buf[i].engines = true;
+		z->buf[i].live = false;
+		z->buf[i].len = len;
+		return i;
+	}
+	return FZ_BUFS;
+}
+
+static void fz_token_back(struct fz *z, uint32_t token)
+{
+	fuzz_check(token < FZ_TOKENS && z->token[token].out);
+	z->token[token].out = false;
+}
+
+static void fz_buf_back(struct fz *z, uint32_t buf)
+{
+	fuzz_check(buf < FZ_BUFS && z->buf[buf].engines && !z->buf[buf].live);
+	z->buf[buf].engines = false;
+}
+
+static uint32_t fz_pull(struct fz *z, uint32_t id)
+{
+	for (uint32_t i = 0; i < z->npull; i++)
+		if (z->pull[i].id == id)
+			return i;
+	fuzz_check(!"a pull that was never begun");
+	return 0;
+}
+
+static void fz_pull_over(struct fz *z, uint32_t i)
+{
+	z->pull[i] = z->pull[--z->npull];
+}
+
+static void fz_deliver(struct fz *z, const struct rr_op *op)
+{
+	uint32_t i;
+
+	fuzz_check(op->rpc.type <= RR_RPC_REPLY);
+	if (op->rpc.type == RR_RPC_REPLY && z->strict) {
+		fuzz_check(op->rpc.xid < FZ_XIDS && z->calls[op->rpc.xid] > 0);
+		z->calls[op->rpc.xid]--;
+	}
+	switch (op->from) {
+	case RR_FROM_RECV:
+		fuzz_check(op->token < FZ_TOKENS);
+		fuzz_check(op->off + op->len == z->token[op->token].len);
+		fz_token_back(z, op->token);
+		break;
+	case RR_FROM_BUF:
+		fuzz_check(op->len <= z->buf[op->buf].len);
+		fz_buf_back(z, op->buf);
+		break;
+	case RR_FROM_PULL:
+		i = fz_pull(z, op->id);
+		fuzz_check(z->pull[i].headed && !z->pull[i].delivered && op->len == z->pull[i].len);
+		z->pull[i].delivered = true;
+		if (z->pull[i].pulled)
+			fz_pull_over(z, i);
+		break;
+	}
+}
+
+static void fz_pend(struct fz *z, const struct rr_op *op)
+{
+	fuzz_check(op->id && z->npend < FZ_PENDING);
+	z->pend[z->npend++] = *op;
+}
+
+static void fz_op(struct fz *z, const struct rr_op *op)
+{
+	fuzz_check(!z->over);
+	switch (op->code) {
+	case RR_OP_SEND:
+		fuzz_check(op->hdr_len >= 16 && op->hdr_len + op->len <= 1024);
+		if (op->id)
+			fz_pend(z, op);
+		break;
+	case RR_OP_EXPOSE:
+	case RR_OP_WRITE:
+	case RR_OP_INVALIDATE:
+		fz_pend(z, op);
+		break;
+	case RR_OP_PULL:
+		fuzz_check(z->npull < FZ_PENDING && op->nsegs > 0 && op->len > 0);
+		z->pull[z->npull].id = op->id;
+		z->pull[z->npull].len = op->len;
+		z->pull[z->npull].headed = z->pull[z->npull].pulled = false;
+		z->pull[z->npull++].delivered = false;
+		break;
+	case RR_OP_DELIVER:
+		fz_deliver(z, op);
+		break;
+	case RR_OP_RELEASE:
+		if (op->buf == RR_BUF_NONE)
+			fz_pull_over(z, fz_pull(z, op->id));
+		else
+			fz_buf_back(z, op->buf);
+		break;
+	case RR_OP_REPOST:
+		fz_token_back(z, op->token);
+		break;
+	case RR_OP_FAIL:
+		fuzz_check(op->why != RR_WHY_NONE);
+		z->over = true;
+		break;
+	default:
+		fuzz_check(!"an operation without code");
+	}
+}
+
+static void fz_run(struct fz *z)
+{
+	struct rr_op op;
+	uint32_t n = 0;
+
+	while (rr_eng_next_op(z->e, &op)) {
+		fuzz_check(++n < 4096);
+		fz_op(z, &op);
+	}
+}
+
+/* --- events ---------------------------------------------------------------------------- */
+
+static void fz_recv(struct fz *z, const uint8_t *bytes, uint32_t len, uint32_t inv)
+{
+	uint32_t token = fz_token(z);
+	uint8_t *copy;
+
+	if (token == FZ_TOKENS)
+		return;
+	z->token[token].out = true;
+	z->token[token].len = len;
+	copy = tight(bytes, len);
+	rr_eng_recv(z->e, token, copy, len, inv, z->now);
+	memset(copy, 0xaa, len);	/* the peer scribbles on */
+	free(copy);
+}
+
+static void fz_raw(struct fz *z)
+{
+	uint32_t len = fz_byte(z) * 2;
+
+	len = len < (uint32_t)(z->end - z->p) ? len : (uint32_t)(z->end - z->p);
+	fz_recv(z, z->p, len, 0);
+	z->p += len;
+}
+
+static uint32_t fz_segs(struct fz *z, uint8_t *at, uint32_t n)
+{
+	uint32_t len = WORDS(at, n);
+
+	for (uint32_t i = 0; i < n; i++)
+		len += WORDS(at + len, 0x100 + fz_byte(z) % 16, fz_byte(z) * 32, 0, 0x5000 + fz_byte(z) / 250);
+	return len;
+}
+
+/* A message that decodes, of any shape, about one of few XIDs. */
+static void fz_built(struct fz *z)
+{
+	uint32_t shape = fz_byte(z), xid = fz_byte(z) % FZ_XIDS, len, inv = 0;
+	uint8_t b[2048];
+
+	len = WORDS(b, xid, 1, fz_byte(z) % 20, shape % 5);
+	if (shape % 5 == 4) {
+		len += WORDS(b + len, 1 + fz_byte(z) % 2, 1, 1);
+	} else if (shape % 5 != 3) {
+		for (uint32_t n = shape & 8 ? 1 + fz_byte(z) % 3 : 0; n > 0; n--)
+			len += WORDS(b + len, 1, fz_byte(z) / 200, fz_byte(z), fz_byte(z) * 16, 0, 0);
+		len += WORDS(b + len, 0);
+		if (shape & 16) {
+			len += WORDS(b + len, 1);
+			len += fz_segs(z, b + len, fz_byte(z) % 3);
+		}
+		len += WORDS(b + len, 0, !!(shape & 32));
+		if (shape & 32)
+			len += fz_segs(z, b + len, fz_byte(z) % 3);
+	}
+	if (shape & 64)
+		len += WORDS(b + len, xid, 1, 0, 0, 0, 0);
+	else
+		len += WORDS(b + len, xid, 0, 2, 100003, 3, 1, 0, 0, 0, 0);
+	if (shape & 128 && fz_byte(z) > 200)
+		inv = 0x100 + fz_byte(z) % 16;
+	fz_recv(z, b, len, inv);
+}
+
+static void fz_app(struct fz *z, uint32_t type)
+{
+	static const uint32_t sizes[] = { 24, 40, 900, 992, 996, 1000, 1500, 5000 };
+	uint32_t xid = fz_byte(z) % FZ_XIDS, len = sizes[fz_byte(z) % 8];
+	struct rr_eng_out out = {
+		.rpc = { .xid = xid, .type = type, .prog = 100003, .vers = 3, .proc = 1 },
+		.len = len, .buf = fz_buf(z, len),
+	};
+
+	if (out.buf == FZ_BUFS)
+		return;
+	if (rr_eng_send(z->e, &out, z->now))
+		z->buf[out.buf].engines = false;
+	else if (type == RR_RPC_CALL)
+		z->calls[xid]++;
+}
+
+static void fz_exposed(struct fz *z, const struct rr_op *op)
+{
+	uint32_t buf = op->buf == RR_BUF_NEW ? fz_buf(z, op->len) : op->buf;
+	struct rr_seg seg = { .handle = 0x100 + z->handle++ % 16, .length = op->len, .offset = 0x5000 };
+
+	if (buf == FZ_BUFS || fz_byte(z) > 240) {
+		if (buf != op->buf && buf != FZ_BUFS)
+			z->buf[buf].engines = false;
+		rr_eng_exposed(z->e, op->id, -EAGAIN, 0, NULL, 0, z->now);
+		return;
+	}
+	z->buf[buf].live = true;
+	rr_eng_exposed(z->e, op->id, 0, buf, &seg, 1, z->now);
+}
+
+static void fz_complete(struct fz *z)
+{
+	uint32_t i;
+	struct rr_op op;
+
+	if (z->npend == 0)
+		return;
+	i = fz_byte(z) % z->npend;
+	op = z->pend[i];
+	z->pend[i] = z->pend[--z->npend];
+	if (op.code == RR_OP_EXPOSE) {
+		fz_exposed(z, &op);
+		return;
+	}
+	if (op.code == RR_OP_INVALIDATE)
+		z->buf[op.buf].live = false;
+	rr_eng_done(z->e, op.id, 0, z->now);
+}
+
+static void fz_head(struct fz *z)
+{
+	uint32_t i, shape = fz_byte(z), xid = fz_byte(z) % FZ_XIDS, len;
+	uint8_t head[40];
+
+	if (z->npull == 0)
+		return;
+	i = shape % z->npull;
+	if (z->pull[i].headed) {
+		uint32_t id = z->pull[i].id;
+
+		z->pull[i].pulled = true;
+		if (z->pull[i].delivered)
+			fz_pull_over(z, i);
+		rr_eng_pulled(z->e, id, 0, z->now);
+		return;
+	}
+	if (shape & 128)
+		len = WORDS(head, xid, 1, 0, 0, 0, 0);
+	else
+		len = WORDS(head, xid, 0, 2, 100003, 3, 1, 0, 0, 0, 0);
+	z->pull[i].headed = true;
+	rr_eng_head(z->e, z->pull[i].id, 0, head, len < z->pull[i].len ? len : z->pull[i].len, z->now);
+}
+
+static void fz_stale(struct fz *z)
+{
+	uint32_t id = fz_byte(z) << 28 | fz_byte(z) % 8 << 16 | fz_byte(z) % 4;
+
+	for (uint32_t i = 0; i < z->npend; i++)
+		if (z->pend[i].id == id)
+			return;
+	for (uint32_t i = 0; i < z->npull; i++)
+		if (z->pull[i].id == id)
+			return;
+	rr_eng_done(z->e, id, 0, z->now);
+	rr_eng_exposed(z->e, id, 0, 0, NULL, 0, z->now);
+}
+
+static void fz_time(struct fz *z)
+{
+	z->now += fz_byte(z) * RR_MSEC * 20;
+	rr_eng_tick(z->e, z->now);
+}
+
+static void fz_event(struct fz *z)
+{
+	switch (fz_byte(z) % 16) {
+	case 0:
+		fz_raw(z);
+		break;
+	case 1: case 2: case 3: case 4: case 5:
+		fz_built(z);
+		break;
+	case 6: case 7:
+		fz_app(z, RR_RPC_CALL);
+		break;
+	case 8: case 9:
+		fz_app(z, RR_RPC_REPLY);
+		break;
+	case 10:
+		rr_eng_window(z->e, fz_byte(z) % 32);
+		break;
+	case 11:
+		fz_time(z);
+		break;
+	case 12:
+		fz_stale(z);
+		break;
+	case 13:
+		fz_head(z);
+		break;
+	case 14:
+		rr_eng_consumed(z->e, fz_byte(z), z->now);
+		break;
+	default:
+		fz_complete(z);
+		break;
+	}
+}
+
+static int fuzz_engine(const uint8_t *data, size_t len, bool connector)
+{
+	static struct fz z;
+	struct rr_eng_params p = {
+		.dialect = RR_DIALECT_V1, .connector = connector,
+		.inline_send = 1024, .inline_recv = 1024, .credits = 6, .bc_credits = 3,
+		.max_msg = 8192, .reply_chunk = 2048, .reply_chunk_max = 4096,
+		.max_chunks = 3, .max_segs = 2, .max_exposed = 6000,
+		.done_timeout = RR_SEC, .done_timeout_pressure = RR_MSEC * 100,
+		.recvs = FZ_TOKENS, .count = &z.count,
+	};
+	void *mem;
+
+	memset(&z, 0, sizeof(z));
+	z.p = data;
+	z.end = data + len;
+	p.caps = fz_byte(&z) % 8;
+	z.strict = !(p.caps & RR_CAP_RING_CREDITS);
+	mem = calloc(1, rr_eng_size(&p));
+	z.e = rr_eng_init(mem, &p, 0);
+	rr_eng_window(z.e, 16);
+	while (z.p < z.end && !z.over) {
+		fz_event(&z);
+		fz_run(&z);
+	}
+	free(mem);
+	return 0;
+}
+
+#endif
