@@ -134,7 +134,7 @@ static void use(void)
 
 int main(int argc, char **argv)
 {
-	int rounds = argc > 1 ? atoi(argv[1]) : 40;
+	int rounds = argc > 1 ? atoi(argv[1]) : 100;
 
 	for (int round = 0; round < rounds; round++) {
 		pid_t pid;
