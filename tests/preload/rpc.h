@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef P_RPC_H
+#define P_RPC_H
+
+/* ONC RPC records (RFC 5531): what makes a connection of two programs with the library a carried
+ * one. To the kernel they are bytes like others, so the same program is its own oracle. */
+
+#include <arpa/inet.h>
+
+#include "tests/preload/p.h"
+
+enum { RPC_CALL_HEAD = 44, RPC_REPLY_HEAD = 28 };	/* with the record mark */
+
+static inline void rpc_put(unsigned char *p, unsigned at, uint32_t v)
+{
+	v = htonl(v);
+	memcpy(p + 4 * at, &v, 4);
+}
+
+static inline uint32_t rpc_get(const unsigned char *p, unsigned at)
+{
+	uint32_t v;
+
+	memcpy(&v, p + 4 * at, 4);
+	return ntohl(v);
+}
+
+static inline void rpc_fill(unsigned char *p, size_t n, uint32_t xid)
+{
+	for (size_t i = 0; i < n; i++)
+		p[i] = (unsigned char)(xid * 31 + i * 7 + (i >> 8));
+}
+
+/* A call in one fragment with n bytes of argument: the record's length, mark included. n is a
+ * multiple of four. Program 0x20000099, AUTH_NONE. */
+P_UNUSED static size_t rpc_call(unsigned char *p, uint32_t xid, size_t n)
+{
+	rpc_put(p, 0, 0x80000000u | (uint32_t)(RPC_CALL_HEAD - 4 + n));
+	rpc_put(p, 1, xid);
+	rpc_put(p, 2, 0);
+	rpc_put(p, 3, 2);
+	rpc_put(p, 4, 0x20000099);
+	rpc_put(p, 5, 1);
+	rpc_put(p, 6, n ? 1 : 0);
+	for (unsigned i = 7; i < 11; i++)
+		rpc_put(p, i, 0);
+	rpc_fill(p + RPC_CALL_HEAD, n, xid);
+	return RPC_CALL_HEAD + n;
+}
+
+/* The same for an accepted, successful reply. */
+P_UNUSED static size_t rpc_reply(unsigned char *p, uint32_t xid, size_t n)
+{
+	rpc_put(p, 0, 0x80000000u | (uint32_t)(RPC_REPLY_HEAD - 4 + n));
+	rpc_put(p, 1, xid);
+	rpc_put(p, 2, 1);
+	for (unsigned i = 3; i < 7; i++)
+		rpc_put(p, i, 0);
+	rpc_fill(p + RPC_REPLY_HEAD, n, xid);
+	return RPC_REPLY_HEAD + n;
+}
+
+/* Reads one record of one fragment with read(): its length, mark included. */
+P_UNUSED static size_t rpc_read(int fd, unsigned char *p, size_t room)
+{
+	size_t n;
+
+	p_read_all(fd, p, 4);
+	n = rpc_get(p, 0) & 0x7fffffff;
+	CHECK(n + 4 <= room);
+	p_read_all(fd, p + 4, n);
+	return n + 4;
+}
+
+/* Serves one call that has no argument. */
+P_UNUSED static void rpc_serve_null(int fd)
+{
+	unsigned char buf[256];
+
+	rpc_read(fd, buf, sizeof(buf));
+	p_write_all(fd, buf, rpc_reply(buf, rpc_get(buf, 1), 0));
+}
+
+P_UNUSED static void *rpc_null_server(void *arg)
+{
+	rpc_serve_null(*(int *)arg);
+	return NULL;
+}
+
+P_UNUSED static void rpc_null(int fd, uint32_t xid)
+{
+	unsigned char buf[256];
+
+	p_write_all(fd, buf, rpc_call(buf, xid, 0));
+	CHECK_EQ(rpc_read(fd, buf, sizeof(buf)), RPC_REPLY_HEAD);
+	CHECK_EQ(rpc_get(buf, 1), xid);
+}
+
+/* A pair on which one call has been answered: with the library on, it is carried now. Two
+ * threads, since the first call waits for the other end's answer to the offer. */
+P_UNUSED static void rpc_pair(int s[2])
+{
+	pthread_t server;
+
+	p_pair(s);
+	CHECK_EQ(pthread_create(&server, NULL, rpc_null_server, &s[1]), 0);
+	rpc_null(s[0], 1);
+	CHECK_EQ(pthread_join(server, NULL), 0);
+}
+
+#endif
