@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* MSG_* flags, time-outs, EINTR: what a call does when it cannot do it all at once. */
+
+#include <sys/ioctl.h>
+#include <sys/time.h>
+
+#include "tests/preload/rpc.h"
+
+static unsigned char rec[300000], got[300000];
+
+static size_t put_call(int fd, size_t arg)
+{
+	size_t n = rpc_call(rec, 50, arg);
+
+	p_write_all(fd, rec, n);
+	return n;
+}
+
+static void peek_leaves_the_bytes(void)
+{
+	int s[2];
+	size_t n;
+
+	rpc_pair(s);
+	n = put_call(s[0], 400);
+	CHECK(p_readable(s[1], 5000));
+	CHECK_EQ(recv(s[1], got, 10, MSG_PEEK), 10);
+	CHECK_EQ(memcmp(got, rec, 10), 0);
+	CHECK_EQ(recv(s[1], got, sizeof(got), MSG_PEEK), n);
+	CHECK_EQ(recv(s[1], got, sizeof(got), 0), n);
+	CHECK_EQ(memcmp(got, rec, n), 0);
+	CHECK_ERR(recv(s[1], got, 10, MSG_PEEK | MSG_DONTWAIT), EAGAIN);
+}
+
+static void dontwait_and_nonblock_give_eagain(void)
+{
+	struct iovec v = { got, 10 };
+	int s[2];
+
+	rpc_pair(s);
+	CHECK_ERR(recv(s[1], got, 10, MSG_DONTWAIT), EAGAIN);
+	CHECK_ERR(preadv2(s[1], &v, 1, -1, RWF_NOWAIT), EAGAIN);
+	p_nonblock(s[1], true);
+	CHECK_ERR(read(s[1], got, 10), EAGAIN);
+	CHECK_ERR(recv(s[1], got, 10, MSG_WAITALL), EAGAIN);
+	CHECK_ERR(recv(s[1], got, 0, 0), EAGAIN);
+	CHECK_EQ(read(s[1], got, 0), 0);
+}
+
+/* As ntirpc reads: the mark with MSG_WAITALL, the body with MSG_DONTWAIT. */
+static void waitall_waits_for_all(void)
+{
+	size_t n;
+	int s[2];
+
+	rpc_pair(s);
+	n = put_call(s[0], 200000);
+	CHECK_EQ(recv(s[1], got, 4, MSG_WAITALL), 4);
+	CHECK_EQ(rpc_get(got, 0) & 0x7fffffff, n - 4);
+	CHECK_EQ(recv(s[1], got + 4, n - 4, MSG_WAITALL), n - 4);
+	CHECK_EQ(memcmp(got, rec, n), 0);
+}
+
+static void *late_records(void *arg)
+{
+	int fd = *(int *)arg;
+	unsigned char buf[64];
+
+	for (uint32_t i = 0; i < 3; i++) {
+		usleep(20000);
+		p_write_all(fd, buf, rpc_call(buf, i, 0));
+	}
+	usleep(20000);
+	CHECK_EQ(shutdown(fd, SHUT_WR), 0);
+	return NULL;
+}
+
+static void waitall_spans_records_and_ends_at_eof(void)
+{
+	pthread_t t;
+	int s[2];
+
+	rpc_pair(s);
+	pthread_create(&t, NULL, late_records, &s[0]);
+	CHECK_EQ(recv(s[1], got, 2 * RPC_CALL_HEAD, MSG_WAITALL), 2 * RPC_CALL_HEAD);
+	CHECK_EQ(recv(s[1], got, 1000, MSG_WAITALL), RPC_CALL_HEAD);
+	CHECK_EQ(recv(s[1], got, 1000, MSG_WAITALL), 0);
+	pthread_join(t, NULL);
+}
+
+static void peek_with_waitall_waits_too(void)
+{
+	pthread_t t;
+	int s[2];
+
+	rpc_pair(s);
+	pthread_create(&t, NULL, late_records, &s[0]);
+	CHECK_EQ(recv(s[1], got, 2 * RPC_CALL_HEAD, MSG_WAITALL | MSG_PEEK), 2 * RPC_CALL_HEAD);
+	CHECK_EQ(recv(s[1], got, 3 * RPC_CALL_HEAD, MSG_WAITALL), 3 * RPC_CALL_HEAD);
+	pthread_join(t, NULL);
+}
+
+static void trunc_throws_bytes_away(void)
+{
+	size_t n;
+	int s[2];
+
+	rpc_pair(s);
+	n = put_call(s[0], 100);
+	CHECK(p_readable(s[1], 5000));
+	memset(got, 0x5a, 64);
+	CHECK_EQ(recv(s[1], got, 20, MSG_TRUNC), 20);
+	CHECK_EQ(got[0], 0x5a);
+	CHECK_EQ(recv(s[1], NULL, 4, MSG_TRUNC), 4);
+	CHECK_EQ(recv(s[1], got, sizeof(got), 0), n - 24);
+	CHECK_EQ(memcmp(got, rec + 24, n - 24), 0);
+}
+
+static void no_urgent_data_is_einval(void)
+{
+	int s[2];
+
+	rpc_pair(s);
+	CHECK_ERR(recv(s[1], got, 1, MSG_OOB), EINVAL);
+	CHECK_ERR(recv(s[1], got, 1, MSG_ERRQUEUE | MSG_DONTWAIT), EAGAIN);
+}
+
+static void fionread_counts_what_can_be_read(void)
+{
+	int s[2], n = -1;
+	size_t len;
+
+	rpc_pair(s);
+	CHECK_EQ(ioctl(s[1], FIONREAD, &n), 0);
+	CHECK_EQ(n, 0);
+	len = put_call(s[0], 1000);
+	CHECK(p_readable(s[1], 5000));
+	CHECK_EQ(ioctl(s[1], FIONREAD, &n), 0);
+	CHECK_EQ(n, len);
+	CHECK_EQ(read(s[1], got, 44), 44);
+	CHECK_EQ(ioctl(s[1], FIONREAD, &n), 0);
+	CHECK_EQ(n, len - 44);
+}
+
+/* --- time-outs --- */
+
+static void rcvtimeo_ends_in_eagain(void)
+{
+	struct timeval tv = { 0, 50000 };
+	int s[2];
+
+	rpc_pair(s);
+	CHECK_EQ(setsockopt(s[1], SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof(tv)), 0);
+	CHECK_ERR(read(s[1], got, 10), EAGAIN);
+	CHECK_ERR(recv(s[1], got, 10, MSG_WAITALL), EAGAIN);
+	CHECK_EQ(put_call(s[0], 0), RPC_CALL_HEAD);
+	CHECK_EQ(recv(s[1], got, 100, MSG_WAITALL), RPC_CALL_HEAD);
+}
+
+/* Nobody reads: sooner or later a write is short, and at last one writes nothing. (The kernel's
+ * buffer grows meanwhile, so that a short one need not be the last that writes.) */
+static void sndtimeo_ends_in_eagain(void)
+{
+	struct timeval tv = { 0, 50000 };
+	size_t n = rpc_call(rec, 60, 200000), at = 0;
+	ssize_t r;
+	int s[2];
+
+	rpc_pair(s);
+	CHECK_EQ(setsockopt(s[0], SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv)), 0);
+	while ((r = write(s[0], rec + at % n, n - at % n)) > 0) {
+		at += (size_t)r;
+		CHECK(at < 1000 * n);
+	}
+	CHECK_EQ(r, -1);
+	CHECK_EQ(errno, EAGAIN);
+}
+
+/* --- signals --- */
+
+static volatile sig_atomic_t handled;
+
+static void on_signal(int sig P_UNUSED)
+{
+	handled++;
+}
+
+static void handle(int flags)
+{
+	struct sigaction sa = { .sa_handler = on_signal, .sa_flags = flags };
+
+	CHECK_EQ(sigaction(SIGUSR1, &sa, NULL), 0);
+}
+
+struct poke {
+	pthread_t who;
+	int fd;		/* then written to, unless -1 */
+};
+
+static void *poker(void *arg)
+{
+	struct poke *p = arg;
+	unsigned char buf[64];
+
+	usleep(50000);
+	pthread_kill(p->who, SIGUSR1);
+	usleep(50000);
+	if (p->fd >= 0)
+		p_write_all(p->fd, buf, rpc_call(buf, 3, 0));
+	return NULL;
+}
+
+static void a_handler_interrupts_a_read(void)
+{
+	struct poke p = { pthread_self(), -1 };
+	pthread_t t;
+	int s[2];
+
+	rpc_pair(s);
+	handle(0);
+	pthread_create(&t, NULL, poker, &p);
+	CHECK_ERR(read(s[1], got, 10), EINTR);
+	CHECK_EQ(handled, 1);
+	pthread_join(t, NULL);
+}
+
+static void sa_restart_restarts_a_read(void)
+{
+	struct poke p = { pthread_self(), -1 };
+	pthread_t t;
+	int s[2];
+
+	rpc_pair(s);
+	p.fd = s[0];
+	handle(SA_RESTART);
+	pthread_create(&t, NULL, poker, &p);
+	CHECK_EQ(read(s[1], got, 100), RPC_CALL_HEAD);
+	CHECK_EQ(handled, 1);
+	pthread_join(t, NULL);
+}
+
+static void with_a_timeout_a_read_is_not_restarted(void)
+{
+	struct poke p = { pthread_self(), -1 };
+	struct timeval tv = { 10, 0 };
+	pthread_t t;
+	int s[2];
+
+	rpc_pair(s);
+	CHECK_EQ(setsockopt(s[1], SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof(tv)), 0);
+	handle(SA_RESTART);
+	pthread_create(&t, NULL, poker, &p);
+	CHECK_ERR(read(s[1], got, 100), EINTR);
+	pthread_join(t, NULL);
+}
+
+static void a_handler_after_some_bytes_makes_a_write_short(void)
+{
+	size_t n = rpc_call(rec, 60, 200000);
+	struct poke p = { pthread_self(), -1 };
+	pthread_t t;
+	ssize_t r;
+	int s[2];
+
+	rpc_pair(s);
+	handle(0);
+	pthread_create(&t, NULL, poker, &p);
+	do {
+		r = write(s[0], rec, n);
+	} while (r == (ssize_t)n);
+	CHECK(r > 0 || (r < 0 && errno == EINTR));
+	CHECK_EQ(handled, 1);
+	pthread_join(t, NULL);
+}
+
+/* --- a blocking write of more than fits --- */
+
+static void *slow_reader(void *arg)
+{
+	int fd = *(int *)arg;
+	static unsigned char buf[300000];
+
+	for (int i = 0; i < 40; i++) {
+		CHECK_EQ(rpc_read(fd, buf, sizeof(buf)), RPC_CALL_HEAD + 200000);
+		if (i < 5)
+			usleep(5000);
+	}
+	return NULL;
+}
+
+static void a_blocking_write_writes_everything(void)
+{
+	size_t n = rpc_call(rec, 60, 200000);
+	pthread_t t;
+	int s[2];
+
+	rpc_pair(s);
+	pthread_create(&t, NULL, slow_reader, &s[1]);
+	for (int i = 0; i < 40; i++)
+		CHECK_EQ(write(s[0], rec, n), n);
+	pthread_join(t, NULL);
+}
+
+static void a_nonblocking_write_stops_and_goes_on(void)
+{
+	size_t n = rpc_call(rec, 60, 200000), at = 0;
+	struct pollfd p = { .events = POLLOUT };
+	pthread_t t;
+	int s[2];
+	ssize_t r;
+
+	rpc_pair(s);
+	p_nonblock(s[0], true);
+	pthread_create(&t, NULL, slow_reader, &s[1]);
+	p.fd = s[0];
+	while (at < 40 * n) {
+		r = write(s[0], rec + at % n, n - at % n);
+		if (r < 0) {
+			CHECK_EQ(errno, EAGAIN);
+			CHECK_EQ(poll(&p, 1, 10000), 1);
+			continue;
+		}
+		at += (size_t)r;
+	}
+	pthread_join(t, NULL);
+}
+
+static const struct p_case cases[] = {
+	{ "peek_leaves_the_bytes", peek_leaves_the_bytes },
+	{ "dontwait_and_nonblock_give_eagain", dontwait_and_nonblock_give_eagain },
+	{ "waitall_waits_for_all", waitall_waits_for_all },
+	{ "waitall_spans_records_and_ends_at_eof", waitall_spans_records_and_ends_at_eof },
+	{ "peek_with_waitall_waits_too", peek_with_waitall_waits_too },
+	{ "trunc_throws_bytes_away", trunc_throws_bytes_away },
+	{ "no_urgent_data_is_einval", no_urgent_data_is_einval },
+	{ "fionread_counts_what_can_be_read", fionread_counts_what_can_be_read },
+	{ "rcvtimeo_ends_in_eagain", rcvtimeo_ends_in_eagain },
+	{ "sndtimeo_ends_in_eagain", sndtimeo_ends_in_eagain },
+	{ "a_handler_interrupts_a_read", a_handler_interrupts_a_read },
+	{ "sa_restart_restarts_a_read", sa_restart_restarts_a_read },
+	{ "with_a_timeout_a_read_is_not_restarted", with_a_timeout_a_read_is_not_restarted },
+	{ "a_handler_after_some_bytes_makes_a_write_short",
+	  a_handler_after_some_bytes_makes_a_write_short },
+	{ "a_blocking_write_writes_everything", a_blocking_write_writes_everything },
+	{ "a_nonblocking_write_stops_and_goes_on", a_nonblocking_write_stops_and_goes_on },
+};
+
+P_MAIN(cases)
