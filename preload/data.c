@@ -270,7 +270,7 @@ ssize_t rr_data_recv(int fd, const struct iovec *iov, int n, int flags)
 	c = rr_conn_at(fd, &so);
 	if (!c)
 		return RR_CONN_KERNEL;
-	r = vet(iov, n);
+	r = flags & MSG_TRUNC ? 0 : vet(iov, n);
 	if (!r)
 		r = recv_all(so, c, fd, cut, flags);
 	if (fell_short(r, &cut))

@@ -66,7 +66,7 @@ P_UNUSED static int p_run(const struct p_case *cases, size_t n)
 		pid_t pid = fork();
 
 		if (!pid) {
-			alarm(20);
+			alarm(10);
 			cases[i].run();
 			_exit(0);
 		}
