@@ -116,8 +116,21 @@ static rr_time deadline(int fd, int option)
 /* One call's patience. */
 struct patience {
 	bool asked;
+	unsigned vain;	/* times in a row that waiting was over at once, and the call still -EAGAIN */
 	rr_time until;
 };
+
+/* What is ready and what a call can do are judged at different times. Should they differ for
+ * long, this call must still keep its time-out and not burn a CPU. */
+static int pause_in_vain(struct patience *p)
+{
+	if (++p->vain < 100)
+		return 0;
+	if (rr_now() >= p->until)
+		return -EAGAIN;
+	rr_real.poll(NULL, 0, 1);
+	return 0;
+}
 
 /* Waits for want. 0 try again; -EAGAIN, -EINTR: that is the call's result. A cancellation point,
  * which drops the caller's reference. */
@@ -135,6 +148,8 @@ static int wait_for(struct rr_sock *so, int fd, unsigned want, int flags, struct
 		return RR_CONN_KERNEL;
 	pthread_cleanup_push(put_file, &so->f);
 	rc = rr_wait_one(so, fd, want, p->until);
+	if (!rc)
+		rc = pause_in_vain(p);
 	pthread_cleanup_pop(0);
 	return rc;
 }
@@ -251,6 +266,7 @@ static ssize_t recv_all(struct rr_sock *so, struct rr_conn *c, int fd, struct cu
 		if (r <= 0)
 			return got ? (ssize_t)got : r;
 		got += (size_t)r;
+		p.vain = 0;
 		if (!all || got >= want)
 			return (ssize_t)got;
 		cut_eat(&cut, (size_t)r);
@@ -316,6 +332,7 @@ static ssize_t send_all(struct rr_sock *so, struct rr_conn *c, int fd, struct cu
 		if (r <= 0)
 			return got ? (ssize_t)got : r;
 		got += (size_t)r;
+		p.vain = 0;
 		if (got >= want)
 			return (ssize_t)got;
 		cut_eat(&cut, (size_t)r);

@@ -346,6 +346,9 @@ ssize_t rr_conn_recv(struct rr_conn *c, int fd, const struct iovec *iov, int n, 
 	case RR_S_SWALLOW:
 		rc = rr_upgrade_swallow_recv(c, fd, iov, n, flags);
 		break;
+	case RR_S_NEW:
+		rc = rr_upgrade_first_read(c, fd);
+		break;
 	case RR_S_REFUSED:
 		rc = refused(c);
 		break;

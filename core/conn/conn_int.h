@@ -65,6 +65,7 @@ struct rr_tx {
 	struct rr_rm rm;
 	uint32_t buf;		/* collects the current record; RR_BUF_NONE */
 	uint32_t len;		/* payload bytes collected */
+	uint32_t want;		/* room for so much was not to be had; 0: nothing is missing */
 	uint64_t records;	/* sent by RDMA */
 	bool shut;		/* SHUT_WR was done */
 	bool tcp;		/* hatched: the anchor carries this direction */
@@ -184,6 +185,7 @@ int rr_conn_enter(struct rr_conn *c, int fd, struct rr_lock **l);
 
 /* upgrade.c: the upgrade as far as it goes without waiting. */
 void rr_upgrade_first_write(struct rr_conn *c, int fd, const struct iovec *iov, int n);
+ssize_t rr_upgrade_first_read(struct rr_conn *c, int fd);
 void rr_upgrade_step(struct rr_conn *c, int fd);
 int rr_upgrade_swallow_answer(struct rr_conn *c, int fd);
 ssize_t rr_upgrade_swallow_recv(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags);
@@ -204,6 +206,8 @@ void rr_drv_reclaim(struct rr_share *sh);
 /* stream.c */
 ssize_t rr_stream_send(struct rr_share *sh, int fd, const struct iovec *iov, int n);
 ssize_t rr_stream_recv(struct rr_share *sh, int fd, const struct iovec *iov, int n, int flags);
+/* May the write that had no room now have it? */
+bool rr_stream_room(struct rr_share *sh);
 void rr_stream_push(struct rr_share *sh, const struct rr_rx_ent *e);
 bool rr_stream_at_end(const struct rr_share *sh);
 bool rr_stream_next_is_tcp(struct rr_share *sh);

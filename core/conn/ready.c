@@ -41,7 +41,7 @@ static unsigned out_bits(struct rr_share *sh, int fd)
 	}
 	if (sh->dead || sh->tx.shut || sh->prov_lost)
 		return OUT_BITS;
-	return rr_eng_writable(sh->eng) && sh->pool.used < sh->pool.npages ? OUT_BITS : 0;
+	return rr_eng_writable(sh->eng) && rr_stream_room(sh) ? OUT_BITS : 0;
 }
 
 static unsigned bits(struct rr_conn *c, struct rr_share *sh, int fd, unsigned want)

@@ -213,7 +213,18 @@ static int make_room(struct rr_share *sh, size_t need)
 	}
 	if (rc == -EAGAIN)
 		rr_count(sh->qp->count, RR_C_memory_stalls, 1);
+	sh->tx.want = rc == -EAGAIN ? (uint32_t)need : 0;
 	return rc == -ENOMEM ? -EMSGSIZE : rc;
+}
+
+bool rr_stream_room(struct rr_share *sh)
+{
+	if (!sh->tx.want)
+		return sh->pool.used < sh->pool.npages;
+	if (try_room(sh, sh->tx.want) == -EAGAIN)
+		return false;
+	sh->tx.want = 0;
+	return true;
 }
 
 static void collect(struct rr_share *sh, const uint8_t *p, size_t n)

@@ -268,6 +268,15 @@ static enum rr_mode call_mode(struct rr_conn *c, int fd, const uint8_t *head, si
 	return rr_cp->mode_call((struct sockaddr *)&local, (struct sockaddr *)&c->peer, rpc.prog);
 }
 
+/* The app reads before it has written anything: what is there was not meant for us. */
+ssize_t rr_upgrade_first_read(struct rr_conn *c, int fd)
+{
+	if (c->server || quiet(fd))
+		return -EAGAIN;
+	rr_conn_become(c, RR_S_TCP, RR_R_SERVER_SPOKE_FIRST);
+	return RR_CONN_KERNEL;
+}
+
 /* The app's first write. Afterwards the state says what to do with it. */
 void rr_upgrade_first_write(struct rr_conn *c, int fd, const struct iovec *iov, int n)
 {
