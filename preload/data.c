@@ -121,15 +121,14 @@ struct patience {
 };
 
 /* What is ready and what a call can do are judged at different times. Should they differ for
- * long, this call must still keep its time-out and not burn a CPU. */
+ * long, this call must still keep its time-out, hear signals and not burn a CPU. */
 static int pause_in_vain(struct patience *p)
 {
 	if (++p->vain < 100)
 		return 0;
 	if (rr_now() >= p->until)
 		return -EAGAIN;
-	rr_real.poll(NULL, 0, 1);
-	return 0;
+	return rr_real.poll(NULL, 0, 1) < 0 ? -EINTR : 0;
 }
 
 /* Waits for want. 0 try again; -EAGAIN, -EINTR: that is the call's result. A cancellation point,
