@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How connections end: half close, EOF, EPIPE and SIGPIPE, reset. */
+
+#include "tests/preload/rpc.h"
+
+static unsigned char rec[65536], got[65536];
+
+static volatile sig_atomic_t pipes;
+
+static void on_pipe(int sig P_UNUSED)
+{
+	pipes++;
+}
+
+static void half_close_leaves_the_other_direction(void)
+{
+	size_t n = rpc_call(rec, 5, 100);
+	int s[2];
+
+	rpc_pair(s);
+	p_write_all(s[0], rec, n);
+	CHECK_EQ(shutdown(s[0], SHUT_WR), 0);
+	p_read_all(s[1], got, n);
+	CHECK_EQ(memcmp(rec, got, n), 0);
+	CHECK_EQ(read(s[1], got, 10), 0);
+	n = rpc_reply(rec, 5, 300);
+	p_write_all(s[1], rec, n);
+	p_read_all(s[0], got, n);
+	CHECK_EQ(memcmp(rec, got, n), 0);
+	CHECK_EQ(close(s[1]), 0);
+	CHECK_EQ(read(s[0], got, 10), 0);
+}
+
+static void what_was_written_before_close_arrives_before_eof(void)
+{
+	size_t n = rpc_call(rec, 5, 60000);
+	int s[2];
+
+	rpc_pair(s);
+	p_write_all(s[0], rec, n);
+	CHECK_EQ(close(s[0]), 0);
+	p_read_all(s[1], got, n);
+	CHECK_EQ(memcmp(rec, got, n), 0);
+	CHECK_EQ(read(s[1], got, 10), 0);
+	CHECK_EQ(read(s[1], got, 10), 0);
+}
+
+static void writing_after_shut_wr_is_epipe_and_sigpipe(void)
+{
+	size_t n = rpc_call(rec, 5, 0);
+	struct iovec v = { rec, n };
+	struct msghdr m = { .msg_iov = &v, .msg_iovlen = 1 };
+	int s[2];
+
+	rpc_pair(s);
+	signal(SIGPIPE, on_pipe);
+	CHECK_EQ(shutdown(s[0], SHUT_WR), 0);
+	CHECK_ERR(write(s[0], rec, n), EPIPE);
+	CHECK_EQ(pipes, 1);
+	CHECK_ERR(writev(s[0], &v, 1), EPIPE);
+	CHECK_EQ(pipes, 2);
+	CHECK_ERR(send(s[0], rec, n, 0), EPIPE);
+	CHECK_EQ(pipes, 3);
+	CHECK_ERR(send(s[0], rec, n, MSG_NOSIGNAL), EPIPE);
+	CHECK_ERR(sendmsg(s[0], &m, MSG_NOSIGNAL), EPIPE);
+	CHECK_EQ(pipes, 3);
+}
+
+static void sigpipe_kills_by_default(void)
+{
+	size_t n = rpc_call(rec, 5, 0);
+	int s[2], status;
+	pid_t pid = fork();
+
+	if (!pid) {
+		rpc_pair(s);
+		signal(SIGPIPE, SIG_DFL);
+		shutdown(s[0], SHUT_WR);
+		CHECK(write(s[0], rec, n) == 0);
+		_exit(0);
+	}
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	CHECK(WIFSIGNALED(status));
+	CHECK_EQ(WTERMSIG(status), SIGPIPE);
+}
+
+static void writing_to_a_closed_peer_fails_in_the_end(void)
+{
+	size_t n = rpc_call(rec, 5, 0);
+	ssize_t r = 0;
+	int s[2];
+
+	rpc_pair(s);
+	signal(SIGPIPE, on_pipe);
+	CHECK_EQ(close(s[1]), 0);
+	for (int i = 0; i < 200 && r >= 0; i++) {
+		r = write(s[0], rec, n);
+		usleep(1000);
+	}
+	CHECK_EQ(r, -1);
+	CHECK(errno == EPIPE || errno == ECONNRESET);
+}
+
+static void linger_zero_resets(void)
+{
+	struct linger l = { 1, 0 };
+	int s[2];
+
+	rpc_pair(s);
+	CHECK_EQ(setsockopt(s[0], SOL_SOCKET, SO_LINGER, &l, sizeof(l)), 0);
+	CHECK_EQ(close(s[0]), 0);
+	CHECK_ERR(read(s[1], got, 10), ECONNRESET);
+	CHECK_EQ(read(s[1], got, 10), 0);
+}
+
+static void closing_with_unread_bytes_resets(void)
+{
+	size_t n = rpc_call(rec, 5, 100);
+	int s[2];
+
+	rpc_pair(s);
+	p_write_all(s[0], rec, n);
+	CHECK(p_readable(s[1], 5000));
+	CHECK_EQ(close(s[1]), 0);
+	CHECK_ERR(read(s[0], got, 10), ECONNRESET);
+}
+
+static void so_error_of_a_reset_is_told_once(void)
+{
+	struct linger l = { 1, 0 };
+	socklen_t len = sizeof(int);
+	int s[2], err = -1;
+
+	rpc_pair(s);
+	CHECK_EQ(setsockopt(s[0], SOL_SOCKET, SO_LINGER, &l, sizeof(l)), 0);
+	CHECK_EQ(close(s[0]), 0);
+	CHECK(p_readable(s[1], 5000));
+	CHECK_EQ(getsockopt(s[1], SOL_SOCKET, SO_ERROR, &err, &len), 0);
+	CHECK_EQ(err, ECONNRESET);
+	CHECK_EQ(getsockopt(s[1], SOL_SOCKET, SO_ERROR, &err, &len), 0);
+	CHECK_EQ(err, 0);
+}
+
+static void *blocked_reader(void *arg)
+{
+	unsigned char buf[16];
+
+	return (void *)read(*(int *)arg, buf, sizeof(buf));
+}
+
+static void shutdown_wakes_a_blocked_reader(void)
+{
+	pthread_t t;
+	void *r = (void *)77;
+	int s[2];
+
+	rpc_pair(s);
+	pthread_create(&t, NULL, blocked_reader, &s[1]);
+	usleep(50000);
+	CHECK_EQ(shutdown(s[1], SHUT_RDWR), 0);
+	CHECK_EQ(pthread_join(t, &r), 0);
+	CHECK_EQ((intptr_t)r, 0);
+}
+
+static void a_blocked_reader_can_be_cancelled(void)
+{
+	pthread_t t;
+	void *r;
+	int s[2];
+
+	rpc_pair(s);
+	pthread_create(&t, NULL, blocked_reader, &s[1]);
+	usleep(50000);
+	CHECK_EQ(pthread_cancel(t), 0);
+	CHECK_EQ(pthread_join(t, &r), 0);
+	CHECK(r == PTHREAD_CANCELED);
+	rpc_call(rec, 5, 0);
+	p_write_all(s[0], rec, RPC_CALL_HEAD);
+	p_read_all(s[1], got, RPC_CALL_HEAD);
+	CHECK_EQ(close(s[1]), 0);
+	CHECK_EQ(read(s[0], got, 10), 0);
+}
+
+static const struct p_case cases[] = {
+	{ "half_close_leaves_the_other_direction", half_close_leaves_the_other_direction },
+	{ "what_was_written_before_close_arrives_before_eof",
+	  what_was_written_before_close_arrives_before_eof },
+	{ "writing_after_shut_wr_is_epipe_and_sigpipe", writing_after_shut_wr_is_epipe_and_sigpipe },
+	{ "sigpipe_kills_by_default", sigpipe_kills_by_default },
+	{ "writing_to_a_closed_peer_fails_in_the_end", writing_to_a_closed_peer_fails_in_the_end },
+	{ "linger_zero_resets", linger_zero_resets },
+	{ "closing_with_unread_bytes_resets", closing_with_unread_bytes_resets },
+	{ "so_error_of_a_reset_is_told_once", so_error_of_a_reset_is_told_once },
+	{ "shutdown_wakes_a_blocked_reader", shutdown_wakes_a_blocked_reader },
+	{ "a_blocked_reader_can_be_cancelled", a_blocked_reader_can_be_cancelled },
+};
+
+P_MAIN(cases)
