@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* fcntl, ioctl, socket options and names: the fd is a TCP socket and says so. */
+
+#include <netinet/tcp.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <termios.h>
+
+#include "tests/preload/rpc.h"
+
+static int getopt_int(int fd, int level, int name)
+{
+	socklen_t len = sizeof(int);
+	int v = -1;
+
+	CHECK_EQ(getsockopt(fd, level, name, &v, &len), 0);
+	CHECK_EQ(len, sizeof(int));
+	return v;
+}
+
+static void it_is_a_tcp_socket(void)
+{
+	struct stat st;
+	int s[2];
+
+	rpc_pair(s);
+	for (int i = 0; i < 2; i++) {
+		CHECK_EQ(getopt_int(s[i], SOL_SOCKET, SO_TYPE), SOCK_STREAM);
+		CHECK_EQ(getopt_int(s[i], SOL_SOCKET, SO_DOMAIN), AF_INET);
+		CHECK_EQ(getopt_int(s[i], SOL_SOCKET, SO_PROTOCOL), IPPROTO_TCP);
+		CHECK_EQ(getopt_int(s[i], SOL_SOCKET, SO_ACCEPTCONN), 0);
+		CHECK_EQ(getopt_int(s[i], SOL_SOCKET, SO_ERROR), 0);
+		CHECK_EQ(fstat(s[i], &st), 0);
+		CHECK(S_ISSOCK(st.st_mode));
+	}
+}
+
+static void names_are_those_of_tcp(void)
+{
+	struct sockaddr_in a, b;
+	socklen_t alen = sizeof(a), blen = sizeof(b);
+	int s[2];
+
+	rpc_pair(s);
+	CHECK_EQ(getsockname(s[0], (struct sockaddr *)&a, &alen), 0);
+	CHECK_EQ(getpeername(s[1], (struct sockaddr *)&b, &blen), 0);
+	CHECK_EQ(a.sin_port, b.sin_port);
+	CHECK_EQ(a.sin_addr.s_addr, b.sin_addr.s_addr);
+}
+
+/* What is set is what is read, carried or not; and nothing has changed that the app did not. */
+static void options_read_back_as_set(void)
+{
+	static const struct { int level, name, def, val; } opt[] = {
+		{ SOL_SOCKET, SO_KEEPALIVE, 0, 1 },
+		{ SOL_SOCKET, SO_RCVLOWAT, 1, 4 },
+		{ SOL_SOCKET, SO_OOBINLINE, 0, 1 },
+		{ IPPROTO_TCP, TCP_NODELAY, 0, 1 },
+		{ IPPROTO_TCP, TCP_KEEPIDLE, 7200, 33 },
+		{ IPPROTO_TCP, TCP_KEEPINTVL, 75, 11 },
+		{ IPPROTO_TCP, TCP_KEEPCNT, 9, 5 },
+		{ IPPROTO_TCP, TCP_USER_TIMEOUT, 0, 60000 },
+	};
+	int s[2];
+
+	rpc_pair(s);
+	for (size_t i = 0; i < sizeof(opt) / sizeof(opt[0]); i++)
+		for (int e = 0; e < 2; e++) {
+			CHECK_EQ(getopt_int(s[e], opt[i].level, opt[i].name), opt[i].def);
+			CHECK_EQ(setsockopt(s[e], opt[i].level, opt[i].name, &opt[i].val,
+					    sizeof(int)), 0);
+			CHECK_EQ(getopt_int(s[e], opt[i].level, opt[i].name), opt[i].val);
+		}
+	CHECK_ERR(setsockopt(s[0], SOL_SOCKET, 0x7777, s, sizeof(int)), ENOPROTOOPT);
+	CHECK_ERR(getsockopt(s[0], SOL_SOCKET, SO_TYPE, NULL, NULL), EFAULT);
+	CHECK_ERR(getsockopt(-1, SOL_SOCKET, SO_TYPE, s, &(socklen_t){ 4 }), EBADF);
+}
+
+static void a_short_buffer_gets_a_part_of_so_error(void)
+{
+	char small[4] = { 9, 9, 9, 9 };
+	socklen_t len = 2;
+	int s[2];
+
+	rpc_pair(s);
+	CHECK_EQ(getsockopt(s[0], SOL_SOCKET, SO_ERROR, small, &len), 0);
+	CHECK_EQ(len, 2);
+	CHECK_EQ(small[1], 0);
+	CHECK_EQ(small[2], 9);
+}
+
+static void flags_by_fcntl_and_ioctl_are_one(void)
+{
+	int s[2], on = 1, off = 0;
+	char c;
+
+	rpc_pair(s);
+	CHECK_EQ(ioctl(s[0], FIONBIO, &on), 0);
+	CHECK(fcntl(s[0], F_GETFL) & O_NONBLOCK);
+	CHECK_ERR(read(s[0], &c, 1), EAGAIN);
+	CHECK_EQ(ioctl(s[0], FIONBIO, &off), 0);
+	CHECK(!(fcntl(s[0], F_GETFL) & O_NONBLOCK));
+	CHECK_EQ(fcntl(s[0], F_SETFD, FD_CLOEXEC), 0);
+	CHECK_EQ(fcntl(s[0], F_GETFD), FD_CLOEXEC);
+	CHECK_EQ(ioctl(s[0], FIONCLEX), 0);
+	CHECK_EQ(fcntl(s[0], F_GETFD), 0);
+	CHECK_EQ(fcntl(s[0], F_SETOWN, getpid()), 0);
+	CHECK_EQ(fcntl(s[0], F_GETOWN), getpid());
+}
+
+static void what_only_terminals_have_is_refused(void)
+{
+	struct termios t;
+	int s[2], n = -1;
+
+	rpc_pair(s);
+	CHECK_ERR(ioctl(s[0], TCGETS, &t), ENOTTY);
+	CHECK(!isatty(s[0]));
+	CHECK_ERR(ioctl(-1, FIONREAD, &n), EBADF);
+	CHECK_EQ(ioctl(s[0], TIOCOUTQ, &n), 0);
+	CHECK_EQ(n, 0);
+	CHECK_ERR(fcntl(s[0], 0x7777), EINVAL);
+}
+
+static const struct p_case cases[] = {
+	{ "it_is_a_tcp_socket", it_is_a_tcp_socket },
+	{ "names_are_those_of_tcp", names_are_those_of_tcp },
+	{ "options_read_back_as_set", options_read_back_as_set },
+	{ "a_short_buffer_gets_a_part_of_so_error", a_short_buffer_gets_a_part_of_so_error },
+	{ "flags_by_fcntl_and_ioctl_are_one", flags_by_fcntl_and_ioctl_are_one },
+	{ "what_only_terminals_have_is_refused", what_only_terminals_have_is_refused },
+};
+
+P_MAIN(cases)
