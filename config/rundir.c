@@ -86,18 +86,15 @@ static bool number(const char **p, uint64_t *v)
 
 bool rr_segname_parse(const char *name, struct rr_segname *out)
 {
-	uint64_t pid, n;
+	uint64_t pid;
 
 	if (!number(&name, &pid) || !pid || pid > INT32_MAX || *name++ != '.' ||
 	    !number(&name, &out->ticks))
 		return false;
 	out->pid = (int)pid;
-	out->dead = *name == '.';
-	if (out->dead) {
-		name++;
-		if (!number(&name, &n))
-			return false;
-	}
+	out->died = 0;
+	if (*name == '.' && (++name, !number(&name, &out->died) || !out->died))
+		return false;
 	return !*name;
 }
 
@@ -105,12 +102,12 @@ bool rr_segname_parse(const char *name, struct rr_segname *out)
 
 bool rr_rundir_retire(int dir, const char *name)
 {
-	char to[RR_RUN_NAME + 4];
+	uint64_t now = (uint64_t)time(NULL);
+	char to[RR_RUN_NAME + 24];
 
-	if (utimensat(dir, name, NULL, AT_SYMLINK_NOFOLLOW))
-		return false;
-	for (unsigned n = 1; n < 100; n++) {
-		rr_fmt(to, sizeof(to), "%s.%u", name, n);
+	/* Lives of one pid before and after an exec may end in the same second. */
+	for (unsigned n = 0; n < 30; n++) {
+		rr_fmt(to, sizeof(to), "%s.%llu", name, (unsigned long long)(now + n));
 		if (!syscall(SYS_renameat2, dir, name, dir, to, RENAME_NOREPLACE))
 			return true;
 		if (errno != EEXIST)
@@ -119,26 +116,15 @@ bool rr_rundir_retire(int dir, const char *name)
 	return false;
 }
 
-struct corpse {
-	int64_t since;
-	char name[RR_RUN_NAME];
-};
-
-/* The dead of one directory, up to a bound; a later sweep sees the rest. */
+/* The dead of one directory, up to a bound; a later sweep sees the rest. Their names say all:
+ * nothing is asked of the kernel for each. */
 struct morgue {
 	unsigned n;
-	struct corpse c[2 * RR_RUN_DEAD_MAX];
+	struct {
+		uint64_t died;
+		char name[RR_RUN_NAME];
+	} c[2 * RR_RUN_DEAD_MAX];
 };
-
-static void remember(struct morgue *m, int dir, const char *name)
-{
-	struct stat st;
-
-	if (m->n == rr_array_size(m->c) || fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW))
-		return;
-	m->c[m->n].since = st.st_mtim.tv_sec;
-	rr_fmt(m->c[m->n++].name, RR_RUN_NAME, "%s", name);
-}
 
 static void inspect(struct morgue *m, int dir, const char *name, bool thorough)
 {
@@ -147,13 +133,14 @@ static void inspect(struct morgue *m, int dir, const char *name, bool thorough)
 
 	if (strlen(name) >= RR_RUN_NAME || !rr_segname_parse(name, &s))
 		return;
-	if (s.dead) {
-		remember(m, dir, name);
-		return;
+	if (!s.died) {
+		gone = kill(s.pid, 0) && errno == ESRCH;
+		if (gone || (thorough && rr_proc_ticks(s.pid) != s.ticks))
+			rr_rundir_retire(dir, name);
+	} else if (m->n < rr_array_size(m->c)) {
+		m->c[m->n].died = s.died;
+		rr_fmt(m->c[m->n++].name, RR_RUN_NAME, "%s", name);
 	}
-	gone = kill(s.pid, 0) && errno == ESRCH;
-	if (gone || (thorough && rr_proc_ticks(s.pid) != s.ticks))
-		rr_rundir_retire(dir, name);
 }
 
 static void walk(struct morgue *m, int dir, bool thorough)
@@ -170,13 +157,18 @@ static void walk(struct morgue *m, int dir, bool thorough)
 		}
 }
 
+/* Also what died in the future: a clock was set back, or somebody lies. */
+static bool too_old(uint64_t died, uint64_t now)
+{
+	return died > now + 60 || now > died + RR_RUN_DEAD_AGE;
+}
+
 static void bury(struct morgue *m, int dir)
 {
-	int64_t now = time(NULL);
+	uint64_t now = (uint64_t)time(NULL);
 
-	/* Too old go first; then, while there are too many, the oldest. */
 	for (unsigned i = 0; i < m->n;) {
-		if (now - m->c[i].since <= RR_RUN_DEAD_AGE) {
+		if (!too_old(m->c[i].died, now)) {
 			i++;
 			continue;
 		}
@@ -187,7 +179,7 @@ static void bury(struct morgue *m, int dir)
 		unsigned oldest = 0;
 
 		for (unsigned i = 1; i < m->n; i++)
-			if (m->c[i].since < m->c[oldest].since)
+			if (m->c[i].died < m->c[oldest].died)
 				oldest = i;
 		unlinkat(dir, m->c[oldest].name, 0);
 		m->c[oldest] = m->c[--m->n];
@@ -198,10 +190,11 @@ void rr_rundir_sweep(const char *dir, bool thorough)
 {
 	int fd = (int)syscall(SYS_openat, AT_FDCWD, dir,
 			      O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	struct morgue m = { 0 };
+	struct morgue m;
 
 	if (fd < 0)
 		return;
+	m.n = 0;
 	walk(&m, fd, thorough);
 	bury(&m, fd);
 	syscall(SYS_close, fd);

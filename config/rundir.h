@@ -31,15 +31,16 @@ bool rr_rundir_find(const char *configured, const char *xdg, char out[RR_RUN_PAT
 /* Is there a "stop" of root's or ours in dir? One system call if not. */
 bool rr_rundir_stopped(const char *dir);
 
-/* A segment's name: "PID.TICKS", or with ".N" behind it that of a process known to be dead. */
+/* A segment's name: "PID.TICKS", or with ".TIME" behind it that of a process found dead at that
+ * time (seconds of the epoch). */
 struct rr_segname {
 	int pid;
 	uint64_t ticks;
-	bool dead;
+	uint64_t died;		/* 0: not known to be dead */
 };
 bool rr_segname_parse(const char *name, struct rr_segname *out);
 
-/* Gives a segment the name of a dead one, from which its time runs. false: not ours. */
+/* Gives a segment the name of one that is found dead now. false: not ours. */
 bool rr_rundir_retire(int dir, const char *name);
 
 /* Retires segments of processes that are gone, removes those that are too many or too old.

@@ -35,9 +35,8 @@ static int show(unw_cursor_t *c, unsigned n, const char *skip, rr_diag_line *lin
 	if (!strcmp(in.dli_fname, skip) || !strcmp(last_part(in.dli_fname), "librpcrdma_diag.so"))
 		return 0;
 	if (unw_get_proc_name(c, symbol, sizeof(symbol), &offset))
-		line(n, last_part(in.dli_fname), NULL, ip - (unw_word_t)in.dli_fbase);
-	else
-		line(n, last_part(in.dli_fname), symbol, offset);
+		symbol[0] = '\0';
+	line(n, last_part(in.dli_fname), ip - (unw_word_t)in.dli_fbase, symbol, offset);
 	return 1;
 }
 

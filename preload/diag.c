@@ -34,9 +34,13 @@ static void load(void)
 		rr_err("diagnostics: %s", dlerror());
 }
 
-static void line(unsigned n, const char *module, const char *symbol, unsigned long offset)
+static void line(unsigned n, const char *module, unsigned long at, const char *symbol,
+		 unsigned long offset)
 {
-	rr_warn("  #%u %s%s%s+0x%lx", n, module, symbol ? " " : "", symbol ? symbol : "", offset);
+	if (symbol[0])
+		rr_warn("  #%u %s+0x%lx %s+0x%lx", n, module, at, symbol, offset);
+	else
+		rr_warn("  #%u %s+0x%lx", n, module, at);
 }
 
 /* The plugin's own calls of libc come back into our wrappers: they are not the app's. */

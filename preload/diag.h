@@ -10,10 +10,11 @@
 /* Installs the hook of core/base/diag.h, or not. */
 void rr_diag_setup(bool on);
 
-/* What the plugin exports as rr_diag_walk: calls line(n, module, symbol, offset) for each
- * frame outside the module `skip`, innermost first. symbol is NULL if unknown; offset is then
- * from the module's start. */
-typedef void rr_diag_line(unsigned n, const char *module, const char *symbol, unsigned long offset);
+/* What the plugin exports as rr_diag_walk: calls line() for each frame outside the module
+ * `skip`, innermost first. at: offset in the module, for addr2line(1). symbol: the nearest
+ * before it, "" if there is none; in a stripped program that may be far. */
+typedef void rr_diag_line(unsigned n, const char *module, unsigned long at, const char *symbol,
+			  unsigned long offset);
 typedef void rr_diag_walk_fn(const char *skip, rr_diag_line *line);
 
 #endif

@@ -108,7 +108,7 @@ static bool read_segment(struct rr_proc *p, int fd, const struct rr_segname *nam
 		return false;
 	*p = (struct rr_proc){ .pid = s.pid, .uid = st.st_uid, .ticks = s.start_ticks,
 			       .since_ns = s.created_ns, .ended = s.ended };
-	p->alive = !name->dead && rr_proc_ticks(s.pid) == s.start_ticks;
+	p->alive = !name->died && rr_proc_ticks(s.pid) == s.start_ticks;
 	if (p->alive && !speaks_for(st.st_uid, s.pid))
 		return false;
 	if (p->alive)

@@ -20,7 +20,7 @@ start() {
 end() {
 	exec 8>&-
 	wait "$pid"
-	: >"$T/pid"
+	mv "$T/pid" "$T/last"
 }
 trap 'exec 8>&-; rm -rf "$T"' EXIT
 json() { "$stat" --json "$@" | jq -c "$q"; }
@@ -56,7 +56,7 @@ out=$(timeout 1 "$stat" --watch=0.1 | grep -c CALLS/S)
 end
 q='.processes[] | [.comm, .alive, .ended, .rpcs.calls_sent]'
 is "ended" "$(json)" '["mkseg",false,true,11]'
-is "its segment is marked dead" "$(set -- "$T"/run/*.*.1; [ -e "$1" ] && echo yes)" yes
+is "its segment is marked dead" "$(set -- "$T"/run/"$(cat "$T/last")".*.*; [ -e "$1" ] && echo yes)" yes
 rm -f "$T"/run/*
 
 start
