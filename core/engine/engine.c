@@ -110,7 +110,7 @@ size_t rr_eng_size(const struct rr_eng_params *p)
 static void header_sizes(struct rr_eng *e)
 {
 	rr_msg_init(&e->tx, RR_MSG, 0, e->codec->version, 1);
-	e->hdr_min = e->codec->size(&e->tx);
+	e->hdr_min = e->hdr_returned = e->codec->size(&e->tx);
 	e->tx.ch.has_reply = true;
 	e->tx.ch.reply.nsegs = e->tx.ch.nsegs = RR_ENG_SEGS;
 	e->hdr_reply = e->codec->size(&e->tx);
@@ -272,9 +272,10 @@ int rr_eng_send(struct rr_eng *e, const struct rr_eng_out *out, rr_time now)
 		return -ECONNRESET;
 	if (unlikely(out->len > e->p.max_msg))
 		return -EMSGSIZE;
-	rc = out->rpc.type == RR_RPC_CALL ? rr_req_send(e, out) : rr_resp_send(e, out);
-	if (rc == -EAGAIN && !e->stalled)
-		rr_eng_count(e, RR_C_credit_stalls);
+	if (unlikely(e->unsent.head) && rr_eng_is_short(e, out->rpc.type, out->len))
+		rc = -EAGAIN;	/* its bytes may be the app's own: at once or not at all */
+	else
+		rc = out->rpc.type == RR_RPC_CALL ? rr_req_send(e, out) : rr_resp_send(e, out);
 	e->stalled = rc == -EAGAIN;
 	return rc;
 }
@@ -283,14 +284,18 @@ bool rr_eng_writable(const struct rr_eng *e)
 {
 	if (e->failed)
 		return true;	/* the error is there to be fetched */
+	if (e->unsent.head)
+		return false;
 	return e->p.connector ? rr_req_writable(e) : rr_resp_writable(e);
 }
 
 bool rr_eng_is_short(const struct rr_eng *e, uint32_t type, uint32_t len)
 {
-	bool chunk = type == RR_RPC_CALL && !e->reliable && e->p.reply_chunk;
+	uint32_t hdr = e->hdr_returned;
 
-	return (uint64_t)len + (chunk ? e->hdr_reply : e->hdr_min) <= e->p.inline_send;
+	if (type == RR_RPC_CALL)
+		hdr = e->reliable || e->p.reply_chunk == 0 ? e->hdr_min : e->hdr_reply;
+	return (uint64_t)len + hdr <= e->p.inline_send;
 }
 
 /* Copies what will be judged: the peer may still write to buf. All of a header with chunks;

@@ -86,7 +86,9 @@ struct rr_eng_out {
 	uint32_t buf;		/* the driver's name for them */
 };
 
-/* Takes a message. 0 taken; -EAGAIN no credit, window, slot or exposure budget now:
+/* Takes a message. A short one (rr_eng_is_short()) that is taken comes out as RR_OP_SEND
+ * before rr_eng_next_op() next returns false, if EXPOSE is answered at once: its buf may be
+ * memory that is there for this call only. 0 taken; -EAGAIN no credit, window, slot or exposure budget now:
  * nothing happened, ask again after a reply, a window update or a DONE; -EMSGSIZE it can
  * never be carried on this connection (the driver uses the escape hatch); -ECONNRESET after
  * RR_OP_FAIL. A reply that a strict peer cannot take is taken, and the peer told ERR_CHUNK.

@@ -160,6 +160,7 @@ struct rr_eng {
 	rr_time now;
 	uint32_t hdr_min;	/* header without chunks */
 	uint32_t hdr_reply;	/* header of a call with the largest Reply chunk we offer */
+	uint32_t hdr_returned;	/* longest of a reply, by the chunks that calls have offered */
 	bool ring, reliable;
 	bool reverse_chunks;	/* chunks in reverse calls: between shims only */
 	bool stalled;		/* the app's last message was not taken */

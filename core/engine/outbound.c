@@ -5,9 +5,10 @@
 
 #include "core/engine/engine_int.h"
 
+/* Control messages that wait go first. */
 bool rr_tx_room(const struct rr_eng *e)
 {
-	if (e->ring && e->window <= e->nunsent + e->reserve)
+	if (e->ring && (e->window <= e->nunsent + e->reserve || e->control.head))
 		return false;
 	return e->txs.used < e->txs.n;
 }
@@ -245,7 +246,6 @@ bool rr_tx_next_op(struct rr_eng *e, struct rr_op *op)
 /* No memory now: a call does without its Reply chunk, anything else waits for memory. */
 static void not_exposed(struct rr_eng *e, struct rr_tx *t, const struct rr_mem *m)
 {
-	rr_eng_count(e, RR_C_memory_stalls);
 	t->state = RR_TX_SETUP;
 	if (wants_new(e, t, m)) {
 		t->reply_chunk = 0;

@@ -72,8 +72,24 @@ void rr_resp_forget(struct rr_eng *e, struct rr_in *in)
 	in->serve = 0;
 }
 
+/* Header of the reply: what the call's chunks cost. */
+static uint32_t header_size(struct rr_eng *e, const struct rr_serve *s)
+{
+	if (!s || !(s->nwrites || s->has_reply))
+		return e->hdr_min;
+	rr_msg_init(&e->tx, RR_MSG, 0, e->codec->version, 1);
+	e->tx.ch.nwrites = s->nwrites;
+	e->tx.ch.nsegs = s->nsegs;
+	e->tx.ch.has_reply = s->has_reply;
+	e->tx.ch.reply = s->reply;
+	memcpy(e->tx.ch.writes, s->writes, s->nwrites * sizeof(*s->writes));
+	return e->codec->size(&e->tx);
+}
+
 bool rr_resp_call(struct rr_eng *e, struct rr_in *in)
 {
+	struct rr_serve *s;
+
 	e->requested = in->credit;
 	if (!in->serve)
 		return true;
@@ -81,8 +97,11 @@ bool rr_resp_call(struct rr_eng *e, struct rr_in *in)
 		rr_eng_fail(e, RR_WHY_OVERRUN);
 		return false;
 	}
-	rr_xmap_add(&e->serve_map, &e->serves, rr_pool_at(&e->serves, in->serve));
+	s = rr_pool_at(&e->serves, in->serve);
+	rr_xmap_add(&e->serve_map, &e->serves, s);
 	e->serving++;
+	if (!e->reliable)
+		e->hdr_returned = rr_max(e->hdr_returned, header_size(e, s));
 	in->serve = 0;
 	return true;
 }
@@ -117,20 +136,6 @@ static uint32_t reply_capacity(const struct rr_serve *s)
 	for (uint32_t i = 0; i < s->reply.nsegs; i++)
 		sum += s->segs[s->reply.first + i].length;
 	return (uint32_t)rr_min(sum, (uint64_t)UINT32_MAX);
-}
-
-/* Header of the reply: what the call's chunks cost. */
-static uint32_t header_size(struct rr_eng *e, const struct rr_serve *s)
-{
-	if (!s || !(s->nwrites || s->has_reply))
-		return e->hdr_min;
-	rr_msg_init(&e->tx, RR_MSG, 0, e->codec->version, 1);
-	e->tx.ch.nwrites = s->nwrites;
-	e->tx.ch.nsegs = s->nsegs;
-	e->tx.ch.has_reply = s->has_reply;
-	e->tx.ch.reply = s->reply;
-	memcpy(e->tx.ch.writes, s->writes, s->nwrites * sizeof(*s->writes));
-	return e->codec->size(&e->tx);
 }
 
 static void queue_reply(struct rr_eng *e, const struct rr_eng_out *out, struct rr_serve *s,

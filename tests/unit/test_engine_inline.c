@@ -123,6 +123,8 @@ Test(engine_inline, a_short_call_and_its_reply_go_in_one_send_each)
 	cr_assert_eq(a.count.v[RR_C_replies_received], 1);
 	cr_assert_eq(b.count.v[RR_C_calls_received], 1);
 	cr_assert_eq(b.count.v[RR_C_replies_sent], 1);
+	free(a.e);
+	free(b.e);
 }
 
 Test(engine_inline, with_ring_credits_the_window_is_the_flow_control_and_keeps_a_reserve)
@@ -137,4 +139,5 @@ Test(engine_inline, with_ring_credits_the_window_is_the_flow_control_and_keeps_a
 	cr_assert_not(rr_eng_writable(a.e));
 	rr_eng_window(a.e, 8);
 	cr_assert(rr_eng_writable(a.e));
+	free(a.e);
 }

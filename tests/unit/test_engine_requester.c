@@ -313,12 +313,18 @@ CASE(messages_leave_in_the_order_in_which_they_were_written)
 	one_init(&o, RR_CAP_RELIABLE_REPLY | RR_CAP_RING_CREDITS, true);
 	o.hold_expose = true;
 	one_send(&o, RR_RPC_CALL, 5, 5000);
-	one_send(&o, RR_RPC_CALL, 6, 40);
+	cr_assert_eq(one_send(&o, RR_RPC_CALL, 6, 5000), 0);
+	cr_assert_eq(one_send(&o, RR_RPC_CALL, 7, 40), -EAGAIN, "a short one goes at once or not at all");
+	cr_assert_not(rr_eng_writable(o.e));
 	cr_assert_eq(one_count(&o, RR_OP_SEND), 0);
 	struct rr_seg seg = { .handle = 1, .length = 5000 };
 	rr_eng_exposed(o.e, one_op(&o, RR_OP_EXPOSE, 0)->id, 0, 0, &seg, 1, o.now);
+	o.hold_expose = false;
 	one_run(&o);
 	cr_assert_eq(one_word(&o, 0, 0), 5);
+	cr_assert_eq(one_count(&o, RR_OP_EXPOSE), 2);
+	rr_eng_exposed(o.e, one_op(&o, RR_OP_EXPOSE, 1)->id, 0, 0, &seg, 1, o.now);
+	one_run(&o);
 	cr_assert_eq(one_word(&o, 1, 0), 6);
 }
 

@@ -337,6 +337,7 @@ CASE(the_threshold_reckons_with_the_returned_reply_chunk)
 		one_clear(&o);
 		ONE_RECV(&o, 5, 1, 20, MSG, 0, 0, 1, 1, 0x21, 4096, 0, 16, A_CALL(5));
 		cr_assert_eq(one_send(&o, RR_RPC_REPLY, 5, len), 0);
+		cr_assert_eq(rr_eng_is_short(o.e, RR_RPC_REPLY, len), len <= 1024 - 48);
 		cr_assert_eq(one_word(&o, 0, 3), len <= 1024 - 48 ? MSG : NOMSG, "%u bytes", len);
 	}
 }

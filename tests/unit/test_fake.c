@@ -6,6 +6,9 @@
 
 #include "core/prov/fake/fake.h"
 
+static void disconnect(void);
+#define CASE(name) Test(fake, name, .fini = disconnect)
+
 static struct rr_fake_link l;
 static struct rr_qp *a, *b;
 
@@ -24,6 +27,16 @@ static void connect_pair(bool direct, bool ring)
 	cr_assert_eq(l.ops.establish(a), 0);
 }
 
+static void disconnect(void)
+{
+	struct rr_qp *ends[] = { a, b };
+
+	for (int i = 0; i < 2; i++) {
+		ends[i]->ops->close(ends[i]);
+		free(ends[i]);
+	}
+}
+
 static int say(struct rr_qp *qp, const char *text)
 {
 	struct iovec iov = { (void *)(uintptr_t)text, strlen(text) };
@@ -37,7 +50,7 @@ static void steps(int n)
 		rr_fake_step(&l);
 }
 
-Test(fake, sends_arrive_in_order_in_posted_receives)
+CASE(sends_arrive_in_order_in_posted_receives)
 {
 	struct rr_wc wc[4];
 
@@ -49,7 +62,7 @@ Test(fake, sends_arrive_in_order_in_posted_receives)
 	cr_assert_eq(memcmp(wc[1].buf, "two", 3), 0);
 }
 
-Test(fake, with_a_ring_a_full_peer_is_waited_for)
+CASE(with_a_ring_a_full_peer_is_waited_for)
 {
 	struct rr_wc wc[4];
 
@@ -64,7 +77,7 @@ Test(fake, with_a_ring_a_full_peer_is_waited_for)
 	cr_assert_eq(l.rnr, 0);
 }
 
-Test(fake, without_a_ring_a_send_without_receive_loses_the_connection)
+CASE(without_a_ring_a_send_without_receive_loses_the_connection)
 {
 	connect_pair(false, false);
 	for (int i = 0; i < 3; i++)
@@ -79,7 +92,7 @@ static int rdma_read(uint32_t len, uint32_t off, const struct rr_seg *seg)
 	return a->ops->read(a, a->mem, len, seg, off, 9);
 }
 
-Test(fake, only_what_a_key_allows_can_be_read)
+CASE(only_what_a_key_allows_can_be_read)
 {
 	struct rr_seg seg, bad;
 
@@ -97,7 +110,7 @@ Test(fake, only_what_a_key_allows_can_be_read)
 	cr_assert_eq(l.violations, 1);
 }
 
-Test(fake, a_byte_beyond_the_key_is_a_violation)
+CASE(a_byte_beyond_the_key_is_a_violation)
 {
 	struct rr_seg seg;
 
@@ -107,7 +120,7 @@ Test(fake, a_byte_beyond_the_key_is_a_violation)
 	cr_assert_eq(l.violations, 1);
 }
 
-Test(fake, a_right_that_was_not_given_is_a_violation)
+CASE(a_right_that_was_not_given_is_a_violation)
 {
 	struct rr_seg seg;
 
@@ -116,7 +129,7 @@ Test(fake, a_right_that_was_not_given_is_a_violation)
 	cr_assert_eq(a->ops->write(a, a->mem, 6, &seg, 0, 1), -ECONNRESET);
 }
 
-Test(fake, after_invalidation_nothing_is_reachable_and_a_second_one_is_a_violation)
+CASE(after_invalidation_nothing_is_reachable_and_a_second_one_is_a_violation)
 {
 	struct rr_seg seg;
 
@@ -129,7 +142,7 @@ Test(fake, after_invalidation_nothing_is_reachable_and_a_second_one_is_a_violati
 	cr_assert_eq(l.violations, 1);
 }
 
-Test(fake, a_send_can_take_a_key_of_the_peer)
+CASE(a_send_can_take_a_key_of_the_peer)
 {
 	struct iovec iov = { (void *)(uintptr_t)"x", 1 };
 	struct rr_seg seg;
@@ -144,7 +157,7 @@ Test(fake, a_send_can_take_a_key_of_the_peer)
 	cr_assert_eq(rr_fake_keys(b), 0);
 }
 
-Test(fake, memory_that_is_not_registered_cannot_be_the_target_of_a_read)
+CASE(memory_that_is_not_registered_cannot_be_the_target_of_a_read)
 {
 	struct rr_seg seg;
 	char local[8];
@@ -154,7 +167,7 @@ Test(fake, memory_that_is_not_registered_cannot_be_the_target_of_a_read)
 	cr_assert_eq(a->ops->read(a, local, 6, &seg, 0, 1), -EFAULT);
 }
 
-Test(fake, a_lost_connection_is_reported_after_what_had_arrived)
+CASE(a_lost_connection_is_reported_after_what_had_arrived)
 {
 	struct rr_wc wc;
 
@@ -166,13 +179,14 @@ Test(fake, a_lost_connection_is_reported_after_what_had_arrived)
 	cr_assert_eq(a->ops->poll(a, &wc, 1), -ECONNRESET);
 }
 
-Test(fake, the_same_seed_does_the_same)
+CASE(the_same_seed_does_the_same)
 {
 	uint64_t first;
 
 	connect_pair(false, false);
 	steps(100);
 	first = l.rng;
+	disconnect();
 	connect_pair(false, false);
 	steps(100);
 	cr_assert_eq(l.rng, first);
