@@ -64,8 +64,8 @@ static void hello(const uint8_t *data, size_t len, bool knows)
 		memcpy(h.proof, pair.cp.token, RR_SHM_PROOF);
 	sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	memcpy(sa.sun_path + 1, pair.offer.bytes + 2, 40u);
-	fuzz_check(connect(sock, (void *)&sa, (socklen_t)(offsetof(struct sockaddr_un, sun_path) +
-							  1 + 40)) == 0);
+	fuzz_check(connect(sock, (void *)&sa,
+			   offsetof(struct sockaddr_un, sun_path) + 1 + 40) == 0);
 	fd = sealed_memfd(&h);
 	if (len)
 		send_hello(sock, &h, len, fd);

@@ -2,6 +2,7 @@
 /* Who armed in vain is rung for: one thread arms while the other sends and kicks, as close
  * together as can be, over and over. When arm() said "nothing there", a bell must have been
  * rung by the time that kick() returns. Needs the full fences on both sides. */
+#include <limits.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -16,18 +17,22 @@
 #define ops (&rr_prov_shm)
 
 static struct shm_pair p;
-#ifdef __SANITIZE_THREAD__
-static unsigned rounds = 10000;
-#else
-static unsigned rounds = 500000;
-#endif
+#define ROUNDS	500000u
+#define TIME	(3 * RR_SEC)	/* but no longer than that, on a busy machine */
+
 static _Atomic unsigned go, kicked;
 
-static void wait_for(_Atomic unsigned *what, unsigned value)
+/* Until *what is value, or all is over. */
+static bool wait_for(_Atomic unsigned *what, unsigned value)
 {
-	for (unsigned n = 1; atomic_load_explicit(what, memory_order_acquire) != value; n++)
+	for (unsigned n = 1;; n++) {
+		unsigned v = atomic_load_explicit(what, memory_order_acquire);
+
+		if (v == value || v == UINT_MAX)
+			return v == value;
 		if (n % 1000 == 0)
 			sched_yield();
+	}
 }
 
 static void delay(unsigned n)
@@ -39,8 +44,7 @@ static void delay(unsigned n)
 static void *sender(void *arg)
 {
 	(void)arg;
-	for (unsigned i = 1; i <= rounds; i++) {
-		wait_for(&go, i);
+	for (unsigned i = 1; wait_for(&go, i); i++) {
 		if (ops->send_imm(p.c, i, 0) != 1)
 			abort();
 		ops->kick(p.c);
@@ -58,13 +62,14 @@ static bool swallow_bell(void)
 
 int main(void)
 {
-	unsigned lag = 0, armed = 0;
+	rr_time end = rr_now() + TIME;
+	unsigned lag = 0, armed = 0, i;
 	struct rr_wc wc;
 	pthread_t t;
 
 	shm_pair_open(&p, 4);
 	pthread_create(&t, NULL, sender, NULL);
-	for (unsigned i = 1; i <= rounds; i++) {
+	for (i = 1; i <= ROUNDS && rr_now() < end; i++) {
 		int rc;
 
 		atomic_store_explicit(&go, i, memory_order_release);
@@ -84,8 +89,9 @@ int main(void)
 			abort();
 		ops->repost(p.s, wc.cookie);
 	}
+	atomic_store_explicit(&go, UINT_MAX, memory_order_release);
 	pthread_join(t, NULL);
 	shm_pair_close(&p);
-	printf("%u rounds, %u times armed before the send\n", rounds, armed);
+	printf("%u rounds, %u times armed before the send\n", i - 1, armed);
 	return 0;
 }

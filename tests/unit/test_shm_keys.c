@@ -76,7 +76,7 @@ Test(shm_keys, nothing_outside_of_the_segment_is_reached, .init = init, .fini = 
 		{ 4999, 1000, 0, 1 }, { 4999, 2000, 0, 1000 }, { 5001, 1000, 0, 1000 },
 		{ UINT64_MAX, 1000, 0, 1 }, { UINT64_MAX - 10, 1000, 11, 4 },
 		{ UINT64_C(1) << 63, 1000, 0, 1 }, { UINT64_MAX - 4095, UINT32_MAX, 9096, 1 },
-		{ 5000, 500, 400, 101 },	/* less than exposed, by the message's own word */
+		{ 5000, 500, 400, 101 },	/* the message says less than is exposed */
 	};
 	uint8_t got[2000];
 
@@ -84,8 +84,10 @@ Test(shm_keys, nothing_outside_of_the_segment_is_reached, .init = init, .fini = 
 	for (size_t i = 0; i < rr_array_size(bad); i++) {
 		struct rr_seg s = { seg.handle, bad[i].length, bad[i].offset };
 
-		cr_assert_eq(ops->read(p.s, got, bad[i].len, &s, bad[i].off, 0), -EACCES, "%zu", i);
-		cr_assert_eq(ops->write(p.s, b, bad[i].len, &s, bad[i].off, 0), -EACCES, "%zu", i);
+		cr_assert_eq(ops->read(p.s, got, bad[i].len, &s, bad[i].off, 0), -EACCES, "%zu",
+			     i);
+		cr_assert_eq(ops->write(p.s, b, bad[i].len, &s, bad[i].off, 0), -EACCES, "%zu",
+			     i);
 	}
 }
 

@@ -350,7 +350,8 @@ Test(shm_setup, the_answering_side_judges_just_as_strictly, .init = init, .fini 
 		/* 0: what it heard from the other side proves nothing */
 		memcpy(h.proof, p.sp.token + (i == 0 ? 0 : RR_SHM_PROOF), RR_SHM_PROOF);
 		send_msg(sock, &h, sizeof(h), &fd, i == 1 ? 0 : 1);
-		cr_assert_eq(ops->establish(p.s), i == 0 ? -EACCES : i == 3 ? 0 : -EPROTO, "%d", i);
+		cr_assert_eq(ops->establish(p.s), i == 0 ? -EACCES : i == 3 ? 0 : -EPROTO,
+			     "%d", i);
 		close(sock);
 		close(fd);
 	}
@@ -482,7 +483,8 @@ Test(shm_setup, files_of_killed_processes_are_swept, .init = init, .fini = fini)
 
 Test(shm_setup, young_and_foreign_files_are_not_swept, .init = init, .fini = fini)
 {
-	static const char *const names[] = { "rdmarpc-0123456789abcdef0123456789abcdef", "other",
+	static const char *const names[] = { "rdmarpc-0123456789abcdef0123456789abcdef",
+					     "other",
 					     "rdmarpc-conf-of-somebody-else-that-is-40" };
 	struct timespec old[2] = { { .tv_sec = 1000 }, { .tv_sec = 1000 } };
 	struct sockaddr_un sa = { .sun_family = AF_UNIX };

@@ -62,7 +62,7 @@ _Static_assert(sizeof(struct rr_shm_hello) == 48, "fixed width");
 
 /* Lines by writer, two cache lines apart for the sake of adjacent-line prefetch. */
 struct rr_shm_ctl {
-	_Atomic uint32_t armed;		/* enum rr_arm bits: owner sets, peer clears and rings */
+	_Atomic uint32_t armed;		/* enum rr_arm bits: owner sets, peer clears, rings */
 	uint8_t pad0[124];
 	_Atomic uint32_t reposted;	/* owner: receives given back so far */
 	_Atomic uint32_t tail;		/* owner: positions below are consumed and free */
@@ -75,14 +75,14 @@ _Static_assert(sizeof(struct rr_shm_ctl) == 384, "fixed width");
 enum {	/* in rr_shm_slot.len, above the length */
 	RR_SHM_LEN_MASK	= (1 << 17) - 1,
 	RR_SHM_IMM	= 1 << 24,	/* arg is immediate data; no payload */
-	RR_SHM_INV	= 1 << 25,	/* arg is a handle of the receiver's that was invalidated */
+	RR_SHM_INV	= 1 << 25,	/* arg is the receiver's handle that was invalidated */
 };
 
 struct rr_shm_slot {
 	_Atomic uint32_t seq;	/* rr_shm_seq(position); 0 never written */
 	_Atomic uint32_t len;
 	_Atomic uint32_t arg;
-	_Atomic uint32_t skip;	/* rr_shm_seq(position) without a message; 0 since the last one */
+	_Atomic uint32_t skip;	/* rr_shm_seq(position) without a message; 0 none since */
 	uint8_t data[];
 };
 _Static_assert(sizeof(struct rr_shm_slot) == 16, "fixed width");
@@ -108,7 +108,8 @@ struct rr_shm_geo {
 };
 
 /* 0, or -EINVAL for numbers out of range. */
-int rr_shm_geo_init(struct rr_shm_geo *g, uint32_t recv_size, uint32_t recvs, uint64_t mem_size);
+int rr_shm_geo_init(struct rr_shm_geo *g, uint32_t recv_size, uint32_t recvs,
+		    uint64_t mem_size);
 
 /* Positions count modulo 2^32, of which the low 31 bits go into the word. */
 static inline uint32_t rr_shm_seq(uint32_t pos)

@@ -19,7 +19,7 @@
 
 #include "core/base/os.h"
 
-#define STRAY_MAX	8	/* connections by strangers that join() looks at, per listener */
+#define STRAY_MAX	8	/* strangers' connections that join() looks at, per listener */
 
 /* In time that does not depend on where they differ. */
 static bool same(const uint8_t *a, const uint8_t *b, size_t n)

@@ -41,7 +41,8 @@ static bool slot_free(struct rr_shm *q)
 	q->tx_tail = atomic_load_explicit(&q->peer.ctl->tail, memory_order_acquire);
 	if (q->tx_pos - q->tx_tail < slots)
 		return true;
-	return atomic_load_explicit(&q->peer.freed[i], memory_order_acquire) == q->tx_used[i];
+	return atomic_load_explicit(&q->peer.freed[i], memory_order_acquire) ==
+		q->slot[i].tx_used;
 }
 
 /* The next free slot; those that are not free are passed over. NULL: *rc says why. */
@@ -84,7 +85,7 @@ static void publish(struct rr_shm *q, struct rr_shm_slot *s, uint32_t len, uint3
 	uint32_t sent = atomic_load_explicit(&q->tx_sent, memory_order_relaxed);
 	uint32_t seq = rr_shm_seq(q->tx_pos);
 
-	q->tx_used[q->tx_pos++ & (q->peer.geo.slots - 1)] = seq;
+	q->slot[q->tx_pos++ & (q->peer.geo.slots - 1)].tx_used = seq;
 	atomic_store_explicit(&q->tx_sent, sent + 1, memory_order_relaxed);
 	q->unkicked |= RR_ARM_RECV;
 	atomic_store_explicit(&s->len, len, memory_order_relaxed);
@@ -238,7 +239,7 @@ static int take_record(struct rr_shm *q, struct rr_shm_slot *s, uint32_t pos, st
 	if (len > q->own.geo.recv_size || ((word & RR_SHM_IMM) && word != RR_SHM_IMM))
 		return -EPROTO;
 	/* more than we posted, or over a message that we still hold */
-	if (q->rx_held == q->own.geo.recvs || q->rx_seq[i])
+	if (q->rx_held == q->own.geo.recvs || q->slot[i].rx_seq)
 		return -EPROTO;
 	if ((word & RR_SHM_INV) && !rr_shm_key_live(q, arg))
 		return -EPROTO;
@@ -250,7 +251,7 @@ static int take_record(struct rr_shm *q, struct rr_shm_slot *s, uint32_t pos, st
 		wc->has_inv = true;
 		wc->inv_handle = arg;
 	}
-	q->rx_seq[i] = rr_shm_seq(pos);
+	q->slot[i].rx_seq = rr_shm_seq(pos);
 	q->rx_held++;
 	return 1;
 }
@@ -264,7 +265,7 @@ static int rx_step(struct rr_shm *q, struct rr_wc *wc)
 	/* pairs with the release in publish() */
 	uint32_t seq = atomic_load_explicit(&s->seq, memory_order_acquire);
 	uint32_t skip = atomic_load_explicit(&s->skip, memory_order_relaxed);
-	uint32_t held = q->rx_seq[pos & (q->own.geo.slots - 1)];
+	uint32_t held = q->slot[pos & (q->own.geo.slots - 1)].rx_seq;
 	int rc = 0;
 
 	if (unlikely(held && seq == held))	/* known, however old it is */
@@ -318,13 +319,13 @@ void rr_shm_repost(struct rr_qp *qp, uint64_t buf_cookie)
 	const uint32_t pos = atomic_load_explicit(&q->rx_pos, memory_order_relaxed);
 	uint32_t i = (uint32_t)buf_cookie;
 
-	assert(buf_cookie <= mask && q->rx_seq[i]);
+	assert(buf_cookie <= mask && q->slot[i].rx_seq);
 	/* The releases pair with the acquires in slot_free() and tx_refresh(): our reads of
 	 * the slot are over. reposted is last: what it counts can be found. */
-	atomic_store_explicit(&q->own.freed[i], q->rx_seq[i], memory_order_release);
-	q->rx_seq[i] = 0;
+	atomic_store_explicit(&q->own.freed[i], q->slot[i].rx_seq, memory_order_release);
+	q->slot[i].rx_seq = 0;
 	q->rx_held--;
-	while (q->rx_tail != pos && !q->rx_seq[q->rx_tail & mask])
+	while (q->rx_tail != pos && !q->slot[q->rx_tail & mask].rx_seq)
 		q->rx_tail++;
 	atomic_store_explicit(&q->own.ctl->tail, q->rx_tail, memory_order_release);
 	atomic_store_explicit(&q->own.ctl->reposted, ++q->rx_reposted, memory_order_release);

@@ -41,6 +41,11 @@ struct rr_shm_keyinfo {
 	bool live;
 };
 
+struct rr_shm_slotinfo {
+	uint32_t tx_used;	/* of the peer's ring: seq of the last message in it */
+	uint32_t rx_seq;	/* of ours: seq of the message held there, or 0 */
+};
+
 struct rr_shm {
 	struct rr_qp qp;
 	_Atomic int state;	/* enum rr_shm_state */
@@ -64,7 +69,7 @@ struct rr_shm {
 
 	/* keys */
 	uint32_t key_fresh;		/* keys at and above were never used */
-	uint32_t key_free;		/* last freed: index + 1, reused first to stay in few pages */
+	uint32_t key_free;		/* index + 1 of the last freed; reused first: few pages */
 	uint32_t key_live;
 	uint32_t key_gen;
 
@@ -74,9 +79,9 @@ struct rr_shm {
 	pid_t creator;			/* who unlinks path */
 	char path[108];			/* "" none */
 
+	/* only what the rings and the keys in use need of these is ever touched */
+	struct rr_shm_slotinfo slot[RR_SHM_RECVS];
 	struct rr_shm_keyinfo key[RR_SHM_KEYS];
-	uint32_t tx_used[RR_SHM_RECVS];	/* per slot of the peer's: seq of the last message */
-	uint32_t rx_seq[];		/* per slot of ours: seq of the message held there, or 0 */
 };
 
 static inline struct rr_shm *rr_shm_of(struct rr_qp *qp)
@@ -122,7 +127,8 @@ int rr_shm_connect(const struct rr_prov_addr *offer, const char *run_dir, int fd
 int rr_shm_high_fd(int fd, int floor);
 
 /* --- peer.c --- */
-int rr_shm_prepare(struct rr_qp *qp, const struct rr_prov_params *p, struct rr_prov_addr *offer);
+int rr_shm_prepare(struct rr_qp *qp, const struct rr_prov_params *p,
+		   struct rr_prov_addr *offer);
 int rr_shm_answer(struct rr_qp *qp, const struct rr_prov_params *p,
 		  const struct rr_prov_addr *offer, struct rr_prov_addr *answer);
 int rr_shm_join(struct rr_qp *qp, const struct rr_prov_addr *answer);
