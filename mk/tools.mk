@@ -24,6 +24,12 @@ $(BUILD)/tests/tools/mkseg: $(BUILD)/obj/tests/tools/mkseg.o $(BUILD)/libcore.a
 	$(call say,LINK,$@)
 	$(Q)$(CC) -o $@ $^ $(LDSAN) -pthread
 
+# An ordinary program, for tests of what the library logs and shows.
+$(BUILD)/tests/tools/rpcpair: tests/tools/rpcpair.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)
+	$(Q)$(CC) -std=gnu11 -O1 -g $(WARN) -D_GNU_SOURCE -pthread -o $@ $<
+
 .PHONY: check-tools
-check-tools: all $(BUILD)/tests/tools/mkseg
+check-tools: all $(BUILD)/tests/tools/mkseg $(BUILD)/tests/tools/rpcpair
 	$(Q)scripts/run-tests $(wildcard tests/tools/*.sh)

@@ -1,0 +1,28 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# make install: what is installed works from where it is, and uninstall leaves nothing.
+. "$(dirname "$0")/lib"
+trap 'rm -rf "$T"' EXIT
+[ -e "$BUILD/librpcrdma_shim.so" ] || { echo "librpcrdma_shim.so is not built"; exit 77; }
+b=$(basename "$BUILD")
+make -s BUILD="$b" install DESTDIR="$T/dest" PREFIX=/opt/r >/dev/null || exit 1
+p=$T/dest/opt/r
+for f in lib/librpcrdma_shim.so bin/rdmarpc-run bin/rdmarpc-stat share/man/man7/rdmarpc.7 \
+	share/man/man5/rdmarpc.conf.5 share/man/man1/rdmarpc-run.1 share/man/man1/rdmarpc-stat.1 \
+	share/doc/rdmarpc/rdmarpc.conf.example; do
+	[ -f "$p/$f" ] || is "installed: $f" missing there
+done
+RDMARPC_RUN_DIR=$T/run
+export RDMARPC_RUN_DIR
+is "rdmarpc-run finds the library" "$("$p/bin/rdmarpc-run" sh -c 'echo $LD_PRELOAD')" \
+	"$p/lib/librpcrdma_shim.so"
+"$p/bin/rdmarpc-run" -c "$p/share/doc/rdmarpc/rdmarpc.conf.example" true 2>"$T/err"
+is "the example is a correct configuration" "$?:$(cat "$T/err")" "0:"
+sed 's/^#\([a-z[]\)/\1/' rdmarpc.conf.example >"$T/all.conf"
+"$p/bin/rdmarpc-run" -c "$T/all.conf" true 2>"$T/err"
+is "so it is with every line in force" "$?:$(cat "$T/err")" "0:"
+"$p/bin/rdmarpc-stat" >/dev/null
+is "rdmarpc-stat runs" "$?" 0
+make -s BUILD="$b" uninstall DESTDIR="$T/dest" PREFIX=/opt/r >/dev/null
+is "uninstall" "$(find "$T/dest" -type f)" ""
+finish
