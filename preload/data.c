@@ -145,11 +145,10 @@ static int wait_for(struct rr_sock *so, int fd, unsigned want, int flags, struct
 	}
 	if (!rr_file_verify(&so->f, fd))
 		return RR_CONN_KERNEL;
-	rc = rr_wait_one(so, fd, want, p->until);
-	if (rc)
-		return rc;
 	pthread_cleanup_push(put_file, &so->f);
-	rc = pause_in_vain(p);
+	rc = rr_wait_one(so, fd, want, p->until);
+	if (!rc)
+		rc = pause_in_vain(p);
 	pthread_cleanup_pop(0);
 	return rc;
 }

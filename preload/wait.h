@@ -11,8 +11,9 @@
 /* For a data call that would block: waits until so may have one of want (POLLIN, POLLOUT), at
  * most until deadline (RR_TIME_NEVER: for ever). 0 look again; -EAGAIN the deadline passed;
  * -EINTR a signal handler ran and the kernel's recv()/send() would have returned EINTR for it
- * (with SA_RESTART handlers and no time-out the kernel restarts, and so does this). A
- * cancellation point. */
+ * (with SA_RESTART handlers and no time-out the kernel restarts, and so does this); -EBADF fd is
+ * no longer so's; another -errno: the kernel's own answer, taken from the socket: give it to the
+ * app. A cancellation point: a cancelled thread gives the caller's reference to so back. */
 int rr_wait_one(struct rr_sock *so, int fd, unsigned want, rr_time deadline);
 
 /* After any rr_conn_* call that may have changed the carrier (cheap when it did not): brings the

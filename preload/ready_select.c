@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* select() and pselect(): by poll() when a socket of ours is in a set. The sets change only on
+ * success; select() tells the time left, pselect() does not (Linux, glibc). */
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "core/base/os.h"
+#include "preload/ready.h"
+#include "preload/real.h"
+#include "preload/wrap.h"
+
+/* fs/select.c: which poll bits count for which set. */
+#define IN_BITS		(POLLIN | POLLRDNORM | POLLRDBAND | POLLHUP | POLLERR)
+#define OUT_BITS	(POLLOUT | POLLWRNORM | POLLWRBAND | POLLERR)
+#define EX_BITS		POLLPRI
+
+enum { WORD = 8 * sizeof(unsigned long), ON_STACK = 256 };
+
+/* Programs allocate fd_sets of any size: plain words, not FD_SET() with its bound. */
+struct sets {
+	int n;
+	unsigned long *in, *out, *ex;	/* each may be NULL */
+};
+
+static unsigned long word(const unsigned long *set, int i)
+{
+	return set ? set[i] : 0;
+}
+
+static bool isset(const unsigned long *set, int fd)
+{
+	return set && set[fd / WORD] >> (fd % WORD) & 1;
+}
+
+static unsigned long in_any(const struct sets *s, int i)
+{
+	unsigned long w = word(s->in, i) | word(s->out, i) | word(s->ex, i);
+	int left = s->n - i * (int)WORD;
+
+	return left >= (int)WORD ? w : w & ((1ul << left) - 1);
+}
+
+static int words(const struct sets *s)
+{
+	return (s->n + (int)WORD - 1) / (int)WORD;
+}
+
+/* How many fds are in the sets; *ours: how many of them the table has. */
+static nfds_t count(const struct sets *s, nfds_t *ours)
+{
+	nfds_t n = 0;
+
+	*ours = 0;
+	for (int i = 0; i < words(s); i++)
+		for (unsigned long w = in_any(s, i); w; w &= w - 1, n++)
+			*ours += rr_fdt_has(i * (int)WORD + __builtin_ctzl(w));
+	return n;
+}
+
+static void to_poll(const struct sets *s, struct pollfd *p)
+{
+	for (int i = 0; i < words(s); i++) {
+		for (unsigned long w = in_any(s, i); w; w &= w - 1) {
+			int fd = i * (int)WORD + __builtin_ctzl(w);
+
+			p->fd = fd;
+			p->events = (short)((isset(s->in, fd) ? IN_BITS : 0) |
+					    (isset(s->out, fd) ? OUT_BITS : 0) |
+					    (isset(s->ex, fd) ? EX_BITS : 0));
+			p->revents = 0;
+			p++;
+		}
+	}
+}
+
+/* What of revents a set would show for this entry. poll() also reports hang-ups and errors
+ * that no set asks for. */
+static unsigned shown(const struct sets *s, const struct pollfd *p)
+{
+	unsigned r = (unsigned short)p->revents;
+
+	return (isset(s->in, p->fd) && r & IN_BITS) +
+	       (isset(s->out, p->fd) && r & OUT_BITS) + (isset(s->ex, p->fd) && r & EX_BITS);
+}
+
+static void clear_sets(const struct sets *s)
+{
+	size_t size = (size_t)words(s) * sizeof(unsigned long);
+
+	if (s->in)
+		memset(s->in, 0, size);
+	if (s->out)
+		memset(s->out, 0, size);
+	if (s->ex)
+		memset(s->ex, 0, size);
+}
+
+static void show(const struct sets *s, const struct pollfd *p, nfds_t n)
+{
+	clear_sets(s);
+	for (nfds_t i = 0; i < n; i++) {
+		unsigned long bit = 1ul << (p[i].fd % WORD);
+		int at = p[i].fd / (int)WORD;
+
+		if (p[i].fd < 0)
+			continue;
+		if (s->in && p[i].events & POLLIN && p[i].revents & IN_BITS)
+			s->in[at] |= bit;
+		if (s->out && p[i].events & POLLOUT && p[i].revents & OUT_BITS)
+			s->out[at] |= bit;
+		if (s->ex && p[i].events & POLLPRI && p[i].revents & EX_BITS)
+			s->ex[at] |= bit;
+	}
+}
+
+/* The sum of what the sets show; -EBADF; 0 if poll() woke for nothing that they ask for: such
+ * entries are taken out. */
+static int judge(const struct sets *s, struct pollfd *p, nfds_t n)
+{
+	int sum = 0;
+
+	for (nfds_t i = 0; i < n; i++) {
+		if (p[i].fd < 0 || !p[i].revents)
+			continue;
+		if (p[i].revents & POLLNVAL)
+			return -EBADF;
+		sum += (int)shown(s, &p[i]);
+	}
+	for (nfds_t i = 0; !sum && i < n; i++)
+		if (p[i].fd >= 0 && p[i].revents)
+			p[i].fd = -1;
+	return sum;
+}
+
+static int by_poll(const struct sets *s, struct pollfd *p, nfds_t n, rr_time deadline,
+		   const sigset_t *mask)
+{
+	int rc;
+
+	to_poll(s, p);
+	for (;;) {
+		rc = rr_poll_wait(p, n, deadline, mask);
+		if (rc < 0)
+			return rc;
+		if (!rc) {
+			clear_sets(s);
+			return 0;
+		}
+		rc = judge(s, p, n);
+		if (rc > 0)
+			show(s, p, n);
+		if (rc)
+			return rc;
+	}
+}
+
+static int select_wait(const struct sets *s, rr_time deadline, const sigset_t *mask)
+{
+	struct pollfd stack[ON_STACK], *p = stack;
+	nfds_t ours, n = count(s, &ours);
+	size_t size = n * sizeof(*p);
+	int rc;
+
+	if (n > ON_STACK) {
+		p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (p == MAP_FAILED)
+			return -ENOMEM;
+	}
+	rc = by_poll(s, p, n, deadline, mask);
+	if (p != stack)
+		munmap(p, size);
+	return rc;
+}
+
+/* Is it for us? Then s is what to wait for. */
+static bool ours(struct sets *s, int n, fd_set *r, fd_set *w, fd_set *x)
+{
+	nfds_t have;
+
+	if (n <= 0 || n > 1 << 20 || (r && rr_bad_ptr(r)) || (w && rr_bad_ptr(w)) ||
+	    (x && rr_bad_ptr(x)))
+		return false;
+	*s = (struct sets){ n, (unsigned long *)(void *)r, (unsigned long *)(void *)w,
+			    (unsigned long *)(void *)x };
+	count(s, &have);
+	return have != 0;
+}
+
+int rr_wrap_select(int n, fd_set *r, fd_set *w, fd_set *x, struct timeval *timeout)
+{
+	rr_time deadline = RR_TIME_NEVER, now;
+	struct sets s;
+	int rc;
+
+	if (likely(!ours(&s, n, r, w, x)) ||
+	    (timeout && (rr_bad_ptr(timeout) || timeout->tv_sec < 0 || timeout->tv_usec < 0)))
+		return rr_real.select(n, r, w, x, timeout);
+	if (timeout && (uint64_t)timeout->tv_sec < UINT32_MAX) {
+		deadline = (rr_time)timeout->tv_sec * RR_SEC + (rr_time)timeout->tv_usec * RR_USEC;
+		deadline += deadline ? rr_now() : 0;
+	}
+	rc = select_wait(&s, deadline, NULL);
+	if (timeout && deadline != RR_TIME_NEVER) {
+		now = deadline ? rr_now() : 0;
+		now = deadline > now ? deadline - now : 0;
+		timeout->tv_sec = (time_t)(now / RR_SEC);
+		timeout->tv_usec = (suseconds_t)(now % RR_SEC / RR_USEC);
+	}
+	return (int)rr_ret(rc);
+}
+
+int rr_wrap_pselect(int n, fd_set *r, fd_set *w, fd_set *x, const struct timespec *timeout,
+		    const sigset_t *mask)
+{
+	rr_time deadline;
+	struct sets s;
+
+	if (likely(!ours(&s, n, r, w, x)) || (mask && rr_bad_ptr(mask)) ||
+	    (timeout && (rr_bad_ptr(timeout) || !rr_timespec_ok(timeout))))
+		return rr_real.pselect(n, r, w, x, timeout, mask);
+	deadline = rr_deadline(timeout);
+	if (timeout && !timeout->tv_sec && !timeout->tv_nsec)
+		deadline = 0;
+	return (int)rr_ret(select_wait(&s, deadline, mask));
+}

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One thread waits for one connection. */
+#include "preload/ready.h"
+
+#include <errno.h>
+#include <pthread.h>
+
+#include "core/base/os.h"
+#include "preload/real.h"
+
+bool rr_sock_at(struct rr_sock *so, int fd)
+{
+	struct rr_sock *now = rr_fdt_sock(fd);
+
+	if (now)
+		rr_file_put(&now->f);
+	return now == so;
+}
+
+bool rr_timespec_ok(const struct timespec *ts)
+{
+	return ts->tv_sec >= 0 && ts->tv_nsec >= 0 && ts->tv_nsec < (long)RR_SEC;
+}
+
+rr_time rr_deadline(const struct timespec *ts)
+{
+	if (!ts || (uint64_t)ts->tv_sec > UINT32_MAX)
+		return RR_TIME_NEVER;
+	return rr_now() + (rr_time)ts->tv_sec * RR_SEC + (rr_time)ts->tv_nsec;
+}
+
+struct timespec *rr_left(struct timespec *ts, rr_time now, rr_time end)
+{
+	rr_time left = end > now ? end - now : 0;
+
+	if (end == RR_TIME_NEVER)
+		return NULL;
+	ts->tv_sec = (time_t)(left / RR_SEC);
+	ts->tv_nsec = (long)(left % RR_SEC);
+	return ts;
+}
+
+void rr_fruitless_slept(struct rr_fruitless *f, rr_time from, rr_time to)
+{
+	f->n = to - from < RR_MSEC ? f->n + 1 : 0;
+}
+
+void rr_fruitless_pause(const struct rr_fruitless *f)
+{
+	struct timespec ts = { 0, 0 };
+
+	if (f->n < 3)
+		return;
+	ts.tv_nsec = (long)rr_min((20 * RR_USEC) << rr_min(f->n - 3, 9u), 2 * RR_MSEC);
+	clock_nanosleep(CLOCK_MONOTONIC, 0, &ts, NULL);
+}
+
+/* --- signals: would the kernel's recv() have been restarted? --- */
+
+enum handlers { NO_HANDLER, ALL_RESTART, ALL_EINTR, MIXED };
+
+/* Of the signals that this thread does not block. */
+static enum handlers scan_handlers(void)
+{
+	bool restart = false, eintr = false;
+	struct sigaction sa;
+	sigset_t blocked;
+
+	pthread_sigmask(SIG_BLOCK, NULL, &blocked);
+	for (int sig = 1; sig < NSIG; sig++) {
+		if (sigismember(&blocked, sig) == 1 || sigaction(sig, NULL, &sa))
+			continue;
+		if (!(sa.sa_flags & SA_SIGINFO) &&
+		    (sa.sa_handler == SIG_DFL || sa.sa_handler == SIG_IGN))
+			continue;
+		if (sa.sa_flags & SA_RESTART)
+			restart = true;
+		else
+			eintr = true;
+	}
+	if (!eintr)
+		return restart ? ALL_RESTART : NO_HANDLER;
+	return restart ? MIXED : ALL_EINTR;
+}
+
+/* A scan at most a second old; what is wrong in between is put right after an EINTR. */
+static bool handlers_mixed(rr_time now)
+{
+	static _Atomic uint64_t seen;	/* time | mixed */
+	uint64_t s = atomic_load_explicit(&seen, memory_order_relaxed);
+
+	if (s && now - s < RR_SEC)
+		return s & 1;
+	s = (now & ~UINT64_C(1)) | (scan_handlers() == MIXED);
+	atomic_store_explicit(&seen, s, memory_order_relaxed);
+	return s & 1;
+}
+
+/* --- sleeping --- */
+
+struct sleeper {
+	struct rr_sock *so;
+	struct rr_conn *c;
+	int fd;
+	unsigned want;
+	bool forever;		/* the app's call has no time-out: the kernel would restart it */
+	struct pollfd p[2];
+	int n;
+	rr_time until;		/* for the connection's sake */
+};
+
+/* The thread is cancelled: the caller's reference goes too. */
+static void cancelled(void *arg)
+{
+	struct sleeper *s = arg;
+
+	rr_conn_disarm(s->c, s->fd);
+	rr_ep_activate(s->so);
+	rr_file_put(&s->so->f);
+}
+
+/* The kernel's own sleep of a recv(), with its restart rules. -EAGAIN: cannot be had here. */
+static int sleep_in_recv(const struct sleeper *s, const struct pollfd *p)
+{
+	char b;
+
+	if (rr_real.recv(p->fd, &b, 1, MSG_PEEK) >= 0)
+		return 0;
+	if (errno == EINTR || errno == EAGAIN)
+		return -errno;
+	/* The anchor's error is taken from it now: the app must get it. */
+	return p->fd == s->fd ? -errno : 0;
+}
+
+static int sleep_in_poll(struct sleeper *s, rr_time now, rr_time end)
+{
+	struct timespec ts;
+
+	if (rr_real.ppoll(s->p, (nfds_t)s->n, rr_left(&ts, now, end), NULL) >= 0)
+		return 0;
+	if (errno != EINTR)
+		return 0;
+	if (!s->forever)
+		return -EINTR;
+	switch (scan_handlers()) {
+	case NO_HANDLER:
+	case ALL_RESTART:
+		return 0;
+	default:
+		return -EINTR;
+	}
+}
+
+/* The fd whose recv() can stand for the whole sleep; NULL if there is none. */
+static const struct pollfd *recv_sleep_on(struct sleeper *s, rr_time now, rr_time end)
+{
+	int wake = rr_conn_wake_fd(s->c);
+
+	if (end != RR_TIME_NEVER || !s->n)
+		return NULL;
+	if (s->n == 1 && s->p[0].fd == wake && s->p[0].events == POLLIN)
+		return &s->p[0];
+	if (!handlers_mixed(now))
+		return NULL;
+	/* poll() could not tell which kind of handler ran. The peer's death wakes the
+	 * wake-up fd too; what the anchor has already must be looked at first. */
+	for (int i = 0; i < s->n; i++)
+		if ((s->n == 1 || s->p[i].fd == wake) && s->p[i].events & POLLIN &&
+		    rr_real.poll(s->p, (nfds_t)s->n, 0) == 0)
+			return &s->p[i];
+	return NULL;
+}
+
+/* Once: 0 look again, or -errno for the app. */
+static int sleep_once(struct sleeper *s, rr_time deadline)
+{
+	rr_time now = rr_now();
+	rr_time idle = rr_conn_idle(now);
+	rr_time end = rr_min(rr_min(deadline, s->until), idle);
+	const struct pollfd *one = recv_sleep_on(s, now, end);
+	int rc = -EAGAIN;
+
+	if (one)
+		rc = sleep_in_recv(s, one);
+	if (rc == -EAGAIN)
+		rc = sleep_in_poll(s, now, end);
+	return rc;
+}
+
+/* Armed; sleeps and disarms. */
+static int sleep_armed(struct sleeper *s, rr_time deadline)
+{
+	int rc = 0;
+
+	pthread_cleanup_push(cancelled, s);
+	rc = sleep_once(s, deadline);
+	pthread_cleanup_pop(0);
+	rr_conn_disarm(s->c, s->fd);
+	rr_ep_activate(s->so);
+	return rc;
+}
+
+static bool spin(struct rr_conn *c, unsigned want, rr_time deadline)
+{
+	rr_time budget = rr_conn_spin(c), now, end;
+
+	if (!budget)
+		return rr_conn_peek(c, want);
+	now = rr_now();
+	end = rr_min(deadline, now + budget);
+	for (;;) {
+		if (rr_conn_peek(c, want))
+			return true;
+		if (now >= end)
+			return false;
+		rr_relax();
+		now = rr_now();
+	}
+}
+
+int rr_wait_one(struct rr_sock *so, int fd, unsigned want, rr_time deadline)
+{
+	struct sleeper s = { .so = so, .fd = fd, .want = want, .c = rr_sock_conn(so),
+			     .forever = deadline == RR_TIME_NEVER };
+	struct rr_fruitless f = { 0 };
+	rr_time now;
+	int rc, saved = errno;
+
+	for (;; rr_fruitless_pause(&f)) {
+		if (!s.c || rr_conn_is_tcp(s.c) || spin(s.c, want, deadline))
+			break;
+		if (!rr_sock_at(so, fd))
+			return -EBADF;
+		rc = rr_conn_arm(s.c, fd, want);
+		if (rc < 0)
+			return rc;
+		if (rc)
+			break;
+		s.n = rr_conn_fds(s.c, fd, want, s.p, &s.until);
+		now = rr_now();
+		rc = sleep_armed(&s, deadline);
+		errno = saved;
+		if (rc)
+			return rc;
+		/* Also takes in what else arrived; a bit or the kernel's word ends it. */
+		if (rr_sock_poll(so, s.c, fd, want))
+			break;
+		rr_fruitless_slept(&f, now, rr_now());
+		now = rr_now();
+		if (now >= deadline)
+			return -EAGAIN;
+		if (now >= s.until)
+			break;
+	}
+	return 0;
+}

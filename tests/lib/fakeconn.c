@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tests/lib/fakeconn.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "core/base/compiler.h"
+#include "core/base/os.h"
+#include "preload/wait.h"
+
+enum { EVER = POLLERR | POLLHUP };
+
+struct rr_conn *rr_fake_conn(int fd, enum rr_fake_state state)
+{
+	struct rr_sock *so = rr_sock_new(fd);
+	struct rr_conn *c = calloc(1, sizeof(*c));
+
+	c->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	c->state = state;
+	c->until = RR_TIME_NEVER;
+	so->conn = c;
+	rr_fdt_give(fd, &so->f);
+	return c;
+}
+
+static void ring(struct rr_conn *c)
+{
+	uint64_t one = 1;
+
+	if ((c->sleepers || atomic_exchange(&c->watched, false)) &&
+	    write(c->wake, &one, sizeof(one)) < 0)
+		abort();
+}
+
+void rr_fake_ready(struct rr_conn *c, unsigned add, unsigned take)
+{
+	c->ready = (c->ready | add) & ~take;
+	ring(c);
+}
+
+void rr_fake_become(struct rr_conn *c, int fd, enum rr_fake_state state)
+{
+	struct rr_sock *so = rr_fdt_sock(fd);
+
+	c->state = state;
+	c->changed = true;
+	if (rr_conn_changed(c))
+		rr_sock_sync(so);
+	rr_file_put(&so->f);
+}
+
+/* --- conn.h --- */
+
+void rr_conn_setup(const struct rr_conn_params *p RR_UNUSED)
+{
+}
+
+struct rr_conn *rr_conn_client(int fd RR_UNUSED, const struct sockaddr *peer RR_UNUSED,
+			       socklen_t len RR_UNUSED)
+{
+	return NULL;
+}
+
+struct rr_conn *rr_conn_server(int fd RR_UNUSED)
+{
+	return NULL;
+}
+
+bool rr_conn_is_tcp(const struct rr_conn *c)
+{
+	return c->state == RR_FAKE_TCP;
+}
+
+bool rr_conn_is_carried(const struct rr_conn *c)
+{
+	return c->state == RR_FAKE_CARRIED;
+}
+
+bool rr_conn_changed(struct rr_conn *c)
+{
+	return atomic_exchange(&c->changed, false);
+}
+
+ssize_t rr_conn_recv(struct rr_conn *c RR_UNUSED, int fd RR_UNUSED,
+		     const struct iovec *iov RR_UNUSED, int n RR_UNUSED, int flags RR_UNUSED)
+{
+	return -EAGAIN;
+}
+
+ssize_t rr_conn_send(struct rr_conn *c RR_UNUSED, int fd RR_UNUSED,
+		     const struct iovec *iov RR_UNUSED, int n RR_UNUSED, int flags RR_UNUSED)
+{
+	return -EAGAIN;
+}
+
+int rr_conn_inq(struct rr_conn *c RR_UNUSED, int fd RR_UNUSED)
+{
+	return RR_CONN_KERNEL;
+}
+
+int rr_conn_take_error(struct rr_conn *c RR_UNUSED)
+{
+	return RR_CONN_KERNEL;
+}
+
+bool rr_conn_getopt(struct rr_conn *c RR_UNUSED, int level RR_UNUSED, int name RR_UNUSED,
+		    void *val RR_UNUSED, socklen_t *len RR_UNUSED)
+{
+	return false;
+}
+
+bool rr_conn_setopt(struct rr_conn *c RR_UNUSED, int level RR_UNUSED, int name RR_UNUSED,
+		    const void *val RR_UNUSED, socklen_t len RR_UNUSED)
+{
+	return false;
+}
+
+/* An offer: what arrives on a NEW connection is not for the app. */
+static void take_offer(struct rr_conn *c, int fd)
+{
+	char buf[256];
+
+	if (recv(fd, buf, sizeof(buf), MSG_DONTWAIT) > 0) {
+		c->offer = false;
+		c->swallowed++;
+	}
+}
+
+int rr_conn_poll(struct rr_conn *c, int fd, unsigned want)
+{
+	c->polls++;
+	if (c->state == RR_FAKE_NEW) {
+		if (!c->offer)
+			return RR_CONN_KERNEL;
+		take_offer(c, fd);
+		return c->offer ? RR_CONN_KERNEL : 0;
+	}
+	if (c->state == RR_FAKE_WAITING && rr_now() >= c->until) {
+		c->state = RR_FAKE_TCP;
+		c->changed = true;
+	}
+	if (c->state == RR_FAKE_TCP)
+		return RR_CONN_KERNEL;
+	return (int)(c->ready & (want | EVER));
+}
+
+bool rr_conn_peek(const struct rr_conn *c, unsigned want)
+{
+	return c->state == RR_FAKE_CARRIED && c->ready & (want | EVER);
+}
+
+rr_time rr_conn_spin(const struct rr_conn *c)
+{
+	return c->spin;
+}
+
+static bool kernels(const struct rr_conn *c)
+{
+	return c->state == RR_FAKE_NEW || c->state == RR_FAKE_TCP;
+}
+
+int rr_conn_arm(struct rr_conn *c, int fd RR_UNUSED, unsigned want)
+{
+	c->arms++;
+	c->sleepers++;
+	if (kernels(c) || !(c->ready & (want | EVER)))
+		return 0;
+	c->sleepers--;
+	return 1;
+}
+
+void rr_conn_disarm(struct rr_conn *c, int fd RR_UNUSED)
+{
+	if (--c->sleepers == 0)
+		rr_conn_drain(c);
+}
+
+int rr_conn_watch(struct rr_conn *c, int fd RR_UNUSED, unsigned want)
+{
+	c->arms++;
+	c->watched = true;
+	return !kernels(c) && c->ready & (want | EVER);
+}
+
+int rr_conn_fds(struct rr_conn *c, int fd, unsigned want, struct pollfd out[2], rr_time *until)
+{
+	*until = RR_TIME_NEVER;
+	switch (c->state) {
+	case RR_FAKE_CARRIED:
+		out[0] = (struct pollfd){ c->wake, POLLIN, 0 };
+		out[1] = (struct pollfd){ fd, POLLRDHUP, 0 };
+		return 2;
+	case RR_FAKE_WAITING:
+		*until = c->until;
+		out[0] = (struct pollfd){ c->wake, POLLIN, 0 };
+		return 1;
+	default:
+		out[0] = (struct pollfd){ fd, (short)want, 0 };
+		return 1;
+	}
+}
+
+int rr_conn_wake_fd(const struct rr_conn *c)
+{
+	return c->state == RR_FAKE_CARRIED ? c->wake : -1;
+}
+
+void rr_conn_drain(struct rr_conn *c)
+{
+	uint64_t n;
+
+	c->drains++;
+	if (c->sleepers == 0 && read(c->wake, &n, sizeof(n)) < 0 && errno != EAGAIN)
+		abort();
+}
+
+rr_time rr_conn_idle(rr_time now RR_UNUSED)
+{
+	return RR_TIME_NEVER;
+}
+
+int rr_conn_shutdown(struct rr_conn *c RR_UNUSED, int fd RR_UNUSED, int how RR_UNUSED)
+{
+	return RR_CONN_KERNEL;
+}
+
+void rr_conn_close(struct rr_conn *c RR_UNUSED, int fd RR_UNUSED)
+{
+}
+
+void rr_conn_vanished(struct rr_conn *c RR_UNUSED)
+{
+}
+
+void rr_conn_free(struct rr_conn *c)
+{
+	close(c->wake);
+	free(c);
+}
+
+void rr_conn_fork_prepare(void)
+{
+}
+
+void rr_conn_fork_parent(void)
+{
+}
+
+void rr_conn_fork_child(void)
+{
+}
+
+void rr_conn_forked(struct rr_conn *c RR_UNUSED)
+{
+}
+
+bool rr_conn_owns_fd(int fd RR_UNUSED)
+{
+	return false;
+}

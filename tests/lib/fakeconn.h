@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef RR_FAKECONN_H
+#define RR_FAKECONN_H
+
+/* conn.h played by a script: tests say what is ready, and when. The wake-up fd is a real
+ * eventfd that is rung as a provider would: only while somebody has armed. */
+
+#include <stdatomic.h>
+
+#include "core/conn/conn.h"
+#include "preload/file.h"
+
+enum rr_fake_state { RR_FAKE_NEW, RR_FAKE_WAITING, RR_FAKE_CARRIED, RR_FAKE_TCP };
+
+struct rr_conn {
+	_Atomic int state;
+	_Atomic unsigned ready;		/* POLLIN, POLLOUT, POLLRDHUP, POLLHUP, POLLERR */
+	_Atomic bool changed;
+	_Atomic int sleepers;
+	_Atomic bool watched;
+	_Atomic bool offer;		/* NEW: the next event on the anchor is an offer */
+	_Atomic rr_time until;		/* WAITING: the deadline; then it is TCP */
+	rr_time spin;
+	int wake;
+	_Atomic unsigned polls, arms, drains, swallowed;
+};
+
+/* A tracked TCP socket at fd with such a connection. */
+struct rr_conn *rr_fake_conn(int fd, enum rr_fake_state state);
+
+/* Adds and takes bits, as the peer would: rings if it is armed. */
+void rr_fake_ready(struct rr_conn *c, unsigned add, unsigned take);
+/* Becomes another state, and says so to the sets. */
+void rr_fake_become(struct rr_conn *c, int fd, enum rr_fake_state state);
+
+#endif

@@ -1,0 +1,550 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* poll() and select() over scripted connections beside real fds. */
+#include <criterion/criterion.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "core/base/os.h"
+#include "preload/wrap.h"
+#include "tests/lib/fakeconn.h"
+
+static int tcp(int *peer)
+{
+	struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t len = sizeof(a);
+	int l = socket(AF_INET, SOCK_STREAM, 0), s = socket(AF_INET, SOCK_STREAM, 0);
+
+	cr_assert_eq(bind(l, (struct sockaddr *)&a, len), 0);
+	cr_assert_eq(listen(l, 1), 0);
+	cr_assert_eq(getsockname(l, (struct sockaddr *)&a, &len), 0);
+	cr_assert_eq(connect(s, (struct sockaddr *)&a, len), 0);
+	*peer = accept(l, NULL, NULL);
+	close(l);
+	return s;
+}
+
+struct later {
+	struct rr_conn *c;
+	unsigned add;
+	int fd;
+	pthread_t thread;
+	void (*what)(struct later *);
+};
+
+static void *run_later(void *arg)
+{
+	struct later *l = arg;
+
+	usleep(20000);
+	l->what(l);
+	return NULL;
+}
+
+static void start(struct later *l)
+{
+	cr_assert_eq(pthread_create(&l->thread, NULL, run_later, l), 0);
+}
+
+static void finish(struct later *l)
+{
+	pthread_join(l->thread, NULL);
+}
+
+static void make_ready(struct later *l)
+{
+	rr_fake_ready(l->c, l->add, 0);
+}
+
+static void write_pipe(struct later *l)
+{
+	cr_assert_eq(write(l->fd, "x", 1), 1);
+}
+
+Test(ready_poll, what_a_carried_connection_has_is_reported_without_sleeping)
+{
+	int peer, fd = tcp(&peer);
+	struct rr_conn *c = rr_fake_conn(fd, RR_FAKE_CARRIED);
+	struct pollfd p = { fd, POLLIN | POLLRDNORM | POLLRDBAND, 0 };
+
+	c->ready = POLLIN | POLLOUT;
+	cr_assert_eq(rr_wrap_poll(&p, 1, -1), 1);
+	cr_assert_eq(p.revents, POLLIN | POLLRDNORM);
+	p.events = POLLOUT | POLLWRNORM | POLLWRBAND;
+	cr_assert_eq(rr_wrap_poll(&p, 1, 0), 1);
+	cr_assert_eq(p.revents, POLLOUT | POLLWRNORM);
+	cr_assert_eq(c->arms, 0);
+}
+
+Test(ready_poll, bytes_on_the_anchor_of_a_carried_connection_are_not_the_apps)
+{
+	int peer, fd = tcp(&peer);
+	struct pollfd p = { fd, POLLIN, 0 };
+
+	rr_fake_conn(fd, RR_FAKE_CARRIED);
+	cr_assert_eq(write(peer, "mark", 4), 4);
+	cr_assert_eq(rr_wrap_poll(&p, 1, 20), 0);
+	cr_assert_eq(p.revents, 0);
+}
+
+Test(ready_poll, error_and_hangup_are_reported_unasked)
+{
+	int peer, fd = tcp(&peer);
+	struct rr_conn *c = rr_fake_conn(fd, RR_FAKE_CARRIED);
+	struct pollfd p = { fd, 0, 0 };
+
+	c->ready = POLLHUP | POLLIN;
+	cr_assert_eq(rr_wrap_poll(&p, 1, -1), 1);
+	cr_assert_eq(p.revents, POLLHUP);
+}
+
+Test(ready_poll, others_in_the_array_are_reported_together_with_ours)
+{
+	int peer, fd = tcp(&peer), pp[2];
+	struct rr_conn *c = rr_fake_conn(fd, RR_FAKE_CARRIED);
+
+	cr_assert_eq(pipe(pp), 0);
+	cr_assert_eq(write(pp[1], "x", 1), 1);
+	c->ready = POLLIN;
+
+	struct pollfd p[5] = { { -1, POLLIN, 9 }, { pp[0], POLLIN, 9 }, { fd, POLLIN, 9 },
+			       { 999, POLLIN, 9 }, { pp[1], POLLIN, 9 } };
+
+	cr_assert_eq(rr_wrap_poll(p, 5, -1), 3);
+	cr_assert_eq(p[0].revents, 0);
+	cr_assert_eq(p[1].revents, POLLIN);
+	cr_assert_eq(p[2].revents, POLLIN);
+	cr_assert_eq(p[3].revents, POLLNVAL);
+	cr_assert_eq(p[4].revents, 0);
+}
+
+Test(ready_poll, a_doorbell_wakes_a_sleeper_and_it_disarms)
+{
+	int peer, fd = tcp(&peer);
+	struct rr_conn *c = rr_fake_conn(fd, RR_FAKE_CARRIED);
+	struct pollfd p = { fd, POLLIN, 0 };
+	struct later l = { .c = c, .add = POLLIN, .what = make_ready };
+
+	start(&l);
+	cr_assert_eq(rr_wrap_poll(&p, 1, -1), 1);
+	cr_assert_eq(p.revents, POLLIN);
+	cr_assert_eq(c->sleepers, 0);
+	cr_assert_geq(c->arms, 1);
+	finish(&l);
+}
+
+Test(ready_poll, a_doorbell_for_something_else_lets_it_sleep_on)
+{
+	int peer, fd = tcp(&peer);
+	struct rr_conn *c = rr_fake_conn(fd, RR_FAKE_CARRIED);
+	struct pollfd p = { fd, POLLIN, 0 };
+	struct later l = { .c = c, .add = POLLOUT, .what = make_ready };
+	rr_time from = rr_now();
+
+	start(&l);
+	cr_assert_eq(rr_wrap_poll(&p, 1, 60), 0);
+	cr_assert_geq(rr_now() - from, 60 * RR_MSEC);
+	cr_assert_leq(c->polls, 20);
+	finish(&l);
+}
+
+Test(ready_poll, a_plain_fd_wakes_a_sleeper)
+{
+	int peer, fd = tcp(&peer), pp[2];
+	struct later l = { .what = write_pipe };
+
+	rr_fake_conn(fd, RR_FAKE_CARRIED);
+	cr_assert_eq(pipe(pp), 0);
+	l.fd = pp[1];
+
+	struct pollfd p[2] = { { fd, POLLIN, 0 }, { pp[0], POLLIN, 0 } };
+
+	start(&l);
+	cr_assert_eq(rr_wrap_poll(p, 2, -1), 1);
+	cr_assert_eq(p[0].revents, 0);
+	cr_assert_eq(p[1].revents, POLLIN);
+	finish(&l);
+}
+
+Test(ready_poll, an_offer_that_was_taken_in_does_not_count_and_waiting_goes_on)
+{
+	int peer, fd = tcp(&peer);
+	struct rr_conn *c = rr_fake_conn(fd, RR_FAKE_NEW);
+	struct pollfd p = { fd, POLLIN, 0 };
+	struct later l = { .fd = peer, .what = write_pipe };
+	rr_time from = rr_now();
+
+	c->offer = true;
+	start(&l);
+	cr_assert_eq(rr_wrap_poll(&p, 1, 60), 0);
+	cr_assert_geq(rr_now() - from, 60 * RR_MSEC);
+	cr_assert_eq(c->swallowed, 1);
+	finish(&l);
+}
+
+Test(ready_poll, a_new_connection_is_the_kernels)
+{
+	int peer, fd = tcp(&peer);
+	struct pollfd p = { fd, POLLIN | POLLRDNORM | POLLOUT | POLLWRBAND, 0 };
+
+	rr_fake_conn(fd, RR_FAKE_NEW);
+	cr_assert_eq(write(peer, "x", 1), 1);
+	cr_assert_eq(rr_wrap_poll(&p, 1, -1), 1);
+
+	struct pollfd k = p;
+
+	cr_assert_eq(poll(&k, 1, 0), 1);
+	cr_assert_eq(p.revents, k.revents);
+}
+
+Test(ready_poll, a_deadline_of_a_negotiation_ends_in_the_kernels_answer)
+{
+	int peer, fd = tcp(&peer);
+	struct rr_conn *c = rr_fake_conn(fd, RR_FAKE_WAITING);
+	struct pollfd p = { fd, POLLOUT, 0 };
+	rr_time from = rr_now();
+
+	c->until = from + 30 * RR_MSEC;
+	cr_assert_eq(rr_wrap_poll(&p, 1, -1), 1);
+	cr_assert_eq(p.revents, POLLOUT);
+	cr_assert_geq(rr_now() - from, 30 * RR_MSEC);
+}
+
+static void become_tcp(struct later *l)
+{
+	l->c->state = RR_FAKE_TCP;
+	cr_assert_eq(write(l->fd, "x", 1), 1);
+	rr_fake_ready(l->c, 0, 0);
+}
+
+Test(ready_poll, a_connection_that_goes_back_to_tcp_in_mid_sleep_is_the_kernels)
+{
+	int peer, fd = tcp(&peer);
+	struct rr_conn *c = rr_fake_conn(fd, RR_FAKE_CARRIED);
+	struct pollfd p = { fd, POLLIN, 0 };
+	struct later l = { .c = c, .fd = peer, .what = become_tcp };
+
+	start(&l);
+	cr_assert_eq(rr_wrap_poll(&p, 1, -1), 1);
+	cr_assert_eq(p.revents, POLLIN);
+	finish(&l);
+}
+
+static void close_it(struct later *l)
+{
+	bool last;
+	struct rr_file *f = rr_fdt_take(l->fd, &last);
+
+	close(l->fd);
+	rr_file_put(f);
+	rr_fake_ready(l->c, POLLIN, 0);
+}
+
+Test(ready_poll, an_fd_closed_in_mid_sleep_is_invalid_after_a_wake_up)
+{
+	int peer, fd = tcp(&peer);
+	struct rr_conn *c = rr_fake_conn(fd, RR_FAKE_CARRIED);
+	struct pollfd p = { fd, POLLIN, 0 };
+	struct later l = { .c = c, .fd = fd, .what = close_it };
+
+	start(&l);
+	cr_assert_eq(rr_wrap_poll(&p, 1, -1), 1);
+	cr_assert_eq(p.revents, POLLNVAL);
+	finish(&l);
+}
+
+static void on_signal(int sig RR_UNUSED)
+{
+}
+
+
+struct kill {
+	pthread_t who;
+	pthread_t thread;
+};
+
+static void *run_kill(void *arg)
+{
+	struct kill *k = arg;
+
+	usleep(20000);
+	pthread_kill(k->who, SIGUSR1);
+	return NULL;
+}
+
+Test(ready_poll, a_handler_ends_poll_even_with_sa_restart)
+{
+	int peer, fd = tcp(&peer);
+	struct sigaction sa = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
+	struct pollfd p = { fd, POLLIN, 7 };
+	struct kill k = { .who = pthread_self() };
+
+	sigaction(SIGUSR1, &sa, NULL);
+	pthread_create(&k.thread, NULL, run_kill, &k);
+	cr_assert_eq(rr_wrap_poll(&p, 1, -1), -1);
+	cr_assert_eq(errno, EINTR);
+	pthread_join(k.thread, NULL);
+}
+
+Test(ready_poll, ppoll_lets_a_pending_signal_in_only_when_nothing_is_ready)
+{
+	int peer, fd = tcp(&peer);
+	struct rr_conn *c = rr_fake_conn(fd, RR_FAKE_CARRIED);
+	struct sigaction sa = { .sa_handler = on_signal };
+	struct timespec none = { 0, 0 };
+	struct pollfd p = { fd, POLLIN, 0 };
+	sigset_t block, pend;
+
+	sigaction(SIGUSR1, &sa, NULL);
+	sigemptyset(&block);
+	sigaddset(&block, SIGUSR1);
+	sigprocmask(SIG_BLOCK, &block, NULL);
+	raise(SIGUSR1);
+	sigemptyset(&block);
+	c->ready = POLLIN;
+	cr_assert_eq(rr_wrap_ppoll(&p, 1, &none, &block), 1);
+	sigpending(&pend);
+	cr_assert_eq(sigismember(&pend, SIGUSR1), 1);
+	c->ready = 0;
+	cr_assert_eq(rr_wrap_ppoll(&p, 1, &none, &block), -1);
+	cr_assert_eq(errno, EINTR);
+	cr_assert_eq(rr_wrap_ppoll(&p, 1, &none, &block), 0);
+}
+
+Test(ready_poll, arguments_are_judged_by_the_kernel)
+{
+	int peer, fd = tcp(&peer);
+	struct pollfd p = { fd, POLLIN, 0 };
+	struct timespec bad = { 0, -1 };
+
+	rr_fake_conn(fd, RR_FAKE_CARRIED);
+	cr_assert_eq(rr_wrap_ppoll(&p, 1, &bad, NULL), -1);
+	cr_assert_eq(errno, EINVAL);
+	cr_assert_eq(rr_wrap_poll(&p, (nfds_t)-1, 0), -1);
+	cr_assert_eq(errno, EINVAL);
+	cr_assert_eq(rr_wrap_poll((struct pollfd *)-1, 1, 0), -1);
+	cr_assert_eq(errno, EFAULT);
+	cr_assert_eq(rr_wrap_poll(NULL, 0, 0), 0);
+}
+
+Test(ready_poll, an_array_as_long_as_the_limit_still_sleeps_on_the_doorbell)
+{
+	enum { N = 64 };
+	int peer, fd = tcp(&peer);
+	struct rr_conn *c = rr_fake_conn(fd, RR_FAKE_CARRIED);
+	struct rlimit lim = { N, N };
+	struct pollfd p[N];
+	struct later l = { .c = c, .add = POLLIN, .what = make_ready };
+
+	for (int i = 0; i < N; i++)
+		p[i] = (struct pollfd){ i == 7 || i == 50 ? fd : -1, POLLIN, 0 };
+	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &lim), 0);
+	start(&l);
+	cr_assert_eq(rr_wrap_poll(p, N, -1), 2);
+	cr_assert_eq(p[7].revents, POLLIN);
+	cr_assert_eq(p[50].revents, POLLIN);
+	finish(&l);
+}
+
+Test(ready_poll, large_arrays_work)
+{
+	enum { N = 150 };
+	static struct pollfd p[N];
+	int peer, sock = tcp(&peer);
+	struct rr_conn *c[N];
+
+	for (int i = 0; i < N; i++) {
+		int fd = dup(sock);
+
+		c[i] = rr_fake_conn(fd, RR_FAKE_CARRIED);
+		p[i] = (struct pollfd){ fd, POLLIN, 0 };
+		if (i % 3 == 0)
+			p[i].events = 0;
+	}
+	c[1]->ready = c[149]->ready = c[120]->ready = POLLIN;
+	cr_assert_eq(rr_wrap_poll(p, N, -1), 2);
+	cr_assert_eq(p[149].revents, POLLIN);
+	cr_assert_eq(p[1].revents, POLLIN);
+	cr_assert_eq(p[120].revents, 0);
+}
+
+Test(ready_poll, spinning_sees_ours_and_the_kernels)
+{
+	int peer, fd = tcp(&peer), pp[2];
+	struct rr_conn *c = rr_fake_conn(fd, RR_FAKE_CARRIED);
+	struct later l = { .what = write_pipe };
+	struct later m = { .c = c, .add = POLLIN, .what = make_ready };
+
+	cr_assert_eq(pipe(pp), 0);
+	l.fd = pp[1];
+	c->spin = 5 * RR_SEC;
+
+	struct pollfd p[2] = { { fd, POLLIN, 0 }, { pp[0], POLLIN, 0 } };
+
+	start(&l);
+	cr_assert_eq(rr_wrap_poll(p, 2, -1), 1);
+	cr_assert_eq(p[1].revents, POLLIN);
+	finish(&l);
+	start(&m);
+	p[1].fd = -1;
+	cr_assert_eq(rr_wrap_poll(p, 2, -1), 1);
+	cr_assert_eq(p[0].revents, POLLIN);
+	cr_assert_eq(c->arms, 0);
+	finish(&m);
+}
+
+Test(ready_poll, success_leaves_errno_alone)
+{
+	int peer, fd = tcp(&peer);
+	struct pollfd p = { fd, POLLIN, 0 };
+
+	rr_fake_conn(fd, RR_FAKE_CARRIED);
+	errno = 4711;
+	cr_assert_eq(rr_wrap_poll(&p, 1, 5), 0);
+	cr_assert_eq(errno, 4711);
+}
+
+static void *poll_for_ever(void *arg)
+{
+	rr_wrap_poll(arg, 1, -1);
+	return NULL;
+}
+
+Test(ready_poll, a_cancelled_sleeper_disarms_and_lets_go)
+{
+	int peer, fd = tcp(&peer);
+	struct rr_conn *c = rr_fake_conn(fd, RR_FAKE_CARRIED);
+	struct pollfd p = { fd, POLLIN, 0 };
+	struct rr_sock *so = rr_fdt_sock(fd);
+	pthread_t t;
+	void *how;
+
+	pthread_create(&t, NULL, poll_for_ever, &p);
+	while (!c->sleepers)
+		usleep(1000);
+	pthread_cancel(t);
+	pthread_join(t, &how);
+	cr_assert_eq(how, PTHREAD_CANCELED);
+	cr_assert_eq(c->sleepers, 0);
+	cr_assert_eq(so->f.refs, 2);
+}
+
+/* --- select --- */
+
+Test(ready_select, sets_show_ours_and_the_kernels_and_the_sum_is_right)
+{
+	int peer, fd = tcp(&peer), pp[2];
+	struct rr_conn *c = rr_fake_conn(fd, RR_FAKE_CARRIED);
+	fd_set r, w, x;
+
+	cr_assert_eq(pipe(pp), 0);
+	cr_assert_eq(write(pp[1], "x", 1), 1);
+	c->ready = POLLIN | POLLOUT;
+	FD_ZERO(&r);
+	FD_SET(fd, &r);
+	FD_SET(pp[0], &r);
+	FD_ZERO(&x);
+	FD_SET(fd, &x);
+	w = x;
+	cr_assert_eq(rr_wrap_select(64, &r, &w, &x, NULL), 3);
+	cr_assert(FD_ISSET(fd, &r) && FD_ISSET(pp[0], &r) && FD_ISSET(fd, &w));
+	cr_assert(!FD_ISSET(fd, &x));
+}
+
+Test(ready_select, a_time_out_empties_the_sets_and_tells_the_time_left)
+{
+	int peer, fd = tcp(&peer);
+	struct timeval tv = { 0, 20000 };
+	fd_set r;
+
+	rr_fake_conn(fd, RR_FAKE_CARRIED);
+	FD_ZERO(&r);
+	FD_SET(fd, &r);
+	cr_assert_eq(rr_wrap_select(fd + 1, &r, NULL, NULL, &tv), 0);
+	cr_assert(!FD_ISSET(fd, &r));
+	cr_assert(tv.tv_sec == 0 && tv.tv_usec == 0);
+}
+
+Test(ready_select, time_that_is_left_is_told)
+{
+	int peer, fd = tcp(&peer);
+	struct rr_conn *c = rr_fake_conn(fd, RR_FAKE_CARRIED);
+	struct timeval tv = { 100, 0 };
+	fd_set r;
+
+	c->ready = POLLIN;
+	FD_ZERO(&r);
+	FD_SET(fd, &r);
+	cr_assert_eq(rr_wrap_select(fd + 1, &r, NULL, NULL, &tv), 1);
+	cr_assert(tv.tv_sec == 99 && tv.tv_usec > 0);
+}
+
+Test(ready_select, a_closed_fd_is_ebadf_and_the_sets_stay)
+{
+	int peer, fd = tcp(&peer);
+	struct rr_conn *c = rr_fake_conn(fd, RR_FAKE_CARRIED);
+	fd_set r;
+
+	c->ready = POLLIN;
+	FD_ZERO(&r);
+	FD_SET(fd, &r);
+	FD_SET(777, &r);
+	cr_assert_eq(rr_wrap_select(1000, &r, NULL, NULL, NULL), -1);
+	cr_assert_eq(errno, EBADF);
+	cr_assert(FD_ISSET(fd, &r) && FD_ISSET(777, &r));
+	cr_assert_eq(rr_wrap_select(-1, &r, NULL, NULL, NULL), -1);
+	cr_assert_eq(errno, EINVAL);
+}
+
+Test(ready_select, hang_up_is_readable_error_is_writable_neither_is_exceptional)
+{
+	int peer, fd = tcp(&peer);
+	struct rr_conn *c = rr_fake_conn(fd, RR_FAKE_CARRIED);
+	struct timeval tv = { 0, 10000 };
+	fd_set r, w, x;
+
+	FD_ZERO(&r);
+	FD_SET(fd, &r);
+	w = x = r;
+	c->ready = POLLHUP;
+	cr_assert_eq(rr_wrap_select(fd + 1, &r, NULL, NULL, NULL), 1);
+	c->ready = POLLERR;
+	cr_assert_eq(rr_wrap_select(fd + 1, NULL, &w, NULL, NULL), 1);
+	cr_assert_eq(rr_wrap_select(fd + 1, NULL, NULL, &x, &tv), 0);
+}
+
+Test(ready_select, bits_beyond_n_do_not_count)
+{
+	int peer, fd = tcp(&peer), pp[2];
+	struct rr_conn *c = rr_fake_conn(fd, RR_FAKE_CARRIED);
+	fd_set r;
+
+	cr_assert_eq(pipe(pp), 0);
+	c->ready = POLLIN;
+	FD_ZERO(&r);
+	FD_SET(fd, &r);
+	FD_SET(fd + 1, &r);
+	FD_SET(63, &r);
+	cr_assert_eq(rr_wrap_select(fd + 1, &r, NULL, NULL, NULL), 1);
+	cr_assert(FD_ISSET(fd, &r));
+}
+
+Test(ready_select, a_wake_up_for_something_no_set_asks_for_does_not_end_pselect)
+{
+	int peer, fd = tcp(&peer);
+	struct rr_conn *c = rr_fake_conn(fd, RR_FAKE_CARRIED);
+	struct timespec ts = { 0, 40000000 };
+	struct later l = { .c = c, .add = POLLHUP, .what = make_ready };
+	rr_time from = rr_now();
+	fd_set w;
+
+	FD_ZERO(&w);
+	FD_SET(fd, &w);
+	start(&l);
+	cr_assert_eq(rr_wrap_pselect(fd + 1, NULL, &w, NULL, &ts, NULL), 0);
+	cr_assert_geq(rr_now() - from, 40 * RR_MSEC);
+	finish(&l);
+}
