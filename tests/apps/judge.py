@@ -52,7 +52,7 @@ def carried(processes):
 def tcp_reasons(processes):
     reasons = {}
     for p in processes:
-        for text, n in p.get("reasons", {}).items():
+        for text, n in p["tcp_reasons"].items():
             reasons[text] = reasons.get(text, 0) + n
     return reasons
 

@@ -7,7 +7,7 @@ need inetd
 port=20811
 c="labcli 127.0.0.1 $port"
 echo "$port stream tcp $FLAVOUR root $BUILD/apps/labsvc labsvc ${FLAVOUR/nowait/inetd}" >$W/inetd.conf
-server inetd -i $W/inetd.conf
+server inetd -E -i $W/inetd.conf	# -E: the service gets our environment
 waitport $port
 if [ "$FLAVOUR" = nowait ]; then
 	EXPECT=tcp SERVER_EXPECT=tcp
