@@ -3,7 +3,7 @@
 """Judges the counters of rdmarpc-stat --json, given on stdin.
 
 judge.py client LEG EXPECT CALLS ALLOW CARRIED   one snapshot, of the clients of one check
-judge.py server LEG EXPECT ALLOW CARRIED         snapshots, of the server, the last of each pid counts
+judge.py server LEG EXPECT ALLOW CARRIED         snapshots, of the server: the last of each process counts
 
 LEG both with EXPECT carried: connections were carried, and those on TCP have a reason in ALLOW
 (names of reasons.def, commas between). The clients sent CALLS ("some": at least one) calls, which
@@ -37,7 +37,7 @@ def latest_processes(text):
     last = {}
     for doc in documents(text):
         for p in doc["processes"]:
-            last[p["pid"]] = p
+            last[p["pid"], p["comm"], p["since"]] = p   # exec begins another life of a pid
     return list(last.values())
 
 
