@@ -390,11 +390,7 @@ static void end_file(struct parser *p)
 
 static void init(struct parser *p, struct rr_conf *c, const char *path)
 {
-	p->c = c;
-	p->at = (struct rr_where){ path, 1, 1 };
-	p->section = SECTION_OPTIONS;
-	p->len = 0;
-	p->too_long = false;
+	*p = (struct parser){ .c = c, .at = { path, 1, 1 }, .section = SECTION_OPTIONS };
 }
 
 void rr_conf_bytes(struct rr_conf *c, const char *path, const char *bytes, size_t len)

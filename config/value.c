@@ -264,7 +264,7 @@ char *rr_option_allowed(const struct rr_option *o, char *buf, unsigned size)
 
 static uint32_t distance(struct rr_text a, const char *b)
 {
-	uint32_t row[NAME_MAX_LEN + 1], nb = (uint32_t)strlen(b);
+	uint32_t row[NAME_MAX_LEN + 1] = { 0 }, nb = (uint32_t)strlen(b);
 
 	for (uint32_t j = 0; j <= nb; j++)
 		row[j] = j;

@@ -81,8 +81,9 @@ static uint32_t own_recvs(void)
 
 static size_t own_memory(void)
 {
-	/* Two messages of the largest size, and as much again for others beside them. */
-	return rr_align((size_t)rr_cp->max_msg * 2 + rr_cp->max_stash, (size_t)RR_POOL_PAGE);
+	/* Two messages of the largest size at least, and what is received ahead of the app. */
+	return rr_align(rr_max((size_t)rr_cp->memory, (size_t)rr_cp->max_msg * 2) + rr_cp->max_stash,
+			(size_t)RR_POOL_PAGE);
 }
 
 static void say_hello(struct rr_hello *h)
