@@ -122,10 +122,14 @@ struct patience {
 
 /* What is ready and what a call can do are judged at different times. Should they differ for
  * long, this call must still keep its time-out, hear signals and not burn a CPU. */
-static int pause_in_vain(struct patience *p)
+static int pause_in_vain(struct rr_sock *so, struct patience *p)
 {
+	struct rr_conn *c = rr_sock_conn(so);
+
 	if (++p->vain < 100)
 		return 0;
+	if (c)
+		rr_conn_drain(c);	/* or the peer's death stays unseen */
 	if (rr_now() >= p->until)
 		return -EAGAIN;
 	return rr_real.poll(NULL, 0, 1) < 0 ? -EINTR : 0;
@@ -145,10 +149,12 @@ static int wait_for(struct rr_sock *so, int fd, unsigned want, int flags, struct
 	}
 	if (!rr_file_verify(&so->f, fd))
 		return RR_CONN_KERNEL;
-	pthread_cleanup_push(put_file, &so->f);
+	/* If it is cancelled, it gives our reference back itself. */
 	rc = rr_wait_one(so, fd, want, p->until);
-	if (!rc)
-		rc = pause_in_vain(p);
+	if (rc)
+		return rc;
+	pthread_cleanup_push(put_file, &so->f);
+	rc = pause_in_vain(so, p);
 	pthread_cleanup_pop(0);
 	return rc;
 }
