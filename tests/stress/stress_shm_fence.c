@@ -4,6 +4,8 @@
  * other takes the key away at random moments, clears the memory and finds it still clear. */
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,10 +15,11 @@
 #include "tests/lib/shm_pair.h"
 
 #define ops (&rr_prov_shm)
-#define SIZE 20000
+#define SIZE	2000
+#define ROUNDS	8000u
+#define TIME	(3 * RR_SEC)	/* but no longer than that, on a busy machine */
 
 static struct shm_pair p;
-static unsigned rounds = 800;
 static unsigned long writes;
 
 static void fail(const char *what, int rc)
@@ -25,7 +28,8 @@ static void fail(const char *what, int rc)
 	abort();
 }
 
-static void get_segment(struct rr_seg *seg)
+/* The next segment to write to; false: there are no more. */
+static bool get_segment(struct rr_seg *seg)
 {
 	struct rr_wc wc;
 	int n;
@@ -36,25 +40,43 @@ static void get_segment(struct rr_seg *seg)
 		fail("poll", n);
 	memcpy(seg, wc.buf, sizeof(*seg));
 	ops->repost(p.s, wc.cookie);
+	return seg->handle != 0;
+}
+
+static void put_segment(struct rr_seg *seg)
+{
+	struct iovec iov = { seg, sizeof(*seg) };
+
+	while (ops->send(p.c, &iov, 1, 0, 0) != 1)
+		rr_relax();
 }
 
 static void *writer(void *arg)
 {
 	static uint8_t ones[SIZE];
+	struct rr_seg seg;
 
 	(void)arg;
 	memset(ones, 0xff, sizeof(ones));
-	for (unsigned i = 0; i < rounds; i++) {
-		struct rr_seg seg;
+	while (get_segment(&seg)) {
 		int rc;
 
-		get_segment(&seg);
 		while ((rc = ops->write(p.s, ones, SIZE, &seg, 0, 0)) == 1)
 			writes++;
 		if (rc != -EACCES)
 			fail("write", rc);
 	}
 	return NULL;
+}
+
+/* Until a write is under way. */
+static void wait_for_write(void)
+{
+	_Atomic uint8_t *first = (_Atomic uint8_t *)p.c->mem;
+
+	for (unsigned n = 1; !atomic_load_explicit(first, memory_order_relaxed); n++)
+		if (n % 1000 == 0)
+			sched_yield();
 }
 
 static void all_clear(void)
@@ -67,27 +89,30 @@ static void all_clear(void)
 
 int main(void)
 {
+	rr_time end = rr_now() + TIME;
 	struct rr_seg seg;
-	struct iovec iov = { &seg, sizeof(seg) };
+	unsigned rounds;
 	pthread_t t;
 
 	srand(5);
 	shm_pair_open(&p, 4);
 	pthread_create(&t, NULL, writer, NULL);
-	for (unsigned i = 0; i < rounds; i++) {
+	for (rounds = 0; rounds < ROUNDS && rr_now() < end; rounds++) {
 		if (ops->expose(p.c, p.c->mem, SIZE, RR_RIGHT_WRITE, &seg))
 			fail("expose", 0);
-		while (ops->send(p.c, &iov, 1, 0, 0) != 1)
-			rr_relax();
-		for (int spin = rand() % 3000; spin; spin--)
+		put_segment(&seg);
+		wait_for_write();
+		for (int spin = rand() % 300; spin; spin--)
 			rr_relax();
 		if (ops->invalidate(p.c, seg.handle, 0) != 1)
 			fail("invalidate", 0);
 		memset(p.c->mem, 0, SIZE);
 		all_clear();
 	}
+	seg.handle = 0;
+	put_segment(&seg);
 	pthread_join(t, NULL);
 	shm_pair_close(&p);
 	printf("%u keys, %lu writes\n", rounds, writes);
-	return writes == 0;
+	return 0;
 }

@@ -213,6 +213,17 @@ Test(shm_setup, a_client_that_gives_up_later_is_noticed, .init = init, .fini = f
 	cr_assert_eq(ops->establish(p.s), -EINVAL);
 }
 
+Test(shm_setup, a_server_that_died_after_its_answer_is_no_connection, .init = init,
+     .fini = fini)
+{
+	cr_assert_eq(ops->prepare(p.c, &p.cp, &p.offer), 0);
+	cr_assert_eq(ops->answer(p.s, &p.sp, &p.offer, &p.answer), 0);
+	ops->close(p.s);
+	memset(p.s, 0, ops->qp_size(&p.sp));
+	cr_assert_eq(ops->join(p.c, &p.answer), -EPIPE);
+	cr_assert_eq(p.c->wake_fd, -1);
+}
+
 Test(shm_setup, a_server_that_never_came_is_no_connection, .init = init, .fini = fini)
 {
 	cr_assert_eq(ops->prepare(p.c, &p.cp, &p.offer), 0);

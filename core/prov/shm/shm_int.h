@@ -69,7 +69,7 @@ struct rr_shm {
 
 	/* keys */
 	uint32_t key_fresh;		/* keys at and above were never used */
-	uint32_t key_free;		/* index + 1 of the last freed; reused first: few pages */
+	uint32_t key_free;		/* last freed: index + 1; reused first: few pages */
 	uint32_t key_live;
 	uint32_t key_gen;
 
