@@ -14,6 +14,7 @@ docs: $(BUILD)/gen-docs
 	$(Q)$(foreach f,$(DOCS_MADE),$(call gen_docs,$(f)) >$(f) &&) true
 
 # Prints only what is stale.
-docs-check check-example: $(BUILD)/gen-docs
-	@rc=0; $(foreach f,$(DOCS_MADE),$(call gen_docs,$(f)) | cmp -s - $(f) || \
+docs-check check-example:
+	@$(MAKE) --no-print-directory $(BUILD)/gen-docs >/dev/null; \
+	    rc=0; $(foreach f,$(DOCS_MADE),$(call gen_docs,$(f)) | cmp -s - $(f) || \
 	    { echo "$(f) is stale: make docs"; rc=1; };) exit $$rc

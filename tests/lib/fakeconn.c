@@ -188,7 +188,7 @@ int rr_conn_watch(struct rr_conn *c, int fd RR_UNUSED, unsigned want)
 int rr_conn_fds(struct rr_conn *c, int fd, unsigned want, struct pollfd out[2], rr_time *until)
 {
 	*until = RR_TIME_NEVER;
-	switch (c->state) {
+	switch (atomic_load(&c->state)) {
 	case RR_FAKE_CARRIED:
 		out[0] = (struct pollfd){ c->wake, POLLIN, 0 };
 		out[1] = (struct pollfd){ fd, POLLRDHUP, 0 };
