@@ -25,7 +25,9 @@ CORE_SRC    := $(wildcard core/base/*.c core/wire/*.c core/ulb/*.c core/nego/*.c
 CONFIG_SRC  := $(wildcard config/*.c)
 PRELOAD_SRC := $(filter-out preload/symbols.c,$(wildcard preload/*.c))
 FAKE_SRC    := $(wildcard core/prov/fake/*.c)
-TESTLIB_SRC := $(wildcard tests/lib/*.c)
+# A connection that tests drive; only for those that name it, or it would stand in for the real one.
+FAKECONN    := tests/lib/fakeconn.c
+TESTLIB_SRC := $(filter-out $(FAKECONN),$(wildcard tests/lib/*.c))
 TOOLS       := $(patsubst tools/%.c,%,$(wildcard tools/rdmarpc-*.c))
 TOOLLIB_SRC := $(filter-out $(wildcard tools/rdmarpc-*.c),$(wildcard tools/*.c))
 
@@ -75,10 +77,12 @@ UNIT   := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/
 STRESS := $(patsubst tests/stress/%.c,$(BUILD)/tests/stress/%,$(wildcard tests/stress/stress_*.c))
 SIM    := $(patsubst tests/sim/%.c,$(BUILD)/tests/sim/%,$(wildcard tests/sim/sim_*.c))
 
+$(filter $(BUILD)/tests/unit/test_ready%,$(UNIT)): $(call obj,$(FAKECONN))
+
 $(UNIT): $(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(BUILD)/libtest.a $(BUILD)/libcore.a
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
-	$(Q)$(CC) -o $@ $^ $(LDSAN) -lcriterion -pthread
+	$(Q)$(CC) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LDSAN) -lcriterion -pthread
 
 $(STRESS) $(SIM): $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(BUILD)/libtest.a $(BUILD)/libcore.a
 	@mkdir -p $(@D)

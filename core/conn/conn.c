@@ -195,8 +195,8 @@ void rr_conn_become(struct rr_conn *c, enum rr_conn_st st, enum rr_reason why)
 		carrier = RR_CARRIER_TCP;
 	if (st == RR_S_CARRIED) {
 		carrier = c->share->qp->ops->id == 2 ? RR_CARRIER_VERBS : RR_CARRIER_SHM;
-		rr_count(rr_stats_counters(c->st), RR_C_upgraded, 1);
 	}
+	rr_report_adopt(c);
 	if (st == RR_S_CARRIED || carrier == RR_CARRIER_TCP || st == RR_S_REFUSED)
 		rr_report(c, shown_state(st), carrier, why);
 	/* pairs with the acquire in rr_conn_st() */
@@ -512,9 +512,6 @@ void rr_conn_close(struct rr_conn *c, int fd)
 		return;
 	if (st == RR_S_CARRIED)
 		close_carried(c, fd);
-	if (st == RR_S_NEW)
-		rr_report(c, RR_CS_TCP, RR_CARRIER_TCP,
-			  c->server ? RR_R_NO_OFFER : RR_R_CLOSED);
 	rr_lock_drop(l);
 }
 
@@ -542,7 +539,9 @@ void rr_conn_free(struct rr_conn *c)
 {
 	struct rr_share *sh = c->share;
 
-	if (c->owner == (int32_t)getpid())
+	/* A child that has the connection still counts into the entry. */
+	if (c->owner == (int32_t)getpid() &&
+	    (!sh || !atomic_load_explicit(&sh->procs, memory_order_relaxed)))
 		rr_report_close(c);
 	/* rr_conn_each_carried() may be looking at it. */
 	if (rr_lock_take(&reap_lock) != -EDEADLK) {

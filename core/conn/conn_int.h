@@ -235,6 +235,7 @@ void rr_idle_warm(struct rr_share *sh);
 void rr_report_open(struct rr_conn *c, int fd);
 void rr_report(struct rr_conn *c, enum rr_conn_state st, enum rr_carrier carrier, enum rr_reason why);
 void rr_report_share(struct rr_share *sh, enum rr_conn_state st, enum rr_reason why);
+void rr_report_adopt(struct rr_conn *c);
 void rr_report_close(struct rr_conn *c);
 void rr_report_latency(struct rr_share *sh, rr_time ns);
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What became of a connection, for rdmarpc-stat and the log. */
 
+#include <unistd.h>
+
 #include "core/base/log.h"
 #include "core/base/os.h"
 #include "core/base/stats.h"
@@ -10,6 +12,16 @@ void rr_report_open(struct rr_conn *c, int fd)
 {
 	c->seg = rr_cp->stats ? rr_cp->stats() : NULL;
 	c->st = rr_stats_claim(c->seg, fd, c->server);
+}
+
+/* A forked child that finds out what becomes of a connection reports in its own name: its
+ * parent's entry may be gone. */
+void rr_report_adopt(struct rr_conn *c)
+{
+	if (c->owner == (int32_t)getpid())
+		return;
+	c->owner = (int32_t)getpid();
+	rr_report_open(c, c->fd);
 }
 
 static void addresses(struct rr_conn *c, int fd)

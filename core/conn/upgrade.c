@@ -161,6 +161,7 @@ static void carry(struct rr_conn *c)
 	sh->eng = rr_eng_init(sh->eng, &sh->ep, now);
 	rr_eng_window(sh->eng, sh->qp->ops->window(sh->qp));
 	rr_conn_own_fd(sh->qp->wake_fd, true);
+	rr_count(sh->qp->count, RR_C_upgraded, 1);
 	rr_conn_become(c, RR_S_CARRIED, RR_R_NONE);
 	rr_idle_active(now);
 }
@@ -233,6 +234,7 @@ static void offer(struct rr_conn *c, int fd)
 	uint32_t len = make_offer(c, buf, sizeof(buf), &why);
 	ssize_t n;
 
+	rr_report_adopt(c);
 	if (!len)
 		return to_tcp(c, why);
 	n = rr_os->send(fd, buf, len, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -245,7 +247,6 @@ static void offer(struct rr_conn *c, int fd)
 		return;
 	}
 	rr_count(rr_stats_counters(c->st), RR_C_offers_sent, 1);
-	c->owner = (int32_t)getpid();
 	c->deadline = rr_now() + rr_cp->upgrade_timeout;
 	if ((uint32_t)n < len) {
 		/* A fresh socket without 512 bytes of room: half an offer cannot be taken back. */
@@ -578,6 +579,7 @@ static void answer_offer(struct rr_conn *c, int fd, uint32_t xid, const struct r
 	bool yes;
 	uint32_t len;
 
+	rr_report_adopt(c);
 	rr_count(rr_stats_counters(c->st), RR_C_offers_received, 1);
 	yes = accept_offer(c, h, &answer);
 	if (!yes)
@@ -589,7 +591,6 @@ static void answer_offer(struct rr_conn *c, int fd, uint32_t xid, const struct r
 	}
 	if (!yes)
 		return to_tcp(c, stopped() ? RR_R_STOPPED : RR_R_NO_ROUTE);
-	c->owner = (int32_t)getpid();
 	rr_conn_become(c, RR_S_ANSWERED, RR_R_NONE);
 }
 
