@@ -91,6 +91,7 @@ Test(stats, each_arrival_at_a_carrier_counts_once)
 	cr_assert_eq(seg->carriers[RR_CARRIER_TCP], 1);
 	cr_assert_eq(seg->reasons[RR_R_HATCH], 1);
 	cr_assert_eq(seg->reasons[RR_R_CLOSED], 0);
+	cr_assert_eq(seg->reasons[RR_R_NONE], 0);
 	cr_assert_eq(seg->carriers[RR_CARRIER_NONE], 0);
 }
 
