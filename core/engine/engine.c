@@ -230,34 +230,33 @@ bool rr_mem_set(struct rr_mem *m, uint32_t buf, uint32_t len, const struct rr_se
 	m->nsegs = n;
 	m->buf = buf;
 	m->len = len;
+	m->gone = 0;
 	m->state = RR_MEM_LIVE;
 	return true;
 }
 
-static bool mem_has_key(const struct rr_mem *m, uint32_t handle)
+bool rr_mem_key_gone(struct rr_mem *m, uint32_t handle)
 {
-	for (uint32_t i = 0; i < m->nsegs; i++)
-		if (m->segs[i].handle == handle)
-			return true;
-	return false;
+	uint32_t i = 0;
+
+	if (m->state != RR_MEM_LIVE || m->gone)
+		return false;
+	while (i < m->nsegs && m->segs[i].handle != handle)
+		i++;
+	if (i == m->nsegs)
+		return false;
+	m->gone = handle;
+	if (m->nsegs == 1)
+		m->state = RR_MEM_FENCED;
+	return true;
 }
 
-bool rr_mem_fence(struct rr_eng *e, struct rr_mem *m, uint32_t id, uint32_t *inv)
+bool rr_mem_fence(struct rr_eng *e, struct rr_mem *m, uint32_t id)
 {
-	uint32_t gone = 0;
-
 	if (m->state != RR_MEM_LIVE)
 		return m->state != RR_MEM_FENCING;
-	if (*inv && mem_has_key(m, *inv)) {
-		gone = *inv;
-		*inv = 0;
-		if (m->nsegs == 1) {
-			m->state = RR_MEM_FENCED;
-			return true;
-		}
-	}
 	m->state = RR_MEM_FENCING;
-	rr_eng_push(e, RR_OP_INVALIDATE, id, m->buf, gone, 0);
+	rr_eng_push(e, RR_OP_INVALIDATE, id, m->buf, m->gone, 0);
 	return false;
 }
 
@@ -336,7 +335,7 @@ static void dispatch(struct rr_eng *e, struct rr_in *in, uint32_t len, uint32_t 
 	}
 }
 
-static struct rr_in *in_new(struct rr_eng *e, uint32_t token, uint32_t inv)
+static struct rr_in *in_new(struct rr_eng *e, uint32_t token)
 {
 	struct rr_in *in = rr_pool_get(&e->ins);
 
@@ -347,10 +346,16 @@ static struct rr_in *in_new(struct rr_eng *e, uint32_t token, uint32_t inv)
 	in->pulled = in->done_due = in->credit_due = false;
 	in->serve = 0;
 	in->token = token;
-	in->inv = inv;
 	in->buf = RR_BUF_NONE;
 	in->off = in->len = in->nsegs = 0;
 	return in;
+}
+
+/* A Send With Invalidate has really taken a key, whatever the message says. Judged now: a
+ * key that is made later is another one, even under the same number. */
+static bool key_gone(struct rr_eng *e, uint32_t handle)
+{
+	return rr_req_key_gone(e, handle) || rr_rel_key_gone(e, handle);
 }
 
 void rr_eng_recv(struct rr_eng *e, uint32_t token, const uint8_t *buf, uint32_t len,
@@ -363,7 +368,11 @@ void rr_eng_recv(struct rr_eng *e, uint32_t token, const uint8_t *buf, uint32_t 
 	e->now = now;
 	if (unlikely(e->failed))
 		return;
-	in = in_new(e, token, inv);
+	if (unlikely(inv) && !key_gone(e, inv)) {
+		rr_eng_fail(e, RR_WHY_PROTOCOL);
+		return;
+	}
+	in = in_new(e, token);
 	if (unlikely(!in)) {
 		rr_eng_fail(e, RR_WHY_OVERRUN);
 		return;

@@ -58,6 +58,7 @@ struct rr_mem {
 	enum rr_mem_state state;
 	uint32_t buf, len;
 	uint32_t nsegs;
+	uint32_t gone;		/* of several keys, the one that the peer invalidated; 0 none */
 	struct rr_seg segs[RR_ENG_SEGS];
 };
 
@@ -108,7 +109,7 @@ struct rr_in {
 	bool done_due;
 	bool credit_due;	/* delivery returns a credit: till then its receive is taken */
 	uint16_t serve;		/* chunks that came with it, until its direction is known */
-	uint32_t token, inv;
+	uint32_t token;
 	uint32_t buf, off, len;
 	uint32_t credit, vers;
 	uint32_t err;		/* enum rr_errcode */
@@ -219,9 +220,11 @@ static inline void rr_eng_release(struct rr_eng *e, uint32_t buf)
 
 /* --- exposed memory, engine.c --- */
 
-/* Fences m: true if that is done (nothing exposed, or the peer invalidated its one key:
- * *inv, which is then taken), false if RR_OP_INVALIDATE with this id is out. */
-bool rr_mem_fence(struct rr_eng *e, struct rr_mem *m, uint32_t id, uint32_t *inv);
+/* Fences m: true if that is done (nothing exposed, or the peer invalidated its one key),
+ * false if RR_OP_INVALIDATE with this id is out. */
+bool rr_mem_fence(struct rr_eng *e, struct rr_mem *m, uint32_t id);
+/* The peer has invalidated this key; false if it is none of m's. */
+bool rr_mem_key_gone(struct rr_mem *m, uint32_t handle);
 /* Takes what rr_eng_exposed() says; false if it cannot be used. */
 bool rr_mem_set(struct rr_mem *m, uint32_t buf, uint32_t len, const struct rr_seg *segs, uint32_t n);
 
@@ -232,8 +235,6 @@ void rr_in_discard(struct rr_eng *e, struct rr_in *in);	/* the same, counted */
 void rr_in_repost(struct rr_eng *e, struct rr_in *in);
 /* in joins the queue of deliveries, in this state. */
 void rr_in_arrive(struct rr_eng *e, struct rr_in *in, enum rr_in_state state);
-/* Nothing keeps in from being delivered any more. */
-void rr_in_ready(struct rr_eng *e, struct rr_in *in);
 bool rr_in_next_op(struct rr_eng *e, struct rr_op *op);
 void rr_in_nomsg(struct rr_eng *e, struct rr_in *in, const struct rr_msg *m);
 void rr_in_msg(struct rr_eng *e, struct rr_in *in, const struct rr_msg *m, uint32_t len, uint32_t have);
@@ -253,6 +254,7 @@ bool rr_req_writable(const struct rr_eng *e);
 struct rr_call *rr_req_find(struct rr_eng *e, uint32_t xid);
 void rr_req_reply_inline(struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch);
 void rr_req_reply_chunk(struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch);
+bool rr_req_key_gone(struct rr_eng *e, uint32_t handle);
 /* The reply's head has been pulled. in is on the queue of deliveries already. */
 void rr_req_reply_pulled(struct rr_eng *e, struct rr_in *in);
 /* When a call may be forgotten that cannot now, if that is waited for. */
@@ -277,6 +279,7 @@ bool rr_resp_takes_chunks(const struct rr_eng *e);
 /* --- reliable_reply.c --- */
 /* 0 and *out, or -EAGAIN, -EMSGSIZE. */
 int rr_rel_reserve(struct rr_eng *e, uint32_t xid, uint32_t buf, uint32_t len, struct rr_shown **out);
+bool rr_rel_key_gone(struct rr_eng *e, uint32_t handle);
 void rr_rel_sent(struct rr_eng *e, struct rr_shown *s);
 void rr_rel_done_received(struct rr_eng *e, struct rr_in *in);
 void rr_rel_fenced(struct rr_eng *e, struct rr_shown *s);

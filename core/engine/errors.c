@@ -12,8 +12,6 @@ void rr_ctl_error(struct rr_eng *e, struct rr_in *in, enum rr_errcode err)
 	in->state = RR_IN_ERROR;
 	in->err = err;
 	rr_list_add(&e->control, &e->ins, in);
-	if (in->inv)
-		rr_eng_fail(e, RR_WHY_PROTOCOL);
 }
 
 /* ERR_CHUNK for a call whose reply we have but cannot convey (RFC 8166 §4.5.3). */
@@ -27,7 +25,6 @@ bool rr_ctl_error_for(struct rr_eng *e, uint32_t xid)
 	in->vers = e->codec->version;
 	in->held = false;
 	in->serve = 0;
-	in->inv = 0;
 	rr_ctl_error(e, in, RR_ERR_CHUNK);
 	return true;
 }

@@ -15,17 +15,8 @@ void rr_in_repost(struct rr_eng *e, struct rr_in *in)
 	rr_eng_push(e, RR_OP_REPOST, 0, in->token, 0, 0);
 }
 
-/* A Send With Invalidate has really taken a key of ours. Unless it was one of the call
- * that this message answers, some other call's memory is not what we believe it to be. */
-static void check_invalidated(struct rr_eng *e, const struct rr_in *in)
-{
-	if (unlikely(in->inv))
-		rr_eng_fail(e, RR_WHY_PROTOCOL);
-}
-
 void rr_in_drop(struct rr_eng *e, struct rr_in *in)
 {
-	check_invalidated(e, in);
 	rr_resp_forget(e, in);
 	rr_in_repost(e, in);
 	rr_pool_put(&e->ins, in);
@@ -41,12 +32,6 @@ void rr_in_arrive(struct rr_eng *e, struct rr_in *in, enum rr_in_state state)
 {
 	in->state = state;
 	rr_list_add(&e->arrived, &e->ins, in);
-}
-
-void rr_in_ready(struct rr_eng *e, struct rr_in *in)
-{
-	check_invalidated(e, in);
-	in->state = RR_IN_READY;
 }
 
 /* Errors in a call are answered, errors in a reply are discarded (RFC 8166 §4.5), and where
@@ -84,7 +69,6 @@ static void call_inline(struct rr_eng *e, struct rr_in *in, const struct rr_chun
 	if (!rr_resp_keep(e, in, ch) || !rr_resp_call(e, in))
 		return;
 	rr_in_arrive(e, in, RR_IN_READY);
-	rr_in_ready(e, in);
 }
 
 void rr_in_msg(struct rr_eng *e, struct rr_in *in, const struct rr_msg *m, uint32_t len, uint32_t have)
@@ -205,7 +189,7 @@ static void judge_call(struct rr_eng *e, struct rr_in *in)
 	if (!rr_resp_takes_chunks(e))
 		refuse_call(e, in);
 	else if (rr_resp_call(e, in))
-		rr_in_ready(e, in);
+		in->state = RR_IN_READY;
 }
 
 static void judge_bad(struct rr_eng *e, struct rr_in *in, const uint8_t *head, uint32_t n)
@@ -302,7 +286,7 @@ bool rr_in_next_op(struct rr_eng *e, struct rr_op *op)
 {
 	struct rr_in *in = rr_list_head(&e->arrived, &e->ins);
 
-	if (!in || in->state != RR_IN_READY || unlikely(in->inv))
+	if (!in || in->state != RR_IN_READY)
 		return false;
 	op->code = RR_OP_DELIVER;
 	op->from = in->from;

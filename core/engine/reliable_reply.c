@@ -45,12 +45,21 @@ static void put(struct rr_eng *e, struct rr_shown *s)
 	rr_pool_put(&e->shown, s);
 }
 
-static void fence(struct rr_eng *e, struct rr_shown *s, uint32_t *inv)
+static void fence(struct rr_eng *e, struct rr_shown *s)
 {
 	s->sent = false;
 	rr_list_del(&e->shown_sent, &e->shown, s);
-	if (rr_mem_fence(e, &s->mem, rr_id(RR_K_INV_SHOWN, &s->n), inv))
+	if (rr_mem_fence(e, &s->mem, rr_id(RR_K_INV_SHOWN, &s->n)))
 		put(e, s);
+}
+
+bool rr_rel_key_gone(struct rr_eng *e, uint32_t handle)
+{
+	struct rr_shown *s = rr_list_head(&e->shown_sent, &e->shown);
+
+	while (s && !rr_mem_key_gone(&s->mem, handle))
+		s = s->n.next ? rr_pool_at(&e->shown, s->n.next) : NULL;
+	return s;
 }
 
 void rr_rel_fenced(struct rr_eng *e, struct rr_shown *s)
@@ -80,7 +89,7 @@ void rr_rel_done_received(struct rr_eng *e, struct rr_in *in)
 	}
 	rr_eng_count(e, s ? RR_C_done_received : RR_C_late_done);
 	if (s)
-		fence(e, s, &in->inv);
+		fence(e, s);
 	rr_in_drop(e, in);
 }
 
@@ -101,10 +110,9 @@ rr_time rr_rel_deadline(const struct rr_eng *e)
 void rr_rel_tick(struct rr_eng *e)
 {
 	struct rr_shown *s;
-	uint32_t none = 0;
 
 	while ((s = rr_list_head(&e->shown_sent, &e->shown)) && e->now >= rr_rel_deadline(e)) {
 		rr_eng_count(e, RR_C_done_timeouts);
-		fence(e, s, &none);
+		fence(e, s);
 	}
 }

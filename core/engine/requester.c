@@ -51,7 +51,7 @@ static void finish(struct rr_eng *e, struct rr_call *c)
 		rr_eng_release(e, c->reply.buf);
 	rr_pool_put(&e->calls, c);
 	if (in)
-		rr_in_ready(e, in);
+		in->state = RR_IN_READY;
 }
 
 static bool fenced(const struct rr_mem *m)
@@ -63,13 +63,22 @@ static bool fenced(const struct rr_mem *m)
  * ended. */
 static void fence(struct rr_eng *e, struct rr_call *c, struct rr_in *in)
 {
-	uint32_t none = 0, *inv = in ? &in->inv : &none;
-
 	c->in = in ? in->n.idx : 0;
-	rr_mem_fence(e, &c->args, rr_id(RR_K_INV_ARGS, &c->n), inv);
-	rr_mem_fence(e, &c->reply, rr_id(RR_K_INV_REPLY, &c->n), inv);
+	rr_mem_fence(e, &c->args, rr_id(RR_K_INV_ARGS, &c->n));
+	rr_mem_fence(e, &c->reply, rr_id(RR_K_INV_REPLY, &c->n));
 	if (fenced(&c->args) && fenced(&c->reply))
 		finish(e, c);
+}
+
+bool rr_req_key_gone(struct rr_eng *e, uint32_t handle)
+{
+	for (uint16_t i = 1; i <= e->calls.fresh; i++) {
+		struct rr_call *c = rr_pool_at(&e->calls, i);
+
+		if (c->n.live && (rr_mem_key_gone(&c->args, handle) || rr_mem_key_gone(&c->reply, handle)))
+			return true;
+	}
+	return false;
 }
 
 void rr_req_fenced(struct rr_eng *e, struct rr_call *c, enum rr_kind which)
@@ -91,14 +100,12 @@ void rr_req_fenced(struct rr_eng *e, struct rr_call *c, enum rr_kind which)
 
 void rr_eng_consumed(struct rr_eng *e, uint32_t buf, rr_time now)
 {
-	uint32_t none = 0;
-
 	e->now = now;
 	for (uint16_t i = 1; i <= e->calls.fresh; i++) {
 		struct rr_call *c = rr_pool_at(&e->calls, i);
 
 		if (c->n.live && c->sent && c->args.state == RR_MEM_LIVE && c->args.buf == buf) {
-			rr_mem_fence(e, &c->args, rr_id(RR_K_INV_ARGS, &c->n), &none);
+			rr_mem_fence(e, &c->args, rr_id(RR_K_INV_ARGS, &c->n));
 			return;
 		}
 	}
@@ -282,7 +289,6 @@ static void unknown_inline(struct rr_eng *e, struct rr_in *in, const struct rr_c
 		return;
 	}
 	rr_in_arrive(e, in, RR_IN_READY);
-	rr_in_ready(e, in);
 }
 
 void rr_req_reply_inline(struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch)
@@ -331,5 +337,5 @@ void rr_req_reply_pulled(struct rr_eng *e, struct rr_in *in)
 	if (c)
 		answered(e, c, in);
 	else
-		rr_in_ready(e, in);
+		in->state = RR_IN_READY;
 }

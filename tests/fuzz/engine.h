@@ -25,7 +25,7 @@ struct fz {
 	bool strict, over;
 	rr_time now;
 	struct { bool out; uint32_t len; } token[FZ_TOKENS];
-	struct { bool engines, live; uint32_t len; } buf[FZ_BUFS];
+	struct { bool engines, live; uint32_t len, handle; } buf[FZ_BUFS];
 	struct rr_op pend[FZ_PENDING];
 	uint32_t npend, handle, ops;
 	uint32_t calls[FZ_XIDS];	/* sent, not answered */
@@ -184,6 +184,9 @@ static void fz_recv(struct fz *z, const uint8_t *bytes, uint32_t len, uint32_t i
 		return;
 	z->token[token].out = true;
 	z->token[token].len = len;
+	for (uint32_t i = 0; inv && i < FZ_BUFS; i++)
+		if (z->buf[i].handle == inv)
+			z->buf[i].live = false;
 	copy = tight(bytes, len);
 	rr_eng_recv(z->e, token, copy, len, inv, z->now);
 	memset(copy, 0xaa, len);	/* the peer scribbles on */
@@ -258,7 +261,7 @@ static void fz_app(struct fz *z, uint32_t type)
 static void fz_exposed(struct fz *z, const struct rr_op *op)
 {
 	uint32_t buf = op->buf == RR_BUF_NEW ? fz_buf(z, op->len) : op->buf;
-	struct rr_seg seg = { .handle = 0x100 + z->handle++ % 16, .length = op->len, .offset = 0x5000 };
+	struct rr_seg seg = { .handle = 0x100 + z->handle++, .length = op->len, .offset = 0x5000 };
 
 	if (buf == FZ_BUFS || fz_byte(z) > 240) {
 		if (buf != op->buf && buf != FZ_BUFS)
@@ -267,6 +270,7 @@ static void fz_exposed(struct fz *z, const struct rr_op *op)
 		return;
 	}
 	z->buf[buf].live = true;
+	z->buf[buf].handle = seg.handle;
 	rr_eng_exposed(z->e, op->id, 0, buf, &seg, 1, z->now);
 }
 

@@ -136,7 +136,24 @@ CASE(of_several_keys_the_peers_is_named_so_that_it_is_left_out)
 	cr_assert_eq(one_op(&o, RR_OP_INVALIDATE, 0)->inv_handle, 0x101);
 }
 
-CASE(a_foreign_key_invalidated_by_the_peer_ends_the_connection)
+/* It was really taken, whatever message it came with. */
+CASE(a_key_of_another_call_that_the_peer_invalidated_is_not_invalidated_again)
+{
+	uint8_t b[128];
+
+	call_out(5);
+	ONE_RECV(&o, 5, 1, 4, MSG, 0, 0, 0, A_REPLY(5));
+	call_out(6);
+	call_out(7);
+	one_recv(&o, b, WORDS(b, 6, 1, 4, MSG, 0, 0, 0, A_REPLY(6)), 0x102);
+	cr_assert_eq(one_op(&o, RR_OP_INVALIDATE, 0)->inv_handle, 0);
+	one_clear(&o);
+	ONE_RECV(&o, 7, 1, 4, MSG, 0, 0, 0, A_REPLY(7));
+	cr_assert_eq(one_count(&o, RR_OP_DELIVER), 1);
+	cr_assert_eq(one_count(&o, RR_OP_INVALIDATE), 0);
+}
+
+CASE(a_key_that_is_not_ours_invalidated_by_the_peer_ends_the_connection)
 {
 	uint8_t b[128];
 
