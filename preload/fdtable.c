@@ -245,7 +245,7 @@ struct rr_sock *rr_sock_new(int fd)
 	atomic_store_explicit(&so->f.fds, 0, memory_order_relaxed);
 	atomic_store_explicit(&so->conn, NULL, memory_order_relaxed);
 	atomic_store_explicit(&so->flags, 0, memory_order_relaxed);
-	atomic_store_explicit(&so->verified, rr_now(), memory_order_relaxed);
+	atomic_store_explicit(&so->verified, rr_now_coarse(), memory_order_relaxed);
 	/* Last: from here on a stale pointer to an earlier life finds it alive, and lets go. */
 	atomic_store_explicit(&so->f.refs, 1, memory_order_release);
 	return so;
@@ -346,8 +346,8 @@ bool rr_sock_check(struct rr_sock *so, int fd)
 	rr_time now, last = atomic_load_explicit(&so->verified, memory_order_relaxed);
 
 	if (!(atomic_load_explicit(&so->flags, memory_order_relaxed) & RR_SOCK_STDIO)) {
-		now = rr_now();
-		if (now - last < 100 * RR_USEC)
+		now = rr_now_coarse();
+		if (now == last)	/* within a tick: some milliseconds at most */
 			return true;
 		atomic_store_explicit(&so->verified, now, memory_order_relaxed);
 	}

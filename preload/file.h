@@ -78,7 +78,7 @@ int rr_fdt_next(int from);
  * the entry is removed and its connection told; errno is left alone. */
 bool rr_file_verify(struct rr_file *f, int fd);
 
-/* Verifies if it is due: always for stdio sockets, else when the last time is long ago. */
+/* Verifies if it is due: always for stdio sockets, else once in a tick of the coarse clock. */
 bool rr_sock_check(struct rr_sock *so, int fd);
 
 #endif

@@ -260,10 +260,9 @@ static int spin(struct work *w)
 		bool kernel = now - looked > SPIN_LOOK && any_kernel(w);
 
 		if (kernel || peek(w)) {
+			/* The kernel's were not ready a few microseconds ago: that is how
+			 * the app finds them when ours are. */
 			ready = kernel ? look(w) : look_ours(w);
-			/* ours are ready: the others may be as well */
-			if (ready > 0 && !kernel)
-				ready = look(w);
 			if (ready)
 				return ready;
 			looked = kernel ? now : looked;
