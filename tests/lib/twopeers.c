@@ -203,6 +203,8 @@ static void pend_end(struct tp_peer *p, struct tp_pend *d)
 		return;
 	free(d->hdr);
 	d->hdr = NULL;
+	if (d->fenced)
+		p->buf[d->fenced - 1].nkeys = 0;
 	if (d->pull) {
 		p->pull[d->pull - 1].reading = false;
 		pull_progress(p, &p->pull[d->pull - 1]);
@@ -414,7 +416,7 @@ static void do_invalidate(struct tp_peer *p, const struct rr_op *op)
 	for (uint32_t i = 0; i < buf->nkeys && !p->dead; i++)
 		if (buf->keys[i] != op->inv_handle)
 			posted(p, d, p->qp->ops->invalidate(p->qp, buf->keys[i], cookie_of(p, d)));
-	buf->nkeys = 0;
+	d->fenced = op->buf + 1;
 	pend_end(p, d);
 }
 

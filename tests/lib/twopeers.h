@@ -38,6 +38,7 @@ struct tp_pend {
 	uint32_t id;
 	uint32_t left;		/* completions still to come; 0 free */
 	uint32_t pull;		/* index + 1 */
+	uint32_t fenced;	/* buffer + 1 whose keys are gone after this */
 	uint8_t *hdr;
 	int status;
 };
