@@ -174,15 +174,17 @@ static void learn(struct rr_share *sh, rr_time now)
 static int arm_carried(struct rr_conn *c, int fd, unsigned want)
 {
 	struct rr_share *sh = c->share;
+	enum rr_arm what = RR_ARM_RECV;
 	rr_time now = rr_now();
 
 	rr_drv_progress(sh);
 	rr_anchor_check(sh, fd, rr_now_coarse());
 	if (bits(c, sh, fd, want))
 		return 1;
-	if (!sh->prov_lost &&
-	    sh->qp->ops->arm(sh->qp, (want & OUT_BITS) ? RR_ARM_RECV | RR_ARM_SEND
-						       : RR_ARM_RECV) == 1)
+	/* A writer that waits for memory waits for messages, not for receives. */
+	if ((want & OUT_BITS) && !rr_eng_writable(sh->eng))
+		what |= RR_ARM_SEND;
+	if (!sh->prov_lost && sh->qp->ops->arm(sh->qp, what) == 1)
 		return 1;
 	sh->armed_at = now;
 	rr_count(sh->qp->count, RR_C_sleeps, 1);

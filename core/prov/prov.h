@@ -124,7 +124,7 @@ struct rr_prov_ops {
 
 	/* --- sleeping --- */
 
-	/* Might poll() return something, or (with RR_ARM_SEND) has window() grown from 0?
+	/* Might poll() return something, or (with RR_ARM_SEND) window() more than it last did?
 	 * No lock needed, no system call: what a spinning thread asks. */
 	bool (*peek)(const struct rr_qp *qp, enum rr_arm what);
 	/* After a batch of posts and reposts: wakes the peer if it armed. */

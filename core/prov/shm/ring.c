@@ -7,6 +7,11 @@
 
 /* --- sending: we write the peer's ring --- */
 
+static uint32_t known_back(const struct rr_shm *q)
+{
+	return atomic_load_explicit(&q->tx_reposted, memory_order_relaxed);
+}
+
 /* Takes in what the peer says it has given back. */
 static int tx_refresh(struct rr_shm *q)
 {
@@ -15,9 +20,9 @@ static int tx_refresh(struct rr_shm *q)
 	uint32_t back = atomic_load_explicit(&q->peer.ctl->reposted, memory_order_acquire);
 
 	/* it can neither take back what it gave nor give back what was not sent */
-	if (sent - back > sent - q->tx_reposted)
+	if (sent - back > sent - known_back(q))
 		return rr_shm_fail(q, -EPROTO);
-	q->tx_reposted = back;
+	atomic_store_explicit(&q->tx_reposted, back, memory_order_relaxed);
 	return 0;
 }
 
@@ -25,7 +30,7 @@ static uint32_t tx_room(const struct rr_shm *q)
 {
 	uint32_t sent = atomic_load_explicit(&q->tx_sent, memory_order_relaxed);
 
-	return q->peer.geo.recvs - (sent - q->tx_reposted);
+	return q->peer.geo.recvs - (sent - known_back(q));
 }
 
 /* May the slot at tx_pos be written? A tail that makes no sense is no proof: the unsigned
@@ -157,13 +162,14 @@ uint32_t rr_shm_window(struct rr_qp *qp)
 	return room;
 }
 
+/* Has the peer given receives back since window() last looked? Not "is there room": an owner
+ * that keeps some of the room in reserve would never get to sleep. */
 bool rr_shm_tx_peek(const struct rr_shm *q)
 {
-	uint32_t sent = atomic_load_explicit(&q->tx_sent, memory_order_relaxed);
 	/* the caller acts on it only through window(), which orders */
 	uint32_t back = atomic_load_explicit(&q->peer.ctl->reposted, memory_order_relaxed);
 
-	return sent - back != q->peer.geo.recvs;	/* nonsense is worth a look, too */
+	return back != known_back(q);
 }
 
 bool rr_shm_tx_idle(struct rr_shm *q)

@@ -62,7 +62,8 @@ struct rr_shm {
 	/* sending, in peer */
 	_Atomic uint32_t tx_sent;	/* messages, skips not counted */
 	uint32_t tx_pos;
-	uint32_t tx_reposted, tx_tail;	/* copies of the peer's, checked */
+	_Atomic uint32_t tx_reposted;	/* copies of the peer's, checked; peek() reads this one */
+	uint32_t tx_tail;
 
 	/* posted since the last kick(): enum rr_arm bits that the peer may be armed for */
 	uint32_t unkicked;
