@@ -16,7 +16,7 @@
 NAME=${CASE:-$(basename "$0" .sh)}
 LEG=${LEG:-tcp}
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-BUILD=$(realpath "${BUILD:-$HERE/../../build}")
+BUILD=$(cd "$HERE/../.." && realpath "${BUILD:-build}")
 SHIM=$BUILD/librpcrdma_shim.so
 export PATH=$BUILD/apps:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 

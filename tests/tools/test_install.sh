@@ -3,7 +3,7 @@
 # make install: what is installed works from where it is, and uninstall leaves nothing.
 . "$(dirname "$0")/lib"
 trap 'rm -rf "$T"' EXIT
-[ -e "$BUILD/librpcrdma_shim.so" ] || { echo "librpcrdma_shim.so is not built"; exit 77; }
+[ -e "$BUILD/librpcrdma_shim.so" ] || { echo "librpcrdma_shim.so is not built"; exit 1; }
 b=$(basename "$BUILD")
 make -s BUILD="$b" install DESTDIR="$T/dest" PREFIX=/opt/r >/dev/null || exit 1
 p=$T/dest/opt/r

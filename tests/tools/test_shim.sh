@@ -4,7 +4,7 @@
 # --stop, diagnostics.
 . "$(dirname "$0")/lib"
 trap 'rm -rf "$T"' EXIT
-[ -e "$BUILD/librpcrdma_shim.so" ] || { echo "librpcrdma_shim.so is not built"; exit 77; }
+[ -e "$BUILD/librpcrdma_shim.so" ] || { echo "librpcrdma_shim.so is not built"; exit 1; }
 command -v jq >/dev/null || { echo "jq is not installed"; exit 77; }
 make -s BUILD="$(basename "$BUILD")" "$(basename "$BUILD")/tests/tools/rpcpair" || exit 1
 pair=$BUILD/tests/tools/rpcpair
