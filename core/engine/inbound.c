@@ -173,12 +173,10 @@ static void judge_reply(struct rr_eng *e, struct rr_in *in)
 		refuse_reply(e, in);
 		return;
 	}
-	if (!rr_req_find(e, in->n.xid)) {
+	if (!e->ring && !rr_req_find(e, in->n.xid)) {
 		rr_eng_count(e, RR_C_unknown_xid);
-		if (!e->ring) {
-			refuse_reply(e, in);
-			return;
-		}
+		refuse_reply(e, in);
+		return;
 	}
 	in->done_due = true;
 	rr_req_reply_pulled(e, in);

@@ -280,15 +280,15 @@ static bool returns_ours(const struct rr_call *c, const struct rr_chunks *ch, ui
 }
 
 /* With ring credits nothing is held for a call that was forgotten, and its reply needs
- * nothing: what the app asked for, it gets. */
+ * nothing: what the app asked for, it gets, and that is no error. */
 static void unknown_inline(struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch)
 {
-	rr_eng_count(e, RR_C_unknown_xid);
-	if (!e->ring || ch->has_reply) {
-		rr_in_discard(e, in);
+	if (e->ring && !ch->has_reply) {
+		rr_in_arrive(e, in, RR_IN_READY);
 		return;
 	}
-	rr_in_arrive(e, in, RR_IN_READY);
+	rr_eng_count(e, RR_C_unknown_xid);
+	rr_in_discard(e, in);
 }
 
 void rr_req_reply_inline(struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch)
