@@ -35,6 +35,7 @@ static void (*const stages[])(void) = {
 enum { NOT_YET = 0, DONE = -1 };
 
 static _Atomic pid_t core;	/* NOT_YET, DONE, or the thread that is doing it */
+static bool started;		/* stage 1 is over */
 
 bool rr_init_core(void)
 {
@@ -43,6 +44,9 @@ bool rr_init_core(void)
 
 	if (likely(was == DONE))
 		return true;
+	/* In .preinit_array libc has no environment yet; later, clearenv() may have left none. */
+	if (!started && !environ)
+		return false;
 	me = (pid_t)syscall(SYS_gettid);
 	for (;;) {
 		was = NOT_YET;
@@ -108,6 +112,7 @@ __attribute__((constructor)) static void rr_init(void)
 {
 	int saved = errno;
 
+	started = true;
 	rr_process_init();
 	inherit_stdio();
 	inherit_listen_fds();

@@ -11,7 +11,8 @@
 #include <stdbool.h>
 
 /* Stage 3. False: not done, and this thread is the one that is doing it (configuration reads
- * files through our own wrappers; a signal handler interrupted it): stay plain. */
+ * files through our own wrappers; a signal handler interrupted it), or it is too early for an
+ * environment: stay plain. */
 bool rr_init_core(void);
 void rr_init_fork_child(void);
 

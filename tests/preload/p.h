@@ -3,7 +3,7 @@
 #define P_H
 
 /* For the programs in tests/preload: ordinary programs with their own assertions, run first on
- * the kernel, then with the library. Exit status 0, 1 or 77.
+ * the kernel, then with the library (tests/preload/run). Exit status 0, 1 or 77.
  *
  * Each case runs in a child process of its own with a time limit, so that cases cannot spoil
  * each other's fds; a case that crashes or hangs is named. */
@@ -79,6 +79,14 @@ P_UNUSED static int p_run(const struct p_case *cases, size_t n)
 }
 
 #define P_MAIN(cases) int main(void) { return p_run(cases, sizeof(cases) / sizeof((cases)[0])); }
+
+/* Is this the leg of that name? Without P_LEG it is the plain one. */
+P_UNUSED static bool p_leg(const char *name)
+{
+	const char *leg = getenv("P_LEG");
+
+	return !strcmp(leg ? leg : "plain", name);
+}
 
 /* --- TCP over loopback --- */
 

@@ -3,9 +3,12 @@
 #define P_RPC_H
 
 /* ONC RPC records (RFC 5531): what makes a connection of two programs with the library a carried
- * one. To the kernel they are bytes like others, so the same program is its own oracle. */
+ * one. To the kernel they are bytes like others, so the same program is its own oracle. With the
+ * library idle (P_LEG, see tests/preload/run) the records are of another RPC version, which it
+ * does not know: what it must leave alone. */
 
 #include <arpa/inet.h>
+#include <netinet/tcp.h>
 
 #include "tests/preload/p.h"
 
@@ -38,7 +41,7 @@ P_UNUSED static size_t rpc_call(unsigned char *p, uint32_t xid, size_t n)
 	rpc_put(p, 0, 0x80000000u | (uint32_t)(RPC_CALL_HEAD - 4 + n));
 	rpc_put(p, 1, xid);
 	rpc_put(p, 2, 0);
-	rpc_put(p, 3, 2);
+	rpc_put(p, 3, p_leg("idle") ? 3 : 2);
 	rpc_put(p, 4, 0x20000099);
 	rpc_put(p, 5, 1);
 	rpc_put(p, 6, n ? 1 : 0);
@@ -96,8 +99,37 @@ P_UNUSED static void rpc_null(int fd, uint32_t xid)
 	CHECK_EQ(rpc_get(buf, 1), xid);
 }
 
-/* A pair on which one call has been answered: with the library on, it is carried now. Two
- * threads, since the first call waits for the other end's answer to the offer. */
+/* Bytes that TCP has brought to fd, or -1 where the kernel does not say: tcpi_bytes_received,
+ * which is not in the struct tcp_info of libc. */
+static inline int64_t rpc_tcp_received(int fd)
+{
+	enum { AT = 128 };
+	unsigned char info[256];
+	socklen_t len = sizeof(info);
+	int64_t n;
+
+	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, info, &len) || len < AT + sizeof(n))
+		return -1;
+	memcpy(&n, info + AT, sizeof(n));
+	return n;
+}
+
+/* A call over the pair: if the leg is to be a carried one its bytes do not come by TCP, else
+ * they do. Both ends are here, and one thread is enough: a call fits. */
+P_UNUSED static void rpc_check_leg(int s[2], uint32_t xid)
+{
+	int64_t before = rpc_tcp_received(s[1]);
+	unsigned char buf[256];
+
+	p_write_all(s[0], buf, rpc_call(buf, xid, 0));
+	rpc_serve_null(s[1]);
+	CHECK_EQ(rpc_read(s[0], buf, sizeof(buf)), RPC_REPLY_HEAD);
+	if (before >= 0)
+		CHECK_EQ(rpc_tcp_received(s[1]) - before, p_leg("carried") ? 0 : RPC_CALL_HEAD);
+}
+
+/* A pair on which calls have been answered: in the carried leg it is carried now. Two threads,
+ * since the first call waits for the other end's answer to the offer. */
 P_UNUSED static void rpc_pair(int s[2])
 {
 	pthread_t server;
@@ -106,6 +138,7 @@ P_UNUSED static void rpc_pair(int s[2])
 	CHECK_EQ(pthread_create(&server, NULL, rpc_null_server, &s[1]), 0);
 	rpc_null(s[0], 1);
 	CHECK_EQ(pthread_join(server, NULL), 0);
+	rpc_check_leg(s, 2);
 }
 
 #endif

@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# make check-preload [PRELOAD="p_data_rw ..."]: ordinary programs, each on the kernel, with the idle
+# library, and carried.
+
+PRELOAD_ALL := $(patsubst tests/preload/%.c,%,$(wildcard tests/preload/p_*.c))
+PRELOAD     ?= $(PRELOAD_ALL)
+
+$(addprefix $(BUILD)/tests/preload/,$(PRELOAD_ALL)): $(BUILD)/tests/preload/%: tests/preload/%.c
+	@mkdir -p $(@D) $(BUILD)/obj/tests/preload
+	$(call say,CC,$@)
+	$(Q)$(CC) -std=gnu11 -O1 -g $(WARN) -D_GNU_SOURCE -I. -pthread -MMD -MP -MT $@ \
+	    -MF $(BUILD)/obj/tests/preload/$*.d $($*_CFLAGS) -o $@ $<
+
+.PHONY: check-preload
+check-preload: all $(addprefix $(BUILD)/tests/preload/,$(PRELOAD))
+	$(Q)BUILD='$(BUILD)' tests/preload/run $(PRELOAD)
