@@ -4,6 +4,7 @@
 
 /* What the readiness calls share. (ready_poll.c, wait.c, ready_select.c, ready_epoll.c) */
 
+#include <pthread.h>
 #include <signal.h>
 #include <time.h>
 
@@ -16,6 +17,22 @@
 static inline bool rr_bad_ptr(const void *p)
 {
 	return (uintptr_t)p < RR_PAGE || (uintptr_t)p > UINTPTR_MAX - RR_PAGE;
+}
+
+/* Waiting calls are cancellation points only while they sleep: the system calls on the way
+ * there would be too, with references and locks held. Returns what rr_cancel_back() wants. */
+static inline int rr_cancel_off(void)
+{
+	int was;
+
+	pthread_testcancel();
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &was);
+	return was;
+}
+
+static inline void rr_cancel_back(int was)
+{
+	pthread_setcancelstate(was, &was);
 }
 
 /* The bits to ask a connection for when the app asks for ev, and what the app is told then:

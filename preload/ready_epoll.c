@@ -1,89 +1,225 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The epoll calls. Sets are the kernel's alone: nothing of ours is in any of them yet. */
-#include "preload/ready.h"
+/* The epoll calls. */
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+
+#include "core/base/os.h"
+#include "preload/epset.h"
+#include "preload/guard.h"
 #include "preload/real.h"
 #include "preload/wrap.h"
 
+/* --- making --- */
+
+static int created(int epfd)
+{
+	int saved = errno;
+
+	if (epfd < 0 || !rr_may_track())
+		return epfd;
+	rr_fdt_evict(epfd);
+	rr_ep_new(epfd);
+	errno = saved;
+	return epfd;
+}
+
 int rr_wrap_epoll_create(int size)
 {
-	return rr_real.epoll_create(size);
+	return created(rr_real.epoll_create(size));
 }
 
 int rr_wrap_epoll_create1(int flags)
 {
-	return rr_real.epoll_create1(flags);
+	return created(rr_real.epoll_create1(flags));
+}
+
+/* --- epoll_ctl --- */
+
+static int add(struct rr_ep_set *s, struct rr_sock *so, int fd, struct epoll_event *ev)
+{
+	struct rr_ep_watch *w, *was;
+	int rc = rr_real.epoll_ctl(s->epfd, EPOLL_CTL_ADD, fd, ev);
+
+	if (rc)
+		return -errno;
+	was = rr_ep_find(s, so, fd);
+	if (was)	/* the number was closed, and got the same file again */
+		rr_ep_watch_free(was, false);
+	w = rr_ep_watch_new(s, so, fd, ev);
+	if (!w) {
+		rr_real.epoll_ctl(s->epfd, EPOLL_CTL_DEL, fd, NULL);
+		return -ENOMEM;
+	}
+	rr_ep_refresh(w, false);
+	rr_ep_place(w);
+	return 0;
+}
+
+/* What the kernel refuses to modify, and else the shadow; the kernel's registration is touched
+ * only as far as the shadow's form wants it. */
+static int mod(struct rr_ep_watch *w, struct epoll_event *ev)
+{
+	if (w->form == RR_EP_PLAIN) {
+		if (rr_real.epoll_ctl(w->set->epfd, EPOLL_CTL_MOD, w->fd, ev))
+			return -errno;
+		w->app = *ev;
+		w->kmask = ev->events;
+		return 0;
+	}
+	if ((ev->events | w->app.events) & EPOLLEXCLUSIVE)
+		return -EINVAL;
+	w->app = *ev;
+	w->fired = w->news = false;
+	w->seen = w->dry = w->misses = 0;
+	w->inq = 0;
+	rr_ep_refresh(w, w->form != RR_EP_MANAGED);
+	rr_ep_place(w);
+	return 0;
+}
+
+static int del(struct rr_ep_watch *w)
+{
+	if (rr_real.epoll_ctl(w->set->epfd, EPOLL_CTL_DEL, w->fd, NULL) && errno != ENOENT)
+		return -errno;
+	rr_ep_watch_free(w, false);
+	return 0;
+}
+
+static int ctl(struct rr_ep_set *s, struct rr_sock *so, int op, int fd, struct epoll_event *ev)
+{
+	struct rr_ep_watch *w = rr_ep_find(s, so, fd);
+
+	if (op == EPOLL_CTL_ADD)
+		return add(s, so, fd, ev);
+	if (w)
+		return op == EPOLL_CTL_MOD ? mod(w, ev) : del(w);
+	return rr_real.epoll_ctl(s->epfd, op, fd, ev) ? -errno : 0;
+}
+
+/* fd is another epoll set: who waits for this one sleeps where we do not see it. */
+static void nest(int fd)
+{
+	struct rr_ep_set *s = rr_ep_at(fd);
+
+	if (!s)
+		return;
+	if (rr_ep_lock()) {
+		s->nested = true;
+		rr_ep_kick(s);
+		rr_ep_unlock();
+	}
+	rr_file_put(&s->f);
+}
+
+/* Should this registration have a shadow? Listeners never will be ours. */
+static bool shadowed(const struct rr_sock *so)
+{
+	return !(atomic_load_explicit(&so->flags, memory_order_relaxed) &
+		 (RR_SOCK_LISTENER | RR_SOCK_PLAIN)) ||
+	       atomic_load_explicit(&so->watches, memory_order_relaxed);
+}
+
+/* The set at epfd; one that we have not seen being made (SCM_RIGHTS) is taken in. */
+static struct rr_ep_set *set_for(int epfd, int op, struct rr_sock *so)
+{
+	struct rr_ep_set *s = rr_ep_at(epfd);
+
+	if (s || op != EPOLL_CTL_ADD || !rr_sock_conn(so) || !rr_may_track())
+		return s;
+	/* Not a set: EINVAL, and so for its own number. */
+	if (rr_real.epoll_ctl(epfd, EPOLL_CTL_DEL, epfd, NULL) < 0 && errno == EINVAL &&
+	    rr_real.epoll_wait(epfd, NULL, 0, 0) < 0 && errno == EINVAL)
+		return NULL;
+	rr_ep_new(epfd);
+	return rr_ep_at(epfd);
 }
 
 int rr_wrap_epoll_ctl(int epfd, int op, int fd, struct epoll_event *ev)
 {
-	return rr_real.epoll_ctl(epfd, op, fd, ev);
+	struct rr_ep_set *s;
+	struct rr_sock *so;
+	int rc, saved = errno;
+
+	if (likely(!rr_fdt_has(fd)) || op < EPOLL_CTL_ADD || op > EPOLL_CTL_MOD ||
+	    (op != EPOLL_CTL_DEL && rr_bad_ptr(ev)))
+		return rr_real.epoll_ctl(epfd, op, fd, ev);
+	so = rr_fdt_sock(fd);
+	if (!so) {
+		rc = rr_real.epoll_ctl(epfd, op, fd, ev);
+		if (!rc && op == EPOLL_CTL_ADD)
+			nest(fd);
+		return rc;
+	}
+	rr_sock_check(so, fd);
+	s = shadowed(so) && rr_sock_at(so, fd) ? set_for(epfd, op, so) : NULL;
+	if (s && rr_ep_lock()) {
+		rr_ep_use(s, epfd);
+		rc = ctl(s, so, op, fd, ev);
+		rr_ep_unlock();
+		if (!rc)
+			errno = saved;
+		rc = (int)rr_ret(rc);
+	} else {
+		rc = rr_real.epoll_ctl(epfd, op, fd, ev);
+	}
+	if (s)
+		rr_file_put(&s->f);
+	rr_file_put(&so->f);
+	return rc;
 }
 
-int rr_wrap_epoll_wait(int epfd, struct epoll_event *evs, int n, int timeout)
+/* --- epoll_wait --- */
+
+/* The set at epfd if this wait is ours to do, referenced. */
+static struct rr_ep_set *waiting(int epfd, const struct epoll_event *evs, int max,
+				 const sigset_t *mask)
 {
-	return rr_real.epoll_wait(epfd, evs, n, timeout);
+	if (!rr_fdt_has(epfd) || max <= 0 || max > INT_MAX / (int)sizeof(*evs) ||
+	    rr_bad_ptr(evs) || (mask && rr_bad_ptr(mask)))
+		return NULL;
+	pthread_testcancel();	/* before there is anything to let go of */
+	return rr_ep_at(epfd);
 }
 
-int rr_wrap_epoll_pwait(int epfd, struct epoll_event *evs, int n, int timeout,
+static rr_time ms_deadline(int timeout)
+{
+	if (timeout < 0)
+		return RR_TIME_NEVER;
+	return timeout ? rr_now() + (rr_time)timeout * RR_MSEC : 0;
+}
+
+int rr_wrap_epoll_pwait(int epfd, struct epoll_event *evs, int max, int timeout,
 			const sigset_t *mask)
 {
-	return rr_real.epoll_pwait(epfd, evs, n, timeout, mask);
+	struct rr_ep_set *s = waiting(epfd, evs, max, mask);
+
+	if (!s)
+		return rr_real.epoll_pwait(epfd, evs, max, timeout, mask);
+	return (int)rr_ret(rr_ep_wait(s, epfd, evs, max, ms_deadline(timeout), mask, false));
 }
 
-int rr_wrap_epoll_pwait2(int epfd, struct epoll_event *evs, int n,
+int rr_wrap_epoll_wait(int epfd, struct epoll_event *evs, int max, int timeout)
+{
+	struct rr_ep_set *s = waiting(epfd, evs, max, NULL);
+
+	if (!s)
+		return rr_real.epoll_wait(epfd, evs, max, timeout);
+	return (int)rr_ret(rr_ep_wait(s, epfd, evs, max, ms_deadline(timeout), NULL, false));
+}
+
+int rr_wrap_epoll_pwait2(int epfd, struct epoll_event *evs, int max,
 			 const struct timespec *timeout, const sigset_t *mask)
 {
-	return rr_real.epoll_pwait2(epfd, evs, n, timeout, mask);
-}
+	struct rr_ep_set *s = NULL;
+	rr_time deadline;
 
-bool rr_ep_readable(struct rr_file *ep RR_UNUSED, int epfd RR_UNUSED, rr_time *until)
-{
-	*until = RR_TIME_NEVER;
-	return false;
-}
-
-bool rr_ep_managed(const struct rr_file *ep RR_UNUSED)
-{
-	return false;
-}
-
-void rr_ep_activate(struct rr_sock *so RR_UNUSED)
-{
-}
-
-void rr_sock_sync(struct rr_sock *so RR_UNUSED)
-{
-}
-
-void rr_sock_dry(struct rr_sock *so RR_UNUSED, unsigned want RR_UNUSED)
-{
-}
-
-void rr_ep_gone(struct rr_file *ep RR_UNUSED)
-{
-}
-
-void rr_ep_sock_gone(struct rr_sock *so RR_UNUSED, int fd RR_UNUSED)
-{
-}
-
-void rr_ep_sock_conn(struct rr_sock *so RR_UNUSED)
-{
-}
-
-bool rr_ep_owns_fd(int fd RR_UNUSED)
-{
-	return false;
-}
-
-void rr_ep_fork_prepare(void)
-{
-}
-
-void rr_ep_fork_parent(void)
-{
-}
-
-void rr_ep_fork_child(void)
-{
+	if (!timeout || (!rr_bad_ptr(timeout) && rr_timespec_ok(timeout)))
+		s = waiting(epfd, evs, max, mask);
+	if (!s)
+		return rr_real.epoll_pwait2(epfd, evs, max, timeout, mask);
+	deadline = rr_deadline(timeout);
+	if (timeout && !timeout->tv_sec && !timeout->tv_nsec)
+		deadline = 0;
+	return (int)rr_ret(rr_ep_wait(s, epfd, evs, max, deadline, mask, true));
 }

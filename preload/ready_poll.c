@@ -38,6 +38,7 @@ struct work {
 	rr_time deadline;
 	rr_time until;
 	struct rr_fruitless fruitless;
+	int cancel;
 	int inner;		/* a private epoll set instead of the extra entries; -1 */
 	void *mem;
 	size_t mem_size;
@@ -392,7 +393,9 @@ static int sleep_armed(struct work *w)
 	int rc;
 
 	pthread_cleanup_push(cancelled, w);
+	rr_cancel_back(w->cancel);
 	rc = sleep_once(w);
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &w->cancel);
 	pthread_cleanup_pop(0);
 	disarm(w);
 	unextend(w);
@@ -459,11 +462,13 @@ int rr_poll_wait(struct pollfd *fds, nfds_t n, rr_time deadline, const sigset_t 
 
 	if (!ours)
 		return plain(fds, n, deadline, mask);
-	pthread_testcancel();
+	w.cancel = rr_cancel_off();
 	if (size > sizeof(stack)) {
 		mem = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-		if (mem == MAP_FAILED)
+		if (mem == MAP_FAILED) {
+			rr_cancel_back(w.cancel);
 			return -ENOMEM;
+		}
 		w.mem = mem;
 		w.mem_size = size;
 	}
@@ -472,10 +477,13 @@ int rr_poll_wait(struct pollfd *fds, nfds_t n, rr_time deadline, const sigset_t 
 		if (rc < 0)
 			for (nfds_t i = 0; i < n; i++)
 				fds[i].revents = 0;
+		work_end(&w);
+		rr_cancel_back(w.cancel);
 	} else {
+		work_end(&w);
+		rr_cancel_back(w.cancel);
 		rc = plain(fds, n, deadline, mask);
 	}
-	work_end(&w);
 	errno = saved;
 	return rc;
 }

@@ -107,6 +107,7 @@ struct sleeper {
 	struct pollfd p[2];
 	int n;
 	rr_time until;		/* for the connection's sake */
+	int cancel;
 };
 
 /* The thread is cancelled: the caller's reference goes too. */
@@ -193,7 +194,9 @@ static int sleep_armed(struct sleeper *s, rr_time deadline)
 	int rc = 0;
 
 	pthread_cleanup_push(cancelled, s);
+	rr_cancel_back(s->cancel);
 	rc = sleep_once(s, deadline);
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &s->cancel);
 	pthread_cleanup_pop(0);
 	rr_conn_disarm(s->c, s->fd);
 	rr_ep_activate(s->so);
@@ -218,39 +221,56 @@ static bool spin(struct rr_conn *c, unsigned want, rr_time deadline)
 	}
 }
 
-int rr_wait_one(struct rr_sock *so, int fd, unsigned want, rr_time deadline)
+static void drop_ref(void *so)
 {
-	struct sleeper s = { .so = so, .fd = fd, .want = want, .c = rr_sock_conn(so),
-			     .forever = deadline == RR_TIME_NEVER };
+	rr_file_put(&((struct rr_sock *)so)->f);
+}
+
+static int wait_for(struct sleeper *s, rr_time deadline)
+{
 	struct rr_fruitless f = { 0 };
 	rr_time now;
 	int rc, saved = errno;
 
 	for (;; rr_fruitless_pause(&f)) {
-		if (!s.c || rr_conn_is_tcp(s.c) || spin(s.c, want, deadline))
+		if (!s->c || rr_conn_is_tcp(s->c) || spin(s->c, s->want, deadline))
 			break;
-		if (!rr_sock_at(so, fd))
+		if (!rr_sock_at(s->so, s->fd))
 			return -EBADF;
-		rc = rr_conn_arm(s.c, fd, want);
+		rc = rr_conn_arm(s->c, s->fd, s->want);
 		if (rc < 0)
 			return rc;
 		if (rc)
 			break;
-		s.n = rr_conn_fds(s.c, fd, want, s.p, &s.until);
+		s->n = rr_conn_fds(s->c, s->fd, s->want, s->p, &s->until);
 		now = rr_now();
-		rc = sleep_armed(&s, deadline);
+		rc = sleep_armed(s, deadline);
 		errno = saved;
 		if (rc)
 			return rc;
 		/* Also takes in what else arrived; a bit or the kernel's word ends it. */
-		if (rr_sock_poll(so, s.c, fd, want))
+		if (rr_sock_poll(s->so, s->c, s->fd, s->want))
 			break;
 		rr_fruitless_slept(&f, now, rr_now());
 		now = rr_now();
 		if (now >= deadline)
 			return -EAGAIN;
-		if (now >= s.until)
+		if (now >= s->until)
 			break;
 	}
 	return 0;
+}
+
+int rr_wait_one(struct rr_sock *so, int fd, unsigned want, rr_time deadline)
+{
+	struct sleeper s = { .so = so, .fd = fd, .want = want, .c = rr_sock_conn(so),
+			     .forever = deadline == RR_TIME_NEVER };
+	int rc;
+
+	pthread_cleanup_push(drop_ref, so);
+	s.cancel = rr_cancel_off();
+	pthread_cleanup_pop(0);
+	rc = wait_for(&s, deadline);
+	rr_cancel_back(s.cancel);
+	return rc;
 }

@@ -96,9 +96,9 @@ ssize_t rr_conn_send(struct rr_conn *c RR_UNUSED, int fd RR_UNUSED,
 	return -EAGAIN;
 }
 
-int rr_conn_inq(struct rr_conn *c RR_UNUSED, int fd RR_UNUSED)
+int rr_conn_inq(struct rr_conn *c, int fd RR_UNUSED)
 {
-	return RR_CONN_KERNEL;
+	return c->inq;
 }
 
 int rr_conn_take_error(struct rr_conn *c RR_UNUSED)

@@ -20,6 +20,7 @@ struct rr_conn {
 	_Atomic bool watched;
 	_Atomic bool offer;		/* NEW: the next event on the anchor is an offer */
 	_Atomic rr_time until;		/* WAITING: the deadline; then it is TCP */
+	_Atomic int inq;
 	rr_time spin;
 	int wake;
 	_Atomic unsigned polls, arms, drains, swallowed;

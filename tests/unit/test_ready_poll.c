@@ -1,68 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* poll() and select() over scripted connections beside real fds. */
-#include <criterion/criterion.h>
-#include <pthread.h>
-#include <signal.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/time.h>
-#include <unistd.h>
 
-#include "core/base/os.h"
-#include "preload/wrap.h"
-#include "tests/lib/fakeconn.h"
-
-static int tcp(int *peer)
-{
-	struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	socklen_t len = sizeof(a);
-	int l = socket(AF_INET, SOCK_STREAM, 0), s = socket(AF_INET, SOCK_STREAM, 0);
-
-	cr_assert_eq(bind(l, (struct sockaddr *)&a, len), 0);
-	cr_assert_eq(listen(l, 1), 0);
-	cr_assert_eq(getsockname(l, (struct sockaddr *)&a, &len), 0);
-	cr_assert_eq(connect(s, (struct sockaddr *)&a, len), 0);
-	*peer = accept(l, NULL, NULL);
-	close(l);
-	return s;
-}
-
-struct later {
-	struct rr_conn *c;
-	unsigned add;
-	int fd;
-	pthread_t thread;
-	void (*what)(struct later *);
-};
-
-static void *run_later(void *arg)
-{
-	struct later *l = arg;
-
-	usleep(20000);
-	l->what(l);
-	return NULL;
-}
-
-static void start(struct later *l)
-{
-	cr_assert_eq(pthread_create(&l->thread, NULL, run_later, l), 0);
-}
-
-static void finish(struct later *l)
-{
-	pthread_join(l->thread, NULL);
-}
-
-static void make_ready(struct later *l)
-{
-	rr_fake_ready(l->c, l->add, 0);
-}
-
-static void write_pipe(struct later *l)
-{
-	cr_assert_eq(write(l->fd, "x", 1), 1);
-}
+#include "tests/lib/ready_test.h"
 
 Test(ready_poll, what_a_carried_connection_has_is_reported_without_sleeping)
 {

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The epoll sets of the process: made, kicked, forked, gone. */
+#include "preload/epset.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include "core/base/os.h"
+#include "preload/real.h"
+
+static struct rr_lock lock;
+static struct rr_ep_set *sets, *free_sets;
+static uint64_t random_state;
+
+/* Always readable. Modified in an inner set with EPOLLONESHOT it wakes once; nothing has to be
+ * read afterwards. One for the process. */
+static int bell = -1;
+
+bool rr_ep_lock(void)
+{
+	return rr_lock_take(&lock) != -EDEADLK;
+}
+
+void rr_ep_unlock(void)
+{
+	rr_lock_drop(&lock);
+}
+
+/* --- fds of our own --- */
+
+enum { FDS = 1 << 16 };
+
+static _Atomic uint64_t owned[FDS / 64];
+
+bool rr_ep_owns_fd(int fd)
+{
+	return fd >= 0 && fd < FDS &&
+	       atomic_load_explicit(&owned[fd / 64], memory_order_relaxed) >> (fd % 64) & 1;
+}
+
+static void own(int fd, bool yes)
+{
+	uint64_t bit = UINT64_C(1) << (fd % 64);
+
+	if (fd < 0 || fd >= FDS)
+		return;
+	if (yes)
+		atomic_fetch_or_explicit(&owned[fd / 64], bit, memory_order_relaxed);
+	else
+		atomic_fetch_and_explicit(&owned[fd / 64], ~bit, memory_order_relaxed);
+}
+
+/* To a number that neither the app's lowest-number rule nor its close loops come near. */
+static int high(int fd)
+{
+	struct rlimit lim;
+	int at = 4000, to;
+
+	if (fd < 0)
+		return -1;
+	if (!getrlimit(RLIMIT_NOFILE, &lim) && lim.rlim_cur <= 4096)
+		at = (int)lim.rlim_cur - 48;
+	for (; at > fd; at /= 2) {
+		to = rr_real.fcntl(fd, F_DUPFD_CLOEXEC, at);
+		if (to < 0)
+			continue;
+		rr_real.close(fd);
+		fd = to;
+		break;
+	}
+	own(fd, true);
+	return fd;
+}
+
+static void drop_fd(int fd)
+{
+	if (fd < 0)
+		return;
+	own(fd, false);
+	rr_real.close(fd);
+}
+
+/* --- sets --- */
+
+static uint64_t random64(void)
+{
+	uint64_t z;
+
+	if (!random_state && getrandom(&random_state, sizeof(random_state), GRND_NONBLOCK) < 0)
+		random_state = (uintptr_t)&lock ^ rr_now();
+	z = random_state += UINT64_C(0x9e3779b97f4a7c15);
+	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+	return z ^ z >> 31;
+}
+
+/* Type-stable: never unmapped, for lookups that come late. */
+static struct rr_ep_set *set_alloc(void)
+{
+	enum { N = 16 };
+	struct rr_ep_set *s = free_sets;
+
+	if (!s) {
+		s = mmap(NULL, N * sizeof(*s), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			 -1, 0);
+		if (s == MAP_FAILED)
+			return NULL;
+		for (int i = 0; i < N; i++) {
+			s[i].next = free_sets;
+			free_sets = &s[i];
+		}
+		s = free_sets;
+	}
+	free_sets = s->next;
+	return s;
+}
+
+struct rr_ep_set *rr_ep_new(int epfd)
+{
+	struct rr_ep_set *s;
+	struct stat st;
+
+	if (fstat(epfd, &st) || !rr_ep_lock())
+		return NULL;
+	s = set_alloc();
+	if (s) {
+		s->f.kind = RR_KIND_EPOLL;
+		s->f.ino = st.st_ino;
+		atomic_store_explicit(&s->f.fds, 0, memory_order_relaxed);
+		s->foreign = s->nested = s->kernel_first = false;
+		s->epfd = epfd;
+		atomic_store_explicit(&s->inner, -1, memory_order_relaxed);
+		s->cookie = random64();
+		s->pass = 0;
+		atomic_store(&s->sleepers, 0);
+		atomic_store(&s->tagged, 0);
+		atomic_store(&s->keyed, false);
+		s->all = s->first = s->last = NULL;
+		s->next = sets;
+		sets = s;
+		atomic_store_explicit(&s->f.refs, 1, memory_order_release);
+	}
+	rr_ep_unlock();
+	if (s)
+		rr_fdt_give(epfd, &s->f);
+	return s;
+}
+
+struct rr_ep_set *rr_ep_at(int epfd)
+{
+	struct rr_file *f = rr_fdt_get(epfd);
+
+	if (f && f->kind == RR_KIND_EPOLL)
+		return container_of(f, struct rr_ep_set, f);
+	if (f)
+		rr_file_put(f);
+	return NULL;
+}
+
+void rr_ep_gone(struct rr_file *f)
+{
+	struct rr_ep_set *s = container_of(f, struct rr_ep_set, f), **at = &sets;
+	int saved = errno;
+
+	if (!rr_ep_lock())
+		return;		/* lost: a few bytes */
+	while (s->all)
+		rr_ep_watch_free(s->all, false);
+	drop_fd(s->inner);
+	while (*at != s)
+		at = &(*at)->next;
+	*at = s->next;
+	s->next = free_sets;
+	free_sets = s;
+	rr_ep_unlock();
+	errno = saved;
+}
+
+/* --- the inner set --- */
+
+bool rr_ep_need_inner(struct rr_ep_set *s)
+{
+	struct epoll_event ev = { .events = EPOLLIN, .data.u64 = s->cookie };
+	struct epoll_event mute = { .events = EPOLLONESHOT };
+	int in;
+
+	if (s->inner >= 0)
+		return true;
+	if (bell < 0)
+		bell = high(eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK));
+	in = high(rr_real.epoll_create1(EPOLL_CLOEXEC));
+	if (bell < 0 || in < 0 || rr_real.epoll_ctl(in, EPOLL_CTL_ADD, bell, &mute) ||
+	    rr_real.epoll_ctl(s->epfd, EPOLL_CTL_ADD, in, &ev)) {
+		drop_fd(in);
+		return false;
+	}
+	s->inner = in;
+	return true;
+}
+
+void rr_ep_kick(struct rr_ep_set *s)
+{
+	struct epoll_event ev = { .events = EPOLLIN | EPOLLONESHOT, .data.u64 = 0 };
+
+	if (s->inner >= 0)
+		rr_real.epoll_ctl(s->inner, EPOLL_CTL_MOD, bell, &ev);
+}
+
+void rr_ep_use(struct rr_ep_set *s, int epfd)
+{
+	s->epfd = epfd;
+	if (likely(!s->foreign))
+		return;
+	s->foreign = false;
+	for (struct rr_ep_watch *w = s->all; w; w = w->set_next) {
+		rr_ep_refresh(w, false);
+		rr_ep_activate_one(w, true);
+	}
+}
+
+/* --- fork --- */
+
+void rr_ep_fork_prepare(void)
+{
+	rr_lock_take(&lock);
+}
+
+void rr_ep_fork_parent(void)
+{
+	rr_lock_drop(&lock);
+}
+
+/* The kernel's sets are the parent's too. A child that only closes what it inherited changes
+ * nothing there; one that uses a set (a daemon, whose parent exits) takes it over with
+ * rr_ep_use(). Parent and child that both go on using one set are not provided for: each would
+ * see the other's doorbells. */
+void rr_ep_fork_child(void)
+{
+	lock = (struct rr_lock){ 0 };
+	for (struct rr_ep_set *s = sets; s; s = s->next) {
+		s->foreign = true;
+		drop_fd(s->inner);
+		s->inner = -1;
+		for (struct rr_ep_watch *w = s->all; w; w = w->set_next)
+			w->wake = -1;
+		atomic_store(&s->sleepers, 0);
+	}
+}

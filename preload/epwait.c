@@ -1,0 +1,487 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What epoll sets tell, and waiting for it.
+ *
+ * Level-triggered watches are told while their bits hold. Edge-triggered ones are told when a
+ * bit has come that did not hold when last asked; when a bit holds that the app has used up
+ * since it was told (a short read or write, or EAGAIN, in between); and when a doorbell or more
+ * to read came since. So no edge is lost; some are told that the kernel would have merged into
+ * an earlier one. */
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+
+#include "core/base/os.h"
+#include "preload/epset.h"
+#include "preload/real.h"
+
+enum { SPIN_LOOK = 4000, MISSES = 32, HARVEST = 32 };
+
+/* --- what watches have to tell; under the lock --- */
+
+/* The app's bits that hold now, or RR_CONN_KERNEL. */
+static int ask(struct rr_ep_watch *w)
+{
+	struct rr_conn *c = rr_sock_conn(w->so);
+	int r, fd = rr_ep_watch_fd(w);
+
+	if (!c || fd < 0)
+		return RR_CONN_KERNEL;
+	r = rr_conn_poll(c, fd, rr_ev_want(w->app.events));
+	if (unlikely(rr_conn_changed(c)))
+		rr_ep_sync(w->so);
+	return r < 0 ? r : (int)rr_ev_told((unsigned)r, w->app.events);
+}
+
+/* Would an edge-triggered watch be told of bits? */
+static bool is_edge(const struct rr_ep_watch *w, unsigned bits)
+{
+	struct rr_conn *c;
+
+	if (bits & ~w->seen || bits & w->dry || (bits && w->news))
+		return true;
+	c = rr_sock_conn(w->so);
+	return bits & POLLIN && c && rr_conn_inq(c, rr_ep_watch_fd(w)) > w->inq;
+}
+
+static bool due(const struct rr_ep_watch *w, unsigned bits)
+{
+	return bits && !w->fired && (!(w->app.events & EPOLLET) || is_edge(w, bits));
+}
+
+static void tell(struct rr_ep_watch *w, unsigned bits, struct epoll_event *out)
+{
+	struct rr_conn *c = rr_sock_conn(w->so);
+
+	*out = (struct epoll_event){ .events = bits, .data = w->app.data };
+	w->told = w->set->pass;
+	w->news = false;
+	w->dry = 0;
+	if (w->app.events & EPOLLET && bits & POLLIN && c)
+		w->inq = rr_conn_inq(c, rr_ep_watch_fd(w));
+	if (w->app.events & EPOLLONESHOT) {
+		w->fired = true;
+		rr_ep_deactivate(w);
+	}
+}
+
+/* A watch that has had nothing for a while need not be asked: it rings. */
+static void rest(struct rr_ep_watch *w)
+{
+	if (++w->misses < MISSES)
+		return;
+	w->misses = 0;
+	if (rr_ep_refresh(w, false) == RR_TIME_NEVER && w->active && rr_ep_arm(w))
+		rr_ep_deactivate(w);
+}
+
+/* Asks the active watches, each once, in turn. */
+static int collect(struct rr_ep_set *s, struct epoll_event *evs, int max)
+{
+	struct rr_ep_watch *w, *last = s->last;
+	int n = 0;
+
+	while (n < max && (w = s->first)) {
+		bool end = w == last;
+		int r;
+
+		rr_ep_deactivate(w);
+		rr_ep_activate_one(w, false);
+		if (w->active && w->told != s->pass) {
+			r = ask(w);
+			if (r == RR_CONN_KERNEL)
+				rr_ep_refresh(w, false);
+			r = r > 0 ? r : 0;
+			if (due(w, (unsigned)r))
+				tell(w, (unsigned)r, &evs[n++]);
+			else if (w->active)
+				rest(w);
+			w->seen = (unsigned)r;
+		}
+		if (end)
+			break;
+	}
+	return n;
+}
+
+/* Doorbells: the connections that rang are active. */
+static void harvest(struct rr_ep_set *s)
+{
+	struct epoll_event evs[HARVEST];
+	int n;
+
+	do {
+		n = s->inner < 0 ? 0 : rr_real.epoll_wait(s->inner, evs, HARVEST, 0);
+		for (int i = 0; i < n; i++) {
+			bool ours;
+			struct rr_ep_watch *w = rr_ep_by_key(evs[i].data.u64, &ours);
+			struct rr_conn *c = w ? rr_sock_conn(w->so) : NULL;
+
+			if (!w)
+				continue;
+			/* In other sets too, which may find nothing on the fd afterwards. */
+			for (struct rr_ep_watch *o = w->so->watches; o; o = o->so_next) {
+				rr_ep_activate_one(o, true);
+				if (o->set != s && rr_ep_asleep(o->set))
+					rr_ep_kick(o->set);
+			}
+			if (c)
+				rr_conn_drain(c);
+		}
+	} while (n == HARVEST);
+}
+
+/* An event of the kernel's on a watch in pass form: is it for the app? */
+static bool pass(struct rr_ep_watch *w, struct epoll_event *ev)
+{
+	unsigned bits = ev->events;
+	int r = ask(w);
+
+	if (r != RR_CONN_KERNEL)
+		bits = r > 0 ? (unsigned)r : 0;
+	if (bits)
+		tell(w, bits, ev);
+	w->seen = bits;
+	/* Taken in: the kernel's ONESHOT has fired in vain. */
+	rr_ep_refresh(w, !bits && w->app.events & EPOLLONESHOT && w->form == RR_EP_PASS);
+	rr_ep_activate_one(w, false);
+	return bits != 0;
+}
+
+/* Of what the kernel returned, keeps what is for the app. */
+static int sift(struct rr_ep_set *s, struct epoll_event *evs, int n)
+{
+	int kept = 0;
+
+	for (int i = 0; i < n; i++) {
+		struct epoll_event ev = evs[i];
+		struct rr_ep_watch *w;
+		bool ours;
+
+		if (ev.data.u64 == s->cookie) {
+			harvest(s);
+			continue;
+		}
+		w = rr_ep_by_key(ev.data.u64, &ours);
+		if (!ours) {
+			evs[kept++] = ev;
+			continue;
+		}
+		if (!w || w->set != s || w->told == s->pass)
+			continue;
+		if (w->form == RR_EP_PASS && !w->fired) {
+			if (pass(w, &ev))
+				evs[kept++] = ev;
+		} else if (w->fired) {
+			rr_ep_refresh(w, false);
+		} else {
+			rr_ep_activate_one(w, true);
+		}
+	}
+	return kept;
+}
+
+/* --- epoll_wait --- */
+
+struct wait {
+	struct rr_ep_set *s;	/* referenced */
+	int epfd;
+	struct epoll_event *evs;
+	int max;
+	rr_time deadline;	/* 0: do not wait */
+	const sigset_t *mask;
+	bool fine;		/* the caller gave nanoseconds */
+	struct rr_fruitless fruitless;
+	int cancel;
+};
+
+static int kernel_wait(const struct wait *x, rr_time end)
+{
+	rr_time now, left = 0;
+	struct timespec ts;
+	int rc;
+
+	if (end != RR_TIME_NEVER && end) {
+		now = rr_now();
+		left = end > now ? end - now : 0;
+	}
+	if (x->fine && end != RR_TIME_NEVER && left % RR_MSEC) {
+		rc = rr_real.epoll_pwait2(x->epfd, x->evs, x->max, rr_left(&ts, 0, left), x->mask);
+		if (rc >= 0 || errno != ENOSYS)
+			return rc;
+	}
+	left = rr_min((left + RR_MSEC - 1) / RR_MSEC, (rr_time)INT_MAX);
+	return rr_real.epoll_pwait(x->epfd, x->evs, x->max,
+				   end == RR_TIME_NEVER ? -1 : (int)left, x->mask);
+}
+
+/* Arms what is active. False: something is there already. */
+static bool arm_all(struct rr_ep_set *s, rr_time *until)
+{
+	struct rr_ep_watch *w, *next;
+	bool armed = true;
+
+	for (w = s->first; w; w = next) {
+		rr_time t = rr_ep_refresh(w, false);
+
+		next = w->next;
+		if (!w->active)
+			continue;
+		*until = rr_min(*until, t);
+		if (!rr_ep_arm(w))
+			armed = false;
+		else if (t == RR_TIME_NEVER)
+			rr_ep_deactivate(w);
+	}
+	return armed;
+}
+
+/* Somebody else has to look after what is active when this thread goes back to the app: a
+ * sleeper of this set, who also has to learn of deadlines, or whoever waits for the set itself. */
+static void hand_over(struct rr_ep_set *s)
+{
+	rr_time until = RR_TIME_NEVER;
+
+	if (s->first && rr_ep_asleep(s) && (!arm_all(s, &until) || (s->first && s->sleepers)))
+		rr_ep_kick(s);
+}
+
+/* One look at everything: how many events, or -errno. */
+static int look(struct wait *x)
+{
+	struct rr_ep_set *s = x->s;
+	int n = 0, k = 0, err = 0;
+
+	if (!rr_ep_lock())
+		return -EINTR;
+	s->pass++;
+	rr_ep_use(s, x->epfd);
+	if (!s->kernel_first)
+		n = collect(s, x->evs, x->max);
+	s->kernel_first = n == x->max;
+	rr_ep_unlock();
+	if (n < x->max) {
+		k = rr_real.epoll_wait(x->epfd, x->evs + n, x->max - n, 0);
+		err = k < 0 ? -errno : 0;
+	}
+	if (!rr_ep_lock())
+		return n ? n : -EINTR;
+	if (k > 0) {
+		n += sift(s, x->evs + n, k);
+		if (n < x->max)
+			n += collect(s, x->evs + n, x->max - n);
+	}
+	hand_over(s);
+	rr_ep_unlock();
+	return n ? n : err;
+}
+
+static bool peek(struct rr_ep_set *s, rr_time *budget)
+{
+	bool found = false;
+
+	if (!rr_ep_lock())
+		return false;
+	for (struct rr_ep_watch *w = s->first; w && !found; w = w->next) {
+		struct rr_conn *c = rr_sock_conn(w->so);
+		unsigned ev = w->app.events;
+
+		if (!c)
+			continue;
+		/* An edge-triggered one may have bits that were told. */
+		if (ev & EPOLLET)
+			ev &= ~w->seen | w->dry;
+		found = rr_conn_peek(c, rr_ev_want(ev));
+		if (budget)
+			*budget = rr_max(*budget, rr_conn_spin(c));
+	}
+	rr_ep_unlock();
+	return found;
+}
+
+static int spin(struct wait *x)
+{
+	rr_time budget = 0, now, end, looked;
+	int n;
+
+	if (!peek(x->s, &budget) && !budget)
+		return 0;
+	looked = now = rr_now();
+	end = rr_min(x->deadline, now + budget);
+	while (now < end) {
+		if (peek(x->s, NULL) || now - looked > SPIN_LOOK) {
+			n = look(x);
+			if (n)
+				return n;
+			looked = now;
+		}
+		rr_relax();
+		now = rr_now();
+	}
+	return 0;
+}
+
+static void cancelled(void *arg)
+{
+	struct wait *x = arg;
+
+	atomic_fetch_sub(&x->s->sleepers, 1);
+	rr_file_put(&x->s->f);
+}
+
+static int kernel_sleep(struct wait *x, rr_time end)
+{
+	int k;
+
+	pthread_cleanup_push(cancelled, x);
+	rr_cancel_back(x->cancel);
+	k = kernel_wait(x, end);
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &x->cancel);
+	pthread_cleanup_pop(0);
+	atomic_fetch_sub(&x->s->sleepers, 1);
+	return k < 0 ? -errno : k;
+}
+
+/* Sleeps once: events, 0 look again, or -errno. */
+static int sleep_once(struct wait *x)
+{
+	struct rr_ep_set *s = x->s;
+	rr_time end = x->deadline;
+	bool armed;
+	int n, k;
+
+	if (end)
+		end = rr_min(end, rr_conn_idle(rr_now()));
+	if (!rr_ep_lock())
+		return -EINTR;
+	rr_ep_use(s, x->epfd);
+	/* Before the active list is emptied: who activates later sees it, and kicks. */
+	atomic_fetch_add(&s->sleepers, 1);
+	armed = arm_all(s, &end);
+	rr_ep_unlock();
+	if (!armed) {
+		atomic_fetch_sub(&s->sleepers, 1);
+		return 0;
+	}
+	k = kernel_sleep(x, end);
+	if (k < 0)
+		return k;
+	if (!rr_ep_lock())
+		return -EINTR;
+	s->pass++;
+	n = sift(s, x->evs, k);
+	if (n < x->max)
+		n += collect(s, x->evs + n, x->max - n);
+	hand_over(s);
+	rr_ep_unlock();
+	return n;
+}
+
+static int wait_events(struct wait *x)
+{
+	rr_time slept, now;
+	int n;
+
+	for (;; rr_fruitless_pause(&x->fruitless)) {
+		n = look(x);
+		if (n || !x->deadline || (n = spin(x)))
+			return n;
+		slept = rr_now();
+		n = sleep_once(x);
+		now = rr_now();
+		if (n)
+			return n;
+		if (now >= x->deadline)
+			return look(x);
+		rr_fruitless_slept(&x->fruitless, slept, now);
+	}
+}
+
+/* No watch in the set is ours now: one wait in the kernel, as it stands. One that becomes ours
+ * meanwhile rings or kicks, and then there is something to sift. */
+static int wait_plain(struct wait *x, int *n)
+{
+	atomic_fetch_add(&x->s->sleepers, 1);
+	if (atomic_load(&x->s->tagged)) {	/* pairs with tagged, then sleepers, of who adds */
+		atomic_fetch_sub(&x->s->sleepers, 1);
+		return false;
+	}
+	*n = kernel_sleep(x, x->deadline);
+	if (*n <= 0 || !atomic_load(&x->s->keyed) || !rr_ep_lock())
+		return true;
+	x->s->pass++;
+	*n = sift(x->s, x->evs, *n);
+	rr_ep_unlock();
+	return *n != 0;
+}
+
+int rr_ep_wait(struct rr_ep_set *s, int epfd, struct epoll_event *evs, int max,
+	       rr_time deadline, const sigset_t *mask, bool fine)
+{
+	struct wait x = { .s = s, .epfd = epfd, .evs = evs, .max = max, .deadline = deadline,
+			  .mask = mask, .fine = fine };
+	int n, saved = errno;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &x.cancel);
+	if (atomic_load(&s->tagged) || !wait_plain(&x, &n))
+		n = wait_events(&x);
+	rr_file_put(&s->f);
+	rr_cancel_back(x.cancel);
+	if (n >= 0)
+		errno = saved;
+	return n;
+}
+
+/* --- a set in a poll, select or another set --- */
+
+bool rr_ep_managed(const struct rr_file *f)
+{
+	const struct rr_ep_set *s = container_of(f, const struct rr_ep_set, f);
+
+	return atomic_load(&s->tagged) != 0;
+}
+
+/* Has one of the active watches something to tell? Tells nothing. */
+static bool any_due(struct rr_ep_set *s)
+{
+	for (struct rr_ep_watch *w = s->first; w; w = w->next) {
+		struct rr_conn *c = rr_sock_conn(w->so);
+		int fd = rr_ep_watch_fd(w), r;
+
+		if (!c || fd < 0)
+			continue;
+		r = rr_conn_poll(c, fd, rr_ev_want(w->app.events));
+		if (r > 0 && due(w, rr_ev_told((unsigned)r, w->app.events)))
+			return true;
+	}
+	return false;
+}
+
+/* The kernel's set is readable: is that more than events that would be taken in? Takes them in. */
+static void take_in(struct rr_ep_set *s)
+{
+	for (struct rr_ep_watch *w = s->all; w; w = w->set_next)
+		if (w->form == RR_EP_PASS && !w->fired)
+			ask(w);
+}
+
+bool rr_ep_readable(struct rr_file *f, int epfd, rr_time *until)
+{
+	struct rr_ep_set *s = container_of(f, struct rr_ep_set, f);
+	struct pollfd p = { epfd, POLLIN, 0 };
+	bool yes;
+
+	*until = RR_TIME_NEVER;
+	if (!rr_ep_lock())
+		return false;
+	s->nested = true;
+	rr_ep_use(s, epfd);
+	harvest(s);
+	yes = any_due(s) || !arm_all(s, until);
+	if (!yes && rr_real.poll(&p, 1, 0) > 0) {
+		take_in(s);
+		harvest(s);
+		yes = rr_real.poll(&p, 1, 0) > 0;
+	}
+	rr_ep_unlock();
+	return yes;
+}

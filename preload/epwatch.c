@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Watches: the shadows of registrations, and what the kernel has in their place. */
+#include <errno.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+
+#include "preload/epset.h"
+#include "core/base/os.h"
+#include "preload/real.h"
+
+/* Keys: a random prefix of the process, and the watch's index. */
+enum { CHUNK = 256, CHUNKS = 4096, INDEX_BITS = 20 };
+
+static struct rr_ep_watch *chunks[CHUNKS];
+static uint32_t nchunks;
+static struct rr_ep_watch *free_watches;
+static uint64_t prefix;
+
+static bool more_watches(void)
+{
+	struct rr_ep_watch *w;
+
+	if (nchunks == CHUNKS)
+		return false;
+	if (!prefix && getrandom(&prefix, sizeof(prefix), GRND_NONBLOCK) < 0)
+		prefix = rr_now() * UINT64_C(0x9e3779b97f4a7c15);
+	prefix |= UINT64_C(1) << 63;
+	w = mmap(NULL, CHUNK * sizeof(*w), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+		 -1, 0);
+	if (w == MAP_FAILED)
+		return false;
+	for (uint32_t i = CHUNK; i-- > 0;) {
+		w[i].key = (prefix & ~((UINT64_C(1) << INDEX_BITS) - 1)) | (nchunks * CHUNK + i);
+		w[i].next = free_watches;
+		free_watches = &w[i];
+	}
+	chunks[nchunks++] = w;
+	return true;
+}
+
+struct rr_ep_watch *rr_ep_by_key(uint64_t data, bool *ours)
+{
+	uint32_t index = data & ((1u << INDEX_BITS) - 1);
+	struct rr_ep_watch *w;
+
+	*ours = false;
+	if (!prefix || index >= nchunks * CHUNK)
+		return NULL;
+	w = &chunks[index / CHUNK][index % CHUNK];
+	*ours = w->key == data;
+	return *ours && w->set ? w : NULL;
+}
+
+struct rr_ep_watch *rr_ep_watch_new(struct rr_ep_set *set, struct rr_sock *so, int fd,
+				    const struct epoll_event *ev)
+{
+	struct rr_ep_watch *w;
+	uint64_t key;
+
+	if (!free_watches && !more_watches())
+		return NULL;
+	w = free_watches;
+	free_watches = w->next;
+	key = w->key;
+	*w = (struct rr_ep_watch){ .key = key, .set = set, .so = so, .fd = fd, .app = *ev,
+				   .kmask = ev->events, .wake = -1,
+				   .exclusive = ev->events & EPOLLEXCLUSIVE };
+	w->set_next = set->all;
+	set->all = w;
+	w->so_next = atomic_load_explicit(&so->watches, memory_order_relaxed);
+	atomic_store_explicit(&so->watches, w, memory_order_release);
+	return w;
+}
+
+struct rr_ep_watch *rr_ep_find(struct rr_ep_set *set, const struct rr_sock *so, int fd)
+{
+	struct rr_ep_watch *w = atomic_load_explicit(&so->watches, memory_order_relaxed);
+
+	while (w && (w->set != set || w->fd != fd))
+		w = w->so_next;
+	return w;
+}
+
+static void set_form(struct rr_ep_watch *w, enum rr_ep_form form)
+{
+	if (w->form == RR_EP_PLAIN && form != RR_EP_PLAIN)
+		atomic_fetch_add(&w->set->tagged, 1);
+	if (w->form != RR_EP_PLAIN && form == RR_EP_PLAIN)
+		atomic_fetch_sub(&w->set->tagged, 1);
+	w->form = form;
+}
+
+/* --- the wake-up fd, in the inner set --- */
+
+/* Another watch of the same connection in the same set (by a dup'ed fd), which has the same
+ * wake-up fd there; NULL. The kernel holds it once, with the key of one of them: doorbells are
+ * for all watches of a connection. */
+static struct rr_ep_watch *sharer(const struct rr_ep_watch *w)
+{
+	struct rr_ep_watch *o = w->so->watches;
+
+	while (o && (o == w || o->set != w->set || o->wake != w->wake))
+		o = o->so_next;
+	return o;
+}
+
+static void drop_wake(struct rr_ep_watch *w)
+{
+	struct rr_ep_watch *heir = sharer(w);
+	struct epoll_event ev = { .events = EPOLLIN, .data.u64 = heir ? heir->key : 0 };
+
+	rr_real.epoll_ctl(w->set->inner, heir ? EPOLL_CTL_MOD : EPOLL_CTL_DEL, w->wake, &ev);
+	w->wake = -1;
+}
+
+static void set_wake(struct rr_ep_watch *w, int wake)
+{
+	struct epoll_event ev = { .events = EPOLLIN, .data.u64 = w->key };
+
+	if (wake == w->wake || w->set->foreign)
+		return;
+	if (w->wake >= 0)
+		drop_wake(w);
+	if (wake < 0 || !rr_ep_need_inner(w->set))
+		return;
+	if (!rr_real.epoll_ctl(w->set->inner, EPOLL_CTL_ADD, wake, &ev) || errno == EEXIST)
+		w->wake = wake;
+}
+
+/* --- the app's fd, in the app's set --- */
+
+int rr_ep_watch_fd(const struct rr_ep_watch *w)
+{
+	if (likely(rr_sock_at(w->so, w->fd)))
+		return w->fd;
+	for (int fd = rr_fdt_next(0); fd >= 0; fd = rr_fdt_next(fd + 1))
+		if (rr_sock_at(w->so, fd))
+			return fd;
+	return -1;
+}
+
+/* The kernel cannot modify an EPOLLEXCLUSIVE registration, only replace it. Ours do without:
+ * that all sleepers wake is allowed. */
+static int modify(struct rr_ep_watch *w, struct epoll_event *ev)
+{
+	if (!w->exclusive)
+		return rr_real.epoll_ctl(w->set->epfd, EPOLL_CTL_MOD, w->fd, ev);
+	if (w->form == RR_EP_PLAIN || !(ev->events & EPOLLEXCLUSIVE))
+		w->exclusive = ev->events & EPOLLEXCLUSIVE;
+	rr_real.epoll_ctl(w->set->epfd, EPOLL_CTL_DEL, w->fd, NULL);
+	return rr_real.epoll_ctl(w->set->epfd, EPOLL_CTL_ADD, w->fd, ev);
+}
+
+static void register_as(struct rr_ep_watch *w, enum rr_ep_form form, uint32_t mask, bool force)
+{
+	struct epoll_event ev = { .events = mask, .data.u64 = w->key };
+
+	if (form == w->form && mask == w->kmask && !force)
+		return;
+	if (form == RR_EP_PLAIN)
+		ev.data = w->app.data;
+	else
+		atomic_store(&w->set->keyed, true);	/* before the kernel can return it */
+	/* A registration by a number that was closed (a dup is left) is out of reach; so is
+	 * the parent's, for a forked child. */
+	if (w->set->foreign || !rr_sock_at(w->so, w->fd) || modify(w, &ev)) {
+		if (form == RR_EP_PLAIN)
+			return;
+	}
+	set_form(w, form);
+	w->kmask = mask;
+}
+
+/* The numbers of an epoll set may come and go as well. */
+static bool have_epfd(struct rr_ep_set *s)
+{
+	struct rr_ep_set *at = rr_ep_at(s->epfd);
+
+	for (int fd = 0; at != s; fd++) {
+		if (at)
+			rr_file_put(&at->f);
+		fd = rr_fdt_next(fd);
+		if (fd < 0)
+			return false;
+		at = rr_ep_at(fd);
+		if (at == s)
+			s->epfd = fd;
+	}
+	rr_file_put(&at->f);
+	return true;
+}
+
+static rr_time manage(struct rr_ep_watch *w, const struct pollfd *p, int n, rr_time until)
+{
+	uint32_t anchor = 0;
+	int wake = -1;
+
+	for (int i = 0; i < n; i++) {
+		if (p[i].fd == w->fd)
+			anchor = (unsigned short)p[i].events;
+		else
+			wake = p[i].fd;
+	}
+	set_wake(w, wake);
+	if (w->fired)
+		register_as(w, RR_EP_HUSHED, EPOLLET | EPOLLONESHOT, false);
+	else
+		register_as(w, RR_EP_MANAGED, anchor, false);
+	return w->fired ? RR_TIME_NEVER : until;
+}
+
+rr_time rr_ep_refresh(struct rr_ep_watch *w, bool force)
+{
+	struct rr_conn *c = rr_sock_conn(w->so);
+	unsigned want = rr_ev_want(w->app.events);
+	rr_time until = RR_TIME_NEVER;
+	struct pollfd p[2];
+	int n, fd;
+
+	if (!have_epfd(w->set))
+		return RR_TIME_NEVER;
+	fd = c ? rr_ep_watch_fd(w) : -1;
+	if (fd < 0) {
+		set_wake(w, -1);
+		rr_ep_deactivate(w);
+		if (w->fired)
+			register_as(w, RR_EP_HUSHED, EPOLLET | EPOLLONESHOT, false);
+		else
+			register_as(w, RR_EP_PLAIN, w->app.events, force);
+		return RR_TIME_NEVER;
+	}
+	n = rr_conn_fds(c, fd, want, p, &until);
+	if (n && p[0].fd == fd)
+		p[0].fd = w->fd;
+	if (!rr_conn_is_carried(c) && n == 1 && p[0].fd == w->fd && until == RR_TIME_NEVER &&
+	    (unsigned)(unsigned short)p[0].events == want) {
+		set_wake(w, -1);
+		rr_ep_deactivate(w);
+		if (w->fired)
+			register_as(w, RR_EP_HUSHED, EPOLLET | EPOLLONESHOT, false);
+		else
+			register_as(w, RR_EP_PASS, w->app.events & ~(uint32_t)EPOLLEXCLUSIVE, force);
+		return RR_TIME_NEVER;
+	}
+	return manage(w, p, n, until);
+}
+
+/* --- active and idle --- */
+
+void rr_ep_deactivate(struct rr_ep_watch *w)
+{
+	struct rr_ep_set *s = w->set;
+
+	if (!w->active)
+		return;
+	w->active = false;
+	*(w->prev ? &w->prev->next : &s->first) = w->next;
+	*(w->next ? &w->next->prev : &s->last) = w->prev;
+}
+
+void rr_ep_activate_one(struct rr_ep_watch *w, bool news)
+{
+	struct rr_ep_set *s = w->set;
+
+	w->news |= news;
+	if (w->active || w->fired || w->form != RR_EP_MANAGED)
+		return;
+	w->active = true;
+	w->misses = 0;
+	w->next = NULL;
+	w->prev = s->last;
+	*(s->last ? &s->last->next : &s->first) = w;
+	s->last = w;
+}
+
+bool rr_ep_arm(struct rr_ep_watch *w)
+{
+	struct rr_conn *c = rr_sock_conn(w->so);
+	unsigned ev = w->app.events, want = rr_ev_want(ev);
+	int fd = rr_ep_watch_fd(w);
+
+	if (!c || fd < 0)
+		return true;
+	/* Edges: armed for what has not been told yet, and for more of what has. */
+	if (ev & EPOLLET)
+		want &= ~w->seen | w->dry;
+	if (rr_conn_watch(c, fd, want))
+		return false;
+	return !(ev & EPOLLET) || !(w->seen & POLLIN) || rr_conn_inq(c, fd) <= w->inq;
+}
+
+void rr_ep_place(struct rr_ep_watch *w)
+{
+	struct rr_ep_set *s = w->set;
+
+	if (w->form != RR_EP_MANAGED || w->fired)
+		return;
+	if (rr_ep_asleep(s) && rr_ep_refresh(w, false) == RR_TIME_NEVER &&
+	    (w->form != RR_EP_MANAGED || rr_ep_arm(w)))
+		return;
+	rr_ep_activate_one(w, false);
+	if (rr_ep_asleep(s))
+		rr_ep_kick(s);
+}
+
+/* --- going --- */
+
+void rr_ep_watch_free(struct rr_ep_watch *w, bool del)
+{
+	struct rr_ep_watch **at = &w->set->all, *o, *before = NULL;
+
+	rr_ep_deactivate(w);
+	set_wake(w, -1);
+	if (del && !w->set->foreign)
+		rr_real.epoll_ctl(w->set->epfd, EPOLL_CTL_DEL, w->fd, NULL);
+	set_form(w, RR_EP_PLAIN);
+	while (*at != w)
+		at = &(*at)->set_next;
+	*at = w->set_next;
+	for (o = w->so->watches; o != w; o = o->so_next)
+		before = o;
+	if (before)
+		before->so_next = w->so_next;
+	else
+		atomic_store_explicit(&w->so->watches, w->so_next, memory_order_relaxed);
+	w->set = NULL;
+	w->next = free_watches;
+	free_watches = w;
+}
+
+/* --- what happens to sockets --- */
+
+void rr_ep_sync(struct rr_sock *so)
+{
+	for (struct rr_ep_watch *w = so->watches; w; w = w->so_next) {
+		rr_ep_refresh(w, false);
+		rr_ep_place(w);
+	}
+}
+
+static bool watched(struct rr_sock *so)
+{
+	return atomic_load_explicit(&so->watches, memory_order_acquire) && rr_ep_lock();
+}
+
+void rr_sock_sync(struct rr_sock *so)
+{
+	int saved = errno;
+
+	if (!watched(so))
+		return;
+	rr_ep_sync(so);
+	rr_ep_unlock();
+	errno = saved;
+}
+
+void rr_ep_sock_conn(struct rr_sock *so)
+{
+	rr_sock_sync(so);
+}
+
+void rr_sock_dry(struct rr_sock *so, unsigned want)
+{
+	int saved = errno;
+
+	if (!watched(so))
+		return;
+	for (struct rr_ep_watch *w = so->watches; w; w = w->so_next) {
+		struct rr_conn *c = rr_sock_conn(so);
+
+		w->dry |= want;
+		/* A send that was held back: there is a deadline now, and other fds. */
+		if (c && !rr_conn_is_carried(c)) {
+			rr_ep_refresh(w, false);
+			rr_ep_place(w);
+		}
+	}
+	rr_ep_unlock();
+	errno = saved;
+}
+
+void rr_ep_activate(struct rr_sock *so)
+{
+	int saved = errno;
+
+	if (likely(!atomic_load_explicit(&so->watches, memory_order_acquire)) || !rr_ep_lock())
+		return;
+	for (struct rr_ep_watch *w = so->watches; w; w = w->so_next) {
+		w->news = true;
+		if (!w->active)
+			rr_ep_place(w);
+	}
+	rr_ep_unlock();
+	errno = saved;
+}
+
+void rr_ep_sock_gone(struct rr_sock *so, int fd)
+{
+	int saved = errno;
+	struct stat st;
+	bool mine;
+
+	if (!watched(so))
+		return;
+	/* A forked child may keep the file open, and the kernel its registration: what bears
+	 * our key must go while the number still reaches it. */
+	mine = !fstat(fd, &st) && st.st_ino == so->f.ino;
+	while (so->watches) {
+		struct rr_ep_watch *w = so->watches;
+
+		rr_ep_watch_free(w, mine && w->fd == fd && w->form != RR_EP_PLAIN &&
+				 have_epfd(w->set));
+	}
+	rr_ep_unlock();
+	errno = saved;
+}
