@@ -195,7 +195,10 @@ struct rr_app_iov {		/* RR_BUF_APP */
 	const struct iovec *iov;
 	int n;
 };
-void rr_drv_run(struct rr_share *sh, const struct rr_app_iov *app, rr_time now);
+/* Carries out what the engine wants. */
+void rr_drv_run(struct rr_share *sh, rr_time now);
+/* The same when it has just taken a message whose buffer is RR_BUF_APP. */
+void rr_drv_run_app(struct rr_share *sh, const struct rr_app_iov *app, rr_time now);
 void rr_drv_progress(struct rr_share *sh);
 int rr_drv_read_pull(struct rr_share *sh, const struct rr_pull *p, uint32_t off, void *dst, uint32_t len);
 void rr_drv_pull_done(struct rr_share *sh, uint32_t pull, int status);

@@ -129,7 +129,7 @@ void rr_drv_reclaim(struct rr_share *sh)
 	for (uint32_t i = 0; i < sh->pool.fresh_buf; i++) {
 		if (all_consumed(sh, &sh->pool.buf[i])) {
 			rr_eng_consumed(sh->eng, i, now);
-			rr_drv_run(sh, NULL, now);
+			rr_drv_run(sh, now);
 		}
 	}
 }
@@ -270,7 +270,7 @@ void rr_drv_pull_done(struct rr_share *sh, uint32_t pull, int status)
 
 	p->used = false;
 	rr_eng_pulled(sh->eng, p->id, status, now);
-	rr_drv_run(sh, NULL, now);
+	rr_drv_run(sh, now);
 }
 
 static void latency_sample(struct rr_share *sh, const struct rr_op *op)
@@ -375,7 +375,14 @@ static void run(struct rr_share *sh, const struct rr_app_iov *app, const struct 
 	}
 }
 
-void rr_drv_run(struct rr_share *sh, const struct rr_app_iov *app, rr_time now)
+static const struct rr_app_iov no_app;	/* nothing is sent from the app's memory */
+
+void rr_drv_run(struct rr_share *sh, rr_time now)
+{
+	run(sh, &no_app, NULL, now);
+}
+
+void rr_drv_run_app(struct rr_share *sh, const struct rr_app_iov *app, rr_time now)
 {
 	run(sh, app, NULL, now);
 }
@@ -385,7 +392,7 @@ static void received(struct rr_share *sh, const struct rr_wc *wc, rr_time now)
 	if (likely(!wc->has_imm)) {
 		rr_eng_recv(sh->eng, (uint32_t)wc->cookie, wc->buf, wc->len,
 			    wc->has_inv ? wc->inv_handle : 0, now);
-		run(sh, NULL, wc, now);
+		run(sh, &no_app, wc, now);
 		return;
 	}
 	if (wc->imm == RR_IMM_HATCH && !sh->rx.hatched) {
@@ -426,7 +433,7 @@ void rr_drv_progress(struct rr_share *sh)
 			else
 				rr_eng_done(sh->eng, (uint32_t)wc[i].cookie, wc[i].status, now);
 		}
-		rr_drv_run(sh, NULL, now);
+		rr_drv_run(sh, now);
 		if (n < RR_POLL_BATCH)
 			break;
 	}
@@ -438,7 +445,7 @@ void rr_drv_progress(struct rr_share *sh)
 	}
 	if (unlikely(!rr_eng_writable(sh->eng))) {
 		rr_eng_window(sh->eng, ops->window(sh->qp));
-		rr_drv_run(sh, NULL, now ? now : rr_now_coarse());
+		rr_drv_run(sh, now ? now : rr_now_coarse());
 		if (!rr_eng_writable(sh->eng))
 			rr_drv_reclaim(sh);
 	}
@@ -447,7 +454,7 @@ void rr_drv_progress(struct rr_share *sh)
 			now = rr_now_coarse();
 		if (now >= rr_eng_deadline(sh->eng)) {
 			rr_eng_tick(sh->eng, now);
-			rr_drv_run(sh, NULL, now);
+			rr_drv_run(sh, now);
 		}
 	}
 	if (unlikely(sh->rx.held > sh->qp->recvs / 2))

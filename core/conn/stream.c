@@ -126,7 +126,10 @@ static int engine_send(struct rr_share *sh, const struct rr_eng_out *out,
 	}
 	if (rc)
 		return rc;
-	rr_drv_run(sh, app, now);
+	if (app)
+		rr_drv_run_app(sh, app, now);
+	else
+		rr_drv_run(sh, now);
 	sent(sh, &out->rpc);
 	return 0;
 }
@@ -248,14 +251,13 @@ struct snap {
 	struct cur cur;
 };
 
-/* The next bytes of a record that is collected. 0 go on; 1 a record ended; -errno nothing of
- * this step was taken (for a record's end: nothing since *start). */
-static int collect_step(struct rr_share *sh, struct cur *c)
+/* The next bytes of a record that is collected, of those at p, which is where c stands. 0 go on;
+ * 1 a record ended; -errno nothing of this step was taken. */
+static int collect_step(struct rr_share *sh, struct cur *c, const uint8_t *p, size_t have)
 {
 	struct rr_tx *tx = &sh->tx;
 	struct rr_rm before = tx->rm;
-	const uint8_t *p = NULL;
-	size_t have = cur_piece(c, &p), n;
+	size_t n;
 	enum rr_rm_what what = rr_rm_next(&tx->rm, p, have, &n);
 	int rc;
 
@@ -270,13 +272,11 @@ static int collect_step(struct rr_share *sh, struct cur *c)
 			return rc;
 		if (!tx->rm.last || tx->rm.left)
 			return 0;
-		what = rr_rm_next(&tx->rm, NULL, 0, &n);
-		p = NULL;
+		what = rr_rm_next(&tx->rm, NULL, 0, &n);	/* it ends the record, empty */
+		return what == RR_RM_RECORD;
 	}
-	if (what == RR_RM_DATA || what == RR_RM_RECORD) {
-		if (n)
-			collect(sh, p, n);
-	}
+	if (what != RR_RM_MORE)
+		collect(sh, p, n);
 	cur_skip(c, n);
 	return what == RR_RM_RECORD;
 }
@@ -301,12 +301,14 @@ static int take_back(struct rr_share *sh, struct cur *c, const struct snap *at)
 }
 
 /* Collects until the data ends, a record is sent, or it cannot go on. */
-static int send_collected(struct rr_share *sh, struct cur *c, size_t total)
+static int send_collected(struct rr_share *sh, struct cur *c)
 {
 	struct snap at = { sh->tx.rm, sh->tx.len, *c };
+	const uint8_t *p;
+	size_t have;
 
-	while (c->done < total) {
-		int rc = collect_step(sh, c);
+	while ((have = cur_piece(c, &p)) > 0) {
+		int rc = collect_step(sh, c, p, have);
 		bool ended = rc == 1;
 
 		if (ended)
@@ -367,7 +369,7 @@ ssize_t rr_stream_send(struct rr_share *sh, int fd, const struct iovec *iov, int
 				}
 			}
 		}
-		rc = send_collected(sh, &c, total);
+		rc = send_collected(sh, &c);
 	}
 	if (unlikely(sh->tx.tcp))
 		rr_diag("record that cannot be carried: TCP from here on", fd);

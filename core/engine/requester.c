@@ -193,10 +193,15 @@ bool rr_req_writable(const struct rr_eng *e)
 	return rr_tx_room(e) && call_room(e);
 }
 
+/* NULL: every entry waits, and none may be forgotten at once. */
 static struct rr_call *call_new(struct rr_eng *e, const struct rr_rpc *rpc)
 {
 	struct rr_call *c = rr_pool_get(&e->calls);
 
+	if (!c && forget_one(e))
+		c = rr_pool_get(&e->calls);
+	if (!c)
+		return NULL;
 	c->n.xid = rpc->xid;
 	c->sent = c->bare = false;
 	c->in = 0;
@@ -225,9 +230,9 @@ int rr_req_send(struct rr_eng *e, const struct rr_eng_out *out)
 
 	if ((!fits && !may_use_chunks(e)) || (e->cr.asked == 0 && !e->ring))
 		return -EMSGSIZE;
-	if (!rr_req_writable(e) || (e->calls.used == e->calls.n && !forget_one(e)))
+	c = rr_req_writable(e) ? call_new(e, &out->rpc) : NULL;
+	if (!c)
 		return -EAGAIN;
-	c = call_new(e, &out->rpc);
 	t = rr_tx_new(e, out, fits ? RR_TX_INLINE : RR_TX_LONG_CALL);
 	t->call = c->n.idx;
 	t->call_gen = c->n.gen;
