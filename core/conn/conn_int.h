@@ -69,6 +69,7 @@ struct rr_tx {
 	uint64_t records;	/* sent by RDMA */
 	bool shut;		/* SHUT_WR was done */
 	bool tcp;		/* hatched: the anchor carries this direction */
+	bool void_once;		/* a write has gone to a peer that is gone */
 	/* What was collected before the hatch and goes out by TCP first: a fragment of
 	 * flush_len bytes, then the rest of a fragment header. */
 	uint32_t flush_len, flush_off;

@@ -335,6 +335,16 @@ static int pending_error(struct rr_share *sh)
 	return err;
 }
 
+/* The peer is gone. As on TCP, the first write still succeeds (there its answer is the reset):
+ * servers that leave SIGPIPE alone live by that. */
+static ssize_t to_nobody(struct rr_share *sh, size_t total)
+{
+	if (sh->tx.void_once)
+		return -EPIPE;
+	sh->tx.void_once = true;
+	return (ssize_t)total;
+}
+
 ssize_t rr_stream_send(struct rr_share *sh, int fd, const struct iovec *iov, int n)
 {
 	struct cur c = { iov, n, 0, 0, 0 };
@@ -345,10 +355,12 @@ ssize_t rr_stream_send(struct rr_share *sh, int fd, const struct iovec *iov, int
 		return -pending_error(sh);
 	if (unlikely(sh->tx.tcp))
 		return rr_hatch_flush(sh, fd);
-	if (unlikely(sh->dead || sh->tx.shut || sh->prov_lost))
+	if (unlikely(sh->dead || sh->tx.shut))
 		return -EPIPE;
 	if (!total)
 		return 0;
+	if (unlikely(sh->prov_lost))
+		return to_nobody(sh, total);
 	while (c.done < total && rc == 0) {
 		if (likely(rr_rm_at_boundary(&sh->tx.rm))) {
 			rc = send_short(sh, &c, total - c.done);
