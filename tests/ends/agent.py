@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# An application that does what it is told: a line of JSON {"id", "code"} on stdin, an answer on
+# stdout with the value of the code, or what it raised. Every line runs in a thread of its own,
+# so that a call may block. Started by ends.py, with the library or without; it knows nothing of it.
+import ctypes, errno, fcntl, hashlib, json, os, random, select, signal, socket, struct, sys, termios, threading, time, traceback
+
+LAST = 0x80000000
+
+
+def rec(payload):
+    return struct.pack('>I', LAST | len(payload)) + payload
+
+
+def call(xid, body=b'', prog=0x20000001, proc=0):
+    return rec(struct.pack('>10I', xid, 0, 2, prog, 1, proc, 0, 0, 0, 0) + body)
+
+
+def reply(xid, body=b''):
+    return rec(struct.pack('>6I', xid, 1, 0, 0, 0, 0) + body)
+
+
+def blob(n, seed=0):
+    return random.Random(seed).randbytes(n)
+
+
+def read_n(s, n):
+    b = bytearray()
+    while len(b) < n:
+        got = s.recv(min(n - len(b), 1 << 20))
+        if not got:
+            raise EOFError('after %d of %d bytes' % (len(b), n))
+        b += got
+    return bytes(b)
+
+
+def read_rec(s):
+    out, last = b'', 0
+    while not last:
+        mark, = struct.unpack('>I', read_n(s, 4))
+        last = mark & LAST
+        out += read_n(s, mark & ~LAST)
+    return out
+
+
+def xid_of(record):
+    return struct.unpack('>I', record[:4])[0]
+
+
+def listen(host='127.0.0.1', port=0, family=socket.AF_INET, backlog=16):
+    s = socket.socket(family, socket.SOCK_STREAM)
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    s.bind((host, port))
+    s.listen(backlog)
+    return s
+
+
+def connect(port, host='127.0.0.1', family=socket.AF_INET):
+    s = socket.socket(family, socket.SOCK_STREAM)
+    s.connect((host, port))
+    return s
+
+
+def ask(s, xid, body=b'', **kw):
+    """One call; the reply's body. The servers here echo."""
+    s.sendall(call(xid, body, **kw))
+    r = read_rec(s)
+    if xid_of(r) != xid:
+        raise ValueError('reply to %x, not %x' % (xid_of(r), xid))
+    if r[24:] != body:
+        raise ValueError('%d bytes came back as %d others' % (len(body), len(r) - 24))
+    return len(r) - 24
+
+
+def echo_one(s):
+    r = read_rec(s)
+    s.sendall(reply(xid_of(r), r[40:]))
+
+
+def echo(s):
+    """Serves a connection until it ends; how it ended."""
+    try:
+        while True:
+            echo_one(s)
+    except EOFError as e:
+        return 'EOF ' + str(e)
+    except OSError as e:
+        return errno.errorcode[e.errno]
+    finally:
+        s.close()
+
+
+def echo_all(listener):
+    """Serves every connection, each in a thread."""
+    while True:
+        s, _ = listener.accept()
+        threading.Thread(target=echo, args=(s,), daemon=True).start()
+
+
+def ending(s):
+    """What reading to the end comes to."""
+    try:
+        n = 0
+        while True:
+            got = s.recv(65536)
+            if not got:
+                return 'EOF after %d' % n
+            n += len(got)
+    except OSError as e:
+        return errno.errorcode[e.errno]
+
+
+def attempt(fn, *args):
+    try:
+        return fn(*args)
+    except OSError as e:
+        return errno.errorcode[e.errno]
+    except EOFError:
+        return 'EOF'
+
+
+def sigpipe():
+    """From now on it kills. (Python's own function works in the main thread only.)"""
+    ctypes.CDLL(None).signal(int(signal.SIGPIPE), None)
+
+
+def rss():
+    with open('/proc/self/status') as f:
+        for line in f:
+            if line.startswith('VmRSS'):
+                return int(line.split()[1])
+
+
+lock = threading.Lock()
+G = globals()
+
+
+def tell(ident, **what):
+    with lock:
+        os.write(out, (json.dumps(dict(id=ident, **what)) + '\n').encode())
+
+
+def run(ident, code):
+    try:
+        try:
+            value = eval(compile(code, 'driver', 'eval'), G)
+        except SyntaxError:
+            exec(compile(code, 'driver', 'exec'), G)
+            value = None
+        try:
+            json.dumps(value)
+        except TypeError:
+            value = None
+        tell(ident, value=value)
+    except OSError as e:
+        tell(ident, error=errno.errorcode.get(e.errno, str(e)))
+    except BaseException as e:
+        traceback.print_exc()
+        tell(ident, error='%s: %s' % (type(e).__name__, e))
+
+
+if __name__ == '__main__':
+    out = os.dup(1)
+    os.dup2(2, 1)
+    for line in iter(sys.stdin.readline, ''):
+        m = json.loads(line)
+        threading.Thread(target=run, args=(m['id'], m['code']), daemon=True).start()
+    os._exit(0)

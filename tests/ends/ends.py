@@ -1,0 +1,360 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# For the t_*.py beside this file: processes with and without the library, told step by step what
+# to do (agent.py); a relay that holds, splits and keeps bytes; what the library says of itself.
+import json, os, select, signal, socket, struct, subprocess, sys, tempfile, threading, time, traceback
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+BUILD = os.path.abspath(os.environ.get('BUILD', HERE + '/../../build'))
+SHIM = BUILD + '/librpcrdma_shim.so'
+APPS = BUILD + '/apps'
+W = tempfile.mkdtemp(prefix='ends.', dir='/run')
+RUN = W + '/rdmarpc'
+SOON = 10	# seconds within which anything that does not hang has happened, on a busy machine
+os.chmod(W, 0o755)
+
+sys.path.insert(0, HERE)
+from agent import blob, call, read_n, read_rec, rec, reply, xid_of  # noqa: E402,F401
+
+
+def sanitizer():
+    """What must be loaded before a library that was built with a sanitizer."""
+    needed = subprocess.run(['readelf', '-d', SHIM], capture_output=True, text=True).stdout
+    libs = []
+    for name in ('libasan', 'libubsan'):
+        if name in needed:
+            p = subprocess.run(['cc', '-print-file-name=%s.so' % name], capture_output=True, text=True)
+            libs.append(os.path.realpath(p.stdout.strip()))
+    return libs
+
+
+SAN = sanitizer()
+SLOW = 3 if SAN else 1
+
+
+def environment(shim=True, **options):
+    env = dict(os.environ, PYTHONUNBUFFERED='1')
+    if shim:
+        env['LD_PRELOAD'] = ' '.join(SAN + [SHIM])
+        env['RDMARPC_RUN_DIR'] = RUN
+        if SAN:
+            env['ASAN_OPTIONS'] = 'detect_leaks=0:log_path=%s/san:verify_asan_link_order=0' % W
+            env['UBSAN_OPTIONS'] = 'log_path=%s/san:print_stacktrace=1' % W
+    for k, v in options.items():
+        env['RDMARPC_' + k.upper()] = str(v)
+    return env
+
+
+class Failed(Exception):
+    pass
+
+
+def check(ok, text):
+    if not ok:
+        raise Failed(text)
+
+
+def same(got, want, what=''):
+    check(got == want, '%s: %r, expected %r' % (what, got, want))
+
+
+procs = []
+
+
+class Agent:
+    """A process that runs agent.py. do() waits for the answer, start() and wait() do it in two."""
+
+    def __init__(self, shim=True, prefix=(), user=None, **options):
+        self.err = open('%s/agent.%d.log' % (W, len(procs)), 'w+')
+
+        def become():
+            if user is not None:
+                os.setgroups([])
+                os.setgid(user)
+                os.setuid(user)
+        self.p = subprocess.Popen(list(prefix) + ['/usr/bin/python3', HERE + '/agent.py'],
+                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.err,
+                                  env=environment(shim, **options), preexec_fn=become)
+        procs.append(self.p)
+        self.next = 0
+        self.answers = {}
+        self.buf = b''
+
+    @property
+    def pid(self):
+        return self.p.pid
+
+    def start(self, code):
+        self.next += 1
+        self.p.stdin.write((json.dumps(dict(id=self.next, code=code)) + '\n').encode())
+        self.p.stdin.flush()
+        return self.next
+
+    def wait(self, ident, timeout=SOON):
+        end = time.monotonic() + timeout * SLOW
+        while ident not in self.answers:
+            left = end - time.monotonic()
+            if left <= 0 or not select.select([self.p.stdout], [], [], left)[0]:
+                raise Failed('no answer within %s s: it hangs' % timeout)
+            got = os.read(self.p.stdout.fileno(), 65536)
+            if not got:
+                raise Failed('the process died with status %r: %s' % (self.p.wait(), self.log()[-2000:]))
+            self.buf += got
+            *lines, self.buf = self.buf.split(b'\n')
+            for line in lines:
+                m = json.loads(line)
+                self.answers[m['id']] = m
+        return self.answers.pop(ident)
+
+    def result(self, ident, timeout=SOON):
+        m = self.wait(ident, timeout)
+        if 'error' in m:
+            raise Failed('%s\n%s' % (m['error'], self.log()[-1500:]))
+        return m['value']
+
+    def do(self, code, timeout=SOON):
+        return self.result(self.start(code), timeout)
+
+    def fails(self, code, timeout=SOON):
+        """The error's name."""
+        m = self.wait(self.start(code), timeout)
+        check('error' in m, 'no error from %s, but %r' % (code, m.get('value')))
+        return m['error']
+
+    def log(self):
+        self.err.flush()
+        with open(self.err.name) as f:
+            return f.read()
+
+    def kill(self, sig=signal.SIGKILL):
+        self.p.send_signal(sig)
+        if sig == signal.SIGKILL:
+            self.p.wait()
+
+    def end(self):
+        """Ends it without a kill: its exit must be clean."""
+        self.p.stdin.close()
+        check(self.p.wait(SOON * SLOW) == 0, 'exit status %r: %s' % (self.p.returncode, self.log()[-2000:]))
+
+    # --- what it has ---
+
+    def fds(self):
+        return len(os.listdir('/proc/%d/fd' % self.pid))
+
+    def maps(self):
+        """Its shared mappings, but the statistics."""
+        with open('/proc/%d/maps' % self.pid) as f:
+            return sum(1 for line in f if line.split()[1][3] == 's' and RUN not in line)
+
+    def holds(self):
+        return self.fds(), self.maps()
+
+    def settles(self, before, what='survivor'):
+        """Waits until it holds what it held before."""
+        settle(self.holds, before, what + "'s descriptors and mappings")
+
+    def asleep(self):
+        """Waits until none of its threads runs any more (a spinning one does)."""
+        def state(t):
+            with open('/proc/%d/task/%s/stat' % (self.pid, t)) as f:
+                return f.read().rsplit(')', 1)[1].split()[0]
+        until(lambda: all(state(t) == 'S' for t in os.listdir('/proc/%d/task' % self.pid)), 'all asleep')
+        time.sleep(0.01)
+
+    # --- what the library says ---
+
+    def stat(self):
+        for p in stat():
+            if p['pid'] == self.pid:
+                return p
+        raise Failed('rdmarpc-stat does not know process %d' % self.pid)
+
+    def carried(self):
+        """How many of its connections so far; none if it never had one."""
+        return sum(p['connections']['shm'] for p in stat() if p['pid'] == self.pid)
+
+    def reasons(self):
+        """Of its connections on TCP: reason -> how many."""
+        return {k: v for k, v in self.stat()['connections'].get('tcp_reasons', {}).items() if v}
+
+
+def settle(fn, want, what, timeout=5):
+    end = time.monotonic() + timeout * SLOW
+    while fn() != want:
+        check(time.monotonic() < end, '%s: %r, expected %r' % (what, fn(), want))
+        time.sleep(0.01)
+
+
+def until(fn, what, timeout=5):
+    settle(lambda: bool(fn()), True, what, timeout)
+
+
+def stat(*args):
+    env = dict(os.environ, RDMARPC_RUN_DIR=RUN)
+    p = subprocess.run([BUILD + '/rdmarpc-stat', *(args or ['--json', '--list'])], env=env,
+                       capture_output=True, text=True)
+    check(p.returncode == 0, 'rdmarpc-stat: ' + p.stderr)
+    return json.loads(p.stdout)['processes'] if not args else p.stdout
+
+
+def program(*argv, shim=True, sigpipe=False, **options):
+    """One of build/apps, in the background. It ignores SIGPIPE, as daemons do, unless told otherwise."""
+    log = open('%s/program.%d.log' % (W, len(procs)), 'w')
+    p = subprocess.Popen([APPS + '/' + argv[0], *map(str, argv[1:])], env=environment(shim, **options),
+                         stdin=subprocess.DEVNULL, stdout=log, stderr=log, restore_signals=sigpipe)
+    p.log = log.name
+    procs.append(p)
+    return p
+
+
+ports = iter(range(21000, 30000))
+
+
+def labsvc(mode='svcrun', **options):
+    """The laboratory server, listening: process and port."""
+    port = next(ports)
+    p = program('labsvc', mode, port, **options)
+    until(lambda: listening(port), 'a listener on port %d' % port)
+    return p, port
+
+
+def listening(port):
+    with open('/proc/net/tcp') as f:
+        return any(line.split()[1].endswith(':%04X' % port) and line.split()[3] == '0A'
+                   for line in f.readlines()[1:])
+
+
+def labcli(port, *args, shim=True, timeout=30, **options):
+    """Runs the laboratory client to its end: its output."""
+    p = subprocess.run([APPS + '/labcli', '127.0.0.1', str(port), *map(str, args)],
+                       env=environment(shim, **options), capture_output=True, text=True,
+                       timeout=timeout * SLOW)
+    check(p.returncode == 0, 'labcli %s: status %d, %s%s' % (args, p.returncode, p.stdout, p.stderr))
+    return p.stdout
+
+
+def pair(**options):
+    """A client and a server, connected; nothing was written. In both, the connection is s."""
+    c, s = Agent(**options), Agent(**options)
+    s.do('L = listen()')
+    port = s.do('L.getsockname()[1]')
+    a = s.start('s, _ = L.accept()')
+    c.do('s = connect(%d)' % port)
+    s.result(a)
+    return c, s
+
+
+def carried_pair(**options):
+    c, s = pair(**options)
+    a = s.start('echo_one(s)')
+    same(c.do("ask(s, 7, b'hello')"), 5)
+    s.result(a)
+    same((c.carried(), s.carried()), (1, 1), 'carried')
+    return c, s
+
+
+class Relay:
+    """Between a client and a server on TCP, in this process: hold() keeps the server's bytes back,
+    piece() hands some of them on, go() lets all flow."""
+
+    def __init__(self, port):
+        self.listener = socket.create_server(('127.0.0.1', 0))
+        self.port = self.listener.getsockname()[1]
+        self.to = port
+        self.held = b''
+        self.holding = True
+        self.lock = threading.Lock()
+        self.up = b''
+        threading.Thread(target=self.run, daemon=True).start()
+
+    def run(self):
+        self.c, _ = self.listener.accept()
+        self.c.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.s = socket.create_connection(('127.0.0.1', self.to))
+        threading.Thread(target=self.down, daemon=True).start()
+        try:
+            while True:
+                b = self.c.recv(65536)
+                if not b:
+                    return self.s.shutdown(socket.SHUT_WR)
+                self.up += b
+                self.s.sendall(b)
+        except OSError:
+            pass
+
+    def down(self):
+        try:
+            while True:
+                b = self.s.recv(65536)
+                if not b:
+                    return self.c.shutdown(socket.SHUT_WR)
+                with self.lock:
+                    self.held += b
+                if not self.holding:
+                    self.piece()
+        except OSError:
+            pass
+
+    def piece(self, n=None):
+        with self.lock:
+            b, self.held = self.held[:n], self.held[n:] if n is not None else b''
+            self.c.sendall(b)
+
+    def go(self):
+        self.holding = False
+        self.piece()
+
+
+# --- running ---------------------------------------------------------------------------------
+
+def clean():
+    """After each test: its processes are gone, and nothing of them is left but statistics."""
+    for p in procs:
+        if p.poll() is None:
+            p.send_signal(signal.SIGCONT)
+            p.kill()
+            p.wait()
+    procs.clear()
+    left = [n for n in os.listdir(RUN) if n.startswith('rdmarpc-')] if os.path.isdir(RUN) else []
+    for n in left:
+        os.unlink(RUN + '/' + n)
+    shm = os.listdir('/dev/shm')
+    san = [n for n in os.listdir(W) if n.startswith('san')]
+    text = ''
+    for n in san:
+        with open(W + '/' + n) as f:
+            text += f.read()[:3000]
+        os.unlink(W + '/' + n)
+    check(not san, 'sanitizer: ' + text)
+    check(not shm, 'left in /dev/shm: %r' % shm)
+    return left
+
+
+def main(tests, argv=sys.argv[1:]):
+    failed = 0
+    for fn in tests:
+        if argv and not any(a in fn.__name__ for a in argv):
+            continue
+        start, why, text = time.monotonic(), None, ''
+        os.makedirs(RUN, exist_ok=True)
+        os.chmod(RUN, 0o1777)
+        try:
+            fn()
+        except Failed as e:
+            why = str(e)
+            text = traceback.format_exc()
+        except Exception:
+            why = traceback.format_exc()
+        try:
+            left = clean()
+            if not getattr(fn, 'may_leave_sockets', False) and left and not why:
+                why = 'left in the run directory: %r' % left
+        except Failed as e:
+            why = (why or '') + str(e)
+        took = time.monotonic() - start
+        print('%s %s%s' % ('FAIL' if why else 'PASS', fn.__name__, '' if took < 3 else ' (%.0f s)' % took))
+        if why:
+            print(why)
+            print('\n'.join(line for line in text.split('\n') if '/t_' in line)[:2000])
+        sys.stdout.flush()
+        failed += why is not None
+    sys.exit(3 if failed else 0)	# 1 is Python's own
