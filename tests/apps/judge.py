@@ -3,18 +3,20 @@
 """Judges the counters of rdmarpc-stat --json, given on stdin.
 
 judge.py client LEG EXPECT CALLS ALLOW CARRIED   one snapshot, of the clients of one check
-judge.py server LEG EXPECT ALLOW CARRIED         snapshots, of the server: the last of each process counts
+judge.py server LEG EXPECT ALLOW CARRIED [NAME]  snapshots, of the server: the last of each process counts
 
-LEG both with EXPECT carried: connections were carried, and those on TCP have a reason in ALLOW
-(names of reasons.def, commas between). The clients sent CALLS ("some": at least one) calls, which
-are added to the file CARRIED; the server received as many as that file says. Otherwise: TCP
-connections were seen, and nothing was carried."""
+LEG both with EXPECT carried: connections were carried, those on TCP have a reason in ALLOW (names of
+reasons.def, commas between), and no error was counted. The clients sent CALLS ("some": at least one)
+calls; their counters are added to the file CARRIED. Over the server's processes and all clients in that
+file every call sent was received, and so was every reply; and the server's counter NAME (as
+messages.reverse_calls_sent) is not 0. Otherwise: TCP connections were seen, and nothing was carried."""
 import json
 import os
 import re
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+RPCS = ("calls_sent", "calls_received", "replies_sent", "replies_received")
 
 
 def reason_texts(names):
@@ -60,9 +62,8 @@ def tcp_reasons(processes):
 def nothing_carried(processes):
     if carried(processes):
         return f"{carried(processes)} connections were carried, none expected"
-    for name in ("calls_sent", "calls_received", "replies_sent", "replies_received"):
-        if total(processes, "rpcs", name):
-            return f"rpcs.{name} = {total(processes, 'rpcs', name)}, 0 expected"
+    if any(rpcs(processes).values()):
+        return f"RPCs were carried: {rpcs(processes)}"
     if not total(processes, "connections", "tcp"):
         return "the shim saw no connection"
     return ""
@@ -76,28 +77,38 @@ def stray_tcp(processes, allow):
     return ""
 
 
+def rpcs(processes):
+    return {name: total(processes, "rpcs", name) for name in RPCS}
+
+
+def errors(processes):
+    counted = {name: n for p in processes for name, n in p["errors"].items() if n}
+    return f"errors were counted: {counted}" if counted else ""
+
+
 def judge_client(processes, calls, allow, carried_file):
     sent = total(processes, "rpcs", "calls_sent")
     with open(carried_file, "a", encoding="ascii") as f:
-        f.write(f"{sent}\n")
-    if stray_tcp(processes, allow):
-        return stray_tcp(processes, allow)
+        f.write(json.dumps(rpcs(processes)) + "\n")
     if not carried(processes):
-        return "no connection was carried"
+        return stray_tcp(processes, allow) or "no connection was carried"
     if sent == 0 or (calls != "some" and sent != int(calls)):
         return f"rpcs.calls_sent = {sent}, {calls} expected"
-    return ""
+    return stray_tcp(processes, allow) or errors(processes)
 
 
-def judge_server(processes, allow, carried_file):
+def judge_server(processes, allow, carried_file, name=""):
+    both = rpcs(processes)
     with open(carried_file, encoding="ascii") as f:
-        sent = sum(int(line) for line in f)
-    received = total(processes, "rpcs", "calls_received")
-    if stray_tcp(processes, allow):
-        return stray_tcp(processes, allow)
-    if received != sent or not received:
-        return f"rpcs.calls_received = {received}, the clients sent {sent}"
-    return ""
+        for client in documents(f.read()):
+            both = {k: n + client[k] for k, n in both.items()}
+    for what in ("calls", "replies"):
+        sent, received = both[what + "_sent"], both[what + "_received"]
+        if received != sent or not received:
+            return f"server and clients sent {sent} {what}, they received {received}"
+    if name and not total(processes, *name.split(".")):
+        return f"{name} = 0"
+    return stray_tcp(processes, allow) or errors(processes)
 
 
 def main(role, leg, expect, *rest):

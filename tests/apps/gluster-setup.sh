@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# shellcheck shell=bash
+# Sourced: glusterd, which starts a brick. The volume is made over glusterd's Unix socket.
+need glusterd gluster
+libgfapi=/usr/lib/x86_64-linux-gnu/libgfapi.so.0
+[ -e $libgfapi ] || skip "libgfapi is not installed"
+mkdir -p $W/lib $W/log/bricks /run/gluster $W/brick
+mount --bind $W/lib /var/lib/glusterd
+mount --bind $W/log /var/log/glusterfs
+host=10.77.0.1	# a loopback address is refused
+ip addr add $host/32 dev lo
+hostname lab
+server glusterd -N -L INFO -p $W/glusterd.pid
+waitport 24007 150
+if [ $LEG = server ]; then	# the brick and glusterd are each other's clients
+	SERVER_LEG=both SERVER_ALLOW=NO_OFFER
+fi
+cli() { timeout 20 gluster --mode=script "$@" >>$W/helper.log 2>&1; }
+cli volume create vol $host:$W/brick force || { cat $W/helper.log; die "volume create"; }
+cli volume start vol || { cat $W/helper.log; die "volume start"; }

@@ -1,0 +1,16 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# A Java server (MODE server: streams and threads; select: channels and a Selector), Java clients and the
+# libtirpc client.
+. "$(dirname "$0")/lib.sh"
+need java javac
+port=20834
+javac -d $W $HERE/Lab.java >>$W/helper.log 2>&1 || { cat $W/helper.log; die "javac"; }
+java="java -Xshare:auto -XX:TieredStopAtLevel=1 -cp $W Lab"
+server $java "$MODE" $port
+waitport $port
+check io 'java io ok' $java io $port
+check nio 'java nio ok' $java nio $port
+check null 'null ok 100' labcli 127.0.0.1 $port null 100
+check echo 'echo 1000000 ok' labcli 127.0.0.1 $port echo 1000000
+finish
