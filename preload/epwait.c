@@ -14,7 +14,7 @@
 #include "preload/epset.h"
 #include "preload/real.h"
 
-enum { SPIN_LOOK = 4000, MISSES = 32, HARVEST = 32 };
+enum { SPIN_LOOK = 4000, MISSES = 32, HARVEST = 64 };
 
 /* --- what watches have to tell; under the lock --- */
 
@@ -103,31 +103,36 @@ static int collect(struct rr_ep_set *s, struct epoll_event *evs, int max)
 	return n;
 }
 
-/* Doorbells: the connections that rang are active. */
+/* A connection rang: whoever watches it looks. In other sets too, which may find nothing on
+ * the fd afterwards. */
+static void rang(struct rr_ep_set *s, struct rr_ep_watch *w)
+{
+	struct rr_conn *c = rr_sock_conn(w->so);
+
+	for (struct rr_ep_watch *o = w->so->watches; o; o = o->so_next) {
+		rr_ep_activate_one(o, true);
+		if (o->set != s && rr_ep_asleep(o->set))
+			rr_ep_kick(o->set);
+	}
+	if (c)
+		rr_conn_drain(c);
+	rr_ep_refresh(w, false);	/* of a dead peer the fd stays readable: it goes */
+}
+
+/* Doorbells: the connections that rang are active. One handful: what is left keeps the inner
+ * set readable, and some may have to stay so (another thread has yet to see them). */
 static void harvest(struct rr_ep_set *s)
 {
 	struct epoll_event evs[HARVEST];
-	int n;
+	int n = s->inner < 0 ? 0 : rr_real.epoll_wait(s->inner, evs, HARVEST, 0);
 
-	do {
-		n = s->inner < 0 ? 0 : rr_real.epoll_wait(s->inner, evs, HARVEST, 0);
-		for (int i = 0; i < n; i++) {
-			bool ours;
-			struct rr_ep_watch *w = rr_ep_by_key(evs[i].data.u64, &ours);
-			struct rr_conn *c = w ? rr_sock_conn(w->so) : NULL;
+	for (int i = 0; i < n; i++) {
+		bool ours;
+		struct rr_ep_watch *w = rr_ep_by_key(evs[i].data.u64, &ours);
 
-			if (!w)
-				continue;
-			/* In other sets too, which may find nothing on the fd afterwards. */
-			for (struct rr_ep_watch *o = w->so->watches; o; o = o->so_next) {
-				rr_ep_activate_one(o, true);
-				if (o->set != s && rr_ep_asleep(o->set))
-					rr_ep_kick(o->set);
-			}
-			if (c)
-				rr_conn_drain(c);
-		}
-	} while (n == HARVEST);
+		if (w)
+			rang(s, w);
+	}
 }
 
 /* An event of the kernel's on a watch in pass form: is it for the app? */

@@ -192,6 +192,10 @@ int rr_conn_fds(struct rr_conn *c, int fd, unsigned want, struct pollfd out[2], 
 	case RR_FAKE_CARRIED:
 		out[0] = (struct pollfd){ c->wake, POLLIN, 0 };
 		out[1] = (struct pollfd){ fd, POLLRDHUP, 0 };
+		if (c->dead && c->drains) {
+			out[0] = out[1];
+			return 1;
+		}
 		return 2;
 	case RR_FAKE_WAITING:
 		*until = c->until;
@@ -213,7 +217,7 @@ void rr_conn_drain(struct rr_conn *c)
 	uint64_t n;
 
 	c->drains++;
-	if (c->sleepers == 0 && read(c->wake, &n, sizeof(n)) < 0 && errno != EAGAIN)
+	if (c->sleepers == 0 && !c->dead && read(c->wake, &n, sizeof(n)) < 0 && errno != EAGAIN)
 		abort();
 }
 

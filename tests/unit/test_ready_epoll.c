@@ -71,6 +71,28 @@ Test(ready_epoll, a_doorbell_wakes_a_sleeper)
 	finish(&l);
 }
 
+Test(ready_epoll, wake_up_fds_that_stay_readable_do_not_keep_a_wait_busy)
+{
+	enum { N = 150 };
+	struct one o[N];
+
+	o[0] = begin(RR_FAKE_CARRIED, EPOLLIN);
+	for (int i = 1; i < N; i++) {
+		o[i] = o[0];
+		o[i].fd = tcp(&o[i].peer);
+		o[i].c = rr_fake_conn(o[i].fd, RR_FAKE_CARRIED);
+		ctl(o[0].ep, EPOLL_CTL_ADD, o[i].fd, EPOLLIN);
+	}
+	cr_assert_eq(look(&o[0], 5), 0);
+	for (int i = 0; i < N; i++) {
+		o[i].c->dead = true;
+		rr_fake_ready(o[i].c, 0, 0);
+	}
+	cr_assert_eq(look(&o[0], 30), 0);
+	for (int i = 0; i < N; i++)
+		cr_assert_leq(o[i].c->drains, 3, "%u", o[i].c->drains);
+}
+
 Test(ready_epoll, bytes_on_the_anchor_are_not_the_apps)
 {
 	struct one o = begin(RR_FAKE_CARRIED, EPOLLIN);
