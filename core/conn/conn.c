@@ -486,7 +486,7 @@ static void linger_zero(int fd)
 }
 
 /* The last process closes: the peer hears how many records there were, or a reset if what it
- * sent was not read (RFC 2525 §2.17: as the kernel does). */
+ * sent was not read (RFC 2525 §2.17: as the kernel does) or the connection had failed. */
 static void close_carried(struct rr_conn *c, int fd)
 {
 	struct rr_share *sh = c->share;
@@ -494,7 +494,7 @@ static void close_carried(struct rr_conn *c, int fd)
 	if (atomic_fetch_sub_explicit(&sh->procs, 1, memory_order_acq_rel) > 1)
 		return;
 	rr_drv_progress(sh);
-	if (sh->rx.bytes && !sh->rx.shut)
+	if (sh->dead || (sh->rx.bytes && !sh->rx.shut))
 		linger_zero(fd);
 	else
 		rr_anchor_mark(sh, fd);

@@ -219,12 +219,9 @@ size_t rr_iov_total(const struct iovec *iov, int n);
 size_t rr_iov_copy_out(uint8_t *dst, size_t want, const struct iovec *iov, int n, size_t off);
 
 /* hatch.c */
-int rr_hatch_open(struct rr_share *sh, bool record_ended);
+/* 0 open; -EAGAIN not now, nothing has changed; -ECONNRESET the connection is over. */
+int rr_hatch_open(struct rr_share *sh);
 int rr_hatch_flush(struct rr_share *sh, int fd);
-static inline bool rr_hatch_flushing(const struct rr_share *sh)
-{
-	return sh->tx.tcp && (sh->tx.flush_off < sh->tx.flush_len);
-}
 
 /* anchor.c */
 void rr_anchor_check(struct rr_share *sh, int fd, rr_time now);

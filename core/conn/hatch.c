@@ -10,32 +10,33 @@
 #include "core/base/os.h"
 #include "core/conn/conn_int.h"
 
-/* Opens it. What was collected of the current record goes out first, as one fragment; then,
- * if the app is within a fragment, a header for the rest of it. record_ended: the collected
- * bytes are a whole record. 0, or -EAGAIN: not now, nothing has changed. */
-int rr_hatch_open(struct rr_share *sh, bool record_ended)
+/* Opens it. What was collected of the current record goes out first, as one fragment that is not
+ * the last; then, if the app is within a fragment, a header for the rest of it. */
+int rr_hatch_open(struct rr_share *sh)
 {
 	struct rr_tx *tx = &sh->tx;
-	int rc = sh->qp->ops->send_imm(sh->qp, RR_IMM_HATCH, 0);
+	int rc = -EMSGSIZE;
 
+	if (sh->ep.caps & RR_CAP_HATCH)
+		rc = sh->qp->ops->send_imm(sh->qp, RR_IMM_HATCH, 0);
 	if (rc == -EAGAIN)
 		return rc;
 	if (rc < 0) {
-		rr_drv_fail(sh, ECONNRESET, RR_R_PEER_DIED);
-		return 0;
+		rr_drv_fail(sh, ECONNRESET, rc == -EMSGSIZE ? RR_R_TOO_LARGE : RR_R_PEER_DIED);
+		return -ECONNRESET;
 	}
 	sh->qp->ops->kick(sh->qp);
 	tx->tcp = true;
 	tx->flush_off = tx->flush_len = 0;
 	tx->flush_ntail = 0;
-	if (tx->len || record_ended) {
-		rr_rm_put(tx->flush_hdr, tx->len, record_ended);
+	if (tx->len) {
+		rr_rm_put(tx->flush_hdr, tx->len, false);
 		tx->flush_len = RR_RM_HDR + tx->len;
 	}
-	if (!record_ended && tx->rm.left) {
+	if (tx->rm.left) {
 		rr_rm_put(tx->flush_tail, tx->rm.left, tx->rm.last);
 		tx->flush_ntail = RR_RM_HDR;
-	} else if (!record_ended) {
+	} else {
 		for (uint32_t i = 0; i < tx->rm.have; i++)
 			tx->flush_tail[i] = tx->rm.hdr[i];
 		tx->flush_ntail = tx->rm.have;
@@ -75,7 +76,8 @@ int rr_hatch_flush(struct rr_share *sh, int fd)
 	while (tx->flush_off < tx->flush_len) {
 		size_t len;
 		const uint8_t *p = flush_at(sh, tx->flush_off, &len);
-		ssize_t n = rr_os->send(fd, p, len, MSG_DONTWAIT | MSG_NOSIGNAL);
+		/* The app's own bytes follow at once. */
+		ssize_t n = rr_os->send(fd, p, len, MSG_DONTWAIT | MSG_NOSIGNAL | MSG_MORE);
 
 		if (n < 0)
 			return errno == EWOULDBLOCK ? -EAGAIN : -errno;

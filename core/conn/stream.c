@@ -288,7 +288,7 @@ static void record_done(struct rr_share *sh)
 }
 
 /* The bytes since at go back to the app. */
-static int take_back(struct rr_share *sh, struct cur *c, const struct snap *at)
+static void take_back(struct rr_share *sh, struct cur *c, const struct snap *at)
 {
 	sh->tx.rm = at->rm;
 	sh->tx.len = at->len;
@@ -297,10 +297,19 @@ static int take_back(struct rr_share *sh, struct cur *c, const struct snap *at)
 		rr_pool_free(&sh->pool, sh->tx.buf);
 		sh->tx.buf = RR_BUF_NONE;
 	}
-	return -EAGAIN;
 }
 
-/* Collects until the data ends, a record is sent, or it cannot go on. */
+/* -EMSGSIZE: from here on the app's bytes are the kernel's; or why that cannot be. */
+static int to_tcp(struct rr_share *sh)
+{
+	int rc = rr_hatch_open(sh);
+
+	return rc ? rc : -EMSGSIZE;
+}
+
+/* Collects until the data ends, a record is sent, or it cannot go on. A record that turns out not
+ * to be carriable goes back to the app as far as it came with this call: who has yet to write the
+ * rest of it will also push out what was taken earlier (rr_hatch_flush()). */
 static int send_collected(struct rr_share *sh, struct cur *c)
 {
 	struct snap at = { sh->tx.rm, sh->tx.len, *c };
@@ -313,10 +322,10 @@ static int send_collected(struct rr_share *sh, struct cur *c)
 
 		if (ended)
 			rc = submit(sh);
-		if (rc == -EMSGSIZE)
-			return rr_hatch_open(sh, ended) ? take_back(sh, c, &at) : rc;
-		if (ended && rc == -EAGAIN)
-			return take_back(sh, c, &at);
+		if (rc == -EMSGSIZE || (ended && rc == -EAGAIN)) {
+			take_back(sh, c, &at);
+			return rc == -EAGAIN ? rc : to_tcp(sh);
+		}
 		if (rc)
 			return rc;
 		if (ended) {
@@ -366,10 +375,8 @@ ssize_t rr_stream_send(struct rr_share *sh, int fd, const struct iovec *iov, int
 			rc = send_short(sh, &c, total - c.done);
 			if (rc == 0)
 				continue;
-			if (rc == -EMSGSIZE) {
-				rc = rr_hatch_open(sh, false) ? -EAGAIN : -EMSGSIZE;
-				break;
-			}
+			if (rc == -EMSGSIZE)
+				rc = to_tcp(sh);
 			if (rc < 0)
 				break;
 			/* Not even begun unless it could end: a copy of megabytes for nothing. */
