@@ -77,24 +77,27 @@ static bool lowest(int fd, const struct rr_file *f)
 	return true;
 }
 
-static void tell_forked(int fd, struct rr_file *f, void *arg RR_UNUSED)
+/* arg: what to tell each connection, once. */
+static void tell(int fd, struct rr_file *f, void *arg)
 {
+	void (*const *what)(struct rr_conn *) = arg;
 	struct rr_conn *c;
 
 	if (f->kind != RR_KIND_SOCK || !lowest(fd, f))
 		return;
 	c = atomic_load_explicit(&container_of(f, struct rr_sock, f)->conn, memory_order_acquire);
 	if (c)
-		rr_conn_forked(c);
+		(*what)(c);
 }
 
 static void before_fork(void)
 {
+	static void (*const forked)(struct rr_conn *) = rr_conn_forked;
 	int saved = errno;
 
 	rr_ep_fork_prepare();
 	rr_conn_fork_prepare();
-	rr_fdt_each(tell_forked, NULL);
+	rr_fdt_each(tell, (void *)(uintptr_t)&forked);
 	errno = saved;
 }
 
@@ -126,6 +129,20 @@ void rr_process_init(void)
 
 	if (atomic_compare_exchange_strong(&owner, &none, getpid()))
 		pthread_atfork(before_fork, after_in_parent, after_in_child);
+}
+
+/* The handlers hear of every fork(), libc's own included, but not whether it worked. */
+pid_t rr_wrap_fork(void)
+{
+	static void (*const failed)(struct rr_conn *) = rr_conn_fork_failed;
+	pid_t pid = rr_real.fork();
+	int saved = errno;
+
+	if (unlikely(pid < 0)) {
+		rr_fdt_each(tell, (void *)(uintptr_t)&failed);
+		errno = saved;
+	}
+	return pid;
 }
 
 /* --- close_range, closefrom --- */

@@ -19,6 +19,13 @@ static int rr_real_none(int fd RR_UNUSED, const void *p RR_UNUSED)
 	return -1;
 }
 
+/* Without libc's part in it a child could do next to nothing. */
+static pid_t rr_real_nofork(void)
+{
+	errno = EAGAIN;
+	return -1;
+}
+
 static FILE *rr_real_nofile(int fd RR_UNUSED, const char *mode RR_UNUSED)
 {
 	errno = ENOMEM;

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <linux/futex.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/syscall.h>
@@ -69,17 +70,31 @@ static void wait_for(struct rr_lock *l)
 	errno = e;
 }
 
-static bool holder_is_dead(struct rr_lock *l)
+/* A zombie is dead, too: perhaps we ourselves should reap it. To kill(2) it is alive, to who
+ * polls a pidfd it is not. */
+bool rr_pid_is_dead(int32_t pid)
 {
-	int32_t pid = atomic_load_explicit(&l->pid, memory_order_relaxed);
+	struct timespec now = { 0, 0 };
+	struct pollfd p = { .events = POLLIN };
 	int e = errno;
 	bool dead;
 
-	if (pid == 0 || pid == self_pid())
-		return false;
-	dead = kill(pid, 0) < 0 && errno == ESRCH;
+	p.fd = (int)syscall(SYS_pidfd_open, pid, 0);
+	if (p.fd >= 0) {
+		dead = syscall(SYS_ppoll, &p, 1, &now, NULL, 8) == 1;
+		syscall(SYS_close, p.fd);
+	} else {
+		dead = kill(pid, 0) < 0 && errno == ESRCH;
+	}
 	errno = e;
 	return dead;
+}
+
+static bool holder_is_dead(struct rr_lock *l)
+{
+	int32_t pid = atomic_load_explicit(&l->pid, memory_order_relaxed);
+
+	return pid && pid != self_pid() && rr_pid_is_dead(pid);
 }
 
 static RR_NOINLINE int take_slow(struct rr_lock *l)

@@ -27,6 +27,9 @@ int rr_lock_try(struct rr_lock *l);
 
 void rr_lock_drop(struct rr_lock *l);
 
+/* Has this process ended? errno is left alone. */
+bool rr_pid_is_dead(int32_t pid);
+
 /* In a forked child: this process has another pid now. */
 void rr_lock_forked(void);
 

@@ -3,6 +3,7 @@
  * (end mark, FIN, reset), and is made to say so to the peer. Under the connection's lock. */
 
 #include <errno.h>
+#include <string.h>
 
 #include "core/base/compiler.h"
 #include "core/base/log.h"
@@ -35,7 +36,8 @@ static bool take_mark(struct rr_share *sh, int fd)
 	rr_drv_progress(sh);
 	if (sh->rx.hatched)
 		return false;
-	if (n < (ssize_t)RR_MARK_LEN && buf[0] == 0x80)
+	if (n < (ssize_t)RR_MARK_LEN &&
+	    !memcmp(buf, sh->token, rr_min((size_t)n, (size_t)RR_TOKEN_LEN)))
 		return false;	/* the rest is on its way */
 	if (n < (ssize_t)RR_MARK_LEN || !rr_nego_get_mark(buf, sh->token, &sh->rx.end)) {
 		rr_drv_fail(sh, ECONNRESET, RR_R_PROTOCOL);

@@ -151,6 +151,7 @@ struct rr_share *rr_share_new(const struct rr_prov_ops *ops, const struct rr_pro
 	sh->qp->wake_fd = -1;
 	sh->tx.buf = RR_BUF_NONE;
 	atomic_store_explicit(&sh->procs, 1, memory_order_relaxed);
+	atomic_store_explicit(&sh->family[0], (int32_t)getpid(), memory_order_relaxed);
 	atomic_store_explicit(&sh->spin, rr_cp->spin, memory_order_relaxed);
 	memcpy(sh->token, p->token, RR_TOKEN_LEN);
 	return sh;
@@ -268,17 +269,23 @@ struct rr_conn *rr_conn_server(int fd)
 
 /* --- the entrance of every call --------------------------------------------------------- */
 
-/* A process of the family died inside: what it left may be half done. */
+/* A process of the family died inside: what it left may be half done, and is not looked at. */
 static void owner_died(struct rr_conn *c)
 {
-	if (rr_conn_st(c) == RR_S_CARRIED) {
-		rr_drv_fail(c->share, ECONNRESET, RR_R_INTERNAL);
-		rr_anchor_break(c->fd);
-	}
+	struct rr_share *sh = c->share;
+
+	if (rr_conn_st(c) != RR_S_CARRIED)
+		return;
+	sh->rx.head = sh->rx.tail;
+	sh->rx.off = 0;
+	sh->rx.bytes = 0;
+	sh->tx.buf = RR_BUF_NONE;
+	sh->tx.flush_len = sh->tx.flush_off = 0;
+	rr_drv_fail(sh, ECONNRESET, RR_R_INTERNAL);
+	rr_anchor_break(c->fd);
 }
 
-/* Takes the lock that goes with the state. The state, or -EDEADLK. */
-static int enter(struct rr_conn *c, struct rr_lock **l)
+int rr_conn_hold(struct rr_conn *c, struct rr_lock **l)
 {
 	for (;;) {
 		enum rr_conn_st st = rr_conn_st(c);
@@ -307,7 +314,7 @@ static bool not_ours(const struct rr_conn *c, int st)
 int rr_conn_enter(struct rr_conn *c, int fd, struct rr_lock **l)
 {
 	for (;;) {
-		int st = enter(c, l);
+		int st = rr_conn_hold(c, l);
 
 		if (st < 0 || st == RR_S_CARRIED || st == RR_S_TCP || st == RR_S_REFUSED)
 			return st;
@@ -372,11 +379,15 @@ ssize_t rr_conn_send(struct rr_conn *c, int fd, const struct iovec *iov, int n, 
 		return RR_CONN_KERNEL;
 	st = rr_conn_enter(c, fd, &l);
 	if (st == RR_S_NEW) {
-		rr_upgrade_first_write(c, fd, iov, n);
+		rc = rr_upgrade_first_write(c, fd, iov, n);
+		if (rc) {
+			rr_lock_drop(l);
+			return rc;
+		}
 		st = (int)rr_conn_st(c);
 		if (st == RR_S_CARRIED) {
 			rr_lock_drop(l);
-			st = enter(c, &l);
+			st = rr_conn_hold(c, &l);
 		}
 	}
 	switch (st) {
@@ -384,7 +395,6 @@ ssize_t rr_conn_send(struct rr_conn *c, int fd, const struct iovec *iov, int n, 
 		rc = rr_stream_send(c->share, fd, iov, n);
 		break;
 	case RR_S_NEW: case RR_S_TCP: case RR_S_SWALLOW:
-		c->passed = true;
 		rc = RR_CONN_KERNEL;
 		break;
 	case RR_S_REFUSED:
@@ -425,7 +435,7 @@ int rr_conn_take_error(struct rr_conn *c)
 	struct rr_lock *l;
 	int rc = RR_CONN_KERNEL;
 
-	if (rr_conn_st(c) != RR_S_CARRIED || enter(c, &l) < 0)
+	if (rr_conn_st(c) != RR_S_CARRIED || rr_conn_hold(c, &l) < 0)
 		return RR_CONN_KERNEL;
 	if (c->share->dead || c->share->err) {
 		rc = c->share->err;
@@ -455,8 +465,18 @@ bool rr_conn_setopt(struct rr_conn *c, int level, int name, const void *val, soc
 
 /* --- end ------------------------------------------------------------------------------ */
 
+static void shut_carried(struct rr_share *sh, int fd, bool rd, bool wr)
+{
+	if (wr)
+		rr_anchor_mark(sh, fd);
+	if (rd)
+		sh->rx.shut = true;
+	atomic_store_explicit(&sh->hint, 1, memory_order_relaxed);
+}
+
 int rr_conn_shutdown(struct rr_conn *c, int fd, int how)
 {
+	bool rd = how == SHUT_RD || how == SHUT_RDWR, wr = how == SHUT_WR || how == SHUT_RDWR;
 	struct rr_lock *l;
 	int st;
 
@@ -465,17 +485,49 @@ int rr_conn_shutdown(struct rr_conn *c, int fd, int how)
 	st = rr_conn_enter(c, fd, &l);
 	if (st < 0)
 		return st;
-	if (st == RR_S_CARRIED) {
-		struct rr_share *sh = c->share;
-
-		if (how == SHUT_WR || how == SHUT_RDWR)
-			rr_anchor_mark(sh, fd);
-		if (how == SHUT_RD || how == SHUT_RDWR)
-			sh->rx.shut = true;
-		atomic_store_explicit(&sh->hint, 1, memory_order_relaxed);
-	}
+	if (st == RR_S_CARRIED)
+		shut_carried(c->share, fd, rd, wr);
+	else if (st == RR_S_NEW)	/* half a connection is not worth an upgrade */
+		rr_conn_become(c, RR_S_TCP, RR_R_CLOSED);
+	c->shut_rd |= rd;
+	c->shut_wr |= wr;
 	rr_lock_drop(l);
 	return 0;
+}
+
+/* This process is one that has the connection (or no longer): a slot of its own, if one is free. */
+static void family_swap(struct rr_share *sh, int32_t was, int32_t now)
+{
+	for (uint32_t i = 0; i < RR_FAMILY; i++) {
+		int32_t expect = was;
+
+		if (atomic_compare_exchange_strong_explicit(&sh->family[i], &expect, now,
+							    memory_order_relaxed,
+							    memory_order_relaxed))
+			return;
+	}
+}
+
+uint32_t rr_conn_procs(struct rr_share *sh)
+{
+	for (uint32_t i = 0; i < RR_FAMILY; i++) {
+		int32_t pid = atomic_load_explicit(&sh->family[i], memory_order_relaxed);
+
+		if (!pid || pid == (int32_t)getpid() || !rr_pid_is_dead(pid))
+			continue;
+		atomic_store_explicit(&sh->family[i], 0, memory_order_relaxed);
+		atomic_fetch_sub_explicit(&sh->procs, 1, memory_order_acq_rel);
+	}
+	return atomic_load_explicit(&sh->procs, memory_order_relaxed);
+}
+
+/* How many processes still have it. */
+static uint32_t family_leave(struct rr_share *sh)
+{
+	family_swap(sh, (int32_t)getpid(), 0);
+	if (atomic_fetch_sub_explicit(&sh->procs, 1, memory_order_acq_rel) == 1)
+		return 0;
+	return rr_conn_procs(sh);
 }
 
 static void linger_zero(int fd)
@@ -491,7 +543,7 @@ static void close_carried(struct rr_conn *c, int fd)
 {
 	struct rr_share *sh = c->share;
 
-	if (atomic_fetch_sub_explicit(&sh->procs, 1, memory_order_acq_rel) > 1)
+	if (family_leave(sh))
 		return;
 	rr_drv_progress(sh);
 	if (sh->dead || (sh->rx.bytes && !sh->rx.shut))
@@ -506,7 +558,7 @@ static void close_carried(struct rr_conn *c, int fd)
 void rr_conn_close(struct rr_conn *c, int fd)
 {
 	struct rr_lock *l;
-	int st = enter(c, &l);
+	int st = rr_conn_hold(c, &l);
 
 	if (st < 0)
 		return;
@@ -518,14 +570,14 @@ void rr_conn_close(struct rr_conn *c, int fd)
 void rr_conn_vanished(struct rr_conn *c)
 {
 	struct rr_lock *l;
-	int st = enter(c, &l);
+	int st = rr_conn_hold(c, &l);
 
 	if (st < 0)
 		return;
 	if (st == RR_S_CARRIED) {
 		struct rr_share *sh = c->share;
 
-		if (atomic_fetch_sub_explicit(&sh->procs, 1, memory_order_acq_rel) == 1) {
+		if (!family_leave(sh)) {
 			rr_drv_fail(sh, EBADF, RR_R_REUSED);
 			sh->closed = true;
 			if (sh->qp->wake_fd >= 0)
@@ -539,9 +591,9 @@ void rr_conn_free(struct rr_conn *c)
 {
 	struct rr_share *sh = c->share;
 
-	/* A child that has the connection still counts into the entry. */
-	if (c->owner == (int32_t)getpid() &&
-	    (!sh || !atomic_load_explicit(&sh->procs, memory_order_relaxed)))
+	/* The entry is the family's: the last that closes the connection gives it back. */
+	if (rr_conn_is_carried(c) ? !atomic_load_explicit(&sh->procs, memory_order_relaxed)
+				  : c->owner == (int32_t)getpid())
 		rr_report_close(c);
 	/* rr_conn_each_carried() may be looking at it. */
 	if (rr_lock_take(&reap_lock) != -EDEADLK) {
@@ -555,14 +607,20 @@ void rr_conn_free(struct rr_conn *c)
 
 /* --- fork ----------------------------------------------------------------------------- */
 
+static bool fork_holds;		/* false: fork() by a handler that interrupted us inside */
+static uint32_t fork_round;	/* under slab_lock */
+
 void rr_conn_fork_prepare(void)
 {
-	rr_lock_take(&slab_lock);
+	fork_holds = rr_lock_take(&slab_lock) != -EDEADLK;
+	if (++fork_round == 0)
+		fork_round = 1;
 }
 
 void rr_conn_fork_parent(void)
 {
-	rr_lock_drop(&slab_lock);
+	if (fork_holds)
+		rr_lock_drop(&slab_lock);
 }
 
 void rr_conn_fork_child(void)
@@ -576,16 +634,30 @@ void rr_conn_fork_child(void)
 	 * another matter: they are held by the parent, which goes on. */
 	for (uint32_t i = 0; i < n; i++) {
 		for (uint32_t j = 0; j < SLAB; j++) {
-			slabs[i][j].lock = (struct rr_lock){ 0 };
-			atomic_store_explicit(&slabs[i][j].sleepers, 0, memory_order_relaxed);
+			struct rr_conn *c = &slabs[i][j];
+
+			c->lock = (struct rr_lock){ 0 };
+			atomic_store_explicit(&c->sleepers, 0, memory_order_relaxed);
+			if (c->fork_round == fork_round && rr_conn_st(c) == RR_S_CARRIED)
+				family_swap(c->share, 0, (int32_t)getpid());
 		}
 	}
 }
 
 void rr_conn_forked(struct rr_conn *c)
 {
-	if (rr_conn_st(c) == RR_S_CARRIED)
-		atomic_fetch_add_explicit(&c->share->procs, 1, memory_order_relaxed);
+	if (rr_conn_st(c) != RR_S_CARRIED)
+		return;
+	atomic_fetch_add_explicit(&c->share->procs, 1, memory_order_relaxed);
+	c->fork_round = fork_round;
+}
+
+void rr_conn_fork_failed(struct rr_conn *c)
+{
+	if (c->fork_round != fork_round || rr_conn_st(c) != RR_S_CARRIED)
+		return;
+	c->fork_round = 0;
+	atomic_fetch_sub_explicit(&c->share->procs, 1, memory_order_relaxed);
 }
 
 /* --- descriptors of ours ---------------------------------------------------------------- */

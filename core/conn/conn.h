@@ -148,6 +148,7 @@ void rr_conn_fork_prepare(void);
 void rr_conn_fork_parent(void);
 void rr_conn_fork_child(void);
 void rr_conn_forked(struct rr_conn *c);	/* parent, before fork: one more process has it */
+void rr_conn_fork_failed(struct rr_conn *c);	/* parent, for each: there is no child after all */
 
 /* Does this fd belong to us (wake-up fds, stats)? close_range() & co. spare it. Lock-free. */
 bool rr_conn_owns_fd(int fd);

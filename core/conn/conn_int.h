@@ -38,6 +38,7 @@ enum { RR_IMM_HATCH = 0x52480001, RR_IMM_NOTE = 0x52480002 };
 #define RR_RX_ENTS	2048u		/* power of two */
 #define RR_PULLS	256u
 #define RR_POLL_BATCH	16
+#define RR_FAMILY	32u
 
 /* A message on its way to the app. */
 struct rr_rx_ent {
@@ -98,7 +99,8 @@ struct rr_rx {
 struct rr_share {
 	struct rr_lock lock;
 	size_t size;		/* of this mapping */
-	_Atomic uint32_t procs;	/* processes that have the connection */
+	_Atomic uint32_t procs;	/* processes that have the connection … */
+	_Atomic int32_t family[RR_FAMILY];	/* … and who they are: most end without closing */
 	_Atomic uint32_t hint;	/* rr_conn_peek(): there is something for the app */
 	bool closed, dead;
 	bool prov_lost;
@@ -160,7 +162,8 @@ struct rr_conn {
 	rr_time hold_until;		/* a verdict waits for other sleepers to wake */
 	bool lowat_set;			/* SO_RCVLOWAT is ours */
 	int lowat;			/* the app's SO_RCVLOWAT */
-	bool passed;			/* bytes of the app went by TCP */
+	bool shut_rd, shut_wr;		/* the app's shutdown() during the upgrade */
+	uint32_t fork_round;		/* the last fork that counted it; see rr_conn_forked() */
 	struct rr_rm swallow;		/* inbound record boundaries */
 	bool skipping;			/* within an answer that is none */
 	struct rr_conn *next;		/* free list, or list of all */
@@ -177,15 +180,21 @@ void rr_conn_become(struct rr_conn *c, enum rr_conn_st st, enum rr_reason why);
 struct rr_share *rr_share_new(const struct rr_prov_ops *ops, const struct rr_prov_params *p);
 void rr_share_free(struct rr_share *sh);
 void rr_conn_own_fd(int fd, bool own);
+/* How many processes have the connection, but for those that have ended. Under its lock. Some
+ * system calls for each other one. */
+uint32_t rr_conn_procs(struct rr_share *sh);
 /* fn sees connections that do not end meanwhile; nothing if another thread is at it. */
 void rr_conn_each_carried(void (*fn)(struct rr_conn *, void *), void *ctx);
 
-/* Takes the lock that goes with the state, and brings an upgrade forward: the state, with *l
- * held; or -EDEADLK, -ECONNRESET without. */
+/* Takes the lock that goes with the state: the state, with *l held; or -EDEADLK without. */
+int rr_conn_hold(struct rr_conn *c, struct rr_lock **l);
+
+/* The same, and brings an upgrade forward; also -ECONNRESET, without the lock. */
 int rr_conn_enter(struct rr_conn *c, int fd, struct rr_lock **l);
 
 /* upgrade.c: the upgrade as far as it goes without waiting. */
-void rr_upgrade_first_write(struct rr_conn *c, int fd, const struct iovec *iov, int n);
+/* Afterwards the state says what to do with the write; -EAGAIN: the socket is not connected yet. */
+int rr_upgrade_first_write(struct rr_conn *c, int fd, const struct iovec *iov, int n);
 ssize_t rr_upgrade_first_read(struct rr_conn *c, int fd);
 void rr_upgrade_step(struct rr_conn *c, int fd);
 int rr_upgrade_swallow_answer(struct rr_conn *c, int fd);

@@ -239,8 +239,10 @@ void rr_conn_disarm(struct rr_conn *c, int fd)
 	/* pairs with the acquire in others_asleep() */
 	uint32_t left = atomic_fetch_sub_explicit(&c->sleepers, 1, memory_order_acq_rel) - 1;
 
+	struct rr_lock *l;
+
 	(void)fd;
-	if (rr_conn_st(c) != RR_S_CARRIED || rr_lock_take(&c->share->lock) == -EDEADLK)
+	if (rr_conn_st(c) != RR_S_CARRIED || rr_conn_hold(c, &l) < 0)
 		return;
 	learn(c->share, rr_now());
 	if (!left) {
@@ -248,18 +250,20 @@ void rr_conn_disarm(struct rr_conn *c, int fd)
 		if (!c->watched && !c->share->prov_lost)
 			c->share->qp->ops->disarm(c->share->qp);
 	}
-	rr_lock_drop(&c->share->lock);
+	rr_lock_drop(l);
 }
 
 void rr_conn_drain(struct rr_conn *c)
 {
-	if (rr_conn_st(c) != RR_S_CARRIED || rr_lock_take(&c->share->lock) == -EDEADLK)
+	struct rr_lock *l;
+
+	if (rr_conn_st(c) != RR_S_CARRIED || rr_conn_hold(c, &l) < 0)
 		return;
 	learn(c->share, rr_now());
 	/* A thread that sleeps in poll() has yet to see the doorbell. */
 	if (!atomic_load_explicit(&c->sleepers, memory_order_acquire))
 		drain(c->share);
-	rr_lock_drop(&c->share->lock);
+	rr_lock_drop(l);
 }
 
 static int carried_fds(struct rr_share *sh, int fd, unsigned want, struct pollfd out[2],
@@ -274,7 +278,8 @@ static int carried_fds(struct rr_share *sh, int fd, unsigned want, struct pollfd
 	if (sh->tx.tcp)
 		anchor |= want & OUT_BITS;
 	*until = rr_eng_deadline(sh->eng);
-	if (atomic_load_explicit(&sh->procs, memory_order_relaxed) > 1)
+	if (unlikely(atomic_load_explicit(&sh->procs, memory_order_relaxed) > 1) &&
+	    rr_conn_procs(sh) > 1)
 		*until = rr_min(*until, rr_now() + FAMILY_LOOK);
 	out[0] = (struct pollfd){ fd, (short)anchor, 0 };
 	if (sh->prov_lost) {
@@ -288,21 +293,18 @@ static int carried_fds(struct rr_share *sh, int fd, unsigned want, struct pollfd
 int rr_conn_fds(struct rr_conn *c, int fd, unsigned want, struct pollfd out[2], rr_time *until)
 {
 	struct rr_lock *l;
-	int n = 1, st = (int)rr_conn_st(c);
+	int n = 1, st;
 
 	*until = RR_TIME_NEVER;
 	out[0] = (struct pollfd){ fd, (short)want, 0 };
-	if (st == RR_S_TCP)
+	if (rr_conn_is_tcp(c))
 		return 1;
-	l = st == RR_S_CARRIED ? &c->share->lock : &c->lock;
-	if (rr_lock_take(l) == -EDEADLK)
+	st = rr_conn_hold(c, &l);
+	if (st < 0)
 		return 1;
-	switch (rr_conn_st(c)) {
+	switch (st) {
 	case RR_S_CARRIED:
-		if (st == RR_S_CARRIED)
-			n = carried_fds(c->share, fd, want, out, until);
-		else
-			*until = 0;	/* it changed just now */
+		n = carried_fds(c->share, fd, want, out, until);
 		break;
 	case RR_S_NEW:
 		if (c->part_since)

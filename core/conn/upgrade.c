@@ -160,7 +160,8 @@ static void carry(struct rr_conn *c)
 	sh->active = now;
 	sh->eng = rr_eng_init(sh->eng, &sh->ep, now);
 	rr_eng_window(sh->eng, sh->qp->ops->window(sh->qp));
-	rr_conn_own_fd(sh->qp->wake_fd, true);
+	sh->rx.shut = c->shut_rd;
+	sh->tx.shut = c->shut_wr;
 	rr_count(sh->qp->count, RR_C_upgraded, 1);
 	rr_conn_become(c, RR_S_CARRIED, RR_R_NONE);
 	rr_idle_active(now);
@@ -180,12 +181,12 @@ static void negative(struct rr_conn *c)
 	rr_cache_add(&c->peer, rr_now() + rr_cp->negative_time);
 }
 
-/* Bytes before the app's first write, or an error: nothing to upgrade. */
-static bool quiet(int fd)
+/* Poll bits of the app's socket now. */
+static unsigned anchor_bits(int fd)
 {
-	struct pollfd p = { fd, POLLIN, 0 };
+	struct pollfd p = { fd, POLLIN | POLLOUT, 0 };
 
-	return rr_os->poll(&p, 1, 0) == 0;
+	return rr_os->poll(&p, 1, 0) > 0 ? (unsigned)(unsigned short)p.revents : 0;
 }
 
 static enum rr_reason sniff_reason(enum rr_sniff s)
@@ -227,7 +228,7 @@ static uint32_t make_offer(struct rr_conn *c, uint8_t *buf, uint32_t cap, enum r
 	return rr_nego_put_offer(&h, rr_cp->program, c->xid, buf, cap);
 }
 
-static void offer(struct rr_conn *c, int fd)
+static int offer(struct rr_conn *c, int fd)
 {
 	uint8_t buf[RR_OFFER_MAX];
 	enum rr_reason why;
@@ -236,24 +237,25 @@ static void offer(struct rr_conn *c, int fd)
 
 	rr_report_adopt(c);
 	if (!len)
-		return to_tcp(c, why);
+		return to_tcp(c, why), 0;
 	n = rr_os->send(fd, buf, len, MSG_DONTWAIT | MSG_NOSIGNAL);
 	if (n < 0) {
-		/* Not connected yet, or not any more: the kernel tells the app. */
 		rr_share_free(c->share);
 		c->share = NULL;
-		if (errno != EAGAIN && errno != ENOTCONN && errno != EINPROGRESS)
-			rr_conn_become(c, RR_S_TCP, RR_R_CLOSED);
-		return;
+		if (errno == EAGAIN)
+			return -EAGAIN;
+		rr_conn_become(c, RR_S_TCP, RR_R_CLOSED);	/* the kernel tells the app */
+		return 0;
 	}
 	rr_count(rr_stats_counters(c->st), RR_C_offers_sent, 1);
 	c->deadline = rr_now() + rr_cp->upgrade_timeout;
 	if ((uint32_t)n < len) {
 		/* A fresh socket without 512 bytes of room: half an offer cannot be taken back. */
 		rr_anchor_break(fd);
-		return to_tcp(c, RR_R_INTERNAL);
+		return to_tcp(c, RR_R_INTERNAL), 0;
 	}
 	rr_conn_become(c, RR_S_OFFERED, RR_R_NONE);
+	return 0;
 }
 
 /* The rule for this connection now that its first call is known. */
@@ -273,42 +275,66 @@ static enum rr_mode call_mode(struct rr_conn *c, int fd, const uint8_t *head, si
 /* The app reads before it has written anything: what is there was not meant for us. */
 ssize_t rr_upgrade_first_read(struct rr_conn *c, int fd)
 {
-	if (c->server || quiet(fd))
+	if (c->server || !(anchor_bits(fd) & ~(unsigned)POLLOUT))
 		return -EAGAIN;
 	rr_conn_become(c, RR_S_TCP, RR_R_SERVER_SPOKE_FIRST);
 	return RR_CONN_KERNEL;
 }
 
-/* The app's first write. Afterwards the state says what to do with it. */
-void rr_upgrade_first_write(struct rr_conn *c, int fd, const struct iovec *iov, int n)
+/* Who the offer goes to: connect() may have been called more than once. */
+static void learn_peer(struct rr_conn *c, int fd)
+{
+	struct sockaddr_storage a;
+	socklen_t len = sizeof(a);
+
+	if (rr_os->getpeername(fd, (struct sockaddr *)&a, &len) || len > sizeof(c->peer))
+		return;
+	memcpy(&c->peer, &a, len);
+	c->peer_len = len;
+}
+
+/* May the connection be upgraded that begins with head? RR_R_NONE, or why not. */
+static enum rr_reason may_offer(struct rr_conn *c, int fd, const uint8_t *head, size_t have)
+{
+	enum rr_sniff what = rr_sniff(head, have);
+	enum rr_mode mode;
+
+	if (what != RR_SNIFF_RPC)
+		return sniff_reason(what);
+	mode = call_mode(c, fd, head, have);
+	if (mode == RR_MODE_TCP)
+		return RR_R_POLICY;
+	c->require = mode == RR_MODE_REQUIRE;
+	if (rr_cache_has(&c->peer, rr_now()))
+		return RR_R_NEGATIVE_CACHE;
+	return stopped() ? RR_R_STOPPED : RR_R_NONE;
+}
+
+int rr_upgrade_first_write(struct rr_conn *c, int fd, const struct iovec *iov, int n)
 {
 	uint8_t head[64];
 	size_t have = rr_iov_copy_out(head, sizeof(head), iov, n, 0);
-	enum rr_sniff what;
-	enum rr_mode mode;
-	rr_time start;
+	rr_time start = rr_now();
+	enum rr_reason why;
+	unsigned bits;
+	int rc;
 
 	if (c->server)
-		return rr_conn_become(c, RR_S_TCP, RR_R_SERVER_SPOKE_FIRST);
+		return rr_conn_become(c, RR_S_TCP, RR_R_SERVER_SPOKE_FIRST), 0;
 	if (!have)
-		return;
-	what = rr_sniff(head, have);
-	if (what != RR_SNIFF_RPC)
-		return rr_conn_become(c, RR_S_TCP, sniff_reason(what));
-	mode = call_mode(c, fd, head, have);
-	if (mode == RR_MODE_TCP)
-		return rr_conn_become(c, RR_S_TCP, RR_R_POLICY);
-	c->require = mode == RR_MODE_REQUIRE;
+		return 0;
+	bits = anchor_bits(fd);
+	if (!bits)	/* connecting; who let the kernel judge that might offer in mid-stream */
+		return -EAGAIN;
+	learn_peer(c, fd);
+	why = may_offer(c, fd, head, have);
+	if (!why && bits & ~(unsigned)POLLOUT)
+		why = bits & (POLLHUP | POLLERR) ? RR_R_CLOSED : RR_R_SERVER_SPOKE_FIRST;
+	if (why)
+		return rr_conn_become(c, RR_S_TCP, why), 0;
 	memcpy(&c->xid, head + RR_RM_HDR, sizeof(c->xid));
 	c->xid = ntohl(c->xid);
-	start = rr_now();
-	if (rr_cache_has(&c->peer, start))
-		return rr_conn_become(c, RR_S_TCP, RR_R_NEGATIVE_CACHE);
-	if (stopped())
-		return rr_conn_become(c, RR_S_TCP, RR_R_STOPPED);
-	if (!quiet(fd))
-		return rr_conn_become(c, RR_S_TCP, RR_R_SERVER_SPOKE_FIRST);
-	offer(c, fd);
+	rc = offer(c, fd);
 	/* A server that is waiting answers within a fraction of this. */
 	while (rr_conn_st(c) == RR_S_OFFERED || rr_conn_st(c) == RR_S_JOINING) {
 		if (rr_now() - start > BRIEF)
@@ -316,6 +342,7 @@ void rr_upgrade_first_write(struct rr_conn *c, int fd, const struct iovec *iov, 
 		rr_upgrade_step(c, fd);
 		sched_yield();
 	}
+	return rc;
 }
 
 /* Reads away n bytes that were peeked at. */
@@ -373,6 +400,7 @@ static void join(struct rr_conn *c, const struct rr_hello *h)
 		return to_tcp(c, RR_R_NO_PROVIDER);
 	}
 	agree(c->share, h);
+	rr_conn_own_fd(c->share->qp->wake_fd, true);
 	rr_conn_become(c, RR_S_JOINING, RR_R_NONE);
 }
 
@@ -394,6 +422,8 @@ static void step_offered(struct rr_conn *c, int fd)
 	ssize_t n = rr_os->recv(fd, buf, sizeof(buf), MSG_PEEK | MSG_DONTWAIT);
 	enum rr_nego what;
 
+	if (n == 0 && c->shut_rd)
+		return give_up(c, RR_R_CLOSED);
 	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
 		return reconnect(c, fd);
 	what = n < 0 ? RR_NEGO_PART : rr_nego_get_answer(buf, (size_t)n, c->xid, &h, &need);
@@ -564,6 +594,7 @@ static bool accept_offer(struct rr_conn *c, const struct rr_hello *h, struct rr_
 			c->share = NULL;
 			continue;
 		}
+		rr_conn_own_fd(c->share->qp->wake_fd, true);
 		answer->nprov = 1;
 		answer->caps &= h->caps;
 		agree(c->share, h);
@@ -642,6 +673,8 @@ static void step_answered(struct rr_conn *c, int fd)
 	if (c->share->qp->ops->establish(c->share->qp) == 0)
 		return carry(c);
 	n = rr_os->recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+	if (n == 0 && c->shut_rd)
+		return;		/* of the app's doing */
 	if (n >= 0 || (errno != EAGAIN && errno != EINTR)) {
 		rr_count(rr_stats_counters(c->st), RR_C_upgrade_failures, 1);
 		to_tcp(c, RR_R_PEER_CHOSE_TCP);

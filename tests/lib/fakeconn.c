@@ -261,6 +261,10 @@ void rr_conn_forked(struct rr_conn *c RR_UNUSED)
 {
 }
 
+void rr_conn_fork_failed(struct rr_conn *c RR_UNUSED)
+{
+}
+
 bool rr_conn_owns_fd(int fd RR_UNUSED)
 {
 	return false;

@@ -2,6 +2,7 @@
 /* Connections and processes: fork in all the ways of servers, vfork, spawn, exec, daemon, exit. */
 
 #include <spawn.h>
+#include <sys/resource.h>
 
 #include "tests/preload/rpc.h"
 
@@ -199,6 +200,43 @@ static void fork_while_other_threads_use_connections(void)
 	}
 }
 
+/* Bytes that nobody has read at the last close are a reset, whoever had the connection before. */
+static void close_with_unread_bytes(int s[2])
+{
+	p_write_all(s[0], buf, rpc_call(buf, 9, 100));
+	CHECK(p_readable(s[1], 5000));
+	CHECK_EQ(close(s[1]), 0);
+	CHECK(p_readable(s[0], 5000));
+	CHECK_ERR(read(s[0], buf, 1), ECONNRESET);
+}
+
+static void a_child_that_has_ended_has_no_connection(void)
+{
+	siginfo_t si;
+	pid_t pid;
+	int s[2];
+
+	rpc_pair(s);
+	pid = fork();
+	if (!pid)
+		_exit(0);
+	CHECK_EQ(waitid(P_PID, (id_t)pid, &si, WEXITED | WNOWAIT), 0);	/* stays a zombie */
+	close_with_unread_bytes(s);
+	joined(pid);
+}
+
+static void a_fork_that_failed_has_no_child(void)
+{
+	struct rlimit none = { 0, 0 };
+	int s[2];
+
+	rpc_pair(s);
+	if (setrlimit(RLIMIT_NPROC, &none) || setuid(65534))
+		return;
+	CHECK_ERR(fork(), EAGAIN);
+	close_with_unread_bytes(s);
+}
+
 /* --- vfork and spawn: the child lives in our memory --- */
 
 static char *const run_true[] = { "true", NULL };
@@ -312,6 +350,8 @@ static const struct p_case cases[] = {
 	{ "the_parent_reads_and_a_child_replies", the_parent_reads_and_a_child_replies },
 	{ "a_daemon_serves", a_daemon_serves },
 	{ "fork_while_other_threads_use_connections", fork_while_other_threads_use_connections },
+	{ "a_child_that_has_ended_has_no_connection", a_child_that_has_ended_has_no_connection },
+	{ "a_fork_that_failed_has_no_child", a_fork_that_failed_has_no_child },
 	{ "a_vfork_child_closes_only_its_own", a_vfork_child_closes_only_its_own },
 	{ "a_spawned_child_closes_only_its_own", a_spawned_child_closes_only_its_own },
 	{ "a_listener_survives_exec", a_listener_survives_exec },

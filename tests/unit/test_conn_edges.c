@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -87,4 +89,138 @@ Test(conn_edges, a_record_in_pieces_that_is_no_rpc_is_sent_whole)
 	memcpy(want, "\0\0\0\x95", 4);
 	memcpy(want + 153, "\x80\0\0\x33", 4);
 	arrives_alone(&p.server, want, sizeof(want));
+}
+
+/* --- the anchor --- */
+
+Test(conn_edges, an_end_mark_in_two_parts_is_an_end_mark)
+{
+	uint8_t mark[RR_MARK_LEN];
+	struct rr_share *sh;
+
+	carried();
+	sh = p.client.c->share;
+	rr_nego_put_mark(mark, sh->token, sh->tx.records);
+	cr_assert_eq(send(p.client.fd, mark, 10, 0), 10);
+	for (int i = 0; i < 50; i++) {
+		cr_assert_eq(rr_end_try_recv(&p.server, in, 1, 0), -EAGAIN);
+		usleep(1000);
+	}
+	cr_assert_eq(send(p.client.fd, mark + 10, RR_MARK_LEN - 10, 0), RR_MARK_LEN - 10);
+	shutdown(p.client.fd, SHUT_WR);
+	cr_assert_eq(rr_end_recv(&p.server, NULL, in, 1), 0);
+}
+
+/* A shutdown() while the upgrade is under way holds when it is carried. */
+Test(conn_edges, shutdown_during_the_upgrade_is_not_forgotten)
+{
+	size_t n = rr_test_call(out, 1, 10, 1);
+
+	cr_assert_eq(rr_end_try_send(&p.client, out, n), -EAGAIN);	/* nobody has answered yet */
+	cr_assert_eq(rr_conn_shutdown(p.client.c, p.client.fd, SHUT_WR), 0);
+	shutdown(p.client.fd, SHUT_WR);
+	for (int i = 0; i < 1000 && !rr_conn_is_carried(p.server.c); i++) {
+		rr_end_poll(&p.server, POLLIN);
+		rr_end_poll(&p.client, POLLIN);
+	}
+	cr_assert(rr_conn_is_carried(p.client.c));
+	cr_assert_eq(rr_end_try_send(&p.client, out, n), -EPIPE);
+	cr_assert_eq(rr_end_recv(&p.server, NULL, in, 1), 0);
+}
+
+Test(conn_edges, shutdown_for_reading_before_the_first_call_is_no_close_by_the_server)
+{
+	size_t n = rr_test_call(out, 1, 10, 1);
+
+	cr_assert_eq(rr_conn_shutdown(p.client.c, p.client.fd, SHUT_RD), 0);
+	shutdown(p.client.fd, SHUT_RD);
+	cr_assert_eq(rr_end_send(&p.client, &p.server, out, n), (ssize_t)n);
+	cr_assert_eq(rr_end_recv(&p.server, NULL, in, n), (ssize_t)n);
+}
+
+/* --- whom to ask --- */
+
+/* Left to the kernel, the write could succeed a moment later: the next one would look like the
+ * connection's first, and an offer be sent in the middle of a record. */
+Test(conn_edges, a_write_before_the_connection_is_there_waits)
+{
+	struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	size_t n = rr_test_call(out, 1, 10, 1);
+	struct rr_end late = { .fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0) };
+	int l = socket(AF_INET, SOCK_STREAM, 0), full[3];
+	socklen_t len = sizeof(a);
+
+	cr_assert_eq(bind(l, (struct sockaddr *)&a, sizeof(a)), 0);
+	cr_assert_eq(listen(l, 0), 0);
+	getsockname(l, (struct sockaddr *)&a, &len);
+	for (int i = 0; i < 3; i++) {	/* a full backlog: SYNs are not answered */
+		full[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+		connect(full[i], (struct sockaddr *)&a, sizeof(a));
+	}
+	cr_assert_eq(connect(late.fd, (struct sockaddr *)&a, sizeof(a)), -1);
+	cr_assert_eq(errno, EINPROGRESS);
+	late.c = rr_conn_client(late.fd, (struct sockaddr *)&a, sizeof(a));
+	cr_assert_eq(rr_conn_send(late.c, late.fd, &(struct iovec){ out, n }, 1, 0), -EAGAIN);
+	cr_assert_eq(rr_conn_st(late.c), RR_S_NEW);
+	rr_end_close(&late);
+	for (int i = 0; i < 3; i++)
+		close(full[i]);
+	close(l);
+}
+
+/* A first connect() failed later on, a second one went elsewhere. */
+Test(conn_edges, the_peer_is_who_the_socket_is_connected_to)
+{
+	struct sockaddr_in *peer = (void *)&p.client.c->peer;
+	in_port_t port = peer->sin_port;
+	size_t n = rr_test_call(out, 1, 10, 1);
+
+	peer->sin_port = htons(9);
+	rr_end_try_send(&p.client, out, n);
+	cr_assert_eq(peer->sin_port, port);
+}
+
+/* --- processes --- */
+
+static struct rr_lock *shared_lock(void)
+{
+	return mmap(NULL, RR_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+}
+
+/* Its parent may be the one that waits for the lock, and so never reap it. */
+Test(conn_edges, a_zombie_holds_no_lock)
+{
+	struct rr_lock *l = shared_lock();
+	siginfo_t si;
+	pid_t pid = fork();
+
+	if (!pid) {
+		rr_lock_forked();
+		rr_lock_take(l);
+		_exit(0);
+	}
+	cr_assert_eq(waitid(P_PID, (id_t)pid, &si, WEXITED | WNOWAIT), 0);
+	cr_assert_eq(rr_lock_take(l), -EOWNERDEAD);
+	waitpid(pid, NULL, 0);
+}
+
+/* Whoever notices first: a thread that wakes, too. */
+Test(conn_edges, what_a_dead_process_left_is_not_used)
+{
+	struct rr_share *sh;
+	pid_t pid;
+
+	carried();
+	cr_assert_eq(rr_end_send(&p.client, NULL, out, rr_test_call(out, 2, 10, 1)), 54);
+	sh = p.server.c->share;
+	pid = fork();
+	if (!pid) {
+		rr_lock_forked();
+		rr_lock_take(&sh->lock);
+		sh->rx.bytes = 12345;
+		_exit(0);
+	}
+	waitpid(pid, NULL, 0);
+	rr_conn_drain(p.server.c);
+	cr_assert_eq(rr_end_try_recv(&p.server, in, 100, 0), -ECONNRESET);
 }
