@@ -59,6 +59,14 @@ void rr_fruitless_pause(const struct rr_fruitless *f)
 
 enum handlers { NO_HANDLER, ALL_RESTART, ALL_EINTR, MIXED };
 
+/* What a thread does to itself, and so never while it sleeps. Crash reporters handle these, in
+ * programs whose other handlers all restart. */
+static bool is_fault(int sig)
+{
+	return sig == SIGSEGV || sig == SIGBUS || sig == SIGFPE || sig == SIGILL ||
+	       sig == SIGTRAP || sig == SIGSYS;
+}
+
 /* Of the signals that this thread does not block. */
 static enum handlers scan_handlers(void)
 {
@@ -68,7 +76,7 @@ static enum handlers scan_handlers(void)
 
 	pthread_sigmask(SIG_BLOCK, NULL, &blocked);
 	for (int sig = 1; sig < NSIG; sig++) {
-		if (sigismember(&blocked, sig) == 1 || sigaction(sig, NULL, &sa))
+		if (is_fault(sig) || sigismember(&blocked, sig) == 1 || sigaction(sig, NULL, &sa))
 			continue;
 		if (!(sa.sa_flags & SA_SIGINFO) &&
 		    (sa.sa_handler == SIG_DFL || sa.sa_handler == SIG_IGN))
