@@ -12,8 +12,9 @@ CFLAGS  ?= -O2 -g
 BASE    := -std=gnu11 $(WARN) -I. -I$(BUILD)/gen -D_GNU_SOURCE -DRR_VERSION='"$(VERSION)"' \
            -fno-strict-aliasing -fvisibility=hidden -fPIC -pthread -MMD -MP
 ifneq ($(SAN),)
-BASE    += -fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer
+SANFLAGS := -fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer
 LDSAN   := -fsanitize=$(SAN)
+BASE    += $(SANFLAGS)
 endif
 ALLCFLAGS = $(BASE) $(CFLAGS)
 

@@ -8,13 +8,14 @@ check:
 	@scripts/deps check
 	@scripts/check
 
-# The levels without programs that are not ours, under sanitizers.
+# Under sanitizers: the levels without programs that are not ours. Criterion does not run under TSan, and
+# the rest has no threads.
 check-asan:
 	@scripts/deps check
-	@BUILD=build-asan SAN=address,undefined scripts/check unit oracle stress sim fuzz-replay
+	@BUILD=build-asan SAN=address,undefined scripts/check unit oracle stress sim fuzz-replay preload
 check-tsan:
 	@scripts/deps check
-	@BUILD=build-tsan SAN=thread scripts/check stress
+	@BUILD=build-tsan SAN=thread scripts/check stress preload
 
 lint:
 	@scripts/deps lint

@@ -8,7 +8,7 @@ PRELOAD     ?= $(PRELOAD_ALL)
 $(addprefix $(BUILD)/tests/preload/,$(PRELOAD_ALL)): $(BUILD)/tests/preload/%: tests/preload/%.c
 	@mkdir -p $(@D) $(BUILD)/obj/tests/preload
 	$(call say,CC,$@)
-	$(Q)$(CC) -std=gnu11 -O1 -g $(WARN) -D_GNU_SOURCE -I. -pthread -MMD -MP -MT $@ \
+	$(Q)$(CC) -std=gnu11 -O1 -g $(WARN) -D_GNU_SOURCE -I. -pthread $(SANFLAGS) -MMD -MP -MT $@ \
 	    -MF $(BUILD)/obj/tests/preload/$*.d $($*_CFLAGS) -o $@ $<
 
 .PHONY: check-preload

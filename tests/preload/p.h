@@ -58,6 +58,15 @@ struct p_case {
 	void (*run)(void);
 };
 
+/* The library's sanitizers are in the program as well. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define P_SANITIZED 1
+#define P_LIMIT 60	/* seconds for a case */
+#else
+#define P_SANITIZED 0
+#define P_LIMIT 10
+#endif
+
 P_UNUSED static int p_run(const struct p_case *cases, size_t n)
 {
 	int failed = 0, status;
@@ -66,7 +75,7 @@ P_UNUSED static int p_run(const struct p_case *cases, size_t n)
 		pid_t pid = fork();
 
 		if (!pid) {
-			alarm(10);
+			alarm(P_LIMIT);
 			cases[i].run();
 			_exit(0);
 		}

@@ -168,7 +168,7 @@ static void a_daemon_serves(void)
 		int a;
 
 		CHECK_EQ(daemon(1, 1), 0);
-		alarm(10);
+		alarm(P_LIMIT);
 		a = accept(l, NULL, NULL);
 		rpc_serve_null(a);
 		rpc_serve_null(a);
@@ -365,7 +365,7 @@ int main(int argc, char **argv)
 	if (argc == 3) {
 		int fd = !strcmp(argv[1], "accept") ? accept(atoi(argv[2]), NULL, NULL) : 0;
 
-		alarm(10);
+		alarm(P_LIMIT);
 		rpc_serve_null(fd);
 		rpc_serve_null(fd);
 		return 0;
