@@ -264,10 +264,12 @@ Test(ready_poll, arguments_are_judged_by_the_kernel)
 	rr_fake_conn(fd, RR_FAKE_CARRIED);
 	cr_assert_eq(rr_wrap_ppoll(&p, 1, &bad, NULL), -1);
 	cr_assert_eq(errno, EINVAL);
+#ifndef __SANITIZE_ADDRESS__	/* it judges them first */
 	cr_assert_eq(rr_wrap_poll(&p, (nfds_t)-1, 0), -1);
 	cr_assert_eq(errno, EINVAL);
 	cr_assert_eq(rr_wrap_poll((struct pollfd *)-1, 1, 0), -1);
 	cr_assert_eq(errno, EFAULT);
+#endif
 	cr_assert_eq(rr_wrap_poll(NULL, 0, 0), 0);
 }
 
