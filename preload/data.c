@@ -122,6 +122,16 @@ struct patience {
 
 /* What is ready and what a call can do are judged at different times. Should they differ for
  * long, this call must still keep its time-out, hear signals and not burn a CPU. */
+static int sleep_a_little(struct rr_sock *so)
+{
+	int rc;
+
+	pthread_cleanup_push(put_file, &so->f);
+	rc = rr_real.poll(NULL, 0, 1) < 0 ? -EINTR : 0;
+	pthread_cleanup_pop(0);
+	return rc;
+}
+
 static int pause_in_vain(struct rr_sock *so, struct patience *p)
 {
 	struct rr_conn *c = rr_sock_conn(so);
@@ -132,7 +142,7 @@ static int pause_in_vain(struct rr_sock *so, struct patience *p)
 		rr_conn_drain(c);	/* or the peer's death stays unseen */
 	if (rr_now() >= p->until)
 		return -EAGAIN;
-	return rr_real.poll(NULL, 0, 1) < 0 ? -EINTR : 0;
+	return sleep_a_little(so);
 }
 
 /* Waits for want. 0 try again; -EAGAIN, -EINTR: that is the call's result. A cancellation point,
@@ -151,12 +161,7 @@ static int wait_for(struct rr_sock *so, int fd, unsigned want, int flags, struct
 		return RR_CONN_KERNEL;
 	/* If it is cancelled, it gives our reference back itself. */
 	rc = rr_wait_one(so, fd, want, p->until);
-	if (rc)
-		return rc;
-	pthread_cleanup_push(put_file, &so->f);
-	rc = pause_in_vain(so, p);
-	pthread_cleanup_pop(0);
-	return rc;
+	return rc ? rc : pause_in_vain(so, p);
 }
 
 /* The connection's answer to a handler that interrupted a call on it. */
@@ -205,7 +210,8 @@ static ssize_t recv_discard(struct rr_sock *so, struct rr_conn *c, int fd, size_
 
 /* MSG_PEEK with MSG_WAITALL: until that much is there. The bytes stay, so POLLIN is no news:
  * looked at again every millisecond. */
-static bool peek_more(struct rr_conn *c, int fd, size_t want, ssize_t have, struct patience *p)
+static bool peek_more(struct rr_sock *so, struct rr_conn *c, int fd, size_t want, ssize_t have,
+		      struct patience *p)
 {
 	int inq;
 
@@ -220,7 +226,7 @@ static bool peek_more(struct rr_conn *c, int fd, size_t want, ssize_t have, stru
 	inq = rr_conn_inq(c, fd);
 	if (inq < 0 || (rr_conn_poll(c, fd, POLLIN | POLLRDHUP) & (POLLRDHUP | POLLHUP | POLLERR)))
 		return false;
-	return inq > have || (rr_now() < p->until && rr_real.poll(NULL, 0, 1) == 0);
+	return inq > have || (rr_now() < p->until && !sleep_a_little(so));
 }
 
 static ssize_t recv_some(struct rr_sock *so, struct rr_conn *c, int fd, struct cut *cut, int flags)
@@ -235,12 +241,15 @@ static ssize_t recv_some(struct rr_sock *so, struct rr_conn *c, int fd, struct c
 }
 
 /* The connection went back to TCP in the middle of a call. */
-static ssize_t kernel_rest(int fd, struct cut *cut, int flags, bool out)
+static ssize_t kernel_rest(struct rr_sock *so, int fd, struct cut *cut, int flags, bool out)
 {
 	struct iovec head[CUT];
 	struct msghdr msg = { .msg_iov = head, .msg_iovlen = (size_t)cut_head(cut, head) };
-	ssize_t r = out ? rr_real.sendmsg(fd, &msg, flags) : rr_real.recvmsg(fd, &msg, flags);
+	ssize_t r;
 
+	pthread_cleanup_push(put_file, &so->f);
+	r = out ? rr_real.sendmsg(fd, &msg, flags) : rr_real.recvmsg(fd, &msg, flags);
+	pthread_cleanup_pop(0);
 	return r < 0 ? -errno : r;
 }
 
@@ -252,7 +261,7 @@ static ssize_t recv_all(struct rr_sock *so, struct rr_conn *c, int fd, struct cu
 	ssize_t r;
 
 	for (;;) {
-		r = back ? kernel_rest(fd, &cut, flags, false) :
+		r = back ? kernel_rest(so, fd, &cut, flags, false) :
 			   recv_some(so, c, fd, &cut, flags & ~MSG_WAITALL);
 		if (r == RR_CONN_KERNEL && got) {
 			back = true;
@@ -265,7 +274,7 @@ static ssize_t recv_all(struct rr_sock *so, struct rr_conn *c, int fd, struct cu
 			if (r == RR_CONN_KERNEL && got)
 				r = 0;
 		} else if (r > 0 && (flags & MSG_PEEK) && (flags & MSG_WAITALL)) {
-			if (peek_more(c, fd, want, r, &p))
+			if (peek_more(so, c, fd, want, r, &p))
 				continue;
 		}
 		if (r <= 0)
@@ -288,6 +297,7 @@ ssize_t rr_data_recv(int fd, const struct iovec *iov, int n, int flags)
 
 	if ((flags & (MSG_OOB | MSG_ERRQUEUE)) || n < 0 || n > IOV_MAX)
 		return RR_CONN_KERNEL;
+	pthread_testcancel();	/* as libc's: even if there is no need to wait */
 	c = rr_conn_at(fd, &so);
 	if (!c)
 		return RR_CONN_KERNEL;
@@ -321,7 +331,7 @@ static ssize_t send_all(struct rr_sock *so, struct rr_conn *c, int fd, struct cu
 	ssize_t r;
 
 	for (;;) {
-		r = back ? kernel_rest(fd, &cut, flags | MSG_NOSIGNAL, true) :
+		r = back ? kernel_rest(so, fd, &cut, flags | MSG_NOSIGNAL, true) :
 			   send_once(so, c, fd, &cut, flags);
 		if (r == RR_CONN_KERNEL && got) {
 			back = true;
@@ -360,6 +370,7 @@ ssize_t rr_data_send(int fd, const struct iovec *iov, int n, int flags)
 
 	if (n < 0 || n > IOV_MAX)
 		return RR_CONN_KERNEL;
+	pthread_testcancel();
 	c = rr_conn_at(fd, &so);
 	if (!c)
 		return RR_CONN_KERNEL;

@@ -6,7 +6,9 @@
 #include <limits.h>
 
 #include "core/base/diag.h"
+#include "core/base/os.h"
 #include "preload/data.h"
+#include "preload/ready.h"
 #include "preload/real.h"
 #include "preload/sock.h"
 
@@ -159,31 +161,44 @@ ssize_t rr_wrap_recvmsg(int fd, struct msghdr *msg, int flags)
 	return rr_ret(r);
 }
 
-/* The kernel looks at the time-out only between messages, and so does this. */
-int rr_wrap_recvmmsg(int fd, struct mmsghdr *msgs, unsigned n, int flags, struct timespec *timeout)
+/* Up to n messages, and after one none once it is past end: their number, or as recv_msg(). */
+static ssize_t recv_msgs(int fd, struct mmsghdr *msgs, unsigned n, int flags, rr_time end)
 {
 	int one = flags & ~MSG_WAITFORONE;
-	struct rr_sock *so;
 	unsigned i;
-	ssize_t r = 0;
 
-	if (likely(!rr_conn_at(fd, &so)) || timeout)
-		goto kernel;
-	rr_file_put(&so->f);
 	for (i = 0; i < n && i < IOV_MAX; i++) {
-		r = recv_msg(fd, &msgs[i].msg_hdr, one);
+		ssize_t r = recv_msg(fd, &msgs[i].msg_hdr, one);
+
 		if (r < 0)
-			break;
+			return i ? (ssize_t)i : r;
 		msgs[i].msg_len = (unsigned)r;
 		if (flags & MSG_WAITFORONE)
 			one |= MSG_DONTWAIT;
+		if (end != RR_TIME_NEVER && rr_now() >= end)
+			return i + 1;
 	}
-	if (i || n == 0)
-		return (int)i;
-	if (r != RR_CONN_KERNEL)
-		return (int)rr_ret(r);
-kernel:
-	return rr_real.recvmmsg(fd, msgs, n, flags, timeout);
+	return (ssize_t)i;
+}
+
+/* The kernel looks at the time-out only between messages, and so does this. */
+int rr_wrap_recvmmsg(int fd, struct mmsghdr *msgs, unsigned n, int flags, struct timespec *timeout)
+{
+	struct rr_sock *so;
+	rr_time end;
+	ssize_t r;
+
+	if (likely(!rr_fdt_has(fd)) || (timeout && (rr_bad_ptr(timeout) || !rr_timespec_ok(timeout))) ||
+	    !rr_conn_at(fd, &so))
+		return rr_real.recvmmsg(fd, msgs, n, flags, timeout);
+	rr_file_put(&so->f);
+	end = rr_deadline(timeout);
+	r = recv_msgs(fd, msgs, n, flags, end);
+	if (r == RR_CONN_KERNEL)
+		return rr_real.recvmmsg(fd, msgs, n, flags, timeout);
+	if (timeout && r > 0)
+		rr_left(timeout, rr_now(), end);
+	return (int)rr_ret(r);
 }
 
 /* --- send --- */

@@ -26,9 +26,13 @@
 
 #define P_UNUSED __attribute__((unused))
 
+/* What the checks are about, for cases that ask the same of many; "" for others. */
+P_UNUSED static const char *p_what = "";
+
 #define CHECK(what) do { \
 	if (!(what)) { \
-		fprintf(stderr, "%s:%d: not so: %s (errno %d)\n", __FILE__, __LINE__, #what, errno); \
+		fprintf(stderr, "%s:%d: %s not so: %s (errno %d)\n", __FILE__, __LINE__, p_what, #what, \
+			errno); \
 		_exit(1); \
 	} \
 } while (0)
@@ -36,8 +40,8 @@
 #define CHECK_EQ(a, b) do { \
 	long long a_ = (long long)(a), b_ = (long long)(b); \
 	if (a_ != b_) { \
-		fprintf(stderr, "%s:%d: %s is %lld, not %lld (errno %d)\n", __FILE__, __LINE__, #a, a_, \
-			b_, errno); \
+		fprintf(stderr, "%s:%d: %s %s is %lld, not %lld (errno %d)\n", __FILE__, __LINE__, p_what, \
+			#a, a_, b_, errno); \
 		_exit(1); \
 	} \
 } while (0)
@@ -47,8 +51,8 @@
 	errno = 0; \
 	long long r_ = (long long)(call); \
 	if (r_ != -1 || errno != (err)) { \
-		fprintf(stderr, "%s:%d: %s gave %lld, errno %d, not -1, %s\n", __FILE__, __LINE__, #call, \
-			r_, errno, #err); \
+		fprintf(stderr, "%s:%d: %s %s gave %lld, errno %d, not -1, %s\n", __FILE__, __LINE__, \
+			p_what, #call, r_, errno, #err); \
 		_exit(1); \
 	} \
 } while (0)
