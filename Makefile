@@ -15,6 +15,9 @@ ifneq ($(SAN),)
 SANFLAGS := -fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer
 LDSAN   := -fsanitize=$(SAN)
 BASE    += $(SANFLAGS)
+ifneq ($(filter thread%,$(SAN)),)
+ONEMAP  := $(BUILD)/tests/san/onemap.so
+endif
 endif
 ALLCFLAGS = $(BASE) $(CFLAGS)
 
@@ -93,10 +96,16 @@ $(STRESS) $(SIM): $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(BUILD)/libtest.a $(
 .PHONY: unit stress sim
 unit: $(UNIT)
 	$(Q)scripts/run-tests $(UNIT)
-stress: $(STRESS)
-	$(Q)scripts/run-tests $(STRESS)
+stress: $(STRESS) $(ONEMAP)
+	$(Q)TEST_PRELOAD='$(abspath $(ONEMAP))' scripts/run-tests $(STRESS)
 sim: $(SIM)
 	$(Q)scripts/run-tests $(SIM)
+
+# Both ends of a connection at the same addresses, for TSan.
+$(BUILD)/tests/san/onemap.so: tests/san/onemap.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)
+	$(Q)$(CC) -std=gnu11 -O1 -g $(WARN) -D_GNU_SOURCE -fPIC -shared -o $@ $<
 
 # One module's tests: make unit-wire_chunks
 unit-%: $(BUILD)/tests/unit/test_%

@@ -12,5 +12,5 @@ $(addprefix $(BUILD)/tests/preload/,$(PRELOAD_ALL)): $(BUILD)/tests/preload/%: t
 	    -MF $(BUILD)/obj/tests/preload/$*.d $($*_CFLAGS) -o $@ $<
 
 .PHONY: check-preload
-check-preload: all $(addprefix $(BUILD)/tests/preload/,$(PRELOAD))
-	$(Q)BUILD='$(BUILD)' tests/preload/run $(PRELOAD)
+check-preload: all $(addprefix $(BUILD)/tests/preload/,$(PRELOAD)) $(ONEMAP)
+	$(Q)BUILD='$(BUILD)' TEST_PRELOAD='$(abspath $(ONEMAP))' tests/preload/run $(PRELOAD)
