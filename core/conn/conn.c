@@ -423,7 +423,10 @@ int rr_conn_inq(struct rr_conn *c, int fd)
 		rr_drv_progress(sh);
 		if (!sh->rx.tcp)
 			rc = (int)rr_min(sh->rx.bytes, (uint64_t)INT32_MAX);
-	} else if (st != RR_S_SWALLOW && st != RR_S_NEW) {
+	} else if (st == RR_S_SWALLOW) {
+		if (rr_upgrade_swallow_next(c, fd) == -EAGAIN)
+			rc = 0;
+	} else if (st != RR_S_NEW) {
 		rc = 0;
 	}
 	rr_lock_drop(l);

@@ -197,7 +197,7 @@ int rr_conn_enter(struct rr_conn *c, int fd, struct rr_lock **l);
 int rr_upgrade_first_write(struct rr_conn *c, int fd, const struct iovec *iov, int n);
 ssize_t rr_upgrade_first_read(struct rr_conn *c, int fd);
 void rr_upgrade_step(struct rr_conn *c, int fd);
-int rr_upgrade_swallow_answer(struct rr_conn *c, int fd);
+int rr_upgrade_swallow_next(struct rr_conn *c, int fd);
 ssize_t rr_upgrade_swallow_recv(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags);
 
 /* driver.c */

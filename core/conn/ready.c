@@ -103,8 +103,8 @@ int rr_conn_poll(struct rr_conn *c, int fd, unsigned want)
 		break;
 	case RR_S_SWALLOW:
 		rc = (int)kernel_poll(fd, want);
-		if ((rc & IN_BITS) && (c->skipping || rr_rm_at_boundary(&c->swallow))) {
-			int mine = rr_upgrade_swallow_answer(c, fd);
+		if (rc & IN_BITS) {
+			int mine = rr_upgrade_swallow_next(c, fd);
 
 			if (mine == 1)
 				rc = RR_CONN_KERNEL;

@@ -486,9 +486,9 @@ static int skip_answer(struct rr_conn *c, int fd)
 	}
 }
 
-/* At a record boundary: is the answer next? Swallows it. 1 it was, we are on TCP for good;
- * -EAGAIN cannot tell yet; 0 it is the app's record. */
-int rr_upgrade_swallow_answer(struct rr_conn *c, int fd)
+/* Is the answer next? Swallows it. 1 it was, we are on TCP for good; -EAGAIN cannot tell yet;
+ * 0 what is there is the app's. */
+int rr_upgrade_swallow_next(struct rr_conn *c, int fd)
 {
 	uint8_t buf[RR_ANSWER_MAX];
 	struct rr_hello h;
@@ -497,6 +497,8 @@ int rr_upgrade_swallow_answer(struct rr_conn *c, int fd)
 
 	if (c->skipping)
 		return skip_answer(c, fd);
+	if (!rr_rm_at_boundary(&c->swallow))
+		return 0;
 	n = rr_os->recv(fd, buf, sizeof(buf), MSG_PEEK | MSG_DONTWAIT);
 	if (n <= 0)
 		return n < 0 && errno == EAGAIN ? -EAGAIN : 0;
@@ -541,11 +543,9 @@ ssize_t rr_upgrade_swallow_recv(struct rr_conn *c, int fd, const struct iovec *i
 	ssize_t got;
 	int rc;
 
-	if (c->skipping || rr_rm_at_boundary(&c->swallow)) {
-		rc = rr_upgrade_swallow_answer(c, fd);
-		if (rc)
-			return rc == 1 ? RR_CONN_KERNEL : rc;
-	}
+	rc = rr_upgrade_swallow_next(c, fd);
+	if (rc)
+		return rc == 1 ? RR_CONN_KERNEL : rc;
 	while (n && !iov->iov_len) {
 		iov++;
 		n--;
