@@ -71,8 +71,17 @@ def ask(s, xid, body=b'', **kw):
     return len(r) - 24
 
 
+OURS = 0x20000001
+strangers = 0	# calls to programs that are not ours
+
+
 def echo_one(s):
+    """Serves a call; one to another program is told so, as every RPC server does."""
+    global strangers
     r = read_rec(s)
+    if struct.unpack('>I', r[12:16])[0] != OURS:
+        strangers += 1
+        return s.sendall(rec(struct.pack('>6I', xid_of(r), 1, 0, 0, 0, 1)))
     s.sendall(reply(xid_of(r), r[40:]))
 
 
@@ -89,11 +98,65 @@ def echo(s):
         s.close()
 
 
-def echo_all(listener):
+def echo_all(listener, n=1 << 30):
     """Serves every connection, each in a thread."""
-    while True:
+    for _ in range(n):
         s, _ = listener.accept()
         threading.Thread(target=echo, args=(s,), daemon=True).start()
+
+
+def serve(listener, n=1 << 30):
+    """In the background."""
+    threading.Thread(target=echo_all, args=(listener, n), daemon=True).start()
+    return listener.getsockname()[1]
+
+
+def wait_for(s, bits, timeout=10):
+    """poll() for one: what it says."""
+    p = select.poll()
+    p.register(s, bits)
+    return sum(e for _, e in p.poll(timeout * 1000))
+
+
+def send_nb(s, data):
+    """All of it on a non-blocking socket; how often it had to wait."""
+    waits = 0
+    while data:
+        try:
+            data = data[s.send(data):]
+        except BlockingIOError:
+            waits += 1
+            if not wait_for(s, select.POLLOUT) & select.POLLOUT:
+                raise TimeoutError('no POLLOUT')
+    return waits
+
+
+def read_nb(s):
+    """A record from a non-blocking socket."""
+    b = bytearray()
+    while True:
+        try:
+            got = s.recv(65536)
+            if not got:
+                raise EOFError('after %d' % len(b))
+            b += got
+        except BlockingIOError:
+            if not wait_for(s, select.POLLIN):
+                raise TimeoutError('no POLLIN')
+        if len(b) >= 4 and len(b) >= 4 + (struct.unpack('>I', b[:4])[0] & ~LAST):
+            return bytes(b[4:])
+
+
+def ask_nb(s, xid, body=b''):
+    waits = send_nb(s, call(xid, body))
+    r = read_nb(s)
+    if r[:4] != struct.pack('>I', xid) or r[24:] != body:
+        raise ValueError('%d bytes came back as %d others' % (len(body), len(r) - 24))
+    return waits
+
+
+def inq(s):
+    return struct.unpack('i', fcntl.ioctl(s, termios.FIONREAD, bytes(4)))[0]
 
 
 def ending(s):
@@ -116,6 +179,31 @@ def attempt(fn, *args):
         return errno.errorcode[e.errno]
     except EOFError:
         return 'EOF'
+
+
+def fork_worker(code):
+    """A child that runs code, until it is killed with this process."""
+    pid = os.fork()
+    if pid == 0:
+        ctypes.CDLL(None).prctl(1, int(signal.SIGKILL), 0, 0, 0)	# PR_SET_PDEATHSIG
+        try:
+            exec(code, G)
+        finally:
+            os._exit(1)
+    return pid
+
+
+def forked(code):
+    """Runs code in a child; its exit status."""
+    pid = os.fork()
+    if pid == 0:
+        try:
+            exec(code, G)
+            os._exit(0)
+        finally:
+            traceback.print_exc()
+            os._exit(1)
+    return os.waitpid(pid, 0)[1]
 
 
 def sigpipe():
@@ -158,10 +246,14 @@ def run(ident, code):
         tell(ident, error='%s: %s' % (type(e).__name__, e))
 
 
+def main():
+    for line in iter(sys.stdin.readline, ''):
+        what = json.loads(line)
+        threading.Thread(target=run, args=(what['id'], what['code']), daemon=True).start()
+    os._exit(0)
+
+
 if __name__ == '__main__':
     out = os.dup(1)
     os.dup2(2, 1)
-    for line in iter(sys.stdin.readline, ''):
-        m = json.loads(line)
-        threading.Thread(target=run, args=(m['id'], m['code']), daemon=True).start()
-    os._exit(0)
+    main()

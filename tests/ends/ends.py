@@ -174,7 +174,7 @@ class Agent:
 
     def reasons(self):
         """Of its connections on TCP: reason -> how many."""
-        return {k: v for k, v in self.stat()['connections'].get('tcp_reasons', {}).items() if v}
+        return {k: v for k, v in self.stat()['tcp_reasons'].items() if v}
 
 
 def settle(fn, want, what, timeout=5):
@@ -186,6 +186,11 @@ def settle(fn, want, what, timeout=5):
 
 def until(fn, what, timeout=5):
     settle(lambda: bool(fn()), True, what, timeout)
+
+
+def carried():
+    """How many ends of all processes of this test."""
+    return sum(p['connections']['shm'] for p in stat())
 
 
 def stat(*args):
@@ -314,9 +319,10 @@ def clean():
             p.kill()
             p.wait()
     procs.clear()
-    left = [n for n in os.listdir(RUN) if n.startswith('rdmarpc-')] if os.path.isdir(RUN) else []
-    for n in left:
+    names = os.listdir(RUN) if os.path.isdir(RUN) else []
+    for n in names:
         os.unlink(RUN + '/' + n)
+    left = [n for n in names if n.startswith('rdmarpc-')]
     shm = os.listdir('/dev/shm')
     san = [n for n in os.listdir(W) if n.startswith('san')]
     text = ''

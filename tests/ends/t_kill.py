@@ -341,7 +341,7 @@ def kill_clients(loads, rounds, **how):
 
 
 def clients_die_at_random():
-    kill_clients(LOADS, 80)
+    kill_clients(LOADS, 100)
 
 
 def clients_of_a_server_that_does_not_ignore_SIGPIPE_die_at_random():
