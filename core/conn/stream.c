@@ -110,20 +110,23 @@ static void sent(struct rr_share *sh, const struct rr_rpc *rpc)
 	}
 }
 
-/* Gives a message to the engine, after progress if it does not take it at once. */
+/* Gives a message to the engine, after progress if it does not take it at once; and once more,
+ * since being asked may have made it fence what a forgotten call had exposed. */
 static int engine_send(struct rr_share *sh, const struct rr_eng_out *out,
 		       const struct rr_app_iov *app)
 {
 	rr_time now = rr_eng_is_short(sh->eng, out->rpc.type, out->len) ? sh->active : rr_now_coarse();
 	int rc = rr_eng_send(sh->eng, out, now);
 
-	if (unlikely(rc == -EAGAIN)) {
+	for (int i = 0; unlikely(rc == -EAGAIN) && i < 2; i++) {
+		now = rr_now_coarse();
+		rr_drv_run(sh, now);
 		rr_drv_progress(sh);
 		rr_drv_reclaim(sh);
 		rc = sh->dead ? -ECONNRESET : rr_eng_send(sh->eng, out, now);
-		if (rc == -EAGAIN)
-			rr_count(sh->qp->count, RR_C_credit_stalls, 1);
 	}
+	if (unlikely(rc == -EAGAIN))
+		rr_count(sh->qp->count, RR_C_credit_stalls, 1);
 	if (rc)
 		return rc;
 	if (app)

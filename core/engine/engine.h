@@ -98,8 +98,9 @@ struct rr_eng_out {
  * hold nothing then. Without it they hold a credit each: the app waits (-EAGAIN). */
 int rr_eng_send(struct rr_eng *e, const struct rr_eng_out *out, rr_time now);
 
-/* Would rr_eng_send() of a short message of the forward direction (a call where we
- * connected, a reply where we accepted) be taken now? For POLLOUT. */
+/* Would rr_eng_send() of a message of the forward direction (a call where we connected, a reply
+ * where we accepted) be taken now: of the one that was refused last, else of a short one? For
+ * POLLOUT. */
 bool rr_eng_writable(const struct rr_eng *e);
 
 /* Can a message of len bytes be sent whole in one Send, whatever else is true? The

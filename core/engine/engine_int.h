@@ -185,6 +185,7 @@ struct rr_eng {
 	struct rr_list shown_sent;
 	uint32_t exposed;
 	bool pressure;		/* max_exposed was reached: DONE is wanted sooner */
+	uint32_t refused;	/* bytes of the app's next reply, for which there was no room; 0 none */
 
 	/* in */
 	struct rr_pool ins;
@@ -278,6 +279,7 @@ bool rr_resp_takes_chunks(const struct rr_eng *e);
 
 /* --- reliable_reply.c --- */
 /* 0 and *out, or -EAGAIN, -EMSGSIZE. */
+bool rr_rel_room(const struct rr_eng *e, uint32_t len);
 int rr_rel_reserve(struct rr_eng *e, uint32_t xid, uint32_t buf, uint32_t len, struct rr_shown **out);
 bool rr_rel_key_gone(struct rr_eng *e, uint32_t handle);
 void rr_rel_sent(struct rr_eng *e, struct rr_shown *s);

@@ -7,17 +7,19 @@
 #include "core/engine/engine_int.h"
 
 /* A single reply may exceed the budget, or it could never be sent. */
+bool rr_rel_room(const struct rr_eng *e, uint32_t len)
+{
+	return e->shown.used < e->shown.n &&
+	       (!e->exposed || (uint64_t)e->exposed + len <= e->p.max_exposed);
+}
+
 int rr_rel_reserve(struct rr_eng *e, uint32_t xid, uint32_t buf, uint32_t len, struct rr_shown **out)
 {
-	struct rr_shown *s;
+	struct rr_shown *s = rr_rel_room(e, len) ? rr_pool_get(&e->shown) : NULL;
 
-	if (e->exposed && (uint64_t)e->exposed + len > e->p.max_exposed) {
-		e->pressure = true;
-		return -EAGAIN;
-	}
-	s = rr_pool_get(&e->shown);
 	if (!s) {
 		e->pressure = true;
+		e->refused = len;
 		return -EAGAIN;
 	}
 	s->n.xid = xid;

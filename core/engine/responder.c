@@ -110,7 +110,7 @@ bool rr_resp_call(struct rr_eng *e, struct rr_in *in)
 
 bool rr_resp_writable(const struct rr_eng *e)
 {
-	return rr_tx_room(e);
+	return rr_tx_room(e) && (!e->refused || rr_rel_room(e, e->refused));
 }
 
 static void serve_unmap(struct rr_eng *e, struct rr_serve *s)
@@ -194,6 +194,7 @@ int rr_resp_send(struct rr_eng *e, const struct rr_eng_out *out)
 	struct rr_serve *s = rr_xmap_find(&e->serve_map, &e->serves, out->rpc.xid);
 	uint32_t hdr = header_size(e, s);
 
+	e->refused = 0;
 	if (!e->ring && !s)
 		return unasked(e, out);
 	if (!rr_tx_room(e))

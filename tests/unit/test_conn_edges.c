@@ -224,3 +224,80 @@ Test(conn_edges, what_a_dead_process_left_is_not_used)
 	rr_conn_drain(p.server.c);
 	cr_assert_eq(rr_end_try_recv(&p.server, in, 100, 0), -ECONNRESET);
 }
+
+/* --- writable means that a write gets on --- */
+
+static bool writable(struct rr_end *e)
+{
+	return rr_end_poll(e, POLLOUT) & POLLOUT;
+}
+
+/* The window's news had been seen by nobody, since another thing was short. */
+Test(conn_edges, who_waits_for_an_entry_of_the_call_table_can_sleep)
+{
+	uint32_t i;
+
+	carried();
+	for (i = 0; i < 100; i++) {
+		size_t n = rr_test_call(out, 100 + i, 20000, i);
+
+		if (rr_end_try_send(&p.client, out, n) != (ssize_t)n)
+			break;
+	}
+	cr_assert_lt(i, 100);
+	cr_assert(!writable(&p.client));
+	cr_assert_eq(rr_conn_arm(p.client.c, p.client.fd, POLLOUT), 0);
+	rr_conn_disarm(p.client.c, p.client.fd);
+	cr_assert_eq(rr_end_recv(&p.server, NULL, in, 20044), 20044);
+	cr_assert(writable(&p.client));
+	cr_assert_eq(rr_end_try_send(&p.client, out, rr_test_call(out, 500, 20000, 1)), 20044);
+}
+
+static void little_exposed(void)
+{
+	rr_test_params.max_exposed = 65536;
+	setup();
+}
+
+Test(conn_edges, a_reply_that_must_wait_for_others_is_waited_for, .init = little_exposed)
+{
+	size_t n;
+
+	carried();
+	for (uint32_t i = 0; i < 2; i++)
+		one_way(&p.client, &p.server, rr_test_call(out, 10 + i, 10, 1));
+	n = rr_test_reply(out, 10, 60000, 1);
+	cr_assert_eq(rr_end_try_send(&p.server, out, n), (ssize_t)n);
+	rr_test_reply(out, 11, 60000, 1);
+	cr_assert_eq(rr_end_try_send(&p.server, out, n), -EAGAIN);
+	cr_assert(!writable(&p.server));
+	cr_assert_eq(rr_end_recv(&p.client, NULL, in, n), (ssize_t)n);
+	cr_assert(writable(&p.server));
+	cr_assert_eq(rr_end_try_send(&p.server, out, n), (ssize_t)n);
+}
+
+static void reply_chunks(void)
+{
+	rr_test_params.reliable_replies = false;
+	rr_test_params.reply_chunk = 8192;
+	rr_test_params.done_timeout = 200 * RR_MSEC;
+	setup();
+}
+
+Test(conn_edges, a_call_that_may_be_forgotten_makes_room_at_once, .init = reply_chunks)
+{
+	uint32_t i;
+
+	carried();
+	for (i = 0; i < 100; i++) {
+		size_t n = rr_test_call(out, 100 + i, 100, i);
+
+		out[27] = 9;	/* a procedure whose replies nobody has seen: with a Reply chunk */
+		if (rr_end_try_send(&p.client, out, n) != (ssize_t)n)
+			break;
+	}
+	cr_assert_lt(i, 100);
+	usleep(300000);
+	cr_assert(writable(&p.client));
+	cr_assert_eq(rr_end_try_send(&p.client, out, rr_test_call(out, 500, 100, 1)), 144);
+}

@@ -144,22 +144,15 @@ int rr_shm_send_imm(struct rr_qp *qp, uint32_t imm, uint64_t cookie)
 	return 1;
 }
 
-/* Exact while less than half of the receives are left, so that no caller waits for what is
- * there; above that the copy will do, and costs no shared cache line. */
+/* Takes in the peer's latest word, however much room there is: what it has not seen keeps
+ * rr_shm_tx_peek() true, and nobody could sleep. */
 uint32_t rr_shm_window(struct rr_qp *qp)
 {
 	struct rr_shm *q = rr_shm_of(qp);
-	uint32_t room;
 
-	if (unlikely(dead(q)))
+	if (unlikely(dead(q)) || tx_refresh(q))
 		return 0;
-	room = tx_room(q);
-	if (room <= q->peer.geo.recvs / 2) {
-		if (tx_refresh(q))
-			return 0;
-		room = tx_room(q);
-	}
-	return room;
+	return tx_room(q);
 }
 
 /* Has the peer given receives back since window() last looked? Not "is there room": an owner
