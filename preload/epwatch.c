@@ -401,11 +401,12 @@ void rr_ep_sock_gone(struct rr_sock *so, int fd)
 	struct stat st;
 	bool mine;
 
-	if (!watched(so))
+	/* Not watched(): a thread that is about to add one has the lock, and found so at fd. */
+	if (!rr_ep_lock())
 		return;
 	/* A forked child may keep the file open, and the kernel its registration: what bears
 	 * our key must go while the number still reaches it. */
-	mine = !fstat(fd, &st) && st.st_ino == so->f.ino;
+	mine = so->watches && !fstat(fd, &st) && st.st_ino == so->f.ino;
 	while (so->watches) {
 		struct rr_ep_watch *w = so->watches;
 

@@ -88,9 +88,11 @@ static int del(struct rr_ep_watch *w)
 
 static int ctl(struct rr_ep_set *s, struct rr_sock *so, int op, int fd, struct epoll_event *ev)
 {
-	struct rr_ep_watch *w = rr_ep_find(s, so, fd);
+	/* Another thread may be closing it: no watch after rr_ep_sock_gone(). */
+	bool here = rr_sock_at(so, fd);
+	struct rr_ep_watch *w = here ? rr_ep_find(s, so, fd) : NULL;
 
-	if (op == EPOLL_CTL_ADD)
+	if (here && op == EPOLL_CTL_ADD)
 		return add(s, so, fd, ev);
 	if (w)
 		return op == EPOLL_CTL_MOD ? mod(w, ev) : del(w);
@@ -152,7 +154,7 @@ int rr_wrap_epoll_ctl(int epfd, int op, int fd, struct epoll_event *ev)
 		return rc;
 	}
 	rr_sock_check(so, fd);
-	s = shadowed(so) && rr_sock_at(so, fd) ? set_for(epfd, op, so) : NULL;
+	s = shadowed(so) ? set_for(epfd, op, so) : NULL;
 	if (s && rr_ep_lock()) {
 		rr_ep_use(s, epfd);
 		rc = ctl(s, so, op, fd, ev);
