@@ -116,12 +116,9 @@ static rr_time deadline(int fd, int option)
 /* One call's patience. */
 struct patience {
 	bool asked;
-	unsigned vain;	/* times in a row that waiting was over at once, and the call still -EAGAIN */
 	rr_time until;
 };
 
-/* What is ready and what a call can do are judged at different times. Should they differ for
- * long, this call must still keep its time-out, hear signals and not burn a CPU. */
 static int sleep_a_little(struct rr_sock *so)
 {
 	int rc;
@@ -132,36 +129,22 @@ static int sleep_a_little(struct rr_sock *so)
 	return rc;
 }
 
-static int pause_in_vain(struct rr_sock *so, struct patience *p)
-{
-	struct rr_conn *c = rr_sock_conn(so);
-
-	if (++p->vain < 100)
-		return 0;
-	if (c)
-		rr_conn_drain(c);	/* or the peer's death stays unseen */
-	if (rr_now() >= p->until)
-		return -EAGAIN;
-	return sleep_a_little(so);
-}
-
 /* Waits for want. 0 try again; -EAGAIN, -EINTR: that is the call's result. A cancellation point,
  * which drops the caller's reference. */
 static int wait_for(struct rr_sock *so, int fd, unsigned want, int flags, struct patience *p)
 {
-	int rc;
-
 	if (!p->asked) {
 		if (!may_block(fd, flags))
 			return -EAGAIN;
 		p->until = deadline(fd, want == POLLIN ? SO_RCVTIMEO : SO_SNDTIMEO);
 		p->asked = true;
+	} else if (p->until != RR_TIME_NEVER && rr_now() >= p->until) {
+		return -EAGAIN;
 	}
 	if (!rr_file_verify(&so->f, fd))
 		return RR_CONN_KERNEL;
 	/* If it is cancelled, it gives our reference back itself. */
-	rc = rr_wait_one(so, fd, want, p->until);
-	return rc ? rc : pause_in_vain(so, p);
+	return rr_wait_one(so, fd, want, p->until);
 }
 
 /* The connection's answer to a handler that interrupted a call on it. */
@@ -280,7 +263,6 @@ static ssize_t recv_all(struct rr_sock *so, struct rr_conn *c, int fd, struct cu
 		if (r <= 0)
 			return got ? (ssize_t)got : r;
 		got += (size_t)r;
-		p.vain = 0;
 		if (!all || got >= want)
 			return (ssize_t)got;
 		cut_eat(&cut, (size_t)r);
@@ -347,7 +329,6 @@ static ssize_t send_all(struct rr_sock *so, struct rr_conn *c, int fd, struct cu
 		if (r <= 0)
 			return got ? (ssize_t)got : r;
 		got += (size_t)r;
-		p.vain = 0;
 		if (got >= want)
 			return (ssize_t)got;
 		cut_eat(&cut, (size_t)r);

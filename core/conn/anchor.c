@@ -69,7 +69,7 @@ void rr_anchor_check(struct rr_share *sh, int fd, rr_time now)
 	if (sh->prov_lost && sh->rx.marked && sh->rx.records < sh->rx.end)
 		rr_drv_fail(sh, ECONNRESET, RR_R_PEER_DIED);
 	if (sh->rx.fin)
-		atomic_store_explicit(&sh->hint, 1, memory_order_relaxed);
+		rr_hint(sh, RR_HINT_IN);
 }
 
 /* Says how many records went by RDMA; the kernel's FIN follows. */

@@ -474,7 +474,7 @@ static void shut_carried(struct rr_share *sh, int fd, bool rd, bool wr)
 		rr_anchor_mark(sh, fd);
 	if (rd)
 		sh->rx.shut = true;
-	atomic_store_explicit(&sh->hint, 1, memory_order_relaxed);
+	rr_hint(sh, RR_HINT_IN | RR_HINT_OVER);
 }
 
 int rr_conn_shutdown(struct rr_conn *c, int fd, int how)

@@ -101,7 +101,7 @@ struct rr_share {
 	size_t size;		/* of this mapping */
 	_Atomic uint32_t procs;	/* processes that have the connection … */
 	_Atomic int32_t family[RR_FAMILY];	/* … and who they are: most end without closing */
-	_Atomic uint32_t hint;	/* rr_conn_peek(): there is something for the app */
+	_Atomic uint32_t hint;	/* for rr_conn_peek() */
 	bool closed, dead;
 	bool prov_lost;
 	rr_time prov_lost_at;
@@ -123,10 +123,24 @@ struct rr_share {
 	rr_time lat_start;	/* rr_now() */
 	struct rr_tx tx;
 	struct rr_rx rx;
-	uint32_t pull_hint;
 	struct rr_pull pull[RR_PULLS];
 	struct rr_pool pool;
 };
+
+/* What there may be for the app; and that the provider has nothing to say any more. */
+enum { RR_HINT_IN = 1, RR_HINT_OVER = 2, RR_HINT_LOST = 4 };
+
+/* Under the lock; only rr_conn_peek() reads it without. */
+static inline void rr_hint(struct rr_share *sh, uint32_t what)
+{
+	atomic_store_explicit(&sh->hint, sh->hint | what, memory_order_relaxed);
+}
+
+/* The app has just seen that there is nothing. */
+static inline void rr_hint_none(struct rr_share *sh)
+{
+	atomic_store_explicit(&sh->hint, sh->hint & RR_HINT_LOST, memory_order_relaxed);
+}
 
 enum rr_conn_st {
 	RR_S_FREE,
@@ -212,6 +226,8 @@ void rr_drv_run_app(struct rr_share *sh, const struct rr_app_iov *app, rr_time n
 void rr_drv_progress(struct rr_share *sh);
 int rr_drv_read_pull(struct rr_share *sh, const struct rr_pull *p, uint32_t off, void *dst, uint32_t len);
 void rr_drv_pull_done(struct rr_share *sh, uint32_t pull, int status);
+/* The provider's peer is gone; what it sent can still be read. */
+void rr_drv_lost(struct rr_share *sh);
 void rr_drv_fail(struct rr_share *sh, int err, enum rr_reason why);
 void rr_drv_stash(struct rr_share *sh, rr_time now);
 void rr_drv_reclaim(struct rr_share *sh);

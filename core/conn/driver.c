@@ -19,7 +19,7 @@ void rr_drv_fail(struct rr_share *sh, int err, enum rr_reason why)
 		return;
 	sh->dead = true;
 	sh->err = err;
-	atomic_store_explicit(&sh->hint, 1, memory_order_relaxed);
+	rr_hint(sh, RR_HINT_IN | RR_HINT_OVER);
 	rr_count(sh->qp->count, RR_C_lost, 1);
 	rr_report_share(sh, RR_CS_DEAD, why);
 	rr_info("carried connection lost: %s", why == RR_R_PEER_DIED ? "peer died" : "error");
@@ -58,14 +58,14 @@ static int app_iov(const struct rr_app_iov *app, size_t len, struct iovec *iov, 
 	return n;
 }
 
-static void lost(struct rr_share *sh)
+void rr_drv_lost(struct rr_share *sh)
 {
 	if (sh->prov_lost)
 		return;
 	sh->prov_lost = true;
 	sh->prov_lost_at = rr_now_coarse();
 	sh->rx.checked = 0;
-	atomic_store_explicit(&sh->hint, 1, memory_order_relaxed);
+	rr_hint(sh, RR_HINT_IN | RR_HINT_OVER | RR_HINT_LOST);
 }
 
 /* A post call's verdict, told to the engine if it is final. What goes to a peer that is gone
@@ -73,7 +73,7 @@ static void lost(struct rr_share *sh)
 static void posted(struct rr_share *sh, uint32_t id, int rc, rr_time now)
 {
 	if (rc == -ECONNRESET) {
-		lost(sh);
+		rr_drv_lost(sh);
 		rc = 1;
 	}
 	if (rc && id)
@@ -439,7 +439,7 @@ void rr_drv_progress(struct rr_share *sh)
 	}
 	if (unlikely(n < 0 && !sh->prov_lost)) {
 		if (n == -ECONNRESET)
-			lost(sh);
+			rr_drv_lost(sh);
 		else
 			rr_drv_fail(sh, ECONNRESET, RR_R_PROTOCOL);
 	}

@@ -70,7 +70,7 @@ static unsigned carried_poll(struct rr_conn *c, int fd, unsigned want)
 	if (!got) {
 		rr_time now = rr_now_coarse();
 
-		atomic_store_explicit(&sh->hint, 0, memory_order_relaxed);
+		rr_hint_none(sh);
 		if (now - sh->rx.checked > ANCHOR_LOOK) {
 			rr_anchor_check(sh, fd, now);
 			got = bits(c, sh, fd, want);
@@ -122,13 +122,15 @@ int rr_conn_poll(struct rr_conn *c, int fd, unsigned want)
 
 bool rr_conn_peek(const struct rr_conn *c, unsigned want)
 {
+	uint32_t mask = RR_HINT_OVER | (want & (IN_BITS | POLLRDHUP) ? RR_HINT_IN : 0), hint;
 	const struct rr_share *sh;
 
 	if (rr_conn_st(c) != RR_S_CARRIED)
 		return false;
 	sh = c->share;
-	if (atomic_load_explicit(&sh->hint, memory_order_relaxed))
-		return true;
+	hint = atomic_load_explicit(&sh->hint, memory_order_relaxed);
+	if (hint & (mask | RR_HINT_LOST))
+		return hint & mask;
 	return sh->qp->ops->peek(sh->qp, (want & OUT_BITS) ? RR_ARM_RECV | RR_ARM_SEND
 							   : RR_ARM_RECV);
 }
@@ -226,12 +228,8 @@ int rr_conn_watch(struct rr_conn *c, int fd, unsigned want)
 
 static void drain(struct rr_share *sh)
 {
-	if (!sh->prov_lost && sh->qp->ops->drain(sh->qp) < 0) {
-		sh->prov_lost = true;
-		sh->prov_lost_at = rr_now_coarse();
-		sh->rx.checked = 0;
-		atomic_store_explicit(&sh->hint, 1, memory_order_relaxed);
-	}
+	if (!sh->prov_lost && sh->qp->ops->drain(sh->qp) < 0)
+		rr_drv_lost(sh);
 }
 
 void rr_conn_disarm(struct rr_conn *c, int fd)

@@ -410,7 +410,7 @@ void rr_stream_push(struct rr_share *sh, const struct rr_rx_ent *e)
 	sh->rx.ent[sh->rx.tail++ % RR_RX_ENTS] = *e;
 	if (e->from != RR_RX_HATCH)
 		sh->rx.bytes += (uint64_t)RR_RM_HDR + e->len;
-	atomic_store_explicit(&sh->hint, 1, memory_order_relaxed);
+	rr_hint(sh, RR_HINT_IN);
 }
 
 /* payload bytes [off, off+len) of a message into dst */
@@ -560,7 +560,7 @@ ssize_t rr_stream_recv(struct rr_share *sh, int fd, const struct iovec *iov, int
 	if (unlikely(!sh->rx.bytes)) {
 		rr_time now = rr_now_coarse();
 
-		atomic_store_explicit(&sh->hint, 0, memory_order_relaxed);
+		rr_hint_none(sh);
 		if (now - sh->rx.checked > RR_MSEC || sh->prov_lost)
 			rr_anchor_check(sh, fd, now);
 		if (!sh->rx.bytes)

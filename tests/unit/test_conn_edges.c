@@ -301,3 +301,29 @@ Test(conn_edges, a_call_that_may_be_forgotten_makes_room_at_once, .init = reply_
 	cr_assert(writable(&p.client));
 	cr_assert_eq(rr_end_try_send(&p.client, out, rr_test_call(out, 500, 100, 1)), 144);
 }
+
+/* A spinning thread asks without the lock: it must not hear of what it does not wait for. */
+Test(conn_edges, a_writer_is_told_nothing_of_bytes_to_read)
+{
+	carried();
+	rr_end_send(&p.server, NULL, out, rr_test_reply(out, 1, 10, 1));
+	cr_assert_eq(rr_end_poll(&p.client, POLLIN), POLLIN);
+	p.client.c->share->qp->ops->window(p.client.c->share->qp);	/* that is no news either */
+	cr_assert(rr_conn_peek(p.client.c, POLLIN));
+	cr_assert(!rr_conn_peek(p.client.c, POLLOUT));
+}
+
+/* Its death is known; until the anchor says how it ended there is nothing to look at. */
+Test(conn_edges, a_provider_that_is_lost_has_nothing_to_say)
+{
+	struct rr_share *sh;
+
+	carried();
+	sh = p.server.c->share;
+	shutdown(p.client.c->share->qp->wake_fd, SHUT_RDWR);
+	rr_conn_drain(p.server.c);
+	cr_assert(sh->prov_lost);
+	cr_assert(rr_conn_peek(p.server.c, POLLIN));
+	cr_assert_eq(rr_end_try_recv(&p.server, in, 1, 0), -EAGAIN);
+	cr_assert(!rr_conn_peek(p.server.c, POLLIN));
+}
