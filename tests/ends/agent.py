@@ -94,6 +94,8 @@ def echo(s):
         return 'EOF ' + str(e)
     except OSError as e:
         return errno.errorcode[e.errno]
+    except struct.error:
+        return 'nonsense'
     finally:
         s.close()
 
@@ -109,6 +111,36 @@ def serve(listener, n=1 << 30):
     """In the background."""
     threading.Thread(target=echo_all, args=(listener, n), daemon=True).start()
     return listener.getsockname()[1]
+
+
+stop = False
+
+
+def load(s, most=100000):
+    """Calls of all sizes on s until stop; how many. Every reply must be right, and in time."""
+    n = 0
+    s.settimeout(30)
+    while not stop:
+        n += 1
+        ask(s, n, blob(random.Random(n).choice((0, 100, 1000, 5000, most)), n))
+    return n
+
+
+def pester(port):
+    """Connections to a peer that lies, until stop; how many. Whatever comes back is all right, if it
+    comes or fails."""
+    n = 0
+    while not stop:
+        n += 1
+        s = connect(port)
+        s.settimeout(0.2)
+        try:
+            for i in range(20):
+                ask(s, i, blob((10, 20000)[i % 2]))
+        except (OSError, ValueError, EOFError, struct.error):
+            pass
+        s.close()
+    return n
 
 
 def wait_for(s, bits, timeout=10):

@@ -309,6 +309,21 @@ class Relay:
         self.piece()
 
 
+def offer_bytes():
+    """What a client with the library sends first."""
+    s = Agent()
+    s.do('L = listen()')
+    r = Relay(s.do('serve(L)'))
+    c = Agent()
+    c.do('s = connect(%d)' % r.port)
+    t = c.start('ask(s, 5, blob(100))')
+    until(lambda: len(r.up) >= 100, 'an offer')
+    offer = r.up
+    r.go()
+    c.result(t)
+    return offer
+
+
 # --- running ---------------------------------------------------------------------------------
 
 def clean():

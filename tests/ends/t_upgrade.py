@@ -198,19 +198,6 @@ def an_answer_from_a_server_without_it_comes_in_pieces():
     stays(c, NO_SHIM)
 
 
-def offer_bytes():
-    """What a client with the library sends first."""
-    r = Relay(server()[1])
-    c = Agent()
-    c.do('s = connect(%d)' % r.port)
-    t = c.start('ask(s, 5, blob(100))')
-    until(lambda: len(r.up) >= 100, 'an offer')
-    offer = r.up
-    r.go()
-    c.result(t)
-    return offer
-
-
 def half_an_offer_is_the_apps():
     """A server must not wait for the rest for ever: it may have other connections to serve."""
     offer = offer_bytes()
