@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash
-# Sourced: starts nfs-ganesha with its VFS back end, and rpcbind for it.
+# Sourced: starts nfs-ganesha with its back end $FSAL (VFS, or MEM: files of up to 2 MiB
+# in memory), and rpcbind for it.
 need ganesha.nfsd rpcbind
 mkdir -p /run/ganesha /run/dbus $W/exp $W/rec
 chmod 777 $W/exp
@@ -15,7 +16,8 @@ NFS_KRB5 { Active_krb5 = false; }
 EXPORT_DEFAULTS { Access_Type = RW; Squash = No_Root_Squash; SecType = sys,none; Protocols = 3,4;
 	Transports = TCP; }
 EXPORT { Export_Id = 1; Path = $W/exp; Pseudo = /exp; Access_Type = RW; PrefRead = 1048576;
-	PrefWrite = 1048576; MaxRead = 1048576; MaxWrite = 1048576; FSAL { Name = VFS; } }
+	PrefWrite = 1048576; MaxRead = 1048576; MaxWrite = 1048576; FSAL { Name = ${FSAL:-VFS}; } }
+MEM { Inode_Size = 2097152; }
 LOG { Default_Log_Level = EVENT; }
 X
 server ganesha.nfsd -F -f $W/ganesha.conf -L /dev/stderr -p $W/ganesha.pid

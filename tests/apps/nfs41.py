@@ -1,0 +1,144 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""nfs41.py PORT DIR: an NFSv4.1 client (RFC 8881).
+
+Makes a session with a back channel on its connection, and in DIR a file; writes it, reads it with all
+slots in use at once (replies in any order), compares."""
+import os
+import struct
+import sys
+import socket
+
+import pyrpc
+
+NFS, NFS_VERSION, COMPOUND, CB_PROGRAM = 100003, 4, 1, 0x40000000
+(CLOSE, GETFH, LOOKUP, OPEN, PUTFH, PUTROOTFH, READ, WRITE, EXCHANGE_ID, CREATE_SESSION, DESTROY_SESSION,
+ SEQUENCE, DESTROY_CLIENTID, RECLAIM_COMPLETE) = (4, 10, 15, 18, 22, 24, 25, 38, 42, 43, 44, 53, 57, 58)
+SKIP = {SEQUENCE: 36}   # bytes of a result, where it is not the last one
+CONN_BACK_CHAN = 2
+ACCESS_BOTH, WANT_NO_DELEGATION = 3, 0x400
+SLOTS, BLOCK, BLOCKS = 8, 100000, 16
+STATEID = 16
+
+
+class Cursor:
+    """Reads XDR."""
+    def __init__(self, data):
+        self.data, self.at = data, 0
+
+    def fixed(self, n):
+        part = self.data[self.at:self.at + n]
+        assert len(part) == n, "a truncated reply"
+        self.at += n + -n % 4
+        return part
+
+    def u32(self):
+        return struct.unpack(">I", self.fixed(4))[0]
+
+    def u64(self):
+        return struct.unpack(">Q", self.fixed(8))[0]
+
+    def opaque(self):
+        return self.fixed(self.u32())
+
+
+def op(number, fmt="", *args, tail=b""):
+    return struct.pack(">I" + fmt, number, *args) + tail
+
+
+def channel(size):
+    return struct.pack(">7I", 0, size, size, 4096, 16, SLOTS, 0)
+
+
+class Client:
+    def __init__(self, port):
+        self.sock = socket.create_connection((pyrpc.HOST, port))
+        self.xid, self.slots = 0, [0] * SLOTS
+        verifier = os.urandom(8)
+        r = self.ask(op(EXCHANGE_ID, "8s", verifier,
+                        tail=pyrpc.opaque(b"nfs41") + struct.pack(">3I", 0, 0, 0)))
+        self.clientid, sequence = r.u64(), r.u32()
+        r = self.ask(op(CREATE_SESSION, "Q2I", self.clientid, sequence, CONN_BACK_CHAN,
+                        tail=channel(1 << 20) + channel(4096) + struct.pack(">3I", CB_PROGRAM, 1, 0)))
+        self.session = r.fixed(16)
+        r.u32()
+        assert r.u32() & CONN_BACK_CHAN, "no back channel"
+        self.ask(op(RECLAIM_COMPLETE, "I", 0), slot=0)
+
+    def send(self, *ops, slot=None):
+        if slot is not None:
+            self.slots[slot] += 1
+            ops = op(SEQUENCE, "16s4I", self.session, self.slots[slot], slot, SLOTS - 1, 0), *ops
+        self.xid += 1
+        args = struct.pack(">3I", 0, 1, len(ops)) + b"".join(ops)
+        root = struct.pack(">9I", 1, 20, 0, 0, 0, 0, 0, 0, 0)   # AUTH_SYS; and a verifier of AUTH_NONE
+        head = struct.pack(">6I", self.xid, 0, 2, NFS, NFS_VERSION, COMPOUND)
+        self.sock.sendall(pyrpc.record(head + root + args))
+        return self.xid
+
+    def receive(self):
+        """The next reply: its xid, and the result of its last operation."""
+        msg = pyrpc.receive_record(self.sock)
+        xid, *head = struct.unpack_from(">6I", msg)
+        assert head == [1, 0, 0, 0, 0], "not accepted"
+        r = Cursor(msg[24:])
+        r.u32()
+        r.opaque()
+        for left in reversed(range(r.u32())):
+            number, status = r.u32(), r.u32()
+            assert status == 0, f"operation {number}: status {status}"
+            if left:
+                r.fixed(SKIP.get(number, 0))
+        return xid, r
+
+    def ask(self, *ops, slot=None):
+        xid = self.send(*ops, slot=slot)
+        got, r = self.receive()
+        assert got == xid, "another call's reply"
+        return r
+
+    def create(self, directory, name):
+        """Stateid and file handle (as an operation) of a new file."""
+        owner = struct.pack(">Q", self.clientid) + pyrpc.opaque(b"owner")
+        make = struct.pack(">4I", 1, 0, 0, 0)
+        claim = struct.pack(">I", 0) + pyrpc.opaque(name)
+        where = op(PUTROOTFH), op(LOOKUP, tail=pyrpc.opaque(directory))
+        access = ACCESS_BOTH | WANT_NO_DELEGATION
+        stateid = self.ask(*where, op(OPEN, "3I", 0, access, 0, tail=owner + make + claim), slot=0).fixed(STATEID)
+        r = self.ask(*where, op(LOOKUP, tail=pyrpc.opaque(name)), op(GETFH), slot=0)
+        return stateid, op(PUTFH, tail=pyrpc.opaque(r.opaque()))
+
+    def end(self):
+        self.ask(op(DESTROY_SESSION, "16s", self.session))
+        self.ask(op(DESTROY_CLIENTID, "Q", self.clientid))
+        self.sock.close()
+
+
+def read_all(c, stateid, fh):
+    got = {}
+    for first in range(0, BLOCKS, SLOTS):
+        asked = {c.send(fh, op(READ, "16sQI", stateid, (first + s) * BLOCK, BLOCK), slot=s): first + s
+                 for s in range(SLOTS)}
+        while asked:
+            xid, r = c.receive()
+            r.u32()
+            got[asked.pop(xid)] = r.opaque()
+    return b"".join(got[i] for i in range(BLOCKS))
+
+
+def main(port, directory):
+    c = Client(int(port))
+    data = os.urandom(BLOCK * BLOCKS)
+    stateid, fh = c.create(directory.encode(), b"new41")
+    for at in range(0, len(data), BLOCK):
+        r = c.ask(fh, op(WRITE, "16sQI", stateid, at, 0, tail=pyrpc.opaque(data[at:at + BLOCK])), slot=0)
+        assert r.u32() == BLOCK
+    same = read_all(c, stateid, fh) == data
+    c.ask(fh, op(CLOSE, "I16s", 0, stateid), slot=0)
+    c.end()
+    print(f"nfs41 {len(data)} bytes {'same' if same else 'DIFFERENT'}")
+    print(f"calls {c.xid}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
