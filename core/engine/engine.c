@@ -475,6 +475,23 @@ void rr_eng_done(struct rr_eng *e, uint32_t id, int status, rr_time now)
 		rr_req_fenced(e, entry, kind);
 }
 
+/* --- idle ------------------------------------------------------------------------------ */
+
+/* Lists and maps hold live entries only: with empty pools they are empty. */
+size_t rr_eng_quiet(struct rr_eng *e)
+{
+	struct rr_pool *pools[] = { &e->calls, &e->serves, &e->shown, &e->ins, &e->txs };
+	uint32_t used = e->ops_tail - e->ops_head;
+
+	for (size_t i = 0; i < rr_array_size(pools); i++)
+		used += pools[i]->used;
+	if (used)
+		return 0;
+	for (size_t i = 0; i < rr_array_size(pools); i++)
+		rr_pool_reset(pools[i]);
+	return offsetof(struct rr_eng, rx);
+}
+
 void rr_eng_info(const struct rr_eng *e, struct rr_eng_info *out)
 {
 	*out = (struct rr_eng_info){

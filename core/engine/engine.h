@@ -203,6 +203,12 @@ void rr_eng_head(struct rr_eng *e, uint32_t id, int status, const uint8_t *head,
  * is not touched again. The engine then says DONE where one is due. */
 void rr_eng_pulled(struct rr_eng *e, uint32_t id, int status, rr_time now);
 
+/* Nothing is under way: no message, no call without reply that the engine remembers, nothing
+ * exposed, no operation that was not taken. Then of the memory that rr_eng_init() was given only
+ * the first bytes matter, as many as this says: any part of the rest may be lost, which is to say
+ * read as zeroes. 0: all of it is needed. */
+size_t rr_eng_quiet(struct rr_eng *e);
+
 /* For tests and rdmarpc-stat: a snapshot. */
 struct rr_eng_info {
 	uint32_t granted;	/* to us, by the peer */

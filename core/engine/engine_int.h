@@ -203,6 +203,7 @@ struct rr_eng {
 	struct rr_qop *ops;
 	uint32_t ops_cap, ops_head, ops_tail;
 
+	/* scratch: from here on nothing outlives a call, and the tables follow; rr_eng_quiet() */
 	struct rr_msg rx, tx;
 	struct rr_seg wsegs[RR_OP_MAX_SEGS];
 	uint8_t hdr[RR_ENG_RX_MAX];

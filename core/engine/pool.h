@@ -4,7 +4,8 @@
 
 /* Bounded tables without allocation: a pool of equal entries, lists through them, and a
  * map by XID. Entries are named by a 16-bit index from 1 on, 0 is none, so that zeroed
- * memory is the empty state and an entry that was never used is never touched. */
+ * memory is the empty state and an entry that was never used is never touched. What the
+ * entries of an empty pool hold does not matter: their memory may be lost (rr_pool_reset()). */
 
 #include "core/base/compiler.h"
 #include "core/base/types.h"
@@ -15,7 +16,7 @@
 struct rr_node {
 	uint32_t xid;
 	uint16_t idx;		/* its own */
-	uint16_t gen;		/* lives of this entry: stale ids do not find it */
+	uint16_t gen;		/* of this life: stale ids do not find the next */
 	uint16_t hnext;		/* map */
 	uint16_t prev, next;	/* list */
 	bool live;
@@ -29,6 +30,7 @@ struct rr_pool {
 	uint16_t fresh;		/* entries ever used: 1..fresh */
 	uint16_t free;		/* list of used ones, through next */
 	uint16_t used;		/* live now */
+	uint16_t gen;		/* lives so far, of all entries */
 };
 
 static inline void *rr_pool_at(const struct rr_pool *p, uint16_t idx)
@@ -53,6 +55,7 @@ static inline void *rr_pool_get(struct rr_pool *p)
 		return NULL;
 	}
 	n->prev = n->next = 0;
+	n->gen = p->gen++;
 	n->live = true;
 	p->used++;
 	return n;
@@ -63,10 +66,15 @@ static inline void rr_pool_put(struct rr_pool *p, void *entry)
 	struct rr_node *n = entry;
 
 	n->live = false;
-	n->gen++;
 	n->next = p->free;
 	p->free = n->idx;
 	p->used--;
+}
+
+/* Of an empty pool: as new, but for the lives that were. */
+static inline void rr_pool_reset(struct rr_pool *p)
+{
+	p->fresh = p->free = 0;
 }
 
 /* The entry of an operation's id; NULL if that life of it is over. */

@@ -614,11 +614,29 @@ static void step_peer(struct tp_peer *p)
 	run(p);
 }
 
+/* Some pages of what an idle engine can do without are lost, others are not. */
+static void lose_tables(struct tp_peer *p)
+{
+	size_t keep = rr_eng_quiet(p->eng), end = rr_eng_size(&p->tp->conf.eng[p->side]);
+
+	if (!keep)
+		return;
+	p->nquiet++;
+	for (size_t at = keep, n; at < end; at += n) {
+		n = rr_min(end - at, (size_t)(64 + tp_random(p->tp) % 4096));
+		if (tp_random(p->tp) % 4)
+			memset((uint8_t *)p->eng + at, 0, n);
+	}
+}
+
 void tp_step(struct tp *tp)
 {
 	int first = tp_random(tp) % 2;
 
 	tp->now += STEP;
+	for (int i = 0; i < 2; i++)
+		if (percent(tp, tp->conf.quiet))
+			lose_tables(&tp->peer[i]);
 	rr_fake_step(&tp->link);
 	step_peer(&tp->peer[first]);
 	step_peer(&tp->peer[!first]);

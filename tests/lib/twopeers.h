@@ -59,6 +59,7 @@ struct tp_conf {
 	uint32_t lose_done;	/* of 100 RDMA_DONEs are never sent */
 	uint32_t scarce;	/* of 100 exposures find no memory at first */
 	uint32_t slow;		/* of 100 steps the app does not read */
+	uint32_t quiet;		/* of 100 steps an engine with nothing to do loses its tables */
 };
 
 struct tp_peer {
@@ -82,6 +83,7 @@ struct tp_peer {
 	struct tp_queue sent;	/* accepted by the engine, not delivered to the other side */
 	struct tp_queue inbox;
 	uint64_t nsent;
+	uint32_t nquiet;	/* how often the engine's tables were lost */
 	uint32_t outstanding;	/* our calls that the other side has not answered */
 	bool answered;		/* one was */
 };

@@ -82,6 +82,7 @@ static void scenario(struct tp_conf *c, uint64_t seed)
 		.scarce = PICK(&rng, 0, 0, 20),
 		.slow = PICK(&rng, 0, 30),
 		.lose_done = PICK(&rng, 0, 0, 5),
+		.quiet = PICK(&rng, 0, 10),
 	};
 	scenario_engine(&rng, &c->eng[0], c);
 	scenario_engine(&rng, &c->eng[1], c);
@@ -306,7 +307,7 @@ static void describe(const struct run *r)
 	}
 }
 
-static bool simulate(uint64_t seed, uint64_t *total)
+static bool simulate(uint64_t seed, uint64_t *total, uint64_t *quiet)
 {
 	struct run r = { .target = PER_SEED / 2 };
 	struct rr_sizes sizes;
@@ -337,23 +338,25 @@ static bool simulate(uint64_t seed, uint64_t *total)
 	if (!ok && getenv("SIM_VERBOSE"))
 		describe(&r);
 	*total += r.rpcs;
+	*quiet += r.tp->peer[0].nquiet + r.tp->peer[1].nquiet;
 	tp_free(r.tp);
 	return ok;
 }
 
 int main(int argc, char **argv)
 {
-	uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 0) : 1, total = 0, seeds = 0;
+	uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 0) : 1, total = 0, seeds = 0, quiet = 0;
 	uint64_t want = argc > 2 ? strtoull(argv[2], NULL, 0) : argc > 1 ? 1 : 1000000;
 
 	for (; total < want; seed++, seeds++) {
-		if (!simulate(seed, &total)) {
+		if (!simulate(seed, &total, &quiet)) {
 			printf("FAIL: replay with: sim_rpc %llu\n", (unsigned long long)seed);
 			return 1;
 		}
 		if (argc == 2)
 			break;
 	}
-	printf("%llu RPCs, %llu seeds\n", (unsigned long long)total, (unsigned long long)seeds);
+	printf("%llu RPCs, %llu seeds, %llu times idle\n", (unsigned long long)total,
+	       (unsigned long long)seeds, (unsigned long long)quiet);
 	return 0;
 }
