@@ -61,6 +61,10 @@ static inline int rr_sock_poll(struct rr_sock *so, struct rr_conn *c, int fd, un
 /* The same object still at fd? (Another thread may have closed it while we slept.) */
 bool rr_sock_at(struct rr_sock *so, int fd);
 
+/* A thread that waits to write wakes so often: another thread's SHUT_WR shows on nothing that a
+ * sleep could watch, since the anchor can always be written. */
+#define RR_SHUT_LOOK	(50 * RR_MSEC)
+
 /* What is left of [now, end) for the kernel; NULL for ever. */
 struct timespec *rr_left(struct timespec *ts, rr_time now, rr_time end);
 

@@ -312,6 +312,8 @@ static int arm_slot(struct work *w, struct slot *s)
 	s->armed = true;
 	n = rr_conn_fds(s->conn, p->fd, rr_ev_want((unsigned short)p->events), out, &until);
 	w->until = rr_min(w->until, until);
+	if (!s->kernel && p->events & (POLLOUT | POLLWRNORM))
+		w->until = rr_min(w->until, rr_now() + RR_SHUT_LOOK);
 	if (s->kernel && until == RR_TIME_NEVER)
 		return 0;	/* in its place, with the app's own mask */
 	w->kern[s->at].fd = -1;

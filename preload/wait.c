@@ -186,8 +186,12 @@ static int sleep_once(struct sleeper *s, rr_time deadline)
 	rr_time now = rr_now();
 	rr_time idle = rr_conn_idle(now);
 	rr_time end = rr_min(rr_min(deadline, s->until), idle);
-	const struct pollfd *one = recv_sleep_on(s, now, end);
+	const struct pollfd *one;
 	int rc = -EAGAIN;
+
+	if (s->want == POLLOUT)
+		end = rr_min(end, now + RR_SHUT_LOOK);
+	one = recv_sleep_on(s, now, end);
 
 	if (one)
 		rc = sleep_in_recv(s, one);
@@ -211,7 +215,7 @@ static int sleep_armed(struct sleeper *s, rr_time deadline)
 	return rc;
 }
 
-static bool spin(struct rr_conn *c, unsigned want, rr_time deadline)
+static bool spin_for(struct rr_conn *c, unsigned want, rr_time deadline)
 {
 	rr_time budget = rr_conn_spin(c), now, end;
 
@@ -229,6 +233,13 @@ static bool spin(struct rr_conn *c, unsigned want, rr_time deadline)
 	}
 }
 
+/* Unread bytes look like news for as long as they lie there: a writer asks again. */
+static bool spin(struct sleeper *s, rr_time deadline)
+{
+	return spin_for(s->c, s->want, deadline) &&
+	       (s->want == POLLIN || rr_sock_poll(s->so, s->c, s->fd, s->want));
+}
+
 static void drop_ref(void *so)
 {
 	rr_file_put(&((struct rr_sock *)so)->f);
@@ -241,7 +252,7 @@ static int wait_for(struct sleeper *s, rr_time deadline)
 	int rc, saved = errno;
 
 	for (;; rr_fruitless_pause(&f)) {
-		if (!s->c || rr_conn_is_tcp(s->c) || spin(s->c, s->want, deadline))
+		if (!s->c || rr_conn_is_tcp(s->c) || spin(s, deadline))
 			break;
 		if (!rr_sock_at(s->so, s->fd))
 			return -EBADF;

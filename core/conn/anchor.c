@@ -26,7 +26,8 @@ static bool take_mark(struct rr_share *sh, int fd)
 	}
 	if (n < 0) {
 		if (errno != EAGAIN && errno != EINTR) {
-			sh->rx.fin = true;
+			sh->reset = sh->rx.fin = true;
+			sh->rx.marked = false;
 			if (!sh->err)
 				sh->err = errno;
 		}

@@ -103,6 +103,7 @@ struct rr_share {
 	_Atomic int32_t family[RR_FAMILY];	/* … and who they are: most end without closing */
 	_Atomic uint32_t hint;	/* for rr_conn_peek() */
 	bool closed, dead;
+	bool reset;		/* the anchor was: there is nobody to write to */
 	bool prov_lost;
 	rr_time prov_lost_at;
 	int err;		/* for the app's next call; 0 none */
@@ -239,6 +240,11 @@ ssize_t rr_stream_recv(struct rr_share *sh, int fd, const struct iovec *iov, int
 bool rr_stream_room(struct rr_share *sh);
 void rr_stream_push(struct rr_share *sh, const struct rr_rx_ent *e);
 bool rr_stream_at_end(const struct rr_share *sh);
+/* The provider lost the peer, and the anchor has not yet said how: by an end or a reset. */
+static inline bool rr_stream_peer_unsure(const struct rr_share *sh)
+{
+	return sh->prov_lost && !sh->rx.fin && !sh->rx.hatched && !sh->dead;
+}
 bool rr_stream_next_is_tcp(struct rr_share *sh);
 size_t rr_iov_total(const struct iovec *iov, int n);
 size_t rr_iov_copy_out(uint8_t *dst, size_t want, const struct iovec *iov, int n, size_t off);

@@ -39,8 +39,10 @@ static unsigned out_bits(struct rr_share *sh, int fd)
 
 		return rc == -EAGAIN ? 0 : kernel_poll(fd, OUT_BITS);
 	}
-	if (sh->dead || sh->tx.shut || sh->prov_lost)
+	if (sh->dead || sh->reset || sh->tx.shut)
 		return OUT_BITS;
+	if (sh->prov_lost)
+		return rr_stream_peer_unsure(sh) ? 0 : OUT_BITS;
 	return rr_eng_writable(sh->eng) && rr_stream_room(sh) ? OUT_BITS : 0;
 }
 
@@ -52,7 +54,7 @@ static unsigned bits(struct rr_conn *c, struct rr_share *sh, int fd, unsigned wa
 		got |= in_bits(c, sh, fd);
 	if (want & OUT_BITS)
 		got |= out_bits(sh, fd);
-	if (sh->dead || (sh->tx.shut && rr_stream_at_end(sh)))
+	if (sh->dead || sh->reset || (sh->tx.shut && rr_stream_at_end(sh)))
 		got |= POLLHUP;
 	if (sh->err)
 		got |= POLLERR;

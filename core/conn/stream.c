@@ -347,10 +347,15 @@ static int pending_error(struct rr_share *sh)
 	return err;
 }
 
-/* The peer is gone. As on TCP, the first write still succeeds (there its answer is the reset):
- * servers that leave SIGPIPE alone live by that. */
-static ssize_t to_nobody(struct rr_share *sh, size_t total)
+/* The peer is gone. Unless by a reset, the first write still succeeds, as on TCP (there its answer
+ * is the reset): servers that leave SIGPIPE alone live by that. */
+static ssize_t to_nobody(struct rr_share *sh, int fd, size_t total)
 {
+	rr_anchor_check(sh, fd, rr_now_coarse());
+	if (sh->err)
+		return -pending_error(sh);
+	if (rr_stream_peer_unsure(sh))
+		return -EAGAIN;
 	if (sh->tx.void_once)
 		return -EPIPE;
 	sh->tx.void_once = true;
@@ -367,12 +372,12 @@ ssize_t rr_stream_send(struct rr_share *sh, int fd, const struct iovec *iov, int
 		return -pending_error(sh);
 	if (unlikely(sh->tx.tcp))
 		return rr_hatch_flush(sh, fd);
-	if (unlikely(sh->dead || sh->tx.shut))
+	if (unlikely(sh->dead || sh->reset || sh->tx.shut))
 		return -EPIPE;
 	if (!total)
 		return 0;
 	if (unlikely(sh->prov_lost))
-		return to_nobody(sh, total);
+		return to_nobody(sh, fd, total);
 	while (c.done < total && rc == 0) {
 		if (likely(rr_rm_at_boundary(&sh->tx.rm))) {
 			rc = send_short(sh, &c, total - c.done);

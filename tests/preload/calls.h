@@ -167,33 +167,40 @@ static inline ssize_t w_sendmmsg(int fd, const void *b, size_t n)
 	return r == 1 ? (ssize_t)m.msg_len : r;
 }
 
-/* A file with those bytes, open once for all threads; each call has its own offset. */
+/* A file with those bytes, another one each time: the kernel sends its pages, not copies. */
 static inline int p_file(const void *b, size_t n)
 {
-	static __thread int f = -1;
 	char name[] = "/tmp/p_calls.XXXXXX";
+	int f = mkstemp(name);
 
-	if (f < 0) {
-		f = mkstemp(name);
-		CHECK(f >= 0);
-		unlink(name);
-	}
-	CHECK_EQ(pwrite(f, b, n, 0), n);
+	CHECK(f >= 0);
+	unlink(name);
+	p_write_all(f, b, n);
 	return f;
 }
 
 static inline ssize_t w_sendfile(int fd, const void *b, size_t n)
 {
+	int f = p_file(b, n), saved;
 	off_t off = 0;
+	ssize_t r = sendfile(fd, f, &off, n);
 
-	return sendfile(fd, p_file(b, n), &off, n);
+	saved = errno;
+	close(f);
+	errno = saved;
+	return r;
 }
 
 static inline ssize_t w_sendfile64(int fd, const void *b, size_t n)
 {
+	int f = p_file(b, n), saved;
 	off64_t off = 0;
+	ssize_t r = sendfile64(fd, f, &off, n);
 
-	return sendfile64(fd, p_file(b, n), &off, n);
+	saved = errno;
+	close(f);
+	errno = saved;
+	return r;
 }
 
 P_UNUSED static const struct writer writers[] = {
