@@ -79,7 +79,13 @@ int rr_wrap_setsockopt(int fd, int level, int name, const void *val, socklen_t l
 	bool kept;
 
 	if (c) {
+		/* Its notifications come from the kernel alone. */
+		if (level == SOL_SOCKET && name == SO_ZEROCOPY && !rr_conn_let_go(c)) {
+			rr_file_put(&so->f);
+			return (int)rr_ret(-EOPNOTSUPP);
+		}
 		kept = rr_conn_setopt(c, level, name, val, len);
+		rr_sock_after(so, c);
 		rr_file_put(&so->f);
 		if (kept)
 			return 0;

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 
 #include "core/base/os.h"
+#include "core/base/ownfd.h"
 #include "preload/real.h"
 
 static struct rr_lock lock;
@@ -33,28 +34,6 @@ void rr_ep_unlock(void)
 
 /* --- fds of our own --- */
 
-enum { FDS = 1 << 16 };
-
-static _Atomic uint64_t owned[FDS / 64];
-
-bool rr_ep_owns_fd(int fd)
-{
-	return fd >= 0 && fd < FDS &&
-	       atomic_load_explicit(&owned[fd / 64], memory_order_relaxed) >> (fd % 64) & 1;
-}
-
-static void own(int fd, bool yes)
-{
-	uint64_t bit = UINT64_C(1) << (fd % 64);
-
-	if (fd < 0 || fd >= FDS)
-		return;
-	if (yes)
-		atomic_fetch_or_explicit(&owned[fd / 64], bit, memory_order_relaxed);
-	else
-		atomic_fetch_and_explicit(&owned[fd / 64], ~bit, memory_order_relaxed);
-}
-
 /* To a number that neither the app's lowest-number rule nor its close loops come near. */
 static int high(int fd)
 {
@@ -73,7 +52,7 @@ static int high(int fd)
 		fd = to;
 		break;
 	}
-	own(fd, true);
+	rr_ownfd_set(fd, true);
 	return fd;
 }
 
@@ -81,7 +60,7 @@ static void drop_fd(int fd)
 {
 	if (fd < 0)
 		return;
-	own(fd, false);
+	rr_ownfd_set(fd, false);
 	rr_real.close(fd);
 }
 

@@ -306,22 +306,22 @@ ssize_t rr_wrap_sendfile(int out, int in, off_t *off, size_t n)
 	return r == RR_CONN_KERNEL ? rr_real.sendfile(out, in, off, n) : rr_ret(r);
 }
 
-/* A carried connection cannot be spliced, as many files cannot: EINVAL, and callers copy. One that
- * is not carried yet is the kernel's from here on. True: make the call. */
+/* A carried connection cannot be spliced, as many files cannot: EINVAL, and callers copy. Nor one
+ * whose upgrade is under way. With one of which nothing was said yet the kernel can do so for ever.
+ * True: make the call. */
 static bool may_splice(int fd)
 {
 	struct rr_sock *so;
 	struct rr_conn *c = rr_conn_at(fd, &so);
-	bool carried;
+	bool free;
 
 	if (likely(!c))
 		return true;
-	carried = rr_conn_is_carried(c);
-	rr_diag(carried ? "splice: EINVAL" : "splice: TCP from here on", fd);
-	if (!carried)
-		rr_sock_plain(so);
+	free = rr_conn_let_go(c);
+	rr_sock_after(so, c);
+	rr_diag(free ? "splice: TCP from here on" : "splice: EINVAL", fd);
 	rr_file_put(&so->f);
-	return !carried;
+	return free;
 }
 
 ssize_t rr_wrap_splice(int in, off64_t *in_off, int out, off64_t *out_off, size_t n,

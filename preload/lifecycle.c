@@ -6,6 +6,7 @@
 #include <netinet/in.h>
 
 #include "core/base/diag.h"
+#include "core/base/ownfd.h"
 #include "preload/guard.h"
 #include "preload/init.h"
 #include "preload/real.h"
@@ -227,7 +228,8 @@ static int dup_onto(int fd, int to, int flags, bool three)
 	struct rr_file *was;
 	int rc, saved = errno;
 
-	if (rr_own_fd(to) && rr_may_track())
+	if (unlikely(rr_ownfd_is(to)) && rr_may_track() && !rr_conn_move_fd(to) &&
+	    !rr_logsink_move_fd(to))
 		return (int)rr_ret(-EBUSY);	/* what Linux says of a number that is being opened */
 	if (!rr_fdt_has(fd) && !rr_fdt_has(to))
 		return three ? rr_real.dup3(fd, to, flags) : rr_real.dup2(fd, to);
@@ -316,7 +318,7 @@ int rr_wrap_close(int fd)
 	int rc, saved = errno;
 
 	if (likely(!rr_fdt_has(fd))) {
-		if (unlikely(rr_own_fd(fd)) && rr_may_track())
+		if (unlikely(rr_ownfd_is(fd)) && rr_may_track())
 			return (int)rr_ret(-EBADF);	/* for the app it does not exist */
 		return rr_real.close(fd);
 	}

@@ -10,6 +10,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "core/base/ownfd.h"
+
 /* The descriptor is kept, for a daemon soon has neither the rights nor the root directory to
  * open the file again; but what is behind its number is looked at before each write, for the
  * app may have closed it unseen. System calls by syscall(): the names are interposed. */
@@ -55,6 +57,8 @@ static int reopen(int was, bool ours)
 		syscall(SYS_close, fd);	/* another thread did it */
 		return now;
 	}
+	rr_ownfd_set(was, false);
+	rr_ownfd_set(fd, true);
 	log_dev = st.st_dev;
 	log_ino = st.st_ino;
 	if (ours)
@@ -100,7 +104,12 @@ void rr_logsink_setup(const char *file, enum rr_log_level level)
 	errno = saved;
 }
 
-bool rr_logsink_owns_fd(int fd)
+bool rr_logsink_move_fd(int fd)
 {
-	return fd >= 0 && fd == atomic_load_explicit(&log_fd, memory_order_relaxed);
+	int ours = fd;
+
+	if (!atomic_compare_exchange_strong(&log_fd, &ours, -1))
+		return false;
+	rr_ownfd_set(fd, false);
+	return true;	/* opened again by the next line */
 }

@@ -11,7 +11,7 @@
 /* file: a path, "stderr", or "" (no log). It stays. */
 void rr_logsink_setup(const char *file, enum rr_log_level level);
 
-/* Is this the log's descriptor? The app's close loops spare it. Lock-free. */
-bool rr_logsink_owns_fd(int fd);
+/* Makes room at fd if that is the log's descriptor. */
+bool rr_logsink_move_fd(int fd);
 
 #endif

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <sys/resource.h>
 
+#include "core/base/ownfd.h"
 #include "preload/guard.h"
 #include "preload/init.h"
 #include "preload/real.h"
@@ -147,16 +148,6 @@ pid_t rr_wrap_fork(void)
 
 /* --- close_range, closefrom --- */
 
-/* One past the highest number that an fd of ours can have. */
-static unsigned fd_limit(void)
-{
-	struct rlimit lim;
-
-	if (getrlimit(RLIMIT_NOFILE, &lim) < 0 || lim.rlim_max > 1u << 20)
-		return 1u << 20;
-	return (unsigned)lim.rlim_max;
-}
-
 /* The tracked fds of [first, last], in our sense. */
 static void close_tracked(unsigned first, unsigned last)
 {
@@ -168,14 +159,12 @@ static void close_tracked(unsigned first, unsigned last)
 /* The kernel's close_range() on all of [first, last] that is not ours. */
 static int close_others(unsigned first, unsigned last, int flags)
 {
-	unsigned limit = fd_limit(), fd;
+	int fd = first <= INT32_MAX ? rr_ownfd_next((int)first) : -1;
 
-	for (fd = first; fd <= last && fd < limit; fd++) {
-		if (!rr_own_fd((int)fd))
-			continue;
-		if (fd > first && rr_real.close_range(first, fd - 1, flags) < 0)
+	for (; fd >= 0 && (unsigned)fd <= last; fd = rr_ownfd_next(fd + 1)) {
+		if ((unsigned)fd > first && rr_real.close_range(first, (unsigned)fd - 1, flags) < 0)
 			return -1;
-		first = fd + 1;
+		first = (unsigned)fd + 1;
 	}
 	return first > last ? 0 : rr_real.close_range(first, last, flags);
 }
@@ -196,14 +185,25 @@ int rr_wrap_close_range(unsigned first, unsigned last, int flags)
 	return rc;
 }
 
+/* One past the highest number that an fd can have. */
+static int fd_limit(void)
+{
+	struct rlimit lim;
+
+	if (getrlimit(RLIMIT_NOFILE, &lim) < 0 || lim.rlim_max > 1u << 20)
+		return 1 << 20;
+	return (int)lim.rlim_max;
+}
+
+/* Before Linux 5.9, and where a sandbox knows no close_range(): one by one. */
 void rr_wrap_closefrom(int low)
 {
-	int saved = errno, limit = (int)fd_limit();
+	int saved = errno;
 
 	if (low < 0)
 		low = 0;
 	if (rr_wrap_close_range((unsigned)low, ~0U, 0) < 0)
-		for (int fd = low; fd < limit; fd++)
+		for (int fd = low, limit = fd_limit(); fd < limit; fd++)
 			rr_wrap_close(fd);
 	errno = saved;
 }

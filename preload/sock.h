@@ -45,12 +45,6 @@ static inline void rr_sock_after(struct rr_sock *so, struct rr_conn *c)
 		rr_sock_sync(so);
 }
 
-/* Is fd one that we use ourselves? The app has never heard of it. */
-static inline bool rr_own_fd(int fd)
-{
-	return rr_conn_owns_fd(fd) || rr_ep_owns_fd(fd) || rr_logsink_owns_fd(fd);
-}
-
 /* The kernel's for ever: disconnected, or used in a way that only the kernel can serve. */
 void rr_sock_plain(struct rr_sock *so);
 

@@ -34,8 +34,6 @@ void rr_ep_gone(struct rr_file *ep);
 void rr_ep_sock_gone(struct rr_sock *so, int fd);
 /* so->conn was set on a socket that sets may watch already (connect after epoll_ctl). */
 void rr_ep_sock_conn(struct rr_sock *so);
-/* Is fd one that epoll sets use inside? close_range() & co. spare it. Lock-free. */
-bool rr_ep_owns_fd(int fd);
 /* Fork: from the pthread_atfork handlers. */
 void rr_ep_fork_prepare(void);
 void rr_ep_fork_parent(void);

@@ -5,6 +5,7 @@
 #include "core/conn/conn.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/tcp.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -13,6 +14,7 @@
 #include "core/base/compiler.h"
 #include "core/base/log.h"
 #include "core/base/os.h"
+#include "core/base/ownfd.h"
 #include "core/conn/conn_int.h"
 
 #define SLAB	64u
@@ -161,7 +163,6 @@ void rr_share_free(struct rr_share *sh)
 {
 	if (!sh)
 		return;
-	rr_conn_own_fd(sh->qp->wake_fd, false);
 	sh->qp->ops->close(sh->qp);
 	munmap(sh, sh->size);
 }
@@ -407,6 +408,19 @@ ssize_t rr_conn_send(struct rr_conn *c, int fd, const struct iovec *iov, int n, 
 	}
 	rr_lock_drop(l);
 	return rc;
+}
+
+bool rr_conn_let_go(struct rr_conn *c)
+{
+	struct rr_lock *l;
+	int st = rr_conn_hold(c, &l);
+
+	if (st < 0)
+		return false;
+	if (st == RR_S_NEW)
+		rr_conn_become(c, RR_S_TCP, RR_R_KERNEL_ONLY);
+	rr_lock_drop(l);
+	return rr_conn_is_tcp(c);
 }
 
 int rr_conn_inq(struct rr_conn *c, int fd)
@@ -665,26 +679,40 @@ void rr_conn_fork_failed(struct rr_conn *c)
 
 /* --- descriptors of ours ---------------------------------------------------------------- */
 
-#define FDS	(1u << 20)
-
-static _Atomic uint64_t owned[FDS / 64];	/* never touched pages cost nothing */
-
-void rr_conn_own_fd(int fd, bool own)
+/* One that other processes of the family use under the same number stays. */
+static bool move_wake_fd(struct rr_conn *c, int fd)
 {
-	uint64_t bit;
+	struct rr_share *sh = c->share;
+	int to;
 
-	if (fd < 0 || (unsigned)fd >= FDS)
-		return;
-	bit = UINT64_C(1) << (fd % 64);
-	if (own)
-		atomic_fetch_or_explicit(&owned[fd / 64], bit, memory_order_relaxed);
-	else
-		atomic_fetch_and_explicit(&owned[fd / 64], ~bit, memory_order_relaxed);
+	if (sh->qp->wake_fd != fd || rr_conn_procs(sh) > 1)
+		return false;
+	to = rr_os->fcntl(fd, F_DUPFD_CLOEXEC, fd + 1);
+	if (to < 0)
+		return false;
+	rr_ownfd_set(fd, false);
+	rr_ownfd_set(to, true);
+	sh->qp->wake_fd = to;	/* who sleeps on the old number sleeps on the same socket */
+	atomic_store_explicit(&c->changed, true, memory_order_release);
+	return true;
 }
 
-bool rr_conn_owns_fd(int fd)
+bool rr_conn_move_fd(int fd)
 {
-	if (fd < 0 || (unsigned)fd >= FDS)
-		return false;
-	return atomic_load_explicit(&owned[fd / 64], memory_order_relaxed) >> (fd % 64) & 1;
+	uint32_t n = atomic_load_explicit(&nslabs, memory_order_acquire);
+	bool moved = false;
+
+	for (uint32_t i = 0; i < n * SLAB && !moved; i++) {
+		struct rr_conn *c = &slabs[i / SLAB][i % SLAB];
+		struct rr_lock *l;
+
+		if (rr_conn_st(c) != RR_S_CARRIED || rr_lock_take(&reap_lock) == -EDEADLK)
+			continue;
+		if (rr_conn_st(c) == RR_S_CARRIED && rr_conn_hold(c, &l) >= 0) {
+			moved = move_wake_fd(c, fd);
+			rr_lock_drop(l);
+		}
+		rr_lock_drop(&reap_lock);
+	}
+	return moved;
 }

@@ -82,6 +82,10 @@ bool rr_conn_changed(struct rr_conn *c);
 ssize_t rr_conn_recv(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags);
 ssize_t rr_conn_send(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags);
 
+/* The app uses fd in a way that only the kernel can serve. True: from here on it is the kernel's;
+ * false: something has been said to the peer already. */
+bool rr_conn_let_go(struct rr_conn *c);
+
 /* FIONREAD: bytes that a read would find; or RR_CONN_KERNEL. */
 int rr_conn_inq(struct rr_conn *c, int fd);
 
@@ -150,7 +154,8 @@ void rr_conn_fork_child(void);
 void rr_conn_forked(struct rr_conn *c);	/* parent, before fork: one more process has it */
 void rr_conn_fork_failed(struct rr_conn *c);	/* parent, for each: there is no child after all */
 
-/* Does this fd belong to us (wake-up fds, stats)? close_range() & co. spare it. Lock-free. */
-bool rr_conn_owns_fd(int fd);
+/* Makes room at fd, which is ours (core/base/ownfd.h), for a file of the app's: false if it has to
+ * stay where it is. The old number is the caller's to close or to put something over. */
+bool rr_conn_move_fd(int fd);
 
 #endif

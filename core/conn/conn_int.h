@@ -194,7 +194,6 @@ static inline enum rr_conn_st rr_conn_st(const struct rr_conn *c)
 void rr_conn_become(struct rr_conn *c, enum rr_conn_st st, enum rr_reason why);
 struct rr_share *rr_share_new(const struct rr_prov_ops *ops, const struct rr_prov_params *p);
 void rr_share_free(struct rr_share *sh);
-void rr_conn_own_fd(int fd, bool own);
 /* How many processes have the connection, but for those that have ended. Under its lock. Some
  * system calls for each other one. */
 uint32_t rr_conn_procs(struct rr_share *sh);

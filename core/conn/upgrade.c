@@ -400,7 +400,6 @@ static void join(struct rr_conn *c, const struct rr_hello *h)
 		return to_tcp(c, RR_R_NO_PROVIDER);
 	}
 	agree(c->share, h);
-	rr_conn_own_fd(c->share->qp->wake_fd, true);
 	rr_conn_become(c, RR_S_JOINING, RR_R_NONE);
 }
 
@@ -594,7 +593,6 @@ static bool accept_offer(struct rr_conn *c, const struct rr_hello *h, struct rr_
 			c->share = NULL;
 			continue;
 		}
-		rr_conn_own_fd(c->share->qp->wake_fd, true);
 		answer->nprov = 1;
 		answer->caps &= h->caps;
 		agree(c->share, h);

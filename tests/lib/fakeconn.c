@@ -271,7 +271,12 @@ void rr_conn_fork_failed(struct rr_conn *c RR_UNUSED)
 {
 }
 
-bool rr_conn_owns_fd(int fd RR_UNUSED)
+bool rr_conn_move_fd(int fd RR_UNUSED)
+{
+	return false;
+}
+
+bool rr_conn_let_go(struct rr_conn *c RR_UNUSED)
 {
 	return false;
 }

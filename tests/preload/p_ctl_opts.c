@@ -122,6 +122,65 @@ static void what_only_terminals_have_is_refused(void)
 	CHECK_ERR(fcntl(s[0], 0x7777), EINVAL);
 }
 
+/* Who asks for notifications of zero-copy sends gets them. */
+static void a_zero_copy_send_is_notified(void)
+{
+	struct msghdr m = { 0 };
+	unsigned char buf[256];
+	char ctl[128];
+	int s[2], one = 1;
+
+	p_pair(s);
+	CHECK_EQ(setsockopt(s[0], SOL_SOCKET, SO_ZEROCOPY, &one, sizeof(one)), 0);
+	for (uint32_t i = 1; i < 4; i++) {
+		size_t n = rpc_call(buf, i, 0);
+
+		CHECK_EQ(send(s[0], buf, n, MSG_ZEROCOPY), n);
+		rpc_serve_null(s[1]);
+		CHECK_EQ(rpc_read(s[0], buf, sizeof(buf)), RPC_REPLY_HEAD);
+		m.msg_control = ctl;
+		m.msg_controllen = sizeof(ctl);
+		CHECK_EQ(recvmsg(s[0], &m, MSG_ERRQUEUE), 0);
+		CHECK(m.msg_controllen > 0);
+	}
+}
+
+static void what_can_be_spliced_arrives(void)
+{
+	unsigned char buf[256], got[256];
+	size_t n = rpc_call(buf, 1, 0);
+	int s[2], p[2];
+
+	p_pair(s);
+	CHECK_EQ(pipe(p), 0);
+	CHECK_EQ(write(p[1], buf, n), n);
+	CHECK_EQ(splice(p[0], NULL, s[0], NULL, n, 0), n);
+	p_read_all(s[1], got, n);
+	CHECK(!memcmp(got, buf, n));
+	p_write_all(s[1], buf, rpc_reply(buf, 1, 0));
+	CHECK_EQ(rpc_read(s[0], buf, sizeof(buf)), RPC_REPLY_HEAD);
+}
+
+/* A carried connection is refused (EINVAL), as by file systems that cannot; nothing is lost. */
+static void what_cannot_be_spliced_stays(void)
+{
+	unsigned char buf[256];
+	size_t n = rpc_call(buf, 9, 0);
+	int s[2], p[2];
+
+	rpc_pair(s);
+	CHECK_EQ(pipe(p), 0);
+	CHECK_EQ(write(p[1], buf, n), n);
+	if (splice(p[0], NULL, s[0], NULL, n, 0) < 0) {
+		CHECK_EQ(errno, EINVAL);
+		CHECK(p_leg("carried"));
+		CHECK_EQ(read(p[0], buf, n), n);
+		p_write_all(s[0], buf, n);
+	}
+	rpc_serve_null(s[1]);
+	CHECK_EQ(rpc_read(s[0], buf, sizeof(buf)), RPC_REPLY_HEAD);
+}
+
 static const struct p_case cases[] = {
 	{ "it_is_a_tcp_socket", it_is_a_tcp_socket },
 	{ "names_are_those_of_tcp", names_are_those_of_tcp },
@@ -129,6 +188,9 @@ static const struct p_case cases[] = {
 	{ "a_short_buffer_gets_a_part_of_so_error", a_short_buffer_gets_a_part_of_so_error },
 	{ "flags_by_fcntl_and_ioctl_are_one", flags_by_fcntl_and_ioctl_are_one },
 	{ "what_only_terminals_have_is_refused", what_only_terminals_have_is_refused },
+	{ "a_zero_copy_send_is_notified", a_zero_copy_send_is_notified },
+	{ "what_can_be_spliced_arrives", what_can_be_spliced_arrives },
+	{ "what_cannot_be_spliced_stays", what_cannot_be_spliced_stays },
 };
 
 P_MAIN(cases)

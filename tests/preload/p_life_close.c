@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* close, close_range, closefrom, dup and what libc closes unseen: the numbers are the kernel's. */
 
+#include <dirent.h>
 #include <linux/close_range.h>
 
 #include "tests/preload/rpc.h"
@@ -260,6 +261,42 @@ static void closing_while_other_threads_use_the_number(void)
 		pthread_join(t[i], NULL);
 }
 
+/* Numbers that are open although this program has not opened them. */
+static int foreign(int s[2], int found[], int max)
+{
+	DIR *d = opendir("/proc/self/fd");
+	struct dirent *e;
+	int n = 0;
+
+	while (n < max && (e = readdir(d))) {
+		int fd = atoi(e->d_name);
+
+		if (fd > 2 && fd != s[0] && fd != s[1] && fd != dirfd(d))
+			found[n++] = fd;
+	}
+	closedir(d);
+	return n;
+}
+
+static void dup2_onto_any_number_succeeds(void)
+{
+	int s[2], fd[64], n;
+
+	rpc_pair(s);
+	n = foreign(s, fd, 64);
+	CHECK(n > 0 || !p_leg("carried"));
+	for (int i = 0; i < n; i++) {
+		CHECK_EQ(dup2(0, fd[i]), fd[i]);
+		CHECK_EQ(close(fd[i]), 0);
+		CHECK_ERR(close(fd[i]), EBADF);
+	}
+	for (uint32_t i = 3; i < 9; i++)
+		rpc_check_leg(s, i);
+	CHECK_EQ(close(s[1]), 0);
+	CHECK(p_readable(s[0], 5000));
+	CHECK_EQ(read(s[0], fd, 1), 0);
+}
+
 static const struct p_case cases[] = {
 	{ "closing_what_is_not_open_is_ebadf", closing_what_is_not_open_is_ebadf },
 	{ "numbers_are_the_lowest_free_ones", numbers_are_the_lowest_free_ones },
@@ -274,6 +311,7 @@ static const struct p_case cases[] = {
 	  a_number_reused_after_fclose_can_be_a_socket },
 	{ "every_dup_is_the_same_connection", every_dup_is_the_same_connection },
 	{ "dup2_onto_a_connection_closes_it", dup2_onto_a_connection_closes_it },
+	{ "dup2_onto_any_number_succeeds", dup2_onto_any_number_succeeds },
 	{ "a_dup2_that_fails_closes_nothing", a_dup2_that_fails_closes_nothing },
 	{ "a_connection_moves_to_low_numbers", a_connection_moves_to_low_numbers },
 	{ "closing_while_other_threads_use_the_number", closing_while_other_threads_use_the_number },

@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "core/base/ownfd.h"
 #include "core/base/stats_abi.h"
 #include "preload/logsink.h"
 #include "preload/statseg.h"
@@ -41,7 +42,7 @@ static void *closer(void *arg)
 	(void)arg;
 	while (!atomic_load(&stop)) {
 		for (int fd = 100; fd < 5000; fd++)
-			if (rr_logsink_owns_fd(fd))
+			if (rr_ownfd_is(fd))
 				syscall(SYS_close, fd);	/* TSan would call it a race, as it is */
 		usleep(1000);
 	}

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/base/ownfd.h"
 #include "preload/logsink.h"
 
 static char dir[64], file[80];
@@ -46,7 +47,7 @@ static unsigned lines(const char *path)
 static int log_fd(void)
 {
 	for (int fd = 0; fd < 70000; fd++)
-		if (rr_logsink_owns_fd(fd))
+		if (rr_ownfd_is(fd))
 			return fd;
 	return -1;
 }
@@ -76,7 +77,7 @@ Test(logsink, its_descriptor_is_high_and_does_not_survive_exec)
 	cr_assert_gt(fd, 100);
 	cr_assert(fcntl(fd, F_GETFD) & FD_CLOEXEC);
 	cr_assert_eq(dup(0), lowest);
-	cr_assert_not(rr_logsink_owns_fd(-1));
+	cr_assert_not(rr_ownfd_is(-1));
 }
 
 Test(logsink, a_descriptor_closed_unseen_is_opened_again)

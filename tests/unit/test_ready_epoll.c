@@ -3,6 +3,7 @@
 #include <sys/epoll.h>
 #include <sys/wait.h>
 
+#include "core/base/ownfd.h"
 #include "preload/epset.h"
 #include "tests/lib/ready_test.h"
 
@@ -755,11 +756,11 @@ Test(ready_epoll, our_own_fds_are_known_to_be_ours)
 	struct rr_ep_set *s = rr_ep_at(o.ep);
 	int inner = s->inner;
 
-	cr_assert(rr_ep_owns_fd(inner));
-	cr_assert(!rr_ep_owns_fd(o.ep));
+	cr_assert(rr_ownfd_is(inner));
+	cr_assert(!rr_ownfd_is(o.ep));
 	cr_assert_gt(inner, 900);
 	rr_file_put(&s->f);
 	close(o.ep);
 	rr_fdt_evict(o.ep);
-	cr_assert(!rr_ep_owns_fd(inner));
+	cr_assert(!rr_ownfd_is(inner));
 }

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "core/base/os.h"
+#include "core/base/ownfd.h"
 
 #define ADDR_VERSION	1u
 #define ADDR_LEN	(2 + NAME_LEN)
@@ -216,6 +217,8 @@ int rr_shm_listen(struct rr_shm *q, const char *run_dir, struct rr_prov_addr *of
 	}
 	if (q->listener[0] < 0 && q->listener[1] < 0)
 		return q->listener[0];
+	rr_ownfd_set(q->listener[0], true);
+	rr_ownfd_set(q->listener[1], true);
 	offer->len = ADDR_LEN;
 	offer->bytes[0] = ADDR_VERSION;
 	offer->bytes[1] = (q->listener[0] >= 0 ? HAS_ABSTRACT : 0) |
@@ -227,9 +230,12 @@ _Static_assert(ADDR_LEN <= RR_PROV_ADDR, "an address fits");
 
 void rr_shm_unlisten(struct rr_shm *q)
 {
-	for (int i = 0; i < 2; i++)
-		if (q->listener[i] >= 0)
-			rr_os->close(q->listener[i]);
+	for (int i = 0; i < 2; i++) {
+		if (q->listener[i] < 0)
+			continue;
+		rr_ownfd_set(q->listener[i], false);
+		rr_os->close(q->listener[i]);
+	}
 	if (q->path[0] && q->creator == getpid())
 		unlink(q->path);
 }

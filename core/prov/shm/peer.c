@@ -18,6 +18,7 @@
 #include <sys/random.h>
 
 #include "core/base/os.h"
+#include "core/base/ownfd.h"
 
 #define STRAY_MAX	8	/* strangers' connections that join() looks at, per listener */
 
@@ -215,6 +216,7 @@ int rr_shm_answer(struct rr_qp *qp, const struct rr_prov_params *p,
 		rc = rr_shm_connect(offer, p->run_dir, p->fd_floor);
 		if (rc >= 0) {
 			qp->wake_fd = rc;
+			rr_ownfd_set(rc, true);
 			rc = greet(q, rc, q->param.token);
 		}
 		if (rc)
@@ -254,6 +256,7 @@ static int join(struct rr_shm *q)
 	if (fd < 0)
 		return fd;
 	q->qp.wake_fd = rr_shm_high_fd(fd, q->param.fd_floor);
+	rr_ownfd_set(q->qp.wake_fd, true);
 	rr_shm_unlisten(q);
 	q->listener[0] = q->listener[1] = -1;
 	q->path[0] = '\0';
@@ -315,7 +318,9 @@ void rr_shm_close(struct rr_qp *qp)
 	}
 	rr_shm_region_drop(&q->own);
 	rr_shm_region_drop(&q->peer);
-	if (qp->wake_fd >= 0)
+	if (qp->wake_fd >= 0) {
+		rr_ownfd_set(qp->wake_fd, false);
 		rr_os->close(qp->wake_fd);
+	}
 	errno = saved;
 }
