@@ -426,11 +426,13 @@ bool rr_conn_let_go(struct rr_conn *c)
 int rr_conn_inq(struct rr_conn *c, int fd)
 {
 	struct rr_lock *l;
-	int st = rr_conn_st(c) == RR_S_TCP ? RR_S_TCP : rr_conn_enter(c, fd, &l);
-	int rc = RR_CONN_KERNEL;
+	int st, rc = RR_CONN_KERNEL;
 
-	if (st == RR_S_TCP || st < 0)
-		return st < 0 ? st : rc;
+	if (rr_conn_st(c) == RR_S_TCP)
+		return RR_CONN_KERNEL;
+	st = rr_conn_enter(c, fd, &l);
+	if (st < 0)
+		return st;
 	if (st == RR_S_CARRIED) {
 		struct rr_share *sh = c->share;
 
@@ -440,7 +442,7 @@ int rr_conn_inq(struct rr_conn *c, int fd)
 	} else if (st == RR_S_SWALLOW) {
 		if (rr_upgrade_swallow_next(c, fd) == -EAGAIN)
 			rc = 0;
-	} else if (st != RR_S_NEW) {
+	} else if (st != RR_S_NEW && st != RR_S_TCP) {
 		rc = 0;
 	}
 	rr_lock_drop(l);

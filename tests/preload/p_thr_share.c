@@ -292,10 +292,33 @@ static void closing_under_those_who_use_it(void)
 	rpc_pair(s);
 }
 
+/* --- who asks first is not who goes on --- */
+
+static void *closing(void *arg)
+{
+	CHECK_EQ(close(*(int *)arg), 0);
+	return NULL;
+}
+
+static void what_one_thread_asked_about_another_may_close(void)
+{
+	pthread_t t;
+	int n = 0;
+
+	p_pair(s);
+	p_write_all(s[0], "this is no RPC at all", 21);
+	while (n != 21)
+		CHECK_EQ(ioctl(s[1], FIONREAD, &n), 0);
+	pthread_create(&t, NULL, closing, &s[1]);
+	pthread_join(t, NULL);
+}
+
 static const struct p_case cases[] = {
 	{ "small_calls_of_many_threads", small_calls_of_many_threads },
 	{ "big_calls_of_many_threads", big_calls_of_many_threads },
 	{ "closing_under_those_who_use_it", closing_under_those_who_use_it },
+	{ "what_one_thread_asked_about_another_may_close",
+	  what_one_thread_asked_about_another_may_close },
 };
 
 P_MAIN(cases)
