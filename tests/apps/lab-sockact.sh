@@ -1,11 +1,16 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A server that gets its listening socket from systemd-socket-activate (fd 3).
+# A server started by systemd-socket-activate. FLAVOUR listen: it gets the listening socket (fd 3).
+# accept: systemd-socket-activate accepts, and each connection gets a server of its own (fd 0).
 . "$(dirname "$0")/lib.sh"
 need systemd-socket-activate
 port=20813
 c="labcli 127.0.0.1 $port"
-server systemd-socket-activate -E LD_PRELOAD -E RDMARPC_RUN_DIR -l 127.0.0.1:$port $BUILD/apps/labsvc wait
+case $FLAVOUR in
+listen) how=(-l 127.0.0.1:$port $BUILD/apps/labsvc wait) ;;
+accept) how=(-l 127.0.0.1:$port --accept --inetd $BUILD/apps/labsvc inetd) SERVER_ALLOW=NO_OFFER ;;
+esac
+server systemd-socket-activate -E LD_PRELOAD -E RDMARPC_RUN_DIR "${how[@]}"
 waitport $port
 check null 'null ok 10' $c null 10
 check sizes 'sizes ok' $c sizes
