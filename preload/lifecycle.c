@@ -260,11 +260,19 @@ int rr_wrap_dup3(int fd, int to, int flags)
 FILE *rr_wrap_fdopen(int fd, const char *mode)
 {
 	struct rr_sock *so = rr_fdt_sock(fd);
+	int saved = errno;
+	struct rr_conn *c;
 
 	if (so) {
 		atomic_fetch_or_explicit(&so->flags, RR_SOCK_STDIO, memory_order_relaxed);
+		c = rr_sock_conn(so);
+		if (c && !rr_conn_let_go(c))
+			rr_diag("fdopen: what the stream reads and writes is not carried", fd);
+		if (c)
+			rr_sock_after(so, c);
 		rr_file_put(&so->f);
 	}
+	errno = saved;
 	return rr_real.fdopen(fd, mode);
 }
 

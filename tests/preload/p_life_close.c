@@ -297,6 +297,34 @@ static void dup2_onto_any_number_succeeds(void)
 	CHECK_EQ(read(s[0], fd, 1), 0);
 }
 
+/* A stream writes without anybody's seeing it: what is written to the number later must not look
+ * like the beginning. */
+static void a_stream_and_its_number_are_one_connection(void)
+{
+	FILE *f;
+	int s[2];
+
+	p_pair(s);
+	f = fdopen(s[0], "r+");
+	CHECK(f != NULL);
+	for (uint32_t i = 1; i < 5; i++) {
+		size_t n = rpc_call(buf, i, 0);
+
+		if (i & 1) {
+			CHECK_EQ(fwrite(buf, 1, n, f), n);
+			CHECK_EQ(fflush(f), 0);
+		} else {
+			p_write_all(s[0], buf, n);
+		}
+		CHECK_EQ(rpc_read(s[1], buf, sizeof(buf)), n);
+		CHECK_EQ(rpc_get(buf, 1), i);
+		p_write_all(s[1], buf, rpc_reply(buf, i, 0));
+		CHECK_EQ(fread(buf, 1, RPC_REPLY_HEAD, f), RPC_REPLY_HEAD);
+	}
+	CHECK_EQ(fclose(f), 0);
+	CHECK_EQ(read(s[1], buf, 1), 0);
+}
+
 static const struct p_case cases[] = {
 	{ "closing_what_is_not_open_is_ebadf", closing_what_is_not_open_is_ebadf },
 	{ "numbers_are_the_lowest_free_ones", numbers_are_the_lowest_free_ones },
@@ -309,6 +337,8 @@ static const struct p_case cases[] = {
 	  a_number_reused_after_fclose_is_another_file },
 	{ "a_number_reused_after_fclose_can_be_a_socket",
 	  a_number_reused_after_fclose_can_be_a_socket },
+	{ "a_stream_and_its_number_are_one_connection",
+	  a_stream_and_its_number_are_one_connection },
 	{ "every_dup_is_the_same_connection", every_dup_is_the_same_connection },
 	{ "dup2_onto_a_connection_closes_it", dup2_onto_a_connection_closes_it },
 	{ "dup2_onto_any_number_succeeds", dup2_onto_any_number_succeeds },
