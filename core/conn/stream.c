@@ -176,6 +176,17 @@ static int send_short(struct rr_share *sh, struct cur *c, size_t left)
 	return rc;
 }
 
+/* Would the record that begins at the cursor be taken, whose end the app has yet to write? */
+static bool would_take(struct rr_share *sh, const struct cur *c)
+{
+	uint32_t type = sh->ep.connector ? RR_RPC_CALL : RR_RPC_REPLY;
+	uint8_t head[RR_RM_HDR + 8];	/* to the message's type */
+
+	if (rr_iov_copy_out(head, sizeof(head), c->iov + c->i, c->n - c->i, c->off) == sizeof(head))
+		type = head[sizeof(head) - 1];
+	return rr_eng_would_take(sh->eng, type);
+}
+
 /* The record in tx.buf is complete. */
 static int submit(struct rr_share *sh)
 {
@@ -388,9 +399,9 @@ ssize_t rr_stream_send(struct rr_share *sh, int fd, const struct iovec *iov, int
 			if (rc < 0)
 				break;
 			/* Not even begun unless it could end: a copy of megabytes for nothing. */
-			if (!rr_eng_writable(sh->eng)) {
+			if (!would_take(sh, &c)) {
 				rr_drv_progress(sh);
-				if (!rr_eng_writable(sh->eng)) {
+				if (!would_take(sh, &c)) {
 					rc = -EAGAIN;
 					break;
 				}

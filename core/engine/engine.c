@@ -276,16 +276,33 @@ int rr_eng_send(struct rr_eng *e, const struct rr_eng_out *out, rr_time now)
 	else
 		rc = out->rpc.type == RR_RPC_CALL ? rr_req_send(e, out) : rr_resp_send(e, out);
 	e->stalled = rc == -EAGAIN;
+	e->stalled_call = out->rpc.type == RR_RPC_CALL;
 	return rc;
 }
 
-bool rr_eng_writable(const struct rr_eng *e)
+static bool room_for(const struct rr_eng *e, bool call)
 {
 	if (e->failed)
 		return true;	/* the error is there to be fetched */
 	if (e->unsent.head)
 		return false;
-	return e->p.connector ? rr_req_writable(e) : rr_resp_writable(e);
+	return call ? rr_req_writable(e) : rr_resp_writable(e);
+}
+
+bool rr_eng_writable(const struct rr_eng *e)
+{
+	return room_for(e, e->stalled ? e->stalled_call : e->p.connector);
+}
+
+bool rr_eng_would_take(struct rr_eng *e, uint32_t type)
+{
+	bool call = type == RR_RPC_CALL, yes = room_for(e, call);
+
+	if (!yes) {
+		e->stalled = true;
+		e->stalled_call = call;
+	}
+	return yes;
 }
 
 bool rr_eng_is_short(const struct rr_eng *e, uint32_t type, uint32_t len)

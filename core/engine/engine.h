@@ -98,10 +98,13 @@ struct rr_eng_out {
  * hold nothing then. Without it they hold a credit each: the app waits (-EAGAIN). */
 int rr_eng_send(struct rr_eng *e, const struct rr_eng_out *out, rr_time now);
 
-/* Would rr_eng_send() of a message of the forward direction (a call where we connected, a reply
- * where we accepted) be taken now: of the one that was refused last, else of a short one? For
- * POLLOUT. */
+/* Would rr_eng_send() be taken now, of the message that was refused last; or else of a short one
+ * of the forward direction (a call where we connected, a reply where we accepted)? For POLLOUT. */
 bool rr_eng_writable(const struct rr_eng *e);
+
+/* The same of a message of this type (enum rr_rpc_type), which the app has begun to write. No
+ * counts as a refusal. */
+bool rr_eng_would_take(struct rr_eng *e, uint32_t type);
 
 /* Can a message of len bytes be sent whole in one Send, whatever else is true? The
  * driver uses it to choose a buffer before the record is complete. */

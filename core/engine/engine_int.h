@@ -164,7 +164,8 @@ struct rr_eng {
 	uint32_t hdr_returned;	/* longest of a reply, by the chunks that calls have offered */
 	bool ring, reliable;
 	bool reverse_chunks;	/* chunks in reverse calls: between shims only */
-	bool stalled;		/* the app's last message was not taken */
+	bool stalled;		/* the app's last message was not taken … */
+	bool stalled_call;	/* … and was a call */
 	bool short_of_memory;	/* an exposure failed: wait until retry_at */
 	bool told;		/* RR_OP_FAIL is out */
 	enum rr_eng_why failed;

@@ -67,6 +67,27 @@ Test(engine_reverse, the_accepting_side_asks_for_reverse_credits_and_starts_with
 	one_fini(&o);
 }
 
+/* A writer whose reverse call was refused sleeps until it would be taken, however much room there
+ * is for replies; and the other way round. */
+Test(engine_reverse, what_was_refused_last_is_what_there_is_room_for)
+{
+	one_init(&o, RR_CAP_RELIABLE_REPLY, false);
+	ONE_RECV(&o, 7, 1, 6, MSG, 0, 0, 0, A_CALL(7));
+	one_send(&o, RR_RPC_CALL, 1, 40);
+	cr_assert(rr_eng_writable(o.e));
+	cr_assert_eq(one_send(&o, RR_RPC_CALL, 2, 40), -EAGAIN);
+	cr_assert_not(rr_eng_writable(o.e));
+	cr_assert(rr_eng_would_take(o.e, RR_RPC_REPLY));
+	cr_assert_eq(one_send(&o, RR_RPC_REPLY, 7, 24), 0);
+	cr_assert(rr_eng_writable(o.e));
+	cr_assert_not(rr_eng_would_take(o.e, RR_RPC_CALL));
+	cr_assert_not(rr_eng_writable(o.e));
+	ONE_RECV(&o, 1, 1, 2, MSG, 0, 0, 0, A_REPLY(1));
+	cr_assert(rr_eng_writable(o.e));
+	cr_assert_eq(one_send(&o, RR_RPC_CALL, 2, 40), 0);
+	one_fini(&o);
+}
+
 Test(engine_reverse, without_reverse_credits_there_are_no_reverse_calls)
 {
 	one_params(&o, 0, false);
