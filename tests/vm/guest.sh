@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# shellcheck shell=bash
+# For scripts of the host: a QEMU guest with Debian's kernel that has the host's file tree as its own,
+# read-only with a tmpfs above.
+#
+#	guest_start DIR KERNELDIR INITRD; guest_run DIR SECONDS COMMAND...; guest_stop DIR
+#
+# DIR holds the share, the console and the pid. KVM where it works, else QEMU's own interpreter (VM_ACCEL=tcg
+# asks for it at once: some machines have a /dev/kvm that hangs).
+
+VM_HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+VM_CPUS=${VM_CPUS:-2}
+VM_MEMORY=${VM_MEMORY:-1536}
+
+guest_alive() { [ -s "$1/pid" ] && kill -0 "$(cat "$1/pid")" 2>/dev/null; }
+
+guest_boot() { # DIR KERNELDIR INITRD SECONDS ACCEL...
+	local dir=$1 share=$1/share kernel=$2 initrd=$3 i=$(($4 * 20))
+	shift 4
+	rm -rf "$share"
+	mkdir -p "$share"
+	cp "$VM_HERE/guest-main" "$share/main"
+	setsid timeout -k 3 "${VM_LIFE:-1800}" qemu-system-x86_64 -nodefaults -no-user-config -display none \
+		-no-reboot -M q35 "$@" -smp "$VM_CPUS" -m "$VM_MEMORY" -kernel "$kernel/vmlinux" -initrd "$initrd" \
+		-append "console=ttyS0 quiet loglevel=4 panic=-1 mitigations=off nokaslr audit=0 apparmor=0 selinux=0 nowatchdog rcupdate.rcu_expedited=1 random.trust_cpu=on no_timer_check tsc=reliable vm.kernel=$kernel" \
+		-serial file:"$dir/console" \
+		-fsdev local,id=root,path=/,security_model=none,readonly=on,multidevs=remap \
+		-device virtio-9p-pci,fsdev=root,mount_tag=hostroot \
+		-fsdev local,id=share,path="$share",security_model=none \
+		-device virtio-9p-pci,fsdev=share,mount_tag=share -device virtio-rng-pci </dev/null >"$dir/qemu.log" 2>&1 &
+	echo $! >"$dir/pid"
+	disown $!
+	while ((i-- > 0)) && guest_alive "$dir"; do
+		[ ! -e "$share/ready" ] || return 0
+		sleep 0.05
+	done
+	guest_kill "$dir"
+	return 1
+}
+
+guest_start() { # DIR KERNELDIR INITRD
+	mkdir -p "$1"
+	echo 0 >"$1/n"
+	if [ "${VM_ACCEL:-kvm}" = kvm ] && [ -w /dev/kvm ] && guest_boot "$@" 15 -accel kvm -cpu host; then
+		return 0
+	fi
+	guest_boot "$@" 60 -accel tcg,thread=multi,tb-size=256 -cpu Nehalem && return 0
+	echo "vm: the guest did not come up" >&2
+	tail -n 20 "$1/console" "$1/qemu.log" >&2
+	return 1
+}
+
+# Its output appears when it ends; 125: the guest died or does not answer.
+guest_run() { # DIR SECONDS COMMAND...
+	local dir=$1 share=$1/share limit=$2 n
+	shift 2
+	n=$(($(cat "$dir/n") + 1))
+	echo $n >"$dir/n"
+	printf '%s\n' "$*" >"$share/$n.cmd"
+	echo "$limit" >"$share/$n.limit"
+	: >"$share/$n.go"
+	for ((i = (limit + 10) * 30; i > 0; i--)); do
+		[ ! -e "$share/$n.rc" ] || break
+		guest_alive "$dir" || break
+		sleep 0.03
+	done
+	[ ! -e "$share/$n.out" ] || cat "$share/$n.out"
+	[ ! -e "$share/$n.rc" ] || return "$(cat "$share/$n.rc")"
+	echo "vm: the guest does not answer; its console:"
+	tail -n 20 "$dir/console"
+	return 125
+}
+
+guest_kill() { # DIR
+	local i
+	for ((i = 0; i < 60; i++)); do
+		guest_alive "$1" || break
+		[ $i != 40 ] || kill -TERM "$(cat "$1/pid")" 2>/dev/null
+		sleep 0.05
+	done
+	rm -f "$1/pid"
+}
+
+guest_stop() { # DIR
+	[ ! -d "$1/share" ] || : >"$1/share/stop"
+	guest_kill "$1"
+}

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# shellcheck shell=bash
+# For the cases, which run in the guest as root. A case prints what it finds, last a line that sums it up, and
+# ends with 0, or 77 (skipped). The guest lives on: what a case starts, it ends.
+
+set -u
+die() { echo "FAIL $*"; exit 1; }
+skip() { echo "$*"; exit 77; }
+need() { local c; for c; do command -v "$c" >/dev/null || skip "$c is not installed"; done; }
+
+W=$(mktemp -d /run/case.XXXXXX)
+pids=
+cleanup() {
+	local p
+	for p in $pids; do kill "$p" 2>/dev/null; done
+	for p in $pids; do wait "$p" 2>/dev/null; done
+	rm -rf "$W"
+}
+trap cleanup EXIT
+
+# background FILE COMMAND...: its output goes to FILE; its pid is in $pid
+background() {
+	local out=$1
+	shift
+	"$@" >"$out" 2>&1 </dev/null &
+	pid=$!
+	pids="$pids $pid"
+}
+
+# rxe_up: a soft-RoCE device on a dummy interface, address 10.9.0.1
+rxe_up() {
+	[ ! -e /sys/class/infiniband/rxe0 ] || return 0
+	modprobe -a rdma_rxe rdma_ucm ib_uverbs dummy || die "the kernel has no rdma_rxe"
+	ip link add roce0 type dummy && ip link set roce0 mtu 9000 && ip addr add 10.9.0.1/24 dev roce0 &&
+		ip link set roce0 up && rdma link add rxe0 type rxe netdev roce0 || die "no rxe device"
+}
