@@ -6,9 +6,10 @@
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "core/base/os.h"
 #include "core/base/ownfd.h"
@@ -48,7 +49,7 @@ static int high(int fd)
 		to = rr_real.fcntl(fd, F_DUPFD_CLOEXEC, at);
 		if (to < 0)
 			continue;
-		rr_real.close(fd);
+		syscall(SYS_close, fd);	/* no cancellation point */
 		fd = to;
 		break;
 	}
@@ -61,7 +62,7 @@ static void drop_fd(int fd)
 	if (fd < 0)
 		return;
 	rr_ownfd_set(fd, false);
-	rr_real.close(fd);
+	syscall(SYS_close, fd);
 }
 
 /* --- sets --- */
@@ -70,7 +71,7 @@ static uint64_t random64(void)
 {
 	uint64_t z;
 
-	if (!random_state && getrandom(&random_state, sizeof(random_state), GRND_NONBLOCK) < 0)
+	if (!random_state && !rr_os_random(&random_state, sizeof(random_state)))
 		random_state = (uintptr_t)&lock ^ rr_now();
 	z = random_state += UINT64_C(0x9e3779b97f4a7c15);
 	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);

@@ -2,7 +2,6 @@
 /* Watches: the shadows of registrations, and what the kernel has in their place. */
 #include <errno.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 
 #include "preload/epset.h"
@@ -23,7 +22,7 @@ static bool more_watches(void)
 
 	if (nchunks == CHUNKS)
 		return false;
-	if (!prefix && getrandom(&prefix, sizeof(prefix), GRND_NONBLOCK) < 0)
+	if (!prefix && !rr_os_random(&prefix, sizeof(prefix)))
 		prefix = rr_now() * UINT64_C(0x9e3779b97f4a7c15);
 	prefix |= UINT64_C(1) << 63;
 	w = mmap(NULL, CHUNK * sizeof(*w), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,

@@ -4,6 +4,7 @@
 #include "preload/wrap.h"
 
 #include <netinet/in.h>
+#include <pthread.h>
 
 #include "core/base/diag.h"
 #include "core/base/ownfd.h"
@@ -323,13 +324,15 @@ struct rr_file *rr_sock_closing(int fd)
 int rr_wrap_close(int fd)
 {
 	struct rr_file *f;
-	int rc, saved = errno;
+	int rc, cancel, saved = errno;
 
 	if (likely(!rr_fdt_has(fd))) {
 		if (unlikely(rr_ownfd_is(fd)) && rr_may_track())
 			return (int)rr_ret(-EBADF);	/* for the app it does not exist */
 		return rr_real.close(fd);
 	}
+	pthread_testcancel();	/* here, or not at all: half closed would be lost */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	/* Before the kernel's close: after it the number may be another thread's new file. */
 	f = rr_sock_closing(fd);
 	errno = saved;
@@ -339,5 +342,6 @@ int rr_wrap_close(int fd)
 		rr_file_put(f);
 		errno = saved;
 	}
+	pthread_setcancelstate(cancel, NULL);
 	return rc;
 }

@@ -171,15 +171,17 @@ static int close_others(unsigned first, unsigned last, int flags)
 
 int rr_wrap_close_range(unsigned first, unsigned last, int flags)
 {
-	int saved = errno, rc;
+	int saved = errno, rc, cancel;
 
 	/* Only marks them, or fails; or makes an fd table for this thread alone, of which our
 	 * table of the process's fds should not hear. */
 	if (flags || first > last || !rr_may_track())
 		return rr_real.close_range(first, last, flags);
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);	/* unlike in close() */
 	if (first <= INT32_MAX)
 		close_tracked(first, last);
 	rc = close_others(first, last, flags);
+	pthread_setcancelstate(cancel, NULL);
 	if (!rc)
 		errno = saved;
 	return rc;

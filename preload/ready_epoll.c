@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <limits.h>
 #include <pthread.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "core/base/os.h"
 #include "preload/epset.h"
@@ -131,7 +133,7 @@ static struct rr_ep_set *set_for(int epfd, int op, struct rr_sock *so)
 		return s;
 	/* Not a set: EINVAL, and so for its own number. */
 	if (rr_real.epoll_ctl(epfd, EPOLL_CTL_DEL, epfd, NULL) < 0 && errno == EINVAL &&
-	    rr_real.epoll_wait(epfd, NULL, 0, 0) < 0 && errno == EINVAL)
+	    syscall(SYS_epoll_pwait, epfd, NULL, 0, 0, NULL, 8) < 0 && errno == EINVAL)
 		return NULL;
 	rr_ep_new(epfd);
 	return rr_ep_at(epfd);

@@ -12,6 +12,7 @@
 
 #include "config/rundir.h"
 #include "core/base/log.h"
+#include "core/base/os.h"
 #include "core/base/stats_abi.h"
 
 static const char *run_dir = "", *host_dir = "";
@@ -45,8 +46,8 @@ static bool reserve(int fd)
 
 	if (ftruncate(fd, RR_STAT_SIZE))
 		return false;
-	if (fallocate(fd, 0, 0, sizeof(struct rr_stat_seg)) ||
-	    fallocate(fd, 0, shared, RR_PAGE))
+	if (rr_os_fallocate(fd, 0, 0, sizeof(struct rr_stat_seg)) ||
+	    rr_os_fallocate(fd, 0, shared, RR_PAGE))
 		return errno == EOPNOTSUPP;
 	return true;
 }

@@ -47,12 +47,8 @@ void rr_fruitless_slept(struct rr_fruitless *f, rr_time from, rr_time to)
 
 void rr_fruitless_pause(const struct rr_fruitless *f)
 {
-	struct timespec ts = { 0, 0 };
-
-	if (f->n < 3)
-		return;
-	ts.tv_nsec = (long)rr_min((20 * RR_USEC) << rr_min(f->n - 3, 9u), 2 * RR_MSEC);
-	clock_nanosleep(CLOCK_MONOTONIC, 0, &ts, NULL);
+	if (f->n >= 3)
+		rr_os_nap(rr_min((20 * RR_USEC) << rr_min(f->n - 3, 9u), 2 * RR_MSEC));
 }
 
 /* --- signals: would the kernel's recv() have been restarted? --- */

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/base/os.h"
 
+#include <fcntl.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 const struct rr_os *rr_os;
 
@@ -21,4 +25,26 @@ rr_time rr_now(void)
 rr_time rr_now_coarse(void)
 {
 	return now(CLOCK_MONOTONIC_COARSE);
+}
+
+int rr_os_open(const char *path, int flags)
+{
+	return (int)syscall(SYS_openat, AT_FDCWD, path, flags, 0);
+}
+
+int rr_os_fallocate(int fd, int mode, off_t off, off_t len)
+{
+	return (int)syscall(SYS_fallocate, fd, mode, off, len);
+}
+
+bool rr_os_random(void *buf, size_t n)
+{
+	return syscall(SYS_getrandom, buf, n, GRND_NONBLOCK) == (long)n;
+}
+
+void rr_os_nap(rr_time t)
+{
+	struct timespec ts = { (time_t)(t / RR_SEC), (long)(t % RR_SEC) };
+
+	syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &ts, NULL);
 }

@@ -54,7 +54,7 @@ static unsigned bits(struct rr_conn *c, struct rr_share *sh, int fd, unsigned wa
 		got |= in_bits(c, sh, fd);
 	if (want & OUT_BITS)
 		got |= out_bits(sh, fd);
-	if (sh->dead || sh->reset || (sh->tx.shut && rr_stream_at_end(sh)))
+	if (sh->dead || sh->reset || (sh->tx.shut && (sh->rx.shut || rr_stream_at_end(sh))))
 		got |= POLLHUP;
 	if (sh->err)
 		got |= POLLERR;

@@ -8,7 +8,6 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -36,7 +35,7 @@ static void host_id(uint8_t out[RR_HOST_LEN])
 	id[0] = atomic_load_explicit(&kept[0], memory_order_relaxed);
 	id[1] = atomic_load_explicit(&kept[1], memory_order_relaxed);
 	if (!id[0] || !id[1]) {
-		fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+		fd = rr_os_open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
 		n = fd < 0 ? 0 : syscall(SYS_read, fd, text, sizeof(text));
 		if (fd >= 0)
 			rr_os->close(fd);
@@ -211,7 +210,7 @@ static uint32_t make_offer(struct rr_conn *c, uint8_t *buf, uint32_t cap, enum r
 	if (floor < 0)
 		return 0;
 	*why = RR_R_NO_MEMORY;
-	if (getrandom(rnd, sizeof(rnd), GRND_NONBLOCK) != (ssize_t)sizeof(rnd))
+	if (!rr_os_random(rnd, sizeof(rnd)))
 		return 0;
 	say_hello(&h);
 	c->xid ^= rnd[0] | 1;	/* not the xid of the app's own call */

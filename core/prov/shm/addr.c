@@ -12,7 +12,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <time.h>
@@ -112,7 +111,7 @@ static int random_name(char name[NAME_LEN])
 	static const char hex[] = "0123456789abcdef";
 	uint8_t r[16];
 
-	if (getrandom(r, sizeof(r), GRND_NONBLOCK) != sizeof(r))
+	if (!rr_os_random(r, sizeof(r)))
 		return -EAGAIN;
 	memcpy(name, PREFIX, sizeof(PREFIX) - 1);
 	name += sizeof(PREFIX) - 1;
@@ -175,7 +174,7 @@ static void sweep(const char *path)
 	struct timespec now;
 	char buf[2048] RR_ALIGNED(8);
 	ssize_t n;
-	int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int dir = rr_os_open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 	if (dir < 0)
 		return;

@@ -15,7 +15,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "core/base/os.h"
 #include "core/base/ownfd.h"
@@ -168,7 +167,7 @@ static int init(struct rr_shm *q, const struct rr_prov_params *p, enum rr_shm_st
 	if (rc)
 		return rc;
 	/* keys of one connection should mean nothing on another */
-	if (getrandom(&q->key_gen, sizeof(q->key_gen), GRND_NONBLOCK) != sizeof(q->key_gen))
+	if (!rr_os_random(&q->key_gen, sizeof(q->key_gen)))
 		return -EAGAIN;
 	q->param = *p;
 	q->param.run_dir = NULL;

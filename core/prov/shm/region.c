@@ -100,7 +100,7 @@ int rr_shm_region_make(struct rr_shm *q)
 	fd = new_memfd();
 	if (fd < 0)
 		return fd;
-	if (ftruncate(fd, (off_t)g.total) || fallocate(fd, 0, 0, RR_PAGE) ||
+	if (ftruncate(fd, (off_t)g.total) || rr_os_fallocate(fd, 0, 0, RR_PAGE) ||
 	    rr_os->fcntl(fd, F_ADD_SEALS, SEALS)) {
 		rc = -errno;
 		goto close_fd;

@@ -97,7 +97,6 @@ static bool copying(const struct rr_shm *q, uint32_t handle)
 /* Waits until no copy under handle is under way; of a dead peer none is. */
 static int fence_out(struct rr_shm *q, uint32_t handle)
 {
-	static const struct timespec nap = { 0, 200 * 1000 };
 	rr_time start, now;
 
 	/* pairs with the fence in enter() */
@@ -110,7 +109,7 @@ static int fence_out(struct rr_shm *q, uint32_t handle)
 		if (now < start + FENCE_SPIN)
 			sched_yield();
 		else
-			clock_nanosleep(CLOCK_MONOTONIC, 0, &nap, NULL);
+			rr_os_nap(200 * RR_USEC);
 		if (!copying(q, handle))
 			return 0;
 	} while (now < start + FENCE_WAIT);
