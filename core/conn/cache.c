@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Peers that had no shim a moment ago: (address, port) -> until when not to ask again. */
+/* Peers that are not asked for a while, having no shim as it seems, or replies that cannot be
+ * carried: (address, port) -> why, and until when. */
 
 #include <errno.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 
 static struct {
 	struct sockaddr_in6 peer;
+	enum rr_reason why;
 	rr_time until;
 } slot[SLOTS];
 static struct rr_lock lock;
@@ -29,19 +31,20 @@ static bool same(const struct sockaddr_in6 *a, const struct sockaddr_in6 *b)
 	       !memcmp(&a->sin6_addr, &b->sin6_addr, sizeof(a->sin6_addr));
 }
 
-bool rr_cache_has(const struct sockaddr_in6 *peer, rr_time now)
+enum rr_reason rr_cache_look(const struct sockaddr_in6 *peer, rr_time now)
 {
-	bool found = false;
+	enum rr_reason why = RR_R_NONE;
 
 	if (rr_lock_take(&lock) == -EDEADLK)
-		return false;
-	for (uint32_t i = 0; i < SLOTS && !found; i++)
-		found = slot[i].until > now && same(&slot[i].peer, peer);
+		return RR_R_NONE;
+	for (uint32_t i = 0; i < SLOTS && !why; i++)
+		if (slot[i].until > now && same(&slot[i].peer, peer))
+			why = slot[i].why;
 	rr_lock_drop(&lock);
-	return found;
+	return why;
 }
 
-void rr_cache_add(const struct sockaddr_in6 *peer, rr_time until)
+void rr_cache_add(const struct sockaddr_in6 *peer, enum rr_reason why, rr_time until)
 {
 	uint32_t at = SLOTS;
 
@@ -53,6 +56,7 @@ void rr_cache_add(const struct sockaddr_in6 *peer, rr_time until)
 	if (at == SLOTS)
 		at = next++ % SLOTS;
 	slot[at].peer = *peer;
+	slot[at].why = why;
 	slot[at].until = until;
 	rr_lock_drop(&lock);
 }

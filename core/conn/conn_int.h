@@ -108,6 +108,7 @@ struct rr_share {
 	rr_time prov_lost_at;
 	int err;		/* for the app's next call; 0 none */
 	uint8_t token[RR_TOKEN_LEN];
+	struct sockaddr_in6 peer;	/* of the connecting side: whom it called; else zeroes */
 	struct rr_qp *qp;
 	struct rr_eng *eng;
 	struct rr_eng_params ep;
@@ -271,8 +272,8 @@ void rr_report_close(struct rr_conn *c);
 void rr_report_latency(struct rr_share *sh, rr_time ns);
 
 /* cache.c */
-bool rr_cache_has(const struct sockaddr_in6 *peer, rr_time now);
-void rr_cache_add(const struct sockaddr_in6 *peer, rr_time until);
+enum rr_reason rr_cache_look(const struct sockaddr_in6 *peer, rr_time now);	/* RR_R_NONE: not in it */
+void rr_cache_add(const struct sockaddr_in6 *peer, enum rr_reason why, rr_time until);
 void rr_cache_forked(void);
 
 #endif

@@ -159,6 +159,8 @@ static void carry(struct rr_conn *c)
 	sh->active = now;
 	sh->eng = rr_eng_init(sh->eng, &sh->ep, now);
 	rr_eng_window(sh->eng, sh->qp->ops->window(sh->qp));
+	if (!c->server)
+		sh->peer = c->peer;
 	sh->rx.shut = c->shut_rd;
 	sh->tx.shut = c->shut_wr;
 	rr_count(sh->qp->count, RR_C_upgraded, 1);
@@ -177,7 +179,7 @@ static void to_tcp(struct rr_conn *c, enum rr_reason why)
 
 static void negative(struct rr_conn *c)
 {
-	rr_cache_add(&c->peer, rr_now() + rr_cp->negative_time);
+	rr_cache_add(&c->peer, RR_R_NEGATIVE_CACHE, rr_now() + rr_cp->negative_time);
 }
 
 /* Poll bits of the app's socket now. */
@@ -296,6 +298,7 @@ static void learn_peer(struct rr_conn *c, int fd)
 static enum rr_reason may_offer(struct rr_conn *c, int fd, const uint8_t *head, size_t have)
 {
 	enum rr_sniff what = rr_sniff(head, have);
+	enum rr_reason known;
 	enum rr_mode mode;
 
 	if (what != RR_SNIFF_RPC)
@@ -304,9 +307,8 @@ static enum rr_reason may_offer(struct rr_conn *c, int fd, const uint8_t *head, 
 	if (mode == RR_MODE_TCP)
 		return RR_R_POLICY;
 	c->require = mode == RR_MODE_REQUIRE;
-	if (rr_cache_has(&c->peer, rr_now()))
-		return RR_R_NEGATIVE_CACHE;
-	return stopped() ? RR_R_STOPPED : RR_R_NONE;
+	known = rr_cache_look(&c->peer, rr_now());
+	return known ? known : stopped() ? RR_R_STOPPED : RR_R_NONE;
 }
 
 int rr_upgrade_first_write(struct rr_conn *c, int fd, const struct iovec *iov, int n)
@@ -381,7 +383,7 @@ static void reconnect(struct rr_conn *c, int fd)
 	struct sockaddr none = { .sa_family = AF_UNSPEC };
 	bool ok;
 
-	rr_cache_add(&c->peer, rr_now() + rr_cp->negative_time * 10);
+	rr_cache_add(&c->peer, RR_R_NEGATIVE_CACHE, rr_now() + rr_cp->negative_time * 10);
 	ok = rr_os->connect(fd, &none, sizeof(none)) == 0 &&
 	     (rr_os->connect(fd, (struct sockaddr *)&c->peer, c->peer_len) == 0 ||
 	      errno == EINPROGRESS);

@@ -444,6 +444,7 @@ void rr_eng_tick(struct rr_eng *e, rr_time now)
 	if (now >= e->retry_at)
 		retry_exposures(e);
 	rr_rel_tick(e);
+	rr_req_tick(e);
 }
 
 /* The entry that an operation's id names; NULL if it is over. */

@@ -152,12 +152,13 @@ enum rr_from {
 /* Why an engine gave up, or refused. */
 enum rr_eng_why {
 	RR_WHY_NONE,
-	RR_WHY_ERR_CHUNK,	/* a call of ours was answered by ERR_CHUNK */
+	RR_WHY_ERR_CHUNK,	/* a call of ours was answered by ERR_CHUNK; more is offered next time */
 	RR_WHY_ERR_VERS,
 	RR_WHY_PROTOCOL,	/* the peer broke the protocol beyond repair */
 	RR_WHY_PROVIDER,	/* an operation failed */
-	RR_WHY_CREDITS,		/* strict peer: as many calls without reply as credits */
+	RR_WHY_CREDITS,		/* strict peer: calls without reply hold all credits, too long */
 	RR_WHY_OVERRUN,		/* the peer sent more than was granted */
+	RR_WHY_TOO_LARGE,	/* ERR_CHUNK, and no more can be offered (RFC 8166 §4.5.3) */
 };
 
 struct rr_op {

@@ -28,6 +28,7 @@
 #define RR_ENG_RX_HEAD	128u	/* of a message without chunks this much is looked at */
 #define RR_ENG_RX_MAX	6144u	/* longest header plus RR_RPC_PEEK */
 #define RR_ENG_RETRY	RR_MSEC	/* when an exposure found no memory */
+#define RR_ENG_STARVED	(120 * RR_SEC)	/* longer than RPC programs wait for a reply */
 
 /* An operation's id: what it is for, the entry, that entry's life. */
 enum rr_kind {
@@ -173,6 +174,7 @@ struct rr_eng {
 
 	/* requester */
 	struct rr_credits cr;
+	rr_time starved;	/* a call has waited for a credit since, and no reply has come; 0 */
 	struct rr_pool calls;
 	struct rr_xmap call_map;
 	struct rr_list bare;
@@ -260,8 +262,12 @@ void rr_req_reply_chunk(struct rr_eng *e, struct rr_in *in, const struct rr_chun
 bool rr_req_key_gone(struct rr_eng *e, uint32_t handle);
 /* The reply's head has been pulled. in is on the queue of deliveries already. */
 void rr_req_reply_pulled(struct rr_eng *e, struct rr_in *in);
-/* When a call may be forgotten that cannot now, if that is waited for. */
+/* When a call may be forgotten that cannot now, if that is waited for; or when waiting for a
+ * credit ends. */
 rr_time rr_req_deadline(const struct rr_eng *e);
+void rr_req_tick(struct rr_eng *e);
+/* ERR_CHUNK for c: what that means for later calls of its procedure. */
+enum rr_eng_why rr_req_refused(struct rr_eng *e, const struct rr_call *c);
 /* The call's Send is out. */
 void rr_req_sent(struct rr_eng *e, struct rr_call *c);
 void rr_req_fenced(struct rr_eng *e, struct rr_call *c, enum rr_kind which);

@@ -90,9 +90,6 @@ void rr_ctl_error_received(struct rr_eng *e, struct rr_in *in, const struct rr_m
 		return;
 	}
 	rr_eng_count(e, chunk ? RR_C_err_chunk_received : RR_C_err_vers_received);
-	if (chunk && e->p.sizes)
-		rr_sizes_too_small(e->p.sizes, c->prog, c->vers, c->proc,
-				   rr_max(c->reply.len, e->p.inline_recv), e->p.reply_chunk_max);
-	rr_eng_fail(e, chunk ? RR_WHY_ERR_CHUNK : RR_WHY_ERR_VERS);
+	rr_eng_fail(e, chunk ? rr_req_refused(e, c) : RR_WHY_ERR_VERS);
 	rr_in_drop(e, in);
 }

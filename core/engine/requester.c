@@ -3,7 +3,8 @@
 /* Our calls and their replies.
  *
  * Strict (RFC 8166 §3.3.1): a call without reply holds a credit, and its entry, for ever;
- * N of them at the limit and nothing more can be sent.
+ * N of them at the limit and nothing more can be sent. When a call has waited for that long
+ * and no reply came, the connection is given up.
  *
  * With ring credits the peer's posted receives are the flow control, and a call without
  * reply must hold nothing that later calls need. Entries whose memory the peer cannot
@@ -123,14 +124,38 @@ void rr_req_sent(struct rr_eng *e, struct rr_call *c)
 
 /* --- sending --------------------------------------------------------------------------- */
 
+/* The reverse direction without agreement is inline or nothing (RFC 8167 §5.3). */
+static bool may_use_chunks(const struct rr_eng *e)
+{
+	return e->p.connector || e->reverse_chunks;
+}
+
+/* The most that a call can offer for its reply. */
+static uint32_t reply_chunk_most(const struct rr_eng *e)
+{
+	if (e->reliable || e->p.reply_chunk == 0 || !may_use_chunks(e))
+		return 0;
+	return rr_min(e->p.reply_chunk_max, e->p.max_msg);
+}
+
+enum rr_eng_why rr_req_refused(struct rr_eng *e, const struct rr_call *c)
+{
+	uint32_t had = rr_max(c->reply.len, e->p.inline_recv);
+
+	if (!e->p.sizes || rr_sizes_too_small(e->p.sizes, c->prog, c->vers, c->proc, had,
+					      reply_chunk_most(e)))
+		return RR_WHY_ERR_CHUNK;
+	return RR_WHY_TOO_LARGE;
+}
+
 /* Bytes of Reply chunk to offer; 0 none. A procedure's replies may grow: twice the largest
  * seen is reckoned with, and less than the default is never offered. NULL procedures
  * (RFC 5531 §12.1) return nothing. */
 static uint32_t reply_chunk_for(const struct rr_eng *e, const struct rr_rpc *rpc)
 {
-	uint32_t seen = 0, max = rr_min(e->p.reply_chunk_max, e->p.max_msg);
+	uint32_t seen = 0, max = reply_chunk_most(e);
 
-	if (e->reliable || e->p.reply_chunk == 0 || rpc->proc == 0)
+	if (max == 0 || rpc->proc == 0)
 		return 0;
 	if (e->p.sizes)
 		seen = rr_sizes_get(e->p.sizes, rpc->prog, rpc->vers, rpc->proc);
@@ -163,10 +188,19 @@ rr_time rr_req_deadline(const struct rr_eng *e)
 	const struct rr_call *c = rr_list_head(&e->bare, &e->calls);
 	rr_time at;
 
+	if (e->starved)
+		return e->starved + RR_ENG_STARVED;
 	if (!c || !e->stalled || e->calls.used < e->calls.n)
 		return RR_TIME_NEVER;
 	at = forgettable_at(e, c);
 	return at > e->now ? at : RR_TIME_NEVER;
+}
+
+/* Nothing can be sent before a reply comes, and none does: the app would wait for ever. */
+void rr_req_tick(struct rr_eng *e)
+{
+	if (e->starved && e->now >= e->starved + RR_ENG_STARVED)
+		rr_eng_fail(e, RR_WHY_CREDITS);
 }
 
 static bool forget_one(struct rr_eng *e)
@@ -215,15 +249,9 @@ static struct rr_call *call_new(struct rr_eng *e, const struct rr_rpc *rpc)
 	return c;
 }
 
-/* The reverse direction without agreement is inline or nothing (RFC 8167 §5.3). */
-static bool may_use_chunks(const struct rr_eng *e)
-{
-	return e->p.connector || e->reverse_chunks;
-}
-
 int rr_req_send(struct rr_eng *e, const struct rr_eng_out *out)
 {
-	uint32_t chunk = may_use_chunks(e) ? reply_chunk_for(e, &out->rpc) : 0;
+	uint32_t chunk = reply_chunk_for(e, &out->rpc);
 	bool fits = out->len + (chunk ? e->hdr_reply : e->hdr_min) <= e->p.inline_send;
 	struct rr_call *c;
 	struct rr_tx *t;
@@ -231,8 +259,12 @@ int rr_req_send(struct rr_eng *e, const struct rr_eng_out *out)
 	if ((!fits && !may_use_chunks(e)) || (e->cr.asked == 0 && !e->ring))
 		return -EMSGSIZE;
 	c = rr_req_writable(e) ? call_new(e, &out->rpc) : NULL;
-	if (!c)
+	if (!c) {
+		if (!e->ring && !rr_credits_left(&e->cr) && !e->starved)
+			e->starved = e->now;
 		return -EAGAIN;
+	}
+	e->starved = 0;
 	t = rr_tx_new(e, out, fits ? RR_TX_INLINE : RR_TX_LONG_CALL);
 	t->call = c->n.idx;
 	t->call_gen = c->n.gen;
@@ -249,6 +281,7 @@ int rr_req_send(struct rr_eng *e, const struct rr_eng_out *out)
  * find none. */
 static void answered(struct rr_eng *e, struct rr_call *c, struct rr_in *in)
 {
+	e->starved = 0;
 	if (!e->reliable && e->p.sizes)
 		rr_sizes_seen(e->p.sizes, c->prog, c->vers, c->proc, in->len);
 	rr_credits_grant(&e->cr, in->credit);

@@ -7,8 +7,8 @@ need systemd-socket-activate
 port=20813
 c="labcli 127.0.0.1 $port"
 case $FLAVOUR in
-listen) how=(-l 127.0.0.1:$port $BUILD/apps/labsvc wait) ;;
-accept) how=(-l 127.0.0.1:$port --accept --inetd $BUILD/apps/labsvc inetd) SERVER_ALLOW=NO_OFFER ;;
+listen) how=(-l "127.0.0.1:$port" "$BUILD/apps/labsvc" wait) ;;
+accept) how=(-l "127.0.0.1:$port" --accept --inetd "$BUILD/apps/labsvc" inetd) SERVER_ALLOW=NO_OFFER ;;
 esac
 server systemd-socket-activate -E LD_PRELOAD -E RDMARPC_RUN_DIR "${how[@]}"
 waitport $port

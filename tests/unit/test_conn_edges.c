@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "core/base/compiler.h"
+#include "core/base/os.h"
 #include "core/conn/conn_int.h"
 #include "tests/lib/connpair.h"
 
@@ -326,4 +327,40 @@ Test(conn_edges, a_provider_that_is_lost_has_nothing_to_say)
 	cr_assert(rr_conn_peek(p.server.c, POLLIN));
 	cr_assert_eq(rr_end_try_recv(&p.server, in, 1, 0), -EAGAIN);
 	cr_assert(!rr_conn_peek(p.server.c, POLLIN));
+}
+
+/* --- replies that nobody can carry --- */
+
+static void no_reply_chunks(void)
+{
+	rr_test_params.reliable_replies = false;
+	rr_test_params.reply_chunk = 0;
+	rr_test_params.negative_time = RR_SEC;
+	setup();
+}
+
+/* RFC 8166 §4.5.3, from a peer that cannot go back to TCP. */
+Test(conn_edges, after_err_chunk_at_the_limit_new_connections_stay_on_tcp, .init = no_reply_chunks)
+{
+	static const uint8_t err[] = { 0, 0, 0, 77, 0, 0, 0, 1, 0, 0, 0, 32, 0, 0, 0, 4, 0, 0, 0, 2 };
+	struct iovec iov = { (void *)(uintptr_t)err, sizeof(err) };
+	size_t n;
+	struct rr_end again = { .fd = socket(AF_INET, SOCK_STREAM, 0) };
+	struct sockaddr_in peer;
+	socklen_t len = sizeof(peer);
+	struct rr_qp *qp;
+
+	carried();
+	getpeername(p.client.fd, (struct sockaddr *)&peer, &len);
+	n = rr_test_call(out, 77, 10, 1);
+	cr_assert_eq(rr_end_send(&p.client, NULL, out, n), (ssize_t)n);
+	qp = p.server.c->share->qp;
+	cr_assert_eq(qp->ops->send(qp, &iov, 1, 0, 0), 1);
+	cr_assert_eq(rr_end_recv(&p.client, NULL, in, 1), -ECONNRESET);
+	cr_assert_eq(connect(again.fd, (struct sockaddr *)&peer, len), 0);
+	again.c = rr_conn_client(again.fd, (struct sockaddr *)&peer, len);
+	cr_assert_eq(rr_cache_look(&again.c->peer, rr_now()), RR_R_SIZE_KNOWN);
+	cr_assert_eq(rr_end_send(&again, NULL, out, n), (ssize_t)n);
+	cr_assert(rr_conn_is_tcp(again.c));
+	rr_end_close(&again);
 }

@@ -194,3 +194,31 @@ Test(engine_credits, without_reliable_replies_a_reply_chunk_is_fenced_only_after
 	cr_assert_eq(one_count(&o, RR_OP_RELEASE), 1);
 	one_fini(&o);
 }
+
+/* Calls that never get a reply: with a strict peer their credits do not come back. */
+Test(engine_credits, waiting_for_a_credit_ends_when_no_reply_comes)
+{
+	one_init(&o, 0, true);
+	fill(1);
+	cr_assert_eq(rr_eng_deadline(o.e), o.now + 120 * RR_SEC);
+	o.now += 119 * RR_SEC;
+	answer(1, 2);
+	fill(10);
+	o.now += 119 * RR_SEC;
+	rr_eng_tick(o.e, o.now);
+	one_run(&o);
+	cr_assert_eq(one_count(&o, RR_OP_FAIL), 0, "a reply has come since");
+	o.now += RR_SEC;
+	rr_eng_tick(o.e, o.now);
+	one_run(&o);
+	cr_assert_eq(one_op(&o, RR_OP_FAIL, 0)->why, RR_WHY_CREDITS);
+	one_fini(&o);
+}
+
+Test(engine_credits, who_does_not_want_to_send_may_wait_for_ever)
+{
+	one_init(&o, 0, true);
+	one_send(&o, RR_RPC_CALL, 1, 40);
+	cr_assert_eq(rr_eng_deadline(o.e), RR_TIME_NEVER);
+	one_fini(&o);
+}

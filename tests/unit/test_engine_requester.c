@@ -268,6 +268,27 @@ CASE(err_chunk_ends_the_connection_and_doubles_what_was_learned)
 	cr_assert_geq(one_op(&o, RR_OP_EXPOSE, 0)->len, 8192);
 }
 
+/* RFC 8166 §4.5.3: another try with more memory is possible until there is no more. */
+CASE(err_chunk_for_the_largest_reply_chunk_says_so)
+{
+	static struct rr_sizes sizes;
+
+	finish();
+	for (int i = 0; i < 5; i++) {
+		one_params(&o, 0, true);
+		o.p.sizes = &sizes;
+		o.p.max_msg = 40000;	/* the limit: less than reply_chunk_max */
+		one_start(&o);
+		cr_assert_eq(one_send(&o, RR_RPC_CALL, 5, 40), 0);
+		ONE_RECV(&o, 5, 1, 4, ERROR, 2);
+		if (one_op(&o, RR_OP_FAIL, 0)->why != RR_WHY_ERR_CHUNK)
+			break;
+		one_fini(&o);
+	}
+	cr_assert_eq(one_op(&o, RR_OP_FAIL, 0)->why, RR_WHY_TOO_LARGE);
+	cr_assert_eq(one_op(&o, RR_OP_EXPOSE, 0)->len, 40000);
+}
+
 CASE(err_vers_ends_the_connection)
 {
 	call_out(5);
