@@ -88,30 +88,29 @@ static void conn_put_back(struct rr_conn *c)
 	rr_lock_drop(&slab_lock);
 }
 
-void rr_conn_each_carried(void (*fn)(struct rr_conn *, void *), void *ctx)
+bool rr_conn_each_carried(void (*fn)(struct rr_conn *, void *), void *ctx)
 {
 	/* pairs with the release in slab_more() */
 	uint32_t n = atomic_load_explicit(&nslabs, memory_order_acquire);
 
 	if (rr_lock_try(&reap_lock))
-		return;
+		return false;
 	for (uint32_t i = 0; i < n; i++)
 		for (uint32_t j = 0; j < SLAB; j++)
 			if (rr_conn_st(&slabs[i][j]) == RR_S_CARRIED)
 				fn(&slabs[i][j], ctx);
 	rr_lock_drop(&reap_lock);
+	return true;
 }
 
 static size_t share_layout(const struct rr_prov_ops *ops, const struct rr_prov_params *p,
-			   const struct rr_eng_params *ep, size_t *qp_at, size_t *eng_at)
+			   const struct rr_eng_params *ep, size_t *qp_at, size_t *eng_at,
+			   size_t *tables_at)
 {
-	size_t at = rr_align(sizeof(struct rr_share), (size_t)RR_CACHELINE);
-
-	*qp_at = at;
-	at += rr_align(ops->qp_size(p), (size_t)RR_CACHELINE);
-	*eng_at = at;
-	at += rr_eng_size(ep);
-	return rr_align(at, (size_t)RR_PAGE);
+	*qp_at = rr_align(sizeof(struct rr_share), (size_t)RR_CACHELINE);
+	*eng_at = rr_align(*qp_at + ops->qp_size(p), (size_t)RR_PAGE);
+	*tables_at = rr_align(*eng_at + rr_eng_size(ep), (size_t)RR_CACHELINE);
+	return rr_align(*tables_at + sizeof(struct rr_tables), (size_t)RR_PAGE);
 }
 
 /* The most that both sides can agree on: what memory is laid out for. */
@@ -137,10 +136,10 @@ struct rr_share *rr_share_new(const struct rr_prov_ops *ops, const struct rr_pro
 {
 	struct rr_eng_params ep;
 	struct rr_share *sh;
-	size_t size, qp_at, eng_at;
+	size_t size, qp_at, eng_at, tables_at;
 
 	engine_params(&ep, p);
-	size = share_layout(ops, p, &ep, &qp_at, &eng_at);
+	size = share_layout(ops, p, &ep, &qp_at, &eng_at, &tables_at);
 	sh = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE,
 		  -1, 0);
 	if (sh == MAP_FAILED)
@@ -148,6 +147,9 @@ struct rr_share *rr_share_new(const struct rr_prov_ops *ops, const struct rr_pro
 	sh->size = size;
 	sh->qp = (struct rr_qp *)((uint8_t *)sh + qp_at);
 	sh->eng = (struct rr_eng *)((uint8_t *)sh + eng_at);
+	sh->tables = (struct rr_tables *)((uint8_t *)sh + tables_at);
+	sh->rx.ent = sh->tables->ent;
+	sh->pull = sh->tables->pull;
 	sh->ep = ep;
 	sh->qp->ops = ops;
 	sh->qp->wake_fd = -1;

@@ -17,7 +17,9 @@
  *   cache.c    peers that had no shim a moment ago        pool.c     chunk memory */
 
 #include <netinet/in.h>
+#include <stdatomic.h>
 
+#include "core/base/compiler.h"
 #include "core/base/lock.h"
 #include "core/base/stats_abi.h"
 #include "core/conn/conn.h"
@@ -92,10 +94,21 @@ struct rr_rx {
 	bool marked;		/* … and said after how many records */
 	uint64_t end;
 	rr_time checked;	/* when the anchor was last looked at */
-	struct rr_rx_ent ent[RR_RX_ENTS];
+	struct rr_rx_ent *ent;	/* RR_RX_ENTS of them */
 };
 
-/* Times in here are of rr_now_coarse(), unless they say otherwise. */
+/* What a connection with nothing under way can do without: zeroes are as good then. */
+struct rr_tables {
+	struct rr_rx_ent ent[RR_RX_ENTS];
+	struct rr_pull pull[RR_PULLS];
+	struct rr_pool_tables pool;
+};
+
+/* One mapping. What an idle connection keeps is two pages of it, those with a *:
+ *
+ *   share* | queue pair*: head, tables || engine*: head, scratch, tables | struct rr_tables
+ *
+ * Times in here are of rr_now_coarse(), unless they say otherwise. */
 struct rr_share {
 	struct rr_lock lock;
 	size_t size;		/* of this mapping */
@@ -125,8 +138,9 @@ struct rr_share {
 	rr_time lat_start;	/* rr_now() */
 	struct rr_tx tx;
 	struct rr_rx rx;
-	struct rr_pull pull[RR_PULLS];
+	struct rr_pull *pull;	/* RR_PULLS of them */
 	struct rr_pool pool;
+	struct rr_tables *tables;
 };
 
 /* What there may be for the app; and that the provider has nothing to say any more. */
@@ -198,8 +212,8 @@ void rr_share_free(struct rr_share *sh);
 /* How many processes have the connection, but for those that have ended. Under its lock. Some
  * system calls for each other one. */
 uint32_t rr_conn_procs(struct rr_share *sh);
-/* fn sees connections that do not end meanwhile; nothing if another thread is at it. */
-void rr_conn_each_carried(void (*fn)(struct rr_conn *, void *), void *ctx);
+/* fn sees connections that do not end meanwhile. False: another thread is at it, try later. */
+bool rr_conn_each_carried(void (*fn)(struct rr_conn *, void *), void *ctx);
 
 /* Takes the lock that goes with the state: the state, with *l held; or -EDEADLK without. */
 int rr_conn_hold(struct rr_conn *c, struct rr_lock **l);
@@ -260,7 +274,19 @@ void rr_anchor_mark(struct rr_share *sh, int fd);
 void rr_anchor_break(int fd);
 
 /* idle.c */
-void rr_idle_active(rr_time now);
+extern _Atomic rr_time rr_idle_next;	/* when to look; 0 nothing to do, or somebody is looking */
+
+/* The connection is carried from now on, or in use again. Under its lock. */
+void rr_idle_wake(struct rr_share *sh, rr_time now);
+
+/* A message has come or gone. That this process has no look before it although the connection was
+ * not trimmed means that another of its family woke it, and may be gone by now. */
+static inline void rr_idle_used(struct rr_share *sh, rr_time now)
+{
+	if (unlikely(sh->trimmed || !atomic_load_explicit(&rr_idle_next, memory_order_relaxed)))
+		rr_idle_wake(sh, now);
+}
+
 void rr_idle_warm(struct rr_share *sh);
 
 /* report.c */

@@ -426,10 +426,7 @@ void rr_drv_progress(struct rr_share *sh)
 			break;
 		now = rr_now_coarse();
 		sh->active = now;
-		if (unlikely(sh->trimmed)) {
-			sh->trimmed = false;
-			rr_idle_active(now);
-		}
+		rr_idle_used(sh, now);
 		for (int i = 0; i < n; i++) {
 			if (wc[i].op == RR_WC_RECV)
 				received(sh, &wc[i], now);

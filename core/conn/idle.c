@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The memory of idle connections goes back to the system. No thread of ours does it: a
- * thread of the app's that is about to sleep does, and a connection that has just used much
- * does it at once when the process has enough warm memory elsewhere. */
+/* The memory of idle connections goes back to the system: chunk memory, and when nothing is under
+ * way the tables too. No thread of ours does it. A thread of the app's that is about to sleep looks
+ * at all connections when that is due, and so does one that takes up a connection (apps that wait
+ * where we cannot see them); and a connection that has just used much chunk memory gives that back
+ * at once when the process keeps enough of it elsewhere. */
 
 #include <stdatomic.h>
 
 #include "core/base/compiler.h"
+#include "core/base/pages.h"
 #include "core/conn/conn_int.h"
 
 #define WARM_MIN	64u	/* pages that are not worth counting */
+#define LOOK_MAX	256u	/* connections trimmed in one look: a millisecond or two */
 
-static _Atomic rr_time next_look;	/* 0: nothing to do */
+_Atomic rr_time rr_idle_next;
 static _Atomic uint64_t warm;		/* pages of chunk memory kept by idle connections */
 
 static bool page_in_use(void *ctx, size_t off, size_t len)
@@ -18,6 +22,7 @@ static bool page_in_use(void *ctx, size_t off, size_t len)
 	return rr_pool_in_use(ctx, off, len);
 }
 
+/* Not the connection's own tables: one that is at work would have them back at once. */
 static void trim(struct rr_share *sh)
 {
 	sh->qp->ops->trim(sh->qp, page_in_use, &sh->pool);
@@ -26,13 +31,34 @@ static void trim(struct rr_share *sh)
 	sh->warm = 0;
 }
 
-/* A connection that had given its memory back is in use again. */
-void rr_idle_active(rr_time now)
+/* If nothing is under way and nothing waits for the app, what the tables hold means nothing. */
+static void trim_tables(struct rr_share *sh)
+{
+	size_t keep;
+
+	/* a pull in use is a message that the engine has not done with */
+	if (sh->rx.head != sh->rx.tail || sh->pool.used)
+		return;
+	keep = rr_eng_quiet(sh->eng);
+	if (keep && rr_pool_quiet(&sh->pool))
+		rr_pages_drop((uint8_t *)sh->eng + keep, (uint8_t *)sh + sh->size);
+}
+
+/* Sets the next look, if none is set. */
+static bool look_at_time(rr_time when)
 {
 	rr_time none = 0;
 
-	atomic_compare_exchange_strong_explicit(&next_look, &none, now + rr_cp->idle_trim,
-						memory_order_relaxed, memory_order_relaxed);
+	return atomic_compare_exchange_strong_explicit(&rr_idle_next, &none, when,
+						       memory_order_acq_rel, memory_order_relaxed);
+}
+
+void rr_idle_wake(struct rr_share *sh, rr_time now)
+{
+	sh->trimmed = false;
+	sh->active = now;
+	if (!look_at_time(now + rr_cp->idle_trim))
+		rr_conn_idle(now);
 }
 
 /* A buffer may just have been freed. */
@@ -48,37 +74,50 @@ void rr_idle_warm(struct rr_share *sh)
 
 struct look {
 	rr_time now, next;
+	uint32_t left;
 };
 
 static void look_at(struct rr_conn *c, void *ctx)
 {
 	struct rr_share *sh = c->share;
 	struct look *l = ctx;
+	rr_time due = l->now + rr_cp->idle_trim;
 
-	if (rr_lock_try(&sh->lock)) {
-		l->next = rr_min(l->next, l->now + rr_cp->idle_trim);
-		return;
+	if (rr_lock_try(&sh->lock) == 0) {
+		due = sh->trimmed ? RR_TIME_NEVER : sh->active + rr_cp->idle_trim;
+		if (due <= l->now && l->left) {
+			l->left--;
+			trim(sh);
+			trim_tables(sh);
+			sh->trimmed = true;
+			due = RR_TIME_NEVER;
+		}
+		rr_lock_drop(&sh->lock);
 	}
-	if (!sh->trimmed && l->now - sh->active >= rr_cp->idle_trim) {
-		trim(sh);
-		sh->trimmed = true;
-	} else if (!sh->trimmed) {
-		l->next = rr_min(l->next, sh->active + rr_cp->idle_trim);
-	}
-	rr_lock_drop(&sh->lock);
+	l->next = rr_min(l->next, due);
 }
 
+/* A look costs some time for each connection that there is, so there is some time between two,
+ * however many connections come and go. */
 rr_time rr_conn_idle(rr_time now)
 {
-	rr_time due = atomic_load_explicit(&next_look, memory_order_relaxed);
-	struct look l = { now, RR_TIME_NEVER };
+	rr_time due = atomic_load_explicit(&rr_idle_next, memory_order_relaxed);
+	rr_time soon = now + rr_cp->idle_trim / 2;
+	struct look l = { now, RR_TIME_NEVER, LOOK_MAX };
 
 	if (!due)
 		return RR_TIME_NEVER;
 	if (now < due)
 		return due;
-	rr_conn_each_carried(look_at, &l);
-	atomic_store_explicit(&next_look, l.next == RR_TIME_NEVER ? 0 : l.next,
-			      memory_order_relaxed);
-	return l.next;
+	/* From here on who takes up a connection sets the next look: it may be seen too early here.
+	 * That it is seen if it was taken up before is the matter of its lock. */
+	if (!atomic_compare_exchange_strong_explicit(&rr_idle_next, &due, 0, memory_order_acq_rel,
+						     memory_order_relaxed))
+		return soon;
+	if (!rr_conn_each_carried(look_at, &l))
+		l.next = soon;
+	if (l.next != RR_TIME_NEVER)
+		look_at_time(rr_max(l.next, soon));
+	due = atomic_load_explicit(&rr_idle_next, memory_order_relaxed);
+	return due ? due : RR_TIME_NEVER;
 }

@@ -5,8 +5,10 @@
 
 #include "core/base/compiler.h"
 
-void rr_pool_init(struct rr_pool *p, void *mem, size_t size)
+void rr_pool_init(struct rr_pool *p, struct rr_pool_tables *t, void *mem, size_t size)
 {
+	p->map = t->map;
+	p->buf = t->buf;
 	p->mem = mem;
 	p->npages = (uint32_t)rr_min(size / RR_POOL_PAGE, (size_t)RR_POOL_PAGES);
 	p->used = p->peak = 0;
@@ -194,10 +196,20 @@ uint8_t *rr_pool_at(const struct rr_pool *p, uint32_t buf, size_t off, size_t *l
 	return NULL;
 }
 
+bool rr_pool_quiet(struct rr_pool *p)
+{
+	if (p->used)
+		return false;
+	p->free_buf = p->fresh_buf = 0;
+	return true;
+}
+
 bool rr_pool_in_use(const struct rr_pool *p, size_t off, size_t len)
 {
 	uint32_t first = (uint32_t)(off / RR_POOL_PAGE);
 	uint32_t n = pages(off % RR_POOL_PAGE + len);
 
+	if (!p->used)
+		return false;
 	return run_at(p, first, n) < rr_min(n, p->npages - rr_min(first, p->npages));
 }

@@ -29,18 +29,24 @@ struct rr_buf {
 	uint32_t key[RR_BUF_EXTS];
 };
 
+/* Zeroed at first; lost, and zeroed again, when rr_pool_quiet() says so. */
+struct rr_pool_tables {
+	uint64_t map[RR_POOL_PAGES / 64]; /* 1: in use */
+	struct rr_buf buf[RR_POOL_BUFS];
+};
+
 struct rr_pool {
 	uint8_t *mem;
+	uint64_t *map;
+	struct rr_buf *buf;
 	uint32_t npages;
 	uint32_t used;			/* pages */
 	uint32_t peak;			/* highest used since the last trim */
 	uint32_t free_buf;		/* list head + 1; 0 none */
 	uint32_t fresh_buf;		/* never used from here on */
-	uint64_t map[RR_POOL_PAGES / 64]; /* 1: in use */
-	struct rr_buf buf[RR_POOL_BUFS];
 };
 
-void rr_pool_init(struct rr_pool *p, void *mem, size_t size);
+void rr_pool_init(struct rr_pool *p, struct rr_pool_tables *t, void *mem, size_t size);
 
 /* A buffer of at least len bytes, or -EAGAIN: none now; -ENOMEM: never. */
 int64_t rr_pool_alloc(struct rr_pool *p, size_t len);
@@ -57,6 +63,9 @@ static inline size_t rr_pool_room(const struct rr_pool *p, uint32_t buf)
 
 /* The contiguous piece that holds byte off: its address, and in *len how far it goes. */
 uint8_t *rr_pool_at(const struct rr_pool *p, uint32_t buf, size_t off, size_t *len);
+
+/* Is nothing in use? Then the tables may be lost, any part of them. */
+bool rr_pool_quiet(struct rr_pool *p);
 
 /* Is any page of mem[off..off+len) in use? (What a provider's trim() asks.) */
 bool rr_pool_in_use(const struct rr_pool *p, size_t off, size_t len);

@@ -104,6 +104,8 @@ static int cur_slice(const struct cur *c, size_t skip, struct iovec *out, int ma
 static void sent(struct rr_share *sh, const struct rr_rpc *rpc)
 {
 	sh->tx.records++;
+	if (unlikely(sh->trimmed))
+		rr_idle_wake(sh, rr_now_coarse());	/* only sent to, it would never be looked at */
 	if (rpc->type == RR_RPC_CALL && (sh->lat_n++ & 7) == 0) {
 		sh->lat_xid = rpc->xid;
 		sh->lat_start = rr_now();

@@ -147,7 +147,7 @@ static void carry(struct rr_conn *c)
 	struct rr_share *sh = c->share;
 	rr_time now = rr_now_coarse();
 
-	rr_pool_init(&sh->pool, sh->qp->mem, sh->qp->mem_size);
+	rr_pool_init(&sh->pool, &sh->tables->pool, sh->qp->mem, sh->qp->mem_size);
 	sh->ep.connector = !c->server;
 	sh->ep.inline_send = sh->qp->send_size;
 	sh->ep.inline_recv = sh->qp->recv_size;
@@ -156,7 +156,6 @@ static void carry(struct rr_conn *c)
 	sh->seg = c->seg;
 	sh->st = c->st;
 	sh->qp->count = sh->ep.count = rr_stats_counters(c->st);
-	sh->active = now;
 	sh->eng = rr_eng_init(sh->eng, &sh->ep, now);
 	rr_eng_window(sh->eng, sh->qp->ops->window(sh->qp));
 	if (!c->server)
@@ -164,8 +163,8 @@ static void carry(struct rr_conn *c)
 	sh->rx.shut = c->shut_rd;
 	sh->tx.shut = c->shut_wr;
 	rr_count(sh->qp->count, RR_C_upgraded, 1);
+	rr_idle_wake(sh, now);
 	rr_conn_become(c, RR_S_CARRIED, RR_R_NONE);
-	rr_idle_active(now);
 }
 
 static void to_tcp(struct rr_conn *c, enum rr_reason why)

@@ -136,7 +136,8 @@ struct rr_prov_ops {
 	int (*drain)(struct rr_qp *qp);
 
 	/* Gives idle memory back to the system: of mem, the ranges for which used() is
-	 * false, and receive buffers that hold nothing. */
+	 * false; receive buffers that hold nothing; and what of qp itself, whole pages of
+	 * it, holds nothing. */
 	void (*trim)(struct rr_qp *qp, bool (*used)(void *ctx, size_t off, size_t len), void *ctx);
 };
 

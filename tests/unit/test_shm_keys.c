@@ -266,3 +266,50 @@ Test(shm_keys, a_copy_under_another_key_is_not_waited_for, .init = init, .fini =
 	s->peer.ctl->accessing = first;
 	cr_assert_eq(ops->invalidate(p.c, seg.handle, 0), 1);
 }
+
+static bool none_used(void *ctx, size_t off, size_t len)
+{
+	(void)ctx;
+	(void)off;
+	(void)len;
+	return false;
+}
+
+static bool all_used(void *ctx, size_t off, size_t len)
+{
+	return !none_used(ctx, off, len);
+}
+
+Test(shm_keys, a_key_that_is_out_can_be_taken_back_after_trim, .init = init, .fini = fini)
+{
+	struct rr_seg first;
+
+	expose(RR_RIGHT_READ);
+	ops->invalidate(p.c, seg.handle, 0);
+	expose(RR_RIGHT_READ);
+	first = seg;
+	ops->trim(p.c, all_used, NULL);
+	cr_assert_eq(ops->read(p.s, b, 4, &first, 0, 0), 1);
+	expose(RR_RIGHT_READ);
+	cr_assert_eq(ops->read(p.s, b, 4, &first, 0, 0), 1);
+	cr_assert_eq(ops->invalidate(p.c, first.handle, 0), 1);
+	cr_assert_eq(ops->read(p.s, b, 4, &first, 0, 0), -EACCES);
+	cr_assert_eq(ops->read(p.s, b, 4, &seg, 0, 0), 1);
+}
+
+Test(shm_keys, a_handle_does_not_come_again_after_trim, .init = init, .fini = fini)
+{
+	uint32_t was;
+
+	expose(RR_RIGHT_READ);
+	was = seg.handle;
+	ops->invalidate(p.c, was, 0);
+	for (int i = 0; i < 3; i++) {
+		ops->trim(p.c, none_used, NULL);
+		expose(RR_RIGHT_READ);
+		cr_assert_neq(seg.handle, was);
+		cr_assert_eq(ops->invalidate(p.c, was, 0), 1);
+		cr_assert_eq(ops->read(p.s, b, 4, &seg, 0, 0), 1, "an old handle took a new key");
+		ops->invalidate(p.c, seg.handle, 0);
+	}
+}

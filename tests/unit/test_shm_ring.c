@@ -213,6 +213,41 @@ Test(shm_ring, receives_given_back_in_any_order_are_never_lost, .fini = fini)
 	random_traffic(7, 1, 300000);
 }
 
+static bool none_used(void *ctx, size_t off, size_t len)
+{
+	(void)ctx;
+	(void)off;
+	(void)len;
+	return false;
+}
+
+/* So many receives that most of the tables can go: the receiver's while it holds nothing, the
+ * sender's when nothing is under way. */
+Test(shm_ring, tables_that_were_given_back_are_not_missed, .fini = fini)
+{
+	shm_pair_open(&p, 2000);
+	for (unsigned round = 0; round < 200; round++) {
+		static uint64_t held[2000];
+		uint32_t n = (uint32_t)rand() % 2000, k = 0;
+
+		for (uint32_t i = 0; i < n; i++)
+			cr_assert_eq(send_num(p.c, i), 1);
+		for (uint32_t i = 0; i < n; i++)
+			held[i] = expect_num(p.s, i);
+		ops->trim(p.s, none_used, NULL);
+		for (uint32_t i = n; i-- > 0; k++) {
+			ops->repost(p.s, held[i]);
+			if (k % 300 == 0)
+				ops->trim(p.c, none_used, NULL);
+		}
+		if (round % 2)
+			ops->trim(p.s, none_used, NULL);
+		if (round % 3)
+			ops->trim(p.c, none_used, NULL);
+		cr_assert_eq(ops->window(p.c), 2000);
+	}
+}
+
 Test(shm_ring, one_receive_is_enough, .fini = fini)
 {
 	shm_pair_open(&p, 1);

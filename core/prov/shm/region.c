@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "core/base/os.h"
+#include "core/base/pages.h"
 
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 8u
@@ -164,6 +165,17 @@ static void trim_range(const struct trim *t, size_t off, size_t len)
 	}
 }
 
+/* The peer's ring is empty (rr_shm_tx_idle()): if nothing is held and no key is out either, the
+ * tables say nothing any more. Slots below the peer's tail are free whatever tx_used says; handles
+ * do not come again because they count in key_gen. */
+static void trim_tables(struct rr_shm *q)
+{
+	if (q->rx_held || q->key_live)
+		return;
+	q->key_fresh = q->key_free = 0;
+	rr_pages_drop(q->slot, q->key + RR_SHM_KEYS);
+}
+
 /* Free chunk memory is ours to give back: no key covers it. A receive slot is not, since the
  * peer may be writing to any that is posted. So each side gives back the other's ring: of
  * the slots it alone writes it knows that none is in the making, and when everything that
@@ -180,7 +192,9 @@ void rr_shm_trim(struct rr_qp *qp, bool (*used)(void *ctx, size_t off, size_t le
 		return;
 	if (q->own.geo.mem_size)
 		trim_range(&t, 0, (size_t)q->own.geo.mem_size);
-	if (rr_shm_tx_idle(q))
+	if (rr_shm_tx_idle(q)) {
 		madvise(q->peer.ring, q->peer.geo.ring_len, MADV_REMOVE);
+		trim_tables(q);
+	}
 	errno = saved;
 }

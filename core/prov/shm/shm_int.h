@@ -80,7 +80,8 @@ struct rr_shm {
 	pid_t creator;			/* who unlinks path */
 	char path[108];			/* "" none */
 
-	/* only what the rings and the keys in use need of these is ever touched */
+	/* Only what the rings and the keys in use need of these is ever touched; when nothing
+	 * is in use, trim() makes them as new. */
 	struct rr_shm_slotinfo slot[RR_SHM_RECVS];
 	struct rr_shm_keyinfo key[RR_SHM_KEYS];
 };

@@ -70,6 +70,7 @@ int rr_shm_expose(struct rr_qp *qp, const void *local, uint32_t len, enum rr_rig
 		return rc;
 	q->key[i].handle = fresh_handle(q, i);
 	q->key[i].live = true;
+	q->key_live++;
 	k = &q->own.keys[i];
 	atomic_store_explicit(&k->rights, (uint32_t)rights, memory_order_relaxed);
 	atomic_store_explicit(&k->offset, off, memory_order_relaxed);
@@ -128,6 +129,7 @@ int rr_shm_invalidate(struct rr_qp *qp, uint32_t handle, uint64_t cookie)
 		return 1;
 	atomic_store_explicit(&q->own.keys[i].handle, 0, memory_order_relaxed);
 	q->key[i].live = false;
+	q->key_live--;
 	rc = fence_out(q, handle);
 	if (rc)
 		return rc;

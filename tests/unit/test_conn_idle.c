@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Idle connections: what they keep, and that nobody notices what they gave back. */
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/base/compiler.h"
+#include "core/base/os.h"
+#include "core/conn/conn_int.h"
+#include "tests/lib/connpair.h"
+
+#define PAIRS	12
+
+static struct rr_pair pair[PAIRS], *p = &pair[0];
+static uint8_t out[2 << 20], in[2 << 20];
+
+static void setup(void)
+{
+	rr_test_setup();
+	rr_pair_open(p);
+}
+
+static void teardown(void)
+{
+	rr_pair_close(p);
+}
+
+TestSuite(conn_idle, .init = setup, .fini = teardown, .timeout = 60);
+
+/* --- traffic --- */
+
+static void pass(struct rr_end *from, struct rr_end *to, size_t n)
+{
+	cr_assert_eq(rr_end_send(from, to, out, n), (ssize_t)n);
+	cr_assert_eq(rr_end_recv(to, from, in, n), (ssize_t)n);
+	cr_assert_eq(memcmp(in, out, n), 0);
+}
+
+static void call(struct rr_pair *q, uint32_t xid, size_t len)
+{
+	pass(&q->client, &q->server, rr_test_call(out, xid, len, xid));
+}
+
+static void reply(struct rr_pair *q, uint32_t xid, size_t len)
+{
+	pass(&q->server, &q->client, rr_test_reply(out, xid, len, xid));
+}
+
+static const size_t size[] = { 0, 100, 4000, 70000, 1000000 };
+
+static void traffic(struct rr_pair *q)
+{
+	static uint32_t xid;
+
+	for (size_t i = 0; i < rr_array_size(size); i++)
+		for (size_t j = 0; j < rr_array_size(size); j++) {
+			call(q, ++xid, size[i]);
+			reply(q, xid, size[j]);
+		}
+	cr_assert(rr_conn_is_carried(q->client.c) && rr_conn_is_carried(q->server.c));
+	rr_end_poll(&q->server, POLLIN);	/* takes the last RDMA_DONE */
+}
+
+/* --- what is kept --- */
+
+static unsigned int pages(const struct rr_end *e)
+{
+	struct rr_share *sh = e->c->share;
+	static unsigned char there[4096];
+	unsigned int n = 0;
+
+	cr_assert_leq(sh->size / RR_PAGE, sizeof(there));
+	cr_assert_eq(mincore(sh, sh->size, there), 0);
+	for (size_t i = 0; i < sh->size / RR_PAGE; i++)
+		n += there[i] & 1;
+	return n;
+}
+
+/* Everything that is due in an hour is done now. */
+static void an_hour_passes(void)
+{
+	rr_conn_idle(rr_now() + 3600 * RR_SEC);
+}
+
+Test(conn_idle, an_idle_connection_keeps_two_pages_a_side)
+{
+	for (int round = 0; round < 3; round++) {
+		traffic(p);
+		cr_assert_gt(pages(&p->client), 5);
+		cr_assert_gt(pages(&p->server), 5);
+		an_hour_passes();
+		cr_assert_leq(pages(&p->client), 2, "%u", pages(&p->client));
+		cr_assert_leq(pages(&p->server), 2, "%u", pages(&p->server));
+	}
+}
+
+/* Waiting, or looking whether something is there, brings nothing back. */
+Test(conn_idle, asking_an_idle_connection_costs_no_page)
+{
+	struct pollfd fds[2];
+	rr_time until;
+
+	traffic(p);
+	an_hour_passes();
+	cr_assert_eq(rr_end_poll(&p->client, POLLIN | POLLOUT), POLLOUT);
+	cr_assert_eq(rr_end_try_recv(&p->client, in, 1, 0), -EAGAIN);
+	cr_assert_eq(rr_conn_inq(p->client.c, p->client.fd), 0);
+	rr_conn_fds(p->client.c, p->client.fd, POLLIN, fds, &until);
+	cr_assert_eq(rr_conn_arm(p->client.c, p->client.fd, POLLIN), 0);
+	rr_conn_disarm(p->client.c, p->client.fd);
+	cr_assert_leq(pages(&p->client), 2, "%u", pages(&p->client));
+}
+
+Test(conn_idle, when_all_is_given_back_nobody_looks_any_more)
+{
+	traffic(p);
+	cr_assert_neq(rr_conn_idle(rr_now()), RR_TIME_NEVER);
+	an_hour_passes();
+	cr_assert_eq(rr_conn_idle(rr_now()), RR_TIME_NEVER);
+	traffic(p);
+	cr_assert_neq(rr_conn_idle(rr_now()), RR_TIME_NEVER);
+}
+
+/* --- what must not be lost --- */
+
+Test(conn_idle, a_message_that_nobody_has_read_stays)
+{
+	traffic(p);
+	for (size_t i = 0; i < rr_array_size(size); i++) {
+		size_t n = rr_test_call(out, 7, size[i], 7);
+
+		cr_assert_eq(rr_end_send(&p->client, &p->server, out, n), (ssize_t)n);
+		an_hour_passes();
+		cr_assert_eq(rr_end_recv(&p->server, NULL, in, 4), 4);	/* and half read */
+		an_hour_passes();
+		cr_assert_eq(rr_end_recv(&p->server, NULL, in + 4, n - 4), (ssize_t)n - 4);
+		cr_assert_eq(memcmp(in, out, n), 0);
+		reply(p, 7, 10);
+		an_hour_passes();
+	}
+}
+
+Test(conn_idle, half_a_record_stays)
+{
+	size_t n, at[] = { 2, 30, 3000, 50044 };
+
+	traffic(p);
+	n = rr_test_call(out, 9, 50000, 9);
+	cr_assert_eq(n, 50044);
+	an_hour_passes();
+	for (size_t i = 0, done = 0; i < rr_array_size(at); done = at[i++]) {
+		cr_assert_eq(rr_end_send(&p->client, NULL, out + done, at[i] - done),
+			     (ssize_t)(at[i] - done));
+		an_hour_passes();
+	}
+	cr_assert_eq(rr_end_recv(&p->server, &p->client, in, n), (ssize_t)n);
+	cr_assert_eq(memcmp(in, out, n), 0);
+}
+
+Test(conn_idle, calls_without_reply_are_answered_later)
+{
+	traffic(p);
+	for (uint32_t xid = 1; xid < 30; xid++)
+		call(p, xid, size[xid % rr_array_size(size)]);
+	an_hour_passes();
+	for (uint32_t xid = 1; xid < 30; xid++)
+		reply(p, xid, size[(xid + 2) % rr_array_size(size)]);
+	traffic(p);
+}
+
+Test(conn_idle, one_of_many_connections_gives_back_only_its_own)
+{
+	srand(3);
+	for (int i = 1; i < PAIRS; i++)
+		rr_pair_open(&pair[i]);
+	for (uint32_t xid = 1; xid < 400; xid++) {
+		struct rr_pair *q = &pair[rand() % PAIRS];
+
+		call(q, xid, size[(size_t)rand() % rr_array_size(size)]);
+		if (rand() % 2)
+			rr_conn_idle(rr_now() + (rr_time)(rand() % 4) * RR_SEC);
+		reply(q, xid, size[(size_t)rand() % rr_array_size(size)]);
+	}
+	for (int i = 1; i < PAIRS; i++)
+		rr_pair_close(&pair[i]);
+}
+
+/* More often than there are buffers. */
+Test(conn_idle, no_buffer_is_lost_with_the_tables)
+{
+	for (uint32_t xid = 1; xid < 1200; xid += 2) {
+		for (uint32_t i = 0; i < 4; i++)
+			call(p, xid + i % 2 + i * 10000, 5000);
+		for (uint32_t i = 0; i < 4; i++)
+			reply(p, xid + i % 2 + i * 10000, 10);
+		an_hour_passes();
+	}
+	cr_assert_eq(rr_pool_alloc(&p->client.c->share->pool, 1), 0, "the first is free again");
+}
+
+/* --- who gives it back --- */
+
+/* An app that waits where we cannot see it sleeps in no call of ours. */
+Test(conn_idle, taking_up_a_connection_gives_back_what_others_have)
+{
+	rr_test_params.idle_trim = RR_MSEC;
+	traffic(p);
+	for (int i = 0; pages(&p->client) + pages(&p->server) > 4 && i < 1000; i++) {
+		rr_pair_open(&pair[1]);
+		call(&pair[1], 1, 10);
+		rr_pair_close(&pair[1]);
+		usleep(10000);
+	}
+	cr_assert_leq(pages(&p->client), 2);
+	cr_assert_leq(pages(&p->server), 2);
+}
+
+Test(conn_idle, a_connection_that_is_busy_now_is_looked_at_again)
+{
+	struct rr_lock *l;
+
+	traffic(p);
+	cr_assert_eq(rr_conn_hold(p->client.c, &l), RR_S_CARRIED);
+	an_hour_passes();
+	cr_assert_gt(pages(&p->client), 5);
+	rr_lock_drop(l);
+	cr_assert_leq(pages(&p->server), 2);
+	an_hour_passes();
+	cr_assert_gt(pages(&p->client), 5, "not yet: it may be busy for long");
+	rr_conn_idle(rr_now() + 7200 * RR_SEC);
+	cr_assert_leq(pages(&p->client), 2);
+}
+
+/* A child and its parent have the same connection. */
+Test(conn_idle, what_one_process_gave_back_no_other_misses)
+{
+	int st;
+
+	traffic(p);
+	for (int round = 0; round < 4; round++) {
+		pid_t pid;
+
+		rr_conn_fork_prepare();
+		rr_conn_forked(p->client.c);
+		rr_conn_forked(p->server.c);
+		pid = fork();
+		if (pid == 0) {
+			rr_conn_fork_child();
+			if (round & 1)
+				an_hour_passes();
+			traffic(p);
+			if (round & 2)
+				an_hour_passes();
+			_exit(0);
+		}
+		rr_conn_fork_parent();
+		cr_assert_eq(waitpid(pid, &st, 0), pid);
+		cr_assert_eq(st, 0);
+		traffic(p);
+		an_hour_passes();
+		cr_assert_leq(pages(&p->client), 2);
+	}
+}
