@@ -1,16 +1,24 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # For the t_*.py beside this file: processes with and without the library, told step by step what
 # to do (agent.py); a relay that holds, splits and keeps bytes; what the library says of itself.
-import json, os, select, signal, socket, struct, subprocess, sys, tempfile, threading, time, traceback
+import json, os, select, shutil, signal, socket, struct, subprocess, sys, tempfile, threading, time, traceback
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 BUILD = os.path.abspath(os.environ.get('BUILD', HERE + '/../../build'))
-SHIM = BUILD + '/librpcrdma_shim.so'
 APPS = BUILD + '/apps'
 W = tempfile.mkdtemp(prefix='ends.', dir='/run')
 RUN = W + '/rdmarpc'
 SOON = 10	# seconds within which anything that does not hang has happened, on a busy machine
 os.chmod(W, 0o755)
+
+
+def public(path):
+    """A copy that other users reach too, wherever we are."""
+    return shutil.copy(path, W)
+
+
+SHIM = public(BUILD + '/librpcrdma_shim.so')
+AGENT = public(HERE + '/agent.py')
 
 sys.path.insert(0, HERE)
 from agent import blob, call, read_n, read_rec, rec, reply, xid_of  # noqa: E402,F401
@@ -71,7 +79,7 @@ class Agent:
                 os.setgroups([])
                 os.setgid(user)
                 os.setuid(user)
-        self.p = subprocess.Popen(list(prefix) + ['/usr/bin/python3', HERE + '/agent.py'],
+        self.p = subprocess.Popen(list(prefix) + ['/usr/bin/python3', AGENT],
                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.err,
                                   env=environment(shim, **options), preexec_fn=become)
         procs.append(self.p)
