@@ -183,6 +183,19 @@ static enum rr_conn_state shown_state(enum rr_conn_st st)
 	}
 }
 
+/* Not while another thread forks: a connection that it did not count for the child, but which
+ * the child finds carried, would end when the child closes it. */
+static void become_carried(struct rr_conn *c)
+{
+	bool held = rr_lock_take(&slab_lock) != -EDEADLK;
+
+	/* pairs with the acquire in rr_conn_st() */
+	atomic_store_explicit(&c->state, RR_S_CARRIED, memory_order_release);
+	atomic_store_explicit(&c->changed, true, memory_order_release);
+	if (held)
+		rr_lock_drop(&slab_lock);
+}
+
 /* Under the lock of the state that it leaves. */
 void rr_conn_become(struct rr_conn *c, enum rr_conn_st st, enum rr_reason why)
 {
@@ -203,6 +216,8 @@ void rr_conn_become(struct rr_conn *c, enum rr_conn_st st, enum rr_reason why)
 	rr_report_adopt(c);
 	if (st == RR_S_CARRIED || carrier == RR_CARRIER_TCP || st == RR_S_REFUSED)
 		rr_report(c, shown_state(st), carrier, why);
+	if (st == RR_S_CARRIED)
+		return become_carried(c);
 	/* pairs with the acquire in rr_conn_st() */
 	atomic_store_explicit(&c->state, st, memory_order_release);
 	atomic_store_explicit(&c->changed, true, memory_order_release);
@@ -611,6 +626,9 @@ void rr_conn_vanished(struct rr_conn *c)
 void rr_conn_free(struct rr_conn *c)
 {
 	struct rr_share *sh = c->share;
+	/* An upgrade that another process of the family has under way: the numbers and addresses
+	 * in there are of what that process has got since the fork. */
+	bool foreign = sh && !rr_conn_is_carried(c) && c->owner != (int32_t)getpid();
 
 	/* The entry is the family's: the last that closes the connection gives it back. */
 	if (rr_conn_is_carried(c) ? !atomic_load_explicit(&sh->procs, memory_order_relaxed)
@@ -622,7 +640,10 @@ void rr_conn_free(struct rr_conn *c)
 		rr_lock_drop(&reap_lock);
 	}
 	c->share = NULL;
-	rr_share_free(sh);
+	if (foreign)
+		munmap(sh, sh->size);
+	else
+		rr_share_free(sh);
 	conn_put_back(c);
 }
 

@@ -4,6 +4,7 @@
 
 #include <stdatomic.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 
 #include "tests/preload/rpc.h"
 
@@ -203,6 +204,46 @@ static void forking_while_other_threads_call(void)
 	pthread_join(a, NULL);
 }
 
+/* What the parent gets for the connection after the fork, the child has as fds of its own. */
+static void a_child_forked_amid_an_upgrade_closes_only_its_own(void)
+{
+	enum { FDS = 2000 };
+	const struct rlimit lim = { FDS, FDS };
+	static unsigned char dups[FDS], buf[256];
+	int s[2], go[2], status, last = 0;
+	size_t n = rpc_call(buf, 1, 0);
+	pthread_t server;
+	pid_t pid;
+
+	CHECK_EQ(setrlimit(RLIMIT_NOFILE, &lim), 0);
+	p_pair(s);
+	CHECK_EQ(pipe(go), 0);
+	p_nonblock(s[0], true);
+	if (write(s[0], buf, n) >= 0)
+		n = 0;
+	pid = fork();
+	if (!pid) {
+		alarm(P_LIMIT);
+		CHECK_EQ(read(go[0], buf, 1), 1);
+		for (int fd; (fd = dup(go[0])) >= 0;)
+			dups[last = fd] = 1;
+		close(s[0]);
+		close(s[1]);
+		for (int fd = 3; fd <= last; fd++)
+			CHECK(dups[fd] == 0 || fcntl(fd, F_GETFD) >= 0);
+		_exit(0);
+	}
+	pthread_create(&server, NULL, rpc_null_server, &s[1]);
+	p_nonblock(s[0], false);
+	p_write_all(s[0], buf, n);
+	CHECK_EQ(rpc_read(s[0], buf, sizeof(buf)), RPC_REPLY_HEAD);
+	pthread_join(server, NULL);
+	CHECK_EQ(write(go[1], "", 1), 1);
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	CHECK_EQ(status, 0);
+	rpc_check_leg(s, 2);
+}
+
 /* --- upgrades --- */
 
 struct end {
@@ -394,6 +435,8 @@ static void several_threads_are_at_the_first_write(void)
 static const struct p_case cases[] = {
 	{ "connections_come_and_go_in_several_threads", connections_come_and_go_in_several_threads },
 	{ "forking_while_other_threads_call", forking_while_other_threads_call },
+	{ "a_child_forked_amid_an_upgrade_closes_only_its_own",
+	  a_child_forked_amid_an_upgrade_closes_only_its_own },
 	{ "both_ends_write_at_once", both_ends_write_at_once },
 	{ "both_ends_write_at_once_without_blocking", both_ends_write_at_once_without_blocking },
 	{ "several_threads_are_at_the_first_write", several_threads_are_at_the_first_write },
