@@ -42,8 +42,15 @@ chmod 1777 $W/stat/server
 : >$W/carried
 : >$W/snapshots
 
+# With a library built with SAN= the programs get the sanitizer's own as well; leaks of theirs are
+# theirs.
+. "$HERE/../san/env.sh"
+PRELOAD=$SHIM$(san_runtime "$SHIM" | sed 's/^/:/')
+mkdir -m 1777 $W/san
+ASAN_EXTRA=detect_leaks=0 SAN_SUPP=$HERE/../san/tsan.supp san_env $W/san
+
 server_env=() client_env=()
-case $LEG in both | server) server_env=(LD_PRELOAD="$SHIM" RDMARPC_RUN_DIR="$W/stat/server") ;; esac
+case $LEG in both | server) server_env=(LD_PRELOAD="$PRELOAD" RDMARPC_RUN_DIR="$W/stat/server") ;; esac
 
 # server COMMAND...: the server under test, in the background; its pid is in $spid
 server() {
@@ -92,7 +99,7 @@ check() {
 	checks=$((checks + 1))
 	client_env=()
 	mkdir -m 1777 "$dir"
-	case $LEG in both | client) client_env=(LD_PRELOAD="$SHIM" RDMARPC_RUN_DIR="$dir") ;; esac
+	case $LEG in both | client) client_env=(LD_PRELOAD="$PRELOAD" RDMARPC_RUN_DIR="$dir") ;; esac
 	timeout "${TMO:-30}" env "${client_env[@]}" "$@" >$out 2>$W/err </dev/null || rc=$?
 	if [ $rc != "${WANT_RC:-0}" ]; then
 		fail "$n" "exit status $rc" $out
@@ -148,6 +155,7 @@ finish() {
 		checks=$((checks + 1))
 		judge_server || fail server-counters "$(cat $W/verdict)"
 	esac
+	! san_reports $W/san || fail sanitizer "see above"
 	[ -z "$(ls -A /dev/shm)" ] || fail shm "left in /dev/shm: $(ls -A /dev/shm)"
 	[ $failures = 0 ] || { echo "--- server log"; tail -n 10 $W/server.log | cut -c1-200; }
 	echo "$((checks - failures)) of $checks checks"
