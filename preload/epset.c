@@ -112,7 +112,7 @@ struct rr_ep_set *rr_ep_new(int epfd)
 		s->f.kind = RR_KIND_EPOLL;
 		s->f.ino = st.st_ino;
 		atomic_store_explicit(&s->f.fds, 0, memory_order_relaxed);
-		s->foreign = s->nested = s->kernel_first = false;
+		s->foreign = s->nested = s->in_set = s->kernel_first = false;
 		s->epfd = epfd;
 		atomic_store_explicit(&s->inner, -1, memory_order_relaxed);
 		s->cookie = random64();

@@ -30,6 +30,7 @@ struct rr_ep_set {
 	struct rr_file f;
 	bool foreign;		/* inherited over fork and not used since: the parent's */
 	bool nested;		/* something else than epoll_wait() waits for it */
+	bool in_set;		/* that is another epoll set, perhaps: only the kernel is asked there */
 	bool kernel_first;	/* at the next wait: ours filled the array last time */
 	int epfd;		/* a number of it, the last that was used */
 	_Atomic int inner;	/* -1: none yet */

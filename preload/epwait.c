@@ -487,6 +487,8 @@ bool rr_ep_readable(struct rr_file *f, int epfd, rr_time *until)
 		harvest(s);
 		yes = rr_real.poll(&p, 1, 0) > 0;
 	}
+	if (yes && s->in_set)
+		rr_ep_kick(s);	/* what rang was taken in: the outer set would not see it */
 	rr_ep_unlock();
 	return yes;
 }

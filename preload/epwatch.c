@@ -374,6 +374,9 @@ void rr_sock_dry(struct rr_sock *so, unsigned want)
 			rr_ep_refresh(w, false);
 			rr_ep_place(w);
 		}
+		/* It was armed for messages only: that there was room had been told. */
+		if (want & w->app.events & POLLOUT && !w->active)
+			rr_ep_place(w);
 	}
 	rr_ep_unlock();
 	errno = saved;

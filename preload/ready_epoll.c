@@ -109,7 +109,7 @@ static void nest(int fd)
 	if (!s)
 		return;
 	if (rr_ep_lock()) {
-		s->nested = true;
+		s->nested = s->in_set = true;
 		rr_ep_kick(s);
 		rr_ep_unlock();
 	}
