@@ -2,7 +2,7 @@
 # An application that does what it is told: a line of JSON {"id", "code"} on stdin, an answer on
 # stdout with the value of the code, or what it raised. Every line runs in a thread of its own,
 # so that a call may block. Started by ends.py, with the library or without; it knows nothing of it.
-import ctypes, errno, fcntl, hashlib, json, os, queue, random, select, signal, socket, struct, sys, termios, threading, time, traceback
+import ctypes, errno, fcntl, hashlib, json, os, random, select, signal, socket, struct, sys, termios, threading, time, traceback
 
 LAST = 0x80000000
 
@@ -214,21 +214,14 @@ def attempt(fn, *args):
 
 
 def fork_worker(code):
-    """A child that runs code, until it is killed with this process."""
-    born = queue.SimpleQueue()
-
-    def parent():
-        pid = os.fork()
-        if pid == 0:
-            ctypes.CDLL(None).prctl(1, int(signal.SIGKILL), 0, 0, 0)	# PR_SET_PDEATHSIG
-            try:
-                exec(code, G)
-            finally:
-                os._exit(1)
-        born.put(pid)
-        threading.Event().wait()	# the signal comes when the thread that forked ends
-    threading.Thread(target=parent, daemon=True).start()
-    return born.get()
+    """A child that runs code, until it is killed with this process's group."""
+    pid = os.fork()
+    if pid == 0:
+        try:
+            exec(code, G)
+        finally:
+            os._exit(1)
+    return pid
 
 
 def forked(code):

@@ -81,7 +81,8 @@ class Agent:
                 os.setuid(user)
         self.p = subprocess.Popen(list(prefix) + ['/usr/bin/python3', AGENT],
                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.err,
-                                  env=environment(shim, **options), preexec_fn=become)
+                                  env=environment(shim, **options), preexec_fn=become,
+                                  start_new_session=True)
         procs.append(self.p)
         self.next = 0
         self.answers = {}
@@ -138,10 +139,10 @@ class Agent:
         if sig == signal.SIGKILL:
             self.p.wait()
 
-    def end(self):
-        """Ends it without a kill: its exit must be clean."""
-        self.p.stdin.close()
-        check(self.p.wait(SOON * SLOW) == 0, 'exit status %r: %s' % (self.p.returncode, self.log()[-2000:]))
+    def stop(self):
+        """Holds it, until it is killed or continued: when this returns, it has stopped."""
+        self.p.send_signal(signal.SIGSTOP)
+        until(lambda: set(self.threads()) == {'T'}, 'stopped')
 
     # --- what it has ---
 
@@ -151,7 +152,7 @@ class Agent:
     def maps(self):
         """Its shared mappings, but the statistics."""
         with open('/proc/%d/maps' % self.pid) as f:
-            return sum(1 for line in f if line.split()[1][3] == 's' and RUN not in line)
+            return sum(1 for line in f if line.split()[1] == 'rw-s' and RUN not in line)
 
     def holds(self):
         return self.fds(), self.maps()
@@ -160,12 +161,18 @@ class Agent:
         """Waits until it holds what it held before."""
         settle(self.holds, before, what + "'s descriptors and mappings")
 
+    def threads(self):
+        """Their states."""
+        for t in os.listdir('/proc/%d/task' % self.pid):
+            try:
+                with open('/proc/%d/task/%s/stat' % (self.pid, t)) as f:
+                    yield f.read().rsplit(')', 1)[1].split()[0]
+            except (FileNotFoundError, ProcessLookupError):
+                pass	# it has just ended
+
     def asleep(self):
         """Waits until none of its threads runs any more (a spinning one does)."""
-        def state(t):
-            with open('/proc/%d/task/%s/stat' % (self.pid, t)) as f:
-                return f.read().rsplit(')', 1)[1].split()[0]
-        until(lambda: all(state(t) == 'S' for t in os.listdir('/proc/%d/task' % self.pid)), 'all asleep')
+        until(lambda: set(self.threads()) == {'S'}, 'all asleep')
         time.sleep(0.01)
 
     # --- what the library says ---
@@ -213,7 +220,8 @@ def program(*argv, shim=True, sigpipe=False, **options):
     """One of build/apps, in the background. It ignores SIGPIPE, as daemons do, unless told otherwise."""
     log = open('%s/program.%d.log' % (W, len(procs)), 'w')
     p = subprocess.Popen([APPS + '/' + argv[0], *map(str, argv[1:])], env=environment(shim, **options),
-                         stdin=subprocess.DEVNULL, stdout=log, stderr=log, restore_signals=sigpipe)
+                         stdin=subprocess.DEVNULL, stdout=log, stderr=log, restore_signals=sigpipe,
+                         start_new_session=True)
     p.log = log.name
     procs.append(p)
     return p
@@ -338,9 +346,12 @@ def clean():
     """After each test: its processes are gone, and nothing of them is left but statistics."""
     for p in procs:
         if p.poll() is None:
-            p.send_signal(signal.SIGCONT)
             p.kill()
             p.wait()
+        try:
+            os.killpg(p.pid, signal.SIGKILL)	# its children
+        except ProcessLookupError:
+            pass
     procs.clear()
     names = os.listdir(RUN) if os.path.isdir(RUN) else []
     for n in names:
@@ -380,7 +391,7 @@ def main(tests, argv=sys.argv[1:]):
         except Failed as e:
             why = (why or '') + str(e)
         took = time.monotonic() - start
-        print('%s %s%s' % ('FAIL' if why else 'PASS', fn.__name__, '' if took < 3 else ' (%.0f s)' % took))
+        print('%s %s%s' % ('FAIL' if why else 'PASS', fn.__name__, '' if took < 1 else ' (%.1f s)' % took))
         if why:
             print(why)
             print('\n'.join(line for line in text.split('\n') if '/t_' in line)[:2000])

@@ -124,7 +124,7 @@ def server_dies_after_the_offer():
 def answered():
     """The server has answered; the client has not looked."""
     c, s, cb, sb, t = offered()
-    c.kill(signal.SIGSTOP)
+    c.stop()
     s.do('select.select([s], [], [], 0)')
     until(unread, 'the answer')
     return c, s, cb, sb, t
@@ -150,7 +150,7 @@ def server_dies_after_the_answer():
 def joined():
     """The client has joined and sent; the server has not looked."""
     c, s, cb, sb, t = answered()
-    s.kill(signal.SIGSTOP)
+    s.stop()
     c.kill(signal.SIGCONT)
     until(c.carried, 'the connection is carried')
     return c, s, cb, sb, t
@@ -292,7 +292,7 @@ def a_client_dies_while_its_call_is_executed():
             t = s.start('select.select([s], [], []), read_rec(s)')
             s.asleep()
             if together:
-                s.kill(signal.SIGSTOP)
+                s.stop()
             c.do('s.sendall(call(5))')
             if not together:
                 s.result(t)

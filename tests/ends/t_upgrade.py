@@ -201,16 +201,17 @@ def an_answer_from_a_server_without_it_comes_in_pieces():
 def half_an_offer_is_the_apps():
     """A server must not wait for the rest for ever: it may have other connections to serve."""
     offer = offer_bytes()
-    for n in 2, 8, 30, len(offer) - 1:
-        s = Agent()
-        s.do('L = listen()')
-        t = s.start('s, _ = L.accept()')
-        raw = socket.create_connection(('127.0.0.1', s.do('L.getsockname()[1]')))
+    s, raw, reads = Agent(), [], []
+    s.do('L = listen()')
+    for i, n in enumerate((2, 8, 30, len(offer) - 1)):
+        t = s.start('s%d, _ = L.accept()' % i)
+        raw.append(socket.create_connection(('127.0.0.1', s.do('L.getsockname()[1]'))))
         s.result(t)
-        raw.sendall(offer[:n])
-        same(bytes(s.do('list(read_n(s, %d))' % n)), offer[:n], 'what the server reads')
-        same(s.carried(), 0)
-        raw.close()
+        raw[i].sendall(offer[:n])
+        reads.append((n, s.start('list(read_n(s%d, %d))' % (i, n))))
+    for n, t in reads:
+        same(bytes(s.result(t)), offer[:n], 'what the server reads')
+    same(s.carried(), 0)
 
 
 def half_an_offer_is_not_the_apps_at_once():
