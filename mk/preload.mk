@@ -5,6 +5,9 @@
 PRELOAD_ALL := $(patsubst tests/preload/%.c,%,$(wildcard tests/preload/p_*.c))
 PRELOAD     ?= $(PRELOAD_ALL)
 
+# Sanitizers have names of their own for what this makes of read() & co.
+p_chk_names_CFLAGS := $(if $(SAN),-D_FORTIFY_SOURCE=0,-O2 -D_FORTIFY_SOURCE=2)
+
 $(addprefix $(BUILD)/tests/preload/,$(PRELOAD_ALL)): $(BUILD)/tests/preload/%: tests/preload/%.c
 	@mkdir -p $(@D) $(BUILD)/obj/tests/preload
 	$(call say,CC,$@)
