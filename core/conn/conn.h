@@ -40,7 +40,8 @@ struct rr_conn_params {
 	rr_time spin;		/* most that a waiting thread spins; 0 never */
 	uint32_t max_stash;	/* bytes received ahead of the app, per connection */
 	uint32_t warm_memory;	/* bytes of chunk memory kept resident while idle, per process */
-	rr_time idle_trim;	/* a connection idle this long gives its memory back */
+	rr_time idle_trim;	/* a connection idle this long gives its memory back; later, up to
+				 * eight times this, if that has not paid before */
 	bool reliable_replies;
 	char run_dir[108];	/* "" none */
 	/* The rule for a connection, when it is made. Either address may be NULL. */

@@ -129,6 +129,7 @@ struct rr_share {
 	struct rr_stat_conn *st;
 	rr_time active;		/* last message */
 	bool trimmed;
+	rr_time patience;	/* idle so long it is trimmed */
 	uint32_t warm;		/* pages counted in the process's warm memory */
 	/* spinning, learned */
 	_Atomic uint64_t spin;

@@ -425,8 +425,8 @@ void rr_drv_progress(struct rr_share *sh)
 		if (n <= 0)
 			break;
 		now = rr_now_coarse();
-		sh->active = now;
 		rr_idle_used(sh, now);
+		sh->active = now;
 		for (int i = 0; i < n; i++) {
 			if (wc[i].op == RR_WC_RECV)
 				received(sh, &wc[i], now);

@@ -12,7 +12,8 @@
 #include "core/conn/conn_int.h"
 
 #define WARM_MIN	64u	/* pages that are not worth counting */
-#define LOOK_MAX	256u	/* connections trimmed in one look: a millisecond or two */
+#define PATIENCE	8u	/* times idle_trim, at most */
+#define LOOK_MAX	128u	/* connections trimmed in one look: some milliseconds at the worst */
 
 _Atomic rr_time rr_idle_next;
 static _Atomic uint64_t warm;		/* pages of chunk memory kept by idle connections */
@@ -53,8 +54,22 @@ static bool look_at_time(rr_time when)
 						       memory_order_acq_rel, memory_order_relaxed);
 }
 
+/* To be trimmed and to come back costs some twenty page faults. Who comes back soon is given twice
+ * the time, so that a connection with a call now and then is soon left alone. */
+static rr_time patience(const struct rr_share *sh, rr_time now)
+{
+	rr_time most = PATIENCE * rr_cp->idle_trim;
+
+	if (!sh->trimmed)
+		return sh->patience;
+	if (now - sh->active >= most)
+		return rr_cp->idle_trim;
+	return rr_min(2 * sh->patience, most);
+}
+
 void rr_idle_wake(struct rr_share *sh, rr_time now)
 {
+	sh->patience = patience(sh, now);
 	sh->trimmed = false;
 	sh->active = now;
 	if (!look_at_time(now + rr_cp->idle_trim))
@@ -84,7 +99,7 @@ static void look_at(struct rr_conn *c, void *ctx)
 	rr_time due = l->now + rr_cp->idle_trim;
 
 	if (rr_lock_try(&sh->lock) == 0) {
-		due = sh->trimmed ? RR_TIME_NEVER : sh->active + rr_cp->idle_trim;
+		due = sh->trimmed ? RR_TIME_NEVER : sh->active + sh->patience;
 		if (due <= l->now && l->left) {
 			l->left--;
 			trim(sh);

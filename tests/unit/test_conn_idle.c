@@ -236,6 +236,25 @@ Test(conn_idle, a_connection_that_is_busy_now_is_looked_at_again)
 	cr_assert_leq(pages(&p->client), 2);
 }
 
+/* Each trim that was soon followed by use makes the next one come later. */
+Test(conn_idle, a_connection_that_comes_back_soon_is_given_more_time)
+{
+	static const unsigned int times[] = { 1, 2, 4, 8, 8 };
+	rr_time trim = rr_test_params.idle_trim = 1000 * RR_SEC;
+
+	for (size_t i = 0; i < rr_array_size(times); i++) {
+		traffic(p);
+		rr_conn_idle(rr_now() + times[i] * trim - trim / 10);
+		cr_assert_gt(pages(&p->client), 5, "%u", times[i]);
+		rr_conn_idle(rr_now() + (times[i] + 1) * trim);
+		cr_assert_leq(pages(&p->client), 2, "%u", times[i]);
+	}
+	p->client.c->share->active -= 9 * trim;		/* it was really idle for once */
+	traffic(p);
+	rr_conn_idle(rr_now() + trim + trim / 10);
+	cr_assert_leq(pages(&p->client), 2);
+}
+
 /* A child and its parent have the same connection. */
 Test(conn_idle, what_one_process_gave_back_no_other_misses)
 {
