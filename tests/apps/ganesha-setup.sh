@@ -5,6 +5,11 @@
 need ganesha.nfsd rpcbind
 mkdir -p /run/ganesha /run/dbus $W/exp $W/rec
 chmod 777 $W/exp
+if [ ! -e /etc/mtab ]; then	# ganesha reads it; a minimal system has none
+	cp -a /etc $W/etc
+	ln -s /proc/self/mounts $W/etc/mtab
+	mount --bind $W/etc /etc
+fi
 helper rpcbind -f -w
 waitport 111
 cat >$W/ganesha.conf <<X
