@@ -508,7 +508,7 @@ static void shut_carried(struct rr_share *sh, int fd, bool rd, bool wr)
 		rr_anchor_mark(sh, fd);
 	if (rd)
 		sh->rx.shut = true;
-	rr_hint(sh, RR_HINT_IN | RR_HINT_OVER);
+	rr_hint(sh, RR_HINT_IN | (wr ? RR_HINT_OVER : 0u));	/* no news for who still writes */
 }
 
 int rr_conn_shutdown(struct rr_conn *c, int fd, int how)

@@ -314,6 +314,16 @@ Test(conn_edges, a_writer_is_told_nothing_of_bytes_to_read)
 	cr_assert(!rr_conn_peek(p.client.c, POLLOUT));
 }
 
+Test(conn_edges, a_writer_is_told_nothing_of_a_shutdown_for_reading)
+{
+	carried();
+	p.client.c->share->qp->ops->window(p.client.c->share->qp);
+	rr_conn_shutdown(p.client.c, p.client.fd, SHUT_RD);
+	cr_assert(!rr_conn_peek(p.client.c, POLLOUT));
+	rr_conn_shutdown(p.client.c, p.client.fd, SHUT_WR);
+	cr_assert(rr_conn_peek(p.client.c, POLLOUT));
+}
+
 /* Its death is known; until the anchor says how it ended there is nothing to look at. */
 Test(conn_edges, a_provider_that_is_lost_has_nothing_to_say)
 {
