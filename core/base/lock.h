@@ -13,9 +13,8 @@
 #include "core/base/types.h"
 
 struct rr_lock {
-	_Atomic uint32_t word;		/* 0 free, 1 held, 2 held and waited for */
-	_Atomic int32_t pid;		/* of the holder */
-	_Atomic uintptr_t thread;	/* pthread_self() of the holder */
+	_Atomic uint32_t word;		/* 0 free; else the holder: pid (22 bits), thread (9), waited for */
+	_Atomic uintptr_t thread;	/* pthread_self() of the holder, once it has come so far */
 };
 
 /* 0; -EDEADLK the calling thread has it; -EOWNERDEAD it was taken over from a dead process:

@@ -183,28 +183,6 @@ Test(conn_edges, the_peer_is_who_the_socket_is_connected_to)
 
 /* --- processes --- */
 
-static struct rr_lock *shared_lock(void)
-{
-	return mmap(NULL, RR_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-}
-
-/* Its parent may be the one that waits for the lock, and so never reap it. */
-Test(conn_edges, a_zombie_holds_no_lock)
-{
-	struct rr_lock *l = shared_lock();
-	siginfo_t si;
-	pid_t pid = fork();
-
-	if (!pid) {
-		rr_lock_forked();
-		rr_lock_take(l);
-		_exit(0);
-	}
-	cr_assert_eq(waitid(P_PID, (id_t)pid, &si, WEXITED | WNOWAIT), 0);
-	cr_assert_eq(rr_lock_take(l), -EOWNERDEAD);
-	waitpid(pid, NULL, 0);
-}
-
 /* Whoever notices first: a thread that wakes, too. */
 Test(conn_edges, what_a_dead_process_left_is_not_used)
 {

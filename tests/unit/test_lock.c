@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/base/compiler.h"
+#include "core/base/lock.h"
+
+static struct rr_lock *shared_lock(void)
+{
+	return mmap(NULL, RR_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+}
+
+Test(lock, its_holder_is_told_instead_of_waiting)
+{
+	struct rr_lock l = { 0 };
+
+	cr_assert_eq(rr_lock_take(&l), 0);
+	cr_assert_eq(rr_lock_take(&l), -EDEADLK);
+	cr_assert_eq(rr_lock_try(&l), -EDEADLK);
+	rr_lock_drop(&l);
+	cr_assert_eq(rr_lock_take(&l), 0);
+}
+
+/* A signal handler between the two stores of a taker or dropper. */
+Test(lock, a_handler_that_interrupted_the_taking_is_told_too)
+{
+	struct rr_lock l = { 0 };
+
+	rr_lock_take(&l);
+	l.thread = 0;
+	cr_assert_eq(rr_lock_take(&l), -EDEADLK);
+}
+
+/* Whether the thread says who it is a little later or has all along, it is not us. */
+static void *be_late(void *l)
+{
+	usleep(100);
+	((struct rr_lock *)l)->thread = (uintptr_t)pthread_self();
+	return NULL;
+}
+
+Test(lock, another_thread_of_the_same_hash_is_waited_for)
+{
+	struct rr_lock l = { 0 };
+	pthread_t t;
+
+	rr_lock_take(&l);
+	l.thread = 0;
+	pthread_create(&t, NULL, be_late, &l);
+	for (int rc = -EDEADLK, i = 0; rc == -EDEADLK; i++) {
+		rc = rr_lock_try(&l);
+		cr_assert(rc == -EBUSY || i < 1000);
+	}
+	pthread_join(t, NULL);
+	cr_assert_eq(rr_lock_try(&l), -EBUSY);
+}
+
+static void *try_it(void *l)
+{
+	return (void *)(intptr_t)rr_lock_try(l);
+}
+
+Test(lock, another_thread_is_busy)
+{
+	struct rr_lock l = { 0 };
+	pthread_t t;
+	void *rc;
+
+	rr_lock_take(&l);
+	pthread_create(&t, NULL, try_it, &l);
+	pthread_join(t, &rc);
+	cr_assert_eq((intptr_t)rc, -EBUSY);
+}
+
+static struct {
+	struct rr_lock lock;
+	long n;
+} *sum;
+
+static void *add(void *arg RR_UNUSED)
+{
+	for (int i = 0; i < 20000; i++) {
+		rr_lock_take(&sum->lock);
+		sum->n++;
+		rr_lock_drop(&sum->lock);
+	}
+	return NULL;
+}
+
+Test(lock, threads_of_several_processes_exclude_each_other, .timeout = 30)
+{
+	pthread_t t[3];
+	pid_t pid;
+
+	sum = (void *)shared_lock();
+	pid = fork();
+	if (!pid)
+		rr_lock_forked();
+	for (int i = 0; i < 3; i++)
+		pthread_create(&t[i], NULL, add, NULL);
+	for (int i = 0; i < 3; i++)
+		pthread_join(t[i], NULL);
+	if (!pid)
+		_exit(0);
+	waitpid(pid, NULL, 0);
+	cr_assert_eq(sum->n, 120000);
+	cr_assert_eq(sum->lock.word, 0);
+}
+
+/* Killed after it took the lock, before it could do anything else. */
+Test(lock, who_dies_with_it_leaves_it_to_one_that_waits, .timeout = 10)
+{
+	struct rr_lock *l = shared_lock();
+	siginfo_t si;
+	pid_t pid = fork();
+
+	if (!pid) {
+		rr_lock_forked();
+		rr_lock_take(l);
+		l->thread = 0;
+		_exit(0);
+	}
+	/* It stays a zombie: its parent may be the one that waits. */
+	cr_assert_eq(waitid(P_PID, (id_t)pid, &si, WEXITED | WNOWAIT), 0);
+	cr_assert_eq(rr_lock_take(l), -EOWNERDEAD);
+	cr_assert_eq(rr_lock_take(l), -EDEADLK);
+	rr_lock_drop(l);
+	cr_assert_eq(rr_lock_take(l), 0);
+	waitpid(pid, NULL, 0);
+}
