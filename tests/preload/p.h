@@ -26,6 +26,15 @@
 
 #define P_UNUSED __attribute__((unused))
 
+/* TSan holds signals back until a call returns, which is too late for who waits for a handler. */
+#ifdef __has_feature
+#define P_TSAN __has_feature(thread_sanitizer)
+#elif defined(__SANITIZE_THREAD__)
+#define P_TSAN 1
+#else
+#define P_TSAN 0
+#endif
+
 /* What the checks are about, for cases that ask the same of many; "" for others. */
 P_UNUSED static const char *p_what = "";
 

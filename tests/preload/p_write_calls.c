@@ -131,7 +131,7 @@ static void times_out(int s[2], write_fn *fn)
 
 static void sndtimeo_ends_it(void) { each(times_out); }
 
-static volatile sig_atomic_t handled, pipes;
+static _Atomic int handled, pipes;
 
 static void on_signal(int sig)
 {
@@ -320,6 +320,8 @@ static void restarted(int s[2], write_fn *fn)
 
 static void sa_restart_restarts(void)
 {
+	if (P_TSAN)
+		return;
 	handle(SA_RESTART);
 	each(restarted);
 }
