@@ -9,7 +9,8 @@
  * forked children share (MAP_SHARED, same address): queue pair, engine, both streams, and the
  * lock over them, so that a parent may read a call and its child write the reply.
  *
- *   conn.c     making and ending, options, fork           upgrade.c  the offer and the answer
+ *   conn.c     making and ending, options                 upgrade.c  the offer and the answer
+ *   slab.c     where they live; fork
  *   stream.c   record stream <-> messages                 driver.c   engine <-> provider
  *   hatch.c    back to TCP at a record boundary           anchor.c   end mark, FIN, loss
  *   ready.c    readiness, arming, spinning                report.c   statistics, log
@@ -202,7 +203,8 @@ struct rr_conn {
 
 static inline enum rr_conn_st rr_conn_st(const struct rr_conn *c)
 {
-	/* pairs with the release in rr_conn_become(): share is seen once CARRIED is */
+	/* pairs with the releases in rr_conn_become() and rr_slab_carried(): share is seen
+	 * once CARRIED is */
 	return (enum rr_conn_st)atomic_load_explicit(&c->state, memory_order_acquire);
 }
 
@@ -210,6 +212,14 @@ static inline enum rr_conn_st rr_conn_st(const struct rr_conn *c)
 void rr_conn_become(struct rr_conn *c, enum rr_conn_st st, enum rr_reason why);
 struct rr_share *rr_share_new(const struct rr_prov_ops *ops, const struct rr_prov_params *p);
 void rr_share_free(struct rr_share *sh);
+
+/* slab.c */
+struct rr_conn *rr_slab_get(bool server, int fd);	/* NULL: no memory */
+void rr_slab_carried(struct rr_conn *c);	/* its state becomes RR_S_CARRIED */
+void rr_slab_end(struct rr_conn *c);		/* its share is about to go … */
+void rr_slab_put(struct rr_conn *c);		/* … and has gone */
+/* This process has it no longer: how many still do. Under its lock. */
+uint32_t rr_conn_leave(struct rr_share *sh);
 /* How many processes have the connection, but for those that have ended. Under its lock. Some
  * system calls for each other one. */
 uint32_t rr_conn_procs(struct rr_share *sh);
@@ -299,7 +309,8 @@ void rr_report_close(struct rr_conn *c);
 void rr_report_latency(struct rr_share *sh, rr_time ns);
 
 /* cache.c */
-enum rr_reason rr_cache_look(const struct sockaddr_in6 *peer, rr_time now);	/* RR_R_NONE: not in it */
+/* Why this peer is not asked now; RR_R_NONE: it may be. */
+enum rr_reason rr_cache_look(const struct sockaddr_in6 *peer, rr_time now);
 void rr_cache_add(const struct sockaddr_in6 *peer, enum rr_reason why, rr_time until);
 void rr_cache_forked(void);
 

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Where connections live, and what concerns all of them: fork, the family of processes that one
+ * has, our descriptors' numbers. */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "core/base/compiler.h"
+#include "core/base/os.h"
+#include "core/base/ownfd.h"
+#include "core/conn/conn_int.h"
+
+#define SLAB	64u
+
+/* Type-stable: a connection's memory never becomes anything else. */
+static struct rr_lock slab_lock;
+static struct rr_lock reap_lock;	/* holds off the end of connections */
+static struct rr_conn *free_list;
+static struct rr_conn *slabs[4096];	/* each of SLAB connections */
+static _Atomic uint32_t nslabs;
+
+static void slab_more(void)
+{
+	uint32_t n = atomic_load_explicit(&nslabs, memory_order_relaxed);
+	struct rr_conn *slab;
+
+	if (n == rr_array_size(slabs))
+		return;
+	slab = mmap(NULL, SLAB * sizeof(*slab), PROT_READ | PROT_WRITE,
+		    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (slab == MAP_FAILED)
+		return;
+	for (uint32_t i = 0; i < SLAB; i++) {
+		slab[i].next = free_list;
+		free_list = &slab[i];
+	}
+	slabs[n] = slab;
+	/* pairs with the acquire in rr_conn_each_carried() */
+	atomic_store_explicit(&nslabs, n + 1, memory_order_release);
+}
+
+struct rr_conn *rr_slab_get(bool server, int fd)
+{
+	struct rr_conn *c;
+
+	if (rr_lock_take(&slab_lock) == -EDEADLK)
+		return NULL;
+	if (!free_list)
+		slab_more();
+	c = free_list;
+	if (c)
+		free_list = c->next;
+	rr_lock_drop(&slab_lock);
+	if (!c)
+		return NULL;
+	memset(c, 0, sizeof(*c));
+	c->server = server;
+	c->fd = fd;
+	c->owner = (int32_t)getpid();
+	c->lowat = 1;
+	return c;
+}
+
+void rr_slab_put(struct rr_conn *c)
+{
+	atomic_store_explicit(&c->state, RR_S_FREE, memory_order_release);
+	if (rr_lock_take(&slab_lock) == -EDEADLK)
+		return;		/* lost to this process; a handler that closes mid-call */
+	c->next = free_list;
+	free_list = c;
+	rr_lock_drop(&slab_lock);
+}
+
+void rr_slab_end(struct rr_conn *c)
+{
+	/* rr_conn_each_carried() may be looking at it. */
+	if (rr_lock_take(&reap_lock) == -EDEADLK)
+		return;
+	atomic_store_explicit(&c->state, RR_S_FREE, memory_order_release);
+	rr_lock_drop(&reap_lock);
+}
+
+bool rr_conn_each_carried(void (*fn)(struct rr_conn *, void *), void *ctx)
+{
+	/* pairs with the release in slab_more() */
+	uint32_t n = atomic_load_explicit(&nslabs, memory_order_acquire);
+
+	if (rr_lock_try(&reap_lock))
+		return false;
+	for (uint32_t i = 0; i < n; i++)
+		for (uint32_t j = 0; j < SLAB; j++)
+			if (rr_conn_st(&slabs[i][j]) == RR_S_CARRIED)
+				fn(&slabs[i][j], ctx);
+	rr_lock_drop(&reap_lock);
+	return true;
+}
+
+/* Not while another thread forks: a connection that it did not count for the child, but which
+ * the child finds carried, would end when the child closes it. */
+void rr_slab_carried(struct rr_conn *c)
+{
+	bool held = rr_lock_take(&slab_lock) != -EDEADLK;
+
+	/* pairs with the acquire in rr_conn_st() */
+	atomic_store_explicit(&c->state, RR_S_CARRIED, memory_order_release);
+	atomic_store_explicit(&c->changed, true, memory_order_release);
+	if (held)
+		rr_lock_drop(&slab_lock);
+}
+
+/* --- the family ------------------------------------------------------------------------ */
+
+/* This process is one that has the connection (or no longer): a slot of its own, if one is free. */
+static void family_swap(struct rr_share *sh, int32_t was, int32_t now)
+{
+	for (uint32_t i = 0; i < RR_FAMILY; i++) {
+		int32_t expect = was;
+
+		if (atomic_compare_exchange_strong_explicit(&sh->family[i], &expect, now,
+							    memory_order_relaxed,
+							    memory_order_relaxed))
+			return;
+	}
+}
+
+uint32_t rr_conn_procs(struct rr_share *sh)
+{
+	for (uint32_t i = 0; i < RR_FAMILY; i++) {
+		int32_t pid = atomic_load_explicit(&sh->family[i], memory_order_relaxed);
+
+		if (!pid || pid == (int32_t)getpid() || !rr_pid_is_dead(pid))
+			continue;
+		atomic_store_explicit(&sh->family[i], 0, memory_order_relaxed);
+		atomic_fetch_sub_explicit(&sh->procs, 1, memory_order_acq_rel);
+	}
+	return atomic_load_explicit(&sh->procs, memory_order_relaxed);
+}
+
+uint32_t rr_conn_leave(struct rr_share *sh)
+{
+	family_swap(sh, (int32_t)getpid(), 0);
+	if (atomic_fetch_sub_explicit(&sh->procs, 1, memory_order_acq_rel) == 1)
+		return 0;
+	return rr_conn_procs(sh);
+}
+
+/* --- fork ----------------------------------------------------------------------------- */
+
+static bool fork_holds;		/* false: fork() by a handler that interrupted us inside */
+static uint32_t fork_round;	/* under slab_lock */
+
+void rr_conn_fork_prepare(void)
+{
+	fork_holds = rr_lock_take(&slab_lock) != -EDEADLK;
+	if (++fork_round == 0)
+		fork_round = 1;
+}
+
+void rr_conn_fork_parent(void)
+{
+	if (fork_holds)
+		rr_lock_drop(&slab_lock);
+}
+
+void rr_conn_fork_child(void)
+{
+	uint32_t n = atomic_load_explicit(&nslabs, memory_order_relaxed);
+
+	rr_lock_forked();
+	slab_lock = reap_lock = (struct rr_lock){ 0 };
+	rr_cache_forked();
+	/* Threads of the parent that were inside do not exist here. Locks in shared memory are
+	 * another matter: they are held by the parent, which goes on. */
+	for (uint32_t i = 0; i < n; i++) {
+		for (uint32_t j = 0; j < SLAB; j++) {
+			struct rr_conn *c = &slabs[i][j];
+
+			c->lock = (struct rr_lock){ 0 };
+			atomic_store_explicit(&c->sleepers, 0, memory_order_relaxed);
+			if (c->fork_round == fork_round && rr_conn_st(c) == RR_S_CARRIED)
+				family_swap(c->share, 0, (int32_t)getpid());
+		}
+	}
+}
+
+void rr_conn_forked(struct rr_conn *c)
+{
+	if (rr_conn_st(c) != RR_S_CARRIED)
+		return;
+	atomic_fetch_add_explicit(&c->share->procs, 1, memory_order_relaxed);
+	c->fork_round = fork_round;
+}
+
+void rr_conn_fork_failed(struct rr_conn *c)
+{
+	if (c->fork_round != fork_round || rr_conn_st(c) != RR_S_CARRIED)
+		return;
+	c->fork_round = 0;
+	atomic_fetch_sub_explicit(&c->share->procs, 1, memory_order_relaxed);
+}
+
+/* --- descriptors of ours ---------------------------------------------------------------- */
+
+/* One that other processes of the family use under the same number stays. */
+static bool move_wake_fd(struct rr_conn *c, int fd)
+{
+	struct rr_share *sh = c->share;
+	int to;
+
+	if (sh->qp->wake_fd != fd || rr_conn_procs(sh) > 1)
+		return false;
+	to = rr_os->fcntl(fd, F_DUPFD_CLOEXEC, fd + 1);
+	if (to < 0)
+		return false;
+	rr_ownfd_set(fd, false);
+	rr_ownfd_set(to, true);
+	sh->qp->wake_fd = to;	/* who sleeps on the old number sleeps on the same socket */
+	atomic_store_explicit(&c->changed, true, memory_order_release);
+	return true;
+}
+
+bool rr_conn_move_fd(int fd)
+{
+	uint32_t n = atomic_load_explicit(&nslabs, memory_order_acquire);
+	bool moved = false;
+
+	for (uint32_t i = 0; i < n * SLAB && !moved; i++) {
+		struct rr_conn *c = &slabs[i / SLAB][i % SLAB];
+		struct rr_lock *l;
+
+		if (rr_conn_st(c) != RR_S_CARRIED || rr_lock_take(&reap_lock) == -EDEADLK)
+			continue;
+		if (rr_conn_st(c) == RR_S_CARRIED && rr_conn_hold(c, &l) >= 0) {
+			moved = move_wake_fd(c, fd);
+			rr_lock_drop(l);
+		}
+		rr_lock_drop(&reap_lock);
+	}
+	return moved;
+}
