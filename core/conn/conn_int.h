@@ -10,7 +10,7 @@
  * lock over them, so that a parent may read a call and its child write the reply.
  *
  *   conn.c     making and ending, options                 upgrade.c  the offer and the answer
- *   slab.c     where they live; fork
+ *   slab.c     where they live; fork                      late.c     an answer that comes too late
  *   stream.c   record stream <-> messages                 driver.c   engine <-> provider
  *   hatch.c    back to TCP at a record boundary           anchor.c   end mark, FIN, loss
  *   ready.c    readiness, arming, spinning                report.c   statistics, log
@@ -237,8 +237,13 @@ int rr_conn_enter(struct rr_conn *c, int fd, struct rr_lock **l);
 int rr_upgrade_first_write(struct rr_conn *c, int fd, const struct iovec *iov, int n);
 ssize_t rr_upgrade_first_read(struct rr_conn *c, int fd);
 void rr_upgrade_step(struct rr_conn *c, int fd);
+
+/* late.c */
+/* Reads away n bytes that were peeked at. */
+bool rr_upgrade_consume(int fd, uint32_t n);
 int rr_upgrade_swallow_next(struct rr_conn *c, int fd);
-ssize_t rr_upgrade_swallow_recv(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags);
+ssize_t rr_upgrade_swallow_recv(struct rr_conn *c, int fd, const struct iovec *iov, int n,
+				int flags);
 
 /* driver.c */
 struct rr_app_iov {		/* RR_BUF_APP */

@@ -345,21 +345,6 @@ int rr_upgrade_first_write(struct rr_conn *c, int fd, const struct iovec *iov, i
 	return rc;
 }
 
-/* Reads away n bytes that were peeked at. */
-static bool consume(int fd, uint32_t n)
-{
-	uint8_t buf[RR_ANSWER_MAX];
-
-	while (n) {
-		ssize_t got = rr_os->recv(fd, buf, rr_min(n, (uint32_t)sizeof(buf)), MSG_DONTWAIT);
-
-		if (got <= 0)
-			return false;
-		n -= (uint32_t)got;
-	}
-	return true;
-}
-
 /* Other threads sleep on the anchor because nothing was there. The verdict's bytes wake them;
  * it is taken only when they are up, or they would sleep on. True: wait a little. */
 static bool others_asleep(struct rr_conn *c)
@@ -435,12 +420,12 @@ static void step_offered(struct rr_conn *c, int fd)
 		return;
 	switch (what) {
 	case RR_NEGO_OURS:
-		if (consume(fd, need))
+		if (rr_upgrade_consume(fd, need))
 			return join(c, &h);
 		return to_tcp(c, RR_R_INTERNAL);
 	case RR_NEGO_DECLINED:
 	case RR_NEGO_NO:
-		consume(fd, need);
+		rr_upgrade_consume(fd, need);
 		negative(c);
 		return to_tcp(c, what == RR_NEGO_NO ? RR_R_NO_SHIM : RR_R_DECLINED);
 	default:
@@ -458,107 +443,6 @@ static void step_joining(struct rr_conn *c)
 		rr_count(rr_stats_counters(c->st), RR_C_upgrade_failures, 1);
 		to_tcp(c, rc == -EAGAIN ? RR_R_TIMEOUT : RR_R_NO_ROUTE);
 	}
-}
-
-/* --- client, too late: the answer must not reach the app ---------------------------------- */
-
-/* Our answer is longer than any of a shim: reads it away as it comes. As below. */
-static int skip_answer(struct rr_conn *c, int fd)
-{
-	uint8_t buf[RR_ANSWER_MAX];
-
-	for (;;) {
-		ssize_t n = rr_os->recv(fd, buf, sizeof(buf), MSG_PEEK | MSG_DONTWAIT);
-		enum rr_rm_what what;
-		size_t k;
-
-		if (n <= 0)
-			return n < 0 && errno == EAGAIN ? -EAGAIN : 0;
-		what = rr_rm_next(&c->swallow, buf, (size_t)n, &k);
-		consume(fd, (uint32_t)k);
-		if (what == RR_RM_FRAGMENT && c->swallow.last && !c->swallow.left)
-			what = rr_rm_next(&c->swallow, NULL, 0, &k);
-		if (what == RR_RM_RECORD) {
-			rr_conn_become(c, RR_S_TCP, RR_R_NO_SHIM);
-			return 1;
-		}
-	}
-}
-
-/* Is the answer next? Swallows it. 1 it was, we are on TCP for good; -EAGAIN cannot tell yet;
- * 0 what is there is the app's. */
-int rr_upgrade_swallow_next(struct rr_conn *c, int fd)
-{
-	uint8_t buf[RR_ANSWER_MAX];
-	struct rr_hello h;
-	uint32_t need = 0;
-	ssize_t n;
-
-	if (c->skipping)
-		return skip_answer(c, fd);
-	if (!rr_rm_at_boundary(&c->swallow))
-		return 0;
-	n = rr_os->recv(fd, buf, sizeof(buf), MSG_PEEK | MSG_DONTWAIT);
-	if (n <= 0)
-		return n < 0 && errno == EAGAIN ? -EAGAIN : 0;
-	switch (rr_nego_get_answer(buf, (size_t)n, c->xid, &h, &need)) {
-	case RR_NEGO_PART:
-		if (need <= RR_ANSWER_MAX)
-			return -EAGAIN;
-		c->skipping = true;
-		return skip_answer(c, fd);
-	case RR_NEGO_OTHER:
-		return 0;
-	default:
-		consume(fd, need);
-		rr_conn_become(c, RR_S_TCP, RR_R_TIMEOUT);
-		return 1;
-	}
-}
-
-/* Advances the boundary tracker over bytes that the app gets. */
-static void track(struct rr_rm *rm, const struct iovec *iov, int n, size_t len)
-{
-	for (int i = 0; i < n && len; i++) {
-		const uint8_t *p = iov[i].iov_base;
-		size_t left = rr_min(iov[i].iov_len, len), k;
-
-		len -= left;
-		while (left) {
-			rr_rm_next(rm, p, left, &k);
-			p += k;
-			left -= k;
-			if (rm->in_record && rm->last && !rm->left)
-				rr_rm_next(rm, NULL, 0, &k);
-		}
-	}
-}
-
-/* Reads for the app, but never across the end of a record: the answer may be next. */
-ssize_t rr_upgrade_swallow_recv(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags)
-{
-	struct iovec one;
-	size_t most;
-	ssize_t got;
-	int rc;
-
-	rc = rr_upgrade_swallow_next(c, fd);
-	if (rc)
-		return rc == 1 ? RR_CONN_KERNEL : rc;
-	while (n && !iov->iov_len) {
-		iov++;
-		n--;
-	}
-	if (!n)
-		return 0;
-	most = c->swallow.left ? c->swallow.left : RR_RM_HDR - c->swallow.have;
-	one = (struct iovec){ iov->iov_base, rr_min(iov->iov_len, most) };
-	got = rr_os->recv(fd, one.iov_base, one.iov_len, (flags & MSG_PEEK) | MSG_DONTWAIT);
-	if (got < 0)
-		return -errno;
-	if (!(flags & MSG_PEEK))
-		track(&c->swallow, &one, 1, (size_t)got);
-	return got;
 }
 
 /* --- server ------------------------------------------------------------------------------ */
@@ -649,7 +533,7 @@ static void step_new_server(struct rr_conn *c, int fd)
 			return;
 		if (c->lowat_set)
 			set_lowat(c, fd, c->lowat);
-		if (consume(fd, need))
+		if (rr_upgrade_consume(fd, need))
 			return answer_offer(c, fd, xid, &h);
 		break;
 	default:

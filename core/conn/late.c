@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The client went on by TCP before the answer to its offer came: that must not reach the app. It is
+ * told by its xid, at a record boundary. */
+
+#include <errno.h>
+
+#include "core/base/compiler.h"
+#include "core/base/os.h"
+#include "core/conn/conn_int.h"
+
+bool rr_upgrade_consume(int fd, uint32_t n)
+{
+	uint8_t buf[RR_ANSWER_MAX];
+
+	while (n) {
+		ssize_t got = rr_os->recv(fd, buf, rr_min(n, (uint32_t)sizeof(buf)), MSG_DONTWAIT);
+
+		if (got <= 0)
+			return false;
+		n -= (uint32_t)got;
+	}
+	return true;
+}
+
+/* Our answer is longer than any of a shim: reads it away as it comes. As below. */
+static int skip_answer(struct rr_conn *c, int fd)
+{
+	uint8_t buf[RR_ANSWER_MAX];
+
+	for (;;) {
+		ssize_t n = rr_os->recv(fd, buf, sizeof(buf), MSG_PEEK | MSG_DONTWAIT);
+		enum rr_rm_what what;
+		size_t k;
+
+		if (n <= 0)
+			return n < 0 && errno == EAGAIN ? -EAGAIN : 0;
+		what = rr_rm_next(&c->swallow, buf, (size_t)n, &k);
+		rr_upgrade_consume(fd, (uint32_t)k);
+		if (what == RR_RM_FRAGMENT && c->swallow.last && !c->swallow.left)
+			what = rr_rm_next(&c->swallow, NULL, 0, &k);
+		if (what == RR_RM_RECORD) {
+			rr_conn_become(c, RR_S_TCP, RR_R_NO_SHIM);
+			return 1;
+		}
+	}
+}
+
+/* Is the answer next? Swallows it. 1 it was, we are on TCP for good; -EAGAIN cannot tell yet;
+ * 0 what is there is the app's. */
+int rr_upgrade_swallow_next(struct rr_conn *c, int fd)
+{
+	uint8_t buf[RR_ANSWER_MAX];
+	struct rr_hello h;
+	uint32_t need = 0;
+	ssize_t n;
+
+	if (c->skipping)
+		return skip_answer(c, fd);
+	if (!rr_rm_at_boundary(&c->swallow))
+		return 0;
+	n = rr_os->recv(fd, buf, sizeof(buf), MSG_PEEK | MSG_DONTWAIT);
+	if (n <= 0)
+		return n < 0 && errno == EAGAIN ? -EAGAIN : 0;
+	switch (rr_nego_get_answer(buf, (size_t)n, c->xid, &h, &need)) {
+	case RR_NEGO_PART:
+		if (need <= RR_ANSWER_MAX)
+			return -EAGAIN;
+		c->skipping = true;
+		return skip_answer(c, fd);
+	case RR_NEGO_OTHER:
+		return 0;
+	default:
+		rr_upgrade_consume(fd, need);
+		rr_conn_become(c, RR_S_TCP, RR_R_TIMEOUT);
+		return 1;
+	}
+}
+
+/* Advances the boundary tracker over bytes that the app gets. */
+static void track(struct rr_rm *rm, const struct iovec *iov, int n, size_t len)
+{
+	for (int i = 0; i < n && len; i++) {
+		const uint8_t *p = iov[i].iov_base;
+		size_t left = rr_min(iov[i].iov_len, len), k;
+
+		len -= left;
+		while (left) {
+			rr_rm_next(rm, p, left, &k);
+			p += k;
+			left -= k;
+			if (rm->in_record && rm->last && !rm->left)
+				rr_rm_next(rm, NULL, 0, &k);
+		}
+	}
+}
+
+/* Reads for the app, but never across the end of a record: the answer may be next. */
+ssize_t rr_upgrade_swallow_recv(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags)
+{
+	struct iovec one;
+	size_t most;
+	ssize_t got;
+	int rc;
+
+	rc = rr_upgrade_swallow_next(c, fd);
+	if (rc)
+		return rc == 1 ? RR_CONN_KERNEL : rc;
+	while (n && !iov->iov_len) {
+		iov++;
+		n--;
+	}
+	if (!n)
+		return 0;
+	most = c->swallow.left ? c->swallow.left : RR_RM_HDR - c->swallow.have;
+	one = (struct iovec){ iov->iov_base, rr_min(iov->iov_len, most) };
+	got = rr_os->recv(fd, one.iov_base, one.iov_len, (flags & MSG_PEEK) | MSG_DONTWAIT);
+	if (got < 0)
+		return -errno;
+	if (!(flags & MSG_PEEK))
+		track(&c->swallow, &one, 1, (size_t)got);
+	return got;
+}
