@@ -32,7 +32,7 @@ int rr_wrap_ioctl(int fd, unsigned long cmd, void *arg)
 		rr_sock_after(so, c);
 		rr_file_put(&so->f);
 		if (n >= 0) {
-			*(int *)arg = n;
+			memcpy(arg, &n, sizeof(n));	/* Python's is not aligned */
 			return 0;
 		}
 		if (n != RR_CONN_KERNEL)
