@@ -12,7 +12,7 @@ check:
 # the rest has no threads.
 check-asan:
 	@scripts/deps check
-	@BUILD=build-asan SAN=address,undefined scripts/check unit oracle stress sim fuzz-replay preload
+	@BUILD=build-asan SAN=address,undefined scripts/check unit oracle stress sim fuzz-replay preload ends
 check-tsan:
 	@scripts/deps check
 	@BUILD=build-tsan SAN=thread scripts/check stress preload

@@ -56,6 +56,10 @@ class Failed(Exception):
     pass
 
 
+class Skipped(Exception):
+    pass
+
+
 def check(ok, text):
     if not ok:
         raise Failed(text)
@@ -374,11 +378,13 @@ def main(tests, argv=sys.argv[1:]):
     for fn in tests:
         if argv and not any(a in fn.__name__ for a in argv):
             continue
-        start, why, text = time.monotonic(), None, ''
+        start, why, text, skip = time.monotonic(), None, '', None
         os.makedirs(RUN, exist_ok=True)
         os.chmod(RUN, 0o1777)
         try:
             fn()
+        except Skipped as e:
+            skip = e
         except Failed as e:
             why = str(e)
             text = traceback.format_exc()
@@ -391,7 +397,8 @@ def main(tests, argv=sys.argv[1:]):
         except Failed as e:
             why = (why or '') + str(e)
         took = time.monotonic() - start
-        print('%s %s%s' % ('FAIL' if why else 'PASS', fn.__name__, '' if took < 1 else ' (%.1f s)' % took))
+        print('%s %s%s' % ('FAIL' if why else 'SKIP' if skip else 'PASS', fn.__name__,
+                           ': %s' % skip if skip else '' if took < 1 else ' (%.1f s)' % took))
         if why:
             print(why)
             print('\n'.join(line for line in text.split('\n') if '/t_' in line)[:2000])
