@@ -47,18 +47,18 @@ static void cut_eat(struct cut *c, size_t n)
 
 enum { CUT = 16 };
 
-/* What is next, at most CUT pieces of it, in out. */
-static int cut_head(const struct cut *c, struct iovec out[CUT])
+/* What is next: all of it, or after half a piece at most CUT pieces, in room. */
+static struct cut cut_head(const struct cut *c, struct iovec room[CUT])
 {
-	int n = rr_min(c->n, (int)CUT);
+	struct cut head = { c->iov, c->n, 0 };
 
-	for (int i = 0; i < n; i++)
-		out[i] = c->iov[i];
-	if (n) {
-		out[0].iov_base = (char *)out[0].iov_base + c->skip;
-		out[0].iov_len -= c->skip;
-	}
-	return n;
+	if (!c->skip)
+		return head;
+	head = (struct cut){ room, rr_min(c->n, (int)CUT), 0 };
+	memcpy(room, c->iov, (size_t)head.n * sizeof(*room));
+	room[0].iov_base = (char *)room[0].iov_base + c->skip;
+	room[0].iov_len -= c->skip;
+	return head;
 }
 
 /* What the kernel would refuse before it looks at the socket's data. A pointer that is wrong but
@@ -157,8 +157,9 @@ static ssize_t reentered(int fd, int flags)
 
 static ssize_t recv_once(struct rr_sock *so, struct rr_conn *c, int fd, struct cut *cut, int flags)
 {
-	struct iovec head[CUT];
-	ssize_t r = rr_conn_recv(c, fd, head, cut_head(cut, head), flags);
+	struct iovec room[CUT];
+	struct cut head = cut_head(cut, room);
+	ssize_t r = rr_conn_recv(c, fd, head.iov, head.n, flags);
 
 	rr_sock_after(so, c);
 	return r == -EDEADLK ? reentered(fd, flags) : r;
@@ -226,8 +227,10 @@ static ssize_t recv_some(struct rr_sock *so, struct rr_conn *c, int fd, struct c
 /* The connection went back to TCP in the middle of a call. */
 static ssize_t kernel_rest(struct rr_sock *so, int fd, struct cut *cut, int flags, bool out)
 {
-	struct iovec head[CUT];
-	struct msghdr msg = { .msg_iov = head, .msg_iovlen = (size_t)cut_head(cut, head) };
+	struct iovec room[CUT];
+	struct cut head = cut_head(cut, room);
+	struct msghdr msg = { .msg_iov = (struct iovec *)(uintptr_t)head.iov,
+			      .msg_iovlen = (size_t)head.n };
 	ssize_t r;
 
 	pthread_cleanup_push(put_file, &so->f);
@@ -297,8 +300,9 @@ ssize_t rr_data_recv(int fd, const struct iovec *iov, int n, int flags)
 
 static ssize_t send_once(struct rr_sock *so, struct rr_conn *c, int fd, struct cut *cut, int flags)
 {
-	struct iovec head[CUT];
-	ssize_t r = rr_conn_send(c, fd, head, cut_head(cut, head), flags);
+	struct iovec room[CUT];
+	struct cut head = cut_head(cut, room);
+	ssize_t r = rr_conn_send(c, fd, head.iov, head.n, flags);
 
 	rr_sock_after(so, c);
 	return r == -EDEADLK ? reentered(fd, flags) : r;

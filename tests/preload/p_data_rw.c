@@ -177,6 +177,51 @@ static void every_writer_against_every_reader(void)
 			one(s, writers[w], readers[r], xid++);
 }
 
+/* More pieces than anybody looks at in one go, and most of them small. */
+static void vectors_may_be_long(void)
+{
+	static unsigned char out[CALL], in[CALL];
+	struct iovec v[200];
+	struct msghdr m = { .msg_iov = v, .msg_iovlen = 200 };
+	size_t n = rpc_call(out, 4, ARG), at = 0;
+	int s[2];
+
+	rpc_pair(s);
+	/* Empty ones alone are nothing, in front of others no end. */
+	for (size_t i = 0; i < 200; i++)
+		v[i] = (struct iovec){ out, i < 199 ? 0 : n };
+	CHECK_EQ(writev(s[0], v, 199), 0);
+	CHECK_EQ(writev(s[0], v, 200), n);
+	v[199].iov_base = in;
+	CHECK_EQ(readv(s[1], v, 199), 0);
+	CHECK_EQ(readv(s[1], v, 200), n);
+	CHECK_EQ(memcmp(in, out, n), 0);
+	for (int way = 0; way < 2; way++) {
+		for (size_t i = 0; i < 200; i++)
+			v[i] = (struct iovec){ out + 7 * i, i < 199 ? 7 : n - 7 * 199 };
+		CHECK_EQ(way ? sendmsg(s[0], &m, 0) : writev(s[0], v, 200), n);
+		for (size_t i = 0; i < 200; i++)
+			v[i].iov_base = in + 7 * i;
+		for (at = 0; at < n;) {
+			ssize_t r = way ? recvmsg(s[1], &m, MSG_WAITALL) : readv(s[1], v, 200);
+
+			CHECK(r > 0);
+			at += (size_t)r;
+			CHECK(at == n || !way);
+			/* What readv() left begins with pieces that are empty now. */
+			for (int i = 0; i < 200; i++) {
+				size_t eat = (size_t)r < v[i].iov_len ? (size_t)r : v[i].iov_len;
+
+				v[i].iov_base = (char *)v[i].iov_base + eat;
+				v[i].iov_len -= eat;
+				r -= (ssize_t)eat;
+			}
+		}
+		CHECK_EQ(memcmp(in, out, n), 0);
+		memset(in, 0, n);
+	}
+}
+
 /* The first write of a connection by each name: what decides about it. */
 static io_fn *first;
 
@@ -282,6 +327,7 @@ static void wrong_arguments_are_refused(void)
 
 static const struct p_case cases[] = {
 	{ "every_writer_against_every_reader", every_writer_against_every_reader },
+	{ "vectors_may_be_long", vectors_may_be_long },
 	{ "any_writer_may_be_the_first", any_writer_may_be_the_first },
 	{ "bytes_that_are_no_rpc_go_through", bytes_that_are_no_rpc_go_through },
 	{ "the_server_may_speak_first", the_server_may_speak_first },

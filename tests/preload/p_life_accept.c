@@ -136,6 +136,26 @@ static void af_unspec_takes_a_connection_apart(void)
 	pthread_join(t, NULL);
 }
 
+static void af_unspec_resets_a_connection_in_use(void)
+{
+	struct sockaddr none = { .sa_family = AF_UNSPEC };
+	struct sockaddr_in at;
+	int l = p_listen(&at), s[2], a;
+	pthread_t t;
+
+	rpc_pair(s);
+	CHECK_EQ(connect(s[0], &none, sizeof(none)), 0);
+	CHECK_ERR(read(s[1], buf, 1), ECONNRESET);
+	CHECK_ERR(read(s[0], buf, 1), ECONNRESET);
+	CHECK_ERR(read(s[0], buf, 1), ENOTCONN);
+	CHECK_ERR(send(s[0], buf, 1, MSG_NOSIGNAL), EPIPE);
+	CHECK_EQ(connect(s[0], (struct sockaddr *)&at, sizeof(at)), 0);
+	a = accept(l, NULL, NULL);
+	pthread_create(&t, NULL, rpc_null_server, &a);
+	rpc_null(s[0], 1);
+	pthread_join(t, NULL);
+}
+
 static void ipv6_takes_both_families(void)
 {
 	struct sockaddr_in6 at = { .sin6_family = AF_INET6 };
@@ -207,6 +227,7 @@ static const struct p_case cases[] = {
 	{ "connecting_without_blocking", connecting_without_blocking },
 	{ "a_refused_connect_can_be_tried_again", a_refused_connect_can_be_tried_again },
 	{ "af_unspec_takes_a_connection_apart", af_unspec_takes_a_connection_apart },
+	{ "af_unspec_resets_a_connection_in_use", af_unspec_resets_a_connection_in_use },
 	{ "ipv6_takes_both_families", ipv6_takes_both_families },
 	{ "other_kinds_of_sockets_are_untouched", other_kinds_of_sockets_are_untouched },
 	{ "socket_refuses_what_the_kernel_refuses", socket_refuses_what_the_kernel_refuses },
