@@ -362,7 +362,8 @@ ssize_t rr_data_send(int fd, const struct iovec *iov, int n, int flags)
 	r = vet(iov, n);
 	/* Urgent data has no place among RPC records; on the anchor it would be taken for ours. */
 	if (!r && (flags & MSG_OOB)) {
-		r = rr_conn_is_carried(c) ? -EOPNOTSUPP : RR_CONN_KERNEL;
+		r = rr_conn_let_go(c) ? RR_CONN_KERNEL : -EOPNOTSUPP;
+		rr_sock_after(so, c);
 		if (r != RR_CONN_KERNEL)
 			rr_diag("send of urgent data: EOPNOTSUPP", fd);
 	}

@@ -75,10 +75,12 @@ ssize_t rr_wrap_writev(int fd, const struct iovec *iov, int n)
 }
 
 /* At offset -1 these are readv() and writev(); at any other a socket has ESPIPE. RWF_NOWAIT is
- * MSG_DONTWAIT; other flags say nothing to a socket, or are refused. */
+ * MSG_DONTWAIT; the other flags that it takes say nothing to a socket. */
 static bool plain_vector(int fd, off_t off, int flags)
 {
-	return unlikely(rr_fdt_has(fd)) && off == -1 && !(flags & ~(RWF_NOWAIT | RWF_HIPRI));
+	const int known = RWF_NOWAIT | RWF_HIPRI | RWF_DSYNC | RWF_SYNC | RWF_APPEND;
+
+	return unlikely(rr_fdt_has(fd)) && off == -1 && !(flags & ~known);
 }
 
 ssize_t rr_wrap_preadv2(int fd, const struct iovec *iov, int n, off_t off, int flags)

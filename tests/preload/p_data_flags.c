@@ -349,7 +349,46 @@ static void a_nonblocking_write_stops_and_goes_on(void)
 	pthread_join(t, NULL);
 }
 
+/* Flags that are for files mean nothing to a socket, and bytes with them are bytes. */
+static void write_flags_for_files_mean_nothing(void)
+{
+	static const int flag[] = { RWF_HIPRI, RWF_DSYNC, RWF_SYNC, RWF_APPEND };
+	unsigned char buf[256];
+	int s[2];
+
+	rpc_pair(s);
+	for (uint32_t i = 0; i < 4; i++) {
+		struct iovec v = { buf, rpc_call(buf, i + 10, 0) };
+
+		CHECK_EQ(pwritev2(s[0], &v, 1, -1, flag[i]), v.iov_len);
+		rpc_serve_null(s[1]);
+		CHECK_EQ(rpc_read(s[0], buf, sizeof(buf)), RPC_REPLY_HEAD);
+	}
+}
+
+/* Urgent data is the kernel's, and so is everything after it. */
+static void urgent_data_before_the_first_call_is_urgent(void)
+{
+	unsigned char c = 0;
+	int s[2], one = 1;
+
+	p_pair(s);
+	CHECK_EQ(setsockopt(s[1], SOL_SOCKET, SO_OOBINLINE, &one, sizeof(one)), 0);
+	CHECK_EQ(send(s[0], "!", 1, MSG_OOB), 1);
+	CHECK_EQ(recv(s[1], &c, 1, 0), 1);
+	CHECK_EQ(c, '!');
+	for (uint32_t i = 1; i < 4; i++) {
+		unsigned char buf[256];
+
+		p_write_all(s[0], buf, rpc_call(buf, i, 0));
+		CHECK_EQ(rpc_read(s[1], buf, sizeof(buf)), RPC_CALL_HEAD);
+	}
+}
+
 static const struct p_case cases[] = {
+	{ "write_flags_for_files_mean_nothing", write_flags_for_files_mean_nothing },
+	{ "urgent_data_before_the_first_call_is_urgent",
+	  urgent_data_before_the_first_call_is_urgent },
 	{ "peek_leaves_the_bytes", peek_leaves_the_bytes },
 	{ "dontwait_and_nonblock_give_eagain", dontwait_and_nonblock_give_eagain },
 	{ "waitall_waits_for_all", waitall_waits_for_all },
