@@ -113,6 +113,66 @@ def serve(listener, n=1 << 30):
     return listener.getsockname()[1]
 
 
+class Loop:
+    """An echoing server of one thread, edge-triggered: never blocks, closes whom it does not understand."""
+
+    def __init__(self, listener):
+        self.p = select.epoll()
+        self.listener = listener
+        self.conns = {}
+        listener.setblocking(False)
+        self.p.register(listener, select.EPOLLIN)
+        threading.Thread(target=self.run, daemon=True).start()
+
+    def run(self):
+        while True:
+            for fd, _ in self.p.poll():
+                if fd == self.listener.fileno():
+                    self.take()
+                else:
+                    self.serve(fd)
+
+    def take(self):
+        s, _ = self.listener.accept()
+        s.setblocking(False)
+        self.conns[s.fileno()] = s, bytearray(), bytearray()
+        self.p.register(s, select.EPOLLIN | select.EPOLLOUT | select.EPOLLET)
+
+    def serve(self, fd):
+        s, into, out = self.conns[fd]
+        try:
+            while True:
+                got = s.recv(65536)
+                if not got:
+                    raise EOFError
+                into += got
+                self.answer(into, out)
+        except BlockingIOError:
+            pass
+        except (OSError, EOFError, struct.error):
+            del self.conns[fd]
+            return s.close()
+        try:
+            while out:
+                del out[:s.send(out)]
+        except BlockingIOError:
+            pass
+        except OSError:
+            del self.conns[fd]
+            s.close()
+
+    def answer(self, into, out):
+        while len(into) >= 4:
+            mark, = struct.unpack('>I', into[:4])
+            if not mark & LAST or mark & ~LAST > 1 << 25:
+                raise EOFError
+            if len(into) < 4 + (mark & ~LAST):
+                return
+            r = bytes(into[4:4 + (mark & ~LAST)])
+            del into[:4 + len(r)]
+            out += reply(xid_of(r), r[40:])
+
+
 stop = False
 
 

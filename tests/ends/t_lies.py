@@ -22,11 +22,20 @@ def judged(agent):
         check(errors[name], '%s: nothing of the kind was sent: %r' % (name, errors))
 
 
-def a_client_lies():
+def a_client_lies_to_threads():
+    a_client_lies('serve(L)')
+
+
+def a_client_lies_to_an_event_loop():
+    a_client_lies('Loop(L)')
+
+
+def a_client_lies(serve):
     offer = offer_bytes()
     s, c = Agent(), Agent()
     s.do('L = listen()')
-    port = s.do('serve(L)')
+    s.do(serve)
+    port = s.do('L.getsockname()[1]')
     c.do('s = connect(%d)' % port)
     c.do('ask(s, 1)')
     before = s.holds()
@@ -67,4 +76,4 @@ def a_server_lies():
     same(s.carried(), 1)
 
 
-main([a_client_lies, a_server_lies])
+main([a_client_lies_to_threads, a_client_lies_to_an_event_loop, a_server_lies])
