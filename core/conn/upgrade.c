@@ -6,6 +6,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/tcp.h>
 #include <sched.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -281,6 +282,16 @@ ssize_t rr_upgrade_first_read(struct rr_conn *c, int fd)
 	return RR_CONN_KERNEL;
 }
 
+/* Has anything been written to the socket, by calls that nobody sees (stdio, syscall(2))? Then its
+ * stream is no longer at its beginning. */
+static bool spoken(int fd)
+{
+	struct tcp_info info = { 0 };	/* the kernel's may be shorter */
+	socklen_t len = sizeof(info);
+
+	return !rr_os->getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) && info.tcpi_bytes_sent > 0;
+}
+
 /* Who the offer goes to: connect() may have been called more than once. */
 static void learn_peer(struct rr_conn *c, int fd)
 {
@@ -330,6 +341,8 @@ int rr_upgrade_first_write(struct rr_conn *c, int fd, const struct iovec *iov, i
 	why = may_offer(c, fd, head, have);
 	if (!why && bits & ~(unsigned)POLLOUT)
 		why = bits & (POLLHUP | POLLERR) ? RR_R_CLOSED : RR_R_SERVER_SPOKE_FIRST;
+	if (!why && spoken(fd))
+		why = RR_R_KERNEL_ONLY;
 	if (why)
 		return rr_conn_become(c, RR_S_TCP, why), 0;
 	memcpy(&c->xid, head + RR_RM_HDR, sizeof(c->xid));
@@ -531,6 +544,8 @@ static void step_new_server(struct rr_conn *c, int fd)
 	case RR_NEGO_OURS:
 		if (others_asleep(c))
 			return;
+		if (spoken(fd))	/* no answer where the client may be within a record */
+			break;
 		if (c->lowat_set)
 			set_lowat(c, fd, c->lowat);
 		if (rr_upgrade_consume(fd, need))

@@ -169,6 +169,30 @@ Test(conn_edges, a_write_before_the_connection_is_there_waits)
 	close(l);
 }
 
+/* By stdio or syscall(2): what looks like the first write is in the middle of the stream. */
+Test(conn_edges, what_was_written_unseen_keeps_the_connection_on_tcp)
+{
+	size_t n = rr_test_call(out, 1, 10, 1);
+
+	cr_assert_eq(send(p.client.fd, out, n, 0), (ssize_t)n);
+	cr_assert_eq(rr_end_send(&p.client, NULL, out, n), (ssize_t)n);
+	cr_assert(rr_conn_is_tcp(p.client.c));
+	for (int i = 0; i < 2; i++) {
+		cr_assert_eq(rr_end_recv(&p.server, NULL, in, n), (ssize_t)n);
+		cr_assert_eq(memcmp(in, out, n), 0);
+	}
+}
+
+Test(conn_edges, a_server_that_spoke_unseen_does_not_answer)
+{
+	size_t n = rr_test_call(out, 1, 10, 1);
+
+	cr_assert_eq(rr_end_try_send(&p.client, out, n), -EAGAIN);	/* the offer is out */
+	cr_assert_eq(send(p.server.fd, "hello", 5, 0), 5);
+	rr_end_poll(&p.server, POLLIN);
+	cr_assert(rr_conn_is_tcp(p.server.c));
+}
+
 /* A first connect() failed later on, a second one went elsewhere. */
 Test(conn_edges, the_peer_is_who_the_socket_is_connected_to)
 {
