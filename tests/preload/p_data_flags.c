@@ -88,6 +88,25 @@ static void waitall_spans_records_and_ends_at_eof(void)
 	pthread_join(t, NULL);
 }
 
+static void waitall_fills_a_vector_piece_by_piece(void)
+{
+	struct iovec v[] = { { got, 30 }, { got, 0 }, { got + 30, 30 }, { got + 60, 50 },
+			     { got + 110, 22 } };
+	struct msghdr m = { .msg_iov = v, .msg_iovlen = 5 };
+	pthread_t t;
+	int s[2];
+
+	rpc_pair(s);
+	pthread_create(&t, NULL, late_records, &s[0]);
+	CHECK_EQ(recvmsg(s[1], &m, MSG_WAITALL), 3 * RPC_CALL_HEAD);
+	for (uint32_t i = 0; i < 3; i++) {
+		CHECK_EQ(rpc_call(rec, i, 0), RPC_CALL_HEAD);
+		CHECK_EQ(memcmp(got + i * RPC_CALL_HEAD, rec, RPC_CALL_HEAD), 0);
+	}
+	CHECK_EQ(v[0].iov_len, 30);	/* the vector is the program's */
+	pthread_join(t, NULL);
+}
+
 static void peek_with_waitall_waits_too(void)
 {
 	pthread_t t;
@@ -393,6 +412,7 @@ static const struct p_case cases[] = {
 	{ "dontwait_and_nonblock_give_eagain", dontwait_and_nonblock_give_eagain },
 	{ "waitall_waits_for_all", waitall_waits_for_all },
 	{ "waitall_spans_records_and_ends_at_eof", waitall_spans_records_and_ends_at_eof },
+	{ "waitall_fills_a_vector_piece_by_piece", waitall_fills_a_vector_piece_by_piece },
 	{ "peek_with_waitall_waits_too", peek_with_waitall_waits_too },
 	{ "trunc_throws_bytes_away", trunc_throws_bytes_away },
 	{ "no_urgent_data_is_einval", no_urgent_data_is_einval },
