@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef RR_ULB_BINDING_H
+#define RR_ULB_BINDING_H
+
+/* A binding is a table: for each procedure two formats, of its arguments and of its results.
+ * A format names XDR items in their order:
+ *
+ *   w  w12    a word, twelve words that do not matter
+ *   o  o64    opaque<> or string<>; of which at most 64 bytes are reckoned with
+ *   d  d1024  a DDP-eligible one. In results without a number: at most what c said
+ *   [..]8     counted array; at most 8 elements are reckoned with
+ *   (..)      optional-data: a bool, then the rest if it is true
+ *   *(..)     any number of those, linked into a list
+ *   {7:..|8:..|:..}  union: a word that decides; the arm without a number is the default
+ *
+ * and what the bound of a reply depends on:
+ *
+ *   c         word of the arguments: a count or maximum of bytes, for d and <>
+ *   <..>      in results: together at most c bytes
+ *   b         bitmap4 of the arguments: the attributes that are asked for, for f
+ *   f         fattr4 of the results
+ *   t         string that the results repeat
+ *   q         nothing on the wire: the session's largest reply holds
+ *   s, S      words: the largest reply of a session to be, in the fore and back channel
+ *   %         counted array of operations, from the binding's second table
+ *
+ * Numbers behind o, d and ] are for bounds only: longer items are walked all the same (decision
+ * 5). Without a number there is no bound.
+ *
+ * Each element of an array takes at least a word, so that no count makes work without bytes. */
+
+#include "core/base/types.h"
+
+struct rr_ulb_proc {
+	const char *args;	/* NULL: nothing about them matters */
+	const char *res;	/* NULL: no bound, nothing eligible */
+};
+
+struct rr_ulb_binding {
+	uint32_t prog, vers;
+	uint32_t nprocs, nops;
+	const struct rr_ulb_proc *procs;
+	const struct rr_ulb_proc *ops;		/* of %, by operation number; NULL, NULL: none such */
+	const uint16_t *attrs;			/* of f: bytes of each attribute at most */
+	uint32_t nattrs;
+};
+
+/* Largest user or group name, path and so on where the protocols give no limit: see
+ * docs/decisions/0005-ulb-readings.md. */
+#define RR_ULB_NAME	"512"
+#define RR_ULB_PATH	"4096"
+#define RR_ULB_ATTR_ANY	UINT16_MAX	/* an attribute without a bound */
+
+/* The binding of (prog, vers) and its number from 1 on; NULL, 0. */
+const struct rr_ulb_binding *rr_ulb_find(uint32_t prog, uint32_t vers, uint8_t *number);
+/* The one with this number; NULL. */
+const struct rr_ulb_binding *rr_ulb_at(uint32_t number);
+
+#endif

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* How large the results of a format can get. Recursion is as deep as the format. */
+
+#include "core/base/compiler.h"
+#include "core/ulb/walk.h"
+
+static struct rr_bound both(uint64_t n)
+{
+	return (struct rr_bound){ n, n };
+}
+
+static struct rr_bound sum(struct rr_bound a, struct rr_bound b)
+{
+	return (struct rr_bound){ rr_bound_add(a.all, b.all), rr_bound_add(a.rest, b.rest) };
+}
+
+static struct rr_bound times(struct rr_bound a, uint64_t n)
+{
+	if (n >= RR_BOUND_NONE)
+		return both(RR_BOUND_NONE);
+	return (struct rr_bound){ rr_min(a.all * n, RR_BOUND_NONE), rr_min(a.rest * n, RR_BOUND_NONE) };
+}
+
+static struct rr_bound larger(struct rr_bound a, struct rr_bound b)
+{
+	return (struct rr_bound){ rr_max(a.all, b.all), rr_max(a.rest, b.rest) };
+}
+
+/* Length word, data, padding. */
+static uint64_t opaque(uint64_t data)
+{
+	return data >= RR_BOUND_NONE ? RR_BOUND_NONE : rr_bound_add(4, rr_align(data, 4));
+}
+
+static struct rr_bound eligible(struct rr_walk *w, uint64_t limit)
+{
+	uint64_t data = rr_min(w->count, limit);
+
+	if (!w->reduce || w->nresults == RR_ULB_ITEMS)
+		return both(opaque(data));
+	w->results[w->nresults++] = (uint32_t)rr_min(data, (uint64_t)RR_ULB_UNKNOWN);
+	return (struct rr_bound){ opaque(data), 4 };
+}
+
+static struct rr_bound array(struct rr_walk *w, const char **f)
+{
+	const char *inner = *f + 1;
+	uint64_t n;
+
+	*f = rr_format_close(*f) + 1;
+	n = rr_format_number(f, RR_BOUND_NONE);
+	return sum(both(4), times(rr_bound_format(w, inner), n));
+}
+
+static struct rr_bound optional(struct rr_walk *w, const char **f)
+{
+	const char *inner = *f + 1;
+
+	*f = rr_format_close(*f) + 1;
+	return sum(both(4), rr_bound_format(w, inner));
+}
+
+static struct rr_bound choose(struct rr_walk *w, const char **f)
+{
+	const char *arm = *f + 1, *end = rr_format_close(*f);
+	struct rr_bound most = both(0);
+
+	while (arm <= end) {
+		rr_format_number(&arm, 0);
+		most = larger(most, rr_bound_format(w, arm + 1));
+		arm = rr_format_arm_end(arm) + 1;
+	}
+	*f = end + 1;
+	return sum(both(4), most);
+}
+
+static struct rr_bound letter(struct rr_walk *w, char c, uint64_t number)
+{
+	switch (c) {
+	case 'w':
+		return both(4 * number);
+	case 'o':
+		return both(opaque(number));
+	case 'd':
+		return eligible(w, number);
+	case 't':
+		return both(opaque(w->tag));
+	case 'f':
+		return both(w->attrs);
+	case '%':
+		return w->ops;
+	}
+	return both(0);
+}
+
+static struct rr_bound element(struct rr_walk *w, const char **f)
+{
+	const char *at = *f;
+	char c = *at;
+	uint64_t number;
+
+	switch (c) {
+	case '[':
+		return array(w, f);
+	case '(':
+		return optional(w, f);
+	case '{':
+		return choose(w, f);
+	case '<':
+		*f = rr_format_close(at) + 1;
+		return both(rr_align(w->count, 4));
+	}
+	(*f)++;
+	number = rr_format_number(f, c == 'w' ? 1 : RR_BOUND_NONE);
+	return letter(w, c, number);
+}
+
+struct rr_bound rr_bound_format(struct rr_walk *w, const char *f)
+{
+	struct rr_bound total = both(0);
+
+	while (*f && *f != '|' && *f != ']' && *f != ')' && *f != '}')
+		total = sum(total, element(w, &f));
+	return total;
+}

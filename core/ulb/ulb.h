@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef RR_ULB_H
+#define RR_ULB_H
+
+/* Upper-layer bindings (RFC 8166 §6, RFC 8267): which items of an RPC message may be moved
+ * by chunks of their own, and how large its reply can get. Chosen for each call by the
+ * program and version that it names, never for a connection (RFC 8166 §6.3).
+ *
+ * Pure and bounded: the time is linear in the bytes that are there, nothing is kept between
+ * calls but struct rr_ulb_rec, which the caller keeps for each XID, since replies name
+ * neither their procedure nor their security service. Bytes may come from anywhere.
+ *
+ *   requester                                  responder
+ *   call:  what may be a Read chunk, how       call:  do the Read chunks stand where they
+ *          large the reply can get, which             may? what is to be kept for the reply
+ *          results may have Write chunks
+ *   reply: where the Write chunks' bytes       reply: which of its bytes belong into which
+ *          belong                                     Write chunk
+ *
+ * A program is added as a file with a table (binding.h) and a line in bindings.def. */
+
+#include "core/base/types.h"
+
+#define RR_ULB_ITEMS	16u		/* items of one message, at most */
+#define RR_ULB_UNKNOWN	UINT32_MAX	/* no bound is known */
+#define RR_ULB_INLINE	UINT16_MAX	/* struct rr_ulb_item.chunk: no chunk stands for it */
+
+/* What is kept of a call until its reply. Plain bytes: may lie in memory shared by a family
+ * of processes. All zero: no binding, nothing may be reduced. */
+struct rr_ulb_rec {
+	uint8_t binding;	/* index into the registry, plus one; 0 none */
+	uint8_t proc;
+	uint8_t flavor;		/* of the credential; 255 any above 254 */
+	uint8_t gss_proc;	/* RPCSEC_GSS: 0 DATA; 255 any above 254 */
+	uint8_t gss_service;	/* RPCSEC_GSS: 1 none, 2 integrity, 3 privacy */
+	bool reduce;		/* the binding and the security service allow chunks */
+};
+
+/* A DDP-eligible item. */
+struct rr_ulb_item {
+	uint32_t pos;		/* XDR position: bytes from the start of the RPC message, before
+				 * anything was reduced (RFC 8166 §3.4.5). A multiple of four. */
+	uint32_t len;		/* bytes of data; the roundup padding behind it is not counted */
+	uint16_t chunk;		/* its chunk: index into struct rr_ulb_view.chunks;
+				 * RR_ULB_INLINE if none stands for it */
+	bool placed;		/* its bytes are in that chunk, and not in the stream */
+};
+
+/* XDR roundup padding behind len bytes (RFC 4506 §4.10). */
+static inline uint32_t rr_ulb_pad(uint32_t len)
+{
+	return -len & 3;
+}
+
+/* A chunk that came with a message. */
+struct rr_ulb_chunk {
+	uint32_t pos;		/* Read chunk: its Position, not zero. Write chunk: not looked at */
+	uint32_t len;		/* its segments' lengths together; of a returned Write chunk: what
+				 * was written */
+};
+
+/* An RPC message, as far as it is there. */
+struct rr_ulb_view {
+	const uint8_t *buf;
+	uint32_t have;		/* bytes at buf; fewer than len while the rest is still to come */
+	uint32_t len;		/* bytes of the Payload stream as it is: without what chunks hold */
+	const struct rr_ulb_chunk *chunks; /* of a call: Read chunks other than the Position-Zero one,
+				 * by ascending position, whose data is not in the stream. Of a
+				 * reply: the returned Write list in its order; none for a reply
+				 * that the own app has written. */
+	uint32_t nchunks;
+};
+
+enum rr_ulb_rc {
+	RR_ULB_OK,		/* walked, maybe up to an operation that is not known */
+	RR_ULB_NONE,		/* no binding, or bytes that it cannot make sense of, or too few of
+				 * them: nothing is eligible, no bound is known */
+	RR_ULB_VIOLATION,	/* a chunk stands where none may, or with a wrong length (RFC 8166
+				 * §6.1). A call is answered by ERR_CHUNK and not executed; the RPC
+				 * that such a reply belongs to has failed */
+};
+
+struct rr_ulb_call {
+	struct rr_ulb_rec rec;
+	uint32_t len;		/* the message's length with its chunks put back; only after OK */
+	uint32_t nargs;
+	struct rr_ulb_item args[RR_ULB_ITEMS];	/* eligible arguments, by ascending position */
+
+	/* Bounds of the reply in bytes, from the RPC header on and with the largest verifier
+	 * (RFC 8166 §8.2.2.2); RR_ULB_UNKNOWN. */
+	uint32_t reply_max;	/* if nothing is reduced */
+	uint32_t reply_rest;	/* if all of results[] are */
+
+	/* Eligible results: the largest length of each, without padding, in the order in which
+	 * Write chunks are matched with them (RFC 8267 §6.4.1). RR_ULB_UNKNOWN: no bound. */
+	uint32_t nresults;
+	uint32_t results[RR_ULB_ITEMS];
+
+	/* CREATE_SESSION: the ca_maxresponsesize that it asks for, in the fore and in the back
+	 * channel; 0 it is no such call. Bounds for all later replies of the session (RFC 8267
+	 * §6.2.2, §6.5.2), to be handed in as session_max then. */
+	uint32_t fore_max, back_max;
+};
+
+struct rr_ulb_reply {
+	uint32_t len;		/* the message's length with its chunks put back; only after OK */
+	uint32_t nitems;
+	struct rr_ulb_item items[RR_ULB_ITEMS];	/* eligible results, by ascending position */
+};
+
+/* Looks at a call. session_max: the largest reply that any session of this connection allows in the
+ * call's direction; RR_ULB_UNKNOWN or 0 if there is none. It counts for calls that name a
+ * session only.
+ *
+ * Writes *out whatever it returns. After anything but OK nothing in it is eligible, its bounds
+ * are unknown and out->rec allows nothing; flavor, gss_proc and gss_service are right as far as
+ * the header could be read.
+ *
+ * With have < len: what stands beyond have is not eligible, and if anything of it would have
+ * been needed, no bound is known. chunks are judged only with have == len: NONE otherwise. */
+enum rr_ulb_rc rr_ulb_call(const struct rr_ulb_view *v, uint32_t session_max,
+			   struct rr_ulb_call *out);
+
+/* Looks at the reply to the call of which rec was kept.
+ *
+ * Without chunks (the responder's reply, before it is reduced): items[i] is for Write
+ * chunk i.
+ *
+ * With chunks (the requester's, as it came): where each of them belongs. An item with its chunk
+ * set that is not placed, of a length other than zero, is in the stream although the responder
+ * had a chunk for it: right only if that was an empty chunk (RFC 8166 §6.1, §4.3.2.3). */
+enum rr_ulb_rc rr_ulb_reply(const struct rr_ulb_rec *rec, const struct rr_ulb_view *v,
+			    struct rr_ulb_reply *out);
+
+/* Is there a binding at all? */
+bool rr_ulb_has(uint32_t prog, uint32_t vers);
+
+#endif

@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/base/compiler.h"
+#include "core/ulb/walk.h"
+#include "core/wire/cursor.h"
+
+/* --- formats -------------------------------------------------------------------------- */
+
+static bool opens(char c)
+{
+	return c == '[' || c == '(' || c == '<' || c == '{';
+}
+
+static bool closes(char c)
+{
+	return c == ']' || c == ')' || c == '>' || c == '}';
+}
+
+const char *rr_format_close(const char *f)
+{
+	for (uint32_t depth = 0;; f++) {
+		depth += opens(*f);
+		depth -= closes(*f);
+		if (depth == 0)
+			return f;
+	}
+}
+
+const char *rr_format_arm_end(const char *f)
+{
+	for (; *f != '|' && *f != '}'; f++) {
+		if (opens(*f))
+			f = rr_format_close(f);
+	}
+	return f;
+}
+
+uint64_t rr_format_number(const char **f, uint64_t absent)
+{
+	uint64_t n = 0;
+
+	if (**f < '0' || **f > '9')
+		return absent;
+	for (; **f >= '0' && **f <= '9'; (*f)++)
+		n = n * 10 + (uint64_t)(**f - '0');
+	return n;
+}
+
+/* --- the stream ------------------------------------------------------------------------- */
+
+void rr_walk_init(struct rr_walk *w, const struct rr_ulb_view *v)
+{
+	*w = (struct rr_walk){
+		.v = v, .count = RR_BOUND_NONE, .attrs = RR_BOUND_NONE, .tag = RR_BOUND_NONE,
+		.ops = { RR_BOUND_NONE, RR_BOUND_NONE },
+	};
+}
+
+void rr_walk_fail(struct rr_walk *w, enum rr_walk_rc rc)
+{
+	if (w->rc == RR_WALK_OK)
+		w->rc = rc;
+}
+
+void rr_walk_skip(struct rr_walk *w, uint64_t n)
+{
+	const struct rr_ulb_view *v = w->v;
+
+	if (w->rc || n == 0)
+		return;
+	if (!w->reply && w->chunk < v->nchunks && v->chunks[w->chunk].pos < w->at + w->shift + n)
+		rr_walk_fail(w, RR_WALK_VIOLATION);
+	else if (n > v->len - w->at)
+		rr_walk_fail(w, RR_WALK_GARBAGE);
+	else
+		w->at += (uint32_t)n;
+}
+
+uint32_t rr_walk_word(struct rr_walk *w)
+{
+	uint32_t at = w->at;
+
+	rr_walk_skip(w, 4);
+	if (w->rc == RR_WALK_OK && w->at > w->v->have)
+		rr_walk_fail(w, RR_WALK_UNSEEN);
+	return w->rc ? 0 : rr_be32(w->v->buf + at);
+}
+
+uint32_t rr_walk_opaque(struct rr_walk *w)
+{
+	uint32_t len = rr_walk_word(w);
+
+	rr_walk_skip(w, rr_walk_padded(len));
+	return w->rc ? 0 : len;
+}
+
+static bool get_bool(struct rr_walk *w)
+{
+	uint32_t v = rr_walk_word(w);
+
+	if (v > 1)
+		rr_walk_fail(w, RR_WALK_GARBAGE);
+	return v == 1;
+}
+
+/* --- eligible items --------------------------------------------------------------------- */
+
+/* RFC 8166 §3.4.5.2: a Read chunk may include the roundup padding. */
+static void match_read_chunk(struct rr_walk *w, struct rr_ulb_item *it)
+{
+	const struct rr_ulb_chunk *c = &w->v->chunks[w->chunk];
+
+	if (w->chunk == w->v->nchunks || c->pos != it->pos)
+		return;
+	if (c->len != it->len && c->len != rr_walk_padded(it->len)) {
+		rr_walk_fail(w, RR_WALK_VIOLATION);
+		return;
+	}
+	it->chunk = (uint16_t)w->chunk++;
+	it->placed = true;
+}
+
+/* RFC 8267 §6.4.1: the next item has the next chunk. An item without bytes leaves it to the
+ * following one if it was written to: there are servers that do not count such items
+ * (decision 5). */
+static void match_write_chunk(struct rr_walk *w, struct rr_ulb_item *it)
+{
+	uint32_t written;
+
+	if (w->chunk == w->v->nchunks)
+		return;
+	written = w->v->chunks[w->chunk].len;
+	if (written && it->len == 0)
+		return;
+	if (written && written != it->len) {	/* RFC 8166 §3.4.6.2: no padding */
+		rr_walk_fail(w, RR_WALK_VIOLATION);
+		return;
+	}
+	it->chunk = (uint16_t)w->chunk++;
+	it->placed = written > 0;
+}
+
+static void eligible(struct rr_walk *w)
+{
+	struct rr_ulb_item it = { .chunk = RR_ULB_INLINE };
+
+	it.len = rr_walk_word(w);
+	it.pos = (uint32_t)(w->at + w->shift);
+	if (w->rc)
+		return;
+	if (w->at + w->shift + rr_walk_padded(it.len) > UINT32_MAX) {
+		rr_walk_fail(w, RR_WALK_GARBAGE);
+		return;
+	}
+	if (w->nitems == RR_ULB_ITEMS) {	/* more than are reported: in the stream, or refused */
+		rr_walk_skip(w, rr_walk_padded(it.len));
+		return;
+	}
+	if (w->reply)
+		match_write_chunk(w, &it);
+	else
+		match_read_chunk(w, &it);
+	if (it.placed)
+		w->shift += rr_walk_padded(it.len);
+	else
+		rr_walk_skip(w, rr_walk_padded(it.len));
+	if (w->rc == RR_WALK_OK)
+		w->items[w->nitems++] = it;
+}
+
+bool rr_walk_has_chunks(const struct rr_walk *w, uint32_t from)
+{
+	for (uint32_t i = from; i < w->v->nchunks; i++) {
+		if (!w->reply || w->v->chunks[i].len)
+			return true;
+	}
+	return false;
+}
+
+/* --- elements --------------------------------------------------------------------------- */
+
+static const char *array(struct rr_walk *w, const char *f)
+{
+	const char *end = rr_format_close(f) + 1;
+
+	for (uint32_t n = rr_walk_word(w); n && !w->rc; n--) {
+		rr_walk_format(w, f + 1);
+		if (w->at > w->v->have)		/* no work for elements that are not here */
+			rr_walk_fail(w, RR_WALK_UNSEEN);
+	}
+	rr_format_number(&end, 0);
+	return end;
+}
+
+static const char *optional(struct rr_walk *w, const char *f)
+{
+	if (get_bool(w))
+		rr_walk_format(w, f + 1);
+	return rr_format_close(f) + 1;
+}
+
+static const char *list(struct rr_walk *w, const char *f)
+{
+	while (get_bool(w) && !w->rc)
+		rr_walk_format(w, f + 1);
+	return rr_format_close(f) + 1;
+}
+
+static const char *choose(struct rr_walk *w, const char *f)
+{
+	const char *end = rr_format_close(f) + 1, *arm = f + 1;
+	uint64_t v = rr_walk_word(w), is;
+
+	while (!w->rc) {
+		is = rr_format_number(&arm, v);		/* the default is any */
+		if (is == v) {
+			rr_walk_format(w, arm + 1);
+			return end;
+		}
+		arm = rr_format_arm_end(arm);
+		if (*arm++ == '}')
+			rr_walk_fail(w, RR_WALK_GARBAGE);
+	}
+	return end;
+}
+
+/* bitmap4 of attributes that are asked for: how large fattr4 gets. The bitmap returned is no
+ * longer than the table needs. */
+static void attributes(struct rr_walk *w)
+{
+	uint64_t sum = 4 + 4 + (w->b->nattrs + 31) / 32 * 4;
+
+	for (uint32_t i = 0, n = rr_walk_word(w); i < n && !w->rc; i++) {
+		uint32_t bits = rr_walk_word(w);
+
+		for (uint64_t attr = (uint64_t)i * 32; bits; bits >>= 1, attr++) {
+			if (!(bits & 1))
+				continue;
+			if (attr >= w->b->nattrs || w->b->attrs[attr] == RR_ULB_ATTR_ANY)
+				sum = RR_BOUND_NONE;
+			else
+				sum = rr_bound_add(sum, w->b->attrs[attr]);
+		}
+	}
+	w->attrs = sum;
+}
+
+static const struct rr_ulb_proc *operation(struct rr_walk *w)
+{
+	uint32_t num = rr_walk_word(w);
+
+	if (w->rc)
+		return NULL;
+	if (num < w->b->nops && w->b->ops[num].res)
+		return &w->b->ops[num];
+	rr_walk_fail(w, RR_WALK_STOP);
+	return NULL;
+}
+
+static void one_call(struct rr_walk *w, const struct rr_ulb_proc *op)
+{
+	struct rr_bound b;
+
+	w->count = w->attrs = RR_BOUND_NONE;
+	rr_walk_format(w, op->args);
+	if (w->rc)
+		return;
+	b = rr_bound_format(w, op->res);
+	w->ops.all = rr_bound_add(w->ops.all, b.all + 4);
+	w->ops.rest = rr_bound_add(w->ops.rest, b.rest + 4);
+}
+
+static void operations(struct rr_walk *w)
+{
+	const struct rr_ulb_proc *op;
+
+	w->ops = (struct rr_bound){ 4, 4 };
+	for (uint32_t n = rr_walk_word(w); n && !w->rc; n--) {
+		op = operation(w);
+		if (op && w->reply)
+			rr_walk_format(w, op->res);
+		else if (op)
+			one_call(w, op);
+	}
+	if (w->rc)
+		w->ops = (struct rr_bound){ RR_BOUND_NONE, RR_BOUND_NONE };
+}
+
+/* --- the walk --------------------------------------------------------------------------- */
+
+static void letter(struct rr_walk *w, char c, uint64_t number)
+{
+	switch (c) {
+	case 'w':
+		rr_walk_skip(w, 4 * number);
+		break;
+	case 'd':
+		if (w->reduce) {
+			eligible(w);
+			break;
+		}
+		/* fallthrough */
+	case 'o':
+		rr_walk_opaque(w);
+		break;
+	case 't':
+		w->tag = rr_walk_padded(rr_walk_opaque(w));
+		break;
+	case 'c':
+		w->count = rr_walk_word(w);
+		break;
+	case 'b':
+		attributes(w);
+		break;
+	case 'f':
+		rr_walk_format(w, "[w]o");
+		break;
+	case 'q':
+		w->session = true;
+		break;
+	case 's':
+		w->fore_max = rr_walk_word(w);
+		break;
+	case 'S':
+		w->back_max = rr_walk_word(w);
+		break;
+	case '%':
+		operations(w);
+		break;
+	}
+}
+
+static const char *element(struct rr_walk *w, const char *f)
+{
+	char c = *f;
+	uint64_t number;
+
+	switch (c) {
+	case '[':
+		return array(w, f);
+	case '(':
+		return optional(w, f);
+	case '*':
+		return list(w, f + 1);
+	case '{':
+		return choose(w, f);
+	case '<':
+		rr_walk_format(w, f + 1);
+		return rr_format_close(f) + 1;
+	}
+	f++;
+	number = rr_format_number(&f, 1);
+	letter(w, c, number);
+	return f;
+}
+
+void rr_walk_format(struct rr_walk *w, const char *f)
+{
+	while (!w->rc && *f && *f != '|' && !closes(*f))
+		f = element(w, f);
+}
