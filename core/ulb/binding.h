@@ -25,7 +25,7 @@
  *   %         counted array of operations, from the binding's second table
  *
  * Numbers behind o, d and ] are for bounds only: longer items are walked all the same (decision
- * 5). Without a number there is no bound.
+ * 6). Without a number there is no bound.
  *
  * Each element of an array takes at least a word, so that no count makes work without bytes. */
 
@@ -46,7 +46,7 @@ struct rr_ulb_binding {
 };
 
 /* Largest user or group name, path and so on where the protocols give no limit: see
- * docs/decisions/0005-ulb-readings.md. */
+ * docs/decisions/0006-ulb-readings.md. */
 #define RR_ULB_NAME	"512"
 #define RR_ULB_PATH	"4096"
 #define RR_ULB_ATTR_ANY	UINT16_MAX	/* an attribute without a bound */

@@ -19,7 +19,8 @@ static struct rr_bound times(struct rr_bound a, uint64_t n)
 {
 	if (n >= RR_BOUND_NONE)
 		return both(RR_BOUND_NONE);
-	return (struct rr_bound){ rr_min(a.all * n, RR_BOUND_NONE), rr_min(a.rest * n, RR_BOUND_NONE) };
+	return (struct rr_bound){ rr_min(a.all * n, RR_BOUND_NONE),
+				  rr_min(a.rest * n, RR_BOUND_NONE) };
 }
 
 static struct rr_bound larger(struct rr_bound a, struct rr_bound b)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* NFS version 4, all minor versions (RFC 7531, 5662, 7863, 8276); DDP-eligible by RFC 8267 §6.1: the
- * data of WRITE and READ, the linkdata of CREATE and READLINK, and no other, of READ_PLUS
- * and WRITE_SAME neither. An operation means the same in each minor version that has it. */
+/* NFS version 4, all minor versions (RFC 7531, 5662, 7863, 8276); DDP-eligible by RFC 8267
+ * §6.1: the data of WRITE and READ, the linkdata of CREATE and READLINK, and no other, of
+ * READ_PLUS and WRITE_SAME neither. An operation means the same in each minor version that
+ * has it. */
 
 #include "core/base/compiler.h"
 #include "core/ulb/nfs4_ops.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The largest size of each attribute of NFS version 4 (RFC 7530 §5, RFC 5661 §5, RFC 7862 §12.2,
- * RFC 8275, RFC 8276, RFC 9754), for bounds of GETATTR. RFC 8267 §6.2: ACLs, locations and
- * layouts have none. */
+/* The largest size of each attribute of NFS version 4 (RFC 7530 §5, RFC 5661 §5, RFC 7862
+ * §12.2, RFC 8275, RFC 8276, RFC 9754), for bounds of GETATTR. RFC 8267 §6.2: ACLs, locations
+ * and layouts have none. */
 
 #include "core/base/compiler.h"
 #include "core/ulb/nfs4_ops.h"

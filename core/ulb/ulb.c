@@ -167,8 +167,8 @@ static uint32_t total(uint64_t results, uint64_t extra, uint64_t limit)
 	return n < RR_BOUND_NONE && n < RR_ULB_UNKNOWN ? (uint32_t)n : RR_ULB_UNKNOWN;
 }
 
-/* The reply's bounds, from what the arguments have said. Arguments that could not be walked to
- * their end bound only what does not depend on them. */
+/* The reply's bounds, from what the arguments have said. Arguments that could not be walked
+ * to their end bound only what does not depend on them. */
 static void bounds(struct rr_walk *w, const struct header *h, const struct rr_ulb_proc *p,
 		   uint32_t session_max, struct rr_ulb_call *out)
 {
@@ -181,7 +181,8 @@ static void bounds(struct rr_walk *w, const struct header *h, const struct rr_ul
 	out->nresults = w->nresults;
 }
 
-/* A control message of RPCSEC_GSS: its reply is the mechanism's, whatever procedure it names. */
+/* A control message of RPCSEC_GSS: its reply is the mechanism's, whatever procedure it
+ * names. */
 static void gss_control(const struct header *h, struct rr_ulb_call *out)
 {
 	if (h->gss_proc == GSS_DESTROY)
@@ -195,7 +196,8 @@ static void note(const struct header *h, struct rr_ulb_rec *rec)
 	rec->gss_service = small(h->gss_service);
 }
 
-static enum rr_ulb_rc look_at_call(struct rr_walk *w, uint32_t session_max, struct rr_ulb_call *out)
+static enum rr_ulb_rc look_at_call(struct rr_walk *w, uint32_t session_max,
+				   struct rr_ulb_call *out)
 {
 	const struct rr_ulb_proc *p;
 	struct header h = { 0 };
@@ -207,6 +209,7 @@ static enum rr_ulb_rc look_at_call(struct rr_walk *w, uint32_t session_max, stru
 	if (!readable || !h.known || !w->b)
 		return w->rc == RR_WALK_UNSEEN ? RR_ULB_NONE : unbound(w);
 	if (!is_data(&h)) {
+		out->len = w->v->len;
 		gss_control(&h, out);
 		return unbound(w) == RR_ULB_NONE ? RR_ULB_OK : RR_ULB_VIOLATION;
 	}

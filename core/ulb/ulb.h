@@ -108,9 +108,9 @@ struct rr_ulb_reply {
 	struct rr_ulb_item items[RR_ULB_ITEMS];	/* eligible results, by ascending position */
 };
 
-/* Looks at a call. session_max: the largest reply that any session of this connection allows in the
- * call's direction; RR_ULB_UNKNOWN or 0 if there is none. It counts for calls that name a
- * session only.
+/* Looks at a call. session_max: the largest reply that any session of this connection allows
+ * in the call's direction; RR_ULB_UNKNOWN or 0 if there is none. It counts for calls that
+ * name a session only.
  *
  * Writes *out whatever it returns. After anything but OK nothing in it is eligible, its bounds
  * are unknown and out->rec allows nothing; flavor, gss_proc and gss_service are right as far as

@@ -107,10 +107,11 @@ static bool get_bool(struct rr_walk *w)
 /* RFC 8166 §3.4.5.2: a Read chunk may include the roundup padding. */
 static void match_read_chunk(struct rr_walk *w, struct rr_ulb_item *it)
 {
-	const struct rr_ulb_chunk *c = &w->v->chunks[w->chunk];
+	const struct rr_ulb_chunk *c;
 
-	if (w->chunk == w->v->nchunks || c->pos != it->pos)
+	if (w->chunk == w->v->nchunks || w->v->chunks[w->chunk].pos != it->pos)
 		return;
+	c = &w->v->chunks[w->chunk];
 	if (c->len != it->len && c->len != rr_walk_padded(it->len)) {
 		rr_walk_fail(w, RR_WALK_VIOLATION);
 		return;
@@ -121,7 +122,7 @@ static void match_read_chunk(struct rr_walk *w, struct rr_ulb_item *it)
 
 /* RFC 8267 §6.4.1: the next item has the next chunk. An item without bytes leaves it to the
  * following one if it was written to: there are servers that do not count such items
- * (decision 5). */
+ * (decision 6). */
 static void match_write_chunk(struct rr_walk *w, struct rr_ulb_item *it)
 {
 	uint32_t written;
@@ -223,6 +224,12 @@ static const char *choose(struct rr_walk *w, const char *f)
 	return end;
 }
 
+/* What the arguments say, if that could be read. */
+static uint64_t known(const struct rr_walk *w, uint64_t n)
+{
+	return w->rc ? RR_BOUND_NONE : n;
+}
+
 /* bitmap4 of attributes that are asked for: how large fattr4 gets. The bitmap returned is no
  * longer than the table needs. */
 static void attributes(struct rr_walk *w)
@@ -241,7 +248,7 @@ static void attributes(struct rr_walk *w)
 				sum = rr_bound_add(sum, w->b->attrs[attr]);
 		}
 	}
-	w->attrs = sum;
+	w->attrs = known(w, sum);
 }
 
 static const struct rr_ulb_proc *operation(struct rr_walk *w)
@@ -289,6 +296,8 @@ static void operations(struct rr_walk *w)
 
 static void letter(struct rr_walk *w, char c, uint64_t number)
 {
+	uint32_t v;
+
 	switch (c) {
 	case 'w':
 		rr_walk_skip(w, 4 * number);
@@ -303,10 +312,12 @@ static void letter(struct rr_walk *w, char c, uint64_t number)
 		rr_walk_opaque(w);
 		break;
 	case 't':
-		w->tag = rr_walk_padded(rr_walk_opaque(w));
+		v = rr_walk_opaque(w);
+		w->tag = known(w, rr_walk_padded(v));
 		break;
 	case 'c':
-		w->count = rr_walk_word(w);
+		v = rr_walk_word(w);
+		w->count = known(w, v);
 		break;
 	case 'b':
 		attributes(w);
