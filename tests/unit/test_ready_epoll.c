@@ -274,6 +274,8 @@ Test(ready_epoll, an_offer_is_taken_in_and_the_oneshot_stays_armed)
 	start(&l);
 	cr_assert_eq(look(&o, 60), 0);
 	finish(&l);
+	if (!o.c->swallowed)	/* a busy machine: it came after the time-out */
+		cr_assert_eq(look(&o, 60), 0);
 	cr_assert_eq(o.c->swallowed, 1);
 	cr_assert_eq(write(o.peer, "x", 1), 1);
 	expect(&o, EPOLLIN);

@@ -122,8 +122,10 @@ Test(ready_poll, an_offer_that_was_taken_in_does_not_count_and_waiting_goes_on)
 	start(&l);
 	cr_assert_eq(rr_wrap_poll(&p, 1, 60), 0);
 	cr_assert_geq(rr_now() - from, 60 * RR_MSEC);
-	cr_assert_eq(c->swallowed, 1);
 	finish(&l);
+	if (!c->swallowed)	/* a busy machine: it came after the time-out */
+		cr_assert_eq(rr_wrap_poll(&p, 1, 60), 0);
+	cr_assert_eq(c->swallowed, 1);
 }
 
 Test(ready_poll, a_new_connection_is_the_kernels)
