@@ -227,6 +227,58 @@ static void a_blocked_call_ends_though_its_number_is_closed(void)
 	}
 }
 
+static void a_blocked_accept_can_be_cancelled(void)
+{
+	struct sockaddr_in at;
+	struct call c;
+	int l = p_listen(&at), fd, fds = p_open_fds();
+	void *r;
+
+	begin(&c, l, 3);
+	CHECK_EQ(pthread_cancel(c.thread), 0);
+	CHECK_EQ(pthread_join(c.thread, &r), 0);
+	CHECK(r == PTHREAD_CANCELED);
+	fd = p_connect(&at);
+	close(accept(l, NULL, NULL));
+	close(fd);
+	CHECK_EQ(p_open_fds(), fds);
+}
+
+/* The first write of a connection waits for the other end, which here does not read. */
+static void *first_writer(void *arg)
+{
+	unsigned char mine[SIZE];
+
+	p_write_all(*(int *)arg, mine, rpc_call(mine, 1, 0));
+	for (;;)
+		pause();
+	return NULL;
+}
+
+static void a_first_write_can_be_cancelled(void)
+{
+	unsigned char mine[SIZE];
+	int s[2], fds = -1;
+	pthread_t t;
+	void *r;
+
+	for (int i = 0; i < 4; i++) {
+		p_pair(s);
+		pthread_create(&t, NULL, first_writer, &s[0]);
+		usleep(20000);
+		CHECK_EQ(pthread_cancel(t), 0);
+		CHECK_EQ(pthread_join(t, &r), 0);
+		CHECK(r == PTHREAD_CANCELED);
+		close(s[0]);
+		CHECK(recv(s[1], mine, sizeof(mine), MSG_WAITALL) <= RPC_CALL_HEAD);
+		close(s[1]);
+		if (fds < 0)
+			fds = p_open_fds();
+		CHECK_EQ(p_open_fds(), fds);
+	}
+	rpc_pair(s);	/* and all locks are free */
+}
+
 static void a_blocked_accept_survives_the_close_of_its_number(void)
 {
 	struct sockaddr_in at;
@@ -437,6 +489,8 @@ static const struct p_case cases[] = {
 	  a_blocked_call_ends_though_its_number_is_closed },
 	{ "a_blocked_accept_survives_the_close_of_its_number",
 	  a_blocked_accept_survives_the_close_of_its_number },
+	{ "a_blocked_accept_can_be_cancelled", a_blocked_accept_can_be_cancelled },
+	{ "a_first_write_can_be_cancelled", a_first_write_can_be_cancelled },
 	{ "a_cancelled_close_leaves_the_number", a_cancelled_close_leaves_the_number },
 	{ "a_listener_may_be_handed_over", a_listener_may_be_handed_over },
 	{ "a_connection_may_be_handed_over", a_connection_may_be_handed_over },
