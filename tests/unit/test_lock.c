@@ -9,6 +9,8 @@
 #include "core/base/compiler.h"
 #include "core/base/lock.h"
 
+TestSuite(lock, .timeout = 30);
+
 static struct rr_lock *shared_lock(void)
 {
 	return mmap(NULL, RR_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -91,7 +93,7 @@ static void *add(void *arg RR_UNUSED)
 	return NULL;
 }
 
-Test(lock, threads_of_several_processes_exclude_each_other, .timeout = 30)
+Test(lock, threads_of_several_processes_exclude_each_other)
 {
 	pthread_t t[3];
 	pid_t pid;
@@ -112,7 +114,7 @@ Test(lock, threads_of_several_processes_exclude_each_other, .timeout = 30)
 }
 
 /* Killed after it took the lock, before it could do anything else. */
-Test(lock, who_dies_with_it_leaves_it_to_one_that_waits, .timeout = 10)
+Test(lock, who_dies_with_it_leaves_it_to_one_that_waits)
 {
 	struct rr_lock *l = shared_lock();
 	siginfo_t si;
