@@ -230,6 +230,23 @@ def an_end_dies_with_a_call_that_was_not_pulled():
     either_dies(expose, '[read_rec(s)[40:] == blob(%d, 1), ending(s)]' % BIG, whole)
 
 
+def a_message_and_its_senders_death_are_seen_together():
+    """By one that slept meanwhile: the message is whole all the same."""
+    for size in 100, BIG:
+        def expose(victim, other):
+            t = other.start('select.select([s], [], [])')
+            other.asleep()
+            other.stop()
+            victim.do('s.sendall(call(5, blob(%d, 1)))' % size)
+            victim.kill()
+            other.kill(signal.SIGCONT)
+            other.result(t)
+
+        def whole(end):
+            same(end, [True, 'EOF after 0'], 'the call, then the end')
+        either_dies(expose, '[read_rec(s)[40:] == blob(%d, 1), ending(s)]' % size, whole)
+
+
 def an_end_dies_with_a_reply_that_was_not_pulled():
     def expose(victim, other):
         other.do('s.sendall(call(9))')
@@ -383,6 +400,7 @@ main([
     client_dies_while_joining, server_dies_while_joining, an_end_dies_while_the_other_sleeps,
     an_end_dies_before_the_other_looks, an_end_dies_within_a_record,
     an_end_dies_with_a_call_that_was_not_pulled, an_end_dies_with_a_reply_that_was_not_pulled,
+    a_message_and_its_senders_death_are_seen_together,
     an_end_dies_that_should_have_pulled, an_end_dies_while_its_message_is_pulled,
     a_client_dies_while_its_call_is_executed, the_server_dies_while_it_executes,
     an_end_dies_while_the_other_is_blocked_in_write, clients_die_at_random,
