@@ -4,5 +4,32 @@
 .PHONY: check-vm
 check-vm:
 	@scripts/deps vm
-	@$(MAKE) -s -j2 all apps
+	@$(MAKE) -s -j2 all apps vm-programs
 	$(Q)BUILD='$(BUILD)' tests/vm/run $(VM)
+
+# --- the verbs provider: a plugin, where rdma-core's headers are ---
+
+VERBS     := $(BUILD)/librpcrdma_verbs.so
+VERBS_OBJ := $(call obj,$(wildcard core/prov/verbs/*.c) core/wire/cmdata.c core/base/os.c)
+HAVE_RDMA := $(shell pkg-config --exists libibverbs librdmacm 2>/dev/null && echo yes)
+
+.PHONY: verbs vm-programs
+ifeq ($(HAVE_RDMA),yes)
+verbs: $(VERBS)
+vm-programs: $(BUILD)/tests/vm/verbs_pair
+else
+vm-programs:
+verbs:
+	@echo "  SKIP    $(VERBS): no headers of rdma-core (pkg-config libibverbs librdmacm)"
+endif
+all: verbs
+
+$(VERBS): $(VERBS_OBJ)
+	$(call say,LINK,$@)
+	$(Q)$(CC) -shared -o $@ $^ $(LDSAN) -Wl,-soname,librpcrdma_verbs.so -Wl,-z,defs -Wl,-z,relro -Wl,-z,now \
+	    $(LDFLAGS) -lrdmacm -libverbs -pthread
+
+$(BUILD)/tests/vm/verbs_pair: $(BUILD)/obj/tests/vm/verbs_pair.o $(BUILD)/libcore.a
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)
+	$(Q)$(CC) -o $@ $^ $(LDSAN) -pthread -ldl

@@ -13,6 +13,7 @@
  *
  * Returns: 0 or a positive result, or -errno. errno itself is left alone. */
 
+#include <netinet/in.h>
 #include <sys/uio.h>
 
 #include "core/base/stats.h"
@@ -29,6 +30,7 @@ struct rr_prov_params {
 	uint8_t token[RR_TOKEN_LEN];
 	const char *run_dir;	/* may be NULL; must stay valid during set-up only */
 	int fd_floor;		/* lowest number for descriptors of ours */
+	struct sockaddr_in6 local; /* the anchor's own address, v4 or v6; AF_UNSPEC unknown */
 };
 
 /* A provider's address in an offer or answer: opaque bytes. */
@@ -92,7 +94,8 @@ struct rr_prov_ops {
 	/* --- data. Post calls: 1 done, no completion follows; 0 a completion with
 	 * cookie follows; -EAGAIN no room (RNR, queue full); else the connection is lost --- */
 
-	/* A Send of the gathered pieces. inv_handle != 0: Send With Invalidate. */
+	/* A Send of the gathered pieces, which are the caller's again when this returns, but for
+	 * those in mem: they are when it completes. inv_handle != 0: Send With Invalidate. */
 	int (*send)(struct rr_qp *qp, const struct iovec *iov, int niov, uint64_t cookie,
 		    uint32_t inv_handle);
 	/* A Send without payload that carries 32 bits for the connection itself. */

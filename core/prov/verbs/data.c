@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Posts and completions. */
+#include <errno.h>
+#include <string.h>
+#include <sched.h>
+
+#include "core/base/compiler.h"
+#include "core/base/os.h"
+#include "core/prov/verbs/verbs_int.h"
+
+#define RECV_ID		(UINT64_C(1) << 63)	/* wr_id of a receive; below it the buffer */
+#define SIGNAL_EVERY	16u
+#define FULL_WAIT	(50 * RR_MSEC)
+
+/* IB_WC_WITH_INVALIDATE as the kernel's rxe hands it through; elsewhere on RC this bit is not set. */
+#define WC_WITH_INV	(IBV_WC_WITH_INV | IBV_WC_IP_CSUM_OK)
+
+static void fail(struct rr_vq *v, int err)
+{
+	if (!v->err)
+		v->err = err;
+}
+
+/* --- completions ----------------------------------------------------------------------- */
+
+/* Moves what the CQ has to v->raw, unless another thread is at it. */
+static void pull(struct rr_vq *v)
+{
+	bool not_busy = false;
+	uint32_t head, tail;
+
+	if (!atomic_compare_exchange_strong_explicit(&v->cq_busy, &not_busy, true,
+						     memory_order_acquire, memory_order_relaxed))
+		return;
+	/* Only the holder of cq_busy adds. */
+	head = atomic_load_explicit(&v->raw_head, memory_order_relaxed);
+	tail = atomic_load_explicit(&v->raw_tail, memory_order_acquire);
+	while (head - tail < v->raw_cap &&
+	       ibv_poll_cq(v->cq, 1, &v->raw[head & (v->raw_cap - 1)]) > 0)
+		head++;
+	/* pairs with the acquires of raw_head: the entries are there once it says so */
+	atomic_store_explicit(&v->raw_head, head, memory_order_release);
+	atomic_store_explicit(&v->cq_busy, false, memory_order_release);
+}
+
+bool rr_verbs_reap(struct rr_vq *v)
+{
+	for (int i = 0; i < 2; i++) {
+		if (atomic_load_explicit(&v->raw_head, memory_order_acquire) !=
+		    atomic_load_explicit(&v->raw_tail, memory_order_acquire))
+			return true;
+		if (i == 0)
+			pull(v);
+	}
+	return false;
+}
+
+/* What a failed work request says of the connection: gone, or one of us has broken a rule. */
+static int status_err(enum ibv_wc_status s)
+{
+	switch (s) {
+	case IBV_WC_WR_FLUSH_ERR:
+	case IBV_WC_RETRY_EXC_ERR:
+	case IBV_WC_RNR_RETRY_EXC_ERR:
+	case IBV_WC_RESP_TIMEOUT_ERR:
+	case IBV_WC_REM_ABORT_ERR:
+		return -ECONNRESET;
+	case IBV_WC_REM_ACCESS_ERR:
+		return -EACCES;
+	default:
+		return -EPROTO;
+	}
+}
+
+/* Everything up to the work request with this number has ended. */
+static struct rr_verbs_wqe ended(struct rr_vq *v, uint32_t seq)
+{
+	struct rr_verbs_wqe last = v->wqe[seq % RR_VERBS_SQ];
+
+	if (seq - v->sq_tail >= v->sq_head - v->sq_tail)
+		return (struct rr_verbs_wqe){ .op = RR_WC_SEND };
+	for (; v->sq_tail != seq + 1; v->sq_tail++) {
+		const struct rr_verbs_wqe *w = &v->wqe[v->sq_tail % RR_VERBS_SQ];
+
+		v->slot_tail += w->slot;
+		v->reads -= w->op == RR_WC_READ;
+	}
+	return last;
+}
+
+/* Takes new completions into our books: the send queue's entries in v->raw have the cookie and
+ * the operation from then on, whatever becomes of their place in the queue. */
+static void digest(struct rr_vq *v)
+{
+	pull(v);
+	for (; v->raw_seen != atomic_load_explicit(&v->raw_head, memory_order_acquire);
+	     v->raw_seen++) {
+		struct ibv_wc *raw = &v->raw[v->raw_seen & (v->raw_cap - 1)];
+		struct rr_verbs_wqe w;
+
+		if (raw->status != IBV_WC_SUCCESS)
+			fail(v, status_err(raw->status));
+		if (raw->wr_id & RECV_ID)
+			continue;
+		w = ended(v, (uint32_t)raw->wr_id);
+		raw->wr_id = w.cookie;
+		raw->byte_len = w.op;
+	}
+}
+
+static void received(struct rr_qp *qp, struct rr_vq *v, const struct ibv_wc *raw, struct rr_wc *wc)
+{
+	uint32_t i = (uint32_t)raw->wr_id;
+
+	*wc = (struct rr_wc){
+		.op = RR_WC_RECV, .cookie = i, .buf = v->slab + (size_t)i * qp->recv_size,
+		.len = rr_min(raw->byte_len, qp->recv_size),
+	};
+	if (raw->wc_flags & IBV_WC_WITH_IMM) {
+		wc->has_imm = true;
+		wc->imm = be32toh(raw->imm_data);
+	} else if (raw->wc_flags & WC_WITH_INV && raw->invalidated_rkey) {
+		wc->has_inv = true;
+		wc->inv_handle = raw->invalidated_rkey;
+	}
+}
+
+/* One completion; false: it is nothing to be told. */
+static bool tell(struct rr_qp *qp, struct rr_vq *v, const struct ibv_wc *raw, struct rr_wc *wc)
+{
+	if (raw->wr_id & RECV_ID) {
+		if (raw->status == IBV_WC_SUCCESS)
+			received(qp, v, raw, wc);
+		return raw->status == IBV_WC_SUCCESS;
+	}
+	*wc = (struct rr_wc){ .op = (enum rr_wc_op)raw->byte_len, .cookie = raw->wr_id,
+			      .status = raw->status ? status_err(raw->status) : 0 };
+	return wc->op != RR_WC_SEND;
+}
+
+int rr_verbs_poll(struct rr_qp *qp, struct rr_wc *wc, int n)
+{
+	struct rr_vq *v = rr_verbs_of(qp);
+	uint32_t tail;
+	int got = 0;
+
+	if (!v || v->state != RR_V_READY)
+		return v && !v->err ? 0 : -ECONNRESET;
+	digest(v);
+	tail = atomic_load_explicit(&v->raw_tail, memory_order_relaxed);
+	for (; got < n && tail != v->raw_seen; tail++)
+		got += tell(qp, v, &v->raw[tail & (v->raw_cap - 1)], &wc[got]);
+	atomic_store_explicit(&v->raw_tail, tail, memory_order_release);
+	if (got)
+		return got;
+	return v->err ? v->err : v->lost ? -ECONNRESET : 0;
+}
+
+/* --- receives -------------------------------------------------------------------------- */
+
+int rr_verbs_post_recv(struct rr_qp *qp, struct rr_vq *v, uint32_t i)
+{
+	struct ibv_sge sge = {
+		.addr = (uintptr_t)(v->slab + (size_t)i * qp->recv_size),
+		.length = qp->recv_size, .lkey = v->slab_mr->lkey,
+	};
+	struct ibv_recv_wr wr = { .wr_id = RECV_ID | i, .sg_list = &sge, .num_sge = 1 }, *bad;
+
+	return -ibv_post_recv(v->id->qp, &wr, &bad);
+}
+
+void rr_verbs_repost(struct rr_qp *qp, uint64_t buf_cookie)
+{
+	struct rr_vq *v = rr_verbs_of(qp);
+	int rc;
+
+	if (!v || v->err || v->lost || buf_cookie >= qp->recvs)
+		return;
+	rc = rr_verbs_post_recv(qp, v, (uint32_t)buf_cookie);
+	if (rc)
+		fail(v, rc);
+}
+
+/* --- posts ----------------------------------------------------------------------------- */
+
+static uint32_t sq_used(const struct rr_vq *v)
+{
+	return v->sq_head - v->sq_tail;
+}
+
+static int usable(struct rr_vq *v)
+{
+	if (!v || v->state != RR_V_READY || v->lost)
+		return -ECONNRESET;
+	return v->err;
+}
+
+/* Room for one more on the send queue, and of the send slots. */
+static bool room(struct rr_vq *v, bool slot)
+{
+	if (sq_used(v) < v->sq_cap && !(slot && v->slot_head - v->slot_tail == RR_VERBS_SENDS))
+		return true;
+	digest(v);
+	return sq_used(v) < v->sq_cap && !(slot && v->slot_head - v->slot_tail == RR_VERBS_SENDS);
+}
+
+/* wr's number and signal, the entry in our books, and off it goes. */
+static int post(struct rr_vq *v, struct ibv_send_wr *wr, struct rr_verbs_wqe w)
+{
+	struct ibv_send_wr *bad;
+	int rc;
+
+	wr->wr_id = v->sq_head;
+	if (w.op != RR_WC_SEND || ++v->unsignaled >= SIGNAL_EVERY) {
+		wr->send_flags |= IBV_SEND_SIGNALED;
+		v->unsignaled = 0;
+	}
+	rc = ibv_post_send(v->id->qp, wr, &bad);
+	if (rc) {
+		fail(v, -EIO);
+		return -EIO;
+	}
+	v->wqe[v->sq_head++ % RR_VERBS_SQ] = w;
+	v->slot_head += w.slot;
+	v->reads += w.op == RR_WC_READ;
+	return w.op == RR_WC_SEND;
+}
+
+/* The pieces as the device shall take them: from where they are if they go inline, otherwise
+ * copied into a slot. They are the caller's again at once in either case. */
+static bool gather(struct rr_vq *v, uint8_t *slot, const struct iovec *iov, int niov, size_t len,
+		   struct ibv_send_wr *wr)
+{
+	struct ibv_sge *sge = wr->sg_list;
+
+	if (len <= v->max_inline && niov <= (int)v->max_sge) {
+		for (int i = 0; i < niov; i++)
+			sge[i] = (struct ibv_sge){ .addr = (uintptr_t)iov[i].iov_base,
+						   .length = (uint32_t)iov[i].iov_len };
+		wr->num_sge = niov;
+		wr->send_flags = IBV_SEND_INLINE;
+		return false;
+	}
+	sge[0] = (struct ibv_sge){ .addr = (uintptr_t)slot, .length = (uint32_t)len,
+				   .lkey = v->slab_mr->lkey };
+	for (int i = 0; i < niov; i++) {
+		memcpy(slot, iov[i].iov_base, iov[i].iov_len);
+		slot += iov[i].iov_len;
+	}
+	wr->num_sge = 1;
+	return true;
+}
+
+int rr_verbs_send(struct rr_qp *qp, const struct iovec *iov, int niov, uint64_t cookie,
+		  uint32_t inv_handle)
+{
+	struct rr_vq *v = rr_verbs_of(qp);
+	struct ibv_sge sge[RR_VERBS_SGE];
+	struct ibv_send_wr wr = { .sg_list = sge, .opcode = IBV_WR_SEND };
+	struct rr_verbs_wqe w = { .op = RR_WC_SEND, .cookie = cookie };
+	int rc = usable(v);
+	size_t len = 0;
+	uint8_t *slot;
+
+	if (rc)
+		return rc;
+	for (int i = 0; i < niov; i++)
+		len += iov[i].iov_len;
+	if (len > qp->send_size)
+		return -EMSGSIZE;
+	if (!room(v, true))
+		return -EAGAIN;
+	slot = v->slab + (size_t)qp->recvs * qp->recv_size +
+	       (size_t)(v->slot_head % RR_VERBS_SENDS) * v->param.recv_size;
+	w.slot = gather(v, slot, iov, niov, len, &wr);
+	if (inv_handle && v->remote_inv) {	/* otherwise the peer does it itself */
+		wr.opcode = IBV_WR_SEND_WITH_INV;
+		wr.invalidate_rkey = inv_handle;
+	}
+	return post(v, &wr, w);
+}
+
+int rr_verbs_send_imm(struct rr_qp *qp, uint32_t imm, uint64_t cookie)
+{
+	struct rr_vq *v = rr_verbs_of(qp);
+	struct ibv_send_wr wr = { .opcode = IBV_WR_SEND_WITH_IMM, .imm_data = htobe32(imm) };
+	int rc = usable(v);
+
+	if (rc)
+		return rc;
+	if (!room(v, false))
+		return -EAGAIN;
+	return post(v, &wr, (struct rr_verbs_wqe){ .op = RR_WC_SEND, .cookie = cookie });
+}
+
+static int rdma(struct rr_qp *qp, enum ibv_wr_opcode op, const void *local, uint32_t len,
+		const struct rr_seg *seg, uint32_t off, uint64_t cookie)
+{
+	struct rr_vq *v = rr_verbs_of(qp);
+	const uint8_t *p = local;
+	struct ibv_sge sge = { .addr = (uintptr_t)p, .length = len };
+	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = op };
+	bool read = op == IBV_WR_RDMA_READ;
+	int rc = usable(v);
+
+	if (rc)
+		return rc;
+	if (p < qp->mem || len > qp->mem_size || (size_t)(p - qp->mem) > qp->mem_size - len)
+		return -EFAULT;
+	if (read && !v->depth)
+		return -EOPNOTSUPP;
+	/* Reads wait for the peer's memory: half of the queue is theirs. */
+	if ((read && v->reads >= v->sq_cap / 2) || !room(v, false))
+		return -EAGAIN;
+	sge.lkey = v->mem_mr->lkey;
+	wr.wr.rdma.remote_addr = seg->offset + off;
+	wr.wr.rdma.rkey = seg->handle;
+	return post(v, &wr, (struct rr_verbs_wqe){
+		.op = read ? RR_WC_READ : RR_WC_WRITE, .cookie = cookie });
+}
+
+int rr_verbs_read(struct rr_qp *qp, void *local, uint32_t len, const struct rr_seg *seg,
+		  uint32_t off, uint64_t cookie)
+{
+	return rdma(qp, IBV_WR_RDMA_READ, local, len, seg, off, cookie);
+}
+
+int rr_verbs_write(struct rr_qp *qp, const void *local, uint32_t len, const struct rr_seg *seg,
+		   uint32_t off, uint64_t cookie)
+{
+	return rdma(qp, IBV_WR_RDMA_WRITE, local, len, seg, off, cookie);
+}
+
+/* What was posted has reached the peer, or there is no hope: its memory may go. */
+void rr_verbs_flush(struct rr_qp *qp, struct rr_vq *v, rr_time most)
+{
+	struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED };
+	rr_time end = rr_now() + most;
+	struct rr_wc wc;
+
+	if (sq_used(v) == 0)
+		return;
+	/* The last one may be unsignaled: a Write of no bytes behind it tells. */
+	if (v->unsignaled && (!room(v, false) ||
+			      post(v, &wr, (struct rr_verbs_wqe){ .op = RR_WC_WRITE }) < 0))
+		return;
+	while (sq_used(v) && !v->err && !v->lost && rr_now() < end)
+		if (rr_verbs_poll(qp, &wc, 1) == 0)
+			sched_yield();
+}
+
+/* --- keys ------------------------------------------------------------------------------ */
+
+int rr_verbs_expose(struct rr_qp *qp, const void *local, uint32_t len, enum rr_rights rights,
+		    struct rr_seg *out)
+{
+	struct rr_vq *v = rr_verbs_of(qp);
+	int rc = usable(v), access = rights == RR_RIGHT_READ
+		? IBV_ACCESS_REMOTE_READ : IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+	struct ibv_mr *mr;
+
+	if (rc)
+		return rc;
+	if (v->nkeys == RR_VERBS_KEYS)
+		return -EAGAIN;
+	mr = ibv_reg_mr(v->pd, (void *)(uintptr_t)local, len, access);
+	if (!mr)
+		return errno == ENOMEM ? -EAGAIN : -errno;
+	v->key[v->nkeys++] = mr;
+	*out = (struct rr_seg){ .handle = mr->rkey, .length = len, .offset = (uintptr_t)local };
+	return 0;
+}
+
+int rr_verbs_invalidate(struct rr_qp *qp, uint32_t handle, uint64_t cookie)
+{
+	struct rr_vq *v = rr_verbs_of(qp);
+
+	(void)cookie;
+	if (!v)
+		return -ECONNRESET;
+	for (uint32_t i = 0; i < v->nkeys; i++) {
+		if (v->key[i]->rkey != handle)
+			continue;
+		if (ibv_dereg_mr(v->key[i]))
+			return -EIO;
+		v->key[i] = v->key[--v->nkeys];
+		return 1;
+	}
+	return -EINVAL;
+}

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The provider's table, and what it takes to sleep. */
+#include "core/prov/verbs/plugin.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sys/epoll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "core/base/compiler.h"
+#include "core/prov/verbs/verbs_int.h"
+
+pid_t rr_verbs_pid;
+
+static size_t qp_size(const struct rr_prov_params *p)
+{
+	(void)p;
+	return sizeof(struct rr_verbs);
+}
+
+static uint32_t window(struct rr_qp *qp)
+{
+	(void)qp;
+	return UINT32_MAX;
+}
+
+static bool consumed(struct rr_qp *qp, uint32_t handle)
+{
+	(void)qp;
+	(void)handle;
+	return false;
+}
+
+static bool peek(const struct rr_qp *qp, enum rr_arm what)
+{
+	struct rr_vq *v = rr_verbs_of(qp);
+
+	(void)what;
+	if (!v || v->err || v->lost)
+		return true;
+	return v->state == RR_V_READY && rr_verbs_reap(v);
+}
+
+static void nothing(struct rr_qp *qp)
+{
+	(void)qp;
+}
+
+static int arm(struct rr_qp *qp, enum rr_arm what)
+{
+	struct rr_vq *v = rr_verbs_of(qp);
+
+	if (!v || v->state != RR_V_READY)
+		return 0;
+	/* Asked for first, looked at second: what comes in between rings or is seen. */
+	if (ibv_req_notify_cq(v->cq, 0))
+		v->err = v->err ? v->err : -EIO;
+	return peek(qp, what);
+}
+
+static int drain(struct rr_qp *qp)
+{
+	struct rr_vq *v = rr_verbs_of(qp);
+	struct epoll_event ev[2];
+	int saved = errno, n;
+
+	if (!v)
+		return -ECONNRESET;
+	n = (int)syscall(SYS_epoll_pwait, qp->wake_fd, ev, 2, 0, NULL, 0);
+	for (int i = 0; i < n; i++) {
+		struct ibv_cq *cq;
+		void *ctx;
+
+		if (ev[i].data.u32 == 0)
+			rr_verbs_cm_events(v);
+		else if (!ibv_get_cq_event(v->comp, &cq, &ctx))
+			ibv_ack_cq_events(cq, 1);
+	}
+	errno = saved;
+	return v->lost || v->err ? -ECONNRESET : 0;
+}
+
+static void trim(struct rr_qp *qp, bool (*used)(void *ctx, size_t off, size_t len), void *ctx)
+{
+	(void)qp;	/* registered memory is pinned */
+	(void)used;
+	(void)ctx;
+}
+
+static const struct rr_prov_ops ops = {
+	.name = "verbs",
+	.id = 2,
+	.qp_size = qp_size,
+	.prepare = rr_verbs_prepare,
+	.answer = rr_verbs_answer,
+	.join = rr_verbs_join,
+	.establish = rr_verbs_establish,
+	.close = rr_verbs_close,
+	.send = rr_verbs_send,
+	.send_imm = rr_verbs_send_imm,
+	.read = rr_verbs_read,
+	.write = rr_verbs_write,
+	.expose = rr_verbs_expose,
+	.invalidate = rr_verbs_invalidate,
+	.consumed = consumed,
+	.poll = rr_verbs_poll,
+	.repost = rr_verbs_repost,
+	.window = window,
+	.peek = peek,
+	.kick = nothing,
+	.arm = arm,
+	.disarm = nothing,
+	.drain = drain,
+	.trim = trim,
+};
+
+static void forked(void)
+{
+	rr_verbs_pid = getpid();
+}
+
+rr_verbs_plugin_fn rr_verbs_plugin;
+
+RR_EXPORT const struct rr_prov_ops *rr_verbs_plugin(uint32_t abi, const struct rr_os *os)
+{
+	if (abi != RR_VERBS_ABI)
+		return NULL;
+	if (!rr_verbs_pid)
+		pthread_atfork(NULL, NULL, forked);
+	rr_verbs_pid = getpid();
+	rr_os = os;
+	return &ops;
+}

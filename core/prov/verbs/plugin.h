@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef RR_VERBS_PLUGIN_H
+#define RR_VERBS_PLUGIN_H
+
+/* What librpcrdma_verbs.so exports: its provider, or NULL if it was built for another library.
+ * It makes its system calls by os. */
+
+#include "core/base/os.h"
+#include "core/prov/prov.h"
+
+#define RR_VERBS_PLUGIN	"librpcrdma_verbs.so"
+#define RR_VERBS_ENTRY	"rr_verbs_plugin"
+/* Changes with every change of struct rr_prov_ops, rr_prov_params, rr_qp, rr_wc or rr_os. */
+#define RR_VERBS_ABI	1u
+
+typedef const struct rr_prov_ops *rr_verbs_plugin_fn(uint32_t abi, const struct rr_os *os);
+
+#endif

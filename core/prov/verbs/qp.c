@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A queue pair, its completion queue and its registered memory, within what the device says. */
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+
+#include "core/base/compiler.h"
+#include "core/base/os.h"
+#include "core/prov/verbs/verbs_int.h"
+
+static uint8_t *map(size_t size)
+{
+	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	return p == MAP_FAILED ? NULL : p;
+}
+
+static int limits(const struct rr_qp *qp, struct rr_vq *v)
+{
+	struct ibv_device_attr a;
+
+	if (ibv_query_device(v->id->verbs, &a))
+		return -EIO;
+	v->sq_cap = rr_min(RR_VERBS_SQ, (uint32_t)a.max_qp_wr);
+	v->max_sge = rr_min(RR_VERBS_SGE, (uint32_t)a.max_sge);
+	v->depth = (uint8_t)rr_min(RR_VERBS_DEPTH, (uint32_t)rr_max(a.max_qp_init_rd_atom, 0));
+	if (qp->recvs > (uint32_t)a.max_qp_wr || v->sq_cap < 2 * RR_VERBS_SENDS ||
+	    qp->recvs + v->sq_cap > (uint32_t)a.max_cqe || v->max_sge < 1)
+		return -ENOBUFS;
+	return 0;
+}
+
+static int make_memory(struct rr_qp *qp, struct rr_vq *v)
+{
+	v->slab_size = rr_align((size_t)qp->recvs * qp->recv_size +
+				(size_t)RR_VERBS_SENDS * v->param.recv_size, (size_t)4096);
+	v->slab = map(v->slab_size);
+	qp->mem = map(qp->mem_size);
+	if (!v->slab || !qp->mem)
+		return -ENOMEM;
+	v->pd = ibv_alloc_pd(v->id->verbs);
+	if (!v->pd)
+		return -errno;
+	v->slab_mr = ibv_reg_mr(v->pd, v->slab, v->slab_size, IBV_ACCESS_LOCAL_WRITE);
+	v->mem_mr = v->slab_mr ? ibv_reg_mr(v->pd, qp->mem, qp->mem_size, IBV_ACCESS_LOCAL_WRITE)
+			       : NULL;
+	return v->mem_mr ? 0 : -errno;	/* RLIMIT_MEMLOCK, most of the time */
+}
+
+static int make_cq(struct rr_qp *qp, struct rr_vq *v)
+{
+	int fl;
+
+	v->comp = ibv_create_comp_channel(v->id->verbs);
+	if (!v->comp)
+		return -errno;
+	fl = rr_os->fcntl(v->comp->fd, F_GETFL);
+	if (fl < 0 || rr_os->fcntl(v->comp->fd, F_SETFL, fl | O_NONBLOCK) < 0)
+		return -errno;
+	v->cq = ibv_create_cq(v->id->verbs, (int)(qp->recvs + v->sq_cap), NULL, v->comp, 0);
+	return v->cq ? 0 : -errno;
+}
+
+static int make_qp(const struct rr_qp *qp, struct rr_vq *v)
+{
+	struct ibv_qp_init_attr a = {
+		.send_cq = v->cq, .recv_cq = v->cq, .qp_type = IBV_QPT_RC,
+		.cap = { .max_send_wr = v->sq_cap, .max_recv_wr = qp->recvs,
+			 .max_send_sge = v->max_sge, .max_recv_sge = 1,
+			 .max_inline_data = RR_VERBS_INLINE },
+	};
+
+	if (rdma_create_qp(v->id, v->pd, &a)) {
+		a.cap.max_inline_data = 0;	/* devices without, or with less */
+		if (rdma_create_qp(v->id, v->pd, &a))
+			return -errno;
+	}
+	v->max_inline = a.cap.max_inline_data;
+	v->max_sge = rr_min(v->max_sge, a.cap.max_send_sge);
+	return 0;
+}
+
+int rr_verbs_qp_make(struct rr_qp *qp, struct rr_vq *v)
+{
+	int rc = limits(qp, v);
+
+	if (!rc)
+		rc = make_memory(qp, v);
+	if (!rc)
+		rc = make_cq(qp, v);
+	if (!rc)
+		rc = make_qp(qp, v);
+	for (uint32_t i = 0; !rc && i < qp->recvs; i++)
+		rc = rr_verbs_post_recv(qp, v, i);
+	return rc;
+}
+
+void rr_verbs_qp_free(struct rr_qp *qp, struct rr_vq *v)
+{
+	if (v->id && v->id->qp)
+		rdma_destroy_qp(v->id);
+	while (v->nkeys)
+		ibv_dereg_mr(v->key[--v->nkeys]);
+	if (v->mem_mr)
+		ibv_dereg_mr(v->mem_mr);
+	if (v->slab_mr)
+		ibv_dereg_mr(v->slab_mr);
+	if (v->cq)
+		ibv_destroy_cq(v->cq);
+	if (v->comp)
+		ibv_destroy_comp_channel(v->comp);
+	if (v->pd)
+		ibv_dealloc_pd(v->pd);
+	if (v->slab)
+		munmap(v->slab, v->slab_size);
+	if (qp->mem)
+		munmap(qp->mem, qp->mem_size);
+	qp->mem = NULL;
+}

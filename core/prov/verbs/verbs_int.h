@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef RR_VERBS_INT_H
+#define RR_VERBS_INT_H
+
+/* The verbs provider: an RC queue pair by RDMA CM, in a plugin of its own, so that only a process
+ * that uses it has rdma-core in it.
+ *
+ * What the kernel knows of a queue pair belongs to the process that made it. So struct rr_verbs,
+ * which forked children share, holds nothing but a pointer that is good in that process; in
+ * any other every call says that the connection is lost.
+ *
+ * The answering side listens on a port of its own, bound to the address that its end of the TCP
+ * connection has; the offering side connects there, and says the token in its private data, behind
+ * the eight bytes of RFC 8797. Nobody else gets in.
+ *
+ * Memory: one PD per connection. Receives, send slots and mem have local rights. What is exposed is
+ * registered for as long as it is exposed, with just the right that it needs: its key is fresh and
+ * its end is the key's. That costs a system call each; remote invalidation of such keys is
+ * impossible (a user's region cannot be), so it is never advertised. */
+
+#include <rdma/rdma_cma.h>
+#include <stdatomic.h>
+
+#include "core/base/compiler.h"
+#include "core/prov/prov.h"
+
+#define RR_VERBS_INLINE	256u		/* wished for */
+#define RR_VERBS_SGE	4u
+#define RR_VERBS_SENDS	64u		/* send slots */
+#define RR_VERBS_SQ	512u
+#define RR_VERBS_DEPTH	16u		/* RDMA Reads at a time, each way, at most */
+#define RR_VERBS_KEYS	1024u
+#define RR_VERBS_TOKEN	(8u + 4u + RR_TOKEN_LEN)	/* private data */
+
+enum rr_verbs_state {
+	RR_V_LISTENING, RR_V_ADDR, RR_V_ROUTE, RR_V_CONNECTING, RR_V_ACCEPTING, RR_V_READY,
+};
+
+/* A posted work request that is not known to have ended. */
+struct rr_verbs_wqe {
+	enum rr_wc_op op;
+	bool slot;		/* it holds the oldest send slot in use */
+	uint64_t cookie;
+};
+
+/* One process's part. */
+struct rr_vq {
+	enum rr_verbs_state state;
+	int err;		/* -errno that ended it; 0 */
+	bool lost;		/* the peer is gone; what has arrived still counts */
+	struct rr_prov_params param;
+	struct rdma_event_channel *cm;
+	struct rdma_cm_id *listener, *id;
+	struct ibv_pd *pd;
+	struct ibv_comp_channel *comp;
+	struct ibv_cq *cq;
+	uint32_t strangers;	/* who have come to our port without the token */
+	bool remote_inv;	/* the peer takes Send With Invalidate */
+	uint8_t depth;		/* RDMA Reads that we may have out; 0 none */
+
+	uint8_t *slab;		/* receives, then send slots */
+	size_t slab_size;
+	struct ibv_mr *slab_mr, *mem_mr;
+	struct ibv_mr *key[RR_VERBS_KEYS];
+	uint32_t nkeys;
+
+	/* the send queue; free-running */
+	struct rr_verbs_wqe wqe[RR_VERBS_SQ];
+	uint32_t sq_cap, sq_head, sq_tail;
+	uint32_t slot_head, slot_tail;
+	uint32_t max_inline, max_sge;
+	uint32_t unsignaled;
+	uint32_t reads;		/* of them */
+
+	/* completions taken from the CQ and not yet looked at: peek() has no lock of the caller's */
+	_Atomic bool cq_busy;
+	_Atomic uint32_t raw_head, raw_tail;
+	uint32_t raw_seen;	/* of them, those before this are in our books */
+	uint32_t raw_cap;	/* power of two */
+	struct ibv_wc raw[];
+};
+
+struct rr_verbs {
+	struct rr_qp qp;
+	struct rr_vq *v;
+	pid_t owner;
+};
+
+/* The process that we are; kept right across fork. */
+extern pid_t rr_verbs_pid;
+
+/* This process's part of qp; NULL if it has none. */
+static inline struct rr_vq *rr_verbs_of(const struct rr_qp *qp)
+{
+	const struct rr_verbs *q = container_of(qp, struct rr_verbs, qp);
+
+	return q->owner == rr_verbs_pid ? q->v : NULL;
+}
+
+/* cm.c */
+int rr_verbs_prepare(struct rr_qp *qp, const struct rr_prov_params *p, struct rr_prov_addr *offer);
+int rr_verbs_answer(struct rr_qp *qp, const struct rr_prov_params *p,
+		    const struct rr_prov_addr *offer, struct rr_prov_addr *answer);
+int rr_verbs_join(struct rr_qp *qp, const struct rr_prov_addr *answer);
+int rr_verbs_establish(struct rr_qp *qp);
+void rr_verbs_close(struct rr_qp *qp);
+/* Takes what the CM has to say about a connected queue pair. */
+void rr_verbs_cm_events(struct rr_vq *v);
+
+/* qp.c: the queue pair and its memory, on v->id's device. 0 or -errno; undone by free. */
+int rr_verbs_qp_make(struct rr_qp *qp, struct rr_vq *v);
+void rr_verbs_qp_free(struct rr_qp *qp, struct rr_vq *v);
+
+/* data.c */
+int rr_verbs_send(struct rr_qp *qp, const struct iovec *iov, int niov, uint64_t cookie,
+		  uint32_t inv_handle);
+int rr_verbs_send_imm(struct rr_qp *qp, uint32_t imm, uint64_t cookie);
+int rr_verbs_read(struct rr_qp *qp, void *local, uint32_t len, const struct rr_seg *seg,
+		  uint32_t off, uint64_t cookie);
+int rr_verbs_write(struct rr_qp *qp, const void *local, uint32_t len, const struct rr_seg *seg,
+		   uint32_t off, uint64_t cookie);
+int rr_verbs_expose(struct rr_qp *qp, const void *local, uint32_t len, enum rr_rights rights,
+		    struct rr_seg *out);
+int rr_verbs_invalidate(struct rr_qp *qp, uint32_t handle, uint64_t cookie);
+int rr_verbs_poll(struct rr_qp *qp, struct rr_wc *wc, int n);
+void rr_verbs_repost(struct rr_qp *qp, uint64_t buf_cookie);
+int rr_verbs_post_recv(struct rr_qp *qp, struct rr_vq *v, uint32_t i);
+/* Is there a completion? Any thread. */
+bool rr_verbs_reap(struct rr_vq *v);
+/* Waits, at most so long, for everything posted to have ended. */
+void rr_verbs_flush(struct rr_qp *qp, struct rr_vq *v, rr_time most);
+
+#endif

@@ -1,0 +1,10 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# The verbs provider by itself over the device.
+. "$(dirname "$0")/../lib.sh"
+[ -x "$BUILD/tests/vm/verbs_pair" ] || skip "built without rdma-core's headers"
+rxe_up
+dmesg -C
+timeout 200 "$BUILD/tests/vm/verbs_pair" 10.9.0.1 >"$W/out" 2>&1 || { cat "$W/out"; dmesg | tail -20; die "see above"; }
+dmesg | grep -E 'WARNING|BUG|Oops' && die "the kernel complains"
+tail -n 1 "$W/out"
