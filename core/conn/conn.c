@@ -86,10 +86,24 @@ struct rr_share *rr_share_new(const struct rr_prov_ops *ops, const struct rr_pro
 
 void rr_share_free(struct rr_share *sh)
 {
-	if (!sh)
-		return;
-	sh->qp->ops->close(sh->qp);
-	munmap(sh, sh->size);
+	while (sh) {
+		struct rr_share *next = sh->next;
+
+		sh->qp->ops->close(sh->qp);
+		munmap(sh, sh->size);
+		sh = next;
+	}
+}
+
+/* Another process's: nothing in there is ours. */
+static void share_unmap(struct rr_share *sh)
+{
+	while (sh) {
+		struct rr_share *next = sh->next;
+
+		munmap(sh, sh->size);
+		sh = next;
+	}
 }
 
 /* --- state ---------------------------------------------------------------------------- */
@@ -512,7 +526,7 @@ void rr_conn_free(struct rr_conn *c)
 	rr_slab_end(c);
 	c->share = NULL;
 	if (foreign)
-		munmap(sh, sh->size);
+		share_unmap(sh);
 	else
 		rr_share_free(sh);
 	rr_slab_put(c);

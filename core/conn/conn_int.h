@@ -12,6 +12,7 @@
  *   conn.c     making and ending, options                 upgrade.c  the offer and the answer
  *   slab.c     where they live; fork                      late.c     an answer that comes too late
  *   stream.c   record stream <-> messages                 driver.c   engine <-> provider
+ *   pull.c     messages in the peer's memory
  *   hatch.c    back to TCP at a record boundary           anchor.c   end mark, FIN, loss
  *   ready.c    readiness, arming, spinning                report.c   statistics, log
  *   idle.c     memory of idle connections
@@ -40,6 +41,7 @@ enum { RR_IMM_HATCH = 0x52480001, RR_IMM_NOTE = 0x52480002 };
 #define RR_BUF_APP	(RR_BUF_NONE - 1) /* payload is in the app's memory, for this call only */
 #define RR_RX_ENTS	2048u		/* power of two */
 #define RR_PULLS	256u
+#define RR_RECVS	4096u
 #define RR_POLL_BATCH	16
 #define RR_FAMILY	32u
 
@@ -55,11 +57,16 @@ struct rr_rx_ent {
 };
 #define RR_RX_HATCH	0xff	/* from here on the peer's bytes come by TCP */
 
-/* A message that is still in the peer's memory. */
+/* A message that is still in the peer's memory. On a DIRECT provider it stays there until the app
+ * reads; on others it is fetched into our own memory, in the order of arrival. */
 struct rr_pull {
 	bool used;
 	uint32_t id;		/* the engine's */
 	uint32_t len;
+	uint32_t turn;		/* not DIRECT from here on */
+	uint32_t buf;		/* where to; RR_BUF_NONE yet */
+	uint32_t asked;		/* bytes for which RDMA Reads are posted … */
+	uint32_t pending;	/* … and those that have not completed */
 	uint32_t nsegs;
 	struct rr_seg segs[RR_OP_MAX_SEGS];
 };
@@ -103,6 +110,7 @@ struct rr_tables {
 	struct rr_rx_ent ent[RR_RX_ENTS];
 	struct rr_pull pull[RR_PULLS];
 	struct rr_pool_tables pool;
+	const uint8_t *recv_at[RR_RECVS];	/* by token; not on DIRECT providers */
 };
 
 /* One mapping. What an idle connection keeps is two pages of it, those with a *:
@@ -113,6 +121,7 @@ struct rr_tables {
 struct rr_share {
 	struct rr_lock lock;
 	size_t size;		/* of this mapping */
+	struct rr_share *next;	/* during an offer: the same by the next provider */
 	_Atomic uint32_t procs;	/* processes that have the connection … */
 	_Atomic int32_t family[RR_FAMILY];	/* … and who they are: most end without closing */
 	_Atomic uint32_t hint;	/* for rr_conn_peek() */
@@ -141,6 +150,10 @@ struct rr_share {
 	struct rr_tx tx;
 	struct rr_rx rx;
 	struct rr_pull *pull;	/* RR_PULLS of them */
+	uint32_t pulls;		/* begun, free-running; the next one's turn … */
+	uint32_t pull_turn;	/* … and whose turn it is to get memory */
+	uint32_t pulls_short;	/* that want memory, or room to post */
+	uint64_t pull_bytes;	/* of memory that they have */
 	struct rr_pool pool;
 	struct rr_tables *tables;
 };
@@ -245,6 +258,28 @@ int rr_upgrade_swallow_next(struct rr_conn *c, int fd);
 ssize_t rr_upgrade_swallow_recv(struct rr_conn *c, int fd, const struct iovec *iov, int n,
 				int flags);
 
+/* What a work request was for: a kind, and which. 0: nobody waits for it. */
+enum { RR_FOR_ENGINE = 1, RR_FOR_PULL, RR_FOR_FENCE };
+static inline uint64_t rr_drv_cookie(uint32_t kind, uint32_t which)
+{
+	return (uint64_t)kind << 32 | which;
+}
+
+/* Does all that is posted end inside the call? */
+static inline bool rr_drv_direct(const struct rr_share *sh)
+{
+	return sh->qp->ops->caps & RR_PROV_DIRECT;
+}
+
+/* pull.c */
+void rr_pull_begin(struct rr_share *sh, const struct rr_op *op, rr_time now);
+void rr_pull_deliver(struct rr_share *sh, uint32_t id, struct rr_rx_ent *e, rr_time now);
+void rr_pull_drop(struct rr_share *sh, uint32_t id);
+void rr_pull_read(struct rr_share *sh, uint32_t pull, int status, rr_time now);
+void rr_pull_again(struct rr_share *sh, rr_time now);
+int rr_drv_read_pull(struct rr_share *sh, const struct rr_pull *p, uint32_t off, void *dst, uint32_t len);
+void rr_drv_pull_done(struct rr_share *sh, uint32_t pull, int status);
+
 /* driver.c */
 struct rr_app_iov {		/* RR_BUF_APP */
 	const struct iovec *iov;
@@ -255,8 +290,6 @@ void rr_drv_run(struct rr_share *sh, rr_time now);
 /* The same when it has just taken a message whose buffer is RR_BUF_APP. */
 void rr_drv_run_app(struct rr_share *sh, const struct rr_app_iov *app, rr_time now);
 void rr_drv_progress(struct rr_share *sh);
-int rr_drv_read_pull(struct rr_share *sh, const struct rr_pull *p, uint32_t off, void *dst, uint32_t len);
-void rr_drv_pull_done(struct rr_share *sh, uint32_t pull, int status);
 /* The provider's peer is gone; what it sent can still be read. */
 void rr_drv_lost(struct rr_share *sh);
 void rr_drv_fail(struct rr_share *sh, int err, enum rr_reason why);

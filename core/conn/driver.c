@@ -95,19 +95,69 @@ static void op_send(struct rr_share *sh, const struct rr_op *op, const struct rr
 		else
 			n += buf_iov(sh, op->buf, op->off, op->len, iov + n);
 	}
-	rc = sh->qp->ops->send(sh->qp, iov, n, op->id, op->inv_handle);
+	rc = sh->qp->ops->send(sh->qp, iov, n, op->id ? rr_drv_cookie(RR_FOR_ENGINE, op->id) : 0,
+			       op->inv_handle);
 	posted(sh, op->id, rc, now);
 }
 
-/* Takes all keys of a buffer back, but one that the peer has invalidated itself. */
-static void unexpose(struct rr_share *sh, uint32_t buf, uint32_t gone)
+/* Takes all keys of a buffer back, but one that the peer has invalidated itself. True: done. */
+static bool unexpose(struct rr_share *sh, uint32_t buf, uint32_t gone)
 {
 	struct rr_buf *b = &sh->pool.buf[buf];
 
-	for (uint32_t i = 0; i < b->nkeys; i++)
+	for (uint32_t i = 0; i < b->nkeys; i++) {
+		int rc = 1;
+
 		if (!gone || b->key[i] != gone)
-			sh->qp->ops->invalidate(sh->qp, b->key[i], 0);
+			rc = sh->qp->ops->invalidate(sh->qp, b->key[i], rr_drv_cookie(RR_FOR_FENCE, buf));
+		b->fencing += rc == 0;
+		if (rc < 0)	/* nor can the peer use it any more */
+			posted(sh, 0, rc, 0);
+	}
 	b->nkeys = 0;
+	return !b->fencing;
+}
+
+/* The buffer is nobody's any more: free once the peer cannot reach it. */
+static void drop(struct rr_share *sh, uint32_t buf)
+{
+	if (unexpose(sh, buf, 0))
+		rr_pool_free(&sh->pool, buf);
+	else
+		sh->pool.buf[buf].dying = true;
+}
+
+static void fence(struct rr_share *sh, const struct rr_op *op, rr_time now)
+{
+	if (unexpose(sh, op->buf, op->inv_handle))
+		rr_eng_done(sh->eng, op->id, 0, now);
+	else
+		sh->pool.buf[op->buf].fence_id = op->id;
+}
+
+static void fenced(struct rr_share *sh, uint32_t buf, rr_time now)
+{
+	struct rr_buf *b = &sh->pool.buf[buf];
+
+	if (!b->fencing || --b->fencing)
+		return;
+	if (b->fence_id)
+		rr_eng_done(sh->eng, b->fence_id, 0, now);
+	b->fence_id = 0;
+	if (b->dying)
+		rr_pool_free(&sh->pool, buf);
+	b->dying = false;
+}
+
+/* The connection is gone, and every key with it, whether or not completions still come. */
+static void fence_all(struct rr_share *sh, rr_time now)
+{
+	for (uint32_t i = 0; i < sh->pool.fresh_buf; i++) {
+		if (sh->pool.buf[i].fencing) {
+			sh->pool.buf[i].fencing = 1;
+			fenced(sh, i, now);
+		}
+	}
 }
 
 static bool all_consumed(struct rr_share *sh, const struct rr_buf *b)
@@ -165,9 +215,10 @@ static void op_expose(struct rr_share *sh, const struct rr_op *op, rr_time now)
 		left -= take;
 	}
 	if (rc) {
-		unexpose(sh, buf, 0);
 		if (op->buf == RR_BUF_NEW)
-			rr_pool_free(&sh->pool, buf);
+			drop(sh, buf);
+		else
+			unexpose(sh, buf, 0);
 		rr_eng_exposed(sh->eng, id, rc, RR_BUF_NONE, NULL, 0, now);
 		return;
 	}
@@ -180,97 +231,24 @@ static void op_write(struct rr_share *sh, const struct rr_op *op, rr_time now)
 	size_t off = op->off, left = op->len;
 	int rc = 1;
 
-	for (uint32_t i = 0; i < op->nsegs && left && rc == 1; i++) {
+	for (uint32_t i = 0; i < op->nsegs && left && rc >= 0; i++) {
 		uint32_t in_seg = 0;
 
-		while (in_seg < op->segs[i].length && left && rc == 1) {
+		while (in_seg < op->segs[i].length && left && rc >= 0) {
 			size_t room;
 			uint8_t *p = rr_pool_at(&sh->pool, op->buf, off, &room);
 			uint32_t take = (uint32_t)rr_min(rr_min(room, left),
 							 (size_t)(op->segs[i].length - in_seg));
 
-			rc = sh->qp->ops->write(sh->qp, p, take, &op->segs[i], in_seg, op->id);
+			/* On one queue pair the last to be done is the last that was posted. */
+			rc = sh->qp->ops->write(sh->qp, p, take, &op->segs[i], in_seg,
+						left == take ? rr_drv_cookie(RR_FOR_ENGINE, op->id) : 0);
 			in_seg += take;
 			off += take;
 			left -= take;
 		}
 	}
 	posted(sh, op->id, rc, now);
-}
-
-/* Bytes [off, off+len) of a message in the peer's memory into ours. */
-int rr_drv_read_pull(struct rr_share *sh, const struct rr_pull *p, uint32_t off, void *dst,
-		     uint32_t len)
-{
-	uint8_t *to = dst;
-
-	for (uint32_t i = 0; i < p->nsegs && len; i++) {
-		const struct rr_seg *s = &p->segs[i];
-		uint32_t take;
-		int rc;
-
-		if (off >= s->length) {
-			off -= s->length;
-			continue;
-		}
-		take = rr_min(s->length - off, len);
-		rc = sh->qp->ops->read(sh->qp, to, take, s, off, 0);
-		if (rc < 0)
-			return rc;
-		to += take;
-		len -= take;
-		off = 0;
-	}
-	return len ? -EPROTO : 0;
-}
-
-static struct rr_pull *pull_new(struct rr_share *sh)
-{
-	for (uint32_t i = 0; i < RR_PULLS; i++)
-		if (!sh->pull[i].used)
-			return &sh->pull[i];
-	return NULL;
-}
-
-static struct rr_pull *pull_find(struct rr_share *sh, uint32_t id)
-{
-	for (uint32_t i = 0; i < RR_PULLS; i++)
-		if (sh->pull[i].used && sh->pull[i].id == id)
-			return &sh->pull[i];
-	return NULL;
-}
-
-/* The payload stays where it is until the app reads: only the head is fetched now. */
-static void op_pull(struct rr_share *sh, const struct rr_op *op, rr_time now)
-{
-	struct rr_pull *p = pull_new(sh);
-	uint8_t head[RR_RPC_PEEK];
-	uint32_t n = rr_min(op->len, RR_RPC_PEEK), id = op->id;
-	int rc;
-
-	if (!p || op->nsegs > RR_OP_MAX_SEGS) {
-		rr_eng_head(sh->eng, id, -ENOBUFS, NULL, 0, now);
-		return;
-	}
-	p->used = true;
-	p->id = id;
-	p->len = op->len;
-	p->nsegs = op->nsegs;
-	memcpy(p->segs, op->segs, op->nsegs * sizeof(p->segs[0]));
-	rc = rr_drv_read_pull(sh, p, 0, head, n);
-	if (rc < 0)
-		p->used = false;
-	rr_eng_head(sh->eng, id, rc, head, rc ? 0 : n, now);
-}
-
-void rr_drv_pull_done(struct rr_share *sh, uint32_t pull, int status)
-{
-	struct rr_pull *p = &sh->pull[pull];
-	rr_time now = rr_now_coarse();
-
-	p->used = false;
-	rr_eng_pulled(sh->eng, p->id, status, now);
-	rr_drv_run(sh, now);
 }
 
 static void latency_sample(struct rr_share *sh, const struct rr_op *op)
@@ -300,8 +278,7 @@ static void op_deliver(struct rr_share *sh, const struct rr_op *op, const uint8_
 		e.ref = op->buf;
 		break;
 	case RR_FROM_PULL:
-		e.ref = (uint32_t)(pull_find(sh, op->id) - sh->pull);
-		sh->rx.held++;	/* with ring credits, until it is pulled */
+		rr_pull_deliver(sh, op->id, &e, now);
 		break;
 	}
 	sh->rx.records++;
@@ -311,13 +288,9 @@ static void op_deliver(struct rr_share *sh, const struct rr_op *op, const uint8_
 static void op_release(struct rr_share *sh, const struct rr_op *op)
 {
 	if (op->buf == RR_BUF_NONE) {
-		struct rr_pull *p = pull_find(sh, op->id);
-
-		if (p)
-			p->used = false;
+		rr_pull_drop(sh, op->id);
 	} else if (op->buf != RR_BUF_APP) {
-		unexpose(sh, op->buf, 0);
-		rr_pool_free(&sh->pool, op->buf);
+		drop(sh, op->buf);
 	}
 }
 
@@ -334,6 +307,15 @@ static void op_fail(struct rr_share *sh, const struct rr_op *op)
 	if (op->why == RR_WHY_TOO_LARGE && sh->peer.sin6_family)
 		rr_cache_add(&sh->peer, RR_R_SIZE_KNOWN, rr_now() + 10 * rr_cp->negative_time);
 	rr_drv_fail(sh, ECONNRESET, why[op->why]);
+}
+
+/* The bytes of a receive. On a DIRECT provider nothing delays a delivery: it is the receive that is
+ * being judged. */
+static const uint8_t *recv_of(const struct rr_share *sh, uint32_t token, const struct rr_wc *wc)
+{
+	if (likely(wc && wc->cookie == token))
+		return wc->buf;
+	return rr_drv_direct(sh) || token >= RR_RECVS ? NULL : sh->tables->recv_at[token];
 }
 
 /* wc: the receive that is being judged, if one is. */
@@ -354,14 +336,13 @@ static void run(struct rr_share *sh, const struct rr_app_iov *app, const struct 
 			op_write(sh, &op, now);
 			break;
 		case RR_OP_PULL:
-			op_pull(sh, &op, now);
+			rr_pull_begin(sh, &op, now);
 			break;
 		case RR_OP_INVALIDATE:
-			unexpose(sh, op.buf, op.inv_handle);
-			rr_eng_done(sh->eng, op.id, 0, now);
+			fence(sh, &op, now);
 			break;
 		case RR_OP_DELIVER:
-			op_deliver(sh, &op, wc ? wc->buf : NULL, now);
+			op_deliver(sh, &op, recv_of(sh, op.token, wc), now);
 			break;
 		case RR_OP_RELEASE:
 			op_release(sh, &op);
@@ -393,6 +374,8 @@ void rr_drv_run_app(struct rr_share *sh, const struct rr_app_iov *app, rr_time n
 static void received(struct rr_share *sh, const struct rr_wc *wc, rr_time now)
 {
 	if (likely(!wc->has_imm)) {
+		if (!rr_drv_direct(sh))
+			sh->tables->recv_at[wc->cookie % RR_RECVS] = wc->buf;
 		rr_eng_recv(sh->eng, (uint32_t)wc->cookie, wc->buf, wc->len,
 			    wc->has_inv ? wc->inv_handle : 0, now);
 		run(sh, &no_app, wc, now);
@@ -405,6 +388,32 @@ static void received(struct rr_share *sh, const struct rr_wc *wc, rr_time now)
 		rr_stream_push(sh, &e);
 	}
 	sh->qp->ops->repost(sh->qp, wc->cookie);
+}
+
+/* A work request has ended. What went to a peer that is gone went nowhere; what was to come from it
+ * does not come any more. */
+static void completed(struct rr_share *sh, const struct rr_wc *wc, rr_time now)
+{
+	uint32_t which = (uint32_t)wc->cookie;
+	int status = wc->status;
+
+	if (status == -ECONNRESET) {
+		rr_drv_lost(sh);
+		status = 0;
+	}
+	switch (wc->cookie >> 32) {
+	case RR_FOR_ENGINE:
+		rr_eng_done(sh->eng, which, status, now);
+		break;
+	case RR_FOR_PULL:
+		rr_pull_read(sh, which, wc->status, now);
+		break;
+	case RR_FOR_FENCE:
+		fenced(sh, which, now);
+		break;
+	default:
+		break;
+	}
 }
 
 /* Is there room for whatever a batch of receives may bring? */
@@ -431,17 +440,26 @@ void rr_drv_progress(struct rr_share *sh)
 			if (wc[i].op == RR_WC_RECV)
 				received(sh, &wc[i], now);
 			else
-				rr_eng_done(sh->eng, (uint32_t)wc[i].cookie, wc[i].status, now);
+				completed(sh, &wc[i], now);
 		}
 		rr_drv_run(sh, now);
 		if (n < RR_POLL_BATCH)
 			break;
+	}
+	if (unlikely(sh->pulls_short)) {
+		now = now ? now : rr_now_coarse();
+		rr_pull_again(sh, now);
+		rr_drv_run(sh, now);
 	}
 	if (unlikely(n < 0 && !sh->prov_lost)) {
 		if (n == -ECONNRESET)
 			rr_drv_lost(sh);
 		else
 			rr_drv_fail(sh, ECONNRESET, RR_R_PROTOCOL);
+		if (!rr_drv_direct(sh)) {
+			fence_all(sh, rr_now_coarse());
+			rr_drv_run(sh, rr_now_coarse());
+		}
 	}
 	if (unlikely(!rr_eng_writable(sh->eng))) {
 		rr_eng_window(sh->eng, ops->window(sh->qp));

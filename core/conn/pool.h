@@ -24,6 +24,9 @@ struct rr_buf {
 	uint32_t nexts;
 	uint32_t npages;		/* in all extents */
 	uint32_t nkeys;			/* exposed: one key per extent; 0 not exposed */
+	uint16_t fencing;		/* keys being taken back; the rest of the driver's */
+	bool dying;			/* free it when they are */
+	uint32_t fence_id;		/* or tell the engine; 0 it has not asked */
 	uint32_t next_free;
 	struct rr_ext ext[RR_BUF_EXTS];
 	uint32_t key[RR_BUF_EXTS];

@@ -113,8 +113,12 @@ static int fd_floor(void)
 	return (int)rr_min(rl.rlim_cur / 2, (rlim_t)32768);
 }
 
-static void prov_params(struct rr_prov_params *p, const uint8_t token[RR_TOKEN_LEN], int floor)
+static void prov_params(struct rr_prov_params *p, const uint8_t token[RR_TOKEN_LEN], int floor,
+			int fd)
 {
+	struct sockaddr_storage local = { 0 };
+	socklen_t len = sizeof(local);
+
 	*p = (struct rr_prov_params){
 		.recv_size = rr_cp->inline_size,
 		.recvs = own_recvs(),
@@ -123,6 +127,8 @@ static void prov_params(struct rr_prov_params *p, const uint8_t token[RR_TOKEN_L
 		.fd_floor = floor,
 	};
 	memcpy(p->token, token, RR_TOKEN_LEN);
+	if (rr_os->getsockname(fd, (struct sockaddr *)&local, &len) == 0)
+		memcpy(&p->local, &local, sizeof(p->local));
 }
 
 /* --- becoming carried -------------------------------------------------------------------- */
@@ -200,8 +206,29 @@ static enum rr_reason sniff_reason(enum rr_sniff s)
 	}
 }
 
-/* Makes the provider's side and writes the offer to buf; its length, 0 when it cannot be. */
-static uint32_t make_offer(struct rr_conn *c, uint8_t *buf, uint32_t cap, enum rr_reason *why)
+/* Makes our side of every provider that can be had, in order of preference. */
+static void offer_providers(struct rr_conn *c, const struct rr_prov_params *p, struct rr_hello *h)
+{
+	struct rr_share **at = &c->share;
+	const struct rr_prov_ops *ops;
+
+	for (uint32_t i = 0; h->nprov < RR_NEGO_PROVS && (ops = rr_prov_nth(i)); i++) {
+		struct rr_share *sh = rr_share_new(ops, p);
+
+		if (!sh)
+			return;
+		if (ops->prepare(sh->qp, p, &h->prov[h->nprov].addr)) {
+			rr_share_free(sh);
+			continue;
+		}
+		h->prov[h->nprov++].id = ops->id;
+		*at = sh;
+		at = &sh->next;
+	}
+}
+
+/* Makes the providers' side and writes the offer to buf; its length, 0 when it cannot be. */
+static uint32_t make_offer(struct rr_conn *c, int fd, uint8_t *buf, uint32_t cap, enum rr_reason *why)
 {
 	struct rr_prov_params p;
 	struct rr_hello h;
@@ -217,14 +244,10 @@ static uint32_t make_offer(struct rr_conn *c, uint8_t *buf, uint32_t cap, enum r
 	say_hello(&h);
 	c->xid ^= rnd[0] | 1;	/* not the xid of the app's own call */
 	memcpy(h.token, rnd + 1, RR_TOKEN_LEN);
-	prov_params(&p, h.token, floor);
-	c->share = rr_share_new(&rr_prov_shm, &p);
-	if (!c->share)
-		return 0;
+	prov_params(&p, h.token, floor, fd);
+	offer_providers(c, &p, &h);
 	*why = RR_R_NO_PROVIDER;
-	h.nprov = 1;
-	h.prov[0].id = rr_prov_shm.id;
-	if (rr_prov_shm.prepare(c->share->qp, &p, &h.prov[0].addr))
+	if (!h.nprov)
 		return 0;
 	return rr_nego_put_offer(&h, rr_cp->program, c->xid, buf, cap);
 }
@@ -233,7 +256,7 @@ static int offer(struct rr_conn *c, int fd)
 {
 	uint8_t buf[RR_OFFER_MAX];
 	enum rr_reason why;
-	uint32_t len = make_offer(c, buf, sizeof(buf), &why);
+	uint32_t len = make_offer(c, fd, buf, sizeof(buf), &why);
 	ssize_t n;
 
 	rr_report_adopt(c);
@@ -389,9 +412,26 @@ static void reconnect(struct rr_conn *c, int fd)
 	to_tcp(c, RR_R_CLOSED_ON_OFFER);
 }
 
+/* Of what was offered only the provider of this number stays; false: it is not among them. */
+static bool choose(struct rr_conn *c, uint8_t id)
+{
+	struct rr_share **at = &c->share, *sh;
+
+	while (*at && (*at)->qp->ops->id != id)
+		at = &(*at)->next;
+	sh = *at;
+	if (!sh)
+		return false;
+	*at = sh->next;
+	sh->next = NULL;
+	rr_share_free(c->share);
+	c->share = sh;
+	return true;
+}
+
 static void join(struct rr_conn *c, const struct rr_hello *h)
 {
-	if (h->nprov != 1 || h->prov[0].id != c->share->qp->ops->id ||
+	if (h->nprov != 1 || !choose(c, h->prov[0].id) ||
 	    memcmp(h->token, c->share->token, RR_TOKEN_LEN) ||
 	    c->share->qp->ops->join(c->share->qp, &h->prov[0].addr)) {
 		rr_count(rr_stats_counters(c->st), RR_C_upgrade_failures, 1);
@@ -466,30 +506,41 @@ static void set_lowat(struct rr_conn *c, int fd, int bytes)
 	c->lowat_set = bytes != c->lowat;
 }
 
-/* Can and may we? Makes our side of the provider, and says so in *answer. */
-static bool accept_offer(struct rr_conn *c, const struct rr_hello *h, struct rr_hello *answer)
+/* Our side of one provider that was offered; false: not that one. */
+static bool accept_provider(struct rr_conn *c, const struct rr_prov_ops *ops,
+			    const struct rr_prov_params *p, const struct rr_hello *h,
+			    const struct rr_prov_addr *offered, struct rr_prov_addr *answer)
+{
+	if (!ops || (ops == &rr_prov_shm && !same_host(h->host)))
+		return false;
+	c->share = rr_share_new(ops, p);
+	if (!c->share)
+		return false;
+	if (ops->answer(c->share->qp, p, offered, answer)) {
+		rr_share_free(c->share);
+		c->share = NULL;
+		return false;
+	}
+	return true;
+}
+
+/* Can and may we? Makes our side of the first provider that both have, and says so in *answer. */
+static bool accept_offer(struct rr_conn *c, int fd, const struct rr_hello *h, struct rr_hello *answer)
 {
 	struct rr_prov_params p;
 	int floor = fd_floor();
 
 	say_hello(answer);
 	memcpy(answer->token, h->token, RR_TOKEN_LEN);
-	if (h->version != 1 || stopped() || floor < 0 || !same_host(h->host))
+	if (h->version != 1 || stopped() || floor < 0)
 		return false;
-	prov_params(&p, h->token, floor);
+	prov_params(&p, h->token, floor, fd);
 	p.peer_recv_size = h->inline_size;
 	for (uint32_t i = 0; i < h->nprov; i++) {
-		if (h->prov[i].id != rr_prov_shm.id)
+		if (!accept_provider(c, rr_prov_by_id(h->prov[i].id), &p, h, &h->prov[i].addr,
+				     &answer->prov[0].addr))
 			continue;
-		c->share = rr_share_new(&rr_prov_shm, &p);
-		if (!c->share)
-			return false;
-		answer->prov[0].id = rr_prov_shm.id;
-		if (rr_prov_shm.answer(c->share->qp, &p, &h->prov[i].addr, &answer->prov[0].addr)) {
-			rr_share_free(c->share);
-			c->share = NULL;
-			continue;
-		}
+		answer->prov[0].id = h->prov[i].id;
 		answer->nprov = 1;
 		answer->caps &= h->caps;
 		agree(c->share, h);
@@ -507,7 +558,7 @@ static void answer_offer(struct rr_conn *c, int fd, uint32_t xid, const struct r
 
 	rr_report_adopt(c);
 	rr_count(rr_stats_counters(c->st), RR_C_offers_received, 1);
-	yes = accept_offer(c, h, &answer);
+	yes = accept_offer(c, fd, h, &answer);
 	if (!yes)
 		answer.nprov = 0;
 	len = rr_nego_put_answer(&answer, xid, buf, sizeof(buf));

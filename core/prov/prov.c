@@ -1,24 +1,85 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/prov/prov.h"
 
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "core/base/compiler.h"
+#include "core/base/log.h"
+#include "core/base/os.h"
+#include "core/base/ownfd.h"
+#include "core/prov/verbs/plugin.h"
 
-static const struct rr_prov_ops *const provs[] = { &rr_prov_shm };
+/* Asked before the plugin is loaded: most machines have none. */
+#define DEVICE		"/dev/infiniband/rdma_cm"
+
+static const struct rr_prov_ops *only, *verbs;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void load_verbs(void)
+{
+	struct rr_verbs_env env = { .os = rr_os, .own_fd = rr_ownfd_set };
+	rr_verbs_plugin_fn *entry;
+	char path[512];
+	const char *slash;
+	void *plugin;
+	Dl_info me;
+
+	if (syscall(SYS_faccessat, AT_FDCWD, DEVICE, R_OK | W_OK) ||
+	    !dladdr((void *)&rr_prov_shm, &me) || !me.dli_fname)
+		return;
+	slash = strrchr(me.dli_fname, '/');
+	rr_fmt(path, sizeof(path), "%.*s" RR_VERBS_PLUGIN,
+	       slash ? (int)(slash + 1 - me.dli_fname) : 0, me.dli_fname);
+	plugin = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	*(void **)&entry = plugin ? dlsym(plugin, RR_VERBS_ENTRY) : NULL;
+	if (entry)
+		verbs = entry(RR_VERBS_ABI, &env);
+	if (!verbs)
+		rr_warn("no RDMA: %s", plugin ? RR_VERBS_PLUGIN " is of another version" : dlerror());
+}
+
+const struct rr_prov_ops *rr_prov_nth(uint32_t i)
+{
+	int saved = errno;
+
+	if (unlikely(only != NULL))
+		return i == 0 ? only : NULL;
+	if (i == 0)
+		return &rr_prov_shm;
+	if (i > 1)
+		return NULL;
+	pthread_once(&once, load_verbs);
+	errno = saved;
+	return verbs;
+}
+
+void rr_prov_only(const struct rr_prov_ops *ops)
+{
+	only = ops;
+}
 
 const struct rr_prov_ops *rr_prov_by_id(uint8_t id)
 {
-	for (size_t i = 0; i < rr_array_size(provs); i++)
-		if (provs[i]->id == id)
-			return provs[i];
+	const struct rr_prov_ops *ops;
+
+	for (uint32_t i = 0; (ops = rr_prov_nth(i)); i++)
+		if (ops->id == id)
+			return ops;
 	return NULL;
 }
 
 const struct rr_prov_ops *rr_prov_by_name(const char *name)
 {
-	for (size_t i = 0; i < rr_array_size(provs); i++)
-		if (strcmp(provs[i]->name, name) == 0)
-			return provs[i];
+	const struct rr_prov_ops *ops;
+
+	for (uint32_t i = 0; (ops = rr_prov_nth(i)); i++)
+		if (strcmp(ops->name, name) == 0)
+			return ops;
 	return NULL;
 }

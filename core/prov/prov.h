@@ -159,7 +159,15 @@ struct rr_qp {
 
 extern const struct rr_prov_ops rr_prov_shm;
 
-/* A built-in provider, by its number in an offer or its name; NULL. */
+/* The i-th provider of this process in order of preference, or NULL. The first call for the
+ * verbs provider loads it, if there is a device at all and the plugin stands beside this library. */
+#define RR_PROVS	2u
+const struct rr_prov_ops *rr_prov_nth(uint32_t i);
+
+/* For tests: the only provider; NULL: all. */
+void rr_prov_only(const struct rr_prov_ops *ops);
+
+/* A provider of this process, by its number in an offer or its name; NULL. */
 const struct rr_prov_ops *rr_prov_by_id(uint8_t id);
 const struct rr_prov_ops *rr_prov_by_name(const char *name);
 

@@ -28,6 +28,13 @@ static const struct rr_os libc_os = {
 	.recvmsg = recvmsg, .sendmsg = sendmsg, .poll = poll,
 };
 
+static void own_fd(int fd, bool own)
+{
+	(void)fd;
+	(void)own;
+}
+
+static const struct rr_verbs_env env = { &libc_os, own_fd };
 static const char *test;
 static const struct rr_prov_ops *ops;
 static struct rr_prov_params par = {
@@ -399,8 +406,8 @@ int main(int argc, char **argv)
 	if (!so || argc < 2)
 		return fprintf(stderr, "%s\n", so ? "usage: verbs_pair ADDRESS [TEST...]" : dlerror()), 1;
 	*(void **)&entry = dlsym(so, RR_VERBS_ENTRY);
-	CHECK(entry(RR_VERBS_ABI + 1, &libc_os) == NULL);
-	ops = entry(RR_VERBS_ABI, &libc_os);
+	CHECK(entry(RR_VERBS_ABI + 1, &env) == NULL);
+	ops = entry(RR_VERBS_ABI, &env);
 	CHECK(ops);
 	((struct sockaddr_in *)&par.local)->sin_family = AF_INET;
 	CHECK(inet_pton(AF_INET, argv[1], &((struct sockaddr_in *)&par.local)->sin_addr) == 1);

@@ -8,7 +8,7 @@
 
 #define KEYS	256u
 #define QUEUE	512u
-#define IOVS	4
+#define IOVS	32
 
 struct fake_key {
 	uint32_t handle;
@@ -27,6 +27,7 @@ struct fake_wqe {
 	bool silent;		/* done inside the post call: no completion */
 	struct iovec iov[IOVS];
 	int niov;
+	uint8_t *copy;		/* of pieces that the poster gets back at once */
 	void *local;
 	uint32_t len, off;
 	struct rr_seg seg;
@@ -71,9 +72,14 @@ static bool lost(const struct rr_fake_qp *q)
 void rr_fake_break(struct rr_fake_link *l)
 {
 	l->broken = true;
-	for (int i = 0; i < 2; i++)
-		if (l->end[i])
-			l->end[i]->nsq = l->end[i]->ncq = 0;
+	for (int i = 0; i < 2; i++) {
+		struct rr_fake_qp *q = l->end[i];
+
+		for (uint32_t k = 0; q && k < q->nsq; k++)
+			free(q->sq[k].copy);
+		if (q)
+			q->nsq = q->ncq = 0;
+	}
 }
 
 /* --- set-up ---------------------------------------------------------------------------- */
@@ -328,6 +334,7 @@ static void execute(struct rr_fake_qp *q)
 
 	memmove(q->sq + i, q->sq + i + 1, (--q->nsq - i) * sizeof(*q->sq));
 	run(q, &w);
+	free(w.copy);
 	complete(q, &w);
 }
 
@@ -383,15 +390,48 @@ static uint32_t window(struct rr_qp *qp)
 	return q->peer->nposted > queued ? q->peer->nposted - queued : 0;
 }
 
+static bool in_mem(const struct rr_qp *qp, const void *local, size_t len)
+{
+	const uint8_t *p = local;
+
+	return p >= qp->mem && p + len <= qp->mem + qp->mem_size;
+}
+
+/* What is not registered is the poster's again when the call returns. */
+static void take_pieces(struct rr_qp *qp, struct fake_wqe *w)
+{
+	size_t total = 0;
+
+	for (int i = 0; i < w->niov; i++)
+		total += w->iov[i].iov_len;
+	w->copy = malloc(total + 1);
+	if (!w->copy)
+		abort();
+	total = 0;
+	for (int i = 0; i < w->niov; i++) {
+		if (in_mem(qp, w->iov[i].iov_base, w->iov[i].iov_len))
+			continue;
+		memcpy(w->copy + total, w->iov[i].iov_base, w->iov[i].iov_len);
+		w->iov[i].iov_base = w->copy + total;
+		total += w->iov[i].iov_len;
+	}
+}
+
 static int post_send(struct rr_qp *qp, const struct iovec *iov, int niov, uint64_t cookie, uint32_t inv)
 {
 	struct fake_wqe w = { .wc = { .op = RR_WC_SEND, .cookie = cookie, .inv_handle = inv } };
+	int rc;
 
 	if (window(qp) == 0)
 		return lost(fake_of(qp)) ? -ECONNRESET : -EAGAIN;
 	for (; w.niov < niov && w.niov < IOVS; w.niov++)
 		w.iov[w.niov] = iov[w.niov];
-	return post(fake_of(qp), &w);
+	if (!fake_of(qp)->link->conf.direct)
+		take_pieces(qp, &w);
+	rc = post(fake_of(qp), &w);
+	if (rc < 0)
+		free(w.copy);
+	return rc;
 }
 
 static int send_imm(struct rr_qp *qp, uint32_t imm, uint64_t cookie)
@@ -402,13 +442,6 @@ static int send_imm(struct rr_qp *qp, uint32_t imm, uint64_t cookie)
 	if (window(qp) == 0)
 		return lost(fake_of(qp)) ? -ECONNRESET : -EAGAIN;
 	return post(fake_of(qp), &w);
-}
-
-static bool in_mem(const struct rr_qp *qp, const void *local, uint32_t len)
-{
-	const uint8_t *p = local;
-
-	return p >= qp->mem && p + len <= qp->mem + qp->mem_size;
 }
 
 static int rdma(struct rr_qp *qp, enum rr_wc_op op, void *local, uint32_t len,
@@ -471,6 +504,8 @@ static int poll_cq(struct rr_qp *qp, struct rr_wc *wc, int n)
 	struct rr_fake_qp *q = fake_of(qp);
 	int got = 0;
 
+	if (q->link->conf.eager)
+		rr_fake_step(q->link);
 	while (got < n) {
 		bool rq_first = chance(q->link) % 2;
 

@@ -31,14 +31,16 @@ static int fail(struct rr_vq *v, int err)
 
 /* --- descriptors ----------------------------------------------------------------------- */
 
-/* fd at floor or above if there is room, else where it is. */
+/* One of ours: fd at floor or above if there is room, else where it is. */
 static int high(int fd, int floor)
 {
 	int to = rr_os->fcntl(fd, F_DUPFD_CLOEXEC, floor);
 
-	if (to < 0)
-		return fd;
-	rr_os->close(fd);
+	if (to >= 0)
+		rr_os->close(fd);
+	else
+		to = fd;
+	rr_verbs_own_fd(to, true);
 	return to;
 }
 
@@ -401,11 +403,21 @@ void rr_verbs_cm_events(struct rr_vq *v)
 		} else if (id == v->id && what != RDMA_CM_EVENT_ESTABLISHED &&
 			   what != RDMA_CM_EVENT_ADDR_CHANGE) {
 			v->lost = true;
+			rdma_disconnect(v->id);	/* nor does the peer reach our memory any more */
 		}
 	}
 }
 
 /* --- end ------------------------------------------------------------------------------- */
+
+static void disown(const struct rr_qp *qp, const struct rr_vq *v)
+{
+	if (v->cm)
+		rr_verbs_own_fd(v->cm->fd, false);
+	if (v->comp)
+		rr_verbs_own_fd(v->comp->fd, false);
+	rr_verbs_own_fd(qp->wake_fd, false);
+}
 
 /* In a forked child the descriptors are all that is the child's. */
 static void let_go(struct rr_qp *qp, struct rr_vq *v)
@@ -418,6 +430,7 @@ static void let_go(struct rr_qp *qp, struct rr_vq *v)
 		rr_os->close(v->comp->fd);
 	if (qp->wake_fd >= 0)
 		rr_os->close(qp->wake_fd);
+	disown(qp, v);
 }
 
 void rr_verbs_close(struct rr_qp *qp)
@@ -435,6 +448,7 @@ void rr_verbs_close(struct rr_qp *qp)
 		rr_verbs_flush(qp, v, LEAVE_WAIT);
 	if (v->state == RR_V_READY)
 		rdma_disconnect(v->id);
+	disown(qp, v);
 	rr_verbs_qp_free(qp, v);
 	if (v->id)
 		rdma_destroy_id(v->id);

@@ -12,6 +12,7 @@
 #include "core/prov/verbs/verbs_int.h"
 
 pid_t rr_verbs_pid;
+void (*rr_verbs_own_fd)(int fd, bool own);
 
 static size_t qp_size(const struct rr_prov_params *p)
 {
@@ -122,13 +123,14 @@ static void forked(void)
 
 rr_verbs_plugin_fn rr_verbs_plugin;
 
-RR_EXPORT const struct rr_prov_ops *rr_verbs_plugin(uint32_t abi, const struct rr_os *os)
+RR_EXPORT const struct rr_prov_ops *rr_verbs_plugin(uint32_t abi, const struct rr_verbs_env *env)
 {
 	if (abi != RR_VERBS_ABI)
 		return NULL;
 	if (!rr_verbs_pid)
 		pthread_atfork(NULL, NULL, forked);
 	rr_verbs_pid = getpid();
-	rr_os = os;
+	rr_os = env->os;
+	rr_verbs_own_fd = env->own_fd;
 	return &ops;
 }

@@ -2,17 +2,22 @@
 #ifndef RR_VERBS_PLUGIN_H
 #define RR_VERBS_PLUGIN_H
 
-/* What librpcrdma_verbs.so exports: its provider, or NULL if it was built for another library.
- * It makes its system calls by os. */
+/* What librpcrdma_verbs.so exports: its provider, or NULL if it was built for another library. */
 
 #include "core/base/os.h"
 #include "core/prov/prov.h"
 
 #define RR_VERBS_PLUGIN	"librpcrdma_verbs.so"
 #define RR_VERBS_ENTRY	"rr_verbs_plugin"
-/* Changes with every change of struct rr_prov_ops, rr_prov_params, rr_qp, rr_wc or rr_os. */
+/* Changes with every change of struct rr_prov_ops, rr_prov_params, rr_qp, rr_wc or what is here. */
 #define RR_VERBS_ABI	1u
 
-typedef const struct rr_prov_ops *rr_verbs_plugin_fn(uint32_t abi, const struct rr_os *os);
+/* What the plugin needs of the library. */
+struct rr_verbs_env {
+	const struct rr_os *os;
+	void (*own_fd)(int fd, bool own);	/* rr_ownfd_set() */
+};
+
+typedef const struct rr_prov_ops *rr_verbs_plugin_fn(uint32_t abi, const struct rr_verbs_env *env);
 
 #endif

@@ -89,6 +89,9 @@ struct rr_verbs {
 /* The process that we are; kept right across fork. */
 extern pid_t rr_verbs_pid;
 
+/* Descriptors that the app does not know: set, and taken back before they are closed. */
+extern void (*rr_verbs_own_fd)(int fd, bool own);
+
 /* This process's part of qp; NULL if it has none. */
 static inline struct rr_vq *rr_verbs_of(const struct rr_qp *qp)
 {

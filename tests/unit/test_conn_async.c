@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Connections over a provider that finishes nothing inside the call, as hardware does: strict
+ * credits, completions late and in any order, nothing reachable but registered memory. */
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/compiler.h"
+#include "core/conn/conn_int.h"
+#include "core/prov/fake/fake.h"
+#include "tests/lib/connpair.h"
+
+static struct rr_pair p;
+static struct rr_fake_link l;
+static uint8_t out[3 << 20], in[3 << 20];
+
+static void open_pair(bool reorder, uint32_t delay, bool reliable, uint64_t seed)
+{
+	rr_test_setup();
+	rr_test_params.reliable_replies = reliable;
+	rr_fake_link_init(&l, &(struct rr_fake_conf){ .reorder = reorder, .delay = delay,
+						      .eager = true }, seed);
+	rr_prov_only(&l.ops);
+	rr_pair_open(&p);
+}
+
+/* Nothing may ever be done that hardware would not allow. */
+static void close_pair(void)
+{
+	cr_assert_eq(l.violations, 0);
+	cr_assert_eq(l.rnr, 0);
+	rr_pair_close(&p);
+}
+
+TestSuite(conn_async, .timeout = 60);
+
+static void send_one(struct rr_end *from, struct rr_end *to, size_t n)
+{
+	cr_assert_eq(rr_end_send(from, to, out, n), (ssize_t)n);
+	cr_assert_eq(rr_end_recv(to, from, in, n), (ssize_t)n, "record of %zu", n);
+	cr_assert_eq(memcmp(in, out, n), 0, "record of %zu", n);
+}
+
+static void round_trip(uint32_t xid, size_t call, size_t reply)
+{
+	send_one(&p.client, &p.server, rr_test_call(out, xid, call, xid));
+	send_one(&p.server, &p.client, rr_test_reply(out, xid, reply, xid + 1));
+}
+
+/* All keys and buffers come back, if not at once. */
+static void settle(void)
+{
+	struct rr_share *c = p.client.c->share, *s = p.server.c->share;
+
+	for (int i = 0; i < 2000; i++) {
+		rr_end_poll(&p.client, POLLIN | POLLOUT);
+		rr_end_poll(&p.server, POLLIN | POLLOUT);
+	}
+	cr_assert_eq(rr_fake_keys(c->qp), 0);
+	cr_assert_eq(rr_fake_keys(s->qp), 0);
+	cr_assert_eq(c->pool.used, 0);
+	cr_assert_eq(s->pool.used, 0);
+	cr_assert_eq(c->pull_bytes + s->pull_bytes, 0);
+	cr_assert_eq(c->rx.stash + s->rx.stash, 0);
+}
+
+static void every_size(bool reorder, uint32_t delay, bool reliable, size_t most)
+{
+	static const size_t size[] = { 0, 1, 100, 3990, 4020, 4024, 4028, 4036, 8192, 65537, 300000 };
+
+	open_pair(reorder, delay, reliable, 5);
+	for (size_t i = 0; i < rr_array_size(size); i++)
+		for (size_t j = 0; j < rr_array_size(size); j += 3)
+			round_trip((uint32_t)(i * 100 + j + 7), size[i], rr_min(size[j], most));
+	cr_assert(rr_conn_is_carried(p.client.c));
+	cr_assert_eq(p.client.c->share->qp->ops, &l.ops);
+	settle();
+	close_pair();
+}
+
+Test(conn_async, records_of_every_size_pass_unaltered)
+{
+	every_size(false, 0, true, SIZE_MAX);
+}
+
+Test(conn_async, completions_late_and_in_any_order_change_nothing)
+{
+	every_size(true, 20, true, SIZE_MAX);
+}
+
+Test(conn_async, replies_come_by_reply_chunk_without_reliable_replies)
+{
+	every_size(true, 5, false, 60000);	/* fits the default Reply chunk */
+}
+
+/* A long message is fetched while a short one behind it is here already. */
+Test(conn_async, messages_arrive_in_the_order_in_which_they_were_written)
+{
+	size_t n = 0;
+
+	open_pair(true, 30, true, 9);
+	round_trip(1, 0, 0);
+	for (uint32_t i = 0; i < 24; i++)
+		n += rr_test_call(out + n, 10 + i, i % 3 ? 20 : 60000, i);
+	for (size_t sent = 0, got = 0; got < n;) {
+		ssize_t k = sent < n ? rr_end_try_send(&p.client, out + sent, rr_min(n - sent, (size_t)9000)) : 0;
+
+		cr_assert(k >= 0 || k == -EAGAIN);
+		sent += k > 0 ? (size_t)k : 0;
+		k = rr_end_try_recv(&p.server, in + got, sizeof(in) - got, 0);
+		cr_assert(k > 0 || k == -EAGAIN);
+		got += k > 0 ? (size_t)k : 0;
+	}
+	cr_assert_eq(memcmp(in, out, n), 0);
+	close_pair();
+}
+
+#define CALLS	20u
+#define LONG	900000u
+
+/* As much of CALLS long calls as can be written now, from byte *sent of them all on. */
+static void write_some(size_t each, size_t *sent)
+{
+	static size_t made = SIZE_MAX;
+	ssize_t k;
+
+	if (*sent == each * CALLS)
+		return;
+	if (made != *sent / each) {
+		made = *sent / each;
+		rr_test_call(out, (uint32_t)(100 + made), LONG, 1);
+	}
+	k = rr_end_try_send(&p.client, out + *sent % each, each - *sent % each);
+	cr_assert(k > 0 || k == -EAGAIN);
+	*sent += k > 0 ? (size_t)k : 0;
+}
+
+static void answer(uint32_t xid)
+{
+	uint8_t buf[200], got[200];
+	size_t n = rr_test_reply(buf, xid, 100, 1);
+
+	cr_assert_eq(rr_end_send(&p.server, &p.client, buf, n), (ssize_t)n);
+	cr_assert_eq(rr_end_recv(&p.client, &p.server, got, n), (ssize_t)n);
+	cr_assert_eq(memcmp(buf, got, n), 0);
+}
+
+/* More than the receiver's memory holds: it takes what it can, in order, and the rest later. */
+Test(conn_async, a_slow_reader_gets_everything_in_the_end)
+{
+	static uint8_t want[LONG + 64];
+	size_t each = rr_test_call(want, 100, LONG, 1), sent = 0, got = 0;
+
+	open_pair(true, 10, true, 11);
+	round_trip(1, 0, 0);
+	for (int i = 0; i < 2000; i++) {
+		write_some(each, &sent);
+		rr_end_poll(&p.server, POLLIN);
+	}
+	cr_assert(sent >= 2 * each && sent < each * CALLS, "%zu", sent);
+	while (got < each * CALLS) {
+		size_t at = got % each;
+		ssize_t k = rr_end_try_recv(&p.server, in + at, each - at, 0);
+
+		cr_assert(k > 0 || k == -EAGAIN);
+		got += k > 0 ? (size_t)k : 0;
+		if (k > 0 && got % each == 0) {
+			rr_test_call(want, (uint32_t)(100 + got / each - 1), LONG, 1);
+			cr_assert_eq(memcmp(in, want, each), 0, "call %zu", got / each);
+			/* A call keeps its memory until it is answered. */
+			answer((uint32_t)(100 + got / each - 1));
+		}
+		write_some(each, &sent);
+	}
+	close_pair();
+}
+
+/* The link is lost in the midst of it: what is delivered is right, and the rest is an error. */
+Test(conn_async, a_loss_at_any_step_truncates_nothing)
+{
+	for (uint64_t at = 1; at < 400; at += 7) {
+		size_t n, got = 0;
+		ssize_t k = -EAGAIN;
+
+		open_pair(true, 6, true, at);
+		round_trip(1, 0, 0);
+		l.break_at = l.step + at;
+		n = rr_test_call(out, 2, 50000, 1);
+		n += rr_test_call(out + n, 3, 50, 2);
+		for (size_t sent = 0; (k > 0 || k == -EAGAIN) && got < n;) {
+			k = sent < n ? rr_end_try_send(&p.client, out + sent, n - sent) : 0;
+			sent += k > 0 ? (size_t)k : 0;
+			if (l.broken && k < 0 && k != -EAGAIN)
+				break;
+			k = rr_end_try_recv(&p.server, in + got, n - got, 0);
+			got += k > 0 ? (size_t)k : 0;
+		}
+		cr_assert_eq(memcmp(in, out, got), 0);
+		cr_assert(got == n || l.broken);
+		rr_pair_close(&p);
+	}
+}
+
+Test(conn_async, what_was_written_before_the_end_is_read_before_it)
+{
+	size_t n;
+
+	open_pair(true, 8, true, 21);
+	round_trip(1, 0, 0);
+	n = rr_test_call(out, 2, 3000, 1);
+	cr_assert_eq(rr_end_send(&p.client, &p.server, out, n), (ssize_t)n);
+	rr_conn_shutdown(p.client.c, p.client.fd, SHUT_WR);
+	shutdown(p.client.fd, SHUT_WR);
+	cr_assert_eq(rr_end_recv(&p.server, &p.client, in, n + 1), (ssize_t)n);
+	cr_assert_eq(memcmp(in, out, n), 0);
+	close_pair();
+}
