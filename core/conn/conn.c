@@ -25,13 +25,27 @@ void rr_conn_setup(const struct rr_conn_params *p)
 
 /* --- memory --------------------------------------------------------------------------- */
 
+/* Room for the engine, whatever both sides agree on. */
+static size_t engine_room(const struct rr_eng_params *most)
+{
+	struct rr_eng_params ep = *most;
+	size_t room = 0;
+
+	for (int i = 0; i < 4; i++) {
+		ep.connector = i & 1;
+		ep.caps = i & 2 ? most->caps : most->caps & ~(uint32_t)RR_CAP_RING_CREDITS;
+		room = rr_max(room, rr_eng_size(&ep));
+	}
+	return room;
+}
+
 static size_t share_layout(const struct rr_prov_ops *ops, const struct rr_prov_params *p,
 			   const struct rr_eng_params *ep, size_t *qp_at, size_t *eng_at,
 			   size_t *tables_at)
 {
 	*qp_at = rr_align(sizeof(struct rr_share), (size_t)RR_CACHELINE);
 	*eng_at = rr_align(*qp_at + ops->qp_size(p), (size_t)RR_PAGE);
-	*tables_at = rr_align(*eng_at + rr_eng_size(ep), (size_t)RR_CACHELINE);
+	*tables_at = rr_align(*eng_at + engine_room(ep), (size_t)RR_CACHELINE);
 	return rr_align(*tables_at + sizeof(struct rr_tables), (size_t)RR_PAGE);
 }
 

@@ -22,7 +22,7 @@ void rr_drv_fail(struct rr_share *sh, int err, enum rr_reason why)
 	rr_hint(sh, RR_HINT_IN | RR_HINT_OVER);
 	rr_count(sh->qp->count, RR_C_lost, 1);
 	rr_report_share(sh, RR_CS_DEAD, why);
-	rr_info("carried connection lost: %s", why == RR_R_PEER_DIED ? "peer died" : "error");
+	rr_info("carried connection lost: %s", rr_reason_text(why));
 }
 
 /* The payload of buf[off..off+len) as iovecs; how many. */

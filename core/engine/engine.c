@@ -47,7 +47,8 @@ static void table_sizes(const struct rr_eng_params *p, struct sizes *s)
 	uint32_t max_segs = rr_min(p->max_segs, RR_OP_MAX_SEGS);
 
 	s->calls = bounded(rr_max(asked_of(p), ring ? 16u : 1u));
-	s->serves = bounded(granted_of(p) + (ring ? 64u : 16u));
+	/* Strict, each message that is being pulled has one until its head says what it is. */
+	s->serves = bounded(granted_of(p) + (ring ? 64u : asked_of(p) + 16u));
 	s->ins = bounded(2 * rr_min(recvs, RR_POOL_MAX) + RR_ENG_SHOWN + 16);
 	s->txs = bounded(s->calls + s->serves + 16);
 	s->ops = pow2(4 * (s->calls + s->serves + s->ins + s->txs + RR_ENG_SHOWN));

@@ -11,6 +11,7 @@
  *	inetd		fd 0 is a connection (inetd nowait)
  *	wait		fd 0 is a listening socket (inetd wait), or fd 3 (LISTEN_FDS)
  */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <netconfig.h>
 #include <netinet/in.h>
@@ -38,6 +39,14 @@ static void die(const char *what)
 {
 	fprintf(stderr, "labsvc: %s: %s\n", what, strerror(errno));
 	exit(1);
+}
+
+/* LAB_ADDRESS, or the loopback. */
+static in_addr_t own_address(void)
+{
+	const char *text = getenv("LAB_ADDRESS");
+
+	return text ? inet_addr(text) : htonl(INADDR_LOOPBACK);
 }
 
 /* --- procedures --- */
@@ -117,7 +126,7 @@ static int make_listener(int port)
 {
 	struct sockaddr_in a = {
 		.sin_family = AF_INET, .sin_port = htons((in_port_t)port),
-		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+		.sin_addr.s_addr = own_address(),
 	};
 	int on = 1, fd = socket(AF_INET, SOCK_STREAM, 0);
 
@@ -138,7 +147,7 @@ static void offer_by_tli(int port)
 	struct netconfig *nc = getnetconfigent("tcp");
 	struct sockaddr_in a = {
 		.sin_family = AF_INET, .sin_port = htons((in_port_t)port),
-		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+		.sin_addr.s_addr = own_address(),
 	};
 	struct t_bind tb = {
 		.addr = { .maxlen = sizeof(a), .len = sizeof(a), .buf = &a }, .qlen = 8,

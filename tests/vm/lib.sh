@@ -34,3 +34,19 @@ rxe_up() {
 	ip link add roce0 type dummy && ip link set roce0 mtu 9000 && ip addr add 10.9.0.1/24 dev roce0 &&
 		ip link set roce0 up && rdma link add rxe0 type rxe netdev roce0 || die "no rxe device"
 }
+
+# server COMMAND... and client COMMAND...: with the shim, as on two hosts: each has a boot id and a run
+# directory of its own ($W/server.run, $W/client.run), so that there is no shared memory between them. (rxe
+# of Linux 6.1 does not work in network namespaces: its sockets are all in the first one. And without KVM
+# everything takes its time, so that an upgrade may have much of it.)
+as_host() { # NAME COMMAND...
+	local run=$W/$1.run
+	[ -d "$run" ] || { mkdir -m 700 "$run"; cat /proc/sys/kernel/random/uuid >"$run.boot_id"; }
+	shift
+	RUN=$run unshare -m sh -c 'mount --bind "$RUN.boot_id" /proc/sys/kernel/random/boot_id && exec "$@"' - \
+		env LD_PRELOAD="$BUILD/librpcrdma_shim.so" RDMARPC_RUN_DIR="$run" \
+		RDMARPC_LOG_FILE="$run.log" RDMARPC_LOG_LEVEL=info RDMARPC_UPGRADE_TIMEOUT_MS=20000 "$@"
+}
+server() { as_host server "$@"; }
+client() { as_host client "$@"; }
+stat_of() { RDMARPC_RUN_DIR=$W/$1.run "$BUILD/rdmarpc-stat" --json; }

@@ -10,7 +10,7 @@
 
 #define RECV_ID		(UINT64_C(1) << 63)	/* wr_id of a receive; below it the buffer */
 #define SIGNAL_EVERY	16u
-#define FULL_WAIT	(50 * RR_MSEC)
+#define FULL_WAIT	RR_SEC
 
 /* IB_WC_WITH_INVALIDATE as the kernel's rxe hands it through; elsewhere on RC this bit is not set. */
 #define WC_WITH_INV	(IBV_WC_WITH_INV | IBV_WC_IP_CSUM_OK)
@@ -195,13 +195,28 @@ static int usable(struct rr_vq *v)
 	return v->err;
 }
 
-/* Room for one more on the send queue, and of the send slots. */
+static bool has_room(const struct rr_vq *v, bool slot)
+{
+	return sq_used(v) < v->sq_cap && !(slot && v->slot_head - v->slot_tail == RR_VERBS_SENDS);
+}
+
+/* Room for one more on the send queue, and of the send slots. Credits bound what is under way to
+ * less than there is; what is in the way then is with the device, and gone in a moment. */
 static bool room(struct rr_vq *v, bool slot)
 {
-	if (sq_used(v) < v->sq_cap && !(slot && v->slot_head - v->slot_tail == RR_VERBS_SENDS))
-		return true;
-	digest(v);
-	return sq_used(v) < v->sq_cap && !(slot && v->slot_head - v->slot_tail == RR_VERBS_SENDS);
+	rr_time end = 0;
+
+	while (!has_room(v, slot)) {
+		digest(v);
+		if (has_room(v, slot))
+			break;
+		if (!end)
+			end = rr_now() + FULL_WAIT;
+		if (v->err || rr_now() > end)
+			return false;
+		sched_yield();
+	}
+	return true;
 }
 
 /* wr's number and signal, the entry in our books, and off it goes. */
@@ -344,9 +359,12 @@ void rr_verbs_flush(struct rr_qp *qp, struct rr_vq *v, rr_time most)
 	if (v->unsignaled && (!room(v, false) ||
 			      post(v, &wr, (struct rr_verbs_wqe){ .op = RR_WC_WRITE }) < 0))
 		return;
-	while (sq_used(v) && !v->err && !v->lost && rr_now() < end)
-		if (rr_verbs_poll(qp, &wc, 1) == 0)
-			sched_yield();
+	while (sq_used(v) && !v->err && !v->lost && rr_now() < end) {
+		if (rr_verbs_poll(qp, &wc, 1))
+			continue;
+		rr_verbs_cm_events(v);	/* the peer may have left first */
+		sched_yield();
+	}
 }
 
 /* --- keys ------------------------------------------------------------------------------ */

@@ -26,7 +26,7 @@
 
 #define RR_VERBS_INLINE	256u		/* wished for */
 #define RR_VERBS_SGE	4u
-#define RR_VERBS_SENDS	64u		/* send slots */
+#define RR_VERBS_SENDS	128u		/* send slots */
 #define RR_VERBS_SQ	512u
 #define RR_VERBS_DEPTH	16u		/* RDMA Reads at a time, each way, at most */
 #define RR_VERBS_KEYS	1024u
