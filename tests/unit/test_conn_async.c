@@ -117,6 +117,35 @@ Test(conn_async, messages_arrive_in_the_order_in_which_they_were_written)
 	close_pair();
 }
 
+/* As many long replies as there are credits, all of them to be pulled before one is here. */
+Test(conn_async, as_many_pulls_as_calls_are_under_way)
+{
+	const uint32_t calls = rr_test_params.credits;
+	size_t n = 0, got = 0;
+
+	open_pair(true, 3000, true, 13);
+	round_trip(1, 0, 0);
+	for (uint32_t i = 0; i < calls; i++) {
+		n = rr_test_call(out, 10 + i, 10, i);
+		cr_assert_eq(rr_end_send(&p.client, &p.server, out, n), (ssize_t)n);
+		cr_assert_eq(rr_end_recv(&p.server, &p.client, in, n), (ssize_t)n);
+	}
+	n = 0;
+	for (uint32_t i = 0; i < calls; i++)
+		n += rr_test_reply(out + n, 10 + i, 20000, i);
+	for (size_t sent = 0; got < n;) {
+		ssize_t k = sent < n ? rr_end_try_send(&p.server, out + sent, n - sent) : 0;
+
+		cr_assert(k >= 0 || k == -EAGAIN);
+		sent += k > 0 ? (size_t)k : 0;
+		k = rr_end_try_recv(&p.client, in + got, n - got, 0);
+		cr_assert(k > 0 || k == -EAGAIN);
+		got += k > 0 ? (size_t)k : 0;
+	}
+	cr_assert_eq(memcmp(in, out, n), 0);
+	close_pair();
+}
+
 #define CALLS	20u
 #define LONG	900000u
 

@@ -50,3 +50,54 @@ as_host() { # NAME COMMAND...
 server() { as_host server "$@"; }
 client() { as_host client "$@"; }
 stat_of() { RDMARPC_RUN_DIR=$W/$1.run "$BUILD/rdmarpc-stat" --json; }
+
+# --- the laboratory program (tests/apps) between the two hosts ---
+
+PATH=$BUILD/apps:$PATH
+checks=0 failures=0
+
+BY_VERBS='c["verbs"] >= 1 and c["tcp"] == c["shm"] == 0 and e["lost"] == 0'
+
+# judge NAME SIDE RULE: what the statistics of each of its processes must say, in Python: c connections, m
+# messages, e errors, u upgrade, p all
+judge() {
+	local name=$1 side=$2 rule=$3
+	stat_of "$side" >"$W/json"
+	python3 -c '
+import json, sys
+bad = [p for p in json.load(open(sys.argv[1]))["processes"]
+       if sum(p["connections"].values()) and not eval(sys.argv[2], {}, {
+           "p": p, "c": p["connections"], "m": p["messages"], "e": p["errors"], "u": p["upgrade"]})]
+for p in bad:
+    print({k: p[k] for k in ("comm", "connections", "tcp_reasons", "messages", "errors", "upgrade")})
+sys.exit(bool(bad))' "$W/json" "$rule" || { echo "FAIL $name: $side: not so: $rule"; failures=$((failures + 1)); }
+}
+# lab NAME WANTED ARGUMENT...: labcli prints what grep finds WANTED in, and CLIENT holds for its statistics
+lab() {
+	local name=$1 want=$2
+	shift 2
+	checks=$((checks + 1))
+	rm -rf "$W"/client.run*
+	if ! ${AS:-client} timeout 60 labcli 10.9.0.1 20801 "$@" >"$W/out" 2>"$W/err" || ! grep -q "$want" "$W/out"; then
+		echo "FAIL $name: not '$want'"
+		cat "$W/out" "$W/err"
+		failures=$((failures + 1))
+	fi
+	judge "$name" client "${CLIENT:-$BY_VERBS}"
+}
+
+lab_server() { # MODE [AS]
+	background "$W/server.out" ${2:-server} env LAB_ADDRESS=10.9.0.1 labsvc "$1" 20801
+	for ((i = 0; i < 100; i++)); do
+		ss -Hltn 'sport = :20801' | grep -q . && return
+		sleep 0.1
+	done
+	die "labsvc does not listen"
+}
+lab_server_pid() { ss -Hltnp 'sport = :20801' | sed 's/.*pid=\([0-9]*\).*/\1/'; }
+lab_finish() {
+	kill -9 "$(lab_server_pid)" 2>/dev/null
+	[ $failures = 0 ] || tail -n 20 "$W"/*.log
+	echo "$checks checks, $failures failed"
+	exit $((failures != 0))
+}

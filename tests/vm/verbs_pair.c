@@ -111,9 +111,12 @@ static void post(struct rr_qp *q, const void *p, size_t len)
 {
 	const uint8_t *bytes = p;
 	size_t half = len / 2;
+	struct rr_wc wc;
 	struct iovec iov[2] = { { (void *)(uintptr_t)bytes, half },
 				{ (void *)(uintptr_t)(bytes + half), len - half } };
 
+	while (!ops->window(q))
+		CHECK(ops->poll(q, &wc, 1) == 0);
 	CHECK(ops->send(q, iov, 2, 7, 0) == 1);
 }
 
@@ -214,25 +217,35 @@ static void t_access_out_of_bounds_ends_the_connection(void)
 	forbidden(RR_RIGHT_WRITE, false, 4096, false);
 }
 
-/* More Sends than receives are posted: they wait, none is lost. */
-static void t_sends_wait_for_receives(void)
+/* A Send has a receive, or is not made: the window is what the peer has posted, as far as it said. */
+static void t_sends_stop_where_the_receives_end(void)
 {
 	struct rr_wc wc;
-	uint32_t got = 0;
+	uint32_t sent = 0, got = 0;
 
 	open_pair();
-	for (uint32_t i = 0; i < 2 * par.recvs - 8; i++)
-		post(a, (uint8_t[]){ (uint8_t)i, 1, 2, 3 }, 4);
-	while (got < 2 * par.recvs - 8) {
-		CHECK(next(b, &wc) == 1 && wc.len == 4 && wc.buf[0] == (uint8_t)got);
-		got++;
-		ops->repost(b, wc.cookie);
+	CHECK(ops->window(a) == par.recvs);
+	for (uint32_t round = 0; round < 20; round++) {
+		while (ops->window(a)) {
+			post(a, (uint8_t[]){ (uint8_t)sent, 1, 2, 3 }, 4);
+			sent++;
+		}
+		CHECK(ops->send(a, &(struct iovec){ a, 1 }, 1, 0, 0) == -EAGAIN);
+		CHECK(ops->send_imm(a, 1, 0) == -EAGAIN);
+		while (got < sent) {
+			CHECK(next(b, &wc) == 1 && wc.len == 4 && wc.buf[0] == (uint8_t)got);
+			got++;
+			ops->repost(b, wc.cookie);
+		}
+		for (rr_time end = rr_now() + PATIENCE; ops->window(a) < par.recvs * 3 / 4 && rr_now() < end;)
+			CHECK(ops->poll(a, &wc, 1) == 0);
+		CHECK(ops->window(a) >= par.recvs * 3 / 4 && ops->window(a) <= par.recvs);
 	}
 	close_pair();
 }
 
-/* Many messages in one direction only, their sender never looking for completions. */
-static void t_a_sender_need_not_poll(void)
+/* Many messages in one direction only, their sender looking for nothing but room. */
+static void t_a_sender_polls_only_for_room(void)
 {
 	uint8_t buf[3000];
 	struct rr_wc wc;
@@ -382,8 +395,8 @@ static const struct { const char *name; void (*run)(void); } tests[] = {
 	T(access_without_the_right_ends_the_connection),
 	T(access_by_a_dead_key_ends_the_connection),
 	T(access_out_of_bounds_ends_the_connection),
-	T(sends_wait_for_receives),
-	T(a_sender_need_not_poll),
+	T(sends_stop_where_the_receives_end),
+	T(a_sender_polls_only_for_room),
 	T(what_was_sent_survives_an_orderly_end),
 	T(a_wrong_token_gets_no_connection),
 	T(a_peer_that_never_comes_is_no_trouble),

@@ -13,6 +13,7 @@
 #include "core/base/os.h"
 #include "core/prov/verbs/verbs_int.h"
 #include "core/wire/cmdata.h"
+#include "core/wire/cursor.h"
 
 #define RESOLVE_MS	1000
 #define LEAVE_WAIT	(2 * RR_SEC)
@@ -238,7 +239,7 @@ int rr_verbs_join(struct rr_qp *qp, const struct rr_prov_addr *answer)
 
 /* --- private data ---------------------------------------------------------------------- */
 
-static void private_put(const struct rr_vq *v, uint8_t out[RR_VERBS_TOKEN])
+static void private_put(const struct rr_vq *v, uint8_t out[RR_VERBS_PRIVATE])
 {
 	struct rr_cmdata d = { .remote_inv = false, .send_size = v->param.recv_size,
 			       .recv_size = v->param.recv_size };
@@ -246,6 +247,7 @@ static void private_put(const struct rr_vq *v, uint8_t out[RR_VERBS_TOKEN])
 	rr_cmdata_put(&d, out);
 	memcpy(out + 8, TOKEN_MAGIC, 4);
 	memcpy(out + 12, v->param.token, RR_TOKEN_LEN);
+	rr_put_be32(out + 12 + RR_TOKEN_LEN, v->param.recvs);
 }
 
 /* The peer's private data; false if it does not know the token. */
@@ -256,9 +258,11 @@ static bool private_get(struct rr_qp *qp, struct rr_vq *v, const struct rdma_con
 	struct rr_cmdata d;
 
 	at = rr_cmdata_get(buf, len, &d);
-	if (!at || len - at < 4 + RR_TOKEN_LEN || memcmp(buf + at, TOKEN_MAGIC, 4) ||
+	if (!at || len - at < RR_VERBS_PRIVATE - RR_CMDATA_LEN || memcmp(buf + at, TOKEN_MAGIC, 4) ||
 	    memcmp(buf + at + 4, v->param.token, RR_TOKEN_LEN))
 		return false;
+	qp->peer_recvs = rr_be32(buf + at + 4 + RR_TOKEN_LEN);
+	v->window = qp->peer_recvs;
 	/* What we send is gathered in slots of our own size. */
 	qp->send_size = rr_min(d.recv_size, v->param.recv_size);
 	v->remote_inv = d.remote_inv;
@@ -267,11 +271,11 @@ static bool private_get(struct rr_qp *qp, struct rr_vq *v, const struct rdma_con
 
 /* --- connecting ------------------------------------------------------------------------ */
 
-static void conn_param(struct rr_vq *v, uint8_t data[RR_VERBS_TOKEN], struct rdma_conn_param *p)
+static void conn_param(struct rr_vq *v, uint8_t data[RR_VERBS_PRIVATE], struct rdma_conn_param *p)
 {
 	private_put(v, data);
 	*p = (struct rdma_conn_param){
-		.private_data = data, .private_data_len = RR_VERBS_TOKEN,
+		.private_data = data, .private_data_len = RR_VERBS_PRIVATE,
 		.responder_resources = v->depth, .initiator_depth = v->depth,
 		.retry_count = 7, .rnr_retry_count = 7,	/* as often as it takes */
 	};
@@ -290,7 +294,7 @@ static int make_and_watch(struct rr_qp *qp, struct rr_vq *v)
 
 static int connect_now(struct rr_vq *v)
 {
-	uint8_t data[RR_VERBS_TOKEN];
+	uint8_t data[RR_VERBS_PRIVATE];
 	struct rdma_conn_param p;
 
 	conn_param(v, data, &p);
@@ -302,7 +306,7 @@ static int connect_now(struct rr_vq *v)
 static int requested(struct rr_qp *qp, struct rr_vq *v, struct rdma_cm_id *id,
 		     const struct rdma_conn_param *req)
 {
-	uint8_t data[RR_VERBS_TOKEN];
+	uint8_t data[RR_VERBS_PRIVATE];
 	struct rdma_conn_param p;
 	int rc;
 

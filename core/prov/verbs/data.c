@@ -125,13 +125,33 @@ static void received(struct rr_qp *qp, struct rr_vq *v, const struct ibv_wc *raw
 	}
 }
 
+/* A note of the peer's: its receive is not one of those that are counted. */
+static bool is_note(struct rr_qp *qp, struct rr_vq *v, const struct rr_wc *wc)
+{
+	uint32_t n = wc->imm & RR_VERBS_COUNT;
+	int rc;
+
+	if (!wc->has_imm || (wc->imm & ~RR_VERBS_COUNT) != RR_VERBS_NOTE)
+		return false;
+	if (n > qp->peer_recvs - v->window) {
+		fail(v, -EPROTO);
+		return true;
+	}
+	v->window += n;
+	rc = rr_verbs_post_recv(qp, v, (uint32_t)wc->cookie);
+	if (rc)
+		fail(v, rc);
+	return true;
+}
+
 /* One completion; false: it is nothing to be told. */
 static bool tell(struct rr_qp *qp, struct rr_vq *v, const struct ibv_wc *raw, struct rr_wc *wc)
 {
 	if (raw->wr_id & RECV_ID) {
-		if (raw->status == IBV_WC_SUCCESS)
-			received(qp, v, raw, wc);
-		return raw->status == IBV_WC_SUCCESS;
+		if (raw->status != IBV_WC_SUCCESS)
+			return false;
+		received(qp, v, raw, wc);
+		return !is_note(qp, v, wc);
 	}
 	*wc = (struct rr_wc){ .op = (enum rr_wc_op)raw->byte_len, .cookie = raw->wr_id,
 			      .status = raw->status ? status_err(raw->status) : 0 };
@@ -169,18 +189,6 @@ int rr_verbs_post_recv(struct rr_qp *qp, struct rr_vq *v, uint32_t i)
 	return -ibv_post_recv(v->id->qp, &wr, &bad);
 }
 
-void rr_verbs_repost(struct rr_qp *qp, uint64_t buf_cookie)
-{
-	struct rr_vq *v = rr_verbs_of(qp);
-	int rc;
-
-	if (!v || v->err || v->lost || buf_cookie >= qp->recvs)
-		return;
-	rc = rr_verbs_post_recv(qp, v, (uint32_t)buf_cookie);
-	if (rc)
-		fail(v, rc);
-}
-
 /* --- posts ----------------------------------------------------------------------------- */
 
 static uint32_t sq_used(const struct rr_vq *v)
@@ -200,8 +208,8 @@ static bool has_room(const struct rr_vq *v, bool slot)
 	return sq_used(v) < v->sq_cap && !(slot && v->slot_head - v->slot_tail == RR_VERBS_SENDS);
 }
 
-/* Room for one more on the send queue, and of the send slots. Credits bound what is under way to
- * less than there is; what is in the way then is with the device, and gone in a moment. */
+/* Room for one more on the send queue, and of the send slots. Every Send has a receive posted for
+ * it, so what is in the way then is with the device, and gone in a moment. */
 static bool room(struct rr_vq *v, bool slot)
 {
 	rr_time end = 0;
@@ -283,15 +291,16 @@ int rr_verbs_send(struct rr_qp *qp, const struct iovec *iov, int niov, uint64_t 
 		len += iov[i].iov_len;
 	if (len > qp->send_size)
 		return -EMSGSIZE;
-	if (!room(v, true))
+	if (!v->window || !room(v, true))
 		return -EAGAIN;
-	slot = v->slab + (size_t)qp->recvs * qp->recv_size +
+	slot = v->slab + (size_t)rr_verbs_recvs(qp) * qp->recv_size +
 	       (size_t)(v->slot_head % RR_VERBS_SENDS) * v->param.recv_size;
 	w.slot = gather(v, slot, iov, niov, len, &wr);
 	if (inv_handle && v->remote_inv) {	/* otherwise the peer does it itself */
 		wr.opcode = IBV_WR_SEND_WITH_INV;
 		wr.invalidate_rkey = inv_handle;
 	}
+	v->window--;
 	return post(v, &wr, w);
 }
 
@@ -303,9 +312,36 @@ int rr_verbs_send_imm(struct rr_qp *qp, uint32_t imm, uint64_t cookie)
 
 	if (rc)
 		return rc;
-	if (!room(v, false))
+	if (!v->window || !room(v, false))
 		return -EAGAIN;
+	v->window--;
 	return post(v, &wr, (struct rr_verbs_wqe){ .op = RR_WC_SEND, .cookie = cookie });
+}
+
+/* Tells the peer what it may send, once that is worth it. */
+static void note(struct rr_qp *qp, struct rr_vq *v)
+{
+	struct ibv_send_wr wr = { .opcode = IBV_WR_SEND_WITH_IMM };
+
+	if (v->untold < rr_max(qp->recvs / 4, 1u) || !room(v, false))
+		return;
+	wr.imm_data = htobe32(RR_VERBS_NOTE | v->untold);
+	v->untold = 0;
+	post(v, &wr, (struct rr_verbs_wqe){ .op = RR_WC_SEND });
+}
+
+void rr_verbs_repost(struct rr_qp *qp, uint64_t buf_cookie)
+{
+	struct rr_vq *v = rr_verbs_of(qp);
+	int rc;
+
+	if (!v || v->err || v->lost || buf_cookie >= rr_verbs_recvs(qp))
+		return;
+	rc = rr_verbs_post_recv(qp, v, (uint32_t)buf_cookie);
+	if (rc)
+		fail(v, rc);
+	v->untold++;
+	note(qp, v);
 }
 
 static int rdma(struct rr_qp *qp, enum ibv_wr_opcode op, const void *local, uint32_t len,

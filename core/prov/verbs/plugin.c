@@ -22,8 +22,9 @@ static size_t qp_size(const struct rr_prov_params *p)
 
 static uint32_t window(struct rr_qp *qp)
 {
-	(void)qp;
-	return UINT32_MAX;
+	const struct rr_vq *v = rr_verbs_of(qp);
+
+	return v && !v->err && !v->lost ? v->window : 0;
 }
 
 static bool consumed(struct rr_qp *qp, uint32_t handle)
@@ -92,6 +93,7 @@ static void trim(struct rr_qp *qp, bool (*used)(void *ctx, size_t off, size_t le
 static const struct rr_prov_ops ops = {
 	.name = "verbs",
 	.id = 2,
+	.caps = RR_PROV_RING,
 	.qp_size = qp_size,
 	.prepare = rr_verbs_prepare,
 	.answer = rr_verbs_answer,

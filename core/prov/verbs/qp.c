@@ -24,15 +24,15 @@ static int limits(const struct rr_qp *qp, struct rr_vq *v)
 	v->sq_cap = rr_min(RR_VERBS_SQ, (uint32_t)a.max_qp_wr);
 	v->max_sge = rr_min(RR_VERBS_SGE, (uint32_t)a.max_sge);
 	v->depth = (uint8_t)rr_min(RR_VERBS_DEPTH, (uint32_t)rr_max(a.max_qp_init_rd_atom, 0));
-	if (qp->recvs > (uint32_t)a.max_qp_wr || v->sq_cap < 2 * RR_VERBS_SENDS ||
-	    qp->recvs + v->sq_cap > (uint32_t)a.max_cqe || v->max_sge < 1)
+	if (rr_verbs_recvs(qp) > (uint32_t)a.max_qp_wr || v->sq_cap < 2 * RR_VERBS_SENDS ||
+	    rr_verbs_recvs(qp) + v->sq_cap > (uint32_t)a.max_cqe || v->max_sge < 1)
 		return -ENOBUFS;
 	return 0;
 }
 
 static int make_memory(struct rr_qp *qp, struct rr_vq *v)
 {
-	v->slab_size = rr_align((size_t)qp->recvs * qp->recv_size +
+	v->slab_size = rr_align((size_t)rr_verbs_recvs(qp) * qp->recv_size +
 				(size_t)RR_VERBS_SENDS * v->param.recv_size, (size_t)4096);
 	v->slab = map(v->slab_size);
 	qp->mem = map(qp->mem_size);
@@ -57,7 +57,7 @@ static int make_cq(struct rr_qp *qp, struct rr_vq *v)
 	fl = rr_os->fcntl(v->comp->fd, F_GETFL);
 	if (fl < 0 || rr_os->fcntl(v->comp->fd, F_SETFL, fl | O_NONBLOCK) < 0)
 		return -errno;
-	v->cq = ibv_create_cq(v->id->verbs, (int)(qp->recvs + v->sq_cap), NULL, v->comp, 0);
+	v->cq = ibv_create_cq(v->id->verbs, (int)(rr_verbs_recvs(qp) + v->sq_cap), NULL, v->comp, 0);
 	return v->cq ? 0 : -errno;
 }
 
@@ -65,7 +65,7 @@ static int make_qp(const struct rr_qp *qp, struct rr_vq *v)
 {
 	struct ibv_qp_init_attr a = {
 		.send_cq = v->cq, .recv_cq = v->cq, .qp_type = IBV_QPT_RC,
-		.cap = { .max_send_wr = v->sq_cap, .max_recv_wr = qp->recvs,
+		.cap = { .max_send_wr = v->sq_cap, .max_recv_wr = rr_verbs_recvs(qp),
 			 .max_send_sge = v->max_sge, .max_recv_sge = 1,
 			 .max_inline_data = RR_VERBS_INLINE },
 	};
@@ -90,7 +90,7 @@ int rr_verbs_qp_make(struct rr_qp *qp, struct rr_vq *v)
 		rc = make_cq(qp, v);
 	if (!rc)
 		rc = make_qp(qp, v);
-	for (uint32_t i = 0; !rc && i < qp->recvs; i++)
+	for (uint32_t i = 0; !rc && i < rr_verbs_recvs(qp); i++)
 		rc = rr_verbs_post_recv(qp, v, i);
 	return rc;
 }

@@ -13,6 +13,10 @@
  * connection has; the offering side connects there, and says the token in its private data, behind
  * the eight bytes of RFC 8797. Nobody else gets in.
  *
+ * Flow control: each side counts the receives that the other has posted (its private data says how many
+ * there are, notes say which came back), so that no Send finds none, and calls that are never
+ * answered hold nothing.
+ *
  * Memory: one PD per connection. Receives, send slots and mem have local rights. What is exposed is
  * registered for as long as it is exposed, with just the right that it needs: its key is fresh and
  * its end is the key's. That costs a system call each; remote invalidation of such keys is
@@ -30,7 +34,13 @@
 #define RR_VERBS_SQ	512u
 #define RR_VERBS_DEPTH	16u		/* RDMA Reads at a time, each way, at most */
 #define RR_VERBS_KEYS	1024u
-#define RR_VERBS_TOKEN	(8u + 4u + RR_TOKEN_LEN)	/* private data */
+#define RR_VERBS_PRIVATE (8u + 4u + RR_TOKEN_LEN + 4u)	/* RFC 8797, magic, token, receives */
+#define RR_VERBS_NOTES	8u		/* receives on top, for the provider's own notes */
+
+/* Immediate data of a note: so many receives were given back since the last one. A note is due when
+ * a quarter of them was, so that no more than RR_VERBS_NOTES can be under way. */
+#define RR_VERBS_NOTE	0x52570000u
+#define RR_VERBS_COUNT	0x0000ffffu
 
 enum rr_verbs_state {
 	RR_V_LISTENING, RR_V_ADDR, RR_V_ROUTE, RR_V_CONNECTING, RR_V_ACCEPTING, RR_V_READY,
@@ -69,6 +79,9 @@ struct rr_vq {
 	uint32_t sq_cap, sq_head, sq_tail;
 	uint32_t slot_head, slot_tail;
 	uint32_t max_inline, max_sge;
+
+	/* receives that the peer has posted for us, and of ours those that it does not know of yet */
+	uint32_t window, untold;
 	uint32_t unsignaled;
 	uint32_t reads;		/* of them */
 
@@ -98,6 +111,12 @@ static inline struct rr_vq *rr_verbs_of(const struct rr_qp *qp)
 	const struct rr_verbs *q = container_of(qp, struct rr_verbs, qp);
 
 	return q->owner == rr_verbs_pid ? q->v : NULL;
+}
+
+/* Receives that are posted: the caller's, and those for notes. */
+static inline uint32_t rr_verbs_recvs(const struct rr_qp *qp)
+{
+	return qp->recvs + RR_VERBS_NOTES;
 }
 
 /* cm.c */
