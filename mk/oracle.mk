@@ -20,6 +20,8 @@ $(BUILD)/obj/oracle/%_xdr.o: $(ORACLE_GEN)/%_xdr.c
 
 $(BUILD)/obj/tests/oracle/%.o: BASE += $(TIRPC_CFLAGS)
 $(ORACLE:$(BUILD)/%=$(BUILD)/obj/%.o): $(ORACLE_GEN)/rpcrdma1.h
+$(BUILD)/obj/tests/oracle/oracle_ulb.o: $(ORACLE_GEN)/nfs.h
+$(BUILD)/tests/oracle/oracle_ulb: $(BUILD)/obj/oracle/nfs_xdr.o
 
 $(ORACLE): $(BUILD)/tests/oracle/%: $(BUILD)/obj/tests/oracle/%.o \
 		$(BUILD)/obj/oracle/rpcrdma1_xdr.o $(BUILD)/libtest.a $(BUILD)/libcore.a

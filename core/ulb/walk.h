@@ -57,7 +57,7 @@ void rr_walk_format(struct rr_walk *w, const char *f);
 /* The first error stays. */
 void rr_walk_fail(struct rr_walk *w, enum rr_walk_rc rc);
 
-/* Moves over n bytes, which need not be there, but which no Read chunk may interrupt. */
+/* Moves over n bytes, which need not be there. */
 void rr_walk_skip(struct rr_walk *w, uint64_t n);
 /* One word; 0 after an error. */
 uint32_t rr_walk_word(struct rr_walk *w);

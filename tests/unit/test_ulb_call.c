@@ -356,6 +356,31 @@ Test(ulb_call, a_read_chunk_anywhere_else_is_a_violation)
 	}
 }
 
+Test(ulb_call, a_read_chunk_that_ends_beyond_all_positions_is_a_violation)
+{
+	for (uint32_t less = 0; less < 100; less++) {
+		struct rr_ulb_chunk c = { DATA, 0xffffffff - less };
+
+		v3_write(0);
+		rr_put_be32(m.b + DATA - 4, c.len);
+		cr_assert_eq(look_chunks(&m, &c, 1),
+			     less < DATA + 3 ? RR_ULB_VIOLATION : RR_ULB_OK, "%u", less);
+	}
+}
+
+Test(ulb_call, chunks_of_a_message_that_is_not_all_here_are_not_judged)
+{
+	struct rr_ulb_chunk c = { DATA, 8 };
+	struct rr_ulb_view v = { .buf = m.b, .have = DATA - 8, .chunks = &c, .nchunks = 1 };
+
+	v3_write(8);
+	v.len = DATA;
+	cr_assert_eq(rr_ulb_call(&v, 0, &call), RR_ULB_NONE);
+	is_nothing();
+	v.have = DATA;
+	cr_assert_eq(rr_ulb_call(&v, 0, &call), RR_ULB_OK);
+}
+
 Test(ulb_call, a_second_read_chunk_is_a_violation)
 {
 	struct rr_ulb_chunk c[] = { { DATA, 8 }, { DATA, 8 } };

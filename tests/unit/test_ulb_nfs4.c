@@ -4,7 +4,7 @@
 static struct msg m;
 
 enum { CREATE = 6, GETATTR = 9, OPEN = 18, PUTFH = 22, READ = 25, READDIR = 26, READLINK = 27,
-       WRITE = 38, SEQUENCE = 53, READ_PLUS = 68 };
+       WRITE = 38, CREATE_SESSION = 43, SEQUENCE = 53, READ_PLUS = 68 };
 
 #define TAG	4u	/* bytes of the tag */
 #define OPS	60u	/* position of the first operation */
@@ -78,6 +78,34 @@ Test(ulb_nfs4, linkdata_of_create_and_readlink_is_eligible)
 	is_item(&call.args[0], OPS + 8, 21);
 	cr_assert_eq(call.nresults, 1);
 	cr_assert_eq(call.results[0], 4096);
+}
+
+Test(ulb_nfs4, what_one_operation_asks_for_does_not_bound_the_next)
+{
+	begin(0, 2);
+	read_op(10);
+	W(&m, READLINK);
+	cr_assert_eq(look(&m), RR_ULB_OK);
+	cr_assert_eq(call.nresults, 2);
+	cr_assert_eq(call.results[0], 10);
+	cr_assert_eq(call.results[1], 4096);
+}
+
+Test(ulb_nfs4, create_session_has_its_largest_replies_third_in_each_channel)
+{
+	begin(1, 1);
+	W(&m, CREATE_SESSION, 1, 2, 3, 4);
+	W(&m, 11, 12, 13, 14, 15, 16, 1, 17);
+	W(&m, 21, 22, 23, 24, 25, 26, 0);
+	W(&m, 0x40000000, 2, 0, 1, 5);
+	add_opaque(&m, 4);
+	W(&m, 0, 0, 2, 7, 8);
+	cr_assert_eq(look(&m), RR_ULB_OK);
+	cr_assert_eq(call.fore_max, 13);
+	cr_assert_eq(call.back_max, 23);
+	m.n -= 4;
+	cr_assert_eq(look(&m), RR_ULB_NONE);
+	cr_assert_eq(call.fore_max, 0);
 }
 
 Test(ulb_nfs4, a_directory_has_no_linkdata)

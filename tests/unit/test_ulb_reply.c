@@ -184,7 +184,8 @@ Test(ulb_reply, a_reply_without_results_has_no_item)
 
 	for (uint32_t i = 0; i < rr_array_size(replies); i++) {
 		m.n = put_words(m.b, replies[i], 6);
-		add_words(&m, 40);
+		W(&m, 0, 0, 8, 1);	/* what would be the result of a READ */
+		add_opaque(&m, 8);
 		cr_assert_eq(look_reply(&rec, &m, NULL, 0), RR_ULB_OK);
 		cr_assert_eq(reply.nitems, 0);
 		cr_assert_eq(look_reply(&rec, &m, &c, 1), RR_ULB_VIOLATION);
