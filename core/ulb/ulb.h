@@ -23,6 +23,7 @@
 
 #define RR_ULB_ITEMS	16u		/* items of one message, at most */
 #define RR_ULB_UNKNOWN	UINT32_MAX	/* no bound is known */
+#define RR_ULB_PEEK	440u		/* of a call: with these bytes, or all, its rec is right */
 #define RR_ULB_INLINE	UINT16_MAX	/* struct rr_ulb_item.chunk: no chunk stands for it */
 
 /* What is kept of a call until its reply. Plain bytes: may lie in memory shared by a family
@@ -89,7 +90,7 @@ struct rr_ulb_call {
 	/* Bounds of the reply in bytes, from the RPC header on and with the largest verifier
 	 * (RFC 8166 §8.2.2.2); RR_ULB_UNKNOWN. */
 	uint32_t reply_max;	/* if nothing is reduced */
-	uint32_t reply_rest;	/* if all of results[] are */
+	uint32_t reply_rest;	/* if all of results[] are; what is not adds its padded length */
 
 	/* Eligible results: the largest length of each, without padding, in the order in which
 	 * Write chunks are matched with them (RFC 8267 §6.4.1). RR_ULB_UNKNOWN: no bound. */

@@ -228,12 +228,13 @@ static uint64_t known(const struct rr_walk *w, uint64_t n)
 }
 
 /* bitmap4 of attributes that are asked for: how large fattr4 gets. The bitmap returned is no
- * longer than the table needs. */
+ * longer than the one that asks, or than the table needs. */
 static void attributes(struct rr_walk *w)
 {
-	uint64_t sum = 4 + 4 + (w->b->nattrs + 31) / 32 * 4;
+	uint32_t n = rr_walk_word(w);
+	uint64_t sum = 4 + 4 + 4 * (uint64_t)rr_max(n, (w->b->nattrs + 31) / 32);
 
-	for (uint32_t i = 0, n = rr_walk_word(w); i < n && !w->rc; i++) {
+	for (uint32_t i = 0; i < n && !w->rc; i++) {
 		uint32_t bits = rr_walk_word(w);
 
 		for (uint64_t attr = (uint64_t)i * 32; bits; bits >>= 1, attr++) {

@@ -260,6 +260,24 @@ Test(ulb_call, a_flavor_that_is_not_known_may_change_the_arguments)
 	}
 }
 
+Test(ulb_call, the_peeked_bytes_tell_the_procedure_whatever_the_credential)
+{
+	for (uint32_t len = 20; len <= 400; len += 4) {
+		m.n = 0;
+		W(&m, 7, 0, 2, NFS, 3, 6, RR_RPCSEC_GSS, len, 1, 0, 99, 1);
+		add_words(&m, len / 4 - 4);
+		W(&m, RR_RPCSEC_GSS);
+		add_opaque(&m, 400);
+		add_opaque(&m, 64);
+		W(&m, 0, 0, 4096);
+		cr_assert_eq(look_part(&m, RR_ULB_PEEK, m.n, 0), RR_ULB_OK);
+		cr_assert(call.rec.reduce);
+		cr_assert_eq(call.rec.proc, 6);
+		cr_assert_eq(call.rec.gss_service, 1);
+	}
+	cr_assert_eq(look_part(&m, RR_ULB_PEEK - 4, m.n, 0), RR_ULB_NONE);
+}
+
 /* --- programs ----------------------------------------------------------------------------- */
 
 Test(ulb_call, every_program_is_chosen_by_its_number_and_version)
