@@ -137,6 +137,14 @@ static void match_write_chunk(struct rr_walk *w, struct rr_ulb_item *it)
 	it->placed = written > 0;
 }
 
+/* An item that is in a chunk moves what is behind it. The whole message must have a length. */
+static void put_back(struct rr_walk *w, uint32_t len)
+{
+	w->shift += rr_walk_padded(len);
+	if (w->v->len + w->shift > UINT32_MAX)
+		rr_walk_fail(w, RR_WALK_VIOLATION);
+}
+
 static void eligible(struct rr_walk *w)
 {
 	struct rr_ulb_item it = { .chunk = RR_ULB_INLINE };
@@ -145,10 +153,6 @@ static void eligible(struct rr_walk *w)
 	it.pos = (uint32_t)(w->at + w->shift);
 	if (w->rc)
 		return;
-	if (w->at + w->shift + rr_walk_padded(it.len) > UINT32_MAX) {
-		rr_walk_fail(w, RR_WALK_GARBAGE);
-		return;
-	}
 	if (w->nitems == RR_ULB_ITEMS) {	/* more than are reported: in the stream, or refused */
 		rr_walk_skip(w, rr_walk_padded(it.len));
 		return;
@@ -158,7 +162,7 @@ static void eligible(struct rr_walk *w)
 	else
 		match_read_chunk(w, &it);
 	if (it.placed)
-		w->shift += rr_walk_padded(it.len);
+		put_back(w, it.len);
 	else
 		rr_walk_skip(w, rr_walk_padded(it.len));
 	if (w->rc == RR_WALK_OK)

@@ -386,6 +386,23 @@ Test(ulb_call, a_read_chunk_that_ends_beyond_all_positions_is_a_violation)
 	}
 }
 
+Test(ulb_call, what_stands_behind_an_item_counts_for_the_length_of_the_message)
+{
+	uint32_t pos = 40 + 32 + 8 + 4;
+	struct rr_ulb_chunk c = { pos, 0 };
+
+	for (uint32_t less = 0; less < 200; less += 4) {
+		begin_v2(13);
+		add_opaque(&m, 3);
+		c.len = 0xfffffffc - less;
+		W(&m, c.len);
+		add_words(&m, 8);
+		cr_assert_eq(look_chunks(&m, &c, 1),
+			     less < pos + 32 - 3 ? RR_ULB_VIOLATION : RR_ULB_OK, "%u", less);
+		cr_assert(call.len == 0 || call.len == pos + c.len + 32);
+	}
+}
+
 Test(ulb_call, chunks_of_a_message_that_is_not_all_here_are_not_judged)
 {
 	struct rr_ulb_chunk c = { DATA, 8 };

@@ -330,6 +330,22 @@ Test(ulb_reply, a_read_of_no_bytes_may_take_its_chunk_or_leave_it_to_the_next)
 	cr_assert(reply.items[1].placed);
 }
 
+Test(ulb_reply, chunks_of_more_than_a_message_can_hold_are_a_violation)
+{
+	static const uint32_t len[] = { 0, 0 };
+	struct rr_ulb_chunk c[] = { { 0, 0x80000000 }, { 0, 0x7ffffff0 } };
+
+	reads(len, 2);
+	rr_put_be32(m.b + pos[0] - 4, c[0].len);
+	rr_put_be32(m.b + pos[1] - 4, c[1].len);
+	cr_assert_eq(look_reply(&v4, &m, c, 2), RR_ULB_VIOLATION);
+	cr_assert_eq(reply.len, 0);
+	c[1].len = 0x7fff0000;
+	rr_put_be32(m.b + pos[1] - 4, c[1].len);
+	cr_assert_eq(look_reply(&v4, &m, c, 2), RR_ULB_OK);
+	cr_assert_eq(reply.len, m.n + 0xffff0000);
+}
+
 Test(ulb_reply, a_chunk_that_no_item_needs_must_be_unused)
 {
 	static const uint32_t len[] = { 4 };
