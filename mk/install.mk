@@ -12,14 +12,14 @@ rdmarpc-run_CFLAGS = -DRR_LIBDIR='"$(LIBDIR)"'
 .PHONY: install uninstall
 install: all
 	$(INSTALL) -d $(DESTDIR)$(LIBDIR) $(DESTDIR)$(BINDIR) $(DESTDIR)$(DOCDIR)
-	$(INSTALL) -m 755 $(SHIM) $(wildcard $(DIAG)) $(DESTDIR)$(LIBDIR)
+	$(INSTALL) -m 755 $(SHIM) $(wildcard $(DIAG) $(VERBS)) $(DESTDIR)$(LIBDIR)
 	$(INSTALL) -m 755 $(addprefix $(BUILD)/,$(TOOLS)) $(DESTDIR)$(BINDIR)
 	$(INSTALL) -m 644 rdmarpc.conf.example $(DESTDIR)$(DOCDIR)
 	set -e; for page in man/*.[1-8]; do d=$(DESTDIR)$(MANDIR)/man$${page##*.}; \
 	    $(INSTALL) -d $$d; $(INSTALL) -m 644 $$page $$d; done
 
 uninstall:
-	rm -f $(addprefix $(DESTDIR)$(LIBDIR)/,$(notdir $(SHIM) $(DIAG)))
+	rm -f $(addprefix $(DESTDIR)$(LIBDIR)/,$(notdir $(SHIM) $(DIAG) $(VERBS)))
 	rm -f $(addprefix $(DESTDIR)$(BINDIR)/,$(TOOLS))
 	rm -f $(DESTDIR)$(DOCDIR)/rdmarpc.conf.example
 	set -e; for page in man/*.[1-8]; do \
