@@ -83,6 +83,8 @@ static struct rr_verbs_wqe ended(struct rr_vq *v, uint32_t seq)
 		const struct rr_verbs_wqe *w = &v->wqe[v->sq_tail % RR_VERBS_SQ];
 
 		v->slot_tail += w->slot;
+		if (w->op == RR_WC_INVALIDATE)
+			rr_verbs_window_free(v, w->window);
 		v->reads -= w->op == RR_WC_READ;
 	}
 	return last;
@@ -196,27 +198,28 @@ static uint32_t sq_used(const struct rr_vq *v)
 	return v->sq_head - v->sq_tail;
 }
 
-static int usable(struct rr_vq *v)
+int rr_verbs_usable(struct rr_vq *v)
 {
 	if (!v || v->state != RR_V_READY || v->lost)
 		return -ECONNRESET;
 	return v->err;
 }
 
-static bool has_room(const struct rr_vq *v, bool slot)
+static bool has_room(const struct rr_vq *v, uint32_t n, bool slot)
 {
-	return sq_used(v) < v->sq_cap && !(slot && v->slot_head - v->slot_tail == RR_VERBS_SENDS);
+	return sq_used(v) + v->nchain + n <= v->sq_cap &&
+	       !(slot && v->slot_head - v->slot_tail == RR_VERBS_SENDS);
 }
 
-/* Room for one more on the send queue, and of the send slots. Every Send has a receive posted for
- * it, so what is in the way then is with the device, and gone in a moment. */
-static bool room(struct rr_vq *v, bool slot)
+/* Every Send has a receive posted for it, so what is in the way is with the device, and gone in a
+ * moment. */
+bool rr_verbs_room(struct rr_vq *v, uint32_t n, bool slot)
 {
 	rr_time end = 0;
 
-	while (!has_room(v, slot)) {
+	while (!has_room(v, n, slot)) {
 		digest(v);
-		if (has_room(v, slot))
+		if (has_room(v, n, slot))
 			break;
 		if (!end)
 			end = rr_now() + FULL_WAIT;
@@ -227,25 +230,38 @@ static bool room(struct rr_vq *v, bool slot)
 	return true;
 }
 
-/* wr's number and signal, the entry in our books, and off it goes. */
-static int post(struct rr_vq *v, struct ibv_send_wr *wr, struct rr_verbs_wqe w)
+static void book(struct rr_vq *v, struct ibv_send_wr *wr, struct rr_verbs_wqe w)
 {
-	struct ibv_send_wr *bad;
-	int rc;
-
 	wr->wr_id = v->sq_head;
+	v->wqe[v->sq_head++ % RR_VERBS_SQ] = w;
+	v->slot_head += w.slot;
+	v->reads += w.op == RR_WC_READ;
+}
+
+int rr_verbs_post(struct rr_vq *v, struct ibv_send_wr *wr, struct rr_verbs_wqe w)
+{
+	struct ibv_send_wr *bad, *first = wr;
+	uint32_t n = v->nchain;
+
+	for (uint32_t i = 0; i < n; i++) {
+		book(v, &v->chain[i], (struct rr_verbs_wqe){ .op = RR_WC_SEND });
+		v->chain[i].next = i + 1 < n ? &v->chain[i + 1] : wr;
+		first = v->chain;
+	}
+	v->unsignaled += n;
+	v->nchain = 0;
 	if (w.op != RR_WC_SEND || ++v->unsignaled >= SIGNAL_EVERY) {
 		wr->send_flags |= IBV_SEND_SIGNALED;
 		v->unsignaled = 0;
 	}
-	rc = ibv_post_send(v->id->qp, wr, &bad);
-	if (rc) {
+	book(v, wr, w);
+	if (ibv_post_send(v->id->qp, first, &bad)) {
 		fail(v, -EIO);
 		return -EIO;
 	}
-	v->wqe[v->sq_head++ % RR_VERBS_SQ] = w;
-	v->slot_head += w.slot;
-	v->reads += w.op == RR_WC_READ;
+	/* The bind names the window by its old key; from now on this is the old one. */
+	for (uint32_t i = 0; i < n; i++)
+		v->chain[i].bind_mw.mw->rkey = v->chain[i].bind_mw.rkey;
 	return w.op == RR_WC_SEND;
 }
 
@@ -281,7 +297,7 @@ int rr_verbs_send(struct rr_qp *qp, const struct iovec *iov, int niov, uint64_t 
 	struct ibv_sge sge[RR_VERBS_SGE];
 	struct ibv_send_wr wr = { .sg_list = sge, .opcode = IBV_WR_SEND };
 	struct rr_verbs_wqe w = { .op = RR_WC_SEND, .cookie = cookie };
-	int rc = usable(v);
+	int rc = rr_verbs_usable(v);
 	size_t len = 0;
 	uint8_t *slot;
 
@@ -291,7 +307,7 @@ int rr_verbs_send(struct rr_qp *qp, const struct iovec *iov, int niov, uint64_t 
 		len += iov[i].iov_len;
 	if (len > qp->send_size)
 		return -EMSGSIZE;
-	if (!v->window || !room(v, true))
+	if (!v->window || !rr_verbs_room(v, 1, true))
 		return -EAGAIN;
 	slot = v->slab + (size_t)rr_verbs_recvs(qp) * qp->recv_size +
 	       (size_t)(v->slot_head % RR_VERBS_SENDS) * v->param.recv_size;
@@ -301,21 +317,21 @@ int rr_verbs_send(struct rr_qp *qp, const struct iovec *iov, int niov, uint64_t 
 		wr.invalidate_rkey = inv_handle;
 	}
 	v->window--;
-	return post(v, &wr, w);
+	return rr_verbs_post(v, &wr, w);
 }
 
 int rr_verbs_send_imm(struct rr_qp *qp, uint32_t imm, uint64_t cookie)
 {
 	struct rr_vq *v = rr_verbs_of(qp);
 	struct ibv_send_wr wr = { .opcode = IBV_WR_SEND_WITH_IMM, .imm_data = htobe32(imm) };
-	int rc = usable(v);
+	int rc = rr_verbs_usable(v);
 
 	if (rc)
 		return rc;
-	if (!v->window || !room(v, false))
+	if (!v->window || !rr_verbs_room(v, 1, false))
 		return -EAGAIN;
 	v->window--;
-	return post(v, &wr, (struct rr_verbs_wqe){ .op = RR_WC_SEND, .cookie = cookie });
+	return rr_verbs_post(v, &wr, (struct rr_verbs_wqe){ .op = RR_WC_SEND, .cookie = cookie });
 }
 
 /* Tells the peer what it may send, once that is worth it. */
@@ -323,11 +339,11 @@ static void note(struct rr_qp *qp, struct rr_vq *v)
 {
 	struct ibv_send_wr wr = { .opcode = IBV_WR_SEND_WITH_IMM };
 
-	if (v->untold < rr_max(qp->recvs / 4, 1u) || !room(v, false))
+	if (v->untold < rr_max(qp->recvs / 4, 1u) || !rr_verbs_room(v, 1, false))
 		return;
 	wr.imm_data = htobe32(RR_VERBS_NOTE | v->untold);
 	v->untold = 0;
-	post(v, &wr, (struct rr_verbs_wqe){ .op = RR_WC_SEND });
+	rr_verbs_post(v, &wr, (struct rr_verbs_wqe){ .op = RR_WC_SEND });
 }
 
 void rr_verbs_repost(struct rr_qp *qp, uint64_t buf_cookie)
@@ -352,7 +368,7 @@ static int rdma(struct rr_qp *qp, enum ibv_wr_opcode op, const void *local, uint
 	struct ibv_sge sge = { .addr = (uintptr_t)p, .length = len };
 	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = op };
 	bool read = op == IBV_WR_RDMA_READ;
-	int rc = usable(v);
+	int rc = rr_verbs_usable(v);
 
 	if (rc)
 		return rc;
@@ -361,12 +377,12 @@ static int rdma(struct rr_qp *qp, enum ibv_wr_opcode op, const void *local, uint
 	if (read && !v->depth)
 		return -EOPNOTSUPP;
 	/* Reads wait for the peer's memory: half of the queue is theirs. */
-	if ((read && v->reads >= v->sq_cap / 2) || !room(v, false))
+	if ((read && v->reads >= v->sq_cap / 2) || !rr_verbs_room(v, 1, false))
 		return -EAGAIN;
 	sge.lkey = v->mem_mr->lkey;
 	wr.wr.rdma.remote_addr = seg->offset + off;
 	wr.wr.rdma.rkey = seg->handle;
-	return post(v, &wr, (struct rr_verbs_wqe){
+	return rr_verbs_post(v, &wr, (struct rr_verbs_wqe){
 		.op = read ? RR_WC_READ : RR_WC_WRITE, .cookie = cookie });
 }
 
@@ -392,8 +408,8 @@ void rr_verbs_flush(struct rr_qp *qp, struct rr_vq *v, rr_time most)
 	if (sq_used(v) == 0)
 		return;
 	/* The last one may be unsignaled: a Write of no bytes behind it tells. */
-	if (v->unsignaled && (!room(v, false) ||
-			      post(v, &wr, (struct rr_verbs_wqe){ .op = RR_WC_WRITE }) < 0))
+	if (v->unsignaled && (!rr_verbs_room(v, 1, false) ||
+			      rr_verbs_post(v, &wr, (struct rr_verbs_wqe){ .op = RR_WC_WRITE }) < 0))
 		return;
 	while (sq_used(v) && !v->err && !v->lost && rr_now() < end) {
 		if (rr_verbs_poll(qp, &wc, 1))
@@ -401,44 +417,4 @@ void rr_verbs_flush(struct rr_qp *qp, struct rr_vq *v, rr_time most)
 		rr_verbs_cm_events(v);	/* the peer may have left first */
 		sched_yield();
 	}
-}
-
-/* --- keys ------------------------------------------------------------------------------ */
-
-int rr_verbs_expose(struct rr_qp *qp, const void *local, uint32_t len, enum rr_rights rights,
-		    struct rr_seg *out)
-{
-	struct rr_vq *v = rr_verbs_of(qp);
-	int rc = usable(v), access = rights == RR_RIGHT_READ
-		? IBV_ACCESS_REMOTE_READ : IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
-	struct ibv_mr *mr;
-
-	if (rc)
-		return rc;
-	if (v->nkeys == RR_VERBS_KEYS)
-		return -EAGAIN;
-	mr = ibv_reg_mr(v->pd, (void *)(uintptr_t)local, len, access);
-	if (!mr)
-		return errno == ENOMEM ? -EAGAIN : -errno;
-	v->key[v->nkeys++] = mr;
-	*out = (struct rr_seg){ .handle = mr->rkey, .length = len, .offset = (uintptr_t)local };
-	return 0;
-}
-
-int rr_verbs_invalidate(struct rr_qp *qp, uint32_t handle, uint64_t cookie)
-{
-	struct rr_vq *v = rr_verbs_of(qp);
-
-	(void)cookie;
-	if (!v)
-		return -ECONNRESET;
-	for (uint32_t i = 0; i < v->nkeys; i++) {
-		if (v->key[i]->rkey != handle)
-			continue;
-		if (ibv_dereg_mr(v->key[i]))
-			return -EIO;
-		v->key[i] = v->key[--v->nkeys];
-		return 1;
-	}
-	return -EINVAL;
 }

@@ -13,6 +13,7 @@
 
 pid_t rr_verbs_pid;
 void (*rr_verbs_own_fd)(int fd, bool own);
+bool rr_verbs_no_windows;
 
 static size_t qp_size(const struct rr_prov_params *p)
 {
@@ -134,5 +135,6 @@ RR_EXPORT const struct rr_prov_ops *rr_verbs_plugin(uint32_t abi, const struct r
 	rr_verbs_pid = getpid();
 	rr_os = env->os;
 	rr_verbs_own_fd = env->own_fd;
+	rr_verbs_no_windows = env->no_windows;
 	return &ops;
 }

@@ -16,6 +16,7 @@
 struct rr_verbs_env {
 	const struct rr_os *os;
 	void (*own_fd)(int fd, bool own);	/* rr_ownfd_set() */
+	bool no_windows;			/* as on a device without them; for tests */
 };
 
 typedef const struct rr_prov_ops *rr_verbs_plugin_fn(uint32_t abi, const struct rr_verbs_env *env);

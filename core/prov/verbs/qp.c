@@ -23,6 +23,8 @@ static int limits(const struct rr_qp *qp, struct rr_vq *v)
 		return -EIO;
 	v->sq_cap = rr_min(RR_VERBS_SQ, (uint32_t)a.max_qp_wr);
 	v->max_sge = rr_min(RR_VERBS_SGE, (uint32_t)a.max_sge);
+	v->windows = a.device_cap_flags & (IBV_DEVICE_MEM_WINDOW_TYPE_2A | IBV_DEVICE_MEM_WINDOW_TYPE_2B) &&
+		     !rr_verbs_no_windows;
 	v->depth = (uint8_t)rr_min(RR_VERBS_DEPTH, (uint32_t)rr_max(a.max_qp_init_rd_atom, 0));
 	if (rr_verbs_recvs(qp) > (uint32_t)a.max_qp_wr || v->sq_cap < 2 * RR_VERBS_SENDS ||
 	    rr_verbs_recvs(qp) + v->sq_cap > (uint32_t)a.max_cqe || v->max_sge < 1)
@@ -32,6 +34,8 @@ static int limits(const struct rr_qp *qp, struct rr_vq *v)
 
 static int make_memory(struct rr_qp *qp, struct rr_vq *v)
 {
+	int access = IBV_ACCESS_LOCAL_WRITE | (v->windows ? IBV_ACCESS_MW_BIND : 0);
+
 	v->slab_size = rr_align((size_t)rr_verbs_recvs(qp) * qp->recv_size +
 				(size_t)RR_VERBS_SENDS * v->param.recv_size, (size_t)4096);
 	v->slab = map(v->slab_size);
@@ -42,8 +46,7 @@ static int make_memory(struct rr_qp *qp, struct rr_vq *v)
 	if (!v->pd)
 		return -errno;
 	v->slab_mr = ibv_reg_mr(v->pd, v->slab, v->slab_size, IBV_ACCESS_LOCAL_WRITE);
-	v->mem_mr = v->slab_mr ? ibv_reg_mr(v->pd, qp->mem, qp->mem_size, IBV_ACCESS_LOCAL_WRITE)
-			       : NULL;
+	v->mem_mr = v->slab_mr ? ibv_reg_mr(v->pd, qp->mem, qp->mem_size, access) : NULL;
 	return v->mem_mr ? 0 : -errno;	/* RLIMIT_MEMLOCK, most of the time */
 }
 
@@ -97,10 +100,9 @@ int rr_verbs_qp_make(struct rr_qp *qp, struct rr_vq *v)
 
 void rr_verbs_qp_free(struct rr_qp *qp, struct rr_vq *v)
 {
+	rr_verbs_keys_free(v);
 	if (v->id && v->id->qp)
 		rdma_destroy_qp(v->id);
-	while (v->nkeys)
-		ibv_dereg_mr(v->key[--v->nkeys]);
 	if (v->mem_mr)
 		ibv_dereg_mr(v->mem_mr);
 	if (v->slab_mr)

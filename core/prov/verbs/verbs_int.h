@@ -17,10 +17,12 @@
  * there are, notes say which came back), so that no Send finds none, and calls that are never
  * answered hold nothing.
  *
- * Memory: one PD per connection. Receives, send slots and mem have local rights. What is exposed is
- * registered for as long as it is exposed, with just the right that it needs: its key is fresh and
- * its end is the key's. That costs a system call each; remote invalidation of such keys is
- * impossible (a user's region cannot be), so it is never advertised. */
+ * Memory: one PD per connection. Receives, send slots and mem have local rights. What is exposed has
+ * a memory window of type 2, bound under a fresh key with just the right that it needs, in one post
+ * with the Send that tells of it, and invalidated by us. Remote invalidation is not advertised: a
+ * peer that does it twice, or while we do, brings down a kernel with the rxe of Linux 6.1. On
+ * devices without such windows what is exposed is registered instead, for as long as it is
+ * exposed: as tight, but a system call each time. */
 
 #include <rdma/rdma_cma.h>
 #include <stdatomic.h>
@@ -33,7 +35,8 @@
 #define RR_VERBS_SENDS	128u		/* send slots */
 #define RR_VERBS_SQ	512u
 #define RR_VERBS_DEPTH	16u		/* RDMA Reads at a time, each way, at most */
-#define RR_VERBS_KEYS	1024u
+#define RR_VERBS_KEYS	1024u		/* exposed at once */
+#define RR_VERBS_CHAIN	16u		/* binds that wait for the next post */
 #define RR_VERBS_PRIVATE (8u + 4u + RR_TOKEN_LEN + 4u)	/* RFC 8797, magic, token, receives */
 #define RR_VERBS_NOTES	8u		/* receives on top, for the provider's own notes */
 
@@ -50,6 +53,7 @@ enum rr_verbs_state {
 struct rr_verbs_wqe {
 	enum rr_wc_op op;
 	bool slot;		/* it holds the oldest send slot in use */
+	uint16_t window;	/* RR_WC_INVALIDATE: the window that is free then */
 	uint64_t cookie;
 };
 
@@ -71,8 +75,20 @@ struct rr_vq {
 	uint8_t *slab;		/* receives, then send slots */
 	size_t slab_size;
 	struct ibv_mr *slab_mr, *mem_mr;
+	/* Without windows: what is exposed. */
 	struct ibv_mr *key[RR_VERBS_KEYS];
 	uint32_t nkeys;
+	/* With windows: those that were made; which of them are free, last in first out. */
+	bool windows;
+	struct rr_verbs_mw {
+		struct ibv_mw *mw;
+		uint32_t rkey;	/* mw->rkey once the bind is posted */
+		bool live;
+	} mw[RR_VERBS_KEYS];
+	uint16_t mw_free[RR_VERBS_KEYS];
+	uint32_t nmw, nmw_free;
+	struct ibv_send_wr chain[RR_VERBS_CHAIN];
+	uint32_t nchain;
 
 	/* the send queue; free-running */
 	struct rr_verbs_wqe wqe[RR_VERBS_SQ];
@@ -105,6 +121,9 @@ extern pid_t rr_verbs_pid;
 /* Descriptors that the app does not know: set, and taken back before they are closed. */
 extern void (*rr_verbs_own_fd)(int fd, bool own);
 
+/* Memory windows are not to be used. */
+extern bool rr_verbs_no_windows;
+
 /* This process's part of qp; NULL if it has none. */
 static inline struct rr_vq *rr_verbs_of(const struct rr_qp *qp)
 {
@@ -133,7 +152,22 @@ void rr_verbs_cm_events(struct rr_vq *v);
 int rr_verbs_qp_make(struct rr_qp *qp, struct rr_vq *v);
 void rr_verbs_qp_free(struct rr_qp *qp, struct rr_vq *v);
 
+/* keys.c */
+int rr_verbs_expose(struct rr_qp *qp, const void *local, uint32_t len, enum rr_rights rights,
+		    struct rr_seg *out);
+int rr_verbs_invalidate(struct rr_qp *qp, uint32_t handle, uint64_t cookie);
+void rr_verbs_window_free(struct rr_vq *v, uint16_t window);
+/* Before the queue pair is destroyed: of a window still bound to it the rxe of Linux 6.1 makes a wait
+ * of a minute. */
+void rr_verbs_keys_free(struct rr_vq *v);
+
 /* data.c */
+/* 0, or -errno: can it be used? */
+int rr_verbs_usable(struct rr_vq *v);
+/* Is there room for n more on the send queue, and for one of the send slots? */
+bool rr_verbs_room(struct rr_vq *v, uint32_t n, bool slot);
+/* wr gets its number and signal, goes into our books, and off with what was chained before it. */
+int rr_verbs_post(struct rr_vq *v, struct ibv_send_wr *wr, struct rr_verbs_wqe w);
 int rr_verbs_send(struct rr_qp *qp, const struct iovec *iov, int niov, uint64_t cookie,
 		  uint32_t inv_handle);
 int rr_verbs_send_imm(struct rr_qp *qp, uint32_t imm, uint64_t cookie);
@@ -141,9 +175,6 @@ int rr_verbs_read(struct rr_qp *qp, void *local, uint32_t len, const struct rr_s
 		  uint32_t off, uint64_t cookie);
 int rr_verbs_write(struct rr_qp *qp, const void *local, uint32_t len, const struct rr_seg *seg,
 		   uint32_t off, uint64_t cookie);
-int rr_verbs_expose(struct rr_qp *qp, const void *local, uint32_t len, enum rr_rights rights,
-		    struct rr_seg *out);
-int rr_verbs_invalidate(struct rr_qp *qp, uint32_t handle, uint64_t cookie);
 int rr_verbs_poll(struct rr_qp *qp, struct rr_wc *wc, int n);
 void rr_verbs_repost(struct rr_qp *qp, uint64_t buf_cookie);
 int rr_verbs_post_recv(struct rr_qp *qp, struct rr_vq *v, uint32_t i);

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the peer may reach: a window of type 2, or a registration, per exposure. */
+#include <errno.h>
+
+#include "core/base/compiler.h"
+#include "core/prov/verbs/verbs_int.h"
+
+/* --- registered as it is exposed ------------------------------------------------------- */
+
+static int reg_expose(struct rr_vq *v, const void *local, uint32_t len, enum rr_rights rights,
+		      struct rr_seg *out)
+{
+	int access = rights == RR_RIGHT_READ ? IBV_ACCESS_REMOTE_READ
+					     : IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+	struct ibv_mr *mr;
+
+	if (v->nkeys == RR_VERBS_KEYS)
+		return -EAGAIN;
+	mr = ibv_reg_mr(v->pd, (void *)(uintptr_t)local, len, access);
+	if (!mr)
+		return errno == ENOMEM ? -EAGAIN : -errno;
+	v->key[v->nkeys++] = mr;
+	*out = (struct rr_seg){ .handle = mr->rkey, .length = len, .offset = (uintptr_t)local };
+	return 0;
+}
+
+static int reg_invalidate(struct rr_vq *v, uint32_t handle)
+{
+	for (uint32_t i = 0; i < v->nkeys; i++) {
+		if (v->key[i]->rkey != handle)
+			continue;
+		if (ibv_dereg_mr(v->key[i]))
+			return -EIO;
+		v->key[i] = v->key[--v->nkeys];
+		return 1;
+	}
+	return -EINVAL;
+}
+
+/* --- windows ----------------------------------------------------------------------------- */
+
+void rr_verbs_window_free(struct rr_vq *v, uint16_t window)
+{
+	v->mw[window].live = false;
+	v->mw_free[v->nmw_free++] = window;
+}
+
+/* A free window, a new one if there is none; -EAGAIN. */
+static int window_get(struct rr_vq *v)
+{
+	if (v->nmw_free)
+		return v->mw_free[--v->nmw_free];
+	if (v->nmw == RR_VERBS_KEYS)
+		return -EAGAIN;
+	v->mw[v->nmw].mw = ibv_alloc_mw(v->pd, IBV_MW_TYPE_2);
+	return v->mw[v->nmw].mw ? (int)v->nmw++ : -EAGAIN;
+}
+
+static int window_expose(struct rr_vq *v, const void *local, uint32_t len, enum rr_rights rights,
+			 struct rr_seg *out)
+{
+	struct ibv_send_wr *wr = &v->chain[v->nchain];
+	struct rr_verbs_mw *w;
+	int i;
+
+	if (v->nchain == RR_VERBS_CHAIN || !rr_verbs_room(v, 1, false))
+		return -EAGAIN;
+	i = window_get(v);
+	if (i < 0)
+		return i;
+	w = &v->mw[i];
+	/* The low byte is ours to change: an old key opens nothing. */
+	w->rkey = ibv_inc_rkey(w->mw->rkey);
+	w->live = true;
+	*wr = (struct ibv_send_wr){
+		.opcode = IBV_WR_BIND_MW,
+		.bind_mw = { .mw = w->mw, .rkey = w->rkey, .bind_info = {
+			.mr = v->mem_mr, .addr = (uintptr_t)local, .length = len,
+			.mw_access_flags = rights == RR_RIGHT_READ ? IBV_ACCESS_REMOTE_READ
+								   : IBV_ACCESS_REMOTE_WRITE,
+		} },
+	};
+	v->nchain++;
+	*out = (struct rr_seg){ .handle = w->rkey, .length = len, .offset = (uintptr_t)local };
+	return 0;
+}
+
+static int window_invalidate(struct rr_vq *v, uint32_t handle, uint64_t cookie)
+{
+	struct ibv_send_wr wr = { .opcode = IBV_WR_LOCAL_INV, .invalidate_rkey = handle };
+	uint32_t i = 0;
+
+	while (i < v->nmw && !(v->mw[i].live && v->mw[i].rkey == handle))
+		i++;
+	if (i == v->nmw)
+		return -EINVAL;
+	if (!rr_verbs_room(v, 1, false))
+		return -EAGAIN;
+	return rr_verbs_post(v, &wr, (struct rr_verbs_wqe){
+		.op = RR_WC_INVALIDATE, .window = (uint16_t)i, .cookie = cookie });
+}
+
+/* ----------------------------------------------------------------------------------------- */
+
+int rr_verbs_expose(struct rr_qp *qp, const void *local, uint32_t len, enum rr_rights rights,
+		    struct rr_seg *out)
+{
+	struct rr_vq *v = rr_verbs_of(qp);
+	int rc = rr_verbs_usable(v);
+
+	if (rc)
+		return rc;
+	return v->windows ? window_expose(v, local, len, rights, out)
+			  : reg_expose(v, local, len, rights, out);
+}
+
+int rr_verbs_invalidate(struct rr_qp *qp, uint32_t handle, uint64_t cookie)
+{
+	struct rr_vq *v = rr_verbs_of(qp);
+	int rc = rr_verbs_usable(v);
+
+	if (v && !v->windows)
+		return reg_invalidate(v, handle);
+	return rc ? rc : window_invalidate(v, handle, cookie);
+}
+
+void rr_verbs_keys_free(struct rr_vq *v)
+{
+	while (v->nmw)
+		ibv_dealloc_mw(v->mw[--v->nmw].mw);
+	while (v->nkeys)
+		ibv_dereg_mr(v->key[--v->nkeys]);
+}
