@@ -95,8 +95,16 @@ lab_server() { # MODE [AS]
 	die "labsvc does not listen"
 }
 lab_server_pid() { ss -Hltnp 'sport = :20801' | sed 's/.*pid=\([0-9]*\).*/\1/'; }
-lab_finish() {
+lab_server_kill() {	# and waits until the port is free
 	kill -9 "$(lab_server_pid)" 2>/dev/null
+	for ((i = 0; i < 100; i++)); do
+		ss -Hltn 'sport = :20801' | grep -q . || return
+		sleep 0.1
+	done
+	die "labsvc does not die"
+}
+lab_finish() {
+	lab_server_kill
 	[ $failures = 0 ] || tail -n 20 "$W"/*.log
 	echo "$checks checks, $failures failed"
 	exit $((failures != 0))

@@ -10,7 +10,7 @@ same_host() { env LD_PRELOAD="$BUILD/librpcrdma_shim.so" RDMARPC_RUN_DIR="$W/cli
 mkdir -p "$W/client.run"
 lab_server svcrun same_host
 AS=same_host CLIENT='c["shm"] == 1 and c["verbs"] == c["tcp"] == 0' lab one-host 'null ok 5' null 5
-kill -9 "$(lab_server_pid)"
+lab_server_kill
 
 lab_server svcrun
 lab two-hosts 'null ok 5' null 5
@@ -27,7 +27,7 @@ rm -rf "$W"/client.run*
 checks=$((checks + 1))
 background "$W/long" client timeout 60 labcli 10.9.0.1 20801 null 10000000
 sleep 3
-kill -9 "$(lab_server_pid)"
+lab_server_kill
 start=$SECONDS
 wait $pid
 [ $? != 124 ] && [ $((SECONDS - start)) -lt 50 ] || { echo "FAIL killed: the client does not notice"; failures=$((failures + 1)); }

@@ -10,7 +10,7 @@ for mode in tli poll select epoll daemon fork; do
 	lab $mode-null 'null ok 20' null 20
 	lab $mode-sum 'sum 100000 ok' sum 100000
 	lab $mode-threads 'threads 3 calls 600 bad 0' threads 3
-	kill -9 "$(lab_server_pid)"
+	lab_server_kill
 	rm -rf "$W"/server.run*
 done
 lab_server svcrun
