@@ -46,6 +46,7 @@ void rr_setup_conn(void)
 
 	p = (struct rr_conn_params){
 		.program = conf.program,
+		.verbs = conf.verbs,
 		.inline_size = conf.inline_threshold,
 		.credits = conf.credits,
 		.bc_credits = conf.backchannel_credits,

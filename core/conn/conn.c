@@ -21,6 +21,7 @@ struct rr_sizes rr_conn_sizes;
 void rr_conn_setup(const struct rr_conn_params *p)
 {
 	rr_cp = p;
+	rr_prov_plugins(p->verbs);
 }
 
 /* --- memory --------------------------------------------------------------------------- */

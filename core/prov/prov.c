@@ -19,6 +19,7 @@
 #define DEVICE		"/dev/infiniband/rdma_cm"
 
 static const struct rr_prov_ops *only, *verbs;
+static bool plugins;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void load_verbs(void)
@@ -52,11 +53,16 @@ const struct rr_prov_ops *rr_prov_nth(uint32_t i)
 		return i == 0 ? only : NULL;
 	if (i == 0)
 		return &rr_prov_shm;
-	if (i > 1)
+	if (i > 1 || !plugins)
 		return NULL;
 	pthread_once(&once, load_verbs);
 	errno = saved;
 	return verbs;
+}
+
+void rr_prov_plugins(bool use)
+{
+	plugins = use;
 }
 
 void rr_prov_only(const struct rr_prov_ops *ops)

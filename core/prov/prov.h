@@ -164,6 +164,9 @@ extern const struct rr_prov_ops rr_prov_shm;
 #define RR_PROVS	2u
 const struct rr_prov_ops *rr_prov_nth(uint32_t i);
 
+/* May providers be loaded that are not built in? No, unless this says so; once, at set-up. */
+void rr_prov_plugins(bool use);
+
 /* For tests: the only provider; NULL: all. */
 void rr_prov_only(const struct rr_prov_ops *ops);
 

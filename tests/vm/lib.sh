@@ -45,7 +45,7 @@ as_host() { # NAME COMMAND...
 	shift
 	RUN=$run unshare -m sh -c 'mount --bind "$RUN.boot_id" /proc/sys/kernel/random/boot_id && exec "$@"' - \
 		env LD_PRELOAD="$BUILD/librpcrdma_shim.so" RDMARPC_RUN_DIR="$run" \
-		RDMARPC_LOG_FILE="$run.log" RDMARPC_LOG_LEVEL=info RDMARPC_UPGRADE_TIMEOUT_MS=20000 "$@"
+		RDMARPC_LOG_FILE="$run.log" RDMARPC_LOG_LEVEL=info RDMARPC_UPGRADE_TIMEOUT_MS=20000 RDMARPC_VERBS=on "$@"
 }
 server() { as_host server "$@"; }
 client() { as_host client "$@"; }

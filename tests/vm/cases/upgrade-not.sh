@@ -6,7 +6,7 @@
 [ -f "$BUILD/librpcrdma_verbs.so" ] || skip "built without rdma-core's headers"
 rxe_up
 
-same_host() { env LD_PRELOAD="$BUILD/librpcrdma_shim.so" RDMARPC_RUN_DIR="$W/client.run" "$@"; }
+same_host() { env RDMARPC_VERBS=on LD_PRELOAD="$BUILD/librpcrdma_shim.so" RDMARPC_RUN_DIR="$W/client.run" "$@"; }
 mkdir -p "$W/client.run"
 lab_server svcrun same_host
 AS=same_host CLIENT='c["shm"] == 1 and c["verbs"] == c["tcp"] == 0' lab one-host 'null ok 5' null 5
