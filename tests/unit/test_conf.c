@@ -70,7 +70,7 @@ Test(conf, defaults_are_the_documented_ones)
 	cr_assert_eq(conf.credits, 64);
 	cr_assert_eq(conf.max_message, 8u << 20);
 	cr_assert_eq(conf.memory, 16u << 20);
-	cr_assert_eq(conf.spin_us, 50 * RR_USEC);
+	cr_assert_eq(conf.spin_us, 150 * RR_USEC);
 	cr_assert_eq(conf.upgrade_timeout_ms, RR_SEC);
 	cr_assert_eq(conf.negative_cache_s, 60 * RR_SEC);
 	cr_assert(conf.reliable_replies);
