@@ -229,13 +229,33 @@ static int look(struct work *w)
 
 /* --- spinning --- */
 
+static bool has_news(const struct work *w, const struct slot *s)
+{
+	return s->file && s->conn &&
+	       rr_conn_peek(s->conn, rr_ev_want((unsigned short)w->fds[s->at].events));
+}
+
 static bool peek(const struct work *w)
 {
 	for (const struct slot *s = w->slots; s < w->slots + w->nslots; s++)
-		if (s->file && s->conn &&
-		    rr_conn_peek(s->conn, rr_ev_want((unsigned short)w->fds[s->at].events)))
+		if (has_news(w, s))
 			return true;
 	return false;
+}
+
+/* Asks only those that show something, after a look at everything: a server of many connections
+ * need not lock each of them for one that calls. */
+static int look_news(struct work *w)
+{
+	int ready = 0;
+
+	for (struct slot *s = w->slots; s < w->slots + w->nslots; s++) {
+		int r = has_news(w, s) ? ask_slot(w, s) : 0;
+
+		w->fds[s->at].revents = r > 0 ? (short)r : 0;
+		ready += r > 0;
+	}
+	return ready;
 }
 
 static rr_time spin_budget(const struct work *w)
@@ -263,7 +283,7 @@ static int spin(struct work *w)
 		if (kernel || peek(w)) {
 			/* The kernel's were not ready a few microseconds ago: that is how
 			 * the app finds them when ours are. */
-			ready = kernel ? look(w) : look_ours(w);
+			ready = kernel ? look(w) : look_news(w);
 			if (ready)
 				return ready;
 			looked = kernel ? now : looked;
