@@ -141,7 +141,7 @@ static void agree(struct rr_share *sh, const struct rr_hello *h)
 	ep->caps = h->caps & (RR_CAP_HATCH | RR_CAP_RING_CREDITS | RR_CAP_RELIABLE_REPLY);
 	if (!rr_cp->reliable_replies)
 		ep->caps &= ~(uint32_t)RR_CAP_RELIABLE_REPLY;
-	if (!(sh->qp->ops->caps & RR_PROV_RING))
+	if (!(rr_qp_caps(sh->qp) & RR_PROV_RING))
 		ep->caps &= ~(uint32_t)RR_CAP_RING_CREDITS;
 	ep->credits = rr_max(rr_min(ep->credits, h->credits), 1u);
 	ep->bc_credits = rr_max(rr_min(ep->bc_credits, h->bc_credits), 1u);

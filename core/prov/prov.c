@@ -60,6 +60,17 @@ const struct rr_prov_ops *rr_prov_nth(uint32_t i)
 	return verbs;
 }
 
+const struct rr_prov_ops *rr_prov_native(void)
+{
+	int saved = errno;
+
+	if (unlikely(only != NULL))
+		return only->listen ? only : NULL;
+	pthread_once(&once, load_verbs);
+	errno = saved;
+	return verbs && verbs->listen ? verbs : NULL;
+}
+
 void rr_prov_plugins(bool use)
 {
 	plugins = use;

@@ -64,11 +64,12 @@ enum rr_prov_cap {
 };
 
 struct rr_qp;
+struct rr_lst;
 
 struct rr_prov_ops {
 	const char *name;
 	uint8_t id;		/* in offers: 1 shm, 2 verbs, 3 fake */
-	uint32_t caps;
+	uint32_t caps;		/* of queue pairs between two of ours; see rr_qp_caps() */
 
 	/* Bytes of state that one queue pair needs. */
 	size_t (*qp_size)(const struct rr_prov_params *p);
@@ -87,6 +88,32 @@ struct rr_prov_ops {
 	/* Either side, after join() or answer(): 0 connected and ready for data, -EAGAIN
 	 * call again when wake_fd is readable, else it failed. Never blocks. */
 	int (*establish)(struct rr_qp *qp);
+
+	/* --- set-up without an upgrade: the peer is any RPC-over-RDMA implementation. NULL where
+	 * the provider has none. Afterwards establish() and the rest as above, but qp->native:
+	 * no token, no RR_PROV_RING, window() is UINT32_MAX, immediate data does not arrive. Of params,
+	 * recv_size (>= 1024), recvs, mem_size and fd_floor count; recvs receives are posted before
+	 * the peer can send. RFC 8797 private data goes both ways; a peer without is one of 1024 bytes. --- */
+
+	/* A listener; lst is zeroed memory of lst_size() bytes, of this process alone (a forked child
+	 * can only unlisten(), which leaves the parent's alone). The address as given: its port, and
+	 * the any-address means all devices (that of IPv6: of IPv4 too). -EADDRINUSE, -ENODEV no device,
+	 * -EADDRNOTAVAIL none with that address, ... */
+	size_t (*lst_size)(void);
+	int (*listen)(struct rr_lst *lst, const struct sockaddr *addr, const struct rr_prov_params *p);
+	void (*unlisten)(struct rr_lst *lst);
+	/* The next connect request, into qp (zeroed, of qp_size() bytes): 0 it is being established,
+	 * go on with establish(); -EAGAIN there is none; -ESHUTDOWN the listener is of no use any more
+	 * (its device is gone); else that request could not be taken and was refused, qp is as
+	 * before. Never blocks. Either address may be NULL; v4 or v6 by its family. */
+	int (*take)(struct rr_lst *lst, struct rr_qp *qp, const struct rr_prov_params *p,
+		    struct sockaddr_in6 *peer, struct sockaddr_in6 *local);
+	/* Begins to connect; from may be NULL. It, or establish() later: -ENETUNREACH no device or no
+	 * route leads there; -ECONNREFUSED nobody listens, or the peer refused; -ETIMEDOUT; -ENOMEM
+	 * no memory to register (RLIMIT_MEMLOCK); ... Never blocks. */
+	int (*connect)(struct rr_qp *qp, const struct rr_prov_params *p, const struct sockaddr *to,
+		       const struct sockaddr *from);
+
 	/* Ends it in any state: closes wake_fd, unmaps. In a forked child that shares qp
 	 * with its parent it lets go of this process's part only. */
 	void (*close)(struct rr_qp *qp);
@@ -155,7 +182,24 @@ struct rr_qp {
 	uint32_t recvs;		/* receives we keep posted */
 	uint32_t peer_recvs;	/* receives that the peer keeps posted */
 	int wake_fd;		/* POLLIN: doorbell or death; -1 before set-up */
+	/* Once established: */
+	bool native;		/* by take() or connect() */
+	bool peer_inv;		/* the peer takes Send With Invalidate: send() does it */
+	bool peer_reads;	/* the peer can issue RDMA Reads; so can we: */
+	bool reads;
 };
+
+/* The part of a listener that every provider has. */
+struct rr_lst {
+	const struct rr_prov_ops *ops;
+	int fd;			/* POLLIN: take() has something to say */
+};
+
+/* What holds for this queue pair: enum rr_prov_cap. */
+static inline uint32_t rr_qp_caps(const struct rr_qp *qp)
+{
+	return qp->native ? qp->ops->caps & ~(uint32_t)RR_PROV_RING : qp->ops->caps;
+}
 
 extern const struct rr_prov_ops rr_prov_shm;
 
@@ -166,6 +210,10 @@ const struct rr_prov_ops *rr_prov_nth(uint32_t i);
 
 /* May providers be loaded that are not built in? No, unless this says so; once, at set-up. */
 void rr_prov_plugins(bool use);
+
+/* The provider for native peers: it has listen() and connect(). Loaded if need be, whatever
+ * rr_prov_plugins() has said. NULL: no device, no permission or no plugin. */
+const struct rr_prov_ops *rr_prov_native(void);
 
 /* For tests: the only provider; NULL: all. */
 void rr_prov_only(const struct rr_prov_ops *ops);

@@ -10,7 +10,7 @@
 #define RR_VERBS_PLUGIN	"librpcrdma_verbs.so"
 #define RR_VERBS_ENTRY	"rr_verbs_plugin"
 /* Changes with every change of struct rr_prov_ops, rr_prov_params, rr_qp, rr_wc or what is here. */
-#define RR_VERBS_ABI	1u
+#define RR_VERBS_ABI	2u
 
 /* What the plugin needs of the library. */
 struct rr_verbs_env {
