@@ -71,13 +71,16 @@ static const char *env(char **envp, const char *name)
 void rr_conf_load(struct rr_conf *c, char **envp)
 {
 	int saved = errno;
-	const char *path;
+	const char *path, *rules;
 
 	if (getauxval(AT_SECURE))
 		envp = NULL;
 	memset(c, 0, sizeof(*c));
 	for (uint32_t i = 0; i < rr_noptions; i++)
 		rr_option_default(c, &rr_options[i]);
+	rules = env(envp, "RDMARPC_RULES");
+	if (rules)	/* before those of the file: the first that matches decides */
+		rr_conf_rules(c, "RDMARPC_RULES", rules, strlen(rules));
 	path = env(envp, "RDMARPC_CONF");
 	if (path && *path)
 		rr_conf_file(c, path, true);

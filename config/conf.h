@@ -2,8 +2,8 @@
 #ifndef RR_CONF_H
 #define RR_CONF_H
 
-/* Configuration: rdmarpc.conf (RDMARPC_CONF, else /etc/rdmarpc.conf), then RDMARPC_<NAME> in
- * the environment. options.def is the one list of options. A wrong value never stops the
+/* Configuration: the rules of RDMARPC_RULES, rdmarpc.conf (RDMARPC_CONF, else /etc/rdmarpc.conf),
+ * then RDMARPC_<NAME> in the environment. options.def is the one list of options. A wrong value never stops the
  * program: it leaves a problem, and the default. No malloc, no stdio, no locale; not
  * async-signal-safe. */
 
@@ -15,7 +15,7 @@
 
 #define RR_CONF_FILE	"/etc/rdmarpc.conf"
 #define RR_CONF_TEXT	108u	/* a path; fits sun_path */
-#define RR_CONF_RULES	32u
+#define RR_CONF_RULES	64u
 #define RR_CONF_COMMAND	64u
 
 /* One [rule]: all its keys must match. */

@@ -70,6 +70,10 @@ void rr_conf_file(struct rr_conf *c, const char *path, bool must);
 /* The same for bytes at hand; at->line is that of the first. */
 void rr_conf_bytes(struct rr_conf *c, const char *path, const char *bytes, size_t len);
 
+/* Rules as text, of the variable of that name: "key=value key=value; key=value ...". Same keys, same
+ * checks and same problems as in a file. */
+void rr_conf_rules(struct rr_conf *c, const char *name, const char *text, size_t len);
+
 void rr_conf_environ(struct rr_conf *c, char **envp);
 
 /* Is the process called so? pattern with * and ?, against argv[0]'s last part and comm. */

@@ -402,6 +402,51 @@ void rr_conf_bytes(struct rr_conf *c, const char *path, const char *bytes, size_
 	end_file(&p);
 }
 
+/* --- rules in the environment: one after another with ; between, keys with spaces between --- */
+
+static void take_word(struct parser *p, const char *text, struct rr_text word)
+{
+	const char *equals = memchr(word.p, '=', word.len);
+	struct rr_text key = { word.p, equals ? (uint32_t)(equals - word.p) : 0 }, value;
+
+	p->at.column = (uint32_t)(word.p - text) + 1;
+	if (!key.len) {
+		rr_conf_problem(p->c, &p->at, "'%.*s' is not 'key=value'; rule ignored",
+				(int)rr_min(word.len, 64u), word.p);
+		p->rule_bad = true;
+		return;
+	}
+	value = (struct rr_text){ equals + 1, word.len - key.len - 1 };
+	in_rule(p, key, value, p->at.column + key.len + 1);
+}
+
+static bool ends_word(char c)
+{
+	return is_space(c) || c == ';' || c == '\n';
+}
+
+void rr_conf_rules(struct rr_conf *c, const char *name, const char *text, size_t len)
+{
+	const char *end = text + len, *p = text, *word;
+	struct parser ps;
+	bool inside = false;
+
+	for (init(&ps, c, name); p < end; p++) {
+		if (ends_word(*p)) {
+			inside = inside && is_space(*p);
+			continue;
+		}
+		ps.at.column = (uint32_t)(p - text) + 1;
+		if (!inside)
+			begin_section(&ps, (struct rr_text){ "rule", 4 });
+		inside = true;
+		for (word = p; p + 1 < end && !ends_word(p[1]); p++)
+			;
+		take_word(&ps, text, (struct rr_text){ word, (uint32_t)(p + 1 - word) });
+	}
+	end_rule(&ps);
+}
+
 /* --- files: by system call, since read() and close() may be the preload library's --- */
 
 static const char no_file[] = "no such file";

@@ -53,6 +53,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (uint32_t i = 0; i < rr_noptions; i++)
 		rr_option_default(&c, &rr_options[i]);
 	rr_conf_bytes(&c, "fuzz", (const char *)data, size);
+	rr_conf_rules(&c, "FUZZ", (const char *)data, size);
 	check_numbers(&c);
 	check_problems(&c);
 	ask(&c);

@@ -513,10 +513,10 @@ Test(conf, the_rule_that_is_one_too_many_is_named)
 {
 	char text[2000] = "";
 
-	for (int i = 0; i < 33; i++)
+	for (int i = 0; i < 65; i++)
 		strcat(text, "[rule]\nmode = tcp\n");
-	parse_bad(text, "f:65:1: more than 32 rules; rule ignored");
-	cr_assert_eq(conf.nrules, 32);
+	parse_bad(text, "f:129:1: more than 64 rules; rule ignored");
+	cr_assert_eq(conf.nrules, 64);
 }
 
 /* --- environment and files --- */
@@ -588,6 +588,71 @@ Test(conf, an_unknown_variable_is_named_with_the_nearest)
 	cr_assert_str_eq(conf.problems, "environment: unknown RDMARPC_CREDIT, did you mean "
 			 "RDMARPC_CREDITS?; ignored\n");
 	load_with_empty_file((char[]){ "RDMARPC_ZZZZZZZZ=5" }, (char[]){ "RDMARPC_" });
+}
+
+static void rules(const char *text)
+{
+	size_t n = strlen(text);
+	char *copy = malloc(n);
+
+	defaults();
+	memcpy(copy, text, n);
+	rr_conf_rules(&conf, "R", copy, n);
+	free(copy);
+}
+
+Test(conf, rules_in_the_environment_are_as_in_a_file)
+{
+	const struct rr_rule *r = conf.rules;
+
+	rules(" ;role=client  port=600-1023\taddress=10.0.0.0/8 mode=tcp ;; mode=require;\nprogram=0x5 mode=auto");
+	cr_assert_str_eq(conf.problems, "");
+	cr_assert_eq(conf.nrules, 3);
+	cr_assert_eq(r[0].role, 'c');
+	cr_assert_eq(r[0].port_lo, 600);
+	cr_assert_eq(r[0].port_hi, 1023);
+	cr_assert_eq(r[0].prefix, 8);
+	cr_assert_eq(r[0].mode, RR_MODE_TCP);
+	cr_assert_eq(r[1].mode, RR_MODE_REQUIRE);
+	cr_assert_not(r[1].has_port);
+	cr_assert_eq(r[2].program, 5);
+	rules("");
+	cr_assert_eq(conf.nrules + conf.nproblems, 0);
+}
+
+Test(conf, a_mistake_in_a_rule_of_the_environment_costs_that_rule)
+{
+	rules("mode=tcp; port=x mode=tcp; mode=auto");
+	cr_assert_str_eq(conf.problems, "R:1:16: key 'port': 'x' is not a port (allowed: 1..65535, or a "
+			 "range as 600-1023); rule ignored\n");
+	cr_assert_eq(conf.nrules, 2);
+	rules("port=5;mode=tcp");
+	cr_assert_str_eq(conf.problems, "R:1:1: rule without 'mode'; rule ignored\n");
+	rules("mode=tcp port 5");
+	cr_assert_eq(conf.nrules, 0);
+	cr_assert_eq(conf.nproblems, 2);
+	rules("mode=tcp =5");
+	cr_assert_str_eq(conf.problems, "R:1:10: '=5' is not 'key=value'; rule ignored\n");
+	rules("role= mode=tcp");
+	cr_assert_str_eq(conf.problems, "R:1:6: key 'role': '' is not a role (allowed: client, server); "
+			 "rule ignored\n");
+}
+
+Test(conf, the_environments_rules_stand_before_the_files)
+{
+	char path[] = "/tmp/rr-conf-XXXXXX", var[64];
+	FILE *f = fdopen(mkstemp(path), "w");
+
+	fputs("credits = 5\n[rule]\nmode = tcp\n", f);
+	fclose(f);
+	snprintf(var, sizeof(var), "RDMARPC_CONF=%s", path);
+	load((char[]){ "RDMARPC_RULES=mode=require" }, var, NULL);
+	unlink(path);
+	cr_assert_str_eq(conf.problems, "");
+	cr_assert_eq(conf.credits, 5);
+	cr_assert_eq(conf.nrules, 2);
+	cr_assert_eq(conf.rules[0].mode, RR_MODE_REQUIRE);
+	cr_assert_eq(conf.rules[1].mode, RR_MODE_TCP);
 }
 
 Test(conf, a_missing_file_that_was_asked_for_is_a_problem)
