@@ -17,6 +17,8 @@
 #define RR_CONF_TEXT	108u	/* a path; fits sun_path */
 #define RR_CONF_RULES	64u
 #define RR_CONF_COMMAND	64u
+#define RR_CONF_NFS	2049u	/* a native rule's port, if it names none … */
+#define RR_CONF_NFS_RDMA 20049u	/* … and its RDMA CM port */
 
 /* One [rule]: all its keys must match. */
 struct rr_rule {
@@ -26,6 +28,8 @@ struct rr_rule {
 	uint8_t prefix;			/* bits of address that count */
 	bool has_port, has_program;
 	bool other;			/* its command is not this process's: never matches */
+	bool has_native;
+	uint16_t native;		/* RDMA CM port; 0 the usual one of the TCP port */
 	uint16_t port_lo, port_hi;	/* of the server's end */
 	uint32_t program;		/* of the first call; judged on the client only */
 	uint8_t address[16];		/* of the peer */
@@ -69,5 +73,12 @@ enum rr_mode rr_conf_mode(const struct rr_conf *c, bool server, const struct soc
 			  const struct sockaddr *peer);
 enum rr_mode rr_conf_mode_call(const struct rr_conf *c, const struct sockaddr *local,
 			       const struct sockaddr *peer, uint32_t program);
+
+/* The RDMA CM port on which the server's end of such a connection is reached without TCP and
+ * without an offer (RFC 8166 peers in general), as the first matching rule says; 0 none. For a
+ * listener peer is NULL: then a native rule on an address counts, and any other on one does not; ask
+ * again when the peer is known. Async-signal-safe. */
+uint16_t rr_conf_native(const struct rr_conf *c, bool server, const struct sockaddr *local,
+			const struct sockaddr *peer);
 
 #endif

@@ -31,7 +31,7 @@ struct parser {
 };
 
 static const char *const rule_keys[] = { "role", "port", "address", "program", "command", "mode",
-					 NULL };
+					 "native", NULL };
 
 /* --- the keys of a rule: each NULL, or what is wrong --- */
 
@@ -89,6 +89,14 @@ static const char *rule_command(struct rr_rule *r, struct rr_text t)
 		return "not a command name (allowed: 1..64 bytes, * and ? match any)";
 	r->other = !rr_conf_is_command(t);
 	return NULL;
+}
+
+static const char *rule_native(struct rr_rule *r, struct rr_text t)
+{
+	r->has_native = true;
+	if (rr_text_is_nocase(t, "on") || port_number(t, &r->native))
+		return NULL;
+	return "not a port (allowed: 1..65535, or on for the usual one)";
 }
 
 /* Four decimal numbers with dots between. */
@@ -204,6 +212,8 @@ static const char *rule_key(struct parser *p, struct rr_text key, struct rr_text
 		return rule_program(&p->rule, value);
 	if (rr_text_is(key, "command"))
 		return rule_command(&p->rule, value);
+	if (rr_text_is(key, "native"))
+		return rule_native(&p->rule, value);
 	p->has_mode = true;
 	return rr_value_mode(value, &p->rule.mode) ? NULL :
 	       "not a mode (allowed: auto, tcp, require)";
@@ -211,13 +221,31 @@ static const char *rule_key(struct parser *p, struct rr_text key, struct rr_text
 
 /* --- lines --- */
 
+static const char *native_wrong(const struct rr_rule *r)
+{
+	if (r->has_program)
+		return "and 'program': the first call comes too late for it";
+	if (r->mode == RR_MODE_TCP)
+		return "and mode 'tcp'";
+	if (r->native && r->port_lo != r->port_hi)
+		return "for several ports: only 'native = on' can be";
+	return NULL;
+}
+
 /* A rule with a mistake in it is left out whole: half of its keys would match too much. */
 static void end_rule(struct parser *p)
 {
 	if (p->section != SECTION_RULE || p->rule_bad)
 		return;
-	if (!p->has_mode)
+	if (p->rule.has_native && !p->rule.has_port) {
+		p->rule.has_port = true;
+		p->rule.port_lo = p->rule.port_hi = RR_CONF_NFS;
+	}
+	if (!p->has_mode && !p->rule.has_native)
 		rr_conf_problem(p->c, &p->rule_at, "rule without 'mode'; rule ignored");
+	else if (p->rule.has_native && native_wrong(&p->rule))
+		rr_conf_problem(p->c, &p->rule_at, "rule with 'native' %s; rule ignored",
+				native_wrong(&p->rule));
 	else if (p->rule.has_program && p->rule.role == 's')
 		rr_conf_problem(p->c, &p->rule_at, "rule with 'program' for role 'server': only "
 				"the client knows the program in time; rule ignored");
@@ -260,7 +288,7 @@ static void unknown_rule_key(struct parser *p, struct rr_text key)
 				"the first [rule]; rule ignored", (int)key.len, key.p);
 	else
 		rr_conf_problem(p->c, &p->at, "unknown key '%.*s'%s%s%s (allowed: role, port, "
-				"address, program, command, mode); rule ignored",
+				"address, program, command, mode, native); rule ignored",
 				(int)rr_min(key.len, 64u), key.p, near ? ", did you mean '" : "",
 				near ? near : "", near ? "'?" : "");
 	p->rule_bad = true;

@@ -96,3 +96,29 @@ enum rr_mode rr_conf_mode_call(const struct rr_conf *c, const struct sockaddr *l
 {
 	return judge(c, false, local, peer, &program);
 }
+
+/* NFS has a port of its own for this (RFC 8267 §6); the portmapper, and who knows, have not. */
+static uint16_t usual_port(uint16_t port)
+{
+	return port == RR_CONF_NFS ? RR_CONF_NFS_RDMA : port;
+}
+
+uint16_t rr_conf_native(const struct rr_conf *c, bool server, const struct sockaddr *local,
+			const struct sockaddr *peer)
+{
+	struct end l = end_of(local), p = end_of(peer);
+
+	for (uint32_t i = 0; c->enabled && i < c->nrules; i++) {
+		struct rr_rule r = c->rules[i];
+
+		if (!peer && r.has_native)
+			r.family = 0;	/* some peers may come in */
+		/* What the first call will be nobody knows now. */
+		if (r.has_program || !matches(&r, server, &l, &p))
+			continue;
+		if (!r.has_native)
+			return 0;
+		return r.native ? r.native : usual_port(server ? l.port : p.port);
+	}
+	return 0;
+}

@@ -489,7 +489,7 @@ Test(conf, every_mistake_in_a_rule_is_named_and_the_rule_left_out)
 		{ "command =", "f:2:10: key 'command': '' is not a command name (allowed: 1..64 bytes, "
 		  "* and ? match any); rule ignored" },
 		{ "prt = 5", "f:2:1: unknown key 'prt', did you mean 'port'? (allowed: role, port, "
-		  "address, program, command, mode); rule ignored" },
+		  "address, program, command, mode, native); rule ignored" },
 		{ "credits = 5", "f:2:1: option 'credits' inside a rule: options stand before the "
 		  "first [rule]; rule ignored" },
 		{ "mode = off", "f:2:8: key 'mode': 'off' is not a mode (allowed: auto, tcp, require); "
@@ -735,4 +735,72 @@ Test(conf, problems_are_logged_a_line_each_and_the_rest_counted)
 			 "(allowed: 1..1024); using default '64'\n"));
 	cr_assert(strstr(logged, " error: f:2:1: unknown option 'banana'; ignored\n"));
 	cr_assert(strstr(logged, " more problems\n"));
+}
+
+/* --- native --- */
+
+/* The RDMA CM port for a listener on, or a connect() to, addr. */
+static unsigned native(bool server, const char *addr, uint16_t port, const char *peer)
+{
+	struct sockaddr_in a = { .sin_family = AF_INET, .sin_port = htons(port) };
+	struct sockaddr_in b = { .sin_family = AF_INET, .sin_port = htons(7) };
+
+	inet_pton(AF_INET, addr, &a.sin_addr);
+	if (peer)
+		inet_pton(AF_INET, peer, &b.sin_addr);
+	return server ? rr_conf_native(&conf, true, (void *)&a, peer ? (void *)&b : NULL)
+		      : rr_conf_native(&conf, false, NULL, (void *)&a);
+}
+
+Test(conf, a_native_rule_names_the_rdma_cm_port)
+{
+	parse_ok("[rule]\nrole = server\nport = 600\nnative = 601\n");
+	cr_assert_eq(native(true, "0.0.0.0", 600, NULL), 601);
+	cr_assert_eq(native(true, "0.0.0.0", 600, "10.0.0.1"), 601);
+	cr_assert_eq(native(true, "0.0.0.0", 602, NULL), 0);
+	cr_assert_eq(native(false, "10.0.0.1", 600, NULL), 0);
+	cr_assert_eq(conf.rules[0].mode, RR_MODE_AUTO);
+}
+
+Test(conf, native_on_is_nfs_own_port_or_else_the_same_number)
+{
+	parse_ok("[rule]\nnative = on\n\n[rule]\nport = 100-200\nnative = on\n");
+	cr_assert_eq(native(true, "0.0.0.0", 2049, NULL), 20049);
+	cr_assert_eq(native(false, "10.0.0.1", 2049, NULL), 20049);
+	cr_assert_eq(native(false, "10.0.0.1", 111, NULL), 111);
+	cr_assert_eq(native(false, "10.0.0.1", 112, NULL), 112);
+	cr_assert_eq(native(false, "10.0.0.1", 80, NULL), 0);
+}
+
+Test(conf, a_native_rule_on_an_address_makes_a_listener_and_judges_who_comes)
+{
+	parse_ok("[rule]\naddress = 10.0.0.1\nport = 2049\nmode = tcp\n"
+		 "[rule]\naddress = 10.0.0.0/24\nnative = on\n");
+	cr_assert_eq(native(true, "0.0.0.0", 2049, NULL), 20049);
+	cr_assert_eq(native(true, "0.0.0.0", 2049, "10.0.0.2"), 20049);
+	cr_assert_eq(native(true, "0.0.0.0", 2049, "10.0.0.1"), 0);
+	cr_assert_eq(native(true, "0.0.0.0", 2049, "10.0.1.2"), 0);
+}
+
+Test(conf, the_first_rule_that_matches_decides_whether_native_or_not)
+{
+	parse_ok("[rule]\nport = 2049\nmode = tcp\n[rule]\nnative = on\n");
+	cr_assert_eq(native(true, "0.0.0.0", 2049, NULL), 0);
+	conf.nrules = 0;
+	parse_ok("[rule]\nnative = on\n");
+	conf.enabled = false;
+	cr_assert_eq(native(true, "0.0.0.0", 2049, NULL), 0);
+}
+
+Test(conf, native_rules_that_cannot_be_are_left_out)
+{
+	parse_bad("[rule]\nnative = maybe\n", "f:2:10: key 'native': 'maybe' is not a port "
+		  "(allowed: 1..65535, or on for the usual one); rule ignored");
+	parse_bad("[rule]\nport = 1-2\nnative = 3\n", "f:1:1: rule with 'native' for several ports: "
+		  "only 'native = on' can be; rule ignored");
+	parse_bad("[rule]\nnative = on\nmode = tcp\n", "f:1:1: rule with 'native' and mode 'tcp'; "
+		  "rule ignored");
+	parse_bad("[rule]\nnative = on\nprogram = 3\n", "f:1:1: rule with 'native' and 'program': the "
+		  "first call comes too late for it; rule ignored");
+	cr_assert_eq(conf.nrules, 0);
 }
