@@ -6,6 +6,7 @@
 # Everything that this machine can run; set up first.
 check:
 	@scripts/deps check
+	@scripts/deps vm || true	# without a guest the level vm is skipped
 	@scripts/check
 
 # Under sanitizers. Criterion does not run under TSan, and what is left out there has no threads, or is

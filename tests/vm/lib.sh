@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash
 # For the cases, which run in the guest as root. A case prints what it finds, last a line that sums it up, and
-# ends with 0, or 77 (skipped). The guest lives on: what a case starts, it ends.
+# ends with 0, or 77 (skipped). The guest lives on: what a case starts, it ends. Whatever it finds, the
+# guest's kernel must have had nothing to complain of.
 
 set -u
 die() { echo "FAIL $*"; exit 1; }
@@ -15,6 +16,12 @@ cleanup() {
 	for p in $pids; do kill "$p" 2>/dev/null; done
 	for p in $pids; do wait "$p" 2>/dev/null; done
 	rm -rf "$W"
+	kernel_log
+}
+kernel_log() {	# what the cases before have read is gone from it
+	if dmesg -c | grep -E -A 30 'WARNING: CPU|BUG: |BUG at|Oops|general protection|refcount_t|blocked for more than'; then
+		die "the kernel complains"
+	fi
 }
 trap cleanup EXIT
 
