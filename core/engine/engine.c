@@ -348,6 +348,7 @@ static void dispatch(struct rr_eng *e, struct rr_in *in, uint32_t len, uint32_t 
 		break;
 	case RR_MSGP:		/* RFC 8166 §4.6.1 */
 	case RR_HTYPE_OTHER:
+	case RR_CONNPROP:
 		rr_in_undecidable(e, in, RR_ERR_CHUNK);
 		break;
 	}

@@ -20,6 +20,12 @@ static void put_seg(struct rr_wcur *c, const struct rr_seg *s)
 	rr_put_u64(c, s->offset);
 }
 
+static void too_many(struct rr_rcur *c, struct rr_chunks *ch, enum rr_over what)
+{
+	ch->over = what;
+	rr_rcur_fail(c, RR_WIRE_TOO_MANY);
+}
+
 /* RFC 8166 §3.4.5: the position is a multiple of four. */
 static void get_read_list(struct rr_rcur *c, struct rr_chunks *ch)
 {
@@ -28,7 +34,7 @@ static void get_read_list(struct rr_rcur *c, struct rr_chunks *ch)
 		struct rr_read_seg *r = &ch->reads[ch->nreads];
 
 		if (ch->nreads == RR_MAX_SEGS) {
-			rr_rcur_fail(c, RR_WIRE_TOO_MANY);
+			too_many(c, ch, RR_OVER_READS);
 			return;
 		}
 		r->position = rr_get_u32(c);
@@ -52,7 +58,7 @@ static void get_wchunk(struct rr_rcur *c, struct rr_chunks *ch, struct rr_wchunk
 		return;
 	}
 	if (n > RR_MAX_SEGS - ch->nsegs) {
-		rr_rcur_fail(c, RR_WIRE_TOO_MANY);
+		too_many(c, ch, RR_OVER_SEGS);
 		return;
 	}
 	w->nsegs = (uint16_t)n;
@@ -65,7 +71,7 @@ static void get_write_list(struct rr_rcur *c, struct rr_chunks *ch)
 	ch->nwrites = 0;
 	while (rr_get_bool(c)) {
 		if (ch->nwrites == RR_MAX_WRITE_CHUNKS) {
-			rr_rcur_fail(c, RR_WIRE_TOO_MANY);
+			too_many(c, ch, RR_OVER_WRITES);
 			return;
 		}
 		get_wchunk(c, ch, &ch->writes[ch->nwrites++]);

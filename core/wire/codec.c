@@ -2,10 +2,14 @@
 #include "core/base/compiler.h"
 #include "core/wire/codec.h"
 #include "core/wire/v1.h"
+#include "core/wire/v2.h"
 
 /* Of one dialect, the version that a connection starts with comes first. */
 static const struct rr_codec *const codecs[] = {
 	&rr_v1_codec,
+	&rr_v2_codec,
+	&rr_draft02_codec,
+	&rr_slides_codec,
 };
 
 const struct rr_codec *rr_codec_find(uint32_t version, enum rr_dialect dialect)

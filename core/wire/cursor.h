@@ -83,6 +83,19 @@ static inline uint64_t rr_get_u64(struct rr_rcur *c)
 	return hi << 32 | rr_get_u32(c);
 }
 
+/* The next n bytes; NULL if there are not so many. */
+static inline const uint8_t *rr_rcur_take(struct rr_rcur *c, uint32_t n)
+{
+	const uint8_t *p = c->p;
+
+	if (unlikely(rr_rcur_left(c) < n)) {
+		rr_rcur_fail(c, RR_WIRE_BAD_XDR);
+		return NULL;
+	}
+	c->p += n;
+	return p;
+}
+
 /* RFC 4506 §4.4: 0 or 1, nothing else. */
 static inline bool rr_get_bool(struct rr_rcur *c)
 {

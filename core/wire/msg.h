@@ -5,7 +5,7 @@
 /* One transport header, whatever its version: what the codecs decode into and
  * encode from, and the only form of a header that the engine knows. */
 
-#include "core/base/types.h"
+#include "core/wire/props.h"
 
 /* Limits of one message. All its chunks draw on one pool of segments, so that a
  * header needs no allocation and a hostile one costs no more than a good one. */
@@ -26,11 +26,19 @@ struct rr_wchunk {
 	uint16_t nsegs;
 };
 
+/* Which of the limits a message is above. */
+enum rr_over {
+	RR_OVER_READS,		/* segments of Read chunks */
+	RR_OVER_WRITES,		/* Write chunks */
+	RR_OVER_SEGS,		/* segments of Write chunks and Reply chunk */
+};
+
 struct rr_chunks {
 	uint16_t nreads;
 	uint16_t nwrites;
 	uint16_t nsegs;		/* used of segs[], by Write chunks and Reply chunk */
 	bool has_reply;
+	uint8_t over;		/* after RR_WIRE_TOO_MANY: enum rr_over */
 	struct rr_wchunk reply;
 	struct rr_wchunk writes[RR_MAX_WRITE_CHUNKS];
 	struct rr_read_seg reads[RR_MAX_SEGS];
@@ -45,12 +53,30 @@ enum rr_htype {
 	RR_MSGP,		/* padded; RFC 8166 §4.6.1: recognised, refused */
 	RR_DONE,		/* pull completion; RFC 8166 §4.6.2 */
 	RR_HTYPE_OTHER,		/* a procedure number the dialect does not have */
+	RR_CONNPROP,		/* version-two-08 §5.3.4 */
 };
 
-/* RFC 8166 §4.5: what an RDMA_ERROR says. */
+/* What an RDMA_ERROR says: RFC 8166 §4.5, and from 3 on version-two-08 §6.4. A number
+ * that is none of these can come in dialects whose errors may be extended. */
 enum rr_errcode {
-	RR_ERR_VERS	= 1,
-	RR_ERR_CHUNK	= 2,
+	RR_ERR_VERS		= 1,
+	RR_ERR_CHUNK		= 2,
+	RR_ERR_BAD_XDR		= RR_ERR_CHUNK,
+	RR_ERR_INVAL_HTYPE	= 3,
+	RR_ERR_READ_CHUNKS	= 4,
+	RR_ERR_WRITE_CHUNKS	= 5,
+	RR_ERR_SEGMENTS		= 6,
+	RR_ERR_WRITE_RESOURCE	= 7,
+	RR_ERR_REPLY_RESOURCE	= 8,
+	RR_ERR_SYSTEM		= 9,
+};
+
+/* What a transport header itself says about its direction: whose XID and which kind of
+ * credit are in it. In version 1 only the RPC message knows (RFC 8167 §4.1). */
+enum rr_dir {
+	RR_DIR_UNKNOWN,
+	RR_DIR_CALL,		/* the sender's XID, credits asked for */
+	RR_DIR_REPLY,		/* the receiver's XID, credits granted */
 };
 
 struct rr_msg {
@@ -60,11 +86,24 @@ struct rr_msg {
 	enum rr_htype type;
 	uint32_t proc;		/* the number on the wire */
 	uint32_t hdr_len;	/* bytes of header; an RPC message may follow */
+	uint8_t dir;		/* enum rr_dir; version 1 sends none and finds none */
+	bool reverse;		/* slides: RDMA_BCALL or RDMA_BRPLY, by dir */
+	uint32_t inv_handle;	/* version 2: what Send With Invalidate may name; 0 = none */
 	/* RR_ERROR */
 	uint32_t err;		/* enum rr_errcode */
-	uint32_t vers_low, vers_high;
+	union {			/* all zero where err has no more to say */
+		uint32_t arm[2];
+		struct { uint32_t vers_low, vers_high; };	/* RR_ERR_VERS */
+		uint32_t limit;		/* RR_ERR_READ_CHUNKS, _WRITE_CHUNKS, _SEGMENTS */
+		struct {
+			uint32_t chunk;		/* _WRITE_RESOURCE: from 1; 0 = unknown */
+			uint32_t needed;	/* _WRITE_RESOURCE, _REPLY_RESOURCE: bytes */
+		};
+	};
 	/* RR_MSGP */
 	uint32_t align, thresh;
+	/* RR_CONNPROP */
+	struct rr_props props;
 	struct rr_chunks ch;
 };
 
@@ -76,9 +115,10 @@ enum rr_wire_rc {
 	RR_WIRE_BAD_VERS,	/* xid, vers, credit are valid: ERR_VERS */
 	RR_WIRE_BAD_XDR,	/* xid, vers, credit, proc are valid: ERR_CHUNK */
 	RR_WIRE_TOO_MANY,	/* well-formed as far as read, above our limits: ERR_CHUNK */
+	RR_WIRE_BAD_HTYPE,	/* version 2: a header type that we do not have */
 };
 
-/* An empty header: no chunks. Leaves the segment arrays as they are. */
+/* An empty header: no chunks. Leaves the segment arrays and the properties as they are. */
 static inline void rr_msg_init(struct rr_msg *m, enum rr_htype type, uint32_t xid,
 			       uint32_t vers, uint32_t credit)
 {
@@ -88,6 +128,9 @@ static inline void rr_msg_init(struct rr_msg *m, enum rr_htype type, uint32_t xi
 	m->type = type;
 	m->proc = 0;
 	m->hdr_len = 0;
+	m->dir = RR_DIR_UNKNOWN;
+	m->reverse = false;
+	m->inv_handle = 0;
 	m->err = m->vers_low = m->vers_high = 0;
 	m->align = m->thresh = 0;
 	m->ch.nreads = m->ch.nwrites = m->ch.nsegs = 0;

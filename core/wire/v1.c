@@ -126,7 +126,7 @@ static bool encodable(const struct rr_msg *m)
 {
 	if (m->type == RR_ERROR)
 		return m->err == RR_ERR_VERS || m->err == RR_ERR_CHUNK;
-	return m->type != RR_HTYPE_OTHER;
+	return m->type < RR_HTYPE_OTHER;
 }
 
 static uint32_t encode(const struct rr_msg *m, uint8_t *buf, uint32_t cap)

@@ -57,6 +57,7 @@ Test(wire_chunks, read_segments_up_to_the_limit_are_taken)
 	cr_assert_eq(got.nreads, RR_MAX_SEGS);
 	cr_assert_eq(got.reads[RR_MAX_SEGS - 1].seg.handle, 0x11);
 	cr_assert_eq(decode(buf, reads(buf, RR_MAX_SEGS + 1)), RR_WIRE_TOO_MANY);
+	cr_assert_eq(got.over, RR_OVER_READS);
 }
 
 Test(wire_chunks, write_chunks_up_to_the_limit_are_taken)
@@ -66,6 +67,7 @@ Test(wire_chunks, write_chunks_up_to_the_limit_are_taken)
 	cr_assert_eq(decode(buf, writes(buf, RR_MAX_WRITE_CHUNKS, 1, 1)), RR_WIRE_OK);
 	cr_assert_eq(got.nwrites, RR_MAX_WRITE_CHUNKS);
 	cr_assert_eq(decode(buf, writes(buf, RR_MAX_WRITE_CHUNKS + 1, 0, 0)), RR_WIRE_TOO_MANY);
+	cr_assert_eq(got.over, RR_OVER_WRITES);
 }
 
 Test(wire_chunks, segments_of_all_chunks_draw_on_one_pool)
@@ -74,6 +76,7 @@ Test(wire_chunks, segments_of_all_chunks_draw_on_one_pool)
 
 	cr_assert_eq(decode(buf, writes(buf, 1, RR_MAX_SEGS, 0)), RR_WIRE_OK);
 	cr_assert_eq(decode(buf, writes(buf, 1, RR_MAX_SEGS + 1, 0)), RR_WIRE_TOO_MANY);
+	cr_assert_eq(got.over, RR_OVER_SEGS);
 	cr_assert_eq(decode(buf, writes(buf, 2, RR_MAX_SEGS / 2, 0)), RR_WIRE_OK);
 	cr_assert_eq(decode(buf, writes(buf, 2, RR_MAX_SEGS / 2, 1)), RR_WIRE_TOO_MANY);
 	cr_assert_eq(decode(buf, writes(buf, 0, 0, RR_MAX_SEGS)), RR_WIRE_OK);

@@ -55,7 +55,7 @@ Test(wire_v1, is_the_only_codec_of_its_dialect)
 	cr_assert_str_eq(v1()->name, "v1");
 	cr_assert_null(rr_codec_find(2, RR_DIALECT_V1));
 	cr_assert_null(rr_codec_find(1, RR_DIALECT_V2));
-	cr_assert_null(rr_codec_first(RR_DIALECT_SLIDES));
+	cr_assert_null(rr_codec_find(2, RR_DIALECT_SLIDES));
 }
 
 /* --- the bytes of each header type --- */

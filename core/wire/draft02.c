@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/wire/cursor.h"
+#include "core/wire/draft02.h"
+#include "core/wire/v1.h"
+
+#define ERR_LEN		(RR_PREFIX_LEN + 4)
+#define EXTRA_LEN	(8 * 4u)	/* rdma_extra */
+
+/* §4.3: version 1 as it became discards such a code. */
+static bool is_other_error(const struct rr_msg *m, uint32_t len)
+{
+	return m->type == RR_ERROR && m->vers == rr_v1_codec.version &&
+	       len >= ERR_LEN + EXTRA_LEN && m->err != RR_ERR_VERS && m->err != RR_ERR_CHUNK;
+}
+
+static enum rr_wire_rc decode(const uint8_t *buf, uint32_t len, struct rr_msg *m)
+{
+	enum rr_wire_rc rc = rr_v1_codec.decode(buf, len, m);
+
+	if (likely(rc != RR_WIRE_DISCARD) || len < RR_PREFIX_LEN || !is_other_error(m, len))
+		return rc;
+	m->hdr_len = ERR_LEN + EXTRA_LEN;
+	return RR_WIRE_OK;
+}
+
+static uint32_t encode(const struct rr_msg *m, uint8_t *buf, uint32_t cap)
+{
+	return rr_v1_codec.encode(m, buf, cap);
+}
+
+static uint32_t size(const struct rr_msg *m)
+{
+	return rr_v1_codec.size(m);
+}
+
+const struct rr_codec rr_draft02_codec = {
+	.version = 1,
+	.dialect = RR_DIALECT_DRAFT02,
+	.name = "draft02",
+	.decode = decode,
+	.encode = encode,
+	.size = size,
+};
+
+uint32_t rr_msgp_pad(uint32_t align, uint32_t thresh, uint32_t at, uint32_t len)
+{
+	if (align == 0 || len < thresh || at % align == 0)
+		return 0;
+	return align - at % align;
+}
