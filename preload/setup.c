@@ -65,6 +65,7 @@ void rr_setup_conn(void)
 		.warm_memory = conf.warm_memory,
 		.idle_trim = conf.idle_trim_ms,
 		.reliable_replies = conf.reliable_replies,
+		.lenient_read_chunks = conf.lenient_read_chunks,
 		.mode = mode,
 		.mode_call = mode_call,
 		.stopped = rr_statseg_stopped,

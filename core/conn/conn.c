@@ -61,6 +61,7 @@ static void engine_params(struct rr_eng_params *ep, const struct rr_prov_params 
 		.credits = rr_cp->credits, .bc_credits = rr_cp->bc_credits,
 		.max_msg = rr_cp->max_msg,
 		.reply_chunk = rr_cp->reply_chunk, .reply_chunk_max = rr_cp->reply_chunk_max,
+		.lenient_read_chunks = rr_cp->lenient_read_chunks,
 		.max_chunks = rr_cp->max_chunks, .max_segs = rr_cp->max_segs,
 		.max_exposed = rr_cp->max_exposed,
 		.done_timeout = rr_cp->done_timeout,

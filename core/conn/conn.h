@@ -43,6 +43,7 @@ struct rr_conn_params {
 	rr_time idle_trim;	/* a connection idle this long gives its memory back; later, up to
 				 * eight times this, if that has not paid before */
 	bool reliable_replies;
+	bool lenient_read_chunks; /* Read chunks at any position are taken */
 	bool verbs;		/* RDMA devices are offered and taken, too */
 	char run_dir[108];	/* "" none */
 	/* The rule for a connection, when it is made. Either address may be NULL. */

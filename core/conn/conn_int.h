@@ -57,18 +57,29 @@ struct rr_rx_ent {
 };
 #define RR_RX_HATCH	0xff	/* from here on the peer's bytes come by TCP */
 
-/* A message that is still in the peer's memory. On a DIRECT provider it stays there until the app
- * reads; on others it is fetched into our own memory, in the order of arrival. */
+/* A message that is, at least in part, still in the peer's memory. On a DIRECT provider it stays there
+ * until the app reads, unless Read chunks have to be put into it; otherwise it is fetched into
+ * our own memory, in the order of arrival. */
 struct rr_pull {
 	bool used;
+	bool local;		/* into our own memory */
+	bool composed;		/* what is fetched are Read chunks; see parts */
 	uint32_t id;		/* the engine's */
-	uint32_t len;
-	uint32_t turn;		/* not DIRECT from here on */
-	uint32_t buf;		/* where to; RR_BUF_NONE yet */
-	uint32_t asked;		/* bytes for which RDMA Reads are posted … */
-	uint32_t pending;	/* … and those that have not completed */
+	uint32_t len;		/* of the message, as far as it is known */
 	uint32_t nsegs;
 	struct rr_seg segs[RR_OP_MAX_SEGS];
+	/* local */
+	uint32_t turn;
+	uint32_t buf;		/* where to; RR_BUF_NONE yet */
+	uint32_t room;		/* bytes that it needs of that */
+	uint32_t fetch;		/* bytes in segs */
+	uint32_t asked;		/* for which RDMA Reads are posted … */
+	uint32_t pending;	/* … and those that have not completed */
+	/* composed */
+	const uint8_t *recv;	/* the Payload stream is in a receive; NULL: at the front of buf */
+	uint32_t stream;	/* bytes of it; 0 once it is where it belongs */
+	uint32_t nparts;
+	struct rr_range parts[RR_OP_MAX_PARTS]; /* where in the message segs belong */
 };
 
 /* The app's bytes, outbound. */
@@ -273,6 +284,8 @@ static inline bool rr_drv_direct(const struct rr_share *sh)
 
 /* pull.c */
 void rr_pull_begin(struct rr_share *sh, const struct rr_op *op, rr_time now);
+/* recv: the bytes of op's receive, if that is where its stream is. */
+void rr_pull_compose(struct rr_share *sh, const struct rr_op *op, const uint8_t *recv, rr_time now);
 void rr_pull_deliver(struct rr_share *sh, uint32_t id, struct rr_rx_ent *e, rr_time now);
 void rr_pull_drop(struct rr_share *sh, uint32_t id);
 void rr_pull_read(struct rr_share *sh, uint32_t pull, int status, rr_time now);

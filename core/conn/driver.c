@@ -10,7 +10,7 @@
 #include "core/base/os.h"
 #include "core/conn/conn_int.h"
 
-#define MAX_IOV	(RR_BUF_EXTS + 1 + 16)
+#define MAX_IOV	(1 + RR_BUF_EXTS + RR_OP_MAX_PARTS)
 #define STALE_PULL	(100 * RR_MSEC)	/* an unread reliable reply is pulled after this */
 
 void rr_drv_fail(struct rr_share *sh, int err, enum rr_reason why)
@@ -89,7 +89,9 @@ static void op_send(struct rr_share *sh, const struct rr_op *op, const struct rr
 	int n = 0, rc;
 
 	iov[n++] = (struct iovec){ (void *)op->hdr, op->hdr_len };
-	if (op->len) {
+	for (uint32_t i = 0; unlikely(i < op->nparts); i++)
+		n += buf_iov(sh, op->buf, op->parts[i].off, op->parts[i].len, iov + n);
+	if (op->len && !op->nparts) {
 		if (op->buf == RR_BUF_APP)
 			n += app_iov(app, op->len, iov + n, MAX_IOV - 1);
 		else
@@ -337,6 +339,10 @@ static void run(struct rr_share *sh, const struct rr_app_iov *app, const struct 
 			break;
 		case RR_OP_PULL:
 			rr_pull_begin(sh, &op, now);
+			break;
+		case RR_OP_COMPOSE:
+			rr_pull_compose(sh, &op, op.from == RR_FROM_RECV ?
+					recv_of(sh, op.token, wc) : NULL, now);
 			break;
 		case RR_OP_INVALIDATE:
 			fence(sh, &op, now);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Messages that lie in the peer's memory: fetched when the app reads where an RDMA Read ends
  * inside the call (DIRECT providers), else into our own memory as soon as there is any for
- * them. Under the connection's lock. */
+ * them; and so are those that Read chunks must be put into. Under the connection's lock. */
 
 #include <errno.h>
 #include <string.h>
@@ -52,13 +52,26 @@ static struct rr_pull *pull_find(struct rr_share *sh, uint32_t id)
 	return NULL;
 }
 
-/* All of it is here: the engine judges its head. */
+/* --- into our own memory ------------------------------------------------------------------ */
+
+static void pull_failed(struct rr_share *sh, const struct rr_pull *p, int rc, rr_time now)
+{
+	if (p->composed)
+		rr_eng_pulled(sh->eng, p->id, rc, now);
+	else
+		rr_eng_head(sh->eng, p->id, rc, NULL, 0, now);
+}
+
+/* All of it is here: the engine judges it, if it has not done so. */
 static void pull_complete(struct rr_share *sh, struct rr_pull *p, rr_time now)
 {
 	size_t room;
 	const uint8_t *head = rr_pool_at(&sh->pool, p->buf, 0, &room);
 
-	rr_eng_head(sh->eng, p->id, 0, head, rr_min(p->len, RR_RPC_PEEK), now);
+	if (p->composed)
+		rr_eng_pulled(sh->eng, p->id, 0, now);
+	else
+		rr_eng_head(sh->eng, p->id, 0, head, (uint32_t)rr_min((size_t)p->len, room), now);
 }
 
 /* Messages that the app has yet to read get half of the memory: it may need the other half to
@@ -68,15 +81,72 @@ static bool pull_memory(struct rr_share *sh, struct rr_pull *p)
 	uint64_t held = sh->rx.stash + sh->pull_bytes;
 	int64_t buf;
 
-	if (p->turn != sh->pull_turn || (held && held + p->len > sh->qp->mem_size / 2))
+	if (p->turn != sh->pull_turn || (held && held + p->room > sh->qp->mem_size / 2))
 		return false;
-	buf = rr_pool_alloc(&sh->pool, p->len);
+	buf = rr_pool_alloc(&sh->pool, p->room);
 	if (buf < 0)
 		return false;
 	p->buf = (uint32_t)buf;
-	sh->pull_bytes += p->len;
+	sh->pull_bytes += p->room;
 	sh->pull_turn++;
 	return true;
+}
+
+/* Within one page a buffer is in one piece: the last bytes of [.., end) that are, at most n. */
+static uint32_t tail_piece(uint32_t end, uint32_t n)
+{
+	return rr_min(n, (end - 1) % RR_POOL_PAGE + 1);
+}
+
+/* n bytes of a buffer to a place further behind, the last ones first. */
+static void slide(struct rr_share *sh, uint32_t buf, uint32_t from, uint32_t to, uint32_t n)
+{
+	while (n) {
+		uint32_t take = tail_piece(from + n, tail_piece(to + n, n));
+		size_t room;
+
+		n -= take;
+		memmove(rr_pool_at(&sh->pool, buf, to + n, &room),
+			rr_pool_at(&sh->pool, buf, from + n, &room), take);
+	}
+}
+
+/* n bytes at off of a buffer: those at src, or zeroes. */
+static void fill(struct rr_share *sh, uint32_t buf, uint32_t off, const uint8_t *src, uint32_t n)
+{
+	while (n) {
+		size_t room;
+		uint8_t *to = rr_pool_at(&sh->pool, buf, off, &room);
+		uint32_t take = (uint32_t)rr_min(room, (size_t)n);
+
+		if (src)
+			memcpy(to, src, take);
+		else
+			memset(to, 0, take);
+		src += src ? take : 0;
+		off += take;
+		n -= take;
+	}
+}
+
+/* Spreads the Payload stream, which begins at the front of the buffer, to where it belongs in the
+ * message: from its end on, so that nothing is written over that has yet to move. */
+static void spread(struct rr_share *sh, struct rr_pull *p)
+{
+	uint32_t end = p->len, left = p->stream;
+
+	if (p->recv)
+		fill(sh, p->buf, 0, p->recv, p->stream);
+	for (uint32_t i = p->nparts; i-- > 0;) {
+		const struct rr_range *r = &p->parts[i];
+		uint32_t pad = rr_ulb_pad(r->len), behind = r->off + r->len + pad;
+
+		left -= end - behind;
+		slide(sh, p->buf, left, behind, end - behind);
+		fill(sh, p->buf, r->off + r->len, NULL, pad);
+		end = r->off;
+	}
+	p->stream = 0;
 }
 
 /* The byte of the peer's memory that p->asked means: its segment, and where in that. */
@@ -89,6 +159,21 @@ static const struct rr_seg *pull_at(const struct rr_pull *p, uint32_t *off)
 	return s;
 }
 
+/* Where in the message that byte belongs, and how many with it. */
+static uint32_t pull_to(const struct rr_pull *p, uint32_t *n)
+{
+	const struct rr_range *r = p->parts;
+	uint32_t at = p->asked;
+
+	*n = p->fetch - at;
+	if (!p->composed)
+		return at;
+	for (; at >= r->len; r++)
+		at -= r->len;
+	*n = r->len - at;
+	return r->off + at;
+}
+
 /* As many RDMA Reads as there is room for; 0, -EAGAIN, or why it fails. */
 static int pull_ask(struct rr_share *sh, struct rr_pull *p)
 {
@@ -96,15 +181,16 @@ static int pull_ask(struct rr_share *sh, struct rr_pull *p)
 
 	if (p->buf == RR_BUF_NONE && !pull_memory(sh, p))
 		return -EAGAIN;
-	while (p->asked < p->len) {
+	if (p->stream)
+		spread(sh, p);
+	while (p->asked < p->fetch) {
+		uint32_t off, n, at = pull_to(p, &n), take;
 		size_t room;
-		uint8_t *to = rr_pool_at(&sh->pool, p->buf, p->asked, &room);
-		uint32_t off, take;
+		uint8_t *to = rr_pool_at(&sh->pool, p->buf, at, &room);
 		const struct rr_seg *s = pull_at(p, &off);
 		int rc;
 
-		take = (uint32_t)rr_min(rr_min(room, (size_t)(p->len - p->asked)),
-					(size_t)(s->length - off));
+		take = (uint32_t)rr_min(room, (size_t)rr_min(n, s->length - off));
 		rc = sh->qp->ops->read(sh->qp, to, take, s, off, who);
 		if (rc < 0)
 			return rc;
@@ -123,9 +209,14 @@ static void pull_go(struct rr_share *sh, struct rr_pull *p, rr_time now)
 	else if (rc == -ECONNRESET)
 		rr_drv_lost(sh);
 	else if (rc < 0)
-		rr_eng_head(sh->eng, p->id, rc, NULL, 0, now);
+		pull_failed(sh, p, rc, now);
 	else if (!p->pending)
 		pull_complete(sh, p, now);
+}
+
+static bool unfinished(const struct rr_pull *p)
+{
+	return p->used && p->local && (p->buf == RR_BUF_NONE || p->asked < p->fetch);
 }
 
 /* There may be memory now, or room to post. */
@@ -137,7 +228,7 @@ void rr_pull_again(struct rr_share *sh, rr_time now)
 		turn = sh->pull_turn;
 		sh->pulls_short = 0;
 		for (uint32_t i = 0; i < RR_PULLS; i++)
-			if (sh->pull[i].used && sh->pull[i].asked < sh->pull[i].len)
+			if (unfinished(&sh->pull[i]))
 				pull_go(sh, &sh->pull[i], now);
 	}
 }
@@ -145,32 +236,57 @@ void rr_pull_again(struct rr_share *sh, rr_time now)
 static void pull_end(struct rr_share *sh, struct rr_pull *p)
 {
 	p->used = false;
-	if (!rr_drv_direct(sh))
-		sh->pull_bytes -= p->len;
+	if (p->local)
+		sh->pull_bytes -= p->room;
+}
+
+static struct rr_pull *pull_start(struct rr_share *sh, const struct rr_op *op)
+{
+	struct rr_pull *p = pull_new(sh);
+
+	if (!p)
+		return NULL;
+	p->used = true;
+	p->local = p->composed = false;
+	p->id = op->id;
+	p->len = op->len;
+	p->stream = p->nparts = 0;
+	return p;
+}
+
+/* Takes a turn for memory: room bytes. */
+static void pull_local(struct rr_share *sh, struct rr_pull *p, uint32_t room)
+{
+	p->local = true;
+	p->turn = sh->pulls++;
+	p->buf = RR_BUF_NONE;
+	p->room = room;
+}
+
+static void pull_segs(struct rr_pull *p, const struct rr_op *op, uint32_t fetch)
+{
+	p->nsegs = op->nsegs;
+	memcpy(p->segs, op->segs, op->nsegs * sizeof(p->segs[0]));
+	p->fetch = fetch;
+	p->asked = p->pending = 0;
 }
 
 /* On a DIRECT provider the payload stays where it is until the app reads: only the head is
- * fetched now. */
+ * fetched now. Unless there is more to it than one chunk. */
 void rr_pull_begin(struct rr_share *sh, const struct rr_op *op, rr_time now)
 {
-	struct rr_pull *p = pull_new(sh);
-	uint8_t head[RR_RPC_PEEK];
-	uint32_t n = rr_min(op->len, RR_RPC_PEEK), id = op->id;
+	struct rr_pull *p = pull_start(sh, op);
+	uint8_t head[RR_ULB_PEEK];
+	uint32_t n = rr_min(op->len, op->head), id = op->id;
 	int rc;
 
-	if (!p || op->nsegs > RR_OP_MAX_SEGS) {
+	if (!p) {
 		rr_eng_head(sh->eng, id, -ENOBUFS, NULL, 0, now);
 		return;
 	}
-	p->used = true;
-	p->id = id;
-	p->len = op->len;
-	p->nsegs = op->nsegs;
-	memcpy(p->segs, op->segs, op->nsegs * sizeof(p->segs[0]));
-	if (!rr_drv_direct(sh)) {
-		p->turn = sh->pulls++;
-		p->buf = RR_BUF_NONE;
-		p->asked = p->pending = 0;
+	pull_segs(p, op, op->len);
+	if (!rr_drv_direct(sh) || op->room) {
+		pull_local(sh, p, rr_max(op->len, op->room));
 		pull_go(sh, p, now);
 		return;
 	}
@@ -178,6 +294,30 @@ void rr_pull_begin(struct rr_share *sh, const struct rr_op *op, rr_time now)
 	if (rc < 0)
 		p->used = false;
 	rr_eng_head(sh->eng, id, rc, head, rc ? 0 : n, now);
+}
+
+/* The stream is in a receive, which stays ours until the end, or was pulled itself. */
+void rr_pull_compose(struct rr_share *sh, const struct rr_op *op, const uint8_t *recv, rr_time now)
+{
+	struct rr_pull *p = recv ? pull_start(sh, op) : pull_find(sh, op->id);
+	uint32_t fetch = 0;
+
+	if (!p) {
+		rr_eng_pulled(sh->eng, op->id, -ENOBUFS, now);
+		return;
+	}
+	if (recv)
+		pull_local(sh, p, op->len);
+	for (uint32_t i = 0; i < op->nparts; i++)
+		fetch += op->parts[i].len;
+	pull_segs(p, op, fetch);
+	p->composed = true;
+	p->recv = recv ? recv + op->off : NULL;
+	p->stream = op->stream;
+	p->len = op->len;
+	p->nparts = op->nparts;
+	memcpy(p->parts, op->parts, op->nparts * sizeof(p->parts[0]));
+	pull_go(sh, p, now);
 }
 
 void rr_drv_pull_done(struct rr_share *sh, uint32_t pull, int status)
@@ -195,7 +335,7 @@ void rr_pull_deliver(struct rr_share *sh, uint32_t id, struct rr_rx_ent *e, rr_t
 {
 	struct rr_pull *p = pull_find(sh, id);
 
-	if (rr_drv_direct(sh)) {
+	if (!p->local) {
 		e->ref = (uint32_t)(p - sh->pull);
 		sh->rx.held++;	/* with ring credits, until it is pulled */
 		return;
@@ -215,7 +355,7 @@ void rr_pull_drop(struct rr_share *sh, uint32_t id)
 
 	if (!p)
 		return;
-	if (!rr_drv_direct(sh))
+	if (p->local)
 		rr_pool_free(&sh->pool, p->buf);
 	pull_end(sh, p);
 }
@@ -229,7 +369,7 @@ void rr_pull_read(struct rr_share *sh, uint32_t pull, int status, rr_time now)
 	if (status == -ECONNRESET)
 		return;
 	if (status)
-		rr_eng_head(sh->eng, p->id, status, NULL, 0, now);
-	else if (!p->pending && p->asked == p->len)
+		pull_failed(sh, p, status, now);
+	else if (!p->pending && p->asked == p->fetch)
 		pull_complete(sh, p, now);
 }

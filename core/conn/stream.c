@@ -113,7 +113,8 @@ static void sent(struct rr_share *sh, const struct rr_rpc *rpc)
 }
 
 /* Gives a message to the engine, after progress if it does not take it at once; and once more,
- * since being asked may have made it fence what a forgotten call had exposed. */
+ * since being asked may have made it fence what a forgotten call had exposed. 1: from the app's
+ * memory it cannot go any more. */
 static int engine_send(struct rr_share *sh, const struct rr_eng_out *out,
 		       const struct rr_app_iov *app)
 {
@@ -125,6 +126,8 @@ static int engine_send(struct rr_share *sh, const struct rr_eng_out *out,
 		rr_drv_run(sh, now);
 		rr_drv_progress(sh);
 		rr_drv_reclaim(sh);
+		if (app && !rr_eng_is_short(sh->eng, out->rpc.type, out->len))
+			return 1;
 		rc = sh->dead ? -ECONNRESET : rr_eng_send(sh->eng, out, now);
 	}
 	if (unlikely(rc == -EAGAIN))
@@ -169,6 +172,8 @@ static int send_short(struct rr_share *sh, struct cur *c, size_t left)
 		return -EMSGSIZE;
 	if (!rr_eng_is_short(sh->eng, out.rpc.type, out.len))
 		return 1;
+	out.head = p + RR_RM_HDR;
+	out.have = (uint32_t)rr_min(n - RR_RM_HDR, (size_t)out.len);
 	app.n = cur_slice(c, RR_RM_HDR, piece, APP_PIECES);
 	if (rr_iov_total(piece, app.n) < out.len)
 		return 1;	/* in more pieces than we look at */
@@ -194,12 +199,12 @@ static int submit(struct rr_share *sh)
 {
 	struct rr_eng_out out = { .buf = sh->tx.buf, .len = sh->tx.len };
 	size_t room;
-	uint8_t *p;
 
 	if (sh->tx.buf == RR_BUF_NONE)
 		return -EMSGSIZE;	/* an empty record */
-	p = rr_pool_at(&sh->pool, sh->tx.buf, 0, &room);
-	if (!rr_rpc_peek(p, (uint32_t)rr_min(room, (size_t)out.len), &out.rpc))
+	out.head = rr_pool_at(&sh->pool, sh->tx.buf, 0, &room);
+	out.have = (uint32_t)rr_min(room, (size_t)out.len);
+	if (!rr_rpc_peek(out.head, out.have, &out.rpc))
 		return -EMSGSIZE;
 	return engine_send(sh, &out, NULL);
 }

@@ -53,7 +53,7 @@ static void table_sizes(const struct rr_eng_params *p, struct sizes *s)
 	s->txs = bounded(s->calls + s->serves + 16);
 	s->ops = pow2(4 * (s->calls + s->serves + s->ins + s->txs + RR_ENG_SHOWN));
 	s->serve_segs = rr_min(rr_min(p->max_chunks, RR_MAX_SEGS) * max_segs, RR_MAX_SEGS);
-	s->in_segs = max_segs;
+	s->in_segs = rr_min(rr_min(p->max_chunks, RR_MAX_SEGS) * max_segs, RR_OP_MAX_SEGS);
 }
 
 static void *carve(uint8_t *base, size_t *off, size_t n)
@@ -98,6 +98,7 @@ static size_t lay_out(struct rr_eng *e, uint8_t *base, const struct rr_eng_param
 	carve_pool(&e->txs, base, &off, s.txs, sizeof(struct rr_tx));
 	e->ops = carve(base, &off, s.ops * sizeof(*e->ops));
 	e->ops_cap = s.ops;
+	e->in_segs = s.in_segs;
 	return off;
 }
 
@@ -156,13 +157,28 @@ void rr_eng_push(struct rr_eng *e, enum rr_opcode code, uint32_t id, uint32_t bu
 	*q = (struct rr_qop){ .code = code, .id = id, .buf = buf, .inv = inv, .in = in };
 }
 
-static void fill_pull(const struct rr_eng *e, const struct rr_qop *q, struct rr_op *op)
+static void fill_pull(const struct rr_eng *e, const struct rr_in *in, struct rr_op *op)
 {
-	const struct rr_in *in = rr_pool_at(&e->ins, q->in);
+	const struct rr_serve *s = in->serve ? rr_pool_at(&e->serves, in->serve) : NULL;
 
 	op->segs = in->segs;
 	op->nsegs = in->nsegs;
 	op->len = in->len;
+	op->room = in->nparts ? in->room : 0;
+	op->head = op->room ? in->len : s && s->nwrites ? RR_ULB_PEEK : RR_RPC_PEEK;
+}
+
+static void fill_compose(const struct rr_in *in, struct rr_op *op)
+{
+	op->from = in->nsegs ? RR_FROM_PULL : RR_FROM_RECV;
+	op->token = in->token;
+	op->off = in->off;
+	op->stream = in->stream;
+	op->len = in->len;
+	op->parts = in->parts;
+	op->nparts = in->nparts;
+	op->segs = in->segs + in->nsegs;
+	op->nsegs = (uint32_t)in->nall - in->nsegs;
 }
 
 static bool take_queued(struct rr_eng *e, struct rr_op *op)
@@ -179,7 +195,9 @@ static bool take_queued(struct rr_eng *e, struct rr_op *op)
 	if (q->code == RR_OP_REPOST)
 		op->token = q->buf;
 	if (q->code == RR_OP_PULL)
-		fill_pull(e, q, op);
+		fill_pull(e, rr_pool_at(&e->ins, q->in), op);
+	if (q->code == RR_OP_COMPOSE)
+		fill_compose(rr_pool_at(&e->ins, q->in), op);
 	if (e->ops_head == e->ops_tail)
 		e->ops_head = e->ops_tail = 0;	/* touches little memory while idle */
 	return true;
@@ -310,6 +328,8 @@ bool rr_eng_is_short(const struct rr_eng *e, uint32_t type, uint32_t len)
 {
 	uint32_t hdr = e->hdr_returned;
 
+	if (type != RR_RPC_CALL && unlikely(e->reducing))
+		return false;
 	if (type == RR_RPC_CALL)
 		hdr = e->reliable || e->p.reply_chunk == 0 ? e->hdr_min : e->hdr_reply;
 	return (uint64_t)len + hdr <= e->p.inline_send;
@@ -329,13 +349,14 @@ static uint32_t snapshot(struct rr_eng *e, const uint8_t *buf, uint32_t len)
 	return n;
 }
 
-static void dispatch(struct rr_eng *e, struct rr_in *in, uint32_t len, uint32_t have)
+static void dispatch(struct rr_eng *e, struct rr_in *in, const uint8_t *live, uint32_t len,
+		     uint32_t have)
 {
 	const struct rr_msg *m = &e->rx;
 
 	switch (m->type) {
 	case RR_MSG:
-		rr_in_msg(e, in, m, len, have);
+		rr_in_msg(e, in, m, live, len, have);
 		break;
 	case RR_NOMSG:
 		rr_in_nomsg(e, in, m);
@@ -366,7 +387,8 @@ static struct rr_in *in_new(struct rr_eng *e, uint32_t token)
 	in->serve = 0;
 	in->token = token;
 	in->buf = RR_BUF_NONE;
-	in->off = in->len = in->nsegs = 0;
+	in->off = in->len = 0;
+	in->nsegs = in->nall = in->nparts = 0;
 	return in;
 }
 
@@ -406,7 +428,7 @@ void rr_eng_recv(struct rr_eng *e, uint32_t token, const uint8_t *buf, uint32_t 
 	in->vers = e->rx.vers;
 	in->credit = e->rx.credit;
 	if (likely(rc == RR_WIRE_OK)) {
-		dispatch(e, in, len, have);
+		dispatch(e, in, buf, len, have);
 		return;
 	}
 	if (rc == RR_WIRE_TOO_MANY)

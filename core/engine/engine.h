@@ -35,11 +35,13 @@
 
 #include "core/base/stats.h"
 #include "core/base/types.h"
+#include "core/ulb/ulb.h"
 #include "core/wire/rpc.h"
 
 #define RR_BUF_NEW	UINT32_MAX	/* RR_OP_EXPOSE: the driver allocates */
 #define RR_BUF_NONE	(UINT32_MAX - 1)
 #define RR_OP_MAX_SEGS	64u		/* segments in one operation */
+#define RR_OP_MAX_PARTS	(RR_ULB_ITEMS + 1) /* ranges in one operation */
 #define RR_ENG_SHOWN	64u		/* reliable replies exposed at once, at most */
 #define RR_ENG_CONTROL	4u		/* receives, or Sends of the window, for control messages */
 
@@ -58,6 +60,8 @@ struct rr_eng_params {
 	uint32_t max_msg;	/* longest RPC message either way, bytes */
 	uint32_t reply_chunk;	/* default Reply chunk, without reliable replies; 0 never offer one */
 	uint32_t reply_chunk_max;
+	bool lenient_read_chunks; /* take Read chunks at any position, binding or not (RFC 8166 §6.1
+				 * wants ERR_CHUNK) */
 	uint32_t max_chunks;	/* refuse messages with more chunks … */
 	uint32_t max_segs;	/* … more segments in a chunk */
 	uint32_t max_exposed;	/* bytes of reliable replies exposed at once; above: -EAGAIN */
@@ -84,6 +88,11 @@ struct rr_eng_out {
 	struct rr_rpc rpc;
 	uint32_t len;		/* bytes */
 	uint32_t buf;		/* the driver's name for them */
+	/* The first of them, readable during the call: all, or as many as lie together. Upper-layer
+	 * bindings look at them; with too few nothing is reduced. Not needed for messages that
+	 * are short with a peer that takes reliable replies. */
+	const uint8_t *head;
+	uint32_t have;
 };
 
 /* Takes a message. A short one (rr_eng_is_short()) that is taken comes out as RR_OP_SEND
@@ -107,7 +116,8 @@ bool rr_eng_writable(const struct rr_eng *e);
 bool rr_eng_would_take(struct rr_eng *e, uint32_t type);
 
 /* Can a message of len bytes be sent whole in one Send, whatever else is true? The
- * driver uses it to choose a buffer before the record is complete. */
+ * driver uses it to choose a buffer before the record is complete. False while a call waits
+ * whose Write chunks the reply may have to be written to, from memory of the driver's. */
 bool rr_eng_is_short(const struct rr_eng *e, uint32_t type, uint32_t len);
 
 /* A receive completed: len bytes at buf, readable during this call only (the engine
@@ -131,10 +141,12 @@ void rr_eng_tick(struct rr_eng *e, rr_time now);
 
 enum rr_opcode {
 	RR_OP_NONE,
-	RR_OP_SEND,		/* id (0 for RDMA_DONE and RDMA_ERROR, which have no buf). hdr[0..hdr_len) and, behind it, buf[0..len) */
+	RR_OP_SEND,		/* id (0 for RDMA_DONE and RDMA_ERROR, which have no buf). hdr[0..hdr_len) and, behind it, buf[0..len),
+				 * or what parts name of buf, len bytes together */
 	RR_OP_EXPOSE,		/* id → rr_eng_exposed(). buf[0..len) with rights */
 	RR_OP_WRITE,		/* id. RDMA Write buf[off..off+len) to segs, in their order */
 	RR_OP_PULL,		/* id → rr_eng_head(), then rr_eng_pulled(). RDMA Read of segs, len bytes */
+	RR_OP_COMPOSE,		/* id → rr_eng_pulled(). A call whose arguments are in Read chunks: see parts */
 	RR_OP_INVALIDATE,	/* id. every key of buf, but inv_handle, which is gone already */
 	RR_OP_DELIVER,		/* a message for the app: see from */
 	RR_OP_RELEASE,		/* buf is the driver's again */
@@ -161,6 +173,10 @@ enum rr_eng_why {
 	RR_WHY_TOO_LARGE,	/* ERR_CHUNK, and no more can be offered (RFC 8166 §4.5.3) */
 };
 
+struct rr_range {
+	uint32_t off, len;
+};
+
 struct rr_op {
 	enum rr_opcode code;
 	uint32_t id;		/* 0: no answer wanted */
@@ -172,9 +188,20 @@ struct rr_op {
 	uint32_t inv_handle;	/* invalidate this at the peer; 0 none */
 	/* RR_OP_EXPOSE */
 	enum rr_rights rights;
-	/* RR_OP_WRITE, RR_OP_PULL: valid until the next call into the engine */
+	/* RR_OP_WRITE, RR_OP_PULL, RR_OP_COMPOSE: valid until the next call into the engine */
 	const struct rr_seg *segs;
 	uint32_t nsegs;
+	/* RR_OP_PULL: bytes that rr_eng_head() needs. With room it needs all that lie together,
+	 * in memory of the driver's, and RR_OP_COMPOSE may follow for a message of at most room bytes */
+	uint32_t head, room;
+	/* RR_OP_COMPOSE: the message has len bytes. parts[i].len of them at parts[i].off come by
+	 * RDMA Read from segs, in their order, and zeroes up to the next multiple of four; all others,
+	 * in their order, are the Payload stream: stream bytes at off of the receive token (from is
+	 * RR_FROM_RECV), or what the pull with this id has fetched (RR_FROM_PULL). It is
+	 * delivered as that pull. RR_OP_SEND: see there. Valid as long as segs */
+	const struct rr_range *parts;
+	uint32_t nparts;
+	uint32_t stream;
 	/* RR_OP_DELIVER */
 	enum rr_from from;
 	uint32_t token;		/* also RR_OP_REPOST */
@@ -195,15 +222,15 @@ void rr_eng_done(struct rr_eng *e, uint32_t id, int status, rr_time now);
 void rr_eng_exposed(struct rr_eng *e, uint32_t id, int status, uint32_t buf,
 		    const struct rr_seg *segs, uint32_t n, rr_time now);
 
-/* A PULL has the first n bytes (all of a message shorter than RR_RPC_PEEK, else at least
- * RR_RPC_PEEK), or failed. The engine judges them: RR_OP_DELIVER with RR_FROM_PULL
+/* A PULL has the first n bytes (as many as the operation's head says, or all of a shorter
+ * message), or failed. The engine judges them: RR_OP_COMPOSE or RR_OP_DELIVER with RR_FROM_PULL
  * follows, or the message is refused and the driver drops the pull at RR_OP_RELEASE
  * with buf = RR_BUF_NONE and this id: it touches the peer's memory no more once it takes the
  * next operation. */
 void rr_eng_head(struct rr_eng *e, uint32_t id, int status, const uint8_t *head, uint32_t n,
 		 rr_time now);
 
-/* The whole of a PULL has been copied out of the peer's memory, or failed: the peer's memory
+/* The whole of a PULL or COMPOSE has been copied out of the peer's memory, or failed: the peer's memory
  * is not touched again. The engine then says DONE where one is due. */
 void rr_eng_pulled(struct rr_eng *e, uint32_t id, int status, rr_time now);
 

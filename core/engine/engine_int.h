@@ -11,6 +11,9 @@
  *   ins      messages taken in, not finished     inbound.c
  *   txs      messages taken from the app, not sent and completed   outbound.c
  *
+ * What upper-layer bindings allow to travel apart from its message (RFC 8166 §6) is the matter of
+ * reduce_call.c (Read chunks) and reduce_reply.c (Write chunks).
+ *
  * Messages go out in the order in which the app wrote them and are delivered in the order
  * in which they came; both queues are emptied by rr_eng_next_op() itself, so that the ring
  * of queued operations holds only small change (releases, pulls, invalidations). */
@@ -74,9 +77,19 @@ struct rr_call {
 	struct rr_mem reply;	/* Reply chunk */
 };
 
+/* Part of a reply that goes into a Write chunk. */
+struct rr_placed {
+	uint32_t pos, len;	/* in the message, as the app wrote it; without padding */
+	uint16_t chunk;		/* index into the Write list */
+};
+
 /* A call of the peer's: the chunks that its reply must repeat or use. */
 struct rr_serve {
 	struct rr_node n;
+	struct rr_ulb_rec rec;	/* what its binding says of the reply, if it has Write chunks */
+	uint32_t stream;	/* bytes of the reply that are not placed … */
+	uint16_t nplaced;	/* … and what is, by ascending position */
+	struct rr_placed placed[RR_ULB_ITEMS];
 	uint16_t nwrites;
 	uint16_t nsegs;
 	bool has_reply;
@@ -94,6 +107,7 @@ struct rr_shown {
 
 enum rr_in_state {
 	RR_IN_PULL,		/* the head is awaited */
+	RR_IN_COMPOSE,		/* a call; argument data is being read */
 	RR_IN_FENCE,		/* memory of its call is being fenced */
 	RR_IN_READY,		/* to be delivered */
 	RR_IN_PULLING,		/* delivered; the driver still reads the peer's memory */
@@ -115,7 +129,12 @@ struct rr_in {
 	uint32_t credit, vers;
 	uint32_t err;		/* enum rr_errcode */
 	struct rr_rpc rpc;
-	uint32_t nsegs;
+	uint32_t stream;	/* COMPOSE: bytes of Payload stream */
+	uint32_t room;		/* bytes of the message at most, with the Read chunks put back */
+	uint16_t nsegs;		/* of the Position-Zero Read chunk … */
+	uint16_t nall;		/* … and behind them those of the parts */
+	uint16_t nparts;	/* Read chunks at other positions, by ascending position */
+	struct rr_range parts[RR_ULB_ITEMS];
 	struct rr_seg segs[];
 };
 
@@ -130,7 +149,6 @@ enum rr_tx_state {
 	RR_TX_SETUP,		/* memory must be exposed first */
 	RR_TX_WAIT,		/* and is being */
 	RR_TX_READY,
-	RR_TX_WRITTEN,		/* the RDMA Write is out */
 	RR_TX_SENT,
 };
 
@@ -144,6 +162,7 @@ struct rr_tx {
 	uint32_t reply_chunk;	/* bytes of Reply chunk to offer */
 	uint16_t call, call_gen;
 	uint16_t serve, shown;
+	uint16_t written;	/* RDMA Writes that are out */
 };
 
 /* A queued operation. */
@@ -183,6 +202,8 @@ struct rr_eng {
 	struct rr_pool serves;
 	struct rr_xmap serve_map;
 	uint32_t serving;
+	uint32_t reducing;	/* of them those whose reply may have to be reduced */
+	uint32_t in_segs;	/* Read segments that a call may have */
 	uint32_t grant_max, requested;
 	struct rr_pool shown;
 	struct rr_list shown_sent;
@@ -209,6 +230,7 @@ struct rr_eng {
 	/* scratch: from here on nothing outlives a call, and the tables follow; rr_eng_quiet() */
 	struct rr_msg rx, tx;
 	struct rr_seg wsegs[RR_OP_MAX_SEGS];
+	struct rr_range parts[RR_OP_MAX_PARTS];
 	uint8_t hdr[RR_ENG_RX_MAX];
 	uint8_t rxbuf[RR_ENG_RX_MAX];
 };
@@ -242,7 +264,9 @@ void rr_in_repost(struct rr_eng *e, struct rr_in *in);
 void rr_in_arrive(struct rr_eng *e, struct rr_in *in, enum rr_in_state state);
 bool rr_in_next_op(struct rr_eng *e, struct rr_op *op);
 void rr_in_nomsg(struct rr_eng *e, struct rr_in *in, const struct rr_msg *m);
-void rr_in_msg(struct rr_eng *e, struct rr_in *in, const struct rr_msg *m, uint32_t len, uint32_t have);
+/* live: the receive's own bytes, which the peer may still write to. */
+void rr_in_msg(struct rr_eng *e, struct rr_in *in, const struct rr_msg *m, const uint8_t *live,
+	       uint32_t len, uint32_t have);
 /* The direction cannot be known from the message: RFC 8166 §4.5 for the forward direction. */
 void rr_in_undecidable(struct rr_eng *e, struct rr_in *in, enum rr_errcode err);
 
@@ -281,9 +305,36 @@ bool rr_resp_keep(struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch
 void rr_resp_forget(struct rr_eng *e, struct rr_in *in);
 /* A call is on the queue of deliveries, its chunks kept: it counts from now on. */
 bool rr_resp_call(struct rr_eng *e, struct rr_in *in);
-bool rr_resp_within_limits(struct rr_eng *e, const struct rr_chunks *ch);
+/* reads: Read chunks. */
+bool rr_resp_within_limits(const struct rr_eng *e, const struct rr_chunks *ch, uint32_t reads);
 /* Does our side take chunks in the calls that it receives? */
 bool rr_resp_takes_chunks(const struct rr_eng *e);
+
+/* --- reduce_call.c --- */
+/* Keeps the Read list of a message in in: false if it is above the limits. */
+bool rr_reads_take(struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch);
+/* Judges a call that has Read chunks besides the Position-Zero one, or Write chunks, by its Payload
+ * stream, of which have bytes are at stream: each word of it is read once, so they need not be
+ * copied first. False: it must not be executed. Else in->rpc's serve knows its binding, and
+ * parts, segs, stream and len of in are as RR_OP_COMPOSE has them. */
+bool rr_reads_judge(struct rr_eng *e, struct rr_in *in, const uint8_t *stream, uint32_t have,
+		    uint32_t len);
+void rr_reads_compose(struct rr_eng *e, struct rr_in *in);
+
+/* --- reduce_reply.c --- */
+/* Decides what of a reply to s is written to its Write chunks. False: a chunk is too small. */
+bool rr_writes_plan(struct rr_serve *s, const struct rr_eng_out *out);
+/* The call's Write list and Reply chunk, with the lengths that were used (RFC 8166 §4.3.2.2,
+ * §4.3.3): of the latter used bytes. */
+void rr_writes_return(struct rr_chunks *ch, const struct rr_serve *s, uint32_t used);
+/* RDMA Writes that the reply of len bytes needs before its Send. */
+uint32_t rr_writes_count(const struct rr_serve *s, uint32_t len, bool reply_chunk);
+/* The i-th of them into op and e->wsegs; len: bytes of the message. */
+void rr_writes_op(struct rr_eng *e, const struct rr_serve *s, uint32_t i, uint32_t len,
+		  struct rr_op *op);
+/* What of the message the Send carries, into op and e->parts. */
+void rr_writes_rest(struct rr_eng *e, const struct rr_serve *s, uint32_t len, struct rr_op *op);
+uint32_t rr_writes_room(const struct rr_serve *s, const struct rr_wchunk *w);
 
 /* --- reliable_reply.c --- */
 /* 0 and *out, or -EAGAIN, -EMSGSIZE. */

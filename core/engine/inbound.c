@@ -56,22 +56,39 @@ static void refuse(struct rr_eng *e, struct rr_in *in, const uint8_t *head, uint
 		rr_in_undecidable(e, in, RR_ERR_CHUNK);
 }
 
-/* A call with everything in the Send. Read chunks would be argument data, which no
- * binding allows yet. */
-static void call_inline(struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch)
+/* May a call with these chunks be taken? A message that is here cannot be in a Position-Zero Read
+ * chunk as well. */
+static bool acceptable(struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch)
 {
-	bool chunks = ch->nwrites || ch->has_reply;
+	if ((ch->nwrites || ch->has_reply || ch->nreads) && !rr_resp_takes_chunks(e))
+		return false;
+	return rr_reads_take(e, in, ch) && in->nsegs == 0;
+}
 
-	if (ch->nreads || (chunks && !rr_resp_takes_chunks(e)) || !rr_resp_within_limits(e, ch)) {
+/* A call whose Payload stream is in the Send. */
+static void call_inline(struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch,
+			const uint8_t *stream)
+{
+	if (!acceptable(e, in, ch)) {
 		rr_ctl_error(e, in, RR_ERR_CHUNK);
 		return;
 	}
-	if (!rr_resp_keep(e, in, ch) || !rr_resp_call(e, in))
+	if (!rr_resp_keep(e, in, ch))
+		return;
+	if (unlikely(ch->nwrites || in->nparts) &&
+	    !rr_reads_judge(e, in, stream, in->len, in->len)) {
+		rr_ctl_error(e, in, RR_ERR_CHUNK);
+		return;
+	}
+	if (!rr_resp_call(e, in))
 		return;
 	rr_in_arrive(e, in, RR_IN_READY);
+	if (unlikely(in->nparts))
+		rr_reads_compose(e, in);
 }
 
-void rr_in_msg(struct rr_eng *e, struct rr_in *in, const struct rr_msg *m, uint32_t len, uint32_t have)
+void rr_in_msg(struct rr_eng *e, struct rr_in *in, const struct rr_msg *m, const uint8_t *live,
+	       uint32_t len, uint32_t have)
 {
 	const uint8_t *head = e->rxbuf + m->hdr_len;
 
@@ -81,43 +98,23 @@ void rr_in_msg(struct rr_eng *e, struct rr_in *in, const struct rr_msg *m, uint3
 	if (!rr_rpc_peek(head, have, &in->rpc) || in->rpc.xid != m->xid)
 		refuse(e, in, head, have);
 	else if (in->rpc.type == RR_RPC_CALL)
-		call_inline(e, in, &m->ch);
+		call_inline(e, in, &m->ch, live + m->hdr_len);
 	else
 		rr_req_reply_inline(e, in, &m->ch);
 }
 
 /* --- messages that are to be pulled ---------------------------------------------------- */
 
-/* Only position zero: the whole message. */
-static bool pullable(const struct rr_eng *e, const struct rr_chunks *ch, uint64_t *len)
-{
-	*len = 0;
-	for (uint32_t i = 0; i < ch->nreads; i++) {
-		if (ch->reads[i].position != 0)
-			return false;
-		*len += ch->reads[i].seg.length;
-	}
-	return *len > 0 && *len <= e->p.max_msg && ch->nreads <= e->p.max_segs;
-}
-
 /* RFC 8167 §4.1: call or late reply? The message's own head tells, nothing else does; till
- * then the credit value means nothing either. */
+ * then the credit value means nothing either. Read chunks at other positions wait for it. */
 static void start_pull(struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch)
 {
-	uint64_t len;
-
-	if (!pullable(e, ch, &len) || !rr_resp_within_limits(e, ch)) {
-		if (len > e->p.max_msg || ch->nreads > e->p.max_segs)
-			rr_eng_count(e, RR_C_chunk_limits);
+	if (!rr_reads_take(e, in, ch) || in->len == 0) {
 		rr_in_undecidable(e, in, RR_ERR_CHUNK);
 		return;
 	}
 	if (!rr_resp_keep(e, in, ch))
 		return;
-	for (uint32_t i = 0; i < ch->nreads; i++)
-		in->segs[i] = ch->reads[i].seg;
-	in->nsegs = ch->nreads;
-	in->len = (uint32_t)len;
 	in->from = RR_FROM_PULL;
 	rr_in_arrive(e, in, RR_IN_PULL);
 	rr_eng_push(e, RR_OP_PULL, rr_id(RR_K_PULL, &in->n), RR_BUF_NONE, 0, in->n.idx);
@@ -169,7 +166,7 @@ static void refuse_call(struct rr_eng *e, struct rr_in *in)
 
 static void judge_reply(struct rr_eng *e, struct rr_in *in)
 {
-	if (!e->reliable) {	/* RFC 8166 §4.3.1: the XID stays pending */
+	if (!e->reliable || in->nparts) {	/* RFC 8166 §4.3.1: the XID stays pending */
 		refuse_reply(e, in);
 		return;
 	}
@@ -182,12 +179,26 @@ static void judge_reply(struct rr_eng *e, struct rr_in *in)
 	rr_req_reply_pulled(e, in);
 }
 
-static void judge_call(struct rr_eng *e, struct rr_in *in)
+/* Must its binding be asked? */
+static bool bound(const struct rr_eng *e, const struct rr_in *in)
 {
-	if (!rr_resp_takes_chunks(e))
+	const struct rr_serve *s = in->serve ? rr_pool_at(&e->serves, in->serve) : NULL;
+
+	return in->nparts || (s && s->nwrites);
+}
+
+static void judge_call(struct rr_eng *e, struct rr_in *in, const uint8_t *head, uint32_t n)
+{
+	if (!rr_resp_takes_chunks(e) ||
+	    (bound(e, in) && !rr_reads_judge(e, in, head, n, in->len))) {
 		refuse_call(e, in);
-	else if (rr_resp_call(e, in))
-		in->state = RR_IN_READY;
+		return;
+	}
+	if (!rr_resp_call(e, in))
+		return;
+	in->state = RR_IN_READY;
+	if (in->nparts)
+		rr_reads_compose(e, in);
 }
 
 static void judge_bad(struct rr_eng *e, struct rr_in *in, const uint8_t *head, uint32_t n)
@@ -204,6 +215,7 @@ void rr_eng_head(struct rr_eng *e, uint32_t id, int status, const uint8_t *head,
 		 rr_time now)
 {
 	struct rr_in *in = rr_pool_find(&e->ins, (id >> 16) & RR_POOL_MAX, (uint16_t)id);
+	uint32_t peek;
 
 	e->now = now;
 	if (!in || in->state != RR_IN_PULL || e->failed)
@@ -212,12 +224,13 @@ void rr_eng_head(struct rr_eng *e, uint32_t id, int status, const uint8_t *head,
 		rr_eng_fail(e, RR_WHY_PROVIDER);
 		return;
 	}
-	n = rr_min(n, RR_RPC_PEEK);
-	memcpy(e->rxbuf, head, n);
-	if (!rr_rpc_peek(e->rxbuf, n, &in->rpc) || in->rpc.xid != in->n.xid)
-		judge_bad(e, in, e->rxbuf, n);
+	n = rr_min(n, in->len);
+	peek = rr_min(n, RR_RPC_PEEK);
+	memcpy(e->rxbuf, head, peek);
+	if (!rr_rpc_peek(e->rxbuf, peek, &in->rpc) || in->rpc.xid != in->n.xid)
+		judge_bad(e, in, e->rxbuf, peek);
 	else if (in->rpc.type == RR_RPC_CALL)
-		judge_call(e, in);
+		judge_call(e, in, head, n);
 	else
 		judge_reply(e, in);
 }
@@ -243,7 +256,9 @@ void rr_eng_pulled(struct rr_eng *e, uint32_t id, int status, rr_time now)
 		return;
 	}
 	in->pulled = true;
-	if (in->state == RR_IN_PULLING)
+	if (in->state == RR_IN_COMPOSE)
+		in->state = RR_IN_READY;
+	else if (in->state == RR_IN_PULLING)
 		finish_pull(e, in);
 }
 
@@ -253,11 +268,13 @@ static void count_delivery(struct rr_eng *e, const struct rr_in *in)
 {
 	bool call = in->rpc.type == RR_RPC_CALL;
 
+	if (in->nparts)
+		rr_eng_count(e, RR_C_read_chunks_received);
 	rr_eng_count(e, call ? RR_C_calls_received : RR_C_replies_received);
 	if (call && e->p.connector)
 		rr_eng_count(e, RR_C_reverse_calls_received);
 	rr_count(e->count, RR_C_received, in->len);
-	if (in->from == RR_FROM_RECV)
+	if (in->from == RR_FROM_RECV || (in->nparts && !in->nsegs))
 		rr_eng_count(e, RR_C_inline_received);
 	else if (in->from == RR_FROM_BUF)
 		rr_eng_count(e, RR_C_reply_chunks_received);

@@ -25,6 +25,7 @@ struct rr_tx *rr_tx_new(struct rr_eng *e, const struct rr_eng_out *out, enum rr_
 	t->buf = out->buf;
 	t->len = out->len;
 	t->reply_chunk = 0;
+	t->written = 0;
 	t->call = t->call_gen = t->serve = t->shown = 0;
 	rr_list_add(&e->unsent, &e->txs, t);
 	e->nunsent++;
@@ -69,30 +70,16 @@ static void add_reply_chunk(struct rr_chunks *ch, const struct rr_mem *m)
 	ch->has_reply = true;
 }
 
-/* RFC 8166 §4.3.2.2, §4.3.3: the call's Write list and Reply chunk come back with the lengths
- * that were used. No binding places results in Write chunks yet: zero. */
-static void return_chunks(struct rr_chunks *ch, const struct rr_serve *s, uint32_t used)
+static struct rr_serve *serve_of(const struct rr_eng *e, const struct rr_tx *t)
 {
-	ch->nwrites = s->nwrites;
-	ch->nsegs = s->nsegs;
-	ch->has_reply = s->has_reply;
-	ch->reply = s->reply;
-	memcpy(ch->writes, s->writes, s->nwrites * sizeof(*s->writes));
-	memcpy(ch->segs, s->segs, s->nsegs * sizeof(*s->segs));
-	for (uint32_t i = 0; i < s->nsegs; i++) {
-		bool reply = s->has_reply && i >= s->reply.first &&
-			     i < (uint32_t)s->reply.first + s->reply.nsegs;
-		uint32_t n = reply ? rr_min(used, ch->segs[i].length) : 0;
-
-		ch->segs[i].length = n;
-		used -= n;
-	}
+	return t->serve ? rr_pool_at(&e->serves, t->serve) : NULL;
 }
 
 static void build(struct rr_eng *e, const struct rr_tx *t)
 {
 	bool call = t->type == RR_RPC_CALL;
 	struct rr_call *c = call ? call_of(e, t) : NULL;
+	const struct rr_serve *s = serve_of(e, t);
 
 	rr_msg_init(&e->tx, t->form == RR_TX_INLINE ? RR_MSG : RR_NOMSG, t->n.xid,
 		    e->codec->version, call ? e->cr.asked : rr_resp_grant(e));
@@ -100,9 +87,8 @@ static void build(struct rr_eng *e, const struct rr_tx *t)
 		add_read_chunk(&e->tx.ch, &c->args);
 	if (c && c->reply.state == RR_MEM_LIVE)
 		add_reply_chunk(&e->tx.ch, &c->reply);
-	if (t->serve)
-		return_chunks(&e->tx.ch, rr_pool_at(&e->serves, t->serve),
-			      t->form == RR_TX_REPLY_CHUNK ? t->len : 0);
+	if (s)
+		rr_writes_return(&e->tx.ch, s, t->form == RR_TX_REPLY_CHUNK ? s->stream : 0);
 	if (t->shown)
 		add_read_chunk(&e->tx.ch, &((struct rr_shown *)rr_pool_at(&e->shown, t->shown))->mem);
 }
@@ -111,6 +97,7 @@ static void build(struct rr_eng *e, const struct rr_tx *t)
 
 static void count_sent(struct rr_eng *e, const struct rr_tx *t)
 {
+	const struct rr_serve *s = serve_of(e, t);
 	bool call = t->type == RR_RPC_CALL;
 	static const uint8_t form[] = {
 		[RR_TX_INLINE] = RR_C_inline_sent,
@@ -123,11 +110,15 @@ static void count_sent(struct rr_eng *e, const struct rr_tx *t)
 	if (call && !e->p.connector)
 		rr_eng_count(e, RR_C_reverse_calls_sent);
 	rr_eng_count(e, (enum rr_counter)form[t->form]);
+	if (s && s->nplaced)
+		rr_eng_count(e, RR_C_write_chunks_sent);
 	rr_count(e->count, RR_C_sent, t->len);
 }
 
 static bool emit_send(struct rr_eng *e, struct rr_tx *t, struct rr_op *op)
 {
+	struct rr_serve *s = serve_of(e, t);
+
 	if (e->ring && e->window <= e->reserve)
 		return false;
 	build(e, t);
@@ -138,14 +129,16 @@ static bool emit_send(struct rr_eng *e, struct rr_tx *t, struct rr_op *op)
 	if (t->form == RR_TX_INLINE) {
 		op->buf = t->buf;
 		op->len = t->len;
+		if (s && s->nplaced)
+			rr_writes_rest(e, s, t->len, op);
 	}
+	count_sent(e, t);
 	if (t->call)
 		rr_req_sent(e, call_of(e, t));
-	if (t->serve)
-		rr_pool_put(&e->serves, rr_pool_at(&e->serves, t->serve));
+	if (s)
+		rr_pool_put(&e->serves, s);
 	if (t->shown)
 		rr_rel_sent(e, rr_pool_at(&e->shown, t->shown));
-	count_sent(e, t);
 	rr_list_del(&e->unsent, &e->txs, t);
 	e->nunsent--;
 	t->state = RR_TX_SENT;
@@ -153,27 +146,19 @@ static bool emit_send(struct rr_eng *e, struct rr_tx *t, struct rr_op *op)
 	return true;
 }
 
-/* The Send that follows on the same queue pair overtakes no Write. */
-static void emit_write(struct rr_eng *e, struct rr_tx *t, struct rr_op *op)
+/* The next RDMA Write that a reply needs; false: all are out. */
+static bool emit_write(struct rr_eng *e, struct rr_tx *t, struct rr_op *op)
 {
-	const struct rr_serve *s = rr_pool_at(&e->serves, t->serve);
-	uint32_t left = t->len, n = 0;
+	const struct rr_serve *s = serve_of(e, t);
 
-	for (const struct rr_seg *seg = &s->segs[s->reply.first]; left > 0; seg++) {
-		if (seg->length == 0)
-			continue;
-		e->wsegs[n] = *seg;
-		e->wsegs[n].length = rr_min(seg->length, left);
-		left -= e->wsegs[n++].length;
-	}
+	if (!s || t->written == rr_writes_count(s, t->len, t->form == RR_TX_REPLY_CHUNK))
+		return false;
 	op->code = RR_OP_WRITE;
 	op->id = rr_id(RR_K_WRITE, &t->n);
 	op->buf = t->buf;
-	op->len = t->len;
-	op->segs = e->wsegs;
-	op->nsegs = n;
-	t->state = RR_TX_WRITTEN;
+	rr_writes_op(e, s, t->written++, t->len, op);
 	t->pending++;
+	return true;
 }
 
 static void expose_op(struct rr_tx *t, struct rr_op *op, uint32_t buf, uint32_t len, enum rr_rights rights)
@@ -232,13 +217,9 @@ bool rr_tx_next_op(struct rr_eng *e, struct rr_op *op)
 		return false;
 	if (t->state == RR_TX_SETUP && set_up(e, t, op))
 		return true;
-	if (t->state == RR_TX_READY && t->form == RR_TX_REPLY_CHUNK) {
-		emit_write(e, t, op);
-		return true;
-	}
-	if (t->state == RR_TX_READY || t->state == RR_TX_WRITTEN)
-		return emit_send(e, t, op);
-	return false;
+	if (t->state != RR_TX_READY)
+		return false;
+	return emit_write(e, t, op) || emit_send(e, t, op);
 }
 
 /* --- completions ----------------------------------------------------------------------- */

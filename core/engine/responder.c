@@ -25,16 +25,13 @@ static bool chunk_fits(const struct rr_eng *e, const struct rr_wchunk *w)
 	return w->nsegs <= e->p.max_segs;
 }
 
-bool rr_resp_within_limits(struct rr_eng *e, const struct rr_chunks *ch)
+bool rr_resp_within_limits(const struct rr_eng *e, const struct rr_chunks *ch, uint32_t reads)
 {
-	bool ok = ch->nwrites + (uint32_t)ch->has_reply + (ch->nreads > 0) <= e->p.max_chunks;
+	bool ok = ch->nwrites + (uint32_t)ch->has_reply + reads <= e->p.max_chunks;
 
 	for (uint32_t i = 0; i < ch->nwrites; i++)
 		ok &= chunk_fits(e, &ch->writes[i]);
-	ok &= !ch->has_reply || chunk_fits(e, &ch->reply);
-	if (!ok)
-		rr_eng_count(e, RR_C_chunk_limits);
-	return ok;
+	return ok && (!ch->has_reply || chunk_fits(e, &ch->reply));
 }
 
 static bool keeps(const struct rr_eng *e, const struct rr_chunks *ch)
@@ -55,6 +52,8 @@ bool rr_resp_keep(struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch
 		return false;
 	}
 	s->n.xid = in->n.xid;
+	s->rec = (struct rr_ulb_rec){ 0 };
+	s->nplaced = 0;
 	s->nwrites = ch->nwrites;
 	s->nsegs = ch->nsegs;
 	s->has_reply = ch->has_reply;
@@ -100,6 +99,7 @@ bool rr_resp_call(struct rr_eng *e, struct rr_in *in)
 	s = rr_pool_at(&e->serves, in->serve);
 	rr_xmap_add(&e->serve_map, &e->serves, s);
 	e->serving++;
+	e->reducing += s->rec.reduce;
 	if (!e->reliable)
 		e->hdr_returned = rr_max(e->hdr_returned, header_size(e, s));
 	in->serve = 0;
@@ -117,6 +117,7 @@ static void serve_unmap(struct rr_eng *e, struct rr_serve *s)
 {
 	rr_xmap_del(&e->serve_map, &e->serves, s);
 	e->serving--;
+	e->reducing -= s->rec.reduce;
 }
 
 static void serve_put(struct rr_eng *e, struct rr_serve *s)
@@ -129,13 +130,7 @@ static void serve_put(struct rr_eng *e, struct rr_serve *s)
 
 static uint32_t reply_capacity(const struct rr_serve *s)
 {
-	uint64_t sum = 0;
-
-	if (!s || !s->has_reply)
-		return 0;
-	for (uint32_t i = 0; i < s->reply.nsegs; i++)
-		sum += s->segs[s->reply.first + i].length;
-	return (uint32_t)rr_min(sum, (uint64_t)UINT32_MAX);
+	return s && s->has_reply ? rr_writes_room(s, &s->reply) : 0;
 }
 
 static void queue_reply(struct rr_eng *e, const struct rr_eng_out *out, struct rr_serve *s,
@@ -188,20 +183,24 @@ static int unasked(struct rr_eng *e, const struct rr_eng_out *out)
 /* The order of preference is fixed: the call's own resources first (reliable-reply-00:
  * the responder's chunk only when they are too small). A peer with which reliable replies
  * are agreed gets its chunks back only where they fit, so that rr_eng_is_short() is true
- * whatever it offered. */
+ * whatever it offered. A Write chunk that is too small is as good as none there, and to others
+ * nothing can be said but that (RFC 8166 §4.5.3). */
 int rr_resp_send(struct rr_eng *e, const struct rr_eng_out *out)
 {
 	struct rr_serve *s = rr_xmap_find(&e->serve_map, &e->serves, out->rpc.xid);
-	uint32_t hdr = header_size(e, s);
+	uint32_t hdr = header_size(e, s), stream;
+	bool fits;
 
 	e->refused = 0;
 	if (!e->ring && !s)
 		return unasked(e, out);
 	if (!rr_tx_room(e))
 		return -EAGAIN;
-	if (hdr + out->len <= e->p.inline_send) {
+	fits = !s || rr_writes_plan(s, out);
+	stream = s ? s->stream : out->len;
+	if (fits && hdr + stream <= e->p.inline_send) {
 		queue_reply(e, out, s, RR_TX_INLINE);
-	} else if (hdr <= e->p.inline_send && out->len <= reply_capacity(s)) {
+	} else if (fits && hdr <= e->p.inline_send && stream <= reply_capacity(s)) {
 		queue_reply(e, out, s, RR_TX_REPLY_CHUNK);
 	} else if (e->reliable && e->hdr_min + out->len <= e->p.inline_send) {
 		serve_put(e, s);

@@ -17,6 +17,7 @@
 #define FZ_BUFS		512u
 #define FZ_PENDING	256u
 #define FZ_XIDS		8u
+#define FZ_MAX_MSG	8192u
 
 struct fz {
 	const uint8_t *p, *end;
@@ -29,7 +30,7 @@ struct fz {
 	struct rr_op pend[FZ_PENDING];
 	uint32_t npend, handle, ops;
 	uint32_t calls[FZ_XIDS];	/* sent, not answered */
-	struct { uint32_t id, len; bool headed, pulled, delivered; } pull[FZ_PENDING];
+	struct fz_pull { uint32_t id, len; bool headed, pulled, delivered; } pull[FZ_PENDING];
 	uint32_t npull;
 };
 
@@ -120,6 +121,42 @@ static void fz_pend(struct fz *z, const struct rr_op *op)
 	z->pend[z->npend++] = *op;
 }
 
+/* Ranges that lie in a message of len bytes, in order, and what they take of it. */
+static uint64_t fz_ranges(const struct rr_op *op, uint32_t len)
+{
+	uint64_t end = 0, sum = 0;
+
+	for (uint32_t i = 0; i < op->nparts; i++) {
+		fuzz_check(op->parts[i].off >= end);
+		end = (uint64_t)op->parts[i].off + op->parts[i].len;
+		sum += op->parts[i].len;
+	}
+	fuzz_check(end <= len);
+	return sum;
+}
+
+static void fz_compose(struct fz *z, const struct rr_op *op)
+{
+	uint64_t sum = fz_ranges(op, op->len), fetch = 0, pad = 0;
+	uint32_t i = z->npull;
+
+	for (uint32_t k = 0; k < op->nsegs; k++)
+		fetch += op->segs[k].length;
+	for (uint32_t k = 0; k < op->nparts; k++)
+		pad += rr_ulb_pad(op->parts[k].len);
+	fuzz_check(fetch == sum && op->stream + sum + pad == op->len);
+	fuzz_check(op->len <= FZ_MAX_MSG && op->nparts > 0);
+	if (op->from == RR_FROM_PULL) {
+		i = fz_pull(z, op->id);
+		fuzz_check(z->pull[i].headed && op->stream == z->pull[i].len);
+	} else {
+		fuzz_check(z->token[op->token].out);
+		fuzz_check(op->off + op->stream == z->token[op->token].len && z->npull < FZ_PENDING);
+		z->pull[z->npull++] = (struct fz_pull){ .id = op->id, .headed = true };
+	}
+	z->pull[i].len = op->len;
+}
+
 static void fz_op(struct fz *z, const struct rr_op *op)
 {
 	fuzz_check(!z->over);
@@ -140,6 +177,9 @@ static void fz_op(struct fz *z, const struct rr_op *op)
 		z->pull[z->npull].len = op->len;
 		z->pull[z->npull].headed = z->pull[z->npull].pulled = false;
 		z->pull[z->npull++].delivered = false;
+		break;
+	case RR_OP_COMPOSE:
+		fz_compose(z, op);
 		break;
 	case RR_OP_DELIVER:
 		fz_deliver(z, op);
@@ -380,7 +420,7 @@ static int fuzz_engine(const uint8_t *data, size_t len, bool connector)
 	struct rr_eng_params p = {
 		.dialect = RR_DIALECT_V1, .connector = connector,
 		.inline_send = 1024, .inline_recv = 1024, .credits = 6, .bc_credits = 3,
-		.max_msg = 8192, .reply_chunk = 2048, .reply_chunk_max = 4096,
+		.max_msg = FZ_MAX_MSG, .reply_chunk = 2048, .reply_chunk_max = 4096,
 		.max_chunks = 3, .max_segs = 2, .max_exposed = 6000,
 		.done_timeout = RR_SEC, .done_timeout_pressure = RR_MSEC * 100,
 		.recvs = FZ_TOKENS, .count = &z.count,

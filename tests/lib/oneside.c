@@ -106,7 +106,9 @@ void one_run(struct one *o)
 		if (op.hdr)
 			memcpy(o->hdr[i], op.hdr, op.hdr_len < 512 ? op.hdr_len : 512);
 		if (op.segs)
-			memcpy(o->segs[i], op.segs, (op.nsegs < 4 ? op.nsegs : 4) * sizeof(*op.segs));
+			memcpy(o->segs[i], op.segs, (op.nsegs < 8 ? op.nsegs : 8) * sizeof(*op.segs));
+		if (op.parts)
+			memcpy(o->parts[i], op.parts, (op.nparts < 4 ? op.nparts : 4) * sizeof(*op.parts));
 		carry_out(o, &op);
 	}
 }
@@ -128,6 +130,20 @@ int one_send(struct one *o, uint32_t type, uint32_t xid, uint32_t len)
 	};
 	int rc = rr_eng_send(o->e, &out, o->now);
 
+	one_run(o);
+	return rc;
+}
+
+int one_send_bytes(struct one *o, const uint8_t *msg, uint32_t len)
+{
+	uint8_t *copy = tight(msg, len);
+	struct rr_eng_out out = { .len = len, .buf = o->next_buf++, .head = copy, .have = len };
+	int rc;
+
+	if (!rr_rpc_peek(copy, len, &out.rpc))
+		abort();
+	rc = rr_eng_send(o->e, &out, o->now);
+	free(copy);
 	one_run(o);
 	return rc;
 }

@@ -17,7 +17,8 @@ struct one {
 	struct rr_counters count;
 	rr_time now;
 	struct rr_op op[ONE_OPS];	/* all that came out since one_clear() */
-	struct rr_seg segs[ONE_OPS][4];	/* of WRITE and PULL */
+	struct rr_seg segs[ONE_OPS][8];	/* of WRITE, PULL and COMPOSE */
+	struct rr_range parts[ONE_OPS][4]; /* of SEND and COMPOSE */
 	uint8_t hdr[ONE_OPS][512];	/* of SEND */
 	uint32_t nops;
 	uint32_t next_handle, next_buf, next_token;
@@ -40,6 +41,9 @@ void one_recv(struct one *o, const uint8_t *buf, uint32_t len, uint32_t inv);
 /* The app writes; what rr_eng_send() said. */
 int one_send(struct one *o, uint32_t type, uint32_t xid, uint32_t len);
 void one_done(struct one *o, const struct rr_op *op);
+
+/* The same with a message whose bytes are there; rpc is read from them. */
+int one_send_bytes(struct one *o, const uint8_t *msg, uint32_t len);
 
 /* Operations of this code since one_clear(): how many, and the i-th, from 0; NULL. */
 uint32_t one_count(const struct one *o, enum rr_opcode code);

@@ -244,16 +244,72 @@ static void pull_read(struct tp_peer *p, struct tp_pull *u, uint32_t from, uint3
 	pend_end(p, d);
 }
 
+/* Puts the Payload stream around the parts. */
+static void compose(struct tp_pull *u, uint8_t *at)
+{
+	const uint8_t *from = u->recv ? u->recv : at;
+	uint8_t *stream = malloc(u->stream);
+	uint32_t to = 0, done = 0;
+
+	memcpy(stream, from, u->stream);
+	memset(at, 0, u->len);
+	for (uint32_t i = 0; i <= u->nparts; i++) {
+		uint32_t end = i < u->nparts ? u->parts[i].off : u->len;
+
+		memcpy(at + to, stream + done, end - to);
+		done += end - to;
+		if (i < u->nparts)
+			to = end + u->parts[i].len + rr_ulb_pad(u->parts[i].len);
+	}
+	free(stream);
+}
+
+static void compose_read(struct tp_peer *p, struct tp_pull *u)
+{
+	struct tp_pend *d = pend_new(p, 0);
+	uint32_t seg = 0, off = 0;
+
+	compose(u, p->buf[u->buf].at);
+	d->pull = (uint32_t)(u - p->pull) + 1;
+	u->reading = true;
+	for (uint32_t i = 0; i < u->nparts; i++) {
+		uint32_t at = u->parts[i].off, end = at + u->parts[i].len;
+
+		while (at < end && !p->dead) {
+			uint32_t n = rr_min(u->segs[seg].length - off, end - at);
+
+			if (n)
+				posted(p, d, p->qp->ops->read(p->qp, p->buf[u->buf].at + at, n,
+							      &u->segs[seg], off, cookie_of(p, d)));
+			at += n;
+			off += n;
+			if (off == u->segs[seg].length) {
+				seg++;
+				off = 0;
+			}
+		}
+	}
+	pend_end(p, d);
+}
+
+static void pull_fetch(struct tp_peer *p, struct tp_pull *u)
+{
+	if (u->composing)
+		compose_read(p, u);
+	else
+		pull_read(p, u, 0, u->head);
+}
+
 /* Memory goes to pulls in the order of their arrival: they are delivered in that order too,
  * and a later one must not keep what an earlier one needs. */
 static void pull_start(struct tp_peer *p, struct tp_pull *u)
 {
-	u->buf = p->nstarved ? RR_BUF_NONE : buf_new(p, u->len);
+	u->buf = p->nstarved ? RR_BUF_NONE : buf_new(p, u->room);
 	u->starved = u->buf == RR_BUF_NONE;
 	if (u->starved)
 		p->nstarved++;
 	else
-		pull_read(p, u, 0, u->head);
+		pull_fetch(p, u);
 }
 
 static void pull_end(struct tp_peer *p, struct tp_pull *u)
@@ -270,12 +326,12 @@ static void feed_starved(struct tp_peer *p)
 	for (uint32_t i = 0; i < TP_PULLS; i++)
 		if (p->pull[i].used && p->pull[i].starved && (!first || p->pull[i].seq < first->seq))
 			first = &p->pull[i];
-	first->buf = buf_new(p, first->len);
+	first->buf = buf_new(p, first->room);
 	if (first->buf == RR_BUF_NONE)
 		return;
 	first->starved = false;
 	p->nstarved--;
-	pull_read(p, first, 0, first->head);
+	pull_fetch(p, first);
 }
 
 static void pull_finish(struct tp_peer *p, struct tp_pull *u)
@@ -290,6 +346,12 @@ static void pull_progress(struct tp_peer *p, struct tp_pull *u)
 {
 	if (!u->used || u->reading || u->starved || p->dead)
 		return;
+	if (u->composing) {
+		u->composing = false;
+		u->pulled = true;
+		rr_eng_pulled(p->eng, u->id, 0, p->tp->now);
+		return;
+	}
 	if (!u->headed) {
 		u->headed = true;
 		rr_eng_head(p->eng, u->id, 0, p->buf[u->buf].at, u->head, p->tp->now);
@@ -325,7 +387,7 @@ static struct tp_pull *pull_find(struct tp_peer *p, uint32_t id)
 	return NULL;
 }
 
-static void do_pull(struct tp_peer *p, const struct rr_op *op)
+static struct tp_pull *pull_new(struct tp_peer *p, const struct rr_op *op)
 {
 	struct tp_pull *u = p->pull;
 
@@ -335,10 +397,38 @@ static void do_pull(struct tp_peer *p, const struct rr_op *op)
 		abort();
 	*u = (struct tp_pull){ .used = true, .id = op->id, .len = op->len, .nsegs = op->nsegs };
 	memcpy(u->segs, op->segs, op->nsegs * sizeof(*op->segs));
+	u->room = rr_max(op->len, op->room);
 	u->seq = ++p->pull_seq;
 	p->npulls++;
-	u->head = tp_random(p->tp) % 2 ? op->len : rr_min(op->len, RR_RPC_PEEK);
+	return u;
+}
+
+static void do_pull(struct tp_peer *p, const struct rr_op *op)
+{
+	struct tp_pull *u = pull_new(p, op);
+
+	u->head = op->room || tp_random(p->tp) % 2 ? op->len : rr_min(op->len, op->head);
 	pull_start(p, u);
+}
+
+static void do_compose(struct tp_peer *p, const struct rr_op *op)
+{
+	bool fresh = op->from == RR_FROM_RECV;
+	struct tp_pull *u = fresh ? pull_new(p, op) : pull_find(p, op->id);
+
+	u->composing = true;
+	u->headed = true;
+	u->recv = fresh ? p->recv[op->token] + op->off : NULL;
+	u->len = op->len;
+	u->stream = op->stream;
+	u->nparts = op->nparts;
+	memcpy(u->parts, op->parts, op->nparts * sizeof(*op->parts));
+	u->nsegs = op->nsegs;
+	memcpy(u->segs, op->segs, op->nsegs * sizeof(*op->segs));
+	if (fresh)
+		pull_start(p, u);
+	else
+		pull_fetch(p, u);
 }
 
 /* --- operations ------------------------------------------------------------------------ */
@@ -352,7 +442,8 @@ static bool lost_done(struct tp_peer *p, const struct rr_op *op)
 static void do_send(struct tp_peer *p, const struct rr_op *op)
 {
 	struct tp_pend *d;
-	struct iovec iov[2];
+	struct iovec iov[1 + RR_OP_MAX_PARTS] = { 0 };
+	int n = 1;
 
 	if (lost_done(p, op))
 		return;
@@ -362,8 +453,11 @@ static void do_send(struct tp_peer *p, const struct rr_op *op)
 	d->hdr = malloc(op->hdr_len);
 	memcpy(d->hdr, op->hdr, op->hdr_len);
 	iov[0] = (struct iovec){ d->hdr, op->hdr_len };
-	iov[1] = (struct iovec){ op->len ? p->buf[op->buf].at : NULL, op->len };
-	posted(p, d, p->qp->ops->send(p->qp, iov, op->len ? 2 : 1, cookie_of(p, d), op->inv_handle));
+	for (uint32_t i = 0; i < op->nparts; i++)
+		iov[n++] = (struct iovec){ p->buf[op->buf].at + op->parts[i].off, op->parts[i].len };
+	if (op->len && !op->nparts)
+		iov[n++] = (struct iovec){ p->buf[op->buf].at, op->len };
+	posted(p, d, p->qp->ops->send(p->qp, iov, n, cookie_of(p, d), op->inv_handle));
 	pend_end(p, d);
 }
 
@@ -503,6 +597,9 @@ static void do_op(struct tp_peer *p, const struct rr_op *op)
 		break;
 	case RR_OP_PULL:
 		do_pull(p, op);
+		break;
+	case RR_OP_COMPOSE:
+		do_compose(p, op);
 		break;
 	case RR_OP_INVALIDATE:
 		do_invalidate(p, op);
@@ -697,6 +794,8 @@ int tp_send(struct tp *tp, int side, uint32_t type, uint32_t xid, uint32_t proc,
 		return -ENOBUFS;
 	m.seed = word(tp->conf.seed * 2 + (uint64_t)side, (uint32_t)p->nsent);
 	fill(&m, p->buf[out.buf].at);
+	out.head = p->buf[out.buf].at;
+	out.have = len;
 	rc = rr_eng_send(p->eng, &out, tp->now);
 	if (rc) {
 		buf_put(p, out.buf);

@@ -44,9 +44,12 @@ struct tp_pend {
 };
 
 struct tp_pull {
-	bool used, headed, reading, pulled, delivered, starved;
-	uint32_t id, buf, len, head, nsegs;
+	bool used, headed, reading, pulled, delivered, starved, composing;
+	uint32_t id, buf, len, head, room, nsegs;
 	uint64_t seq;
+	const uint8_t *recv;	/* composing: where its stream is, if not in buf */
+	uint32_t stream, nparts;
+	struct rr_range parts[RR_OP_MAX_PARTS];
 	struct rr_seg segs[RR_OP_MAX_SEGS];
 	struct tp_msg msg;
 };

@@ -153,19 +153,6 @@ CASE(msgp_gets_err_chunk)
 	assert_err_chunk(5);
 }
 
-/* 8166 §6.1: no binding allows it */
-CASE(a_read_chunk_of_argument_data_gets_err_chunk)
-{
-	ONE_RECV(&o, 5, 1, 20, MSG, 1, 44, 0x11, 100, 0, 0, 0, 0, 0, A_CALL(5));
-	assert_err_chunk(5);
-}
-
-CASE(a_read_list_that_mixes_positions_gets_err_chunk)
-{
-	ONE_RECV(&o, 5, 1, 20, NOMSG, 1, 0, 0x11, 100, 0, 0, 1, 80, 0x12, 100, 0, 0, 0, 0, 0);
-	assert_err_chunk(5);
-}
-
 CASE(hostile_lists_get_err_chunk)
 {
 	ONE_RECV(&o, 5, 1, 20, MSG, 0, 1, 0xffffffff, 0, 0);

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Calls whose argument data is in Read chunks (RFC 8166 §3.4.5, §6.1).
+ *
+ * A call is judged by its Payload stream before anything of a Read chunk is fetched: does each
+ * stand where its binding has an item, with that item's length? Only then the message
+ * is put together, by the driver (RR_OP_COMPOSE). */
+
+#include "core/engine/engine_int.h"
+
+static uint64_t padded(uint32_t len)
+{
+	return (uint64_t)len + rr_ulb_pad(len);
+}
+
+/* The smallest position in the Read list above last; 0 there is none. */
+static uint32_t next_position(const struct rr_chunks *ch, uint32_t last)
+{
+	uint32_t next = 0;
+
+	for (uint32_t i = 0; i < ch->nreads; i++) {
+		uint32_t pos = ch->reads[i].position;
+
+		if (pos > last && (next == 0 || pos < next))
+			next = pos;
+	}
+	return next;
+}
+
+/* Appends the segments at pos, in list order, to those of in; their bytes. RFC 8166 §3.4.5 has
+ * no rule that a chunk's segments follow each other in the list. */
+static uint64_t take_chunk(struct rr_in *in, const struct rr_chunks *ch, uint32_t pos)
+{
+	uint64_t len = 0;
+
+	for (uint32_t i = 0; i < ch->nreads; i++) {
+		if (ch->reads[i].position != pos)
+			continue;
+		in->segs[in->nall++] = ch->reads[i].seg;
+		len += ch->reads[i].seg.length;
+	}
+	return len;
+}
+
+/* The Read chunks at positions other than zero, the smallest first. */
+static bool take_parts(const struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch,
+		       uint64_t *total)
+{
+	for (uint32_t pos = 0; (pos = next_position(ch, pos));) {
+		uint32_t first = in->nall;
+		uint64_t len;
+
+		if (in->nparts == rr_array_size(in->parts))
+			return false;
+		len = take_chunk(in, ch, pos);
+		if (len > e->p.max_msg || in->nall - first > e->p.max_segs)
+			return false;
+		in->parts[in->nparts++] = (struct rr_range){ pos, (uint32_t)len };
+		*total += padded((uint32_t)len);
+	}
+	return true;
+}
+
+static bool take(struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch)
+{
+	uint64_t total;
+
+	if (ch->nreads > e->in_segs)
+		return false;
+	total = take_chunk(in, ch, 0);
+	in->nsegs = in->nall;
+	if (total > e->p.max_msg || in->nsegs > e->p.max_segs)
+		return false;
+	if (in->nsegs)
+		in->len = (uint32_t)total;
+	if (!take_parts(e, in, ch, &total) || total > e->p.max_msg)
+		return false;
+	in->room = (uint32_t)total;
+	return rr_resp_within_limits(e, ch, in->nparts + (in->nsegs > 0));
+}
+
+bool rr_reads_take(struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch)
+{
+	bool ok = ch->nreads ? take(e, in, ch) : rr_resp_within_limits(e, ch, 0);
+
+	if (!ok)
+		rr_eng_count(e, RR_C_chunk_limits);
+	return ok;
+}
+
+/* The parts get the lengths of the items that they hold: what is more is padding (RFC 8166
+ * §3.4.5.2), which is not fetched, since zeroes are what it must be. */
+static void without_padding(struct rr_in *in, const struct rr_ulb_call *call)
+{
+	struct rr_seg *s = in->segs + in->nsegs;
+	uint32_t item = 0;
+
+	for (uint32_t i = 0; i < in->nparts; i++) {
+		uint32_t in_chunk = in->parts[i].len, left;
+
+		while (!call->args[item].placed || call->args[item].chunk != i)
+			item++;
+		left = in->parts[i].len = call->args[item].len;
+		for (; in_chunk; s++) {
+			in_chunk -= s->length;
+			s->length = rr_min(s->length, left);
+			left -= s->length;
+		}
+	}
+}
+
+/* Where the stream goes around the parts. False: it does not reach to all of them. */
+static bool lay_out(const struct rr_eng *e, struct rr_in *in, uint32_t stream)
+{
+	uint64_t at = 0;	/* in the message */
+	uint32_t left = stream;
+
+	for (uint32_t i = 0; i < in->nparts; i++) {
+		const struct rr_range *p = &in->parts[i];
+
+		if (p->off < RR_RPC_PEEK || p->off < at || p->off - at > left)
+			return false;
+		left -= (uint32_t)(p->off - at);
+		at = p->off + padded(p->len);
+	}
+	if (at + left > e->p.max_msg)
+		return false;
+	in->stream = stream;
+	in->len = (uint32_t)(at + left);
+	return true;
+}
+
+bool rr_reads_judge(struct rr_eng *e, struct rr_in *in, const uint8_t *stream, uint32_t have,
+		    uint32_t len)
+{
+	struct rr_ulb_chunk chunks[RR_ULB_ITEMS];
+	struct rr_ulb_view v = {
+		.buf = stream, .have = have, .len = len, .chunks = chunks, .nchunks = in->nparts,
+	};
+	struct rr_ulb_call call;
+	enum rr_ulb_rc rc;
+
+	for (uint32_t i = 0; i < in->nparts; i++)
+		chunks[i] = (struct rr_ulb_chunk){ in->parts[i].off, in->parts[i].len };
+	rc = rr_ulb_call(&v, 0, &call);
+	if (in->serve)
+		((struct rr_serve *)rr_pool_at(&e->serves, in->serve))->rec = call.rec;
+	if (!in->nparts)
+		return true;
+	if (rc == RR_ULB_OK)
+		without_padding(in, &call);
+	else if (!e->p.lenient_read_chunks)
+		return false;
+	return lay_out(e, in, len);
+}
+
+void rr_reads_compose(struct rr_eng *e, struct rr_in *in)
+{
+	in->from = RR_FROM_PULL;
+	in->state = RR_IN_COMPOSE;
+	rr_eng_push(e, RR_OP_COMPOSE, rr_id(RR_K_PULL, &in->n), RR_BUF_NONE, 0, in->n.idx);
+}

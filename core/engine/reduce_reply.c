@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Replies whose result data goes into Write chunks (RFC 8166 §3.4.6, §4.3.2; RFC 8267 §6.4.1).
+ *
+ * The i-th eligible item belongs into the i-th chunk; an empty chunk wants it inline, an item
+ * without bytes uses its chunk up (decision 6). What is left of the message, its Payload
+ * stream, is sent inline or by the Reply chunk as an unreduced reply would be. All Writes
+ * are posted before the Send on the same queue pair, which overtakes none of them. */
+
+#include "core/engine/engine_int.h"
+
+static uint32_t end_of(const struct rr_placed *p)
+{
+	return p->pos + p->len + rr_ulb_pad(p->len);
+}
+
+uint32_t rr_writes_room(const struct rr_serve *s, const struct rr_wchunk *w)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < w->nsegs; i++)
+		sum += s->segs[w->first + i].length;
+	return (uint32_t)rr_min(sum, (uint64_t)UINT32_MAX);
+}
+
+bool rr_writes_plan(struct rr_serve *s, const struct rr_eng_out *out)
+{
+	struct rr_ulb_view v = { .buf = out->head, .have = out->have, .len = out->len };
+	struct rr_ulb_reply r;
+
+	s->nplaced = 0;
+	s->stream = out->len;
+	if (!s->nwrites || !s->rec.reduce || rr_ulb_reply(&s->rec, &v, &r) != RR_ULB_OK)
+		return true;
+	for (uint16_t i = 0; i < rr_min(r.nitems, (uint32_t)s->nwrites); i++) {
+		struct rr_placed p = { r.items[i].pos, r.items[i].len, i };
+
+		if (p.len == 0 || s->writes[i].nsegs == 0)
+			continue;
+		if (p.len > rr_writes_room(s, &s->writes[i]))
+			return false;
+		s->placed[s->nplaced++] = p;
+		s->stream -= end_of(&p) - p.pos;
+	}
+	return true;
+}
+
+/* The first used bytes of w, and no more. */
+static void use(struct rr_chunks *ch, const struct rr_wchunk *w, uint32_t used)
+{
+	for (uint32_t i = 0; i < w->nsegs; i++) {
+		struct rr_seg *seg = &ch->segs[w->first + i];
+
+		seg->length = rr_min(used, seg->length);
+		used -= seg->length;
+	}
+}
+
+void rr_writes_return(struct rr_chunks *ch, const struct rr_serve *s, uint32_t used)
+{
+	const struct rr_placed *p = s->placed, *end = p + s->nplaced;
+
+	ch->nwrites = s->nwrites;
+	ch->nsegs = s->nsegs;
+	ch->has_reply = s->has_reply;
+	ch->reply = s->reply;
+	memcpy(ch->writes, s->writes, s->nwrites * sizeof(*s->writes));
+	memcpy(ch->segs, s->segs, s->nsegs * sizeof(*s->segs));
+	for (uint32_t i = 0; i < s->nwrites; i++)
+		use(ch, &ch->writes[i], p < end && p->chunk == i ? p++->len : 0);
+	use(ch, &ch->reply, used);
+}
+
+/* What lies between the i-1st and the i-th placed item of a message of len bytes. */
+static struct rr_range between(const struct rr_serve *s, uint32_t i, uint32_t len)
+{
+	uint32_t from = i ? end_of(&s->placed[i - 1]) : 0;
+	uint32_t to = i < s->nplaced ? s->placed[i].pos : len;
+
+	return (struct rr_range){ from, to - from };
+}
+
+void rr_writes_rest(struct rr_eng *e, const struct rr_serve *s, uint32_t len, struct rr_op *op)
+{
+	op->parts = e->parts;
+	op->len = s->stream;
+	for (uint32_t i = 0; i <= s->nplaced; i++) {
+		struct rr_range r = between(s, i, len);
+
+		if (r.len)
+			e->parts[op->nparts++] = r;
+	}
+}
+
+/* Nothing may be left behind the last item, but there is something before each. */
+uint32_t rr_writes_count(const struct rr_serve *s, uint32_t len, bool reply_chunk)
+{
+	if (!reply_chunk)
+		return s->nplaced;
+	return 2u * s->nplaced + (between(s, s->nplaced, len).len > 0);
+}
+
+/* Bytes skip .. skip+len of chunk w, into e->wsegs. */
+static void slice(struct rr_eng *e, const struct rr_serve *s, const struct rr_wchunk *w,
+		  uint32_t skip, uint32_t len, struct rr_op *op)
+{
+	op->len = len;
+	op->segs = e->wsegs;
+	for (uint32_t i = 0; i < w->nsegs && len; i++) {
+		struct rr_seg seg = s->segs[w->first + i];
+		uint32_t past = rr_min(skip, seg.length);
+
+		skip -= past;
+		seg.offset += past;
+		seg.length = rr_min(seg.length - past, len);
+		len -= seg.length;
+		if (seg.length)
+			e->wsegs[op->nsegs++] = seg;
+	}
+}
+
+void rr_writes_op(struct rr_eng *e, const struct rr_serve *s, uint32_t i, uint32_t len,
+		  struct rr_op *op)
+{
+	const struct rr_placed *p = &s->placed[i];
+	uint32_t removed = 0;
+	struct rr_range r;
+
+	if (i < s->nplaced) {
+		op->off = p->pos;
+		slice(e, s, &s->writes[p->chunk], 0, p->len, op);
+		return;
+	}
+	i -= s->nplaced;
+	for (uint32_t k = 0; k < i; k++)
+		removed += end_of(&s->placed[k]) - s->placed[k].pos;
+	r = between(s, i, len);
+	op->off = r.off;
+	slice(e, s, &s->reply, r.off - removed, r.len, op);
+}
