@@ -19,15 +19,26 @@ $(BUILD)/obj/oracle/%_xdr.o: $(ORACLE_GEN)/%_xdr.c
 	$(Q)$(CC) $(BASE) $(CFLAGS) $(TIRPC_CFLAGS) -w -c -o $@ $<
 
 $(BUILD)/obj/tests/oracle/%.o: BASE += $(TIRPC_CFLAGS)
-$(ORACLE:$(BUILD)/%=$(BUILD)/obj/%.o): $(ORACLE_GEN)/rpcrdma1.h
-$(BUILD)/obj/tests/oracle/oracle_ulb.o: $(ORACLE_GEN)/nfs.h
-$(BUILD)/tests/oracle/oracle_ulb: $(BUILD)/obj/oracle/nfs_xdr.o
+
+# What each reads. The files include each other's headers.
+X_v1       := rpcrdma1
+X_v2       := rpcrdma2_common rpcrdma2_base rpcrdma2_done
+X_dialects := rpcrdma1 rpcrdma_draft02 rpcrdma_slides
+X_ccp      := rpcrdma1 rpcrdma_draft02
+X_ulb      := nfs
+define oracle_needs
+$(BUILD)/obj/tests/oracle/oracle_$(1).o: $(X_$(1):%=$(ORACLE_GEN)/%.h)
+$(BUILD)/tests/oracle/oracle_$(1): $(X_$(1):%=$(BUILD)/obj/oracle/%_xdr.o)
+endef
+$(foreach o,v1 v2 dialects ccp ulb,$(eval $(call oracle_needs,$(o))))
+$(ORACLE_GEN)/rpcrdma2_base_xdr.c $(ORACLE_GEN)/rpcrdma2_done_xdr.c: $(ORACLE_GEN)/rpcrdma2_common.h
+$(ORACLE_GEN)/rpcrdma_draft02_xdr.c $(ORACLE_GEN)/rpcrdma_slides_xdr.c: $(ORACLE_GEN)/rpcrdma1.h
 
 $(ORACLE): $(BUILD)/tests/oracle/%: $(BUILD)/obj/tests/oracle/%.o \
-		$(BUILD)/obj/oracle/rpcrdma1_xdr.o $(BUILD)/libtest.a $(BUILD)/libcore.a
+		$(BUILD)/libtest.a $(BUILD)/libcore.a
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
-	$(Q)$(CC) -o $@ $^ $(LDSAN) $(TIRPC_LIBS) -pthread
+	$(Q)$(CC) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LDSAN) $(TIRPC_LIBS) -pthread
 
 .PHONY: oracle
 oracle: $(ORACLE)
