@@ -73,7 +73,7 @@ $(BUILD)/libtest.a: $(call obj,$(FAKE_SRC) $(TESTLIB_SRC))
 
 $(addprefix $(BUILD)/,$(TOOLS)): $(BUILD)/%: $(BUILD)/obj/tools/%.o $(call obj,$(TOOLLIB_SRC)) $(BUILD)/libcore.a
 	$(call say,LINK,$@)
-	$(Q)$(CC) -o $@ $(filter %.o,$^) $(BUILD)/libcore.a $(LDSAN) $(LDFLAGS) -pthread
+	$(Q)$(CC) -o $@ $(filter %.o,$^) $(BUILD)/libcore.a $(LDSAN) $(LDFLAGS) $($(*F)_LIBS) -pthread
 
 # --- unit, oracle, stress, simulation ---------------------------------------------------
 

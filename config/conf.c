@@ -68,24 +68,31 @@ static const char *env(char **envp, const char *name)
 	return NULL;
 }
 
+static void rules(struct rr_conf *c, char **envp, const char *name)
+{
+	const char *text = env(envp, name);
+
+	if (text)
+		rr_conf_rules(c, name, text, strlen(text));
+}
+
 void rr_conf_load(struct rr_conf *c, char **envp)
 {
 	int saved = errno;
-	const char *path, *rules;
+	const char *path;
 
 	if (getauxval(AT_SECURE))
 		envp = NULL;
 	memset(c, 0, sizeof(*c));
 	for (uint32_t i = 0; i < rr_noptions; i++)
 		rr_option_default(c, &rr_options[i]);
-	rules = env(envp, "RDMARPC_RULES");
-	if (rules)	/* before those of the file: the first that matches decides */
-		rr_conf_rules(c, "RDMARPC_RULES", rules, strlen(rules));
+	rules(c, envp, "RDMARPC_RULES");	/* the first that matches decides */
 	path = env(envp, "RDMARPC_CONF");
 	if (path && *path)
 		rr_conf_file(c, path, true);
 	else
 		rr_conf_file(c, RR_CONF_FILE, false);
+	rules(c, envp, "RDMARPC_LAST_RULES");
 	rr_conf_environ(c, envp);
 	check(c);
 	errno = saved;

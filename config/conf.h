@@ -3,7 +3,7 @@
 #define RR_CONF_H
 
 /* Configuration: the rules of RDMARPC_RULES, rdmarpc.conf (RDMARPC_CONF, else /etc/rdmarpc.conf),
- * then RDMARPC_<NAME> in the environment. options.def is the one list of options. A wrong value never stops the
+ * the rules of RDMARPC_LAST_RULES, RDMARPC_<NAME> in the environment. options.def is the one list of options. A wrong value never stops the
  * program: it leaves a problem, and the default. No malloc, no stdio, no locale; not
  * async-signal-safe. */
 

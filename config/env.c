@@ -13,7 +13,8 @@
  * program by; and what tests keep for themselves. */
 static bool is_other(struct rr_text name)
 {
-	return rr_text_is(name, "CONF") || rr_text_is(name, "RULES") || rr_text_is(name, "FAMILY") || (name.len > 5 && !memcmp(name.p, "TEST_", 5));
+	return rr_text_is(name, "CONF") || rr_text_is(name, "RULES") ||
+	       rr_text_is(name, "LAST_RULES") || rr_text_is(name, "FAMILY") || (name.len > 5 && !memcmp(name.p, "TEST_", 5));
 }
 
 static bool is_env_name(struct rr_text t, const char *option)

@@ -18,6 +18,16 @@ $(DIAG): $(BUILD)/obj/plugin/diag.o
 	$(Q)$(CC) -shared -o $@ $< $(LDSAN) -Wl,-soname,librpcrdma_diag.so -Wl,-z,defs $(LDFLAGS) \
 	    $$(pkg-config --libs libunwind)
 
+# rdmarpc-run --register and --resolve, where libtirpc is; not for another machine than this.
+HAVE_TIRPC := $(shell pkg-config --exists libtirpc 2>/dev/null && echo yes)
+ifeq ($(HAVE_TIRPC),yes)
+RUN_SRC := $(wildcard tools/run/*.c)
+RUN_FLAGS := -DRR_HAVE_TIRPC $(shell pkg-config --cflags libtirpc)
+rdmarpc-run_LIBS := $(shell pkg-config --libs libtirpc)
+$(call obj,tools/rdmarpc-run.c $(RUN_SRC)): BASE += $(RUN_FLAGS)
+$(BUILD)/rdmarpc-run: $(call obj,$(RUN_SRC))
+endif
+
 # A process with a segment, for the tests of rdmarpc-stat.
 $(BUILD)/tests/tools/mkseg: $(BUILD)/obj/tests/tools/mkseg.o $(BUILD)/libcore.a
 	@mkdir -p $(@D)
@@ -30,6 +40,12 @@ $(BUILD)/tests/tools/rpcpair: tests/tools/rpcpair.c
 	$(call say,CC,$@)
 	$(Q)$(CC) -std=gnu11 -O1 -g $(WARN) -D_GNU_SOURCE -pthread -o $@ $<
 
+# A server that registers with rpcbind.
+$(BUILD)/tests/tools/rpcreg: tests/tools/rpcreg.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)
+	$(Q)$(CC) -std=gnu11 -O1 -g $(WARN) -D_GNU_SOURCE -o $@ $< $(RUN_FLAGS) $(rdmarpc-run_LIBS)
+
 .PHONY: check-tools
-check-tools: all $(BUILD)/tests/tools/mkseg $(BUILD)/tests/tools/rpcpair
+check-tools: all $(addprefix $(BUILD)/tests/tools/,mkseg rpcpair rpcreg)
 	$(Q)scripts/run-tests $(wildcard tests/tools/*.sh)

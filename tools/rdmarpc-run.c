@@ -13,6 +13,11 @@
 #include "config/conf.h"
 #include "config/internal.h"
 #include "tools/program.h"
+#ifdef RR_HAVE_TIRPC
+#include "tools/run/guard.h"
+#include "tools/run/resolve.h"
+#include "tools/run/rpcb.h"
+#endif
 
 #define LIBRARY	"librpcrdma_shim.so"
 #define TIRPC	"libtirpc.so.3"
@@ -22,10 +27,13 @@
 #endif
 
 static const char usage[] =
-	"usage: rdmarpc-run [-c file] [-o option=value]... [--tirpc] [--] program [argument]...\n"
+	"usage: rdmarpc-run [-c file] [-o option=value]... [--tirpc] [--register[=program,...]]\n"
+	"                   [--resolve host,...]... [--] program [argument]...\n"
 	"  -c, --config file     configuration file (default " RR_CONF_FILE ")\n"
 	"  -o, --option o=value  sets an option of rdmarpc.conf(5)\n"
 	"      --tirpc           preloads " TIRPC " too, for programs that use libc's RPC\n"
+	"      --register[=program,...]  registers with rpcbind for RDMA what the program does for TCP\n"
+	"      --resolve host,...    asks hosts' rpcbind where they serve RDMA\n"
 	"      --version         prints the version\n";
 
 static void fail(int status, const char *fmt, ...) RR_PRINTF(2, 3) __attribute__((noreturn));
@@ -79,11 +87,11 @@ static void set_config(const char *file)
 	setenv("RDMARPC_CONF", path, 1);
 }
 
+static struct rr_conf conf;
+
 /* What the library would write to its log, if there is one. The program runs all the same. */
 static void warn_of_problems(void)
 {
-	static struct rr_conf conf;
-
 	rr_conf_load(&conf, environ);
 	for (char *line = conf.problems, *end; (end = strchr(line, '\n')); line = end + 1)
 		fprintf(stderr, "rdmarpc-run: warning: %.*s\n", (int)(end - line), line);
@@ -131,6 +139,129 @@ static void set_preload(const char *library, bool tirpc)
 	free(value);
 }
 
+/* --- rpcbind --- */
+
+#ifdef RR_HAVE_TIRPC
+static struct rr_guard_set guarded;
+static bool registers;
+static char *hosts;		/* with commas between */
+
+static void set_register(const char *programs)
+{
+	const char *bad = programs ? rr_guard_programs(&guarded, programs) : NULL;
+
+	if (bad)
+		fail(RR_EXIT_OURS, "--register: '%s' is no RPC program", bad);
+	registers = true;
+}
+
+static void set_resolve(const char *names)
+{
+	char *more;
+
+	if (!*names || *names == ',' || strstr(names, ",,") || names[strlen(names) - 1] == ',')
+		fail(RR_EXIT_OURS, "--resolve: '%s' is no list of hosts", names);
+	if (asprintf(&more, "%s%s%s", hosts ? hosts : "", hosts ? "," : "", names) < 0)
+		fail(RR_EXIT_OURS, "out of memory");
+	free(hosts);
+	hosts = more;
+}
+
+static int ask(const char *address)
+{
+	return rr_resolve_ask(address);
+}
+
+/* Behind what the caller has put there himself. */
+static void set_rules(const char *variable, const char *rules)
+{
+	const char *old = getenv(variable);
+	char *value;
+
+	if (asprintf(&value, "%s%s%s", old ? old : "", old ? "; " : "", rules) < 0)
+		fail(RR_EXIT_OURS, "out of memory");
+	setenv(variable, value, 1);
+	free(value);
+}
+
+static void resolve_all(const char *library, const char *mode)
+{
+	static struct rr_rules rules;
+
+	for (char *host = strtok(hosts, ","); host; host = strtok(NULL, ",")) {
+		const char *why = rr_resolve(host, library, mode, &rules);
+
+		if (why)
+			fprintf(stderr, "rdmarpc-run: warning: --resolve %s: %s; it is not asked for RDMA\n",
+				host, why);
+	}
+	if (rules.n)
+		set_rules("RDMARPC_RULES", rules.text);
+}
+
+static void guard(const char *program, const char *mode)
+{
+	const char *slash = strrchr(program, '/'), *missing = rr_rpcb_missing();
+	char rule[64];
+	int rc;
+
+	if (missing)
+		fprintf(stderr, "rdmarpc-run: warning: --register: no rpcbind yet (%s)\n", missing);
+	if (conf.mode != RR_MODE_TCP) {		/* where no other rule speaks */
+		snprintf(rule, sizeof(rule), "role=server port=1-65535 native=on%s%s", mode ? " mode=" : "",
+			 mode ? mode : "");
+		set_rules("RDMARPC_LAST_RULES", rule);
+	}
+	rc = rr_guard_start(&guarded, slash ? slash + 1 : program);
+	if (rc)
+		fail(RR_EXIT_OURS, "--register: %s", strerror(-rc));
+}
+
+/* What is registered, and where services are, for the program to come. */
+static void meet_rpcbind(const char *library, const char *program)
+{
+	const char *mode;
+
+	if (!hosts && !registers)
+		return;
+	rr_conf_load(&conf, environ);
+	mode = conf.mode == RR_MODE_REQUIRE ? "require" : NULL;
+	if (hosts)
+		resolve_all(library, mode);
+	if (registers)
+		guard(program, mode);
+}
+#else
+static void no_tirpc(const char *option) __attribute__((noreturn));
+static void no_tirpc(const char *option)
+{
+	fail(RR_EXIT_OURS, "%s: built without libtirpc, which it needs", option);
+}
+
+static void set_register(const char *programs)
+{
+	(void)programs;
+	no_tirpc("--register");
+}
+
+static void set_resolve(const char *names)
+{
+	(void)names;
+	no_tirpc("--resolve");
+}
+
+static int ask(const char *address)
+{
+	(void)address;
+	no_tirpc("--ask");
+}
+
+static void meet_rpcbind(const char *library, const char *program)
+{
+	(void)library, (void)program;
+}
+#endif
+
 /* A script without #! is the shell's, as for execvp(3). */
 static void run(const char *path, char **argv)
 {
@@ -158,7 +289,9 @@ int main(int argc, char **argv)
 	static const struct option longs[] = {
 		{ "config", required_argument, NULL, 'c' }, { "option", required_argument, NULL, 'o' },
 		{ "tirpc", no_argument, NULL, 't' }, { "version", no_argument, NULL, 'V' },
-		{ "help", no_argument, NULL, 'h' }, { 0 },
+		{ "help", no_argument, NULL, 'h' }, { "register", optional_argument, NULL, 'r' },
+		{ "resolve", required_argument, NULL, 'R' }, { "ask", required_argument, NULL, 'a' },
+		{ 0 },
 	};
 	char path[PATH_MAX], library[PATH_MAX], text[3 * PATH_MAX];
 	bool tirpc = false;
@@ -176,6 +309,14 @@ int main(int argc, char **argv)
 		case 't':
 			tirpc = true;
 			break;
+		case 'r':
+			set_register(optarg);
+			break;
+		case 'R':
+			set_resolve(optarg);
+			break;
+		case 'a':
+			return ask(optarg);
 		case 'V':
 			puts("rdmarpc-run " RR_VERSION);
 			return 0;
@@ -198,6 +339,7 @@ int main(int argc, char **argv)
 	rc = rr_program_check(path, library, text, sizeof(text));
 	if (rc)
 		fail(rc, "%s", text);
+	meet_rpcbind(library, argv[optind]);
 	warn_of_problems();
 	set_preload(library, tirpc);
 	run(path, argv + optind);

@@ -131,6 +131,16 @@ if [ "$(id -u)" = 0 ]; then
 	is "executable and unreadable" "$?:$out" "0:"
 fi
 
+if $CC -std=gnu11 -I. -D_GNU_SOURCE '-DRR_VERSION="0"' -o "$T/tree/plain" tools/rdmarpc-run.c \
+	"$BUILD/obj/tools/program.o" "$BUILD/libcore.a" 2>/dev/null; then	# not with a sanitizer's
+	for o in --register --resolve; do
+		out=$("$T/tree/plain" $o x true 2>&1)
+		is "$o without libtirpc" "$?:$out" \
+			"125:rdmarpc-run: $o: built without libtirpc, which it needs"
+	done
+	is "the rest without libtirpc" "$("$T/tree/plain" echo ran 2>&1)" ran
+fi
+
 mkdir "$T/a b" && cp "$T"/tree/* "$T/a b"
 out=$("$T/a b/rdmarpc-run" true 2>&1)
 is "library that LD_PRELOAD cannot name" "$?:$out" \

@@ -638,7 +638,7 @@ Test(conf, a_mistake_in_a_rule_of_the_environment_costs_that_rule)
 			 "rule ignored\n");
 }
 
-Test(conf, the_environments_rules_stand_before_the_files)
+Test(conf, the_environments_rules_stand_around_the_files)
 {
 	char path[] = "/tmp/rr-conf-XXXXXX", var[64];
 	FILE *f = fdopen(mkstemp(path), "w");
@@ -646,13 +646,14 @@ Test(conf, the_environments_rules_stand_before_the_files)
 	fputs("credits = 5\n[rule]\nmode = tcp\n", f);
 	fclose(f);
 	snprintf(var, sizeof(var), "RDMARPC_CONF=%s", path);
-	load((char[]){ "RDMARPC_RULES=mode=require" }, var, NULL);
+	load((char[]){ "RDMARPC_RULES=mode=require" }, var, (char[]){ "RDMARPC_LAST_RULES=mode=auto" });
 	unlink(path);
 	cr_assert_str_eq(conf.problems, "");
 	cr_assert_eq(conf.credits, 5);
-	cr_assert_eq(conf.nrules, 2);
+	cr_assert_eq(conf.nrules, 3);
 	cr_assert_eq(conf.rules[0].mode, RR_MODE_REQUIRE);
 	cr_assert_eq(conf.rules[1].mode, RR_MODE_TCP);
+	cr_assert_eq(conf.rules[2].mode, RR_MODE_AUTO);
 }
 
 Test(conf, a_missing_file_that_was_asked_for_is_a_problem)

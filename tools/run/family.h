@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef RR_FAMILY_H
+#define RR_FAMILY_H
+
+/* The processes that one program has become, through fork, daemon() and exec, and the TCP ports that
+ * they listen on. Read from /proc: nobody tells. A process is of the family if its parent is, if it
+ * was seen to be, if its environment at exec has RR_FAMILY_VAR with the family's mark, which
+ * what daemon() has left without a parent still has, or if it has a listening socket that a member
+ * was seen with. What is none of that is lost sight of: a process that overwrites its environment
+ * and loses its parent at once, before it listens. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define RR_FAMILY_VAR		"RDMARPC_FAMILY"
+#define RR_FAMILY_MEMBERS	1024u
+#define RR_FAMILY_PORTS		256u
+
+struct rr_member {
+	int pid;
+	uint64_t ticks;		/* start time: a pid that is used again has another */
+};
+
+struct rr_listener {
+	uint8_t family;		/* 4, 6 */
+	uint16_t port;
+	uint64_t inode;
+	struct rr_member owner;	/* pid 0: none of the family */
+};
+
+struct rr_family {
+	char mark[48];			/* "PID.TICKS" of the first */
+	uint64_t since;			/* nobody of the family is older */
+	uint32_t nmembers;
+	struct rr_member members[RR_FAMILY_MEMBERS];
+	uint32_t nlisteners;		/* of this network namespace, whoever's */
+	struct rr_listener listeners[RR_FAMILY_PORTS];
+};
+
+/* The family of the calling process. Who looks at it afterwards is in a session of its own. */
+void rr_family_init(struct rr_family *f);
+
+/* Looks which sockets listen now; owners of new ones are known after rr_family_scan(). Returns a
+ * number that changes when they do. */
+uint64_t rr_family_listeners(struct rr_family *f);
+
+/* Looks at all processes: who is of the family, and whose the listening sockets are. */
+void rr_family_scan(struct rr_family *f);
+
+/* Who listens on port for netid "tcp" or "tcp6"; NULL: nobody of the family. */
+const struct rr_listener *rr_family_listener(const struct rr_family *f, const char *netid,
+					     uint16_t port);
+
+#endif

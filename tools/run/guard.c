@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tools/run/guard.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "config/conf.h"
+#include "core/base/log.h"
+#include "tools/run/rpcb.h"
+
+#define PUT_MAX		256u
+#define WATCH_MAX	64u
+#define SOON_MS		20
+#define LATE_MS		2000	/* how long a change may go unseen, after a while without one */
+#define RESTARTS	20
+
+struct watch {
+	struct rr_member who;
+	int pidfd;
+};
+
+/* In memory that keeper and worker share. */
+struct guard {
+	struct rr_family family;
+	struct rr_guard_set set;
+	struct rr_conf conf;
+	uint32_t nput, nwant;
+	struct rr_rpcb put[PUT_MAX];	/* what stands in rpcbind by us, or may */
+	struct rr_rpcb want[PUT_MAX];
+	struct rr_rpcb_list there;
+	uint64_t seen;			/* listeners and registrations at the last scan */
+	int pause_ms;
+	uint32_t nwatch;
+	struct watch watch[WATCH_MAX];
+	uint32_t nblamed;
+	struct rr_rpcb blamed[PUT_MAX];	/* what has been logged as standing there by others */
+	int log_fd;
+};
+
+static struct guard *g;
+
+/* --- what is to be put --- */
+
+static bool same_name(const struct rr_rpcb *a, const struct rr_rpcb *b)
+{
+	return a->prog == b->prog && a->vers == b->vers && !strcmp(a->netid, b->netid);
+}
+
+static bool same(const struct rr_rpcb *a, const struct rr_rpcb *b)
+{
+	return same_name(a, b) && !strcmp(a->addr, b->addr);
+}
+
+static const struct rr_rpcb *find(const struct rr_rpcb *in, uint32_t n, const struct rr_rpcb *e)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (same_name(&in[i], e))
+			return &in[i];
+	return NULL;
+}
+
+static bool is_asked(uint32_t program)
+{
+	for (unsigned i = 0; i < g->set.n; i++)
+		if (g->set.program[i] == program)
+			return true;
+	return !g->set.n;
+}
+
+/* The RDMA port of a listener: what the program's own library makes of the rules. 0: none. */
+static uint16_t native_port(const char *host, bool tcp6, uint16_t port)
+{
+	struct sockaddr_in6 in6 = { .sin6_family = AF_INET6, .sin6_port = htons(port) };
+	struct sockaddr_in in = { .sin_family = AF_INET, .sin_port = htons(port) };
+
+	if (inet_pton(tcp6 ? AF_INET6 : AF_INET, host, tcp6 ? (void *)&in6.sin6_addr : &in.sin_addr) != 1)
+		return 0;
+	return rr_conf_native(&g->conf, true, tcp6 ? (void *)&in6 : (void *)&in, NULL);
+}
+
+static void consider(const struct rr_rpcb *tcp)
+{
+	bool tcp6 = !strcmp(tcp->netid, "tcp6");
+	struct rr_rpcb e = *tcp;
+	char host[128];
+	uint16_t port;
+
+	if ((!tcp6 && strcmp(tcp->netid, "tcp")) || !is_asked(tcp->prog) || g->nwant == PUT_MAX)
+		return;
+	port = rr_uaddr_port(tcp->addr, host);
+	if (!port || !rr_family_listener(&g->family, tcp->netid, port))
+		return;
+	port = native_port(host, tcp6, port);
+	if (!port || !rr_uaddr_with_port(tcp->addr, port, e.addr))
+		return;
+	snprintf(e.netid, sizeof(e.netid), "%s", tcp6 ? "rdma6" : "rdma");
+	g->want[g->nwant++] = e;
+}
+
+/* --- putting and taking back --- */
+
+static void take_back(uint32_t i)
+{
+	struct rr_rpcb *e = &g->put[i];
+	const struct rr_rpcb *now = find(g->there.e, g->there.n, e);
+
+	/* Others may have put theirs since the program took back all of its own. */
+	if (now && same(now, e)) {
+		if (rr_rpcb_unset(e))
+			rr_info("rpcbind: took back %u version %u %s %s", e->prog, e->vers, e->netid, e->addr);
+		else
+			rr_warn("rpcbind: cannot take back %u version %u %s", e->prog, e->vers, e->netid);
+	}
+	*e = g->put[--g->nput];
+}
+
+static void blame(const struct rr_rpcb *e, const char *what)
+{
+	if (find(g->blamed, g->nblamed, e))
+		return;
+	rr_warn("rpcbind: %u version %u %s %s: %s", e->prog, e->vers, e->netid, e->addr, what);
+	if (g->nblamed < PUT_MAX)
+		g->blamed[g->nblamed++] = *e;
+}
+
+/* Noted as put before it is: this process may end in between. */
+static bool put(const struct rr_rpcb *e)
+{
+	const struct rr_rpcb *noted = find(g->put, g->nput, e);
+
+	if (!noted && find(g->there.e, g->there.n, e)) {
+		blame(e, "is registered already, and not by us");
+		return false;
+	}
+	if (!noted) {
+		if (g->nput == PUT_MAX)
+			return false;
+		g->put[g->nput] = *e;
+		atomic_signal_fence(memory_order_seq_cst);
+		g->nput++;
+	}
+	if (rr_rpcb_set(e)) {
+		rr_info("rpcbind: registered %u version %u %s %s", e->prog, e->vers, e->netid, e->addr);
+		return true;
+	}
+	blame(e, "cannot be registered");
+	if (!noted)
+		g->nput--;
+	return false;
+}
+
+/* Brings rpcbind to what is wanted. true: something was done. */
+static bool reconcile(void)
+{
+	bool done = false;
+
+	g->nwant = 0;
+	for (uint32_t i = 0; i < g->there.n; i++)
+		consider(&g->there.e[i]);
+	for (uint32_t i = g->nput; i-- > 0;) {
+		const struct rr_rpcb *want = find(g->want, g->nwant, &g->put[i]);
+
+		if (want && same(want, &g->put[i]))
+			continue;
+		take_back(i);
+		done = true;
+	}
+	for (uint32_t i = 0; i < g->nwant; i++)
+		if (!find(g->put, g->nput, &g->want[i]) ||
+		    !find(g->there.e, g->there.n, &g->want[i]))
+			done |= put(&g->want[i]);
+	return done;
+}
+
+/* --- waiting --- */
+
+static void forget_watched(void)
+{
+	while (g->nwatch)
+		close(g->watch[--g->nwatch].pidfd);
+}
+
+static void watch(struct rr_member who)
+{
+	for (uint32_t i = 0; i < g->nwatch; i++)
+		if (g->watch[i].who.pid == who.pid)
+			return;
+	if (g->nwatch == WATCH_MAX)
+		return;
+	g->watch[g->nwatch] = (struct watch){ who, (int)syscall(SYS_pidfd_open, who.pid, 0) };
+	if (g->watch[g->nwatch].pidfd >= 0)
+		g->nwatch++;
+}
+
+/* Who listens; as long as nobody does, everybody. */
+static void watch_owners(void)
+{
+	forget_watched();
+	for (uint32_t i = 0; i < g->family.nlisteners; i++)
+		if (g->family.listeners[i].owner.pid)
+			watch(g->family.listeners[i].owner);
+	for (uint32_t i = 0; !g->nwatch && i < g->family.nmembers; i++)
+		watch(g->family.members[i]);
+}
+
+enum event { NOTHING, SOMEBODY_DIED, STOP };
+
+static enum event wait_for_event(int signals)
+{
+	struct pollfd p[WATCH_MAX + 1] = { { .fd = signals, .events = POLLIN } };
+
+	for (uint32_t i = 0; i < g->nwatch; i++)
+		p[i + 1] = (struct pollfd){ .fd = g->watch[i].pidfd, .events = POLLIN };
+	if (poll(p, g->nwatch + 1, g->pause_ms) <= 0)
+		return NOTHING;
+	return p[0].revents ? STOP : SOMEBODY_DIED;
+}
+
+/* --- the worker --- */
+
+static uint64_t digest(uint64_t h)
+{
+	for (uint32_t i = 0; i < g->there.n; i++)
+		for (const char *p = (const char *)&g->there.e[i]; p < (const char *)&g->there.e[i + 1]; p++)
+			h = (h ^ (unsigned char)*p) * 0x100000001b3u;
+	return h;
+}
+
+/* A process that is just in exec shows no environment: so all are looked at more than once before
+ * only changes count. */
+static void look(bool died)
+{
+	const char *wrong = rr_rpcb_dump(&g->there);
+	uint64_t now;
+	bool changed;
+
+	if (wrong)
+		g->there.n = 0;
+	now = digest(rr_family_listeners(&g->family));
+	changed = died || now != g->seen;
+	if (changed || g->pause_ms < LATE_MS || !g->nwatch) {
+		rr_family_scan(&g->family);
+		watch_owners();
+	}
+	g->seen = now;
+	if (!wrong && reconcile())
+		changed = true;
+	g->pause_ms = changed ? SOON_MS : g->pause_ms * 3 / 2 + 1;
+	if (g->pause_ms > LATE_MS)
+		g->pause_ms = LATE_MS;
+}
+
+static void take_all_back(void)
+{
+	static const struct timespec pause = { 0, 300000000 };
+
+	for (int i = 0; g->nput && i < 10 && !rr_rpcb_missing(); i++) {
+		if (i)
+			nanosleep(&pause, NULL);
+		if (!rr_rpcb_dump(&g->there))
+			while (g->nput)
+				take_back(g->nput - 1);
+	}
+}
+
+static void work(void)
+{
+	enum event e = NOTHING;
+	sigset_t ends;
+	int signals;
+
+	sigemptyset(&ends);
+	sigaddset(&ends, SIGTERM);
+	sigaddset(&ends, SIGINT);
+	sigaddset(&ends, SIGHUP);
+	sigprocmask(SIG_BLOCK, &ends, NULL);
+	signals = signalfd(-1, &ends, SFD_CLOEXEC);
+	g->nwatch = 0;
+	g->pause_ms = SOON_MS;
+	do {
+		look(e == SOMEBODY_DIED);
+		if (!g->family.nmembers)
+			break;
+		e = wait_for_event(signals);
+	} while (e != STOP);
+	take_all_back();
+}
+
+/* --- the keeper --- */
+
+static void to_log(const char *line, unsigned len)
+{
+	if (write(g->log_fd, line, len) < 0)
+		return;	/* nobody to tell */
+}
+
+/* Away from the terminal, the descriptors, the directory and the signals of the program. */
+static void detach(void)
+{
+	int null = open("/dev/null", O_RDWR), log = g->log_fd;
+	sigset_t none;
+
+	setsid();
+	for (int s = 1; s < NSIG; s++)
+		signal(s, SIG_DFL);
+	signal(SIGPIPE, SIG_IGN);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	for (int fd = 0; fd < 3; fd++)
+		if (fd != log)
+			dup2(null, fd);
+	if (log > 3) {
+		dup2(log, 3);
+		g->log_fd = 3;
+	}
+	syscall(SYS_close_range, log > 2 ? 4 : 3, ~0u, 0);
+	if (chdir("/") < 0)
+		return;
+	prctl(PR_SET_NAME, "rdmarpc-guard");
+}
+
+static void keep(void)
+{
+	static const struct timespec pause = { 0, 100000000 };
+	int status = 0;
+	pid_t pid;
+
+	detach();
+	for (int i = 0; i < RESTARTS; i++) {
+		pid = fork();
+		if (pid <= 0) {		/* or there is no keeper */
+			work();
+			_exit(0);
+		}
+		signal(SIGTERM, SIG_IGN);	/* the worker ends, and then this */
+		signal(SIGINT, SIG_IGN);
+		signal(SIGHUP, SIG_IGN);
+		while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+			;
+		if (WIFEXITED(status))
+			break;
+		nanosleep(&pause, NULL);
+	}
+	_exit(0);
+}
+
+/* --- for rdmarpc-run --- */
+
+const char *rr_guard_programs(struct rr_guard_set *set, const char *text)
+{
+	static char word[64];
+
+	for (const char *end; *text; text = *end ? end + 1 : end) {
+		struct rpcent *known;
+		char *rest;
+		unsigned long v;
+
+		end = text + strcspn(text, ",");
+		snprintf(word, sizeof(word), "%.*s", (int)(end - text), text);
+		v = strtoul(word, &rest, 0);
+		if (*word < '0' || *word > '9' || *rest) {
+			known = getrpcbyname(word);
+			v = known ? (unsigned long)known->r_number : 0;
+		}
+		if (!v || v > UINT32_MAX || set->n == RR_GUARD_PROGRAMS)
+			return word;
+		set->program[set->n++] = (uint32_t)v;
+	}
+	return set->n ? NULL : "";
+}
+
+/* Rules on a command mean the program's name. */
+static void load_conf(const char *name)
+{
+	char *own = program_invocation_short_name;
+
+	program_invocation_short_name = (char *)(uintptr_t)name;
+	prctl(PR_SET_NAME, name);
+	rr_conf_load(&g->conf, environ);
+	prctl(PR_SET_NAME, own);
+	program_invocation_short_name = own;
+	g->log_fd = !strcmp(g->conf.log_file, "stderr") ? 2 : !*g->conf.log_file ? -1 :
+		    open(g->conf.log_file, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+	rr_log_setup(g->log_fd < 0 ? RR_LOG_OFF : g->conf.log_level, to_log);
+}
+
+int rr_guard_start(const struct rr_guard_set *set, const char *name)
+{
+	int status = 1;
+	pid_t pid;
+
+	g = mmap(NULL, sizeof(*g), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (g == MAP_FAILED)
+		return -errno;
+	g->set = *set;
+	rr_family_init(&g->family);
+	load_conf(name);
+	setenv(RR_FAMILY_VAR, g->family.mark, 1);
+	pid = fork();
+	if (pid < 0)
+		return -errno;
+	if (!pid) {	/* whose child is nobody's: the program has none that it did not make */
+		pid = fork();
+		if (!pid)
+			keep();
+		_exit(pid < 0);
+	}
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	if (g->log_fd > 2)
+		close(g->log_fd);
+	munmap(g, sizeof(*g));
+	return status ? -EAGAIN : 0;
+}

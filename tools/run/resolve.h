@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef RR_RESOLVE_H
+#define RR_RESOLVE_H
+
+/* What hosts have registered with rpcbind for netids rdma and rdma6, made into native rules for a
+ * client: where a (program, version) is there for TCP and for RDMA, connects to the one port go to
+ * the other. A host gets rules for its own addresses only, whatever it says. */
+
+#include <stddef.h>
+
+/* Rules as in RDMARPC_RULES. */
+struct rr_rules {
+	unsigned n;
+	size_t len;
+	char text[8192];
+};
+
+/* Asks the rpcbind of each address of host over TCP, then, where that fails, over RDMA with the
+ * library at that path. mode: of the rules, or NULL. NULL, or why host has given none. */
+const char *rr_resolve(const char *host, const char *library, const char *mode, struct rr_rules *out);
+
+/* What rr_resolve() runs this program for, as --ask=ADDRESS: prints what rpcbind there has, or
+ * why not. An exit status. */
+int rr_resolve_ask(const char *address);
+
+#endif

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tools/run/rpcb.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <rpc/rpc.h>
+#include <rpc/rpcb_prot.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+static const struct timeval patience = { 5, 0 };
+
+/* --- connections --- */
+
+/* The owner of what is put by a connection is the effective user at the time of its connect(). */
+static int connect_local(void)
+{
+	static const struct sockaddr_un at = { .sun_family = AF_UNIX, .sun_path = _PATH_RPCBINDSOCK };
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), saved;
+
+	if (fd < 0)
+		return -1;
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+	if (!connect(fd, (const struct sockaddr *)&at, sizeof(at)))
+		return fd;
+	saved = errno;
+	close(fd);
+	errno = saved;
+	return -1;
+}
+
+static int connect_to(const struct sockaddr *sa)
+{
+	socklen_t len = sa->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+	int fd = socket(sa->sa_family, SOCK_STREAM | SOCK_CLOEXEC, IPPROTO_TCP), saved;
+
+	if (fd < 0)
+		return -1;
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+	if (!connect(fd, sa, len))
+		return fd;
+	saved = errno == EINPROGRESS ? ETIMEDOUT : errno;
+	close(fd);
+	errno = saved;
+	return -1;
+}
+
+/* Takes fd over. */
+static CLIENT *client_on(int fd)
+{
+	struct sockaddr_storage ss = { 0 };
+	struct netbuf peer = { .maxlen = sizeof(ss), .buf = &ss };
+	socklen_t len = sizeof(ss);
+	CLIENT *c = NULL;
+
+	if (!getpeername(fd, (struct sockaddr *)&ss, &len)) {
+		peer.len = len;
+		c = clnt_vc_create(fd, &peer, RPCBPROG, RPCBVERS4, 0, 0);
+	}
+	if (c)
+		clnt_control(c, CLSET_FD_CLOSE, NULL);
+	else
+		close(fd);
+	return c;
+}
+
+const char *rr_rpcb_missing(void)
+{
+	static char why[128];
+	int fd = connect_local();
+
+	if (fd >= 0) {
+		close(fd);
+		return NULL;
+	}
+	snprintf(why, sizeof(why), "%s: %s", _PATH_RPCBINDSOCK, strerror(errno));
+	return why;
+}
+
+/* --- dump --- */
+
+static bool_t text(XDR *x, char *buf, u_int size)
+{
+	return xdr_string(x, &buf, size - 1);
+}
+
+/* RFC 1833 §2.1, rpcblist: decoded in place, since lists and strings that a peer makes grow are not
+ * what a helper of ours should allocate. */
+static bool_t entries(XDR *x, struct rr_rpcb_list *l)
+{
+	bool_t more;
+
+	for (l->n = 0; xdr_bool(x, &more); l->n++) {
+		struct rr_rpcb *e = &l->e[l->n];
+
+		if (!more)
+			return TRUE;
+		if (l->n == RR_RPCB_MAX || !xdr_uint32_t(x, &e->prog) || !xdr_uint32_t(x, &e->vers) ||
+		    !text(x, e->netid, sizeof(e->netid)) || !text(x, e->addr, sizeof(e->addr)) ||
+		    !text(x, e->owner, sizeof(e->owner)))
+			return FALSE;
+	}
+	return FALSE;
+}
+
+static const char *dump(int fd, struct rr_rpcb_list *l)
+{
+	CLIENT *c = client_on(fd);
+	rpcvers_t older = RPCBVERS;
+	enum clnt_stat st;
+
+	if (!c)
+		return "no RPC client";
+	st = clnt_call(c, RPCBPROC_DUMP, (xdrproc_t)(void *)xdr_void, NULL, (xdrproc_t)(void *)entries, l,
+		       patience);
+	if (st == RPC_PROGVERSMISMATCH && clnt_control(c, CLSET_VERS, &older))
+		st = clnt_call(c, RPCBPROC_DUMP, (xdrproc_t)(void *)xdr_void, NULL,
+			       (xdrproc_t)(void *)entries, l, patience);
+	clnt_destroy(c);
+	return st == RPC_SUCCESS ? NULL : clnt_sperrno(st);
+}
+
+const char *rr_rpcb_dump(struct rr_rpcb_list *l)
+{
+	int fd = connect_local();
+
+	return fd < 0 ? strerror(errno) : dump(fd, l);
+}
+
+const char *rr_rpcb_dump_at(const struct sockaddr *sa, struct rr_rpcb_list *l)
+{
+	int fd = connect_to(sa);
+
+	return fd < 0 ? strerror(errno) : dump(fd, l);
+}
+
+/* --- set, unset --- */
+
+static bool change(rpcproc_t proc, const struct rr_rpcb *e)
+{
+	struct rpcb arg = {
+		.r_prog = e->prog, .r_vers = e->vers, .r_netid = (char *)(uintptr_t)e->netid,
+		.r_addr = (char *)(uintptr_t)e->addr, .r_owner = (char *)(uintptr_t)"",
+	};
+	int fd = connect_local();
+	CLIENT *c = fd < 0 ? NULL : client_on(fd);
+	bool_t done = FALSE;
+
+	if (!c)
+		return false;
+	if (clnt_call(c, proc, (xdrproc_t)(void *)xdr_rpcb, &arg, (xdrproc_t)(void *)xdr_bool, &done,
+		      patience) != RPC_SUCCESS)
+		done = FALSE;
+	clnt_destroy(c);
+	return done;
+}
+
+static uid_t user_of(const char *owner)
+{
+	char *end;
+	unsigned long uid = strtoul(owner, &end, 10);
+
+	return *owner >= '0' && *owner <= '9' && !*end ? (uid_t)uid : geteuid();
+}
+
+bool rr_rpcb_set(const struct rr_rpcb *e)
+{
+	uid_t own = geteuid();
+	bool other = own == 0 && !seteuid(user_of(e->owner));
+	bool done = change(RPCBPROC_SET, e);
+
+	if (other && seteuid(own))
+		abort();	/* from root to another user and back: cannot fail */
+	return done;
+}
+
+bool rr_rpcb_unset(const struct rr_rpcb *e)
+{
+	return change(RPCBPROC_UNSET, e);
+}
+
+/* --- universal addresses --- */
+
+/* The end of text before a dot and a number below 256 that end it; NULL if it does not. */
+static const char *octet(const char *addr, const char *end, unsigned *v)
+{
+	const char *p = end;
+	unsigned n = 0, unit = 1;
+
+	while (p > addr && p[-1] >= '0' && p[-1] <= '9' && end - p < 3) {
+		n += (unsigned)(*--p - '0') * unit;
+		unit *= 10;
+	}
+	*v = n;
+	return p < end && p > addr && p[-1] == '.' && n < 256 ? p - 1 : NULL;
+}
+
+uint16_t rr_uaddr_port(const char *addr, char *host)
+{
+	unsigned hi, lo;
+	const char *dot = octet(addr, addr + strlen(addr), &lo);
+
+	dot = dot ? octet(addr, dot, &hi) : NULL;
+	if (!dot || dot == addr || dot - addr >= 128)
+		return 0;
+	if (host) {
+		memcpy(host, addr, (size_t)(dot - addr));
+		host[dot - addr] = '\0';
+	}
+	return (uint16_t)(hi << 8 | lo);
+}
+
+bool rr_uaddr_with_port(const char *addr, uint16_t port, char out[128])
+{
+	char host[128];
+
+	return rr_uaddr_port(addr, host) &&
+	       snprintf(out, 128, "%s.%u.%u", host, port / 256u, port % 256u) < 128;
+}
