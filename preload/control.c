@@ -93,12 +93,26 @@ int rr_wrap_setsockopt(int fd, int level, int name, const void *val, socklen_t l
 	return rr_real.setsockopt(fd, level, name, val, len);
 }
 
+/* Names of a connection that the kernel knows by others. */
+static bool name_of(int fd, bool peer, struct sockaddr *addr, socklen_t *len)
+{
+	struct rr_sock *so;
+	struct rr_conn *c = addr && len ? rr_conn_at(fd, &so) : NULL;
+	bool known;
+
+	if (likely(!c))
+		return false;
+	known = rr_conn_name(c, peer, addr, len);
+	rr_file_put(&so->f);
+	return known;
+}
+
 int rr_wrap_getsockname(int fd, struct sockaddr *addr, socklen_t *len)
 {
-	return rr_real.getsockname(fd, addr, len);
+	return name_of(fd, false, addr, len) ? 0 : rr_real.getsockname(fd, addr, len);
 }
 
 int rr_wrap_getpeername(int fd, struct sockaddr *addr, socklen_t *len)
 {
-	return rr_real.getpeername(fd, addr, len);
+	return name_of(fd, true, addr, len) ? 0 : rr_real.getpeername(fd, addr, len);
 }

@@ -103,7 +103,7 @@ static bool may_block(int fd, int flags)
 	return fl >= 0 && !(fl & O_NONBLOCK);
 }
 
-static rr_time deadline(int fd, int option)
+rr_time rr_data_deadline(int fd, int option)
 {
 	struct timeval tv;
 	socklen_t len = sizeof(tv);
@@ -136,7 +136,7 @@ static int wait_for(struct rr_sock *so, int fd, unsigned want, int flags, struct
 	if (!p->asked) {
 		if (!may_block(fd, flags))
 			return -EAGAIN;
-		p->until = deadline(fd, want == POLLIN ? SO_RCVTIMEO : SO_SNDTIMEO);
+		p->until = rr_data_deadline(fd, want == POLLIN ? SO_RCVTIMEO : SO_SNDTIMEO);
 		p->asked = true;
 	} else if (p->until != RR_TIME_NEVER && rr_now() >= p->until) {
 		return -EAGAIN;
@@ -204,7 +204,7 @@ static bool peek_more(struct rr_sock *so, struct rr_conn *c, int fd, size_t want
 	if (!p->asked) {
 		if (!may_block(fd, 0))
 			return false;
-		p->until = deadline(fd, SO_RCVTIMEO);
+		p->until = rr_data_deadline(fd, SO_RCVTIMEO);
 		p->asked = true;
 	}
 	inq = rr_conn_inq(c, fd);

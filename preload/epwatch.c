@@ -190,7 +190,8 @@ static bool have_epfd(struct rr_ep_set *s)
 	return true;
 }
 
-static rr_time manage(struct rr_ep_watch *w, const struct pollfd *p, int n, rr_time until)
+static rr_time manage(struct rr_ep_watch *w, const struct rr_conn *c, const struct pollfd *p, int n,
+		      rr_time until)
 {
 	uint32_t anchor = 0;
 	int wake = -1;
@@ -201,6 +202,9 @@ static rr_time manage(struct rr_ep_watch *w, const struct pollfd *p, int n, rr_t
 		else
 			wake = p[i].fd;
 	}
+	/* A socket that is not connected yet hangs up all the time, as the kernel sees it. */
+	if (!anchor && !rr_conn_is_carried(c))
+		anchor = EPOLLET;
 	set_wake(w, wake);
 	if (w->fired)
 		register_as(w, RR_EP_HUSHED, EPOLLET | EPOLLONESHOT, false);
@@ -242,7 +246,7 @@ rr_time rr_ep_refresh(struct rr_ep_watch *w, bool force)
 			register_as(w, RR_EP_PASS, w->app.events & ~(uint32_t)EPOLLEXCLUSIVE, force);
 		return RR_TIME_NEVER;
 	}
-	return manage(w, p, n, until);
+	return manage(w, c, p, n, until);
 }
 
 /* --- active and idle --- */

@@ -27,6 +27,7 @@ enum {
 	RR_SOCK_STDIO		= 1 << 1, /* fdopen()ed: libc may close it unseen; verify always */
 	RR_SOCK_ACCEPTED	= 1 << 2,
 	RR_SOCK_CONNECTING	= 1 << 3, /* connect() has begun: its connection is made, once */
+	RR_SOCK_ACCEPTING	= 1 << 5, /* a thread is within the kernel's accept(), which has one */
 	RR_SOCK_PLAIN		= 1 << 4, /* the kernel's for ever, whatever conn says */
 };
 

@@ -8,8 +8,10 @@
 
 #include "core/base/diag.h"
 #include "core/base/ownfd.h"
+#include "preload/data.h"
 #include "preload/guard.h"
 #include "preload/init.h"
+#include "preload/ready.h"
 #include "preload/real.h"
 #include "preload/sock.h"
 
@@ -63,6 +65,22 @@ int rr_wrap_bindresvport(int fd, struct sockaddr_in *sin)
 	return rr_real.bindresvport(fd, sin);
 }
 
+/* Does a rule open another door to it? */
+static void native_listener(struct rr_sock *so, int fd)
+{
+	struct rr_conn *c, *none = NULL;
+	int saved = errno;
+
+	if (rr_may_track() && !atomic_load_explicit(&so->conn, memory_order_acquire) &&
+	    rr_init_core() && (c = rr_conn_listener(fd))) {
+		if (atomic_compare_exchange_strong(&so->conn, &none, c))
+			rr_ep_sock_conn(so);
+		else
+			rr_conn_free(c);
+	}
+	errno = saved;
+}
+
 int rr_wrap_listen(int fd, int backlog)
 {
 	int rc = rr_real.listen(fd, backlog);
@@ -70,6 +88,7 @@ int rr_wrap_listen(int fd, int backlog)
 
 	if (so) {
 		atomic_fetch_or_explicit(&so->flags, RR_SOCK_LISTENER, memory_order_relaxed);
+		native_listener(so, fd);
 		rr_file_put(&so->f);
 	}
 	return rc;
@@ -77,23 +96,27 @@ int rr_wrap_listen(int fd, int backlog)
 
 void rr_sock_accepted(int fd)
 {
-	struct rr_sock *so;
-	struct rr_conn *c;
+	if (rr_init_core())
+		rr_sock_adopt(fd, NULL);
+}
 
-	if (!rr_init_core())
-		return;
-	so = track(fd, RR_SOCK_ACCEPTED);
+bool rr_sock_adopt(int fd, struct rr_conn *c)
+{
+	struct rr_sock *so = track(fd, RR_SOCK_ACCEPTED);
+
 	if (!so)
-		return;
-	c = rr_conn_server(fd);
+		return false;
+	if (!c)
+		c = rr_conn_server(fd);
 	if (c) {
 		atomic_store_explicit(&so->conn, c, memory_order_release);
 		rr_ep_sock_conn(so);
 	}
 	rr_file_put(&so->f);
+	return true;
 }
 
-static bool speaks_tcp(int fd)
+bool rr_speaks_tcp(int fd)
 {
 	socklen_t len = sizeof(int);
 	int proto = 0;
@@ -107,42 +130,12 @@ bool rr_sock_inherit(int fd)
 	struct sockaddr_storage peer;
 	socklen_t len = sizeof(peer);
 	int saved = errno;
-	bool ok = speaks_tcp(fd) && !rr_real.getpeername(fd, (struct sockaddr *)&peer, &len);
+	bool ok = rr_speaks_tcp(fd) && !rr_real.getpeername(fd, (struct sockaddr *)&peer, &len);
 
 	if (ok)
 		rr_sock_accepted(fd);
 	errno = saved;
 	return ok;
-}
-
-/* accept() on listener returned fd. The listener may be unknown (inherited across exec). */
-static int accepted(int listener, int fd)
-{
-	struct rr_sock *so;
-	int saved = errno;
-	bool known;
-
-	if (fd < 0 || !rr_may_track())
-		return fd;
-	rr_fdt_evict(fd);
-	so = rr_fdt_sock(listener);
-	known = so != NULL;
-	if (so)
-		rr_file_put(&so->f);
-	if (known || speaks_tcp(fd))
-		rr_sock_accepted(fd);
-	errno = saved;
-	return fd;
-}
-
-int rr_wrap_accept(int fd, struct sockaddr *addr, socklen_t *len)
-{
-	return accepted(fd, rr_real.accept(fd, addr, len));
-}
-
-int rr_wrap_accept4(int fd, struct sockaddr *addr, socklen_t *len, int flags)
-{
-	return accepted(fd, rr_real.accept4(fd, addr, len, flags));
 }
 
 void rr_sock_plain(struct rr_sock *so)
@@ -171,11 +164,81 @@ static void connecting(struct rr_sock *so, int fd, const struct sockaddr *addr, 
 	rr_ep_sock_conn(so);
 }
 
+static bool blocks(int fd)
+{
+	int fl = rr_real.fcntl(fd, F_GETFL);
+
+	return fl >= 0 && !(fl & O_NONBLOCK);
+}
+
+/* The first connect() on so, if a native rule is for it; or one that was begun so before. */
+static struct rr_conn *dial(struct rr_sock *so, int fd, const struct sockaddr *addr, socklen_t len)
+{
+	struct rr_conn *c = atomic_load_explicit(&so->conn, memory_order_acquire), *none = NULL;
+
+	if (c || addr->sa_family == AF_UNSPEC || !rr_init_core())
+		return rr_sock_conn(so);
+	c = rr_conn_dial(fd, addr, len);
+	if (!c)
+		return NULL;
+	if (!atomic_compare_exchange_strong(&so->conn, &none, c)) {
+		rr_conn_free(c);	/* another thread's connect() was first */
+		return none;
+	}
+	atomic_fetch_or_explicit(&so->flags, RR_SOCK_CONNECTING, memory_order_acq_rel);
+	rr_ep_sock_conn(so);
+	return c;
+}
+
+/* The app's patience ends before the provider's: it goes on without it. */
+static int leave_dialing(struct rr_conn *c, int fd, int rc)
+{
+	int now = rr_conn_dialed(c, fd, false);
+
+	return now == -EALREADY ? (rc == -EAGAIN ? -EINPROGRESS : rc) : now;
+}
+
+/* connect() to a native peer; RR_CONN_KERNEL: it is the kernel's. */
+static int connect_native(struct rr_sock *so, int fd, const struct sockaddr *addr, socklen_t len)
+{
+	bool first = !atomic_load_explicit(&so->conn, memory_order_relaxed), wait;
+	struct rr_conn *c = dial(so, fd, addr, len);
+	rr_time until;
+	int rc;
+
+	if (!c || addr->sa_family == AF_UNSPEC)
+		return RR_CONN_KERNEL;
+	wait = blocks(fd);
+	rc = rr_conn_dialed(c, fd, wait);
+	until = rc == -EALREADY && wait ? rr_data_deadline(fd, SO_SNDTIMEO) : 0;
+	while (rc == -EALREADY && wait) {
+		rc = rr_wait_one(so, fd, POLLOUT, until);
+		if (rc)
+			rc = leave_dialing(c, fd, rc);
+		else
+			rc = rr_conn_dialed(c, fd, true);
+	}
+	rr_sock_after(so, c);
+	return rc == -EALREADY && first ? -EINPROGRESS : rc;
+}
+
 int rr_wrap_connect(int fd, const struct sockaddr *addr, socklen_t len)
 {
-	int rc = rr_real.connect(fd, addr, len), saved = errno;
-	struct rr_sock *so;
+	int rc = RR_CONN_KERNEL, saved = errno;
+	struct rr_sock *so = likely(!rr_fdt_has(fd)) || rr_bad_ptr(addr) || !rr_may_track() ?
+				     NULL : rr_fdt_sock(fd);
 
+	if (so) {
+		rc = connect_native(so, fd, addr, len);
+		rr_file_put(&so->f);
+		if (rc != RR_CONN_KERNEL) {
+			errno = saved;
+			return (int)rr_ret(rc);
+		}
+	}
+	errno = saved;
+	rc = rr_real.connect(fd, addr, len);
+	saved = errno;
 	if (likely(!rr_fdt_has(fd)) || (rc < 0 && saved != EINPROGRESS && saved != EINTR) ||
 	    !rr_may_track())
 		return rc;

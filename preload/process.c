@@ -111,6 +111,16 @@ static void after_in_parent(void)
 	errno = saved;
 }
 
+/* Threads of the parent that were within accept() are not here. */
+static void nobody_accepts(int fd, struct rr_file *f, void *arg)
+{
+	(void)fd;
+	(void)arg;
+	if (f->kind == RR_KIND_SOCK)
+		atomic_fetch_and_explicit(&container_of(f, struct rr_sock, f)->flags,
+					  ~(uint32_t)RR_SOCK_ACCEPTING, memory_order_relaxed);
+}
+
 static void after_in_child(void)
 {
 	int saved = errno;
@@ -121,6 +131,7 @@ static void after_in_child(void)
 	rr_statseg_fork_child();
 	rr_conn_fork_child();
 	rr_ep_fork_child();
+	rr_fdt_each(nobody_accepts, NULL);
 	errno = saved;
 }
 

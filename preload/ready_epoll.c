@@ -116,11 +116,11 @@ static void nest(int fd)
 	rr_file_put(&s->f);
 }
 
-/* Should this registration have a shadow? Listeners never will be ours. */
-static bool shadowed(const struct rr_sock *so)
+/* Should this registration have a shadow? Listeners never will be ours, unless native peers reach them. */
+static bool shadowed(struct rr_sock *so)
 {
 	return !(atomic_load_explicit(&so->flags, memory_order_relaxed) &
-		 (RR_SOCK_LISTENER | RR_SOCK_PLAIN)) ||
+		 (RR_SOCK_LISTENER | RR_SOCK_PLAIN)) || rr_sock_conn(so) ||
 	       atomic_load_explicit(&so->watches, memory_order_relaxed);
 }
 

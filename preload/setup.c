@@ -40,6 +40,19 @@ static enum rr_mode mode_call(const struct sockaddr *local, const struct sockadd
 	return rr_conf_mode_call(&conf, local, peer, program);
 }
 
+static uint16_t native(bool server, const struct sockaddr *local, const struct sockaddr *peer)
+{
+	return rr_conf_native(&conf, server, local, peer);
+}
+
+static bool any_native(void)
+{
+	for (uint32_t i = 0; i < conf.nrules; i++)
+		if (conf.rules[i].has_native)
+			return true;
+	return false;
+}
+
 void rr_setup_conn(void)
 {
 	static struct rr_conn_params p;
@@ -68,6 +81,7 @@ void rr_setup_conn(void)
 		.lenient_read_chunks = conf.lenient_read_chunks,
 		.mode = mode,
 		.mode_call = mode_call,
+		.native = any_native() ? native : NULL,
 		.stopped = rr_statseg_stopped,
 		.stats = rr_statseg_get,
 	};

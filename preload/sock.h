@@ -50,6 +50,9 @@ void rr_sock_plain(struct rr_sock *so);
 
 /* A connected TCP socket of which we are the accepting side. */
 void rr_sock_accepted(int fd);
+/* The same with its connection; NULL: that is to be made. False: no memory, c is the caller's. */
+bool rr_sock_adopt(int fd, struct rr_conn *c);
+bool rr_speaks_tcp(int fd);
 /* fd, inherited across exec: if it is a connected TCP socket, as if it had been accepted. */
 bool rr_sock_inherit(int fd);
 /* fd is a new number for the open file behind of. */

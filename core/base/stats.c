@@ -218,7 +218,7 @@ const char *rr_carrier_name(unsigned carrier)
 const char *rr_state_name(unsigned state)
 {
 	static const char *const name[] = { "free", "new", "offered", "answered", "carried",
-					    "draining", "tcp", "dead" };
+					    "draining", "tcp", "dead", "native", "listening" };
 
 	_Static_assert(rr_array_size(name) == RR_CS_COUNT, "a name each");
 	return state < RR_CS_COUNT ? name[state] : "?";

@@ -23,7 +23,7 @@ enum rr_carrier { RR_CARRIER_NONE, RR_CARRIER_TCP, RR_CARRIER_SHM, RR_CARRIER_VE
 
 enum rr_conn_state {	/* what rdmarpc-stat prints as state */
 	RR_CS_FREE, RR_CS_NEW, RR_CS_OFFERED, RR_CS_ANSWERED, RR_CS_CARRIED, RR_CS_DRAINING,
-	RR_CS_TCP, RR_CS_DEAD, RR_CS_COUNT
+	RR_CS_TCP, RR_CS_DEAD, RR_CS_NATIVE, RR_CS_LISTENING, RR_CS_COUNT
 };
 
 /* Why a connection is on TCP, or ended. Append only. */

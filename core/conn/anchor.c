@@ -81,6 +81,8 @@ void rr_anchor_mark(struct rr_share *sh, int fd)
 	if (sh->tx.shut || sh->tx.tcp || sh->dead)
 		return;
 	sh->tx.shut = true;
+	if (sh->qp->native)	/* nobody who would read it */
+		return;
 	rr_nego_put_mark(mark, sh->token, sh->tx.records);
 	if (rr_os->send(fd, mark, sizeof(mark), MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
 		rr_debug("end mark not sent");

@@ -91,6 +91,7 @@ struct rr_share *rr_share_new(const struct rr_prov_ops *ops, const struct rr_pro
 	sh->ep = ep;
 	sh->qp->ops = ops;
 	sh->qp->wake_fd = -1;
+	sh->far = -1;
 	sh->tx.buf = RR_BUF_NONE;
 	sh->patience = rr_cp->idle_trim;
 	atomic_store_explicit(&sh->procs, 1, memory_order_relaxed);
@@ -106,6 +107,7 @@ void rr_share_free(struct rr_share *sh)
 		struct rr_share *next = sh->next;
 
 		sh->qp->ops->close(sh->qp);
+		rr_pair_end(&sh->far, false);
 		munmap(sh, sh->size);
 		sh = next;
 	}
@@ -132,6 +134,7 @@ static enum rr_conn_state shown_state(enum rr_conn_st st)
 	case RR_S_CARRIED: return RR_CS_CARRIED;
 	case RR_S_SWALLOW: case RR_S_TCP: return RR_CS_TCP;
 	case RR_S_REFUSED: return RR_CS_DEAD;
+	case RR_S_LISTEN: return RR_CS_LISTENING;
 	default: return RR_CS_NEW;
 	}
 }
@@ -155,7 +158,8 @@ void rr_conn_become(struct rr_conn *c, enum rr_conn_st st, enum rr_reason why)
 	}
 	rr_report_adopt(c);
 	if (st == RR_S_CARRIED || carrier == RR_CARRIER_TCP || st == RR_S_REFUSED)
-		rr_report(c, shown_state(st), carrier, why);
+		rr_report(c, st == RR_S_CARRIED && c->share->qp->native ? RR_CS_NATIVE : shown_state(st),
+			  carrier, why);
 	if (st == RR_S_CARRIED)
 		return rr_slab_carried(c);
 	/* pairs with the acquire in rr_conn_st() */
@@ -181,7 +185,7 @@ bool rr_conn_changed(struct rr_conn *c)
 
 /* --- making --------------------------------------------------------------------------- */
 
-static struct rr_conn *make(bool server, int fd, const struct sockaddr *peer, socklen_t len)
+struct rr_conn *rr_conn_make(bool server, int fd, const struct sockaddr *peer, socklen_t len)
 {
 	struct sockaddr_storage local = { 0 }, remote = { 0 };
 	socklen_t llen = sizeof(local), rlen = sizeof(remote);
@@ -217,12 +221,12 @@ struct rr_conn *rr_conn_client(int fd, const struct sockaddr *peer, socklen_t le
 	if (!peer || len < sizeof(struct sockaddr_in) ||
 	    (peer->sa_family != AF_INET && peer->sa_family != AF_INET6))
 		return NULL;
-	return make(false, fd, peer, len);
+	return rr_conn_make(false, fd, peer, len);
 }
 
 struct rr_conn *rr_conn_server(int fd)
 {
-	return make(true, fd, NULL, 0);
+	return rr_conn_make(true, fd, NULL, 0);
 }
 
 /* --- the entrance of every call --------------------------------------------------------- */
@@ -265,7 +269,8 @@ int rr_conn_hold(struct rr_conn *c, struct rr_lock **l)
 /* An upgrade that another process of the family has begun is not ours to finish. */
 static bool not_ours(const struct rr_conn *c, int st)
 {
-	return (st == RR_S_OFFERED || st == RR_S_JOINING || st == RR_S_ANSWERED) &&
+	return (st == RR_S_OFFERED || st == RR_S_JOINING || st == RR_S_ANSWERED ||
+		st == RR_S_TAKEN || st == RR_S_DIALING) &&
 	       c->owner != (int32_t)getpid();
 }
 
@@ -274,7 +279,8 @@ int rr_conn_enter(struct rr_conn *c, int fd, struct rr_lock **l)
 	for (;;) {
 		int st = rr_conn_hold(c, l);
 
-		if (st < 0 || st == RR_S_CARRIED || st == RR_S_TCP || st == RR_S_REFUSED)
+		if (st < 0 || st == RR_S_CARRIED || st == RR_S_TCP || st == RR_S_REFUSED ||
+		    st == RR_S_LISTEN)
 			return st;
 		if (not_ours(c, st)) {
 			rr_lock_drop(*l);
@@ -305,7 +311,7 @@ ssize_t rr_conn_recv(struct rr_conn *c, int fd, const struct iovec *iov, int n, 
 	case RR_S_CARRIED:
 		rc = rr_stream_recv(c->share, fd, iov, n, flags);
 		break;
-	case RR_S_TCP:
+	case RR_S_TCP: case RR_S_LISTEN:
 		rc = RR_CONN_KERNEL;
 		break;
 	case RR_S_SWALLOW:
@@ -352,7 +358,7 @@ ssize_t rr_conn_send(struct rr_conn *c, int fd, const struct iovec *iov, int n, 
 	case RR_S_CARRIED:
 		rc = rr_stream_send(c->share, fd, iov, n);
 		break;
-	case RR_S_NEW: case RR_S_TCP: case RR_S_SWALLOW:
+	case RR_S_NEW: case RR_S_TCP: case RR_S_SWALLOW: case RR_S_LISTEN:
 		rc = RR_CONN_KERNEL;
 		break;
 	case RR_S_REFUSED:
@@ -377,7 +383,7 @@ bool rr_conn_let_go(struct rr_conn *c)
 	if (st == RR_S_NEW)
 		rr_conn_become(c, RR_S_TCP, RR_R_KERNEL_ONLY);
 	rr_lock_drop(l);
-	return rr_conn_is_tcp(c);
+	return rr_conn_is_tcp(c) || st == RR_S_LISTEN;
 }
 
 int rr_conn_inq(struct rr_conn *c, int fd)
@@ -399,7 +405,7 @@ int rr_conn_inq(struct rr_conn *c, int fd)
 	} else if (st == RR_S_SWALLOW) {
 		if (rr_upgrade_swallow_next(c, fd) == -EAGAIN)
 			rc = 0;
-	} else if (st != RR_S_NEW && st != RR_S_TCP) {
+	} else if (st != RR_S_NEW && st != RR_S_TCP && st != RR_S_LISTEN) {
 		rc = 0;
 	}
 	rr_lock_drop(l);
@@ -411,6 +417,11 @@ int rr_conn_take_error(struct rr_conn *c)
 	struct rr_lock *l;
 	int rc = RR_CONN_KERNEL;
 
+	if (rr_conn_st(c) == RR_S_REFUSED && c->dial_err) {
+		rc = c->dial_err;
+		c->dial_err = 0;
+		return rc;
+	}
 	if (rr_conn_st(c) != RR_S_CARRIED || rr_conn_hold(c, &l) < 0)
 		return RR_CONN_KERNEL;
 	if (c->share->dead || c->share->err) {
@@ -463,6 +474,8 @@ int rr_conn_shutdown(struct rr_conn *c, int fd, int how)
 		return st;
 	if (st == RR_S_CARRIED)
 		shut_carried(c->share, fd, rd, wr);
+	else if (st == RR_S_LISTEN && rd)	/* the kernel's listens no more */
+		rr_native_close(c);
 	else if (st == RR_S_NEW)	/* half a connection is not worth an upgrade */
 		rr_conn_become(c, RR_S_TCP, RR_R_CLOSED);
 	c->shut_rd |= rd;
@@ -505,6 +518,8 @@ void rr_conn_close(struct rr_conn *c, int fd)
 		return;
 	if (st == RR_S_CARRIED)
 		close_carried(c, fd);
+	else if (st == RR_S_LISTEN)
+		rr_native_close(c);
 	rr_lock_drop(l);
 }
 
@@ -524,6 +539,12 @@ void rr_conn_vanished(struct rr_conn *c)
 			if (sh->qp->wake_fd >= 0)
 				rr_os->shutdown(sh->qp->wake_fd, SHUT_RDWR);
 		}
+	} else if (st == RR_S_LISTEN) {
+		rr_native_close(c);
+	} else if (st == RR_S_DIALING) {
+		rr_share_free(c->share);
+		c->share = NULL;
+		rr_conn_become(c, RR_S_TCP, RR_R_CLOSED);
 	}
 	rr_lock_drop(l);
 }
@@ -545,5 +566,6 @@ void rr_conn_free(struct rr_conn *c)
 		share_unmap(sh);
 	else
 		rr_share_free(sh);
+	rr_native_free(c);
 	rr_slab_put(c);
 }

@@ -52,6 +52,9 @@ struct rr_conn_params {
 	 * the offer: this answer counts. May be NULL. */
 	enum rr_mode (*mode_call)(const struct sockaddr *local, const struct sockaddr *peer,
 				  uint32_t program);
+	/* The RDMA CM port at which native peers reach the server's end of such a connection, or of a
+	 * listener (peer is NULL then); 0 none. May be NULL. */
+	uint16_t (*native)(bool server, const struct sockaddr *local, const struct sockaddr *peer);
 	/* Does `rdmarpc-stat --stop` hold back new upgrades on this host? At most one system
 	 * call; asked once per upgrade. May be NULL. */
 	bool (*stopped)(void);
@@ -67,6 +70,32 @@ void rr_conn_setup(const struct rr_conn_params *p);
  * one reference to it until rr_conn_free(). */
 struct rr_conn *rr_conn_client(int fd, const struct sockaddr *peer, socklen_t len);
 struct rr_conn *rr_conn_server(int fd);
+
+/* --- native peers: no library of ours at the other end, and no TCP connection. The app has a socket
+ * that is connected to us, over loopback; what it would say of names is answered here. --- */
+
+/* A socket that listen() was called on: NULL unless a rule says that native peers reach it. It is
+ * closed and freed as a connection is, and asked for readiness: POLLIN also says that a native
+ * connection has come. Which process of a family listens on the RDMA side is decided at the first such
+ * question. */
+struct rr_conn *rr_conn_listener(int fd);
+
+/* The next native connection: an fd for the app, made with flags as of accept4(), and *out; -EAGAIN
+ * there is none; RR_CONN_KERNEL none comes in by this process; else -errno. */
+int rr_conn_accept(struct rr_conn *l, int fd, int flags, struct rr_conn **out);
+
+/* connect() is called on fd. A rule says that peer is reached by RDMA: the connection, which is being made
+ * (or has failed, see rr_conn_dialed()); else NULL. */
+struct rr_conn *rr_conn_dial(int fd, const struct sockaddr *peer, socklen_t len);
+
+/* How it goes, for connect(): 0 it has come about, said once; -EALREADY it has not yet; -EISCONN; a refusal's
+ * -errno, said once, after which it is tried again; RR_CONN_KERNEL: it is not, or no longer, made by RDMA:
+ * make the plain call. wait: the caller will ask again, and make that call if need be; else it is
+ * made here when the time has come. */
+int rr_conn_dialed(struct rr_conn *c, int fd, bool wait);
+
+/* getsockname() and getpeername(), if the kernel's answer is not the right one. */
+bool rr_conn_name(struct rr_conn *c, bool peer, struct sockaddr *addr, socklen_t *len);
 
 /* TCP for ever (or NULL)? Lock-free: then nothing below needs to be called any more, but
  * rr_conn_close() and rr_conn_free(). */

@@ -15,6 +15,8 @@
  *   pull.c     messages in the peer's memory
  *   hatch.c    back to TCP at a record boundary           anchor.c   end mark, FIN, loss
  *   ready.c    readiness, arming, spinning                report.c   statistics, log
+ *   native.c   listeners and connections of native peers  pair.c     the TCP connection under one
+ *   dial.c     calling a native peer
  *   idle.c     memory of idle connections
  *   cache.c    peers that had no shim a moment ago        pool.c     chunk memory */
 
@@ -142,6 +144,8 @@ struct rr_share {
 	rr_time prov_lost_at;
 	int err;		/* for the app's next call; 0 none */
 	uint8_t token[RR_TOKEN_LEN];
+	int far;		/* native: the other end of the app's TCP socket; else -1 */
+	struct sockaddr_in6 name[2];	/* native: of the own end, and the peer's; v4 or v6 */
 	struct sockaddr_in6 peer;	/* of the connecting side: whom it called; else zeroes */
 	struct rr_qp *qp;
 	struct rr_eng *eng;
@@ -194,6 +198,9 @@ enum rr_conn_st {
 	RR_S_SWALLOW,		/* client: on TCP, but an answer may still come */
 	RR_S_TCP,
 	RR_S_REFUSED,		/* a require rule, and it cannot be carried */
+	RR_S_LISTEN,		/* no connection: a listener of native peers */
+	RR_S_TAKEN,		/* server, native: provider connecting */
+	RR_S_DIALING,		/* client, native: the same */
 };
 
 struct rr_conn {
@@ -209,6 +216,11 @@ struct rr_conn {
 	struct sockaddr_in6 peer;	/* client: as given to connect() (v4 or v6) */
 	socklen_t peer_len;
 	struct rr_share *share;
+	struct rr_listener *listener;
+	bool dial;			/* client, native */
+	bool dial_wait;			/* connect() waits, and goes on by TCP itself */
+	bool dial_told;			/* connect() has said that it is connected */
+	int dial_err;			/* why it failed, for SO_ERROR or connect() */
 	struct rr_stat_seg *seg;
 	struct rr_stat_conn *st;
 	/* the upgrade */
@@ -233,6 +245,7 @@ static inline enum rr_conn_st rr_conn_st(const struct rr_conn *c)
 }
 
 /* conn.c */
+struct rr_conn *rr_conn_make(bool server, int fd, const struct sockaddr *peer, socklen_t len);
 void rr_conn_become(struct rr_conn *c, enum rr_conn_st st, enum rr_reason why);
 struct rr_share *rr_share_new(const struct rr_prov_ops *ops, const struct rr_prov_params *p);
 void rr_share_free(struct rr_share *sh);
@@ -261,6 +274,30 @@ int rr_conn_enter(struct rr_conn *c, int fd, struct rr_lock **l);
 int rr_upgrade_first_write(struct rr_conn *c, int fd, const struct iovec *iov, int n);
 ssize_t rr_upgrade_first_read(struct rr_conn *c, int fd);
 void rr_upgrade_step(struct rr_conn *c, int fd);
+/* The provider is connected. */
+void rr_upgrade_carry(struct rr_conn *c);
+/* What we want of a provider for the app's socket fd; false: descriptors are scarce. */
+bool rr_own_params(struct rr_prov_params *p, const uint8_t token[RR_TOKEN_LEN], int fd);
+
+/* native.c; under the lock but for the first */
+void rr_native_forked(struct rr_conn *l);	/* in a child that has inherited the listener */
+int rr_native_poll(struct rr_conn *l, int fd, unsigned want);
+int rr_native_fds(struct rr_conn *l, int fd, unsigned want, struct pollfd out[2], rr_time *until);
+void rr_native_take(struct rr_conn *l, int fd);
+void rr_native_close(struct rr_conn *l);
+void rr_native_free(struct rr_conn *l);	/* after that; any connection */
+void rr_native_step(struct rr_conn *c, int fd);
+void rr_native_carry(struct rr_conn *c);
+void rr_dial_step(struct rr_conn *c, int fd);	/* dial.c */
+void rr_native_lost(struct rr_share *sh);	/* the peer has ended the connection */
+
+/* pair.c: a TCP connection of this process to itself, over loopback. One end is the app's: a new
+ * number, made with flags as of accept4(); the other is ours, at floor or above. -errno. */
+int rr_pair_new(sa_family_t family, int flags, int floor, int *far);
+/* The same for the app's own socket fd, which is not connected. 0 or -errno; then it is as before. */
+int rr_pair_connect(int fd, int floor, int *far);
+/* Takes our end away: the app's has the peer's FIN then, or its reset. */
+void rr_pair_end(int *far, bool reset);
 
 /* late.c */
 /* Reads away n bytes that were peeked at. */

@@ -66,6 +66,7 @@ void rr_drv_lost(struct rr_share *sh)
 	sh->prov_lost_at = rr_now_coarse();
 	sh->rx.checked = 0;
 	rr_hint(sh, RR_HINT_IN | RR_HINT_OVER | RR_HINT_LOST);
+	rr_native_lost(sh);
 }
 
 /* A post call's verdict, told to the engine if it is final. What goes to a peer that is gone

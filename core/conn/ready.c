@@ -103,6 +103,9 @@ int rr_conn_poll(struct rr_conn *c, int fd, unsigned want)
 	case RR_S_NEW:
 		rc = (int)kernel_poll(fd, want);
 		break;
+	case RR_S_LISTEN:
+		rc = rr_native_poll(c, fd, want);
+		break;
 	case RR_S_SWALLOW:
 		rc = (int)kernel_poll(fd, want);
 		if (rc & IN_BITS) {
@@ -206,6 +209,8 @@ static int arm(struct rr_conn *c, int fd, unsigned want, bool thread)
 		rc = arm_carried(c, fd, want);
 	else if (st == RR_S_REFUSED)
 		rc = 1;
+	else if (st == RR_S_LISTEN)
+		rc = rr_native_poll(c, fd, want) > 0;
 	else if (c->hold_until && rr_now() < c->hold_until)
 		rc = 1;		/* a verdict is there, and waits for threads to wake */
 	if (rc == 0 && thread)
@@ -257,6 +262,11 @@ void rr_conn_drain(struct rr_conn *c)
 {
 	struct rr_lock *l;
 
+	if (rr_conn_st(c) == RR_S_LISTEN && rr_conn_hold(c, &l) >= 0) {
+		rr_native_take(c, c->fd);
+		rr_lock_drop(l);
+		return;
+	}
 	if (rr_conn_st(c) != RR_S_CARRIED || rr_conn_hold(c, &l) < 0)
 		return;
 	learn(c->share, rr_now());
@@ -314,7 +324,10 @@ int rr_conn_fds(struct rr_conn *c, int fd, unsigned want, struct pollfd out[2], 
 		out[0].events = POLLIN | POLLRDHUP;
 		*until = c->deadline;
 		break;
-	case RR_S_JOINING:
+	case RR_S_LISTEN:
+		n = rr_native_fds(c, fd, want, out, until);
+		break;
+	case RR_S_JOINING: case RR_S_TAKEN: case RR_S_DIALING:
 		out[0] = (struct pollfd){ c->share->qp->wake_fd, POLLIN, 0 };
 		*until = c->deadline;
 		break;

@@ -31,6 +31,11 @@ static void addresses(struct rr_conn *c, int fd)
 	bool l = rr_os->getsockname(fd, (struct sockaddr *)&local, &llen) == 0;
 	bool p = rr_os->getpeername(fd, (struct sockaddr *)&peer, &plen) == 0;
 
+	if (c->share && c->share->far >= 0) {
+		rr_stats_addr(c->st, (struct sockaddr *)&c->share->name[0],
+			      (struct sockaddr *)&c->share->name[1]);
+		return;
+	}
 	rr_stats_addr(c->st, l ? (struct sockaddr *)&local : NULL,
 		      p ? (struct sockaddr *)&peer : NULL);
 }

@@ -182,6 +182,8 @@ void rr_conn_fork_child(void)
 			atomic_store_explicit(&c->sleepers, 0, memory_order_relaxed);
 			if (c->fork_round == fork_round && rr_conn_st(c) == RR_S_CARRIED)
 				family_swap(c->share, 0, (int32_t)getpid());
+			if (rr_conn_st(c) == RR_S_LISTEN)
+				rr_native_forked(c);
 		}
 	}
 }
@@ -204,12 +206,27 @@ void rr_conn_fork_failed(struct rr_conn *c)
 
 /* --- descriptors of ours ---------------------------------------------------------------- */
 
+/* Ends of pairs are not waited for: any number will do. */
+static bool move_far(struct rr_share *sh, int fd)
+{
+	int to = sh->far == fd ? rr_os->fcntl(fd, F_DUPFD_CLOEXEC, fd + 1) : -1;
+
+	if (to < 0 || rr_conn_procs(sh) > 1)
+		return false;
+	rr_ownfd_set(fd, false);
+	rr_ownfd_set(to, true);
+	sh->far = to;
+	return true;
+}
+
 /* One that other processes of the family use under the same number stays. */
 static bool move_wake_fd(struct rr_conn *c, int fd)
 {
 	struct rr_share *sh = c->share;
 	int to;
 
+	if (move_far(sh, fd))
+		return true;
 	if (sh->qp->wake_fd != fd || rr_conn_procs(sh) > 1)
 		return false;
 	to = rr_os->fcntl(fd, F_DUPFD_CLOEXEC, fd + 1);

@@ -113,11 +113,11 @@ static int fd_floor(void)
 	return (int)rr_min(rl.rlim_cur / 2, (rlim_t)32768);
 }
 
-static void prov_params(struct rr_prov_params *p, const uint8_t token[RR_TOKEN_LEN], int floor,
-			int fd)
+bool rr_own_params(struct rr_prov_params *p, const uint8_t token[RR_TOKEN_LEN], int fd)
 {
 	struct sockaddr_storage local = { 0 };
 	socklen_t len = sizeof(local);
+	int floor = fd_floor();
 
 	*p = (struct rr_prov_params){
 		.recv_size = rr_cp->inline_size,
@@ -129,6 +129,7 @@ static void prov_params(struct rr_prov_params *p, const uint8_t token[RR_TOKEN_L
 	memcpy(p->token, token, RR_TOKEN_LEN);
 	if (rr_os->getsockname(fd, (struct sockaddr *)&local, &len) == 0)
 		memcpy(&p->local, &local, sizeof(p->local));
+	return floor >= 0;
 }
 
 /* --- becoming carried -------------------------------------------------------------------- */
@@ -148,8 +149,7 @@ static void agree(struct rr_share *sh, const struct rr_hello *h)
 	ep->max_msg = rr_max(rr_min(ep->max_msg, h->max_msg), 1024u);
 }
 
-/* The provider is connected. */
-static void carry(struct rr_conn *c)
+void rr_upgrade_carry(struct rr_conn *c)
 {
 	struct rr_share *sh = c->share;
 	rr_time now = rr_now_coarse();
@@ -233,18 +233,16 @@ static uint32_t make_offer(struct rr_conn *c, int fd, uint8_t *buf, uint32_t cap
 	struct rr_prov_params p;
 	struct rr_hello h;
 	uint32_t rnd[1 + RR_TOKEN_LEN / 4];
-	int floor = fd_floor();
 
-	*why = RR_R_NO_FDS;
-	if (floor < 0)
-		return 0;
 	*why = RR_R_NO_MEMORY;
 	if (!rr_os_random(rnd, sizeof(rnd)))
 		return 0;
 	say_hello(&h);
 	c->xid ^= rnd[0] | 1;	/* not the xid of the app's own call */
 	memcpy(h.token, rnd + 1, RR_TOKEN_LEN);
-	prov_params(&p, h.token, floor, fd);
+	*why = RR_R_NO_FDS;
+	if (!rr_own_params(&p, h.token, fd))
+		return 0;
 	offer_providers(c, &p, &h);
 	*why = RR_R_NO_PROVIDER;
 	if (!h.nprov)
@@ -341,6 +339,8 @@ static enum rr_reason may_offer(struct rr_conn *c, int fd, const uint8_t *head, 
 		return RR_R_POLICY;
 	c->require = mode == RR_MODE_REQUIRE;
 	known = rr_cache_look(&c->peer, rr_now());
+	if (known == RR_R_NO_NATIVE)	/* of its RDMA port */
+		known = RR_R_NONE;
 	return known ? known : stopped() ? RR_R_STOPPED : RR_R_NONE;
 }
 
@@ -491,7 +491,7 @@ static void step_joining(struct rr_conn *c)
 	int rc = c->share->qp->ops->establish(c->share->qp);
 
 	if (rc == 0)
-		return carry(c);
+		return rr_upgrade_carry(c);
 	if (rc != -EAGAIN || rr_now() >= c->deadline) {
 		rr_count(rr_stats_counters(c->st), RR_C_upgrade_failures, 1);
 		to_tcp(c, rc == -EAGAIN ? RR_R_TIMEOUT : RR_R_NO_ROUTE);
@@ -528,13 +528,11 @@ static bool accept_provider(struct rr_conn *c, const struct rr_prov_ops *ops,
 static bool accept_offer(struct rr_conn *c, int fd, const struct rr_hello *h, struct rr_hello *answer)
 {
 	struct rr_prov_params p;
-	int floor = fd_floor();
 
 	say_hello(answer);
 	memcpy(answer->token, h->token, RR_TOKEN_LEN);
-	if (h->version != 1 || stopped() || floor < 0)
+	if (h->version != 1 || stopped() || !rr_own_params(&p, h->token, fd))
 		return false;
-	prov_params(&p, h->token, floor, fd);
 	p.peer_recv_size = h->inline_size;
 	for (uint32_t i = 0; i < h->nprov; i++) {
 		if (!accept_provider(c, rr_prov_by_id(h->prov[i].id), &p, h, &h->prov[i].addr,
@@ -619,7 +617,7 @@ static void step_answered(struct rr_conn *c, int fd)
 	if (others_asleep(c))
 		return;
 	if (c->share->qp->ops->establish(c->share->qp) == 0)
-		return carry(c);
+		return rr_upgrade_carry(c);
 	n = rr_os->recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
 	if (n == 0 && c->shut_rd)
 		return;		/* of the app's doing */
@@ -646,6 +644,12 @@ void rr_upgrade_step(struct rr_conn *c, int fd)
 		break;
 	case RR_S_ANSWERED:
 		step_answered(c, fd);
+		break;
+	case RR_S_TAKEN:
+		rr_native_step(c, fd);
+		break;
+	case RR_S_DIALING:
+		rr_dial_step(c, fd);
 		break;
 	default:
 		break;

@@ -64,6 +64,37 @@ void rr_conn_setup(const struct rr_conn_params *p RR_UNUSED)
 {
 }
 
+/* No native peers. */
+struct rr_conn *rr_conn_listener(int fd)
+{
+	(void)fd;
+	return NULL;
+}
+
+int rr_conn_accept(struct rr_conn *l, int fd, int flags, struct rr_conn **out)
+{
+	(void)l, (void)fd, (void)flags, (void)out;
+	return RR_CONN_KERNEL;
+}
+
+struct rr_conn *rr_conn_dial(int fd, const struct sockaddr *peer, socklen_t len)
+{
+	(void)fd, (void)peer, (void)len;
+	return NULL;
+}
+
+int rr_conn_dialed(struct rr_conn *c, int fd, bool wait)
+{
+	(void)c, (void)fd, (void)wait;
+	return RR_CONN_KERNEL;
+}
+
+bool rr_conn_name(struct rr_conn *c, bool peer, struct sockaddr *addr, socklen_t *len)
+{
+	(void)c, (void)peer, (void)addr, (void)len;
+	return false;
+}
+
 struct rr_conn *rr_conn_client(int fd RR_UNUSED, const struct sockaddr *peer RR_UNUSED,
 			       socklen_t len RR_UNUSED)
 {

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Calling a native peer: connect() by RDMA CM. While the provider connects, the app's socket is as it was;
+ * when it has, the socket is connected to us, over loopback. When it has not, the kernel's connect() follows
+ * as if nothing had happened. */
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <string.h>
+
+#include "core/base/compiler.h"
+#include "core/base/log.h"
+#include "core/base/os.h"
+#include "core/conn/conn_int.h"
+
+static bool any_address(const struct sockaddr_in6 *a)
+{
+	const struct sockaddr_in *in = (const void *)a;
+
+	return a->sin6_family == AF_INET ? in->sin_addr.s_addr == htonl(INADDR_ANY) :
+		IN6_IS_ADDR_UNSPECIFIED(&a->sin6_addr);
+}
+
+static bool own_name(int fd, struct sockaddr_in6 *a)
+{
+	socklen_t len = sizeof(*a);
+
+	memset(a, 0, sizeof(*a));
+	return !rr_os->getsockname(fd, (struct sockaddr *)a, &len);
+}
+
+/* The peer's RDMA CM address; false: it is none of a native rule. */
+static bool rdma_address(const struct rr_conn *c, int fd, struct sockaddr_in6 *to)
+{
+	struct sockaddr_in6 local;
+	uint16_t port;
+
+	own_name(fd, &local);
+	port = rr_cp->native(false, (struct sockaddr *)&local, (const struct sockaddr *)&c->peer);
+	*to = c->peer;
+	to->sin6_port = htons(port);	/* where sin_port is */
+	return port != 0;
+}
+
+/* --- how it ends ------------------------------------------------------------------------- */
+
+static void refuse(struct rr_conn *c, int err, enum rr_reason why)
+{
+	c->dial_err = err;
+	rr_report(c, RR_CS_DEAD, RR_CARRIER_NONE, why);
+	atomic_store_explicit(&c->state, RR_S_REFUSED, memory_order_release);
+	atomic_store_explicit(&c->changed, true, memory_order_release);
+}
+
+/* From here on it is a connection by TCP like others; who waits in connect() makes the call. */
+static void go_on_by_tcp(struct rr_conn *c, int fd)
+{
+	atomic_store_explicit(&c->state, RR_S_NEW, memory_order_release);
+	atomic_store_explicit(&c->changed, true, memory_order_release);
+	if (!c->dial_wait && rr_os->connect(fd, (struct sockaddr *)&c->peer, c->peer_len) &&
+	    errno != EINPROGRESS)
+		refuse(c, errno, RR_R_NO_ROUTE);
+}
+
+/* What connect() says where there is no other way. */
+static int as_tcp_says(int rc)
+{
+	switch (rc) {
+	case -ENETUNREACH: case -EHOSTUNREACH: case -ECONNREFUSED: case -ETIMEDOUT:
+		return -rc;
+	case -EAGAIN:
+		return ETIMEDOUT;
+	default:
+		return ECONNREFUSED;
+	}
+}
+
+static void failed(struct rr_conn *c, int fd, int rc)
+{
+	struct sockaddr_in6 to;
+
+	rr_share_free(c->share);
+	c->share = NULL;
+	rr_count(rr_stats_counters(c->st), RR_C_upgrade_failures, 1);
+	rr_info("fd %d: no native RDMA (error %d)", fd, -rc);
+	if (c->require)
+		return refuse(c, as_tcp_says(rc), rc == -ENODEV ? RR_R_NO_DEVICE : RR_R_NO_NATIVE);
+	if (rdma_address(c, fd, &to) && rc != -ENOMEM && rc != -EMFILE)
+		rr_cache_add(&to, RR_R_NO_NATIVE, rr_now() + rr_cp->negative_time);
+	go_on_by_tcp(c, fd);
+}
+
+/* The address that TCP would have come from. */
+static void route_name(const struct rr_conn *c, struct sockaddr_in6 *name)
+{
+	uint16_t port = name->sin6_port;
+	int fd;
+
+	if (!any_address(name))
+		return;
+	fd = rr_os->socket(c->peer.sin6_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return;
+	if (!rr_os->connect(fd, (const struct sockaddr *)&c->peer, c->peer_len))
+		own_name(fd, name);
+	rr_os->close(fd);
+	name->sin6_port = port;
+}
+
+static void established(struct rr_conn *c, int fd)
+{
+	struct rr_share *sh = c->share;
+	struct sockaddr_in6 bound, now;
+	struct rr_prov_params p;
+	int rc = -EMFILE;
+
+	own_name(fd, &bound);
+	if (rr_own_params(&p, sh->token, -1))
+		rc = rr_pair_connect(fd, p.fd_floor, &sh->far);
+	if (rc)
+		return failed(c, fd, rc);
+	own_name(fd, &now);
+	bound.sin6_port = now.sin6_port;
+	route_name(c, &bound);
+	sh->name[0] = bound;
+	sh->name[1] = c->peer;
+	rr_native_carry(c);
+}
+
+void rr_dial_step(struct rr_conn *c, int fd)
+{
+	struct rr_qp *qp = c->share->qp;
+	int rc = qp->ops->establish(qp);
+
+	if (rc == 0)
+		established(c, fd);
+	else if (rc != -EAGAIN || rr_now() >= c->deadline)
+		failed(c, fd, rc);
+}
+
+/* --- how it begins ----------------------------------------------------------------------- */
+
+static int call(struct rr_conn *c, int fd, const struct sockaddr_in6 *to)
+{
+	static const uint8_t no_token[RR_TOKEN_LEN];
+	const struct rr_prov_ops *ops = rr_prov_native();
+	struct sockaddr_in6 from;
+	struct rr_prov_params p;
+
+	if (!ops)
+		return -ENODEV;
+	if (!rr_own_params(&p, no_token, fd))
+		return -EMFILE;
+	c->share = rr_share_new(ops, &p);
+	if (!c->share)
+		return -ENOMEM;
+	own_name(fd, &from);
+	from.sin6_port = 0;
+	return ops->connect(c->share->qp, &p, (const struct sockaddr *)to,
+			    any_address(&from) ? NULL : (struct sockaddr *)&from);
+}
+
+static void begin(struct rr_conn *c, int fd, const struct sockaddr_in6 *to)
+{
+	int rc;
+
+	rr_report_adopt(c);
+	c->dial_wait = true;	/* until it is under way */
+	rc = call(c, fd, to);
+	if (rc)
+		return failed(c, fd, rc);
+	c->deadline = rr_now() + rr_cp->upgrade_timeout;
+	atomic_store_explicit(&c->state, RR_S_DIALING, memory_order_release);
+}
+
+/* Did it fail a moment ago? */
+static bool known_bad(const struct rr_conn *c, const struct sockaddr_in6 *to)
+{
+	rr_time now = rr_now();
+
+	return rr_cache_look(to, now) == RR_R_NO_NATIVE ||
+	       rr_cache_look(&c->peer, now) == RR_R_SIZE_KNOWN ||
+	       (rr_cp->stopped && rr_cp->stopped());
+}
+
+struct rr_conn *rr_conn_dial(int fd, const struct sockaddr *peer, socklen_t len)
+{
+	struct rr_conn probe = { .peer_len = rr_min(len, (socklen_t)sizeof(probe.peer)) }, *c;
+	struct sockaddr_in6 to, local;
+
+	if (!rr_cp || !rr_cp->native || !peer || len < sizeof(struct sockaddr_in) ||
+	    (peer->sa_family != AF_INET && (peer->sa_family != AF_INET6 || len < sizeof(to))))
+		return NULL;
+	memcpy(&probe.peer, peer, probe.peer_len);
+	own_name(fd, &local);
+	if (!rdma_address(&probe, fd, &to) ||
+	    (rr_cp->mode(false, (struct sockaddr *)&local, peer) != RR_MODE_REQUIRE &&
+	     known_bad(&probe, &to)))
+		return NULL;
+	c = rr_conn_make(false, fd, peer, len);
+	if (!c)
+		return NULL;
+	c->dial = true;
+	begin(c, fd, &to);
+	return c;
+}
+
+/* A refusal was told, and the app tries again. */
+static void again(struct rr_conn *c, int fd)
+{
+	struct sockaddr_in6 to;
+
+	if (rdma_address(c, fd, &to))
+		begin(c, fd, &to);
+}
+
+static int verdict(struct rr_conn *c, int fd, int st)
+{
+	int err = c->dial_err;
+
+	switch (st) {
+	case RR_S_CARRIED:
+		if (c->dial_told)
+			return -EISCONN;
+		c->dial_told = true;
+		return 0;
+	case RR_S_DIALING:
+		return -EALREADY;
+	case RR_S_REFUSED:
+		c->dial_err = 0;
+		if (err)
+			return -err;
+		again(c, fd);
+		return verdict(c, fd, (int)rr_conn_st(c));
+	default:
+		return RR_CONN_KERNEL;
+	}
+}
+
+int rr_conn_dialed(struct rr_conn *c, int fd, bool wait)
+{
+	struct rr_lock *lock;
+	int st, rc;
+
+	if (!c->dial)
+		return RR_CONN_KERNEL;
+	st = rr_conn_enter(c, fd, &lock);
+	if (st < 0)
+		return st;
+	rc = verdict(c, fd, st);
+	c->dial_wait = wait;
+	rr_lock_drop(lock);
+	return rc;
+}

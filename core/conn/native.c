@@ -1,0 +1,435 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Native peers: any implementation of RFC 8166 that comes in, or is called, by RDMA CM. No library of ours at
+ * the other end, so nothing of ours on the wire: no offer, no end mark, no way back to TCP.
+ *
+ * A listener has two doors, the app's TCP socket and the provider's. Requests are taken from the latter when the
+ * app asks for readiness, and wait in a queue for its accept(). Which process of a family opens that door is
+ * decided by who asks first; another tries again now and then. */
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "core/base/compiler.h"
+#include "core/base/log.h"
+#include "core/base/os.h"
+#include "core/conn/conn_int.h"
+
+#define QUEUE		8u	/* connections that nobody has accepted; each has all of its memory */
+#define REFUSALS	32	/* requests that one look refuses */
+#define RETRY		(10 * RR_SEC)
+#define RETRY_TAKEN	RR_SEC	/* its owner may end */
+
+struct rr_listener {
+	struct rr_lst *lst;		/* NULL: the door is shut */
+	size_t lst_size;
+	rr_time retry;			/* when to try (again) */
+	enum rr_reason why;
+	uint16_t port;			/* of RDMA CM */
+	struct sockaddr_in6 addr;	/* the TCP socket's own; v4 or v6 */
+	struct rr_share *first;		/* the queue, oldest first */
+	struct rr_share *spare;
+	uint32_t n;
+};
+
+static const uint8_t no_token[RR_TOKEN_LEN];
+
+/* --- the door ---------------------------------------------------------------------------- */
+
+struct rr_conn *rr_conn_listener(int fd)
+{
+	struct sockaddr_in6 addr = { 0 };
+	socklen_t len = sizeof(addr);
+	struct rr_listener *l;
+	struct rr_conn *c;
+	uint16_t port;
+
+	if (!rr_cp || !rr_cp->native || rr_os->getsockname(fd, (struct sockaddr *)&addr, &len))
+		return NULL;
+	port = rr_cp->native(true, (struct sockaddr *)&addr, NULL);
+	if (!port)
+		return NULL;
+	l = mmap(NULL, sizeof(*l), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (l == MAP_FAILED)
+		return NULL;
+	c = rr_slab_get(true, fd);
+	if (!c) {
+		munmap(l, sizeof(*l));
+		return NULL;
+	}
+	l->addr = addr;
+	l->port = port;
+	c->listener = l;
+	rr_report_open(c, fd);
+	atomic_store_explicit(&c->state, RR_S_LISTEN, memory_order_release);
+	return c;
+}
+
+static enum rr_reason why_not(int rc)
+{
+	switch (rc) {
+	case -EADDRINUSE: return RR_R_PORT_TAKEN;
+	case -EMFILE: case -ENFILE: return RR_R_NO_FDS;
+	case -ENOMEM: return RR_R_NO_MEMORY;
+	default: return RR_R_NO_DEVICE;
+	}
+}
+
+/* Told when it changes, for the log of a process that tries again and again. */
+static void report_door(struct rr_conn *c, int rc)
+{
+	struct rr_listener *l = c->listener;
+	enum rr_reason why = rc ? why_not(rc) : RR_R_NONE;
+
+	if (rc && why == l->why)
+		return;
+	l->why = why;
+	rr_report_adopt(c);
+	rr_report(c, rc ? RR_CS_TCP : RR_CS_LISTENING, RR_CARRIER_NONE, why);
+	if (rc)
+		rr_warn("native peers do not reach RDMA port %u: %s (error %d); TCP goes on", l->port,
+			rr_reason_text(why), -rc);
+	else
+		rr_info("native peers reach RDMA port %u", l->port);
+}
+
+static void shut_door(struct rr_listener *l)
+{
+	if (!l->lst)
+		return;
+	l->lst->ops->unlisten(l->lst);
+	munmap(l->lst, l->lst_size);
+	l->lst = NULL;
+}
+
+static int open_door(struct rr_listener *l, int fd)
+{
+	const struct rr_prov_ops *ops = rr_prov_native();
+	struct sockaddr_in6 addr = l->addr;
+	struct rr_prov_params p;
+	int rc;
+
+	if (!ops)
+		return -ENODEV;
+	if (!rr_own_params(&p, no_token, fd))
+		return -EMFILE;
+	addr.sin6_port = htons(l->port);	/* where sin_port is */
+	l->lst_size = rr_align(ops->lst_size(), (size_t)RR_PAGE);
+	l->lst = mmap(NULL, l->lst_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (l->lst == MAP_FAILED) {
+		l->lst = NULL;
+		return -ENOMEM;
+	}
+	l->lst->ops = ops;
+	l->lst->fd = -1;
+	rc = ops->listen(l->lst, (struct sockaddr *)&addr, &p);
+	if (rc) {
+		munmap(l->lst, l->lst_size);
+		l->lst = NULL;
+	}
+	return rc;
+}
+
+/* Is the door open? Tries, if it is time to. */
+static bool door(struct rr_conn *c, int fd)
+{
+	struct rr_listener *l = c->listener;
+	rr_time now;
+	int rc;
+
+	if (likely(l->lst))
+		return true;
+	now = rr_now();
+	if (now < l->retry)
+		return false;
+	rc = open_door(l, fd);
+	l->retry = now + (rc == -EADDRINUSE ? RETRY_TAKEN : RETRY);
+	report_door(c, rc);
+	return rc == 0;
+}
+
+/* --- who comes in ------------------------------------------------------------------------ */
+
+/* A v4 address as the app's socket knows it. */
+static void as_family(struct sockaddr_in6 *a, sa_family_t family)
+{
+	const struct sockaddr_in in = *(const struct sockaddr_in *)(const void *)a;
+
+	if (a->sin6_family != AF_INET || family != AF_INET6)
+		return;
+	memset(a, 0, sizeof(*a));
+	a->sin6_family = AF_INET6;
+	a->sin6_port = in.sin_port;
+	a->sin6_addr.s6_addr[10] = a->sin6_addr.s6_addr[11] = 0xff;
+	memcpy(a->sin6_addr.s6_addr + 12, &in.sin_addr, 4);
+}
+
+/* The names that the connection will have; false: a rule says that this one does not come in. */
+static bool admit(const struct rr_listener *l, struct rr_share *sh)
+{
+	const struct sockaddr *local = (struct sockaddr *)&sh->name[0];
+	const struct sockaddr *peer = (struct sockaddr *)&sh->name[1];
+
+	as_family(&sh->name[0], l->addr.sin6_family);
+	as_family(&sh->name[1], l->addr.sin6_family);
+	sh->name[0].sin6_port = l->addr.sin6_port;
+	return rr_cp->native(true, local, peer) && rr_cp->mode(true, local, peer) != RR_MODE_TCP &&
+	       !(rr_cp->stopped && rr_cp->stopped());
+}
+
+static void enqueue(struct rr_listener *l, struct rr_share *sh)
+{
+	struct rr_share **at = &l->first;
+
+	while (*at)
+		at = &(*at)->next;
+	*at = sh;
+	l->n++;
+}
+
+static bool readable(int fd)
+{
+	struct pollfd p = { fd, POLLIN, 0 };
+
+	return rr_os->poll(&p, 1, 0) > 0;
+}
+
+/* One request, if there is one: 0 taken or refused; -errno. */
+static int take_one(struct rr_listener *l)
+{
+	const struct rr_prov_ops *ops = l->lst->ops;
+	struct rr_prov_params p;
+	struct rr_share *sh;
+	int rc;
+
+	if (!rr_own_params(&p, no_token, -1))
+		return -EMFILE;
+	if (!l->spare)
+		l->spare = rr_share_new(ops, &p);
+	sh = l->spare;
+	if (!sh)
+		return -ENOMEM;
+	rc = ops->take(l->lst, sh->qp, &p, &sh->name[1], &sh->name[0]);
+	if (rc == -EAGAIN || rc == -ESHUTDOWN)
+		return rc;
+	if (rc) {
+		rr_warn("a native peer is refused: error %d", -rc);
+		return 0;
+	}
+	l->spare = NULL;
+	if (admit(l, sh)) {
+		enqueue(l, sh);
+	} else {
+		rr_info("a native peer is refused by a rule");
+		rr_share_free(sh);
+	}
+	return 0;
+}
+
+void rr_native_take(struct rr_conn *c, int fd)
+{
+	struct rr_listener *l = c->listener;
+	int rc = 0;
+
+	if (!door(c, fd))
+		return;
+	for (int i = 0; !rc && i < REFUSALS && l->n < QUEUE && readable(l->lst->fd); i++)
+		rc = take_one(l);
+	if (rc == -ESHUTDOWN) {
+		shut_door(l);
+		l->retry = rr_now() + RETRY_TAKEN;
+		report_door(c, -ENODEV);
+	}
+}
+
+int rr_native_poll(struct rr_conn *c, int fd, unsigned want)
+{
+	struct pollfd p = { fd, (short)want, 0 };
+	int bits;
+
+	rr_native_take(c, fd);
+	if (!c->listener->lst && !c->listener->n)
+		return RR_CONN_KERNEL;
+	bits = rr_os->poll(&p, 1, 0) > 0 ? (unsigned short)p.revents : 0;
+	return bits | (c->listener->n ? (int)(want & (POLLIN | POLLRDNORM)) : 0);
+}
+
+int rr_native_fds(struct rr_conn *c, int fd, unsigned want, struct pollfd out[2], rr_time *until)
+{
+	struct rr_listener *l = c->listener;
+	bool open = door(c, fd);
+
+	out[0] = (struct pollfd){ fd, (short)want, 0 };
+	if (!open && l->why == RR_R_PORT_TAKEN)
+		*until = l->retry;
+	/* While the queue is full, who knocks does not wake anybody. */
+	if (!open || l->n >= QUEUE || !(want & (POLLIN | POLLRDNORM)))
+		return 1;
+	out[1] = (struct pollfd){ l->lst->fd, POLLIN, 0 };
+	return 2;
+}
+
+static struct rr_share *dequeue(struct rr_listener *l)
+{
+	struct rr_share *sh = l->first;
+
+	if (sh) {
+		l->first = sh->next;
+		sh->next = NULL;
+		l->n--;
+	}
+	return sh;
+}
+
+/* The app's end of sh: its fd, or -errno. */
+static int make_conn(struct rr_share *sh, int flags, struct rr_conn **out)
+{
+	struct rr_prov_params p;
+	struct rr_conn *c;
+	int fd;
+
+	if (!rr_own_params(&p, no_token, -1))
+		return -EMFILE;
+	fd = rr_pair_new(sh->name[0].sin6_family, flags, p.fd_floor, &sh->far);
+	if (fd < 0)
+		return fd;
+	c = rr_slab_get(true, fd);
+	if (!c) {
+		rr_os->close(fd);
+		rr_pair_end(&sh->far, false);
+		return -ENOMEM;
+	}
+	c->share = sh;
+	c->deadline = rr_now() + rr_cp->upgrade_timeout;
+	rr_report_open(c, fd);
+	rr_report(c, RR_CS_NEW, RR_CARRIER_NONE, RR_R_NONE);
+	atomic_store_explicit(&c->state, RR_S_TAKEN, memory_order_release);
+	*out = c;
+	return fd;
+}
+
+int rr_conn_accept(struct rr_conn *c, int fd, int flags, struct rr_conn **out)
+{
+	struct rr_listener *l = c->listener;
+	struct rr_lock *lock;
+	struct rr_share *sh;
+	int rc, st = rr_conn_hold(c, &lock);
+
+	if (st < 0)
+		return st;
+	if (st != RR_S_LISTEN) {
+		rr_lock_drop(lock);
+		return RR_CONN_KERNEL;
+	}
+	rr_native_take(c, fd);
+	if (l->n == QUEUE)	/* there is room: the door is watched again */
+		atomic_store_explicit(&c->changed, true, memory_order_release);
+	sh = dequeue(l);
+	rc = l->lst || l->why == RR_R_PORT_TAKEN ? -EAGAIN : RR_CONN_KERNEL;
+	if (sh) {
+		rc = make_conn(sh, flags, out);
+		if (rc < 0) {	/* as in the kernel it waits for a better time */
+			sh->next = l->first;
+			l->first = sh;
+			l->n++;
+		}
+	}
+	rr_lock_drop(lock);
+	return rc;
+}
+
+/* --- the end of a listener --------------------------------------------------------------- */
+
+void rr_native_close(struct rr_conn *c)
+{
+	struct rr_listener *l = c->listener;
+
+	shut_door(l);
+	l->retry = RR_TIME_NEVER;
+	rr_share_free(l->first);
+	if (l->spare)
+		munmap(l->spare, l->spare->size);
+	l->first = l->spare = NULL;
+	l->n = 0;
+}
+
+void rr_native_free(struct rr_conn *c)
+{
+	if (c->listener)
+		munmap(c->listener, sizeof(*c->listener));
+	c->listener = NULL;
+}
+
+/* What the parent has is none of ours; this process may open a door of its own when that is shut. */
+void rr_native_forked(struct rr_conn *c)
+{
+	struct rr_listener *l = c->listener;
+
+	rr_native_close(c);
+	l->retry = 0;
+	l->why = RR_R_NONE;
+}
+
+/* --- its connections --------------------------------------------------------------------- */
+
+bool rr_conn_name(struct rr_conn *c, bool peer, struct sockaddr *addr, socklen_t *len)
+{
+	const struct sockaddr_in6 *name;
+	struct rr_lock *lock;
+	socklen_t size;
+	bool known;
+
+	if ((int)*len < 0 || rr_conn_hold(c, &lock) < 0)
+		return false;
+	known = c->share && c->share->far >= 0;
+	if (known) {
+		name = &c->share->name[peer];
+		size = name->sin6_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(*name);
+		memcpy(addr, name, rr_min(*len, size));
+		*len = size;
+	}
+	rr_lock_drop(lock);
+	return known;
+}
+
+/* It never came about: the app's end sees a reset, and is the kernel's. */
+static void over(struct rr_conn *c, enum rr_reason why)
+{
+	rr_pair_end(&c->share->far, true);
+	rr_share_free(c->share);
+	c->share = NULL;
+	rr_count(rr_stats_counters(c->st), RR_C_upgrade_failures, 1);
+	rr_report(c, RR_CS_DEAD, RR_CARRIER_NONE, why);
+	atomic_store_explicit(&c->state, RR_S_TCP, memory_order_release);
+	atomic_store_explicit(&c->changed, true, memory_order_release);
+}
+
+/* Strict version 1: what a peer knows that knows nothing of us. */
+void rr_native_carry(struct rr_conn *c)
+{
+	c->share->ep.caps = 0;
+	rr_upgrade_carry(c);
+}
+
+void rr_native_step(struct rr_conn *c, int fd)
+{
+	struct rr_qp *qp = c->share->qp;
+	int rc = qp->ops->establish(qp);
+
+	(void)fd;
+	if (rc == 0)
+		rr_native_carry(c);
+	else if (rc != -EAGAIN || rr_now() >= c->deadline)
+		over(c, rc == -EAGAIN ? RR_R_TIMEOUT : RR_R_PEER_DIED);
+}
+
+/* It says so by disconnecting, as TCP by its FIN. */
+void rr_native_lost(struct rr_share *sh)
+{
+	if (!sh->qp->native)
+		return;
+	sh->rx.fin = true;
+	if (sh->far >= 0)
+		rr_os->shutdown(sh->far, SHUT_WR);
+}

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the app has in place of the TCP connection that a native peer did not make: one to ourselves. So
+ * options, flags, dup and the end of a connection are the kernel's, as for any other. */
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+#include "core/base/compiler.h"
+#include "core/base/os.h"
+#include "core/base/ownfd.h"
+#include "core/conn/conn_int.h"
+
+#define STRANGERS	8	/* who else connects to the port while it is open */
+#define PAIR_MS		1000	/* loopback: it takes no time */
+
+union addr {
+	struct sockaddr sa;
+	struct sockaddr_in in;
+	struct sockaddr_in6 in6;
+};
+
+/* One of ours. */
+static int high(int fd, int floor)
+{
+	int to = -1;
+
+	if (fd < 0)
+		return -errno;
+	for (int at = floor; at > fd && to < 0; at /= 2)
+		to = rr_os->fcntl(fd, F_DUPFD_CLOEXEC, at);
+	if (to >= 0) {
+		rr_os->close(fd);
+		fd = to;
+	}
+	rr_ownfd_set(fd, true);
+	return fd;
+}
+
+static int high_or(int fd, int floor)
+{
+	return fd < 0 ? fd : high(fd, floor);
+}
+
+static void drop(int fd)
+{
+	rr_ownfd_set(fd, false);
+	rr_os->close(fd);
+}
+
+static int new_socket(sa_family_t family, int floor)
+{
+	return high(rr_os->socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), floor);
+}
+
+/* A v4 loopback address for sockets of either family: that of IPv6 may be switched off. */
+static socklen_t loopback(union addr *a, sa_family_t family, uint16_t port)
+{
+	static const uint8_t mapped[16] = { [10] = 0xff, 0xff, 127, 0, 0, 1 };
+
+	memset(a, 0, sizeof(*a));
+	a->sa.sa_family = family;
+	a->in6.sin6_port = port;	/* where sin_port is */
+	if (family == AF_INET)
+		a->in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	else
+		memcpy(&a->in6.sin6_addr, mapped, sizeof(mapped));
+	return family == AF_INET ? sizeof(a->in) : sizeof(a->in6);
+}
+
+/* A listener for one connection, at an address with any port; *at: which it is. */
+static int listen_once(union addr *at, socklen_t len, int floor)
+{
+	sa_family_t family = at->sa.sa_family;
+	int fd = new_socket(family, floor), off = 0, rc;
+
+	if (fd < 0)
+		return fd;
+	if (family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(&at->in6.sin6_addr))
+		rr_os->setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
+	if (!rr_os->bind(fd, &at->sa, len) && !rr_os->listen(fd, 1) &&
+	    !rr_os->getsockname(fd, &at->sa, &len))
+		return fd;
+	rc = -errno;
+	drop(fd);
+	return rc;
+}
+
+static bool same_end(const union addr *a, const union addr *b)
+{
+	if (a->sa.sa_family != b->sa.sa_family || a->in.sin_port != b->in.sin_port)
+		return false;
+	return a->sa.sa_family == AF_INET ? a->in.sin_addr.s_addr == b->in.sin_addr.s_addr :
+		!memcmp(&a->in6.sin6_addr, &b->in6.sin6_addr, sizeof(a->in6.sin6_addr));
+}
+
+/* The connection to listener whose other end is fd; anybody may connect. -errno. */
+static int accept_ours(int listener, int fd, int flags)
+{
+	struct pollfd p = { listener, POLLIN, 0 };
+	union addr mine, peer;
+	socklen_t len = sizeof(mine);
+
+	if (rr_os->getsockname(fd, &mine.sa, &len))
+		return -errno;
+	for (int i = 0; i < STRANGERS; i++) {
+		int got;
+
+		if (rr_os->poll(&p, 1, PAIR_MS) <= 0)
+			return -ETIMEDOUT;
+		len = sizeof(peer);
+		got = rr_os->accept4(listener, &peer.sa, &len, flags);
+		if (got < 0)
+			return -errno;
+		if (same_end(&mine, &peer))
+			return got;
+		rr_os->close(got);
+	}
+	return -ECONNABORTED;
+}
+
+int rr_pair_new(sa_family_t family, int flags, int floor, int *far)
+{
+	union addr at;
+	socklen_t len = loopback(&at, family, 0);
+	int listener = listen_once(&at, len, floor), rc;
+
+	if (listener < 0)
+		return listener;
+	*far = rc = new_socket(family, floor);
+	if (rc >= 0) {
+		if (rr_os->connect(*far, &at.sa, len) && errno != EINPROGRESS)
+			rc = -errno;
+		else
+			rc = accept_ours(listener, *far, flags);
+		if (rc < 0)
+			drop(*far);
+	}
+	drop(listener);
+	return rc;
+}
+
+/* Where the app's socket may connect to: one that is bound to an address of this host reaches that, any
+ * other the loopback address of its family. */
+static socklen_t reachable(int fd, union addr *a)
+{
+	socklen_t len = sizeof(*a);
+	int only6 = 0;
+	bool bound;
+
+	memset(a, 0, sizeof(*a));
+	if (rr_os->getsockname(fd, &a->sa, &len))
+		return 0;
+	a->in.sin_port = 0;
+	if (a->sa.sa_family == AF_INET) {
+		bound = a->in.sin_addr.s_addr != htonl(INADDR_ANY);
+	} else {
+		bound = !IN6_IS_ADDR_UNSPECIFIED(&a->in6.sin6_addr);
+		len = sizeof(only6);
+		rr_os->getsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &only6, &len);
+	}
+	if (!bound && only6)
+		a->in6.sin6_addr = (struct in6_addr)IN6ADDR_LOOPBACK_INIT;
+	else if (!bound)
+		return loopback(a, a->sa.sa_family, 0);
+	return a->sa.sa_family == AF_INET ? sizeof(a->in) : sizeof(a->in6);
+}
+
+/* connect() to a port of ours: done when this returns, though the socket may be non-blocking. */
+static int connect_now(int fd, const union addr *to, socklen_t len)
+{
+	struct pollfd p = { fd, POLLOUT, 0 };
+	int err = 0;
+
+	if (!rr_os->connect(fd, &to->sa, len))
+		return 0;
+	if (errno != EINPROGRESS && errno != EINTR)
+		return -errno;
+	len = sizeof(err);
+	if (rr_os->poll(&p, 1, PAIR_MS) != 1 ||
+	    rr_os->getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &len))
+		return -ETIMEDOUT;
+	return -err;
+}
+
+static void disconnect(int fd)
+{
+	struct sockaddr none = { .sa_family = AF_UNSPEC };
+
+	rr_os->connect(fd, &none, sizeof(none));
+}
+
+int rr_pair_connect(int fd, int floor, int *far)
+{
+	union addr at;
+	socklen_t len = reachable(fd, &at);
+	int listener = len ? listen_once(&at, len, floor) : -EBADF, rc;
+
+	if (listener < 0)
+		return listener;
+	rc = connect_now(fd, &at, len);
+	if (!rc)
+		rc = high_or(accept_ours(listener, fd, SOCK_CLOEXEC | SOCK_NONBLOCK), floor);
+	drop(listener);
+	if (rc < 0) {
+		disconnect(fd);
+		return rc;
+	}
+	*far = rc;
+	return 0;
+}
+
+void rr_pair_end(int *far, bool reset)
+{
+	struct linger now = { .l_onoff = 1, .l_linger = 0 };
+
+	if (*far < 0)
+		return;
+	if (reset)
+		rr_os->setsockopt(*far, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+	drop(*far);
+	*far = -1;
+}

@@ -1,0 +1,583 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Native peers: no offer, no TCP between. By a library for tests whose one provider is shm with a rendezvous
+# like RDMA CM's (tests/native/loop.c), so that RDMA port N is something that anybody can look at:
+# an AF_UNIX socket of that name.
+import ends
+from ends import *
+
+ends.SHIM = public(BUILD + '/tests/native/librpcrdma_shim.so')
+if os.environ.get("NATIVE_LOG"):
+    os.environ.update(RDMARPC_LOG_FILE=os.environ["NATIVE_LOG"], RDMARPC_LOG_LEVEL="debug")
+
+TCP, RDMA = 3049, 3050
+SERVER = 'role=server port=%d native=%d' % (TCP, RDMA)
+CLIENT = 'role=client port=%d native=%d' % (TCP, RDMA)
+REQUIRE = CLIENT + ' mode=require'
+
+
+def server(rules=SERVER, listen='listen(port=%d)' % TCP, **options):
+    s = Agent(rules=rules, **options)
+    s.do('L = ' + listen)
+    return s
+
+
+def client(rules=REQUIRE, **options):
+    return Agent(rules=rules, **options)
+
+
+def port_open():
+    with open('/proc/net/unix') as f:
+        return any(line.split()[-1] == '@rdmarpc-test-%d' % RDMA for line in f)
+
+
+def native(end):
+    """Its connections that native peers have."""
+    return sum(c['state'] == 'native' for c in end.stat()['list'])
+
+
+def listener(end):
+    """What it says of its listeners: (state, reason)."""
+    return [(c['state'], c['reason']) for c in end.stat()['list'] if c['local'].endswith(':%d' % TCP) and not c['peer']]
+
+
+def pair_of(s, c):
+    """Connected: in both, the connection is s."""
+    a = s.start('s, peer = L.accept()')
+    until(port_open, 'the RDMA port')
+    c.do('s = connect(%d)' % TCP)
+    s.result(a)
+
+
+def both(**options):
+    s, c = server(**options), client(**options)
+    pair_of(s, c)
+    return s, c
+
+
+def uses(s, c):
+    a = s.start('echo(s)')
+    for i, n in enumerate((0, 20, 900, 5000, 70000, 200000)):
+        # a procedure each: how large its replies are is learned
+        same(c.do('ask(s, %d, blob(%d), proc=%d)' % (10 + i, n, 1 + i)), n)
+    return a
+
+
+# --- calls ---
+
+def calls_of_all_sizes_come_in_and_are_answered():
+    s, c = both()
+    a = uses(s, c)
+    same((native(s), native(c)), (1, 1), 'native')
+    c.do('s.close()')
+    same(s.result(a), 'EOF after 0 of 4 bytes')
+
+
+def plain_tcp_comes_in_beside_it():
+    s, c, t = server(), client(), Agent(shim=False)
+    s.do('serve(L)')
+    until(port_open, 'the RDMA port')
+    for i in range(5):
+        t.do('s = connect(%d)' % TCP)
+        c.do('s = connect(%d)' % TCP)
+        same(t.do('ask(s, 1, blob(300))'), 300)
+        same(c.do('ask(s, 1, blob(300))'), 300)
+    same((native(c), s.stat()['connections']['tcp']), (1, 5))
+
+
+def so_do_upgrades():
+    s, c = server(), Agent()
+    s.do('serve(L)')
+    c.do('s = connect(%d)' % TCP)
+    same(c.do('ask(s, 1, blob(300))'), 300)
+    same((native(c), c.stat()['connections']['verbs']), (0, 1))
+
+
+# --- how servers wait ---
+
+def a_blocking_accept_sees_both():
+    s, c, t = server(), client(), Agent(shim=False)
+    for end in (c, t, c, t):
+        a = s.start('s, _ = L.accept()')
+        until(port_open, 'the RDMA port')
+        end.do('s = connect(%d)' % TCP)
+        s.result(a)
+        a = s.start('echo_one(s)')
+        same(end.do('ask(s, 1, blob(300))'), 300)
+        s.result(a)
+
+
+def poll_sees_it():
+    s, c = server(), client()
+    a = s.start('wait_for(L, select.POLLIN)')
+    until(port_open, 'the RDMA port')
+    t = c.start('s = connect(%d)' % TCP)
+    same(s.result(a), 1)
+    s.do('s, _ = L.accept()')
+    c.result(t)
+    uses(s, c)
+
+
+def select_sees_it():
+    s, c = server(), client()
+    a = s.start('len(select.select([L], [], [], 10)[0])')
+    until(port_open, 'the RDMA port')
+    t = c.start('s = connect(%d)' % TCP)
+    same(s.result(a), 1)
+    s.do('s, _ = L.accept()')
+    c.result(t)
+    uses(s, c)
+
+
+EPOLL = '''
+def epoll(flags):
+    global P
+    P = select.epoll()
+    P.register(L, select.EPOLLIN | flags)
+def event(timeout=10):
+    return [e for fd, e in P.poll(timeout) if fd == L.fileno()]
+'''
+
+
+def epoll_sees_it(flags='0'):
+    s, c = server(), client()
+    s.do(EPOLL)
+    s.do('epoll(%s)' % flags)
+    a = s.start('event()')
+    until(port_open, 'the RDMA port')
+    t = c.start('s = connect(%d)' % TCP)
+    same(s.result(a), [1])
+    s.do('s, _ = L.accept()')
+    c.result(t)
+    uses(s, c)
+    return s, c
+
+
+def so_does_an_edge():
+    s, c = epoll_sees_it('select.EPOLLET')
+    s.do('L.setblocking(False)')
+    same(s.fails('L.accept()'), 'EAGAIN')
+    same(s.do('event(0.1)'), [])
+    c.start('t = connect(%d)' % TCP)
+    same(s.do('event()'), [1])
+    same(s.do('event(0.1)'), [], 'no second edge')
+
+
+def so_does_a_oneshot_once():
+    s, c = epoll_sees_it('select.EPOLLONESHOT')
+    c.start('t = connect(%d)' % TCP)
+    same(s.do('event(0.2)'), [])
+    s.do('P.modify(L, select.EPOLLIN | select.EPOLLONESHOT)')
+    same(s.do('event()'), [1])
+    s.do('t, _ = L.accept()')
+    before = s.do('time.process_time()')
+    c.start('u = connect(%d)' % TCP)
+    same(s.do('event(0.5)'), [])
+    check(s.do('time.process_time()') - before < 0.3, 'it sleeps while nobody wants to know')
+
+
+def a_loop_of_edges_serves_it():
+    s, c, t = server(), client(), Agent(shim=False)
+    s.do('S = Loop(L)')
+    until(port_open, 'the RDMA port')
+    for end in (c, t):
+        end.do('s = connect(%d)' % TCP)
+        for n in (10, 5000, 200000):
+            same(end.do('ask(s, 1, blob(%d), proc=%d)' % (n, n)), n)
+    same(native(s), 1)
+
+
+def many_threads_in_accept_get_one_each():
+    s, c, t = server(), client(), Agent(shim=False)
+    s.do('got = []')
+    s.do('''
+def one():
+    while True:
+        s, _ = L.accept()
+        got.append(1)
+        echo(s)
+for _ in range(4):
+    threading.Thread(target=one, daemon=True).start()
+''')
+    until(port_open, 'the RDMA port')
+    for i in range(8):
+        for end in (t, c):
+            end.do('s = connect(%d)' % TCP)
+            same(end.do('ask(s, 1, blob(300))'), 300)
+            end.do('s.close()')
+    same(s.do('len(got)'), 16)
+
+
+def a_listener_that_does_not_block_has_none_at_times():
+    s, c = server(), client()
+    s.do('L.setblocking(False)')
+    same(s.fails('L.accept()'), 'EAGAIN')
+    until(port_open, 'the RDMA port')
+    t = c.start('s = connect(%d)' % TCP)
+    same(s.do('wait_for(L, select.POLLIN)'), 1)
+    s.do('s, _ = L.accept()')
+    c.result(t)
+    same(s.fails('L.accept()'), 'EAGAIN')
+    same(s.do('s.getblocking()'), True)
+    s.do('s.setblocking(True)')
+    uses(s, c)
+
+
+def accept_times_out():
+    s = server()
+    s.do("L.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack('qq', 0, 100000))")
+    same(s.fails('L.accept()'), 'EAGAIN')
+
+
+# --- the descriptor ---
+
+def it_has_the_peers_names_and_the_listeners_port():
+    s, c = both()
+    a = s.start('echo(s)')
+    c.do('ask(s, 1)')
+    same(s.do('peer'), ['127.0.0.1', 700])
+    same(s.do('s.getpeername()'), ['127.0.0.1', 700])
+    same(s.do('s.getsockname()'), ['127.0.0.1', TCP])
+    same(c.do('s.getpeername()'), ['127.0.0.1', TCP])
+    same(c.do('s.getsockname()[0]'), '127.0.0.1')
+    shown = [x for x in s.stat()['list'] if x['state'] == 'native'][0]
+    same((shown['peer'], shown['local'], shown['carrier']), ('127.0.0.1:700', '127.0.0.1:%d' % TCP, 'verbs'))
+
+
+def it_is_a_tcp_socket():
+    s, c = both()
+    same(s.do('s.getsockopt(socket.SOL_SOCKET, socket.SO_TYPE)'), 1)
+    same(s.do('s.getsockopt(socket.SOL_SOCKET, socket.SO_PROTOCOL)'), 6)
+    same(s.do('s.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)'), 0)
+    for end in (s, c):
+        end.do('s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)')
+        same(end.do('s.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)'), 1)
+        same(end.do('s.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)'), 0)
+    uses(s, c)
+
+
+def it_has_the_lowest_number():
+    s, c = server(), client()
+    a = s.start('s, _ = L.accept()')
+    until(port_open, 'the RDMA port')
+    s.do('n = os.dup(0)')
+    s.do('os.close(n)')
+    c.do('s = connect(%d)' % TCP)
+    s.result(a)
+    same(s.do('s.fileno() - n'), 0)
+
+
+def a_listener_of_ipv6_has_mapped_names():
+    s, c = server(listen="listen('::', port=%d, family=socket.AF_INET6)" % TCP), client()
+    pair_of(s, c)
+    same(s.do('peer[:2]'), ['::ffff:127.0.0.1', 700])
+    same(s.do('s.getsockname()[:2]'), ['::ffff:127.0.0.1', TCP])
+    uses(s, c)
+
+
+def ipv6_goes_by_its_own_addresses():
+    s, c = server(listen="listen('::', port=%d, family=socket.AF_INET6)" % TCP), client()
+    a = s.start('s, peer = L.accept()')
+    until(port_open, 'the RDMA port')
+    c.do("s = connect(%d, '::1', socket.AF_INET6)" % TCP)
+    s.result(a)
+    same(s.do('peer[:2]'), ['::1', 700])
+    same(c.do('s.getpeername()[:2]'), ['::1', TCP])
+    uses(s, c)
+
+
+def a_dup_is_the_same_connection():
+    s, c = both()
+    s.do('t = s.dup()')
+    s.do('s.close()')
+    s.do('s = t')
+    uses(s, c)
+
+
+# --- the end ---
+
+def a_close_is_the_peers_eof():
+    for mine, other in ((0, 1), (1, 0)):
+        ends_ = both()
+        ends_[mine].do('s.close()')
+        same(ends_[other].do('ending(s)'), 'EOF after 0')
+        ends_[other].do('s.close()')
+        ends_[0].do('L.close()')
+        until(lambda: not port_open(), 'the RDMA port is shut')
+
+
+def what_was_sent_before_the_close_is_read_first():
+    s, c = both()
+    c.do('s.sendall(call(1))')
+    s.do("r = read_rec(s)")
+    s.do("s.sendall(reply(1, b'x' * 100))")
+    s.do('s.close()')
+    same(c.do('len(read_rec(s))'), 124)
+    same(c.do('ending(s)'), 'EOF after 0')
+
+
+def writing_to_who_has_closed_fails_as_on_tcp():
+    s, c = both()
+    c.do('s.close()')
+    same(s.do('ending(s)'), 'EOF after 0')
+    same(s.do('s.send(reply(1))'), 28)
+    same(s.fails('s.send(reply(1))'), 'EPIPE')
+
+
+def a_sleeper_wakes_when_the_peer_is_killed():
+    s, c = both()
+    a = s.start('ending(s)')
+    c.kill()
+    check(s.result(a) in ('EOF after 0', 'ECONNRESET'), 'it ends')
+
+
+def a_record_that_is_too_long_resets_it():
+    s, c = both()
+    a = s.start('ending(s)')
+    same(c.fails('s.sendall(call(1, bytes(9 << 20)))'), 'ECONNRESET')
+    check('record above the size limit' in [x['reason'] for x in c.stat()['list']], c.stat()['list'])
+    c.do('s.close()')
+    s.result(a)
+
+
+def nothing_is_left_of_many():
+    s, c = server(), client()
+    s.do('serve(L)')
+    until(port_open, 'the RDMA port')
+    c.do('s = connect(%d)' % TCP)
+    c.do('ask(s, 1)')
+    c.do('s.close()')
+    time.sleep(0.3)
+    before = s.holds(), c.holds()
+    for _ in range(20):
+        c.do('s = connect(%d)' % TCP)
+        c.do('ask(s, 1, blob(5000), proc=1)')
+        c.do('s.close()')
+    s.settles(before[0])
+    c.settles(before[1])
+
+
+# --- the listener ---
+
+def it_is_shut_with_the_app_s():
+    s = server()
+    s.do('L.setblocking(False)')
+    s.fails('L.accept()')
+    until(port_open, 'the RDMA port')
+    same(listener(s), [('listening', '')])
+    s.do('L.close()')
+    until(lambda: not port_open(), 'the RDMA port is shut')
+
+
+def without_a_device_tcp_goes_on(options={'test_no_device': 1}, why='no RDMA device, or no permission to use it'):
+    s = server(**options)
+    s.do('serve(L)')
+    until(lambda: listener(s) == [('tcp', why)], 'the reason')
+    check(not port_open() or not options, 'a port')
+    t = Agent(shim=False)
+    t.do('s = connect(%d)' % TCP)
+    same(t.do('ask(s, 1, blob(300))'), 300)
+    return s
+
+
+def the_port_of_another_process_is_had_when_that_ends():
+    other = server(listen='listen(port=%d)' % TCP)
+    other.do('L.setblocking(False)')
+    other.fails('L.accept()')
+    until(port_open, 'the RDMA port')
+    s = Agent(rules='role=server port=%d native=%d' % (TCP + 10, RDMA))
+    s.do('L = listen(port=%d)' % (TCP + 10))
+    s.do('serve(L)')
+    until(lambda: 'another process has the RDMA port' in [x['reason'] for x in s.stat()['list']], 'the reason')
+    other.kill()
+    until(port_open, 'the RDMA port', 10)
+
+
+def a_rule_on_addresses_turns_others_away():
+    s = server('role=server port=%d address=10.0.0.0/8 native=%d' % (TCP, RDMA))
+    s.do('serve(L)')
+    until(port_open, 'the RDMA port')
+    c = client(CLIENT)
+    c.do('s = connect(%d)' % TCP)	# which fails on the way, or is ended at once
+    same(native(s), 0)
+
+
+# --- processes ---
+
+def a_daemon_that_forks_after_listen_has_the_port():
+    s, c = server(), client()
+    s.do("fork_worker('serve(L); time.sleep(100)')")
+    until(port_open, 'the RDMA port')
+    c.do('s = connect(%d)' % TCP)
+    same(c.do('ask(s, 1, blob(300))'), 300)
+
+
+def of_workers_on_one_listener_the_first_has_it_and_another_takes_over():
+    s, c, t = server(), client(), Agent(shim=False)
+    s.do('L.setblocking(False)')
+    worker = '''
+def loop():
+    while True:
+        wait_for(L, select.POLLIN, 5)
+        try:
+            x, _ = L.accept()
+        except BlockingIOError:
+            continue
+        x.setblocking(True)
+        threading.Thread(target=echo, args=(x,), daemon=True).start()
+loop()
+'''
+    s.do('W = %r' % worker)
+    one = s.do('fork_worker(W)')
+    until(port_open, 'the RDMA port')
+    s.do('fork_worker(W)')
+    for end in (c, t, c):
+        end.do('s = connect(%d)' % TCP)
+        same(end.do('ask(s, 1, blob(300))'), 300)
+    os.kill(one, signal.SIGKILL)
+    time.sleep(0.2)
+    until(port_open, 'the RDMA port', 15)
+    c.do('s = connect(%d)' % TCP)
+    same(c.do('ask(s, 1, blob(300))'), 300)
+
+
+def a_child_that_is_given_a_connection_does_not_have_it():
+    s, c = server(), client()
+    s.do('''
+def per_connection():
+    while True:
+        x, _ = L.accept()
+        if os.fork() == 0:
+            L.close()
+            os._exit(0 if echo(x).startswith(('EOF', 'E')) else 1)
+        x.close()
+''')
+    s.start('per_connection()')
+    until(port_open, 'the RDMA port')
+    c.do("def once():\n    global s\n    s = connect(%d)\n    return ask(s, 1, blob(300))" % TCP)
+    got = c.do('attempt(once)')
+    check(got in (300, 'EOF', 'ECONNREFUSED', 'ECONNRESET', 'EPIPE'), 'it works or ends, but %r' % got)
+
+
+# --- connect ---
+
+def nobody_there_is_tcp_and_remembered():
+    s = Agent(shim=False)
+    s.do('L = listen(port=%d)' % TCP)
+    s.do('serve(L)')
+    c = client(CLIENT)
+    for _ in range(2):
+        c.do('s = connect(%d)' % TCP)
+        same(c.do('ask(s, 1, blob(300))'), 300)
+        c.do('s.close()')
+    same(c.stat()['upgrade']['upgrade_failures'], 1)
+
+
+def a_rule_that_requires_it_refuses():
+    s = Agent(shim=False)
+    s.do('L = listen(port=%d)' % TCP)
+    s.do('serve(L)')
+    c = client()
+    c.do('s = socket.socket()')
+    same(c.fails("s.connect(('127.0.0.1', %d))" % TCP), 'ECONNREFUSED')
+    n = server(listen='listen(port=%d)' % (TCP + 1), rules='port=%d native=%d' % (TCP + 1, RDMA))
+    n.do('serve(L)')
+    until(port_open, 'the RDMA port')
+    c.do("s.connect(('127.0.0.1', %d))" % TCP)
+    same(c.do('ask(s, 1, blob(300))'), 300)
+    same(native(c), 1)
+
+
+NB = '''
+def begin():
+    global s
+    s = socket.socket()
+    s.setblocking(False)
+    return errno.errorcode.get(s.connect_ex(('127.0.0.1', %d)), 'done')
+def again():
+    return errno.errorcode.get(s.connect_ex(('127.0.0.1', %d)), 'done')
+def ep_out(flags=0):
+    p = select.epoll()
+    p.register(s, select.EPOLLOUT | select.EPOLLIN | flags)
+    before = time.process_time()
+    r = sum(e for _, e in p.poll(10))
+    return r if time.process_time() - before < 0.3 else -1
+''' % (TCP, TCP)
+
+
+def connecting_without_blocking(how='wait_for(s, select.POLLOUT)'):
+    s, c = server(), client()
+    a = s.start('s, _ = L.accept()')
+    until(port_open, 'the RDMA port')
+    s.stop()
+    c.do(NB)
+    same(c.do('begin()'), 'EINPROGRESS')
+    same(c.do('again()'), 'EALREADY')
+    same(c.do('wait_for(s, select.POLLOUT, 0.1)'), 0)
+    t = c.start(how)
+    s.kill(signal.SIGCONT)
+    check(c.result(t) & 4, 'POLLOUT')
+    same(c.do('s.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)'), 0)
+    same(c.do('again()'), 'done')
+    same(c.do('again()'), 'EISCONN')
+    s.result(a)
+    a = s.start('echo(s)')
+    c.do('s.setblocking(True)')
+    same(c.do('ask(s, 1, blob(5000), proc=1)'), 5000)
+    same(native(c), 1)
+
+
+def so_with_epoll():
+    connecting_without_blocking('ep_out()')
+
+
+def so_with_edges():
+    connecting_without_blocking('ep_out(select.EPOLLET)')
+
+
+def without_blocking_it_falls_back_to_tcp():
+    s = Agent(shim=False)
+    s.do('L = listen(port=%d)' % TCP)
+    s.do('serve(L)')
+    c = client(CLIENT)
+    c.do(NB)
+    c.do('begin()')
+    same(c.do('wait_for(s, select.POLLOUT)'), 4)
+    same(c.do('s.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)'), 0)
+    c.do('s.setblocking(True)')
+    same(c.do('ask(s, 1, blob(300))'), 300)
+
+
+def who_does_not_answer_in_time_is_called_by_tcp():
+    s, c = server(), client(CLIENT, upgrade_timeout_ms=300)
+    s.do('L.setblocking(False)')
+    s.fails('L.accept()')	# and no more: the kernel's backlog takes TCP
+    c.do('s = connect(%d)' % TCP)
+    same((native(c), c.do('s.getpeername()[1]')), (0, TCP))
+    n = client(CLIENT, upgrade_timeout_ms=300)
+    n.do(NB)
+    same(n.do('begin()'), 'EINPROGRESS')
+    same(n.do('wait_for(s, select.POLLOUT)'), 4)
+    same(n.do('s.getpeername()[1]'), TCP)
+
+
+def a_bound_socket_keeps_its_port():
+    s, c = server(), client()
+    a = s.start('s, _ = L.accept()')
+    until(port_open, 'the RDMA port')
+    c.do('s = socket.socket()')
+    c.do("s.bind(('', 777))")
+    c.do("s.connect(('127.0.0.1', %d))" % TCP)
+    s.result(a)
+    same(c.do('s.getsockname()'), ['127.0.0.1', 777])
+    uses(s, c)
+    c.do('t = socket.socket()')
+    c.do("t.bind(('127.0.0.1', 0))")
+    a = s.start('t, _ = L.accept()')
+    c.do("t.connect(('127.0.0.1', %d))" % TCP)
+    s.result(a)
+
+
+main([fn for name, fn in list(globals().items())
+      if callable(fn) and getattr(fn, '__module__', '') == '__main__' and
+      fn.__code__.co_argcount == len(fn.__defaults__ or ()) and
+      name not in ('server', 'client', 'port_open', 'both')])
