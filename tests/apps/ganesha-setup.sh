@@ -31,5 +31,5 @@ waitport 20862
 sleep 1	# until the export is there
 ALLOW=NO_SHIM,NEGATIVE_CACHE	# rpcbind
 SERVER_ALLOW=$ALLOW
-url="nfs://127.0.0.1/exp"
+url="nfs://$HOST/exp"
 ports="nfsport=20861&mountport=20862"

@@ -19,6 +19,6 @@ check v4-cat 'hello-lab' nfs-cat "$url/hello?version=4&$ports"
 check v4-up 'copied 1000 bytes' nfs-cp $W/small "$url/s4?version=4&$ports"
 check v4-down 'copied 2000000' nfs-cp "$url/a3?version=4&$ports" $W/a4
 local_check v4-same cmp $W/a $W/a4
-check discover 'nfs://127.0.0.1/exp' nfs-ls -D nfs://127.0.0.1
-check showmount '/exp' showmount -e 127.0.0.1
+check discover "nfs://$HOST/exp" nfs-ls -D nfs://$HOST
+check showmount '/exp' showmount -e $HOST
 finish

@@ -7,8 +7,11 @@ libgfapi=/usr/lib/x86_64-linux-gnu/libgfapi.so.0
 mkdir -p $W/lib $W/log/bricks /run/gluster $W/brick
 mount --bind $W/lib /var/lib/glusterd
 mount --bind $W/log /var/log/glusterfs
-host=10.77.0.1	# a loopback address is refused
-ip addr add $host/32 dev lo
+host=$HOST
+if [ $LEG != verbs ]; then	# a loopback address is refused
+	host=10.77.0.1
+	ip addr add $host/32 dev lo
+fi
 hostname lab
 server glusterd -N -L INFO -p $W/glusterd.pid
 waitport 24007 150

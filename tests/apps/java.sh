@@ -11,6 +11,6 @@ server $java "$MODE" $port
 waitport $port
 check io 'java io ok' $java io $port
 check nio 'java nio ok' $java nio $port
-check null 'null ok 100' labcli 127.0.0.1 $port null 100
-check echo 'echo 1000000 ok' labcli 127.0.0.1 $port echo 1000000
+check null 'null ok 100' labcli $HOST $port null 100
+check echo 'echo 1000000 ok' labcli $HOST $port echo 1000000
 finish

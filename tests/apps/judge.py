@@ -5,8 +5,8 @@
 judge.py client LEG EXPECT CALLS ALLOW CARRIED   one snapshot, of the clients of one check
 judge.py server LEG EXPECT ALLOW CARRIED [NAME]  snapshots, of the server: the last of each process counts
 
-LEG both with EXPECT carried: connections were carried, those on TCP have a reason in ALLOW (names of
-reasons.def, commas between), and no error was counted. The clients sent CALLS ("some": at least one)
+LEG both or verbs with EXPECT carried: connections were carried (in verbs none of the client's by shared memory),
+those on TCP have a reason in ALLOW (names of reasons.def, commas between), and no error was counted. The clients sent CALLS ("some": at least one)
 calls; their counters are added to the file CARRIED. Over the server's processes and all clients in that
 file every call sent was received, and so was every reply; and the server's counter NAME (as
 messages.reverse_calls_sent) is not 0. Otherwise: TCP connections were seen, and nothing was carried."""
@@ -86,12 +86,14 @@ def errors(processes):
     return f"errors were counted: {counted}" if counted else ""
 
 
-def judge_client(processes, calls, allow, carried_file):
+def judge_client(processes, leg, calls, allow, carried_file):
     sent = total(processes, "rpcs", "calls_sent")
     with open(carried_file, "a", encoding="ascii") as f:
         f.write(json.dumps(rpcs(processes)) + "\n")
     if not carried(processes):
         return stray_tcp(processes, allow) or "no connection was carried"
+    if leg == "verbs" and total(processes, "connections", "shm"):
+        return "a connection was carried by shared memory"
     if sent == 0 or (calls != "some" and sent != int(calls)):
         return f"rpcs.calls_sent = {sent}, {calls} expected"
     return stray_tcp(processes, allow) or errors(processes)
@@ -113,9 +115,9 @@ def judge_server(processes, allow, carried_file, name=""):
 
 def main(role, leg, expect, *rest):
     processes = latest_processes(sys.stdin.read())
-    if leg != "both" or expect != "carried":
+    if leg not in ("both", "verbs") or expect != "carried":
         return nothing_carried(processes)
-    return (judge_client if role == "client" else judge_server)(processes, *rest)
+    return judge_client(processes, leg, *rest) if role == "client" else judge_server(processes, *rest)
 
 
 if __name__ == "__main__":

@@ -13,8 +13,8 @@ cat >$W/krb5.conf <<X
 	udp_preference_limit = 1
 [realms]
 	LAB = {
-		kdc = 127.0.0.1:20788
-		admin_server = 127.0.0.1:20749
+		kdc = $HOST:20788
+		admin_server = $HOST:20749
 	}
 X
 cat >$W/kdc.conf <<X

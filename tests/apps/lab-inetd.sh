@@ -5,7 +5,7 @@
 . "$(dirname "$0")/lib.sh"
 need inetd
 port=20811
-c="labcli 127.0.0.1 $port"
+c="labcli $HOST $port"
 echo "$port stream tcp $FLAVOUR root $BUILD/apps/labsvc labsvc ${FLAVOUR/nowait/inetd}" >$W/inetd.conf
 server inetd -E -i $W/inetd.conf	# -E: the service gets our environment
 waitport $port

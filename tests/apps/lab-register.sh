@@ -10,8 +10,8 @@ waitport 20815
 sleep 0.3	# until it is registered
 ALLOW=NO_SHIM,NEGATIVE_CACHE	# rpcbind
 SERVER_ALLOW=$ALLOW
-check null 'null ok 10' labcli 127.0.0.1 0 null 10
-check sizes 'sizes ok' labcli 127.0.0.1 0 sizes
-check rpcinfo-T 'program 536891972 version 1 ready' rpcinfo -T tcp 127.0.0.1 536891972 1
-EXPECT=any check rpcinfo-p '536891972 +1 +tcp +20815' rpcinfo -p 127.0.0.1
+check null 'null ok 10' labcli $HOST 0 null 10
+check sizes 'sizes ok' labcli $HOST 0 sizes
+check rpcinfo-T 'program 536891972 version 1 ready' rpcinfo -T tcp $HOST 536891972 1
+EXPECT=any check rpcinfo-p '536891972 +1 +tcp +20815' rpcinfo -p $HOST
 finish

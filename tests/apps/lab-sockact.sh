@@ -5,12 +5,12 @@
 . "$(dirname "$0")/lib.sh"
 need systemd-socket-activate
 port=20813
-c="labcli 127.0.0.1 $port"
+c="labcli $HOST $port"
 case $FLAVOUR in
-listen) how=(-l "127.0.0.1:$port" "$BUILD/apps/labsvc" wait) ;;
-accept) how=(-l "127.0.0.1:$port" --accept --inetd "$BUILD/apps/labsvc" inetd) SERVER_ALLOW=NO_OFFER ;;
+listen) how=(-l "$HOST:$port" "$BUILD/apps/labsvc" wait) ;;
+accept) how=(-l "$HOST:$port" --accept --inetd "$BUILD/apps/labsvc" inetd) SERVER_ALLOW=NO_OFFER ;;
 esac
-server systemd-socket-activate -E LD_PRELOAD -E RDMARPC_RUN_DIR "${how[@]}"
+server systemd-socket-activate -E LD_PRELOAD -E RDMARPC_RUN_DIR -E RDMARPC_VERBS -E RDMARPC_UPGRADE_TIMEOUT_MS "${how[@]}"
 waitport $port
 check null 'null ok 10' $c null 10
 check sizes 'sizes ok' $c sizes

@@ -5,7 +5,8 @@ use strict;
 use warnings;
 use IO::Socket::INET;
 
-my $sock = IO::Socket::INET->new(PeerAddr => "127.0.0.1:$ARGV[0]", Proto => 'tcp') or die "connect: $!";
+my $host = $ENV{LAB_ADDRESS} // '127.0.0.1';
+my $sock = IO::Socket::INET->new(PeerAddr => "$host:$ARGV[0]", Proto => 'tcp') or die "connect: $!";
 my $calls = 0;
 
 sub take {

@@ -5,13 +5,16 @@
 #
 #	. "$(dirname "$0")/lib.sh"
 #	server labsvc svcrun 20801; waitport 20801
-#	check null 'null ok 5' labcli 127.0.0.1 20801 null 5
+#	check null 'null ok 5' labcli $HOST 20801 null 5
 #	finish
 #
 # LEG says who has the shim: tcp (nobody), both, server, client. In each leg the answers must be right
 # and those of leg tcp; the shim's own counters must say that in leg both everything was carried, and
 # in the others nothing. A script runs in its own network, mount, PID and UTS namespaces with /run its
 # own: ports are free and nothing stays behind.
+#
+# A fifth leg, verbs, is for the guest of tests/vm: as both, but client and server have no memory in common, and
+# an RDMA device at VERBS_HOST is what carries. No network namespace: rxe of Linux 6.1 knows the first one only.
 
 NAME=${CASE:-$(basename "$0" .sh)}
 LEG=${LEG:-tcp}
@@ -21,7 +24,8 @@ SHIM=$BUILD/librpcrdma_shim.so
 export PATH=$BUILD/apps:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 
 if [ -z "${IN_NAMESPACES:-}" ]; then
-	IN_NAMESPACES=1 exec unshare -u -n -m -p -f --mount-proc --kill-child bash "$0" "$@"
+	[ "$LEG" = verbs ] && net= || net=-n
+	IN_NAMESPACES=1 exec unshare -u $net -m -p -f --mount-proc --kill-child bash "$0" "$@"
 fi
 
 skip() { echo "$*"; exit 77; }
@@ -49,8 +53,20 @@ PRELOAD=$SHIM$(san_runtime "$SHIM" | sed 's/^/:/')
 mkdir -m 1777 $W/san
 ASAN_EXTRA=detect_leaks=0 TSAN_EXTRA=ignore_noninstrumented_modules=1 SAN_SUPP=$HERE/../san/tsan.supp san_env $W/san
 
+HOST=127.0.0.1
 server_env=() client_env=()
-case $LEG in both | server) server_env=(LD_PRELOAD="$PRELOAD" RDMARPC_RUN_DIR="$W/stat/server") ;; esac
+case $LEG in both | verbs | server) server_env=(LD_PRELOAD="$PRELOAD" RDMARPC_RUN_DIR="$W/stat/server") ;; esac
+
+# Another host is one with another boot id. (An interpreted guest takes its time for an upgrade.)
+client_host=()
+if [ "$LEG" = verbs ]; then
+	HOST=${VERBS_HOST:-10.9.0.1}
+	export RDMARPC_VERBS=on RDMARPC_UPGRADE_TIMEOUT_MS=20000
+	boot_id=/proc/sys/kernel/random/boot_id
+	cat /proc/sys/kernel/random/uuid >$W/boot_id
+	client_host=(unshare -m sh -c "mount --bind $W/boot_id $boot_id && exec \"\$@\"" -)
+fi
+export LAB_ADDRESS=$HOST
 
 # server COMMAND...: the server under test, in the background; its pid is in $spid
 server() {
@@ -99,8 +115,8 @@ check() {
 	checks=$((checks + 1))
 	client_env=()
 	mkdir -m 1777 "$dir"
-	case $LEG in both | client) client_env=(LD_PRELOAD="$PRELOAD" RDMARPC_RUN_DIR="$dir") ;; esac
-	timeout "${TMO:-30}" env "${client_env[@]}" "$@" >$out 2>$W/err </dev/null || rc=$?
+	case $LEG in both | verbs | client) client_env=(LD_PRELOAD="$PRELOAD" RDMARPC_RUN_DIR="$dir") ;; esac
+	timeout "${TMO:-30}" "${client_host[@]}" env "${client_env[@]}" "$@" >$out 2>$W/err </dev/null || rc=$?
 	if [ $rc != "${WANT_RC:-0}" ]; then
 		fail "$n" "exit status $rc" $out
 	elif [ -n "$regex" ] && ! grep -Ezq -- "$regex" $out; then
@@ -120,13 +136,13 @@ same_answer() {
 judge_client() {
 	local made
 	[ "${EXPECT:-}" != any ] || return 0
-	case $LEG in both | client)
+	case $LEG in both | verbs | client)
 		made=$(sed -n 's/^calls \([0-9]*\)$/\1/p' $W/err | tail -n 1)
 		snapshot "$2" >$W/json 2>>$W/err
 		judge client "$LEG" "${EXPECT:-carried}" "${made:-some}" "${ALLOW:-}" $W/carried <$W/json >$W/verdict 2>&1 ||
 			fail "$1" "$(cat $W/verdict)"
 	esac
-	case $LEG in both | server) snapshot $W/stat/server >>$W/snapshots 2>>$W/err; echo >>$W/snapshots ;; esac
+	case $LEG in both | verbs | server) snapshot $W/stat/server >>$W/snapshots 2>>$W/err; echo >>$W/snapshots ;; esac
 }
 
 # local_check NAME COMMAND...: something about the result that involves no RPC
@@ -151,7 +167,7 @@ judge_server() {
 
 # finish: the server's counters, what must not be left, the verdict
 finish() {
-	case $LEG in both | server)
+	case $LEG in both | verbs | server)
 		checks=$((checks + 1))
 		judge_server || fail server-counters "$(cat $W/verdict)"
 	esac

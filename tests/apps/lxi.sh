@@ -11,10 +11,10 @@ waitport 20843
 sleep 0.3	# until it is registered
 ALLOW=NO_SHIM,NEGATIVE_CACHE	# rpcbind
 SERVER_ALLOW=$ALLOW,NO_OFFER
-EXPECT=any check plain 'rdmarpc,laboratory' lxi scpi -a 127.0.0.1 '*IDN?'
+EXPECT=any check plain 'rdmarpc,laboratory' lxi scpi -a $HOST '*IDN?'
 wrap=
-case $LEG in both | client) wrap="$BUILD/rdmarpc-run --tirpc --" ;; esac
-check name 'rdmarpc,laboratory' $wrap lxi scpi -a 127.0.0.1 '*IDN?'
-check long '^0123456789' $wrap lxi scpi -a 127.0.0.1 'WAVE?'
+case $LEG in both | verbs | client) wrap="$BUILD/rdmarpc-run --tirpc --" ;; esac
+check name 'rdmarpc,laboratory' $wrap lxi scpi -a $HOST '*IDN?'
+check long '^0123456789' $wrap lxi scpi -a $HOST 'WAVE?'
 local_check long-length test "$(tr -d '\n' <$W/out | wc -c)" = 60000
 finish

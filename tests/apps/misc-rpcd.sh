@@ -15,7 +15,7 @@ waitport 20852
 sleep 0.3
 ALLOW=NO_SHIM,NEGATIVE_CACHE	# rpcbind
 SERVER_ALLOW=$ALLOW
-check statd 'version 1 ready' rpcinfo -T tcp 127.0.0.1 100024 1
-check rquotad-1 'version 1 ready' rpcinfo -T tcp 127.0.0.1 100011 1
-check rquotad-2 'version 2 ready' rpcinfo -T tcp 127.0.0.1 100011 2
+check statd 'version 1 ready' rpcinfo -T tcp $HOST 100024 1
+check rquotad-1 'version 1 ready' rpcinfo -T tcp $HOST 100011 1
+check rquotad-2 'version 2 ready' rpcinfo -T tcp $HOST 100011 2
 finish

@@ -7,7 +7,7 @@ mkdir -p $W/exp /run/nfs $W/nfs
 helper rpcbind -f -w
 waitport 111
 cat >$W/exports <<X
-$W/exp 127.0.0.1(ro,fsid=1,no_subtree_check)
+$W/exp $HOST(ro,fsid=1,no_subtree_check)
 /srv *(ro,fsid=2,no_subtree_check)
 X
 : >$W/nfs/etab

@@ -7,7 +7,7 @@ server rpc.mountd -p $port -t 3
 waitport $port
 sleep 0.5
 for i in 1 2 3 4 5 6; do
-	check exports-$i 'Export list for 127.0.0.1' showmount -e 127.0.0.1
+	check exports-$i "Export list for $HOST" showmount -e $HOST
 done
 VARIES=1 check mnt 'mnt status (0|2|13)' /usr/bin/python3 $HERE/pyrpc.py mnt $port $W/exp
 finish

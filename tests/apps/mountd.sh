@@ -6,8 +6,8 @@
 server rpc.mountd -F -p $port
 waitport $port
 sleep 0.3	# until it is registered
-check exports 'Export list for 127.0.0.1' showmount -e 127.0.0.1
-check mounts 'All mount points on 127.0.0.1' showmount -a 127.0.0.1
-check ping 'program 100005 version 3 ready' rpcinfo -T tcp 127.0.0.1 100005 3
+check exports "Export list for $HOST" showmount -e $HOST
+check mounts "All mount points on $HOST" showmount -a $HOST
+check ping 'program 100005 version 3 ready' rpcinfo -T tcp $HOST 100005 3
 VARIES=1 check mnt 'mnt status (0|2|13)' /usr/bin/python3 $HERE/pyrpc.py mnt $port $W/exp
 finish

@@ -8,8 +8,8 @@ waitport $port
 for kind in blocking asyncio nonblocking fragments; do
 	check $kind "py $kind ok" /usr/bin/python3 $HERE/pyrpc.py client $port $kind
 done
-check c-null 'null ok 100' labcli 127.0.0.1 $port null 100
-check c-sizes 'sizes ok' labcli 127.0.0.1 $port sizes
-check c-threads 'bad 0' labcli 127.0.0.1 $port threads 4
-check c-pipeline 'bad 0' labcli 127.0.0.1 $port pipeline 300
+check c-null 'null ok 100' labcli $HOST $port null 100
+check c-sizes 'sizes ok' labcli $HOST $port sizes
+check c-threads 'bad 0' labcli $HOST $port threads 4
+check c-pipeline 'bad 0' labcli $HOST $port pipeline 300
 finish

@@ -7,6 +7,7 @@ pyrpc.py client PORT blocking|fragments|asyncio|nonblocking
 pyrpc.py mnt PORT PATH        MOUNT version 3, MNT: prints the status
 """
 import asyncio
+import os
 import random
 import selectors
 import socket
@@ -15,7 +16,7 @@ import sys
 import threading
 import time
 
-HOST = "127.0.0.1"
+HOST = os.environ.get("LAB_ADDRESS", "127.0.0.1")
 PROG, NULL, ECHO, SUM, BIG, SLEEP = 0x20005244, 0, 1, 2, 3, 4
 LAST = 0x80000000
 SIZES = [0, 1, 3, 4, 100, 1000, 3996, 4096, 8192, 9000, 16384, 65535, 65536, 65537, 262144, 1048576]

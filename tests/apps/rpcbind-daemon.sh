@@ -6,6 +6,6 @@ need rpcbind rpcinfo
 server rpcbind -w
 waitport 111
 sleep 0.3
-check p '100000 +4 +tcp +111 +portmapper' rpcinfo -p 127.0.0.1
-check Tall 'version 2 ready.*version 3 ready.*version 4 ready' rpcinfo -T tcp 127.0.0.1 100000
+check p '100000 +4 +tcp +111 +portmapper' rpcinfo -p $HOST
+check Tall 'version 2 ready.*version 3 ready.*version 4 ready' rpcinfo -T tcp $HOST 100000
 finish

@@ -5,13 +5,13 @@
 need rpcbind rpcinfo
 server rpcbind -f -w
 waitport 111
-check T2 'program 100000 version 2 ready' rpcinfo -T tcp 127.0.0.1 100000 2
-check Tall 'version 2 ready.*version 3 ready.*version 4 ready' rpcinfo -T tcp 127.0.0.1 100000
-check t 'program 100000 version 4 ready' rpcinfo -t 127.0.0.1 100000 4
-check a 'program 100000 version 4 ready' rpcinfo -a 127.0.0.1.0.111 -T tcp 100000 4
-check p '100000 +4 +tcp +111 +portmapper' rpcinfo -p 127.0.0.1
-check dump '100000 +4 +tcp' rpcinfo 127.0.0.1
-check short '100000 +2,3,4' rpcinfo -s 127.0.0.1
-VARIES=1 check stat 'PORTMAP|NULL' rpcinfo -m 127.0.0.1
-WANT_RC=1 check unavailable '' rpcinfo -T tcp 127.0.0.1 100099
+check T2 'program 100000 version 2 ready' rpcinfo -T tcp $HOST 100000 2
+check Tall 'version 2 ready.*version 3 ready.*version 4 ready' rpcinfo -T tcp $HOST 100000
+check t 'program 100000 version 4 ready' rpcinfo -t $HOST 100000 4
+check a 'program 100000 version 4 ready' rpcinfo -a $HOST.0.111 -T tcp 100000 4
+check p '100000 +4 +tcp +111 +portmapper' rpcinfo -p $HOST
+check dump '100000 +4 +tcp' rpcinfo $HOST
+check short '100000 +2,3,4' rpcinfo -s $HOST
+VARIES=1 check stat 'PORTMAP|NULL' rpcinfo -m $HOST
+WANT_RC=1 check unavailable '' rpcinfo -T tcp $HOST 100099
 finish

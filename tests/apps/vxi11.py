@@ -53,8 +53,8 @@ class Link:
 def register(port):
     """PMAPPROC_SET, which rpcbind takes from a reserved port of this host."""
     with socket.socket() as sock:
-        sock.bind((pyrpc.HOST, 1001))
-        sock.connect((pyrpc.HOST, 111))
+        sock.bind(("127.0.0.1", 1001))
+        sock.connect(("127.0.0.1", 111))
         args = struct.pack(">4I", PROG, VERS, TCP, port)
         sock.sendall(pyrpc.record(pyrpc.call(1, PMAP_SET, args, prog=PMAP, vers=2)))
         assert pyrpc.receive_record(sock)[-4:] == struct.pack(">I", 1), "rpcbind refused"

@@ -22,7 +22,7 @@ waitport $port
 sleep 0.3
 ALLOW=NO_SHIM,NEGATIVE_CACHE	# rpcbind
 SERVER_ALLOW=$ALLOW
-check small 'v00500-000' ypcat -d labdom -h 127.0.0.1 small
-check large 'v03000-000' ypcat -d labdom -h 127.0.0.1 large
-check ping 'version 2 ready' rpcinfo -T tcp 127.0.0.1 100004 2
+check small 'v00500-000' ypcat -d labdom -h $HOST small
+check large 'v03000-000' ypcat -d labdom -h $HOST large
+check ping 'version 2 ready' rpcinfo -T tcp $HOST 100004 2
 finish

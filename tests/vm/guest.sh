@@ -6,11 +6,11 @@
 #	guest_start DIR KERNELDIR INITRD; guest_run DIR SECONDS COMMAND...; guest_stop DIR
 #
 # DIR holds the share, the console and the pid. KVM where it works, else QEMU's own interpreter (VM_ACCEL=tcg
-# asks for it at once: some machines have a /dev/kvm that hangs).
+# asks for it at once: some machines have a /dev/kvm that hangs). VM_QEMU: further arguments for QEMU.
 
 VM_HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 VM_CPUS=${VM_CPUS:-2}
-VM_MEMORY=${VM_MEMORY:-1536}
+VM_MEMORY=${VM_MEMORY:-2560}
 
 guest_alive() { [ -s "$1/pid" ] && kill -0 "$(cat "$1/pid")" 2>/dev/null; }
 
@@ -27,7 +27,7 @@ guest_boot() { # DIR KERNELDIR INITRD SECONDS ACCEL...
 		-fsdev local,id=root,path=/,security_model=none,readonly=on,multidevs=remap \
 		-device virtio-9p-pci,fsdev=root,mount_tag=hostroot \
 		-fsdev local,id=share,path="$share",security_model=none \
-		-device virtio-9p-pci,fsdev=share,mount_tag=share -device virtio-rng-pci </dev/null >"$dir/qemu.log" 2>&1 &
+		-device virtio-9p-pci,fsdev=share,mount_tag=share -device virtio-rng-pci ${VM_QEMU:-} </dev/null >"$dir/qemu.log" 2>&1 &
 	echo $! >"$dir/pid"
 	disown $!
 	while ((i-- > 0)) && guest_alive "$dir"; do
