@@ -120,6 +120,45 @@ Test(engine_rules, no_reply_invalidates_a_handle_of_the_peer)
 	one_fini(&o);
 }
 
+/* reliable-reply-00: pull completion is a plain Send where invalidation was not agreed on. */
+Test(engine_rules, done_invalidates_nothing)
+{
+	uint8_t head[24];
+	uint32_t id;
+
+	one_init(&o, RR_CAP_RELIABLE_REPLY, true);
+	one_send(&o, RR_RPC_CALL, 5, 40);
+	one_clear(&o);
+	ONE_RECV(&o, 5, 1, 7, NOMSG, 1, 0, 0x77, 2000, 0, 64, 0, 0, 0);
+	id = one_op(&o, RR_OP_PULL, 0)->id;
+	WORDS(head, A_REPLY(5));
+	rr_eng_head(o.e, id, 0, head, 24, o.now);
+	one_run(&o);
+	rr_eng_pulled(o.e, id, 0, o.now);
+	one_run(&o);
+	cr_assert_eq(one_word(&o, 0, 3), 3);
+	cr_assert_eq(one_op(&o, RR_OP_SEND, 0)->inv_handle, 0);
+	one_fini(&o);
+}
+
+/* RFC 8166 §4.6.1: nothing that an engine sends is padded, whatever it has to convey. */
+Test(engine_rules, no_message_is_sent_as_msgp)
+{
+	static const uint32_t lens[] = { 40, 900, 5000 };
+
+	for (size_t i = 0; i < rr_array_size(lens); i++) {
+		one_init(&o, 0, true);
+		one_send(&o, RR_RPC_CALL, 5, lens[i]);
+		cr_assert_eq(one_word(&o, 0, 3), lens[i] < 1024 ? MSG : NOMSG);
+		one_fini(&o);
+		one_init(&o, 0, false);
+		ONE_RECV(&o, 5, 1, 4, MSG, 0, 0, 1, 1, 0x22, 65536, 0, 16, A_CALL(5));
+		one_send(&o, RR_RPC_REPLY, 5, lens[i]);
+		cr_assert_eq(one_word(&o, 0, 3), lens[i] < 1024 ? MSG : NOMSG);
+		one_fini(&o);
+	}
+}
+
 /* RFC 8166 §4.5.4: memory that the peer may still reach is given to nobody. */
 Test(engine_rules, a_key_that_cannot_be_invalidated_ends_the_connection)
 {
