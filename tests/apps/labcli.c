@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* labcli HOST PORT COMMAND [N]: the laboratory program's client; PORT 0 asks rpcbind.
- * Prints what it got on stdout and the number of calls that it made on stderr. */
+/* labcli HOST PORT COMMAND [N]: the laboratory program's client; PORT 0 asks rpcbind. LAB_GSS=SERVICE@HOST
+ * with LAB_GSS_SERVICE=krb5, krb5i or krb5p: by RPCSEC_GSS. Prints what it got on stdout and the number of
+ * calls that it made on stderr. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -21,6 +22,9 @@
 #define LAB_PER_THREAD	200
 #define LAB_BUFFER	65536	/* more than any reply to the pipeline */
 
+/* As <rpc/rpcsec_gss.h> has it, which does not go without GSS-API's headers. */
+extern AUTH *rpc_gss_seccreate(CLIENT *, char *principal, char *mechanism, int service, char *qop, void *, void *);
+
 static const char *host;
 static int port;
 static _Atomic unsigned int ncalls;
@@ -40,6 +44,23 @@ static void set_timeout(CLIENT *c, long ms)
 	clnt_control(c, CLSET_TIMEOUT, (char *)&tv);
 }
 
+static void authenticate(CLIENT *c, char *principal)
+{
+	static const char *const names[] = { "krb5", "krb5i", "krb5p" };
+	const char *want = getenv("LAB_GSS_SERVICE");
+	int service = 1;	/* 1 none, 2 integrity, 3 privacy */
+
+	for (int i = 0; want && i < 3; i++)
+		if (!strcmp(want, names[i]))
+			service = 1 + i;
+	ncalls++;	/* in which the context is made */
+	c->cl_auth = rpc_gss_seccreate(c, principal, (char[]){ "kerberos_v5" }, service, NULL, NULL, NULL);
+	if (!c->cl_auth) {
+		clnt_pcreateerror("labcli: GSS");
+		exit(2);
+	}
+}
+
 static CLIENT *open_client(rpcprog_t prog)
 {
 	struct sockaddr_in a = server_address();
@@ -52,6 +73,8 @@ static CLIENT *open_client(rpcprog_t prog)
 		exit(2);
 	}
 	set_timeout(c, 20000);
+	if (getenv("LAB_GSS"))
+		authenticate(c, getenv("LAB_GSS"));
 	return c;
 }
 

@@ -10,6 +10,8 @@
  *	fork		own accept() loop, one child per connection
  *	inetd		fd 0 is a connection (inetd nowait)
  *	wait		fd 0 is a listening socket (inetd wait), or fd 3 (LISTEN_FDS)
+ *
+ * LAB_GSS=SERVICE@HOST: only by RPCSEC_GSS.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -31,6 +33,8 @@
 #define LAB_POLLFDS	64
 #define LAB_EPOLLFDS	1024
 
+/* As <rpc/rpcsec_gss.h> has it, which does not go without GSS-API's headers. */
+extern bool_t rpc_gss_set_svc_name(char *principal, char *mechanism, u_int req_time, u_int prog, u_int vers);
 extern void labprog_1(struct svc_req *req, SVCXPRT *xprt);	/* rpcgen's dispatcher */
 
 static unsigned int ncalls, digest;
@@ -136,9 +140,17 @@ static int make_listener(int port)
 	return fd;
 }
 
+static void dispatch(struct svc_req *req, SVCXPRT *xprt)
+{
+	if (getenv("LAB_GSS") && req->rq_cred.oa_flavor != RPCSEC_GSS)
+		svcerr_weakauth(xprt);
+	else
+		labprog_1(req, xprt);
+}
+
 static void offer(SVCXPRT *xprt, int proto)
 {
-	if (!xprt || !svc_register(xprt, LABPROG, LABVERS, labprog_1, proto))
+	if (!xprt || !svc_register(xprt, LABPROG, LABVERS, dispatch, proto))
 		die("svc_register");
 }
 
@@ -154,7 +166,7 @@ static void offer_by_tli(int port)
 	};
 	SVCXPRT *x = nc ? svc_tli_create(RPC_ANYFD, nc, &tb, 0, 0) : NULL;
 
-	if (!x || !svc_reg(x, LABPROG, LABVERS, labprog_1, NULL))
+	if (!x || !svc_reg(x, LABPROG, LABVERS, dispatch, NULL))
 		die("svc_tli_create");
 }
 
@@ -293,6 +305,8 @@ int main(int argc, char **argv)
 	const char *mode = argc > 1 ? argv[1] : "svcrun";
 	int port = argc > 2 ? atoi(argv[2]) : 0;
 
+	if (getenv("LAB_GSS") && !rpc_gss_set_svc_name(getenv("LAB_GSS"), (char[]){ "kerberos_v5" }, 0, LABPROG, LABVERS))
+		die("rpc_gss_set_svc_name");
 	if (!strcmp(mode, "fork"))
 		run_fork(port);
 	if (!strcmp(mode, "inetd")) {
