@@ -5,6 +5,8 @@
 /* One transport header, whatever its version: what the codecs decode into and
  * encode from, and the only form of a header that the engine knows. */
 
+#include <string.h>
+
 #include "core/wire/props.h"
 
 /* Limits of one message. All its chunks draw on one pool of segments, so that a
@@ -84,6 +86,7 @@ struct rr_msg {
 	uint32_t vers;
 	uint32_t credit;	/* requested in calls, granted in replies */
 	enum rr_htype type;
+	/* From here to props rr_msg_init() makes everything zero, at once. */
 	uint32_t proc;		/* the number on the wire */
 	uint32_t hdr_len;	/* bytes of header; an RPC message may follow */
 	uint8_t dir;		/* enum rr_dir; version 1 sends none and finds none */
@@ -126,13 +129,8 @@ static inline void rr_msg_init(struct rr_msg *m, enum rr_htype type, uint32_t xi
 	m->vers = vers;
 	m->credit = credit;
 	m->type = type;
-	m->proc = 0;
-	m->hdr_len = 0;
-	m->dir = RR_DIR_UNKNOWN;
-	m->reverse = false;
-	m->inv_handle = 0;
-	m->err = m->vers_low = m->vers_high = 0;
-	m->align = m->thresh = 0;
+	memset((uint8_t *)m + offsetof(struct rr_msg, proc), 0,
+	       offsetof(struct rr_msg, props) - offsetof(struct rr_msg, proc));
 	m->ch.nreads = m->ch.nwrites = m->ch.nsegs = 0;
 	m->ch.has_reply = false;
 	m->ch.reply.first = m->ch.reply.nsegs = 0;
