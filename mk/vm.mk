@@ -17,7 +17,7 @@ HAVE_RDMA := $(shell pkg-config --exists libibverbs librdmacm 2>/dev/null && ech
 .PHONY: verbs vm-programs
 ifeq ($(HAVE_RDMA),yes)
 verbs: $(VERBS)
-vm-programs: $(BUILD)/tests/vm/verbs_pair
+vm-programs: $(BUILD)/tests/vm/verbs_pair $(BUILD)/tests/vm/verbs_native
 else
 vm-programs:
 verbs:
@@ -30,7 +30,7 @@ $(VERBS): $(VERBS_OBJ)
 	$(Q)$(CC) -shared -o $@ $^ $(LDSAN) -Wl,-soname,librpcrdma_verbs.so -Wl,-z,defs -Wl,-z,relro -Wl,-z,now \
 	    $(LDFLAGS) -lrdmacm -libverbs -pthread
 
-$(BUILD)/tests/vm/verbs_pair: $(BUILD)/obj/tests/vm/verbs_pair.o $(BUILD)/libcore.a
+$(BUILD)/tests/vm/verbs_%: $(BUILD)/obj/tests/vm/verbs_%.o $(BUILD)/obj/tests/vm/verbs_lib.o $(BUILD)/libcore.a
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
-	$(Q)$(CC) -o $@ $^ $(LDSAN) -pthread -ldl
+	$(Q)$(CC) -o $@ $^ $(LDSAN) -lrdmacm -libverbs -pthread -ldl

@@ -1,124 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The verbs provider by itself, for a guest with a device: two queue pairs in one process, driven
- * through the provider interface. verbs_pair windows|regions ADDRESS [TEST...] */
-#include <arpa/inet.h>
-#include <dirent.h>
-#include <dlfcn.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/ioctl.h>
+/* What holds for a pair of queue pairs, however they were connected. */
 #include <sys/wait.h>
-#include <unistd.h>
 
-#include "core/base/compiler.h"
-#include "core/prov/verbs/plugin.h"
-
-#define CHECK(x) do { if (!(x)) { printf("%s:%d: %s: not so: %s\n", __FILE__, __LINE__, test, #x); exit(1); } } while (0)
-#define PATIENCE	(10 * RR_SEC)
-
-static const struct rr_os libc_os = {
-	.socket = socket, .bind = bind, .listen = listen, .connect = connect,
-	.accept4 = accept4, .shutdown = shutdown, .close = close, .fcntl = fcntl,
-	.ioctl = ioctl, .getsockopt = getsockopt, .setsockopt = setsockopt,
-	.getsockname = getsockname, .getpeername = getpeername, .recv = recv, .send = send,
-	.recvmsg = recvmsg, .sendmsg = sendmsg, .poll = poll,
-};
-
-static void own_fd(int fd, bool own)
-{
-	(void)fd;
-	(void)own;
-}
-
-static struct rr_verbs_env env = { &libc_os, own_fd, false };
-static const char *test;
-static const struct rr_prov_ops *ops;
-static struct rr_prov_params par = {
-	.recv_size = 4096, .recvs = 32, .mem_size = 1 << 20, .fd_floor = 100,
-};
-static struct rr_qp *a, *b;	/* offering, answering */
-
-static void offer_and_answer(const uint8_t *answer_token)
-{
-	struct rr_prov_params other = par;
-	struct rr_prov_addr offer, answer;
-
-	memcpy(other.token, answer_token, RR_TOKEN_LEN);
-	a = calloc(1, ops->qp_size(&par));
-	b = calloc(1, ops->qp_size(&par));
-	a->wake_fd = b->wake_fd = -1;
-	CHECK(ops->prepare(a, &par, &offer) == 0);
-	CHECK(ops->answer(b, &other, &offer, &answer) == 0);
-	CHECK(ops->join(a, &answer) == 0);
-}
-
-/* Steps both until both are done or one has failed; 0 connected. */
-static int establish(void)
-{
-	rr_time end = rr_now() + PATIENCE;
-	int ra = -EAGAIN, rb = -EAGAIN;
-
-	while ((ra == -EAGAIN || rb == -EAGAIN) && rr_now() < end) {
-		struct pollfd p[2] = { { a->wake_fd, POLLIN, 0 }, { b->wake_fd, POLLIN, 0 } };
-
-		if (ra == -EAGAIN)
-			ra = ops->establish(a);
-		if (rb == -EAGAIN)
-			rb = ops->establish(b);
-		if ((ra && ra != -EAGAIN) || (rb && rb != -EAGAIN))
-			return ra && ra != -EAGAIN ? ra : rb;
-		poll(p, 2, 10);
-	}
-	return ra ? ra : rb;
-}
-
-static void open_pair(void)
-{
-	offer_and_answer(par.token);
-	CHECK(establish() == 0);
-}
-
-static void close_pair(void)
-{
-	ops->close(a);
-	ops->close(b);
-	free(a);
-	free(b);
-}
-
-/* The next completion of q, slept for; what poll() said. */
-static int next(struct rr_qp *q, struct rr_wc *wc)
-{
-	rr_time end = rr_now() + PATIENCE;
-	int n;
-
-	while ((n = ops->poll(q, wc, 1)) == 0 && rr_now() < end) {
-		struct pollfd p = { q->wake_fd, POLLIN, 0 };
-
-		if (ops->arm(q, RR_ARM_RECV) == 0) {
-			CHECK(poll(&p, 1, 5000) == 1);
-			ops->drain(q);
-		}
-	}
-	return n;
-}
-
-static void post(struct rr_qp *q, const void *p, size_t len)
-{
-	const uint8_t *bytes = p;
-	size_t half = len / 2;
-	struct rr_wc wc;
-	struct iovec iov[2] = { { (void *)(uintptr_t)bytes, half },
-				{ (void *)(uintptr_t)(bytes + half), len - half } };
-
-	while (!ops->window(q))
-		CHECK(ops->poll(q, &wc, 1) == 0);
-	CHECK(ops->send(q, iov, 2, 7, 0) == 1);
-}
+#include "tests/vm/verbs_lib.h"
 
 static void t_sends_of_every_size_arrive_as_they_were(void)
 {
@@ -150,29 +34,6 @@ static void t_immediate_data_arrives_without_payload(void)
 	CHECK(ops->send_imm(b, 0x52480001, 0) == 1);
 	CHECK(next(a, &wc) == 1 && wc.has_imm && wc.imm == 0x52480001 && wc.len == 0);
 	close_pair();
-}
-
-/* Takes a key of q's back. */
-static void invalidate(struct rr_qp *q, const struct rr_seg *seg)
-{
-	int rc = ops->invalidate(q, seg->handle, 77);
-	struct rr_wc wc;
-
-	CHECK(rc == !!env.no_windows);
-	if (rc == 0)
-		CHECK(next(q, &wc) == 1 && wc.op == RR_WC_INVALIDATE && wc.cookie == 77 && !wc.status);
-}
-
-/* Exposed memory of q, for whoever hears of it by a Send. */
-static void expose(struct rr_qp *q, struct rr_qp *peer, void *at, uint32_t len, enum rr_rights rights,
-		   struct rr_seg *seg)
-{
-	struct rr_wc wc;
-
-	CHECK(ops->expose(q, at, len, rights, seg) == 0 && seg->length == len);
-	post(q, "here", 4);
-	CHECK(next(peer, &wc) == 1 && wc.len == 4);
-	ops->repost(peer, wc.cookie);
 }
 
 static void t_reads_and_writes_move_bytes_and_say_when(void)
@@ -380,34 +241,6 @@ static void t_a_key_is_never_the_last_one_again(void)
 	close_pair();
 }
 
-static unsigned count_fds(void)
-{
-	DIR *d = opendir("/proc/self/fd");
-	unsigned n = 0;
-
-	while (readdir(d))
-		n++;
-	closedir(d);
-	return n;
-}
-
-/* Objects of this process, as the kernel counts them for the device. */
-static unsigned resources(void)
-{
-	char line[256];
-	unsigned total = 0;
-	FILE *f = popen("rdma resource show", "r");
-
-	while (f && fgets(line, sizeof(line), f)) {
-		for (char *p = line; (p = strpbrk(p, "0123456789")); p++)
-			if (p > line && p[-1] == ' ')
-				total += (unsigned)strtoul(p, &p, 10);
-	}
-	if (f)
-		pclose(f);
-	return total;
-}
-
 static void t_many_connections_leave_nothing(void)
 {
 	const char *cycles = getenv("CYCLES");
@@ -427,57 +260,25 @@ static void t_many_connections_leave_nothing(void)
 	CHECK(resources() == res);
 }
 
-#define T(name) { #name, t_##name }
-static const struct { const char *name; void (*run)(void); } tests[] = {
+static const struct vt tests[] = {
 	T(sends_of_every_size_arrive_as_they_were),
-	T(immediate_data_arrives_without_payload),
+	T_OURS(immediate_data_arrives_without_payload),
 	T(reads_and_writes_move_bytes_and_say_when),
 	T(access_without_the_right_ends_the_connection),
 	T(access_by_a_dead_key_ends_the_connection),
 	T(access_out_of_bounds_ends_the_connection),
 	T(a_key_is_never_the_last_one_again),
-	T(sends_stop_where_the_receives_end),
+	T_OURS(sends_stop_where_the_receives_end),
 	T(a_sender_polls_only_for_room),
 	T(what_was_sent_survives_an_orderly_end),
-	T(a_wrong_token_gets_no_connection),
-	T(a_peer_that_never_comes_is_no_trouble),
-	T(an_address_without_device_is_refused),
+	T_OURS(a_wrong_token_gets_no_connection),
+	T_OURS(a_peer_that_never_comes_is_no_trouble),
+	T_OURS(an_address_without_device_is_refused),
 	T(a_forked_child_only_lets_go),
 	T(many_connections_leave_nothing),
 };
 
 int main(int argc, char **argv)
 {
-	const char *dir = getenv("BUILD");
-	rr_verbs_plugin_fn *entry;
-	char path[4096];
-	void *so;
-
-	test = "set-up";
-	setvbuf(stdout, NULL, _IOLBF, 0);
-	snprintf(path, sizeof(path), "%s/" RR_VERBS_PLUGIN, dir ? dir : "build");
-	so = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-	if (!so || argc < 3)
-		return fprintf(stderr, "%s\n", so ? "usage: verbs_pair windows|regions ADDRESS [TEST...]" : dlerror()), 1;
-	env.no_windows = !strcmp(argv[1], "regions");
-	*(void **)&entry = dlsym(so, RR_VERBS_ENTRY);
-	CHECK(entry(RR_VERBS_ABI + 1, &env) == NULL);
-	ops = entry(RR_VERBS_ABI, &env);
-	CHECK(ops);
-	((struct sockaddr_in *)&par.local)->sin_family = AF_INET;
-	CHECK(inet_pton(AF_INET, argv[2], &((struct sockaddr_in *)&par.local)->sin_addr) == 1);
-	memcpy(par.token, "sixteen bytes ..", RR_TOKEN_LEN);
-	for (size_t i = 0; i < rr_array_size(tests); i++) {
-		bool wanted = argc == 3;
-
-		for (int k = 3; k < argc; k++)
-			wanted |= !strcmp(argv[k], tests[i].name);
-		if (!wanted)
-			continue;
-		test = tests[i].name;
-		tests[i].run();
-		printf("ok %s\n", test);
-	}
-	printf("%zu rules hold\n", rr_array_size(tests));
-	return 0;
+	return verbs_main(argc, argv, tests, rr_array_size(tests));
 }

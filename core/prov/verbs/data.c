@@ -119,6 +119,8 @@ static void received(struct rr_qp *qp, struct rr_vq *v, const struct ibv_wc *raw
 		.len = rr_min(raw->byte_len, qp->recv_size),
 	};
 	if (raw->wc_flags & IBV_WC_WITH_IMM) {
+		if (qp->native)
+			return;		/* RFC 8166 has none */
 		wc->has_imm = true;
 		wc->imm = be32toh(raw->imm_data);
 	} else if (raw->wc_flags & WC_WITH_INV && raw->invalidated_rkey) {
@@ -316,7 +318,7 @@ int rr_verbs_send(struct rr_qp *qp, const struct iovec *iov, int niov, uint64_t 
 		wr.opcode = IBV_WR_SEND_WITH_INV;
 		wr.invalidate_rkey = inv_handle;
 	}
-	v->window--;
+	v->window -= !qp->native;
 	return rr_verbs_post(v, &wr, w);
 }
 
@@ -326,8 +328,8 @@ int rr_verbs_send_imm(struct rr_qp *qp, uint32_t imm, uint64_t cookie)
 	struct ibv_send_wr wr = { .opcode = IBV_WR_SEND_WITH_IMM, .imm_data = htobe32(imm) };
 	int rc = rr_verbs_usable(v);
 
-	if (rc)
-		return rc;
+	if (rc || qp->native)
+		return rc ? rc : -EOPNOTSUPP;
 	if (!v->window || !rr_verbs_room(v, 1, false))
 		return -EAGAIN;
 	v->window--;
@@ -356,6 +358,8 @@ void rr_verbs_repost(struct rr_qp *qp, uint64_t buf_cookie)
 	rc = rr_verbs_post_recv(qp, v, (uint32_t)buf_cookie);
 	if (rc)
 		fail(v, rc);
+	if (qp->native)
+		return;
 	v->untold++;
 	note(qp, v);
 }

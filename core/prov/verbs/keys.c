@@ -108,7 +108,7 @@ int rr_verbs_expose(struct rr_qp *qp, const void *local, uint32_t len, enum rr_r
 	struct rr_vq *v = rr_verbs_of(qp);
 	int rc = rr_verbs_usable(v);
 
-	if (rc)
+	if (rc || !v)
 		return rc;
 	return v->windows ? window_expose(v, local, len, rights, out)
 			  : reg_expose(v, local, len, rights, out);

@@ -26,6 +26,7 @@ static int limits(const struct rr_qp *qp, struct rr_vq *v)
 	v->windows = a.device_cap_flags & (IBV_DEVICE_MEM_WINDOW_TYPE_2A | IBV_DEVICE_MEM_WINDOW_TYPE_2B) &&
 		     !rr_verbs_no_windows;
 	v->depth = (uint8_t)rr_min(RR_VERBS_DEPTH, (uint32_t)rr_max(a.max_qp_init_rd_atom, 0));
+	v->depth_in = (uint8_t)rr_min(RR_VERBS_DEPTH, (uint32_t)rr_max(a.max_qp_rd_atom, 0));
 	if (rr_verbs_recvs(qp) > (uint32_t)a.max_qp_wr || v->sq_cap < 2 * RR_VERBS_SENDS ||
 	    rr_verbs_recvs(qp) + v->sq_cap > (uint32_t)a.max_cqe || v->max_sge < 1)
 		return -ENOBUFS;

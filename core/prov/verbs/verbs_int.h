@@ -13,6 +13,8 @@
  * connection has; the offering side connects there, and says the token in its private data, behind
  * the eight bytes of RFC 8797. Nobody else gets in.
  *
+ * With native peers there is none of that, and no counted receives: RFC 8166's credits are all.
+ *
  * Flow control: each side counts the receives that the other has posted (its private data says how many
  * there are, notes say which came back), so that no Send finds none, and calls that are never
  * answered hold nothing.
@@ -70,7 +72,8 @@ struct rr_vq {
 	struct ibv_cq *cq;
 	uint32_t strangers;	/* who have come to our port without the token */
 	bool remote_inv;	/* the peer takes Send With Invalidate */
-	uint8_t depth;		/* RDMA Reads that we may have out; 0 none */
+	uint8_t depth, depth_in; /* RDMA Reads that we, and the peer, may have out; 0 none */
+	int resolve_ms;
 
 	uint8_t *slab;		/* receives, then send slots */
 	size_t slab_size;
@@ -96,7 +99,7 @@ struct rr_vq {
 	uint32_t slot_head, slot_tail;
 	uint32_t max_inline, max_sge;
 
-	/* receives that the peer has posted for us, and of ours those that it does not know of yet */
+	/* receives that the peer has posted for us (native: UINT32_MAX), and of ours those that it does not know of yet */
 	uint32_t window, untold;
 	uint32_t unsignaled;
 	uint32_t reads;		/* of them */
@@ -112,6 +115,13 @@ struct rr_vq {
 struct rr_verbs {
 	struct rr_qp qp;
 	struct rr_vq *v;
+	pid_t owner;
+};
+
+struct rr_verbs_lst {
+	struct rr_lst lst;
+	struct rdma_event_channel *cm;
+	struct rdma_cm_id *id;
 	pid_t owner;
 };
 
@@ -135,18 +145,50 @@ static inline struct rr_vq *rr_verbs_of(const struct rr_qp *qp)
 /* Receives that are posted: the caller's, and those for notes. */
 static inline uint32_t rr_verbs_recvs(const struct rr_qp *qp)
 {
-	return qp->recvs + RR_VERBS_NOTES;
+	return qp->native ? qp->recvs : qp->recvs + RR_VERBS_NOTES;
 }
 
-/* cm.c */
-int rr_verbs_prepare(struct rr_qp *qp, const struct rr_prov_params *p, struct rr_prov_addr *offer);
-int rr_verbs_answer(struct rr_qp *qp, const struct rr_prov_params *p,
-		    const struct rr_prov_addr *offer, struct rr_prov_addr *answer);
-int rr_verbs_join(struct rr_qp *qp, const struct rr_prov_addr *answer);
+/* cm.c: what both kinds of set-up have in common, and the end. */
+/* A descriptor of ours: moved to floor or above if there is room. */
+int rr_verbs_high(int fd, int floor);
+int rr_verbs_quiet(int fd);	/* non-blocking; 0 or -errno */
+int rr_verbs_channel(struct rdma_event_channel **cm, int floor);
+/* The next event, acknowledged (an id cannot be destroyed or moved before that), its private data
+ * in data. False: none. */
+bool rr_verbs_event(struct rdma_event_channel *cm, struct rdma_cm_event *out,
+		    uint8_t data[UINT8_MAX]);
+int rr_verbs_start(struct rr_qp *qp, const struct rr_prov_params *p);	/* its state … */
+int rr_verbs_open(struct rr_qp *qp, struct rr_vq *v);			/* … and channel */
+int rr_verbs_undo(struct rr_qp *qp, int rc);	/* frees all of it; rc */
+int rr_verbs_resolve(struct rr_vq *v, const struct sockaddr *to, const struct sockaddr *from, int ms);
+/* Accepts the request that v->id is; refuses it if it fails. */
+int rr_verbs_accept(struct rr_qp *qp, struct rr_vq *v, const struct rdma_conn_param *req);
 int rr_verbs_establish(struct rr_qp *qp);
 void rr_verbs_close(struct rr_qp *qp);
 /* Takes what the CM has to say about a connected queue pair. */
 void rr_verbs_cm_events(struct rr_vq *v);
+
+/* pair.c: between two of ours. */
+int rr_verbs_prepare(struct rr_qp *qp, const struct rr_prov_params *p, struct rr_prov_addr *offer);
+int rr_verbs_answer(struct rr_qp *qp, const struct rr_prov_params *p,
+		    const struct rr_prov_addr *offer, struct rr_prov_addr *answer);
+int rr_verbs_join(struct rr_qp *qp, const struct rr_prov_addr *answer);
+int rr_pair_requested(struct rr_qp *qp, struct rr_vq *v, struct rdma_cm_id *id,
+		      const struct rdma_conn_param *req);
+uint32_t rr_pair_private_put(const struct rr_vq *v, uint8_t out[RR_VERBS_PRIVATE]);
+/* The peer's private data; false if it does not know the token. */
+bool rr_pair_private_get(struct rr_qp *qp, struct rr_vq *v, const uint8_t *buf, uint32_t len);
+
+/* native.c: with anybody. */
+size_t rr_native_lst_size(void);
+int rr_native_listen(struct rr_lst *lst, const struct sockaddr *addr, const struct rr_prov_params *p);
+void rr_native_unlisten(struct rr_lst *lst);
+int rr_native_take(struct rr_lst *lst, struct rr_qp *qp, const struct rr_prov_params *p,
+		   struct sockaddr_in6 *peer, struct sockaddr_in6 *local);
+int rr_native_connect(struct rr_qp *qp, const struct rr_prov_params *p, const struct sockaddr *to,
+		      const struct sockaddr *from);
+uint32_t rr_native_private_put(const struct rr_vq *v, uint8_t out[RR_VERBS_PRIVATE]);
+bool rr_native_private_get(struct rr_qp *qp, struct rr_vq *v, const uint8_t *buf, uint32_t len);
 
 /* qp.c: the queue pair and its memory, on v->id's device. 0 or -errno; undone by free. */
 int rr_verbs_qp_make(struct rr_qp *qp, struct rr_vq *v);

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Peers of any make: listening for them, and connecting to them. RFC 8166, 8797. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/compiler.h"
+#include "core/base/os.h"
+#include "core/prov/verbs/verbs_int.h"
+#include "core/wire/cmdata.h"
+
+#define RESOLVE_MS	4000	/* neighbours may take some seconds */
+#define BACKLOG		128	/* requests that nobody has taken yet; the kernel refuses more */
+
+/* --- private data ---------------------------------------------------------------------- */
+
+uint32_t rr_native_private_put(const struct rr_vq *v, uint8_t out[RR_VERBS_PRIVATE])
+{
+	struct rr_cmdata d = { .remote_inv = false, .send_size = v->param.recv_size,
+			       .recv_size = v->param.recv_size };
+
+	rr_cmdata_put(&d, out);
+	return RR_CMDATA_LEN;
+}
+
+/* Who says nothing that we understand has the defaults: nothing is refused for it. */
+bool rr_native_private_get(struct rr_qp *qp, struct rr_vq *v, const uint8_t *buf, uint32_t len)
+{
+	struct rr_cmdata d;
+
+	rr_cmdata_get(buf, len, &d);
+	v->window = UINT32_MAX;
+	qp->send_size = rr_min(d.recv_size, v->param.recv_size);
+	v->remote_inv = d.remote_inv;
+	return true;
+}
+
+static int start(struct rr_qp *qp, const struct rr_prov_params *p)
+{
+	int rc = p->recv_size < RR_CMDATA_DEFAULT ? -EINVAL : rr_verbs_start(qp, p);
+
+	if (rc)
+		return rc;
+	qp->native = true;
+	return rr_verbs_open(qp, rr_verbs_of(qp));
+}
+
+/* --- connecting ------------------------------------------------------------------------ */
+
+int rr_native_connect(struct rr_qp *qp, const struct rr_prov_params *p, const struct sockaddr *to,
+		      const struct sockaddr *from)
+{
+	int saved = errno, rc = start(qp, p);
+
+	if (!rc)
+		rc = rr_verbs_resolve(rr_verbs_of(qp), to, from, RESOLVE_MS);
+	if (rc)
+		rr_verbs_undo(qp, rc);
+	errno = saved;
+	return rc == -ENODEV || rc == -EADDRNOTAVAIL ? -ENETUNREACH : rc;
+}
+
+/* --- listening ------------------------------------------------------------------------- */
+
+size_t rr_native_lst_size(void)
+{
+	return sizeof(struct rr_verbs_lst);
+}
+
+static int open_at(struct rr_verbs_lst *l, const struct sockaddr *addr, const struct rr_prov_params *p)
+{
+	int rc = rr_verbs_channel(&l->cm, p->fd_floor);
+
+	if (rc)
+		return rc;
+	l->lst.fd = l->cm->fd;
+	return rdma_create_id(l->cm, &l->id, NULL, RDMA_PS_TCP) ||
+	       rdma_bind_addr(l->id, (struct sockaddr *)(uintptr_t)addr) ||
+	       rdma_listen(l->id, BACKLOG) ? -errno : 0;
+}
+
+int rr_native_listen(struct rr_lst *lst, const struct sockaddr *addr, const struct rr_prov_params *p)
+{
+	struct rr_verbs_lst *l = container_of(lst, struct rr_verbs_lst, lst);
+	int saved = errno, rc;
+
+	lst->fd = -1;
+	l->owner = rr_verbs_pid;
+	rc = open_at(l, addr, p);
+	if (rc)
+		rr_native_unlisten(lst);
+	errno = saved;
+	return rc;
+}
+
+void rr_native_unlisten(struct rr_lst *lst)
+{
+	struct rr_verbs_lst *l = container_of(lst, struct rr_verbs_lst, lst);
+	int saved = errno;
+
+	if (lst->fd >= 0)
+		rr_verbs_own_fd(lst->fd, false);
+	if (l->owner != rr_verbs_pid) {
+		if (lst->fd >= 0)
+			rr_os->close(lst->fd);
+	} else {
+		if (l->id)
+			rdma_destroy_id(l->id);
+		if (l->cm)
+			rdma_destroy_event_channel(l->cm);
+	}
+	l->id = NULL;
+	l->cm = NULL;
+	lst->fd = -1;
+	errno = saved;
+}
+
+static void address(struct sockaddr_in6 *to, const struct sockaddr *from)
+{
+	if (!to)
+		return;
+	memset(to, 0, sizeof(*to));
+	memcpy(to, from, from->sa_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(*to));
+}
+
+/* The request gets a channel of its own, and is accepted. */
+static int take(struct rr_qp *qp, const struct rr_prov_params *p, struct rdma_cm_id *id,
+		const struct rdma_conn_param *req)
+{
+	int rc = start(qp, p);
+
+	if (!rc && rdma_migrate_id(id, rr_verbs_of(qp)->cm))
+		rc = -errno;
+	if (rc) {
+		rdma_reject(id, NULL, 0);
+		rdma_destroy_id(id);
+		return rc;
+	}
+	rr_verbs_of(qp)->id = id;
+	return rr_verbs_accept(qp, rr_verbs_of(qp), req);
+}
+
+int rr_native_take(struct rr_lst *lst, struct rr_qp *qp, const struct rr_prov_params *p,
+		   struct sockaddr_in6 *peer, struct sockaddr_in6 *local)
+{
+	struct rr_verbs_lst *l = container_of(lst, struct rr_verbs_lst, lst);
+	int saved = errno, rc = -EAGAIN;
+	struct rdma_cm_event ev;
+	uint8_t data[UINT8_MAX];
+
+	if (l->owner != rr_verbs_pid || !l->id)
+		return -ESHUTDOWN;
+	while (rc == -EAGAIN && rr_verbs_event(l->cm, &ev, data)) {
+		if (ev.event == RDMA_CM_EVENT_DEVICE_REMOVAL && ev.id == l->id)
+			rc = -ESHUTDOWN;
+		if (ev.event != RDMA_CM_EVENT_CONNECT_REQUEST)
+			continue;
+		address(peer, rdma_get_peer_addr(ev.id));
+		address(local, rdma_get_local_addr(ev.id));
+		rc = take(qp, p, ev.id, &ev.param.conn);
+		if (rc) {
+			rr_verbs_undo(qp, rc);
+			rc = rc == -EAGAIN ? -ENOBUFS : rc;
+		}
+	}
+	errno = saved;
+	return rc;
+}

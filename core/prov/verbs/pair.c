@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The upgrade between two of ours: who listens where, and the token by which they know each
+ * other. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <string.h>
+
+#include "core/base/compiler.h"
+#include "core/prov/verbs/verbs_int.h"
+#include "core/wire/cmdata.h"
+#include "core/wire/cursor.h"
+
+#define RESOLVE_MS	1000
+#define TOKEN_MAGIC	"RRtk"
+#define STRANGERS	8	/* connection requests with a wrong token that are refused, not more */
+
+/* An address in an answer: family, port, address, scope. */
+#define ADDR_LEN	24u
+
+/* Our end is made when the answer is here: an offer that is declined costs nothing. */
+int rr_verbs_prepare(struct rr_qp *qp, const struct rr_prov_params *p, struct rr_prov_addr *offer)
+{
+	struct ibv_device **list;
+	int n = 0;
+
+	list = ibv_get_device_list(&n);
+	if (!list)
+		return -errno;
+	ibv_free_device_list(list);
+	if (!n)
+		return -ENODEV;
+	offer->bytes[0] = 1;	/* version of this address */
+	offer->len = 1;
+	return rr_verbs_start(qp, p);
+}
+
+static int address_put(const struct rdma_cm_id *id, struct rr_prov_addr *out)
+{
+	const struct sockaddr *sa = rdma_get_local_addr((struct rdma_cm_id *)(uintptr_t)id);
+	uint16_t port = rdma_get_src_port((struct rdma_cm_id *)(uintptr_t)id);
+
+	memset(out, 0, sizeof(*out));
+	out->len = ADDR_LEN;
+	memcpy(out->bytes + 2, &port, 2);
+	if (sa->sa_family == AF_INET) {
+		out->bytes[0] = 4;
+		memcpy(out->bytes + 4, &((const struct sockaddr_in *)(const void *)sa)->sin_addr, 4);
+	} else {
+		out->bytes[0] = 6;
+		memcpy(out->bytes + 4, &((const struct sockaddr_in6 *)(const void *)sa)->sin6_addr, 16);
+	}
+	return 0;
+}
+
+/* The peer's word. A scope is the host's own: link-local addresses are not for this. */
+static int address_get(const struct rr_prov_addr *in, struct sockaddr_storage *out)
+{
+	struct sockaddr_in *v4 = (struct sockaddr_in *)out;
+	struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)out;
+
+	memset(out, 0, sizeof(*out));
+	if (in->len < ADDR_LEN || (in->bytes[0] != 4 && in->bytes[0] != 6))
+		return -EPROTO;
+	if (in->bytes[0] == 4) {
+		v4->sin_family = AF_INET;
+		memcpy(&v4->sin_port, in->bytes + 2, 2);
+		memcpy(&v4->sin_addr, in->bytes + 4, 4);
+	} else {
+		v6->sin6_family = AF_INET6;
+		memcpy(&v6->sin6_port, in->bytes + 2, 2);
+		memcpy(&v6->sin6_addr, in->bytes + 4, 16);
+	}
+	return 0;
+}
+
+/* The anchor's own address with any port; a v4-mapped one as what it is. */
+static int own_address(const struct rr_prov_params *p, struct sockaddr_in6 *out)
+{
+	struct sockaddr_in *v4 = (struct sockaddr_in *)(void *)out;
+
+	*out = p->local;
+	out->sin6_port = 0;
+	if (out->sin6_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(&p->local.sin6_addr)) {
+		memset(out, 0, sizeof(*out));
+		v4->sin_family = AF_INET;
+		memcpy(&v4->sin_addr, p->local.sin6_addr.s6_addr + 12, 4);
+	}
+	if (out->sin6_family == AF_INET)
+		return ntohl(v4->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET ? -EADDRNOTAVAIL : 0;
+	if (out->sin6_family != AF_INET6 || IN6_IS_ADDR_LOOPBACK(&out->sin6_addr) ||
+	    IN6_IS_ADDR_LINKLOCAL(&out->sin6_addr))
+		return -EADDRNOTAVAIL;
+	return 0;
+}
+
+/* A listener where TCP has led the peer: if that address is no device's, there is no route. */
+static int listen_at(struct rr_qp *qp, struct rr_vq *v, struct rr_prov_addr *answer)
+{
+	struct sockaddr_in6 a;
+	int rc = own_address(&v->param, &a);
+
+	if (!rc)
+		rc = rr_verbs_open(qp, v);
+	if (rc)
+		return rc;
+	if (rdma_create_id(v->cm, &v->listener, NULL, RDMA_PS_TCP) ||
+	    rdma_bind_addr(v->listener, (struct sockaddr *)&a) || rdma_listen(v->listener, 2))
+		return -errno;
+	if (!v->listener->verbs)
+		return -ENODEV;
+	return address_put(v->listener, answer);
+}
+
+int rr_verbs_answer(struct rr_qp *qp, const struct rr_prov_params *p,
+		    const struct rr_prov_addr *offer, struct rr_prov_addr *answer)
+{
+	int saved = errno, rc;
+
+	if (offer->len < 1 || offer->bytes[0] != 1)
+		return -EPROTO;
+	rc = rr_verbs_start(qp, p);
+	if (!rc)
+		rc = listen_at(qp, rr_verbs_of(qp), answer);
+	if (rc)
+		rr_verbs_undo(qp, rc);
+	errno = saved;
+	return rc;
+}
+
+int rr_verbs_join(struct rr_qp *qp, const struct rr_prov_addr *answer)
+{
+	struct rr_vq *v = rr_verbs_of(qp);
+	struct sockaddr_storage to;
+	int saved = errno, rc;
+
+	if (!v)
+		return -ECONNRESET;
+	rc = address_get(answer, &to);
+	if (!rc)
+		rc = rr_verbs_open(qp, v);
+	if (!rc)
+		rc = rr_verbs_resolve(v, (struct sockaddr *)&to, NULL, RESOLVE_MS);
+	errno = saved;
+	return rc;
+}
+
+/* --- private data ---------------------------------------------------------------------- */
+
+uint32_t rr_pair_private_put(const struct rr_vq *v, uint8_t out[RR_VERBS_PRIVATE])
+{
+	struct rr_cmdata d = { .remote_inv = false, .send_size = v->param.recv_size,
+			       .recv_size = v->param.recv_size };
+
+	rr_cmdata_put(&d, out);
+	memcpy(out + 8, TOKEN_MAGIC, 4);
+	memcpy(out + 12, v->param.token, RR_TOKEN_LEN);
+	rr_put_be32(out + 12 + RR_TOKEN_LEN, v->param.recvs);
+	return RR_VERBS_PRIVATE;
+}
+
+bool rr_pair_private_get(struct rr_qp *qp, struct rr_vq *v, const uint8_t *buf, uint32_t len)
+{
+	struct rr_cmdata d;
+	uint32_t at = rr_cmdata_get(buf, len, &d);
+
+	if (!at || len - at < RR_VERBS_PRIVATE - RR_CMDATA_LEN || memcmp(buf + at, TOKEN_MAGIC, 4) ||
+	    memcmp(buf + at + 4, v->param.token, RR_TOKEN_LEN))
+		return false;
+	qp->peer_recvs = rr_be32(buf + at + 4 + RR_TOKEN_LEN);
+	v->window = qp->peer_recvs;
+	/* What we send is gathered in slots of our own size. */
+	qp->send_size = rr_min(d.recv_size, v->param.recv_size);
+	v->remote_inv = d.remote_inv;
+	return true;
+}
+
+/* Somebody has come to our port. The one who knows the token gets the connection. */
+int rr_pair_requested(struct rr_qp *qp, struct rr_vq *v, struct rdma_cm_id *id,
+		      const struct rdma_conn_param *req)
+{
+	if (v->state != RR_V_LISTENING ||
+	    !rr_pair_private_get(qp, v, req->private_data, req->private_data ? req->private_data_len : 0)) {
+		rdma_reject(id, NULL, 0);
+		rdma_destroy_id(id);
+		return ++v->strangers > STRANGERS ? -ECONNREFUSED : 0;
+	}
+	v->id = id;
+	return rr_verbs_accept(qp, v, req);
+}
