@@ -3,10 +3,12 @@
 
 #include "preload/wrap.h"
 
+#include <errno.h>
 #include <limits.h>
 
 #include "core/base/diag.h"
 #include "core/base/os.h"
+#include "core/base/ownfd.h"
 #include "preload/data.h"
 #include "preload/ready.h"
 #include "preload/real.h"
@@ -38,12 +40,23 @@ ssize_t rr_wrap_read(int fd, void *buf, size_t n)
 	return rr_ret(r);
 }
 
+/* Also the one by which the libraries of rdma-core reach their devices. */
+static ssize_t kernel_write(int fd, const void *buf, size_t n)
+{
+	rr_refused_fn *refused;
+	ssize_t r = rr_real.write(fd, buf, n);
+
+	if (likely(r >= 0) || errno != EACCES || !(refused = rr_refused))
+		return r;
+	return refused(fd, buf, n);
+}
+
 ssize_t rr_wrap_write(int fd, const void *buf, size_t n)
 {
 	ssize_t r;
 
 	if (likely(!rr_fdt_has(fd)) || (r = send_buf(fd, buf, n, 0)) == RR_CONN_KERNEL)
-		return rr_real.write(fd, buf, n);
+		return kernel_write(fd, buf, n);
 	return rr_ret(r);
 }
 

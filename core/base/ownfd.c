@@ -12,6 +12,8 @@
 static _Atomic uint64_t owned[FDS / WORD];	/* pages that were never touched cost nothing */
 static _Atomic int top = -1;			/* none of ours was ever higher */
 
+rr_refused_fn *_Atomic rr_refused;
+
 static bool counts(int fd)
 {
 	return fd >= 0 && fd < FDS;

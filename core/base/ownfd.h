@@ -7,11 +7,17 @@
  * async-signal-safe; a bound on numbers beyond the kernel's default nr_open. */
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 void rr_ownfd_set(int fd, bool own);
 bool rr_ownfd_is(int fd);
 
 /* The lowest of ours that is >= from; -1. */
 int rr_ownfd_next(int from);
+
+/* What does a write() that the kernel refused with EACCES, if it is to a device of ours; else it
+ * returns -1 with that errno. NULL until there is such a device. */
+typedef ssize_t rr_refused_fn(int fd, const void *buf, size_t n);
+extern rr_refused_fn *_Atomic rr_refused;
 
 #endif

@@ -22,9 +22,14 @@ static const struct rr_prov_ops *only, *verbs;
 static bool plugins;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
+static void on_refused(rr_refused_fn *fn)
+{
+	rr_refused = fn;
+}
+
 static void load_verbs(void)
 {
-	struct rr_verbs_env env = { .os = rr_os, .own_fd = rr_ownfd_set };
+	struct rr_verbs_env env = { .os = rr_os, .own_fd = rr_ownfd_set, .on_refused = on_refused };
 	rr_verbs_plugin_fn *entry;
 	char path[512];
 	const char *slash;

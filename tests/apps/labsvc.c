@@ -7,6 +7,7 @@
  *	register	as svcrun, registered with rpcbind
  *	daemon		as svcrun, but daemon() after the transport was made
  *	poll, select, epoll	own loop around svc_getreq_*()
+ *	fsuid		as svcrun; each call takes on another identity for a while, as file servers do
  *	fork		own accept() loop, one child per connection
  *	inetd		fd 0 is a connection (inetd nowait)
  *	wait		fd 0 is a listening socket (inetd wait), or fd 3 (LISTEN_FDS)
@@ -23,6 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/fsuid.h>
 #include <sys/select.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -53,6 +55,18 @@ static in_addr_t own_address(void)
 	return text ? inet_addr(text) : htonl(INADDR_LOOPBACK);
 }
 
+/* setfsuid() there and back: the credentials are then others, though they say the same. */
+static int switches;
+
+static void count_call(void)
+{
+	ncalls++;
+	if (switches) {
+		setfsuid(65534);
+		setfsuid(geteuid());
+	}
+}
+
 /* --- procedures --- */
 
 void *lab_null_1_svc(void *arg, struct svc_req *req)
@@ -60,14 +74,14 @@ void *lab_null_1_svc(void *arg, struct svc_req *req)
 	static char nothing;
 
 	(void)arg, (void)req;
-	ncalls++;
+	count_call();
 	return &nothing;
 }
 
 lab_blob *lab_echo_1_svc(lab_blob *arg, struct svc_req *req)
 {
 	(void)req;
-	ncalls++;
+	count_call();
 	return arg;
 }
 
@@ -76,7 +90,7 @@ quad_t *lab_sum_1_svc(lab_ints *arg, struct svc_req *req)
 	static quad_t sum;
 
 	(void)req;
-	ncalls++;
+	count_call();
 	sum = 0;
 	for (unsigned int i = 0; i < arg->lab_ints_len; i++)
 		sum += arg->lab_ints_val[i];
@@ -88,7 +102,7 @@ lab_blob *lab_big_1_svc(u_int *len, struct svc_req *req)
 	static lab_blob b;
 
 	(void)req;
-	ncalls++;
+	count_call();
 	free(b.lab_blob_val);
 	b.lab_blob_val = malloc(*len ? *len : 1);
 	b.lab_blob_len = *len;
@@ -102,7 +116,7 @@ lab_blob *lab_big_1_svc(u_int *len, struct svc_req *req)
 u_int *lab_sleep_1_svc(u_int *ms, struct svc_req *req)
 {
 	(void)req;
-	ncalls++;
+	count_call();
 	usleep(*ms * 1000);
 	return ms;
 }
@@ -119,7 +133,7 @@ lab_stat *lab_stat_1_svc(void *arg, struct svc_req *req)
 void *lab_note_1_svc(u_int *v, struct svc_req *req)
 {
 	(void)req;
-	ncalls++;
+	count_call();
 	digest = digest * 31 + *v;
 	return NULL;	/* no reply */
 }
@@ -323,6 +337,7 @@ int main(int argc, char **argv)
 	} else {
 		offer(svctcp_create(make_listener(port), 0, 0), 0);
 	}
+	switches = !strcmp(mode, "fsuid");
 	if (!strcmp(mode, "daemon"))
 		become_daemon(argc > 3 ? argv[3] : NULL);
 	if (!strcmp(mode, "poll"))

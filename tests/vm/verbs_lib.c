@@ -21,7 +21,7 @@ static void own_fd(int fd, bool own)
 	(void)own;
 }
 
-struct rr_verbs_env env = { &libc_os, own_fd, false };
+struct rr_verbs_env env = { .os = &libc_os, .own_fd = own_fd };
 const char *test;
 const struct rr_prov_ops *ops;
 struct rr_prov_params par = {

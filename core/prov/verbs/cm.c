@@ -52,7 +52,7 @@ static int watch(const struct rr_qp *qp, int fd, uint32_t which)
 
 int rr_verbs_channel(struct rdma_event_channel **cm, int floor)
 {
-	*cm = rdma_create_event_channel();
+	*cm = rr_verbs_open_channel();
 	if (!*cm)
 		return -errno;
 	(*cm)->fd = rr_verbs_high((*cm)->fd, floor);

@@ -127,6 +127,7 @@ static const struct rr_prov_ops ops = {
 static void forked(void)
 {
 	rr_verbs_pid = getpid();
+	rr_verbs_creds_forked();
 }
 
 rr_verbs_plugin_fn rr_verbs_plugin;
@@ -141,5 +142,7 @@ RR_EXPORT const struct rr_prov_ops *rr_verbs_plugin(uint32_t abi, const struct r
 	rr_os = env->os;
 	rr_verbs_own_fd = env->own_fd;
 	rr_verbs_no_windows = env->no_windows;
+	if (env->on_refused)
+		env->on_refused(rr_verbs_refused);
 	return &ops;
 }

@@ -194,6 +194,13 @@ bool rr_native_private_get(struct rr_qp *qp, struct rr_vq *v, const uint8_t *buf
 int rr_verbs_qp_make(struct rr_qp *qp, struct rr_vq *v);
 void rr_verbs_qp_free(struct rr_qp *qp, struct rr_vq *v);
 
+/* creds.c */
+/* rdma_create_event_channel(), so that any thread of this process can use it later. */
+struct rdma_event_channel *rr_verbs_open_channel(void);
+/* See rr_refused. */
+ssize_t rr_verbs_refused(int fd, const void *buf, size_t n);
+void rr_verbs_creds_forked(void);
+
 /* keys.c */
 int rr_verbs_expose(struct rr_qp *qp, const void *local, uint32_t len, enum rr_rights rights,
 		    struct rr_seg *out);
