@@ -105,9 +105,10 @@ void rr_share_free(struct rr_share *sh)
 {
 	while (sh) {
 		struct rr_share *next = sh->next;
+		int far = sh->far;	/* and theirs who share it */
 
 		sh->qp->ops->close(sh->qp);
-		rr_pair_end(&sh->far, false);
+		rr_pair_end(&far, false);
 		munmap(sh, sh->size);
 		sh = next;
 	}
@@ -174,7 +175,7 @@ bool rr_conn_is_tcp(const struct rr_conn *c)
 
 bool rr_conn_is_carried(const struct rr_conn *c)
 {
-	return rr_conn_st(c) == RR_S_CARRIED;
+	return rr_conn_st(c) == RR_S_CARRIED && !rr_conn_relayed(c, 0);
 }
 
 bool rr_conn_changed(struct rr_conn *c)
@@ -280,7 +281,7 @@ int rr_conn_enter(struct rr_conn *c, int fd, struct rr_lock **l)
 		int st = rr_conn_hold(c, l);
 
 		if (st < 0 || st == RR_S_CARRIED || st == RR_S_TCP || st == RR_S_REFUSED ||
-		    st == RR_S_LISTEN)
+		    st == RR_S_LISTEN || st == RR_S_RELAYED)
 			return st;
 		if (not_ours(c, st)) {
 			rr_lock_drop(*l);
@@ -304,7 +305,7 @@ ssize_t rr_conn_recv(struct rr_conn *c, int fd, const struct iovec *iov, int n, 
 	ssize_t rc;
 	int st;
 
-	if (rr_conn_st(c) == RR_S_TCP)
+	if (rr_conn_st(c) == RR_S_TCP || rr_conn_relayed(c, fd))
 		return RR_CONN_KERNEL;
 	st = rr_conn_enter(c, fd, &l);
 	switch (st) {
@@ -339,7 +340,7 @@ ssize_t rr_conn_send(struct rr_conn *c, int fd, const struct iovec *iov, int n, 
 	int st = (int)rr_conn_st(c);
 
 	(void)flags;	/* MSG_OOB is the wrapper's; the others do not matter here */
-	if (st == RR_S_TCP)
+	if (st == RR_S_TCP || rr_conn_relayed(c, fd))
 		return RR_CONN_KERNEL;
 	st = rr_conn_enter(c, fd, &l);
 	if (st == RR_S_NEW) {
@@ -376,8 +377,11 @@ ssize_t rr_conn_send(struct rr_conn *c, int fd, const struct iovec *iov, int n, 
 bool rr_conn_let_go(struct rr_conn *c)
 {
 	struct rr_lock *l;
-	int st = rr_conn_hold(c, &l);
+	int st;
 
+	if (rr_conn_relayed(c, 0))
+		return true;
+	st = rr_conn_hold(c, &l);
 	if (st < 0)
 		return false;
 	if (st == RR_S_NEW)
@@ -391,7 +395,7 @@ int rr_conn_inq(struct rr_conn *c, int fd)
 	struct rr_lock *l;
 	int st, rc = RR_CONN_KERNEL;
 
-	if (rr_conn_st(c) == RR_S_TCP)
+	if (rr_conn_st(c) == RR_S_TCP || rr_conn_relayed(c, fd))
 		return RR_CONN_KERNEL;
 	st = rr_conn_enter(c, fd, &l);
 	if (st < 0)
@@ -422,7 +426,7 @@ int rr_conn_take_error(struct rr_conn *c)
 		c->dial_err = 0;
 		return rc;
 	}
-	if (rr_conn_st(c) != RR_S_CARRIED || rr_conn_hold(c, &l) < 0)
+	if (!rr_conn_is_carried(c) || rr_conn_hold(c, &l) < 0)
 		return RR_CONN_KERNEL;
 	if (c->share->dead || c->share->err) {
 		rc = c->share->err;
@@ -467,7 +471,7 @@ int rr_conn_shutdown(struct rr_conn *c, int fd, int how)
 	struct rr_lock *l;
 	int st;
 
-	if (rr_conn_st(c) == RR_S_TCP)
+	if (rr_conn_st(c) == RR_S_TCP || rr_conn_relayed(c, fd))
 		return RR_CONN_KERNEL;
 	st = rr_conn_enter(c, fd, &l);
 	if (st < 0)
@@ -512,8 +516,11 @@ static void close_carried(struct rr_conn *c, int fd)
 void rr_conn_close(struct rr_conn *c, int fd)
 {
 	struct rr_lock *l;
-	int st = rr_conn_hold(c, &l);
+	int st;
 
+	if (rr_conn_relayed(c, fd))
+		return;
+	st = rr_conn_hold(c, &l);
 	if (st < 0)
 		return;
 	if (st == RR_S_CARRIED)
@@ -526,8 +533,11 @@ void rr_conn_close(struct rr_conn *c, int fd)
 void rr_conn_vanished(struct rr_conn *c)
 {
 	struct rr_lock *l;
-	int st = rr_conn_hold(c, &l);
+	int st;
 
+	if (rr_conn_relayed(c, 0))
+		return;
+	st = rr_conn_hold(c, &l);
 	if (st < 0)
 		return;
 	if (st == RR_S_CARRIED) {
@@ -552,12 +562,17 @@ void rr_conn_vanished(struct rr_conn *c)
 void rr_conn_free(struct rr_conn *c)
 {
 	struct rr_share *sh = c->share;
+	bool carried = rr_conn_st(c) == RR_S_CARRIED;
 	/* An upgrade that another process of the family has under way: the numbers and addresses
 	 * in there are of what that process has got since the fork. */
-	bool foreign = sh && !rr_conn_is_carried(c) && c->owner != (int32_t)getpid();
+	bool foreign = sh && !carried && c->owner != (int32_t)getpid();
 
+	if (atomic_fetch_sub_explicit(&c->refs, 1, memory_order_acq_rel) != 1)
+		return;
+	if (carried && rr_conn_relayed(c, 0))	/* nobody has closed it in so many words */
+		rr_conn_leave(sh);
 	/* The entry is the family's: the last that closes the connection gives it back. */
-	if (rr_conn_is_carried(c) ? !atomic_load_explicit(&sh->procs, memory_order_relaxed)
+	if (carried ? !atomic_load_explicit(&sh->procs, memory_order_relaxed)
 				  : c->owner == (int32_t)getpid())
 		rr_report_close(c);
 	rr_slab_end(c);

@@ -16,7 +16,7 @@
  *   hatch.c    back to TCP at a record boundary           anchor.c   end mark, FIN, loss
  *   ready.c    readiness, arming, spinning                report.c   statistics, log
  *   native.c   listeners and connections of native peers  pair.c     the TCP connection under one
- *   dial.c     calling a native peer
+ *   dial.c     calling a native peer                      relay.c    one that is forked
  *   idle.c     memory of idle connections
  *   cache.c    peers that had no shim a moment ago        pool.c     chunk memory */
 
@@ -145,7 +145,7 @@ struct rr_share {
 	int err;		/* for the app's next call; 0 none */
 	uint8_t token[RR_TOKEN_LEN];
 	int far;		/* native: the other end of the app's TCP socket; else -1 */
-	struct sockaddr_in6 name[2];	/* native: of the own end, and the peer's; v4 or v6 */
+	struct sockaddr_in6 name[2];	/* of a request that nobody has accepted; see struct rr_conn */
 	struct sockaddr_in6 peer;	/* of the connecting side: whom it called; else zeroes */
 	struct rr_qp *qp;
 	struct rr_eng *eng;
@@ -201,12 +201,15 @@ enum rr_conn_st {
 	RR_S_LISTEN,		/* no connection: a listener of native peers */
 	RR_S_TAKEN,		/* server, native: provider connecting */
 	RR_S_DIALING,		/* client, native: the same */
+	RR_S_RELAYED,		/* a forked child's; see relayed */
 };
 
 struct rr_conn {
 	_Atomic uint32_t state;		/* enum rr_conn_st; written under lock */
 	_Atomic bool changed;
 	struct rr_lock lock;		/* until it is carried: then share->lock */
+	_Atomic uint32_t refs;		/* the caller's, and a relay's */
+	_Atomic bool relayed;		/* native, and forked: for the app it is the kernel's */
 	_Atomic uint32_t sleepers;	/* threads asleep for it (rr_conn_arm) */
 	bool watched;			/* an epoll set keeps it armed */
 	bool server;
@@ -217,6 +220,7 @@ struct rr_conn {
 	socklen_t peer_len;
 	struct rr_share *share;
 	struct rr_listener *listener;
+	struct sockaddr_in6 name[2];	/* native: of the own end, and the peer's; v4 or v6 */
 	bool dial;			/* client, native */
 	bool dial_wait;			/* connect() waits, and goes on by TCP itself */
 	bool dial_told;			/* connect() has said that it is connected */
@@ -242,6 +246,12 @@ static inline enum rr_conn_st rr_conn_st(const struct rr_conn *c)
 	/* pairs with the releases in rr_conn_become() and rr_slab_carried(): share is seen
 	 * once CARRIED is */
 	return (enum rr_conn_st)atomic_load_explicit(&c->state, memory_order_acquire);
+}
+
+/* Is it the kernel's for the app, that calls by fd? A relay has none. */
+static inline bool rr_conn_relayed(const struct rr_conn *c, int fd)
+{
+	return unlikely(atomic_load_explicit(&c->relayed, memory_order_relaxed)) && fd >= 0;
 }
 
 /* conn.c */
@@ -288,6 +298,9 @@ void rr_native_close(struct rr_conn *l);
 void rr_native_free(struct rr_conn *l);	/* after that; any connection */
 void rr_native_step(struct rr_conn *c, int fd);
 void rr_native_carry(struct rr_conn *c);
+/* relay.c. Before a fork, in the parent: true, if it is for a relay. And in the child. */
+bool rr_relay_forks(struct rr_conn *c);
+void rr_relay_forked(struct rr_conn *c);
 void rr_dial_step(struct rr_conn *c, int fd);	/* dial.c */
 void rr_native_lost(struct rr_share *sh);	/* the peer has ended the connection */
 

@@ -121,8 +121,8 @@ static void established(struct rr_conn *c, int fd)
 	own_name(fd, &now);
 	bound.sin6_port = now.sin6_port;
 	route_name(c, &bound);
-	sh->name[0] = bound;
-	sh->name[1] = c->peer;
+	c->name[0] = bound;
+	c->name[1] = c->peer;
 	rr_native_carry(c);
 }
 

@@ -301,6 +301,7 @@ static int make_conn(struct rr_share *sh, int flags, struct rr_conn **out)
 		return -ENOMEM;
 	}
 	c->share = sh;
+	memcpy(c->name, sh->name, sizeof(c->name));
 	c->deadline = rr_now() + rr_cp->upgrade_timeout;
 	rr_report_open(c, fd);
 	rr_report(c, RR_CS_NEW, RR_CARRIER_NONE, RR_R_NONE);
@@ -382,9 +383,9 @@ bool rr_conn_name(struct rr_conn *c, bool peer, struct sockaddr *addr, socklen_t
 
 	if ((int)*len < 0 || rr_conn_hold(c, &lock) < 0)
 		return false;
-	known = c->share && c->share->far >= 0;
+	known = c->name[peer].sin6_family && !rr_conn_is_tcp(c);
 	if (known) {
-		name = &c->share->name[peer];
+		name = &c->name[peer];
 		size = name->sin6_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(*name);
 		memcpy(addr, name, rr_min(*len, size));
 		*len = size;

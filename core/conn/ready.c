@@ -86,7 +86,7 @@ int rr_conn_poll(struct rr_conn *c, int fd, unsigned want)
 	struct rr_lock *l;
 	int st, rc = 0;
 
-	if (rr_conn_st(c) == RR_S_TCP)
+	if (rr_conn_st(c) == RR_S_TCP || rr_conn_relayed(c, fd))
 		return RR_CONN_KERNEL;
 	st = rr_conn_enter(c, fd, &l);
 	switch (st) {
@@ -130,7 +130,7 @@ bool rr_conn_peek(const struct rr_conn *c, unsigned want)
 	uint32_t mask = RR_HINT_OVER | (want & (IN_BITS | POLLRDHUP) ? RR_HINT_IN : 0), hint;
 	const struct rr_share *sh;
 
-	if (rr_conn_st(c) != RR_S_CARRIED)
+	if (!rr_conn_is_carried(c))
 		return false;
 	sh = c->share;
 	hint = atomic_load_explicit(&sh->hint, memory_order_relaxed);
@@ -156,7 +156,7 @@ static bool one_cpu(void)
 
 rr_time rr_conn_spin(const struct rr_conn *c)
 {
-	if (rr_conn_st(c) != RR_S_CARRIED || !rr_cp->spin || one_cpu())
+	if (!rr_conn_is_carried(c) || !rr_cp->spin || one_cpu())
 		return 0;
 	return atomic_load_explicit(&c->share->spin, memory_order_relaxed);
 }
@@ -201,8 +201,13 @@ static int arm_carried(struct rr_conn *c, int fd, unsigned want)
 static int arm(struct rr_conn *c, int fd, unsigned want, bool thread)
 {
 	struct rr_lock *l;
-	int rc = 0, st = rr_conn_enter(c, fd, &l);
+	int rc = 0, st;
 
+	if (rr_conn_relayed(c, fd)) {
+		atomic_fetch_add_explicit(&c->sleepers, thread, memory_order_acq_rel);
+		return 0;
+	}
+	st = rr_conn_enter(c, fd, &l);
 	if (st < 0)
 		return 1;
 	if (st == RR_S_CARRIED)
@@ -246,8 +251,7 @@ void rr_conn_disarm(struct rr_conn *c, int fd)
 
 	struct rr_lock *l;
 
-	(void)fd;
-	if (rr_conn_st(c) != RR_S_CARRIED || rr_conn_hold(c, &l) < 0)
+	if (rr_conn_relayed(c, fd) || rr_conn_st(c) != RR_S_CARRIED || rr_conn_hold(c, &l) < 0)
 		return;
 	learn(c->share, rr_now());
 	if (!left) {
@@ -267,7 +271,7 @@ void rr_conn_drain(struct rr_conn *c)
 		rr_lock_drop(l);
 		return;
 	}
-	if (rr_conn_st(c) != RR_S_CARRIED || rr_conn_hold(c, &l) < 0)
+	if (!rr_conn_is_carried(c) || rr_conn_hold(c, &l) < 0)
 		return;
 	learn(c->share, rr_now());
 	/* A thread that sleeps in poll() has yet to see the doorbell. */
@@ -307,7 +311,7 @@ int rr_conn_fds(struct rr_conn *c, int fd, unsigned want, struct pollfd out[2], 
 
 	*until = RR_TIME_NEVER;
 	out[0] = (struct pollfd){ fd, (short)want, 0 };
-	if (rr_conn_is_tcp(c))
+	if (rr_conn_is_tcp(c) || rr_conn_relayed(c, fd))
 		return 1;
 	st = rr_conn_hold(c, &l);
 	if (st < 0)
@@ -348,5 +352,5 @@ int rr_conn_fds(struct rr_conn *c, int fd, unsigned want, struct pollfd out[2], 
 
 int rr_conn_wake_fd(const struct rr_conn *c)
 {
-	return rr_conn_st(c) == RR_S_CARRIED ? c->share->qp->wake_fd : -1;
+	return rr_conn_is_carried(c) ? c->share->qp->wake_fd : -1;
 }

@@ -31,9 +31,8 @@ static void addresses(struct rr_conn *c, int fd)
 	bool l = rr_os->getsockname(fd, (struct sockaddr *)&local, &llen) == 0;
 	bool p = rr_os->getpeername(fd, (struct sockaddr *)&peer, &plen) == 0;
 
-	if (c->share && c->share->far >= 0) {
-		rr_stats_addr(c->st, (struct sockaddr *)&c->share->name[0],
-			      (struct sockaddr *)&c->share->name[1]);
+	if (c->name[0].sin6_family) {
+		rr_stats_addr(c->st, (struct sockaddr *)&c->name[0], (struct sockaddr *)&c->name[1]);
 		return;
 	}
 	rr_stats_addr(c->st, l ? (struct sockaddr *)&local : NULL,

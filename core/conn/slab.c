@@ -61,6 +61,7 @@ struct rr_conn *rr_slab_get(bool server, int fd)
 	c->fd = fd;
 	c->owner = (int32_t)getpid();
 	c->lowat = 1;
+	atomic_store_explicit(&c->refs, 1, memory_order_relaxed);
 	return c;
 }
 
@@ -184,13 +185,14 @@ void rr_conn_fork_child(void)
 				family_swap(c->share, 0, (int32_t)getpid());
 			if (rr_conn_st(c) == RR_S_LISTEN)
 				rr_native_forked(c);
+			rr_relay_forked(c);
 		}
 	}
 }
 
 void rr_conn_forked(struct rr_conn *c)
 {
-	if (rr_conn_st(c) != RR_S_CARRIED)
+	if (rr_relay_forks(c) || rr_conn_st(c) != RR_S_CARRIED)
 		return;
 	atomic_fetch_add_explicit(&c->share->procs, 1, memory_order_relaxed);
 	c->fork_round = fork_round;

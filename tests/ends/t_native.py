@@ -440,22 +440,72 @@ loop()
     same(c.do('ask(s, 1, blob(300))'), 300)
 
 
-def a_child_that_is_given_a_connection_does_not_have_it():
-    s, c = server(), client()
-    s.do('''
+PER_CONNECTION = """
 def per_connection():
     while True:
         x, _ = L.accept()
         if os.fork() == 0:
             L.close()
-            os._exit(0 if echo(x).startswith(('EOF', 'E')) else 1)
+            os._exit(0 if x.getpeername()[1] in (700, 701) and echo(x).startswith('EOF') else 1)
         x.close()
-''')
+"""
+
+
+def a_child_for_each_connection_serves_it():
+    s, c, t = server(), client(), Agent(shim=False)
+    s.do(PER_CONNECTION)
     s.start('per_connection()')
     until(port_open, 'the RDMA port')
-    c.do("def once():\n    global s\n    s = connect(%d)\n    return ask(s, 1, blob(300))" % TCP)
-    got = c.do('attempt(once)')
-    check(got in (300, 'EOF', 'ECONNREFUSED', 'ECONNRESET', 'EPIPE'), 'it works or ends, but %r' % got)
+    for i in range(3):
+        c.do('s%d = connect(%d)' % (i, TCP))
+        for n in (20, 5000, 200000):
+            same(c.do('ask(s%d, 1, blob(%d), proc=%d)' % (i, n, n)), n)
+    t.do("s = socket.socket()")
+    t.do("s.bind(('127.0.0.1', 701))")
+    t.do("s.connect(('127.0.0.1', %d))" % TCP)
+    same(t.do('ask(s, 1, blob(300))'), 300)
+    for i in range(3):
+        c.do('s%d.close()' % i)
+    t.do('s.close()')
+    for _ in range(4):
+        same(s.do('os.wait()[1]'), 0, 'a child')
+    until(lambda: native(s) == 0, 'nothing is left')
+
+
+def parent_and_child_share_one():
+    s, c = both()
+    a = s.start('echo(s)')
+    same(c.do('ask(s, 1, blob(300))'), 300)
+    same(c.do("forked('ask(s, 2, blob(5000), proc=1)')"), 0)
+    same(c.do('ask(s, 3, blob(5000), proc=2)'), 5000)
+    same(c.do("forked('s.close()')"), 0)
+    same(c.do('ask(s, 4, blob(70000), proc=3)'), 70000)
+    same(c.do('s.getpeername()'), ['127.0.0.1', TCP])
+    same(c.do("forked('check = s.getpeername()[1] == %d or os._exit(3)')" % TCP), 0)
+    same(native(c), 1)
+    c.do('s.close()')
+    same(s.result(a), 'EOF after 0 of 4 bytes')
+    until(lambda: native(c) == 0, 'nothing is left')
+
+
+def a_parent_reads_the_call_and_its_child_writes_the_reply():
+    s, c = both()
+    t = c.start('ask(s, 1, blob(70000), proc=1)')
+    s.do('r = read_rec(s)')
+    same(s.do("forked('s.sendall(reply(xid_of(r), r[40:]))')"), 0)
+    same(c.result(t), 70000)
+    t = c.start('ask(s, 2, blob(70000), proc=1)')
+    s.do('r = read_rec(s)')
+    s.do('s.sendall(reply(xid_of(r), r[40:]))')
+    same(c.result(t), 70000)
+
+
+def the_peers_death_is_seen_after_a_fork_too():
+    s, c = both()
+    a = s.start('ending(s)')
+    same(s.do("forked('pass')"), 0)
+    c.kill()
+    check(s.result(a) in ('EOF after 0', 'ECONNRESET'), 'it ends')
 
 
 # --- connect ---

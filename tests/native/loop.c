@@ -223,6 +223,22 @@ static uint32_t window(struct rr_qp *qp)
 	return qp->native ? UINT32_MAX : rr_prov_shm.window(qp);
 }
 
+/* Nor does anybody hear when a receive of the peer's is free. */
+static enum rr_arm heard(const struct rr_qp *qp, enum rr_arm what)
+{
+	return qp->native ? RR_ARM_RECV : what;
+}
+
+static bool peek(const struct rr_qp *qp, enum rr_arm what)
+{
+	return rr_prov_shm.peek(qp, heard(qp, what));
+}
+
+static int arm(struct rr_qp *qp, enum rr_arm what)
+{
+	return rr_prov_shm.arm(qp, heard(qp, what));
+}
+
 /* What a peer of another make would not understand. */
 static int send_imm(struct rr_qp *qp, uint32_t imm, uint64_t cookie)
 {
@@ -235,6 +251,7 @@ __attribute__((constructor)) static void only_this(void)
 {
 	loop = rr_prov_shm;
 	loop.name = "loop";
+	loop.caps &= ~(uint32_t)RR_PROV_SURVIVES;	/* nor does a queue pair of RDMA outlive its process, or its fork */
 	loop.id = 2;	/* shown as what it stands for */
 	loop.prepare = prepare;
 	loop.answer = answer;
@@ -246,6 +263,8 @@ __attribute__((constructor)) static void only_this(void)
 	loop.take = take;
 	loop.connect = loop_connect;
 	loop.window = window;
+	loop.peek = peek;
+	loop.arm = arm;
 	loop.send_imm = send_imm;
 	rr_prov_only(&loop);
 }

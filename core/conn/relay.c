@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A native connection and fork(). Its queue pair is this process's and can be no other's; but the app's socket is
+ * a TCP socket, connected to us, which parent and child share as any other. So from the first fork on that
+ * carries the bytes, and a thread of the parent's takes them from there to the queue pair and back. The only
+ * thread that this library has; without forks there is none.
+ *
+ * The thread is the one user of the connection's inside from then on (it calls as the app would, but by no
+ * descriptor: fd -1); for the app it is the kernel's. */
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "core/base/compiler.h"
+#include "core/base/log.h"
+#include "core/base/os.h"
+#include "core/conn/conn_int.h"
+
+#define ROOM	65536u
+#define STACK	(256u * 1024)
+#define HELD_MS	50	/* room for what is held shows on nothing, at times */
+
+/* Bytes on their way: [at, end). */
+struct pipe {
+	uint32_t at, end;
+	uint8_t buf[ROOM];
+};
+
+struct relay {
+	struct rr_conn *c;
+	bool over;		/* the peer has ended it: only the app's end is still to come */
+	struct pipe in, out;	/* to the app; from it */
+};
+
+/* --- one direction ----------------------------------------------------------------------- */
+
+/* What the peer has sent, to the app. 0, or -errno: the connection is lost. */
+static int pump_in(struct relay *r)
+{
+	struct pipe *p = &r->in;
+
+	for (int i = 0; i < 16; i++) {
+		struct iovec iov = { p->buf, ROOM };
+		ssize_t n;
+
+		if (p->at == p->end && !r->over) {
+			n = rr_conn_recv(r->c, -1, &iov, 1, 0);
+			if (n < 0)
+				return n == -EAGAIN ? 0 : (int)n;
+			if (!n) {
+				r->over = true;
+				rr_os->shutdown(r->c->share->far, SHUT_WR);
+			}
+			p->at = 0;
+			p->end = (uint32_t)n;
+		}
+		if (p->at == p->end)
+			return 0;
+		n = rr_os->send(r->c->share->far, p->buf + p->at, p->end - p->at, MSG_DONTWAIT | MSG_NOSIGNAL);
+		if (n < 0)
+			return errno == EAGAIN ? 0 : -errno;
+		p->at += (uint32_t)n;
+	}
+	return 0;
+}
+
+/* What the app has written, to the peer. 1: all of its processes have closed it. */
+static int pump_out(struct relay *r)
+{
+	struct pipe *p = &r->out;
+
+	for (int i = 0; i < 16; i++) {
+		struct iovec iov;
+		ssize_t n;
+
+		if (p->at == p->end) {
+			n = rr_os->recv(r->c->share->far, p->buf, ROOM, MSG_DONTWAIT);
+			if (n < 0)
+				return errno == EAGAIN ? 0 : -errno;
+			if (!n)
+				return 1;
+			p->at = 0;
+			p->end = (uint32_t)n;
+		}
+		iov = (struct iovec){ p->buf + p->at, p->end - p->at };
+		n = r->over ? (ssize_t)iov.iov_len : rr_conn_send(r->c, -1, &iov, 1, 0);
+		if (n < 0)
+			return n == -EAGAIN ? 0 : (int)n;
+		p->at += (uint32_t)n;
+	}
+	return 0;
+}
+
+/* --- the thread -------------------------------------------------------------------------- */
+
+/* Until there may be something to do. */
+static void sleep_for(struct relay *r)
+{
+	bool full = r->in.at != r->in.end, held = r->out.at != r->out.end;
+	unsigned want = (full ? 0 : POLLIN) | (held ? POLLOUT : 0);
+	struct pollfd p[3] = { { r->c->share->far, (short)((held ? 0 : POLLIN) | (full ? POLLOUT : 0)), 0 } };
+	rr_time until = RR_TIME_NEVER, now;
+	int n = 0, ms = -1;
+
+	if (!r->over) {
+		if (rr_conn_arm(r->c, -1, want))
+			return;
+		n = rr_conn_fds(r->c, -1, want, p + 1, &until);
+	}
+	if (until != RR_TIME_NEVER) {
+		now = rr_now();
+		ms = until > now ? (int)rr_min((until - now) / RR_MSEC + 1, (rr_time)60000) : 0;
+	}
+	if (held && (ms < 0 || ms > HELD_MS))
+		ms = HELD_MS;
+	rr_os->poll(p, (nfds_t)n + 1, ms);
+	if (!r->over)
+		rr_conn_disarm(r->c, -1);
+}
+
+static void end(struct relay *r, int rc)
+{
+	struct rr_conn *c = r->c;
+
+	munmap(r, sizeof(*r));
+	if (rc < 0 && c->share)
+		rr_pair_end(&c->share->far, true);
+	rr_conn_free(c);
+}
+
+static void *run(void *arg)
+{
+	struct relay *r = arg;
+	int rc = 0;
+
+	while (!rc) {
+		rc = pump_in(r);
+		if (!rc)
+			rc = pump_out(r);
+		if (!rc)
+			sleep_for(r);
+	}
+	end(r, rc);
+	return NULL;
+}
+
+/* With no signal of the app's in it. */
+static int start_thread(struct relay *r)
+{
+	pthread_attr_t attr;
+	sigset_t all, was;
+	pthread_t t;
+	int rc;
+
+	if (pthread_attr_init(&attr))
+		return -ENOMEM;
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	pthread_attr_setstacksize(&attr, STACK);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &was);
+	rc = -pthread_create(&t, &attr, run, r);
+	pthread_sigmask(SIG_SETMASK, &was, NULL);
+	pthread_attr_destroy(&attr);
+	return rc;
+}
+
+/* --- fork -------------------------------------------------------------------------------- */
+
+static bool native(const struct rr_conn *c)
+{
+	enum rr_conn_st st = rr_conn_st(c);
+
+	return (st == RR_S_TAKEN || st == RR_S_CARRIED) && c->share->qp->native &&
+	       !(c->share->qp->ops->caps & RR_PROV_SURVIVES);
+}
+
+bool rr_relay_forks(struct rr_conn *c)
+{
+	struct relay *r;
+
+	if (!native(c))
+		return false;
+	if (atomic_load_explicit(&c->relayed, memory_order_acquire))
+		return true;
+	r = mmap(NULL, sizeof(*r), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (r == MAP_FAILED)
+		return true;	/* the child's calls go nowhere */
+	r->c = c;
+	atomic_fetch_add_explicit(&c->refs, 1, memory_order_relaxed);
+	atomic_store_explicit(&c->relayed, true, memory_order_release);
+	atomic_store_explicit(&c->changed, true, memory_order_release);
+	if (start_thread(r)) {
+		rr_warn("fd %d: no thread for a native connection that is forked", c->fd);
+		end(r, -ENOMEM);
+	}
+	return true;
+}
+
+/* What is inside is the parent's. */
+void rr_relay_forked(struct rr_conn *c)
+{
+	if (!native(c))
+		return;
+	atomic_store_explicit(&c->relayed, true, memory_order_relaxed);
+	atomic_store_explicit(&c->refs, 1, memory_order_relaxed);
+	atomic_store_explicit(&c->state, RR_S_RELAYED, memory_order_relaxed);
+	rr_share_free(c->share);
+	c->share = NULL;
+}
