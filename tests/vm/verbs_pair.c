@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What holds for a pair of queue pairs, however they were connected. */
+#include <sched.h>
 #include <sys/wait.h>
 
 #include "tests/vm/verbs_lib.h"
@@ -102,6 +103,67 @@ static void t_access_out_of_bounds_ends_the_connection(void)
 		return;
 	forbidden(RR_RIGHT_READ, true, 1, false);
 	forbidden(RR_RIGHT_WRITE, false, 4096, false);
+}
+
+/* Does a learn that b has read what this key opens? Both are driven. */
+static bool learns(const struct rr_seg *seg, rr_time patience)
+{
+	rr_time end = rr_now() + patience;
+	struct rr_wc wc;
+
+	while (!ops->consumed(a, seg->handle) && rr_now() < end) {
+		CHECK(ops->poll(b, &wc, 1) == 0 && ops->poll(a, &wc, 1) == 0);
+		sched_yield();
+	}
+	return ops->consumed(a, seg->handle);
+}
+
+static void fetch(const struct rr_seg *seg, uint32_t off, uint32_t len)
+{
+	struct rr_wc wc;
+
+	CHECK(ops->read(b, b->mem, len, seg, off, 5) == 0);
+	CHECK(next(b, &wc) == 1 && wc.op == RR_WC_READ && !wc.status);
+}
+
+/* Who wants to know is told of exactly those that were read to the end, sooner or later. */
+static void t_what_the_peer_has_read_is_known_on_demand(void)
+{
+	struct rr_seg seg[3];
+
+	open_pair();
+	for (uint32_t i = 0; i < 3; i++)
+		expose(a, b, a->mem + 8192 * i, 8192, RR_RIGHT_READ, &seg[i]);
+	fetch(&seg[0], 0, 4000);
+	fetch(&seg[0], 4000, 8192 - 4000);
+	fetch(&seg[1], 0, 8191);
+	CHECK(learns(&seg[0], PATIENCE));
+	CHECK(!learns(&seg[1], 100 * RR_MSEC) && !learns(&seg[2], 100 * RR_MSEC));
+	fetch(&seg[1], 8191, 1);
+	CHECK(learns(&seg[1], PATIENCE));
+	CHECK(!ops->consumed(a, seg[2].handle));
+	for (uint32_t i = 0; i < 3; i++)
+		invalidate(a, &seg[i]);
+	CHECK(!ops->consumed(a, seg[0].handle));
+	close_pair();
+}
+
+/* Nobody asks, and a key comes back: what was read under it before is not what is read now. */
+static void t_an_old_key_does_not_count_as_read(void)
+{
+	struct rr_seg seg, first;
+
+	open_pair();
+	expose(a, b, a->mem, 4096, RR_RIGHT_READ, &first);
+	fetch(&first, 0, 4096);
+	invalidate(a, &first);
+	for (int i = 0; i < 600; i++) {
+		expose(a, b, a->mem, 4096, RR_RIGHT_READ, &seg);
+		if (seg.handle == first.handle)
+			CHECK(!learns(&seg, 20 * RR_MSEC));
+		invalidate(a, &seg);
+	}
+	close_pair();
 }
 
 /* A Send has a receive, or is not made: the window is what the peer has posted, as far as it said. */
@@ -268,6 +330,8 @@ static const struct vt tests[] = {
 	T(access_by_a_dead_key_ends_the_connection),
 	T(access_out_of_bounds_ends_the_connection),
 	T(a_key_is_never_the_last_one_again),
+	T_OURS(what_the_peer_has_read_is_known_on_demand),
+	T_OURS(an_old_key_does_not_count_as_read),
 	T_OURS(sends_stop_where_the_receives_end),
 	T(a_sender_polls_only_for_room),
 	T(what_was_sent_survives_an_orderly_end),

@@ -14,13 +14,6 @@
 
 #define LEAVE_WAIT	(2 * RR_SEC)
 
-static int fail(struct rr_vq *v, int err)
-{
-	if (!v->err)
-		v->err = err;
-	return v->err;
-}
-
 /* --- descriptors ----------------------------------------------------------------------- */
 
 int rr_verbs_high(int fd, int floor)
@@ -266,7 +259,7 @@ int rr_verbs_establish(struct rr_qp *qp)
 		int rc = set_up_event(qp, v, ev.event, ev.id, &ev.param.conn);
 
 		if (rc)
-			fail(v, rc);
+			rr_verbs_fail(v, rc);
 	}
 	errno = saved;
 	if (v->err)

@@ -15,12 +15,6 @@
 /* IB_WC_WITH_INVALIDATE as the kernel's rxe hands it through; elsewhere on RC this bit is not set. */
 #define WC_WITH_INV	(IBV_WC_WITH_INV | IBV_WC_IP_CSUM_OK)
 
-static void fail(struct rr_vq *v, int err)
-{
-	if (!v->err)
-		v->err = err;
-}
-
 /* --- completions ----------------------------------------------------------------------- */
 
 /* Moves what the CQ has to v->raw, unless another thread is at it. */
@@ -86,6 +80,8 @@ static struct rr_verbs_wqe ended(struct rr_vq *v, uint32_t seq)
 		if (w->op == RR_WC_INVALIDATE)
 			rr_verbs_window_free(v, w->window);
 		v->reads -= w->op == RR_WC_READ;
+		if (w->handle)
+			rr_verbs_keep(v, w->handle);
 	}
 	return last;
 }
@@ -101,7 +97,7 @@ static void digest(struct rr_vq *v)
 		struct rr_verbs_wqe w;
 
 		if (raw->status != IBV_WC_SUCCESS)
-			fail(v, status_err(raw->status));
+			rr_verbs_fail(v, status_err(raw->status));
 		if (raw->wr_id & RECV_ID)
 			continue;
 		w = ended(v, (uint32_t)raw->wr_id);
@@ -129,25 +125,6 @@ static void received(struct rr_qp *qp, struct rr_vq *v, const struct ibv_wc *raw
 	}
 }
 
-/* A note of the peer's: its receive is not one of those that are counted. */
-static bool is_note(struct rr_qp *qp, struct rr_vq *v, const struct rr_wc *wc)
-{
-	uint32_t n = wc->imm & RR_VERBS_COUNT;
-	int rc;
-
-	if (!wc->has_imm || (wc->imm & ~RR_VERBS_COUNT) != RR_VERBS_NOTE)
-		return false;
-	if (n > qp->peer_recvs - v->window) {
-		fail(v, -EPROTO);
-		return true;
-	}
-	v->window += n;
-	rc = rr_verbs_post_recv(qp, v, (uint32_t)wc->cookie);
-	if (rc)
-		fail(v, rc);
-	return true;
-}
-
 /* One completion; false: it is nothing to be told. */
 static bool tell(struct rr_qp *qp, struct rr_vq *v, const struct ibv_wc *raw, struct rr_wc *wc)
 {
@@ -155,7 +132,10 @@ static bool tell(struct rr_qp *qp, struct rr_vq *v, const struct ibv_wc *raw, st
 		if (raw->status != IBV_WC_SUCCESS)
 			return false;
 		received(qp, v, raw, wc);
-		return !is_note(qp, v, wc);
+		if (rr_verbs_is_note(qp, v, wc))
+			return false;
+		v->kept_age++;
+		return true;
 	}
 	*wc = (struct rr_wc){ .op = (enum rr_wc_op)raw->byte_len, .cookie = raw->wr_id,
 			      .status = raw->status ? status_err(raw->status) : 0 };
@@ -175,6 +155,7 @@ int rr_verbs_poll(struct rr_qp *qp, struct rr_wc *wc, int n)
 	for (; got < n && tail != v->raw_seen; tail++)
 		got += tell(qp, v, &v->raw[tail & (v->raw_cap - 1)], &wc[got]);
 	atomic_store_explicit(&v->raw_tail, tail, memory_order_release);
+	rr_verbs_tell_read(qp, v);
 	if (got)
 		return got;
 	return v->err ? v->err : v->lost ? -ECONNRESET : 0;
@@ -258,7 +239,7 @@ int rr_verbs_post(struct rr_vq *v, struct ibv_send_wr *wr, struct rr_verbs_wqe w
 	}
 	book(v, wr, w);
 	if (ibv_post_send(v->id->qp, first, &bad)) {
-		fail(v, -EIO);
+		rr_verbs_fail(v, -EIO);
 		return -EIO;
 	}
 	/* The bind names the window by its old key; from now on this is the old one. */
@@ -292,34 +273,44 @@ static bool gather(struct rr_vq *v, uint8_t *slot, const struct iovec *iov, int 
 	return true;
 }
 
-int rr_verbs_send(struct rr_qp *qp, const struct iovec *iov, int niov, uint64_t cookie,
-		  uint32_t inv_handle)
+int rr_verbs_send_wr(struct rr_qp *qp, struct rr_vq *v, struct ibv_send_wr *wr,
+		     const struct iovec *iov, int niov, uint64_t cookie)
 {
-	struct rr_vq *v = rr_verbs_of(qp);
-	struct ibv_sge sge[RR_VERBS_SGE];
-	struct ibv_send_wr wr = { .sg_list = sge, .opcode = IBV_WR_SEND };
 	struct rr_verbs_wqe w = { .op = RR_WC_SEND, .cookie = cookie };
-	int rc = rr_verbs_usable(v);
+	struct ibv_sge sge[RR_VERBS_SGE];
 	size_t len = 0;
-	uint8_t *slot;
 
-	if (rc)
-		return rc;
 	for (int i = 0; i < niov; i++)
 		len += iov[i].iov_len;
 	if (len > qp->send_size)
 		return -EMSGSIZE;
-	if (!v->window || !rr_verbs_room(v, 1, true))
+	if (!rr_verbs_room(v, 1, true))
 		return -EAGAIN;
-	slot = v->slab + (size_t)rr_verbs_recvs(qp) * qp->recv_size +
-	       (size_t)(v->slot_head % RR_VERBS_SENDS) * v->param.recv_size;
-	w.slot = gather(v, slot, iov, niov, len, &wr);
+	wr->sg_list = sge;
+	w.slot = gather(v, v->slab + (size_t)rr_verbs_recvs(qp) * qp->recv_size +
+			   (size_t)(v->slot_head % RR_VERBS_SENDS) * v->param.recv_size,
+			iov, niov, len, wr);
+	return rr_verbs_post(v, wr, w);
+}
+
+int rr_verbs_send(struct rr_qp *qp, const struct iovec *iov, int niov, uint64_t cookie,
+		  uint32_t inv_handle)
+{
+	struct rr_vq *v = rr_verbs_of(qp);
+	struct ibv_send_wr wr = { .opcode = IBV_WR_SEND };
+	int rc = rr_verbs_usable(v);
+
+	if (!rc && !v->window)
+		rc = -EAGAIN;
+	if (rc)
+		return rc;
 	if (inv_handle && v->remote_inv) {	/* otherwise the peer does it itself */
 		wr.opcode = IBV_WR_SEND_WITH_INV;
 		wr.invalidate_rkey = inv_handle;
 	}
-	v->window -= !qp->native;
-	return rr_verbs_post(v, &wr, w);
+	rc = rr_verbs_send_wr(qp, v, &wr, iov, niov, cookie);
+	v->window -= rc >= 0 && !qp->native;
+	return rc;
 }
 
 int rr_verbs_send_imm(struct rr_qp *qp, uint32_t imm, uint64_t cookie)
@@ -328,24 +319,15 @@ int rr_verbs_send_imm(struct rr_qp *qp, uint32_t imm, uint64_t cookie)
 	struct ibv_send_wr wr = { .opcode = IBV_WR_SEND_WITH_IMM, .imm_data = htobe32(imm) };
 	int rc = rr_verbs_usable(v);
 
-	if (rc || qp->native)
-		return rc ? rc : -EOPNOTSUPP;
-	if (!v->window || !rr_verbs_room(v, 1, false))
-		return -EAGAIN;
-	v->window--;
-	return rr_verbs_post(v, &wr, (struct rr_verbs_wqe){ .op = RR_WC_SEND, .cookie = cookie });
-}
-
-/* Tells the peer what it may send, once that is worth it. */
-static void note(struct rr_qp *qp, struct rr_vq *v)
-{
-	struct ibv_send_wr wr = { .opcode = IBV_WR_SEND_WITH_IMM };
-
-	if (v->untold < rr_max(qp->recvs / 4, 1u) || !rr_verbs_room(v, 1, false))
-		return;
-	wr.imm_data = htobe32(RR_VERBS_NOTE | v->untold);
-	v->untold = 0;
-	rr_verbs_post(v, &wr, (struct rr_verbs_wqe){ .op = RR_WC_SEND });
+	if (!rc && qp->native)
+		rc = -EOPNOTSUPP;
+	if (!rc && !v->window)
+		rc = -EAGAIN;
+	if (rc)
+		return rc;
+	rc = rr_verbs_send_wr(qp, v, &wr, NULL, 0, cookie);
+	v->window -= rc >= 0;
+	return rc;
 }
 
 void rr_verbs_repost(struct rr_qp *qp, uint64_t buf_cookie)
@@ -357,11 +339,11 @@ void rr_verbs_repost(struct rr_qp *qp, uint64_t buf_cookie)
 		return;
 	rc = rr_verbs_post_recv(qp, v, (uint32_t)buf_cookie);
 	if (rc)
-		fail(v, rc);
+		rr_verbs_fail(v, rc);
 	if (qp->native)
 		return;
 	v->untold++;
-	note(qp, v);
+	rr_verbs_note_count(qp, v);
 }
 
 static int rdma(struct rr_qp *qp, enum ibv_wr_opcode op, const void *local, uint32_t len,
@@ -387,7 +369,8 @@ static int rdma(struct rr_qp *qp, enum ibv_wr_opcode op, const void *local, uint
 	wr.wr.rdma.remote_addr = seg->offset + off;
 	wr.wr.rdma.rkey = seg->handle;
 	return rr_verbs_post(v, &wr, (struct rr_verbs_wqe){
-		.op = read ? RR_WC_READ : RR_WC_WRITE, .cookie = cookie });
+		.op = read ? RR_WC_READ : RR_WC_WRITE, .cookie = cookie,
+		.handle = read && !qp->native && len == seg->length - off ? seg->handle : 0 });
 }
 
 int rr_verbs_read(struct rr_qp *qp, void *local, uint32_t len, const struct rr_seg *seg,

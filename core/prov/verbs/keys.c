@@ -19,7 +19,7 @@ static int reg_expose(struct rr_vq *v, const void *local, uint32_t len, enum rr_
 	mr = ibv_reg_mr(v->pd, (void *)(uintptr_t)local, len, access);
 	if (!mr)
 		return errno == ENOMEM ? -EAGAIN : -errno;
-	v->key[v->nkeys++] = mr;
+	v->key[v->nkeys++] = (struct rr_verbs_key){ .mr = mr };
 	*out = (struct rr_seg){ .handle = mr->rkey, .length = len, .offset = (uintptr_t)local };
 	return 0;
 }
@@ -27,9 +27,9 @@ static int reg_expose(struct rr_vq *v, const void *local, uint32_t len, enum rr_
 static int reg_invalidate(struct rr_vq *v, uint32_t handle)
 {
 	for (uint32_t i = 0; i < v->nkeys; i++) {
-		if (v->key[i]->rkey != handle)
+		if (v->key[i].mr->rkey != handle)
 			continue;
-		if (ibv_dereg_mr(v->key[i]))
+		if (ibv_dereg_mr(v->key[i].mr))
 			return -EIO;
 		v->key[i] = v->key[--v->nkeys];
 		return 1;
@@ -72,6 +72,7 @@ static int window_expose(struct rr_vq *v, const void *local, uint32_t len, enum 
 	/* The low byte is ours to change: an old key opens nothing. */
 	w->rkey = ibv_inc_rkey(w->mw->rkey);
 	w->live = true;
+	w->read = false;
 	*wr = (struct ibv_send_wr){
 		.opcode = IBV_WR_BIND_MW,
 		.bind_mw = { .mw = w->mw, .rkey = w->rkey, .bind_info = {
@@ -85,19 +86,26 @@ static int window_expose(struct rr_vq *v, const void *local, uint32_t len, enum 
 	return 0;
 }
 
+/* The window with this key; NULL. */
+static struct rr_verbs_mw *window_of(struct rr_vq *v, uint32_t handle)
+{
+	for (uint32_t i = 0; i < v->nmw; i++)
+		if (v->mw[i].live && v->mw[i].rkey == handle)
+			return &v->mw[i];
+	return NULL;
+}
+
 static int window_invalidate(struct rr_vq *v, uint32_t handle, uint64_t cookie)
 {
 	struct ibv_send_wr wr = { .opcode = IBV_WR_LOCAL_INV, .invalidate_rkey = handle };
-	uint32_t i = 0;
+	const struct rr_verbs_mw *w = window_of(v, handle);
 
-	while (i < v->nmw && !(v->mw[i].live && v->mw[i].rkey == handle))
-		i++;
-	if (i == v->nmw)
+	if (!w)
 		return -EINVAL;
 	if (!rr_verbs_room(v, 1, false))
 		return -EAGAIN;
 	return rr_verbs_post(v, &wr, (struct rr_verbs_wqe){
-		.op = RR_WC_INVALIDATE, .window = (uint16_t)i, .cookie = cookie });
+		.op = RR_WC_INVALIDATE, .window = (uint16_t)(w - v->mw), .cookie = cookie });
 }
 
 /* ----------------------------------------------------------------------------------------- */
@@ -124,10 +132,41 @@ int rr_verbs_invalidate(struct rr_qp *qp, uint32_t handle, uint64_t cookie)
 	return rc ? rc : window_invalidate(v, handle, cookie);
 }
 
+/* Has the peer read it? */
+static bool *read_mark(struct rr_vq *v, uint32_t handle)
+{
+	struct rr_verbs_mw *w = v->windows ? window_of(v, handle) : NULL;
+
+	for (uint32_t i = 0; i < v->nkeys; i++)
+		if (v->key[i].mr->rkey == handle)
+			return &v->key[i].read;
+	return w ? &w->read : NULL;
+}
+
+void rr_verbs_key_read(struct rr_vq *v, uint32_t handle)
+{
+	bool *read = read_mark(v, handle);
+
+	if (read)
+		*read = true;
+}
+
+/* Who wants to know is short of memory: the peer is asked. */
+bool rr_verbs_consumed(struct rr_qp *qp, uint32_t handle)
+{
+	struct rr_vq *v = rr_verbs_of(qp);
+	const bool *read = rr_verbs_usable(v) ? NULL : read_mark(v, handle);
+
+	if (!read || *read || qp->native)
+		return read && *read;
+	rr_verbs_ask_read(qp, v);
+	return false;
+}
+
 void rr_verbs_keys_free(struct rr_vq *v)
 {
 	while (v->nmw)
 		ibv_dealloc_mw(v->mw[--v->nmw].mw);
 	while (v->nkeys)
-		ibv_dereg_mr(v->key[--v->nkeys]);
+		ibv_dereg_mr(v->key[--v->nkeys].mr);
 }

@@ -14,6 +14,8 @@
 #define TOKEN_MAGIC	"RRtk"
 #define STRANGERS	8	/* connection requests with a wrong token that are refused, not more */
 
+#define ADDR_VERSION	2	/* of an offer: of all that two of ours say to each other */
+
 /* An address in an answer: family, port, address, scope. */
 #define ADDR_LEN	24u
 
@@ -29,7 +31,7 @@ int rr_verbs_prepare(struct rr_qp *qp, const struct rr_prov_params *p, struct rr
 	ibv_free_device_list(list);
 	if (!n)
 		return -ENODEV;
-	offer->bytes[0] = 1;	/* version of this address */
+	offer->bytes[0] = ADDR_VERSION;
 	offer->len = 1;
 	return rr_verbs_start(qp, p);
 }
@@ -116,7 +118,7 @@ int rr_verbs_answer(struct rr_qp *qp, const struct rr_prov_params *p,
 {
 	int saved = errno, rc;
 
-	if (offer->len < 1 || offer->bytes[0] != 1)
+	if (offer->len < 1 || offer->bytes[0] != ADDR_VERSION)
 		return -EPROTO;
 	rc = rr_verbs_start(qp, p);
 	if (!rc)

@@ -28,13 +28,6 @@ static uint32_t window(struct rr_qp *qp)
 	return v && !v->err && !v->lost ? v->window : 0;
 }
 
-static bool consumed(struct rr_qp *qp, uint32_t handle)
-{
-	(void)qp;
-	(void)handle;
-	return false;
-}
-
 static bool peek(const struct rr_qp *qp, enum rr_arm what)
 {
 	struct rr_vq *v = rr_verbs_of(qp);
@@ -112,7 +105,7 @@ static const struct rr_prov_ops ops = {
 	.write = rr_verbs_write,
 	.expose = rr_verbs_expose,
 	.invalidate = rr_verbs_invalidate,
-	.consumed = consumed,
+	.consumed = rr_verbs_consumed,
 	.poll = rr_verbs_poll,
 	.repost = rr_verbs_repost,
 	.window = window,

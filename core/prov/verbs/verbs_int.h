@@ -42,10 +42,21 @@
 #define RR_VERBS_PRIVATE (8u + 4u + RR_TOKEN_LEN + 4u)	/* RFC 8797, magic, token, receives */
 #define RR_VERBS_NOTES	8u		/* receives on top, for the provider's own notes */
 
-/* Immediate data of a note: so many receives were given back since the last one. A note is due when
- * a quarter of them was, so that no more than RR_VERBS_NOTES can be under way. */
+/* Immediate data of a note: so many receives were given back since the last one. Such a note is due
+ * when a quarter of them was; of each other kind there is one under way at most. So RR_VERBS_NOTES
+ * are enough. */
 #define RR_VERBS_NOTE	0x52570000u
-#define RR_VERBS_COUNT	0x0000ffffu
+#define RR_VERBS_ASK	0x00008000u	/* say what you have read of mine */
+#define RR_VERBS_READ	0x00004000u	/* its payload: handles whose last byte was read; … */
+#define RR_VERBS_HEARD	0x00002000u	/* … the answer to that: another may come */
+#define RR_VERBS_COUNT	0x00001fffu
+
+/* Handles that were read to their end, kept until the peer asks, or until so many receives later.
+ * It may have taken a handle back meanwhile and given it out again, but not so soon: each
+ * time takes a message, and a key is new 255 times. */
+#define RR_VERBS_KEPT	RR_VERBS_SQ
+#define RR_VERBS_AGE	128u
+#define RR_VERBS_TELL	256u	/* handles in a note, at most: they fit in 1024 bytes */
 
 enum rr_verbs_state {
 	RR_V_LISTENING, RR_V_ADDR, RR_V_ROUTE, RR_V_CONNECTING, RR_V_ACCEPTING, RR_V_READY,
@@ -56,6 +67,7 @@ struct rr_verbs_wqe {
 	enum rr_wc_op op;
 	bool slot;		/* it holds the oldest send slot in use */
 	uint16_t window;	/* RR_WC_INVALIDATE: the window that is free then */
+	uint32_t handle;	/* RR_WC_READ: read to its end; 0 not */
 	uint64_t cookie;
 };
 
@@ -79,14 +91,17 @@ struct rr_vq {
 	size_t slab_size;
 	struct ibv_mr *slab_mr, *mem_mr;
 	/* Without windows: what is exposed. */
-	struct ibv_mr *key[RR_VERBS_KEYS];
+	struct rr_verbs_key {
+		struct ibv_mr *mr;
+		bool read;	/* the peer says so */
+	} key[RR_VERBS_KEYS];
 	uint32_t nkeys;
 	/* With windows: those that were made; which of them are free, last in first out. */
 	bool windows;
 	struct rr_verbs_mw {
 		struct ibv_mw *mw;
 		uint32_t rkey;	/* mw->rkey once the bind is posted */
-		bool live;
+		bool live, read;
 	} mw[RR_VERBS_KEYS];
 	uint16_t mw_free[RR_VERBS_KEYS];
 	uint32_t nmw, nmw_free;
@@ -103,6 +118,11 @@ struct rr_vq {
 	uint32_t window, untold;
 	uint32_t unsignaled;
 	uint32_t reads;		/* of them */
+
+	/* what we have read of the peer's, and how many receives ago the first of it */
+	uint32_t kept[RR_VERBS_KEPT], nkept, kept_age;
+	bool asked, told;	/* the peer wants to know; it has not yet heard */
+	bool asking;		/* we want to */
 
 	/* completions taken from the CQ and not yet looked at: peek() has no lock of the caller's */
 	_Atomic bool cq_busy;
@@ -133,6 +153,13 @@ extern void (*rr_verbs_own_fd)(int fd, bool own);
 
 /* Memory windows are not to be used. */
 extern bool rr_verbs_no_windows;
+
+/* The first reason counts. */
+static inline void rr_verbs_fail(struct rr_vq *v, int err)
+{
+	if (!v->err)
+		v->err = err;
+}
 
 /* This process's part of qp; NULL if it has none. */
 static inline struct rr_vq *rr_verbs_of(const struct rr_qp *qp)
@@ -205,10 +232,25 @@ void rr_verbs_creds_forked(void);
 int rr_verbs_expose(struct rr_qp *qp, const void *local, uint32_t len, enum rr_rights rights,
 		    struct rr_seg *out);
 int rr_verbs_invalidate(struct rr_qp *qp, uint32_t handle, uint64_t cookie);
+bool rr_verbs_consumed(struct rr_qp *qp, uint32_t handle);
+/* The peer has read it to its end, it says. */
+void rr_verbs_key_read(struct rr_vq *v, uint32_t handle);
 void rr_verbs_window_free(struct rr_vq *v, uint16_t window);
 /* Before the queue pair is destroyed: of a window still bound to it the rxe of Linux 6.1 makes a wait
  * of a minute. */
 void rr_verbs_keys_free(struct rr_vq *v);
+
+/* notes.c */
+/* Tells the peer what it may send, once that is worth it. */
+void rr_verbs_note_count(struct rr_qp *qp, struct rr_vq *v);
+/* Asks the peer what it has read. */
+void rr_verbs_ask_read(struct rr_qp *qp, struct rr_vq *v);
+/* One of the peer's was read to its end. That is told when the peer wants to know, and before the
+ * handle could mean something else. */
+void rr_verbs_keep(struct rr_vq *v, uint32_t handle);
+void rr_verbs_tell_read(struct rr_qp *qp, struct rr_vq *v);
+/* Is it one of the peer's? Then it is taken; its receive is not one of those that are counted. */
+bool rr_verbs_is_note(struct rr_qp *qp, struct rr_vq *v, const struct rr_wc *wc);
 
 /* data.c */
 /* 0, or -errno: can it be used? */
@@ -219,6 +261,9 @@ bool rr_verbs_room(struct rr_vq *v, uint32_t n, bool slot);
 int rr_verbs_post(struct rr_vq *v, struct ibv_send_wr *wr, struct rr_verbs_wqe w);
 int rr_verbs_send(struct rr_qp *qp, const struct iovec *iov, int niov, uint64_t cookie,
 		  uint32_t inv_handle);
+/* Posts a Send of this payload, for which the peer has a receive: 1, or -errno. */
+int rr_verbs_send_wr(struct rr_qp *qp, struct rr_vq *v, struct ibv_send_wr *wr,
+		     const struct iovec *iov, int niov, uint64_t cookie);
 int rr_verbs_send_imm(struct rr_qp *qp, uint32_t imm, uint64_t cookie);
 int rr_verbs_read(struct rr_qp *qp, void *local, uint32_t len, const struct rr_seg *seg,
 		  uint32_t off, uint64_t cookie);

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What two of ours say to each other below the protocol, by Sends with immediate data: receives that were given
+ * back, and chunks that were read. */
+#include <errno.h>
+#include <string.h>
+
+#include "core/base/compiler.h"
+#include "core/prov/verbs/verbs_int.h"
+#include "core/wire/cursor.h"
+
+/* --- saying ---------------------------------------------------------------------------- */
+
+/* False: there is no room. */
+static bool note(struct rr_qp *qp, struct rr_vq *v, uint32_t what)
+{
+	struct ibv_send_wr wr = { .opcode = IBV_WR_SEND_WITH_IMM,
+				  .imm_data = htobe32(RR_VERBS_NOTE | what) };
+	uint32_t n = what & RR_VERBS_READ ? rr_min(v->nkept, RR_VERBS_TELL) : 0;
+	uint8_t handles[4 * RR_VERBS_TELL];
+	struct iovec iov = { handles, 4 * n };
+
+	for (uint32_t i = 0; i < n; i++)
+		rr_put_be32(handles + 4 * i, v->kept[i]);
+	if (rr_verbs_usable(v) || rr_verbs_send_wr(qp, v, &wr, &iov, n > 0, 0) < 0)
+		return false;
+	v->nkept -= n;
+	memmove(v->kept, v->kept + n, v->nkept * sizeof(v->kept[0]));
+	return true;
+}
+
+void rr_verbs_note_count(struct rr_qp *qp, struct rr_vq *v)
+{
+	if (v->untold >= rr_max(qp->recvs / 4, 1u) && note(qp, v, v->untold))
+		v->untold = 0;
+}
+
+void rr_verbs_ask_read(struct rr_qp *qp, struct rr_vq *v)
+{
+	if (!v->asking)
+		v->asking = note(qp, v, RR_VERBS_ASK);
+}
+
+/* One was read to its end. Of a peer that does not hear the oldest is forgotten. */
+void rr_verbs_keep(struct rr_vq *v, uint32_t handle)
+{
+	if (v->nkept == RR_VERBS_KEPT)
+		memmove(v->kept, v->kept + 1, --v->nkept * sizeof(v->kept[0]));
+	if (!v->nkept)
+		v->kept_age = 0;
+	v->kept[v->nkept++] = handle;
+}
+
+void rr_verbs_tell_read(struct rr_qp *qp, struct rr_vq *v)
+{
+	bool old = v->kept_age >= RR_VERBS_AGE;
+
+	if (!v->nkept)
+		return;
+	if (!v->told && (v->asked || old)) {
+		v->told = note(qp, v, RR_VERBS_READ);
+		v->asked &= !v->told;
+	} else if (old) {
+		v->nkept = 0;
+	}
+}
+
+/* --- hearing --------------------------------------------------------------------------- */
+
+/* Handles, as many as are in there. */
+static void heard(struct rr_vq *v, const struct rr_wc *wc)
+{
+	for (uint32_t at = 0; at + 4 <= wc->len && at < 4 * RR_VERBS_TELL; at += 4)
+		rr_verbs_key_read(v, rr_be32(wc->buf + at));
+	v->asking = false;
+}
+
+bool rr_verbs_is_note(struct rr_qp *qp, struct rr_vq *v, const struct rr_wc *wc)
+{
+	uint32_t n = wc->imm & RR_VERBS_COUNT;
+	int rc;
+
+	if (!wc->has_imm || (wc->imm & 0xffff0000u) != RR_VERBS_NOTE)
+		return false;
+	if (n > qp->peer_recvs - v->window) {
+		rr_verbs_fail(v, -EPROTO);
+		return true;
+	}
+	v->window += n;
+	v->asked |= !!(wc->imm & RR_VERBS_ASK);
+	v->told &= !(wc->imm & RR_VERBS_HEARD);
+	if (wc->imm & RR_VERBS_READ)
+		heard(v, wc);
+	rc = rr_verbs_post_recv(qp, v, (uint32_t)wc->cookie);
+	if (rc)
+		rr_verbs_fail(v, rc);
+	else if (wc->imm & RR_VERBS_READ)
+		note(qp, v, RR_VERBS_HEARD);
+	return true;
+}
