@@ -47,5 +47,5 @@ $(BUILD)/tests/tools/rpcreg: tests/tools/rpcreg.c
 	$(Q)$(CC) -std=gnu11 -O1 -g $(WARN) -D_GNU_SOURCE -o $@ $< $(RUN_FLAGS) $(rdmarpc-run_LIBS)
 
 .PHONY: check-tools
-check-tools: all $(addprefix $(BUILD)/tests/tools/,mkseg rpcpair rpcreg)
+check-tools: all $(addprefix $(BUILD)/tests/tools/,mkseg rpcpair rpcreg) $(addprefix $(APPS)/,labsvc labcli) $(LOOP_SHIM)
 	$(Q)scripts/run-tests $(wildcard tests/tools/*.sh)
