@@ -5,7 +5,7 @@
 APPS     := $(BUILD)/apps
 APPFLAGS := -std=gnu11 -O2 -g $(WARN) -Wno-cast-function-type -D_GNU_SOURCE -I$(BUILD)/gen \
             -I/usr/include/tirpc -pthread
-APPBINS  := $(addprefix $(APPS)/,labsvc labcli nfsaio)
+APPBINS  := $(addprefix $(APPS)/,labsvc labcli nfsaio gssnfs)
 BENCHBINS := $(addprefix $(APPS)/,$(patsubst bench/%.c,%,$(wildcard bench/*.c)))
 
 .PHONY: apps
@@ -28,7 +28,7 @@ $(APPS)/gen_%.o: $(BUILD)/gen/%.c
 
 $(APPS)/labsvc: $(APPS)/gen_lab_svc.o $(APPS)/gen_lab_xdr.o
 $(APPS)/labcli: $(APPS)/gen_lab_xdr.o
-$(APPS)/labsvc $(APPS)/labcli: $(APPS)/%: tests/apps/%.c
+$(APPS)/labsvc $(APPS)/labcli $(APPS)/gssnfs: $(APPS)/%: tests/apps/%.c
 	$(call say,CC,$@)
 	$(Q)$(CC) $(APPFLAGS) -o $@ $^ -ltirpc
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash
 # Sourced: starts nfs-ganesha with its back end $FSAL (VFS, or MEM: files of up to 2 MiB
-# in memory), and rpcbind for it.
+# in memory), and rpcbind for it. KRB5, SEC: how it does RPCSEC_GSS, and with which services.
 need ganesha.nfsd rpcbind
 mkdir -p /run/ganesha /run/dbus $W/exp $W/rec
 chmod 777 $W/exp
@@ -17,8 +17,8 @@ NFS_CORE_PARAM { NFS_Port = 20861; MNT_Port = 20862; NLM_Port = 20863; Rquota_Po
 	Enable_NLM = false; Enable_RQUOTA = true; Protocols = 3,4; mount_path_pseudo = true; }
 NFSV4 { Grace_Period = 5; Lease_Lifetime = 5; Graceless = true; RecoveryBackend = fs;
 	RecoveryRoot = $W/rec; Allow_Numeric_Owners = true; Only_Numeric_Owners = true; }
-NFS_KRB5 { Active_krb5 = false; }
-EXPORT_DEFAULTS { Access_Type = RW; Squash = No_Root_Squash; SecType = sys,none; Protocols = 3,4;
+NFS_KRB5 { ${KRB5:-Active_krb5 = false;} }
+EXPORT_DEFAULTS { Access_Type = RW; Squash = No_Root_Squash; SecType = sys,${SEC:-none}; Protocols = 3,4;
 	Transports = TCP; }
 EXPORT { Export_Id = 1; Path = $W/exp; Pseudo = /exp; Access_Type = RW; PrefRead = 1048576;
 	PrefWrite = 1048576; MaxRead = 1048576; MaxWrite = 1048576; FSAL { Name = ${FSAL:-VFS}; } }

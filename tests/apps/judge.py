@@ -115,7 +115,7 @@ def judge_server(processes, allow, carried_file, name=""):
 
 def main(role, leg, expect, *rest):
     processes = latest_processes(sys.stdin.read())
-    if leg not in ("both", "verbs") or expect != "carried":
+    if leg not in ("both", "verbs", "native") or expect != "carried":
         return nothing_carried(processes)
     return judge_client(processes, leg, *rest) if role == "client" else judge_server(processes, *rest)
 

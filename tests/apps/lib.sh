@@ -15,12 +15,14 @@
 #
 # A fifth leg, verbs, is for the guest of tests/vm: as both, but client and server have no memory in common, and
 # an RDMA device at VERBS_HOST is what carries. No network namespace: rxe of Linux 6.1 knows the first one only.
+# A sixth, native, is for scripts that call native_rules: as both, with the library of tests/native.
 
 NAME=${CASE:-$(basename "$0" .sh)}
 LEG=${LEG:-tcp}
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 BUILD=$(cd "$HERE/../.." && realpath "${BUILD:-build}")
 SHIM=$BUILD/librpcrdma_shim.so
+[ "$LEG" != native ] || SHIM=$BUILD/tests/native/librpcrdma_shim.so
 export PATH=$BUILD/apps:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 
 if [ -z "${IN_NAMESPACES:-}" ]; then
@@ -55,7 +57,7 @@ ASAN_EXTRA=detect_leaks=0 TSAN_EXTRA=ignore_noninstrumented_modules=1 SAN_SUPP=$
 
 HOST=127.0.0.1
 server_env=() client_env=()
-case $LEG in both | verbs | server) server_env=(LD_PRELOAD="$PRELOAD" RDMARPC_RUN_DIR="$W/stat/server") ;; esac
+case $LEG in both | verbs | native | server) server_env=(LD_PRELOAD="$PRELOAD" RDMARPC_RUN_DIR="$W/stat/server") ;; esac
 
 # Another host is one with another boot id. (An interpreted guest takes its time for an upgrade.)
 client_host=()
@@ -67,6 +69,13 @@ if [ "$LEG" = verbs ]; then
 	client_host=(unshare -m sh -c "mount --bind $W/boot_id $boot_id && exec \"\$@\"" -)
 fi
 export LAB_ADDRESS=$HOST
+
+# native_rules SERVER CLIENT: rules (RDMARPC_RULES) of servers and clients that are started from now on
+client_rules=
+native_rules() {
+	server_env+=(RDMARPC_RULES="$1")
+	client_rules=$2
+}
 
 # server COMMAND...: the server under test, in the background; its pid is in $spid
 server() {
@@ -115,7 +124,9 @@ check() {
 	checks=$((checks + 1))
 	client_env=()
 	mkdir -m 1777 "$dir"
-	case $LEG in both | verbs | client) client_env=(LD_PRELOAD="$PRELOAD" RDMARPC_RUN_DIR="$dir") ;; esac
+	case $LEG in both | verbs | native | client)
+		client_env=(LD_PRELOAD="$PRELOAD" RDMARPC_RUN_DIR="$dir" RDMARPC_RULES="$client_rules") ;;
+	esac
 	timeout "${TMO:-30}" "${client_host[@]}" env "${client_env[@]}" "$@" >$out 2>$W/err </dev/null || rc=$?
 	if [ $rc != "${WANT_RC:-0}" ]; then
 		fail "$n" "exit status $rc" $out
@@ -136,13 +147,13 @@ same_answer() {
 judge_client() {
 	local made
 	[ "${EXPECT:-}" != any ] || return 0
-	case $LEG in both | verbs | client)
+	case $LEG in both | verbs | native | client)
 		made=$(sed -n 's/^calls \([0-9]*\)$/\1/p' $W/err | tail -n 1)
 		snapshot "$2" >$W/json 2>>$W/err
 		judge client "$LEG" "${EXPECT:-carried}" "${made:-some}" "${ALLOW:-}" $W/carried <$W/json >$W/verdict 2>&1 ||
 			fail "$1" "$(cat $W/verdict)"
 	esac
-	case $LEG in both | verbs | server) snapshot $W/stat/server >>$W/snapshots 2>>$W/err; echo >>$W/snapshots ;; esac
+	case $LEG in both | verbs | native | server) snapshot $W/stat/server >>$W/snapshots 2>>$W/err; echo >>$W/snapshots ;; esac
 }
 
 # local_check NAME COMMAND...: something about the result that involves no RPC
@@ -167,7 +178,7 @@ judge_server() {
 
 # finish: the server's counters, what must not be left, the verdict
 finish() {
-	case $LEG in both | verbs | server)
+	case $LEG in both | verbs | native | server)
 		checks=$((checks + 1))
 		judge_server || fail server-counters "$(cat $W/verdict)"
 	esac
