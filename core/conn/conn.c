@@ -305,6 +305,8 @@ ssize_t rr_conn_recv(struct rr_conn *c, int fd, const struct iovec *iov, int n, 
 	ssize_t rc;
 	int st;
 
+	if (rr_conn_relayed(c, fd))
+		rr_relay_ask(c, fd);
 	if (rr_conn_st(c) == RR_S_TCP || rr_conn_relayed(c, fd))
 		return RR_CONN_KERNEL;
 	st = rr_conn_enter(c, fd, &l);
@@ -518,7 +520,7 @@ void rr_conn_close(struct rr_conn *c, int fd)
 	struct rr_lock *l;
 	int st;
 
-	if (rr_conn_relayed(c, fd))
+	if (rr_conn_relayed(c, fd) || rr_relay_takes(c, fd))
 		return;
 	st = rr_conn_hold(c, &l);
 	if (st < 0)

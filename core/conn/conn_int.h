@@ -209,7 +209,9 @@ struct rr_conn {
 	_Atomic bool changed;
 	struct rr_lock lock;		/* until it is carried: then share->lock */
 	_Atomic uint32_t refs;		/* the caller's, and a relay's */
-	_Atomic bool relayed;		/* native, and forked: for the app it is the kernel's */
+	_Atomic bool relayed;		/* native, and used by a forked child: for the app it is the kernel's */
+	bool relay;			/* a thread waits for that */
+	bool relay_asked;		/* the child has told it */
 	_Atomic uint32_t sleepers;	/* threads asleep for it (rr_conn_arm) */
 	bool watched;			/* an epoll set keeps it armed */
 	bool server;
@@ -300,6 +302,10 @@ void rr_native_step(struct rr_conn *c, int fd);
 void rr_native_carry(struct rr_conn *c);
 /* relay.c. Before a fork, in the parent: true, if it is for a relay. And in the child. */
 bool rr_relay_forks(struct rr_conn *c);
+/* The child's app wants to read. */
+void rr_relay_ask(struct rr_conn *c, int fd);
+/* The parent's closes it: true, it goes on without. */
+bool rr_relay_takes(struct rr_conn *c, int fd);
 void rr_relay_forked(struct rr_conn *c);
 void rr_dial_step(struct rr_conn *c, int fd);	/* dial.c */
 void rr_native_lost(struct rr_share *sh);	/* the peer has ended the connection */

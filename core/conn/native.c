@@ -7,6 +7,7 @@
  * decided by who asks first; another tries again now and then. */
 
 #include <errno.h>
+#include <netinet/tcp.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -282,8 +283,25 @@ static struct rr_share *dequeue(struct rr_listener *l)
 	return sh;
 }
 
+/* What a socket has from the listener that it was accepted on, of what apps look at. */
+static void inherit(int listener, int fd)
+{
+	static const struct { int level, name; } option[] = {
+		{ SOL_SOCKET, SO_RCVTIMEO }, { SOL_SOCKET, SO_SNDTIMEO }, { SOL_SOCKET, SO_LINGER },
+		{ SOL_SOCKET, SO_KEEPALIVE }, { IPPROTO_TCP, TCP_NODELAY },
+	};
+	uint64_t room[2];
+
+	for (size_t i = 0; i < rr_array_size(option); i++) {
+		socklen_t len = sizeof(room);
+
+		if (!rr_os->getsockopt(listener, option[i].level, option[i].name, room, &len))
+			rr_os->setsockopt(fd, option[i].level, option[i].name, room, len);
+	}
+}
+
 /* The app's end of sh: its fd, or -errno. */
-static int make_conn(struct rr_share *sh, int flags, struct rr_conn **out)
+static int make_conn(struct rr_share *sh, int listener, int flags, struct rr_conn **out)
 {
 	struct rr_prov_params p;
 	struct rr_conn *c;
@@ -300,6 +318,7 @@ static int make_conn(struct rr_share *sh, int flags, struct rr_conn **out)
 		rr_pair_end(&sh->far, false);
 		return -ENOMEM;
 	}
+	inherit(listener, fd);
 	c->share = sh;
 	memcpy(c->name, sh->name, sizeof(c->name));
 	c->deadline = rr_now() + rr_cp->upgrade_timeout;
@@ -329,7 +348,7 @@ int rr_conn_accept(struct rr_conn *c, int fd, int flags, struct rr_conn **out)
 	sh = dequeue(l);
 	rc = l->lst || l->why == RR_R_PORT_TAKEN ? -EAGAIN : RR_CONN_KERNEL;
 	if (sh) {
-		rc = make_conn(sh, flags, out);
+		rc = make_conn(sh, fd, flags, out);
 		if (rc < 0) {	/* as in the kernel it waits for a better time */
 			sh->next = l->first;
 			l->first = sh;
@@ -397,6 +416,8 @@ bool rr_conn_name(struct rr_conn *c, bool peer, struct sockaddr *addr, socklen_t
 /* It never came about: the app's end sees a reset, and is the kernel's. */
 static void over(struct rr_conn *c, enum rr_reason why)
 {
+	if (c->relay)	/* which sleeps on it */
+		rr_os->shutdown(c->share->far, SHUT_RDWR);
 	rr_pair_end(&c->share->far, true);
 	rr_share_free(c->share);
 	c->share = NULL;

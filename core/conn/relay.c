@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A native connection and fork(). Its queue pair is this process's and can be no other's; but the app's socket is
- * a TCP socket, connected to us, which parent and child share as any other. So from the first fork on that
- * carries the bytes, and a thread of the parent's takes them from there to the queue pair and back. The only
- * thread that this library has; without forks there is none.
+ * a TCP socket, connected to us, which parent and child share as any other. So that carries the bytes as soon
+ * as a child wants to (it writes; or it is about to read, and says so by an urgent byte, which is no part
+ * of the stream), or the parent closes its own. A thread of the parent's, which waits for that from the fork
+ * on, takes them from there to the queue pair and back. It is the only thread that this library has.
  *
- * The thread is the one user of the connection's inside from then on (it calls as the app would, but by no
- * descriptor: fd -1); for the app it is the kernel's. */
+ * Once it has taken over the thread is the one user of the connection's inside (it calls as the app would, but
+ * by no descriptor: fd -1); for the app it is the kernel's. */
 
 #include <errno.h>
 #include <pthread.h>
@@ -30,6 +31,7 @@ struct pipe {
 
 struct relay {
 	struct rr_conn *c;
+	int far;
 	bool over;		/* the peer has ended it: only the app's end is still to come */
 	struct pipe in, out;	/* to the app; from it */
 };
@@ -51,14 +53,14 @@ static int pump_in(struct relay *r)
 				return n == -EAGAIN ? 0 : (int)n;
 			if (!n) {
 				r->over = true;
-				rr_os->shutdown(r->c->share->far, SHUT_WR);
+				rr_os->shutdown(r->far, SHUT_WR);
 			}
 			p->at = 0;
 			p->end = (uint32_t)n;
 		}
 		if (p->at == p->end)
 			return 0;
-		n = rr_os->send(r->c->share->far, p->buf + p->at, p->end - p->at, MSG_DONTWAIT | MSG_NOSIGNAL);
+		n = rr_os->send(r->far, p->buf + p->at, p->end - p->at, MSG_DONTWAIT | MSG_NOSIGNAL);
 		if (n < 0)
 			return errno == EAGAIN ? 0 : -errno;
 		p->at += (uint32_t)n;
@@ -76,7 +78,7 @@ static int pump_out(struct relay *r)
 		ssize_t n;
 
 		if (p->at == p->end) {
-			n = rr_os->recv(r->c->share->far, p->buf, ROOM, MSG_DONTWAIT);
+			n = rr_os->recv(r->far, p->buf, ROOM, MSG_DONTWAIT);
 			if (n < 0)
 				return errno == EAGAIN ? 0 : -errno;
 			if (!n)
@@ -100,7 +102,7 @@ static void sleep_for(struct relay *r)
 {
 	bool full = r->in.at != r->in.end, held = r->out.at != r->out.end;
 	unsigned want = (full ? 0 : POLLIN) | (held ? POLLOUT : 0);
-	struct pollfd p[3] = { { r->c->share->far, (short)((held ? 0 : POLLIN) | (full ? POLLOUT : 0)), 0 } };
+	struct pollfd p[3] = { { r->far, (short)((held ? 0 : POLLIN) | (full ? POLLOUT : 0)), 0 } };
 	rr_time until = RR_TIME_NEVER, now;
 	int n = 0, ms = -1;
 
@@ -120,6 +122,33 @@ static void sleep_for(struct relay *r)
 		rr_conn_disarm(r->c, -1);
 }
 
+/* Sleeps until another process wants it, or this one no more. False: that will not be. */
+static bool wanted(struct relay *r)
+{
+	struct pollfd p = { r->far, POLLIN | POLLPRI | POLLRDHUP, 0 };
+	struct rr_lock *l;
+	bool yes;
+	char b;
+	int st;
+
+	while (rr_os->poll(&p, 1, -1) < 0 && errno == EINTR)
+		;
+	st = rr_conn_hold(r->c, &l);
+	if (st < 0)
+		return false;
+	yes = st == RR_S_TAKEN || st == RR_S_CARRIED;
+	/* The app has shut its end down, but reads on: as long as nobody else does. */
+	if (yes && !atomic_load_explicit(&r->c->relayed, memory_order_acquire) &&
+	    !rr_os->recv(r->far, &b, 1, MSG_PEEK | MSG_DONTWAIT))
+		yes = false;
+	if (yes) {
+		atomic_store_explicit(&r->c->relayed, true, memory_order_release);
+		atomic_store_explicit(&r->c->changed, true, memory_order_release);
+	}
+	rr_lock_drop(l);
+	return yes;
+}
+
 static void end(struct relay *r, int rc)
 {
 	struct rr_conn *c = r->c;
@@ -133,7 +162,7 @@ static void end(struct relay *r, int rc)
 static void *run(void *arg)
 {
 	struct relay *r = arg;
-	int rc = 0;
+	int rc = wanted(r) ? 0 : 1;
 
 	while (!rc) {
 		rc = pump_in(r);
@@ -182,19 +211,36 @@ bool rr_relay_forks(struct rr_conn *c)
 
 	if (!native(c))
 		return false;
-	if (atomic_load_explicit(&c->relayed, memory_order_acquire))
+	if (c->relay)
 		return true;
 	r = mmap(NULL, sizeof(*r), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (r == MAP_FAILED)
 		return true;	/* the child's calls go nowhere */
 	r->c = c;
+	r->far = c->share->far;
+	c->relay = true;
 	atomic_fetch_add_explicit(&c->refs, 1, memory_order_relaxed);
-	atomic_store_explicit(&c->relayed, true, memory_order_release);
-	atomic_store_explicit(&c->changed, true, memory_order_release);
 	if (start_thread(r)) {
 		rr_warn("fd %d: no thread for a native connection that is forked", c->fd);
 		end(r, -ENOMEM);
 	}
+	return true;
+}
+
+void rr_relay_ask(struct rr_conn *c, int fd)
+{
+	if (c->relay_asked || rr_conn_st(c) != RR_S_RELAYED)
+		return;
+	c->relay_asked = true;
+	rr_os->send(fd, "", 1, MSG_OOB | MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+bool rr_relay_takes(struct rr_conn *c, int fd)
+{
+	if (!c->relay || rr_conn_st(c) == RR_S_TCP)
+		return false;
+	atomic_store_explicit(&c->relayed, true, memory_order_release);
+	rr_os->send(fd, "", 1, MSG_OOB | MSG_DONTWAIT | MSG_NOSIGNAL);
 	return true;
 }
 

@@ -255,6 +255,16 @@ def it_is_a_tcp_socket():
     uses(s, c)
 
 
+def it_has_options_of_its_listener():
+    s, c = server(), client()
+    s.do('L.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)')
+    s.do("L.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack('qq', 7, 0))")
+    pair_of(s, c)
+    same(s.do('s.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)'), 1)
+    same(s.do("struct.unpack('qq', s.getsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, 16))"), [7, 0])
+    same(s.do('s.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)'), 0)
+
+
 def it_has_the_lowest_number():
     s, c = server(), client()
     a = s.start('s, _ = L.accept()')
@@ -498,6 +508,21 @@ def a_parent_reads_the_call_and_its_child_writes_the_reply():
     s.do('r = read_rec(s)')
     s.do('s.sendall(reply(xid_of(r), r[40:]))')
     same(c.result(t), 70000)
+
+
+def who_forks_for_something_else_keeps_the_short_way():
+    s, c = both()
+    a = s.start('echo(s)')
+    same(c.do('ask(s, 1, blob(300))'), 300)
+    before = c.do("struct.unpack('Q', s.getsockopt(6, 11, 232)[128:136])[0]")
+    same(c.do("forked('pass')"), 0)
+    same(c.do('ask(s, 2, blob(5000), proc=1)'), 5000)
+    same(c.do("struct.unpack('Q', s.getsockopt(6, 11, 232)[128:136])[0]") - before, 0, 'bytes by TCP')
+    same(c.do("forked('ask(s, 2, blob(5000), proc=2)')"), 0)
+    same(c.do('ask(s, 3, blob(5000), proc=2)'), 5000)
+    check(c.do("struct.unpack('Q', s.getsockopt(6, 11, 232)[128:136])[0]") - before > 10000, 'bytes by TCP')
+    c.do('s.close()')
+    s.result(a)
 
 
 def the_peers_death_is_seen_after_a_fork_too():
