@@ -333,6 +333,48 @@ static int cmd_conns(unsigned int n)
 	return bad != 0;
 }
 
+/* Calls there and back of n bytes, until the connection is lost; says how the client sees that. */
+static int cmd_stream(unsigned int n)
+{
+	CLIENT *c = open_client(LABPROG);
+	lab_blob arg = { n, pattern(n, 1) }, res = { 0, NULL };
+	struct timeval unused = { 20, 0 };
+	enum clnt_stat st;
+
+	set_timeout(c, 300000);
+	do {
+		st = clnt_call(c, LAB_ECHO, (xdrproc_t)xdr_lab_blob, &arg, (xdrproc_t)xdr_lab_blob, &res,
+			       unused);
+		clnt_freeres(c, (xdrproc_t)xdr_lab_blob, &res);
+		if (ncalls++ == 0)
+			printf("streaming\n"), fflush(stdout);
+	} while (st == RPC_SUCCESS);
+	printf("ended%s\n", clnt_sperror(c, ""));
+	free(arg.lab_blob_val);
+	clnt_destroy(c);
+	return 0;
+}
+
+/* n connections, one after the other, each used; then it waits for the end of its input, so that one can
+ * look at what is left of them. */
+static int cmd_cycle(unsigned int n)
+{
+	unsigned int bad = 0;
+	char end;
+
+	for (unsigned int i = 0; i < n; i++) {
+		CLIENT *c = open_client(LABPROG);
+
+		bad += echo(c, i % 8 ? 100 : 20000, i) != 0;
+		clnt_destroy(c);
+	}
+	printf("cycle %u bad %u\n", n, bad);
+	fflush(stdout);
+	while (read(0, &end, 1) > 0)
+		continue;
+	return bad != 0;
+}
+
 /* --- many calls outstanding: below libtirpc, which cannot do that --- */
 
 struct pipeline {
@@ -469,6 +511,7 @@ int main(int argc, char **argv)
 		{ "big", cmd_big }, { "threads", cmd_threads }, { "fork", cmd_fork },
 		{ "timeout", cmd_timeout }, { "noservice", cmd_noservice }, { "pid", cmd_pid },
 		{ "batch", cmd_batch }, { "conns", cmd_conns }, { "pipeline", cmd_pipeline },
+		{ "stream", cmd_stream }, { "cycle", cmd_cycle },
 	};
 
 	host = argc > 3 ? argv[1] : "";

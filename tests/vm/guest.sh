@@ -20,7 +20,7 @@ guest_boot() { # DIR KERNELDIR INITRD SECONDS ACCEL...
 	rm -rf "$share"
 	mkdir -p "$share"
 	cp "$VM_HERE/guest-main" "$share/main"
-	setsid timeout -k 3 "${VM_LIFE:-1800}" qemu-system-x86_64 -nodefaults -no-user-config -display none \
+	setsid timeout -k 3 "${VM_LIFE:-5400}" qemu-system-x86_64 -nodefaults -no-user-config -display none \
 		-no-reboot -M q35 "$@" -smp "$VM_CPUS" -m "$VM_MEMORY" -kernel "$kernel/vmlinux" -initrd "$initrd" \
 		-append "console=ttyS0 quiet loglevel=4 panic=-1 mitigations=off nokaslr audit=0 apparmor=0 selinux=0 nowatchdog rcupdate.rcu_expedited=1 random.trust_cpu=on no_timer_check tsc=reliable vm.kernel=$kernel" \
 		-serial file:"$dir/console" \

@@ -10,6 +10,7 @@ skip() { echo "$*"; exit 77; }
 need() { local c; for c; do command -v "$c" >/dev/null || skip "$c is not installed"; done; }
 
 W=$(mktemp -d /run/case.XXXXXX)
+chmod 711 "$W"
 pids=
 cleanup() {
 	local p
@@ -42,13 +43,37 @@ rxe_up() {
 		ip link set roce0 up && rdma link add rxe0 type rxe netdev roce0 || die "no rxe device"
 }
 
+# wire_up: two such devices, 10.9.1.1 and 10.9.1.2, on the ends of a veth pair, v0 and v1, and routes by which
+# what one says to the other does cross it, so that it can be captured (rxe gives what is for its own MAC
+# address to itself). The rules by oif are for rdma_cm, which rejects what comes from where it would not go.
+wire_up() {
+	local i
+	[ ! -e /sys/class/infiniband/rxw0 ] || return 0
+	modprobe -a rdma_rxe rdma_ucm ib_uverbs veth && ip link add v0 type veth peer name v1 || die "no veth pair"
+	for i in all v0 v1; do echo 0 >/proc/sys/net/ipv4/conf/$i/rp_filter; done
+	echo 1 >/proc/sys/net/ipv4/conf/all/accept_local
+	for i in 0 1; do
+		ip addr add 10.9.1.$((i + 1))/32 dev v$i
+		ip link set v$i mtu 9000 up
+	done
+	ip route add 10.9.1.2 dev v0 src 10.9.1.1 table 101
+	ip route add 10.9.1.1 dev v1 src 10.9.1.2 table 102
+	ip rule add pref 5 oif v1 to 10.9.1.1 lookup 102
+	ip rule add pref 6 oif v0 to 10.9.1.2 lookup 101
+	ip rule add pref 10 iif lo to 10.9.1.2 lookup 101
+	ip rule add pref 11 iif lo to 10.9.1.1 lookup 102
+	ip rule add pref 100 lookup local
+	ip rule del pref 0
+	rdma link add rxw0 type rxe netdev v0 && rdma link add rxw1 type rxe netdev v1 || die "no rxe device"
+}
+
 # server COMMAND... and client COMMAND...: with the shim, as on two hosts: each has a boot id and a run
 # directory of its own ($W/server.run, $W/client.run), so that there is no shared memory between them. (rxe
 # of Linux 6.1 does not work in network namespaces: its sockets are all in the first one. And without KVM
 # everything takes its time, so that an upgrade may have much of it.)
 as_host() { # NAME COMMAND...
 	local run=$W/$1.run
-	[ -d "$run" ] || { mkdir -m 700 "$run"; cat /proc/sys/kernel/random/uuid >"$run.boot_id"; }
+	[ -d "$run" ] || { mkdir -m 1777 "$run"; cat /proc/sys/kernel/random/uuid >"$run.boot_id"; }
 	shift
 	RUN=$run unshare -m sh -c 'mount --bind "$RUN.boot_id" /proc/sys/kernel/random/boot_id && exec "$@"' - \
 		env LD_PRELOAD="$BUILD/librpcrdma_shim.so" RDMARPC_RUN_DIR="$run" \
@@ -61,6 +86,7 @@ stat_of() { RDMARPC_RUN_DIR=$W/$1.run "$BUILD/rdmarpc-stat" --json; }
 # --- the laboratory program (tests/apps) between the two hosts ---
 
 PATH=$BUILD/apps:$PATH
+LAB_HOST=10.9.0.1
 checks=0 failures=0
 
 BY_VERBS='c["verbs"] >= 1 and c["tcp"] == c["shm"] == 0 and e["lost"] == 0'
@@ -72,12 +98,12 @@ judge() {
 	stat_of "$side" >"$W/json"
 	python3 -c '
 import json, sys
-bad = [p for p in json.load(open(sys.argv[1]))["processes"]
-       if sum(p["connections"].values()) and not eval(sys.argv[2], {}, {
+seen = [p for p in json.load(open(sys.argv[1]))["processes"] if sum(p["connections"].values())]
+bad = [p for p in seen if not eval(sys.argv[2], {}, {
            "p": p, "c": p["connections"], "m": p["messages"], "e": p["errors"], "u": p["upgrade"]})]
 for p in bad:
     print({k: p[k] for k in ("comm", "connections", "tcp_reasons", "messages", "errors", "upgrade")})
-sys.exit(bool(bad))' "$W/json" "$rule" || { echo "FAIL $name: $side: not so: $rule"; failures=$((failures + 1)); }
+sys.exit(bool(bad) or not seen)' "$W/json" "$rule" || { echo "FAIL $name: $side: not so: $rule"; failures=$((failures + 1)); }
 }
 # lab NAME WANTED ARGUMENT...: labcli prints what grep finds WANTED in, and CLIENT holds for its statistics
 lab() {
@@ -85,7 +111,7 @@ lab() {
 	shift 2
 	checks=$((checks + 1))
 	rm -rf "$W"/client.run*
-	if ! ${AS:-client} timeout 60 labcli 10.9.0.1 20801 "$@" >"$W/out" 2>"$W/err" || ! grep -q "$want" "$W/out"; then
+	if ! ${AS:-client} timeout "${LAB_TIMEOUT:-60}" labcli $LAB_HOST 20801 "$@" >"$W/out" 2>"$W/err" || ! grep -q "$want" "$W/out"; then
 		echo "FAIL $name: not '$want'"
 		cat "$W/out" "$W/err"
 		failures=$((failures + 1))
@@ -94,7 +120,7 @@ lab() {
 }
 
 lab_server() { # MODE [AS]
-	background "$W/server.out" ${2:-server} env LAB_ADDRESS=10.9.0.1 labsvc "$1" 20801
+	background "$W/server.out" ${2:-server} env LAB_ADDRESS=$LAB_HOST labsvc "$1" 20801
 	for ((i = 0; i < 100; i++)); do
 		ss -Hltn 'sport = :20801' | grep -q . && return
 		sleep 0.1
