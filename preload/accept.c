@@ -98,11 +98,8 @@ static int accept_either(struct rr_sock *so, struct rr_conn *l, int fd, struct s
 			return -EINTR;
 		if (rc != -EAGAIN)
 			return rc;
-		if (!blocks(fd)) {
-			if (!kernel_has_one(fd))
-				rr_sock_dry(so, POLLIN);
+		if (!blocks(fd))
 			return RR_CONN_KERNEL;
-		}
 		rc = accept_there(so, fd, addr, len, flags);
 		if (rc != RR_CONN_KERNEL)
 			return rc;
