@@ -51,6 +51,7 @@ enum { RR_IMM_HATCH = 0x52480001, RR_IMM_NOTE = 0x52480002 };
 struct rr_rx_ent {
 	const uint8_t *ptr;	/* RR_FROM_RECV */
 	uint32_t ref;		/* receive token, buffer, or index of a pull */
+	uint32_t off;		/* in a buffer: where the payload begins */
 	uint32_t len;		/* payload bytes */
 	uint8_t from;		/* enum rr_from, or RR_RX_HATCH */
 	bool stashed;
@@ -123,7 +124,7 @@ struct rr_tables {
 	struct rr_rx_ent ent[RR_RX_ENTS];
 	struct rr_pull pull[RR_PULLS];
 	struct rr_pool_tables pool;
-	const uint8_t *recv_at[RR_RECVS];	/* by token; not on DIRECT providers */
+	const uint8_t *recv_at[RR_RECVS];	/* by token, where a delivery may come later */
 };
 
 /* One mapping. What an idle connection keeps is two pages of it, those with a *:
@@ -382,8 +383,9 @@ size_t rr_iov_total(const struct iovec *iov, int n);
 size_t rr_iov_copy_out(uint8_t *dst, size_t want, const struct iovec *iov, int n, size_t off);
 
 /* hatch.c */
-/* 0 open; -EAGAIN not now, nothing has changed; -ECONNRESET the connection is over. */
-int rr_hatch_open(struct rr_share *sh);
+/* 0 open; -EAGAIN not now, nothing has changed; -ECONNRESET the connection is over: with a peer that has
+ * no hatch for the reason that would have opened it. */
+int rr_hatch_open(struct rr_share *sh, enum rr_reason why);
 int rr_hatch_flush(struct rr_share *sh, int fd);
 
 /* anchor.c */

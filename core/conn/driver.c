@@ -195,16 +195,16 @@ static void op_expose(struct rr_share *sh, const struct rr_op *op, rr_time now)
 	int rc = 0;
 
 	if (buf == RR_BUF_NEW) {
-		int64_t got = rr_pool_alloc(&sh->pool, left);
+		int64_t got = rr_pool_alloc(&sh->pool, op->room);
 
 		if (got < 0) {
 			rr_count(sh->qp->count, RR_C_memory_stalls, 1);
-			rr_eng_exposed(sh->eng, id, -EAGAIN, RR_BUF_NONE, NULL, 0, now);
+			rr_eng_exposed(sh->eng, id, (int)got, RR_BUF_NONE, NULL, 0, now);
 			return;
 		}
 		buf = (uint32_t)got;
 	}
-	for (size_t off = 0; left; n++) {
+	for (size_t off = op->off; left; n++) {
 		size_t room;
 		uint8_t *p = rr_pool_at(&sh->pool, buf, off, &room);
 		size_t take = rr_min(room, left);
@@ -254,6 +254,18 @@ static void op_write(struct rr_share *sh, const struct rr_op *op, rr_time now)
 	posted(sh, op->id, rc, now);
 }
 
+/* The peer has written a reply's data: what else there is of it goes around that. */
+static void op_place(struct rr_share *sh, const struct rr_op *op, const uint8_t *recv)
+{
+	const struct rr_range *r = &op->parts[0];
+	const uint8_t *stream = recv + op->off;
+	uint32_t pad = rr_ulb_pad(r->len), end = op->at + r->off + r->len;
+
+	rr_pool_fill(&sh->pool, op->buf, op->at, stream, r->off);
+	rr_pool_fill(&sh->pool, op->buf, end, NULL, pad);
+	rr_pool_fill(&sh->pool, op->buf, end + pad, stream + r->off, op->stream - r->off);
+}
+
 static void latency_sample(struct rr_share *sh, const struct rr_op *op)
 {
 	if (sh->lat_start && op->rpc.type == RR_RPC_REPLY && op->rpc.xid == sh->lat_xid) {
@@ -279,6 +291,7 @@ static void op_deliver(struct rr_share *sh, const struct rr_op *op, const uint8_
 		break;
 	case RR_FROM_BUF:
 		e.ref = op->buf;
+		e.off = op->off;
 		break;
 	case RR_FROM_PULL:
 		rr_pull_deliver(sh, op->id, &e, now);
@@ -312,13 +325,13 @@ static void op_fail(struct rr_share *sh, const struct rr_op *op)
 	rr_drv_fail(sh, ECONNRESET, why[op->why]);
 }
 
-/* The bytes of a receive. On a DIRECT provider nothing delays a delivery: it is the receive that is
- * being judged. */
+/* The bytes of a receive. On a DIRECT provider nothing but a message that waits for memory delays a
+ * delivery: mostly it is the receive that is being judged. */
 static const uint8_t *recv_of(const struct rr_share *sh, uint32_t token, const struct rr_wc *wc)
 {
 	if (likely(wc && wc->cookie == token))
 		return wc->buf;
-	return rr_drv_direct(sh) || token >= RR_RECVS ? NULL : sh->tables->recv_at[token];
+	return token < RR_RECVS ? sh->tables->recv_at[token] : NULL;
 }
 
 /* wc: the receive that is being judged, if one is. */
@@ -344,6 +357,9 @@ static void run(struct rr_share *sh, const struct rr_app_iov *app, const struct 
 		case RR_OP_COMPOSE:
 			rr_pull_compose(sh, &op, op.from == RR_FROM_RECV ?
 					recv_of(sh, op.token, wc) : NULL, now);
+			break;
+		case RR_OP_PLACE:
+			op_place(sh, &op, recv_of(sh, op.token, wc));
 			break;
 		case RR_OP_INVALIDATE:
 			fence(sh, &op, now);
@@ -381,7 +397,7 @@ void rr_drv_run_app(struct rr_share *sh, const struct rr_app_iov *app, rr_time n
 static void received(struct rr_share *sh, const struct rr_wc *wc, rr_time now)
 {
 	if (likely(!wc->has_imm)) {
-		if (!rr_drv_direct(sh))
+		if (!rr_drv_direct(sh) || unlikely(sh->pulls_short))
 			sh->tables->recv_at[wc->cookie % RR_RECVS] = wc->buf;
 		rr_eng_recv(sh->eng, (uint32_t)wc->cookie, wc->buf, wc->len,
 			    wc->has_inv ? wc->inv_handle : 0, now);

@@ -12,7 +12,7 @@
 
 /* Opens it. What was collected of the current record goes out first, as one fragment that is not
  * the last; then, if the app is within a fragment, a header for the rest of it. */
-int rr_hatch_open(struct rr_share *sh)
+int rr_hatch_open(struct rr_share *sh, enum rr_reason why)
 {
 	struct rr_tx *tx = &sh->tx;
 	int rc = -EMSGSIZE;
@@ -22,7 +22,7 @@ int rr_hatch_open(struct rr_share *sh)
 	if (rc == -EAGAIN)
 		return rc;
 	if (rc < 0) {
-		rr_drv_fail(sh, ECONNRESET, rc == -EMSGSIZE ? RR_R_TOO_LARGE : RR_R_PEER_DIED);
+		rr_drv_fail(sh, ECONNRESET, rc == -EMSGSIZE ? why : RR_R_PEER_DIED);
 		return -ECONNRESET;
 	}
 	sh->qp->ops->kick(sh->qp);

@@ -2,6 +2,7 @@
 #include "core/conn/pool.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "core/base/compiler.h"
 
@@ -194,6 +195,23 @@ uint8_t *rr_pool_at(const struct rr_pool *p, uint32_t buf, size_t off, size_t *l
 	}
 	*len = 0;
 	return NULL;
+}
+
+void rr_pool_fill(const struct rr_pool *p, uint32_t buf, size_t off, const uint8_t *src, size_t n)
+{
+	while (n) {
+		size_t room;
+		uint8_t *to = rr_pool_at(p, buf, off, &room);
+		size_t take = rr_min(room, n);
+
+		if (src)
+			memcpy(to, src, take);
+		else
+			memset(to, 0, take);
+		src += src ? take : 0;
+		off += take;
+		n -= take;
+	}
 }
 
 bool rr_pool_quiet(struct rr_pool *p)

@@ -67,6 +67,9 @@ static inline size_t rr_pool_room(const struct rr_pool *p, uint32_t buf)
 /* The contiguous piece that holds byte off: its address, and in *len how far it goes. */
 uint8_t *rr_pool_at(const struct rr_pool *p, uint32_t buf, size_t off, size_t *len);
 
+/* n bytes at off: those at src, or zeroes. */
+void rr_pool_fill(const struct rr_pool *p, uint32_t buf, size_t off, const uint8_t *src, size_t n);
+
 /* Is nothing in use? Then the tables may be lost, any part of them. */
 bool rr_pool_quiet(struct rr_pool *p);
 

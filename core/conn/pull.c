@@ -111,24 +111,6 @@ static void slide(struct rr_share *sh, uint32_t buf, uint32_t from, uint32_t to,
 	}
 }
 
-/* n bytes at off of a buffer: those at src, or zeroes. */
-static void fill(struct rr_share *sh, uint32_t buf, uint32_t off, const uint8_t *src, uint32_t n)
-{
-	while (n) {
-		size_t room;
-		uint8_t *to = rr_pool_at(&sh->pool, buf, off, &room);
-		uint32_t take = (uint32_t)rr_min(room, (size_t)n);
-
-		if (src)
-			memcpy(to, src, take);
-		else
-			memset(to, 0, take);
-		src += src ? take : 0;
-		off += take;
-		n -= take;
-	}
-}
-
 /* Spreads the Payload stream, which begins at the front of the buffer, to where it belongs in the
  * message: from its end on, so that nothing is written over that has yet to move. */
 static void spread(struct rr_share *sh, struct rr_pull *p)
@@ -136,14 +118,14 @@ static void spread(struct rr_share *sh, struct rr_pull *p)
 	uint32_t end = p->len, left = p->stream;
 
 	if (p->recv)
-		fill(sh, p->buf, 0, p->recv, p->stream);
+		rr_pool_fill(&sh->pool, p->buf, 0, p->recv, p->stream);
 	for (uint32_t i = p->nparts; i-- > 0;) {
 		const struct rr_range *r = &p->parts[i];
 		uint32_t pad = rr_ulb_pad(r->len), behind = r->off + r->len + pad;
 
 		left -= end - behind;
 		slide(sh, p->buf, left, behind, end - behind);
-		fill(sh, p->buf, r->off + r->len, NULL, pad);
+		rr_pool_fill(&sh->pool, p->buf, r->off + r->len, NULL, pad);
 		end = r->off;
 	}
 	p->stream = 0;

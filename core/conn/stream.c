@@ -145,7 +145,7 @@ static int engine_send(struct rr_share *sh, const struct rr_eng_out *out,
 #define APP_PIECES	16
 
 /* A whole short record stands at the cursor: sends it from there. 0 sent; 1 not such a record;
- * -EAGAIN; -EMSGSIZE not ONC RPC. */
+ * -EAGAIN; -EMSGSIZE it cannot be carried; -EPROTO not ONC RPC. */
 static int send_short(struct rr_share *sh, struct cur *c, size_t left)
 {
 	uint8_t head[RR_RM_HDR + RR_RPC_PEEK];
@@ -169,7 +169,7 @@ static int send_short(struct rr_share *sh, struct cur *c, size_t left)
 	if (!(mark & RR_RM_LAST) || left < (size_t)RR_RM_HDR + out.len)
 		return 1;
 	if (!rr_rpc_peek(p + RR_RM_HDR, (uint32_t)rr_min(n - RR_RM_HDR, (size_t)out.len), &out.rpc))
-		return -EMSGSIZE;
+		return -EPROTO;
 	if (!rr_eng_is_short(sh->eng, out.rpc.type, out.len))
 		return 1;
 	out.head = p + RR_RM_HDR;
@@ -194,18 +194,18 @@ static bool would_take(struct rr_share *sh, const struct cur *c)
 	return rr_eng_would_take(sh->eng, type);
 }
 
-/* The record in tx.buf is complete. */
+/* The record in tx.buf is complete. As send_short(). */
 static int submit(struct rr_share *sh)
 {
 	struct rr_eng_out out = { .buf = sh->tx.buf, .len = sh->tx.len };
 	size_t room;
 
 	if (sh->tx.buf == RR_BUF_NONE)
-		return -EMSGSIZE;	/* an empty record */
+		return -EPROTO;	/* an empty record */
 	out.head = rr_pool_at(&sh->pool, sh->tx.buf, 0, &room);
 	out.have = (uint32_t)rr_min(room, (size_t)out.len);
 	if (!rr_rpc_peek(out.head, out.have, &out.rpc))
-		return -EMSGSIZE;
+		return -EPROTO;
 	return engine_send(sh, &out, NULL);
 }
 
@@ -320,11 +320,15 @@ static void take_back(struct rr_share *sh, struct cur *c, const struct snap *at)
 	}
 }
 
-/* -EMSGSIZE: from here on the app's bytes are the kernel's; or why that cannot be. */
-static int to_tcp(struct rr_share *sh)
+static bool not_carriable(int rc)
 {
-	int rc = rr_hatch_open(sh);
+	return rc == -EMSGSIZE || rc == -EPROTO;
+}
 
+/* -EMSGSIZE: from here on the app's bytes are the kernel's; or why that cannot be. */
+static int to_tcp(struct rr_share *sh, int rc)
+{
+	rc = rr_hatch_open(sh, rc == -EPROTO ? RR_R_NOT_RPC : RR_R_TOO_LARGE);
 	return rc ? rc : -EMSGSIZE;
 }
 
@@ -343,9 +347,9 @@ static int send_collected(struct rr_share *sh, struct cur *c)
 
 		if (ended)
 			rc = submit(sh);
-		if (rc == -EMSGSIZE || (ended && rc == -EAGAIN)) {
+		if (not_carriable(rc) || (ended && rc == -EAGAIN)) {
 			take_back(sh, c, &at);
-			return rc == -EAGAIN ? rc : to_tcp(sh);
+			return rc == -EAGAIN ? rc : to_tcp(sh, rc);
 		}
 		if (rc)
 			return rc;
@@ -401,8 +405,8 @@ ssize_t rr_stream_send(struct rr_share *sh, int fd, const struct iovec *iov, int
 			rc = send_short(sh, &c, total - c.done);
 			if (rc == 0)
 				continue;
-			if (rc == -EMSGSIZE)
-				rc = to_tcp(sh);
+			if (not_carriable(rc))
+				rc = to_tcp(sh, rc);
 			if (rc < 0)
 				break;
 			/* Not even begun unless it could end: a copy of megabytes for nothing. */
@@ -449,7 +453,7 @@ static int ent_copy(struct rr_share *sh, const struct rr_rx_ent *e, uint32_t off
 	default:
 		while (len) {
 			size_t room;
-			uint8_t *p = rr_pool_at(&sh->pool, e->ref, off, &room);
+			uint8_t *p = rr_pool_at(&sh->pool, e->ref, e->off + off, &room);
 			uint32_t take = (uint32_t)rr_min(room, (size_t)len);
 
 			memcpy(dst, p, take);

@@ -113,9 +113,16 @@ static void header_sizes(struct rr_eng *e)
 {
 	rr_msg_init(&e->tx, RR_MSG, 0, e->codec->version, 1);
 	e->hdr_min = e->hdr_returned = e->codec->size(&e->tx);
+	e->tx.ch.nreads = RR_ENG_SEGS;
+	e->hdr_read = e->codec->size(&e->tx) - e->hdr_min;
+	e->tx.ch.nreads = 0;
 	e->tx.ch.has_reply = true;
 	e->tx.ch.reply.nsegs = e->tx.ch.nsegs = RR_ENG_SEGS;
-	e->hdr_reply = e->codec->size(&e->tx);
+	e->hdr_reply = e->codec->size(&e->tx) - e->hdr_min;
+	e->tx.ch.has_reply = false;
+	e->tx.ch.nwrites = 1;
+	e->tx.ch.writes[0] = e->tx.ch.reply;
+	e->hdr_write = e->codec->size(&e->tx) - e->hdr_min;
 }
 
 struct rr_eng *rr_eng_init(void *mem, const struct rr_eng_params *p, rr_time now)
@@ -134,6 +141,8 @@ struct rr_eng *rr_eng_init(void *mem, const struct rr_eng_params *p, rr_time now
 	e->ring = p->caps & RR_CAP_RING_CREDITS;
 	e->reliable = p->caps & RR_CAP_RELIABLE_REPLY;
 	e->reverse_chunks = e->reliable;
+	if (!e->reliable && p->reply_chunk && rr_req_may_use_chunks(e))
+		e->chunk_most = rr_min(p->reply_chunk_max, p->max_msg);
 	e->grant_max = rr_max(granted_of(p), 1u);
 	e->requested = e->grant_max;
 	e->retry_at = RR_TIME_NEVER;
@@ -328,10 +337,10 @@ bool rr_eng_is_short(const struct rr_eng *e, uint32_t type, uint32_t len)
 {
 	uint32_t hdr = e->hdr_returned;
 
-	if (type != RR_RPC_CALL && unlikely(e->reducing))
+	if (unlikely(type == RR_RPC_CALL ? e->chunk_most : e->reducing))
 		return false;
 	if (type == RR_RPC_CALL)
-		hdr = e->reliable || e->p.reply_chunk == 0 ? e->hdr_min : e->hdr_reply;
+		hdr = e->hdr_min;
 	return (uint64_t)len + hdr <= e->p.inline_send;
 }
 
@@ -383,7 +392,7 @@ static struct rr_in *in_new(struct rr_eng *e, uint32_t token)
 		return NULL;
 	in->from = RR_FROM_RECV;
 	in->held = true;
-	in->pulled = in->done_due = in->credit_due = false;
+	in->pulled = in->done_due = in->credit_due = in->placing = false;
 	in->serve = 0;
 	in->token = token;
 	in->buf = RR_BUF_NONE;
@@ -486,6 +495,7 @@ static void *entry_of(const struct rr_eng *e, uint32_t id, enum rr_kind *kind)
 		return rr_pool_find(&e->ins, idx, gen);
 	case RR_K_INV_ARGS:
 	case RR_K_INV_REPLY:
+	case RR_K_INV_WRITE:
 		return rr_pool_find(&e->calls, idx, gen);
 	case RR_K_INV_SHOWN:
 		return rr_pool_find(&e->shown, idx, gen);
@@ -513,7 +523,7 @@ void rr_eng_done(struct rr_eng *e, uint32_t id, int status, rr_time now)
 	retry_exposures(e);	/* memory or a key has come free */
 	if (kind == RR_K_INV_SHOWN)
 		rr_rel_fenced(e, entry);
-	else if (kind == RR_K_INV_ARGS || kind == RR_K_INV_REPLY)
+	else if (kind == RR_K_INV_ARGS || kind == RR_K_INV_REPLY || kind == RR_K_INV_WRITE)
 		rr_req_fenced(e, entry, kind);
 }
 

@@ -89,15 +89,14 @@ struct rr_eng_out {
 	uint32_t len;		/* bytes */
 	uint32_t buf;		/* the driver's name for them */
 	/* The first of them, readable during the call: all, or as many as lie together. Upper-layer
-	 * bindings look at them; with too few nothing is reduced. Not needed for messages that
-	 * are short with a peer that takes reliable replies. */
+	 * bindings look at them; with too few nothing is reduced. */
 	const uint8_t *head;
 	uint32_t have;
 };
 
 /* Takes a message. A short one (rr_eng_is_short()) that is taken comes out as RR_OP_SEND
- * before rr_eng_next_op() next returns false, if EXPOSE is answered at once: its buf may be
- * memory that is there for this call only. 0 taken; -EAGAIN no credit, window, slot or exposure budget now:
+ * before rr_eng_next_op() next returns false: its buf may be memory that is there for this
+ * call only. 0 taken; -EAGAIN no credit, window, slot or exposure budget now:
  * nothing happened, ask again after a reply, a window update or a DONE; -EMSGSIZE it can
  * never be carried on this connection (the driver uses the escape hatch); -ECONNRESET after
  * RR_OP_FAIL. A reply that a strict peer cannot take is taken, and the peer told ERR_CHUNK.
@@ -116,8 +115,9 @@ bool rr_eng_writable(const struct rr_eng *e);
 bool rr_eng_would_take(struct rr_eng *e, uint32_t type);
 
 /* Can a message of len bytes be sent whole in one Send, whatever else is true? The
- * driver uses it to choose a buffer before the record is complete. False while a call waits
- * whose Write chunks the reply may have to be written to, from memory of the driver's. */
+ * driver uses it to choose a buffer before the record is complete. False where memory may have to
+ * be exposed first, for a call's reply; and while a call waits whose Write chunks the
+ * reply may have to be written to, from memory of the driver's. */
 bool rr_eng_is_short(const struct rr_eng *e, uint32_t type, uint32_t len);
 
 /* A receive completed: len bytes at buf, readable during this call only (the engine
@@ -143,10 +143,11 @@ enum rr_opcode {
 	RR_OP_NONE,
 	RR_OP_SEND,		/* id (0 for RDMA_DONE and RDMA_ERROR, which have no buf). hdr[0..hdr_len) and, behind it, buf[0..len),
 				 * or what parts name of buf, len bytes together */
-	RR_OP_EXPOSE,		/* id → rr_eng_exposed(). buf[0..len) with rights */
+	RR_OP_EXPOSE,		/* id → rr_eng_exposed(). buf[off..off+len) with rights; a new buf has room bytes */
 	RR_OP_WRITE,		/* id. RDMA Write buf[off..off+len) to segs, in their order */
 	RR_OP_PULL,		/* id → rr_eng_head(), then rr_eng_pulled(). RDMA Read of segs, len bytes */
 	RR_OP_COMPOSE,		/* id → rr_eng_pulled(). A call whose arguments are in Read chunks: see parts */
+	RR_OP_PLACE,		/* a reply whose data the peer has written to buf: see parts */
 	RR_OP_INVALIDATE,	/* id. every key of buf, but inv_handle, which is gone already */
 	RR_OP_DELIVER,		/* a message for the app: see from */
 	RR_OP_RELEASE,		/* buf is the driver's again */
@@ -157,7 +158,7 @@ enum rr_opcode {
 /* Where a delivered message is. */
 enum rr_from {
 	RR_FROM_RECV,		/* receive token, bytes off .. off+len */
-	RR_FROM_BUF,		/* buf, bytes 0 .. len: the driver's own memory, fenced */
+	RR_FROM_BUF,		/* buf, bytes off .. off+len: the driver's own memory, fenced */
 	RR_FROM_PULL,		/* the pull with this id; len bytes */
 };
 
@@ -191,17 +192,20 @@ struct rr_op {
 	/* RR_OP_WRITE, RR_OP_PULL, RR_OP_COMPOSE: valid until the next call into the engine */
 	const struct rr_seg *segs;
 	uint32_t nsegs;
-	/* RR_OP_PULL: bytes that rr_eng_head() needs. With room it needs all that lie together,
+	/* RR_OP_EXPOSE: room. RR_OP_PULL: head is what rr_eng_head() needs. With room it needs all that lie together,
 	 * in memory of the driver's, and RR_OP_COMPOSE may follow for a message of at most room bytes */
 	uint32_t head, room;
 	/* RR_OP_COMPOSE: the message has len bytes. parts[i].len of them at parts[i].off come by
 	 * RDMA Read from segs, in their order, and zeroes up to the next multiple of four; all others,
 	 * in their order, are the Payload stream: stream bytes at off of the receive token (from is
 	 * RR_FROM_RECV), or what the pull with this id has fetched (RR_FROM_PULL). It is
-	 * delivered as that pull. RR_OP_SEND: see there. Valid as long as segs */
+	 * delivered as that pull.
+	 * RR_OP_PLACE: the message is to lie at buf[at..at+len). parts[0] is there already; around it
+	 * come, as above, zeroes and the stream, from off of the receive token.
+	 * RR_OP_SEND: see there. Valid as long as segs */
 	const struct rr_range *parts;
 	uint32_t nparts;
-	uint32_t stream;
+	uint32_t stream, at;
 	/* RR_OP_DELIVER */
 	enum rr_from from;
 	uint32_t token;		/* also RR_OP_REPOST */
@@ -216,9 +220,11 @@ bool rr_eng_next_op(struct rr_eng *e, struct rr_op *op);
 /* A SEND, WRITE or INVALIDATE has ended: 0, or -errno. */
 void rr_eng_done(struct rr_eng *e, uint32_t id, int status, rr_time now);
 
-/* An EXPOSE has ended. 0: buf (the new one, if RR_BUF_NEW was asked for) lies at segs[0..n),
- * n at most 8, of exactly the length asked for. -EAGAIN: no memory or key now; a call then
- * goes without its Reply chunk, anything else is tried again (rr_eng_deadline()). */
+/* An EXPOSE has ended. 0: the range (of the new buf, if RR_BUF_NEW was asked for) lies at
+ * segs[0..n), n at most 8, of exactly the length asked for. -EAGAIN: no memory or key now: it is
+ * tried again (rr_eng_deadline()). -ENOMEM, of a new buf: never so much. A call then goes
+ * without that chunk for its reply; with ring credits after -EAGAIN too, since there calls that
+ * are never answered may have the memory. */
 void rr_eng_exposed(struct rr_eng *e, uint32_t id, int status, uint32_t buf,
 		    const struct rr_seg *segs, uint32_t n, rr_time now);
 

@@ -43,6 +43,7 @@ enum rr_kind {
 	RR_K_INV_ARGS,		/* call: its Position-Zero Read chunk */
 	RR_K_INV_REPLY,		/* call: its Reply chunk */
 	RR_K_INV_SHOWN,		/* shown */
+	RR_K_INV_WRITE,		/* call: its Write chunk */
 };
 
 static inline uint32_t rr_id(enum rr_kind kind, const struct rr_node *n)
@@ -61,7 +62,7 @@ enum rr_mem_state {
 struct rr_mem {
 	enum rr_mem_state state;
 	uint32_t buf, len;
-	uint32_t nsegs;
+	uint32_t nsegs;		/* len, of RR_MEM_NONE: bytes to be exposed; 0 none */
 	uint32_t gone;		/* of several keys, the one that the peer invalidated; 0 none */
 	struct rr_seg segs[RR_ENG_SEGS];
 };
@@ -70,11 +71,29 @@ struct rr_call {
 	struct rr_node n;
 	bool sent;
 	bool bare;		/* on the list of those that may be forgotten */
+	bool bounded;		/* how large its reply gets was known */
 	rr_time since;		/* when it was sent */
 	uint16_t in;		/* the reply that waits for our memory to be fenced */
 	uint32_t prog, vers, proc;
-	struct rr_mem args;	/* Position-Zero Read chunk */
+	struct rr_mem args;	/* Position-Zero Read chunk, or a Read chunk … */
+	uint32_t position;	/* … at this one */
+	uint16_t tx, tx_gen;	/* whose Send gathers from the buffer of args; 0 none */
 	struct rr_mem reply;	/* Reply chunk */
+	struct rr_mem write;	/* Write chunk … */
+	uint32_t around;	/* … with room for the rest of the reply before and behind it */
+	struct rr_ulb_rec rec;
+};
+
+/* How a call travels, and what it offers for its reply (plan.c). */
+struct rr_plan {
+	struct rr_ulb_rec rec;
+	bool fits;		/* inline, but for item */
+	bool bounded;
+	struct rr_range item;	/* of it goes into a Read chunk; no bytes: none does */
+	uint32_t write;		/* bytes of Write chunk … */
+	uint32_t around;	/* … and of the rest of such a reply at most */
+	uint32_t reply;		/* bytes of Reply chunk */
+	uint32_t session;	/* it asks for a session whose replies have so many bytes */
 };
 
 /* Part of a reply that goes into a Write chunk. */
@@ -123,14 +142,15 @@ struct rr_in {
 	bool pulled;		/* the peer's memory is not read any more */
 	bool done_due;
 	bool credit_due;	/* delivery returns a credit: till then its receive is taken */
+	bool placing;		/* parts[0] is in buf, where the message begins at room */
 	uint16_t serve;		/* chunks that came with it, until its direction is known */
 	uint32_t token;
 	uint32_t buf, off, len;
 	uint32_t credit, vers;
 	uint32_t err;		/* enum rr_errcode */
 	struct rr_rpc rpc;
-	uint32_t stream;	/* COMPOSE: bytes of Payload stream */
-	uint32_t room;		/* bytes of the message at most, with the Read chunks put back */
+	uint32_t stream;	/* COMPOSE, PLACE: bytes of Payload stream */
+	uint32_t room;		/* bytes of the message at most, with the Read chunks put back; PLACE: see placing */
 	uint16_t nsegs;		/* of the Position-Zero Read chunk … */
 	uint16_t nall;		/* … and behind them those of the parts */
 	uint16_t nparts;	/* Read chunks at other positions, by ascending position */
@@ -141,6 +161,7 @@ struct rr_in {
 enum rr_tx_form {
 	RR_TX_INLINE,		/* MSG */
 	RR_TX_LONG_CALL,	/* NOMSG, Position-Zero Read chunk */
+	RR_TX_READ_CHUNK,	/* MSG, Read chunk */
 	RR_TX_REPLY_CHUNK,	/* RDMA Write, then NOMSG */
 	RR_TX_RELIABLE,		/* NOMSG, responder's Position-Zero Read chunk */
 };
@@ -159,7 +180,7 @@ struct rr_tx {
 	uint32_t type;		/* enum rr_rpc_type */
 	uint32_t pending;	/* operations without completion */
 	uint32_t buf, len;
-	uint32_t reply_chunk;	/* bytes of Reply chunk to offer */
+	struct rr_range item;	/* READ_CHUNK: what of the message is not in the Send */
 	uint16_t call, call_gen;
 	uint16_t serve, shown;
 	uint16_t written;	/* RDMA Writes that are out */
@@ -180,10 +201,12 @@ struct rr_eng {
 	struct rr_counters *count;
 	rr_time now;
 	uint32_t hdr_min;	/* header without chunks */
-	uint32_t hdr_reply;	/* header of a call with the largest Reply chunk we offer */
+	uint32_t hdr_read, hdr_write, hdr_reply; /* what the largest chunks of a call add to that */
 	uint32_t hdr_returned;	/* longest of a reply, by the chunks that calls have offered */
 	bool ring, reliable;
 	bool reverse_chunks;	/* chunks in reverse calls: between shims only */
+	uint32_t chunk_most;	/* bytes that a call may offer for its reply; 0 it never does */
+	uint32_t session;	/* longest reply that a session of ours allows; 0 there is none */
 	bool stalled;		/* the app's last message was not taken … */
 	bool stalled_call;	/* … and was a call */
 	bool short_of_memory;	/* an exposure failed: wait until retry_at */
@@ -281,7 +304,9 @@ void rr_ctl_error_received(struct rr_eng *e, struct rr_in *in, const struct rr_m
 int rr_req_send(struct rr_eng *e, const struct rr_eng_out *out);
 bool rr_req_writable(const struct rr_eng *e);
 struct rr_call *rr_req_find(struct rr_eng *e, uint32_t xid);
-void rr_req_reply_inline(struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch);
+/* stream: the receive's own bytes, which the peer may still write to. */
+void rr_req_reply_inline(struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch,
+			 const uint8_t *stream);
 void rr_req_reply_chunk(struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch);
 bool rr_req_key_gone(struct rr_eng *e, uint32_t handle);
 /* The reply's head has been pulled. in is on the queue of deliveries already. */
@@ -295,6 +320,15 @@ enum rr_eng_why rr_req_refused(struct rr_eng *e, const struct rr_call *c);
 /* The call's Send is out. */
 void rr_req_sent(struct rr_eng *e, struct rr_call *c);
 void rr_req_fenced(struct rr_eng *e, struct rr_call *c, enum rr_kind which);
+/* The reverse direction without agreement is inline or nothing (RFC 8167 §5.3). */
+static inline bool rr_req_may_use_chunks(const struct rr_eng *e)
+{
+	return e->p.connector || e->reverse_chunks;
+}
+
+/* --- plan.c --- */
+/* With reliable replies nothing is planned but whether it fits: what does not is pulled. */
+void rr_plan(const struct rr_eng *e, const struct rr_eng_out *out, struct rr_plan *p);
 
 /* --- responder.c --- */
 int rr_resp_send(struct rr_eng *e, const struct rr_eng_out *out);
@@ -322,6 +356,14 @@ bool rr_reads_judge(struct rr_eng *e, struct rr_in *in, const uint8_t *stream, u
 void rr_reads_compose(struct rr_eng *e, struct rr_in *in);
 
 /* --- reduce_reply.c --- */
+/* Are these w's segments of ours, with lengths not larger, filled from the front (RFC 8166 §4.3.2.2,
+ * §4.3.3)? *used: bytes that they hold. */
+bool rr_writes_ours(const struct rr_chunks *ch, const struct rr_wchunk *w, const struct rr_mem *m,
+		    uint32_t *used);
+/* Judges the reply to a call that offered a Write chunk, by its Payload stream (each word of it is read
+ * once): where the message will lie goes to in. False: the RPC has failed (RFC 8166 §6.1). */
+bool rr_writes_judge(const struct rr_call *c, struct rr_in *in, const struct rr_chunks *ch,
+		     const uint8_t *stream);
 /* Decides what of a reply to s is written to its Write chunks. False: a chunk is too small. */
 bool rr_writes_plan(struct rr_serve *s, const struct rr_eng_out *out);
 /* The call's Write list and Reply chunk, with the lengths that were used (RFC 8166 §4.3.2.2,

@@ -100,7 +100,7 @@ void rr_in_msg(struct rr_eng *e, struct rr_in *in, const struct rr_msg *m, const
 	else if (in->rpc.type == RR_RPC_CALL)
 		call_inline(e, in, &m->ch, live + m->hdr_len);
 	else
-		rr_req_reply_inline(e, in, &m->ch);
+		rr_req_reply_inline(e, in, &m->ch, live + m->hdr_len);
 }
 
 /* --- messages that are to be pulled ---------------------------------------------------- */
@@ -269,7 +269,7 @@ static void count_delivery(struct rr_eng *e, const struct rr_in *in)
 	bool call = in->rpc.type == RR_RPC_CALL;
 
 	if (in->nparts)
-		rr_eng_count(e, RR_C_read_chunks_received);
+		rr_eng_count(e, call ? RR_C_read_chunks_received : RR_C_write_chunks_received);
 	rr_eng_count(e, call ? RR_C_calls_received : RR_C_replies_received);
 	if (call && e->p.connector)
 		rr_eng_count(e, RR_C_reverse_calls_received);
@@ -297,12 +297,34 @@ static void finish_delivery(struct rr_eng *e, struct rr_in *in)
 		finish_pull(e, in);
 }
 
+/* Its data has been written and fenced: the rest of it joins that, and it is one message. */
+static void place(struct rr_eng *e, struct rr_in *in, struct rr_op *op)
+{
+	op->code = RR_OP_PLACE;
+	op->token = in->token;
+	op->off = in->off;
+	op->stream = in->stream;
+	op->buf = in->buf;
+	op->at = in->room;
+	op->len = in->len;
+	op->parts = in->parts;
+	op->nparts = 1;
+	in->placing = false;
+	in->from = RR_FROM_BUF;
+	in->off = in->room;
+	rr_in_repost(e, in);
+}
+
 bool rr_in_next_op(struct rr_eng *e, struct rr_op *op)
 {
 	struct rr_in *in = rr_list_head(&e->arrived, &e->ins);
 
 	if (!in || in->state != RR_IN_READY)
 		return false;
+	if (unlikely(in->placing)) {
+		place(e, in, op);
+		return true;
+	}
 	op->code = RR_OP_DELIVER;
 	op->from = in->from;
 	op->token = in->token;

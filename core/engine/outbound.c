@@ -24,7 +24,7 @@ struct rr_tx *rr_tx_new(struct rr_eng *e, const struct rr_eng_out *out, enum rr_
 	t->pending = 0;
 	t->buf = out->buf;
 	t->len = out->len;
-	t->reply_chunk = 0;
+	t->item = (struct rr_range){ 0, 0 };
 	t->written = 0;
 	t->call = t->call_gen = t->serve = t->shown = 0;
 	rr_list_add(&e->unsent, &e->txs, t);
@@ -55,19 +55,38 @@ void rr_tx_encode(struct rr_eng *e, struct rr_op *op)
 		e->window--;
 }
 
-static void add_read_chunk(struct rr_chunks *ch, const struct rr_mem *m)
+static void add_read_chunk(struct rr_chunks *ch, const struct rr_mem *m, uint32_t position)
 {
 	for (uint32_t i = 0; i < m->nsegs; i++)
-		ch->reads[i] = (struct rr_read_seg){ .position = 0, .seg = m->segs[i] };
+		ch->reads[i] = (struct rr_read_seg){ .position = position, .seg = m->segs[i] };
 	ch->nreads = (uint16_t)m->nsegs;
 }
 
-static void add_reply_chunk(struct rr_chunks *ch, const struct rr_mem *m)
+static struct rr_wchunk add_segs(struct rr_chunks *ch, const struct rr_mem *m)
 {
-	memcpy(ch->segs, m->segs, m->nsegs * sizeof(*m->segs));
-	ch->nsegs = ch->reply.nsegs = (uint16_t)m->nsegs;
-	ch->reply.first = 0;
-	ch->has_reply = true;
+	struct rr_wchunk w = { ch->nsegs, (uint16_t)m->nsegs };
+
+	memcpy(ch->segs + ch->nsegs, m->segs, m->nsegs * sizeof(*m->segs));
+	ch->nsegs += w.nsegs;
+	return w;
+}
+
+static void add_call_chunks(struct rr_chunks *ch, const struct rr_call *c)
+{
+	if (c->args.state == RR_MEM_LIVE)
+		add_read_chunk(ch, &c->args, c->position);
+	if (c->write.state == RR_MEM_LIVE)
+		ch->writes[ch->nwrites++] = add_segs(ch, &c->write);
+	if (c->reply.state == RR_MEM_LIVE) {
+		ch->reply = add_segs(ch, &c->reply);
+		ch->has_reply = true;
+	}
+}
+
+/* Is anything of its message behind the header? */
+static bool has_stream(const struct rr_tx *t)
+{
+	return t->form == RR_TX_INLINE || t->form == RR_TX_READ_CHUNK;
 }
 
 static struct rr_serve *serve_of(const struct rr_eng *e, const struct rr_tx *t)
@@ -81,16 +100,15 @@ static void build(struct rr_eng *e, const struct rr_tx *t)
 	struct rr_call *c = call ? call_of(e, t) : NULL;
 	const struct rr_serve *s = serve_of(e, t);
 
-	rr_msg_init(&e->tx, t->form == RR_TX_INLINE ? RR_MSG : RR_NOMSG, t->n.xid,
+	rr_msg_init(&e->tx, has_stream(t) ? RR_MSG : RR_NOMSG, t->n.xid,
 		    e->codec->version, call ? e->cr.asked : rr_resp_grant(e));
-	if (c && c->args.state == RR_MEM_LIVE)
-		add_read_chunk(&e->tx.ch, &c->args);
-	if (c && c->reply.state == RR_MEM_LIVE)
-		add_reply_chunk(&e->tx.ch, &c->reply);
+	if (c)
+		add_call_chunks(&e->tx.ch, c);
 	if (s)
 		rr_writes_return(&e->tx.ch, s, t->form == RR_TX_REPLY_CHUNK ? s->stream : 0);
 	if (t->shown)
-		add_read_chunk(&e->tx.ch, &((struct rr_shown *)rr_pool_at(&e->shown, t->shown))->mem);
+		add_read_chunk(&e->tx.ch, &((struct rr_shown *)rr_pool_at(&e->shown, t->shown))->mem,
+			       0);
 }
 
 /* --- operations ------------------------------------------------------------------------ */
@@ -102,6 +120,7 @@ static void count_sent(struct rr_eng *e, const struct rr_tx *t)
 	static const uint8_t form[] = {
 		[RR_TX_INLINE] = RR_C_inline_sent,
 		[RR_TX_LONG_CALL] = RR_C_long_calls_sent,
+		[RR_TX_READ_CHUNK] = RR_C_inline_sent,
 		[RR_TX_REPLY_CHUNK] = RR_C_reply_chunks_sent,
 		[RR_TX_RELIABLE] = RR_C_reliable_replies_sent,
 	};
@@ -112,7 +131,28 @@ static void count_sent(struct rr_eng *e, const struct rr_tx *t)
 	rr_eng_count(e, (enum rr_counter)form[t->form]);
 	if (s && s->nplaced)
 		rr_eng_count(e, RR_C_write_chunks_sent);
+	if (t->form == RR_TX_READ_CHUNK)
+		rr_eng_count(e, RR_C_read_chunks_sent);
 	rr_count(e->count, RR_C_sent, t->len);
+}
+
+/* What of a message goes into its Send. */
+static void add_stream(struct rr_eng *e, const struct rr_tx *t, const struct rr_serve *s,
+		       struct rr_op *op)
+{
+	uint32_t end = t->item.off + t->item.len + rr_ulb_pad(t->item.len);
+
+	op->buf = t->buf;
+	op->len = t->len;
+	if (s && s->nplaced)
+		rr_writes_rest(e, s, t->len, op);
+	if (t->form != RR_TX_READ_CHUNK)
+		return;
+	e->parts[op->nparts++] = (struct rr_range){ 0, t->item.off };
+	if (end < t->len)
+		e->parts[op->nparts++] = (struct rr_range){ end, t->len - end };
+	op->parts = e->parts;
+	op->len = t->item.off + t->len - end;
 }
 
 static bool emit_send(struct rr_eng *e, struct rr_tx *t, struct rr_op *op)
@@ -126,12 +166,8 @@ static bool emit_send(struct rr_eng *e, struct rr_tx *t, struct rr_op *op)
 	if (unlikely(e->failed))
 		return false;
 	op->id = rr_id(RR_K_SEND, &t->n);
-	if (t->form == RR_TX_INLINE) {
-		op->buf = t->buf;
-		op->len = t->len;
-		if (s && s->nplaced)
-			rr_writes_rest(e, s, t->len, op);
-	}
+	if (has_stream(t))
+		add_stream(e, t, s, op);
 	count_sent(e, t);
 	if (t->call)
 		rr_req_sent(e, call_of(e, t));
@@ -161,14 +197,9 @@ static bool emit_write(struct rr_eng *e, struct rr_tx *t, struct rr_op *op)
 	return true;
 }
 
-static void expose_op(struct rr_tx *t, struct rr_op *op, uint32_t buf, uint32_t len, enum rr_rights rights)
+static bool wanted(const struct rr_mem *m)
 {
-	op->code = RR_OP_EXPOSE;
-	op->id = rr_id(RR_K_EXPOSE, &t->n);
-	op->buf = buf;
-	op->len = len;
-	op->rights = rights;
-	t->state = RR_TX_WAIT;
+	return m->len && m->state == RR_MEM_NONE;
 }
 
 /* What t still needs exposed; NULL nothing more. */
@@ -179,16 +210,39 @@ static struct rr_mem *next_exposure(struct rr_eng *e, const struct rr_tx *t)
 
 	if (t->form == RR_TX_RELIABLE) {
 		s = rr_pool_at(&e->shown, t->shown);
-		return s->mem.state == RR_MEM_NONE ? &s->mem : NULL;
+		return wanted(&s->mem) ? &s->mem : NULL;
 	}
-	if (t->form == RR_TX_LONG_CALL && c->args.state == RR_MEM_NONE)
+	if (wanted(&c->args))
 		return &c->args;
-	return t->reply_chunk && c->reply.state == RR_MEM_NONE ? &c->reply : NULL;
+	if (wanted(&c->write))
+		return &c->write;
+	return wanted(&c->reply) ? &c->reply : NULL;
 }
 
 static bool wants_new(struct rr_eng *e, const struct rr_tx *t, const struct rr_mem *m)
 {
-	return t->form != RR_TX_RELIABLE && m == &call_of(e, t)->reply;
+	const struct rr_call *c = call_of(e, t);
+
+	return t->form != RR_TX_RELIABLE && (m == &c->reply || m == &c->write);
+}
+
+/* A Write chunk has room around it. */
+static void expose_op(struct rr_eng *e, struct rr_tx *t, const struct rr_mem *m, struct rr_op *op)
+{
+	const struct rr_call *c = call_of(e, t);
+	bool fresh = wants_new(e, t, m);
+
+	op->code = RR_OP_EXPOSE;
+	op->id = rr_id(RR_K_EXPOSE, &t->n);
+	op->buf = fresh ? RR_BUF_NEW : t->buf;
+	op->off = t->item.off;
+	op->len = op->room = m->len;
+	op->rights = fresh ? RR_RIGHT_WRITE : RR_RIGHT_READ;
+	if (fresh)
+		op->off = m == &c->write ? c->around : 0;
+	if (fresh && op->off)
+		op->room = 2 * c->around + m->len + rr_ulb_pad(m->len);
+	t->state = RR_TX_WAIT;
 }
 
 /* True if *op was filled in; false: wait, or go on when t is READY. */
@@ -202,10 +256,7 @@ static bool set_up(struct rr_eng *e, struct rr_tx *t, struct rr_op *op)
 	}
 	if (e->short_of_memory)
 		return false;
-	if (wants_new(e, t, m))
-		expose_op(t, op, RR_BUF_NEW, t->reply_chunk, RR_RIGHT_WRITE);
-	else
-		expose_op(t, op, t->buf, t->len, RR_RIGHT_READ);
+	expose_op(e, t, m, op);
 	return true;
 }
 
@@ -224,12 +275,12 @@ bool rr_tx_next_op(struct rr_eng *e, struct rr_op *op)
 
 /* --- completions ----------------------------------------------------------------------- */
 
-/* No memory now: a call does without its Reply chunk, anything else waits for memory. */
-static void not_exposed(struct rr_eng *e, struct rr_tx *t, const struct rr_mem *m)
+/* It waits for memory; or does without, if it is memory for a reply and none may ever come. */
+static void not_exposed(struct rr_eng *e, struct rr_tx *t, struct rr_mem *m, int status)
 {
 	t->state = RR_TX_SETUP;
-	if (wants_new(e, t, m)) {
-		t->reply_chunk = 0;
+	if (wants_new(e, t, m) && (e->ring || status == -ENOMEM)) {
+		m->len = 0;
 		return;
 	}
 	e->short_of_memory = true;
@@ -248,20 +299,24 @@ void rr_eng_exposed(struct rr_eng *e, uint32_t id, int status, uint32_t buf,
 		return;
 	m = next_exposure(e, t);
 	fresh = wants_new(e, t, m);
-	if (status == -EAGAIN)
-		not_exposed(e, t, m);
-	else if (status < 0 ||
-		 !rr_mem_set(m, fresh ? buf : t->buf, fresh ? t->reply_chunk : t->len, segs, n))
+	if (status == -EAGAIN || (status == -ENOMEM && fresh))
+		not_exposed(e, t, m, status);
+	else if (status < 0 || !rr_mem_set(m, fresh ? buf : t->buf, m->len, segs, n))
 		rr_eng_fail(e, RR_WHY_PROVIDER);
 	else
 		t->state = RR_TX_SETUP;
 }
 
+/* The buffer of a Read chunk is its call's as long as that has it exposed. */
 void rr_tx_done(struct rr_eng *e, struct rr_tx *t)
 {
+	const struct rr_call *c;
+
 	if (t->pending == 0 || --t->pending > 0 || t->state != RR_TX_SENT)
 		return;
-	if (t->form == RR_TX_INLINE || t->form == RR_TX_REPLY_CHUNK)
+	c = call_of(e, t);
+	if (t->form == RR_TX_INLINE || t->form == RR_TX_REPLY_CHUNK ||
+	    (t->form == RR_TX_READ_CHUNK && !(c && c->args.state)))
 		rr_eng_release(e, t->buf);
 	rr_pool_put(&e->txs, t);
 }

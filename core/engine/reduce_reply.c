@@ -5,7 +5,10 @@
  * The i-th eligible item belongs into the i-th chunk; an empty chunk wants it inline, an item
  * without bytes uses its chunk up (decision 6). What is left of the message, its Payload
  * stream, is sent inline or by the Reply chunk as an unreduced reply would be. All Writes
- * are posted before the Send on the same queue pair, which overtakes none of them. */
+ * are posted before the Send on the same queue pair, which overtakes none of them.
+ *
+ * As requester we offer one Write chunk at most. It lies in a buffer that has room before and
+ * behind it, so that the rest of the reply can be put around the data where that is. */
 
 #include "core/engine/engine_int.h"
 
@@ -69,6 +72,69 @@ void rr_writes_return(struct rr_chunks *ch, const struct rr_serve *s, uint32_t u
 	for (uint32_t i = 0; i < s->nwrites; i++)
 		use(ch, &ch->writes[i], p < end && p->chunk == i ? p++->len : 0);
 	use(ch, &ch->reply, used);
+}
+
+bool rr_writes_ours(const struct rr_chunks *ch, const struct rr_wchunk *w, const struct rr_mem *m,
+		    uint32_t *used)
+{
+	bool partial = false;
+
+	*used = 0;
+	/* FENCED: the peer has just invalidated it */
+	if ((m->state != RR_MEM_LIVE && m->state != RR_MEM_FENCED) || w->nsegs != m->nsegs)
+		return false;
+	for (uint32_t i = 0; i < m->nsegs; i++) {
+		const struct rr_seg *got = &ch->segs[w->first + i], *ours = &m->segs[i];
+
+		if (got->handle != ours->handle || got->offset != ours->offset ||
+		    got->length > ours->length || (partial && got->length))
+			return false;
+		partial = got->length < ours->length;
+		*used += got->length;
+	}
+	return true;
+}
+
+/* The message of len bytes around the item, where that is. False: no room for it. */
+static bool lay_out(const struct rr_call *c, struct rr_in *in, const struct rr_ulb_item *it,
+		    uint32_t len)
+{
+	uint32_t end = it->pos + it->len + rr_ulb_pad(it->len);
+
+	if (it->pos > c->around || len - end > c->around)
+		return false;
+	in->stream = in->len;
+	in->len = len;
+	in->parts[in->nparts++] = (struct rr_range){ it->pos, it->len };
+	in->buf = c->write.buf;
+	in->room = c->around - it->pos;
+	in->placing = true;
+	return true;
+}
+
+bool rr_writes_judge(const struct rr_call *c, struct rr_in *in, const struct rr_chunks *ch,
+		     const uint8_t *stream)
+{
+	struct rr_ulb_chunk chunk = { 0 };
+	struct rr_ulb_view v = {
+		.buf = stream, .have = in->len, .len = in->len, .chunks = &chunk, .nchunks = 1,
+	};
+	struct rr_ulb_reply r;
+	enum rr_ulb_rc rc;
+
+	if (ch->nwrites > 1 ||
+	    (ch->nwrites && !rr_writes_ours(ch, &ch->writes[0], &c->write, &chunk.len)))
+		return false;
+	rc = rr_ulb_reply(&c->rec, &v, &r);
+	if (rc != RR_ULB_OK)	/* NONE: nothing was written, and what it is the app may say */
+		return rc == RR_ULB_NONE;
+	for (uint32_t i = 0; i < r.nitems; i++) {
+		const struct rr_ulb_item *it = &r.items[i];
+
+		if (it->chunk == 0 && it->len)
+			return it->placed && lay_out(c, in, it, r.len);
+	}
+	return true;
 }
 
 /* What lies between the i-1st and the i-th placed item of a message of len bytes. */

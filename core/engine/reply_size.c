@@ -2,7 +2,7 @@
 #include "core/base/compiler.h"
 #include "core/engine/reply_size.h"
 
-#define HDR_WORST	160u	/* a v1 header that returns a Reply chunk of eight segments */
+#define HDR_WORST	164u	/* a v1 header that returns a Write chunk of eight segments */
 #define PROBES		8u
 
 static uint64_t key_of(uint32_t prog, uint32_t vers, uint32_t proc)

@@ -40,24 +40,43 @@ static void unlink_call(struct rr_eng *e, struct rr_call *c)
 	c->bare = false;
 }
 
+/* The buffer of its arguments, if their Send does not gather from it any more; else it goes back
+ * with that (rr_tx_done()). */
+static void args_back(struct rr_eng *e, const struct rr_call *c)
+{
+	if (!rr_pool_find(&e->txs, c->tx, c->tx_gen))
+		rr_eng_release(e, c->args.buf);
+}
+
+/* Memory for the reply, but for what the app gets. */
+static void result_back(struct rr_eng *e, const struct rr_mem *m, const struct rr_in *in)
+{
+	if (m->state == RR_MEM_FENCED && !(in && in->buf == m->buf))
+		rr_eng_release(e, m->buf);
+}
+
 /* c's memory is fenced: it goes back, and the reply that waited for it goes on. */
 static void finish(struct rr_eng *e, struct rr_call *c)
 {
 	struct rr_in *in = c->in ? rr_pool_at(&e->ins, c->in) : NULL;
-	bool in_reply = in && in->from == RR_FROM_BUF;
 
 	if (c->args.state == RR_MEM_FENCED)
-		rr_eng_release(e, c->args.buf);
-	if (c->reply.state == RR_MEM_FENCED && !in_reply)
-		rr_eng_release(e, c->reply.buf);
+		args_back(e, c);
+	result_back(e, &c->reply, in);
+	result_back(e, &c->write, in);
 	rr_pool_put(&e->calls, c);
 	if (in)
 		in->state = RR_IN_READY;
 }
 
-static bool fenced(const struct rr_mem *m)
+static bool out_of_reach(const struct rr_mem *m)
 {
 	return m->state == RR_MEM_NONE || m->state == RR_MEM_FENCED;
+}
+
+static bool fenced(const struct rr_call *c)
+{
+	return out_of_reach(&c->args) && out_of_reach(&c->reply) && out_of_reach(&c->write);
 }
 
 /* RFC 8166 §8.1.3: no byte for the app before the peer's access to the call's memory has
@@ -67,7 +86,8 @@ static void fence(struct rr_eng *e, struct rr_call *c, struct rr_in *in)
 	c->in = in ? in->n.idx : 0;
 	rr_mem_fence(e, &c->args, rr_id(RR_K_INV_ARGS, &c->n));
 	rr_mem_fence(e, &c->reply, rr_id(RR_K_INV_REPLY, &c->n));
-	if (fenced(&c->args) && fenced(&c->reply))
+	rr_mem_fence(e, &c->write, rr_id(RR_K_INV_WRITE, &c->n));
+	if (fenced(c))
 		finish(e, c);
 }
 
@@ -76,7 +96,9 @@ bool rr_req_key_gone(struct rr_eng *e, uint32_t handle)
 	for (uint16_t i = 1; i <= e->calls.fresh; i++) {
 		struct rr_call *c = rr_pool_at(&e->calls, i);
 
-		if (c->n.live && (rr_mem_key_gone(&c->args, handle) || rr_mem_key_gone(&c->reply, handle)))
+		if (c->n.live && (rr_mem_key_gone(&c->args, handle) ||
+				  rr_mem_key_gone(&c->reply, handle) ||
+				  rr_mem_key_gone(&c->write, handle)))
 			return true;
 	}
 	return false;
@@ -84,17 +106,18 @@ bool rr_req_key_gone(struct rr_eng *e, uint32_t handle)
 
 void rr_req_fenced(struct rr_eng *e, struct rr_call *c, enum rr_kind which)
 {
-	struct rr_mem *m = which == RR_K_INV_ARGS ? &c->args : &c->reply;
+	struct rr_mem *m = which == RR_K_INV_ARGS ? &c->args :
+			   which == RR_K_INV_REPLY ? &c->reply : &c->write;
 
 	if (m->state != RR_MEM_FENCING)
 		return;
 	m->state = RR_MEM_FENCED;
 	if (!c->n.mapped) {
-		if (fenced(&c->args) && fenced(&c->reply))
+		if (fenced(c))
 			finish(e, c);
 		return;
 	}
-	rr_eng_release(e, m->buf);	/* consumed; the call still waits for its reply */
+	args_back(e, c);	/* consumed; the call still waits for its reply */
 	m->state = RR_MEM_NONE;
 	bare_add(e, c);
 }
@@ -124,50 +147,21 @@ void rr_req_sent(struct rr_eng *e, struct rr_call *c)
 
 /* --- sending --------------------------------------------------------------------------- */
 
-/* The reverse direction without agreement is inline or nothing (RFC 8167 §5.3). */
-static bool may_use_chunks(const struct rr_eng *e)
-{
-	return e->p.connector || e->reverse_chunks;
-}
-
-/* The most that a call can offer for its reply. */
-static uint32_t reply_chunk_most(const struct rr_eng *e)
-{
-	if (e->reliable || e->p.reply_chunk == 0 || !may_use_chunks(e))
-		return 0;
-	return rr_min(e->p.reply_chunk_max, e->p.max_msg);
-}
-
+/* Nothing is learned for calls whose bound was known: what others of the same procedure have
+ * needed (COMPOUND is one for everything) says nothing about the next. */
 enum rr_eng_why rr_req_refused(struct rr_eng *e, const struct rr_call *c)
 {
 	uint32_t had = rr_max(c->reply.len, e->p.inline_recv);
 
-	if (!e->p.sizes || rr_sizes_too_small(e->p.sizes, c->prog, c->vers, c->proc, had,
-					      reply_chunk_most(e)))
+	if (c->bounded || !e->p.sizes ||
+	    rr_sizes_too_small(e->p.sizes, c->prog, c->vers, c->proc, had, e->chunk_most))
 		return RR_WHY_ERR_CHUNK;
 	return RR_WHY_TOO_LARGE;
 }
 
-/* Bytes of Reply chunk to offer; 0 none. A procedure's replies may grow: twice the largest
- * seen is reckoned with, and less than the default is never offered. NULL procedures
- * (RFC 5531 §12.1) return nothing. */
-static uint32_t reply_chunk_for(const struct rr_eng *e, const struct rr_rpc *rpc)
-{
-	uint32_t seen = 0, max = reply_chunk_most(e);
-
-	if (max == 0 || rpc->proc == 0)
-		return 0;
-	if (e->p.sizes)
-		seen = rr_sizes_get(e->p.sizes, rpc->prog, rpc->vers, rpc->proc);
-	if (seen && rr_reply_fits_inline(rr_min(seen, UINT32_MAX / 2) * 2, e->p.inline_recv))
-		return 0;
-	seen = rr_min(seen, UINT32_MAX / 2) * 2;
-	return rr_min(rr_max(seen, e->p.reply_chunk), max);
-}
-
 static rr_time forgettable_at(const struct rr_eng *e, const struct rr_call *c)
 {
-	if (c->reply.state != RR_MEM_LIVE)
+	if (c->reply.state != RR_MEM_LIVE && c->write.state != RR_MEM_LIVE)
 		return 0;
 	return c->since > RR_TIME_NEVER - e->p.done_timeout ? RR_TIME_NEVER
 							    : c->since + e->p.done_timeout;
@@ -242,21 +236,51 @@ static struct rr_call *call_new(struct rr_eng *e, const struct rr_rpc *rpc)
 	c->prog = rpc->prog;
 	c->vers = rpc->vers;
 	c->proc = rpc->proc;
-	c->args.state = c->reply.state = RR_MEM_NONE;
-	c->args.len = c->reply.len = 0;
+	c->args.state = c->reply.state = c->write.state = RR_MEM_NONE;
+	c->args.len = c->reply.len = c->write.len = 0;
+	c->tx = 0;
 	rr_xmap_add(&e->call_map, &e->calls, c);
 	rr_credits_take(&e->cr);
 	return c;
 }
 
+static enum rr_tx_form form_of(const struct rr_plan *p)
+{
+	if (p->item.len)
+		return RR_TX_READ_CHUNK;
+	return p->fits ? RR_TX_INLINE : RR_TX_LONG_CALL;
+}
+
+/* What the plan wants exposed is, before the call goes. */
+static void set_up(struct rr_eng *e, struct rr_call *c, struct rr_tx *t, const struct rr_plan *p)
+{
+	c->rec = p->rec;
+	c->bounded = p->bounded;
+	c->around = p->around;
+	c->position = p->item.off;
+	c->reply.len = p->reply;
+	c->write.len = p->write;
+	if (t->form == RR_TX_LONG_CALL)
+		c->args.len = t->len;
+	if (t->form == RR_TX_READ_CHUNK) {
+		c->args.len = p->item.len;
+		c->tx = t->n.idx;
+		c->tx_gen = t->n.gen;
+	}
+	t->item = p->item;
+	e->session = rr_max(e->session, p->session);
+	if (c->args.len || c->reply.len || c->write.len)
+		t->state = RR_TX_SETUP;
+}
+
 int rr_req_send(struct rr_eng *e, const struct rr_eng_out *out)
 {
-	uint32_t chunk = reply_chunk_for(e, &out->rpc);
-	bool fits = out->len + (chunk ? e->hdr_reply : e->hdr_min) <= e->p.inline_send;
+	struct rr_plan plan;
 	struct rr_call *c;
 	struct rr_tx *t;
 
-	if ((!fits && !may_use_chunks(e)) || (e->cr.asked == 0 && !e->ring))
+	rr_plan(e, out, &plan);
+	if ((!plan.fits && !rr_req_may_use_chunks(e)) || (e->cr.asked == 0 && !e->ring))
 		return -EMSGSIZE;
 	c = rr_req_writable(e) ? call_new(e, &out->rpc) : NULL;
 	if (!c) {
@@ -265,12 +289,10 @@ int rr_req_send(struct rr_eng *e, const struct rr_eng_out *out)
 		return -EAGAIN;
 	}
 	e->starved = 0;
-	t = rr_tx_new(e, out, fits ? RR_TX_INLINE : RR_TX_LONG_CALL);
+	t = rr_tx_new(e, out, form_of(&plan));
 	t->call = c->n.idx;
 	t->call_gen = c->n.gen;
-	t->reply_chunk = chunk;
-	if (!fits || chunk)
-		t->state = RR_TX_SETUP;
+	set_up(e, c, t, &plan);
 	return 0;
 }
 
@@ -282,7 +304,7 @@ int rr_req_send(struct rr_eng *e, const struct rr_eng_out *out)
 static void answered(struct rr_eng *e, struct rr_call *c, struct rr_in *in)
 {
 	e->starved = 0;
-	if (!e->reliable && e->p.sizes)
+	if (!e->reliable && !c->bounded && e->p.sizes)
 		rr_sizes_seen(e->p.sizes, c->prog, c->vers, c->proc, in->len);
 	rr_credits_grant(&e->cr, in->credit);
 	unlink_call(e, c);
@@ -291,37 +313,18 @@ static void answered(struct rr_eng *e, struct rr_call *c, struct rr_in *in)
 	fence(e, c, in);
 }
 
-/* The chunks of a reply must be the call's own (RFC 8166 §4.3.3): the same segments, lengths
- * not larger, filled from the front. *used: bytes that they hold. */
+/* The Reply chunk of a reply must be the call's own (RFC 8166 §4.3.3). *used: bytes that it holds. */
 static bool returns_ours(const struct rr_call *c, const struct rr_chunks *ch, uint32_t *used)
 {
-	const struct rr_mem *m = &c->reply;
-	bool partial = false;
-
 	*used = 0;
-	if (ch->nwrites)	/* we never offer any */
-		return false;
-	if (!ch->has_reply)
-		return true;
-	if (m->state != RR_MEM_LIVE || ch->reply.nsegs != m->nsegs)
-		return false;
-	for (uint32_t i = 0; i < m->nsegs; i++) {
-		const struct rr_seg *got = &ch->segs[ch->reply.first + i], *ours = &m->segs[i];
-
-		if (got->handle != ours->handle || got->offset != ours->offset ||
-		    got->length > ours->length || (partial && got->length))
-			return false;
-		partial = got->length < ours->length;
-		*used += got->length;
-	}
-	return true;
+	return !ch->has_reply || rr_writes_ours(ch, &ch->reply, &c->reply, used);
 }
 
 /* With ring credits nothing is held for a call that was forgotten, and its reply needs
  * nothing: what the app asked for, it gets, and that is no error. */
 static void unknown_inline(struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch)
 {
-	if (e->ring && !ch->has_reply) {
+	if (e->ring && !ch->has_reply && !ch->nwrites) {
 		rr_in_arrive(e, in, RR_IN_READY);
 		return;
 	}
@@ -329,17 +332,24 @@ static void unknown_inline(struct rr_eng *e, struct rr_in *in, const struct rr_c
 	rr_in_discard(e, in);
 }
 
-void rr_req_reply_inline(struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch)
+/* The app would wait for ever for a reply whose data is not what its call asked for (RFC 8166
+ * §6.1): it sees what TCP would show it, a lost connection. */
+void rr_req_reply_inline(struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch,
+			 const uint8_t *stream)
 {
 	struct rr_call *c = rr_req_find(e, in->n.xid);
 	uint32_t used;
 
-	if (ch->nreads || ch->nwrites) {	/* RFC 8166 §4.3.1 */
+	if (ch->nreads) {	/* RFC 8166 §4.3.1 */
 		rr_in_discard(e, in);
 	} else if (!c) {
 		unknown_inline(e, in, ch);
-	} else if (!returns_ours(c, ch, &used) || used > 0) {
+	} else if (!returns_ours(c, ch, &used) || used > 0 ||
+		   (ch->nwrites && c->write.state == RR_MEM_NONE)) {
 		rr_in_discard(e, in);
+	} else if (c->write.state != RR_MEM_NONE && !rr_writes_judge(c, in, ch, stream)) {
+		rr_in_drop(e, in);
+		rr_eng_fail(e, RR_WHY_PROTOCOL);
 	} else {
 		rr_in_arrive(e, in, RR_IN_FENCE);
 		answered(e, c, in);
@@ -353,7 +363,7 @@ void rr_req_reply_chunk(struct rr_eng *e, struct rr_in *in, const struct rr_chun
 
 	if (!c)
 		rr_eng_count(e, RR_C_unknown_xid);
-	if (!c || !returns_ours(c, ch, &used)) {
+	if (!c || ch->nwrites || !returns_ours(c, ch, &used)) {
 		rr_in_discard(e, in);
 		return;
 	}

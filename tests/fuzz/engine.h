@@ -32,6 +32,7 @@ struct fz {
 	uint32_t calls[FZ_XIDS];	/* sent, not answered */
 	struct fz_pull { uint32_t id, len; bool headed, pulled, delivered; } pull[FZ_PENDING];
 	uint32_t npull;
+	struct rr_seg offer;		/* the last memory for a reply that was exposed */
 };
 
 static uint32_t fz_byte(struct fz *z)
@@ -102,7 +103,7 @@ static void fz_deliver(struct fz *z, const struct rr_op *op)
 		fz_token_back(z, op->token);
 		break;
 	case RR_FROM_BUF:
-		fuzz_check(op->len <= z->buf[op->buf].len);
+		fuzz_check(op->off + op->len <= z->buf[op->buf].len);
 		fz_buf_back(z, op->buf);
 		break;
 	case RR_FROM_PULL:
@@ -157,6 +158,16 @@ static void fz_compose(struct fz *z, const struct rr_op *op)
 	z->pull[i].len = op->len;
 }
 
+static void fz_place(struct fz *z, const struct rr_op *op)
+{
+	fuzz_check(op->nparts == 1 && op->buf < FZ_BUFS && !z->buf[op->buf].live);
+	fz_ranges(op, op->len);
+	fuzz_check(op->at + op->len <= z->buf[op->buf].len);
+	fuzz_check(op->stream + op->parts[0].len + rr_ulb_pad(op->parts[0].len) == op->len);
+	fuzz_check(z->token[op->token].out);
+	fuzz_check(op->off + op->stream == z->token[op->token].len);
+}
+
 static void fz_op(struct fz *z, const struct rr_op *op)
 {
 	fuzz_check(!z->over);
@@ -180,6 +191,9 @@ static void fz_op(struct fz *z, const struct rr_op *op)
 		break;
 	case RR_OP_COMPOSE:
 		fz_compose(z, op);
+		break;
+	case RR_OP_PLACE:
+		fz_place(z, op);
 		break;
 	case RR_OP_DELIVER:
 		fz_deliver(z, op);
@@ -233,15 +247,6 @@ static void fz_recv(struct fz *z, const uint8_t *bytes, uint32_t len, uint32_t i
 	free(copy);
 }
 
-static void fz_raw(struct fz *z)
-{
-	uint32_t len = fz_byte(z) * 2;
-
-	len = len < (uint32_t)(z->end - z->p) ? len : (uint32_t)(z->end - z->p);
-	fz_recv(z, z->p, len, 0);
-	z->p += len;
-}
-
 static uint32_t fz_segs(struct fz *z, uint8_t *at, uint32_t n)
 {
 	uint32_t len = WORDS(at, n);
@@ -249,6 +254,155 @@ static uint32_t fz_segs(struct fz *z, uint8_t *at, uint32_t n)
 	for (uint32_t i = 0; i < n; i++)
 		len += WORDS(at + len, 0x100 + fz_byte(z) % 16, fz_byte(z) * 32, 0, 0x5000 + fz_byte(z) / 250);
 	return len;
+}
+
+/* --- messages of NFSv3, and chunks that fit them, or nearly ------------------------------- */
+
+/* READ or WRITE, up to the data */
+static uint32_t fz_nfs_call(uint8_t *at, uint32_t xid, uint32_t proc, uint32_t data)
+{
+	uint32_t n = WORDS(at, xid, 0, 2, 100003, 3, proc, 0, 0, 0, 0, 8, 1, 2, 0, 0, data);
+
+	return proc == 7 ? n + WORDS(at + n, 2, data) : n;
+}
+
+/* of READ, up to the data */
+static uint32_t fz_nfs_reply(uint8_t *at, uint32_t xid, uint32_t data)
+{
+	return WORDS(at, xid, 1, 0, 0, 0, 0, 0, 0, data, 1, data);
+}
+
+static uint32_t fz_pick(struct fz *z, uint32_t a, uint32_t b, uint32_t c, uint32_t d)
+{
+	uint32_t of[] = { a, b, c, d };
+
+	return of[fz_byte(z) % 4];
+}
+
+/* A WRITE whose data is in a Read chunk; its stream inline or at position zero. */
+static void fz_write_call(struct fz *z, uint32_t xid)
+{
+	uint32_t data = fz_pick(z, 0, 101, 3000, 9000), len, n;
+	bool zero = fz_byte(z) & 1;
+	uint8_t b[512], m[256];
+
+	n = fz_nfs_call(m, xid, 7, data);
+	len = WORDS(b, xid, 1, 8, zero);
+	len += WORDS(b + len, 1, fz_pick(z, n, n, n + 4, 44), 0x11, fz_pick(z, data, data, data + 3, 4), 0, 0);
+	if (zero)
+		len += WORDS(b + len, 1, 0, 0x12, n, 0, 0);
+	len += WORDS(b + len, 0, 0, 0);
+	if (!zero) {
+		memcpy(b + len, m, n);
+		len += n;
+	}
+	fz_recv(z, b, len, 0);
+}
+
+/* A READ with one or two Write chunks, and a Reply chunk at times. */
+static void fz_read_call(struct fz *z, uint32_t xid)
+{
+	uint32_t len, shape = fz_byte(z);
+	uint8_t b[512];
+
+	len = WORDS(b, xid, 1, 8, 0, 0, 1);
+	len += fz_segs(z, b + len, shape % 3);
+	if (shape & 4) {
+		len += WORDS(b + len, 1);
+		len += fz_segs(z, b + len, 1);
+	}
+	len += WORDS(b + len, 0, !!(shape & 8));
+	if (shape & 8)
+		len += fz_segs(z, b + len, 2);
+	len += fz_nfs_call(b + len, xid, 6, 4000);
+	fz_recv(z, b, len, 0);
+}
+
+/* The reply to a READ of ours, with the chunk that was offered last. */
+static void fz_read_reply(struct fz *z, uint32_t xid)
+{
+	uint32_t data = fz_pick(z, 0, 1001, 3000, z->offer.length), len;
+	uint32_t used = fz_pick(z, data, data, 0, data + 1);
+	uint8_t b[512];
+
+	len = WORDS(b, xid, 1, 8, 0, 0, 1, 1, z->offer.handle, used, 0, (uint32_t)z->offer.offset, 0, 0);
+	len += fz_nfs_reply(b + len, xid, data);
+	fz_recv(z, b, len, fz_byte(z) > 200 ? z->offer.handle : 0);
+}
+
+static void fz_app_bytes(struct fz *z, uint8_t *msg, uint32_t fixed, uint32_t data)
+{
+	struct rr_eng_out out = { .len = fixed + data + rr_ulb_pad(data), .head = msg, .have = fixed };
+
+	rr_rpc_peek(msg, fixed, &out.rpc);
+	out.buf = fz_buf(z, out.len);
+	if (out.buf == FZ_BUFS)
+		return;
+	if (rr_eng_send(z->e, &out, z->now))
+		z->buf[out.buf].engines = false;
+	else if (out.rpc.type == RR_RPC_CALL)
+		z->calls[out.rpc.xid]++;
+}
+
+/* The stream of a pull that has to be judged whole. */
+static void fz_whole_head(struct fz *z, uint32_t xid)
+{
+	uint32_t i = 0, n, data = fz_pick(z, 0, 101, 3000, 3000);
+	uint8_t m[256];
+
+	n = fz_nfs_call(m, xid, 7, data);
+	while (i < z->npull && (z->pull[i].headed || z->pull[i].len != n))
+		i++;
+	if (i == z->npull)
+		return;
+	z->pull[i].headed = true;
+	rr_eng_head(z->e, z->pull[i].id, 0, m, n, z->now);
+}
+
+static void fz_nfs(struct fz *z)
+{
+	uint32_t what = fz_byte(z) % 8, xid = fz_byte(z) % FZ_XIDS;
+	uint8_t m[256];
+	uint32_t data;
+
+	switch (what) {
+	case 0: case 1:
+		fz_write_call(z, xid);
+		break;
+	case 2:
+		fz_read_call(z, xid);
+		break;
+	case 3:
+		fz_read_reply(z, xid);
+		break;
+	case 4:
+		fz_whole_head(z, xid);
+		break;
+	case 5:
+		data = fz_pick(z, 0, 101, 2001, 5000);
+		fz_app_bytes(z, m, fz_nfs_reply(m, xid, data), data);
+		break;
+	case 6:
+		fz_app_bytes(z, m, fz_nfs_call(m, xid, 6, fz_pick(z, 100, 1001, 3000, 9000)), 0);
+		break;
+	default:
+		data = fz_pick(z, 0, 101, 2001, 5000);
+		fz_app_bytes(z, m, fz_nfs_call(m, xid, 7, data), data);
+		break;
+	}
+}
+
+static void fz_raw(struct fz *z)
+{
+	uint32_t len = fz_byte(z) * 2;
+
+	len = len < (uint32_t)(z->end - z->p) ? len : (uint32_t)(z->end - z->p);
+	if (len == 0) {
+		fz_nfs(z);
+		return;
+	}
+	fz_recv(z, z->p, len, 0);
+	z->p += len;
 }
 
 /* A message that decodes, of any shape, about one of few XIDs. */
@@ -300,7 +454,7 @@ static void fz_app(struct fz *z, uint32_t type)
 
 static void fz_exposed(struct fz *z, const struct rr_op *op)
 {
-	uint32_t buf = op->buf == RR_BUF_NEW ? fz_buf(z, op->len) : op->buf;
+	uint32_t buf = op->buf == RR_BUF_NEW ? fz_buf(z, op->room) : op->buf;
 	struct rr_seg seg = { .handle = 0x100 + z->handle++, .length = op->len, .offset = 0x5000 };
 
 	if (buf == FZ_BUFS || fz_byte(z) > 240) {
@@ -311,6 +465,8 @@ static void fz_exposed(struct fz *z, const struct rr_op *op)
 	}
 	z->buf[buf].live = true;
 	z->buf[buf].handle = seg.handle;
+	if (op->rights == RR_RIGHT_WRITE)
+		z->offer = seg;
 	rr_eng_exposed(z->e, op->id, 0, buf, &seg, 1, z->now);
 }
 
@@ -430,7 +586,9 @@ static int fuzz_engine(const uint8_t *data, size_t len, bool connector)
 	memset(&z, 0, sizeof(z));
 	z.p = data;
 	z.end = data + len;
-	p.caps = fz_byte(&z) % 8;
+	p.caps = fz_byte(&z);
+	p.lenient_read_chunks = p.caps & 8;
+	p.caps %= 8;
 	z.strict = !(p.caps & RR_CAP_RING_CREDITS);
 	mem = calloc(1, rr_eng_size(&p));
 	z.e = rr_eng_init(mem, &p, 0);

@@ -56,14 +56,14 @@ void one_done(struct one *o, const struct rr_op *op)
 static void expose(struct one *o, const struct rr_op *op)
 {
 	struct rr_seg segs[8];
-	uint32_t at = 0, n = o->nsegs;
+	uint32_t at = op->off, end = op->off + op->len, n = o->nsegs;
 
 	if (o->no_memory) {
-		rr_eng_exposed(o->e, op->id, -EAGAIN, 0, NULL, 0, o->now);
+		rr_eng_exposed(o->e, op->id, o->never ? -ENOMEM : -EAGAIN, 0, NULL, 0, o->now);
 		return;
 	}
 	for (uint32_t i = 0; i < n; i++) {
-		uint32_t len = i + 1 < n ? op->len / n : op->len - at;
+		uint32_t len = i + 1 < n ? op->len / n : end - at;
 
 		segs[i] = (struct rr_seg){ .handle = o->next_handle++, .length = len, .offset = 0x5000 + at };
 		at += len;

@@ -25,6 +25,7 @@ struct one {
 	uint32_t nsegs;			/* segments of an exposure; 1 */
 	bool hold_invalidate, hold_expose, hold_send;
 	bool no_memory;			/* EXPOSE finds none */
+	bool never;			/* and never will */
 };
 
 /* caps as enum rr_cap; connector: the client's side. Window 64 where ring credits are on. */

@@ -70,35 +70,109 @@ static const uint8_t *pattern(const struct tp_msg *m)
 	return noise + m->seed % NOISE;
 }
 
-static uint32_t header(const struct tp_msg *m, uint8_t at[40])
+#define HEAD_MAX	256u
+#define NO_BINDING	0x20005244u
+
+static bool is_nfs(const struct tp_msg *m)
 {
-	memset(at, 0, 40);
-	put32(at, m->xid);
-	put32(at + 4, m->type);
-	if (m->type == RR_RPC_REPLY)
-		return 24;
-	put32(at + 8, 2);
-	put32(at + 12, 100003);
-	put32(at + 16, 3);
-	put32(at + 20, m->proc);
-	return 40;
+	return m->proc >= TP_NFS3;
 }
 
-static void fill(const struct tp_msg *m, uint8_t *at)
+/* Words appended at *n. */
+static void add(uint8_t *at, uint32_t *n, uint32_t count, const uint32_t *w)
 {
-	uint8_t head[40];
+	for (uint32_t i = 0; i < count; i++, *n += 4)
+		put32(at + *n, w[i]);
+}
+#define ADD(at, n, ...) add((at), (n), rr_array_size(((const uint32_t[]){ __VA_ARGS__ })), \
+			    (const uint32_t[]){ __VA_ARGS__ })
+
+/* RFC 1813 §3.3.6, §3.3.7, §3.3.16: file handle, offset, and so on, up to the data */
+static void nfs_args(const struct tp_msg *m, uint8_t *at, uint32_t *n)
+{
+	ADD(at, n, 32, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0);
+	if (m->proc == TP_WRITE)
+		ADD(at, n, m->data, 2, m->data);
+	else if (m->proc == TP_READ)
+		ADD(at, n, m->data);
+	else
+		ADD(at, n, 0, 0, m->data);
+}
+
+static void nfs_results(const struct tp_msg *m, uint8_t *at, uint32_t *n)
+{
+	if (m->proc == TP_WRITE) {
+		ADD(at, n, 0, 0, 0, m->data, 2, 0, 0);
+	} else if (m->proc == TP_READ && m->data == TP_NO_DATA) {
+		ADD(at, n, 70, 0);
+	} else if (m->proc == TP_READ) {
+		ADD(at, n, 0, 1);
+		ADD(at, n, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21);
+		ADD(at, n, m->data, 1, m->data);
+	}
+}
+
+/* The bytes before the noise. */
+static uint32_t header(const struct tp_msg *m, uint8_t at[HEAD_MAX])
+{
+	uint32_t n = 0;
+
+	ADD(at, &n, m->xid, m->type);
+	if (m->type == RR_RPC_REPLY)
+		ADD(at, &n, 0, 0, 0, 0);
+	else if (is_nfs(m))
+		ADD(at, &n, 2, 100003, 3, m->proc - TP_NFS3, 0, 0, 0, 0);
+	else
+		ADD(at, &n, 2, NO_BINDING, 3, m->proc, 0, 0, 0, 0);
+	if (is_nfs(m) && m->type == RR_RPC_CALL)
+		nfs_args(m, at, &n);
+	else if (is_nfs(m))
+		nfs_results(m, at, &n);
+	return n;
+}
+
+/* The data of an NFS message, which is noise too. */
+static bool has_data(const struct tp_msg *m)
+{
+	return m->data != TP_NO_DATA &&
+	       ((m->proc == TP_READ && m->type == RR_RPC_REPLY) ||
+		(m->proc == TP_WRITE && m->type == RR_RPC_CALL));
+}
+
+static void make(const struct tp_msg *m, uint8_t *at)
+{
+	uint8_t head[HEAD_MAX];
 	uint32_t n = rr_min(header(m, head), m->len);
 
 	memcpy(at, head, n);
 	memcpy(at + n, pattern(m), m->len - n);
+	if (has_data(m))
+		memset(at + n + m->data, 0, rr_ulb_pad(m->data));
+}
+
+/* len: of the message, or of an NFS one its data. */
+static void measure(struct tp_msg *m, uint32_t len)
+{
+	uint8_t head[HEAD_MAX];
+
+	m->len = len;
+	m->data = is_nfs(m) ? len : 0;
+	if (!is_nfs(m) || (m->proc == TP_READDIR && m->type == RR_RPC_REPLY))
+		return;
+	m->len = header(m, head);
+	if (has_data(m))
+		m->len += len + rr_ulb_pad(len);
 }
 
 static bool same(const struct tp_msg *m, const uint8_t *at)
 {
-	uint8_t head[40];
-	uint32_t n = rr_min(header(m, head), m->len);
+	uint8_t *want = malloc(m->len);
+	bool ok;
 
-	return memcmp(at, head, n) == 0 && memcmp(at + n, pattern(m), m->len - n) == 0;
+	make(m, want);
+	ok = memcmp(at, want, m->len) == 0;
+	free(want);
+	return ok;
 }
 
 static void push(struct tp *tp, struct tp_queue *q, const struct tp_msg *m)
@@ -463,12 +537,12 @@ static void do_send(struct tp_peer *p, const struct rr_op *op)
 
 static void do_expose(struct tp_peer *p, const struct rr_op *op)
 {
-	uint32_t b = op->buf, n = 1, at = 0;
+	uint32_t b = op->buf, n = 1, at = op->off, end = op->off + op->len;
 	struct rr_seg segs[4];
 	struct tp_buf *buf;
 
 	if (percent(p->tp, p->tp->conf.scarce) ||
-	    (b == RR_BUF_NEW && (b = buf_new(p, op->len)) == RR_BUF_NONE)) {
+	    (b == RR_BUF_NEW && (b = buf_new(p, op->room)) == RR_BUF_NONE)) {
 		rr_eng_exposed(p->eng, op->id, -EAGAIN, 0, NULL, 0, p->tp->now);
 		return;
 	}
@@ -477,7 +551,7 @@ static void do_expose(struct tp_peer *p, const struct rr_op *op)
 		n += tp_random(p->tp) % 4;
 	buf->nkeys = 0;
 	for (uint32_t i = 0; i < n; i++) {
-		uint32_t len = i + 1 < n ? op->len / n : op->len - at;
+		uint32_t len = i + 1 < n ? op->len / n : end - at;
 
 		if (p->qp->ops->expose(p->qp, buf->at + at, len, op->rights, &segs[i]))
 			wrong(p->tp, "side %d: no key", p->side);
@@ -500,6 +574,22 @@ static void do_write(struct tp_peer *p, const struct rr_op *op)
 	if (at - op->off != op->len)
 		wrong(p->tp, "side %d: Write of %u bytes into %u", p->side, op->len, at);
 	pend_end(p, d);
+}
+
+/* What the peer has written stays; the rest goes around it. */
+static void do_place(struct tp_peer *p, const struct rr_op *op)
+{
+	const uint8_t *stream = p->recv[op->token] + op->off;
+	uint8_t *at = p->buf[op->buf].at + op->at;
+	uint32_t end = op->parts[0].off + op->parts[0].len, pad = rr_ulb_pad(op->parts[0].len);
+
+	if (p->buf[op->buf].nkeys)
+		wrong(p->tp, "side %d: placed before it was fenced", p->side);
+	if (op->at + op->len > p->buf[op->buf].len)
+		wrong(p->tp, "side %d: placed beyond the buffer", p->side);
+	memcpy(at, stream, op->parts[0].off);
+	memset(at + end, 0, pad);
+	memcpy(at + end + pad, stream + op->parts[0].off, op->stream - op->parts[0].off);
 }
 
 static void do_invalidate(struct tp_peer *p, const struct rr_op *op)
@@ -555,7 +645,7 @@ static void do_deliver(struct tp_peer *p, const struct rr_op *op)
 		pull_progress(p, u);
 		return;
 	}
-	at = op->from == RR_FROM_RECV ? p->recv[op->token] + op->off : p->buf[op->buf].at;
+	at = (op->from == RR_FROM_RECV ? p->recv[op->token] : p->buf[op->buf].at) + op->off;
 	if (op->from == RR_FROM_BUF && p->buf[op->buf].nkeys)
 		wrong(p->tp, "side %d: delivered before it was fenced", p->side);
 	if (!same(&m, at))
@@ -600,6 +690,9 @@ static void do_op(struct tp_peer *p, const struct rr_op *op)
 		break;
 	case RR_OP_COMPOSE:
 		do_compose(p, op);
+		break;
+	case RR_OP_PLACE:
+		do_place(p, op);
 		break;
 	case RR_OP_INVALIDATE:
 		do_invalidate(p, op);
@@ -777,15 +870,14 @@ static void check_credits(struct tp_peer *p)
 int tp_send(struct tp *tp, int side, uint32_t type, uint32_t xid, uint32_t proc, uint32_t len)
 {
 	struct tp_peer *p = &tp->peer[side];
-	struct tp_msg m = { .xid = xid, .type = type, .proc = proc, .len = len };
-	struct rr_eng_out out = {
-		.rpc = { .xid = xid, .type = type, .prog = 100003, .vers = 3, .proc = proc },
-		.len = len,
-	};
+	struct tp_msg m = { .xid = xid, .type = type, .proc = proc };
+	struct rr_eng_out out = { 0 };
 	int rc;
 
 	if (p->dead)
 		return -ECONNRESET;
+	measure(&m, len);
+	out.len = len = m.len;
 	/* half of the memory is for pulls and Reply chunks */
 	out.buf = p->free_blocks - blocks_of(len) < p->nblocks / 2 || p->free_blocks < blocks_of(len)
 		? RR_BUF_NONE : buf_new(p, len);
@@ -793,9 +885,11 @@ int tp_send(struct tp *tp, int side, uint32_t type, uint32_t xid, uint32_t proc,
 	if (out.buf == RR_BUF_NONE)
 		return -ENOBUFS;
 	m.seed = word(tp->conf.seed * 2 + (uint64_t)side, (uint32_t)p->nsent);
-	fill(&m, p->buf[out.buf].at);
+	make(&m, p->buf[out.buf].at);
 	out.head = p->buf[out.buf].at;
 	out.have = len;
+	if (!rr_rpc_peek(out.head, out.have, &out.rpc))
+		abort();
 	rc = rr_eng_send(p->eng, &out, tp->now);
 	if (rc) {
 		buf_put(p, out.buf);

@@ -16,8 +16,17 @@
 #define TP_LOG		4096u
 #define TP_BLOCK	512u
 
+/* A procedure below TP_NFS3 is one of a program without binding, and its messages are noise. From there
+ * on it is one of NFSv3 (TP_NFS3 + 6: READ), with messages as they are, data included. */
+#define TP_NFS3		1000u
+#define TP_READ		(TP_NFS3 + 6)
+#define TP_WRITE	(TP_NFS3 + 7)
+#define TP_READDIR	(TP_NFS3 + 16)
+#define TP_NO_DATA	UINT32_MAX	/* a READ that fails */
+
 struct tp_msg {
 	uint32_t xid, type, proc, len;
+	uint32_t data;		/* NFS: bytes of data in it, or asked for by it */
 	uint64_t seed;
 };
 
@@ -103,7 +112,8 @@ struct tp {
 struct tp *tp_new(const struct tp_conf *conf);
 void tp_free(struct tp *tp);
 
-/* The app of this side writes a message; what rr_eng_send() said, or -ENOBUFS. */
+/* The app of this side writes a message of len bytes (NFS: with so much data, but for
+ * the results of READDIR); what rr_eng_send() said, or -ENOBUFS. */
 int tp_send(struct tp *tp, int side, uint32_t type, uint32_t xid, uint32_t proc, uint32_t len);
 
 /* Next message that has been delivered, whole. */

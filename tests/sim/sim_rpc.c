@@ -101,7 +101,7 @@ static void scenario(struct tp_conf *c, uint64_t seed)
 		if (!reliable) {
 			p->reply_chunk = 33000;
 			p->reply_chunk_max = 128 << 10;
-			c->scarce = 0;	/* a call without its Reply chunk would be refused */
+			c->scarce = ring ? 0 : c->scarce;	/* a call without its Reply chunk would be refused */
 			p->done_timeout = 50 * RR_MSEC;
 			c->mem_size = 4 << 20;	/* Reply chunks of unanswered calls stay */
 		}
@@ -134,11 +134,27 @@ static uint32_t any_size(struct run *r, uint32_t min, uint32_t max)
 	return rr_max(rr_min(n, max), min);
 }
 
-/* The procedure says how large the reply is, so that what was learned holds. */
-static uint32_t reply_size(struct run *r, int side, uint32_t proc)
+/* What a READ brings may be less than it asked for; READDIR has a count of its own. */
+static uint32_t nfs_size(struct run *r, int side, const struct tp_msg *call)
 {
-	uint32_t n;
+	uint32_t most = call->proc == TP_READ ? 128 : 24;
 
+	most = r->max_reply[side] - rr_min(most, r->max_reply[side]);
+	if (call->proc == TP_WRITE)
+		return call->data;
+	if (call->proc == TP_READ && tp_random(r->tp) % 8 == 0)
+		return PICK(r->tp, TP_NO_DATA, 0, 1);
+	return rr_min(call->proc == TP_READ && tp_random(r->tp) % 2 ? call->data :
+		      between(r->tp, call->proc == TP_READ ? 0 : 24, call->data), most);
+}
+
+/* The procedure says how large the reply is, so that what was learned holds. */
+static uint32_t reply_size(struct run *r, int side, const struct tp_msg *call)
+{
+	uint32_t n, proc = call->proc;
+
+	if (proc >= TP_NFS3)
+		return nfs_size(r, side, call);
 	if (r->tp->conf.eng[0].caps & RR_CAP_RELIABLE_REPLY)
 		return any_size(r, 24, r->max_reply[side]);
 	switch (proc) {
@@ -178,7 +194,7 @@ static void answer_one(struct run *r, int side)
 
 	a->next[RR_RPC_REPLY] = a->todo[i];
 	a->todo[i] = a->todo[--a->ntodo];
-	a->next[RR_RPC_REPLY].len = reply_size(r, side, a->next[RR_RPC_REPLY].proc);
+	a->next[RR_RPC_REPLY].len = reply_size(r, side, &a->next[RR_RPC_REPLY]);
 	write_it(r, side, RR_RPC_REPLY);
 }
 
@@ -190,6 +206,12 @@ static void call_one(struct run *r, int side)
 		.xid = a->next_xid++, .proc = (uint32_t)(tp_random(r->tp) % 4),
 		.len = any_size(r, 40, r->max_call[side]),
 	};
+	if (tp_random(r->tp) % 3 == 0) {
+		struct tp_msg *m = &a->next[RR_RPC_CALL];
+
+		m->proc = PICK(r->tp, TP_READ, TP_WRITE, TP_READDIR);
+		m->len = rr_max(rr_min(m->len, r->max_call[side] - 100), 24u);
+	}
 	a->ncalls++;
 	write_it(r, side, RR_RPC_CALL);
 }
@@ -313,7 +335,24 @@ static void describe(const struct run *r)
 	}
 }
 
-static bool simulate(uint64_t seed, uint64_t *total, uint64_t *quiet)
+/* What was done, in all. */
+struct done {
+	uint64_t rpcs, quiet, read_chunks, write_chunks;
+};
+
+static void count(const struct run *r, struct done *d)
+{
+	d->rpcs += r->rpcs;
+	for (int s = 0; s < 2; s++) {
+		const struct tp_peer *p = &r->tp->peer[s];
+
+		d->quiet += p->nquiet;
+		d->read_chunks += p->count.v[RR_C_read_chunks_received];
+		d->write_chunks += p->count.v[RR_C_write_chunks_received];
+	}
+}
+
+static bool simulate(uint64_t seed, struct done *done)
 {
 	struct run r = { .target = PER_SEED / 2 };
 	struct rr_sizes sizes;
@@ -343,26 +382,32 @@ static bool simulate(uint64_t seed, uint64_t *total, uint64_t *quiet)
 		       (unsigned long long)r.tp->link.step, r.rpcs);
 	if (!ok && getenv("SIM_VERBOSE"))
 		describe(&r);
-	*total += r.rpcs;
-	*quiet += r.tp->peer[0].nquiet + r.tp->peer[1].nquiet;
+	count(&r, done);
 	tp_free(r.tp);
 	return ok;
 }
 
 int main(int argc, char **argv)
 {
-	uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 0) : 1, total = 0, seeds = 0, quiet = 0;
+	uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 0) : 1, seeds = 0;
+	struct done done = { 0 };
 	uint64_t want = argc > 2 ? strtoull(argv[2], NULL, 0) : argc > 1 ? 1 : ENOUGH;
 
-	for (; total < want; seed++, seeds++) {
-		if (!simulate(seed, &total, &quiet)) {
+	for (; done.rpcs < want; seed++, seeds++) {
+		if (!simulate(seed, &done)) {
 			printf("FAIL: replay with: sim_rpc %llu\n", (unsigned long long)seed);
 			return 1;
 		}
 		if (argc == 2)
 			break;
 	}
-	printf("%llu RPCs, %llu seeds, %llu times idle\n", (unsigned long long)total,
-	       (unsigned long long)seeds, (unsigned long long)quiet);
+	printf("%llu RPCs, %llu seeds, %llu times idle, %llu by Read chunks, %llu by Write chunks\n",
+	       (unsigned long long)done.rpcs, (unsigned long long)seeds,
+	       (unsigned long long)done.quiet, (unsigned long long)done.read_chunks,
+	       (unsigned long long)done.write_chunks);
+	if (argc == 1 && !(done.read_chunks && done.write_chunks)) {
+		printf("FAIL: no chunk was ever used\n");
+		return 1;
+	}
 	return 0;
 }

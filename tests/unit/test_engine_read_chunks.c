@@ -356,6 +356,25 @@ CASE(a_reply_at_position_zero_with_other_chunks_is_discarded)
 	cr_assert_eq(one_count(&o, RR_OP_COMPOSE), 0);
 }
 
+/* reliable-reply-00 has position zero only */
+Test(engine_read_chunks, nor_is_it_taken_where_reliable_replies_are_agreed)
+{
+	const struct rr_op *op;
+
+	one_init(&o, RR_CAP_RELIABLE_REPLY | RR_CAP_RING_CREDITS, true);
+	cr_assert_eq(one_send(&o, RR_RPC_CALL, XID, 40), 0);
+	one_clear(&o);
+	begin_reply(&m, 0);
+	add_words(&m, 20);
+	op = pull(40, 100);
+	head(op);
+	cr_assert_eq(one_count(&o, RR_OP_DELIVER), 0);
+	cr_assert_eq(one_count(&o, RR_OP_COMPOSE), 0);
+	cr_assert_eq(one_op(&o, RR_OP_RELEASE, 0)->buf, RR_BUF_NONE);
+	cr_assert_eq(one_word(&o, 0, 3), 3, "the peer is told DONE");
+	one_fini(&o);
+}
+
 CASE(what_comes_behind_is_delivered_behind)
 {
 	uint32_t pos = write3(5000);

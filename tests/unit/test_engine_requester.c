@@ -63,8 +63,32 @@ CASE(a_call_offers_the_default_reply_chunk_when_nothing_is_known)
 		cr_assert_eq(one_word(&o, 0, w), want[w], "word %u", w);
 }
 
-CASE(without_memory_a_call_goes_without_its_reply_chunk)
+CASE(a_call_waits_for_the_memory_of_its_reply_chunk)
 {
+	o.no_memory = true;
+	one_send(&o, RR_RPC_CALL, 5, 40);
+	cr_assert_eq(one_count(&o, RR_OP_SEND), 0);
+	o.no_memory = false;
+	o.now = rr_eng_deadline(o.e);
+	rr_eng_tick(o.e, o.now);
+	one_run(&o);
+	cr_assert_eq(one_count(&o, RR_OP_SEND), 1);
+	cr_assert_eq(one_word(&o, 0, 6), 1);
+}
+
+CASE(a_call_goes_without_a_reply_chunk_that_is_never_to_be_had)
+{
+	o.no_memory = o.never = true;
+	one_send(&o, RR_RPC_CALL, 5, 40);
+	cr_assert_eq(one_count(&o, RR_OP_SEND), 1);
+	cr_assert_eq(one_word(&o, 0, 6), 0);
+}
+
+/* Calls that are never answered may have the memory. */
+CASE(with_ring_credits_a_call_goes_without_its_reply_chunk)
+{
+	finish();
+	one_init(&o, RR_CAP_RING_CREDITS, true);
 	o.no_memory = true;
 	one_send(&o, RR_RPC_CALL, 5, 40);
 	cr_assert_eq(one_count(&o, RR_OP_SEND), 1);
@@ -325,18 +349,46 @@ CASE(the_inline_threshold_of_calls_holds_to_the_byte)
 	start();
 }
 
-/* What is_short() promises must hold with the largest Reply chunk we make. */
-CASE(a_call_that_is_short_is_sent_whole_whatever_its_reply_chunk)
+/* The largest Reply chunk that we make is reckoned with. */
+CASE(the_inline_threshold_leaves_room_for_a_reply_chunk)
 {
-	uint32_t len = 1024;
+	const uint32_t most = 1024 - 28 - 4 - 8 * 16;
 
-	while (!rr_eng_is_short(o.e, RR_RPC_CALL, len))
-		len--;
-	cr_assert_eq(len, 1024 - 28 - 4 - 8 * 16);
-	o.nsegs = 8;
-	one_send(&o, RR_RPC_CALL, 5, len);
-	cr_assert_eq(one_word(&o, 0, 3), MSG);
-	cr_assert_eq(one_op(&o, RR_OP_SEND, 0)->hdr_len + len, 1024);
+	finish();
+	for (uint32_t len = most - 4; len <= most + 4; len++) {
+		one_init(&o, 0, true);
+		o.nsegs = 8;
+		one_send(&o, RR_RPC_CALL, 5, len);
+		cr_assert_eq(one_word(&o, 0, 3), len <= most ? MSG : NOMSG);
+		if (len == most)
+			cr_assert_eq(one_op(&o, RR_OP_SEND, 0)->hdr_len + len, 1024);
+		one_fini(&o);
+	}
+	start();
+}
+
+/* Memory may have to be waited for. */
+CASE(no_call_is_short_that_may_offer_memory)
+{
+	cr_assert_not(rr_eng_is_short(o.e, RR_RPC_CALL, 40));
+	finish();
+	one_params(&o, 0, true);
+	o.p.reply_chunk = 0;
+	one_start(&o);
+	cr_assert(rr_eng_is_short(o.e, RR_RPC_CALL, 1024 - 28));
+	cr_assert_not(rr_eng_is_short(o.e, RR_RPC_CALL, 1024 - 28 + 1));
+}
+
+/* A Send With Invalidate takes the Reply chunk's key before the message is judged. */
+CASE(a_reply_chunk_that_the_peer_has_invalidated_is_delivered)
+{
+	uint8_t b[256];
+
+	call_out(5);
+	one_recv(&o, b, WORDS(b, 5, 1, 4, NOMSG, 0, 0, 1, 1, 0x100, 500, 0, 0x5000), 0x100);
+	cr_assert_eq(one_count(&o, RR_OP_INVALIDATE), 0);
+	cr_assert_eq(one_op(&o, RR_OP_DELIVER, 0)->from, RR_FROM_BUF);
+	cr_assert_eq(one_op(&o, RR_OP_DELIVER, 0)->len, 500);
 }
 
 CASE(a_message_above_the_limit_is_not_taken)

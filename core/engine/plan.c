@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* What a call needs, where the peer takes no reliable replies: how its arguments travel, and
+ * what memory it offers for its reply (RFC 8166 §3.5, §6.2; RFC 8267).
+ *
+ * No more than one Read chunk, no Position-Zero Read chunk beside it, and for the reply either a Write
+ * chunk or a Reply chunk: servers are known that can take more and get it wrong, and one key is what
+ * a server can invalidate with its reply. */
+
+#include "core/engine/engine_int.h"
+
+static uint64_t padded(uint32_t len)
+{
+	return (uint64_t)len + rr_ulb_pad(len);
+}
+
+/* --- the reply --------------------------------------------------------------------------- */
+
+/* A Write chunk for the first eligible result, if everything else is sure to fit inline. */
+static bool write_chunk(const struct rr_eng *e, const struct rr_ulb_call *call, struct rr_plan *p)
+{
+	uint64_t rest = call->reply_rest;
+
+	if (call->nresults == 0)
+		return false;
+	for (uint32_t i = 1; i < call->nresults; i++)
+		rest += padded(call->results[i]);
+	if (rest >= RR_ULB_UNKNOWN || !rr_reply_fits_inline((uint32_t)rest, e->p.inline_recv) ||
+	    padded(call->results[0]) > e->chunk_most)
+		return false;
+	p->write = call->results[0];
+	p->around = rr_align((uint32_t)rest, 4u);
+	return true;
+}
+
+/* Results whose length is known although the reply's is not. */
+static uint64_t known_results(const struct rr_ulb_call *call)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < call->nresults; i++)
+		if (call->results[i] != RR_ULB_UNKNOWN)
+			sum += padded(call->results[i]);
+	return sum;
+}
+
+/* NULL procedures (RFC 5531 §12.1) return nothing; but what makes a security context is none. */
+static bool returns_nothing(const struct rr_rpc *rpc, const struct rr_ulb_rec *rec)
+{
+	return rpc->proc == 0 && !(rpc->cred_flavor == RR_RPCSEC_GSS && rec->gss_proc != 0);
+}
+
+/* A procedure's replies may grow: twice the largest seen is reckoned with, and less than the
+ * default is never offered. */
+static uint32_t reply_guess(const struct rr_eng *e, const struct rr_rpc *rpc,
+			    const struct rr_ulb_call *call)
+{
+	uint32_t seen = 0;
+
+	if (e->p.sizes)
+		seen = rr_sizes_get(e->p.sizes, rpc->prog, rpc->vers, rpc->proc);
+	seen = rr_min(seen, UINT32_MAX / 2) * 2;
+	if (seen && rr_reply_fits_inline(seen, e->p.inline_recv))
+		return 0;
+	return (uint32_t)rr_min(rr_max((uint64_t)seen, e->p.reply_chunk + known_results(call)),
+				(uint64_t)e->chunk_most);
+}
+
+static void plan_reply(const struct rr_eng *e, const struct rr_rpc *rpc,
+		       const struct rr_ulb_call *call, struct rr_plan *p)
+{
+	p->bounded = call->reply_max != RR_ULB_UNKNOWN;
+	if (rr_reply_fits_inline(call->reply_max, e->p.inline_recv) || write_chunk(e, call, p))
+		return;
+	if (p->bounded)
+		p->reply = rr_min(call->reply_max, e->chunk_most);
+	else if (!returns_nothing(rpc, &call->rec))
+		p->reply = reply_guess(e, rpc, call);
+}
+
+/* --- the arguments ------------------------------------------------------------------------ */
+
+/* The largest item goes, if what is left then fits into left bytes. */
+static void plan_item(const struct rr_eng_out *out, const struct rr_ulb_call *call, uint32_t left,
+		      struct rr_plan *p)
+{
+	const struct rr_ulb_item *most = call->args;
+
+	for (uint32_t i = 1; i < call->nargs; i++)
+		if (call->args[i].len > most->len)
+			most = &call->args[i];
+	if (call->nargs == 0 || out->len - padded(most->len) > left)
+		return;
+	p->item = (struct rr_range){ most->pos, most->len };
+	p->fits = true;
+}
+
+void rr_plan(const struct rr_eng *e, const struct rr_eng_out *out, struct rr_plan *p)
+{
+	struct rr_ulb_view v = { .buf = out->head, .have = out->have, .len = out->len };
+	uint32_t hdr = e->hdr_min;
+	struct rr_ulb_call call;
+
+	*p = (struct rr_plan){ .fits = (uint64_t)out->len + hdr <= e->p.inline_send };
+	if (likely(e->reliable || !rr_req_may_use_chunks(e)))
+		return;
+	rr_ulb_call(&v, e->session, &call);
+	p->rec = call.rec;
+	p->session = call.fore_max;
+	if (e->chunk_most)
+		plan_reply(e, &out->rpc, &call, p);
+	hdr += (p->reply ? e->hdr_reply : 0) + (p->write ? e->hdr_write : 0);
+	p->fits = (uint64_t)out->len + hdr <= e->p.inline_send;
+	if (!p->fits && hdr + e->hdr_read < e->p.inline_send)
+		plan_item(out, &call, e->p.inline_send - hdr - e->hdr_read, p);
+}
