@@ -51,7 +51,8 @@ static bool returns_nothing(const struct rr_rpc *rpc, const struct rr_ulb_rec *r
 }
 
 /* A procedure's replies may grow: twice the largest seen is reckoned with, and less than the
- * default is never offered. */
+ * default is never offered, however short all were so far: the next that is not would be lost,
+ * and the connection with it (RFC 8166 §4.3.3 asks for a chunk wherever a reply may be too long). */
 static uint32_t reply_guess(const struct rr_eng *e, const struct rr_rpc *rpc,
 			    const struct rr_ulb_call *call)
 {
@@ -60,8 +61,6 @@ static uint32_t reply_guess(const struct rr_eng *e, const struct rr_rpc *rpc,
 	if (e->p.sizes)
 		seen = rr_sizes_get(e->p.sizes, rpc->prog, rpc->vers, rpc->proc);
 	seen = rr_min(seen, UINT32_MAX / 2) * 2;
-	if (seen && rr_reply_fits_inline(seen, e->p.inline_recv))
-		return 0;
 	return (uint32_t)rr_min(rr_max((uint64_t)seen, e->p.reply_chunk + known_results(call)),
 				(uint64_t)e->chunk_most);
 }

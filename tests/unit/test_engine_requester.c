@@ -332,7 +332,11 @@ CASE(what_was_learned_decides_about_the_reply_chunk)
 	ONE_RECV(&o, 5, 1, 4, MSG, 0, 0, 0, A_REPLY(5));
 	one_clear(&o);
 	one_send(&o, RR_RPC_CALL, 6, 40);
-	cr_assert_eq(one_count(&o, RR_OP_EXPOSE), 0, "24 bytes were learned");
+	cr_assert_eq(one_op(&o, RR_OP_EXPOSE, 0)->len, o.p.reply_chunk, "24 bytes were learned");
+	rr_sizes_seen(&sizes, 100003, 3, 1, o.p.reply_chunk);
+	one_clear(&o);
+	one_send(&o, RR_RPC_CALL, 7, 40);
+	cr_assert_eq(one_op(&o, RR_OP_EXPOSE, 0)->len, 2 * o.p.reply_chunk);
 }
 
 CASE(the_inline_threshold_of_calls_holds_to_the_byte)
