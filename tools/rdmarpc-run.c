@@ -214,7 +214,8 @@ static void guard(const char *program, const char *mode)
 	}
 	rc = rr_guard_start(&guarded, slash ? slash + 1 : program);
 	if (rc)
-		fail(RR_EXIT_OURS, "--register: %s", strerror(-rc));
+		fprintf(stderr, "rdmarpc-run: warning: --register: nobody can watch the program: %s\n",
+			strerror(-rc));
 }
 
 /* What is registered, and where services are, for the program to come. */

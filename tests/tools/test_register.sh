@@ -111,6 +111,14 @@ is "status after SIGTERM" $? 143
 until_is "taken back after SIGTERM" $P "tcp:$A.19.136:superuser"
 no_guards "after SIGTERM"
 
+# The program inherits what it would without.
+out=$(sh -c 'trap "" CHLD; exec "$@"' - "$run" --register sh -c 'grep SigIgn /proc/$$/status' 2>&1)
+is "SIGCHLD ignored" "$out" "$(sh -c 'trap "" CHLD; exec sh -c "grep SigIgn /proc/\$\$/status"')"
+out=$(cd "$T" && (ulimit -n 50; "$run" --register sh -c 'pwd; ls /proc/$$/fd; ps -o pgid=,sid=,tty= $$' 5</dev/null))
+is "descriptors, directory, session" "$out" \
+	"$(cd "$T" && (ulimit -n 50; sh -c 'pwd; ls /proc/$$/fd; ps -o pgid=,sid=,tty= $$' 5</dev/null))"
+no_guards "after inheriting"
+
 # --- late, changing, withdrawn by the program, closed ---
 start unreg $P sleep 800 port 5000 tcp $P sleep 800 unreg $P port 5001 tcp6 $P sleep 1200 unreg $P sleep 300000
 until_is "late" $P "rdma:$A.19.136:superuser tcp:$A.19.136:superuser"

@@ -14,7 +14,7 @@
 
 #define RR_FAMILY_VAR		"RDMARPC_FAMILY"
 #define RR_FAMILY_MEMBERS	1024u
-#define RR_FAMILY_PORTS		256u
+#define RR_FAMILY_PORTS		2048u
 
 struct rr_member {
 	int pid;

@@ -400,7 +400,7 @@ static void load_conf(const char *name)
 
 int rr_guard_start(const struct rr_guard_set *set, const char *name)
 {
-	int status = 1;
+	int status = 0;		/* and so it stays where SIGCHLD is ignored */
 	pid_t pid;
 
 	g = mmap(NULL, sizeof(*g), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -408,6 +408,8 @@ int rr_guard_start(const struct rr_guard_set *set, const char *name)
 		return -errno;
 	g->set = *set;
 	rr_family_init(&g->family);
+	if (!g->family.since)	/* no /proc */
+		return -ENOENT;
 	load_conf(name);
 	setenv(RR_FAMILY_VAR, g->family.mark, 1);
 	pid = fork();
