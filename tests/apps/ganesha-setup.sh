@@ -12,20 +12,25 @@ if [ ! -e /etc/mtab ]; then	# ganesha reads it; a minimal system has none
 fi
 helper rpcbind -f -w
 waitport 111
+path=$W/exp options='' preload=${server_env[0]-}
+if [ "${FSAL:-}" = GLUSTER ]; then
+	[ -e /usr/lib/x86_64-linux-gnu/ganesha/libfsalgluster.so ] || skip "nfs-ganesha-gluster is not installed"
+	path=/ options="hostname = \"$host\"; volume = \"vol\";" preload="LD_PRELOAD=${preload#*=} $BUILD/apps/lease.so libgfapi.so.0"
+fi
 cat >$W/ganesha.conf <<X
 NFS_CORE_PARAM { NFS_Port = 20861; MNT_Port = 20862; NLM_Port = 20863; Rquota_Port = 20864;
 	Enable_NLM = false; Enable_RQUOTA = true; Protocols = 3,4; mount_path_pseudo = true; }
 NFSV4 { Grace_Period = 5; Lease_Lifetime = 5; Graceless = true; RecoveryBackend = fs;
-	RecoveryRoot = $W/rec; Allow_Numeric_Owners = true; Only_Numeric_Owners = true; }
+	RecoveryRoot = $W/rec; Allow_Numeric_Owners = true; Only_Numeric_Owners = true; Delegations = true; }
 NFS_KRB5 { ${KRB5:-Active_krb5 = false;} }
 EXPORT_DEFAULTS { Access_Type = RW; Squash = No_Root_Squash; SecType = sys,${SEC:-none}; Protocols = 3,4;
 	Transports = TCP; }
-EXPORT { Export_Id = 1; Path = $W/exp; Pseudo = /exp; Access_Type = RW; PrefRead = 1048576;
-	PrefWrite = 1048576; MaxRead = 1048576; MaxWrite = 1048576; FSAL { Name = ${FSAL:-VFS}; } }
+EXPORT { Export_Id = 1; Path = $path; Delegations = RW; Pseudo = /exp; Access_Type = RW; PrefRead = 1048576;
+	PrefWrite = 1048576; MaxRead = 1048576; MaxWrite = 1048576; FSAL { Name = ${FSAL:-VFS}; $options } }
 MEM { Inode_Size = 2097152; }
 LOG { Default_Log_Level = EVENT; }
 X
-server ganesha.nfsd -F -f $W/ganesha.conf -L /dev/stderr -p $W/ganesha.pid
+server env ${preload:+"$preload"} ganesha.nfsd -F -f $W/ganesha.conf -L /dev/stderr -p $W/ganesha.pid
 waitport 20861 150
 waitport 20862
 sleep 1	# until the export is there

@@ -1,22 +1,27 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""nfs41.py PORT DIR: an NFSv4.1 client (RFC 8881).
+"""nfs41.py PORT DIR [recall]: an NFSv4.1 client (RFC 8881).
 
 Makes a session with a back channel on its connection, and in DIR a file; writes it, reads it with all
-slots in use at once (replies in any order), compares."""
+slots in use at once (replies in any order), compares.
+
+recall: two clients. The first opens the file and gets a delegation; the second opens it to write, and
+the server calls the first, which answers and gives the delegation back."""
 import os
 import struct
 import sys
 import socket
+import time
 
 import pyrpc
 
 NFS, NFS_VERSION, COMPOUND, CB_PROGRAM = 100003, 4, 1, 0x40000000
-(CLOSE, GETFH, LOOKUP, OPEN, PUTFH, PUTROOTFH, READ, WRITE, EXCHANGE_ID, CREATE_SESSION, DESTROY_SESSION,
- SEQUENCE, DESTROY_CLIENTID, RECLAIM_COMPLETE) = (4, 10, 15, 18, 22, 24, 25, 38, 42, 43, 44, 53, 57, 58)
+(CLOSE, DELEGRETURN, GETFH, LOOKUP, OPEN, PUTFH, PUTROOTFH, READ, WRITE, EXCHANGE_ID, CREATE_SESSION, DESTROY_SESSION,
+ SEQUENCE, DESTROY_CLIENTID, RECLAIM_COMPLETE) = (4, 8, 10, 15, 18, 22, 24, 25, 38, 42, 43, 44, 53, 57, 58)
+CB_RECALL, CB_SEQUENCE, ERR_DELAY, READ_DELEGATION = 4, 11, 10008, 1
 SKIP = {SEQUENCE: 36}   # bytes of a result, where it is not the last one
 CONN_BACK_CHAN = 2
-ACCESS_BOTH, WANT_NO_DELEGATION = 3, 0x400
+ACCESS_READ, ACCESS_WRITE, ACCESS_BOTH, WANT_NO_DELEGATION = 1, 2, 3, 0x400
 SLOTS, BLOCK, BLOCKS = 8, 100000, 16
 STATEID = 16
 
@@ -50,13 +55,17 @@ def channel(size):
     return struct.pack(">7I", 0, size, size, 4096, 16, SLOTS, 0)
 
 
+class Status(Exception):
+    """An operation was not done."""
+
+
 class Client:
-    def __init__(self, port):
+    def __init__(self, port, name=b"nfs41"):
         self.sock = socket.create_connection((pyrpc.HOST, port))
-        self.xid, self.slots = 0, [0] * SLOTS
+        self.xid, self.slots, self.recalled = 0, [0] * SLOTS, []
         verifier = os.urandom(8)
         r = self.ask(op(EXCHANGE_ID, "8s", verifier,
-                        tail=pyrpc.opaque(b"nfs41") + struct.pack(">3I", 0, 0, 0)))
+                        tail=pyrpc.opaque(name) + struct.pack(">3I", 0, 0, 0)))
         self.clientid, sequence = r.u64(), r.u32()
         r = self.ask(op(CREATE_SESSION, "Q2I", self.clientid, sequence, CONN_BACK_CHAN,
                         tail=channel(1 << 20) + channel(4096) + struct.pack(">3I", CB_PROGRAM, 1, 0)))
@@ -77,19 +86,48 @@ class Client:
         return self.xid
 
     def receive(self):
-        """The next reply: its xid, and the result of its last operation."""
-        msg = pyrpc.receive_record(self.sock)
-        xid, *head = struct.unpack_from(">6I", msg)
+        """The next reply: its xid, and the result of its last operation. Calls that come first are answered."""
+        while True:
+            msg = pyrpc.receive_record(self.sock)
+            xid, *head = struct.unpack_from(">6I", msg)
+            if head[0] == 1:
+                break
+            self.called(xid, Cursor(msg[24:]))
         assert head == [1, 0, 0, 0, 0], "not accepted"
         r = Cursor(msg[24:])
         r.u32()
         r.opaque()
         for left in reversed(range(r.u32())):
             number, status = r.u32(), r.u32()
-            assert status == 0, f"operation {number}: status {status}"
+            if status:
+                raise Status(number, status)
             if left:
                 r.fixed(SKIP.get(number, 0))
         return xid, r
+
+    def called(self, xid, r):
+        """The server's call: a sequence, and a delegation to be given back."""
+        for _ in range(2):  # credential and verifier
+            r.u32()
+            r.opaque()
+        tag, _, _, count = r.opaque(), r.u32(), r.u32(), r.u32()
+        results = b""
+        for _ in range(count):
+            number = r.u32()
+            results += struct.pack(">2I", number, 0)
+            if number == CB_SEQUENCE:
+                session, sequence, slot, _, _ = r.fixed(16), r.u32(), r.u32(), r.u32(), r.u32()
+                for _ in range(r.u32()):    # referring calls
+                    r.fixed(16)
+                    r.fixed(8 * r.u32())
+                results += session + struct.pack(">4I", sequence, slot, 0, 0)
+            else:
+                assert number == CB_RECALL, f"operation {number} from the server"
+                self.recalled.append(r.fixed(STATEID))
+                r.u32()
+                r.opaque()
+        self.sock.sendall(pyrpc.record(struct.pack(">7I", xid, 1, 0, 0, 0, 0, 0) + pyrpc.opaque(tag) +
+                                       struct.pack(">I", count) + results))
 
     def ask(self, *ops, slot=None):
         xid = self.send(*ops, slot=slot)
@@ -107,6 +145,13 @@ class Client:
         stateid = self.ask(*where, op(OPEN, "3I", 0, access, 0, tail=owner + make + claim), slot=0).fixed(STATEID)
         r = self.ask(*where, op(LOOKUP, tail=pyrpc.opaque(name)), op(GETFH), slot=0)
         return stateid, op(PUTFH, tail=pyrpc.opaque(r.opaque()))
+
+    def open(self, directory, name, access):
+        """The result of an OPEN."""
+        owner = struct.pack(">Q", self.clientid) + pyrpc.opaque(b"owner")
+        where = op(PUTROOTFH), op(LOOKUP, tail=pyrpc.opaque(directory))
+        return self.ask(*where, op(OPEN, "3I", 0, access, 0, tail=owner + struct.pack(">2I", 0, 0) +
+                                   pyrpc.opaque(name)), slot=0)
 
     def end(self):
         self.ask(op(DESTROY_SESSION, "16s", self.session))
@@ -126,7 +171,44 @@ def read_all(c, stateid, fh):
     return b"".join(got[i] for i in range(BLOCKS))
 
 
-def main(port, directory):
+def opened(c, *args):
+    """A write OPEN that the server delays as long as another has a delegation: whether it was done."""
+    try:
+        c.open(*args)
+    except Status as e:
+        assert e.args == (OPEN, ERR_DELAY), e.args
+        return False
+    return True
+
+
+def recall(port, directory):
+    file = directory.encode(), b"shared41"
+    first, second = Client(int(port), b"first"), Client(int(port), b"second")
+    stateid, fh = first.create(*file)
+    first.ask(fh, op(CLOSE, "I16s", 0, stateid), slot=0)
+    time.sleep(1)   # a server may ask whether it can call back
+    r = first.open(*file, ACCESS_READ)
+    r.fixed(STATEID + 4 + 8 + 8 + 4)
+    r.fixed(4 * r.u32())
+    kind = r.u32()
+    assert kind == READ_DELEGATION, f"delegation {kind}"
+    delegation = r.fixed(STATEID)
+    made = 0
+    while not opened(second, *file, ACCESS_WRITE | WANT_NO_DELEGATION):
+        made += 1
+        first.ask(fh, op(READ, "16sQI", bytes(STATEID), 0, 1), slot=1)   # meanwhile the server has called
+        if first.recalled:
+            first.ask(fh, op(DELEGRETURN, "16s", first.recalled.pop()), slot=0)
+        time.sleep(0.1)
+    assert made, "the write was not delayed"
+    print("nfs41 delegation recalled")
+    assert delegation
+
+
+def main(port, directory, what=""):
+    if what == "recall":
+        recall(port, directory)
+        return
     c = Client(int(port))
     data = os.urandom(BLOCK * BLOCKS)
     stateid, fh = c.create(directory.encode(), b"new41")

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* nfsaio URL N SIZE: writes N blocks of SIZE bytes, then reads them with N READs outstanding
- * on one libnfs connection, and compares. */
+/* nfsaio URL N SIZE [read]: writes N blocks of SIZE bytes (or finds them there), then reads them with N READs
+ * outstanding on one libnfs connection, and compares. */
 #include <fcntl.h>
 #include <poll.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/time.h>
 
 #include <nfsc/libnfs.h>
@@ -81,16 +82,19 @@ int main(int argc, char **argv)
 {
 	struct nfs_context *nfs = nfs_init_context();
 	int n = argc > 3 ? atoi(argv[2]) : 1;
+	int reads_only = argc == 5 && strcmp(argv[4], "read") == 0;
 	struct nfs_url *u;
 	struct nfsfh *fh;
 
-	if (argc != 4)
+	if (argc != 4 && !reads_only)
 		return 64;
 	size = (unsigned int)atoi(argv[3]);
 	u = nfs_parse_url_full(nfs, argv[1]);
-	if (!u || nfs_mount(nfs, u->server, u->path) || nfs_creat(nfs, u->file, 0644, &fh))
+	if (!u || nfs_mount(nfs, u->server, u->path) ||
+	    (reads_only ? nfs_open(nfs, u->file, O_RDONLY, &fh) : nfs_creat(nfs, u->file, 0644, &fh)))
 		fail(nfs, "open");
-	write_file(nfs, fh, n);
+	if (!reads_only)
+		write_file(nfs, fh, n);
 	read_all_at_once(nfs, fh, n);
 	nfs_close(nfs, fh);
 	printf("nfsaio reads %d bad %d\n", done, bad);

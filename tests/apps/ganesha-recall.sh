@@ -1,0 +1,14 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# The NFSv4.1 server calls its client: ganesha takes a delegation back. GlusterFS is its back end, since FSAL_VFS
+# gives none.
+. "$(dirname "$0")/lib.sh"
+unset RDMARPC_RULES	# glusterd's replies have no bounds
+. "$HERE/gluster-setup.sh"
+[ "$LEG" != native ] || export RDMARPC_RULES="port=20861 native=on"
+FSAL=GLUSTER
+. "$HERE/ganesha-setup.sh"
+ALLOW=NO_SHIM,NEGATIVE_CACHE SERVER_ALLOW=NO_SHIM,NEGATIVE_CACHE,NO_OFFER
+[ "$LEG" != both ] && [ "$LEG" != native ] || SERVER_COUNTS=messages.reverse_calls_sent
+check recall 'delegation recalled' /usr/bin/python3 $HERE/nfs41.py 20861 exp recall
+finish
