@@ -16,19 +16,24 @@ static uint64_t padded(uint32_t len)
 
 /* --- the reply --------------------------------------------------------------------------- */
 
-/* A Write chunk for the first eligible result, if everything else is sure to fit inline. */
+/* A Write chunk for the first eligible result, if everything else is sure to fit inline. Any
+ * other may come into it, when the first leaves it unused (RFC 8166 §4.3.2.2). */
 static bool write_chunk(const struct rr_eng *e, const struct rr_ulb_call *call, struct rr_plan *p)
 {
 	uint64_t rest = call->reply_rest;
+	uint32_t most;
 
 	if (call->nresults == 0)
 		return false;
-	for (uint32_t i = 1; i < call->nresults; i++)
+	most = call->results[0];
+	for (uint32_t i = 1; i < call->nresults; i++) {
 		rest += padded(call->results[i]);
+		most = rr_max(most, call->results[i]);
+	}
 	if (rest >= RR_ULB_UNKNOWN || !rr_reply_fits_inline((uint32_t)rest, e->p.inline_recv) ||
-	    padded(call->results[0]) > e->chunk_most)
+	    padded(most) > e->chunk_most)
 		return false;
-	p->write = call->results[0];
+	p->write = most;
 	p->around = rr_align((uint32_t)rest, 4u);
 	return true;
 }

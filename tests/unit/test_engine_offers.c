@@ -549,6 +549,25 @@ CASE(several_segments_may_be_filled_in_part)
 	cr_assert_eq(one_count(&o, RR_OP_PLACE), 1);
 }
 
+/* RFC 8166 §4.3.2.2: a server may place a later item in the chunk that the first left unused. */
+CASE(the_write_chunk_holds_the_largest_item_that_may_come_into_it)
+{
+	compound(0, 2);
+	read4(300);
+	read4(380);
+	call_out();
+	cr_assert_eq(exposed(1)->len, 380);
+	around = exposed(1)->off;
+	cr_assert_eq(around, bound()->reply_rest + 380);
+	HEADER_IS(XID, 1, 8, MSG, 0, 1, 1, 0x100, 380, 0, 0x5000 + around, 0, 0);
+	one_clear(&o);
+	begin_reply(&m, 0);
+	W(&m, 0, 0, 2, 25, 0, 1, 0, 25, 0, 1, 380);
+	o.op[o.nops++] = (struct rr_op){ .code = RR_OP_RELEASE };	/* went with its Send, before */
+	REPLY(0, WRITTEN(380));
+	is_placed(m.n, 380);
+}
+
 static void is_plain(void)
 {
 	const struct rr_op *d = one_op(&o, RR_OP_DELIVER, 0);
