@@ -451,6 +451,21 @@ static void give_up(struct rr_conn *c, enum rr_reason why)
 	rr_conn_become(c, RR_S_SWALLOW, why);
 }
 
+/* An RDMA device is wished for, and we had none to offer. */
+static bool lacks_device(const struct rr_conn *c)
+{
+	const struct rr_share *s = c->share;
+
+	while (s && s->qp->ops == &rr_prov_shm)
+		s = s->next;
+	return rr_cp->verbs && !s;
+}
+
+static enum rr_reason declined(const struct rr_conn *c)
+{
+	return lacks_device(c) ? RR_R_NO_DEVICE : RR_R_DECLINED;
+}
+
 static void step_offered(struct rr_conn *c, int fd)
 {
 	uint8_t buf[RR_ANSWER_MAX];
@@ -480,7 +495,7 @@ static void step_offered(struct rr_conn *c, int fd)
 	case RR_NEGO_NO:
 		rr_upgrade_consume(fd, need);
 		negative(c);
-		return to_tcp(c, what == RR_NEGO_NO ? RR_R_NO_SHIM : RR_R_DECLINED);
+		return to_tcp(c, what == RR_NEGO_NO ? RR_R_NO_SHIM : declined(c));
 	default:
 		return give_up(c, RR_R_NO_SHIM);
 	}
@@ -547,6 +562,18 @@ static bool accept_offer(struct rr_conn *c, int fd, const struct rr_hello *h, st
 	return false;
 }
 
+/* Why an offer came to nothing. */
+static enum rr_reason why_not(const struct rr_hello *h)
+{
+	bool rdma = false;
+
+	for (uint32_t i = 0; i < h->nprov; i++)
+		rdma |= h->prov[i].id != rr_prov_shm.id;
+	if (stopped())
+		return RR_R_STOPPED;
+	return rdma && rr_cp->verbs && !rr_prov_nth(1) ? RR_R_NO_DEVICE : RR_R_NO_ROUTE;
+}
+
 static void answer_offer(struct rr_conn *c, int fd, uint32_t xid, const struct rr_hello *h)
 {
 	uint8_t buf[RR_ANSWER_MAX];
@@ -565,7 +592,7 @@ static void answer_offer(struct rr_conn *c, int fd, uint32_t xid, const struct r
 		return to_tcp(c, RR_R_INTERNAL);
 	}
 	if (!yes)
-		return to_tcp(c, stopped() ? RR_R_STOPPED : RR_R_NO_ROUTE);
+		return to_tcp(c, why_not(h));
 	rr_conn_become(c, RR_S_ANSWERED, RR_R_NONE);
 }
 

@@ -8,6 +8,7 @@
  *	daemon		as svcrun, but daemon() after the transport was made
  *	poll, select, epoll	own loop around svc_getreq_*()
  *	fsuid		as svcrun; each call takes on another identity for a while, as file servers do
+ *	drop		as svcrun, and gives up its privileges when it listens
  *	fork		own accept() loop, one child per connection
  *	inetd		fd 0 is a connection (inetd nowait)
  *	wait		fd 0 is a listening socket (inetd wait), or fd 3 (LISTEN_FDS)
@@ -337,6 +338,8 @@ int main(int argc, char **argv)
 	} else {
 		offer(svctcp_create(make_listener(port), 0, 0), 0);
 	}
+	if (!strcmp(mode, "drop") && setuid(65534))
+		die("setuid");
 	switches = !strcmp(mode, "fsuid");
 	if (!strcmp(mode, "daemon"))
 		become_daemon(argc > 3 ? argv[3] : NULL);
