@@ -9,6 +9,7 @@
  * by no descriptor: fd -1); for the app it is the kernel's. */
 
 #include <errno.h>
+#include <netinet/tcp.h>
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
@@ -72,6 +73,7 @@ static int pump_in(struct relay *r)
 static int pump_out(struct relay *r)
 {
 	struct pipe *p = &r->out;
+	int on = 1;
 
 	for (int i = 0; i < 16; i++) {
 		struct iovec iov;
@@ -85,6 +87,8 @@ static int pump_out(struct relay *r)
 				return 1;
 			p->at = 0;
 			p->end = (uint32_t)n;
+			/* The app may have the rest of its record, and wait for this (Nagle). */
+			rr_os->setsockopt(r->far, IPPROTO_TCP, TCP_QUICKACK, &on, sizeof(on));
 		}
 		iov = (struct iovec){ p->buf + p->at, p->end - p->at };
 		n = r->over ? (ssize_t)iov.iov_len : rr_conn_send(r->c, -1, &iov, 1, 0);
@@ -162,8 +166,11 @@ static void end(struct relay *r, int rc)
 static void *run(void *arg)
 {
 	struct relay *r = arg;
-	int rc = wanted(r) ? 0 : 1;
+	int rc, on = 1;
 
+	/* Records come in the pieces in which they were read: no waiting for more of them. */
+	rr_os->setsockopt(r->far, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	rc = wanted(r) ? 0 : 1;
 	while (!rc) {
 		rc = pump_in(r);
 		if (!rc)
