@@ -349,7 +349,7 @@ bool rr_resp_takes_chunks(const struct rr_eng *e);
 bool rr_reads_take(struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch);
 /* Judges a call that has Read chunks besides the Position-Zero one, or Write chunks, by its Payload
  * stream, of which have bytes are at stream: each word of it is read once, so they need not be
- * copied first. False: it must not be executed. Else in->rpc's serve knows its binding, and
+ * copied first. False: it must not be executed. Else its serve knows the binding if it needs it, and
  * parts, segs, stream and len of in are as RR_OP_COMPOSE has them. */
 bool rr_reads_judge(struct rr_eng *e, struct rr_in *in, const uint8_t *stream, uint32_t have,
 		    uint32_t len);

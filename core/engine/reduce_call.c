@@ -137,14 +137,15 @@ bool rr_reads_judge(struct rr_eng *e, struct rr_in *in, const uint8_t *stream, u
 	struct rr_ulb_view v = {
 		.buf = stream, .have = have, .len = len, .chunks = chunks, .nchunks = in->nparts,
 	};
+	struct rr_serve *s = in->serve ? rr_pool_at(&e->serves, in->serve) : NULL;
 	struct rr_ulb_call call;
 	enum rr_ulb_rc rc;
 
 	for (uint32_t i = 0; i < in->nparts; i++)
 		chunks[i] = (struct rr_ulb_chunk){ in->parts[i].off, in->parts[i].len };
 	rc = rr_ulb_call(&v, 0, &call);
-	if (in->serve)
-		((struct rr_serve *)rr_pool_at(&e->serves, in->serve))->rec = call.rec;
+	if (s && s->nwrites)
+		s->rec = call.rec;
 	if (!in->nparts)
 		return true;
 	if (rc == RR_ULB_OK)

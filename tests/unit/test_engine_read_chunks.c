@@ -123,6 +123,7 @@ static void is_delivered(const struct rr_op *op)
 	cr_assert_eq(op->len, len);
 	cr_assert_eq(one_count(&o, RR_OP_REPOST), 1);
 	cr_assert_eq(o.count.v[RR_C_read_chunks_received], 1);
+	cr_assert(rr_eng_is_short(o.e, RR_RPC_REPLY, 100), "its reply has no Write chunk");
 	cr_assert_eq(one_send(&o, RR_RPC_REPLY, XID, 24), 0);
 	cr_assert_eq(one_count(&o, RR_OP_SEND), 1);
 	cr_assert_eq(one_word(&o, 0, 3), MSG);
