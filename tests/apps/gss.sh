@@ -7,12 +7,13 @@
 krb5_service lab/server.lab
 krb5_login user
 export LAB_GSS=lab@server.lab LAB_GSS_SERVICE=$SERVICE
+[ $LEG != native ] || native_rules "role=server port=20801 native=20901" "role=client port=20801 native=20901 mode=require"
 server labsvc svcrun 20801
 waitport 20801
 ALLOW=NOT_RPC,SHORT_WRITE,NONE	# the KDC
 c="labcli $HOST 20801"
 check null 'null ok 20' $c null 20
-if [ $SERVICE = krb5 ]; then
+if [ $SERVICE = krb5 ] && [ $LEG != native ]; then	# there are no longer replies than reply_chunk
 	check sizes 'sizes ok' $c sizes
 	check sum 'sum 100000 ok' $c sum 100000
 	check big 'big 3000000 ok' $c big 3000000

@@ -125,7 +125,7 @@ check() {
 	client_env=()
 	mkdir -m 1777 "$dir"
 	case $LEG in both | verbs | native | client)
-		client_env=(LD_PRELOAD="$PRELOAD" RDMARPC_RUN_DIR="$dir" RDMARPC_RULES="$client_rules") ;;
+		client_env=(LD_PRELOAD="$PRELOAD" RDMARPC_RUN_DIR="$dir" ${client_rules:+RDMARPC_RULES="$client_rules"}) ;;
 	esac
 	timeout "${TMO:-30}" "${client_host[@]}" env "${client_env[@]}" "$@" >$out 2>$W/err </dev/null || rc=$?
 	if [ $rc != "${WANT_RC:-0}" ]; then

@@ -1,26 +1,29 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""nfs41.py PORT DIR [recall]: an NFSv4.1 client (RFC 8881).
+"""nfs41.py PORT DIR [recall [BACKPORT]]: an NFSv4.1 client (RFC 8881).
 
 Makes a session with a back channel on its connection, and in DIR a file; writes it, reads it with all
 slots in use at once (replies in any order), compares.
 
 recall: two clients. The first opens the file and gets a delegation; the second opens it to write, and
-the server calls the first, which answers and gives the delegation back."""
+the server calls the first, which answers and gives the delegation back. With BACKPORT it calls on another
+connection, to that port, which has been put beside the session's (BIND_CONN_TO_SESSION)."""
 import os
+import select
+import socket
 import struct
 import sys
-import socket
 import time
 
 import pyrpc
 
 NFS, NFS_VERSION, COMPOUND, CB_PROGRAM = 100003, 4, 1, 0x40000000
 (CLOSE, DELEGRETURN, GETFH, LOOKUP, OPEN, PUTFH, PUTROOTFH, READ, WRITE, EXCHANGE_ID, CREATE_SESSION, DESTROY_SESSION,
- SEQUENCE, DESTROY_CLIENTID, RECLAIM_COMPLETE) = (4, 8, 10, 15, 18, 22, 24, 25, 38, 42, 43, 44, 53, 57, 58)
+ SEQUENCE, DESTROY_CLIENTID, RECLAIM_COMPLETE, BIND_CONN_TO_SESSION) = (
+     4, 8, 10, 15, 18, 22, 24, 25, 38, 42, 43, 44, 53, 57, 58, 41)
 CB_RECALL, CB_SEQUENCE, ERR_DELAY, READ_DELEGATION = 4, 11, 10008, 1
 SKIP = {SEQUENCE: 36}   # bytes of a result, where it is not the last one
-CONN_BACK_CHAN = 2
+CONN_BACK_CHAN = TO_BACK = 2
 ACCESS_READ, ACCESS_WRITE, ACCESS_BOTH, WANT_NO_DELEGATION = 1, 2, 3, 0x400
 SLOTS, BLOCK, BLOCKS = 8, 100000, 16
 STATEID = 16
@@ -55,23 +58,35 @@ def channel(size):
     return struct.pack(">7I", 0, size, size, 4096, 16, SLOTS, 0)
 
 
+def compound(xid, *ops):
+    """The record of a call."""
+    args = struct.pack(">3I", 0, 1, len(ops)) + b"".join(ops)
+    root = struct.pack(">9I", 1, 20, 0, 0, 0, 0, 0, 0, 0)   # AUTH_SYS; and a verifier of AUTH_NONE
+    return pyrpc.record(struct.pack(">6I", xid, 0, 2, NFS, NFS_VERSION, COMPOUND) + root + args)
+
+
+def path(names):
+    """The operations that lead there from the root."""
+    return [op(PUTROOTFH)] + [op(LOOKUP, tail=pyrpc.opaque(name)) for name in names.split(b"/") if name]
+
+
 class Status(Exception):
     """An operation was not done."""
 
 
 class Client:
-    def __init__(self, port, name=b"nfs41"):
+    def __init__(self, port, name=b"nfs41", flags=CONN_BACK_CHAN):
         self.sock = socket.create_connection((pyrpc.HOST, port))
         self.xid, self.slots, self.recalled = 0, [0] * SLOTS, []
         verifier = os.urandom(8)
         r = self.ask(op(EXCHANGE_ID, "8s", verifier,
                         tail=pyrpc.opaque(name) + struct.pack(">3I", 0, 0, 0)))
         self.clientid, sequence = r.u64(), r.u32()
-        r = self.ask(op(CREATE_SESSION, "Q2I", self.clientid, sequence, CONN_BACK_CHAN,
+        r = self.ask(op(CREATE_SESSION, "Q2I", self.clientid, sequence, flags,
                         tail=channel(1 << 20) + channel(4096) + struct.pack(">3I", CB_PROGRAM, 1, 0)))
         self.session = r.fixed(16)
         r.u32()
-        assert r.u32() & CONN_BACK_CHAN, "no back channel"
+        assert r.u32() & CONN_BACK_CHAN == flags, "the back channel"
         self.ask(op(RECLAIM_COMPLETE, "I", 0), slot=0)
 
     def send(self, *ops, slot=None):
@@ -79,10 +94,7 @@ class Client:
             self.slots[slot] += 1
             ops = op(SEQUENCE, "16s4I", self.session, self.slots[slot], slot, SLOTS - 1, 0), *ops
         self.xid += 1
-        args = struct.pack(">3I", 0, 1, len(ops)) + b"".join(ops)
-        root = struct.pack(">9I", 1, 20, 0, 0, 0, 0, 0, 0, 0)   # AUTH_SYS; and a verifier of AUTH_NONE
-        head = struct.pack(">6I", self.xid, 0, 2, NFS, NFS_VERSION, COMPOUND)
-        self.sock.sendall(pyrpc.record(head + root + args))
+        self.sock.sendall(compound(self.xid, *ops))
         return self.xid
 
     def receive(self):
@@ -92,7 +104,7 @@ class Client:
             xid, *head = struct.unpack_from(">6I", msg)
             if head[0] == 1:
                 break
-            self.called(xid, Cursor(msg[24:]))
+            self.called(self.sock, msg)
         assert head == [1, 0, 0, 0, 0], "not accepted"
         r = Cursor(msg[24:])
         r.u32()
@@ -105,8 +117,14 @@ class Client:
                 r.fixed(SKIP.get(number, 0))
         return xid, r
 
-    def called(self, xid, r):
-        """The server's call: a sequence, and a delegation to be given back."""
+    def called(self, sock, msg):
+        """The server's call: nothing, or a sequence and a delegation to be given back."""
+        xid, _, _, _, _, proc = struct.unpack_from(">6I", msg)
+        accepted = struct.pack(">6I", xid, 1, 0, 0, 0, 0)
+        if proc != COMPOUND:
+            sock.sendall(pyrpc.record(accepted))
+            return
+        r = Cursor(msg[24:])
         for _ in range(2):  # credential and verifier
             r.u32()
             r.opaque()
@@ -126,8 +144,8 @@ class Client:
                 self.recalled.append(r.fixed(STATEID))
                 r.u32()
                 r.opaque()
-        self.sock.sendall(pyrpc.record(struct.pack(">7I", xid, 1, 0, 0, 0, 0, 0) + pyrpc.opaque(tag) +
-                                       struct.pack(">I", count) + results))
+        sock.sendall(pyrpc.record(accepted + struct.pack(">I", 0) + pyrpc.opaque(tag) +
+                                  struct.pack(">I", count) + results))
 
     def ask(self, *ops, slot=None):
         xid = self.send(*ops, slot=slot)
@@ -140,7 +158,7 @@ class Client:
         owner = struct.pack(">Q", self.clientid) + pyrpc.opaque(b"owner")
         make = struct.pack(">4I", 1, 0, 0, 0)
         claim = struct.pack(">I", 0) + pyrpc.opaque(name)
-        where = op(PUTROOTFH), op(LOOKUP, tail=pyrpc.opaque(directory))
+        where = path(directory)
         access = ACCESS_BOTH | WANT_NO_DELEGATION
         stateid = self.ask(*where, op(OPEN, "3I", 0, access, 0, tail=owner + make + claim), slot=0).fixed(STATEID)
         r = self.ask(*where, op(LOOKUP, tail=pyrpc.opaque(name)), op(GETFH), slot=0)
@@ -149,7 +167,7 @@ class Client:
     def open(self, directory, name, access):
         """The result of an OPEN."""
         owner = struct.pack(">Q", self.clientid) + pyrpc.opaque(b"owner")
-        where = op(PUTROOTFH), op(LOOKUP, tail=pyrpc.opaque(directory))
+        where = path(directory)
         return self.ask(*where, op(OPEN, "3I", 0, access, 0, tail=owner + struct.pack(">2I", 0, 0) +
                                    pyrpc.opaque(name)), slot=0)
 
@@ -181,33 +199,64 @@ def opened(c, *args):
     return True
 
 
-def recall(port, directory):
+def bind(c, port):
+    """A connection that the server will call back by."""
+    sock = socket.create_connection((pyrpc.HOST, port))
+    sock.sendall(compound(1, op(BIND_CONN_TO_SESSION, "16s2I", c.session, TO_BACK, 0)))
+    r = Cursor(pyrpc.receive_record(sock)[24:])
+    assert r.u32() == 0, "BIND_CONN_TO_SESSION is refused"
+    r.fixed(16)     # tag, one result, its operation, its status
+    assert (r.fixed(16), r.u32()) == (c.session, TO_BACK), "bound otherwise"
+    return sock
+
+
+def take_calls(c, fh, back):
+    """What the server has called by now."""
+    if not back:
+        c.ask(fh, op(READ, "16sQI", bytes(STATEID), 0, 1), slot=1)
+    while back and select.select([back], [], [], 0)[0]:
+        c.called(back, pyrpc.receive_record(back))
+
+
+def delegation(c, file, fh, back):
+    """That of an OPEN; a server may want to know first whether it can call back."""
+    for _ in range(20):
+        time.sleep(0.5)
+        take_calls(c, fh, back)
+        r = c.open(*file, ACCESS_READ)
+        stateid, _ = r.fixed(STATEID), r.fixed(4 + 8 + 8 + 4)
+        r.fixed(4 * r.u32())
+        if r.u32() == READ_DELEGATION:
+            return r.fixed(STATEID)
+        c.ask(fh, op(CLOSE, "I16s", 0, stateid), slot=0)
+    return sys.exit("no delegation")
+
+
+def recall(port, directory, backport=None):
     file = directory.encode(), b"shared41"
-    first, second = Client(int(port), b"first"), Client(int(port), b"second")
+    first = Client(int(port), b"first", 0 if backport else CONN_BACK_CHAN)
+    second = Client(int(backport or port), b"second")
+    back = bind(first, int(backport)) if backport else None
     stateid, fh = first.create(*file)
     first.ask(fh, op(CLOSE, "I16s", 0, stateid), slot=0)
-    time.sleep(1)   # a server may ask whether it can call back
-    r = first.open(*file, ACCESS_READ)
-    r.fixed(STATEID + 4 + 8 + 8 + 4)
-    r.fixed(4 * r.u32())
-    kind = r.u32()
-    assert kind == READ_DELEGATION, f"delegation {kind}"
-    delegation = r.fixed(STATEID)
+    delegated = delegation(first, file, fh, back)
     made = 0
     while not opened(second, *file, ACCESS_WRITE | WANT_NO_DELEGATION):
         made += 1
-        first.ask(fh, op(READ, "16sQI", bytes(STATEID), 0, 1), slot=1)   # meanwhile the server has called
+        take_calls(first, fh, back)
         if first.recalled:
+            assert first.recalled[0][4:] == delegated[4:], "another delegation"
             first.ask(fh, op(DELEGRETURN, "16s", first.recalled.pop()), slot=0)
         time.sleep(0.1)
     assert made, "the write was not delayed"
     print("nfs41 delegation recalled")
-    assert delegation
+    if back:
+        print(f"calls {first.xid}", file=sys.stderr)
 
 
-def main(port, directory, what=""):
+def main(port, directory, what="", *more):
     if what == "recall":
-        recall(port, directory)
+        recall(port, directory, *more)
         return
     c = Client(int(port))
     data = os.urandom(BLOCK * BLOCKS)
