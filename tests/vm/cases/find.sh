@@ -1,0 +1,35 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Two programs on two hosts that know each other by rpcbind only: the server under rdmarpc-run --register, the client
+# under --resolve. They meet by RDMA CM, without an offer; and when the server is killed it is found no longer.
+. "$(dirname "$0")/../lib.sh"
+need rpcbind rpcinfo
+[ -f "$BUILD/librpcrdma_verbs.so" ] || skip "built without rdma-core's headers"
+rxe_up
+ss -Hltn 'sport = :111' | grep -q . || background "$W/rpcbind.out" rpcbind -f -w
+run() { # HOST ARGUMENT...: rdmarpc-run, which itself knows nothing of the library
+	local host=$1
+	shift
+	as_host "$host" env -u LD_PRELOAD "$BUILD/rdmarpc-run" "$@"
+}
+registered() { # WANT
+	local got
+	for ((i = 0; i < 200; i++)); do
+		got=$(rpcinfo 2>/dev/null | awk '$1 == 536891972 { print $3 }' | sort | tr '\n' ' ')
+		[ "$got" != "$1" ] || return
+		sleep 0.1
+	done
+	die "registered is '$got', not '$1'"
+}
+export LAB_ADDRESS=10.9.0.1
+background "$W/server.out" run server --register labsvc register 20801
+registered "rdma tcp "
+found() { run client --resolve 10.9.0.1 "$@"; }
+NATIVE='c["verbs"] == 1 and c["tcp"] == c["shm"] == 0 and u["offers_sent"] == 0 and e["lost"] == 0'
+AS=found CLIENT=$NATIVE lab found 'null ok 20' null 20
+AS=found CLIENT=$NATIVE lab sum 'sum 100000 ok' sum 100000
+AS=found CLIENT=$NATIVE lab big 'big 100000 ok' big 100000
+kill -9 "$(lab_server_pid)"
+registered "tcp "
+rpcinfo -d 536891972 1
+lab_finish
