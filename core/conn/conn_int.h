@@ -296,7 +296,7 @@ bool rr_own_params(struct rr_prov_params *p, const uint8_t token[RR_TOKEN_LEN], 
 void rr_native_forked(struct rr_conn *l);	/* in a child that has inherited the listener */
 int rr_native_poll(struct rr_conn *l, int fd, unsigned want);
 int rr_native_fds(struct rr_conn *l, int fd, unsigned want, struct pollfd out[2], rr_time *until);
-void rr_native_take(struct rr_conn *l, int fd);
+void rr_native_look(struct rr_conn *l, int fd);
 void rr_native_close(struct rr_conn *l);
 void rr_native_free(struct rr_conn *l);	/* after that; any connection */
 void rr_native_step(struct rr_conn *c, int fd);

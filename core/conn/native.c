@@ -228,7 +228,7 @@ static int take_one(struct rr_listener *l)
 	return 0;
 }
 
-void rr_native_take(struct rr_conn *c, int fd)
+void rr_native_look(struct rr_conn *c, int fd)
 {
 	struct rr_listener *l = c->listener;
 	int rc = 0;
@@ -249,7 +249,7 @@ int rr_native_poll(struct rr_conn *c, int fd, unsigned want)
 	struct pollfd p = { fd, (short)want, 0 };
 	int bits;
 
-	rr_native_take(c, fd);
+	rr_native_look(c, fd);
 	if (!c->listener->lst && !c->listener->n)
 		return RR_CONN_KERNEL;
 	bits = rr_os->poll(&p, 1, 0) > 0 ? (unsigned short)p.revents : 0;
@@ -342,7 +342,7 @@ int rr_conn_accept(struct rr_conn *c, int fd, int flags, struct rr_conn **out)
 		rr_lock_drop(lock);
 		return RR_CONN_KERNEL;
 	}
-	rr_native_take(c, fd);
+	rr_native_look(c, fd);
 	if (l->n == QUEUE)	/* there is room: the door is watched again */
 		atomic_store_explicit(&c->changed, true, memory_order_release);
 	sh = dequeue(l);

@@ -269,7 +269,7 @@ void rr_conn_drain(struct rr_conn *c)
 	struct rr_lock *l;
 
 	if (rr_conn_st(c) == RR_S_LISTEN && rr_conn_hold(c, &l) >= 0) {
-		rr_native_take(c, c->fd);
+		rr_native_look(c, c->fd);
 		rr_lock_drop(l);
 		return;
 	}
