@@ -199,9 +199,10 @@ uint8_t *rr_pool_at(const struct rr_pool *p, uint32_t buf, size_t off, size_t *l
 
 void rr_pool_fill(const struct rr_pool *p, uint32_t buf, size_t off, const uint8_t *src, size_t n)
 {
-	while (n) {
-		size_t room;
-		uint8_t *to = rr_pool_at(p, buf, off, &room);
+	uint8_t *to;
+	size_t room;
+
+	while (n && (to = rr_pool_at(p, buf, off, &room))) {
 		size_t take = rr_min(room, n);
 
 		if (src)

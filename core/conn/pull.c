@@ -3,6 +3,7 @@
  * inside the call (DIRECT providers), else into our own memory as soon as there is any for
  * them; and so are those that Read chunks must be put into. Under the connection's lock. */
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -317,6 +318,7 @@ void rr_pull_deliver(struct rr_share *sh, uint32_t id, struct rr_rx_ent *e, rr_t
 {
 	struct rr_pull *p = pull_find(sh, id);
 
+	assert(p);	/* the engine has been told of it */
 	if (!p->local) {
 		e->ref = (uint32_t)(p - sh->pull);
 		sh->rx.held++;	/* with ring credits, until it is pulled */

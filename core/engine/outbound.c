@@ -212,6 +212,7 @@ static struct rr_mem *next_exposure(struct rr_eng *e, const struct rr_tx *t)
 		s = rr_pool_at(&e->shown, t->shown);
 		return wanted(&s->mem) ? &s->mem : NULL;
 	}
+	assert(c);	/* a call is not forgotten before it is sent */
 	if (wanted(&c->args))
 		return &c->args;
 	if (wanted(&c->write))
@@ -219,18 +220,17 @@ static struct rr_mem *next_exposure(struct rr_eng *e, const struct rr_tx *t)
 	return wanted(&c->reply) ? &c->reply : NULL;
 }
 
-static bool wants_new(struct rr_eng *e, const struct rr_tx *t, const struct rr_mem *m)
+/* Is it memory for a call's reply? */
+static bool wants_new(const struct rr_call *c, const struct rr_mem *m)
 {
-	const struct rr_call *c = call_of(e, t);
-
-	return t->form != RR_TX_RELIABLE && (m == &c->reply || m == &c->write);
+	return c && m != &c->args;
 }
 
 /* A Write chunk has room around it. */
 static void expose_op(struct rr_eng *e, struct rr_tx *t, const struct rr_mem *m, struct rr_op *op)
 {
 	const struct rr_call *c = call_of(e, t);
-	bool fresh = wants_new(e, t, m);
+	bool fresh = wants_new(c, m);
 
 	op->code = RR_OP_EXPOSE;
 	op->id = rr_id(RR_K_EXPOSE, &t->n);
@@ -239,9 +239,11 @@ static void expose_op(struct rr_eng *e, struct rr_tx *t, const struct rr_mem *m,
 	op->len = op->room = m->len;
 	op->rights = fresh ? RR_RIGHT_WRITE : RR_RIGHT_READ;
 	if (fresh)
-		op->off = m == &c->write ? c->around : 0;
-	if (fresh && op->off)
+		op->off = 0;
+	if (c && m == &c->write) {
+		op->off = c->around;
 		op->room = 2 * c->around + m->len + rr_ulb_pad(m->len);
+	}
 	t->state = RR_TX_WAIT;
 }
 
@@ -279,7 +281,7 @@ bool rr_tx_next_op(struct rr_eng *e, struct rr_op *op)
 static void not_exposed(struct rr_eng *e, struct rr_tx *t, struct rr_mem *m, int status)
 {
 	t->state = RR_TX_SETUP;
-	if (wants_new(e, t, m) && (e->ring || status == -ENOMEM)) {
+	if (wants_new(call_of(e, t), m) && (e->ring || status == -ENOMEM)) {
 		m->len = 0;
 		return;
 	}
@@ -298,7 +300,8 @@ void rr_eng_exposed(struct rr_eng *e, uint32_t id, int status, uint32_t buf,
 	if (!t || t->state != RR_TX_WAIT || e->failed)
 		return;
 	m = next_exposure(e, t);
-	fresh = wants_new(e, t, m);
+	assert(m);	/* it is what WAIT is for */
+	fresh = wants_new(call_of(e, t), m);
 	if (status == -EAGAIN || (status == -ENOMEM && fresh))
 		not_exposed(e, t, m, status);
 	else if (status < 0 || !rr_mem_set(m, fresh ? buf : t->buf, m->len, segs, n))
