@@ -1,0 +1,54 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# The kernel's client mounts ganesha, which knows TCP only, over RDMA, and does what clients do; its own
+# counters and the library's agree that it was RDMA, with the chunks that RFC 8267 gives.
+# nfs-mount.sh [VERSION...] [ganesha|knfsd] [rdma|tcp] [full]: the kernel's own server, and TCP, judge this script
+# itself; full: more operations, for real processors.
+. "$(dirname "$0")/../lib.sh"
+. "$(dirname "$0")/../nfs.sh"
+nfs_arguments "$@"
+ops=800
+[ -z "$full" ] || ops=20000
+
+everything() { # VERSION
+	files io f10 10m 64k
+	files io f10 10m 10m
+	files io seq 64m 1m
+	files io direct 4m 1m direct
+	files odd odd
+	files random random 2m $ops
+	files random random 2m $ops direct
+	files mmap mmap 2m
+	files names dir 2000
+	files links .
+	files rename .
+}
+
+attributes() { # VERSION
+	case $server.$1 in	# Debian's ganesha is built without ACLs, and has no attributes on FSAL_VFS
+	ganesha.3) refused 'Input/output error' acl acl system.posix_acl_access ;;
+	ganesha.4*) refused 'Operation not supported' acl acl system.nfs4_acl ;;
+	*.3) files acl acl system.posix_acl_access ;;
+	*) files acl acl system.nfs4_acl ;;
+	esac
+	case $server.$1 in
+	ganesha.4.2) refused 'Operation not supported' xattr xattr 10 ;;
+	*.4.2) for n in 10 3000 30000; do files xattr xattr $n; done ;;
+	esac
+}
+
+nfs_server
+for v in $versions; do
+	nfs_mount $v $proto rsize=1048576,wsize=1048576
+	everything $v
+	[ $proto != rdma ] || {
+		counted "by RDMA, and nothing wrong" \
+			'recvs > 100 && sends >= recvs && connects == 1 && bad_xids + bad_reply == 0'
+		counted "data in chunks" 'reads > 20 && writes > 20 && replies > 2'
+	}
+	attributes $v
+	nfs_umount
+done
+chunks='m["read_chunks_received"] > 20 and m["write_chunks_sent"] > 20 and m["reply_chunks_sent"] > 2'
+[ $server.$proto != ganesha.rdma ] || judge ganesha server "c['verbs'] >= 1 and $chunks and not e['err_chunk_sent']"
+nfs_finish

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# shellcheck shell=bash
+# For cases with the kernel's NFS/RDMA client or server, after lib.sh. A server has /export: an ext4 (handles,
+# ACLs, attributes) on a RAM disk, made anew for each case.
+#
+#	nfs_arguments "$@"; nfs_server
+#	nfs_mount VERSION PROTO OPTIONS; files STEP ARGUMENT...; counted TEXT EXPRESSION; nfs_umount
+#	nfs_finish
+#
+# V=1 makes it talk.
+
+FILES=$BUILD/tests/vm/nfs_files
+MNT=/mnt
+
+# nfs_arguments [VERSION...] [ganesha|knfsd] [rdma|tcp] [full]: sets $versions $server $proto $full
+nfs_arguments() {
+	versions='' server=ganesha proto=rdma full=
+	for w; do
+		case $w in
+		[34]*) versions="$versions $w" ;;
+		ganesha | knfsd) server=$w ;;
+		rdma | tcp) proto=$w ;;
+		full) full=1 ;;
+		*) die "what is $w?" ;;
+		esac
+	done
+	[ -n "$versions" ] || versions="3 4.0 4.1 4.2"
+}
+
+nfs_modules() {
+	{ modprobe brd rd_nr=1 rd_size=262144 && modprobe -a nfs nfsv3 nfsv4 nfsd rpcrdma; } 2>"$W/modprobe" ||
+		{ cat "$W/modprobe"; die "no NFS in the kernel"; }
+	mkdir -p /var/lib/nfs/rpc_pipefs
+	mountpoint -q /var/lib/nfs/rpc_pipefs || mount -t rpc_pipefs sunrpc /var/lib/nfs/rpc_pipefs
+	mountpoint -q /sys/kernel/tracing || mount -t tracefs tracefs /sys/kernel/tracing
+}
+
+nfs_export() {
+	mkdir -p /export
+	mkfs.ext4 -q -F -b 4096 -O ea_inode,^has_journal /dev/ram0 200M && mount /dev/ram0 /export ||
+		die "no /export"
+	chmod 777 /export
+	mkdir /export/dir && (cd /export/dir && seq -f 'f%05g' 0 1999 | xargs touch)
+}
+
+port_of() { ss -Hltn "sport = :$1" | grep -q .; }
+wait_port() {
+	local i
+	for ((i = 0; i < 300; i++)); do port_of "$1" && return; sleep 0.1; done
+	tail -n 20 "$W"/*.out 2>/dev/null
+	die "nobody listens on port $1"
+}
+
+rpcbind_up() {
+	port_of 111 || { rpcbind -w 2>/dev/null || rpcbind; wait_port 111; }
+}
+
+knfsd_up() {
+	mountpoint -q /proc/fs/nfsd || mount -t nfsd nfsd /proc/fs/nfsd
+	rpcbind_up
+	mkdir -p /var/lib/nfs/v4recovery
+	exportfs -o rw,no_root_squash,insecure,fsid=0,no_subtree_check,async '*:/export' || die "exportfs"
+	background "$W/mountd.out" rpc.mountd -F -p 20048
+	rpc.nfsd -L 10 -G 10 --rdma=20049 "${NFSD_THREADS:-8}" || die "rpc.nfsd"
+	echo Y >/proc/fs/nfsd/v4_end_grace
+	wait_port 20048
+}
+knfsd_down() {
+	rpc.nfsd 0
+	exportfs -ua
+}
+
+# A volume of GlusterFS with its brick on /export: what FSAL_VFS has not, delegations and ACLs.
+gluster_up() {
+	need glusterd gluster
+	[ -e /usr/lib/x86_64-linux-gnu/ganesha/libfsalgluster.so ] || skip "nfs-ganesha-gluster is not installed"
+	mkdir -p "$W/gluster" "$W/gluster.log/bricks" /run/gluster /export/brick
+	mount --bind "$W/gluster" /var/lib/glusterd
+	mount --bind "$W/gluster.log" /var/log/glusterfs
+	background "$W/glusterd.out" glusterd -N -L WARNING -p "$W/glusterd.pid"
+	wait_port 24007
+	gluster --mode=script volume create vol 10.9.0.1:/export/brick force >"$W/gluster.out" &&
+		gluster --mode=script volume start vol >"$W/gluster.out" || die "no volume: $(cat "$W/gluster.out")"
+}
+gluster_down() {
+	gluster --mode=script volume stop vol force >"$W/gluster.out"
+	kill "$(cat "$W/glusterd.pid")"
+}
+
+ganesha_up() {
+	local fsal=VFS options='' preload='' as=server
+	if [ $proto = rdma ]; then preload=$BUILD/librpcrdma_shim.so; else as="env"; fi
+	case ${GANESHA_FSAL:-} in gluster)
+		gluster_up
+		fsal=GLUSTER options='hostname = "10.9.0.1"; volume = "vol";'
+		preload="$preload $BUILD/apps/lease.so libgfapi.so.0" ;;
+	esac
+	need ganesha.nfsd
+	rpcbind_up
+	mkdir -p /run/ganesha /run/dbus "$W/rec"
+	[ -e /etc/mtab ] || ln -s /proc/self/mounts /etc/mtab
+	cat >"$W/ganesha.conf" <<-X
+		NFS_CORE_PARAM { NFS_Port = 2049; MNT_Port = 20048; NLM_Port = 20863; Rquota_Port = 20864;
+			Enable_NLM = false; Enable_RQUOTA = false; Protocols = 3,4; mount_path_pseudo = true; }
+		NFSV4 { Grace_Period = 5; Lease_Lifetime = 10; Graceless = true; RecoveryBackend = fs;
+			RecoveryRoot = $W/rec; Allow_Numeric_Owners = true; Only_Numeric_Owners = true;
+			Delegations = true; }
+		NFS_KRB5 { Active_krb5 = false; }
+		EXPORT { Export_Id = 1; Path = /export; Pseudo = /export; Access_Type = RW; Squash = No_Root_Squash;
+			SecType = sys; Protocols = 3,4; Transports = TCP; Delegations = RW;
+			MaxRead = 1048576; MaxWrite = 1048576; PrefRead = 1048576; PrefWrite = 1048576;
+			FSAL { Name = $fsal; $options } }
+		LOG { Default_Log_Level = EVENT; ${GANESHA_LOG:-} }
+	X
+	[ $proto = tcp ] || export RDMARPC_RULES='role=server port=2049 native=20049'
+	background "$W/ganesha.out" $as env LD_PRELOAD="$preload" \
+		ganesha.nfsd -F -f "$W/ganesha.conf" -L "$W/ganesha.log" -p "$W/ganesha.pid"
+	server_pid=$pid
+	wait_port 2049
+	wait_port 20048
+	sleep 1	# until the export is there
+}
+ganesha_down() {
+	local p
+	p=$(cat "$W/ganesha.pid" 2>/dev/null) && kill "$p" 2>/dev/null
+	wait "$server_pid" 2>/dev/null
+	[ -z "${GANESHA_FSAL:-}" ] || "${GANESHA_FSAL}_down"
+}
+
+# nfs_server: $server is up; when the case ends it is taken down
+nfs_server() {
+	need rpcbind mount.nfs mkfs.ext4
+	nfs_modules
+	rxe_up
+	nfs_export
+	"${server}_up"
+	trap 'nfs_down; cleanup' EXIT
+}
+nfs_down() {
+	umount -f -l $MNT 2>/dev/null
+	"${server}_down"
+	for ((i = 0; i < 100; i++)); do umount /export 2>/dev/null && return; sleep 0.1; done
+	echo "/export stays in use"
+}
+
+# nfs_path VERSION: knfsd has its only export for the root of NFSv4
+nfs_path() {
+	case $server$1 in knfsd4*) echo / ;; *) echo /export ;; esac
+}
+# nfs_mount VERSION PROTO [OPTIONS]
+nfs_mount() {
+	local o=vers=$1,proto=$2${3:+,$3} path
+	path=$(nfs_path "$1")
+	[ "$2" = tcp ] || o=$o,port=20049
+	[ "$1" != 3 ] || o=$o,nolock,mountproto=tcp,mountport=20048
+	checks=$((checks + 1))
+	timeout 40 mount -t nfs -o "$o" 10.9.0.1:$path $MNT 2>"$W/mount" && return
+	cat "$W/mount"
+	dmesg | tail -n 5
+	tail -n 20 "$W"/*.out "$W"/*.log 2>/dev/null
+	die "mount -o $o"
+}
+nfs_umount() {
+	checks=$((checks + 1))
+	timeout 40 umount $MNT || bad umount
+}
+
+bad() { echo "FAIL $*"; failures=$((failures + 1)); }
+
+# files STEP ARGUMENT...: of nfs_files; paths are relative to the mount
+files() {
+	local start=${EPOCHREALTIME/./}
+	checks=$((checks + 1))
+	if (cd $MNT && timeout "${TMO:-60}" "$FILES" "$@") >"$W/out" 2>&1; then
+		[ -z "${V:-}" ] || echo "$*: $(cat "$W/out"), $(((${EPOCHREALTIME/./} - start) / 1000)) ms"
+	else
+		bad "$*: $(cat "$W/out")"
+	fi
+}
+
+# refused TEXT STEP ARGUMENT...: the server cannot do that by TCP either
+refused() {
+	local want=$1
+	shift
+	checks=$((checks + 1))
+	! (cd $MNT && timeout 60 "$FILES" "$@") >"$W/out" 2>&1 && grep -q "$want" "$W/out" ||
+		bad "$*: not '$want': $(cat "$W/out")"
+}
+
+# The client's counters, of this mount's transport (include/linux/sunrpc/xprtrdma.h, xprt_rdma_print_stats).
+XPRT_RDMA='port bind connects connect_time idle sends recvs bad_xids req_u backlog_u reads writes replies
+	requested replied pullup fixup hardway failed_marshal bad_reply nomsg recycled orphaned mrs local_inv
+	empty_sendctx waits'
+mountstats() {
+	awk -v m=" mounted on $MNT " 'index($0, "device ") == 1 { on = index($0, m) } on' /proc/self/mountstats
+}
+# xprt: NAME=NUMBER for each, summed over the connections
+xprt() {
+	mountstats | awk -v names="$XPRT_RDMA" '
+		BEGIN { n = split(names, name) }
+		$1 == "xprt:" && $2 == "rdma" { for (i = 1; i <= n; i++) sum[i] += $(i + 2) }
+		END { for (i = 1; i <= n; i++) print name[i] "=" sum[i] + 0 }'
+}
+# ops NAME: how many calls of an operation
+ops() { mountstats | awk -v op="$1:" '$1 == op { print $2 }'; }
+# counted TEXT EXPRESSION: bash arithmetic over the names of XPRT_RDMA
+counted() {
+	local values
+	checks=$((checks + 1))
+	values=$(xprt | tr '\n' ' ')
+	[ -z "${V:-}" ] || echo "$values"
+	(eval "$values"; (($2))) || bad "the client's counters: $1: not so: $2: $values"
+}
+
+nfs_finish() {
+	local complaints
+	complaints=$(dmesg | grep -E 'rpcrdma:|svcrdma:|RPC:.*rror|NFS:.*rror|not responding')
+	[ -z "$complaints" ] || bad "the kernel complains: $complaints"
+	[ $failures = 0 ] || tail -n 20 "$W"/*.log "$W"/*.out 2>/dev/null
+	echo "$checks checks, $failures failed"
+	exit $((failures != 0))
+}

@@ -1,0 +1,467 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* nfs_files STEP ARGUMENT...: file operations on a mounted file system, verified. One line on stdout if all
+ * was right, else one on stderr and status 1.
+ *
+ *	io PATH SIZE BLOCK [direct]	writes in order, reads back from the server, compares
+ *	odd PATH			transfers of odd lengths at odd offsets, past the cache
+ *	random PATH SIZE OPS [direct]	4 KiB blocks by four threads, each read compared
+ *	mmap PATH SIZE			a shared mapping, written, synced, read from the server
+ *	names DIR N			the directory has exactly the files f00000...
+ *	links DIR			symbolic links of all lengths; readlink
+ *	rename DIR			over nothing and over another file
+ *	xattr PATH BYTES		an extended attribute of so many bytes; the list; removal
+ *	acl PATH NAME			an ACL, as this attribute, is written and read the same
+ *	hold PATH READY GO		opens, reads, makes file READY, waits for file GO, reads again
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#define PAGE	4096u
+#define THREADS 4u
+
+static __attribute__((noreturn, format(printf, 1, 2))) void die(const char *fmt, ...)
+{
+	int err = errno;
+	va_list ap;
+
+	va_start(ap, fmt);
+	fprintf(stderr, "nfs_files: ");
+	vfprintf(stderr, fmt, ap);
+	fprintf(stderr, " (%s)\n", strerror(err));
+	exit(1);
+}
+
+/* What belongs at an offset: depends on both, so that no shifted or foreign block can pass. */
+static uint64_t word_at(uint64_t off, uint64_t seed)
+{
+	uint64_t z = (off / 8 + 1) * 0x9e3779b97f4a7c15u + seed * 0xbf58476d1ce4e5b9u;
+
+	z = (z ^ (z >> 29)) * 0x94d049bb133111ebu;
+	return z ^ (z >> 32);
+}
+
+static void fill(unsigned char *b, size_t n, uint64_t off, uint64_t seed)
+{
+	for (size_t i = 0; i < n;) {
+		uint64_t w = word_at(off + i, seed), skip = (off + i) % 8;
+		size_t part = 8 - skip < n - i ? 8 - skip : n - i;
+
+		memcpy(b + i, (unsigned char *)&w + skip, part);
+		i += part;
+	}
+}
+
+/* Offset of the first byte that is not what belongs there, or -1. */
+static long differs(const unsigned char *b, size_t n, uint64_t off, uint64_t seed)
+{
+	unsigned char want[PAGE];
+
+	for (size_t i = 0; i < n; i += PAGE) {
+		size_t part = n - i < PAGE ? n - i : PAGE;
+
+		fill(want, part, off + i, seed);
+		if (memcmp(want, b + i, part) == 0)
+			continue;
+		for (size_t j = 0; j < part; j++)
+			if (want[j] != b[i + j])
+				return (long)(off + i + j);
+	}
+	return -1;
+}
+
+static void *pages(size_t n)
+{
+	void *p = mmap(NULL, n + PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (p == MAP_FAILED)
+		die("mmap");
+	return p;
+}
+
+static int open_file(const char *path, int flags)
+{
+	int fd = open(path, flags, 0644);
+
+	if (fd < 0)
+		die("open %s", path);
+	return fd;
+}
+
+static void write_at(int fd, const void *b, size_t n, uint64_t off)
+{
+	if (pwrite(fd, b, n, (off_t)off) != (ssize_t)n)
+		die("write of %zu at %llu", n, (unsigned long long)off);
+}
+
+static void read_same(int fd, unsigned char *b, size_t n, uint64_t off, uint64_t seed)
+{
+	ssize_t got;
+	long bad;
+
+	memset(b, 0xee, n);
+	got = pread(fd, b, n, (off_t)off);
+	if (got != (ssize_t)n)
+		die("read of %zu at %llu gave %zd", n, (unsigned long long)off, got);
+	bad = differs(b, n, off, seed);
+	if (bad >= 0)
+		die("other data at %ld: %02x", bad, b[(uint64_t)bad - off]);
+}
+
+/* What was written is on the server, and no longer in the cache. */
+static void forget(int fd)
+{
+	if (fsync(fd) || posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED))
+		die("fsync");
+}
+
+static size_t number(const char *s)
+{
+	char *end;
+	size_t n = strtoul(s, &end, 0);
+
+	return *end == 'm' ? n << 20 : *end == 'k' ? n << 10 : n;
+}
+
+static int o_direct(char **arg)
+{
+	return arg[0] && strcmp(arg[0], "direct") == 0 ? O_DIRECT : 0;
+}
+
+static void do_io(char **arg)
+{
+	size_t size = number(arg[1]), block = number(arg[2]);
+	unsigned char *b = pages(block);
+	int fd = open_file(arg[0], O_RDWR | O_CREAT | O_TRUNC | o_direct(arg + 3));
+
+	for (size_t off = 0, n; off < size; off += n) {
+		n = size - off < block ? size - off : block;
+		fill(b, n, off, 1);
+		write_at(fd, b, n, off);
+	}
+	forget(fd);
+	for (size_t off = 0, n; off < size; off += n) {
+		n = size - off < block ? size - off : block;
+		read_same(fd, b, n, off, 1);
+	}
+	if (close(fd))
+		die("close");
+	printf("%zu bytes written and read by %zu", size, block);
+}
+
+/* NFS transfers such a request as it is: chunks that need padding, and none at all for the shortest. */
+static void do_odd(char **arg)
+{
+	static const unsigned int lengths[] = { 1,    2,    3,	  511,	 1023,	2047,  3901,   3999,   4095,
+						4097, 4098, 4099, 8191, 12289, 65537, 131071, 262147, 999999 };
+	unsigned char *b = pages(1u << 20);
+	int fd = open_file(arg[0], O_RDWR | O_CREAT | O_TRUNC | O_DIRECT);
+	uint64_t off = 0, end;
+
+	for (size_t i = 0; i < sizeof(lengths) / sizeof(*lengths); off += lengths[i++]) {
+		fill(b + 1, lengths[i], off, 2);
+		write_at(fd, b + 1, lengths[i], off);
+	}
+	end = off;
+	off = 0;
+	for (size_t i = 0; i < sizeof(lengths) / sizeof(*lengths); off += lengths[i++])
+		read_same(fd, b + 3, lengths[i], off, 2);
+	if (pread(fd, b, 1u << 20, (off_t)end - 777) != 777 || differs(b, 777, end - 777, 2) >= 0)
+		die("a read across the end");
+	if (pread(fd, b, 1u << 20, (off_t)end) != 0)
+		die("a read at the end");
+	close(fd);
+	printf("%zu odd lengths", sizeof(lengths) / sizeof(*lengths));
+}
+
+struct worker {
+	pthread_t thread;
+	const char *path;
+	int flags;
+	size_t first, blocks, ops;
+	uint64_t seed;
+};
+
+static size_t next(struct worker *w, size_t below)
+{
+	w->seed = w->seed * 6364136223846793005u + 1442695040888963407u;
+	return (size_t)(w->seed >> 33) % below;
+}
+
+/* Owns the blocks [first, first + blocks); version[] is what it wrote last to each. */
+static void *random_io(void *arg)
+{
+	struct worker *w = arg;
+	uint32_t *version = calloc(w->blocks, sizeof(*version));
+	unsigned char *b = pages(PAGE);
+	int fd = open_file(w->path, O_RDWR | w->flags);
+
+	if (!version)
+		die("calloc");
+	for (size_t i = 0; i < w->ops + w->blocks; i++) {
+		size_t k = i < w->ops ? next(w, w->blocks) : i - w->ops;
+		uint64_t off = (uint64_t)(w->first + k) * PAGE;
+
+		if (i == w->ops)
+			forget(fd);
+		if (i < w->ops && next(w, 2)) {
+			fill(b, PAGE, off, 100 + ++version[k]);
+			write_at(fd, b, PAGE, off);
+		} else {
+			read_same(fd, b, PAGE, off, 100 + version[k]);
+		}
+	}
+	close(fd);
+	free(version);
+	return NULL;
+}
+
+static void do_random(char **arg)
+{
+	size_t blocks = number(arg[1]) / PAGE / THREADS, ops = number(arg[2]) / THREADS;
+	unsigned char *b = pages(PAGE);
+	struct worker w[THREADS];
+	int fd = open_file(arg[0], O_RDWR | O_CREAT | O_TRUNC);
+
+	for (size_t k = 0; k < blocks * THREADS; k++) {
+		fill(b, PAGE, k * PAGE, 100);
+		write_at(fd, b, PAGE, k * PAGE);
+	}
+	forget(fd);
+	close(fd);
+	for (unsigned int i = 0; i < THREADS; i++) {
+		w[i] = (struct worker){ .path = arg[0], .flags = o_direct(arg + 3), .first = i * blocks,
+					.blocks = blocks, .ops = ops, .seed = i + 1 };
+		if (pthread_create(&w[i].thread, NULL, random_io, &w[i]))
+			die("pthread_create");
+	}
+	for (unsigned int i = 0; i < THREADS; i++)
+		pthread_join(w[i].thread, NULL);
+	printf("%zu random operations on %zu blocks", ops * THREADS, blocks * THREADS);
+}
+
+static void do_mmap(char **arg)
+{
+	size_t size = number(arg[1]);
+	int fd = open_file(arg[0], O_RDWR | O_CREAT | O_TRUNC);
+	unsigned char *m;
+
+	if (ftruncate(fd, (off_t)size))
+		die("ftruncate");
+	m = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (m == MAP_FAILED)
+		die("mmap");
+	fill(m, size, 0, 3);
+	if (msync(m, size, MS_SYNC) || munmap(m, size))
+		die("msync");
+	forget(fd);
+	m = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
+	if (m == MAP_FAILED || differs(m, size, 0, 3) >= 0)
+		die("other data in the mapping");
+	munmap(m, size);
+	close(fd);
+	printf("%zu bytes mapped", size);
+}
+
+static void do_names(char **arg)
+{
+	size_t n = number(arg[1]), seen = 0;
+	bool *have = calloc(n, 1);
+	DIR *d = opendir(arg[0]);
+	struct dirent *e;
+
+	if (!d || !have)
+		die("opendir %s", arg[0]);
+	while ((e = readdir(d))) {
+		char *end;
+		size_t i = strtoul(e->d_name + 1, &end, 10);
+
+		if (e->d_name[0] == '.')
+			continue;
+		if (e->d_name[0] != 'f' || *end || i >= n || have[i])
+			die("the name %s", e->d_name);
+		have[i] = true;
+		seen++;
+	}
+	closedir(d);
+	free(have);
+	if (seen != n)
+		die("%zu names of %zu", seen, n);
+	printf("%zu names", n);
+}
+
+static void do_links(char **arg)
+{
+	static const unsigned int lengths[] = { 1, 59, 60, 61, 1000, 1023, 3000, 3901, 4000, 4095 };
+	char path[PATH_MAX], target[PATH_MAX], got[PATH_MAX];
+
+	for (size_t i = 0; i < sizeof(lengths) / sizeof(*lengths); i++) {
+		snprintf(path, sizeof(path), "%s/link%zu", arg[0], i);
+		for (unsigned int j = 0; j < lengths[i]; j++)
+			target[j] = (char)('a' + (j * 7 + i) % 26);
+		target[lengths[i]] = 0;
+		unlink(path);
+		if (symlink(target, path))
+			die("a symbolic link of %u", lengths[i]);
+	}
+	sync();
+	if (access("/proc/sys/vm/drop_caches", W_OK) == 0) {
+		int fd = open_file("/proc/sys/vm/drop_caches", O_WRONLY);
+
+		if (write(fd, "3", 1) != 1)
+			die("drop_caches");
+		close(fd);
+	}
+	for (size_t i = 0; i < sizeof(lengths) / sizeof(*lengths); i++) {
+		ssize_t n;
+
+		snprintf(path, sizeof(path), "%s/link%zu", arg[0], i);
+		n = readlink(path, got, sizeof(got));
+		if (n != (ssize_t)lengths[i])
+			die("readlink of %u gave %zd", lengths[i], n);
+		for (unsigned int j = 0; j < lengths[i]; j++)
+			if (got[j] != (char)('a' + (j * 7 + i) % 26))
+				die("a link of %u: other text at %u", lengths[i], j);
+	}
+	printf("%zu links", sizeof(lengths) / sizeof(*lengths));
+}
+
+static void put(const char *path, const char *text)
+{
+	int fd = open_file(path, O_WRONLY | O_CREAT | O_TRUNC);
+
+	if (write(fd, text, strlen(text)) != (ssize_t)strlen(text) || close(fd))
+		die("write %s", path);
+}
+
+static void do_rename(char **arg)
+{
+	char a[PATH_MAX], b[PATH_MAX], text[8] = "";
+	struct stat st;
+	int fd;
+
+	snprintf(a, sizeof(a), "%s/old", arg[0]);
+	snprintf(b, sizeof(b), "%s/new", arg[0]);
+	put(a, "first");
+	if (rename(a, b) || stat(b, &st) || stat(a, &st) == 0)
+		die("rename");
+	put(a, "second");
+	if (rename(a, b) || stat(a, &st) == 0)
+		die("rename over another");
+	fd = open_file(b, O_RDONLY);
+	if (read(fd, text, sizeof(text)) != 6 || memcmp(text, "second", 6))
+		die("the other file was not replaced");
+	close(fd);
+	if (unlink(b) || stat(b, &st) == 0)
+		die("unlink");
+	printf("renames");
+}
+
+static void do_xattr(char **arg)
+{
+	static const char *const name = "user.rdmarpc";
+	size_t size = number(arg[1]);
+	unsigned char *b = pages(65536);
+	char list[4096];
+	ssize_t n;
+
+	put(arg[0], "x");
+	fill(b, size, 0, 4);
+	if (setxattr(arg[0], name, b, size, 0))
+		die("setxattr of %zu", size);
+	memset(b, 0, size);
+	n = getxattr(arg[0], name, b, 65536);
+	if (n != (ssize_t)size || differs(b, size, 0, 4) >= 0)
+		die("getxattr of %zu gave %zd", size, n);
+	n = listxattr(arg[0], list, sizeof(list));
+	if (n <= 0 || !memmem(list, (size_t)n, name, strlen(name) + 1))
+		die("listxattr gave %zd", n);
+	if (removexattr(arg[0], name) || getxattr(arg[0], name, b, 65536) >= 0)
+		die("removexattr");
+	printf("an attribute of %zu", size);
+}
+
+/* POSIX ACLs as the kernel has them in an attribute: version, then tag, permissions and id of each entry. */
+static ssize_t an_acl(unsigned char *b)
+{
+	static const struct {
+		uint16_t tag, perm;
+		uint32_t id;
+	} entries[] = { { 0x01, 6, -1u }, { 0x02, 6, 1234 }, { 0x04, 4, -1u }, { 0x08, 4, 4321 }, { 0x10, 6, -1u },
+			{ 0x20, 4, -1u } };
+	static const uint32_t version = 2;
+
+	memcpy(b, &version, sizeof(version));
+	memcpy(b + sizeof(version), entries, sizeof(entries));
+	return sizeof(version) + sizeof(entries);
+}
+
+static void do_acl(char **arg)
+{
+	unsigned char a[65536], b[65536];
+	ssize_t n, m;
+
+	put(arg[0], "x");
+	n = getxattr(arg[0], arg[1], a, sizeof(a));
+	if (n < 0 && errno == ENODATA)
+		n = an_acl(a);
+	if (n <= 0)
+		die("getxattr %s", arg[1]);
+	if (setxattr(arg[0], arg[1], a, (size_t)n, 0))
+		die("setxattr %s", arg[1]);
+	m = getxattr(arg[0], arg[1], b, sizeof(b));
+	if (m != n || memcmp(a, b, (size_t)n))
+		die("%s is another: %zd bytes, was %zd", arg[1], m, n);
+	printf("an ACL of %zd", n);
+}
+
+static void do_hold(char **arg)
+{
+	int fd = open_file(arg[0], O_RDONLY), other;
+	char b[256], c[256];
+	ssize_t n = read(fd, b, sizeof(b)), m;
+
+	put(arg[1], "");
+	for (int i = 0; i < 600 && access(arg[2], F_OK); i++)
+		usleep(100000);
+	other = open_file(arg[0], O_RDONLY);
+	m = read(other, c, sizeof(c));
+	if (n <= 0 || m <= 0)
+		die("read %s", arg[0]);
+	if (n == m && memcmp(b, c, (size_t)n) == 0)
+		die("what the other client wrote is not seen");
+	printf("another's write seen");
+}
+
+static const struct step {
+	const char *name;
+	int args;
+	void (*run)(char **arg);
+} steps[] = {
+	{ "io", 3, do_io },	    { "odd", 1, do_odd },	{ "random", 3, do_random }, { "mmap", 2, do_mmap },
+	{ "names", 2, do_names },   { "links", 1, do_links },	{ "rename", 1, do_rename }, { "xattr", 2, do_xattr },
+	{ "acl", 2, do_acl },	    { "hold", 3, do_hold },
+};
+
+int main(int argc, char **argv)
+{
+	for (size_t i = 0; argc > 1 && i < sizeof(steps) / sizeof(*steps); i++)
+		if (strcmp(argv[1], steps[i].name) == 0 && argc - 2 >= steps[i].args) {
+			steps[i].run(argv + 2);
+			printf("\n");
+			return 0;
+		}
+	return 64;
+}
