@@ -3,9 +3,8 @@
 # The NFSv4.1 server calls its client: ganesha takes a delegation back. GlusterFS is its back end, since FSAL_VFS
 # gives none.
 . "$(dirname "$0")/lib.sh"
-unset RDMARPC_RULES	# glusterd's replies have no bounds
 . "$HERE/gluster-setup.sh"
-[ "$LEG" != native ] || export RDMARPC_RULES="port=20861 native=on"
+[ "$LEG" != native ] || native_rules "role=server port=20861 native=on" "role=client port=20861 native=on mode=require"
 FSAL=GLUSTER
 . "$HERE/ganesha-setup.sh"
 ALLOW=NO_SHIM,NEGATIVE_CACHE SERVER_ALLOW=NO_SHIM,NEGATIVE_CACHE,NO_OFFER
