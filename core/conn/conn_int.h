@@ -235,6 +235,7 @@ struct rr_conn {
 	rr_time deadline;
 	rr_time part_since;		/* server: half an offer is here since */
 	rr_time hold_until;		/* a verdict waits for other sleepers to wake */
+	uint8_t lack;			/* client: why a provider was not offered; enum rr_reason */
 	bool lowat_set;			/* SO_RCVLOWAT is ours */
 	int lowat;			/* the app's SO_RCVLOWAT */
 	bool shut_rd, shut_wr;		/* the app's shutdown() during the upgrade */

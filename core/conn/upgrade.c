@@ -174,6 +174,19 @@ void rr_upgrade_carry(struct rr_conn *c)
 	rr_conn_become(c, RR_S_CARRIED, RR_R_NONE);
 }
 
+/* What a provider's error says, if it says more than other does. */
+static enum rr_reason prov_reason(const struct rr_prov_ops *ops, int rc, enum rr_reason other)
+{
+	static _Atomic bool told;
+
+	if (ops == &rr_prov_shm || rc != -ENOMEM)
+		return other;
+	if (!atomic_exchange(&told, true))
+		rr_warn("%s: such connections stay on TCP; LimitMEMLOCK=, ulimit -l, or less of option 'memory'",
+			rr_reason_text(RR_R_MEMLOCK));
+	return RR_R_MEMLOCK;
+}
+
 static void to_tcp(struct rr_conn *c, enum rr_reason why)
 {
 	rr_share_free(c->share);
@@ -206,18 +219,23 @@ static enum rr_reason sniff_reason(enum rr_sniff s)
 	}
 }
 
-/* Makes our side of every provider that can be had, in order of preference. */
-static void offer_providers(struct rr_conn *c, const struct rr_prov_params *p, struct rr_hello *h)
+/* Makes our side of every provider that can be had, in order of preference. Why there is none. */
+static enum rr_reason offer_providers(struct rr_conn *c, const struct rr_prov_params *p, struct rr_hello *h)
 {
+	enum rr_reason why = RR_R_NO_PROVIDER;
 	struct rr_share **at = &c->share;
 	const struct rr_prov_ops *ops;
 
 	for (uint32_t i = 0; h->nprov < RR_NEGO_PROVS && (ops = rr_prov_nth(i)); i++) {
 		struct rr_share *sh = rr_share_new(ops, p);
 
+		int rc;
+
 		if (!sh)
-			return;
-		if (ops->prepare(sh->qp, p, &h->prov[h->nprov].addr)) {
+			break;
+		rc = ops->prepare(sh->qp, p, &h->prov[h->nprov].addr);
+		if (rc) {
+			why = prov_reason(ops, rc, why);
 			rr_share_free(sh);
 			continue;
 		}
@@ -225,6 +243,7 @@ static void offer_providers(struct rr_conn *c, const struct rr_prov_params *p, s
 		*at = sh;
 		at = &sh->next;
 	}
+	return why;
 }
 
 /* Makes the providers' side and writes the offer to buf; its length, 0 when it cannot be. */
@@ -243,8 +262,8 @@ static uint32_t make_offer(struct rr_conn *c, int fd, uint8_t *buf, uint32_t cap
 	*why = RR_R_NO_FDS;
 	if (!rr_own_params(&p, h.token, fd))
 		return 0;
-	offer_providers(c, &p, &h);
-	*why = RR_R_NO_PROVIDER;
+	*why = offer_providers(c, &p, &h);
+	c->lack = *why == RR_R_NO_PROVIDER ? RR_R_NONE : (uint8_t)*why;
 	if (!h.nprov)
 		return 0;
 	return rr_nego_put_offer(&h, rr_cp->program, c->xid, buf, cap);
@@ -463,6 +482,8 @@ static bool lacks_device(const struct rr_conn *c)
 
 static enum rr_reason declined(const struct rr_conn *c)
 {
+	if (c->lack)
+		return (enum rr_reason)c->lack;
 	return lacks_device(c) ? RR_R_NO_DEVICE : RR_R_DECLINED;
 }
 
@@ -503,13 +524,14 @@ static void step_offered(struct rr_conn *c, int fd)
 
 static void step_joining(struct rr_conn *c)
 {
-	int rc = c->share->qp->ops->establish(c->share->qp);
+	const struct rr_prov_ops *ops = c->share->qp->ops;
+	int rc = ops->establish(c->share->qp);
 
 	if (rc == 0)
 		return rr_upgrade_carry(c);
 	if (rc != -EAGAIN || rr_now() >= c->deadline) {
 		rr_count(rr_stats_counters(c->st), RR_C_upgrade_failures, 1);
-		to_tcp(c, rc == -EAGAIN ? RR_R_TIMEOUT : RR_R_NO_ROUTE);
+		to_tcp(c, rc == -EAGAIN ? RR_R_TIMEOUT : prov_reason(ops, rc, RR_R_NO_ROUTE));
 	}
 }
 
@@ -524,14 +546,19 @@ static void set_lowat(struct rr_conn *c, int fd, int bytes)
 /* Our side of one provider that was offered; false: not that one. */
 static bool accept_provider(struct rr_conn *c, const struct rr_prov_ops *ops,
 			    const struct rr_prov_params *p, const struct rr_hello *h,
-			    const struct rr_prov_addr *offered, struct rr_prov_addr *answer)
+			    const struct rr_prov_addr *offered, struct rr_prov_addr *answer,
+			    enum rr_reason *why)
 {
+	int rc;
+
 	if (!ops || (ops == &rr_prov_shm && !same_host(h->host)))
 		return false;
 	c->share = rr_share_new(ops, p);
 	if (!c->share)
 		return false;
-	if (ops->answer(c->share->qp, p, offered, answer)) {
+	rc = ops->answer(c->share->qp, p, offered, answer);
+	if (rc) {
+		*why = prov_reason(ops, rc, *why);
 		rr_share_free(c->share);
 		c->share = NULL;
 		return false;
@@ -540,7 +567,8 @@ static bool accept_provider(struct rr_conn *c, const struct rr_prov_ops *ops,
 }
 
 /* Can and may we? Makes our side of the first provider that both have, and says so in *answer. */
-static bool accept_offer(struct rr_conn *c, int fd, const struct rr_hello *h, struct rr_hello *answer)
+static bool accept_offer(struct rr_conn *c, int fd, const struct rr_hello *h, struct rr_hello *answer,
+			 enum rr_reason *why)
 {
 	struct rr_prov_params p;
 
@@ -551,7 +579,7 @@ static bool accept_offer(struct rr_conn *c, int fd, const struct rr_hello *h, st
 	p.peer_recv_size = h->inline_size;
 	for (uint32_t i = 0; i < h->nprov; i++) {
 		if (!accept_provider(c, rr_prov_by_id(h->prov[i].id), &p, h, &h->prov[i].addr,
-				     &answer->prov[0].addr))
+				     &answer->prov[0].addr, why))
 			continue;
 		answer->prov[0].id = h->prov[i].id;
 		answer->nprov = 1;
@@ -577,13 +605,14 @@ static enum rr_reason why_not(const struct rr_hello *h)
 static void answer_offer(struct rr_conn *c, int fd, uint32_t xid, const struct rr_hello *h)
 {
 	uint8_t buf[RR_ANSWER_MAX];
+	enum rr_reason why = RR_R_NO_ROUTE;
 	struct rr_hello answer;
 	bool yes;
 	uint32_t len;
 
 	rr_report_adopt(c);
 	rr_count(rr_stats_counters(c->st), RR_C_offers_received, 1);
-	yes = accept_offer(c, fd, h, &answer);
+	yes = accept_offer(c, fd, h, &answer, &why);
 	if (!yes)
 		answer.nprov = 0;
 	len = rr_nego_put_answer(&answer, xid, buf, sizeof(buf));
@@ -592,7 +621,7 @@ static void answer_offer(struct rr_conn *c, int fd, uint32_t xid, const struct r
 		return to_tcp(c, RR_R_INTERNAL);
 	}
 	if (!yes)
-		return to_tcp(c, why_not(h));
+		return to_tcp(c, stopped() || why == RR_R_NO_ROUTE ? why_not(h) : why);
 	rr_conn_become(c, RR_S_ANSWERED, RR_R_NONE);
 }
 
@@ -640,17 +669,19 @@ static void step_answered(struct rr_conn *c, int fd)
 {
 	uint8_t byte;
 	ssize_t n;
+	int rc;
 
 	if (others_asleep(c))
 		return;
-	if (c->share->qp->ops->establish(c->share->qp) == 0)
+	rc = c->share->qp->ops->establish(c->share->qp);
+	if (rc == 0)
 		return rr_upgrade_carry(c);
 	n = rr_os->recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
 	if (n == 0 && c->shut_rd)
 		return;		/* of the app's doing */
 	if (n >= 0 || (errno != EAGAIN && errno != EINTR)) {
 		rr_count(rr_stats_counters(c->st), RR_C_upgrade_failures, 1);
-		to_tcp(c, RR_R_PEER_CHOSE_TCP);
+		to_tcp(c, prov_reason(c->share->qp->ops, rc, RR_R_PEER_CHOSE_TCP));
 	}
 }
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What holds for a pair of queue pairs, however they were connected. */
 #include <sched.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "tests/vm/verbs_lib.h"
@@ -303,6 +305,106 @@ static void t_a_key_is_never_the_last_one_again(void)
 	close_pair();
 }
 
+/* Kilobytes that this process has pinned. */
+static unsigned long pinned(void)
+{
+	unsigned long kb = 0;
+	char line[256];
+	FILE *f = fopen("/proc/self/status", "r");
+
+	while (f && fgets(line, sizeof(line), f))
+		sscanf(line, "VmPin: %lu", &kb);
+	if (f)
+		fclose(f);
+	return kb;
+}
+
+static bool all_used(void *ctx, size_t off, size_t len)
+{
+	(void)ctx;
+	(void)off;
+	(void)len;
+	return true;
+}
+
+static bool none_used(void *ctx, size_t off, size_t len)
+{
+	return !all_used(ctx, off, len);
+}
+
+/* a reads from b, at this place of both. */
+static void touch(size_t at, uint32_t len)
+{
+	struct rr_seg seg;
+	struct rr_wc wc;
+
+	memset(b->mem + at, 'b', len);
+	expose(b, a, b->mem + at, len, RR_RIGHT_READ, &seg);
+	CHECK(ops->read(a, a->mem + at, len, &seg, 0, 5) == 0);
+	CHECK(next(a, &wc) == 1 && wc.op == RR_WC_READ && !wc.status);
+	CHECK(a->mem[at] == 'b' && a->mem[at + len - 1] == 'b');
+	invalidate(b, &seg);
+}
+
+static void t_memory_is_locked_as_far_as_it_is_used(void)
+{
+	unsigned long start, warm;
+
+	par.mem_size = 32 << 20;
+	start = pinned();
+	open_pair();
+	CHECK(pinned() - start < 2048);
+	touch(0, 100);
+	warm = pinned();
+	for (uint32_t i = 0; i < 50; i++)
+		touch(4096 * (i % 20), 4096);
+	CHECK(pinned() == warm && warm - start < 4096);
+	touch(3000000, 3000000);
+	touch((32 << 20) - 100000, 100000);
+	warm = pinned();
+	CHECK(warm - start >= (env.no_windows ? 32 : 64) << 10 && warm - start < 68 << 10);
+	touch(1000000, 1000000);
+	CHECK(pinned() == warm);	/* what was registered on the way is gone */
+	ops->trim(a, all_used, NULL);
+	CHECK(pinned() == warm && a->mem[1000000] == 'b');
+	ops->trim(a, none_used, NULL);
+	ops->trim(b, none_used, NULL);
+	CHECK(pinned() - start < 2048 && a->mem[1000000] == 0);
+	touch(5000, 1000000);
+	close_pair();
+	CHECK(pinned() == start);
+	par.mem_size = 1 << 20;
+}
+
+/* Who may not lock much stays within that, and is told before it begins. */
+static void t_the_limit_of_locked_memory_is_known_before(void)
+{
+	const struct rlimit low = { 4 << 20, 4 << 20 };
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		struct rr_prov_addr offer;
+		struct rr_qp *q = new_qp();
+		int rc;
+
+		if (setrlimit(RLIMIT_MEMLOCK, &low) || prctl(PR_SET_KEEPCAPS, 0) || setuid(65534))
+			_exit(2);
+		par.mem_size = 16 << 20;
+		rc = ops->prepare(q, &par, &offer);
+		if (rc != -ENOMEM)
+			_exit(3);
+		par.mem_size = 2 << 20;
+		rc = ops->prepare(q, &par, &offer);
+		ops->close(q);
+		if (rc || ops->prepare(q, &par, &offer))
+			_exit(4);
+		q = new_qp();
+		_exit(ops->prepare(q, &par, &offer) == -ENOMEM ? 0 : 5);
+	}
+	CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+}
+
 static void t_many_connections_leave_nothing(void)
 {
 	const char *cycles = getenv("CYCLES");
@@ -339,6 +441,8 @@ static const struct vt tests[] = {
 	T_OURS(a_peer_that_never_comes_is_no_trouble),
 	T_OURS(an_address_without_device_is_refused),
 	T(a_forked_child_only_lets_go),
+	T(memory_is_locked_as_far_as_it_is_used),
+	T_OURS(the_limit_of_locked_memory_is_known_before),
 	T(many_connections_leave_nothing),
 };
 

@@ -86,7 +86,7 @@ int rr_verbs_start(struct rr_qp *qp, const struct rr_prov_params *p)
 	qp->mem_size = p->mem_size;
 	qp->recv_size = p->recv_size;
 	qp->recvs = p->recvs;
-	return 0;
+	return rr_verbs_mem_reserve(v, rr_verbs_slab(qp) + p->mem_size);
 }
 
 int rr_verbs_undo(struct rr_qp *qp, int rc)
@@ -335,6 +335,7 @@ void rr_verbs_close(struct rr_qp *qp)
 	if (qp->wake_fd >= 0)
 		rr_os->close(qp->wake_fd);
 	qp->wake_fd = -1;
+	rr_verbs_mem_unreserve(v);
 	free(v);
 	q->v = NULL;
 	errno = saved;

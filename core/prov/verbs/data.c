@@ -80,6 +80,8 @@ static struct rr_verbs_wqe ended(struct rr_vq *v, uint32_t seq)
 		if (w->op == RR_WC_INVALIDATE)
 			rr_verbs_window_free(v, w->window);
 		v->reads -= w->op == RR_WC_READ;
+		if (w->mr)
+			rr_verbs_mem_unuse(v, w->mr - 1u);
 		if (w->handle)
 			rr_verbs_keep(v, w->handle);
 	}
@@ -365,11 +367,14 @@ static int rdma(struct rr_qp *qp, enum ibv_wr_opcode op, const void *local, uint
 	/* Reads wait for the peer's memory: half of the queue is theirs. */
 	if ((read && v->reads >= v->sq_cap / 2) || !rr_verbs_room(v, 1, false))
 		return -EAGAIN;
-	sge.lkey = v->mem_mr->lkey;
+	rc = rr_verbs_mem_use(qp, v, p, len);
+	if (rc < 0)
+		return rc;
+	sge.lkey = v->mr[rc].mr->lkey;
 	wr.wr.rdma.remote_addr = seg->offset + off;
 	wr.wr.rdma.rkey = seg->handle;
 	return rr_verbs_post(v, &wr, (struct rr_verbs_wqe){
-		.op = read ? RR_WC_READ : RR_WC_WRITE, .cookie = cookie,
+		.op = read ? RR_WC_READ : RR_WC_WRITE, .cookie = cookie, .mr = (uint8_t)(rc + 1),
 		.handle = read && !qp->native && len == seg->length - off ? seg->handle : 0 });
 }
 

@@ -42,6 +42,7 @@ static int reg_invalidate(struct rr_vq *v, uint32_t handle)
 void rr_verbs_window_free(struct rr_vq *v, uint16_t window)
 {
 	v->mw[window].live = false;
+	rr_verbs_mem_unuse(v, v->mw[window].mr);
 	v->mw_free[v->nmw_free++] = window;
 }
 
@@ -56,19 +57,25 @@ static int window_get(struct rr_vq *v)
 	return v->mw[v->nmw].mw ? (int)v->nmw++ : -EAGAIN;
 }
 
-static int window_expose(struct rr_vq *v, const void *local, uint32_t len, enum rr_rights rights,
-			 struct rr_seg *out)
+static int window_expose(struct rr_qp *qp, struct rr_vq *v, const void *local, uint32_t len,
+			 enum rr_rights rights, struct rr_seg *out)
 {
 	struct ibv_send_wr *wr = &v->chain[v->nchain];
 	struct rr_verbs_mw *w;
-	int i;
+	int i, mr;
 
 	if (v->nchain == RR_VERBS_CHAIN || !rr_verbs_room(v, 1, false))
 		return -EAGAIN;
+	mr = rr_verbs_mem_use(qp, v, local, len);
+	if (mr < 0)
+		return mr;
 	i = window_get(v);
-	if (i < 0)
+	if (i < 0) {
+		rr_verbs_mem_unuse(v, (uint32_t)mr);
 		return i;
+	}
 	w = &v->mw[i];
+	w->mr = (uint8_t)mr;
 	/* The low byte is ours to change: an old key opens nothing. */
 	w->rkey = ibv_inc_rkey(w->mw->rkey);
 	w->live = true;
@@ -76,7 +83,7 @@ static int window_expose(struct rr_vq *v, const void *local, uint32_t len, enum 
 	*wr = (struct ibv_send_wr){
 		.opcode = IBV_WR_BIND_MW,
 		.bind_mw = { .mw = w->mw, .rkey = w->rkey, .bind_info = {
-			.mr = v->mem_mr, .addr = (uintptr_t)local, .length = len,
+			.mr = v->mr[mr].mr, .addr = (uintptr_t)local, .length = len,
 			.mw_access_flags = rights == RR_RIGHT_READ ? IBV_ACCESS_REMOTE_READ
 								   : IBV_ACCESS_REMOTE_WRITE,
 		} },
@@ -118,7 +125,7 @@ int rr_verbs_expose(struct rr_qp *qp, const void *local, uint32_t len, enum rr_r
 
 	if (rc || !v)
 		return rc;
-	return v->windows ? window_expose(v, local, len, rights, out)
+	return v->windows ? window_expose(qp, v, local, len, rights, out)
 			  : reg_expose(v, local, len, rights, out);
 }
 

@@ -33,7 +33,8 @@ int rr_verbs_prepare(struct rr_qp *qp, const struct rr_prov_params *p, struct rr
 		return -ENODEV;
 	offer->bytes[0] = ADDR_VERSION;
 	offer->len = 1;
-	return rr_verbs_start(qp, p);
+	n = rr_verbs_start(qp, p);
+	return n ? rr_verbs_undo(qp, n) : 0;
 }
 
 static int address_put(const struct rdma_cm_id *id, struct rr_prov_addr *out)

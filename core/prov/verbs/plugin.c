@@ -77,13 +77,6 @@ static int drain(struct rr_qp *qp)
 	return v->lost || v->err ? -ECONNRESET : 0;
 }
 
-static void trim(struct rr_qp *qp, bool (*used)(void *ctx, size_t off, size_t len), void *ctx)
-{
-	(void)qp;	/* registered memory is pinned */
-	(void)used;
-	(void)ctx;
-}
-
 static const struct rr_prov_ops ops = {
 	.name = "verbs",
 	.id = 2,
@@ -114,7 +107,7 @@ static const struct rr_prov_ops ops = {
 	.arm = arm,
 	.disarm = nothing,
 	.drain = drain,
-	.trim = trim,
+	.trim = rr_verbs_trim,
 };
 
 static void forked(void)

@@ -10,7 +10,7 @@
 
 static uint8_t *map(size_t size)
 {
-	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	return p == MAP_FAILED ? NULL : p;
 }
@@ -35,10 +35,7 @@ static int limits(const struct rr_qp *qp, struct rr_vq *v)
 
 static int make_memory(struct rr_qp *qp, struct rr_vq *v)
 {
-	int access = IBV_ACCESS_LOCAL_WRITE | (v->windows ? IBV_ACCESS_MW_BIND : 0);
-
-	v->slab_size = rr_align((size_t)rr_verbs_recvs(qp) * qp->recv_size +
-				(size_t)RR_VERBS_SENDS * v->param.recv_size, (size_t)4096);
+	v->slab_size = rr_verbs_slab(qp);
 	v->slab = map(v->slab_size);
 	qp->mem = map(qp->mem_size);
 	if (!v->slab || !qp->mem)
@@ -47,8 +44,7 @@ static int make_memory(struct rr_qp *qp, struct rr_vq *v)
 	if (!v->pd)
 		return -errno;
 	v->slab_mr = ibv_reg_mr(v->pd, v->slab, v->slab_size, IBV_ACCESS_LOCAL_WRITE);
-	v->mem_mr = v->slab_mr ? ibv_reg_mr(v->pd, qp->mem, qp->mem_size, access) : NULL;
-	return v->mem_mr ? 0 : -errno;	/* RLIMIT_MEMLOCK, most of the time */
+	return v->slab_mr ? 0 : -errno;
 }
 
 static int make_cq(struct rr_qp *qp, struct rr_vq *v)
@@ -104,8 +100,7 @@ void rr_verbs_qp_free(struct rr_qp *qp, struct rr_vq *v)
 	rr_verbs_keys_free(v);
 	if (v->id && v->id->qp)
 		rdma_destroy_qp(v->id);
-	if (v->mem_mr)
-		ibv_dereg_mr(v->mem_mr);
+	rr_verbs_mem_free(v);
 	if (v->slab_mr)
 		ibv_dereg_mr(v->slab_mr);
 	if (v->cq)

@@ -19,7 +19,8 @@
  * there are, notes say which came back), so that no Send finds none, and calls that are never
  * answered hold nothing.
  *
- * Memory: one PD per connection. Receives, send slots and mem have local rights. What is exposed has
+ * Memory: one PD per connection. mem is registered as far as it is used, and not before; when a connection
+ * is idle it is given back. Receives, send slots and mem have local rights. What is exposed has
  * a memory window of type 2, bound under a fresh key with just the right that it needs, in one post
  * with the Send that tells of it, and invalidated by us. Remote invalidation is not advertised: a
  * peer that does it twice, or while we do, brings down a kernel with the rxe of Linux 6.1. On
@@ -34,12 +35,13 @@
 
 #define RR_VERBS_INLINE	256u		/* wished for */
 #define RR_VERBS_SGE	4u
-#define RR_VERBS_SENDS	128u		/* send slots */
+#define RR_VERBS_SENDS	32u		/* send slots */
 #define RR_VERBS_SQ	512u
 #define RR_VERBS_DEPTH	16u		/* RDMA Reads at a time, each way, at most */
 #define RR_VERBS_KEYS	1024u		/* exposed at once */
 #define RR_VERBS_CHAIN	16u		/* binds that wait for the next post */
 #define RR_VERBS_PRIVATE (8u + 4u + RR_TOKEN_LEN + 4u)	/* RFC 8797, magic, token, receives */
+#define RR_VERBS_MRS	8u		/* registrations of mem at once */
 #define RR_VERBS_NOTES	8u		/* receives on top, for the provider's own notes */
 
 /* Immediate data of a note: so many receives were given back since the last one. Such a note is due
@@ -67,6 +69,7 @@ struct rr_verbs_wqe {
 	enum rr_wc_op op;
 	bool slot;		/* it holds the oldest send slot in use */
 	uint16_t window;	/* RR_WC_INVALIDATE: the window that is free then */
+	uint8_t mr;		/* RR_WC_READ, RR_WC_WRITE: of v->mr, index + 1; 0 none */
 	uint32_t handle;	/* RR_WC_READ: read to its end; 0 not */
 	uint64_t cookie;
 };
@@ -89,7 +92,15 @@ struct rr_vq {
 
 	uint8_t *slab;		/* receives, then send slots */
 	size_t slab_size;
-	struct ibv_mr *slab_mr, *mem_mr;
+	struct ibv_mr *slab_mr;
+	size_t locked;		/* bytes that count in the process's locked memory */
+	/* mem, from its beginning on, as far as it was used: one that is as long as needed, and shorter
+	 * ones as long as somebody uses them */
+	struct rr_verbs_mr {
+		struct ibv_mr *mr;
+		size_t len;
+		uint32_t users;	/* work requests, windows */
+	} mr[RR_VERBS_MRS];
 	/* Without windows: what is exposed. */
 	struct rr_verbs_key {
 		struct ibv_mr *mr;
@@ -102,6 +113,7 @@ struct rr_vq {
 		struct ibv_mw *mw;
 		uint32_t rkey;	/* mw->rkey once the bind is posted */
 		bool live, read;
+		uint8_t mr;	/* of v->mr, that it is bound to */
 	} mw[RR_VERBS_KEYS];
 	uint16_t mw_free[RR_VERBS_KEYS];
 	uint32_t nmw, nmw_free;
@@ -175,6 +187,12 @@ static inline uint32_t rr_verbs_recvs(const struct rr_qp *qp)
 	return qp->native ? qp->recvs : qp->recvs + RR_VERBS_NOTES;
 }
 
+/* Receives, then send slots. */
+static inline size_t rr_verbs_slab(const struct rr_qp *qp)
+{
+	return rr_align((size_t)(rr_verbs_recvs(qp) + RR_VERBS_SENDS) * qp->recv_size, (size_t)RR_PAGE);
+}
+
 /* cm.c: what both kinds of set-up have in common, and the end. */
 /* A descriptor of ours: moved to floor or above if there is room. */
 int rr_verbs_high(int fd, int floor);
@@ -227,6 +245,16 @@ struct rdma_event_channel *rr_verbs_open_channel(void);
 /* See rr_refused. */
 ssize_t rr_verbs_refused(int fd, const void *buf, size_t n);
 void rr_verbs_creds_forked(void);
+
+/* mem.c */
+/* May this connection lock so much memory? 0, or -ENOMEM; to be given back in either case. */
+int rr_verbs_mem_reserve(struct rr_vq *v, size_t need);
+void rr_verbs_mem_unreserve(struct rr_vq *v);
+/* A registration of mem that has local[0..len), with one user more: its index, or -errno. */
+int rr_verbs_mem_use(struct rr_qp *qp, struct rr_vq *v, const void *local, size_t len);
+void rr_verbs_mem_unuse(struct rr_vq *v, uint32_t i);
+void rr_verbs_mem_free(struct rr_vq *v);
+void rr_verbs_trim(struct rr_qp *qp, bool (*used)(void *ctx, size_t off, size_t len), void *ctx);
 
 /* keys.c */
 int rr_verbs_expose(struct rr_qp *qp, const void *local, uint32_t len, enum rr_rights rights,

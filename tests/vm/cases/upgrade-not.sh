@@ -11,6 +11,7 @@ tcp() {
 	CLIENT="c['tcp'] == 1 and c['verbs'] == c['shm'] == 0 and p['tcp_reasons'] == {'$2': 1}" lab "$1" 'null ok 5' null 5
 }
 by_nobody() { client setpriv --reuid 65534 --clear-groups "$@"; }
+locks_no_more() { client setpriv --bounding-set -ipc_lock prlimit --memlock="$LOCK" "$@"; }
 without_plugin() { client env LD_PRELOAD="$W/bare/librpcrdma_shim.so" "$@"; }
 same_host() { env RDMARPC_VERBS=on LD_PRELOAD="$BUILD/librpcrdma_shim.so" RDMARPC_RUN_DIR="$W/client.run" "$@"; }
 devices=/dev/infiniband
@@ -23,6 +24,8 @@ lab_server_kill
 
 lab_server svcrun
 lab two-hosts 'null ok 5' null 5
+AS=locks_no_more LOCK=8388608 tcp too-little-memory "memory for RDMA cannot be locked (RLIMIT_MEMLOCK)"
+AS=locks_no_more LOCK=67108864 lab memory-enough 'null ok 5' null 5
 mkdir "$W/bare" && cp "$BUILD/librpcrdma_shim.so" "$W/bare/"
 AS=without_plugin tcp no-plugin "$none"
 chmod 600 $devices/rdma_cm

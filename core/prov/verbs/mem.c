@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Registered memory: as much as is used.
+ *
+ * The caller uses mem from its beginning on. What is registered grows by doubling, always from there, so that
+ * any piece lies in one registration, and after a few steps there is none any more. Shorter ones go when
+ * nothing uses them; all of them when the connection is idle. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <linux/capability.h>
+#include <unistd.h>
+
+#include "core/base/compiler.h"
+#include "core/base/os.h"
+#include "core/prov/verbs/verbs_int.h"
+
+#define FIRST	((size_t)256 * 1024)
+
+/* --- RLIMIT_MEMLOCK -------------------------------------------------------------------- */
+
+/* Bytes that this process's connections may come to lock. */
+static _Atomic size_t reserved;
+static _Atomic int reserved_by;		/* pid: a forked child has none of them */
+
+/* CAP_IPC_LOCK counts in the first user namespace only. */
+static bool unlimited(void)
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct cap[_LINUX_CAPABILITY_U32S_3] = { { 0 } };
+	char map[64] = "";
+	ssize_t n;
+	int fd;
+
+	if (syscall(SYS_capget, &head, cap) || !(cap[0].effective & 1u << CAP_IPC_LOCK))
+		return false;
+	fd = rr_os_open("/proc/self/uid_map", O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return true;
+	n = syscall(SYS_read, fd, map, sizeof(map) - 1);
+	rr_os->close(fd);
+	return n <= 0 || strstr(map, " 4294967295");
+}
+
+/* Enough for whatever it may need later: a connection that has begun does not fail for it. */
+int rr_verbs_mem_reserve(struct rr_vq *v, size_t need)
+{
+	struct rlimit lim;
+
+	if (reserved_by != rr_verbs_pid) {
+		reserved = 0;
+		reserved_by = rr_verbs_pid;
+	}
+	if (getrlimit(RLIMIT_MEMLOCK, &lim) || lim.rlim_cur == RLIM_INFINITY || unlimited())
+		return 0;
+	v->locked = need;
+	return atomic_fetch_add(&reserved, need) + need <= lim.rlim_cur ? 0 : -ENOMEM;
+}
+
+void rr_verbs_mem_unreserve(struct rr_vq *v)
+{
+	if (v->locked)
+		atomic_fetch_sub(&reserved, v->locked);
+	v->locked = 0;
+}
+
+/* --- registering ----------------------------------------------------------------------- */
+
+static void retire(struct rr_verbs_mr *m)
+{
+	ibv_dereg_mr(m->mr);
+	*m = (struct rr_verbs_mr){ 0 };
+}
+
+/* The longest there is; NULL. */
+static struct rr_verbs_mr *longest(struct rr_vq *v)
+{
+	struct rr_verbs_mr *best = NULL;
+
+	for (uint32_t i = 0; i < RR_VERBS_MRS; i++)
+		if (v->mr[i].mr && (!best || v->mr[i].len > best->len))
+			best = &v->mr[i];
+	return best;
+}
+
+/* What is shorter than the longest serves those who use it already. */
+static void retire_unused(struct rr_vq *v)
+{
+	const struct rr_verbs_mr *keep = longest(v);
+
+	for (uint32_t i = 0; i < RR_VERBS_MRS; i++)
+		if (v->mr[i].mr && &v->mr[i] != keep && !v->mr[i].users)
+			retire(&v->mr[i]);
+}
+
+/* One that has the first end bytes. */
+static struct rr_verbs_mr *grow(struct rr_qp *qp, struct rr_vq *v, size_t end)
+{
+	int access = IBV_ACCESS_LOCAL_WRITE | (v->windows ? IBV_ACCESS_MW_BIND : 0);
+	/* mem is not more than 2^(RR_VERBS_MRS - 2) times the first: there is always a free one */
+	size_t len = rr_max(FIRST, rr_align(qp->mem_size >> (RR_VERBS_MRS - 2), (size_t)RR_PAGE));
+	struct rr_verbs_mr *m = v->mr;
+
+	while (len < end)
+		len *= 2;
+	len = rr_min(len, qp->mem_size);
+	while (m->mr)
+		m++;
+	m->mr = ibv_reg_mr(v->pd, qp->mem, len, access);
+	if (!m->mr)
+		return NULL;
+	m->len = len;
+	retire_unused(v);
+	return m;
+}
+
+/* A limit that is reached while shorter ones are still in use is not, once they are gone. */
+static int why_not(const struct rr_vq *v)
+{
+	int err = errno;
+
+	for (uint32_t i = 0; i < RR_VERBS_MRS; i++)
+		if (v->mr[i].users && err == ENOMEM)
+			return -EAGAIN;
+	return -err;
+}
+
+int rr_verbs_mem_use(struct rr_qp *qp, struct rr_vq *v, const void *local, size_t len)
+{
+	size_t end = (size_t)((const uint8_t *)local - qp->mem) + len;
+	struct rr_verbs_mr *m = longest(v);
+
+	if (!m || m->len < end)
+		m = grow(qp, v, end);
+	if (!m)
+		return why_not(v);
+	m->users++;
+	return (int)(m - v->mr);
+}
+
+void rr_verbs_mem_unuse(struct rr_vq *v, uint32_t i)
+{
+	if (--v->mr[i].users == 0)
+		retire_unused(v);
+}
+
+void rr_verbs_mem_free(struct rr_vq *v)
+{
+	for (uint32_t i = 0; i < RR_VERBS_MRS; i++)
+		if (v->mr[i].mr)
+			retire(&v->mr[i]);
+}
+
+/* What is pinned stays, and what others use is pinned. */
+void rr_verbs_trim(struct rr_qp *qp, bool (*used)(void *ctx, size_t off, size_t len), void *ctx)
+{
+	struct rr_vq *v = rr_verbs_of(qp);
+	struct rr_verbs_mr *m = v ? longest(v) : NULL;
+	int saved = errno;
+	size_t len;
+
+	if (!m)
+		return;
+	len = m->len;
+	for (uint32_t i = 0; i < RR_VERBS_MRS; i++)
+		if (v->mr[i].users || used(ctx, 0, len))
+			return;
+	retire(m);
+	madvise(qp->mem, len, MADV_DONTNEED);
+	errno = saved;
+}
