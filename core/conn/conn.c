@@ -283,7 +283,7 @@ int rr_conn_enter(struct rr_conn *c, int fd, struct rr_lock **l)
 		if (st < 0 || st == RR_S_CARRIED || st == RR_S_TCP || st == RR_S_REFUSED ||
 		    st == RR_S_LISTEN || st == RR_S_RELAYED)
 			return st;
-		if (not_ours(c, st)) {
+		if (st == RR_S_FORKED || not_ours(c, st)) {
 			rr_lock_drop(*l);
 			return -ECONNRESET;
 		}
@@ -326,7 +326,10 @@ ssize_t rr_conn_recv(struct rr_conn *c, int fd, const struct iovec *iov, int n, 
 	case RR_S_REFUSED:
 		rc = refused(c);
 		break;
-	case -EDEADLK: case -ECONNRESET:
+	case -ECONNRESET:
+		rr_conn_forked_use(c, fd);
+		return st;
+	case -EDEADLK:
 		return st;
 	default:
 		rc = -EAGAIN;
@@ -367,7 +370,10 @@ ssize_t rr_conn_send(struct rr_conn *c, int fd, const struct iovec *iov, int n, 
 	case RR_S_REFUSED:
 		rc = refused(c);
 		break;
-	case -EDEADLK: case -ECONNRESET:
+	case -ECONNRESET:
+		rr_conn_forked_use(c, fd);
+		return st;
+	case -EDEADLK:
 		return st;
 	default:
 		rc = -EAGAIN;
@@ -476,8 +482,10 @@ int rr_conn_shutdown(struct rr_conn *c, int fd, int how)
 	if (rr_conn_st(c) == RR_S_TCP || rr_conn_relayed(c, fd))
 		return RR_CONN_KERNEL;
 	st = rr_conn_enter(c, fd, &l);
-	if (st < 0)
+	if (st < 0) {
+		rr_conn_forked_use(c, fd);
 		return st;
+	}
 	if (st == RR_S_CARRIED)
 		shut_carried(c->share, fd, rd, wr);
 	else if (st == RR_S_LISTEN && rd)	/* the kernel's listens no more */
@@ -567,7 +575,8 @@ void rr_conn_free(struct rr_conn *c)
 	bool carried = rr_conn_st(c) == RR_S_CARRIED;
 	/* An upgrade that another process of the family has under way: the numbers and addresses
 	 * in there are of what that process has got since the fork. */
-	bool foreign = sh && !carried && c->owner != (int32_t)getpid();
+	bool foreign = sh && !carried && rr_conn_st(c) != RR_S_FORKED &&
+		       c->owner != (int32_t)getpid();
 
 	if (atomic_fetch_sub_explicit(&c->refs, 1, memory_order_acq_rel) != 1)
 		return;

@@ -136,6 +136,7 @@ struct rr_share {
 	struct rr_lock lock;
 	size_t size;		/* of this mapping */
 	struct rr_share *next;	/* during an offer: the same by the next provider */
+	_Atomic bool forked;	/* a child has tried to use what only its parent can */
 	_Atomic uint32_t procs;	/* processes that have the connection … */
 	_Atomic int32_t family[RR_FAMILY];	/* … and who they are: most end without closing */
 	_Atomic uint32_t hint;	/* for rr_conn_peek() */
@@ -196,6 +197,7 @@ enum rr_conn_st {
 	RR_S_JOINING,		/* client: answered, provider connecting */
 	RR_S_ANSWERED,		/* server: the client decides */
 	RR_S_CARRIED,
+	RR_S_FORKED,		/* carried, but only our parent can use it */
 	RR_S_SWALLOW,		/* client: on TCP, but an answer may still come */
 	RR_S_TCP,
 	RR_S_REFUSED,		/* a require rule, and it cannot be carried */
@@ -282,6 +284,10 @@ int rr_conn_hold(struct rr_conn *c, struct rr_lock **l);
 
 /* The same, and brings an upgrade forward; also -ECONNRESET, without the lock. */
 int rr_conn_enter(struct rr_conn *c, int fd, struct rr_lock **l);
+
+/* May connections of this process still be carried by what its children could not use? */
+extern _Atomic bool rr_conn_forks;
+void rr_conn_forked_use(struct rr_conn *c, int fd);
 
 /* upgrade.c: the upgrade as far as it goes without waiting. */
 /* Afterwards the state says what to do with the write; -EAGAIN: the socket is not connected yet. */

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "core/base/compiler.h"
+#include "core/base/log.h"
 #include "core/base/os.h"
 #include "core/base/ownfd.h"
 #include "core/conn/conn_int.h"
@@ -166,6 +167,12 @@ void rr_conn_fork_parent(void)
 		rr_lock_drop(&slab_lock);
 }
 
+/* Can forked children use it? */
+static bool shareable(const struct rr_conn *c)
+{
+	return rr_qp_caps(c->share->qp) & RR_PROV_FAMILY;
+}
+
 void rr_conn_fork_child(void)
 {
 	uint32_t n = atomic_load_explicit(&nslabs, memory_order_relaxed);
@@ -186,13 +193,15 @@ void rr_conn_fork_child(void)
 			if (rr_conn_st(c) == RR_S_LISTEN)
 				rr_native_forked(c);
 			rr_relay_forked(c);
+			if (rr_conn_st(c) == RR_S_CARRIED && !shareable(c))
+				atomic_store_explicit(&c->state, RR_S_FORKED, memory_order_relaxed);
 		}
 	}
 }
 
 void rr_conn_forked(struct rr_conn *c)
 {
-	if (rr_relay_forks(c) || rr_conn_st(c) != RR_S_CARRIED)
+	if (rr_relay_forks(c) || rr_conn_st(c) != RR_S_CARRIED || !shareable(c))
 		return;
 	atomic_fetch_add_explicit(&c->share->procs, 1, memory_order_relaxed);
 	c->fork_round = fork_round;
@@ -204,6 +213,18 @@ void rr_conn_fork_failed(struct rr_conn *c)
 		return;
 	c->fork_round = 0;
 	atomic_fetch_sub_explicit(&c->share->procs, 1, memory_order_relaxed);
+}
+
+_Atomic bool rr_conn_forks;
+
+/* A child of ours reads or writes: it hears of a reset, as do its parent and the peer, who would wait for
+ * each other otherwise. The parent's next connections are such that children can use them. */
+void rr_conn_forked_use(struct rr_conn *c, int fd)
+{
+	if (rr_conn_st(c) != RR_S_FORKED || atomic_exchange(&c->share->forked, true))
+		return;
+	rr_warn("fd %d: %s: lost", fd, rr_reason_text(RR_R_FORKED));
+	rr_anchor_break(fd);
 }
 
 /* --- descriptors of ours ---------------------------------------------------------------- */

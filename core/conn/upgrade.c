@@ -179,6 +179,8 @@ static enum rr_reason prov_reason(const struct rr_prov_ops *ops, int rc, enum rr
 {
 	static _Atomic bool told;
 
+	if (rc == -ECHILD)
+		return RR_R_FORKED;
 	if (ops == &rr_prov_shm || rc != -ENOMEM)
 		return other;
 	if (!atomic_exchange(&told, true))
@@ -219,6 +221,12 @@ static enum rr_reason sniff_reason(enum rr_sniff s)
 	}
 }
 
+/* Not what a child could not use in a process whose children do. */
+static bool usable(const struct rr_prov_ops *ops)
+{
+	return ops->caps & RR_PROV_FAMILY || !atomic_load_explicit(&rr_conn_forks, memory_order_relaxed);
+}
+
 /* Makes our side of every provider that can be had, in order of preference. Why there is none. */
 static enum rr_reason offer_providers(struct rr_conn *c, const struct rr_prov_params *p, struct rr_hello *h)
 {
@@ -227,10 +235,14 @@ static enum rr_reason offer_providers(struct rr_conn *c, const struct rr_prov_pa
 	const struct rr_prov_ops *ops;
 
 	for (uint32_t i = 0; h->nprov < RR_NEGO_PROVS && (ops = rr_prov_nth(i)); i++) {
-		struct rr_share *sh = rr_share_new(ops, p);
-
+		struct rr_share *sh;
 		int rc;
 
+		if (!usable(ops)) {
+			why = RR_R_FORKED;
+			continue;
+		}
+		sh = rr_share_new(ops, p);
 		if (!sh)
 			break;
 		rc = ops->prepare(sh->qp, p, &h->prov[h->nprov].addr);
@@ -553,6 +565,10 @@ static bool accept_provider(struct rr_conn *c, const struct rr_prov_ops *ops,
 
 	if (!ops || (ops == &rr_prov_shm && !same_host(h->host)))
 		return false;
+	if (!usable(ops)) {
+		*why = RR_R_FORKED;
+		return false;
+	}
 	c->share = rr_share_new(ops, p);
 	if (!c->share)
 		return false;

@@ -61,6 +61,7 @@ enum rr_prov_cap {
 	RR_PROV_DIRECT	= 1,	/* read() and write() finish inside the call */
 	RR_PROV_RING	= 2,	/* window() knows the peer's posted receives */
 	RR_PROV_SURVIVES = 4,	/* what was posted outlives its poster */
+	RR_PROV_FAMILY	= 8,	/* forked children can use it; otherwise only close() it */
 };
 
 struct rr_qp;

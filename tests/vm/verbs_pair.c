@@ -243,7 +243,7 @@ static void t_a_wrong_token_gets_no_connection(void)
 
 static void t_a_peer_that_never_comes_is_no_trouble(void)
 {
-	struct rr_prov_addr offer = { .len = 1, .bytes = { 1 } }, answer;
+	struct rr_prov_addr offer = { .len = 1, .bytes = { 2 } }, answer;
 
 	b = calloc(1, ops->qp_size(&par));
 	CHECK(ops->answer(b, &par, &offer, &answer) == 0);
@@ -254,7 +254,7 @@ static void t_a_peer_that_never_comes_is_no_trouble(void)
 
 static void t_an_address_without_device_is_refused(void)
 {
-	struct rr_prov_addr offer = { .len = 1, .bytes = { 1 } }, answer;
+	struct rr_prov_addr offer = { .len = 1, .bytes = { 2 } }, answer;
 	struct rr_prov_params p = par;
 
 	b = calloc(1, ops->qp_size(&par));
@@ -278,7 +278,9 @@ static void t_a_forked_child_only_lets_go(void)
 	pid = fork();
 	if (pid == 0) {
 		bool lost = ops->poll(a, &wc, 1) == -ECONNRESET && ops->send_imm(a, 1, 0) == -ECONNRESET;
+		struct rr_prov_addr offer;
 
+		lost &= ops->prepare(new_qp(), &par, &offer) == -ECHILD;
 		ops->close(a);
 		ops->close(b);
 		_exit(lost ? 0 : 1);
@@ -286,6 +288,26 @@ static void t_a_forked_child_only_lets_go(void)
 	CHECK(waitpid(pid, &status, 0) == pid && status == 0);
 	post(a, "still here", 10);
 	CHECK(next(b, &wc) == 1 && wc.len == 10);
+	close_pair();
+}
+
+/* But of a parent without connections it inherits nothing, and has its own. */
+static void t_a_forked_child_has_its_own(void)
+{
+	int status;
+	pid_t pid;
+
+	open_pair();
+	close_pair();
+	pid = fork();
+	if (pid == 0) {
+		open_pair();
+		post(a, "here", 4);
+		close_pair();
+		_exit(0);
+	}
+	CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+	open_pair();
 	close_pair();
 }
 
@@ -441,6 +463,7 @@ static const struct vt tests[] = {
 	T_OURS(a_peer_that_never_comes_is_no_trouble),
 	T_OURS(an_address_without_device_is_refused),
 	T(a_forked_child_only_lets_go),
+	T_OURS(a_forked_child_has_its_own),
 	T(memory_is_locked_as_far_as_it_is_used),
 	T_OURS(the_limit_of_locked_memory_is_known_before),
 	T(many_connections_leave_nothing),

@@ -571,6 +571,7 @@ static const struct rr_prov_ops fake_ops = {
 void rr_fake_link_init(struct rr_fake_link *l, const struct rr_fake_conf *conf, uint64_t seed)
 {
 	*l = (struct rr_fake_link){ .ops = fake_ops, .conf = *conf, .rng = seed * 2 + 1 };
-	l->ops.caps = (conf->direct ? RR_PROV_DIRECT : 0) | (conf->ring ? RR_PROV_RING : 0);
+	l->ops.caps = (conf->direct ? RR_PROV_DIRECT : 0) | (conf->ring ? RR_PROV_RING : 0) |
+		      RR_PROV_FAMILY;
 	current = l;
 }

@@ -119,7 +119,7 @@ static int drain(struct rr_qp *qp)
 const struct rr_prov_ops rr_prov_shm = {
 	.name = "shm",
 	.id = 1,
-	.caps = RR_PROV_DIRECT | RR_PROV_RING | RR_PROV_SURVIVES,
+	.caps = RR_PROV_DIRECT | RR_PROV_RING | RR_PROV_SURVIVES | RR_PROV_FAMILY,
 	.qp_size = qp_size,
 	.prepare = rr_shm_prepare,
 	.answer = rr_shm_answer,

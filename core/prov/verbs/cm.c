@@ -45,11 +45,22 @@ static int watch(const struct rr_qp *qp, int fd, uint32_t which)
 
 int rr_verbs_channel(struct rdma_event_channel **cm, int floor)
 {
+	if (rr_verbs_orphan)
+		return -ECHILD;
 	*cm = rr_verbs_open_channel();
 	if (!*cm)
 		return -errno;
+	rr_verbs_live++;
 	(*cm)->fd = rr_verbs_high((*cm)->fd, floor);
 	return rr_verbs_quiet((*cm)->fd);
+}
+
+void rr_verbs_channel_free(struct rdma_event_channel *cm)
+{
+	if (!cm)
+		return;
+	rdma_destroy_event_channel(cm);
+	rr_verbs_live--;
 }
 
 int rr_verbs_open(struct rr_qp *qp, struct rr_vq *v)
@@ -330,8 +341,7 @@ void rr_verbs_close(struct rr_qp *qp)
 		rdma_destroy_id(v->id);
 	if (v->listener)
 		rdma_destroy_id(v->listener);
-	if (v->cm)
-		rdma_destroy_event_channel(v->cm);
+	rr_verbs_channel_free(v->cm);
 	if (qp->wake_fd >= 0)
 		rr_os->close(qp->wake_fd);
 	qp->wake_fd = -1;

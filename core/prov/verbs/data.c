@@ -183,13 +183,6 @@ static uint32_t sq_used(const struct rr_vq *v)
 	return v->sq_head - v->sq_tail;
 }
 
-int rr_verbs_usable(struct rr_vq *v)
-{
-	if (!v || v->state != RR_V_READY || v->lost)
-		return -ECONNRESET;
-	return v->err;
-}
-
 static bool has_room(const struct rr_vq *v, uint32_t n, bool slot)
 {
 	return sq_used(v) + v->nchain + n <= v->sq_cap &&

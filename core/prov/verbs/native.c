@@ -106,8 +106,7 @@ void rr_native_unlisten(struct rr_lst *lst)
 	} else {
 		if (l->id)
 			rdma_destroy_id(l->id);
-		if (l->cm)
-			rdma_destroy_event_channel(l->cm);
+		rr_verbs_channel_free(l->cm);
 	}
 	l->id = NULL;
 	l->cm = NULL;
@@ -128,16 +127,17 @@ static int take(struct rr_qp *qp, const struct rr_prov_params *p, struct rdma_cm
 		const struct rdma_conn_param *req)
 {
 	int rc = start(qp, p);
+	struct rr_vq *v = rr_verbs_of(qp);
 
-	if (!rc && rdma_migrate_id(id, rr_verbs_of(qp)->cm))
+	if (!rc && (!v || rdma_migrate_id(id, v->cm)))
 		rc = -errno;
-	if (rc) {
+	if (rc || !v) {
 		rdma_reject(id, NULL, 0);
 		rdma_destroy_id(id);
 		return rc;
 	}
-	rr_verbs_of(qp)->id = id;
-	return rr_verbs_accept(qp, rr_verbs_of(qp), req);
+	v->id = id;
+	return rr_verbs_accept(qp, v, req);
 }
 
 int rr_native_take(struct rr_lst *lst, struct rr_qp *qp, const struct rr_prov_params *p,

@@ -25,6 +25,8 @@ int rr_verbs_prepare(struct rr_qp *qp, const struct rr_prov_params *p, struct rr
 	struct ibv_device **list;
 	int n = 0;
 
+	if (rr_verbs_orphan)
+		return -ECHILD;
 	list = ibv_get_device_list(&n);
 	if (!list)
 		return -errno;
@@ -100,7 +102,7 @@ static int own_address(const struct rr_prov_params *p, struct sockaddr_in6 *out)
 static int listen_at(struct rr_qp *qp, struct rr_vq *v, struct rr_prov_addr *answer)
 {
 	struct sockaddr_in6 a;
-	int rc = own_address(&v->param, &a);
+	int rc = v ? own_address(&v->param, &a) : -ENOMEM;
 
 	if (!rc)
 		rc = rr_verbs_open(qp, v);

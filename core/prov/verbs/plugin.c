@@ -14,6 +14,8 @@
 pid_t rr_verbs_pid;
 void (*rr_verbs_own_fd)(int fd, bool own);
 bool rr_verbs_no_windows;
+_Atomic uint32_t rr_verbs_live;
+bool rr_verbs_orphan;
 
 static size_t qp_size(const struct rr_prov_params *p)
 {
@@ -113,6 +115,8 @@ static const struct rr_prov_ops ops = {
 static void forked(void)
 {
 	rr_verbs_pid = getpid();
+	rr_verbs_orphan |= rr_verbs_live > 0;
+	rr_verbs_live = 0;
 	rr_verbs_creds_forked();
 }
 
@@ -122,8 +126,10 @@ RR_EXPORT const struct rr_prov_ops *rr_verbs_plugin(uint32_t abi, const struct r
 {
 	if (abi != RR_VERBS_ABI)
 		return NULL;
-	if (!rr_verbs_pid)
+	if (!rr_verbs_pid) {
 		pthread_atfork(NULL, NULL, forked);
+		ibv_fork_init();	/* for kernels that do not copy pinned memory at fork */
+	}
 	rr_verbs_pid = getpid();
 	rr_os = env->os;
 	rr_verbs_own_fd = env->own_fd;

@@ -27,6 +27,7 @@
  * devices without such windows what is exposed is registered instead, for as long as it is
  * exposed: as tight, but a system call each time. */
 
+#include <errno.h>
 #include <rdma/rdma_cma.h>
 #include <stdatomic.h>
 
@@ -163,6 +164,11 @@ extern pid_t rr_verbs_pid;
 /* Descriptors that the app does not know: set, and taken back before they are closed. */
 extern void (*rr_verbs_own_fd)(int fd, bool own);
 
+/* CM channels of this process. In a forked child librdmacm has half of what they belong to: it does
+ * without. */
+extern _Atomic uint32_t rr_verbs_live;
+extern bool rr_verbs_orphan;
+
 /* Memory windows are not to be used. */
 extern bool rr_verbs_no_windows;
 
@@ -179,6 +185,14 @@ static inline struct rr_vq *rr_verbs_of(const struct rr_qp *qp)
 	const struct rr_verbs *q = container_of(qp, struct rr_verbs, qp);
 
 	return q->owner == rr_verbs_pid ? q->v : NULL;
+}
+
+/* 0, or -errno: can it be used? */
+static inline int rr_verbs_usable(const struct rr_vq *v)
+{
+	if (!v || v->state != RR_V_READY || v->lost)
+		return -ECONNRESET;
+	return v->err;
 }
 
 /* Receives that are posted: the caller's, and those for notes. */
@@ -198,6 +212,7 @@ static inline size_t rr_verbs_slab(const struct rr_qp *qp)
 int rr_verbs_high(int fd, int floor);
 int rr_verbs_quiet(int fd);	/* non-blocking; 0 or -errno */
 int rr_verbs_channel(struct rdma_event_channel **cm, int floor);
+void rr_verbs_channel_free(struct rdma_event_channel *cm);
 /* The next event, acknowledged (an id cannot be destroyed or moved before that), its private data
  * in data. False: none. */
 bool rr_verbs_event(struct rdma_event_channel *cm, struct rdma_cm_event *out,
@@ -281,8 +296,6 @@ void rr_verbs_tell_read(struct rr_qp *qp, struct rr_vq *v);
 bool rr_verbs_is_note(struct rr_qp *qp, struct rr_vq *v, const struct rr_wc *wc);
 
 /* data.c */
-/* 0, or -errno: can it be used? */
-int rr_verbs_usable(struct rr_vq *v);
 /* Is there room for n more on the send queue, and for one of the send slots? */
 bool rr_verbs_room(struct rr_vq *v, uint32_t n, bool slot);
 /* wr gets its number and signal, goes into our books, and off with what was chained before it. */
