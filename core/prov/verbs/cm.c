@@ -139,10 +139,23 @@ static void depths(struct rr_qp *qp, struct rr_vq *v, const struct rdma_conn_par
 	qp->peer_inv = v->remote_inv;
 }
 
+/* Those of the device itself are nothing to wait for: what they mean for a queue pair, its completions
+ * and the CM tell. But they pile up in the kernel. */
+static void async_events(struct rr_vq *v)
+{
+	struct ibv_async_event ev;
+
+	if (!v->id || !v->id->verbs || rr_verbs_quiet(v->id->verbs->async_fd))
+		return;
+	while (!ibv_get_async_event(v->id->verbs, &ev))
+		ibv_ack_async_event(&ev);
+}
+
 static int make_and_watch(struct rr_qp *qp, struct rr_vq *v)
 {
 	int rc = rr_verbs_qp_make(qp, v);
 
+	async_events(v);
 	if (rc)
 		return rc;
 	v->comp->fd = rr_verbs_high(v->comp->fd, v->param.fd_floor);
@@ -278,10 +291,19 @@ int rr_verbs_establish(struct rr_qp *qp)
 	return v->state == RR_V_READY ? 0 : -EAGAIN;
 }
 
+/* The kernel waits until all that is its device's is given back. What has been received is ours. */
+static void device_gone(struct rr_vq *v)
+{
+	rr_verbs_digest(v);
+	rr_verbs_objects_free(v);
+	v->state = RR_V_GONE;
+}
+
 void rr_verbs_cm_events(struct rr_vq *v)
 {
 	uint8_t data[UINT8_MAX];
 	struct rdma_cm_event ev;
+	bool gone = false;
 
 	while (v->state == RR_V_READY && rr_verbs_event(v->cm, &ev, data)) {
 		if (ev.event == RDMA_CM_EVENT_CONNECT_REQUEST) {
@@ -290,9 +312,12 @@ void rr_verbs_cm_events(struct rr_vq *v)
 		} else if (ev.id == v->id && ev.event != RDMA_CM_EVENT_ESTABLISHED &&
 			   ev.event != RDMA_CM_EVENT_ADDR_CHANGE) {
 			v->lost = true;
+			gone |= ev.event == RDMA_CM_EVENT_DEVICE_REMOVAL;
 			rdma_disconnect(v->id);	/* nor does the peer reach our memory any more */
 		}
 	}
+	if (gone)
+		device_gone(v);
 }
 
 /* --- end ------------------------------------------------------------------------------- */
@@ -337,10 +362,6 @@ void rr_verbs_close(struct rr_qp *qp)
 		rdma_disconnect(v->id);
 	disown(qp, v);
 	rr_verbs_qp_free(qp, v);
-	if (v->id)
-		rdma_destroy_id(v->id);
-	if (v->listener)
-		rdma_destroy_id(v->listener);
 	rr_verbs_channel_free(v->cm);
 	if (qp->wake_fd >= 0)
 		rr_os->close(qp->wake_fd);

@@ -11,6 +11,7 @@
 #define RECV_ID		(UINT64_C(1) << 63)	/* wr_id of a receive; below it the buffer */
 #define SIGNAL_EVERY	16u
 #define FULL_WAIT	RR_SEC
+#define CM_LOOK		(100 * RR_MSEC)
 
 /* IB_WC_WITH_INVALIDATE as the kernel's rxe hands it through; elsewhere on RC this bit is not set. */
 #define WC_WITH_INV	(IBV_WC_WITH_INV | IBV_WC_IP_CSUM_OK)
@@ -88,9 +89,7 @@ static struct rr_verbs_wqe ended(struct rr_vq *v, uint32_t seq)
 	return last;
 }
 
-/* Takes new completions into our books: the send queue's entries in v->raw have the cookie and
- * the operation from then on, whatever becomes of their place in the queue. */
-static void digest(struct rr_vq *v)
+void rr_verbs_digest(struct rr_vq *v)
 {
 	pull(v);
 	for (; v->raw_seen != atomic_load_explicit(&v->raw_head, memory_order_acquire);
@@ -144,15 +143,27 @@ static bool tell(struct rr_qp *qp, struct rr_vq *v, const struct ibv_wc *raw, st
 	return wc->op != RR_WC_SEND;
 }
 
+/* Who never sleeps hears of the CM's events too, if later. */
+static void look_at_cm(struct rr_vq *v)
+{
+	rr_time now = rr_now_coarse();
+
+	if (now - v->cm_seen < CM_LOOK)
+		return;
+	v->cm_seen = now;
+	rr_verbs_cm_events(v);
+}
+
 int rr_verbs_poll(struct rr_qp *qp, struct rr_wc *wc, int n)
 {
 	struct rr_vq *v = rr_verbs_of(qp);
 	uint32_t tail;
 	int got = 0;
 
-	if (!v || v->state != RR_V_READY)
+	if (!v || (v->state != RR_V_READY && v->state != RR_V_GONE))
 		return v && !v->err ? 0 : -ECONNRESET;
-	digest(v);
+	if (v->state == RR_V_READY)
+		rr_verbs_digest(v);
 	tail = atomic_load_explicit(&v->raw_tail, memory_order_relaxed);
 	for (; got < n && tail != v->raw_seen; tail++)
 		got += tell(qp, v, &v->raw[tail & (v->raw_cap - 1)], &wc[got]);
@@ -160,6 +171,7 @@ int rr_verbs_poll(struct rr_qp *qp, struct rr_wc *wc, int n)
 	rr_verbs_tell_read(qp, v);
 	if (got)
 		return got;
+	look_at_cm(v);
 	return v->err ? v->err : v->lost ? -ECONNRESET : 0;
 }
 
@@ -168,11 +180,13 @@ int rr_verbs_poll(struct rr_qp *qp, struct rr_wc *wc, int n)
 int rr_verbs_post_recv(struct rr_qp *qp, struct rr_vq *v, uint32_t i)
 {
 	struct ibv_sge sge = {
-		.addr = (uintptr_t)(v->slab + (size_t)i * qp->recv_size),
-		.length = qp->recv_size, .lkey = v->slab_mr->lkey,
+		.addr = (uintptr_t)(v->slab + (size_t)i * qp->recv_size), .length = qp->recv_size,
 	};
 	struct ibv_recv_wr wr = { .wr_id = RECV_ID | i, .sg_list = &sge, .num_sge = 1 }, *bad;
 
+	if (v->state == RR_V_GONE)
+		return 0;
+	sge.lkey = v->slab_mr->lkey;
 	return -ibv_post_recv(v->id->qp, &wr, &bad);
 }
 
@@ -196,7 +210,7 @@ bool rr_verbs_room(struct rr_vq *v, uint32_t n, bool slot)
 	rr_time end = 0;
 
 	while (!has_room(v, n, slot)) {
-		digest(v);
+		rr_verbs_digest(v);
 		if (has_room(v, n, slot))
 			break;
 		if (!end)

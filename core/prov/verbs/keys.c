@@ -134,7 +134,7 @@ int rr_verbs_invalidate(struct rr_qp *qp, uint32_t handle, uint64_t cookie)
 	struct rr_vq *v = rr_verbs_of(qp);
 	int rc = rr_verbs_usable(v);
 
-	if (v && !v->windows)
+	if (v && !v->windows && v->state != RR_V_GONE)
 		return reg_invalidate(v, handle);
 	return rc ? rc : window_invalidate(v, handle, cookie);
 }

@@ -72,7 +72,7 @@ static int drain(struct rr_qp *qp)
 
 		if (ev[i].data.u32 == 0)
 			rr_verbs_cm_events(v);
-		else if (!ibv_get_cq_event(v->comp, &cq, &ctx))
+		else if (v->comp && !ibv_get_cq_event(v->comp, &cq, &ctx))
 			ibv_ack_cq_events(cq, 1);
 	}
 	errno = saved;

@@ -2,6 +2,7 @@
 /* A queue pair, its completion queue and its registered memory, within what the device says. */
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/mman.h>
 
 #include "core/base/compiler.h"
@@ -95,7 +96,30 @@ int rr_verbs_qp_make(struct rr_qp *qp, struct rr_vq *v)
 	return rc;
 }
 
-void rr_verbs_qp_free(struct rr_qp *qp, struct rr_vq *v)
+/* Threads may look at the CQ without the caller's lock: from here on none does. */
+static void cq_free(struct rr_vq *v)
+{
+	bool not_busy = false;
+
+	while (!atomic_compare_exchange_weak_explicit(&v->cq_busy, &not_busy, true,
+						      memory_order_acquire, memory_order_relaxed)) {
+		not_busy = false;
+		sched_yield();
+	}
+	ibv_destroy_cq(v->cq);
+	v->cq = NULL;
+}
+
+static void cm_free(struct rr_vq *v)
+{
+	if (v->id)
+		rdma_destroy_id(v->id);
+	if (v->listener)
+		rdma_destroy_id(v->listener);
+	v->id = v->listener = NULL;
+}
+
+void rr_verbs_objects_free(struct rr_vq *v)
 {
 	rr_verbs_keys_free(v);
 	if (v->id && v->id->qp)
@@ -104,11 +128,22 @@ void rr_verbs_qp_free(struct rr_qp *qp, struct rr_vq *v)
 	if (v->slab_mr)
 		ibv_dereg_mr(v->slab_mr);
 	if (v->cq)
-		ibv_destroy_cq(v->cq);
-	if (v->comp)
+		cq_free(v);
+	if (v->comp) {
+		rr_verbs_own_fd(v->comp->fd, false);
 		ibv_destroy_comp_channel(v->comp);
+	}
 	if (v->pd)
 		ibv_dealloc_pd(v->pd);
+	cm_free(v);
+	v->slab_mr = NULL;
+	v->comp = NULL;
+	v->pd = NULL;
+}
+
+void rr_verbs_qp_free(struct rr_qp *qp, struct rr_vq *v)
+{
+	rr_verbs_objects_free(v);
 	if (v->slab)
 		munmap(v->slab, v->slab_size);
 	if (qp->mem)

@@ -63,6 +63,7 @@
 
 enum rr_verbs_state {
 	RR_V_LISTENING, RR_V_ADDR, RR_V_ROUTE, RR_V_CONNECTING, RR_V_ACCEPTING, RR_V_READY,
+	RR_V_GONE,	/* with its device: what was received is left */
 };
 
 /* A posted work request that is not known to have ended. */
@@ -90,6 +91,7 @@ struct rr_vq {
 	bool remote_inv;	/* the peer takes Send With Invalidate */
 	uint8_t depth, depth_in; /* RDMA Reads that we, and the peer, may have out; 0 none */
 	int resolve_ms;
+	rr_time cm_seen;	/* when its events were looked at without being told to */
 
 	uint8_t *slab;		/* receives, then send slots */
 	size_t slab_size;
@@ -253,6 +255,8 @@ bool rr_native_private_get(struct rr_qp *qp, struct rr_vq *v, const uint8_t *buf
 /* qp.c: the queue pair and its memory, on v->id's device. 0 or -errno; undone by free. */
 int rr_verbs_qp_make(struct rr_qp *qp, struct rr_vq *v);
 void rr_verbs_qp_free(struct rr_qp *qp, struct rr_vq *v);
+/* All of it that is the kernel's. */
+void rr_verbs_objects_free(struct rr_vq *v);
 
 /* creds.c */
 /* rdma_create_event_channel(), so that any thread of this process can use it later. */
@@ -313,6 +317,9 @@ int rr_verbs_write(struct rr_qp *qp, const void *local, uint32_t len, const stru
 int rr_verbs_poll(struct rr_qp *qp, struct rr_wc *wc, int n);
 void rr_verbs_repost(struct rr_qp *qp, uint64_t buf_cookie);
 int rr_verbs_post_recv(struct rr_qp *qp, struct rr_vq *v, uint32_t i);
+/* Takes new completions into our books: the send queue's entries in v->raw have the cookie and
+ * the operation from then on, whatever becomes of their place in the queue. */
+void rr_verbs_digest(struct rr_vq *v);
 /* Is there a completion? Any thread. */
 bool rr_verbs_reap(struct rr_vq *v);
 /* Waits, at most so long, for everything posted to have ended. */
