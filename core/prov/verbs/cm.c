@@ -117,7 +117,9 @@ static void conn_param(struct rr_qp *qp, struct rr_vq *v, uint8_t data[RR_VERBS_
 	*p = (struct rdma_conn_param){
 		.private_data = data, .private_data_len = (uint8_t)len,
 		.responder_resources = v->depth_in, .initiator_depth = v->depth,
-		.retry_count = 7, .rnr_retry_count = 7,	/* as often as it takes */
+		/* The second is what the peer does when it finds no receive of ours: it waits. What
+		 * we do is for the peer to say (Linux: nothing, the connection ends). */
+		.retry_count = 7, .rnr_retry_count = 7,
 	};
 }
 

@@ -10,7 +10,7 @@
 
 #define RECV_ID		(UINT64_C(1) << 63)	/* wr_id of a receive; below it the buffer */
 #define SIGNAL_EVERY	16u
-#define FULL_WAIT	RR_SEC
+#define FULL_WAIT	(10 * RR_SEC)	/* a device gives up sooner */
 #define CM_LOOK		(100 * RR_MSEC)
 
 /* IB_WC_WITH_INVALIDATE as the kernel's rxe hands it through; elsewhere on RC this bit is not set. */
@@ -205,7 +205,7 @@ static bool has_room(const struct rr_vq *v, uint32_t n, bool slot)
 
 /* Every Send has a receive posted for it, so what is in the way is with the device, and gone in a
  * moment. */
-bool rr_verbs_room(struct rr_vq *v, uint32_t n, bool slot)
+int rr_verbs_room(struct rr_vq *v, uint32_t n, bool slot)
 {
 	rr_time end = 0;
 
@@ -215,11 +215,13 @@ bool rr_verbs_room(struct rr_vq *v, uint32_t n, bool slot)
 			break;
 		if (!end)
 			end = rr_now() + FULL_WAIT;
-		if (v->err || rr_now() > end)
-			return false;
+		if (rr_now() > end)
+			rr_verbs_fail(v, -ECONNRESET);
+		if (v->err)
+			return v->err;
 		sched_yield();
 	}
-	return true;
+	return 0;
 }
 
 static void book(struct rr_vq *v, struct ibv_send_wr *wr, struct rr_verbs_wqe w)
@@ -288,13 +290,15 @@ int rr_verbs_send_wr(struct rr_qp *qp, struct rr_vq *v, struct ibv_send_wr *wr,
 	struct rr_verbs_wqe w = { .op = RR_WC_SEND, .cookie = cookie };
 	struct ibv_sge sge[RR_VERBS_SGE];
 	size_t len = 0;
+	int rc;
 
 	for (int i = 0; i < niov; i++)
 		len += iov[i].iov_len;
 	if (len > qp->send_size)
 		return -EMSGSIZE;
-	if (!rr_verbs_room(v, 1, true))
-		return -EAGAIN;
+	rc = rr_verbs_room(v, 1, true);
+	if (rc)
+		return rc;
 	wr->sg_list = sge;
 	w.slot = gather(v, v->slab + (size_t)rr_verbs_recvs(qp) * qp->recv_size +
 			   (size_t)(v->slot_head % RR_VERBS_SENDS) * v->param.recv_size,
@@ -372,9 +376,11 @@ static int rdma(struct rr_qp *qp, enum ibv_wr_opcode op, const void *local, uint
 	if (read && !v->depth)
 		return -EOPNOTSUPP;
 	/* Reads wait for the peer's memory: half of the queue is theirs. */
-	if ((read && v->reads >= v->sq_cap / 2) || !rr_verbs_room(v, 1, false))
+	if (read && v->reads >= v->sq_cap / 2)
 		return -EAGAIN;
-	rc = rr_verbs_mem_use(qp, v, p, len);
+	rc = rr_verbs_room(v, 1, false);
+	if (!rc)
+		rc = rr_verbs_mem_use(qp, v, p, len);
 	if (rc < 0)
 		return rc;
 	sge.lkey = v->mr[rc].mr->lkey;
@@ -407,7 +413,7 @@ void rr_verbs_flush(struct rr_qp *qp, struct rr_vq *v, rr_time most)
 	if (sq_used(v) == 0)
 		return;
 	/* The last one may be unsignaled: a Write of no bytes behind it tells. */
-	if (v->unsignaled && (!rr_verbs_room(v, 1, false) ||
+	if (v->unsignaled && (rr_verbs_room(v, 1, false) ||
 			      rr_verbs_post(v, &wr, (struct rr_verbs_wqe){ .op = RR_WC_WRITE }) < 0))
 		return;
 	while (sq_used(v) && !v->err && !v->lost && rr_now() < end) {

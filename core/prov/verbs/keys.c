@@ -64,8 +64,9 @@ static int window_expose(struct rr_qp *qp, struct rr_vq *v, const void *local, u
 	struct rr_verbs_mw *w;
 	int i, mr;
 
-	if (v->nchain == RR_VERBS_CHAIN || !rr_verbs_room(v, 1, false))
-		return -EAGAIN;
+	mr = v->nchain == RR_VERBS_CHAIN ? -EAGAIN : rr_verbs_room(v, 1, false);
+	if (mr)
+		return mr;
 	mr = rr_verbs_mem_use(qp, v, local, len);
 	if (mr < 0)
 		return mr;
@@ -106,12 +107,12 @@ static int window_invalidate(struct rr_vq *v, uint32_t handle, uint64_t cookie)
 {
 	struct ibv_send_wr wr = { .opcode = IBV_WR_LOCAL_INV, .invalidate_rkey = handle };
 	const struct rr_verbs_mw *w = window_of(v, handle);
+	int rc;
 
 	if (!w)
 		return -EINVAL;
-	if (!rr_verbs_room(v, 1, false))
-		return -EAGAIN;
-	return rr_verbs_post(v, &wr, (struct rr_verbs_wqe){
+	rc = rr_verbs_room(v, 1, false);
+	return rc ? rc : rr_verbs_post(v, &wr, (struct rr_verbs_wqe){
 		.op = RR_WC_INVALIDATE, .window = (uint16_t)(w - v->mw), .cookie = cookie });
 }
 

@@ -300,8 +300,8 @@ void rr_verbs_tell_read(struct rr_qp *qp, struct rr_vq *v);
 bool rr_verbs_is_note(struct rr_qp *qp, struct rr_vq *v, const struct rr_wc *wc);
 
 /* data.c */
-/* Is there room for n more on the send queue, and for one of the send slots? */
-bool rr_verbs_room(struct rr_vq *v, uint32_t n, bool slot);
+/* Waits for room for n more on the send queue, and for one of the send slots: 0, or -errno, it is lost. */
+int rr_verbs_room(struct rr_vq *v, uint32_t n, bool slot);
 /* wr gets its number and signal, goes into our books, and off with what was chained before it. */
 int rr_verbs_post(struct rr_vq *v, struct ibv_send_wr *wr, struct rr_verbs_wqe w);
 int rr_verbs_send(struct rr_qp *qp, const struct iovec *iov, int niov, uint64_t cookie,
