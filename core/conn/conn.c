@@ -22,6 +22,7 @@ void rr_conn_setup(const struct rr_conn_params *p)
 {
 	rr_cp = p;
 	rr_prov_plugins(p->verbs);
+	rr_prov_at_exit(rr_conn_exit);
 }
 
 /* --- memory --------------------------------------------------------------------------- */
@@ -514,10 +515,12 @@ static void close_carried(struct rr_conn *c, int fd)
 	if (rr_conn_leave(sh))
 		return;
 	rr_drv_progress(sh);
-	if (sh->dead || (sh->rx.bytes && !sh->rx.shut))
+	if (sh->dead || (sh->rx.bytes && !sh->rx.shut)) {
 		linger_zero(fd);
-	else
+	} else {
 		rr_anchor_mark(sh, fd);
+		rr_conn_settle(sh);
+	}
 	sh->closed = true;
 	if (sh->qp->wake_fd >= 0)
 		rr_os->shutdown(sh->qp->wake_fd, SHUT_RDWR);

@@ -17,7 +17,7 @@
  *   ready.c    readiness, arming, spinning                report.c   statistics, log
  *   native.c   listeners and connections of native peers  pair.c     the TCP connection under one
  *   dial.c     calling a native peer                      relay.c    one that is forked
- *   idle.c     memory of idle connections
+ *   idle.c     memory of idle connections                settle.c   what is under way at the end
  *   cache.c    peers that had no shim a moment ago        pool.c     chunk memory */
 
 #include <netinet/in.h>
@@ -388,6 +388,10 @@ static inline bool rr_stream_peer_unsure(const struct rr_share *sh)
 bool rr_stream_next_is_tcp(struct rr_share *sh);
 size_t rr_iov_total(const struct iovec *iov, int n);
 size_t rr_iov_copy_out(uint8_t *dst, size_t want, const struct iovec *iov, int n, size_t off);
+
+/* settle.c: at close, under its lock; and at exit. */
+void rr_conn_settle(struct rr_share *sh);
+void rr_conn_exit(void);
 
 /* hatch.c */
 /* 0 open; -EAGAIN not now, nothing has changed; -ECONNRESET the connection is over: with a peer that has

@@ -322,6 +322,11 @@ bool rr_eng_writable(const struct rr_eng *e)
 	return room_for(e, e->stalled ? e->stalled_call : e->p.connector);
 }
 
+uint32_t rr_eng_shown(const struct rr_eng *e)
+{
+	return e->shown.used;
+}
+
 bool rr_eng_would_take(struct rr_eng *e, uint32_t type)
 {
 	bool call = type == RR_RPC_CALL, yes = room_for(e, call);

@@ -120,6 +120,9 @@ bool rr_eng_would_take(struct rr_eng *e, uint32_t type);
  * reply may have to be written to, from memory of the driver's. */
 bool rr_eng_is_short(const struct rr_eng *e, uint32_t type, uint32_t len);
 
+/* Replies that the peer has yet to pull. */
+uint32_t rr_eng_shown(const struct rr_eng *e);
+
 /* A receive completed: len bytes at buf, readable during this call only (the engine
  * copies what it judges). token names the receive buffer. inv: handle that the peer
  * invalidated remotely, 0 none. */

@@ -20,6 +20,7 @@
 
 static const struct rr_prov_ops *only, *verbs;
 static bool plugins;
+static void (*exiting)(void);
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void on_refused(rr_refused_fn *fn)
@@ -27,9 +28,21 @@ static void on_refused(rr_refused_fn *fn)
 	rr_refused = fn;
 }
 
+static void at_exit(void)
+{
+	if (exiting)
+		exiting();
+}
+
+void rr_prov_at_exit(void (*fn)(void))
+{
+	exiting = fn;
+}
+
 static void load_verbs(void)
 {
-	struct rr_verbs_env env = { .os = rr_os, .own_fd = rr_ownfd_set, .on_refused = on_refused };
+	struct rr_verbs_env env = { .os = rr_os, .own_fd = rr_ownfd_set, .on_refused = on_refused,
+				    .at_exit = at_exit };
 	rr_verbs_plugin_fn *entry;
 	char path[512];
 	const char *slash;

@@ -150,6 +150,9 @@ struct rr_prov_ops {
 	int (*poll)(struct rr_qp *qp, struct rr_wc *wc, int n);
 	void (*repost)(struct rr_qp *qp, uint64_t buf_cookie);
 
+	/* Waits, at most so long, until what was posted has arrived. NULL where it outlives its poster. */
+	void (*settle)(struct rr_qp *qp, rr_time most);
+
 	/* Sends that the peer's posted receives allow now; UINT32_MAX if nobody knows. */
 	uint32_t (*window)(struct rr_qp *qp);
 
@@ -215,6 +218,9 @@ void rr_prov_plugins(bool use);
 /* The provider for native peers: it has listen() and connect(). Loaded if need be, whatever
  * rr_prov_plugins() has said. NULL: no device, no permission or no plugin. */
 const struct rr_prov_ops *rr_prov_native(void);
+
+/* What to do when the process exits, before a provider that was loaded is of no use any more. */
+void rr_prov_at_exit(void (*fn)(void));
 
 /* For tests: the only provider; NULL: all. */
 void rr_prov_only(const struct rr_prov_ops *ops);

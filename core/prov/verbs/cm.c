@@ -358,8 +358,7 @@ void rr_verbs_close(struct rr_qp *qp)
 		errno = saved;
 		return;
 	}
-	if (v->state == RR_V_READY && !v->err && !v->lost)
-		rr_verbs_flush(qp, v, LEAVE_WAIT);
+	rr_verbs_settle(qp, LEAVE_WAIT);
 	if (v->state == RR_V_READY)
 		rdma_disconnect(v->id);
 	disown(qp, v);

@@ -403,22 +403,20 @@ int rr_verbs_write(struct rr_qp *qp, const void *local, uint32_t len, const stru
 	return rdma(qp, IBV_WR_RDMA_WRITE, local, len, seg, off, cookie);
 }
 
-/* What was posted has reached the peer, or there is no hope: its memory may go. */
-void rr_verbs_flush(struct rr_qp *qp, struct rr_vq *v, rr_time most)
+void rr_verbs_settle(struct rr_qp *qp, rr_time most)
 {
-	struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED };
+	struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_WRITE };
+	struct rr_vq *v = rr_verbs_of(qp);
 	rr_time end = rr_now() + most;
-	struct rr_wc wc;
 
-	if (sq_used(v) == 0)
+	if (rr_verbs_usable(v) || sq_used(v) == 0)
 		return;
 	/* The last one may be unsignaled: a Write of no bytes behind it tells. */
 	if (v->unsignaled && (rr_verbs_room(v, 1, false) ||
 			      rr_verbs_post(v, &wr, (struct rr_verbs_wqe){ .op = RR_WC_WRITE }) < 0))
 		return;
-	while (sq_used(v) && !v->err && !v->lost && rr_now() < end) {
-		if (rr_verbs_poll(qp, &wc, 1))
-			continue;
+	while (sq_used(v) && !rr_verbs_usable(v) && rr_now() < end) {
+		rr_verbs_digest(v);
 		rr_verbs_cm_events(v);	/* the peer may have left first */
 		sched_yield();
 	}

@@ -13,6 +13,7 @@
 
 pid_t rr_verbs_pid;
 void (*rr_verbs_own_fd)(int fd, bool own);
+static void (*at_exit)(void);
 bool rr_verbs_no_windows;
 _Atomic uint32_t rr_verbs_live;
 bool rr_verbs_orphan;
@@ -103,6 +104,7 @@ static const struct rr_prov_ops ops = {
 	.consumed = rr_verbs_consumed,
 	.poll = rr_verbs_poll,
 	.repost = rr_verbs_repost,
+	.settle = rr_verbs_settle,
 	.window = window,
 	.peek = peek,
 	.kick = nothing,
@@ -120,6 +122,16 @@ static void forked(void)
 	rr_verbs_creds_forked();
 }
 
+/* librdmacm and libibverbs end after this. What is called then only closes descriptors. */
+__attribute__((destructor)) static void end(void)
+{
+	if (getpid() != rr_verbs_pid)
+		return;		/* a vfork child that calls exit() */
+	if (at_exit)
+		at_exit();
+	rr_verbs_pid = 0;
+}
+
 rr_verbs_plugin_fn rr_verbs_plugin;
 
 RR_EXPORT const struct rr_prov_ops *rr_verbs_plugin(uint32_t abi, const struct rr_verbs_env *env)
@@ -134,6 +146,7 @@ RR_EXPORT const struct rr_prov_ops *rr_verbs_plugin(uint32_t abi, const struct r
 	rr_os = env->os;
 	rr_verbs_own_fd = env->own_fd;
 	rr_verbs_no_windows = env->no_windows;
+	at_exit = env->at_exit;
 	if (env->on_refused)
 		env->on_refused(rr_verbs_refused);
 	return &ops;

@@ -11,13 +11,14 @@
 #define RR_VERBS_PLUGIN	"librpcrdma_verbs.so"
 #define RR_VERBS_ENTRY	"rr_verbs_plugin"
 /* Changes with every change of struct rr_prov_ops, rr_prov_params, rr_qp, rr_wc or what is here. */
-#define RR_VERBS_ABI	3u
+#define RR_VERBS_ABI	4u
 
 /* What the plugin needs of the library. */
 struct rr_verbs_env {
 	const struct rr_os *os;
 	void (*own_fd)(int fd, bool own);	/* rr_ownfd_set() */
 	void (*on_refused)(rr_refused_fn *fn);	/* sets rr_refused; may be NULL */
+	void (*at_exit)(void);			/* to be called when the process exits; may be NULL */
 	bool no_windows;			/* as on a device without them; for tests */
 };
 

@@ -322,7 +322,6 @@ int rr_verbs_post_recv(struct rr_qp *qp, struct rr_vq *v, uint32_t i);
 void rr_verbs_digest(struct rr_vq *v);
 /* Is there a completion? Any thread. */
 bool rr_verbs_reap(struct rr_vq *v);
-/* Waits, at most so long, for everything posted to have ended. */
-void rr_verbs_flush(struct rr_qp *qp, struct rr_vq *v, rr_time most);
+void rr_verbs_settle(struct rr_qp *qp, rr_time most);
 
 #endif

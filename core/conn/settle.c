@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Where what is under way goes with its poster, the end waits for it: at close(), and at exit(). As a TCP
+ * socket's bytes outlive both. Not without bound, and not at _exit() or a signal's end. */
+
+#include <unistd.h>
+
+#include "core/base/compiler.h"
+#include "core/base/os.h"
+#include "core/conn/conn_int.h"
+
+#define MOST	(2 * RR_SEC)
+
+/* Under its lock. */
+static void settle(struct rr_share *sh, rr_time end)
+{
+	const struct rr_prov_ops *ops = sh->qp->ops;
+	rr_time now;
+
+	if (!ops->settle)
+		return;
+	while (!sh->dead && !sh->prov_lost && rr_eng_shown(sh->eng) && rr_now() < end) {
+		struct pollfd p = { sh->qp->wake_fd, POLLIN, 0 };
+
+		rr_drv_progress(sh);
+		if (rr_eng_shown(sh->eng) && ops->arm(sh->qp, RR_ARM_RECV) == 0 &&
+		    rr_os->poll(&p, 1, 10) > 0 && ops->drain(sh->qp) < 0)
+			rr_drv_lost(sh);
+	}
+	now = rr_now();
+	if (!sh->dead && !sh->prov_lost && now < end)
+		ops->settle(sh->qp, end - now);
+}
+
+void rr_conn_settle(struct rr_share *sh)
+{
+	settle(sh, rr_now() + MOST);
+}
+
+static bool ours(struct rr_share *sh)
+{
+	for (uint32_t i = 0; i < RR_FAMILY; i++)
+		if (atomic_load_explicit(&sh->family[i], memory_order_relaxed) == (int32_t)getpid())
+			return true;
+	return false;
+}
+
+static void at_exit(struct rr_conn *c, void *ctx)
+{
+	struct rr_share *sh = c->share;
+	const rr_time *end = ctx;
+
+	if (!sh->qp->ops->settle || rr_lock_try(&sh->lock))
+		return;
+	if (ours(sh))
+		settle(sh, *end);
+	rr_lock_drop(&sh->lock);
+}
+
+void rr_conn_exit(void)
+{
+	rr_time end = rr_now() + MOST;
+
+	rr_conn_each_carried(at_exit, &end);
+}
