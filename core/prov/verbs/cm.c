@@ -50,17 +50,9 @@ int rr_verbs_channel(struct rdma_event_channel **cm, int floor)
 	*cm = rr_verbs_open_channel();
 	if (!*cm)
 		return -errno;
-	rr_verbs_live++;
+	rr_verbs_used = true;
 	(*cm)->fd = rr_verbs_high((*cm)->fd, floor);
 	return rr_verbs_quiet((*cm)->fd);
-}
-
-void rr_verbs_channel_free(struct rdma_event_channel *cm)
-{
-	if (!cm)
-		return;
-	rdma_destroy_event_channel(cm);
-	rr_verbs_live--;
 }
 
 int rr_verbs_open(struct rr_qp *qp, struct rr_vq *v)
@@ -363,7 +355,8 @@ void rr_verbs_close(struct rr_qp *qp)
 		rdma_disconnect(v->id);
 	disown(qp, v);
 	rr_verbs_qp_free(qp, v);
-	rr_verbs_channel_free(v->cm);
+	if (v->cm)
+		rdma_destroy_event_channel(v->cm);
 	if (qp->wake_fd >= 0)
 		rr_os->close(qp->wake_fd);
 	qp->wake_fd = -1;

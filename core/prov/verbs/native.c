@@ -106,7 +106,8 @@ void rr_native_unlisten(struct rr_lst *lst)
 	} else {
 		if (l->id)
 			rdma_destroy_id(l->id);
-		rr_verbs_channel_free(l->cm);
+		if (l->cm)
+			rdma_destroy_event_channel(l->cm);
 	}
 	l->id = NULL;
 	l->cm = NULL;

@@ -15,8 +15,7 @@ pid_t rr_verbs_pid;
 void (*rr_verbs_own_fd)(int fd, bool own);
 static void (*at_exit)(void);
 bool rr_verbs_no_windows;
-_Atomic uint32_t rr_verbs_live;
-bool rr_verbs_orphan;
+bool rr_verbs_used, rr_verbs_orphan;
 
 static size_t qp_size(const struct rr_prov_params *p)
 {
@@ -117,8 +116,7 @@ static const struct rr_prov_ops ops = {
 static void forked(void)
 {
 	rr_verbs_pid = getpid();
-	rr_verbs_orphan |= rr_verbs_live > 0;
-	rr_verbs_live = 0;
+	rr_verbs_orphan |= rr_verbs_used;
 	rr_verbs_creds_forked();
 }
 

@@ -166,10 +166,9 @@ extern pid_t rr_verbs_pid;
 /* Descriptors that the app does not know: set, and taken back before they are closed. */
 extern void (*rr_verbs_own_fd)(int fd, bool own);
 
-/* CM channels of this process. In a forked child librdmacm has half of what they belong to: it does
- * without. */
-extern _Atomic uint32_t rr_verbs_live;
-extern bool rr_verbs_orphan;
+/* librdmacm has opened devices in this process: it keeps them. In a forked child it would use them
+ * on, and what it made would be the parent's: so such a child does without. */
+extern bool rr_verbs_used, rr_verbs_orphan;
 
 /* Memory windows are not to be used. */
 extern bool rr_verbs_no_windows;
@@ -214,7 +213,6 @@ static inline size_t rr_verbs_slab(const struct rr_qp *qp)
 int rr_verbs_high(int fd, int floor);
 int rr_verbs_quiet(int fd);	/* non-blocking; 0 or -errno */
 int rr_verbs_channel(struct rdma_event_channel **cm, int floor);
-void rr_verbs_channel_free(struct rdma_event_channel *cm);
 /* The next event, acknowledged (an id cannot be destroyed or moved before that), its private data
  * in data. False: none. */
 bool rr_verbs_event(struct rdma_event_channel *cm, struct rdma_cm_event *out,
