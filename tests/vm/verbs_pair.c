@@ -379,7 +379,7 @@ static void t_memory_is_locked_as_far_as_it_is_used(void)
 	touch(3000000, 3000000);
 	touch((32 << 20) - 100000, 100000);
 	warm = pinned();
-	CHECK(warm - start >= (env.no_windows ? 32 : 64) << 10 && warm - start < 68 << 10);
+	CHECK(warm - start >= (env.no_windows ? 32ul : 64ul) << 10 && warm - start < 68ul << 10);
 	touch(1000000, 1000000);
 	CHECK(pinned() == warm);	/* what was registered on the way is gone */
 	ops->trim(a, all_used, NULL);

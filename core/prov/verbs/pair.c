@@ -113,6 +113,8 @@ static int listen_at(struct rr_qp *qp, struct rr_vq *v, struct rr_prov_addr *ans
 		return -errno;
 	if (!v->listener->verbs)
 		return -ENODEV;
+	if (rr_verbs_iwarp(v->listener))
+		return -EOPNOTSUPP;
 	return address_put(v->listener, answer);
 }
 

@@ -20,6 +20,8 @@ static int limits(const struct rr_qp *qp, struct rr_vq *v)
 {
 	struct ibv_device_attr a;
 
+	if (rr_verbs_iwarp(v->id) && !qp->native)
+		return -EOPNOTSUPP;
 	if (ibv_query_device(v->id->verbs, &a))
 		return -EIO;
 	v->sq_cap = rr_min(RR_VERBS_SQ, (uint32_t)a.max_qp_wr);

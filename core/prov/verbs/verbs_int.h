@@ -188,6 +188,13 @@ static inline struct rr_vq *rr_verbs_of(const struct rr_qp *qp)
 	return q->owner == rr_verbs_pid ? q->v : NULL;
 }
 
+/* iWARP has no immediate data, and no other key for the sink of an RDMA Read than one that the peer may
+ * write to. */
+static inline bool rr_verbs_iwarp(const struct rdma_cm_id *id)
+{
+	return id->verbs->device->transport_type == IBV_TRANSPORT_IWARP;
+}
+
 /* 0, or -errno: can it be used? */
 static inline int rr_verbs_usable(const struct rr_vq *v)
 {
