@@ -6,8 +6,11 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "core/base/compiler.h"
+#include "core/base/os.h"
 #include "core/conn/conn_int.h"
 #include "core/prov/fake/fake.h"
 #include "tests/lib/connpair.h"
@@ -245,4 +248,69 @@ Test(conn_async, what_was_written_before_the_end_is_read_before_it)
 	cr_assert_eq(rr_end_recv(&p.server, &p.client, in, n + 1), (ssize_t)n);
 	cr_assert_eq(memcmp(in, out, n), 0);
 	close_pair();
+}
+
+/* --- fork, where only the maker of a connection can use it ------------------------------ */
+
+/* A forked child runs this; what it returned. */
+static int in_child(int (*run)(void))
+{
+	int st = -1;
+	pid_t pid;
+
+	l.ops.caps &= ~(uint32_t)RR_PROV_FAMILY;
+	rr_conn_fork_prepare();
+	rr_conn_forked(p.client.c);
+	rr_conn_forked(p.server.c);
+	pid = fork();
+	if (pid == 0) {
+		rr_conn_fork_child();
+		_exit(run());
+	}
+	rr_conn_fork_parent();
+	cr_assert_eq(waitpid(pid, &st, 0), pid);
+	return st;
+}
+
+/* (The fake's own close() knows nothing of processes.) */
+static int only_closes(void)
+{
+	rr_conn_close(p.client.c, p.client.fd);
+	return 0;
+}
+
+Test(conn_async, a_child_that_closes_leaves_it_to_its_parent)
+{
+	open_pair(false, 0, true, 3);
+	round_trip(1, 100, 60000);
+	cr_assert_eq(in_child(only_closes), 0);
+	round_trip(2, 100, 60000);
+	cr_assert_not(rr_conn_forks);
+	settle();
+	close_pair();
+}
+
+static int uses(void)
+{
+	unsigned bits = (unsigned)rr_conn_poll(p.client.c, p.client.fd, POLLIN | POLLOUT);
+
+	return !(bits & POLLIN && bits & POLLERR && rr_end_try_send(&p.client, out, 100) == -ECONNRESET &&
+		 rr_end_try_recv(&p.client, in, 100, 0) == -ECONNRESET && rr_conn_forks == false);
+}
+
+/* What is under way is the parent's: the child sees none of it, and nobody waits for the other. */
+Test(conn_async, a_child_that_uses_it_loses_it_for_all)
+{
+	size_t n;
+
+	open_pair(false, 0, true, 3);
+	round_trip(1, 100, 60000);
+	n = rr_test_reply(out, 1, 500, 1);
+	cr_assert_eq(rr_end_send(&p.server, &p.client, out, n), (ssize_t)n);
+	cr_assert_eq(in_child(uses), 0);
+	rr_anchor_check(p.client.c->share, p.client.fd, rr_now_coarse());
+	cr_assert(p.client.c->share->dead);
+	cr_assert_eq(rr_end_try_send(&p.client, out, 100), -ECONNRESET);
+	cr_assert(rr_conn_forks, "what connects next must be such that children can use it");
+	rr_pair_close(&p);
 }

@@ -290,6 +290,7 @@ static void device_gone(struct rr_vq *v)
 {
 	rr_verbs_digest(v);
 	rr_verbs_objects_free(v);
+	rr_verbs_digest(v);	/* what another thread has just taken */
 	v->state = RR_V_GONE;
 }
 
