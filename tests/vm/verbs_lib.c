@@ -238,9 +238,10 @@ int verbs_main(int argc, char **argv, const struct vt *tests, size_t n)
 	snprintf(path, sizeof(path), "%s/" RR_VERBS_PLUGIN, dir ? dir : "build");
 	so = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	if (!so || argc < 3)
-		return fprintf(stderr, "%s\n", so ? "usage: windows|regions|native ADDRESS [TEST...]" : dlerror()), 1;
+		return fprintf(stderr, "%s\n", so ? "usage: windows|regions|native|invite ADDRESS [TEST...]" : dlerror()), 1;
 	env.no_windows = !strcmp(argv[1], "regions");
 	native = !strcmp(argv[1], "native");
+	env.invite = !strcmp(argv[1], "invite");
 	*(void **)&entry = dlsym(so, RR_VERBS_ENTRY);
 	CHECK(entry(RR_VERBS_ABI + 1, &env) == NULL);
 	ops = entry(RR_VERBS_ABI, &env);

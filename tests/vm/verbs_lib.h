@@ -3,8 +3,8 @@
 #define VERBS_LIB_H
 
 /* For programs that drive the verbs provider through its interface, in a guest with a device: two queue
- * pairs in one process. PROGRAM windows|regions|native ADDRESS [TEST...]: windows and regions are how memory is
- * exposed between two of ours, native is between two that know nothing of each other (with windows). */
+ * pairs in one process. PROGRAM windows|regions|native|invite ADDRESS [TEST...]: windows and regions are how memory is
+ * exposed between two of ours, invite is windows that the peer may invalidate, native is between two that know nothing of each other (with windows). */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>

@@ -306,6 +306,34 @@ static void t_a_forked_child_has_its_own(void)
 	CHECK(waitpid(pid, &status, 0) == pid && status == 0);
 }
 
+/* The peer takes keys back with its Sends, those that it was given, and says so by has_inv. */
+static void t_the_peer_takes_keys_back_where_it_may(void)
+{
+	struct iovec iov = { (void *)(uintptr_t)"done", 4 };
+	struct rr_seg seg;
+	struct rr_wc wc;
+
+	open_pair();
+	CHECK(a->peer_inv == env.invite && b->peer_inv == env.invite);
+	for (int i = 0; i < 50; i++) {
+		expose(a, b, a->mem, 4096, RR_RIGHT_WRITE, &seg);
+		while (!ops->window(b))
+			CHECK(ops->poll(b, &wc, 1) == 0);
+		CHECK(ops->send(b, &iov, 1, 0, seg.handle) == 1);
+		CHECK(next(a, &wc) == 1 && wc.len == 4 && wc.has_inv == env.invite);
+		CHECK(wc.inv_handle == (env.invite ? seg.handle : 0));
+		ops->repost(a, wc.cookie);
+		if (env.invite)
+			CHECK(ops->invalidate(a, seg.handle, 1) == -EINVAL);	/* it is gone */
+		else
+			invalidate(a, &seg);
+	}
+	memset(b->mem, 'b', 10);
+	CHECK(ops->write(b, b->mem, 10, &seg, 0, 9) == 0);
+	CHECK(next(b, &wc) == 1 && wc.status < 0 && a->mem[0] == 0);
+	close_pair();
+}
+
 /* More exposures than there are send queue entries or windows to begin with, each under another key. */
 static void t_a_key_is_never_the_last_one_again(void)
 {
@@ -449,6 +477,7 @@ static const struct vt tests[] = {
 	T(access_without_the_right_ends_the_connection),
 	T(access_by_a_dead_key_ends_the_connection),
 	T(access_out_of_bounds_ends_the_connection),
+	T(the_peer_takes_keys_back_where_it_may),
 	T(a_key_is_never_the_last_one_again),
 	T_OURS(what_the_peer_has_read_is_known_on_demand),
 	T_OURS(an_old_key_does_not_count_as_read),

@@ -121,8 +121,8 @@ static void received(struct rr_qp *qp, struct rr_vq *v, const struct ibv_wc *raw
 		wc->has_imm = true;
 		wc->imm = be32toh(raw->imm_data);
 	} else if (raw->wc_flags & WC_WITH_INV && raw->invalidated_rkey) {
-		wc->has_inv = true;
-		wc->inv_handle = raw->invalidated_rkey;
+		wc->has_inv = rr_verbs_key_gone(v, raw->invalidated_rkey);
+		wc->inv_handle = wc->has_inv ? raw->invalidated_rkey : 0;
 	}
 }
 

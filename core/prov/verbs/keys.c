@@ -140,6 +140,15 @@ int rr_verbs_invalidate(struct rr_qp *qp, uint32_t handle, uint64_t cookie)
 	return rc ? rc : window_invalidate(v, handle, cookie);
 }
 
+bool rr_verbs_key_gone(struct rr_vq *v, uint32_t handle)
+{
+	const struct rr_verbs_mw *w = v->invite ? window_of(v, handle) : NULL;
+
+	if (w)
+		rr_verbs_window_free(v, (uint16_t)(w - v->mw));
+	return w;
+}
+
 /* Has the peer read it? */
 static bool *read_mark(struct rr_vq *v, uint32_t handle)
 {

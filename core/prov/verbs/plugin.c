@@ -14,7 +14,7 @@
 pid_t rr_verbs_pid;
 void (*rr_verbs_own_fd)(int fd, bool own);
 static void (*at_exit)(void);
-bool rr_verbs_no_windows;
+bool rr_verbs_no_windows, rr_verbs_invite;
 bool rr_verbs_used, rr_verbs_orphan;
 
 static size_t qp_size(const struct rr_prov_params *p)
@@ -144,6 +144,7 @@ RR_EXPORT const struct rr_prov_ops *rr_verbs_plugin(uint32_t abi, const struct r
 	rr_os = env->os;
 	rr_verbs_own_fd = env->own_fd;
 	rr_verbs_no_windows = env->no_windows;
+	rr_verbs_invite = env->invite;
 	at_exit = env->at_exit;
 	if (env->on_refused)
 		env->on_refused(rr_verbs_refused);

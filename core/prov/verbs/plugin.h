@@ -11,7 +11,7 @@
 #define RR_VERBS_PLUGIN	"librpcrdma_verbs.so"
 #define RR_VERBS_ENTRY	"rr_verbs_plugin"
 /* Changes with every change of struct rr_prov_ops, rr_prov_params, rr_qp, rr_wc or what is here. */
-#define RR_VERBS_ABI	4u
+#define RR_VERBS_ABI	5u
 
 /* What the plugin needs of the library. */
 struct rr_verbs_env {
@@ -20,6 +20,7 @@ struct rr_verbs_env {
 	void (*on_refused)(rr_refused_fn *fn);	/* sets rr_refused; may be NULL */
 	void (*at_exit)(void);			/* to be called when the process exits; may be NULL */
 	bool no_windows;			/* as on a device without them; for tests */
+	bool invite;				/* as on one that stands remote invalidation; for tests */
 };
 
 typedef const struct rr_prov_ops *rr_verbs_plugin_fn(uint32_t abi, const struct rr_verbs_env *env);

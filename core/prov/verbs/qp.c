@@ -3,7 +3,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "core/base/compiler.h"
 #include "core/base/os.h"
@@ -14,6 +17,24 @@ static uint8_t *map(size_t size)
 	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	return p == MAP_FAILED ? NULL : p;
+}
+
+/* Drivers whose windows of type 2 the peer may invalidate. */
+static bool trusted(const struct ibv_device *dev)
+{
+	static const char *const driver[] = { "mlx5_core" };
+	char path[sizeof(dev->ibdev_path) + 32], to[256];
+	const char *name;
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "%s/device/driver", dev->ibdev_path);
+	n = readlink(path, to, sizeof(to) - 1);
+	to[n > 0 ? n : 0] = 0;
+	name = strrchr(to, '/');
+	for (uint32_t i = 0; i < rr_array_size(driver); i++)
+		if (name && !strcmp(name + 1, driver[i]))
+			return true;
+	return rr_verbs_invite;
 }
 
 static int limits(const struct rr_qp *qp, struct rr_vq *v)
@@ -28,6 +49,7 @@ static int limits(const struct rr_qp *qp, struct rr_vq *v)
 	v->max_sge = rr_min(RR_VERBS_SGE, (uint32_t)a.max_sge);
 	v->windows = a.device_cap_flags & (IBV_DEVICE_MEM_WINDOW_TYPE_2A | IBV_DEVICE_MEM_WINDOW_TYPE_2B) &&
 		     !rr_verbs_no_windows;
+	v->invite = v->windows && trusted(v->id->verbs->device);
 	v->depth = (uint8_t)rr_min(RR_VERBS_DEPTH, (uint32_t)rr_max(a.max_qp_init_rd_atom, 0));
 	v->depth_in = (uint8_t)rr_min(RR_VERBS_DEPTH, (uint32_t)rr_max(a.max_qp_rd_atom, 0));
 	if (rr_verbs_recvs(qp) > (uint32_t)a.max_qp_wr || v->sq_cap < 2 * RR_VERBS_SENDS ||

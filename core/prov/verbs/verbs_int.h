@@ -22,8 +22,8 @@
  * Memory: one PD per connection. mem is registered as far as it is used, and not before; when a connection
  * is idle it is given back. Receives, send slots and mem have local rights. What is exposed has
  * a memory window of type 2, bound under a fresh key with just the right that it needs, in one post
- * with the Send that tells of it, and invalidated by us. Remote invalidation is not advertised: a
- * peer that does it twice, or while we do, brings down a kernel with the rxe of Linux 6.1. On
+ * with the Send that tells of it, and invalidated by us, or by the peer on devices that are known to
+ * stand that: one that does it twice, or while we do, brings down a kernel with the rxe of Linux 6.1. On
  * devices without such windows what is exposed is registered instead, for as long as it is
  * exposed: as tight, but a system call each time. */
 
@@ -89,6 +89,7 @@ struct rr_vq {
 	struct ibv_cq *cq;
 	uint32_t strangers;	/* who have come to our port without the token */
 	bool remote_inv;	/* the peer takes Send With Invalidate */
+	bool invite;		/* so do we */
 	uint8_t depth, depth_in; /* RDMA Reads that we, and the peer, may have out; 0 none */
 	int resolve_ms;
 	rr_time cm_seen;	/* when its events were looked at without being told to */
@@ -169,6 +170,9 @@ extern void (*rr_verbs_own_fd)(int fd, bool own);
 /* librdmacm has opened devices in this process: it keeps them. In a forked child it would use them
  * on, and what it made would be the parent's: so such a child does without. */
 extern bool rr_verbs_used, rr_verbs_orphan;
+
+/* For tests: any device that has windows is known to stand remote invalidation. */
+extern bool rr_verbs_invite;
 
 /* Memory windows are not to be used. */
 extern bool rr_verbs_no_windows;
@@ -285,6 +289,8 @@ int rr_verbs_expose(struct rr_qp *qp, const void *local, uint32_t len, enum rr_r
 		    struct rr_seg *out);
 int rr_verbs_invalidate(struct rr_qp *qp, uint32_t handle, uint64_t cookie);
 bool rr_verbs_consumed(struct rr_qp *qp, uint32_t handle);
+/* The peer has invalidated it: true, if it was there. */
+bool rr_verbs_key_gone(struct rr_vq *v, uint32_t handle);
 /* The peer has read it to its end, it says. */
 void rr_verbs_key_read(struct rr_vq *v, uint32_t handle);
 void rr_verbs_window_free(struct rr_vq *v, uint16_t window);

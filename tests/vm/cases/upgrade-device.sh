@@ -32,7 +32,7 @@ checks=$((checks + 2))
 start=$SECONDS
 rdma link delete rxe0 &
 for ((i = 0; i < 300; i++)); do jobs -r %% | grep -q delete || break; sleep 0.1; done
-jobs -r | grep delete && { dump; tail -n 5 "$W"/*.log; ls -l /proc/[0-9]*/fd 2>/dev/null | grep infiniband; die "the link cannot be deleted"; }
+jobs -r | grep delete && { dump; tail -n 5 "$W"/*.log; die "the link cannot be deleted"; }
 wait $busy
 [ $? != 124 ] && [ $((SECONDS - start)) -lt 60 ] || wrong "the busy client does not notice"
 [ -n "$(lab_server_pid)" ] || wrong "the server has died"
