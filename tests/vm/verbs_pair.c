@@ -421,7 +421,7 @@ static void t_memory_is_locked_as_far_as_it_is_used(void)
 	par.mem_size = 1 << 20;
 }
 
-/* Who may not lock much stays within that, and is told before it begins. */
+/* Who may not lock much stays within that, and is told before it begins. (By a child: see the first test.) */
 static void t_the_limit_of_locked_memory_is_known_before(void)
 {
 	const struct rlimit low = { 4 << 20, 4 << 20 };
@@ -471,6 +471,7 @@ static void t_many_connections_leave_nothing(void)
 
 static const struct vt tests[] = {
 	T_OURS(a_forked_child_has_its_own),
+	T_OURS(the_limit_of_locked_memory_is_known_before),
 	T(sends_of_every_size_arrive_as_they_were),
 	T_OURS(immediate_data_arrives_without_payload),
 	T(reads_and_writes_move_bytes_and_say_when),
@@ -489,7 +490,6 @@ static const struct vt tests[] = {
 	T_OURS(an_address_without_device_is_refused),
 	T(a_forked_child_only_lets_go),
 	T(memory_is_locked_as_far_as_it_is_used),
-	T_OURS(the_limit_of_locked_memory_is_known_before),
 	T(many_connections_leave_nothing),
 };
 

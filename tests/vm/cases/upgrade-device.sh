@@ -1,13 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The device goes while connections use it, and comes back: both ends hear of it soon, nothing crashes or hangs, what
-# connects meanwhile is on TCP, what connects later is not.
+# The device goes while connections use it: both ends hear of it soon, nothing crashes or hangs, what connects
+# meanwhile is on TCP. It comes back, and carries again.
 . "$(dirname "$0")/../lib.sh"
 [ -f "$BUILD/librpcrdma_verbs.so" ] || skip "built without rdma-core's headers"
 rxe_up
 wrong() { echo "FAIL $*"; failures=$((failures + 1)); }
 
-dump() { for p in /proc/[0-9]*; do grep -q ^State:.D "$p/status" && { cat "$p/comm" "$p/stack"; }; done; }
 lab_server poll
 lab before 'null ok 5' null 5
 background "$W/long" client timeout 100 labcli 10.9.0.1 20801 null 100000000
@@ -31,14 +30,18 @@ sleep 3
 checks=$((checks + 2))
 start=$SECONDS
 rdma link delete rxe0 &
-for ((i = 0; i < 300; i++)); do jobs -r %% | grep -q delete || break; sleep 0.1; done
-jobs -r | grep delete && { dump; tail -n 5 "$W"/*.log; die "the link cannot be deleted"; }
+deletion=$!
 wait $busy
 [ $? != 124 ] && [ $((SECONDS - start)) -lt 60 ] || wrong "the busy client does not notice"
 [ -n "$(lab_server_pid)" ] || wrong "the server has died"
 CLIENT='c["tcp"] == 1 and c["verbs"] == c["shm"] == 0' lab meanwhile 'null ok 5' null 5
-rdma link add rxe0 type rxe netdev roce0 || wrong "no new link"
-lab after 'null ok 5' null 5
 wait $idle
 grep -q told "$W/idle" || wrong "the idle client was not told: $(cat "$W/idle")"
+# rxe cannot take a device from librdmacm, which keeps it open until its process ends
+lab_server_kill
+wait $deletion
+rdma link add rxe0 type rxe netdev roce0 || wrong "no new link"
+rm -rf "$W"/server.run*
+lab_server poll
+lab after 'null ok 5' null 5
 lab_finish
