@@ -34,6 +34,8 @@ static int accepted(int listener, int fd)
 
 /* --- native --- */
 
+#define DEFER	(5 * RR_MSEC)	/* for another process to take it */
+
 /* A native connection: entered into the table, and its peer named. */
 static int native(int fd, struct rr_conn *c, struct sockaddr *addr, socklen_t *len)
 {
@@ -100,6 +102,8 @@ static int accept_either(struct rr_sock *so, struct rr_conn *l, int fd, struct s
 			return rc;
 		if (!blocks(fd))
 			return RR_CONN_KERNEL;
+		if (rr_conn_defers(l) && kernel_has_one(fd))
+			rr_os_nap(DEFER);
 		rc = accept_there(so, fd, addr, len, flags);
 		if (rc != RR_CONN_KERNEL)
 			return rc;

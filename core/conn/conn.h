@@ -84,6 +84,10 @@ struct rr_conn *rr_conn_listener(int fd);
  * there is none; RR_CONN_KERNEL none comes in by this process; else -errno. */
 int rr_conn_accept(struct rr_conn *l, int fd, int flags, struct rr_conn **out);
 
+/* Do other processes share the TCP socket, and native peers reach this one alone? Then it leaves them what
+ * the kernel has: who waits in the kernel's accept() for what another got is not there for those. */
+bool rr_conn_defers(struct rr_conn *l);
+
 /* connect() is called on fd. A rule says that peer is reached by RDMA: the connection, which is being made
  * (or has failed, see rr_conn_dialed()); else NULL. */
 struct rr_conn *rr_conn_dial(int fd, const struct sockaddr *peer, socklen_t len);

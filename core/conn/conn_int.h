@@ -300,6 +300,7 @@ void rr_upgrade_carry(struct rr_conn *c);
 bool rr_own_params(struct rr_prov_params *p, const uint8_t token[RR_TOKEN_LEN], int fd);
 
 /* native.c; under the lock but for the first */
+void rr_native_forks(struct rr_conn *l);	/* before a fork; any connection */
 void rr_native_forked(struct rr_conn *l);	/* in a child that has inherited the listener */
 int rr_native_poll(struct rr_conn *l, int fd, unsigned want);
 int rr_native_fds(struct rr_conn *l, int fd, unsigned want, struct pollfd out[2], rr_time *until);

@@ -32,6 +32,7 @@ struct rr_listener {
 	struct rr_share *first;		/* the queue, oldest first */
 	struct rr_share *spare;
 	uint32_t n;
+	_Atomic bool shared;		/* by a fork */
 };
 
 static const uint8_t no_token[RR_TOKEN_LEN];
@@ -359,6 +360,24 @@ int rr_conn_accept(struct rr_conn *c, int fd, int flags, struct rr_conn **out)
 	return rc;
 }
 
+bool rr_conn_defers(struct rr_conn *c)
+{
+	struct rr_lock *lock;
+	bool yes;
+
+	if (!c->listener->shared || rr_conn_hold(c, &lock) < 0)
+		return false;
+	yes = c->listener->lst;
+	rr_lock_drop(lock);
+	return yes;
+}
+
+void rr_native_forks(struct rr_conn *c)
+{
+	if (c->listener)
+		c->listener->shared = true;
+}
+
 /* --- the end of a listener --------------------------------------------------------------- */
 
 void rr_native_close(struct rr_conn *c)
@@ -386,6 +405,7 @@ void rr_native_forked(struct rr_conn *c)
 {
 	struct rr_listener *l = c->listener;
 
+	l->shared = true;
 	rr_native_close(c);
 	l->retry = 0;
 	l->why = RR_R_NONE;

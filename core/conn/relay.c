@@ -209,7 +209,7 @@ static bool native(const struct rr_conn *c)
 	enum rr_conn_st st = rr_conn_st(c);
 
 	return (st == RR_S_TAKEN || st == RR_S_CARRIED) && c->share->qp->native &&
-	       !(c->share->qp->ops->caps & RR_PROV_SURVIVES);
+	       !(rr_qp_caps(c->share->qp) & RR_PROV_FAMILY);
 }
 
 bool rr_relay_forks(struct rr_conn *c)

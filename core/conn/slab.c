@@ -201,6 +201,7 @@ void rr_conn_fork_child(void)
 
 void rr_conn_forked(struct rr_conn *c)
 {
+	rr_native_forks(c);
 	if (rr_relay_forks(c) || rr_conn_st(c) != RR_S_CARRIED || !shareable(c))
 		return;
 	atomic_fetch_add_explicit(&c->share->procs, 1, memory_order_relaxed);

@@ -455,6 +455,28 @@ loop()
     same(c.do('ask(s, 1, blob(300))'), 300)
 
 
+def workers_that_sleep_in_accept_leave_others_tcp_to_others():
+    """The one that has the RDMA port would wait in the kernel for a connection that another has got."""
+    s, c, t = server(), client(), Agent(shim=False)
+    s.do("""
+W = '''
+while True:
+    x, _ = L.accept()
+    echo(x)
+'''""")
+    for _ in range(4):
+        s.do('fork_worker(W)')
+    until(port_open, 'the RDMA port')
+    for _ in range(10):
+        for _ in range(3):
+            t.do('s = connect(%d)' % TCP)
+            same(t.do('ask(s, 1, blob(300))'), 300)
+            t.do('s.close()')
+        c.do('s = connect(%d)' % TCP)
+        same(c.do('ask(s, 1, blob(300))'), 300)
+        c.do('s.close()')
+
+
 PER_CONNECTION = """
 def per_connection():
     while True:

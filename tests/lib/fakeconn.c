@@ -77,6 +77,12 @@ int rr_conn_accept(struct rr_conn *l, int fd, int flags, struct rr_conn **out)
 	return RR_CONN_KERNEL;
 }
 
+bool rr_conn_defers(struct rr_conn *l)
+{
+	(void)l;
+	return false;
+}
+
 struct rr_conn *rr_conn_dial(int fd, const struct sockaddr *peer, socklen_t len)
 {
 	(void)fd, (void)peer, (void)len;

@@ -251,7 +251,7 @@ __attribute__((constructor)) static void only_this(void)
 {
 	loop = rr_prov_shm;
 	loop.name = "loop";
-	loop.caps &= ~(uint32_t)RR_PROV_SURVIVES;	/* nor does a queue pair of RDMA outlive its process, or its fork */
+	loop.caps &= ~(uint32_t)RR_PROV_FAMILY;	/* nor can a child use a queue pair of RDMA */
 	loop.id = 2;	/* shown as what it stands for */
 	loop.prepare = prepare;
 	loop.answer = answer;
