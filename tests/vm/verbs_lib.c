@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/ioctl.h>
 
@@ -30,6 +31,7 @@ struct rr_prov_params par = {
 struct rr_qp *a, *b;
 struct rr_lst *lst;
 bool native;
+void (*in_child)(void);
 
 struct rr_qp *new_qp(void)
 {
@@ -217,6 +219,12 @@ unsigned resources(void)
 	return total;
 }
 
+static void forked(void)
+{
+	if (in_child)
+		in_child();
+}
+
 static void stuck(int sig)
 {
 	(void)sig;
@@ -236,6 +244,7 @@ int verbs_main(int argc, char **argv, const struct vt *tests, size_t n)
 	signal(SIGALRM, stuck);
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	snprintf(path, sizeof(path), "%s/" RR_VERBS_PLUGIN, dir ? dir : "build");
+	pthread_atfork(NULL, NULL, forked);
 	so = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	if (!so || argc < 3)
 		return fprintf(stderr, "%s\n", so ? "usage: windows|regions|native|invite ADDRESS [TEST...]" : dlerror()), 1;

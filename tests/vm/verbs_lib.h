@@ -36,6 +36,7 @@ extern struct rr_prov_params par;	/* local is ADDRESS */
 extern struct rr_qp *a, *b;		/* offering or connecting; answering or taken */
 extern struct rr_lst *lst;
 extern bool native;
+extern void (*in_child)(void);	/* runs in forked children, before the provider knows that it is in one */
 
 struct rr_qp *new_qp(void);
 /* ADDRESS with this port. */

@@ -291,6 +291,30 @@ static void t_a_forked_child_only_lets_go(void)
 	close_pair();
 }
 
+static void close_both(void)
+{
+	ops->close(a);
+	ops->close(b);
+}
+
+static void t_a_child_may_let_go_as_soon_as_there_is_one(void)
+{
+	struct rr_wc wc;
+	int status;
+	pid_t pid;
+
+	open_pair();
+	in_child = close_both;
+	pid = fork();
+	if (pid == 0)
+		_exit(0);
+	in_child = NULL;
+	CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+	post(a, "still here", 10);
+	CHECK(next(b, &wc) == 1 && wc.len == 10);
+	close_pair();
+}
+
 /* Of a parent that has had none it inherits nothing, and has its own. To be run first. */
 static void t_a_forked_child_has_its_own(void)
 {
@@ -489,6 +513,7 @@ static const struct vt tests[] = {
 	T_OURS(a_peer_that_never_comes_is_no_trouble),
 	T_OURS(an_address_without_device_is_refused),
 	T(a_forked_child_only_lets_go),
+	T(a_child_may_let_go_as_soon_as_there_is_one),
 	T(memory_is_locked_as_far_as_it_is_used),
 	T(many_connections_leave_nothing),
 };

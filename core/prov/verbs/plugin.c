@@ -5,13 +5,15 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sys/epoll.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "core/base/compiler.h"
 #include "core/prov/verbs/verbs_int.h"
 
-pid_t rr_verbs_pid;
+static pid_t self;		/* where the kernel cannot wipe it */
+pid_t *rr_verbs_self = &self;
 void (*rr_verbs_own_fd)(int fd, bool own);
 static void (*at_exit)(void);
 bool rr_verbs_no_windows, rr_verbs_invite;
@@ -113,6 +115,18 @@ static const struct rr_prov_ops ops = {
 	.trim = rr_verbs_trim,
 };
 
+static void make_self(void)
+{
+	void *page = mmap(NULL, RR_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (page == MAP_FAILED)
+		return;
+	if (madvise(page, RR_PAGE, MADV_WIPEONFORK))
+		munmap(page, RR_PAGE);
+	else
+		rr_verbs_self = page;
+}
+
 static void forked(void)
 {
 	rr_verbs_pid = getpid();
@@ -139,6 +153,7 @@ RR_EXPORT const struct rr_prov_ops *rr_verbs_plugin(uint32_t abi, const struct r
 	if (!rr_verbs_pid) {
 		pthread_atfork(NULL, NULL, forked);
 		ibv_fork_init();	/* for kernels that do not copy pinned memory at fork */
+		make_self();
 	}
 	rr_verbs_pid = getpid();
 	rr_os = env->os;

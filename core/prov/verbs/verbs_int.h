@@ -161,8 +161,9 @@ struct rr_verbs_lst {
 	pid_t owner;
 };
 
-/* The process that we are; kept right across fork. */
-extern pid_t rr_verbs_pid;
+/* The process that we are. In a forked child it is 0 at once, before any handler of pthread_atfork() runs. */
+extern pid_t *rr_verbs_self;
+#define rr_verbs_pid (*rr_verbs_self)
 
 /* Descriptors that the app does not know: set, and taken back before they are closed. */
 extern void (*rr_verbs_own_fd)(int fd, bool own);
