@@ -6,7 +6,7 @@
 [ -f "$BUILD/librpcrdma_verbs.so" ] || skip "built without rdma-core's headers"
 rxe_up
 
-# Upgrades are another matter: without option verbs there is none between these two hosts.
+# Between these two hosts there is no upgrade without option verbs.
 native_server() { RDMARPC_RULES='role=server port=20801 native=20901' server env RDMARPC_VERBS=off "$@"; }
 native_client() { RDMARPC_RULES='role=client port=20801 native=20901 mode=require' client env RDMARPC_VERBS=off "$@"; }
 either_client() { RDMARPC_RULES='role=client port=20801 native=20901' client env RDMARPC_VERBS=off "$@"; }
@@ -20,7 +20,7 @@ for mode in svcrun epoll; do
 	lab $mode-sum 'sum 100000 ok' sum 100000
 	lab $mode-conns 'conns 3 bad 0' conns 3
 	AS=plain_client CLIENT=$BY_TCP lab $mode-tcp 'null ok 5' null 5
-	judge $mode server 'c["verbs"] == 5 and c["tcp"] == 1 and e["lost"] == 0 and u["offers_received"] == 0'
+	judge $mode server 'c["verbs"] == 5 and c["tcp"] == 1 and e["lost"] == 0'
 	lab_server_kill
 	rm -rf "$W"/server.run*
 done
