@@ -61,6 +61,7 @@ knfsd_up() {
 	mkdir -p /var/lib/nfs/v4recovery
 	exportfs -o rw,no_root_squash,insecure,fsid=0,no_subtree_check,async '*:/export' || die "exportfs"
 	background "$W/mountd.out" rpc.mountd -F -p 20048
+	echo 1048576 >/proc/fs/nfsd/max_block_size	# less is the default of a small machine
 	rpc.nfsd -L 10 -G 10 --rdma=20049 "${NFSD_THREADS:-8}" || die "rpc.nfsd"
 	echo Y >/proc/fs/nfsd/v4_end_grace
 	wait_port 20048

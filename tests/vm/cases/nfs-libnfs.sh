@@ -63,8 +63,8 @@ for v in $versions; do
 		run aio$v 'nfsaio reads 128 bad 0' nfsaio "$url/files/aio?$o" 128 65536
 		run large$v 'nfsaio reads 16 bad 0' nfsaio "$url/files/large?$o" 16 1048576
 	fi
-	run down$v 'copied 3000000' nfs-cp "$url/files/up?$o" "$W/down"
-	same "$W/up" "$W/down"
+	run down$v 'copied 3000000' nfs-cp "$url/files/up?$o" "$W/down$v"
+	same "$W/up" "$W/down$v"
 	LEAST=128 run aio-read$v 'nfsaio reads 128 bad 0' nfsaio "$url/files/aio?$o" 128 65536 read
 	run large-read$v 'nfsaio reads 16 bad 0' nfsaio "$url/files/large?$o" 16 1048576 read
 done
