@@ -6,7 +6,8 @@
 #	guest_start DIR KERNELDIR INITRD; guest_run DIR SECONDS COMMAND...; guest_stop DIR
 #
 # DIR holds the share, the console and the pid. KVM where it works, else QEMU's own interpreter (VM_ACCEL=tcg
-# asks for it at once: some machines have a /dev/kvm that hangs). VM_QEMU: further arguments for QEMU.
+# asks for it at once: some machines have a /dev/kvm that hangs). VM_ACCEL=icount: time is counted in instructions
+# of one CPU, 1 ns each, so that it passes alike on any machine, however busy. VM_QEMU: further arguments for QEMU.
 
 VM_HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 VM_CPUS=${VM_CPUS:-2}
@@ -44,7 +45,11 @@ guest_start() { # DIR KERNELDIR INITRD
 	if [ "${VM_ACCEL:-kvm}" = kvm ] && [ -w /dev/kvm ] && guest_boot "$@" 15 -accel kvm -cpu host; then
 		return 0
 	fi
-	guest_boot "$@" 60 -accel tcg,thread=multi,tb-size=256 -cpu Nehalem && return 0
+	if [ "${VM_ACCEL:-}" = icount ]; then
+		VM_CPUS=1 guest_boot "$@" 120 -accel tcg,thread=single,tb-size=256 -icount shift=0,sleep=off -cpu Nehalem && return 0
+	else
+		guest_boot "$@" 60 -accel tcg,thread=multi,tb-size=256 -cpu Nehalem && return 0
+	fi
 	echo "vm: the guest did not come up" >&2
 	tail -n 20 "$1/console" "$1/qemu.log" >&2
 	return 1
