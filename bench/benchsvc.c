@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* benchsvc PORT: a plain libtirpc server. Says "ready" when it listens. */
+#include <arpa/inet.h>
 #include <netinet/in.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -36,10 +38,18 @@ bench_blob *bench_res_1_svc(u_int *len, struct svc_req *req)
 	return &b;
 }
 
+/* LAB_ADDRESS, or the loopback. */
+static in_addr_t own_address(void)
+{
+	const char *text = getenv("LAB_ADDRESS");
+
+	return text ? inet_addr(text) : htonl(INADDR_LOOPBACK);
+}
+
 int main(int argc, char **argv)
 {
 	struct sockaddr_in a = {
-		.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+		.sin_family = AF_INET, .sin_addr.s_addr = own_address(),
 		.sin_port = htons((in_port_t)(argc > 1 ? atoi(argv[1]) : 0)),
 	};
 	int on = 1, fd = socket(AF_INET, SOCK_STREAM, 0);

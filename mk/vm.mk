@@ -8,6 +8,14 @@ check-vm:
 	@$(MAKE) -s -j2 all apps vm-programs
 	$(Q)BUILD='$(BUILD)' tests/vm/run $(VM)
 
+# make bench-vm [BENCH="--quick --rows null"]: the shim over that device, beside TCP and rsockets.
+.PHONY: bench-vm
+bench-vm:
+	@scripts/deps vm
+	@$(MAKE) -s -j2 all apps
+	$(Q)BUILD='$(BUILD)' bench/vm $(BENCH)
+	$(Q)BUILD='$(BUILD)' bench/vm nfs
+
 # --- the verbs provider: a plugin, where rdma-core's headers are ---
 
 VERBS     := $(BUILD)/librpcrdma_verbs.so
