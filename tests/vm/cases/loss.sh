@@ -77,6 +77,7 @@ client_killed() {
 		lab client-killed-next 'null ok 5' null 5
 	done
 }
+impatient() { client env RDMARPC_UPGRADE_TIMEOUT_MS=3000 "$@"; }
 # After that the CM of this rxe does not get through any more (rping says so too) until it is made anew.
 link_down() {
 	stream 100000
@@ -84,7 +85,7 @@ link_down() {
 	lost link-down 120
 	ip link set roce0 up
 	nothing_left link-down
-	CLIENT='c["tcp"] + c["verbs"] == 1 and c["shm"] == 0' lab link-up-next 'null ok 5' null 5
+	AS=impatient CLIENT='c["tcp"] + c["verbs"] == 1 and c["shm"] == 0' lab link-up-next 'null ok 5' null 5
 	lab_server_kill
 	rdma link delete rxe0 && rdma link add rxe0 type rxe netdev roce0 || die "no device again"
 	new_server
