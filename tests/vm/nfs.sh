@@ -106,9 +106,9 @@ ganesha_up() {
 		NFSV4 { Grace_Period = 5; Lease_Lifetime = 10; Graceless = true; RecoveryBackend = fs;
 			RecoveryRoot = $W/rec; Allow_Numeric_Owners = true; Only_Numeric_Owners = true;
 			Delegations = true; }
-		NFS_KRB5 { Active_krb5 = false; }
+		NFS_KRB5 { ${KRB5:-Active_krb5 = false;} }
 		EXPORT { Export_Id = 1; Path = /export; Pseudo = /export; Access_Type = RW; Squash = No_Root_Squash;
-			SecType = sys; Protocols = 3,4; Transports = TCP; Delegations = RW;
+			SecType = ${SEC:-sys}; Protocols = 3,4; Transports = TCP; Delegations = RW;
 			MaxRead = 1048576; MaxWrite = 1048576; PrefRead = 1048576; PrefWrite = 1048576;
 			FSAL { Name = $fsal; $options } }
 		LOG { Default_Log_Level = EVENT; ${GANESHA_LOG:-} }
