@@ -52,7 +52,7 @@ wait_port() {
 }
 
 rpcbind_up() {
-	port_of 111 || { rpcbind -w 2>/dev/null || rpcbind; wait_port 111; }
+	port_of 111 || { background "$W/rpcbind.out" rpcbind -f -w; wait_port 111; }
 }
 
 knfsd_up() {
