@@ -191,7 +191,7 @@ static bool would_take(struct rr_share *sh, const struct cur *c)
 
 	if (rr_iov_copy_out(head, sizeof(head), c->iov + c->i, c->n - c->i, c->off) == sizeof(head))
 		type = head[sizeof(head) - 1];
-	return rr_eng_would_take(sh->eng, type);
+	return rr_eng_would_take(sh->eng, type, rr_now_coarse());
 }
 
 /* The record in tx.buf is complete. As send_short(). */

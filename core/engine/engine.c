@@ -290,6 +290,15 @@ bool rr_mem_fence(struct rr_eng *e, struct rr_mem *m, uint32_t id)
 
 /* --- events ---------------------------------------------------------------------------- */
 
+/* The app's message was refused: it waits for room. */
+static void stall(struct rr_eng *e, bool call)
+{
+	e->stalled = true;
+	e->stalled_call = call;
+	if (call)
+		rr_req_stalled(e);
+}
+
 int rr_eng_send(struct rr_eng *e, const struct rr_eng_out *out, rr_time now)
 {
 	int rc;
@@ -303,8 +312,9 @@ int rr_eng_send(struct rr_eng *e, const struct rr_eng_out *out, rr_time now)
 		rc = -EAGAIN;	/* its bytes may be the app's own: at once or not at all */
 	else
 		rc = out->rpc.type == RR_RPC_CALL ? rr_req_send(e, out) : rr_resp_send(e, out);
-	e->stalled = rc == -EAGAIN;
-	e->stalled_call = out->rpc.type == RR_RPC_CALL;
+	e->stalled = false;
+	if (unlikely(rc == -EAGAIN))
+		stall(e, out->rpc.type == RR_RPC_CALL);
 	return rc;
 }
 
@@ -327,14 +337,13 @@ uint32_t rr_eng_shown(const struct rr_eng *e)
 	return e->shown.used;
 }
 
-bool rr_eng_would_take(struct rr_eng *e, uint32_t type)
+bool rr_eng_would_take(struct rr_eng *e, uint32_t type, rr_time now)
 {
 	bool call = type == RR_RPC_CALL, yes = room_for(e, call);
 
-	if (!yes) {
-		e->stalled = true;
-		e->stalled_call = call;
-	}
+	e->now = now;
+	if (!yes)
+		stall(e, call);
 	return yes;
 }
 

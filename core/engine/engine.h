@@ -112,7 +112,7 @@ bool rr_eng_writable(const struct rr_eng *e);
 
 /* The same of a message of this type (enum rr_rpc_type), which the app has begun to write. No
  * counts as a refusal. */
-bool rr_eng_would_take(struct rr_eng *e, uint32_t type);
+bool rr_eng_would_take(struct rr_eng *e, uint32_t type, rr_time now);
 
 /* Can a message of len bytes be sent whole in one Send, whatever else is true? The
  * driver uses it to choose a buffer before the record is complete. False where memory may have to

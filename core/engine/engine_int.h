@@ -315,6 +315,8 @@ void rr_req_reply_pulled(struct rr_eng *e, struct rr_in *in);
  * credit ends. */
 rr_time rr_req_deadline(const struct rr_eng *e);
 void rr_req_tick(struct rr_eng *e);
+/* A call was refused now. */
+void rr_req_stalled(struct rr_eng *e);
 /* ERR_CHUNK for c: what that means for later calls of its procedure. */
 enum rr_eng_why rr_req_refused(struct rr_eng *e, const struct rr_call *c);
 /* The call's Send is out. */

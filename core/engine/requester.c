@@ -190,6 +190,12 @@ rr_time rr_req_deadline(const struct rr_eng *e)
 	return at > e->now ? at : RR_TIME_NEVER;
 }
 
+void rr_req_stalled(struct rr_eng *e)
+{
+	if (!e->ring && !rr_credits_left(&e->cr) && !e->starved)
+		e->starved = e->now;
+}
+
 /* Nothing can be sent before a reply comes, and none does: the app would wait for ever. */
 void rr_req_tick(struct rr_eng *e)
 {
@@ -283,11 +289,8 @@ int rr_req_send(struct rr_eng *e, const struct rr_eng_out *out)
 	if ((!plan.fits && !rr_req_may_use_chunks(e)) || (e->cr.asked == 0 && !e->ring))
 		return -EMSGSIZE;
 	c = rr_req_writable(e) ? call_new(e, &out->rpc) : NULL;
-	if (!c) {
-		if (!e->ring && !rr_credits_left(&e->cr) && !e->starved)
-			e->starved = e->now;
+	if (!c)
 		return -EAGAIN;
-	}
 	e->starved = 0;
 	t = rr_tx_new(e, out, form_of(&plan));
 	t->call = c->n.idx;

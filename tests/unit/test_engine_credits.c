@@ -215,6 +215,17 @@ Test(engine_credits, waiting_for_a_credit_ends_when_no_reply_comes)
 	one_fini(&o);
 }
 
+/* The first piece of a long record is refused before there is a message to send. */
+Test(engine_credits, so_does_waiting_to_begin_a_record)
+{
+	one_init(&o, 0, true);
+	one_send(&o, RR_RPC_CALL, 1, 40);
+	o.now += RR_SEC;
+	cr_assert_not(rr_eng_would_take(o.e, RR_RPC_CALL, o.now));
+	cr_assert_eq(rr_eng_deadline(o.e), o.now + 120 * RR_SEC);
+	one_fini(&o);
+}
+
 Test(engine_credits, who_does_not_want_to_send_may_wait_for_ever)
 {
 	one_init(&o, 0, true);

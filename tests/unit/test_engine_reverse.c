@@ -77,10 +77,10 @@ Test(engine_reverse, what_was_refused_last_is_what_there_is_room_for)
 	cr_assert(rr_eng_writable(o.e));
 	cr_assert_eq(one_send(&o, RR_RPC_CALL, 2, 40), -EAGAIN);
 	cr_assert_not(rr_eng_writable(o.e));
-	cr_assert(rr_eng_would_take(o.e, RR_RPC_REPLY));
+	cr_assert(rr_eng_would_take(o.e, RR_RPC_REPLY, o.now));
 	cr_assert_eq(one_send(&o, RR_RPC_REPLY, 7, 24), 0);
 	cr_assert(rr_eng_writable(o.e));
-	cr_assert_not(rr_eng_would_take(o.e, RR_RPC_CALL));
+	cr_assert_not(rr_eng_would_take(o.e, RR_RPC_CALL, o.now));
 	cr_assert_not(rr_eng_writable(o.e));
 	ONE_RECV(&o, 1, 1, 2, MSG, 0, 0, 0, A_REPLY(1));
 	cr_assert(rr_eng_writable(o.e));
