@@ -18,38 +18,6 @@
 
 /* --- completions ----------------------------------------------------------------------- */
 
-/* Moves what the CQ has to v->raw, unless another thread is at it. */
-static void pull(struct rr_vq *v)
-{
-	bool not_busy = false;
-	uint32_t head, tail;
-
-	if (!atomic_compare_exchange_strong_explicit(&v->cq_busy, &not_busy, true,
-						     memory_order_acquire, memory_order_relaxed))
-		return;
-	/* Only the holder of cq_busy adds. */
-	head = atomic_load_explicit(&v->raw_head, memory_order_relaxed);
-	tail = atomic_load_explicit(&v->raw_tail, memory_order_acquire);
-	while (head - tail < v->raw_cap &&
-	       ibv_poll_cq(v->cq, 1, &v->raw[head & (v->raw_cap - 1)]) > 0)
-		head++;
-	/* pairs with the acquires of raw_head: the entries are there once it says so */
-	atomic_store_explicit(&v->raw_head, head, memory_order_release);
-	atomic_store_explicit(&v->cq_busy, false, memory_order_release);
-}
-
-bool rr_verbs_reap(struct rr_vq *v)
-{
-	for (int i = 0; i < 2; i++) {
-		if (atomic_load_explicit(&v->raw_head, memory_order_acquire) !=
-		    atomic_load_explicit(&v->raw_tail, memory_order_acquire))
-			return true;
-		if (i == 0)
-			pull(v);
-	}
-	return false;
-}
-
 /* What a failed work request says of the connection: gone, or one of us has broken a rule. */
 static int status_err(enum ibv_wc_status s)
 {
@@ -91,7 +59,7 @@ static struct rr_verbs_wqe ended(struct rr_vq *v, uint32_t seq)
 
 void rr_verbs_digest(struct rr_vq *v)
 {
-	pull(v);
+	rr_verbs_pull(v);
 	for (; v->raw_seen != atomic_load_explicit(&v->raw_head, memory_order_acquire);
 	     v->raw_seen++) {
 		struct ibv_wc *raw = &v->raw[v->raw_seen & (v->raw_cap - 1)];

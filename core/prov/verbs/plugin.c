@@ -51,12 +51,10 @@ static int arm(struct rr_qp *qp, enum rr_arm what)
 {
 	struct rr_vq *v = rr_verbs_of(qp);
 
+	(void)what;
 	if (!v || v->state != RR_V_READY)
 		return 0;
-	/* Asked for first, looked at second: what comes in between rings or is seen. */
-	if (ibv_req_notify_cq(v->cq, 0))
-		v->err = v->err ? v->err : -EIO;
-	return peek(qp, what);
+	return rr_verbs_arm_cq(v) || v->err || v->lost;
 }
 
 static int drain(struct rr_qp *qp)

@@ -332,8 +332,14 @@ int rr_verbs_post_recv(struct rr_qp *qp, struct rr_vq *v, uint32_t i);
 /* Takes new completions into our books: the send queue's entries in v->raw have the cookie and
  * the operation from then on, whatever becomes of their place in the queue. */
 void rr_verbs_digest(struct rr_vq *v);
-/* Is there a completion? Any thread. */
-bool rr_verbs_reap(struct rr_vq *v);
 void rr_verbs_settle(struct rr_qp *qp, rr_time most);
+
+/* cq.c */
+/* Moves what the CQ has to v->raw; false: another thread is at it. */
+bool rr_verbs_pull(struct rr_vq *v);
+/* Is there a completion? Any thread; no may be wrong while another looks. */
+bool rr_verbs_reap(struct rr_vq *v);
+/* From now on the next completion rings; true: there is one already. */
+bool rr_verbs_arm_cq(struct rr_vq *v);
 
 #endif
