@@ -16,7 +16,7 @@ cycles=${1:-200}
 run verbs_pair
 
 modprobe -a nfsd rpcrdma nfs nfsv4 || skip "the kernel has no NFS over RDMA"
-mount -t nfsd nfsd /proc/fs/nfsd || die "no nfsd"
+mountpoint -q /proc/fs/nfsd || mount -t nfsd nfsd /proc/fs/nfsd || die "no nfsd"
 background "$W/rpcbind" rpcbind -f
 for ((i = 0; i < 100; i++)); do rpcinfo -p >"$W/rpcinfo" 2>&1 && break; sleep 0.1; done
 rpc.nfsd --rdma=20049 4 || die "knfsd does not listen"
