@@ -46,10 +46,10 @@ lab_kinds() {
 	captured call answer long-call reliable-reply pulled call+reply reply-chunk error
 	lab_server_kill
 }
-nfs_kinds() {
+nfs_kinds() { # as between any two that know RFC 8267
 	capture
-	VERBS_HOST=$LAB_HOST env TMO=90 "$here/../apps/run" -l verbs ganesha-vfs || failures=$((failures + 1))
-	captured call answer
+	VERBS_HOST=$LAB_HOST env NATIVE=1 TMO=90 "$here/../apps/run" -l verbs ganesha-vfs || failures=$((failures + 1))
+	captured call answer call+read call+write answer+write call+reply
 }
 
 [ $# != 0 ] || set -- lab
