@@ -164,9 +164,7 @@ void rr_conn_become(struct rr_conn *c, enum rr_conn_st st, enum rr_reason why)
 			  carrier, why);
 	if (st == RR_S_CARRIED)
 		return rr_slab_carried(c);
-	/* pairs with the acquire in rr_conn_st() */
-	atomic_store_explicit(&c->state, st, memory_order_release);
-	atomic_store_explicit(&c->changed, true, memory_order_release);
+	rr_conn_turn(c, st);
 }
 
 bool rr_conn_is_tcp(const struct rr_conn *c)

@@ -10,6 +10,7 @@
  * lock over them, so that a parent may read a call and its child write the reply.
  *
  *   conn.c     making and ending, options                 upgrade.c  the offer and the answer
+ *   own.c      what we say of ourselves
  *   slab.c     where they live; fork                      late.c     an answer that comes too late
  *   stream.c   record stream <-> messages                 driver.c   engine <-> provider
  *   pull.c     messages in the peer's memory
@@ -249,7 +250,7 @@ struct rr_conn {
 
 static inline enum rr_conn_st rr_conn_st(const struct rr_conn *c)
 {
-	/* pairs with the releases in rr_conn_become() and rr_slab_carried(): share is seen
+	/* pairs with the release in rr_conn_turn(): share is seen
 	 * once CARRIED is */
 	return (enum rr_conn_st)atomic_load_explicit(&c->state, memory_order_acquire);
 }
@@ -258,6 +259,14 @@ static inline enum rr_conn_st rr_conn_st(const struct rr_conn *c)
 static inline bool rr_conn_relayed(const struct rr_conn *c, int fd)
 {
 	return unlikely(atomic_load_explicit(&c->relayed, memory_order_relaxed)) && fd >= 0;
+}
+
+/* The bare change of state, which readiness must hear of. */
+static inline void rr_conn_turn(struct rr_conn *c, enum rr_conn_st st)
+{
+	/* pairs with the acquire in rr_conn_st() */
+	atomic_store_explicit(&c->state, st, memory_order_release);
+	atomic_store_explicit(&c->changed, true, memory_order_release);
 }
 
 /* conn.c */
@@ -296,8 +305,17 @@ ssize_t rr_upgrade_first_read(struct rr_conn *c, int fd);
 void rr_upgrade_step(struct rr_conn *c, int fd);
 /* The provider is connected. */
 void rr_upgrade_carry(struct rr_conn *c);
-/* What we want of a provider for the app's socket fd; false: descriptors are scarce. */
-bool rr_own_params(struct rr_prov_params *p, const uint8_t token[RR_TOKEN_LEN], int fd);
+
+/* own.c */
+void rr_own_hello(struct rr_hello *h);
+/* Is the peer that says this on our host? */
+bool rr_own_host(const uint8_t peer[RR_HOST_LEN]);
+/* Descriptors of ours sit above what the app is likely to count on; where there is little
+ * room, the upgrade is declined before it costs the app its own. -1: decline. */
+int rr_own_floor(void);
+/* What we want of a provider for the app's socket fd (-1: it is not there yet), with an upgrade's token or
+ * none; false: descriptors are scarce. */
+bool rr_own_params(struct rr_prov_params *p, const uint8_t *token, int fd);
 
 /* native.c; under the lock but for the first */
 void rr_native_forks(struct rr_conn *l);	/* before a fork; any connection */
@@ -307,7 +325,7 @@ int rr_native_fds(struct rr_conn *l, int fd, unsigned want, struct pollfd out[2]
 void rr_native_look(struct rr_conn *l, int fd);
 void rr_native_close(struct rr_conn *l);
 void rr_native_free(struct rr_conn *l);	/* after that; any connection */
-void rr_native_step(struct rr_conn *c, int fd);
+void rr_native_step(struct rr_conn *c);
 void rr_native_carry(struct rr_conn *c);
 /* relay.c. Before a fork, in the parent: true, if it is for a relay. And in the child. */
 bool rr_relay_forks(struct rr_conn *c);

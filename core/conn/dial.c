@@ -47,15 +47,13 @@ static void refuse(struct rr_conn *c, int err, enum rr_reason why)
 {
 	c->dial_err = err;
 	rr_report(c, RR_CS_DEAD, RR_CARRIER_NONE, why);
-	atomic_store_explicit(&c->state, RR_S_REFUSED, memory_order_release);
-	atomic_store_explicit(&c->changed, true, memory_order_release);
+	rr_conn_turn(c, RR_S_REFUSED);
 }
 
 /* From here on it is a connection by TCP like others; who waits in connect() makes the call. */
 static void go_on_by_tcp(struct rr_conn *c, int fd)
 {
-	atomic_store_explicit(&c->state, RR_S_NEW, memory_order_release);
-	atomic_store_explicit(&c->changed, true, memory_order_release);
+	rr_conn_turn(c, RR_S_NEW);
 	if (!c->dial_wait && rr_os->connect(fd, (struct sockaddr *)&c->peer, c->peer_len) &&
 	    errno != EINPROGRESS)
 		refuse(c, errno, RR_R_NO_ROUTE);
@@ -110,12 +108,11 @@ static void established(struct rr_conn *c, int fd)
 {
 	struct rr_share *sh = c->share;
 	struct sockaddr_in6 bound, now;
-	struct rr_prov_params p;
-	int rc = -EMFILE;
+	int floor = rr_own_floor(), rc = -EMFILE;
 
 	own_name(fd, &bound);
-	if (rr_own_params(&p, sh->token, -1))
-		rc = rr_pair_connect(fd, p.fd_floor, &sh->far);
+	if (floor >= 0)
+		rc = rr_pair_connect(fd, floor, &sh->far);
 	if (rc)
 		return failed(c, fd, rc);
 	own_name(fd, &now);
@@ -141,14 +138,13 @@ void rr_dial_step(struct rr_conn *c, int fd)
 
 static int call(struct rr_conn *c, int fd, const struct sockaddr_in6 *to)
 {
-	static const uint8_t no_token[RR_TOKEN_LEN];
 	const struct rr_prov_ops *ops = rr_prov_native();
 	struct sockaddr_in6 from;
 	struct rr_prov_params p;
 
 	if (!ops)
 		return -ENODEV;
-	if (!rr_own_params(&p, no_token, fd))
+	if (!rr_own_params(&p, NULL, fd))
 		return -EMFILE;
 	c->share = rr_share_new(ops, &p);
 	if (!c->share)

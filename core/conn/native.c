@@ -35,8 +35,6 @@ struct rr_listener {
 	_Atomic bool shared;		/* by a fork */
 };
 
-static const uint8_t no_token[RR_TOKEN_LEN];
-
 /* --- the door ---------------------------------------------------------------------------- */
 
 struct rr_conn *rr_conn_listener(int fd)
@@ -114,7 +112,7 @@ static int open_door(struct rr_listener *l, int fd)
 
 	if (!ops)
 		return -ENODEV;
-	if (!rr_own_params(&p, no_token, fd))
+	if (!rr_own_params(&p, NULL, fd))
 		return -EMFILE;
 	addr.sin6_port = htons(l->port);	/* where sin_port is */
 	l->lst_size = rr_align(ops->lst_size(), (size_t)RR_PAGE);
@@ -205,7 +203,7 @@ static int take_one(struct rr_listener *l)
 	struct rr_share *sh;
 	int rc;
 
-	if (!rr_own_params(&p, no_token, -1))
+	if (!rr_own_params(&p, NULL, -1))
 		return -EMFILE;
 	if (!l->spare)
 		l->spare = rr_share_new(ops, &p);
@@ -304,13 +302,12 @@ static void inherit(int listener, int fd)
 /* The app's end of sh: its fd, or -errno. */
 static int make_conn(struct rr_share *sh, int listener, int flags, struct rr_conn **out)
 {
-	struct rr_prov_params p;
+	int floor = rr_own_floor(), fd;
 	struct rr_conn *c;
-	int fd;
 
-	if (!rr_own_params(&p, no_token, -1))
+	if (floor < 0)
 		return -EMFILE;
-	fd = rr_pair_new(sh->name[0].sin6_family, flags, p.fd_floor, &sh->far);
+	fd = rr_pair_new(sh->name[0].sin6_family, flags, floor, &sh->far);
 	if (fd < 0)
 		return fd;
 	c = rr_slab_get(true, fd);
@@ -443,8 +440,7 @@ static void over(struct rr_conn *c, enum rr_reason why)
 	c->share = NULL;
 	rr_count(rr_stats_counters(c->st), RR_C_upgrade_failures, 1);
 	rr_report(c, RR_CS_DEAD, RR_CARRIER_NONE, why);
-	atomic_store_explicit(&c->state, RR_S_TCP, memory_order_release);
-	atomic_store_explicit(&c->changed, true, memory_order_release);
+	rr_conn_turn(c, RR_S_TCP);
 }
 
 /* Strict version 1: what a peer knows that knows nothing of us. */
@@ -454,12 +450,11 @@ void rr_native_carry(struct rr_conn *c)
 	rr_upgrade_carry(c);
 }
 
-void rr_native_step(struct rr_conn *c, int fd)
+void rr_native_step(struct rr_conn *c)
 {
 	struct rr_qp *qp = c->share->qp;
 	int rc = qp->ops->establish(qp);
 
-	(void)fd;
 	if (rc == 0)
 		rr_native_carry(c);
 	else if (rc != -EAGAIN || rr_now() >= c->deadline)

@@ -106,9 +106,7 @@ void rr_slab_carried(struct rr_conn *c)
 {
 	bool held = rr_lock_take(&slab_lock) != -EDEADLK;
 
-	/* pairs with the acquire in rr_conn_st() */
-	atomic_store_explicit(&c->state, RR_S_CARRIED, memory_order_release);
-	atomic_store_explicit(&c->changed, true, memory_order_release);
+	rr_conn_turn(c, RR_S_CARRIED);
 	if (held)
 		rr_lock_drop(&slab_lock);
 }

@@ -5,13 +5,9 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/tcp.h>
 #include <sched.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "core/base/compiler.h"
 #include "core/base/log.h"
@@ -21,115 +17,10 @@
 #define BRIEF		(300 * RR_USEC)	/* what a call of a non-blocking app may spend */
 #define PART_WAIT	RR_SEC		/* half an offer is the app's after this */
 #define HOLD_MAX	(100 * RR_MSEC)
-#define OWN_RECVS	4u		/* hatch, note: messages that are not the engine's */
-
-/* --- what we say of ourselves ------------------------------------------------------------ */
-
-static void host_id(uint8_t out[RR_HOST_LEN])
-{
-	static _Atomic uint64_t kept[2];
-	uint64_t id[2] = { 0, 0 };
-	char text[64];
-	int fd;
-	ssize_t n;
-
-	id[0] = atomic_load_explicit(&kept[0], memory_order_relaxed);
-	id[1] = atomic_load_explicit(&kept[1], memory_order_relaxed);
-	if (!id[0] || !id[1]) {
-		fd = rr_os_open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-		n = fd < 0 ? 0 : syscall(SYS_read, fd, text, sizeof(text));
-		if (fd >= 0)
-			rr_os->close(fd);
-		if (n < 36)
-			return memset(out, 0, RR_HOST_LEN), (void)0;
-		/* FNV-1a, twice from different starts: an identity, not a secret */
-		id[0] = UINT64_C(0xcbf29ce484222325);
-		id[1] = UINT64_C(0x9ae16a3b2f90404f);
-		for (int i = 0; i < 36; i++) {
-			id[0] = (id[0] ^ (uint8_t)text[i]) * UINT64_C(0x100000001b3);
-			id[1] = (id[1] ^ (uint8_t)text[35 - i]) * UINT64_C(0x100000001b3);
-		}
-		atomic_store_explicit(&kept[0], id[0], memory_order_relaxed);
-		atomic_store_explicit(&kept[1], id[1], memory_order_relaxed);
-	}
-	memcpy(out, id, RR_HOST_LEN);
-}
-
-static bool same_host(const uint8_t peer[RR_HOST_LEN])
-{
-	static const uint8_t unknown[RR_HOST_LEN];
-	uint8_t own[RR_HOST_LEN];
-
-	host_id(own);
-	return memcmp(own, unknown, RR_HOST_LEN) && !memcmp(own, peer, RR_HOST_LEN);
-}
 
 static bool stopped(void)
 {
 	return rr_cp->stopped && rr_cp->stopped();
-}
-
-static uint32_t own_recvs(void)
-{
-	struct rr_eng_params ep = {
-		.credits = rr_cp->credits, .bc_credits = rr_cp->bc_credits,
-		.caps = RR_CAP_RELIABLE_REPLY,
-	};
-
-	return rr_eng_recvs(&ep) + OWN_RECVS;
-}
-
-static size_t own_memory(void)
-{
-	/* Two messages of the largest size at least, and what is received ahead of the app. */
-	return rr_align(rr_max((size_t)rr_cp->memory, (size_t)rr_cp->max_msg * 2) + rr_cp->max_stash,
-			(size_t)RR_POOL_PAGE);
-}
-
-static void say_hello(struct rr_hello *h)
-{
-	memset(h, 0, sizeof(*h));
-	h->version = 1;
-	h->caps = RR_CAP_HATCH | RR_CAP_RING_CREDITS |
-		  (rr_cp->reliable_replies ? RR_CAP_RELIABLE_REPLY : 0);
-	h->inline_size = rr_cp->inline_size;
-	h->recvs = own_recvs();
-	h->credits = rr_cp->credits;
-	h->bc_credits = rr_cp->bc_credits;
-	h->max_msg = rr_cp->max_msg;
-	host_id(h->host);
-}
-
-/* Descriptors of ours sit above what the app is likely to count on; where there is little
- * room, the upgrade is declined before it costs the app its own. -1: decline. */
-static int fd_floor(void)
-{
-	struct rlimit rl;
-
-	if (getrlimit(RLIMIT_NOFILE, &rl))
-		return 3;
-	if (rl.rlim_cur <= 64)
-		return -1;
-	return (int)rr_min(rl.rlim_cur / 2, (rlim_t)32768);
-}
-
-bool rr_own_params(struct rr_prov_params *p, const uint8_t token[RR_TOKEN_LEN], int fd)
-{
-	struct sockaddr_storage local = { 0 };
-	socklen_t len = sizeof(local);
-	int floor = fd_floor();
-
-	*p = (struct rr_prov_params){
-		.recv_size = rr_cp->inline_size,
-		.recvs = own_recvs(),
-		.mem_size = own_memory(),
-		.run_dir = rr_cp->run_dir[0] ? rr_cp->run_dir : NULL,
-		.fd_floor = floor,
-	};
-	memcpy(p->token, token, RR_TOKEN_LEN);
-	if (rr_os->getsockname(fd, (struct sockaddr *)&local, &len) == 0)
-		memcpy(&p->local, &local, sizeof(p->local));
-	return floor >= 0;
 }
 
 /* --- becoming carried -------------------------------------------------------------------- */
@@ -268,7 +159,7 @@ static uint32_t make_offer(struct rr_conn *c, int fd, uint8_t *buf, uint32_t cap
 	*why = RR_R_NO_MEMORY;
 	if (!rr_os_random(rnd, sizeof(rnd)))
 		return 0;
-	say_hello(&h);
+	rr_own_hello(&h);
 	c->xid ^= rnd[0] | 1;	/* not the xid of the app's own call */
 	memcpy(h.token, rnd + 1, RR_TOKEN_LEN);
 	*why = RR_R_NO_FDS;
@@ -563,7 +454,7 @@ static bool accept_provider(struct rr_conn *c, const struct rr_prov_ops *ops,
 {
 	int rc;
 
-	if (!ops || (ops == &rr_prov_shm && !same_host(h->host)))
+	if (!ops || (ops == &rr_prov_shm && !rr_own_host(h->host)))
 		return false;
 	if (!usable(ops)) {
 		*why = RR_R_FORKED;
@@ -588,7 +479,7 @@ static bool accept_offer(struct rr_conn *c, int fd, const struct rr_hello *h, st
 {
 	struct rr_prov_params p;
 
-	say_hello(answer);
+	rr_own_hello(answer);
 	memcpy(answer->token, h->token, RR_TOKEN_LEN);
 	if (h->version != 1 || stopped() || !rr_own_params(&p, h->token, fd))
 		return false;
@@ -720,7 +611,7 @@ void rr_upgrade_step(struct rr_conn *c, int fd)
 		step_answered(c, fd);
 		break;
 	case RR_S_TAKEN:
-		rr_native_step(c, fd);
+		rr_native_step(c);
 		break;
 	case RR_S_DIALING:
 		rr_dial_step(c, fd);

@@ -9,11 +9,6 @@
 
 #include "core/engine/engine_int.h"
 
-static uint64_t padded(uint32_t len)
-{
-	return (uint64_t)len + rr_ulb_pad(len);
-}
-
 /* --- the reply --------------------------------------------------------------------------- */
 
 /* A Write chunk for the first eligible result, if everything else is sure to fit inline. Any
@@ -27,11 +22,11 @@ static bool write_chunk(const struct rr_eng *e, const struct rr_ulb_call *call, 
 		return false;
 	most = call->results[0];
 	for (uint32_t i = 1; i < call->nresults; i++) {
-		rest += padded(call->results[i]);
+		rest += rr_ulb_padded(call->results[i]);
 		most = rr_max(most, call->results[i]);
 	}
 	if (rest >= RR_ULB_UNKNOWN || !rr_reply_fits_inline((uint32_t)rest, e->p.inline_recv) ||
-	    padded(most) > e->chunk_most)
+	    rr_ulb_padded(most) > e->chunk_most)
 		return false;
 	p->write = most;
 	p->around = rr_align((uint32_t)rest, 4u);
@@ -45,7 +40,7 @@ static uint64_t known_results(const struct rr_ulb_call *call)
 
 	for (uint32_t i = 0; i < call->nresults; i++)
 		if (call->results[i] != RR_ULB_UNKNOWN)
-			sum += padded(call->results[i]);
+			sum += rr_ulb_padded(call->results[i]);
 	return sum;
 }
 
@@ -93,7 +88,7 @@ static void plan_item(const struct rr_eng_out *out, const struct rr_ulb_call *ca
 	for (uint32_t i = 1; i < call->nargs; i++)
 		if (call->args[i].len > most->len)
 			most = &call->args[i];
-	if (call->nargs == 0 || out->len - padded(most->len) > left)
+	if (call->nargs == 0 || out->len - rr_ulb_padded(most->len) > left)
 		return;
 	p->item = (struct rr_range){ most->pos, most->len };
 	p->fits = true;

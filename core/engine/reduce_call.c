@@ -8,11 +8,6 @@
 
 #include "core/engine/engine_int.h"
 
-static uint64_t padded(uint32_t len)
-{
-	return (uint64_t)len + rr_ulb_pad(len);
-}
-
 /* The smallest position in the Read list above last; 0 there is none. */
 static uint32_t next_position(const struct rr_chunks *ch, uint32_t last)
 {
@@ -56,7 +51,7 @@ static bool take_parts(const struct rr_eng *e, struct rr_in *in, const struct rr
 		if (len > e->p.max_msg || in->nall - first > e->p.max_segs)
 			return false;
 		in->parts[in->nparts++] = (struct rr_range){ pos, (uint32_t)len };
-		*total += padded((uint32_t)len);
+		*total += rr_ulb_padded((uint32_t)len);
 	}
 	return true;
 }
@@ -121,7 +116,7 @@ static bool lay_out(const struct rr_eng *e, struct rr_in *in, uint32_t stream)
 		if (p->off < RR_RPC_PEEK || p->off < at || p->off - at > left)
 			return false;
 		left -= (uint32_t)(p->off - at);
-		at = p->off + padded(p->len);
+		at = p->off + rr_ulb_padded(p->len);
 	}
 	if (at + left > e->p.max_msg)
 		return false;

@@ -100,14 +100,14 @@ static void credential(struct rr_walk *w, struct header *h)
 		h->known = true;
 		break;
 	}
-	rr_walk_skip(w, rr_walk_padded(len));
+	rr_walk_skip(w, rr_ulb_padded(len));
 }
 
 static void verifier(struct rr_walk *w)
 {
 	uint32_t flavor;
 
-	rr_walk_skip(w, rr_walk_padded(auth_length(w, &flavor)));
+	rr_walk_skip(w, rr_ulb_padded(auth_length(w, &flavor)));
 }
 
 static bool call_header(struct rr_walk *w, struct header *h)

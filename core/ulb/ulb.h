@@ -53,6 +53,12 @@ static inline uint32_t rr_ulb_pad(uint32_t len)
 	return -len & 3;
 }
 
+/* An item's length with that. */
+static inline uint64_t rr_ulb_padded(uint32_t len)
+{
+	return (uint64_t)len + rr_ulb_pad(len);
+}
+
 /* A chunk that came with a message. */
 struct rr_ulb_chunk {
 	uint32_t pos;		/* Read chunk: its Position, not zero. Write chunk: not looked at */

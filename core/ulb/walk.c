@@ -85,7 +85,7 @@ uint32_t rr_walk_opaque(struct rr_walk *w)
 {
 	uint32_t len = rr_walk_word(w);
 
-	rr_walk_skip(w, rr_walk_padded(len));
+	rr_walk_skip(w, rr_ulb_padded(len));
 	return w->rc ? 0 : len;
 }
 
@@ -109,7 +109,7 @@ static void match_read_chunk(struct rr_walk *w, struct rr_ulb_item *it)
 	if (w->chunk == w->v->nchunks || w->v->chunks[w->chunk].pos != it->pos)
 		return;
 	c = &w->v->chunks[w->chunk];
-	if (c->len != it->len && c->len != rr_walk_padded(it->len)) {
+	if (c->len != it->len && c->len != rr_ulb_padded(it->len)) {
 		rr_walk_fail(w, RR_WALK_VIOLATION);
 		return;
 	}
@@ -140,7 +140,7 @@ static void match_write_chunk(struct rr_walk *w, struct rr_ulb_item *it)
 /* An item that is in a chunk moves what is behind it. The whole message must have a length. */
 static void put_back(struct rr_walk *w, uint32_t len)
 {
-	w->shift += rr_walk_padded(len);
+	w->shift += rr_ulb_padded(len);
 	if (w->v->len + w->shift > UINT32_MAX)
 		rr_walk_fail(w, RR_WALK_VIOLATION);
 }
@@ -154,7 +154,7 @@ static void eligible(struct rr_walk *w)
 	if (w->rc)
 		return;
 	if (w->nitems == RR_ULB_ITEMS) {	/* more than are reported: in the stream, or refused */
-		rr_walk_skip(w, rr_walk_padded(it.len));
+		rr_walk_skip(w, rr_ulb_padded(it.len));
 		return;
 	}
 	if (w->reply)
@@ -164,7 +164,7 @@ static void eligible(struct rr_walk *w)
 	if (it.placed)
 		put_back(w, it.len);
 	else
-		rr_walk_skip(w, rr_walk_padded(it.len));
+		rr_walk_skip(w, rr_ulb_padded(it.len));
 	if (w->rc == RR_WALK_OK)
 		w->items[w->nitems++] = it;
 }
@@ -315,7 +315,7 @@ static void letter(struct rr_walk *w, char c, uint64_t number)
 		break;
 	case 't':
 		v = rr_walk_opaque(w);
-		w->tag = known(w, rr_walk_padded(v));
+		w->tag = known(w, rr_ulb_padded(v));
 		break;
 	case 'c':
 		v = rr_walk_word(w);

@@ -68,12 +68,6 @@ uint32_t rr_walk_opaque(struct rr_walk *w);
  * one on? */
 bool rr_walk_has_chunks(const struct rr_walk *w, uint32_t from);
 
-/* An item's length with its roundup padding. */
-static inline uint64_t rr_walk_padded(uint32_t len)
-{
-	return (uint64_t)len + rr_ulb_pad(len);
-}
-
 /* --- bounds, bound.c --- */
 
 /* The most that the results described by f can be, given what w found in the arguments. Adds

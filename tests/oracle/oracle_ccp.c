@@ -1,37 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The Connection Configuration Protocol against libtirpc and rpcgen: what they write we read,
  * what we write they read. */
-#include <stdio.h>
-
 #include "core/wire/ccp.h"
 #include "oracle/rpcrdma_draft02.h"
-#include "tests/lib/bytes.h"
+#include "tests/oracle/oracle.h"
 
 #define ROUNDS	4000
 #define BUF	2048u
 
-#define check(cond) do { \
-	if (!(cond)) { \
-		fprintf(stderr, "%s:%d: seed %#llx: %s\n", __FILE__, __LINE__, \
-			(unsigned long long)round_seed, #cond); \
-		exit(1); \
-	} \
-} while (0)
-
-static uint64_t round_seed;
-
 static uint32_t word(uint64_t *seed)
 {
 	return (uint32_t)rng_next(seed);
-}
-
-static struct opaque_auth random_auth(uint64_t *seed, char *body)
-{
-	struct opaque_auth a = { .oa_flavor = (enum_t)rng_below(seed, 8), .oa_base = body };
-
-	a.oa_length = rng_below(seed, MAX_AUTH_BYTES + 1);
-	rng_bytes(seed, body, a.oa_length);
-	return a;
 }
 
 static void their_call(uint64_t *seed)

@@ -1,26 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What dialects draft02 and slides have more than version 1 against rpcgen's codecs: the
  * error with eight words, and the two header types of reverse messages. */
-#include <stdio.h>
-
 #include "core/wire/v1.h"
 #include "oracle/rpcrdma_draft02.h"
 #include "oracle/rpcrdma_slides.h"
-#include "tests/lib/bytes.h"
 #include "tests/lib/msgs.h"
+#include "tests/oracle/oracle.h"
 
 #define ROUNDS	4000
 #define BUF	256u
-
-#define check(cond) do { \
-	if (!(cond)) { \
-		fprintf(stderr, "%s:%d: seed %#llx: %s\n", __FILE__, __LINE__, \
-			(unsigned long long)round_seed, #cond); \
-		exit(1); \
-	} \
-} while (0)
-
-static uint64_t round_seed;
 
 /* Decodes len bytes as a T, and has it freed. The bytes used, 0 if malformed. */
 #define XDR_IN(T, buf, len, out) ({ \

@@ -1,33 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* rr_rpc_peek() and the negotiation's messages against libtirpc: what it writes we read,
  * what we write it reads. */
-#include <stdio.h>
-#include <rpc/rpc.h>
-
 #include "core/wire/rpc.h"
 #include "tests/lib/hello.h"
+#include "tests/oracle/oracle.h"
 
 #define ROUNDS	5000
 #define PROGRAM	0x20000777u
-
-#define check(cond) do { \
-	if (!(cond)) { \
-		fprintf(stderr, "%s:%d: seed %#llx: %s\n", __FILE__, __LINE__, \
-			(unsigned long long)round_seed, #cond); \
-		exit(1); \
-	} \
-} while (0)
-
-static uint64_t round_seed;
-
-static struct opaque_auth random_auth(uint64_t *seed, char *body)
-{
-	struct opaque_auth a = { .oa_flavor = (enum_t)rng_below(seed, 8), .oa_base = body };
-
-	a.oa_length = rng_below(seed, MAX_AUTH_BYTES + 1);
-	rng_bytes(seed, body, a.oa_length);
-	return a;
-}
 
 static void a_call_of_libtirpc_is_seen(uint64_t *seed)
 {

@@ -1,25 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* core/wire's version 1 codec against rpcgen's: the same bytes from the same header, the
  * same header from the same bytes, and the same verdict on spoiled ones. */
-#include <stdio.h>
-
 #include "core/wire/codec.h"
 #include "oracle/rpcrdma1.h"
-#include "tests/lib/bytes.h"
 #include "tests/lib/msgs.h"
+#include "tests/oracle/oracle.h"
 
 #define ROUNDS	4000
 #define BUF	8192u
 
-#define check(cond) do { \
-	if (!(cond)) { \
-		fprintf(stderr, "%s:%d: seed %#llx: %s\n", __FILE__, __LINE__, \
-			(unsigned long long)round_seed, #cond); \
-		exit(1); \
-	} \
-} while (0)
-
-static uint64_t round_seed;
 static const struct rr_codec *v1;
 
 /* --- struct rr_msg → rpcgen's, in static storage --- */

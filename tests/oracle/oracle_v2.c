@@ -3,26 +3,15 @@
  * same header from the same bytes, and the same verdict on spoiled ones. Prefix and body are
  * XDR objects of their own, and property values opaque: what combines them is written here
  * once more (version-two-08 §6.5). */
-#include <stdio.h>
-
 #include "core/wire/v2.h"
 #include "oracle/rpcrdma2_base.h"
 #include "oracle/rpcrdma2_done.h"
-#include "tests/lib/bytes.h"
 #include "tests/lib/msgs.h"
+#include "tests/oracle/oracle.h"
 
 #define ROUNDS	4000
 #define BUF	8192u
 
-#define check(cond) do { \
-	if (!(cond)) { \
-		fprintf(stderr, "%s:%d: seed %#llx: %s\n", __FILE__, __LINE__, \
-			(unsigned long long)round_seed, #cond); \
-		exit(1); \
-	} \
-} while (0)
-
-static uint64_t round_seed;
 static const struct rr_codec *v2;
 
 /* Any header of version 2, as rpcgen sees it. */

@@ -2,20 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Programs find each other by rpcbind and talk natively: a server under --register, a client under --resolve. With
 # the library of tests/native, so that it takes no device.
-if [ -z "${IN_NAMESPACES:-}" ] && [ "$(id -u)" = 0 ]; then
-	IN_NAMESPACES=1 exec unshare -n -m -p -f --mount-proc --kill-child bash "$0" "$@"
-fi
-. "$(dirname "$0")/lib"
-trap 'rm -rf "$T"' EXIT
-[ "$(id -u)" = 0 ] || { echo "needs root, for namespaces"; exit 77; }
-command -v rpcbind >/dev/null || { echo "rpcbind is not installed"; exit 77; }
-if "$BUILD/rdmarpc-run" --resolve x -h 2>&1 | grep -q 'built without libtirpc'; then
-	echo "built without libtirpc"
-	exit 77
-fi
-export PATH=$BUILD/apps:$PATH:/usr/sbin:/sbin
-ip link set lo up
-mount --make-rprivate / && mount -t tmpfs -o mode=755 tmpfs /run && mkdir -p /run/rpcbind || exit 1
+. "$(dirname "$0")/lib-rpcbind" "$@"
+PATH=$BUILD/apps:$PATH
 mkdir "$T/tree"
 cp "$BUILD/rdmarpc-run" "$BUILD/tests/native/librpcrdma_shim.so" "$T/tree" || exit 1
 run=$T/tree/rdmarpc-run

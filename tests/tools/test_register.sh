@@ -1,22 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # rdmarpc-run --register and --resolve, with an rpcbind of its own in private namespaces.
-if [ -z "${IN_NAMESPACES:-}" ] && [ "$(id -u)" = 0 ]; then
-	IN_NAMESPACES=1 exec unshare -n -m -p -f --mount-proc --kill-child bash "$0" "$@"
-fi
-. "$(dirname "$0")/lib"
-trap 'rm -rf "$T"' EXIT
-[ "$(id -u)" = 0 ] || { echo "needs root, for namespaces"; exit 77; }
-command -v rpcbind >/dev/null || { echo "rpcbind is not installed"; exit 77; }
-export PATH=$PATH:/usr/sbin:/sbin
+. "$(dirname "$0")/lib-rpcbind" "$@"
 reg=$BUILD/tests/tools/rpcreg
 make -s BUILD="$(basename "$BUILD")" "$(basename "$BUILD")/tests/tools/rpcreg" || exit 1
-if "$BUILD/rdmarpc-run" --resolve x -h 2>&1 | grep -q 'built without libtirpc'; then
-	echo "built without libtirpc"
-	exit 77
-fi
-ip link set lo up
-mount --make-rprivate / && mount -t tmpfs -o mode=755 tmpfs /run && mkdir -p /run/rpcbind || exit 1
 
 # A library of no content, as in test_run.sh.
 mkdir "$T/tree"

@@ -11,62 +11,21 @@
 
 #include "core/base/compiler.h"
 #include "core/base/os.h"
-#include "core/conn/conn_int.h"
-#include "core/prov/fake/fake.h"
-#include "tests/lib/connpair.h"
-
-static struct rr_pair p;
-static struct rr_fake_link l;
-static uint8_t out[3 << 20], in[3 << 20];
+#include "tests/lib/fakepair.h"
 
 static void open_pair(bool reorder, uint32_t delay, bool reliable, uint64_t seed)
 {
 	rr_test_setup();
 	rr_test_params.reliable_replies = reliable;
-	rr_fake_link_init(&l, &(struct rr_fake_conf){ .reorder = reorder, .delay = delay,
-						      .eager = true }, seed);
-	rr_prov_only(&l.ops);
-	rr_pair_open(&p);
-}
-
-/* Nothing may ever be done that hardware would not allow. */
-static void close_pair(void)
-{
-	cr_assert_eq(l.violations, 0);
-	cr_assert_eq(l.rnr, 0);
-	rr_pair_close(&p);
+	open_over(&(struct rr_fake_conf){ .reorder = reorder, .delay = delay, .eager = true }, seed);
 }
 
 TestSuite(conn_async, .timeout = 60);
-
-static void send_one(struct rr_end *from, struct rr_end *to, size_t n)
-{
-	cr_assert_eq(rr_end_send(from, to, out, n), (ssize_t)n);
-	cr_assert_eq(rr_end_recv(to, from, in, n), (ssize_t)n, "record of %zu", n);
-	cr_assert_eq(memcmp(in, out, n), 0, "record of %zu", n);
-}
 
 static void round_trip(uint32_t xid, size_t call, size_t reply)
 {
 	send_one(&p.client, &p.server, rr_test_call(out, xid, call, xid));
 	send_one(&p.server, &p.client, rr_test_reply(out, xid, reply, xid + 1));
-}
-
-/* All keys and buffers come back, if not at once. */
-static void settle(void)
-{
-	struct rr_share *c = p.client.c->share, *s = p.server.c->share;
-
-	for (int i = 0; i < 2000; i++) {
-		rr_end_poll(&p.client, POLLIN | POLLOUT);
-		rr_end_poll(&p.server, POLLIN | POLLOUT);
-	}
-	cr_assert_eq(rr_fake_keys(c->qp), 0);
-	cr_assert_eq(rr_fake_keys(s->qp), 0);
-	cr_assert_eq(c->pool.used, 0);
-	cr_assert_eq(s->pool.used, 0);
-	cr_assert_eq(c->pull_bytes + s->pull_bytes, 0);
-	cr_assert_eq(c->rx.stash + s->rx.stash, 0);
 }
 
 static void every_size(bool reorder, uint32_t delay, bool reliable, size_t most)

@@ -9,18 +9,12 @@
 #include <string.h>
 
 #include "core/base/compiler.h"
-#include "core/conn/conn_int.h"
-#include "core/prov/fake/fake.h"
 #include "tests/lib/bytes.h"
-#include "tests/lib/connpair.h"
+#include "tests/lib/fakepair.h"
 
 #define READ	6u
 #define WRITE	7u
 #define FH	32u
-
-static struct rr_pair p;
-static struct rr_fake_link l;
-static uint8_t out[3 << 20], in[3 << 20];
 
 static void open_pair(const struct rr_fake_conf *conf)
 {
@@ -29,16 +23,7 @@ static void open_pair(const struct rr_fake_conf *conf)
 	rr_test_setup();
 	rr_test_params.reliable_replies = false;
 	c.eager = true;
-	rr_fake_link_init(&l, &c, 17);
-	rr_prov_only(&l.ops);
-	rr_pair_open(&p);
-}
-
-static void close_pair(void)
-{
-	cr_assert_eq(l.violations, 0);
-	cr_assert_eq(l.rnr, 0);
-	rr_pair_close(&p);
+	open_over(&c, 17);
 }
 
 TestSuite(conn_chunks, .timeout = 60);
@@ -105,40 +90,16 @@ static size_t read_reply(uint8_t *rec, uint32_t xid, uint32_t len)
 	return finish(rec, n + put_data(m + n, len, xid));
 }
 
-static void pass(struct rr_end *from, struct rr_end *to, size_t n)
-{
-	cr_assert_eq(rr_end_send(from, to, out, n), (ssize_t)n);
-	cr_assert_eq(rr_end_recv(to, from, in, n), (ssize_t)n, "record of %zu", n);
-	cr_assert_eq(memcmp(in, out, n), 0, "record of %zu", n);
-}
-
 static void write_one(uint32_t xid, uint32_t len)
 {
-	pass(&p.client, &p.server, write_call(out, xid, len));
-	pass(&p.server, &p.client, write_reply(out, xid, len));
+	send_one(&p.client, &p.server, write_call(out, xid, len));
+	send_one(&p.server, &p.client, write_reply(out, xid, len));
 }
 
 static void read_one(uint32_t xid, uint32_t count, uint32_t len)
 {
-	pass(&p.client, &p.server, read_call(out, xid, count));
-	pass(&p.server, &p.client, read_reply(out, xid, len));
-}
-
-/* All keys and buffers come back, if not at once. */
-static void settle(void)
-{
-	struct rr_share *c = p.client.c->share, *s = p.server.c->share;
-
-	for (int i = 0; i < 2000; i++) {
-		rr_end_poll(&p.client, POLLIN | POLLOUT);
-		rr_end_poll(&p.server, POLLIN | POLLOUT);
-	}
-	cr_assert_eq(rr_fake_keys(c->qp), 0);
-	cr_assert_eq(rr_fake_keys(s->qp), 0);
-	cr_assert_eq(c->pool.used, 0);
-	cr_assert_eq(s->pool.used, 0);
-	cr_assert_eq(c->pull_bytes + s->pull_bytes, 0);
-	cr_assert_eq(c->rx.stash + s->rx.stash, 0);
+	send_one(&p.client, &p.server, read_call(out, xid, count));
+	send_one(&p.server, &p.client, read_reply(out, xid, len));
 }
 
 /* --- between two of ours ------------------------------------------------------------------- */

@@ -3,6 +3,7 @@
 
 #include "tests/lib/oneside.h"
 #include "tests/unit/ulb_msg.h"
+#include "tests/unit/usable.h"
 
 /* Calls whose argument data comes by Read chunks, at the responder: strict version 1, as a Linux
  * client sends them. RFC 8166 §3.4.5, §6.1. Each case ends with a call that must still be
@@ -24,12 +25,7 @@ static void start(void)
 
 static void finish(void)
 {
-	one_clear(&o);
-	ONE_RECV(&o, 0x77, 1, 20, MSG, 0, 0, 0, NULL_CALL(0x77));
-	cr_assert_eq(one_count(&o, RR_OP_DELIVER), 1, "the connection is not usable any more");
-	cr_assert_eq(one_send(&o, RR_RPC_REPLY, 0x77, 24), 0);
-	cr_assert_eq(one_count(&o, RR_OP_FAIL), 0);
-	one_fini(&o);
+	one_end_usable(&o);
 }
 
 #define CASE(name) Test(engine_read_chunks, name, .init = start, .fini = finish)

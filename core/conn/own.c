@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What we say of ourselves: to a peer of ours in an offer or an answer, to a provider. */
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "core/base/compiler.h"
+#include "core/base/os.h"
+#include "core/conn/conn_int.h"
+
+#define OWN_RECVS	4u		/* hatch, note: messages that are not the engine's */
+
+static void host_id(uint8_t out[RR_HOST_LEN])
+{
+	static _Atomic uint64_t kept[2];
+	uint64_t id[2] = { 0, 0 };
+	char text[64];
+	int fd;
+	ssize_t n;
+
+	id[0] = atomic_load_explicit(&kept[0], memory_order_relaxed);
+	id[1] = atomic_load_explicit(&kept[1], memory_order_relaxed);
+	if (!id[0] || !id[1]) {
+		fd = rr_os_open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+		n = fd < 0 ? 0 : syscall(SYS_read, fd, text, sizeof(text));
+		if (fd >= 0)
+			rr_os->close(fd);
+		if (n < 36)
+			return memset(out, 0, RR_HOST_LEN), (void)0;
+		/* FNV-1a, twice from different starts: an identity, not a secret */
+		id[0] = UINT64_C(0xcbf29ce484222325);
+		id[1] = UINT64_C(0x9ae16a3b2f90404f);
+		for (int i = 0; i < 36; i++) {
+			id[0] = (id[0] ^ (uint8_t)text[i]) * UINT64_C(0x100000001b3);
+			id[1] = (id[1] ^ (uint8_t)text[35 - i]) * UINT64_C(0x100000001b3);
+		}
+		atomic_store_explicit(&kept[0], id[0], memory_order_relaxed);
+		atomic_store_explicit(&kept[1], id[1], memory_order_relaxed);
+	}
+	memcpy(out, id, RR_HOST_LEN);
+}
+
+bool rr_own_host(const uint8_t peer[RR_HOST_LEN])
+{
+	static const uint8_t unknown[RR_HOST_LEN];
+	uint8_t own[RR_HOST_LEN];
+
+	host_id(own);
+	return memcmp(own, unknown, RR_HOST_LEN) && !memcmp(own, peer, RR_HOST_LEN);
+}
+
+static uint32_t own_recvs(void)
+{
+	struct rr_eng_params ep = {
+		.credits = rr_cp->credits, .bc_credits = rr_cp->bc_credits,
+		.caps = RR_CAP_RELIABLE_REPLY,
+	};
+
+	return rr_eng_recvs(&ep) + OWN_RECVS;
+}
+
+static size_t own_memory(void)
+{
+	/* Two messages of the largest size at least, and what is received ahead of the app. */
+	return rr_align(rr_max((size_t)rr_cp->memory, (size_t)rr_cp->max_msg * 2) + rr_cp->max_stash,
+			(size_t)RR_POOL_PAGE);
+}
+
+void rr_own_hello(struct rr_hello *h)
+{
+	memset(h, 0, sizeof(*h));
+	h->version = 1;
+	h->caps = RR_CAP_HATCH | RR_CAP_RING_CREDITS |
+		  (rr_cp->reliable_replies ? RR_CAP_RELIABLE_REPLY : 0);
+	h->inline_size = rr_cp->inline_size;
+	h->recvs = own_recvs();
+	h->credits = rr_cp->credits;
+	h->bc_credits = rr_cp->bc_credits;
+	h->max_msg = rr_cp->max_msg;
+	host_id(h->host);
+}
+
+int rr_own_floor(void)
+{
+	struct rlimit rl;
+
+	if (getrlimit(RLIMIT_NOFILE, &rl))
+		return 3;
+	if (rl.rlim_cur <= 64)
+		return -1;
+	return (int)rr_min(rl.rlim_cur / 2, (rlim_t)32768);
+}
+
+bool rr_own_params(struct rr_prov_params *p, const uint8_t *token, int fd)
+{
+	struct sockaddr_storage local = { 0 };
+	socklen_t len = sizeof(local);
+	int floor = rr_own_floor();
+
+	*p = (struct rr_prov_params){
+		.recv_size = rr_cp->inline_size,
+		.recvs = own_recvs(),
+		.mem_size = own_memory(),
+		.run_dir = rr_cp->run_dir[0] ? rr_cp->run_dir : NULL,
+		.fd_floor = floor,
+	};
+	if (token)
+		memcpy(p->token, token, RR_TOKEN_LEN);
+	if (rr_os->getsockname(fd, (struct sockaddr *)&local, &len) == 0)
+		memcpy(&p->local, &local, sizeof(p->local));
+	return floor >= 0;
+}
