@@ -11,7 +11,7 @@ gen_docs = $(BUILD)/gen-docs $(if $(filter man/%,$(1)),man $(1).in,example)
 
 .PHONY: docs docs-check check-example
 docs: $(BUILD)/gen-docs
-	$(Q)$(foreach f,$(DOCS_MADE),$(call gen_docs,$(f)) >$(f) &&) true
+	$(Q)$(foreach f,$(DOCS_MADE),$(call gen_docs,$(f)) >$(f) &&) scripts/conformance
 
 # Prints only what is stale.
 docs-check check-example:

@@ -17,6 +17,7 @@ typedef uint64_t rr_time;
 #define RR_SEC		UINT64_C(1000000000)
 
 /* An RDMA segment (RFC 8166 §3.4.3): a piece of one peer's exposed memory. */
+/* req: rfc8166 2.3.2 #1 */
 struct rr_seg {
 	uint32_t handle;	/* R_key, STag */
 	uint32_t length;	/* bytes */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* req: reliable-reply-00 - #10 */
 /* The upgrade: the client offers at the app's first write, the server answers, the client
  * decides. All under the connection's private lock; nothing here waits longer than BRIEF.
  * docs/PROTOCOL.md tells it as a story. */

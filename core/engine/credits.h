@@ -15,6 +15,7 @@ struct rr_credits {
 };
 
 /* RFC 8166 §3.3.3: until a reply says otherwise, one. */
+/* req: rfc8166 3.3.3 #1 */
 static inline void rr_credits_reset(struct rr_credits *c, uint32_t want)
 {
 	*c = (struct rr_credits){ .asked = want, .granted = 1 };
@@ -27,6 +28,7 @@ static inline uint32_t rr_credits_limit(const struct rr_credits *c)
 
 /* RFC 8166 §3.3.1: the lower of asked and granted, less those in flight. A grant may
  * have shrunk below what is in flight. */
+/* req: rfc8166 3.3.1 #1 */
 static inline bool rr_credits_left(const struct rr_credits *c)
 {
 	return c->inflight < rr_credits_limit(c);

@@ -18,6 +18,7 @@ static uint32_t granted_of(const struct rr_eng_params *p)
 	return p->connector ? p->bc_credits : p->credits;
 }
 
+/* req: rfc8166 3.3.1 #3 #4 */
 uint32_t rr_eng_recvs(const struct rr_eng_params *p)
 {
 	uint32_t done = p->caps & RR_CAP_RELIABLE_REPLY ? RR_ENG_SHOWN : 0;
@@ -372,6 +373,7 @@ static uint32_t snapshot(struct rr_eng *e, const uint8_t *buf, uint32_t len)
 	return n;
 }
 
+/* req: rfc8166 4.6.1 #2 */
 static void dispatch(struct rr_eng *e, struct rr_in *in, const uint8_t *live, uint32_t len,
 		     uint32_t have)
 {
@@ -422,6 +424,7 @@ static bool key_gone(struct rr_eng *e, uint32_t handle)
 	return rr_req_key_gone(e, handle) || rr_rel_key_gone(e, handle);
 }
 
+/* req: rfc8166 4.5.2 #1 */
 void rr_eng_recv(struct rr_eng *e, uint32_t token, const uint8_t *buf, uint32_t len,
 		 uint32_t inv, rr_time now)
 {
@@ -518,6 +521,7 @@ static void *entry_of(const struct rr_eng *e, uint32_t id, enum rr_kind *kind)
 	}
 }
 
+/* req: rfc8166 4.5.4 #1 #2 */
 void rr_eng_done(struct rr_eng *e, uint32_t id, int status, rr_time now)
 {
 	enum rr_kind kind;

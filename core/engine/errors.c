@@ -29,6 +29,7 @@ bool rr_ctl_error_for(struct rr_eng *e, uint32_t xid)
 	return true;
 }
 
+/* req: reliable-reply-00 i #1 */
 void rr_ctl_done(struct rr_eng *e, struct rr_in *in)
 {
 	rr_resp_forget(e, in);
@@ -38,6 +39,7 @@ void rr_ctl_done(struct rr_eng *e, struct rr_in *in)
 
 /* DONE gets no reply that would give its credit back, so we do not charge it. But a peer
  * that does must not be overrun: it waits until a credit is free. */
+/* req: reliable-reply-00 i #4 */
 static bool may_send(const struct rr_eng *e, const struct rr_in *in)
 {
 	if (e->ring)
@@ -45,6 +47,7 @@ static bool may_send(const struct rr_eng *e, const struct rr_in *in)
 	return in->state == RR_IN_ERROR || rr_credits_left(&e->cr);
 }
 
+/* req: rfc8166 4.5 #4 #5, 4.5.1 #1; version-two-08 7.2 #1 */
 static void build_error(struct rr_eng *e, const struct rr_in *in)
 {
 	rr_msg_init(&e->tx, RR_ERROR, in->n.xid, in->vers, rr_resp_grant(e));
@@ -53,6 +56,7 @@ static void build_error(struct rr_eng *e, const struct rr_in *in)
 	rr_eng_count(e, in->err == RR_ERR_VERS ? RR_C_err_vers_sent : RR_C_err_chunk_sent);
 }
 
+/* req: reliable-reply-00 - #7 */
 static void build_done(struct rr_eng *e, const struct rr_in *in)
 {
 	rr_msg_init(&e->tx, RR_DONE, in->n.xid, e->codec->version, e->cr.asked);
@@ -80,6 +84,7 @@ bool rr_ctl_next_op(struct rr_eng *e, struct rr_op *op)
 
 /* RFC 8166 §4.5: it ends the call. The app's call cannot be answered by an error of RPC's
  * own, so the app sees what TCP would show it: a lost connection. */
+/* req: rfc8166 4.2.4 #4 */
 void rr_ctl_error_received(struct rr_eng *e, struct rr_in *in, const struct rr_msg *m)
 {
 	struct rr_call *c = rr_req_find(e, m->xid);

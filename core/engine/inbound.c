@@ -36,6 +36,7 @@ void rr_in_arrive(struct rr_eng *e, struct rr_in *in, enum rr_in_state state)
 
 /* Errors in a call are answered, errors in a reply are discarded (RFC 8166 §4.5), and where
  * neither can be seen the connection's direction decides: it accepts calls or it makes them. */
+/* req: rfc8166 4.2.4 #3, 4.5 #2, 4.6.1 #3; rfc8167 4.1 #1 */
 void rr_in_undecidable(struct rr_eng *e, struct rr_in *in, enum rr_errcode err)
 {
 	if (e->p.connector)
@@ -44,6 +45,7 @@ void rr_in_undecidable(struct rr_eng *e, struct rr_in *in, enum rr_errcode err)
 		rr_ctl_error(e, in, err);
 }
 
+/* req: rfc8166 4.5 #3 */
 static void refuse(struct rr_eng *e, struct rr_in *in, const uint8_t *head, uint32_t have)
 {
 	uint32_t type = have >= 8 ? rr_be32(head + 4) : UINT32_MAX;
@@ -66,6 +68,7 @@ static bool acceptable(struct rr_eng *e, struct rr_in *in, const struct rr_chunk
 }
 
 /* A call whose Payload stream is in the Send. */
+/* req: rfc8166 6.1 #2 */
 static void call_inline(struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch,
 			const uint8_t *stream)
 {
@@ -87,6 +90,7 @@ static void call_inline(struct rr_eng *e, struct rr_in *in, const struct rr_chun
 		rr_reads_compose(e, in);
 }
 
+/* req: rfc8166 4.2.1 #1; rfc8167 5.1 #2 #3, 5.2 #2 #3 */
 void rr_in_msg(struct rr_eng *e, struct rr_in *in, const struct rr_msg *m, const uint8_t *live,
 	       uint32_t len, uint32_t have)
 {
@@ -122,6 +126,7 @@ static void start_pull(struct rr_eng *e, struct rr_in *in, const struct rr_chunk
 		rr_in_repost(e, in);	/* credits bound the pulls; with ring credits receives do */
 }
 
+/* req: rfc8166 4.2.4 #2 */
 void rr_in_nomsg(struct rr_eng *e, struct rr_in *in, const struct rr_msg *m)
 {
 	const struct rr_chunks *ch = &m->ch;
@@ -149,6 +154,7 @@ static void end_pull(struct rr_eng *e, struct rr_in *in)
 
 /* reliable-reply-00, pull completion: DONE whether or not anybody waited for it. To a
  * peer with which that is not agreed nothing is said (RFC 8166 §4.6.2). */
+/* req: rfc8166 4.6.2 #1; reliable-reply-00 - #4 */
 static void refuse_reply(struct rr_eng *e, struct rr_in *in)
 {
 	end_pull(e, in);
@@ -158,12 +164,14 @@ static void refuse_reply(struct rr_eng *e, struct rr_in *in)
 		rr_in_discard(e, in);
 }
 
+/* req: rfc8166 6.1 #3 */
 static void refuse_call(struct rr_eng *e, struct rr_in *in)
 {
 	end_pull(e, in);
 	rr_ctl_error(e, in, RR_ERR_CHUNK);
 }
 
+/* req: rfc8166 4.3.1 #1 */
 static void judge_reply(struct rr_eng *e, struct rr_in *in)
 {
 	if (!e->reliable || in->nparts) {	/* RFC 8166 §4.3.1: the XID stays pending */
@@ -235,6 +243,7 @@ void rr_eng_head(struct rr_eng *e, uint32_t id, int status, const uint8_t *head,
 		judge_reply(e, in);
 }
 
+/* req: reliable-reply-00 - #3 */
 static void finish_pull(struct rr_eng *e, struct rr_in *in)
 {
 	rr_in_repost(e, in);

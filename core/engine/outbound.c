@@ -55,6 +55,7 @@ void rr_tx_encode(struct rr_eng *e, struct rr_op *op)
 		e->window--;
 }
 
+/* req: rfc8166 3.4.5 #1, 3.5.3 #2 */
 static void add_read_chunk(struct rr_chunks *ch, const struct rr_mem *m, uint32_t position)
 {
 	for (uint32_t i = 0; i < m->nsegs; i++)
@@ -94,6 +95,7 @@ static struct rr_serve *serve_of(const struct rr_eng *e, const struct rr_tx *t)
 	return t->serve ? rr_pool_at(&e->serves, t->serve) : NULL;
 }
 
+/* req: rfc8166 4.2.1 #1, 4.3.1 #1, 4.6.1 #1; rfc8167 5.1 #1, 5.2 #1; version-two-08 7.3 #1 */
 static void build(struct rr_eng *e, const struct rr_tx *t)
 {
 	bool call = t->type == RR_RPC_CALL;
@@ -137,6 +139,7 @@ static void count_sent(struct rr_eng *e, const struct rr_tx *t)
 }
 
 /* What of a message goes into its Send. */
+/* req: rfc8166 3.4.4.1 #1, 3.4.4.4 #2 */
 static void add_stream(struct rr_eng *e, const struct rr_tx *t, const struct rr_serve *s,
 		       struct rr_op *op)
 {
@@ -155,6 +158,7 @@ static void add_stream(struct rr_eng *e, const struct rr_tx *t, const struct rr_
 	op->len = t->item.off + t->len - end;
 }
 
+/* req: rfc8797 4.1 #2 */
 static bool emit_send(struct rr_eng *e, struct rr_tx *t, struct rr_op *op)
 {
 	struct rr_serve *s = serve_of(e, t);
@@ -227,6 +231,7 @@ static bool wants_new(const struct rr_call *c, const struct rr_mem *m)
 }
 
 /* A Write chunk has room around it. */
+/* req: rfc8166 3.4.4.1 #2, 3.4.5.2 #1 */
 static void expose_op(struct rr_eng *e, struct rr_tx *t, const struct rr_mem *m, struct rr_op *op)
 {
 	const struct rr_call *c = call_of(e, t);
@@ -248,6 +253,7 @@ static void expose_op(struct rr_eng *e, struct rr_tx *t, const struct rr_mem *m,
 }
 
 /* True if *op was filled in; false: wait, or go on when t is READY. */
+/* req: rfc8166 3.5.3 #4 */
 static bool set_up(struct rr_eng *e, struct rr_tx *t, struct rr_op *op)
 {
 	struct rr_mem *m = next_exposure(e, t);

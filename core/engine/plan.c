@@ -13,6 +13,7 @@
 
 /* A Write chunk for the first eligible result, if everything else is sure to fit inline. Any
  * other may come into it, when the first leaves it unused (RFC 8166 §4.3.2.2). */
+/* req: rfc8166 3.4.6 #1, 3.4.6.2 #1, 4.3.2.2 #2 */
 static bool write_chunk(const struct rr_eng *e, const struct rr_ulb_call *call, struct rr_plan *p)
 {
 	uint64_t rest = call->reply_rest;
@@ -65,6 +66,7 @@ static uint32_t reply_guess(const struct rr_eng *e, const struct rr_rpc *rpc,
 				(uint64_t)e->chunk_most);
 }
 
+/* req: rfc8166 4.3.3 #1 */
 static void plan_reply(const struct rr_eng *e, const struct rr_rpc *rpc,
 		       const struct rr_ulb_call *call, struct rr_plan *p)
 {
@@ -80,6 +82,7 @@ static void plan_reply(const struct rr_eng *e, const struct rr_rpc *rpc,
 /* --- the arguments ------------------------------------------------------------------------ */
 
 /* The largest item goes, if what is left then fits into left bytes. */
+/* req: rfc8166 3.4.2 #1 */
 static void plan_item(const struct rr_eng_out *out, const struct rr_ulb_call *call, uint32_t left,
 		      struct rr_plan *p)
 {

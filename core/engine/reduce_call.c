@@ -85,6 +85,7 @@ bool rr_reads_take(struct rr_eng *e, struct rr_in *in, const struct rr_chunks *c
 
 /* The parts get the lengths of the items that they hold: what is more is padding (RFC 8166
  * §3.4.5.2), which is not fetched, since zeroes are what it must be. */
+/* req: rfc8166 3.4.5.2 #2 */
 static void without_padding(struct rr_in *in, const struct rr_ulb_call *call)
 {
 	struct rr_seg *s = in->segs + in->nsegs;
@@ -125,6 +126,7 @@ static bool lay_out(const struct rr_eng *e, struct rr_in *in, uint32_t stream)
 	return true;
 }
 
+/* req: rfc8166 3.4.4.4 #1, 3.4.5 #1 */
 bool rr_reads_judge(struct rr_eng *e, struct rr_in *in, const uint8_t *stream, uint32_t have,
 		    uint32_t len)
 {

@@ -26,6 +26,7 @@ uint32_t rr_writes_room(const struct rr_serve *s, const struct rr_wchunk *w)
 	return (uint32_t)rr_min(sum, (uint64_t)UINT32_MAX);
 }
 
+/* req: rfc8166 3.4.2 #1, 4.3.2 #1, 4.3.2.3 #1 */
 bool rr_writes_plan(struct rr_serve *s, const struct rr_eng_out *out)
 {
 	struct rr_ulb_view v = { .buf = out->head, .have = out->have, .len = out->len };
@@ -59,6 +60,7 @@ static void use(struct rr_chunks *ch, const struct rr_wchunk *w, uint32_t used)
 	}
 }
 
+/* req: rfc8166 3.4.6 #2, 3.4.6.2 #3, 4.3.2.2 #3, 4.3.2.3 #2, 4.3.3 #2 */
 void rr_writes_return(struct rr_chunks *ch, const struct rr_serve *s, uint32_t used)
 {
 	const struct rr_placed *p = s->placed, *end = p + s->nplaced;
@@ -112,6 +114,7 @@ static bool lay_out(const struct rr_call *c, struct rr_in *in, const struct rr_u
 	return true;
 }
 
+/* req: rfc8166 3.4.6.2 #3, 4.3.2.2 #4, 6.1 #4 #5 */
 bool rr_writes_judge(const struct rr_call *c, struct rr_in *in, const struct rr_chunks *ch,
 		     const uint8_t *stream)
 {
@@ -146,6 +149,7 @@ static struct rr_range between(const struct rr_serve *s, uint32_t i, uint32_t le
 	return (struct rr_range){ from, to - from };
 }
 
+/* req: rfc8166 3.4.4.1 #1, 3.4.4.4 #2 */
 void rr_writes_rest(struct rr_eng *e, const struct rr_serve *s, uint32_t len, struct rr_op *op)
 {
 	op->parts = e->parts;
@@ -185,6 +189,7 @@ static void slice(struct rr_eng *e, const struct rr_serve *s, const struct rr_wc
 	}
 }
 
+/* req: rfc8166 3.4.4.1 #2, 3.4.6.2 #2 */
 void rr_writes_op(struct rr_eng *e, const struct rr_serve *s, uint32_t i, uint32_t len,
 		  struct rr_op *op)
 {

@@ -81,6 +81,7 @@ static struct rr_shown *find(struct rr_eng *e, uint32_t xid)
 
 /* RFC 8166 §4.6.2 and the draft agree on one rule: DONE for nothing that we expose is
  * dropped. */
+/* req: rfc8166 4.6.2 #2; reliable-reply-00 - #5 */
 void rr_rel_done_received(struct rr_eng *e, struct rr_in *in)
 {
 	struct rr_shown *s = find(e, in->n.xid);
@@ -109,6 +110,7 @@ rr_time rr_rel_deadline(const struct rr_eng *e)
 	return s->since + patience(e);
 }
 
+/* req: reliable-reply-00 i #3 */
 void rr_rel_tick(struct rr_eng *e)
 {
 	struct rr_shown *s;

@@ -91,6 +91,7 @@ static void fence(struct rr_eng *e, struct rr_call *c, struct rr_in *in)
 		finish(e, c);
 }
 
+/* req: rfc8797 4.1 #1 */
 bool rr_req_key_gone(struct rr_eng *e, uint32_t handle)
 {
 	for (uint16_t i = 1; i <= e->calls.fresh; i++) {
@@ -279,6 +280,7 @@ static void set_up(struct rr_eng *e, struct rr_call *c, struct rr_tx *t, const s
 		t->state = RR_TX_SETUP;
 }
 
+/* req: rfc8166 3.5.3 #1 */
 int rr_req_send(struct rr_eng *e, const struct rr_eng_out *out)
 {
 	struct rr_plan plan;
@@ -304,6 +306,7 @@ int rr_req_send(struct rr_eng *e, const struct rr_eng_out *out)
 /* A reply to c: what it grants counts now, its call is over. The credit comes back with the
  * delivery: a message that is held back keeps its receive, and another call's reply would
  * find none. */
+/* req: rfc8166 3.3.3 #2 */
 static void answered(struct rr_eng *e, struct rr_call *c, struct rr_in *in)
 {
 	e->starved = 0;

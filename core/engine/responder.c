@@ -10,11 +10,13 @@
 
 /* RFC 8166 §3.3.1: never more than receives are posted for, never more than asked for,
  * never zero. */
+/* req: rfc8166 3.3.1 #2 */
 uint32_t rr_resp_grant(const struct rr_eng *e)
 {
 	return rr_max(rr_min(e->requested, e->grant_max), 1u);
 }
 
+/* req: rfc8167 5.3 #1 */
 bool rr_resp_takes_chunks(const struct rr_eng *e)
 {
 	return !e->p.connector || e->reverse_chunks;
@@ -85,6 +87,7 @@ static uint32_t header_size(struct rr_eng *e, const struct rr_serve *s)
 	return e->codec->size(&e->tx);
 }
 
+/* req: rfc8167 4.1 #1 */
 bool rr_resp_call(struct rr_eng *e, struct rr_in *in)
 {
 	struct rr_serve *s;
@@ -144,6 +147,7 @@ static void queue_reply(struct rr_eng *e, const struct rr_eng_out *out, struct r
 	t->serve = s->n.idx;
 }
 
+/* req: reliable-reply-00 - #1 */
 static int send_reliable(struct rr_eng *e, const struct rr_eng_out *out, struct rr_serve *s)
 {
 	struct rr_shown *shown;
@@ -161,6 +165,7 @@ static int send_reliable(struct rr_eng *e, const struct rr_eng_out *out, struct 
 
 /* RFC 8166 §4.5.3: no way to convey it. Where the connection can go back to TCP that is
  * what the driver does; otherwise the peer is told. */
+/* req: reliable-reply-00 - #2 */
 static int cannot_convey(struct rr_eng *e, const struct rr_eng_out *out, struct rr_serve *s)
 {
 	if (e->p.caps & RR_CAP_HATCH)
@@ -185,6 +190,7 @@ static int unasked(struct rr_eng *e, const struct rr_eng_out *out)
  * are agreed gets its chunks back only where they fit, so that rr_eng_is_short() is true
  * whatever it offered. A Write chunk that is too small is as good as none there, and to others
  * nothing can be said but that (RFC 8166 §4.5.3). */
+/* req: rfc8166 3.5.3 #1 #3; reliable-reply-00 i #2 */
 int rr_resp_send(struct rr_eng *e, const struct rr_eng_out *out)
 {
 	struct rr_serve *s = rr_xmap_find(&e->serve_map, &e->serves, out->rpc.xid);

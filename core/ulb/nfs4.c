@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* req: rfc8166 3.4.4.3 #1 */
 
 /* NFS version 4, all minor versions (RFC 7531, 5662, 7863, 8276); DDP-eligible by RFC 8267
  * §6.1: the data of WRITE and READ, the linkdata of CREATE and READLINK, and no other, of

@@ -127,12 +127,14 @@ static bool call_header(struct rr_walk *w, struct header *h)
 	return w->rc == RR_WALK_OK;
 }
 
+/* req: rfc8166 8.2.2 #1 */
 static bool is_data(const struct header *h)
 {
 	return h->flavor != RR_RPCSEC_GSS || h->gss_proc == GSS_DATA;
 }
 
 /* Does the security service leave arguments and results as they are? RFC 8166 §8.2.2.3. */
+/* req: rfc8166 8.2.2.3 #1 */
 static bool is_plain(const struct header *h)
 {
 	return h->flavor != RR_RPCSEC_GSS || (is_data(h) && h->gss_service == SVC_NONE);
@@ -231,6 +233,7 @@ static enum rr_ulb_rc look_at_call(struct rr_walk *w, uint32_t session_max,
 	return RR_ULB_OK;
 }
 
+/* req: rfc8166 3.4.2 #1, 6.1 #1 */
 enum rr_ulb_rc rr_ulb_call(const struct rr_ulb_view *v, uint32_t session_max,
 			   struct rr_ulb_call *out)
 {
@@ -259,6 +262,7 @@ static bool reply_header(struct rr_walk *w)
 	return rr_walk_word(w) == 0 && !w->rc;	/* SUCCESS */
 }
 
+/* req: rfc8166 6.1 #1 */
 enum rr_ulb_rc rr_ulb_reply(const struct rr_ulb_rec *rec, const struct rr_ulb_view *v,
 			    struct rr_ulb_reply *out)
 {

@@ -102,6 +102,7 @@ static bool get_bool(struct rr_walk *w)
 
 /* RFC 8166 §3.4.5.2: a Read chunk may include the roundup padding. A chunk that stands anywhere
  * else meets no item, neither do those behind it, and that is found at the end. */
+/* req: rfc8166 3.4.5.2 #3 */
 static void match_read_chunk(struct rr_walk *w, struct rr_ulb_item *it)
 {
 	const struct rr_ulb_chunk *c;
@@ -120,6 +121,7 @@ static void match_read_chunk(struct rr_walk *w, struct rr_ulb_item *it)
 /* RFC 8267 §6.4.1: the next item has the next chunk. An item without bytes leaves it to the
  * following one if it was written to: there are servers that do not count such items
  * (decision 6). */
+/* req: rfc8166 4.3.2.2 #1 */
 static void match_write_chunk(struct rr_walk *w, struct rr_ulb_item *it)
 {
 	uint32_t written;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* req: rfc8166 4 #1 */
 #include <assert.h>
 
 #include "core/wire/chunks.h"
@@ -27,6 +28,7 @@ static void too_many(struct rr_rcur *c, struct rr_chunks *ch, enum rr_over what)
 }
 
 /* RFC 8166 §3.4.5: the position is a multiple of four. */
+/* req: rfc8166 3.4.5 #2 */
 static void get_read_list(struct rr_rcur *c, struct rr_chunks *ch)
 {
 	ch->nreads = 0;

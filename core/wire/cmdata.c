@@ -20,6 +20,7 @@ static uint32_t code_to_size(uint8_t code)
 	return (code + 1u) * UNIT;
 }
 
+/* req: rfc8797 4 #2 */
 void rr_cmdata_put(const struct rr_cmdata *d, uint8_t out[RR_CMDATA_LEN])
 {
 	rr_put_be32(out, RR_CMDATA_MAGIC);
@@ -29,6 +30,7 @@ void rr_cmdata_put(const struct rr_cmdata *d, uint8_t out[RR_CMDATA_LEN])
 	out[7] = size_to_code(d->recv_size);
 }
 
+/* req: rfc8166 3.3.3 #4; rfc8797 4 #3, 5.1 #1, 5.2 #1 */
 uint32_t rr_cmdata_get(const uint8_t *buf, uint32_t len, struct rr_cmdata *d)
 {
 	*d = (struct rr_cmdata){ .send_size = RR_CMDATA_DEFAULT, .recv_size = RR_CMDATA_DEFAULT };

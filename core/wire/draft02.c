@@ -7,12 +7,14 @@
 #define EXTRA_LEN	(8 * 4u)	/* rdma_extra */
 
 /* §4.3: version 1 as it became discards such a code. */
+/* req: draft-02 4.3 #1 */
 static bool is_other_error(const struct rr_msg *m, uint32_t len)
 {
 	return m->type == RR_ERROR && m->vers == rr_v1_codec.version &&
 	       len >= ERR_LEN + EXTRA_LEN && m->err != RR_ERR_VERS && m->err != RR_ERR_CHUNK;
 }
 
+/* req: draft-02 4.2 #1 */
 static enum rr_wire_rc decode(const uint8_t *buf, uint32_t len, struct rr_msg *m)
 {
 	enum rr_wire_rc rc = rr_v1_codec.decode(buf, len, m);

@@ -6,12 +6,14 @@ enum { RDMA_BCALL = 5, RDMA_BRPLY = 6 };
 
 #define PROC_AT		12u
 
+/* req: slides - #3 */
 static bool no_chunks(const struct rr_chunks *ch)
 {
 	return ch->nreads == 0 && ch->nwrites == 0 && !ch->has_reply;
 }
 
 /* Version 1 does not know the type, so it has judged the prefix and the length only. */
+/* req: slides - #1 */
 static enum rr_wire_rc get_reverse(const uint8_t *buf, uint32_t len, struct rr_msg *m)
 {
 	struct rr_rcur c;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* req: rfc8166 4 #1 */
 #include "core/wire/chunks.h"
 #include "core/wire/v1.h"
 
@@ -16,6 +17,7 @@ static const uint8_t type_of[] = {
 	[RDMA_ERROR] = RR_ERROR,
 };
 
+/* req: rfc8166 4.5 #6 */
 static const uint8_t proc_of[] = {
 	[RR_MSG] = RDMA_MSG,
 	[RR_NOMSG] = RDMA_NOMSG,
@@ -26,6 +28,7 @@ static const uint8_t proc_of[] = {
 
 /* RFC 8166 §4.5: below a minimal header nothing in it is to be trusted. The standard says
  * 28 bytes, but its own RDMA_DONE has 16 and ERR_CHUNK 20: the minimum goes by type. */
+/* req: rfc8166 4.5 #1 */
 static bool too_short(uint32_t proc, uint32_t len)
 {
 	switch (proc) {
@@ -40,6 +43,7 @@ static bool too_short(uint32_t proc, uint32_t len)
 
 /* RFC 8166 §4.5: an error that cannot be decoded is discarded, never answered, or two
  * peers could go on answering each other for ever. */
+/* req: rfc8166 4.5 #7 */
 static enum rr_wire_rc get_error(struct rr_rcur *c, struct rr_msg *m)
 {
 	m->err = rr_get_u32(c);
@@ -57,6 +61,7 @@ static enum rr_wire_rc get_error(struct rr_rcur *c, struct rr_msg *m)
 }
 
 /* RFC 8166 §4.2.4: the whole message of a NOMSG is in a chunk, so there must be one. */
+/* req: rfc8166 4.2.4 #1 */
 static enum rr_wire_rc get_nomsg(struct rr_rcur *c, struct rr_msg *m)
 {
 	rr_chunks_get(c, &m->ch);
@@ -167,6 +172,7 @@ static uint32_t size(const struct rr_msg *m)
 	}
 }
 
+/* req: rfc8166 4.2.2 #1 */
 const struct rr_codec rr_v1_codec = {
 	.version = VERSION,
 	.dialect = RR_DIALECT_V1,

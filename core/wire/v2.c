@@ -76,6 +76,7 @@ static uint32_t arm_first(uint32_t err)
 	return err == RR_ERR_REPLY_RESOURCE;
 }
 
+/* req: version-two-08 3.2 #5 */
 static void get_error(struct rr_rcur *c, struct rr_msg *m)
 {
 	uint32_t *arm;
@@ -118,6 +119,7 @@ static uint32_t size_connprop(const struct rr_msg *m)
 }
 
 /* The XID is that of the sender's own call. */
+/* req: version-two-08 3.2 #4 */
 static void get_done(struct rr_rcur *c, struct rr_msg *m)
 {
 	if (m->dir != RR_DIR_CALL)
@@ -265,6 +267,7 @@ static enum rr_wire_rc get_body(const uint8_t *buf, uint32_t len, struct rr_msg 
 	return c.rc;
 }
 
+/* req: version-two-08 10.1 #2 */
 static enum rr_wire_rc decode(const uint8_t *buf, uint32_t len, struct rr_msg *m)
 {
 	enum rr_wire_rc rc;
@@ -290,6 +293,7 @@ static bool is_foreign_err_vers(const struct rr_msg *m)
 	return m->type == RR_ERROR && m->err == RR_ERR_VERS && m->vers != VERSION;
 }
 
+/* req: version-two-08 3.2 #1 #5, 10.1 #1 */
 static uint32_t encode(const struct rr_msg *m, uint8_t *buf, uint32_t cap)
 {
 	const struct htype *h = by_type(m->type);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* req: draft-02 4.2 #1 */
 /* Dialects draft02 and slides: where they do not differ from version 1 they say what it
  * says, and what decodes, unless it is never sent, has one encoding. */
 #include "core/wire/v1.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* req: rfc8166 4 #1 */
 /* What decodes has one encoding, its own bytes; what does not still says whom to answer. */
 #include "core/wire/codec.h"
 #include "tests/fuzz/fuzz.h"

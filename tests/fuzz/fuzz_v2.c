@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* req: version-two-08 5.2 #1 */
 /* What decodes comes back from its encoding; what does not still says what to answer. */
 #include "core/wire/v2.h"
 #include "tests/fuzz/fuzz.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* req: draft-02 4.2 #1; slides - #1 */
 /* What dialects draft02 and slides have more than version 1 against rpcgen's codecs: the
  * error with eight words, and the two header types of reverse messages. */
 #include "core/wire/v1.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* req: rfc8166 4 #1 */
 /* core/wire's version 1 codec against rpcgen's: the same bytes from the same header, the
  * same header from the same bytes, and the same verdict on spoiled ones. */
 #include "core/wire/codec.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* req: version-two-08 5.2 #1 */
 /* core/wire's version 2 codec against rpcgen's: the same bytes from the same header, the
  * same header from the same bytes, and the same verdict on spoiled ones. Prefix and body are
  * XDR objects of their own, and property values opaque: what combines them is written here

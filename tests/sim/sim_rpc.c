@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* req: rfc8166 3.3.1 #3 #4, 4.6.1 #1 */
 
 /* Two apps that are client and server of each other, over two engines and the fake
  * provider, under many seeds: every size around the thresholds, both directions with equal

@@ -79,6 +79,7 @@ Test(conf, defaults_are_the_documented_ones)
 	cr_assert_not(conf.diagnostics);
 }
 
+/* req: rfc8166 3.3.3 #3 */
 Test(conf, every_number_is_refused_just_outside_its_range_and_taken_at_its_ends)
 {
 	for (uint32_t i = 0; i < rr_noptions; i++) {

@@ -25,6 +25,7 @@ static uint32_t fill(uint32_t from)
 }
 
 /* RFC 8166 §3.3.3 */
+/* req: rfc8166 3.3.3 #1 */
 Test(engine_credits, one_call_until_the_first_reply_then_what_was_granted)
 {
 	one_init(&o, 0, true);
@@ -37,6 +38,7 @@ Test(engine_credits, one_call_until_the_first_reply_then_what_was_granted)
 }
 
 /* RFC 8166 §3.3.1 */
+/* req: rfc8166 3.3.1 #1 */
 Test(engine_credits, never_more_than_we_asked_for)
 {
 	one_init(&o, 0, true);
@@ -46,6 +48,7 @@ Test(engine_credits, never_more_than_we_asked_for)
 	one_fini(&o);
 }
 
+/* req: rfc8166 3.3.1 #1 */
 Test(engine_credits, a_grant_that_shrinks_in_flight_is_waited_out)
 {
 	one_init(&o, 0, true);
@@ -72,6 +75,7 @@ Test(engine_credits, a_grant_of_zero_is_one)
 	one_fini(&o);
 }
 
+/* req: rfc8166 3.3.3 #2 */
 Test(engine_credits, a_discarded_reply_grants_nothing)
 {
 	one_init(&o, 0, true);

@@ -105,6 +105,7 @@ static const struct rr_op *exposed(uint32_t n)
 
 /* --- the reply ---------------------------------------------------------------------------- */
 
+/* req: rfc8166 3.4.6 #1, 3.4.6.2 #1 */
 CASE(a_read_offers_a_write_chunk_of_what_it_asks_for)
 {
 	const struct rr_op *ex;
@@ -123,6 +124,7 @@ CASE(a_read_offers_a_write_chunk_of_what_it_asks_for)
 	cr_assert_eq(one_op(&o, RR_OP_SEND, 0)->len, m.n);
 }
 
+/* req: rfc8166 4.3.3 #1 */
 CASE(what_surely_fits_inline_offers_nothing_to_the_byte)
 {
 	uint32_t around;
@@ -138,6 +140,7 @@ CASE(what_surely_fits_inline_offers_nothing_to_the_byte)
 	}
 }
 
+/* req: rfc8166 4.3.3 #1 */
 CASE(a_reply_of_which_nothing_is_eligible_has_a_reply_chunk_of_its_bound)
 {
 	const struct rr_op *ex;
@@ -181,6 +184,7 @@ CASE(the_write_chunk_is_for_the_first_of_several_items)
 	HEADER_IS(XID, 1, 8, MSG, 0, 1, 1, 0x100, 8192, 0, 0x5000 + bound()->reply_rest + 100, 0, 0);
 }
 
+/* req: rfc8166 3.4.6 #1 */
 CASE(an_item_longer_than_any_chunk_has_a_reply_chunk)
 {
 	read3(o.p.reply_chunk_max + 1);
@@ -300,6 +304,7 @@ static void sent_part(uint32_t i, uint32_t off, uint32_t len)
 	cr_assert_eq(o.parts[s - o.op][i].len, len);
 }
 
+/* req: rfc8166 3.4.4.1 #1 #2, 3.4.4.4 #2, 3.4.5.2 #1 */
 CASE(data_that_does_not_fit_goes_into_a_read_chunk_without_padding)
 {
 	uint32_t pos = write3(5001);
@@ -332,6 +337,7 @@ CASE(data_that_fits_is_inline_to_the_byte)
 }
 
 /* RFC 8267 §6.4.2: one Read chunk */
+/* req: rfc8166 3.4.2 #1, 3.4.5 #1 */
 CASE(the_largest_of_several_items_goes_and_what_is_around_it_stays)
 {
 	uint32_t pos;
@@ -382,6 +388,7 @@ CASE(what_is_left_of_the_call_must_fit)
 }
 
 /* RFC 8166 §8.2.2.3 */
+/* req: rfc8166 6.1 #1, 8.2.2.3 #1 */
 CASE(nothing_is_reduced_under_integrity)
 {
 	begin_gss(&m, 3, 1, 0, 2);
@@ -550,6 +557,7 @@ CASE(several_segments_may_be_filled_in_part)
 }
 
 /* RFC 8166 §4.3.2.2: a server may place a later item in the chunk that the first left unused. */
+/* req: rfc8166 4.3.2.2 #2 */
 CASE(the_write_chunk_holds_the_largest_item_that_may_come_into_it)
 {
 	compound(0, 2);
@@ -580,6 +588,7 @@ static void is_plain(void)
 	cr_assert_eq(one_count(&o, RR_OP_FAIL), 0);
 }
 
+/* req: rfc8166 4.3.2.2 #4 */
 CASE(an_unused_chunk_goes_back)
 {
 	read_out();
@@ -595,6 +604,7 @@ CASE(an_unused_chunk_goes_back)
 }
 
 /* Servers are known that do not return what they did not use. */
+/* req: rfc8166 4.3.2.2 #4 */
 CASE(a_chunk_that_is_not_returned_was_not_used)
 {
 	read_out();
@@ -636,17 +646,22 @@ static void is_failed(void)
 }
 
 FAILS(more_bytes_than_the_item_has_are_a_violation, 5000, WRITTEN(5004))
+/* req: rfc8166 3.4.6.2 #3 */
 FAILS(fewer_bytes_than_the_item_has_are_a_violation, 5000, WRITTEN(4999))
+/* req: rfc8166 3.4.6.2 #3 */
 FAILS(padding_in_the_chunk_is_a_violation, 4999, WRITTEN(5000))
+/* req: rfc8166 3.4.6 #1 */
 FAILS(more_bytes_than_were_offered_are_a_violation, 8194, WRITTEN(8194))
 FAILS(a_chunk_for_another_key_is_a_violation, 5000,
       MSG, 0, 1, 1, 0x101, 5000, 0, 0x5000 + around, 0, 0)
 FAILS(a_chunk_at_another_offset_is_a_violation, 5000, MSG, 0, 1, 1, 0x100, 5000, 0, 0x5000, 0, 0)
 FAILS(a_chunk_with_more_segments_is_a_violation, 5000,
       MSG, 0, 1, 2, 0x100, 5000, 0, 0x5000 + around, 0x101, 0, 0, 0, 0, 0)
+/* req: rfc8166 6.1 #4 */
 FAILS(more_chunks_than_were_offered_are_a_violation, 5000,
       MSG, 0, 1, 1, 0x100, 5000, 0, 0x5000 + around, 1, 0, 0, 0)
 
+/* req: rfc8166 6.1 #4 */
 CASE(bytes_for_a_result_without_data_are_a_violation)
 {
 	read_out();
@@ -656,6 +671,7 @@ CASE(bytes_for_a_result_without_data_are_a_violation)
 	is_failed();
 }
 
+/* req: rfc8166 6.1 #5 */
 CASE(data_that_is_inline_although_there_is_a_chunk_is_a_violation)
 {
 	read_out();

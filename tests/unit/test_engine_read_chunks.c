@@ -144,6 +144,7 @@ CASE(a_write_is_composed_of_its_stream_and_its_read_chunk)
 }
 
 /* 8166 §3.4.5.2: padding may be in the chunk; what it holds is not fetched */
+/* req: rfc8166 3.4.5.2 #2 */
 CASE(padding_in_the_chunk_is_left_there)
 {
 	uint32_t pos = write3(5001);
@@ -157,6 +158,7 @@ CASE(padding_in_the_chunk_is_left_there)
 	is_delivered(op);
 }
 
+/* req: rfc8166 3.4.5.2 #2 */
 CASE(padding_in_the_last_segment_is_left_there)
 {
 	uint32_t pos = write3(5001);
@@ -168,6 +170,7 @@ CASE(padding_in_the_last_segment_is_left_there)
 	is_delivered(op);
 }
 
+/* req: rfc8166 3.4.4.4 #1, 3.4.5.2 #3 */
 CASE(a_chunk_must_have_its_items_length)
 {
 	uint32_t pos = write3(5001);
@@ -179,6 +182,7 @@ CASE(a_chunk_must_have_its_items_length)
 	}
 }
 
+/* req: rfc8166 3.4.5 #1 */
 CASE(a_chunk_must_stand_where_its_item_does)
 {
 	uint32_t pos = write3(5000);
@@ -191,6 +195,7 @@ CASE(a_chunk_must_stand_where_its_item_does)
 	is_refused();
 }
 
+/* req: rfc8166 6.1 #2 #3 */
 CASE(what_is_not_eligible_may_not_be_in_a_read_chunk)
 {
 	uint32_t pos;
@@ -203,6 +208,7 @@ CASE(what_is_not_eligible_may_not_be_in_a_read_chunk)
 	is_refused();
 }
 
+/* req: rfc8166 6.1 #2 */
 CASE(a_program_without_binding_may_not_use_read_chunks)
 {
 	begin_call(&m, 0x20005244, 1, 1);
@@ -212,6 +218,7 @@ CASE(a_program_without_binding_may_not_use_read_chunks)
 }
 
 /* 8166 §8.2.2.3 */
+/* req: rfc8166 8.2.2.3 #1 */
 CASE(nothing_is_eligible_under_integrity)
 {
 	uint32_t pos;
@@ -328,6 +335,7 @@ CASE(a_long_stream_is_pulled_and_judged_before_its_read_chunk)
 	is_delivered(op);
 }
 
+/* req: rfc8166 6.1 #3 */
 CASE(a_long_stream_with_a_chunk_in_the_wrong_place_is_refused)
 {
 	uint32_t pos = write3(5001);
@@ -461,6 +469,7 @@ Test(engine_read_chunks, a_failed_read_ends_the_connection)
 }
 
 /* RFC 8167 §5.3: reverse calls have no chunks that were not agreed on */
+/* req: rfc8167 5.3 #1 */
 Test(engine_read_chunks, a_reverse_call_may_have_none)
 {
 	uint32_t pos;

@@ -39,6 +39,7 @@ static uint32_t pulled_head(uint32_t i, const uint8_t *head, uint32_t n)
 	return id;
 }
 
+/* req: reliable-reply-00 i #2 */
 Test(engine_reliable, no_reply_chunk_is_offered_where_they_are_agreed)
 {
 	one_init(&o, REL, true);
@@ -48,6 +49,7 @@ Test(engine_reliable, no_reply_chunk_is_offered_where_they_are_agreed)
 	one_fini(&o);
 }
 
+/* req: reliable-reply-00 - #1 */
 Test(engine_reliable, a_reply_too_long_for_anything_is_exposed_until_done)
 {
 	one_init(&o, REL, false);
@@ -69,6 +71,7 @@ Test(engine_reliable, a_reply_too_long_for_anything_is_exposed_until_done)
 	one_fini(&o);
 }
 
+/* req: reliable-reply-00 - #8 */
 Test(engine_reliable, done_may_invalidate_the_key_itself)
 {
 	uint8_t b[16];
@@ -81,6 +84,7 @@ Test(engine_reliable, done_may_invalidate_the_key_itself)
 	one_fini(&o);
 }
 
+/* req: reliable-reply-00 - #5 */
 Test(engine_reliable, a_second_done_is_dropped)
 {
 	one_init(&o, REL, false);
@@ -93,6 +97,7 @@ Test(engine_reliable, a_second_done_is_dropped)
 	one_fini(&o);
 }
 
+/* req: reliable-reply-00 i #3 */
 Test(engine_reliable, without_done_the_reply_is_fenced_first_and_then_freed)
 {
 	one_init(&o, REL, false);
@@ -112,6 +117,7 @@ Test(engine_reliable, without_done_the_reply_is_fenced_first_and_then_freed)
 	one_fini(&o);
 }
 
+/* req: reliable-reply-00 i #3 */
 Test(engine_reliable, exposed_bytes_are_bounded_and_pressure_shortens_the_wait)
 {
 	one_init(&o, RING, false);
@@ -133,6 +139,7 @@ Test(engine_reliable, one_reply_above_the_bound_can_still_be_sent)
 	one_fini(&o);
 }
 
+/* req: rfc8166 3.5.3 #3; reliable-reply-00 i #2 */
 Test(engine_reliable, the_calls_own_reply_chunk_comes_first)
 {
 	one_init(&o, REL, false);
@@ -146,6 +153,7 @@ Test(engine_reliable, the_calls_own_reply_chunk_comes_first)
 	one_fini(&o);
 }
 
+/* req: reliable-reply-00 - #3, i #1 */
 Test(engine_reliable, a_pulled_reply_is_delivered_and_then_done_is_said_once)
 {
 	uint8_t head[24];
@@ -173,6 +181,7 @@ Test(engine_reliable, a_pulled_reply_is_delivered_and_then_done_is_said_once)
 	one_fini(&o);
 }
 
+/* req: reliable-reply-00 - #4 */
 Test(engine_reliable, a_late_reply_to_nobody_is_dropped_with_exactly_one_done)
 {
 	uint8_t head[24];
@@ -225,6 +234,7 @@ Test(engine_reliable, a_pulled_reply_with_another_xid_is_dropped_and_the_call_st
 }
 
 /* A peer that charges DONE to our credits must not be overrun. */
+/* req: reliable-reply-00 i #4 */
 Test(engine_reliable, a_strict_peer_gets_done_only_within_its_grant)
 {
 	uint8_t head[24];

@@ -49,6 +49,7 @@ static void assert_ignored(void)
 	cr_assert_eq(one_count(&o, RR_OP_DELIVER), 1, "the right reply is not taken any more");
 }
 
+/* req: rfc8166 4.3.3 #1 */
 CASE(a_call_offers_the_default_reply_chunk_when_nothing_is_known)
 {
 	const struct rr_op *ex;
@@ -109,6 +110,7 @@ CASE(a_long_call_waits_for_memory_and_is_tried_again)
 	cr_assert_eq(rr_eng_deadline(o.e), RR_TIME_NEVER);
 }
 
+/* req: rfc8166 3.5.3 #1 #2 */
 CASE(a_long_call_is_a_position_zero_read_chunk)
 {
 	o.nsegs = 2;
@@ -123,6 +125,7 @@ CASE(a_long_call_is_a_position_zero_read_chunk)
 }
 
 /* RFC 8166 §8.1.3 */
+/* req: rfc8166 8.1 #1 */
 CASE(no_byte_is_delivered_before_all_keys_of_the_call_are_invalid)
 {
 	o.hold_invalidate = true;
@@ -177,6 +180,7 @@ CASE(a_key_of_another_call_that_the_peer_invalidated_is_not_invalidated_again)
 	cr_assert_eq(one_count(&o, RR_OP_INVALIDATE), 0);
 }
 
+/* req: rfc8797 4.1 #1; reliable-reply-00 - #9 */
 CASE(a_key_that_is_not_ours_invalidated_by_the_peer_ends_the_connection)
 {
 	uint8_t b[128];
@@ -187,6 +191,7 @@ CASE(a_key_that_is_not_ours_invalidated_by_the_peer_ends_the_connection)
 	cr_assert_eq(one_op(&o, RR_OP_FAIL, 0)->why, RR_WHY_PROTOCOL);
 }
 
+/* req: rfc8166 4.2.4 #2 */
 CASE(a_reply_in_the_reply_chunk_is_delivered_from_there_fenced)
 {
 	const struct rr_op *d;
@@ -212,9 +217,11 @@ CASE(a_reply_in_the_reply_chunk_is_delivered_from_there_fenced)
 }
 
 BAD_REPLY(an_unknown_xid_is_discarded, 6, 1, 4, MSG, 0, 0, 0, A_REPLY(6))
+/* req: rfc8166 4.5 #3 */
 BAD_REPLY(another_version_is_discarded, 5, 2, 4, MSG, 0, 0, 0, A_REPLY(5))
 BAD_REPLY(a_write_list_that_was_not_offered_is_discarded,
 	  5, 1, 4, MSG, 0, 1, 1, 0x100, 0, 0, 0x5000, 0, 0, A_REPLY(5))
+/* req: rfc8166 4.5 #3 */
 BAD_REPLY(a_reply_chunk_longer_than_offered_is_discarded,
 	  5, 1, 4, NOMSG, 0, 0, 1, 1, 0x100, 4097, 0, 0x5000)
 BAD_REPLY(a_reply_chunk_with_another_handle_is_discarded,
@@ -223,15 +230,20 @@ BAD_REPLY(a_reply_chunk_with_another_offset_is_discarded,
 	  5, 1, 4, NOMSG, 0, 0, 1, 1, 0x100, 100, 0, 0x5001)
 BAD_REPLY(a_reply_chunk_with_more_segments_is_discarded,
 	  5, 1, 4, NOMSG, 0, 0, 1, 2, 0x100, 100, 0, 0x5000, 0x101, 1, 0, 0)
+/* req: rfc8166 4.2.4 #3 */
 BAD_REPLY(a_read_list_in_an_inline_reply_is_discarded,
 	  5, 1, 4, MSG, 1, 0, 0x77, 100, 0, 0, 0, 0, 0, A_REPLY(5))
 BAD_REPLY(an_inline_reply_with_bytes_in_the_reply_chunk_is_discarded,
 	  5, 1, 4, MSG, 0, 0, 1, 1, 0x100, 100, 0, 0x5000, A_REPLY(5))
 BAD_REPLY(nomsg_with_nothing_in_it_is_discarded, 5, 1, 4, NOMSG, 0, 0, 0)
+/* req: rfc8166 4.2.4 #2 */
 BAD_REPLY(nomsg_with_an_empty_reply_chunk_is_discarded, 5, 1, 4, NOMSG, 0, 0, 1, 1, 0x100, 0, 0, 0x5000)
+/* req: rfc8166 4.2.4 #3, 4.6.1 #3 */
 BAD_REPLY(msgp_is_discarded, 5, 1, 4, MSGP, 64, 64, 0, 0, 0, A_REPLY(5))
+/* req: rfc8166 4.5 #7 */
 BAD_REPLY(an_error_that_cannot_be_decoded_is_discarded, 5, 1, 4, ERROR, 3)
 BAD_REPLY(an_error_for_an_unknown_xid_is_discarded, 6, 1, 4, ERROR, 2)
+/* req: rfc8167 5.2 #2 */
 BAD_REPLY(a_reply_whose_xid_is_not_the_transports_is_discarded, 5, 1, 4, MSG, 0, 0, 0, A_REPLY(6))
 
 CASE(gaps_between_the_segments_of_a_reply_chunk_are_discarded)
@@ -244,6 +256,7 @@ CASE(gaps_between_the_segments_of_a_reply_chunk_are_discarded)
 }
 
 /* RFC 8166 §4.3.1, §4.6.2 */
+/* req: rfc8166 4.3.1 #1, 4.6.2 #1; reliable-reply-00 - #10 */
 CASE(a_read_list_in_a_reply_without_agreement_is_dropped_unanswered_and_the_xid_stays)
 {
 	uint8_t head[24];

@@ -51,6 +51,7 @@ static void assert_discarded(void)
 }
 
 /* 8166 §3.3.1, §4.2, §4.3.1 */
+/* req: rfc8166 4.2.1 #1, 4.3.1 #1; version-two-08 7.3 #1 */
 CASE(a_reply_has_the_calls_xid_a_grant_and_three_empty_lists)
 {
 	ONE_RECV(&o, 5, 1, 20, MSG, 0, 0, 0, NULL_CALL(5));
@@ -63,6 +64,7 @@ CASE(a_reply_has_the_calls_xid_a_grant_and_three_empty_lists)
 		cr_assert_eq(one_word(&o, 0, w), want[w], "word %u", w);
 }
 
+/* req: rfc8166 3.3.1 #2 */
 CASE(no_more_is_granted_than_was_asked_for_and_never_zero)
 {
 	ONE_RECV(&o, 5, 1, 3, MSG, 0, 0, 0, NULL_CALL(5));
@@ -74,6 +76,7 @@ CASE(no_more_is_granted_than_was_asked_for_and_never_zero)
 }
 
 /* 8166 §4.5.1 */
+/* req: rfc8166 4.5 #5, 4.5.1 #1; version-two-08 7.2 #1 */
 CASE(another_version_gets_err_vers_in_its_own_version)
 {
 	ONE_RECV(&o, 5, 7, 20, MSG, 0, 0, 0, NULL_CALL(5));
@@ -85,6 +88,7 @@ CASE(another_version_gets_err_vers_in_its_own_version)
 }
 
 /* 8166 §4.5 */
+/* req: rfc8166 4.5 #1 */
 CASE(messages_shorter_than_a_header_are_discarded_silently)
 {
 	uint8_t b[64];
@@ -98,18 +102,21 @@ CASE(messages_shorter_than_a_header_are_discarded_silently)
 }
 
 /* 8166 §4.5.2 */
+/* req: rfc8166 4.5 #2 */
 CASE(an_unknown_procedure_gets_err_chunk)
 {
 	ONE_RECV(&o, 5, 1, 20, 0x63, 0, 0, 0);
 	assert_err_chunk(5);
 }
 
+/* req: rfc8166 4.2.4 #1, 4.5.2 #1 */
 CASE(nomsg_without_any_chunk_gets_err_chunk)
 {
 	ONE_RECV(&o, 5, 1, 20, NOMSG, 0, 0, 0);
 	assert_err_chunk(5);
 }
 
+/* req: rfc8166 4.2.1 #1, 4.5 #4 */
 CASE(a_call_whose_xid_is_not_the_transports_gets_err_chunk_with_the_transports)
 {
 	ONE_RECV(&o, 5, 1, 20, MSG, 0, 0, 0, NULL_CALL(6));
@@ -117,6 +124,7 @@ CASE(a_call_whose_xid_is_not_the_transports_gets_err_chunk_with_the_transports)
 }
 
 /* 8166 §4.2.4 */
+/* req: rfc8166 4.2.4 #4 */
 CASE(an_error_sent_to_a_responder_is_discarded)
 {
 	ONE_RECV(&o, 5, 1, 20, ERROR, 2);
@@ -130,6 +138,7 @@ CASE(an_error_that_cannot_be_decoded_is_discarded)
 }
 
 /* 8166 §4.6.2 */
+/* req: rfc8166 4.6.2 #2 */
 CASE(done_for_nothing_is_discarded_and_counts_as_no_call)
 {
 	ONE_RECV(&o, 5, 1, 20, DONE);
@@ -142,12 +151,14 @@ CASE(done_for_nothing_is_discarded_and_counts_as_no_call)
 }
 
 /* 8166 §4.6.1 */
+/* req: rfc8166 4.6.1 #2 */
 CASE(msgp_gets_err_chunk)
 {
 	ONE_RECV(&o, 5, 1, 20, MSGP, 64, 64, 0, 0, 0, NULL_CALL(5));
 	assert_err_chunk(5);
 }
 
+/* req: rfc8166 4.5 #2, 4.5.2 #1 */
 CASE(hostile_lists_get_err_chunk)
 {
 	ONE_RECV(&o, 5, 1, 20, MSG, 0, 1, 0xffffffff, 0, 0);
@@ -182,6 +193,7 @@ CASE(more_segments_in_a_chunk_than_configured_get_err_chunk)
 }
 
 /* 8166 §3.5.3: segments of any length */
+/* req: rfc8166 4.6.2 #1 */
 CASE(a_long_call_is_pulled_as_its_segments_lie_and_delivered_without_done)
 {
 	uint8_t head[40];
@@ -240,6 +252,7 @@ CASE(a_message_behind_a_long_call_is_delivered_behind_it)
 }
 
 /* 8166 §4.3.2.2, §4.3.2.3, §4.3.3 */
+/* req: rfc8166 3.4.6 #2, 4.3.2.3 #2 */
 CASE(write_chunks_come_back_unused_and_an_empty_one_empty)
 {
 	ONE_RECV(&o, 5, 1, 20, MSG, 0, 1, 2, 0x21, 4096, 0, 16, 0x22, 4096, 1, 32, 1, 0, 0, 0, A_CALL(5));
@@ -249,6 +262,7 @@ CASE(write_chunks_come_back_unused_and_an_empty_one_empty)
 		cr_assert_eq(one_word(&o, 0, w), want[w], "word %u", w);
 }
 
+/* req: rfc8166 4.3.3 #2 */
 CASE(a_reply_chunk_that_is_not_needed_comes_back_with_zero_lengths)
 {
 	ONE_RECV(&o, 5, 1, 20, MSG, 0, 0, 1, 2, 0x21, 4096, 0, 16, 0x22, 50, 0, 32, A_CALL(5));
@@ -259,6 +273,7 @@ CASE(a_reply_chunk_that_is_not_needed_comes_back_with_zero_lengths)
 	cr_assert_eq(one_count(&o, RR_OP_WRITE), 0);
 }
 
+/* req: rfc8166 3.5.3 #1 */
 CASE(a_long_reply_is_written_before_its_send_and_released_after_both)
 {
 	const struct rr_op *w;
@@ -285,6 +300,7 @@ CASE(a_long_reply_is_written_before_its_send_and_released_after_both)
 }
 
 /* 8166 §4.5.3 */
+/* req: rfc8166 4.5.4 #2; reliable-reply-00 - #2 #10 */
 CASE(a_reply_that_fits_nowhere_gets_err_chunk_and_no_write)
 {
 	ONE_RECV(&o, 5, 1, 20, MSG, 0, 0, 1, 1, 0x21, 1400, 0, 16, A_CALL(5));
@@ -313,6 +329,7 @@ CASE(the_inline_threshold_holds_to_the_byte)
 }
 
 /* The call's Reply chunk stands in the reply's header too. */
+/* req: rfc8166 3.5.3 #3 */
 CASE(the_threshold_reckons_with_the_returned_reply_chunk)
 {
 	for (uint32_t len = 1024 - 48 - 4; len <= 1024 - 48 + 4; len++) {

@@ -20,6 +20,7 @@ static struct rr_eng_info info(void)
 	return i;
 }
 
+/* req: rfc8167 5.1 #3, 5.2 #3 */
 Test(engine_reverse, the_same_xid_may_be_outstanding_both_ways)
 {
 	one_init(&o, RR_CAP_RELIABLE_REPLY, true);
@@ -107,6 +108,7 @@ Test(engine_reverse, a_reverse_call_is_inline_or_nothing_to_a_strict_peer)
 	one_fini(&o);
 }
 
+/* req: rfc8167 5.3 #1 */
 Test(engine_reverse, a_reverse_call_with_a_reply_chunk_gets_err_chunk)
 {
 	one_init(&o, 0, true);
@@ -117,6 +119,7 @@ Test(engine_reverse, a_reverse_call_with_a_reply_chunk_gets_err_chunk)
 	one_fini(&o);
 }
 
+/* req: rfc8167 5.3 #1 */
 Test(engine_reverse, a_long_reverse_call_is_known_by_its_head_and_gets_err_chunk)
 {
 	uint8_t head[40];

@@ -21,6 +21,7 @@ static struct rr_eng_info info(void)
 }
 
 /* RFC 8167 §5.1, §5.2: the reverse direction is not another protocol. */
+/* req: rfc8167 5.1 #1 #2, 5.2 #1 #2 */
 Test(engine_rules, reverse_calls_and_replies_have_the_version_and_the_xid_of_their_message)
 {
 	one_init(&o, 0, false);
@@ -40,6 +41,7 @@ Test(engine_rules, reverse_calls_and_replies_have_the_version_and_the_xid_of_the
 }
 
 /* RFC 8167 §5.1: a reverse call whose own XID is another is not taken for the transport's. */
+/* req: rfc8167 5.1 #2 */
 Test(engine_rules, a_reverse_call_whose_xid_is_not_the_transports_is_refused)
 {
 	one_init(&o, 0, true);
@@ -61,6 +63,7 @@ static void no_direction(uint32_t credit)
 	ONE_RECV(&o, 1, 1, credit, 3);				/* RDMA_DONE */
 }
 
+/* req: rfc8167 4.1 #1 */
 Test(engine_rules, credits_of_a_message_without_direction_are_not_taken_for_a_grant)
 {
 	one_init(&o, 0, true);
@@ -73,6 +76,7 @@ Test(engine_rules, credits_of_a_message_without_direction_are_not_taken_for_a_gr
 	one_fini(&o);
 }
 
+/* req: rfc8167 4.1 #1 */
 Test(engine_rules, credits_of_a_message_without_direction_are_not_taken_for_a_request)
 {
 	one_init(&o, 0, false);
@@ -85,6 +89,7 @@ Test(engine_rules, credits_of_a_message_without_direction_are_not_taken_for_a_re
 }
 
 /* The same of one that is still to be pulled: only its head will tell. */
+/* req: rfc8167 4.1 #1 */
 Test(engine_rules, credits_of_a_long_message_wait_for_its_direction)
 {
 	uint8_t head[40];
@@ -105,6 +110,7 @@ Test(engine_rules, credits_of_a_long_message_wait_for_its_direction)
 }
 
 /* RFC 8797 §4.1: we never announce R, so no reply may invalidate anything. */
+/* req: rfc8797 4.1 #1 #2 */
 Test(engine_rules, no_reply_invalidates_a_handle_of_the_peer)
 {
 	one_init(&o, 0, false);
@@ -121,6 +127,7 @@ Test(engine_rules, no_reply_invalidates_a_handle_of_the_peer)
 }
 
 /* reliable-reply-00: pull completion is a plain Send where invalidation was not agreed on. */
+/* req: reliable-reply-00 - #7 */
 Test(engine_rules, done_invalidates_nothing)
 {
 	uint8_t head[24];
@@ -142,6 +149,7 @@ Test(engine_rules, done_invalidates_nothing)
 }
 
 /* RFC 8166 §4.6.1: nothing that an engine sends is padded, whatever it has to convey. */
+/* req: rfc8166 4.6.1 #1 */
 Test(engine_rules, no_message_is_sent_as_msgp)
 {
 	static const uint32_t lens[] = { 40, 800, 5000 };
@@ -160,6 +168,7 @@ Test(engine_rules, no_message_is_sent_as_msgp)
 }
 
 /* RFC 8166 §4.5.4: memory that the peer may still reach is given to nobody. */
+/* req: rfc8166 4.5.4 #1 */
 Test(engine_rules, a_key_that_cannot_be_invalidated_ends_the_connection)
 {
 	one_init(&o, 0, true);
@@ -176,6 +185,7 @@ Test(engine_rules, a_key_that_cannot_be_invalidated_ends_the_connection)
 }
 
 /* RFC 8166 §4.5.4: the requester must learn that its reply is lost. */
+/* req: rfc8166 4.5.4 #2 */
 Test(engine_rules, a_reply_that_cannot_be_transmitted_ends_the_connection)
 {
 	one_init(&o, 0, false);
@@ -190,6 +200,7 @@ Test(engine_rules, a_reply_that_cannot_be_transmitted_ends_the_connection)
 
 /* RFC 8166 §3.3.1, RFC 8167 §4.3: receives for what is granted and for the replies to what is
  * asked for, in both directions. */
+/* req: rfc8166 3.3.1 #4 */
 Test(engine_rules, receives_suffice_for_calls_and_replies_of_both_directions)
 {
 	for (uint32_t n = 1; n <= 64; n *= 4) {
@@ -202,6 +213,7 @@ Test(engine_rules, receives_suffice_for_calls_and_replies_of_both_directions)
 
 /* RFC 8166 §3.3.1: the grant is never more than the receives that were posted for it from the
  * start, so no grant has to wait for a receive. */
+/* req: rfc8166 3.3.1 #3 */
 Test(engine_rules, no_grant_exceeds_the_receives_that_are_posted)
 {
 	one_init(&o, 0, false);
@@ -217,6 +229,7 @@ Test(engine_rules, no_grant_exceeds_the_receives_that_are_posted)
 
 /* RFC 8166 §3.5.3: what goes by Position-Zero Read chunk or Reply chunk is the message as it is,
  * with the padding that is in it. */
+/* req: rfc8166 3.5.3 #4 */
 Test(engine_rules, chunks_of_whole_messages_have_all_their_bytes)
 {
 	one_init(&o, 0, true);

@@ -124,6 +124,7 @@ static void is_sent(uint32_t i, uint32_t off, uint32_t len)
 	cr_assert_eq(one_op(&o, RR_OP_SEND, 0)->hdr_len, sizeof(want)); \
 } while (0)
 
+/* req: rfc8166 3.4.4.1 #1 #2, 3.4.4.4 #2, 3.4.6.2 #2 #3 */
 CASE(read_data_is_written_before_the_send_and_without_padding)
 {
 	uint32_t pos;
@@ -145,6 +146,7 @@ CASE(read_data_is_written_before_the_send_and_without_padding)
 
 /* RFC 8166 §4.3.2: chunks that are there must be used, so the reply's bytes must outlive the call
  * that brings them */
+/* req: rfc8166 4.3.2 #1 */
 CASE(data_that_would_fit_is_written_all_the_same)
 {
 	uint32_t pos;
@@ -159,6 +161,7 @@ CASE(data_that_would_fit_is_written_all_the_same)
 	cr_assert(rr_eng_is_short(o.e, RR_RPC_REPLY, 100));
 }
 
+/* req: rfc8166 4.3.2.2 #3 */
 CASE(a_reply_without_data_brings_its_chunk_back_unused)
 {
 	read3_call(8192);
@@ -182,6 +185,7 @@ CASE(a_read_of_no_bytes_brings_its_chunk_back_unused)
 	HEADER_IS(XID, 1, CREDITS, MSG, 0, 1, 1, 0x21, 0, 0, 16, 0, 0);
 }
 
+/* req: rfc8166 4.3.2.2 #3 */
 CASE(an_rpc_error_brings_its_chunk_back_unused)
 {
 	read3_call(8192);
@@ -194,6 +198,7 @@ CASE(an_rpc_error_brings_its_chunk_back_unused)
 }
 
 /* RFC 8166 §8.2.2.3 */
+/* req: rfc8166 6.1 #1, 8.2.2.3 #1 */
 CASE(nothing_is_written_under_integrity)
 {
 	begin_gss(&m, 3, 1, 0, 2);
@@ -210,6 +215,7 @@ CASE(nothing_is_written_under_integrity)
 }
 
 /* RFC 8267 §6.4.1 */
+/* req: rfc8166 4.3.2.2 #1 */
 CASE(the_next_read_has_the_next_chunk)
 {
 	uint32_t pos[2];
@@ -232,6 +238,7 @@ CASE(the_next_read_has_the_next_chunk)
 	cr_assert_eq(one_op(&o, RR_OP_SEND, 0)->len, m.n - 1004 - 2004);
 }
 
+/* req: rfc8166 3.4.2 #1 */
 CASE(what_has_no_chunk_is_inline)
 {
 	uint32_t pos;
@@ -249,6 +256,7 @@ CASE(what_has_no_chunk_is_inline)
 }
 
 /* RFC 8166 §4.3.2.3 */
+/* req: rfc8166 4.3.2.3 #1 #2 */
 CASE(an_empty_chunk_wants_its_item_inline)
 {
 	uint32_t pos;
@@ -264,6 +272,7 @@ CASE(an_empty_chunk_wants_its_item_inline)
 	HEADER_IS(XID, 1, CREDITS, MSG, 0, 1, 0, 1, 1, 0x22, 2002, 0, 32, 0, 0);
 }
 
+/* req: rfc8166 3.4.6 #2 */
 CASE(chunks_beyond_the_last_item_come_back_unused)
 {
 	read4_call(1);
@@ -275,6 +284,7 @@ CASE(chunks_beyond_the_last_item_come_back_unused)
 }
 
 /* To the byte; RFC 8166 §4.5.3 */
+/* req: rfc8166 3.4.4.4 #1 */
 CASE(an_item_longer_than_its_chunk_gets_err_chunk_and_no_write)
 {
 	for (uint32_t len = 2996; len <= 3004; len++) {
@@ -338,6 +348,7 @@ CASE(what_is_left_and_does_not_fit_goes_to_the_reply_chunk)
 }
 
 /* The item is the last there is: nothing is left behind it. */
+/* req: rfc8166 3.5.3 #4 */
 CASE(a_stream_that_ends_with_an_item_goes_to_the_reply_chunk_too)
 {
 	uint32_t pos, first;
@@ -439,6 +450,7 @@ Test(engine_write_chunks, with_the_escape_hatch_a_small_chunk_is_the_drivers_mat
 }
 
 /* Such a peer can pull what does not fit. */
+/* req: reliable-reply-00 - #1 */
 Test(engine_write_chunks, with_reliable_replies_a_small_chunk_is_as_good_as_none)
 {
 	one_init(&o, RR_CAP_RELIABLE_REPLY, false);

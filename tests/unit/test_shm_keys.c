@@ -54,6 +54,7 @@ Test(shm_keys, write_changes_only_its_bytes, .init = init, .fini = fini)
 	cr_assert_arr_eq(p.c->mem + 5000, b, 997);
 }
 
+/* req: rfc8166 8.1 #1 */
 Test(shm_keys, rights_are_only_those_given, .init = init, .fini = fini)
 {
 	uint8_t got[4];
@@ -68,6 +69,7 @@ Test(shm_keys, rights_are_only_those_given, .init = init, .fini = fini)
 	cr_assert_arr_eq(got, "abcd", 4);
 }
 
+/* req: rfc8166 8.1 #1 */
 Test(shm_keys, nothing_outside_of_the_segment_is_reached, .init = init, .fini = fini)
 {
 	static const struct { uint64_t offset; uint32_t length, off, len; } bad[] = {
@@ -243,6 +245,7 @@ Test(shm_keys, consumed_when_the_last_byte_was_read, .init = init, .fini = fini)
 	cr_assert_eq(ops->consumed(p.c, seg.handle), false);
 }
 
+/* req: rfc8166 4.5.4 #1 */
 Test(shm_keys, a_copy_that_never_ends_costs_the_connection_not_the_fence, .init = init,
      .fini = fini)
 {

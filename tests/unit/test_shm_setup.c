@@ -407,6 +407,7 @@ Test(shm_setup, only_names_of_our_form_are_connected_to, .init = init, .fini = f
 		}
 }
 
+/* req: rfc8166 3.3.3 #3 */
 Test(shm_setup, parameters_out_of_range_are_refused, .init = init, .fini = fini)
 {
 	struct rr_prov_params bad = p.cp;

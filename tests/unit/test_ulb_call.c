@@ -354,6 +354,7 @@ Test(ulb_call, a_read_chunk_at_the_data_is_right_with_padding_and_without)
 	cr_assert_eq(write_with_chunk(4096, DATA, 4096), RR_ULB_OK);
 }
 
+/* req: rfc8166 3.4.5.2 #3 */
 Test(ulb_call, a_read_chunk_of_another_length_is_a_violation)
 {
 	static const uint32_t wrong[] = { 0, 4093, 4096, 4098, 4099, 4101, 0xffffffff };
@@ -487,6 +488,7 @@ Test(ulb_call, authentication_alone_leaves_data_eligible)
 	}
 }
 
+/* req: rfc8166 8.2.2.3 #1 */
 Test(ulb_call, nothing_is_eligible_under_integrity_and_privacy)
 {
 	struct rr_ulb_chunk c = { 112, 9 };
@@ -530,6 +532,7 @@ Test(ulb_call, privacy_leaves_bounds_that_need_no_argument)
 	cr_assert_eq(call.reply_max, HEADER + 4 + 84 + 528);
 }
 
+/* req: rfc8166 8.2.2 #1 */
 Test(ulb_call, control_messages_of_gss_are_not_what_their_procedure_says)
 {
 	struct rr_ulb_chunk c = { 112, 9 };
@@ -549,6 +552,7 @@ Test(ulb_call, control_messages_of_gss_are_not_what_their_procedure_says)
 	cr_assert_eq(call.rec.gss_proc, 255);
 }
 
+/* req: rfc8166 8.2.2 #1 */
 Test(ulb_call, a_gss_credential_that_cannot_be_read_is_no_binding)
 {
 	gss_write(4, 0, 1);

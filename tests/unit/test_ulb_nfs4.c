@@ -65,6 +65,7 @@ Test(ulb_nfs4, every_operation_of_a_compound_counts)
 	cr_assert_eq(call.reply_max, call.reply_rest + 100 + 4100);
 }
 
+/* req: rfc8166 3.4.4.3 #1 */
 Test(ulb_nfs4, linkdata_of_create_and_readlink_is_eligible)
 {
 	begin(0, 2);
@@ -108,6 +109,7 @@ Test(ulb_nfs4, create_session_has_its_largest_replies_third_in_each_channel)
 	cr_assert_eq(call.fore_max, 0);
 }
 
+/* req: rfc8166 3.4.4.3 #1 */
 Test(ulb_nfs4, a_directory_has_no_linkdata)
 {
 	begin(0, 1);
@@ -161,6 +163,7 @@ Test(ulb_nfs4, a_read_chunk_behind_an_unknown_operation_is_a_violation)
 	cr_assert_eq(look_chunks(&m, c, 2), RR_ULB_VIOLATION);
 }
 
+/* req: rfc8166 3.4.5 #1 */
 Test(ulb_nfs4, several_read_chunks_in_the_order_of_their_positions)
 {
 	struct rr_ulb_chunk c[2] = { { 0, 9 }, { 0, 8 } }, swapped[2];

@@ -61,6 +61,7 @@ Test(ulb_reply, the_path_of_a_readlink_is_found)
 	one_item(&v40_readlink_call, &v40_readlink_reply, 176, 14);
 }
 
+/* req: rfc8166 3.4.2 #1 */
 Test(ulb_reply, other_replies_are_walked_and_have_nothing_and_stay_within_their_bounds)
 {
 	static const struct vector *const pairs[][2] = {
@@ -205,6 +206,7 @@ Test(ulb_reply, a_reply_cut_anywhere_has_no_item)
 	}
 }
 
+/* req: rfc8166 6.1 #1 */
 Test(ulb_reply, without_a_binding_or_under_gss_services_nothing_is_eligible)
 {
 	struct rr_ulb_rec rec = rec_of(3, V3_READ), none = { 0 };
@@ -315,6 +317,7 @@ Test(ulb_reply, an_empty_chunk_keeps_its_read_in_the_stream)
 	cr_assert_eq(reply.items[1].chunk, 1);
 }
 
+/* req: rfc8166 4.3.2.2 #1 */
 Test(ulb_reply, a_read_of_no_bytes_may_take_its_chunk_or_leave_it_to_the_next)
 {
 	static const uint32_t len[] = { 0, 10 };

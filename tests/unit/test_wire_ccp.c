@@ -42,6 +42,7 @@ static enum rr_ccp_verdict reply(const uint8_t *buf, uint32_t len)
 	cr_assert_eq(rr_ccp_put_reply((what), X, (res), got_, len_ - 1), 0); \
 } while (0)
 
+/* req: draft-02 6.2 #2 */
 Test(wire_ccp, a_call_says_three_numbers)
 {
 	static const struct rr_ccp_req ask = { 4096, 8192, 16 };
@@ -106,6 +107,7 @@ Test(wire_ccp, each_call_gets_the_reply_that_rpc_has_for_it)
 	EXPECT_REPLY(RR_CCP_GARBAGE, NULL, X, 1, 0, 0, 0, 4);
 }
 
+/* req: draft-02 6.2 #1 */
 Test(wire_ccp, a_reply_says_three_numbers)
 {
 	cr_assert_eq(REPLY(X, 1, 0, 0, 0, 0, 1024, 4096, 5), RR_CCP_AGREED);
@@ -115,6 +117,7 @@ Test(wire_ccp, a_reply_says_three_numbers)
 	cr_assert_eq(REPLY(X, 1, 0, 6, 5, 1, 2, 0, 1024, 4096, 5), RR_CCP_AGREED);
 }
 
+/* req: draft-02 6.2 #1 */
 Test(wire_ccp, any_other_reply_is_a_refusal)
 {
 	cr_assert_eq(REPLY(X, 1, 0, 0, 0, 1), RR_CCP_REFUSED);		/* PROG_UNAVAIL */

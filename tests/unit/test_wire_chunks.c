@@ -113,6 +113,7 @@ Test(wire_chunks, discriminators_are_zero_or_one)
 }
 
 /* RFC 8166 §3.4.5 */
+/* req: rfc8166 3.4.5 #2 */
 Test(wire_chunks, positions_are_multiples_of_four)
 {
 	for (uint32_t pos = 0; pos < 16; pos++)

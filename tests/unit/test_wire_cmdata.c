@@ -30,6 +30,7 @@ static void expect_defaults(const uint8_t *buf, uint32_t len)
 /* RFC 8797 §4: identifier, version 1, R, send size, receive size */
 static const uint8_t good[8] = { 0xf6, 0xab, 0x0e, 0x18, 1, 1, 3, 7 };
 
+/* req: rfc8797 4 #2 */
 Test(wire_cmdata, says_what_the_peer_sends_and_takes)
 {
 	cr_assert_eq(get(good, 8), 8);
@@ -39,6 +40,7 @@ Test(wire_cmdata, says_what_the_peer_sends_and_takes)
 	cr_assert_eq(got.recv_size, 8192);
 }
 
+/* req: rfc8797 4 #2 */
 Test(wire_cmdata, is_written_as_it_is_read)
 {
 	struct rr_cmdata d;
@@ -72,6 +74,7 @@ Test(wire_cmdata, sizes_are_rounded_down_and_held_in_range)
 	}
 }
 
+/* req: rfc8166 3.3.3 #4; rfc8797 5.1 #1 */
 Test(wire_cmdata, none_or_too_little_of_it_means_the_defaults)
 {
 	expect_defaults(good, 0);
@@ -79,6 +82,7 @@ Test(wire_cmdata, none_or_too_little_of_it_means_the_defaults)
 		expect_defaults(good, n);
 }
 
+/* req: rfc8797 5.2 #1 */
 Test(wire_cmdata, another_magic_or_version_means_the_defaults)
 {
 	uint8_t b[8];
@@ -91,6 +95,7 @@ Test(wire_cmdata, another_magic_or_version_means_the_defaults)
 }
 
 /* RFC 8797 §4 */
+/* req: rfc8797 4 #3 */
 Test(wire_cmdata, reserved_flags_are_ignored)
 {
 	uint8_t b[8];
@@ -120,6 +125,7 @@ Test(wire_cmdata, padding_and_prefixes_of_any_length_are_passed_over)
 	}
 }
 
+/* req: rfc8797 5.2 #1 */
 Test(wire_cmdata, an_identifier_cut_by_the_end_is_not_found)
 {
 	for (uint32_t n = 0; n < 8; n++) {

@@ -79,6 +79,7 @@ static void same_as_version_one(const struct rr_codec *k)
 	}
 }
 
+/* req: draft-02 4.2 #1 */
 Test(wire_dialects, draft02_shares_version_ones_headers)
 {
 	same_as_version_one(&rr_draft02_codec);
@@ -91,6 +92,7 @@ Test(wire_dialects, slides_shares_version_ones_headers)
 
 /* --- draft02 --- */
 
+/* req: draft-02 4.3 #1 */
 Test(wire_dialects, draft02_takes_other_errors_with_eight_words_more)
 {
 	static const uint32_t codes[] = { 0, 3, 0xffffffff };
@@ -121,6 +123,7 @@ Test(wire_dialects, draft02_takes_no_error_of_another_version)
 }
 
 /* draft-02 §3.5: from the threshold on, up to the next multiple */
+/* req: draft-02 3.5 #1 */
 Test(wire_dialects, msgp_pads_what_is_large_enough_to_the_next_multiple)
 {
 	cr_assert_eq(rr_msgp_pad(4096, 1024, 100, 1023), 0);
@@ -139,6 +142,7 @@ Test(wire_dialects, msgp_pads_nothing_where_the_peer_gives_no_alignment)
 
 /* --- slides --- */
 
+/* req: slides - #1 #2 */
 Test(wire_dialects, slides_have_types_for_reverse_calls_and_replies)
 {
 	struct rr_msg m;
@@ -157,6 +161,7 @@ Test(wire_dialects, slides_have_types_for_reverse_calls_and_replies)
 	cr_assert(msg_equal(&m, &msg));
 }
 
+/* req: slides - #3 */
 Test(wire_dialects, slides_reverse_messages_are_inline_only)
 {
 	const struct rr_codec *k = &rr_slides_codec;

@@ -77,6 +77,7 @@ Test(wire_props, unknown_data_is_skipped_with_what_fills_it_up)
 	}
 }
 
+/* req: version-two-08 4.1 #2 */
 Test(wire_props, a_known_one_has_the_length_of_its_type)
 {
 	for (uint32_t id = 1; id <= 2; id++)
@@ -84,6 +85,7 @@ Test(wire_props, a_known_one_has_the_length_of_its_type)
 			cr_assert_eq(DECODE(1, id, len, 1, 1) == RR_WIRE_OK, len == 4);
 }
 
+/* req: version-two-08 4.1 #2 */
 Test(wire_props, a_value_that_its_type_does_not_have_is_refused)
 {
 	cr_assert_eq(DECODE(1, 2, 4, 2), RR_WIRE_OK);
@@ -103,6 +105,7 @@ Test(wire_props, a_count_beyond_the_message_is_refused)
 	cr_assert_eq(DECODE(0x20000001, 1, 4, 1), RR_WIRE_BAD_XDR);
 }
 
+/* req: version-two-08 4.1 #2 */
 Test(wire_props, data_beyond_the_message_is_refused)
 {
 	static const uint32_t lens[] = { 5, 8, 9, 0x7fffffff, 0xfffffffd, 0xffffffff };

@@ -60,6 +60,7 @@ Test(wire_v1, is_the_only_codec_of_its_dialect)
 
 /* --- the bytes of each header type --- */
 
+/* req: rfc8166 4.2.2 #1 */
 Test(wire_v1, msg_without_chunks_is_seven_words)
 {
 	struct rr_msg m;
@@ -73,6 +74,7 @@ Test(wire_v1, msg_without_chunks_is_seven_words)
 	cr_assert(msg_equal(&m, &msg));
 }
 
+/* req: rfc8166 2.3.2 #1 */
 Test(wire_v1, chunk_lists_are_as_rfc8166_draws_them)
 {
 	static struct rr_msg m;
@@ -102,6 +104,7 @@ Test(wire_v1, chunk_lists_are_as_rfc8166_draws_them)
 	cr_assert(msg_equal(&m, &msg));
 }
 
+/* req: rfc8166 4.5 #5 #6 */
 Test(wire_v1, errors_have_two_arms)
 {
 	struct rr_msg m;
@@ -149,6 +152,7 @@ Test(wire_v1, under_sixteen_bytes_everything_is_discarded)
 		cr_assert_eq(decode(buf, n), RR_WIRE_DISCARD, "%u", n);
 }
 
+/* req: rfc8166 4.5 #1 */
 Test(wire_v1, from_sixteen_bytes_on_the_minimum_goes_by_type)
 {
 	static const struct {
@@ -168,6 +172,7 @@ Test(wire_v1, from_sixteen_bytes_on_the_minimum_goes_by_type)
 	}
 }
 
+/* req: rfc8166 4.2.2 #1 */
 Test(wire_v1, another_version_is_reported_with_what_the_answer_needs)
 {
 	cr_assert_eq(DECODE(X, 7, 32, 0, 0, 0, 0, 77), RR_WIRE_BAD_VERS);
@@ -194,6 +199,7 @@ Test(wire_v1, a_procedure_that_does_not_exist_is_refused)
 }
 
 /* RFC 8166 §4.5.2 */
+/* req: rfc8166 4.2.4 #1 */
 Test(wire_v1, nomsg_without_any_chunk_is_refused)
 {
 	cr_assert_eq(DECODE(X, 1, 32, 1, 0, 0, 0), RR_WIRE_BAD_XDR);
@@ -203,6 +209,7 @@ Test(wire_v1, nomsg_without_any_chunk_is_refused)
 	cr_assert_eq(DECODE(X, 1, 32, 1, 1, 0, 1, 2, 3, 4, 0, 0, 0), RR_WIRE_OK);
 }
 
+/* req: rfc8166 4.5 #7 */
 Test(wire_v1, an_error_that_cannot_be_decoded_is_discarded)
 {
 	uint8_t buf[28];

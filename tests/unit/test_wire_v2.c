@@ -63,6 +63,7 @@ Test(wire_v2, is_the_codec_that_its_dialect_starts_with)
 
 /* --- §3: prefix and lists --- */
 
+/* req: version-two-08 3.2 #1, 10.1 #1 */
 Test(wire_v2, msg_without_chunks_is_nine_words)
 {
 	struct rr_msg m;
@@ -77,6 +78,7 @@ Test(wire_v2, msg_without_chunks_is_nine_words)
 	cr_assert(msg_equal(&m, &msg));
 }
 
+/* req: version-two-08 3.2 #1 #2 */
 Test(wire_v2, the_response_flag_is_the_direction)
 {
 	struct rr_msg m;
@@ -90,6 +92,7 @@ Test(wire_v2, the_response_flag_is_the_direction)
 	cr_assert_eq(msg.dir, RR_DIR_CALL);
 }
 
+/* req: version-two-08 5.3.3 #4 */
 Test(wire_v2, a_reserved_flag_is_refused)
 {
 	for (uint32_t bit = 1; bit < 32; bit++) {
@@ -146,6 +149,7 @@ static bool looks_like_version_one(const struct rr_msg *m, uint32_t len)
 	return m->type == RR_ERROR && m->err == RR_ERR_VERS && len == 28;
 }
 
+/* req: version-two-08 5.3.3 #15 #16 #18 */
 Test(wire_v2, each_error_has_the_arm_of_its_code)
 {
 	static const struct {
@@ -188,6 +192,7 @@ Test(wire_v2, each_error_has_the_arm_of_its_code)
 	}
 }
 
+/* req: version-two-08 3.2 #5 */
 Test(wire_v2, an_error_has_the_response_flag_whoever_encodes_it)
 {
 	struct rr_msg m;
@@ -201,6 +206,7 @@ Test(wire_v2, an_error_has_the_response_flag_whoever_encodes_it)
 
 /* --- ERR_VERS in both forms (RFC 8166 §7, §7.2) --- */
 
+/* req: version-two-08 7.2 #1 */
 Test(wire_v2, err_vers_is_understood_in_version_ones_form)
 {
 	static const uint32_t vers[] = { 1, 2 };
@@ -274,6 +280,7 @@ Test(wire_v2, connprop_says_what_is_given)
 	cr_assert(msg_equal(&m, &msg));
 }
 
+/* req: version-two-08 4.1 #1 */
 Test(wire_v2, a_connprop_that_cannot_be_parsed_is_bad_xdr_with_its_direction)
 {
 	cr_assert_eq(DECODE(X, 2, 1, 5, RESP, 1, 2, 4, 3), RR_WIRE_BAD_XDR);
@@ -282,6 +289,7 @@ Test(wire_v2, a_connprop_that_cannot_be_parsed_is_bad_xdr_with_its_direction)
 	cr_assert_eq(msg.dir, RR_DIR_REPLY);
 }
 
+/* req: version-two-08 3.2 #4 */
 Test(wire_v2, done_is_a_prefix_that_names_the_senders_own_call)
 {
 	struct rr_msg m;
@@ -297,6 +305,7 @@ Test(wire_v2, done_is_a_prefix_that_names_the_senders_own_call)
 
 /* --- what a peer's bytes deserve --- */
 
+/* req: version-two-08 5.2 #2, 5.3.3 #3 */
 Test(wire_v2, a_header_type_that_is_not_in_the_table_is_invalid)
 {
 	static const uint32_t types[] = { 2, 3, 6, 0x63, DONE - 1, DONE + 1, 0xffffffff };
@@ -327,6 +336,7 @@ Test(wire_v2, below_the_prefix_everything_is_discarded)
 	}
 }
 
+/* req: version-two-08 10.1 #2 */
 Test(wire_v2, another_version_is_reported_and_its_errors_are_not)
 {
 	uint8_t buf[28];
@@ -364,6 +374,7 @@ static uint32_t write_chunks(uint8_t *buf, uint32_t n, uint32_t segs)
 	return at + WORDS(buf + at, 0, 0, 77);
 }
 
+/* req: version-two-08 5.3.3 #13 */
 Test(wire_v2, one_read_chunk_of_too_many_segments_is_segments)
 {
 	uint8_t buf[BUF];
@@ -373,6 +384,7 @@ Test(wire_v2, one_read_chunk_of_too_many_segments_is_segments)
 	expect_answer(RR_ERR_SEGMENTS, RR_MAX_SEGS, 0);
 }
 
+/* req: version-two-08 5.3.3 #6 */
 Test(wire_v2, too_many_read_chunks_are_told_how_many_fit)
 {
 	uint8_t buf[BUF];
@@ -384,6 +396,7 @@ Test(wire_v2, too_many_read_chunks_are_told_how_many_fit)
 	expect_answer(RR_ERR_READ_CHUNKS, RR_MAX_SEGS / 32, 0);
 }
 
+/* req: version-two-08 5.3.3 #10 */
 Test(wire_v2, too_many_write_chunks_and_their_segments_are_told_apart)
 {
 	uint8_t buf[BUF];
@@ -425,6 +438,7 @@ Test(wire_v2, random_headers_come_back_and_have_the_size_foretold)
 	}
 }
 
+/* req: version-two-08 5.3.3 #4 */
 Test(wire_v2, random_headers_cut_anywhere_are_never_whole)
 {
 	uint64_t seed = 22;

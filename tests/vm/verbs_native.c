@@ -105,6 +105,7 @@ static void meet(const void *data, uint8_t len, uint8_t reads)
 	unlisten();
 }
 
+/* req: rfc8797 4 #1 */
 static void t_private_data_is_found_and_answered(void)
 {
 	static const uint8_t plain[] = { 0xf6, 0xab, 0x0e, 0x18, 1, 1, 0, 1 };
@@ -118,6 +119,7 @@ static void t_private_data_is_found_and_answered(void)
 	free(b);
 }
 
+/* req: rfc8797 5.1 #1 */
 static void t_who_says_nothing_useful_has_the_defaults(void)
 {
 	static const uint8_t cut[] = { 0xf6, 0xab, 0x0e, 0x18, 1, 1, 3 };

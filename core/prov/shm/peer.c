@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* req: rfc8166 8.1 #1 */
 /* Set-up. The offering side listens, so that the answering side (often a single-threaded
  * server inside some read()) needs no listener of its own and never waits:
  *

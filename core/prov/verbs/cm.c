@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* req: rfc8166 5 #1 */
 /* Set-up and end by RDMA CM. Nothing here waits, but close(): for what was posted to leave. */
 #include <errno.h>
 #include <fcntl.h>

@@ -57,6 +57,7 @@ static int window_get(struct rr_vq *v)
 	return v->mw[v->nmw].mw ? (int)v->nmw++ : -EAGAIN;
 }
 
+/* req: rfc8166 8.1 #1 */
 static int window_expose(struct rr_qp *qp, struct rr_vq *v, const void *local, uint32_t len,
 			 enum rr_rights rights, struct rr_seg *out)
 {

@@ -24,6 +24,7 @@ uint32_t rr_native_private_put(const struct rr_vq *v, uint8_t out[RR_VERBS_PRIVA
 }
 
 /* Who says nothing that we understand has the defaults: nothing is refused for it. */
+/* req: rfc8797 4 #1 */
 bool rr_native_private_get(struct rr_qp *qp, struct rr_vq *v, const uint8_t *buf, uint32_t len)
 {
 	struct rr_cmdata d;

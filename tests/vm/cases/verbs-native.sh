@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
+# req: rfc8166 5 #1
 # The verbs provider by itself with native peers: pairs that know nothing of each other, librdmacm alone, and
 # the kernel's NFS server and client. verbs-native.sh [CYCLES]: so many connections (200) leave nothing.
 . "$(dirname "$0")/../lib.sh"

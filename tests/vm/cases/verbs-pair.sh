@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
+# req: rfc8166 5 #1
 # The verbs provider by itself over the device. verbs-pair.sh [CYCLES]: so many connections (1,000) leave nothing.
 . "$(dirname "$0")/../lib.sh"
 [ -x "$BUILD/tests/vm/verbs_pair" ] || skip "built without rdma-core's headers"
