@@ -8,6 +8,7 @@ struct sizes {
 	uint32_t calls, serves, ins, txs, ops, serve_segs, in_segs;
 };
 
+/* req: slides - #4 */
 static uint32_t asked_of(const struct rr_eng_params *p)
 {
 	return p->connector ? p->credits : p->bc_credits;
@@ -18,7 +19,7 @@ static uint32_t granted_of(const struct rr_eng_params *p)
 	return p->connector ? p->bc_credits : p->credits;
 }
 
-/* req: rfc8166 3.3.1 #3 #4 */
+/* req: rfc8166 3.3.1 #3 #4; slides - #5 */
 uint32_t rr_eng_recvs(const struct rr_eng_params *p)
 {
 	uint32_t done = p->caps & RR_CAP_RELIABLE_REPLY ? RR_ENG_SHOWN : 0;
@@ -137,10 +138,11 @@ struct rr_eng *rr_eng_init(void *mem, const struct rr_eng_params *p, rr_time now
 	e->codec = rr_codec_first(p->dialect);
 	if (!e->codec)
 		return NULL;
+	e->traits = rr_traits_of(p->dialect);
 	e->count = p->count;
 	e->now = now;
 	e->ring = p->caps & RR_CAP_RING_CREDITS;
-	e->reliable = p->caps & RR_CAP_RELIABLE_REPLY;
+	e->reliable = (p->caps & RR_CAP_RELIABLE_REPLY) && e->traits->reliable;
 	e->reverse_chunks = e->reliable;
 	if (!e->reliable && p->reply_chunk && rr_req_may_use_chunks(e))
 		e->chunk_most = rr_min(p->reply_chunk_max, p->max_msg);
@@ -395,7 +397,7 @@ static void dispatch(struct rr_eng *e, struct rr_in *in, const uint8_t *live, ui
 	case RR_MSGP:		/* RFC 8166 §4.6.1 */
 	case RR_HTYPE_OTHER:
 	case RR_CONNPROP:
-		rr_in_undecidable(e, in, RR_ERR_CHUNK);
+		rr_in_refuse(e, in, m->dir, RR_ERR_CHUNK);
 		break;
 	}
 }
@@ -459,7 +461,7 @@ void rr_eng_recv(struct rr_eng *e, uint32_t token, const uint8_t *buf, uint32_t 
 	}
 	if (rc == RR_WIRE_TOO_MANY)
 		rr_eng_count(e, RR_C_chunk_limits);
-	rr_in_undecidable(e, in, rc == RR_WIRE_BAD_VERS ? RR_ERR_VERS : RR_ERR_CHUNK);
+	rr_in_refuse(e, in, e->rx.dir, rc == RR_WIRE_BAD_VERS ? RR_ERR_VERS : RR_ERR_CHUNK);
 }
 
 /* Some of the window stays for control messages: a peer whose app does not read must

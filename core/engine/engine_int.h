@@ -186,6 +186,13 @@ struct rr_tx {
 	uint16_t written;	/* RDMA Writes that are out */
 };
 
+/* What dialects do in other ways than version 1 (dialect.c): nothing else asks which one it is. */
+struct rr_traits {
+	bool reliable;		/* reliable replies are a matter of agreement */
+	bool reverse_types;	/* what goes against the connection's direction says so by its header
+				 * type, and is inline */
+};
+
 /* A queued operation. */
 struct rr_qop {
 	enum rr_opcode code;
@@ -198,6 +205,7 @@ struct rr_qop {
 struct rr_eng {
 	struct rr_eng_params p;
 	const struct rr_codec *codec;
+	const struct rr_traits *traits;
 	struct rr_counters *count;
 	rr_time now;
 	uint32_t hdr_min;	/* header without chunks */
@@ -258,6 +266,14 @@ struct rr_eng {
 	uint8_t rxbuf[RR_ENG_RX_MAX];
 };
 
+/* --- dialect.c --- */
+const struct rr_traits *rr_traits_of(enum rr_dialect dialect);
+/* Does the transport header say of its direction what the RPC message says (enum rr_rpc_type)? Where
+ * dialects leave that to the message alone it always does. */
+bool rr_dialect_agrees(const struct rr_eng *e, const struct rr_msg *m, uint32_t type);
+/* The header of a message of ours, call or reply: its direction. */
+void rr_dialect_mark(const struct rr_eng *e, struct rr_msg *m, bool call);
+
 /* --- engine.c --- */
 void rr_eng_push(struct rr_eng *e, enum rr_opcode code, uint32_t id, uint32_t buf, uint32_t inv,
 		 uint16_t in);
@@ -290,8 +306,10 @@ void rr_in_nomsg(struct rr_eng *e, struct rr_in *in, const struct rr_msg *m);
 /* live: the receive's own bytes, which the peer may still write to. */
 void rr_in_msg(struct rr_eng *e, struct rr_in *in, const struct rr_msg *m, const uint8_t *live,
 	       uint32_t len, uint32_t have);
-/* The direction cannot be known from the message: RFC 8166 §4.5 for the forward direction. */
-void rr_in_undecidable(struct rr_eng *e, struct rr_in *in, enum rr_errcode err);
+/* Errors in a call are answered, errors in a reply are discarded (RFC 8166 §4.5), and where neither
+ * dir nor the message can say which it is, the connection's direction decides: we accept calls or make
+ * them. */
+void rr_in_refuse(struct rr_eng *e, struct rr_in *in, enum rr_dir dir, enum rr_errcode err);
 
 /* --- errors.c --- */
 void rr_ctl_error(struct rr_eng *e, struct rr_in *in, enum rr_errcode err);

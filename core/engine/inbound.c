@@ -34,28 +34,23 @@ void rr_in_arrive(struct rr_eng *e, struct rr_in *in, enum rr_in_state state)
 	rr_list_add(&e->arrived, &e->ins, in);
 }
 
-/* Errors in a call are answered, errors in a reply are discarded (RFC 8166 §4.5), and where
- * neither can be seen the connection's direction decides: it accepts calls or it makes them. */
-/* req: rfc8166 4.2.4 #3, 4.5 #2, 4.6.1 #3; rfc8167 4.1 #1 */
-void rr_in_undecidable(struct rr_eng *e, struct rr_in *in, enum rr_errcode err)
+/* req: rfc8166 4.2.4 #3, 4.5 #2 #3, 4.6.1 #3; rfc8167 4.1 #1 */
+void rr_in_refuse(struct rr_eng *e, struct rr_in *in, enum rr_dir dir, enum rr_errcode err)
 {
-	if (e->p.connector)
+	if (dir == RR_DIR_REPLY || (dir == RR_DIR_UNKNOWN && e->p.connector))
 		rr_in_discard(e, in);
 	else
 		rr_ctl_error(e, in, err);
 }
 
-/* req: rfc8166 4.5 #3 */
-static void refuse(struct rr_eng *e, struct rr_in *in, const uint8_t *head, uint32_t have)
+/* What the message says, as far as it can be read. */
+static enum rr_dir dir_of(const uint8_t *head, uint32_t have)
 {
 	uint32_t type = have >= 8 ? rr_be32(head + 4) : UINT32_MAX;
 
-	if (type == RR_RPC_REPLY)
-		rr_in_discard(e, in);
-	else if (type == RR_RPC_CALL)
-		rr_ctl_error(e, in, RR_ERR_CHUNK);
-	else
-		rr_in_undecidable(e, in, RR_ERR_CHUNK);
+	if (type == RR_RPC_CALL)
+		return RR_DIR_CALL;
+	return type == RR_RPC_REPLY ? RR_DIR_REPLY : RR_DIR_UNKNOWN;
 }
 
 /* May a call with these chunks be taken? A message that is here cannot be in a Position-Zero Read
@@ -99,8 +94,9 @@ void rr_in_msg(struct rr_eng *e, struct rr_in *in, const struct rr_msg *m, const
 	have -= m->hdr_len;
 	in->off = m->hdr_len;
 	in->len = len - m->hdr_len;
-	if (!rr_rpc_peek(head, have, &in->rpc) || in->rpc.xid != m->xid)
-		refuse(e, in, head, have);
+	if (!rr_rpc_peek(head, have, &in->rpc) || in->rpc.xid != m->xid ||
+	    !rr_dialect_agrees(e, m, in->rpc.type))
+		rr_in_refuse(e, in, m->dir ? m->dir : dir_of(head, have), RR_ERR_CHUNK);
 	else if (in->rpc.type == RR_RPC_CALL)
 		call_inline(e, in, &m->ch, live + m->hdr_len);
 	else
@@ -114,7 +110,7 @@ void rr_in_msg(struct rr_eng *e, struct rr_in *in, const struct rr_msg *m, const
 static void start_pull(struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch)
 {
 	if (!rr_reads_take(e, in, ch) || in->len == 0) {
-		rr_in_undecidable(e, in, RR_ERR_CHUNK);
+		rr_in_refuse(e, in, e->rx.dir, RR_ERR_CHUNK);
 		return;
 	}
 	if (!rr_resp_keep(e, in, ch))
@@ -141,7 +137,7 @@ void rr_in_nomsg(struct rr_eng *e, struct rr_in *in, const struct rr_msg *m)
 	if (ch->has_reply && len > 0)	/* only a reply can be in there */
 		rr_req_reply_chunk(e, in, ch);
 	else
-		rr_in_undecidable(e, in, RR_ERR_CHUNK);
+		rr_in_refuse(e, in, m->dir, RR_ERR_CHUNK);
 }
 
 /* The pull is refused: the driver ends it before it does anything that follows. */
@@ -211,9 +207,9 @@ static void judge_call(struct rr_eng *e, struct rr_in *in, const uint8_t *head, 
 
 static void judge_bad(struct rr_eng *e, struct rr_in *in, const uint8_t *head, uint32_t n)
 {
-	uint32_t type = n >= 8 ? rr_be32(head + 4) : UINT32_MAX;
+	enum rr_dir dir = dir_of(head, n);
 
-	if (type == RR_RPC_REPLY || (type != RR_RPC_CALL && e->p.connector))
+	if (dir == RR_DIR_REPLY || (dir == RR_DIR_UNKNOWN && e->p.connector))
 		refuse_reply(e, in);
 	else
 		refuse_call(e, in);

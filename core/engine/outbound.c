@@ -104,6 +104,7 @@ static void build(struct rr_eng *e, const struct rr_tx *t)
 
 	rr_msg_init(&e->tx, has_stream(t) ? RR_MSG : RR_NOMSG, t->n.xid,
 		    e->codec->version, call ? e->cr.asked : rr_resp_grant(e));
+	rr_dialect_mark(e, &e->tx, call);
 	if (c)
 		add_call_chunks(&e->tx.ch, c);
 	if (s)

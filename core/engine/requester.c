@@ -280,7 +280,7 @@ static void set_up(struct rr_eng *e, struct rr_call *c, struct rr_tx *t, const s
 		t->state = RR_TX_SETUP;
 }
 
-/* req: rfc8166 3.5.3 #1 */
+/* req: rfc8166 3.5.3 #1; slides - #3 */
 int rr_req_send(struct rr_eng *e, const struct rr_eng_out *out)
 {
 	struct rr_plan plan;

@@ -18,6 +18,8 @@ static enum rr_wire_rc get_reverse(const uint8_t *buf, uint32_t len, struct rr_m
 {
 	struct rr_rcur c;
 
+	m->reverse = true;
+	m->dir = m->proc == RDMA_BCALL ? RR_DIR_CALL : RR_DIR_REPLY;
 	rr_rcur_init(&c, buf + RR_PREFIX_LEN, len - RR_PREFIX_LEN);
 	rr_chunks_get(&c, &m->ch);
 	if (c.rc != RR_WIRE_OK)
@@ -25,8 +27,6 @@ static enum rr_wire_rc get_reverse(const uint8_t *buf, uint32_t len, struct rr_m
 	if (!no_chunks(&m->ch))
 		return RR_WIRE_BAD_XDR;
 	m->type = RR_MSG;
-	m->reverse = true;
-	m->dir = m->proc == RDMA_BCALL ? RR_DIR_CALL : RR_DIR_REPLY;
 	m->hdr_len = RR_V1_HDR_MIN;
 	return RR_WIRE_OK;
 }

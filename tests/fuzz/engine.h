@@ -24,6 +24,7 @@ struct fz {
 	struct rr_eng *e;
 	struct rr_counters count;
 	bool strict, over;
+	enum rr_dialect dialect;
 	rr_time now;
 	struct { bool out; uint32_t len; } token[FZ_TOKENS];
 	struct { bool engines, live; uint32_t len, handle; } buf[FZ_BUFS];
@@ -409,12 +410,13 @@ static void fz_raw(struct fz *z)
 static void fz_built(struct fz *z)
 {
 	uint32_t shape = fz_byte(z), xid = fz_byte(z) % FZ_XIDS, len, inv = 0;
+	uint32_t type = shape % (z->dialect == RR_DIALECT_SLIDES ? 7 : 5);
 	uint8_t b[2048];
 
-	len = WORDS(b, xid, 1, fz_byte(z) % 20, shape % 5);
-	if (shape % 5 == 4) {
+	len = WORDS(b, xid, 1, fz_byte(z) % 20, type);
+	if (type == 4) {
 		len += WORDS(b + len, 1 + fz_byte(z) % 2, 1, 1);
-	} else if (shape % 5 != 3) {
+	} else if (type != 3) {
 		for (uint32_t n = shape & 8 ? 1 + fz_byte(z) % 3 : 0; n > 0; n--)
 			len += WORDS(b + len, 1, fz_byte(z) / 200, fz_byte(z), fz_byte(z) * 16, 0, 0);
 		len += WORDS(b + len, 0);
@@ -572,9 +574,12 @@ static void fz_event(struct fz *z)
 
 static int fuzz_engine(const uint8_t *data, size_t len, bool connector)
 {
+	static const uint8_t dialects[] = {
+		RR_DIALECT_V1, RR_DIALECT_V1, RR_DIALECT_V1, RR_DIALECT_SLIDES,
+	};
 	static struct fz z;
 	struct rr_eng_params p = {
-		.dialect = RR_DIALECT_V1, .connector = connector,
+		.connector = connector,
 		.inline_send = 1024, .inline_recv = 1024, .credits = 6, .bc_credits = 3,
 		.max_msg = FZ_MAX_MSG, .reply_chunk = 2048, .reply_chunk_max = 4096,
 		.max_chunks = 3, .max_segs = 2, .max_exposed = 6000,
@@ -588,6 +593,7 @@ static int fuzz_engine(const uint8_t *data, size_t len, bool connector)
 	z.end = data + len;
 	p.caps = fz_byte(&z);
 	p.lenient_read_chunks = p.caps & 8;
+	p.dialect = z.dialect = dialects[p.caps >> 4 & 3];
 	p.caps %= 8;
 	z.strict = !(p.caps & RR_CAP_RING_CREDITS);
 	mem = calloc(1, rr_eng_size(&p));
