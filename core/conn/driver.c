@@ -314,9 +314,10 @@ static void op_fail(struct rr_share *sh, const struct rr_op *op)
 {
 	static const enum rr_reason why[] = {
 		[RR_WHY_NONE] = RR_R_INTERNAL, [RR_WHY_ERR_CHUNK] = RR_R_ERR_CHUNK,
-		[RR_WHY_ERR_VERS] = RR_R_PROTOCOL, [RR_WHY_PROTOCOL] = RR_R_PROTOCOL,
+		[RR_WHY_ERR_VERS] = RR_R_NO_DIALECT, [RR_WHY_PROTOCOL] = RR_R_PROTOCOL,
 		[RR_WHY_PROVIDER] = RR_R_PEER_DIED, [RR_WHY_CREDITS] = RR_R_CREDITS,
 		[RR_WHY_OVERRUN] = RR_R_PROTOCOL, [RR_WHY_TOO_LARGE] = RR_R_SIZE_KNOWN,
+		[RR_WHY_NO_ANSWER] = RR_R_NO_DIALECT,
 	};
 
 	/* The app will connect again, and ask the same. */

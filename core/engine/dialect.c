@@ -1,16 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/engine/engine_int.h"
 
+#define LISTS_V1	16u
+#define LISTS_V2	24u
+#define ERR(name)	(1u << RR_ERR_##name)
+#define ERRORS_V1	(ERR(VERS) | ERR(CHUNK))
+#define ERRORS_V2	(ERRORS_V1 | ERR(INVAL_HTYPE) | ERR(READ_CHUNKS) | ERR(WRITE_CHUNKS) | ERR(SEGMENTS) | \
+			 ERR(WRITE_RESOURCE) | ERR(REPLY_RESOURCE) | ERR(SYSTEM))
+
 static const struct rr_traits traits[] = {
-	[RR_DIALECT_V1] = { .reliable = true },
-	[RR_DIALECT_V2] = { .reliable = true },
-	[RR_DIALECT_DRAFT02] = { .reliable = true },
-	[RR_DIALECT_SLIDES] = { .reverse_types = true },
+	[RR_DIALECT_V1] = { .lists = LISTS_V1, .errors = ERRORS_V1, .reliable = true },
+	[RR_DIALECT_V2] = {
+		.lists = LISTS_V2, .errors = ERRORS_V2, .reliable = true, .directed = true,
+		.full_errors = true, .falls_back = true, .opening = &rr_opening_v2,
+	},
+	[RR_DIALECT_DRAFT02] = { .lists = LISTS_V1, .errors = ERRORS_V1, .reliable = true },
+	[RR_DIALECT_SLIDES] = { .lists = LISTS_V1, .errors = ERRORS_V1, .reverse_types = true },
 };
 
-const struct rr_traits *rr_traits_of(enum rr_dialect dialect)
+const struct rr_traits *rr_traits_of(const struct rr_codec *codec)
 {
-	return &traits[dialect];
+	return &traits[codec->dialect];
 }
 
 /* Calls go from the connector to the acceptor, unless they are reverse ones. */
@@ -30,15 +40,17 @@ bool rr_dialect_agrees(const struct rr_eng *e, const struct rr_msg *m, uint32_t 
 	bool call = type == RR_RPC_CALL;
 
 	if (likely(!e->traits->reverse_types))
-		return true;
+		return !e->traits->directed || is_dir(m, call);
 	return m->reverse == is_reverse(e, call, false) && (!m->reverse || is_dir(m, call));
 }
 
 /* req: slides - #1 */
 void rr_dialect_mark(const struct rr_eng *e, struct rr_msg *m, bool call)
 {
-	if (likely(!e->traits->reverse_types) || !is_reverse(e, call, true))
-		return;
-	m->reverse = true;
+	if (unlikely(e->traits->reverse_types)) {
+		if (!is_reverse(e, call, true))
+			return;
+		m->reverse = true;
+	}
 	m->dir = call ? RR_DIR_CALL : RR_DIR_REPLY;
 }

@@ -24,6 +24,7 @@ uint32_t rr_eng_recvs(const struct rr_eng_params *p)
 {
 	uint32_t done = p->caps & RR_CAP_RELIABLE_REPLY ? RR_ENG_SHOWN : 0;
 
+	/* the openings' own word comes while no other control message does: it is one of those */
 	return p->credits + p->bc_credits + done + RR_ENG_CONTROL;
 }
 
@@ -127,30 +128,67 @@ static void header_sizes(struct rr_eng *e)
 	e->hdr_write = e->codec->size(&e->tx) - e->hdr_min;
 }
 
+static void speak(struct rr_eng *e, const struct rr_codec *codec)
+{
+	e->codec = codec;
+	e->traits = rr_traits_of(codec);
+	header_sizes(e);
+}
+
+void rr_eng_agreed(struct rr_eng *e, bool reliable, bool reverse_chunks)
+{
+	e->reliable = reliable && e->p.caps & RR_CAP_RELIABLE_REPLY && e->traits->reliable;
+	e->reverse_chunks = reverse_chunks;
+	e->chunk_most = 0;
+	if (!e->reliable && e->p.reply_chunk && rr_req_may_use_chunks(e))
+		e->chunk_most = rr_min(e->p.reply_chunk_max, e->p.max_msg);
+}
+
+/* Version 1 has no opening: whoever upgraded the connection has agreed on what there is (RFC 8166 §4.6.2). */
+static void agreed_before(struct rr_eng *e)
+{
+	rr_eng_agreed(e, true, e->p.caps & RR_CAP_RELIABLE_REPLY && e->traits->reliable);
+	e->reverse_reads = e->reliable;
+}
+
+bool rr_eng_fall_back(struct rr_eng *e, uint32_t vers)
+{
+	const struct rr_codec *codec = rr_codec_find(vers, RR_DIALECT_V1);
+
+	if (!codec || !e->traits->falls_back || e->p.no_fallback)
+		return false;
+	speak(e, codec);
+	agreed_before(e);
+	e->fell_back = true;
+	return true;
+}
+
 struct rr_eng *rr_eng_init(void *mem, const struct rr_eng_params *p, rr_time now)
 {
+	const struct rr_codec *codec = rr_codec_first(p->dialect);
 	struct rr_eng *e = mem;
+
+	if (!codec)
+		return NULL;
 
 	lay_out(e, mem, p);
 	e->p = *p;
 	e->p.max_segs = rr_min(p->max_segs, RR_OP_MAX_SEGS);
 	e->p.max_chunks = rr_min(p->max_chunks, RR_MAX_SEGS);
-	e->codec = rr_codec_first(p->dialect);
-	if (!e->codec)
-		return NULL;
-	e->traits = rr_traits_of(p->dialect);
 	e->count = p->count;
 	e->now = now;
 	e->ring = p->caps & RR_CAP_RING_CREDITS;
-	e->reliable = (p->caps & RR_CAP_RELIABLE_REPLY) && e->traits->reliable;
-	e->reverse_chunks = e->reliable;
-	if (!e->reliable && p->reply_chunk && rr_req_may_use_chunks(e))
-		e->chunk_most = rr_min(p->reply_chunk_max, p->max_msg);
+	e->mute = asked_of(p) == 0 && !e->ring;
 	e->grant_max = rr_max(granted_of(p), 1u);
 	e->requested = e->grant_max;
 	e->retry_at = RR_TIME_NEVER;
 	rr_credits_reset(&e->cr, asked_of(p));
-	header_sizes(e);
+	speak(e, codec);
+	if (e->traits->opening)
+		rr_eng_agreed(e, false, false);
+	else
+		agreed_before(e);
+	rr_open_begin(e);
 	return e;
 }
 
@@ -311,7 +349,8 @@ int rr_eng_send(struct rr_eng *e, const struct rr_eng_out *out, rr_time now)
 		return -ECONNRESET;
 	if (unlikely(out->len > e->p.max_msg))
 		return -EMSGSIZE;
-	if (unlikely(e->unsent.head) && rr_eng_is_short(e, out->rpc.type, out->len))
+	if (unlikely(e->opening) ||
+	    (unlikely(e->unsent.head) && rr_eng_is_short(e, out->rpc.type, out->len)))
 		rc = -EAGAIN;	/* its bytes may be the app's own: at once or not at all */
 	else
 		rc = out->rpc.type == RR_RPC_CALL ? rr_req_send(e, out) : rr_resp_send(e, out);
@@ -325,7 +364,7 @@ static bool room_for(const struct rr_eng *e, bool call)
 {
 	if (e->failed)
 		return true;	/* the error is there to be fetched */
-	if (e->unsent.head)
+	if (e->unsent.head || e->opening)
 		return false;
 	return call ? rr_req_writable(e) : rr_resp_writable(e);
 }
@@ -361,6 +400,14 @@ bool rr_eng_is_short(const struct rr_eng *e, uint32_t type, uint32_t len)
 	return (uint64_t)len + hdr <= e->p.inline_send;
 }
 
+/* Is it a MSG without chunks? Of the header RR_ENG_RX_HEAD bytes are there. */
+static bool is_plain(const struct rr_eng *e, const uint8_t *h)
+{
+	const uint8_t *lists = h + e->traits->lists;
+
+	return (rr_be32(h + 12) | rr_be32(lists) | rr_be32(lists + 4) | rr_be32(lists + 8)) == 0;
+}
+
 /* Copies what will be judged: the peer may still write to buf. All of a header with chunks;
  * of a message without, no more than is looked at. */
 static uint32_t snapshot(struct rr_eng *e, const uint8_t *buf, uint32_t len)
@@ -368,7 +415,7 @@ static uint32_t snapshot(struct rr_eng *e, const uint8_t *buf, uint32_t len)
 	uint32_t n = rr_min(len, RR_ENG_RX_HEAD);
 
 	memcpy(e->rxbuf, buf, n);
-	if (n == len || (rr_be32(e->rxbuf + 16) | rr_be32(e->rxbuf + 20) | rr_be32(e->rxbuf + 24)) == 0)
+	if (n == len || is_plain(e, e->rxbuf))
 		return n;
 	n = rr_min(len, RR_ENG_RX_MAX);
 	memcpy(e->rxbuf, buf, n);
@@ -447,6 +494,8 @@ void rr_eng_recv(struct rr_eng *e, uint32_t token, const uint8_t *buf, uint32_t 
 		return;
 	}
 	have = snapshot(e, buf, len);
+	if (unlikely(e->opening))
+		rr_open_version(e, e->rxbuf, have);
 	rc = e->codec->decode(e->rxbuf, have, &e->rx);
 	if (unlikely(rc == RR_WIRE_DISCARD)) {
 		rr_in_discard(e, in);
@@ -455,13 +504,20 @@ void rr_eng_recv(struct rr_eng *e, uint32_t token, const uint8_t *buf, uint32_t 
 	in->n.xid = e->rx.xid;
 	in->vers = e->rx.vers;
 	in->credit = e->rx.credit;
+	in->dir = e->rx.dir;
+	if (unlikely(e->opening || e->rx.type == RR_CONNPROP) && rr_open_heard(e, in, rc))
+		return;
 	if (likely(rc == RR_WIRE_OK)) {
 		dispatch(e, in, buf, len, have);
 		return;
 	}
 	if (rc == RR_WIRE_TOO_MANY)
 		rr_eng_count(e, RR_C_chunk_limits);
-	rr_in_refuse(e, in, e->rx.dir, rc == RR_WIRE_BAD_VERS ? RR_ERR_VERS : RR_ERR_CHUNK);
+	if (e->traits->full_errors)
+		rr_in_wrong(in, e->rx.err, e->rx.arm[0], e->rx.arm[1]);
+	else
+		rr_in_wrong(in, rc == RR_WIRE_BAD_VERS ? RR_ERR_VERS : RR_ERR_CHUNK, 0, 0);
+	rr_in_unfit(e, in, e->rx.dir);
 }
 
 /* Some of the window stays for control messages: a peer whose app does not read must
@@ -479,7 +535,8 @@ rr_time rr_eng_deadline(const struct rr_eng *e)
 {
 	if (e->failed)
 		return RR_TIME_NEVER;
-	return rr_min(rr_min(e->retry_at, rr_rel_deadline(e)), rr_req_deadline(e));
+	return rr_min(rr_min(e->retry_at, rr_rel_deadline(e)),
+		      rr_min(rr_req_deadline(e), e->open_until));
 }
 
 static void retry_exposures(struct rr_eng *e)
@@ -497,6 +554,7 @@ void rr_eng_tick(struct rr_eng *e, rr_time now)
 		retry_exposures(e);
 	rr_rel_tick(e);
 	rr_req_tick(e);
+	rr_open_tick(e);
 }
 
 /* The entry that an operation's id names; NULL if it is over. */
@@ -572,5 +630,8 @@ void rr_eng_info(const struct rr_eng *e, struct rr_eng_info *out)
 		.serving = e->serving,
 		.exposed = e->exposed,
 		.window = e->window,
+		.version = e->codec->version,
+		.opening = e->opening != RR_OPEN_OVER,
+		.fell_back = e->fell_back,
 	};
 }

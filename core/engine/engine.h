@@ -54,6 +54,10 @@ struct rr_eng_params {
 	bool connector;		/* we called connect(): our calls are the forward direction */
 	uint32_t inline_send;	/* the peer's receive size */
 	uint32_t inline_recv;	/* our receive size */
+	uint32_t inline_send_max; /* v2: what a Send of ours can hold, should the peer say that it receives
+				 * more; 0 inline_send */
+	bool no_fallback;	/* v2: rather no connection than one of version 1 */
+	bool reverse_general;	/* v2, connector: chunks are taken in reverse calls, and the peer told so */
 	uint32_t credits;	/* forward credits: asked for as requester, granted at most as
 				 * responder (receives are posted for them) */
 	uint32_t bc_credits;	/* the same for the reverse direction */
@@ -100,6 +104,7 @@ struct rr_eng_out {
  * nothing happened, ask again after a reply, a window update or a DONE; -EMSGSIZE it can
  * never be carried on this connection (the driver uses the escape hatch); -ECONNRESET after
  * RR_OP_FAIL. A reply that a strict peer cannot take is taken, and the peer told ERR_CHUNK.
+ * In dialects whose ends have to come to terms first (version 2) nothing is taken before that.
  *
  * With RR_CAP_RING_CREDITS nothing is taken before the first rr_eng_window(), and a few
  * Sends of the window stay reserved for control messages. Calls that never get a reply
@@ -175,6 +180,7 @@ enum rr_eng_why {
 	RR_WHY_CREDITS,		/* strict peer: calls without reply hold all credits, too long */
 	RR_WHY_OVERRUN,		/* the peer sent more than was granted */
 	RR_WHY_TOO_LARGE,	/* ERR_CHUNK, and no more can be offered (RFC 8166 §4.5.3) */
+	RR_WHY_NO_ANSWER,	/* the peer does not say how it speaks the dialect */
 };
 
 struct rr_range {
@@ -256,6 +262,9 @@ struct rr_eng_info {
 	uint32_t serving;	/* the peer's calls without reply */
 	uint32_t exposed;	/* bytes of reliable replies */
 	uint32_t window;
+	uint32_t version;	/* of the headers, as it is now */
+	bool opening;		/* the two ends have yet to come to terms */
+	bool fell_back;		/* the peer does not speak what was begun with */
 };
 void rr_eng_info(const struct rr_eng *e, struct rr_eng_info *out);
 

@@ -11,6 +11,9 @@
  *   ins      messages taken in, not finished     inbound.c
  *   txs      messages taken from the app, not sent and completed   outbound.c
  *
+ * What the dialects differ in beyond their headers is in dialect.c, and what the two ends say to each
+ * other before anything else in opening.c.
+ *
  * What upper-layer bindings allow to travel apart from its message (RFC 8166 §6) is the matter of
  * reduce_call.c (Read chunks) and reduce_reply.c (Write chunks).
  *
@@ -31,6 +34,7 @@
 #define RR_ENG_RX_HEAD	128u	/* of a message without chunks this much is looked at */
 #define RR_ENG_RX_MAX	6144u	/* longest header plus RR_RPC_PEEK */
 #define RR_ENG_RETRY	RR_MSEC	/* when an exposure found no memory */
+#define RR_ENG_OPENING	(10 * RR_SEC)	/* who has not answered by then does not speak the dialect */
 #define RR_ENG_STARVED	(120 * RR_SEC)	/* longer than RPC programs wait for a reply */
 
 /* An operation's id: what it is for, the entry, that entry's life. */
@@ -132,6 +136,7 @@ enum rr_in_state {
 	RR_IN_PULLING,		/* delivered; the driver still reads the peer's memory */
 	RR_IN_DONE,		/* RDMA_DONE is due */
 	RR_IN_ERROR,		/* RDMA_ERROR is due */
+	RR_IN_OPENING,		/* a word of the opening is due */
 };
 
 struct rr_in {
@@ -143,11 +148,13 @@ struct rr_in {
 	bool done_due;
 	bool credit_due;	/* delivery returns a credit: till then its receive is taken */
 	bool placing;		/* parts[0] is in buf, where the message begins at room */
+	uint8_t dir;		/* enum rr_dir: what its header said */
 	uint16_t serve;		/* chunks that came with it, until its direction is known */
 	uint32_t token;
 	uint32_t buf, off, len;
 	uint32_t credit, vers;
-	uint32_t err;		/* enum rr_errcode */
+	uint32_t err;		/* enum rr_errcode … */
+	uint32_t arm[2];	/* … and what goes with it */
 	struct rr_rpc rpc;
 	uint32_t stream;	/* COMPOSE, PLACE: bytes of Payload stream */
 	uint32_t room;		/* bytes of the message at most, with the Read chunks put back; PLACE: see placing */
@@ -186,13 +193,6 @@ struct rr_tx {
 	uint16_t written;	/* RDMA Writes that are out */
 };
 
-/* What dialects do in other ways than version 1 (dialect.c): nothing else asks which one it is. */
-struct rr_traits {
-	bool reliable;		/* reliable replies are a matter of agreement */
-	bool reverse_types;	/* what goes against the connection's direction says so by its header
-				 * type, and is inline */
-};
-
 /* A queued operation. */
 struct rr_qop {
 	enum rr_opcode code;
@@ -200,6 +200,35 @@ struct rr_qop {
 	uint32_t buf;		/* or token */
 	uint32_t inv;
 	uint16_t in;		/* PULL */
+};
+
+/* Before the app's first message. */
+enum rr_open_state {
+	RR_OPEN_OVER,
+	RR_OPEN_ASKED,		/* our first word is due, or its answer */
+	RR_OPEN_AWAITED,	/* the peer's first message is */
+};
+
+struct rr_opening {
+	/* The word that in is due for, as a Send (rr_tx_encode()): the first one of who has connected, or
+	 * the answer to in, which has come with its dir. */
+	void (*say)(struct rr_eng *e, const struct rr_in *in, struct rr_op *op);
+	/* A message has come, e->rx as rc says. True: it was part of this, and in is taken care of. Asked of
+	 * all messages until the opening is over, and of RDMA2_CONNPROP always. */
+	bool (*hear)(struct rr_eng *e, struct rr_in *in, enum rr_wire_rc rc);
+};
+
+/* What dialects do in other ways than version 1 (dialect.c): nothing else asks which one it is. */
+struct rr_traits {
+	uint32_t lists;		/* where in a header the chunk lists begin, of three words if empty */
+	uint32_t errors;	/* 1 << enum rr_errcode: those that there are; ERR_CHUNK stands for others */
+	bool reliable;		/* reliable replies are a matter of agreement */
+	bool reverse_types;	/* what goes against the connection's direction says so by its header
+				 * type, and is inline */
+	bool directed;		/* every header says its direction */
+	bool full_errors;	/* the codec says how what it refuses is to be answered (msg.h) */
+	bool falls_back;	/* to version 1, if the peer does not speak it */
+	const struct rr_opening *opening; /* NULL: there is none */
 };
 
 struct rr_eng {
@@ -212,7 +241,13 @@ struct rr_eng {
 	uint32_t hdr_read, hdr_write, hdr_reply; /* what the largest chunks of a call add to that */
 	uint32_t hdr_returned;	/* longest of a reply, by the chunks that calls have offered */
 	bool ring, reliable;
-	bool reverse_chunks;	/* chunks in reverse calls: between shims only */
+	bool reverse_chunks;	/* chunks in reverse calls */
+	bool reverse_reads;	/* Read chunks in replies to reverse calls */
+	bool mute;		/* the peer takes no calls of ours */
+	bool props_known;	/* its properties are */
+	bool fell_back;
+	uint8_t opening;	/* enum rr_open_state … */
+	rr_time open_until;	/* … and when it has taken too long */
 	uint32_t chunk_most;	/* bytes that a call may offer for its reply; 0 it never does */
 	uint32_t session;	/* longest reply that a session of ours allows; 0 there is none */
 	bool stalled;		/* the app's last message was not taken … */
@@ -267,7 +302,7 @@ struct rr_eng {
 };
 
 /* --- dialect.c --- */
-const struct rr_traits *rr_traits_of(enum rr_dialect dialect);
+const struct rr_traits *rr_traits_of(const struct rr_codec *codec);
 /* Does the transport header say of its direction what the RPC message says (enum rr_rpc_type)? Where
  * dialects leave that to the message alone it always does. */
 bool rr_dialect_agrees(const struct rr_eng *e, const struct rr_msg *m, uint32_t type);
@@ -283,6 +318,21 @@ static inline void rr_eng_release(struct rr_eng *e, uint32_t buf)
 {
 	rr_eng_push(e, RR_OP_RELEASE, 0, buf, 0, 0);
 }
+
+/* Speaks version vers from now on instead; false if that is not possible. */
+bool rr_eng_fall_back(struct rr_eng *e, uint32_t vers);
+/* Both sides have said what they can: reliable replies, and chunks in reverse calls. */
+void rr_eng_agreed(struct rr_eng *e, bool reliable, bool reverse_chunks);
+
+/* --- opening.c --- */
+extern const struct rr_opening rr_opening_v2;
+void rr_open_begin(struct rr_eng *e);
+void rr_open_next_op(struct rr_eng *e, const struct rr_in *in, struct rr_op *op);
+void rr_open_tick(struct rr_eng *e);
+/* Bytes have arrived, and are not decoded yet. */
+void rr_open_version(struct rr_eng *e, const uint8_t *buf, uint32_t len);
+/* True: that was all that there is to be done about in. */
+bool rr_open_heard(struct rr_eng *e, struct rr_in *in, enum rr_wire_rc rc);
 
 /* --- exposed memory, engine.c --- */
 
@@ -306,13 +356,28 @@ void rr_in_nomsg(struct rr_eng *e, struct rr_in *in, const struct rr_msg *m);
 /* live: the receive's own bytes, which the peer may still write to. */
 void rr_in_msg(struct rr_eng *e, struct rr_in *in, const struct rr_msg *m, const uint8_t *live,
 	       uint32_t len, uint32_t have);
+/* An entry for what we say unasked. NULL: there is none. */
+struct rr_in *rr_in_own(struct rr_eng *e, uint32_t xid);
 /* Errors in a call are answered, errors in a reply are discarded (RFC 8166 §4.5), and where neither
  * dir nor the message can say which it is, the connection's direction decides: we accept calls or make
  * them. */
 void rr_in_refuse(struct rr_eng *e, struct rr_in *in, enum rr_dir dir, enum rr_errcode err);
+/* The same with what rr_in_wrong() has put there. */
+void rr_in_unfit(struct rr_eng *e, struct rr_in *in, enum rr_dir dir);
+
+/* What there is to be said against in, should anything be. False, for its callers to return. */
+static inline bool rr_in_wrong(struct rr_in *in, enum rr_errcode err, uint32_t arm0, uint32_t arm1)
+{
+	in->err = err;
+	in->arm[0] = arm0;
+	in->arm[1] = arm1;
+	return false;
+}
 
 /* --- errors.c --- */
 void rr_ctl_error(struct rr_eng *e, struct rr_in *in, enum rr_errcode err);
+/* The same with what rr_in_wrong() has put there. */
+void rr_ctl_refuse(struct rr_eng *e, struct rr_in *in);
 void rr_ctl_done(struct rr_eng *e, struct rr_in *in);
 bool rr_ctl_error_for(struct rr_eng *e, uint32_t xid);
 bool rr_ctl_next_op(struct rr_eng *e, struct rr_op *op);

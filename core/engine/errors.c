@@ -5,26 +5,27 @@
 
 #include "core/engine/engine_int.h"
 
-void rr_ctl_error(struct rr_eng *e, struct rr_in *in, enum rr_errcode err)
+void rr_ctl_refuse(struct rr_eng *e, struct rr_in *in)
 {
 	rr_resp_forget(e, in);
 	rr_in_repost(e, in);
 	in->state = RR_IN_ERROR;
-	in->err = err;
 	rr_list_add(&e->control, &e->ins, in);
+}
+
+void rr_ctl_error(struct rr_eng *e, struct rr_in *in, enum rr_errcode err)
+{
+	rr_in_wrong(in, err, 0, 0);
+	rr_ctl_refuse(e, in);
 }
 
 /* ERR_CHUNK for a call whose reply we have but cannot convey (RFC 8166 §4.5.3). */
 bool rr_ctl_error_for(struct rr_eng *e, uint32_t xid)
 {
-	struct rr_in *in = rr_pool_get(&e->ins);
+	struct rr_in *in = rr_in_own(e, xid);
 
 	if (!in)
 		return false;
-	in->n.xid = xid;
-	in->vers = e->codec->version;
-	in->held = false;
-	in->serve = 0;
 	rr_ctl_error(e, in, RR_ERR_CHUNK);
 	return true;
 }
@@ -44,22 +45,28 @@ static bool may_send(const struct rr_eng *e, const struct rr_in *in)
 {
 	if (e->ring)
 		return e->window > 0;
-	return in->state == RR_IN_ERROR || rr_credits_left(&e->cr);
+	return in->state != RR_IN_DONE || rr_credits_left(&e->cr);
 }
 
 /* req: rfc8166 4.5 #4 #5, 4.5.1 #1; version-two-08 7.2 #1 */
 static void build_error(struct rr_eng *e, const struct rr_in *in)
 {
 	rr_msg_init(&e->tx, RR_ERROR, in->n.xid, in->vers, rr_resp_grant(e));
-	e->tx.err = in->err;
-	e->tx.vers_low = e->tx.vers_high = e->codec->version;
+	e->tx.err = e->traits->errors >> in->err & 1 ? in->err : RR_ERR_CHUNK;
+	memcpy(e->tx.arm, in->arm, sizeof(e->tx.arm));
 	rr_eng_count(e, in->err == RR_ERR_VERS ? RR_C_err_vers_sent : RR_C_err_chunk_sent);
+	if (in->err != RR_ERR_VERS)
+		return;
+	e->tx.vers_low = e->tx.vers_high = e->codec->version;
+	if (e->opening == RR_OPEN_AWAITED && e->traits->falls_back && !e->p.no_fallback)
+		e->tx.vers_low = 1;
 }
 
 /* req: reliable-reply-00 - #7 */
 static void build_done(struct rr_eng *e, const struct rr_in *in)
 {
 	rr_msg_init(&e->tx, RR_DONE, in->n.xid, e->codec->version, e->cr.asked);
+	e->tx.dir = RR_DIR_CALL;
 	rr_eng_count(e, RR_C_done_sent);
 }
 
@@ -72,13 +79,17 @@ bool rr_ctl_next_op(struct rr_eng *e, struct rr_op *op)
 		in = in->n.next ? rr_pool_at(&e->ins, in->n.next) : NULL;
 	if (!in)
 		return false;
-	if (in->state == RR_IN_ERROR)
-		build_error(e, in);
-	else
-		build_done(e, in);
+	if (unlikely(in->state == RR_IN_OPENING)) {
+		rr_open_next_op(e, in, op);
+	} else {
+		if (in->state == RR_IN_ERROR)
+			build_error(e, in);
+		else
+			build_done(e, in);
+		rr_tx_encode(e, op);
+	}
 	rr_list_del(&e->control, &e->ins, in);
 	rr_pool_put(&e->ins, in);
-	rr_tx_encode(e, op);
 	return true;
 }
 

@@ -34,13 +34,33 @@ void rr_in_arrive(struct rr_eng *e, struct rr_in *in, enum rr_in_state state)
 	rr_list_add(&e->arrived, &e->ins, in);
 }
 
+struct rr_in *rr_in_own(struct rr_eng *e, uint32_t xid)
+{
+	struct rr_in *in = rr_pool_get(&e->ins);
+
+	if (!in)
+		return NULL;
+	in->n.xid = xid;
+	in->vers = e->codec->version;
+	in->dir = RR_DIR_UNKNOWN;
+	in->held = false;
+	in->serve = 0;
+	return in;
+}
+
 /* req: rfc8166 4.2.4 #3, 4.5 #2 #3, 4.6.1 #3; rfc8167 4.1 #1 */
-void rr_in_refuse(struct rr_eng *e, struct rr_in *in, enum rr_dir dir, enum rr_errcode err)
+void rr_in_unfit(struct rr_eng *e, struct rr_in *in, enum rr_dir dir)
 {
 	if (dir == RR_DIR_REPLY || (dir == RR_DIR_UNKNOWN && e->p.connector))
 		rr_in_discard(e, in);
 	else
-		rr_ctl_error(e, in, err);
+		rr_ctl_refuse(e, in);
+}
+
+void rr_in_refuse(struct rr_eng *e, struct rr_in *in, enum rr_dir dir, enum rr_errcode err)
+{
+	rr_in_wrong(in, err, 0, 0);
+	rr_in_unfit(e, in, dir);
 }
 
 /* What the message says, as far as it can be read. */
@@ -207,7 +227,7 @@ static void judge_call(struct rr_eng *e, struct rr_in *in, const uint8_t *head, 
 
 static void judge_bad(struct rr_eng *e, struct rr_in *in, const uint8_t *head, uint32_t n)
 {
-	enum rr_dir dir = dir_of(head, n);
+	enum rr_dir dir = in->dir ? in->dir : dir_of(head, n);
 
 	if (dir == RR_DIR_REPLY || (dir == RR_DIR_UNKNOWN && e->p.connector))
 		refuse_reply(e, in);
@@ -231,7 +251,8 @@ void rr_eng_head(struct rr_eng *e, uint32_t id, int status, const uint8_t *head,
 	n = rr_min(n, in->len);
 	peek = rr_min(n, RR_RPC_PEEK);
 	memcpy(e->rxbuf, head, peek);
-	if (!rr_rpc_peek(e->rxbuf, peek, &in->rpc) || in->rpc.xid != in->n.xid)
+	if (!rr_rpc_peek(e->rxbuf, peek, &in->rpc) || in->rpc.xid != in->n.xid ||
+	    (unlikely(e->traits->directed) && in->dir != dir_of(e->rxbuf, peek)))
 		judge_bad(e, in, e->rxbuf, peek);
 	else if (in->rpc.type == RR_RPC_CALL)
 		judge_call(e, in, head, n);

@@ -11,6 +11,12 @@
 
 /* --- the reply --------------------------------------------------------------------------- */
 
+/* The reply's header is as much longer than version 1's as the shortest of its dialect is. */
+static bool fits_inline(const struct rr_eng *e, uint32_t bound)
+{
+	return rr_reply_fits_inline(bound, e->p.inline_recv - (e->hdr_min - RR_V1_HDR_MIN));
+}
+
 /* A Write chunk for the first eligible result, if everything else is sure to fit inline. Any
  * other may come into it, when the first leaves it unused (RFC 8166 §4.3.2.2). */
 /* req: rfc8166 3.4.6 #1, 3.4.6.2 #1, 4.3.2.2 #2 */
@@ -26,7 +32,7 @@ static bool write_chunk(const struct rr_eng *e, const struct rr_ulb_call *call, 
 		rest += rr_ulb_padded(call->results[i]);
 		most = rr_max(most, call->results[i]);
 	}
-	if (rest >= RR_ULB_UNKNOWN || !rr_reply_fits_inline((uint32_t)rest, e->p.inline_recv) ||
+	if (rest >= RR_ULB_UNKNOWN || !fits_inline(e, (uint32_t)rest) ||
 	    rr_ulb_padded(most) > e->chunk_most)
 		return false;
 	p->write = most;
@@ -71,7 +77,7 @@ static void plan_reply(const struct rr_eng *e, const struct rr_rpc *rpc,
 		       const struct rr_ulb_call *call, struct rr_plan *p)
 {
 	p->bounded = call->reply_max != RR_ULB_UNKNOWN;
-	if (rr_reply_fits_inline(call->reply_max, e->p.inline_recv) || write_chunk(e, call, p))
+	if (fits_inline(e, call->reply_max) || write_chunk(e, call, p))
 		return;
 	if (p->bounded)
 		p->reply = rr_min(call->reply_max, e->chunk_most);

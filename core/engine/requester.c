@@ -288,7 +288,7 @@ int rr_req_send(struct rr_eng *e, const struct rr_eng_out *out)
 	struct rr_tx *t;
 
 	rr_plan(e, out, &plan);
-	if ((!plan.fits && !rr_req_may_use_chunks(e)) || (e->cr.asked == 0 && !e->ring))
+	if ((!plan.fits && !rr_req_may_use_chunks(e)) || e->mute)
 		return -EMSGSIZE;
 	c = rr_req_writable(e) ? call_new(e, &out->rpc) : NULL;
 	if (!c)

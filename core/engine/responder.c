@@ -185,6 +185,12 @@ static int unasked(struct rr_eng *e, const struct rr_eng_out *out)
 	return 0;
 }
 
+/* Does the peer take Read chunks in a reply of ours? */
+static bool may_show(const struct rr_eng *e)
+{
+	return e->reliable && (!e->p.connector || e->reverse_reads);
+}
+
 /* The order of preference is fixed: the call's own resources first (reliable-reply-00:
  * the responder's chunk only when they are too small). A peer with which reliable replies
  * are agreed gets its chunks back only where they fit, so that rr_eng_is_short() is true
@@ -208,10 +214,10 @@ int rr_resp_send(struct rr_eng *e, const struct rr_eng_out *out)
 		queue_reply(e, out, s, RR_TX_INLINE);
 	} else if (fits && hdr <= e->p.inline_send && stream <= reply_capacity(s)) {
 		queue_reply(e, out, s, RR_TX_REPLY_CHUNK);
-	} else if (e->reliable && e->hdr_min + out->len <= e->p.inline_send) {
+	} else if (may_show(e) && e->hdr_min + out->len <= e->p.inline_send) {
 		serve_put(e, s);
 		queue_reply(e, out, NULL, RR_TX_INLINE);
-	} else if (e->reliable) {
+	} else if (may_show(e)) {
 		return send_reliable(e, out, s);
 	} else {
 		return cannot_convey(e, out, s);

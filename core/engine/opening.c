@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* What the two ends of a connection say to each other before the first message of the app, in the
+ * dialects that have such a thing. Who connected asks, the other answers; until that is over the app's
+ * messages are not taken. It takes a bounded time: who gets no answer gives the connection up.
+ *
+ * Of version 2 it is the choice of the version and RDMA2_CONNPROP (version-two-08 §4, §5.3.4, §7). */
+
+#include "core/engine/engine_int.h"
+#include "core/wire/cursor.h"
+#include "core/wire/v2.h"
+
+/* The XID of what we say ourselves, while no call of the app's is out. */
+#define XID	0x52444d04u
+
+static void over(struct rr_eng *e)
+{
+	e->opening = RR_OPEN_OVER;
+	e->open_until = RR_TIME_NEVER;
+}
+
+static void say(struct rr_eng *e, struct rr_in *in)
+{
+	in->state = RR_IN_OPENING;
+	rr_list_add(&e->control, &e->ins, in);
+}
+
+/* The pools are empty still: there is an entry. */
+void rr_open_begin(struct rr_eng *e)
+{
+	over(e);
+	if (!e->traits->opening)
+		return;
+	e->opening = e->p.connector ? RR_OPEN_ASKED : RR_OPEN_AWAITED;
+	if (!e->p.connector)
+		return;
+	e->open_until = e->now + RR_ENG_OPENING;
+	say(e, rr_in_own(e, XID));
+}
+
+void rr_open_next_op(struct rr_eng *e, const struct rr_in *in, struct rr_op *op)
+{
+	e->traits->opening->say(e, in, op);
+}
+
+void rr_open_tick(struct rr_eng *e)
+{
+	if (e->now >= e->open_until)
+		rr_eng_fail(e, RR_WHY_NO_ANSWER);
+}
+
+static void answer(struct rr_eng *e, struct rr_in *in)
+{
+	rr_in_repost(e, in);
+	say(e, in);
+}
+
+/* version-two-08 §7.3: calls are answered in their own version, and who connected has chosen it when
+ * its first message is here. */
+void rr_open_version(struct rr_eng *e, const uint8_t *buf, uint32_t len)
+{
+	uint32_t vers = len < RR_PREFIX_LEN ? e->codec->version : rr_be32(buf + 4);
+
+	if (e->opening != RR_OPEN_AWAITED || vers == e->codec->version)
+		return;
+	if (rr_eng_fall_back(e, vers))
+		over(e);
+}
+
+bool rr_open_heard(struct rr_eng *e, struct rr_in *in, enum rr_wire_rc rc)
+{
+	return e->traits->opening && e->traits->opening->hear(e, in, rc);
+}
+
+/* --- version 2 ------------------------------------------------------------------------- */
+
+static uint32_t reverse_support(const struct rr_eng *e)
+{
+	if (!e->p.connector)
+		return RR_RVREQSUP_GENL;	/* what it sends in that direction it takes in return */
+	if (e->p.bc_credits == 0)
+		return RR_RVREQSUP_NONE;
+	return e->p.reverse_general ? RR_RVREQSUP_GENL : RR_RVREQSUP_INLINE;
+}
+
+/* §5.3.4: all that there is to know of us; far below the 1024 bytes that any peer can receive. */
+static void say_props(struct rr_eng *e, const struct rr_in *in, struct rr_op *op)
+{
+	bool reply = in->dir == RR_DIR_CALL;
+	struct rr_props *p = &e->tx.props;
+
+	rr_msg_init(&e->tx, RR_CONNPROP, in->n.xid, e->codec->version,
+		    reply ? rr_resp_grant(e) : e->cr.asked);
+	e->tx.dir = reply ? RR_DIR_REPLY : RR_DIR_CALL;
+	rr_props_init(p);
+	rr_props_set(p, RR_PROP_RBSIZ, e->p.inline_recv);
+	rr_props_set(p, RR_PROP_BRS, reverse_support(e));
+	if (e->p.caps & RR_CAP_RELIABLE_REPLY)
+		rr_props_set(p, RR_PROP_DONE, 1);
+	rr_tx_encode(e, op);
+}
+
+/* What the peer's properties mean for us; of a peer that says none their defaults. They are taken once:
+ * none of ours can change later (§5.3.4). */
+static void take_props(struct rr_eng *e, const struct rr_props *p)
+{
+	uint32_t most = rr_max(e->p.inline_send_max, e->p.inline_send);
+
+	e->p.inline_send = rr_min(p->value[RR_PROP_RBSIZ], most);
+	if (e->p.inline_send < RR_V2_FIRST_MAX)
+		rr_eng_fail(e, RR_WHY_PROTOCOL);
+	e->mute |= !e->p.connector && p->value[RR_PROP_BRS] == RR_RVREQSUP_NONE;
+	rr_eng_agreed(e, p->value[RR_PROP_DONE] == 1,
+		      e->p.connector ? reverse_support(e) == RR_RVREQSUP_GENL
+				     : p->value[RR_PROP_BRS] == RR_RVREQSUP_GENL);
+	e->reverse_reads = p->value[RR_PROP_BRS] == RR_RVREQSUP_GENL;
+	e->props_known = true;
+}
+
+static void take_defaults(struct rr_eng *e)
+{
+	struct rr_props p;
+
+	rr_props_init(&p);
+	take_props(e, &p);
+	over(e);
+}
+
+/* Of a peer that has said something: nothing it says later changes that. */
+static void props_arrived(struct rr_eng *e, struct rr_in *in)
+{
+	if (!e->props_known)
+		take_props(e, &e->rx.props);
+	if (in->dir == RR_DIR_CALL) {
+		e->requested = in->credit;
+		if (e->opening == RR_OPEN_AWAITED)
+			over(e);
+		answer(e, in);
+	} else if (e->opening == RR_OPEN_ASKED && in->n.xid == XID) {
+		rr_credits_grant(&e->cr, in->credit);
+		over(e);
+		rr_in_drop(e, in);
+	} else {
+		rr_in_discard(e, in);
+	}
+}
+
+/* §7.2: who does not speak version 2 says what it speaks. Who does, but has no properties, has their
+ * defaults. */
+static void refused(struct rr_eng *e, struct rr_in *in)
+{
+	const struct rr_msg *m = &e->rx;
+	bool v1 = m->err == RR_ERR_VERS && m->vers_low <= 1 && m->vers_high >= 1;
+
+	if (m->err == RR_ERR_VERS)
+		rr_eng_count(e, RR_C_err_vers_received);
+	if (m->err == RR_ERR_INVAL_HTYPE)
+		take_defaults(e);
+	else if (v1 && rr_eng_fall_back(e, 1))
+		over(e);
+	else
+		rr_eng_fail(e, m->err == RR_ERR_VERS ? RR_WHY_ERR_VERS : RR_WHY_PROTOCOL);
+	rr_in_drop(e, in);
+}
+
+/* An answer that cannot be parsed: nothing may be said to that (§5.3.3), and nothing be hoped for. */
+static void spoilt(struct rr_eng *e, struct rr_in *in)
+{
+	rr_eng_fail(e, RR_WHY_PROTOCOL);
+	rr_in_drop(e, in);
+}
+
+static bool hear_v2(struct rr_eng *e, struct rr_in *in, enum rr_wire_rc rc)
+{
+	bool asked = e->opening == RR_OPEN_ASKED, answered = in->dir == RR_DIR_REPLY && in->n.xid == XID;
+
+	if (e->rx.type == RR_CONNPROP && rc == RR_WIRE_OK)
+		props_arrived(e, in);
+	else if (e->rx.type == RR_CONNPROP && asked && answered)
+		spoilt(e, in);
+	else if (e->rx.type == RR_ERROR && rc == RR_WIRE_OK && asked && answered)
+		refused(e, in);
+	else {
+		if (e->opening == RR_OPEN_AWAITED && rc == RR_WIRE_OK && in->dir == RR_DIR_CALL)
+			take_defaults(e);
+		return false;
+	}
+	return true;
+}
+
+const struct rr_opening rr_opening_v2 = { .say = say_props, .hear = hear_v2 };

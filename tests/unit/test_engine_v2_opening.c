@@ -1,0 +1,434 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <criterion/criterion.h>
+#include <errno.h>
+
+#include "tests/lib/oneside.h"
+
+/* version-two-08 §5.3.4, §7: what is said before the app's first message */
+
+#define MSG		0
+#define ERROR		4
+#define CONNPROP	5
+#define RESPONSE	1
+#define RBSIZ		1
+#define BRS		2
+#define DONE		0x52444d01
+#define V1_MSG(xid)	(xid), 1, 20, 0, 0, 0, 0
+#define V2_MSG(xid)	(xid), 2, 20, MSG, 0, 0, 0, 0, 0
+#define ASKS_PROPS(xid)	(xid), 2, 20, CONNPROP, 0
+
+static struct one o;
+static uint32_t ours;	/* XID of our CONNPROP */
+
+static void params(uint32_t caps, bool connector)
+{
+	one_params(&o, caps, connector);
+	o.p.dialect = RR_DIALECT_V2;
+	o.p.inline_send = o.p.inline_recv = 4096;
+}
+
+static void start(void)
+{
+	one_start(&o);
+	one_run(&o);
+	ours = one_word(&o, 0, 0);
+}
+
+static void begin(uint32_t caps, bool connector)
+{
+	params(caps, connector);
+	start();
+}
+
+static struct rr_eng_info info(void)
+{
+	struct rr_eng_info i;
+
+	rr_eng_info(o.e, &i);
+	return i;
+}
+
+static enum rr_eng_why failed(void)
+{
+	const struct rr_op *op = one_op(&o, RR_OP_FAIL, 0);
+
+	return op ? op->why : RR_WHY_NONE;
+}
+
+static uint32_t threshold(void)
+{
+	uint32_t n = 0;
+
+	while (rr_eng_is_short(o.e, RR_RPC_REPLY, n))
+		n++;
+	return n - 1 + 36;
+}
+
+/* --- who connects --- */
+
+Test(engine_v2_opening, who_connects_says_its_properties_first_in_far_less_than_1024_bytes)
+{
+	begin(RR_CAP_RELIABLE_REPLY, true);
+	uint32_t want[] = { ours, 2, 8, CONNPROP, 0, 3, RBSIZ, 4, 4096, BRS, 4, 1, DONE, 4, 1 };
+
+	cr_assert_eq(one_count(&o, RR_OP_SEND), 1);
+	cr_assert_eq(one_op(&o, RR_OP_SEND, 0)->hdr_len, sizeof(want));
+	for (uint32_t w = 0; w < 15; w++)
+		cr_assert_eq(one_word(&o, 0, w), want[w], "word %u", w);
+	one_fini(&o);
+}
+
+Test(engine_v2_opening, the_private_property_is_said_only_where_it_is_wanted)
+{
+	begin(0, true);
+	cr_assert_eq(one_word(&o, 0, 5), 2);
+	cr_assert_eq(one_op(&o, RR_OP_SEND, 0)->hdr_len, 48);
+	one_fini(&o);
+}
+
+Test(engine_v2_opening, reverse_support_is_none_inline_or_general_as_configured)
+{
+	params(0, true);
+	o.p.bc_credits = 0;
+	start();
+	cr_assert_eq(one_word(&o, 0, 11), 0);
+	one_fini(&o);
+	params(0, true);
+	o.p.reverse_general = true;
+	start();
+	cr_assert_eq(one_word(&o, 0, 11), 2);
+	one_fini(&o);
+}
+
+/* req: version-two-08 7 #1 */
+Test(engine_v2_opening, no_call_is_taken_before_the_answer_and_as_many_as_it_grants_after_that)
+{
+	begin(0, true);
+	cr_assert_not(rr_eng_writable(o.e));
+	cr_assert_eq(one_send(&o, RR_RPC_CALL, 5, 40), -EAGAIN);
+	ONE_RECV(&o, ours, 2, 2, CONNPROP, RESPONSE, 0);
+	cr_assert(rr_eng_writable(o.e));
+	cr_assert_eq(one_send(&o, RR_RPC_CALL, 5, 40), 0);
+	cr_assert_eq(one_send(&o, RR_RPC_CALL, 6, 40), 0);
+	cr_assert_eq(one_send(&o, RR_RPC_CALL, 7, 40), -EAGAIN);
+	one_fini(&o);
+}
+
+Test(engine_v2_opening, the_answer_has_our_xid_and_the_response_flag)
+{
+	begin(0, true);
+	ONE_RECV(&o, ours + 1, 2, 2, CONNPROP, RESPONSE, 0);
+	cr_assert(info().opening);
+	ONE_RECV(&o, ours, 2, 2, CONNPROP, 0, 0);	/* its own: to be answered */
+	cr_assert(info().opening);
+	cr_assert_eq(one_word(&o, 1, 3), CONNPROP);
+	cr_assert_eq(one_word(&o, 1, 4), RESPONSE);
+	ONE_RECV(&o, ours, 2, 2, CONNPROP, RESPONSE, 0);
+	cr_assert_not(info().opening);
+	one_fini(&o);
+}
+
+Test(engine_v2_opening, sends_are_as_long_as_the_peers_receives_and_ours_allow)
+{
+	static const struct { uint32_t rbsiz, max, want; } row[] = {
+		{ 2048, 0, 2048 }, { 4096, 0, 4096 }, { 16384, 0, 4096 }, { 16384, 8192, 8192 }, { 1024, 0, 1024 },
+	};
+
+	for (size_t i = 0; i < 5; i++) {
+		params(RR_CAP_RELIABLE_REPLY, true);
+		o.p.inline_send_max = row[i].max;
+		start();
+		ONE_RECV(&o, ours, 2, 2, CONNPROP, RESPONSE, 1, RBSIZ, 4, row[i].rbsiz);
+		cr_assert_eq(threshold(), row[i].want, "%zu: %u", i, threshold());
+		one_fini(&o);
+	}
+}
+
+Test(engine_v2_opening, a_peer_that_says_nothing_receives_4096_bytes)
+{
+	params(RR_CAP_RELIABLE_REPLY, true);
+	o.p.inline_send = 8192;
+	start();
+	ONE_RECV(&o, ours, 2, 2, CONNPROP, RESPONSE, 1, RBSIZ, 0);
+	cr_assert_eq(threshold(), 4096);
+	one_fini(&o);
+}
+
+Test(engine_v2_opening, receives_too_small_for_any_header_end_the_connection)
+{
+	begin(0, true);
+	ONE_RECV(&o, ours, 2, 2, CONNPROP, RESPONSE, 1, RBSIZ, 4, 1023);
+	cr_assert_eq(failed(), RR_WHY_PROTOCOL);
+	one_fini(&o);
+}
+
+/* req: reliable-reply-00 - #10 */
+Test(engine_v2_opening, reliable_replies_need_the_word_of_both)
+{
+	for (int us = 0; us < 2; us++) {
+		for (uint32_t peer = 0; peer < 2; peer++) {
+			begin(us ? RR_CAP_RELIABLE_REPLY : 0, true);
+			ONE_RECV(&o, ours, 2, 2, CONNPROP, RESPONSE, 1, DONE, 4, peer);
+			one_clear(&o);
+			one_send(&o, RR_RPC_CALL, 5, 40);	/* without them it offers a Reply chunk */
+			cr_assert_eq(one_count(&o, RR_OP_EXPOSE), !(us && peer), "%d %u", us, peer);
+			one_fini(&o);
+		}
+	}
+}
+
+Test(engine_v2_opening, properties_are_taken_once)
+{
+	begin(RR_CAP_RELIABLE_REPLY, true);
+	ONE_RECV(&o, ours, 2, 2, CONNPROP, RESPONSE, 1, RBSIZ, 4, 2048);
+	one_clear(&o);
+	ONE_RECV(&o, 77, 2, 9, CONNPROP, 0, 1, RBSIZ, 4, 1024);
+	cr_assert_eq(threshold(), 2048);
+	cr_assert_eq(one_word(&o, 0, 0), 77);
+	cr_assert_eq(one_word(&o, 0, 4), RESPONSE);
+	ONE_RECV(&o, ours, 2, 2, CONNPROP, RESPONSE, 1, RBSIZ, 4, 1024);	/* a second answer */
+	cr_assert_eq(threshold(), 2048);
+	cr_assert_eq(one_count(&o, RR_OP_SEND), 1);
+	one_fini(&o);
+}
+
+Test(engine_v2_opening, an_answer_that_cannot_be_parsed_ends_the_connection_unanswered)
+{
+	begin(0, true);
+	ONE_RECV(&o, ours, 2, 2, CONNPROP, RESPONSE, 1, RBSIZ, 3, 4096);
+	cr_assert_eq(failed(), RR_WHY_PROTOCOL);
+	cr_assert_eq(one_count(&o, RR_OP_SEND), 1);
+	one_fini(&o);
+}
+
+Test(engine_v2_opening, a_peer_without_properties_has_their_defaults_and_one_credit)
+{
+	begin(0, true);
+	ONE_RECV(&o, ours, 2, 64, ERROR, RESPONSE, 3);
+	cr_assert_not(info().opening);
+	cr_assert_eq(info().granted, 1);	/* the error's credits mean nothing */
+	one_fini(&o);
+}
+
+Test(engine_v2_opening, who_gets_no_answer_gives_up_after_a_while)
+{
+	rr_time end;
+
+	begin(0, true);
+	end = rr_eng_deadline(o.e);
+	cr_assert_neq(end, RR_TIME_NEVER);
+	rr_eng_tick(o.e, end - 1);
+	one_run(&o);
+	cr_assert_eq(failed(), RR_WHY_NONE);
+	rr_eng_tick(o.e, end);
+	one_run(&o);
+	cr_assert_eq(failed(), RR_WHY_NO_ANSWER);
+	one_fini(&o);
+}
+
+Test(engine_v2_opening, with_ring_credits_it_waits_for_the_window)
+{
+	params(RR_CAP_RING_CREDITS, true);
+	o.e = rr_eng_init(calloc(1, rr_eng_size(&o.p)), (o.p.count = &o.count, &o.p), o.now);
+	one_run(&o);
+	cr_assert_eq(one_count(&o, RR_OP_SEND), 0);
+	rr_eng_window(o.e, 4);
+	one_run(&o);
+	cr_assert_eq(one_count(&o, RR_OP_SEND), 1);
+	one_fini(&o);
+}
+
+/* --- fallback --- */
+
+/* req: version-two-08 7.2 #1 */
+Test(engine_v2_opening, err_vers_of_either_form_is_answered_by_version_1_and_its_sizes_of_headers)
+{
+	for (uint32_t form = 0; form < 3; form++) {
+		begin(0, true);
+		if (form == 2)
+			ONE_RECV(&o, ours, 2, 8, ERROR, RESPONSE, 1, 1, 1);
+		else
+			ONE_RECV(&o, ours, form + 1, 8, ERROR, 1, 1, 1);
+		cr_assert_not(info().opening);
+		cr_assert(info().fell_back);
+		cr_assert_eq(info().version, 1);
+		one_clear(&o);
+		cr_assert_eq(one_send(&o, RR_RPC_CALL, 5, 40), 0);
+		cr_assert_eq(one_word(&o, 0, 1), 1);
+		cr_assert_eq(one_send(&o, RR_RPC_CALL, 6, 40), -EAGAIN);	/* an error grants nothing */
+		one_fini(&o);
+	}
+}
+
+Test(engine_v2_opening, no_version_1_where_the_peer_or_we_do_not_want_it)
+{
+	begin(0, true);
+	ONE_RECV(&o, ours, 2, 8, ERROR, 1, 3, 4);
+	cr_assert_eq(failed(), RR_WHY_ERR_VERS);
+	one_fini(&o);
+	params(0, true);
+	o.p.no_fallback = true;
+	start();
+	ONE_RECV(&o, ours, 2, 8, ERROR, 1, 1, 1);
+	cr_assert_eq(failed(), RR_WHY_ERR_VERS);
+	one_fini(&o);
+}
+
+/* req: version-two-08 7.3 #2 */
+Test(engine_v2_opening, once_chosen_the_version_stays)
+{
+	begin(0, true);
+	ONE_RECV(&o, ours, 2, 2, CONNPROP, RESPONSE, 0);
+	ONE_RECV(&o, ours, 2, 8, ERROR, 1, 1, 1);	/* to nothing that we wait for */
+	cr_assert_eq(info().version, 2);
+	ONE_RECV(&o, V1_MSG(9), A_CALL(9));
+	cr_assert_eq(info().version, 2);
+	cr_assert_eq(one_count(&o, RR_OP_DELIVER), 0);
+	one_fini(&o);
+	begin(0, false);
+	ONE_RECV(&o, V2_MSG(5), A_CALL(5));
+	one_clear(&o);
+	ONE_RECV(&o, V1_MSG(6), A_CALL(6));
+	cr_assert_eq(info().version, 2);
+	uint32_t want[] = { 6, 1, 8, ERROR, 1, 2, 2 };
+	for (uint32_t w = 0; w < 7; w++)
+		cr_assert_eq(one_word(&o, 0, w), want[w], "word %u", w);
+	one_fini(&o);
+}
+
+/* --- who accepts --- */
+
+Test(engine_v2_opening, who_accepts_says_nothing_unasked)
+{
+	begin(0, false);
+	cr_assert_eq(one_count(&o, RR_OP_SEND), 0);
+	cr_assert_eq(one_send(&o, RR_RPC_CALL, 5, 40), -EAGAIN);
+	cr_assert_eq(rr_eng_deadline(o.e), RR_TIME_NEVER);
+	one_fini(&o);
+}
+
+Test(engine_v2_opening, who_accepts_answers_at_once_with_the_xid_the_flag_and_a_grant)
+{
+	begin(RR_CAP_RELIABLE_REPLY, false);
+	ONE_RECV(&o, 77, 2, 3, CONNPROP, 0, 0);
+	uint32_t want[] = { 77, 2, 3, CONNPROP, RESPONSE, 3, RBSIZ, 4, 4096, BRS, 4, 2, DONE, 4, 1 };
+
+	for (uint32_t w = 0; w < 15; w++)
+		cr_assert_eq(one_word(&o, 0, w), want[w], "word %u", w);
+	cr_assert_eq(one_count(&o, RR_OP_REPOST), 1);
+	cr_assert_eq(one_send(&o, RR_RPC_CALL, 5, 40), 0);
+	one_fini(&o);
+}
+
+Test(engine_v2_opening, the_grant_is_never_zero)
+{
+	begin(0, false);
+	ONE_RECV(&o, 77, 2, 0, CONNPROP, 0, 0);
+	cr_assert_eq(one_word(&o, 0, 2), 1);
+	one_fini(&o);
+}
+
+Test(engine_v2_opening, a_first_call_without_properties_is_served_with_their_defaults)
+{
+	params(0, false);
+	o.p.inline_send = 8192;
+	start();
+	ONE_RECV(&o, V2_MSG(5), A_CALL(5));
+	cr_assert_eq(one_count(&o, RR_OP_DELIVER), 1);
+	cr_assert_not(info().opening);
+	cr_assert_eq(threshold(), 4096);
+	one_fini(&o);
+}
+
+Test(engine_v2_opening, a_first_call_of_version_1_is_served_in_version_1)
+{
+	begin(0, false);
+	ONE_RECV(&o, V1_MSG(5), A_CALL(5));
+	cr_assert_eq(one_count(&o, RR_OP_DELIVER), 1);
+	one_clear(&o);
+	cr_assert_eq(one_send(&o, RR_RPC_REPLY, 5, 24), 0);
+	cr_assert_eq(one_word(&o, 0, 1), 1);
+	cr_assert_eq(one_op(&o, RR_OP_SEND, 0)->hdr_len, 28);
+	one_fini(&o);
+}
+
+Test(engine_v2_opening, version_1_may_be_refused)
+{
+	params(0, false);
+	o.p.no_fallback = true;
+	start();
+	ONE_RECV(&o, V1_MSG(5), A_CALL(5));
+	uint32_t want[] = { 5, 1, 8, ERROR, 1, 2, 2 };
+	for (uint32_t w = 0; w < 7; w++)
+		cr_assert_eq(one_word(&o, 0, w), want[w], "word %u", w);
+	cr_assert(info().opening);
+	one_fini(&o);
+}
+
+Test(engine_v2_opening, another_version_is_told_what_may_be_chosen)
+{
+	begin(0, false);
+	ONE_RECV(&o, 5, 3, 20, MSG, 0, 0, 0, 0, 0, A_CALL(5));
+	cr_assert_eq(one_word(&o, 0, 4), 1);
+	cr_assert_eq(one_word(&o, 0, 5), 1);
+	cr_assert_eq(one_word(&o, 0, 6), 2);
+	one_fini(&o);
+}
+
+/* req: version-two-08 4.1 #1 #2 */
+Test(engine_v2_opening, properties_that_cannot_be_parsed_get_bad_xdr_with_their_xid)
+{
+	static const uint32_t bad[][3] = { { RBSIZ, 3, 0 }, { RBSIZ, 8, 0 }, { BRS, 4, 3 }, { DONE, 4, 2 }, { 99, 400, 0 } };
+
+	for (size_t i = 0; i < 5; i++) {
+		begin(0, false);
+		ONE_RECV(&o, 77, 2, 9, CONNPROP, 0, 1, bad[i][0], bad[i][1], bad[i][2]);
+		uint32_t want[] = { 77, 2, 8, ERROR, RESPONSE, 2 };
+		for (uint32_t w = 0; w < 6; w++)
+			cr_assert_eq(one_word(&o, 0, w), want[w], "%zu, word %u", i, w);
+		cr_assert(info().opening);
+		one_fini(&o);
+	}
+}
+
+Test(engine_v2_opening, unknown_properties_are_passed_over)
+{
+	begin(0, false);
+	ONE_RECV(&o, 77, 2, 9, CONNPROP, 0, 2, 99, 5, 0, 0, RBSIZ, 4, 2048);
+	cr_assert_eq(threshold(), 2048);
+	one_fini(&o);
+}
+
+Test(engine_v2_opening, many_unknown_properties_are_no_hindrance)
+{
+	uint8_t buf[4096];
+	uint32_t n = WORDS(buf, ASKS_PROPS(77), 100);
+
+	memset(buf + n, 0, 100 * 8);
+	begin(0, false);
+	one_recv(&o, buf, n + 100 * 8, 0);
+	cr_assert_eq(one_word(&o, 0, 3), CONNPROP);
+	one_fini(&o);
+}
+
+/* --- reverse direction --- */
+
+Test(engine_v2_opening, a_client_that_takes_no_reverse_calls_gets_none)
+{
+	begin(0, false);
+	ONE_RECV(&o, 77, 2, 9, CONNPROP, 0, 1, BRS, 4, 0);
+	cr_assert_eq(one_send(&o, RR_RPC_CALL, 5, 40), -EMSGSIZE);
+	one_fini(&o);
+}
+
+Test(engine_v2_opening, reverse_calls_are_inline_unless_the_client_takes_others)
+{
+	for (uint32_t brs = 1; brs < 3; brs++) {
+		begin(0, false);
+		ONE_RECV(&o, 77, 2, 9, CONNPROP, 0, 1, BRS, 4, brs);
+		one_clear(&o);
+		cr_assert_eq(one_send(&o, RR_RPC_CALL, 5, 5000), brs == 2 ? 0 : -EMSGSIZE);
+		cr_assert_eq(one_count(&o, RR_OP_EXPOSE), brs == 2 ? 2 : 0);
+		one_fini(&o);
+	}
+}
