@@ -26,6 +26,7 @@ RUN_FLAGS := -DRR_HAVE_TIRPC $(shell pkg-config --cflags libtirpc)
 rdmarpc-run_LIBS := $(shell pkg-config --libs libtirpc)
 $(call obj,tools/rdmarpc-run.c $(RUN_SRC)): BASE += $(RUN_FLAGS)
 $(BUILD)/rdmarpc-run: $(call obj,$(RUN_SRC))
+vm-programs: $(BUILD)/tests/tools/rpcreg
 endif
 
 # A process with a segment, for the tests of rdmarpc-stat.

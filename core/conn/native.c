@@ -103,6 +103,14 @@ static void shut_door(struct rr_listener *l)
 	l->lst = NULL;
 }
 
+static bool is_v6only(int fd)
+{
+	socklen_t len = sizeof(int);
+	int only = 0;
+
+	return !rr_os->getsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &only, &len) && only;
+}
+
 static int open_door(struct rr_listener *l, int fd)
 {
 	const struct rr_prov_ops *ops = rr_prov_native();
@@ -122,6 +130,7 @@ static int open_door(struct rr_listener *l, int fd)
 		return -ENOMEM;
 	}
 	l->lst->ops = ops;
+	l->lst->v6only = is_v6only(fd);
 	l->lst->fd = -1;
 	rc = ops->listen(l->lst, (struct sockaddr *)&addr, &p);
 	if (rc) {

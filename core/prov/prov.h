@@ -98,7 +98,7 @@ struct rr_prov_ops {
 
 	/* A listener; lst is zeroed memory of lst_size() bytes, of this process alone (a forked child
 	 * can only unlisten(), which leaves the parent's alone). The address as given: its port, and
-	 * the any-address means all devices (that of IPv6: of IPv4 too). -EADDRINUSE, -ENODEV no device,
+	 * the any-address means all devices (that of IPv6: of IPv4 too, unless lst->v6only). -EADDRINUSE, -ENODEV no device,
 	 * -EADDRNOTAVAIL none with that address, ... */
 	size_t (*lst_size)(void);
 	int (*listen)(struct rr_lst *lst, const struct sockaddr *addr, const struct rr_prov_params *p);
@@ -196,6 +196,7 @@ struct rr_qp {
 /* The part of a listener that every provider has. */
 struct rr_lst {
 	const struct rr_prov_ops *ops;
+	bool v6only;		/* for listen(): IPv4 is another's (IPV6_V6ONLY) */
 	int fd;			/* POLLIN: take() has something to say */
 };
 

@@ -300,6 +300,22 @@ def ipv6_goes_by_its_own_addresses():
     uses(s, c)
 
 
+def a_port_of_ipv4_and_one_of_ipv6_only_are_two():
+    s, c = server(listen="listen('0.0.0.0', port=%d)" % TCP), client()
+    s.do('M = socket.socket(socket.AF_INET6)')
+    s.do('M.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)')
+    s.do("M.bind(('::', %d)); M.listen()" % TCP)
+    for which, to in (('L', "'127.0.0.1'"), ('M', "'::1', socket.AF_INET6")):
+        a = s.start('s, peer = %s.accept()' % which)
+        until(lambda: listener(s).count(('listening', '')) == (1 if which == 'L' else 2), 'the RDMA port')
+        c.do('s = connect(%d, %s)' % (TCP, to))
+        s.result(a)
+        a = s.start('echo_one(s)')
+        same(c.do('ask(s, 1, blob(300))'), 300)
+        s.result(a)
+        same((native(s), native(c)), (1, 1), 'native')
+
+
 def a_dup_is_the_same_connection():
     s, c = both()
     s.do('t = s.dup()')

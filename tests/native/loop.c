@@ -3,7 +3,7 @@
  * form of AF_UNIX sockets, one for each port, in the abstract namespace. In a library of its own for tests,
  * whose only provider it is; upgrades go by it too.
  *
- *   listen()   a socket named by the port
+ *   listen()   a socket named by the port, and for IPv6 only by that, too
  *   connect()  shm's offer goes there, and the address that is called
  *   take()     accepts, answers as to an upgrade's offer, and says so with one byte
  *   establish()  waits for that byte, then joins; no byte, and it is refused
@@ -47,12 +47,13 @@ static uint16_t port_of(const struct sockaddr *a)
 	return ntohs(((const struct sockaddr_in *)(const void *)a)->sin_port);
 }
 
-static socklen_t name_of_port(struct sockaddr_un *un, uint16_t port)
+static socklen_t name_of_port(struct sockaddr_un *un, uint16_t port, bool v6only)
 {
 	memset(un, 0, sizeof(*un));
 	un->sun_family = AF_UNIX;
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 +
-			   (size_t)snprintf(un->sun_path + 1, 40, "rdmarpc-test-%u", port));
+			   (size_t)snprintf(un->sun_path + 1, 40, "rdmarpc-test-%u%s", port,
+					    v6only ? "-v6" : ""));
 }
 
 static int new_socket(int floor)
@@ -85,7 +86,7 @@ static size_t lst_size(void)
 static int loop_listen(struct rr_lst *lst, const struct sockaddr *addr, const struct rr_prov_params *p)
 {
 	struct sockaddr_un un;
-	socklen_t len = name_of_port(&un, port_of(addr));
+	socklen_t len = name_of_port(&un, port_of(addr), lst->v6only);
 	int rc;
 
 	if (getenv("RDMARPC_TEST_NO_DEVICE"))
@@ -135,12 +136,20 @@ static int take(struct rr_lst *lst, struct rr_qp *qp, const struct rr_prov_param
 
 /* --- connecting --- */
 
-static int call(int fd, const struct request *r, uint16_t port)
+static int call_by(int fd, uint16_t port, bool v6only)
 {
 	struct sockaddr_un un;
-	socklen_t len = name_of_port(&un, port);
+	socklen_t len = name_of_port(&un, port, v6only);
 
-	if (rr_os->connect(fd, (void *)&un, len))
+	return rr_os->connect(fd, (void *)&un, len);
+}
+
+/* Where a v6 address leads there may be one that is for IPv6 only. */
+static int call(int fd, const struct request *r, const struct sockaddr *to)
+{
+	bool v6 = to->sa_family == AF_INET6;
+
+	if ((!v6 || call_by(fd, port_of(to), true)) && call_by(fd, port_of(to), false))
 		return errno == EAGAIN ? -ECONNREFUSED : -errno;
 	return rr_os->send(fd, r, sizeof(*r), MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
@@ -164,7 +173,7 @@ static int loop_connect(struct rr_qp *qp, const struct rr_prov_params *p, const 
 	if (rc)
 		return rc;
 	qp->wake_fd = new_socket(p->fd_floor);
-	return qp->wake_fd < 0 ? qp->wake_fd : call(qp->wake_fd, &r, port_of(to));
+	return qp->wake_fd < 0 ? qp->wake_fd : call(qp->wake_fd, &r, to);
 }
 
 static int establish(struct rr_qp *qp)

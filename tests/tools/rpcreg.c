@@ -5,7 +5,7 @@
  *	unreg PROG	takes back all of PROG
  *	raw NETID UADDR PROG	registers that, by rpcbind's own word and without a socket
  *	close		closes the last listening socket, and says nothing to rpcbind
- *	sleep MS	waits
+ *	sleep MS	waits, with an eye on the last listening socket; "nap MS": without
  *	daemon		daemon(); "lost": the same, and overwrites its environment, as setproctitle() does
  *	child		forks; the parent goes on with the next words, the child serves
  *	user UID	becomes that user
@@ -15,6 +15,7 @@
 
 #include <netconfig.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <rpc/rpc.h>
 #include <rpc/rpcb_clnt.h>
 #include <rpc/rpcb_prot.h>
@@ -121,8 +122,10 @@ int main(int argc, char **argv)
 		else if (!strcmp(w, "unreg"))
 			rpcb_unset(strtoul(arg, NULL, 0), 1, NULL), i++;
 		else if (!strcmp(w, "close"))
-			close(last);
+			close(last), last = -1;
 		else if (!strcmp(w, "sleep"))
+			poll(&(struct pollfd){ last, POLLIN, 0 }, 1, atoi(arg)), i++;
+		else if (!strcmp(w, "nap"))
 			usleep((useconds_t)atoi(arg) * 1000), i++;
 		else if (!strcmp(w, "daemon")) {
 			if (daemon(1, 1))

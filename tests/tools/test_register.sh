@@ -5,10 +5,9 @@
 reg=$BUILD/tests/tools/rpcreg
 make -s BUILD="$(basename "$BUILD")" "$(basename "$BUILD")/tests/tools/rpcreg" || exit 1
 
-# A library of no content, as in test_run.sh.
+# The library of tests/native: its listeners need no device.
 mkdir "$T/tree"
-echo 'int rr_test_nothing;' | ${CC:-cc} -shared -fPIC -x c - -o "$T/tree/librpcrdma_shim.so" || exit 1
-cp "$BUILD/rdmarpc-run" "$T/tree"
+cp "$BUILD/rdmarpc-run" "$BUILD/tests/native/librpcrdma_shim.so" "$T/tree" || exit 1
 run=$T/tree/rdmarpc-run
 export RDMARPC_LOG_FILE=$T/log RDMARPC_LOG_LEVEL=info
 
@@ -34,9 +33,10 @@ no_guards() { # all of them have ended
 	done
 	is "guards have ended: $1" "$(guards)" 0
 }
-# start WORDS...: rpcreg under --register; $pid
+# start WORDS..., start env COMMAND...: rpcreg, or the command, under --register; $pid
 start() {
-	"$run" "${opts[@]}" --register "$reg" "$@" >"$T/out" 2>"$T/err" </dev/null &
+	case $1 in env) ;; *) set -- "$reg" "$@" ;; esac
+	"$run" "${opts[@]}" --register "$@" >"$T/out" 2>"$T/err" </dev/null &
 	pid=$!
 }
 listens() { # until somebody listens on a port
@@ -106,6 +106,25 @@ is "descriptors, directory, session" "$out" \
 	"$(cd "$T" && (ulimit -n 50; sh -c 'pwd; ls /proc/$$/fd; ps -o pgid=,sid=,tty= $$' 5</dev/null))"
 no_guards "after inheriting"
 
+# --- only what native peers reach ---
+start unreg $P port 5000 tcp $P nap 2000 serve
+sleep 1
+is "nobody waits at the listener yet" "$(there $P)" "tcp:$A.19.136:superuser"
+until_is "then somebody does" $P "rdma:$A.19.136:superuser tcp:$A.19.136:superuser"
+end $pid
+: >"$T/log"
+for why in "no RDMA device, or no permission to use it" "the program's library does not say that it listens for RDMA"; do
+	case $why in
+	no*) RDMARPC_TEST_NO_DEVICE=1 start unreg $P port 5000 tcp $P serve ;;
+	*) start env -u LD_PRELOAD "$reg" unreg $P port 5000 tcp $P serve ;;
+	esac
+	for ((i = 0; i < 200; i++)); do ! grep -qs "warn: rpcbind: $P version 1 rdma $A.19.136: $why" "$T/log" || break; sleep 0.1; done
+	has "shut: the reason" "$(cat "$T/log")" "warn: rpcbind: $P version 1 rdma $A.19.136: $why"
+	is "shut: not registered" "$(there $P)" "tcp:$A.19.136:superuser"
+	end $pid
+done
+no_guards "after shut doors"
+
 # --- late, changing, withdrawn by the program, closed ---
 start unreg $P sleep 800 port 5000 tcp $P sleep 800 unreg $P port 5001 tcp6 $P sleep 1200 unreg $P sleep 300000
 until_is "late" $P "rdma:$A.19.136:superuser tcp:$A.19.136:superuser"
@@ -132,19 +151,19 @@ for how in daemon first lost child; do
 	wait $pid
 	is "$how: the parent's status" $? 0
 	until_is "$how: registered" $P "rdma:$A.19.136:superuser tcp:$A.19.136:superuser"
-	sleep 0.3
-	is "$how: followed" "$(there $P)" "rdma:$A.19.136:superuser tcp:$A.19.136:superuser"
+	sleep 0.5
+	until_is "$how: followed" $P "rdma:$A.19.136:superuser tcp:$A.19.136:superuser"
 	daemon=$(pgrep -x rpcreg)
 	kill -9 $daemon
 	until_is "$how: taken back" $P "tcp:$A.19.136:superuser"
 	no_guards "after $how"
 done
-# A forked child that holds the listener goes on when its parent dies.
+# A forked child that has the listener goes on when its parent dies, and opens the RDMA port again.
 start unreg $P port 5000 tcp $P child serve
 until_is "two servers" $P "rdma:$A.19.136:superuser tcp:$A.19.136:superuser"
 end $pid
-sleep 1
-is "two servers: one is left" "$(there $P)" "rdma:$A.19.136:superuser tcp:$A.19.136:superuser"
+sleep 2	# until the other has the RDMA port
+until_is "two servers: one is left" $P "rdma:$A.19.136:superuser tcp:$A.19.136:superuser"
 kill -9 $(pgrep -x rpcreg)
 until_is "two servers: none is left" $P "tcp:$A.19.136:superuser"
 no_guards "after two servers"

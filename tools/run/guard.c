@@ -20,6 +20,7 @@
 
 #include "config/conf.h"
 #include "core/base/log.h"
+#include "tools/run/doors.h"
 #include "tools/run/rpcb.h"
 
 #define PUT_MAX		256u
@@ -43,6 +44,8 @@ struct guard {
 	struct rr_rpcb want[PUT_MAX];
 	struct rr_rpcb_list there;
 	uint64_t seen;			/* listeners and registrations at the last scan */
+	struct rr_doors doors;
+	uint64_t doors_seen;
 	int pause_ms;
 	uint32_t nwatch;
 	struct watch watch[WATCH_MAX];
@@ -92,23 +95,47 @@ static uint16_t native_port(const char *host, bool tcp6, uint16_t port)
 	return rr_conf_native(&g->conf, true, tcp6 ? (void *)&in6 : (void *)&in, NULL);
 }
 
+/* For once: what stands in the way of e. */
+static void blame(const struct rr_rpcb *e, const char *what)
+{
+	if (find(g->blamed, g->nblamed, e))
+		return;
+	rr_warn("rpcbind: %u version %u %s %s: %s", e->prog, e->vers, e->netid, e->addr, what);
+	if (g->nblamed < PUT_MAX)
+		g->blamed[g->nblamed++] = *e;
+}
+
+static void forgive(const struct rr_rpcb *e)
+{
+	for (uint32_t i = g->nblamed; i-- > 0;)
+		if (same_name(&g->blamed[i], e))
+			g->blamed[i] = g->blamed[--g->nblamed];
+}
+
 static void consider(const struct rr_rpcb *tcp)
 {
 	bool tcp6 = !strcmp(tcp->netid, "tcp6");
+	const struct rr_listener *l;
 	struct rr_rpcb e = *tcp;
+	const char *shut;
 	char host[128];
 	uint16_t port;
 
 	if ((!tcp6 && strcmp(tcp->netid, "tcp")) || !is_asked(tcp->prog) || g->nwant == PUT_MAX)
 		return;
 	port = rr_uaddr_port(tcp->addr, host);
-	if (!port || !rr_family_listener(&g->family, tcp->netid, port))
+	l = port ? rr_family_listener(&g->family, tcp->netid, port) : NULL;
+	if (!l)
 		return;
 	port = native_port(host, tcp6, port);
 	if (!port || !rr_uaddr_with_port(tcp->addr, port, e.addr))
 		return;
 	snprintf(e.netid, sizeof(e.netid), "%s", tcp6 ? "rdma6" : "rdma");
-	g->want[g->nwant++] = e;
+	shut = rr_doors_shut(&g->doors, l);
+	if (!shut)
+		g->want[g->nwant++] = e;
+	else if (g->pause_ms == LATE_MS)	/* it has had its time to begin */
+		blame(&e, shut);
 }
 
 /* --- putting and taking back --- */
@@ -126,15 +153,6 @@ static void take_back(uint32_t i)
 			rr_warn("rpcbind: cannot take back %u version %u %s", e->prog, e->vers, e->netid);
 	}
 	*e = g->put[--g->nput];
-}
-
-static void blame(const struct rr_rpcb *e, const char *what)
-{
-	if (find(g->blamed, g->nblamed, e))
-		return;
-	rr_warn("rpcbind: %u version %u %s %s: %s", e->prog, e->vers, e->netid, e->addr, what);
-	if (g->nblamed < PUT_MAX)
-		g->blamed[g->nblamed++] = *e;
 }
 
 /* Noted as put before it is: this process may end in between. */
@@ -155,6 +173,7 @@ static bool put(const struct rr_rpcb *e)
 	}
 	if (rr_rpcb_set(e)) {
 		rr_info("rpcbind: registered %u version %u %s %s", e->prog, e->vers, e->netid, e->addr);
+		forgive(e);
 		return true;
 	}
 	blame(e, "cannot be registered");
@@ -245,7 +264,7 @@ static uint64_t digest(uint64_t h)
 static void look(bool died)
 {
 	const char *wrong = rr_rpcb_dump(&g->there);
-	uint64_t now;
+	uint64_t now, doors;
 	bool changed;
 
 	if (wrong)
@@ -257,11 +276,14 @@ static void look(bool died)
 		watch_owners();
 	}
 	g->seen = now;
+	doors = rr_doors_read(&g->doors, &g->family, &g->conf);
+	changed |= doors != g->doors_seen;
+	g->doors_seen = doors;
+	if (changed)
+		g->pause_ms = SOON_MS;
 	if (!wrong && reconcile())
 		changed = true;
-	g->pause_ms = changed ? SOON_MS : g->pause_ms * 3 / 2 + 1;
-	if (g->pause_ms > LATE_MS)
-		g->pause_ms = LATE_MS;
+	g->pause_ms = changed ? SOON_MS : rr_min(g->pause_ms * 3 / 2 + 1, LATE_MS);
 }
 
 static void take_all_back(void)

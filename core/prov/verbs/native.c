@@ -70,12 +70,14 @@ size_t rr_native_lst_size(void)
 
 static int open_at(struct rr_verbs_lst *l, const struct sockaddr *addr, const struct rr_prov_params *p)
 {
-	int rc = rr_verbs_channel(&l->cm, p->fd_floor);
+	int rc = rr_verbs_channel(&l->cm, p->fd_floor), only = l->lst.v6only;
 
 	if (rc)
 		return rc;
 	l->lst.fd = l->cm->fd;
 	return rdma_create_id(l->cm, &l->id, NULL, RDMA_PS_TCP) ||
+	       (addr->sa_family == AF_INET6 &&
+		rdma_set_option(l->id, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &only, sizeof(only))) ||
 	       rdma_bind_addr(l->id, (struct sockaddr *)(uintptr_t)addr) ||
 	       rdma_listen(l->id, BACKLOG) ? -errno : 0;
 }

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tools/run/doors.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "config/rundir.h"
+#include "tools/segment.h"
+
+/* "0.0.0.0:111", "[::]:111" */
+static void add(struct rr_doors *d, const struct rr_proc_conn *c)
+{
+	const char *port = strrchr(c->local, ':');
+	bool open = c->state == RR_CS_LISTENING;
+
+	if (d->n == RR_DOORS || !port || c->peer[0] || (!open && c->state != RR_CS_TCP))
+		return;
+	d->door[d->n++] = (struct rr_door){ c->local[0] == '[' ? 6 : 4, (uint16_t)atoi(port + 1), open,
+					    c->reason };
+}
+
+static void read_place(struct rr_doors *d, const struct rr_family *f, const char *dir)
+{
+	struct rr_procs all = { 0 };
+	int pids[RR_FAMILY_MEMBERS];
+
+	for (uint32_t i = 0; i < f->nmembers; i++)
+		pids[i] = f->members[i].pid;
+	if (f->nmembers)
+		rr_procs_read(&all, dir, pids, f->nmembers);
+	for (uint32_t i = 0; i < all.n; i++)
+		for (uint32_t k = 0; all.p[i].alive && k < all.p[i].nconns; k++)
+			add(d, &all.p[i].conns[k]);
+	rr_procs_fini(&all);
+}
+
+uint64_t rr_doors_read(struct rr_doors *d, const struct rr_family *f, const struct rr_conf *conf)
+{
+	uint64_t h = 0xcbf29ce484222325u;
+	char dir[RR_RUN_PATH];
+
+	d->n = 0;
+	for (unsigned n = 0; rr_rundir_place(conf->run_dir, getenv("XDG_RUNTIME_DIR"), n, dir); n++)
+		read_place(d, f, dir);
+	for (uint32_t i = 0; i < d->n; i++)
+		h = (h ^ (d->door[i].port << 2 | d->door[i].open << 1 | (d->door[i].family == 6))) *
+		    0x100000001b3u;
+	return h;
+}
+
+/* Of processes that share a listener one has the port, and the others say that it is taken. */
+const char *rr_doors_shut(const struct rr_doors *d, const struct rr_listener *l)
+{
+	const char *why = "the program's library does not say that it listens for RDMA";
+
+	for (uint32_t i = 0; i < d->n; i++) {
+		const struct rr_door *door = &d->door[i];
+
+		if (door->family != l->family || door->port != l->port)
+			continue;
+		if (door->open)
+			return NULL;
+		why = rr_reason_text(door->reason);
+	}
+	return why;
+}
