@@ -103,16 +103,14 @@ static void op_send(struct rr_share *sh, const struct rr_op *op, const struct rr
 	posted(sh, op->id, rc, now);
 }
 
-/* Takes all keys of a buffer back, but one that the peer has invalidated itself. True: done. */
-static bool unexpose(struct rr_share *sh, uint32_t buf, uint32_t gone)
+/* Takes all keys of a buffer back. True: done. */
+static bool unexpose(struct rr_share *sh, uint32_t buf)
 {
 	struct rr_buf *b = &sh->pool.buf[buf];
 
 	for (uint32_t i = 0; i < b->nkeys; i++) {
-		int rc = 1;
+		int rc = sh->qp->ops->invalidate(sh->qp, b->key[i], rr_drv_cookie(RR_FOR_FENCE, buf));
 
-		if (!gone || b->key[i] != gone)
-			rc = sh->qp->ops->invalidate(sh->qp, b->key[i], rr_drv_cookie(RR_FOR_FENCE, buf));
 		b->fencing += rc == 0;
 		if (rc < 0)	/* nor can the peer use it any more */
 			posted(sh, 0, rc, 0);
@@ -121,10 +119,25 @@ static bool unexpose(struct rr_share *sh, uint32_t buf, uint32_t gone)
 	return !b->fencing;
 }
 
+/* The peer has taken this key back: it is not to be done again. */
+static void key_gone(struct rr_share *sh, uint32_t handle)
+{
+	for (uint32_t i = 0; i < sh->pool.fresh_buf; i++) {
+		struct rr_buf *b = &sh->pool.buf[i];
+
+		for (uint32_t k = 0; k < b->nkeys; k++) {
+			if (b->key[k] == handle) {
+				b->key[k] = b->key[--b->nkeys];
+				return;
+			}
+		}
+	}
+}
+
 /* The buffer is nobody's any more: free once the peer cannot reach it. */
 static void drop(struct rr_share *sh, uint32_t buf)
 {
-	if (unexpose(sh, buf, 0))
+	if (unexpose(sh, buf))
 		rr_pool_free(&sh->pool, buf);
 	else
 		sh->pool.buf[buf].dying = true;
@@ -132,7 +145,7 @@ static void drop(struct rr_share *sh, uint32_t buf)
 
 static void fence(struct rr_share *sh, const struct rr_op *op, rr_time now)
 {
-	if (unexpose(sh, op->buf, op->inv_handle))
+	if (unexpose(sh, op->buf))
 		rr_eng_done(sh->eng, op->id, 0, now);
 	else
 		sh->pool.buf[op->buf].fence_id = op->id;
@@ -221,7 +234,7 @@ static void op_expose(struct rr_share *sh, const struct rr_op *op, rr_time now)
 		if (op->buf == RR_BUF_NEW)
 			drop(sh, buf);
 		else
-			unexpose(sh, buf, 0);
+			unexpose(sh, buf);
 		rr_eng_exposed(sh->eng, id, rc, RR_BUF_NONE, NULL, 0, now);
 		return;
 	}
@@ -397,6 +410,8 @@ void rr_drv_run_app(struct rr_share *sh, const struct rr_app_iov *app, rr_time n
 
 static void received(struct rr_share *sh, const struct rr_wc *wc, rr_time now)
 {
+	if (unlikely(wc->has_inv))
+		key_gone(sh, wc->inv_handle);
 	if (likely(!wc->has_imm)) {
 		if (!rr_drv_direct(sh) || unlikely(sh->pulls_short))
 			sh->tables->recv_at[wc->cookie % RR_RECVS] = wc->buf;

@@ -50,6 +50,7 @@ void rr_upgrade_carry(struct rr_conn *c)
 	sh->ep.connector = !c->server;
 	sh->ep.inline_send = sh->qp->send_size;
 	sh->ep.inline_recv = sh->qp->recv_size;
+	sh->ep.invalidate = sh->qp->peer_inv;
 	sh->ep.recvs = rr_min(sh->ep.recvs, sh->qp->recvs);
 	sh->ep.max_msg = (uint32_t)rr_min((size_t)sh->ep.max_msg, sh->qp->mem_size / 2);
 	sh->seg = c->seg;

@@ -116,6 +116,8 @@ struct rr_serve {
 	uint16_t nwrites;
 	uint16_t nsegs;
 	bool has_reply;
+	uint32_t read;		/* handle of its first Read segment; 0 none … */
+	uint16_t in, in_gen;	/* … and who reads that */
 	struct rr_wchunk reply;
 	struct rr_wchunk writes[RR_MAX_WRITE_CHUNKS];
 	struct rr_seg segs[];
@@ -428,6 +430,12 @@ bool rr_resp_call(struct rr_eng *e, struct rr_in *in);
 bool rr_resp_within_limits(const struct rr_eng *e, const struct rr_chunks *ch, uint32_t reads);
 /* Does our side take chunks in the calls that it receives? */
 bool rr_resp_takes_chunks(const struct rr_eng *e);
+
+/* --- invalidate.c --- */
+/* Keeps what of a call's chunks is needed for that. */
+void rr_inv_keep(struct rr_serve *s, const struct rr_in *in, const struct rr_chunks *ch);
+/* The Send of this call's reply invalidates one of them at the requester, where it may. */
+void rr_inv_reply(struct rr_eng *e, const struct rr_serve *s, struct rr_op *op);
 
 /* --- reduce_call.c --- */
 /* Keeps the Read list of a message in in: false if it is above the limits. */

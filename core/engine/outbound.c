@@ -159,7 +159,6 @@ static void add_stream(struct rr_eng *e, const struct rr_tx *t, const struct rr_
 	op->len = t->item.off + t->len - end;
 }
 
-/* req: rfc8797 4.1 #2 */
 static bool emit_send(struct rr_eng *e, struct rr_tx *t, struct rr_op *op)
 {
 	struct rr_serve *s = serve_of(e, t);
@@ -174,6 +173,8 @@ static bool emit_send(struct rr_eng *e, struct rr_tx *t, struct rr_op *op)
 	if (has_stream(t))
 		add_stream(e, t, s, op);
 	count_sent(e, t);
+	if (s)
+		rr_inv_reply(e, s, op);
 	if (t->call)
 		rr_req_sent(e, call_of(e, t));
 	if (s)

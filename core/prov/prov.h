@@ -188,7 +188,7 @@ struct rr_qp {
 	int wake_fd;		/* POLLIN: doorbell or death; -1 before set-up */
 	/* Once established: */
 	bool native;		/* by take() or connect() */
-	bool peer_inv;		/* the peer takes Send With Invalidate: send() does it */
+	bool peer_inv;		/* both sides have agreed on Send With Invalidate: send() does it */
 	bool peer_reads;	/* the peer can issue RDMA Reads; so can we: */
 	bool reads;
 };

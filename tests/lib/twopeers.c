@@ -36,9 +36,20 @@ void tp_wrong(struct tp *tp, const char *fmt, ...)
 
 /* --- events ---------------------------------------------------------------------------- */
 
+/* The peer has invalidated a key of ours. */
+static void key_gone(struct tp_peer *p, uint32_t handle)
+{
+	for (uint32_t b = 0; b < rr_array_size(p->buf); b++)
+		for (uint32_t i = 0; i < p->buf[b].nkeys; i++)
+			if (p->buf[b].keys[i] == handle)
+				p->buf[b].keys[i--] = p->buf[b].keys[--p->buf[b].nkeys];
+}
+
 static void take_wc(struct tp_peer *p, const struct rr_wc *wc)
 {
 	if (wc->op == RR_WC_RECV) {
+		if (wc->has_inv)
+			key_gone(p, wc->inv_handle);
 		p->recv[wc->cookie] = wc->buf;
 		rr_eng_recv(p->eng, (uint32_t)wc->cookie, wc->buf, wc->len,
 			    wc->has_inv ? wc->inv_handle : 0, p->tp->now);
@@ -65,7 +76,7 @@ static bool all_consumed(struct tp_peer *p, const struct tp_buf *b)
 static void reclaim(struct tp_peer *p)
 {
 	p->starved = false;
-	for (uint32_t i = 0; i < TP_BUFS && !p->dead; i++) {
+	for (uint32_t i = 0; i < TP_BUFS && !p->dead && p->tp->conf.link.ring; i++) {
 		if (!p->buf[i].used || !all_consumed(p, &p->buf[i]))
 			continue;
 		rr_eng_consumed(p->eng, i, p->tp->now);

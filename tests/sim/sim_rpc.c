@@ -76,6 +76,7 @@ static void scenario(struct tp_conf *c, uint64_t seed)
 {
 	struct tp rng = { .rng = seed * UINT64_C(0x9e3779b97f4a7c15) | 1 };
 	bool ring, reliable;
+	bool invalidate;
 	uint32_t size;
 
 	for (int i = 0; i < 8; i++)
@@ -94,11 +95,13 @@ static void scenario(struct tp_conf *c, uint64_t seed)
 	scenario_engine(&rng, &c->eng[0], c);
 	scenario_engine(&rng, &c->eng[1], c);
 	size = PICK(&rng, 1024, 4096);
+	invalidate = tp_random(&rng) % 2;
 	for (int i = 0; i < 2; i++) {
 		struct rr_eng_params *p = &c->eng[i], *peer = &c->eng[!i];
 
 		p->caps = (ring ? RR_CAP_RING_CREDITS : 0) | (reliable ? RR_CAP_RELIABLE_REPLY : 0);
 		p->inline_send = p->inline_recv = size;
+		p->invalidate = invalidate;
 		if (!reliable) {
 			p->reply_chunk = 33000;
 			p->reply_chunk_max = 128 << 10;

@@ -109,6 +109,8 @@ static const struct rr_fake_conf provider[] = {
 	{ .reorder = true, .delay = 20 },
 	{ .direct = true },
 	{ .direct = true, .ring = true },
+	{ .inv = true },
+	{ .inv = true, .reorder = true, .delay = 20 },
 };
 
 ParameterizedTestParameters(conn_chunks, data_of_every_size_passes_unaltered)
@@ -134,6 +136,9 @@ ParameterizedTest(const struct rr_fake_conf *conf, conn_chunks, data_of_every_si
 	cr_assert_eq(counted(RR_C_write_chunks_sent), counted(RR_C_write_chunks_received));
 	cr_assert_eq(counted(RR_C_reply_chunks_sent), 0);
 	cr_assert_eq(counted(RR_C_err_chunk_sent), 0);
+	/* a chunk that no data went to is invalidated, too */
+	cr_assert_eq(counted(RR_C_invalidations_sent) >= counted(RR_C_read_chunks_received) +
+		     counted(RR_C_write_chunks_sent), conf->inv);
 	settle();
 	close_pair();
 }

@@ -85,7 +85,7 @@ static void stranger_go(struct stranger *s)
 }
 
 /* Takes a stranger who says this; what we then know of it stands in b. */
-static void meet(const void *data, uint8_t len, uint8_t reads)
+static uint8_t meet(const void *data, uint8_t len, uint8_t reads)
 {
 	struct stranger s = { .data = data, .len = len, .reads = reads };
 	uint32_t i = 0;
@@ -103,6 +103,7 @@ static void meet(const void *data, uint8_t len, uint8_t reads)
 	stranger_go(&s);
 	ops->close(b);
 	unlisten();
+	return s.got[i + 5];
 }
 
 /* req: rfc8797 4 #1 */
@@ -135,6 +136,19 @@ static void t_who_says_nothing_useful_has_the_defaults(void)
 	free(b);
 	meet(other_version, sizeof(other_version), 0);
 	CHECK(b->send_size == 1024 && !b->peer_inv);
+	free(b);
+}
+
+/* Nobody invalidates unless both have said so; we say so to who has.
+ * req: rfc8797 4.1 #2 */
+static void t_who_takes_send_with_invalidate_is_told_that_it_may_come(void)
+{
+	static const uint8_t with[] = { 0xf6, 0xab, 0x0e, 0x18, 1, 1, 3, 3 };
+	static const uint8_t without[] = { 0xf6, 0xab, 0x0e, 0x18, 1, 0, 3, 3 };
+
+	CHECK(meet(with, sizeof(with), 0) == 1 && b->peer_inv);
+	free(b);
+	CHECK(meet(without, sizeof(without), 0) == 0 && !b->peer_inv);
 	free(b);
 }
 
@@ -358,6 +372,7 @@ static void t_the_kernel_client_comes_and_calls(void)
 static const struct vt tests[] = {
 	T(private_data_is_found_and_answered),
 	T(who_says_nothing_useful_has_the_defaults),
+	T(who_takes_send_with_invalidate_is_told_that_it_may_come),
 	T(addresses_are_those_of_both_ends),
 	T(the_any_address_of_ipv6_takes_ipv4_too),
 	T(a_port_has_one_listener),

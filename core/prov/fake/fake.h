@@ -14,6 +14,7 @@ struct rr_fake_conf {
 	bool ring;		/* window() knows the peer's posted receives */
 	bool reorder;		/* independent completions in any order, late RDMA Reads */
 	uint32_t delay;		/* most steps that something may take */
+	bool inv;		/* both sides take Send With Invalidate */
 	bool eager;		/* every poll() is a step: nobody else makes them */
 };
 

@@ -102,10 +102,21 @@ int rr_verbs_undo(struct rr_qp *qp, int rc)
 
 /* --- connecting ------------------------------------------------------------------------ */
 
+/* RFC 8797 §4.1: for those whose keys may be invalidated, and those who do it. Who accepts a native peer exposes
+ * nothing to it; there it means no more than the latter.
+ * req: rfc8797 4.1 #2 */
+static bool says_inv(const struct rr_qp *qp, const struct rr_vq *v)
+{
+	return v->invite || (qp->native && v->state == RR_V_ACCEPTING && v->can_inv && v->remote_inv);
+}
+
 static void conn_param(struct rr_qp *qp, struct rr_vq *v, uint8_t data[RR_VERBS_PRIVATE],
 		       struct rdma_conn_param *p)
 {
-	uint32_t len = qp->native ? rr_native_private_put(v, data) : rr_pair_private_put(v, data);
+	uint32_t len;
+
+	v->said_inv = says_inv(qp, v);
+	len = qp->native ? rr_native_private_put(v, data) : rr_pair_private_put(v, data);
 
 	*p = (struct rdma_conn_param){
 		.private_data = data, .private_data_len = (uint8_t)len,
@@ -131,7 +142,6 @@ static void depths(struct rr_qp *qp, struct rr_vq *v, const struct rdma_conn_par
 	v->depth_in = rr_min(v->depth_in, p->responder_resources);
 	qp->reads = v->depth > 0;
 	qp->peer_reads = v->depth_in > 0;
-	qp->peer_inv = v->remote_inv;
 }
 
 /* Those of the device itself are nothing to wait for: what they mean for a queue pair, its completions
@@ -163,8 +173,8 @@ static int connect_now(struct rr_qp *qp, struct rr_vq *v)
 	uint8_t data[RR_VERBS_PRIVATE];
 	struct rdma_conn_param p;
 
-	conn_param(qp, v, data, &p);
 	v->state = RR_V_CONNECTING;
+	conn_param(qp, v, data, &p);
 	return rdma_connect(v->id, &p) ? -errno : 0;
 }
 
@@ -181,8 +191,8 @@ int rr_verbs_accept(struct rr_qp *qp, struct rr_vq *v, const struct rdma_conn_pa
 		return rc;
 	}
 	depths(qp, v, req);
-	conn_param(qp, v, data, &p);
 	v->state = RR_V_ACCEPTING;
+	conn_param(qp, v, data, &p);
 	return rdma_accept(v->id, &p) ? -errno : 0;
 }
 
@@ -204,6 +214,7 @@ static int established(struct rr_qp *qp, struct rr_vq *v, const struct rdma_conn
 		depths(qp, v, p);
 	}
 	v->state = RR_V_READY;
+	qp->peer_inv = v->said_inv && v->can_inv && v->remote_inv;
 	return 0;
 }
 

@@ -285,7 +285,7 @@ int rr_verbs_send(struct rr_qp *qp, const struct iovec *iov, int niov, uint64_t 
 		rc = -EAGAIN;
 	if (rc)
 		return rc;
-	if (inv_handle && v->remote_inv) {	/* otherwise the peer does it itself */
+	if (inv_handle && qp->peer_inv) {	/* otherwise the peer does it itself */
 		wr.opcode = IBV_WR_SEND_WITH_INV;
 		wr.invalidate_rkey = inv_handle;
 	}

@@ -155,7 +155,7 @@ int rr_verbs_join(struct rr_qp *qp, const struct rr_prov_addr *answer)
 
 uint32_t rr_pair_private_put(const struct rr_vq *v, uint8_t out[RR_VERBS_PRIVATE])
 {
-	struct rr_cmdata d = { .remote_inv = v->invite, .send_size = v->param.recv_size,
+	struct rr_cmdata d = { .remote_inv = v->said_inv, .send_size = v->param.recv_size,
 			       .recv_size = v->param.recv_size };
 
 	rr_cmdata_put(&d, out);

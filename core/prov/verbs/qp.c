@@ -49,6 +49,7 @@ static int limits(const struct rr_qp *qp, struct rr_vq *v)
 	v->max_sge = rr_min(RR_VERBS_SGE, (uint32_t)a.max_sge);
 	v->windows = a.device_cap_flags & (IBV_DEVICE_MEM_WINDOW_TYPE_2A | IBV_DEVICE_MEM_WINDOW_TYPE_2B) &&
 		     !rr_verbs_no_windows;
+	v->can_inv = a.device_cap_flags & IBV_DEVICE_MEM_MGT_EXTENSIONS;
 	v->invite = v->windows && trusted(v->id->verbs->device);
 	v->depth = (uint8_t)rr_min(RR_VERBS_DEPTH, (uint32_t)rr_max(a.max_qp_init_rd_atom, 0));
 	v->depth_in = (uint8_t)rr_min(RR_VERBS_DEPTH, (uint32_t)rr_max(a.max_qp_rd_atom, 0));

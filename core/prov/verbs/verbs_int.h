@@ -90,6 +90,8 @@ struct rr_vq {
 	uint32_t strangers;	/* who have come to our port without the token */
 	bool remote_inv;	/* the peer takes Send With Invalidate */
 	bool invite;		/* so do we */
+	bool can_inv;		/* the device can post one */
+	bool said_inv;		/* our private data speaks for it */
 	uint8_t depth, depth_in; /* RDMA Reads that we, and the peer, may have out; 0 none */
 	int resolve_ms;
 	rr_time cm_seen;	/* when its events were looked at without being told to */

@@ -50,5 +50,6 @@ for v in $versions; do
 	nfs_umount
 done
 chunks='m["read_chunks_received"] > 20 and m["write_chunks_sent"] > 20 and m["reply_chunks_sent"] > 2'
+chunks="$chunks and m['invalidations_sent'] > 20"	# the client has said that it takes them
 [ $server.$proto != ganesha.rdma ] || judge ganesha server "c['verbs'] >= 1 and $chunks and not e['err_chunk_sent']"
 nfs_finish
