@@ -26,9 +26,10 @@ struct rr_rule {
 	uint8_t role;			/* 0 either, 'c' client, 's' server */
 	uint8_t family;			/* of address: 0 any, 4, 6 */
 	uint8_t prefix;			/* bits of address that count */
-	bool has_port, has_program;
+	bool has_port, has_program, has_dialect;
 	bool other;			/* its command is not this process's: never matches */
 	bool has_native;
+	uint8_t dialect;		/* enum rr_dialect; without has_dialect option dialect counts */
 	uint16_t native;		/* RDMA CM port; 0 the usual one of the TCP port */
 	uint16_t port_lo, port_hi;	/* of the server's end */
 	uint32_t program;		/* of the first call; judged on the client only */
@@ -43,6 +44,8 @@ struct rr_conf {
 #define RR_CONF_MS(name)	rr_time name;
 #define RR_CONF_S(name)		rr_time name;
 #define RR_CONF_MODE(name)	enum rr_mode name;
+#define RR_CONF_DIALECT(name)	enum rr_dialect name;
+#define RR_CONF_POLICY(name)	enum rr_reply_chunks name;
 #define RR_CONF_LEVEL(name)	enum rr_log_level name;
 #define RR_CONF_PATH(name)	char name[RR_CONF_TEXT];
 #define RR_SECTION(title)
@@ -73,6 +76,11 @@ enum rr_mode rr_conf_mode(const struct rr_conf *c, bool server, const struct soc
 			  const struct sockaddr *peer);
 enum rr_mode rr_conf_mode_call(const struct rr_conf *c, const struct sockaddr *local,
 			       const struct sockaddr *peer, uint32_t program);
+
+/* The dialect of a connection: that of the rule which decides, else option dialect. program is that of
+ * the first call; NULL: not known, rules on it do not match. Async-signal-safe. */
+enum rr_dialect rr_conf_dialect(const struct rr_conf *c, bool server, const struct sockaddr *local,
+				const struct sockaddr *peer, const uint32_t *program);
 
 /* The RDMA CM port on which the server's end of such a connection is reached without TCP and
  * without an offer (RFC 8166 peers in general), as the first matching rule says; 0 none. For a

@@ -8,7 +8,7 @@
 
 enum rr_opt_type {
 	RR_OPT_BOOL, RR_OPT_COUNT, RR_OPT_SIZE, RR_OPT_US, RR_OPT_MS, RR_OPT_S, RR_OPT_MODE,
-	RR_OPT_LEVEL, RR_OPT_PATH,
+	RR_OPT_DIALECT, RR_OPT_POLICY, RR_OPT_LEVEL, RR_OPT_PATH,
 };
 
 struct rr_option {
@@ -44,6 +44,7 @@ char *rr_option_allowed(const struct rr_option *o, char *buf, unsigned size);
 /* Unsigned number, decimal or 0x: all of t. false: it is none, or above 2^64-1. */
 bool rr_value_number(struct rr_text t, uint64_t *v);
 bool rr_value_mode(struct rr_text t, enum rr_mode *mode);
+bool rr_value_dialect(struct rr_text t, uint8_t *dialect);
 
 /* The name in names (NULL-terminated) nearest to t by edit distance, if it is near enough to
  * be meant; else NULL. */

@@ -31,7 +31,7 @@ struct parser {
 };
 
 static const char *const rule_keys[] = { "role", "port", "address", "program", "command", "mode",
-					 "native", NULL };
+					 "dialect", "native", NULL };
 
 /* --- the keys of a rule: each NULL, or what is wrong --- */
 
@@ -97,6 +97,13 @@ static const char *rule_native(struct rr_rule *r, struct rr_text t)
 	if (rr_text_is_nocase(t, "on") || port_number(t, &r->native))
 		return NULL;
 	return "not a port (allowed: 1..65535, or on for the usual one)";
+}
+
+static const char *rule_dialect(struct rr_rule *r, struct rr_text t)
+{
+	r->has_dialect = true;
+	return rr_value_dialect(t, &r->dialect) ? NULL :
+	       "not a dialect (allowed: v1, v2, draft02, slides)";
 }
 
 /* Four decimal numbers with dots between. */
@@ -214,6 +221,8 @@ static const char *rule_key(struct parser *p, struct rr_text key, struct rr_text
 		return rule_command(&p->rule, value);
 	if (rr_text_is(key, "native"))
 		return rule_native(&p->rule, value);
+	if (rr_text_is(key, "dialect"))
+		return rule_dialect(&p->rule, value);
 	p->has_mode = true;
 	return rr_value_mode(value, &p->rule.mode) ? NULL :
 	       "not a mode (allowed: auto, tcp, require)";
@@ -241,7 +250,7 @@ static void end_rule(struct parser *p)
 		p->rule.has_port = true;
 		p->rule.port_lo = p->rule.port_hi = RR_CONF_NFS;
 	}
-	if (!p->has_mode && !p->rule.has_native)
+	if (!p->has_mode && !p->rule.has_native && !p->rule.has_dialect)
 		rr_conf_problem(p->c, &p->rule_at, "rule without 'mode'; rule ignored");
 	else if (p->rule.has_native && native_wrong(&p->rule))
 		rr_conf_problem(p->c, &p->rule_at, "rule with 'native' %s; rule ignored",
@@ -288,7 +297,7 @@ static void unknown_rule_key(struct parser *p, struct rr_text key)
 				"the first [rule]; rule ignored", (int)key.len, key.p);
 	else
 		rr_conf_problem(p->c, &p->at, "unknown key '%.*s'%s%s%s (allowed: role, port, "
-				"address, program, command, mode, native); rule ignored",
+				"address, program, command, mode, dialect, native); rule ignored",
 				(int)rr_min(key.len, 64u), key.p, near ? ", did you mean '" : "",
 				near ? near : "", near ? "'?" : "");
 	p->rule_bad = true;

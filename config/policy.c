@@ -61,28 +61,40 @@ static bool matches(const struct rr_rule *r, bool server, const struct end *loca
 			      same_net(r->address, peer->address, r->prefix));
 }
 
-static enum rr_mode judge(const struct rr_conf *c, bool server, const struct sockaddr *local,
-			  const struct sockaddr *peer, const uint32_t *program)
+/* The rule that decides, NULL if none does. On the client, without a program, *may is set if a rule on
+ * the program could come before it. */
+static const struct rr_rule *find(const struct rr_conf *c, bool server, const struct sockaddr *local,
+				  const struct sockaddr *peer, const uint32_t *program, bool *may)
 {
 	struct end l = end_of(local), p = end_of(peer);
 
-	if (!c->enabled)
-		return RR_MODE_TCP;
+	*may = false;
 	for (uint32_t i = 0; i < c->nrules; i++) {
 		const struct rr_rule *r = &c->rules[i];
 
 		if (!matches(r, server, &l, &p))
 			continue;
 		if (!r->has_program)
-			return r->mode;
+			return r;
 		if (server)	/* never knows in time */
 			continue;
-		if (!program)
-			return RR_MODE_AUTO;
-		if (*program == r->program)
-			return r->mode;
+		*may |= !program;
+		if (program && *program == r->program)
+			return r;
 	}
-	return c->mode;
+	return NULL;
+}
+
+static enum rr_mode judge(const struct rr_conf *c, bool server, const struct sockaddr *local,
+			  const struct sockaddr *peer, const uint32_t *program)
+{
+	const struct rr_rule *r;
+	bool may;
+
+	if (!c->enabled)
+		return RR_MODE_TCP;
+	r = find(c, server, local, peer, program, &may);
+	return may ? RR_MODE_AUTO : r ? r->mode : c->mode;
 }
 
 enum rr_mode rr_conf_mode(const struct rr_conf *c, bool server, const struct sockaddr *local,
@@ -95,6 +107,15 @@ enum rr_mode rr_conf_mode_call(const struct rr_conf *c, const struct sockaddr *l
 			       const struct sockaddr *peer, uint32_t program)
 {
 	return judge(c, false, local, peer, &program);
+}
+
+enum rr_dialect rr_conf_dialect(const struct rr_conf *c, bool server, const struct sockaddr *local,
+				const struct sockaddr *peer, const uint32_t *program)
+{
+	bool may;
+	const struct rr_rule *r = find(c, server, local, peer, program, &may);
+
+	return r && r->has_dialect ? (enum rr_dialect)r->dialect : c->dialect;
 }
 
 /* NFS has a port of its own for this (RFC 8267 §6); the portmapper, and who knows, have not. */

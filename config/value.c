@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "config/internal.h"
+#include "core/base/stats.h"
 
 const struct rr_option rr_options[] = {
 #define RR_SECTION(title)
@@ -16,6 +17,7 @@ const struct rr_option rr_options[] = {
 const uint32_t rr_noptions = rr_array_size(rr_options);
 
 static const char *const mode_names[] = { "auto", "tcp", "require", NULL };
+static const char *const policy_names[] = { "auto", "never", "bounded", NULL };
 static const char *const level_names[] = { "off", "error", "warn", "info", "debug", NULL };
 
 bool rr_text_is(struct rr_text t, const char *word)
@@ -130,6 +132,16 @@ bool rr_value_mode(struct rr_text t, enum rr_mode *mode)
 	return true;
 }
 
+bool rr_value_dialect(struct rr_text t, uint8_t *dialect)
+{
+	int i = word_index(t, rr_dialect_names);
+
+	if (i < 0)
+		return false;
+	*dialect = (uint8_t)i;
+	return true;
+}
+
 static bool value_bool(struct rr_text t, bool *v)
 {
 	static const char *const names[] = { "off", "on", "no", "yes", "false", "true", "0", "1",
@@ -143,6 +155,24 @@ static bool value_bool(struct rr_text t, bool *v)
 }
 
 /* --- options --- */
+
+/* Options whose value is one of an enumeration's names. */
+static const char *const *words_of(enum rr_opt_type type)
+{
+	return type == RR_OPT_MODE ? mode_names : type == RR_OPT_DIALECT ? rr_dialect_names :
+	       type == RR_OPT_POLICY ? policy_names : type == RR_OPT_LEVEL ? level_names : NULL;
+}
+
+static const char *set_word(void *field, enum rr_opt_type type, struct rr_text t)
+{
+	int i = word_index(t, words_of(type));
+
+	if (i < 0)
+		return type == RR_OPT_MODE ? "not a mode" : type == RR_OPT_DIALECT ? "not a dialect" :
+		       type == RR_OPT_POLICY ? "not a policy" : "not a level";
+	memcpy(field, &i, sizeof(i));
+	return NULL;
+}
 
 static const char *set_number(void *field, const struct rr_option *o, struct rr_text t)
 {
@@ -189,19 +219,12 @@ static const char *set_path(char *field, const struct rr_option *o, struct rr_te
 const char *rr_option_set(struct rr_conf *c, const struct rr_option *o, struct rr_text t)
 {
 	void *field = (char *)c + o->offset;
-	int level;
 
 	switch (o->type) {
 	case RR_OPT_BOOL:
 		return value_bool(t, field) ? NULL : "not on or off";
-	case RR_OPT_MODE:
-		return rr_value_mode(t, field) ? NULL : "not a mode";
-	case RR_OPT_LEVEL:
-		level = word_index(t, level_names);
-		if (level < 0)
-			return "not a level";
-		*(enum rr_log_level *)field = (enum rr_log_level)level;
-		return NULL;
+	case RR_OPT_MODE: case RR_OPT_DIALECT: case RR_OPT_POLICY: case RR_OPT_LEVEL:
+		return set_word(field, o->type, t);
 	case RR_OPT_PATH:
 		return set_path(field, o, t);
 	default:
@@ -225,6 +248,14 @@ static unsigned put_size(char *buf, unsigned size, uint32_t v)
 	return rr_fmt(buf, size, "%u", v);
 }
 
+static void put_words(char *buf, unsigned size, const char *const *names)
+{
+	unsigned n = 0;
+
+	for (; *names; names++)
+		n += rr_fmt(buf + n, size - n, n ? ", %s" : "%s", *names);
+}
+
 char *rr_option_allowed(const struct rr_option *o, char *buf, unsigned size)
 {
 	unsigned n;
@@ -233,11 +264,8 @@ char *rr_option_allowed(const struct rr_option *o, char *buf, unsigned size)
 	case RR_OPT_BOOL:
 		rr_fmt(buf, size, "on, off");
 		break;
-	case RR_OPT_MODE:
-		rr_fmt(buf, size, "auto, tcp, require");
-		break;
-	case RR_OPT_LEVEL:
-		rr_fmt(buf, size, "off, error, warn, info, debug");
+	case RR_OPT_MODE: case RR_OPT_DIALECT: case RR_OPT_POLICY: case RR_OPT_LEVEL:
+		put_words(buf, size, words_of(o->type));
 		break;
 	case RR_OPT_PATH:
 		rr_fmt(buf, size, "a path from /, of at most %u bytes%s", RR_CONF_TEXT - 1,

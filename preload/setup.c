@@ -40,6 +40,12 @@ static enum rr_mode mode_call(const struct sockaddr *local, const struct sockadd
 	return rr_conf_mode_call(&conf, local, peer, program);
 }
 
+static enum rr_dialect dialect(bool server, const struct sockaddr *local, const struct sockaddr *peer,
+			       const uint32_t *program)
+{
+	return rr_conf_dialect(&conf, server, local, peer, program);
+}
+
 static uint16_t native(bool server, const struct sockaddr *local, const struct sockaddr *peer)
 {
 	return rr_conf_native(&conf, server, local, peer);
@@ -67,6 +73,8 @@ void rr_setup_conn(void)
 		.memory = conf.memory,
 		.reply_chunk = conf.reply_chunk,
 		.reply_chunk_max = conf.reply_chunk_max,
+		.reply_chunks = conf.reply_chunks,
+		.reverse_chunks = conf.reverse_chunks,
 		.max_chunks = conf.max_chunks,
 		.max_segs = conf.max_segments,
 		.max_exposed = conf.max_exposed,
@@ -81,6 +89,7 @@ void rr_setup_conn(void)
 		.lenient_read_chunks = conf.lenient_read_chunks,
 		.mode = mode,
 		.mode_call = mode_call,
+		.dialect = dialect,
 		.native = any_native() ? native : NULL,
 		.stopped = rr_statseg_stopped,
 		.stats = rr_statseg_get,

@@ -65,8 +65,9 @@ static void example(void)
 	printf("\n#\n# Rules. The first whose keys all match a connection decides; after them, option\n"
 	       "# mode. Keys: role (client, server), port (of the server; also a range), address\n"
 	       "# (of the peer; also a network), program (of the first call; clients only),\n"
-	       "# command (name of the process; * and ? match any), mode (auto, tcp, require), native\n"
-	       "# (RDMA CM port of the same server, or on for the usual one).\n#\n"
+	       "# command (name of the process; * and ? match any), mode (auto, tcp, require),\n"
+	       "# dialect (v1, v2, draft02, slides), native (RDMA CM port of the same server, or on for\n"
+	       "# the usual one).\n#\n"
 	       "\n#[rule]\n#port = 111\n#mode = tcp\n"
 	       "\n#[rule]\n#role = client\n#address = 192.0.2.0/24\n#program = 100003\n#mode = require\n"
 	       "\n#[rule]\n#port = 2049\n#native = 20049\n");

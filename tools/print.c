@@ -118,6 +118,8 @@ static void json_conn(FILE *to, const struct rr_proc_conn *c)
 	fputc(',', to);
 	json_text(to, "state", rr_state_name(c->state));
 	fputc(',', to);
+	json_text(to, "dialect", rr_dialect_name(c->dialect));
+	fprintf(to, ",\"version\":%u,", c->version);
 	json_text(to, "reason", rr_reason_text(c->reason));
 	fputc(',', to);
 	json_time(to, "since", c->since_ns);
@@ -228,9 +230,12 @@ static void table_conn(FILE *to, const struct rr_proc_conn *c)
 {
 	char a[16], b[16];
 
-	fprintf(to, "        fd %-4d %s %s %s  %s %s%s%s%s  calls %s/%s\n", c->fd, c->local,
+	fprintf(to, "        fd %-4d %s %s %s  %s %s%s%s", c->fd, c->local,
 		c->server ? "<-" : "->", c->peer, rr_carrier_name(c->carrier),
-		rr_state_name(c->state), c->reason ? " (" : "", rr_reason_text(c->reason),
+		rr_state_name(c->state), c->dialect ? " " : "", rr_dialect_name(c->dialect));
+	if (c->dialect == RR_DIALECT_V2 + 1 && c->version == 1)	/* the peer knows no other */
+		fputs(", version 1", to);
+	fprintf(to, "%s%s%s  calls %s/%s\n", c->reason ? " (" : "", rr_reason_text(c->reason),
 		c->reason ? ")" : "", short_number(c->count[RR_C_calls_sent], a),
 		short_number(c->count[RR_C_calls_received], b));
 }

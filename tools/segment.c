@@ -61,7 +61,8 @@ static void read_conn(struct rr_proc *p, int fd, uint32_t i, uint32_t ncounters)
 	p->conns = grow(p->conns, p->nconns + 1, sizeof(*p->conns));
 	c = &p->conns[p->nconns++];
 	*c = (struct rr_proc_conn){ .fd = e.fd, .state = e.state, .carrier = e.carrier,
-				    .reason = e.reason, .server = e.server, .since_ns = e.since_ns };
+				    .reason = e.reason, .server = e.server, .since_ns = e.since_ns,
+				    .dialect = e.dialect, .version = e.version };
 	copy_text(c->local, e.local, sizeof(c->local));
 	copy_text(c->peer, e.peer, sizeof(c->peer));
 	add_counts(c->count, &e.count, ncounters);

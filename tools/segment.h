@@ -10,7 +10,7 @@
 
 struct rr_proc_conn {
 	int32_t fd;
-	uint32_t state, carrier, reason;
+	uint32_t state, carrier, reason, dialect, version;
 	bool server;
 	char local[RR_STAT_ADDR], peer[RR_STAT_ADDR];
 	uint64_t since_ns;

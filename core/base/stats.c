@@ -127,6 +127,7 @@ struct rr_stat_conn *rr_stats_claim(struct rr_stat_seg *seg, int fd, bool server
 	atomic_store_explicit(&e->state, RR_CS_NEW, memory_order_relaxed);
 	atomic_store_explicit(&e->carrier, RR_CARRIER_NONE, memory_order_relaxed);
 	atomic_store_explicit(&e->reason, RR_R_NONE, memory_order_relaxed);
+	atomic_store_explicit(&e->dialect, 0, memory_order_relaxed);
 	if (e == &nowhere)
 		return e;
 	if (e != &seg->conn[LAST]) {	/* the shared one has no addresses */
@@ -168,6 +169,12 @@ void rr_stats_state(struct rr_stat_seg *seg, struct rr_stat_conn *e, enum rr_con
 	add(&seg->carriers[carrier], 1);
 	if (carrier == RR_CARRIER_TCP)
 		add(&seg->reasons[reason], 1);
+}
+
+void rr_stats_dialect(struct rr_stat_conn *e, enum rr_dialect dialect, uint32_t version)
+{
+	atomic_store_explicit(&e->dialect, (uint32_t)dialect + 1, memory_order_relaxed);
+	atomic_store_explicit(&e->version, version, memory_order_relaxed);
 }
 
 void rr_stats_tcp(struct rr_stat_seg *seg, enum rr_reason reason)
@@ -233,6 +240,15 @@ const char *rr_reason_text(unsigned reason)
 	};
 
 	return reason < RR_R_COUNT ? text[reason] : "?";
+}
+
+const char *const rr_dialect_names[] = { "v1", "v2", "draft02", "slides", NULL };
+
+const char *rr_dialect_name(unsigned dialect)
+{
+	if (!dialect)
+		return "";
+	return dialect < rr_array_size(rr_dialect_names) ? rr_dialect_names[dialect - 1] : "?";
 }
 
 /* Longest run of at least two zero groups, as RFC 5952 §4.2 wants it shortened. */

@@ -56,6 +56,9 @@ void rr_stats_addr(struct rr_stat_conn *e, const struct sockaddr *local,
 void rr_stats_state(struct rr_stat_seg *seg, struct rr_stat_conn *e, enum rr_conn_state state,
 		    enum rr_carrier carrier, enum rr_reason reason);
 
+/* What the connection speaks from now on. */
+void rr_stats_dialect(struct rr_stat_conn *e, enum rr_dialect dialect, uint32_t version);
+
 /* A connection that never gets an entry stays on TCP, and why. */
 void rr_stats_tcp(struct rr_stat_seg *seg, enum rr_reason reason);
 
@@ -73,6 +76,10 @@ void rr_stats_latency(struct rr_stat_seg *seg, uint64_t ns);
 const char *rr_carrier_name(unsigned carrier);
 const char *rr_state_name(unsigned state);
 const char *rr_reason_text(unsigned reason);
+const char *rr_dialect_name(unsigned dialect);	/* of struct rr_stat_conn; "" where it is not said */
+
+/* Of enum rr_dialect, as in the configuration; NULL behind the last. */
+extern const char *const rr_dialect_names[];
 
 /* "1.2.3.4:111", "[::1]:111" (a mapped IPv4 address as IPv4), "" for other families; always
  * terminated within size. Returns buf. */

@@ -14,7 +14,7 @@
 #define RR_STAT_MAGIC	0x72726d6164720a01ull	/* says endianness too */
 #define RR_STAT_VERSION	1u
 #define RR_STAT_CONNS	4096u	/* entries; connections beyond share the last one */
-#define RR_STAT_COUNTERS 62u	/* room for counters.def to grow */
+#define RR_STAT_COUNTERS 61u	/* room for counters.def to grow */
 #define RR_STAT_REASONS	64u
 #define RR_STAT_HIST	RR_HIST_BUCKETS
 #define RR_STAT_ADDR	56u	/* "[IPv6]:port" and its NUL fit */
@@ -45,6 +45,9 @@ struct rr_stat_conn {
 	uint64_t since_ns;		/* CLOCK_REALTIME */
 	struct rr_counters count;
 	uint64_t room[RR_STAT_COUNTERS - RR_C_COUNT];
+	/* What a carried connection speaks: enum rr_dialect + 1, and its version's number. Zeroes: it
+	 * is not said. */
+	_Atomic uint32_t dialect, version;
 };
 
 struct rr_stat_seg {
@@ -65,7 +68,7 @@ struct rr_stat_seg {
 	_Atomic uint32_t ended;		/* 1: the process exited in order */
 	_Atomic uint32_t backed;	/* bytes from the start that surely have memory */
 	struct rr_counters retired;	/* sums of closed connections; atomic adds */
-	uint64_t room[RR_STAT_COUNTERS - RR_C_COUNT];
+	uint64_t room[RR_STAT_COUNTERS + 1 - RR_C_COUNT];
 	_Atomic uint64_t hist[RR_STAT_HIST]; /* call to reply, as seen by the requester */
 	_Atomic uint64_t taken[RR_STAT_CONNS / 64]; /* the writer's own: entries not free */
 	uint8_t pad[8192 - 5840];	/* conn[] starts at a page */

@@ -39,6 +39,13 @@ enum rr_dialect {
 	RR_DIALECT_SLIDES,	/* RDMA_BCALL, RDMA_BRPLY */
 };
 
+/* When the requester offers a Reply chunk for a reply that may be too long for a Send. */
+enum rr_reply_chunks {
+	RR_REPLY_CHUNKS_AUTO,	/* where reliable replies are agreed never, else always */
+	RR_REPLY_CHUNKS_NEVER,
+	RR_REPLY_CHUNKS_BOUNDED, /* when an upper-layer binding knows how long it gets at most */
+};
+
 /* Which connections may be upgraded: what a rule of the configuration says. */
 enum rr_mode {
 	RR_MODE_AUTO,		/* if the peer can, else TCP */
@@ -52,6 +59,7 @@ enum rr_cap {
 	RR_CAP_RING_CREDITS	= 1 << 1, /* a credit is back when its receive is reposted,
 					   * seen in ring state (shm) */
 	RR_CAP_HATCH		= 1 << 2, /* either direction may go back to TCP */
+	RR_CAP_REVERSE_CHUNKS	= 1 << 3, /* calls against the connection's direction may have chunks */
 };
 
 #endif

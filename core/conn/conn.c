@@ -33,11 +33,13 @@ static size_t engine_room(const struct rr_eng_params *most)
 	struct rr_eng_params ep = *most;
 	size_t room = 0;
 
-	for (int i = 0; i < 4; i++) {
-		ep.connector = i & 1;
-		ep.caps = i & 2 ? most->caps : most->caps & ~(uint32_t)RR_CAP_RING_CREDITS;
-		room = rr_max(room, rr_eng_size(&ep));
-	}
+	for (int d = 0; rr_dialect_names[d]; d++)
+		for (int i = 0; i < 4; i++) {
+			ep.dialect = (enum rr_dialect)d;
+			ep.connector = i & 1;
+			ep.caps = i & 2 ? most->caps : most->caps & ~(uint32_t)RR_CAP_RING_CREDITS;
+			room = rr_max(room, rr_eng_size(&ep));
+		}
 	return room;
 }
 
@@ -55,13 +57,14 @@ static size_t share_layout(const struct rr_prov_ops *ops, const struct rr_prov_p
 static void engine_params(struct rr_eng_params *ep, const struct rr_prov_params *p)
 {
 	*ep = (struct rr_eng_params){
-		.dialect = RR_DIALECT_V1,
-		.caps = RR_CAP_RELIABLE_REPLY | RR_CAP_RING_CREDITS | RR_CAP_HATCH,
+		.caps = RR_CAP_RELIABLE_REPLY | RR_CAP_RING_CREDITS | RR_CAP_HATCH |
+			RR_CAP_REVERSE_CHUNKS,
 		.recvs = p->recvs,
 		.inline_send = p->recv_size, .inline_recv = p->recv_size,
 		.credits = rr_cp->credits, .bc_credits = rr_cp->bc_credits,
 		.max_msg = rr_cp->max_msg,
 		.reply_chunk = rr_cp->reply_chunk, .reply_chunk_max = rr_cp->reply_chunk_max,
+		.reply_chunks = rr_cp->reply_chunks,
 		.lenient_read_chunks = rr_cp->lenient_read_chunks,
 		.max_chunks = rr_cp->max_chunks, .max_segs = rr_cp->max_segs,
 		.max_exposed = rr_cp->max_exposed,

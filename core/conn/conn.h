@@ -42,6 +42,8 @@ struct rr_conn_params {
 	uint32_t warm_memory;	/* bytes of chunk memory kept resident while idle, per process */
 	rr_time idle_trim;	/* a connection idle this long gives its memory back; later, up to
 				 * eight times this, if that has not paid before */
+	enum rr_reply_chunks reply_chunks;
+	bool reverse_chunks;	/* calls against the direction may have chunks, whatever is agreed */
 	bool reliable_replies;
 	bool lenient_read_chunks; /* Read chunks at any position are taken */
 	bool verbs;		/* RDMA devices are offered and taken, too */
@@ -52,6 +54,10 @@ struct rr_conn_params {
 	 * the offer: this answer counts. May be NULL. */
 	enum rr_mode (*mode_call)(const struct sockaddr *local, const struct sockaddr *peer,
 				  uint32_t program);
+	/* What is spoken on it, by the rule that decides; program is that of the first call, NULL not
+	 * known. May be NULL: RR_DIALECT_V1. */
+	enum rr_dialect (*dialect)(bool server, const struct sockaddr *local,
+				   const struct sockaddr *peer, const uint32_t *program);
 	/* The RDMA CM port at which native peers reach the server's end of such a connection, or of a
 	 * listener (peer is NULL then); 0 none. May be NULL. */
 	uint16_t (*native)(bool server, const struct sockaddr *local, const struct sockaddr *peer);

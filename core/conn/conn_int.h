@@ -220,6 +220,7 @@ struct rr_conn {
 	bool watched;			/* an epoll set keeps it armed */
 	bool server;
 	bool require;
+	uint8_t dialect;		/* enum rr_dialect that its rule wants */
 	int32_t owner;			/* pid that negotiates */
 	int fd;				/* the number it was made under; for reports */
 	struct sockaddr_in6 peer;	/* client: as given to connect() (v4 or v6) */
@@ -308,6 +309,10 @@ void rr_upgrade_carry(struct rr_conn *c);
 
 /* own.c */
 void rr_own_hello(struct rr_hello *h);
+/* What c's rule wants spoken. program: of the first call, or NULL. */
+enum rr_dialect rr_own_dialect(const struct rr_conn *c, int fd, const uint32_t *program);
+/* What may be spoken on c, as an offer has it. */
+uint32_t rr_own_dialects(const struct rr_conn *c);
 /* Is the peer that says this on our host? */
 bool rr_own_host(const uint8_t peer[RR_HOST_LEN]);
 /* Descriptors of ours sit above what the app is likely to count on; where there is little
@@ -442,6 +447,8 @@ void rr_idle_warm(struct rr_share *sh);
 /* report.c */
 void rr_report_open(struct rr_conn *c, int fd);
 void rr_report(struct rr_conn *c, enum rr_conn_state st, enum rr_carrier carrier, enum rr_reason why);
+/* What the engine speaks. */
+void rr_report_dialect(struct rr_share *sh);
 void rr_report_share(struct rr_share *sh, enum rr_conn_state st, enum rr_reason why);
 void rr_report_adopt(struct rr_conn *c);
 void rr_report_close(struct rr_conn *c);

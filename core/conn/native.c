@@ -452,10 +452,11 @@ static void over(struct rr_conn *c, enum rr_reason why)
 	rr_conn_turn(c, RR_S_TCP);
 }
 
-/* Strict version 1: what a peer knows that knows nothing of us. */
+/* What the rule says, and nothing that is agreed on: what a peer knows that knows nothing of us. */
 void rr_native_carry(struct rr_conn *c)
 {
-	c->share->ep.caps = 0;
+	c->share->ep.dialect = rr_own_dialect(c, -1, NULL);
+	c->share->ep.caps = rr_cp->reverse_chunks ? RR_CAP_REVERSE_CHUNKS : 0;
 	rr_upgrade_carry(c);
 }
 

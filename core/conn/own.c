@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What we say of ourselves: to a peer of ours in an offer or an answer, to a provider. */
+/* What we say of ourselves: to a peer of ours in an offer or an answer, to a provider; and what we speak. */
 
 #include <fcntl.h>
 #include <string.h>
@@ -52,14 +52,20 @@ bool rr_own_host(const uint8_t peer[RR_HOST_LEN])
 	return memcmp(own, unknown, RR_HOST_LEN) && !memcmp(own, peer, RR_HOST_LEN);
 }
 
+/* For any dialect: which it will be is not known yet. */
 static uint32_t own_recvs(void)
 {
 	struct rr_eng_params ep = {
 		.credits = rr_cp->credits, .bc_credits = rr_cp->bc_credits,
 		.caps = RR_CAP_RELIABLE_REPLY,
 	};
+	uint32_t most = 0;
 
-	return rr_eng_recvs(&ep) + OWN_RECVS;
+	for (int d = 0; rr_dialect_names[d]; d++) {
+		ep.dialect = (enum rr_dialect)d;
+		most = rr_max(most, rr_eng_recvs(&ep));
+	}
+	return most + OWN_RECVS;
 }
 
 static size_t own_memory(void)
@@ -74,13 +80,41 @@ void rr_own_hello(struct rr_hello *h)
 	memset(h, 0, sizeof(*h));
 	h->version = 1;
 	h->caps = RR_CAP_HATCH | RR_CAP_RING_CREDITS |
-		  (rr_cp->reliable_replies ? RR_CAP_RELIABLE_REPLY : 0);
+		  (rr_cp->reliable_replies ? RR_CAP_RELIABLE_REPLY : 0) |
+		  (rr_cp->reverse_chunks ? RR_CAP_REVERSE_CHUNKS : 0);
 	h->inline_size = rr_cp->inline_size;
 	h->recvs = own_recvs();
 	h->credits = rr_cp->credits;
 	h->bc_credits = rr_cp->bc_credits;
 	h->max_msg = rr_cp->max_msg;
 	host_id(h->host);
+}
+
+enum rr_dialect rr_own_dialect(const struct rr_conn *c, int fd, const uint32_t *program)
+{
+	struct sockaddr_storage name[2] = { 0 };
+
+	if (!rr_cp->dialect)
+		return RR_DIALECT_V1;
+	if (c->name[0].sin6_family) {	/* native */
+		memcpy(&name[0], &c->name[0], sizeof(c->name[0]));
+		memcpy(&name[1], &c->name[1], sizeof(c->name[1]));
+	} else {
+		socklen_t llen = sizeof(name[0]), plen = sizeof(name[1]);
+
+		rr_os->getsockname(fd, (struct sockaddr *)&name[0], &llen);
+		rr_os->getpeername(fd, (struct sockaddr *)&name[1], &plen);
+	}
+	return rr_cp->dialect(c->server, (struct sockaddr *)&name[0], (struct sockaddr *)&name[1],
+			      program);
+}
+
+/* A rule that requires RDMA requires what it is to be spoken in, too. */
+uint32_t rr_own_dialects(const struct rr_conn *c)
+{
+	uint32_t d = rr_dialects_add(0, (enum rr_dialect)c->dialect);
+
+	return c->require || c->dialect == RR_DIALECT_V1 ? d : rr_dialects_add(d, RR_DIALECT_V1);
 }
 
 int rr_own_floor(void)

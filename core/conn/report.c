@@ -44,11 +44,23 @@ void rr_report(struct rr_conn *c, enum rr_conn_state st, enum rr_carrier carrier
 {
 	addresses(c, c->fd);
 	rr_stats_state(c->seg, c->st, st, carrier, why);
-	if (why)
+	if (carrier == RR_CARRIER_SHM || carrier == RR_CARRIER_VERBS) {
+		rr_report_dialect(c->share);
+		rr_info("fd %d: %s, %s, %s", c->fd, rr_state_name(st), rr_carrier_name(carrier),
+			rr_dialect_names[c->share->ep.dialect]);
+	} else if (why)
 		rr_info("fd %d: %s, %s: %s", c->fd, rr_state_name(st), rr_carrier_name(carrier),
 			rr_reason_text(why));
 	else
 		rr_info("fd %d: %s, %s", c->fd, rr_state_name(st), rr_carrier_name(carrier));
+}
+
+void rr_report_dialect(struct rr_share *sh)
+{
+	struct rr_eng_info i;
+
+	rr_eng_info(sh->eng, &i);
+	rr_stats_dialect(sh->st, sh->ep.dialect, i.version);
 }
 
 /* A carried connection's state; the carrier stays what it was. */

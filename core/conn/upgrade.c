@@ -27,13 +27,17 @@ static bool stopped(void)
 /* --- becoming carried -------------------------------------------------------------------- */
 
 /* The smaller of both sides' words becomes the connection's. */
-static void agree(struct rr_share *sh, const struct rr_hello *h)
+static void agree(struct rr_share *sh, const struct rr_hello *h, enum rr_dialect dialect)
 {
 	struct rr_eng_params *ep = &sh->ep;
+	struct rr_hello own;
 
-	ep->caps = h->caps & (RR_CAP_HATCH | RR_CAP_RING_CREDITS | RR_CAP_RELIABLE_REPLY);
-	if (!rr_cp->reliable_replies)
-		ep->caps &= ~(uint32_t)RR_CAP_RELIABLE_REPLY;
+	rr_own_hello(&own);
+	ep->dialect = dialect;
+	ep->caps = h->caps & own.caps;
+	ep->no_fallback = true;
+	if (ep->caps & RR_CAP_RELIABLE_REPLY)
+		ep->caps |= RR_CAP_REVERSE_CHUNKS;
 	if (!(rr_qp_caps(sh->qp) & RR_PROV_RING))
 		ep->caps &= ~(uint32_t)RR_CAP_RING_CREDITS;
 	ep->credits = rr_max(rr_min(ep->credits, h->credits), 1u);
@@ -162,6 +166,7 @@ static uint32_t make_offer(struct rr_conn *c, int fd, uint8_t *buf, uint32_t cap
 	if (!rr_os_random(rnd, sizeof(rnd)))
 		return 0;
 	rr_own_hello(&h);
+	h.dialects = rr_own_dialects(c);
 	c->xid ^= rnd[0] | 1;	/* not the xid of the app's own call */
 	memcpy(h.token, rnd + 1, RR_TOKEN_LEN);
 	*why = RR_R_NO_FDS;
@@ -218,6 +223,15 @@ static enum rr_mode call_mode(struct rr_conn *c, int fd, const uint8_t *head, si
 	return rr_cp->mode_call((struct sockaddr *)&local, (struct sockaddr *)&c->peer, rpc.prog);
 }
 
+static uint8_t call_dialect(struct rr_conn *c, int fd, const uint8_t *head, size_t len)
+{
+	struct rr_rpc rpc;
+	bool known = len >= RR_RM_HDR &&
+		     rr_rpc_peek(head + RR_RM_HDR, (uint32_t)len - RR_RM_HDR, &rpc);
+
+	return (uint8_t)rr_own_dialect(c, fd, known ? &rpc.prog : NULL);
+}
+
 /* The app reads before it has written anything: what is there was not meant for us. */
 ssize_t rr_upgrade_first_read(struct rr_conn *c, int fd)
 {
@@ -262,6 +276,7 @@ static enum rr_reason may_offer(struct rr_conn *c, int fd, const uint8_t *head, 
 	if (mode == RR_MODE_TCP)
 		return RR_R_POLICY;
 	c->require = mode == RR_MODE_REQUIRE;
+	c->dialect = call_dialect(c, fd, head, have);
 	known = rr_cache_look(&c->peer, rr_now());
 	if (known == RR_R_NO_NATIVE)	/* of its RDMA port */
 		known = RR_R_NONE;
@@ -355,13 +370,19 @@ static bool choose(struct rr_conn *c, uint8_t id)
 
 static void join(struct rr_conn *c, const struct rr_hello *h)
 {
+	enum rr_dialect dialect;
+
+	if (!rr_dialects_choose(h->dialects, rr_own_dialects(c), &dialect)) {
+		rr_count(rr_stats_counters(c->st), RR_C_upgrade_failures, 1);
+		return to_tcp(c, RR_R_DIALECT);
+	}
 	if (h->nprov != 1 || !choose(c, h->prov[0].id) ||
 	    memcmp(h->token, c->share->token, RR_TOKEN_LEN) ||
 	    c->share->qp->ops->join(c->share->qp, &h->prov[0].addr)) {
 		rr_count(rr_stats_counters(c->st), RR_C_upgrade_failures, 1);
 		return to_tcp(c, RR_R_NO_PROVIDER);
 	}
-	agree(c->share, h);
+	agree(c->share, h, dialect);
 	rr_conn_become(c, RR_S_JOINING, RR_R_NONE);
 }
 
@@ -479,10 +500,17 @@ static bool accept_provider(struct rr_conn *c, const struct rr_prov_ops *ops,
 static bool accept_offer(struct rr_conn *c, int fd, const struct rr_hello *h, struct rr_hello *answer,
 			 enum rr_reason *why)
 {
+	enum rr_dialect dialect;
 	struct rr_prov_params p;
 
 	rr_own_hello(answer);
 	memcpy(answer->token, h->token, RR_TOKEN_LEN);
+	c->dialect = (uint8_t)rr_own_dialect(c, fd, NULL);
+	if (!rr_dialects_choose(h->dialects, rr_own_dialects(c), &dialect)) {
+		*why = RR_R_DIALECT;
+		return false;
+	}
+	answer->dialects = rr_dialects_add(0, dialect);
 	if (h->version != 1 || stopped() || !rr_own_params(&p, h->token, fd))
 		return false;
 	p.peer_recv_size = h->inline_size;
@@ -493,7 +521,7 @@ static bool accept_offer(struct rr_conn *c, int fd, const struct rr_hello *h, st
 		answer->prov[0].id = h->prov[i].id;
 		answer->nprov = 1;
 		answer->caps &= h->caps;
-		agree(c->share, h);
+		agree(c->share, h, dialect);
 		return true;
 	}
 	return false;

@@ -9,7 +9,9 @@
 			 ERR(WRITE_RESOURCE) | ERR(REPLY_RESOURCE) | ERR(SYSTEM))
 
 static const struct rr_traits traits[] = {
-	[RR_DIALECT_V1] = { .lists = LISTS_V1, .errors = ERRORS_V1, .reliable = true },
+	[RR_DIALECT_V1] = {
+		.lists = LISTS_V1, .errors = ERRORS_V1, .reliable = true, .general = true,
+	},
 	[RR_DIALECT_V2] = {
 		.lists = LISTS_V2, .errors = ERRORS_V2, .reliable = true, .directed = true,
 		.full_errors = true, .falls_back = true, .opening = &rr_opening_v2,

@@ -140,14 +140,18 @@ void rr_eng_agreed(struct rr_eng *e, bool reliable, bool reverse_chunks)
 	e->reliable = reliable && e->p.caps & RR_CAP_RELIABLE_REPLY && e->traits->reliable;
 	e->reverse_chunks = reverse_chunks;
 	e->chunk_most = 0;
-	if (!e->reliable && e->p.reply_chunk && rr_req_may_use_chunks(e))
+	e->plans = !e->reliable || e->p.reply_chunks == RR_REPLY_CHUNKS_BOUNDED;
+	if (e->plans && e->p.reply_chunk && rr_req_may_use_chunks(e))
 		e->chunk_most = rr_min(e->p.reply_chunk_max, e->p.max_msg);
 }
 
 /* Version 1 has no opening: whoever upgraded the connection has agreed on what there is (RFC 8166 §4.6.2). */
 static void agreed_before(struct rr_eng *e)
 {
-	rr_eng_agreed(e, true, e->p.caps & RR_CAP_RELIABLE_REPLY && e->traits->reliable);
+	bool reliable = e->p.caps & RR_CAP_RELIABLE_REPLY && e->traits->reliable;
+
+	rr_eng_agreed(e, reliable,
+		      reliable || (e->p.caps & RR_CAP_REVERSE_CHUNKS && e->traits->general));
 	e->reverse_reads = e->reliable;
 }
 

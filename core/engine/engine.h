@@ -57,13 +57,13 @@ struct rr_eng_params {
 	uint32_t inline_send_max; /* v2: what a Send of ours can hold, should the peer say that it receives
 				 * more; 0 inline_send */
 	bool no_fallback;	/* v2: rather no connection than one of version 1 */
-	bool reverse_general;	/* v2, connector: chunks are taken in reverse calls, and the peer told so */
 	uint32_t credits;	/* forward credits: asked for as requester, granted at most as
 				 * responder (receives are posted for them) */
 	uint32_t bc_credits;	/* the same for the reverse direction */
 	uint32_t max_msg;	/* longest RPC message either way, bytes */
 	uint32_t reply_chunk;	/* default Reply chunk, without reliable replies; 0 never offer one */
 	uint32_t reply_chunk_max;
+	enum rr_reply_chunks reply_chunks;
 	bool lenient_read_chunks; /* take Read chunks at any position, binding or not (RFC 8166 §6.1
 				 * wants ERR_CHUNK) */
 	uint32_t max_chunks;	/* refuse messages with more chunks … */

@@ -225,6 +225,7 @@ struct rr_traits {
 	uint32_t lists;		/* where in a header the chunk lists begin, of three words if empty */
 	uint32_t errors;	/* 1 << enum rr_errcode: those that there are; ERR_CHUNK stands for others */
 	bool reliable;		/* reliable replies are a matter of agreement */
+	bool general;		/* so are chunks in reverse calls */
 	bool reverse_types;	/* what goes against the connection's direction says so by its header
 				 * type, and is inline */
 	bool directed;		/* every header says its direction */
@@ -243,6 +244,7 @@ struct rr_eng {
 	uint32_t hdr_read, hdr_write, hdr_reply; /* what the largest chunks of a call add to that */
 	uint32_t hdr_returned;	/* longest of a reply, by the chunks that calls have offered */
 	bool ring, reliable;
+	bool plans;		/* calls offer memory for their replies */
 	bool reverse_chunks;	/* chunks in reverse calls */
 	bool reverse_reads;	/* Read chunks in replies to reverse calls */
 	bool mute;		/* the peer takes no calls of ours */
@@ -414,7 +416,8 @@ static inline bool rr_req_may_use_chunks(const struct rr_eng *e)
 }
 
 /* --- plan.c --- */
-/* With reliable replies nothing is planned but whether it fits: what does not is pulled. */
+/* With reliable replies nothing is planned but whether it fits: what does not is pulled; and where
+ * the policy is so, memory for replies whose bound is known. */
 void rr_plan(const struct rr_eng *e, const struct rr_eng_out *out, struct rr_plan *p);
 
 /* --- responder.c --- */

@@ -80,7 +80,7 @@ static uint32_t reverse_support(const struct rr_eng *e)
 		return RR_RVREQSUP_GENL;	/* what it sends in that direction it takes in return */
 	if (e->p.bc_credits == 0)
 		return RR_RVREQSUP_NONE;
-	return e->p.reverse_general ? RR_RVREQSUP_GENL : RR_RVREQSUP_INLINE;
+	return e->p.caps & RR_CAP_REVERSE_CHUNKS ? RR_RVREQSUP_GENL : RR_RVREQSUP_INLINE;
 }
 
 /* §5.3.4: all that there is to know of us; far below the 1024 bytes that any peer can receive. */

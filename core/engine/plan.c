@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /* What a call needs, where the peer takes no reliable replies: how its arguments travel, and
- * what memory it offers for its reply (RFC 8166 §3.5, §6.2; RFC 8267).
+ * what memory it offers for its reply (RFC 8166 §3.5, §6.2; RFC 8267). Where it takes them, the
+ * latter alone, and only if the configuration wants it.
  *
  * No more than one Read chunk, no Position-Zero Read chunk beside it, and for the reply either a Write
  * chunk or a Reply chunk: servers are known that can take more and get it wrong, and one key is what
@@ -72,17 +73,26 @@ static uint32_t reply_guess(const struct rr_eng *e, const struct rr_rpc *rpc,
 				(uint64_t)e->chunk_most);
 }
 
+/* A Reply chunk of how many bytes. */
+static uint32_t reply_chunk(const struct rr_eng *e, const struct rr_rpc *rpc,
+			    const struct rr_ulb_call *call)
+{
+	if (e->p.reply_chunks == RR_REPLY_CHUNKS_NEVER)
+		return 0;
+	if (call->reply_max != RR_ULB_UNKNOWN)
+		return rr_min(call->reply_max, e->chunk_most);
+	if (e->p.reply_chunks == RR_REPLY_CHUNKS_BOUNDED || returns_nothing(rpc, &call->rec))
+		return 0;
+	return reply_guess(e, rpc, call);
+}
+
 /* req: rfc8166 4.3.3 #1 */
 static void plan_reply(const struct rr_eng *e, const struct rr_rpc *rpc,
 		       const struct rr_ulb_call *call, struct rr_plan *p)
 {
 	p->bounded = call->reply_max != RR_ULB_UNKNOWN;
-	if (fits_inline(e, call->reply_max) || write_chunk(e, call, p))
-		return;
-	if (p->bounded)
-		p->reply = rr_min(call->reply_max, e->chunk_most);
-	else if (!returns_nothing(rpc, &call->rec))
-		p->reply = reply_guess(e, rpc, call);
+	if (!fits_inline(e, call->reply_max) && !write_chunk(e, call, p))
+		p->reply = reply_chunk(e, rpc, call);
 }
 
 /* --- the arguments ------------------------------------------------------------------------ */
@@ -110,7 +120,7 @@ void rr_plan(const struct rr_eng *e, const struct rr_eng_out *out, struct rr_pla
 	struct rr_ulb_call call;
 
 	*p = (struct rr_plan){ .fits = (uint64_t)out->len + hdr <= e->p.inline_send };
-	if (likely(e->reliable || !rr_req_may_use_chunks(e)))
+	if (likely(!e->plans || !rr_req_may_use_chunks(e)))
 		return;
 	rr_ulb_call(&v, e->session, &call);
 	p->rec = call.rec;
@@ -119,6 +129,6 @@ void rr_plan(const struct rr_eng *e, const struct rr_eng_out *out, struct rr_pla
 		plan_reply(e, &out->rpc, &call, p);
 	hdr += (p->reply ? e->hdr_reply : 0) + (p->write ? e->hdr_write : 0);
 	p->fits = (uint64_t)out->len + hdr <= e->p.inline_send;
-	if (!p->fits && hdr + e->hdr_read < e->p.inline_send)
+	if (!p->fits && !e->reliable && hdr + e->hdr_read < e->p.inline_send)
 		plan_item(out, &call, e->p.inline_send - hdr - e->hdr_read, p);
 }

@@ -154,6 +154,9 @@ enum rr_eng_why rr_req_refused(struct rr_eng *e, const struct rr_call *c)
 {
 	uint32_t had = rr_max(c->reply.len, e->p.inline_recv);
 
+	if (e->p.reply_chunks == RR_REPLY_CHUNKS_NEVER ||
+	    (e->p.reply_chunks == RR_REPLY_CHUNKS_BOUNDED && !c->bounded))
+		return RR_WHY_TOO_LARGE;
 	if (c->bounded || !e->p.sizes ||
 	    rr_sizes_too_small(e->p.sizes, c->prog, c->vers, c->proc, had, e->chunk_most))
 		return RR_WHY_ERR_CHUNK;

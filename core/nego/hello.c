@@ -16,6 +16,7 @@ static const uint16_t word_at[] = {
 	offsetof(struct rr_hello, credits),
 	offsetof(struct rr_hello, bc_credits),
 	offsetof(struct rr_hello, max_msg),
+	offsetof(struct rr_hello, dialects),
 };
 
 /* The value of a new field, to be filled in; NULL if it does not fit. */

@@ -246,6 +246,24 @@ enum rr_nego rr_nego_get_answer(const uint8_t *buf, size_t len, uint32_t xid,
 	return w.one_fragment ? judge_answer(buf, *need, h) : RR_NEGO_NO;
 }
 
+/* --- dialects --- */
+
+bool rr_dialects_choose(uint32_t offered, uint32_t ours, enum rr_dialect *d)
+{
+	if (!offered)
+		offered = rr_dialects_add(0, RR_DIALECT_V1);
+	for (uint32_t i = 0; i < 32; i += 8)
+		for (uint32_t k = 0; k < 32; k += 8) {
+			uint32_t one = offered >> (24 - i) & 0xff;
+
+			if (one && one == (ours >> k & 0xff)) {
+				*d = (enum rr_dialect)(one - 1);
+				return true;
+			}
+		}
+	return false;
+}
+
 /* --- the end mark --- */
 
 void rr_nego_put_mark(uint8_t out[RR_MARK_LEN], const uint8_t token[RR_TOKEN_LEN],

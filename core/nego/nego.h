@@ -25,6 +25,7 @@ struct rr_hello {
 	uint32_t recvs;			/* receives it keeps posted */
 	uint32_t credits, bc_credits;
 	uint32_t max_msg;		/* longest RPC message it takes */
+	uint32_t dialects;		/* rr_dialects(); the answer has the one that was chosen */
 	uint8_t token[RR_TOKEN_LEN];	/* the offer's; the answer repeats it */
 	uint8_t host[RR_HOST_LEN];	/* hash of boot id: the same host or not */
 	uint32_t nprov;			/* offer: those on offer, in order; answer: the choice, 1 */
@@ -33,6 +34,20 @@ struct rr_hello {
 		struct rr_prov_addr addr;
 	} prov[RR_NEGO_PROVS];
 };
+
+/* Up to four dialects, the preferred one first, a byte for each from the highest on: enum rr_dialect
+ * + 1. 0: who knows of no others speaks RR_DIALECT_V1. */
+static inline uint32_t rr_dialects_add(uint32_t dialects, enum rr_dialect d)
+{
+	uint32_t shift = 24;
+
+	while (shift && dialects >> shift & 0xff)
+		shift -= 8;
+	return dialects | ((uint32_t)d + 1) << shift;
+}
+
+/* The first of those offered that is among ours, into *d; false: there is none. */
+bool rr_dialects_choose(uint32_t offered, uint32_t ours, enum rr_dialect *d);
 
 /* --- offering side --- */
 

@@ -17,6 +17,7 @@ static inline struct rr_hello hello_random(uint64_t *seed, uint32_t nprov)
 	h.credits = (uint32_t)rng_next(seed);
 	h.bc_credits = (uint32_t)rng_next(seed);
 	h.max_msg = (uint32_t)rng_next(seed);
+	h.dialects = (uint32_t)rng_next(seed);
 	rng_bytes(seed, h.token, sizeof(h.token));
 	rng_bytes(seed, h.host, sizeof(h.host));
 	for (uint32_t i = 0; i < nprov; i++) {
@@ -31,7 +32,7 @@ static inline bool hello_equal(const struct rr_hello *a, const struct rr_hello *
 {
 	if (a->version != b->version || a->caps != b->caps || a->inline_size != b->inline_size ||
 	    a->recvs != b->recvs || a->credits != b->credits || a->bc_credits != b->bc_credits ||
-	    a->max_msg != b->max_msg || a->nprov != b->nprov ||
+	    a->max_msg != b->max_msg || a->dialects != b->dialects || a->nprov != b->nprov ||
 	    memcmp(a->token, b->token, sizeof(a->token)) != 0 ||
 	    memcmp(a->host, b->host, sizeof(a->host)) != 0)
 		return false;

@@ -30,6 +30,7 @@ static void fill(struct rr_stat_seg *seg)
 	tcp = rr_stats_claim(seg, 7, true);
 	rr_stats_addr(shm, (struct sockaddr *)&local, (struct sockaddr *)&peer);
 	rr_stats_state(seg, shm, RR_CS_CARRIED, RR_CARRIER_SHM, RR_R_NONE);
+	rr_stats_dialect(shm, RR_DIALECT_V2, 1);
 	rr_count(rr_stats_counters(shm), RR_C_calls_sent, 10);
 	rr_count(rr_stats_counters(shm), RR_C_replies_received, 9);
 	rr_stats_state(seg, gone, RR_CS_CARRIED, RR_CARRIER_SHM, RR_R_NONE);

@@ -38,8 +38,8 @@ is "reasons" "$(json)" '{"peer has no shim":1}'
 q='.processes[0].rpcs'
 is "rpcs: open and closed connections" "$(json)" \
 	'{"calls_sent":11,"calls_received":0,"replies_sent":0,"replies_received":9}'
-q='[.processes[0].list[] | [.fd,.local,.peer,.carrier,.state,.reason]]'
-is "list" "$(json)" '[[5,"127.0.0.1:900","127.0.0.1:111","shm","carried",""],[7,"","","tcp","tcp","peer has no shim"]]'
+q='[.processes[0].list[] | [.fd,.local,.peer,.carrier,.state,.dialect,.version,.reason]]'
+is "list" "$(json)" '[[5,"127.0.0.1:900","127.0.0.1:111","shm","carried","v2",1,""],[7,"","","tcp","tcp","",0,"peer has no shim"]]'
 q='.processes[0] | [keys_unsorted[]]'
 is "names" "$(json)" '["pid","comm","exe","uid","alive","ended","since","connections","tcp_reasons","rpcs","messages","bytes","flow","errors","upgrade","latency_ns","list"]'
 q='.processes[0].latency_ns | [.count, (.p50 > 890 and .p50 < 950), (.p99 < 950), (.max > 960000 and .max < 1040000)]'
@@ -47,7 +47,7 @@ is "latency" "$(json)" '[100,true,true,true]'
 out=$("$stat" "$pid")
 has "table" "$out" "mkseg           live       2      0      1       11        0"
 has "table: reasons" "$out" "tcp: 1 peer has no shim"
-has "table: connections" "$out" "fd 5    127.0.0.1:900 -> 127.0.0.1:111  shm carried"
+has "table: connections" "$out" "fd 5    127.0.0.1:900 -> 127.0.0.1:111  shm carried v2, version 1  calls 10/0"
 q='.processes | length'
 is "by pid" "$(json "$pid")" 1
 is "another pid" "$(json 1)" 0

@@ -203,6 +203,10 @@ Test(conf, a_wrong_value_is_named_with_place_and_choice_and_the_default_used)
 		  "(allowed: on, off); using default 'on'");
 	parse_bad("mode = rdma", "f:1:8: option 'mode': 'rdma' is not a mode "
 		  "(allowed: auto, tcp, require); using default 'auto'");
+	parse_bad("dialect = 2", "f:1:11: option 'dialect': '2' is not a dialect "
+		  "(allowed: v1, v2, draft02, slides); using default 'v1'");
+	parse_bad("reply_chunks = on", "f:1:16: option 'reply_chunks': 'on' is not a policy "
+		  "(allowed: auto, never, bounded); using default 'auto'");
 	parse_bad("log_level = loud", "f:1:13: option 'log_level': 'loud' is not a level "
 		  "(allowed: off, error, warn, info, debug); using default 'warn'");
 	parse_bad("run_dir = here", "f:1:11: option 'run_dir': 'here' is not an absolute path "
@@ -490,7 +494,9 @@ Test(conf, every_mistake_in_a_rule_is_named_and_the_rule_left_out)
 		{ "command =", "f:2:10: key 'command': '' is not a command name (allowed: 1..64 bytes, "
 		  "* and ? match any); rule ignored" },
 		{ "prt = 5", "f:2:1: unknown key 'prt', did you mean 'port'? (allowed: role, port, "
-		  "address, program, command, mode, native); rule ignored" },
+		  "address, program, command, mode, dialect, native); rule ignored" },
+		{ "dialect = v3", "f:2:11: key 'dialect': 'v3' is not a dialect (allowed: v1, v2, draft02, "
+		  "slides); rule ignored" },
 		{ "credits = 5", "f:2:1: option 'credits' inside a rule: options stand before the "
 		  "first [rule]; rule ignored" },
 		{ "mode = off", "f:2:8: key 'mode': 'off' is not a mode (allowed: auto, tcp, require); "
@@ -737,6 +743,53 @@ Test(conf, problems_are_logged_a_line_each_and_the_rest_counted)
 			 "(allowed: 1..1024); using default '64'\n"));
 	cr_assert(strstr(logged, " error: f:2:1: unknown option 'banana'; ignored\n"));
 	cr_assert(strstr(logged, " more problems\n"));
+}
+
+/* --- dialect --- */
+
+static enum rr_dialect dialect(bool server, uint16_t port, const uint32_t *program)
+{
+	struct sockaddr_in a = { .sin_family = AF_INET, .sin_port = htons(port) };
+	struct sockaddr_in b = { .sin_family = AF_INET, .sin_port = htons(900) };
+
+	return rr_conf_dialect(&conf, server, (void *)(server ? &a : &b), (void *)(server ? &b : &a),
+			       program);
+}
+
+Test(conf, the_dialect_is_v1_unless_something_else_is_said)
+{
+	parse_ok("[rule]\nmode = auto\n");
+	cr_assert_eq(dialect(true, 111, NULL), RR_DIALECT_V1);
+}
+
+Test(conf, the_dialect_is_that_of_the_rule_that_decides_else_the_options)
+{
+	parse_ok("dialect = V2\n[rule]\nport = 111\ndialect = slides\n[rule]\nport = 112\nmode = require\n"
+		 "[rule]\nport = 112\ndialect = draft02\n");
+	cr_assert_eq(conf.dialect, RR_DIALECT_V2);
+	for (int server = 0; server < 2; server++) {
+		cr_assert_eq(dialect(server, 111, NULL), RR_DIALECT_SLIDES);
+		cr_assert_eq(dialect(server, 112, NULL), RR_DIALECT_V2);
+		cr_assert_eq(dialect(server, 113, NULL), RR_DIALECT_V2);
+	}
+}
+
+Test(conf, a_rule_with_a_dialect_needs_no_mode)
+{
+	parse_ok("mode = tcp\n[rule]\nport = 111\ndialect = v2\n");
+	cr_assert_eq(mode4(true, "10.0.0.1", 111, "10.0.0.2", 900), RR_MODE_AUTO);
+	cr_assert_eq(mode4(true, "10.0.0.1", 112, "10.0.0.2", 900), RR_MODE_TCP);
+}
+
+Test(conf, a_dialect_for_a_program_counts_once_it_is_known)
+{
+	const uint32_t nfs = 100003, other = 100005;
+
+	parse_ok("[rule]\nprogram = 100003\ndialect = v2\n[rule]\ndialect = draft02\n");
+	cr_assert_eq(dialect(false, 2049, &nfs), RR_DIALECT_V2);
+	cr_assert_eq(dialect(false, 2049, &other), RR_DIALECT_DRAFT02);
+	cr_assert_eq(dialect(false, 2049, NULL), RR_DIALECT_DRAFT02);
+	cr_assert_eq(dialect(true, 2049, NULL), RR_DIALECT_DRAFT02);
 }
 
 /* --- native --- */

@@ -94,7 +94,7 @@ Test(engine_v2_opening, reverse_support_is_none_inline_or_general_as_configured)
 	cr_assert_eq(one_word(&o, 0, 11), 0);
 	one_fini(&o);
 	params(0, true);
-	o.p.reverse_general = true;
+	o.p.caps |= RR_CAP_REVERSE_CHUNKS;
 	start();
 	cr_assert_eq(one_word(&o, 0, 11), 2);
 	one_fini(&o);

@@ -44,7 +44,7 @@ static uint32_t fragment(uint8_t *out, const uint8_t *record, uint32_t len, uint
 Test(nego_answer, has_these_bytes)
 {
 	static const uint8_t start[] = {
-		0x80, 0, 0, 0x80,			/* RFC 5531 §11 */
+		0x80, 0, 0, 0x88,			/* RFC 5531 §11 */
 		1, 2, 3, 4,
 		0, 0, 0, 1,  0, 0, 0, 0,		/* RFC 5531 §9: REPLY, MSG_ACCEPTED */
 		0, 0, 0, 0,  0, 0, 0, 0,		/* verifier AUTH_NONE */
@@ -56,7 +56,7 @@ Test(nego_answer, has_these_bytes)
 	uint8_t buf[RR_ANSWER_MAX];
 	uint32_t len = small_answer(buf, 0);
 
-	cr_assert_eq(len, 4 + 0x80);
+	cr_assert_eq(len, 4 + 0x88);
 	cr_assert_arr_eq(buf, start, sizeof(start));
 }
 
@@ -209,7 +209,7 @@ Test(nego_answer, a_long_reply_says_so_once_the_xid_has_matched)
 
 Test(nego_answer, in_one_fragment_only_is_a_shims)
 {
-	uint8_t one[RR_ANSWER_MAX], two[2 * RR_ANSWER_MAX];
+	uint8_t one[RR_ANSWER_MAX], two[5 * RR_ANSWER_MAX];
 	uint32_t len = small_answer(one, 1), need;
 	struct rr_hello h;
 

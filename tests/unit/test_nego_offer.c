@@ -12,7 +12,8 @@
 static uint32_t small_offer(uint8_t *buf)
 {
 	struct rr_hello h = { .version = 1, .caps = 5, .inline_size = 4096, .recvs = 64,
-			      .credits = 32, .bc_credits = 8, .max_msg = 1 << 20, .nprov = 1 };
+			      .credits = 32, .bc_credits = 8, .max_msg = 1 << 20, .dialects = 0x03010000,
+			      .nprov = 1 };
 
 	memset(h.token, 0xaa, sizeof(h.token));
 	memset(h.host, 0xbb, sizeof(h.host));
@@ -51,7 +52,7 @@ static enum rr_nego judge_fields(const uint8_t *fields, uint32_t len, struct rr_
 Test(nego_offer, has_these_bytes)
 {
 	static const uint8_t start[] = {
-		0x80, 0x00, 0x00, 0x98,			/* RFC 5531 §11: last, 152 bytes */
+		0x80, 0x00, 0x00, 0xa0,			/* RFC 5531 §11: last, 160 bytes */
 		0x01, 0x02, 0x03, 0x04,			/* xid */
 		0, 0, 0, 0,  0, 0, 0, 2,		/* RFC 5531 §9: CALL, version 2 */
 		0x20, 0x00, 0x07, 0x77,  0, 0, 0, 1,  0, 0, 0, 1,
@@ -63,14 +64,49 @@ Test(nego_offer, has_these_bytes)
 	};
 	static const uint8_t end[] = {
 		0, 21, 0, 4,  0, 0x10, 0, 0,		/* max_msg */
+		0, 22, 0, 4,  3, 1, 0, 0,		/* dialects: draft02, then v1 */
 		0, 3, 0, 6,  1, 0, 'a', 'd', 'd', 'r', 0, 0,
 	};
 	uint8_t buf[RR_OFFER_MAX];
 	uint32_t len = small_offer(buf);
 
-	cr_assert_eq(len, 156);
+	cr_assert_eq(len, 164);
 	cr_assert_arr_eq(buf, start, sizeof(start));
 	cr_assert_arr_eq(buf + len - sizeof(end), end, sizeof(end));
+}
+
+Test(nego_offer, names_dialects_in_the_order_of_preference)
+{
+	uint32_t d = rr_dialects_add(0, RR_DIALECT_SLIDES);
+
+	cr_assert_eq(d, 0x04000000);
+	cr_assert_eq(rr_dialects_add(d, RR_DIALECT_V1), 0x04010000);
+}
+
+Test(nego_offer, the_first_dialect_that_both_allow_is_chosen)
+{
+	static const struct {
+		uint32_t offered, ours;
+		int chosen;	/* -1 none */
+	} c[] = {
+		{ 0x02010000, 0x02010000, RR_DIALECT_V2 },
+		{ 0x02010000, 0x01000000, RR_DIALECT_V1 },
+		{ 0x01000000, 0x02010000, RR_DIALECT_V1 },
+		{ 0x03010000, 0x02010000, RR_DIALECT_V1 },
+		{ 0x01020304, 0x04030200, RR_DIALECT_V2 },
+		{ 0x02000000, 0x01000000, -1 },
+		{ 0, 0x02010000, RR_DIALECT_V1 },	/* knows of none */
+		{ 0, 0x02000000, -1 },
+		{ 0xff020000, 0x02000000, RR_DIALECT_V2 },	/* and one of a later version */
+		{ 0x05060708, 0x01000000, -1 },
+	};
+
+	for (size_t i = 0; i < sizeof(c) / sizeof(*c); i++) {
+		enum rr_dialect d = RR_DIALECT_SLIDES;
+		bool any = rr_dialects_choose(c[i].offered, c[i].ours, &d);
+
+		cr_assert_eq(any ? (int)d : -1, c[i].chosen, "%zu", i);
+	}
 }
 
 Test(nego_offer, is_a_call_that_any_server_understands)

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What two ends agree to speak, and that they do. */
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+
+#include "core/base/stats_abi.h"
+#include "tests/lib/connpair.h"
+
+static struct rr_stat_seg *seg;
+static struct rr_pair p;
+static uint8_t out[1 << 20], in[1 << 20];
+
+/* What each end's rule says: by server. */
+static enum rr_dialect wanted[2];
+static enum rr_mode modes[2];
+static uint32_t asked[2];	/* the program that the rule was asked for; 0 none */
+
+static enum rr_dialect dialect(bool server, const struct sockaddr *local, const struct sockaddr *peer,
+			       const uint32_t *prog)
+{
+	cr_assert(local->sa_family == AF_INET && peer->sa_family == AF_INET);
+	asked[server] = prog ? *prog : 0;
+	return wanted[server];
+}
+
+static enum rr_mode mode(bool server, const struct sockaddr *local, const struct sockaddr *peer)
+{
+	(void)local;
+	(void)peer;
+	return modes[server];
+}
+
+static struct rr_stat_seg *stats(void)
+{
+	return seg;
+}
+
+static void setup(void)
+{
+	seg = calloc(1, RR_STAT_SIZE);
+	rr_stats_init(seg, 1, 1, NULL, NULL);
+	rr_test_params.dialect = dialect;
+	rr_test_params.mode = mode;
+	rr_test_params.stats = stats;
+	rr_test_setup();
+	rr_pair_open(&p);
+}
+
+static void teardown(void)
+{
+	rr_pair_close(&p);
+	free(seg);
+}
+
+TestSuite(conn_dialects, .init = setup, .fini = teardown, .timeout = 60);
+
+static ssize_t pass(struct rr_end *from, struct rr_end *to, size_t n)
+{
+	ssize_t rc = rr_end_send(from, to, out, n);
+
+	if (rc != (ssize_t)n)
+		return rc;
+	rc = rr_end_recv(to, from, in, n);
+	if (rc == (ssize_t)n)
+		cr_assert_arr_eq(in, out, n);
+	return rc;
+}
+
+/* A call and its reply with so many bytes each: 0, or how it failed. */
+static int round_trip(struct rr_end *from, struct rr_end *to, uint32_t xid, size_t call, size_t reply)
+{
+	size_t n = rr_test_call(out, xid, call, xid);
+	ssize_t rc = pass(from, to, n);
+
+	if (rc != (ssize_t)n)
+		return (int)rc;
+	n = rr_test_reply(out, xid, reply, xid + 1);
+	rc = pass(to, from, n);
+	return rc == (ssize_t)n ? 0 : (int)rc;
+}
+
+/* What is spoken, as rdmarpc-stat has it: the two ends' entries, which are the only ones. */
+static const char *spoken(void)
+{
+	cr_assert_eq(seg->conn[0].dialect, seg->conn[1].dialect);
+	cr_assert_eq(seg->conn[0].version, seg->conn[1].version);
+	return rr_dialect_name(seg->conn[0].dialect);
+}
+
+static const enum rr_dialect all[] = {
+	RR_DIALECT_V1, RR_DIALECT_V2, RR_DIALECT_DRAFT02, RR_DIALECT_SLIDES,
+};
+#define PAIRS (sizeof(all) / sizeof(*all) * 4)
+
+Test(conn_dialects, what_both_rules_want_is_spoken_else_v1)
+{
+	for (unsigned i = 0; i < PAIRS; i++) {
+		wanted[0] = all[i / 4];
+		wanted[1] = all[i % 4];
+		cr_assert_eq(round_trip(&p.client, &p.server, 1, 100, 100), 0, "%u", i);
+		cr_assert_str_eq(spoken(), wanted[0] == wanted[1] ? rr_dialect_names[wanted[0]] : "v1");
+		rr_pair_close(&p);
+		rr_pair_open(&p);
+	}
+}
+
+Test(conn_dialects, the_client_asks_its_rules_with_the_program_of_the_call)
+{
+	wanted[0] = wanted[1] = RR_DIALECT_V1;
+	cr_assert_eq(round_trip(&p.client, &p.server, 1, 100, 100), 0);
+	cr_assert_eq(asked[0], 0x20005244);
+	cr_assert_eq(asked[1], 0);
+}
+
+Test(conn_dialects, who_requires_rdma_requires_its_dialect)
+{
+	for (int strict = 0; strict < 2; strict++) {
+		wanted[strict] = RR_DIALECT_V2;
+		wanted[!strict] = RR_DIALECT_V1;
+		modes[strict] = RR_MODE_REQUIRE;
+		modes[!strict] = RR_MODE_AUTO;
+		rr_pair_close(&p);
+		rr_pair_open(&p);
+		cr_assert_neq(round_trip(&p.client, &p.server, 1, 100, 100), 0, "%d", strict);
+		cr_assert_not(rr_conn_is_carried(p.client.c));
+		cr_assert_str_eq(spoken(), "");
+	}
+}
