@@ -330,7 +330,7 @@ static void op_fail(struct rr_share *sh, const struct rr_op *op)
 		[RR_WHY_ERR_VERS] = RR_R_NO_DIALECT, [RR_WHY_PROTOCOL] = RR_R_PROTOCOL,
 		[RR_WHY_PROVIDER] = RR_R_PEER_DIED, [RR_WHY_CREDITS] = RR_R_CREDITS,
 		[RR_WHY_OVERRUN] = RR_R_PROTOCOL, [RR_WHY_TOO_LARGE] = RR_R_SIZE_KNOWN,
-		[RR_WHY_NO_ANSWER] = RR_R_NO_DIALECT,
+		[RR_WHY_NO_ANSWER] = RR_R_NO_DIALECT, [RR_WHY_REFUSED] = RR_R_ERR_CHUNK,
 	};
 
 	/* The app will connect again, and ask the same. */

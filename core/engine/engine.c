@@ -478,6 +478,20 @@ static bool key_gone(struct rr_eng *e, uint32_t handle)
 }
 
 /* req: rfc8166 4.5.2 #1 */
+/* What an answer to this header has to say. The codec's limits are those of its tables, ours may be
+ * less. */
+static void name_fault(const struct rr_eng *e, struct rr_in *in, enum rr_wire_rc rc)
+{
+	uint32_t most = e->rx.err == RR_ERR_SEGMENTS ? e->p.max_segs : e->p.max_chunks;
+
+	if (!e->traits->full_errors)
+		rr_in_wrong(in, rc == RR_WIRE_BAD_VERS ? RR_ERR_VERS : RR_ERR_CHUNK, 0, 0);
+	else if (rc == RR_WIRE_TOO_MANY)
+		rr_in_wrong(in, e->rx.err, rr_min(e->rx.limit, most), 0);
+	else
+		rr_in_wrong(in, e->rx.err, 0, 0);
+}
+
 void rr_eng_recv(struct rr_eng *e, uint32_t token, const uint8_t *buf, uint32_t len,
 		 uint32_t inv, rr_time now)
 {
@@ -517,11 +531,8 @@ void rr_eng_recv(struct rr_eng *e, uint32_t token, const uint8_t *buf, uint32_t 
 	}
 	if (rc == RR_WIRE_TOO_MANY)
 		rr_eng_count(e, RR_C_chunk_limits);
-	if (e->traits->full_errors)
-		rr_in_wrong(in, e->rx.err, e->rx.arm[0], e->rx.arm[1]);
-	else
-		rr_in_wrong(in, rc == RR_WIRE_BAD_VERS ? RR_ERR_VERS : RR_ERR_CHUNK, 0, 0);
-	rr_in_unfit(e, in, e->rx.dir);
+	name_fault(e, in, rc);
+	rr_in_unfit(e, in, in->dir);
 }
 
 /* Some of the window stays for control messages: a peer whose app does not read must

@@ -181,6 +181,7 @@ enum rr_eng_why {
 	RR_WHY_CREDITS,		/* strict peer: calls without reply hold all credits, too long */
 	RR_WHY_OVERRUN,		/* the peer sent more than was granted */
 	RR_WHY_TOO_LARGE,	/* ERR_CHUNK, and no more can be offered (RFC 8166 §4.5.3) */
+	RR_WHY_REFUSED,		/* the peer does not take a call of ours, however it is sent */
 	RR_WHY_NO_ANSWER,	/* the peer does not say how it speaks the dialect */
 };
 
@@ -199,6 +200,7 @@ struct rr_op {
 	uint32_t inv_handle;	/* invalidate this at the peer; 0 none */
 	/* RR_OP_EXPOSE */
 	enum rr_rights rights;
+	uint32_t max_segs;	/* more of them the peer does not take; 0 it has not said so */
 	/* RR_OP_WRITE, RR_OP_PULL, RR_OP_COMPOSE: valid until the next call into the engine */
 	const struct rr_seg *segs;
 	uint32_t nsegs;

@@ -76,6 +76,10 @@ struct rr_call {
 	bool sent;
 	bool bare;		/* on the list of those that may be forgotten */
 	bool bounded;		/* how large its reply gets was known */
+	bool idempotent;	/* it may be executed twice */
+	bool kept;		/* what tx names stays, and its buffer, until the call is over */
+	bool again;		/* it is sent again when its memory is fenced, as next says */
+	uint8_t tries;
 	rr_time since;		/* when it was sent */
 	uint16_t in;		/* the reply that waits for our memory to be fenced */
 	uint32_t prog, vers, proc;
@@ -85,6 +89,11 @@ struct rr_call {
 	struct rr_mem reply;	/* Reply chunk */
 	struct rr_mem write;	/* Write chunk … */
 	uint32_t around;	/* … with room for the rest of the reply before and behind it */
+	uint32_t max_segs;	/* of each of its chunks; 0 any number */
+	struct {
+		uint32_t reply, write;
+		bool whole;	/* all of it in a Position-Zero Read chunk */
+	} next;
 	struct rr_ulb_rec rec;
 };
 
@@ -93,6 +102,7 @@ struct rr_plan {
 	struct rr_ulb_rec rec;
 	bool fits;		/* inline, but for item */
 	bool bounded;
+	bool idempotent;
 	struct rr_range item;	/* of it goes into a Read chunk; no bytes: none does */
 	uint32_t write;		/* bytes of Write chunk … */
 	uint32_t around;	/* … and of the rest of such a reply at most */
@@ -110,6 +120,8 @@ struct rr_placed {
 struct rr_serve {
 	struct rr_node n;
 	struct rr_ulb_rec rec;	/* what its binding says of the reply, if it has Write chunks */
+	uint16_t short_chunk;	/* first Write chunk that is too small for its item, from one; 0 none … */
+	uint32_t short_len;	/* … and the bytes that it should have */
 	uint32_t stream;	/* bytes of the reply that are not placed … */
 	uint16_t nplaced;	/* … and what is, by ascending position */
 	struct rr_placed placed[RR_ULB_ITEMS];
@@ -186,6 +198,7 @@ struct rr_tx {
 	struct rr_node n;
 	enum rr_tx_state state;
 	enum rr_tx_form form;
+	bool kept;		/* see struct rr_call */
 	uint32_t type;		/* enum rr_rpc_type */
 	uint32_t pending;	/* operations without completion */
 	uint32_t buf, len;
@@ -383,7 +396,9 @@ void rr_ctl_error(struct rr_eng *e, struct rr_in *in, enum rr_errcode err);
 /* The same with what rr_in_wrong() has put there. */
 void rr_ctl_refuse(struct rr_eng *e, struct rr_in *in);
 void rr_ctl_done(struct rr_eng *e, struct rr_in *in);
-bool rr_ctl_error_for(struct rr_eng *e, uint32_t xid);
+/* An error for a call that has been answered by the app. False: no room. */
+bool rr_ctl_error_for(struct rr_eng *e, uint32_t xid, enum rr_errcode err, uint32_t arm0,
+		      uint32_t arm1);
 bool rr_ctl_next_op(struct rr_eng *e, struct rr_op *op);
 void rr_ctl_error_received(struct rr_eng *e, struct rr_in *in, const struct rr_msg *m);
 
@@ -406,6 +421,8 @@ void rr_req_tick(struct rr_eng *e);
 void rr_req_stalled(struct rr_eng *e);
 /* ERR_CHUNK for c: what that means for later calls of its procedure. */
 enum rr_eng_why rr_req_refused(struct rr_eng *e, const struct rr_call *c);
+/* What it has exposed is taken back, and then it is sent again. */
+void rr_req_withdraw(struct rr_eng *e, struct rr_call *c);
 /* The call's Send is out. */
 void rr_req_sent(struct rr_eng *e, struct rr_call *c);
 void rr_req_fenced(struct rr_eng *e, struct rr_call *c, enum rr_kind which);
@@ -414,6 +431,14 @@ static inline bool rr_req_may_use_chunks(const struct rr_eng *e)
 {
 	return e->p.connector || e->reverse_chunks;
 }
+
+/* --- again.c --- */
+bool rr_again_keeps(const struct rr_eng *e, const struct rr_plan *p);
+/* An error for c: why the connection ends, or RR_WHY_NONE. */
+enum rr_eng_why rr_again_error(struct rr_eng *e, struct rr_call *c, const struct rr_msg *m);
+void rr_again_send(struct rr_eng *e, struct rr_call *c);
+/* A call that was kept is over. */
+void rr_again_over(struct rr_eng *e, struct rr_call *c);
 
 /* --- plan.c --- */
 /* With reliable replies nothing is planned but whether it fits: what does not is pulled; and where
@@ -429,10 +454,13 @@ bool rr_resp_keep(struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch
 void rr_resp_forget(struct rr_eng *e, struct rr_in *in);
 /* A call is on the queue of deliveries, its chunks kept: it counts from now on. */
 bool rr_resp_call(struct rr_eng *e, struct rr_in *in);
-/* reads: Read chunks. */
-bool rr_resp_within_limits(const struct rr_eng *e, const struct rr_chunks *ch, uint32_t reads);
+/* reads: Read chunks. False: in knows what is wrong, as after all that judge in's chunks. */
+bool rr_resp_within_limits(const struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch,
+			   uint32_t reads);
 /* Does our side take chunks in the calls that it receives? */
 bool rr_resp_takes_chunks(const struct rr_eng *e);
+/* Does it take these? */
+bool rr_resp_takes(const struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch);
 
 /* --- invalidate.c --- */
 /* Keeps what of a call's chunks is needed for that. */

@@ -20,13 +20,15 @@ void rr_ctl_error(struct rr_eng *e, struct rr_in *in, enum rr_errcode err)
 }
 
 /* ERR_CHUNK for a call whose reply we have but cannot convey (RFC 8166 §4.5.3). */
-bool rr_ctl_error_for(struct rr_eng *e, uint32_t xid)
+bool rr_ctl_error_for(struct rr_eng *e, uint32_t xid, enum rr_errcode err, uint32_t arm0,
+		      uint32_t arm1)
 {
 	struct rr_in *in = rr_in_own(e, xid);
 
 	if (!in)
 		return false;
-	rr_ctl_error(e, in, RR_ERR_CHUNK);
+	rr_in_wrong(in, err, arm0, arm1);
+	rr_ctl_refuse(e, in);
 	return true;
 }
 
@@ -99,13 +101,16 @@ bool rr_ctl_next_op(struct rr_eng *e, struct rr_op *op)
 void rr_ctl_error_received(struct rr_eng *e, struct rr_in *in, const struct rr_msg *m)
 {
 	struct rr_call *c = rr_req_find(e, m->xid);
-	bool chunk = m->err == RR_ERR_CHUNK;
+	enum rr_eng_why why = RR_WHY_ERR_VERS;
 
 	if (!c) {
 		rr_in_discard(e, in);
 		return;
 	}
-	rr_eng_count(e, chunk ? RR_C_err_chunk_received : RR_C_err_vers_received);
-	rr_eng_fail(e, chunk ? rr_req_refused(e, c) : RR_WHY_ERR_VERS);
+	rr_eng_count(e, m->err == RR_ERR_VERS ? RR_C_err_vers_received : RR_C_err_chunk_received);
+	if (m->err != RR_ERR_VERS)
+		why = e->traits->full_errors ? rr_again_error(e, c, m) : rr_req_refused(e, c);
+	if (why)
+		rr_eng_fail(e, why);
 	rr_in_drop(e, in);
 }

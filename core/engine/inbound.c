@@ -77,9 +77,9 @@ static enum rr_dir dir_of(const uint8_t *head, uint32_t have)
  * chunk as well. */
 static bool acceptable(struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch)
 {
-	if ((ch->nwrites || ch->has_reply || ch->nreads) && !rr_resp_takes_chunks(e))
+	if (!rr_resp_takes(e, in, ch) || !rr_reads_take(e, in, ch))
 		return false;
-	return rr_reads_take(e, in, ch) && in->nsegs == 0;
+	return in->nsegs == 0 || rr_in_wrong(in, RR_ERR_BAD_XDR, 0, 0);
 }
 
 /* A call whose Payload stream is in the Send. */
@@ -88,7 +88,7 @@ static void call_inline(struct rr_eng *e, struct rr_in *in, const struct rr_chun
 			const uint8_t *stream)
 {
 	if (!acceptable(e, in, ch)) {
-		rr_ctl_error(e, in, RR_ERR_CHUNK);
+		rr_ctl_refuse(e, in);
 		return;
 	}
 	if (!rr_resp_keep(e, in, ch))
@@ -125,12 +125,24 @@ void rr_in_msg(struct rr_eng *e, struct rr_in *in, const struct rr_msg *m, const
 
 /* --- messages that are to be pulled ---------------------------------------------------- */
 
+/* What the header says of its direction is enough to refuse it. */
+static bool pullable(struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch)
+{
+	if (in->dir == RR_DIR_CALL && !rr_resp_takes(e, in, ch))
+		return false;
+	if (in->dir == RR_DIR_REPLY && !e->reliable)
+		return false;
+	if (!rr_reads_take(e, in, ch))
+		return false;
+	return in->len || rr_in_wrong(in, RR_ERR_BAD_XDR, 0, 0);
+}
+
 /* RFC 8167 §4.1: call or late reply? The message's own head tells, nothing else does; till
  * then the credit value means nothing either. Read chunks at other positions wait for it. */
 static void start_pull(struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch)
 {
-	if (!rr_reads_take(e, in, ch) || in->len == 0) {
-		rr_in_refuse(e, in, e->rx.dir, RR_ERR_CHUNK);
+	if (!pullable(e, in, ch)) {
+		rr_in_unfit(e, in, in->dir);
 		return;
 	}
 	if (!rr_resp_keep(e, in, ch))

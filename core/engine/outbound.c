@@ -20,6 +20,7 @@ struct rr_tx *rr_tx_new(struct rr_eng *e, const struct rr_eng_out *out, enum rr_
 	t->n.xid = out->rpc.xid;
 	t->state = RR_TX_READY;
 	t->form = form;
+	t->kept = false;
 	t->type = out->rpc.type;
 	t->pending = 0;
 	t->buf = out->buf;
@@ -251,6 +252,7 @@ static void expose_op(struct rr_eng *e, struct rr_tx *t, const struct rr_mem *m,
 		op->off = c->around;
 		op->room = 2 * c->around + m->len + rr_ulb_pad(m->len);
 	}
+	op->max_segs = c ? c->max_segs : 0;
 	t->state = RR_TX_WAIT;
 }
 
@@ -301,6 +303,7 @@ void rr_eng_exposed(struct rr_eng *e, uint32_t id, int status, uint32_t buf,
 		    const struct rr_seg *segs, uint32_t n, rr_time now)
 {
 	struct rr_tx *t = rr_pool_find(&e->txs, (id >> 16) & RR_POOL_MAX, (uint16_t)id);
+	const struct rr_call *c;
 	struct rr_mem *m;
 	bool fresh;
 
@@ -309,8 +312,11 @@ void rr_eng_exposed(struct rr_eng *e, uint32_t id, int status, uint32_t buf,
 		return;
 	m = next_exposure(e, t);
 	assert(m);	/* it is what WAIT is for */
-	fresh = wants_new(call_of(e, t), m);
-	if (status == -EAGAIN || (status == -ENOMEM && fresh))
+	c = call_of(e, t);
+	fresh = wants_new(c, m);
+	if (status == 0 && c && c->max_segs && n > c->max_segs)
+		rr_eng_fail(e, RR_WHY_TOO_LARGE);
+	else if (status == -EAGAIN || (status == -ENOMEM && fresh))
 		not_exposed(e, t, m, status);
 	else if (status < 0 || !rr_mem_set(m, fresh ? buf : t->buf, m->len, segs, n))
 		rr_eng_fail(e, RR_WHY_PROVIDER);
@@ -326,7 +332,9 @@ void rr_tx_done(struct rr_eng *e, struct rr_tx *t)
 	if (t->pending == 0 || --t->pending > 0 || t->state != RR_TX_SENT)
 		return;
 	c = call_of(e, t);
-	if (t->form == RR_TX_INLINE || t->form == RR_TX_REPLY_CHUNK ||
+	if (c && t->kept)
+		return;
+	if (t->kept || t->form == RR_TX_INLINE || t->form == RR_TX_REPLY_CHUNK ||
 	    (t->form == RR_TX_READ_CHUNK && !(c && c->args.state)))
 		rr_eng_release(e, t->buf);
 	rr_pool_put(&e->txs, t);

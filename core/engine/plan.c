@@ -124,6 +124,7 @@ void rr_plan(const struct rr_eng *e, const struct rr_eng_out *out, struct rr_pla
 		return;
 	rr_ulb_call(&v, e->session, &call);
 	p->rec = call.rec;
+	p->idempotent = call.idempotent;
 	p->session = call.fore_max;
 	if (e->chunk_most)
 		plan_reply(e, &out->rpc, &call, p);

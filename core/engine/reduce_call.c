@@ -37,6 +37,23 @@ static uint64_t take_chunk(struct rr_in *in, const struct rr_chunks *ch, uint32_
 	return len;
 }
 
+/* A call that is longer than any of ours may be has no error of its own (version-two-08 §5.3.3). */
+static bool chunk_fits(const struct rr_eng *e, struct rr_in *in, uint64_t len, uint32_t nsegs)
+{
+	if (nsegs > e->p.max_segs)
+		return rr_in_wrong(in, RR_ERR_SEGMENTS, e->p.max_segs, 0);
+	return len <= e->p.max_msg || rr_in_wrong(in, RR_ERR_SYSTEM, 0, 0);
+}
+
+/* There is no room for all of these segments. */
+static bool too_many(const struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch)
+{
+	for (uint32_t i = 1; i < ch->nreads; i++)
+		if (ch->reads[i].position != ch->reads[0].position)
+			return rr_in_wrong(in, RR_ERR_READ_CHUNKS, e->p.max_chunks, 0);
+	return rr_in_wrong(in, RR_ERR_SEGMENTS, e->p.max_segs, 0);
+}
+
 /* The Read chunks at positions other than zero, the smallest first. */
 static bool take_parts(const struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch,
 		       uint64_t *total)
@@ -46,9 +63,9 @@ static bool take_parts(const struct rr_eng *e, struct rr_in *in, const struct rr
 		uint64_t len;
 
 		if (in->nparts == rr_array_size(in->parts))
-			return false;
+			return rr_in_wrong(in, RR_ERR_READ_CHUNKS, in->nparts, 0);
 		len = take_chunk(in, ch, pos);
-		if (len > e->p.max_msg || in->nall - first > e->p.max_segs)
+		if (!chunk_fits(e, in, len, in->nall - first))
 			return false;
 		in->parts[in->nparts++] = (struct rr_range){ pos, (uint32_t)len };
 		*total += rr_ulb_padded((uint32_t)len);
@@ -61,22 +78,22 @@ static bool take(struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch)
 	uint64_t total;
 
 	if (ch->nreads > e->in_segs)
-		return false;
+		return too_many(e, in, ch);
 	total = take_chunk(in, ch, 0);
 	in->nsegs = in->nall;
-	if (total > e->p.max_msg || in->nsegs > e->p.max_segs)
+	if (!chunk_fits(e, in, total, in->nsegs))
 		return false;
 	if (in->nsegs)
 		in->len = (uint32_t)total;
-	if (!take_parts(e, in, ch, &total) || total > e->p.max_msg)
+	if (!take_parts(e, in, ch, &total) || !chunk_fits(e, in, total, 0))
 		return false;
 	in->room = (uint32_t)total;
-	return rr_resp_within_limits(e, ch, in->nparts + (in->nsegs > 0));
+	return rr_resp_within_limits(e, in, ch, in->nparts + (in->nsegs > 0));
 }
 
 bool rr_reads_take(struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch)
 {
-	bool ok = ch->nreads ? take(e, in, ch) : rr_resp_within_limits(e, ch, 0);
+	bool ok = ch->nreads ? take(e, in, ch) : rr_resp_within_limits(e, in, ch, 0);
 
 	if (!ok)
 		rr_eng_count(e, RR_C_chunk_limits);

@@ -32,7 +32,7 @@ bool rr_writes_plan(struct rr_serve *s, const struct rr_eng_out *out)
 	struct rr_ulb_view v = { .buf = out->head, .have = out->have, .len = out->len };
 	struct rr_ulb_reply r;
 
-	s->nplaced = 0;
+	s->nplaced = s->short_chunk = 0;
 	s->stream = out->len;
 	if (!s->nwrites || !s->rec.reduce || rr_ulb_reply(&s->rec, &v, &r) != RR_ULB_OK)
 		return true;
@@ -41,8 +41,11 @@ bool rr_writes_plan(struct rr_serve *s, const struct rr_eng_out *out)
 
 		if (p.len == 0 || s->writes[i].nsegs == 0)
 			continue;
-		if (p.len > rr_writes_room(s, &s->writes[i]))
+		if (p.len > rr_writes_room(s, &s->writes[i])) {
+			s->short_chunk = i + 1;
+			s->short_len = p.len;
 			return false;
+		}
 		s->placed[s->nplaced++] = p;
 		s->stream -= end_of(&p) - p.pos;
 	}

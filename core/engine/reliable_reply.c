@@ -86,8 +86,12 @@ void rr_rel_done_received(struct rr_eng *e, struct rr_in *in)
 {
 	struct rr_shown *s = find(e, in->n.xid);
 
-	if (!e->reliable) {
-		rr_in_discard(e, in);
+	if (!e->reliable) {	/* where it is a header type of its own, it is none that we have */
+		rr_in_wrong(in, RR_ERR_INVAL_HTYPE, 0, 0);
+		if (e->traits->directed)
+			rr_in_unfit(e, in, in->dir);
+		else
+			rr_in_discard(e, in);
 		return;
 	}
 	rr_eng_count(e, s ? RR_C_done_received : RR_C_late_done);

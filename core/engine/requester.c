@@ -60,10 +60,16 @@ static void finish(struct rr_eng *e, struct rr_call *c)
 {
 	struct rr_in *in = c->in ? rr_pool_at(&e->ins, c->in) : NULL;
 
-	if (c->args.state == RR_MEM_FENCED)
-		args_back(e, c);
 	result_back(e, &c->reply, in);
 	result_back(e, &c->write, in);
+	if (unlikely(c->again)) {
+		rr_again_send(e, c);
+		return;
+	}
+	if (c->kept)
+		rr_again_over(e, c);
+	else if (c->args.state == RR_MEM_FENCED)
+		args_back(e, c);
 	rr_pool_put(&e->calls, c);
 	if (in)
 		in->state = RR_IN_READY;
@@ -113,7 +119,7 @@ void rr_req_fenced(struct rr_eng *e, struct rr_call *c, enum rr_kind which)
 	if (m->state != RR_MEM_FENCING)
 		return;
 	m->state = RR_MEM_FENCED;
-	if (!c->n.mapped) {
+	if (!c->n.mapped || c->again) {
 		if (fenced(c))
 			finish(e, c);
 		return;
@@ -134,6 +140,13 @@ void rr_eng_consumed(struct rr_eng *e, uint32_t buf, rr_time now)
 			return;
 		}
 	}
+}
+
+void rr_req_withdraw(struct rr_eng *e, struct rr_call *c)
+{
+	c->again = true;
+	c->sent = false;
+	fence(e, c, NULL);
 }
 
 /* From now on a reply may come, and the call may be forgotten if it keeps nothing exposed
@@ -241,7 +254,9 @@ static struct rr_call *call_new(struct rr_eng *e, const struct rr_rpc *rpc)
 	if (!c)
 		return NULL;
 	c->n.xid = rpc->xid;
-	c->sent = c->bare = false;
+	c->sent = c->bare = c->kept = c->again = false;
+	c->tries = 0;
+	c->max_segs = 0;
 	c->in = 0;
 	c->prog = rpc->prog;
 	c->vers = rpc->vers;
@@ -266,14 +281,17 @@ static void set_up(struct rr_eng *e, struct rr_call *c, struct rr_tx *t, const s
 {
 	c->rec = p->rec;
 	c->bounded = p->bounded;
+	c->idempotent = p->idempotent;
 	c->around = p->around;
 	c->position = p->item.off;
 	c->reply.len = p->reply;
 	c->write.len = p->write;
 	if (t->form == RR_TX_LONG_CALL)
 		c->args.len = t->len;
-	if (t->form == RR_TX_READ_CHUNK) {
+	if (t->form == RR_TX_READ_CHUNK)
 		c->args.len = p->item.len;
+	c->kept = t->kept = unlikely(e->traits->full_errors) && rr_again_keeps(e, p);
+	if (t->form == RR_TX_READ_CHUNK || c->kept) {
 		c->tx = t->n.idx;
 		c->tx_gen = t->n.gen;
 	}

@@ -27,13 +27,34 @@ static bool chunk_fits(const struct rr_eng *e, const struct rr_wchunk *w)
 	return w->nsegs <= e->p.max_segs;
 }
 
-bool rr_resp_within_limits(const struct rr_eng *e, const struct rr_chunks *ch, uint32_t reads)
+/* version-two-08 §5.3.3: of what too much is there? */
+bool rr_resp_within_limits(const struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch,
+			   uint32_t reads)
 {
-	bool ok = ch->nwrites + (uint32_t)ch->has_reply + reads <= e->p.max_chunks;
+	uint32_t most = e->p.max_chunks, others = ch->has_reply;
+	bool ok = !ch->has_reply || chunk_fits(e, &ch->reply);
 
+	if (reads + others > most)
+		return rr_in_wrong(in, RR_ERR_READ_CHUNKS, most - rr_min(others, most), 0);
+	others += reads;
+	if (ch->nwrites + others > most)
+		return rr_in_wrong(in, RR_ERR_WRITE_CHUNKS, most - others, 0);
 	for (uint32_t i = 0; i < ch->nwrites; i++)
 		ok &= chunk_fits(e, &ch->writes[i]);
-	return ok && (!ch->has_reply || chunk_fits(e, &ch->reply));
+	return ok || rr_in_wrong(in, RR_ERR_SEGMENTS, e->p.max_segs, 0);
+}
+
+/* In the reverse direction there may be none at all; version-two-08 §5.3.3 has no word for a Reply
+ * chunk alone. */
+bool rr_resp_takes(const struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch)
+{
+	if (rr_resp_takes_chunks(e))
+		return true;
+	if (ch->nreads)
+		return rr_in_wrong(in, RR_ERR_READ_CHUNKS, 0, 0);
+	if (ch->nwrites)
+		return rr_in_wrong(in, RR_ERR_REPLY_RESOURCE, 0, 0);
+	return !ch->has_reply || rr_in_wrong(in, RR_ERR_BAD_XDR, 0, 0);
 }
 
 static bool keeps(const struct rr_eng *e, const struct rr_chunks *ch)
@@ -164,14 +185,24 @@ static int send_reliable(struct rr_eng *e, const struct rr_eng_out *out, struct 
 	return 0;
 }
 
+/* What of a reply is not placed. */
+static uint32_t stream_of(const struct rr_eng_out *out, const struct rr_serve *s)
+{
+	return s ? s->stream : out->len;
+}
+
 /* RFC 8166 §4.5.3: no way to convey it. Where the connection can go back to TCP that is
  * what the driver does; otherwise the peer is told. */
 /* req: reliable-reply-00 - #2 */
 static int cannot_convey(struct rr_eng *e, const struct rr_eng_out *out, struct rr_serve *s)
 {
+	bool write = s && s->short_chunk;
+	enum rr_errcode err = write ? RR_ERR_WRITE_RESOURCE : RR_ERR_REPLY_RESOURCE;
+	uint32_t chunk = write ? s->short_chunk : 0, needed = write ? s->short_len : stream_of(out, s);
+
 	if (e->p.caps & RR_CAP_HATCH)
 		return -EMSGSIZE;
-	if (!rr_ctl_error_for(e, out->rpc.xid))
+	if (!rr_ctl_error_for(e, out->rpc.xid, err, chunk, needed))
 		return -EAGAIN;
 	serve_put(e, s);
 	rr_eng_release(e, out->buf);
@@ -210,7 +241,7 @@ int rr_resp_send(struct rr_eng *e, const struct rr_eng_out *out)
 	if (!rr_tx_room(e))
 		return -EAGAIN;
 	fits = !s || rr_writes_plan(s, out);
-	stream = s ? s->stream : out->len;
+	stream = stream_of(out, s);
 	if (fits && hdr + stream <= e->p.inline_send) {
 		queue_reply(e, out, s, RR_TX_INLINE);
 	} else if (fits && hdr <= e->p.inline_send && stream <= reply_capacity(s)) {

@@ -117,5 +117,14 @@ static const struct rr_ulb_proc procs[] = {
 const struct rr_ulb_binding rr_ulb_nfs4 = {
 	.prog = 100003, .vers = 4, .procs = procs, .nprocs = rr_array_size(procs),
 	.ops = ops, .nops = rr_array_size(ops),
+	/* Nothing of a session: that remembers what it has executed. */
+	.procs_twice = RR_TWICE(0) | RR_TWICE(1),
+	.ops_twice = {
+		RR_TWICE(3) | RR_TWICE(9) | RR_TWICE(10) | RR_TWICE(13) | RR_TWICE(15) | RR_TWICE(16) |
+		RR_TWICE(17) | RR_TWICE(22) | RR_TWICE(23) | RR_TWICE(24) | RR_TWICE(25) | RR_TWICE(26) |
+		RR_TWICE(27) | RR_TWICE(31) | RR_TWICE(32) | RR_TWICE(33) | RR_TWICE(37) | RR_TWICE(47) |
+		RR_TWICE(48) | RR_TWICE(52) | RR_TWICE(55),
+		RR_TWICE(67) | RR_TWICE(68) | RR_TWICE(69) | RR_TWICE(72) | RR_TWICE(74),
+	},
 	.attrs = rr_ulb_nfs4_attrs, .nattrs = RR_ULB_NFS4_ATTRS,
 };

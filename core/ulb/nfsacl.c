@@ -26,8 +26,10 @@ static const struct rr_ulb_proc procs3[] = {
 
 const struct rr_ulb_binding rr_ulb_nfsacl2 = {
 	.prog = 100227, .vers = 2, .procs = procs2, .nprocs = rr_array_size(procs2),
+	.procs_twice = RR_TWICE(0) | RR_TWICE(1) | RR_TWICE(3) | RR_TWICE(4),
 };
 
 const struct rr_ulb_binding rr_ulb_nfsacl3 = {
 	.prog = 100227, .vers = 3, .procs = procs3, .nprocs = rr_array_size(procs3),
+	.procs_twice = RR_TWICE(0) | RR_TWICE(1),
 };

@@ -93,6 +93,10 @@ struct rr_ulb_call {
 	uint32_t nargs;
 	struct rr_ulb_item args[RR_ULB_ITEMS];	/* eligible arguments, by ascending position */
 
+	/* The call may be executed twice: nothing is changed by it, and a server that has seen it drops
+	 * it neither by a session of NFS nor by RPCSEC_GSS (RFC 2203 §5.3.3.1). */
+	bool idempotent;
+
 	/* Bounds of the reply in bytes, from the RPC header on and with the largest verifier
 	 * (RFC 8166 §8.2.2.2); RR_ULB_UNKNOWN. */
 	uint32_t reply_max;	/* if nothing is reduced */

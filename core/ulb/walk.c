@@ -52,6 +52,7 @@ void rr_walk_init(struct rr_walk *w, const struct rr_ulb_view *v)
 	*w = (struct rr_walk){
 		.v = v, .count = RR_BOUND_NONE, .attrs = RR_BOUND_NONE, .tag = RR_BOUND_NONE,
 		.ops = { RR_BOUND_NONE, RR_BOUND_NONE },
+		.idempotent = true,
 	};
 }
 
@@ -261,8 +262,10 @@ static const struct rr_ulb_proc *operation(struct rr_walk *w)
 
 	if (w->rc)
 		return NULL;
-	if (num < w->b->nops && w->b->ops[num].res)
+	if (num < w->b->nops && w->b->ops[num].res) {
+		w->idempotent &= w->b->ops_twice[num / 64] >> num % 64 & 1;
 		return &w->b->ops[num];
+	}
 	rr_walk_fail(w, RR_WALK_STOP);
 	return NULL;
 }

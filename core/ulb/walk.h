@@ -42,6 +42,7 @@ struct rr_walk {
 	uint64_t attrs;		/* b: bytes of f */
 	uint64_t tag;		/* t */
 	bool session;		/* q */
+	bool idempotent;	/* so are all operations so far */
 	uint32_t fore_max, back_max;
 	struct rr_bound ops;	/* of all operations' results together; % */
 	uint32_t nresults;

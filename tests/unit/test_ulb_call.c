@@ -564,3 +564,25 @@ Test(ulb_call, a_gss_credential_that_cannot_be_read_is_no_binding)
 	cr_assert_eq(look(&m), RR_ULB_NONE);
 	is_nothing();
 }
+
+Test(ulb_call, what_changes_nothing_may_be_executed_twice)
+{
+	static const struct { uint32_t proc; bool twice; } row[] = {
+		{ 1, true }, { 2, false }, { 3, true }, { 8, false }, { 12, false }, { 18, true }, { 21, false },
+	};
+
+	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+		begin_call(&m, NFS, 3, row[i].proc);
+		look(&m);
+		cr_assert_eq(call.idempotent, row[i].twice, "procedure %u", row[i].proc);
+	}
+	from_vector(&m, &v3_read_call);
+	look(&m);
+	cr_assert(call.idempotent);
+	from_vector(&m, &v3_write_call);
+	look(&m);
+	cr_assert_not(call.idempotent);
+	begin_call(&m, 0x20000001, 1, 1);
+	look(&m);
+	cr_assert_not(call.idempotent);
+}

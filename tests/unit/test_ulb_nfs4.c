@@ -362,3 +362,30 @@ Test(ulb_nfs4, a_callback_takes_no_read_chunk)
 	c.pos = m.n;
 	cr_assert_eq(look_chunks(&m, &c, 1), RR_ULB_VIOLATION);
 }
+
+Test(ulb_nfs4, a_compound_may_be_executed_twice_if_each_of_its_operations_may)
+{
+	begin(0, 2);
+	putfh();
+	read_op(100);
+	look(&m);
+	cr_assert(call.idempotent);
+	begin(0, 3);
+	putfh();
+	read_op(100);
+	write_op(6);
+	look(&m);
+	cr_assert_not(call.idempotent);
+	begin(1, 3);		/* a session remembers */
+	sequence();
+	putfh();
+	read_op(100);
+	look(&m);
+	cr_assert_not(call.idempotent);
+	begin(0, 3);		/* the last one is not known */
+	putfh();
+	read_op(100);
+	W(&m, 9999);
+	look(&m);
+	cr_assert_not(call.idempotent);
+}

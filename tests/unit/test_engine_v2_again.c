@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* version-two-08 §5.3.3: what a requester does about errors */
+
+#include "tests/unit/engine_v2.h"
+
+#define NFS(x, proc)		(x), 0, 2, 100003, 3, (proc), 0, 0, 0, 0
+#define NFS_READ(x, count)	NFS(x, 6), 4, 1, 0, 0, (count)
+#define NFS_WRITE(x, count)	NFS(x, 7), 4, 1, 0, 0, (count), 0, (count)
+#define NFS_READDIR(x, count)	NFS(x, 16), 4, 1, 0, 0, 0, 0, (count)
+
+static uint8_t msg[8192];
+
+static int send_words(uint32_t len)
+{
+	int rc;
+
+	one_clear(&o);
+	rc = one_send_bytes(&o, msg, len);
+	return rc;
+}
+
+static int send_read(uint32_t xid, uint32_t count)
+{
+	return send_words(WORDS(msg, NFS_READ(xid, count)));
+}
+
+static int send_write(uint32_t xid, uint32_t count)
+{
+	return send_words(WORDS(msg, NFS_WRITE(xid, count)) + count);
+}
+
+static int send_lookup(uint32_t xid)
+{
+	return send_words(WORDS(msg, NFS(xid, 3), 4, 1, 4, 0x61616161));
+}
+
+static void refused(uint32_t xid, uint32_t err, uint32_t a, uint32_t b)
+{
+	static const uint8_t words[] = { 0, 2, 0, 0, 1, 1, 1, 2, 1, 0, 0 };
+	uint8_t buf[64];
+	uint32_t n = WORDS(buf, xid, 2, 50, ERROR, REPLY, err);
+
+	if (err == REPLY_RESOURCE)
+		n += WORDS(buf + n, b);
+	else if (words[err] > 0)
+		n += WORDS(buf + n, a);
+	if (words[err] > 1)
+		n += WORDS(buf + n, b);
+	one_clear(&o);
+	one_recv(&o, buf, n, 0);
+}
+
+static struct rr_eng_info info(void)
+{
+	struct rr_eng_info i;
+
+	rr_eng_info(o.e, &i);
+	return i;
+}
+
+static void was_given_up(enum rr_eng_why why)
+{
+	cr_assert_eq(v2_failed(), why, "%u", v2_failed());
+	cr_assert_eq(one_count(&o, RR_OP_SEND), 0);
+}
+
+/* The engine has forgotten all of it when the reply is there. */
+static void is_answered(uint32_t xid, uint32_t released)
+{
+	one_clear(&o);
+	ONE_RECV(&o, INLINE(xid, REPLY), A_REPLY(xid));
+	cr_assert_eq(one_count(&o, RR_OP_DELIVER), 1);
+	cr_assert_eq(one_count(&o, RR_OP_RELEASE), released, "%u", one_count(&o, RR_OP_RELEASE));
+	cr_assert_eq(info().inflight, 0);
+}
+
+static uint32_t word_of_send(uint32_t w)
+{
+	return one_word(&o, 0, w);
+}
+
+/* --- Read chunks --- */
+
+/* req: version-two-08 5.3.3 #8 */
+Test(engine_v2_again, where_no_read_chunks_are_taken_all_of_it_is_one_at_position_zero)
+{
+	v2_begin(0, true);
+	cr_assert_eq(send_write(5, 4000), 0);
+	cr_assert_eq(word_of_send(3), MSG);
+	refused(5, READ_CHUNKS, 0, 0);
+	cr_assert_eq(v2_failed(), RR_WHY_NONE);
+	cr_assert_eq(one_count(&o, RR_OP_INVALIDATE), 1);
+	cr_assert_lt(one_op(&o, RR_OP_INVALIDATE, 0), one_op(&o, RR_OP_EXPOSE, 0));
+	cr_assert_eq(one_count(&o, RR_OP_RELEASE), 0);
+	uint32_t want[] = { 5, 2, 8, NOMSG, CALL, 0, 1, 0 };
+	for (uint32_t w = 0; w < 8; w++)
+		cr_assert_eq(word_of_send(w), want[w], "word %u", w);
+	cr_assert_eq(word_of_send(9), 4068);	/* the whole message */
+	cr_assert_eq(one_op(&o, RR_OP_SEND, 0)->len, 0);
+	is_answered(5, 1);
+	one_fini(&o);
+}
+
+/* req: version-two-08 5.3.3 #9 */
+Test(engine_v2_again, a_call_at_position_zero_is_given_up)
+{
+	v2_begin(0, true);
+	cr_assert_eq(send_words(WORDS(msg, NFS(5, 7), 9999) + 3000), 0);
+	cr_assert_eq(word_of_send(3), NOMSG);
+	refused(5, READ_CHUNKS, 0, 0);
+	was_given_up(RR_WHY_REFUSED);
+	one_fini(&o);
+}
+
+Test(engine_v2_again, so_is_one_whose_chunks_are_no_more_than_are_taken)
+{
+	v2_begin(0, true);
+	send_write(5, 4000);
+	refused(5, READ_CHUNKS, 1, 0);
+	was_given_up(RR_WHY_REFUSED);
+	one_fini(&o);
+}
+
+Test(engine_v2_again, what_is_refused_again_and_again_is_given_up)
+{
+	v2_begin(0, true);
+	send_write(5, 4000);
+	refused(5, READ_CHUNKS, 0, 0);
+	refused(5, READ_CHUNKS, 0, 0);
+	was_given_up(RR_WHY_REFUSED);
+	one_fini(&o);
+}
+
+/* --- segments --- */
+
+Test(engine_v2_again, fewer_segments_are_asked_for)
+{
+	v2_params(0, true);
+	o.nsegs = 4;
+	v2_start(1);
+	send_write(5, 4000);
+	cr_assert_eq(one_op(&o, RR_OP_EXPOSE, 0)->max_segs, 0);
+	o.nsegs = 2;
+	refused(5, SEGMENTS, 2, 0);
+	cr_assert_eq(one_op(&o, RR_OP_EXPOSE, 0)->max_segs, 2);
+	cr_assert_eq(one_count(&o, RR_OP_SEND), 1);
+	cr_assert_eq(word_of_send(6 + 2 * 6), 0);	/* the list ends behind two */
+	is_answered(5, 1);
+	one_fini(&o);
+}
+
+Test(engine_v2_again, what_cannot_have_fewer_segments_is_given_up)
+{
+	v2_params(0, true);
+	o.nsegs = 4;
+	v2_start(1);
+	send_write(5, 4000);
+	refused(5, SEGMENTS, 2, 0);
+	was_given_up(RR_WHY_TOO_LARGE);
+	one_fini(&o);
+	v2_begin(0, true);
+	send_write(5, 4000);
+	refused(5, SEGMENTS, 1, 0);	/* it had one */
+	was_given_up(RR_WHY_REFUSED);
+	one_fini(&o);
+}
+
+/* --- room for the reply --- */
+
+Test(engine_v2_again, a_longer_write_chunk_for_a_call_that_may_be_executed_twice)
+{
+	v2_begin(0, true);
+	send_read(5, 2000);
+	refused(5, WRITE_RESOURCE, 1, 2400);
+	cr_assert_eq(one_op(&o, RR_OP_EXPOSE, 0)->len, 2400);
+	cr_assert_eq(one_count(&o, RR_OP_INVALIDATE), 1);
+	cr_assert_eq(one_op(&o, RR_OP_RELEASE, 0)->buf, one_op(&o, RR_OP_INVALIDATE, 0)->buf);
+	cr_assert_eq(word_of_send(0), 5);
+	cr_assert_eq(word_of_send(10), 2400);
+	one_fini(&o);
+}
+
+/* req: version-two-08 5.3.3 #12 */
+Test(engine_v2_again, a_reply_chunk_in_place_of_write_chunks_that_are_not_taken)
+{
+	v2_begin(0, true);
+	send_read(5, 2000);
+	cr_assert_eq(word_of_send(7), 1);		/* a Write chunk */
+	refused(5, REPLY_RESOURCE, 0, 0);
+	cr_assert_eq(one_count(&o, RR_OP_EXPOSE), 1);
+	cr_assert_eq(word_of_send(7), 0);
+	cr_assert_eq(word_of_send(8), 1);		/* a Reply chunk */
+	cr_assert_geq(word_of_send(11), 2000 + 24 + 400 + 100);
+	is_answered(5, 2);
+	one_fini(&o);
+}
+
+Test(engine_v2_again, a_longer_reply_chunk)
+{
+	v2_begin(0, true);
+	send_words(WORDS(msg, NFS_READDIR(5, 3000)));
+	refused(5, REPLY_RESOURCE, 0, 9998);
+	cr_assert_eq(word_of_send(11), 10000);
+	one_fini(&o);
+}
+
+Test(engine_v2_again, a_reply_chunk_for_a_call_that_had_none)
+{
+	v2_begin(0, true);
+	send_lookup(5);
+	cr_assert_eq(one_count(&o, RR_OP_EXPOSE), 0);
+	cr_assert_eq(one_count(&o, RR_OP_RELEASE), 0);	/* kept */
+	refused(5, REPLY_RESOURCE, 0, 3000);
+	cr_assert_eq(word_of_send(11), 3000);
+	cr_assert_eq(one_op(&o, RR_OP_SEND, 0)->len, 56);
+	is_answered(5, 2);
+	one_fini(&o);
+}
+
+Test(engine_v2_again, what_no_longer_fits_inline_beside_it_is_a_long_call)
+{
+	uint32_t n;
+
+	v2_begin(0, true);
+	n = WORDS(msg, NFS(5, 3), 4, 1, 900);
+	cr_assert_eq(send_words(n + 900), 0);
+	cr_assert_eq(word_of_send(3), MSG);
+	refused(5, REPLY_RESOURCE, 0, 3000);
+	cr_assert_eq(word_of_send(3), NOMSG);
+	cr_assert_eq(one_count(&o, RR_OP_EXPOSE), 2);
+	is_answered(5, 2);
+	one_fini(&o);
+}
+
+Test(engine_v2_again, write_chunks_without_a_number_are_replaced_as_well)
+{
+	v2_begin(0, true);
+	send_read(5, 2000);
+	refused(5, WRITE_CHUNKS, 0, 0);
+	cr_assert_eq(word_of_send(7), 0);
+	cr_assert_eq(word_of_send(8), 1);
+	one_fini(&o);
+}
+
+Test(engine_v2_again, a_call_that_may_not_be_executed_twice_is_given_up)
+{
+	v2_begin(0, true);
+	send_words(WORDS(msg, 5, 0, 2, 0x20000001, 1, 1, 0, 0, 0, 0));
+	cr_assert_eq(one_count(&o, RR_OP_EXPOSE), 1);
+	refused(5, REPLY_RESOURCE, 0, 9000);
+	was_given_up(RR_WHY_TOO_LARGE);
+	one_fini(&o);
+}
+
+Test(engine_v2_again, but_the_next_of_its_procedure_offers_what_was_needed)
+{
+	struct rr_sizes sizes = { 0 };
+
+	v2_params(0, true);
+	o.p.sizes = &sizes;
+	v2_start(1);
+	send_words(WORDS(msg, 5, 0, 2, 0x20000001, 1, 1, 0, 0, 0, 0));
+	refused(5, REPLY_RESOURCE, 0, 9000);
+	was_given_up(RR_WHY_ERR_CHUNK);
+	cr_assert_eq(rr_sizes_get(&sizes, 0x20000001, 1, 1), 9000);
+	one_fini(&o);
+}
+
+Test(engine_v2_again, more_than_may_be_offered_is_given_up)
+{
+	v2_begin(0, true);
+	send_words(WORDS(msg, NFS_READDIR(5, 3000)));
+	refused(5, REPLY_RESOURCE, 0, 65537);
+	was_given_up(RR_WHY_TOO_LARGE);
+	one_fini(&o);
+}
+
+Test(engine_v2_again, an_error_without_a_length_says_nothing_new)
+{
+	v2_begin(0, true);
+	send_words(WORDS(msg, NFS_READDIR(5, 3000)));
+	refused(5, REPLY_RESOURCE, 0, 0);
+	was_given_up(RR_WHY_TOO_LARGE);
+	one_fini(&o);
+	v2_begin(0, true);
+	send_read(5, 2000);
+	refused(5, WRITE_RESOURCE, 0, 0);
+	was_given_up(RR_WHY_TOO_LARGE);
+	one_fini(&o);
+}
+
+/* --- others --- */
+
+/* req: version-two-08 5.3.3 #19 */
+Test(engine_v2_again, other_errors_are_final)
+{
+	static const uint32_t final[] = { SYSTEM, BAD_XDR, INVAL_HTYPE, 10 };
+
+	for (uint32_t i = 0; i < 4; i++) {
+		v2_begin(0, true);
+		send_read(5, 2000);
+		refused(5, final[i], 0, 0);
+		was_given_up(RR_WHY_REFUSED);
+		one_fini(&o);
+	}
+}
+
+/* req: version-two-08 5.3.3 #2 */
+Test(engine_v2_again, credits_in_an_error_are_ignored)
+{
+	v2_begin(0, true);
+	send_read(5, 2000);
+	ONE_RECV(&o, 5, 2, 1, ERROR, REPLY, WRITE_RESOURCE, 1, 2400);
+	cr_assert_eq(v2_failed(), RR_WHY_NONE);
+	cr_assert_eq(info().granted, 8);
+	cr_assert_eq(info().inflight, 1);
+	one_fini(&o);
+}
+
+Test(engine_v2_again, an_error_for_nothing_is_discarded)
+{
+	v2_begin(0, true);
+	refused(5, SYSTEM, 0, 0);
+	cr_assert_eq(v2_failed(), RR_WHY_NONE);
+	send_read(6, 2000);
+	o.hold_invalidate = true;
+	refused(6, WRITE_RESOURCE, 1, 2400);
+	refused(6, WRITE_RESOURCE, 1, 2400);	/* it is not out again yet */
+	cr_assert_eq(v2_failed(), RR_WHY_NONE);
+	one_fini(&o);
+}
+
+Test(engine_v2_again, nothing_is_exposed_anew_before_the_first_exposures_are_fenced)
+{
+	struct rr_op inv;
+
+	v2_begin(0, true);
+	send_read(5, 2000);
+	o.hold_invalidate = true;
+	refused(5, WRITE_RESOURCE, 1, 2400);
+	cr_assert_eq(one_count(&o, RR_OP_EXPOSE), 0);
+	cr_assert_eq(one_count(&o, RR_OP_SEND), 0);
+	inv = *one_op(&o, RR_OP_INVALIDATE, 0);
+	one_done(&o, &inv);
+	one_run(&o);
+	cr_assert_eq(one_count(&o, RR_OP_EXPOSE), 1);
+	cr_assert_eq(one_count(&o, RR_OP_SEND), 1);
+	one_fini(&o);
+}
+
+Test(engine_v2_again, a_send_that_completes_late_keeps_its_buffer_until_then)
+{
+	struct rr_op first;
+
+	v2_begin(0, true);
+	o.hold_send = true;
+	send_lookup(5);
+	first = *one_op(&o, RR_OP_SEND, 0);
+	refused(5, REPLY_RESOURCE, 0, 3000);
+	is_answered(5, 1);		/* the Reply chunk; two Sends are still to complete */
+	one_done(&o, &first);
+	one_run(&o);
+	cr_assert_eq(one_count(&o, RR_OP_RELEASE), 1);
+	one_done(&o, &first);
+	one_run(&o);
+	cr_assert_eq(one_count(&o, RR_OP_RELEASE), 2);
+	one_fini(&o);
+}
+
+Test(engine_v2_again, with_ring_credits_nothing_is_kept_and_nothing_sent_again)
+{
+	v2_begin(RR_CAP_RING_CREDITS, true);
+	send_lookup(5);
+	cr_assert_eq(one_count(&o, RR_OP_RELEASE), 1);
+	refused(5, REPLY_RESOURCE, 0, 3000);
+	was_given_up(RR_WHY_TOO_LARGE);
+	one_fini(&o);
+}
+
+Test(engine_v2_again, with_reliable_replies_a_long_call_may_still_have_too_many_segments)
+{
+	v2_params(RR_CAP_RELIABLE_REPLY, true);
+	o.nsegs = 3;
+	v2_start(1);
+	send_write(5, 4000);
+	cr_assert_eq(word_of_send(3), NOMSG);
+	o.nsegs = 1;
+	refused(5, SEGMENTS, 1, 0);
+	cr_assert_eq(word_of_send(3), NOMSG);
+	is_answered(5, 1);
+	one_fini(&o);
+}
