@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What we say of ourselves: to a peer of ours in an offer or an answer, to a provider; and what we speak. */
 
-#include <fcntl.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "core/base/compiler.h"
@@ -13,42 +11,12 @@
 
 #define OWN_RECVS	4u		/* hatch, note: messages that are not the engine's */
 
-static void host_id(uint8_t out[RR_HOST_LEN])
-{
-	static _Atomic uint64_t kept[2];
-	uint64_t id[2] = { 0, 0 };
-	char text[64];
-	int fd;
-	ssize_t n;
-
-	id[0] = atomic_load_explicit(&kept[0], memory_order_relaxed);
-	id[1] = atomic_load_explicit(&kept[1], memory_order_relaxed);
-	if (!id[0] || !id[1]) {
-		fd = rr_os_open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-		n = fd < 0 ? 0 : syscall(SYS_read, fd, text, sizeof(text));
-		if (fd >= 0)
-			rr_os->close(fd);
-		if (n < 36)
-			return memset(out, 0, RR_HOST_LEN), (void)0;
-		/* FNV-1a, twice from different starts: an identity, not a secret */
-		id[0] = UINT64_C(0xcbf29ce484222325);
-		id[1] = UINT64_C(0x9ae16a3b2f90404f);
-		for (int i = 0; i < 36; i++) {
-			id[0] = (id[0] ^ (uint8_t)text[i]) * UINT64_C(0x100000001b3);
-			id[1] = (id[1] ^ (uint8_t)text[35 - i]) * UINT64_C(0x100000001b3);
-		}
-		atomic_store_explicit(&kept[0], id[0], memory_order_relaxed);
-		atomic_store_explicit(&kept[1], id[1], memory_order_relaxed);
-	}
-	memcpy(out, id, RR_HOST_LEN);
-}
-
 bool rr_own_host(const uint8_t peer[RR_HOST_LEN])
 {
 	static const uint8_t unknown[RR_HOST_LEN];
 	uint8_t own[RR_HOST_LEN];
 
-	host_id(own);
+	rr_host_id(own);
 	return memcmp(own, unknown, RR_HOST_LEN) && !memcmp(own, peer, RR_HOST_LEN);
 }
 
@@ -87,7 +55,7 @@ void rr_own_hello(struct rr_hello *h)
 	h->credits = rr_cp->credits;
 	h->bc_credits = rr_cp->bc_credits;
 	h->max_msg = rr_cp->max_msg;
-	host_id(h->host);
+	rr_host_id(h->host);
 }
 
 enum rr_dialect rr_own_dialect(const struct rr_conn *c, int fd, const uint32_t *program)

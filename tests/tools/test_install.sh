@@ -7,7 +7,8 @@ trap 'rm -rf "$T"' EXIT
 b=$(basename "$BUILD")
 make -s BUILD="$b" install DESTDIR="$T/dest" PREFIX=/opt/r >/dev/null || exit 1
 p=$T/dest/opt/r
-for f in lib/librpcrdma_shim.so bin/rdmarpc-run bin/rdmarpc-stat share/man/man7/rdmarpc.7 \
+for f in lib/librpcrdma_shim.so bin/rdmarpc-run bin/rdmarpc-stat bin/rdmarpc-conform share/man/man1/rdmarpc-conform.1 \
+	share/rdmarpc/conform/rfc8166/null-call.case share/man/man7/rdmarpc.7 \
 	share/man/man5/rdmarpc.conf.5 share/man/man1/rdmarpc-run.1 share/man/man1/rdmarpc-stat.1 \
 	share/doc/rdmarpc/rdmarpc.conf.example; do
 	[ -f "$p/$f" ] || is "installed: $f" missing there

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Messages, as a case describes them. */
+#include "core/base/compiler.h"
+#include "tools/conform/wire.h"
+
+static const struct rr_pat *field(const struct rr_field *f, const char *name)
+{
+	while (f && strcmp(f->name, name) != 0)
+		f = f->next;
+	return f ? &f->pat : NULL;
+}
+
+/* The value of a field, or what it is when nothing is said. */
+static uint32_t value(struct rr_env *e, const struct rr_field *fields, const char *name, uint64_t other)
+{
+	const struct rr_pat *pat = field(fields, name);
+
+	return (uint32_t)(pat ? rr_env_eval(e, &pat->alt[0].lo) : other);
+}
+
+static uint64_t variable(struct rr_env *e, const char *name)
+{
+	struct rr_var *v = rr_env_find(e, name);
+
+	return v ? v->num : 0;
+}
+
+/* --- bodies --- */
+
+static void put_auth(struct rr_bytes *out, uint32_t flavor)
+{
+	/* AUTH_SYS: stamp, machine "conf", uid, gid, no groups */
+	static const uint32_t sys[] = { 0, 4, 0x636f6e66, 0, 0, 0 };
+
+	rr_bytes_word(out, flavor);
+	rr_bytes_word(out, flavor == 1 ? sizeof(sys) : 0);
+	for (size_t i = 0; flavor == 1 && i < rr_array_size(sys); i++)
+		rr_bytes_word(out, sys[i]);
+}
+
+static void put_call(struct rr_env *e, const struct rr_item *it, struct rr_bytes *out)
+{
+	const struct rr_field *f = it->fields;
+
+	rr_bytes_word(out, value(e, f, "xid", variable(e, "xid")));
+	rr_bytes_word(out, value(e, f, "type", 0));
+	rr_bytes_word(out, value(e, f, "rpcvers", 2));
+	rr_bytes_word(out, value(e, f, "prog", variable(e, "program")));
+	rr_bytes_word(out, value(e, f, "vers", variable(e, "version")));
+	rr_bytes_word(out, value(e, f, "proc", 0));
+	put_auth(out, value(e, f, "cred", 0));
+	put_auth(out, 0);
+}
+
+static void put_reply(struct rr_env *e, const struct rr_item *it, struct rr_bytes *out)
+{
+	const struct rr_field *f = it->fields;
+	uint32_t stat = value(e, f, "stat", 0), accept = value(e, f, "accept", 0);
+
+	rr_bytes_word(out, value(e, f, "xid", variable(e, "xid")));
+	rr_bytes_word(out, value(e, f, "type", 1));
+	rr_bytes_word(out, stat);
+	if (stat == 0)
+		put_auth(out, 0);
+	rr_bytes_word(out, accept);
+	if (field(f, "low"))
+		rr_bytes_word(out, value(e, f, "low", 0));
+	if (field(f, "high"))
+		rr_bytes_word(out, value(e, f, "high", 0));
+}
+
+static void put_zeroes(struct rr_bytes *out, uint32_t n)
+{
+	static const uint8_t zero[4];
+
+	rr_bytes_add(out, zero, n);
+}
+
+static void put_pattern(struct rr_bytes *out, uint32_t len)
+{
+	for (uint32_t i = 0; i < len; i++) {
+		uint8_t b = rr_pattern(i);
+
+		rr_bytes_add(out, &b, 1);
+	}
+}
+
+static void put_fill(struct rr_bytes *out, uint32_t len, uint8_t byte)
+{
+	while (len--)
+		rr_bytes_add(out, &byte, 1);
+}
+
+static void put_item(struct rr_env *e, const struct rr_item *it, struct rr_bytes *out)
+{
+	uint32_t a = (uint32_t)rr_env_eval(e, &it->a);
+	uint64_t v = it->pat.n ? rr_env_eval(e, &it->pat.alt[0].lo) : 0;
+
+	if (a > RR_BODY_MAX || out->len > RR_BODY_MAX) {
+		e->too_long = true;
+		return;
+	}
+	switch (it->kind) {
+	case RR_I_RPC_CALL: put_call(e, it, out); break;
+	case RR_I_RPC_REPLY: put_reply(e, it, out); break;
+	case RR_I_U64: rr_bytes_word(out, (uint32_t)(v >> 32)); /* fall through */
+	case RR_I_U32: rr_bytes_word(out, (uint32_t)v); break;
+	case RR_I_HEX: rr_bytes_add(out, it->bytes, it->len); break;
+	case RR_I_STRING:
+		rr_bytes_word(out, it->len);
+		rr_bytes_add(out, it->bytes, it->len);
+		put_zeroes(out, -it->len & 3);
+		break;
+	case RR_I_OPAQUE:
+		rr_bytes_word(out, a);
+		put_pattern(out, a);
+		put_zeroes(out, -a & 3);
+		break;
+	case RR_I_PATTERN: put_pattern(out, a); break;
+	case RR_I_FILL: put_fill(out, a, (uint8_t)rr_env_eval(e, &it->b)); break;
+	case RR_I_MARK: rr_env_set(e, it->name, out->len); break;
+	default: break;
+	}
+}
+
+void rr_make_body(struct rr_env *e, const struct rr_item *items, struct rr_bytes *out)
+{
+	for (const struct rr_item *it = items; it; it = it->next)
+		put_item(e, it, out);
+}
+
+/* --- chunk lists --- */
+
+/* The piece of memory that a segment names: from is where in it, of len bytes. */
+static bool segment(struct rr_env *e, const struct rr_segspec *s, struct rr_seg *out)
+{
+	uint64_t num[3];
+	const struct rr_var *v;
+
+	for (int i = 0; i < 3; i++)
+		num[i] = rr_env_eval(e, &s->num[i]);
+	if (!s->name) {
+		*out = (struct rr_seg){ (uint32_t)num[0], (uint32_t)num[1], num[2] };
+		return true;
+	}
+	v = rr_env_find(e, s->name);
+	if (!v || !v->chunk.n)
+		return false;
+	*out = v->chunk.seg[0];
+	if (s->part) {
+		out->offset += num[0];
+		out->length = (uint32_t)(s->to_end ? out->length - num[0] : num[1]);
+	}
+	return true;
+}
+
+static void put_seg(struct rr_bytes *out, const struct rr_seg *s)
+{
+	rr_bytes_word(out, s->handle);
+	rr_bytes_word(out, s->length);
+	rr_bytes_word(out, (uint32_t)(s->offset >> 32));
+	rr_bytes_word(out, (uint32_t)s->offset);
+}
+
+/* The segments of a line: for a Read chunk each behind its position; for others behind their count. */
+static bool put_segs(struct rr_env *e, const struct rr_item *it, struct rr_chunk *ch, struct rr_bytes *out)
+{
+	uint32_t n = 0;
+
+	for (const struct rr_segspec *s = it->segs; s; s = s->next)
+		n++;
+	if (it->kind != RR_I_READ)
+		rr_bytes_word(out, n);
+	for (const struct rr_segspec *s = it->segs; s; s = s->next) {
+		struct rr_seg seg;
+
+		if (!segment(e, s, &seg))
+			return false;
+		if (it->kind == RR_I_READ) {
+			rr_bytes_word(out, 1);
+			rr_bytes_word(out, (uint32_t)rr_env_eval(e, &it->a));
+		}
+		put_seg(out, &seg);
+		if (ch && ch->n < RR_CHUNK_SEGS)
+			ch->seg[ch->n++] = seg;
+	}
+	return true;
+}
+
+/* Where the chunks of a line are remembered; NULL: nowhere. */
+static struct rr_chunk *remembered(struct rr_sent *sent, enum rr_item_kind kind)
+{
+	if (kind == RR_I_WRITE && sent->nwrites < RR_SENT_CHUNKS)
+		return &sent->write[sent->nwrites++];
+	if (kind != RR_I_REPLY)
+		return NULL;
+	sent->has_reply = true;
+	return &sent->reply;
+}
+
+static bool put_list(struct rr_env *e, const struct rr_item *items, enum rr_item_kind kind,
+		     struct rr_sent *sent, struct rr_bytes *out)
+{
+	bool any = false;
+
+	for (const struct rr_item *it = items; it; it = it->next) {
+		if (it->kind != kind)
+			continue;
+		any = true;
+		if (kind != RR_I_READ)
+			rr_bytes_word(out, 1);
+		if (!put_segs(e, it, remembered(sent, kind), out))
+			return false;
+	}
+	if (kind != RR_I_REPLY || !any)
+		rr_bytes_word(out, 0);
+	return true;
+}
+
+static bool put_lists(struct rr_env *e, const struct rr_step *s, uint32_t xid, struct rr_bytes *out)
+{
+	struct rr_sent *sent = &e->sent[e->nsent++ % RR_SENT];
+
+	memset(sent, 0, sizeof(*sent));
+	sent->xid = xid;
+	return put_list(e, s->items, RR_I_READ, sent, out) && put_list(e, s->items, RR_I_WRITE, sent, out) &&
+	       put_list(e, s->items, RR_I_REPLY, sent, out);
+}
+
+static void put_props(struct rr_env *e, const struct rr_item *items, struct rr_bytes *out)
+{
+	uint32_t n = 0;
+
+	for (const struct rr_item *it = items; it; it = it->next)
+		n += it->kind == RR_I_PROP;
+	if (n)
+		rr_bytes_word(out, n);
+	for (const struct rr_item *it = items; it; it = it->next) {
+		if (it->kind != RR_I_PROP)
+			continue;
+		rr_bytes_word(out, (uint32_t)rr_env_eval(e, &it->a));
+		rr_bytes_word(out, it->lens ? 4 : it->len);
+		if (it->lens)
+			rr_bytes_word(out, (uint32_t)rr_env_eval(e, &it->lens->pat.alt[0].lo));
+		rr_bytes_add(out, it->bytes, it->len);
+		put_zeroes(out, -it->len & 3);
+	}
+}
+
+/* --- headers --- */
+
+static void put_prefix(struct rr_env *e, const struct rr_step *s, uint32_t number, struct rr_bytes *out)
+{
+	const struct rr_field *f = s->fields;
+	bool response = e->role == RR_REQUESTER || s->kind == RR_K_ERROR;
+
+	rr_bytes_word(out, value(e, f, "xid", variable(e, "xid")));
+	rr_bytes_word(out, value(e, f, "vers", rr_dialect_version(e->dialect)));
+	rr_bytes_word(out, value(e, f, "credit", variable(e, "credits")));
+	rr_bytes_word(out, value(e, f, "proc", number));
+	if (e->dialect == RR_DIALECT_V2 || field(f, "flags"))
+		rr_bytes_word(out, value(e, f, "flags", response));
+}
+
+static void put_named(struct rr_env *e, const struct rr_step *s, const char *const *names, struct rr_bytes *out)
+{
+	for (; *names; names++)
+		if (field(s->fields, *names))
+			rr_bytes_word(out, value(e, s->fields, *names, 0));
+}
+
+static bool has_lists(const struct rr_step *s)
+{
+	for (const struct rr_item *it = s->items; it; it = it->next)
+		if (it->kind == RR_I_READ || it->kind == RR_I_WRITE || it->kind == RR_I_REPLY)
+			return true;
+	return rr_kind_has_lists(s->kind);
+}
+
+static bool put_header(struct rr_env *e, const struct rr_step *s, struct rr_bytes *out)
+{
+	static const char *const arms[] = { "err", "low", "high", "limit", "chunk", "needed", NULL };
+	uint32_t number;
+
+	if (s->kind == RR_K_RAW)
+		return true;
+	rr_kind_number(e->dialect, s->kind, &number);
+	put_prefix(e, s, number, out);
+	if (s->kind == RR_K_MSGP) {
+		rr_bytes_word(out, value(e, s->fields, "align", 0));
+		rr_bytes_word(out, value(e, s->fields, "thresh", 0));
+	}
+	put_named(e, s, arms, out);
+	if (e->dialect == RR_DIALECT_V2 && has_lists(s))
+		rr_bytes_word(out, value(e, s->fields, "inv", 0));
+	put_props(e, s->items, out);
+	return !has_lists(s) || put_lists(e, s, rr_word(out->p), out);
+}
+
+static void change(struct rr_env *e, const struct rr_item *it, struct rr_bytes *out)
+{
+	uint64_t a = rr_env_eval(e, &it->a);
+	uint32_t b = (uint32_t)rr_env_eval(e, &it->b);
+
+	if (it->kind == RR_I_CUT && a < out->len)
+		out->len = (size_t)a;
+	if (it->kind == RR_I_AT && a + 4 <= out->len)
+		for (int i = 0; i < 4; i++)
+			out->p[a + (uint64_t)i] = (uint8_t)(b >> (24 - 8 * i));
+}
+
+bool rr_make_message(struct rr_env *e, const struct rr_step *s, struct rr_bytes *out, char *why, size_t cap)
+{
+	struct rr_bytes body = { 0 };
+	uint32_t number;
+	bool ok;
+
+	out->len = 0;
+	if (s->kind < RR_K_OTHER && !field(s->fields, "proc") && !rr_kind_number(e->dialect, s->kind, &number)) {
+		snprintf(why, cap, "dialect %s has no %s", rr_dialect_names[e->dialect], rr_kind_names[s->kind]);
+		return false;
+	}
+	if (s->kind != RR_K_RAW && field(s->fields, "xid"))	/* what the body repeats */
+		rr_env_set(e, "xid", value(e, s->fields, "xid", 0));
+	rr_make_body(e, s->items, &body);	/* first: its marks are positions in the lists */
+	ok = put_header(e, s, out);
+	rr_bytes_add(out, body.p, body.len);
+	rr_bytes_free(&body);
+	for (const struct rr_item *it = s->items; it; it = it->next)
+		change(e, it, out);
+	if (!ok)
+		snprintf(why, cap, "a segment of what is not exposed");
+	return ok;
+}

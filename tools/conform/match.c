@@ -1,0 +1,441 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Is what came what was expected? */
+#include "core/base/compiler.h"
+#include "tools/conform/wire.h"
+
+/* One comparison: where why goes. */
+struct cmp {
+	struct rr_env *e;
+	char *why;
+	size_t cap;
+	const uint8_t *start, *p, *end;	/* of a body */
+};
+
+#define NO(c, ...) (snprintf((c)->why, (c)->cap, __VA_ARGS__), false)
+
+static bool word_is(struct cmp *c, const char *what, const struct rr_pat *pat, uint64_t v)
+{
+	char text[96];
+
+	if (rr_env_match(c->e, pat, v))
+		return true;
+	rr_env_print(c->e, pat, text, sizeof(text));
+	return NO(c, "%s is %llu (0x%llx), expected %s", what, (unsigned long long)v, (unsigned long long)v, text);
+}
+
+static bool word_equals(struct cmp *c, const char *what, uint64_t want, uint64_t v)
+{
+	return v == want || NO(c, "%s is %llu (0x%llx), expected %llu", what, (unsigned long long)v,
+			       (unsigned long long)v, (unsigned long long)want);
+}
+
+static const struct rr_pat *field(const struct rr_field *f, const char *name)
+{
+	while (f && strcmp(f->name, name) != 0)
+		f = f->next;
+	return f ? &f->pat : NULL;
+}
+
+/* A field, or what it is when nothing is said. */
+static bool is_or(struct cmp *c, const struct rr_field *f, const char *name, uint64_t other, uint64_t v)
+{
+	const struct rr_pat *pat = field(f, name);
+
+	return pat ? word_is(c, name, pat, v) : word_equals(c, name, other, v);
+}
+
+static uint64_t variable(struct rr_env *e, const char *name)
+{
+	struct rr_var *v = rr_env_find(e, name);
+
+	return v ? v->num : 0;
+}
+
+/* --- bodies --- */
+
+static bool take(struct cmp *c, const char *what, uint32_t n, const uint8_t **at)
+{
+	if ((size_t)(c->end - c->p) < n)
+		return NO(c, "%s: only %zu bytes are left, not %u", what, (size_t)(c->end - c->p), n);
+	*at = c->p;
+	c->p += n;
+	return true;
+}
+
+static bool get(struct cmp *c, const char *what, uint32_t *v)
+{
+	const uint8_t *at;
+
+	if (!take(c, what, 4, &at))
+		return false;
+	*v = rr_word(at);
+	return true;
+}
+
+static bool next_is(struct cmp *c, const struct rr_field *f, const char *name, uint64_t other)
+{
+	uint32_t v;
+
+	return get(c, name, &v) && is_or(c, f, name, other, v);
+}
+
+/* Flavor and body, whatever they are; the flavor may be asked about. */
+static bool auth(struct cmp *c, const struct rr_field *f, const char *name)
+{
+	const struct rr_pat *pat = field(f, name);
+	const uint8_t *at;
+	uint32_t flavor, len;
+
+	return get(c, name, &flavor) && (!pat || word_is(c, name, pat, flavor)) && get(c, name, &len) &&
+	       take(c, name, rr_align(rr_min(len, 400u), 4u), &at);
+}
+
+static bool is_call(struct cmp *c, const struct rr_item *it)
+{
+	const struct rr_field *f = it->fields;
+
+	return next_is(c, f, "xid", variable(c->e, "xid")) && next_is(c, f, "type", 0) &&
+	       next_is(c, f, "rpcvers", 2) && next_is(c, f, "prog", variable(c->e, "program")) &&
+	       next_is(c, f, "vers", variable(c->e, "version")) && next_is(c, f, "proc", 0) &&
+	       auth(c, f, "cred") && auth(c, NULL, "verf");
+}
+
+static bool is_reply(struct cmp *c, const struct rr_item *it)
+{
+	const struct rr_field *f = it->fields;
+
+	if (!next_is(c, f, "xid", variable(c->e, "xid")) || !next_is(c, f, "type", 1) ||
+	    !next_is(c, f, "stat", 0))
+		return false;
+	if (rr_word(c->p - 4) == 0 && !auth(c, NULL, "verf"))
+		return false;
+	return next_is(c, f, "accept", 0) && (!field(f, "low") || next_is(c, f, "low", 0)) &&
+	       (!field(f, "high") || next_is(c, f, "high", 0));
+}
+
+static bool bytes_are(struct cmp *c, const char *what, const uint8_t *want, uint32_t len)
+{
+	const uint8_t *at;
+
+	if (!take(c, what, len, &at))
+		return false;
+	for (uint32_t i = 0; i < len; i++)
+		if (at[i] != want[i])
+			return NO(c, "%s: byte %u is 0x%02x, expected 0x%02x", what, i, at[i], want[i]);
+	return true;
+}
+
+static bool is_pattern(struct cmp *c, uint32_t len)
+{
+	const uint8_t *at;
+
+	if (!take(c, "pattern", len, &at))
+		return false;
+	for (uint32_t i = 0; i < len; i++)
+		if (at[i] != rr_pattern(i))
+			return NO(c, "pattern: byte %u is 0x%02x, expected 0x%02x", i, at[i], rr_pattern(i));
+	return true;
+}
+
+static bool is_fill(struct cmp *c, uint32_t len, uint8_t byte)
+{
+	const uint8_t *at;
+
+	if (!take(c, "fill", len, &at))
+		return false;
+	for (uint32_t i = 0; i < len; i++)
+		if (at[i] != byte)
+			return NO(c, "fill: byte %u is 0x%02x, expected 0x%02x", i, at[i], byte);
+	return true;
+}
+
+static bool is_counted(struct cmp *c, const struct rr_item *it, uint32_t len)
+{
+	uint32_t n;
+
+	if (!get(c, "length", &n) || !word_equals(c, "length", len, n))
+		return false;
+	if (it->kind == RR_I_OPAQUE ? !is_pattern(c, len) : !bytes_are(c, "string", it->bytes, len))
+		return false;
+	return is_fill(c, -len & 3, 0);
+}
+
+static bool is_number(struct cmp *c, const struct rr_item *it)
+{
+	uint32_t high = 0, low;
+
+	if ((it->kind == RR_I_U64 && !get(c, "u64", &high)) || !get(c, "u32", &low))
+		return false;
+	return word_is(c, it->kind == RR_I_U64 ? "u64" : "u32", &it->pat, (uint64_t)high << 32 | low);
+}
+
+static bool item_matches(struct cmp *c, const struct rr_item *it)
+{
+	uint32_t a = (uint32_t)rr_env_eval(c->e, &it->a);
+	const uint8_t *at;
+
+	switch (it->kind) {
+	case RR_I_RPC_CALL: return is_call(c, it);
+	case RR_I_RPC_REPLY: return is_reply(c, it);
+	case RR_I_U32: case RR_I_U64: return is_number(c, it);
+	case RR_I_HEX: return bytes_are(c, "hex", it->bytes, it->len);
+	case RR_I_STRING: return is_counted(c, it, it->len);
+	case RR_I_OPAQUE: return is_counted(c, it, a);
+	case RR_I_PATTERN: return is_pattern(c, a);
+	case RR_I_FILL: return is_fill(c, a, (uint8_t)rr_env_eval(c->e, &it->b));
+	case RR_I_SKIP: return take(c, "skip", a, &at);
+	case RR_I_MARK: rr_env_set(c->e, it->name, (uint64_t)(c->p - c->start)); return true;
+	case RR_I_REST: c->p = c->end; return true;
+	default: return true;
+	}
+}
+
+static bool is_body(enum rr_item_kind kind)
+{
+	return kind >= RR_I_RPC_CALL && kind <= RR_I_REST;
+}
+
+static bool body_matches(struct cmp *c, const struct rr_item *items, const uint8_t *buf, uint32_t len)
+{
+	bool any = false;
+
+	c->start = c->p = buf;
+	c->end = buf + len;
+	for (const struct rr_item *it = items; it; it = it->next) {
+		any |= is_body(it->kind);
+		if (!item_matches(c, it)) {
+			size_t n = strlen(c->why);
+
+			snprintf(c->why + n, c->cap - n, " (line %d)", it->line);
+			return false;
+		}
+	}
+	if (any && c->p != c->end)
+		return NO(c, "%zu bytes more than expected", (size_t)(c->end - c->p));
+	return true;
+}
+
+bool rr_match_body(struct rr_env *e, const struct rr_item *items, const uint8_t *buf, uint32_t len,
+		   char *why, size_t cap)
+{
+	struct cmp c = { .e = e, .why = why, .cap = cap };
+
+	return body_matches(&c, items, buf, len);
+}
+
+/* --- chunks --- */
+
+static void keep(struct cmp *c, const char *name, const struct rr_chunk *ch)
+{
+	struct rr_var *v = rr_env_var(c->e, name);
+
+	v->mem = v->theirs = true;
+	v->chunk = *ch;
+	v->at = NULL;
+	v->len = 0;
+}
+
+/* A chunk that was sent comes back: the same but for the lengths, which are as the line says. */
+static bool returned(struct cmp *c, const char *what, const struct rr_item *it, const struct rr_chunk *sent,
+		     const struct rr_chunk *got)
+{
+	const struct rr_field *len = it->lens;
+
+	if (it->name) {
+		keep(c, it->name, got);
+		return true;
+	}
+	if (!sent)
+		return NO(c, "%s that was not offered", what);
+	if (got->n != sent->n)
+		return NO(c, "%s of %u segments, %u were offered", what, got->n, sent->n);
+	for (uint32_t i = 0; i < got->n; i++, len = len ? len->next : NULL) {
+		const struct rr_seg *g = &got->seg[i], *s = &sent->seg[i];
+
+		if (g->handle != s->handle || g->offset != s->offset)
+			return NO(c, "%s, segment %u: handle and offset are not those that were offered", what, i);
+		if (g->length > s->length)
+			return NO(c, "%s, segment %u: %u bytes, of %u that were offered", what, i, g->length,
+				  s->length);
+		if (len && !word_is(c, what, &len->pat, g->length))
+			return false;
+	}
+	return !len || NO(c, "%s of %u segments, fewer than expected", what, got->n);
+}
+
+static const struct rr_sent *sent_with(struct rr_env *e, uint32_t xid)
+{
+	for (uint32_t i = e->nsent; i > 0 && i + RR_SENT > e->nsent; i--)
+		if (e->sent[(i - 1) % RR_SENT].xid == xid)
+			return &e->sent[(i - 1) % RR_SENT];
+	return NULL;
+}
+
+/* The Read segments of one line: those that follow each other at one position. */
+static bool read_matches(struct cmp *c, const struct rr_item *it, const struct rr_seen *s, uint32_t *at)
+{
+	struct rr_chunk ch = { 0 };
+	uint32_t position;
+
+	if (*at == s->nreads)
+		return NO(c, "fewer Read chunks than expected");
+	position = s->read[*at].position;
+	while (*at < s->nreads && s->read[*at].position == position)
+		ch.seg[ch.n++] = s->read[(*at)++].seg;
+	if (!word_is(c, "position of a Read chunk", &it->pat, position))
+		return false;
+	if (it->name)
+		keep(c, it->name, &ch);
+	return true;
+}
+
+static bool write_matches(struct cmp *c, const struct rr_item *it, const struct rr_seen *s,
+			  const struct rr_sent *sent, uint32_t i)
+{
+	if (i >= s->nwrites)
+		return NO(c, "fewer Write chunks than expected");
+	return returned(c, "a Write chunk", it, sent && i < sent->nwrites ? &sent->write[i] : NULL, &s->write[i]);
+}
+
+static bool reply_matches(struct cmp *c, const struct rr_item *it, const struct rr_seen *s,
+			  const struct rr_sent *sent)
+{
+	if (!s->has_reply)
+		return NO(c, "no Reply chunk");
+	return returned(c, "the Reply chunk", it, sent && sent->has_reply ? &sent->reply : NULL, &s->reply);
+}
+
+/* Every chunk has its line; what has none must not be there. */
+static bool lists_match(struct cmp *c, const struct rr_item *items, const struct rr_seen *s)
+{
+	const struct rr_sent *sent = sent_with(c->e, s->xid);
+	uint32_t reads = 0, writes = 0, replies = 0;
+	bool ok = true;
+
+	for (const struct rr_item *it = items; it && ok; it = it->next) {
+		if (it->kind == RR_I_LISTS)
+			return true;
+		if (it->kind == RR_I_READ)
+			ok = read_matches(c, it, s, &reads);
+		else if (it->kind == RR_I_WRITE)
+			ok = write_matches(c, it, s, sent, writes++);
+		else if (it->kind == RR_I_REPLY)
+			ok = reply_matches(c, it, s, sent), replies++;
+	}
+	if (!ok)
+		return false;
+	if (reads != s->nreads)
+		return NO(c, "a Read list, or more of it than expected");
+	if (writes != s->nwrites)
+		return NO(c, "a Write list, or more of it than expected");
+	return replies || !s->has_reply || NO(c, "a Reply chunk");
+}
+
+/* --- properties --- */
+
+/* The value of property id: its word, or none. */
+static bool find_prop(const struct rr_seen *s, uint32_t id, uint32_t *v)
+{
+	const uint8_t *p = s->body + 4, *end = s->body + s->body_len;
+
+	while (s->body_len >= 4 && end - p >= 8) {
+		uint32_t len = rr_word(p + 4);
+
+		if (len > (size_t)(end - p - 8))
+			return false;
+		if (rr_word(p) == id) {
+			*v = len == 4 ? rr_word(p + 8) : 0;
+			return true;
+		}
+		p += rr_min((size_t)(end - p), (size_t)8 + rr_align((size_t)len, (size_t)4));
+	}
+	return false;
+}
+
+static bool props_match(struct cmp *c, const struct rr_item *items, const struct rr_seen *s)
+{
+	for (const struct rr_item *it = items; it; it = it->next) {
+		uint32_t id = (uint32_t)rr_env_eval(c->e, &it->a), v;
+
+		if (it->kind != RR_I_PROP)
+			continue;
+		if (!find_prop(s, id, &v))
+			return NO(c, "property %u is not there", id);
+		if (it->lens && !word_is(c, "property", &it->lens->pat, v))
+			return false;
+	}
+	return true;
+}
+
+/* --- headers --- */
+
+/* Fields that must be right though nothing is said. */
+static bool prefix_matches(struct cmp *c, const struct rr_step *step, const struct rr_seen *s)
+{
+	bool response = c->e->role == RR_RESPONDER;
+	struct rr_env *e = c->e;
+
+	if (response && !is_or(c, step->fields, "xid", variable(e, "xid"), s->xid))
+		return false;
+	if (!is_or(c, step->fields, "vers", rr_dialect_version(e->dialect), s->vers))
+		return false;
+	if (e->dialect == RR_DIALECT_V2 && !is_or(c, step->fields, "flags", response, s->flags))
+		return false;
+	if (!field(step->fields, "credit") && s->credit == 0)
+		return NO(c, "credit is 0");
+	return true;
+}
+
+static bool fields_match(struct cmp *c, const struct rr_step *step, const struct rr_seen *s)
+{
+	for (const struct rr_field *f = step->fields; f; f = f->next) {
+		uint32_t v;
+
+		if (!rr_seen_field(s, f->name, &v))
+			return NO(c, "there is no field %s", f->name);
+		if (!word_is(c, f->name, &f->pat, v))
+			return false;
+	}
+	return true;
+}
+
+bool rr_match_message(struct rr_env *e, const struct rr_step *step, const uint8_t *buf, uint32_t len,
+		      char *why, size_t cap)
+{
+	struct cmp c = { .e = e, .why = why, .cap = cap };
+	struct rr_seen s;
+	const char *bad = rr_seen_read(e->dialect, buf, len, &s);
+
+	if (step->kind == RR_K_RAW)
+		return body_matches(&c, step->items, buf, len);
+	if (bad)
+		return NO(&c, "%s", bad);
+	if (s.kind != step->kind && !field(step->fields, "proc"))
+		return NO(&c, "%s came, expected %s", rr_kind_names[s.kind], rr_kind_names[step->kind]);
+	if (!fields_match(&c, step, &s) || !prefix_matches(&c, step, &s))
+		return false;
+	rr_env_set(e, "grant", s.credit);
+	rr_env_set(e, "xid", s.xid);
+	if (s.kind == RR_K_CONNPROP)
+		return props_match(&c, step->items, &s);
+	if (rr_kind_has_lists(s.kind) && !lists_match(&c, step->items, &s))
+		return false;
+	if (s.kind == RR_K_ERROR && s.body_len)
+		return NO(&c, "%u bytes behind the error", s.body_len);
+	return body_matches(&c, step->items, s.body, s.body_len);
+}
+
+void rr_match_describe(enum rr_dialect d, const uint8_t *buf, uint32_t len, char *out, size_t cap)
+{
+	struct rr_seen s;
+	const char *bad = rr_seen_read(d, buf, len, &s);
+
+	if (bad)
+		snprintf(out, cap, "%u bytes, %s", len, bad);
+	else if (s.kind == RR_K_ERROR)
+		snprintf(out, cap, "error xid=0x%x vers=%u err=%u", s.xid, s.vers, s.err);
+	else
+		snprintf(out, cap, "%s xid=0x%x vers=%u credit=%u, %u Read segments, %u Write chunks%s, %u bytes behind",
+			 rr_kind_names[s.kind], s.xid, s.vers, s.credit, s.nreads, s.nwrites,
+			 s.has_reply ? ", a Reply chunk" : "", s.body_len);
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Connections to and of any peer by RDMA CM: the plugin, beside this program or where libraries are. */
+#include <dlfcn.h>
+#include <errno.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include "core/base/compiler.h"
+#include "core/base/os.h"
+#include "core/prov/verbs/plugin.h"
+#include "tools/conform/link.h"
+
+#ifndef RR_LIBDIR
+#define RR_LIBDIR "/usr/local/lib"
+#endif
+
+static char why_not[256];
+
+static void *open_plugin(void)
+{
+	char path[4096 + sizeof(RR_VERBS_PLUGIN)];
+	ssize_t n = readlink("/proc/self/exe", path, 4096);
+	void *so;
+
+	while (n > 0 && path[n - 1] != '/')
+		n--;
+	strcpy(path + rr_max(n, 0), RR_VERBS_PLUGIN);
+	so = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	return so ? so : dlopen(RR_LIBDIR "/" RR_VERBS_PLUGIN, RTLD_NOW | RTLD_LOCAL);
+}
+
+/* A build for tests has its only provider in itself. */
+static const struct rr_prov_ops *provider(void)
+{
+	static const struct rr_prov_ops *found;
+	static const struct rr_verbs_env zero;
+	static struct rr_verbs_env env;
+	rr_verbs_plugin_fn *entry;
+	void *so;
+
+	if (!found && rr_prov_nth(0) != &rr_prov_shm)
+		found = rr_prov_nth(0);
+	if (found)
+		return found;
+	env = zero;
+	env.os = rr_os;
+	env.own_fd = rr_ownfd_set;
+	so = open_plugin();
+	*(void **)&entry = so ? dlsym(so, RR_VERBS_ENTRY) : NULL;
+	found = entry ? entry(RR_VERBS_ABI, &env) : NULL;
+	if (!found)
+		snprintf(why_not, sizeof(why_not), "no RDMA: %s", so ? RR_VERBS_PLUGIN " is of another version"
+								     : dlerror());
+	return found;
+}
+
+const char *rr_link_native_connect(struct rr_link *l, const struct rr_link_params *p)
+{
+	const struct rr_prov_ops *ops = provider();
+	struct rr_prov_params pp;
+	const char *why;
+	int rc;
+
+	if (!ops)
+		return why_not;
+	rr_link_prov_params(p, &pp);
+	why = rr_link_new(l, p, ops, &pp);
+	if (why)
+		return why;
+	rc = ops->connect(l->qp, &pp, (const struct sockaddr *)&p->addr, NULL);
+	return rc ? strerror(-rc) : rr_link_establish(l);
+}
+
+const char *rr_link_native_listen(struct rr_listener *l, const struct rr_link_params *p)
+{
+	struct rr_prov_params pp;
+	int rc;
+
+	l->ops = provider();
+	if (!l->ops)
+		return why_not;
+	l->lst = calloc(1, l->ops->lst_size());
+	if (!l->lst)
+		return "out of memory";
+	rr_link_prov_params(p, &pp);
+	rc = l->ops->listen(l->lst, (const struct sockaddr *)&p->addr, &pp);
+	return rc ? strerror(-rc) : NULL;
+}
+
+const char *rr_link_native_accept(struct rr_link *l, struct rr_listener *from, const struct rr_link_params *p)
+{
+	rr_time until = rr_now() + p->timeout * RR_MSEC;
+	struct sockaddr_in6 peer, local;
+	struct rr_prov_params pp;
+	const char *why;
+	int rc;
+
+	rr_link_prov_params(p, &pp);
+	why = rr_link_new(l, p, from->ops, &pp);
+	if (why)
+		return why;
+	while ((rc = from->ops->take(from->lst, l->qp, &pp, &peer, &local)) == -EAGAIN && rr_now() < until)
+		poll(&(struct pollfd){ from->lst->fd, POLLIN, 0 }, 1, 20);
+	if (rc)
+		return rc == -EAGAIN ? "nobody connects" : strerror(-rc);
+	return rr_link_establish(l);
+}

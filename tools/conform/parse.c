@@ -1,0 +1,434 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A case's head and its steps. */
+#include "core/base/compiler.h"
+#include "tools/conform/parse.h"
+
+const char *const rr_level_names[] = { "MUST", "SHOULD", "MAY" };
+const char *const rr_role_names[] = { "responder", "requester" };
+const char *const rr_target_names[] = { "null", "lab", "nfs3", "nfs4" };
+const char *const rr_kind_names[] = { "msg", "nomsg", "msgp", "done", "error", "bcall", "brply",
+				      "connprop", "other", "raw" };
+
+/* What every case may refer to. */
+static const char *const known[] = { "xid", "program", "version", "credits", "grant", "inline", "ours", "len" };
+
+static bool expr_at(struct rr_parser *p, uint32_t i, struct rr_expr *e)
+{
+	return rr_parse_expr(p, p->word[i], strlen(p->word[i]), e);
+}
+
+static bool form(struct rr_parser *p, uint32_t least, uint32_t most, const char *text)
+{
+	return (p->nwords >= least && p->nwords <= most) || rr_parse_fail(p, "should be '%s'", text);
+}
+
+/* --- head --- */
+
+static bool head_title(struct rr_parser *p)
+{
+	p->c->title = p->rest;
+	return *p->rest || rr_parse_fail(p, "a title that says nothing");
+}
+
+static bool one_requirement(struct rr_parser *p, const char *ordinal)
+{
+	struct rr_requirement **at = &p->c->requires, *r;
+
+	while (*at)
+		at = &(*at)->next;
+	r = *at = rr_arena_get(&p->c->arena, sizeof(*r));
+	r->document = p->word[1];
+	r->section = p->word[2];
+	return !ordinal || (sscanf(ordinal, "#%u", &r->ordinal) == 1 && r->ordinal) ||
+	       rr_parse_fail(p, "'%s' is no ordinal: #1, #2, ...", ordinal);
+}
+
+static bool head_requires(struct rr_parser *p)
+{
+	bool ok = form(p, 3, RR_WORDS, "requires DOCUMENT SECTION [#ORDINAL...]");
+
+	if (ok && p->nwords == 3)
+		return one_requirement(p, NULL);
+	for (uint32_t i = 3; i < p->nwords && ok; i++)
+		ok = one_requirement(p, p->word[i]);
+	return ok;
+}
+
+static bool head_word(struct rr_parser *p, const char *const *names, uint32_t n, void *out)
+{
+	int i = p->nwords == 2 ? rr_parse_which(p, p->word[0], p->word[1], names, n) :
+				 rr_parse_which(p, p->word[0], "", names, n);
+
+	if (i >= 0)
+		*(int *)out = i;
+	return i >= 0;
+}
+
+static bool head_level(struct rr_parser *p)
+{
+	return head_word(p, rr_level_names, 3, &p->c->level);
+}
+
+static bool head_role(struct rr_parser *p)
+{
+	return head_word(p, rr_role_names, 2, &p->c->role);
+}
+
+static bool head_target(struct rr_parser *p)
+{
+	return head_word(p, rr_target_names, RR_TARGETS, &p->c->target);
+}
+
+static bool head_dialect(struct rr_parser *p)
+{
+	for (uint32_t i = 1; i < p->nwords; i++) {
+		int d = rr_parse_which(p, "dialect", p->word[i], rr_dialect_names, 4);
+
+		if (d < 0)
+			return false;
+		p->c->dialects |= 1u << d;
+	}
+	return form(p, 2, 5, "dialect NAME...");
+}
+
+static bool head_peer(struct rr_parser *p)
+{
+	static const char *const words[] = { "reliable", "native" };
+
+	for (uint32_t i = 1; i < p->nwords; i++)
+		switch (rr_parse_which(p, "peer", p->word[i], words, 2)) {
+		case 0: p->c->caps |= RR_CAP_RELIABLE_REPLY; break;
+		case 1: p->c->native = true; break;
+		default: return false;
+		}
+	return form(p, 2, RR_WORDS, "peer WORD...");
+}
+
+static bool head_ends(struct rr_parser *p)
+{
+	p->c->ends = true;
+	return form(p, 1, 1, "ends");
+}
+
+/* --- steps --- */
+
+static const char *const *fields_of(enum rr_kind kind)
+{
+	static const char *const none[] = { NULL };
+	static const char *const lists[] = { "xid", "vers", "credit", "proc", "flags", "inv", NULL };
+	static const char *const prefix[] = { "xid", "vers", "credit", "proc", "flags", NULL };
+	static const char *const msgp[] = { "xid", "vers", "credit", "proc", "align", "thresh", NULL };
+	static const char *const error[] = { "xid", "vers", "credit", "proc", "flags", "err", "low", "high",
+					     "limit", "chunk", "needed", NULL };
+
+	switch (kind) {
+	case RR_K_MSG: case RR_K_NOMSG: return lists;
+	case RR_K_MSGP: return msgp;
+	case RR_K_ERROR: return error;
+	case RR_K_RAW: return none;
+	default: return prefix;
+	}
+}
+
+/* word[from] is the kind of a message, or says what else: 0 a message, > 0 which of others, -1 neither. */
+static int kind_or(struct rr_parser *p, const char *const *others, uint32_t n, enum rr_kind *kind)
+{
+	const char *names[RR_KINDS + 8];
+	int i;
+
+	for (uint32_t k = 0; k < RR_KINDS; k++)
+		names[k] = rr_kind_names[k];
+	for (uint32_t k = 0; k < n; k++)
+		names[RR_KINDS + k] = others[k];
+	i = rr_parse_which(p, p->word[0], p->nwords > 1 ? p->word[1] : "", names, RR_KINDS + n);
+	if (i >= RR_KINDS)
+		return i - RR_KINDS + 1;
+	*kind = (enum rr_kind)rr_max(i, 0);
+	return i < 0 ? -1 : 0;
+}
+
+/* send KIND [FIELD=VALUE...] [invalidate=NAME] */
+static bool step_send(struct rr_parser *p, struct rr_step *s)
+{
+	if (kind_or(p, NULL, 0, &s->kind) < 0)
+		return false;
+	if (p->nwords > 3 && !strcmp(p->word[p->nwords - 2], "invalidate")) {
+		if (!expr_at(p, p->nwords - 1, &s->a))
+			return false;
+		p->nwords -= 2;
+	}
+	return rr_parse_fields(p, 2, fields_of(s->kind), true, &s->fields) &&
+	       rr_parse_items(p, false, true, &s->items);
+}
+
+static bool expect_other(struct rr_parser *p, struct rr_step *s)
+{
+	switch (s->what) {
+	case RR_E_SILENCE:
+		return form(p, 2, 3, "expect silence [MILLISECONDS]") && (p->nwords == 2 || expr_at(p, 2, &s->a));
+	case RR_E_CLOSE:
+		return form(p, 2, 2, "expect close");
+	case RR_E_EXIT:
+		return form(p, 3, 3, "expect exit STATUS") && expr_at(p, 2, &s->a);
+	default:
+		if (!form(p, 3, 3, "expect memory NAME, expect read NAME"))
+			return false;
+		s->name = p->word[2];
+		return rr_parse_expr(p, s->name, strlen(s->name), &s->a) &&
+		       (s->what == RR_E_READ || rr_parse_items(p, true, false, &s->items));
+	}
+}
+
+static bool one_expectation(struct rr_parser *p, struct rr_step *s)
+{
+	static const char *const others[] = { "silence", "close", "memory", "read", "exit" };
+	int i = kind_or(p, others, 5, &s->kind);
+
+	s->line = p->line;
+	s->op = RR_STEP_EXPECT;
+	s->what = i > 0 ? (enum rr_expect)i : RR_E_MESSAGE;
+	if (i < 0)
+		return false;
+	if (i > 0)
+		return expect_other(p, s);
+	return rr_parse_fields(p, 2, fields_of(s->kind), false, &s->fields) &&
+	       rr_parse_items(p, true, true, &s->items);
+}
+
+/* expect THIS, and lines "or THAT" */
+static bool step_expect(struct rr_parser *p, struct rr_step *s)
+{
+	for (struct rr_step *last = s;; last = last->other) {
+		if (!one_expectation(p, last))
+			return false;
+		if (!rr_parse_line(p))
+			return !rr_parse_failed(p);
+		if (p->indented || strcmp(p->word[0], "or") != 0) {
+			p->held = true;
+			return true;
+		}
+		last->other = rr_arena_get(&p->c->arena, sizeof(*s));
+	}
+}
+
+static bool step_memory(struct rr_parser *p, struct rr_step *s)
+{
+	static const char *const rights[] = { "none", "read", "write" };
+	int i;
+
+	if (!form(p, 3, 4, "memory NAME read|write|none [LENGTH]"))
+		return false;
+	s->name = p->word[1];
+	i = rr_parse_which(p, "rights", p->word[2], rights, 3);
+	if (i < 0 || (p->nwords == 4 && !expr_at(p, 3, &s->a)))
+		return false;
+	s->rights = (enum rr_rights)i;
+	rr_parse_defines(p, s->name);
+	return rr_parse_items(p, false, false, &s->items);
+}
+
+/* NAME, which is there already */
+static bool named(struct rr_parser *p, struct rr_step *s, const char *text)
+{
+	if (!form(p, 2, 2, text))
+		return false;
+	s->name = p->word[1];
+	return expr_at(p, 1, &s->a);
+}
+
+static bool step_withdraw(struct rr_parser *p, struct rr_step *s)
+{
+	return named(p, s, "withdraw NAME");
+}
+
+static bool step_pull(struct rr_parser *p, struct rr_step *s)
+{
+	return named(p, s, "pull NAME");
+}
+
+static bool step_push(struct rr_parser *p, struct rr_step *s)
+{
+	return named(p, s, "push NAME") && rr_parse_items(p, false, false, &s->items);
+}
+
+static bool step_set(struct rr_parser *p, struct rr_step *s)
+{
+	if (!form(p, 3, 3, "set NAME VALUE") || !expr_at(p, 2, &s->a))
+		return false;
+	s->name = p->word[1];
+	rr_parse_defines(p, s->name);
+	return true;
+}
+
+static bool step_wait(struct rr_parser *p, struct rr_step *s)
+{
+	return form(p, 2, 2, "wait MILLISECONDS") && expr_at(p, 1, &s->a);
+}
+
+static bool step_plain(struct rr_parser *p, struct rr_step *s)
+{
+	(void)s;
+	return form(p, 1, 1, p->word[0]);
+}
+
+static bool step_call(struct rr_parser *p, struct rr_step *s)
+{
+	if (!form(p, 2, 3, "call VERB [N]") || (p->nwords == 3 && !expr_at(p, 2, &s->a)))
+		return false;
+	s->verb = p->word[1];
+	return true;
+}
+
+static bool steps(struct rr_parser *p, bool inner, struct rr_step **out);
+
+static bool step_repeat(struct rr_parser *p, struct rr_step *s)
+{
+	if (!form(p, 3, 3, "repeat NAME TIMES") || !expr_at(p, 2, &s->a))
+		return false;
+	s->name = p->word[1];
+	rr_parse_defines(p, s->name);
+	if (p->depth++ == RR_DEPTH)
+		return rr_parse_fail(p, "more than %u repeats in each other", RR_DEPTH);
+	if (!steps(p, true, &s->body))
+		return false;
+	p->depth--;
+	return true;
+}
+
+/* What a line that is not indented begins with: a line of the head, or a step. */
+static const struct {
+	const char *name;
+	bool (*head)(struct rr_parser *p);
+	bool (*step)(struct rr_parser *p, struct rr_step *s);
+	enum rr_step_op op;
+} lines[] = {
+	{ "title", head_title, NULL, 0 }, { "requires", head_requires, NULL, 0 },
+	{ "level", head_level, NULL, 0 }, { "role", head_role, NULL, 0 },
+	{ "dialect", head_dialect, NULL, 0 }, { "target", head_target, NULL, 0 },
+	{ "peer", head_peer, NULL, 0 }, { "ends", head_ends, NULL, 0 },
+	{ "send", NULL, step_send, RR_STEP_SEND }, { "expect", NULL, step_expect, RR_STEP_EXPECT },
+	{ "memory", NULL, step_memory, RR_STEP_MEMORY }, { "withdraw", NULL, step_withdraw, RR_STEP_WITHDRAW },
+	{ "pull", NULL, step_pull, RR_STEP_PULL }, { "push", NULL, step_push, RR_STEP_PUSH },
+	{ "set", NULL, step_set, RR_STEP_SET }, { "wait", NULL, step_wait, RR_STEP_WAIT },
+	{ "repeat", NULL, step_repeat, RR_STEP_REPEAT }, { "end", NULL, step_plain, RR_STEP_NULL },
+	{ "close", NULL, step_plain, RR_STEP_CLOSE }, { "call", NULL, step_call, RR_STEP_CALL },
+	{ "null", NULL, step_plain, RR_STEP_NULL },
+};
+
+static int line_of(struct rr_parser *p, bool head, bool step)
+{
+	const char *names[rr_array_size(lines)];
+
+	for (size_t i = 0; i < rr_array_size(lines); i++)
+		names[i] = (lines[i].head ? head : step) ? lines[i].name : NULL;
+	if (p->indented) {
+		rr_parse_fail(p, "indented, but there is nothing that it could belong to");
+		return -1;
+	}
+	return rr_parse_which(p, step ? "step" : "line", p->word[0], names, rr_array_size(lines));
+}
+
+static bool steps(struct rr_parser *p, bool inner, struct rr_step **out)
+{
+	int from = p->line;
+
+	while (rr_parse_line(p)) {
+		int i = line_of(p, false, true);
+
+		if (i < 0)
+			return false;
+		if (inner && !strcmp(p->word[0], "end"))
+			return true;
+		if (!inner && !strcmp(p->word[0], "end"))
+			return rr_parse_fail(p, "end: of what? It ends a repeat");
+		*out = rr_arena_get(&p->c->arena, sizeof(**out));
+		(*out)->op = lines[i].op;
+		(*out)->line = p->line;
+		if (!lines[i].step(p, *out))
+			return false;
+		out = &(*out)->next;
+	}
+	return !inner || rr_parse_fail(p, "the repeat of line %d has no end", from);
+}
+
+static bool head(struct rr_parser *p)
+{
+	while (rr_parse_line(p)) {
+		int i = line_of(p, true, true);
+
+		if (i < 0)
+			return false;
+		if (!lines[i].head) {
+			p->held = true;
+			break;
+		}
+		if (!lines[i].head(p))
+			return false;
+	}
+	if (rr_parse_failed(p))
+		return false;
+	if (!p->c->title || !p->c->requires || !p->c->dialects)
+		return rr_parse_fail(p, "a case begins with title, requires and dialect");
+	return true;
+}
+
+static bool defined(const struct rr_parser *p, const char *name)
+{
+	for (size_t i = 0; i < rr_array_size(known); i++)
+		if (!strcmp(known[i], name))
+			return true;
+	for (const struct rr_ref *d = p->names; d; d = d->next)
+		if (!strcmp(d->name, name))
+			return true;
+	return false;
+}
+
+static bool all_defined(struct rr_parser *p)
+{
+	for (const struct rr_ref *r = p->refs; r; r = r->next)
+		if (!defined(p, r->name)) {
+			p->line = r->line;
+			return rr_parse_fail(p, "'%s' is nowhere defined", r->name);
+		}
+	return true;
+}
+
+/* directory/file, without .case */
+static void name_case(struct rr_case *c)
+{
+	const char *slash = strrchr(c->path, '/'), *s = c->path;
+	size_t len;
+
+	while (slash && slash > s && slash[-1] != '/')
+		slash--;
+	s = slash ? slash : s;
+	len = strlen(s);
+	if (len > 5 && !strcmp(s + len - 5, ".case"))
+		len -= 5;
+	snprintf(c->name, sizeof(c->name), "%.*s", (int)len, s);
+}
+
+struct rr_case *rr_case_parse(const char *path, const char *text, size_t len, char *err, size_t cap)
+{
+	struct rr_case *c = calloc(1, sizeof(*c));
+	struct rr_parser p = { .c = c, .at = text, .end = text + len, .err = err, .errcap = cap };
+
+	if (!c)
+		return NULL;
+	err[0] = '\0';
+	c->path = rr_arena_text(&c->arena, path, strlen(path));
+	name_case(c);
+	if (head(&p) && steps(&p, false, &c->steps) && all_defined(&p)) {
+		if (c->steps)
+			return c;
+		rr_parse_fail(&p, "a case without steps");
+	}
+	rr_case_free(c);
+	return NULL;
+}
+
+void rr_case_free(struct rr_case *c)
+{
+	rr_arena_free(&c->arena);
+	free(c);
+}

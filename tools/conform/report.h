@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef RR_CONFORM_REPORT_H
+#define RR_CONFORM_REPORT_H
+
+#include "tools/conform/run.h"
+
+enum rr_format { RR_TEXT, RR_JSON, RR_JUNIT };
+
+struct rr_report {
+	struct rr_result *result;	/* in the order of documents and sections */
+	uint32_t n;
+	const char *peer;		/* whom it is about, as it was named */
+	enum rr_dialect dialect;
+	bool skipped;			/* show those that were skipped, too */
+};
+
+/* Into the order of documents and sections. */
+void rr_report_sort(struct rr_report *r);
+void rr_report_print(const struct rr_report *r, enum rr_format format, FILE *to);
+/* How many have this verdict; of this level only, if it is not negative. */
+uint32_t rr_report_count(const struct rr_report *r, enum rr_verdict v, int level);
+
+#endif

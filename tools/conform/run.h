@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef RR_CONFORM_RUN_H
+#define RR_CONFORM_RUN_H
+
+/* One case, played against a peer. */
+
+#include "tools/conform/link.h"
+
+/* What an expectation is shown instead of what came, to see whether it would notice. */
+enum rr_lie { RR_LIE_NONE, RR_LIE_XID, RR_LIE_VERSION, RR_LIE_KIND, RR_LIES };
+
+struct rr_options {
+	struct rr_link_params link;
+	enum rr_dialect dialect;
+	enum rr_role role;
+	uint32_t targets;		/* bits of enum rr_target: what the peer serves */
+	uint32_t program, version;	/* whose NULL is called */
+	uint32_t timeout, silence;	/* ms */
+	const char *caller;		/* requester: the command that makes it call */
+	/* Of all expectations that are met, counted from 1, this one is lied to; 0 none. */
+	uint32_t lie_at;
+	enum rr_lie lie;
+};
+
+enum rr_verdict { RR_PASS, RR_FAIL, RR_SKIP, RR_DIFFERS, RR_UNREACHED };
+
+struct rr_result {
+	const struct rr_case *c;
+	enum rr_verdict verdict;
+	char why[512];			/* of all but RR_PASS */
+	int line;			/* of the step that failed; 0 none */
+	char *trace;			/* of what failed: the messages. NULL, or the caller's */
+	double seconds;
+	uint32_t expectations;		/* that were met, or not */
+	bool lied;			/* an expectation was lied to */
+};
+
+/* from: the listener that a requester is to come to, else NULL. */
+void rr_run_case(const struct rr_options *o, const struct rr_case *c, struct rr_listener *from,
+		 struct rr_result *out);
+
+/* --- caller.c: the process that makes a requester call --- */
+
+struct rr_caller {
+	pid_t pid;			/* 0 none */
+	int status;			/* once it has ended; -1 before */
+};
+
+/* Runs "command verb [n]". */
+bool rr_caller_start(struct rr_caller *c, const char *command, const char *verb, uint64_t n);
+/* Has it ended? Its exit status is in status, 128 and more for a signal. */
+bool rr_caller_ended(struct rr_caller *c);
+void rr_caller_stop(struct rr_caller *c);
+
+#endif

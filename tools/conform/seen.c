@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What came, taken apart. The peer's bytes: nothing is believed. */
+#include "tools/conform/wire.h"
+
+struct cur {
+	const uint8_t *p, *end;
+	bool bad;
+};
+
+static uint32_t get(struct cur *c)
+{
+	if (c->end - c->p < 4) {
+		c->bad = true;
+		return 0;
+	}
+	c->p += 4;
+	return rr_word(c->p - 4);
+}
+
+static struct rr_seg get_seg(struct cur *c)
+{
+	uint32_t handle = get(c), length = get(c);
+	uint64_t high = get(c);
+
+	return (struct rr_seg){ handle, length, high << 32 | get(c) };
+}
+
+/* Is there one more? Optional data is 0 or 1. */
+static bool more(struct cur *c)
+{
+	uint32_t w = get(c);
+
+	c->bad |= w > 1;
+	return w == 1 && !c->bad;
+}
+
+static void get_chunk(struct cur *c, struct rr_chunk *ch)
+{
+	uint32_t n = get(c);
+
+	ch->n = 0;
+	c->bad |= n > RR_CHUNK_SEGS;
+	for (uint32_t i = 0; i < n && !c->bad; i++)
+		ch->seg[ch->n++] = get_seg(c);
+}
+
+static void get_lists(struct cur *c, struct rr_seen *s)
+{
+	while (more(c)) {
+		if (s->nreads == RR_CHUNK_SEGS) {
+			c->bad = true;
+			return;
+		}
+		s->read[s->nreads].position = get(c);
+		s->read[s->nreads++].seg = get_seg(c);
+	}
+	while (more(c)) {
+		if (s->nwrites == RR_SENT_CHUNKS) {
+			c->bad = true;
+			return;
+		}
+		get_chunk(c, &s->write[s->nwrites++]);
+	}
+	s->has_reply = more(c);
+	if (s->has_reply)
+		get_chunk(c, &s->reply);
+}
+
+/* The words behind an error's code: RFC 8166 §4.5; version-two-08 §6.4. */
+static uint32_t arm_words(enum rr_dialect d, uint32_t code)
+{
+	static const uint8_t words[] = { 0, 2, 0, 0, 1, 1, 1, 2, 1, 0 };
+
+	if (d != RR_DIALECT_V2)
+		return code == 1 ? 2 : 0;
+	return code < sizeof(words) ? words[code] : 0;
+}
+
+static void get_error(struct cur *c, enum rr_dialect d, struct rr_seen *s)
+{
+	s->err = get(c);
+	s->narm = arm_words(d, s->err);
+	for (uint32_t i = 0; i < s->narm; i++)
+		s->arm[i] = get(c);
+}
+
+/* A server that knows no version 2 says so in version 1's form. */
+static bool is_v1_error(enum rr_dialect d, const uint8_t *buf, uint32_t len)
+{
+	return d == RR_DIALECT_V2 && len == 28 && rr_word(buf + 12) == 4 && rr_word(buf + 16) == 1;
+}
+
+static enum rr_kind kind_of(enum rr_dialect d, uint32_t proc)
+{
+	uint32_t number;
+
+	for (uint32_t k = 0; k < RR_K_OTHER; k++)
+		if (rr_kind_number(d, (enum rr_kind)k, &number) && number == proc)
+			return (enum rr_kind)k;
+	return RR_K_OTHER;
+}
+
+static void get_body(struct cur *c, enum rr_dialect d, struct rr_seen *s)
+{
+	switch (s->kind) {
+	case RR_K_MSGP:
+		s->align = get(c);
+		s->thresh = get(c);
+		get_lists(c, s);
+		break;
+	case RR_K_MSG: case RR_K_NOMSG:
+		if (d == RR_DIALECT_V2)
+			s->inv = get(c);
+		/* fall through */
+	case RR_K_BCALL: case RR_K_BRPLY:
+		get_lists(c, s);
+		break;
+	case RR_K_ERROR:
+		get_error(c, d, s);
+		break;
+	default:
+		break;
+	}
+}
+
+const char *rr_seen_read(enum rr_dialect d, const uint8_t *buf, uint32_t len, struct rr_seen *s)
+{
+	struct cur c;
+
+	memset(s, 0, sizeof(*s));
+	if (len < 16)
+		return "shorter than any header";
+	c = (struct cur){ buf, buf + len, false };
+	s->xid = get(&c);
+	s->vers = get(&c);
+	s->credit = get(&c);
+	s->proc = get(&c);
+	s->kind = kind_of(d, s->proc);
+	if (is_v1_error(d, buf, len)) {
+		s->flags = 1;
+		d = RR_DIALECT_V1;
+	} else if (d == RR_DIALECT_V2) {
+		s->flags = get(&c);
+	}
+	get_body(&c, d, s);
+	s->body = c.p;
+	s->body_len = (uint32_t)(c.end - c.p);
+	return c.bad ? "a header that cannot be decoded" : NULL;
+}
+
+bool rr_seen_field(const struct rr_seen *s, const char *name, uint32_t *v)
+{
+	/* which arm of an error it is: limit and needed are an arm's last */
+	const struct { const char *name; bool is; uint32_t v; } fields[] = {
+		{ "xid", true, s->xid }, { "vers", true, s->vers }, { "credit", true, s->credit },
+		{ "proc", true, s->proc }, { "flags", true, s->flags }, { "inv", true, s->inv },
+		{ "align", true, s->align }, { "thresh", true, s->thresh },
+		{ "err", s->kind == RR_K_ERROR, s->err }, { "low", s->err == 1 && s->narm == 2, s->arm[0] },
+		{ "high", s->err == 1 && s->narm == 2, s->arm[1] }, { "limit", s->narm == 1, s->arm[0] },
+		{ "chunk", s->err == 7 && s->narm == 2, s->arm[0] },
+		{ "needed", s->narm > 0, s->narm ? s->arm[s->narm - 1] : 0 },
+	};
+
+	for (size_t i = 0; i < sizeof(fields) / sizeof(*fields); i++)
+		if (fields[i].is && !strcmp(fields[i].name, name)) {
+			*v = fields[i].v;
+			return true;
+		}
+	return false;
+}

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tools/conform/suite.h"
+
+#include <err.h>
+#include <errno.h>
+#include <fts.h>
+#include <sys/stat.h>
+
+#define CASE_MAX	(1u << 20)	/* bytes of a file */
+
+/* --- cases --- */
+
+static char *read_file(const char *path, size_t *len, char *err, size_t cap)
+{
+	FILE *f = fopen(path, "re");
+	char *text = malloc(CASE_MAX + 1);
+
+	if (!f || !text) {
+		snprintf(err, cap, "%s: %s", path, strerror(errno));
+		free(text);
+		text = NULL;
+	} else {
+		*len = fread(text, 1, CASE_MAX, f);
+		text[*len] = '\0';
+	}
+	if (f)
+		fclose(f);
+	return text;
+}
+
+static bool add_file(struct rr_suite *s, const char *path, char *err, size_t cap)
+{
+	size_t len = 0;
+	char *text = read_file(path, &len, err, cap);
+	struct rr_case *c = text ? rr_case_parse(path, text, len, err, cap) : NULL;
+
+	free(text);
+	if (!c)
+		return false;
+	s->c = reallocarray(s->c, s->n + 1, sizeof(*s->c));
+	if (!s->c)
+		return false;
+	s->c[s->n++] = c;
+	return true;
+}
+
+static int by_name(const FTSENT **a, const FTSENT **b)
+{
+	return strcmp((*a)->fts_name, (*b)->fts_name);
+}
+
+static bool is_case(const FTSENT *e)
+{
+	return e->fts_info == FTS_F && e->fts_namelen > 5 && !strcmp(e->fts_name + e->fts_namelen - 5, ".case");
+}
+
+bool rr_suite_add(struct rr_suite *s, const char *path, char *err, size_t cap)
+{
+	char *roots[] = { (char *)(uintptr_t)path, NULL };
+	uint32_t before = s->n;
+	bool ok = true;
+	struct stat st;
+	FTS *fts;
+
+	if (!stat(path, &st) && S_ISREG(st.st_mode))
+		return add_file(s, path, err, cap);
+	fts = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR, by_name);
+	for (FTSENT *e; ok && fts && (e = fts_read(fts));)
+		if (is_case(e))
+			ok = add_file(s, e->fts_path, err, cap);
+	if (fts)
+		fts_close(fts);
+	if (ok && s->n == before)
+		snprintf(err, cap, "%s: no cases there", path);
+	return ok && s->n > before;
+}
+
+void rr_suite_free(struct rr_suite *s)
+{
+	for (uint32_t i = 0; i < s->n; i++)
+		rr_case_free(s->c[i]);
+	free(s->c);
+	*s = (struct rr_suite){ 0 };
+}
+
+/* --- known differences --- */
+
+static struct rr_known *known_line(char *line)
+{
+	char *colon = strstr(line, ": ");
+	struct rr_known *k = colon ? calloc(1, sizeof(*k)) : NULL;
+
+	if (!k)
+		return NULL;
+	*colon = '\0';
+	k->name = strdup(line);
+	k->reason = strdup(colon + 2);
+	return k;
+}
+
+bool rr_known_read(struct rr_known **list, const char *path, char *err, size_t cap)
+{
+	size_t len = 0;
+	char *text = read_file(path, &len, err, cap), *rest = text, *line;
+	bool ok = text != NULL;
+	int n = 0;
+
+	while ((line = strsep(&rest, "\n"))) {
+		n++;
+		if (!*line || *line == '#')
+			continue;
+		*list = known_line(line);
+		if (!*list) {
+			snprintf(err, cap, "%s:%d: should be 'CASE: REASON'", path, n);
+			free(text);
+			return false;
+		}
+		list = &(*list)->next;
+	}
+	free(text);
+	return ok;
+}
+
+void rr_known_apply(const struct rr_known *k, struct rr_result *r)
+{
+	while (k && strcmp(k->name, r->c->name) != 0)
+		k = k->next;
+	if (!k)
+		return;
+	if (r->verdict == RR_FAIL) {
+		r->verdict = RR_DIFFERS;
+		snprintf(r->why, sizeof(r->why), "%s", k->reason);
+	} else if (r->verdict == RR_PASS) {
+		r->verdict = RR_FAIL;
+		snprintf(r->why, sizeof(r->why), "is listed as a known difference, and is none");
+	}
+}
+
+void rr_known_free(struct rr_known *k)
+{
+	while (k) {
+		struct rr_known *next = k->next;
+
+		free(k->name);
+		free(k->reason);
+		free(k);
+		k = next;
+	}
+}
+
+/* --- playing --- */
+
+static const char *listen_for(const struct rr_options *o, struct rr_listener **from)
+{
+	const char *why;
+
+	*from = NULL;
+	if (o->role != RR_REQUESTER)
+		return NULL;
+	why = rr_link_listen(from, &o->link);
+	if (why) {
+		rr_link_unlisten(*from);
+		*from = NULL;
+	}
+	return why;
+}
+
+const char *rr_suite_run(const struct rr_suite *s, const struct rr_options *o, const struct rr_known *k,
+			 struct rr_report *r)
+{
+	struct rr_listener *from;
+	const char *why = listen_for(o, &from);
+
+	if (why)
+		return why;
+	r->result = calloc(s->n, sizeof(*r->result));
+	if (!r->result)
+		return "out of memory";
+	for (r->n = 0; r->n < s->n; r->n++) {
+		rr_run_case(o, s->c[r->n], from, &r->result[r->n]);
+		rr_known_apply(k, &r->result[r->n]);
+	}
+	if (from)
+		rr_link_unlisten(from);
+	rr_report_sort(r);
+	return NULL;
+}
+
+/* One case, one of its expectations, one lie. */
+static void lie_to(const struct rr_options *o, const struct rr_case *c, struct rr_listener *from, FILE *log,
+		   uint32_t *lies, uint32_t *believed)
+{
+	struct rr_result r;
+
+	rr_run_case(o, c, from, &r);
+	free(r.trace);
+	*lies += r.lied;
+	if (!r.lied || r.verdict == RR_FAIL)
+		return;
+	++*believed;
+	fprintf(log, "%s: expectation %u: not noticed that %s\n", c->path, o->lie_at,
+		o->lie == RR_LIE_XID ? "the XID is wrong" : o->lie == RR_LIE_VERSION ? "the version is wrong"
+										      : "it is another message");
+}
+
+const char *rr_suite_self_test(const struct rr_suite *s, const struct rr_options *o, FILE *log,
+			       uint32_t *lies, uint32_t *believed)
+{
+	struct rr_options liar = *o;
+	struct rr_listener *from;
+	const char *why = listen_for(o, &from);
+
+	if (why)
+		return why;
+	for (uint32_t i = 0; i < s->n; i++) {
+		struct rr_result r;
+
+		rr_run_case(o, s->c[i], from, &r);
+		free(r.trace);
+		if (r.verdict == RR_SKIP)
+			continue;
+		for (liar.lie_at = 1; liar.lie_at <= r.expectations; liar.lie_at++)
+			for (liar.lie = RR_LIE_XID; liar.lie < RR_LIES; liar.lie++)
+				lie_to(&liar, s->c[i], from, log, lies, believed);
+	}
+	if (from)
+		rr_link_unlisten(from);
+	return NULL;
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef RR_CONFORM_WIRE_H
+#define RR_CONFORM_WIRE_H
+
+/* Messages as a case describes them: made, and compared with what came. Nothing of core/wire is used here: a
+ * judge that shared the codec would share its errors. */
+
+#include "tools/conform/case.h"
+
+#define RR_CHUNK_SEGS	64u
+#define RR_BODY_MAX	(2u << 20)	/* bytes that a case can make at once */
+#define RR_SENT		32u	/* messages whose chunks are remembered */
+#define RR_SENT_CHUNKS	8u
+
+/* Bytes that grow. */
+struct rr_bytes {
+	uint8_t *p;
+	size_t len, cap;
+};
+
+void rr_bytes_add(struct rr_bytes *b, const void *p, size_t n);
+void rr_bytes_word(struct rr_bytes *b, uint32_t v);
+void rr_bytes_free(struct rr_bytes *b);
+
+struct rr_chunk {
+	uint32_t n;
+	struct rr_seg seg[RR_CHUNK_SEGS];
+};
+
+/* A number; or memory: ours, exposed; or a chunk of the peer's, with what was pulled of it. */
+struct rr_var {
+	struct rr_var *next;
+	const char *name;
+	uint64_t num;
+	bool mem, theirs;
+	uint8_t *at;
+	uint32_t len;
+	struct rr_chunk chunk;
+};
+
+struct rr_env {
+	struct rr_arena arena;
+	struct rr_var *vars;
+	const char *missing;		/* a variable that was asked for, and has no value */
+	bool too_long;			/* more than RR_BODY_MAX bytes were to be made */
+	enum rr_dialect dialect;
+	enum rr_role role;
+	/* The chunks of what was sent: a reply must return them. */
+	uint32_t nsent;
+	struct rr_sent {
+		uint32_t xid, nwrites;
+		bool has_reply;
+		struct rr_chunk write[RR_SENT_CHUNKS], reply;
+	} sent[RR_SENT];
+};
+
+void rr_env_free(struct rr_env *e);
+void rr_env_set(struct rr_env *e, const char *name, uint64_t v);
+struct rr_var *rr_env_find(struct rr_env *e, const char *name);
+/* The variable of this name, made if there is none. */
+struct rr_var *rr_env_var(struct rr_env *e, const char *name);
+uint64_t rr_env_eval(struct rr_env *e, const struct rr_expr *x);
+/* Does v match? If so it is bound. */
+bool rr_env_match(struct rr_env *e, const struct rr_pat *pat, uint64_t v);
+void rr_env_print(struct rr_env *e, const struct rr_pat *pat, char *out, size_t cap);
+
+/* What a header of this kind is called on the wire; false: the dialect has none. */
+bool rr_kind_number(enum rr_dialect d, enum rr_kind kind, uint32_t *number);
+bool rr_kind_has_lists(enum rr_kind kind);
+/* The version that a dialect says. */
+uint32_t rr_dialect_version(enum rr_dialect d);
+
+/* The byte at i of what opaque and pattern are made of. */
+static inline uint8_t rr_pattern(uint32_t i)
+{
+	return (uint8_t)(i * 7 + (i >> 8));
+}
+
+/* --- make.c --- */
+
+/* A message for send; a body (rpc, u32 ...) alone. false: why has the reason. */
+bool rr_make_message(struct rr_env *e, const struct rr_step *s, struct rr_bytes *out, char *why, size_t cap);
+void rr_make_body(struct rr_env *e, const struct rr_item *items, struct rr_bytes *out);
+
+/* --- match.c --- */
+
+/* Is what came what the step expects? If not, why. */
+bool rr_match_message(struct rr_env *e, const struct rr_step *s, const uint8_t *buf, uint32_t len,
+		      char *why, size_t cap);
+bool rr_match_body(struct rr_env *e, const struct rr_item *items, const uint8_t *buf, uint32_t len,
+		   char *why, size_t cap);
+/* A message in one line, for a report. */
+void rr_match_describe(enum rr_dialect d, const uint8_t *buf, uint32_t len, char *out, size_t cap);
+
+/* --- seen.c --- */
+
+struct rr_seen {
+	enum rr_kind kind;
+	uint32_t xid, vers, credit, proc, flags, inv, align, thresh, err;
+	uint32_t narm, arm[2];
+	uint32_t nreads;
+	struct { uint32_t position; struct rr_seg seg; } read[RR_CHUNK_SEGS];
+	uint32_t nwrites;
+	struct rr_chunk write[RR_SENT_CHUNKS];
+	bool has_reply;
+	struct rr_chunk reply;
+	const uint8_t *body;		/* of an RPC message, or properties */
+	uint32_t body_len;
+};
+
+/* NULL, or what is malformed. */
+const char *rr_seen_read(enum rr_dialect d, const uint8_t *buf, uint32_t len, struct rr_seen *s);
+/* The word of this name (enum rr_field of an error, of msgp, ...), if it is there. */
+bool rr_seen_field(const struct rr_seen *s, const char *name, uint32_t *v);
+
+static inline uint32_t rr_word(const uint8_t *p)
+{
+	return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
+}
+
+#endif
