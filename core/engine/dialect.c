@@ -16,7 +16,10 @@ static const struct rr_traits traits[] = {
 		.lists = LISTS_V2, .errors = ERRORS_V2, .reliable = true, .directed = true,
 		.full_errors = true, .falls_back = true, .opening = &rr_opening_v2,
 	},
-	[RR_DIALECT_DRAFT02] = { .lists = LISTS_V1, .errors = ERRORS_V1, .reliable = true },
+	[RR_DIALECT_DRAFT02] = {
+		.lists = LISTS_V1, .errors = ERRORS_V1, .read_replies = true,
+		.unbound_reads = true, .exact_reads = true, .zero_grants = true,
+	},
 	[RR_DIALECT_SLIDES] = { .lists = LISTS_V1, .errors = ERRORS_V1, .reverse_types = true },
 };
 

@@ -19,13 +19,14 @@ static uint32_t granted_of(const struct rr_eng_params *p)
 	return p->connector ? p->bc_credits : p->credits;
 }
 
-/* req: rfc8166 3.3.1 #3 #4; slides - #5 */
+/* req: rfc8166 3.3.1 #3 #4; slides - #5; draft-02 6 #1 */
 uint32_t rr_eng_recvs(const struct rr_eng_params *p)
 {
-	uint32_t done = p->caps & RR_CAP_RELIABLE_REPLY ? RR_ENG_SHOWN : 0;
+	const struct rr_traits *t = rr_traits_of(rr_codec_first(p->dialect));
+	bool pulls = (p->caps & RR_CAP_RELIABLE_REPLY) || t->read_replies;
 
 	/* the openings' own word comes while no other control message does: it is one of those */
-	return p->credits + p->bc_credits + done + RR_ENG_CONTROL;
+	return p->credits + p->bc_credits + (pulls ? RR_ENG_SHOWN : 0) + RR_ENG_CONTROL;
 }
 
 static uint32_t bounded(uint32_t n)
@@ -138,6 +139,7 @@ static void speak(struct rr_eng *e, const struct rr_codec *codec)
 void rr_eng_agreed(struct rr_eng *e, bool reliable, bool reverse_chunks)
 {
 	e->reliable = reliable && e->p.caps & RR_CAP_RELIABLE_REPLY && e->traits->reliable;
+	e->pulls = e->reliable || e->traits->read_replies;
 	e->reverse_chunks = reverse_chunks;
 	e->chunk_most = 0;
 	e->plans = !e->reliable || e->p.reply_chunks == RR_REPLY_CHUNKS_BOUNDED;
@@ -183,11 +185,11 @@ struct rr_eng *rr_eng_init(void *mem, const struct rr_eng_params *p, rr_time now
 	e->now = now;
 	e->ring = p->caps & RR_CAP_RING_CREDITS;
 	e->mute = asked_of(p) == 0 && !e->ring;
-	e->grant_max = rr_max(granted_of(p), 1u);
-	e->requested = e->grant_max;
 	e->retry_at = RR_TIME_NEVER;
 	rr_credits_reset(&e->cr, asked_of(p));
 	speak(e, codec);
+	e->grant_min = e->traits->read_replies && !p->connector ? 2 : 1;
+	e->grant_max = e->requested = rr_max(granted_of(p), e->grant_min);
 	if (e->traits->opening)
 		rr_eng_agreed(e, false, false);
 	else
@@ -462,6 +464,7 @@ static struct rr_in *in_new(struct rr_eng *e, uint32_t token)
 	in->from = RR_FROM_RECV;
 	in->held = true;
 	in->pulled = in->done_due = in->credit_due = in->placing = false;
+	in->composing = in->credit_kept = false;
 	in->serve = 0;
 	in->token = token;
 	in->buf = RR_BUF_NONE;

@@ -74,6 +74,7 @@ struct rr_mem {
 struct rr_call {
 	struct rr_node n;
 	bool sent;
+	uint32_t dones;		/* RDMA_DONEs that were sent before it */
 	bool bare;		/* on the list of those that may be forgotten */
 	bool bounded;		/* how large its reply gets was known */
 	bool idempotent;	/* it may be executed twice */
@@ -144,7 +145,7 @@ struct rr_shown {
 
 enum rr_in_state {
 	RR_IN_PULL,		/* the head is awaited */
-	RR_IN_COMPOSE,		/* a call; argument data is being read */
+	RR_IN_COMPOSE,		/* data of Read chunks is being read */
 	RR_IN_FENCE,		/* memory of its call is being fenced */
 	RR_IN_READY,		/* to be delivered */
 	RR_IN_PULLING,		/* delivered; the driver still reads the peer's memory */
@@ -160,6 +161,8 @@ struct rr_in {
 	bool held;		/* the receive is not the driver's yet */
 	bool pulled;		/* the peer's memory is not read any more */
 	bool done_due;
+	bool composing;		/* RR_OP_COMPOSE is out, or due */
+	bool credit_kept;	/* for its RDMA_DONE */
 	bool credit_due;	/* delivery returns a credit: till then its receive is taken */
 	bool placing;		/* parts[0] is in buf, where the message begins at room */
 	uint8_t dir;		/* enum rr_dir: what its header said */
@@ -244,6 +247,11 @@ struct rr_traits {
 	bool directed;		/* every header says its direction */
 	bool full_errors;	/* the codec says how what it refuses is to be answered (msg.h) */
 	bool falls_back;	/* to version 1, if the peer does not speak it */
+	bool read_replies;	/* a reply may be in Read chunks, without agreement; RDMA_DONE ends that,
+				 * and costs a credit */
+	bool unbound_reads;	/* Read chunks stand anywhere in what no binding knows … */
+	bool exact_reads;	/* … and elsewhere without XDR padding */
+	bool zero_grants;	/* a grant of zero means: not before another reply */
 	const struct rr_opening *opening; /* NULL: there is none */
 };
 
@@ -258,6 +266,8 @@ struct rr_eng {
 	uint32_t hdr_returned;	/* longest of a reply, by the chunks that calls have offered */
 	bool ring, reliable;
 	bool plans;		/* calls offer memory for their replies */
+	bool pulls;		/* replies may be Read chunks, by agreement or dialect */
+	bool reads_barred;	/* the peer does no RDMA Reads at all */
 	bool reverse_chunks;	/* chunks in reverse calls */
 	bool reverse_reads;	/* Read chunks in replies to reverse calls */
 	bool mute;		/* the peer takes no calls of ours */
@@ -287,7 +297,7 @@ struct rr_eng {
 	uint32_t serving;
 	uint32_t reducing;	/* of them those whose reply may have to be reduced */
 	uint32_t in_segs;	/* Read segments that a call may have */
-	uint32_t grant_max, requested;
+	uint32_t grant_min, grant_max, requested;
 	struct rr_pool shown;
 	struct rr_list shown_sent;
 	uint32_t exposed;
@@ -411,8 +421,9 @@ void rr_req_reply_inline(struct rr_eng *e, struct rr_in *in, const struct rr_chu
 			 const uint8_t *stream);
 void rr_req_reply_chunk(struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch);
 bool rr_req_key_gone(struct rr_eng *e, uint32_t handle);
-/* The reply's head has been pulled. in is on the queue of deliveries already. */
-void rr_req_reply_pulled(struct rr_eng *e, struct rr_in *in);
+/* in is a reply in Read chunks that is to be pulled, and is on the queue of deliveries already. Of its Payload stream have
+ * bytes are at head: all, if it has Read chunks besides. False: it is not acceptable. */
+bool rr_req_reply_pulled(struct rr_eng *e, struct rr_in *in, const uint8_t *head, uint32_t have);
 /* When a call may be forgotten that cannot now, if that is waited for; or when waiting for a
  * credit ends. */
 rr_time rr_req_deadline(const struct rr_eng *e);
@@ -439,6 +450,12 @@ enum rr_eng_why rr_again_error(struct rr_eng *e, struct rr_call *c, const struct
 void rr_again_send(struct rr_eng *e, struct rr_call *c);
 /* A call that was kept is over. */
 void rr_again_over(struct rr_eng *e, struct rr_call *c);
+
+/* draft-02 §3.4: may a reply have Read chunks, at any position? */
+static inline bool rr_req_takes_reads(const struct rr_eng *e)
+{
+	return e->traits->read_replies && e->p.connector;
+}
 
 /* --- plan.c --- */
 /* With reliable replies nothing is planned but whether it fits: what does not is pulled; and where
@@ -477,9 +494,14 @@ bool rr_reads_take(struct rr_eng *e, struct rr_in *in, const struct rr_chunks *c
  * parts, segs, stream and len of in are as RR_OP_COMPOSE has them. */
 bool rr_reads_judge(struct rr_eng *e, struct rr_in *in, const uint8_t *stream, uint32_t have,
 		    uint32_t len);
+/* The same of a reply to c, all of whose stream is there. */
+bool rr_reads_judge_reply(struct rr_eng *e, const struct rr_call *c, struct rr_in *in,
+			  const uint8_t *stream, uint32_t len);
 void rr_reads_compose(struct rr_eng *e, struct rr_in *in);
 
 /* --- reduce_reply.c --- */
+/* Do these Write chunks, of a reply, say that something was written to them? */
+bool rr_writes_used(const struct rr_wchunk *w, uint32_t n, const struct rr_seg *segs);
 /* Are these w's segments of ours, with lengths not larger, filled from the front (RFC 8166 §4.3.2.2,
  * §4.3.3)? *used: bytes that they hold. */
 bool rr_writes_ours(const struct rr_chunks *ch, const struct rr_wchunk *w, const struct rr_mem *m,

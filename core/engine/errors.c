@@ -40,14 +40,15 @@ void rr_ctl_done(struct rr_eng *e, struct rr_in *in)
 	rr_list_add(&e->control, &e->ins, in);
 }
 
-/* DONE gets no reply that would give its credit back, so we do not charge it. But a peer
- * that does must not be overrun: it waits until a credit is free. */
+/* DONE gets no reply that would give its credit back, so we do not charge it, unless the
+ * dialect says so. But a peer that does must not be overrun: it waits until a credit is free, if it
+ * has none. */
 /* req: reliable-reply-00 i #4 */
 static bool may_send(const struct rr_eng *e, const struct rr_in *in)
 {
 	if (e->ring)
 		return e->window > 0;
-	return in->state != RR_IN_DONE || rr_credits_left(&e->cr);
+	return in->state != RR_IN_DONE || in->credit_kept || rr_credits_left(&e->cr);
 }
 
 /* req: rfc8166 4.5 #4 #5, 4.5.1 #1; version-two-08 7.2 #1 */
@@ -69,6 +70,8 @@ static void build_done(struct rr_eng *e, const struct rr_in *in)
 {
 	rr_msg_init(&e->tx, RR_DONE, in->n.xid, e->codec->version, e->cr.asked);
 	e->tx.dir = RR_DIR_CALL;
+	if (e->traits->read_replies)
+		rr_credits_done(&e->cr, in->credit_kept);
 	rr_eng_count(e, RR_C_done_sent);
 }
 
@@ -97,7 +100,7 @@ bool rr_ctl_next_op(struct rr_eng *e, struct rr_op *op)
 
 /* RFC 8166 §4.5: it ends the call. The app's call cannot be answered by an error of RPC's
  * own, so the app sees what TCP would show it: a lost connection. */
-/* req: rfc8166 4.2.4 #4 */
+/* req: rfc8166 4.2.4 #4; draft-02 4.3 #1 */
 void rr_ctl_error_received(struct rr_eng *e, struct rr_in *in, const struct rr_msg *m)
 {
 	struct rr_call *c = rr_req_find(e, m->xid);
@@ -108,8 +111,12 @@ void rr_ctl_error_received(struct rr_eng *e, struct rr_in *in, const struct rr_m
 		return;
 	}
 	rr_eng_count(e, m->err == RR_ERR_VERS ? RR_C_err_vers_received : RR_C_err_chunk_received);
-	if (m->err != RR_ERR_VERS)
-		why = e->traits->full_errors ? rr_again_error(e, c, m) : rr_req_refused(e, c);
+	if (e->traits->full_errors && m->err != RR_ERR_VERS)
+		why = rr_again_error(e, c, m);
+	else if (m->err == RR_ERR_CHUNK)
+		why = rr_req_refused(e, c);
+	else if (m->err != RR_ERR_VERS)	/* draft-02 §4.3 */
+		why = RR_WHY_PROTOCOL;
 	if (why)
 		rr_eng_fail(e, why);
 	rr_in_drop(e, in);

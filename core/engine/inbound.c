@@ -48,7 +48,7 @@ struct rr_in *rr_in_own(struct rr_eng *e, uint32_t xid)
 	return in;
 }
 
-/* req: rfc8166 4.2.4 #3, 4.5 #2 #3, 4.6.1 #3; rfc8167 4.1 #1 */
+/* req: rfc8166 4.2.4 #3, 4.5 #2 #3, 4.6.1 #3; rfc8167 4.1 #1; draft-02 4.2 #2 */
 void rr_in_unfit(struct rr_eng *e, struct rr_in *in, enum rr_dir dir)
 {
 	if (dir == RR_DIR_REPLY || (dir == RR_DIR_UNKNOWN && e->p.connector))
@@ -186,7 +186,7 @@ static void end_pull(struct rr_eng *e, struct rr_in *in)
 static void refuse_reply(struct rr_eng *e, struct rr_in *in)
 {
 	end_pull(e, in);
-	if (e->reliable)
+	if (e->pulls)
 		rr_ctl_done(e, in);
 	else
 		rr_in_discard(e, in);
@@ -199,20 +199,20 @@ static void refuse_call(struct rr_eng *e, struct rr_in *in)
 	rr_ctl_error(e, in, RR_ERR_CHUNK);
 }
 
+/* What is refused leaves its XID pending (RFC 8166 §4.3.1). */
 /* req: rfc8166 4.3.1 #1 */
-static void judge_reply(struct rr_eng *e, struct rr_in *in)
+static void judge_reply(struct rr_eng *e, struct rr_in *in, const uint8_t *head, uint32_t n)
 {
-	if (!e->reliable || in->nparts) {	/* RFC 8166 §4.3.1: the XID stays pending */
-		refuse_reply(e, in);
-		return;
-	}
-	if (!e->ring && !rr_req_find(e, in->n.xid)) {
+	bool ok = e->reliable ? !in->nparts : rr_req_takes_reads(e);
+
+	if (ok && !e->ring && !rr_req_find(e, in->n.xid)) {
 		rr_eng_count(e, RR_C_unknown_xid);
-		refuse_reply(e, in);
-		return;
+		ok = false;
 	}
-	in->done_due = true;
-	rr_req_reply_pulled(e, in);
+	if (ok)
+		ok = rr_req_reply_pulled(e, in, head, n);
+	if (!ok)
+		refuse_reply(e, in);
 }
 
 /* Must its binding be asked? */
@@ -269,10 +269,10 @@ void rr_eng_head(struct rr_eng *e, uint32_t id, int status, const uint8_t *head,
 	else if (in->rpc.type == RR_RPC_CALL)
 		judge_call(e, in, head, n);
 	else
-		judge_reply(e, in);
+		judge_reply(e, in, head, n);
 }
 
-/* req: reliable-reply-00 - #3 */
+/* req: reliable-reply-00 - #3; draft-02 3.6 #1 */
 static void finish_pull(struct rr_eng *e, struct rr_in *in)
 {
 	rr_in_repost(e, in);
@@ -294,6 +294,7 @@ void rr_eng_pulled(struct rr_eng *e, uint32_t id, int status, rr_time now)
 		return;
 	}
 	in->pulled = true;
+	in->composing = false;
 	if (in->state == RR_IN_COMPOSE)
 		in->state = RR_IN_READY;
 	else if (in->state == RR_IN_PULLING)
@@ -320,11 +321,22 @@ static void count_delivery(struct rr_eng *e, const struct rr_in *in)
 		rr_eng_count(e, call ? RR_C_long_calls_received : RR_C_reliable_replies_received);
 }
 
+static void give_credit_back(struct rr_eng *e, struct rr_in *in)
+{
+	in->credit_due = false;
+	in->credit_kept = in->done_due && e->traits->read_replies;
+	if (unlikely(in->credit_kept))
+		rr_credits_keep(&e->cr);
+	else
+		rr_credits_return(&e->cr);
+	if (unlikely(rr_credits_stuck(&e->cr)))
+		rr_eng_fail(e, RR_WHY_CREDITS);
+}
+
 static void finish_delivery(struct rr_eng *e, struct rr_in *in)
 {
 	if (in->credit_due)
-		rr_credits_return(&e->cr);
-	in->credit_due = false;
+		give_credit_back(e, in);
 	rr_list_del(&e->arrived, &e->ins, in);
 	if (in->from != RR_FROM_PULL) {
 		rr_pool_put(&e->ins, in);

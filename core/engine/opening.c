@@ -137,7 +137,7 @@ static void props_arrived(struct rr_eng *e, struct rr_in *in)
 			over(e);
 		answer(e, in);
 	} else if (e->opening == RR_OPEN_ASKED && in->n.xid == XID) {
-		rr_credits_grant(&e->cr, in->credit);
+		rr_credits_grant(&e->cr, in->credit, e->traits->zero_grants);
 		over(e);
 		rr_in_drop(e, in);
 	} else {

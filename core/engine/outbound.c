@@ -234,7 +234,7 @@ static bool wants_new(const struct rr_call *c, const struct rr_mem *m)
 }
 
 /* A Write chunk has room around it. */
-/* req: rfc8166 3.4.4.1 #2, 3.4.5.2 #1 */
+/* req: rfc8166 3.4.4.1 #2, 3.4.5.2 #1; draft-02 3.4 #2 */
 static void expose_op(struct rr_eng *e, struct rr_tx *t, const struct rr_mem *m, struct rr_op *op)
 {
 	const struct rr_call *c = call_of(e, t);

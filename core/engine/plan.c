@@ -81,7 +81,8 @@ static uint32_t reply_chunk(const struct rr_eng *e, const struct rr_rpc *rpc,
 		return 0;
 	if (call->reply_max != RR_ULB_UNKNOWN)
 		return rr_min(call->reply_max, e->chunk_most);
-	if (e->p.reply_chunks == RR_REPLY_CHUNKS_BOUNDED || returns_nothing(rpc, &call->rec))
+	if (e->pulls || e->p.reply_chunks == RR_REPLY_CHUNKS_BOUNDED ||
+	    returns_nothing(rpc, &call->rec))
 		return 0;
 	return reply_guess(e, rpc, call);
 }

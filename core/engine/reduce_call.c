@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Calls whose argument data is in Read chunks (RFC 8166 §3.4.5, §6.1).
+/* Calls whose argument data is in Read chunks (RFC 8166 §3.4.5, §6.1), and replies whose results are
+ * (draft-02 §3.4).
  *
  * A call is judged by its Payload stream before anything of a Read chunk is fetched: does each
  * stand where its binding has an item, with that item's length? Only then the message
@@ -101,9 +102,9 @@ bool rr_reads_take(struct rr_eng *e, struct rr_in *in, const struct rr_chunks *c
 }
 
 /* The parts get the lengths of the items that they hold: what is more is padding (RFC 8166
- * §3.4.5.2), which is not fetched, since zeroes are what it must be. */
-/* req: rfc8166 3.4.5.2 #2 */
-static void without_padding(struct rr_in *in, const struct rr_ulb_call *call)
+ * §3.4.5.2), which is not fetched, since zeroes are what it must be. False: there may be none. */
+/* req: rfc8166 3.4.5.2 #2; draft-02 3.4 #4 */
+static bool without_padding(const struct rr_eng *e, struct rr_in *in, const struct rr_ulb_item *items)
 {
 	struct rr_seg *s = in->segs + in->nsegs;
 	uint32_t item = 0;
@@ -111,27 +112,32 @@ static void without_padding(struct rr_in *in, const struct rr_ulb_call *call)
 	for (uint32_t i = 0; i < in->nparts; i++) {
 		uint32_t in_chunk = in->parts[i].len, left;
 
-		while (!call->args[item].placed || call->args[item].chunk != i)
+		while (!items[item].placed || items[item].chunk != i)
 			item++;
-		left = in->parts[i].len = call->args[item].len;
+		if (e->traits->exact_reads && in_chunk != items[item].len)
+			return false;
+		left = in->parts[i].len = items[item].len;
 		for (; in_chunk; s++) {
 			in_chunk -= s->length;
 			s->length = rr_min(s->length, left);
 			left -= s->length;
 		}
 	}
+	return true;
 }
 
-/* Where the stream goes around the parts. False: it does not reach to all of them. */
+/* Where the stream goes around the parts. False: it does not reach to all of them, or they leave
+ * less of it than must lie before them. */
 static bool lay_out(const struct rr_eng *e, struct rr_in *in, uint32_t stream)
 {
+	uint32_t least = in->rpc.type == RR_RPC_CALL ? RR_RPC_PEEK : RR_RPC_REPLY_PEEK;
 	uint64_t at = 0;	/* in the message */
 	uint32_t left = stream;
 
 	for (uint32_t i = 0; i < in->nparts; i++) {
 		const struct rr_range *p = &in->parts[i];
 
-		if (p->off < RR_RPC_PEEK || p->off < at || p->off - at > left)
+		if (p->off < least || p->off < at || p->off - at > left)
 			return false;
 		left -= (uint32_t)(p->off - at);
 		at = p->off + rr_ulb_padded(p->len);
@@ -141,6 +147,19 @@ static bool lay_out(const struct rr_eng *e, struct rr_in *in, uint32_t stream)
 	in->stream = stream;
 	in->len = (uint32_t)(at + left);
 	return true;
+}
+
+static void view_chunks(const struct rr_in *in, struct rr_ulb_chunk *chunks)
+{
+	for (uint32_t i = 0; i < in->nparts; i++)
+		chunks[i] = (struct rr_ulb_chunk){ in->parts[i].off, in->parts[i].len };
+}
+
+/* Which are not where a binding has them. */
+static bool anywhere(const struct rr_eng *e, const struct rr_rpc *rpc)
+{
+	return e->p.lenient_read_chunks ||
+	       (e->traits->unbound_reads && !rr_ulb_has(rpc->prog, rpc->vers));
 }
 
 /* req: rfc8166 3.4.4.4 #1, 3.4.5 #1 */
@@ -155,16 +174,35 @@ bool rr_reads_judge(struct rr_eng *e, struct rr_in *in, const uint8_t *stream, u
 	struct rr_ulb_call call;
 	enum rr_ulb_rc rc;
 
-	for (uint32_t i = 0; i < in->nparts; i++)
-		chunks[i] = (struct rr_ulb_chunk){ in->parts[i].off, in->parts[i].len };
+	view_chunks(in, chunks);
 	rc = rr_ulb_call(&v, 0, &call);
 	if (s && s->nwrites)
 		s->rec = call.rec;
 	if (!in->nparts)
 		return true;
-	if (rc == RR_ULB_OK)
-		without_padding(in, &call);
-	else if (!e->p.lenient_read_chunks)
+	if (rc == RR_ULB_OK ? !without_padding(e, in, call.args) : !anywhere(e, &in->rpc))
+		return false;
+	return lay_out(e, in, len);
+}
+
+/* Where nothing of the results may be reduced by their binding, or there is none, parts of them are
+ * taken at any position: what the peer has taken out it must know. */
+/* req: draft-02 3.4 #1 */
+bool rr_reads_judge_reply(struct rr_eng *e, const struct rr_call *c, struct rr_in *in,
+			  const uint8_t *stream, uint32_t len)
+{
+	struct rr_ulb_chunk chunks[RR_ULB_ITEMS];
+	struct rr_ulb_view v = {
+		.buf = stream, .have = len, .len = len,
+		.chunks = chunks, .nchunks = in->nparts, .reads = true,
+	};
+	struct rr_ulb_reply r;
+
+	view_chunks(in, chunks);
+	if (!rr_rpc_peek(stream, len, &in->rpc) || in->rpc.type != RR_RPC_REPLY)
+		return false;
+	if (c->rec.reduce && (rr_ulb_reply(&c->rec, &v, &r) != RR_ULB_OK ||
+			      !without_padding(e, in, r.items)))
 		return false;
 	return lay_out(e, in, len);
 }
@@ -172,6 +210,7 @@ bool rr_reads_judge(struct rr_eng *e, struct rr_in *in, const uint8_t *stream, u
 void rr_reads_compose(struct rr_eng *e, struct rr_in *in)
 {
 	in->from = RR_FROM_PULL;
+	in->composing = true;
 	in->state = RR_IN_COMPOSE;
 	rr_eng_push(e, RR_OP_COMPOSE, rr_id(RR_K_PULL, &in->n), RR_BUF_NONE, 0, in->n.idx);
 }

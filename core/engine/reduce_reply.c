@@ -26,7 +26,7 @@ uint32_t rr_writes_room(const struct rr_serve *s, const struct rr_wchunk *w)
 	return (uint32_t)rr_min(sum, (uint64_t)UINT32_MAX);
 }
 
-/* req: rfc8166 3.4.2 #1, 4.3.2 #1, 4.3.2.3 #1 */
+/* req: rfc8166 3.4.2 #1, 4.3.2 #1, 4.3.2.3 #1; draft-02 3.7 #1 #2 */
 bool rr_writes_plan(struct rr_serve *s, const struct rr_eng_out *out)
 {
 	struct rr_ulb_view v = { .buf = out->head, .have = out->have, .len = out->len };
@@ -77,6 +77,16 @@ void rr_writes_return(struct rr_chunks *ch, const struct rr_serve *s, uint32_t u
 	for (uint32_t i = 0; i < s->nwrites; i++)
 		use(ch, &ch->writes[i], p < end && p->chunk == i ? p++->len : 0);
 	use(ch, &ch->reply, used);
+}
+
+bool rr_writes_used(const struct rr_wchunk *w, uint32_t n, const struct rr_seg *segs)
+{
+	uint32_t used = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		for (uint32_t k = 0; k < w[i].nsegs; k++)
+			used |= segs[w[i].first + k].length;
+	return used;
 }
 
 bool rr_writes_ours(const struct rr_chunks *ch, const struct rr_wchunk *w, const struct rr_mem *m,

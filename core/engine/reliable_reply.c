@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Reliable replies (draft-cel-nfsv4-rpcrdma-reliable-reply-00): a reply that no resource of
+/* Reliable replies (draft-cel-nfsv4-rpcrdma-reliable-reply-00), and replies by Read chunk (draft-02 §3.8,
+ * §5.2), which are the same on the wire: a reply that no resource of
  * the requester can hold is exposed by us, to be pulled, until RDMA_DONE says that it was.
  * A peer that never says so is fenced after a while, and only then is the memory freed. */
 
@@ -81,12 +82,12 @@ static struct rr_shown *find(struct rr_eng *e, uint32_t xid)
 
 /* RFC 8166 §4.6.2 and the draft agree on one rule: DONE for nothing that we expose is
  * dropped. */
-/* req: rfc8166 4.6.2 #2; reliable-reply-00 - #5 */
+/* req: rfc8166 4.6.2 #2; reliable-reply-00 - #5; draft-02 3.8 #2 */
 void rr_rel_done_received(struct rr_eng *e, struct rr_in *in)
 {
 	struct rr_shown *s = find(e, in->n.xid);
 
-	if (!e->reliable) {	/* where it is a header type of its own, it is none that we have */
+	if (!e->pulls) {	/* where it is a header type of its own, it is none that we have */
 		rr_in_wrong(in, RR_ERR_INVAL_HTYPE, 0, 0);
 		if (e->traits->directed)
 			rr_in_unfit(e, in, in->dir);

@@ -49,6 +49,7 @@ static void args_back(struct rr_eng *e, const struct rr_call *c)
 }
 
 /* Memory for the reply, but for what the app gets. */
+/* req: draft-02 3.4 #5 */
 static void result_back(struct rr_eng *e, const struct rr_mem *m, const struct rr_in *in)
 {
 	if (m->state == RR_MEM_FENCED && !(in && in->buf == m->buf))
@@ -72,7 +73,7 @@ static void finish(struct rr_eng *e, struct rr_call *c)
 		args_back(e, c);
 	rr_pool_put(&e->calls, c);
 	if (in)
-		in->state = RR_IN_READY;
+		in->state = in->composing ? RR_IN_COMPOSE : RR_IN_READY;
 }
 
 static bool out_of_reach(const struct rr_mem *m)
@@ -154,6 +155,7 @@ void rr_req_withdraw(struct rr_eng *e, struct rr_call *c)
 void rr_req_sent(struct rr_eng *e, struct rr_call *c)
 {
 	c->sent = true;
+	c->dones = e->cr.dones;
 	c->since = e->now;
 	if (c->args.state == RR_MEM_NONE)
 		bare_add(e, c);
@@ -331,9 +333,10 @@ int rr_req_send(struct rr_eng *e, const struct rr_eng_out *out)
 static void answered(struct rr_eng *e, struct rr_call *c, struct rr_in *in)
 {
 	e->starved = 0;
-	if (!e->reliable && !c->bounded && e->p.sizes)
+	if (!e->pulls && !c->bounded && e->p.sizes)
 		rr_sizes_seen(e->p.sizes, c->prog, c->vers, c->proc, in->len);
-	rr_credits_grant(&e->cr, in->credit);
+	rr_credits_grant(&e->cr, in->credit, e->traits->zero_grants);
+	rr_credits_done_back(&e->cr, c->dones);
 	unlink_call(e, c);
 	in->credit_due = true;
 	in->state = RR_IN_FENCE;
@@ -359,6 +362,41 @@ static void unknown_inline(struct rr_eng *e, struct rr_in *in, const struct rr_c
 	rr_in_discard(e, in);
 }
 
+/* The reply to c, in Read chunks: the peer has memory exposed for it until RDMA_DONE. That some of it
+ * is in Write chunks besides is none of what we ask for. */
+static void take_reads(struct rr_eng *e, struct rr_in *in, struct rr_call *c)
+{
+	in->done_due = true;
+	if (in->nparts)
+		rr_reads_compose(e, in);
+	if (c)
+		answered(e, c, in);
+	else
+		in->state = RR_IN_READY;
+}
+
+/* An inline reply, parts of which are in Read chunks (draft-02 §3.4): nothing to version 1 (RFC 8166
+ * §4.3.1). Whatever becomes of it the peer is told DONE. */
+static void reply_reads(struct rr_eng *e, struct rr_in *in, struct rr_call *c,
+			const struct rr_chunks *ch, const uint8_t *stream)
+{
+	if (!rr_req_takes_reads(e)) {
+		rr_in_discard(e, in);
+		return;
+	}
+	if (!c)
+		rr_eng_count(e, RR_C_unknown_xid);
+	if (c && !rr_writes_used(ch->writes, ch->nwrites, ch->segs) &&
+	    rr_reads_take(e, in, ch) && in->nsegs == 0 &&
+	    rr_reads_judge_reply(e, c, in, stream, in->len)) {
+		rr_in_arrive(e, in, RR_IN_COMPOSE);
+		take_reads(e, in, c);
+		return;
+	}
+	rr_in_repost(e, in);
+	rr_ctl_done(e, in);
+}
+
 /* The app would wait for ever for a reply whose data is not what its call asked for (RFC 8166
  * §6.1): it sees what TCP would show it, a lost connection. */
 void rr_req_reply_inline(struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch,
@@ -367,8 +405,8 @@ void rr_req_reply_inline(struct rr_eng *e, struct rr_in *in, const struct rr_chu
 	struct rr_call *c = rr_req_find(e, in->n.xid);
 	uint32_t used;
 
-	if (ch->nreads) {	/* RFC 8166 §4.3.1 */
-		rr_in_discard(e, in);
+	if (ch->nreads) {
+		reply_reads(e, in, c, ch, stream);
 	} else if (!c) {
 		unknown_inline(e, in, ch);
 	} else if (!returns_ours(c, ch, &used) || used > 0 ||
@@ -404,13 +442,16 @@ void rr_req_reply_chunk(struct rr_eng *e, struct rr_in *in, const struct rr_chun
 	answered(e, c, in);
 }
 
-void rr_req_reply_pulled(struct rr_eng *e, struct rr_in *in)
+bool rr_req_reply_pulled(struct rr_eng *e, struct rr_in *in, const uint8_t *head, uint32_t have)
 {
 	struct rr_call *c = rr_req_find(e, in->n.xid);
+	const struct rr_serve *s = in->serve ? rr_pool_at(&e->serves, in->serve) : NULL;
 
+	if (s && rr_writes_used(s->writes, s->nwrites, s->segs))
+		return false;
+	if (in->nparts && (!c || have < in->len || !rr_reads_judge_reply(e, c, in, head, in->len)))
+		return false;
 	rr_resp_forget(e, in);
-	if (c)
-		answered(e, c, in);
-	else
-		in->state = RR_IN_READY;
+	take_reads(e, in, c);
+	return true;
 }

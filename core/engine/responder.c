@@ -9,11 +9,11 @@
 #include "core/engine/engine_int.h"
 
 /* RFC 8166 §3.3.1: never more than receives are posted for, never more than asked for,
- * never zero. */
-/* req: rfc8166 3.3.1 #2 */
+ * never zero. draft-02 §3.8: with a call and its RDMA_DONE two at least. */
+/* req: rfc8166 3.3.1 #2; draft-02 3.3 #2 #4, 3.8 #3 */
 uint32_t rr_resp_grant(const struct rr_eng *e)
 {
-	return rr_max(rr_min(e->requested, e->grant_max), 1u);
+	return rr_max(rr_min(e->requested, e->grant_max), e->grant_min);
 }
 
 /* req: rfc8167 5.3 #1 */
@@ -220,7 +220,7 @@ static int unasked(struct rr_eng *e, const struct rr_eng_out *out)
 /* Does the peer take Read chunks in a reply of ours? */
 static bool may_show(const struct rr_eng *e)
 {
-	return e->reliable && (!e->p.connector || e->reverse_reads);
+	return e->pulls && !e->reads_barred && (!e->p.connector || e->reverse_reads);
 }
 
 /* The order of preference is fixed: the call's own resources first (reliable-reply-00:
@@ -228,7 +228,7 @@ static bool may_show(const struct rr_eng *e)
  * are agreed gets its chunks back only where they fit, so that rr_eng_is_short() is true
  * whatever it offered. A Write chunk that is too small is as good as none there, and to others
  * nothing can be said but that (RFC 8166 §4.5.3). */
-/* req: rfc8166 3.5.3 #1 #3; reliable-reply-00 i #2 */
+/* req: rfc8166 3.5.3 #1 #3; reliable-reply-00 i #2; draft-02 3.3 #1, 3.4 #3, 3.7 #1, 5.2 #1 */
 int rr_resp_send(struct rr_eng *e, const struct rr_eng_out *out)
 {
 	struct rr_serve *s = rr_xmap_find(&e->serve_map, &e->serves, out->rpc.xid);
@@ -246,7 +246,7 @@ int rr_resp_send(struct rr_eng *e, const struct rr_eng_out *out)
 		queue_reply(e, out, s, RR_TX_INLINE);
 	} else if (fits && hdr <= e->p.inline_send && stream <= reply_capacity(s)) {
 		queue_reply(e, out, s, RR_TX_REPLY_CHUNK);
-	} else if (may_show(e) && e->hdr_min + out->len <= e->p.inline_send) {
+	} else if (e->reliable && may_show(e) && e->hdr_min + out->len <= e->p.inline_send) {
 		serve_put(e, s);
 		queue_reply(e, out, NULL, RR_TX_INLINE);
 	} else if (may_show(e)) {

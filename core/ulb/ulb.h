@@ -71,6 +71,7 @@ struct rr_ulb_view {
 	const uint8_t *buf;
 	uint32_t have;		/* bytes at buf; fewer than len while the rest is still to come */
 	uint32_t len;		/* bytes of the Payload stream as it is: without what chunks hold */
+	bool reads;		/* of a reply: chunks are Read chunks, as of a call (draft-02 §3.4) */
 	const struct rr_ulb_chunk *chunks; /* of a call: Read chunks other than the Position-Zero one,
 				 * by ascending position, whose data is not in the stream. Of a
 				 * reply: the returned Write list in its order; none for a reply

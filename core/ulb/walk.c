@@ -103,7 +103,7 @@ static bool get_bool(struct rr_walk *w)
 
 /* RFC 8166 §3.4.5.2: a Read chunk may include the roundup padding. A chunk that stands anywhere
  * else meets no item, neither do those behind it, and that is found at the end. */
-/* req: rfc8166 3.4.5.2 #3 */
+/* req: rfc8166 3.4.5.2 #3; draft-02 3.4 #4 */
 static void match_read_chunk(struct rr_walk *w, struct rr_ulb_item *it)
 {
 	const struct rr_ulb_chunk *c;
@@ -160,7 +160,7 @@ static void eligible(struct rr_walk *w)
 		rr_walk_skip(w, rr_ulb_padded(it.len));
 		return;
 	}
-	if (w->reply)
+	if (w->reply && !w->v->reads)
 		match_write_chunk(w, &it);
 	else
 		match_read_chunk(w, &it);
@@ -175,7 +175,7 @@ static void eligible(struct rr_walk *w)
 bool rr_walk_has_chunks(const struct rr_walk *w, uint32_t from)
 {
 	for (uint32_t i = from; i < w->v->nchunks; i++) {
-		if (!w->reply || w->v->chunks[i].len)
+		if (!w->reply || w->v->reads || w->v->chunks[i].len)
 			return true;
 	}
 	return false;

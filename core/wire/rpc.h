@@ -13,6 +13,7 @@ enum { RR_AUTH_NONE = 0, RR_AUTH_SYS = 1, RR_RPCSEC_GSS = 6, RR_AUTH_TLS = 7 };
 
 /* Bytes that hold everything rr_rpc_peek() looks at. */
 #define RR_RPC_PEEK	40u
+#define RR_RPC_REPLY_PEEK 12u	/* in a reply */
 
 struct rr_rpc {
 	uint32_t xid;

@@ -575,7 +575,7 @@ static void fz_event(struct fz *z)
 static int fuzz_engine(const uint8_t *data, size_t len, bool connector)
 {
 	static const uint8_t dialects[] = {
-		RR_DIALECT_V1, RR_DIALECT_V1, RR_DIALECT_V1, RR_DIALECT_SLIDES,
+		RR_DIALECT_V1, RR_DIALECT_V1, RR_DIALECT_DRAFT02, RR_DIALECT_SLIDES,
 	};
 	static struct fz z;
 	struct rr_eng_params p = {

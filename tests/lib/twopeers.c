@@ -174,7 +174,9 @@ bool tp_settle(struct tp *tp, uint32_t n)
 static void check_credits(struct tp_peer *p)
 {
 	const struct rr_eng_params *us = &p->tp->conf.eng[p->side], *peer = &p->tp->conf.eng[!p->side];
-	uint32_t max = p->side == 0 ? rr_min(us->credits, peer->credits)
+	/* draft-02 §3.8: a server grants two at least */
+	uint32_t least = peer->dialect == RR_DIALECT_DRAFT02 ? 2 : 0;
+	uint32_t max = p->side == 0 ? rr_min(us->credits, rr_max(peer->credits, least))
 				    : rr_min(us->bc_credits, peer->bc_credits);
 
 	if (us->caps & RR_CAP_RING_CREDITS)

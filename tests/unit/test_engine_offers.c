@@ -588,7 +588,7 @@ static void is_plain(void)
 	cr_assert_eq(one_count(&o, RR_OP_FAIL), 0);
 }
 
-/* req: rfc8166 4.3.2.2 #4 */
+/* req: rfc8166 4.3.2.2 #4; draft-02 3.4 #5 */
 CASE(an_unused_chunk_goes_back)
 {
 	read_out();
