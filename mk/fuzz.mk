@@ -21,7 +21,7 @@ $(addprefix $(BUILD)/fuzz/,$(FUZZ_ALL)): $(BUILD)/fuzz/%: $(BUILD)/obj/tests/fuz
 		$(BUILD)/libtest.a $(BUILD)/libcore.a
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
-	$(Q)$(CC) -o $@ $^ -fsanitize=fuzzer,address,undefined -pthread
+	$(Q)$(CC) -o $@ $(filter %.o,$^) $(filter %.a,$^) -fsanitize=fuzzer,address,undefined -pthread
 
 fuzz-run: $(addprefix $(BUILD)/fuzz/,$(FUZZ))
 	$(Q)rc=0; for t in $(FUZZ); do \
@@ -42,7 +42,7 @@ $(REPLAY): $(BUILD)/tests/fuzz/%: $(BUILD)/obj/tests/fuzz/%.o $(BUILD)/obj/tests
 		$(BUILD)/libtest.a $(BUILD)/libcore.a
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
-	$(Q)$(CC) -o $@ $^ $(LDSAN) -pthread
+	$(Q)$(CC) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LDSAN) -pthread
 
 fuzz-replay: $(REPLAY)
 	$(Q)scripts/run-tests $(REPLAY)

@@ -42,13 +42,15 @@ struct rr_field {
 	struct rr_pat pat;
 };
 
-/* A segment: name, name[off:len], or handle:length:offset. */
+/* A segment: name, name[off:len], or handle:length:offset; or all those of a chunk of the peer's, with
+ * lengths that say so many bytes, from the front: name{bytes}. */
 struct rr_segspec {
 	struct rr_segspec *next;
 	const char *name;		/* NULL: the three numbers */
 	bool part;			/* of name: off and len */
 	bool to_end;			/* no len */
-	struct rr_expr num[3];		/* handle, length, offset; or off, len */
+	bool filled;
+	struct rr_expr num[3];		/* handle, length, offset; or off, len; or bytes */
 };
 
 /* One line of what a message says. */
@@ -57,7 +59,7 @@ enum rr_item_kind {
 	RR_I_READ, RR_I_WRITE, RR_I_REPLY, RR_I_LISTS, RR_I_PROP,
 	/* in bodies */
 	RR_I_RPC_CALL, RR_I_RPC_REPLY, RR_I_U32, RR_I_U64, RR_I_HEX, RR_I_STRING, RR_I_OPAQUE,
-	RR_I_PATTERN, RR_I_FILL, RR_I_MARK, RR_I_SKIP, RR_I_REST,
+	RR_I_PATTERN, RR_I_FILL, RR_I_COPY, RR_I_MARK, RR_I_SKIP, RR_I_REST,
 	/* changes of what is made already */
 	RR_I_AT, RR_I_CUT,
 };

@@ -126,6 +126,21 @@ void rr_env_print(struct rr_env *e, const struct rr_pat *pat, char *out, size_t 
 	}
 }
 
+const uint8_t *rr_env_bytes(struct rr_env *e, const struct rr_segspec *s, uint32_t *len)
+{
+	const struct rr_var *v = s->name ? rr_env_find(e, s->name) : NULL;
+	uint64_t off = s->part ? rr_env_eval(e, &s->num[0]) : 0, n;
+
+	*len = 0;
+	if (!v || !v->at || off > v->len) {
+		e->missing = s->name ? s->name : "copy";
+		return NULL;
+	}
+	n = s->part && !s->to_end ? rr_env_eval(e, &s->num[1]) : v->len - off;
+	*len = (uint32_t)rr_min(n, v->len - off);
+	return v->at + off;
+}
+
 /* --- what dialects differ in --- */
 
 /* RFC 8166 §4.2.4, the bidirection slides, and version-two-08 §5.2; UINT32_MAX: no such type. The last of

@@ -209,17 +209,27 @@ static bool part_of_memory(struct rr_parser *p, const char *text, const char *op
 	       (s->to_end || rr_parse_expr(p, colon + 1, (size_t)(close - colon - 1), &s->num[1]));
 }
 
+static bool filled(struct rr_parser *p, const char *text, const char *open, struct rr_segspec *s)
+{
+	const char *close = strchr(open, '}');
+
+	if (!close || close[1])
+		return rr_parse_fail(p, "'%s': a chunk that is filled is name{bytes}", text);
+	s->filled = true;
+	return rr_parse_expr(p, open + 1, (size_t)(close - open - 1), &s->num[0]);
+}
+
 bool rr_parse_seg(struct rr_parser *p, const char *text, struct rr_segspec *s)
 {
-	const char *open = strchr(text, '['), *colon = strchr(text, ':'), *last = strrchr(text, ':');
+	const char *open = strpbrk(text, "[{"), *colon = strchr(text, ':'), *last = strrchr(text, ':');
 	size_t head = open ? (size_t)(open - text) : strlen(text);
 
 	if (is_name(text, head)) {
 		s->name = refers(p, text, head);
-		return !open || part_of_memory(p, text, open, s);
+		return !open || (*open == '{' ? filled : part_of_memory)(p, text, open, s);
 	}
 	if (!colon || colon == last)
-		return rr_parse_fail(p, "'%s': a segment is name, name[offset:length] or handle:length:offset",
+		return rr_parse_fail(p, "'%s': a segment is name, name[offset:length], name{bytes} or handle:length:offset",
 				     text);
 	return rr_parse_expr(p, text, (size_t)(colon - text), &s->num[0]) &&
 	       rr_parse_expr(p, colon + 1, (size_t)(last - colon - 1), &s->num[1]) &&

@@ -177,6 +177,12 @@ static bool get_mark(struct rr_parser *p, bool expect, struct rr_item *it)
 	return true;
 }
 
+static bool get_copy(struct rr_parser *p, bool expect, struct rr_item *it)
+{
+	(void)expect;
+	return words(p, 2, 2, "copy NAME[OFFSET:LENGTH]") && segments(p, 1, it);
+}
+
 static bool get_rest(struct rr_parser *p, bool expect, struct rr_item *it)
 {
 	(void)it;
@@ -198,6 +204,7 @@ static const struct {
 	{ "hex", RR_I_HEX, BODY | BOTH, get_hex }, { "string", RR_I_STRING, BODY | BOTH, get_string },
 	{ "opaque", RR_I_OPAQUE, BODY | BOTH, get_length }, { "pattern", RR_I_PATTERN, BODY | BOTH, get_length },
 	{ "fill", RR_I_FILL, BODY | BOTH, get_two }, { "mark", RR_I_MARK, BODY | BOTH, get_mark },
+	{ "copy", RR_I_COPY, BODY | BOTH, get_copy },
 	{ "skip", RR_I_SKIP, BODY | EXPECTED, get_length }, { "rest", RR_I_REST, BODY | EXPECTED, get_rest },
 	{ "at", RR_I_AT, LISTS | SENT, get_two }, { "cut", RR_I_CUT, LISTS | SENT, get_length },
 };

@@ -91,6 +91,14 @@ static void put_fill(struct rr_bytes *out, uint32_t len, uint8_t byte)
 		rr_bytes_add(out, &byte, 1);
 }
 
+static void put_copy(struct rr_env *e, const struct rr_segspec *s, struct rr_bytes *out)
+{
+	uint32_t len;
+	const uint8_t *p = rr_env_bytes(e, s, &len);
+
+	rr_bytes_add(out, p, len);
+}
+
 static void put_item(struct rr_env *e, const struct rr_item *it, struct rr_bytes *out)
 {
 	uint32_t a = (uint32_t)rr_env_eval(e, &it->a);
@@ -118,6 +126,7 @@ static void put_item(struct rr_env *e, const struct rr_item *it, struct rr_bytes
 		break;
 	case RR_I_PATTERN: put_pattern(out, a); break;
 	case RR_I_FILL: put_fill(out, a, (uint8_t)rr_env_eval(e, &it->b)); break;
+	case RR_I_COPY: put_copy(e, it->segs, out); break;
 	case RR_I_MARK: rr_env_set(e, it->name, out->len); break;
 	default: break;
 	}
@@ -131,25 +140,31 @@ void rr_make_body(struct rr_env *e, const struct rr_item *items, struct rr_bytes
 
 /* --- chunk lists --- */
 
-/* The piece of memory that a segment names: from is where in it, of len bytes. */
-static bool segment(struct rr_env *e, const struct rr_segspec *s, struct rr_seg *out)
+/* Adds the segments that one word stands for. */
+static bool add_segments(struct rr_env *e, const struct rr_segspec *s, struct rr_chunk *ch)
 {
+	const struct rr_var *v = s->name ? rr_env_find(e, s->name) : NULL;
 	uint64_t num[3];
-	const struct rr_var *v;
 
 	for (int i = 0; i < 3; i++)
 		num[i] = rr_env_eval(e, &s->num[i]);
+	if (ch->n + (v ? v->chunk.n : 1) > RR_CHUNK_SEGS || (s->name && (!v || !v->chunk.n)))
+		return false;
 	if (!s->name) {
-		*out = (struct rr_seg){ (uint32_t)num[0], (uint32_t)num[1], num[2] };
+		ch->seg[ch->n++] = (struct rr_seg){ (uint32_t)num[0], (uint32_t)num[1], num[2] };
 		return true;
 	}
-	v = rr_env_find(e, s->name);
-	if (!v || !v->chunk.n)
-		return false;
-	*out = v->chunk.seg[0];
-	if (s->part) {
-		out->offset += num[0];
-		out->length = (uint32_t)(s->to_end ? out->length - num[0] : num[1]);
+	for (uint32_t i = 0; i < (s->part ? 1 : v->chunk.n); i++) {
+		struct rr_seg seg = v->chunk.seg[i];
+
+		if (s->part) {
+			seg.offset += num[0];
+			seg.length = (uint32_t)(s->to_end ? seg.length - num[0] : num[1]);
+		} else if (s->filled) {
+			seg.length = (uint32_t)rr_min(num[0], (uint64_t)seg.length);
+			num[0] -= seg.length;
+		}
+		ch->seg[ch->n++] = seg;
 	}
 	return true;
 }
@@ -165,25 +180,22 @@ static void put_seg(struct rr_bytes *out, const struct rr_seg *s)
 /* The segments of a line: for a Read chunk each behind its position; for others behind their count. */
 static bool put_segs(struct rr_env *e, const struct rr_item *it, struct rr_chunk *ch, struct rr_bytes *out)
 {
-	uint32_t n = 0;
+	struct rr_chunk all = { 0 };
 
 	for (const struct rr_segspec *s = it->segs; s; s = s->next)
-		n++;
-	if (it->kind != RR_I_READ)
-		rr_bytes_word(out, n);
-	for (const struct rr_segspec *s = it->segs; s; s = s->next) {
-		struct rr_seg seg;
-
-		if (!segment(e, s, &seg))
+		if (!add_segments(e, s, &all))
 			return false;
+	if (it->kind != RR_I_READ)
+		rr_bytes_word(out, all.n);
+	for (uint32_t i = 0; i < all.n; i++) {
 		if (it->kind == RR_I_READ) {
 			rr_bytes_word(out, 1);
 			rr_bytes_word(out, (uint32_t)rr_env_eval(e, &it->a));
 		}
-		put_seg(out, &seg);
-		if (ch && ch->n < RR_CHUNK_SEGS)
-			ch->seg[ch->n++] = seg;
+		put_seg(out, &all.seg[i]);
 	}
+	if (ch)
+		*ch = all;
 	return true;
 }
 

@@ -160,6 +160,14 @@ static bool is_counted(struct cmp *c, const struct rr_item *it, uint32_t len)
 	return is_fill(c, -len & 3, 0);
 }
 
+static bool is_copy(struct cmp *c, const struct rr_segspec *s)
+{
+	uint32_t len;
+	const uint8_t *want = rr_env_bytes(c->e, s, &len);
+
+	return bytes_are(c, "copy", want, len);
+}
+
 static bool is_number(struct cmp *c, const struct rr_item *it)
 {
 	uint32_t high = 0, low;
@@ -183,6 +191,7 @@ static bool item_matches(struct cmp *c, const struct rr_item *it)
 	case RR_I_OPAQUE: return is_counted(c, it, a);
 	case RR_I_PATTERN: return is_pattern(c, a);
 	case RR_I_FILL: return is_fill(c, a, (uint8_t)rr_env_eval(c->e, &it->b));
+	case RR_I_COPY: return is_copy(c, it->segs);
 	case RR_I_SKIP: return take(c, "skip", a, &at);
 	case RR_I_MARK: rr_env_set(c->e, it->name, (uint64_t)(c->p - c->start)); return true;
 	case RR_I_REST: c->p = c->end; return true;
@@ -197,10 +206,11 @@ static bool is_body(enum rr_item_kind kind)
 
 static bool body_matches(struct cmp *c, const struct rr_item *items, const uint8_t *buf, uint32_t len)
 {
+	static const uint8_t nothing[1];
 	bool any = false;
 
-	c->start = c->p = buf;
-	c->end = buf + len;
+	c->start = c->p = len ? buf : nothing;
+	c->end = c->p + len;
 	for (const struct rr_item *it = items; it; it = it->next) {
 		any |= is_body(it->kind);
 		if (!item_matches(c, it)) {

@@ -169,7 +169,9 @@ static bool expect_other(struct rr_parser *p, struct rr_step *s)
 	case RR_E_CLOSE:
 		return form(p, 2, 2, "expect close");
 	case RR_E_EXIT:
-		return form(p, 3, 3, "expect exit STATUS") && expr_at(p, 2, &s->a);
+		s->fields = rr_arena_get(&p->c->arena, sizeof(*s->fields));
+		s->fields->name = "status";
+		return form(p, 3, 3, "expect exit STATUS") && rr_parse_pat(p, p->word[2], &s->fields->pat);
 	default:
 		if (!form(p, 3, 3, "expect memory NAME, expect read NAME"))
 			return false;

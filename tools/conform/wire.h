@@ -64,6 +64,9 @@ uint64_t rr_env_eval(struct rr_env *e, const struct rr_expr *x);
 bool rr_env_match(struct rr_env *e, const struct rr_pat *pat, uint64_t v);
 void rr_env_print(struct rr_env *e, const struct rr_pat *pat, char *out, size_t cap);
 
+/* The bytes that copy names, as far as they are there. */
+const uint8_t *rr_env_bytes(struct rr_env *e, const struct rr_segspec *s, uint32_t *len);
+
 /* What a header of this kind is called on the wire; false: the dialect has none. */
 bool rr_kind_number(enum rr_dialect d, enum rr_kind kind, uint32_t *number);
 bool rr_kind_has_lists(enum rr_kind kind);
