@@ -99,7 +99,7 @@ unit: $(UNIT)
 stress: $(STRESS) $(ONEMAP)
 	$(Q)TEST_PRELOAD='$(abspath $(ONEMAP))' scripts/run-tests $(STRESS)
 sim: $(SIM)
-	$(Q)scripts/run-tests $(SIM)
+	$(Q)$(if $(SIM_RPCS),SIM_RPCS=$(SIM_RPCS) TEST_TIMEOUT=7200 )scripts/run-tests $(SIM)
 
 # Both ends of a connection at the same addresses, for TSan.
 $(BUILD)/tests/san/onemap.so: tests/san/onemap.c

@@ -350,11 +350,20 @@ static bool returns_ours(const struct rr_call *c, const struct rr_chunks *ch, ui
 	return !ch->has_reply || rr_writes_ours(ch, &ch->reply, &c->reply, used);
 }
 
-/* With ring credits nothing is held for a call that was forgotten, and its reply needs
- * nothing: what the app asked for, it gets, and that is no error. */
+static bool nothing_written(const struct rr_chunks *ch)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < ch->nsegs; i++)
+		sum += ch->segs[i].length;
+	return sum == 0;
+}
+
+/* With ring credits nothing is held for a call that was forgotten, and a reply that has left its chunks
+ * unused needs nothing: what the app asked for, it gets, and that is no error. */
 static void unknown_inline(struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch)
 {
-	if (e->ring && !ch->has_reply && !ch->nwrites) {
+	if (e->ring && nothing_written(ch)) {
 		rr_in_arrive(e, in, RR_IN_READY);
 		return;
 	}

@@ -2,18 +2,19 @@
 /* req: rfc8166 3.3.1 #3 #4, 4.6.1 #1 */
 
 /* Two apps that are client and server of each other, over two engines and the fake
- * provider, under many seeds: every size around the thresholds, both directions with equal
- * XIDs, replies in any order, calls that nobody answers, RDMA_DONEs that never come,
+ * provider, under many seeds: every dialect, every size around the thresholds, both directions with
+ * equal XIDs, replies in any order, calls that nobody answers, RDMA_DONEs that never come,
  * memory that runs short, a connection that is lost at any step.
  *
- *   sim_rpc              seeds from 1 on until a million RPCs are done (ASan: a quarter of that)
+ *   sim_rpc              seeds from 1 on until SIM_RPCS of the environment are done, or else so many
+ *                        RPCs as take about 40 seconds
  *   sim_rpc SEED         that one
  *   sim_rpc SEED COUNT   COUNT RPCs, seeds from SEED on */
 
 #ifdef __SANITIZE_ADDRESS__
-#define ENOUGH	250000
+#define ENOUGH	"300000"
 #else
-#define ENOUGH	1000000
+#define ENOUGH	"1500000"
 #endif
 
 #include <errno.h>
@@ -28,6 +29,25 @@
 #define PER_SEED	4000u
 #define SERVING		256u
 
+/* What is spoken, by the connecting side and by the other. */
+static const struct speech {
+	const char *name;
+	enum rr_dialect dialect[2];
+	bool reliable;		/* reliable replies may be agreed */
+	bool general;		/* so may chunks in reverse calls */
+	uint32_t hdr;		/* of a message without chunks */
+	bool native;		/* nothing was agreed: strict, and no reverse call before the peer has spoken */
+} speeches[] = {
+	{ .name = "v1", .dialect = { RR_DIALECT_V1, RR_DIALECT_V1 }, .hdr = 28,
+	  .reliable = true, .general = true },
+	{ .name = "v2", .dialect = { RR_DIALECT_V2, RR_DIALECT_V2 }, .hdr = 36,
+	  .reliable = true, .general = true },
+	{ .name = "v2 to v1", .dialect = { RR_DIALECT_V2, RR_DIALECT_V1 }, .hdr = 28,
+	  .general = true, .native = true },
+	{ .name = "slides", .dialect = { RR_DIALECT_SLIDES, RR_DIALECT_SLIDES }, .hdr = 28 },
+};
+#define SPEECHES rr_array_size(speeches)
+
 struct app {
 	uint32_t next_xid, ncalls;
 	struct tp_msg todo[SERVING];	/* calls to be answered */
@@ -38,7 +58,9 @@ struct app {
 
 struct run {
 	struct tp *tp;
+	const struct speech *sp;
 	struct app app[2];
+	bool heard;		/* who was connected to has had a message */
 	uint32_t target, rpcs, never;
 	uint32_t max_call[2], max_reply[2];	/* by side that sends it */
 };
@@ -60,7 +82,6 @@ static uint32_t pick(struct tp *tp, const uint32_t *of, uint32_t n)
 static void scenario_engine(struct tp *rng, struct rr_eng_params *p, struct tp_conf *c)
 {
 	*p = (struct rr_eng_params){
-		.dialect = RR_DIALECT_V1,
 		.credits = PICK(rng, 1, 2, 4, 16, 64),
 		.bc_credits = PICK(rng, 1, 2, 8),
 		.max_msg = 128 << 10,
@@ -72,17 +93,31 @@ static void scenario_engine(struct tp *rng, struct rr_eng_params *p, struct tp_c
 		p->recvs = PICK(rng, 2, 3, 5, 16, 100);
 }
 
-static void scenario(struct tp_conf *c, uint64_t seed)
+/* Calls offer memory for their replies. */
+static void scenario_offers(struct rr_eng_params *p, struct tp_conf *c, bool reliable)
+{
+	p->reply_chunk = 33000;
+	p->reply_chunk_max = 128 << 10;
+	p->reply_chunks = reliable ? RR_REPLY_CHUNKS_BOUNDED : RR_REPLY_CHUNKS_AUTO;
+	p->done_timeout = 500 * RR_MSEC;
+	c->mem_size = 4 << 20;	/* Reply chunks of unanswered calls stay */
+	if (!reliable && c->link.ring)
+		c->scarce = 0;	/* a call without its Reply chunk would be refused */
+}
+
+static const struct speech *scenario(struct tp_conf *c, uint64_t seed)
 {
 	struct tp rng = { .rng = seed * UINT64_C(0x9e3779b97f4a7c15) | 1 };
-	bool ring, reliable;
-	bool invalidate;
+	bool ring, reliable, general, invalidate, offers;
+	const struct speech *sp;
 	uint32_t size;
 
 	for (int i = 0; i < 8; i++)
 		tp_random(&rng);
-	ring = tp_random(&rng) % 2;
-	reliable = tp_random(&rng) % 3 > 0;
+	sp = &speeches[tp_random(&rng) % SPEECHES];
+	ring = tp_random(&rng) % 2 && !sp->native;
+	reliable = tp_random(&rng) % 3 > 0 && sp->reliable;
+	general = (reliable || tp_random(&rng) % 2) && sp->general;
 	*c = (struct tp_conf){
 		.seed = seed, .mem_size = PICK(&rng, 1 << 20, 2 << 20),
 		.link = { .ring = ring, .direct = tp_random(&rng) % 2, .reorder = tp_random(&rng) % 2,
@@ -96,22 +131,21 @@ static void scenario(struct tp_conf *c, uint64_t seed)
 	scenario_engine(&rng, &c->eng[1], c);
 	size = PICK(&rng, 1024, 4096);
 	invalidate = tp_random(&rng) % 2;
+	offers = !reliable || tp_random(&rng) % 4 == 0;
 	for (int i = 0; i < 2; i++) {
 		struct rr_eng_params *p = &c->eng[i], *peer = &c->eng[!i];
 
-		p->caps = (ring ? RR_CAP_RING_CREDITS : 0) | (reliable ? RR_CAP_RELIABLE_REPLY : 0);
+		p->dialect = sp->dialect[i];
+		p->caps = (ring ? RR_CAP_RING_CREDITS : 0) | (reliable ? RR_CAP_RELIABLE_REPLY : 0) |
+			  (general ? RR_CAP_REVERSE_CHUNKS : 0);
 		p->inline_send = p->inline_recv = size;
 		p->invalidate = invalidate;
-		if (!reliable) {
-			p->reply_chunk = 33000;
-			p->reply_chunk_max = 128 << 10;
-			c->scarce = ring ? 0 : c->scarce;	/* a call without its Reply chunk would be refused */
-			p->done_timeout = 50 * RR_MSEC;
-			c->mem_size = 4 << 20;	/* Reply chunks of unanswered calls stay */
-		}
+		if (offers)
+			scenario_offers(p, c, reliable);
 		/* what each side asks for the other must be able to take */
 		p->recvs = ring ? p->recvs : rr_max(rr_eng_recvs(p), rr_eng_recvs(peer));
 	}
+	return sp;
 }
 
 /* --- the apps -------------------------------------------------------------------------- */
@@ -119,7 +153,7 @@ static void scenario(struct tp_conf *c, uint64_t seed)
 static uint32_t any_size(struct run *r, uint32_t min, uint32_t max)
 {
 	struct tp *tp = r->tp;
-	uint32_t edge = tp->conf.eng[0].inline_send - 28, n;
+	uint32_t edge = tp->conf.eng[0].inline_send - r->sp->hdr, n;
 
 	switch (tp_random(tp) % 20) {
 	case 0: case 1: case 2:
@@ -226,6 +260,7 @@ static void take_in(struct run *r, int side)
 	struct tp_msg m;
 
 	while (a->ntodo < SERVING && tp_recv(r->tp, side, &m)) {
+		r->heard |= side == 1;
 		if (m.type == RR_RPC_REPLY)
 			continue;
 		if (r->never && tp_random(r->tp) % 100 < r->never)
@@ -247,7 +282,8 @@ static void act(struct run *r, int side)
 			write_it(r, side, type);
 		else if (type == RR_RPC_REPLY && a->ntodo)
 			answer_one(r, side);
-		else if (type == RR_RPC_CALL && a->ncalls < r->target)
+		else if (type == RR_RPC_CALL && a->ncalls < r->target &&
+			 (side == 0 || r->heard || !r->sp->native))
 			call_one(r, side);
 	}
 }
@@ -257,14 +293,11 @@ static void act(struct run *r, int side)
 static void limits(struct run *r)
 {
 	const struct rr_eng_params *p = &r->tp->conf.eng[0];
-	bool reliable = p->caps & RR_CAP_RELIABLE_REPLY;
 
 	for (int side = 0; side < 2; side++)
 		r->max_call[side] = r->max_reply[side] = 33000;
-	if (reliable)
-		return;
-	/* reverse calls and their replies are inline */
-	r->max_call[1] = r->max_reply[0] = p->inline_send - 28;
+	if (!(p->caps & RR_CAP_REVERSE_CHUNKS))	/* reverse calls and their replies are inline */
+		r->max_call[1] = r->max_reply[0] = p->inline_send - r->sp->hdr;
 }
 
 static bool busy(const struct run *r)
@@ -341,12 +374,13 @@ static void describe(const struct run *r)
 
 /* What was done, in all. */
 struct done {
-	uint64_t rpcs, quiet, read_chunks, write_chunks;
+	uint64_t rpcs, quiet, read_chunks, write_chunks, by[SPEECHES];
 };
 
 static void count(const struct run *r, struct done *d)
 {
 	d->rpcs += r->rpcs;
+	d->by[r->sp - speeches] += r->rpcs;
 	for (int s = 0; s < 2; s++) {
 		const struct tp_peer *p = &r->tp->peer[s];
 
@@ -364,7 +398,7 @@ static bool simulate(uint64_t seed, struct done *done)
 	bool will_break, ok;
 
 	memset(&sizes, 0, sizeof(sizes));
-	scenario(&c, seed);
+	r.sp = scenario(&c, seed);
 	if (seed % 2)
 		c.eng[0].sizes = &sizes;
 	r.tp = tp_new(&c);
@@ -378,9 +412,10 @@ static bool simulate(uint64_t seed, struct done *done)
 	r.app[0].next_xid = r.app[1].next_xid = (uint32_t)seed;
 	ok = go(&r, will_break);
 	if (!ok)
-		printf("seed %llu: %s\n  (%s %s%s%s, credits %u/%u recvs %u/%u, step %llu, %u rpcs)\n",
-		       (unsigned long long)seed, r.tp->error, c.link.ring ? "ring" : "strict",
-		       c.eng[0].reply_chunk ? "reply chunks" : "reliable",
+		printf("seed %llu: %s\n  (%s, %s %s%s%s%s, credits %u/%u recvs %u/%u, step %llu, %u rpcs)\n",
+		       (unsigned long long)seed, r.tp->error, r.sp->name, c.link.ring ? "ring" : "strict",
+		       c.eng[0].caps & RR_CAP_RELIABLE_REPLY ? "reliable" : "reply chunks",
+		       c.eng[0].caps & RR_CAP_REVERSE_CHUNKS ? " general" : "",
 		       c.link.direct ? " direct" : "", c.link.reorder ? " reorder" : "",
 		       c.eng[0].credits, c.eng[1].credits, c.eng[0].recvs, c.eng[1].recvs,
 		       (unsigned long long)r.tp->link.step, r.rpcs);
@@ -391,11 +426,31 @@ static bool simulate(uint64_t seed, struct done *done)
 	return ok;
 }
 
+static bool report(const struct done *d, uint64_t seeds, bool all)
+{
+	bool ok = d->read_chunks && d->write_chunks;
+
+	printf("%llu RPCs (", (unsigned long long)d->rpcs);
+	for (size_t i = 0; i < SPEECHES; i++) {
+		printf("%s%s %llu", i ? ", " : "", speeches[i].name, (unsigned long long)d->by[i]);
+		ok &= d->by[i] > 0;
+	}
+	printf("), %llu seeds, %llu times idle, %llu by Read chunks, %llu by Write chunks\n",
+	       (unsigned long long)seeds, (unsigned long long)d->quiet,
+	       (unsigned long long)d->read_chunks, (unsigned long long)d->write_chunks);
+	if (all && !ok)
+		printf("FAIL: a dialect, or chunks, were never used\n");
+	return ok || !all;
+}
+
 int main(int argc, char **argv)
 {
+	const char *enough = getenv("SIM_RPCS");
+
 	uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 0) : 1, seeds = 0;
 	struct done done = { 0 };
-	uint64_t want = argc > 2 ? strtoull(argv[2], NULL, 0) : argc > 1 ? 1 : ENOUGH;
+	uint64_t want = argc > 2 ? strtoull(argv[2], NULL, 0) :
+			argc > 1 ? 1 : strtoull(enough && *enough ? enough : ENOUGH, NULL, 0);
 
 	for (; done.rpcs < want; seed++, seeds++) {
 		if (!simulate(seed, &done)) {
@@ -405,13 +460,5 @@ int main(int argc, char **argv)
 		if (argc == 2)
 			break;
 	}
-	printf("%llu RPCs, %llu seeds, %llu times idle, %llu by Read chunks, %llu by Write chunks\n",
-	       (unsigned long long)done.rpcs, (unsigned long long)seeds,
-	       (unsigned long long)done.quiet, (unsigned long long)done.read_chunks,
-	       (unsigned long long)done.write_chunks);
-	if (argc == 1 && !(done.read_chunks && done.write_chunks)) {
-		printf("FAIL: no chunk was ever used\n");
-		return 1;
-	}
-	return 0;
+	return report(&done, seeds, argc == 1) ? 0 : 1;
 }

@@ -105,6 +105,56 @@ Test(conn_dialects, what_both_rules_want_is_spoken_else_v1)
 	}
 }
 
+static void speak(enum rr_dialect d)
+{
+	rr_pair_close(&p);
+	rr_pair_open(&p);
+	wanted[0] = wanted[1] = d;
+}
+
+Test(conn_dialects, records_of_every_size_pass_unaltered)
+{
+	static const size_t size[] = { 0, 900, 4024, 4028, 4032, 4036, 60001 };
+	static const size_t n = sizeof(size) / sizeof(*size);
+
+	for (unsigned i = 0; i < sizeof(all) / sizeof(*all); i++) {
+		speak(all[i]);
+		for (uint32_t k = 0; k < n * n; k++) {
+			cr_assert_eq(round_trip(&p.client, &p.server, k, size[k / n], size[k % n]), 0,
+				     "%s: %zu, %zu", rr_dialect_names[i], size[k / n], size[k % n]);
+			if (k / n < 3 && k % n < 3)
+				cr_assert_eq(round_trip(&p.server, &p.client, k, size[k / n], size[k % n]),
+					     0, "%s: %zu, %zu back", rr_dialect_names[i], size[k / n],
+					     size[k % n]);
+		}
+		cr_assert_str_eq(spoken(), rr_dialect_names[i]);
+		cr_assert_eq(seg->conn[0].count.v[RR_C_hatches] + seg->conn[1].count.v[RR_C_hatches], 0,
+			     "%s: back to TCP", rr_dialect_names[i]);
+	}
+}
+
+Test(conn_dialects, long_reverse_calls_and_their_replies_pass_unaltered)
+{
+	static const size_t size[] = { 100, 5000, 100000 };
+
+	for (unsigned i = 0; i < sizeof(all) / sizeof(*all); i++) {
+		speak(all[i]);
+		cr_assert_eq(round_trip(&p.client, &p.server, 1, 100, 100), 0);
+		for (uint32_t k = 0; k < 9; k++)
+			cr_assert_eq(round_trip(&p.server, &p.client, k, size[k / 3], size[k % 3]), 0,
+				     "%s: %zu, %zu", rr_dialect_names[i], size[k / 3], size[k % 3]);
+	}
+}
+
+Test(conn_dialects, the_version_that_is_spoken_is_told)
+{
+	for (unsigned i = 0; i < sizeof(all) / sizeof(*all); i++) {
+		speak(all[i]);
+		cr_assert_eq(round_trip(&p.client, &p.server, 1, 100, 100), 0);
+		cr_assert_eq(seg->conn[0].version, all[i] == RR_DIALECT_V2 ? 2 : 1);
+	}
+}
+
 Test(conn_dialects, the_client_asks_its_rules_with_the_program_of_the_call)
 {
 	wanted[0] = wanted[1] = RR_DIALECT_V1;

@@ -122,6 +122,17 @@ Test(engine_credits, calls_that_never_get_a_reply_hold_nothing_with_ring_credits
 	one_fini(&o);
 }
 
+Test(engine_credits, a_late_reply_is_delivered_with_ring_credits_if_nothing_of_it_was_written)
+{
+	one_init(&o, RING, true);
+	ONE_RECV(&o, 1, 1, 8, 0, 0, 0, 1, 1, 0x21, 0, 0, 16, A_REPLY(1));
+	cr_assert_eq(one_count(&o, RR_OP_DELIVER), 1);
+	ONE_RECV(&o, 2, 1, 8, 0, 0, 1, 1, 0x21, 5, 0, 16, 0, 0, A_REPLY(2));
+	cr_assert_eq(one_count(&o, RR_OP_DELIVER), 1);
+	cr_assert_eq(o.count.v[RR_C_unknown_xid], 1);
+	one_fini(&o);
+}
+
 Test(engine_credits, a_long_call_without_reply_gives_its_memory_back_once_consumed)
 {
 	uint32_t n = 0;

@@ -293,6 +293,108 @@ Test(engine_offers, a_reverse_call_offers_nothing)
 	one_fini(&o);
 }
 
+/* --- the policy ---------------------------------------------------------------------------- */
+
+static void with_policy(uint32_t caps, bool connector, enum rr_reply_chunks policy)
+{
+	one_params(&o, caps, connector);
+	o.p.reply_chunks = policy;
+	one_start(&o);
+}
+
+Test(engine_offers, the_bounded_policy_offers_what_the_binding_knows_beside_reliable_replies)
+{
+	const struct rr_op *ex;
+
+	with_policy(RR_CAP_RELIABLE_REPLY, true, RR_REPLY_CHUNKS_BOUNDED);
+	readdir3(8192);
+	call_out();
+	ex = exposed(1);
+	cr_assert_eq(ex->rights, RR_RIGHT_WRITE);
+	cr_assert_eq(ex->len, bound()->reply_max);
+	ONE_RECV(&o, XID, 1, 4, MSG, 0, 0, 0, A_REPLY(XID));
+	one_clear(&o);
+	cr_assert_eq(one_send(&o, RR_RPC_CALL, 99, 40), 0);	/* who knows? */
+	exposed(0);
+	one_fini(&o);
+}
+
+Test(engine_offers, beside_reliable_replies_a_long_call_is_pulled_whole)
+{
+	with_policy(RR_CAP_RELIABLE_REPLY, true, RR_REPLY_CHUNKS_BOUNDED);
+	write3(5001);
+	call_out();
+	cr_assert_eq(exposed(1)->len, m.n);
+	cr_assert_eq(one_word(&o, 0, 3), NOMSG);
+	cr_assert_eq(one_word(&o, 0, 5), 0, "not at position zero");
+	one_fini(&o);
+}
+
+Test(engine_offers, what_was_offered_is_fenced_before_a_reply_that_is_pulled_instead)
+{
+	uint8_t head[24];
+	uint32_t id;
+
+	with_policy(RR_CAP_RELIABLE_REPLY, true, RR_REPLY_CHUNKS_BOUNDED);
+	readdir3(8192);
+	call_out();
+	o.hold_invalidate = true;
+	ONE_RECV(&o, XID, 1, 4, NOMSG, 1, 0, 0x21, 9000, 0, 16, 0, 0, 0);
+	id = one_op(&o, RR_OP_PULL, 0)->id;
+	WORDS(head, A_REPLY(XID));
+	rr_eng_head(o.e, id, 0, head, 24, o.now);
+	one_run(&o);
+	cr_assert_eq(one_count(&o, RR_OP_DELIVER), 0);
+	one_done(&o, one_op(&o, RR_OP_INVALIDATE, 0));
+	one_run(&o);
+	cr_assert_eq(one_count(&o, RR_OP_DELIVER), 1);
+	cr_assert_eq(one_op(&o, RR_OP_DELIVER, 0)->from, RR_FROM_PULL);
+	one_fini(&o);
+}
+
+Test(engine_offers, the_bounded_policy_offers_nothing_where_nothing_is_known)
+{
+	with_policy(0, true, RR_REPLY_CHUNKS_BOUNDED);
+	cr_assert_eq(one_send(&o, RR_RPC_CALL, XID, 40), 0);
+	exposed(0);
+	one_clear(&o);
+	ONE_RECV(&o, XID, 1, 4, 4, 2);	/* it will not be more next time */
+	cr_assert_eq(one_op(&o, RR_OP_FAIL, 0)->why, RR_WHY_TOO_LARGE);
+	one_fini(&o);
+}
+
+Test(engine_offers, the_never_policy_offers_write_chunks_alone)
+{
+	with_policy(0, true, RR_REPLY_CHUNKS_NEVER);
+	readdir3(8192);
+	call_out();
+	exposed(0);
+	ONE_RECV(&o, XID, 1, 4, 4, 2);
+	cr_assert_eq(one_op(&o, RR_OP_FAIL, 0)->why, RR_WHY_TOO_LARGE);
+	one_fini(&o);
+	with_policy(0, true, RR_REPLY_CHUNKS_NEVER);
+	read3(8192);
+	call_out();
+	exposed(1);
+	one_fini(&o);
+}
+
+/* RFC 8167 §5.3 */
+Test(engine_offers, a_reverse_call_has_chunks_where_that_is_agreed)
+{
+	one_init(&o, RR_CAP_REVERSE_CHUNKS, false);
+	readdir3(8192);
+	call_out();
+	cr_assert_eq(exposed(1)->len, bound()->reply_max);
+	ONE_RECV(&o, XID, 1, 4, MSG, 0, 0, 0, A_REPLY(XID));
+	one_clear(&o);
+	write3(5001);
+	call_out();
+	cr_assert_eq(exposed(1)->len, 5001);
+	cr_assert_neq(one_word(&o, 0, 5), 0, "the data alone");
+	one_fini(&o);
+}
+
 /* --- the arguments ------------------------------------------------------------------------- */
 
 static void sent_part(uint32_t i, uint32_t off, uint32_t len)

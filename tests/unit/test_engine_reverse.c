@@ -158,3 +158,36 @@ Test(engine_reverse, between_shims_a_long_reverse_call_is_carried)
 	cr_assert_eq(info().granted, 1);
 	one_fini(&o);
 }
+
+/* RFC 8167 §5.3: chunks where the binding of the program allows them. */
+Test(engine_reverse, where_it_is_agreed_a_reverse_call_may_have_a_reply_chunk)
+{
+	one_init(&o, RR_CAP_REVERSE_CHUNKS, true);
+	ONE_RECV(&o, 5, 1, 20, MSG, 0, 0, 1, 1, 0x21, 4096, 0, 16, A_CALL(5));
+	cr_assert_eq(one_count(&o, RR_OP_DELIVER), 1);
+	one_clear(&o);
+	cr_assert_eq(one_send(&o, RR_RPC_REPLY, 5, 3000), 0);
+	cr_assert_eq(one_count(&o, RR_OP_WRITE), 1);
+	cr_assert_eq(one_word(&o, 0, 3), NOMSG);
+	one_fini(&o);
+}
+
+/* req: rfc8167 5.3 #1 */
+Test(engine_reverse, where_it_is_agreed_data_that_no_binding_moves_gets_err_chunk)
+{
+	one_init(&o, RR_CAP_REVERSE_CHUNKS, true);
+	ONE_RECV(&o, 5, 1, 20, MSG, 1, 40, 0x21, 4096, 0, 16, 0, 0, 0, A_CALL(5));
+	cr_assert_eq(one_count(&o, RR_OP_DELIVER), 0);
+	cr_assert_eq(one_word(&o, 0, 3), ERROR);
+	cr_assert_eq(one_word(&o, 0, 4), 2);
+	one_fini(&o);
+}
+
+Test(engine_reverse, the_slides_have_no_chunks_in_reverse_whatever_is_agreed)
+{
+	one_params(&o, RR_CAP_REVERSE_CHUNKS | RR_CAP_RELIABLE_REPLY, false);
+	o.p.dialect = RR_DIALECT_SLIDES;
+	one_start(&o);
+	cr_assert_eq(one_send(&o, RR_RPC_CALL, 1, 1024 - 28 + 1), -EMSGSIZE);
+	one_fini(&o);
+}
