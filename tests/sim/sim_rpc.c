@@ -44,6 +44,8 @@ static const struct speech {
 	  .reliable = true, .general = true },
 	{ .name = "v2 to v1", .dialect = { RR_DIALECT_V2, RR_DIALECT_V1 }, .hdr = 28,
 	  .general = true, .native = true },
+	{ .name = "draft02", .dialect = { RR_DIALECT_DRAFT02, RR_DIALECT_DRAFT02 }, .hdr = 28,
+	  .reliable = true },
 	{ .name = "slides", .dialect = { RR_DIALECT_SLIDES, RR_DIALECT_SLIDES }, .hdr = 28 },
 };
 #define SPEECHES rr_array_size(speeches)
