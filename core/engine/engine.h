@@ -73,6 +73,7 @@ struct rr_eng_params {
 	rr_time done_timeout_pressure; /* … or this, when max_exposed is reached */
 	uint32_t recvs;		/* receives that the driver keeps posted; 0 rr_eng_recvs() */
 	bool invalidate;	/* both sides have said that a Send may invalidate (RFC 8797 §4.1) */
+	bool invited;		/* v2: each exposure has keys of its own, which the peer may invalidate */
 	struct rr_sizes *sizes;	/* shared by the connections of a process; may be NULL */
 	struct rr_counters *count;
 };

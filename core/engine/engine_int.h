@@ -129,8 +129,8 @@ struct rr_serve {
 	uint16_t nwrites;
 	uint16_t nsegs;
 	bool has_reply;
-	uint32_t read;		/* handle of its first Read segment; 0 none … */
-	uint16_t in, in_gen;	/* … and who reads that */
+	uint32_t result, read;	/* handle that its reply may invalidate, of a result or of what is read … */
+	uint16_t in, in_gen;	/* … and who reads the latter */
 	struct rr_wchunk reply;
 	struct rr_wchunk writes[RR_MAX_WRITE_CHUNKS];
 	struct rr_seg segs[];
@@ -170,6 +170,7 @@ struct rr_in {
 	uint32_t token;
 	uint32_t buf, off, len;
 	uint32_t credit, vers;
+	uint32_t inv;		/* handle that may be invalidated when it has been pulled; 0 none */
 	uint32_t err;		/* enum rr_errcode … */
 	uint32_t arm[2];	/* … and what goes with it */
 	struct rr_rpc rpc;
@@ -481,9 +482,16 @@ bool rr_resp_takes(const struct rr_eng *e, struct rr_in *in, const struct rr_chu
 
 /* --- invalidate.c --- */
 /* Keeps what of a call's chunks is needed for that. */
-void rr_inv_keep(struct rr_serve *s, const struct rr_in *in, const struct rr_chunks *ch);
+void rr_inv_keep(const struct rr_eng *e, struct rr_serve *s, const struct rr_in *in,
+		 const struct rr_chunks *ch);
+/* The same of a message that is to be pulled. */
+void rr_inv_arrived(const struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch);
 /* The Send of this call's reply invalidates one of them at the requester, where it may. */
 void rr_inv_reply(struct rr_eng *e, const struct rr_serve *s, struct rr_op *op);
+/* The same of the DONE for a reply that was pulled. */
+void rr_inv_done(struct rr_eng *e, const struct rr_in *in, struct rr_op *op);
+/* Which handle of this call, or of this reply that we show, the peer may invalidate; 0 none. */
+uint32_t rr_inv_offer(const struct rr_eng *e, const struct rr_call *c, const struct rr_shown *s);
 
 /* --- reduce_call.c --- */
 /* Keeps the Read list of a message in in: false if it is above the limits. */

@@ -92,6 +92,8 @@ bool rr_ctl_next_op(struct rr_eng *e, struct rr_op *op)
 		else
 			build_done(e, in);
 		rr_tx_encode(e, op);
+		if (in->state == RR_IN_DONE)
+			rr_inv_done(e, in, op);
 	}
 	rr_list_del(&e->control, &e->ins, in);
 	rr_pool_put(&e->ins, in);

@@ -45,6 +45,7 @@ struct rr_in *rr_in_own(struct rr_eng *e, uint32_t xid)
 	in->dir = RR_DIR_UNKNOWN;
 	in->held = false;
 	in->serve = 0;
+	in->inv = 0;
 	return in;
 }
 
@@ -148,6 +149,7 @@ static void start_pull(struct rr_eng *e, struct rr_in *in, const struct rr_chunk
 	if (!rr_resp_keep(e, in, ch))
 		return;
 	in->from = RR_FROM_PULL;
+	rr_inv_arrived(e, in, ch);
 	rr_in_arrive(e, in, RR_IN_PULL);
 	rr_eng_push(e, RR_OP_PULL, rr_id(RR_K_PULL, &in->n), RR_BUF_NONE, 0, in->n.idx);
 	if (!e->ring)

@@ -1,15 +1,67 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Send With Invalidate, as responder: which handle of a call its reply takes back at the requester, where
- * that is agreed on. One goes with each Send, and saves the requester work only if nothing of ours still
+/* Send With Invalidate: which handle of the peer's a Send of ours takes back there, and, in version 2, which
+ * of ours the peer's may. One goes with each Send, and saves its owner work only if nothing still
  * needs it: Writes were posted before the Send and cannot be overtaken by it, but what is read
- * must have been read to its end. */
+ * must have been read to its end.
+ *
+ * In version 1 both sides have said beforehand that any handle will do (RFC 8797 §4.1); in version 2 each
+ * header names one, or none (version-two-08 §3.3). With ring credits a call may be given up, and its
+ * memory fenced, while the reply is on its way: what was invalidated already ends the connection. */
 
 #include "core/engine/engine_int.h"
 
-void rr_inv_keep(struct rr_serve *s, const struct rr_in *in, const struct rr_chunks *ch)
+/* --- the peer's ------------------------------------------------------------------------- */
+
+static bool among(const struct rr_chunks *ch, const struct rr_wchunk *w, uint32_t handle)
 {
+	for (uint32_t i = 0; i < w->nsegs; i++)
+		if (ch->segs[w->first + i].handle == handle)
+			return true;
+	return false;
+}
+
+static bool is_result(const struct rr_chunks *ch, uint32_t handle)
+{
+	bool found = ch->has_reply && among(ch, &ch->reply, handle);
+
+	for (uint32_t i = 0; i < ch->nwrites && !found; i++)
+		found = among(ch, &ch->writes[i], handle);
+	return found;
+}
+
+static bool is_read(const struct rr_chunks *ch, uint32_t handle)
+{
+	for (uint32_t i = 0; i < ch->nreads; i++)
+		if (ch->reads[i].seg.handle == handle)
+			return true;
+	return false;
+}
+
+/* Memory for results first: the reply waits until that is fenced. */
+static uint32_t first_result(const struct rr_chunks *ch)
+{
+	if (ch->has_reply && ch->reply.nsegs)
+		return ch->segs[ch->reply.first].handle;
+	for (uint32_t i = 0; i < ch->nwrites; i++)
+		if (ch->writes[i].nsegs)
+			return ch->segs[ch->writes[i].first].handle;
+	return 0;
+}
+
+/* A handle that the header names and does not have is none: it may not be invalidated.
+ * req: rfc8797 4.1 #1 */
+void rr_inv_keep(const struct rr_eng *e, struct rr_serve *s, const struct rr_in *in,
+		 const struct rr_chunks *ch)
+{
+	uint32_t named = e->rx.inv_handle;
+
+	s->result = first_result(ch);
 	s->read = ch->nreads ? ch->reads[0].seg.handle : 0;
+	if (e->traits->directed) {
+		s->result = is_result(ch, named) ? named : 0;
+		s->read = !s->result && is_read(ch, named) ? named : 0;
+	}
 	s->in = in->n.idx;
 	s->in_gen = in->n.gen;
 }
@@ -21,27 +73,60 @@ static bool still_reading(const struct rr_eng *e, const struct rr_serve *s)
 	return in && !in->pulled;
 }
 
-/* RFC 8797 §4.1: any handle that the call itself has named. Memory for results first: the reply
- * waits until that is fenced.
- * req: rfc8797 4.1 #1 */
 static uint32_t choose(const struct rr_eng *e, const struct rr_serve *s)
 {
-	if (s->has_reply && s->reply.nsegs)
-		return s->segs[s->reply.first].handle;
-	for (uint32_t i = 0; i < s->nwrites; i++)
-		if (s->writes[i].nsegs)
-			return s->segs[s->writes[i].first].handle;
+	if (s->result)
+		return s->result;
 	return still_reading(e, s) ? 0 : s->read;
 }
 
-/* With ring credits a call may be given up, and its memory fenced, while the reply is on its way: what
- * was invalidated already ends the connection.
- * req: rfc8797 4.1 #2 */
+static void invalidate(struct rr_eng *e, uint32_t handle, struct rr_op *op)
+{
+	op->inv_handle = handle;
+	if (handle)
+		rr_eng_count(e, RR_C_invalidations_sent);
+}
+
+/* req: rfc8797 4.1 #2 */
 void rr_inv_reply(struct rr_eng *e, const struct rr_serve *s, struct rr_op *op)
 {
-	if (!e->p.invalidate || e->ring)
-		return;
-	op->inv_handle = choose(e, s);
-	if (op->inv_handle)
-		rr_eng_count(e, RR_C_invalidations_sent);
+	if (e->p.invalidate && !e->ring)
+		invalidate(e, choose(e, s), op);
+}
+
+void rr_inv_arrived(const struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch)
+{
+	in->inv = ch->nreads ? ch->reads[0].seg.handle : 0;
+	if (e->traits->directed)
+		in->inv = is_read(ch, e->rx.inv_handle) ? e->rx.inv_handle : 0;
+}
+
+/* What was pulled has been read to its end.
+ * req: reliable-reply-00 - #7 #8 #9 */
+void rr_inv_done(struct rr_eng *e, const struct rr_in *in, struct rr_op *op)
+{
+	if (e->p.invalidate && !e->ring)
+		invalidate(e, in->inv, op);
+}
+
+/* --- ours ------------------------------------------------------------------------------- */
+
+static uint32_t handle_of(const struct rr_mem *m)
+{
+	return m->state == RR_MEM_LIVE ? m->segs[0].handle : 0;
+}
+
+uint32_t rr_inv_offer(const struct rr_eng *e, const struct rr_call *c, const struct rr_shown *s)
+{
+	uint32_t h = 0;
+
+	if (!e->p.invited || e->ring)
+		return 0;
+	if (s)
+		return handle_of(&s->mem);
+	if (c)
+		h = handle_of(&c->reply);
+	if (c && !h)
+		h = handle_of(&c->write);
+	return c && !h ? handle_of(&c->args) : h;
 }

@@ -102,6 +102,7 @@ static void build(struct rr_eng *e, const struct rr_tx *t)
 	bool call = t->type == RR_RPC_CALL;
 	struct rr_call *c = call ? call_of(e, t) : NULL;
 	const struct rr_serve *s = serve_of(e, t);
+	const struct rr_shown *shown = t->shown ? rr_pool_at(&e->shown, t->shown) : NULL;
 
 	rr_msg_init(&e->tx, has_stream(t) ? RR_MSG : RR_NOMSG, t->n.xid,
 		    e->codec->version, call ? e->cr.asked : rr_resp_grant(e));
@@ -110,9 +111,10 @@ static void build(struct rr_eng *e, const struct rr_tx *t)
 		add_call_chunks(&e->tx.ch, c);
 	if (s)
 		rr_writes_return(&e->tx.ch, s, t->form == RR_TX_REPLY_CHUNK ? s->stream : 0);
-	if (t->shown)
-		add_read_chunk(&e->tx.ch, &((struct rr_shown *)rr_pool_at(&e->shown, t->shown))->mem,
-			       0);
+	if (shown)
+		add_read_chunk(&e->tx.ch, &shown->mem, 0);
+	if (unlikely(e->p.invited && e->traits->directed))
+		e->tx.inv_handle = rr_inv_offer(e, c, shown);
 }
 
 /* --- operations ------------------------------------------------------------------------ */

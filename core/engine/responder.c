@@ -79,7 +79,7 @@ bool rr_resp_keep(struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch
 	s->nplaced = 0;
 	s->nwrites = ch->nwrites;
 	s->nsegs = ch->nsegs;
-	rr_inv_keep(s, in, ch);
+	rr_inv_keep(e, s, in, ch);
 	s->has_reply = ch->has_reply;
 	s->reply = ch->reply;
 	memcpy(s->writes, ch->writes, ch->nwrites * sizeof(*s->writes));

@@ -264,3 +264,26 @@ Test(engine_reliable, a_pull_that_fails_ends_the_connection)
 	cr_assert_eq(one_op(&o, RR_OP_FAIL, 0)->why, RR_WHY_PROVIDER);
 	one_fini(&o);
 }
+
+/* req: reliable-reply-00 - #8 #9 */
+Test(engine_reliable, done_takes_back_a_key_of_the_reply_where_sends_may_invalidate)
+{
+	for (int strict = 0; strict < 2; strict++) {
+		uint8_t head[24];
+		uint32_t id;
+
+		one_params(&o, strict ? REL : RING, true);
+		o.p.invalidate = true;
+		one_start(&o);
+		one_send(&o, RR_RPC_CALL, 5, 40);
+		one_clear(&o);
+		ONE_RECV(&o, 5, 1, 8, NOMSG, 1, 0, 0x77, 2000, 0, 64, 0, 0, 0);
+		WORDS(head, A_REPLY(5));
+		id = pulled_head(0, head, 24);
+		rr_eng_pulled(o.e, id, 0, o.now);
+		one_run(&o);
+		cr_assert_eq(one_word(&o, 0, 3), DONE);
+		cr_assert_eq(one_op(&o, RR_OP_SEND, 0)->inv_handle, strict ? 0x77 : 0);
+		one_fini(&o);
+	}
+}
