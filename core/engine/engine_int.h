@@ -170,7 +170,8 @@ struct rr_in {
 	uint32_t token;
 	uint32_t buf, off, len;
 	uint32_t credit, vers;
-	uint32_t inv;		/* handle that may be invalidated when it has been pulled; 0 none */
+	uint32_t inv;		/* handle that may be invalidated when it has been pulled; 0 none … */
+	rr_time since;		/* … and when it came */
 	uint32_t err;		/* enum rr_errcode … */
 	uint32_t arm[2];	/* … and what goes with it */
 	struct rr_rpc rpc;

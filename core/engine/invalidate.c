@@ -96,16 +96,18 @@ void rr_inv_reply(struct rr_eng *e, const struct rr_serve *s, struct rr_op *op)
 
 void rr_inv_arrived(const struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch)
 {
+	in->since = e->now;
 	in->inv = ch->nreads ? ch->reads[0].seg.handle : 0;
 	if (e->traits->directed)
 		in->inv = is_read(ch, e->rx.inv_handle) ? e->rx.inv_handle : 0;
 }
 
-/* What was pulled has been read to its end.
+/* What was pulled has been read to its end. If that, or the credit for DONE, took long, the responder may have lost
+ * patience and taken its keys back: whoever does it again ends the connection.
  * req: reliable-reply-00 - #7 #8 #9 */
 void rr_inv_done(struct rr_eng *e, const struct rr_in *in, struct rr_op *op)
 {
-	if (e->p.invalidate && !e->ring)
+	if (e->p.invalidate && !e->ring && e->now - in->since <= e->p.done_timeout_pressure / 2)
 		invalidate(e, in->inv, op);
 }
 

@@ -196,3 +196,25 @@ Test(engine_v2_invalidate, a_reply_that_is_to_be_pulled_names_its_handle)
 	cr_assert_eq(one_count(&o, RR_OP_RELEASE), 1);
 	one_fini(&o);
 }
+
+Test(engine_v2_invalidate, a_done_that_has_waited_is_a_plain_send)
+{
+	for (int late = 0; late < 2; late++) {
+		uint8_t head[24];
+		uint32_t id;
+
+		begin(true, true, false, RR_CAP_RELIABLE_REPLY);
+		one_send(&o, RR_RPC_CALL, 5, 40);
+		ONE_RECV(&o, 5, 2, 20, NOMSG, REPLY, 0x31, READ_SEG(0, 0x31, 1000), 0, 0, 0);
+		id = one_op(&o, RR_OP_PULL, 0)->id;
+		WORDS(head, A_REPLY(5));
+		rr_eng_head(o.e, id, 0, head, 24, o.now);
+		one_run(&o);
+		one_clear(&o);
+		o.now += o.p.done_timeout_pressure / 2 + (rr_time)late;
+		rr_eng_pulled(o.e, id, 0, o.now);
+		one_run(&o);
+		cr_assert_eq(one_op(&o, RR_OP_SEND, 0)->inv_handle, late ? 0 : 0x31);
+		one_fini(&o);
+	}
+}
