@@ -39,7 +39,7 @@ static bool is_dir(const struct rr_msg *m, bool call)
 	return m->dir == (call ? RR_DIR_CALL : RR_DIR_REPLY);
 }
 
-/* req: slides - #2 */
+/* req: slides - #2; version-two-08 3.2 #2 */
 bool rr_dialect_agrees(const struct rr_eng *e, const struct rr_msg *m, uint32_t type)
 {
 	bool call = type == RR_RPC_CALL;
@@ -49,7 +49,7 @@ bool rr_dialect_agrees(const struct rr_eng *e, const struct rr_msg *m, uint32_t 
 	return m->reverse == is_reverse(e, call, false) && (!m->reverse || is_dir(m, call));
 }
 
-/* req: slides - #1 */
+/* req: slides - #1; version-two-08 3.2 #2 */
 void rr_dialect_mark(const struct rr_eng *e, struct rr_msg *m, bool call)
 {
 	if (unlikely(e->traits->reverse_types)) {

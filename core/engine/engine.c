@@ -8,7 +8,7 @@ struct sizes {
 	uint32_t calls, serves, ins, txs, ops, serve_segs, in_segs;
 };
 
-/* req: slides - #4 */
+/* req: slides - #4; version-two-08 1 #1 */
 static uint32_t asked_of(const struct rr_eng_params *p)
 {
 	return p->connector ? p->credits : p->bc_credits;
@@ -483,6 +483,7 @@ static bool key_gone(struct rr_eng *e, uint32_t handle)
 /* req: rfc8166 4.5.2 #1 */
 /* What an answer to this header has to say. The codec's limits are those of its tables, ours may be
  * less. */
+/* req: version-two-08 4.1 #1 #2, 5.2 #2, 5.3.3 #3 #4 #5 */
 static void name_fault(const struct rr_eng *e, struct rr_in *in, enum rr_wire_rc rc)
 {
 	uint32_t most = e->rx.err == RR_ERR_SEGMENTS ? e->p.max_segs : e->p.max_chunks;

@@ -49,7 +49,7 @@ struct rr_in *rr_in_own(struct rr_eng *e, uint32_t xid)
 	return in;
 }
 
-/* req: rfc8166 4.2.4 #3, 4.5 #2 #3, 4.6.1 #3; rfc8167 4.1 #1; draft-02 4.2 #2 */
+/* req: rfc8166 4.2.4 #3, 4.5 #2 #3, 4.6.1 #3; rfc8167 4.1 #1; draft-02 4.2 #2; version-two-08 5.3.3 #1 */
 void rr_in_unfit(struct rr_eng *e, struct rr_in *in, enum rr_dir dir)
 {
 	if (dir == RR_DIR_REPLY || (dir == RR_DIR_UNKNOWN && e->p.connector))

@@ -26,6 +26,7 @@ static void say(struct rr_eng *e, struct rr_in *in)
 }
 
 /* The pools are empty still: there is an entry. */
+/* req: version-two-08 7 #1 */
 void rr_open_begin(struct rr_eng *e)
 {
 	over(e);
@@ -57,6 +58,7 @@ static void answer(struct rr_eng *e, struct rr_in *in)
 
 /* version-two-08 §7.3: calls are answered in their own version, and who connected has chosen it when
  * its first message is here. */
+/* req: version-two-08 7.3 #2 */
 void rr_open_version(struct rr_eng *e, const uint8_t *buf, uint32_t len)
 {
 	uint32_t vers = len < RR_PREFIX_LEN ? e->codec->version : rr_be32(buf + 4);
@@ -84,6 +86,7 @@ static uint32_t reverse_support(const struct rr_eng *e)
 }
 
 /* §5.3.4: all that there is to know of us; far below the 1024 bytes that any peer can receive. */
+/* req: version-two-08 3.2 #4, 5.2 #1 */
 static void say_props(struct rr_eng *e, const struct rr_in *in, struct rr_op *op)
 {
 	bool reply = in->dir == RR_DIR_CALL;
@@ -170,6 +173,7 @@ static void spoilt(struct rr_eng *e, struct rr_in *in)
 	rr_in_drop(e, in);
 }
 
+/* req: version-two-08 4.1 #1 #2, 5.2 #1 */
 static bool hear_v2(struct rr_eng *e, struct rr_in *in, enum rr_wire_rc rc)
 {
 	bool asked = e->opening == RR_OPEN_ASKED, answered = in->dir == RR_DIR_REPLY && in->n.xid == XID;

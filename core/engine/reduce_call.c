@@ -39,6 +39,7 @@ static uint64_t take_chunk(struct rr_in *in, const struct rr_chunks *ch, uint32_
 }
 
 /* A call that is longer than any of ours may be has no error of its own (version-two-08 §5.3.3). */
+/* req: version-two-08 5.3.3 #13 */
 static bool chunk_fits(const struct rr_eng *e, struct rr_in *in, uint64_t len, uint32_t nsegs)
 {
 	if (nsegs > e->p.max_segs)
@@ -47,6 +48,7 @@ static bool chunk_fits(const struct rr_eng *e, struct rr_in *in, uint64_t len, u
 }
 
 /* There is no room for all of these segments. */
+/* req: version-two-08 5.3.3 #6 #13 */
 static bool too_many(const struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch)
 {
 	for (uint32_t i = 1; i < ch->nreads; i++)

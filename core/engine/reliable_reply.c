@@ -82,7 +82,7 @@ static struct rr_shown *find(struct rr_eng *e, uint32_t xid)
 
 /* RFC 8166 §4.6.2 and the draft agree on one rule: DONE for nothing that we expose is
  * dropped. */
-/* req: rfc8166 4.6.2 #2; reliable-reply-00 - #5; draft-02 3.8 #2 */
+/* req: rfc8166 4.6.2 #2; reliable-reply-00 - #5; draft-02 3.8 #2; version-two-08 5.2 #2 */
 void rr_rel_done_received(struct rr_eng *e, struct rr_in *in)
 {
 	struct rr_shown *s = find(e, in->n.xid);

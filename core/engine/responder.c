@@ -28,6 +28,7 @@ static bool chunk_fits(const struct rr_eng *e, const struct rr_wchunk *w)
 }
 
 /* version-two-08 §5.3.3: of what too much is there? */
+/* req: version-two-08 5.3.3 #6 #10 #13 */
 bool rr_resp_within_limits(const struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch,
 			   uint32_t reads)
 {
@@ -46,6 +47,7 @@ bool rr_resp_within_limits(const struct rr_eng *e, struct rr_in *in, const struc
 
 /* In the reverse direction there may be none at all; version-two-08 §5.3.3 has no word for a Reply
  * chunk alone. */
+/* req: version-two-08 5.3.3 #7 #11 */
 bool rr_resp_takes(const struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch)
 {
 	if (rr_resp_takes_chunks(e))
@@ -193,7 +195,7 @@ static uint32_t stream_of(const struct rr_eng_out *out, const struct rr_serve *s
 
 /* RFC 8166 §4.5.3: no way to convey it. Where the connection can go back to TCP that is
  * what the driver does; otherwise the peer is told. */
-/* req: reliable-reply-00 - #2 */
+/* req: reliable-reply-00 - #2; version-two-08 5.3.3 #14 #15 #16 #17 #18 */
 static int cannot_convey(struct rr_eng *e, const struct rr_eng_out *out, struct rr_serve *s)
 {
 	bool write = s && s->short_chunk;

@@ -22,6 +22,7 @@ void rr_props_init(struct rr_props *p)
 		p->value[i] = rows[i].dflt;
 }
 
+/* req: version-two-08 4.1 #1 #2 */
 static void get_value(struct rr_rcur *c, struct rr_props *p, uint32_t i, uint32_t len)
 {
 	uint32_t v = rows[i].dflt;
