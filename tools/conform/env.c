@@ -5,7 +5,7 @@
 #include "core/base/compiler.h"
 #include "tools/conform/wire.h"
 
-void rr_bytes_add(struct rr_bytes *b, const void *p, size_t n)
+uint8_t *rr_bytes_more(struct rr_bytes *b, size_t n)
 {
 	if (b->len + n > b->cap) {
 		b->cap = rr_max(2 * b->cap, b->len + n + 256);
@@ -13,9 +13,14 @@ void rr_bytes_add(struct rr_bytes *b, const void *p, size_t n)
 		if (!b->p)
 			err(3, NULL);
 	}
-	if (n)
-		memcpy(b->p + b->len, p, n);
 	b->len += n;
+	return b->p + b->len - n;
+}
+
+void rr_bytes_add(struct rr_bytes *b, const void *p, size_t n)
+{
+	if (n)
+		memcpy(rr_bytes_more(b, n), p, n);
 }
 
 void rr_bytes_word(struct rr_bytes *b, uint32_t v)

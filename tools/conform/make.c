@@ -78,17 +78,16 @@ static void put_zeroes(struct rr_bytes *out, uint32_t n)
 
 static void put_pattern(struct rr_bytes *out, uint32_t len)
 {
-	for (uint32_t i = 0; i < len; i++) {
-		uint8_t b = rr_pattern(i);
+	uint8_t *p = rr_bytes_more(out, len);
 
-		rr_bytes_add(out, &b, 1);
-	}
+	for (uint32_t i = 0; i < len; i++)
+		p[i] = rr_pattern(i);
 }
 
-static void put_fill(struct rr_bytes *out, uint32_t len, uint8_t byte)
+static void put_fill(struct rr_bytes *out, uint32_t len, int byte)
 {
-	while (len--)
-		rr_bytes_add(out, &byte, 1);
+	if (len)
+		memset(rr_bytes_more(out, len), byte, len);
 }
 
 static void put_copy(struct rr_env *e, const struct rr_segspec *s, struct rr_bytes *out)
@@ -101,9 +100,13 @@ static void put_copy(struct rr_env *e, const struct rr_segspec *s, struct rr_byt
 
 static void put_item(struct rr_env *e, const struct rr_item *it, struct rr_bytes *out)
 {
-	uint32_t a = (uint32_t)rr_env_eval(e, &it->a);
-	uint64_t v = it->pat.n ? rr_env_eval(e, &it->pat.alt[0].lo) : 0;
+	uint32_t a;
+	uint64_t v;
 
+	if (it->kind < RR_I_RPC_CALL || it->kind >= RR_I_AT)	/* not of the body: positions may be marked later */
+		return;
+	a = (uint32_t)rr_env_eval(e, &it->a);
+	v = it->pat.n ? rr_env_eval(e, &it->pat.alt[0].lo) : 0;
 	if (a > RR_BODY_MAX || out->len > RR_BODY_MAX) {
 		e->too_long = true;
 		return;
@@ -125,7 +128,7 @@ static void put_item(struct rr_env *e, const struct rr_item *it, struct rr_bytes
 		put_zeroes(out, -a & 3);
 		break;
 	case RR_I_PATTERN: put_pattern(out, a); break;
-	case RR_I_FILL: put_fill(out, a, (uint8_t)rr_env_eval(e, &it->b)); break;
+	case RR_I_FILL: put_fill(out, a, (int)rr_env_eval(e, &it->b)); break;
 	case RR_I_COPY: put_copy(e, it->segs, out); break;
 	case RR_I_MARK: rr_env_set(e, it->name, out->len); break;
 	default: break;

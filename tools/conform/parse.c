@@ -420,7 +420,7 @@ struct rr_case *rr_case_parse(const char *path, const char *text, size_t len, ch
 	err[0] = '\0';
 	c->path = rr_arena_text(&c->arena, path, strlen(path));
 	name_case(c);
-	if (head(&p) && steps(&p, false, &c->steps) && all_defined(&p)) {
+	if (head(&p) && steps(&p, false, &c->steps) && !rr_parse_failed(&p) && all_defined(&p)) {
 		if (c->steps)
 			return c;
 		rr_parse_fail(&p, "a case without steps");

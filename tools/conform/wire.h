@@ -18,6 +18,8 @@ struct rr_bytes {
 	size_t len, cap;
 };
 
+/* n bytes more, to be filled in. */
+uint8_t *rr_bytes_more(struct rr_bytes *b, size_t n);
 void rr_bytes_add(struct rr_bytes *b, const void *p, size_t n);
 void rr_bytes_word(struct rr_bytes *b, uint32_t v);
 void rr_bytes_free(struct rr_bytes *b);

@@ -1,0 +1,56 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# rdmarpc-conform over the device: the library's native listener and native client with the laboratory program, and
+# the kernel's NFS server. Where Linux is known to differ, tests/conform/linux.known says how and why.
+# conform.sh [shim|linux]
+. "$(dirname "$0")/../lib.sh"
+. "$(dirname "$0")/../nfs.sh"
+[ -f "$BUILD/librpcrdma_verbs.so" ] || skip "built without rdma-core's headers"
+cases=$(cd "$(dirname "$0")/../../conform" && pwd)
+# Everything takes its time where the guest is interpreted.
+tool="$BUILD/rdmarpc-conform --timeout=10000 --silence=300"
+lab='--serves=lab --program=0x20005244:1'
+
+judged() { # NAME COMMAND...
+	local name=$1
+	shift
+	checks=$((checks + 1))
+	if "$@" "$cases/cases" >"$W/$name.report" 2>&1; then
+		echo "$name: $(grep -E '^MUST  ' "$W/$name.report" | tr -s ' ')"
+		grep -A 1 '^  differs' "$W/$name.report"
+	else
+		cat "$W/$name.report"
+		bad "$name"
+	fi
+}
+
+of_shim() {
+	RDMARPC_RULES='role=server port=20801 native=20901' background "$W/server.out" \
+		server env LAB_ADDRESS=$LAB_HOST labsvc svcrun 20801
+	wait_port 20801
+	judged responder $tool $lab rdma://$LAB_HOST:20901
+	lab_server_kill
+	export RDMARPC_RULES='role=client port=20802 native=20902 mode=require'
+	printf '#!/bin/bash\n%s\nW=%s BUILD=%s\nas_host client labcli "$@"\n' "$(declare -f as_host)" "$W" "$BUILD" >"$W/caller"
+	chmod +x "$W/caller"
+	judged requester $tool $lab "--requester=$W/caller $LAB_HOST 20802" rdma://$LAB_HOST:20902
+	unset RDMARPC_RULES
+}
+
+of_linux() {
+	server=knfsd
+	nfs_modules
+	nfs_export
+	head -c 8192 /dev/zero >/export/file
+	chmod 666 /export/file
+	knfsd_up
+	trap 'nfs_down; cleanup' EXIT
+	judged linux $tool --serves=nfs3,nfs4 --known="$cases/linux.known" rdma://$LAB_HOST:20049
+}
+
+rxe_up
+[ $# != 0 ] || set -- shim linux
+for what; do "of_$what"; done
+[ $failures = 0 ] || tail -n 20 "$W"/*.log "$W"/*.out 2>/dev/null
+echo "$checks checks, $failures failed"
+exit $((failures != 0))

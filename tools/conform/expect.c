@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the peer must do, and did; and what an expectation is told when it is lied to. */
+#include "tools/conform/run_int.h"
+
+/* What an expectation gets to see. */
+struct shown {
+	const uint8_t *p;	/* a message; NULL none */
+	uint32_t len;
+	bool closed;
+	uint8_t lie[RR_LINK_RECV];
+};
+
+bool rr_run_meets(struct rr_run *r, const struct rr_step *s)
+{
+	for (uint32_t i = 0; i < r->met; i++)
+		if (r->meeting[i] == s)
+			return false;
+	if (r->met == RR_MEETINGS)
+		return false;
+	r->meeting[r->met++] = s;
+	return r->met == r->o->lie_at;
+}
+
+static bool names_field(const struct rr_step *s, const char *name)
+{
+	for (const struct rr_field *f = s->fields; f; f = f->next)
+		if (!strcmp(f->name, name))
+			return true;
+	return s->other && names_field(s->other, name);
+}
+
+/* An expectation is lied to: a message that came has one word wrong; if none came there is one. Where
+ * a case says what it wants of that word there is no telling what would be wrong. */
+static void lie(struct rr_run *r, const struct rr_step *as, const struct rr_step *s, struct shown *sh)
+{
+	static const struct { const char *name; uint8_t at; } word[RR_LIES] = {
+		[RR_LIE_XID] = { "xid", 0 }, [RR_LIE_VERSION] = { "vers", 4 }, [RR_LIE_KIND] = { "proc", 12 },
+	};
+
+	if (!rr_run_meets(r, as) || names_field(s, word[r->o->lie].name))
+		return;
+	r->r->lied = true;
+	memset(sh->lie, 0, sizeof(sh->lie));
+	sh->len = sh->p ? rr_min(sh->len, (uint32_t)sizeof(sh->lie)) : 28;
+	if (sh->p)
+		memcpy(sh->lie, sh->p, sh->len);
+	sh->lie[word[r->o->lie].at] ^= 0x55;
+	sh->p = sh->lie;
+	sh->closed = false;
+}
+
+static bool wants_silence_only(const struct rr_step *s)
+{
+	for (; s; s = s->other)
+		if (s->what != RR_E_SILENCE)
+			return false;
+	return true;
+}
+
+static void look(struct rr_run *r, const struct rr_step *as, const struct rr_step *s, struct shown *sh)
+{
+	uint32_t silence = s->a.n ? (uint32_t)rr_run_eval(r, &s->a) : r->o->silence;
+	const struct rr_message *m = rr_link_recv(&r->link, wants_silence_only(s) ? silence : r->o->timeout);
+
+	*sh = (struct shown){ .closed = r->link.closed };
+	if (m) {
+		sh->p = m->bytes;
+		sh->len = m->len;
+	}
+	lie(r, as, s, sh);
+	rr_env_set(&r->env, "len", sh->len);
+}
+
+static bool alternative(struct rr_run *r, const struct rr_step *s, const struct shown *sh, char *why, size_t cap)
+{
+	switch (s->what) {
+	case RR_E_SILENCE:
+		snprintf(why, cap, sh->p ? "a message came, where silence was expected" : "the connection was lost");
+		return !sh->p && !sh->closed;
+	case RR_E_CLOSE:
+		snprintf(why, cap, "the connection was not closed");
+		return !sh->p && sh->closed;
+	default:
+		snprintf(why, cap, "%s: nothing came%s", rr_kind_names[s->kind],
+			 sh->closed ? ", the connection was lost" : "");
+		return sh->p && rr_match_message(&r->env, s, sh->p, sh->len, why, cap);
+	}
+}
+
+bool rr_run_expects(struct rr_run *r, const struct rr_step *as, const struct rr_step *s)
+{
+	char why[384], came[160] = "";
+	struct shown sh;
+
+	if (!rr_run_connected(r))
+		return false;
+	look(r, as, s, &sh);
+	for (const struct rr_step *a = s; a; a = a->other)
+		if (alternative(r, a, &sh, why, sizeof(why))) {
+			r->closed_well |= a->what == RR_E_CLOSE;
+			return true;
+		}
+	if (sh.p)
+		rr_match_describe(r->env.dialect, sh.p, sh.len, came, sizeof(came));
+	return rr_run_fail(r, s->line, "%s%s%s%s", why, *came ? "; came: " : "", came,
+		    s->other ? "; nor is it what else is allowed" : "");
+}
+
+static bool expect_memory(struct rr_run *r, const struct rr_step *s)
+{
+	struct rr_var *v = rr_run_memory(r, s);
+	char why[300];
+
+	if (!v)
+		return false;
+	if (!v->at)
+		return rr_run_fail(r, s->line, "%s: was not pulled", s->name);
+	if (rr_run_meets(r, s)) {
+		r->r->lied = true;
+		for (uint32_t i = 0; i < v->len; i++)
+			v->at[i] ^= 0x55;
+	}
+	return rr_match_body(&r->env, s->items, v->at, v->len, why, sizeof(why)) ||
+	       rr_run_fail(r, s->line, "memory %s: %s", s->name, why);
+}
+
+static bool expect_read(struct rr_run *r, const struct rr_step *s)
+{
+	struct rr_var *v = rr_run_memory(r, s);
+	int was;
+
+	if (!v)
+		return false;
+	was = v->chunk.n ? rr_link_was_read(&r->link, v->chunk.seg[0].handle) : 0;
+	return was != 0 || rr_run_fail(r, s->line, "%s: the peer has not read it", s->name);
+}
+
+bool rr_step_expect(struct rr_run *r, const struct rr_step *s)
+{
+	switch (s->what) {
+	case RR_E_MEMORY: return expect_memory(r, s);
+	case RR_E_READ: return expect_read(r, s);
+	case RR_E_EXIT: return rr_run_serve(r, s);
+	default: return rr_run_expects(r, s, s);
+	}
+}

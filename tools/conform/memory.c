@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Memory that the peer may use, or that is the peer's. */
+#include "tools/conform/run_int.h"
+
+bool rr_step_memory(struct rr_run *r, const struct rr_step *s)
+{
+	struct rr_var *v = rr_env_var(&r->env, s->name);
+	int rc = 0;
+
+	if (!rr_run_connected(r))
+		return false;
+	if (r->o->role == RR_RESPONDER)
+		rr_env_set(&r->env, "xid", r->next_xid);	/* of the message that will name it */
+	r->out.len = 0;
+	rr_make_body(&r->env, s->items, &r->out);
+	v->mem = true;
+	v->len = s->a.n ? (uint32_t)rr_run_eval(r, &s->a) : (uint32_t)r->out.len;
+	v->at = rr_link_memory(&r->link, v->len);
+	if (!v->at || r->out.len > v->len)
+		return rr_run_fail(r, s->line, "%s: %u bytes do not fit", s->name, v->len);
+	memcpy(v->at, r->out.p, r->out.len);
+	if (s->rights) {
+		rc = rr_link_expose(&r->link, v->at, v->len, s->rights, &v->chunk.seg[0]);
+		v->chunk.n = 1;
+	}
+	return !rc || rr_run_fail(r, s->line, "%s cannot be exposed: %s", s->name, strerror(-rc));
+}
+
+struct rr_var *rr_run_memory(struct rr_run *r, const struct rr_step *s)
+{
+	struct rr_var *v = rr_env_find(&r->env, s->name);
+
+	if (v && v->mem)
+		return v;
+	rr_run_fail(r, s->line, "%s is no memory", s->name);
+	return NULL;
+}
+
+bool rr_step_withdraw(struct rr_run *r, const struct rr_step *s)
+{
+	struct rr_var *v = rr_run_memory(r, s);
+
+	if (!v)
+		return false;
+	if (v->chunk.n && rr_link_withdraw(&r->link, v->chunk.seg[0].handle))
+		return rr_run_fail(r, s->line, "%s cannot be withdrawn", s->name);
+	return true;
+}
+
+static uint32_t chunk_len(const struct rr_chunk *ch)
+{
+	uint64_t n = 0;
+
+	for (uint32_t i = 0; i < ch->n; i++)
+		n += ch->seg[i].length;
+	return (uint32_t)rr_min(n, (uint64_t)UINT32_MAX);
+}
+
+bool rr_step_pull(struct rr_run *r, const struct rr_step *s)
+{
+	struct rr_var *v = rr_run_memory(r, s);
+	int rc;
+
+	if (!v)
+		return false;
+	v->len = chunk_len(&v->chunk);
+	v->at = rr_link_memory(&r->link, v->len);
+	if (!v->at)
+		return rr_run_fail(r, s->line, "%s: %u bytes do not fit", s->name, v->len);
+	rc = rr_link_read(&r->link, v->at, &v->chunk);
+	return !rc || rr_run_fail(r, s->line, "RDMA Read of %s: %s", s->name, strerror(-rc));
+}
+
+bool rr_step_push(struct rr_run *r, const struct rr_step *s)
+{
+	struct rr_var *v = rr_run_memory(r, s);
+	uint8_t *at;
+	int rc;
+
+	if (!v)
+		return false;
+	r->out.len = 0;
+	rr_make_body(&r->env, s->items, &r->out);
+	at = rr_link_memory(&r->link, (uint32_t)r->out.len);
+	if (!at)
+		return rr_run_fail(r, s->line, "%zu bytes do not fit", r->out.len);
+	memcpy(at, r->out.p, r->out.len);
+	rc = rr_link_write(&r->link, at, (uint32_t)r->out.len, &v->chunk);
+	return !rc || rr_run_fail(r, s->line, "RDMA Write to %s: %s", s->name, strerror(-rc));
+}

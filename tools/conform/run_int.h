@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef RR_CONFORM_RUN_INT_H
+#define RR_CONFORM_RUN_INT_H
+
+/* What the parts that play a case share. A step returns false if it failed: the case is then over, and its result
+ * says why. */
+
+#include "core/base/compiler.h"
+#include "core/base/os.h"
+#include "tools/conform/run.h"
+
+#define RR_MEETINGS	256u	/* expectations that can be lied to */
+
+/* A case that is being played. */
+struct rr_run {
+	const struct rr_options *o;
+	const struct rr_case *c;
+	struct rr_listener *from;
+	struct rr_result *r;
+	struct rr_link link;
+	struct rr_env env;
+	struct rr_caller caller;
+	struct rr_bytes out;
+	bool connected;
+	bool closed_well;	/* by the peer, as it may */
+	uint32_t next_xid;
+	/* The expectations that were met, each once. */
+	uint32_t met;
+	const struct rr_step *meeting[RR_MEETINGS];
+};
+
+typedef bool rr_step_fn(struct rr_run *r, const struct rr_step *s);
+
+/* False, and the result's reason, if it has none. */
+bool rr_run_fail(struct rr_run *r, int line, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+/* There is a connection, or it is made. */
+bool rr_run_connected(struct rr_run *r);
+
+static inline uint64_t rr_run_eval(struct rr_run *r, const struct rr_expr *x)
+{
+	return rr_env_eval(&r->env, x);
+}
+
+/* --- memory.c --- */
+rr_step_fn rr_step_memory, rr_step_withdraw, rr_step_pull, rr_step_push;
+/* A name that stands for memory. */
+struct rr_var *rr_run_memory(struct rr_run *r, const struct rr_step *s);
+
+/* --- expect.c --- */
+rr_step_fn rr_step_expect;
+/* One expectation of a message; as: the step that it is known by. */
+bool rr_run_expects(struct rr_run *r, const struct rr_step *as, const struct rr_step *s);
+/* An expectation is met. True: it is the one to be lied to. */
+bool rr_run_meets(struct rr_run *r, const struct rr_step *s);
+
+/* --- serve.c --- */
+
+/* Serves the caller as it should be served, until it ends: with the status that s expects, or 0. */
+bool rr_run_serve(struct rr_run *r, const struct rr_step *s);
+
+#endif
