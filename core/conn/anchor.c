@@ -55,11 +55,6 @@ void rr_anchor_check(struct rr_share *sh, int fd, rr_time now)
 	sh->rx.checked = now;
 	if (sh->rx.hatched || sh->dead)
 		return;
-	if (unlikely(atomic_load_explicit(&sh->forked, memory_order_relaxed))) {
-		atomic_store_explicit(&rr_conn_forks, true, memory_order_relaxed);
-		rr_drv_fail(sh, ECONNRESET, RR_R_FORKED);
-		return;
-	}
 	if (rr_os->poll(&p, 1, 0) > 0 && p.revents) {
 		for (int i = 0; i < 3 && take_mark(sh, fd); i++)
 			;

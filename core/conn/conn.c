@@ -50,7 +50,7 @@ static size_t share_layout(const struct rr_prov_ops *ops, const struct rr_prov_p
 	*qp_at = rr_align(sizeof(struct rr_share), (size_t)RR_CACHELINE);
 	*eng_at = rr_align(*qp_at + ops->qp_size(p), (size_t)RR_PAGE);
 	*tables_at = rr_align(*eng_at + engine_room(ep), (size_t)RR_CACHELINE);
-	return rr_align(*tables_at + sizeof(struct rr_tables), (size_t)RR_PAGE);
+	return rr_align(*tables_at + sizeof(struct rr_tables), (size_t)RR_PAGE) + RR_RING;
 }
 
 /* The most that both sides can agree on: what memory is laid out for. */
@@ -90,6 +90,8 @@ struct rr_share *rr_share_new(const struct rr_prov_ops *ops, const struct rr_pro
 	sh->qp = (struct rr_qp *)((uint8_t *)sh + qp_at);
 	sh->eng = (struct rr_eng *)((uint8_t *)sh + eng_at);
 	sh->tables = (struct rr_tables *)((uint8_t *)sh + tables_at);
+	sh->back = (struct rr_handback){ .owner = (int32_t)getpid(), .door = -1,
+					 .ring = (uint8_t *)sh + size - RR_RING };
 	sh->rx.ent = sh->tables->ent;
 	sh->pull = sh->tables->pull;
 	sh->ep = ep;
@@ -239,8 +241,9 @@ static void owner_died(struct rr_conn *c)
 {
 	struct rr_share *sh = c->share;
 
-	if (rr_conn_st(c) != RR_S_CARRIED)
+	if (rr_conn_st(c) != RR_S_CARRIED && rr_conn_st(c) != RR_S_FORKED)
 		return;
+	sh->back.head = sh->back.tail;
 	sh->rx.head = sh->rx.tail;
 	sh->rx.off = 0;
 	sh->rx.bytes = 0;
@@ -256,7 +259,7 @@ int rr_conn_hold(struct rr_conn *c, struct rr_lock **l)
 		enum rr_conn_st st = rr_conn_st(c);
 		int rc;
 
-		*l = st == RR_S_CARRIED ? &c->share->lock : &c->lock;
+		*l = st == RR_S_CARRIED || st == RR_S_FORKED ? &c->share->lock : &c->lock;
 		rc = rr_lock_take(*l);
 		if (rc == -EDEADLK)
 			return rc;
@@ -283,9 +286,9 @@ int rr_conn_enter(struct rr_conn *c, int fd, struct rr_lock **l)
 		int st = rr_conn_hold(c, l);
 
 		if (st < 0 || st == RR_S_CARRIED || st == RR_S_TCP || st == RR_S_REFUSED ||
-		    st == RR_S_LISTEN || st == RR_S_RELAYED)
+		    st == RR_S_LISTEN || st == RR_S_RELAYED || st == RR_S_FORKED)
 			return st;
-		if (st == RR_S_FORKED || not_ours(c, st)) {
+		if (not_ours(c, st)) {
 			rr_lock_drop(*l);
 			return -ECONNRESET;
 		}
@@ -314,7 +317,12 @@ ssize_t rr_conn_recv(struct rr_conn *c, int fd, const struct iovec *iov, int n, 
 	st = rr_conn_enter(c, fd, &l);
 	switch (st) {
 	case RR_S_CARRIED:
-		rc = rr_stream_recv(c->share, fd, iov, n, flags);
+		rc = unlikely(rr_handback_bytes(c->share)) ?
+			rr_handback_take(c->share, iov, n, flags) :
+			rr_stream_recv(c->share, fd, iov, n, flags);
+		break;
+	case RR_S_FORKED:
+		rc = rr_inherited_recv(c, fd, iov, n, flags);
 		break;
 	case RR_S_TCP: case RR_S_LISTEN:
 		rc = RR_CONN_KERNEL;
@@ -328,10 +336,7 @@ ssize_t rr_conn_recv(struct rr_conn *c, int fd, const struct iovec *iov, int n, 
 	case RR_S_REFUSED:
 		rc = refused(c);
 		break;
-	case -ECONNRESET:
-		rr_conn_forked_use(c, fd);
-		return st;
-	case -EDEADLK:
+	case -ECONNRESET: case -EDEADLK:
 		return st;
 	default:
 		rc = -EAGAIN;
@@ -366,16 +371,16 @@ ssize_t rr_conn_send(struct rr_conn *c, int fd, const struct iovec *iov, int n, 
 	case RR_S_CARRIED:
 		rc = rr_stream_send(c->share, fd, iov, n);
 		break;
+	case RR_S_FORKED:
+		rc = rr_inherited_send(c, fd);
+		break;
 	case RR_S_NEW: case RR_S_TCP: case RR_S_SWALLOW: case RR_S_LISTEN:
 		rc = RR_CONN_KERNEL;
 		break;
 	case RR_S_REFUSED:
 		rc = refused(c);
 		break;
-	case -ECONNRESET:
-		rr_conn_forked_use(c, fd);
-		return st;
-	case -EDEADLK:
+	case -ECONNRESET: case -EDEADLK:
 		return st;
 	default:
 		rc = -EAGAIN;
@@ -414,8 +419,10 @@ int rr_conn_inq(struct rr_conn *c, int fd)
 		struct rr_share *sh = c->share;
 
 		rr_drv_progress(sh);
-		if (!sh->rx.tcp)
-			rc = (int)rr_min(sh->rx.bytes, (uint64_t)INT32_MAX);
+		if (!sh->rx.tcp || rr_handback_bytes(sh))
+			rc = (int)rr_min(sh->rx.bytes + rr_handback_bytes(sh), (uint64_t)INT32_MAX);
+	} else if (st == RR_S_FORKED) {
+		rc = rr_inherited_inq(c, fd);
 	} else if (st == RR_S_SWALLOW) {
 		if (rr_upgrade_swallow_next(c, fd) == -EAGAIN)
 			rc = 0;
@@ -430,13 +437,15 @@ int rr_conn_take_error(struct rr_conn *c)
 {
 	struct rr_lock *l;
 	int rc = RR_CONN_KERNEL;
+	bool ours;
 
 	if (rr_conn_st(c) == RR_S_REFUSED && c->dial_err) {
 		rc = c->dial_err;
 		c->dial_err = 0;
 		return rc;
 	}
-	if (!rr_conn_is_carried(c) || rr_conn_hold(c, &l) < 0)
+	ours = rr_conn_is_carried(c) || (rr_conn_st(c) == RR_S_FORKED && !rr_conn_relayed(c, 0));
+	if (!ours || rr_conn_hold(c, &l) < 0)
 		return RR_CONN_KERNEL;
 	if (c->share->dead || c->share->err) {
 		rc = c->share->err;
@@ -479,17 +488,17 @@ int rr_conn_shutdown(struct rr_conn *c, int fd, int how)
 {
 	bool rd = how == SHUT_RD || how == SHUT_RDWR, wr = how == SHUT_WR || how == SHUT_RDWR;
 	struct rr_lock *l;
-	int st;
+	int st, rc = 0;
 
 	if (rr_conn_st(c) == RR_S_TCP || rr_conn_relayed(c, fd))
 		return RR_CONN_KERNEL;
 	st = rr_conn_enter(c, fd, &l);
-	if (st < 0) {
-		rr_conn_forked_use(c, fd);
+	if (st < 0)
 		return st;
-	}
 	if (st == RR_S_CARRIED)
 		shut_carried(c->share, fd, rd, wr);
+	else if (st == RR_S_FORKED)
+		rc = rr_inherited_shutdown(c, fd, rd, wr);
 	else if (st == RR_S_LISTEN && rd)	/* the kernel's listens no more */
 		rr_native_close(c);
 	else if (st == RR_S_NEW)	/* half a connection is not worth an upgrade */
@@ -497,7 +506,7 @@ int rr_conn_shutdown(struct rr_conn *c, int fd, int how)
 	c->shut_rd |= rd;
 	c->shut_wr |= wr;
 	rr_lock_drop(l);
-	return 0;
+	return rc;
 }
 
 static void linger_zero(int fd)
@@ -513,10 +522,14 @@ static void close_carried(struct rr_conn *c, int fd)
 {
 	struct rr_share *sh = c->share;
 
-	if (rr_conn_leave(sh))
+	sh->back.left = true;	/* a thread may be at it */
+	if (rr_conn_leave(sh)) {
+		if (!rr_conn_shareable(sh))
+			rr_handback_leave(c, fd);
 		return;
+	}
 	rr_drv_progress(sh);
-	if (sh->dead || (sh->rx.bytes && !sh->rx.shut)) {
+	if (sh->dead || ((sh->rx.bytes || rr_handback_bytes(sh)) && !sh->rx.shut)) {
 		linger_zero(fd);
 	} else {
 		rr_anchor_mark(sh, fd);
@@ -539,6 +552,8 @@ void rr_conn_close(struct rr_conn *c, int fd)
 		return;
 	if (st == RR_S_CARRIED)
 		close_carried(c, fd);
+	else if (st == RR_S_FORKED)
+		rr_inherited_close(c, fd);
 	else if (st == RR_S_LISTEN)
 		rr_native_close(c);
 	rr_lock_drop(l);
@@ -557,12 +572,18 @@ void rr_conn_vanished(struct rr_conn *c)
 	if (st == RR_S_CARRIED) {
 		struct rr_share *sh = c->share;
 
-		if (!rr_conn_leave(sh)) {
+		sh->back.left = true;
+		if (rr_conn_leave(sh)) {
+			if (!rr_conn_shareable(sh))
+				rr_handback_leave(c, -1);
+		} else {
 			rr_drv_fail(sh, EBADF, RR_R_REUSED);
 			sh->closed = true;
 			if (sh->qp->wake_fd >= 0)
 				rr_os->shutdown(sh->qp->wake_fd, SHUT_RDWR);
 		}
+	} else if (st == RR_S_FORKED) {
+		rr_inherited_close(c, -1);
 	} else if (st == RR_S_LISTEN) {
 		rr_native_close(c);
 	} else if (st == RR_S_DIALING) {
@@ -577,17 +598,17 @@ void rr_conn_free(struct rr_conn *c)
 {
 	struct rr_share *sh = c->share;
 	bool carried = rr_conn_st(c) == RR_S_CARRIED;
+	bool family = carried && rr_conn_shareable(sh);
 	/* An upgrade that another process of the family has under way: the numbers and addresses
-	 * in there are of what that process has got since the fork. */
-	bool foreign = sh && !carried && rr_conn_st(c) != RR_S_FORKED &&
-		       c->owner != (int32_t)getpid();
+	 * in there are of what that process has got since the fork. Or we have given up our part. */
+	bool foreign = sh && !carried && c->owner != (int32_t)getpid();
 
 	if (atomic_fetch_sub_explicit(&c->refs, 1, memory_order_acq_rel) != 1)
 		return;
 	if (carried && rr_conn_relayed(c, 0))	/* nobody has closed it in so many words */
 		rr_conn_leave(sh);
 	/* The entry is the family's: the last that closes the connection gives it back. */
-	if (carried ? !atomic_load_explicit(&sh->procs, memory_order_relaxed)
+	if (family ? !atomic_load_explicit(&sh->procs, memory_order_relaxed)
 				  : c->owner == (int32_t)getpid())
 		rr_report_close(c);
 	rr_slab_end(c);

@@ -18,6 +18,7 @@
  *   ready.c    readiness, arming, spinning                report.c   statistics, log
  *   native.c   listeners and connections of native peers  pair.c     the TCP connection under one
  *   dial.c     calling a native peer                      relay.c    one that is forked
+ *   handback.c back to TCP for the sake of forked children inherited.c what those do meanwhile
  *   idle.c     memory of idle connections                settle.c   what is under way at the end
  *   cache.c    peers that had no shim a moment ago        pool.c     chunk memory */
 
@@ -39,7 +40,7 @@ extern const struct rr_conn_params *rr_cp;
 extern struct rr_sizes rr_conn_sizes;
 
 /* Immediate data of Sends that are the connection's own, not the engine's. */
-enum { RR_IMM_HATCH = 0x52480001, RR_IMM_NOTE = 0x52480002 };
+enum { RR_IMM_HATCH = 0x52480001, RR_IMM_NOTE = 0x52480002, RR_IMM_BACK = 0x52480003 };
 
 #define RR_BUF_APP	(RR_BUF_NONE - 1) /* payload is in the app's memory, for this call only */
 #define RR_RX_ENTS	2048u		/* power of two */
@@ -120,6 +121,24 @@ struct rr_rx {
 	struct rr_rx_ent *ent;	/* RR_RX_ENTS of them */
 };
 
+#define RR_RING		65536u		/* power of two */
+
+/* On the way back to TCP, because a process of the family has it that cannot use the queue pair. The one
+ * that can, the owner, receives what the peer still sends by RDMA into a ring, from which all read. */
+struct rr_handback {
+	int32_t owner;
+	int door;		/* where its children ask it; -1: it cannot */
+	bool reads;		/* not only the owner's app does */
+	bool left;		/* that does not at all any more */
+	bool told;		/* the peer was asked to come back, too */
+	bool tx, rx;		/* this direction is the kernel's (rx: behind the ring) */
+	bool busy;		/* a thread of the owner's is at it */
+	rr_time since;		/* a child waits for that … */
+	rr_time again;		/* … and asks once more */
+	uint32_t head, tail;	/* free-running */
+	uint8_t *ring;		/* RR_RING bytes */
+};
+
 /* What a connection with nothing under way can do without: zeroes are as good then. */
 struct rr_tables {
 	struct rr_rx_ent ent[RR_RX_ENTS];
@@ -130,14 +149,14 @@ struct rr_tables {
 
 /* One mapping. What an idle connection keeps is two pages of it, those with a *:
  *
- *   share* | queue pair*: head, tables || engine*: head, scratch, tables | struct rr_tables
+ *   share* | queue pair*: head, tables || engine*: head, scratch, tables | struct rr_tables | ring
  *
  * Times in here are of rr_now_coarse(), unless they say otherwise. */
 struct rr_share {
 	struct rr_lock lock;
 	size_t size;		/* of this mapping */
 	struct rr_share *next;	/* during an offer: the same by the next provider */
-	_Atomic bool forked;	/* a child has tried to use what only its parent can */
+	bool called_back;	/* the peer goes back to TCP, and asks us to */
 	_Atomic uint32_t procs;	/* processes that have the connection … */
 	_Atomic int32_t family[RR_FAMILY];	/* … and who they are: most end without closing */
 	_Atomic uint32_t hint;	/* for rr_conn_peek() */
@@ -174,6 +193,7 @@ struct rr_share {
 	uint64_t pull_bytes;	/* of memory that they have */
 	struct rr_pool pool;
 	struct rr_tables *tables;
+	struct rr_handback back;
 };
 
 /* What there may be for the app; and that the provider has nothing to say any more. */
@@ -198,7 +218,7 @@ enum rr_conn_st {
 	RR_S_JOINING,		/* client: answered, provider connecting */
 	RR_S_ANSWERED,		/* server: the client decides */
 	RR_S_CARRIED,
-	RR_S_FORKED,		/* carried, but only our parent can use it */
+	RR_S_FORKED,		/* carried, but only our parent can use it; see inherited.c */
 	RR_S_SWALLOW,		/* client: on TCP, but an answer may still come */
 	RR_S_TCP,
 	RR_S_REFUSED,		/* a require rule, and it cannot be carried */
@@ -213,9 +233,10 @@ struct rr_conn {
 	_Atomic bool changed;
 	struct rr_lock lock;		/* until it is carried: then share->lock */
 	_Atomic uint32_t refs;		/* the caller's, and a relay's */
-	_Atomic bool relayed;		/* native, and used by a forked child: for the app it is the kernel's */
+	_Atomic bool relayed;		/* used by a forked child: for the app it is the kernel's */
 	bool relay;			/* a thread waits for that */
 	bool relay_asked;		/* the child has told it */
+	int anchor;			/* of a hand-back's thread */
 	_Atomic uint32_t sleepers;	/* threads asleep for it (rr_conn_arm) */
 	bool watched;			/* an epoll set keeps it armed */
 	bool server;
@@ -283,6 +304,8 @@ void rr_slab_end(struct rr_conn *c);		/* its share is about to go … */
 void rr_slab_put(struct rr_conn *c);		/* … and has gone */
 /* This process has it no longer: how many still do. Under its lock. */
 uint32_t rr_conn_leave(struct rr_share *sh);
+/* Can forked children use it as we do? */
+bool rr_conn_shareable(const struct rr_share *sh);
 /* How many processes have the connection, but for those that have ended. Under its lock. Some
  * system calls for each other one. */
 uint32_t rr_conn_procs(struct rr_share *sh);
@@ -297,7 +320,6 @@ int rr_conn_enter(struct rr_conn *c, int fd, struct rr_lock **l);
 
 /* May connections of this process still be carried by what its children could not use? */
 extern _Atomic bool rr_conn_forks;
-void rr_conn_forked_use(struct rr_conn *c, int fd);
 
 /* upgrade.c: the upgrade as far as it goes without waiting. */
 /* Afterwards the state says what to do with the write; -EAGAIN: the socket is not connected yet. */
@@ -318,6 +340,9 @@ bool rr_own_host(const uint8_t peer[RR_HOST_LEN]);
 /* Descriptors of ours sit above what the app is likely to count on; where there is little
  * room, the upgrade is declined before it costs the app its own. -1: decline. */
 int rr_own_floor(void);
+/* fd as one of ours, moved to floor or above if there is room; -errno of who made it, if it is none. And its end. */
+int rr_own_high(int fd, int floor);
+void rr_own_drop(int fd);
 /* What we want of a provider for the app's socket fd (-1: it is not there yet), with an upgrade's token or
  * none; false: descriptors are scarce. */
 bool rr_own_params(struct rr_prov_params *p, const uint8_t *token, int fd);
@@ -427,6 +452,37 @@ int rr_hatch_flush(struct rr_share *sh, int fd);
 void rr_anchor_check(struct rr_share *sh, int fd, rr_time now);
 void rr_anchor_mark(struct rr_share *sh, int fd);
 void rr_anchor_break(int fd);
+
+/* Asked for by the peer: opens it, where that can be. Before a record is begun, and when nothing is. */
+void rr_hatch_answer(struct rr_share *sh);
+
+/* thread.c: a detached thread, with no signal of the app's in it. 0 or -errno. */
+int rr_conn_thread(void *(*run)(void *), void *arg);
+
+/* handback.c; the owner's. Before it forks; and in the child. */
+void rr_handback_forks(struct rr_conn *c);
+void rr_handback_forked(void);
+/* Under its lock: the app closes it (by fd, or -1), and other processes have it. */
+void rr_handback_leave(struct rr_conn *c, int fd);
+/* Under its lock: the process ends, and other processes have it. */
+void rr_handback_exit(struct rr_conn *c, rr_time end);
+/* A child asks the owner for it, by its own descriptor of the anchor: 0 or -errno. */
+int rr_handback_ask(struct rr_share *sh, int fd);
+/* What the ring has, to whoever reads next. */
+ssize_t rr_handback_take(struct rr_share *sh, const struct iovec *iov, int n, int flags);
+static inline uint32_t rr_handback_bytes(const struct rr_share *sh)
+{
+	return sh->back.tail - sh->back.head;
+}
+
+/* inherited.c: state RR_S_FORKED, under the lock. */
+ssize_t rr_inherited_recv(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags);
+ssize_t rr_inherited_send(struct rr_conn *c, int fd);
+int rr_inherited_poll(struct rr_conn *c, int fd, unsigned want);
+int rr_inherited_fds(struct rr_conn *c, int fd, unsigned want, struct pollfd out[2], rr_time *until);
+int rr_inherited_inq(struct rr_conn *c, int fd);
+int rr_inherited_shutdown(struct rr_conn *c, int fd, bool rd, bool wr);
+void rr_inherited_close(struct rr_conn *c, int fd);
 
 /* idle.c */
 extern _Atomic rr_time rr_idle_next;	/* when to look; 0 nothing to do, or somebody is looking */

@@ -426,6 +426,7 @@ static void received(struct rr_share *sh, const struct rr_wc *wc, rr_time now)
 		sh->rx.hatched = true;
 		rr_stream_push(sh, &e);
 	}
+	sh->called_back |= wc->imm == RR_IMM_BACK;
 	sh->qp->ops->repost(sh->qp, wc->cookie);
 }
 

@@ -43,7 +43,7 @@ int rr_hatch_open(struct rr_share *sh, enum rr_reason why)
 	}
 	tx->flush_len += tx->flush_ntail;
 	rr_count(sh->qp->count, RR_C_hatches, 1);
-	rr_report_share(sh, RR_CS_DRAINING, RR_R_HATCH);
+	rr_report_share(sh, RR_CS_DRAINING, why == RR_R_FORKED ? why : RR_R_HATCH);
 	rr_info("outbound direction goes back to TCP");
 	return 0;
 }
@@ -89,4 +89,13 @@ int rr_hatch_flush(struct rr_share *sh, int fd)
 		tx->len = 0;
 	}
 	return RR_CONN_KERNEL;
+}
+
+void rr_hatch_answer(struct rr_share *sh)
+{
+	if (likely(!sh->called_back))
+		return;
+	if (!(sh->ep.caps & RR_CAP_HATCH) || sh->tx.tcp || sh->tx.shut || sh->dead || sh->prov_lost ||
+	    rr_hatch_open(sh, RR_R_HATCH) != -EAGAIN)
+		sh->called_back = false;
 }

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What we say of ourselves: to a peer of ours in an offer or an answer, to a provider; and what we speak. */
 
+#include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include "core/base/compiler.h"
 #include "core/base/os.h"
+#include "core/base/ownfd.h"
 #include "core/conn/conn_int.h"
 
 #define OWN_RECVS	4u		/* hatch, note: messages that are not the engine's */
@@ -94,6 +97,28 @@ int rr_own_floor(void)
 	if (rl.rlim_cur <= 64)
 		return -1;
 	return (int)rr_min(rl.rlim_cur / 2, (rlim_t)32768);
+}
+
+int rr_own_high(int fd, int floor)
+{
+	int to = -1;
+
+	if (fd < 0)
+		return -errno;
+	for (int at = floor; at > fd && to < 0; at /= 2)
+		to = rr_os->fcntl(fd, F_DUPFD_CLOEXEC, at);
+	if (to >= 0) {
+		rr_os->close(fd);
+		fd = to;
+	}
+	rr_ownfd_set(fd, true);
+	return fd;
+}
+
+void rr_own_drop(int fd)
+{
+	rr_ownfd_set(fd, false);
+	rr_os->close(fd);
 }
 
 bool rr_own_params(struct rr_prov_params *p, const uint8_t *token, int fd)

@@ -4,12 +4,10 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 
 #include "core/base/compiler.h"
 #include "core/base/os.h"
-#include "core/base/ownfd.h"
 #include "core/conn/conn_int.h"
 
 #define STRANGERS	8	/* who else connects to the port while it is open */
@@ -21,37 +19,14 @@ union addr {
 	struct sockaddr_in6 in6;
 };
 
-/* One of ours. */
-static int high(int fd, int floor)
-{
-	int to = -1;
-
-	if (fd < 0)
-		return -errno;
-	for (int at = floor; at > fd && to < 0; at /= 2)
-		to = rr_os->fcntl(fd, F_DUPFD_CLOEXEC, at);
-	if (to >= 0) {
-		rr_os->close(fd);
-		fd = to;
-	}
-	rr_ownfd_set(fd, true);
-	return fd;
-}
-
 static int high_or(int fd, int floor)
 {
-	return fd < 0 ? fd : high(fd, floor);
-}
-
-static void drop(int fd)
-{
-	rr_ownfd_set(fd, false);
-	rr_os->close(fd);
+	return fd < 0 ? fd : rr_own_high(fd, floor);
 }
 
 static int new_socket(sa_family_t family, int floor)
 {
-	return high(rr_os->socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), floor);
+	return rr_own_high(rr_os->socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), floor);
 }
 
 /* A v4 loopback address for sockets of either family: that of IPv6 may be switched off. */
@@ -83,7 +58,7 @@ static int listen_once(union addr *at, socklen_t len, int floor)
 	    !rr_os->getsockname(fd, &at->sa, &len))
 		return fd;
 	rc = -errno;
-	drop(fd);
+	rr_own_drop(fd);
 	return rc;
 }
 
@@ -135,9 +110,9 @@ int rr_pair_new(sa_family_t family, int flags, int floor, int *far)
 		else
 			rc = accept_ours(listener, *far, flags);
 		if (rc < 0)
-			drop(*far);
+			rr_own_drop(*far);
 	}
-	drop(listener);
+	rr_own_drop(listener);
 	return rc;
 }
 
@@ -202,7 +177,7 @@ int rr_pair_connect(int fd, int floor, int *far)
 	rc = connect_now(fd, &at, len);
 	if (!rc)
 		rc = high_or(accept_ours(listener, fd, SOCK_CLOEXEC | SOCK_NONBLOCK), floor);
-	drop(listener);
+	rr_own_drop(listener);
 	if (rc < 0) {
 		disconnect(fd);
 		return rc;
@@ -219,6 +194,6 @@ void rr_pair_end(int *far, bool reset)
 		return;
 	if (reset)
 		rr_os->setsockopt(*far, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
-	drop(*far);
+	rr_own_drop(*far);
 	*far = -1;
 }

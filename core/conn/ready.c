@@ -25,6 +25,8 @@ static unsigned kernel_poll(int fd, unsigned want)
 
 static unsigned in_bits(struct rr_conn *c, struct rr_share *sh, int fd)
 {
+	if (unlikely(rr_handback_bytes(sh)))
+		return IN_BITS;
 	if (!sh->rx.bytes && rr_stream_next_is_tcp(sh))
 		return kernel_poll(fd, IN_BITS | POLLRDHUP | POLLPRI);
 	if (sh->dead || sh->rx.shut || rr_stream_at_end(sh))
@@ -68,6 +70,7 @@ static unsigned carried_poll(struct rr_conn *c, int fd, unsigned want)
 
 	if (!sh->rx.bytes || (want & OUT_BITS))
 		rr_drv_progress(sh);
+	rr_hatch_answer(sh);
 	got = bits(c, sh, fd, want);
 	if (!got) {
 		rr_time now = rr_now_coarse();
@@ -98,6 +101,9 @@ int rr_conn_poll(struct rr_conn *c, int fd, unsigned want)
 		return (int)(((IN_BITS | OUT_BITS) & want) | POLLERR | POLLHUP);
 	case RR_S_CARRIED:
 		rc = (int)carried_poll(c, fd, want);
+		break;
+	case RR_S_FORKED:
+		rc = rr_inherited_poll(c, fd, want);
 		break;
 	case RR_S_TCP:
 		rc = RR_CONN_KERNEL;
@@ -187,6 +193,7 @@ static int arm_carried(struct rr_conn *c, int fd, unsigned want)
 	rr_time now = rr_now();
 
 	rr_drv_progress(sh);
+	rr_hatch_answer(sh);
 	rr_anchor_check(sh, fd, rr_now_coarse());
 	if (bits(c, sh, fd, want))
 		return 1;
@@ -321,6 +328,9 @@ int rr_conn_fds(struct rr_conn *c, int fd, unsigned want, struct pollfd out[2], 
 	switch (st) {
 	case RR_S_CARRIED:
 		n = carried_fds(c->share, fd, want, out, until);
+		break;
+	case RR_S_FORKED:
+		n = rr_inherited_fds(c, fd, want, out, until);
 		break;
 	case RR_S_NEW:
 		if (c->part_since)

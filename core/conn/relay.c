@@ -3,15 +3,13 @@
  * a TCP socket, connected to us, which parent and child share as any other. So that carries the bytes as soon
  * as a child wants to (it writes; or it is about to read, and says so by an urgent byte, which is no part
  * of the stream), or the parent closes its own. A thread of the parent's, which waits for that from the fork
- * on, takes them from there to the queue pair and back. It is the only thread that this library has.
+ * on, takes them from there to the queue pair and back.
  *
  * Once it has taken over the thread is the one user of the connection's inside (it calls as the app would, but
  * by no descriptor: fd -1); for the app it is the kernel's. */
 
 #include <errno.h>
 #include <netinet/tcp.h>
-#include <pthread.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -21,7 +19,6 @@
 #include "core/conn/conn_int.h"
 
 #define ROOM	65536u
-#define STACK	(256u * 1024)
 #define HELD_MS	50	/* room for what is held shows on nothing, at times */
 
 /* Bytes on their way: [at, end). */
@@ -182,26 +179,6 @@ static void *run(void *arg)
 	return NULL;
 }
 
-/* With no signal of the app's in it. */
-static int start_thread(struct relay *r)
-{
-	pthread_attr_t attr;
-	sigset_t all, was;
-	pthread_t t;
-	int rc;
-
-	if (pthread_attr_init(&attr))
-		return -ENOMEM;
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	pthread_attr_setstacksize(&attr, STACK);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &was);
-	rc = -pthread_create(&t, &attr, run, r);
-	pthread_sigmask(SIG_SETMASK, &was, NULL);
-	pthread_attr_destroy(&attr);
-	return rc;
-}
-
 /* --- fork -------------------------------------------------------------------------------- */
 
 static bool native(const struct rr_conn *c)
@@ -227,7 +204,7 @@ bool rr_relay_forks(struct rr_conn *c)
 	r->far = c->share->far;
 	c->relay = true;
 	atomic_fetch_add_explicit(&c->refs, 1, memory_order_relaxed);
-	if (start_thread(r)) {
+	if (rr_conn_thread(run, r)) {
 		rr_warn("fd %d: no thread for a native connection that is forked", c->fd);
 		end(r, -ENOMEM);
 	}

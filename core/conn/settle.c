@@ -49,8 +49,10 @@ static void at_exit(struct rr_conn *c, void *ctx)
 	struct rr_share *sh = c->share;
 	const rr_time *end = ctx;
 
-	if (!sh->qp->ops->settle || rr_lock_try(&sh->lock))
+	if (rr_lock_try(&sh->lock))
 		return;
+	if (ours(sh) && !rr_conn_shareable(sh) && rr_conn_procs(sh) > 1)
+		rr_handback_exit(c, *end);
 	if (ours(sh))
 		settle(sh, *end);
 	rr_lock_drop(&sh->lock);

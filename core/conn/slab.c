@@ -165,10 +165,25 @@ void rr_conn_fork_parent(void)
 		rr_lock_drop(&slab_lock);
 }
 
-/* Can forked children use it? */
-static bool shareable(const struct rr_conn *c)
+bool rr_conn_shareable(const struct rr_share *sh)
 {
-	return rr_qp_caps(c->share->qp) & RR_PROV_FAMILY;
+	return rr_qp_caps(sh->qp) & RR_PROV_FAMILY;
+}
+
+/* Was it counted for the child that this fork makes? */
+static bool counted(const struct rr_conn *c)
+{
+	return c->fork_round == fork_round &&
+	       (rr_conn_st(c) == RR_S_CARRIED || rr_conn_st(c) == RR_S_FORKED);
+}
+
+/* What only the parent can use: nothing of it stays here but memory that both have. */
+static void inherit(struct rr_conn *c)
+{
+	c->share->qp->ops->close(c->share->qp);
+	atomic_store_explicit(&c->refs, 1, memory_order_relaxed);
+	atomic_store_explicit(&c->state, RR_S_FORKED, memory_order_relaxed);
+	atomic_store_explicit(&c->changed, true, memory_order_relaxed);
 }
 
 void rr_conn_fork_child(void)
@@ -178,6 +193,7 @@ void rr_conn_fork_child(void)
 	rr_lock_forked();
 	slab_lock = reap_lock = (struct rr_lock){ 0 };
 	rr_cache_forked();
+	rr_handback_forked();
 	/* Threads of the parent that were inside do not exist here. Locks in shared memory are
 	 * another matter: they are held by the parent, which goes on. */
 	for (uint32_t i = 0; i < n; i++) {
@@ -186,45 +202,44 @@ void rr_conn_fork_child(void)
 
 			c->lock = (struct rr_lock){ 0 };
 			atomic_store_explicit(&c->sleepers, 0, memory_order_relaxed);
-			if (c->fork_round == fork_round && rr_conn_st(c) == RR_S_CARRIED)
+			if (counted(c))
 				family_swap(c->share, 0, (int32_t)getpid());
 			if (rr_conn_st(c) == RR_S_LISTEN)
 				rr_native_forked(c);
 			rr_relay_forked(c);
-			if (rr_conn_st(c) == RR_S_CARRIED && !shareable(c))
-				atomic_store_explicit(&c->state, RR_S_FORKED, memory_order_relaxed);
+			if (rr_conn_st(c) == RR_S_CARRIED && !rr_conn_shareable(c->share))
+				inherit(c);
 		}
 	}
 }
 
 void rr_conn_forked(struct rr_conn *c)
 {
+	enum rr_conn_st st;
+
 	rr_native_forks(c);
-	if (rr_relay_forks(c) || rr_conn_st(c) != RR_S_CARRIED || !shareable(c))
+	if (rr_relay_forks(c))
 		return;
+	st = rr_conn_st(c);
+	if ((st != RR_S_CARRIED && st != RR_S_FORKED) || rr_conn_relayed(c, 0))
+		return;
+	if (st == RR_S_CARRIED && !rr_conn_shareable(c->share))
+		rr_handback_forks(c);
 	atomic_fetch_add_explicit(&c->share->procs, 1, memory_order_relaxed);
 	c->fork_round = fork_round;
 }
 
 void rr_conn_fork_failed(struct rr_conn *c)
 {
-	if (c->fork_round != fork_round || rr_conn_st(c) != RR_S_CARRIED)
+	if (!counted(c))
 		return;
 	c->fork_round = 0;
 	atomic_fetch_sub_explicit(&c->share->procs, 1, memory_order_relaxed);
 }
 
+/* The owner's next connections are such that children can use them. */
 _Atomic bool rr_conn_forks;
 
-/* A child of ours reads or writes: it hears of a reset, as do its parent and the peer, who would wait for
- * each other otherwise. The parent's next connections are such that children can use them. */
-void rr_conn_forked_use(struct rr_conn *c, int fd)
-{
-	if (rr_conn_st(c) != RR_S_FORKED || atomic_exchange(&c->share->forked, true))
-		return;
-	rr_warn("fd %d: %s: lost", fd, rr_reason_text(RR_R_FORKED));
-	rr_anchor_break(fd);
-}
 
 /* --- descriptors of ours ---------------------------------------------------------------- */
 

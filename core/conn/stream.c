@@ -392,6 +392,7 @@ ssize_t rr_stream_send(struct rr_share *sh, int fd, const struct iovec *iov, int
 
 	if (unlikely(sh->err))
 		return -pending_error(sh);
+	rr_hatch_answer(sh);
 	if (unlikely(sh->tx.tcp))
 		return rr_hatch_flush(sh, fd);
 	if (unlikely(sh->dead || sh->reset || sh->tx.shut))

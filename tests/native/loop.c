@@ -21,6 +21,7 @@
 #include "core/base/compiler.h"
 #include "core/base/os.h"
 #include "core/base/ownfd.h"
+#include "core/conn/conn_int.h"
 #include "core/prov/shm/shm_int.h"
 
 #define WAIT_MS	200	/* between a connect() and the bytes that follow it */
@@ -184,6 +185,8 @@ static int establish(struct rr_qp *qp)
 	ssize_t n;
 	int rc;
 
+	if (!qp->native && getenv("RDMARPC_TEST_NO_ROUTE"))
+		return -EAGAIN;
 	if (!qp->native || atomic_load(&q->state) != RR_SHM_LISTENING) {
 		rc = rr_prov_shm.establish(qp);
 		ours(qp, qp->native);
@@ -276,4 +279,10 @@ __attribute__((constructor)) static void only_this(void)
 	loop.arm = arm;
 	loop.send_imm = send_imm;
 	rr_prov_only(&loop);
+}
+
+/* What the plugin does when the process ends. */
+__attribute__((destructor)) static void end(void)
+{
+	rr_conn_exit();
 }

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a forked child does with a connection that only its parent, or a process before that, can use: it asks
+ * that to go back to TCP (handback.c), and until then reads what the owner puts into the ring. Under the
+ * connection's lock, which lives in the same memory. */
+
+#include <errno.h>
+#include <sched.h>
+
+#include "core/base/compiler.h"
+#include "core/base/log.h"
+#include "core/base/os.h"
+#include "core/conn/conn_int.h"
+
+#define IN_BITS		(POLLIN | POLLRDNORM)
+#define OUT_BITS	(POLLOUT | POLLWRNORM)
+#define BRIEF		(300 * RR_USEC)	/* what a call of a non-blocking app may spend */
+#define LOOK_MOST	(50 * RR_MSEC)	/* no descriptor tells when the owner has done something */
+#define ASK_AGAIN	(200 * RR_MSEC)
+#define SHUT_MOST	RR_SEC
+
+static bool ready(const struct rr_share *sh, bool reads)
+{
+	const struct rr_handback *h = &sh->back;
+
+	return sh->dead || (reads ? h->rx || rr_handback_bytes(sh) : h->tx);
+}
+
+/* There is no owner any more, or it has no way to hear us. */
+static void lost(struct rr_conn *c, int fd)
+{
+	rr_warn("fd %d: %s, and its owner is gone: lost", fd, rr_reason_text(RR_R_FORKED));
+	rr_drv_fail(c->share, ECONNRESET, RR_R_FORKED);
+	rr_anchor_break(fd);
+}
+
+static void ask(struct rr_conn *c, int fd, bool reads)
+{
+	struct rr_handback *h = &c->share->back;
+	rr_time now;
+
+	h->reads |= reads;
+	if (ready(c->share, reads))
+		return;
+	now = rr_now();
+	if (h->since && now < h->again)
+		return;
+	if (!h->since)
+		h->since = now;
+	h->again = now + ASK_AGAIN;
+	if (h->door < 0 || rr_handback_ask(c->share, fd) || rr_pid_is_dead(h->owner))
+		lost(c, fd);
+}
+
+/* With the lock dropped meanwhile. */
+static void await(struct rr_share *sh, bool reads, rr_time most)
+{
+	rr_time start = rr_now();
+
+	while (!ready(sh, reads) && rr_now() - start < most) {
+		rr_lock_drop(&sh->lock);
+		if (most > BRIEF)
+			rr_os_nap(100 * RR_USEC);
+		else
+			sched_yield();
+		rr_lock_take(&sh->lock);
+	}
+}
+
+/* From here on it is like any TCP connection of this process. */
+static bool home(struct rr_conn *c)
+{
+	struct rr_share *sh = c->share;
+
+	if (!sh->back.tx || !sh->back.rx || rr_handback_bytes(sh))
+		return false;
+	rr_conn_leave(sh);
+	atomic_store_explicit(&c->relayed, true, memory_order_release);
+	atomic_store_explicit(&c->changed, true, memory_order_release);
+	return true;
+}
+
+static int pending_error(struct rr_share *sh)
+{
+	int err = sh->err;
+
+	sh->err = 0;
+	return err;
+}
+
+ssize_t rr_inherited_recv(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags)
+{
+	struct rr_share *sh = c->share;
+
+	ask(c, fd, true);
+	if (rr_handback_bytes(sh))
+		return rr_handback_take(sh, iov, n, flags);
+	if (home(c) || sh->back.rx)
+		return RR_CONN_KERNEL;
+	if (sh->err)
+		return -pending_error(sh);
+	return sh->dead ? 0 : -EAGAIN;
+}
+
+ssize_t rr_inherited_send(struct rr_conn *c, int fd)
+{
+	struct rr_share *sh = c->share;
+
+	ask(c, fd, false);
+	await(sh, false, BRIEF);
+	if (home(c) || sh->back.tx)
+		return RR_CONN_KERNEL;
+	if (sh->err)
+		return -pending_error(sh);
+	return sh->dead ? -EPIPE : -EAGAIN;
+}
+
+static unsigned kernel_poll(int fd, unsigned want)
+{
+	struct pollfd p = { fd, (short)want, 0 };
+
+	return rr_os->poll(&p, 1, 0) > 0 ? (unsigned)(unsigned short)p.revents : 0;
+}
+
+int rr_inherited_poll(struct rr_conn *c, int fd, unsigned want)
+{
+	struct rr_share *sh = c->share;
+	const unsigned in = IN_BITS | POLLRDHUP | POLLPRI;
+	unsigned got = 0;
+
+	if (want & (in | OUT_BITS))
+		ask(c, fd, want & in);
+	if (home(c))
+		return RR_CONN_KERNEL;
+	if (rr_handback_bytes(sh))
+		got |= IN_BITS;
+	else if (sh->back.rx)
+		got |= kernel_poll(fd, want & in);
+	if (sh->back.tx)
+		got |= kernel_poll(fd, want & OUT_BITS);
+	if (sh->dead)
+		got |= IN_BITS | OUT_BITS | POLLRDHUP | POLLHUP | (sh->err ? POLLERR : 0);
+	return (int)(got & (want | POLLERR | POLLHUP));
+}
+
+int rr_inherited_fds(struct rr_conn *c, int fd, unsigned want, struct pollfd out[2], rr_time *until)
+{
+	const struct rr_handback *h = &c->share->back;
+	rr_time now = rr_now();
+	unsigned events = 0;
+
+	if (h->rx)
+		events |= want & (IN_BITS | POLLRDHUP | POLLPRI);
+	if (h->tx)
+		events |= want & OUT_BITS;
+	out[0] = (struct pollfd){ fd, (short)events, 0 };
+	if (!h->rx || !h->tx)
+		*until = now + rr_min(rr_max(h->since ? now - h->since : 0, RR_MSEC), LOOK_MOST);
+	return 1;
+}
+
+int rr_inherited_inq(struct rr_conn *c, int fd)
+{
+	ask(c, fd, true);
+	if (home(c))
+		return RR_CONN_KERNEL;
+	return (int)rr_handback_bytes(c->share);
+}
+
+int rr_inherited_shutdown(struct rr_conn *c, int fd, bool rd, bool wr)
+{
+	struct rr_share *sh = c->share;
+
+	if (rd)
+		sh->rx.shut = true;
+	if (!wr)
+		return 0;
+	ask(c, fd, false);
+	await(sh, false, SHUT_MOST);
+	if (sh->back.tx)
+		return 0;
+	if (!sh->dead)
+		lost(c, fd);
+	return -ECONNRESET;
+}
+
+void rr_inherited_close(struct rr_conn *c, int fd)
+{
+	struct rr_share *sh = c->share;
+	struct linger now = { .l_onoff = 1, .l_linger = 0 };
+
+	if (!rr_conn_leave(sh) && fd >= 0 && !sh->rx.shut && rr_handback_bytes(sh))
+		rr_os->setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Threads of the library's own. There are none before a fork of a process that has a connection by RDMA. */
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+
+#include "core/conn/conn_int.h"
+
+#define STACK	(256u * 1024)
+
+int rr_conn_thread(void *(*run)(void *), void *arg)
+{
+	pthread_attr_t attr;
+	sigset_t all, was;
+	pthread_t t;
+	int rc;
+
+	if (pthread_attr_init(&attr))
+		return -ENOMEM;
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	pthread_attr_setstacksize(&attr, STACK);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &was);
+	rc = -pthread_create(&t, &attr, run, arg);
+	pthread_sigmask(SIG_SETMASK, &was, NULL);
+	pthread_attr_destroy(&attr);
+	return rc;
+}
