@@ -124,14 +124,26 @@ static bool usable(const struct rr_prov_ops *ops)
 	return ops->caps & RR_PROV_FAMILY || !atomic_load_explicit(&rr_conn_forks, memory_order_relaxed);
 }
 
+/* To that no device leads: nothing but shm is looked for. */
+static bool by_loopback(const struct rr_conn *c)
+{
+	const struct in6_addr *a = &c->peer.sin6_addr;
+	const struct sockaddr_in *in = (const void *)&c->peer;
+	uint32_t v4 = c->peer.sin6_family == AF_INET ? in->sin_addr.s_addr :
+		      IN6_IS_ADDR_V4MAPPED(a) ? a->s6_addr32[3] : 0;
+
+	return v4 ? ntohl(v4) >> 24 == IN_LOOPBACKNET : IN6_IS_ADDR_LOOPBACK(a);
+}
+
 /* Makes our side of every provider that can be had, in order of preference. Why there is none. */
 static enum rr_reason offer_providers(struct rr_conn *c, const struct rr_prov_params *p, struct rr_hello *h)
 {
+	uint32_t most = by_loopback(c) ? 1 : RR_NEGO_PROVS;
 	enum rr_reason why = RR_R_NO_PROVIDER;
 	struct rr_share **at = &c->share;
 	const struct rr_prov_ops *ops;
 
-	for (uint32_t i = 0; h->nprov < RR_NEGO_PROVS && (ops = rr_prov_nth(i)); i++) {
+	for (uint32_t i = 0; i < most && (ops = rr_prov_nth(i)); i++) {
 		struct rr_share *sh;
 		int rc;
 
@@ -403,7 +415,7 @@ static bool lacks_device(const struct rr_conn *c)
 
 	while (s && s->qp->ops == &rr_prov_shm)
 		s = s->next;
-	return rr_cp->verbs && !s;
+	return rr_cp->verbs && !s && !by_loopback(c);
 }
 
 static enum rr_reason declined(const struct rr_conn *c)
@@ -448,6 +460,17 @@ static void step_offered(struct rr_conn *c, int fd)
 	}
 }
 
+/* Between two hosts, what does not come about now will not soon: a firewall, another network. */
+static void not_joined(struct rr_conn *c, const struct rr_prov_ops *ops, int rc)
+{
+	enum rr_reason why = prov_reason(ops, rc, RR_R_NO_ROUTE);
+
+	rr_count(rr_stats_counters(c->st), RR_C_upgrade_failures, 1);
+	if (ops != &rr_prov_shm)
+		rr_cache_add(&c->peer, why, rr_now() + rr_cp->negative_time);
+	to_tcp(c, rc == -EAGAIN ? RR_R_TIMEOUT : why);
+}
+
 static void step_joining(struct rr_conn *c)
 {
 	const struct rr_prov_ops *ops = c->share->qp->ops;
@@ -455,10 +478,8 @@ static void step_joining(struct rr_conn *c)
 
 	if (rc == 0)
 		return rr_upgrade_carry(c);
-	if (rc != -EAGAIN || rr_now() >= c->deadline) {
-		rr_count(rr_stats_counters(c->st), RR_C_upgrade_failures, 1);
-		to_tcp(c, rc == -EAGAIN ? RR_R_TIMEOUT : prov_reason(ops, rc, RR_R_NO_ROUTE));
-	}
+	if (rc != -EAGAIN || rr_now() >= c->deadline)
+		not_joined(c, ops, rc);
 }
 
 /* --- server ------------------------------------------------------------------------------ */

@@ -92,6 +92,16 @@ def so_do_upgrades():
     same((native(c), c.stat()['connections']['verbs']), (0, 1))
 
 
+def an_upgrade_that_did_not_come_about_is_not_tried_again_soon():
+    s, c = server(test_no_route=1), Agent(test_no_route=1, upgrade_timeout_ms=300)
+    s.do('serve(L)')
+    for i in range(3):
+        c.do('s = connect(%d)' % TCP)
+        same(c.do('ask(s, 1, blob(300))'), 300)
+    same(c.stat()['upgrade']['offers_sent'], 1)
+    same(c.reasons(), {'peer did not answer the offer in time': 1, 'provider cannot reach the peer': 2})
+
+
 # --- how servers wait ---
 
 def a_blocking_accept_sees_both():

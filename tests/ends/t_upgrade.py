@@ -111,6 +111,23 @@ def the_cache_forgets():
     same(c.reasons(), {NO_SHIM: 2})
 
 
+def where_there_is_no_device_nothing_is_loaded_for_one():
+    if os.path.exists('/dev/infiniband/rdma_cm'):
+        raise Skipped('there is one')
+    public(BUILD + '/librpcrdma_verbs.so')
+    subprocess.run(['ip', 'addr', 'add', '10.98.0.1/32', 'dev', 'lo'], check=True)
+    s = Agent()
+    port = s.do("serve(listen('0.0.0.0'))")
+    c = Agent()
+    for host in '127.0.0.1', '10.98.0.1':
+        c.do('s = connect(%d, %r)' % (port, host))
+        same(c.do('ask(s, 1, blob(10))'), 10)
+    for end in c, s:
+        with open('/proc/%d/maps' % end.pid) as f:
+            text = f.read()
+        check('librpcrdma_shim' in text and not any(n in text for n in ('verbs', 'rdmacm')), 'loaded')
+
+
 def a_forked_child_knows_what_its_parent_learnt():
     s, port = server(shim=False)
     c = Agent()
@@ -544,7 +561,7 @@ def networks_and_run_directories_differ():
     os.makedirs(other, exist_ok=True)
     os.chmod(other, 0o1777)
     s, port = elsewhere(run_dir=other)
-    c = Agent()
+    c = Agent(verbs='off')
     for i in range(3):
         c.do("s%d = connect(%d, '10.9.0.2')" % (i, port))
         c.do('ask(s%d, 1, blob(9000))' % i)
