@@ -83,6 +83,8 @@ static void posted(struct rr_share *sh, uint32_t id, int rc, rr_time now)
 		rr_drv_fail(sh, ECONNRESET, RR_R_PROTOCOL);
 }
 
+static const uint8_t zeroes[RR_PAD_MAX];	/* padding */
+
 static void op_send(struct rr_share *sh, const struct rr_op *op, const struct rr_app_iov *app,
 		    rr_time now)
 {
@@ -90,8 +92,12 @@ static void op_send(struct rr_share *sh, const struct rr_op *op, const struct rr
 	int n = 0, rc;
 
 	iov[n++] = (struct iovec){ (void *)op->hdr, op->hdr_len };
-	for (uint32_t i = 0; unlikely(i < op->nparts); i++)
-		n += buf_iov(sh, op->buf, op->parts[i].off, op->parts[i].len, iov + n);
+	for (uint32_t i = 0; unlikely(i < op->nparts); i++) {
+		if (op->parts[i].off == RR_PART_ZEROES)
+			iov[n++] = (struct iovec){ (void *)zeroes, op->parts[i].len };
+		else
+			n += buf_iov(sh, op->buf, op->parts[i].off, op->parts[i].len, iov + n);
+	}
 	if (op->len && !op->nparts) {
 		if (op->buf == RR_BUF_APP)
 			n += app_iov(app, op->len, iov + n, MAX_IOV - 1);
@@ -287,6 +293,22 @@ static void latency_sample(struct rr_share *sh, const struct rr_op *op)
 	}
 }
 
+/* Takes padding out of a message, where it lies. */
+static void unpad(uint8_t *at, const struct rr_op *op)
+{
+	uint32_t from, to = op->parts[0].off;
+
+	for (uint32_t i = 0, past = 0; i < op->nparts; i++) {
+		uint32_t end = i + 1 < op->nparts ? op->parts[i + 1].off : UINT32_MAX;
+
+		past += op->parts[i].len;
+		from = to + past;
+		end = rr_min(end, op->len + past);
+		memmove(at + to, at + from, end - from);
+		to += end - from;
+	}
+}
+
 static void op_deliver(struct rr_share *sh, const struct rr_op *op, const uint8_t *recv,
 		       rr_time now)
 {
@@ -298,6 +320,8 @@ static void op_deliver(struct rr_share *sh, const struct rr_op *op, const uint8_
 	latency_sample(sh, op);
 	switch (op->from) {
 	case RR_FROM_RECV:
+		if (unlikely(op->nparts))
+			unpad((uint8_t *)recv + op->off, op);
 		e.ref = op->token;
 		e.ptr = recv + op->off;
 		sh->rx.held++;

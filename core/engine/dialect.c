@@ -18,7 +18,8 @@ static const struct rr_traits traits[] = {
 	},
 	[RR_DIALECT_DRAFT02] = {
 		.lists = LISTS_V1, .errors = ERRORS_V1, .read_replies = true,
-		.unbound_reads = true, .exact_reads = true, .zero_grants = true,
+		.unbound_reads = true, .exact_reads = true, .zero_grants = true, .padding = true,
+		.opening = &rr_opening_ccp,
 	},
 	[RR_DIALECT_SLIDES] = { .lists = LISTS_V1, .errors = ERRORS_V1, .reverse_types = true },
 };

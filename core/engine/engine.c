@@ -188,6 +188,9 @@ struct rr_eng *rr_eng_init(void *mem, const struct rr_eng_params *p, rr_time now
 	e->retry_at = RR_TIME_NEVER;
 	rr_credits_reset(&e->cr, asked_of(p));
 	speak(e, codec);
+	rr_pad_to(e, p->pad_align);
+	if (e->traits->opening != &rr_opening_ccp)
+		e->p.ccp_prog = 0;
 	e->grant_min = e->traits->read_replies && !p->connector ? 2 : 1;
 	e->grant_max = e->requested = rr_max(granted_of(p), e->grant_min);
 	if (e->traits->opening)
@@ -399,7 +402,7 @@ bool rr_eng_is_short(const struct rr_eng *e, uint32_t type, uint32_t len)
 {
 	uint32_t hdr = e->hdr_returned;
 
-	if (unlikely(type == RR_RPC_CALL ? e->chunk_most : e->reducing))
+	if (unlikely(type == RR_RPC_CALL ? e->chunk_most | e->pad_align : e->reducing))
 		return false;
 	if (type == RR_RPC_CALL)
 		hdr = e->hdr_min;
@@ -438,6 +441,12 @@ static void dispatch(struct rr_eng *e, struct rr_in *in, const uint8_t *live, ui
 	case RR_MSG:
 		rr_in_msg(e, in, m, live, len, have);
 		break;
+	case RR_MSGP:
+		if (e->traits->padding)
+			rr_in_msg(e, in, m, live, len, have);
+		else	/* RFC 8166 §4.6.1 */
+			rr_in_refuse(e, in, m->dir, RR_ERR_CHUNK);
+		break;
 	case RR_NOMSG:
 		rr_in_nomsg(e, in, m);
 		break;
@@ -447,7 +456,6 @@ static void dispatch(struct rr_eng *e, struct rr_in *in, const uint8_t *live, ui
 	case RR_DONE:
 		rr_rel_done_received(e, in);
 		break;
-	case RR_MSGP:		/* RFC 8166 §4.6.1 */
 	case RR_HTYPE_OTHER:
 	case RR_CONNPROP:
 		rr_in_refuse(e, in, m->dir, RR_ERR_CHUNK);
@@ -465,6 +473,9 @@ static struct rr_in *in_new(struct rr_eng *e, uint32_t token)
 	in->held = true;
 	in->pulled = in->done_due = in->credit_due = in->placing = false;
 	in->composing = in->credit_kept = false;
+	in->reading = false;
+	in->waits = RR_OP_NONE;
+	in->npads = 0;
 	in->serve = 0;
 	in->token = token;
 	in->buf = RR_BUF_NONE;
@@ -527,7 +538,7 @@ void rr_eng_recv(struct rr_eng *e, uint32_t token, const uint8_t *buf, uint32_t 
 	in->vers = e->rx.vers;
 	in->credit = e->rx.credit;
 	in->dir = e->rx.dir;
-	if (unlikely(e->opening || e->rx.type == RR_CONNPROP) && rr_open_heard(e, in, rc))
+	if (unlikely(e->opening || e->rx.type == RR_CONNPROP) && rr_open_heard(e, in, rc, have))
 		return;
 	if (likely(rc == RR_WIRE_OK)) {
 		dispatch(e, in, buf, len, have);

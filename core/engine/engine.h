@@ -42,6 +42,8 @@
 #define RR_BUF_NONE	(UINT32_MAX - 1)
 #define RR_OP_MAX_SEGS	64u		/* segments in one operation */
 #define RR_OP_MAX_PARTS	(RR_ULB_ITEMS + 1) /* ranges in one operation */
+#define RR_PART_ZEROES	UINT32_MAX	/* offset of a range of RR_OP_SEND: zeroes, at most RR_PAD_MAX */
+#define RR_PAD_MAX	4095u		/* bytes of padding before one item */
 #define RR_ENG_SHOWN	64u		/* reliable replies exposed at once, at most */
 #define RR_ENG_CONTROL	4u		/* receives, or Sends of the window, for control messages */
 
@@ -72,6 +74,15 @@ struct rr_eng_params {
 	rr_time done_timeout;	/* reliable replies nobody pulled are fenced after this … */
 	rr_time done_timeout_pressure; /* … or this, when max_exposed is reached */
 	uint32_t recvs;		/* receives that the driver keeps posted; 0 rr_eng_recvs() */
+	/* draft02: opaque items of our calls that have so many bytes at least are sent with padding
+	 * (RDMA_MSGP), where their binding knows all of them; 0 none ever is */
+	uint32_t pad_thresh;
+	uint32_t pad_align;	/* to what, unless the server says that itself (CCP); at most
+				 * RR_PAD_MAX + 1; as server: what our receives are aligned to. 0 nothing */
+	/* draft02: the program of the Connection Configuration Protocol, asked first of all as client and
+	 * answered as server; 0 neither. inline_send_max counts, as with v2 */
+	uint32_t ccp_prog;
+	uint32_t rdma_reads;	/* … RDMA Reads of the peer's that we can serve at a time; 0: it says none */
 	bool invalidate;	/* both sides have said that a Send may invalidate (RFC 8797 §4.1) */
 	bool invited;		/* v2: each exposure has keys of its own, which the peer may invalidate */
 	struct rr_sizes *sizes;	/* shared by the connections of a process; may be NULL */
@@ -215,7 +226,8 @@ struct rr_op {
 	 * delivered as that pull.
 	 * RR_OP_PLACE: the message is to lie at buf[at..at+len). parts[0] is there already; around it
 	 * come, as above, zeroes and the stream, from off of the receive token.
-	 * RR_OP_SEND: see there. Valid as long as segs */
+	 * RR_OP_SEND: see there. RR_OP_DELIVER, from RR_FROM_RECV: of the bytes at off these are padding,
+	 * and are to be left out; len are the others. Valid as long as segs */
 	const struct rr_range *parts;
 	uint32_t nparts;
 	uint32_t stream, at;

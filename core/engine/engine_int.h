@@ -31,6 +31,7 @@
 #include "core/wire/codec.h"
 
 #define RR_ENG_SEGS	8u	/* segments of one exposed buffer of ours */
+#define RR_ENG_PADS	4u	/* items of a call of ours that are padded */
 #define RR_ENG_RX_HEAD	128u	/* of a message without chunks this much is looked at */
 #define RR_ENG_RX_MAX	6144u	/* longest header plus RR_RPC_PEEK */
 #define RR_ENG_RETRY	RR_MSEC	/* when an exposure found no memory */
@@ -162,6 +163,8 @@ struct rr_in {
 	bool pulled;		/* the peer's memory is not read any more */
 	bool done_due;
 	bool composing;		/* RR_OP_COMPOSE is out, or due */
+	bool reading;		/* is one of struct rr_eng.reading */
+	uint8_t waits;		/* enum rr_opcode that is due when there are fewer of them; 0 none */
 	bool credit_kept;	/* for its RDMA_DONE */
 	bool credit_due;	/* delivery returns a credit: till then its receive is taken */
 	bool placing;		/* parts[0] is in buf, where the message begins at room */
@@ -179,6 +182,7 @@ struct rr_in {
 	uint32_t room;		/* bytes of the message at most, with the Read chunks put back; PLACE: see placing */
 	uint16_t nsegs;		/* of the Position-Zero Read chunk … */
 	uint16_t nall;		/* … and behind them those of the parts */
+	uint16_t npads;		/* MSGP: parts are padding in the receive */
 	uint16_t nparts;	/* Read chunks at other positions, by ascending position */
 	struct rr_range parts[RR_ULB_ITEMS];
 	struct rr_seg segs[];
@@ -189,6 +193,7 @@ enum rr_tx_form {
 	RR_TX_LONG_CALL,	/* NOMSG, Position-Zero Read chunk */
 	RR_TX_READ_CHUNK,	/* MSG, Read chunk */
 	RR_TX_REPLY_CHUNK,	/* RDMA Write, then NOMSG */
+	RR_TX_PADDED,		/* MSGP */
 	RR_TX_RELIABLE,		/* NOMSG, responder's Position-Zero Read chunk */
 };
 
@@ -211,6 +216,8 @@ struct rr_tx {
 	uint16_t call, call_gen;
 	uint16_t serve, shown;
 	uint16_t written;	/* RDMA Writes that are out */
+	uint16_t npads;
+	struct rr_range pads[RR_ENG_PADS]; /* PADDED: so many zeroes before this byte of the message */
 };
 
 /* A queued operation. */
@@ -229,13 +236,18 @@ enum rr_open_state {
 	RR_OPEN_AWAITED,	/* the peer's first message is */
 };
 
+/* The XID of what we say ourselves, while no call of the app's is out. */
+#define RR_OPEN_XID	0x52444d04u
+
 struct rr_opening {
+	/* How a connection begins. */
+	enum rr_open_state (*begin)(const struct rr_eng *e);
 	/* The word that in is due for, as a Send (rr_tx_encode()): the first one of who has connected, or
 	 * the answer to in, which has come with its dir. */
 	void (*say)(struct rr_eng *e, const struct rr_in *in, struct rr_op *op);
-	/* A message has come, e->rx as rc says. True: it was part of this, and in is taken care of. Asked of
+	/* A message has come, e->rx as rc says, its first have bytes at e->rxbuf. True: it was part of this, and in is taken care of. Asked of
 	 * all messages until the opening is over, and of RDMA2_CONNPROP always. */
-	bool (*hear)(struct rr_eng *e, struct rr_in *in, enum rr_wire_rc rc);
+	bool (*hear)(struct rr_eng *e, struct rr_in *in, enum rr_wire_rc rc, uint32_t have);
 };
 
 /* What dialects do in other ways than version 1 (dialect.c): nothing else asks which one it is. */
@@ -253,6 +265,7 @@ struct rr_traits {
 				 * and costs a credit */
 	bool unbound_reads;	/* Read chunks stand anywhere in what no binding knows … */
 	bool exact_reads;	/* … and elsewhere without XDR padding */
+	bool padding;		/* RDMA_MSGP */
 	bool zero_grants;	/* a grant of zero means: not before another reply */
 	const struct rr_opening *opening; /* NULL: there is none */
 };
@@ -270,6 +283,8 @@ struct rr_eng {
 	bool plans;		/* calls offer memory for their replies */
 	bool pulls;		/* replies may be Read chunks, by agreement or dialect */
 	bool reads_barred;	/* the peer does no RDMA Reads at all */
+	uint32_t reads_max;	/* messages that are read at a time, at most; 0 any */
+	uint32_t reading;	/* messages that are, if that matters */
 	bool reverse_chunks;	/* chunks in reverse calls */
 	bool reverse_reads;	/* Read chunks in replies to reverse calls */
 	bool mute;		/* the peer takes no calls of ours */
@@ -277,6 +292,7 @@ struct rr_eng {
 	bool fell_back;
 	uint8_t opening;	/* enum rr_open_state … */
 	rr_time open_until;	/* … and when it has taken too long */
+	uint32_t pad_align;	/* of our calls' items; 0 they are not padded */
 	uint32_t chunk_most;	/* bytes that a call may offer for its reply; 0 it never does */
 	uint32_t session;	/* longest reply that a session of ours allows; 0 there is none */
 	bool stalled;		/* the app's last message was not taken … */
@@ -361,7 +377,15 @@ void rr_open_tick(struct rr_eng *e);
 /* Bytes have arrived, and are not decoded yet. */
 void rr_open_version(struct rr_eng *e, const uint8_t *buf, uint32_t len);
 /* True: that was all that there is to be done about in. */
-bool rr_open_heard(struct rr_eng *e, struct rr_in *in, enum rr_wire_rc rc);
+bool rr_open_heard(struct rr_eng *e, struct rr_in *in, enum rr_wire_rc rc, uint32_t have);
+void rr_open_over(struct rr_eng *e);
+/* A word of ours is due in answer to in. */
+void rr_open_answer(struct rr_eng *e, struct rr_in *in);
+
+/* --- conf_rdma.c --- */
+extern const struct rr_opening rr_opening_ccp;
+/* A call of program ccp_prog has arrived, its message at stream. True: it is none for the app. */
+bool rr_ccp_taken(struct rr_eng *e, struct rr_in *in, const uint8_t *stream);
 
 /* --- exposed memory, engine.c --- */
 
@@ -381,6 +405,8 @@ void rr_in_repost(struct rr_eng *e, struct rr_in *in);
 /* in joins the queue of deliveries, in this state. */
 void rr_in_arrive(struct rr_eng *e, struct rr_in *in, enum rr_in_state state);
 bool rr_in_next_op(struct rr_eng *e, struct rr_op *op);
+/* RR_OP_PULL or RR_OP_COMPOSE of in, now or when the peer can serve so many RDMA Reads. */
+void rr_in_read(struct rr_eng *e, struct rr_in *in, enum rr_opcode code);
 void rr_in_nomsg(struct rr_eng *e, struct rr_in *in, const struct rr_msg *m);
 /* live: the receive's own bytes, which the peer may still write to. */
 void rr_in_msg(struct rr_eng *e, struct rr_in *in, const struct rr_msg *m, const uint8_t *live,
@@ -458,6 +484,18 @@ static inline bool rr_req_takes_reads(const struct rr_eng *e)
 {
 	return e->traits->read_replies && e->p.connector;
 }
+
+/* --- padding.c --- */
+/* The peer's receives are aligned to this: what calls of ours are padded to, if any are. */
+void rr_pad_to(struct rr_eng *e, uint32_t align);
+/* Makes a call that goes inline and without chunks one with padding, if it can and should be. */
+void rr_pad_call(const struct rr_eng *e, const struct rr_eng_out *out, struct rr_tx *t);
+/* What its Send carries, behind the header. */
+void rr_pad_parts(struct rr_eng *e, const struct rr_tx *t, struct rr_op *op);
+/* Finds the padding of an RDMA_MSGP (e->rx), each word of whose stream is read once. False: it cannot be. */
+bool rr_pad_in_call(struct rr_eng *e, struct rr_in *in, const uint8_t *stream);
+bool rr_pad_in_reply(struct rr_eng *e, const struct rr_call *c, struct rr_in *in,
+		     const uint8_t *stream);
 
 /* --- plan.c --- */
 /* With reliable replies nothing is planned but whether it fits: what does not is pulled; and where

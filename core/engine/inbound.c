@@ -83,19 +83,28 @@ static bool acceptable(struct rr_eng *e, struct rr_in *in, const struct rr_chunk
 	return in->nsegs == 0 || rr_in_wrong(in, RR_ERR_BAD_XDR, 0, 0);
 }
 
+static bool judged(struct rr_eng *e, struct rr_in *in, const uint8_t *stream)
+{
+	if (e->rx.type == RR_MSGP)
+		return rr_pad_in_call(e, in, stream) ||
+		       rr_in_wrong(in, RR_ERR_CHUNK, 0, 0);
+	return rr_reads_judge(e, in, stream, in->len, in->len);
+}
+
 /* A call whose Payload stream is in the Send. */
 /* req: rfc8166 6.1 #2 */
 static void call_inline(struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch,
 			const uint8_t *stream)
 {
+	if (unlikely(e->p.ccp_prog) && in->rpc.prog == e->p.ccp_prog && rr_ccp_taken(e, in, stream))
+		return;
 	if (!acceptable(e, in, ch)) {
 		rr_ctl_refuse(e, in);
 		return;
 	}
 	if (!rr_resp_keep(e, in, ch))
 		return;
-	if (unlikely(ch->nwrites || in->nparts) &&
-	    !rr_reads_judge(e, in, stream, in->len, in->len)) {
+	if (unlikely(ch->nwrites || in->nparts || e->rx.type == RR_MSGP) && !judged(e, in, stream)) {
 		rr_ctl_error(e, in, RR_ERR_CHUNK);
 		return;
 	}
@@ -126,6 +135,39 @@ void rr_in_msg(struct rr_eng *e, struct rr_in *in, const struct rr_msg *m, const
 
 /* --- messages that are to be pulled ---------------------------------------------------- */
 
+/* req: draft-02 6.2 #2 */
+void rr_in_read(struct rr_eng *e, struct rr_in *in, enum rr_opcode code)
+{
+	if (unlikely(e->reads_max) && !in->reading) {
+		if (e->reading >= e->reads_max) {
+			in->waits = (uint8_t)code;
+			return;
+		}
+		in->reading = true;
+		e->reading++;
+	}
+	rr_eng_push(e, code, rr_id(RR_K_PULL, &in->n), RR_BUF_NONE, 0, in->n.idx);
+}
+
+/* The next that waits is the first that is to be delivered. */
+static void reads_over(struct rr_eng *e, struct rr_in *in)
+{
+	struct rr_in *next = rr_list_head(&e->arrived, &e->ins);
+	enum rr_opcode code;
+
+	if (likely(!in->reading))
+		return;
+	in->reading = false;
+	e->reading--;
+	while (next && !next->waits)
+		next = next->n.next ? rr_pool_at(&e->ins, next->n.next) : NULL;
+	if (!next)
+		return;
+	code = (enum rr_opcode)next->waits;
+	next->waits = RR_OP_NONE;
+	rr_in_read(e, next, code);
+}
+
 /* What the header says of its direction is enough to refuse it. */
 static bool pullable(struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch)
 {
@@ -151,7 +193,7 @@ static void start_pull(struct rr_eng *e, struct rr_in *in, const struct rr_chunk
 	in->from = RR_FROM_PULL;
 	rr_inv_arrived(e, in, ch);
 	rr_in_arrive(e, in, RR_IN_PULL);
-	rr_eng_push(e, RR_OP_PULL, rr_id(RR_K_PULL, &in->n), RR_BUF_NONE, 0, in->n.idx);
+	rr_in_read(e, in, RR_OP_PULL);
 	if (!e->ring)
 		rr_in_repost(e, in);	/* credits bound the pulls; with ring credits receives do */
 }
@@ -178,6 +220,7 @@ void rr_in_nomsg(struct rr_eng *e, struct rr_in *in, const struct rr_msg *m)
 static void end_pull(struct rr_eng *e, struct rr_in *in)
 {
 	rr_eng_push(e, RR_OP_RELEASE, rr_id(RR_K_PULL, &in->n), RR_BUF_NONE, 0, 0);
+	reads_over(e, in);
 	rr_list_del(&e->arrived, &e->ins, in);
 	rr_in_repost(e, in);
 }
@@ -297,6 +340,7 @@ void rr_eng_pulled(struct rr_eng *e, uint32_t id, int status, rr_time now)
 	}
 	in->pulled = true;
 	in->composing = false;
+	reads_over(e, in);
 	if (in->state == RR_IN_COMPOSE)
 		in->state = RR_IN_READY;
 	else if (in->state == RR_IN_PULLING)
@@ -384,6 +428,10 @@ bool rr_in_next_op(struct rr_eng *e, struct rr_op *op)
 	op->off = in->off;
 	op->len = in->len;
 	op->rpc = in->rpc;
+	if (unlikely(in->npads)) {
+		op->parts = in->parts;
+		op->nparts = in->npads;
+	}
 	if (in->from == RR_FROM_PULL)
 		op->id = rr_id(RR_K_PULL, &in->n);
 	if (in->from == RR_FROM_RECV)

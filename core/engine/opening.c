@@ -4,16 +4,14 @@
  * dialects that have such a thing. Who connected asks, the other answers; until that is over the app's
  * messages are not taken. It takes a bounded time: who gets no answer gives the connection up.
  *
- * Of version 2 it is the choice of the version and RDMA2_CONNPROP (version-two-08 §4, §5.3.4, §7). */
+ * Of version 2 it is the choice of the version and RDMA2_CONNPROP (version-two-08 §4, §5.3.4, §7); of draft02
+ * see conf_rdma.c. */
 
 #include "core/engine/engine_int.h"
 #include "core/wire/cursor.h"
 #include "core/wire/v2.h"
 
-/* The XID of what we say ourselves, while no call of the app's is out. */
-#define XID	0x52444d04u
-
-static void over(struct rr_eng *e)
+void rr_open_over(struct rr_eng *e)
 {
 	e->opening = RR_OPEN_OVER;
 	e->open_until = RR_TIME_NEVER;
@@ -29,14 +27,14 @@ static void say(struct rr_eng *e, struct rr_in *in)
 /* req: version-two-08 7 #1 */
 void rr_open_begin(struct rr_eng *e)
 {
-	over(e);
+	rr_open_over(e);
 	if (!e->traits->opening)
 		return;
-	e->opening = e->p.connector ? RR_OPEN_ASKED : RR_OPEN_AWAITED;
-	if (!e->p.connector)
+	e->opening = e->traits->opening->begin(e);
+	if (e->opening != RR_OPEN_ASKED)
 		return;
 	e->open_until = e->now + RR_ENG_OPENING;
-	say(e, rr_in_own(e, XID));
+	say(e, rr_in_own(e, RR_OPEN_XID));
 }
 
 void rr_open_next_op(struct rr_eng *e, const struct rr_in *in, struct rr_op *op)
@@ -50,7 +48,7 @@ void rr_open_tick(struct rr_eng *e)
 		rr_eng_fail(e, RR_WHY_NO_ANSWER);
 }
 
-static void answer(struct rr_eng *e, struct rr_in *in)
+void rr_open_answer(struct rr_eng *e, struct rr_in *in)
 {
 	rr_in_repost(e, in);
 	say(e, in);
@@ -66,12 +64,12 @@ void rr_open_version(struct rr_eng *e, const uint8_t *buf, uint32_t len)
 	if (e->opening != RR_OPEN_AWAITED || vers == e->codec->version)
 		return;
 	if (rr_eng_fall_back(e, vers))
-		over(e);
+		rr_open_over(e);
 }
 
-bool rr_open_heard(struct rr_eng *e, struct rr_in *in, enum rr_wire_rc rc)
+bool rr_open_heard(struct rr_eng *e, struct rr_in *in, enum rr_wire_rc rc, uint32_t have)
 {
-	return e->traits->opening && e->traits->opening->hear(e, in, rc);
+	return e->traits->opening && e->traits->opening->hear(e, in, rc, have);
 }
 
 /* --- version 2 ------------------------------------------------------------------------- */
@@ -126,7 +124,7 @@ static void take_defaults(struct rr_eng *e)
 
 	rr_props_init(&p);
 	take_props(e, &p);
-	over(e);
+	rr_open_over(e);
 }
 
 /* Of a peer that has said something: nothing it says later changes that. */
@@ -137,11 +135,11 @@ static void props_arrived(struct rr_eng *e, struct rr_in *in)
 	if (in->dir == RR_DIR_CALL) {
 		e->requested = in->credit;
 		if (e->opening == RR_OPEN_AWAITED)
-			over(e);
-		answer(e, in);
-	} else if (e->opening == RR_OPEN_ASKED && in->n.xid == XID) {
+			rr_open_over(e);
+		rr_open_answer(e, in);
+	} else if (e->opening == RR_OPEN_ASKED && in->n.xid == RR_OPEN_XID) {
 		rr_credits_grant(&e->cr, in->credit, e->traits->zero_grants);
-		over(e);
+		rr_open_over(e);
 		rr_in_drop(e, in);
 	} else {
 		rr_in_discard(e, in);
@@ -160,7 +158,7 @@ static void refused(struct rr_eng *e, struct rr_in *in)
 	if (m->err == RR_ERR_INVAL_HTYPE)
 		take_defaults(e);
 	else if (v1 && rr_eng_fall_back(e, 1))
-		over(e);
+		rr_open_over(e);
 	else
 		rr_eng_fail(e, m->err == RR_ERR_VERS ? RR_WHY_ERR_VERS : RR_WHY_PROTOCOL);
 	rr_in_drop(e, in);
@@ -173,10 +171,14 @@ static void spoilt(struct rr_eng *e, struct rr_in *in)
 	rr_in_drop(e, in);
 }
 
+<<<<<<< HEAD
 /* req: version-two-08 4.1 #1 #2, 5.2 #1 */
 static bool hear_v2(struct rr_eng *e, struct rr_in *in, enum rr_wire_rc rc)
+=======
+static bool hear_v2(struct rr_eng *e, struct rr_in *in, enum rr_wire_rc rc, RR_UNUSED uint32_t have)
+>>>>>>> 0d68a49 (engine: the Connection Configuration Protocol of dialect draft02)
 {
-	bool asked = e->opening == RR_OPEN_ASKED, answered = in->dir == RR_DIR_REPLY && in->n.xid == XID;
+	bool asked = e->opening == RR_OPEN_ASKED, answered = in->dir == RR_DIR_REPLY && in->n.xid == RR_OPEN_XID;
 
 	if (e->rx.type == RR_CONNPROP && rc == RR_WIRE_OK)
 		props_arrived(e, in);
@@ -192,4 +194,9 @@ static bool hear_v2(struct rr_eng *e, struct rr_in *in, enum rr_wire_rc rc)
 	return true;
 }
 
-const struct rr_opening rr_opening_v2 = { .say = say_props, .hear = hear_v2 };
+static enum rr_open_state begin_v2(const struct rr_eng *e)
+{
+	return e->p.connector ? RR_OPEN_ASKED : RR_OPEN_AWAITED;
+}
+
+const struct rr_opening rr_opening_v2 = { .begin = begin_v2, .say = say_props, .hear = hear_v2 };

@@ -26,6 +26,7 @@ struct rr_tx *rr_tx_new(struct rr_eng *e, const struct rr_eng_out *out, enum rr_
 	t->buf = out->buf;
 	t->len = out->len;
 	t->item = (struct rr_range){ 0, 0 };
+	t->npads = 0;
 	t->written = 0;
 	t->call = t->call_gen = t->serve = t->shown = 0;
 	rr_list_add(&e->unsent, &e->txs, t);
@@ -88,7 +89,7 @@ static void add_call_chunks(struct rr_chunks *ch, const struct rr_call *c)
 /* Is anything of its message behind the header? */
 static bool has_stream(const struct rr_tx *t)
 {
-	return t->form == RR_TX_INLINE || t->form == RR_TX_READ_CHUNK;
+	return t->form == RR_TX_INLINE || t->form == RR_TX_READ_CHUNK || t->form == RR_TX_PADDED;
 }
 
 static struct rr_serve *serve_of(const struct rr_eng *e, const struct rr_tx *t)
@@ -107,6 +108,11 @@ static void build(struct rr_eng *e, const struct rr_tx *t)
 	rr_msg_init(&e->tx, has_stream(t) ? RR_MSG : RR_NOMSG, t->n.xid,
 		    e->codec->version, call ? e->cr.asked : rr_resp_grant(e));
 	rr_dialect_mark(e, &e->tx, call);
+	if (unlikely(t->form == RR_TX_PADDED)) {
+		e->tx.type = RR_MSGP;
+		e->tx.align = e->pad_align;
+		e->tx.thresh = e->p.pad_thresh;
+	}
 	if (c)
 		add_call_chunks(&e->tx.ch, c);
 	if (s)
@@ -127,6 +133,7 @@ static void count_sent(struct rr_eng *e, const struct rr_tx *t)
 		[RR_TX_INLINE] = RR_C_inline_sent,
 		[RR_TX_LONG_CALL] = RR_C_long_calls_sent,
 		[RR_TX_READ_CHUNK] = RR_C_inline_sent,
+		[RR_TX_PADDED] = RR_C_inline_sent,
 		[RR_TX_REPLY_CHUNK] = RR_C_reply_chunks_sent,
 		[RR_TX_RELIABLE] = RR_C_reliable_replies_sent,
 	};
@@ -153,6 +160,8 @@ static void add_stream(struct rr_eng *e, const struct rr_tx *t, const struct rr_
 	op->len = t->len;
 	if (s && s->nplaced)
 		rr_writes_rest(e, s, t->len, op);
+	if (unlikely(t->form == RR_TX_PADDED))
+		rr_pad_parts(e, t, op);
 	if (t->form != RR_TX_READ_CHUNK)
 		return;
 	e->parts[op->nparts++] = (struct rr_range){ 0, t->item.off };
@@ -336,7 +345,8 @@ void rr_tx_done(struct rr_eng *e, struct rr_tx *t)
 	c = call_of(e, t);
 	if (c && t->kept)
 		return;
-	if (t->kept || t->form == RR_TX_INLINE || t->form == RR_TX_REPLY_CHUNK ||
+	if (t->kept || t->form == RR_TX_INLINE || t->form == RR_TX_PADDED ||
+	    t->form == RR_TX_REPLY_CHUNK ||
 	    (t->form == RR_TX_READ_CHUNK && !(c && c->args.state)))
 		rr_eng_release(e, t->buf);
 	rr_pool_put(&e->txs, t);

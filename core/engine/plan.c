@@ -131,6 +131,7 @@ void rr_plan(const struct rr_eng *e, const struct rr_eng_out *out, struct rr_pla
 		plan_reply(e, &out->rpc, &call, p);
 	hdr += (p->reply ? e->hdr_reply : 0) + (p->write ? e->hdr_write : 0);
 	p->fits = (uint64_t)out->len + hdr <= e->p.inline_send;
-	if (!p->fits && !e->reliable && hdr + e->hdr_read < e->p.inline_send)
+	if (!p->fits && !e->reliable && !e->reads_barred &&
+	    hdr + e->hdr_read < e->p.inline_send)
 		plan_item(out, &call, e->p.inline_send - hdr - e->hdr_read, p);
 }

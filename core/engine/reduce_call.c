@@ -214,5 +214,5 @@ void rr_reads_compose(struct rr_eng *e, struct rr_in *in)
 	in->from = RR_FROM_PULL;
 	in->composing = true;
 	in->state = RR_IN_COMPOSE;
-	rr_eng_push(e, RR_OP_COMPOSE, rr_id(RR_K_PULL, &in->n), RR_BUF_NONE, 0, in->n.idx);
+	rr_in_read(e, in, RR_OP_COMPOSE);
 }

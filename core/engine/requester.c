@@ -303,7 +303,7 @@ static void set_up(struct rr_eng *e, struct rr_call *c, struct rr_tx *t, const s
 		t->state = RR_TX_SETUP;
 }
 
-/* req: rfc8166 3.5.3 #1; slides - #3 */
+/* req: rfc8166 3.5.3 #1; slides - #3; draft-02 6.2 #3 */
 int rr_req_send(struct rr_eng *e, const struct rr_eng_out *out)
 {
 	struct rr_plan plan;
@@ -311,7 +311,7 @@ int rr_req_send(struct rr_eng *e, const struct rr_eng_out *out)
 	struct rr_tx *t;
 
 	rr_plan(e, out, &plan);
-	if ((!plan.fits && !rr_req_may_use_chunks(e)) || e->mute)
+	if ((!plan.fits && (e->reads_barred || !rr_req_may_use_chunks(e))) || e->mute)
 		return -EMSGSIZE;
 	c = rr_req_writable(e) ? call_new(e, &out->rpc) : NULL;
 	if (!c)
@@ -321,6 +321,8 @@ int rr_req_send(struct rr_eng *e, const struct rr_eng_out *out)
 	t->call = c->n.idx;
 	t->call_gen = c->n.gen;
 	set_up(e, c, t, &plan);
+	if (unlikely(e->pad_align))
+		rr_pad_call(e, out, t);
 	return 0;
 }
 
@@ -363,7 +365,7 @@ static bool nothing_written(const struct rr_chunks *ch)
  * unused needs nothing: what the app asked for, it gets, and that is no error. */
 static void unknown_inline(struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch)
 {
-	if (e->ring && nothing_written(ch)) {
+	if (e->ring && nothing_written(ch) && e->rx.type == RR_MSG) {
 		rr_in_arrive(e, in, RR_IN_READY);
 		return;
 	}
@@ -421,7 +423,8 @@ void rr_req_reply_inline(struct rr_eng *e, struct rr_in *in, const struct rr_chu
 	} else if (!returns_ours(c, ch, &used) || used > 0 ||
 		   (ch->nwrites && c->write.state == RR_MEM_NONE)) {
 		rr_in_discard(e, in);
-	} else if (c->write.state != RR_MEM_NONE && !rr_writes_judge(c, in, ch, stream)) {
+	} else if (unlikely(e->rx.type == RR_MSGP) ? !rr_pad_in_reply(e, c, in, stream) :
+		   c->write.state != RR_MEM_NONE && !rr_writes_judge(c, in, ch, stream)) {
 		rr_in_drop(e, in);
 		rr_eng_fail(e, RR_WHY_PROTOCOL);
 	} else {

@@ -220,6 +220,7 @@ static int unasked(struct rr_eng *e, const struct rr_eng_out *out)
 }
 
 /* Does the peer take Read chunks in a reply of ours? */
+/* req: draft-02 6.2 #3 */
 static bool may_show(const struct rr_eng *e)
 {
 	return e->pulls && !e->reads_barred && (!e->p.connector || e->reverse_reads);

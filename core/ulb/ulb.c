@@ -290,3 +290,61 @@ enum rr_ulb_rc rr_ulb_reply(const struct rr_ulb_rec *rec, const struct rr_ulb_vi
 	}
 	return rc;
 }
+
+/* --- padding ---------------------------------------------------------------------------- */
+
+static void pad_init(struct rr_walk *w, const struct rr_ulb_view *v, struct rr_ulb_padding *p)
+{
+	p->n = 0;
+	p->rec = (struct rr_ulb_rec){ 0 };
+	rr_walk_init(w, v);
+	w->padding = p;
+}
+
+/* Nothing may be left that was not walked: it could be an opaque. */
+static enum rr_ulb_rc pad_verdict(const struct rr_walk *w)
+{
+	return w->rc == RR_WALK_OK && w->at == w->v->len ? RR_ULB_OK : RR_ULB_NONE;
+}
+
+/* Procedures without arguments in their table have none that matter, but may have some. */
+enum rr_ulb_rc rr_ulb_pad_call(const struct rr_ulb_view *v, struct rr_ulb_padding *p)
+{
+	const struct rr_ulb_proc *proc;
+	struct header h = { 0 };
+	uint8_t number;
+	struct rr_walk w;
+
+	pad_init(&w, v, p);
+	if (!call_header(&w, &h) || !h.known || !is_plain(&h))
+		return RR_ULB_NONE;
+	note(&h, &p->rec);
+	w.b = rr_ulb_find(h.prog, h.vers, &number);
+	proc = procedure(w.b, h.proc);
+	if (!proc)
+		return RR_ULB_NONE;
+	arguments(&w, &h, proc);
+	p->rec.binding = number;
+	p->rec.proc = (uint8_t)h.proc;
+	p->rec.reduce = true;
+	return pad_verdict(&w);
+}
+
+/* A reply without results has no opaque. */
+enum rr_ulb_rc rr_ulb_pad_reply(const struct rr_ulb_rec *rec, const struct rr_ulb_view *v,
+				struct rr_ulb_padding *p)
+{
+	const struct rr_ulb_proc *proc;
+	struct rr_walk w;
+
+	pad_init(&w, v, p);
+	w.reply = true;
+	w.b = rr_ulb_at(rec->binding);
+	proc = procedure(w.b, rec->proc);
+	if (!proc || !rec->reduce)
+		return RR_ULB_NONE;
+	if (!reply_header(&w))
+		return w.rc ? RR_ULB_NONE : RR_ULB_OK;
+	rr_walk_format(&w, proc->res);
+	return pad_verdict(&w);
+}

@@ -144,6 +144,25 @@ enum rr_ulb_rc rr_ulb_call(const struct rr_ulb_view *v, uint32_t session_max,
 enum rr_ulb_rc rr_ulb_reply(const struct rr_ulb_rec *rec, const struct rr_ulb_view *v,
 			    struct rr_ulb_reply *out);
 
+/* RDMA_MSGP (draft-02 §3.5): padding before the data of each opaque<> or string<> of arguments or
+ * results that has thresh bytes or more, so that it starts at a multiple of align. What stands
+ * before them, credential and verifier with it, is never padded. */
+struct rr_ulb_padding {
+	uint32_t align, thresh;	/* may be any */
+	uint32_t base;		/* of the message in its Send: what offsets are reckoned from */
+	bool there;		/* the message has it: at[] is where; or else, where it is to be put */
+	uint32_t n;
+	struct { uint32_t pos, len; } at[RR_ULB_ITEMS];	/* bytes of the message as it is, ascending */
+	struct rr_ulb_rec rec;	/* of a call: as struct rr_ulb_call has it */
+};
+
+/* Walks a call or the reply to the call of which rec was kept, all of it there, without chunks.
+ * Anything but OK: there is an item that its binding does not know, or security hides, or more padding
+ * than at[] holds; so padding can be neither found nor put. */
+enum rr_ulb_rc rr_ulb_pad_call(const struct rr_ulb_view *v, struct rr_ulb_padding *p);
+enum rr_ulb_rc rr_ulb_pad_reply(const struct rr_ulb_rec *rec, const struct rr_ulb_view *v,
+				struct rr_ulb_padding *p);
+
 /* Is there a binding at all? */
 bool rr_ulb_has(uint32_t prog, uint32_t vers);
 

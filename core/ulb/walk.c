@@ -2,6 +2,7 @@
 #include "core/base/compiler.h"
 #include "core/ulb/walk.h"
 #include "core/wire/cursor.h"
+#include "core/wire/draft02.h"
 
 /* --- formats -------------------------------------------------------------------------- */
 
@@ -82,10 +83,32 @@ uint32_t rr_walk_word(struct rr_walk *w)
 	return w->rc ? 0 : rr_be32(w->v->buf + at);
 }
 
+/* What is there is part of the stream, what is to be put is not. */
+static void pad(struct rr_walk *w, uint32_t len)
+{
+	struct rr_ulb_padding *p = w->padding;
+	uint32_t at = p->base + w->at + (p->there ? 0 : w->padded);
+	uint32_t n = w->rc ? 0 : rr_msgp_pad(p->align, p->thresh, at, len);
+
+	if (n == 0)
+		return;
+	if (p->n == rr_array_size(p->at) || n > UINT32_MAX - at) {
+		rr_walk_fail(w, RR_WALK_GARBAGE);
+		return;
+	}
+	p->at[p->n].pos = w->at;
+	p->at[p->n++].len = n;
+	w->padded += n;
+	if (p->there)
+		rr_walk_skip(w, n);
+}
+
 uint32_t rr_walk_opaque(struct rr_walk *w)
 {
 	uint32_t len = rr_walk_word(w);
 
+	if (unlikely(w->padding))
+		pad(w, len);
 	rr_walk_skip(w, rr_ulb_padded(len));
 	return w->rc ? 0 : len;
 }

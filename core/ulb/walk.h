@@ -31,6 +31,8 @@ struct rr_walk {
 	enum rr_walk_rc rc;
 	bool reply;		/* v->chunks are Write chunks */
 	bool reduce;		/* d is eligible */
+	struct rr_ulb_padding *padding;	/* of opaques, to be found or put; NULL */
+	uint32_t padded;	/* bytes of it so far */
 	uint32_t at;		/* bytes of the stream walked */
 	uint64_t shift;		/* bytes of placed items so far, with their padding */
 	uint32_t chunk;		/* the next of v->chunks */

@@ -11,6 +11,7 @@
 #include <errno.h>
 
 #include "core/engine/engine.h"
+#include "core/wire/ccp.h"
 #include "tests/fuzz/fuzz.h"
 
 #define FZ_TOKENS	256u
@@ -88,6 +89,20 @@ static void fz_pull_over(struct fz *z, uint32_t i)
 	z->pull[i] = z->pull[--z->npull];
 }
 
+/* Ranges that lie in a message of len bytes, in order, and what they take of it. */
+static uint64_t fz_ranges(const struct rr_op *op, uint32_t len)
+{
+	uint64_t end = 0, sum = 0;
+
+	for (uint32_t i = 0; i < op->nparts; i++) {
+		fuzz_check(op->parts[i].off >= end);
+		end = (uint64_t)op->parts[i].off + op->parts[i].len;
+		sum += op->parts[i].len;
+	}
+	fuzz_check(end <= len);
+	return sum;
+}
+
 static void fz_deliver(struct fz *z, const struct rr_op *op)
 {
 	uint32_t i;
@@ -100,7 +115,8 @@ static void fz_deliver(struct fz *z, const struct rr_op *op)
 	switch (op->from) {
 	case RR_FROM_RECV:
 		fuzz_check(op->token < FZ_TOKENS);
-		fuzz_check(op->off + op->len == z->token[op->token].len);
+		fuzz_check(op->off + op->len + fz_ranges(op, z->token[op->token].len - op->off) ==
+			   z->token[op->token].len);
 		fz_token_back(z, op->token);
 		break;
 	case RR_FROM_BUF:
@@ -121,20 +137,6 @@ static void fz_pend(struct fz *z, const struct rr_op *op)
 {
 	fuzz_check(op->id && z->npend < FZ_PENDING);
 	z->pend[z->npend++] = *op;
-}
-
-/* Ranges that lie in a message of len bytes, in order, and what they take of it. */
-static uint64_t fz_ranges(const struct rr_op *op, uint32_t len)
-{
-	uint64_t end = 0, sum = 0;
-
-	for (uint32_t i = 0; i < op->nparts; i++) {
-		fuzz_check(op->parts[i].off >= end);
-		end = (uint64_t)op->parts[i].off + op->parts[i].len;
-		sum += op->parts[i].len;
-	}
-	fuzz_check(end <= len);
-	return sum;
 }
 
 static void fz_compose(struct fz *z, const struct rr_op *op)
@@ -360,15 +362,55 @@ static void fz_whole_head(struct fz *z, uint32_t xid)
 	rr_eng_head(z->e, z->pull[i].id, 0, m, n, z->now);
 }
 
+/* RDMA_MSGP: a WRITE, or the reply to a READ, whose data is padded, or nearly. */
+static void fz_padded(struct fz *z, uint32_t xid)
+{
+	uint32_t data = fz_pick(z, 0, 101, 400, 300), align = fz_pick(z, 4, 64, 100, 4096), len, n;
+	uint32_t thresh = fz_pick(z, 9, 100, 0, data), pad;
+	uint8_t b[8192], m[256];
+
+	n = fz_byte(z) & 1 ? fz_nfs_call(m, xid, 7, data) : fz_nfs_reply(m, xid, data);
+	len = WORDS(b, xid, 1, 8, 2, align, thresh, 0, 0, 0);
+	memcpy(b + len, m, n);
+	len += n;
+	pad = data < thresh ? 0 : -len & (align - 1);
+	memset(b + len, 0, pad + data + rr_ulb_pad(data));
+	len += pad + data + rr_ulb_pad(data) + fz_pick(z, 0, 0, 0, 4);
+	fz_recv(z, b, len, 0);
+}
+
+/* draft02's CCP: the client's call, or the answer to ours. */
+static void fz_ccp(struct fz *z, uint32_t xid)
+{
+	uint32_t sizes[] = { fz_byte(z) * 16, fz_byte(z) * 16, fz_byte(z) % 3 }, len;
+	uint8_t b[256];
+
+	if (fz_byte(z) & 1) {
+		len = WORDS(b, xid, 1, 5, 0, 0, 0, 0);
+		len += WORDS(b + len, xid, 0, 2, RR_CCP_PROG, 1, fz_byte(z) % 3, 0, 0, 0, 0);
+	} else {
+		len = WORDS(b, 0x52444d04, 1, 5, 0, 0, 0, 0);
+		len += WORDS(b + len, 0x52444d04, 1, 0, 0, 0, fz_byte(z) % 2);
+	}
+	len += WORDS(b + len, sizes[0], sizes[1], sizes[2]);
+	fz_recv(z, b, len, 0);
+}
+
 static void fz_nfs(struct fz *z)
 {
-	uint32_t what = fz_byte(z) % 8, xid = fz_byte(z) % FZ_XIDS;
+	uint32_t what = fz_byte(z) % 10, xid = fz_byte(z) % FZ_XIDS;
 	uint8_t m[256];
 	uint32_t data;
 
 	switch (what) {
 	case 0: case 1:
 		fz_write_call(z, xid);
+		break;
+	case 8:
+		fz_padded(z, xid);
+		break;
+	case 9:
+		fz_ccp(z, xid);
 		break;
 	case 2:
 		fz_read_call(z, xid);
@@ -417,6 +459,8 @@ static void fz_built(struct fz *z)
 	if (type == 4) {
 		len += WORDS(b + len, 1 + fz_byte(z) % 2, 1, 1);
 	} else if (type != 3) {
+		if (type == 2 && z->dialect == RR_DIALECT_DRAFT02)
+			len += WORDS(b + len, fz_byte(z), fz_byte(z) * 8);
 		for (uint32_t n = shape & 8 ? 1 + fz_byte(z) % 3 : 0; n > 0; n--)
 			len += WORDS(b + len, 1, fz_byte(z) / 200, fz_byte(z), fz_byte(z) * 16, 0, 0);
 		len += WORDS(b + len, 0);
@@ -594,6 +638,9 @@ static int fuzz_engine(const uint8_t *data, size_t len, bool connector)
 	p.caps = fz_byte(&z);
 	p.lenient_read_chunks = p.caps & 8;
 	p.dialect = z.dialect = dialects[p.caps >> 4 & 3];
+	p.ccp_prog = p.caps & 64 ? RR_CCP_PROG : 0;
+	p.pad_align = p.caps & 128 ? 64 : 0;
+	p.pad_thresh = 100;
 	p.caps %= 8;
 	z.strict = !(p.caps & RR_CAP_RING_CREDITS);
 	mem = calloc(1, rr_eng_size(&p));

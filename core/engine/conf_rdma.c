@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* The Connection Configuration Protocol of dialect draft02 (draft-02 §6): CONF_RDMA of program 100417. As
+ * client it is what a connection begins with, and any answer but the program's own leaves everything
+ * as it was. As server we answer before the app would see the call, at any time; where that is not
+ * wanted the app does, who has no such program.
+ *
+ * Sizes are of Sends, header and all, where we keep to them, and of RPC messages, with room for any
+ * header, where we ask others to: the draft can be read in both ways. */
+
+#include "core/engine/engine_int.h"
+#include "core/wire/ccp.h"
+
+#define LEAST	256u	/* bytes of a Send: below that not even a header with one chunk is sure to fit */
+
+/* --- what both sides say ----------------------------------------------------------------- */
+
+/* Receives of inline_recv bytes have been posted since before the first message. */
+/* req: draft-02 6 #1 */
+static uint32_t our_size(const struct rr_eng *e)
+{
+	uint32_t hdr = e->hdr_min + e->hdr_read + e->hdr_write;
+
+	return rr_max(e->p.inline_recv, hdr) - hdr;
+}
+
+static void take_size(struct rr_eng *e, uint32_t size)
+{
+	e->p.inline_send = rr_min(size, rr_max(e->p.inline_send_max, e->p.inline_send));
+	if (e->p.inline_send < LEAST)
+		rr_eng_fail(e, RR_WHY_PROTOCOL);
+}
+
+/* req: draft-02 6.2 #2 #3 */
+static void take_reads(struct rr_eng *e, uint32_t reads)
+{
+	e->reads_barred = reads == 0;
+	e->reads_max = reads;
+}
+
+/* --- the client ------------------------------------------------------------------------- */
+
+static enum rr_open_state begin(const struct rr_eng *e)
+{
+	return e->p.connector && e->p.ccp_prog ? RR_OPEN_ASKED : RR_OPEN_OVER;
+}
+
+static uint32_t put_call(const struct rr_eng *e, const struct rr_in *in, uint8_t *at)
+{
+	struct rr_ccp_req req = {
+		.maxcall = rr_max(e->p.inline_send_max, e->p.inline_send),
+		.maxreply = our_size(e),
+		.maxrdmaread = e->p.rdma_reads,
+	};
+
+	return rr_ccp_put_call(e->p.ccp_prog, in->n.xid, &req, at, RR_CCP_MAX);
+}
+
+/* req: draft-02 6.2 #1 */
+static void agreed(struct rr_eng *e, const struct rr_ccp_res *res)
+{
+	take_size(e, res->maxcall);
+	take_reads(e, res->maxrdmaread);
+	rr_pad_to(e, res->align);
+}
+
+/* What the draft has for a first reply counts for this one, too: it grants credits. */
+static void replied(struct rr_eng *e, struct rr_in *in)
+{
+	rr_credits_grant(&e->cr, in->credit, e->traits->zero_grants);
+	if (rr_credits_stuck(&e->cr))
+		rr_eng_fail(e, RR_WHY_CREDITS);
+	rr_open_over(e);
+	rr_in_drop(e, in);
+}
+
+static bool hear_reply(struct rr_eng *e, struct rr_in *in, uint32_t have)
+{
+	struct rr_ccp_res res;
+
+	switch (rr_ccp_get_reply(e->rxbuf + e->rx.hdr_len, have - e->rx.hdr_len, in->n.xid, &res)) {
+	case RR_CCP_NOT_OURS:
+		return false;
+	case RR_CCP_AGREED:
+		agreed(e, &res);
+		break;
+	case RR_CCP_REFUSED:
+		break;
+	}
+	replied(e, in);
+	return true;
+}
+
+static bool hear(struct rr_eng *e, struct rr_in *in, enum rr_wire_rc rc, uint32_t have)
+{
+	if (e->opening != RR_OPEN_ASKED || rc != RR_WIRE_OK || in->n.xid != RR_OPEN_XID)
+		return false;
+	if (e->rx.type == RR_MSG)
+		return hear_reply(e, in, have);
+	if (e->rx.type != RR_ERROR)
+		return false;
+	if (e->rx.err == RR_ERR_VERS)
+		rr_eng_fail(e, RR_WHY_ERR_VERS);
+	replied(e, in);
+	return true;
+}
+
+/* --- the server ------------------------------------------------------------------------- */
+
+/* Whose memory is, or may be, exposed to whom for a reply changes nothing here: the client has said
+ * what holds from the next reply on. */
+bool rr_ccp_taken(struct rr_eng *e, struct rr_in *in, const uint8_t *stream)
+{
+	uint32_t len = rr_min(in->len, (uint32_t)sizeof(e->rxbuf)), xid;
+	struct rr_ccp_req req;
+	enum rr_ccp what;
+
+	if (e->p.connector)
+		return false;
+	memcpy(e->rxbuf, stream, len);	/* the peer may still write to it */
+	what = rr_ccp_get_call(e->rxbuf, len, e->p.ccp_prog, &xid, &req);
+	if (what == RR_CCP_OTHER)
+		return false;
+	e->requested = in->credit;
+	if (what == RR_CCP_CONF) {
+		take_size(e, req.maxreply);
+		take_reads(e, req.maxrdmaread);
+	}
+	in->err = what;
+	rr_open_answer(e, in);
+	return true;
+}
+
+static uint32_t put_reply(const struct rr_eng *e, const struct rr_in *in, uint8_t *at)
+{
+	struct rr_ccp_res res = {
+		.maxcall = our_size(e),
+		.align = e->p.pad_align,
+		.maxrdmaread = e->p.rdma_reads,
+	};
+
+	return rr_ccp_put_reply((enum rr_ccp)in->err, in->n.xid, &res, at, RR_CCP_MAX);
+}
+
+/* The RPC message is no buffer of the driver's: it goes with the header. */
+static void say(struct rr_eng *e, const struct rr_in *in, struct rr_op *op)
+{
+	bool call = e->p.connector;
+
+	rr_msg_init(&e->tx, RR_MSG, in->n.xid, e->codec->version,
+		    call ? e->cr.asked : rr_resp_grant(e));
+	rr_dialect_mark(e, &e->tx, call);
+	rr_tx_encode(e, op);
+	if (op->hdr_len)
+		op->hdr_len += call ? put_call(e, in, e->hdr + op->hdr_len) :
+				      put_reply(e, in, e->hdr + op->hdr_len);
+}
+
+const struct rr_opening rr_opening_ccp = { .begin = begin, .say = say, .hear = hear };

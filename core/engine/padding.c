@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* RDMA_MSGP (draft-02 §3.5): padding before the data of large items, so that it lies in the server's
+ * receives as that wants it. Where it is the header does not say, only from which length on and to what
+ * alignment: who does not know the items of a message can neither put it nor take it out. Calls
+ * are sent so, if they have no chunks; taken are calls and replies, without Read chunks. */
+
+#include "core/engine/engine_int.h"
+
+#define MSGP_LEN	(RR_V1_HDR_MIN + 8u)	/* its header, without chunks */
+
+void rr_pad_to(struct rr_eng *e, uint32_t align)
+{
+	if (e->traits->padding && e->p.connector && e->p.pad_thresh && align <= RR_PAD_MAX + 1)
+		e->pad_align = align > 1 ? align : 0;
+}
+
+/* req: draft-02 3.5 #1 */
+void rr_pad_call(const struct rr_eng *e, const struct rr_eng_out *out, struct rr_tx *t)
+{
+	struct rr_ulb_view v = { .buf = out->head, .have = out->have, .len = out->len };
+	struct rr_ulb_padding p = {
+		.align = e->pad_align, .thresh = e->p.pad_thresh, .base = MSGP_LEN,
+	};
+	uint64_t len = (uint64_t)MSGP_LEN + out->len;
+
+	if (t->form != RR_TX_INLINE || t->state != RR_TX_READY || out->have < out->len ||
+	    rr_ulb_pad_call(&v, &p) != RR_ULB_OK || p.n > rr_array_size(t->pads))
+		return;
+	for (uint32_t i = 0; i < p.n; i++) {
+		t->pads[i] = (struct rr_range){ p.at[i].pos, p.at[i].len };
+		len += p.at[i].len;
+	}
+	if (p.n == 0 || len > e->p.inline_send)
+		return;
+	t->form = RR_TX_PADDED;
+	t->npads = (uint16_t)p.n;
+}
+
+void rr_pad_parts(struct rr_eng *e, const struct rr_tx *t, struct rr_op *op)
+{
+	uint32_t at = 0;
+
+	op->parts = e->parts;
+	for (uint32_t i = 0; i < t->npads; i++) {
+		e->parts[op->nparts++] = (struct rr_range){ at, t->pads[i].off - at };
+		e->parts[op->nparts++] = (struct rr_range){ RR_PART_ZEROES, t->pads[i].len };
+		op->len += t->pads[i].len;
+		at = t->pads[i].off;
+	}
+	if (at < t->len)
+		e->parts[op->nparts++] = (struct rr_range){ at, t->len - at };
+}
+
+static void take(struct rr_in *in, const struct rr_ulb_padding *p)
+{
+	for (uint32_t i = 0; i < p->n; i++) {
+		in->parts[i] = (struct rr_range){ p->at[i].pos, p->at[i].len };
+		in->len -= p->at[i].len;
+	}
+	in->npads = (uint16_t)p->n;
+}
+
+static struct rr_ulb_padding found(const struct rr_msg *m)
+{
+	return (struct rr_ulb_padding){
+		.align = m->align, .thresh = m->thresh, .base = m->hdr_len, .there = true,
+	};
+}
+
+/* Nothing that is as long as that can be in it. */
+static bool none(const struct rr_in *in, const struct rr_msg *m)
+{
+	return m->align <= 1 || m->thresh > in->len;
+}
+
+/* req: draft-02 3.5 #1 */
+bool rr_pad_in_call(struct rr_eng *e, struct rr_in *in, const uint8_t *stream)
+{
+	struct rr_serve *s = in->serve ? rr_pool_at(&e->serves, in->serve) : NULL;
+	struct rr_ulb_view v = { .buf = stream, .have = in->len, .len = in->len };
+	struct rr_ulb_padding p = found(&e->rx);
+	bool known = rr_ulb_pad_call(&v, &p) == RR_ULB_OK;
+
+	if (in->nparts || (!known && !none(in, &e->rx)))
+		return false;
+	if (known)
+		take(in, &p);
+	if (known && s && s->nwrites)
+		s->rec = p.rec;
+	return true;
+}
+
+/* req: draft-02 3.5 #1 */
+bool rr_pad_in_reply(struct rr_eng *e, const struct rr_call *c, struct rr_in *in,
+		     const uint8_t *stream)
+{
+	struct rr_ulb_view v = { .buf = stream, .have = in->len, .len = in->len };
+	struct rr_ulb_padding p = found(&e->rx);
+	const struct rr_chunks *ch = &e->rx.ch;
+
+	if (rr_writes_used(ch->writes, ch->nwrites, ch->segs))
+		return false;
+	if (rr_ulb_pad_reply(&c->rec, &v, &p) == RR_ULB_OK)
+		take(in, &p);
+	else
+		return none(in, &e->rx);
+	return true;
+}
