@@ -171,12 +171,8 @@ static void spoilt(struct rr_eng *e, struct rr_in *in)
 	rr_in_drop(e, in);
 }
 
-<<<<<<< HEAD
 /* req: version-two-08 4.1 #1 #2, 5.2 #1 */
-static bool hear_v2(struct rr_eng *e, struct rr_in *in, enum rr_wire_rc rc)
-=======
 static bool hear_v2(struct rr_eng *e, struct rr_in *in, enum rr_wire_rc rc, RR_UNUSED uint32_t have)
->>>>>>> 0d68a49 (engine: the Connection Configuration Protocol of dialect draft02)
 {
 	bool asked = e->opening == RR_OPEN_ASKED, answered = in->dir == RR_DIR_REPLY && in->n.xid == RR_OPEN_XID;
 
