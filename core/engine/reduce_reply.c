@@ -26,6 +26,15 @@ uint32_t rr_writes_room(const struct rr_serve *s, const struct rr_wchunk *w)
 	return (uint32_t)rr_min(sum, (uint64_t)UINT32_MAX);
 }
 
+/* Linux's client reckons with attributes in a READ reply of NFSv3. Where they are absent it takes the bytes behind the
+ * shorter message for the first ones of the data (decision 6). It can be told by its offsets: it puts the XID there. */
+static bool misplaces(const struct rr_serve *s, const struct rr_ulb_reply *r, uint32_t xid)
+{
+	const struct rr_wchunk *w = &s->writes[0];
+
+	return r->nitems && r->items[0].early && w->nsegs && s->segs[w->first].offset >> 32 == xid;
+}
+
 /* req: rfc8166 3.4.2 #1, 4.3.2 #1, 4.3.2.3 #1; draft-02 3.7 #1 #2 */
 bool rr_writes_plan(struct rr_serve *s, const struct rr_eng_out *out)
 {
@@ -34,7 +43,8 @@ bool rr_writes_plan(struct rr_serve *s, const struct rr_eng_out *out)
 
 	s->nplaced = s->short_chunk = 0;
 	s->stream = out->len;
-	if (!s->nwrites || !s->rec.reduce || rr_ulb_reply(&s->rec, &v, &r) != RR_ULB_OK)
+	if (!s->nwrites || !s->rec.reduce || rr_ulb_reply(&s->rec, &v, &r) != RR_ULB_OK ||
+	    misplaces(s, &r, out->rpc.xid))
 		return true;
 	for (uint16_t i = 0; i < rr_min(r.nitems, (uint32_t)s->nwrites); i++) {
 		struct rr_placed p = { r.items[i].pos, r.items[i].len, i };

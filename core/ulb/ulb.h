@@ -45,6 +45,7 @@ struct rr_ulb_item {
 	uint16_t chunk;		/* its chunk: index into struct rr_ulb_view.chunks;
 				 * RR_ULB_INLINE if none stands for it */
 	bool placed;		/* its bytes are in that chunk, and not in the stream */
+	bool early;		/* optional-data before it is absent */
 };
 
 /* XDR roundup padding behind len bytes (RFC 4506 §4.10). */

@@ -173,7 +173,7 @@ static void put_back(struct rr_walk *w, uint32_t len)
 
 static void eligible(struct rr_walk *w)
 {
-	struct rr_ulb_item it = { .chunk = RR_ULB_INLINE };
+	struct rr_ulb_item it = { .chunk = RR_ULB_INLINE, .early = w->absent };
 
 	it.len = rr_walk_word(w);
 	it.pos = (uint32_t)(w->at + w->shift);
@@ -223,6 +223,8 @@ static const char *optional(struct rr_walk *w, const char *f)
 {
 	if (get_bool(w))
 		rr_walk_format(w, f + 1);
+	else
+		w->absent = true;
 	return rr_format_close(f) + 1;
 }
 

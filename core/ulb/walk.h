@@ -33,6 +33,7 @@ struct rr_walk {
 	bool reduce;		/* d is eligible */
 	struct rr_ulb_padding *padding;	/* of opaques, to be found or put; NULL */
 	uint32_t padded;	/* bytes of it so far */
+	bool absent;		/* some optional-data was */
 	uint32_t at;		/* bytes of the stream walked */
 	uint64_t shift;		/* bytes of placed items so far, with their padding */
 	uint32_t chunk;		/* the next of v->chunks */

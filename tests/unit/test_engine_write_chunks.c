@@ -60,6 +60,15 @@ static uint32_t read3_reply(uint32_t len)
 	return m.n - len - rr_ulb_pad(len);
 }
 
+/* Without attributes. */
+static uint32_t read3_bare_reply(uint32_t len)
+{
+	begin_reply(&m, 0);
+	W(&m, 0, 0, len, 1);
+	add_opaque(&m, len);
+	return m.n - len - rr_ulb_pad(len);
+}
+
 /* A COMPOUND of so many READs. RFC 7530 §16.23 */
 static void read4_call(uint32_t reads)
 {
@@ -299,6 +308,42 @@ CASE(an_item_longer_than_its_chunk_gets_err_chunk_and_no_write)
 		cr_assert_eq(one_count(&o, RR_OP_RELEASE), 1);
 		cr_assert(rr_eng_is_short(o.e, RR_RPC_REPLY, 100));
 	}
+}
+
+/* Linux's client, which has the XID in its offsets, would take what is behind the message for data (decision 6). */
+CASE(a_linux_client_gets_no_chunk_of_data_without_attributes)
+{
+	uint32_t pos;
+
+	for (uint32_t len = 100; len <= 5000; len += 4900) {
+		one_clear(&o);
+		read3_call(8192);
+		CALL(0, 1, 1, 0x21, 8192, XID, 16, 0, 0);
+		read3_bare_reply(len);
+		cr_assert_eq(answer(), 0);
+		cr_assert_eq(one_count(&o, RR_OP_WRITE), 0);
+		if (len == 100)
+			HEADER_IS(XID, 1, CREDITS, MSG, 0, 1, 1, 0x21, 0, XID, 16, 0, 0);
+		else
+			cr_assert_eq(one_word(&o, 0, 3), ERROR);
+	}
+	one_clear(&o);
+	read3_call(8192);
+	CALL(0, 1, 1, 0x21, 8192, XID, 16, 0, 0);
+	pos = read3_reply(5000);
+	cr_assert_eq(answer(), 0);
+	is_written(0, pos, 5000);
+}
+
+CASE(others_get_one)
+{
+	uint32_t pos;
+
+	read3_call(8192);
+	CALL(0, 1, 1, 0x21, 8192, 0, 16, 0, 0);
+	pos = read3_bare_reply(5000);
+	cr_assert_eq(answer(), 0);
+	is_written(0, pos, 5000);
 }
 
 /* What is left of a reply of two READs, of which one has a chunk, to the byte. */

@@ -88,6 +88,7 @@ stat_of() { RDMARPC_RUN_DIR=$W/$1.run "$BUILD/rdmarpc-stat" --json; }
 PATH=$BUILD/apps:$PATH
 LAB_HOST=10.9.0.1
 checks=0 failures=0
+bad() { echo "FAIL $*"; failures=$((failures + 1)); }
 
 BY_VERBS='c["verbs"] >= 1 and c["tcp"] == c["shm"] == 0 and e["lost"] == 0'
 

@@ -166,8 +166,6 @@ nfs_umount() {
 	timeout 40 umount $MNT || bad umount
 }
 
-bad() { echo "FAIL $*"; failures=$((failures + 1)); }
-
 # files STEP ARGUMENT...: of nfs_files; paths are relative to the mount
 files() {
 	local start=${EPOCHREALTIME/./}

@@ -1,0 +1,86 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Native connections that end badly, with calls under way: an end is killed, the link goes down, the device is taken
+# away. The end that is left sees a lost connection, as on TCP; the server lives, its TCP listener goes on, nothing
+# is left; and when there is a device again, native peers reach the same server. native-loss.sh [STEP...]
+. "$(dirname "$0")/../lib.sh"
+. "$(dirname "$0")/../loss.sh"
+[ -f "$BUILD/librpcrdma_verbs.so" ] || skip "built without rdma-core's headers"
+need rdma
+rxe_up
+
+native_server() { RDMARPC_RULES='role=server port=20801 native=20901' server env RDMARPC_VERBS=off "$@"; }
+native_client() { RDMARPC_RULES='role=client port=20801 native=20901 mode=require' client env RDMARPC_VERBS=off "$@"; }
+AS=native_client
+by_tcp() { # NAME: who knows nothing of us is served
+	checks=$((checks + 1))
+	timeout 30 labcli $LAB_HOST 20801 null 5 >"$W/out" 2>&1 && grep -q 'null ok 5' "$W/out" || bad "$1: by TCP: $(cat "$W/out")"
+}
+server_lives() {
+	checks=$((checks + 1))
+	[ "$(lab_server_pid)" = "$server" ] || bad "$1: the server has died"
+}
+new_server() {
+	lab_server poll native_server
+	server=$(lab_server_pid)
+	lab prepare 'null ok 2' null 2
+	sleep 0.5
+	before=$(resources) fds=$(server_fds)
+}
+
+killed() {
+	for size in 0 100000; do
+		stream $size
+		kill -9 "$(pgrep -x labcli)"
+		wait $pid 2>/dev/null
+		server_lives client-killed-$size
+		nothing_left client-killed-$size
+		lab client-killed-next 'null ok 5' null 5
+	done
+	stream 100000
+	lab_server_kill
+	lost server-killed 20
+	new_server
+}
+link_down() {
+	stream 100000
+	ip link set roce0 down
+	lost link-down 120
+	ip link set roce0 up
+	server_lives link-down
+	nothing_left link-down
+	by_tcp link-up
+	lab_server_kill
+	device_anew
+	new_server
+}
+device_gone() {
+	stream 100000
+	device_away
+	lost device-gone 60
+	server_lives device-gone
+	by_tcp device-gone
+	device_elsewhere
+	by_tcp device-elsewhere
+	again device-elsewhere
+	server_lives device-elsewhere
+	lab_server_kill
+	device_home
+	new_server
+}
+again() { # NAME: within 30 s the server is reached natively
+	local i
+	checks=$((checks + 1))
+	for ((i = 0; i < 30; i++)); do
+		rm -rf "$W"/client.run*
+		$AS timeout 20 labcli $LAB_HOST 20801 echo 1000 >"$W/out" 2>&1 && grep -q 'echo 1000 ok' "$W/out" && break
+		sleep 1
+	done
+	[ $i != 30 ] || bad "$1: not reached any more: $(cat "$W/out")"
+	judge "$1" client "$BY_VERBS"
+}
+
+new_server
+[ $# != 0 ] || set -- killed link_down device_gone
+for step; do $step; done
+lab_finish

@@ -1,0 +1,48 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# What many native connections cost: pinned memory of client and server, as the kernel counts it, is what
+# docs/DEVICES.md says. And with a limit of locked memory as many come in as are within it: the others are refused,
+# and go by TCP. native-memory.sh [CONNECTIONS]
+. "$(dirname "$0")/../lib.sh"
+[ -f "$BUILD/librpcrdma_verbs.so" ] || skip "built without rdma-core's headers"
+rxe_up
+n=${1:-200}
+native_server() { RDMARPC_RULES='role=server port=20801 native=20901' server env RDMARPC_VERBS=off "$@"; }
+native_client() { RDMARPC_RULES='role=client port=20801 native=20901' client env RDMARPC_VERBS=off "$@"; }
+AS=native_client
+
+# of NAME PID: kB
+of() { awk -v n="$1:" '$1 == n { print $2 }' "/proc/$2/status" 2>/dev/null; }
+available() { awk '$1 == "MemAvailable:" { print $2 }' /proc/meminfo; }
+
+lab_server epoll native_server
+lab prepare 'null ok 2' null 2
+server=$(lab_server_pid)
+before=$(of VmPin $server) rss=$(of VmRSS $server) free=$(available)
+rm -rf "$W"/client.run*
+background "$W/conns" native_client labcli $LAB_HOST 20801 conns "$n"
+client=$pid pin=0 pin_client=0 most=0 least=$free
+while kill -0 $client 2>/dev/null; do
+	p=$(of VmPin $server) c=$(of VmPin "$(pgrep -x labcli)") r=$(of VmRSS $server) f=$(available)
+	((p <= pin)) || pin=$p
+	((${c:-0} <= pin_client)) || pin_client=$c
+	((r <= most)) || most=$r
+	((f >= least)) || least=$f
+	sleep 0.03
+done
+wait $client && grep -q "conns $n bad 0" "$W/conns" || bad "conns: $(cat "$W/conns")"
+judge conns client "c['verbs'] == $n and c['tcp'] == c['shm'] == 0"
+checks=$((checks + 3))
+each=$(((pin - before) / n))
+echo "$n connections: pinned $each kB each in the server, $((pin_client / n)) in the client; server's RSS $(((most - rss) / n)) each;" \
+	"the whole guest $(((free - least) / n)) each"
+((each > 600 && each <= 704 && pin_client / n <= 800)) || bad "that is not what DEVICES.md says"
+for ((i = 0; i < 100; i++)); do [ "$(of VmPin $server)" != "$before" ] || break; sleep 0.1; done
+[ "$(of VmPin $server)" = "$before" ] || bad "it stays pinned: $(of VmPin $server) kB, before $before"
+lab_server_kill
+rm -rf "$W"/server.run*
+
+limited() { native_server setpriv --bounding-set -ipc_lock prlimit --memlock=$((40 << 20)) "$@"; }
+lab_server epoll limited
+CLIENT='c["verbs"] == 2 and c["tcp"] == 3 and e["lost"] == 0' lab limited 'conns 5 bad 0' conns 5
+lab_finish

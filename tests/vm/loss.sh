@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# shellcheck shell=bash
+# For cases in which something is lost with calls under way, after lib.sh: $before and $fds are what resources() and
+# server_fds() said before.
+
+resources() { rdma resource show 2>/dev/null | tr -s ' ' | sed 's/ ctx .*//'; }
+server_fds() { ls "/proc/$(lab_server_pid)/fd" | wc -l; }
+
+# stream SIZE: a client whose calls are under way when this returns
+stream() {
+	local i
+	rm -rf "$W"/client.run* "$W/stream"
+	background "$W/stream" ${AS:-client} labcli $LAB_HOST 20801 stream "$1"
+	for ((i = 0; i < 600; i++)); do
+		grep -qs streaming "$W/stream" && return
+		kill -0 $pid 2>/dev/null || break
+		sleep 0.1
+	done
+	cat "$W/stream"
+	die "stream: it does not begin"
+}
+# lost NAME SECONDS: the client sees that the connection is lost, in that time
+lost() {
+	local i
+	checks=$((checks + 1))
+	for ((i = 0; i < $2 * 10; i++)); do
+		kill -0 $pid 2>/dev/null || break
+		sleep 0.1
+	done
+	echo "$1: after $((i / 10)).$((i % 10)) s $(tail -n 1 "$W/stream")"
+	if kill -0 $pid 2>/dev/null; then
+		bad "$1: the client does not notice"
+		kill -9 "$(pgrep -x labcli)"
+	elif ! grep -q '^ended: RPC: Unable to \(send\|receive\)' "$W/stream"; then
+		bad "$1: that is not what TCP shows"
+	fi
+	wait $pid 2>/dev/null
+}
+# nothing_left NAME: within 60 s the server has what it had before the connection
+nothing_left() {
+	local i
+	checks=$((checks + 1))
+	for ((i = 0; i < 600; i++)); do
+		[ "$(resources)" = "$before" ] && [ "$(server_fds)" = "$fds" ] && return
+		sleep 0.1
+	done
+	bad "$1: left of the connection: $(resources), $(server_fds) descriptors; before: $before, $fds"
+}
+
+# device_anew: what this rxe needs after its link was down: the CM gets nowhere before (rping says so too)
+device_anew() {
+	rdma link delete rxe0 && rdma link add rxe0 type rxe netdev roce0 || die "no device again"
+}
+
+# device_away: it goes from who uses it. That ends when the last of them does: rxe cannot take itself from librdmacm.
+# device_elsewhere: its address is another device's. device_home: all is as before; users of either have ended.
+device_away() {
+	rdma link delete rxe0 &
+	deletion=$!
+}
+device_elsewhere() {
+	ip link add roce1 type dummy && ip link set roce1 mtu 9000 && ip addr del 10.9.0.1/24 dev roce0 &&
+		ip addr add 10.9.0.1/24 dev roce1 && ip link set roce1 up && rdma link add rxe1 type rxe netdev roce1 ||
+		die "no other device"
+}
+device_home() {
+	wait $deletion
+	rdma link delete rxe1 && ip link del roce1 && ip addr add 10.9.0.1/24 dev roce0 &&
+		rdma link add rxe0 type rxe netdev roce0 || die "no device again"
+}
