@@ -140,6 +140,6 @@ lab_server_kill() {	# and waits until the port is free
 lab_finish() {
 	lab_server_kill
 	[ $failures = 0 ] || tail -n 20 "$W"/*.log
-	echo "$checks checks, $failures failed"
+	echo "$checks checks, $failures failed${found:+; $found}"
 	exit $((failures != 0))
 }

@@ -31,8 +31,8 @@ for flags in 0, os.O_DIRECT:
         n = os.preadv(fd, [memoryview(buf)[at:]], at)
         assert n > 0, f"read of {n} at {at}"
         at += n
-    bad = next((i for i in range(size) if buf[i] != want[i]), None)
-    if bad is not None:
+    if buf[:size] != want:
+        bad = next(i for i in range(size) if buf[i] != want[i])
         sys.exit(f"{name}, flags {flags:#x}: byte {bad} is {buf[bad]:02x}, not {want[bad]:02x}; there: {buf[bad:bad + 96].hex()}")
 X
 # reads NAME [ERROR]: each byte is the one that belongs there; or that error
@@ -50,10 +50,10 @@ reads() {
 options=rsize=1048576,wsize=1048576
 [ $proto = rdma ] || options=$options,port=2049	# nobody has told rpcbind
 nfs_mount 3 $proto $options
-for n in 100 900 3000 5000 70001 1048576 3000005; do
+for n in 100 3000 5000 1048577; do
 	reads with-$n
 	if [ $proto = rdma ] && [ $n -gt 3900 ]; then reads without-$n 'Input/output error'; else reads without-$n; fi
 done
 nfs_umount
-[ $proto = tcp ] || judge bare server 'c["verbs"] >= 1 and m["write_chunks_sent"] > 5 and e["err_chunk_sent"] >= 4'
+[ $proto = tcp ] || judge bare server 'c["verbs"] >= 1 and m["write_chunks_sent"] > 4 and e["err_chunk_sent"] >= 2'
 nfs_finish

@@ -11,11 +11,10 @@ nfs_arguments "$@"
 need nfs-cp rdma
 head -c 3000000 /dev/urandom >"$W/up"
 
-by_tcp() { # NAME VERSION
+by_tcp() { # NAME
 	checks=$((checks + 1))
-	rm -f "/export/dir/up"
-	timeout 30 nfs-cp "$W/up" "nfs://10.9.0.1/export/dir/up?version=3&nfsport=2049&mountport=20048" >"$W/out" 2>&1 &&
-		cmp "$W/up" /export/dir/up || bad "$1: by TCP: $(cat "$W/out")"
+	timeout 60 nfs-cp "$W/up" "nfs://10.9.0.1/export/dir/$1?version=3&nfsport=2049&mountport=20048" >"$W/out" 2>&1 &&
+		cmp "$W/up" "/export/dir/$1" || bad "$1: by TCP: $(cat "$W/out")"
 }
 writes() { # until some of it is there
 	background "$W/io" sh -c "cd $MNT && exec $FILES io big 100m 256k"
