@@ -75,6 +75,7 @@ void rr_setup_conn(void)
 		.reply_chunk_max = conf.reply_chunk_max,
 		.reply_chunks = conf.reply_chunks,
 		.reverse_chunks = conf.reverse_chunks,
+		.done_property = conf.done_property,
 		.max_chunks = conf.max_chunks,
 		.max_segs = conf.max_segments,
 		.max_exposed = conf.max_exposed,

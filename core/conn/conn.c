@@ -65,6 +65,7 @@ static void engine_params(struct rr_eng_params *ep, const struct rr_prov_params 
 		.max_msg = rr_cp->max_msg,
 		.reply_chunk = rr_cp->reply_chunk, .reply_chunk_max = rr_cp->reply_chunk_max,
 		.reply_chunks = rr_cp->reply_chunks,
+		.no_done = !rr_cp->done_property,
 		.lenient_read_chunks = rr_cp->lenient_read_chunks,
 		.max_chunks = rr_cp->max_chunks, .max_segs = rr_cp->max_segs,
 		.max_exposed = rr_cp->max_exposed,

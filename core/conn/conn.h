@@ -45,6 +45,7 @@ struct rr_conn_params {
 	enum rr_reply_chunks reply_chunks;
 	bool reverse_chunks;	/* calls against the direction may have chunks, whatever is agreed */
 	bool reliable_replies;
+	bool done_property;	/* v2: they may be agreed on by our private property */
 	bool lenient_read_chunks; /* Read chunks at any position are taken */
 	bool verbs;		/* RDMA devices are offered and taken, too */
 	char run_dir[108];	/* "" none */

@@ -175,6 +175,7 @@ struct rr_share {
 	struct rr_stat_seg *seg;
 	struct rr_stat_conn *st;
 	rr_time active;		/* last message */
+	bool heard;		/* a message has come: what is spoken does not change any more */
 	bool trimmed;
 	rr_time patience;	/* idle so long it is trimmed */
 	uint32_t warm;		/* pages counted in the process's warm memory */
@@ -330,6 +331,7 @@ void rr_upgrade_step(struct rr_conn *c, int fd);
 void rr_upgrade_carry(struct rr_conn *c);
 
 /* own.c */
+uint32_t rr_own_caps(void);		/* enum rr_cap */
 void rr_own_hello(struct rr_hello *h);
 /* What c's rule wants spoken. program: of the first call, or NULL. */
 enum rr_dialect rr_own_dialect(const struct rr_conn *c, int fd, const uint32_t *program);

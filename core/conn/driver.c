@@ -318,6 +318,10 @@ static void op_deliver(struct rr_share *sh, const struct rr_op *op, const uint8_
 	};
 
 	latency_sample(sh, op);
+	if (unlikely(!sh->heard)) {
+		sh->heard = true;
+		rr_report_dialect(sh);
+	}
 	switch (op->from) {
 	case RR_FROM_RECV:
 		if (unlikely(op->nparts))

@@ -456,7 +456,7 @@ static void over(struct rr_conn *c, enum rr_reason why)
 void rr_native_carry(struct rr_conn *c)
 {
 	c->share->ep.dialect = rr_own_dialect(c, -1, NULL);
-	c->share->ep.caps = rr_cp->reverse_chunks ? RR_CAP_REVERSE_CHUNKS : 0;
+	c->share->ep.caps = rr_eng_native_caps(c->share->ep.dialect, rr_own_caps());
 	rr_upgrade_carry(c);
 }
 

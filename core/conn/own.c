@@ -46,13 +46,18 @@ static size_t own_memory(void)
 			(size_t)RR_POOL_PAGE);
 }
 
+uint32_t rr_own_caps(void)
+{
+	return RR_CAP_HATCH | RR_CAP_RING_CREDITS |
+	       (rr_cp->reliable_replies ? RR_CAP_RELIABLE_REPLY : 0) |
+	       (rr_cp->reverse_chunks ? RR_CAP_REVERSE_CHUNKS : 0);
+}
+
 void rr_own_hello(struct rr_hello *h)
 {
 	memset(h, 0, sizeof(*h));
 	h->version = 1;
-	h->caps = RR_CAP_HATCH | RR_CAP_RING_CREDITS |
-		  (rr_cp->reliable_replies ? RR_CAP_RELIABLE_REPLY : 0) |
-		  (rr_cp->reverse_chunks ? RR_CAP_REVERSE_CHUNKS : 0);
+	h->caps = rr_own_caps();
 	h->inline_size = rr_cp->inline_size;
 	h->recvs = own_recvs();
 	h->credits = rr_cp->credits;

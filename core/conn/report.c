@@ -60,6 +60,9 @@ void rr_report_dialect(struct rr_share *sh)
 	struct rr_eng_info i;
 
 	rr_eng_info(sh->eng, &i);
+	if (i.fell_back)
+		rr_info("the peer does not speak dialect %s: version %u", rr_dialect_names[sh->ep.dialect],
+			i.version);
 	rr_stats_dialect(sh->st, sh->ep.dialect, i.version);
 }
 

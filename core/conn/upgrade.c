@@ -30,11 +30,9 @@ static bool stopped(void)
 static void agree(struct rr_share *sh, const struct rr_hello *h, enum rr_dialect dialect)
 {
 	struct rr_eng_params *ep = &sh->ep;
-	struct rr_hello own;
 
-	rr_own_hello(&own);
 	ep->dialect = dialect;
-	ep->caps = h->caps & own.caps;
+	ep->caps = h->caps & rr_own_caps();
 	ep->no_fallback = true;
 	if (ep->caps & RR_CAP_RELIABLE_REPLY)
 		ep->caps |= RR_CAP_REVERSE_CHUNKS;

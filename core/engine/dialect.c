@@ -29,6 +29,11 @@ const struct rr_traits *rr_traits_of(const struct rr_codec *codec)
 	return &traits[codec->dialect];
 }
 
+uint32_t rr_eng_native_caps(enum rr_dialect dialect, uint32_t caps)
+{
+	return caps & (RR_CAP_REVERSE_CHUNKS | (traits[dialect].opening ? RR_CAP_RELIABLE_REPLY : 0u));
+}
+
 /* Calls go from the connector to the acceptor, unless they are reverse ones. */
 static bool is_reverse(const struct rr_eng *e, bool call, bool ours)
 {

@@ -147,13 +147,17 @@ void rr_eng_agreed(struct rr_eng *e, bool reliable, bool reverse_chunks)
 		e->chunk_most = rr_min(e->p.reply_chunk_max, e->p.max_msg);
 }
 
+static bool may_reverse(const struct rr_eng *e)
+{
+	return e->p.caps & RR_CAP_REVERSE_CHUNKS && e->traits->general;
+}
+
 /* Version 1 has no opening: whoever upgraded the connection has agreed on what there is (RFC 8166 §4.6.2). */
 static void agreed_before(struct rr_eng *e)
 {
 	bool reliable = e->p.caps & RR_CAP_RELIABLE_REPLY && e->traits->reliable;
 
-	rr_eng_agreed(e, reliable,
-		      reliable || (e->p.caps & RR_CAP_REVERSE_CHUNKS && e->traits->general));
+	rr_eng_agreed(e, reliable, reliable || may_reverse(e));
 	e->reverse_reads = e->reliable;
 }
 
@@ -164,7 +168,7 @@ bool rr_eng_fall_back(struct rr_eng *e, uint32_t vers)
 	if (!codec || !e->traits->falls_back || e->p.no_fallback)
 		return false;
 	speak(e, codec);
-	agreed_before(e);
+	rr_eng_agreed(e, false, may_reverse(e));	/* nothing was: it is not one of ours */
 	e->fell_back = true;
 	return true;
 }

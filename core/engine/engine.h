@@ -59,6 +59,7 @@ struct rr_eng_params {
 	uint32_t inline_send_max; /* v2: what a Send of ours can hold, should the peer say that it receives
 				 * more; 0 inline_send */
 	bool no_fallback;	/* v2: rather no connection than one of version 1 */
+	bool no_done;		/* v2: RDMA2_DONE, which is private, is not agreed on, nor reliable replies with it */
 	uint32_t credits;	/* forward credits: asked for as requester, granted at most as
 				 * responder (receives are posted for them) */
 	uint32_t bc_credits;	/* the same for the reverse direction */
@@ -93,6 +94,10 @@ struct rr_eng_params {
  * its RDMA_DONEs and errors. The engine ends the connection (RR_WHY_OVERRUN) when far more
  * messages arrive than receives can be posted. With ring credits two at least. */
 uint32_t rr_eng_recvs(const struct rr_eng_params *p);
+
+/* Of caps those that may be had of a peer with which nothing was agreed on: because the dialect has its
+ * own way to agree, or because one side's word is enough. */
+uint32_t rr_eng_native_caps(enum rr_dialect dialect, uint32_t caps);
 
 /* Bytes of state for these parameters, and its set-up. mem is zeroed and aligned for
  * any type; it may be shared with forked children mapped at the same address. NULL: the

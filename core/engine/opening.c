@@ -96,7 +96,7 @@ static void say_props(struct rr_eng *e, const struct rr_in *in, struct rr_op *op
 	rr_props_init(p);
 	rr_props_set(p, RR_PROP_RBSIZ, e->p.inline_recv);
 	rr_props_set(p, RR_PROP_BRS, reverse_support(e));
-	if (e->p.caps & RR_CAP_RELIABLE_REPLY)
+	if (e->p.caps & RR_CAP_RELIABLE_REPLY && !e->p.no_done)
 		rr_props_set(p, RR_PROP_DONE, 1);
 	rr_tx_encode(e, op);
 }
@@ -111,7 +111,7 @@ static void take_props(struct rr_eng *e, const struct rr_props *p)
 	if (e->p.inline_send < RR_V2_FIRST_MAX)
 		rr_eng_fail(e, RR_WHY_PROTOCOL);
 	e->mute |= !e->p.connector && p->value[RR_PROP_BRS] == RR_RVREQSUP_NONE;
-	rr_eng_agreed(e, p->value[RR_PROP_DONE] == 1,
+	rr_eng_agreed(e, p->value[RR_PROP_DONE] == 1 && !e->p.no_done,
 		      e->p.connector ? reverse_support(e) == RR_RVREQSUP_GENL
 				     : p->value[RR_PROP_BRS] == RR_RVREQSUP_GENL);
 	e->reverse_reads = p->value[RR_PROP_BRS] == RR_RVREQSUP_GENL;

@@ -38,7 +38,7 @@ struct rr_conn_params rr_test_params = {
 	.max_chunks = 16, .max_segs = 16, .max_exposed = 8 << 20,
 	.done_timeout = 30 * RR_SEC, .upgrade_timeout = RR_SEC, .negative_time = RR_SEC,
 	.spin = 20 * RR_USEC, .max_stash = 1 << 20, .warm_memory = 16 << 20,
-	.idle_trim = 2 * RR_SEC, .reliable_replies = true,
+	.idle_trim = 2 * RR_SEC, .reliable_replies = true, .done_property = true,
 	.mode = always,
 };
 

@@ -84,6 +84,54 @@ Test(engine_v2_opening, the_private_property_is_said_only_where_it_is_wanted)
 	cr_assert_eq(one_word(&o, 0, 5), 2);
 	cr_assert_eq(one_op(&o, RR_OP_SEND, 0)->hdr_len, 48);
 	one_fini(&o);
+	params(RR_CAP_RELIABLE_REPLY, true);
+	o.p.no_done = true;
+	start();
+	cr_assert_eq(one_word(&o, 0, 5), 2);
+	cr_assert_eq(one_op(&o, RR_OP_SEND, 0)->hdr_len, 48);
+	one_fini(&o);
+}
+
+/* A reply that is too long for a Send: exposed, or the peer is told that it has no place for it. */
+static bool exposes(void)
+{
+	one_clear(&o);
+	cr_assert_eq(one_send(&o, RR_RPC_REPLY, 9, 5000), 0);
+	return one_count(&o, RR_OP_EXPOSE) == 1;
+}
+
+Test(engine_v2_opening, reliable_replies_are_agreed_by_the_property_unless_it_is_not_wanted)
+{
+	for (int off = 0; off < 2; off++) {
+		params(RR_CAP_RELIABLE_REPLY, false);
+		o.p.no_done = off;
+		start();
+		ONE_RECV(&o, ASKS_PROPS(7), 1, DONE, 4, 1);
+		ONE_RECV(&o, V2_MSG(9), A_CALL(9));
+		cr_assert_eq(exposes(), !off);
+		one_fini(&o);
+	}
+}
+
+Test(engine_v2_opening, with_a_peer_of_version_1_nothing_is_agreed)
+{
+	begin(RR_CAP_RELIABLE_REPLY, false);
+	ONE_RECV(&o, V1_MSG(9), A_CALL(9));
+	cr_assert(info().fell_back);
+	cr_assert_not(exposes());
+	cr_assert_eq(one_word(&o, 0, 3), ERROR);
+	one_fini(&o);
+}
+
+Test(engine_v2_opening, what_only_agreement_allows_is_nothing_for_a_native_peer)
+{
+	const uint32_t every = RR_CAP_RELIABLE_REPLY | RR_CAP_RING_CREDITS | RR_CAP_HATCH |
+			       RR_CAP_REVERSE_CHUNKS;
+
+	cr_assert_eq(rr_eng_native_caps(RR_DIALECT_V1, every), RR_CAP_REVERSE_CHUNKS);
+	cr_assert_eq(rr_eng_native_caps(RR_DIALECT_V2, every),
+		     RR_CAP_REVERSE_CHUNKS | RR_CAP_RELIABLE_REPLY);
+	cr_assert_eq(rr_eng_native_caps(RR_DIALECT_V2, 0), 0);
 }
 
 Test(engine_v2_opening, reverse_support_is_none_inline_or_general_as_configured)
