@@ -413,8 +413,8 @@ struct rr_app_iov {		/* RR_BUF_APP */
 	const struct iovec *iov;
 	int n;
 };
-/* Carries out what the engine wants. */
-void rr_drv_run(struct rr_share *sh, rr_time now);
+/* Carries out what the engine wants. True: there was something; whoever calls this makes sure of a kick(). */
+bool rr_drv_run(struct rr_share *sh, rr_time now);
 /* The same when it has just taken a message whose buffer is RR_BUF_APP. */
 void rr_drv_run_app(struct rr_share *sh, const struct rr_app_iov *app, rr_time now);
 void rr_drv_progress(struct rr_share *sh);

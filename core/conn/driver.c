@@ -376,13 +376,15 @@ static const uint8_t *recv_of(const struct rr_share *sh, uint32_t token, const s
 	return token < RR_RECVS ? sh->tables->recv_at[token] : NULL;
 }
 
-/* wc: the receive that is being judged, if one is. */
-static void run(struct rr_share *sh, const struct rr_app_iov *app, const struct rr_wc *wc,
+/* wc: the receive that is being judged, if one is. Was there anything? */
+static bool run(struct rr_share *sh, const struct rr_app_iov *app, const struct rr_wc *wc,
 		rr_time now)
 {
 	struct rr_op op;
+	bool any = false;
 
 	while (rr_eng_next_op(sh->eng, &op)) {
+		any = true;
 		switch (op.code) {
 		case RR_OP_SEND:
 			op_send(sh, &op, app, now);
@@ -422,13 +424,14 @@ static void run(struct rr_share *sh, const struct rr_app_iov *app, const struct 
 			break;
 		}
 	}
+	return any;
 }
 
 static const struct rr_app_iov no_app;	/* nothing is sent from the app's memory */
 
-void rr_drv_run(struct rr_share *sh, rr_time now)
+bool rr_drv_run(struct rr_share *sh, rr_time now)
 {
-	run(sh, &no_app, NULL, now);
+	return run(sh, &no_app, NULL, now);
 }
 
 void rr_drv_run_app(struct rr_share *sh, const struct rr_app_iov *app, rr_time now)
@@ -452,6 +455,7 @@ static void received(struct rr_share *sh, const struct rr_wc *wc, rr_time now)
 		struct rr_rx_ent e = { .from = RR_RX_HATCH };
 
 		sh->rx.hatched = true;
+		rr_eng_hatched(sh->eng);
 		rr_stream_push(sh, &e);
 	}
 	sh->called_back |= wc->imm == RR_IMM_BACK;
@@ -495,6 +499,7 @@ void rr_drv_progress(struct rr_share *sh)
 	const struct rr_prov_ops *ops = sh->qp->ops;
 	struct rr_wc wc[RR_POLL_BATCH];
 	rr_time now = 0;
+	bool ran = false;	/* something that the peer may sleep for */
 	int n = 0;
 
 	while (!sh->dead && rx_room(sh)) {
@@ -517,7 +522,7 @@ void rr_drv_progress(struct rr_share *sh)
 	if (unlikely(sh->pulls_short)) {
 		now = now ? now : rr_now_coarse();
 		rr_pull_again(sh, now);
-		rr_drv_run(sh, now);
+		ran |= rr_drv_run(sh, now);
 	}
 	if (unlikely(n < 0 && !sh->prov_lost)) {
 		if (n == -ECONNRESET)
@@ -526,12 +531,12 @@ void rr_drv_progress(struct rr_share *sh)
 			rr_drv_fail(sh, ECONNRESET, RR_R_PROTOCOL);
 		if (!rr_drv_direct(sh)) {
 			fence_all(sh, rr_now_coarse());
-			rr_drv_run(sh, rr_now_coarse());
+			ran |= rr_drv_run(sh, rr_now_coarse());
 		}
 	}
 	if (unlikely(!rr_eng_writable(sh->eng))) {
 		rr_eng_window(sh->eng, ops->window(sh->qp));
-		rr_drv_run(sh, now ? now : rr_now_coarse());
+		ran |= rr_drv_run(sh, now ? now : rr_now_coarse());
 		if (!rr_eng_writable(sh->eng))
 			rr_drv_reclaim(sh);
 	}
@@ -540,12 +545,12 @@ void rr_drv_progress(struct rr_share *sh)
 			now = rr_now_coarse();
 		if (now >= rr_eng_deadline(sh->eng)) {
 			rr_eng_tick(sh->eng, now);
-			rr_drv_run(sh, now);
+			ran |= rr_drv_run(sh, now);
 		}
 	}
 	if (unlikely(sh->rx.held > sh->qp->recvs / 2))
 		rr_drv_stash(sh, now ? now : rr_now_coarse());
-	if (n > 0)
+	if (n > 0 || ran)
 		ops->kick(sh->qp);
 }
 

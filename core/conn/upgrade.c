@@ -60,6 +60,8 @@ void rr_upgrade_carry(struct rr_conn *c)
 	sh->qp->count = sh->ep.count = rr_stats_counters(c->st);
 	sh->eng = rr_eng_init(sh->eng, &sh->ep, now);
 	rr_eng_window(sh->eng, sh->qp->ops->window(sh->qp));
+	if (rr_drv_run(sh, now))	/* what a dialect has to say first */
+		sh->qp->ops->kick(sh->qp);
 	if (!c->server)
 		sh->peer = c->peer;
 	sh->rx.shut = c->shut_rd;

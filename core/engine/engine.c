@@ -565,6 +565,12 @@ void rr_eng_window(struct rr_eng *e, uint32_t sends)
 	e->reserve = sends < 2 ? 0 : rr_max(rr_min(sends / 4, RR_ENG_CONTROL), 1u);
 }
 
+void rr_eng_hatched(struct rr_eng *e)
+{
+	e->hatched = true;
+	e->chunk_most = 0;
+}
+
 rr_time rr_eng_deadline(const struct rr_eng *e)
 {
 	if (e->failed)

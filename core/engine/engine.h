@@ -161,6 +161,10 @@ void rr_eng_window(struct rr_eng *e, uint32_t sends);
  * rr_eng_send() says -EAGAIN or memory is short. */
 void rr_eng_consumed(struct rr_eng *e, uint32_t buf, rr_time now);
 
+/* Nothing comes from the peer any more but control messages: it is done with the memory that calls offer for
+ * their replies, which need none from here on (a peer that has gone back to TCP). */
+void rr_eng_hatched(struct rr_eng *e);
+
 /* When rr_eng_tick() next has something to do; RR_TIME_NEVER. */
 rr_time rr_eng_deadline(const struct rr_eng *e);
 void rr_eng_tick(struct rr_eng *e, rr_time now);

@@ -280,6 +280,7 @@ struct rr_eng {
 	uint32_t hdr_read, hdr_write, hdr_reply; /* what the largest chunks of a call add to that */
 	uint32_t hdr_returned;	/* longest of a reply, by the chunks that calls have offered */
 	bool ring, reliable;
+	bool hatched;		/* replies come another way */
 	bool plans;		/* calls offer memory for their replies */
 	bool pulls;		/* replies may be Read chunks, by agreement or dialect */
 	bool reads_barred;	/* the peer does no RDMA Reads at all */

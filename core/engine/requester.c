@@ -180,7 +180,7 @@ enum rr_eng_why rr_req_refused(struct rr_eng *e, const struct rr_call *c)
 
 static rr_time forgettable_at(const struct rr_eng *e, const struct rr_call *c)
 {
-	if (c->reply.state != RR_MEM_LIVE && c->write.state != RR_MEM_LIVE)
+	if (e->hatched || (c->reply.state != RR_MEM_LIVE && c->write.state != RR_MEM_LIVE))
 		return 0;
 	return c->since > RR_TIME_NEVER - e->p.done_timeout ? RR_TIME_NEVER
 							    : c->since + e->p.done_timeout;

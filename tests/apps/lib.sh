@@ -15,6 +15,7 @@
 #
 # A fifth leg, verbs, is for the guest of tests/vm: as both, but client and server have no memory in common, and
 # an RDMA device at VERBS_HOST is what carries. No network namespace: rxe of Linux 6.1 knows the first one only.
+# DIALECT: what servers and clients speak; every connection that is carried must have spoken it.
 # A sixth, native, is for scripts that call native_rules: as both, with the library of tests/native.
 
 NAME=${CASE:-$(basename "$0" .sh)}
@@ -54,6 +55,11 @@ chmod 1777 $W/stat/server
 PRELOAD=$SHIM$(san_runtime "$SHIM" | sed 's/^/:/')
 mkdir -m 1777 $W/san
 ASAN_EXTRA=detect_leaks=0 TSAN_EXTRA=ignore_noninstrumented_modules=1 SAN_SUPP=$HERE/../san/tsan.supp san_env $W/san
+
+if [ -n "${DIALECT:-}" ]; then
+	export RDMARPC_DIALECT=$DIALECT RDMARPC_LOG_LEVEL=info RDMARPC_LOG_FILE=$W/log
+	install -m 666 /dev/null $W/log
+fi
 
 HOST=127.0.0.1
 server_env=() client_env=()
@@ -176,12 +182,22 @@ judge_server() {
 	return 1
 }
 
+# What the log says of each connection that was carried, and rdmarpc-stat of those that it has seen.
+spoke() {
+	local others
+	grep -q "carried, .*, $DIALECT\$" $W/log || { echo "no connection spoke $DIALECT"; return 1; }
+	others=$(grep "carried, [a-z]*, " $W/log | grep -v ", $DIALECT\$"
+		 grep -o '"dialect":"[^"]*"' $W/snapshots | grep -v -e '""' -e "\"$DIALECT\"")
+	[ -z "$others" ] || { echo "not $DIALECT: $others"; return 1; }
+}
+
 # finish: the server's counters, what must not be left, the verdict
 finish() {
 	case $LEG in both | verbs | native | server)
 		checks=$((checks + 1))
 		judge_server || fail server-counters "$(cat $W/verdict)"
 	esac
+	[ -z "${DIALECT:-}" ] || local_check dialect spoke
 	! san_reports $W/san || fail sanitizer "see above"
 	[ -z "$(ls -A /dev/shm)" ] || fail shm "left in /dev/shm: $(ls -A /dev/shm)"
 	[ $failures = 0 ] || { echo "--- server log"; tail -n 10 $W/server.log | cut -c1-200; }

@@ -810,6 +810,23 @@ CASE(a_write_list_that_nobody_asked_for_is_discarded)
 	cr_assert_eq(o.count.v[RR_C_discarded], 1);
 }
 
+Test(engine_offers, of_a_peer_that_has_gone_back_to_tcp_nothing_is_awaited)
+{
+	one_init(&o, RR_CAP_RING_CREDITS, true);
+	for (uint32_t i = 0; i < 40; i++) {
+		read3(8193);
+		if (one_send_bytes(&o, m.b, m.n) == -EAGAIN)
+			break;
+	}
+	rr_eng_hatched(o.e);
+	one_clear(&o);
+	read3(8193);
+	while (one_send_bytes(&o, m.b, m.n) == -EAGAIN)	/* the oldest is forgotten */
+		cr_assert_gt(one_count(&o, RR_OP_INVALIDATE), 0);
+	cr_assert_eq(one_count(&o, RR_OP_EXPOSE), 0);
+	one_fini(&o);
+}
+
 /* With ring credits: the peer may still write to a chunk of a call that was forgotten. */
 Test(engine_offers, a_write_chunk_is_fenced_before_its_call_is_forgotten)
 {
