@@ -92,7 +92,7 @@ enum rr_step_op {
 };
 
 enum rr_expect {
-	RR_E_MESSAGE, RR_E_SILENCE, RR_E_CLOSE, RR_E_MEMORY, RR_E_READ, RR_E_EXIT,
+	RR_E_MESSAGE, RR_E_SILENCE, RR_E_CLOSE, RR_E_MEMORY, RR_E_READ, RR_E_EXIT, RR_E_VALUE,
 };
 
 struct rr_step {
@@ -108,6 +108,7 @@ struct rr_step {
 	/* memory, withdraw, set, pull, push, expect memory */
 	const char *name;
 	struct rr_expr a;
+	struct rr_pat pat;		/* expect value */
 	enum rr_rights rights;		/* 0: none, for the tool's own use */
 	/* repeat */
 	struct rr_step *body;

@@ -167,6 +167,11 @@ bool rr_kind_has_lists(enum rr_kind kind)
 	       kind == RR_K_BRPLY;
 }
 
+enum rr_dialect rr_layout(enum rr_dialect d, uint32_t vers)
+{
+	return d == RR_DIALECT_V2 && vers == 1 ? RR_DIALECT_V1 : d;
+}
+
 uint32_t rr_dialect_version(enum rr_dialect d)
 {
 	return d == RR_DIALECT_V2 ? 2 : 1;

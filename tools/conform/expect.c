@@ -60,12 +60,18 @@ static bool wants_silence_only(const struct rr_step *s)
 static void look(struct rr_run *r, const struct rr_step *as, const struct rr_step *s, struct shown *sh)
 {
 	uint32_t silence = s->a.n ? (uint32_t)rr_run_eval(r, &s->a) : r->o->silence;
-	const struct rr_message *m = rr_link_recv(&r->link, wants_silence_only(s) ? silence : r->o->timeout);
+	uint32_t ms = wants_silence_only(s) ? silence : r->o->timeout;
+	const struct rr_message *m;
+
+	do
+		m = rr_link_recv(&r->link, ms);
+	while (m && rr_run_opens(r, s, m));
 
 	*sh = (struct shown){ .closed = r->link.closed };
 	if (m) {
 		sh->p = m->bytes;
 		sh->len = m->len;
+		r->env.invalidated = m->inv;
 	}
 	lie(r, as, s, sh);
 	rr_env_set(&r->env, "len", sh->len);
@@ -124,6 +130,22 @@ static bool expect_memory(struct rr_run *r, const struct rr_step *s)
 	       rr_run_fail(r, s->line, "memory %s: %s", s->name, why);
 }
 
+static bool expect_value(struct rr_run *r, const struct rr_step *s)
+{
+	uint64_t v = rr_run_eval(r, &s->a);
+	char want[96];
+
+	if (rr_run_meets(r, s)) {
+		r->r->lied = true;
+		v ^= 0x55555555;
+	}
+	if (rr_env_match(&r->env, &s->pat, v))
+		return true;
+	rr_env_print(&r->env, &s->pat, want, sizeof(want));
+	return rr_run_fail(r, s->line, "the value is %llu (0x%llx), expected %s", (unsigned long long)v,
+			   (unsigned long long)v, want);
+}
+
 static bool expect_read(struct rr_run *r, const struct rr_step *s)
 {
 	struct rr_var *v = rr_run_memory(r, s);
@@ -140,6 +162,7 @@ bool rr_step_expect(struct rr_run *r, const struct rr_step *s)
 	switch (s->what) {
 	case RR_E_MEMORY: return expect_memory(r, s);
 	case RR_E_READ: return expect_read(r, s);
+	case RR_E_VALUE: return expect_value(r, s);
 	case RR_E_EXIT: return rr_run_serve(r, s);
 	default: return rr_run_expects(r, s, s);
 	}

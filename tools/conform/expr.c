@@ -16,6 +16,8 @@ static const struct { const char *name; uint32_t value; } constants[] = {
 	{ "SUCCESS", 0 }, { "PROG_UNAVAIL", 1 }, { "PROG_MISMATCH", 2 }, { "PROC_UNAVAIL", 3 },
 	{ "GARBAGE_ARGS", 4 }, { "SYSTEM_ERR", 5 }, { "RPC_MISMATCH", 0 }, { "AUTH_ERROR", 1 },
 	{ "AUTH_NONE", 0 }, { "AUTH_SYS", 1 }, { "RPCSEC_GSS", 6 }, { "CCP", 100417 },
+	{ "RBSIZ", 1 }, { "BRS", 2 }, { "BRS_NONE", 0 }, { "BRS_INLINE", 1 }, { "BRS_GENL", 2 },
+	{ "RELIABLE", 0x52444d01 },
 };
 
 static bool is_constant(const char *s, size_t len, uint64_t *v)

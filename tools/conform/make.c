@@ -242,13 +242,13 @@ static bool put_lists(struct rr_env *e, const struct rr_step *s, uint32_t xid, s
 	       put_list(e, s->items, RR_I_REPLY, sent, out);
 }
 
-static void put_props(struct rr_env *e, const struct rr_item *items, struct rr_bytes *out)
+static void put_props(struct rr_env *e, enum rr_kind kind, const struct rr_item *items, struct rr_bytes *out)
 {
 	uint32_t n = 0;
 
 	for (const struct rr_item *it = items; it; it = it->next)
 		n += it->kind == RR_I_PROP;
-	if (n)
+	if (n || kind == RR_K_CONNPROP)
 		rr_bytes_word(out, n);
 	for (const struct rr_item *it = items; it; it = it->next) {
 		if (it->kind != RR_I_PROP)
@@ -264,6 +264,11 @@ static void put_props(struct rr_env *e, const struct rr_item *items, struct rr_b
 
 /* --- headers --- */
 
+static enum rr_dialect layout(struct rr_env *e, const struct rr_step *s)
+{
+	return rr_layout(e->dialect, value(e, s->fields, "vers", rr_dialect_version(e->dialect)));
+}
+
 static void put_prefix(struct rr_env *e, const struct rr_step *s, uint32_t number, struct rr_bytes *out)
 {
 	const struct rr_field *f = s->fields;
@@ -273,7 +278,7 @@ static void put_prefix(struct rr_env *e, const struct rr_step *s, uint32_t numbe
 	rr_bytes_word(out, value(e, f, "vers", rr_dialect_version(e->dialect)));
 	rr_bytes_word(out, value(e, f, "credit", variable(e, "credits")));
 	rr_bytes_word(out, value(e, f, "proc", number));
-	if (e->dialect == RR_DIALECT_V2 || field(f, "flags"))
+	if (layout(e, s) == RR_DIALECT_V2 || field(f, "flags"))
 		rr_bytes_word(out, value(e, f, "flags", response));
 }
 
@@ -306,9 +311,9 @@ static bool put_header(struct rr_env *e, const struct rr_step *s, struct rr_byte
 		rr_bytes_word(out, value(e, s->fields, "thresh", 0));
 	}
 	put_named(e, s, arms, out);
-	if (e->dialect == RR_DIALECT_V2 && has_lists(s))
+	if (layout(e, s) == RR_DIALECT_V2 && has_lists(s))
 		rr_bytes_word(out, value(e, s->fields, "inv", 0));
-	put_props(e, s->items, out);
+	put_props(e, s->kind, s->items, out);
 	return !has_lists(s) || put_lists(e, s, rr_word(out->p), out);
 }
 

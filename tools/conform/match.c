@@ -389,10 +389,22 @@ static bool prefix_matches(struct cmp *c, const struct rr_step *step, const stru
 		return false;
 	if (!is_or(c, step->fields, "vers", rr_dialect_version(e->dialect), s->vers))
 		return false;
-	if (e->dialect == RR_DIALECT_V2 && !is_or(c, step->fields, "flags", response, s->flags))
+	if (rr_layout(e->dialect, s->vers) == RR_DIALECT_V2 && !is_or(c, step->fields, "flags", response, s->flags))
 		return false;
 	if (!field(step->fields, "credit") && s->credit == 0)
 		return NO(c, "credit is 0");
+	return true;
+}
+
+/* A word of the message; or how long it is, or what it came with. */
+static bool find_field(const struct cmp *c, const struct rr_seen *s, const char *name, uint32_t *v)
+{
+	if (!strcmp(name, "size"))
+		*v = s->size;
+	else if (!strcmp(name, "invalidated"))
+		*v = c->e->invalidated;
+	else
+		return rr_seen_field(s, name, v);
 	return true;
 }
 
@@ -401,7 +413,7 @@ static bool fields_match(struct cmp *c, const struct rr_step *step, const struct
 	for (const struct rr_field *f = step->fields; f; f = f->next) {
 		uint32_t v;
 
-		if (!rr_seen_field(s, f->name, &v))
+		if (!find_field(c, s, f->name, &v))
 			return NO(c, "there is no field %s", f->name);
 		if (!word_is(c, f->name, &f->pat, v))
 			return false;

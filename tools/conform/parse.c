@@ -147,7 +147,18 @@ static int kind_or(struct rr_parser *p, const char *const *others, uint32_t n, e
 	return i < 0 ? -1 : 0;
 }
 
-/* send KIND [FIELD=VALUE...] [invalidate=NAME] */
+/* What came has two things more than what it says. */
+static bool expected_fields(struct rr_parser *p, struct rr_step *s)
+{
+	const char *const *own = fields_of(s->kind);
+	const char *names[16] = { "size", "invalidated" };
+
+	for (uint32_t i = 0; own[i]; i++)
+		names[i + 2] = own[i];
+	return rr_parse_fields(p, 2, *own ? names : own, false, &s->fields);
+}
+
+/* send KIND [FIELD=VALUE...] [invalidate HANDLE] */
 static bool step_send(struct rr_parser *p, struct rr_step *s)
 {
 	if (kind_or(p, NULL, 0, &s->kind) < 0)
@@ -172,6 +183,9 @@ static bool expect_other(struct rr_parser *p, struct rr_step *s)
 		s->fields = rr_arena_get(&p->c->arena, sizeof(*s->fields));
 		s->fields->name = "status";
 		return form(p, 3, 3, "expect exit STATUS") && rr_parse_pat(p, p->word[2], &s->fields->pat);
+	case RR_E_VALUE:
+		return form(p, 4, 4, "expect value VALUE PATTERN") && expr_at(p, 2, &s->a) &&
+		       rr_parse_pat(p, p->word[3], &s->pat);
 	default:
 		if (!form(p, 3, 3, "expect memory NAME, expect read NAME"))
 			return false;
@@ -183,8 +197,8 @@ static bool expect_other(struct rr_parser *p, struct rr_step *s)
 
 static bool one_expectation(struct rr_parser *p, struct rr_step *s)
 {
-	static const char *const others[] = { "silence", "close", "memory", "read", "exit" };
-	int i = kind_or(p, others, 5, &s->kind);
+	static const char *const others[] = { "silence", "close", "memory", "read", "exit", "value" };
+	int i = kind_or(p, others, 6, &s->kind);
 
 	s->line = p->line;
 	s->op = RR_STEP_EXPECT;
@@ -193,8 +207,7 @@ static bool one_expectation(struct rr_parser *p, struct rr_step *s)
 		return false;
 	if (i > 0)
 		return expect_other(p, s);
-	return rr_parse_fields(p, 2, fields_of(s->kind), false, &s->fields) &&
-	       rr_parse_items(p, true, true, &s->items);
+	return expected_fields(p, s) && rr_parse_items(p, true, true, &s->items);
 }
 
 /* expect THIS, and lines "or THAT" */

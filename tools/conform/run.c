@@ -85,13 +85,21 @@ static bool step_send(struct rr_run *r, const struct rr_step *s)
 	return !rc || rr_run_fail(r, s->line, "cannot send: %s", strerror(-rc));
 }
 
+bool rr_run_opens(struct rr_run *r, const struct rr_step *s, const struct rr_message *m)
+{
+	r->opened = r->opened || !rr_make_opening(&r->env, s, m->bytes, m->len, &r->out);
+	if (!r->opened)
+		rr_link_send(&r->link, r->out.p, (uint32_t)r->out.len, 0);
+	return !r->opened;
+}
+
 static bool step_call(struct rr_run *r, const struct rr_step *s)
 {
 	if (!r->o->caller)
 		return rr_run_fail(r, s->line, "there is no caller (--caller)");
 	if (r->connected)
 		rr_link_close(&r->link);
-	r->connected = false;
+	r->connected = r->opened = r->closed_well = false;
 	return rr_caller_start(&r->caller, r->o->caller, s->verb, rr_run_eval(r, &s->a)) ||
 	       rr_run_fail(r, s->line, "the caller cannot be started");
 }
@@ -158,10 +166,18 @@ static bool (*const step_of[])(struct rr_run *r, const struct rr_step *s) = {
 	[RR_STEP_PUSH] = rr_step_push, [RR_STEP_CALL] = step_call, [RR_STEP_NULL] = step_null,
 };
 
+/* What can be looked at when the connection is over. */
+static bool outlives(const struct rr_step *s)
+{
+	return s->op == RR_STEP_CALL || (s->op == RR_STEP_EXPECT && s->what == RR_E_EXIT);
+}
+
 /* Until one fails, or the peer has closed as it may. */
 static bool run_steps(struct rr_run *r, const struct rr_step *s)
 {
-	for (; s && !r->closed_well; s = s->next) {
+	for (; s; s = s->next) {
+		if (r->closed_well && !outlives(s))
+			continue;
 		r->env.missing = NULL;
 		if (!step_of[s->op](r, s))
 			return false;

@@ -22,6 +22,7 @@ struct rr_run {
 	struct rr_caller caller;
 	struct rr_bytes out;
 	bool connected;
+	bool opened;		/* the peer has begun with its calls, or was asked otherwise */
 	bool closed_well;	/* by the peer, as it may */
 	uint32_t next_xid;
 	/* The expectations that were met, each once. */
@@ -40,6 +41,9 @@ static inline uint64_t rr_run_eval(struct rr_run *r, const struct rr_expr *x)
 {
 	return rr_env_eval(&r->env, x);
 }
+
+/* What the peer says before its first call, and s (NULL: none) does not ask for, is answered. True: m was that. */
+bool rr_run_opens(struct rr_run *r, const struct rr_step *s, const struct rr_message *m);
 
 /* --- memory.c --- */
 rr_step_fn rr_step_memory, rr_step_withdraw, rr_step_pull, rr_step_push;

@@ -84,10 +84,12 @@ static void get_error(struct cur *c, enum rr_dialect d, struct rr_seen *s)
 		s->arm[i] = get(c);
 }
 
-/* A server that knows no version 2 says so in version 1's form. */
+/* A server that knows no version 2 says so in version 1's form. So long are version 2's own errors of one word, too:
+ * they have the flag RESPONSE where the other has its code, and their code as what would be the lowest version. */
 static bool is_v1_error(enum rr_dialect d, const uint8_t *buf, uint32_t len)
 {
-	return d == RR_DIALECT_V2 && len == 28 && rr_word(buf + 12) == 4 && rr_word(buf + 16) == 1;
+	return d == RR_DIALECT_V2 && len == 28 && rr_word(buf + 12) == 4 && rr_word(buf + 16) == 1 &&
+	       arm_words(d, rr_word(buf + 20)) != 1;
 }
 
 static enum rr_kind kind_of(enum rr_dialect d, uint32_t proc)
@@ -135,6 +137,8 @@ const char *rr_seen_read(enum rr_dialect d, const uint8_t *buf, uint32_t len, st
 	s->vers = get(&c);
 	s->credit = get(&c);
 	s->proc = get(&c);
+	s->size = len;
+	d = rr_layout(d, s->vers);
 	s->kind = kind_of(d, s->proc);
 	if (is_v1_error(d, buf, len)) {
 		s->flags = 1;

@@ -17,11 +17,11 @@ static void put_chunk(struct rr_bytes *out, const struct rr_chunk *ch)
 /* RDMA_MSG, the call's chunks unused. */
 static void put_answer(struct rr_run *r, const struct rr_seen *s)
 {
-	uint32_t version = rr_dialect_version(r->env.dialect);
-	const uint32_t prefix[] = { s->xid, version, r->o->link.credits, 0, 1, 0 };
+	const uint32_t prefix[] = { s->xid, s->vers, r->o->link.credits, 0, 1, 0 };
+	bool v2 = rr_layout(r->env.dialect, s->vers) == RR_DIALECT_V2;
 
 	r->out.len = 0;
-	for (uint32_t i = 0; i < (version == 2 ? 6 : 4); i++)
+	for (uint32_t i = 0; i < (v2 ? 6 : 4); i++)
 		rr_bytes_word(&r->out, prefix[i]);
 	rr_bytes_word(&r->out, 0);
 	for (uint32_t i = 0; i < s->nwrites; i++)
@@ -58,9 +58,9 @@ bool rr_run_serve(struct rr_run *r, const struct rr_step *s)
 	while (!rr_caller_ended(&r->caller) && rr_now() < until) {
 		const struct rr_message *m = r->connected ? rr_link_recv(&r->link, 20) : NULL;
 
-		if (m)
+		if (m && !rr_run_opens(r, s, m))
 			answer(r, m);
-		else if (!r->connected || r->link.closed)
+		else if (!m && (!r->connected || r->link.closed))
 			rr_os_nap(5 * RR_MSEC);
 	}
 	if (rr_run_meets(r, s)) {

@@ -44,6 +44,7 @@ struct rr_env {
 	struct rr_arena arena;
 	struct rr_var *vars;
 	const char *missing;		/* a variable that was asked for, and has no value */
+	uint32_t invalidated;		/* the handle that the last message received came with; 0 none */
 	bool too_long;			/* more than RR_BODY_MAX bytes were to be made */
 	enum rr_dialect dialect;
 	enum rr_role role;
@@ -72,6 +73,8 @@ const uint8_t *rr_env_bytes(struct rr_env *e, const struct rr_segspec *s, uint32
 /* What a header of this kind is called on the wire; false: the dialect has none. */
 bool rr_kind_number(enum rr_dialect d, enum rr_kind kind, uint32_t *number);
 bool rr_kind_has_lists(enum rr_kind kind);
+/* How a message of this version is laid out: in version 2 that of who has fallen back is version 1's. */
+enum rr_dialect rr_layout(enum rr_dialect d, uint32_t vers);
 /* The version that a dialect says. */
 uint32_t rr_dialect_version(enum rr_dialect d);
 
@@ -97,6 +100,13 @@ bool rr_match_body(struct rr_env *e, const struct rr_item *items, const uint8_t 
 /* A message in one line, for a report. */
 void rr_match_describe(enum rr_dialect d, const uint8_t *buf, uint32_t len, char *out, size_t cap);
 
+/* --- open.c --- */
+
+/* Is this what a requester says before its first call, and step s (NULL: none) does not ask for? Then out is
+ * the answer. */
+bool rr_make_opening(struct rr_env *e, const struct rr_step *s, const uint8_t *buf, uint32_t len,
+		    struct rr_bytes *out);
+
 /* --- seen.c --- */
 
 struct rr_seen {
@@ -110,7 +120,7 @@ struct rr_seen {
 	bool has_reply;
 	struct rr_chunk reply;
 	const uint8_t *body;		/* of an RPC message, or properties */
-	uint32_t body_len;
+	uint32_t body_len, size;	/* size: of the message */
 };
 
 /* NULL, or what is malformed. */

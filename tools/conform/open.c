@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a requester may say before its first call, answered as a server without wishes would: version 2's
+ * properties by the default (version-two-08 §5.3.4), the Connection Configuration Protocol by there being no
+ * such program (draft-02 §6). A case that is about them says so, and answers itself. */
+#include "tools/conform/wire.h"
+
+#define CCP	100417u
+
+/* Does any of what may come begin a connection? */
+static bool is_asked_for(const struct rr_step *s)
+{
+	for (; s; s = s->other) {
+		if (s->kind == RR_K_CONNPROP || s->kind == RR_K_RAW)
+			return true;
+		for (const struct rr_item *it = s->items; it; it = it->next)
+			for (const struct rr_field *f = it->fields; f; f = f->next)
+				if (it->kind == RR_I_RPC_CALL && !strcmp(f->name, "prog"))
+					return true;
+	}
+	return false;
+}
+
+static bool is_ccp(const struct rr_seen *s)
+{
+	return s->kind == RR_K_MSG && s->body_len >= 24 && rr_word(s->body + 4) == 0 &&
+	       rr_word(s->body + 12) == CCP;
+}
+
+bool rr_make_opening(struct rr_env *e, const struct rr_step *s, const uint8_t *buf, uint32_t len,
+		    struct rr_bytes *out)
+{
+	struct rr_step answer = { .op = RR_STEP_SEND, .kind = RR_K_CONNPROP };
+	struct rr_field accept = { .name = "accept", .pat.n = 1 };
+	struct rr_item rpc = { .kind = RR_I_RPC_REPLY, .fields = &accept };
+	struct rr_seen seen;
+	char why[160];
+
+	if (e->role != RR_REQUESTER || is_asked_for(s) || rr_seen_read(e->dialect, buf, len, &seen))
+		return false;
+	if (e->dialect == RR_DIALECT_DRAFT02 && is_ccp(&seen)) {
+		accept.pat.alt[0].lo = (struct rr_expr){ .n = 1, .t[0].value = 1 };	/* PROG_UNAVAIL */
+		answer.kind = RR_K_MSG;
+		answer.items = &rpc;
+	} else if (seen.kind != RR_K_CONNPROP || seen.flags & 1) {
+		return false;
+	}
+	rr_env_set(e, "xid", seen.xid);
+	return rr_make_message(e, &answer, out, why, sizeof(why));
+}
