@@ -175,6 +175,7 @@ struct rr_share {
 	struct rr_stat_seg *seg;
 	struct rr_stat_conn *st;
 	rr_time active;		/* last message */
+	bool delays;		/* a delivery may come later than its receive */
 	bool heard;		/* a message has come: what is spoken does not change any more */
 	bool trimmed;
 	rr_time patience;	/* idle so long it is trimmed */

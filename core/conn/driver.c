@@ -444,7 +444,7 @@ static void received(struct rr_share *sh, const struct rr_wc *wc, rr_time now)
 	if (unlikely(wc->has_inv))
 		key_gone(sh, wc->inv_handle);
 	if (likely(!wc->has_imm)) {
-		if (!rr_drv_direct(sh) || unlikely(sh->pulls_short))
+		if (sh->delays || unlikely(sh->pulls_short))
 			sh->tables->recv_at[wc->cookie % RR_RECVS] = wc->buf;
 		rr_eng_recv(sh->eng, (uint32_t)wc->cookie, wc->buf, wc->len,
 			    wc->has_inv ? wc->inv_handle : 0, now);

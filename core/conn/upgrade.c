@@ -55,6 +55,8 @@ void rr_upgrade_carry(struct rr_conn *c)
 	sh->ep.invalidate = sh->qp->peer_inv;
 	sh->ep.recvs = rr_min(sh->ep.recvs, sh->qp->recvs);
 	sh->ep.max_msg = (uint32_t)rr_min((size_t)sh->ep.max_msg, sh->qp->mem_size / 2);
+	/* In version 1, where what is pulled is there at once, nothing waits but for memory. */
+	sh->delays = !rr_drv_direct(sh) || sh->ep.dialect != RR_DIALECT_V1;
 	sh->seg = c->seg;
 	sh->st = c->st;
 	sh->qp->count = sh->ep.count = rr_stats_counters(c->st);
