@@ -106,6 +106,20 @@ static bool listens(const struct rr_conn *c)
 	       !atomic_load_explicit(&c->sleepers, memory_order_acquire);
 }
 
+/* The connection's last descriptor may be ours, and what nobody has read is a reset, as in the kernel. */
+static void let_go(struct rr_conn *c)
+{
+	struct rr_share *sh = c->share;
+	struct linger now = { .l_onoff = 1, .l_linger = 0 };
+
+	if (c->anchor < 0)
+		return;
+	if (sh->back.left && !rr_conn_procs(sh) &&
+	    (rr_handback_bytes(sh) || sh->rx.bytes) && !sh->rx.shut)
+		rr_os->setsockopt(c->anchor, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+	rr_own_drop(c->anchor);
+}
+
 /* One round: how many descriptors to sleep on, or -1 it is over. */
 static int turn(struct rr_conn *c, rr_time since, struct pollfd p[2])
 {
@@ -116,6 +130,7 @@ static int turn(struct rr_conn *c, rr_time since, struct pollfd p[2])
 		rr_drv_fail(sh, ECONNRESET, RR_R_INTERNAL);
 	step(sh, c->anchor);
 	if (done(sh, since)) {
+		let_go(c);
 		sh->back.busy = false;
 		sh->back.since = sh->back.again = 0;
 		n = -1;
@@ -139,26 +154,12 @@ static void heard(struct rr_conn *c)
 	rr_lock_drop(&sh->lock);
 }
 
-/* The connection's last descriptor may be ours, and what nobody has read is a reset, as in the kernel. */
-static void let_go(struct rr_conn *c, int anchor)
-{
-	struct rr_share *sh = c->share;
-	struct linger now = { .l_onoff = 1, .l_linger = 0 };
-
-	if (anchor < 0)
-		return;
-	if (sh->back.left && !rr_conn_procs(sh) &&
-	    (rr_handback_bytes(sh) || sh->rx.bytes) && !sh->rx.shut)
-		rr_os->setsockopt(anchor, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
-	rr_own_drop(anchor);
-}
-
 static void *run(void *arg)
 {
 	struct rr_conn *c = arg;
-	int anchor = c->anchor, n;
 	rr_time since = rr_now();
 	struct pollfd p[2];
+	int n;
 
 	while ((n = turn(c, since, p)) >= 0) {
 		rr_time wait = rr_min(rr_max(rr_now() - since, RR_MSEC), WATCH);
@@ -166,7 +167,6 @@ static void *run(void *arg)
 		if (rr_os->poll(p, (nfds_t)n, (int)(wait / RR_MSEC)) > 0)
 			heard(c);
 	}
-	let_go(c, anchor);
 	rr_conn_free(c);
 	return NULL;
 }
