@@ -58,10 +58,22 @@ static int app_iov(const struct rr_app_iov *app, size_t len, struct iovec *iov, 
 	return n;
 }
 
+/* For the app's next connection to the same peer. */
+static void remember(const struct rr_share *sh, enum rr_reason why)
+{
+	if (sh->peer.sin6_family)
+		rr_cache_add(&sh->peer, why, rr_now() + 10 * rr_cp->negative_time);
+}
+
 void rr_drv_lost(struct rr_share *sh)
 {
+	struct rr_eng_info i;
+
 	if (sh->prov_lost)
 		return;
+	rr_eng_info(sh->eng, &i);
+	if (i.fell_back)
+		remember(sh, RR_R_NO_DIALECT);
 	sh->prov_lost = true;
 	sh->prov_lost_at = rr_now_coarse();
 	sh->rx.checked = 0;
@@ -362,8 +374,10 @@ static void op_fail(struct rr_share *sh, const struct rr_op *op)
 	};
 
 	/* The app will connect again, and ask the same. */
-	if (op->why == RR_WHY_TOO_LARGE && sh->peer.sin6_family)
-		rr_cache_add(&sh->peer, RR_R_SIZE_KNOWN, rr_now() + 10 * rr_cp->negative_time);
+	if (op->why == RR_WHY_TOO_LARGE || op->why == RR_WHY_REFUSED)
+		remember(sh, RR_R_SIZE_KNOWN);
+	if (op->why == RR_WHY_NO_ANSWER || op->why == RR_WHY_ERR_VERS)
+		remember(sh, RR_R_NO_DIALECT);
 	rr_drv_fail(sh, ECONNRESET, why[op->why]);
 }
 

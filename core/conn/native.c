@@ -452,11 +452,16 @@ static void over(struct rr_conn *c, enum rr_reason why)
 	rr_conn_turn(c, RR_S_TCP);
 }
 
-/* What the rule says, and nothing that is agreed on: what a peer knows that knows nothing of us. */
+/* What the rule says, and nothing that is agreed on: what a peer knows that knows nothing of us. In version 2 it can
+ * say so; a peer of which it is known that it does not speak that is not asked again (version-two-08 §7.2). */
 void rr_native_carry(struct rr_conn *c)
 {
-	c->share->ep.dialect = rr_own_dialect(c, -1, NULL);
-	c->share->ep.caps = rr_eng_native_caps(c->share->ep.dialect, rr_own_caps());
+	struct rr_eng_params *ep = &c->share->ep;
+
+	ep->dialect = rr_own_dialect(c, -1, NULL);
+	if (ep->dialect == RR_DIALECT_V2 && !c->server && rr_cache_look(&c->peer, rr_now()) == RR_R_NO_DIALECT)
+		ep->dialect = RR_DIALECT_V1;
+	ep->caps = rr_eng_native_caps(ep->dialect, rr_own_caps());
 	rr_upgrade_carry(c);
 }
 

@@ -53,6 +53,12 @@ void rr_upgrade_carry(struct rr_conn *c)
 	sh->ep.inline_send = sh->qp->send_size;
 	sh->ep.inline_recv = sh->qp->recv_size;
 	sh->ep.invalidate = sh->qp->peer_inv;
+	sh->ep.invited = sh->qp->own_inv;
+	if (!(rr_qp_caps(sh->qp) & RR_PROV_RING)) {
+		/* What the device can send; how much of it the peer receives is the engine's matter. */
+		sh->ep.inline_send_max = sh->qp->recv_size;
+		sh->qp->send_size = rr_max(sh->qp->send_size, sh->qp->recv_size);
+	}
 	sh->ep.recvs = rr_min(sh->ep.recvs, sh->qp->recvs);
 	sh->ep.max_msg = (uint32_t)rr_min((size_t)sh->ep.max_msg, sh->qp->mem_size / 2);
 	/* In version 1, where what is pulled is there at once, nothing waits but for memory. */

@@ -289,7 +289,8 @@ struct rr_eng {
 	bool reverse_chunks;	/* chunks in reverse calls */
 	bool reverse_reads;	/* Read chunks in replies to reverse calls */
 	bool mute;		/* the peer takes no calls of ours */
-	bool props_known;	/* its properties are */
+	bool props_known;	/* its properties are … */
+	bool infer;		/* … but not what it takes in the reverse direction: its calls tell */
 	bool fell_back;
 	uint8_t opening;	/* enum rr_open_state … */
 	rr_time open_until;	/* … and when it has taken too long */
@@ -365,7 +366,8 @@ static inline void rr_eng_release(struct rr_eng *e, uint32_t buf)
 	rr_eng_push(e, RR_OP_RELEASE, 0, buf, 0, 0);
 }
 
-/* Speaks version vers from now on instead; false if that is not possible. */
+/* Speaks version vers from now on instead; false if that is not possible. Reliable replies were a matter of the
+ * opening: there are none. */
 bool rr_eng_fall_back(struct rr_eng *e, uint32_t vers);
 /* Both sides have said what they can: reliable replies, and chunks in reverse calls. */
 void rr_eng_agreed(struct rr_eng *e, bool reliable, bool reverse_chunks);
@@ -377,6 +379,8 @@ void rr_open_next_op(struct rr_eng *e, const struct rr_in *in, struct rr_op *op)
 void rr_open_tick(struct rr_eng *e);
 /* Bytes have arrived, and are not decoded yet. */
 void rr_open_version(struct rr_eng *e, const uint8_t *buf, uint32_t len);
+/* A reverse call with chunks has come: so may replies to it have. */
+void rr_open_infer(struct rr_eng *e, const struct rr_chunks *ch);
 /* True: that was all that there is to be done about in. */
 bool rr_open_heard(struct rr_eng *e, struct rr_in *in, enum rr_wire_rc rc, uint32_t have);
 void rr_open_over(struct rr_eng *e);

@@ -80,6 +80,8 @@ static bool acceptable(struct rr_eng *e, struct rr_in *in, const struct rr_chunk
 {
 	if (!rr_resp_takes(e, in, ch) || !rr_reads_take(e, in, ch))
 		return false;
+	if (unlikely(e->infer))
+		rr_open_infer(e, ch);
 	return in->nsegs == 0 || rr_in_wrong(in, RR_ERR_BAD_XDR, 0, 0);
 }
 
@@ -177,6 +179,8 @@ static bool pullable(struct rr_eng *e, struct rr_in *in, const struct rr_chunks 
 		return false;
 	if (!rr_reads_take(e, in, ch))
 		return false;
+	if (unlikely(e->infer) && in->dir == RR_DIR_CALL)
+		rr_open_infer(e, ch);
 	return in->len || rr_in_wrong(in, RR_ERR_BAD_XDR, 0, 0);
 }
 

@@ -115,7 +115,14 @@ static void take_props(struct rr_eng *e, const struct rr_props *p)
 		      e->p.connector ? reverse_support(e) == RR_RVREQSUP_GENL
 				     : p->value[RR_PROP_BRS] == RR_RVREQSUP_GENL);
 	e->reverse_reads = p->value[RR_PROP_BRS] == RR_RVREQSUP_GENL;
+	e->infer = e->p.connector && !(p->given & 1u << RR_PROP_BRS);
 	e->props_known = true;
+}
+
+/* §4.2.2 */
+void rr_open_infer(struct rr_eng *e, const struct rr_chunks *ch)
+{
+	e->reverse_reads |= ch->nreads || ch->nwrites || ch->has_reply;
 }
 
 static void take_defaults(struct rr_eng *e)

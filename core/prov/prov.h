@@ -189,6 +189,7 @@ struct rr_qp {
 	/* Once established: */
 	bool native;		/* by take() or connect() */
 	bool peer_inv;		/* both sides have agreed on Send With Invalidate: send() does it */
+	bool own_inv;		/* each key of ours is of one exposure: the peer may take it back */
 	bool peer_reads;	/* the peer can issue RDMA Reads; so can we: */
 	bool reads;
 };

@@ -19,6 +19,7 @@
 #define FZ_PENDING	256u
 #define FZ_XIDS		8u
 #define FZ_MAX_MSG	8192u
+#define FZ_V2_XID	0x52444d04u	/* of the engine's own CONNPROP */
 
 struct fz {
 	const uint8_t *p, *end;
@@ -481,6 +482,44 @@ static void fz_built(struct fz *z)
 	fz_recv(z, b, len, inv);
 }
 
+/* The same in version 2. */
+static void fz_built_v2(struct fz *z)
+{
+	static const uint32_t types[] = { 0, 1, 0, 1, 4, 5, 0x52444d03, 9 };
+	uint32_t shape = fz_byte(z), xid = fz_byte(z), type = types[shape % 8], len, inv = 0;
+	uint32_t reply = !!(shape & 64), odd = fz_byte(z);
+	uint8_t b[2048];
+
+	xid = xid == 255 ? FZ_V2_XID : xid % FZ_XIDS;
+	len = WORDS(b, xid, 2, odd % 20, type, odd > 230 ? odd % 4 : reply || type == 4);
+	if (type == 4) {
+		len += WORDS(b + len, 1 + fz_byte(z) % 11);
+		for (uint32_t n = fz_byte(z) % 3; n > 0; n--)
+			len += WORDS(b + len, fz_byte(z) * 20);
+	} else if (type == 5) {
+		len += WORDS(b + len, 1, fz_byte(z) % 4, 4, fz_byte(z) * 20);
+	} else if (type < 2) {
+		len += WORDS(b + len, fz_byte(z));
+		for (uint32_t n = shape & 8 ? 1 + fz_byte(z) % 3 : 0; n > 0; n--)
+			len += WORDS(b + len, 1, fz_byte(z) / 200, fz_byte(z), fz_byte(z) * 16, 0, 0);
+		len += WORDS(b + len, 0);
+		if (shape & 16) {
+			len += WORDS(b + len, 1);
+			len += fz_segs(z, b + len, fz_byte(z) % 3);
+		}
+		len += WORDS(b + len, 0, !!(shape & 32));
+		if (shape & 32)
+			len += fz_segs(z, b + len, fz_byte(z) % 3);
+	}
+	if (type == 0 && reply)
+		len += WORDS(b + len, xid, 1, 0, 0, 0, 0);
+	else if (type == 0)
+		len += WORDS(b + len, xid, 0, 2, 100003, 3, 1, 0, 0, 0, 0);
+	if (shape & 128 && fz_byte(z) > 200)
+		inv = 0x100 + fz_byte(z) % 16;
+	fz_recv(z, b, len, inv);
+}
+
 static void fz_app(struct fz *z, uint32_t type)
 {
 	static const uint32_t sizes[] = { 24, 40, 900, 992, 996, 1000, 1500, 5000 };
@@ -587,7 +626,10 @@ static void fz_event(struct fz *z)
 		fz_raw(z);
 		break;
 	case 1: case 2: case 3: case 4: case 5:
-		fz_built(z);
+		if (z->dialect == RR_DIALECT_V2)
+			fz_built_v2(z);
+		else
+			fz_built(z);
 		break;
 	case 6: case 7:
 		fz_app(z, RR_RPC_CALL);
@@ -616,10 +658,20 @@ static void fz_event(struct fz *z)
 	}
 }
 
+/* Both ends have come to terms: all that there is has been agreed on. */
+static void fz_open_v2(struct fz *z, bool connector)
+{
+	uint8_t b[64];
+
+	fz_run(z);
+	fz_recv(z, b, WORDS(b, FZ_V2_XID, 2, 8, 5, connector, 3, 1, 4, 1024, 2, 4, 2, 0x52444d01, 4, 1), 0);
+	fz_run(z);
+}
+
 static int fuzz_engine(const uint8_t *data, size_t len, bool connector)
 {
 	static const uint8_t dialects[] = {
-		RR_DIALECT_V1, RR_DIALECT_V1, RR_DIALECT_DRAFT02, RR_DIALECT_SLIDES,
+		RR_DIALECT_V1, RR_DIALECT_V2, RR_DIALECT_DRAFT02, RR_DIALECT_SLIDES,
 	};
 	static struct fz z;
 	struct rr_eng_params p = {
@@ -630,6 +682,7 @@ static int fuzz_engine(const uint8_t *data, size_t len, bool connector)
 		.done_timeout = RR_SEC, .done_timeout_pressure = RR_MSEC * 100,
 		.recvs = FZ_TOKENS, .count = &z.count,
 	};
+	bool opens;
 	void *mem;
 
 	memset(&z, 0, sizeof(z));
@@ -638,14 +691,20 @@ static int fuzz_engine(const uint8_t *data, size_t len, bool connector)
 	p.caps = fz_byte(&z);
 	p.lenient_read_chunks = p.caps & 8;
 	p.dialect = z.dialect = dialects[p.caps >> 4 & 3];
+	opens = p.dialect == RR_DIALECT_V2 && !(p.caps & 64);
 	p.ccp_prog = p.caps & 64 ? RR_CCP_PROG : 0;
 	p.pad_align = p.caps & 128 ? 64 : 0;
 	p.pad_thresh = 100;
+	p.invalidate = p.invited = p.caps & 128;
 	p.caps %= 8;
+	if (p.dialect == RR_DIALECT_V2 && p.lenient_read_chunks)
+		p.caps |= RR_CAP_REVERSE_CHUNKS;
 	z.strict = !(p.caps & RR_CAP_RING_CREDITS);
 	mem = calloc(1, rr_eng_size(&p));
 	z.e = rr_eng_init(mem, &p, 0);
 	rr_eng_window(z.e, 16);
+	if (opens)
+		fz_open_v2(&z, connector);
 	while (z.p < z.end && !z.over) {
 		fz_event(&z);
 		fz_run(&z);

@@ -480,3 +480,39 @@ Test(engine_v2_opening, reverse_calls_are_inline_unless_the_client_takes_others)
 		one_fini(&o);
 	}
 }
+
+Test(engine_v2_opening, who_falls_back_has_no_reliable_replies)
+{
+	begin(RR_CAP_RELIABLE_REPLY, true);
+	ONE_RECV(&o, ours, 2, 8, ERROR, 1, 1, 1);
+	one_clear(&o);
+	one_send(&o, RR_RPC_CALL, 5, 40);
+	cr_assert_eq(one_count(&o, RR_OP_EXPOSE), 1);	/* a Reply chunk */
+	one_fini(&o);
+}
+
+Test(engine_v2_opening, what_a_server_takes_in_return_is_seen_from_its_reverse_calls)
+{
+	begin(RR_CAP_RELIABLE_REPLY | RR_CAP_REVERSE_CHUNKS, true);
+	ONE_RECV(&o, ours, 2, 2, CONNPROP, RESPONSE, 1, DONE, 4, 1);	/* no BRS */
+	ONE_RECV(&o, V2_MSG(5), A_CALL(5));
+	one_clear(&o);
+	one_send(&o, RR_RPC_REPLY, 5, 9000);
+	cr_assert_eq(one_word(&o, 0, 3), ERROR);
+	ONE_RECV(&o, 6, 2, 20, MSG, 0, 0, 0, 0, 1, 1, 9, 8, 0, 64, A_CALL(6));
+	one_clear(&o);
+	one_send(&o, RR_RPC_REPLY, 6, 9000);
+	cr_assert_eq(one_count(&o, RR_OP_EXPOSE), 1);
+	one_fini(&o);
+}
+
+Test(engine_v2_opening, what_a_server_says_that_it_takes_is_not_inferred)
+{
+	begin(RR_CAP_RELIABLE_REPLY | RR_CAP_REVERSE_CHUNKS, true);
+	ONE_RECV(&o, ours, 2, 2, CONNPROP, RESPONSE, 2, DONE, 4, 1, BRS, 4, 1);
+	ONE_RECV(&o, 6, 2, 20, MSG, 0, 0, 0, 0, 1, 1, 9, 8, 0, 64, A_CALL(6));
+	one_clear(&o);
+	one_send(&o, RR_RPC_REPLY, 6, 9000);
+	cr_assert_eq(one_word(&o, 0, 3), ERROR);
+	one_fini(&o);
+}

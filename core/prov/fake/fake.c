@@ -126,7 +126,7 @@ static void join_to(struct rr_fake_qp *q, struct rr_fake_qp *peer)
 	q->peer = peer;
 	q->qp.send_size = peer->qp.recv_size;
 	q->qp.peer_recvs = peer->qp.recvs;
-	q->qp.peer_inv = q->link->conf.inv;
+	q->qp.peer_inv = q->qp.own_inv = q->link->conf.inv;
 }
 
 static int answer(struct rr_qp *qp, const struct rr_prov_params *p,

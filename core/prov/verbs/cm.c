@@ -215,6 +215,7 @@ static int established(struct rr_qp *qp, struct rr_vq *v, const struct rdma_conn
 	}
 	v->state = RR_V_READY;
 	qp->peer_inv = v->said_inv && v->can_inv && v->remote_inv;
+	qp->own_inv = v->invite;
 	return 0;
 }
 
