@@ -205,13 +205,13 @@ static void parse(struct arguments *a, int argc, char **argv)
 
 static int self_test(struct arguments *a)
 {
-	uint32_t lies = 0, believed = 0;
-	const char *why = rr_suite_self_test(&a->suite, &a->o, a->to, &lies, &believed);
+	struct rr_tested t = { 0 };
+	const char *why = rr_suite_self_test(&a->suite, &a->o, a->known, a->to, &t);
 
 	if (why)
 		errx(3, "%s: %s", a->peer, why);
-	fprintf(a->to, "%u lies, %u of them not noticed\n", lies, believed);
-	return believed != 0;
+	fprintf(a->to, "%u lies, %u of them not noticed\n", t.lies, t.believed);
+	return t.believed || t.failed;
 }
 
 static int judge(struct arguments *a)

@@ -30,9 +30,15 @@ void rr_known_free(struct rr_known *k);
 const char *rr_suite_run(const struct rr_suite *s, const struct rr_options *o, const struct rr_known *k,
 			 struct rr_report *r);
 
+/* What a self-test came to. */
+struct rr_tested {
+	uint32_t lies, believed;	/* told, and of them not noticed */
+	uint32_t failed;		/* cases that fail though nobody lies: nothing is shown of those */
+};
+
 /* Shows that each case can fail: each of its expectations, in turn, is shown something else than came, and the
- * case must fail there. Against a peer that passes. Prints what did not, to the log; how many. */
-const char *rr_suite_self_test(const struct rr_suite *s, const struct rr_options *o, FILE *log,
-			       uint32_t *lies, uint32_t *believed);
+ * case must fail there. Against a peer that passes, but for what is known. Prints what did not, to the log. */
+const char *rr_suite_self_test(const struct rr_suite *s, const struct rr_options *o, const struct rr_known *k,
+			       FILE *log, struct rr_tested *t);
 
 #endif
