@@ -235,9 +235,7 @@ static void op_expose(struct rr_share *sh, const struct rr_op *op, rr_time now)
 		}
 		buf = (uint32_t)got;
 	}
-	if (unlikely(op->max_segs && sh->pool.buf[buf].nexts > op->max_segs))
-		rc = rr_pool_gather(&sh->pool, buf);
-	for (size_t off = op->off; left && !rc; n++) {
+	for (size_t off = op->off; left; n++) {
 		size_t room;
 		uint8_t *p = rr_pool_at(&sh->pool, buf, off, &room);
 		size_t take = rr_min(room, left);

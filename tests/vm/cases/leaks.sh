@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Of connections that came and went nothing is left, in the client, in the server, in the device. A window that
 # was left would keep its protection domain. leaks.sh [CYCLES]
-# At most 600 s.
+# At most 1500 s.
 . "$(dirname "$0")/../lib.sh"
 [ -f "$BUILD/librpcrdma_verbs.so" ] || skip "built without rdma-core's headers"
 need rdma
@@ -17,7 +17,7 @@ cycle() {
 	local i
 	rm -f "$W/cycle"
 	client labcli 10.9.0.1 20801 cycle "$1" <"$W/hold" >"$W/cycle" 2>&1 &
-	for ((i = 0; i < 4000; i++)); do
+	for ((i = 0; i < 12000; i++)); do
 		grep -q 'cycle' "$W/cycle" && break
 		sleep 0.1
 	done

@@ -9,7 +9,7 @@
 nfs_arguments "$@"
 [ "$versions" != "3 4.0 4.1 4.2" ] || versions=4.1
 need nfs-cp rdma
-head -c 3000000 /dev/urandom >"$W/up"
+head -c 100000 /dev/urandom >"$W/up"
 
 by_tcp() { # NAME
 	checks=$((checks + 1))
@@ -30,7 +30,7 @@ for v in $versions; do
 	nfs_mount $v rdma rsize=1048576,wsize=1048576
 	writes
 	device_away
-	sleep 3
+	sleep 2
 	kill -0 $io 2>/dev/null || bad "$v: it was written before the device went: $(cat "$W/io")"
 	checks=$((checks + 3))
 	[ $server = knfsd ] || kill -0 "$(pgrep -x ganesha.nfsd)" || bad "$v: ganesha has died"
