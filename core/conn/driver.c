@@ -235,7 +235,9 @@ static void op_expose(struct rr_share *sh, const struct rr_op *op, rr_time now)
 		}
 		buf = (uint32_t)got;
 	}
-	for (size_t off = op->off; left; n++) {
+	if (unlikely(op->max_segs && sh->pool.buf[buf].nexts > op->max_segs))
+		rc = rr_pool_gather(&sh->pool, buf);
+	for (size_t off = op->off; left && !rc; n++) {
 		size_t room;
 		uint8_t *p = rr_pool_at(&sh->pool, buf, off, &room);
 		size_t take = rr_min(room, left);

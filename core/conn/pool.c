@@ -169,6 +169,32 @@ int rr_pool_grow(struct rr_pool *p, uint32_t buf, size_t len)
 	return -EAGAIN;
 }
 
+int rr_pool_gather(struct rr_pool *p, uint32_t buf)
+{
+	struct rr_buf *b = &p->buf[buf];
+	struct rr_ext to = find(p, b->npages);
+	uint32_t page = to.page;
+
+	if (b->nexts < 2)
+		return 0;
+	if (to.npages < b->npages)
+		return -EAGAIN;
+	mark(p, to.page, to.npages, true);
+	p->used += to.npages;
+	p->peak = rr_max(p->peak, p->used);
+	for (uint32_t i = 0; i < b->nexts; i++) {
+		const struct rr_ext *e = &b->ext[i];
+
+		memcpy(p->mem + (size_t)page * RR_POOL_PAGE, p->mem + (size_t)e->page * RR_POOL_PAGE,
+		       (size_t)e->npages * RR_POOL_PAGE);
+		page += e->npages;
+		give_back(p, e);
+	}
+	b->ext[0] = to;
+	b->nexts = 1;
+	return 0;
+}
+
 void rr_pool_free(struct rr_pool *p, uint32_t buf)
 {
 	struct rr_buf *b = &p->buf[buf];

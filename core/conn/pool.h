@@ -57,6 +57,10 @@ int64_t rr_pool_alloc(struct rr_pool *p, size_t len);
 /* Makes room for len bytes in all; 0, -EAGAIN, -ENOMEM. What it holds stays. */
 int rr_pool_grow(struct rr_pool *p, uint32_t buf, size_t len);
 
+/* Moves what a buffer holds into one extent, where there is room for that: 0, or -EAGAIN and nothing
+ * happened. Nobody but us may use its memory meanwhile. */
+int rr_pool_gather(struct rr_pool *p, uint32_t buf);
+
 void rr_pool_free(struct rr_pool *p, uint32_t buf);
 
 static inline size_t rr_pool_room(const struct rr_pool *p, uint32_t buf)

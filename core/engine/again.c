@@ -125,7 +125,7 @@ void rr_again_send(struct rr_eng *e, struct rr_call *c)
 	c->args.state = c->reply.state = c->write.state = RR_MEM_NONE;
 	c->reply.len = c->next.reply;
 	c->write.len = c->next.write;
-	if (c->next.whole || t->form == RR_TX_LONG_CALL || too_long_inline(e, c, t)) {
+	if (c->next.whole || too_long_inline(e, c, t)) {
 		t->form = RR_TX_LONG_CALL;
 		t->item = (struct rr_range){ 0, 0 };
 		c->position = 0;

@@ -221,7 +221,7 @@ struct rr_op {
 	uint32_t inv_handle;	/* invalidate this at the peer; 0 none */
 	/* RR_OP_EXPOSE */
 	enum rr_rights rights;
-	uint32_t max_segs;	/* more of them the peer does not take; 0 it has not said so */
+	uint32_t max_segs;	/* more of them the peer does not take, and end the connection; 0 any number */
 	/* RR_OP_WRITE, RR_OP_PULL, RR_OP_COMPOSE: valid until the next call into the engine */
 	const struct rr_seg *segs;
 	uint32_t nsegs;

@@ -137,6 +137,12 @@ static void take_defaults(struct rr_eng *e)
 /* Of a peer that has said something: nothing it says later changes that. */
 static void props_arrived(struct rr_eng *e, struct rr_in *in)
 {
+	bool answer = e->opening == RR_OPEN_ASKED && in->n.xid == RR_OPEN_XID;
+
+	if (in->dir == RR_DIR_REPLY && !answer) {	/* to nothing that was said */
+		rr_in_discard(e, in);
+		return;
+	}
 	if (!e->props_known)
 		take_props(e, &e->rx.props);
 	if (in->dir == RR_DIR_CALL) {
@@ -144,12 +150,10 @@ static void props_arrived(struct rr_eng *e, struct rr_in *in)
 		if (e->opening == RR_OPEN_AWAITED)
 			rr_open_over(e);
 		rr_open_answer(e, in);
-	} else if (e->opening == RR_OPEN_ASKED && in->n.xid == RR_OPEN_XID) {
+	} else {
 		rr_credits_grant(&e->cr, in->credit, e->traits->zero_grants);
 		rr_open_over(e);
 		rr_in_drop(e, in);
-	} else {
-		rr_in_discard(e, in);
 	}
 }
 

@@ -391,3 +391,16 @@ Test(engine_v2_again, with_reliable_replies_a_long_call_may_still_have_too_many_
 	is_answered(5, 1);
 	one_fini(&o);
 }
+
+Test(engine_v2_again, who_always_wants_it_otherwise_gets_it_four_times)
+{
+	v2_begin(0, true);
+	send_lookup(5);
+	for (uint32_t i = 1; i < 4; i++) {
+		refused(5, REPLY_RESOURCE, 0, 3000 * i);
+		cr_assert_eq(one_count(&o, RR_OP_SEND), 1, "%u", i);
+	}
+	refused(5, REPLY_RESOURCE, 0, 12000);
+	was_given_up(RR_WHY_TOO_LARGE);
+	one_fini(&o);
+}

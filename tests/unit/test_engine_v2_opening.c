@@ -164,8 +164,8 @@ Test(engine_v2_opening, no_call_is_taken_before_the_answer_and_as_many_as_it_gra
 
 Test(engine_v2_opening, the_answer_has_our_xid_and_the_response_flag)
 {
-	begin(0, true);
-	ONE_RECV(&o, ours + 1, 2, 2, CONNPROP, RESPONSE, 0);
+	begin(RR_CAP_RELIABLE_REPLY, true);
+	ONE_RECV(&o, ours + 1, 2, 2, CONNPROP, RESPONSE, 1, RBSIZ, 4, 1024);
 	cr_assert(info().opening);
 	ONE_RECV(&o, ours, 2, 2, CONNPROP, 0, 0);	/* its own: to be answered */
 	cr_assert(info().opening);
@@ -173,6 +173,7 @@ Test(engine_v2_opening, the_answer_has_our_xid_and_the_response_flag)
 	cr_assert_eq(one_word(&o, 1, 4), RESPONSE);
 	ONE_RECV(&o, ours, 2, 2, CONNPROP, RESPONSE, 0);
 	cr_assert_not(info().opening);
+	cr_assert_eq(threshold(), 4096);	/* what the first one said is nothing */
 	one_fini(&o);
 }
 

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <string.h>
+
+#include "core/conn/pool.h"
+
+#define PAGES	64u
+
+static struct rr_pool_tables tables;
+static uint8_t mem[PAGES * RR_POOL_PAGE];
+static struct rr_pool pool;
+
+/* A buffer of these many extents of a page, each with its number, and after it so many free pages. */
+static uint32_t scattered(uint32_t exts, uint32_t room)
+{
+	uint32_t hole[PAGES], n = PAGES - room, big;
+	int64_t b;
+
+	memset(&tables, 0, sizeof(tables));
+	rr_pool_init(&pool, &tables, mem, sizeof(mem));
+	for (uint32_t i = 0; i < n; i++)
+		hole[i] = (uint32_t)rr_pool_alloc(&pool, 1);
+	big = room ? (uint32_t)rr_pool_alloc(&pool, room * RR_POOL_PAGE) : 0;
+	for (uint32_t i = 0; i < exts; i++)
+		rr_pool_free(&pool, hole[2 * i]);
+	b = rr_pool_alloc(&pool, exts * RR_POOL_PAGE);
+	cr_assert_geq(b, 0);
+	if (room)
+		rr_pool_free(&pool, big);
+	for (uint32_t i = 0; i < exts; i++) {
+		size_t len;
+
+		memset(rr_pool_at(&pool, (uint32_t)b, i * RR_POOL_PAGE, &len), (int)i + 1, RR_POOL_PAGE);
+	}
+	cr_assert_eq(pool.buf[b].nexts, exts);
+	return (uint32_t)b;
+}
+
+Test(pool, what_is_gathered_lies_together_as_it_was)
+{
+	uint32_t b = scattered(4, 4), used = pool.used;
+	size_t len;
+	uint8_t *at;
+
+	cr_assert_eq(rr_pool_gather(&pool, b), 0);
+	at = rr_pool_at(&pool, b, 0, &len);
+	cr_assert_eq(len, 4 * RR_POOL_PAGE);
+	for (uint32_t i = 0; i < len; i++)
+		cr_assert_eq(at[i], i / RR_POOL_PAGE + 1, "byte %u", i);
+	cr_assert_eq(pool.used, used);
+	rr_pool_free(&pool, b);
+	cr_assert_eq(pool.used, used - 4);
+	cr_assert_geq(rr_pool_alloc(&pool, 4 * RR_POOL_PAGE), 0, "its first pages are free again");
+	cr_assert_geq(rr_pool_alloc(&pool, 4 * RR_POOL_PAGE), 0, "and so are the others");
+}
+
+Test(pool, without_room_nothing_is_gathered)
+{
+	uint32_t b = scattered(4, 3);
+	size_t len;
+
+	cr_assert_eq(rr_pool_gather(&pool, b), -EAGAIN);
+	cr_assert_eq(pool.buf[b].nexts, 4);
+	cr_assert_eq(*rr_pool_at(&pool, b, 3 * RR_POOL_PAGE, &len), 4);
+}
+
+Test(pool, what_lies_together_stays)
+{
+	uint32_t b;
+	size_t len;
+	uint8_t *at;
+
+	memset(&tables, 0, sizeof(tables));
+	rr_pool_init(&pool, &tables, mem, sizeof(mem));
+	b = (uint32_t)rr_pool_alloc(&pool, 3 * RR_POOL_PAGE);
+	at = rr_pool_at(&pool, b, 0, &len);
+	cr_assert_eq(rr_pool_gather(&pool, b), 0);
+	cr_assert_eq(rr_pool_at(&pool, b, 0, &len), at);
+}
