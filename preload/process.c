@@ -157,6 +157,17 @@ pid_t rr_wrap_fork(void)
 	return pid;
 }
 
+/* Its parent ends by libc's own _exit(), which nobody sees, and takes its queue pairs with it. */
+int rr_wrap_daemon(int nochdir, int noclose)
+{
+	int saved = errno;
+
+	if (rr_may_track())
+		rr_conn_daemon();
+	errno = saved;
+	return rr_real.daemon(nochdir, noclose);
+}
+
 /* --- close_range, closefrom --- */
 
 /* The tracked fds of [first, last], in our sense. */

@@ -26,6 +26,12 @@ static pid_t rr_real_nofork(void)
 	return -1;
 }
 
+static int rr_real_nodaemon(int nochdir RR_UNUSED, int noclose RR_UNUSED)
+{
+	errno = EAGAIN;
+	return -1;
+}
+
 static FILE *rr_real_nofile(int fd RR_UNUSED, const char *mode RR_UNUSED)
 {
 	errno = ENOMEM;

@@ -195,6 +195,9 @@ void rr_conn_fork_prepare(void);
 void rr_conn_fork_parent(void);
 void rr_conn_fork_child(void);
 void rr_conn_forked(struct rr_conn *c);	/* parent, before fork: one more process has it */
+/* The process is about to go on as a child of itself: what only this one can use goes back to TCP, in two
+ * seconds at most. */
+void rr_conn_daemon(void);
 void rr_conn_fork_failed(struct rr_conn *c);	/* parent, for each: there is no child after all */
 
 /* Makes room at fd, which is ours (core/base/ownfd.h), for a file of the app's: false if it has to

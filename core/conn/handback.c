@@ -365,6 +365,8 @@ void rr_handback_exit(struct rr_conn *c, rr_time end)
 	struct rr_share *sh = c->share;
 
 	sh->back.reads = true;
+	if (!sh->back.busy)
+		step(sh, -1);
 	while (!back(sh) && rr_now() < end) {
 		if (!sh->back.busy)
 			step(sh, -1);

@@ -58,6 +58,25 @@ static void at_exit(struct rr_conn *c, void *ctx)
 	rr_lock_drop(&sh->lock);
 }
 
+static void at_daemon(struct rr_conn *c, void *ctx)
+{
+	struct rr_share *sh = c->share;
+	const rr_time *end = ctx;
+
+	if (rr_conn_shareable(sh) || sh->qp->native || rr_lock_try(&sh->lock))
+		return;
+	if (ours(sh))
+		rr_handback_exit(c, *end);
+	rr_lock_drop(&sh->lock);
+}
+
+void rr_conn_daemon(void)
+{
+	rr_time end = rr_now() + MOST;
+
+	rr_conn_each_carried(at_daemon, &end);
+}
+
 void rr_conn_exit(void)
 {
 	rr_time end = rr_now() + MOST;

@@ -147,25 +147,29 @@ def workers():
                 worker(i)
                 os._exit(0)
             finally:
+                traceback.print_exc()
                 os._exit(1)
     worker(9)
+    ends = [os.wait()[1] for _ in range(4)]
     os.unlink(name)
-    return [os.wait()[1] for _ in range(4)]
+    return ends
 ''')
-    same(c.do('workers()', 30), [0] * 4)
+    ends = c.do('workers()', 30)
+    check(ends == [0] * 4, 'the workers: %r %s' % (ends, c.log()))
     c.do('s.close()')
     same(s.result(t), 'EOF after 0 of 4 bytes')
     same(lost(), 0)
 
 
-def a_daemon_goes_on_with_what_its_parent_had():
-    """fork(), and the parent ends by exit()."""
+def a_daemon_goes_on_with_what_its_parent_had(how='exit'):
+    """fork(), and the parent ends by exit(); or by daemon()."""
     c, s = both()
     t = s.start('echo(s)')
     c.do('''
 back = tempfile.mkstemp()[1]
-def daemon():
-    if os.fork() == 0:
+def daemon(how):
+    import ctypes
+    if (ctypes.PyDLL(None).daemon(1, 1) if how == 'daemon' else os.fork()) == 0:
         time.sleep(0.3)
         try:
             said = '%d' % ask(s, 2, blob(70000))
@@ -175,16 +179,19 @@ def daemon():
             f.write(said)
         s.close()
         os._exit(0)
-    import ctypes
     ctypes.CDLL(None).exit(0)
 ''' .replace('back =', 'import tempfile\nback ='))
     name = c.do('back')
-    c.start('daemon()')
+    c.start('daemon(%r)' % how)
     same(c.p.wait(SOON), 0)
     same(s.result(t), 'EOF after 0 of 4 bytes')
     with open(name) as f:
         same(f.read(), '70000')
     os.unlink(name)
+
+
+def so_does_one_made_by_daemon():
+    a_daemon_goes_on_with_what_its_parent_had('daemon')
 
 
 # --- what must not cost the connection its carrier ---

@@ -308,6 +308,10 @@ void rr_conn_fork_failed(struct rr_conn *c RR_UNUSED)
 {
 }
 
+void rr_conn_daemon(void)
+{
+}
+
 bool rr_conn_move_fd(int fd RR_UNUSED)
 {
 	return false;
