@@ -13,6 +13,7 @@
 
 #define RR_EXPR_TERMS	4u
 #define RR_PAT_ALTS	6u
+#define RR_PRIVATE_MAX	32u
 
 /* name.handle and so on: what of an exposed or seen piece of memory is meant. */
 enum rr_part { RR_PART_NONE, RR_PART_HANDLE, RR_PART_LENGTH, RR_PART_OFFSET };
@@ -138,6 +139,9 @@ struct rr_case {
 	enum rr_target target;
 	uint32_t caps;			/* enum rr_cap that the tool offers in an upgrade */
 	bool native;			/* only without an upgrade */
+	bool says;			/* private data of RDMA CM other than RFC 8797's: these bytes */
+	const uint8_t *private_data;
+	uint32_t private_len;
 	bool ends;			/* the connection does not live to see the closing NULL */
 	struct rr_step *steps;
 };

@@ -78,7 +78,7 @@ static bool get_lists(struct rr_parser *p, bool expect, struct rr_item *it)
 	return words(p, 2, 2, "lists any") && (!strcmp(p->word[1], "any") || words(p, 0, 0, "lists any"));
 }
 
-static bool hex(struct rr_parser *p, uint32_t from, struct rr_item *it)
+bool rr_parse_hex(struct rr_parser *p, uint32_t from, struct rr_item *it)
 {
 	uint8_t *out = rr_arena_get(&p->c->arena, strlen(p->rest) / 2 + 1);
 	uint32_t digits = 0;
@@ -108,7 +108,7 @@ static bool get_prop(struct rr_parser *p, bool expect, struct rr_item *it)
 	if (p->nwords == 2)
 		return true;
 	if (!expect && !strcmp(p->word[2], "hex"))
-		return hex(p, 3, it);
+		return rr_parse_hex(p, 3, it);
 	if (!words(p, 3, 3, "prop ID [VALUE | hex BYTES]"))
 		return false;
 	it->lens = rr_arena_get(&p->c->arena, sizeof(*it->lens));
@@ -136,7 +136,7 @@ static bool get_word(struct rr_parser *p, bool expect, struct rr_item *it)
 static bool get_hex(struct rr_parser *p, bool expect, struct rr_item *it)
 {
 	(void)expect;
-	return words(p, 2, RR_WORDS, "hex BYTES...") && hex(p, 1, it);
+	return words(p, 2, RR_WORDS, "hex BYTES...") && rr_parse_hex(p, 1, it);
 }
 
 static bool get_string(struct rr_parser *p, bool expect, struct rr_item *it)

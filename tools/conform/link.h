@@ -100,6 +100,8 @@ const char *rr_link_upgrade_listen(struct rr_listener *l, const struct rr_link_p
 const char *rr_link_upgrade_accept(struct rr_link *l, struct rr_listener *from, const struct rr_link_params *p);
 
 /* --- native.c --- */
+/* What native peers are told from now on: c's private data, or RFC 8797's. False: this provider cannot. */
+bool rr_link_native_say(const struct rr_case *c);
 const char *rr_link_native_connect(struct rr_link *l, const struct rr_link_params *p);
 const char *rr_link_native_listen(struct rr_listener *l, const struct rr_link_params *p);
 const char *rr_link_native_accept(struct rr_link *l, struct rr_listener *from, const struct rr_link_params *p);

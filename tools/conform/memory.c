@@ -18,7 +18,8 @@ bool rr_step_memory(struct rr_run *r, const struct rr_step *s)
 	v->at = rr_link_memory(&r->link, v->len);
 	if (!v->at || r->out.len > v->len)
 		return rr_run_fail(r, s->line, "%s: %u bytes do not fit", s->name, v->len);
-	memcpy(v->at, r->out.p, r->out.len);
+	if (r->out.len)
+		memcpy(v->at, r->out.p, r->out.len);
 	if (s->rights) {
 		rc = rr_link_expose(&r->link, v->at, v->len, s->rights, &v->chunk.seg[0]);
 		v->chunk.n = 1;
@@ -84,7 +85,8 @@ bool rr_step_push(struct rr_run *r, const struct rr_step *s)
 	at = rr_link_memory(&r->link, (uint32_t)r->out.len);
 	if (!at)
 		return rr_run_fail(r, s->line, "%zu bytes do not fit", r->out.len);
-	memcpy(at, r->out.p, r->out.len);
+	if (r->out.len)
+		memcpy(at, r->out.p, r->out.len);
 	rc = rr_link_write(&r->link, at, (uint32_t)r->out.len, &v->chunk);
 	return !rc || rr_run_fail(r, s->line, "RDMA Write to %s: %s", s->name, strerror(-rc));
 }

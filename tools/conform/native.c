@@ -29,6 +29,8 @@ static void *open_plugin(void)
 	return so ? so : dlopen(RR_LIBDIR "/" RR_VERBS_PLUGIN, RTLD_NOW | RTLD_LOCAL);
 }
 
+static struct rr_verbs_say say;
+
 /* A build for tests has its only provider in itself. */
 static const struct rr_prov_ops *provider(void)
 {
@@ -45,6 +47,7 @@ static const struct rr_prov_ops *provider(void)
 	env = zero;
 	env.os = rr_os;
 	env.own_fd = rr_ownfd_set;
+	env.say = &say;
 	so = open_plugin();
 	*(void **)&entry = so ? dlsym(so, RR_VERBS_ENTRY) : NULL;
 	found = entry ? entry(RR_VERBS_ABI, &env) : NULL;
@@ -52,6 +55,18 @@ static const struct rr_prov_ops *provider(void)
 		snprintf(why_not, sizeof(why_not), "no RDMA: %s", so ? RR_VERBS_PLUGIN " is of another version"
 								     : dlerror());
 	return found;
+}
+
+bool rr_link_native_say(const struct rr_case *c)
+{
+	_Static_assert(RR_PRIVATE_MAX <= RR_VERBS_SAY, "what a case says has room");
+	if (c->says && rr_prov_nth(0) != &rr_prov_shm)
+		return false;
+	say.instead = c->says;
+	say.len = (uint8_t)c->private_len;
+	if (c->private_len)
+		memcpy(say.bytes, c->private_data, c->private_len);
+	return true;
 }
 
 const char *rr_link_native_connect(struct rr_link *l, const struct rr_link_params *p)

@@ -104,6 +104,20 @@ static bool head_peer(struct rr_parser *p)
 	return form(p, 2, RR_WORDS, "peer WORD...");
 }
 
+static bool head_private(struct rr_parser *p)
+{
+	struct rr_item it = { 0 };
+
+	p->c->says = true;
+	if (p->nwords == 2 && !strcmp(p->word[1], "none"))
+		return true;
+	if (!form(p, 2, RR_WORDS, "private none, private BYTES") || !rr_parse_hex(p, 1, &it))
+		return false;
+	p->c->private_data = it.bytes;
+	p->c->private_len = it.len;
+	return it.len <= RR_PRIVATE_MAX || rr_parse_fail(p, "more than %u bytes", RR_PRIVATE_MAX);
+}
+
 static bool head_ends(struct rr_parser *p)
 {
 	p->c->ends = true;
@@ -320,7 +334,8 @@ static const struct {
 	{ "title", head_title, NULL, 0 }, { "requires", head_requires, NULL, 0 },
 	{ "level", head_level, NULL, 0 }, { "role", head_role, NULL, 0 },
 	{ "dialect", head_dialect, NULL, 0 }, { "target", head_target, NULL, 0 },
-	{ "peer", head_peer, NULL, 0 }, { "ends", head_ends, NULL, 0 },
+	{ "peer", head_peer, NULL, 0 }, { "private", head_private, NULL, 0 },
+	{ "ends", head_ends, NULL, 0 },
 	{ "send", NULL, step_send, RR_STEP_SEND }, { "expect", NULL, step_expect, RR_STEP_EXPECT },
 	{ "memory", NULL, step_memory, RR_STEP_MEMORY }, { "withdraw", NULL, step_withdraw, RR_STEP_WITHDRAW },
 	{ "pull", NULL, step_pull, RR_STEP_PULL }, { "push", NULL, step_push, RR_STEP_PUSH },

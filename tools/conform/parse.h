@@ -49,6 +49,9 @@ void rr_parse_defines(struct rr_parser *p, const char *name);
 
 /* --- items.c --- */
 
+/* words [from..) as hex digits: it->bytes and len. */
+bool rr_parse_hex(struct rr_parser *p, uint32_t from, struct rr_item *it);
+
 /* The indented lines that follow, each an item. expect: they are to be matched, not to be made. lists: they
  * may be chunk lists as well. */
 bool rr_parse_items(struct rr_parser *p, bool expect, bool lists, struct rr_item **out);

@@ -238,6 +238,10 @@ static const char *not_for(const struct rr_options *o, const struct rr_case *c)
 		return "needs another service of the peer";
 	if (c->native && o->link.way != RR_WAY_NATIVE)
 		return "needs a peer without an upgrade";
+	if (c->says && o->link.way != RR_WAY_NATIVE)
+		return "needs private data of RDMA CM";
+	if (o->link.way == RR_WAY_NATIVE && !rr_link_native_say(c))
+		return "needs a provider with private data";
 	if (c->caps && o->link.way == RR_WAY_NATIVE)
 		return "needs what only an upgrade agrees on";
 	return NULL;

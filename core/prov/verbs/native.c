@@ -6,6 +6,7 @@
 
 #include "core/base/compiler.h"
 #include "core/base/os.h"
+#include "core/prov/verbs/plugin.h"
 #include "core/prov/verbs/verbs_int.h"
 #include "core/wire/cmdata.h"
 
@@ -19,6 +20,11 @@ uint32_t rr_native_private_put(const struct rr_vq *v, uint8_t out[RR_VERBS_PRIVA
 	struct rr_cmdata d = { .remote_inv = v->said_inv, .send_size = v->param.recv_size,
 			       .recv_size = v->param.recv_size };
 
+	if (unlikely(rr_verbs_say && rr_verbs_say->instead)) {
+		_Static_assert(RR_VERBS_SAY <= RR_VERBS_PRIVATE, "what is said has room");
+		memcpy(out, rr_verbs_say->bytes, rr_verbs_say->len);
+		return rr_verbs_say->len;
+	}
 	rr_cmdata_put(&d, out);
 	return RR_CMDATA_LEN;
 }

@@ -17,6 +17,7 @@ pid_t *rr_verbs_self = &self;
 void (*rr_verbs_own_fd)(int fd, bool own);
 static void (*at_exit)(void);
 bool rr_verbs_no_windows, rr_verbs_invite;
+const struct rr_verbs_say *rr_verbs_say;
 bool rr_verbs_used, rr_verbs_orphan;
 
 static size_t qp_size(const struct rr_prov_params *p)
@@ -158,6 +159,7 @@ RR_EXPORT const struct rr_prov_ops *rr_verbs_plugin(uint32_t abi, const struct r
 	rr_verbs_own_fd = env->own_fd;
 	rr_verbs_no_windows = env->no_windows;
 	rr_verbs_invite = env->invite;
+	rr_verbs_say = env->say;
 	at_exit = env->at_exit;
 	if (env->on_refused)
 		env->on_refused(rr_verbs_refused);

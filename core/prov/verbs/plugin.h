@@ -11,7 +11,15 @@
 #define RR_VERBS_PLUGIN	"librpcrdma_verbs.so"
 #define RR_VERBS_ENTRY	"rr_verbs_plugin"
 /* Changes with every change of struct rr_prov_ops, rr_prov_params, rr_qp, rr_wc or what is here. */
-#define RR_VERBS_ABI	5u
+#define RR_VERBS_ABI	6u
+
+#define RR_VERBS_SAY	32u
+/* What native peers are told instead of our private data (RFC 8797): nothing, or any bytes. */
+struct rr_verbs_say {
+	bool instead;
+	uint8_t len;
+	uint8_t bytes[RR_VERBS_SAY];
+};
 
 /* What the plugin needs of the library. */
 struct rr_verbs_env {
@@ -21,6 +29,7 @@ struct rr_verbs_env {
 	void (*at_exit)(void);			/* to be called when the process exits; may be NULL */
 	bool no_windows;			/* as on a device without them; for tests */
 	bool invite;				/* as on one that stands remote invalidation; for tests */
+	const struct rr_verbs_say *say;		/* read at each connection; NULL. For who judges peers */
 };
 
 typedef const struct rr_prov_ops *rr_verbs_plugin_fn(uint32_t abi, const struct rr_verbs_env *env);

@@ -177,6 +177,9 @@ extern bool rr_verbs_used, rr_verbs_orphan;
 /* For tests: any device that has windows is known to stand remote invalidation. */
 extern bool rr_verbs_invite;
 
+/* See struct rr_verbs_env. */
+extern const struct rr_verbs_say *rr_verbs_say;
+
 /* Memory windows are not to be used. */
 extern bool rr_verbs_no_windows;
 
