@@ -21,6 +21,7 @@ bool rr_run_meets(struct rr_run *r, const struct rr_step *s)
 	return r->met == r->o->lie_at;
 }
 
+/* Does an alternative say what it wants of a word? Then there is no telling what would be wrong with it. */
 static bool names_field(const struct rr_step *s, const char *name)
 {
 	for (const struct rr_field *f = s->fields; f; f = f->next)
@@ -29,22 +30,50 @@ static bool names_field(const struct rr_step *s, const char *name)
 	return s->other && names_field(s->other, name);
 }
 
-/* An expectation is lied to: a message that came has one word wrong; if none came there is one. Where
- * a case says what it wants of that word there is no telling what would be wrong. */
+/* Or does it not care about what is behind the first words? */
+static bool ignores_next(const struct rr_step *s)
+{
+	for (const struct rr_item *it = s->items; it; it = it->next)
+		if (it->kind == RR_I_LISTS)
+			return true;
+	if (s->what == RR_E_MESSAGE && s->kind != RR_K_ERROR && !rr_kind_has_lists(s->kind))
+		return true;
+	return s->other && ignores_next(s->other);
+}
+
+/* Which word the lie is about: where it is; 0 and false: none. An error's code, or the first of the chunk lists. */
+static bool lied_word(const struct rr_run *r, const struct rr_step *s, const struct shown *sh, uint32_t *at)
+{
+	static const struct { const char *name; uint32_t at; } words[RR_LIES] = {
+		[RR_LIE_XID] = { "xid", 0 }, [RR_LIE_VERSION] = { "vers", 4 }, [RR_LIE_CREDIT] = { "credit", 8 },
+		[RR_LIE_KIND] = { "proc", 12 }, [RR_LIE_NEXT] = { "", 16 },
+	};
+	bool next = r->o->lie == RR_LIE_NEXT;
+
+	*at = words[r->o->lie].at;
+	if (next && r->env.dialect == RR_DIALECT_V2)
+		*at += s->kind == RR_K_ERROR ? 4 : 8;
+	if (!sh->p)
+		return !next;
+	return *at + 4 <= sh->len && !(next ? ignores_next(s) : names_field(s, words[r->o->lie].name));
+}
+
+/* An expectation is lied to: a message that came has one word wrong; if none came there is one. */
 static void lie(struct rr_run *r, const struct rr_step *as, const struct rr_step *s, struct shown *sh)
 {
-	static const struct { const char *name; uint8_t at; } word[RR_LIES] = {
-		[RR_LIE_XID] = { "xid", 0 }, [RR_LIE_VERSION] = { "vers", 4 }, [RR_LIE_KIND] = { "proc", 12 },
-	};
+	uint32_t at;
 
-	if (!rr_run_meets(r, as) || names_field(s, word[r->o->lie].name))
+	if (!rr_run_meets(r, as) || !lied_word(r, s, sh, &at))
 		return;
 	r->r->lied = true;
 	memset(sh->lie, 0, sizeof(sh->lie));
 	sh->len = sh->p ? rr_min(sh->len, (uint32_t)sizeof(sh->lie)) : 28;
 	if (sh->p)
 		memcpy(sh->lie, sh->p, sh->len);
-	sh->lie[word[r->o->lie].at] ^= 0x55;
+	if (r->o->lie == RR_LIE_CREDIT)
+		memset(sh->lie + at, 0, 4);
+	else
+		sh->lie[at] ^= 0x55;
 	sh->p = sh->lie;
 	sh->closed = false;
 }

@@ -7,7 +7,7 @@
 #include "tools/conform/link.h"
 
 /* What an expectation is shown instead of what came, to see whether it would notice. */
-enum rr_lie { RR_LIE_NONE, RR_LIE_XID, RR_LIE_VERSION, RR_LIE_KIND, RR_LIES };
+enum rr_lie { RR_LIE_NONE, RR_LIE_XID, RR_LIE_VERSION, RR_LIE_CREDIT, RR_LIE_KIND, RR_LIE_NEXT, RR_LIES };
 
 struct rr_options {
 	struct rr_link_params link;

@@ -190,6 +190,11 @@ const char *rr_suite_run(const struct rr_suite *s, const struct rr_options *o, c
 static void lie_to(const struct rr_options *o, const struct rr_case *c, struct rr_listener *from, FILE *log,
 		   struct rr_tested *t)
 {
+	static const char *const told[RR_LIES] = {
+		[RR_LIE_XID] = "another XID", [RR_LIE_VERSION] = "another version",
+		[RR_LIE_CREDIT] = "a credit of zero", [RR_LIE_KIND] = "another type",
+		[RR_LIE_NEXT] = "another error, or chunk lists that cannot be decoded",
+	};
 	struct rr_result r;
 
 	rr_run_case(o, c, from, &r);
@@ -198,9 +203,7 @@ static void lie_to(const struct rr_options *o, const struct rr_case *c, struct r
 	if (!r.lied || r.verdict == RR_FAIL)
 		return;
 	t->believed++;
-	fprintf(log, "%s: expectation %u: not noticed that %s\n", c->path, o->lie_at,
-		o->lie == RR_LIE_XID ? "the XID is wrong" : o->lie == RR_LIE_VERSION ? "the version is wrong"
-										      : "it is another message");
+	fprintf(log, "%s: expectation %u: not noticed: %s\n", c->path, o->lie_at, told[o->lie]);
 }
 
 /* What a case says when nobody lies: only where it passes it can be seen to fail. */
