@@ -1,0 +1,106 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# rdmarpc-conform: what it says of cases that cannot be read, its reports, its exit status. What it judges is
+# tests/conform.
+. "$(dirname "$0")/lib"
+. tests/san/env.sh
+svc=
+trap 'kill $svc 2>/dev/null; rm -rf "$T"' EXIT
+conform=$BUILD/rdmarpc-conform
+mkdir "$T/doc"
+
+wrong() { # LABEL WANTED: standard input is no case
+	cat >"$T/doc/a.case"
+	"$conform" --check "$T/doc" >"$T/out" 2>&1
+	is "$1" "$?:$(sed "s|.*/doc/a.case:||" "$T/out")" "2:$2"
+}
+head='title t
+requires rfc8166 1 #1
+dialect v1
+'
+wrong "a case without head" "1: a case begins with title, requires and dialect" <<X
+send msg
+X
+wrong "a line that there is not" "4: step 'sned': there is title, requires, level, role, dialect, target, peer, private, ends, send, expect, memory, withdraw, pull, push, set, wait, repeat, end, close, call, null" <<X
+${head}sned msg
+X
+wrong "a kind of message" "4: send 'ms': there is msg, nomsg, msgp, done, error, bcall, brply, connprop, other, raw" <<X
+${head}send ms
+X
+wrong "a field" "4: field 'credits': there is xid, vers, credit, proc, flags, inv" <<X
+${head}send msg credits=1
+X
+wrong "a value that is none" "4: '1x': neither a number, a name nor a constant of the documents" <<X
+${head}send msg credit=1x
+X
+wrong "a pattern that is sent" "4: credit: what is sent is one value" <<X
+${head}send msg credit=1..2
+X
+wrong "a name that nothing has" "5: 'data' is nowhere defined" <<X
+${head}send msg
+	write data
+X
+wrong "an item in the wrong place" "5: item 'rest': there is read, write, reply, prop, rpc, u32, u64, hex, string, opaque, pattern, fill, mark, copy, at, cut" <<X
+${head}send msg
+	rest
+X
+wrong "half a byte" "5: hex: half a byte" <<X
+${head}send raw
+	hex 012
+X
+wrong "a repeat without end" "4: the repeat of line 4 has no end" <<X
+${head}repeat i 2
+X
+wrong "an ordinal" "2: '1' is no ordinal: #1, #2, ..." <<X
+title t
+requires rfc8166 1 1
+dialect v1
+null
+X
+wrong "what belongs to nothing" "1: indented, but there is nothing that it could belong to" <<X
+	rpc call
+X
+for c in tests/conform/cases/*/*.case; do
+	"$conform" --check "$c" >/dev/null || is "$c" unreadable readable
+done
+is "all cases" "$("$conform" --check tests/conform/cases)" "$(find tests/conform/cases -name '*.case' | wc -l) cases"
+
+# --- reports, of a peer that passes one and fails two ---
+port=21470
+RDMARPC_RUN_DIR=$T/run
+export RDMARPC_RUN_DIR
+LD_PRELOAD=$BUILD/librpcrdma_shim.so$(san_runtime "$BUILD/librpcrdma_shim.so" | sed 's/^/:/') "$BUILD/apps/labsvc" svcrun $port &
+svc=$!
+for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+	ss -Hltn "sport = :$port" | grep -q . && break
+	sleep 0.1
+done
+printf '%snull\n' "$head" >"$T/doc/a.case"
+printf '%ssend msg vers=7\n\trpc call\nexpect error vers=7 err=ERR_CHUNK\n' "$head" >"$T/doc/b.case"
+printf 'level SHOULD\n' | cat - "$T/doc/b.case" >"$T/doc/c.case"
+judge() { "$conform" --program=0x20005244:1 "$@" shm://127.0.0.1:$port "$T/doc"; }
+judge >"$T/out"
+is "a MUST that fails" "$?:$(grep -c '^  pass' "$T/out"):$(grep -c '^  FAIL' "$T/out")" 1:1:2
+is "the report says where and what came" "$(grep -c 'b.case:6: err is 1 (0x1), expected 2; came: error xid=0x1000 vers=7 err=1' "$T/out")" 1
+judge --format=json | python3 -c '
+import json, sys
+r = json.load(sys.stdin)
+print(r["dialect"], [(c["case"], c["verdict"], c["level"]) for c in r["cases"]])' >"$T/out"
+is "JSON" "$(cat "$T/out")" "v1 [('doc/a', 'pass', 'MUST'), ('doc/b', 'fail', 'MUST'), ('doc/c', 'fail', 'SHOULD')]"
+judge --format=junit | python3 -c '
+import sys, xml.etree.ElementTree as e
+s = e.parse(sys.stdin).getroot()
+print(s.get("tests"), s.get("failures"), [[k.tag for k in t] for t in s])' >"$T/out"
+is "JUnit" "$(cat "$T/out")" "3 1 [[], ['failure', 'system-out'], ['system-out']]"
+printf '# none\ndoc/b: it is so\n' >"$T/known"
+judge --known="$T/known" >"$T/out"
+is "a known difference" "$?:$(grep -A 1 '^  differs' "$T/out" | grep -c 'it is so')" 0:1
+printf 'doc/a: it was so\n' >"$T/known"
+rm "$T/doc/b.case"
+judge --known="$T/known" >"$T/out"
+is "and one that is none any more" "$?:$(grep -c 'is listed as a known difference, and is none' "$T/out")" 1:1
+"$conform" shm://127.0.0.1:1 "$T/doc" >/dev/null
+is "nobody there" "$?" 3
+"$conform" nobody:1 "$T/doc" >/dev/null 2>&1
+is "no peer" "$?" 2
+finish
