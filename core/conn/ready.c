@@ -48,6 +48,12 @@ static unsigned out_bits(struct rr_share *sh, int fd)
 	return rr_eng_writable(sh->eng) && rr_stream_room(sh) ? OUT_BITS : 0;
 }
 
+/* For the connection alone: what a dialect has to say first needs the other app, as connect() does not. */
+static bool connect_waits(const struct rr_conn *c)
+{
+	return unlikely(c->dial_wait) && !c->dial_told;
+}
+
 static unsigned bits(struct rr_conn *c, struct rr_share *sh, int fd, unsigned want)
 {
 	unsigned got = 0;
@@ -55,7 +61,7 @@ static unsigned bits(struct rr_conn *c, struct rr_share *sh, int fd, unsigned wa
 	if (want & (IN_BITS | POLLRDHUP))
 		got |= in_bits(c, sh, fd);
 	if (want & OUT_BITS)
-		got |= out_bits(sh, fd);
+		got |= connect_waits(c) ? OUT_BITS : out_bits(sh, fd);
 	if (sh->dead || sh->reset || (sh->tx.shut && (sh->rx.shut || rr_stream_at_end(sh))))
 		got |= POLLHUP;
 	if (sh->err)

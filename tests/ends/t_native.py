@@ -54,6 +54,12 @@ def both(**options):
     return s, c
 
 
+def both_of(server_rules, client_rules):
+    s, c = server(rules=server_rules), client(rules=client_rules)
+    pair_of(s, c)
+    return s, c
+
+
 def uses(s, c):
     a = s.start('echo(s)')
     for i, n in enumerate((0, 20, 900, 5000, 70000, 200000)):
@@ -70,6 +76,35 @@ def calls_of_all_sizes_come_in_and_are_answered():
     same((native(s), native(c)), (1, 1), 'native')
     c.do('s.close()')
     same(s.result(a), 'EOF after 0 of 4 bytes')
+
+
+def spoken(end):
+    """What its connections with native peers speak: (dialect, version)."""
+    return [(c['dialect'], c['version']) for c in end.stat()['list'] if c['state'] == 'native']
+
+
+def the_rule_says_what_is_spoken():
+    for dialect, version in (('v1', 1), ('v2', 2), ('draft02', 1), ('slides', 1)):
+        s = server(rules=SERVER + ' dialect=' + dialect)
+        c = client(rules=REQUIRE + ' dialect=' + dialect)
+        pair_of(s, c)
+        uses(s, c)
+        same((spoken(s), spoken(c)), ([(dialect, version)], [(dialect, version)]), dialect)
+        same(c.stat()['errors']['discarded'], 0, dialect)
+        c.do('s.close()')
+        s.kill(), c.kill()
+
+
+def version_2_falls_back_to_a_peer_of_version_1():
+    s, c = both_of(SERVER, REQUIRE + ' dialect=v2')
+    uses(s, c)
+    same((spoken(s), spoken(c)), ([('v1', 1)], [('v2', 1)]))
+
+
+def a_server_of_version_2_takes_a_client_of_version_1():
+    s, c = both_of(SERVER + ' dialect=v2', REQUIRE)
+    uses(s, c)
+    same((spoken(s), spoken(c)), ([('v2', 1)], [('v1', 1)]))
 
 
 def plain_tcp_comes_in_beside_it():
