@@ -139,6 +139,10 @@ static uint32_t size_done(const struct rr_msg *m)
 
 /* --- header types: an extension adds a row --- */
 
+#ifndef RR_V2_MORE_HTYPES	/* those of a build that has more (tests/unit/test_wire_v2_more.c) */
+#define RR_V2_MORE_HTYPES
+#endif
+
 static const struct htype {
 	uint32_t number;
 	enum rr_htype type;
@@ -151,6 +155,7 @@ static const struct htype {
 	{ RDMA2_ERROR, RR_ERROR, get_error, put_error, size_error },
 	{ RDMA2_CONNPROP, RR_CONNPROP, get_connprop, put_connprop, size_connprop },
 	{ RDMA2_DONE, RR_DONE, get_done, put_done, size_done },
+	RR_V2_MORE_HTYPES
 };
 
 static const struct htype *by_number(uint32_t number)
