@@ -46,7 +46,7 @@ guest_start() { # DIR KERNELDIR INITRD
 		return 0
 	fi
 	if [ "${VM_ACCEL:-}" = icount ]; then
-		VM_CPUS=1 guest_boot "$@" 120 -accel tcg,thread=single,tb-size=256 -icount shift=0,sleep=off -cpu Nehalem && return 0
+		VM_CPUS=1 guest_boot "$@" 120 -accel tcg,thread=single,tb-size=256 -icount shift=0,sleep=on -cpu Nehalem && return 0
 	else
 		guest_boot "$@" 60 -accel tcg,thread=multi,tb-size=256 -cpu Nehalem && return 0
 	fi
