@@ -113,11 +113,19 @@ rr_time rr_data_deadline(int fd, int option)
 	return rr_now() + (rr_time)tv.tv_sec * RR_SEC + (rr_time)tv.tv_usec * RR_USEC;
 }
 
-/* One call's patience. */
+/* One call's patience. until: 0 not yet known. */
 struct patience {
 	bool asked;
-	rr_time until;
+	rr_time since, until;
 };
+
+/* Counted from when the call began to wait. */
+static rr_time patience_end(int fd, int option, rr_time since)
+{
+	rr_time end = rr_data_deadline(fd, option);
+
+	return end == RR_TIME_NEVER ? end : end - (rr_now() - since);
+}
 
 static int sleep_a_little(struct rr_sock *so)
 {
@@ -130,17 +138,25 @@ static int sleep_a_little(struct rr_sock *so)
 }
 
 /* Waits for want. 0 try again; -EAGAIN, -EINTR: that is the call's result. A cancellation point,
- * which drops the caller's reference. */
+ * which drops the caller's reference. Most answers come within a nap, and what long sleeps need
+ * to know costs system calls. */
 static int wait_for(struct rr_sock *so, int fd, unsigned want, int flags, struct patience *p)
 {
+	int option = want == POLLIN ? SO_RCVTIMEO : SO_SNDTIMEO, rc;
+
 	if (!p->asked) {
 		if (!may_block(fd, flags))
 			return -EAGAIN;
-		p->until = rr_data_deadline(fd, want == POLLIN ? SO_RCVTIMEO : SO_SNDTIMEO);
 		p->asked = true;
-	} else if (p->until != RR_TIME_NEVER && rr_now() >= p->until) {
-		return -EAGAIN;
+		p->since = rr_now();
+		rc = rr_wait_nap(so, fd, want, option);
+		if (rc != -EAGAIN)
+			return rc;
 	}
+	if (!p->until)
+		p->until = patience_end(fd, option, p->since);
+	if (p->until != RR_TIME_NEVER && rr_now() >= p->until)
+		return -EAGAIN;
 	if (!rr_file_verify(&so->f, fd))
 		return RR_CONN_KERNEL;
 	/* If it is cancelled, it gives our reference back itself. */
@@ -204,9 +220,11 @@ static bool peek_more(struct rr_sock *so, struct rr_conn *c, int fd, size_t want
 	if (!p->asked) {
 		if (!may_block(fd, 0))
 			return false;
-		p->until = rr_data_deadline(fd, SO_RCVTIMEO);
 		p->asked = true;
+		p->since = rr_now();
 	}
+	if (!p->until)
+		p->until = patience_end(fd, SO_RCVTIMEO, p->since);
 	inq = rr_conn_inq(c, fd);
 	if (inq < 0 || (rr_conn_poll(c, fd, POLLIN | POLLRDHUP) & (POLLRDHUP | POLLHUP | POLLERR)))
 		return false;

@@ -6,7 +6,10 @@
 #include <pthread.h>
 
 #include "core/base/os.h"
+#include "preload/data.h"
 #include "preload/real.h"
+
+#define NAP	RR_MSEC		/* less than the kernel's time-outs can tell */
 
 bool rr_sock_at(struct rr_sock *so, int fd)
 {
@@ -108,6 +111,7 @@ struct sleeper {
 	int fd;
 	unsigned want;
 	bool forever;		/* the app's call has no time-out: the kernel would restart it */
+	int option;		/* a nap: this says whether it has */
 	struct pollfd p[2];
 	int n;
 	rr_time until;		/* for the connection's sake */
@@ -145,6 +149,8 @@ static int sleep_in_poll(struct sleeper *s, rr_time now, rr_time end)
 		return 0;
 	if (errno != EINTR)
 		return 0;
+	if (s->option)
+		s->forever = rr_data_deadline(s->fd, s->option) == RR_TIME_NEVER;
 	if (!s->forever)
 		return -EINTR;
 	switch (scan_handlers()) {
@@ -276,16 +282,31 @@ static int wait_for(struct sleeper *s, rr_time deadline)
 	return 0;
 }
 
-int rr_wait_one(struct rr_sock *so, int fd, unsigned want, rr_time deadline)
+static int wait_until(struct sleeper *s, rr_time deadline)
 {
-	struct sleeper s = { .so = so, .fd = fd, .want = want, .c = rr_sock_conn(so),
-			     .forever = deadline == RR_TIME_NEVER };
 	int rc;
 
-	pthread_cleanup_push(drop_ref, so);
-	s.cancel = rr_cancel_off();
+	s->c = rr_sock_conn(s->so);
+	pthread_cleanup_push(drop_ref, s->so);
+	s->cancel = rr_cancel_off();
 	pthread_cleanup_pop(0);
-	rc = wait_for(&s, deadline);
-	rr_cancel_back(s.cancel);
+	rc = wait_for(s, deadline);
+	rr_cancel_back(s->cancel);
 	return rc;
+}
+
+int rr_wait_one(struct rr_sock *so, int fd, unsigned want, rr_time deadline)
+{
+	struct sleeper s = { .so = so, .fd = fd, .want = want, .forever = deadline == RR_TIME_NEVER };
+
+	return wait_until(&s, deadline);
+}
+
+/* With handlers of both kinds it would have to be the kernel's recv() that sleeps, to the end. */
+int rr_wait_nap(struct rr_sock *so, int fd, unsigned want, int option)
+{
+	struct sleeper s = { .so = so, .fd = fd, .want = want, .option = option };
+	rr_time now = rr_now();
+
+	return handlers_mixed(now) ? -EAGAIN : wait_until(&s, now + NAP);
 }

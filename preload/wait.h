@@ -16,6 +16,10 @@
  * app. A cancellation point: a cancelled thread gives the caller's reference to so back. */
 int rr_wait_one(struct rr_sock *so, int fd, unsigned want, rr_time deadline);
 
+/* The same for a moment, before anything is known of so but that it was fd's a moment ago: -EAGAIN, that is over.
+ * option: SO_RCVTIMEO or SO_SNDTIMEO, whichever is for want. */
+int rr_wait_nap(struct rr_sock *so, int fd, unsigned want, int option);
+
 /* After any rr_conn_* call that may have changed the carrier (cheap when it did not): brings the
  * epoll registrations of so up to date. */
 void rr_sock_sync(struct rr_sock *so);

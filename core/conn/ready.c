@@ -192,7 +192,16 @@ static void learn(struct rr_share *sh, rr_time now)
 
 /* --- sleeping ------------------------------------------------------------------------- */
 
-static int arm_carried(struct rr_conn *c, int fd, unsigned want)
+/* A thread sleeps on the anchor as well (rr_conn_fds()), an epoll set may not. */
+static void look_at_anchor(struct rr_share *sh, int fd, bool thread)
+{
+	rr_time now = rr_now_coarse();
+
+	if (!thread || sh->rx.hatched || sh->prov_lost || now - sh->rx.checked > ANCHOR_LOOK)
+		rr_anchor_check(sh, fd, now);
+}
+
+static int arm_carried(struct rr_conn *c, int fd, unsigned want, bool thread)
 {
 	struct rr_share *sh = c->share;
 	enum rr_arm what = RR_ARM_RECV;
@@ -200,7 +209,7 @@ static int arm_carried(struct rr_conn *c, int fd, unsigned want)
 
 	rr_drv_progress(sh);
 	rr_hatch_answer(sh);
-	rr_anchor_check(sh, fd, rr_now_coarse());
+	look_at_anchor(sh, fd, thread);
 	if (bits(c, sh, fd, want))
 		return 1;
 	/* A writer that waits for memory waits for messages, not for receives. */
@@ -226,7 +235,7 @@ static int arm(struct rr_conn *c, int fd, unsigned want, bool thread)
 	if (st < 0)
 		return 1;
 	if (st == RR_S_CARRIED)
-		rc = arm_carried(c, fd, want);
+		rc = arm_carried(c, fd, want, thread);
 	else if (st == RR_S_REFUSED)
 		rc = 1;
 	else if (st == RR_S_LISTEN)
@@ -271,6 +280,9 @@ void rr_conn_disarm(struct rr_conn *c, int fd)
 	learn(c->share, rr_now());
 	if (!left) {
 		drain(c->share);
+		/* Nothing has come: then the anchor had something to say. */
+		if (!c->share->prov_lost && !c->share->qp->ops->peek(c->share->qp, RR_ARM_RECV))
+			c->share->rx.checked = 0;
 		if (!c->watched && !c->share->prov_lost)
 			c->share->qp->ops->disarm(c->share->qp);
 	}

@@ -9,7 +9,8 @@
 bool rr_verbs_pull(struct rr_vq *v)
 {
 	bool not_busy = false;
-	uint32_t head, tail;
+	uint32_t head, tail, at, room;
+	int n;
 
 	if (!atomic_compare_exchange_strong_explicit(&v->cq_busy, &not_busy, true,
 						     memory_order_acquire, memory_order_relaxed))
@@ -17,9 +18,12 @@ bool rr_verbs_pull(struct rr_vq *v)
 	/* Only the holder of cq_busy adds. */
 	head = atomic_load_explicit(&v->raw_head, memory_order_relaxed);
 	tail = atomic_load_explicit(&v->raw_tail, memory_order_acquire);
-	while (head - tail < v->raw_cap &&
-	       ibv_poll_cq(v->cq, 1, &v->raw[head & (v->raw_cap - 1)]) > 0)
-		head++;
+	do {
+		at = head & (v->raw_cap - 1);
+		room = rr_min(v->raw_cap - (head - tail), v->raw_cap - at);
+		n = room ? ibv_poll_cq(v->cq, (int)room, &v->raw[at]) : 0;
+		head += n > 0 ? (uint32_t)n : 0;
+	} while (n > 0 && (uint32_t)n == room);
 	/* pairs with the acquires of raw_head: the entries are there once it says so */
 	atomic_store_explicit(&v->raw_head, head, memory_order_release);
 	atomic_store_explicit(&v->cq_busy, false, memory_order_release);

@@ -58,23 +58,33 @@ static int arm(struct rr_qp *qp, enum rr_arm what)
 	return rr_verbs_arm_cq(v) || v->err || v->lost;
 }
 
+static bool take_cq_event(struct rr_vq *v)
+{
+	struct ibv_cq *cq;
+	void *ctx;
+
+	if (!v->comp || ibv_get_cq_event(v->comp, &cq, &ctx))
+		return false;
+	ibv_ack_cq_events(cq, 1);
+	return true;
+}
+
+/* Nearly always it is the completion queue. If the CM has something to say, too, wake_fd goes on saying so. */
 static int drain(struct rr_qp *qp)
 {
 	struct rr_vq *v = rr_verbs_of(qp);
 	struct epoll_event ev[2];
-	int saved = errno, n;
+	int saved = errno, n = 0;
 
 	if (!v)
 		return -ECONNRESET;
-	n = (int)syscall(SYS_epoll_pwait, qp->wake_fd, ev, 2, 0, NULL, 0);
+	if (!take_cq_event(v))
+		n = (int)syscall(SYS_epoll_pwait, qp->wake_fd, ev, 2, 0, NULL, 0);
 	for (int i = 0; i < n; i++) {
-		struct ibv_cq *cq;
-		void *ctx;
-
 		if (ev[i].data.u32 == 0)
 			rr_verbs_cm_events(v);
-		else if (v->comp && !ibv_get_cq_event(v->comp, &cq, &ctx))
-			ibv_ack_cq_events(cq, 1);
+		else
+			take_cq_event(v);
 	}
 	errno = saved;
 	return v->lost || v->err ? -ECONNRESET : 0;
