@@ -116,6 +116,7 @@ static void op_send(struct rr_share *sh, const struct rr_op *op, const struct rr
 		else
 			n += buf_iov(sh, op->buf, op->off, op->len, iov + n);
 	}
+	rr_count(sh->qp->count, RR_C_copied, op->hdr_len + op->len);
 	rc = sh->qp->ops->send(sh->qp, iov, n, op->id ? rr_drv_cookie(RR_FOR_ENGINE, op->id) : 0,
 			       op->inv_handle);
 	posted(sh, op->id, rc, now);
@@ -294,6 +295,7 @@ static void op_place(struct rr_share *sh, const struct rr_op *op, const uint8_t 
 	const uint8_t *stream = recv + op->off;
 	uint32_t pad = rr_ulb_pad(r->len), end = op->at + r->off + r->len;
 
+	rr_count(sh->qp->count, RR_C_copied, op->stream);
 	rr_pool_fill(&sh->pool, op->buf, op->at, stream, r->off);
 	rr_pool_fill(&sh->pool, op->buf, end, NULL, pad);
 	rr_pool_fill(&sh->pool, op->buf, end + pad, stream + r->off, op->stream - r->off);
@@ -600,6 +602,7 @@ static bool stash_one(struct rr_share *sh, struct rr_rx_ent *e)
 	else
 		rr_drv_pull_done(sh, e->ref, 0);
 	sh->rx.held--;
+	rr_count(sh->qp->count, RR_C_copied, e->len);
 	e->from = RR_FROM_BUF;
 	e->ref = (uint32_t)buf;
 	e->stashed = true;

@@ -118,6 +118,7 @@ static void spread(struct rr_share *sh, struct rr_pull *p)
 {
 	uint32_t end = p->len, left = p->stream;
 
+	rr_count(sh->qp->count, RR_C_copied, p->stream);
 	if (p->recv)
 		rr_pool_fill(&sh->pool, p->buf, 0, p->recv, p->stream);
 	for (uint32_t i = p->nparts; i-- > 0;) {

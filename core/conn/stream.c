@@ -253,6 +253,7 @@ bool rr_stream_room(struct rr_share *sh)
 
 static void collect(struct rr_share *sh, const uint8_t *p, size_t n)
 {
+	rr_count(sh->qp->count, RR_C_copied, n);
 	while (n) {
 		size_t room;
 		uint8_t *to = rr_pool_at(&sh->pool, sh->tx.buf, sh->tx.len, &room);
@@ -445,6 +446,7 @@ void rr_stream_push(struct rr_share *sh, const struct rr_rx_ent *e)
 static int ent_copy(struct rr_share *sh, const struct rr_rx_ent *e, uint32_t off, uint8_t *dst,
 		    uint32_t len)
 {
+	rr_count(sh->qp->count, RR_C_copied, len);
 	switch (e->from) {
 	case RR_FROM_RECV:
 		memcpy(dst, e->ptr + off, len);
