@@ -39,7 +39,7 @@ if [ $server = knfsd ]; then
 	[ $proto = rdma ] || port=2049 by=env
 	data='m["read_chunks_sent"] > 1 and m["write_chunks_received"] > 1'
 	none='m["read_chunks_sent"] == m["write_chunks_received"] == 0 and m["long_calls_sent"] > 1 and m["reply_chunks_received"] > 1'
-	for sec in sys krb5 krb5i krb5p; do
+	for sec in sys krb5 krb5i; do	# krb5p: it does not decode libtirpc's calls, by TCP and without the library either
 		checks=$((checks + 1))
 		rm -rf "$W"/client.run* "/export/$sec"
 		$by timeout 60 gssnfs $HOST 2049 $port 20048 /export $sec >"$W/out" 2>"$W/err" &&
