@@ -172,14 +172,14 @@ bool tp_settle(struct tp *tp, uint32_t n)
 
 /* --- the app --------------------------------------------------------------------------- */
 
-/* Version 2 grants before the first call (its opening); version 1, and in the reverse direction both, by
+/* Version 2 and CCP grant before the first call (the opening); version 1, and in the reverse direction both, by
  * the first reply. */
 static bool may_have_one_only(const struct tp_peer *p)
 {
 	struct rr_eng_info i;
 
 	rr_eng_info(p->eng, &i);
-	return !p->answered && (p->side == 1 || i.version == 1);
+	return !p->answered && (p->side == 1 || (i.version == 1 && !p->tp->conf.eng[0].ccp_prog));
 }
 
 static void check_credits(struct tp_peer *p)

@@ -24,6 +24,7 @@
 
 #include "core/base/compiler.h"
 #include "core/engine/reply_size.h"
+#include "core/wire/ccp.h"
 #include "tests/lib/twopeers.h"
 
 #define PER_SEED	4000u
@@ -107,6 +108,23 @@ static void scenario_offers(struct rr_eng_params *p, struct tp_conf *c, bool rel
 		c->scarce = 0;	/* a call without its Reply chunk would be refused */
 }
 
+#define CCP_ROOM	356u	/* for headers, in what CCP says of a receive */
+
+/* RDMA_MSGP and CCP. */
+static void scenario_draft02(struct tp *rng, struct tp_conf *c)
+{
+	bool ccp = tp_random(rng) % 2;
+
+	for (int i = 0; i < 2; i++) {
+		struct rr_eng_params *p = &c->eng[i];
+
+		p->pad_thresh = PICK(rng, 0, 1, 100, 1000);
+		p->pad_align = PICK(rng, 0, 64, 100, 512);
+		p->ccp_prog = ccp ? RR_CCP_PROG : 0;
+		p->rdma_reads = PICK(rng, 1, 3, 16);
+	}
+}
+
 static const struct speech *scenario(struct tp_conf *c, uint64_t seed)
 {
 	struct tp rng = { .rng = seed * UINT64_C(0x9e3779b97f4a7c15) | 1 };
@@ -147,6 +165,8 @@ static const struct speech *scenario(struct tp_conf *c, uint64_t seed)
 		/* what each side asks for the other must be able to take */
 		p->recvs = ring ? p->recvs : rr_max(rr_eng_recvs(p), rr_eng_recvs(peer));
 	}
+	if (sp->dialect[0] == RR_DIALECT_DRAFT02)
+		scenario_draft02(&rng, c);
 	return sp;
 }
 
@@ -299,7 +319,8 @@ static void limits(struct run *r)
 	for (int side = 0; side < 2; side++)
 		r->max_call[side] = r->max_reply[side] = 33000;
 	if (!(p->caps & RR_CAP_REVERSE_CHUNKS))	/* reverse calls and their replies are inline */
-		r->max_call[1] = r->max_reply[0] = p->inline_send - r->sp->hdr;
+		r->max_call[1] = r->max_reply[0] = p->inline_send - r->sp->hdr -
+						     (p->ccp_prog ? CCP_ROOM : 0);
 }
 
 static bool busy(const struct run *r)
