@@ -67,6 +67,8 @@ static void engine_params(struct rr_eng_params *ep, const struct rr_prov_params 
 		.reply_chunks = rr_cp->reply_chunks,
 		.no_done = !rr_cp->done_property,
 		.lenient_read_chunks = rr_cp->lenient_read_chunks,
+		.ccp_prog = rr_cp->ccp_program, .rdma_reads = rr_cp->rdma_reads,
+		.pad_thresh = rr_cp->msgp_threshold, .pad_align = rr_cp->msgp_align,
 		.max_chunks = rr_cp->max_chunks, .max_segs = rr_cp->max_segs,
 		.max_exposed = rr_cp->max_exposed,
 		.done_timeout = rr_cp->done_timeout,

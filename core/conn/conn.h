@@ -43,6 +43,7 @@ struct rr_conn_params {
 	rr_time idle_trim;	/* a connection idle this long gives its memory back; later, up to
 				 * eight times this, if that has not paid before */
 	enum rr_reply_chunks reply_chunks;
+	uint32_t ccp_program, rdma_reads, msgp_threshold, msgp_align; /* struct rr_eng_params: draft02 */
 	bool reverse_chunks;	/* calls against the direction may have chunks, whatever is agreed */
 	bool reliable_replies;
 	bool done_property;	/* v2: they may be agreed on by our private property */

@@ -183,7 +183,8 @@ static void spoilt(struct rr_eng *e, struct rr_in *in)
 }
 
 /* req: version-two-08 4.1 #1 #2, 5.2 #1 */
-static bool hear_v2(struct rr_eng *e, struct rr_in *in, enum rr_wire_rc rc, RR_UNUSED uint32_t have)
+static bool hear_v2(struct rr_eng *e, struct rr_in *in, enum rr_wire_rc rc,
+		    RR_UNUSED uint32_t have)
 {
 	bool asked = e->opening == RR_OPEN_ASKED, answered = in->dir == RR_DIR_REPLY && in->n.xid == RR_OPEN_XID;
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "core/base/stats_abi.h"
+#include "core/ulb/ulb.h"
 #include "tests/lib/connpair.h"
 
 static struct rr_stat_seg *seg;
@@ -175,5 +176,40 @@ Test(conn_dialects, who_requires_rdma_requires_its_dialect)
 		cr_assert_neq(round_trip(&p.client, &p.server, 1, 100, 100), 0, "%d", strict);
 		cr_assert_not(rr_conn_is_carried(p.client.c));
 		cr_assert_str_eq(spoken(), "");
+	}
+}
+
+/* RFC 1813 §3.3.7 */
+static size_t write_call(uint32_t xid, uint32_t len)
+{
+	uint32_t w[] = { 0x80000000u + 72 + len + rr_ulb_pad(len), xid, 0, 2, 100003, 3, 7, 0, 0, 0, 0, 8, 1, 2, 0, 0, len, 2, len };
+
+	for (size_t i = 0; i < sizeof(w) / 4; i++)
+		w[i] = htobe32(w[i]);
+	memcpy(out, w, sizeof(w));
+	for (uint32_t i = 0; i < len; i++)
+		out[sizeof(w) + i] = (uint8_t)(i * 7 + len);
+	memset(out + sizeof(w) + len, 0, rr_ulb_pad(len));
+	return sizeof(w) + len + rr_ulb_pad(len);
+}
+
+/* RDMA_MSGP: what the app reads has no padding any more. */
+Test(conn_dialects, padded_calls_of_draft02_pass_unaltered)
+{
+	rr_test_params.ccp_program = 100417;
+	rr_test_params.rdma_reads = 4;
+	rr_test_params.msgp_threshold = 64;
+	for (uint32_t align = 1; align <= 4096; align *= 4) {
+		rr_test_params.msgp_align = align;
+		rr_test_setup();
+		speak(RR_DIALECT_DRAFT02);
+		for (uint32_t len = 60; len < 5000; len += 211) {
+			ssize_t n = (ssize_t)write_call(len, len);
+
+			cr_assert_eq(pass(&p.client, &p.server, (size_t)n), n, "%u, %u", align, len);
+			n = (ssize_t)rr_test_reply(out, len, 100, 1);
+			cr_assert_eq(pass(&p.server, &p.client, (size_t)n), n);
+		}
+		cr_assert_str_eq(spoken(), "draft02");
 	}
 }
