@@ -574,6 +574,8 @@ void rr_writes_op(struct rr_eng *e, const struct rr_serve *s, uint32_t i, uint32
 		  struct rr_op *op);
 /* What of the message the Send carries, into op and e->parts. */
 void rr_writes_rest(struct rr_eng *e, const struct rr_serve *s, uint32_t len, struct rr_op *op);
+/* The same as a Position-Zero Read chunk: all of the message is exposed at m. */
+void rr_writes_show(struct rr_chunks *ch, const struct rr_serve *s, const struct rr_mem *m);
 uint32_t rr_writes_room(const struct rr_serve *s, const struct rr_wchunk *w);
 
 /* --- reliable_reply.c --- */

@@ -117,7 +117,9 @@ static void build(struct rr_eng *e, const struct rr_tx *t)
 		add_call_chunks(&e->tx.ch, c);
 	if (s)
 		rr_writes_return(&e->tx.ch, s, t->form == RR_TX_REPLY_CHUNK ? s->stream : 0);
-	if (shown)
+	if (shown && s)
+		rr_writes_show(&e->tx.ch, s, &shown->mem);
+	else if (shown)
 		add_read_chunk(&e->tx.ch, &shown->mem, 0);
 	if (unlikely(e->p.invited && e->traits->directed))
 		e->tx.inv_handle = rr_inv_offer(e, c, shown);

@@ -185,6 +185,29 @@ void rr_writes_rest(struct rr_eng *e, const struct rr_serve *s, uint32_t len, st
 	}
 }
 
+/* The part r of the message, which lies in m. */
+static void show(struct rr_chunks *ch, const struct rr_mem *m, struct rr_range r)
+{
+	uint32_t at = 0;
+
+	for (uint32_t i = 0; i < m->nsegs; at += m->segs[i++].length) {
+		uint32_t from = rr_max(r.off, at), to = rr_min(r.off + r.len, at + m->segs[i].length);
+		struct rr_seg seg = m->segs[i];
+
+		if (from >= to)
+			continue;
+		seg.offset += from - at;
+		seg.length = to - from;
+		ch->reads[ch->nreads++] = (struct rr_read_seg){ .seg = seg };
+	}
+}
+
+void rr_writes_show(struct rr_chunks *ch, const struct rr_serve *s, const struct rr_mem *m)
+{
+	for (uint32_t i = 0; i <= s->nplaced; i++)
+		show(ch, m, between(s, i, m->len));
+}
+
 /* Nothing may be left behind the last item, but there is something before each. */
 uint32_t rr_writes_count(const struct rr_serve *s, uint32_t len, bool reply_chunk)
 {

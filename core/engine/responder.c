@@ -172,7 +172,9 @@ static void queue_reply(struct rr_eng *e, const struct rr_eng_out *out, struct r
 }
 
 /* req: reliable-reply-00 - #1 */
-static int send_reliable(struct rr_eng *e, const struct rr_eng_out *out, struct rr_serve *s)
+/* reduced: what is placed goes to the Write chunks, the rest is exposed. */
+static int send_reliable(struct rr_eng *e, const struct rr_eng_out *out, struct rr_serve *s,
+			 bool reduced)
 {
 	struct rr_shown *shown;
 	struct rr_tx *t;
@@ -180,8 +182,13 @@ static int send_reliable(struct rr_eng *e, const struct rr_eng_out *out, struct 
 
 	if (rc)
 		return rc;
-	serve_put(e, s);
 	t = rr_tx_new(e, out, RR_TX_RELIABLE);
+	if (reduced) {
+		serve_unmap(e, s);
+		t->serve = s->n.idx;
+	} else {
+		serve_put(e, s);
+	}
 	t->shown = shown->n.idx;
 	t->state = RR_TX_SETUP;
 	return 0;
@@ -219,6 +226,13 @@ static int unasked(struct rr_eng *e, const struct rr_eng_out *out)
 	return 0;
 }
 
+/* Is there something to write, and room in the header for a Read list that what is written breaks up? */
+static bool may_be_reduced(const struct rr_eng *e, const struct rr_serve *s, uint32_t hdr)
+{
+	return s && s->nplaced &&
+	       hdr + e->hdr_read + e->hdr_read / RR_ENG_SEGS * s->nplaced <= e->p.inline_send;
+}
+
 /* Does the peer take Read chunks in a reply of ours? */
 /* req: draft-02 6.2 #3 */
 static bool may_show(const struct rr_eng *e)
@@ -253,7 +267,7 @@ int rr_resp_send(struct rr_eng *e, const struct rr_eng_out *out)
 		serve_put(e, s);
 		queue_reply(e, out, NULL, RR_TX_INLINE);
 	} else if (may_show(e)) {
-		return send_reliable(e, out, s);
+		return send_reliable(e, out, s, fits && may_be_reduced(e, s, hdr));
 	} else {
 		return cannot_convey(e, out, s);
 	}

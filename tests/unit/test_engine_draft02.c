@@ -153,6 +153,55 @@ SERVER(a_calls_own_chunks_come_first)
 	cr_assert_eq(one_count(&o, RR_OP_EXPOSE), 1, "too small a Reply chunk");
 }
 
+/* Its Read chunk, as the Send has it, begins at word w: lengths and offsets of the segments. */
+static uint32_t read_seg(uint32_t w, uint32_t len, uint32_t off)
+{
+	cr_assert_eq(one_word(&o, 0, w), 1);
+	cr_assert_eq(one_word(&o, 0, w + 1), 0);
+	cr_assert_eq(one_word(&o, 0, w + 3), len);
+	cr_assert_eq(one_word(&o, 0, w + 5), 0x5000 + off);
+	return w + 6;
+}
+
+/* req: draft-02 3.7 #1 */
+Test(engine_draft02, the_rest_of_a_reply_with_write_chunks_is_a_read_chunk)
+{
+	uint32_t pos, w;
+
+	one_params(&o, 0, false);
+	o.p.dialect = RR_DIALECT_DRAFT02;
+	o.p.inline_send = 512;
+	o.nsegs = 7;
+	one_start(&o);
+	begin_call(&m, NFS, 3, 6);
+	add_opaque(&m, 32);
+	W(&m, 0, 0, 2001);
+	RECV(MSG, 0, 1, 1, 0x21, 3000, 0, 16, 0, 0);
+	one_clear(&o);
+	begin_reply(&m, 400);
+	W(&m, 0, 1);
+	add_words(&m, 21);
+	W(&m, 2001, 1, 2001);
+	pos = m.n;
+	m.n += 2004;
+	cr_assert_gt(pos, 512);
+	cr_assert_eq(one_send_bytes(&o, m.b, m.n), 0);
+	cr_assert_eq(one_op(&o, RR_OP_WRITE, 0)->off, pos);
+	cr_assert_eq(one_op(&o, RR_OP_WRITE, 0)->len, 2001);
+	cr_assert_eq(one_op(&o, RR_OP_EXPOSE, 0)->len, m.n);
+	cr_assert_eq(one_word(&o, 0, 3), NOMSG);
+	w = read_seg(4, m.n / 7, 0);
+	w = read_seg(w, pos - m.n / 7, m.n / 7);
+	uint32_t rest[] = { 0, 1, 1, 0x21, 2001, 0, 16, 0, 0 };
+	for (uint32_t i = 0; i < 9; i++)
+		cr_assert_eq(one_word(&o, 0, w + i), rest[i], "word %u", w + i);
+	ONE_RECV(&o, XID, 1, 20, DONE);
+	cr_assert_eq(one_count(&o, RR_OP_INVALIDATE), 1);
+	cr_assert_eq(one_count(&o, RR_OP_RELEASE), 1);
+	cr_assert_eq(info().exposed, 0);
+	one_fini(&o);
+}
+
 /* req: draft-02 3.3 #2 #4, 3.8 #3 */
 SERVER(a_call_and_its_done_have_two_credits_whatever_was_asked_for)
 {
