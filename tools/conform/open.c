@@ -31,6 +31,7 @@ bool rr_make_opening(struct rr_env *e, const struct rr_step *s, const uint8_t *b
 {
 	struct rr_step answer = { .op = RR_STEP_SEND, .kind = RR_K_CONNPROP };
 	struct rr_field accept = { .name = "accept", .pat.n = 1 };
+	struct rr_field one = { .name = "credit", .pat.n = 1 };
 	struct rr_item rpc = { .kind = RR_I_RPC_REPLY, .fields = &accept };
 	struct rr_seen seen;
 	char why[160];
@@ -39,7 +40,9 @@ bool rr_make_opening(struct rr_env *e, const struct rr_step *s, const uint8_t *b
 		return false;
 	if (e->dialect == RR_DIALECT_DRAFT02 && is_ccp(&seen)) {
 		accept.pat.alt[0].lo = (struct rr_expr){ .n = 1, .t[0].value = 1 };	/* PROG_UNAVAIL */
+		one.pat.alt[0].lo = (struct rr_expr){ .n = 1, .t[0].value = 1 };
 		answer.kind = RR_K_MSG;
+		answer.fields = &one;	/* what a case's own first reply grants is still to be said */
 		answer.items = &rpc;
 	} else if (seen.kind != RR_K_CONNPROP || seen.flags & 1) {
 		return false;
