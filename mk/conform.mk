@@ -18,5 +18,5 @@ $(BUILD)/fuzz/fuzz_conform $(BUILD)/tests/fuzz/fuzz_conform: \
 		$(call obj,$(addprefix tools/conform/,parse.c items.c text.c arena.c expr.c env.c make.c match.c seen.c))
 
 .PHONY: check-conform
-check-conform: all $(CONFORM_LOOP) $(LOOP_SHIM) $(addprefix $(APPS)/,labsvc labcli)
+check-conform: all $(CONFORM_LOOP) $(addprefix $(APPS)/,labsvc labcli)
 	$(Q)BUILD='$(BUILD)' tests/conform/run $(CONFORM)

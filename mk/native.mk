@@ -11,7 +11,7 @@ $(LOOP_SHIM): $(BUILD)/obj/tests/native/loop.o $(call obj,$(CORE_SRC) $(CONFIG_S
 	$(Q)$(CC) -shared -o $@ $(filter %.o,$^) $(LDSAN) -Wl,--version-script=$(BUILD)/gen/symbols.map \
 	    -Wl,-soname,librpcrdma_shim.so -Wl,-z,defs -Wl,-z,now -Wl,--as-needed
 
-check-ends apps: $(LOOP_SHIM)
+check-ends check-conform apps: $(LOOP_SHIM)
 
 .PHONY: check-native
 check-native: all $(LOOP_SHIM)
