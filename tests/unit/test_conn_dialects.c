@@ -213,3 +213,28 @@ Test(conn_dialects, padded_calls_of_draft02_pass_unaltered)
 		cr_assert_str_eq(spoken(), "draft02");
 	}
 }
+
+/* A server that serves one RDMA Read at a time: the second long reply waits for the first, and the short
+ * ones behind it in their receives. */
+Test(conn_dialects, what_waits_behind_a_message_that_is_pulled_later_is_still_there)
+{
+	static const size_t size[] = { 70001, 60001, 100, 200 };
+	size_t n = 0, k;
+
+	rr_test_params.ccp_program = 100417;
+	rr_test_params.rdma_reads = 1;
+	rr_test_setup();
+	speak(RR_DIALECT_DRAFT02);
+	cr_assert_eq(round_trip(&p.client, &p.server, 1, 100, 100), 0);
+	for (uint32_t i = 0; i < 4; i++) {
+		k = rr_test_call(out, 10 + i, 100, i);
+		cr_assert_eq(pass(&p.client, &p.server, k), (ssize_t)k);
+	}
+	for (uint32_t i = 0; i < 4; i++) {
+		k = rr_test_reply(out + n, 10 + i, size[i], i);
+		cr_assert_eq(rr_end_send(&p.server, NULL, out + n, k), (ssize_t)k);
+		n += k;
+	}
+	cr_assert_eq(rr_end_recv(&p.client, &p.server, in, n), (ssize_t)n);
+	cr_assert_arr_eq(in, out, n);
+}
