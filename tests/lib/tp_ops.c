@@ -55,7 +55,7 @@ static void do_expose(struct tp_peer *p, const struct rr_op *op)
 	}
 	buf = &p->buf[b];
 	if (op->len > 8)
-		n += tp_random(p->tp) % 4;
+		n += tp_random(p->tp) % (op->max_segs ? op->max_segs : 4);
 	buf->nkeys = 0;
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t len = i + 1 < n ? op->len / n : end - at;
@@ -111,6 +111,23 @@ static void do_invalidate(struct tp_peer *p, const struct rr_op *op)
 	tp_pend_end(p, d);
 }
 
+/* A call that was refused first comes later than those behind it: it goes to the head of the queue. */
+static void overtaken(struct tp_queue *q, const struct rr_op *op)
+{
+	uint32_t i = q->head;
+	struct tp_msg m;
+
+	while (i != q->tail && (q->msg[i % TP_LOG].xid != op->rpc.xid ||
+				q->msg[i % TP_LOG].type != op->rpc.type))
+		i++;
+	if (i == q->tail)
+		return;
+	m = q->msg[i % TP_LOG];
+	for (; i != q->head; i--)
+		q->msg[i % TP_LOG] = q->msg[(i - 1) % TP_LOG];
+	q->msg[q->head % TP_LOG] = m;
+}
+
 /* The message that must come now: the next of what the other side wrote. */
 static bool expected(struct tp_peer *p, const struct rr_op *op, struct tp_msg *m)
 {
@@ -120,6 +137,8 @@ static bool expected(struct tp_peer *p, const struct rr_op *op, struct tp_msg *m
 		tp_wrong(p->tp, "side %d: a message that nobody sent, xid %x", p->side, op->rpc.xid);
 		return false;
 	}
+	if (p->tp->conf.resent)
+		overtaken(q, op);
 	*m = q->msg[q->head++ % TP_LOG];
 	if (m->xid != op->rpc.xid || m->type != op->rpc.type || m->len != op->len) {
 		tp_wrong(p->tp, "side %d: xid %x type %u len %u where xid %x type %u len %u was due",

@@ -72,6 +72,7 @@ struct tp_conf {
 	uint32_t scarce;	/* of 100 exposures find no memory at first */
 	uint32_t slow;		/* of 100 steps the app does not read */
 	uint32_t quiet;		/* of 100 steps an engine with nothing to do loses its tables */
+	bool resent;		/* calls may be refused, and come again */
 };
 
 struct tp_peer {

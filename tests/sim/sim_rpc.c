@@ -37,12 +37,13 @@ static const struct speech {
 	bool reliable;		/* reliable replies may be agreed */
 	bool general;		/* so may chunks in reverse calls */
 	uint32_t hdr;		/* of a message without chunks */
+	bool resends;		/* errors may be answered by sending the call again */
 	bool native;		/* nothing was agreed: strict, and no reverse call before the peer has spoken */
 } speeches[] = {
 	{ .name = "v1", .dialect = { RR_DIALECT_V1, RR_DIALECT_V1 }, .hdr = 28,
 	  .reliable = true, .general = true },
 	{ .name = "v2", .dialect = { RR_DIALECT_V2, RR_DIALECT_V2 }, .hdr = 36,
-	  .reliable = true, .general = true },
+	  .reliable = true, .general = true, .resends = true },
 	{ .name = "v2 to v1", .dialect = { RR_DIALECT_V2, RR_DIALECT_V1 }, .hdr = 28,
 	  .general = true, .native = true },
 	{ .name = "draft02", .dialect = { RR_DIALECT_DRAFT02, RR_DIALECT_DRAFT02 }, .hdr = 28,
@@ -152,6 +153,7 @@ static const struct speech *scenario(struct tp_conf *c, uint64_t seed)
 	size = PICK(&rng, 1024, 4096);
 	invalidate = tp_random(&rng) % 2;
 	offers = !reliable || tp_random(&rng) % 4 == 0;
+	c->resent = sp->resends && !ring && !reliable && tp_random(&rng) % 4;
 	for (int i = 0; i < 2; i++) {
 		struct rr_eng_params *p = &c->eng[i], *peer = &c->eng[!i];
 
@@ -159,7 +161,9 @@ static const struct speech *scenario(struct tp_conf *c, uint64_t seed)
 		p->caps = (ring ? RR_CAP_RING_CREDITS : 0) | (reliable ? RR_CAP_RELIABLE_REPLY : 0) |
 			  (general ? RR_CAP_REVERSE_CHUNKS : 0);
 		p->inline_send = p->inline_recv = size;
-		p->invalidate = invalidate;
+		p->invalidate = p->invited = invalidate;
+		if (c->resent)
+			p->max_segs = 2;	/* exposures have up to four */
 		if (offers)
 			scenario_offers(p, c, reliable);
 		/* what each side asks for the other must be able to take */
@@ -397,7 +401,7 @@ static void describe(const struct run *r)
 
 /* What was done, in all. */
 struct done {
-	uint64_t rpcs, quiet, read_chunks, write_chunks, by[SPEECHES];
+	uint64_t rpcs, quiet, read_chunks, write_chunks, resends, by[SPEECHES];
 };
 
 static void count(const struct run *r, struct done *d)
@@ -410,6 +414,7 @@ static void count(const struct run *r, struct done *d)
 		d->quiet += p->nquiet;
 		d->read_chunks += p->count.v[RR_C_read_chunks_received];
 		d->write_chunks += p->count.v[RR_C_write_chunks_received];
+		d->resends += p->count.v[RR_C_resends];
 	}
 }
 
@@ -451,18 +456,20 @@ static bool simulate(uint64_t seed, struct done *done)
 
 static bool report(const struct done *d, uint64_t seeds, bool all)
 {
-	bool ok = d->read_chunks && d->write_chunks;
+	bool ok = d->read_chunks && d->write_chunks && d->resends;
 
 	printf("%llu RPCs (", (unsigned long long)d->rpcs);
 	for (size_t i = 0; i < SPEECHES; i++) {
 		printf("%s%s %llu", i ? ", " : "", speeches[i].name, (unsigned long long)d->by[i]);
 		ok &= d->by[i] > 0;
 	}
-	printf("), %llu seeds, %llu times idle, %llu by Read chunks, %llu by Write chunks\n",
+	printf("), %llu seeds, %llu times idle, %llu by Read chunks, %llu by Write chunks, "
+	       "%llu sent again\n",
 	       (unsigned long long)seeds, (unsigned long long)d->quiet,
-	       (unsigned long long)d->read_chunks, (unsigned long long)d->write_chunks);
+	       (unsigned long long)d->read_chunks, (unsigned long long)d->write_chunks,
+	       (unsigned long long)d->resends);
 	if (all && !ok)
-		printf("FAIL: a dialect, or chunks, were never used\n");
+		printf("FAIL: a dialect, chunks, or another try were never used\n");
 	return ok || !all;
 }
 
