@@ -23,7 +23,7 @@ bool rr_again_keeps(const struct rr_eng *e, const struct rr_plan *p)
 
 static struct rr_tx *tx_of(const struct rr_eng *e, const struct rr_call *c)
 {
-	return rr_pool_find(&e->txs, c->tx, c->tx_gen);
+	return rr_pool_at(&e->txs, c->tx);	/* kept: it is there */
 }
 
 void rr_again_over(struct rr_eng *e, struct rr_call *c)
