@@ -17,6 +17,12 @@ $(CONFORM_LOOP): $(BUILD)/obj/tools/rdmarpc-conform.o $(CONFORM_OBJ) $(BUILD)/ob
 $(BUILD)/fuzz/fuzz_conform $(BUILD)/tests/fuzz/fuzz_conform: \
 		$(call obj,$(addprefix tools/conform/,parse.c items.c text.c arena.c expr.c env.c make.c match.c seen.c))
 
+# What the requester's calls are made by.
+$(BUILD)/tests/conform/rawcall: tests/conform/rawcall.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)
+	$(Q)$(CC) $(APPFLAGS) -o $@ $<
+
 .PHONY: check-conform
-check-conform: all $(CONFORM_LOOP) $(addprefix $(APPS)/,labsvc labcli)
+check-conform: all $(CONFORM_LOOP) $(BUILD)/tests/conform/rawcall $(addprefix $(APPS)/,labsvc labcli)
 	$(Q)BUILD='$(BUILD)' tests/conform/run $(CONFORM)

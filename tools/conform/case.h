@@ -119,7 +119,7 @@ struct rr_step {
 
 enum rr_level { RR_MUST, RR_SHOULD, RR_MAY };
 enum rr_role { RR_RESPONDER, RR_REQUESTER };
-enum rr_target { RR_T_NULL, RR_T_LAB, RR_T_NFS3, RR_T_NFS4, RR_TARGETS };
+enum rr_target { RR_T_NULL, RR_T_LAB, RR_T_NFS3, RR_T_NFS4, RR_T_REVERSE, RR_TARGETS };
 
 struct rr_requirement {
 	struct rr_requirement *next;

@@ -5,7 +5,7 @@
 
 const char *const rr_level_names[] = { "MUST", "SHOULD", "MAY" };
 const char *const rr_role_names[] = { "responder", "requester" };
-const char *const rr_target_names[] = { "null", "lab", "nfs3", "nfs4" };
+const char *const rr_target_names[] = { "null", "lab", "nfs3", "nfs4", "reverse" };
 const char *const rr_kind_names[] = { "msg", "nomsg", "msgp", "done", "error", "bcall", "brply",
 				      "connprop", "other", "raw" };
 

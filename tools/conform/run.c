@@ -49,6 +49,7 @@ static void variables(struct rr_run *r)
 {
 	static const struct { uint32_t program, version; } fixed[RR_TARGETS] = {
 		[RR_T_LAB] = { LAB_PROGRAM, 1 }, [RR_T_NFS3] = { 100003, 3 }, [RR_T_NFS4] = { 100003, 4 },
+		[RR_T_REVERSE] = { LAB_PROGRAM, 1 },
 	};
 	enum rr_target t = r->c->target;
 

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* rawcall HOST PORT VERB N: calls that labcli does not make, for rdmarpc-conform to be the server of; other verbs
+ * are labcli's.
+ *
+ *	read N		READ of NFS version 3, of N bytes of some file
+ *	write N		WRITE of N bytes
+ *	reverse N	NULL of the laboratory program, and N calls of the server's are answered with their arguments
+ *
+ * Exits with 0 if the answers were as they should be. */
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define ROOM	(4u << 20)
+#define LAB	0x20005244u
+#define NFS	100003u
+#define XID	0x1234u
+#define HEAD	40u	/* of a call with AUTH_NONE */
+
+static uint8_t msg[ROOM + 4];	/* behind a record mark */
+static uint32_t len;
+static int fd;
+
+static void put(uint32_t v)
+{
+	v = htonl(v);
+	memcpy(msg + 4 + len, &v, 4);
+	len += 4;
+}
+
+static uint32_t get(uint32_t at)
+{
+	uint32_t v = 0;
+
+	if (at + 4 <= len)
+		memcpy(&v, msg + 4 + at, 4);
+	return ntohl(v);
+}
+
+static uint8_t pattern(uint32_t i)
+{
+	return (uint8_t)(i * 7 + (i >> 8));
+}
+
+static void put_call(uint32_t prog, uint32_t vers, uint32_t proc)
+{
+	const uint32_t words[] = { XID, 0, 2, prog, vers, proc, 0, 0, 0, 0 };
+
+	len = 0;
+	for (size_t i = 0; i < sizeof(words) / 4; i++)
+		put(words[i]);
+}
+
+/* All n bytes, or the end of the program. */
+static void all(bool out, uint8_t *p, size_t n)
+{
+	while (n > 0) {
+		ssize_t k = out ? send(fd, p, n, MSG_NOSIGNAL) : recv(fd, p, n, 0);
+
+		if (k <= 0)
+			exit(1);
+		p += k;
+		n -= (size_t)k;
+	}
+}
+
+static void send_message(void)
+{
+	uint32_t mark = htonl(0x80000000u | len);
+
+	memcpy(msg, &mark, 4);
+	all(true, msg, len + 4);
+}
+
+static void receive_message(void)
+{
+	uint32_t mark;
+
+	all(false, (uint8_t *)&mark, 4);
+	len = ntohl(mark) & 0x7fffffff;
+	if (!(ntohl(mark) >> 31) || len > ROOM)
+		exit(1);
+	all(false, msg + 4, len);
+}
+
+/* The reply to our call: accepted, without error. */
+static bool is_success(void)
+{
+	return len >= 24 && get(0) == XID && get(4) == 1 && get(8) == 0 && get(20) == 0;
+}
+
+/* Of a file of which nobody knows more than its handle. */
+static void put_file(uint32_t n)
+{
+	put(8);
+	put(0x11111111);
+	put(0x22222222);
+	put(0);		/* offset */
+	put(0);
+	put(n);
+}
+
+/* status, no attributes, count, eof, data */
+static bool do_read(uint32_t n)
+{
+	bool ok;
+
+	put_call(NFS, 3, 6);
+	put_file(n);
+	send_message();
+	receive_message();
+	ok = is_success() && get(24) == 0 && get(28) == 0 && get(32) == n && get(40) == n && len == 44 + ((n + 3) & ~3u);
+	for (uint32_t i = 0; ok && i < n; i++)
+		ok = msg[48 + i] == pattern(i);
+	return ok;
+}
+
+/* status, no attributes before or after, count */
+static bool do_write(uint32_t n)
+{
+	put_call(NFS, 3, 7);
+	put_file(n);
+	put(2);		/* FILE_SYNC */
+	put(n);
+	for (uint32_t i = 0; i < n; i++)
+		msg[4 + len + i] = pattern(i);
+	memset(msg + 4 + len + n, 0, 4);
+	len += (n + 3) & ~3u;
+	send_message();
+	receive_message();
+	return is_success() && get(24) == 0 && get(28) == 0 && get(32) == 0 && get(36) == n;
+}
+
+/* The call in msg becomes its reply. */
+static void reply_with_arguments(void)
+{
+	uint32_t rest = len - HEAD;
+
+	memmove(msg + 4 + 24, msg + 4 + HEAD, rest);
+	len = 4;
+	for (uint32_t i = 1; i < 6; i++)
+		put(i == 1);
+	len += rest;
+	send_message();
+}
+
+static bool do_reverse(uint32_t n)
+{
+	bool answered = false;
+	uint32_t calls = 0;
+
+	put_call(LAB, 1, 0);
+	send_message();
+	while (calls < n || !answered) {
+		receive_message();
+		if (get(4) == 0 && len >= HEAD) {
+			reply_with_arguments();
+			calls++;
+		} else if (answered || !is_success()) {
+			return false;
+		} else {
+			answered = true;
+		}
+	}
+	return calls == n;
+}
+
+static void labcli(char **argv)
+{
+	const char *build = getenv("BUILD");
+	char path[4096];
+
+	snprintf(path, sizeof(path), "%s/apps/labcli", build ? build : "build");
+	argv[0] = path;
+	execv(path, argv);
+	exit(127);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct { const char *name; bool (*run)(uint32_t n); } verbs[] = {
+		{ "read", do_read }, { "write", do_write }, { "reverse", do_reverse },
+	};
+	struct sockaddr_in a = { .sin_family = AF_INET };
+	uint32_t n = argc > 4 ? (uint32_t)strtoul(argv[4], NULL, 0) : 0;
+
+	if (argc < 5 || n > ROOM / 2)
+		return 64;
+	for (size_t i = 0; i < sizeof(verbs) / sizeof(*verbs); i++) {
+		if (strcmp(argv[3], verbs[i].name) != 0)
+			continue;
+		a.sin_port = htons((in_port_t)atoi(argv[2]));
+		fd = socket(AF_INET, SOCK_STREAM, 0);
+		if (inet_pton(AF_INET, argv[1], &a.sin_addr) != 1 ||
+		    connect(fd, (struct sockaddr *)&a, sizeof(a)))
+			return 1;
+		return !verbs[i].run(n);
+	}
+	labcli(argv);
+}
