@@ -231,8 +231,8 @@ bool rr_parse_seg(struct rr_parser *p, const char *text, struct rr_segspec *s)
 		return !open || (*open == '{' ? filled : part_of_memory)(p, text, open, s);
 	}
 	if (!colon || colon == last)
-		return rr_parse_fail(p, "'%s': a segment is name, name[offset:length], name{bytes} or handle:length:offset",
-				     text);
+		return rr_parse_fail(p, "'%s': a segment is name, name[offset:length], name{bytes} or "
+				     "handle:length:offset", text);
 	return rr_parse_expr(p, text, (size_t)(colon - text), &s->num[0]) &&
 	       rr_parse_expr(p, colon + 1, (size_t)(last - colon - 1), &s->num[1]) &&
 	       rr_parse_expr(p, last + 1, strlen(last + 1), &s->num[2]);

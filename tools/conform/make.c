@@ -103,8 +103,8 @@ static void put_item(struct rr_env *e, const struct rr_item *it, struct rr_bytes
 	uint32_t a;
 	uint64_t v;
 
-	if (it->kind < RR_I_RPC_CALL || it->kind >= RR_I_AT)	/* not of the body: positions may be marked later */
-		return;
+	if (it->kind < RR_I_RPC_CALL || it->kind >= RR_I_AT)
+		return;	/* not of the body: its positions may be marked later */
 	a = (uint32_t)rr_env_eval(e, &it->a);
 	v = it->pat.n ? rr_env_eval(e, &it->pat.alt[0].lo) : 0;
 	if (a > RR_BODY_MAX || out->len > RR_BODY_MAX) {

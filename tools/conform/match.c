@@ -457,7 +457,8 @@ void rr_match_describe(enum rr_dialect d, const uint8_t *buf, uint32_t len, char
 	else if (s.kind == RR_K_ERROR)
 		snprintf(out, cap, "error xid=0x%x vers=%u err=%u", s.xid, s.vers, s.err);
 	else
-		snprintf(out, cap, "%s xid=0x%x vers=%u credit=%u, %u Read segments, %u Write chunks%s, %u bytes behind",
+		snprintf(out, cap,
+			 "%s xid=0x%x vers=%u credit=%u, %u Read segments, %u Write chunks%s, %u bytes behind",
 			 rr_kind_names[s.kind], s.xid, s.vers, s.credit, s.nreads, s.nwrites,
 			 s.has_reply ? ", a Reply chunk" : "", s.body_len);
 }

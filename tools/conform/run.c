@@ -195,7 +195,8 @@ static bool run_steps(struct rr_run *r, const struct rr_step *s)
 static bool finish(struct rr_run *r)
 {
 	if (r->o->role == RR_REQUESTER)
-		return r->closed_well || r->c->ends || !r->caller.pid || r->caller.status >= 0 || rr_run_serve(r, NULL);
+		return r->closed_well || r->c->ends || !r->caller.pid || r->caller.status >= 0 ||
+		       rr_run_serve(r, NULL);
 	if (r->closed_well || r->c->ends)
 		step_close(r, NULL);
 	return step_null(r, NULL);
