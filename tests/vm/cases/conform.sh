@@ -19,7 +19,7 @@ judged() { # NAME COMMAND...
 		echo "$name: $(grep -E '^MUST  ' "$W/$name.report" | tr -s ' ')"
 		grep -A 1 '^  differs' "$W/$name.report"
 	else
-		grep -A "${LINES_OF:-9}" -E '^  (FAIL|UNR)' "$W/$name.report" || cat "$W/$name.report"
+		grep -A "${LINES_OF:-1}" -E '^  (FAIL|UNR)' "$W/$name.report" || cat "$W/$name.report"
 		bad "$name"
 	fi
 }
