@@ -366,6 +366,7 @@ static inline void rr_eng_release(struct rr_eng *e, uint32_t buf)
 	rr_eng_push(e, RR_OP_RELEASE, 0, buf, 0, 0);
 }
 
+/* --- setup.c --- */
 /* Speaks version vers from now on instead; false if that is not possible. Reliable replies were a matter of the
  * opening: there are none. */
 bool rr_eng_fall_back(struct rr_eng *e, uint32_t vers);
@@ -392,7 +393,7 @@ extern const struct rr_opening rr_opening_ccp;
 /* A call of program ccp_prog has arrived, its message at stream. True: it is none for the app. */
 bool rr_ccp_taken(struct rr_eng *e, struct rr_in *in, const uint8_t *stream);
 
-/* --- exposed memory, engine.c --- */
+/* --- mem.c --- */
 
 /* Fences m: true if that is done (nothing exposed, or the peer invalidated its one key),
  * false if RR_OP_INVALIDATE with this id is out. */

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* How an engine comes into being: how much of everything its parameters want, where that lies in the
+ * memory that it was given, and what it speaks, from the start and when the opening has changed it. */
+
+#include "core/engine/engine_int.h"
+
+struct sizes {
+	uint32_t calls, serves, ins, txs, ops, serve_segs, in_segs;
+};
+
+/* req: slides - #4; version-two-08 1 #1 */
+static uint32_t asked_of(const struct rr_eng_params *p)
+{
+	return p->connector ? p->credits : p->bc_credits;
+}
+
+static uint32_t granted_of(const struct rr_eng_params *p)
+{
+	return p->connector ? p->bc_credits : p->credits;
+}
+
+/* req: rfc8166 3.3.1 #3 #4; slides - #5; draft-02 6 #1 */
+uint32_t rr_eng_recvs(const struct rr_eng_params *p)
+{
+	const struct rr_traits *t = rr_traits_of(rr_codec_first(p->dialect));
+	bool pulls = (p->caps & RR_CAP_RELIABLE_REPLY) || t->read_replies;
+
+	/* the openings' own word comes while no other control message does: it is one of those */
+	return p->credits + p->bc_credits + (pulls ? RR_ENG_SHOWN : 0) + RR_ENG_CONTROL;
+}
+
+static uint32_t bounded(uint32_t n)
+{
+	return rr_min(n, RR_POOL_MAX);
+}
+
+static uint32_t pow2(uint32_t n)
+{
+	uint32_t p = 1;
+
+	while (p < n)
+		p <<= 1;
+	return p;
+}
+
+/* With ring credits the calls without reply are not limited by a grant; see rr_req_send(). */
+static void table_sizes(const struct rr_eng_params *p, struct sizes *s)
+{
+	bool ring = p->caps & RR_CAP_RING_CREDITS;
+	uint32_t recvs = p->recvs ? p->recvs : rr_eng_recvs(p);
+	uint32_t max_segs = rr_min(p->max_segs, RR_OP_MAX_SEGS);
+
+	s->calls = bounded(rr_max(asked_of(p), ring ? 16u : 1u));
+	/* Strict, each message that is being pulled has one until its head says what it is. */
+	s->serves = bounded(granted_of(p) + (ring ? 64u : asked_of(p) + 16u));
+	s->ins = bounded(2 * rr_min(recvs, RR_POOL_MAX) + RR_ENG_SHOWN + 16);
+	s->txs = bounded(s->calls + s->serves + 16);
+	s->ops = pow2(4 * (s->calls + s->serves + s->ins + s->txs + RR_ENG_SHOWN));
+	s->serve_segs = rr_min(rr_min(p->max_chunks, RR_MAX_SEGS) * max_segs, RR_MAX_SEGS);
+	s->in_segs = rr_min(rr_min(p->max_chunks, RR_MAX_SEGS) * max_segs, RR_OP_MAX_SEGS);
+}
+
+static void *carve(uint8_t *base, size_t *off, size_t n)
+{
+	void *at = base ? base + *off : NULL;
+
+	*off += rr_align(n, (size_t)RR_CACHELINE);
+	return at;
+}
+
+static void carve_pool(struct rr_pool *pool, uint8_t *base, size_t *off, uint32_t n, size_t size)
+{
+	pool->n = (uint16_t)n;
+	pool->stride = (uint32_t)rr_align(size, (size_t)16);
+	pool->base = carve(base, off, (size_t)n * pool->stride);
+}
+
+static void carve_map(struct rr_xmap *map, uint8_t *base, size_t *off, uint32_t n)
+{
+	uint32_t heads = pow2(2 * n + 2);
+
+	map->heads = carve(base, off, heads * sizeof(*map->heads));
+	map->bits = (uint32_t)__builtin_ctz(heads);
+}
+
+/* The tables behind the engine at base; base NULL only reckons. */
+static size_t lay_out(struct rr_eng *e, uint8_t *base, const struct rr_eng_params *p)
+{
+	struct sizes s;
+	size_t off = 0;
+
+	table_sizes(p, &s);
+	carve(base, &off, sizeof(*e));
+	carve_pool(&e->calls, base, &off, s.calls, sizeof(struct rr_call));
+	carve_map(&e->call_map, base, &off, s.calls);
+	carve_pool(&e->serves, base, &off, s.serves,
+		   sizeof(struct rr_serve) + s.serve_segs * sizeof(struct rr_seg));
+	carve_map(&e->serve_map, base, &off, s.serves);
+	carve_pool(&e->shown, base, &off, RR_ENG_SHOWN, sizeof(struct rr_shown));
+	carve_pool(&e->ins, base, &off, s.ins,
+		   sizeof(struct rr_in) + s.in_segs * sizeof(struct rr_seg));
+	carve_pool(&e->txs, base, &off, s.txs, sizeof(struct rr_tx));
+	e->ops = carve(base, &off, s.ops * sizeof(*e->ops));
+	e->ops_cap = s.ops;
+	e->in_segs = s.in_segs;
+	return off;
+}
+
+size_t rr_eng_size(const struct rr_eng_params *p)
+{
+	struct rr_eng e;
+
+	return lay_out(&e, NULL, p);
+}
+
+static void header_sizes(struct rr_eng *e)
+{
+	rr_msg_init(&e->tx, RR_MSG, 0, e->codec->version, 1);
+	e->hdr_min = e->hdr_returned = e->codec->size(&e->tx);
+	e->tx.ch.nreads = RR_ENG_SEGS;
+	e->hdr_read = e->codec->size(&e->tx) - e->hdr_min;
+	e->tx.ch.nreads = 0;
+	e->tx.ch.has_reply = true;
+	e->tx.ch.reply.nsegs = e->tx.ch.nsegs = RR_ENG_SEGS;
+	e->hdr_reply = e->codec->size(&e->tx) - e->hdr_min;
+	e->tx.ch.has_reply = false;
+	e->tx.ch.nwrites = 1;
+	e->tx.ch.writes[0] = e->tx.ch.reply;
+	e->hdr_write = e->codec->size(&e->tx) - e->hdr_min;
+}
+
+static void speak(struct rr_eng *e, const struct rr_codec *codec)
+{
+	e->codec = codec;
+	e->traits = rr_traits_of(codec);
+	header_sizes(e);
+}
+
+void rr_eng_agreed(struct rr_eng *e, bool reliable, bool reverse_chunks)
+{
+	e->reliable = reliable && e->p.caps & RR_CAP_RELIABLE_REPLY && e->traits->reliable;
+	e->pulls = e->reliable || e->traits->read_replies;
+	e->reverse_chunks = reverse_chunks;
+	e->chunk_most = 0;
+	e->plans = !e->reliable || e->p.reply_chunks == RR_REPLY_CHUNKS_BOUNDED;
+	if (e->plans && e->p.reply_chunk && rr_req_may_use_chunks(e))
+		e->chunk_most = rr_min(e->p.reply_chunk_max, e->p.max_msg);
+}
+
+static bool may_reverse(const struct rr_eng *e)
+{
+	return e->p.caps & RR_CAP_REVERSE_CHUNKS && e->traits->general;
+}
+
+/* Version 1 has no opening: whoever upgraded the connection has agreed on what there is (RFC 8166 §4.6.2). */
+static void agreed_before(struct rr_eng *e)
+{
+	bool reliable = e->p.caps & RR_CAP_RELIABLE_REPLY && e->traits->reliable;
+
+	rr_eng_agreed(e, reliable, reliable || may_reverse(e));
+	e->reverse_reads = e->reliable;
+}
+
+bool rr_eng_fall_back(struct rr_eng *e, uint32_t vers)
+{
+	const struct rr_codec *codec = rr_codec_find(vers, RR_DIALECT_V1);
+
+	if (!codec || !e->traits->falls_back || e->p.no_fallback)
+		return false;
+	speak(e, codec);
+	rr_eng_agreed(e, false, may_reverse(e));	/* nothing was: it is not one of ours */
+	e->fell_back = true;
+	return true;
+}
+
+struct rr_eng *rr_eng_init(void *mem, const struct rr_eng_params *p, rr_time now)
+{
+	const struct rr_codec *codec = rr_codec_first(p->dialect);
+	struct rr_eng *e = mem;
+
+	if (!codec)
+		return NULL;
+
+	lay_out(e, mem, p);
+	e->p = *p;
+	e->p.max_segs = rr_min(p->max_segs, RR_OP_MAX_SEGS);
+	e->p.max_chunks = rr_min(p->max_chunks, RR_MAX_SEGS);
+	e->count = p->count;
+	e->now = now;
+	e->ring = p->caps & RR_CAP_RING_CREDITS;
+	e->mute = asked_of(p) == 0 && !e->ring;
+	e->retry_at = RR_TIME_NEVER;
+	rr_credits_reset(&e->cr, asked_of(p));
+	speak(e, codec);
+	rr_pad_to(e, p->pad_align);
+	if (e->traits->opening != &rr_opening_ccp)
+		e->p.ccp_prog = 0;
+	e->grant_min = e->traits->read_replies && !p->connector ? 2 : 1;
+	e->grant_max = e->requested = rr_max(granted_of(p), e->grant_min);
+	if (e->traits->opening)
+		rr_eng_agreed(e, false, false);
+	else
+		agreed_before(e);
+	rr_open_begin(e);
+	return e;
+}
