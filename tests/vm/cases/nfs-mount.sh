@@ -3,12 +3,13 @@
 # The kernel's client mounts ganesha, which knows TCP only, over RDMA, and does what clients do; its own
 # counters and the library's agree that it was RDMA, with the chunks that RFC 8267 gives.
 # nfs-mount.sh [VERSION...] [ganesha|knfsd] [rdma|tcp] [full]: the kernel's own server, and TCP, judge this script
-# itself; full: more operations, for real processors.
+# itself; full: more operations, for real processors, and time for those of others.
+# At most 900 s.
 . "$(dirname "$0")/../lib.sh"
 . "$(dirname "$0")/../nfs.sh"
 nfs_arguments "$@"
 ops=800
-[ -z "$full" ] || ops=20000
+[ -z "$full" ] || ops=20000 TMO=240
 
 everything() { # VERSION
 	files io f10 10m 64k
