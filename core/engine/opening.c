@@ -54,6 +54,31 @@ void rr_open_answer(struct rr_eng *e, struct rr_in *in)
 	say(e, in);
 }
 
+/* What still waits to be said has no meaning any more. */
+static void unsay(struct rr_eng *e)
+{
+	struct rr_in *in = rr_list_head(&e->control, &e->ins);
+
+	while (in) {
+		struct rr_in *next = in->n.next ? rr_pool_at(&e->ins, in->n.next) : NULL;
+
+		if (in->state == RR_IN_OPENING) {
+			rr_list_del(&e->control, &e->ins, in);
+			rr_pool_put(&e->ins, in);
+		}
+		in = next;
+	}
+}
+
+static bool fall_back(struct rr_eng *e, uint32_t vers)
+{
+	if (!rr_eng_fall_back(e, vers))
+		return false;
+	unsay(e);
+	rr_open_over(e);
+	return true;
+}
+
 /* version-two-08 §7.3: calls are answered in their own version, and who connected has chosen it when
  * its first message is here. */
 /* req: version-two-08 7.3 #2 */
@@ -63,8 +88,7 @@ void rr_open_version(struct rr_eng *e, const uint8_t *buf, uint32_t len)
 
 	if (e->opening != RR_OPEN_AWAITED || vers == e->codec->version)
 		return;
-	if (rr_eng_fall_back(e, vers))
-		rr_open_over(e);
+	fall_back(e, vers);
 }
 
 bool rr_open_heard(struct rr_eng *e, struct rr_in *in, enum rr_wire_rc rc, uint32_t have)
@@ -168,9 +192,7 @@ static void refused(struct rr_eng *e, struct rr_in *in)
 		rr_eng_count(e, RR_C_err_vers_received);
 	if (m->err == RR_ERR_INVAL_HTYPE)
 		take_defaults(e);
-	else if (v1 && rr_eng_fall_back(e, 1))
-		rr_open_over(e);
-	else
+	else if (!v1 || !fall_back(e, 1))
 		rr_eng_fail(e, m->err == RR_ERR_VERS ? RR_WHY_ERR_VERS : RR_WHY_PROTOCOL);
 	rr_in_drop(e, in);
 }

@@ -40,6 +40,15 @@ static void begin(uint32_t caps, bool connector)
 	start();
 }
 
+/* Connecting, with ring credits of which the peer has not told yet. */
+static void begin_without_window(void)
+{
+	params(RR_CAP_RING_CREDITS, true);
+	o.p.count = &o.count;
+	o.e = rr_eng_init(calloc(1, rr_eng_size(&o.p)), &o.p, o.now);
+	one_run(&o);
+}
+
 static struct rr_eng_info info(void)
 {
 	struct rr_eng_info i;
@@ -277,9 +286,7 @@ Test(engine_v2_opening, who_gets_no_answer_gives_up_after_a_while)
 
 Test(engine_v2_opening, with_ring_credits_it_waits_for_the_window)
 {
-	params(RR_CAP_RING_CREDITS, true);
-	o.e = rr_eng_init(calloc(1, rr_eng_size(&o.p)), (o.p.count = &o.count, &o.p), o.now);
-	one_run(&o);
+	begin_without_window();
 	cr_assert_eq(one_count(&o, RR_OP_SEND), 0);
 	rr_eng_window(o.e, 4);
 	one_run(&o);
@@ -307,6 +314,23 @@ Test(engine_v2_opening, err_vers_of_either_form_is_answered_by_version_1_and_its
 		cr_assert_eq(one_send(&o, RR_RPC_CALL, 6, 40), -EAGAIN);	/* an error grants nothing */
 		one_fini(&o);
 	}
+}
+
+/* A peer that answers what we have not asked yet, having asked itself: neither our question nor our answer
+ * is a message of version 1. */
+Test(engine_v2_opening, what_waits_to_be_said_is_not_said_in_version_1)
+{
+	begin_without_window();
+	ONE_RECV(&o, ASKS_PROPS(77), 0);
+	ONE_RECV(&o, 0x52444d04, 2, 8, ERROR, 1, 1, 1);
+	cr_assert(info().fell_back);
+	rr_eng_window(o.e, 4);
+	one_run(&o);
+	cr_assert_eq(one_count(&o, RR_OP_SEND), 0);
+	cr_assert_eq(failed(), RR_WHY_NONE);
+	cr_assert_eq(one_send(&o, RR_RPC_CALL, 5, 40), 0);
+	cr_assert_eq(one_word(&o, 0, 1), 1);
+	one_fini(&o);
 }
 
 Test(engine_v2_opening, no_version_1_where_the_peer_or_we_do_not_want_it)
