@@ -153,7 +153,9 @@ int rr_inherited_fds(struct rr_conn *c, int fd, unsigned want, struct pollfd out
 	if (h->tx)
 		events |= want & OUT_BITS;
 	out[0] = (struct pollfd){ fd, (short)events, 0 };
-	if (!h->rx || !h->tx)
+	if (want & IN_BITS && rr_handback_bytes(c->share))
+		*until = now + RR_MSEC;	/* come since the app last looked: the kernel knows nothing of them */
+	else if (!h->rx || !h->tx)
 		*until = now + rr_min(rr_max(h->since ? now - h->since : 0, RR_MSEC), LOOK_MOST);
 	return 1;
 }

@@ -213,7 +213,7 @@ static int arm_carried(struct rr_conn *c, int fd, unsigned want, bool thread)
 	if (bits(c, sh, fd, want))
 		return 1;
 	/* A writer that waits for memory waits for messages, not for receives. */
-	if ((want & OUT_BITS) && !rr_eng_writable(sh->eng))
+	if (((want & OUT_BITS) && !rr_eng_writable(sh->eng)) || sh->called_back)
 		what |= RR_ARM_SEND;
 	if (!sh->prov_lost && sh->qp->ops->arm(sh->qp, what) == 1)
 		return 1;

@@ -2,6 +2,7 @@
 /* Where what is under way goes with its poster, the end waits for it: at close(), and at exit(). As a TCP
  * socket's bytes outlive both. Not without bound, and not at _exit() or a signal's end. */
 
+#include <errno.h>
 #include <unistd.h>
 
 #include "core/base/compiler.h"
@@ -44,12 +45,22 @@ static bool ours(struct rr_share *sh)
 	return false;
 }
 
+/* Whoever has it now, a thread that brings it back or a child that looks, drops it soon. */
+static bool take(struct rr_share *sh, rr_time end)
+{
+	int rc;
+
+	while ((rc = rr_lock_try(&sh->lock)) == -EBUSY && rr_now() < end)
+		rr_os_nap(RR_MSEC / 4);
+	return rc == 0;
+}
+
 static void at_exit(struct rr_conn *c, void *ctx)
 {
 	struct rr_share *sh = c->share;
 	const rr_time *end = ctx;
 
-	if (rr_lock_try(&sh->lock))
+	if (!take(sh, *end))
 		return;
 	if (ours(sh) && !rr_conn_shareable(sh) && rr_conn_procs(sh) > 1)
 		rr_handback_exit(c, *end);
@@ -63,23 +74,27 @@ static void at_daemon(struct rr_conn *c, void *ctx)
 	struct rr_share *sh = c->share;
 	const rr_time *end = ctx;
 
-	if (rr_conn_shareable(sh) || sh->qp->native || rr_lock_try(&sh->lock))
+	if (rr_conn_shareable(sh) || sh->qp->native || !take(sh, *end))
 		return;
 	if (ours(sh))
 		rr_handback_exit(c, *end);
 	rr_lock_drop(&sh->lock);
 }
 
-void rr_conn_daemon(void)
+static void each(void (*fn)(struct rr_conn *, void *))
 {
 	rr_time end = rr_now() + MOST;
 
-	rr_conn_each_carried(at_daemon, &end);
+	while (!rr_conn_each_carried(fn, &end) && rr_now() < end)
+		rr_os_nap(RR_MSEC / 4);
+}
+
+void rr_conn_daemon(void)
+{
+	each(at_daemon);
 }
 
 void rr_conn_exit(void)
 {
-	rr_time end = rr_now() + MOST;
-
-	rr_conn_each_carried(at_exit, &end);
+	each(at_exit);
 }

@@ -565,10 +565,17 @@ bool rr_stream_next_is_tcp(struct rr_share *sh)
 	return sh->rx.tcp;
 }
 
+/* Who sleeps in the kernel hears nothing by RDMA any more: what the peer asked for comes first. */
+static ssize_t by_tcp(struct rr_share *sh)
+{
+	rr_hatch_answer(sh);
+	return unlikely(sh->called_back) ? -EAGAIN : RR_CONN_KERNEL;
+}
+
 static ssize_t nothing_there(struct rr_share *sh)
 {
 	if (rr_stream_next_is_tcp(sh))
-		return RR_CONN_KERNEL;
+		return by_tcp(sh);
 	if (sh->err)
 		return -pending_error(sh);
 	if (sh->dead || sh->rx.shut || rr_stream_at_end(sh))
@@ -583,8 +590,10 @@ ssize_t rr_stream_recv(struct rr_share *sh, int fd, const struct iovec *iov, int
 	size_t total = 0;
 	ssize_t rc = 0;
 
-	if (unlikely(sh->rx.tcp))
-		return RR_CONN_KERNEL;
+	if (unlikely(sh->rx.tcp)) {
+		rr_drv_progress(sh);
+		return by_tcp(sh);
+	}
 	if (!sh->rx.bytes)
 		rr_drv_progress(sh);
 	if (unlikely(!sh->rx.bytes)) {

@@ -167,9 +167,14 @@ def a_daemon_goes_on_with_what_its_parent_had(how='exit'):
     t = s.start('echo(s)')
     c.do('''
 back = tempfile.mkstemp()[1]
+def raw_daemon():
+    # A fork that Python is not told of: a thread that waits for its lock meanwhile would have the child wait
+    # for that thread to take it, and there is none. This lets them have it, and then nobody wants it.
+    sys.setswitchinterval(1000)
+    time.sleep(0.05)
+    return ctypes.PyDLL(None).daemon(1, 1)
 def daemon(how):
-    import ctypes
-    if (ctypes.PyDLL(None).daemon(1, 1) if how == 'daemon' else os.fork()) == 0:
+    if (raw_daemon() if how == 'daemon' else os.fork()) == 0:
         time.sleep(0.3)
         try:
             said = '%d' % ask(s, 2, blob(70000))
@@ -180,7 +185,7 @@ def daemon(how):
         s.close()
         os._exit(0)
     ctypes.CDLL(None).exit(0)
-''' .replace('back =', 'import tempfile\nback ='))
+'''.replace('back =', 'import ctypes, tempfile\nback ='))
     name = c.do('back')
     c.start('daemon(%r)' % how)
     same(c.p.wait(SOON), 0)
@@ -289,6 +294,31 @@ def every_way_to_wait_in_a_child():
             same(c.do('ask(s, 1, blob(%d))' % n), n, wait)
             time.sleep(0.05)
         same(s.do('os.wait()[1]'), 0)
+    same(lost(), 0)
+
+
+def what_came_by_rdma_is_told_though_the_rest_comes_by_tcp():
+    """The child asks for it, and waits when all of it has been done."""
+    for wait in ('wait_for(s, select.POLLIN)', 'select.select([s], [], [], 10)[0]',
+                 '(lambda p: (p.register(s, select.EPOLLIN), p.poll(10))[1])(select.epoll())',
+                 '(lambda p: (p.register(s, select.EPOLLIN | select.EPOLLONESHOT), p.poll(10))[1])(select.epoll())'):
+        c, s = both()
+        t = c.start('ask(s, 1, blob(500))')
+        s.do('wait_for(s, select.POLLIN)')
+        s.do("fork_worker('attempt(s.recv, 1, socket.MSG_DONTWAIT | socket.MSG_PEEK); time.sleep(0.3); "
+             "os._exit(1 if not %s else echo_one(s) or 0)')" % wait)
+        same(c.result(t), 500, wait)
+        same(s.do('os.wait()[1]'), 0, wait)
+    same(lost(), 0)
+
+
+def who_begins_to_read_when_it_was_asked_to_go_back_does_first():
+    """Its own direction: it sleeps in the kernel then, and hears nothing."""
+    c, s = both()
+    c.do("fork_worker('s.recv(1)')")
+    time.sleep(0.3)
+    s.start('s.recv(1)')
+    settle(lambda: hatches(s), 1, 'back')
     same(lost(), 0)
 
 
