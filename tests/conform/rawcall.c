@@ -5,6 +5,9 @@
  *	read N		READ of NFS version 3, of N bytes of some file
  *	write N		WRITE of N bytes
  *	reverse N	NULL of the laboratory program, and N calls of the server's are answered with their arguments
+ *	gss-read N, gss-write N, gssi-read N, gssi-write N
+ *			the same READ and WRITE as a client of RPCSEC_GSS lays them out, its service none or integrity,
+ *			to a server that takes anything for a checksum
  *
  * Exits with 0 if the answers were as they should be. */
 #include <arpa/inet.h>
@@ -22,9 +25,17 @@
 #define NFS	100003u
 #define XID	0x1234u
 #define HEAD	40u	/* of a call with AUTH_NONE */
+#define GSS	6u	/* flavor, version 1 */
+#define SEQ	7u
+#define HANDLE	0x48444c45u
+#define SUM	0x53554d00u
+
+enum { SVC_NONE = 1, SVC_INTEGRITY };	/* of RFC 2203 */
 
 static uint8_t msg[ROOM + 4];	/* behind a record mark */
 static uint32_t len;
+static uint32_t gss;		/* service; 0: AUTH_NONE */
+static uint32_t body;		/* where the integrity's is */
 static int fd;
 
 static void put(uint32_t v)
@@ -48,13 +59,39 @@ static uint8_t pattern(uint32_t i)
 	return (uint8_t)(i * 7 + (i >> 8));
 }
 
+static void put_words(const uint32_t *p, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		put(p[i]);
+}
+
 static void put_call(uint32_t prog, uint32_t vers, uint32_t proc)
 {
-	const uint32_t words[] = { XID, 0, 2, prog, vers, proc, 0, 0, 0, 0 };
+	const uint32_t words[] = { XID, 0, 2, prog, vers, proc };
+	/* DATA, a sequence number, a handle; and a checksum of what is before it */
+	const uint32_t cred[] = { GSS, 24, 1, 0, SEQ, gss, 4, HANDLE, GSS, 4, SUM };
+	const uint32_t none[4] = { 0 };
 
 	len = 0;
-	for (size_t i = 0; i < sizeof(words) / 4; i++)
-		put(words[i]);
+	put_words(words, sizeof(words) / 4);
+	put_words(gss ? cred : none, gss ? sizeof(cred) / 4 : 4);
+	if (gss != SVC_INTEGRITY)
+		return;
+	body = len;
+	put(0);
+	put(SEQ);
+}
+
+/* The arguments are all there: the length of what was checked, and its checksum. */
+static void end_call(void)
+{
+	uint32_t n = htonl(len - body - 4);
+
+	if (gss != SVC_INTEGRITY)
+		return;
+	memcpy(msg + 4 + body, &n, 4);
+	put(4);
+	put(SUM);
 }
 
 /* All n bytes, or the end of the program. */
@@ -113,8 +150,11 @@ static bool do_read(uint32_t n)
 
 	put_call(NFS, 3, 6);
 	put_file(n);
+	end_call();
 	send_message();
 	receive_message();
+	if (gss == SVC_INTEGRITY)
+		return is_success();
 	ok = is_success() && get(24) == 0 && get(28) == 0 && get(32) == n && get(40) == n && len == 44 + ((n + 3) & ~3u);
 	for (uint32_t i = 0; ok && i < n; i++)
 		ok = msg[48 + i] == pattern(i);
@@ -132,8 +172,11 @@ static bool do_write(uint32_t n)
 		msg[4 + len + i] = pattern(i);
 	memset(msg + 4 + len + n, 0, 4);
 	len += (n + 3) & ~3u;
+	end_call();
 	send_message();
 	receive_message();
+	if (gss == SVC_INTEGRITY)
+		return is_success();
 	return is_success() && get(24) == 0 && get(28) == 0 && get(32) == 0 && get(36) == n;
 }
 
@@ -184,8 +227,10 @@ static void labcli(char **argv)
 
 int main(int argc, char **argv)
 {
-	static const struct { const char *name; bool (*run)(uint32_t n); } verbs[] = {
-		{ "read", do_read }, { "write", do_write }, { "reverse", do_reverse },
+	static const struct { const char *name; bool (*run)(uint32_t n); uint32_t gss; } verbs[] = {
+		{ "read", do_read, 0 }, { "write", do_write, 0 }, { "reverse", do_reverse, 0 },
+		{ "gss-read", do_read, SVC_NONE }, { "gss-write", do_write, SVC_NONE },
+		{ "gssi-read", do_read, SVC_INTEGRITY }, { "gssi-write", do_write, SVC_INTEGRITY },
 	};
 	struct sockaddr_in a = { .sin_family = AF_INET };
 	uint32_t n = argc > 4 ? (uint32_t)strtoul(argv[4], NULL, 0) : 0;
@@ -200,6 +245,7 @@ int main(int argc, char **argv)
 		if (inet_pton(AF_INET, argv[1], &a.sin_addr) != 1 ||
 		    connect(fd, (struct sockaddr *)&a, sizeof(a)))
 			return 1;
+		gss = verbs[i].gss;
 		return !verbs[i].run(n);
 	}
 	labcli(argv);

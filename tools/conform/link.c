@@ -195,6 +195,16 @@ static bool anchor_ended(struct rr_link *l)
 	return recv(l->anchor, mark, sizeof(mark), MSG_DONTWAIT) <= 0 && errno != EAGAIN;
 }
 
+/* Then what has come before it is taken. */
+static bool has_ended(struct rr_link *l)
+{
+	if (!anchor_ended(l))
+		return false;
+	take(l);
+	l->closed = true;
+	return true;
+}
+
 static void sleep_until(struct rr_link *l, rr_time until)
 {
 	struct pollfd p[2] = { { l->qp->wake_fd, POLLIN, 0 }, { l->anchor, POLLIN, 0 } };
@@ -220,11 +230,8 @@ static bool wait_for(struct rr_link *l, uint64_t cookie, uint32_t ms)
 			return true;
 		if (l->closed || rr_now() >= until)
 			return false;
-		if (anchor_ended(l)) {
-			take(l);
-			l->closed = true;
+		if (has_ended(l))
 			return cookie ? false : l->in != NULL;
-		}
 		sleep_until(l, until);
 	}
 }
@@ -254,7 +261,8 @@ int rr_link_send(struct rr_link *l, const void *p, uint32_t len, uint32_t inv)
 		rc = l->closed ? -ECONNRESET : l->ops->send(l->qp, &iov, 1, ++l->cookies, inv);
 		if (rc != -EAGAIN || rr_now() >= until)
 			break;
-		rr_os_nap(RR_MSEC);
+		if (!has_ended(l))
+			rr_os_nap(RR_MSEC);
 	}
 	if (rc >= 0)
 		l->ops->kick(l->qp);

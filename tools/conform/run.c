@@ -95,6 +95,8 @@ static bool step_send(struct rr_run *r, const struct rr_step *s)
 	if (!rr_make_message(&r->env, s, &r->out, why, sizeof(why)))
 		return rr_run_fail(r, s->line, "%s", why);
 	rc = rr_link_send(&r->link, r->out.p, (uint32_t)r->out.len, (uint32_t)rr_run_eval(r, &s->a));
+	if (rc && r->link.closed && r->c->ends)
+		return r->closed_well = true;	/* it was to end; earlier than we could say all */
 	return !rc || rr_run_fail(r, s->line, "cannot send: %s", strerror(-rc));
 }
 
