@@ -92,11 +92,16 @@ void rr_anchor_mark(struct rr_share *sh, int fd)
 	}
 }
 
-/* Ends the anchor so that its peer sees a reset when it is closed, and this side's sleepers wake. */
-void rr_anchor_break(int fd)
+void rr_anchor_reset(int fd)
 {
 	struct linger now = { .l_onoff = 1, .l_linger = 0 };
 
 	rr_os->setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+}
+
+/* Ends the anchor so that its peer sees a reset when it is closed, and this side's sleepers wake. */
+void rr_anchor_break(int fd)
+{
+	rr_anchor_reset(fd);
 	rr_os->shutdown(fd, SHUT_RDWR);
 }

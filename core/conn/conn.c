@@ -256,6 +256,12 @@ static void owner_died(struct rr_conn *c)
 	rr_anchor_break(c->fd);
 }
 
+void rr_share_hold(struct rr_share *sh)
+{
+	if (rr_lock_take(&sh->lock) == -EOWNERDEAD)
+		rr_drv_fail(sh, ECONNRESET, RR_R_INTERNAL);
+}
+
 int rr_conn_hold(struct rr_conn *c, struct rr_lock **l)
 {
 	for (;;) {
@@ -512,13 +518,6 @@ int rr_conn_shutdown(struct rr_conn *c, int fd, int how)
 	return rc;
 }
 
-static void linger_zero(int fd)
-{
-	struct linger now = { .l_onoff = 1, .l_linger = 0 };
-
-	rr_os->setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
-}
-
 /* The last process closes: the peer hears how many records there were, or a reset if what it
  * sent was not read (RFC 2525 §2.17: as the kernel does) or the connection had failed. */
 static void close_carried(struct rr_conn *c, int fd)
@@ -533,7 +532,7 @@ static void close_carried(struct rr_conn *c, int fd)
 	}
 	rr_drv_progress(sh);
 	if (sh->dead || ((sh->rx.bytes || rr_handback_bytes(sh)) && !sh->rx.shut)) {
-		linger_zero(fd);
+		rr_anchor_reset(fd);
 	} else {
 		rr_anchor_mark(sh, fd);
 		rr_conn_settle(sh);

@@ -42,6 +42,10 @@ extern struct rr_sizes rr_conn_sizes;
 /* Immediate data of Sends that are the connection's own, not the engine's. */
 enum { RR_IMM_HATCH = 0x52480001, RR_IMM_NOTE = 0x52480002, RR_IMM_BACK = 0x52480003 };
 
+/* What poll() calls readable and writable. */
+#define RR_IN_BITS	(POLLIN | POLLRDNORM)
+#define RR_OUT_BITS	(POLLOUT | POLLWRNORM)
+
 #define RR_BUF_APP	(RR_BUF_NONE - 1) /* payload is in the app's memory, for this call only */
 #define RR_RX_ENTS	2048u		/* power of two */
 #define RR_PULLS	256u
@@ -316,6 +320,8 @@ bool rr_conn_each_carried(void (*fn)(struct rr_conn *, void *), void *ctx);
 
 /* Takes the lock that goes with the state: the state, with *l held; or -EDEADLK without. */
 int rr_conn_hold(struct rr_conn *c, struct rr_lock **l);
+/* Its lock, wherever the process that had it has died: then it is lost. Not one that this thread has. */
+void rr_share_hold(struct rr_share *sh);
 
 /* The same, and brings an upgrade forward; also -ECONNRESET, without the lock. */
 int rr_conn_enter(struct rr_conn *c, int fd, struct rr_lock **l);
@@ -432,6 +438,8 @@ ssize_t rr_stream_recv(struct rr_share *sh, int fd, const struct iovec *iov, int
 bool rr_stream_room(struct rr_share *sh);
 void rr_stream_push(struct rr_share *sh, const struct rr_rx_ent *e);
 bool rr_stream_at_end(const struct rr_share *sh);
+/* The error that the app has yet to be told, once; 0 none. */
+int rr_stream_error(struct rr_share *sh);
 /* The provider lost the peer, and the anchor has not yet said how: by an end or a reset. */
 static inline bool rr_stream_peer_unsure(const struct rr_share *sh)
 {
@@ -455,6 +463,8 @@ int rr_hatch_flush(struct rr_share *sh, int fd);
 void rr_anchor_check(struct rr_share *sh, int fd, rr_time now);
 void rr_anchor_mark(struct rr_share *sh, int fd);
 void rr_anchor_break(int fd);
+/* Its close, whose ever it is, will be a reset. */
+void rr_anchor_reset(int fd);
 
 /* Asked for by the peer: opens it, where that can be. Before a record is begun, and when nothing is. */
 void rr_hatch_answer(struct rr_share *sh);

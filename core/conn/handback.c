@@ -110,13 +110,12 @@ static bool listens(const struct rr_conn *c)
 static void let_go(struct rr_conn *c)
 {
 	struct rr_share *sh = c->share;
-	struct linger now = { .l_onoff = 1, .l_linger = 0 };
 
 	if (c->anchor < 0)
 		return;
 	if (sh->back.left && !rr_conn_procs(sh) &&
 	    (rr_handback_bytes(sh) || sh->rx.bytes) && !sh->rx.shut)
-		rr_os->setsockopt(c->anchor, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+		rr_anchor_reset(c->anchor);
 	rr_own_drop(c->anchor);
 }
 
@@ -126,8 +125,7 @@ static int turn(struct rr_conn *c, rr_time since, struct pollfd p[2])
 	struct rr_share *sh = c->share;
 	int n = 0;
 
-	if (rr_lock_take(&sh->lock) == -EOWNERDEAD)
-		rr_drv_fail(sh, ECONNRESET, RR_R_INTERNAL);
+	rr_share_hold(sh);
 	step(sh, c->anchor);
 	if (done(sh, since)) {
 		let_go(c);
@@ -148,7 +146,7 @@ static void heard(struct rr_conn *c)
 {
 	struct rr_share *sh = c->share;
 
-	rr_lock_take(&sh->lock);
+	rr_share_hold(sh);
 	if (listens(c) && sh->qp->ops->drain(sh->qp) < 0)
 		rr_drv_lost(sh);
 	rr_lock_drop(&sh->lock);
@@ -219,8 +217,7 @@ static void begin(struct rr_share *sh, int anchor)
 	while (!rr_conn_each_carried(find, &w))
 		rr_os_nap(RR_MSEC);
 	if (w.c) {
-		if (rr_lock_take(&sh->lock) == -EOWNERDEAD)
-			rr_drv_fail(sh, ECONNRESET, RR_R_INTERNAL);
+		rr_share_hold(sh);
 		if (!sh->back.busy && !back(sh)) {
 			began = start(w.c, anchor) == 0;
 			anchor = -1;
@@ -365,13 +362,13 @@ void rr_handback_exit(struct rr_conn *c, rr_time end)
 	struct rr_share *sh = c->share;
 
 	sh->back.reads = true;
-	if (!sh->back.busy)
-		step(sh, -1);
-	while (!back(sh) && rr_now() < end) {
-		if (!sh->back.busy)
+	for (;;) {
+		if (!sh->back.busy)	/* else its thread does it */
 			step(sh, -1);
+		if (back(sh) || rr_now() >= end)
+			return;
 		rr_lock_drop(&sh->lock);
 		rr_os_nap(RR_MSEC / 4);
-		rr_lock_take(&sh->lock);
+		rr_share_hold(sh);
 	}
 }

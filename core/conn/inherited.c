@@ -11,8 +11,6 @@
 #include "core/base/os.h"
 #include "core/conn/conn_int.h"
 
-#define IN_BITS		(POLLIN | POLLRDNORM)
-#define OUT_BITS	(POLLOUT | POLLWRNORM)
 #define BRIEF		(300 * RR_USEC)	/* what a call of a non-blocking app may spend */
 #define LOOK_MOST	(50 * RR_MSEC)	/* no descriptor tells when the owner has done something */
 #define ASK_AGAIN	(200 * RR_MSEC)
@@ -62,7 +60,7 @@ static void await(struct rr_share *sh, bool reads, rr_time most)
 			rr_os_nap(100 * RR_USEC);
 		else
 			sched_yield();
-		rr_lock_take(&sh->lock);
+		rr_share_hold(sh);
 	}
 }
 
@@ -79,14 +77,6 @@ static bool home(struct rr_conn *c)
 	return true;
 }
 
-static int pending_error(struct rr_share *sh)
-{
-	int err = sh->err;
-
-	sh->err = 0;
-	return err;
-}
-
 ssize_t rr_inherited_recv(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags)
 {
 	struct rr_share *sh = c->share;
@@ -97,7 +87,7 @@ ssize_t rr_inherited_recv(struct rr_conn *c, int fd, const struct iovec *iov, in
 	if (home(c) || sh->back.rx)
 		return RR_CONN_KERNEL;
 	if (sh->err)
-		return -pending_error(sh);
+		return -rr_stream_error(sh);
 	return sh->dead ? 0 : -EAGAIN;
 }
 
@@ -110,7 +100,7 @@ ssize_t rr_inherited_send(struct rr_conn *c, int fd)
 	if (home(c) || sh->back.tx)
 		return RR_CONN_KERNEL;
 	if (sh->err)
-		return -pending_error(sh);
+		return -rr_stream_error(sh);
 	return sh->dead ? -EPIPE : -EAGAIN;
 }
 
@@ -124,21 +114,21 @@ static unsigned kernel_poll(int fd, unsigned want)
 int rr_inherited_poll(struct rr_conn *c, int fd, unsigned want)
 {
 	struct rr_share *sh = c->share;
-	const unsigned in = IN_BITS | POLLRDHUP | POLLPRI;
+	const unsigned in = RR_IN_BITS | POLLRDHUP | POLLPRI;
 	unsigned got = 0;
 
-	if (want & (in | OUT_BITS))
+	if (want & (in | RR_OUT_BITS))
 		ask(c, fd, want & in);
 	if (home(c))
 		return RR_CONN_KERNEL;
 	if (rr_handback_bytes(sh))
-		got |= IN_BITS;
+		got |= RR_IN_BITS;
 	else if (sh->back.rx)
 		got |= kernel_poll(fd, want & in);
 	if (sh->back.tx)
-		got |= kernel_poll(fd, want & OUT_BITS);
+		got |= kernel_poll(fd, want & RR_OUT_BITS);
 	if (sh->dead)
-		got |= IN_BITS | OUT_BITS | POLLRDHUP | POLLHUP | (sh->err ? POLLERR : 0);
+		got |= RR_IN_BITS | RR_OUT_BITS | POLLRDHUP | POLLHUP | (sh->err ? POLLERR : 0);
 	return (int)(got & (want | POLLERR | POLLHUP));
 }
 
@@ -149,11 +139,11 @@ int rr_inherited_fds(struct rr_conn *c, int fd, unsigned want, struct pollfd out
 	unsigned events = 0;
 
 	if (h->rx)
-		events |= want & (IN_BITS | POLLRDHUP | POLLPRI);
+		events |= want & (RR_IN_BITS | POLLRDHUP | POLLPRI);
 	if (h->tx)
-		events |= want & OUT_BITS;
+		events |= want & RR_OUT_BITS;
 	out[0] = (struct pollfd){ fd, (short)events, 0 };
-	if (want & IN_BITS && rr_handback_bytes(c->share))
+	if (want & RR_IN_BITS && rr_handback_bytes(c->share))
 		*until = now + RR_MSEC;	/* come since the app last looked: the kernel knows nothing of them */
 	else if (!h->rx || !h->tx)
 		*until = now + rr_min(rr_max(h->since ? now - h->since : 0, RR_MSEC), LOOK_MOST);
@@ -188,8 +178,7 @@ int rr_inherited_shutdown(struct rr_conn *c, int fd, bool rd, bool wr)
 void rr_inherited_close(struct rr_conn *c, int fd)
 {
 	struct rr_share *sh = c->share;
-	struct linger now = { .l_onoff = 1, .l_linger = 0 };
 
 	if (!rr_conn_leave(sh) && fd >= 0 && !sh->rx.shut && rr_handback_bytes(sh))
-		rr_os->setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+		rr_anchor_reset(fd);
 }

@@ -261,7 +261,7 @@ int rr_native_poll(struct rr_conn *c, int fd, unsigned want)
 	if (!c->listener->lst && !c->listener->n)
 		return RR_CONN_KERNEL;
 	bits = rr_os->poll(&p, 1, 0) > 0 ? (unsigned short)p.revents : 0;
-	return bits | (c->listener->n ? (int)(want & (POLLIN | POLLRDNORM)) : 0);
+	return bits | (c->listener->n ? (int)(want & RR_IN_BITS) : 0);
 }
 
 int rr_native_fds(struct rr_conn *c, int fd, unsigned want, struct pollfd out[2], rr_time *until)
@@ -273,7 +273,7 @@ int rr_native_fds(struct rr_conn *c, int fd, unsigned want, struct pollfd out[2]
 	if (!open && l->why == RR_R_PORT_TAKEN)
 		*until = l->retry;
 	/* While the queue is full, who knocks does not wake anybody. */
-	if (!open || l->n >= QUEUE || !(want & (POLLIN | POLLRDNORM)))
+	if (!open || l->n >= QUEUE || !(want & RR_IN_BITS))
 		return 1;
 	out[1] = (struct pollfd){ l->lst->fd, POLLIN, 0 };
 	return 2;

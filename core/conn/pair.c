@@ -188,12 +188,10 @@ int rr_pair_connect(int fd, int floor, int *far)
 
 void rr_pair_end(int *far, bool reset)
 {
-	struct linger now = { .l_onoff = 1, .l_linger = 0 };
-
 	if (*far < 0)
 		return;
 	if (reset)
-		rr_os->setsockopt(*far, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+		rr_anchor_reset(*far);
 	rr_own_drop(*far);
 	*far = -1;
 }

@@ -9,8 +9,6 @@
 #include "core/base/os.h"
 #include "core/conn/conn_int.h"
 
-#define IN_BITS		(POLLIN | POLLRDNORM)
-#define OUT_BITS	(POLLOUT | POLLWRNORM)
 #define FAMILY_LOOK	(50 * RR_MSEC)
 #define ANCHOR_LOOK	RR_MSEC
 
@@ -26,12 +24,12 @@ static unsigned kernel_poll(int fd, unsigned want)
 static unsigned in_bits(struct rr_conn *c, struct rr_share *sh, int fd)
 {
 	if (unlikely(rr_handback_bytes(sh)))
-		return IN_BITS;
+		return RR_IN_BITS;
 	if (!sh->rx.bytes && rr_stream_next_is_tcp(sh))
-		return kernel_poll(fd, IN_BITS | POLLRDHUP | POLLPRI);
+		return kernel_poll(fd, RR_IN_BITS | POLLRDHUP | POLLPRI);
 	if (sh->dead || sh->rx.shut || rr_stream_at_end(sh))
-		return IN_BITS | POLLRDHUP;
-	return sh->rx.bytes >= (uint64_t)c->lowat ? IN_BITS : 0;
+		return RR_IN_BITS | POLLRDHUP;
+	return sh->rx.bytes >= (uint64_t)c->lowat ? RR_IN_BITS : 0;
 }
 
 static unsigned out_bits(struct rr_share *sh, int fd)
@@ -39,13 +37,13 @@ static unsigned out_bits(struct rr_share *sh, int fd)
 	if (sh->tx.tcp) {
 		int rc = rr_hatch_flush(sh, fd);
 
-		return rc == -EAGAIN ? 0 : kernel_poll(fd, OUT_BITS);
+		return rc == -EAGAIN ? 0 : kernel_poll(fd, RR_OUT_BITS);
 	}
 	if (sh->dead || sh->reset || sh->tx.shut)
-		return OUT_BITS;
+		return RR_OUT_BITS;
 	if (sh->prov_lost)
-		return rr_stream_peer_unsure(sh) ? 0 : OUT_BITS;
-	return rr_eng_writable(sh->eng) && rr_stream_room(sh) ? OUT_BITS : 0;
+		return rr_stream_peer_unsure(sh) ? 0 : RR_OUT_BITS;
+	return rr_eng_writable(sh->eng) && rr_stream_room(sh) ? RR_OUT_BITS : 0;
 }
 
 /* For the connection alone: what a dialect has to say first needs the other app, as connect() does not. */
@@ -58,10 +56,10 @@ static unsigned bits(struct rr_conn *c, struct rr_share *sh, int fd, unsigned wa
 {
 	unsigned got = 0;
 
-	if (want & (IN_BITS | POLLRDHUP))
+	if (want & (RR_IN_BITS | POLLRDHUP))
 		got |= in_bits(c, sh, fd);
-	if (want & OUT_BITS)
-		got |= connect_waits(c) ? OUT_BITS : out_bits(sh, fd);
+	if (want & RR_OUT_BITS)
+		got |= connect_waits(c) ? RR_OUT_BITS : out_bits(sh, fd);
 	if (sh->dead || sh->reset || (sh->tx.shut && (sh->rx.shut || rr_stream_at_end(sh))))
 		got |= POLLHUP;
 	if (sh->err)
@@ -74,7 +72,7 @@ static unsigned carried_poll(struct rr_conn *c, int fd, unsigned want)
 	struct rr_share *sh = c->share;
 	unsigned got;
 
-	if (!sh->rx.bytes || (want & OUT_BITS))
+	if (!sh->rx.bytes || (want & RR_OUT_BITS))
 		rr_drv_progress(sh);
 	rr_hatch_answer(sh);
 	got = bits(c, sh, fd, want);
@@ -104,7 +102,7 @@ int rr_conn_poll(struct rr_conn *c, int fd, unsigned want)
 	case -EDEADLK:
 		return 0;
 	case -ECONNRESET:
-		return (int)(((IN_BITS | OUT_BITS) & want) | POLLERR | POLLHUP);
+		return (int)(((RR_IN_BITS | RR_OUT_BITS) & want) | POLLERR | POLLHUP);
 	case RR_S_CARRIED:
 		rc = (int)carried_poll(c, fd, want);
 		break;
@@ -122,17 +120,17 @@ int rr_conn_poll(struct rr_conn *c, int fd, unsigned want)
 		break;
 	case RR_S_SWALLOW:
 		rc = (int)kernel_poll(fd, want);
-		if (rc & IN_BITS) {
+		if (rc & RR_IN_BITS) {
 			int mine = rr_upgrade_swallow_next(c, fd);
 
 			if (mine == 1)
 				rc = RR_CONN_KERNEL;
 			else if (mine == -EAGAIN)
-				rc &= ~IN_BITS;
+				rc &= ~RR_IN_BITS;
 		}
 		break;
 	case RR_S_REFUSED:
-		rc = (int)(((IN_BITS | OUT_BITS) & want) | POLLERR | POLLHUP);
+		rc = (int)(((RR_IN_BITS | RR_OUT_BITS) & want) | POLLERR | POLLHUP);
 		break;
 	}
 	rr_lock_drop(l);
@@ -141,7 +139,7 @@ int rr_conn_poll(struct rr_conn *c, int fd, unsigned want)
 
 bool rr_conn_peek(const struct rr_conn *c, unsigned want)
 {
-	uint32_t mask = RR_HINT_OVER | (want & (IN_BITS | POLLRDHUP) ? RR_HINT_IN : 0), hint;
+	uint32_t mask = RR_HINT_OVER | (want & (RR_IN_BITS | POLLRDHUP) ? RR_HINT_IN : 0), hint;
 	const struct rr_share *sh;
 
 	if (!rr_conn_is_carried(c))
@@ -150,7 +148,7 @@ bool rr_conn_peek(const struct rr_conn *c, unsigned want)
 	hint = atomic_load_explicit(&sh->hint, memory_order_relaxed);
 	if (hint & (mask | RR_HINT_LOST))
 		return hint & mask;
-	return sh->qp->ops->peek(sh->qp, (want & OUT_BITS) ? RR_ARM_RECV | RR_ARM_SEND
+	return sh->qp->ops->peek(sh->qp, (want & RR_OUT_BITS) ? RR_ARM_RECV | RR_ARM_SEND
 							   : RR_ARM_RECV);
 }
 
@@ -213,7 +211,7 @@ static int arm_carried(struct rr_conn *c, int fd, unsigned want, bool thread)
 	if (bits(c, sh, fd, want))
 		return 1;
 	/* A writer that waits for memory waits for messages, not for receives. */
-	if (((want & OUT_BITS) && !rr_eng_writable(sh->eng)) || sh->called_back)
+	if (((want & RR_OUT_BITS) && !rr_eng_writable(sh->eng)) || sh->called_back)
 		what |= RR_ARM_SEND;
 	if (!sh->prov_lost && sh->qp->ops->arm(sh->qp, what) == 1)
 		return 1;
@@ -315,9 +313,9 @@ static int carried_fds(struct rr_share *sh, int fd, unsigned want, struct pollfd
 	if (!sh->rx.fin && !sh->rx.hatched)
 		anchor |= POLLIN | POLLRDHUP;
 	if (sh->rx.tcp)
-		anchor |= want & (IN_BITS | POLLRDHUP | POLLPRI);
+		anchor |= want & (RR_IN_BITS | POLLRDHUP | POLLPRI);
 	if (sh->tx.tcp)
-		anchor |= want & OUT_BITS;
+		anchor |= want & RR_OUT_BITS;
 	*until = rr_eng_deadline(sh->eng);
 	if (unlikely(atomic_load_explicit(&sh->procs, memory_order_relaxed) > 1) &&
 	    rr_conn_procs(sh) > 1)

@@ -362,7 +362,7 @@ static int send_collected(struct rr_share *sh, struct cur *c)
 	return 0;
 }
 
-static int pending_error(struct rr_share *sh)
+int rr_stream_error(struct rr_share *sh)
 {
 	int err = sh->err;
 
@@ -376,7 +376,7 @@ static ssize_t to_nobody(struct rr_share *sh, int fd, size_t total)
 {
 	rr_anchor_check(sh, fd, rr_now_coarse());
 	if (sh->err)
-		return -pending_error(sh);
+		return -rr_stream_error(sh);
 	if (rr_stream_peer_unsure(sh))
 		return -EAGAIN;
 	if (sh->tx.void_once)
@@ -392,7 +392,7 @@ ssize_t rr_stream_send(struct rr_share *sh, int fd, const struct iovec *iov, int
 	int rc = 0;
 
 	if (unlikely(sh->err))
-		return -pending_error(sh);
+		return -rr_stream_error(sh);
 	rr_hatch_answer(sh);
 	if (unlikely(sh->tx.tcp))
 		return rr_hatch_flush(sh, fd);
@@ -429,7 +429,7 @@ ssize_t rr_stream_send(struct rr_share *sh, int fd, const struct iovec *iov, int
 		return (ssize_t)c.done;
 	if (rc == -EMSGSIZE)
 		return rr_hatch_flush(sh, fd);
-	return sh->err ? -pending_error(sh) : rc;
+	return sh->err ? -rr_stream_error(sh) : rc;
 }
 
 /* --- inbound ------------------------------------------------------------------------- */
@@ -577,7 +577,7 @@ static ssize_t nothing_there(struct rr_share *sh)
 	if (rr_stream_next_is_tcp(sh))
 		return by_tcp(sh);
 	if (sh->err)
-		return -pending_error(sh);
+		return -rr_stream_error(sh);
 	if (sh->dead || sh->rx.shut || rr_stream_at_end(sh))
 		return 0;
 	return -EAGAIN;
@@ -622,7 +622,7 @@ ssize_t rr_stream_recv(struct rr_share *sh, int fd, const struct iovec *iov, int
 	}
 	if (rc < 0) {
 		rr_drv_fail(sh, ECONNRESET, RR_R_PEER_DIED);
-		return total ? (ssize_t)total : -pending_error(sh);
+		return total ? (ssize_t)total : -rr_stream_error(sh);
 	}
 	return (ssize_t)total;
 }

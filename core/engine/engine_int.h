@@ -535,7 +535,8 @@ void rr_inv_arrived(const struct rr_eng *e, struct rr_in *in, const struct rr_ch
 void rr_inv_reply(struct rr_eng *e, const struct rr_serve *s, struct rr_op *op);
 /* The same of the DONE for a reply that was pulled. */
 void rr_inv_done(struct rr_eng *e, const struct rr_in *in, struct rr_op *op);
-/* Which handle of this call, or of this reply that we show, the peer may invalidate; 0 none. */
+/* Which handle of this call, or of this reply that we show, a peer that is invited to
+ * (rr_eng_params.invited) may invalidate; 0 none. */
 uint32_t rr_inv_offer(const struct rr_eng *e, const struct rr_call *c, const struct rr_shown *s);
 
 /* --- reduce_call.c --- */

@@ -122,7 +122,7 @@ uint32_t rr_inv_offer(const struct rr_eng *e, const struct rr_call *c, const str
 {
 	uint32_t h = 0;
 
-	if (!e->p.invited || e->ring)
+	if (e->ring)
 		return 0;
 	if (s)
 		return handle_of(&s->mem);

@@ -158,12 +158,16 @@ static void take_defaults(struct rr_eng *e)
 	rr_open_over(e);
 }
 
+/* To what we have asked? */
+static bool is_answer(const struct rr_eng *e, const struct rr_in *in)
+{
+	return e->opening == RR_OPEN_ASKED && in->dir == RR_DIR_REPLY && in->n.xid == RR_OPEN_XID;
+}
+
 /* Of a peer that has said something: nothing it says later changes that. */
 static void props_arrived(struct rr_eng *e, struct rr_in *in)
 {
-	bool answer = e->opening == RR_OPEN_ASKED && in->n.xid == RR_OPEN_XID;
-
-	if (in->dir == RR_DIR_REPLY && !answer) {	/* to nothing that was said */
+	if (in->dir == RR_DIR_REPLY && !is_answer(e, in)) {	/* to nothing that was said */
 		rr_in_discard(e, in);
 		return;
 	}
@@ -208,13 +212,11 @@ static void spoilt(struct rr_eng *e, struct rr_in *in)
 static bool hear_v2(struct rr_eng *e, struct rr_in *in, enum rr_wire_rc rc,
 		    RR_UNUSED uint32_t have)
 {
-	bool asked = e->opening == RR_OPEN_ASKED, answered = in->dir == RR_DIR_REPLY && in->n.xid == RR_OPEN_XID;
-
 	if (e->rx.type == RR_CONNPROP && rc == RR_WIRE_OK)
 		props_arrived(e, in);
-	else if (e->rx.type == RR_CONNPROP && asked && answered)
+	else if (e->rx.type == RR_CONNPROP && is_answer(e, in))
 		spoilt(e, in);
-	else if (e->rx.type == RR_ERROR && rc == RR_WIRE_OK && asked && answered)
+	else if (e->rx.type == RR_ERROR && rc == RR_WIRE_OK && is_answer(e, in))
 		refused(e, in);
 	else {
 		if (e->opening == RR_OPEN_AWAITED && rc == RR_WIRE_OK && in->dir == RR_DIR_CALL)
