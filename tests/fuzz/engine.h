@@ -449,6 +449,31 @@ static void fz_raw(struct fz *z)
 	z->p += len;
 }
 
+/* The three chunk lists, as shape says. */
+static uint32_t fz_lists(struct fz *z, uint8_t *at, uint32_t shape)
+{
+	uint32_t len = 0;
+
+	for (uint32_t n = shape & 8 ? 1 + fz_byte(z) % 3 : 0; n > 0; n--)
+		len += WORDS(at + len, 1, fz_byte(z) / 200, fz_byte(z), fz_byte(z) * 16, 0, 0);
+	len += WORDS(at + len, 0);
+	if (shape & 16) {
+		len += WORDS(at + len, 1);
+		len += fz_segs(z, at + len, fz_byte(z) % 3);
+	}
+	len += WORDS(at + len, 0, !!(shape & 32));
+	if (shape & 32)
+		len += fz_segs(z, at + len, fz_byte(z) % 3);
+	return len;
+}
+
+static uint32_t fz_rpc(uint8_t *at, uint32_t xid, bool reply)
+{
+	if (reply)
+		return WORDS(at, xid, 1, 0, 0, 0, 0);
+	return WORDS(at, xid, 0, 2, 100003, 3, 1, 0, 0, 0, 0);
+}
+
 /* A message that decodes, of any shape, about one of few XIDs. */
 static void fz_built(struct fz *z)
 {
@@ -462,21 +487,9 @@ static void fz_built(struct fz *z)
 	} else if (type != 3) {
 		if (type == 2 && z->dialect == RR_DIALECT_DRAFT02)
 			len += WORDS(b + len, fz_byte(z), fz_byte(z) * 8);
-		for (uint32_t n = shape & 8 ? 1 + fz_byte(z) % 3 : 0; n > 0; n--)
-			len += WORDS(b + len, 1, fz_byte(z) / 200, fz_byte(z), fz_byte(z) * 16, 0, 0);
-		len += WORDS(b + len, 0);
-		if (shape & 16) {
-			len += WORDS(b + len, 1);
-			len += fz_segs(z, b + len, fz_byte(z) % 3);
-		}
-		len += WORDS(b + len, 0, !!(shape & 32));
-		if (shape & 32)
-			len += fz_segs(z, b + len, fz_byte(z) % 3);
+		len += fz_lists(z, b + len, shape);
 	}
-	if (shape & 64)
-		len += WORDS(b + len, xid, 1, 0, 0, 0, 0);
-	else
-		len += WORDS(b + len, xid, 0, 2, 100003, 3, 1, 0, 0, 0, 0);
+	len += fz_rpc(b + len, xid, shape & 64);
 	if (shape & 128 && fz_byte(z) > 200)
 		inv = 0x100 + fz_byte(z) % 16;
 	fz_recv(z, b, len, inv);
@@ -500,21 +513,10 @@ static void fz_built_v2(struct fz *z)
 		len += WORDS(b + len, 1, fz_byte(z) % 4, 4, fz_byte(z) * 20);
 	} else if (type < 2) {
 		len += WORDS(b + len, fz_byte(z));
-		for (uint32_t n = shape & 8 ? 1 + fz_byte(z) % 3 : 0; n > 0; n--)
-			len += WORDS(b + len, 1, fz_byte(z) / 200, fz_byte(z), fz_byte(z) * 16, 0, 0);
-		len += WORDS(b + len, 0);
-		if (shape & 16) {
-			len += WORDS(b + len, 1);
-			len += fz_segs(z, b + len, fz_byte(z) % 3);
-		}
-		len += WORDS(b + len, 0, !!(shape & 32));
-		if (shape & 32)
-			len += fz_segs(z, b + len, fz_byte(z) % 3);
+		len += fz_lists(z, b + len, shape);
 	}
-	if (type == 0 && reply)
-		len += WORDS(b + len, xid, 1, 0, 0, 0, 0);
-	else if (type == 0)
-		len += WORDS(b + len, xid, 0, 2, 100003, 3, 1, 0, 0, 0, 0);
+	if (type == 0)
+		len += fz_rpc(b + len, xid, reply);
 	if (shape & 128 && fz_byte(z) > 200)
 		inv = 0x100 + fz_byte(z) % 16;
 	fz_recv(z, b, len, inv);

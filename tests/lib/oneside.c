@@ -171,3 +171,11 @@ uint32_t one_word(const struct one *o, uint32_t nth, uint32_t w)
 
 	return op ? rr_be32(o->hdr[op - o->op] + 4 * w) : 0xdeadbeef;
 }
+
+struct rr_eng_info one_info(const struct one *o)
+{
+	struct rr_eng_info i;
+
+	rr_eng_info(o->e, &i);
+	return i;
+}

@@ -52,6 +52,16 @@ const struct rr_op *one_op(const struct one *o, enum rr_opcode code, uint32_t i)
 /* Word w of the header of the i-th Send. */
 uint32_t one_word(const struct one *o, uint32_t i, uint32_t w);
 
+struct rr_eng_info one_info(const struct one *o);
+
+/* Words, and n bytes of msg behind them, arrive. */
+#define ONE_RECV_WITH(o, msg, n, ...) do { \
+	static uint8_t recv_buf[20000]; \
+	uint32_t recv_n = WORDS(recv_buf, __VA_ARGS__); \
+	memcpy(recv_buf + recv_n, (msg), (n)); \
+	one_recv((o), recv_buf, recv_n + (n), 0); \
+} while (0)
+
 #define ONE_RECV(o, ...) do { \
 	uint8_t recv_buf[4096]; \
 	one_recv((o), recv_buf, WORDS(recv_buf, __VA_ARGS__), 0); \

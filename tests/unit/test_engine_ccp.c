@@ -1,25 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <errno.h>
-
 #include "core/wire/ccp.h"
-#include "tests/lib/oneside.h"
-#include "tests/unit/ulb_msg.h"
+#include "tests/unit/engine_draft02.h"
 
 /* The Connection Configuration Protocol (draft-02 §6), as client and as server. */
 
-#define MSG	0
-#define NOMSG	1
-#define DONE	3
-#define ERROR	4
 #define XID	0x52444d04u	/* of what we say ourselves */
 #define SIZE	(1024u - 28 - 192 - 136)	/* a message in our receives, behind any header */
 
-static struct one o;
-
 static void start(bool connector)
 {
-	one_params(&o, 0, connector);
-	o.p.dialect = RR_DIALECT_DRAFT02;
+	d02_params(connector);
 	o.p.ccp_prog = RR_CCP_PROG;
 	o.p.rdma_reads = 16;
 	o.p.pad_align = 32;
@@ -29,31 +19,8 @@ static void start(bool connector)
 	one_run(&o);
 }
 
-static void start_client(void)
-{
-	start(true);
-}
-
-static void start_server(void)
-{
-	start(false);
-}
-
-static void finish(void)
-{
-	one_fini(&o);
-}
-
 #define CLIENT(name) Test(engine_ccp, name, .init = start_client, .fini = finish)
 #define SERVER(name) Test(engine_ccp, name, .init = start_server, .fini = finish)
-
-static struct rr_eng_info info(void)
-{
-	struct rr_eng_info i;
-
-	rr_eng_info(o.e, &i);
-	return i;
-}
 
 /* The server's answer. */
 static void answered(uint32_t maxcall, uint32_t align, uint32_t reads)
@@ -80,11 +47,11 @@ CLIENT(what_is_wanted_is_said_before_anything_else)
 		cr_assert_eq(one_word(&o, 0, w), want[w], "word %u", w);
 	cr_assert_eq(rr_eng_send(o.e, &out, o.now), -EAGAIN);
 	cr_assert_not(rr_eng_writable(o.e));
-	cr_assert(info().opening);
+	cr_assert(one_info(&o).opening);
 	answered(2000, 32, 16);
-	cr_assert_not(info().opening);
+	cr_assert_not(one_info(&o).opening);
 	cr_assert_eq(one_count(&o, RR_OP_DELIVER), 0);
-	cr_assert_eq(info().granted, 4);
+	cr_assert_eq(one_info(&o).granted, 4);
 	cr_assert_eq(one_send(&o, RR_RPC_CALL, 5, 40), 0);
 }
 
@@ -147,7 +114,7 @@ CLIENT(a_server_that_reads_nothing_gets_no_read_chunks)
 CLIENT(whoever_does_not_know_it_is_spoken_to_as_before)
 {
 	ONE_RECV(&o, XID, 1, 4, MSG, 0, 0, 0, XID, 1, 0, 0, 0, 1);
-	cr_assert_not(info().opening);
+	cr_assert_not(one_info(&o).opening);
 	cr_assert_eq(one_count(&o, RR_OP_DELIVER), 0);
 	one_clear(&o);
 	cr_assert_eq(one_send(&o, RR_RPC_CALL, 5, 1024 - 28), 0);
@@ -159,7 +126,7 @@ CLIENT(so_is_who_answers_by_an_error)
 {
 	ONE_RECV(&o, XID, 1, 4, ERROR, 2);
 	cr_assert_eq(one_count(&o, RR_OP_FAIL), 0);
-	cr_assert_not(info().opening);
+	cr_assert_not(one_info(&o).opening);
 	cr_assert_eq(one_send(&o, RR_RPC_CALL, 5, 40), 0);
 }
 
@@ -244,7 +211,7 @@ SERVER(a_call_is_answered_by_us)
 	cr_assert_eq(one_op(&o, RR_OP_SEND, 0)->hdr_len, sizeof(want));
 	for (uint32_t w = 0; w < rr_array_size(want); w++)
 		cr_assert_eq(one_word(&o, 0, w), want[w], "word %u", w);
-	cr_assert_eq(info().serving, 0);
+	cr_assert_eq(one_info(&o).serving, 0);
 }
 
 SERVER(replies_are_no_larger_than_the_client_takes)

@@ -1,61 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <errno.h>
-
-#include "tests/lib/oneside.h"
-#include "tests/unit/ulb_msg.h"
+#include "tests/unit/engine_draft02.h"
 
 /* draft-ietf-nfsv4-rpcrdma-02: replies by Read chunk, RDMA_DONE, credits, errors. */
 
-#define MSG	0
-#define NOMSG	1
-#define DONE	3
-#define ERROR	4
 #define XID	7u		/* of begin_call() */
 #define UNBOUND	0x20005244u	/* a program without binding */
 
-static struct one o;
 static struct msg m;
 
 static void start(bool connector)
 {
-	one_params(&o, 0, connector);
-	o.p.dialect = RR_DIALECT_DRAFT02;
+	d02_params(connector);
 	one_start(&o);
-}
-
-static void start_client(void)
-{
-	start(true);
-}
-
-static void start_server(void)
-{
-	start(false);
-}
-
-static void finish(void)
-{
-	one_fini(&o);
 }
 
 #define CLIENT(name) Test(engine_draft02, name, .init = start_client, .fini = finish)
 #define SERVER(name) Test(engine_draft02, name, .init = start_server, .fini = finish)
 
-static struct rr_eng_info info(void)
-{
-	struct rr_eng_info i;
-
-	rr_eng_info(o.e, &i);
-	return i;
-}
-
 /* A transport header of XID, and the Payload stream m. */
-#define RECV(...) do { \
-	static uint8_t recv_msg[20000]; \
-	uint32_t recv_n = WORDS(recv_msg, XID, 1, 20, __VA_ARGS__); \
-	memcpy(recv_msg + recv_n, m.b, m.n); \
-	one_recv(&o, recv_msg, recv_n + m.n, 0); \
-} while (0)
+#define RECV(...)	ONE_RECV_WITH(&o, m.b, m.n, XID, 1, 20, __VA_ARGS__)
 
 static uint32_t count_type(uint32_t type)
 {
@@ -198,7 +161,7 @@ Test(engine_draft02, the_rest_of_a_reply_with_write_chunks_is_a_read_chunk)
 	ONE_RECV(&o, XID, 1, 20, DONE);
 	cr_assert_eq(one_count(&o, RR_OP_INVALIDATE), 1);
 	cr_assert_eq(one_count(&o, RR_OP_RELEASE), 1);
-	cr_assert_eq(info().exposed, 0);
+	cr_assert_eq(one_info(&o).exposed, 0);
 	one_fini(&o);
 }
 
@@ -329,7 +292,7 @@ CLIENT(results_in_a_read_chunk_are_put_back_into_an_inline_reply)
 	cr_assert_eq(one_op(&o, RR_OP_DELIVER, 0)->len, pos + 3004);
 	cr_assert_eq(count_type(DONE), 1);
 	cr_assert_eq(one_count(&o, RR_OP_REPOST), 1);
-	cr_assert_eq(info().inflight, 0);
+	cr_assert_eq(one_info(&o).inflight, 0);
 }
 
 /* The memory of the call itself is fenced first, as ever. */
@@ -404,7 +367,7 @@ CLIENT(a_read_chunk_that_is_not_its_item_is_refused_with_done)
 	cr_assert_eq(one_count(&o, RR_OP_COMPOSE), 0);
 	cr_assert_eq(count_type(DONE), 4);
 	cr_assert_eq(one_count(&o, RR_OP_REPOST), 4);
-	cr_assert_eq(info().inflight, 1);
+	cr_assert_eq(one_info(&o).inflight, 1);
 }
 
 CLIENT(where_nothing_is_known_of_the_results_a_part_may_stand_anywhere)

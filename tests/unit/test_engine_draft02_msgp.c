@@ -1,55 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <errno.h>
-
 #include "core/wire/draft02.h"
-#include "tests/lib/oneside.h"
-#include "tests/unit/ulb_msg.h"
+#include "tests/unit/engine_draft02.h"
 
 /* RDMA_MSGP (draft-02 §3.5). */
 
-#define MSG	0
-#define MSGP	2
-#define ERROR	4
 #define XID	7u		/* of begin_call() */
 #define HDR	36u		/* of an RDMA_MSGP without chunks */
 
-static struct one o;
 static struct msg m;
 
 static void start(bool connector)
 {
-	one_params(&o, 0, connector);
-	o.p.dialect = RR_DIALECT_DRAFT02;
+	d02_params(connector);
 	o.p.pad_align = 64;
 	o.p.pad_thresh = 100;
 	one_start(&o);
-}
-
-static void start_client(void)
-{
-	start(true);
-}
-
-static void start_server(void)
-{
-	start(false);
-}
-
-static void finish(void)
-{
-	one_fini(&o);
 }
 
 #define CLIENT(name) Test(engine_draft02_msgp, name, .init = start_client, .fini = finish)
 #define SERVER(name) Test(engine_draft02_msgp, name, .init = start_server, .fini = finish)
 
 /* A transport header of XID, and m. */
-#define RECV(...) do { \
-	static uint8_t recv_msg[20000]; \
-	uint32_t recv_n = WORDS(recv_msg, XID, 1, 20, __VA_ARGS__); \
-	memcpy(recv_msg + recv_n, m.b, m.n); \
-	one_recv(&o, recv_msg, recv_n + m.n, 0); \
-} while (0)
+#define RECV(...)	ONE_RECV_WITH(&o, m.b, m.n, XID, 1, 20, __VA_ARGS__)
 
 /* WRITE (RFC 1813 §3.3.7) up to its data, of which there are len bytes; pad bytes before them. */
 static uint32_t write_call(uint32_t fh, uint32_t len, uint32_t pad)

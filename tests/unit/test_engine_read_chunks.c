@@ -31,12 +31,7 @@ static void finish(void)
 #define CASE(name) Test(engine_read_chunks, name, .init = start, .fini = finish)
 
 /* A transport header, and the Payload stream m. */
-#define RECV(...) do { \
-	static uint8_t recv_msg[20000]; \
-	uint32_t recv_n = WORDS(recv_msg, XID, 1, 20, __VA_ARGS__); \
-	memcpy(recv_msg + recv_n, m.b, m.n); \
-	one_recv(&o, recv_msg, recv_n + m.n, 0); \
-} while (0)
+#define RECV(...)	ONE_RECV_WITH(&o, m.b, m.n, XID, 1, 20, __VA_ARGS__)
 
 /* RFC 1813 §3.3.7, its data taken out; the position of that */
 static uint32_t write3(uint32_t len)

@@ -22,14 +22,6 @@ static void serve_long(uint32_t xid, uint32_t len)
 	cr_assert_eq(one_send(&o, RR_RPC_REPLY, xid, len), 0);
 }
 
-static struct rr_eng_info info(void)
-{
-	struct rr_eng_info i;
-
-	rr_eng_info(o.e, &i);
-	return i;
-}
-
 static uint32_t pulled_head(uint32_t i, const uint8_t *head, uint32_t n)
 {
 	uint32_t id = one_op(&o, RR_OP_PULL, i)->id;
@@ -59,7 +51,7 @@ Test(engine_reliable, a_reply_too_long_for_anything_is_exposed_until_done)
 	for (uint32_t w = 0; w < 13; w++)
 		cr_assert_eq(one_word(&o, 0, w), want[w], "word %u", w);
 	cr_assert_eq(one_count(&o, RR_OP_RELEASE), 0);
-	cr_assert_eq(info().exposed, 2000);
+	cr_assert_eq(one_info(&o).exposed, 2000);
 	o.hold_invalidate = true;
 	ONE_RECV(&o, 5, 1, 20, DONE);
 	cr_assert_eq(one_count(&o, RR_OP_INVALIDATE), 1);
@@ -67,7 +59,7 @@ Test(engine_reliable, a_reply_too_long_for_anything_is_exposed_until_done)
 	one_done(&o, one_op(&o, RR_OP_INVALIDATE, 0));
 	one_run(&o);
 	cr_assert_eq(one_count(&o, RR_OP_RELEASE), 1);
-	cr_assert_eq(info().exposed, 0);
+	cr_assert_eq(one_info(&o).exposed, 0);
 	one_fini(&o);
 }
 
@@ -164,9 +156,9 @@ Test(engine_reliable, a_pulled_reply_is_delivered_and_then_done_is_said_once)
 	one_send(&o, RR_RPC_CALL, 5, 40);
 	one_clear(&o);
 	ONE_RECV(&o, 5, 1, 7, NOMSG, 1, 0, 0x77, 2000, 0, 64, 0, 0, 0);
-	cr_assert_eq(info().granted, 1, "the credit value counts before the direction is known");
+	cr_assert_eq(one_info(&o).granted, 1, "the credit value counts before the direction is known");
 	id = pulled_head(0, head, 24);
-	cr_assert_eq(info().granted, 7);
+	cr_assert_eq(one_info(&o).granted, 7);
 	cr_assert_eq(one_op(&o, RR_OP_DELIVER, 0)->from, RR_FROM_PULL);
 	cr_assert_eq(one_op(&o, RR_OP_DELIVER, 0)->len, 2000);
 	cr_assert_eq(one_count(&o, RR_OP_SEND), 0, "DONE while the peer's memory is being read");
@@ -229,7 +221,7 @@ Test(engine_reliable, a_pulled_reply_with_another_xid_is_dropped_and_the_call_st
 	ONE_RECV(&o, 5, 1, 7, NOMSG, 1, 0, 0x77, 2000, 0, 64, 0, 0, 0);
 	pulled_head(0, head, 24);
 	cr_assert_eq(one_count(&o, RR_OP_DELIVER), 0);
-	cr_assert_eq(info().inflight, 1);
+	cr_assert_eq(one_info(&o).inflight, 1);
 	one_fini(&o);
 }
 

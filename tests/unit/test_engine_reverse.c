@@ -12,14 +12,6 @@
 
 static struct one o;
 
-static struct rr_eng_info info(void)
-{
-	struct rr_eng_info i;
-
-	rr_eng_info(o.e, &i);
-	return i;
-}
-
 /* req: rfc8167 5.1 #3, 5.2 #3 */
 Test(engine_reverse, the_same_xid_may_be_outstanding_both_ways)
 {
@@ -28,14 +20,14 @@ Test(engine_reverse, the_same_xid_may_be_outstanding_both_ways)
 	one_clear(&o);
 	ONE_RECV(&o, 5, 1, 20, MSG, 0, 0, 0, A_CALL(5));
 	cr_assert_eq(one_op(&o, RR_OP_DELIVER, 0)->rpc.type, RR_RPC_CALL);
-	cr_assert_eq(info().inflight, 1, "the peer's call was taken for our reply");
-	cr_assert_eq(info().serving, 1);
+	cr_assert_eq(one_info(&o).inflight, 1, "the peer's call was taken for our reply");
+	cr_assert_eq(one_info(&o).serving, 1);
 	one_send(&o, RR_RPC_REPLY, 5, 24);
-	cr_assert_eq(info().inflight, 1);
-	cr_assert_eq(info().serving, 0);
+	cr_assert_eq(one_info(&o).inflight, 1);
+	cr_assert_eq(one_info(&o).serving, 0);
 	ONE_RECV(&o, 5, 1, 3, MSG, 0, 0, 0, A_REPLY(5));
 	cr_assert_eq(one_op(&o, RR_OP_DELIVER, 1)->rpc.type, RR_RPC_REPLY);
-	cr_assert_eq(info().inflight, 0);
+	cr_assert_eq(one_info(&o).inflight, 0);
 	cr_assert_eq(o.count.v[RR_C_reverse_calls_received], 1);
 	one_fini(&o);
 }
@@ -46,9 +38,9 @@ Test(engine_reverse, credits_are_counted_apart)
 	one_init(&o, RR_CAP_RELIABLE_REPLY, true);
 	one_send(&o, RR_RPC_CALL, 1, 40);
 	ONE_RECV(&o, 1, 1, 6, MSG, 0, 0, 0, A_REPLY(1));
-	cr_assert_eq(info().granted, 6);
+	cr_assert_eq(one_info(&o).granted, 6);
 	ONE_RECV(&o, 2, 1, 3, MSG, 0, 0, 0, A_CALL(2));
-	cr_assert_eq(info().granted, 6, "a reverse call's request was taken for a grant");
+	cr_assert_eq(one_info(&o).granted, 6, "a reverse call's request was taken for a grant");
 	one_clear(&o);
 	one_send(&o, RR_RPC_REPLY, 2, 24);
 	cr_assert_eq(one_word(&o, 0, 2), 3);
@@ -154,8 +146,8 @@ Test(engine_reverse, between_shims_a_long_reverse_call_is_carried)
 	one_run(&o);
 	cr_assert_eq(one_op(&o, RR_OP_DELIVER, 0)->rpc.type, RR_RPC_CALL);
 	cr_assert_eq(one_count(&o, RR_OP_SEND), 0);
-	cr_assert_eq(info().inflight, 1);
-	cr_assert_eq(info().granted, 1);
+	cr_assert_eq(one_info(&o).inflight, 1);
+	cr_assert_eq(one_info(&o).granted, 1);
 	one_fini(&o);
 }
 

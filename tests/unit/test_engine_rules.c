@@ -12,14 +12,6 @@
 
 static struct one o;
 
-static struct rr_eng_info info(void)
-{
-	struct rr_eng_info i;
-
-	rr_eng_info(o.e, &i);
-	return i;
-}
-
 /* RFC 8167 §5.1, §5.2: the reverse direction is not another protocol. */
 /* req: rfc8167 5.1 #1 #2, 5.2 #1 #2 */
 Test(engine_rules, reverse_calls_and_replies_have_the_version_and_the_xid_of_their_message)
@@ -69,10 +61,10 @@ Test(engine_rules, credits_of_a_message_without_direction_are_not_taken_for_a_gr
 	one_init(&o, 0, true);
 	one_send(&o, RR_RPC_CALL, 1, 40);
 	no_direction(6);
-	cr_assert_eq(info().granted, 1);
+	cr_assert_eq(one_info(&o).granted, 1);
 	cr_assert_eq(one_send(&o, RR_RPC_CALL, 2, 40), -EAGAIN);
 	ONE_RECV(&o, 1, 1, 6, MSG, 0, 0, 0, A_REPLY(1));
-	cr_assert_eq(info().granted, 6);
+	cr_assert_eq(one_info(&o).granted, 6);
 	one_fini(&o);
 }
 

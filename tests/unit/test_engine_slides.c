@@ -22,14 +22,6 @@ static void start(uint32_t caps, bool connector)
 	one_start(&o);
 }
 
-static struct rr_eng_info info(void)
-{
-	struct rr_eng_info i;
-
-	rr_eng_info(o.e, &i);
-	return i;
-}
-
 Test(engine_slides, forward_calls_and_replies_are_version_ones)
 {
 	start(0, true);
@@ -55,7 +47,7 @@ Test(engine_slides, a_reverse_call_is_a_bcall_and_its_reply_a_brply)
 	cr_assert_eq(one_op(&o, RR_OP_SEND, 0)->hdr_len, 28);
 	ONE_RECV(&o, 5, 1, 3, BRPLY, 0, 0, 0, A_REPLY(5));
 	cr_assert_eq(one_op(&o, RR_OP_DELIVER, 0)->rpc.type, RR_RPC_REPLY);
-	cr_assert_eq(info().granted, 3);
+	cr_assert_eq(one_info(&o).granted, 3);
 	one_fini(&o);
 
 	start(0, true);
@@ -74,8 +66,8 @@ Test(engine_slides, a_bcall_is_not_looked_up_among_our_calls)
 	one_send(&o, RR_RPC_CALL, 5, 40);
 	ONE_RECV(&o, 5, 1, 3, BCALL, 0, 0, 0, A_CALL(5));
 	cr_assert_eq(one_op(&o, RR_OP_DELIVER, 0)->rpc.type, RR_RPC_CALL);
-	cr_assert_eq(info().inflight, 1);
-	cr_assert_eq(info().serving, 1);
+	cr_assert_eq(one_info(&o).inflight, 1);
+	cr_assert_eq(one_info(&o).serving, 1);
 	one_fini(&o);
 }
 
@@ -102,7 +94,7 @@ Test(engine_slides, a_brply_with_a_chunk_is_discarded)
 	ONE_RECV(&o, 5, 1, 3, BRPLY, 1, 100, 0x21, 4, 0, 16, 0, 0, 0, A_REPLY(5));
 	cr_assert_eq(one_count(&o, RR_OP_SEND), 0);
 	cr_assert_eq(o.count.v[RR_C_discarded], 1);
-	cr_assert_eq(info().inflight, 1);
+	cr_assert_eq(one_info(&o).inflight, 1);
 	one_fini(&o);
 }
 
@@ -187,7 +179,7 @@ Test(engine_slides, both_directions_have_credits_of_their_own)
 	cr_assert_eq(one_word(&o, 0, 2), 8);
 	ONE_RECV(&o, 1, 1, 6, MSG, 0, 0, 0, A_REPLY(1));
 	ONE_RECV(&o, 2, 1, 3, BCALL, 0, 0, 0, A_CALL(2));
-	cr_assert_eq(info().granted, 6, "a reverse call's request was taken for a grant");
+	cr_assert_eq(one_info(&o).granted, 6, "a reverse call's request was taken for a grant");
 	one_fini(&o);
 
 	start(0, false);
@@ -196,7 +188,7 @@ Test(engine_slides, both_directions_have_credits_of_their_own)
 	cr_assert_eq(one_send(&o, RR_RPC_CALL, 2, 40), -EAGAIN, "one until a reply says more");
 	ONE_RECV(&o, 1, 1, 2, BRPLY, 0, 0, 0, A_REPLY(1));
 	ONE_RECV(&o, 9, 1, 7, MSG, 0, 0, 0, A_CALL(9));
-	cr_assert_eq(info().granted, 2);
+	cr_assert_eq(one_info(&o).granted, 2);
 	one_fini(&o);
 
 	one_params(&o, 0, false);

@@ -51,14 +51,6 @@ static void refused(uint32_t xid, uint32_t err, uint32_t a, uint32_t b)
 	one_recv(&o, buf, n, 0);
 }
 
-static struct rr_eng_info info(void)
-{
-	struct rr_eng_info i;
-
-	rr_eng_info(o.e, &i);
-	return i;
-}
-
 static void was_given_up(enum rr_eng_why why)
 {
 	cr_assert_eq(v2_failed(), why, "%u", v2_failed());
@@ -72,7 +64,7 @@ static void is_answered(uint32_t xid, uint32_t released)
 	ONE_RECV(&o, INLINE(xid, REPLY), A_REPLY(xid));
 	cr_assert_eq(one_count(&o, RR_OP_DELIVER), 1);
 	cr_assert_eq(one_count(&o, RR_OP_RELEASE), released, "%u", one_count(&o, RR_OP_RELEASE));
-	cr_assert_eq(info().inflight, 0);
+	cr_assert_eq(one_info(&o).inflight, 0);
 }
 
 static uint32_t word_of_send(uint32_t w)
@@ -313,8 +305,8 @@ Test(engine_v2_again, credits_in_an_error_are_ignored)
 	send_read(5, 2000);
 	ONE_RECV(&o, 5, 2, 1, ERROR, REPLY, WRITE_RESOURCE, 1, 2400);
 	cr_assert_eq(v2_failed(), RR_WHY_NONE);
-	cr_assert_eq(info().granted, 8);
-	cr_assert_eq(info().inflight, 1);
+	cr_assert_eq(one_info(&o).granted, 8);
+	cr_assert_eq(one_info(&o).inflight, 1);
 	one_fini(&o);
 }
 

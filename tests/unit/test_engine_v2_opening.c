@@ -49,14 +49,6 @@ static void begin_without_window(void)
 	one_run(&o);
 }
 
-static struct rr_eng_info info(void)
-{
-	struct rr_eng_info i;
-
-	rr_eng_info(o.e, &i);
-	return i;
-}
-
 static enum rr_eng_why failed(void)
 {
 	const struct rr_op *op = one_op(&o, RR_OP_FAIL, 0);
@@ -126,7 +118,7 @@ Test(engine_v2_opening, with_a_peer_of_version_1_nothing_is_agreed)
 {
 	begin(RR_CAP_RELIABLE_REPLY, false);
 	ONE_RECV(&o, V1_MSG(9), A_CALL(9));
-	cr_assert(info().fell_back);
+	cr_assert(one_info(&o).fell_back);
 	cr_assert_not(exposes());
 	cr_assert_eq(one_word(&o, 0, 3), ERROR);
 	one_fini(&o);
@@ -175,13 +167,13 @@ Test(engine_v2_opening, the_answer_has_our_xid_and_the_response_flag)
 {
 	begin(RR_CAP_RELIABLE_REPLY, true);
 	ONE_RECV(&o, ours + 1, 2, 2, CONNPROP, RESPONSE, 1, RBSIZ, 4, 1024);
-	cr_assert(info().opening);
+	cr_assert(one_info(&o).opening);
 	ONE_RECV(&o, ours, 2, 2, CONNPROP, 0, 0);	/* its own: to be answered */
-	cr_assert(info().opening);
+	cr_assert(one_info(&o).opening);
 	cr_assert_eq(one_word(&o, 1, 3), CONNPROP);
 	cr_assert_eq(one_word(&o, 1, 4), RESPONSE);
 	ONE_RECV(&o, ours, 2, 2, CONNPROP, RESPONSE, 0);
-	cr_assert_not(info().opening);
+	cr_assert_not(one_info(&o).opening);
 	cr_assert_eq(threshold(), 4096);	/* what the first one said is nothing */
 	one_fini(&o);
 }
@@ -263,8 +255,8 @@ Test(engine_v2_opening, a_peer_without_properties_has_their_defaults_and_one_cre
 {
 	begin(0, true);
 	ONE_RECV(&o, ours, 2, 64, ERROR, RESPONSE, 3);
-	cr_assert_not(info().opening);
-	cr_assert_eq(info().granted, 1);	/* the error's credits mean nothing */
+	cr_assert_not(one_info(&o).opening);
+	cr_assert_eq(one_info(&o).granted, 1);	/* the error's credits mean nothing */
 	one_fini(&o);
 }
 
@@ -305,9 +297,9 @@ Test(engine_v2_opening, err_vers_of_either_form_is_answered_by_version_1_and_its
 			ONE_RECV(&o, ours, 2, 8, ERROR, RESPONSE, 1, 1, 1);
 		else
 			ONE_RECV(&o, ours, form + 1, 8, ERROR, 1, 1, 1);
-		cr_assert_not(info().opening);
-		cr_assert(info().fell_back);
-		cr_assert_eq(info().version, 1);
+		cr_assert_not(one_info(&o).opening);
+		cr_assert(one_info(&o).fell_back);
+		cr_assert_eq(one_info(&o).version, 1);
 		one_clear(&o);
 		cr_assert_eq(one_send(&o, RR_RPC_CALL, 5, 40), 0);
 		cr_assert_eq(one_word(&o, 0, 1), 1);
@@ -323,7 +315,7 @@ Test(engine_v2_opening, what_waits_to_be_said_is_not_said_in_version_1)
 	begin_without_window();
 	ONE_RECV(&o, ASKS_PROPS(77), 0);
 	ONE_RECV(&o, 0x52444d04, 2, 8, ERROR, 1, 1, 1);
-	cr_assert(info().fell_back);
+	cr_assert(one_info(&o).fell_back);
 	rr_eng_window(o.e, 4);
 	one_run(&o);
 	cr_assert_eq(one_count(&o, RR_OP_SEND), 0);
@@ -353,16 +345,16 @@ Test(engine_v2_opening, once_chosen_the_version_stays)
 	begin(0, true);
 	ONE_RECV(&o, ours, 2, 2, CONNPROP, RESPONSE, 0);
 	ONE_RECV(&o, ours, 2, 8, ERROR, 1, 1, 1);	/* to nothing that we wait for */
-	cr_assert_eq(info().version, 2);
+	cr_assert_eq(one_info(&o).version, 2);
 	ONE_RECV(&o, V1_MSG(9), A_CALL(9));
-	cr_assert_eq(info().version, 2);
+	cr_assert_eq(one_info(&o).version, 2);
 	cr_assert_eq(one_count(&o, RR_OP_DELIVER), 0);
 	one_fini(&o);
 	begin(0, false);
 	ONE_RECV(&o, V2_MSG(5), A_CALL(5));
 	one_clear(&o);
 	ONE_RECV(&o, V1_MSG(6), A_CALL(6));
-	cr_assert_eq(info().version, 2);
+	cr_assert_eq(one_info(&o).version, 2);
 	uint32_t want[] = { 6, 1, 8, ERROR, 1, 2, 2 };
 	for (uint32_t w = 0; w < 7; w++)
 		cr_assert_eq(one_word(&o, 0, w), want[w], "word %u", w);
@@ -408,7 +400,7 @@ Test(engine_v2_opening, a_first_call_without_properties_is_served_with_their_def
 	start();
 	ONE_RECV(&o, V2_MSG(5), A_CALL(5));
 	cr_assert_eq(one_count(&o, RR_OP_DELIVER), 1);
-	cr_assert_not(info().opening);
+	cr_assert_not(one_info(&o).opening);
 	cr_assert_eq(threshold(), 4096);
 	one_fini(&o);
 }
@@ -434,7 +426,7 @@ Test(engine_v2_opening, version_1_may_be_refused)
 	uint32_t want[] = { 5, 1, 8, ERROR, 1, 2, 2 };
 	for (uint32_t w = 0; w < 7; w++)
 		cr_assert_eq(one_word(&o, 0, w), want[w], "word %u", w);
-	cr_assert(info().opening);
+	cr_assert(one_info(&o).opening);
 	one_fini(&o);
 }
 
@@ -459,7 +451,7 @@ Test(engine_v2_opening, properties_that_cannot_be_parsed_get_bad_xdr_with_their_
 		uint32_t want[] = { 77, 2, 8, ERROR, RESPONSE, 2 };
 		for (uint32_t w = 0; w < 6; w++)
 			cr_assert_eq(one_word(&o, 0, w), want[w], "%zu, word %u", i, w);
-		cr_assert(info().opening);
+		cr_assert(one_info(&o).opening);
 		one_fini(&o);
 	}
 }

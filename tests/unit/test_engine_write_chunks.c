@@ -33,10 +33,7 @@ static void finish(void)
 
 /* A transport header, and the call m. */
 #define CALL(...) do { \
-	static uint8_t call_msg[20000]; \
-	uint32_t call_n = WORDS(call_msg, XID, 1, 20, MSG, __VA_ARGS__); \
-	memcpy(call_msg + call_n, m.b, m.n); \
-	one_recv(&o, call_msg, call_n + m.n, 0); \
+	ONE_RECV_WITH(&o, m.b, m.n, XID, 1, 20, MSG, __VA_ARGS__); \
 	cr_assert_eq(one_count(&o, RR_OP_DELIVER), 1); \
 	one_clear(&o); \
 } while (0)
