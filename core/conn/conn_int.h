@@ -9,7 +9,8 @@
  * forked children share (MAP_SHARED, same address): queue pair, engine, both streams, and the
  * lock over them, so that a parent may read a call and its child write the reply.
  *
- *   conn.c     making and ending, options                 upgrade.c  the offer and the answer
+ *   conn.c     making and ending, options                 upgrade.c  from TCP to carried:
+ *   offer.c    the client's side                          answer.c   the server's side
  *   own.c      what we say of ourselves
  *   slab.c     where they live; fork                      late.c     an answer that comes too late
  *   stream.c   record stream <-> messages                 driver.c   engine <-> provider
@@ -330,12 +331,36 @@ int rr_conn_enter(struct rr_conn *c, int fd, struct rr_lock **l);
 extern _Atomic bool rr_conn_forks;
 
 /* upgrade.c: the upgrade as far as it goes without waiting. */
-/* Afterwards the state says what to do with the write; -EAGAIN: the socket is not connected yet. */
-int rr_upgrade_first_write(struct rr_conn *c, int fd, const struct iovec *iov, int n);
-ssize_t rr_upgrade_first_read(struct rr_conn *c, int fd);
 void rr_upgrade_step(struct rr_conn *c, int fd);
 /* The provider is connected. */
 void rr_upgrade_carry(struct rr_conn *c);
+/* Its connection is TCP's from now on. */
+void rr_upgrade_fails(struct rr_conn *c, enum rr_reason why);
+/* The smaller of both sides' words becomes the connection's. */
+void rr_upgrade_agree(struct rr_share *sh, const struct rr_hello *h, enum rr_dialect dialect);
+/* What a provider's error says, if it says more than other does. */
+enum rr_reason rr_upgrade_why(const struct rr_prov_ops *ops, int rc, enum rr_reason other);
+/* Not what a child could not use in a process whose children do. */
+bool rr_upgrade_usable(const struct rr_prov_ops *ops);
+/* Has the user stopped it? */
+bool rr_upgrade_stopped(void);
+/* Has anything been written to the socket, by calls that nobody sees (stdio, syscall(2))? Then its
+ * stream is no longer at its beginning. */
+bool rr_upgrade_spoken(int fd);
+/* Other threads sleep on the anchor because nothing was there. What came wakes them; it is taken
+ * only when they are up, or they would sleep on. True: wait a little. */
+bool rr_upgrade_waits(struct rr_conn *c);
+
+/* offer.c: the client's side. */
+/* Afterwards the state says what to do with the write; -EAGAIN: the socket is not connected yet. */
+int rr_upgrade_first_write(struct rr_conn *c, int fd, const struct iovec *iov, int n);
+ssize_t rr_upgrade_first_read(struct rr_conn *c, int fd);
+void rr_offer_step(struct rr_conn *c, int fd);	/* the offer is out */
+void rr_offer_join(struct rr_conn *c);		/* it was taken */
+
+/* answer.c: the server's side. */
+void rr_answer_step(struct rr_conn *c, int fd);	/* nothing was said */
+void rr_answer_wait(struct rr_conn *c, int fd);	/* the answer is out */
 
 /* own.c */
 uint32_t rr_own_caps(void);		/* enum rr_cap */

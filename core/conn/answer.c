@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The server's side of the upgrade. */
+
+#include <errno.h>
+#include <string.h>
+
+#include "core/base/compiler.h"
+#include "core/base/os.h"
+#include "core/conn/conn_int.h"
+
+#define PART_WAIT	RR_SEC		/* half an offer is the app's after this */
+
+static void set_lowat(struct rr_conn *c, int fd, int bytes)
+{
+	rr_os->setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof(bytes));
+	c->lowat_set = bytes != c->lowat;
+}
+
+/* Our side of one provider that was offered; false: not that one. */
+static bool accept_provider(struct rr_conn *c, const struct rr_prov_ops *ops,
+			    const struct rr_prov_params *p, const struct rr_hello *h,
+			    const struct rr_prov_addr *offered, struct rr_prov_addr *answer,
+			    enum rr_reason *why)
+{
+	int rc;
+
+	if (!ops || (ops == &rr_prov_shm && !rr_own_host(h->host)))
+		return false;
+	if (!rr_upgrade_usable(ops)) {
+		*why = RR_R_FORKED;
+		return false;
+	}
+	c->share = rr_share_new(ops, p);
+	if (!c->share)
+		return false;
+	rc = ops->answer(c->share->qp, p, offered, answer);
+	if (rc) {
+		*why = rr_upgrade_why(ops, rc, *why);
+		rr_share_free(c->share);
+		c->share = NULL;
+		return false;
+	}
+	return true;
+}
+
+/* Can and may we? Makes our side of the first provider that both have, and says so in *answer. */
+static bool accept_offer(struct rr_conn *c, int fd, const struct rr_hello *h, struct rr_hello *answer,
+			 enum rr_reason *why)
+{
+	enum rr_dialect dialect;
+	struct rr_prov_params p;
+
+	rr_own_hello(answer);
+	memcpy(answer->token, h->token, RR_TOKEN_LEN);
+	c->dialect = (uint8_t)rr_own_dialect(c, fd, NULL);
+	if (!rr_dialects_choose(h->dialects, rr_own_dialects(c), &dialect)) {
+		*why = RR_R_DIALECT;
+		return false;
+	}
+	answer->dialects = rr_dialects_add(0, dialect);
+	if (h->version != 1 || rr_upgrade_stopped() || !rr_own_params(&p, h->token, fd))
+		return false;
+	p.peer_recv_size = h->inline_size;
+	for (uint32_t i = 0; i < h->nprov; i++) {
+		if (!accept_provider(c, rr_prov_by_id(h->prov[i].id), &p, h, &h->prov[i].addr,
+				     &answer->prov[0].addr, why))
+			continue;
+		answer->prov[0].id = h->prov[i].id;
+		answer->nprov = 1;
+		answer->caps &= h->caps;
+		rr_upgrade_agree(c->share, h, dialect);
+		return true;
+	}
+	return false;
+}
+
+/* Why an offer came to nothing. */
+static enum rr_reason why_not(const struct rr_hello *h)
+{
+	bool rdma = false;
+
+	for (uint32_t i = 0; i < h->nprov; i++)
+		rdma |= h->prov[i].id != rr_prov_shm.id;
+	if (rr_upgrade_stopped())
+		return RR_R_STOPPED;
+	return rdma && rr_cp->verbs && !rr_prov_nth(1) ? RR_R_NO_DEVICE : RR_R_NO_ROUTE;
+}
+
+static void answer_offer(struct rr_conn *c, int fd, uint32_t xid, const struct rr_hello *h)
+{
+	uint8_t buf[RR_ANSWER_MAX];
+	enum rr_reason why = RR_R_NO_ROUTE;
+	struct rr_hello answer;
+	bool yes;
+	uint32_t len;
+
+	rr_report_adopt(c);
+	rr_count(rr_stats_counters(c->st), RR_C_offers_received, 1);
+	yes = accept_offer(c, fd, h, &answer, &why);
+	if (!yes)
+		answer.nprov = 0;
+	len = rr_nego_put_answer(&answer, xid, buf, sizeof(buf));
+	if (rr_os->send(fd, buf, len, MSG_DONTWAIT | MSG_NOSIGNAL) != (ssize_t)len) {
+		rr_anchor_break(fd);
+		return rr_upgrade_fails(c, RR_R_INTERNAL);
+	}
+	if (!yes)
+		return rr_upgrade_fails(c, rr_upgrade_stopped() || why == RR_R_NO_ROUTE ? why_not(h) : why);
+	rr_conn_become(c, RR_S_ANSWERED, RR_R_NONE);
+}
+
+void rr_answer_step(struct rr_conn *c, int fd)
+{
+	uint8_t buf[RR_OFFER_MAX];
+	struct rr_hello h;
+	uint32_t xid, need = 0;
+	ssize_t n = rr_os->recv(fd, buf, sizeof(buf), MSG_PEEK | MSG_DONTWAIT);
+	rr_time now;
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n <= 0)
+		return rr_conn_become(c, RR_S_TCP, RR_R_NO_OFFER);
+	switch (rr_nego_get_offer(buf, (size_t)n, rr_cp->program, &xid, &h, &need)) {
+	case RR_NEGO_PART:
+		/* Quiet until the rest is here, but not for ever: it may be the app's. */
+		now = rr_now();
+		if (!c->part_since)
+			c->part_since = now;
+		if (now - c->part_since < PART_WAIT)
+			return set_lowat(c, fd, (int)rr_max(need, (uint32_t)n + 1));
+		break;
+	case RR_NEGO_OURS:
+		if (rr_upgrade_waits(c))
+			return;
+		if (rr_upgrade_spoken(fd))	/* no answer where the client may be within a record */
+			break;
+		if (c->lowat_set)
+			set_lowat(c, fd, c->lowat);
+		if (rr_upgrade_consume(fd, need))
+			return answer_offer(c, fd, xid, &h);
+		break;
+	default:
+		break;
+	}
+	if (c->lowat_set)
+		set_lowat(c, fd, c->lowat);
+	rr_conn_become(c, RR_S_TCP, RR_R_NO_OFFER);
+}
+
+/* The client decides: it connects the provider, or its bytes come by TCP. */
+void rr_answer_wait(struct rr_conn *c, int fd)
+{
+	uint8_t byte;
+	ssize_t n;
+	int rc;
+
+	if (rr_upgrade_waits(c))
+		return;
+	rc = c->share->qp->ops->establish(c->share->qp);
+	if (rc == 0)
+		return rr_upgrade_carry(c);
+	n = rr_os->recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+	if (n == 0 && c->shut_rd)
+		return;		/* of the app's doing */
+	if (n >= 0 || (errno != EAGAIN && errno != EINTR)) {
+		rr_count(rr_stats_counters(c->st), RR_C_upgrade_failures, 1);
+		rr_upgrade_fails(c, rr_upgrade_why(c->share->qp->ops, rc, RR_R_PEER_CHOSE_TCP));
+	}
+}

@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The client's side of the upgrade. */
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <sched.h>
+#include <string.h>
+
+#include "core/base/compiler.h"
+#include "core/base/log.h"
+#include "core/base/os.h"
+#include "core/conn/conn_int.h"
+
+#define BRIEF		(300 * RR_USEC)	/* what a call of a non-blocking app may spend */
+
+static void negative(struct rr_conn *c)
+{
+	rr_cache_add(&c->peer, RR_R_NEGATIVE_CACHE, rr_now() + rr_cp->negative_time);
+}
+
+/* Poll bits of the app's socket now. */
+static unsigned anchor_bits(int fd)
+{
+	struct pollfd p = { fd, POLLIN | POLLOUT, 0 };
+
+	return rr_os->poll(&p, 1, 0) > 0 ? (unsigned)(unsigned short)p.revents : 0;
+}
+
+static enum rr_reason sniff_reason(enum rr_sniff s)
+{
+	switch (s) {
+	case RR_SNIFF_SHORT: return RR_R_SHORT_WRITE;
+	case RR_SNIFF_TLS: return RR_R_TLS;
+	case RR_SNIFF_RPC: return RR_R_NONE;
+	default: return RR_R_NOT_RPC;
+	}
+}
+
+/* To that no device leads: nothing but shm is looked for. */
+static bool by_loopback(const struct rr_conn *c)
+{
+	const struct in6_addr *a = &c->peer.sin6_addr;
+	const struct sockaddr_in *in = (const void *)&c->peer;
+	uint32_t v4 = c->peer.sin6_family == AF_INET ? in->sin_addr.s_addr :
+		      IN6_IS_ADDR_V4MAPPED(a) ? a->s6_addr32[3] : 0;
+
+	return v4 ? ntohl(v4) >> 24 == IN_LOOPBACKNET : IN6_IS_ADDR_LOOPBACK(a);
+}
+
+/* Makes our side of every provider that can be had, in order of preference. Why there is none. */
+static enum rr_reason offer_providers(struct rr_conn *c, const struct rr_prov_params *p, struct rr_hello *h)
+{
+	uint32_t most = by_loopback(c) ? 1 : RR_NEGO_PROVS;
+	enum rr_reason why = RR_R_NO_PROVIDER;
+	struct rr_share **at = &c->share;
+	const struct rr_prov_ops *ops;
+
+	for (uint32_t i = 0; i < most && (ops = rr_prov_nth(i)); i++) {
+		struct rr_share *sh;
+		int rc;
+
+		if (!rr_upgrade_usable(ops)) {
+			why = RR_R_FORKED;
+			continue;
+		}
+		sh = rr_share_new(ops, p);
+		if (!sh)
+			break;
+		rc = ops->prepare(sh->qp, p, &h->prov[h->nprov].addr);
+		if (rc) {
+			why = rr_upgrade_why(ops, rc, why);
+			rr_share_free(sh);
+			continue;
+		}
+		h->prov[h->nprov++].id = ops->id;
+		*at = sh;
+		at = &sh->next;
+	}
+	return why;
+}
+
+/* Makes the providers' side and writes the offer to buf; its length, 0 when it cannot be. */
+static uint32_t make_offer(struct rr_conn *c, int fd, uint8_t *buf, uint32_t cap, enum rr_reason *why)
+{
+	struct rr_prov_params p;
+	struct rr_hello h;
+	uint32_t rnd[1 + RR_TOKEN_LEN / 4];
+
+	*why = RR_R_NO_MEMORY;
+	if (!rr_os_random(rnd, sizeof(rnd)))
+		return 0;
+	rr_own_hello(&h);
+	h.dialects = rr_own_dialects(c);
+	c->xid ^= rnd[0] | 1;	/* not the xid of the app's own call */
+	memcpy(h.token, rnd + 1, RR_TOKEN_LEN);
+	*why = RR_R_NO_FDS;
+	if (!rr_own_params(&p, h.token, fd))
+		return 0;
+	*why = offer_providers(c, &p, &h);
+	c->lack = *why == RR_R_NO_PROVIDER ? RR_R_NONE : (uint8_t)*why;
+	if (!h.nprov)
+		return 0;
+	return rr_nego_put_offer(&h, rr_cp->program, c->xid, buf, cap);
+}
+
+static int offer(struct rr_conn *c, int fd)
+{
+	uint8_t buf[RR_OFFER_MAX];
+	enum rr_reason why;
+	uint32_t len = make_offer(c, fd, buf, sizeof(buf), &why);
+	ssize_t n;
+
+	rr_report_adopt(c);
+	if (!len)
+		return rr_upgrade_fails(c, why), 0;
+	n = rr_os->send(fd, buf, len, MSG_DONTWAIT | MSG_NOSIGNAL);
+	if (n < 0) {
+		rr_share_free(c->share);
+		c->share = NULL;
+		if (errno == EAGAIN)
+			return -EAGAIN;
+		rr_conn_become(c, RR_S_TCP, RR_R_CLOSED);	/* the kernel tells the app */
+		return 0;
+	}
+	rr_count(rr_stats_counters(c->st), RR_C_offers_sent, 1);
+	c->deadline = rr_now() + rr_cp->upgrade_timeout;
+	if ((uint32_t)n < len) {
+		/* A fresh socket without 512 bytes of room: half an offer cannot be taken back. */
+		rr_anchor_break(fd);
+		return rr_upgrade_fails(c, RR_R_INTERNAL), 0;
+	}
+	rr_conn_become(c, RR_S_OFFERED, RR_R_NONE);
+	return 0;
+}
+
+/* The rule for this connection now that its first call is known. */
+static enum rr_mode call_mode(struct rr_conn *c, int fd, const uint8_t *head, size_t len)
+{
+	struct sockaddr_storage local = { 0 };
+	socklen_t llen = sizeof(local);
+	struct rr_rpc rpc;
+
+	if (!rr_cp->mode_call || len < RR_RM_HDR ||
+	    !rr_rpc_peek(head + RR_RM_HDR, (uint32_t)len - RR_RM_HDR, &rpc))
+		return c->require ? RR_MODE_REQUIRE : RR_MODE_AUTO;
+	rr_os->getsockname(fd, (struct sockaddr *)&local, &llen);
+	return rr_cp->mode_call((struct sockaddr *)&local, (struct sockaddr *)&c->peer, rpc.prog);
+}
+
+static uint8_t call_dialect(struct rr_conn *c, int fd, const uint8_t *head, size_t len)
+{
+	struct rr_rpc rpc;
+	bool known = len >= RR_RM_HDR &&
+		     rr_rpc_peek(head + RR_RM_HDR, (uint32_t)len - RR_RM_HDR, &rpc);
+
+	return (uint8_t)rr_own_dialect(c, fd, known ? &rpc.prog : NULL);
+}
+
+/* The app reads before it has written anything: what is there was not meant for us. */
+ssize_t rr_upgrade_first_read(struct rr_conn *c, int fd)
+{
+	if (c->server || !(anchor_bits(fd) & ~(unsigned)POLLOUT))
+		return -EAGAIN;
+	rr_conn_become(c, RR_S_TCP, RR_R_SERVER_SPOKE_FIRST);
+	return RR_CONN_KERNEL;
+}
+
+/* Who the offer goes to: connect() may have been called more than once. */
+static void learn_peer(struct rr_conn *c, int fd)
+{
+	struct sockaddr_storage a;
+	socklen_t len = sizeof(a);
+
+	if (rr_os->getpeername(fd, (struct sockaddr *)&a, &len) || len > sizeof(c->peer))
+		return;
+	memcpy(&c->peer, &a, len);
+	c->peer_len = len;
+}
+
+/* May the connection be upgraded that begins with head? RR_R_NONE, or why not. */
+static enum rr_reason may_offer(struct rr_conn *c, int fd, const uint8_t *head, size_t have)
+{
+	enum rr_sniff what = rr_sniff(head, have);
+	enum rr_reason known;
+	enum rr_mode mode;
+
+	if (what != RR_SNIFF_RPC)
+		return sniff_reason(what);
+	mode = call_mode(c, fd, head, have);
+	if (mode == RR_MODE_TCP)
+		return RR_R_POLICY;
+	c->require = mode == RR_MODE_REQUIRE;
+	c->dialect = call_dialect(c, fd, head, have);
+	known = rr_cache_look(&c->peer, rr_now());
+	if (known == RR_R_NO_NATIVE)	/* of its RDMA port */
+		known = RR_R_NONE;
+	return known ? known : rr_upgrade_stopped() ? RR_R_STOPPED : RR_R_NONE;
+}
+
+int rr_upgrade_first_write(struct rr_conn *c, int fd, const struct iovec *iov, int n)
+{
+	uint8_t head[64];
+	size_t have = rr_iov_copy_out(head, sizeof(head), iov, n, 0);
+	rr_time start = rr_now();
+	enum rr_reason why;
+	unsigned bits;
+	int rc;
+
+	if (c->server)
+		return rr_conn_become(c, RR_S_TCP, RR_R_SERVER_SPOKE_FIRST), 0;
+	if (!have)
+		return 0;
+	bits = anchor_bits(fd);
+	if (!bits)	/* connecting; who let the kernel judge that might offer in mid-stream */
+		return -EAGAIN;
+	learn_peer(c, fd);
+	why = may_offer(c, fd, head, have);
+	if (!why && bits & ~(unsigned)POLLOUT)
+		why = bits & (POLLHUP | POLLERR) ? RR_R_CLOSED : RR_R_SERVER_SPOKE_FIRST;
+	if (!why && rr_upgrade_spoken(fd))
+		why = RR_R_KERNEL_ONLY;
+	if (why)
+		return rr_conn_become(c, RR_S_TCP, why), 0;
+	memcpy(&c->xid, head + RR_RM_HDR, sizeof(c->xid));
+	c->xid = ntohl(c->xid);
+	rc = offer(c, fd);
+	/* A server that is waiting answers within a fraction of this. */
+	while (rr_conn_st(c) == RR_S_OFFERED || rr_conn_st(c) == RR_S_JOINING) {
+		if (rr_now() - start > BRIEF)
+			break;
+		rr_upgrade_step(c, fd);
+		sched_yield();
+	}
+	return rc;
+}
+
+/* The server closed on the offer: once more on the same socket, and without. */
+static void reconnect(struct rr_conn *c, int fd)
+{
+	struct sockaddr none = { .sa_family = AF_UNSPEC };
+	bool ok;
+
+	rr_cache_add(&c->peer, RR_R_NEGATIVE_CACHE, rr_now() + rr_cp->negative_time * 10);
+	ok = rr_os->connect(fd, &none, sizeof(none)) == 0 &&
+	     (rr_os->connect(fd, (struct sockaddr *)&c->peer, c->peer_len) == 0 ||
+	      errno == EINPROGRESS);
+	if (!ok)
+		rr_info("fd %d: the peer closed on the offer, and takes no second connection", fd);
+	rr_upgrade_fails(c, RR_R_CLOSED_ON_OFFER);
+}
+
+/* Of what was offered only the provider of this number stays; false: it is not among them. */
+static bool choose(struct rr_conn *c, uint8_t id)
+{
+	struct rr_share **at = &c->share, *sh;
+
+	while (*at && (*at)->qp->ops->id != id)
+		at = &(*at)->next;
+	sh = *at;
+	if (!sh)
+		return false;
+	*at = sh->next;
+	sh->next = NULL;
+	rr_share_free(c->share);
+	c->share = sh;
+	return true;
+}
+
+static void join(struct rr_conn *c, const struct rr_hello *h)
+{
+	enum rr_dialect dialect;
+
+	if (!rr_dialects_choose(h->dialects, rr_own_dialects(c), &dialect)) {
+		rr_count(rr_stats_counters(c->st), RR_C_upgrade_failures, 1);
+		return rr_upgrade_fails(c, RR_R_DIALECT);
+	}
+	if (h->nprov != 1 || !choose(c, h->prov[0].id) ||
+	    memcmp(h->token, c->share->token, RR_TOKEN_LEN) ||
+	    c->share->qp->ops->join(c->share->qp, &h->prov[0].addr)) {
+		rr_count(rr_stats_counters(c->st), RR_C_upgrade_failures, 1);
+		return rr_upgrade_fails(c, RR_R_NO_PROVIDER);
+	}
+	rr_upgrade_agree(c->share, h, dialect);
+	rr_conn_become(c, RR_S_JOINING, RR_R_NONE);
+}
+
+/* From here on the app's bytes go by TCP; our answer, if it still comes, is swallowed. */
+static void give_up(struct rr_conn *c, enum rr_reason why)
+{
+	rr_share_free(c->share);
+	c->share = NULL;
+	rr_rm_init(&c->swallow);
+	negative(c);
+	rr_conn_become(c, RR_S_SWALLOW, why);
+}
+
+/* An RDMA device is wished for, and we had none to offer. */
+static bool lacks_device(const struct rr_conn *c)
+{
+	const struct rr_share *s = c->share;
+
+	while (s && s->qp->ops == &rr_prov_shm)
+		s = s->next;
+	return rr_cp->verbs && !s && !by_loopback(c);
+}
+
+static enum rr_reason declined(const struct rr_conn *c)
+{
+	if (c->lack)
+		return (enum rr_reason)c->lack;
+	return lacks_device(c) ? RR_R_NO_DEVICE : RR_R_DECLINED;
+}
+
+void rr_offer_step(struct rr_conn *c, int fd)
+{
+	uint8_t buf[RR_ANSWER_MAX];
+	struct rr_hello h;
+	uint32_t need = 0;
+	ssize_t n = rr_os->recv(fd, buf, sizeof(buf), MSG_PEEK | MSG_DONTWAIT);
+	enum rr_nego what;
+
+	if (n == 0 && c->shut_rd)
+		return give_up(c, RR_R_CLOSED);
+	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+		return reconnect(c, fd);
+	what = n < 0 ? RR_NEGO_PART : rr_nego_get_answer(buf, (size_t)n, c->xid, &h, &need);
+	if (what == RR_NEGO_PART && need <= RR_ANSWER_MAX) {
+		if (rr_now() >= c->deadline)
+			give_up(c, RR_R_TIMEOUT);
+		return;
+	}
+	if (n > 0 && rr_upgrade_waits(c))
+		return;
+	switch (what) {
+	case RR_NEGO_OURS:
+		if (rr_upgrade_consume(fd, need))
+			return join(c, &h);
+		return rr_upgrade_fails(c, RR_R_INTERNAL);
+	case RR_NEGO_DECLINED:
+	case RR_NEGO_NO:
+		rr_upgrade_consume(fd, need);
+		negative(c);
+		return rr_upgrade_fails(c, what == RR_NEGO_NO ? RR_R_NO_SHIM : declined(c));
+	default:
+		return give_up(c, RR_R_NO_SHIM);
+	}
+}
+
+/* Between two hosts, what does not come about now will not soon: a firewall, another network. */
+static void not_joined(struct rr_conn *c, const struct rr_prov_ops *ops, int rc)
+{
+	enum rr_reason why = rr_upgrade_why(ops, rc, RR_R_NO_ROUTE);
+
+	rr_count(rr_stats_counters(c->st), RR_C_upgrade_failures, 1);
+	if (ops != &rr_prov_shm)
+		rr_cache_add(&c->peer, why, rr_now() + rr_cp->negative_time);
+	rr_upgrade_fails(c, rc == -EAGAIN ? RR_R_TIMEOUT : why);
+}
+
+void rr_offer_join(struct rr_conn *c)
+{
+	const struct rr_prov_ops *ops = c->share->qp->ops;
+	int rc = ops->establish(c->share->qp);
+
+	if (rc == 0)
+		return rr_upgrade_carry(c);
+	if (rc != -EAGAIN || rr_now() >= c->deadline)
+		not_joined(c, ops, rc);
+}
