@@ -314,6 +314,7 @@ struct rr_eng {
 	/* responder */
 	struct rr_pool serves;
 	struct rr_xmap serve_map;
+	struct rr_list served;	/* what the map has, the oldest first */
 	uint32_t serving;
 	uint32_t reducing;	/* of them those whose reply may have to be reduced */
 	uint32_t in_segs;	/* Read segments that a call may have */

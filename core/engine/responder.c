@@ -64,13 +64,39 @@ static bool keeps(const struct rr_eng *e, const struct rr_chunks *ch)
 	return !e->ring || ch->nwrites || ch->has_reply;
 }
 
+static void serve_unmap(struct rr_eng *e, struct rr_serve *s)
+{
+	rr_xmap_del(&e->serve_map, &e->serves, s);
+	rr_list_del(&e->served, &e->serves, s);
+	e->serving--;
+	e->reducing -= s->rec.reduce;
+}
+
+static void serve_put(struct rr_eng *e, struct rr_serve *s)
+{
+	if (!s)
+		return;
+	serve_unmap(e, s);
+	rr_pool_put(&e->serves, s);
+}
+
+static struct rr_serve *serve_new(struct rr_eng *e)
+{
+	struct rr_serve *s = rr_pool_get(&e->serves);
+
+	if (likely(s) || !e->ring)
+		return s;
+	serve_put(e, rr_list_head(&e->served, &e->serves));
+	return rr_pool_get(&e->serves);
+}
+
 bool rr_resp_keep(struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch)
 {
 	struct rr_serve *s;
 
 	if (!keeps(e, ch))
 		return true;
-	s = rr_pool_get(&e->serves);
+	s = serve_new(e);
 	if (!s) {
 		rr_eng_fail(e, RR_WHY_OVERRUN);
 		rr_in_drop(e, in);
@@ -125,6 +151,7 @@ bool rr_resp_call(struct rr_eng *e, struct rr_in *in)
 	}
 	s = rr_pool_at(&e->serves, in->serve);
 	rr_xmap_add(&e->serve_map, &e->serves, s);
+	rr_list_add(&e->served, &e->serves, s);
 	e->serving++;
 	e->reducing += s->rec.reduce;
 	if (!e->reliable)
@@ -138,21 +165,6 @@ bool rr_resp_call(struct rr_eng *e, struct rr_in *in)
 bool rr_resp_writable(const struct rr_eng *e)
 {
 	return rr_tx_room(e) && (!e->refused || rr_rel_room(e, e->refused));
-}
-
-static void serve_unmap(struct rr_eng *e, struct rr_serve *s)
-{
-	rr_xmap_del(&e->serve_map, &e->serves, s);
-	e->serving--;
-	e->reducing -= s->rec.reduce;
-}
-
-static void serve_put(struct rr_eng *e, struct rr_serve *s)
-{
-	if (!s)
-		return;
-	serve_unmap(e, s);
-	rr_pool_put(&e->serves, s);
 }
 
 static uint32_t reply_capacity(const struct rr_serve *s)

@@ -122,6 +122,26 @@ Test(engine_credits, calls_that_never_get_a_reply_hold_nothing_with_ring_credits
 	one_fini(&o);
 }
 
+/* A responder's side of that: what they have offered for their replies is forgotten, the oldest first. */
+Test(engine_credits, calls_with_chunks_that_never_get_a_reply_hold_nothing_with_ring_credits)
+{
+	const uint32_t n = 1000;
+
+	one_init(&o, RR_CAP_RING_CREDITS, false);
+	for (uint32_t i = 0; i < n; i++) {
+		one_clear(&o);
+		ONE_RECV(&o, i, 1, 8, MSG, 0, 0, 1, 1, 0x21, 4096, 0, 16, A_CALL(i));
+		cr_assert_eq(one_count(&o, RR_OP_DELIVER), 1, "call %u", i);
+	}
+	one_clear(&o);
+	one_send(&o, RR_RPC_REPLY, n - 1, 2000);
+	cr_assert_eq(one_count(&o, RR_OP_WRITE), 1);
+	one_send(&o, RR_RPC_REPLY, 0, 24);
+	cr_assert_eq(one_op(&o, RR_OP_SEND, 1)->hdr_len, 28, "of a call that was forgotten");
+	cr_assert_eq(one_count(&o, RR_OP_FAIL), 0);
+	one_fini(&o);
+}
+
 Test(engine_credits, a_late_reply_is_delivered_with_ring_credits_if_nothing_of_it_was_written)
 {
 	one_init(&o, RING, true);
