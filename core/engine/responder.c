@@ -154,8 +154,7 @@ bool rr_resp_call(struct rr_eng *e, struct rr_in *in)
 	rr_list_add(&e->served, &e->serves, s);
 	e->serving++;
 	e->reducing += s->rec.reduce;
-	if (!e->reliable)
-		e->hdr_returned = rr_max(e->hdr_returned, header_size(e, s));
+	e->hdr_returned = rr_max(e->hdr_returned, header_size(e, s));
 	in->serve = 0;
 	return true;
 }
@@ -254,9 +253,8 @@ static bool may_show(const struct rr_eng *e)
 
 /* The order of preference is fixed: the call's own resources first (reliable-reply-00:
  * the responder's chunk only when they are too small). A peer with which reliable replies
- * are agreed gets its chunks back only where they fit, so that rr_eng_is_short() is true
- * whatever it offered. A Write chunk that is too small is as good as none there, and to others
- * nothing can be said but that (RFC 8166 §4.5.3). */
+ * are agreed gets its chunks back only where they fit. A Write chunk that is too small is as good
+ * as none there, and to others nothing can be said but that (RFC 8166 §4.5.3). */
 /* req: rfc8166 3.5.3 #1 #3; reliable-reply-00 i #2; draft-02 3.3 #1, 3.4 #3, 3.7 #1, 5.2 #1 */
 int rr_resp_send(struct rr_eng *e, const struct rr_eng_out *out)
 {

@@ -145,6 +145,26 @@ Test(engine_reliable, the_calls_own_reply_chunk_comes_first)
 	one_fini(&o);
 }
 
+/* What is called short may lie in memory that is there for this call only: no RDMA Write may need it. */
+Test(engine_reliable, a_short_reply_is_one_send_whatever_its_call_has_offered)
+{
+	uint32_t nshort = 0;
+
+	one_init(&o, REL, false);
+	for (uint32_t len = 940; len <= 1000; len++) {
+		ONE_RECV(&o, len, 1, 20, MSG, 0, 0, 1, 1, 0x21, 4096, 0, 16, A_CALL(len));
+		bool is_short = rr_eng_is_short(o.e, RR_RPC_REPLY, len);
+
+		one_clear(&o);
+		cr_assert_eq(one_send(&o, RR_RPC_REPLY, len, len), 0);
+		nshort += is_short;
+		if (is_short)
+			cr_assert_eq(one_count(&o, RR_OP_WRITE), 0, "%u bytes", len);
+	}
+	cr_assert_gt(nshort, 30);
+	one_fini(&o);
+}
+
 /* req: reliable-reply-00 - #3, i #1 */
 Test(engine_reliable, a_pulled_reply_is_delivered_and_then_done_is_said_once)
 {
