@@ -395,6 +395,7 @@ static void reply_reads(struct rr_eng *e, struct rr_in *in, struct rr_call *c,
 		rr_in_discard(e, in);
 		return;
 	}
+	rr_inv_arrived(e, in, ch);
 	if (!c)
 		rr_eng_count(e, RR_C_unknown_xid);
 	if (c && !rr_writes_used(ch->writes, ch->nwrites, ch->segs) &&

@@ -295,6 +295,27 @@ CLIENT(results_in_a_read_chunk_are_put_back_into_an_inline_reply)
 	cr_assert_eq(one_info(&o).inflight, 0);
 }
 
+/* The entry of the message that was pulled before is used again: its key is not that of this one. */
+Test(engine_draft02, done_takes_back_a_key_of_its_own_reply)
+{
+	uint32_t pos;
+
+	d02_params(true);
+	o.p.invalidate = true;
+	one_start(&o);
+	call_out(5);
+	long_reply(5, 4, 2000);
+	cr_assert_eq(one_op(&o, RR_OP_SEND, 0)->inv_handle, 0x21);
+	read_out(3000);
+	pos = read_reply(3000);
+	one_clear(&o);
+	RECV(MSG, 1, pos, 0x22, 3000, 0, 16, 0, 0, 0);
+	composed();
+	cr_assert_eq(one_word(&o, 0, 3), DONE);
+	cr_assert_eq(one_op(&o, RR_OP_SEND, 0)->inv_handle, 0x22);
+	finish();
+}
+
 /* The memory of the call itself is fenced first, as ever. */
 CLIENT(such_a_reply_waits_for_the_calls_own_memory)
 {
