@@ -14,6 +14,7 @@
 
 #define READ	6u
 #define WRITE	7u
+#define READDIR	16u
 #define FH	32u
 
 static void open_pair(const struct rr_fake_conf *conf)
@@ -150,6 +151,40 @@ Test(conn_chunks, a_short_reply_may_be_written_to_a_chunk)
 	read_one(5, 60000, 0);
 	read_one(6, 60000, 40);
 	cr_assert_eq(counted(RR_C_write_chunks_sent), 1);
+	close_pair();
+}
+
+static size_t readdir_call(uint8_t *rec, uint32_t xid, uint32_t count)
+{
+	uint8_t *m = rec + RR_RM_HDR;
+	uint32_t n = begin(m, xid, READDIR);
+
+	return finish(rec, n + WORDS(m + n, 0, 0, 0, 0, count));
+}
+
+static size_t opaque_reply(uint8_t *rec, uint32_t xid, uint32_t len)
+{
+	uint8_t *m = rec + RR_RM_HDR;
+	uint32_t n = WORDS(m, xid, 1, 0, 0, 0, 0);
+	uint64_t rng = xid;
+
+	rng_bytes(&rng, m + n, len - n);
+	return finish(rec, len);
+}
+
+/* Nor can one that goes to the Reply chunk of its call since that, returned, leaves no room inline. */
+Test(conn_chunks, replies_around_the_inline_threshold_pass_beside_reliable_replies)
+{
+	rr_test_setup();
+	rr_test_params.reply_chunks = RR_REPLY_CHUNKS_BOUNDED;
+	open_over(&(struct rr_fake_conf){ .direct = true, .ring = true, .eager = true }, 17);
+	for (uint32_t len = 4096 - 64; len < 4096 + 16; len += 4) {
+		send_one(&p.client, &p.server, readdir_call(out, len, 8000));
+		send_one(&p.server, &p.client, opaque_reply(out, len, len));
+	}
+	cr_assert_gt(counted(RR_C_reply_chunks_sent), 0);
+	cr_assert(rr_conn_is_carried(p.client.c));
+	settle();
 	close_pair();
 }
 
