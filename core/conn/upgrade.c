@@ -93,6 +93,7 @@ void rr_upgrade_carry(struct rr_conn *c)
 	sh->ep.connector = !c->server;
 	sh->ep.inline_send = sh->qp->send_size;
 	sh->ep.inline_recv = sh->qp->recv_size;
+	sh->ep.inline_peer = sh->qp->peer_send;
 	sh->ep.invalidate = sh->qp->peer_inv;
 	sh->ep.invited = sh->qp->own_inv;
 	if (!(rr_qp_caps(sh->qp) & RR_PROV_RING)) {

@@ -62,6 +62,7 @@ static void agreed(struct rr_eng *e, const struct rr_ccp_res *res)
 	take_size(e, res->maxcall);
 	take_reads(e, res->maxrdmaread);
 	rr_pad_to(e, res->align);
+	e->p.inline_peer = e->p.inline_recv;
 }
 
 /* What the draft has for a first reply counts for this one, too: it grants credits. */

@@ -56,6 +56,8 @@ struct rr_eng_params {
 	bool connector;		/* we called connect(): our calls are the forward direction */
 	uint32_t inline_send;	/* the peer's receive size */
 	uint32_t inline_recv;	/* our receive size */
+	uint32_t inline_peer;	/* longest Send of the peer's, unless the dialect has a way to tell it how long
+				 * that may be (RFC 8797 §4); 0 inline_recv */
 	uint32_t inline_send_max; /* v2: what a Send of ours can hold, should the peer say that it receives
 				 * more; 0 inline_send */
 	bool no_fallback;	/* v2: rather no connection than one of version 1 */

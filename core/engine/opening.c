@@ -154,6 +154,7 @@ static void take_defaults(struct rr_eng *e)
 	struct rr_props p;
 
 	rr_props_init(&p);
+	e->p.inline_peer = p.value[RR_PROP_RBSIZ];	/* of ours it has none either */
 	take_props(e, &p);
 	rr_open_over(e);
 }
@@ -173,6 +174,7 @@ static void props_arrived(struct rr_eng *e, struct rr_in *in)
 	}
 	if (!e->props_known)
 		take_props(e, &e->rx.props);
+	e->p.inline_peer = e->p.inline_recv;	/* it is told so, or has been */
 	if (in->dir == RR_DIR_CALL) {
 		e->requested = in->credit;
 		if (e->opening == RR_OPEN_AWAITED)

@@ -12,10 +12,14 @@
 
 /* --- the reply --------------------------------------------------------------------------- */
 
-/* The reply's header is as much longer than version 1's as the shortest of its dialect is. */
+/* RFC 8166 §3.3.2: what we receive, and no more than the peer sends. The reply's header is as much longer
+ * than version 1's as the shortest of its dialect is. */
+/* req: rfc8166 3.3.3 #4 */
 static bool fits_inline(const struct rr_eng *e, uint32_t bound)
 {
-	return rr_reply_fits_inline(bound, e->p.inline_recv - (e->hdr_min - RR_V1_HDR_MIN));
+	uint32_t most = rr_min(e->p.inline_recv, e->p.inline_peer);
+
+	return rr_reply_fits_inline(bound, most - (e->hdr_min - RR_V1_HDR_MIN));
 }
 
 /* A Write chunk for the first eligible result, if everything else is sure to fit inline. Any

@@ -186,6 +186,7 @@ struct rr_eng *rr_eng_init(void *mem, const struct rr_eng_params *p, rr_time now
 	e->p = *p;
 	e->p.max_segs = rr_min(p->max_segs, RR_OP_MAX_SEGS);
 	e->p.max_chunks = rr_min(p->max_chunks, RR_MAX_SEGS);
+	e->p.inline_peer = p->inline_peer ? p->inline_peer : p->inline_recv;
 	e->count = p->count;
 	e->now = now;
 	e->ring = p->caps & RR_CAP_RING_CREDITS;

@@ -183,6 +183,7 @@ struct rr_qp {
 	size_t mem_size;
 	uint32_t send_size;	/* longest Send: the peer's receive size; once established */
 	uint32_t recv_size;	/* longest receive */
+	uint32_t peer_send;	/* longest Send of the peer's, where it has said so; 0 recv_size */
 	uint32_t recvs;		/* receives we keep posted */
 	uint32_t peer_recvs;	/* receives that the peer keeps posted */
 	int wake_fd;		/* POLLIN: doorbell or death; -1 before set-up */

@@ -75,6 +75,28 @@ CLIENT(nor_than_our_own_memory_can_hold)
 	cr_assert_eq(one_count(&o, RR_OP_EXPOSE), 1);
 }
 
+/* What CM private data said of its Sends, or did not say, means nothing then. */
+Test(engine_ccp, replies_are_as_long_as_the_server_was_told)
+{
+	for (int told = 0; told < 2; told++) {
+		static struct msg m;
+
+		d02_params(true);
+		o.p.ccp_prog = told ? RR_CCP_PROG : 0;
+		o.p.inline_recv = 4096;
+		o.p.inline_peer = 1024;
+		one_start(&o);
+		one_run(&o);
+		if (told)
+			answered(2000, 0, 16);
+		begin_call(&m, NFS, 2, 16);	/* READDIR */
+		W(&m, 1, 2, 3, 4, 5, 6, 7, 8, 0, 3000);
+		cr_assert_eq(one_send_bytes(&o, m.b, m.n), 0);
+		cr_assert_eq(one_count(&o, RR_OP_EXPOSE), !told);
+		finish();
+	}
+}
+
 CLIENT(a_server_that_takes_nothing_is_given_up)
 {
 	ONE_RECV(&o, XID, 1, 4, MSG, 0, 0, 0, A_REPLY(XID), 100, 0, 16);

@@ -140,6 +140,27 @@ CASE(what_surely_fits_inline_offers_nothing_to_the_byte)
 	}
 }
 
+/* RFC 8166 §3.3.2: a reply that we could receive may be more than the peer sends at once. */
+/* req: rfc8166 3.3.3 #4, 4.3.3 #1 */
+Test(engine_offers, what_the_peer_does_not_send_inline_has_a_chunk)
+{
+	static const struct { uint32_t peer, most; } row[] = { { 0, 4096 }, { 1024, 1024 }, { 8192, 4096 } };
+
+	for (size_t i = 0; i < rr_array_size(row); i++) {
+		for (uint32_t over = 0; over < 2; over++) {
+			one_params(&o, 0, true);
+			o.p.inline_recv = 4096;
+			o.p.inline_peer = row[i].peer;
+			one_start(&o);
+			readdir3(0);
+			readdir3(row[i].most - 164 - bound()->reply_max + 4 * over);
+			call_out();
+			exposed(over);
+			finish();
+		}
+	}
+}
+
 /* req: rfc8166 4.3.3 #1 */
 CASE(a_reply_of_which_nothing_is_eligible_has_a_reply_chunk_of_its_bound)
 {

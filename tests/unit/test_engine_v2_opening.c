@@ -260,6 +260,29 @@ Test(engine_v2_opening, a_peer_without_properties_has_their_defaults_and_one_cre
 	one_fini(&o);
 }
 
+/* A server that does not know how much we receive sends no more than anybody can. */
+Test(engine_v2_opening, what_is_surely_inline_depends_on_what_the_server_was_told)
+{
+	for (int i = 0; i < 4; i++) {
+		bool told = i & 1, longer = i & 2;
+		uint8_t call[64];
+
+		WORDS(call, 9, 0, 2, 100003, 3, 16, 0, 0, 0, 0, 0, 0, 0, 0, 0, longer ? 4000 : 3000); /* READDIR */
+		params(0, true);
+		o.p.inline_recv = 8192;
+		o.p.inline_peer = 1024;
+		start();
+		if (told)
+			ONE_RECV(&o, ours, 2, 8, CONNPROP, RESPONSE, 0);
+		else
+			ONE_RECV(&o, ours, 2, 8, ERROR, RESPONSE, 3);
+		one_clear(&o);
+		cr_assert_eq(one_send_bytes(&o, call, sizeof(call)), 0);
+		cr_assert_eq(one_count(&o, RR_OP_EXPOSE), longer && !told);
+		one_fini(&o);
+	}
+}
+
 Test(engine_v2_opening, who_gets_no_answer_gives_up_after_a_while)
 {
 	rr_time end;

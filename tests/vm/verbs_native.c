@@ -114,9 +114,11 @@ static void t_private_data_is_found_and_answered(void)
 
 	meet(plain, sizeof(plain), 0);
 	CHECK(b->send_size == 2048 && b->peer_inv && !b->peer_reads && b->reads);
+	CHECK(b->peer_send == 1024);
 	free(b);
 	meet(behind, sizeof(behind), 4);
 	CHECK(b->send_size == 4096 && !b->peer_inv && b->peer_reads);
+	CHECK(b->peer_send == 262144);
 	free(b);
 }
 
@@ -127,7 +129,7 @@ static void t_who_says_nothing_useful_has_the_defaults(void)
 	static const uint8_t other_version[] = { 0xf6, 0xab, 0x0e, 0x18, 2, 1, 3, 3 };
 
 	meet(NULL, 0, 0);
-	CHECK(b->send_size == 1024 && !b->peer_inv);
+	CHECK(b->send_size == 1024 && b->peer_send == 1024 && !b->peer_inv);
 	CHECK(ops->send_imm(b, 1, 0) < 0);
 	free(b);
 	/* over InfiniBand and RoCE what is behind is padded with zeroes */

@@ -38,6 +38,7 @@ bool rr_native_private_get(struct rr_qp *qp, struct rr_vq *v, const uint8_t *buf
 	rr_cmdata_get(buf, len, &d);
 	v->window = UINT32_MAX;
 	qp->send_size = rr_min(d.recv_size, v->param.recv_size);
+	qp->peer_send = d.send_size;
 	v->remote_inv = d.remote_inv;
 	return true;
 }

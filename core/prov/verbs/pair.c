@@ -177,6 +177,7 @@ bool rr_pair_private_get(struct rr_qp *qp, struct rr_vq *v, const uint8_t *buf, 
 	v->window = qp->peer_recvs;
 	/* What we send is gathered in slots of our own size. */
 	qp->send_size = rr_min(d.recv_size, v->param.recv_size);
+	qp->peer_send = d.send_size;
 	v->remote_inv = d.remote_inv;
 	return true;
 }
