@@ -326,19 +326,41 @@ void rr_fdt_each(void (*fn)(int fd, struct rr_file *f, void *arg), void *arg)
 
 /* --- identity --- */
 
-bool rr_file_verify(struct rr_file *f, int fd)
+static bool is_at(const struct rr_file *f, int fd)
 {
-	slot_t *slot = slot_of(fd);
-	struct rr_file *mine = f;
 	int saved = errno;
 	struct stat st;
 	bool same = !fstat(fd, &st) && st.st_ino == f->ino &&
 		    (f->kind != RR_KIND_SOCK || S_ISSOCK(st.st_mode));
 
 	errno = saved;
+	return same;
+}
+
+bool rr_file_verify(struct rr_file *f, int fd)
+{
+	slot_t *slot = slot_of(fd);
+	struct rr_file *mine = f;
+	bool same = is_at(f, fd);
+
 	if (!same && slot && atomic_compare_exchange_strong(slot, &mine, NULL))
 		vanished(f, fd);
 	return same;
+}
+
+int rr_fdt_fd_of(const struct rr_conn *c)
+{
+	for (int fd = rr_fdt_next(0); fd >= 0; fd = rr_fdt_next(fd + 1)) {
+		struct rr_sock *so = rr_fdt_sock(fd);
+		bool found = so && atomic_load_explicit(&so->conn, memory_order_acquire) == c &&
+			     is_at(&so->f, fd);
+
+		if (so)
+			rr_file_put(&so->f);
+		if (found)
+			return fd;
+	}
+	return -1;
 }
 
 bool rr_sock_check(struct rr_sock *so, int fd)

@@ -73,6 +73,9 @@ void rr_fdt_each(void (*fn)(int fd, struct rr_file *f, void *arg), void *arg);
 /* The lowest fd >= from that is in the table; -1. */
 int rr_fdt_next(int from);
 
+/* The lowest fd of a connection's socket, looked at (a system call); -1. */
+int rr_fdt_fd_of(const struct rr_conn *c);
+
 /* --- identity --- */
 
 /* Is the kernel object behind fd still the one that f was made for? A system call. If not,

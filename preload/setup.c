@@ -10,6 +10,7 @@
 #include "config/rundir.h"
 #include "core/conn/conn.h"
 #include "preload/diag.h"
+#include "preload/file.h"
 #include "preload/logsink.h"
 #include "preload/statseg.h"
 
@@ -97,6 +98,7 @@ void rr_setup_conn(void)
 		.dialect = dialect,
 		.native = any_native() ? native : NULL,
 		.stopped = rr_statseg_stopped,
+		.fd_of = rr_fdt_fd_of,
 		.stats = rr_statseg_get,
 	};
 	rr_rundir_find(conf.run_dir, secure_getenv("XDG_RUNTIME_DIR"), p.run_dir);

@@ -596,6 +596,16 @@ void rr_conn_vanished(struct rr_conn *c)
 	rr_lock_drop(l);
 }
 
+bool rr_conn_keep(struct rr_conn *c)
+{
+	uint32_t refs = atomic_load_explicit(&c->refs, memory_order_relaxed);
+
+	while (refs && !atomic_compare_exchange_weak_explicit(&c->refs, &refs, refs + 1,
+							      memory_order_relaxed, memory_order_relaxed))
+		;
+	return refs;
+}
+
 void rr_conn_free(struct rr_conn *c)
 {
 	struct rr_share *sh = c->share;

@@ -66,6 +66,8 @@ struct rr_conn_params {
 	/* Does `rdmarpc-stat --stop` hold back new upgrades on this host? At most one system
 	 * call; asked once per upgrade. May be NULL. */
 	bool (*stopped)(void);
+	/* The number by which the app has c now, of several any; -1 none. May be NULL. */
+	int (*fd_of)(const struct rr_conn *c);
 	/* The statistics segment, or NULL. Called at the first connection. */
 	struct rr_stat_seg *(*stats)(void);
 };

@@ -161,7 +161,7 @@ struct rr_share {
 	struct rr_lock lock;
 	size_t size;		/* of this mapping */
 	struct rr_share *next;	/* during an offer: the same by the next provider */
-	bool called_back;	/* the peer goes back to TCP, and asks us to */
+	bool called_back;	/* the peer goes back to TCP, and we are to */
 	_Atomic uint32_t procs;	/* processes that have the connection … */
 	_Atomic int32_t family[RR_FAMILY];	/* … and who they are: most end without closing */
 	_Atomic uint32_t hint;	/* for rr_conn_peek() */
@@ -299,6 +299,8 @@ static inline void rr_conn_turn(struct rr_conn *c, enum rr_conn_st st)
 }
 
 /* conn.c */
+/* One more reference, for rr_conn_free() to give back; false: the last one is going. */
+bool rr_conn_keep(struct rr_conn *c);
 struct rr_conn *rr_conn_make(bool server, int fd, const struct sockaddr *peer, socklen_t len);
 void rr_conn_become(struct rr_conn *c, enum rr_conn_st st, enum rr_reason why);
 struct rr_share *rr_share_new(const struct rr_prov_ops *ops, const struct rr_prov_params *p);
@@ -491,7 +493,8 @@ void rr_anchor_break(int fd);
 /* Its close, whose ever it is, will be a reset. */
 void rr_anchor_reset(int fd);
 
-/* Asked for by the peer: opens it, where that can be. Before a record is begun, and when nothing is. */
+/* The peer has asked for it, or gone back itself where one process has it: opens it, where that can be. Before
+ * a record is begun, and when nothing is. */
 void rr_hatch_answer(struct rr_share *sh);
 
 /* thread.c: a detached thread, with no signal of the app's in it. 0 or -errno. */

@@ -476,7 +476,8 @@ static void received(struct rr_share *sh, const struct rr_wc *wc, rr_time now)
 		rr_eng_hatched(sh->eng);
 		rr_stream_push(sh, &e);
 	}
-	sh->called_back |= wc->imm == RR_IMM_BACK;
+	/* Behind the hatch an app sleeps in the kernel, where it would not hear RR_IMM_BACK. */
+	sh->called_back |= wc->imm == RR_IMM_BACK || (wc->imm == RR_IMM_HATCH && !rr_conn_shareable(sh));
 	sh->qp->ops->repost(sh->qp, wc->cookie);
 }
 

@@ -194,18 +194,12 @@ struct wanted {
 	struct rr_conn *c;
 };
 
-/* Not one whose last reference is going. */
 static void find(struct rr_conn *c, void *ctx)
 {
 	struct wanted *w = ctx;
-	uint32_t refs = atomic_load_explicit(&c->refs, memory_order_relaxed);
 
-	if (c->share != w->sh || w->c)
-		return;
-	while (refs && !atomic_compare_exchange_weak_explicit(&c->refs, &refs, refs + 1,
-							      memory_order_relaxed, memory_order_relaxed))
-		;
-	w->c = refs ? c : NULL;
+	if (c->share == w->sh && !w->c && rr_conn_keep(c))
+		w->c = c;
 }
 
 /* A child wants sh, whose anchor this is. */
@@ -356,7 +350,7 @@ void rr_handback_leave(struct rr_conn *c, int fd)
 	}
 }
 
-/* What was collected of a record waits for a descriptor that nobody knows: such a one is lost. */
+/* The app may close or move it meanwhile. */
 void rr_handback_exit(struct rr_conn *c, rr_time end)
 {
 	struct rr_share *sh = c->share;
@@ -364,7 +358,7 @@ void rr_handback_exit(struct rr_conn *c, rr_time end)
 	sh->back.reads = true;
 	for (;;) {
 		if (!sh->back.busy)	/* else its thread does it */
-			step(sh, -1);
+			step(sh, rr_cp->fd_of ? rr_cp->fd_of(c) : -1);
 		if (back(sh) || rr_now() >= end)
 			return;
 		rr_lock_drop(&sh->lock);

@@ -16,6 +16,15 @@
 #define ASK_AGAIN	(200 * RR_MSEC)
 #define SHUT_MOST	RR_SEC
 
+/* What is back for another reason needs no owner any more. */
+static void look(struct rr_share *sh)
+{
+	struct rr_handback *h = &sh->back;
+
+	h->tx |= sh->tx.tcp && sh->tx.flush_off == sh->tx.flush_len;
+	h->rx |= rr_stream_next_is_tcp(sh);
+}
+
 static bool ready(const struct rr_share *sh, bool reads)
 {
 	const struct rr_handback *h = &sh->back;
@@ -37,6 +46,7 @@ static void ask(struct rr_conn *c, int fd, bool reads)
 	rr_time now;
 
 	h->reads |= reads;
+	look(c->share);
 	if (ready(c->share, reads))
 		return;
 	now = rr_now();

@@ -45,14 +45,25 @@ static bool ours(struct rr_share *sh)
 	return false;
 }
 
-/* Whoever has it now, a thread that brings it back or a child that looks, drops it soon. */
-static bool take(struct rr_share *sh, rr_time end)
+/* Whoever has it now, a thread that brings it back or a child that looks, drops it soon. And the app's last
+ * reference may be dropped in here: who looks for its descriptor has one for a moment. */
+static bool take(struct rr_conn *c, rr_time end)
 {
 	int rc;
 
-	while ((rc = rr_lock_try(&sh->lock)) == -EBUSY && rr_now() < end)
+	if (!rr_conn_keep(c))
+		return false;
+	while ((rc = rr_lock_try(&c->share->lock)) == -EBUSY && rr_now() < end)
 		rr_os_nap(RR_MSEC / 4);
+	if (rc)
+		rr_conn_free(c);
 	return rc == 0;
+}
+
+static void drop(struct rr_conn *c)
+{
+	rr_lock_drop(&c->share->lock);
+	rr_conn_free(c);
 }
 
 static void at_exit(struct rr_conn *c, void *ctx)
@@ -60,13 +71,13 @@ static void at_exit(struct rr_conn *c, void *ctx)
 	struct rr_share *sh = c->share;
 	const rr_time *end = ctx;
 
-	if (!take(sh, *end))
+	if (!take(c, *end))
 		return;
 	if (ours(sh) && !rr_conn_shareable(sh) && rr_conn_procs(sh) > 1)
 		rr_handback_exit(c, *end);
 	if (ours(sh))
 		settle(sh, *end);
-	rr_lock_drop(&sh->lock);
+	drop(c);
 }
 
 static void at_daemon(struct rr_conn *c, void *ctx)
@@ -74,11 +85,11 @@ static void at_daemon(struct rr_conn *c, void *ctx)
 	struct rr_share *sh = c->share;
 	const rr_time *end = ctx;
 
-	if (rr_conn_shareable(sh) || sh->qp->native || !take(sh, *end))
+	if (rr_conn_shareable(sh) || sh->qp->native || !take(c, *end))
 		return;
 	if (ours(sh))
 		rr_handback_exit(c, *end);
-	rr_lock_drop(&sh->lock);
+	drop(c);
 }
 
 static void each(void (*fn)(struct rr_conn *, void *))

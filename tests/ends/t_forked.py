@@ -161,11 +161,10 @@ def workers():
     same(lost(), 0)
 
 
-def a_daemon_goes_on_with_what_its_parent_had(how='exit'):
-    """fork(), and the parent ends by exit(); or by daemon()."""
-    c, s = both()
-    t = s.start('echo(s)')
+def end_and_leave_it_to_a_child(c, how):
+    """fork(), and the parent ends by exit(); or by daemon(). The child asks when it is alone, and closes it."""
     c.do('''
+import ctypes, tempfile
 back = tempfile.mkstemp()[1]
 def raw_daemon():
     # A fork that Python is not told of: a thread that waits for its lock meanwhile would have the child wait
@@ -174,8 +173,10 @@ def raw_daemon():
     time.sleep(0.05)
     return ctypes.PyDLL(None).daemon(1, 1)
 def daemon(how):
+    parent = os.getpid()
     if (raw_daemon() if how == 'daemon' else os.fork()) == 0:
-        time.sleep(0.3)
+        while os.getppid() == parent:
+            time.sleep(0.1)
         try:
             said = '%d' % ask(s, 2, blob(70000))
         except Exception as e:
@@ -185,14 +186,24 @@ def daemon(how):
         s.close()
         os._exit(0)
     ctypes.CDLL(None).exit(0)
-'''.replace('back =', 'import ctypes, tempfile\nback ='))
+''')
     name = c.do('back')
     c.start('daemon(%r)' % how)
     same(c.p.wait(SOON), 0)
-    same(s.result(t), 'EOF after 0 of 4 bytes')
-    with open(name) as f:
-        same(f.read(), '70000')
+
+    def said():
+        with open(name) as f:
+            return f.read()
+    until(said, 'the child says something')
+    same(said(), '70000')
     os.unlink(name)
+
+
+def a_daemon_goes_on_with_what_its_parent_had(how='exit'):
+    c, s = both()
+    t = s.start('echo(s)')
+    end_and_leave_it_to_a_child(c, how)
+    same(s.result(t), 'EOF after 0 of 4 bytes')
 
 
 def so_does_one_made_by_daemon():
@@ -262,6 +273,20 @@ def half_a_record_of_the_parents_is_finished_by_the_child():
             same(s.result(t), n)
             t = s.start('xid_of(read_rec(s))')
     same(hatches(c), 1)
+
+
+def so_it_is_when_the_parent_ends():
+    for n in (500, 200000):
+        for cut in (2, 30, 400):
+            c, s = both()
+            c.do(END)
+            t = s.start('xid_of(read_rec(s)), ending(s)')
+            c.do('b = call(%d, blob(%d))' % (n, n))
+            c.do('s.sendall(b[:%d]); x = socket.socket(fileno=os.dup2(s.fileno(), 700)); s.close()' % cut)
+            c.start("end('x.sendall(b[%d:]); x.close()')" % cut)
+            same(c.p.wait(SOON), 0)
+            same(s.result(t), [n, 'EOF after 0'], (n, cut))
+    same(lost(), 0)
 
 
 def a_long_reply_that_is_still_to_be_fetched():
@@ -344,6 +369,129 @@ def a_non_blocking_child():
     c.do('[ask_nb(s, n, blob(n)) for n in (10, 5000, 300000)] and 0')
     c.do('s.close()')
     s.result(t)
+    same(lost(), 0)
+
+# --- behind the hatch, that a record above the limit has opened ---
+
+WAYS = ('1', 'wait_for(s, select.POLLIN)', 'select.select([s], [], [], 10)[0]',
+        '(lambda p: (p.register(s, select.EPOLLIN), p.poll(10))[1])(select.epoll())',
+        '(lambda p: (p.register(s, select.EPOLLIN | select.EPOLLET), p.poll(10))[1])(select.epoll())',
+        '(lambda p: (p.register(s, select.EPOLLIN | select.EPOLLONESHOT), p.poll(10))[1])(select.epoll())')
+LIMIT = 65536
+
+
+def behind(who='client'):
+    """A record of who's was above the limit: both directions have gone back to TCP."""
+    c, s = both(max_message=LIMIT)
+    n, m = (LIMIT, 9) if who == 'client' else (9, LIMIT)
+    t = s.start('(read_rec(s), s.sendall(reply(1, blob(%d))))[1]' % m)
+    c.do('s.sendall(call(1, blob(%d)))' % n)
+    same(c.do('len(read_rec(s))'), 24 + m)
+    s.result(t)
+    return c, s
+
+
+def a_peer_asleep_behind_the_hatch_hears_the_child():
+    """In the kernel it would not hear that it is to go back, too."""
+    for who in 'client', 'server':
+        for wait in WAYS:
+            c, s = behind(who)
+            t = s.start('(%s, echo_one(s))[1]' % wait)
+            s.asleep()
+            c.do("child = fork_worker('read_rec(s); os._exit(0)')")
+            settle(lambda: hatches(s), 1, wait)
+            c.do('s.sendall(call(2, blob(70)))')
+            s.result(t)
+            same(c.do('os.wait()[1]'), 0, wait)
+    same(lost(), 0)
+
+
+def so_it_does_what_ends_with_its_parent():
+    for who in 'client', 'server':
+        for how in 'exit', 'daemon':
+            c, s = behind(who)
+            t = s.start('echo(s)')
+            s.asleep()
+            end_and_leave_it_to_a_child(c, how)
+            same(s.result(t), 'EOF after 0 of 4 bytes')
+    same(lost(), 0)
+
+
+def what_was_back_already_outlives_its_owner():
+    """Killed as it is: there was nothing left for it to do."""
+    for who in 'client', 'server':
+        c, s = behind(who)
+        t = s.start('echo(s)')
+        c.do("said, go = os.pipe(), os.pipe()")
+        c.do("fork_worker('os.read(go[0], 1); os.write(said[1], str(attempt(ask, s, 3, blob(300))).encode()); os._exit(0)')")
+        said, go = (os.open('/proc/%d/fd/%d' % (c.pid, c.do(fd)), mode)
+                    for fd, mode in (('said[0]', os.O_RDONLY), ('go[1]', os.O_WRONLY)))
+        c.kill()
+        os.write(go, b'x')
+        check(select.select([said], [], [], SOON)[0], 'the child waits')
+        same(os.read(said, 100).decode(), '300', who)
+        same(s.result(t), 'EOF after 0 of 4 bytes')
+
+
+def what_the_other_direction_had_under_way_arrives():
+    """A long reply that is still to be fetched, and half of one that is being written."""
+    for n in 500, 200000:
+        for cut in (2, 30, 400):
+            c, s = both(max_message=300000)
+            c.do('s.sendall(call(1) + call(2))')
+            s.do('read_rec(s), read_rec(s)')
+            s.do('s.sendall(reply(1, blob(250000)))')
+            s.do('b = reply(2, blob(%d)); s.sendall(b[:%d])' % (n, cut))
+            t = s.start('(read_rec(s), s.sendall(b[%d:]), echo(s))[2]' % cut)
+            c.do('s.sendall(call(3, blob(400000)))')
+            settle(lambda: hatches(s), 1, (n, cut))
+            same(c.do('read_rec(s)[24:] == blob(250000), read_rec(s)[24:] == blob(%d)' % n), [True, True], (n, cut))
+            same(c.do("forked('ask(s, 4, blob(500))')"), 0)
+            c.do('s.close()')
+            same(s.result(t), 'EOF after 0 of 4 bytes', (n, cut))
+    same(lost(), 0)
+
+
+def both_leave_records_above_the_limit_to_children():
+    for _ in range(3):
+        c, s = both(max_message=LIMIT)
+        ends = [(end, end.start("forked('w = fork_worker(\"s.sendall(call(5, blob(300000))); os._exit(0)\"); "
+                                "read_rec(s)[40:] == blob(300000) or os._exit(2); os.waitpid(w, 0)')"))
+                for end in (c, s)]
+        for end, t in ends:
+            same(end.result(t), 0)
+    same(lost(), 0)
+
+
+END = """
+import ctypes
+def end(code):
+    parent = os.getpid()
+    if os.fork() == 0:
+        while os.getppid() == parent:
+            time.sleep(0.1)
+        exec(code, G)
+        s.close()
+        os._exit(0)
+    ctypes.CDLL(None).exit(0)
+"""
+
+
+def a_peer_that_writes_no_more():
+    """Half of it is over when it goes back."""
+    for make in both, behind:
+        for ends_first in False, True:
+            c, s = make()
+            c.do(END)
+            s.do('s.shutdown(socket.SHUT_WR)')
+            t = s.start('(read_rec(s)[40:] == blob(500), ending(s))')
+            if ends_first:
+                c.start("end('s.sendall(call(1, blob(500)))')")
+                same(c.p.wait(SOON), 0)
+            else:
+                same(c.do("""forked('ending(s) == "EOF after 0" or os._exit(2); s.sendall(call(1, blob(500)))')"""), 0)
+                c.do('s.close()')
+            same(s.result(t), [True, 'EOF after 0'], (make.__name__, ends_first))
     same(lost(), 0)
 
 
@@ -443,4 +591,4 @@ def its_next_connections_are_such_that_children_can_use_them():
 main([fn for name, fn in list(globals().items())
       if callable(fn) and getattr(fn, '__module__', '') == '__main__' and
       fn.__code__.co_argcount == len(fn.__defaults__ or ()) and
-      name not in ('both', 'lost')])
+      name not in ('both', 'behind', 'lost')])

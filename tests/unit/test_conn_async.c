@@ -294,3 +294,36 @@ Test(conn_async, a_child_that_uses_it_takes_it_back_to_tcp)
 	cr_assert_not(p.client.c->share->dead || p.server.c->share->dead);
 	close_pair();
 }
+
+static void above_the_limit(bool family)
+{
+	size_t n;
+
+	rr_test_setup();
+	open_over(&(struct rr_fake_conf){ .ring = true, .eager = true }, 3);
+	if (!family)
+		l.ops.caps &= ~(uint32_t)RR_PROV_FAMILY;
+	round_trip(1, 100, 60000);
+	n = rr_test_call(out, 2, (2 << 20) + 13, 1);
+	for (size_t off = 0, got = 0; got < n;) {
+		ssize_t k = off < n ? rr_end_try_send(&p.client, out + off, n - off) : 0;
+
+		cr_assert(k >= 0 || k == -EAGAIN);
+		off += k > 0 ? (size_t)k : 0;
+		k = rr_end_try_recv(&p.server, in + got, n - got, 0);
+		cr_assert(k > 0 || k == -EAGAIN);
+		got += k > 0 ? (size_t)k : 0;
+	}
+	cr_assert_eq(memcmp(in, out, n), 0);
+	cr_assert(p.client.c->share->tx.tcp);
+	cr_assert_eq(p.server.c->share->tx.tcp, !family);
+	round_trip(3, 100, 60000);
+	close_pair();
+}
+
+/* The owner may be asked to bring it back when the peer sleeps where it hears nothing. */
+Test(conn_async, what_one_process_has_comes_back_both_ways)
+{
+	above_the_limit(true);
+	above_the_limit(false);
+}
