@@ -139,21 +139,13 @@ int64_t rr_pool_alloc(struct rr_pool *p, size_t len)
 	return id;
 }
 
-int rr_pool_grow(struct rr_pool *p, uint32_t buf, size_t len)
+/* The same, or nothing. */
+static int try_pages(struct rr_pool *p, struct rr_buf *b, uint32_t want)
 {
-	struct rr_buf *b = &p->buf[buf];
-	uint32_t need = pages(len);
-	uint32_t had = b->npages, nexts = b->nexts;
-	uint32_t last = nexts ? b->ext[nexts - 1].npages : 0;
+	uint32_t nexts = b->nexts, last = nexts ? b->ext[nexts - 1].npages : 0;
 
-	if (need <= had)
+	if (add_pages(p, b, want) == 0)
 		return 0;
-	if (len > (size_t)p->npages * RR_POOL_PAGE)
-		return -ENOMEM;
-	/* Double, so that a record of many small fragments grows a few times only. */
-	if (add_pages(p, b, rr_max(need - had, rr_min(had, p->npages - p->used))) == 0)
-		return 0;
-	/* Undo what was added. */
 	while (b->nexts > nexts) {
 		give_back(p, &b->ext[--b->nexts]);
 		b->npages -= b->ext[b->nexts].npages;
@@ -169,15 +161,13 @@ int rr_pool_grow(struct rr_pool *p, uint32_t buf, size_t len)
 	return -EAGAIN;
 }
 
-int rr_pool_gather(struct rr_pool *p, uint32_t buf)
+/* Moves b into one extent of so many pages. */
+static int move(struct rr_pool *p, struct rr_buf *b, uint32_t want)
 {
-	struct rr_buf *b = &p->buf[buf];
-	struct rr_ext to = find(p, b->npages);
+	struct rr_ext to = find(p, want);
 	uint32_t page = to.page;
 
-	if (b->nexts < 2)
-		return 0;
-	if (to.npages < b->npages)
+	if (to.npages < want)
 		return -EAGAIN;
 	mark(p, to.page, to.npages, true);
 	p->used += to.npages;
@@ -191,8 +181,32 @@ int rr_pool_gather(struct rr_pool *p, uint32_t buf)
 		give_back(p, e);
 	}
 	b->ext[0] = to;
+	b->npages = want;
 	b->nexts = 1;
 	return 0;
+}
+
+int rr_pool_grow(struct rr_pool *p, uint32_t buf, size_t len)
+{
+	struct rr_buf *b = &p->buf[buf];
+	uint32_t need = pages(len), had = b->npages;
+
+	if (need <= had)
+		return 0;
+	if (len > (size_t)p->npages * RR_POOL_PAGE)
+		return -ENOMEM;
+	/* Double, so that a record of many small fragments grows a few times only. */
+	if (try_pages(p, b, rr_max(need - had, rr_min(had, p->npages - p->used))) == 0 ||
+	    try_pages(p, b, need - had) == 0 || move(p, b, need) == 0)
+		return 0;
+	return p->used == had ? -ENOMEM : -EAGAIN;	/* alone it would wait for ever */
+}
+
+int rr_pool_gather(struct rr_pool *p, uint32_t buf)
+{
+	struct rr_buf *b = &p->buf[buf];
+
+	return b->nexts < 2 ? 0 : move(p, b, b->npages);
 }
 
 void rr_pool_free(struct rr_pool *p, uint32_t buf)

@@ -78,3 +78,58 @@ Test(pool, what_lies_together_stays)
 	cr_assert_eq(rr_pool_gather(&pool, b), 0);
 	cr_assert_eq(rr_pool_at(&pool, b, 0, &len), at);
 }
+
+/* A buffer alone in the pool, of the most extents there can be, each of a page with its number, in front of
+ * every one so many free pages. */
+static uint32_t alone(uint32_t before)
+{
+	uint32_t hole[PAGES], n = (before + 1) * RR_BUF_EXTS;
+	size_t len;
+	int64_t b;
+
+	memset(&tables, 0, sizeof(tables));
+	rr_pool_init(&pool, &tables, mem, (size_t)n * RR_POOL_PAGE);
+	for (uint32_t i = 0; i < n; i++)
+		hole[i] = (uint32_t)rr_pool_alloc(&pool, 1);
+	for (uint32_t i = before; i < n; i += before + 1)
+		rr_pool_free(&pool, hole[i]);
+	b = rr_pool_alloc(&pool, RR_BUF_EXTS * RR_POOL_PAGE);
+	cr_assert_geq(b, 0);
+	for (uint32_t i = 0; i < n; i++)
+		if (i % (before + 1) != before)
+			rr_pool_free(&pool, hole[i]);
+	cr_assert_eq(pool.buf[b].nexts, RR_BUF_EXTS);
+	cr_assert_eq(pool.used, RR_BUF_EXTS);
+	for (uint32_t i = 0; i < RR_BUF_EXTS; i++)
+		memset(rr_pool_at(&pool, (uint32_t)b, i * RR_POOL_PAGE, &len), (int)i + 1, RR_POOL_PAGE);
+	return (uint32_t)b;
+}
+
+/* Nobody would give back what it could wait for. */
+Test(pool, a_buffer_alone_in_the_pool_never_waits)
+{
+	cr_assert_eq(rr_pool_grow(&pool, alone(3), (RR_BUF_EXTS + 1) * RR_POOL_PAGE), -ENOMEM);
+	cr_assert_eq(pool.used, RR_BUF_EXTS);
+}
+
+Test(pool, a_buffer_of_all_extents_grows_where_there_is_room)
+{
+	uint32_t b = alone(3), behind = 4 * RR_BUF_EXTS;
+	size_t len;
+
+	pool.npages = PAGES;
+	tables.map[0] |= UINT64_C(1) << behind;	/* another's */
+	pool.used++;
+	for (uint32_t want = RR_BUF_EXTS + 1; want < 20; want++)
+		if (rr_pool_grow(&pool, b, want * RR_POOL_PAGE))
+			cr_assert_fail("%u pages", want);
+	for (uint32_t i = 0; i < RR_BUF_EXTS; i++) {
+		const uint8_t *at = rr_pool_at(&pool, b, i * RR_POOL_PAGE, &len);
+
+		for (uint32_t k = 0; k < RR_POOL_PAGE; k++)
+			cr_assert_eq(at[k], i + 1);
+	}
+	rr_pool_free(&pool, b);
+	cr_assert_eq(pool.used, 1);
+	cr_assert_eq(tables.map[0], UINT64_C(1) << behind);
+}
