@@ -558,6 +558,28 @@ Test(shm_setup, no_descriptors_left_is_an_error_not_a_leak, .init = init, .fini 
 	}
 }
 
+/* Its app may take the last ones while the other side makes up its mind; who is joined by then has no way
+ * back. */
+Test(shm_setup, descriptors_that_run_out_after_the_answer_do_not_matter, .init = init, .fini = fini)
+{
+	struct rlimit was, lim;
+	int n = 0, fd[64];
+
+	getrlimit(RLIMIT_NOFILE, &was);
+	lim = (struct rlimit){ 40, was.rlim_max };
+	setrlimit(RLIMIT_NOFILE, &lim);
+	p.cp.fd_floor = p.sp.fd_floor = 20;
+	cr_assert_eq(ops->prepare(p.c, &p.cp, &p.offer), 0);
+	cr_assert_eq(ops->answer(p.s, &p.sp, &p.offer, &p.answer), 0);
+	cr_assert_eq(ops->join(p.c, &p.answer), 0);
+	while (n < 64 && (fd[n] = dup(0)) >= 0)
+		n++;
+	cr_assert_eq(ops->establish(p.s), 0);
+	while (n)
+		close(fd[--n]);
+	setrlimit(RLIMIT_NOFILE, &was);
+}
+
 static int other_user(void)
 {
 	return setresgid(65534, 65534, 65534) || setresuid(65534, 65534, 65534);

@@ -15,6 +15,7 @@
 #include "core/prov/shm/shm_int.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 
 #include "core/base/os.h"
@@ -66,6 +67,27 @@ static int only_fd(struct msghdr *m)
 	return -EPROTO;
 }
 
+/* The answering side keeps a descriptor for the one that is to come: if there were none by then, the
+ * offering side would have joined already, and have no way back. */
+static int keep_place(struct rr_shm *q)
+{
+	int fd = rr_os->fcntl(q->qp.wake_fd, F_DUPFD_CLOEXEC, 0);
+
+	if (fd < 0)
+		return -errno;
+	q->listener[0] = rr_shm_high_fd(fd, q->param.fd_floor);
+	rr_ownfd_set(q->listener[0], true);
+	return 0;
+}
+
+static void give_place(struct rr_shm *q)
+{
+	if (atomic_load_explicit(&q->state, memory_order_relaxed) != RR_SHM_ANSWERED)
+		return;
+	rr_shm_unlisten(q);
+	q->listener[0] = -1;
+}
+
 /* Takes the packet whose bytes were judged, and the one descriptor that comes with it. */
 static int take_fd(int sock)
 {
@@ -102,6 +124,7 @@ static int take_hello(struct rr_shm *q, int sock, const uint8_t *proof)
 	rc = judge_hello(&h, proof, &g);
 	if (rc)
 		return rc;
+	give_place(q);
 	fd = take_fd(sock);
 	if (fd < 0)
 		return fd;
@@ -218,6 +241,8 @@ int rr_shm_answer(struct rr_qp *qp, const struct rr_prov_params *p,
 			qp->wake_fd = rc;
 			rr_ownfd_set(rc, true);
 			rc = greet(q, rc, q->param.token);
+			if (!rc)
+				rc = keep_place(q);
 		}
 		if (rc)
 			undo(q, rc);
@@ -313,6 +338,7 @@ void rr_shm_close(struct rr_qp *qp)
 	case RR_SHM_NONE:
 		return;
 	case RR_SHM_LISTENING:
+	case RR_SHM_ANSWERED:
 		rr_shm_unlisten(q);
 		break;
 	}

@@ -76,7 +76,7 @@ struct rr_shm {
 
 	/* set-up */
 	struct rr_prov_params param;	/* run_dir is not kept */
-	int listener[2];		/* abstract, file; -1 */
+	int listener[2];		/* abstract, file; -1. Answering: [0] keeps a place */
 	pid_t creator;			/* who unlinks path */
 	char path[108];			/* "" none */
 
