@@ -87,7 +87,7 @@ void rr_anchor_mark(struct rr_share *sh, int fd)
 	if (rr_os->send(fd, mark, sizeof(mark), MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
 		rr_debug("end mark not sent");
 	if (!sh->prov_lost) {
-		sh->qp->ops->send_imm(sh->qp, RR_IMM_NOTE, 0);
+		rr_drv_say(sh, RR_IMM_NOTE);
 		sh->qp->ops->kick(sh->qp);
 	}
 }

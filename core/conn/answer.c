@@ -10,12 +10,6 @@
 
 #define PART_WAIT	RR_SEC		/* half an offer is the app's after this */
 
-static void set_lowat(struct rr_conn *c, int fd, int bytes)
-{
-	rr_os->setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof(bytes));
-	c->lowat_set = bytes != c->lowat;
-}
-
 /* Our side of one provider that was offered; false: not that one. */
 static bool accept_provider(struct rr_conn *c, const struct rr_prov_ops *ops,
 			    const struct rr_prov_params *p, const struct rr_hello *h,
@@ -114,10 +108,10 @@ void rr_answer_step(struct rr_conn *c, int fd)
 	uint8_t buf[RR_OFFER_MAX];
 	struct rr_hello h;
 	uint32_t xid, need = 0;
-	ssize_t n = rr_os->recv(fd, buf, sizeof(buf), MSG_PEEK | MSG_DONTWAIT);
+	ssize_t n = rr_upgrade_peek(fd, buf, sizeof(buf));
 	rr_time now;
 
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+	if (n == -EAGAIN)
 		return;
 	if (n <= 0)
 		return rr_conn_become(c, RR_S_TCP, RR_R_NO_OFFER);
@@ -128,23 +122,19 @@ void rr_answer_step(struct rr_conn *c, int fd)
 		if (!c->part_since)
 			c->part_since = now;
 		if (now - c->part_since < PART_WAIT)
-			return set_lowat(c, fd, (int)rr_max(need, (uint32_t)n + 1));
+			return rr_conn_lowat(c, (int)rr_max(need, (uint32_t)n + 1));
 		break;
 	case RR_NEGO_OURS:
 		if (rr_upgrade_waits(c))
 			return;
 		if (rr_upgrade_spoken(fd))	/* no answer where the client may be within a record */
 			break;
-		if (c->lowat_set)
-			set_lowat(c, fd, c->lowat);
 		if (rr_upgrade_consume(fd, need))
 			return answer_offer(c, fd, xid, &h);
 		break;
 	default:
 		break;
 	}
-	if (c->lowat_set)
-		set_lowat(c, fd, c->lowat);
 	rr_conn_become(c, RR_S_TCP, RR_R_NO_OFFER);
 }
 

@@ -149,11 +149,19 @@ static enum rr_conn_state shown_state(enum rr_conn_st st)
 	}
 }
 
+void rr_conn_lowat(struct rr_conn *c, int bytes)
+{
+	rr_os->setsockopt(c->fd, SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof(bytes));
+	c->lowat_set = bytes != c->lowat;
+}
+
 /* Under the lock of the state that it leaves. */
 void rr_conn_become(struct rr_conn *c, enum rr_conn_st st, enum rr_reason why)
 {
 	enum rr_carrier carrier = RR_CARRIER_NONE;
 
+	if (unlikely(c->lowat_set))
+		rr_conn_lowat(c, c->lowat);
 	if ((st == RR_S_TCP || st == RR_S_SWALLOW) && c->require) {
 		st = RR_S_REFUSED;
 		rr_err("fd %d: refused: %s, and its rule is 'require'", c->fd,
@@ -291,6 +299,8 @@ static bool not_ours(const struct rr_conn *c, int st)
 
 int rr_conn_enter(struct rr_conn *c, int fd, struct rr_lock **l)
 {
+	if (unlikely(fd >= 0 && fd != atomic_load_explicit(&c->fd, memory_order_relaxed)))
+		atomic_store_explicit(&c->fd, fd, memory_order_relaxed);
 	for (;;) {
 		int st = rr_conn_hold(c, l);
 
@@ -537,7 +547,6 @@ static void close_carried(struct rr_conn *c, int fd)
 		rr_anchor_mark(sh, fd);
 		rr_conn_settle(sh);
 	}
-	sh->closed = true;
 	if (sh->qp->wake_fd >= 0)
 		rr_os->shutdown(sh->qp->wake_fd, SHUT_RDWR);
 }
@@ -566,6 +575,7 @@ void rr_conn_vanished(struct rr_conn *c)
 	struct rr_lock *l;
 	int st;
 
+	atomic_store_explicit(&c->fd, -1, memory_order_relaxed);
 	if (rr_conn_relayed(c, 0))
 		return;
 	st = rr_conn_hold(c, &l);
@@ -580,7 +590,6 @@ void rr_conn_vanished(struct rr_conn *c)
 				rr_handback_leave(c, -1);
 		} else {
 			rr_drv_fail(sh, EBADF, RR_R_REUSED);
-			sh->closed = true;
 			if (sh->qp->wake_fd >= 0)
 				rr_os->shutdown(sh->qp->wake_fd, SHUT_RDWR);
 		}

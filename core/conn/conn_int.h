@@ -165,7 +165,7 @@ struct rr_share {
 	_Atomic uint32_t procs;	/* processes that have the connection … */
 	_Atomic int32_t family[RR_FAMILY];	/* … and who they are: most end without closing */
 	_Atomic uint32_t hint;	/* for rr_conn_peek() */
-	bool closed, dead;
+	bool dead;
 	bool reset;		/* the anchor was: there is nobody to write to */
 	bool prov_lost;
 	rr_time prov_lost_at;
@@ -250,7 +250,7 @@ struct rr_conn {
 	bool require;
 	uint8_t dialect;		/* enum rr_dialect that its rule wants */
 	int32_t owner;			/* pid that negotiates */
-	int fd;				/* the number it was made under; for reports */
+	_Atomic int fd;			/* the number by which the app last used it; -1 it is gone */
 	struct sockaddr_in6 peer;	/* client: as given to connect() (v4 or v6) */
 	socklen_t peer_len;
 	struct rr_share *share;
@@ -303,6 +303,8 @@ static inline void rr_conn_turn(struct rr_conn *c, enum rr_conn_st st)
 bool rr_conn_keep(struct rr_conn *c);
 struct rr_conn *rr_conn_make(bool server, int fd, const struct sockaddr *peer, socklen_t len);
 void rr_conn_become(struct rr_conn *c, enum rr_conn_st st, enum rr_reason why);
+/* SO_RCVLOWAT of ours, as long as half an offer is there. */
+void rr_conn_lowat(struct rr_conn *c, int bytes);
 struct rr_share *rr_share_new(const struct rr_prov_ops *ops, const struct rr_prov_params *p);
 void rr_share_free(struct rr_share *sh);
 
@@ -412,6 +414,8 @@ int rr_pair_connect(int fd, int floor, int *far);
 void rr_pair_end(int *far, bool reset);
 
 /* late.c */
+/* What is there for the app, and stays there. -errno; -EAGAIN nothing; -EIO an error, which is the app's too. */
+ssize_t rr_upgrade_peek(int fd, void *buf, size_t len);
 /* Reads away n bytes that were peeked at. */
 bool rr_upgrade_consume(int fd, uint32_t n);
 int rr_upgrade_swallow_next(struct rr_conn *c, int fd);
@@ -452,6 +456,8 @@ bool rr_drv_run(struct rr_share *sh, rr_time now);
 /* The same when it has just taken a message whose buffer is RR_BUF_APP. */
 void rr_drv_run_app(struct rr_share *sh, const struct rr_app_iov *app, rr_time now);
 void rr_drv_progress(struct rr_share *sh);
+/* A Send of the connection's own, RR_IMM_..., as send_imm(). */
+int rr_drv_say(struct rr_share *sh, uint32_t imm);
 /* The provider's peer is gone; what it sent can still be read. */
 void rr_drv_lost(struct rr_share *sh);
 void rr_drv_fail(struct rr_share *sh, int err, enum rr_reason why);

@@ -507,6 +507,15 @@ static void completed(struct rr_share *sh, const struct rr_wc *wc, rr_time now)
 	}
 }
 
+int rr_drv_say(struct rr_share *sh, uint32_t imm)
+{
+	int rc = sh->qp->ops->send_imm(sh->qp, imm, 0);
+
+	if (rc >= 0)	/* the engine counts its own Sends only */
+		rr_eng_window(sh->eng, sh->qp->ops->window(sh->qp));
+	return rc;
+}
+
 /* Is there room for whatever a batch of receives may bring? */
 static bool rx_room(const struct rr_share *sh)
 {
@@ -521,6 +530,8 @@ void rr_drv_progress(struct rr_share *sh)
 	bool ran = false;	/* something that the peer may sleep for */
 	int n = 0;
 
+	if (unlikely(sh->dead))		/* perhaps half done by who died in the middle of it */
+		return;
 	while (!sh->dead && rx_room(sh)) {
 		n = ops->poll(sh->qp, wc, RR_POLL_BATCH);
 		if (n <= 0)

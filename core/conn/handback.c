@@ -34,7 +34,7 @@ static void go_back(struct rr_share *sh, int fd)
 	struct rr_handback *h = &sh->back;
 
 	if (!h->told && !sh->rx.hatched && !sh->rx.fin && !sh->prov_lost &&
-	    sh->qp->ops->send_imm(sh->qp, RR_IMM_BACK, 0) == -EAGAIN)
+	    rr_drv_say(sh, RR_IMM_BACK) == -EAGAIN)
 		return;
 	h->told = true;
 	if (!sh->tx.tcp && !sh->tx.shut && !sh->prov_lost && rr_hatch_open(sh, RR_R_FORKED))

@@ -18,7 +18,7 @@ int rr_hatch_open(struct rr_share *sh, enum rr_reason why)
 	int rc = -EMSGSIZE;
 
 	if (sh->ep.caps & RR_CAP_HATCH)
-		rc = sh->qp->ops->send_imm(sh->qp, RR_IMM_HATCH, 0);
+		rc = rr_drv_say(sh, RR_IMM_HATCH);
 	if (rc == -EAGAIN)
 		return rc;
 	if (rc < 0) {

@@ -22,18 +22,29 @@ bool rr_upgrade_consume(int fd, uint32_t n)
 	return true;
 }
 
+ssize_t rr_upgrade_peek(int fd, void *buf, size_t len)
+{
+	struct pollfd p = { fd, 0, 0 };
+	ssize_t n;
+
+	if (rr_os->poll(&p, 1, 0) > 0 && p.revents & POLLERR)
+		return -EIO;
+	n = rr_os->recv(fd, buf, len, MSG_PEEK | MSG_DONTWAIT);
+	return n < 0 ? -errno : n;
+}
+
 /* Our answer is longer than any of a shim: reads it away as it comes. As below. */
 static int skip_answer(struct rr_conn *c, int fd)
 {
 	uint8_t buf[RR_ANSWER_MAX];
 
 	for (;;) {
-		ssize_t n = rr_os->recv(fd, buf, sizeof(buf), MSG_PEEK | MSG_DONTWAIT);
+		ssize_t n = rr_upgrade_peek(fd, buf, sizeof(buf));
 		enum rr_rm_what what;
 		size_t k;
 
 		if (n <= 0)
-			return n < 0 && errno == EAGAIN ? -EAGAIN : 0;
+			return n == -EAGAIN ? -EAGAIN : 0;
 		what = rr_rm_next(&c->swallow, buf, (size_t)n, &k);
 		rr_upgrade_consume(fd, (uint32_t)k);
 		if (what == RR_RM_FRAGMENT && c->swallow.last && !c->swallow.left)
@@ -58,9 +69,9 @@ int rr_upgrade_swallow_next(struct rr_conn *c, int fd)
 		return skip_answer(c, fd);
 	if (!rr_rm_at_boundary(&c->swallow))
 		return 0;
-	n = rr_os->recv(fd, buf, sizeof(buf), MSG_PEEK | MSG_DONTWAIT);
+	n = rr_upgrade_peek(fd, buf, sizeof(buf));
 	if (n <= 0)
-		return n < 0 && errno == EAGAIN ? -EAGAIN : 0;
+		return n == -EAGAIN ? -EAGAIN : 0;
 	switch (rr_nego_get_answer(buf, (size_t)n, c->xid, &h, &need)) {
 	case RR_NEGO_PART:
 		if (need <= RR_ANSWER_MAX)

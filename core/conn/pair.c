@@ -110,7 +110,7 @@ int rr_pair_new(sa_family_t family, int flags, int floor, int *far)
 		else
 			rc = accept_ours(listener, *far, flags);
 		if (rc < 0)
-			rr_own_drop(*far);
+			rr_pair_end(far, false);
 	}
 	rr_own_drop(listener);
 	return rc;

@@ -268,15 +268,15 @@ static void drain(struct rr_share *sh)
 
 void rr_conn_disarm(struct rr_conn *c, int fd)
 {
-	/* pairs with the acquire in others_asleep() */
-	uint32_t left = atomic_fetch_sub_explicit(&c->sleepers, 1, memory_order_acq_rel) - 1;
-
 	struct rr_lock *l;
 
+	/* pairs with the acquire in others_asleep() */
+	atomic_fetch_sub_explicit(&c->sleepers, 1, memory_order_acq_rel);
 	if (rr_conn_relayed(c, fd) || rr_conn_st(c) != RR_S_CARRIED || rr_conn_hold(c, &l) < 0)
 		return;
 	learn(c->share, rr_now());
-	if (!left) {
+	/* Asked under the lock: another may have gone to sleep since. */
+	if (!atomic_load_explicit(&c->sleepers, memory_order_relaxed)) {
 		drain(c->share);
 		/* Nothing has come: then the anchor had something to say. */
 		if (!c->share->prov_lost && !c->share->qp->ops->peek(c->share->qp, RR_ARM_RECV))

@@ -113,6 +113,21 @@ static void linger_zero_resets(void)
 	CHECK_EQ(read(s[1], got, 10), 0);
 }
 
+/* With nothing said before it: whoever looked first has not taken it away. */
+static void a_reset_is_all_that_ever_comes(void)
+{
+	struct linger l = { 1, 0 };
+	int s[2];
+
+	p_pair(s);
+	CHECK_EQ(setsockopt(s[0], SOL_SOCKET, SO_LINGER, &l, sizeof(l)), 0);
+	CHECK_EQ(close(s[0]), 0);
+	CHECK(p_readable(s[1], 5000));
+	CHECK_ERR(read(s[1], got, 10), ECONNRESET);
+	CHECK_EQ(read(s[1], got, 10), 0);
+	rpc_pair(s);	/* this one is carried */
+}
+
 static void closing_with_unread_bytes_resets(void)
 {
 	size_t n = rpc_call(rec, 5, 100);
@@ -189,6 +204,7 @@ static const struct p_case cases[] = {
 	{ "sigpipe_kills_by_default", sigpipe_kills_by_default },
 	{ "writing_to_a_closed_peer_fails_in_the_end", writing_to_a_closed_peer_fails_in_the_end },
 	{ "linger_zero_resets", linger_zero_resets },
+	{ "a_reset_is_all_that_ever_comes", a_reset_is_all_that_ever_comes },
 	{ "closing_with_unread_bytes_resets", closing_with_unread_bytes_resets },
 	{ "so_error_of_a_reset_is_told_once", so_error_of_a_reset_is_told_once },
 	{ "shutdown_wakes_a_blocked_reader", shutdown_wakes_a_blocked_reader },

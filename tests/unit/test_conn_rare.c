@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Two things at once, steps that fail half way, numbers that run out: each test is named after what
+ * went wrong. */
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/base/compiler.h"
+#include "core/base/os.h"
+#include "core/conn/conn_int.h"
+#include "tests/lib/connpair.h"
+
+static struct rr_pair p;
+static uint8_t out[3 << 20], in[3 << 20];
+
+static void setup(void)
+{
+	rr_test_setup();
+	rr_pair_open(&p);
+}
+
+static void teardown(void)
+{
+	rr_pair_close(&p);
+}
+
+TestSuite(conn_rare, .init = setup, .fini = teardown, .timeout = 60);
+
+static void one_way(struct rr_end *from, struct rr_end *to, size_t n)
+{
+	cr_assert_eq(rr_end_send(from, to, out, n), (ssize_t)n);
+	cr_assert_eq(rr_end_recv(to, from, in, n), (ssize_t)n);
+	cr_assert_eq(memcmp(in, out, n), 0);
+}
+
+static void carried(void)
+{
+	one_way(&p.client, &p.server, rr_test_call(out, 1, 10, 1));
+	one_way(&p.server, &p.client, rr_test_reply(out, 1, 10, 1));
+	cr_assert(rr_conn_is_carried(p.client.c) && rr_conn_is_carried(p.server.c));
+}
+
+/* The table of system calls, with one of them the test's. */
+static struct rr_os os;
+
+static struct rr_os *own_os(void)
+{
+	os = *rr_os;
+	rr_os = &os;
+	return &os;
+}
+
+/* --- threads --- */
+
+static _Atomic bool began;
+
+static void *wakes(void *unused)
+{
+	(void)unused;
+	began = true;
+	rr_conn_disarm(p.server.c, p.server.fd);
+	return NULL;
+}
+
+static pthread_t waking;
+
+/* While a thread goes to sleep the only other one wakes up: it stands before the lock. */
+static int poll_meanwhile(struct pollfd *fds, nfds_t n, int ms)
+{
+	if (!began) {
+		cr_assert_eq(pthread_create(&waking, NULL, wakes, NULL), 0);
+		while (atomic_load(&p.server.c->sleepers))
+			sched_yield();
+	}
+	return poll(fds, n, ms);
+}
+
+Test(conn_rare, who_goes_to_sleep_while_another_wakes_is_woken)
+{
+	struct pollfd bell;
+	size_t n = rr_test_call(out, 2, 10, 1);
+
+	carried();
+	cr_assert_eq(rr_conn_arm(p.server.c, p.server.fd, POLLIN), 0);
+	usleep(20000);	/* the anchor is looked at again */
+	own_os()->poll = poll_meanwhile;
+	cr_assert_eq(rr_conn_arm(p.server.c, p.server.fd, POLLIN), 0);
+	cr_assert(began);
+	pthread_join(waking, NULL);
+	cr_assert_eq(rr_end_send(&p.client, NULL, out, n), (ssize_t)n);
+	bell = (struct pollfd){ rr_conn_wake_fd(p.server.c), POLLIN, 0 };
+	cr_assert_eq(poll(&bell, 1, 0), 1);
+	rr_conn_disarm(p.server.c, p.server.fd);
+}
+
+/* --- what the anchor has to say is said once --- */
+
+static void reset_by(struct rr_end *e)
+{
+	struct linger now = { 1, 0 };
+
+	setsockopt(e->fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+	rr_end_close(e);
+}
+
+Test(conn_rare, a_reset_before_the_first_call_is_no_end)
+{
+	reset_by(&p.client);
+	cr_assert(rr_end_poll(&p.server, POLLIN) & POLLERR);
+	cr_assert_eq(rr_end_try_recv(&p.server, in, 1, 0), -ECONNRESET);
+	cr_assert_eq(rr_end_try_recv(&p.server, in, 1, 0), 0);
+}
+
+static void impatient(void)
+{
+	rr_test_params.upgrade_timeout = 1;
+	setup();
+}
+
+Test(conn_rare, a_reset_instead_of_a_late_answer_is_no_end, .init = impatient)
+{
+	size_t n = rr_test_call(out, 1, 10, 1);
+
+	cr_assert_eq(rr_end_send(&p.client, NULL, out, n), (ssize_t)n);
+	cr_assert_eq(rr_conn_st(p.client.c), RR_S_SWALLOW);
+	reset_by(&p.server);
+	cr_assert(rr_end_poll(&p.client, POLLIN) & POLLERR);
+	cr_assert_eq(rr_end_try_recv(&p.client, in, 1, 0), -ECONNRESET);
+}
+
+/* --- numbers that are another's by now --- */
+
+static enum rr_mode must(bool server, const struct sockaddr *local, const struct sockaddr *peer)
+{
+	(void)local;
+	(void)peer;
+	return server ? RR_MODE_AUTO : RR_MODE_REQUIRE;
+}
+
+static void required(void)
+{
+	rr_test_params.mode = must;
+	setup();
+}
+
+Test(conn_rare, what_is_refused_is_not_what_has_its_first_number_now, .init = required)
+{
+	int now = dup(p.client.fd), sv[2];
+
+	cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, sv), 0);
+	cr_assert_eq(dup2(sv[0], p.client.fd), p.client.fd);
+	p.client.fd = now;
+	cr_assert_eq(rr_end_try_send(&p.client, out, 10), -ECONNREFUSED);
+	cr_assert_eq(write(sv[0], "x", 1), 1);
+	cr_assert_eq(send(now, "x", 1, MSG_NOSIGNAL), -1);
+}
+
+Test(conn_rare, what_a_dead_process_had_is_not_what_has_its_first_number_now)
+{
+	int now, sv[2];
+	pid_t pid;
+
+	carried();
+	now = dup(p.server.fd);
+	cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, sv), 0);
+	cr_assert_eq(dup2(sv[0], p.server.fd), p.server.fd);
+	p.server.fd = now;
+	pid = fork();
+	if (!pid) {
+		rr_lock_forked();
+		rr_lock_take(&p.server.c->share->lock);
+		_exit(0);
+	}
+	waitpid(pid, NULL, 0);
+	cr_assert_eq(rr_end_try_recv(&p.server, in, 100, 0), -ECONNRESET);
+	cr_assert_eq(write(sv[0], "x", 1), 1);
+	cr_assert_eq(send(now, "x", 1, MSG_NOSIGNAL), -1);
+}
+
+static int none_left(int fd, struct sockaddr *a, socklen_t *len, int flags)
+{
+	(void)fd, (void)a, (void)len, (void)flags;
+	errno = EMFILE;
+	return -1;
+}
+
+Test(conn_rare, a_pair_that_was_not_made_has_no_other_end)
+{
+	int far = -1;
+
+	own_os()->accept4 = none_left;
+	cr_assert_eq(rr_pair_new(AF_INET, 0, 100, &far), -EMFILE);
+	cr_assert_lt(far, 0);
+}
+
+/* --- processes --- */
+
+/* Killed between two steps of taking up a message that is to be pulled. */
+Test(conn_rare, a_pull_that_a_dead_process_began_is_not_gone_on_with)
+{
+	struct rr_share *sh;
+	pid_t pid;
+
+	carried();
+	sh = p.server.c->share;
+	pid = fork();
+	if (!pid) {
+		rr_lock_forked();
+		rr_lock_take(&sh->lock);
+		sh->pulls_short = 1;
+		sh->pull[0] = (struct rr_pull){ .used = true, .local = true, .buf = RR_BUF_NONE, .room = 100,
+						.turn = sh->pull_turn, .fetch = 100, .nsegs = 1 };
+		_exit(0);
+	}
+	waitpid(pid, NULL, 0);
+	cr_assert_eq(rr_end_try_recv(&p.server, in, 100, 0), -ECONNRESET);
+	cr_assert_eq(sh->pull[0].buf, RR_BUF_NONE);
+}
+
+/* --- SO_RCVLOWAT, while half an offer is there --- */
+
+static int lowat(int fd)
+{
+	int n = 0;
+	socklen_t len = sizeof(n);
+
+	cr_assert_eq(getsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &n, &len), 0);
+	return n;
+}
+
+static void half_an_offer(void)
+{
+	static const uint8_t mark[4] = { 0x80, 0, 1, 0 };
+
+	cr_assert_eq(send(p.client.fd, mark, 4, 0), 4);
+	rr_end_poll(&p.server, POLLIN);
+	cr_assert_gt(lowat(p.server.fd), 4);
+}
+
+Test(conn_rare, a_server_that_speaks_on_half_an_offer_hears_every_byte)
+{
+	half_an_offer();
+	cr_assert_eq(rr_end_try_send(&p.server, "hello", 5), 5);
+	cr_assert_eq(lowat(p.server.fd), 1);
+}
+
+Test(conn_rare, a_server_that_shuts_down_on_half_an_offer_hears_every_byte)
+{
+	half_an_offer();
+	cr_assert_eq(rr_conn_shutdown(p.server.c, p.server.fd, SHUT_WR), 0);
+	cr_assert_eq(lowat(p.server.fd), 1);
+}
+
+Test(conn_rare, what_is_let_go_on_half_an_offer_hears_every_byte)
+{
+	half_an_offer();
+	cr_assert(rr_conn_let_go(p.server.c));
+	cr_assert_eq(lowat(p.server.fd), 1);
+}
+
+/* --- the window --- */
+
+/* What the connection says for itself takes of it, too. */
+Test(conn_rare, after_the_hatch_no_more_is_said_than_there_is_room_for)
+{
+	enum { LONG = RR_ENG_CONTROL + 2 };
+	struct rr_wc wc;
+	struct rr_qp *qp;
+	size_t n, all = 0;
+
+	carried();
+	qp = p.server.c->share->qp;
+	for (uint32_t i = 0; i < LONG; i++)
+		one_way(&p.client, &p.server, rr_test_call(out, 10 + i, 10, 1));
+	for (uint32_t i = 0; i < LONG; i++) {
+		n = rr_test_reply(out, 10 + i, 20000, i);
+		cr_assert_eq(rr_end_send(&p.server, NULL, out, n), (ssize_t)n);
+		all += n;
+	}
+	cr_assert_eq(rr_end_poll(&p.client, POLLIN), POLLIN);
+	/* the server does nothing any more but give back one receive: its room goes to the hatch */
+	n = rr_test_call(out, 100, 10, 1);
+	while (rr_end_try_send(&p.client, out, n) == (ssize_t)n)
+		;
+	cr_assert_eq(qp->ops->poll(qp, &wc, 1), 1);
+	qp->ops->repost(qp, wc.cookie);
+	n = rr_test_call(out, 200, 2 << 20, 1);
+	cr_assert_gt(rr_end_try_send(&p.client, out, n), 0);
+	cr_assert(p.client.c->share->tx.tcp);
+	cr_assert_eq(rr_end_recv(&p.client, NULL, in, all), (ssize_t)all);
+	cr_assert(!p.client.c->share->dead);
+}
