@@ -59,7 +59,7 @@ static void engine_params(struct rr_eng_params *ep, const struct rr_prov_params 
 	*ep = (struct rr_eng_params){
 		.caps = RR_CAP_RELIABLE_REPLY | RR_CAP_RING_CREDITS | RR_CAP_HATCH |
 			RR_CAP_REVERSE_CHUNKS,
-		.recvs = p->recvs,
+		.recvs = p->recvs, .pulls = RR_PULLS,
 		.inline_send = p->recv_size, .inline_recv = p->recv_size,
 		.credits = rr_cp->credits, .bc_credits = rr_cp->bc_credits,
 		.max_msg = rr_cp->max_msg,

@@ -35,7 +35,8 @@ static void take_size(struct rr_eng *e, uint32_t size)
 static void take_reads(struct rr_eng *e, uint32_t reads)
 {
 	e->reads_barred = reads == 0;
-	e->reads_max = reads;
+	if (reads && (!e->reads_max || reads < e->reads_max))
+		e->reads_max = reads;
 }
 
 /* --- the client ------------------------------------------------------------------------- */

@@ -77,6 +77,7 @@ struct rr_eng_params {
 	rr_time done_timeout;	/* reliable replies nobody pulled are fenced after this … */
 	rr_time done_timeout_pressure; /* … or this, when max_exposed is reached */
 	uint32_t recvs;		/* receives that the driver keeps posted; 0 rr_eng_recvs() */
+	uint32_t pulls;		/* messages that it can pull at a time; 0 any number */
 	/* draft02: opaque items of our calls that have so many bytes at least are sent with padding
 	 * (RDMA_MSGP), where their binding knows all of them; 0 none ever is */
 	uint32_t pad_thresh;

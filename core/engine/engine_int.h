@@ -285,7 +285,8 @@ struct rr_eng {
 	bool pulls;		/* replies may be Read chunks, by agreement or dialect */
 	bool reads_barred;	/* the peer does no RDMA Reads at all */
 	uint32_t reads_max;	/* messages that are read at a time, at most; 0 any */
-	uint32_t reading;	/* messages that are, if that matters */
+	uint32_t reading;	/* messages that are, if that matters … */
+	uint32_t waiting;	/* … and that wait for one of them to end */
 	bool reverse_chunks;	/* chunks in reverse calls */
 	bool reverse_reads;	/* Read chunks in replies to reverse calls */
 	bool mute;		/* the peer takes no calls of ours */

@@ -140,9 +140,10 @@ void rr_in_msg(struct rr_eng *e, struct rr_in *in, const struct rr_msg *m, const
 /* req: draft-02 6.2 #2 */
 void rr_in_read(struct rr_eng *e, struct rr_in *in, enum rr_opcode code)
 {
-	if (unlikely(e->reads_max) && !in->reading) {
-		if (e->reading >= e->reads_max) {
+	if (e->reads_max && !in->reading) {
+		if (unlikely(e->reading >= e->reads_max)) {
 			in->waits = (uint8_t)code;
+			e->waiting++;
 			return;
 		}
 		in->reading = true;
@@ -157,14 +158,17 @@ static void reads_over(struct rr_eng *e, struct rr_in *in)
 	struct rr_in *next = rr_list_head(&e->arrived, &e->ins);
 	enum rr_opcode code;
 
-	if (likely(!in->reading))
+	if (!in->reading)
 		return;
 	in->reading = false;
 	e->reading--;
+	if (likely(!e->waiting))
+		return;
 	while (next && !next->waits)
 		next = next->n.next ? rr_pool_at(&e->ins, next->n.next) : NULL;
 	if (!next)
 		return;
+	e->waiting--;
 	code = (enum rr_opcode)next->waits;
 	next->waits = RR_OP_NONE;
 	rr_in_read(e, next, code);

@@ -296,3 +296,34 @@ Test(conn_rare, after_the_hatch_no_more_is_said_than_there_is_room_for)
 	cr_assert_eq(rr_end_recv(&p.client, NULL, in, all), (ssize_t)all);
 	cr_assert(!p.client.c->share->dead);
 }
+
+/* --- tables --- */
+
+static void many_credits(void)
+{
+	rr_test_params.credits = 1024;
+	rr_test_params.memory = 64 << 20;
+	setup();
+}
+
+/* More than can be pulled at a time: the others wait. */
+Test(conn_rare, long_messages_that_nobody_reads_are_only_that, .init = many_credits)
+{
+	size_t n = 0;
+	uint32_t sent = 0;
+
+	carried();
+	while (sent < 2 * RR_PULLS) {
+		n = rr_test_call(out, 100 + sent, 10000, sent);
+		if (rr_end_try_send(&p.client, out, n) != (ssize_t)n)
+			break;
+		sent++;
+		rr_end_poll(&p.server, POLLOUT);
+	}
+	cr_assert_gt(sent, RR_PULLS);
+	for (uint32_t i = 0; i < sent; i++) {
+		n = rr_test_call(out, 100 + i, 10000, i);
+		cr_assert_eq(rr_end_recv(&p.server, NULL, in, n), (ssize_t)n, "call %u of %u", i, sent);
+		cr_assert_eq(memcmp(in, out, n), 0);
+	}
+}
