@@ -150,6 +150,7 @@ void rr_answer_wait(struct rr_conn *c, int fd)
 	rc = c->share->qp->ops->establish(c->share->qp);
 	if (rc == 0)
 		return rr_upgrade_carry(c);
+	/* A reset is no news for the app: whoever closes has left our answer unread, and that is all. */
 	n = rr_os->recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
 	if (n == 0 && c->shut_rd)
 		return;		/* of the app's doing */
