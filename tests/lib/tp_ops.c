@@ -22,6 +22,8 @@ static void do_send(struct tp_peer *p, const struct rr_op *op)
 	struct iovec iov[1 + RR_OP_MAX_PARTS] = { 0 };
 	int n = 1;
 
+	if (op->buf + 1 == p->brief)
+		p->brief = 0;
 	if (lost_done(p, op))
 		return;
 	if (op->hdr_len + op->len > p->qp->send_size)
@@ -73,6 +75,8 @@ static void do_write(struct tp_peer *p, const struct rr_op *op)
 	struct tp_pend *d = tp_pend_new(p, op->id);
 	uint32_t at = op->off;
 
+	if (op->buf + 1 == p->brief)
+		tp_wrong(p->tp, "side %d: a short message is written", p->side);
 	for (uint32_t i = 0; i < op->nsegs && !p->dead; i++) {
 		tp_posted(p, d, p->qp->ops->write(p->qp, p->buf[op->buf].at + at, op->segs[i].length,
 						  &op->segs[i], 0, tp_cookie(p, d)));

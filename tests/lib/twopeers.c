@@ -219,6 +219,7 @@ int tp_send(struct tp *tp, int side, uint32_t type, uint32_t xid, uint32_t proc,
 	out.have = len;
 	if (!rr_rpc_peek(out.head, out.have, &out.rpc))
 		abort();
+	p->brief = rr_eng_is_short(p->eng, type, len) ? out.buf + 1 : 0;
 	rc = rr_eng_send(p->eng, &out, tp->now);
 	if (rc) {
 		tp_buf_put(p, out.buf);
@@ -235,6 +236,8 @@ int tp_send(struct tp *tp, int side, uint32_t type, uint32_t xid, uint32_t proc,
 		tp->peer[!side].answered = true;
 	}
 	tp_run(p);
+	if (p->brief && !p->dead)
+		tp_wrong(tp, "side %d: a short message of %u bytes is not sent", side, len);
 	return 0;
 }
 

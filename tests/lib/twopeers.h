@@ -84,6 +84,7 @@ struct tp_peer {
 	enum rr_eng_why failed;
 	bool dead, starved;
 	uint32_t npulls, nstarved, next_buf, next_pend;
+	uint32_t brief;		/* buffer + 1 of a message that was called short, until its Send */
 	uint64_t pull_seq;
 	uint32_t free_blocks;
 	struct tp_buf buf[TP_BUFS];
