@@ -132,6 +132,7 @@ static void take_props(struct rr_eng *e, const struct rr_props *p)
 	uint32_t most = rr_max(e->p.inline_send_max, e->p.inline_send);
 
 	e->p.inline_send = rr_min(p->value[RR_PROP_RBSIZ], most);
+	e->p.inline_peer = p->value[RR_PROP_RBSIZ];	/* §4.2.1: so with the need for a Reply chunk */
 	if (e->p.inline_send < RR_V2_FIRST_MAX)
 		rr_eng_fail(e, RR_WHY_PROTOCOL);
 	e->mute |= !e->p.connector && p->value[RR_PROP_BRS] == RR_RVREQSUP_NONE;
@@ -154,7 +155,6 @@ static void take_defaults(struct rr_eng *e)
 	struct rr_props p;
 
 	rr_props_init(&p);
-	e->p.inline_peer = p.value[RR_PROP_RBSIZ];	/* of ours it has none either */
 	take_props(e, &p);
 	rr_open_over(e);
 }
@@ -174,7 +174,6 @@ static void props_arrived(struct rr_eng *e, struct rr_in *in)
 	}
 	if (!e->props_known)
 		take_props(e, &e->rx.props);
-	e->p.inline_peer = e->p.inline_recv;	/* it is told so, or has been */
 	if (in->dir == RR_DIR_CALL) {
 		e->requested = in->credit;
 		if (e->opening == RR_OPEN_AWAITED)

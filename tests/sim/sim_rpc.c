@@ -126,6 +126,15 @@ static void scenario_draft02(struct tp *rng, struct tp_conf *c)
 	}
 }
 
+/* Who is connected to has less room. */
+static void scenario_smaller(struct tp_conf *c)
+{
+	struct rr_eng_params *p = c->eng;
+
+	p[0].inline_send = p[1].inline_send = p[1].inline_recv = 1024;
+	p[0].inline_peer = p[1].inline_peer = 1024;
+}
+
 static const struct speech *scenario(struct tp_conf *c, uint64_t seed)
 {
 	struct tp rng = { .rng = seed * UINT64_C(0x9e3779b97f4a7c15) | 1 };
@@ -171,6 +180,8 @@ static const struct speech *scenario(struct tp_conf *c, uint64_t seed)
 	}
 	if (sp->dialect[0] == RR_DIALECT_DRAFT02)
 		scenario_draft02(&rng, c);
+	if (tp_random(&rng) % 3 == 0)
+		scenario_smaller(c);
 	return sp;
 }
 

@@ -260,25 +260,28 @@ Test(engine_v2_opening, a_peer_without_properties_has_their_defaults_and_one_cre
 	one_fini(&o);
 }
 
-/* A server that does not know how much we receive sends no more than anybody can. */
-Test(engine_v2_opening, what_is_surely_inline_depends_on_what_the_server_was_told)
+/* version-two-08 §4.2.1 */
+Test(engine_v2_opening, a_reply_that_is_longer_than_the_servers_receives_has_a_chunk)
 {
-	for (int i = 0; i < 4; i++) {
-		bool told = i & 1, longer = i & 2;
+	static const struct { uint32_t rbsiz, count, chunks; } row[] = {
+		{ 0, 3000, 0 }, { 0, 4000, 1 }, { 8192, 4000, 0 }, { 16384, 8000, 1 }, { 1024, 3000, 1 },
+	};
+
+	for (size_t i = 0; i < rr_array_size(row); i++) {
 		uint8_t call[64];
 
-		WORDS(call, 9, 0, 2, 100003, 3, 16, 0, 0, 0, 0, 0, 0, 0, 0, 0, longer ? 4000 : 3000); /* READDIR */
+		WORDS(call, 9, 0, 2, 100003, 3, 16, 0, 0, 0, 0, 0, 0, 0, 0, 0, row[i].count); /* READDIR */
 		params(0, true);
 		o.p.inline_recv = 8192;
 		o.p.inline_peer = 1024;
 		start();
-		if (told)
-			ONE_RECV(&o, ours, 2, 8, CONNPROP, RESPONSE, 0);
+		if (row[i].rbsiz)
+			ONE_RECV(&o, ours, 2, 8, CONNPROP, RESPONSE, 1, RBSIZ, 4, row[i].rbsiz);
 		else
 			ONE_RECV(&o, ours, 2, 8, ERROR, RESPONSE, 3);
 		one_clear(&o);
 		cr_assert_eq(one_send_bytes(&o, call, sizeof(call)), 0);
-		cr_assert_eq(one_count(&o, RR_OP_EXPOSE), longer && !told);
+		cr_assert_eq(one_count(&o, RR_OP_EXPOSE), row[i].chunks, "row %zu", i);
 		one_fini(&o);
 	}
 }
