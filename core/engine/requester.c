@@ -164,7 +164,7 @@ void rr_req_sent(struct rr_eng *e, struct rr_call *c)
 /* --- sending --------------------------------------------------------------------------- */
 
 /* Nothing is learned for calls whose bound was known: what others of the same procedure have
- * needed (COMPOUND is one for everything) says nothing about the next. */
+ * needed (COMPOUND is one for everything) says nothing about the next. Sent again they would go as they went. */
 enum rr_eng_why rr_req_refused(struct rr_eng *e, const struct rr_call *c)
 {
 	uint32_t had = rr_max(c->reply.len, e->p.inline_recv);
@@ -172,7 +172,9 @@ enum rr_eng_why rr_req_refused(struct rr_eng *e, const struct rr_call *c)
 	if (e->p.reply_chunks == RR_REPLY_CHUNKS_NEVER ||
 	    (e->p.reply_chunks == RR_REPLY_CHUNKS_BOUNDED && !c->bounded))
 		return RR_WHY_TOO_LARGE;
-	if (c->bounded || !e->p.sizes ||
+	if (c->bounded)
+		return RR_WHY_REFUSED;
+	if (!e->p.sizes ||
 	    rr_sizes_too_small(e->p.sizes, c->prog, c->vers, c->proc, had, e->chunk_most))
 		return RR_WHY_ERR_CHUNK;
 	return RR_WHY_TOO_LARGE;
