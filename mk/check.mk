@@ -21,7 +21,8 @@ check-asan:
 	    scripts/check unit oracle stress sim fuzz-replay preload ends apps
 check-tsan:
 	@scripts/deps check
-	@BUILD=build-tsan SAN=thread LEGS=carried APPS="-l both $(TSAN_APPS)" scripts/check stress preload apps
+	@BUILD=build-tsan SAN=thread LEGS=carried APPS="-l both $(TSAN_APPS)" \
+	    scripts/check stress preload ends apps
 
 # Memcheck of a client and a server.
 check-valgrind: all $(BUILD)/tests/tools/rpcpair

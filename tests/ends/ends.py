@@ -19,16 +19,17 @@ def public(path):
 
 SHIM = public(BUILD + '/librpcrdma_shim.so')
 AGENT = public(HERE + '/agent.py')
+SUPP = public(HERE + '/../san/tsan.supp')
 
 sys.path.insert(0, HERE)
 from agent import blob, call, read_n, read_rec, rec, reply, xid_of  # noqa: E402,F401
 
 
 def sanitizer():
-    """What must be loaded before a library that was built with a sanitizer."""
+    """What a library that was built with a sanitizer needs, behind itself, in programs that were not."""
     needed = subprocess.run(['readelf', '-d', SHIM], capture_output=True, text=True).stdout
     libs = []
-    for name in ('libasan', 'libubsan'):
+    for name in ('libasan', 'libubsan', 'libtsan'):
         if name in needed:
             p = subprocess.run(['cc', '-print-file-name=%s.so' % name], capture_output=True, text=True)
             libs.append(os.path.realpath(p.stdout.strip()))
@@ -42,11 +43,13 @@ SLOW = 3 if SAN else 1
 def environment(shim=True, **options):
     env = dict(os.environ, PYTHONUNBUFFERED='1')
     if shim:
-        env['LD_PRELOAD'] = ' '.join(SAN + [SHIM])
+        env['LD_PRELOAD'] = ' '.join([SHIM] + SAN)
         env['RDMARPC_RUN_DIR'] = RUN
         if SAN:
             env['ASAN_OPTIONS'] = 'detect_leaks=0:log_path=%s/san:verify_asan_link_order=0' % W
             env['UBSAN_OPTIONS'] = 'log_path=%s/san:print_stacktrace=1' % W
+            env['TSAN_OPTIONS'] = ('log_path=%s/san:die_after_fork=0:ignore_noninstrumented_modules=1:suppressions=%s' %
+                                   (W, SUPP))
     for k, v in options.items():
         env['RDMARPC_' + k.upper()] = str(v)
     return env

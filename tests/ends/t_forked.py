@@ -477,6 +477,25 @@ def end(code):
 """
 
 
+def both_owners_end_at_once():
+    for make in both, behind:
+        for _ in range(3):
+            c, s = make()
+            name = c.do('name', 1) if c.do(END + "import tempfile\nname = tempfile.mkstemp()[1]") else c.do('name')
+            for end in c, s:
+                end.do(END)
+                end.do('name = %r' % name)
+            c.start("end('said = str(ask(s, 1, blob(70000))); open(name, \"w\").write(said)')")
+            s.start("end('echo_one(s)')")
+            for end in c, s:
+                same(end.p.wait(SOON), 0)
+            until(lambda: os.path.getsize(name), make.__name__)
+            with open(name) as f:
+                same(f.read(), '70000')
+            os.unlink(name)
+    same(lost(), 0)
+
+
 def a_peer_that_writes_no_more():
     """Half of it is over when it goes back."""
     for make in both, behind:

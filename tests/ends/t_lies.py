@@ -3,7 +3,7 @@
 # everything back, and its other connection goes on unaltered.
 from ends import *
 
-SECONDS = 3 * int(os.environ.get('ROUNDS', 1))
+SECONDS = 3 * SLOW * int(os.environ.get('ROUNDS', 1))
 SEED = os.environ.get('SEED', '1')
 
 
