@@ -42,34 +42,31 @@ int rr_wrap_ioctl(int fd, unsigned long cmd, void *arg)
 }
 
 /* An int as the kernel gives it to a buffer of *len bytes. */
-static int give_int(int value, void *val, socklen_t *len)
+static void give_int(int value, void *val, socklen_t *len)
 {
-	if ((int)*len < 0)
-		return -EINVAL;
 	if (*len > sizeof(value))
 		*len = sizeof(value);
 	memcpy(val, &value, *len);
-	return 0;
 }
 
 int rr_wrap_getsockopt(int fd, int level, int name, void *val, socklen_t *len)
 {
 	struct rr_sock *so;
-	struct rr_conn *c = val && len ? rr_conn_at(fd, &so) : NULL;
+	struct rr_conn *c = val && len && (int)*len >= 0 ? rr_conn_at(fd, &so) : NULL;
 	bool ours = false;
-	int rc = 0, err;
+	int err;
 
 	if (c) {
 		if (level == SOL_SOCKET && name == SO_ERROR) {
 			err = rr_conn_take_error(c);
 			ours = err != RR_CONN_KERNEL;
 			if (ours)
-				rc = give_int(err < 0 ? -err : err, val, len);
+				give_int(err < 0 ? -err : err, val, len);
 		} else
 			ours = rr_conn_getopt(c, level, name, val, len);
 		rr_file_put(&so->f);
 	}
-	return ours ? (int)rr_ret(rc) : rr_real.getsockopt(fd, level, name, val, len);
+	return ours ? 0 : rr_real.getsockopt(fd, level, name, val, len);
 }
 
 int rr_wrap_setsockopt(int fd, int level, int name, const void *val, socklen_t len)

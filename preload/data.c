@@ -163,6 +163,14 @@ static int wait_for(struct rr_sock *so, int fd, unsigned want, int flags, struct
 	return rr_wait_one(so, fd, want, p->until);
 }
 
+/* How a call ends that got so many bytes before r: an error after them is the next call's. */
+static ssize_t so_far(struct rr_conn *c, size_t got, ssize_t r)
+{
+	if (got && r < 0 && r != -EAGAIN && r != -EINTR && r != RR_CONN_KERNEL)
+		rr_conn_keep_error(c, (int)-r);
+	return got ? (ssize_t)got : r;
+}
+
 /* The connection's answer to a handler that interrupted a call on it. */
 static ssize_t reentered(int fd, int flags)
 {
@@ -181,13 +189,16 @@ static ssize_t recv_once(struct rr_sock *so, struct rr_conn *c, int fd, struct c
 	return r == -EDEADLK ? reentered(fd, flags) : r;
 }
 
-/* recv() of no bytes waits for some, or the end, all the same. */
-static ssize_t recv_nothing(struct rr_sock *so, struct rr_conn *c, int fd)
+/* MSG_TRUNC with MSG_PEEK: how many bytes there are, want at most. */
+static ssize_t recv_would_discard(struct rr_sock *so, struct rr_conn *c, int fd, size_t want, int flags)
 {
-	int r = rr_conn_poll(c, fd, POLLIN);
+	char one;
+	struct iovec iov = { &one, rr_min(want, sizeof(one)) };
+	ssize_t r = rr_conn_recv(c, fd, &iov, 1, flags & ~MSG_TRUNC);
+	int inq = r > 0 ? rr_conn_inq(c, fd) : 0;
 
 	rr_sock_after(so, c);
-	return r == RR_CONN_KERNEL ? r : r ? 0 : -EAGAIN;
+	return inq > 0 ? (ssize_t)rr_min(want, (size_t)inq) : r;
 }
 
 /* MSG_TRUNC: TCP throws the bytes away instead of copying them. */
@@ -197,6 +208,8 @@ static ssize_t recv_discard(struct rr_sock *so, struct rr_conn *c, int fd, size_
 	size_t got = 0;
 	ssize_t r;
 
+	if (flags & MSG_PEEK)
+		return recv_would_discard(so, c, fd, want, flags);
 	do {
 		struct iovec iov = { scratch, rr_min(sizeof(scratch), want - got) };
 
@@ -204,21 +217,21 @@ static ssize_t recv_discard(struct rr_sock *so, struct rr_conn *c, int fd, size_
 		rr_sock_after(so, c);
 		if (r > 0)
 			got += (size_t)r;
-	} while (r > 0 && got < want && !(flags & MSG_PEEK));
-	return got ? (ssize_t)got : r;
+	} while (r > 0 && got < want);
+	return so_far(c, got, r);
 }
 
 /* MSG_PEEK with MSG_WAITALL: until that much is there. The bytes stay, so POLLIN is no news:
  * looked at again every millisecond. */
 static bool peek_more(struct rr_sock *so, struct rr_conn *c, int fd, size_t want, ssize_t have,
-		      struct patience *p)
+		      int flags, struct patience *p)
 {
 	int inq;
 
 	if (have <= 0 || (size_t)have >= want)
 		return false;
 	if (!p->asked) {
-		if (!may_block(fd, 0))
+		if (!may_block(fd, flags))
 			return false;
 		p->asked = true;
 		p->since = rr_now();
@@ -235,8 +248,6 @@ static ssize_t recv_some(struct rr_sock *so, struct rr_conn *c, int fd, struct c
 {
 	size_t left = cut_left(cut);
 
-	if (!left)
-		return recv_nothing(so, c, fd);
 	if (flags & MSG_TRUNC)
 		return recv_discard(so, c, fd, left, flags);
 	return recv_once(so, c, fd, cut, flags);
@@ -275,14 +286,14 @@ static ssize_t recv_all(struct rr_sock *so, struct rr_conn *c, int fd, struct cu
 			r = wait_for(so, fd, POLLIN, flags, &p);
 			if (!r)
 				continue;
-			if (r == RR_CONN_KERNEL && got)
-				r = 0;
+			if ((r == RR_CONN_KERNEL && got) || (!want && p.asked))
+				r = 0;	/* recv() of no bytes waits, and has them however that ends */
 		} else if (r > 0 && (flags & MSG_PEEK) && (flags & MSG_WAITALL)) {
-			if (peek_more(so, c, fd, want, r, &p))
+			if (peek_more(so, c, fd, want, r, flags, &p))
 				continue;
 		}
 		if (r <= 0)
-			return got ? (ssize_t)got : r;
+			return so_far(c, got, r);
 		got += (size_t)r;
 		if (!all || got >= want)
 			return (ssize_t)got;
@@ -349,7 +360,7 @@ static ssize_t send_all(struct rr_sock *so, struct rr_conn *c, int fd, struct cu
 				return (ssize_t)got;
 		}
 		if (r <= 0)
-			return got ? (ssize_t)got : r;
+			return so_far(c, got, r);
 		got += (size_t)r;
 		if (got >= want)
 			return (ssize_t)got;

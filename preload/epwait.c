@@ -442,7 +442,7 @@ bool rr_ep_managed(const struct rr_file *f)
 {
 	const struct rr_ep_set *s = container_of(f, const struct rr_ep_set, f);
 
-	return atomic_load(&s->tagged) != 0;
+	return atomic_load(&s->tagged) || s->inner >= 0;	/* that may still show a kick */
 }
 
 /* Has one of the active watches something to tell? Tells nothing. */

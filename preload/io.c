@@ -62,7 +62,7 @@ ssize_t rr_wrap_write(int fd, const void *buf, size_t n)
 
 static bool empty(const struct iovec *iov, int n)
 {
-	for (int i = 0; iov && i < n; i++)
+	for (int i = 0; iov && i < n && n <= IOV_MAX; i++)
 		if (iov[i].iov_len)
 			return false;
 	return true;
@@ -78,11 +78,12 @@ ssize_t rr_wrap_readv(int fd, const struct iovec *iov, int n)
 	return rr_ret(r);
 }
 
+/* Of no bytes it is 0 at once, unlike write(). */
 ssize_t rr_wrap_writev(int fd, const struct iovec *iov, int n)
 {
 	ssize_t r;
 
-	if (likely(!rr_fdt_has(fd)) || (r = rr_data_send(fd, iov, n, 0)) == RR_CONN_KERNEL)
+	if (likely(!rr_fdt_has(fd)) || empty(iov, n) || (r = rr_data_send(fd, iov, n, 0)) == RR_CONN_KERNEL)
 		return rr_real.writev(fd, iov, n);
 	return rr_ret(r);
 }
@@ -110,7 +111,7 @@ ssize_t rr_wrap_pwritev2(int fd, const struct iovec *iov, int n, off_t off, int 
 {
 	ssize_t r;
 
-	if (!plain_vector(fd, off, flags) ||
+	if (!plain_vector(fd, off, flags) || empty(iov, n) ||
 	    (r = rr_data_send(fd, iov, n, flags & RWF_NOWAIT ? MSG_DONTWAIT : 0)) == RR_CONN_KERNEL)
 		return rr_real.pwritev2(fd, iov, n, off, flags);
 	return rr_ret(r);
@@ -196,17 +197,22 @@ static ssize_t recv_msgs(int fd, struct mmsghdr *msgs, unsigned n, int flags, rr
 	return (ssize_t)i;
 }
 
-/* The kernel looks at the time-out only between messages, and so does this. */
+/* The kernel looks at the time-out only between messages, and so does this; and at the socket's
+ * error before all of them. */
 int rr_wrap_recvmmsg(int fd, struct mmsghdr *msgs, unsigned n, int flags, struct timespec *timeout)
 {
 	struct rr_sock *so;
+	struct rr_conn *c;
 	rr_time end;
 	ssize_t r;
 
 	if (likely(!rr_fdt_has(fd)) || (timeout && (rr_bad_ptr(timeout) || !rr_timespec_ok(timeout))) ||
-	    !rr_conn_at(fd, &so))
+	    !(c = rr_conn_at(fd, &so)))
 		return rr_real.recvmmsg(fd, msgs, n, flags, timeout);
+	r = rr_conn_take_error(c);
 	rr_file_put(&so->f);
+	if (r && r != RR_CONN_KERNEL)
+		return (int)rr_ret(r < 0 ? r : -r);
 	end = rr_deadline(timeout);
 	r = recv_msgs(fd, msgs, n, flags, end);
 	if (r == RR_CONN_KERNEL)

@@ -346,16 +346,20 @@ int rr_wrap_shutdown(int fd, int how)
 {
 	struct rr_sock *so;
 	struct rr_conn *c = how < SHUT_RD || how > SHUT_RDWR ? NULL : rr_conn_at(fd, &so);
-	int rc;
+	int rc, saved = errno;
 
-	if (c) {
-		rc = rr_conn_shutdown(c, fd, how);
-		rr_sock_after(so, c);
-		rr_file_put(&so->f);
-		if (rc < 0 && rc != RR_CONN_KERNEL)
-			return (int)rr_ret(rc == -EDEADLK ? -EINTR : rc);
-	}
-	return rr_real.shutdown(fd, how);
+	if (!c)
+		return rr_real.shutdown(fd, how);
+	rc = rr_conn_shutdown(c, fd, how);
+	rr_sock_after(so, c);
+	rr_file_put(&so->f);
+	if (rc < 0 && rc != RR_CONN_KERNEL)
+		return (int)rr_ret(rc == -EDEADLK ? -EINTR : rc);
+	if (rc != 1)
+		return rr_real.shutdown(fd, how);
+	rr_real.shutdown(fd, how);
+	errno = saved;
+	return 0;
 }
 
 struct rr_file *rr_sock_closing(int fd)

@@ -14,6 +14,24 @@
  * this, and the peer has lost it while its socket lives on (exec). */
 #define GRACE	(100 * RR_MSEC)
 
+static void was_reset(struct rr_share *sh, int err)
+{
+	sh->reset = sh->rx.fin = true;
+	if (!sh->err)
+		sh->err = err;
+}
+
+/* The same after the FIN, where recv() does not tell. Not after our own end mark, which may have been what
+ * brought it about. */
+static void look_for_error(struct rr_share *sh, int fd)
+{
+	socklen_t len = sizeof(int);
+	int err = 0;
+
+	if (!rr_os->getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &len) && err)
+		was_reset(sh, err);
+}
+
 /* The bytes on the anchor: the end mark, or, behind a hatch, the app's. True: look again. */
 static bool take_mark(struct rr_share *sh, int fd)
 {
@@ -25,12 +43,14 @@ static bool take_mark(struct rr_share *sh, int fd)
 		return false;
 	}
 	if (n < 0) {
-		if (errno != EAGAIN && errno != EINTR) {
-			sh->reset = sh->rx.fin = true;
-			sh->rx.marked = false;
-			if (!sh->err)
-				sh->err = errno;
-		}
+		if (errno == EAGAIN || errno == EINTR)
+			return false;
+		/* The peer's end mark is bytes, and so brings one about where we neither read nor write. */
+		if (sh->rx.shut && sh->tx.shut)
+			sh->rx.fin = true;
+		else
+			was_reset(sh, errno);
+		sh->rx.marked = false;
 		return false;
 	}
 	/* A hatch is posted before the first byte that goes by TCP. */
@@ -58,6 +78,8 @@ void rr_anchor_check(struct rr_share *sh, int fd, rr_time now)
 	if (rr_os->poll(&p, 1, 0) > 0 && p.revents) {
 		for (int i = 0; i < 3 && take_mark(sh, fd); i++)
 			;
+		if (p.revents & POLLERR && !sh->reset && !sh->tx.shut)
+			look_for_error(sh, fd);
 		if (sh->rx.fin)
 			rr_drv_progress(sh);	/* what was posted before the FIN */
 	}
@@ -73,16 +95,16 @@ void rr_anchor_check(struct rr_share *sh, int fd, rr_time now)
 		rr_hint(sh, RR_HINT_IN);
 }
 
-/* Says how many records went by RDMA; the kernel's FIN follows. */
-void rr_anchor_mark(struct rr_share *sh, int fd)
+/* Says how many records went by RDMA; the kernel's FIN follows. Was it to be said? */
+bool rr_anchor_mark(struct rr_share *sh, int fd)
 {
 	uint8_t mark[RR_MARK_LEN];
 
 	if (sh->tx.shut || sh->tx.tcp || sh->dead)
-		return;
+		return false;
 	sh->tx.shut = true;
 	if (sh->qp->native)	/* nobody who would read it */
-		return;
+		return true;
 	rr_nego_put_mark(mark, sh->token, sh->tx.records);
 	if (rr_os->send(fd, mark, sizeof(mark), MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
 		rr_debug("end mark not sent");
@@ -90,6 +112,7 @@ void rr_anchor_mark(struct rr_share *sh, int fd)
 		rr_drv_say(sh, RR_IMM_NOTE);
 		sh->qp->ops->kick(sh->qp);
 	}
+	return true;
 }
 
 void rr_anchor_reset(int fd)

@@ -474,6 +474,17 @@ int rr_conn_take_error(struct rr_conn *c)
 	return rc;
 }
 
+void rr_conn_keep_error(struct rr_conn *c, int err)
+{
+	enum rr_conn_st st = rr_conn_st(c);
+	struct rr_lock *l;
+
+	if ((st != RR_S_CARRIED && st != RR_S_FORKED) || rr_conn_hold(c, &l) < 0)
+		return;
+	c->share->err = err;
+	rr_lock_drop(l);
+}
+
 bool rr_conn_getopt(struct rr_conn *c, int level, int name, void *val, socklen_t *len)
 {
 	if (level != SOL_SOCKET || name != SO_RCVLOWAT || !c->lowat_set || !val || !len)
@@ -494,13 +505,17 @@ bool rr_conn_setopt(struct rr_conn *c, int level, int name, const void *val, soc
 
 /* --- end ------------------------------------------------------------------------------ */
 
-static void shut_carried(struct rr_share *sh, int fd, bool rd, bool wr)
+/* Has it said so to the peer? */
+static bool shut_carried(struct rr_share *sh, int fd, bool rd, bool wr)
 {
-	if (wr)
-		rr_anchor_mark(sh, fd);
+	bool told;
+
+	rr_anchor_check(sh, fd, rr_now_coarse());
+	told = wr && !sh->reset && rr_anchor_mark(sh, fd);
 	if (rd)
 		sh->rx.shut = true;
 	rr_hint(sh, RR_HINT_IN | (wr ? RR_HINT_OVER : 0u));	/* no news for who still writes */
+	return told;
 }
 
 int rr_conn_shutdown(struct rr_conn *c, int fd, int how)
@@ -515,7 +530,7 @@ int rr_conn_shutdown(struct rr_conn *c, int fd, int how)
 	if (st < 0)
 		return st;
 	if (st == RR_S_CARRIED)
-		shut_carried(c->share, fd, rd, wr);
+		rc = shut_carried(c->share, fd, rd, wr);
 	else if (st == RR_S_FORKED)
 		rc = rr_inherited_shutdown(c, fd, rd, wr);
 	else if (st == RR_S_LISTEN && rd)	/* the kernel's listens no more */
@@ -541,7 +556,7 @@ static void close_carried(struct rr_conn *c, int fd)
 		return;
 	}
 	rr_drv_progress(sh);
-	if (sh->dead || ((sh->rx.bytes || rr_handback_bytes(sh)) && !sh->rx.shut)) {
+	if (sh->dead || sh->rx.bytes || rr_handback_bytes(sh)) {
 		rr_anchor_reset(fd);
 	} else {
 		rr_anchor_mark(sh, fd);

@@ -138,6 +138,9 @@ int rr_conn_inq(struct rr_conn *c, int fd);
 /* SO_ERROR of a carried connection (taken, as the kernel does), or RR_CONN_KERNEL. */
 int rr_conn_take_error(struct rr_conn *c);
 
+/* An error that was taken and could not be told, since there were bytes to tell of: for the next call. */
+void rr_conn_keep_error(struct rr_conn *c, int err);
+
 /* Options that we hide or imitate: true if *val was answered (get) or kept (set). */
 bool rr_conn_getopt(struct rr_conn *c, int level, int name, void *val, socklen_t *len);
 bool rr_conn_setopt(struct rr_conn *c, int level, int name, const void *val, socklen_t len);
@@ -179,8 +182,9 @@ rr_time rr_conn_idle(rr_time now);
 
 /* --- end --- */
 
-/* Before the kernel's shutdown(fd, how), which the caller makes after any return of 0 or
- * RR_CONN_KERNEL; -errno: do not make it, that is the answer. */
+/* Before the kernel's shutdown(fd, how), which the caller makes after any return of 0, 1 or
+ * RR_CONN_KERNEL; -errno: do not make it, that is the answer. After 1 it has succeeded for the app even if
+ * that fails: a peer that has closed answers our end mark with a reset. */
 int rr_conn_shutdown(struct rr_conn *c, int fd, int how);
 
 /* Before the kernel closes the process's last fd of this connection. */

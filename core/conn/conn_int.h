@@ -470,7 +470,7 @@ ssize_t rr_stream_recv(struct rr_share *sh, int fd, const struct iovec *iov, int
 /* May the write that had no room now have it? */
 bool rr_stream_room(struct rr_share *sh);
 void rr_stream_push(struct rr_share *sh, const struct rr_rx_ent *e);
-bool rr_stream_at_end(const struct rr_share *sh);
+bool rr_stream_is_over(const struct rr_share *sh);
 /* The error that the app has yet to be told, once; 0 none. */
 int rr_stream_error(struct rr_share *sh);
 /* The provider lost the peer, and the anchor has not yet said how: by an end or a reset. */
@@ -494,7 +494,7 @@ int rr_hatch_flush(struct rr_share *sh, int fd);
 
 /* anchor.c */
 void rr_anchor_check(struct rr_share *sh, int fd, rr_time now);
-void rr_anchor_mark(struct rr_share *sh, int fd);
+bool rr_anchor_mark(struct rr_share *sh, int fd);
 void rr_anchor_break(int fd);
 /* Its close, whose ever it is, will be a reset. */
 void rr_anchor_reset(int fd);

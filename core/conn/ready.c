@@ -27,7 +27,7 @@ static unsigned in_bits(struct rr_conn *c, struct rr_share *sh, int fd)
 		return RR_IN_BITS;
 	if (!sh->rx.bytes && rr_stream_next_is_tcp(sh))
 		return kernel_poll(fd, RR_IN_BITS | POLLRDHUP | POLLPRI);
-	if (sh->dead || sh->rx.shut || rr_stream_at_end(sh))
+	if (sh->dead || sh->reset || sh->rx.shut || rr_stream_is_over(sh))
 		return RR_IN_BITS | POLLRDHUP;
 	return sh->rx.bytes >= (uint64_t)c->lowat ? RR_IN_BITS : 0;
 }
@@ -60,7 +60,7 @@ static unsigned bits(struct rr_conn *c, struct rr_share *sh, int fd, unsigned wa
 		got |= in_bits(c, sh, fd);
 	if (want & RR_OUT_BITS)
 		got |= connect_waits(c) ? RR_OUT_BITS : out_bits(sh, fd);
-	if (sh->dead || sh->reset || (sh->tx.shut && (sh->rx.shut || rr_stream_at_end(sh))))
+	if (sh->dead || sh->reset || (sh->tx.shut && (sh->rx.shut || rr_stream_is_over(sh))))
 		got |= POLLHUP;
 	if (sh->err)
 		got |= POLLERR;
@@ -70,20 +70,19 @@ static unsigned bits(struct rr_conn *c, struct rr_share *sh, int fd, unsigned wa
 static unsigned carried_poll(struct rr_conn *c, int fd, unsigned want)
 {
 	struct rr_share *sh = c->share;
+	rr_time now = rr_now_coarse();
 	unsigned got;
 
 	if (!sh->rx.bytes || (want & RR_OUT_BITS))
 		rr_drv_progress(sh);
 	rr_hatch_answer(sh);
 	got = bits(c, sh, fd, want);
-	if (!got) {
-		rr_time now = rr_now_coarse();
-
+	if (!got)
 		rr_hint_none(sh);
-		if (now - sh->rx.checked > ANCHOR_LOOK) {
-			rr_anchor_check(sh, fd, now);
-			got = bits(c, sh, fd, want);
-		}
+	/* The peer's end shows beside bytes that nobody has read, and room to write. */
+	if (now - sh->rx.checked > ANCHOR_LOOK) {
+		rr_anchor_check(sh, fd, now);
+		got = bits(c, sh, fd, want);
 	}
 	return got;
 }

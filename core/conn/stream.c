@@ -546,11 +546,9 @@ static ssize_t fill(struct rr_share *sh, struct rx_pos *pos, uint8_t *dst, size_
 	return (ssize_t)n;
 }
 
-/* Has the peer's stream ended, with everything delivered? */
-bool rr_stream_at_end(const struct rr_share *sh)
+/* Has the peer's stream ended, and all of it arrived? */
+bool rr_stream_is_over(const struct rr_share *sh)
 {
-	if (sh->rx.bytes)
-		return false;
 	return sh->rx.fin && (!sh->rx.marked || sh->rx.records >= sh->rx.end);
 }
 
@@ -576,9 +574,10 @@ static ssize_t nothing_there(struct rr_share *sh)
 {
 	if (rr_stream_next_is_tcp(sh))
 		return by_tcp(sh);
-	if (sh->err)
+	/* EPIPE is a reset behind the FIN, and for who writes. */
+	if (sh->err && sh->err != EPIPE)
 		return -rr_stream_error(sh);
-	if (sh->dead || sh->rx.shut || rr_stream_at_end(sh))
+	if (sh->dead || sh->rx.shut || rr_stream_is_over(sh))
 		return 0;
 	return -EAGAIN;
 }

@@ -269,6 +269,10 @@ rr_time rr_conn_idle(rr_time now RR_UNUSED)
 	return RR_TIME_NEVER;
 }
 
+void rr_conn_keep_error(struct rr_conn *c RR_UNUSED, int err RR_UNUSED)
+{
+}
+
 int rr_conn_shutdown(struct rr_conn *c RR_UNUSED, int fd RR_UNUSED, int how RR_UNUSED)
 {
 	return RR_CONN_KERNEL;

@@ -196,7 +196,173 @@ static void a_blocked_reader_can_be_cancelled(void)
 	CHECK_EQ(read(s[0], got, 10), 0);
 }
 
+static void reset(int fd)
+{
+	struct linger l = { 1, 0 };
+
+	CHECK_EQ(setsockopt(fd, SOL_SOCKET, SO_LINGER, &l, sizeof(l)), 0);
+	CHECK_EQ(close(fd), 0);
+}
+
+/* Until all of bits show, asked for as want: within seconds. */
+static short shows(int fd, short want, short bits)
+{
+	struct pollfd p = { fd, want, 0 };
+
+	for (int i = 0; i < 5000 && (p.revents & bits) != bits; i++) {
+		CHECK(poll(&p, 1, 1) >= 0);
+		usleep(1000);
+	}
+	return p.revents & bits;
+}
+
+static size_t put_call(int fd)
+{
+	size_t n = rpc_call(rec, 5, 100);
+
+	p_write_all(fd, rec, n);
+	return n;
+}
+
+static void the_end_shows_before_the_bytes_are_read(void)
+{
+	struct pollfd p = { .events = POLLRDHUP };
+	size_t n;
+	int s[2];
+
+	rpc_pair(s);
+	n = put_call(s[0]);
+	CHECK(p_readable(s[1], 5000));
+	p.fd = s[1];
+	CHECK_EQ(poll(&p, 1, 0), 0);
+	CHECK_EQ(shutdown(s[0], SHUT_WR), 0);
+	CHECK_EQ(poll(&p, 1, 5000), 1);
+	CHECK_EQ(p.revents, POLLRDHUP);
+	p_read_all(s[1], got, n);
+	CHECK_EQ(read(s[1], got, 1), 0);
+}
+
+static void the_end_shows_beside_room_to_write(void)
+{
+	int s[2];
+
+	rpc_pair(s);
+	CHECK_EQ(shutdown(s[0], SHUT_WR), 0);
+	CHECK_EQ(shows(s[1], POLLIN | POLLOUT, POLLIN | POLLOUT), POLLIN | POLLOUT);
+}
+
+static void a_reset_shows_before_the_bytes_are_read(void)
+{
+	const short all = POLLIN | POLLRDHUP | POLLERR | POLLHUP;
+	size_t n;
+	int s[2];
+
+	rpc_pair(s);
+	n = put_call(s[0]);
+	CHECK(p_readable(s[1], 5000));
+	reset(s[0]);
+	CHECK_EQ(shows(s[1], POLLIN | POLLRDHUP, all), all);
+	p_read_all(s[1], got, n);
+	CHECK_ERR(read(s[1], got, 1), ECONNRESET);
+}
+
+static void bytes_before_a_reset_do_not_hide_it(void)
+{
+	size_t n;
+	int s[2];
+
+	for (int flags = MSG_WAITALL; flags >= 0; flags -= MSG_WAITALL) {
+		rpc_pair(s);
+		n = put_call(s[0]);
+		CHECK(p_readable(s[1], 5000));
+		reset(s[0]);
+		CHECK_EQ(shows(s[1], 0, POLLERR), POLLERR);
+		CHECK_EQ(recv(s[1], got, n + 1, flags), n);
+		CHECK_ERR(recv(s[1], got, 1, flags), ECONNRESET);
+		CHECK_EQ(recv(s[1], got, 1, flags), 0);
+	}
+}
+
+static void recvmmsg_tells_of_a_reset_first(void)
+{
+	struct iovec v = { got, sizeof(got) };
+	struct mmsghdr m = { .msg_hdr = { .msg_iov = &v, .msg_iovlen = 1 } };
+	int s[2];
+
+	rpc_pair(s);
+	put_call(s[0]);
+	CHECK(p_readable(s[1], 5000));
+	reset(s[0]);
+	CHECK_EQ(shows(s[1], 0, POLLERR), POLLERR);
+	CHECK_ERR(recvmmsg(s[1], &m, 1, 0, NULL), ECONNRESET);
+	CHECK_EQ(recvmmsg(s[1], &m, 1, 0, NULL), 1);
+	CHECK_EQ(m.msg_len, RPC_CALL_HEAD + 100);
+}
+
+static void a_reset_behind_the_end_is_for_who_writes(void)
+{
+	int s[2];
+
+	rpc_pair(s);
+	put_call(s[0]);
+	CHECK(p_readable(s[1], 5000));
+	CHECK_EQ(shutdown(s[1], SHUT_WR), 0);
+	CHECK_EQ(shows(s[0], POLLRDHUP, POLLRDHUP), POLLRDHUP);
+	CHECK_EQ(close(s[1]), 0);	/* with what it has not read */
+	CHECK_EQ(shows(s[0], 0, POLLERR | POLLHUP), POLLERR | POLLHUP);
+	CHECK_EQ(read(s[0], got, 1), 0);
+	CHECK_ERR(send(s[0], rec, rpc_call(rec, 6, 0), MSG_NOSIGNAL), EPIPE);
+}
+
+static void closing_with_unread_bytes_resets_after_shut_rd_as_well(void)
+{
+	int s[2];
+
+	rpc_pair(s);
+	put_call(s[0]);
+	CHECK(p_readable(s[1], 5000));
+	CHECK_EQ(shutdown(s[1], SHUT_RD), 0);
+	CHECK_EQ(close(s[1]), 0);
+	CHECK_ERR(read(s[0], got, 10), ECONNRESET);
+}
+
+static void what_the_peer_closed_can_be_shut(void)
+{
+	int s[2];
+
+	for (int how = SHUT_WR; how <= SHUT_RDWR; how++) {
+		rpc_pair(s);
+		CHECK_EQ(close(s[1]), 0);
+		CHECK_EQ(read(s[0], got, 1), 0);
+		CHECK_EQ(shutdown(s[0], how), 0);
+		CHECK_EQ(read(s[0], got, 1), 0);
+		CHECK_EQ(close(s[0]), 0);
+	}
+}
+
+static void so_error_is_not_taken_by_a_call_that_fails(void)
+{
+	socklen_t len = (socklen_t)-1;
+	int s[2], err = -1;
+
+	rpc_pair(s);
+	reset(s[0]);
+	CHECK_EQ(shows(s[1], 0, POLLERR), POLLERR);
+	CHECK_ERR(getsockopt(s[1], SOL_SOCKET, SO_ERROR, &err, &len), EINVAL);
+	CHECK_ERR(read(s[1], got, 1), ECONNRESET);
+}
+
 static const struct p_case cases[] = {
+	{ "the_end_shows_before_the_bytes_are_read", the_end_shows_before_the_bytes_are_read },
+	{ "the_end_shows_beside_room_to_write", the_end_shows_beside_room_to_write },
+	{ "a_reset_shows_before_the_bytes_are_read", a_reset_shows_before_the_bytes_are_read },
+	{ "bytes_before_a_reset_do_not_hide_it", bytes_before_a_reset_do_not_hide_it },
+	{ "recvmmsg_tells_of_a_reset_first", recvmmsg_tells_of_a_reset_first },
+	{ "a_reset_behind_the_end_is_for_who_writes", a_reset_behind_the_end_is_for_who_writes },
+	{ "closing_with_unread_bytes_resets_after_shut_rd_as_well",
+	  closing_with_unread_bytes_resets_after_shut_rd_as_well },
+	{ "what_the_peer_closed_can_be_shut", what_the_peer_closed_can_be_shut },
+	{ "so_error_is_not_taken_by_a_call_that_fails", so_error_is_not_taken_by_a_call_that_fails },
 	{ "half_close_leaves_the_other_direction", half_close_leaves_the_other_direction },
 	{ "what_was_written_before_close_arrives_before_eof",
 	  what_was_written_before_close_arrives_before_eof },

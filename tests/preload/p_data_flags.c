@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* MSG_* flags, time-outs, EINTR: what a call does when it cannot do it all at once. */
 
+#include <limits.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/time.h>
 
 #include "tests/preload/rpc.h"
@@ -133,6 +135,59 @@ static void trunc_throws_bytes_away(void)
 	CHECK_EQ(recv(s[1], NULL, 4, MSG_TRUNC), 4);
 	CHECK_EQ(recv(s[1], got, sizeof(got), 0), n - 24);
 	CHECK_EQ(memcmp(got, rec + 24, n - 24), 0);
+}
+
+static void peek_with_trunc_counts_all_that_is_there(void)
+{
+	size_t n;
+	int s[2];
+
+	rpc_pair(s);
+	n = put_call(s[0], 60000);
+	CHECK(p_readable(s[1], 5000));
+	CHECK_EQ(recv(s[1], NULL, sizeof(got), MSG_PEEK | MSG_TRUNC), n);
+	CHECK_EQ(recv(s[1], NULL, n - 1, MSG_PEEK | MSG_TRUNC), n - 1);
+	CHECK_EQ(recv(s[1], got, sizeof(got), 0), n);
+}
+
+static void peek_and_waitall_do_not_wait_with_dontwait(void)
+{
+	size_t n;
+	int s[2];
+
+	rpc_pair(s);
+	n = put_call(s[0], 0);
+	CHECK(p_readable(s[1], 5000));
+	CHECK_EQ(recv(s[1], got, n + 1, MSG_PEEK | MSG_WAITALL | MSG_DONTWAIT), n);
+}
+
+static void recv_of_nothing_waits_once(void)
+{
+	struct timeval tv = { 0, 20000 };
+	int s[2];
+
+	rpc_pair(s);
+	CHECK_EQ(setsockopt(s[1], SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof(tv)), 0);
+	CHECK_EQ(recv(s[1], got, 0, 0), 0);
+	CHECK_ERR(recv(s[1], got, 1, 0), EAGAIN);
+}
+
+/* A page, and no memory behind it: who looks at more than there can be is found out. */
+static void too_many_pieces_are_not_looked_at(void)
+{
+	char *p = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct iovec *v = (struct iovec *)(void *)(p + 4096) - 2;
+	volatile int many = INT_MAX;
+	int s[2];
+
+	rpc_pair(s);
+	CHECK_EQ(mprotect(p + 4096, 4096, PROT_NONE), 0);
+	CHECK_ERR(readv(s[1], v, many), EINVAL);
+	CHECK_ERR(writev(s[1], v, many), EINVAL);
+	CHECK_EQ(writev(s[1], v, 2), 0);
+	CHECK_EQ(shutdown(s[1], SHUT_WR), 0);
+	CHECK_EQ(writev(s[1], v, 2), 0);
+	CHECK_ERR(send(s[1], got, 0, MSG_NOSIGNAL), EPIPE);
 }
 
 static void no_urgent_data_is_einval(void)
@@ -415,6 +470,10 @@ static const struct p_case cases[] = {
 	{ "waitall_fills_a_vector_piece_by_piece", waitall_fills_a_vector_piece_by_piece },
 	{ "peek_with_waitall_waits_too", peek_with_waitall_waits_too },
 	{ "trunc_throws_bytes_away", trunc_throws_bytes_away },
+	{ "peek_with_trunc_counts_all_that_is_there", peek_with_trunc_counts_all_that_is_there },
+	{ "peek_and_waitall_do_not_wait_with_dontwait", peek_and_waitall_do_not_wait_with_dontwait },
+	{ "recv_of_nothing_waits_once", recv_of_nothing_waits_once },
+	{ "too_many_pieces_are_not_looked_at", too_many_pieces_are_not_looked_at },
 	{ "no_urgent_data_is_einval", no_urgent_data_is_einval },
 	{ "fionread_counts_what_can_be_read", fionread_counts_what_can_be_read },
 	{ "rcvtimeo_ends_in_eagain", rcvtimeo_ends_in_eagain },
