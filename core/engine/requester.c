@@ -400,7 +400,7 @@ static void reply_reads(struct rr_eng *e, struct rr_in *in, struct rr_call *c,
 	rr_inv_arrived(e, in, ch);
 	if (!c)
 		rr_eng_count(e, RR_C_unknown_xid);
-	if (c && !rr_writes_used(ch->writes, ch->nwrites, ch->segs) &&
+	if (c && e->rx.type == RR_MSG && !rr_writes_used(ch->writes, ch->nwrites, ch->segs) &&
 	    rr_reads_take(e, in, ch) && in->nsegs == 0 &&
 	    rr_reads_judge_reply(e, c, in, stream, in->len)) {
 		rr_in_arrive(e, in, RR_IN_COMPOSE);

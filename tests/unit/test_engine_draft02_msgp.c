@@ -265,6 +265,19 @@ CLIENT(a_reply_that_cannot_be_read_ends_the_connection)
 	cr_assert_eq(one_op(&o, RR_OP_FAIL, 0)->why, RR_WHY_PROTOCOL);
 }
 
+/* Nor one that has Read chunks besides: its padding would be delivered as data. */
+CLIENT(a_reply_with_padding_and_read_chunks_is_refused)
+{
+	begin_call(&m, 0x20005244, 1, 1);	/* a program without binding */
+	cr_assert_eq(one_send_bytes(&o, m.b, m.n), 0);
+	begin_reply(&m, 0);
+	add_opaque(&m, 200);
+	one_clear(&o);
+	RECV(MSGP, 64, 100, 1, m.n, 0x21, 64, 0, 16, 0, 0, 0);
+	cr_assert_eq(one_count(&o, RR_OP_COMPOSE), 0);
+	cr_assert_eq(one_info(&o).inflight, 1);
+}
+
 CLIENT(a_reply_without_results_has_no_padding)
 {
 	write_call(32, 50, 0);
