@@ -562,8 +562,7 @@ static void close_carried(struct rr_conn *c, int fd)
 		rr_anchor_mark(sh, fd);
 		rr_conn_settle(sh);
 	}
-	if (sh->qp->wake_fd >= 0)
-		rr_os->shutdown(sh->qp->wake_fd, SHUT_RDWR);
+	sh->qp->ops->disconnect(sh->qp);
 }
 
 void rr_conn_close(struct rr_conn *c, int fd)
@@ -604,9 +603,8 @@ void rr_conn_vanished(struct rr_conn *c)
 			if (!rr_conn_shareable(sh))
 				rr_handback_leave(c, -1);
 		} else {
+			rr_conn_settle(sh);
 			rr_drv_fail(sh, EBADF, RR_R_REUSED);
-			if (sh->qp->wake_fd >= 0)
-				rr_os->shutdown(sh->qp->wake_fd, SHUT_RDWR);
 		}
 	} else if (st == RR_S_FORKED) {
 		rr_inherited_close(c, -1);

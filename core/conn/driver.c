@@ -13,12 +13,15 @@
 #define MAX_IOV	(1 + RR_BUF_EXTS + RR_OP_MAX_PARTS)
 #define STALE_PULL	(100 * RR_MSEC)	/* an unread reliable reply is pulled after this */
 
+/* The peer must not have to wait for our app to notice: some never close what has failed (ntirpc, with calls
+ * under way). */
 void rr_drv_fail(struct rr_share *sh, int err, enum rr_reason why)
 {
 	if (sh->dead)
 		return;
 	sh->dead = true;
 	sh->err = err;
+	sh->qp->ops->disconnect(sh->qp);
 	rr_hint(sh, RR_HINT_IN | RR_HINT_OVER);
 	rr_count(sh->qp->count, RR_C_lost, 1);
 	rr_report_share(sh, RR_CS_DEAD, why);

@@ -320,6 +320,8 @@ static int carried_fds(struct rr_share *sh, int fd, unsigned want, struct pollfd
 	    rr_conn_procs(sh) > 1)
 		*until = rr_min(*until, rr_now() + FAMILY_LOOK);
 	out[0] = (struct pollfd){ fd, (short)anchor, 0 };
+	if (sh->dead)	/* of which the wake-up fd would tell for ever */
+		return 1;
 	if (sh->prov_lost) {
 		*until = rr_min(*until, rr_now() + FAMILY_LOOK);
 		return 1;

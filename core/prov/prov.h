@@ -115,6 +115,9 @@ struct rr_prov_ops {
 	int (*connect)(struct rr_qp *qp, const struct rr_prov_params *p, const struct sockaddr *to,
 		       const struct sockaddr *from);
 
+	/* Ends it for the peer, at once: where what was posted does not outlive its poster, it may be lost.
+	 * Nothing is posted afterwards; close() is still due. */
+	void (*disconnect)(struct rr_qp *qp);
 	/* Ends it in any state: closes wake_fd, unmaps. In a forked child that shares qp
 	 * with its parent it lets go of this process's part only. */
 	void (*close)(struct rr_qp *qp);

@@ -341,6 +341,46 @@ Test(conn_edges, a_provider_that_is_lost_has_nothing_to_say)
 	cr_assert(!rr_conn_peek(p.server.c, POLLIN));
 }
 
+/* An app that has been told of it may well leave it open for ever. */
+Test(conn_edges, a_connection_that_fails_at_one_end_fails_at_the_other)
+{
+	struct pollfd fds[2];
+	rr_time until;
+	int n;
+
+	carried();
+	one_way(&p.client, &p.server, rr_test_call(out, 2, 10, 1));
+	cr_assert_eq(rr_conn_arm(p.client.c, p.client.fd, POLLIN), 0);
+	n = rr_test_reply(out, 2, 10, 1);
+	cr_assert_eq(rr_end_try_send(&p.server, out, (size_t)n), n);
+	cr_assert_eq(send(p.client.fd, "bytes that are neither a call nor a mark", 40, 0), 40);
+	for (int i = 0; i < 1000 && !p.server.c->share->dead; i++, usleep(1000))
+		rr_end_poll(&p.server, POLLIN);
+	cr_assert(p.server.c->share->dead);
+
+	n = rr_conn_fds(p.client.c, p.client.fd, POLLIN, fds, &until);
+	cr_assert_eq(n, 2);
+	cr_assert_eq(poll(&fds[1], 1, 1000), 1, "a sleeper wakes");
+	rr_conn_disarm(p.client.c, p.client.fd);
+	arrives_alone(&p.client, out, rr_test_reply(out, 2, 10, 1));
+	cr_assert_eq(rr_end_recv(&p.client, NULL, in, 1), -ECONNRESET);
+}
+
+/* Its app has been told, and may sleep on others. */
+Test(conn_edges, a_connection_that_has_failed_wakes_nobody_any_more)
+{
+	struct pollfd fds[2];
+	rr_time until;
+
+	carried();
+	rr_share_hold(p.server.c->share);
+	rr_drv_fail(p.server.c->share, ECONNRESET, RR_R_PROTOCOL);
+	rr_lock_drop(&p.server.c->share->lock);
+	cr_assert_eq(rr_conn_fds(p.server.c, p.server.fd, POLLIN, fds, &until), 1);
+	cr_assert_eq(fds[0].fd, p.server.fd);
+	cr_assert_eq(until, RR_TIME_NEVER);
+}
+
 /* --- replies that nobody can carry --- */
 
 static void no_reply_chunks(void)

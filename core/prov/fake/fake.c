@@ -156,6 +156,11 @@ static int establish(struct rr_qp *qp)
 	return fake_of(qp)->peer ? 0 : -EAGAIN;
 }
 
+static void disconnect(struct rr_qp *qp)
+{
+	rr_fake_break(fake_of(qp)->link);
+}
+
 static void close_qp(struct rr_qp *qp)
 {
 	struct rr_fake_qp *q = fake_of(qp);
@@ -562,7 +567,7 @@ static void trim(struct rr_qp *qp, bool (*used)(void *ctx, size_t off, size_t le
 static const struct rr_prov_ops fake_ops = {
 	.name = "fake", .id = 3,
 	.qp_size = qp_size, .prepare = prepare, .answer = answer, .join = join,
-	.establish = establish, .close = close_qp,
+	.establish = establish, .disconnect = disconnect, .close = close_qp,
 	.send = post_send, .send_imm = send_imm, .read = rdma_read, .write = rdma_write,
 	.expose = expose, .invalidate = invalidate, .consumed = consumed,
 	.poll = poll_cq, .repost = repost, .window = window,

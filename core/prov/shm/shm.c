@@ -116,6 +116,16 @@ static int drain(struct rr_qp *qp)
 	return atomic_load_explicit(&q->lost, memory_order_relaxed) ? -ECONNRESET : 0;
 }
 
+/* Also for whoever else of this process's family sleeps on it. */
+static void disconnect(struct rr_qp *qp)
+{
+	int saved = errno;
+
+	if (rr_shm_ready(rr_shm_of(qp)))
+		rr_os->shutdown(qp->wake_fd, SHUT_RDWR);
+	errno = saved;
+}
+
 const struct rr_prov_ops rr_prov_shm = {
 	.name = "shm",
 	.id = 1,
@@ -125,6 +135,7 @@ const struct rr_prov_ops rr_prov_shm = {
 	.answer = rr_shm_answer,
 	.join = rr_shm_join,
 	.establish = rr_shm_establish,
+	.disconnect = disconnect,
 	.close = rr_shm_close,
 	.send = rr_shm_send,
 	.send_imm = rr_shm_send_imm,

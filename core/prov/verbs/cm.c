@@ -353,6 +353,16 @@ static void let_go(struct rr_qp *qp, struct rr_vq *v)
 	disown(qp, v);
 }
 
+void rr_verbs_disconnect(struct rr_qp *qp)
+{
+	struct rr_vq *v = rr_verbs_of(qp);
+	int saved = errno;
+
+	if (v && v->state == RR_V_READY)
+		rdma_disconnect(v->id);
+	errno = saved;
+}
+
 void rr_verbs_close(struct rr_qp *qp)
 {
 	struct rr_verbs *q = container_of(qp, struct rr_verbs, qp);
@@ -365,8 +375,7 @@ void rr_verbs_close(struct rr_qp *qp)
 		return;
 	}
 	rr_verbs_settle(qp, LEAVE_WAIT);
-	if (v->state == RR_V_READY)
-		rdma_disconnect(v->id);
+	rr_verbs_disconnect(qp);
 	disown(qp, v);
 	rr_verbs_qp_free(qp, v);
 	if (v->cm)

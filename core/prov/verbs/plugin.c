@@ -104,6 +104,7 @@ static const struct rr_prov_ops ops = {
 	.take = rr_native_take,
 	.connect = rr_native_connect,
 	.establish = rr_verbs_establish,
+	.disconnect = rr_verbs_disconnect,
 	.close = rr_verbs_close,
 	.send = rr_verbs_send,
 	.send_imm = rr_verbs_send_imm,
