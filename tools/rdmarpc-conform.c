@@ -21,13 +21,14 @@ static const char usage[] =
 	"  -d, --dialect=NAME      v1, v2, draft02, slides (v1)\n"
 	"  -r, --requester=COMMAND the peer is a requester: listens at PEER; COMMAND VERB N makes it call\n"
 	"  -p, --program=N[:V]     whose NULL is called (100003:3)\n"
-	"  -s, --serves=NAME,...   what else the peer serves: lab, nfs3, nfs4, reverse\n"
+	"  -s, --serves=NAME,...   what else the peer serves: lab, nfs3, nfs4, reverse, tight\n"
 	"  -k, --known=FILE        differences that are known, CASE: REASON\n"
 	"  -f, --format=NAME       text, json, junit (text)\n"
 	"  -o, --output=FILE       instead of standard output\n"
 	"  -v, --verbose           and the cases that were skipped\n"
 	"      --check             only reads the cases\n"
 	"      --self-test         shows that each case can fail\n"
+	"      --patience=MS       the peer waits so long for a reply of its own to be pulled\n"
 	"      --credits=N --recv-size=N --offer=PROGRAM --timeout=MS --silence=MS\n"
 	"      --version\n";
 
@@ -111,7 +112,7 @@ static void set_peer(struct arguments *a, const char *peer)
 	resolve(peer, strchr(peer, ':') + 3, &a->o.link.addr);
 }
 
-enum { CHECK = 256, SELF_TEST, CREDITS, RECV_SIZE, OFFER, TIMEOUT, SILENCE, VERSION };
+enum { CHECK = 256, SELF_TEST, CREDITS, RECV_SIZE, OFFER, TIMEOUT, SILENCE, PATIENCE, VERSION };
 
 static const struct option longs[] = {
 	{ "dialect", required_argument, NULL, 'd' }, { "requester", required_argument, NULL, 'r' },
@@ -121,8 +122,8 @@ static const struct option longs[] = {
 	{ "check", no_argument, NULL, CHECK }, { "self-test", no_argument, NULL, SELF_TEST },
 	{ "credits", required_argument, NULL, CREDITS }, { "recv-size", required_argument, NULL, RECV_SIZE },
 	{ "offer", required_argument, NULL, OFFER }, { "timeout", required_argument, NULL, TIMEOUT },
-	{ "silence", required_argument, NULL, SILENCE }, { "version", no_argument, NULL, VERSION },
-	{ "help", no_argument, NULL, 'h' }, { 0 },
+	{ "silence", required_argument, NULL, SILENCE }, { "patience", required_argument, NULL, PATIENCE },
+	{ "version", no_argument, NULL, VERSION }, { "help", no_argument, NULL, 'h' }, { 0 },
 };
 
 static void set_files(struct arguments *a, int c)
@@ -146,6 +147,7 @@ static void set_number(struct rr_options *o, int c)
 	case OFFER: o->link.program = number("offer", optarg, 0, UINT32_MAX); break;
 	case TIMEOUT: o->timeout = number("timeout", optarg, 1, 600000); break;
 	case SILENCE: o->silence = number("silence", optarg, 1, 600000); break;
+	case PATIENCE: o->patience = number("patience", optarg, 1, 600000); break;
 	default: break;
 	}
 }

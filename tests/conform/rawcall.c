@@ -4,6 +4,11 @@
  *
  *	read N		READ of NFS version 3, of N bytes of some file
  *	write N		WRITE of N bytes
+ *	echo-null N	ECHO of N bytes of the laboratory program, then its NULL
+ *	read-null N, write-null N
+ *			READ and WRITE, then NULL of NFS
+ *	holes N		five ECHOs of N bytes at once, and when two are answered one that is longer: a requester that has
+ *			hardly memory for so much has it in pieces
  *	reverse N	NULL of the laboratory program, and N calls of the server's are answered with their arguments
  *	gss-read N, gss-write N, gssi-read N, gssi-write N
  *			the same READ and WRITE as a client of RPCSEC_GSS lays them out, its service none or integrity,
@@ -23,7 +28,7 @@
 #define ROOM	(4u << 20)
 #define LAB	0x20005244u
 #define NFS	100003u
-#define XID	0x1234u
+#define XID	0x1234u	/* of the first call */
 #define HEAD	40u	/* of a call with AUTH_NONE */
 #define GSS	6u	/* flavor, version 1 */
 #define SEQ	7u
@@ -34,6 +39,7 @@ enum { SVC_NONE = 1, SVC_INTEGRITY };	/* of RFC 2203 */
 
 static uint8_t msg[ROOM + 4];	/* behind a record mark */
 static uint32_t len;
+static uint32_t xid = XID - 1;
 static uint32_t gss;		/* service; 0: AUTH_NONE */
 static uint32_t body;		/* where the integrity's is */
 static int fd;
@@ -67,7 +73,7 @@ static void put_words(const uint32_t *p, size_t n)
 
 static void put_call(uint32_t prog, uint32_t vers, uint32_t proc)
 {
-	const uint32_t words[] = { XID, 0, 2, prog, vers, proc };
+	const uint32_t words[] = { ++xid, 0, 2, prog, vers, proc };
 	/* DATA, a sequence number, a handle; and a checksum of what is before it */
 	const uint32_t cred[] = { GSS, 24, 1, 0, SEQ, gss, 4, HANDLE, GSS, 4, SUM };
 	const uint32_t none[4] = { 0 };
@@ -92,6 +98,15 @@ static void end_call(void)
 	memcpy(msg + 4 + body, &n, 4);
 	put(4);
 	put(SUM);
+}
+
+static void put_opaque(uint32_t n)
+{
+	put(n);
+	for (uint32_t i = 0; i < n; i++)
+		msg[4 + len + i] = pattern(i);
+	memset(msg + 4 + len + n, 0, 4);
+	len += (n + 3) & ~3u;
 }
 
 /* All n bytes, or the end of the program. */
@@ -129,7 +144,7 @@ static void receive_message(void)
 /* The reply to our call: accepted, without error. */
 static bool is_success(void)
 {
-	return len >= 24 && get(0) == XID && get(4) == 1 && get(8) == 0 && get(20) == 0;
+	return len >= 24 && get(0) == xid && get(4) == 1 && get(8) == 0 && get(20) == 0;
 }
 
 /* Of a file of which nobody knows more than its handle. */
@@ -167,17 +182,70 @@ static bool do_write(uint32_t n)
 	put_call(NFS, 3, 7);
 	put_file(n);
 	put(2);		/* FILE_SYNC */
-	put(n);
-	for (uint32_t i = 0; i < n; i++)
-		msg[4 + len + i] = pattern(i);
-	memset(msg + 4 + len + n, 0, 4);
-	len += (n + 3) & ~3u;
+	put_opaque(n);
 	end_call();
 	send_message();
 	receive_message();
 	if (gss == SVC_INTEGRITY)
 		return is_success();
 	return is_success() && get(24) == 0 && get(28) == 0 && get(32) == 0 && get(36) == n;
+}
+
+static void send_echo(uint32_t n)
+{
+	put_call(LAB, 1, 1);
+	put_opaque(n);
+	send_message();
+}
+
+static bool do_echo(uint32_t n)
+{
+	static uint8_t want[ROOM];
+	uint32_t end;
+
+	send_echo(n);
+	end = len - HEAD;
+	memcpy(want, msg + 4 + HEAD, end);
+	receive_message();
+	return is_success() && len == 24 + end && !memcmp(msg + 4 + 24, want, end);
+}
+
+static bool do_null(uint32_t prog, uint32_t vers)
+{
+	put_call(prog, vers, 0);
+	send_message();
+	receive_message();
+	return is_success();
+}
+
+/* Once there is a grant for them. Their replies may be any. */
+static bool do_holes(uint32_t n)
+{
+	if (!do_null(LAB, 1))
+		return false;
+	for (int i = 0; i < 5; i++)
+		send_echo(n);
+	receive_message();
+	receive_message();
+	send_echo(n + 4096);
+	for (int i = 0; i < 4; i++)
+		receive_message();
+	return true;
+}
+
+static bool echo_null(uint32_t n)
+{
+	return do_echo(n) && do_null(LAB, 1);
+}
+
+static bool read_null(uint32_t n)
+{
+	return do_read(n) && do_null(NFS, 3);
+}
+
+static bool write_null(uint32_t n)
+{
+	return do_write(n) && do_null(NFS, 3);
 }
 
 /* The call in msg becomes its reply. */
@@ -230,6 +298,8 @@ int main(int argc, char **argv)
 	static const struct { const char *name; bool (*run)(uint32_t n); uint32_t gss; } verbs[] = {
 		{ "read", do_read, 0 }, { "write", do_write, 0 }, { "reverse", do_reverse, 0 },
 		{ "gss-read", do_read, SVC_NONE }, { "gss-write", do_write, SVC_NONE },
+		{ "holes", do_holes, 0 },
+		{ "echo-null", echo_null, 0 }, { "read-null", read_null, 0 }, { "write-null", write_null, 0 },
 		{ "gssi-read", do_read, SVC_INTEGRITY }, { "gssi-write", do_write, SVC_INTEGRITY },
 	};
 	struct sockaddr_in a = { .sin_family = AF_INET };

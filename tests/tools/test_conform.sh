@@ -48,6 +48,15 @@ wrong "half a byte" "5: hex: half a byte" <<X
 ${head}send raw
 	hex 012
 X
+wrong "how an RDMA Write should end" "5: should be 'push NAME [refused]'" <<X
+${head}memory data write 8
+push data denied
+X
+wrong "what is refused has no data" "6: indented, but there is nothing that it could belong to" <<X
+${head}memory data write 8
+push data refused
+	u32 1
+X
 wrong "a repeat without end" "4: the repeat of line 4 has no end" <<X
 ${head}repeat i 2
 X

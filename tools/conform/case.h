@@ -16,7 +16,7 @@
 #define RR_PRIVATE_MAX	32u
 
 /* name.handle and so on: what of an exposed or seen piece of memory is meant. */
-enum rr_part { RR_PART_NONE, RR_PART_HANDLE, RR_PART_LENGTH, RR_PART_OFFSET };
+enum rr_part { RR_PART_NONE, RR_PART_HANDLE, RR_PART_LENGTH, RR_PART_OFFSET, RR_PART_SEGMENTS };
 
 /* A sum of numbers and variables. */
 struct rr_expr {
@@ -111,6 +111,7 @@ struct rr_step {
 	struct rr_expr a;
 	struct rr_pat pat;		/* expect value */
 	enum rr_rights rights;		/* 0: none, for the tool's own use */
+	bool refused;			/* pull, push: must not succeed */
 	/* repeat */
 	struct rr_step *body;
 	/* call */
@@ -119,7 +120,7 @@ struct rr_step {
 
 enum rr_level { RR_MUST, RR_SHOULD, RR_MAY };
 enum rr_role { RR_RESPONDER, RR_REQUESTER };
-enum rr_target { RR_T_NULL, RR_T_LAB, RR_T_NFS3, RR_T_NFS4, RR_T_REVERSE, RR_TARGETS };
+enum rr_target { RR_T_NULL, RR_T_LAB, RR_T_NFS3, RR_T_NFS4, RR_T_REVERSE, RR_T_TIGHT, RR_TARGETS };
 
 struct rr_requirement {
 	struct rr_requirement *next;
@@ -143,6 +144,7 @@ struct rr_case {
 	const uint8_t *private_data;
 	uint32_t private_len;
 	bool ends;			/* the connection does not live to see the closing NULL */
+	bool patience;			/* that of the peer must be known */
 	struct rr_step *steps;
 };
 

@@ -78,6 +78,8 @@ static uint64_t part(const struct rr_var *v, enum rr_part part)
 		return v->chunk.n ? v->chunk.seg[0].handle : 0;
 	case RR_PART_OFFSET:
 		return v->chunk.n ? v->chunk.seg[0].offset : 0;
+	case RR_PART_SEGMENTS:
+		return v->chunk.n;
 	case RR_PART_LENGTH:
 		for (uint32_t i = 0; i < v->chunk.n; i++)
 			sum += v->chunk.seg[i].length;

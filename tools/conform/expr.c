@@ -81,7 +81,8 @@ static bool number(const char *s, size_t len, uint64_t *v)
 static bool part_of(struct rr_parser *p, const char *s, size_t len, enum rr_part *part)
 {
 	static const char *const parts[] = { [RR_PART_HANDLE] = "handle", [RR_PART_LENGTH] = "length",
-					     [RR_PART_OFFSET] = "offset" };
+					     [RR_PART_OFFSET] = "offset",
+					     [RR_PART_SEGMENTS] = "segments" };
 	int i = rr_parse_which(p, "part", rr_arena_text(&p->c->arena, s, len), parts, rr_array_size(parts));
 
 	*part = (enum rr_part)(i < 0 ? 0 : i);

@@ -2,6 +2,8 @@
 /* Memory that the peer may use, or that is the peer's. */
 #include "tools/conform/run_int.h"
 
+#include <errno.h>
+
 bool rr_step_memory(struct rr_run *r, const struct rr_step *s)
 {
 	struct rr_var *v = rr_env_var(&r->env, s->name);
@@ -57,10 +59,27 @@ static uint32_t chunk_len(const struct rr_chunk *ch)
 	return (uint32_t)rr_min(n, (uint64_t)UINT32_MAX);
 }
 
+/* What an RDMA Read or Write of the peer's memory has come to: -EACCES, it has no such memory any more. A device ends
+ * the connection for that; where it goes on (shm) we end it. */
+static bool judge_access(struct rr_run *r, const struct rr_step *s, const char *what, int rc)
+{
+	if (!s->refused)
+		return !rc || rr_run_fail(r, s->line, "%s %s: %s", what, s->name, strerror(-rc));
+	if (rr_run_meets(r, s)) {
+		r->r->lied = true;
+		rc = 0;
+	}
+	if (rc != -EACCES)
+		return rr_run_fail(r, s->line, "%s %s, of which it should be refused: %s", what, s->name,
+				   rc ? strerror(-rc) : "it was done");
+	rr_link_close(&r->link);
+	r->connected = false;
+	return r->closed_well = true;
+}
+
 bool rr_step_pull(struct rr_run *r, const struct rr_step *s)
 {
 	struct rr_var *v = rr_run_memory(r, s);
-	int rc;
 
 	if (!v)
 		return false;
@@ -68,25 +87,24 @@ bool rr_step_pull(struct rr_run *r, const struct rr_step *s)
 	v->at = rr_link_memory(&r->link, v->len);
 	if (!v->at)
 		return rr_run_fail(r, s->line, "%s: %u bytes do not fit", s->name, v->len);
-	rc = rr_link_read(&r->link, v->at, &v->chunk);
-	return !rc || rr_run_fail(r, s->line, "RDMA Read of %s: %s", s->name, strerror(-rc));
+	return judge_access(r, s, "RDMA Read of", rr_link_read(&r->link, v->at, &v->chunk));
 }
 
 bool rr_step_push(struct rr_run *r, const struct rr_step *s)
 {
 	struct rr_var *v = rr_run_memory(r, s);
+	uint32_t len;
 	uint8_t *at;
-	int rc;
 
 	if (!v)
 		return false;
 	r->out.len = 0;
 	rr_make_body(&r->env, s->items, &r->out);
-	at = rr_link_memory(&r->link, (uint32_t)r->out.len);
+	len = s->refused ? chunk_len(&v->chunk) : (uint32_t)r->out.len;
+	at = rr_link_memory(&r->link, len);
 	if (!at)
-		return rr_run_fail(r, s->line, "%zu bytes do not fit", r->out.len);
+		return rr_run_fail(r, s->line, "%u bytes do not fit", len);
 	if (r->out.len)
 		memcpy(at, r->out.p, r->out.len);
-	rc = rr_link_write(&r->link, at, (uint32_t)r->out.len, &v->chunk);
-	return !rc || rr_run_fail(r, s->line, "RDMA Write to %s: %s", s->name, strerror(-rc));
+	return judge_access(r, s, "RDMA Write to", rr_link_write(&r->link, at, len, &v->chunk));
 }

@@ -5,12 +5,13 @@
 
 const char *const rr_level_names[] = { "MUST", "SHOULD", "MAY" };
 const char *const rr_role_names[] = { "responder", "requester" };
-const char *const rr_target_names[] = { "null", "lab", "nfs3", "nfs4", "reverse" };
+const char *const rr_target_names[] = { "null", "lab", "nfs3", "nfs4", "reverse", "tight" };
 const char *const rr_kind_names[] = { "msg", "nomsg", "msgp", "done", "error", "bcall", "brply",
 				      "connprop", "other", "raw" };
 
 /* What every case may refer to. */
-static const char *const known[] = { "xid", "program", "version", "credits", "grant", "inline", "ours", "len" };
+static const char *const known[] = { "xid", "program", "version", "credits", "grant", "inline", "ours", "len",
+				     "patience" };
 
 static bool expr_at(struct rr_parser *p, uint32_t i, struct rr_expr *e)
 {
@@ -257,27 +258,33 @@ static bool step_memory(struct rr_parser *p, struct rr_step *s)
 }
 
 /* NAME, which is there already */
-static bool named(struct rr_parser *p, struct rr_step *s, const char *text)
+static bool named(struct rr_parser *p, struct rr_step *s)
 {
-	if (!form(p, 2, 2, text))
-		return false;
 	s->name = p->word[1];
 	return expr_at(p, 1, &s->a);
 }
 
+/* The same, or what the peer does not let us do with it. */
+static bool named_or_refused(struct rr_parser *p, struct rr_step *s, const char *text)
+{
+	s->refused = p->nwords == 3 && !strcmp(p->word[2], "refused");
+	return form(p, 2, s->refused ? 3 : 2, text) && named(p, s);
+}
+
 static bool step_withdraw(struct rr_parser *p, struct rr_step *s)
 {
-	return named(p, s, "withdraw NAME");
+	return form(p, 2, 2, "withdraw NAME") && named(p, s);
 }
 
 static bool step_pull(struct rr_parser *p, struct rr_step *s)
 {
-	return named(p, s, "pull NAME");
+	return named_or_refused(p, s, "pull NAME [refused]");
 }
 
 static bool step_push(struct rr_parser *p, struct rr_step *s)
 {
-	return named(p, s, "push NAME") && rr_parse_items(p, false, false, &s->items);
+	return named_or_refused(p, s, "push NAME [refused]") &&
+	       (s->refused || rr_parse_items(p, false, false, &s->items));
 }
 
 static bool step_set(struct rr_parser *p, struct rr_step *s)
@@ -415,11 +422,13 @@ static bool defined(const struct rr_parser *p, const char *name)
 
 static bool all_defined(struct rr_parser *p)
 {
-	for (const struct rr_ref *r = p->refs; r; r = r->next)
+	for (const struct rr_ref *r = p->refs; r; r = r->next) {
+		p->c->patience |= !strcmp(r->name, "patience");
 		if (!defined(p, r->name)) {
 			p->line = r->line;
 			return rr_parse_fail(p, "'%s' is nowhere defined", r->name);
 		}
+	}
 	return true;
 }
 

@@ -61,7 +61,7 @@ static void variables(struct rr_run *r)
 {
 	static const struct { uint32_t program, version; } fixed[RR_TARGETS] = {
 		[RR_T_LAB] = { LAB_PROGRAM, 1 }, [RR_T_NFS3] = { 100003, 3 }, [RR_T_NFS4] = { 100003, 4 },
-		[RR_T_REVERSE] = { LAB_PROGRAM, 1 },
+		[RR_T_REVERSE] = { LAB_PROGRAM, 1 }, [RR_T_TIGHT] = { LAB_PROGRAM, 1 },
 	};
 	enum rr_target t = r->c->target;
 
@@ -71,6 +71,7 @@ static void variables(struct rr_run *r)
 	rr_env_set(&r->env, "len", 0);
 	rr_env_set(&r->env, "grant", 1);
 	rr_env_set(&r->env, "credits", r->o->link.credits);
+	rr_env_set(&r->env, "patience", r->o->patience);
 	rr_env_set(&r->env, "program", fixed[t].program ? fixed[t].program : r->o->program);
 	rr_env_set(&r->env, "version", fixed[t].program ? fixed[t].version : r->o->version);
 }
@@ -258,6 +259,8 @@ static const char *not_for(const struct rr_options *o, const struct rr_case *c)
 		return "needs private data of RDMA CM";
 	if (o->link.way == RR_WAY_NATIVE && !rr_link_native_say(c))
 		return "needs a provider with private data";
+	if (c->patience && !o->patience)
+		return "needs to know the peer's patience";
 	if (c->caps && o->link.way == RR_WAY_NATIVE)
 		return "needs what only an upgrade agrees on";
 	return NULL;

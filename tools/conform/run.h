@@ -16,6 +16,7 @@ struct rr_options {
 	uint32_t targets;		/* bits of enum rr_target: what the peer serves */
 	uint32_t program, version;	/* whose NULL is called */
 	uint32_t timeout, silence;	/* ms */
+	uint32_t patience;		/* ms that the peer waits for its replies to be pulled; 0 not known */
 	const char *caller;		/* requester: the command that makes it call */
 	/* Of all expectations that are met, counted from 1, this one is lied to; 0 none. */
 	uint32_t lie_at;
