@@ -232,6 +232,19 @@ static void t_what_was_sent_survives_an_orderly_end(void)
 	free(b);
 }
 
+static void t_who_disconnects_is_heard_before_it_closes(void)
+{
+	struct rr_wc wc;
+
+	open_pair();
+	ops->disconnect(a);
+	while (ops->drain(b) == 0)
+		poll(&(struct pollfd){ b->wake_fd, POLLIN, 0 }, 1, 5000);
+	CHECK(ops->poll(b, &wc, 1) == -ECONNRESET);
+	CHECK(ops->send_imm(b, 1, 0) == -ECONNRESET);
+	close_pair();
+}
+
 static void t_a_wrong_token_gets_no_connection(void)
 {
 	uint8_t wrong[RR_TOKEN_LEN] = { 9 };
@@ -509,6 +522,7 @@ static const struct vt tests[] = {
 	T_OURS(sends_stop_where_the_receives_end),
 	T(a_sender_polls_only_for_room),
 	T(what_was_sent_survives_an_orderly_end),
+	T(who_disconnects_is_heard_before_it_closes),
 	T_OURS(a_wrong_token_gets_no_connection),
 	T_OURS(a_peer_that_never_comes_is_no_trouble),
 	T_OURS(an_address_without_device_is_refused),
