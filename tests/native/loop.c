@@ -24,7 +24,7 @@
 #include "core/conn/conn_int.h"
 #include "core/prov/shm/shm_int.h"
 
-#define WAIT_MS	200	/* between a connect() and the bytes that follow it */
+#define WAIT_MS	5000	/* between a connect() and the bytes that follow it */
 
 struct request {
 	struct rr_prov_addr offer;
