@@ -116,7 +116,7 @@ static int drain(struct rr_qp *qp)
 	return atomic_load_explicit(&q->lost, memory_order_relaxed) ? -ECONNRESET : 0;
 }
 
-/* Also for whoever else of this process's family sleeps on it. */
+/* Whoever of this process's family sleeps on it wakes, too. */
 static void disconnect(struct rr_qp *qp)
 {
 	int saved = errno;
