@@ -192,17 +192,20 @@ spoke() {
 	[ -z "$others" ] || { echo "not $DIALECT: $others"; return 1; }
 }
 
-# finish: the server's counters, what must not be left, the verdict
+# finish: the server's counters, what must not be left, the verdict, and how many calls the clients' counters say were
+# carried (in leg verbs by the device: judge.py)
 finish() {
+	local calls=
 	case $LEG in both | verbs | native | server)
 		checks=$((checks + 1))
 		judge_server || fail server-counters "$(cat $W/verdict)"
 	esac
+	case $LEG in both | verbs | native) calls=", $(judge calls $W/carried) calls carried" ;; esac
 	[ -z "${DIALECT:-}" ] || local_check dialect spoke
 	! san_reports $W/san || fail sanitizer "see above"
 	[ -z "$(ls -A /dev/shm)" ] || fail shm "left in /dev/shm: $(ls -A /dev/shm)"
 	[ $failures = 0 ] || { echo "--- server log"; tail -n 10 $W/server.log | cut -c1-200; }
-	echo "$((checks - failures)) of $checks checks"
+	echo "$((checks - failures)) of $checks checks$calls"
 	[ $failures = 0 ]
 	exit
 }
