@@ -8,6 +8,6 @@
 FSAL=GLUSTER
 . "$HERE/ganesha-setup.sh"
 ALLOW=NO_SHIM,NEGATIVE_CACHE SERVER_ALLOW=NO_SHIM,NEGATIVE_CACHE,NO_OFFER
-[ "$LEG" != both ] && [ "$LEG" != native ] || SERVER_COUNTS=messages.reverse_calls_sent
+case $LEG in both | verbs | native) SERVER_COUNTS=messages.reverse_calls_sent ;; esac
 check recall 'delegation recalled' /usr/bin/python3 $HERE/nfs41.py 20861 exp recall
 finish
