@@ -7,4 +7,8 @@
 [ -f "$BUILD/librpcrdma_verbs.so" ] || skip "built without rdma-core's headers"
 rxe_up
 [ $# != 0 ] || set -- rpcbind lab-svcrun py-asyncio ganesha-vfs
-env TMO=90 CASE_TIMEOUT=300 "$(dirname "$0")/../../apps/run" -l verbs "$@"
+env TMO=90 CASE_TIMEOUT=300 "$(dirname "$0")/../../apps/run" -l verbs "$@" | tee "$W/lines"
+rc=${PIPESTATUS[0]}
+calls=$(sed -n 's/.*, \([0-9]*\) calls carried.*/\1/p' "$W/lines" | paste -sd+)
+echo "$(tail -n 1 "$W/lines"); $((${calls:-0})) calls by the device"
+exit "$rc"
