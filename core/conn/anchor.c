@@ -53,17 +53,18 @@ static bool take_mark(struct rr_share *sh, int fd)
 		sh->rx.marked = false;
 		return false;
 	}
-	/* A hatch is posted before the first byte that goes by TCP. */
+	/* A hatch is posted before the first byte that goes by TCP; between two hosts it may arrive after it. */
 	rr_drv_progress(sh);
 	if (sh->rx.hatched)
 		return false;
-	if (n < (ssize_t)RR_MARK_LEN &&
-	    !memcmp(buf, sh->token, rr_min((size_t)n, (size_t)RR_TOKEN_LEN)))
-		return false;	/* the rest is on its way */
-	if (n < (ssize_t)RR_MARK_LEN || !rr_nego_get_mark(buf, sh->token, &sh->rx.end)) {
-		rr_drv_fail(sh, ECONNRESET, RR_R_PROTOCOL);
+	if (memcmp(buf, sh->token, rr_min((size_t)n, (size_t)RR_TOKEN_LEN))) {
+		if (rr_drv_direct(sh))
+			rr_drv_fail(sh, ECONNRESET, RR_R_PROTOCOL);
 		return false;
 	}
+	if (n < (ssize_t)RR_MARK_LEN)
+		return false;	/* the rest is on its way */
+	rr_nego_get_mark(buf, sh->token, &sh->rx.end);
 	sh->rx.marked = true;
 	return rr_os->recv(fd, buf, RR_MARK_LEN, MSG_DONTWAIT) == (ssize_t)RR_MARK_LEN;
 }

@@ -48,7 +48,7 @@ enum { RR_IMM_HATCH = 0x52480001, RR_IMM_NOTE = 0x52480002, RR_IMM_BACK = 0x5248
 #define RR_OUT_BITS	(POLLOUT | POLLWRNORM)
 
 #define RR_BUF_APP	(RR_BUF_NONE - 1) /* payload is in the app's memory, for this call only */
-#define RR_RX_ENTS	2048u		/* power of two */
+#define RR_RX_ENTS	4096u		/* power of two: the most receives (two times 1024 credits) and buffers */
 #define RR_PULLS	256u
 #define RR_RECVS	4096u
 #define RR_POLL_BATCH	16

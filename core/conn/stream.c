@@ -436,6 +436,8 @@ ssize_t rr_stream_send(struct rr_share *sh, int fd, const struct iovec *iov, int
 
 void rr_stream_push(struct rr_share *sh, const struct rr_rx_ent *e)
 {
+	if (sh->rx.head == sh->rx.tail)
+		sh->rx.head = sh->rx.tail = 0;	/* touches little memory */
 	sh->rx.ent[sh->rx.tail++ % RR_RX_ENTS] = *e;
 	if (e->from != RR_RX_HATCH)
 		sh->rx.bytes += (uint64_t)RR_RM_HDR + e->len;
@@ -584,8 +586,8 @@ static ssize_t nothing_there(struct rr_share *sh)
 
 ssize_t rr_stream_recv(struct rr_share *sh, int fd, const struct iovec *iov, int n, int flags)
 {
-	struct rx_pos pos = { sh->rx.head, sh->rx.off };
 	bool peek = flags & MSG_PEEK;
+	struct rx_pos pos;
 	size_t total = 0;
 	ssize_t rc = 0;
 
@@ -603,8 +605,8 @@ ssize_t rr_stream_recv(struct rr_share *sh, int fd, const struct iovec *iov, int
 			rr_anchor_check(sh, fd, now);
 		if (!sh->rx.bytes)
 			return nothing_there(sh);
-		pos = (struct rx_pos){ sh->rx.head, sh->rx.off };
 	}
+	pos = (struct rx_pos){ sh->rx.head, sh->rx.off };
 	for (int i = 0; i < n; i++) {
 		if (!iov[i].iov_len)
 			continue;

@@ -295,6 +295,21 @@ Test(conn_async, a_child_that_uses_it_takes_it_back_to_tcp)
 	close_pair();
 }
 
+/* out[0..n) goes from the client to the server, of which off bytes are on their way. */
+static void goes_on(size_t off, size_t n)
+{
+	for (size_t got = 0; got < n;) {
+		ssize_t k = off < n ? rr_end_try_send(&p.client, out + off, n - off) : 0;
+
+		cr_assert(k >= 0 || k == -EAGAIN);
+		off += k > 0 ? (size_t)k : 0;
+		k = rr_end_try_recv(&p.server, in + got, n - got, 0);
+		cr_assert(k > 0 || k == -EAGAIN);
+		got += k > 0 ? (size_t)k : 0;
+	}
+	cr_assert_eq(memcmp(in, out, n), 0);
+}
+
 static void above_the_limit(bool family)
 {
 	size_t n;
@@ -305,16 +320,7 @@ static void above_the_limit(bool family)
 		l.ops.caps &= ~(uint32_t)RR_PROV_FAMILY;
 	round_trip(1, 100, 60000);
 	n = rr_test_call(out, 2, (2 << 20) + 13, 1);
-	for (size_t off = 0, got = 0; got < n;) {
-		ssize_t k = off < n ? rr_end_try_send(&p.client, out + off, n - off) : 0;
-
-		cr_assert(k >= 0 || k == -EAGAIN);
-		off += k > 0 ? (size_t)k : 0;
-		k = rr_end_try_recv(&p.server, in + got, n - got, 0);
-		cr_assert(k > 0 || k == -EAGAIN);
-		got += k > 0 ? (size_t)k : 0;
-	}
-	cr_assert_eq(memcmp(in, out, n), 0);
+	goes_on(0, n);
 	cr_assert(p.client.c->share->tx.tcp);
 	cr_assert_eq(p.server.c->share->tx.tcp, !family);
 	round_trip(3, 100, 60000);
@@ -326,4 +332,26 @@ Test(conn_async, what_one_process_has_comes_back_both_ways)
 {
 	above_the_limit(true);
 	above_the_limit(false);
+}
+
+/* Two ways, and nothing says which is the shorter one. */
+Test(conn_async, what_comes_by_tcp_before_the_hatch_waits_for_it)
+{
+	size_t n, sent;
+
+	open_pair(false, 0, true, 17);
+	round_trip(1, 0, 0);
+	settle();
+	n = rr_test_call(out, 9, 2 << 20, 3);
+	l.conf.eager = false;
+	sent = (size_t)rr_end_try_send(&p.client, out, n);
+	cr_assert(sent > 0 && sent <= n);
+	for (int i = 0; i < 30; i++) {
+		cr_assert_eq(rr_end_try_recv(&p.server, in, 1, 0), -EAGAIN);
+		cr_assert_eq(rr_end_poll(&p.server, POLLIN), 0);
+		usleep(2000);
+	}
+	l.conf.eager = true;
+	goes_on(sent, n);
+	close_pair();
 }

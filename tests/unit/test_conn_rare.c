@@ -327,3 +327,39 @@ Test(conn_rare, long_messages_that_nobody_reads_are_only_that, .init = many_cred
 		cr_assert_eq(memcmp(in, out, n), 0);
 	}
 }
+
+static void most_credits(void)
+{
+	rr_test_params.bc_credits = 1024;
+	many_credits();
+}
+
+/* However many messages wait for the app: the hatch behind them is seen before what comes by TCP. */
+Test(conn_rare, the_hatch_is_seen_behind_all_that_can_wait, .init = most_credits)
+{
+	size_t n = 0, all = 0;
+	uint32_t sent = 0;
+	ssize_t k;
+
+	carried();
+	for (; sent < 2500; sent++) {
+		n = rr_test_call(out, 100 + sent, 4, 1);
+		if (rr_end_try_send(&p.client, out, n) != (ssize_t)n)
+			break;
+		all += n;
+		rr_end_poll(&p.server, POLLOUT);
+	}
+	cr_assert_gt(sent, 2100);
+	n = rr_test_call(out, 99, 2 << 20, 1);
+	k = rr_end_try_send(&p.client, out, n);
+	cr_assert_gt(k, 0);
+	usleep(20000);
+	cr_assert(rr_end_poll(&p.server, POLLIN | POLLOUT) & POLLOUT);
+	usleep(20000);
+	rr_conn_arm(p.server.c, p.server.fd, 0);
+	rr_conn_disarm(p.server.c, p.server.fd);
+	cr_assert(!p.server.c->share->dead);
+	cr_assert_eq(rr_end_recv(&p.server, NULL, in, all), (ssize_t)all);
+	cr_assert_eq(rr_end_recv(&p.server, NULL, in, (size_t)k), k);
+	cr_assert_eq(memcmp(in, out, (size_t)k), 0);
+}
