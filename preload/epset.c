@@ -205,14 +205,17 @@ void rr_ep_use(struct rr_ep_set *s, int epfd)
 
 /* --- fork --- */
 
+static bool fork_holds;		/* false: fork() by a handler that interrupted us inside */
+
 void rr_ep_fork_prepare(void)
 {
-	rr_lock_take(&lock);
+	fork_holds = rr_ep_lock();
 }
 
 void rr_ep_fork_parent(void)
 {
-	rr_lock_drop(&lock);
+	if (fork_holds)
+		rr_ep_unlock();
 }
 
 /* The kernel's sets are the parent's too. A child that only closes what it inherited changes

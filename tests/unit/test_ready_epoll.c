@@ -698,12 +698,10 @@ Test(ready_epoll, a_child_that_closes_what_it_inherited_changes_nothing_for_its_
 	pid_t pid;
 
 	cr_assert_eq(look(&o, 5), 0);
-	rr_ep_fork_prepare();
 	pid = fork();
 	if (!pid) {
 		struct rr_file *f;
 
-		rr_ep_fork_child();
 		f = rr_fdt_take(o.fd, &last);
 		rr_ep_sock_gone(container_of(f, struct rr_sock, f), o.fd);
 		close(o.fd);
@@ -712,7 +710,6 @@ Test(ready_epoll, a_child_that_closes_what_it_inherited_changes_nothing_for_its_
 		rr_file_put(f);
 		_exit(0);
 	}
-	rr_ep_fork_parent();
 	waitpid(pid, NULL, 0);
 	start(&l);
 	expect(&o, EPOLLIN);
@@ -726,16 +723,13 @@ Test(ready_epoll, a_child_whose_parent_is_gone_takes_a_set_over)
 	pid_t pid;
 
 	cr_assert_eq(look(&o, 5), 0);
-	rr_ep_fork_prepare();
 	pid = fork();
 	if (!pid) {
 		struct later l = { .c = o.c, .add = POLLIN, .what = make_ready };
 
-		rr_ep_fork_child();
 		start(&l);
 		_exit(look(&o, -1) == 1 && o.ev[0].events == EPOLLIN ? 0 : 1);
 	}
-	rr_ep_fork_parent();
 	waitpid(pid, &status, 0);
 	cr_assert_eq(status, 0);
 }
@@ -765,4 +759,14 @@ Test(ready_epoll, our_own_fds_are_known_to_be_ours)
 	close(o.ep);
 	rr_fdt_evict(o.ep);
 	cr_assert(!rr_ownfd_is(inner));
+}
+
+/* It forks within a call of ours: what that holds it goes on to hold. */
+Test(ready_epoll, a_handler_that_forks_leaves_the_lock_to_who_has_it)
+{
+	cr_assert(rr_ep_lock());
+	rr_ep_fork_prepare();
+	rr_ep_fork_parent();
+	cr_assert_not(rr_ep_lock(), "it was dropped");
+	rr_ep_unlock();
 }
