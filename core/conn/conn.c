@@ -565,6 +565,15 @@ static void close_carried(struct rr_conn *c, int fd)
 	sh->qp->ops->disconnect(sh->qp);
 }
 
+/* Under its lock: once. What was taken apart is closed some day, too. */
+static bool leaves(struct rr_conn *c)
+{
+	bool had = !c->left;
+
+	c->left = true;
+	return had;
+}
+
 void rr_conn_close(struct rr_conn *c, int fd)
 {
 	struct rr_lock *l;
@@ -575,6 +584,8 @@ void rr_conn_close(struct rr_conn *c, int fd)
 	st = rr_conn_hold(c, &l);
 	if (st < 0)
 		return;
+	if (!leaves(c))
+		st = RR_S_TCP;
 	if (st == RR_S_CARRIED)
 		close_carried(c, fd);
 	else if (st == RR_S_FORKED)
@@ -595,6 +606,8 @@ void rr_conn_vanished(struct rr_conn *c)
 	st = rr_conn_hold(c, &l);
 	if (st < 0)
 		return;
+	if (!leaves(c))
+		st = RR_S_TCP;
 	if (st == RR_S_CARRIED) {
 		struct rr_share *sh = c->share;
 

@@ -250,6 +250,7 @@ struct rr_conn {
 	bool require;
 	uint8_t dialect;		/* enum rr_dialect that its rule wants */
 	int32_t owner;			/* pid that negotiates */
+	bool left;			/* this process has it no longer */
 	_Atomic int fd;			/* the number by which the app last used it; -1 it is gone */
 	struct sockaddr_in6 peer;	/* client: as given to connect() (v4 or v6) */
 	socklen_t peer_len;

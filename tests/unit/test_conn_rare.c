@@ -363,3 +363,15 @@ Test(conn_rare, the_hatch_is_seen_behind_all_that_can_wait, .init = most_credits
 	cr_assert_eq(rr_end_recv(&p.server, NULL, in, (size_t)k), k);
 	cr_assert_eq(memcmp(in, out, (size_t)k), 0);
 }
+
+/* connect() to AF_UNSPEC, then close(): it was left already. */
+Test(conn_rare, what_was_taken_apart_is_not_left_twice)
+{
+	struct rr_share *sh;
+
+	carried();
+	sh = p.client.c->share;
+	rr_conn_vanished(p.client.c);
+	rr_conn_close(p.client.c, p.client.fd);
+	cr_assert_eq(sh->procs, 0);
+}
