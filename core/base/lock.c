@@ -8,6 +8,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -97,6 +98,7 @@ bool rr_pid_is_dead(int32_t pid)
 {
 	struct timespec now = { 0, 0 };
 	struct pollfd p = { .events = POLLIN };
+	siginfo_t si = { 0 };
 	int e = errno;
 	bool dead;
 
@@ -104,8 +106,10 @@ bool rr_pid_is_dead(int32_t pid)
 	if (p.fd >= 0) {
 		dead = syscall(SYS_ppoll, &p, 1, &now, NULL, 8) == 1;
 		syscall(SYS_close, p.fd);
-	} else {
-		dead = kill(pid, 0) < 0 && errno == ESRCH;
+	} else {	/* without it: of a child of ours wait(2) knows */
+		dead = (kill(pid, 0) < 0 && errno == ESRCH) ||
+		       (syscall(SYS_waitid, P_PID, pid, &si, WEXITED | WNOHANG | WNOWAIT, NULL) == 0 &&
+			si.si_pid == pid);
 	}
 	errno = e;
 	return dead;

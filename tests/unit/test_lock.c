@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -114,9 +115,9 @@ Test(lock, threads_of_several_processes_exclude_each_other)
 }
 
 /* Killed after it took the lock, before it could do anything else. */
-Test(lock, who_dies_with_it_leaves_it_to_one_that_waits)
+/* A child has died with it, and stays a zombie: its parent may be the one that waits. */
+static pid_t dies_with(struct rr_lock *l)
 {
-	struct rr_lock *l = shared_lock();
 	siginfo_t si;
 	pid_t pid = fork();
 
@@ -126,11 +127,37 @@ Test(lock, who_dies_with_it_leaves_it_to_one_that_waits)
 		l->thread = 0;
 		_exit(0);
 	}
-	/* It stays a zombie: its parent may be the one that waits. */
 	cr_assert_eq(waitid(P_PID, (id_t)pid, &si, WEXITED | WNOWAIT), 0);
+	return pid;
+}
+
+Test(lock, who_dies_with_it_leaves_it_to_one_that_waits)
+{
+	struct rr_lock *l = shared_lock();
+	pid_t pid = dies_with(l);
+
 	cr_assert_eq(rr_lock_take(l), -EOWNERDEAD);
 	cr_assert_eq(rr_lock_take(l), -EDEADLK);
 	rr_lock_drop(l);
 	cr_assert_eq(rr_lock_take(l), 0);
 	waitpid(pid, NULL, 0);
+}
+
+/* Nothing is left to look at a process with, and a zombie answers to kill(). */
+Test(lock, so_does_a_child_where_no_descriptor_is_left)
+{
+	struct rr_lock *l = shared_lock();
+	pid_t pid = dies_with(l);
+	struct rlimit was, none;
+	int next = dup(0);
+
+	close(next);
+	getrlimit(RLIMIT_NOFILE, &was);
+	none = (struct rlimit){ (rlim_t)next, was.rlim_max };
+	setrlimit(RLIMIT_NOFILE, &none);
+	alarm(5);
+	cr_assert_eq(rr_lock_take(l), -EOWNERDEAD);
+	alarm(0);
+	setrlimit(RLIMIT_NOFILE, &was);
+	cr_assert_eq(waitpid(pid, NULL, 0), pid, "it was not reaped by the look");
 }
