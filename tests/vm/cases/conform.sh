@@ -46,8 +46,8 @@ of_linux() {
 	knfsd_up
 	trap 'nfs_down; cleanup' EXIT
 	local nfs="$tool --serves=nfs3,nfs4 rdma://$LAB_HOST:20049" data="$cases/cases/rfc8166/nfs-write"
-	# Before what is malformed: behind that, data of Read chunks has been seen at the beginning of other pages of
-	# this kernel's, and in replies.
+	# Before cases with errors: behind those replies of this kernel's have been seen to begin with data of Read
+	# chunks (docs/CONFORM.md, Known differences).
 	judged linux-data $nfs $data-read.case $data-padded.case
 	# shellcheck disable=SC2046 # words
 	judged linux $nfs --known="$cases/linux.known" \
