@@ -511,7 +511,7 @@ void rr_conf_file(struct rr_conf *c, const char *path, bool must)
 	struct rr_where nowhere = { 0 };
 	struct parser p;
 	const char *wrong;
-	char buf[4096];
+	char buf[1024];
 	size_t total = 0;
 	long n;
 	int fd = open_file(path, &wrong);

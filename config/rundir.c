@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -119,6 +120,7 @@ bool rr_rundir_retire(int dir, const char *name)
 /* The dead of one directory, up to a bound; a later sweep sees the rest. Their names say all:
  * nothing is asked of the kernel for each. */
 struct morgue {
+	char buf[4096] RR_ALIGNED(8);	/* of directory entries */
 	unsigned n;
 	struct {
 		uint64_t died;
@@ -145,12 +147,11 @@ static void inspect(struct morgue *m, int dir, const char *name, bool thorough)
 
 static void walk(struct morgue *m, int dir, bool thorough)
 {
-	char buf[4096] RR_ALIGNED(8);
 	long n;
 
-	while ((n = syscall(SYS_getdents64, dir, buf, sizeof(buf))) > 0)
+	while ((n = syscall(SYS_getdents64, dir, m->buf, sizeof(m->buf))) > 0)
 		for (long at = 0; at < n;) {
-			struct dirent64 *d = (void *)(buf + at);
+			struct dirent64 *d = (void *)(m->buf + at);
 
 			inspect(m, dir, d->d_name, thorough);
 			at += d->d_reclen;
@@ -190,13 +191,17 @@ void rr_rundir_sweep(const char *dir, bool thorough)
 {
 	int fd = (int)syscall(SYS_openat, AT_FDCWD, dir,
 			      O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	struct morgue m;
+	struct morgue *m;
 
 	if (fd < 0)
 		return;
-	m.n = 0;
-	walk(&m, fd, thorough);
-	bury(&m, fd);
+	/* Too much for the stack of a thread that an app made as small as it may be. */
+	m = mmap(NULL, sizeof(*m), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (m != MAP_FAILED) {
+		walk(m, fd, thorough);
+		bury(m, fd);
+		munmap(m, sizeof(*m));
+	}
 	syscall(SYS_close, fd);
 }
 

@@ -204,7 +204,7 @@ static ssize_t recv_would_discard(struct rr_sock *so, struct rr_conn *c, int fd,
 /* MSG_TRUNC: TCP throws the bytes away instead of copying them. */
 static ssize_t recv_discard(struct rr_sock *so, struct rr_conn *c, int fd, size_t want, int flags)
 {
-	char scratch[4096];
+	char scratch[1024];
 	size_t got = 0;
 	ssize_t r;
 

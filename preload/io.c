@@ -278,7 +278,7 @@ kernel:
 
 /* --- files to sockets --- */
 
-enum { COPY = 16384 };
+enum { COPY = 4096 };	/* of the caller's stack, which may be PTHREAD_STACK_MIN */
 
 /* sendfile() to a connection: a copy loop. Only as much of the file is consumed as was sent. */
 static ssize_t copy_file(int out, int in, off_t *off, size_t n)

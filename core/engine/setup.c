@@ -84,34 +84,59 @@ static void carve_map(struct rr_xmap *map, uint8_t *base, size_t *off, uint32_t 
 	map->bits = (uint32_t)__builtin_ctz(heads);
 }
 
-/* The tables behind the engine at base; base NULL only reckons. */
-static size_t lay_out(struct rr_eng *e, uint8_t *base, const struct rr_eng_params *p)
+/* The tables behind an engine. Not the engine itself, which a small stack has no room for. */
+struct tables {
+	struct rr_pool calls, serves, shown, ins, txs;
+	struct rr_xmap call_map, serve_map;
+	struct rr_qop *ops;
+	uint32_t ops_cap, in_segs;
+};
+
+/* Where they are behind the engine at base; base NULL only reckons. */
+static size_t lay_out(struct tables *t, uint8_t *base, const struct rr_eng_params *p)
 {
 	struct sizes s;
 	size_t off = 0;
 
 	table_sizes(p, &s);
-	carve(base, &off, sizeof(*e));
-	carve_pool(&e->calls, base, &off, s.calls, sizeof(struct rr_call));
-	carve_map(&e->call_map, base, &off, s.calls);
-	carve_pool(&e->serves, base, &off, s.serves,
+	carve(base, &off, sizeof(struct rr_eng));
+	carve_pool(&t->calls, base, &off, s.calls, sizeof(struct rr_call));
+	carve_map(&t->call_map, base, &off, s.calls);
+	carve_pool(&t->serves, base, &off, s.serves,
 		   sizeof(struct rr_serve) + s.serve_segs * sizeof(struct rr_seg));
-	carve_map(&e->serve_map, base, &off, s.serves);
-	carve_pool(&e->shown, base, &off, RR_ENG_SHOWN, sizeof(struct rr_shown));
-	carve_pool(&e->ins, base, &off, s.ins,
+	carve_map(&t->serve_map, base, &off, s.serves);
+	carve_pool(&t->shown, base, &off, RR_ENG_SHOWN, sizeof(struct rr_shown));
+	carve_pool(&t->ins, base, &off, s.ins,
 		   sizeof(struct rr_in) + s.in_segs * sizeof(struct rr_seg));
-	carve_pool(&e->txs, base, &off, s.txs, sizeof(struct rr_tx));
-	e->ops = carve(base, &off, s.ops * sizeof(*e->ops));
-	e->ops_cap = s.ops;
-	e->in_segs = s.in_segs;
+	carve_pool(&t->txs, base, &off, s.txs, sizeof(struct rr_tx));
+	t->ops = carve(base, &off, s.ops * sizeof(*t->ops));
+	t->ops_cap = s.ops;
+	t->in_segs = s.in_segs;
 	return off;
 }
 
 size_t rr_eng_size(const struct rr_eng_params *p)
 {
-	struct rr_eng e;
+	struct tables t = { 0 };
 
-	return lay_out(&e, NULL, p);
+	return lay_out(&t, NULL, p);
+}
+
+static void make_tables(struct rr_eng *e, const struct rr_eng_params *p)
+{
+	struct tables t = { 0 };
+
+	lay_out(&t, (uint8_t *)e, p);
+	e->calls = t.calls;
+	e->call_map = t.call_map;
+	e->serves = t.serves;
+	e->serve_map = t.serve_map;
+	e->shown = t.shown;
+	e->ins = t.ins;
+	e->txs = t.txs;
+	e->ops = t.ops;
+	e->ops_cap = t.ops_cap;
+	e->in_segs = t.in_segs;
 }
 
 static void header_sizes(struct rr_eng *e)
@@ -182,7 +207,7 @@ struct rr_eng *rr_eng_init(void *mem, const struct rr_eng_params *p, rr_time now
 	if (!codec)
 		return NULL;
 
-	lay_out(e, mem, p);
+	make_tables(e, p);
 	e->p = *p;
 	e->p.max_segs = rr_min(p->max_segs, RR_OP_MAX_SEGS);
 	e->p.max_chunks = rr_min(p->max_chunks, RR_MAX_SEGS);
