@@ -253,6 +253,16 @@ ssize_t rr_wrap_sendmsg(int fd, const struct msghdr *msg, int flags)
 	return rr_ret(r);
 }
 
+static size_t length(const struct msghdr *msg)
+{
+	size_t sum = 0;
+
+	for (size_t i = 0; i < msg->msg_iovlen; i++)
+		sum += msg->msg_iov[i].iov_len;
+	return sum;
+}
+
+/* Behind a message that was sent in part comes its rest, and so nothing more now. */
 int rr_wrap_sendmmsg(int fd, struct mmsghdr *msgs, unsigned n, int flags)
 {
 	struct rr_sock *so;
@@ -267,6 +277,10 @@ int rr_wrap_sendmmsg(int fd, struct mmsghdr *msgs, unsigned n, int flags)
 		if (r < 0)
 			break;
 		msgs[i].msg_len = (unsigned)r;
+		if ((size_t)r < length(&msgs[i].msg_hdr)) {
+			i++;
+			break;
+		}
 	}
 	if (i || n == 0)
 		return (int)i;

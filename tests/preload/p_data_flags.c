@@ -337,6 +337,39 @@ static void with_a_timeout_a_read_is_not_restarted(void)
 	pthread_join(t, NULL);
 }
 
+static void *reads_late(void *arg)
+{
+	static unsigned char buf[65536];
+	int fd = *(int *)arg;
+
+	usleep(150000);
+	while (read(fd, buf, sizeof(buf)) > 0)
+		;
+	return NULL;
+}
+
+/* More than fits, and then there is room again: what comes next is the rest of it, not the next message. */
+static void sendmmsg_ends_with_a_message_that_is_cut(void)
+{
+	size_t n = rpc_call(rec, 60, 200000), m = rpc_call(got, 61, 0);
+	struct timeval tv = { 0, 100000 };
+	struct iovec v[1000], after = { got, m };
+	struct mmsghdr msgs[2] = { { .msg_hdr = { .msg_iov = v, .msg_iovlen = 1000 } },
+				   { .msg_hdr = { .msg_iov = &after, .msg_iovlen = 1 } } };
+	pthread_t t;
+	int s[2];
+
+	for (int i = 0; i < 1000; i++)
+		v[i] = (struct iovec){ rec, n };
+	rpc_pair(s);
+	CHECK_EQ(setsockopt(s[0], SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv)), 0);
+	CHECK_EQ(pthread_create(&t, NULL, reads_late, &s[1]), 0);
+	CHECK_EQ(sendmmsg(s[0], msgs, 2, 0), 1);
+	CHECK(msgs[0].msg_len < 1000 * n);
+	CHECK_EQ(close(s[0]), 0);
+	pthread_join(t, NULL);
+}
+
 static _Atomic bool poked_enough;
 
 /* A signal before the write sleeps says nothing about sleeping. */
@@ -478,6 +511,7 @@ static const struct p_case cases[] = {
 	{ "fionread_counts_what_can_be_read", fionread_counts_what_can_be_read },
 	{ "rcvtimeo_ends_in_eagain", rcvtimeo_ends_in_eagain },
 	{ "sndtimeo_ends_in_eagain", sndtimeo_ends_in_eagain },
+	{ "sendmmsg_ends_with_a_message_that_is_cut", sendmmsg_ends_with_a_message_that_is_cut },
 	{ "a_handler_interrupts_a_read", a_handler_interrupts_a_read },
 	{ "sa_restart_restarts_a_read", sa_restart_restarts_a_read },
 	{ "a_handler_for_crashes_interrupts_nothing", a_handler_for_crashes_interrupts_nothing },
