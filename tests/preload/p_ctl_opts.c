@@ -4,6 +4,7 @@
 #include <netinet/tcp.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <termios.h>
 
 #include "tests/preload/rpc.h"
@@ -181,7 +182,49 @@ static void what_cannot_be_spliced_stays(void)
 	CHECK_EQ(rpc_read(s[0], buf, sizeof(buf)), RPC_REPLY_HEAD);
 }
 
+static int asked[2];
+static volatile sig_atomic_t answers, refusals;
+
+/* What no socket that is well refuses, wherever the thread is. */
+static void ask(int sig P_UNUSED)
+{
+	struct pollfd p = { asked[0], POLLIN, 0 };
+	socklen_t len = sizeof(int);
+	int e = errno, n, err = 0;
+	char c;
+
+	for (int i = 0; i < 2; i++) {
+		refusals = refusals + (ioctl(asked[i], FIONREAD, &n) != 0);
+		refusals = refusals + (getsockopt(asked[i], SOL_SOCKET, SO_ERROR, &err, &len) != 0 || err);
+		refusals = refusals + (poll(&p, 1, 0) < 0);
+		refusals = refusals + (recv(asked[i], &c, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && errno != EAGAIN);
+	}
+	answers = answers + 1;
+	errno = e;
+}
+
+static void a_handler_may_ask_at_any_point(void)
+{
+	struct itimerval often = { { 0, 1000 }, { 0, 1000 } }, never = { 0 };	/* of the CPU's time */
+	struct sigaction sa = { .sa_handler = ask, .sa_flags = SA_RESTART };
+	unsigned char buf[RPC_CALL_HEAD + 2000];
+	uint32_t xid = 10;
+
+	rpc_pair(asked);
+	CHECK_EQ(sigaction(SIGPROF, &sa, NULL), 0);
+	CHECK_EQ(setitimer(ITIMER_PROF, &often, NULL), 0);
+	while (answers < 100 && !refusals) {
+		size_t n = rpc_call(buf, xid++, 2000);
+
+		p_write_all(asked[0], buf, n);
+		p_read_all(asked[1], buf, n);
+	}
+	CHECK_EQ(setitimer(ITIMER_PROF, &never, NULL), 0);
+	CHECK_EQ(refusals, 0);
+}
+
 static const struct p_case cases[] = {
+	{ "a_handler_may_ask_at_any_point", a_handler_may_ask_at_any_point },
 	{ "it_is_a_tcp_socket", it_is_a_tcp_socket },
 	{ "names_are_those_of_tcp", names_are_those_of_tcp },
 	{ "options_read_back_as_set", options_read_back_as_set },
