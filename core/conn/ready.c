@@ -21,6 +21,15 @@ static unsigned kernel_poll(int fd, unsigned want)
 
 /* --- a carried connection --------------------------------------------------------------- */
 
+/* As many bytes as SO_RCVLOWAT asks for; or no more can come before some are read, since the peer cannot go
+ * on: TCP is readable then, too, and knows no more of the option than half its buffer. */
+static bool enough(const struct rr_conn *c, const struct rr_share *sh)
+{
+	uint64_t most = rr_min((uint64_t)c->lowat, (uint64_t)rr_cp->max_stash);
+
+	return sh->rx.bytes >= most || (sh->rx.bytes && sh->rx.held > sh->qp->recvs / 2);
+}
+
 static unsigned in_bits(struct rr_conn *c, struct rr_share *sh, int fd)
 {
 	if (unlikely(rr_handback_bytes(sh)))
@@ -29,7 +38,7 @@ static unsigned in_bits(struct rr_conn *c, struct rr_share *sh, int fd)
 		return kernel_poll(fd, RR_IN_BITS | POLLRDHUP | POLLPRI);
 	if (sh->dead || sh->reset || sh->rx.shut || rr_stream_is_over(sh))
 		return RR_IN_BITS | POLLRDHUP;
-	return sh->rx.bytes >= (uint64_t)c->lowat ? RR_IN_BITS : 0;
+	return enough(c, sh) ? RR_IN_BITS : 0;
 }
 
 static unsigned out_bits(struct rr_share *sh, int fd)
@@ -73,7 +82,7 @@ static unsigned carried_poll(struct rr_conn *c, int fd, unsigned want)
 	rr_time now = rr_now_coarse();
 	unsigned got;
 
-	if (!sh->rx.bytes || (want & RR_OUT_BITS))
+	if (sh->rx.bytes < (uint64_t)c->lowat || (want & RR_OUT_BITS))
 		rr_drv_progress(sh);
 	rr_hatch_answer(sh);
 	got = bits(c, sh, fd, want);

@@ -337,6 +337,34 @@ static void with_a_timeout_a_read_is_not_restarted(void)
 	pthread_join(t, NULL);
 }
 
+/* SO_RCVLOWAT keeps poll() quiet up to what can lie there, and not for ever. */
+static void so_much_shows_in_the_end(int lowat, size_t arg)
+{
+	size_t n = rpc_call(rec, 60, arg), sent = 0;
+	struct pollfd p = { .events = POLLIN };
+	int s[2], inq;
+	ssize_t r;
+
+	rpc_pair(s);
+	p.fd = s[1];
+	CHECK_EQ(setsockopt(s[1], SOL_SOCKET, SO_RCVLOWAT, &lowat, sizeof(lowat)), 0);
+	p_nonblock(s[0], true);
+	while (poll(&p, 1, 0) == 0) {
+		r = write(s[0], rec + sent % n, n - sent % n);
+		sent += r > 0 ? (size_t)r : 0;
+	}
+	CHECK_EQ(ioctl(s[1], FIONREAD, &inq), 0);
+	CHECK(inq >= 20000);
+}
+
+static void a_low_water_mark_is_heeded_and_no_trap(void)
+{
+	so_much_shows_in_the_end(100000, 200);
+	so_much_shows_in_the_end(200000, 20000);
+	so_much_shows_in_the_end(1 << 30, 0);
+	so_much_shows_in_the_end(1 << 30, 20000);
+}
+
 static void *reads_late(void *arg)
 {
 	static unsigned char buf[65536];
@@ -511,6 +539,7 @@ static const struct p_case cases[] = {
 	{ "fionread_counts_what_can_be_read", fionread_counts_what_can_be_read },
 	{ "rcvtimeo_ends_in_eagain", rcvtimeo_ends_in_eagain },
 	{ "sndtimeo_ends_in_eagain", sndtimeo_ends_in_eagain },
+	{ "a_low_water_mark_is_heeded_and_no_trap", a_low_water_mark_is_heeded_and_no_trap },
 	{ "sendmmsg_ends_with_a_message_that_is_cut", sendmmsg_ends_with_a_message_that_is_cut },
 	{ "a_handler_interrupts_a_read", a_handler_interrupts_a_read },
 	{ "sa_restart_restarts_a_read", sa_restart_restarts_a_read },
