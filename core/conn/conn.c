@@ -466,7 +466,8 @@ int rr_conn_take_error(struct rr_conn *c)
 	ours = rr_conn_is_carried(c) || (rr_conn_st(c) == RR_S_FORKED && !rr_conn_relayed(c, 0));
 	if (!ours || rr_conn_hold(c, &l) < 0)
 		return RR_CONN_KERNEL;
-	if (c->share->dead || c->share->err) {
+	/* Behind both ends the anchor's own error is what our end mark brought about. */
+	if (c->share->dead || c->share->err || (c->share->tx.shut && c->share->rx.fin)) {
 		rc = c->share->err;
 		c->share->err = 0;
 	}

@@ -328,13 +328,16 @@ static void closing_with_unread_bytes_resets_after_shut_rd_as_well(void)
 
 static void what_the_peer_closed_can_be_shut(void)
 {
-	int s[2];
+	socklen_t len = sizeof(int);
+	int s[2], err = -1;
 
 	for (int how = SHUT_WR; how <= SHUT_RDWR; how++) {
 		rpc_pair(s);
 		CHECK_EQ(close(s[1]), 0);
 		CHECK_EQ(read(s[0], got, 1), 0);
 		CHECK_EQ(shutdown(s[0], how), 0);
+		CHECK_EQ(getsockopt(s[0], SOL_SOCKET, SO_ERROR, &err, &len), 0);
+		CHECK_EQ(err, 0);
 		CHECK_EQ(read(s[0], got, 1), 0);
 		CHECK_EQ(close(s[0]), 0);
 	}
