@@ -20,7 +20,7 @@
 #define QUEUE		8u	/* connections that nobody has accepted; each has all of its memory */
 #define REFUSALS	32	/* requests that one look refuses */
 #define RETRY		(10 * RR_SEC)
-#define RETRY_TAKEN	RR_SEC	/* its owner may end */
+#define RETRY_SOON	RR_SEC	/* the port's owner may end; the any-address needs no device */
 
 struct rr_listener {
 	struct rr_lst *lst;		/* NULL: the door is shut */
@@ -32,6 +32,7 @@ struct rr_listener {
 	struct rr_share *first;		/* the queue, oldest first */
 	struct rr_share *spare;
 	uint32_t n;
+	bool lost;			/* the door was open, until its device went */
 	_Atomic bool shared;		/* by a fork */
 };
 
@@ -85,6 +86,7 @@ static void report_door(struct rr_conn *c, int rc)
 	if (rc && why == l->why)
 		return;
 	l->why = why;
+	atomic_store_explicit(&c->changed, true, memory_order_release);
 	rr_report_adopt(c);
 	rr_report(c, rc ? RR_CS_TCP : RR_CS_LISTENING, RR_CARRIER_NONE, why);
 	if (rc)
@@ -153,9 +155,17 @@ static bool door(struct rr_conn *c, int fd)
 	if (now < l->retry)
 		return false;
 	rc = open_door(l, fd);
-	l->retry = now + (rc == -EADDRINUSE ? RETRY_TAKEN : RETRY);
+	l->lost &= rc != 0;
+	l->retry = now + (rc == -EADDRINUSE ? RETRY_SOON : RETRY);
 	report_door(c, rc);
 	return rc == 0;
+}
+
+/* Is the door expected to open? Who sleeps wakes for that, since nobody tells it. (Where there never was a device, it
+ * takes another call to find one.) */
+static bool awaited(const struct rr_listener *l)
+{
+	return l->lost || l->why == RR_R_PORT_TAKEN;
 }
 
 /* --- who comes in ------------------------------------------------------------------------ */
@@ -247,7 +257,8 @@ void rr_native_look(struct rr_conn *c, int fd)
 		rc = take_one(l);
 	if (rc == -ESHUTDOWN) {
 		shut_door(l);
-		l->retry = rr_now() + RETRY_TAKEN;
+		l->lost = true;
+		l->retry = rr_now() + RETRY_SOON;
 		report_door(c, -ENODEV);
 	}
 }
@@ -270,7 +281,7 @@ int rr_native_fds(struct rr_conn *c, int fd, unsigned want, struct pollfd out[2]
 	bool open = door(c, fd);
 
 	out[0] = (struct pollfd){ fd, (short)want, 0 };
-	if (!open && l->why == RR_R_PORT_TAKEN)
+	if (!open && awaited(l))
 		*until = l->retry;
 	/* While the queue is full, who knocks does not wake anybody. */
 	if (!open || l->n >= QUEUE || !(want & RR_IN_BITS))
@@ -353,7 +364,7 @@ int rr_conn_accept(struct rr_conn *c, int fd, int flags, struct rr_conn **out)
 	if (l->n == QUEUE)	/* there is room: the door is watched again */
 		atomic_store_explicit(&c->changed, true, memory_order_release);
 	sh = dequeue(l);
-	rc = l->lst || l->why == RR_R_PORT_TAKEN ? -EAGAIN : RR_CONN_KERNEL;
+	rc = l->lst || awaited(l) ? -EAGAIN : RR_CONN_KERNEL;
 	if (sh) {
 		rc = make_conn(sh, fd, flags, out);
 		if (rc < 0) {	/* as in the kernel it waits for a better time */
@@ -413,6 +424,7 @@ void rr_native_forked(struct rr_conn *c)
 
 	l->shared = true;
 	rr_native_close(c);
+	l->lost = false;
 	l->retry = 0;
 	l->why = RR_R_NONE;
 }

@@ -26,8 +26,10 @@ def client(rules=REQUIRE, **options):
 
 
 def port_open():
+    """Who listens there: an inode."""
     with open('/proc/net/unix') as f:
-        return any(line.split()[-1] == '@rdmarpc-test-%d' % RDMA for line in f)
+        sockets = [line.split() for line in f]
+    return next((s[6] for s in sockets if s[-1] == '@rdmarpc-test-%d' % RDMA and s[3] == '00010000'), None)
 
 
 def native(end):
@@ -466,6 +468,41 @@ def the_port_of_another_process_is_had_when_that_ends():
     until(lambda: 'another process has the RDMA port' in [x['reason'] for x in s.stat()['list']], 'the reason')
     other.kill()
     until(port_open, 'the RDMA port', 10)
+
+
+def who_sleeps_when_the_device_goes_listens_again(serving='serve(L)'):
+    """Nobody tells it that there is another, and no TCP connection wakes it."""
+    s, c = server(), client()
+    s.do(EPOLL)
+    for line in serving.splitlines():
+        s.do(line)
+    until(port_open, 'the RDMA port')
+    before = port_open()
+    u = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    u.connect('\0rdmarpc-test-%d' % RDMA)
+    u.send(b'x')
+    until(lambda: port_open() not in (None, before), 'the RDMA port', 10)
+    same(listener(s), [('listening', '')])
+    c.do('s = connect(%d)' % TCP)
+    same(c.do('ask(s, 1, blob(300))'), 300)
+
+
+def so_in_a_loop_of_edges():
+    who_sleeps_when_the_device_goes_listens_again('S = Loop(L)')
+
+
+def so_in_epoll(flags='0'):
+    who_sleeps_when_the_device_goes_listens_again('''epoll(%s)
+threading.Thread(target=lambda: event(30) and serve(L, 1), daemon=True).start()''' % flags)
+
+
+def so_in_epoll_once():
+    so_in_epoll('select.EPOLLONESHOT')
+
+
+def so_in_poll():
+    who_sleeps_when_the_device_goes_listens_again(
+        'threading.Thread(target=lambda: wait_for(L, select.POLLIN, 30) and serve(L, 1), daemon=True).start()')
 
 
 def a_rule_on_addresses_turns_others_away():

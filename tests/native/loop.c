@@ -5,7 +5,8 @@
  *
  *   listen()   a socket named by the port, and for IPv6 only by that, too
  *   connect()  shm's offer goes there, and the address that is called
- *   take()     accepts, answers as to an upgrade's offer, and says so with one byte
+ *   take()     accepts, answers as to an upgrade's offer, and says so with one byte; one byte in place of an offer
+ *              is the device that goes
  *   establish()  waits for that byte, then joins; no byte, and it is refused
  *
  * Segments, receives and keys are shm's. What has no counterpart there is private data: both sides have
@@ -114,13 +115,15 @@ static int take(struct rr_lst *lst, struct rr_qp *qp, const struct rr_prov_param
 	struct rr_prov_addr none;
 	struct pollfd in = { .events = POLLIN };
 	struct request r;
+	ssize_t n;
 	int rc;
 
 	in.fd = rr_os->accept4(lst->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (in.fd < 0)
 		return errno == EAGAIN ? -EAGAIN : -errno;
 	rr_os->poll(&in, 1, WAIT_MS);
-	rc = rr_os->recv(in.fd, &r, sizeof(r), 0) == (ssize_t)sizeof(r) ? 0 : -EPROTO;
+	n = rr_os->recv(in.fd, &r, sizeof(r), 0);
+	rc = n == (ssize_t)sizeof(r) ? 0 : n == 1 ? -ESHUTDOWN : -EPROTO;
 	if (!rc) {
 		memcpy(mine.token, r.token, RR_TOKEN_LEN);
 		rc = rr_prov_shm.answer(qp, &mine, &r.offer, &none);
