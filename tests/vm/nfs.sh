@@ -131,8 +131,8 @@ ganesha_down() {
 # nfs_server: $server is up; when the case ends it is taken down
 nfs_server() {
 	need rpcbind mount.nfs mkfs.ext4
+	rxe_up	# first, for those in the same boot that take the device away: DEVICES.md, "rdma link delete"
 	nfs_modules
-	rxe_up
 	nfs_export
 	"${server}_up"
 	trap 'nfs_down; cleanup' EXIT
