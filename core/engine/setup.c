@@ -63,7 +63,7 @@ static void table_sizes(const struct rr_eng_params *p, struct sizes *s)
 
 static void *carve(uint8_t *base, size_t *off, size_t n)
 {
-	void *at = base ? base + *off : NULL;
+	void *at = (void *)((uintptr_t)base + *off);	/* without base nobody looks at it */
 
 	*off += rr_align(n, (size_t)RR_CACHELINE);
 	return at;
