@@ -203,6 +203,22 @@ unsigned count_fds(void)
 	return n;
 }
 
+unsigned low_fds(void)
+{
+	char name[64], is[256];
+	unsigned n = 0;
+
+	for (int fd = 3; fd < par.fd_floor; fd++) {
+		ssize_t len;
+
+		snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+		len = readlink(name, is, sizeof(is) - 1);
+		is[len > 0 ? len : 0] = 0;
+		n += strstr(is, "infiniband") || strstr(is, "eventpoll");
+	}
+	return n;
+}
+
 unsigned resources(void)
 {
 	char line[256];

@@ -63,6 +63,8 @@ void expose(struct rr_qp *q, struct rr_qp *peer, void *at, uint32_t len, enum rr
 	    struct rr_seg *seg);
 
 unsigned count_fds(void);
+/* Those below the floor that the provider was told to keep off, and that have to do with RDMA. */
+unsigned low_fds(void);
 /* Objects of this process, as the kernel counts them for the device. */
 unsigned resources(void);
 

@@ -487,6 +487,13 @@ static void t_the_limit_of_locked_memory_is_known_before(void)
 	CHECK(waitpid(pid, &status, 0) == pid && status == 0);
 }
 
+static void t_descriptors_keep_out_of_the_way(void)
+{
+	open_pair();
+	CHECK(low_fds() == 0);
+	close_pair();
+}
+
 static void t_many_connections_leave_nothing(void)
 {
 	const char *cycles = getenv("CYCLES");
@@ -529,6 +536,7 @@ static const struct vt tests[] = {
 	T(a_forked_child_only_lets_go),
 	T(a_child_may_let_go_as_soon_as_there_is_one),
 	T(memory_is_locked_as_far_as_it_is_used),
+	T(descriptors_keep_out_of_the_way),
 	T(many_connections_leave_nothing),
 };
 

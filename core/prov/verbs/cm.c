@@ -302,6 +302,7 @@ int rr_verbs_establish(struct rr_qp *qp)
 static void device_gone(struct rr_vq *v)
 {
 	rr_verbs_digest(v);
+	rr_verbs_device_gone(v->id->verbs);
 	rr_verbs_objects_free(v);
 	rr_verbs_digest(v);	/* what another thread has just taken */
 	v->state = RR_V_GONE;

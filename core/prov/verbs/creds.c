@@ -16,6 +16,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <rdma/ib_user_ioctl_cmds.h>
+#include <rdma/ib_user_ioctl_verbs.h>
 #include <rdma/ib_user_verbs.h>
 #include <rdma/rdma_user_ioctl_cmds.h>
 #include <semaphore.h>
@@ -128,11 +129,31 @@ void rr_verbs_creds_forked(void)
 /* --- what was refused ------------------------------------------------------------------ */
 
 #define ATTRS	3u
+#define DRIVERS	64u	/* enum rdma_driver_id has some 20 */
 
 static struct ib_uverbs_attr attr(uint16_t id, size_t len, uint64_t data)
 {
 	return (struct ib_uverbs_attr){ .attr_id = id, .flags = UVERBS_ATTR_F_MANDATORY,
 					.len = (uint16_t)len, .data = data };
+}
+
+/* The kernel holds a command against its driver's number (EINVAL), which libibverbs does not tell. Those who have
+ * doorbells by write() are few, and a process has one kind as a rule. */
+static bool invoke(int fd, struct ib_uverbs_ioctl_hdr *cmd)
+{
+	static _Atomic uint32_t last = RDMA_DRIVER_RXE;
+
+	cmd->driver_id = last;
+	if (syscall(SYS_ioctl, fd, RDMA_VERBS_IOCTL, cmd) == 0)
+		return true;
+	for (uint32_t id = 0; id < DRIVERS && errno == EINVAL; id++) {
+		cmd->driver_id = id;
+		if (syscall(SYS_ioctl, fd, RDMA_VERBS_IOCTL, cmd) == 0) {
+			last = id;
+			return true;
+		}
+	}
+	return false;
 }
 
 /* A write()'s command as an ioctl(); false if this is no verbs device. */
@@ -152,7 +173,7 @@ static bool as_ioctl(int fd, const void *buf, size_t n)
 	cmd->attrs[0] = attr(UVERBS_ATTR_WRITE_CMD, sizeof(uint64_t), hdr->command);
 	cmd->attrs[1] = attr(UVERBS_ATTR_CORE_IN, n - sizeof(*hdr), (uintptr_t)(hdr + 1));
 	cmd->attrs[2] = attr(UVERBS_ATTR_CORE_OUT, hdr->out_words * 4u, (uintptr_t)out);
-	return syscall(SYS_ioctl, fd, RDMA_VERBS_IOCTL, cmd) == 0;
+	return invoke(fd, cmd);
 }
 
 ssize_t rr_verbs_refused(int fd, const void *buf, size_t n)

@@ -82,11 +82,14 @@ static int open_at(struct rr_verbs_lst *l, const struct sockaddr *addr, const st
 	if (rc)
 		return rc;
 	l->lst.fd = l->cm->fd;
-	return rdma_create_id(l->cm, &l->id, NULL, RDMA_PS_TCP) ||
-	       (addr->sa_family == AF_INET6 &&
-		rdma_set_option(l->id, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &only, sizeof(only))) ||
-	       rdma_bind_addr(l->id, (struct sockaddr *)(uintptr_t)addr) ||
-	       rdma_listen(l->id, BACKLOG) ? -errno : 0;
+	if (rdma_create_id(l->cm, &l->id, NULL, RDMA_PS_TCP) ||
+	    (addr->sa_family == AF_INET6 &&
+	     rdma_set_option(l->id, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &only, sizeof(only))) ||
+	    rdma_bind_addr(l->id, (struct sockaddr *)(uintptr_t)addr))
+		return -errno;
+	if (l->id->verbs)	/* not at the any-address */
+		rr_verbs_device(l->id->verbs, p->fd_floor);
+	return rdma_listen(l->id, BACKLOG) ? -errno : 0;
 }
 
 int rr_native_listen(struct rr_lst *lst, const struct sockaddr *addr, const struct rr_prov_params *p)
@@ -162,8 +165,11 @@ int rr_native_take(struct rr_lst *lst, struct rr_qp *qp, const struct rr_prov_pa
 	if (l->owner != rr_verbs_pid || !l->id)
 		return -ESHUTDOWN;
 	while (rc == -EAGAIN && rr_verbs_event(l->cm, &ev, data)) {
-		if (ev.event == RDMA_CM_EVENT_DEVICE_REMOVAL && ev.id == l->id)
+		if (ev.event == RDMA_CM_EVENT_DEVICE_REMOVAL && ev.id == l->id) {
+			if (l->id->verbs)
+				rr_verbs_device_gone(l->id->verbs);
 			rc = -ESHUTDOWN;
+		}
 		if (ev.event != RDMA_CM_EVENT_CONNECT_REQUEST)
 			continue;
 		address(peer, rdma_get_peer_addr(ev.id));

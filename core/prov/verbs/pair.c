@@ -113,6 +113,7 @@ static int listen_at(struct rr_qp *qp, struct rr_vq *v, struct rr_prov_addr *ans
 		return -errno;
 	if (!v->listener->verbs)
 		return -ENODEV;
+	rr_verbs_device(v->listener->verbs, v->param.fd_floor);
 	if (rr_verbs_iwarp(v->listener))
 		return -EOPNOTSUPP;
 	return address_put(v->listener, answer);

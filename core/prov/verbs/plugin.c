@@ -142,6 +142,7 @@ static void forked(void)
 	rr_verbs_pid = getpid();
 	rr_verbs_orphan |= rr_verbs_used;
 	rr_verbs_creds_forked();
+	rr_verbs_device_forked();
 }
 
 /* librdmacm and libibverbs end after this. What is called then only closes descriptors. */

@@ -108,8 +108,10 @@ static int make_qp(const struct rr_qp *qp, struct rr_vq *v)
 
 int rr_verbs_qp_make(struct rr_qp *qp, struct rr_vq *v)
 {
-	int rc = limits(qp, v);
+	int rc;
 
+	rr_verbs_device(v->id->verbs, v->param.fd_floor);
+	rc = limits(qp, v);
 	if (!rc)
 		rc = make_memory(qp, v);
 	if (!rc)

@@ -274,6 +274,14 @@ void rr_verbs_qp_free(struct rr_qp *qp, struct rr_vq *v);
 /* All of it that is the kernel's. */
 void rr_verbs_objects_free(struct rr_vq *v);
 
+/* device.c */
+/* Moves the device's descriptors to floor or above and makes them ours, unless that was done. Before each first use
+ * of a device that the CM gives us. */
+void rr_verbs_device(struct ibv_context *dev, int floor);
+/* It was taken away: librdmacm may close them. */
+void rr_verbs_device_gone(const struct ibv_context *dev);
+void rr_verbs_device_forked(void);	/* a child has no use for them */
+
 /* creds.c */
 /* rdma_create_event_channel(), so that any thread of this process can use it later. */
 struct rdma_event_channel *rr_verbs_open_channel(void);

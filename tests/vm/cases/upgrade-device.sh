@@ -1,8 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # The device goes while connections use it: both ends hear of it soon, nothing crashes or hangs, what connects
-# meanwhile is on TCP. It comes back, and carries again.
+# meanwhile is on TCP. It comes back, and carries again; also in a server whose thread is, for the kernel, somebody
+# else than when it began, and than when it opens another device.
 . "$(dirname "$0")/../lib.sh"
+. "$(dirname "$0")/../loss.sh"
 [ -f "$BUILD/librpcrdma_verbs.so" ] || skip "built without rdma-core's headers"
 rxe_up
 wrong() { echo "FAIL $*"; failures=$((failures + 1)); }
@@ -44,4 +46,15 @@ rdma link add rxe0 type rxe netdev roce0 || wrong "no new link"
 rm -rf "$W"/server.run*
 lab_server poll
 lab after 'null ok 5' null 5
+lab_server_kill
+rm -rf "$W"/server.run*
+lab_server fsuid
+lab fsuid 'null ok 5' null 5
+device_away
+device_elsewhere
+lab fsuid-elsewhere 'sum 100000 ok' sum 100000
+lab_server_kill
+device_home
+rm -rf "$W"/server.run*
+lab_server poll
 lab_finish
