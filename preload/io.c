@@ -5,6 +5,8 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "core/base/diag.h"
 #include "core/base/os.h"
@@ -30,25 +32,31 @@ static inline ssize_t send_buf(int fd, const void *buf, size_t n, int flags)
 
 /* --- read, write and their vectors --- */
 
+/* By read() and write() the libraries of rdma-core reach their devices and channels, under a connection's
+ * lock: no place to be cancelled at. */
+static ssize_t kernel_read(int fd, void *buf, size_t n)
+{
+	return unlikely(rr_ownfd_is(fd)) ? syscall(SYS_read, fd, buf, n) : rr_real.read(fd, buf, n);
+}
+
+static ssize_t kernel_write(int fd, const void *buf, size_t n)
+{
+	rr_refused_fn *refused;
+	ssize_t r = unlikely(rr_ownfd_is(fd)) ? syscall(SYS_write, fd, buf, n) : rr_real.write(fd, buf, n);
+
+	if (likely(r >= 0) || errno != EACCES || !(refused = rr_refused))
+		return r;
+	return refused(fd, buf, n);
+}
+
 /* read() of no bytes is 0 at once, unlike recv(). */
 ssize_t rr_wrap_read(int fd, void *buf, size_t n)
 {
 	ssize_t r;
 
 	if (likely(!rr_fdt_has(fd)) || !n || (r = recv_buf(fd, buf, n, 0)) == RR_CONN_KERNEL)
-		return rr_real.read(fd, buf, n);
+		return kernel_read(fd, buf, n);
 	return rr_ret(r);
-}
-
-/* Also the one by which the libraries of rdma-core reach their devices. */
-static ssize_t kernel_write(int fd, const void *buf, size_t n)
-{
-	rr_refused_fn *refused;
-	ssize_t r = rr_real.write(fd, buf, n);
-
-	if (likely(r >= 0) || errno != EACCES || !(refused = rr_refused))
-		return r;
-	return refused(fd, buf, n);
 }
 
 ssize_t rr_wrap_write(int fd, const void *buf, size_t n)
