@@ -13,6 +13,9 @@
 #define MAX_IOV	(1 + RR_BUF_EXTS + RR_OP_MAX_PARTS)
 #define STALE_PULL	(100 * RR_MSEC)	/* an unread reliable reply is pulled after this */
 
+/* A call's own bytes, a Write chunk, a Reply chunk. */
+_Static_assert(3 * RR_BUF_EXTS <= RR_PROV_PIECES, "a provider has room for them before their post");
+
 /* The peer must not have to wait for our app to notice: some never close what has failed (ntirpc, with calls
  * under way). */
 void rr_drv_fail(struct rr_share *sh, int err, enum rr_reason why)

@@ -21,6 +21,7 @@
 
 #define RR_TOKEN_LEN	16u
 #define RR_PROV_ADDR	96u
+#define RR_PROV_PIECES	24u	/* exposed for one message, at most */
 
 struct rr_prov_params {
 	uint32_t recv_size;	/* bytes of one receive buffer: our inline threshold */
@@ -139,7 +140,8 @@ struct rr_prov_ops {
 	int (*write)(struct rr_qp *qp, const void *local, uint32_t len,
 		     const struct rr_seg *seg, uint32_t off, uint64_t cookie);
 	/* Exposes local[0..len), which lies in mem, with the least rights and a fresh key.
-	 * 0 and *out, or -errno (-EAGAIN: no key free now). */
+	 * 0 and *out, or -errno (-EAGAIN: no key free now). As many as RR_PROV_PIECES may come before the
+	 * Send that tells of them. */
 	int (*expose)(struct rr_qp *qp, const void *local, uint32_t len,
 		      enum rr_rights rights, struct rr_seg *out);
 	/* Takes a key back: from its completion on (1: now) no access by the peer succeeds. */

@@ -387,6 +387,19 @@ static void t_a_key_is_never_the_last_one_again(void)
 	close_pair();
 }
 
+static void t_all_that_one_message_may_expose_waits_for_its_post(void)
+{
+	struct rr_seg seg[RR_PROV_PIECES];
+
+	open_pair();
+	for (uint32_t i = 0; i + 1 < RR_PROV_PIECES; i++)
+		CHECK(ops->expose(a, a->mem + 4096 * i, 4096, RR_RIGHT_READ, &seg[i]) == 0);
+	expose(a, b, a->mem, 4096, RR_RIGHT_READ, &seg[RR_PROV_PIECES - 1]);
+	for (uint32_t i = 0; i < RR_PROV_PIECES; i++)
+		invalidate(a, &seg[i]);
+	close_pair();
+}
+
 /* Kilobytes that this process has pinned. */
 static unsigned long pinned(void)
 {
@@ -524,6 +537,7 @@ static const struct vt tests[] = {
 	T(access_out_of_bounds_ends_the_connection),
 	T(the_peer_takes_keys_back_where_it_may),
 	T(a_key_is_never_the_last_one_again),
+	T(all_that_one_message_may_expose_waits_for_its_post),
 	T_OURS(what_the_peer_has_read_is_known_on_demand),
 	T_OURS(an_old_key_does_not_count_as_read),
 	T_OURS(sends_stop_where_the_receives_end),

@@ -40,7 +40,7 @@
 #define RR_VERBS_SQ	512u
 #define RR_VERBS_DEPTH	16u		/* RDMA Reads at a time, each way, at most */
 #define RR_VERBS_KEYS	1024u		/* exposed at once */
-#define RR_VERBS_CHAIN	16u		/* binds that wait for the next post */
+#define RR_VERBS_CHAIN	RR_PROV_PIECES	/* binds that wait for the next post */
 #define RR_VERBS_PRIVATE (8u + 4u + RR_TOKEN_LEN + 4u)	/* RFC 8797, magic, token, receives */
 #define RR_VERBS_MRS	8u		/* registrations of mem at once */
 #define RR_VERBS_NOTES	8u		/* receives on top, for the provider's own notes */
