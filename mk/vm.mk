@@ -5,7 +5,7 @@
 .PHONY: check-vm
 check-vm:
 	@scripts/deps vm || true	# what cannot run is skipped, and says why
-	@$(MAKE) -s -j2 all apps vm-programs
+	@$(MAKE) -s -j2 all apps vm-programs $(BUILD)/tests/conform/rawcall
 	$(Q)BUILD='$(BUILD)' tests/vm/run $(VM)
 
 # make bench-vm [BENCH="--quick --rows null"]: the shim over that device, beside TCP and rsockets.

@@ -31,9 +31,9 @@ of_shim() {
 	judged responder $tool $lab rdma://$LAB_HOST:20901 "$cases/cases"
 	lab_server_kill
 	export RDMARPC_RULES='role=client port=20802 native=20902 mode=require'
-	printf '#!/bin/bash\n%s\nW=%s BUILD=%s\nas_host client labcli "$@"\n' "$(declare -f as_host)" "$W" "$BUILD" >"$W/caller"
+	printf '#!/bin/bash\n%s\nW=%s BUILD=%s\nas_host client "$BUILD/tests/conform/rawcall" "$@"\n' "$(declare -f as_host)" "$W" "$BUILD" >"$W/caller"
 	chmod +x "$W/caller"
-	judged requester $tool $lab "--requester=$W/caller $LAB_HOST 20802" rdma://$LAB_HOST:20902 "$cases/cases"
+	judged requester $tool ${lab/=lab/=lab,nfs3} "--requester=$W/caller $LAB_HOST 20802" rdma://$LAB_HOST:20902 "$cases/cases"
 	unset RDMARPC_RULES
 }
 

@@ -42,12 +42,28 @@ killed() {
 	lost server-killed 20
 	new_server
 }
+losses() { cat "$W"/server.run*.log | grep -c 'connection lost'; }
+# Whoever has something under way notices, and no word of that comes through; who only waits for an answer waits
+# on, as by TCP.
 link_down() {
+	local i n
+	n=$(losses)
 	stream 100000
 	ip link set roce0 down
-	lost link-down 120
+	for ((i = 0; i < 1200; i++)); do
+		kill -0 $pid 2>/dev/null && [ "$(losses)" = "$n" ] || break
+		sleep 0.1
+	done
+	if kill -0 $pid 2>/dev/null; then
+		checks=$((checks + 1))
+		[ $i -lt 1200 ] && echo "link-down: the server notices after $((i / 10)).$((i % 10)) s" || bad "link-down: nobody notices"
+		kill -9 "$(pgrep -x labcli)"
+		wait $pid 2>/dev/null
+	else
+		lost link-down 0
+	fi
 	ip link set roce0 up
-	server_lives link-down	# and knows nothing: no word came through, and it has nothing to send
+	server_lives link-down
 	by_tcp link-up
 	lab_server_kill
 	device_anew
