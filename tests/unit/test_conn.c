@@ -10,21 +10,7 @@
 #include <unistd.h>
 
 #include "core/base/compiler.h"
-#include "tests/lib/connpair.h"
-
-static struct rr_pair p;
-static uint8_t out[3 << 20], in[3 << 20];
-
-static void setup(void)
-{
-	rr_test_setup();
-	rr_pair_open(&p);
-}
-
-static void teardown(void)
-{
-	rr_pair_close(&p);
-}
+#include "tests/unit/conn_pair.h"
 
 TestSuite(conn, .init = setup, .fini = teardown, .timeout = 60);
 

@@ -14,37 +14,9 @@
 #include "core/base/compiler.h"
 #include "core/base/os.h"
 #include "core/conn/conn_int.h"
-#include "tests/lib/connpair.h"
-
-static struct rr_pair p;
-static uint8_t out[3 << 20], in[3 << 20];
-
-static void setup(void)
-{
-	rr_test_setup();
-	rr_pair_open(&p);
-}
-
-static void teardown(void)
-{
-	rr_pair_close(&p);
-}
+#include "tests/unit/conn_pair.h"
 
 TestSuite(conn_rare, .init = setup, .fini = teardown, .timeout = 60);
-
-static void one_way(struct rr_end *from, struct rr_end *to, size_t n)
-{
-	cr_assert_eq(rr_end_send(from, to, out, n), (ssize_t)n);
-	cr_assert_eq(rr_end_recv(to, from, in, n), (ssize_t)n);
-	cr_assert_eq(memcmp(in, out, n), 0);
-}
-
-static void carried(void)
-{
-	one_way(&p.client, &p.server, rr_test_call(out, 1, 10, 1));
-	one_way(&p.server, &p.client, rr_test_reply(out, 1, 10, 1));
-	cr_assert(rr_conn_is_carried(p.client.c) && rr_conn_is_carried(p.server.c));
-}
 
 /* The table of system calls, with one of them the test's. */
 static struct rr_os os;

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef CONN_PAIR_H
+#define CONN_PAIR_H
+
+/* For tests of a connection of which both ends are in this process: made for each test, and taken away. */
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "tests/lib/connpair.h"
+
+static struct rr_pair p;
+static uint8_t out[3 << 20], in[3 << 20];
+
+static void setup(void)
+{
+	rr_test_setup();
+	rr_pair_open(&p);
+}
+
+static void teardown(void)
+{
+	rr_pair_close(&p);
+}
+
+static inline void one_way(struct rr_end *from, struct rr_end *to, size_t n)
+{
+	cr_assert_eq(rr_end_send(from, to, out, n), (ssize_t)n);
+	cr_assert_eq(rr_end_recv(to, from, in, n), (ssize_t)n);
+	cr_assert_eq(memcmp(in, out, n), 0);
+}
+
+static inline void carried(void)
+{
+	one_way(&p.client, &p.server, rr_test_call(out, 1, 10, 1));
+	one_way(&p.server, &p.client, rr_test_reply(out, 1, 10, 1));
+	cr_assert(rr_conn_is_carried(p.client.c) && rr_conn_is_carried(p.server.c));
+}
+
+#endif
