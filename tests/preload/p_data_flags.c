@@ -365,37 +365,61 @@ static void a_low_water_mark_is_heeded_and_no_trap(void)
 	so_much_shows_in_the_end(1 << 30, 20000);
 }
 
+struct late {
+	int fd;
+	useconds_t by;
+};
+
 static void *reads_late(void *arg)
 {
 	static unsigned char buf[65536];
-	int fd = *(int *)arg;
+	const struct late *l = arg;
 
-	usleep(150000);
-	while (read(fd, buf, sizeof(buf)) > 0)
+	usleep(l->by);
+	while (read(l->fd, buf, sizeof(buf)) > 0)
 		;
 	return NULL;
 }
 
-/* More than fits, and then there is room again: what comes next is the rest of it, not the next message. */
-static void sendmmsg_ends_with_a_message_that_is_cut(void)
+/*
+ * Two messages, of which the first is more than fits, to a reader who begins to read `late`
+ * microseconds from now. True when the first was cut; a reader who was there before the writer's
+ * time was up took all of it.
+ */
+static bool cut(useconds_t late)
 {
 	size_t n = rpc_call(rec, 60, 200000), m = rpc_call(got, 61, 0);
 	struct timeval tv = { 0, 100000 };
 	struct iovec v[1000], after = { got, m };
 	struct mmsghdr msgs[2] = { { .msg_hdr = { .msg_iov = v, .msg_iovlen = 1000 } },
 				   { .msg_hdr = { .msg_iov = &after, .msg_iovlen = 1 } } };
+	struct late l = { .by = late };
 	pthread_t t;
-	int s[2];
+	int s[2], r;
+	bool is;
 
 	for (int i = 0; i < 1000; i++)
 		v[i] = (struct iovec){ rec, n };
 	rpc_pair(s);
+	l.fd = s[1];
 	CHECK_EQ(setsockopt(s[0], SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv)), 0);
-	CHECK_EQ(pthread_create(&t, NULL, reads_late, &s[1]), 0);
-	CHECK_EQ(sendmmsg(s[0], msgs, 2, 0), 1);
-	CHECK(msgs[0].msg_len < 1000 * n);
+	CHECK_EQ(pthread_create(&t, NULL, reads_late, &l), 0);
+	r = sendmmsg(s[0], msgs, 2, 0);
+	is = msgs[0].msg_len < 1000 * n;
+	CHECK_EQ(r, is ? 1 : 2);
 	CHECK_EQ(close(s[0]), 0);
 	pthread_join(t, NULL);
+	close(s[1]);
+	return is;
+}
+
+/* There is room again after the cut: what comes next is the rest of it, not the next message. */
+static void sendmmsg_ends_with_a_message_that_is_cut(void)
+{
+	useconds_t late = 150000;
+
+	while (!cut(late))
+		late *= 2;
 }
 
 static _Atomic bool poked_enough;
