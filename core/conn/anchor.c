@@ -69,22 +69,41 @@ static bool take_mark(struct rr_share *sh, int fd)
 	return rr_os->recv(fd, buf, RR_MARK_LEN, MSG_DONTWAIT) == (ssize_t)RR_MARK_LEN;
 }
 
+/* The peer said how many records there are, and not all of them have arrived. */
+static bool more_to_come(const struct rr_share *sh)
+{
+	return sh->rx.fin && !rr_stream_is_over(sh);
+}
+
+/* Both ends of the peer: p is the anchor, and what tells that the provider's has gone. Threads may sleep for
+ * the doorbells that go with that; it wakes them as well. */
+static bool look(struct rr_share *sh, struct pollfd p[2])
+{
+	bool any = rr_os->poll(p, 2, 0) > 0;
+
+	if (any && p[1].revents && !sh->prov_lost && sh->qp->ops->drain(sh->qp) < 0)
+		rr_drv_lost(sh);
+	return any && p[0].revents;
+}
+
 void rr_anchor_check(struct rr_share *sh, int fd, rr_time now)
 {
-	struct pollfd p = { fd, POLLIN | POLLRDHUP, 0 };
+	struct pollfd p[2] = { { fd, POLLIN | POLLRDHUP, 0 }, { sh->qp->wake_fd, POLLRDHUP, 0 } };
 
 	sh->rx.checked = now;
 	if (sh->rx.hatched || sh->dead)
 		return;
-	if (rr_os->poll(&p, 1, 0) > 0 && p.revents) {
+	if (look(sh, p)) {
 		for (int i = 0; i < 3 && take_mark(sh, fd); i++)
 			;
-		if (p.revents & POLLERR && !sh->reset && !sh->tx.shut)
-			look_for_error(sh, fd);
 		if (sh->rx.fin)
 			rr_drv_progress(sh);	/* what was posted before the FIN */
+		/* For the app it comes behind all of that. */
+		if (p[0].revents & POLLERR && !sh->reset && !sh->tx.shut && !more_to_come(sh))
+			look_for_error(sh, fd);
 	}
-	if (sh->prov_lost && !sh->rx.fin && !sh->rx.hatched &&
+	/* Who closes has said that it ends, and may take its time with the FIN. */
+	if (sh->prov_lost && !sh->rx.fin && !sh->rx.marked && !sh->rx.hatched &&
 	    now - sh->prov_lost_at > GRACE) {
 		rr_drv_fail(sh, ECONNRESET, RR_R_PEER_DIED);
 		rr_anchor_break(fd);

@@ -477,7 +477,7 @@ int rr_stream_error(struct rr_share *sh);
 /* The provider lost the peer, and the anchor has not yet said how: by an end or a reset. */
 static inline bool rr_stream_peer_unsure(const struct rr_share *sh)
 {
-	return sh->prov_lost && !sh->rx.fin && !sh->rx.hatched && !sh->dead;
+	return sh->prov_lost && !sh->rx.fin && !sh->rx.marked && !sh->rx.hatched && !sh->dead;
 }
 bool rr_stream_next_is_tcp(struct rr_share *sh);
 size_t rr_iov_total(const struct iovec *iov, int n);

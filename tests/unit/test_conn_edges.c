@@ -84,6 +84,79 @@ Test(conn_edges, an_end_mark_in_two_parts_is_an_end_mark)
 	cr_assert_eq(rr_end_recv(&p.server, NULL, in, 1), 0);
 }
 
+/* The client says on the anchor that it has sent so many records, and that this is all. */
+static void ends_after(uint64_t records)
+{
+	uint8_t mark[RR_MARK_LEN];
+
+	rr_nego_put_mark(mark, p.client.c->share->token, records);
+	cr_assert_eq(send(p.client.fd, mark, sizeof(mark), 0), (ssize_t)sizeof(mark));
+	shutdown(p.client.fd, SHUT_WR);
+}
+
+static void resets(void)
+{
+	struct sockaddr none = { .sa_family = AF_UNSPEC };
+
+	cr_assert_eq(connect(p.client.fd, &none, sizeof(none)), 0);
+	usleep(2000);	/* the anchor is not looked at more often */
+}
+
+/* Between two hosts FIN and reset overtake messages, and come behind them for the app all the same. */
+Test(conn_edges, a_reset_behind_the_end_is_behind_what_has_yet_to_arrive)
+{
+	static const uint8_t hdr[] = { 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 32, [27] = 0 };
+	size_t n;
+	struct iovec iov[] = { { (void *)(uintptr_t)hdr, sizeof(hdr) }, { out + 4, 0 } };
+	struct rr_qp *qp;
+
+	carried();
+	qp = p.client.c->share->qp;
+	ends_after(p.client.c->share->tx.records + 1);
+	resets();
+	cr_assert_eq(rr_end_poll(&p.server, POLLIN | POLLRDHUP), 0);
+	cr_assert_eq(rr_end_try_recv(&p.server, in, 1, 0), -EAGAIN);
+	cr_assert_eq(rr_conn_arm(p.server.c, p.server.fd, POLLIN), 0, "who waits can sleep");
+	rr_conn_disarm(p.server.c, p.server.fd);
+
+	n = rr_test_call(out, 2, 10, 1);
+	iov[1].iov_len = n - 4;
+	cr_assert_eq(qp->ops->send(qp, iov, 2, 0, 0), 1);
+	arrives_alone(&p.server, out, n);
+	usleep(2000);
+	cr_assert_eq(rr_end_poll(&p.server, POLLIN), POLLIN | POLLHUP | POLLERR);
+	cr_assert_eq(rr_end_try_recv(&p.server, in, 1, 0), 0);
+}
+
+/* A peer that lies, or is gone; and an app that never sleeps. */
+Test(conn_edges, what_was_promised_and_can_not_arrive_is_a_reset)
+{
+	carried();
+	ends_after(p.client.c->share->tx.records + 1);
+	resets();
+	cr_assert_eq(rr_end_try_recv(&p.server, in, 1, 0), -EAGAIN);
+	shutdown(p.client.c->share->qp->wake_fd, SHUT_RDWR);
+	cr_assert_eq(rr_end_recv(&p.server, NULL, in, 1), -ECONNRESET);
+}
+
+/* Whoever closes ends the provider's side first, and may have to wait for a CPU then. */
+Test(conn_edges, a_fin_long_after_the_end_mark_is_an_end)
+{
+	uint8_t mark[RR_MARK_LEN];
+
+	carried();
+	rr_nego_put_mark(mark, p.client.c->share->token, p.client.c->share->tx.records);
+	cr_assert_eq(send(p.client.fd, mark, sizeof(mark), 0), (ssize_t)sizeof(mark));
+	shutdown(p.client.c->share->qp->wake_fd, SHUT_RDWR);
+	for (int i = 0; i < 200; i++) {
+		rr_conn_drain(p.server.c);
+		cr_assert_eq(rr_end_try_recv(&p.server, in, 1, 0), -EAGAIN);
+		usleep(1000);
+	}
+	shutdown(p.client.fd, SHUT_WR);
+	cr_assert_eq(rr_end_recv(&p.server, NULL, in, 1), 0);
+}
+
 /* A shutdown() while the upgrade is under way holds when it is carried. */
 Test(conn_edges, shutdown_during_the_upgrade_is_not_forgotten)
 {
