@@ -172,6 +172,7 @@ struct rr_share {
 	int err;		/* for the app's next call; 0 none */
 	uint8_t token[RR_TOKEN_LEN];
 	int far;		/* native: the other end of the app's TCP socket; else -1 */
+	bool relayed;		/* … which a relay uses */
 	struct sockaddr_in6 name[2];	/* of a request that nobody has accepted; see struct rr_conn */
 	struct sockaddr_in6 peer;	/* of the connecting side: whom it called; else zeroes */
 	struct rr_qp *qp;
@@ -413,6 +414,8 @@ int rr_pair_new(sa_family_t family, int flags, int floor, int *far);
 int rr_pair_connect(int fd, int floor, int *far);
 /* Takes our end away: the app's has the peer's FIN then, or its reset. */
 void rr_pair_end(int *far, bool reset);
+/* The other end of fd has a reset; nothing more goes by fd. */
+void rr_pair_reset(int fd);
 
 /* late.c */
 /* What is there for the app, and stays there. -errno; -EAGAIN nothing; -EIO an error, which is the app's too. */

@@ -488,12 +488,12 @@ void rr_native_step(struct rr_conn *c)
 		over(c, rc == -EAGAIN ? RR_R_TIMEOUT : RR_R_PEER_DIED);
 }
 
-/* It says so by disconnecting, as TCP by its FIN. */
+/* It says so by disconnecting, as TCP by its FIN. (A relay, when it has passed on what came before that.) */
 void rr_native_lost(struct rr_share *sh)
 {
 	if (!sh->qp->native)
 		return;
 	sh->rx.fin = true;
-	if (sh->far >= 0)
+	if (sh->far >= 0 && !sh->relayed)
 		rr_os->shutdown(sh->far, SHUT_WR);
 }

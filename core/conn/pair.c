@@ -159,7 +159,7 @@ static int connect_now(int fd, const union addr *to, socklen_t len)
 	return -err;
 }
 
-static void disconnect(int fd)
+void rr_pair_reset(int fd)
 {
 	struct sockaddr none = { .sa_family = AF_UNSPEC };
 
@@ -179,7 +179,7 @@ int rr_pair_connect(int fd, int floor, int *far)
 		rc = high_or(accept_ours(listener, fd, SOCK_CLOEXEC | SOCK_NONBLOCK), floor);
 	rr_own_drop(listener);
 	if (rc < 0) {
-		disconnect(fd);
+		rr_pair_reset(fd);
 		return rc;
 	}
 	*far = rc;

@@ -5,6 +5,9 @@
  * of the stream), or the parent closes its own. A thread of the parent's, which waits for that from the fork
  * on, takes them from there to the queue pair and back.
  *
+ * Of the app's end the far one sees a FIN, whether it is shut down or closed. In the latter case it is made to send
+ * a reset behind that (TCP_LINGER2): so a process may say that it writes no more, and another reads on.
+ *
  * Once it has taken over the thread is the one user of the connection's inside (it calls as the app would, but
  * by no descriptor: fd -1); for the app it is the kernel's. */
 
@@ -31,6 +34,8 @@ struct relay {
 	struct rr_conn *c;
 	int far;
 	bool over;		/* the peer has ended it: only the app's end is still to come */
+	bool half;		/* the app writes no more */
+	bool deaf;		/* it reads no more: what the peer sends goes nowhere */
 	struct pipe in, out;	/* to the app; from it */
 };
 
@@ -41,7 +46,7 @@ static int pump_in(struct relay *r)
 {
 	struct pipe *p = &r->in;
 
-	for (int i = 0; i < 16; i++) {
+	for (int i = 0; i < 16 && !r->deaf; i++) {
 		struct iovec iov = { p->buf, ROOM };
 		ssize_t n;
 
@@ -59,14 +64,25 @@ static int pump_in(struct relay *r)
 		if (p->at == p->end)
 			return 0;
 		n = rr_os->send(r->far, p->buf + p->at, p->end - p->at, MSG_DONTWAIT | MSG_NOSIGNAL);
+		if (n < 0 && errno == EAGAIN)
+			return 0;
 		if (n < 0)
-			return errno == EAGAIN ? 0 : -errno;
-		p->at += (uint32_t)n;
+			r->deaf = true;
+		else
+			p->at += (uint32_t)n;
 	}
 	return 0;
 }
 
-/* What the app has written, to the peer. 1: all of its processes have closed it. */
+/* Have all of the app's processes closed it? Or both ends have said that they write no more. */
+static bool gone(const struct relay *r)
+{
+	struct pollfd p = { r->far, 0, 0 };
+
+	return rr_os->poll(&p, 1, 0) > 0;
+}
+
+/* What the app has written, to the peer. 1: there is nobody left on its side. */
 static int pump_out(struct relay *r)
 {
 	struct pipe *p = &r->out;
@@ -77,11 +93,14 @@ static int pump_out(struct relay *r)
 		ssize_t n;
 
 		if (p->at == p->end) {
+			if (r->half)
+				return gone(r);
 			n = rr_os->recv(r->far, p->buf, ROOM, MSG_DONTWAIT);
 			if (n < 0)
 				return errno == EAGAIN ? 0 : -errno;
+			r->half = !n;
 			if (!n)
-				return 1;
+				continue;
 			p->at = 0;
 			p->end = (uint32_t)n;
 			/* The app may have the rest of its record, and wait for this (Nagle). */
@@ -101,9 +120,11 @@ static int pump_out(struct relay *r)
 /* Until there may be something to do. */
 static void sleep_for(struct relay *r)
 {
-	bool full = r->in.at != r->in.end, held = r->out.at != r->out.end;
-	unsigned want = (full ? 0 : POLLIN) | (held ? POLLOUT : 0);
-	struct pollfd p[3] = { { r->far, (short)((held ? 0 : POLLIN) | (full ? POLLOUT : 0)), 0 } };
+	bool full = r->in.at != r->in.end && !r->deaf, held = r->out.at != r->out.end;
+	unsigned want = (full || r->deaf ? 0 : POLLIN) | (held ? POLLOUT : 0);
+	short app = (short)((held || r->half ? 0 : POLLIN) | (full ? POLLOUT : 0));
+	/* That the app is gone is of no interest before it can be acted on. */
+	struct pollfd p[3] = { { held && !full ? -1 : r->far, app, 0 } };
 	rr_time until = RR_TIME_NEVER, now;
 	int n = 0, ms = -1;
 
@@ -123,13 +144,13 @@ static void sleep_for(struct relay *r)
 		rr_conn_disarm(r->c, -1);
 }
 
-/* Sleeps until another process wants it, or this one no more. False: that will not be. */
+/* Sleeps until another process wants it, or this one no more; or it could not say so any more, since the app's
+ * end is shut down. False: that will not be. */
 static bool wanted(struct relay *r)
 {
 	struct pollfd p = { r->far, POLLIN | POLLPRI | POLLRDHUP, 0 };
 	struct rr_lock *l;
 	bool yes;
-	char b;
 	int st;
 
 	while (rr_os->poll(&p, 1, -1) < 0 && errno == EINTR)
@@ -138,11 +159,8 @@ static bool wanted(struct relay *r)
 	if (st < 0)
 		return false;
 	yes = st == RR_S_TAKEN || st == RR_S_CARRIED;
-	/* The app has shut its end down, but reads on: as long as nobody else does. */
-	if (yes && !atomic_load_explicit(&r->c->relayed, memory_order_acquire) &&
-	    !rr_os->recv(r->far, &b, 1, MSG_PEEK | MSG_DONTWAIT))
-		yes = false;
 	if (yes) {
+		r->c->share->relayed = true;
 		atomic_store_explicit(&r->c->relayed, true, memory_order_release);
 		atomic_store_explicit(&r->c->changed, true, memory_order_release);
 	}
@@ -155,8 +173,8 @@ static void end(struct relay *r, int rc)
 	struct rr_conn *c = r->c;
 
 	munmap(r, sizeof(*r));
-	if (rc < 0 && c->share)
-		rr_pair_end(&c->share->far, true);
+	if (rc < 0 && c->share)	/* not closed: a child that is being made does that by this number */
+		rr_pair_reset(c->share->far);
 	rr_conn_free(c);
 }
 
@@ -189,6 +207,14 @@ static bool native(const struct rr_conn *c)
 	       !(rr_qp_caps(c->share->qp) & RR_PROV_FAMILY);
 }
 
+/* Its close is to be told from a shutdown(). */
+static void tell_close(const struct rr_conn *c)
+{
+	int fd = rr_cp->fd_of ? rr_cp->fd_of(c) : c->fd, reset = -1;
+
+	rr_os->setsockopt(fd, IPPROTO_TCP, TCP_LINGER2, &reset, sizeof(reset));
+}
+
 bool rr_relay_forks(struct rr_conn *c)
 {
 	struct relay *r;
@@ -203,6 +229,7 @@ bool rr_relay_forks(struct rr_conn *c)
 	r->c = c;
 	r->far = c->share->far;
 	c->relay = true;
+	tell_close(c);
 	atomic_fetch_add_explicit(&c->refs, 1, memory_order_relaxed);
 	if (rr_conn_thread(run, r)) {
 		rr_warn("fd %d: no thread for a native connection that is forked", c->fd);

@@ -246,9 +246,12 @@ _Atomic bool rr_conn_forks;
 /* Ends of pairs are not waited for: any number will do. */
 static bool move_far(struct rr_share *sh, int fd)
 {
-	int to = sh->far == fd ? rr_os->fcntl(fd, F_DUPFD_CLOEXEC, fd + 1) : -1;
+	int to;
 
-	if (to < 0 || rr_conn_procs(sh) > 1)
+	if (sh->far != fd || rr_conn_procs(sh) > 1)
+		return false;
+	to = rr_os->fcntl(fd, F_DUPFD_CLOEXEC, fd + 1);
+	if (to < 0)
 		return false;
 	rr_ownfd_set(fd, false);
 	rr_ownfd_set(to, true);
@@ -262,7 +265,7 @@ static bool move_wake_fd(struct rr_conn *c, int fd)
 	struct rr_share *sh = c->share;
 	int to;
 
-	if (move_far(sh, fd))
+	if (!c->relay && move_far(sh, fd))
 		return true;
 	if (sh->qp->wake_fd != fd || rr_conn_procs(sh) > 1)
 		return false;

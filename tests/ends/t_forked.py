@@ -537,6 +537,22 @@ def a_child_shuts_it_down():
     same(c.do('ending(s)'), 'EOF after 0')
 
 
+def so_it_does_and_reads_on():
+    c, s = both()
+    t = s.start('(read_rec(s)[40:] == blob(70000), ending(s))')
+    c.do("fork_worker('s.sendall(call(1, blob(70000))); s.shutdown(socket.SHUT_WR); "
+         "os._exit(0 if read_rec(s)[24:] == blob(200000) else 1)')")
+    same(s.result(t), [True, 'EOF after 0'])
+    same(c.do('attempt(s.send, b"1234")'), 'EPIPE')
+    s.do('s.sendall(reply(1, blob(200000)))')
+    same(c.do('os.wait()[1]'), 0)
+    s.do('s.sendall(reply(2, blob(500)))')
+    same(c.do('read_rec(s)[24:] == blob(500)'), True)
+    s.do('s.close()')
+    same(c.do('ending(s)'), 'EOF after 0')
+    same(lost(), 0)
+
+
 def the_owner_is_killed():
     c, s = both()
     s.do('''

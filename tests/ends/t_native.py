@@ -62,6 +62,15 @@ def both_of(server_rules, client_rules):
     return s, c
 
 
+def met(**options):
+    """The client has its credits."""
+    s, c = both(**options)
+    a = s.start('echo_one(s)')
+    same(c.do('ask(s, 1)'), 0)
+    s.result(a)
+    return s, c
+
+
 def uses(s, c):
     a = s.start('echo(s)')
     for i, n in enumerate((0, 20, 900, 5000, 70000, 200000)):
@@ -648,6 +657,94 @@ def who_forks_for_something_else_keeps_the_short_way():
     check(c.do("struct.unpack('Q', s.getsockopt(6, 11, 232)[128:136])[0]") - before > 10000, 'bytes by TCP')
     c.do('s.close()')
     s.result(a)
+
+
+def a_child_that_writes_no_more_still_reads():
+    """Half of it is over, as by TCP; the peer hears of it when all have closed."""
+    for last in 'the parent', 'a child that is killed':
+        s, c = met()
+        a = s.start('[read_rec(s)[40:] == blob(n) for n in (300, 70000)]')
+        c.do('s.sendall(call(1, blob(300), proc=1))')
+        c.do("child = fork_worker('s.sendall(call(2, blob(70000), proc=2)); s.shutdown(socket.SHUT_WR); "
+             "os._exit(0 if read_rec(s)[24:] == blob(200000) else 1)')")
+        same(s.result(a), [True, True])
+        a = s.start('ending(s)')
+        until(lambda: c.do('attempt(s.send, b"abcd")') == 'EPIPE', 'written by nobody')
+        s.do('s.sendall(reply(1, blob(200000)))')
+        same(c.do('os.wait()[1]'), 0, last)
+        s.do('s.sendall(reply(2, blob(5000)))')
+        same(c.do('read_rec(s)[24:] == blob(5000)'), True, last)
+        same(native(c), 1)
+        if last == 'the parent':
+            c.do('s.close()')
+        else:
+            c.do("child = fork_worker('time.sleep(100)')")
+            c.do('s.close()')
+            check(a not in s.answers and not select.select([s.p.stdout], [], [], 0.3)[0], 'ended by the first')
+            c.do('os.kill(child, 9); os.wait()')
+        same(s.result(a), 'EOF after 0')
+        until(lambda: native(c) == 0, 'nothing is left')
+        s.kill()
+
+
+def so_does_one_whose_parent_writes_no_more():
+    """It has said so before the fork, or when there was a child already."""
+    for before in True, False:
+        s, c = met()
+        a = s.start('read_rec(s)[40:] == blob(300)')
+        c.do('s.sendall(call(1, blob(300), proc=1))')
+        same(s.result(a), True)
+        shut, fork = 's.shutdown(socket.SHUT_WR)', "fork_worker('os._exit(0 if read_rec(s)[24:] == blob(70000) else 1)')"
+        for code in (shut, fork) if before else (fork, shut):
+            c.do(code)
+        time.sleep(0.2)
+        s.do('s.sendall(reply(1, blob(70000)))')
+        same(c.do('os.wait()[1]'), 0, before)
+        a = s.start('ending(s)')
+        c.do('s.close()')
+        same(s.result(a), 'EOF after 0')
+        until(lambda: native(c) == 0, 'nothing is left')
+        s.kill()
+
+
+def a_child_that_shuts_both_ways():
+    s, c = both()
+    a = s.start('echo(s)')
+    same(c.do('ask(s, 1, blob(300))'), 300)
+    same(c.do("forked('s.shutdown(socket.SHUT_RDWR); s.recv(1) and os._exit(2)')"), 0)
+    same(c.do('attempt(s.send, b"abcd")'), 'EPIPE')
+    same(c.do('ending(s)'), 'EOF after 0')
+    c.do('s.close()')
+    same(s.result(a), 'EOF after 0 of 4 bytes')
+    until(lambda: native(c) == 0, 'nothing is left')
+
+
+def what_the_peer_sent_before_its_end_is_read_by_a_child():
+    s, c = met()
+    a = s.start('[xid_of(read_rec(s)) for _ in range(25)]')
+    c.do('[s.sendall(call(i, proc=1)) for i in range(25)]')
+    s.result(a)
+    c.do("child = fork_worker('time.sleep(0.5); n = sum(read_rec(s)[24:] == blob(250000, i) for i in range(25)); "
+         "os._exit(0 if (n, ending(s)) == (25, \"EOF after 0\") else n + 1)')")
+    for i in range(25):
+        s.do('s.sendall(reply(%d, blob(250000, %d)))' % (i, i))
+    s.do('s.close()')
+    same(c.do('os.wait()[1]'), 0)
+
+
+def a_descriptor_put_over_ours_after_a_fork_is_refused():
+    """A thread has its number."""
+    s, c = met()
+    a = s.start('echo(s)')
+    same(c.do("forked('ask(s, 1, blob(5000), proc=1)')"), 0)
+    far = c.do("[fd for fd in map(int, os.listdir('/proc/self/fd')) if fd > 100 and attempt(os.readlink, '/proc/self/fd/%d' % fd)"
+               ".startswith('socket:') and not attempt(os.fstat, fd) == 'EBADF']")
+    check(far, 'there are some')
+    said = [c.do('attempt(os.dup2, os.open("/dev/null", os.O_RDONLY), %d)' % fd) for fd in far]
+    check('EBUSY' in said, 'refused: %r' % said)
+    same(c.do('ask(s, 2, blob(70000), proc=2)'), 70000)
+    c.do('s.close()')
+    same(s.result(a), 'EOF after 0 of 4 bytes')
 
 
 def the_peers_death_is_seen_after_a_fork_too():
