@@ -162,6 +162,12 @@ static int sleep_in_poll(struct sleeper *s, rr_time now, rr_time end)
 	}
 }
 
+/* Does p, the anchor, have bytes of the app's? (rr_conn_fds()) */
+static bool is_apps(const struct pollfd *p)
+{
+	return p->events & POLLIN && !(p->events & POLLRDHUP);
+}
+
 /* The fd whose recv() can stand for the whole sleep; NULL if there is none. */
 static const struct pollfd *recv_sleep_on(struct sleeper *s, rr_time now, rr_time end)
 {
@@ -171,7 +177,7 @@ static const struct pollfd *recv_sleep_on(struct sleeper *s, rr_time now, rr_tim
 		return NULL;
 	if (s->n == 1 && s->p[0].fd == wake && s->p[0].events == POLLIN)
 		return &s->p[0];
-	if (!handlers_mixed(now))
+	if (!handlers_mixed(now) || (s->n > 1 && is_apps(&s->p[0])))
 		return NULL;
 	/* poll() could not tell which kind of handler ran. The peer's death wakes the
 	 * wake-up fd too; what the anchor has already must be looked at first. */

@@ -13,6 +13,7 @@
 /* The provider's end goes away a little before the anchor's when a process dies; longer than
  * this, and the peer has lost it while its socket lives on (exec). */
 #define GRACE	(100 * RR_MSEC)
+#define SLOW	(5 * RR_SEC)	/* the same for a FIN behind bytes that there was no room for */
 
 static void was_reset(struct rr_share *sh, int err)
 {
@@ -86,14 +87,41 @@ static bool look(struct rr_share *sh, struct pollfd p[2])
 	return any && p[0].revents;
 }
 
+/* Behind the peer's hatch the anchor is the app's, but while our own direction is not TCP the provider has to live. */
+static bool provider_matters(const struct rr_share *sh)
+{
+	return !sh->rx.hatched || rr_tx_carried(sh);
+}
+
+/* The provider's end is gone, and so far the anchor has not said that the connection is over. Who closes has said
+ * that it ends, and may take its time with the FIN. */
+static void outlived(struct rr_share *sh, int fd, rr_time now)
+{
+	if (!sh->prov_lost || sh->rx.fin || sh->rx.marked || !provider_matters(sh) ||
+	    now - sh->prov_lost_at <= (sh->rx.more ? SLOW : GRACE))
+		return;
+	rr_drv_fail(sh, ECONNRESET, RR_R_PEER_DIED);
+	rr_anchor_break(fd);
+}
+
+/* Behind the hatch bits are of the app's stream: as long as it has bytes to read, a FIN may be on its way. */
+static void look_behind(struct rr_share *sh, unsigned bits, rr_time now)
+{
+	if (!sh->prov_lost || !bits)
+		return;
+	sh->rx.more = true;
+	sh->rx.fin |= (bits & ~(unsigned)POLLIN) != 0;
+	sh->prov_lost_at = now;
+}
+
 void rr_anchor_check(struct rr_share *sh, int fd, rr_time now)
 {
 	struct pollfd p[2] = { { fd, POLLIN | POLLRDHUP, 0 }, { sh->qp->wake_fd, POLLRDHUP, 0 } };
 
 	sh->rx.checked = now;
-	if (sh->rx.hatched || sh->dead)
+	if (sh->dead || !provider_matters(sh))
 		return;
-	if (look(sh, p)) {
+	if (look(sh, p) && !sh->rx.hatched) {
 		for (int i = 0; i < 3 && take_mark(sh, fd); i++)
 			;
 		if (sh->rx.fin)
@@ -102,12 +130,9 @@ void rr_anchor_check(struct rr_share *sh, int fd, rr_time now)
 		if (p[0].revents & POLLERR && !sh->reset && !sh->tx.shut && !more_to_come(sh))
 			look_for_error(sh, fd);
 	}
-	/* Who closes has said that it ends, and may take its time with the FIN. */
-	if (sh->prov_lost && !sh->rx.fin && !sh->rx.marked && !sh->rx.hatched &&
-	    now - sh->prov_lost_at > GRACE) {
-		rr_drv_fail(sh, ECONNRESET, RR_R_PEER_DIED);
-		rr_anchor_break(fd);
-	}
+	if (sh->rx.hatched)
+		look_behind(sh, (unsigned short)p[0].revents, now);
+	outlived(sh, fd, now);
 	/* The peer said how many records there were, and is gone without some of them. */
 	if (sh->prov_lost && sh->rx.marked && sh->rx.records < sh->rx.end)
 		rr_drv_fail(sh, ECONNRESET, RR_R_PEER_DIED);

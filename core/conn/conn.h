@@ -167,7 +167,8 @@ void rr_conn_disarm(struct rr_conn *c, int fd);
  * again after each event that it has seen. */
 int rr_conn_watch(struct rr_conn *c, int fd, unsigned want);
 
-/* What to sleep on while waiting for want: up to 2 entries; how many. *until: when to look
+/* What to sleep on while waiting for want: up to 2 entries; how many. The anchor is asked for POLLRDHUP unless that is
+ * wanted of it and its bytes are the app's. *until: when to look
  * again at the latest, whatever happens (a negotiation's deadline), or RR_TIME_NEVER. */
 int rr_conn_fds(struct rr_conn *c, int fd, unsigned want, struct pollfd out[2], rr_time *until);
 

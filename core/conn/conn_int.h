@@ -119,6 +119,7 @@ struct rr_rx {
 	bool shut;		/* SHUT_RD was done */
 	bool hatched;		/* RR_IMM_HATCH has come: bytes on the anchor are the app's */
 	bool tcp;		/* and everything before it was read */
+	bool more;		/* behind a hatch: the app had yet to read bytes when the provider was lost */
 	bool fin;		/* the anchor has ended … */
 	bool marked;		/* … and said after how many records */
 	uint64_t end;
@@ -477,10 +478,15 @@ void rr_stream_push(struct rr_share *sh, const struct rr_rx_ent *e);
 bool rr_stream_is_over(const struct rr_share *sh);
 /* The error that the app has yet to be told, once; 0 none. */
 int rr_stream_error(struct rr_share *sh);
+/* May the app still write by the provider? */
+static inline bool rr_tx_carried(const struct rr_share *sh)
+{
+	return !sh->tx.tcp && !sh->tx.shut && !sh->dead;
+}
 /* The provider lost the peer, and the anchor has not yet said how: by an end or a reset. */
 static inline bool rr_stream_peer_unsure(const struct rr_share *sh)
 {
-	return sh->prov_lost && !sh->rx.fin && !sh->rx.marked && !sh->rx.hatched && !sh->dead;
+	return sh->prov_lost && !sh->rx.fin && !sh->rx.marked && !sh->rx.more && !sh->dead;
 }
 bool rr_stream_next_is_tcp(struct rr_share *sh);
 size_t rr_iov_total(const struct iovec *iov, int n);

@@ -332,7 +332,8 @@ static int carried_fds(struct rr_share *sh, int fd, unsigned want, struct pollfd
 	if (sh->dead)	/* of which the wake-up fd would tell for ever */
 		return 1;
 	if (sh->prov_lost) {
-		*until = rr_min(*until, rr_now() + FAMILY_LOOK);
+		if (!sh->rx.hatched || rr_tx_carried(sh))
+			*until = rr_min(*until, rr_now() + FAMILY_LOOK);
 		return 1;
 	}
 	out[1] = (struct pollfd){ sh->qp->wake_fd, POLLIN, 0 };

@@ -565,17 +565,28 @@ bool rr_stream_next_is_tcp(struct rr_share *sh)
 	return sh->rx.tcp;
 }
 
-/* Who sleeps in the kernel hears nothing by RDMA any more: what the peer asked for comes first. */
-static ssize_t by_tcp(struct rr_share *sh)
+/* Who sleeps in the kernel hears nothing by RDMA any more: what the peer asked for comes first; and as long as our own
+ * direction is not TCP, that the provider is gone matters. */
+static ssize_t by_tcp(struct rr_share *sh, int fd)
 {
+	struct pollfd p = { fd, POLLIN | POLLRDHUP, 0 };
+
+	if (unlikely(sh->dead && sh->err))
+		return -rr_stream_error(sh);
 	rr_hatch_answer(sh);
-	return unlikely(sh->called_back) ? -EAGAIN : RR_CONN_KERNEL;
+	if (unlikely(sh->called_back))
+		return -EAGAIN;
+	if (!rr_tx_carried(sh) || rr_os->poll(&p, 1, 0) > 0)
+		return RR_CONN_KERNEL;
+	rr_hint_none(sh);
+	rr_anchor_check(sh, fd, rr_now_coarse());
+	return sh->err ? -rr_stream_error(sh) : -EAGAIN;
 }
 
-static ssize_t nothing_there(struct rr_share *sh)
+static ssize_t nothing_there(struct rr_share *sh, int fd)
 {
 	if (rr_stream_next_is_tcp(sh))
-		return by_tcp(sh);
+		return by_tcp(sh, fd);
 	/* EPIPE is a reset behind the FIN, and for who writes. */
 	if (sh->err && sh->err != EPIPE)
 		return -rr_stream_error(sh);
@@ -593,7 +604,7 @@ ssize_t rr_stream_recv(struct rr_share *sh, int fd, const struct iovec *iov, int
 
 	if (unlikely(sh->rx.tcp)) {
 		rr_drv_progress(sh);
-		return by_tcp(sh);
+		return by_tcp(sh, fd);
 	}
 	if (!sh->rx.bytes)
 		rr_drv_progress(sh);
@@ -604,7 +615,7 @@ ssize_t rr_stream_recv(struct rr_share *sh, int fd, const struct iovec *iov, int
 		if (now - sh->rx.checked > RR_MSEC || sh->prov_lost)
 			rr_anchor_check(sh, fd, now);
 		if (!sh->rx.bytes)
-			return nothing_there(sh);
+			return nothing_there(sh, fd);
 	}
 	pos = (struct rx_pos){ sh->rx.head, sh->rx.off };
 	for (int i = 0; i < n; i++) {

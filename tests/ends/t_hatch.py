@@ -245,6 +245,92 @@ def the_end_after_it():
             settle(s.maps, 0, 'shared mappings')
 
 
+WAYS = ('1', 'wait_for(s, select.POLLIN)', 'select.select([s], [], [], 10)[0]',
+        '(lambda p: (p.register(s, select.EPOLLIN), p.poll(10))[1])(select.epoll())',
+        '(lambda p: (p.register(s, select.EPOLLIN | select.EPOLLET), p.poll(10))[1])(select.epoll())',
+        '(lambda p: (p.register(s, select.EPOLLIN | select.EPOLLONESHOT), p.poll(10))[1])(select.epoll())')
+
+
+def one_way(who):
+    """Of two ends the first's direction is TCP, the other's is not."""
+    c, s = small()
+    t = s.start('len(read_rec(s))')
+    c.do('s.sendall(call(1, blob(%d)))' % (70000 if who == 'client' else 100))
+    s.result(t)
+    s.do('s.sendall(reply(1, blob(%d)))' % (70000 if who == 'server' else 100))
+    c.do('read_rec(s)')
+    same(hatches(c, s), (1, 0) if who == 'client' else (0, 1))
+    return (c, s) if who == 'client' else (s, c)
+
+
+def become_another(end):
+    """exec, and the socket stays open in what that makes."""
+    end.do('s.set_inheritable(True)')
+    end.start('os.execv("/bin/sleep", ["sleep", "100"])')
+
+
+def a_process_that_execs():
+    """The memory is gone and the socket is not: no message of the peer's can arrive any more, nor of its own."""
+    for who in 'client', 'server':
+        for tcp in True, False:
+            for wait in WAYS:
+                a, b = one_way(who)
+                a, b = (a, b) if tcp else (b, a)
+                t = b.start('(%s, ending(s))[1]' % wait)
+                b.asleep()
+                become_another(a)
+                same(b.result(t), 'ECONNRESET', (who, tcp, wait))
+                same(b.do('attempt(s.send, call(1))'), 'EPIPE')
+                b.do('s.close()')
+                a.kill()
+                b.kill()
+
+
+def a_writer_to_one_that_execs():
+    """As to a peer that died: at most one write succeeds."""
+    for who in 'client', 'server':
+        a, b = one_way(who)
+        become_another(a)
+        until(lambda: open('/proc/%d/comm' % a.pid).read() == 'sleep\n', 'exec')
+        b.do('attempt(s.send, call(1))')
+        same(b.do('ending(s)'), 'ECONNRESET', who)
+        same(b.do('attempt(s.send, call(1))'), 'EPIPE', who)
+        a.kill()
+        b.kill()
+
+
+def what_was_sent_before_it_execs_is_read():
+    for who in 'client', 'server':
+        a, b = one_way(who)
+        a.do('s.sendall(b"".join(call(i, blob(1000, i)) for i in range(30)))')
+        become_another(a)
+        time.sleep(0.5)
+        b.do('n = sum(read_rec(s)[40:] == blob(1000, i) for i in range(30))')
+        same((b.do('n'), b.do('ending(s)')), (30, 'ECONNRESET'), who)
+        a.kill()
+        b.kill()
+
+
+def so_it_is_before_it_closes():
+    """More than the peer's socket has room for: the FIN comes late."""
+    for who in 'client', 'server':
+        a, b = one_way(who)
+        t = a.start('[s.sendall(call(i, blob(100000, i))) for i in range(100)] and s.close()')
+        b.do('n = 0')
+        b.start('wait_for(s, select.POLLRDHUP)')	# so that it hears of what the provider loses
+        while not select.select([a.p.stdout], [], [], 0.02)[0]:
+            b.do('n += read_rec(s)[40:] == blob(100000, n)')
+        a.result(t)
+        n = b.do('n')
+        check(n < 90, 'all was read: %d' % n)
+        time.sleep(0.3)
+        b.do('n += sum(read_rec(s)[40:] == blob(100000, i) for i in range(n, 100))')
+        check(b.do('ending(s)') in ('EOF after 0', 'ECONNRESET'), who)
+        same(b.do('n'), 100, who)
+        a.kill()
+        b.kill()
+
+
 def an_end_dies_with_the_record_half_written():
     c, s = small()
     t = s.start('ending(s)')
