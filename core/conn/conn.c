@@ -329,6 +329,7 @@ ssize_t rr_conn_recv(struct rr_conn *c, int fd, const struct iovec *iov, int n, 
 	ssize_t rc;
 	int st;
 
+	rr_relay_see(c, fd);
 	if (rr_conn_relayed(c, fd))
 		rr_relay_ask(c, fd);
 	if (rr_conn_st(c) == RR_S_TCP || rr_conn_relayed(c, fd))
@@ -371,6 +372,7 @@ ssize_t rr_conn_send(struct rr_conn *c, int fd, const struct iovec *iov, int n, 
 	int st = (int)rr_conn_st(c);
 
 	(void)flags;	/* MSG_OOB is the wrapper's; the others do not matter here */
+	rr_relay_see(c, fd);
 	if (st == RR_S_TCP || rr_conn_relayed(c, fd))
 		return RR_CONN_KERNEL;
 	st = rr_conn_enter(c, fd, &l);
@@ -429,6 +431,7 @@ int rr_conn_inq(struct rr_conn *c, int fd)
 	struct rr_lock *l;
 	int st, rc = RR_CONN_KERNEL;
 
+	rr_relay_see(c, fd);
 	if (rr_conn_st(c) == RR_S_TCP || rr_conn_relayed(c, fd))
 		return RR_CONN_KERNEL;
 	st = rr_conn_enter(c, fd, &l);
@@ -525,6 +528,7 @@ int rr_conn_shutdown(struct rr_conn *c, int fd, int how)
 	struct rr_lock *l;
 	int st, rc = 0;
 
+	rr_relay_see(c, fd);
 	if (rr_conn_st(c) == RR_S_TCP || rr_conn_relayed(c, fd))
 		return RR_CONN_KERNEL;
 	st = rr_conn_enter(c, fd, &l);

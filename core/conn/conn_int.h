@@ -243,7 +243,7 @@ struct rr_conn {
 	struct rr_lock lock;		/* until it is carried: then share->lock */
 	_Atomic uint32_t refs;		/* the caller's, and a relay's */
 	_Atomic bool relayed;		/* used by a forked child: for the app it is the kernel's */
-	bool relay;			/* a thread waits for that */
+	_Atomic bool relay;		/* a thread waits for that */
 	bool relay_asked;		/* the child has told it */
 	int anchor;			/* of a hand-back's thread */
 	_Atomic uint32_t sleepers;	/* threads asleep for it (rr_conn_arm) */
@@ -400,6 +400,13 @@ void rr_native_step(struct rr_conn *c);
 void rr_native_carry(struct rr_conn *c);
 /* relay.c. Before a fork, in the parent: true, if it is for a relay. And in the child. */
 bool rr_relay_forks(struct rr_conn *c);
+/* The parent's app is about to use it by fd: has another process used it since? */
+void rr_relay_look(struct rr_conn *c);
+static inline void rr_relay_see(struct rr_conn *c, int fd)
+{
+	if (unlikely(atomic_load_explicit(&c->relay, memory_order_relaxed)) && fd >= 0)
+		rr_relay_look(c);
+}
 /* The child's app wants to read. */
 void rr_relay_ask(struct rr_conn *c, int fd);
 /* The parent's closes it: true, it goes on without. */

@@ -101,6 +101,7 @@ int rr_conn_poll(struct rr_conn *c, int fd, unsigned want)
 	struct rr_lock *l;
 	int st, rc = 0;
 
+	rr_relay_see(c, fd);
 	if (rr_conn_relayed(c, fd))
 		rr_relay_ask(c, fd);
 	if (rr_conn_st(c) == RR_S_TCP || rr_conn_relayed(c, fd))

@@ -144,6 +144,19 @@ static void sleep_for(struct relay *r)
 		rr_conn_disarm(r->c, -1);
 }
 
+/* Under its lock. From here on its bytes go over the socket. False: that will not be. */
+static bool take_over(struct rr_conn *c)
+{
+	enum rr_conn_st st = rr_conn_st(c);
+
+	if (st != RR_S_TAKEN && st != RR_S_CARRIED)
+		return false;
+	c->share->relayed = true;
+	atomic_store_explicit(&c->relayed, true, memory_order_release);
+	atomic_store_explicit(&c->changed, true, memory_order_release);
+	return true;
+}
+
 /* Sleeps until another process wants it, or this one no more; or it could not say so any more, since the app's
  * end is shut down. False: that will not be. */
 static bool wanted(struct relay *r)
@@ -151,21 +164,30 @@ static bool wanted(struct relay *r)
 	struct pollfd p = { r->far, POLLIN | POLLPRI | POLLRDHUP, 0 };
 	struct rr_lock *l;
 	bool yes;
-	int st;
 
 	while (rr_os->poll(&p, 1, -1) < 0 && errno == EINTR)
 		;
-	st = rr_conn_hold(r->c, &l);
-	if (st < 0)
+	if (rr_conn_hold(r->c, &l) < 0)
 		return false;
-	yes = st == RR_S_TAKEN || st == RR_S_CARRIED;
-	if (yes) {
-		r->c->share->relayed = true;
-		atomic_store_explicit(&r->c->relayed, true, memory_order_release);
-		atomic_store_explicit(&r->c->changed, true, memory_order_release);
-	}
+	yes = take_over(r->c);
 	rr_lock_drop(l);
 	return yes;
+}
+
+/* What another process has done already counts before what this one is about to do. */
+void rr_relay_look(struct rr_conn *c)
+{
+	struct rr_lock *l;
+
+	if (rr_conn_relayed(c, 0) || rr_conn_hold(c, &l) < 0)
+		return;
+	if (c->share && c->share->far >= 0) {
+		struct pollfd p = { c->share->far, POLLIN | POLLPRI | POLLRDHUP, 0 };
+
+		if (rr_os->poll(&p, 1, 0) > 0)
+			take_over(c);
+	}
+	rr_lock_drop(l);
 }
 
 static void end(struct relay *r, int rc)

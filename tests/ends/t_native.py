@@ -644,6 +644,29 @@ def a_parent_reads_the_call_and_its_child_writes_the_reply():
     same(c.result(t), 70000)
 
 
+def what_a_child_wrote_is_before_what_its_parent_writes_then():
+    """Though the thread between them has not run since: of the parent's threads only one can."""
+    cpus = sorted(os.sched_getaffinity(0))
+    if len(cpus) < 2:
+        raise Skipped('one CPU')
+    s, c = met()
+    c.do('''
+def in_turn(mine, childs):
+    os.sched_setaffinity(0, {mine})
+    os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+    child = os.fork()
+    if child == 0:
+        s.sendall(call(1, blob(700)))
+        os._exit(0)
+    os.sched_setaffinity(child, {childs})
+    while os.waitpid(child, os.WNOHANG) == (0, 0):
+        pass
+    s.sendall(call(2, blob(700)))''')
+    a = s.start('[xid_of(read_rec(s)) for _ in range(2)]')
+    c.do('in_turn(%d, %d)' % tuple(cpus[:2]))
+    same(s.result(a), [1, 2])
+
+
 def who_forks_for_something_else_keeps_the_short_way():
     s, c = both()
     a = s.start('echo(s)')
