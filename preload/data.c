@@ -45,7 +45,7 @@ static void cut_eat(struct cut *c, size_t n)
 	c->skip = n;
 }
 
-enum { CUT = 16 };
+enum { CUT = 4 };	/* of the caller's stack */
 
 /* What is next: all of it, or after half a piece at most CUT pieces, in room. */
 static struct cut cut_head(const struct cut *c, struct iovec room[CUT])

@@ -300,20 +300,20 @@ kernel:
 
 /* --- files to sockets --- */
 
-enum { COPY = 4096 };	/* of the caller's stack, which may be PTHREAD_STACK_MIN */
+enum { COPY = 4096, COPY_LITTLE = 512 };	/* of the caller's stack, which may be PTHREAD_STACK_MIN */
 
 /* sendfile() to a connection: a copy loop. Only as much of the file is consumed as was sent. */
 static ssize_t copy_file(int out, int in, off_t *off, size_t n)
 {
 	off_t at = off ? *off : rr_real.lseek(in, 0, SEEK_CUR);
-	char buf[COPY];
-	size_t done = 0;
+	size_t room = rr_fits_stack(COPY) ? COPY : COPY_LITTLE, done = 0;
 	ssize_t r = 0, want;
+	char buf[room];
 
 	if (at < 0)
 		return -EINVAL;		/* not a file */
 	while (done < n) {
-		want = pread(in, buf, rr_min(n - done, sizeof(buf)), at);
+		want = pread(in, buf, rr_min(n - done, room), at);
 		if (want <= 0) {
 			r = want < 0 ? (errno == ESPIPE ? -EINVAL : -errno) : 0;
 			break;

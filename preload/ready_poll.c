@@ -44,7 +44,7 @@ struct work {
 	size_t mem_size;
 };
 
-enum { ON_STACK = 4096, SPIN_LOOK = 4000 /* ns between looks at the kernel's fds */ };
+enum { SPIN_LOOK = 4000 /* ns between looks at the kernel's fds */ };
 
 static struct rr_sock *slot_sock(const struct slot *s)
 {
@@ -473,19 +473,27 @@ static int plain(struct pollfd *fds, nfds_t n, rr_time deadline, const sigset_t 
 	return rc < 0 ? -errno : rc;
 }
 
+bool rr_fits_stack(size_t size)
+{
+	stack_t alt;
+
+	return size <= 512 || (size <= 4096 && !sigaltstack(NULL, &alt) && !(alt.ss_flags & SS_ONSTACK));
+}
+
 int rr_poll_wait(struct pollfd *fds, nfds_t n, rr_time deadline, const sigset_t *mask)
 {
 	nfds_t ours = count_ours(fds, n);
 	size_t size = (n + 2 * ours) * sizeof(struct pollfd) + ours * sizeof(struct slot);
+	bool small = rr_fits_stack(size);
+	struct slot stack[small ? size / sizeof(struct slot) + 1 : 1];
 	struct work w = { .fds = fds, .n = n, .mask = mask, .deadline = deadline };
-	_Alignas(16) uint8_t stack[ON_STACK];
 	void *mem = stack;
 	int rc, saved = errno;
 
 	if (!ours)
 		return plain(fds, n, deadline, mask);
 	w.cancel = rr_cancel_off();
-	if (size > sizeof(stack)) {
+	if (!small) {
 		mem = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		if (mem == MAP_FAILED) {
 			rr_cancel_back(w.cancel);

@@ -15,7 +15,7 @@
 #define OUT_BITS	(POLLOUT | POLLWRNORM | POLLWRBAND | POLLERR)
 #define EX_BITS		POLLPRI
 
-enum { WORD = 8 * sizeof(unsigned long), ON_STACK = 256 };
+enum { WORD = 8 * sizeof(unsigned long) };
 
 /* Programs allocate fd_sets of any size: plain words, not FD_SET() with its bound. */
 struct sets {
@@ -157,18 +157,19 @@ static int by_poll(const struct sets *s, struct pollfd *p, nfds_t n, rr_time dea
 
 static int select_wait(const struct sets *s, rr_time deadline, const sigset_t *mask)
 {
-	struct pollfd stack[ON_STACK], *p = stack;
-	nfds_t ours, n = count(s, &ours);
-	size_t size = n * sizeof(*p);
+	nfds_t none, n = count(s, &none);
+	size_t size = n * sizeof(struct pollfd);
+	bool small = rr_fits_stack(size);
+	struct pollfd stack[small && n ? n : 1], *p = stack;
 	int rc;
 
-	if (n > ON_STACK) {
+	if (!small) {
 		p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		if (p == MAP_FAILED)
 			return -ENOMEM;
 	}
 	rc = by_poll(s, p, n, deadline, mask);
-	if (p != stack)
+	if (!small)
 		munmap(p, size);
 	return rc;
 }

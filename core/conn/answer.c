@@ -80,21 +80,26 @@ static enum rr_reason why_not(const struct rr_hello *h)
 	return rdma && rr_cp->verbs && !rr_prov_nth(1) ? RR_R_NO_DEVICE : RR_R_NO_ROUTE;
 }
 
-static void answer_offer(struct rr_conn *c, int fd, uint32_t xid, const struct rr_hello *h)
+static RR_NOINLINE bool say(int fd, uint32_t xid, const struct rr_hello *answer)
 {
 	uint8_t buf[RR_ANSWER_MAX];
+	uint32_t len = rr_nego_put_answer(answer, xid, buf, sizeof(buf));
+
+	return rr_os->send(fd, buf, len, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)len;
+}
+
+static void answer_offer(struct rr_conn *c, int fd, uint32_t xid, const struct rr_hello *h)
+{
 	enum rr_reason why = RR_R_NO_ROUTE;
 	struct rr_hello answer;
 	bool yes;
-	uint32_t len;
 
 	rr_report_adopt(c);
 	rr_count(rr_stats_counters(c->st), RR_C_offers_received, 1);
 	yes = accept_offer(c, fd, h, &answer, &why);
 	if (!yes)
 		answer.nprov = 0;
-	len = rr_nego_put_answer(&answer, xid, buf, sizeof(buf));
-	if (rr_os->send(fd, buf, len, MSG_DONTWAIT | MSG_NOSIGNAL) != (ssize_t)len) {
+	if (!say(fd, xid, &answer)) {
 		rr_anchor_break(fd);
 		return rr_upgrade_fails(c, RR_R_INTERNAL);
 	}
@@ -103,19 +108,28 @@ static void answer_offer(struct rr_conn *c, int fd, uint32_t xid, const struct r
 	rr_conn_become(c, RR_S_ANSWERED, RR_R_NONE);
 }
 
-void rr_answer_step(struct rr_conn *c, int fd)
+/* The first bytes: how many, or -errno; and what they are. */
+static RR_NOINLINE ssize_t hear(int fd, uint32_t *xid, struct rr_hello *h, uint32_t *need, enum rr_nego *what)
 {
 	uint8_t buf[RR_OFFER_MAX];
+	ssize_t n = rr_upgrade_peek(fd, buf, sizeof(buf));
+
+	if (n > 0)
+		*what = rr_nego_get_offer(buf, (size_t)n, rr_cp->program, xid, h, need);
+	return n;
+}
+
+void rr_answer_step(struct rr_conn *c, int fd)
+{
 	struct rr_hello h;
 	uint32_t xid, need = 0;
-	ssize_t n = rr_upgrade_peek(fd, buf, sizeof(buf));
+	enum rr_nego what = RR_NEGO_OTHER;
+	ssize_t n = hear(fd, &xid, &h, &need, &what);
 	rr_time now;
 
 	if (n == -EAGAIN)
 		return;
-	if (n <= 0)
-		return rr_conn_become(c, RR_S_TCP, RR_R_NO_OFFER);
-	switch (rr_nego_get_offer(buf, (size_t)n, rr_cp->program, &xid, &h, &need)) {
+	switch (what) {
 	case RR_NEGO_PART:
 		/* Quiet until the rest is here, but not for ever: it may be the app's. */
 		now = rr_now();

@@ -51,7 +51,7 @@ enum { RR_IMM_HATCH = 0x52480001, RR_IMM_NOTE = 0x52480002, RR_IMM_BACK = 0x5248
 #define RR_RX_ENTS	4096u		/* power of two: the most receives (two times 1024 credits) and buffers */
 #define RR_PULLS	256u
 #define RR_RECVS	4096u
-#define RR_POLL_BATCH	16
+#define RR_POLL_BATCH	8	/* on the app's stack, which may be a signal handler's */
 #define RR_FAMILY	32u
 
 /* A message on its way to the app. */

@@ -103,7 +103,8 @@ static void posted(struct rr_share *sh, uint32_t id, int rc, rr_time now)
 
 static const uint8_t zeroes[RR_PAD_MAX];	/* padding */
 
-static void op_send(struct rr_share *sh, const struct rr_op *op, const struct rr_app_iov *app,
+/* Not part of run(): its array is on the stack of Sends alone. */
+static RR_NOINLINE void op_send(struct rr_share *sh, const struct rr_op *op, const struct rr_app_iov *app,
 		    rr_time now)
 {
 	struct iovec iov[MAX_IOV];
@@ -225,7 +226,7 @@ void rr_drv_reclaim(struct rr_share *sh)
 	}
 }
 
-static void op_expose(struct rr_share *sh, const struct rr_op *op, rr_time now)
+static RR_NOINLINE void op_expose(struct rr_share *sh, const struct rr_op *op, rr_time now)
 {
 	struct rr_seg segs[RR_BUF_EXTS];
 	uint32_t buf = op->buf, id = op->id, n = 0;

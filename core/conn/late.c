@@ -10,7 +10,7 @@
 
 bool rr_upgrade_consume(int fd, uint32_t n)
 {
-	uint8_t buf[RR_ANSWER_MAX];
+	uint8_t buf[128];
 
 	while (n) {
 		ssize_t got = rr_os->recv(fd, buf, rr_min(n, (uint32_t)sizeof(buf)), MSG_DONTWAIT);

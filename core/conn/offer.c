@@ -79,52 +79,57 @@ static enum rr_reason offer_providers(struct rr_conn *c, const struct rr_prov_pa
 	return why;
 }
 
-/* Makes the providers' side and writes the offer to buf; its length, 0 when it cannot be. */
-static uint32_t make_offer(struct rr_conn *c, int fd, uint8_t *buf, uint32_t cap, enum rr_reason *why)
+/* Makes the providers' side, and h. RR_R_NONE, or why it cannot be. */
+static enum rr_reason make_offer(struct rr_conn *c, int fd, struct rr_hello *h)
 {
 	struct rr_prov_params p;
-	struct rr_hello h;
+	enum rr_reason why;
 	uint32_t rnd[1 + RR_TOKEN_LEN / 4];
 
-	*why = RR_R_NO_MEMORY;
 	if (!rr_os_random(rnd, sizeof(rnd)))
-		return 0;
-	rr_own_hello(&h);
-	h.dialects = rr_own_dialects(c);
+		return RR_R_NO_MEMORY;
+	rr_own_hello(h);
+	h->dialects = rr_own_dialects(c);
 	c->xid ^= rnd[0] | 1;	/* not the xid of the app's own call */
-	memcpy(h.token, rnd + 1, RR_TOKEN_LEN);
-	*why = RR_R_NO_FDS;
-	if (!rr_own_params(&p, h.token, fd))
-		return 0;
-	*why = offer_providers(c, &p, &h);
-	c->lack = *why == RR_R_NO_PROVIDER ? RR_R_NONE : (uint8_t)*why;
-	if (!h.nprov)
-		return 0;
-	return rr_nego_put_offer(&h, rr_cp->program, c->xid, buf, cap);
+	memcpy(h->token, rnd + 1, RR_TOKEN_LEN);
+	if (!rr_own_params(&p, h->token, fd))
+		return RR_R_NO_FDS;
+	why = offer_providers(c, &p, h);
+	c->lack = why == RR_R_NO_PROVIDER ? RR_R_NONE : (uint8_t)why;
+	return h->nprov ? RR_R_NONE : why;
+}
+
+/* 0 out; 1 in part; -errno. */
+static RR_NOINLINE int say(int fd, uint32_t xid, const struct rr_hello *h)
+{
+	uint8_t buf[RR_OFFER_MAX];
+	uint32_t len = rr_nego_put_offer(h, rr_cp->program, xid, buf, sizeof(buf));
+	ssize_t n = rr_os->send(fd, buf, len, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+	return n < 0 ? -errno : (uint32_t)n < len;
 }
 
 static int offer(struct rr_conn *c, int fd)
 {
-	uint8_t buf[RR_OFFER_MAX];
-	enum rr_reason why;
-	uint32_t len = make_offer(c, fd, buf, sizeof(buf), &why);
-	ssize_t n;
+	struct rr_hello h;
+	enum rr_reason why = make_offer(c, fd, &h);
+	int rc;
 
 	rr_report_adopt(c);
-	if (!len)
+	if (why)
 		return rr_upgrade_fails(c, why), 0;
-	n = rr_os->send(fd, buf, len, MSG_DONTWAIT | MSG_NOSIGNAL);
-	if (n < 0) {
+	rc = say(fd, c->xid, &h);
+	if (rc < 0) {
 		rr_share_free(c->share);
 		c->share = NULL;
-		if (errno == EAGAIN)
-			return -EAGAIN;
+		if (rc == -EAGAIN)
+			return rc;
 		rr_conn_become(c, RR_S_TCP, RR_R_CLOSED);	/* the kernel tells the app */
 		return 0;
 	}
 	rr_count(rr_stats_counters(c->st), RR_C_offers_sent, 1);
 	c->deadline = rr_now() + rr_cp->upgrade_timeout;
-	if ((uint32_t)n < len) {
+	if (rc) {
 		/* A fresh socket without 512 bytes of room: half an offer cannot be taken back. */
 		rr_anchor_break(fd);
 		return rr_upgrade_fails(c, RR_R_INTERNAL), 0;
@@ -311,19 +316,29 @@ static enum rr_reason declined(const struct rr_conn *c)
 	return lacks_device(c) ? RR_R_NO_DEVICE : RR_R_DECLINED;
 }
 
-void rr_offer_step(struct rr_conn *c, int fd)
+/* What the server has said so far: how many bytes, or as recv(); and what they are. */
+static RR_NOINLINE ssize_t hear(const struct rr_conn *c, int fd, struct rr_hello *h, uint32_t *need,
+				enum rr_nego *what)
 {
 	uint8_t buf[RR_ANSWER_MAX];
+	ssize_t n = rr_os->recv(fd, buf, sizeof(buf), MSG_PEEK | MSG_DONTWAIT);
+
+	if (n > 0)
+		*what = rr_nego_get_answer(buf, (size_t)n, c->xid, h, need);
+	return n;
+}
+
+void rr_offer_step(struct rr_conn *c, int fd)
+{
 	struct rr_hello h;
 	uint32_t need = 0;
-	ssize_t n = rr_os->recv(fd, buf, sizeof(buf), MSG_PEEK | MSG_DONTWAIT);
-	enum rr_nego what;
+	enum rr_nego what = RR_NEGO_PART;
+	ssize_t n = hear(c, fd, &h, &need, &what);
 
 	if (n == 0 && c->shut_rd)
 		return give_up(c, RR_R_CLOSED);
 	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
 		return reconnect(c, fd);
-	what = n < 0 ? RR_NEGO_PART : rr_nego_get_answer(buf, (size_t)n, c->xid, &h, &need);
 	if (what == RR_NEGO_PART && need <= RR_ANSWER_MAX) {
 		if (rr_now() >= c->deadline)
 			give_up(c, RR_R_TIMEOUT);

@@ -172,7 +172,7 @@ static void sweep_file(int dir, const char *name, time_t now)
 static void sweep(const char *path)
 {
 	struct timespec now;
-	char buf[2048] RR_ALIGNED(8);
+	char buf[512] RR_ALIGNED(8);
 	ssize_t n;
 	int dir = rr_os_open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
@@ -190,7 +190,7 @@ static void sweep(const char *path)
 }
 
 /* At most once in STALE_S per process. */
-static void sweep_sometimes(const char *path)
+static RR_NOINLINE void sweep_sometimes(const char *path)
 {
 	static _Atomic rr_time next;
 	rr_time now = rr_now(), due = atomic_load_explicit(&next, memory_order_relaxed);
