@@ -25,8 +25,10 @@ static bool accept_provider(struct rr_conn *c, const struct rr_prov_ops *ops,
 		return false;
 	}
 	c->share = rr_share_new(ops, p);
-	if (!c->share)
+	if (!c->share) {
+		*why = RR_R_NO_MEMORY;
 		return false;
+	}
 	rc = ops->answer(c->share->qp, p, offered, answer);
 	if (rc) {
 		*why = rr_upgrade_why(ops, rc, *why);

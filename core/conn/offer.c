@@ -64,8 +64,10 @@ static enum rr_reason offer_providers(struct rr_conn *c, const struct rr_prov_pa
 			continue;
 		}
 		sh = rr_share_new(ops, p);
-		if (!sh)
+		if (!sh) {
+			why = RR_R_NO_MEMORY;
 			break;
+		}
 		rc = ops->prepare(sh->qp, p, &h->prov[h->nprov].addr);
 		if (rc) {
 			why = rr_upgrade_why(ops, rc, why);

@@ -128,6 +128,36 @@ def where_there_is_no_device_nothing_is_loaded_for_one():
         check('librpcrdma_shim' in text and not any(n in text for n in ('verbs', 'rdmacm')), 'loaded')
 
 
+SHORT = '''
+import resource
+def short(s):
+    with open('/proc/self/statm') as f:
+        now = int(f.read().split()[0]) * 4096
+    resource.setrlimit(resource.RLIMIT_AS, (now + (256 << 10),) * 2)
+    return s'''
+
+
+def there_is_no_memory_for_it():
+    """Either end says so; and, the other, that it was declined."""
+    if SAN:
+        raise Skipped('a sanitizer needs memory itself')
+    s, port = server()
+    c = Agent()
+    c.do(SHORT)
+    same(c.do('ask(short(connect(%d)), 1, blob(50))' % port), 50)
+    stays(c, 'out of memory')
+    stays(s, NO_OFFER)
+    s, c = Agent(), Agent()
+    s.do(SHORT)
+    s.do('L = listen()')
+    t = s.start('echo_one(short(L.accept()[0]))')
+    c.do('s = connect(%d)' % s.do('L.getsockname()[1]'))
+    same(c.do('ask(s, 1, blob(50))'), 50)
+    s.result(t)
+    stays(c, 'peer declined')
+    stays(s, 'out of memory')
+
+
 def a_forked_child_knows_what_its_parent_learnt():
     s, port = server(shim=False)
     c = Agent()
