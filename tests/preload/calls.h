@@ -331,18 +331,27 @@ P_UNUSED static const struct waiter waiters[] = {
 
 /* --- threads --- */
 
-/* Until that thread of this process sleeps in the kernel. */
+/* Until that thread of this process sleeps in the kernel, and for longer than a nap: on a busy machine one of
+ * the library's may be seen, and who woke it then would have woken it too early. */
 P_UNUSED static void p_asleep(pid_t tid)
 {
-	char path[64], stat[512];
+	char path[64], line[256], was[256] = "";
 
-	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", tid);
-	for (int in_a_row = 0; in_a_row < 3;) {
+	snprintf(path, sizeof(path), "/proc/self/task/%d/status", tid);
+	for (int in_a_row = 0; in_a_row < 5;) {
 		FILE *f = fopen(path, "r");
+		bool asleep = false, same = false;
 
-		CHECK(f && fgets(stat, sizeof(stat), f));
+		CHECK(f);
+		while (fgets(line, sizeof(line), f)) {
+			asleep |= !strncmp(line, "State:\tS", 8);
+			if (!strncmp(line, "voluntary_ctxt_switches", 23)) {
+				same = !strcmp(line, was);
+				strcpy(was, line);
+			}
+		}
 		fclose(f);
-		in_a_row = strstr(stat, ") S ") ? in_a_row + 1 : 0;
+		in_a_row = asleep && same ? in_a_row + 1 : 0;
 		usleep(1000);
 	}
 }

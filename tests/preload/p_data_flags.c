@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <sys/time.h>
 
-#include "tests/preload/rpc.h"
+#include "tests/preload/calls.h"
 
 static unsigned char rec[300000], got[300000];
 
@@ -25,7 +25,7 @@ static void peek_leaves_the_bytes(void)
 
 	rpc_pair(s);
 	n = put_call(s[0], 400);
-	CHECK(p_readable(s[1], 5000));
+	CHECK(p_readable(s[1], P_SOON));
 	CHECK_EQ(recv(s[1], got, 10, MSG_PEEK), 10);
 	CHECK_EQ(memcmp(got, rec, 10), 0);
 	CHECK_EQ(recv(s[1], got, sizeof(got), MSG_PEEK), n);
@@ -128,7 +128,7 @@ static void trunc_throws_bytes_away(void)
 
 	rpc_pair(s);
 	n = put_call(s[0], 100);
-	CHECK(p_readable(s[1], 5000));
+	CHECK(p_readable(s[1], P_SOON));
 	memset(got, 0x5a, 64);
 	CHECK_EQ(recv(s[1], got, 20, MSG_TRUNC), 20);
 	CHECK_EQ(got[0], 0x5a);
@@ -140,11 +140,12 @@ static void trunc_throws_bytes_away(void)
 static void peek_with_trunc_counts_all_that_is_there(void)
 {
 	size_t n;
-	int s[2];
+	int s[2], there;
 
 	rpc_pair(s);
 	n = put_call(s[0], 60000);
-	CHECK(p_readable(s[1], 5000));
+	while (ioctl(s[1], FIONREAD, &there) || (size_t)there < n)
+		usleep(100);
 	CHECK_EQ(recv(s[1], NULL, sizeof(got), MSG_PEEK | MSG_TRUNC), n);
 	CHECK_EQ(recv(s[1], NULL, n - 1, MSG_PEEK | MSG_TRUNC), n - 1);
 	CHECK_EQ(recv(s[1], got, sizeof(got), 0), n);
@@ -157,7 +158,7 @@ static void peek_and_waitall_do_not_wait_with_dontwait(void)
 
 	rpc_pair(s);
 	n = put_call(s[0], 0);
-	CHECK(p_readable(s[1], 5000));
+	CHECK(p_readable(s[1], P_SOON));
 	CHECK_EQ(recv(s[1], got, n + 1, MSG_PEEK | MSG_WAITALL | MSG_DONTWAIT), n);
 }
 
@@ -208,7 +209,7 @@ static void fionread_counts_what_can_be_read(void)
 	CHECK_EQ(ioctl(s[1], FIONREAD, &n), 0);
 	CHECK_EQ(n, 0);
 	len = put_call(s[0], 1000);
-	CHECK(p_readable(s[1], 5000));
+	CHECK(p_readable(s[1], P_SOON));
 	CHECK_EQ(ioctl(s[1], FIONREAD, &n), 0);
 	CHECK_EQ(n, len);
 	CHECK_EQ(read(s[1], got, 44), 44);
@@ -228,6 +229,7 @@ static void rcvtimeo_ends_in_eagain(void)
 	CHECK_ERR(read(s[1], got, 10), EAGAIN);
 	CHECK_ERR(recv(s[1], got, 10, MSG_WAITALL), EAGAIN);
 	CHECK_EQ(put_call(s[0], 0), RPC_CALL_HEAD);
+	CHECK(p_readable(s[1], P_SOON));
 	CHECK_EQ(recv(s[1], got, 100, MSG_WAITALL), RPC_CALL_HEAD);
 }
 
@@ -268,25 +270,30 @@ static void handle(int flags)
 
 struct poke {
 	pthread_t who;
+	pid_t tid;	/* the same thread */
 	int fd;		/* then written to, unless -1 */
 };
 
+/* Who is poked sleeps, and once more, if it is to, before it gets what it waits for. */
 static void *poker(void *arg)
 {
 	struct poke *p = arg;
 	unsigned char buf[64];
 
-	usleep(50000);
+	p_asleep(p->tid);
 	pthread_kill(p->who, SIGUSR1);
-	usleep(50000);
-	if (p->fd >= 0)
-		p_write_all(p->fd, buf, rpc_call(buf, 3, 0));
+	if (p->fd < 0)
+		return NULL;
+	while (!handled && !P_TSAN)
+		usleep(100);
+	p_asleep(p->tid);
+	p_write_all(p->fd, buf, rpc_call(buf, 3, 0));
 	return NULL;
 }
 
 static void a_handler_interrupts_a_read(void)
 {
-	struct poke p = { pthread_self(), -1 };
+	struct poke p = { pthread_self(), gettid(), -1 };
 	pthread_t t;
 	int s[2];
 
@@ -300,7 +307,7 @@ static void a_handler_interrupts_a_read(void)
 
 static void sa_restart_restarts_a_read(void)
 {
-	struct poke p = { pthread_self(), -1 };
+	struct poke p = { pthread_self(), gettid(), -1 };
 	pthread_t t;
 	int s[2];
 
@@ -324,8 +331,8 @@ static void a_handler_for_crashes_interrupts_nothing(void)
 
 static void with_a_timeout_a_read_is_not_restarted(void)
 {
-	struct poke p = { pthread_self(), -1 };
-	struct timeval tv = { 10, 0 };
+	struct poke p = { pthread_self(), gettid(), -1 };
+	struct timeval tv = { P_SOON / 1000, 0 };
 	pthread_t t;
 	int s[2];
 
@@ -439,7 +446,7 @@ static void *poke_on(void *arg)
 static void a_handler_after_some_bytes_makes_a_write_short(void)
 {
 	size_t n = rpc_call(rec, 60, 200000);
-	struct poke p = { pthread_self(), -1 };
+	struct poke p = { pthread_self(), gettid(), -1 };
 	pthread_t t;
 	ssize_t r;
 	int s[2];
@@ -500,7 +507,7 @@ static void a_nonblocking_write_stops_and_goes_on(void)
 		r = write(s[0], rec + at % n, n - at % n);
 		if (r < 0) {
 			CHECK_EQ(errno, EAGAIN);
-			CHECK_EQ(poll(&p, 1, 10000), 1);
+			CHECK_EQ(poll(&p, 1, P_SOON), 1);
 			continue;
 		}
 		at += (size_t)r;

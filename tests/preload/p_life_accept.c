@@ -4,7 +4,7 @@
 #include <netinet/tcp.h>
 #include <sys/un.h>
 
-#include "tests/preload/rpc.h"
+#include "tests/preload/calls.h"
 
 static unsigned char buf[4096];
 
@@ -60,7 +60,7 @@ static void on_signal(int sig P_UNUSED)
 
 static void *poker(void *arg)
 {
-	usleep(50000);
+	p_asleep(getpid());	/* the main thread */
 	pthread_kill(*(pthread_t *)arg, SIGUSR1);
 	return NULL;
 }
@@ -89,7 +89,7 @@ static void connecting_without_blocking(void)
 	p.fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
 	if (connect(p.fd, (struct sockaddr *)&at, sizeof(at)) < 0)
 		CHECK_EQ(errno, EINPROGRESS);
-	CHECK_EQ(poll(&p, 1, 5000), 1);
+	CHECK_EQ(poll(&p, 1, P_SOON), 1);
 	CHECK_EQ(p.revents, POLLOUT);
 	CHECK_EQ(getsockopt(p.fd, SOL_SOCKET, SO_ERROR, &err, &len), 0);
 	CHECK_EQ(err, 0);

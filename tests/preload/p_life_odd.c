@@ -175,7 +175,7 @@ static void *call_main(void *arg)
 	switch (c->kind) {
 	case 0: c->r = read(c->fd, buf, sizeof(buf)); break;
 	case 1: c->r = recv(c->fd, buf, sizeof(buf), MSG_WAITALL); break;
-	case 2: c->r = poll(&p, 1, 5000); break;
+	case 2: c->r = poll(&p, 1, P_SOON); break;
 	case 3: c->r = accept(c->fd, NULL, NULL); break;
 	}
 	c->err = errno;
@@ -437,7 +437,7 @@ static void splice_moves_bytes_or_says_einval(void)
 	CHECK_EQ(pipe(p), 0);
 	rpc_pair(s);
 	put(s[0]);
-	CHECK(p_readable(s[1], 5000));
+	CHECK(p_readable(s[1], P_SOON));
 	r = splice(s[1], NULL, p[1], NULL, SIZE, 0);
 	if (p_leg("carried")) {		/* documented: as files that cannot, and callers copy */
 		CHECK_EQ(r, -1);
@@ -505,7 +505,7 @@ int main(int argc, char **argv)
 	if (argc == 2) {
 		int fd = !strcmp(argv[1], "listener") ? accept(3, NULL, NULL) : 3;
 
-		alarm(10);
+		alarm(P_LIMIT);
 		rpc_serve_null(fd);
 		rpc_serve_null(fd);
 		return 0;

@@ -36,7 +36,7 @@ static void reads(int s[2], read_fn *fn)
 	size_t at = 0;
 
 	put(s[0], 5);
-	CHECK(p_readable(s[1], 5000));
+	CHECK(p_readable(s[1], P_SOON));
 	CHECK_EQ(fn(s[1], in, 10), 10);
 	CHECK_EQ(memcmp(in, out, 10), 0);
 	CHECK_EQ(fn(s[1], in, sizeof(in)), SIZE - 10);
@@ -59,7 +59,7 @@ static void is_eagain(int s[2], read_fn *fn)
 	p_nonblock(s[1], true);
 	CHECK_ERR(fn(s[1], in, 10), EAGAIN);
 	put(s[0], 5);
-	CHECK(p_readable(s[1], 5000));
+	CHECK(p_readable(s[1], P_SOON));
 	CHECK_EQ(fn(s[1], in, sizeof(in)), SIZE);
 	CHECK_ERR(fn(s[1], in, 10), EAGAIN);
 }
@@ -94,7 +94,7 @@ static void a_reset_is_told_once(void) { each(is_econnreset); }
 static void shut(int s[2], read_fn *fn)
 {
 	put(s[0], 5);
-	CHECK(p_readable(s[1], 5000));
+	CHECK(p_readable(s[1], P_SOON));
 	CHECK_EQ(shutdown(s[1], SHUT_RD), 0);
 	CHECK_EQ(fn(s[1], in, SIZE), SIZE);
 	CHECK_EQ(fn(s[1], in, SIZE), 0);
@@ -109,6 +109,7 @@ static void times_out(int s[2], read_fn *fn)
 	CHECK_EQ(setsockopt(s[1], SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof(tv)), 0);
 	CHECK_ERR(fn(s[1], in, 10), EAGAIN);
 	put(s[0], 5);
+	CHECK(p_readable(s[1], P_SOON));
 	CHECK_EQ(fn(s[1], in, SIZE), SIZE);
 }
 
@@ -300,7 +301,7 @@ static void one_that_restarts_too(void)
 
 static void not_restarted(int s[2], read_fn *fn)
 {
-	struct timeval tv = { 10, 0 };
+	struct timeval tv = { P_SOON / 1000, 0 };
 
 	CHECK_EQ(setsockopt(s[1], SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof(tv)), 0);
 	interrupted(s, fn);
@@ -378,7 +379,7 @@ static void pending(int s[2], read_fn *fn)
 	void *r;
 
 	put(s[0], 5);
-	CHECK(p_readable(s[1], 5000));
+	CHECK(p_readable(s[1], P_SOON));
 	CHECK_EQ(pthread_create(&w.thread, NULL, cancelled_main, &w), 0);
 	CHECK_EQ(pthread_cancel(w.thread), 0);
 	w.done = true;

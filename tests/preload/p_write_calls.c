@@ -109,7 +109,7 @@ static void is_eagain(int s[2], write_fn *fn)
 	CHECK_EQ(errno, EAGAIN);
 	had = written;
 	drain(s[1], had / SIZE * SIZE);
-	CHECK_EQ(poll(&(struct pollfd){ s[0], POLLOUT, 0 }, 1, 5000), 1);
+	CHECK_EQ(poll(&(struct pollfd){ s[0], POLLOUT, 0 }, 1, P_SOON), 1);
 	r = fn(s[0], next_bytes(), SIZE);
 	CHECK(r > 0);
 }
@@ -165,7 +165,7 @@ static void is_reset(int s[2], write_fn *fn)
 	CHECK_EQ(setsockopt(s[1], SOL_SOCKET, SO_LINGER, &l, sizeof(l)), 0);
 	CHECK_EQ(close(s[1]), 0);
 	s[1] = -1;
-	CHECK(p_readable(s[0], 5000));
+	CHECK(p_readable(s[0], P_SOON));
 	CHECK_ERR(fn(s[0], next_bytes(), SIZE), ECONNRESET);
 	CHECK_EQ(pipes, 0);
 	CHECK_ERR(fn(s[0], next_bytes(), SIZE), EPIPE);
@@ -328,7 +328,7 @@ static void sa_restart_restarts(void)
 
 static void not_restarted(int s[2], write_fn *fn)
 {
-	struct timeval tv = { 10, 0 };
+	struct timeval tv = { P_SOON / 1000, 0 };
 
 	CHECK_EQ(setsockopt(s[0], SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv)), 0);
 	interrupted(s, fn);

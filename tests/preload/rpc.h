@@ -8,7 +8,9 @@
  * does not know: what it must leave alone. */
 
 #include <arpa/inet.h>
+#include <linux/sockios.h>
 #include <netinet/tcp.h>
+#include <sys/ioctl.h>
 
 #include "tests/preload/p.h"
 
@@ -112,6 +114,20 @@ static inline int64_t rpc_tcp_received(int fd)
 		return -1;
 	memcpy(&n, info + AT, sizeof(n));
 	return n;
+}
+
+/* Nothing that was written to fd is on its way any more: it has arrived, or there is no room for it. (What was
+ * thrown away for lack of room stays on its way.) */
+P_UNUSED static void rpc_tcp_settles(int fd)
+{
+	int all = 0, unsent = 0;
+
+	for (int i = 0; i < 200; i++) {
+		CHECK(!ioctl(fd, SIOCOUTQ, &all) && !ioctl(fd, SIOCOUTQNSD, &unsent));
+		if (all == unsent)
+			return;
+		usleep(1000);
+	}
 }
 
 /* A call over the pair: if the leg is to be a carried one its bytes do not come by TCP, else
