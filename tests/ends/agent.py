@@ -174,24 +174,29 @@ class Loop:
 
 
 stop = False
+loaded = pestered = 0
 
 
 def load(s, most=100000):
     """Calls of all sizes on s until stop; how many. Every reply must be right, and in time."""
+    global loaded
     n = 0
-    s.settimeout(30)
+    s.settimeout(90)
     while not stop:
         n += 1
         ask(s, n, blob(random.Random(n).choice((0, 100, 1000, 5000, most)), n))
+        loaded += 1
     return n
 
 
 def pester(port):
     """Connections to a peer that lies, until stop; how many. Whatever comes back is all right, if it
     comes or fails."""
+    global pestered
     n = 0
     while not stop:
         n += 1
+        pestered += 1
         s = connect(port)
         s.settimeout(0.2)
         try:
@@ -203,7 +208,7 @@ def pester(port):
     return n
 
 
-def wait_for(s, bits, timeout=10):
+def wait_for(s, bits, timeout=90):
     """poll() for one: what it says."""
     p = select.poll()
     p.register(s, bits)

@@ -8,7 +8,7 @@ BUILD = os.path.abspath(os.environ.get('BUILD', HERE + '/../../build'))
 APPS = BUILD + '/apps'
 W = tempfile.mkdtemp(prefix='ends.', dir='/run')
 RUN = W + '/rdmarpc'
-SOON = 10	# seconds within which anything that does not hang has happened, on a busy machine
+SOON = 100	# seconds within which anything that does not hang has happened, on a slow and busy machine
 os.chmod(W, 0o755)
 
 
@@ -43,6 +43,7 @@ SLOW = 3 if SAN else 1
 def environment(shim=True, **options):
     env = dict(os.environ, PYTHONUNBUFFERED='1')
     if shim:
+        env['RDMARPC_UPGRADE_TIMEOUT_MS'] = '60000'	# whoever answers may have to wait for a CPU
         env['LD_PRELOAD'] = ' '.join([SHIM] + SAN)
         env['RDMARPC_RUN_DIR'] = RUN
         if SAN:
@@ -199,15 +200,24 @@ class Agent:
         return {k: v for k, v in self.stat()['tcp_reasons'].items() if v}
 
 
-def settle(fn, want, what, timeout=5):
+def settle(fn, want, what, timeout=SOON):
     end = time.monotonic() + timeout * SLOW
     while fn() != want:
         check(time.monotonic() < end, '%s: %r, expected %r' % (what, fn(), want))
         time.sleep(0.01)
 
 
-def until(fn, what, timeout=5):
-    settle(lambda: bool(fn()), True, what, timeout)
+def until(fn, what):
+    settle(lambda: bool(fn()), True, what)
+
+
+def lasting(fn):
+    """Its value, once it has not changed for a while."""
+    seen = []
+    while len(seen) < 10 or len(set(seen[-10:])) > 1:
+        seen.append(fn())
+        time.sleep(0.02)
+    return seen[-1]
 
 
 def carried():
@@ -251,7 +261,7 @@ def listening(port):
                    for line in f.readlines()[1:])
 
 
-def labcli(port, *args, shim=True, timeout=30, **options):
+def labcli(port, *args, shim=True, timeout=SOON, **options):
     """Runs the laboratory client to its end: its output."""
     p = subprocess.run([APPS + '/labcli', '127.0.0.1', str(port), *map(str, args)],
                        env=environment(shim, **options), capture_output=True, text=True,

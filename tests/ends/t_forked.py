@@ -168,9 +168,10 @@ import ctypes, tempfile
 back = tempfile.mkstemp()[1]
 def raw_daemon():
     # A fork that Python is not told of: a thread that waits for its lock meanwhile would have the child wait
-    # for that thread to take it, and there is none. This lets them have it, and then nobody wants it.
+    # for that thread to take it, and there is none. This lets them have it, and end: then nobody wants it.
     sys.setswitchinterval(1000)
-    time.sleep(0.05)
+    while len(os.listdir('/proc/self/task')) > 2:
+        time.sleep(0.05)
     return ctypes.PyDLL(None).daemon(1, 1)
 def daemon(how):
     parent = os.getpid()
@@ -324,9 +325,9 @@ def every_way_to_wait_in_a_child():
 
 def what_came_by_rdma_is_told_though_the_rest_comes_by_tcp():
     """The child asks for it, and waits when all of it has been done."""
-    for wait in ('wait_for(s, select.POLLIN)', 'select.select([s], [], [], 10)[0]',
-                 '(lambda p: (p.register(s, select.EPOLLIN), p.poll(10))[1])(select.epoll())',
-                 '(lambda p: (p.register(s, select.EPOLLIN | select.EPOLLONESHOT), p.poll(10))[1])(select.epoll())'):
+    for wait in ('wait_for(s, select.POLLIN)', 'select.select([s], [], [], 90)[0]',
+                 '(lambda p: (p.register(s, select.EPOLLIN), p.poll(90))[1])(select.epoll())',
+                 '(lambda p: (p.register(s, select.EPOLLIN | select.EPOLLONESHOT), p.poll(90))[1])(select.epoll())'):
         c, s = both()
         t = c.start('ask(s, 1, blob(500))')
         s.do('wait_for(s, select.POLLIN)')
@@ -373,10 +374,10 @@ def a_non_blocking_child():
 
 # --- behind the hatch, that a record above the limit has opened ---
 
-WAYS = ('1', 'wait_for(s, select.POLLIN)', 'select.select([s], [], [], 10)[0]',
-        '(lambda p: (p.register(s, select.EPOLLIN), p.poll(10))[1])(select.epoll())',
-        '(lambda p: (p.register(s, select.EPOLLIN | select.EPOLLET), p.poll(10))[1])(select.epoll())',
-        '(lambda p: (p.register(s, select.EPOLLIN | select.EPOLLONESHOT), p.poll(10))[1])(select.epoll())')
+WAYS = ('1', 'wait_for(s, select.POLLIN)', 'select.select([s], [], [], 90)[0]',
+        '(lambda p: (p.register(s, select.EPOLLIN), p.poll(90))[1])(select.epoll())',
+        '(lambda p: (p.register(s, select.EPOLLIN | select.EPOLLET), p.poll(90))[1])(select.epoll())',
+        '(lambda p: (p.register(s, select.EPOLLIN | select.EPOLLONESHOT), p.poll(90))[1])(select.epoll())')
 LIMIT = 65536
 
 
@@ -519,10 +520,12 @@ def a_peer_that_writes_no_more():
 def the_last_close_ends_it():
     c, s = both()
     t = c.start('ending(s)')
-    s.do("fork_worker('time.sleep(0.5); s.close(); time.sleep(100)')")
+    s.do("go = os.pipe()")
+    s.do("fork_worker('os.read(go[0], 1); s.close(); time.sleep(100)')")
     s.do('s.close()')
     time.sleep(0.2)
     check(t not in c.answers and not select.select([c.p.stdout], [], [], 0)[0], 'ended by the first')
+    s.do("os.write(go[1], b'x')")
     same(c.result(t), 'EOF after 0')
     same(lost(), 0)
 

@@ -134,7 +134,7 @@ def within_a_load():
             t = s.start('echo(s)')
             r = c.start('reader(s, ns)')
             c.do('writer(s, ns)', 30)
-            same(c.result(r, 30), many)
+            same(c.result(r), many)
             same(hatches(c, s), (1, 1))
             c.do('s.close()')
             check(s.result(t).startswith('EOF after 0'), 'the end')
@@ -159,7 +159,7 @@ def calls(s, ns):
         for end in c, s:
             end.start('writer(s, ns)')
         for end, t in reads:
-            same(end.result(t, 30), 60)
+            same(end.result(t), 60)
 
 
 def a_peer_that_does_not_read_yet():
@@ -171,8 +171,8 @@ def a_peer_that_does_not_read_yet():
     w = c.start('writer(s, ns)')
     time.sleep(0.3)
     t = s.start('[echo_one(s) for _ in range(411)]')
-    c.result(w, 30)
-    same(c.result(r, 30), 411)
+    c.result(w)
+    same(c.result(r), 411)
     s.result(t)
     same(hatches(c, s), (1, 1))
 

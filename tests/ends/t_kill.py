@@ -341,12 +341,21 @@ def holds(pid):
         return len(os.listdir('/proc/%d/fd' % pid)), f.read().count(' rw-s ')
 
 
+def closed_and_holds(pid, port):
+    """When it has closed all connections to that port."""
+    def connected():
+        with open('/proc/net/tcp') as f:
+            return any(line.split()[1].endswith(':%04X' % port) and line.split()[3] not in ('0A', '06')
+                       for line in f.readlines()[1:])
+    until(lambda: not connected(), 'the last connection is closed')
+    return lasting(lambda: holds(pid))
+
+
 def kill_clients(loads, rounds, **how):
     rng = random.Random(4)
     server, port = labsvc('svcrun', **how)
     same(labcli(port, 'null', 5), 'null ok 5\n')
-    time.sleep(0.3 * SLOW)	# until it has closed that connection
-    before = holds(server.pid)
+    before = closed_and_holds(server.pid, port)
     for i in range(rounds * ROUNDS):
         p = program('labcli', '127.0.0.1', port, *rng.choice(loads))
         time.sleep(rng.random() * 0.06 * SLOW)

@@ -62,7 +62,7 @@ def short_calls_without_an_answer():
     c, s = told()
     t = s.start('silent(s, %d)' % (20000 * N))
     c.do('batch(s, %d, 0, 40, 400)' % (20000 * N), 30)
-    same(s.result(t, 30), 20000 * N)
+    same(s.result(t), 20000 * N)
     answered(c, s)
 
 
@@ -71,7 +71,7 @@ def long_calls_without_an_answer():
     c, s = told()
     t = s.start('silent(s, %d)' % (3000 * N))
     c.do('batch(s, %d, 20000, 100, 70000)' % (3000 * N), 30)
-    same(s.result(t, 30), 3000 * N)
+    same(s.result(t), 3000 * N)
     answered(c, s)
 
 
@@ -81,7 +81,7 @@ def a_non_blocking_client():
     t = s.start('silent(s, %d)' % (3000 * N))
     c.do('b = blob(20000, 20040)')
     c.do('[send_nb(s, call(i, b)) for i in range(%d)]' % (3000 * N), 30)
-    same(s.result(t, 30), 3000 * N)
+    same(s.result(t), 3000 * N)
     c.do('s.setblocking(True)')
     answered(c, s)
 
@@ -93,8 +93,8 @@ def a_server_that_is_slow_to_read():
     time.sleep(0.2)
     c.asleep()
     u = s.start('silent(s, 2000)')
-    c.result(t, 30)
-    same(s.result(u, 30), 2000)
+    c.result(t)
+    same(s.result(u), 2000)
     same((c.carried(), s.carried()), (1, 1))
 
 
@@ -104,7 +104,7 @@ def calls_of_the_server_without_an_answer():
     for sizes, n in ('100', 5000 * N), ('100, 20000', 1000 * N):
         t = c.start('silent(s, %d)' % n)
         s.do('batch(s, %d, %s)' % (n, sizes), 30)
-        same(c.result(t, 30), n)
+        same(c.result(t), n)
     answered(c, s)
     t = c.start('echo_one(s)')
     s.do('ask(s, 5, blob(300))')
@@ -116,7 +116,7 @@ def both_directions_at_once():
     reads = [(end, end.start('silent(s, 3000)')) for end in (c, s)]
     writes = [(end, end.start('batch(s, 3000, 100, 9000, 0)')) for end in (c, s)]
     for end, t in writes + reads:
-        end.result(t, 30)
+        end.result(t)
     answered(c, s)
 
 
@@ -185,7 +185,7 @@ s.sendall(b''.join(reply(*h) for h in held))
     u = c.start('''sorted(xid_of(r) for r in (read_rec(s) for _ in range(%d)) if r[24:] == blob(r[3] * 40, xid_of(r)))
 ''' % sum(1 for i in range(n) if i % 3))
     c.do('[s.sendall(call(i, blob((i & 255) * 40, i))) for i in range(%d)]' % n, 30)
-    same(c.result(u, 30), [i for i in range(n) if i % 3], 'calls answered')
+    same(c.result(u), [i for i in range(n) if i % 3], 'calls answered')
     s.result(t)
     answered(c, s)
 
@@ -216,7 +216,7 @@ def memory_does_not_grow():
     for n in 3000, 6000 * N:
         t = s.start('silent(s, %d)' % n)
         c.do('batch(s, %d, 100, 20000)' % n, 30)
-        s.result(t, 30)
+        s.result(t)
         rss.append((c.do('rss()'), s.do('rss()')))
     before, after = rss
     check(after[0] < before[0] + 20000 and after[1] < before[1] + 20000, 'KiB: %r, then %r' % (before, after))
