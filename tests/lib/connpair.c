@@ -36,7 +36,7 @@ struct rr_conn_params rr_test_params = {
 	.inline_size = 4096, .credits = 32, .bc_credits = 8,
 	.max_msg = 1 << 20, .reply_chunk = 65536, .reply_chunk_max = 1 << 20,
 	.max_chunks = 16, .max_segs = 16, .max_exposed = 8 << 20,
-	.done_timeout = 30 * RR_SEC, .upgrade_timeout = RR_SEC, .negative_time = RR_SEC,
+	.done_timeout = 30 * RR_SEC, .upgrade_timeout = 50 * RR_SEC, .negative_time = RR_SEC,
 	.spin = 20 * RR_USEC, .max_stash = 1 << 20, .warm_memory = 16 << 20,
 	.idle_trim = 2 * RR_SEC, .reliable_replies = true, .done_property = true,
 	.mode = always,

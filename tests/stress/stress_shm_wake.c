@@ -117,7 +117,7 @@ static void sleep_for(struct end *e)
 	if (ops->arm(e->qp, what))
 		return;
 	e->sleeps++;
-	rc = poll(&pfd, 1, 20000);
+	rc = poll(&pfd, 1, 100000);
 	if (rc == 0)
 		fail("a wake-up was lost", 0);
 	ops->disarm(e->qp);

@@ -262,11 +262,11 @@ static int writes(void)
 	const struct rr_share *sh = p.client.c->share;
 	ssize_t n = -EAGAIN;
 
-	for (int i = 0; n == -EAGAIN && i < 2000; i++) {
+	for (int i = 0; n == -EAGAIN && i < 50000; i++) {
 		n = rr_end_try_send(&p.client, out, (size_t)record);
 		rr_os_nap(RR_MSEC);
 	}
-	for (int i = 0; sh->back.busy && i < 2000; i++)
+	for (int i = 0; sh->back.busy && i < 50000; i++)
 		rr_os_nap(RR_MSEC);	/* the link is for one thread at a time */
 	return n != record;
 }

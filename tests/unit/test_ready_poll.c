@@ -207,14 +207,17 @@ static void on_signal(int sig RR_UNUSED)
 struct kill {
 	pthread_t who;
 	pthread_t thread;
+	_Atomic bool over;
 };
 
 static void *run_kill(void *arg)
 {
 	struct kill *k = arg;
 
-	usleep(20000);
-	pthread_kill(k->who, SIGUSR1);
+	do {	/* a signal before it sleeps says nothing */
+		usleep(20000);
+		pthread_kill(k->who, SIGUSR1);
+	} while (!k->over);
 	return NULL;
 }
 
@@ -229,6 +232,7 @@ Test(ready_poll, a_handler_ends_poll_even_with_sa_restart)
 	pthread_create(&k.thread, NULL, run_kill, &k);
 	cr_assert_eq(rr_wrap_poll(&p, 1, -1), -1);
 	cr_assert_eq(errno, EINTR);
+	k.over = true;
 	pthread_join(k.thread, NULL);
 }
 

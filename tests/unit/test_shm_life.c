@@ -175,7 +175,7 @@ static void wait_gone(void)
 {
 	struct pollfd pfd = { .fd = p.c->wake_fd, .events = POLLIN };
 
-	cr_assert_eq(poll(&pfd, 1, 10000), 1);
+	cr_assert_eq(poll(&pfd, 1, 50000), 1);
 	cr_assert_eq(ops->drain(p.c), -ECONNRESET);
 }
 
