@@ -14,7 +14,7 @@ public class Lab {
 	static final int PROG = 0x20005244, LAST = 0x80000000;
 	static final int[] SIZES = {0, 1, 3, 4, 100, 1000, 4096, 8192, 9000, 65535, 65536, 300000, 1048576};
 	static final String HOST = System.getenv().getOrDefault("LAB_ADDRESS", "127.0.0.1");
-	static final long READY_MS = 30000;	// beyond the 20 s that an upgrade may take in leg verbs
+	static final long READY_MS = 100000;	// beyond the 20 s that an upgrade may take
 
 	static void check(boolean ok, String what) {
 		if (!ok)

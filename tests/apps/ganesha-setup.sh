@@ -31,8 +31,12 @@ MEM { Inode_Size = 2097152; }
 LOG { Default_Log_Level = EVENT; }
 X
 server env ${preload:+"$preload"} ganesha.nfsd -F -f $W/ganesha.conf -L /dev/stderr -p $W/ganesha.pid
-waitport 20861 150
+waitport 20861
 waitport 20862
+for ((i = 0; i < 900; i++)); do
+	! grep -q 'NFS SERVER INITIALIZED' $W/server.log || break
+	sleep 0.1
+done
 sleep 1	# until the export is there
 ALLOW=NO_SHIM,NEGATIVE_CACHE	# rpcbind
 SERVER_ALLOW=$ALLOW

@@ -63,7 +63,7 @@ def callback(volume, log):
     before = os.path.getsize(log)
     subprocess.run(["gluster", "--mode=script", "volume", "set", volume, "performance.cache-size", "48MB"],
                    env=env, check=True, stdout=subprocess.DEVNULL)
-    for _ in range(100):
+    for _ in range(900):
         with open(log, encoding="utf-8", errors="replace") as f:
             f.seek(before)
             if "option cache-size using set value 48MB" in f.read():
@@ -81,7 +81,7 @@ def main(host, volume, log, mode):
     else:
         callback(volume, log)
     sys.stdout.flush()
-    time.sleep(0.5)     # for replies that glfs_close() does not wait for
+    time.sleep(2)       # for replies that glfs_close() does not wait for
     os._exit(0)         # glfs_fini() takes seconds
 
 

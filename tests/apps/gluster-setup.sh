@@ -25,10 +25,10 @@ if [ $LEG != verbs ]; then	# a loopback address is refused
 fi
 hostname lab
 server glusterd -N -L INFO -p $W/glusterd.pid
-waitport 24007 150
+waitport 24007
 if [ $LEG = server ]; then	# the brick and glusterd are each other's clients
 	SERVER_LEG=both SERVER_ALLOW=NO_OFFER
 fi
-cli() { timeout 60 gluster --mode=script "$@" >>$W/helper.log 2>&1; }
+cli() { timeout 150 gluster --mode=script "$@" >>$W/helper.log 2>&1; }
 cli volume create vol $host:$W/brick force || { cat $W/helper.log; die "volume create"; }
 cli volume start vol || { cat $W/helper.log; die "volume start"; }

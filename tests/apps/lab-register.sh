@@ -7,7 +7,7 @@ helper rpcbind -f -w
 waitport 111
 server labsvc register 20815
 waitport 20815
-sleep 0.3	# until it is registered
+registered 536891972 1
 ALLOW=NO_SHIM,NEGATIVE_CACHE	# rpcbind
 SERVER_ALLOW=$ALLOW
 check null 'null ok 10' labcli $HOST 0 null 10

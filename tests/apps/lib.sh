@@ -65,11 +65,13 @@ HOST=127.0.0.1
 server_env=() client_env=()
 case $LEG in both | verbs | native | server) server_env=(LD_PRELOAD="$PRELOAD" RDMARPC_RUN_DIR="$W/stat/server") ;; esac
 
-# Another host is one with another boot id. (An interpreted guest takes its time for an upgrade.)
+export RDMARPC_UPGRADE_TIMEOUT_MS=20000	# a busy machine takes its time, and an interpreted guest, too
+
+# Another host is one with another boot id.
 client_host=()
 if [ "$LEG" = verbs ]; then
 	HOST=${VERBS_HOST:-10.9.0.1}
-	export RDMARPC_VERBS=on RDMARPC_UPGRADE_TIMEOUT_MS=20000
+	export RDMARPC_VERBS=on
 	boot_id=/proc/sys/kernel/random/boot_id
 	cat /proc/sys/kernel/random/uuid >$W/boot_id
 	client_host=(unshare -m sh -c "mount --bind $W/boot_id $boot_id && exec \"\$@\"" -)
@@ -96,15 +98,25 @@ helper() {
 	disown $!
 }
 
-# waitport PORT [TENTHS]: until somebody listens there (no connection is made)
+# waitport PORT: until somebody listens there (no connection is made)
 waitport() {
 	local i
-	for ((i = 0; i < ${2:-100}; i++)); do
+	for ((i = 0; i < 900; i++)); do
 		ss -Hltn "sport = :$1" | grep -q . && return 0
 		sleep 0.1
 	done
 	tail -n 20 $W/server.log $W/helper.log 2>/dev/null
 	die "nobody listens on port $1"
+}
+
+# registered PROGRAM VERSION: until rpcbind, a helper, knows it by TCP
+registered() {
+	local i
+	for ((i = 0; i < 900; i++)); do
+		rpcinfo -p 127.0.0.1 2>/dev/null | grep -Eq "^ *$1 +$2 +tcp " && return 0
+		sleep 0.1
+	done
+	die "program $1 version $2 is not registered"
 }
 
 judge() { /usr/bin/python3 "$HERE/judge.py" "$@"; }
@@ -133,7 +145,7 @@ check() {
 	case $LEG in both | verbs | native | client)
 		client_env=(LD_PRELOAD="$PRELOAD" RDMARPC_RUN_DIR="$dir" ${client_rules:+RDMARPC_RULES="$client_rules"}) ;;
 	esac
-	timeout "${TMO:-30}" "${client_host[@]}" env "${client_env[@]}" "$@" >$out 2>$W/err </dev/null || rc=$?
+	timeout "${TMO:-150}" "${client_host[@]}" env "${client_env[@]}" "$@" >$out 2>$W/err </dev/null || rc=$?
 	if [ $rc != "${WANT_RC:-0}" ]; then
 		fail "$n" "exit status $rc" $out
 	elif [ -n "$regex" ] && ! grep -Ezq -- "$regex" $out; then
@@ -174,7 +186,7 @@ local_check() {
 judge_server() {
 	local i
 	[ "${SERVER_EXPECT:-}" != any ] || return 0
-	for ((i = 0; i < 20; i++)); do
+	for ((i = 0; i < 300; i++)); do
 		judge server "${SERVER_LEG:-$LEG}" "${SERVER_EXPECT:-carried}" "${SERVER_ALLOW:-}" $W/carried ${SERVER_COUNTS:-} \
 			<$W/snapshots >$W/verdict 2>&1 && return 0
 		sleep 0.1

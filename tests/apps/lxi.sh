@@ -8,7 +8,7 @@ helper rpcbind -f -w
 waitport 111
 server /usr/bin/python3 $HERE/vxi11.py 20843
 waitport 20843
-sleep 0.3	# until it is registered
+registered 395183 1
 ALLOW=NO_SHIM,NEGATIVE_CACHE	# rpcbind
 SERVER_ALLOW=$ALLOW,NO_OFFER
 EXPECT=any check plain 'rdmarpc,laboratory' lxi scpi -a $HOST '*IDN?'

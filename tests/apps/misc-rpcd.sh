@@ -12,7 +12,9 @@ server rpc.statd -F -p 20851 --no-notify
 waitport 20851
 server rpc.rquotad -F -p 20852
 waitport 20852
-sleep 0.3
+registered 100024 1
+registered 100011 1
+registered 100011 2
 ALLOW=NO_SHIM,NEGATIVE_CACHE	# rpcbind
 SERVER_ALLOW=$ALLOW
 check statd 'version 1 ready' rpcinfo -T tcp $HOST 100024 1

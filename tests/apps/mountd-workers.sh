@@ -5,7 +5,8 @@
 . "$HERE/mountd-setup.sh"
 server rpc.mountd -p $port -t 3
 waitport $port
-sleep 0.5
+registered 100005 1
+registered 100005 3
 for i in 1 2 3 4 5 6; do
 	check exports-$i "Export list for $HOST" showmount -e $HOST
 done

@@ -5,7 +5,8 @@
 . "$HERE/mountd-setup.sh"
 server rpc.mountd -F -p $port
 waitport $port
-sleep 0.3	# until it is registered
+registered 100005 1
+registered 100005 3
 check exports "Export list for $HOST" showmount -e $HOST
 check mounts "All mount points on $HOST" showmount -a $HOST
 check ping 'program 100005 version 3 ready' rpcinfo -T tcp $HOST 100005 3

@@ -220,7 +220,7 @@ def take_calls(c, fh, back):
 
 def delegation(c, file, fh, back):
     """That of an OPEN; a server may want to know first whether it can call back."""
-    for _ in range(20):
+    for _ in range(150):
         time.sleep(0.5)
         take_calls(c, fh, back)
         r = c.open(*file, ACCESS_READ)

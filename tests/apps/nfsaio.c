@@ -70,7 +70,7 @@ static void read_all_at_once(struct nfs_context *nfs, struct nfsfh *fh, int n)
 	while (done < n) {
 		struct pollfd p = { .fd = nfs_get_fd(nfs), .events = (short)nfs_which_events(nfs) };
 
-		if (poll(&p, 1, 10000) <= 0)
+		if (poll(&p, 1, 100000) <= 0)
 			fail(nfs, "poll");
 		if (nfs_service(nfs, p.revents) < 0)
 			fail(nfs, "service");

@@ -19,7 +19,7 @@ helper rpcbind -f -w
 waitport 111
 server ypserv --foreground --port $port
 waitport $port
-sleep 0.3
+registered 100004 2
 ALLOW=NO_SHIM,NEGATIVE_CACHE	# rpcbind
 SERVER_ALLOW=$ALLOW
 check small 'v00500-000' ypcat -d labdom -h $HOST small
