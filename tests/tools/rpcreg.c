@@ -5,7 +5,8 @@
  *	unreg PROG	takes back all of PROG
  *	raw NETID UADDR PROG	registers that, by rpcbind's own word and without a socket
  *	close		closes the last listening socket, and says nothing to rpcbind
- *	sleep MS	waits, with an eye on the last listening socket; "nap MS": without
+ *	sleep MS	waits, with an eye on the last listening socket
+ *	until FILE	the same, until there is such a file; "blind FILE": without that eye
  *	daemon		daemon(); "lost": the same, and overwrites its environment, as setproctitle() does
  *	child		forks; the parent goes on with the next words, the child serves
  *	user UID	becomes that user
@@ -75,7 +76,7 @@ static void raw(char *netid, char *addr, u_long prog)
 	bool_t done = FALSE;
 
 	if (!c || clnt_call(c, RPCBPROC_SET, (xdrproc_t)(void *)xdr_rpcb, &arg,
-			    (xdrproc_t)(void *)xdr_bool, &done, ((struct timeval){ 5, 0 })) != RPC_SUCCESS || !done)
+			    (xdrproc_t)(void *)xdr_bool, &done, ((struct timeval){ 100, 0 })) != RPC_SUCCESS || !done)
 		die("RPCBPROC_SET");
 	clnt_destroy(c);
 }
@@ -87,6 +88,14 @@ static void serve(void)
 	fflush(stdout);
 	svc_run();
 	exit(4);
+}
+
+static void wait_for(const char *file, int looking_at)
+{
+	while (access(file, F_OK)) {
+		poll(&(struct pollfd){ looking_at, POLLIN, 0 }, 1, 50);
+		usleep(1000);
+	}
 }
 
 static void lose_environment(char **argv)
@@ -125,8 +134,10 @@ int main(int argc, char **argv)
 			close(last), last = -1;
 		else if (!strcmp(w, "sleep"))
 			poll(&(struct pollfd){ last, POLLIN, 0 }, 1, atoi(arg)), i++;
-		else if (!strcmp(w, "nap"))
-			usleep((useconds_t)atoi(arg) * 1000), i++;
+		else if (!strcmp(w, "until"))
+			wait_for(arg, last), i++;
+		else if (!strcmp(w, "blind"))
+			wait_for(arg, -1), i++;
 		else if (!strcmp(w, "daemon")) {
 			if (daemon(1, 1))
 				die("daemon");

@@ -7,13 +7,13 @@ PATH=$BUILD/apps:$PATH
 mkdir "$T/tree"
 cp "$BUILD/rdmarpc-run" "$BUILD/tests/native/librpcrdma_shim.so" "$T/tree" || exit 1
 run=$T/tree/rdmarpc-run
-export LAB_ADDRESS=0.0.0.0
+export LAB_ADDRESS=0.0.0.0 RDMARPC_UPGRADE_TIMEOUT_MS=50000
 stat_of() { RDMARPC_RUN_DIR=$T/$1 "$BUILD/rdmarpc-stat" --json; }
 # how connections came to RDMA: "OFFERS:UPGRADED"
 way() { stat_of "$1" | jq -r '[.processes[].upgrade] | "\(map(.offers_sent) | add):\(map(.upgraded) | add)"'; }
 until_there() { # NETID...: what rpcbind has for the laboratory program
 	local i got
-	for ((i = 0; i < 100; i++)); do
+	for ((i = 0; i < 900; i++)); do
 		got=$(rpcinfo 2>/dev/null | awk '$1 == 536891972 { print $3 }' | sort | tr '\n' ' ')
 		[ "$got" != "$*" ] || return
 		sleep 0.1
@@ -22,7 +22,7 @@ until_there() { # NETID...: what rpcbind has for the laboratory program
 }
 listens() {
 	local i
-	for ((i = 0; i < 100; i++)); do
+	for ((i = 0; i < 900; i++)); do
 		ss -Hltn "sport = :$1" | grep -q . && return
 		sleep 0.1
 	done
@@ -33,7 +33,7 @@ client() {
 	local name=$1
 	shift
 	mkdir -m 1777 "$T/$name"
-	out=$(RDMARPC_RUN_DIR=$T/$name timeout 30 "$run" "$@" 2>"$T/err")
+	out=$(RDMARPC_RUN_DIR=$T/$name timeout 150 "$run" "$@" 2>"$T/err")
 	is "$name: status; $(cat "$T/err")" $? 0
 }
 

@@ -14,10 +14,10 @@ export RDMARPC_LOG_FILE=$T/log RDMARPC_LOG_LEVEL=info
 # What stands in rpcbind for program P: "NETID:ADDRESS:OWNER ...", sorted.
 there() { rpcinfo | awk -v p="$1" '$1 == p { print $3 ":" $4 ":" $NF }' | sort | tr '\n' ' ' | sed 's/ $//'; }
 
-# until WHAT PROGRAM WANT [TENTHS]: what stands there becomes that
+# until_is WHAT PROGRAM WANT: what stands there becomes that
 until_is() {
 	local i got
-	for ((i = 0; i < ${4:-100}; i++)); do
+	for ((i = 0; i < 900; i++)); do
 		got=$(there "$2")
 		[ "$got" != "$3" ] || return 0
 		sleep 0.1
@@ -27,7 +27,7 @@ until_is() {
 guards() { pgrep -c -x rdmarpc-guard; }
 no_guards() { # all of them have ended
 	local i
-	for ((i = 0; i < 100; i++)); do
+	for ((i = 0; i < 900; i++)); do
 		[ "$(guards)" != 0 ] || return 0
 		sleep 0.1
 	done
@@ -41,7 +41,7 @@ start() {
 }
 listens() { # until somebody listens on a port
 	local i
-	for ((i = 0; i < 100; i++)); do
+	for ((i = 0; i < 900; i++)); do
 		ss -Hltn "sport = :$1" | grep -q . && return
 		sleep 0.1
 	done
@@ -84,8 +84,9 @@ no_guards "after kill -9"
 has "log" "$(cat "$T/log")" "info: rpcbind: registered $P version 1 rdma $A.19.136"
 has "log" "$(cat "$T/log")" "info: rpcbind: took back $P version 1 rdma6 ::.19.136"
 
-start unreg $P port 5000 tcp $P sleep 1000 exit 5
+start unreg $P port 5000 tcp $P until "$T/exit" exit 5
 until_is "short life: registered" $P "rdma:$A.19.136:superuser tcp:$A.19.136:superuser"
+: >"$T/exit"
 wait $pid
 is "status of the program" $? 5
 until_is "taken back after exit" $P "tcp:$A.19.136:superuser"
@@ -107,9 +108,11 @@ is "descriptors, directory, session" "$out" \
 no_guards "after inheriting"
 
 # --- only what native peers reach ---
-start unreg $P port 5000 tcp $P nap 2000 serve
+start unreg $P port 5000 tcp $P blind "$T/serve" serve
+listens 5000
 sleep 1
 is "nobody waits at the listener yet" "$(there $P)" "tcp:$A.19.136:superuser"
+: >"$T/serve"
 until_is "then somebody does" $P "rdma:$A.19.136:superuser tcp:$A.19.136:superuser"
 end $pid
 : >"$T/log"
@@ -118,7 +121,7 @@ for why in "no RDMA device, or no permission to use it" "the program's library d
 	no*) RDMARPC_TEST_NO_DEVICE=1 start unreg $P port 5000 tcp $P serve ;;
 	*) start env -u LD_PRELOAD "$reg" unreg $P port 5000 tcp $P serve ;;
 	esac
-	for ((i = 0; i < 200; i++)); do ! grep -qs "warn: rpcbind: $P version 1 rdma $A.19.136: $why" "$T/log" || break; sleep 0.1; done
+	for ((i = 0; i < 900; i++)); do ! grep -qs "warn: rpcbind: $P version 1 rdma $A.19.136: $why" "$T/log" || break; sleep 0.1; done
 	has "shut: the reason" "$(cat "$T/log")" "warn: rpcbind: $P version 1 rdma $A.19.136: $why"
 	is "shut: not registered" "$(there $P)" "tcp:$A.19.136:superuser"
 	end $pid
@@ -126,14 +129,17 @@ done
 no_guards "after shut doors"
 
 # --- late, changing, withdrawn by the program, closed ---
-start unreg $P sleep 800 port 5000 tcp $P sleep 800 unreg $P port 5001 tcp6 $P sleep 1200 unreg $P sleep 300000
+start unreg $P sleep 800 port 5000 tcp $P until "$T/move" unreg $P port 5001 tcp6 $P until "$T/withdraw" unreg $P sleep 300000
 until_is "late" $P "rdma:$A.19.136:superuser tcp:$A.19.136:superuser"
+: >"$T/move"
 until_is "moved" $P "rdma6:::.19.137:superuser tcp6:::.19.137:superuser"
+: >"$T/withdraw"
 until_is "withdrawn" $P ""
 end $pid
 no_guards "after withdrawal"
-start port 5000 tcp $P sleep 1500 close sleep 300000
+start port 5000 tcp $P until "$T/close" close sleep 300000
 until_is "before close()" $P "rdma:$A.19.136:superuser tcp:$A.19.136:superuser"
+: >"$T/close"
 until_is "a listener that is closed" $P "tcp:$A.19.136:superuser"
 end $pid
 start unreg $P port 5000 both $P serve
@@ -173,7 +179,10 @@ start unreg $P port 5000 tcp $P serve
 until_is "worker: registered" $P "rdma:$A.19.136:superuser tcp:$A.19.136:superuser"
 keeper=$(pgrep -o -x rdmarpc-guard) worker=$(pgrep -n -x rdmarpc-guard)
 kill -9 $worker
-sleep 0.5
+for ((i = 0; i < 900; i++)); do
+	[ "$(guards):$(pgrep -P $keeper | grep -cx $worker)" != 2:0 ] || break
+	sleep 0.1
+done
 is "worker killed: there is another" "$(guards):$(pgrep -P $keeper | grep -cx $worker)" "2:0"
 is "worker killed: registered still" "$(there $P)" "rdma:$A.19.136:superuser tcp:$A.19.136:superuser"
 kill -9 $keeper
@@ -216,11 +225,12 @@ start port 5004 user 1234 tcp 300004 serve
 until_is "another user's" 300004 "rdma:$A.19.140:1234 tcp:$A.19.140:1234"
 end $pid
 until_is "another user's, taken back" 300004 "tcp:$A.19.140:1234"
-start unreg 300005 port 5005 user 1234 tcp 300005 sleep 800 unreg 300005 sleep 300000
+chmod 755 "$T" "$T/tree"
+start unreg 300005 port 5005 user 1234 tcp 300005 until "$T/withdraw5" unreg 300005 sleep 300000
 until_is "user: registered" 300005 "rdma:$A.19.141:1234 tcp:$A.19.141:1234"
+: >"$T/withdraw5"
 until_is "the user can take back all of its own" 300005 ""
 end $pid
-chmod 755 "$T" "$T/tree"
 touch "$T/user.log"; chmod 666 "$T/user.log"
 RDMARPC_LOG_FILE=$T/user.log setpriv --reuid 1234 --regid 1234 --clear-groups \
 	"$run" --register "$reg" port 5006 tcp 300006 serve >/dev/null &
@@ -294,7 +304,7 @@ else:
 P
 	liar=$!
 	listens 111
-	out=$(timeout 20 "$run" --resolve 127.0.0.1 sh -c 'echo "$RDMARPC_RULES" ran' 2>&1)
+	out=$(timeout 150 "$run" --resolve 127.0.0.1 sh -c 'echo "$RDMARPC_RULES" ran' 2>&1)
 	has "$how" "$out" "warning: --resolve 127.0.0.1: 127.0.0.1: RPC: Can't decode result (over RDMA: "
 	has "$how: the program runs" "$out" " ran"
 	wait $liar
