@@ -75,7 +75,7 @@ int rr_wrap_setsockopt(int fd, int level, int name, const void *val, socklen_t l
 {
 	struct rr_sock *so;
 	struct rr_conn *c = val ? rr_conn_at(fd, &so) : NULL;
-	bool kept;
+	int r;
 
 	if (c) {
 		/* Its notifications come from the kernel alone. */
@@ -83,11 +83,12 @@ int rr_wrap_setsockopt(int fd, int level, int name, const void *val, socklen_t l
 			rr_file_put(&so->f);
 			return (int)rr_ret(-EOPNOTSUPP);
 		}
-		kept = rr_conn_setopt(c, level, name, val, len);
+		r = rr_conn_setopt(c, level, name, val, len) ? 0 : rr_real.setsockopt(fd, level, name, val, len);
+		if (!r)
+			rr_conn_opt_set(c, fd, level, name);
 		rr_sock_after(so, c);
 		rr_file_put(&so->f);
-		if (kept)
-			return 0;
+		return r;
 	}
 	return rr_real.setsockopt(fd, level, name, val, len);
 }

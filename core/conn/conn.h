@@ -145,6 +145,9 @@ void rr_conn_keep_error(struct rr_conn *c, int err);
 bool rr_conn_getopt(struct rr_conn *c, int level, int name, void *val, socklen_t *len);
 bool rr_conn_setopt(struct rr_conn *c, int level, int name, const void *val, socklen_t len);
 
+/* The kernel has taken an option that the app set. */
+void rr_conn_opt_set(struct rr_conn *c, int fd, int level, int name);
+
 /* --- readiness --- */
 
 /* Poll bits among want|POLLERR|POLLHUP that hold now, computed without sleeping (it may

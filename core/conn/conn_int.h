@@ -21,6 +21,7 @@
  *   dial.c     calling a native peer                      relay.c    one that is forked
  *   handback.c back to TCP for the sake of forked children inherited.c what those do meanwhile
  *   idle.c     memory of idle connections                settle.c   what is under way at the end
+ *   keepalive.c a peer that does not answer any more
  *   cache.c    peers that had no shim a moment ago        pool.c     chunk memory */
 
 #include <netinet/in.h>
@@ -182,6 +183,9 @@ struct rr_share {
 	struct rr_stat_seg *seg;
 	struct rr_stat_conn *st;
 	rr_time active;		/* last message */
+	rr_time keep_idle;	/* so long after it a native peer is asked whether it is there; 0 never */
+	rr_time probed;		/* when it last was … */
+	bool probing;		/* … without an answer yet */
 	bool delays;		/* a delivery may come later than its receive */
 	bool heard;		/* a message has come: what is spoken does not change any more */
 	bool trimmed;
@@ -547,6 +551,14 @@ int rr_inherited_fds(struct rr_conn *c, int fd, unsigned want, struct pollfd out
 int rr_inherited_inq(struct rr_conn *c, int fd);
 int rr_inherited_shutdown(struct rr_conn *c, int fd, bool rd, bool wr);
 void rr_inherited_close(struct rr_conn *c, int fd);
+
+/* keepalive.c; under its lock. What the app has said of fd. */
+void rr_keep_learn(struct rr_share *sh, int fd);
+/* When to look again; RR_TIME_NEVER. */
+rr_time rr_keep_due(const struct rr_share *sh);
+void rr_keep_look(struct rr_share *sh, rr_time now);
+/* What has become of a probe: as a completion's status. */
+void rr_keep_answer(struct rr_share *sh, int status);
 
 /* idle.c */
 extern _Atomic rr_time rr_idle_next;	/* when to look; 0 nothing to do, or somebody is looking */

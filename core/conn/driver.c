@@ -495,6 +495,8 @@ static void completed(struct rr_share *sh, const struct rr_wc *wc, rr_time now)
 	uint32_t which = (uint32_t)wc->cookie;
 	int status = wc->status;
 
+	if (unlikely(wc->op == RR_WC_PROBE))
+		return rr_keep_answer(sh, status);
 	if (status == -ECONNRESET) {
 		rr_drv_lost(sh);
 		status = 0;

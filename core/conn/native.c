@@ -474,6 +474,7 @@ void rr_native_carry(struct rr_conn *c)
 	if (ep->dialect == RR_DIALECT_V2 && !c->server && rr_cache_look(&c->peer, rr_now()) == RR_R_NO_DIALECT)
 		ep->dialect = RR_DIALECT_V1;
 	ep->caps = rr_eng_native_caps(ep->dialect, rr_own_caps());
+	rr_keep_learn(c->share, c->fd);
 	rr_upgrade_carry(c);
 }
 

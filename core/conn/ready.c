@@ -215,6 +215,7 @@ static int arm_carried(struct rr_conn *c, int fd, unsigned want, bool thread)
 	rr_time now = rr_now();
 
 	rr_drv_progress(sh);
+	rr_keep_look(sh, now);
 	rr_hatch_answer(sh);
 	look_at_anchor(sh, fd, thread);
 	if (bits(c, sh, fd, want))
@@ -325,7 +326,7 @@ static int carried_fds(struct rr_share *sh, int fd, unsigned want, struct pollfd
 		anchor |= want & (RR_IN_BITS | POLLRDHUP | POLLPRI);
 	if (sh->tx.tcp)
 		anchor |= want & RR_OUT_BITS;
-	*until = rr_eng_deadline(sh->eng);
+	*until = rr_min(rr_eng_deadline(sh->eng), rr_keep_due(sh));
 	if (unlikely(atomic_load_explicit(&sh->procs, memory_order_relaxed) > 1) &&
 	    rr_conn_procs(sh) > 1)
 		*until = rr_min(*until, rr_now() + FAMILY_LOOK);

@@ -40,12 +40,12 @@ struct rr_prov_addr {
 	uint8_t bytes[RR_PROV_ADDR];
 };
 
-enum rr_wc_op { RR_WC_RECV, RR_WC_SEND, RR_WC_READ, RR_WC_WRITE, RR_WC_INVALIDATE };
+enum rr_wc_op { RR_WC_RECV, RR_WC_SEND, RR_WC_READ, RR_WC_WRITE, RR_WC_INVALIDATE, RR_WC_PROBE };
 
 /* A work completion. */
 struct rr_wc {
 	enum rr_wc_op op;
-	int status;		/* 0, or -errno: the connection is lost */
+	int status;		/* 0, or -errno: the connection is lost; of a probe -ETIMEDOUT: there is no answer */
 	uint64_t cookie;	/* of the post; of a receive: the buffer, for repost() */
 	/* RR_WC_RECV */
 	const uint8_t *buf;	/* in memory the peer may still scribble on: copy, then judge */
@@ -144,6 +144,9 @@ struct rr_prov_ops {
 	 * Send that tells of them. */
 	int (*expose)(struct rr_qp *qp, const void *local, uint32_t len,
 		      enum rr_rights rights, struct rr_seg *out);
+	/* Posts what the peer has to acknowledge and does not see; the completion, of RR_WC_PROBE, has no cookie.
+	 * NULL where a peer that is gone shows by itself. */
+	int (*probe)(struct rr_qp *qp);
 	/* Takes a key back: from its completion on (1: now) no access by the peer succeeds. */
 	int (*invalidate)(struct rr_qp *qp, uint32_t handle, uint64_t cookie);
 	/* Has the peer told, outside the protocol, that it is done with this exposed

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* labcli HOST PORT COMMAND [N]: the laboratory program's client; PORT 0 asks rpcbind. LAB_GSS=SERVICE@HOST
- * with LAB_GSS_SERVICE=krb5, krb5i or krb5p: by RPCSEC_GSS. Prints what it got on stdout and the number of
- * calls that it made on stderr. */
+ * with LAB_GSS_SERVICE=krb5, krb5i or krb5p: by RPCSEC_GSS. LAB_KEEPALIVE=SECONDS: SO_KEEPALIVE, and that as
+ * TCP_KEEPIDLE. Prints what it got on stdout and the number of calls that it made on stderr. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -61,6 +62,19 @@ static void authenticate(CLIENT *c, char *principal)
 	}
 }
 
+/* After so many seconds without a word, if any. */
+static void keep_alive(CLIENT *c, const char *idle)
+{
+	int fd, on = 1, seconds = idle ? atoi(idle) : 0;
+
+	if (seconds && (!clnt_control(c, CLGET_FD, (char *)&fd) ||
+			setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on)) ||
+			setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &seconds, sizeof(seconds)))) {
+		perror("labcli: LAB_KEEPALIVE");
+		exit(2);
+	}
+}
+
 static CLIENT *open_client(rpcprog_t prog)
 {
 	struct sockaddr_in a = server_address();
@@ -73,6 +87,7 @@ static CLIENT *open_client(rpcprog_t prog)
 		exit(2);
 	}
 	set_timeout(c, 100000);
+	keep_alive(c, getenv("LAB_KEEPALIVE"));
 	if (getenv("LAB_GSS"))
 		authenticate(c, getenv("LAB_GSS"));
 	return c;

@@ -779,6 +779,91 @@ def the_peers_death_is_seen_after_a_fork_too():
     check(s.result(a) in ('EOF after 0', 'ECONNRESET'), 'it ends')
 
 
+# --- a link that is down ---
+
+WAYS = ('1', 'wait_for(s, select.POLLIN)', 'select.select([s], [], [], 10)[0]',
+        '(lambda p: (p.register(s, select.EPOLLIN), p.poll(10))[1])(select.epoll())',
+        '(lambda p: (p.register(s, select.EPOLLIN | select.EPOLLET), p.poll(10))[1])(select.epoll())',
+        '(lambda p: (p.register(s, select.EPOLLIN | select.EPOLLONESHOT), p.poll(10))[1])(select.epoll())')
+KEEP = '''
+def keep(s):
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    s.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 1)
+    return s'''
+links = ('%s/link.%d' % (W, i) for i in range(100))
+
+
+def linked(on_client=True):
+    """One end of a pair, whose link goes down with a file of that name."""
+    link = next(links)
+    s, c = met(test_link_down=link)
+    end, other = (c, s) if on_client else (s, c)
+    end.do(KEEP)
+    return end, other, link
+
+
+def who_keeps_alive_notices_a_dead_link():
+    """Though nothing is under way but its waiting."""
+    for on_client in True, False:
+        for wait in WAYS:
+            end, other, link = linked(on_client)
+            end.do('keep(s)')
+            t = end.start('(%s, ending(s))[1]' % wait)
+            end.asleep()
+            open(link, 'w')
+            same(end.result(t), 'ETIMEDOUT', wait)
+            same(end.do('attempt(s.send, call(7))'), 'EPIPE')
+            end.kill()
+            other.kill()
+
+
+def so_it_does_by_what_it_said_before():
+    """On its socket before connect(), or on the listener; there TCP_KEEPIDLE is said again."""
+    for on_client in True, False:
+        link = next(links)
+        s, c = server(test_link_down=link), client(test_link_down=link)
+        end = c if on_client else s
+        end.do(KEEP)
+        if not on_client:
+            s.do('keep(L)')
+        a = s.start('s, peer = L.accept()')
+        until(port_open, 'the RDMA port')
+        c.do('s = %s' % ('keep(socket.socket())' if on_client else 'socket.socket()'))
+        c.do("s.connect(('127.0.0.1', %d))" % TCP)
+        s.result(a)
+        if not on_client:
+            s.do('s.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 1)')
+        a = s.start('echo_one(s)')
+        same(c.do('ask(s, 1)'), 0)
+        s.result(a)
+        t = end.start('ending(s)')
+        open(link, 'w')
+        same(end.result(t), 'ETIMEDOUT', on_client)
+        s.kill()
+        c.kill()
+
+
+def who_does_not_waits_on():
+    end, other, link = linked()
+    end.do('keep(s)')
+    end.do('s.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 0)')
+    t = end.start('ending(s)')
+    open(link, 'w')
+    check(not select.select([end.p.stdout], [], [], 2.5)[0], 'it noticed')
+    other.do('s.close()')
+    same(end.result(t), 'EOF after 0')
+
+
+def a_link_that_answers_is_left_alone():
+    end, other, link = linked()
+    end.do('keep(s)')
+    t = end.start('ask(s, 7, blob(500))')
+    time.sleep(2.5)
+    a = other.start('echo_one(s)')
+    same(end.result(t), 500)
+    other.result(a)
+
+
 # --- connect ---
 
 def nobody_there_is_tcp_and_remembered():
@@ -904,4 +989,4 @@ def a_bound_socket_keeps_its_port():
 main([fn for name, fn in list(globals().items())
       if callable(fn) and getattr(fn, '__module__', '') == '__main__' and
       fn.__code__.co_argcount == len(fn.__defaults__ or ()) and
-      name not in ('server', 'client', 'port_open', 'both')])
+      name not in ('server', 'client', 'port_open', 'both', 'met', 'linked')])

@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include "core/base/compiler.h"
 #include "core/base/os.h"
@@ -208,6 +209,15 @@ static int establish(struct rr_qp *qp)
 
 /* --- what is not quite shm's --- */
 
+/* The link is down while there is a file of that name. */
+static int probe(struct rr_qp *qp)
+{
+	const char *down = getenv("RDMARPC_TEST_LINK_DOWN");
+
+	(void)qp;
+	return down && !access(down, F_OK) ? -ETIMEDOUT : 1;
+}
+
 static int prepare(struct rr_qp *qp, const struct rr_prov_params *p, struct rr_prov_addr *offer)
 {
 	int rc = rr_prov_shm.prepare(qp, p, offer);
@@ -279,6 +289,7 @@ __attribute__((constructor)) static void only_this(void)
 	loop.connect = loop_connect;
 	loop.window = window;
 	loop.peek = peek;
+	loop.probe = probe;
 	loop.arm = arm;
 	loop.send_imm = send_imm;
 	rr_prov_only(&loop);

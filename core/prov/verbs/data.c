@@ -108,6 +108,8 @@ static bool tell(struct rr_qp *qp, struct rr_vq *v, const struct ibv_wc *raw, st
 	}
 	*wc = (struct rr_wc){ .op = (enum rr_wc_op)raw->byte_len, .cookie = raw->wr_id,
 			      .status = raw->status ? status_err(raw->status) : 0 };
+	if (wc->op == RR_WC_PROBE && raw->status == IBV_WC_RETRY_EXC_ERR)
+		wc->status = -ETIMEDOUT;
 	return wc->op != RR_WC_SEND;
 }
 
@@ -369,6 +371,18 @@ int rr_verbs_write(struct rr_qp *qp, const void *local, uint32_t len, const stru
 		   uint32_t off, uint64_t cookie)
 {
 	return rdma(qp, IBV_WR_RDMA_WRITE, local, len, seg, off, cookie);
+}
+
+/* A Write of no bytes: the peer's device looks at neither key nor address, and answers. */
+int rr_verbs_probe(struct rr_qp *qp)
+{
+	struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_WRITE };
+	struct rr_vq *v = rr_verbs_of(qp);
+	int rc = rr_verbs_usable(v);
+
+	if (!rc && !has_room(v, 1, false))
+		rc = -EAGAIN;
+	return rc ? rc : rr_verbs_post(v, &wr, (struct rr_verbs_wqe){ .op = RR_WC_PROBE });
 }
 
 void rr_verbs_settle(struct rr_qp *qp, rr_time most)

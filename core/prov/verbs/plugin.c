@@ -110,6 +110,7 @@ static const struct rr_prov_ops ops = {
 	.send_imm = rr_verbs_send_imm,
 	.read = rr_verbs_read,
 	.write = rr_verbs_write,
+	.probe = rr_verbs_probe,
 	.expose = rr_verbs_expose,
 	.invalidate = rr_verbs_invalidate,
 	.consumed = rr_verbs_consumed,

@@ -346,6 +346,7 @@ int rr_verbs_post_recv(struct rr_qp *qp, struct rr_vq *v, uint32_t i);
 /* Takes new completions into our books: the send queue's entries in v->raw have the cookie and
  * the operation from then on, whatever becomes of their place in the queue. */
 void rr_verbs_digest(struct rr_vq *v);
+int rr_verbs_probe(struct rr_qp *qp);
 void rr_verbs_settle(struct rr_qp *qp, rr_time most);
 
 /* cq.c */

@@ -43,6 +43,19 @@ killed() {
 	new_server
 }
 losses() { cat "$W"/server.run*.log | grep -c 'connection lost'; }
+# The client's SO_KEEPALIVE has its device ask, though it only waits for an answer.
+kept_alive() {
+	export LAB_KEEPALIVE=2
+	stream 100000
+	unset LAB_KEEPALIVE
+	ip link set roce0 down
+	lost kept-alive 120
+	ip link set roce0 up
+	server_lives kept-alive
+	lab_server_kill
+	device_anew
+	new_server
+}
 # Whoever has something under way notices, and no word of that comes through; who only waits for an answer waits
 # on, as by TCP.
 link_down() {
@@ -96,6 +109,6 @@ again() { # NAME: within 30 s the server is reached natively
 }
 
 new_server
-[ $# != 0 ] || set -- killed link_down device_gone
+[ $# != 0 ] || set -- killed link_down kept_alive device_gone
 for step; do $step; done
 lab_finish
