@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* epoll sets whose connections become carried, or TCP. */
+#include "tests/unit/ready_epoll.h"
+
+Test(ready_epoll_turn, a_new_connection_behaves_as_in_the_kernel)
+{
+	struct one o = begin(RR_FAKE_NEW, EPOLLIN | EPOLLET);
+
+	cr_assert_eq(look(&o, 0), 0);
+	cr_assert_eq(write(o.peer, "x", 1), 1);
+	expect(&o, EPOLLIN);
+	cr_assert_eq(look(&o, 10), 0);
+	cr_assert_eq(write(o.peer, "x", 1), 1);
+	expect(&o, EPOLLIN);
+	ctl(o.ep, EPOLL_CTL_MOD, o.fd, EPOLLIN | EPOLLONESHOT);
+	expect(&o, EPOLLIN);
+	cr_assert_eq(look(&o, 10), 0);
+}
+
+Test(ready_epoll_turn, an_offer_is_taken_in_and_the_oneshot_stays_armed)
+{
+	struct one o = begin(RR_FAKE_NEW, EPOLLIN | EPOLLONESHOT);
+	struct later l = { .fd = o.peer, .what = write_pipe };
+
+	o.c->offer = true;
+	start(&l);
+	cr_assert_eq(look(&o, 60), 0);
+	finish(&l);
+	if (!o.c->swallowed)	/* a busy machine: it came after the time-out */
+		cr_assert_eq(look(&o, 60), 0);
+	cr_assert_eq(o.c->swallowed, 1);
+	cr_assert_eq(write(o.peer, "x", 1), 1);
+	expect(&o, EPOLLIN);
+}
+
+struct become {
+	struct one *o;
+	enum rr_fake_state state;
+	pthread_t thread;
+};
+
+static void *become_later(void *arg)
+{
+	struct become *b = arg;
+
+	usleep(20000);
+	rr_fake_become(b->o->c, b->o->fd, b->state);
+	usleep(20000);
+	if (b->state == RR_FAKE_CARRIED)
+		rr_fake_ready(b->o->c, POLLIN, 0);
+	else
+		cr_assert_eq(write(b->o->peer, "x", 1), 1);
+	return NULL;
+}
+
+Test(ready_epoll_turn, a_connection_becomes_carried_while_a_thread_sleeps_in_its_set)
+{
+	struct one o = begin(RR_FAKE_NEW, EPOLLIN);
+	struct become b = { .o = &o, .state = RR_FAKE_CARRIED };
+
+	pthread_create(&b.thread, NULL, become_later, &b);
+	expect(&o, EPOLLIN);
+	pthread_join(b.thread, NULL);
+}
+
+Test(ready_epoll_turn, a_connection_goes_back_to_tcp_while_a_thread_sleeps_in_its_set)
+{
+	struct one o = begin(RR_FAKE_CARRIED, EPOLLIN);
+	struct become b = { .o = &o, .state = RR_FAKE_TCP };
+
+	pthread_create(&b.thread, NULL, become_later, &b);
+	expect(&o, EPOLLIN);
+	pthread_join(b.thread, NULL);
+	/* The kernel has the app's own data again. */
+	cr_assert_eq(epoll_wait(o.ep, o.ev, 8, 0), 1);
+	cr_assert_eq(o.ev[0].data.u64, (uint64_t)o.fd << 32 | 7);
+}
+
+Test(ready_epoll_turn, a_fired_oneshot_stays_quiet_when_its_connection_becomes_tcp)
+{
+	struct one o = begin(RR_FAKE_CARRIED, EPOLLIN | EPOLLONESHOT);
+
+	o.c->ready = POLLIN;
+	expect(&o, EPOLLIN);
+	rr_fake_become(o.c, o.fd, RR_FAKE_TCP);
+	cr_assert_eq(write(o.peer, "x", 1), 1);
+	cr_assert_eq(look(&o, 20), 0);
+	ctl(o.ep, EPOLL_CTL_MOD, o.fd, EPOLLIN | EPOLLONESHOT);
+	expect(&o, EPOLLIN);
+	cr_assert_eq(look(&o, 0), 0);
+}
