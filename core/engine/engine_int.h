@@ -270,7 +270,20 @@ struct rr_traits {
 	const struct rr_opening *opening; /* NULL: there is none */
 };
 
+/* The tables behind an engine, which rr_eng_size() reckons without one: on a small stack it has no room. */
+#define RR_ENG_TABLES \
+	struct rr_pool calls, serves, shown, ins, txs; \
+	struct rr_xmap call_map, serve_map; \
+	struct rr_qop *ops; \
+	uint32_t ops_cap; \
+	uint32_t in_segs	/* Read segments that a call may have */
+struct rr_eng_tables { RR_ENG_TABLES; };
+
 struct rr_eng {
+	union {
+		struct { RR_ENG_TABLES; };
+		struct rr_eng_tables tables;
+	};
 	struct rr_eng_params p;
 	const struct rr_codec *codec;
 	const struct rr_traits *traits;
@@ -308,39 +321,30 @@ struct rr_eng {
 	/* requester */
 	struct rr_credits cr;
 	rr_time starved;	/* a call has waited for a credit since, and no reply has come; 0 */
-	struct rr_pool calls;
-	struct rr_xmap call_map;
 	struct rr_list bare;
 
 	/* responder */
-	struct rr_pool serves;
-	struct rr_xmap serve_map;
 	struct rr_list served;	/* what the map has, the oldest first */
 	uint32_t serving;
 	uint32_t reducing;	/* of them those whose reply may have to be reduced */
-	uint32_t in_segs;	/* Read segments that a call may have */
 	uint32_t grant_min, grant_max, requested;
-	struct rr_pool shown;
 	struct rr_list shown_sent;
 	uint32_t exposed;
 	bool pressure;		/* max_exposed was reached: DONE is wanted sooner */
 	uint32_t refused;	/* bytes of the app's next reply, for which there was no room; 0 none */
 
 	/* in */
-	struct rr_pool ins;
 	struct rr_list arrived;
 	struct rr_list control;	/* DONE and ERROR that are due */
 
 	/* out */
-	struct rr_pool txs;
 	struct rr_list unsent;
 	uint32_t nunsent;
 	uint32_t window;	/* ring: Sends that the peer can take */
 	uint32_t window_max;	/* most it ever could */
 	uint32_t reserve;	/* of them for control messages alone */
 
-	struct rr_qop *ops;
-	uint32_t ops_cap, ops_head, ops_tail;
+	uint32_t ops_head, ops_tail;
 
 	/* scratch: from here on nothing outlives a call, and the tables follow; rr_eng_quiet() */
 	struct rr_msg rx, tx;

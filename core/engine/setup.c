@@ -84,16 +84,8 @@ static void carve_map(struct rr_xmap *map, uint8_t *base, size_t *off, uint32_t 
 	map->bits = (uint32_t)__builtin_ctz(heads);
 }
 
-/* The tables behind an engine. Not the engine itself, which a small stack has no room for. */
-struct tables {
-	struct rr_pool calls, serves, shown, ins, txs;
-	struct rr_xmap call_map, serve_map;
-	struct rr_qop *ops;
-	uint32_t ops_cap, in_segs;
-};
-
-/* Where they are behind the engine at base; base NULL only reckons. */
-static size_t lay_out(struct tables *t, uint8_t *base, const struct rr_eng_params *p)
+/* Where its tables are behind the engine at base; base NULL only reckons. */
+static size_t lay_out(struct rr_eng_tables *t, uint8_t *base, const struct rr_eng_params *p)
 {
 	struct sizes s;
 	size_t off = 0;
@@ -117,26 +109,9 @@ static size_t lay_out(struct tables *t, uint8_t *base, const struct rr_eng_param
 
 size_t rr_eng_size(const struct rr_eng_params *p)
 {
-	struct tables t = { 0 };
+	struct rr_eng_tables t = { 0 };
 
 	return lay_out(&t, NULL, p);
-}
-
-static void make_tables(struct rr_eng *e, const struct rr_eng_params *p)
-{
-	struct tables t = { 0 };
-
-	lay_out(&t, (uint8_t *)e, p);
-	e->calls = t.calls;
-	e->call_map = t.call_map;
-	e->serves = t.serves;
-	e->serve_map = t.serve_map;
-	e->shown = t.shown;
-	e->ins = t.ins;
-	e->txs = t.txs;
-	e->ops = t.ops;
-	e->ops_cap = t.ops_cap;
-	e->in_segs = t.in_segs;
 }
 
 static void header_sizes(struct rr_eng *e)
@@ -206,8 +181,7 @@ struct rr_eng *rr_eng_init(void *mem, const struct rr_eng_params *p, rr_time now
 
 	if (!codec)
 		return NULL;
-
-	make_tables(e, p);
+	lay_out(&e->tables, mem, p);
 	e->p = *p;
 	e->p.max_segs = rr_min(p->max_segs, RR_OP_MAX_SEGS);
 	e->p.max_chunks = rr_min(p->max_chunks, RR_MAX_SEGS);
