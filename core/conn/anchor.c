@@ -70,6 +70,13 @@ static bool take_mark(struct rr_share *sh, int fd)
 	return rr_os->recv(fd, buf, RR_MARK_LEN, MSG_DONTWAIT) == (ssize_t)RR_MARK_LEN;
 }
 
+unsigned rr_anchor_poll(int fd, unsigned want)
+{
+	struct pollfd p = { fd, (short)want, 0 };
+
+	return rr_os->poll(&p, 1, 0) > 0 ? (unsigned)(unsigned short)p.revents : 0;
+}
+
 /* The peer said how many records there are, and not all of them have arrived. */
 static bool more_to_come(const struct rr_share *sh)
 {

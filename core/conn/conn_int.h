@@ -44,6 +44,8 @@ extern struct rr_sizes rr_conn_sizes;
 /* Immediate data of Sends that are the connection's own, not the engine's. */
 enum { RR_IMM_HATCH = 0x52480001, RR_IMM_NOTE = 0x52480002, RR_IMM_BACK = 0x52480003 };
 
+#define RR_BRIEF	(300 * RR_USEC)	/* what a call of a non-blocking app may spend */
+
 /* What poll() calls readable and writable. */
 #define RR_IN_BITS	(POLLIN | POLLRDNORM)
 #define RR_OUT_BITS	(POLLOUT | POLLWRNORM)
@@ -514,6 +516,8 @@ int rr_hatch_open(struct rr_share *sh, enum rr_reason why);
 int rr_hatch_flush(struct rr_share *sh, int fd);
 
 /* anchor.c */
+/* What the kernel's poll() says of the app's socket now. */
+unsigned rr_anchor_poll(int fd, unsigned want);
 void rr_anchor_check(struct rr_share *sh, int fd, rr_time now);
 bool rr_anchor_mark(struct rr_share *sh, int fd);
 void rr_anchor_break(int fd);

@@ -11,7 +11,6 @@
 #include "core/base/os.h"
 #include "core/conn/conn_int.h"
 
-#define BRIEF		(300 * RR_USEC)	/* what a call of a non-blocking app may spend */
 #define LOOK_MOST	(50 * RR_MSEC)	/* no descriptor tells when the owner has done something */
 #define ASK_AGAIN	(200 * RR_MSEC)
 #define SHUT_MOST	RR_SEC
@@ -66,7 +65,7 @@ static void await(struct rr_share *sh, bool reads, rr_time most)
 
 	while (!ready(sh, reads) && rr_now() - start < most) {
 		rr_lock_drop(&sh->lock);
-		if (most > BRIEF)
+		if (most > RR_BRIEF)
 			rr_os_nap(100 * RR_USEC);
 		else
 			sched_yield();
@@ -106,19 +105,12 @@ ssize_t rr_inherited_send(struct rr_conn *c, int fd)
 	struct rr_share *sh = c->share;
 
 	ask(c, fd, false);
-	await(sh, false, BRIEF);
+	await(sh, false, RR_BRIEF);
 	if (home(c) || sh->back.tx)
 		return RR_CONN_KERNEL;
 	if (sh->err)
 		return -rr_stream_error(sh);
 	return sh->dead ? -EPIPE : -EAGAIN;
-}
-
-static unsigned kernel_poll(int fd, unsigned want)
-{
-	struct pollfd p = { fd, (short)want, 0 };
-
-	return rr_os->poll(&p, 1, 0) > 0 ? (unsigned)(unsigned short)p.revents : 0;
 }
 
 int rr_inherited_poll(struct rr_conn *c, int fd, unsigned want)
@@ -134,9 +126,9 @@ int rr_inherited_poll(struct rr_conn *c, int fd, unsigned want)
 	if (rr_handback_bytes(sh))
 		got |= RR_IN_BITS;
 	else if (sh->back.rx)
-		got |= kernel_poll(fd, want & in);
+		got |= rr_anchor_poll(fd, want & in);
 	if (sh->back.tx)
-		got |= kernel_poll(fd, want & RR_OUT_BITS);
+		got |= rr_anchor_poll(fd, want & RR_OUT_BITS);
 	if (sh->dead)
 		got |= RR_IN_BITS | RR_OUT_BITS | POLLRDHUP | POLLHUP | (sh->err ? POLLERR : 0);
 	return (int)(got & (want | POLLERR | POLLHUP));

@@ -24,10 +24,9 @@ bool rr_upgrade_consume(int fd, uint32_t n)
 
 ssize_t rr_upgrade_peek(int fd, void *buf, size_t len)
 {
-	struct pollfd p = { fd, 0, 0 };
 	ssize_t n;
 
-	if (rr_os->poll(&p, 1, 0) > 0 && p.revents & POLLERR)
+	if (rr_anchor_poll(fd, 0) & POLLERR)
 		return -EIO;
 	n = rr_os->recv(fd, buf, len, MSG_PEEK | MSG_DONTWAIT);
 	return n < 0 ? -errno : n;

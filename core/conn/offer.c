@@ -11,19 +11,9 @@
 #include "core/base/os.h"
 #include "core/conn/conn_int.h"
 
-#define BRIEF		(300 * RR_USEC)	/* what a call of a non-blocking app may spend */
-
 static void negative(struct rr_conn *c)
 {
 	rr_cache_add(&c->peer, RR_R_NEGATIVE_CACHE, rr_now() + rr_cp->negative_time);
-}
-
-/* Poll bits of the app's socket now. */
-static unsigned anchor_bits(int fd)
-{
-	struct pollfd p = { fd, POLLIN | POLLOUT, 0 };
-
-	return rr_os->poll(&p, 1, 0) > 0 ? (unsigned)(unsigned short)p.revents : 0;
 }
 
 static enum rr_reason sniff_reason(enum rr_sniff s)
@@ -166,7 +156,7 @@ static uint8_t call_dialect(struct rr_conn *c, int fd, const uint8_t *head, size
 /* The app reads before it has written anything: what is there was not meant for us. */
 ssize_t rr_upgrade_first_read(struct rr_conn *c, int fd)
 {
-	if (c->server || !(anchor_bits(fd) & ~(unsigned)POLLOUT))
+	if (c->server || !(rr_anchor_poll(fd, POLLIN | POLLOUT) & ~(unsigned)POLLOUT))
 		return -EAGAIN;
 	rr_conn_become(c, RR_S_TCP, RR_R_SERVER_SPOKE_FIRST);
 	return RR_CONN_KERNEL;
@@ -217,7 +207,7 @@ int rr_upgrade_first_write(struct rr_conn *c, int fd, const struct iovec *iov, i
 		return rr_conn_become(c, RR_S_TCP, RR_R_SERVER_SPOKE_FIRST), 0;
 	if (!have)
 		return 0;
-	bits = anchor_bits(fd);
+	bits = rr_anchor_poll(fd, POLLIN | POLLOUT);
 	if (!bits)	/* connecting; who let the kernel judge that might offer in mid-stream */
 		return -EAGAIN;
 	learn_peer(c, fd);
@@ -233,7 +223,7 @@ int rr_upgrade_first_write(struct rr_conn *c, int fd, const struct iovec *iov, i
 	rc = offer(c, fd);
 	/* A server that is waiting answers within a fraction of this. */
 	while (rr_conn_st(c) == RR_S_OFFERED || rr_conn_st(c) == RR_S_JOINING) {
-		if (rr_now() - start > BRIEF)
+		if (rr_now() - start > RR_BRIEF)
 			break;
 		rr_upgrade_step(c, fd);
 		sched_yield();

@@ -12,13 +12,6 @@
 #define FAMILY_LOOK	(50 * RR_MSEC)
 #define ANCHOR_LOOK	RR_MSEC
 
-static unsigned kernel_poll(int fd, unsigned want)
-{
-	struct pollfd p = { fd, (short)want, 0 };
-
-	return rr_os->poll(&p, 1, 0) > 0 ? (unsigned)(unsigned short)p.revents : 0;
-}
-
 /* --- a carried connection --------------------------------------------------------------- */
 
 /* As many bytes as SO_RCVLOWAT asks for; or no more can come before some are read, since the peer cannot go
@@ -35,7 +28,7 @@ static unsigned in_bits(struct rr_conn *c, struct rr_share *sh, int fd)
 	if (unlikely(rr_handback_bytes(sh)))
 		return RR_IN_BITS;
 	if (!sh->rx.bytes && rr_stream_next_is_tcp(sh))
-		return kernel_poll(fd, RR_IN_BITS | POLLRDHUP | POLLPRI);
+		return rr_anchor_poll(fd, RR_IN_BITS | POLLRDHUP | POLLPRI);
 	if (sh->dead || sh->reset || sh->rx.shut || rr_stream_is_over(sh))
 		return RR_IN_BITS | POLLRDHUP;
 	return enough(c, sh) ? RR_IN_BITS : 0;
@@ -46,7 +39,7 @@ static unsigned out_bits(struct rr_share *sh, int fd)
 	if (sh->tx.tcp) {
 		int rc = rr_hatch_flush(sh, fd);
 
-		return rc == -EAGAIN ? 0 : kernel_poll(fd, RR_OUT_BITS);
+		return rc == -EAGAIN ? 0 : rr_anchor_poll(fd, RR_OUT_BITS);
 	}
 	if (sh->dead || sh->reset || sh->tx.shut)
 		return RR_OUT_BITS;
@@ -122,13 +115,13 @@ int rr_conn_poll(struct rr_conn *c, int fd, unsigned want)
 		rc = RR_CONN_KERNEL;
 		break;
 	case RR_S_NEW:
-		rc = (int)kernel_poll(fd, want);
+		rc = (int)rr_anchor_poll(fd, want);
 		break;
 	case RR_S_LISTEN:
 		rc = rr_native_poll(c, fd, want);
 		break;
 	case RR_S_SWALLOW:
-		rc = (int)kernel_poll(fd, want);
+		rc = (int)rr_anchor_poll(fd, want);
 		if (rc & RR_IN_BITS) {
 			int mine = rr_upgrade_swallow_next(c, fd);
 
