@@ -68,6 +68,7 @@ void rr_setup_conn(void)
 		.program = conf.program,
 		.verbs = conf.verbs,
 		.inline_size = conf.inline_threshold,
+		.device_inline = conf.device_inline_threshold,
 		.credits = conf.credits,
 		.bc_credits = conf.backchannel_credits,
 		.max_msg = conf.max_message,

@@ -56,7 +56,6 @@ static bool accept_offer(struct rr_conn *c, int fd, const struct rr_hello *h, st
 	answer->dialects = rr_dialects_add(0, dialect);
 	if (h->version != 1 || rr_upgrade_stopped() || !rr_own_params(&p, h->token, fd))
 		return false;
-	p.peer_recv_size = h->inline_size;
 	for (uint32_t i = 0; i < h->nprov; i++) {
 		if (!accept_provider(c, rr_prov_by_id(h->prov[i].id), &p, h, &h->prov[i].addr,
 				     &answer->prov[0].addr, why))

@@ -30,7 +30,7 @@ struct rr_conn;
 
 struct rr_conn_params {
 	uint32_t program;	/* RPC program number of the offer */
-	uint32_t inline_size, credits, bc_credits;
+	uint32_t inline_size, device_inline, credits, bc_credits;
 	uint32_t max_msg, reply_chunk, reply_chunk_max;
 	uint32_t memory;	/* chunk memory (address space) per connection and side, bytes */
 	uint32_t max_chunks, max_segs, max_exposed;

@@ -59,7 +59,7 @@ void rr_own_hello(struct rr_hello *h)
 	h->version = 1;
 	h->caps = rr_own_caps();
 	h->inline_size = rr_cp->inline_size;
-	h->recvs = own_recvs();
+	h->recvs = rr_prov_recvs(own_recvs(), rr_cp->inline_size);
 	h->credits = rr_cp->credits;
 	h->bc_credits = rr_cp->bc_credits;
 	h->max_msg = rr_cp->max_msg;
@@ -139,8 +139,11 @@ bool rr_own_params(struct rr_prov_params *p, const uint8_t *token, int fd)
 		.run_dir = rr_cp->run_dir[0] ? rr_cp->run_dir : NULL,
 		.fd_floor = floor,
 	};
-	if (token)
+	if (token) {
+		p->recvs = rr_prov_recvs(p->recvs, p->recv_size);
+		p->long_size = rr_cp->device_inline;
 		memcpy(p->token, token, RR_TOKEN_LEN);
+	}
 	if (rr_os->getsockname(fd, (struct sockaddr *)&local, &len) == 0)
 		memcpy(&p->local, &local, sizeof(p->local));
 	return floor >= 0;

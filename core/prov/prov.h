@@ -16,6 +16,7 @@
 #include <netinet/in.h>
 #include <sys/uio.h>
 
+#include "core/base/compiler.h"
 #include "core/base/stats.h"
 #include "core/base/types.h"
 
@@ -26,13 +27,19 @@
 struct rr_prov_params {
 	uint32_t recv_size;	/* bytes of one receive buffer: our inline threshold */
 	uint32_t recvs;		/* receives to keep posted */
-	uint32_t peer_recv_size; /* what the peer's offer or answer said; 0 unknown */
+	uint32_t long_size;	/* on a device, instead of recv_size, if that is less and there is memory */
 	size_t mem_size;	/* registered memory for chunks, per side */
 	uint8_t token[RR_TOKEN_LEN];
 	const char *run_dir;	/* may be NULL; must stay valid during set-up only */
 	int fd_floor;		/* lowest number for descriptors of ours */
 	struct sockaddr_in6 local; /* the anchor's own address, v4 or v6; AF_UNSPEC unknown */
 };
+
+/* Where receives are counted fewer will do: of long ones as many as fit where usual ones (of 4 KiB) would be. */
+static inline uint32_t rr_prov_recvs(uint32_t usual, uint32_t size)
+{
+	return rr_min(usual, rr_max(usual * 4096u / size, 24u));
+}
 
 /* A provider's address in an offer or answer: opaque bytes. */
 struct rr_prov_addr {

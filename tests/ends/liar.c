@@ -428,7 +428,6 @@ static void as_server(int listener)
 		return;
 	}
 	l = new_lie(fd, &p, h.token);
-	p.sp.peer_recv_size = h.inline_size;
 	l->qp = p.s;
 	if (ops->answer(p.s, &p.sp, &h.prov[0].addr, &unused) == 0) {
 		numbers(&h);

@@ -57,7 +57,7 @@ status 125 -o credits true
 is "option without value" "$out" "rdmarpc-run: option 'credits' without a value: -o credits=value"
 status 125 -o inline_threshold=1g true
 is "wrong value" "$out" \
-	"rdmarpc-run: option 'inline_threshold': '1g' is not in range (allowed: 1k..64k)"
+	"rdmarpc-run: option 'inline_threshold': '1g' is not in range (allowed: 1k..256k)"
 status 125 -c "$T/none.conf" true
 is "no such configuration" "$out" "rdmarpc-run: $T/none.conf: No such file or directory"
 

@@ -194,9 +194,9 @@ Test(conf, a_wrong_value_is_named_with_place_and_choice_and_the_default_used)
 	parse_bad("credits =", "f:1:10: option 'credits': '' is not a number (allowed: 1..1024); "
 		  "using default '64'");
 	parse_bad("inline_threshold=1x", "f:1:18: option 'inline_threshold': '1x' is not a size "
-		  "(allowed: 1k..64k); using default '4k'");
-	parse_bad("inline_threshold = 128k", "f:1:20: option 'inline_threshold': '128k' is not in "
-		  "range (allowed: 1k..64k); using default '4k'");
+		  "(allowed: 1k..256k); using default '4k'");
+	parse_bad("inline_threshold = 512k", "f:1:20: option 'inline_threshold': '512k' is not in "
+		  "range (allowed: 1k..256k); using default '4k'");
 	parse_bad("spin_us = 1 hour", "f:1:11: option 'spin_us': '1 hour' is not a time "
 		  "(allowed: 0..10000 us); using default '150'");
 	parse_bad("enabled = maybe", "f:1:11: option 'enabled': 'maybe' is not on or off "

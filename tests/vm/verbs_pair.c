@@ -195,6 +195,86 @@ static void t_sends_stop_where_the_receives_end(void)
 	close_pair();
 }
 
+static bool soon_open(uint32_t window)
+{
+	struct rr_wc wc;
+
+	for (rr_time end = rr_now() + PATIENCE; ops->window(a) < window && rr_now() < end;)
+		CHECK(ops->poll(a, &wc, 1) == 0);
+	return ops->window(a) == window;
+}
+
+static void give_back(uint32_t n)
+{
+	struct rr_wc wc;
+
+	for (uint32_t i = 0; i < n; i++) {
+		post(a, &i, 4);
+		while (ops->poll(b, &wc, 1) != 1)
+			;
+		ops->repost(b, wc.cookie);
+	}
+}
+
+/* A count that is due goes with the next Send, in one post, or before who owes it sleeps; it does not wait until the
+ * peer cannot go on. */
+static void t_what_came_back_is_told_with_the_next_message(void)
+{
+	uint32_t due = par.recvs / 4;
+	struct rr_wc wc;
+
+	open_pair();
+	give_back(due);
+	CHECK(ops->poll(a, &wc, 1) == 0 && ops->window(a) == par.recvs - due);
+	post(b, "answer", 6);
+	CHECK(next(a, &wc) == 1 && wc.len == 6 && !memcmp(wc.buf, "answer", 6));
+	CHECK(ops->window(a) == par.recvs);
+	ops->repost(a, wc.cookie);
+	give_back(due);
+	ops->arm(b, RR_ARM_RECV);
+	CHECK(soon_open(par.recvs));
+	give_back(par.recvs / 3);
+	CHECK(soon_open(par.recvs));
+	close_pair();
+}
+
+#define LONG	(66u << 10)
+#define MANY	8	/* pairs of which both ends may have long receives */
+
+static void t_long_receives_are_for_some_connections(void)
+{
+	struct rr_qp *end[MANY][2];
+	uint8_t *buf = malloc(LONG);
+	struct rr_wc wc;
+
+	par.long_size = LONG;
+	for (uint32_t i = 0; i < MANY; i++) {
+		open_pair();
+		CHECK(a->recv_size == LONG && b->send_size == LONG && a->recvs == 24);
+		end[i][0] = a;
+		end[i][1] = b;
+		for (uint32_t n = 0; n < 100; n++) {
+			memset(buf, (int)n, LONG);
+			post(a, buf, LONG);
+			CHECK(next(b, &wc) == 1 && wc.len == LONG && wc.buf[0] == n && wc.buf[LONG - 1] == n);
+			ops->repost(b, wc.cookie);
+		}
+	}
+	open_pair();
+	CHECK(a->recv_size == par.recv_size && b->recv_size == par.recv_size && a->recvs == par.recvs);
+	close_pair();
+	for (uint32_t i = 0; i < MANY; i++) {
+		a = end[i][0];
+		b = end[i][1];
+		close_pair();
+	}
+	open_pair();
+	CHECK(a->recv_size == LONG && b->recv_size == LONG);
+	close_pair();
+	par.long_size = 0;
+	free(buf);
+}
+
 /* Many messages in one direction only, their sender looking for nothing but room. */
 static void t_a_sender_polls_only_for_room(void)
 {
@@ -490,7 +570,10 @@ static void t_the_limit_of_locked_memory_is_known_before(void)
 		if (rc != -ENOMEM)
 			_exit(3);
 		par.mem_size = 2 << 20;
+		par.long_size = LONG;	/* that would be too much */
 		rc = ops->prepare(q, &par, &offer);
+		if (q->recv_size != par.recv_size)
+			_exit(6);
 		ops->close(q);
 		if (rc || ops->prepare(q, &par, &offer))
 			_exit(4);
@@ -541,6 +624,8 @@ static const struct vt tests[] = {
 	T_OURS(what_the_peer_has_read_is_known_on_demand),
 	T_OURS(an_old_key_does_not_count_as_read),
 	T_OURS(sends_stop_where_the_receives_end),
+	T_OURS(what_came_back_is_told_with_the_next_message),
+	T_OURS(long_receives_are_for_some_connections),
 	T(a_sender_polls_only_for_room),
 	T(what_was_sent_survives_an_orderly_end),
 	T(who_disconnects_is_heard_before_it_closes),

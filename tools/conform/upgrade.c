@@ -120,7 +120,6 @@ static const char *answer(struct rr_link *l, const struct rr_link_params *p, con
 	memcpy(h.token, offer->token, sizeof(h.token));
 	rr_link_prov_params(p, &pp);
 	memcpy(pp.token, offer->token, sizeof(pp.token));
-	pp.peer_recv_size = offer->inline_size;
 	why = rr_link_new(l, p, ops, &pp);
 	if (why)
 		return why;

@@ -36,7 +36,7 @@
 #define RR_SHM_VERSION	1u
 
 #define RR_SHM_RECV_MIN	1024u		/* bytes of a receive */
-#define RR_SHM_RECV_MAX	65536u
+#define RR_SHM_RECV_MAX	262144u
 #define RR_SHM_RECVS	4096u		/* most receives */
 #define RR_SHM_MEM_MAX	(UINT64_C(1) << 30)
 

@@ -70,6 +70,25 @@ int rr_verbs_open(struct rr_qp *qp, struct rr_vq *v)
 
 /* --- making ---------------------------------------------------------------------------- */
 
+static int sized(struct rr_qp *qp, struct rr_vq *v, uint32_t size, uint32_t recvs)
+{
+	v->param.recv_size = qp->recv_size = size;
+	v->param.recvs = qp->recvs = recvs;
+	v->sends = rr_verbs_sends(size);
+	return rr_verbs_mem_reserve(v, rr_verbs_slab(qp) + qp->mem_size);
+}
+
+/* With long receives, if they may be had. */
+static int size_up(struct rr_qp *qp, struct rr_vq *v, const struct rr_prov_params *p)
+{
+	if (p->long_size > p->recv_size && rr_verbs_mem_long(v)) {
+		if (!sized(qp, v, p->long_size, rr_prov_recvs(p->recvs, p->long_size)))
+			return 0;
+		rr_verbs_mem_unreserve(v);
+	}
+	return sized(qp, v, p->recv_size, p->recvs);
+}
+
 int rr_verbs_start(struct rr_qp *qp, const struct rr_prov_params *p)
 {
 	struct rr_verbs *q = container_of(qp, struct rr_verbs, qp);
@@ -88,9 +107,7 @@ int rr_verbs_start(struct rr_qp *qp, const struct rr_prov_params *p)
 	q->owner = rr_verbs_pid;
 	qp->wake_fd = -1;
 	qp->mem_size = p->mem_size;
-	qp->recv_size = p->recv_size;
-	qp->recvs = p->recvs;
-	return rr_verbs_mem_reserve(v, rr_verbs_slab(qp) + p->mem_size);
+	return size_up(qp, v, p);
 }
 
 int rr_verbs_undo(struct rr_qp *qp, int rc)

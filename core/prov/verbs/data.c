@@ -9,7 +9,6 @@
 #include "core/prov/verbs/verbs_int.h"
 
 #define RECV_ID		(UINT64_C(1) << 63)	/* wr_id of a receive; below it the buffer */
-#define SIGNAL_EVERY	16u
 #define FULL_WAIT	(10 * RR_SEC)	/* a device gives up sooner */
 #define CM_LOOK		(100 * RR_MSEC)
 
@@ -170,7 +169,7 @@ static uint32_t sq_used(const struct rr_vq *v)
 static bool has_room(const struct rr_vq *v, uint32_t n, bool slot)
 {
 	return sq_used(v) + v->nchain + n <= v->sq_cap &&
-	       !(slot && v->slot_head - v->slot_tail == RR_VERBS_SENDS);
+	       !(slot && v->slot_head - v->slot_tail == v->sends);
 }
 
 /* Every Send has a receive posted for it, so what is in the way is with the device, and gone in a
@@ -214,7 +213,7 @@ int rr_verbs_post(struct rr_vq *v, struct ibv_send_wr *wr, struct rr_verbs_wqe w
 	}
 	v->unsignaled += n;
 	v->nchain = 0;
-	if (w.op != RR_WC_SEND || ++v->unsignaled >= SIGNAL_EVERY) {
+	if (w.op != RR_WC_SEND || ++v->unsignaled >= v->sends / 2) {
 		wr->send_flags |= IBV_SEND_SIGNALED;
 		v->unsignaled = 0;
 	}
@@ -225,7 +224,8 @@ int rr_verbs_post(struct rr_vq *v, struct ibv_send_wr *wr, struct rr_verbs_wqe w
 	}
 	/* The bind names the window by its old key; from now on this is the old one. */
 	for (uint32_t i = 0; i < n; i++)
-		v->chain[i].bind_mw.mw->rkey = v->chain[i].bind_mw.rkey;
+		if (v->chain[i].opcode == IBV_WR_BIND_MW)
+			v->chain[i].bind_mw.mw->rkey = v->chain[i].bind_mw.rkey;
 	return w.op == RR_WC_SEND;
 }
 
@@ -271,7 +271,7 @@ int rr_verbs_send_wr(struct rr_qp *qp, struct rr_vq *v, struct ibv_send_wr *wr,
 		return rc;
 	wr->sg_list = sge;
 	w.slot = gather(v, v->slab + (size_t)rr_verbs_recvs(qp) * qp->recv_size +
-			   (size_t)(v->slot_head % RR_VERBS_SENDS) * v->param.recv_size,
+			   (size_t)(v->slot_head % v->sends) * v->param.recv_size,
 			iov, niov, len, wr);
 	return rr_verbs_post(v, wr, w);
 }
@@ -291,6 +291,7 @@ int rr_verbs_send(struct rr_qp *qp, const struct iovec *iov, int niov, uint64_t 
 		wr.opcode = IBV_WR_SEND_WITH_INV;
 		wr.invalidate_rkey = inv_handle;
 	}
+	rr_verbs_note_chain(qp, v);
 	rc = rr_verbs_send_wr(qp, v, &wr, iov, niov, cookie);
 	v->window -= rc >= 0 && !qp->native;
 	return rc;
@@ -326,7 +327,7 @@ void rr_verbs_repost(struct rr_qp *qp, uint64_t buf_cookie)
 	if (qp->native)
 		return;
 	v->untold++;
-	rr_verbs_note_count(qp, v);
+	rr_verbs_note_count(qp, v, true);
 }
 
 static int rdma(struct rr_qp *qp, enum ibv_wr_opcode op, const void *local, uint32_t len,

@@ -24,6 +24,7 @@
 
 /* Bytes that this process's connections may come to lock. */
 static _Atomic size_t reserved;
+static _Atomic uint32_t long_ones;	/* connections with long receives */
 static _Atomic int reserved_by;		/* pid: a forked child has none of them */
 
 /* CAP_IPC_LOCK counts in the first user namespace only. */
@@ -52,6 +53,7 @@ int rr_verbs_mem_reserve(struct rr_vq *v, size_t need)
 
 	if (reserved_by != rr_verbs_pid) {
 		reserved = 0;
+		long_ones = 0;
 		reserved_by = rr_verbs_pid;
 	}
 	if (getrlimit(RLIMIT_MEMLOCK, &lim) || lim.rlim_cur == RLIM_INFINITY || unlimited())
@@ -60,8 +62,19 @@ int rr_verbs_mem_reserve(struct rr_vq *v, size_t need)
 	return atomic_fetch_add(&reserved, need) + need <= lim.rlim_cur ? 0 : -ENOMEM;
 }
 
+bool rr_verbs_mem_long(struct rr_vq *v)
+{
+	v->is_long = atomic_fetch_add(&long_ones, 1) < RR_VERBS_LONG;
+	if (!v->is_long)
+		atomic_fetch_sub(&long_ones, 1);
+	return v->is_long;
+}
+
 void rr_verbs_mem_unreserve(struct rr_vq *v)
 {
+	if (v->is_long)
+		atomic_fetch_sub(&long_ones, 1);
+	v->is_long = false;
 	if (v->locked)
 		atomic_fetch_sub(&reserved, v->locked);
 	v->locked = 0;

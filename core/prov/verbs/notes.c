@@ -28,9 +28,24 @@ static bool note(struct rr_qp *qp, struct rr_vq *v, uint32_t what)
 	return true;
 }
 
-void rr_verbs_note_count(struct rr_qp *qp, struct rr_vq *v)
+static bool count_is_due(const struct rr_qp *qp, const struct rr_vq *v)
 {
-	if (v->untold >= rr_max(qp->recvs / 4, 1u) && note(qp, v, v->untold))
+	return v->untold >= rr_max(qp->recvs / 4, 1u);
+}
+
+void rr_verbs_note_chain(struct rr_qp *qp, struct rr_vq *v)
+{
+	if (!count_is_due(qp, v) || rr_verbs_room(v, 1, false))
+		return;
+	v->chain[v->nchain++] = (struct ibv_send_wr){
+		.opcode = IBV_WR_SEND_WITH_IMM, .imm_data = htobe32(RR_VERBS_NOTE | v->untold),
+	};
+	v->untold = 0;
+}
+
+void rr_verbs_note_count(struct rr_qp *qp, struct rr_vq *v, bool waits)
+{
+	if ((waits ? v->untold >= rr_max(qp->recvs / 3, 1u) : count_is_due(qp, v)) && note(qp, v, v->untold))
 		v->untold = 0;
 }
 

@@ -36,7 +36,8 @@
 
 #define RR_VERBS_INLINE	256u		/* wished for */
 #define RR_VERBS_SGE	4u
-#define RR_VERBS_SENDS	32u		/* send slots */
+#define RR_VERBS_LONG	16u		/* connections of a process that have long receives */
+#define RR_VERBS_SENDS	32u		/* send slots, at most */
 #define RR_VERBS_SQ	512u
 #define RR_VERBS_DEPTH	16u		/* RDMA Reads at a time, each way, at most */
 #define RR_VERBS_KEYS	1024u		/* exposed at once */
@@ -46,7 +47,8 @@
 #define RR_VERBS_NOTES	8u		/* receives on top, for the provider's own notes */
 
 /* Immediate data of a note: so many receives were given back since the last one. Such a note is due
- * when a quarter of them was; of each other kind there is one under way at most. So RR_VERBS_NOTES
+ * when a quarter of them was, and shares the doorbell of the next Send if that comes before a third was, and
+ * before we sleep; of each other kind there is one under way at most. So RR_VERBS_NOTES
  * are enough. */
 #define RR_VERBS_NOTE	0x52570000u
 #define RR_VERBS_ASK	0x00008000u	/* say what you have read of mine */
@@ -100,6 +102,7 @@ struct rr_vq {
 	size_t slab_size;
 	struct ibv_mr *slab_mr;
 	size_t locked;		/* bytes that count in the process's locked memory */
+	bool is_long;		/* one of those with long receives */
 	/* mem, from its beginning on, as far as it was used: one that is as long as needed, and shorter
 	 * ones as long as somebody uses them */
 	struct rr_verbs_mr {
@@ -123,12 +126,13 @@ struct rr_vq {
 	} mw[RR_VERBS_KEYS];
 	uint16_t mw_free[RR_VERBS_KEYS];
 	uint32_t nmw, nmw_free;
-	struct ibv_send_wr chain[RR_VERBS_CHAIN];
+	struct ibv_send_wr chain[RR_VERBS_CHAIN + 1];	/* binds, a note */
 	uint32_t nchain;
 
 	/* the send queue; free-running */
 	struct rr_verbs_wqe wqe[RR_VERBS_SQ];
 	uint32_t sq_cap, sq_head, sq_tail;
+	uint32_t sends;		/* send slots; a power of two */
 	uint32_t slot_head, slot_tail;
 	uint32_t max_inline, max_sge;
 
@@ -219,10 +223,17 @@ static inline uint32_t rr_verbs_recvs(const struct rr_qp *qp)
 	return qp->native ? qp->recvs : qp->recvs + RR_VERBS_NOTES;
 }
 
+/* Send slots for messages of that size: fewer of long ones. */
+static inline uint32_t rr_verbs_sends(uint32_t size)
+{
+	return size <= 4096 ? RR_VERBS_SENDS : size <= 8192 ? RR_VERBS_SENDS / 2 : RR_VERBS_SENDS / 4;
+}
+
 /* Receives, then send slots. */
 static inline size_t rr_verbs_slab(const struct rr_qp *qp)
 {
-	return rr_align((size_t)(rr_verbs_recvs(qp) + RR_VERBS_SENDS) * qp->recv_size, (size_t)RR_PAGE);
+	return rr_align((size_t)(rr_verbs_recvs(qp) + rr_verbs_sends(qp->recv_size)) * qp->recv_size,
+			(size_t)RR_PAGE);
 }
 
 /* cm.c: what both kinds of set-up have in common, and the end. */
@@ -292,6 +303,8 @@ void rr_verbs_creds_forked(void);
 /* mem.c */
 /* May this connection lock so much memory? 0, or -ENOMEM; to be given back in either case. */
 int rr_verbs_mem_reserve(struct rr_vq *v, size_t need);
+/* May it have long receives? That, too, is given back there: */
+bool rr_verbs_mem_long(struct rr_vq *v);
 void rr_verbs_mem_unreserve(struct rr_vq *v);
 /* A registration of mem that has local[0..len), with one user more: its index, or -errno. */
 int rr_verbs_mem_use(struct rr_qp *qp, struct rr_vq *v, const void *local, size_t len);
@@ -314,8 +327,11 @@ void rr_verbs_window_free(struct rr_vq *v, uint16_t window);
 void rr_verbs_keys_free(struct rr_vq *v);
 
 /* notes.c */
-/* Tells the peer what it may send, once that is worth it. */
-void rr_verbs_note_count(struct rr_qp *qp, struct rr_vq *v);
+/* Tells the peer what it may send, once that is worth it: in the post of the Send that follows; … */
+void rr_verbs_note_chain(struct rr_qp *qp, struct rr_vq *v);
+/* … or now. If that waits for a Send, then only as long as the peer can still go on, with half of the receives
+ * held by messages that nobody has read. */
+void rr_verbs_note_count(struct rr_qp *qp, struct rr_vq *v, bool waits);
 /* Asks the peer what it has read. */
 void rr_verbs_ask_read(struct rr_qp *qp, struct rr_vq *v);
 /* One of the peer's was read to its end. That is told when the peer wants to know, and before the

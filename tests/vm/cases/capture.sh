@@ -37,12 +37,12 @@ lab_kinds() {
 	capture
 	lab_server svcrun
 	lab msg 'null ok 5' null 5
-	lab long-call 'sum 50000 ok' sum 50000
+	lab long-call 'sum 100000 ok' sum 100000
 	lab reliable 'big 200000 ok' big 200000
 	AS=reply_chunks lab reply-chunk 'big 200000 ok' big 200000
 	lab_server_kill
 	lab_server svcrun one_chunk	# takes no call with a Read chunk and a Reply chunk
-	AS=refused CLIENT='c["verbs"] == 1 and e["err_chunk_received"] == 1' lab error 'echo 50000 BAD' echo 50000
+	AS=refused CLIENT='c["verbs"] == 1 and e["err_chunk_received"] == 1' lab error 'echo 100000 BAD' echo 100000
 	captured call answer long-call reliable-reply pulled call+reply reply-chunk error
 	lab_server_kill
 }
