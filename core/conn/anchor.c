@@ -94,10 +94,11 @@ static bool look(struct rr_share *sh, struct pollfd p[2])
 	return any && p[0].revents;
 }
 
-/* Behind the peer's hatch the anchor is the app's, but while our own direction is not TCP the provider has to live. */
+/* Behind the peer's hatch the anchor is the app's, but the provider has to live while our own direction is not TCP, or
+ * something that stands before the hatch is to come. */
 static bool provider_matters(const struct rr_share *sh)
 {
-	return !sh->rx.hatched || rr_tx_carried(sh);
+	return !sh->rx.hatched || sh->rx.hatch_due || rr_tx_carried(sh);
 }
 
 /* The provider's end is gone, and so far the anchor has not said that the connection is over. Who closes has said
@@ -140,8 +141,8 @@ void rr_anchor_check(struct rr_share *sh, int fd, rr_time now)
 	if (sh->rx.hatched)
 		look_behind(sh, (unsigned short)p[0].revents, now);
 	outlived(sh, fd, now);
-	/* The peer said how many records there were, and is gone without some of them. */
-	if (sh->prov_lost && sh->rx.marked && sh->rx.records < sh->rx.end)
+	/* The peer said how many records there were, or had sent some, and is gone without them. */
+	if (sh->prov_lost && (sh->rx.hatch_due || (sh->rx.marked && sh->rx.records < sh->rx.end)))
 		rr_drv_fail(sh, ECONNRESET, RR_R_PEER_DIED);
 	if (sh->rx.fin)
 		rr_hint(sh, RR_HINT_IN);

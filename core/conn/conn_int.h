@@ -121,6 +121,7 @@ struct rr_rx {
 	uint64_t records;	/* received by RDMA */
 	bool shut;		/* SHUT_RD was done */
 	bool hatched;		/* RR_IMM_HATCH has come: bytes on the anchor are the app's */
+	bool hatch_due;		/* … and stands behind messages that are still being fetched */
 	bool tcp;		/* and everything before it was read */
 	bool more;		/* behind a hatch: the app had yet to read bytes when the provider was lost */
 	bool fin;		/* the anchor has ended … */

@@ -401,6 +401,17 @@ static const uint8_t *recv_of(const struct rr_share *sh, uint32_t token, const s
 	return token < RR_RECVS ? sh->tables->recv_at[token] : NULL;
 }
 
+/* The peer's hatch stands behind all that it has sent before. */
+static void hatch_in_turn(struct rr_share *sh)
+{
+	struct rr_rx_ent e = { .from = RR_RX_HATCH };
+
+	if (rr_eng_arriving(sh->eng))
+		return;
+	sh->rx.hatch_due = false;
+	rr_stream_push(sh, &e);
+}
+
 /* wc: the receive that is being judged, if one is. Was there anything? */
 static bool run(struct rr_share *sh, const struct rr_app_iov *app, const struct rr_wc *wc,
 		rr_time now)
@@ -449,6 +460,8 @@ static bool run(struct rr_share *sh, const struct rr_app_iov *app, const struct 
 			break;
 		}
 	}
+	if (unlikely(sh->rx.hatch_due))
+		hatch_in_turn(sh);
 	return any;
 }
 
@@ -477,11 +490,9 @@ static void received(struct rr_share *sh, const struct rr_wc *wc, rr_time now)
 		return;
 	}
 	if (wc->imm == RR_IMM_HATCH && !sh->rx.hatched) {
-		struct rr_rx_ent e = { .from = RR_RX_HATCH };
-
-		sh->rx.hatched = true;
+		sh->rx.hatched = sh->rx.hatch_due = true;
 		rr_eng_hatched(sh->eng);
-		rr_stream_push(sh, &e);
+		hatch_in_turn(sh);
 	}
 	/* Behind the hatch an app sleeps in the kernel, where it would not hear RR_IMM_BACK. */
 	sh->called_back |= wc->imm == RR_IMM_BACK || (wc->imm == RR_IMM_HATCH && !rr_conn_shareable(sh));

@@ -322,6 +322,11 @@ void rr_eng_hatched(struct rr_eng *e)
 	e->chunk_most = 0;
 }
 
+bool rr_eng_arriving(const struct rr_eng *e)
+{
+	return e->arrived.head;
+}
+
 rr_time rr_eng_deadline(const struct rr_eng *e)
 {
 	if (e->failed)

@@ -168,6 +168,10 @@ void rr_eng_consumed(struct rr_eng *e, uint32_t buf, rr_time now);
  * their replies, which need none from here on (a peer that has gone back to TCP). */
 void rr_eng_hatched(struct rr_eng *e);
 
+/* Is there a message of the peer's that has arrived, and is not delivered: one that is pulled, or waits for its memory
+ * to be fenced, or for one of those? */
+bool rr_eng_arriving(const struct rr_eng *e);
+
 /* When rr_eng_tick() next has something to do; RR_TIME_NEVER. */
 rr_time rr_eng_deadline(const struct rr_eng *e);
 void rr_eng_tick(struct rr_eng *e, rr_time now);

@@ -8,11 +8,14 @@ c="labcli $HOST $port"
 [ "$MODE" != fork ] || SERVER_ALLOW=NO_OFFER
 [ "$LEG" != native ] || native_rules "role=server port=$port native=20901" "role=client port=$port native=20901 mode=require"
 # Replies longer than reply_chunk, and calls that nobody answers, are what only reliable replies can carry.
+# Without them such a reply opens the hatch, which over a device takes both directions, and calls that follow, to TCP.
+hatches=
+[ "$LEG${DIALECT:-}" != verbsslides ] || hatches=yes
 server labsvc "$MODE" $port $W/pid
 waitport $port
 check null 'null ok 100' $c null 100
 check echo 'echo 1000 ok' $c echo 1000
-[ "$LEG" = native ] || check sizes 'sizes ok' $c sizes
+[ "$LEG" = native ] || [ $hatches ] || check sizes 'sizes ok' $c sizes
 check sum 'sum 100000 ok' $c sum 100000
 [ "$LEG" = native ] || check big 'big 3000000 ok' $c big 3000000
 check threads 'threads 8 calls 1600 bad 0' $c threads 8
@@ -22,5 +25,5 @@ check timeout 'timeout then echo ok' $c timeout
 check noservice 'Program unavailable' $c noservice
 [ "$LEG" = native ] || [ "${DIALECT:-}" = slides ] || check batch 'batch 3000 ok' $c batch 3000
 check conns 'conns 40 bad 0' $c conns 40
-check pipeline 'pipeline 300 bad 0' $c pipeline 300
+[ $hatches ] || check pipeline 'pipeline 300 bad 0' $c pipeline 300
 finish

@@ -334,6 +334,51 @@ Test(conn_async, what_one_process_has_comes_back_both_ways)
 	above_the_limit(false);
 }
 
+/* Long calls, of which the server has fetched none, and behind them what opens the hatch. */
+static size_t hatch_behind_long_calls(uint32_t delay)
+{
+	size_t n = 0;
+
+	rr_test_setup();
+	open_over(&(struct rr_fake_conf){ .ring = true, .eager = true, .delay = delay }, 7);
+	l.ops.caps &= ~(uint32_t)RR_PROV_FAMILY;
+	round_trip(1, 0, 0);
+	for (uint32_t i = 0; i < 6; i++)
+		n += rr_test_call(out + n, 10 + i, 60000, i);
+	n += rr_test_call(out + n, 20, (2 << 20) + 13, 1);
+	return n + rr_test_call(out + n, 21, 100, 2);
+}
+
+Test(conn_async, what_is_still_fetched_comes_before_what_is_behind_the_hatch)
+{
+	for (uint32_t delay = 1; delay <= 1000; delay *= 10) {
+		goes_on(0, hatch_behind_long_calls(delay));
+		cr_assert(p.client.c->share->tx.tcp && p.server.c->share->tx.tcp);
+		close_pair();
+	}
+}
+
+Test(conn_async, what_cannot_be_fetched_any_more_is_a_reset_behind_the_hatch_too)
+{
+	size_t n = hatch_behind_long_calls(1000), off = 0;
+	ssize_t k = 0;
+
+	while (!p.server.c->share->rx.hatch_due) {
+		k = off < n ? rr_end_try_send(&p.client, out + off, n - off) : 0;
+		cr_assert(k >= 0 || k == -EAGAIN);
+		off += k > 0 ? (size_t)k : 0;
+		k = rr_end_try_recv(&p.server, in, sizeof(in), 0);
+		cr_assert(k > 0 || k == -EAGAIN);
+	}
+	rr_end_poll(&p.server, POLLIN);		/* answers the hatch */
+	cr_assert(p.server.c->share->rx.hatch_due && p.server.c->share->tx.tcp);
+	rr_fake_break(&l);
+	for (int i = 0; i < 2000 && ((k = rr_end_try_recv(&p.server, in, sizeof(in), 0)) == -EAGAIN || k > 0); i++)
+		usleep(1000);
+	cr_assert_eq(k, -ECONNRESET, "%zd", k);
+	close_pair();
+}
+
 /* Two ways, and nothing says which is the shorter one. */
 Test(conn_async, what_comes_by_tcp_before_the_hatch_waits_for_it)
 {
