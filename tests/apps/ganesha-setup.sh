@@ -30,11 +30,11 @@ EXPORT { Export_Id = 1; Path = $path; Delegations = RW; Pseudo = /exp; Access_Ty
 MEM { Inode_Size = 2097152; }
 LOG { Default_Log_Level = EVENT; }
 X
-server env ${preload:+"$preload"} ganesha.nfsd -F -f $W/ganesha.conf -L /dev/stderr -p $W/ganesha.pid
+server env ${preload:+"$preload"} ganesha.nfsd -F -f $W/ganesha.conf -L $W/ganesha.log -p $W/ganesha.pid
 waitport 20861
 waitport 20862
 for ((i = 0; i < 900; i++)); do
-	! grep -q 'NFS SERVER INITIALIZED' $W/server.log || break
+	! grep -q 'NFS SERVER INITIALIZED' $W/ganesha.log 2>/dev/null || break
 	sleep 0.1
 done
 sleep 1	# until the export is there

@@ -105,7 +105,7 @@ waitport() {
 		ss -Hltn "sport = :$1" | grep -q . && return 0
 		sleep 0.1
 	done
-	tail -n 20 $W/server.log $W/helper.log 2>/dev/null
+	tail -n 20 $W/server.log $W/ganesha.log $W/helper.log 2>/dev/null
 	die "nobody listens on port $1"
 }
 
@@ -216,7 +216,7 @@ finish() {
 	[ -z "${DIALECT:-}" ] || local_check dialect spoke
 	! san_reports $W/san || fail sanitizer "see above"
 	[ -z "$(ls -A /dev/shm)" ] || fail shm "left in /dev/shm: $(ls -A /dev/shm)"
-	[ $failures = 0 ] || { echo "--- server log"; tail -n 10 $W/server.log | cut -c1-200; }
+	[ $failures = 0 ] || { echo "--- server log"; cat $W/server.log $W/ganesha.log 2>/dev/null | tail -n 10 | cut -c1-200; }
 	echo "$((checks - failures)) of $checks checks$calls"
 	[ $failures = 0 ]
 	exit
