@@ -94,18 +94,11 @@ static bool look(struct rr_share *sh, struct pollfd p[2])
 	return any && p[0].revents;
 }
 
-/* Behind the peer's hatch the anchor is the app's, but the provider has to live while our own direction is not TCP, or
- * something that stands before the hatch is to come. */
-static bool provider_matters(const struct rr_share *sh)
-{
-	return !sh->rx.hatched || sh->rx.hatch_due || rr_tx_carried(sh);
-}
-
 /* The provider's end is gone, and so far the anchor has not said that the connection is over. Who closes has said
  * that it ends, and may take its time with the FIN. */
 static void outlived(struct rr_share *sh, int fd, rr_time now)
 {
-	if (!sh->prov_lost || sh->rx.fin || sh->rx.marked || !provider_matters(sh) ||
+	if (!sh->prov_lost || sh->rx.fin || sh->rx.marked || !rr_prov_matters(sh) ||
 	    now - sh->prov_lost_at <= (sh->rx.more ? SLOW : GRACE))
 		return;
 	rr_drv_fail(sh, ECONNRESET, RR_R_PEER_DIED);
@@ -127,7 +120,7 @@ void rr_anchor_check(struct rr_share *sh, int fd, rr_time now)
 	struct pollfd p[2] = { { fd, POLLIN | POLLRDHUP, 0 }, { sh->qp->wake_fd, POLLRDHUP, 0 } };
 
 	sh->rx.checked = now;
-	if (sh->dead || !provider_matters(sh))
+	if (sh->dead || !rr_prov_matters(sh))
 		return;
 	if (look(sh, p) && !sh->rx.hatched) {
 		for (int i = 0; i < 3 && take_mark(sh, fd); i++)

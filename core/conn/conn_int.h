@@ -497,6 +497,12 @@ static inline bool rr_tx_carried(const struct rr_share *sh)
 {
 	return !sh->tx.tcp && !sh->tx.shut && !sh->dead;
 }
+/* Behind the peer's hatch the anchor is the app's, but the provider has to live while our own direction is not TCP, or
+ * something that stands before the hatch is to come. */
+static inline bool rr_prov_matters(const struct rr_share *sh)
+{
+	return !sh->rx.hatched || sh->rx.hatch_due || rr_tx_carried(sh);
+}
 /* The provider lost the peer, and the anchor has not yet said how: by an end or a reset. */
 static inline bool rr_stream_peer_unsure(const struct rr_share *sh)
 {
@@ -517,7 +523,7 @@ int rr_hatch_open(struct rr_share *sh, enum rr_reason why);
 int rr_hatch_flush(struct rr_share *sh, int fd);
 
 /* anchor.c */
-/* What the kernel's poll() says of the app's socket now. */
+/* What the kernel's poll() says now of the app's socket, or of another of ours. */
 unsigned rr_anchor_poll(int fd, unsigned want);
 void rr_anchor_check(struct rr_share *sh, int fd, rr_time now);
 bool rr_anchor_mark(struct rr_share *sh, int fd);

@@ -207,13 +207,6 @@ static void enqueue(struct rr_listener *l, struct rr_share *sh)
 	l->n++;
 }
 
-static bool readable(int fd)
-{
-	struct pollfd p = { fd, POLLIN, 0 };
-
-	return rr_os->poll(&p, 1, 0) > 0;
-}
-
 /* One request, if there is one: 0 taken or refused; -errno. */
 static int take_one(struct rr_listener *l)
 {
@@ -253,7 +246,7 @@ void rr_native_look(struct rr_conn *c, int fd)
 
 	if (!door(c, fd))
 		return;
-	for (int i = 0; !rc && i < REFUSALS && l->n < QUEUE && readable(l->lst->fd); i++)
+	for (int i = 0; !rc && i < REFUSALS && l->n < QUEUE && rr_anchor_poll(l->lst->fd, POLLIN); i++)
 		rc = take_one(l);
 	if (rc == -ESHUTDOWN) {
 		shut_door(l);
@@ -265,14 +258,10 @@ void rr_native_look(struct rr_conn *c, int fd)
 
 int rr_native_poll(struct rr_conn *c, int fd, unsigned want)
 {
-	struct pollfd p = { fd, (short)want, 0 };
-	int bits;
-
 	rr_native_look(c, fd);
 	if (!c->listener->lst && !c->listener->n)
 		return RR_CONN_KERNEL;
-	bits = rr_os->poll(&p, 1, 0) > 0 ? (unsigned short)p.revents : 0;
-	return bits | (c->listener->n ? (int)(want & RR_IN_BITS) : 0);
+	return (int)(rr_anchor_poll(fd, want) | (c->listener->n ? want & RR_IN_BITS : 0));
 }
 
 int rr_native_fds(struct rr_conn *c, int fd, unsigned want, struct pollfd out[2], rr_time *until)

@@ -327,7 +327,7 @@ static int carried_fds(struct rr_share *sh, int fd, unsigned want, struct pollfd
 	if (sh->dead)	/* of which the wake-up fd would tell for ever */
 		return 1;
 	if (sh->prov_lost) {
-		if (!sh->rx.hatched || rr_tx_carried(sh))
+		if (rr_prov_matters(sh))
 			*until = rr_min(*until, rr_now() + FAMILY_LOOK);
 		return 1;
 	}

@@ -22,6 +22,7 @@
 #include "core/conn/conn_int.h"
 
 #define ROOM	65536u
+#define WANTED	(POLLIN | POLLPRI | POLLRDHUP)	/* another process has used it, or this one uses it no more */
 #define HELD_MS	50	/* room for what is held shows on nothing, at times */
 
 /* Bytes on their way: [at, end). */
@@ -77,9 +78,7 @@ static int pump_in(struct relay *r)
 /* Have all of the app's processes closed it? Or both ends have said that they write no more. */
 static bool gone(const struct relay *r)
 {
-	struct pollfd p = { r->far, 0, 0 };
-
-	return rr_os->poll(&p, 1, 0) > 0;
+	return rr_anchor_poll(r->far, 0);
 }
 
 /* What the app has written, to the peer. 1: there is nobody left on its side. */
@@ -161,7 +160,7 @@ static bool take_over(struct rr_conn *c)
  * end is shut down. False: that will not be. */
 static bool wanted(struct relay *r)
 {
-	struct pollfd p = { r->far, POLLIN | POLLPRI | POLLRDHUP, 0 };
+	struct pollfd p = { r->far, WANTED, 0 };
 	struct rr_lock *l;
 	bool yes;
 
@@ -181,12 +180,8 @@ void rr_relay_look(struct rr_conn *c)
 
 	if (rr_conn_relayed(c, 0) || rr_conn_hold(c, &l) < 0)
 		return;
-	if (c->share && c->share->far >= 0) {
-		struct pollfd p = { c->share->far, POLLIN | POLLPRI | POLLRDHUP, 0 };
-
-		if (rr_os->poll(&p, 1, 0) > 0)
-			take_over(c);
-	}
+	if (c->share && c->share->far >= 0 && rr_anchor_poll(c->share->far, WANTED))
+		take_over(c);
 	rr_lock_drop(l);
 }
 

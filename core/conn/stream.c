@@ -569,14 +569,12 @@ bool rr_stream_next_is_tcp(struct rr_share *sh)
  * direction is not TCP, that the provider is gone matters. */
 static ssize_t by_tcp(struct rr_share *sh, int fd)
 {
-	struct pollfd p = { fd, POLLIN | POLLRDHUP, 0 };
-
 	if (unlikely(sh->dead && sh->err))
 		return -rr_stream_error(sh);
 	rr_hatch_answer(sh);
 	if (unlikely(sh->called_back))
 		return -EAGAIN;
-	if (!rr_tx_carried(sh) || rr_os->poll(&p, 1, 0) > 0)
+	if (!rr_prov_matters(sh) || rr_anchor_poll(fd, POLLIN | POLLRDHUP))
 		return RR_CONN_KERNEL;
 	rr_hint_none(sh);
 	rr_anchor_check(sh, fd, rr_now_coarse());

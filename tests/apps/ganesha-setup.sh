@@ -33,10 +33,7 @@ X
 server env ${preload:+"$preload"} ganesha.nfsd -F -f $W/ganesha.conf -L $W/ganesha.log -p $W/ganesha.pid
 waitport 20861
 waitport 20862
-for ((i = 0; i < 900; i++)); do
-	! grep -q 'NFS SERVER INITIALIZED' $W/ganesha.log 2>/dev/null || break
-	sleep 0.1
-done
+await grep -q 'NFS SERVER INITIALIZED' $W/ganesha.log 2>/dev/null || die "ganesha does not come up"
 sleep 1	# until the export is there
 ALLOW=NO_SHIM,NEGATIVE_CACHE	# rpcbind
 SERVER_ALLOW=$ALLOW

@@ -98,25 +98,29 @@ helper() {
 	disown $!
 }
 
-# waitport PORT: until somebody listens there (no connection is made)
-waitport() {
+# await COMMAND...: until it succeeds; false: it took too long
+await() {
 	local i
 	for ((i = 0; i < 900; i++)); do
-		ss -Hltn "sport = :$1" | grep -q . && return 0
+		"$@" && return
 		sleep 0.1
 	done
+	return 1
+}
+
+listening() { ss -Hltn "sport = :$1" | grep -q .; }
+rpcbind_knows() { rpcinfo -p 127.0.0.1 2>/dev/null | grep -Eq "^ *$1 +$2 +tcp "; }
+
+# waitport PORT: until somebody listens there (no connection is made)
+waitport() {
+	await listening "$1" && return
 	tail -n 20 $W/server.log $W/ganesha.log $W/helper.log 2>/dev/null
 	die "nobody listens on port $1"
 }
 
 # registered PROGRAM VERSION: until rpcbind, a helper, knows it by TCP
 registered() {
-	local i
-	for ((i = 0; i < 900; i++)); do
-		rpcinfo -p 127.0.0.1 2>/dev/null | grep -Eq "^ *$1 +$2 +tcp " && return 0
-		sleep 0.1
-	done
-	die "program $1 version $2 is not registered"
+	await rpcbind_knows "$1" "$2" || die "program $1 version $2 is not registered"
 }
 
 judge() { /usr/bin/python3 "$HERE/judge.py" "$@"; }

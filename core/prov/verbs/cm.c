@@ -74,7 +74,6 @@ static int sized(struct rr_qp *qp, struct rr_vq *v, uint32_t size, uint32_t recv
 {
 	v->param.recv_size = qp->recv_size = size;
 	v->param.recvs = qp->recvs = recvs;
-	v->sends = rr_verbs_sends(size);
 	return rr_verbs_mem_reserve(v, rr_verbs_slab(qp) + qp->mem_size);
 }
 

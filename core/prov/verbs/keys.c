@@ -65,7 +65,7 @@ static int window_expose(struct rr_qp *qp, struct rr_vq *v, const void *local, u
 	struct rr_verbs_mw *w;
 	int i, mr;
 
-	mr = v->nchain == RR_VERBS_CHAIN ? -EAGAIN : rr_verbs_room(v, 1, false);
+	mr = v->nchain >= RR_VERBS_CHAIN ? -EAGAIN : rr_verbs_room(v, 1, false);
 	if (mr)
 		return mr;
 	mr = rr_verbs_mem_use(qp, v, local, len);

@@ -35,7 +35,7 @@ static bool count_is_due(const struct rr_qp *qp, const struct rr_vq *v)
 
 void rr_verbs_note_chain(struct rr_qp *qp, struct rr_vq *v)
 {
-	if (!count_is_due(qp, v) || rr_verbs_room(v, 1, false))
+	if (!count_is_due(qp, v) || v->nchain > RR_VERBS_CHAIN || rr_verbs_room(v, 1, false))
 		return;
 	v->chain[v->nchain++] = (struct ibv_send_wr){
 		.opcode = IBV_WR_SEND_WITH_IMM, .imm_data = htobe32(RR_VERBS_NOTE | v->untold),

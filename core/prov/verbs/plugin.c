@@ -55,8 +55,7 @@ static int arm(struct rr_qp *qp, enum rr_arm what)
 	(void)what;
 	if (!v || v->state != RR_V_READY)
 		return 0;
-	if (!qp->native && !v->err && !v->lost)
-		rr_verbs_note_count(qp, v, false);
+	rr_verbs_note_count(qp, v, false);
 	return rr_verbs_arm_cq(v) || v->err || v->lost;
 }
 

@@ -132,7 +132,6 @@ struct rr_vq {
 	/* the send queue; free-running */
 	struct rr_verbs_wqe wqe[RR_VERBS_SQ];
 	uint32_t sq_cap, sq_head, sq_tail;
-	uint32_t sends;		/* send slots; a power of two */
 	uint32_t slot_head, slot_tail;
 	uint32_t max_inline, max_sge;
 
@@ -223,7 +222,7 @@ static inline uint32_t rr_verbs_recvs(const struct rr_qp *qp)
 	return qp->native ? qp->recvs : qp->recvs + RR_VERBS_NOTES;
 }
 
-/* Send slots for messages of that size: fewer of long ones. */
+/* Send slots for messages of that size, a power of two: fewer of long ones. */
 static inline uint32_t rr_verbs_sends(uint32_t size)
 {
 	return size <= 4096 ? RR_VERBS_SENDS : size <= 8192 ? RR_VERBS_SENDS / 2 : RR_VERBS_SENDS / 4;
