@@ -87,6 +87,12 @@ void rr_drv_lost(struct rr_share *sh)
 	rr_native_lost(sh);
 }
 
+/* By the provider's error rc, which is not that the peer is gone. */
+static void broken(struct rr_share *sh, int rc)
+{
+	rr_drv_fail(sh, ECONNRESET, rc == -EIO ? RR_R_DEVICE : RR_R_PROTOCOL);
+}
+
 /* A post call's verdict, told to the engine if it is final. What goes to a peer that is gone
  * goes nowhere, as on TCP: what it sent before can still be read. */
 static void posted(struct rr_share *sh, uint32_t id, int rc, rr_time now)
@@ -98,7 +104,7 @@ static void posted(struct rr_share *sh, uint32_t id, int rc, rr_time now)
 	if (rc && id)
 		rr_eng_done(sh->eng, id, rc == 1 ? 0 : rc, now);
 	else if (rc < 0)
-		rr_drv_fail(sh, ECONNRESET, RR_R_PROTOCOL);
+		broken(sh, rc);
 }
 
 static const uint8_t zeroes[RR_PAD_MAX];	/* padding */
@@ -578,7 +584,7 @@ void rr_drv_progress(struct rr_share *sh)
 		if (n == -ECONNRESET)
 			rr_drv_lost(sh);
 		else
-			rr_drv_fail(sh, ECONNRESET, RR_R_PROTOCOL);
+			broken(sh, n);
 		if (!rr_drv_direct(sh)) {
 			fence_all(sh, rr_now_coarse());
 			ran |= rr_drv_run(sh, rr_now_coarse());

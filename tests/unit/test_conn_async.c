@@ -400,3 +400,29 @@ Test(conn_async, what_comes_by_tcp_before_the_hatch_waits_for_it)
 	goes_on(sent, n);
 	close_pair();
 }
+
+/* --- a device that fails ---------------------------------------------------------------- */
+
+static int poll_error;
+
+static int failing_poll(struct rr_qp *qp, struct rr_wc *wc, int n)
+{
+	(void)qp, (void)wc, (void)n;
+	return poll_error;
+}
+
+Test(conn_async, the_reason_tells_a_broken_device_from_a_broken_rule)
+{
+	static const struct { int err; uint8_t reason; } of[] = { { -EIO, RR_R_DEVICE }, { -EPROTO, RR_R_PROTOCOL } };
+	uint8_t byte;
+
+	for (size_t i = 0; i < rr_array_size(of); i++) {
+		open_pair(false, 0, true, 7);
+		round_trip(1, 0, 0);
+		poll_error = of[i].err;
+		l.ops.poll = failing_poll;
+		cr_assert_eq(rr_end_try_recv(&p.client, &byte, 1, 0), -ECONNRESET);
+		cr_assert_eq(p.client.c->share->st->reason, of[i].reason);
+		rr_pair_close(&p);
+	}
+}

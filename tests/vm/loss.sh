@@ -19,21 +19,29 @@ stream() {
 	cat "$W/stream"
 	die "stream: it does not begin"
 }
-# lost NAME SECONDS: the client sees that the connection is lost, in that time
-lost() {
+stream_kill() {
+	kill -9 "$(pgrep -x labcli)"
+	wait $pid 2>/dev/null
+}
+stream_ends() { # SECONDS: does it, in that time?
 	local i
-	checks=$((checks + 1))
-	for ((i = 0; i < $2 * 10; i++)); do
+	for ((i = 0; i < $1 * 10; i++)); do
 		kill -0 $pid 2>/dev/null || break
 		sleep 0.1
 	done
-	echo "$1: after $((i / 10)).$((i % 10)) s $(tail -n 1 "$W/stream")"
-	if kill -0 $pid 2>/dev/null; then
+	took=$((i / 10)).$((i % 10))
+	! kill -0 $pid 2>/dev/null
+}
+# lost NAME SECONDS: the client sees that the connection is lost, in that time
+lost() {
+	checks=$((checks + 1))
+	if ! stream_ends "$2"; then
 		bad "$1: the client does not notice"
-		kill -9 "$(pgrep -x labcli)"
+		stream_kill
 	elif ! grep -q '^ended: RPC: Unable to \(send\|receive\)' "$W/stream"; then
 		bad "$1: that is not what TCP shows"
 	fi
+	echo "$1: after $took s $(tail -n 1 "$W/stream")"
 	wait $pid 2>/dev/null
 }
 # nothing_left NAME: within 60 s the server has what it had before the connection

@@ -17,7 +17,7 @@
 
 /* --- completions ----------------------------------------------------------------------- */
 
-/* What a failed work request says of the connection: gone, or one of us has broken a rule. */
+/* What a failed work request says of the connection: gone, our device could not, or one of us has broken a rule. */
 static int status_err(enum ibv_wc_status s)
 {
 	switch (s) {
@@ -29,6 +29,11 @@ static int status_err(enum ibv_wc_status s)
 		return -ECONNRESET;
 	case IBV_WC_REM_ACCESS_ERR:
 		return -EACCES;
+	case IBV_WC_LOC_QP_OP_ERR:
+	case IBV_WC_LOC_PROT_ERR:
+	case IBV_WC_FATAL_ERR:
+	case IBV_WC_GENERAL_ERR:
+		return -EIO;
 	default:
 		return -EPROTO;
 	}

@@ -27,17 +27,27 @@ server_killed() {
 client_killed() {
 	for size in 0 100000; do
 		stream $size
-		kill -9 "$(pgrep -x labcli)"
-		wait $pid 2>/dev/null
+		stream_kill
 		nothing_left client-killed-$size
 		lab client-killed-next 'null ok 5' null 5
 	done
 }
 impatient() { client env RDMARPC_UPGRADE_TIMEOUT_MS=3000 "$@"; }
+# rxe may lose the error (docs/DEVICES.md: one time in twenty); then it is tried again.
 link_down() {
-	stream 100000
-	ip link set roce0 down
-	lost link-down 120
+	local i
+	for i in 1 2 3; do
+		stream 100000
+		ip link set roce0 down
+		[ $i != 3 ] && ! stream_ends 20 || break
+		echo "link-down: nothing in $took s"
+		stream_kill
+		ip link set roce0 up
+		lab_server_kill
+		device_anew
+		new_server
+	done
+	lost link-down 20
 	ip link set roce0 up
 	nothing_left link-down
 	AS=impatient CLIENT='c["tcp"] + c["verbs"] == 1 and c["shm"] == 0' lab link-up-next 'null ok 5' null 5

@@ -31,8 +31,7 @@ new_server() {
 killed() {
 	for size in 0 100000; do
 		stream $size
-		kill -9 "$(pgrep -x labcli)"
-		wait $pid 2>/dev/null
+		stream_kill
 		server_lives client-killed-$size
 		nothing_left client-killed-$size
 		lab client-killed-next 'null ok 5' null 5
@@ -70,8 +69,7 @@ link_down() {
 	if kill -0 $pid 2>/dev/null; then
 		checks=$((checks + 1))
 		[ $i -lt 1200 ] && echo "link-down: the server notices after $((i / 10)).$((i % 10)) s" || bad "link-down: nobody notices"
-		kill -9 "$(pgrep -x labcli)"
-		wait $pid 2>/dev/null
+		stream_kill
 	else
 		lost link-down 0
 	fi
