@@ -11,6 +11,21 @@
 
 #define MOST	(2 * RR_SEC)
 
+/* Has the peer memory of ours to read? Calls that it has left there for long it will not read now. Who is not one
+ * of ours does not tell of any but by its reply, which may take its time. */
+static bool unread(struct rr_share *sh)
+{
+	rr_time since = rr_eng_calls_unread(sh->eng);
+
+	if (rr_eng_shown(sh->eng))
+		return true;
+	if (!since || !(sh->ep.caps & RR_CAP_RING_CREDITS))
+		return false;
+	rr_drv_reclaim(sh);
+	since = rr_eng_calls_unread(sh->eng);
+	return since && rr_now_coarse() - since < MOST;
+}
+
 /* Under its lock. */
 static void settle(struct rr_share *sh, rr_time end)
 {
@@ -19,11 +34,11 @@ static void settle(struct rr_share *sh, rr_time end)
 
 	if (!ops->settle)
 		return;
-	while (!sh->dead && !sh->prov_lost && rr_eng_shown(sh->eng) && rr_now() < end) {
+	while (!sh->dead && !sh->prov_lost && unread(sh) && rr_now() < end) {
 		struct pollfd p = { sh->qp->wake_fd, POLLIN, 0 };
 
 		rr_drv_progress(sh);
-		if (rr_eng_shown(sh->eng) && ops->arm(sh->qp, RR_ARM_RECV) == 0 &&
+		if (unread(sh) && ops->arm(sh->qp, RR_ARM_RECV) == 0 &&
 		    rr_os->poll(&p, 1, 10) > 0 && ops->drain(sh->qp) < 0)
 			rr_drv_lost(sh);
 	}

@@ -149,6 +149,10 @@ bool rr_eng_is_short(const struct rr_eng *e, uint32_t type, uint32_t len);
 /* Replies that the peer has yet to pull. */
 uint32_t rr_eng_shown(const struct rr_eng *e);
 
+/* When the last call was sent whose chunks the peer has yet to read, as far as replies and rr_eng_consumed() have
+ * said; 0: there is none. */
+rr_time rr_eng_calls_unread(const struct rr_eng *e);
+
 /* A receive completed: len bytes at buf, readable during this call only (the engine
  * copies what it judges). token names the receive buffer. inv: handle that the peer
  * invalidated remotely, 0 none. */

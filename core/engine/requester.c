@@ -143,6 +143,19 @@ void rr_eng_consumed(struct rr_eng *e, uint32_t buf, rr_time now)
 	}
 }
 
+rr_time rr_eng_calls_unread(const struct rr_eng *e)
+{
+	rr_time last = 0;
+
+	for (uint16_t i = 1; i <= e->calls.fresh; i++) {
+		const struct rr_call *c = rr_pool_at(&e->calls, i);
+
+		if (c->n.live && c->sent && c->args.state == RR_MEM_LIVE)
+			last = rr_max(last, c->since);
+	}
+	return last;
+}
+
 void rr_req_withdraw(struct rr_eng *e, struct rr_call *c)
 {
 	c->again = true;

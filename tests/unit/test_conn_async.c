@@ -401,6 +401,44 @@ Test(conn_async, what_comes_by_tcp_before_the_hatch_waits_for_it)
 	close_pair();
 }
 
+/* --- close() with a call under way -------------------------------------------------------- */
+
+static size_t fetched;
+
+/* Where the closer would sleep, its peer reads. */
+static int peer_reads(struct rr_qp *qp, enum rr_arm what)
+{
+	ssize_t k = rr_end_try_recv(&p.server, in + fetched, sizeof(in) - fetched, 0);
+
+	(void)qp, (void)what;
+	fetched += k > 0 ? (size_t)k : 0;
+	return 1;
+}
+
+static void nothing_posted(struct rr_qp *qp, rr_time most)
+{
+	(void)qp, (void)most;
+}
+
+Test(conn_async, a_long_call_is_fetched_before_its_sender_is_gone)
+{
+	size_t n;
+
+	rr_test_setup();
+	open_over(&(struct rr_fake_conf){ .delay = 30, .eager = true, .ring = true }, 5);
+	round_trip(1, 0, 0);
+	n = rr_test_call(out, 2, 60000, 2);
+	cr_assert_eq(rr_end_try_send(&p.client, out, n), (ssize_t)n);
+	l.ops.arm = peer_reads;
+	l.ops.settle = nothing_posted;
+	rr_conn_close(p.client.c, p.client.fd);
+	for (int i = 0; i < 1000 && fetched < n; i++)
+		peer_reads(NULL, 0);
+	cr_assert_eq(fetched, n);
+	cr_assert_eq(memcmp(in, out, n), 0);
+	rr_pair_close(&p);
+}
+
 /* --- a device that fails ---------------------------------------------------------------- */
 
 static int poll_error;

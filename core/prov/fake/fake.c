@@ -15,7 +15,7 @@ struct fake_key {
 	uint32_t len;
 	const uint8_t *local;
 	uint64_t base;		/* offset of its first byte, as the peer names it */
-	uint64_t read;		/* bytes that the peer has read */
+	uint64_t read;		/* bytes that the peer has read, and knows it */
 	enum rr_rights rights;
 	bool live;
 };
@@ -239,9 +239,16 @@ static uint8_t *reach(struct rr_fake_qp *q, const struct fake_wqe *w, enum rr_ri
 		violate(q);
 		return NULL;
 	}
-	if (right == RR_RIGHT_READ)
-		k->read += w->len;
 	return (uint8_t *)(uintptr_t)k->local + (at - k->base);
+}
+
+/* The reader hears of it: only now it may tell. */
+static void has_read(struct rr_fake_qp *q, const struct fake_wqe *w)
+{
+	struct fake_key *k = q->peer && w->wc.op == RR_WC_READ ? key_find(q->peer, w->seg.handle) : NULL;
+
+	if (k)
+		k->read += w->len;
 }
 
 static void kill_key(struct rr_fake_qp *q, uint32_t handle)
@@ -374,6 +381,7 @@ static int post(struct rr_fake_qp *q, struct fake_wqe *w)
 	if (q->link->conf.direct) {
 		w->silent = true;
 		run(q, w);
+		has_read(q, w);
 		return q->link->broken ? -ECONNRESET : 1;
 	}
 	if (q->nsq + q->ncq >= QUEUE)
@@ -491,6 +499,7 @@ static bool take_cq(struct rr_fake_qp *q, struct rr_wc *wc)
 		i++;
 	if (i == q->ncq)
 		return false;
+	has_read(q, &q->cq[i]);
 	*wc = q->cq[i].wc;
 	memmove(q->cq + i, q->cq + i + 1, (--q->ncq - i) * sizeof(*q->cq));
 	return true;
