@@ -423,6 +423,7 @@ static void load_conf(const char *name)
 int rr_guard_start(const struct rr_guard_set *set, const char *name)
 {
 	int status = 0;		/* and so it stays where SIGCHLD is ignored */
+	int log;
 	pid_t pid;
 
 	g = mmap(NULL, sizeof(*g), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -434,6 +435,7 @@ int rr_guard_start(const struct rr_guard_set *set, const char *name)
 		return -ENOENT;
 	load_conf(name);
 	setenv(RR_FAMILY_VAR, g->family.mark, 1);
+	log = g->log_fd;	/* g is the keeper's from here on */
 	pid = fork();
 	if (pid < 0)
 		return -errno;
@@ -445,8 +447,8 @@ int rr_guard_start(const struct rr_guard_set *set, const char *name)
 	}
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
-	if (g->log_fd > 2)
-		close(g->log_fd);
+	if (log > 2)
+		close(log);
 	munmap(g, sizeof(*g));
 	return status ? -EAGAIN : 0;
 }
