@@ -512,7 +512,9 @@ bool rr_stream_next_is_tcp(struct rr_share *sh);
 size_t rr_iov_total(const struct iovec *iov, int n);
 size_t rr_iov_copy_out(uint8_t *dst, size_t want, const struct iovec *iov, int n, size_t off);
 
-/* settle.c: at close, under its lock; and at exit. */
+/* settle.c: has the peer memory of ours to read, calls or replies? Under its lock. And what waits for that: at close,
+ * under its lock; and at exit. */
+bool rr_conn_unread(struct rr_share *sh);
 void rr_conn_settle(struct rr_share *sh);
 void rr_conn_exit(void);
 

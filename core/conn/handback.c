@@ -92,7 +92,7 @@ static bool done(struct rr_share *sh, rr_time since)
 {
 	if (sh->back.left && !rr_conn_procs(sh))
 		return true;
-	return back(sh) && (!sh->back.left || sh->dead || sh->prov_lost || !rr_eng_shown(sh->eng) ||
+	return back(sh) && (!sh->back.left || sh->dead || sh->prov_lost || !rr_conn_unread(sh) ||
 			    rr_now() - since > UNPULLED);
 }
 

@@ -11,9 +11,9 @@
 
 #define MOST	(2 * RR_SEC)
 
-/* Has the peer memory of ours to read? Calls that it has left there for long it will not read now. Who is not one
- * of ours does not tell of any but by its reply, which may take its time. */
-static bool unread(struct rr_share *sh)
+/* Calls that the peer has left there for long it will not read now. Who is not one of ours does not tell of any but
+ * by its reply, which may take its time. */
+bool rr_conn_unread(struct rr_share *sh)
 {
 	rr_time since = rr_eng_calls_unread(sh->eng);
 
@@ -34,11 +34,11 @@ static void settle(struct rr_share *sh, rr_time end)
 
 	if (!ops->settle)
 		return;
-	while (!sh->dead && !sh->prov_lost && unread(sh) && rr_now() < end) {
+	while (!sh->dead && !sh->prov_lost && rr_conn_unread(sh) && rr_now() < end) {
 		struct pollfd p = { sh->qp->wake_fd, POLLIN, 0 };
 
 		rr_drv_progress(sh);
-		if (unread(sh) && ops->arm(sh->qp, RR_ARM_RECV) == 0 &&
+		if (rr_conn_unread(sh) && ops->arm(sh->qp, RR_ARM_RECV) == 0 &&
 		    rr_os->poll(&p, 1, 10) > 0 && ops->drain(sh->qp) < 0)
 			rr_drv_lost(sh);
 	}
