@@ -170,9 +170,10 @@ def raw_daemon():
     # A fork that Python is not told of: a thread that waits for its lock meanwhile would have the child wait
     # for that thread to take it, and there is none. This lets them have it, and end: then nobody wants it.
     sys.setswitchinterval(1000)
-    while len(os.listdir('/proc/self/task')) > 2:
+    libc = ctypes.PyDLL(None)
+    while len(os.listdir('/proc/self/task')) > 2 + hasattr(libc, '__tsan_init'):    # which has a thread of its own
         time.sleep(0.05)
-    return ctypes.PyDLL(None).daemon(1, 1)
+    return libc.daemon(1, 1)
 def daemon(how):
     parent = os.getpid()
     if (raw_daemon() if how == 'daemon' else os.fork()) == 0:
