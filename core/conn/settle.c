@@ -37,10 +37,9 @@ static void settle(struct rr_share *sh, rr_time end)
 	while (!sh->dead && !sh->prov_lost && rr_conn_unread(sh) && rr_now() < end) {
 		struct pollfd p = { sh->qp->wake_fd, POLLIN, 0 };
 
-		rr_drv_progress(sh);
-		if (rr_conn_unread(sh) && ops->arm(sh->qp, RR_ARM_RECV) == 0 &&
-		    rr_os->poll(&p, 1, 10) > 0 && ops->drain(sh->qp) < 0)
+		if (ops->arm(sh->qp, RR_ARM_RECV) == 0 && rr_os->poll(&p, 1, 10) > 0 && ops->drain(sh->qp) < 0)
 			rr_drv_lost(sh);
+		rr_drv_progress(sh);
 	}
 	now = rr_now();
 	if (!sh->dead && !sh->prov_lost && now < end)

@@ -9,6 +9,7 @@ server_fds() { ls "/proc/$(lab_server_pid)/fd" | wc -l; }
 # stream SIZE: a client whose calls are under way when this returns
 stream() {
 	local i
+	took=0.0
 	rm -rf "$W"/client.run* "$W/stream"
 	background "$W/stream" ${AS:-client} labcli $LAB_HOST 20801 stream "$1"
 	for ((i = 0; i < 600; i++)); do
@@ -35,7 +36,7 @@ stream_ends() { # SECONDS: does it, in that time?
 # lost NAME SECONDS: the client sees that the connection is lost, in that time
 lost() {
 	checks=$((checks + 1))
-	if ! stream_ends "$2"; then
+	if kill -0 $pid 2>/dev/null && ! stream_ends "$2"; then
 		bad "$1: the client does not notice"
 		stream_kill
 	elif ! grep -q '^ended: RPC: Unable to \(send\|receive\)' "$W/stream"; then
