@@ -8,6 +8,7 @@
  *	daemon		as svcrun, but daemon() after the transport was made
  *	poll, select, epoll	own loop around svc_getreq_*()
  *	fsuid		as svcrun; each call takes on another identity for a while, as file servers do
+ *	fsuid-own	the same, and librdmacm is loaded, with libc's functions before all others'
  *	drop		as svcrun, and gives up its privileges when it listens
  *	fork		own accept() loop, one child per connection
  *	inetd		fd 0 is a connection (inetd nowait)
@@ -16,6 +17,7 @@
  * LAB_GSS=SERVICE@HOST: only by RPCSEC_GSS.
  */
 #include <arpa/inet.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <netconfig.h>
 #include <netinet/in.h>
@@ -340,7 +342,9 @@ int main(int argc, char **argv)
 	}
 	if (!strcmp(mode, "drop") && setuid(65534))
 		die("setuid");
-	switches = !strcmp(mode, "fsuid");
+	switches = !strncmp(mode, "fsuid", 5);
+	if (!strcmp(mode, "fsuid-own") && !dlopen("librdmacm.so.1", RTLD_NOW | RTLD_DEEPBIND))
+		die(dlerror());
 	if (!strcmp(mode, "daemon"))
 		become_daemon(argc > 3 ? argv[3] : NULL);
 	if (!strcmp(mode, "poll"))

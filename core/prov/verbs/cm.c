@@ -3,6 +3,7 @@
 /* Set-up and end by RDMA CM. Nothing here waits, but close(): for what was posted to leave. */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -165,11 +166,14 @@ static void depths(struct rr_qp *qp, struct rr_vq *v, const struct rdma_conn_par
 static void async_events(struct rr_vq *v)
 {
 	struct ibv_async_event ev;
+	int cancel;
 
 	if (!v->id || !v->id->verbs || rr_verbs_quiet(v->id->verbs->async_fd))
 		return;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	while (!ibv_get_async_event(v->id->verbs, &ev))
 		ibv_ack_async_event(&ev);
+	pthread_setcancelstate(cancel, NULL);
 }
 
 static int make_and_watch(struct rr_qp *qp, struct rr_vq *v)
@@ -191,7 +195,7 @@ static int connect_now(struct rr_qp *qp, struct rr_vq *v)
 
 	v->state = RR_V_CONNECTING;
 	conn_param(qp, v, data, &p);
-	return rdma_connect(v->id, &p) ? -errno : 0;
+	return rr_cm_connect(v->id, &p) ? -errno : 0;
 }
 
 int rr_verbs_accept(struct rr_qp *qp, struct rr_vq *v, const struct rdma_conn_param *req)
@@ -203,22 +207,22 @@ int rr_verbs_accept(struct rr_qp *qp, struct rr_vq *v, const struct rdma_conn_pa
 	if (private_get(qp, v, req))
 		rc = make_and_watch(qp, v);
 	if (rc) {
-		rdma_reject(v->id, NULL, 0);
+		rr_cm_reject(v->id);
 		return rc;
 	}
 	depths(qp, v, req);
 	v->state = RR_V_ACCEPTING;
 	conn_param(qp, v, data, &p);
-	return rdma_accept(v->id, &p) ? -errno : 0;
+	return rr_cm_accept(v->id, &p) ? -errno : 0;
 }
 
 int rr_verbs_resolve(struct rr_vq *v, const struct sockaddr *to, const struct sockaddr *from, int ms)
 {
 	v->state = RR_V_ADDR;
 	v->resolve_ms = ms;
-	return rdma_create_id(v->cm, &v->id, NULL, RDMA_PS_TCP) ||
-	       rdma_resolve_addr(v->id, (struct sockaddr *)(uintptr_t)from,
-				 (struct sockaddr *)(uintptr_t)to, ms) ? -errno : 0;
+	return rr_cm_create_id(v->cm, &v->id) ||
+	       rr_cm_resolve_addr(v->id, (struct sockaddr *)(uintptr_t)from,
+				  (struct sockaddr *)(uintptr_t)to, ms) ? -errno : 0;
 }
 
 /* On the connecting side the accepting side's word counts now. */
@@ -264,7 +268,7 @@ static int set_up_event(struct rr_qp *qp, struct rr_vq *v, enum rdma_cm_event_ty
 		if (rc)
 			return rc;
 		v->state = RR_V_ROUTE;
-		return rdma_resolve_route(v->id, v->resolve_ms) ? -errno : 0;
+		return rr_cm_resolve_route(v->id, v->resolve_ms) ? -errno : 0;
 	case RDMA_CM_EVENT_ROUTE_RESOLVED:
 		return connect_now(qp, v);
 	case RDMA_CM_EVENT_CONNECT_REQUEST:
@@ -284,7 +288,7 @@ bool rr_verbs_event(struct rdma_event_channel *cm, struct rdma_cm_event *out,
 	struct rdma_conn_param *p = &out->param.conn;
 	struct rdma_cm_event *ev;
 
-	if (rdma_get_cm_event(cm, &ev))
+	if (rr_cm_get_event(cm, &ev))
 		return false;
 	*out = *ev;
 	if (p->private_data)
@@ -332,13 +336,13 @@ void rr_verbs_cm_events(struct rr_vq *v)
 
 	while (v->state == RR_V_READY && rr_verbs_event(v->cm, &ev, data)) {
 		if (ev.event == RDMA_CM_EVENT_CONNECT_REQUEST) {
-			rdma_reject(ev.id, NULL, 0);
-			rdma_destroy_id(ev.id);
+			rr_cm_reject(ev.id);
+			rr_cm_destroy_id(ev.id);
 		} else if (ev.id == v->id && ev.event != RDMA_CM_EVENT_ESTABLISHED &&
 			   ev.event != RDMA_CM_EVENT_ADDR_CHANGE) {
 			v->lost = true;
 			gone |= ev.event == RDMA_CM_EVENT_DEVICE_REMOVAL;
-			rdma_disconnect(v->id);	/* nor does the peer reach our memory any more */
+			rr_cm_disconnect(v->id);	/* nor does the peer reach our memory any more */
 		}
 	}
 	if (gone)
@@ -376,7 +380,7 @@ void rr_verbs_disconnect(struct rr_qp *qp)
 	int saved = errno;
 
 	if (v && v->state == RR_V_READY)
-		rdma_disconnect(v->id);
+		rr_cm_disconnect(v->id);
 	errno = saved;
 }
 

@@ -5,11 +5,13 @@
  * descriptor was opened with: not equal ones, the same object. setfsuid() and setresuid() make new ones, also
  * when they lead back to the old identity; file servers do that for each request, in any of their
  * threads. librdmacm talks by write(), and so do the doorbells of software devices. What the kernel refuses
- * (EACCES) comes here, by way of the library's write():
+ * (EACCES):
  *
- * - Commands of a verbs device go by ioctl(), which is not held to that.
- * - The CM has no such call. Its channels are opened by a thread of ours that never changes, and it
- *   writes what others may not. (setuid() by libc changes all threads. Then CM events
+ * - Commands of a verbs device come here by way of the library's write(), and go by ioctl(), which is not held to
+ *   that. (libibverbs itself talks by ioctl() already; its drivers, which it loads, have our write().)
+ * - The CM has no such call. Its channels are opened by a thread of ours that never changes, and it calls librdmacm
+ *   for others. (Not by way of write(): a program that has loaded librdmacm with RTLD_DEEPBIND, as ganesha
+ *   does by Ceph's libraries, has it with libc's. And setuid() by libc changes all threads. Then CM events
  *   are not heard of any more; the queue pairs work on.) */
 #include "core/prov/verbs/verbs_int.h"
 
@@ -26,17 +28,17 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define STACK	(128u * 1024)	/* rdma_create_event_channel() looks through sysfs */
+#define STACK	(256u * 1024)	/* librdmacm looks through sysfs, loads drivers, opens devices */
 
 /* --- the thread ------------------------------------------------------------------------ */
 
+/* -1 and errno, if it fails. */
+typedef int job_fn(void *arg);
+
 struct job {
-	struct rdma_event_channel *channel;	/* to be made, where buf is NULL */
-	const void *buf;
-	size_t n;
-	int fd;
-	ssize_t r;
-	int err;
+	job_fn *fn;
+	void *arg;
+	int r, err;
 };
 
 static struct {
@@ -48,13 +50,8 @@ static struct {
 
 static void run(struct job *j)
 {
-	if (j->buf) {
-		j->r = syscall(SYS_write, j->fd, j->buf, j->n);
-		j->err = errno;
-	} else {
-		j->channel = rdma_create_event_channel();
-		j->err = errno;
-	}
+	j->r = j->fn(j->arg);
+	j->err = errno;
 }
 
 static void *agent_main(void *arg)
@@ -111,20 +108,86 @@ static bool by_agent(struct job *j, bool start)
 	return there;
 }
 
+static int open_channel(void *arg)
+{
+	struct rdma_event_channel **channel = arg;
+
+	*channel = rdma_create_event_channel();
+	return *channel ? 0 : -1;
+}
+
 struct rdma_event_channel *rr_verbs_open_channel(void)
 {
-	struct job j = { 0 };
+	struct rdma_event_channel *channel = NULL;
+	struct job j = { .fn = open_channel, .arg = &channel };
+	int cancel;
 
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	if (!by_agent(&j, true))
-		return rdma_create_event_channel();
+		run(&j);
+	pthread_setcancelstate(cancel, NULL);
 	errno = j.err;
-	return j.channel;
+	return channel;
 }
 
 void rr_verbs_creds_forked(void)
 {
 	pthread_mutex_init(&agent.lock, NULL);
 }
+
+/* --- librdmacm ------------------------------------------------------------------------- */
+
+/* What is refused has done nothing yet. */
+static int call(job_fn *fn, void *arg)
+{
+	struct job j = { .fn = fn, .arg = arg };
+	int cancel;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	run(&j);
+	if (j.r < 0 && j.err == EACCES)
+		by_agent(&j, false);
+	pthread_setcancelstate(cancel, NULL);
+	errno = j.err;
+	return j.r;
+}
+
+struct args {
+	void *a, *b, *c;
+	int n;
+};
+
+/* rr_cm_NAME PARAMS: what, of the arguments as they follow. */
+#define CALL(name, params, what, ...)                                           \
+	static int do_##name(void *arg)                                         \
+	{                                                                       \
+		const struct args *x = arg;                                     \
+                                                                                \
+		return what;                                                    \
+	}                                                                       \
+	int rr_cm_##name params                                                 \
+	{                                                                       \
+		return call(do_##name, &(struct args){ .a = __VA_ARGS__ });     \
+	}
+
+CALL(create_id, (struct rdma_event_channel *cm, struct rdma_cm_id **id),
+     rdma_create_id(x->a, x->b, NULL, RDMA_PS_TCP), cm, id)
+CALL(destroy_id, (struct rdma_cm_id *id), rdma_destroy_id(x->a), id)
+CALL(v6only, (struct rdma_cm_id *id, int *only),
+     rdma_set_option(x->a, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, x->b, sizeof(int)), id, only)
+CALL(bind_addr, (struct rdma_cm_id *id, struct sockaddr *addr), rdma_bind_addr(x->a, x->b), id, addr)
+CALL(listen, (struct rdma_cm_id *id, int backlog), rdma_listen(x->a, x->n), id, .n = backlog)
+CALL(resolve_addr, (struct rdma_cm_id *id, struct sockaddr *from, struct sockaddr *to, int ms),
+     rdma_resolve_addr(x->a, x->b, x->c, x->n), id, from, to, ms)
+CALL(resolve_route, (struct rdma_cm_id *id, int ms), rdma_resolve_route(x->a, x->n), id, .n = ms)
+CALL(create_qp, (struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_attr *attr),
+     rdma_create_qp(x->a, x->b, x->c), id, pd, attr)
+CALL(connect, (struct rdma_cm_id *id, struct rdma_conn_param *p), rdma_connect(x->a, x->b), id, p)
+CALL(accept, (struct rdma_cm_id *id, struct rdma_conn_param *p), rdma_accept(x->a, x->b), id, p)
+CALL(reject, (struct rdma_cm_id *id), rdma_reject(x->a, NULL, 0), id)
+CALL(disconnect, (struct rdma_cm_id *id), rdma_disconnect(x->a), id)
+CALL(migrate_id, (struct rdma_cm_id *id, struct rdma_event_channel *cm), rdma_migrate_id(x->a, x->b), id, cm)
+CALL(get_event, (struct rdma_event_channel *cm, struct rdma_cm_event **ev), rdma_get_cm_event(x->a, x->b), cm, ev)
 
 /* --- what was refused ------------------------------------------------------------------ */
 
@@ -178,14 +241,8 @@ static bool as_ioctl(int fd, const void *buf, size_t n)
 
 ssize_t rr_verbs_refused(int fd, const void *buf, size_t n)
 {
-	struct job j = { .fd = fd, .buf = buf, .n = n };
-
 	if (as_ioctl(fd, buf, n))
 		return (ssize_t)n;
-	if (!by_agent(&j, false) || (j.r < 0 && j.err == EACCES)) {
-		errno = EACCES;
-		return -1;
-	}
-	errno = j.err;
-	return j.r;
+	errno = EACCES;
+	return -1;
 }

@@ -82,14 +82,13 @@ static int open_at(struct rr_verbs_lst *l, const struct sockaddr *addr, const st
 	if (rc)
 		return rc;
 	l->lst.fd = l->cm->fd;
-	if (rdma_create_id(l->cm, &l->id, NULL, RDMA_PS_TCP) ||
-	    (addr->sa_family == AF_INET6 &&
-	     rdma_set_option(l->id, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &only, sizeof(only))) ||
-	    rdma_bind_addr(l->id, (struct sockaddr *)(uintptr_t)addr))
+	if (rr_cm_create_id(l->cm, &l->id) ||
+	    (addr->sa_family == AF_INET6 && rr_cm_v6only(l->id, &only)) ||
+	    rr_cm_bind_addr(l->id, (struct sockaddr *)(uintptr_t)addr))
 		return -errno;
 	if (l->id->verbs)	/* not at the any-address */
 		rr_verbs_device(l->id->verbs, p->fd_floor);
-	return rdma_listen(l->id, BACKLOG) ? -errno : 0;
+	return rr_cm_listen(l->id, BACKLOG) ? -errno : 0;
 }
 
 int rr_native_listen(struct rr_lst *lst, const struct sockaddr *addr, const struct rr_prov_params *p)
@@ -118,7 +117,7 @@ void rr_native_unlisten(struct rr_lst *lst)
 			rr_os->close(lst->fd);
 	} else {
 		if (l->id)
-			rdma_destroy_id(l->id);
+			rr_cm_destroy_id(l->id);
 		if (l->cm)
 			rdma_destroy_event_channel(l->cm);
 	}
@@ -143,11 +142,11 @@ static int take(struct rr_qp *qp, const struct rr_prov_params *p, struct rdma_cm
 	int rc = start(qp, p);
 	struct rr_vq *v = rr_verbs_of(qp);
 
-	if (!rc && (!v || rdma_migrate_id(id, v->cm)))
+	if (!rc && (!v || rr_cm_migrate_id(id, v->cm)))
 		rc = -errno;
 	if (rc || !v) {
-		rdma_reject(id, NULL, 0);
-		rdma_destroy_id(id);
+		rr_cm_reject(id);
+		rr_cm_destroy_id(id);
 		return rc;
 	}
 	v->id = id;

@@ -108,8 +108,8 @@ static int listen_at(struct rr_qp *qp, struct rr_vq *v, struct rr_prov_addr *ans
 		rc = rr_verbs_open(qp, v);
 	if (rc)
 		return rc;
-	if (rdma_create_id(v->cm, &v->listener, NULL, RDMA_PS_TCP) ||
-	    rdma_bind_addr(v->listener, (struct sockaddr *)&a) || rdma_listen(v->listener, 2))
+	if (rr_cm_create_id(v->cm, &v->listener) ||
+	    rr_cm_bind_addr(v->listener, (struct sockaddr *)&a) || rr_cm_listen(v->listener, 2))
 		return -errno;
 	if (!v->listener->verbs)
 		return -ENODEV;
@@ -189,8 +189,8 @@ int rr_pair_requested(struct rr_qp *qp, struct rr_vq *v, struct rdma_cm_id *id,
 {
 	if (v->state != RR_V_LISTENING ||
 	    !rr_pair_private_get(qp, v, req->private_data, req->private_data ? req->private_data_len : 0)) {
-		rdma_reject(id, NULL, 0);
-		rdma_destroy_id(id);
+		rr_cm_reject(id);
+		rr_cm_destroy_id(id);
 		return ++v->strangers > STRANGERS ? -ECONNREFUSED : 0;
 	}
 	v->id = id;

@@ -62,12 +62,17 @@ static int arm(struct rr_qp *qp, enum rr_arm what)
 static bool take_cq_event(struct rr_vq *v)
 {
 	struct ibv_cq *cq;
+	int cancel, rc;
 	void *ctx;
 
-	if (!v->comp || ibv_get_cq_event(v->comp, &cq, &ctx))
+	if (!v->comp)
 		return false;
-	ibv_ack_cq_events(cq, 1);
-	return true;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);	/* it is a read() */
+	rc = ibv_get_cq_event(v->comp, &cq, &ctx);
+	pthread_setcancelstate(cancel, NULL);
+	if (!rc)
+		ibv_ack_cq_events(cq, 1);
+	return !rc;
 }
 
 /* Nearly always it is the completion queue. If the CM has something to say, too, wake_fd goes on saying so. */

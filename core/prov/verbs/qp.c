@@ -96,9 +96,9 @@ static int make_qp(const struct rr_qp *qp, struct rr_vq *v)
 			 .max_inline_data = RR_VERBS_INLINE },
 	};
 
-	if (rdma_create_qp(v->id, v->pd, &a)) {
+	if (rr_cm_create_qp(v->id, v->pd, &a)) {
 		a.cap.max_inline_data = 0;	/* devices without, or with less */
-		if (rdma_create_qp(v->id, v->pd, &a))
+		if (rr_cm_create_qp(v->id, v->pd, &a))
 			return -errno;
 	}
 	v->max_inline = a.cap.max_inline_data;
@@ -140,9 +140,9 @@ static void cq_free(struct rr_vq *v)
 static void cm_free(struct rr_vq *v)
 {
 	if (v->id)
-		rdma_destroy_id(v->id);
+		rr_cm_destroy_id(v->id);
 	if (v->listener)
-		rdma_destroy_id(v->listener);
+		rr_cm_destroy_id(v->listener);
 	v->id = v->listener = NULL;
 }
 

@@ -295,6 +295,21 @@ void rr_verbs_device_forked(void);	/* a child has no use for them */
 /* creds.c */
 /* rdma_create_event_channel(), so that any thread of this process can use it later. */
 struct rdma_event_channel *rr_verbs_open_channel(void);
+/* librdmacm's functions of these names, for any thread of this process: -1 and errno. No cancellation points. */
+int rr_cm_create_id(struct rdma_event_channel *cm, struct rdma_cm_id **id);
+int rr_cm_destroy_id(struct rdma_cm_id *id);
+int rr_cm_v6only(struct rdma_cm_id *id, int *only);
+int rr_cm_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr);
+int rr_cm_listen(struct rdma_cm_id *id, int backlog);
+int rr_cm_resolve_addr(struct rdma_cm_id *id, struct sockaddr *from, struct sockaddr *to, int ms);
+int rr_cm_resolve_route(struct rdma_cm_id *id, int ms);
+int rr_cm_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_attr *attr);
+int rr_cm_connect(struct rdma_cm_id *id, struct rdma_conn_param *p);
+int rr_cm_accept(struct rdma_cm_id *id, struct rdma_conn_param *p);
+int rr_cm_reject(struct rdma_cm_id *id);
+int rr_cm_disconnect(struct rdma_cm_id *id);
+int rr_cm_migrate_id(struct rdma_cm_id *id, struct rdma_event_channel *cm);
+int rr_cm_get_event(struct rdma_event_channel *cm, struct rdma_cm_event **ev);
 /* See rr_refused. */
 ssize_t rr_verbs_refused(int fd, const void *buf, size_t n);
 void rr_verbs_creds_forked(void);
