@@ -82,6 +82,9 @@ enum rr_mode rr_conf_mode_call(const struct rr_conf *c, const struct sockaddr *l
 enum rr_dialect rr_conf_dialect(const struct rr_conf *c, bool server, const struct sockaddr *local,
 				const struct sockaddr *peer, const uint32_t *program);
 
+/* All that rr_conf_dialect() may answer: bit 1 << dialect. */
+uint32_t rr_conf_dialects(const struct rr_conf *c);
+
 /* The RDMA CM port on which the server's end of such a connection is reached without TCP and
  * without an offer (RFC 8166 peers in general), as the first matching rule says; 0 none. For a
  * listener peer is NULL: then a native rule on an address counts, and any other on one does not; ask

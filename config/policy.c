@@ -118,6 +118,16 @@ enum rr_dialect rr_conf_dialect(const struct rr_conf *c, bool server, const stru
 	return r && r->has_dialect ? (enum rr_dialect)r->dialect : c->dialect;
 }
 
+uint32_t rr_conf_dialects(const struct rr_conf *c)
+{
+	uint32_t all = 1u << c->dialect;
+
+	for (uint32_t i = 0; i < c->nrules; i++)
+		if (c->rules[i].has_dialect)
+			all |= 1u << c->rules[i].dialect;
+	return all;
+}
+
 /* NFS has a port of its own for this (RFC 8267 §6); the portmapper, and who knows, have not. */
 static uint16_t usual_port(uint16_t port)
 {

@@ -97,6 +97,7 @@ void rr_setup_conn(void)
 		.mode = mode,
 		.mode_call = mode_call,
 		.dialect = dialect,
+		.dialects = rr_conf_dialects(&conf),
 		.native = any_native() ? native : NULL,
 		.stopped = rr_statseg_stopped,
 		.fd_of = rr_fdt_fd_of,

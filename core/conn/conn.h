@@ -60,6 +60,7 @@ struct rr_conn_params {
 	 * known. May be NULL: RR_DIALECT_V1. */
 	enum rr_dialect (*dialect)(bool server, const struct sockaddr *local,
 				   const struct sockaddr *peer, const uint32_t *program);
+	uint32_t dialects;	/* all that it may answer: bit 1 << dialect; 0 any */
 	/* The RDMA CM port at which native peers reach the server's end of such a connection, or of a
 	 * listener (peer is NULL then); 0 none. May be NULL. */
 	uint16_t (*native)(bool server, const struct sockaddr *local, const struct sockaddr *peer);

@@ -12,6 +12,8 @@
 #include "core/base/ownfd.h"
 #include "core/conn/conn_int.h"
 
+#define FEW_CREDITS	16u	/* of each of many native connections */
+#define FEW_BC_CREDITS	4u
 #define OWN_RECVS	4u		/* hatch, note: messages that are not the engine's */
 
 bool rr_own_host(const uint8_t peer[RR_HOST_LEN])
@@ -23,20 +25,29 @@ bool rr_own_host(const uint8_t peer[RR_HOST_LEN])
 	return memcmp(own, unknown, RR_HOST_LEN) && !memcmp(own, peer, RR_HOST_LEN);
 }
 
-/* For any dialect: which it will be is not known yet. */
-static uint32_t own_recvs(void)
+/* Which dialect it will be is not known yet. */
+static uint32_t own_recvs(bool native, uint32_t credits, uint32_t bc_credits)
 {
 	struct rr_eng_params ep = {
-		.credits = rr_cp->credits, .bc_credits = rr_cp->bc_credits,
+		.credits = rr_min(credits, rr_cp->credits), .bc_credits = rr_min(bc_credits, rr_cp->bc_credits),
 		.caps = RR_CAP_RELIABLE_REPLY,
 	};
 	uint32_t most = 0;
 
 	for (int d = 0; rr_dialect_names[d]; d++) {
+		if (native && rr_cp->dialects && !(rr_cp->dialects & 1u << d) && d != RR_DIALECT_V1)
+			continue;
 		ep.dialect = (enum rr_dialect)d;
+		if (native)
+			ep.caps = rr_eng_native_caps(ep.dialect, rr_own_caps());
 		most = rr_max(most, rr_eng_recvs(&ep));
 	}
-	return most + OWN_RECVS;
+	return native ? most : most + OWN_RECVS;
+}
+
+static uint32_t all_recvs(bool native)
+{
+	return own_recvs(native, rr_cp->credits, rr_cp->bc_credits);
 }
 
 static size_t own_memory(void)
@@ -59,7 +70,7 @@ void rr_own_hello(struct rr_hello *h)
 	h->version = 1;
 	h->caps = rr_own_caps();
 	h->inline_size = rr_cp->inline_size;
-	h->recvs = rr_prov_recvs(own_recvs(), rr_cp->inline_size);
+	h->recvs = rr_prov_recvs(all_recvs(false), rr_cp->inline_size);
 	h->credits = rr_cp->credits;
 	h->bc_credits = rr_cp->bc_credits;
 	h->max_msg = rr_cp->max_msg;
@@ -134,7 +145,8 @@ bool rr_own_params(struct rr_prov_params *p, const uint8_t *token, int fd)
 
 	*p = (struct rr_prov_params){
 		.recv_size = rr_cp->inline_size,
-		.recvs = own_recvs(),
+		.recvs = all_recvs(!token),
+		.few = token ? RR_PROV_FEW : own_recvs(true, FEW_CREDITS, FEW_BC_CREDITS),
 		.mem_size = own_memory(),
 		.run_dir = rr_cp->run_dir[0] ? rr_cp->run_dir : NULL,
 		.fd_floor = floor,

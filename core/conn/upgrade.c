@@ -102,6 +102,8 @@ void rr_upgrade_carry(struct rr_conn *c)
 		sh->qp->send_size = rr_max(sh->qp->send_size, sh->qp->recv_size);
 	}
 	sh->ep.recvs = rr_min(sh->ep.recvs, sh->qp->recvs);
+	if (!(sh->ep.caps & RR_CAP_RING_CREDITS))
+		rr_eng_fit(&sh->ep, sh->qp->recvs);
 	sh->ep.max_msg = (uint32_t)rr_min((size_t)sh->ep.max_msg, sh->qp->mem_size / 2);
 	/* In version 1, where what is pulled is there at once, nothing waits but for memory. */
 	sh->delays = !rr_drv_direct(sh) || sh->ep.dialect != RR_DIALECT_V1;

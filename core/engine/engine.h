@@ -98,6 +98,9 @@ struct rr_eng_params {
  * messages arrive than receives can be posted. With ring credits two at least. */
 uint32_t rr_eng_recvs(const struct rr_eng_params *p);
 
+/* Fewer credits, if rr_eng_recvs(p) are more than recvs. */
+void rr_eng_fit(struct rr_eng_params *p, uint32_t recvs);
+
 /* Of caps those that may be had of a peer with which nothing was agreed on: because the dialect has its
  * own way to agree, or because one side's word is enough. */
 uint32_t rr_eng_native_caps(enum rr_dialect dialect, uint32_t caps);

@@ -30,6 +30,17 @@ uint32_t rr_eng_recvs(const struct rr_eng_params *p)
 	return p->credits + p->bc_credits + (pulls ? RR_ENG_SHOWN : 0) + RR_ENG_CONTROL;
 }
 
+void rr_eng_fit(struct rr_eng_params *p, uint32_t recvs)
+{
+	uint32_t all = p->credits + p->bc_credits, others = rr_eng_recvs(p) - all;
+	uint32_t left = rr_max(recvs, others + 2) - others;
+
+	if (all <= left)
+		return;
+	p->bc_credits = rr_max(left * p->bc_credits / all, 1u);
+	p->credits = left - p->bc_credits;
+}
+
 static uint32_t bounded(uint32_t n)
 {
 	return rr_min(n, RR_POOL_MAX);

@@ -22,11 +22,13 @@
 
 #define RR_TOKEN_LEN	16u
 #define RR_PROV_ADDR	96u
+#define RR_PROV_FEW	24u	/* receives, where they are counted */
 #define RR_PROV_PIECES	24u	/* exposed for one message, at most */
 
 struct rr_prov_params {
 	uint32_t recv_size;	/* bytes of one receive buffer: our inline threshold */
 	uint32_t recvs;		/* receives to keep posted */
+	uint32_t few;		/* the same on a device, of connections beyond some hundred; 0 no fewer */
 	uint32_t long_size;	/* on a device, instead of recv_size, if that is less and there is memory */
 	size_t mem_size;	/* registered memory for chunks, per side */
 	uint8_t token[RR_TOKEN_LEN];
@@ -38,7 +40,7 @@ struct rr_prov_params {
 /* Where receives are counted fewer will do: of long ones as many as fit where usual ones (of 4 KiB) would be. */
 static inline uint32_t rr_prov_recvs(uint32_t usual, uint32_t size)
 {
-	return rr_min(usual, rr_max(usual * 4096u / size, 24u));
+	return rr_min(usual, rr_max(usual * 4096u / size, RR_PROV_FEW));
 }
 
 /* A provider's address in an offer or answer: opaque bytes. */

@@ -767,6 +767,8 @@ Test(conf, the_dialect_is_that_of_the_rule_that_decides_else_the_options)
 	parse_ok("dialect = V2\n[rule]\nport = 111\ndialect = slides\n[rule]\nport = 112\nmode = require\n"
 		 "[rule]\nport = 112\ndialect = draft02\n");
 	cr_assert_eq(conf.dialect, RR_DIALECT_V2);
+	cr_assert_eq(rr_conf_dialects(&conf),
+		     1u << RR_DIALECT_V2 | 1u << RR_DIALECT_SLIDES | 1u << RR_DIALECT_DRAFT02);
 	for (int server = 0; server < 2; server++) {
 		cr_assert_eq(dialect(server, 111, NULL), RR_DIALECT_SLIDES);
 		cr_assert_eq(dialect(server, 112, NULL), RR_DIALECT_V2);

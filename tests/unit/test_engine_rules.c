@@ -203,6 +203,21 @@ Test(engine_rules, receives_suffice_for_calls_and_replies_of_both_directions)
 	}
 }
 
+Test(engine_rules, where_there_are_few_receives_there_are_few_credits)
+{
+	for (uint32_t recvs = 0; recvs < 100; recvs++) {
+		uint32_t need;
+
+		one_params(&o, 0, recvs % 2);
+		o.p.credits = 64;
+		o.p.bc_credits = 8;
+		need = rr_eng_recvs(&o.p);
+		rr_eng_fit(&o.p, recvs);
+		cr_assert(o.p.credits >= 1 && o.p.bc_credits >= 1);
+		cr_assert_eq(rr_eng_recvs(&o.p), rr_max(rr_min(recvs, need), need - 70));
+	}
+}
+
 /* RFC 8166 §3.3.1: the grant is never more than the receives that were posted for it from the
  * start, so no grant has to wait for a receive. */
 /* req: rfc8166 3.3.1 #3 */

@@ -75,18 +75,22 @@ static int sized(struct rr_qp *qp, struct rr_vq *v, uint32_t size, uint32_t recv
 {
 	v->param.recv_size = qp->recv_size = size;
 	v->param.recvs = qp->recvs = recvs;
-	return rr_verbs_mem_reserve(v, rr_verbs_slab(qp) + qp->mem_size);
+	v->sends = rr_verbs_sends(qp);
+	return rr_verbs_mem_reserve(v, rr_verbs_slab(qp, v) + qp->mem_size);
 }
 
-/* With long receives, if they may be had. */
+/* With long receives, if they may be had; else with all that are asked for. */
 static int size_up(struct rr_qp *qp, struct rr_vq *v, const struct rr_prov_params *p)
 {
-	if (p->long_size > p->recv_size && rr_verbs_mem_long(v)) {
+	bool full;
+
+	if (p->long_size > p->recv_size && rr_verbs_mem_share(v, RR_V_LONG)) {
 		if (!sized(qp, v, p->long_size, rr_prov_recvs(p->recvs, p->long_size)))
 			return 0;
 		rr_verbs_mem_unreserve(v);
 	}
-	return sized(qp, v, p->recv_size, p->recvs);
+	full = rr_verbs_mem_share(v, RR_V_FULL) || !p->few;
+	return sized(qp, v, p->recv_size, full ? p->recvs : rr_min(p->recvs, p->few));
 }
 
 int rr_verbs_start(struct rr_qp *qp, const struct rr_prov_params *p)

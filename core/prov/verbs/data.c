@@ -166,11 +166,6 @@ int rr_verbs_post_recv(struct rr_qp *qp, struct rr_vq *v, uint32_t i)
 
 /* --- posts ----------------------------------------------------------------------------- */
 
-static uint32_t sends(const struct rr_vq *v)
-{
-	return rr_verbs_sends(v->param.recv_size);
-}
-
 static uint32_t sq_used(const struct rr_vq *v)
 {
 	return v->sq_head - v->sq_tail;
@@ -179,7 +174,7 @@ static uint32_t sq_used(const struct rr_vq *v)
 static bool has_room(const struct rr_vq *v, uint32_t n, bool slot)
 {
 	return sq_used(v) + v->nchain + n <= v->sq_cap &&
-	       !(slot && v->slot_head - v->slot_tail == sends(v));
+	       !(slot && v->slot_head - v->slot_tail == v->sends);
 }
 
 /* Every Send has a receive posted for it, so what is in the way is with the device, and gone in a
@@ -223,7 +218,7 @@ int rr_verbs_post(struct rr_vq *v, struct ibv_send_wr *wr, struct rr_verbs_wqe w
 	}
 	v->unsignaled += n;
 	v->nchain = 0;
-	if (w.op != RR_WC_SEND || ++v->unsignaled >= sends(v) / 2) {
+	if (w.op != RR_WC_SEND || ++v->unsignaled >= v->sends / 2) {
 		wr->send_flags |= IBV_SEND_SIGNALED;
 		v->unsignaled = 0;
 	}
@@ -281,7 +276,7 @@ int rr_verbs_send_wr(struct rr_qp *qp, struct rr_vq *v, struct ibv_send_wr *wr,
 		return rc;
 	wr->sg_list = sge;
 	w.slot = gather(v, v->slab + (size_t)rr_verbs_recvs(qp) * qp->recv_size +
-			   (size_t)(v->slot_head % sends(v)) * v->param.recv_size,
+			   (size_t)(v->slot_head % v->sends) * v->param.recv_size,
 			iov, niov, len, wr);
 	return rr_verbs_post(v, wr, w);
 }

@@ -24,7 +24,7 @@
 
 /* Bytes that this process's connections may come to lock. */
 static _Atomic size_t reserved;
-static _Atomic uint32_t long_ones;	/* connections with long receives */
+static _Atomic uint32_t given[RR_V_SHARES];	/* connections that have one */
 static _Atomic int reserved_by;		/* pid: a forked child has none of them */
 
 /* CAP_IPC_LOCK counts in the first user namespace only. */
@@ -46,35 +46,46 @@ static bool unlimited(void)
 	return n <= 0 || strstr(map, " 4294967295");
 }
 
+static void count_own(void)
+{
+	if (reserved_by == rr_verbs_pid)
+		return;
+	reserved = 0;
+	for (int i = 0; i < RR_V_SHARES; i++)
+		given[i] = 0;
+	reserved_by = rr_verbs_pid;
+}
+
 /* Enough for whatever it may need later: a connection that has begun does not fail for it. */
 int rr_verbs_mem_reserve(struct rr_vq *v, size_t need)
 {
 	struct rlimit lim;
 
-	if (reserved_by != rr_verbs_pid) {
-		reserved = 0;
-		long_ones = 0;
-		reserved_by = rr_verbs_pid;
-	}
+	count_own();
 	if (getrlimit(RLIMIT_MEMLOCK, &lim) || lim.rlim_cur == RLIM_INFINITY || unlimited())
 		return 0;
 	v->locked = need;
 	return atomic_fetch_add(&reserved, need) + need <= lim.rlim_cur ? 0 : -ENOMEM;
 }
 
-bool rr_verbs_mem_long(struct rr_vq *v)
+bool rr_verbs_mem_share(struct rr_vq *v, enum rr_verbs_share which)
 {
-	v->is_long = atomic_fetch_add(&long_ones, 1) < RR_VERBS_LONG;
-	if (!v->is_long)
-		atomic_fetch_sub(&long_ones, 1);
-	return v->is_long;
+	static const uint32_t most[RR_V_SHARES] = { [RR_V_LONG] = RR_VERBS_LONG, [RR_V_FULL] = RR_VERBS_FULL };
+
+	count_own();
+	v->share[which] = atomic_fetch_add(&given[which], 1) < most[which];
+	if (!v->share[which])
+		atomic_fetch_sub(&given[which], 1);
+	return v->share[which];
 }
 
 void rr_verbs_mem_unreserve(struct rr_vq *v)
 {
-	if (v->is_long)
-		atomic_fetch_sub(&long_ones, 1);
-	v->is_long = false;
+	for (int i = 0; i < RR_V_SHARES; i++) {
+		if (v->share[i])
+			atomic_fetch_sub(&given[i], 1);
+		v->share[i] = false;
+	}
 	if (v->locked)
 		atomic_fetch_sub(&reserved, v->locked);
 	v->locked = 0;

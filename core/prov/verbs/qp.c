@@ -61,7 +61,7 @@ static int limits(const struct rr_qp *qp, struct rr_vq *v)
 
 static int make_memory(struct rr_qp *qp, struct rr_vq *v)
 {
-	v->slab_size = rr_verbs_slab(qp);
+	v->slab_size = rr_verbs_slab(qp, v);
 	v->slab = map(v->slab_size);
 	qp->mem = map(qp->mem_size);
 	if (!v->slab || !qp->mem)

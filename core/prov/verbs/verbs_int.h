@@ -37,6 +37,7 @@
 #define RR_VERBS_INLINE	256u		/* wished for */
 #define RR_VERBS_SGE	4u
 #define RR_VERBS_LONG	16u		/* connections of a process that have long receives */
+#define RR_VERBS_FULL	128u		/* of the others, those that have as many as they ask for */
 #define RR_VERBS_SENDS	32u		/* send slots, at most */
 #define RR_VERBS_SQ	512u
 #define RR_VERBS_DEPTH	16u		/* RDMA Reads at a time, each way, at most */
@@ -67,6 +68,9 @@ enum rr_verbs_state {
 	RR_V_LISTENING, RR_V_ADDR, RR_V_ROUTE, RR_V_CONNECTING, RR_V_ACCEPTING, RR_V_READY,
 	RR_V_GONE,	/* with its device: what was received is left */
 };
+
+/* What not every connection of a process can have. */
+enum rr_verbs_share { RR_V_LONG, RR_V_FULL, RR_V_SHARES };
 
 /* A posted work request that is not known to have ended. */
 struct rr_verbs_wqe {
@@ -102,7 +106,7 @@ struct rr_vq {
 	size_t slab_size;
 	struct ibv_mr *slab_mr;
 	size_t locked;		/* bytes that count in the process's locked memory */
-	bool is_long;		/* one of those with long receives */
+	bool share[RR_V_SHARES]; /* one of those that have such receives */
 	/* mem, from its beginning on, as far as it was used: one that is as long as needed, and shorter
 	 * ones as long as somebody uses them */
 	struct rr_verbs_mr {
@@ -132,7 +136,7 @@ struct rr_vq {
 	/* the send queue; free-running */
 	struct rr_verbs_wqe wqe[RR_VERBS_SQ];
 	uint32_t sq_cap, sq_head, sq_tail;
-	uint32_t slot_head, slot_tail;
+	uint32_t slot_head, slot_tail, sends;	/* of send slots; how many there are */
 	uint32_t max_inline, max_sge;
 
 	/* receives that the peer has posted for us (native: UINT32_MAX), and of ours those that it does not know of yet */
@@ -222,16 +226,18 @@ static inline uint32_t rr_verbs_recvs(const struct rr_qp *qp)
 	return qp->native ? qp->recvs : qp->recvs + RR_VERBS_NOTES;
 }
 
-/* Send slots for messages of that size, a power of two: fewer of long ones. */
-static inline uint32_t rr_verbs_sends(uint32_t size)
+/* Send slots, a power of two: fewer for long messages, and where there are few receives. */
+static inline uint32_t rr_verbs_sends(const struct rr_qp *qp)
 {
-	return size <= 4096 ? RR_VERBS_SENDS : size <= 8192 ? RR_VERBS_SENDS / 2 : RR_VERBS_SENDS / 4;
+	if (qp->recv_size > 8192 || qp->recvs < RR_VERBS_SENDS)
+		return RR_VERBS_SENDS / 4;
+	return qp->recv_size > 4096 ? RR_VERBS_SENDS / 2 : RR_VERBS_SENDS;
 }
 
 /* Receives, then send slots. */
-static inline size_t rr_verbs_slab(const struct rr_qp *qp)
+static inline size_t rr_verbs_slab(const struct rr_qp *qp, const struct rr_vq *v)
 {
-	return rr_align((size_t)(rr_verbs_recvs(qp) + rr_verbs_sends(qp->recv_size)) * qp->recv_size,
+	return rr_align((size_t)(rr_verbs_recvs(qp) + v->sends) * qp->recv_size,
 			(size_t)RR_PAGE);
 }
 
@@ -317,8 +323,8 @@ void rr_verbs_creds_forked(void);
 /* mem.c */
 /* May this connection lock so much memory? 0, or -ENOMEM; to be given back in either case. */
 int rr_verbs_mem_reserve(struct rr_vq *v, size_t need);
-/* May it have long receives? That, too, is given back there: */
-bool rr_verbs_mem_long(struct rr_vq *v);
+/* May it have such receives? That, too, is given back there: */
+bool rr_verbs_mem_share(struct rr_vq *v, enum rr_verbs_share which);
 void rr_verbs_mem_unreserve(struct rr_vq *v);
 /* A registration of mem that has local[0..len), with one user more: its index, or -errno. */
 int rr_verbs_mem_use(struct rr_qp *qp, struct rr_vq *v, const void *local, size_t len);
