@@ -1,11 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The NFSv4.1 server calls its client: ganesha takes a delegation back. GlusterFS is its back end, since FSAL_VFS
-# gives none.
+# The NFSv4.1 server calls its client: ganesha takes a delegation back. Ceph is its back end, since FSAL_VFS gives
+# none.
 . "$(dirname "$0")/lib.sh"
-. "$HERE/gluster-setup.sh"
 [ "$LEG" != native ] || native_rules "role=server port=20861 native=on" "role=client port=20861 native=on mode=require"
-FSAL=GLUSTER
+FSAL=CEPH
 . "$HERE/ganesha-setup.sh"
 ALLOW=NO_SHIM,NEGATIVE_CACHE SERVER_ALLOW=NO_SHIM,NEGATIVE_CACHE,NO_OFFER
 case $LEG in both | verbs | native) SERVER_COUNTS=messages.reverse_calls_sent ;; esac

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash
-# Sourced: starts nfs-ganesha with its back end $FSAL (VFS, or MEM: files of up to 2 MiB
-# in memory), and rpcbind for it. KRB5, SEC: how it does RPCSEC_GSS, and with which services.
+# Sourced: starts nfs-ganesha with its back end $FSAL (VFS; MEM: files of up to 2 MiB
+# in memory; CEPH, with delegations), and rpcbind for it. KRB5, SEC: how it does RPCSEC_GSS, and with which services.
 need ganesha.nfsd rpcbind
 mkdir -p /run/ganesha /run/dbus $W/exp $W/rec
 chmod 777 $W/exp
@@ -12,10 +12,13 @@ if [ ! -e /etc/mtab ]; then	# ganesha reads it; a minimal system has none
 fi
 helper rpcbind -f -w
 waitport 111
-path=$W/exp options='' preload=${server_env[0]-}
-if [ "${FSAL:-}" = GLUSTER ]; then
-	[ -e /usr/lib/x86_64-linux-gnu/ganesha/libfsalgluster.so ] || skip "nfs-ganesha-gluster is not installed"
-	path=/ options="hostname = \"$host\"; volume = \"vol\";" preload="LD_PRELOAD=${preload#*=} $BUILD/apps/lease.so libgfapi.so.0"
+path=$W/exp ceph=
+if [ "${FSAL:-}" = CEPH ]; then
+	[ -e /usr/lib/x86_64-linux-gnu/ganesha/libfsalceph.so ] || skip "nfs-ganesha-ceph is not installed"
+	need ceph-mon ceph-osd ceph-mds
+	helper /usr/bin/python3 $HERE/../ceph.py $W/ceph $HOST
+	await test -e $W/ceph/ready || { tail -n 20 $W/helper.log; die "no Ceph"; }
+	path=/ ceph="CEPH { Ceph_Conf = $W/ceph/ceph.conf; umask = 0; }"
 fi
 cat >$W/ganesha.conf <<X
 NFS_CORE_PARAM { NFS_Port = 20861; MNT_Port = 20862; NLM_Port = 20863; Rquota_Port = 20864;
@@ -26,11 +29,12 @@ NFS_KRB5 { ${KRB5:-Active_krb5 = false;} }
 EXPORT_DEFAULTS { Access_Type = RW; Squash = No_Root_Squash; SecType = sys,${SEC:-none}; Protocols = 3,4;
 	Transports = TCP; }
 EXPORT { Export_Id = 1; Path = $path; Delegations = RW; Pseudo = /exp; Access_Type = RW; PrefRead = 1048576;
-	PrefWrite = 1048576; MaxRead = 1048576; MaxWrite = 1048576; FSAL { Name = ${FSAL:-VFS}; $options } }
+	PrefWrite = 1048576; MaxRead = 1048576; MaxWrite = 1048576; FSAL { Name = ${FSAL:-VFS}; } }
+$ceph
 MEM { Inode_Size = 2097152; }
 LOG { Default_Log_Level = EVENT; }
 X
-server env ${preload:+"$preload"} ganesha.nfsd -F -f $W/ganesha.conf -L $W/ganesha.log -p $W/ganesha.pid
+server ganesha.nfsd -F -f $W/ganesha.conf -L $W/ganesha.log -p $W/ganesha.pid
 waitport 20861
 waitport 20862
 await grep -q 'NFS SERVER INITIALIZED' $W/ganesha.log 2>/dev/null || die "ganesha does not come up"

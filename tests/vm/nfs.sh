@@ -35,6 +35,25 @@ nfs_modules() {
 	mountpoint -q /sys/kernel/tracing || mount -t tracefs tracefs /sys/kernel/tracing
 }
 
+# What the kernel's client saw go wrong on its queue pairs and in replies, what it sent again (for which it makes a new
+# connection), and who ended a connection: for who looks into a failure.
+watch_ends() {
+	local e d=/sys/kernel/tracing/events
+	for e in send receive fastreg li; do
+		echo 'status != 0 && status != 5' >$d/rpcrdma/xprtrdma_wc_$e/filter &&
+			echo 1 >$d/rpcrdma/xprtrdma_wc_$e/enable
+	done
+	for e in rpcrdma/xprtrdma_disconnect rdma_cma/cm_disconnect rdma_cma/cm_event_handler sunrpc/xprt_disconnect_force \
+		sunrpc/xprt_retransmit sunrpc/rpc_timeout_status sunrpc/rpc__garbage_args sunrpc/rpc__unparsable \
+		sunrpc/rpc_bad_verifier sunrpc/rpc__auth_tooweak sunrpc/rpc__stale_creds; do
+		echo 1 >$d/$e/enable
+	done
+} 2>/dev/null
+show_ends() {
+	grep -v '^#' /sys/kernel/tracing/trace | tail -n 40
+	grep . /sys/class/infiniband/rxe0/ports/1/hw_counters/* | grep -v ':0$' | sed 's:.*/::' | xargs
+}
+
 nfs_export() {
 	mkdir -p /export
 	mkfs.ext4 -q -F -b 4096 -O ea_inode,^has_journal /dev/ram0 200M && mount /dev/ram0 /export ||
@@ -71,31 +90,27 @@ knfsd_down() {
 	exportfs -ua
 }
 
-# A volume of GlusterFS with its brick on /export: what FSAL_VFS has not, delegations and ACLs.
-gluster_up() {
-	need glusterd gluster
-	[ -e /usr/lib/x86_64-linux-gnu/ganesha/libfsalgluster.so ] || skip "nfs-ganesha-gluster is not installed"
-	mkdir -p "$W/gluster" "$W/gluster.log/bricks" /run/gluster /export/brick
-	mount --bind "$W/gluster" /var/lib/glusterd
-	mount --bind "$W/gluster.log" /var/log/glusterfs
-	background "$W/glusterd.out" glusterd -N -L WARNING -p "$W/glusterd.pid"
-	wait_port 24007
-	gluster --mode=script volume create vol 10.9.0.1:/export/brick force >"$W/gluster.out" &&
-		gluster --mode=script volume start vol >"$W/gluster.out" || die "no volume: $(cat "$W/gluster.out")"
-}
-gluster_down() {
-	gluster --mode=script volume stop vol force >"$W/gluster.out"
-	kill "$(cat "$W/glusterd.pid")"
+# A file system of Ceph: it has what FSAL_VFS has not, delegations, ACLs and extended attributes.
+ceph_up() {
+	need ceph-mon ceph-osd ceph-mds
+	[ -e /usr/lib/x86_64-linux-gnu/ganesha/libfsalceph.so ] || skip "nfs-ganesha-ceph is not installed"
+	background "$W/ceph.out" /usr/bin/python3 "$(dirname "${BASH_SOURCE[0]}")/../ceph.py" "$W/ceph" 10.9.0.1
+	for ((i = 0; i < 600; i++)); do
+		[ ! -e "$W/ceph/ready" ] || return
+		kill -0 "$pid" 2>/dev/null || break
+		sleep 0.1
+	done
+	tail -n 30 "$W/ceph.out"
+	die "no Ceph"
 }
 
 ganesha_up() {
-	local fsal=VFS options='' preload='' as=server
+	local fsal=VFS path=/export ceph='' preload='' as=server
 	if [ $proto = rdma ]; then preload=$BUILD/librpcrdma_shim.so; else as="env"; fi
-	case ${GANESHA_FSAL:-} in gluster)
-		gluster_up
-		fsal=GLUSTER options='hostname = "10.9.0.1"; volume = "vol";'
-		preload="$preload $BUILD/apps/lease.so libgfapi.so.0" ;;
-	esac
+	if [ "${GANESHA_FSAL:-}" = CEPH ]; then
+		ceph_up
+		fsal=CEPH path=/ ceph="CEPH { Ceph_Conf = $W/ceph/ceph.conf; umask = 0; }"
+	fi
 	need ganesha.nfsd
 	rpcbind_up
 	mkdir -p /run/ganesha /run/dbus "$W/rec"
@@ -107,10 +122,11 @@ ganesha_up() {
 			RecoveryRoot = $W/rec; Allow_Numeric_Owners = true; Only_Numeric_Owners = true;
 			Delegations = true; }
 		NFS_KRB5 { ${KRB5:-Active_krb5 = false;} }
-		EXPORT { Export_Id = 1; Path = /export; Pseudo = /export; Access_Type = RW; Squash = No_Root_Squash;
+		EXPORT { Export_Id = 1; Path = $path; Pseudo = /export; Access_Type = RW; Squash = No_Root_Squash;
 			SecType = ${SEC:-sys}; Protocols = 3,4; Transports = TCP; Delegations = RW;
 			MaxRead = 1048576; MaxWrite = 1048576; PrefRead = 1048576; PrefWrite = 1048576;
-			FSAL { Name = $fsal; $options } }
+			FSAL { Name = $fsal; } }
+		$ceph
 		LOG { Default_Log_Level = EVENT; ${GANESHA_LOG:-} }
 	X
 	[ $proto = tcp ] || export RDMARPC_RULES='role=server port=2049 native=20049'
@@ -125,7 +141,6 @@ ganesha_down() {
 	local p
 	p=$(cat "$W/ganesha.pid" 2>/dev/null) && kill "$p" 2>/dev/null
 	wait "$server_pid" 2>/dev/null
-	[ -z "${GANESHA_FSAL:-}" ] || "${GANESHA_FSAL}_down"
 }
 
 # nfs_server: $server is up; when the case ends it is taken down
@@ -133,6 +148,7 @@ nfs_server() {
 	need rpcbind mount.nfs mkfs.ext4
 	rxe_up	# first, for those in the same boot that take the device away: DEVICES.md, "rdma link delete"
 	nfs_modules
+	watch_ends
 	nfs_export
 	"${server}_up"
 	trap 'nfs_down; cleanup' EXIT
@@ -215,7 +231,7 @@ nfs_finish() {
 	local complaints
 	complaints=$(dmesg | grep -E 'rpcrdma:|svcrdma:|RPC:.*rror|NFS:.*rror|not responding')
 	[ -z "$complaints" ] || bad "the kernel complains: $complaints"
-	[ $failures = 0 ] || tail -n 20 "$W"/*.log "$W"/*.out 2>/dev/null
+	[ $failures = 0 ] || { show_ends; tail -n 20 "$W"/*.log "$W"/*.out 2>/dev/null; }
 	echo "$checks checks, $failures failed"
 	exit $((failures != 0))
 }

@@ -10,10 +10,11 @@
  *	links DIR			symbolic links of all lengths; readlink
  *	rename DIR			over nothing and over another file
  *	xattr PATH BYTES		an extended attribute of so many bytes; the list; removal
- *	acl PATH NAME			an ACL, as this attribute, is written and read the same
+ *	acl PATH NAME USERS		an ACL with so many users, as this attribute, is written and read
  *	hold PATH READY GO		opens, reads, makes file READY, waits for file GO, reads again
  */
 #include <dirent.h>
+#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -393,38 +394,77 @@ static void do_xattr(char **arg)
 	printf("an attribute of %zu", size);
 }
 
-/* POSIX ACLs as the kernel has them in an attribute: version, then tag, permissions and id of each entry. */
-static ssize_t an_acl(unsigned char *b)
+/* ACLs by which the owner and so many users, 1000 and on, may read and write, others read. */
+
+/* As the kernel has POSIX's in an attribute: version, then tag, permissions and id of each entry. */
+static size_t posix_acl(unsigned char *b, uint32_t users)
 {
-	static const struct {
+	struct {
 		uint16_t tag, perm;
 		uint32_t id;
-	} entries[] = { { 0x01, 6, -1u }, { 0x02, 6, 1234 }, { 0x04, 4, -1u }, { 0x08, 4, 4321 }, { 0x10, 6, -1u },
-			{ 0x20, 4, -1u } };
-	static const uint32_t version = 2;
+	} *e = (void *)(b + 4);
 
-	memcpy(b, &version, sizeof(version));
-	memcpy(b + sizeof(version), entries, sizeof(entries));
-	return sizeof(version) + sizeof(entries);
+	memcpy(b, &(uint32_t){ 2 }, 4);
+	*e++ = (typeof(*e)){ 0x01, 6, -1u };
+	for (uint32_t i = 0; i < users; i++)
+		*e++ = (typeof(*e)){ 0x02, 6, 1000 + i };
+	*e++ = (typeof(*e)){ 0x04, 4, -1u };
+	*e++ = (typeof(*e)){ 0x10, 6, -1u };
+	*e++ = (typeof(*e)){ 0x20, 4, -1u };
+	return (size_t)((unsigned char *)e - b);
 }
 
+static unsigned char *ace(unsigned char *b, uint32_t mask, const char *who)
+{
+	uint32_t n = (uint32_t)strlen(who);
+	uint32_t head[] = { 0, 0, htobe32(mask), htobe32(n) }; /* ALLOW, no flags */
+
+	memcpy(b, head, sizeof(head));
+	memcpy(b + sizeof(head), who, n);
+	memset(b + sizeof(head) + n, 0, -n % 4);
+	return b + sizeof(head) + n + -n % 4;
+}
+
+/* As version 4 has them on the wire (RFC 8881 section 6.2.1). */
+static size_t nfs4_acl(unsigned char *b, uint32_t users)
+{
+	enum { READ = 0x120081, WRITE = 0x106 };
+	unsigned char *e = b + 4;
+	char who[16];
+
+	memcpy(b, &(uint32_t){ htobe32(users + 3) }, 4);
+	e = ace(e, READ | WRITE, "OWNER@");
+	for (uint32_t i = 0; i < users; i++) {
+		snprintf(who, sizeof(who), "%u", 1000 + i);
+		e = ace(e, READ | WRITE, who);
+	}
+	e = ace(e, READ, "GROUP@");
+	return (size_t)(ace(e, READ, "EVERYONE@") - b);
+}
+
+/* A server may keep an ACL of version 4 as POSIX's, and give more for it than was set; it has the users. */
 static void do_acl(char **arg)
 {
+	bool posix = strstr(arg[1], "posix");
+	uint32_t users = (uint32_t)number(arg[2]);
 	unsigned char a[65536], b[65536];
-	ssize_t n, m;
+	size_t n = posix ? posix_acl(a, users) : nfs4_acl(a, users);
+	char who[16];
+	ssize_t m;
 
 	put(arg[0], "x");
-	n = getxattr(arg[0], arg[1], a, sizeof(a));
-	if (n < 0 && errno == ENODATA)
-		n = an_acl(a);
-	if (n <= 0)
-		die("getxattr %s", arg[1]);
-	if (setxattr(arg[0], arg[1], a, (size_t)n, 0))
+	if (setxattr(arg[0], arg[1], a, n, 0))
 		die("setxattr %s", arg[1]);
 	m = getxattr(arg[0], arg[1], b, sizeof(b));
-	if (m != n || memcmp(a, b, (size_t)n))
-		die("%s is another: %zd bytes, was %zd", arg[1], m, n);
-	printf("an ACL of %zd", n);
+	if (m < (ssize_t)n || (posix && memcmp(a, b, n)))
+		die("%s is another: %zd bytes, was %zu", arg[1], m, n);
+	for (uint32_t i = 0; !posix && i < users; i++) {
+		int k = snprintf(who, sizeof(who), "%c%c%c%c%u", 0, 0, 0, 4, 1000 + i);
+
+		if (!memmem(b, (size_t)m, who, (size_t)k))
+			die("user %u is not in the ACL", 1000 + i);
+	}
+	printf("an ACL of %zu, read as %zd", n, m);
 }
 
 static void do_hold(char **arg)
@@ -452,7 +492,7 @@ static const struct step {
 } steps[] = {
 	{ "io", 3, do_io },	    { "odd", 1, do_odd },	{ "random", 3, do_random }, { "mmap", 2, do_mmap },
 	{ "names", 2, do_names },   { "links", 1, do_links },	{ "rename", 1, do_rename }, { "xattr", 2, do_xattr },
-	{ "acl", 2, do_acl },	    { "hold", 3, do_hold },
+	{ "acl", 3, do_acl },	    { "hold", 3, do_hold },
 };
 
 int main(int argc, char **argv)
