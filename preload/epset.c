@@ -116,7 +116,7 @@ struct rr_ep_set *rr_ep_new(int epfd)
 		s->epfd = epfd;
 		atomic_store_explicit(&s->inner, -1, memory_order_relaxed);
 		s->cookie = random64();
-		s->pass = 0;
+		s->pass = s->round = 0;
 		atomic_store(&s->sleepers, 0);
 		atomic_store(&s->tagged, 0);
 		atomic_store(&s->keyed, false);

@@ -39,6 +39,7 @@ struct rr_ep_set {
 	_Atomic uint32_t tagged;	/* watches that are not plain */
 	_Atomic bool keyed;		/* the kernel may have keys of ours in it, or has had */
 	uint64_t pass;			/* counts waits, so that none tells a watch twice */
+	uint64_t round;			/* counts rounds through the active watches, so that none asks one twice */
 	struct rr_ep_watch *all;
 	struct rr_ep_watch *first, *last;	/* the active ones */
 	struct rr_ep_set *next;		/* of all sets, or of the free ones */
@@ -62,6 +63,7 @@ struct rr_ep_watch {
 	int inq;		/* bytes to read when last reported */
 	unsigned misses;	/* looks in a row that found nothing */
 	uint64_t told;		/* in this pass of its set */
+	uint64_t asked;		/* in this round of its set */
 	struct rr_ep_watch *set_next, *so_next;
 	struct rr_ep_watch *next, *prev;	/* active, or free */
 };

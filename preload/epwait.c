@@ -74,31 +74,31 @@ static void rest(struct rr_ep_watch *w)
 		rr_ep_deactivate(w);
 }
 
-/* Asks the active watches, each once, in turn. */
+/* Asks the active watches, each once, in turn: those that were asked go to the end. (Any of them may leave the list
+ * meanwhile: one's answer changes the others of its connection.) */
 static int collect(struct rr_ep_set *s, struct epoll_event *evs, int max)
 {
-	struct rr_ep_watch *w, *last = s->last;
+	struct rr_ep_watch *w;
 	int n = 0;
 
-	while (n < max && (w = s->first)) {
-		bool end = w == last;
+	s->round++;
+	while (n < max && (w = s->first) && w->asked != s->round) {
 		int r;
 
+		w->asked = s->round;
 		rr_ep_deactivate(w);
 		rr_ep_activate_one(w, false);
-		if (w->active && w->told != s->pass) {
-			r = ask(w);
-			if (r == RR_CONN_KERNEL)
-				rr_ep_refresh(w, false);
-			r = r > 0 ? r : 0;
-			if (due(w, (unsigned)r))
-				tell(w, (unsigned)r, &evs[n++]);
-			else if (w->active)
-				rest(w);
-			w->seen = (unsigned)r;
-		}
-		if (end)
-			break;
+		if (!w->active || w->told == s->pass)
+			continue;
+		r = ask(w);
+		if (r == RR_CONN_KERNEL)
+			rr_ep_refresh(w, false);
+		r = r > 0 ? r : 0;
+		if (due(w, (unsigned)r))
+			tell(w, (unsigned)r, &evs[n++]);
+		else if (w->active)
+			rest(w);
+		w->seen = (unsigned)r;
 	}
 	return n;
 }

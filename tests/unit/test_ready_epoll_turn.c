@@ -89,3 +89,19 @@ Test(ready_epoll_turn, a_fired_oneshot_stays_quiet_when_its_connection_becomes_t
 	expect(&o, EPOLLIN);
 	cr_assert_eq(look(&o, 0), 0);
 }
+
+Test(ready_epoll_turn, watches_that_leave_when_another_is_asked_are_not_waited_for)
+{
+	struct one o = begin(RR_FAKE_WAITING, EPOLLIN);
+	int peer, other = tcp(&peer), same;
+
+	o.c->until = rr_now() + 5 * RR_MSEC;
+	rr_fake_conn(other, RR_FAKE_WAITING)->until = rr_now() + 60 * RR_SEC;
+	ctl(o.ep, EPOLL_CTL_ADD, other, EPOLLIN);
+	same = rr_wrap_dup(o.fd);
+	ctl(o.ep, EPOLL_CTL_ADD, same, EPOLLIN);
+	usleep(10000);
+	cr_assert_eq(look(&o, 0), 0);	/* asks o.fd, which is TCP now; so is the last, same */
+	cr_assert_eq(write(o.peer, "x", 1), 1);
+	cr_assert_eq(look(&o, -1), 2);
+}
