@@ -16,6 +16,12 @@
 /* A call's own bytes, a Write chunk, a Reply chunk. */
 _Static_assert(3 * RR_BUF_EXTS <= RR_PROV_PIECES, "a provider has room for them before their post");
 
+/* For the log. */
+static int number(const struct rr_share *sh)
+{
+	return atomic_load_explicit(&sh->st->fd, memory_order_relaxed);
+}
+
 /* The peer must not have to wait for our app to notice: some never close what has failed (ntirpc, with calls
  * under way). */
 void rr_drv_fail(struct rr_share *sh, int err, enum rr_reason why)
@@ -28,7 +34,7 @@ void rr_drv_fail(struct rr_share *sh, int err, enum rr_reason why)
 	rr_hint(sh, RR_HINT_IN | RR_HINT_OVER);
 	rr_count(sh->qp->count, RR_C_lost, 1);
 	rr_report_share(sh, RR_CS_DEAD, why);
-	rr_info("carried connection lost: %s", rr_reason_text(why));
+	rr_info("fd %d: lost: %s", number(sh), rr_reason_text(why));
 }
 
 /* The payload of buf[off..off+len) as iovecs; how many. */
@@ -84,6 +90,8 @@ void rr_drv_lost(struct rr_share *sh)
 	sh->prov_lost_at = rr_now_coarse();
 	sh->rx.checked = 0;
 	rr_hint(sh, RR_HINT_IN | RR_HINT_OVER | RR_HINT_LOST);
+	rr_info("fd %d: the peer has left; calls without reply: %u of ours, %u of its own", number(sh), i.inflight,
+		i.serving);
 	rr_native_lost(sh);
 }
 

@@ -173,6 +173,7 @@ nfs_mount() {
 	checks=$((checks + 1))
 	timeout 40 mount -t nfs -o "$o" 10.9.0.1:$path $MNT 2>"$W/mount" && return
 	cat "$W/mount"
+	show_ends
 	dmesg | tail -n 5
 	tail -n 20 "$W"/*.out "$W"/*.log 2>/dev/null
 	die "mount -o $o"

@@ -41,7 +41,7 @@ killed() {
 	lost server-killed 20
 	new_server
 }
-losses() { cat "$W"/server.run*.log | grep -c 'connection lost'; }
+losses() { cat "$W"/server.run*.log | grep -c ': lost: '; }
 # The client's SO_KEEPALIVE has its device ask, though it only waits for an answer.
 kept_alive() {
 	export LAB_KEEPALIVE=2
