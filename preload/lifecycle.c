@@ -125,15 +125,37 @@ bool rr_speaks_tcp(int fd)
 	       proto == IPPROTO_TCP;
 }
 
+static bool is_listening(int fd)
+{
+	socklen_t len = sizeof(int);
+	int on = 0;
+
+	return !rr_real.getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &on, &len) && on;
+}
+
+/* listen() was called on fd before exec. */
+static bool listener(int fd)
+{
+	struct rr_sock *so = track(fd, RR_SOCK_LISTENER);
+
+	if (!so)
+		return false;
+	native_listener(so, fd);
+	rr_file_put(&so->f);
+	return true;
+}
+
 bool rr_sock_inherit(int fd)
 {
 	struct sockaddr_storage peer;
 	socklen_t len = sizeof(peer);
 	int saved = errno;
-	bool ok = rr_speaks_tcp(fd) && !rr_real.getpeername(fd, (struct sockaddr *)&peer, &len);
+	bool ok = rr_speaks_tcp(fd);
 
-	if (ok)
+	if (ok && !rr_real.getpeername(fd, (struct sockaddr *)&peer, &len))
 		rr_sock_accepted(fd);
+	else
+		ok = ok && is_listening(fd) && listener(fd);
 	errno = saved;
 	return ok;
 }

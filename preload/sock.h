@@ -53,7 +53,7 @@ void rr_sock_accepted(int fd);
 /* The same with its connection; NULL: that is to be made. False: no memory, c is the caller's. */
 bool rr_sock_adopt(int fd, struct rr_conn *c);
 bool rr_speaks_tcp(int fd);
-/* fd, inherited across exec: if it is a connected TCP socket, as if it had been accepted. */
+/* fd, inherited across exec: if it is a TCP socket, as if it had been accepted, or listen() called on it. Is it? */
 bool rr_sock_inherit(int fd);
 /* fd is a new number for the open file behind of. */
 void rr_sock_dup(int of, int fd);

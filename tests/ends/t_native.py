@@ -533,6 +533,24 @@ def a_daemon_that_forks_after_listen_has_the_port():
     same(c.do('ask(s, 1, blob(300))'), 300)
 
 
+ACTIVATE = '''import os, socket, sys
+l = socket.create_server(('127.0.0.1', %d))
+os.dup2(l.fileno(), 3)
+os.set_inheritable(3, True)
+os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS='1')
+os.execvp(sys.argv[1], sys.argv[1:])''' % TCP
+
+
+def a_listener_that_systemd_has_opened_has_the_port():
+    s, c = Agent(rules=SERVER, prefix=['/usr/bin/python3', '-c', ACTIVATE]), client()
+    s.do('L = socket.socket(fileno=3)')
+    pair_of(s, c)
+    a = uses(s, c)
+    same((native(s), native(c)), (1, 1), 'native')
+    c.do('s.close()')
+    same(s.result(a), 'EOF after 0 of 4 bytes')
+
+
 def of_workers_on_one_listener_the_first_has_it_and_another_takes_over():
     s, c, t = server(), client(), Agent(shim=False)
     s.do('L.setblocking(False)')
