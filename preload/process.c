@@ -168,6 +168,43 @@ int rr_wrap_daemon(int nochdir, int noclose)
 	return rr_real.daemon(nochdir, noclose);
 }
 
+/* --- giving up privileges --- */
+
+/* What takes them is done before. */
+static void still_root(void)
+{
+	static void (*const early)(struct rr_conn *) = rr_conn_early;
+	int saved = errno;
+
+	if (rr_conn_any_listener() && rr_may_track() && geteuid() == 0)
+		rr_fdt_each(tell, (void *)(uintptr_t)&early);
+	errno = saved;
+}
+
+int rr_wrap_setuid(uid_t uid)
+{
+	still_root();
+	return rr_real.setuid(uid);
+}
+
+int rr_wrap_seteuid(uid_t euid)
+{
+	still_root();
+	return rr_real.seteuid(euid);
+}
+
+int rr_wrap_setreuid(uid_t ruid, uid_t euid)
+{
+	still_root();
+	return rr_real.setreuid(ruid, euid);
+}
+
+int rr_wrap_setresuid(uid_t ruid, uid_t euid, uid_t suid)
+{
+	still_root();
+	return rr_real.setresuid(ruid, euid, suid);
+}
+
 /* --- close_range, closefrom --- */
 
 /* The tracked fds of [first, last], in our sense. */

@@ -33,39 +33,11 @@ struct rr_listener {
 	struct rr_share *spare;
 	uint32_t n;
 	bool lost;			/* the door was open, until its device went */
+	bool early;			/* it was opened before anybody has looked who is there */
 	_Atomic bool shared;		/* by a fork */
 };
 
 /* --- the door ---------------------------------------------------------------------------- */
-
-struct rr_conn *rr_conn_listener(int fd)
-{
-	struct sockaddr_in6 addr = { 0 };
-	socklen_t len = sizeof(addr);
-	struct rr_listener *l;
-	struct rr_conn *c;
-	uint16_t port;
-
-	if (!rr_cp || !rr_cp->native || rr_os->getsockname(fd, (struct sockaddr *)&addr, &len))
-		return NULL;
-	port = rr_cp->native(true, (struct sockaddr *)&addr, NULL);
-	if (!port)
-		return NULL;
-	l = mmap(NULL, sizeof(*l), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (l == MAP_FAILED)
-		return NULL;
-	c = rr_slab_get(true, fd);
-	if (!c) {
-		munmap(l, sizeof(*l));
-		return NULL;
-	}
-	l->addr = addr;
-	l->port = port;
-	c->listener = l;
-	rr_report_open(c, fd);
-	atomic_store_explicit(&c->state, RR_S_LISTEN, memory_order_release);
-	return c;
-}
 
 static enum rr_reason why_not(int rc)
 {
@@ -161,6 +133,55 @@ static bool door(struct rr_conn *c, int fd)
 	return rc == 0;
 }
 
+static _Atomic bool any_listener;
+
+bool rr_conn_any_listener(void)
+{
+	return unlikely(atomic_load_explicit(&any_listener, memory_order_relaxed));
+}
+
+void rr_conn_early(struct rr_conn *c)
+{
+	struct rr_listener *l = c->listener;
+	struct rr_lock *lock;
+
+	if (!l || l->port >= IPPORT_RESERVED || rr_conn_enter(c, c->fd, &lock) < 0)
+		return;
+	if (rr_conn_st(c) == RR_S_LISTEN && !l->lst)
+		l->early = door(c, c->fd);
+	rr_lock_drop(lock);
+}
+
+struct rr_conn *rr_conn_listener(int fd)
+{
+	struct sockaddr_in6 addr = { 0 };
+	socklen_t len = sizeof(addr);
+	struct rr_listener *l;
+	struct rr_conn *c;
+	uint16_t port;
+
+	if (!rr_cp || !rr_cp->native || rr_os->getsockname(fd, (struct sockaddr *)&addr, &len))
+		return NULL;
+	port = rr_cp->native(true, (struct sockaddr *)&addr, NULL);
+	if (!port)
+		return NULL;
+	l = mmap(NULL, sizeof(*l), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (l == MAP_FAILED)
+		return NULL;
+	c = rr_slab_get(true, fd);
+	if (!c) {
+		munmap(l, sizeof(*l));
+		return NULL;
+	}
+	l->addr = addr;
+	l->port = port;
+	c->listener = l;
+	rr_report_open(c, fd);
+	atomic_store_explicit(&c->state, RR_S_LISTEN, memory_order_release);
+	atomic_store_explicit(&any_listener, true, memory_order_relaxed);
+	return c;
+}
+
 /* Is the door expected to open? Who sleeps wakes for that, since nobody tells it. (Where there never was a device, it
  * takes another call to find one.) */
 static bool awaited(const struct rr_listener *l)
@@ -246,6 +267,9 @@ void rr_native_look(struct rr_conn *c, int fd)
 
 	if (!door(c, fd))
 		return;
+	l->early = false;
+	if (l->lst->ops->tend)
+		rc = l->lst->ops->tend(l->lst);
 	for (int i = 0; !rc && i < REFUSALS && l->n < QUEUE && rr_anchor_poll(l->lst->fd, POLLIN); i++)
 		rc = take_one(l);
 	if (rc == -ESHUTDOWN) {
@@ -380,8 +404,14 @@ bool rr_conn_defers(struct rr_conn *c)
 
 void rr_native_forks(struct rr_conn *c)
 {
-	if (c->listener)
-		c->listener->shared = true;
+	struct rr_listener *l = c->listener;
+
+	if (!l)
+		return;
+	l->shared = true;
+	if (l->early)		/* the child, perhaps, is to look */
+		shut_door(l);
+	l->early = false;
 }
 
 /* --- the end of a listener --------------------------------------------------------------- */

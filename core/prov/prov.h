@@ -113,6 +113,8 @@ struct rr_prov_ops {
 	size_t (*lst_size)(void);
 	int (*listen)(struct rr_lst *lst, const struct sockaddr *addr, const struct rr_prov_params *p);
 	void (*unlisten)(struct rr_lst *lst);
+	/* Before waiting for one: 0, or -ESHUTDOWN as below. May be NULL. */
+	int (*tend)(struct rr_lst *lst);
 	/* The next connect request, into qp (zeroed, of qp_size() bytes): 0 it is being established,
 	 * go on with establish(); -EAGAIN there is none; -ESHUTDOWN the listener is of no use any more
 	 * (its device is gone); else that request could not be taken and was refused, qp is as

@@ -10,6 +10,7 @@
  *	fsuid		as svcrun; each call takes on another identity for a while, as file servers do
  *	fsuid-own	the same, and librdmacm is loaded, with libc's functions before all others'
  *	drop		as svcrun, and gives up its privileges when it listens
+ *	drop-late	the same, in its first call
  *	fork		own accept() loop, one child per connection
  *	inetd		fd 0 is a connection (inetd nowait)
  *	wait		fd 0 is a listening socket (inetd wait), or fd 3 (LISTEN_FDS)
@@ -59,11 +60,13 @@ static in_addr_t own_address(void)
 }
 
 /* setfsuid() there and back: the credentials are then others, though they say the same. */
-static int switches;
+static int switches, drops;
 
 static void count_call(void)
 {
 	ncalls++;
+	if (drops && geteuid() == 0 && setuid(65534))
+		die("setuid");
 	if (switches) {
 		setfsuid(65534);
 		setfsuid(geteuid());
@@ -342,6 +345,7 @@ int main(int argc, char **argv)
 	}
 	if (!strcmp(mode, "drop") && setuid(65534))
 		die("setuid");
+	drops = !strcmp(mode, "drop-late");
 	switches = !strncmp(mode, "fsuid", 5);
 	if (!strcmp(mode, "fsuid-own") && !dlopen("librdmacm.so.1", RTLD_NOW | RTLD_DEEPBIND))
 		die(dlerror());

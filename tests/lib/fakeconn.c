@@ -71,6 +71,16 @@ struct rr_conn *rr_conn_listener(int fd)
 	return NULL;
 }
 
+bool rr_conn_any_listener(void)
+{
+	return false;
+}
+
+void rr_conn_early(struct rr_conn *c)
+{
+	(void)c;
+}
+
 int rr_conn_accept(struct rr_conn *l, int fd, int flags, struct rr_conn **out)
 {
 	(void)l, (void)fd, (void)flags, (void)out;

@@ -37,12 +37,19 @@ int rr_verbs_quiet(int fd)
 	return fl < 0 || rr_os->fcntl(fd, F_SETFL, fl | O_NONBLOCK) < 0 ? -errno : 0;
 }
 
+int rr_verbs_epoll(int floor)
+{
+	int fd = (int)syscall(SYS_epoll_create1, EPOLL_CLOEXEC);
+
+	return fd < 0 ? -errno : rr_verbs_high(fd, floor);
+}
+
 /* which: 0 the CM's, 1 completions'. */
-static int watch(const struct rr_qp *qp, int fd, uint32_t which)
+int rr_verbs_watch(int set, int fd, uint32_t which)
 {
 	struct epoll_event ev = { .events = EPOLLIN, .data.u32 = which };
 
-	return syscall(SYS_epoll_ctl, qp->wake_fd, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
+	return syscall(SYS_epoll_ctl, set, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
 }
 
 int rr_verbs_channel(struct rdma_event_channel **cm, int floor)
@@ -57,16 +64,40 @@ int rr_verbs_channel(struct rdma_event_channel **cm, int floor)
 	return rr_verbs_quiet((*cm)->fd);
 }
 
+void rr_verbs_channel_free(struct rdma_event_channel *cm)
+{
+	if (!cm)
+		return;
+	rr_verbs_own_fd(cm->fd, false);
+	rdma_destroy_event_channel(cm);
+}
+
+struct rdma_event_channel *rr_verbs_renew(struct rdma_event_channel **cm, struct rdma_cm_id *id, int set, int floor)
+{
+	struct rdma_event_channel *now = NULL, *old = *cm;
+	int rc = rr_verbs_channel(&now, floor);
+
+	if (!rc && !(rc = rr_verbs_watch(set, now->fd, 0)) && rr_cm_migrate_id(id, now))
+		rc = -errno;
+	if (rc) {
+		rr_verbs_channel_free(now);
+		errno = -rc;
+		return NULL;
+	}
+	syscall(SYS_epoll_ctl, set, EPOLL_CTL_DEL, old->fd, NULL);
+	*cm = now;
+	return old;
+}
+
 int rr_verbs_open(struct rr_qp *qp, struct rr_vq *v)
 {
 	int rc;
 
-	qp->wake_fd = (int)syscall(SYS_epoll_create1, EPOLL_CLOEXEC);
+	qp->wake_fd = rr_verbs_epoll(v->param.fd_floor);
 	if (qp->wake_fd < 0)
-		return -errno;
-	qp->wake_fd = rr_verbs_high(qp->wake_fd, v->param.fd_floor);
+		return qp->wake_fd;
 	rc = rr_verbs_channel(&v->cm, v->param.fd_floor);
-	return rc ? rc : watch(qp, v->cm->fd, 0);
+	return rc ? rc : rr_verbs_watch(qp->wake_fd, v->cm->fd, 0);
 }
 
 /* --- making ---------------------------------------------------------------------------- */
@@ -189,7 +220,7 @@ static int make_and_watch(struct rr_qp *qp, struct rr_vq *v)
 		return rc;
 	v->comp->fd = rr_verbs_high(v->comp->fd, v->param.fd_floor);
 	rc = rr_verbs_quiet(v->comp->fd);
-	return rc ? rc : watch(qp, v->comp->fd, 1);
+	return rc ? rc : rr_verbs_watch(qp->wake_fd, v->comp->fd, 1);
 }
 
 static int connect_now(struct rr_qp *qp, struct rr_vq *v)
@@ -332,13 +363,39 @@ static void device_gone(struct rr_vq *v)
 	v->state = RR_V_GONE;
 }
 
-void rr_verbs_cm_events(struct rr_vq *v)
+/* What cannot be heard is most likely that the peer has left. */
+static void renew(struct rr_qp *qp, struct rr_vq *v)
+{
+	struct pollfd p = { v->cm->fd, POLLIN, 0 };
+	struct rdma_event_channel *old = rr_verbs_renew(&v->cm, v->id, qp->wake_fd, v->param.fd_floor);
+
+	if (!old) {
+		v->lost |= rr_os->poll(&p, 1, 0) > 0;
+		return;
+	}
+	if (v->listener && !rr_cm_migrate_id(v->listener, v->cm))
+		rr_cm_destroy_id(v->listener);
+	v->listener = NULL;
+	rr_verbs_channel_free(old);
+}
+
+static bool next_event(struct rr_qp *qp, struct rr_vq *v, struct rdma_cm_event *ev, uint8_t data[UINT8_MAX])
+{
+	if (rr_verbs_event(v->cm, ev, data))
+		return true;
+	if (likely(errno != EACCES))
+		return false;
+	renew(qp, v);
+	return !v->lost && rr_verbs_event(v->cm, ev, data);
+}
+
+void rr_verbs_cm_events(struct rr_qp *qp, struct rr_vq *v)
 {
 	uint8_t data[UINT8_MAX];
 	struct rdma_cm_event ev;
 	bool gone = false;
 
-	while (v->state == RR_V_READY && rr_verbs_event(v->cm, &ev, data)) {
+	while (v->state == RR_V_READY && next_event(qp, v, &ev, data)) {
 		if (ev.event == RDMA_CM_EVENT_CONNECT_REQUEST) {
 			rr_cm_reject(ev.id);
 			rr_cm_destroy_id(ev.id);
@@ -403,8 +460,7 @@ void rr_verbs_close(struct rr_qp *qp)
 	rr_verbs_disconnect(qp);
 	disown(qp, v);
 	rr_verbs_qp_free(qp, v);
-	if (v->cm)
-		rdma_destroy_event_channel(v->cm);
+	rr_verbs_channel_free(v->cm);
 	if (qp->wake_fd >= 0)
 		rr_os->close(qp->wake_fd);
 	qp->wake_fd = -1;

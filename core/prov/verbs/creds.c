@@ -11,8 +11,10 @@
  *   that. (libibverbs itself talks by ioctl() already; its drivers, which it loads, have our write().)
  * - The CM has no such call. Its channels are opened by a thread of ours that never changes, and it calls librdmacm
  *   for others. (Not by way of write(): a program that has loaded librdmacm with RTLD_DEEPBIND, as ganesha
- *   does by Ceph's libraries, has it with libc's. And setuid() by libc changes all threads. Then CM events
- *   are not heard of any more; the queue pairs work on.) */
+ *   does by Ceph's libraries, has it with libc's.)
+ *
+ * setuid() by libc changes that thread, too. Then a channel is of no use any more, and what is on it moves to another
+ * one, when the next event should be read (rr_verbs_renew()). */
 #include "core/prov/verbs/verbs_int.h"
 
 #include <errno.h>
@@ -188,6 +190,19 @@ CALL(reject, (struct rdma_cm_id *id), rdma_reject(x->a, NULL, 0), id)
 CALL(disconnect, (struct rdma_cm_id *id), rdma_disconnect(x->a), id)
 CALL(migrate_id, (struct rdma_cm_id *id, struct rdma_event_channel *cm), rdma_migrate_id(x->a, x->b), id, cm)
 CALL(get_event, (struct rdma_event_channel *cm, struct rdma_cm_event **ev), rdma_get_cm_event(x->a, x->b), cm, ev)
+
+/* Who may write nothing may write. */
+static int probe(void *arg)
+{
+	const struct rdma_event_channel *cm = arg;
+
+	return (int)syscall(SYS_write, cm->fd, "", 0);
+}
+
+bool rr_cm_usable(struct rdma_event_channel *cm)
+{
+	return !call(probe, cm) || errno != EACCES;
+}
 
 /* --- what was refused ------------------------------------------------------------------ */
 

@@ -118,14 +118,14 @@ static bool tell(struct rr_qp *qp, struct rr_vq *v, const struct ibv_wc *raw, st
 }
 
 /* Who never sleeps hears of the CM's events too, if later. */
-static void look_at_cm(struct rr_vq *v)
+static void look_at_cm(struct rr_qp *qp, struct rr_vq *v)
 {
 	rr_time now = rr_now_coarse();
 
 	if (now - v->cm_seen < CM_LOOK)
 		return;
 	v->cm_seen = now;
-	rr_verbs_cm_events(v);
+	rr_verbs_cm_events(qp, v);
 }
 
 int rr_verbs_poll(struct rr_qp *qp, struct rr_wc *wc, int n)
@@ -145,7 +145,7 @@ int rr_verbs_poll(struct rr_qp *qp, struct rr_wc *wc, int n)
 	rr_verbs_tell_read(qp, v);
 	if (got)
 		return got;
-	look_at_cm(v);
+	look_at_cm(qp, v);
 	return v->err ? v->err : v->lost ? -ECONNRESET : 0;
 }
 
@@ -405,7 +405,7 @@ void rr_verbs_settle(struct rr_qp *qp, rr_time most)
 		return;
 	while (sq_used(v) && !rr_verbs_usable(v) && rr_now() < end) {
 		rr_verbs_digest(v);
-		rr_verbs_cm_events(v);	/* the peer may have left first */
+		rr_verbs_cm_events(qp, v);	/* the peer may have left first */
 		sched_yield();
 	}
 }

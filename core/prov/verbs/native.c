@@ -77,11 +77,14 @@ size_t rr_native_lst_size(void)
 
 static int open_at(struct rr_verbs_lst *l, const struct sockaddr *addr, const struct rr_prov_params *p)
 {
-	int rc = rr_verbs_channel(&l->cm, p->fd_floor), only = l->lst.v6only;
+	int rc, only = l->lst.v6only;
 
+	l->lst.fd = rr_verbs_epoll(p->fd_floor);
+	rc = l->lst.fd < 0 ? l->lst.fd : rr_verbs_channel(&l->cm, p->fd_floor);
+	if (!rc)
+		rc = rr_verbs_watch(l->lst.fd, l->cm->fd, 0);
 	if (rc)
 		return rc;
-	l->lst.fd = l->cm->fd;
 	if (rr_cm_create_id(l->cm, &l->id) ||
 	    (addr->sa_family == AF_INET6 && rr_cm_v6only(l->id, &only)) ||
 	    rr_cm_bind_addr(l->id, (struct sockaddr *)(uintptr_t)addr))
@@ -98,6 +101,7 @@ int rr_native_listen(struct rr_lst *lst, const struct sockaddr *addr, const stru
 
 	lst->fd = -1;
 	l->owner = rr_verbs_pid;
+	l->fd_floor = p->fd_floor;
 	rc = open_at(l, addr, p);
 	if (rc)
 		rr_native_unlisten(lst);
@@ -105,24 +109,35 @@ int rr_native_listen(struct rr_lst *lst, const struct sockaddr *addr, const stru
 	return rc;
 }
 
+/* In a forked child the descriptors are all that is the child's. */
+static void drop_fd(const struct rdma_event_channel *cm)
+{
+	if (!cm)
+		return;
+	rr_verbs_own_fd(cm->fd, false);
+	rr_os->close(cm->fd);
+}
+
 void rr_native_unlisten(struct rr_lst *lst)
 {
 	struct rr_verbs_lst *l = container_of(lst, struct rr_verbs_lst, lst);
 	int saved = errno;
 
-	if (lst->fd >= 0)
-		rr_verbs_own_fd(lst->fd, false);
 	if (l->owner != rr_verbs_pid) {
-		if (lst->fd >= 0)
-			rr_os->close(lst->fd);
+		drop_fd(l->cm);
+		drop_fd(l->old);
 	} else {
 		if (l->id)
 			rr_cm_destroy_id(l->id);
-		if (l->cm)
-			rdma_destroy_event_channel(l->cm);
+		rr_verbs_channel_free(l->cm);
+		rr_verbs_channel_free(l->old);
+	}
+	if (lst->fd >= 0) {
+		rr_verbs_own_fd(lst->fd, false);
+		rr_os->close(lst->fd);
 	}
 	l->id = NULL;
-	l->cm = NULL;
+	l->cm = l->old = NULL;
 	lst->fd = -1;
 	errno = saved;
 }
@@ -153,21 +168,69 @@ static int take(struct rr_qp *qp, const struct rr_prov_params *p, struct rdma_cm
 	return rr_verbs_accept(qp, v, req);
 }
 
+/* The process has become somebody else: the listener gets another channel, and keeps its port. Requests that
+ * wait move with it, but what they ask for stays on the old channel: librdmacm drops them, and they are refused
+ * when that is closed; not before they have been read. */
+static int renew(struct rr_verbs_lst *l)
+{
+	if (l->old || !(l->old = rr_verbs_renew(&l->cm, l->id, l->lst.fd, l->fd_floor)))
+		return -ESHUTDOWN;
+	return 0;
+}
+
+static void drop_old(struct rr_verbs_lst *l)
+{
+	rr_verbs_channel_free(l->old);
+	l->old = NULL;
+}
+
+/* While nobody waits, nobody is refused by that. */
+int rr_native_tend(struct rr_lst *lst)
+{
+	struct rr_verbs_lst *l = container_of(lst, struct rr_verbs_lst, lst);
+	struct pollfd p = { lst->fd, POLLIN, 0 };
+	int saved = errno, rc = 0;
+
+	if (l->owner == rr_verbs_pid && l->id && !rr_cm_usable(l->cm)) {
+		rc = renew(l);
+		if (rr_os->poll(&p, 1, 0) == 0)
+			drop_old(l);
+	}
+	errno = saved;
+	return rc;
+}
+
+/* 0, -EAGAIN none, -ESHUTDOWN there never will be one. */
+static int next_event(struct rr_verbs_lst *l, struct rdma_cm_event *ev, uint8_t data[UINT8_MAX])
+{
+	if (rr_verbs_event(l->cm, ev, data))
+		return 0;
+	if (unlikely(errno == EACCES)) {
+		if (renew(l))
+			return -ESHUTDOWN;
+		if (rr_verbs_event(l->cm, ev, data))
+			return 0;
+	}
+	drop_old(l);
+	return -EAGAIN;
+}
+
 int rr_native_take(struct rr_lst *lst, struct rr_qp *qp, const struct rr_prov_params *p,
 		   struct sockaddr_in6 *peer, struct sockaddr_in6 *local)
 {
 	struct rr_verbs_lst *l = container_of(lst, struct rr_verbs_lst, lst);
-	int saved = errno, rc = -EAGAIN;
 	struct rdma_cm_event ev;
 	uint8_t data[UINT8_MAX];
+	int saved = errno, rc;
 
 	if (l->owner != rr_verbs_pid || !l->id)
 		return -ESHUTDOWN;
-	while (rc == -EAGAIN && rr_verbs_event(l->cm, &ev, data)) {
+	while (!(rc = next_event(l, &ev, data))) {
 		if (ev.event == RDMA_CM_EVENT_DEVICE_REMOVAL && ev.id == l->id) {
 			if (l->id->verbs)
 				rr_verbs_device_gone(l->id->verbs);
 			rc = -ESHUTDOWN;
+			break;
 		}
 		if (ev.event != RDMA_CM_EVENT_CONNECT_REQUEST)
 			continue;
@@ -178,6 +241,7 @@ int rr_native_take(struct rr_lst *lst, struct rr_qp *qp, const struct rr_prov_pa
 			rr_verbs_undo(qp, rc);
 			rc = rc == -EAGAIN ? -ENOBUFS : rc;
 		}
+		break;
 	}
 	errno = saved;
 	return rc;

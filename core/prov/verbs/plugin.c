@@ -88,7 +88,7 @@ static int drain(struct rr_qp *qp)
 		n = (int)syscall(SYS_epoll_pwait, qp->wake_fd, ev, 2, 0, NULL, 0);
 	for (int i = 0; i < n; i++) {
 		if (ev[i].data.u32 == 0)
-			rr_verbs_cm_events(v);
+			rr_verbs_cm_events(qp, v);
 		else
 			take_cq_event(v);
 	}
@@ -107,6 +107,7 @@ static const struct rr_prov_ops ops = {
 	.lst_size = rr_native_lst_size,
 	.listen = rr_native_listen,
 	.unlisten = rr_native_unlisten,
+	.tend = rr_native_tend,
 	.take = rr_native_take,
 	.connect = rr_native_connect,
 	.establish = rr_verbs_establish,

@@ -164,10 +164,12 @@ struct rr_verbs {
 };
 
 struct rr_verbs_lst {
-	struct rr_lst lst;
+	struct rr_lst lst;	/* its fd is an epoll set, of cm */
 	struct rdma_event_channel *cm;
+	struct rdma_event_channel *old;	/* requests that are not read yet were made on it; NULL */
 	struct rdma_cm_id *id;
 	pid_t owner;
+	int fd_floor;
 };
 
 /* The process that we are. In a forked child it is 0 at once, before any handler of pthread_atfork() runs. */
@@ -245,9 +247,15 @@ static inline size_t rr_verbs_slab(const struct rr_qp *qp, const struct rr_vq *v
 /* A descriptor of ours: moved to floor or above if there is room. */
 int rr_verbs_high(int fd, int floor);
 int rr_verbs_quiet(int fd);	/* non-blocking; 0 or -errno */
+int rr_verbs_epoll(int floor);	/* a set, or -errno */
+int rr_verbs_watch(int set, int fd, uint32_t which);
 int rr_verbs_channel(struct rdma_event_channel **cm, int floor);
+void rr_verbs_channel_free(struct rdma_event_channel *cm);	/* NULL: nothing */
+/* For a process that has become somebody else: *cm, which is watched in set, is another channel then, with id on
+ * it. Returns the old one; NULL and errno: nothing has changed. */
+struct rdma_event_channel *rr_verbs_renew(struct rdma_event_channel **cm, struct rdma_cm_id *id, int set, int floor);
 /* The next event, acknowledged (an id cannot be destroyed or moved before that), its private data
- * in data. False: none. */
+ * in data. False: none, or errno is EACCES: see rr_verbs_renew(). */
 bool rr_verbs_event(struct rdma_event_channel *cm, struct rdma_cm_event *out,
 		    uint8_t data[UINT8_MAX]);
 int rr_verbs_start(struct rr_qp *qp, const struct rr_prov_params *p);	/* its state … */
@@ -260,7 +268,7 @@ int rr_verbs_establish(struct rr_qp *qp);
 void rr_verbs_disconnect(struct rr_qp *qp);
 void rr_verbs_close(struct rr_qp *qp);
 /* Takes what the CM has to say about a connected queue pair. */
-void rr_verbs_cm_events(struct rr_vq *v);
+void rr_verbs_cm_events(struct rr_qp *qp, struct rr_vq *v);
 
 /* pair.c: between two of ours. */
 int rr_verbs_prepare(struct rr_qp *qp, const struct rr_prov_params *p, struct rr_prov_addr *offer);
@@ -277,6 +285,7 @@ bool rr_pair_private_get(struct rr_qp *qp, struct rr_vq *v, const uint8_t *buf, 
 size_t rr_native_lst_size(void);
 int rr_native_listen(struct rr_lst *lst, const struct sockaddr *addr, const struct rr_prov_params *p);
 void rr_native_unlisten(struct rr_lst *lst);
+int rr_native_tend(struct rr_lst *lst);
 int rr_native_take(struct rr_lst *lst, struct rr_qp *qp, const struct rr_prov_params *p,
 		   struct sockaddr_in6 *peer, struct sockaddr_in6 *local);
 int rr_native_connect(struct rr_qp *qp, const struct rr_prov_params *p, const struct sockaddr *to,
@@ -316,6 +325,8 @@ int rr_cm_reject(struct rdma_cm_id *id);
 int rr_cm_disconnect(struct rdma_cm_id *id);
 int rr_cm_migrate_id(struct rdma_cm_id *id, struct rdma_event_channel *cm);
 int rr_cm_get_event(struct rdma_event_channel *cm, struct rdma_cm_event **ev);
+/* Is it of use to any thread of this process? */
+bool rr_cm_usable(struct rdma_event_channel *cm);
 /* See rr_refused. */
 ssize_t rr_verbs_refused(int fd, const void *buf, size_t n);
 void rr_verbs_creds_forked(void);
