@@ -197,6 +197,9 @@ struct rr_share {
 	/* spinning, learned */
 	_Atomic uint64_t spin;
 	rr_time armed_at;	/* rr_now() */
+	uint32_t near;		/* sleeps that were a little longer than one spins … */
+	uint32_t attempts;	/* … and how often it was tried to do without */
+	_Atomic uint32_t tries;	/* this time, still */
 	/* one latency sample at a time */
 	uint32_t lat_xid, lat_n;
 	rr_time lat_start;	/* rr_now() */

@@ -11,6 +11,10 @@
 
 #define FAMILY_LOOK	(50 * RR_MSEC)
 #define ANCHOR_LOOK	RR_MSEC
+#define NEAR		4u	/* times the longest spin: a sleep that may have been the other end's wake-up */
+#define NEAR_MISSES	32u
+#define TRIES		16u
+#define ATTEMPTS	7u	/* and so 4096 of them at most */
 
 /* --- a carried connection --------------------------------------------------------------- */
 
@@ -170,24 +174,48 @@ static bool one_cpu(void)
 
 rr_time rr_conn_spin(const struct rr_conn *c)
 {
+	struct rr_share *sh = c->share;
+	uint32_t tries;
+
 	if (!rr_conn_is_carried(c) || !rr_cp->spin || one_cpu())
 		return 0;
-	return atomic_load_explicit(&c->share->spin, memory_order_relaxed);
+	tries = atomic_load_explicit(&sh->tries, memory_order_relaxed);
+	if (likely(!tries))
+		return atomic_load_explicit(&sh->spin, memory_order_relaxed);
+	atomic_store_explicit(&sh->tries, tries - 1, memory_order_relaxed);
+	return NEAR * rr_cp->spin;
+}
+
+/* Two ends that sleep keep each other waiting for longer than either would spin: by their wake-ups. Neither gets out of
+ * that alone. They have slept as often, so after some such sleeps both spin for longer, a few times, and then go on as in
+ * the beginning. If it was no use, twice as many sleeps have to come before the next attempt. */
+static void try_again(struct rr_share *sh, rr_time slept)
+{
+	if (slept < rr_cp->spin) {
+		sh->near = sh->attempts = 0;
+	} else if (slept < NEAR * rr_cp->spin && (++sh->near >> sh->attempts) >= NEAR_MISSES) {
+		sh->near = 0;
+		sh->attempts += sh->attempts < ATTEMPTS;
+		atomic_store_explicit(&sh->spin, rr_cp->spin, memory_order_relaxed);
+		atomic_store_explicit(&sh->tries, TRIES, memory_order_relaxed);
+	}
 }
 
 /* A thread woke after sleeping. A short sleep says that spinning on would have paid. */
 static void learn(struct rr_share *sh, rr_time now)
 {
-	rr_time spin = atomic_load_explicit(&sh->spin, memory_order_relaxed);
+	rr_time spin = atomic_load_explicit(&sh->spin, memory_order_relaxed), slept = now - sh->armed_at;
 
 	if (!sh->armed_at)
 		return;
-	if (now - sh->armed_at < rr_cp->spin)
+	if (slept < rr_cp->spin)
 		spin = rr_min(rr_max(spin * 2, 4 * RR_USEC), rr_cp->spin);
 	else
 		spin = spin < 2 * RR_USEC ? 0 : spin / 2;
 	sh->armed_at = 0;
 	atomic_store_explicit(&sh->spin, spin, memory_order_relaxed);
+	atomic_store_explicit(&sh->tries, 0, memory_order_relaxed);
+	try_again(sh, slept);
 }
 
 /* --- sleeping ------------------------------------------------------------------------- */
