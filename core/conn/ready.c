@@ -174,11 +174,12 @@ static bool one_cpu(void)
 
 rr_time rr_conn_spin(const struct rr_conn *c)
 {
-	struct rr_share *sh = c->share;
+	struct rr_share *sh;
 	uint32_t tries;
 
 	if (!rr_conn_is_carried(c) || !rr_cp->spin || one_cpu())
 		return 0;
+	sh = c->share;
 	tries = atomic_load_explicit(&sh->tries, memory_order_relaxed);
 	if (likely(!tries))
 		return atomic_load_explicit(&sh->spin, memory_order_relaxed);

@@ -284,7 +284,7 @@ static void *poker(void *arg)
 	pthread_kill(p->who, SIGUSR1);
 	if (p->fd < 0)
 		return NULL;
-	while (!handled && !P_TSAN)
+	while (!P_TSAN && !handled)	/* TSan sees no atomics there */
 		usleep(100);
 	p_asleep(p->tid);
 	p_write_all(p->fd, buf, rpc_call(buf, 3, 0));
