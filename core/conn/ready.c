@@ -190,33 +190,35 @@ rr_time rr_conn_spin(const struct rr_conn *c)
 /* Two ends that sleep keep each other waiting for longer than either would spin: by their wake-ups. Neither gets out of
  * that alone. They have slept as often, so after some such sleeps both spin for longer, a few times, and then go on as in
  * the beginning. If it was no use, twice as many sleeps have to come before the next attempt. */
-static void try_again(struct rr_share *sh, rr_time slept)
+static bool is_time_to_try(struct rr_share *sh, rr_time slept)
 {
-	if (slept < rr_cp->spin) {
-		sh->near = sh->attempts = 0;
-	} else if (slept < NEAR * rr_cp->spin && (++sh->near >> sh->attempts) >= NEAR_MISSES) {
-		sh->near = 0;
-		sh->attempts += sh->attempts < ATTEMPTS;
-		atomic_store_explicit(&sh->spin, rr_cp->spin, memory_order_relaxed);
-		atomic_store_explicit(&sh->tries, TRIES, memory_order_relaxed);
-	}
+	if (slept >= NEAR * rr_cp->spin || (++sh->near >> sh->attempts) < NEAR_MISSES)
+		return false;
+	sh->near = 0;
+	sh->attempts += sh->attempts < ATTEMPTS;
+	return true;
 }
 
 /* A thread woke after sleeping. A short sleep says that spinning on would have paid. */
 static void learn(struct rr_share *sh, rr_time now)
 {
 	rr_time spin = atomic_load_explicit(&sh->spin, memory_order_relaxed), slept = now - sh->armed_at;
+	uint32_t tries = 0;
 
 	if (!sh->armed_at)
 		return;
-	if (slept < rr_cp->spin)
+	if (slept < rr_cp->spin) {
 		spin = rr_min(rr_max(spin * 2, 4 * RR_USEC), rr_cp->spin);
-	else
+		sh->near = sh->attempts = 0;
+	} else if (is_time_to_try(sh, slept)) {
+		spin = rr_cp->spin;
+		tries = TRIES;
+	} else {
 		spin = spin < 2 * RR_USEC ? 0 : spin / 2;
+	}
 	sh->armed_at = 0;
 	atomic_store_explicit(&sh->spin, spin, memory_order_relaxed);
-	atomic_store_explicit(&sh->tries, 0, memory_order_relaxed);
-	try_again(sh, slept);
+	atomic_store_explicit(&sh->tries, tries, memory_order_relaxed);
 }
 
 /* --- sleeping ------------------------------------------------------------------------- */
