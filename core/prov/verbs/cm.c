@@ -30,6 +30,14 @@ int rr_verbs_high(int fd, int floor)
 	return to;
 }
 
+void rr_verbs_close_fd(int fd)
+{
+	if (fd < 0)
+		return;
+	rr_verbs_own_fd(fd, false);
+	rr_os->close(fd);
+}
+
 int rr_verbs_quiet(int fd)
 {
 	int fl = rr_os->fcntl(fd, F_GETFL);
@@ -70,6 +78,12 @@ void rr_verbs_channel_free(struct rdma_event_channel *cm)
 		return;
 	rr_verbs_own_fd(cm->fd, false);
 	rdma_destroy_event_channel(cm);
+}
+
+void rr_verbs_channel_forked(const struct rdma_event_channel *cm)
+{
+	if (cm)
+		rr_verbs_close_fd(cm->fd);
 }
 
 struct rdma_event_channel *rr_verbs_renew(struct rdma_event_channel **cm, struct rdma_cm_id *id, int set, int floor)
@@ -412,27 +426,15 @@ void rr_verbs_cm_events(struct rr_qp *qp, struct rr_vq *v)
 
 /* --- end ------------------------------------------------------------------------------- */
 
-static void disown(const struct rr_qp *qp, const struct rr_vq *v)
-{
-	if (v->cm)
-		rr_verbs_own_fd(v->cm->fd, false);
-	if (v->comp)
-		rr_verbs_own_fd(v->comp->fd, false);
-	rr_verbs_own_fd(qp->wake_fd, false);
-}
-
 /* In a forked child the descriptors are all that is the child's. */
 static void let_go(struct rr_qp *qp, struct rr_vq *v)
 {
 	if (!v)
 		return;
-	if (v->cm)
-		rr_os->close(v->cm->fd);
+	rr_verbs_channel_forked(v->cm);
 	if (v->comp)
-		rr_os->close(v->comp->fd);
-	if (qp->wake_fd >= 0)
-		rr_os->close(qp->wake_fd);
-	disown(qp, v);
+		rr_verbs_close_fd(v->comp->fd);
+	rr_verbs_close_fd(qp->wake_fd);
 }
 
 void rr_verbs_disconnect(struct rr_qp *qp)
@@ -458,11 +460,9 @@ void rr_verbs_close(struct rr_qp *qp)
 	}
 	rr_verbs_settle(qp, LEAVE_WAIT);
 	rr_verbs_disconnect(qp);
-	disown(qp, v);
 	rr_verbs_qp_free(qp, v);
 	rr_verbs_channel_free(v->cm);
-	if (qp->wake_fd >= 0)
-		rr_os->close(qp->wake_fd);
+	rr_verbs_close_fd(qp->wake_fd);
 	qp->wake_fd = -1;
 	rr_verbs_mem_unreserve(v);
 	free(v);

@@ -109,33 +109,21 @@ int rr_native_listen(struct rr_lst *lst, const struct sockaddr *addr, const stru
 	return rc;
 }
 
-/* In a forked child the descriptors are all that is the child's. */
-static void drop_fd(const struct rdma_event_channel *cm)
-{
-	if (!cm)
-		return;
-	rr_verbs_own_fd(cm->fd, false);
-	rr_os->close(cm->fd);
-}
-
 void rr_native_unlisten(struct rr_lst *lst)
 {
 	struct rr_verbs_lst *l = container_of(lst, struct rr_verbs_lst, lst);
 	int saved = errno;
 
 	if (l->owner != rr_verbs_pid) {
-		drop_fd(l->cm);
-		drop_fd(l->old);
+		rr_verbs_channel_forked(l->cm);
+		rr_verbs_channel_forked(l->old);
 	} else {
 		if (l->id)
 			rr_cm_destroy_id(l->id);
 		rr_verbs_channel_free(l->cm);
 		rr_verbs_channel_free(l->old);
 	}
-	if (lst->fd >= 0) {
-		rr_verbs_own_fd(lst->fd, false);
-		rr_os->close(lst->fd);
-	}
+	rr_verbs_close_fd(lst->fd);
 	l->id = NULL;
 	l->cm = l->old = NULL;
 	lst->fd = -1;

@@ -246,11 +246,14 @@ static inline size_t rr_verbs_slab(const struct rr_qp *qp, const struct rr_vq *v
 /* cm.c: what both kinds of set-up have in common, and the end. */
 /* A descriptor of ours: moved to floor or above if there is room. */
 int rr_verbs_high(int fd, int floor);
+void rr_verbs_close_fd(int fd);	/* the end of one; -1: nothing */
 int rr_verbs_quiet(int fd);	/* non-blocking; 0 or -errno */
 int rr_verbs_epoll(int floor);	/* a set, or -errno */
 int rr_verbs_watch(int set, int fd, uint32_t which);
 int rr_verbs_channel(struct rdma_event_channel **cm, int floor);
-void rr_verbs_channel_free(struct rdma_event_channel *cm);	/* NULL: nothing */
+/* NULL: nothing. In a forked child its descriptor is all that is the child's. */
+void rr_verbs_channel_free(struct rdma_event_channel *cm);
+void rr_verbs_channel_forked(const struct rdma_event_channel *cm);
 /* For a process that has become somebody else: *cm, which is watched in set, is another channel then, with id on
  * it. Returns the old one; NULL and errno: nothing has changed. */
 struct rdma_event_channel *rr_verbs_renew(struct rdma_event_channel **cm, struct rdma_cm_id *id, int set, int floor);
