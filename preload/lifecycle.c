@@ -116,21 +116,18 @@ bool rr_sock_adopt(int fd, struct rr_conn *c)
 	return true;
 }
 
-bool rr_speaks_tcp(int fd)
+/* 0: no socket, too. */
+static int option(int fd, int name)
 {
 	socklen_t len = sizeof(int);
-	int proto = 0;
+	int value = 0;
 
-	return !rr_real.getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &proto, &len) &&
-	       proto == IPPROTO_TCP;
+	return rr_real.getsockopt(fd, SOL_SOCKET, name, &value, &len) ? 0 : value;
 }
 
-static bool is_listening(int fd)
+bool rr_speaks_tcp(int fd)
 {
-	socklen_t len = sizeof(int);
-	int on = 0;
-
-	return !rr_real.getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &on, &len) && on;
+	return option(fd, SO_PROTOCOL) == IPPROTO_TCP;
 }
 
 /* listen() was called on fd before exec. */
@@ -155,7 +152,7 @@ bool rr_sock_inherit(int fd)
 	if (ok && !rr_real.getpeername(fd, (struct sockaddr *)&peer, &len))
 		rr_sock_accepted(fd);
 	else
-		ok = ok && is_listening(fd) && listener(fd);
+		ok = ok && option(fd, SO_ACCEPTCONN) && listener(fd);
 	errno = saved;
 	return ok;
 }

@@ -176,7 +176,7 @@ static void still_root(void)
 	static void (*const early)(struct rr_conn *) = rr_conn_early;
 	int saved = errno;
 
-	if (rr_conn_any_listener() && rr_may_track() && geteuid() == 0)
+	if (rr_conn_any_early() && rr_may_track() && geteuid() == 0)
 		rr_fdt_each(tell, (void *)(uintptr_t)&early);
 	errno = saved;
 }

@@ -90,8 +90,8 @@ struct rr_conn *rr_conn_server(int fd);
  * connection has come. Which process of a family listens on the RDMA side is decided at the first such
  * question. */
 struct rr_conn *rr_conn_listener(int fd);
-/* Has this process, or one that it was forked from, made one? */
-bool rr_conn_any_listener(void);
+/* Has this process, or one that it was forked from, made one that rr_conn_early() is for? */
+bool rr_conn_any_early(void);
 /* The process may give up its privileges: below port 1024, if c is a listener, it listens from now on. If it forks before
  * the first question, it does so no more: that may be the child's. */
 void rr_conn_early(struct rr_conn *c);

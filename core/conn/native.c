@@ -39,6 +39,44 @@ struct rr_listener {
 
 /* --- the door ---------------------------------------------------------------------------- */
 
+static _Atomic bool any_reserved;	/* a listener's port, ever */
+
+bool rr_conn_any_early(void)
+{
+	return unlikely(atomic_load_explicit(&any_reserved, memory_order_relaxed));
+}
+
+struct rr_conn *rr_conn_listener(int fd)
+{
+	struct sockaddr_in6 addr = { 0 };
+	socklen_t len = sizeof(addr);
+	struct rr_listener *l;
+	struct rr_conn *c;
+	uint16_t port;
+
+	if (!rr_cp || !rr_cp->native || rr_os->getsockname(fd, (struct sockaddr *)&addr, &len))
+		return NULL;
+	port = rr_cp->native(true, (struct sockaddr *)&addr, NULL);
+	if (!port)
+		return NULL;
+	l = mmap(NULL, sizeof(*l), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (l == MAP_FAILED)
+		return NULL;
+	c = rr_slab_get(true, fd);
+	if (!c) {
+		munmap(l, sizeof(*l));
+		return NULL;
+	}
+	l->addr = addr;
+	l->port = port;
+	c->listener = l;
+	rr_report_open(c, fd);
+	atomic_store_explicit(&c->state, RR_S_LISTEN, memory_order_release);
+	if (port < IPPORT_RESERVED)
+		atomic_store_explicit(&any_reserved, true, memory_order_relaxed);
+	return c;
+}
+
 static enum rr_reason why_not(int rc)
 {
 	switch (rc) {
@@ -133,13 +171,6 @@ static bool door(struct rr_conn *c, int fd)
 	return rc == 0;
 }
 
-static _Atomic bool any_listener;
-
-bool rr_conn_any_listener(void)
-{
-	return unlikely(atomic_load_explicit(&any_listener, memory_order_relaxed));
-}
-
 void rr_conn_early(struct rr_conn *c)
 {
 	struct rr_listener *l = c->listener;
@@ -150,36 +181,6 @@ void rr_conn_early(struct rr_conn *c)
 	if (rr_conn_st(c) == RR_S_LISTEN && !l->lst)
 		l->early = door(c, c->fd);
 	rr_lock_drop(lock);
-}
-
-struct rr_conn *rr_conn_listener(int fd)
-{
-	struct sockaddr_in6 addr = { 0 };
-	socklen_t len = sizeof(addr);
-	struct rr_listener *l;
-	struct rr_conn *c;
-	uint16_t port;
-
-	if (!rr_cp || !rr_cp->native || rr_os->getsockname(fd, (struct sockaddr *)&addr, &len))
-		return NULL;
-	port = rr_cp->native(true, (struct sockaddr *)&addr, NULL);
-	if (!port)
-		return NULL;
-	l = mmap(NULL, sizeof(*l), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (l == MAP_FAILED)
-		return NULL;
-	c = rr_slab_get(true, fd);
-	if (!c) {
-		munmap(l, sizeof(*l));
-		return NULL;
-	}
-	l->addr = addr;
-	l->port = port;
-	c->listener = l;
-	rr_report_open(c, fd);
-	atomic_store_explicit(&c->state, RR_S_LISTEN, memory_order_release);
-	atomic_store_explicit(&any_listener, true, memory_order_relaxed);
-	return c;
 }
 
 /* Is the door expected to open? Who sleeps wakes for that, since nobody tells it. (Where there never was a device, it

@@ -71,7 +71,7 @@ struct rr_conn *rr_conn_listener(int fd)
 	return NULL;
 }
 
-bool rr_conn_any_listener(void)
+bool rr_conn_any_early(void)
 {
 	return false;
 }
