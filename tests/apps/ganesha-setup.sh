@@ -12,13 +12,12 @@ if [ ! -e /etc/mtab ]; then	# ganesha reads it; a minimal system has none
 fi
 helper rpcbind -f -w
 waitport 111
-path=$W/exp ceph=
+path=$W/exp ceph_block=
 if [ "${FSAL:-}" = CEPH ]; then
-	[ -e /usr/lib/x86_64-linux-gnu/ganesha/libfsalceph.so ] || skip "nfs-ganesha-ceph is not installed"
-	need ceph-mon ceph-osd ceph-mds
-	helper /usr/bin/python3 $HERE/../ceph.py $W/ceph $HOST
+	. "$HERE/../ceph.sh"
+	helper $ceph_command $HOST
 	await test -e $W/ceph/ready || { tail -n 20 $W/helper.log; die "no Ceph"; }
-	path=/ ceph="CEPH { Ceph_Conf = $W/ceph/ceph.conf; umask = 0; }"
+	path=/
 fi
 cat >$W/ganesha.conf <<X
 NFS_CORE_PARAM { NFS_Port = 20861; MNT_Port = 20862; NLM_Port = 20863; Rquota_Port = 20864;
@@ -30,7 +29,7 @@ EXPORT_DEFAULTS { Access_Type = RW; Squash = No_Root_Squash; SecType = sys,${SEC
 	Transports = TCP; }
 EXPORT { Export_Id = 1; Path = $path; Delegations = RW; Pseudo = /exp; Access_Type = RW; PrefRead = 1048576;
 	PrefWrite = 1048576; MaxRead = 1048576; MaxWrite = 1048576; FSAL { Name = ${FSAL:-VFS}; } }
-$ceph
+$ceph_block
 MEM { Inode_Size = 2097152; }
 LOG { Default_Log_Level = EVENT; }
 X

@@ -92,9 +92,8 @@ knfsd_down() {
 
 # A file system of Ceph: it has what FSAL_VFS has not, delegations, ACLs and extended attributes.
 ceph_up() {
-	need ceph-mon ceph-osd ceph-mds
-	[ -e /usr/lib/x86_64-linux-gnu/ganesha/libfsalceph.so ] || skip "nfs-ganesha-ceph is not installed"
-	background "$W/ceph.out" /usr/bin/python3 "$(dirname "${BASH_SOURCE[0]}")/../ceph.py" "$W/ceph" 10.9.0.1
+	. "$(dirname "${BASH_SOURCE[0]}")/../ceph.sh"
+	background "$W/ceph.out" $ceph_command 10.9.0.1
 	for ((i = 0; i < 600; i++)); do
 		[ ! -e "$W/ceph/ready" ] || return
 		kill -0 "$pid" 2>/dev/null || break
@@ -105,11 +104,11 @@ ceph_up() {
 }
 
 ganesha_up() {
-	local fsal=VFS path=/export ceph='' preload='' as=server
+	local fsal=VFS path=/export ceph_block='' preload='' as=server
 	if [ $proto = rdma ]; then preload=$BUILD/librpcrdma_shim.so; else as="env"; fi
 	if [ "${GANESHA_FSAL:-}" = CEPH ]; then
 		ceph_up
-		fsal=CEPH path=/ ceph="CEPH { Ceph_Conf = $W/ceph/ceph.conf; umask = 0; }"
+		fsal=CEPH path=/
 	fi
 	need ganesha.nfsd
 	rpcbind_up
@@ -126,7 +125,7 @@ ganesha_up() {
 			SecType = ${SEC:-sys}; Protocols = 3,4; Transports = TCP; Delegations = RW;
 			MaxRead = 1048576; MaxWrite = 1048576; PrefRead = 1048576; PrefWrite = 1048576;
 			FSAL { Name = $fsal; } }
-		$ceph
+		$ceph_block
 		LOG { Default_Log_Level = EVENT; ${GANESHA_LOG:-} }
 	X
 	[ $proto = tcp ] || export RDMARPC_RULES='role=server port=2049 native=20049'
