@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# make [V=1] [CC=clang] [SAN=address,undefined|thread] [BUILD=dir]
+# make [V=1] [CC=clang] [SAN=address,undefined|thread] [BUILD=dir] [LTO=]
 
 BUILD   ?= build
 PREFIX  ?= /usr/local
@@ -19,7 +19,15 @@ ifneq ($(filter thread%,$(SAN)),)
 ONEMAP  := $(BUILD)/tests/san/onemap.so
 endif
 endif
-ALLCFLAGS = $(BASE) $(CFLAGS)
+# The library is optimized as a whole: calls from file to file are a good part of a short message's
+# way. Its objects hold ordinary code, too, since tests and scripts/check-layers read them one by one.
+# -fconserve-stack keeps what inlining adds to the stack of a signal handler within what p_sig_stack
+# allows. Only with gcc: clang's link-time optimizer would need another linker.
+ifeq ($(SAN)$(findstring clang,$(shell $(CC) --version 2>/dev/null)),)
+LTO     ?= auto
+endif
+LTOFLAGS := $(if $(LTO),-flto=$(LTO) -fconserve-stack)
+ALLCFLAGS = $(BASE) $(CFLAGS) $(if $(WHOLE),$(LTOFLAGS) -ffat-lto-objects)
 
 Q := $(if $(V),,@)
 say = $(if $(V),,@printf '  %-7s %s\n' '$(1)' '$(2)')
@@ -54,9 +62,12 @@ $(BUILD)/gen/symbols.map: preload/calls.def
 	$(call say,GEN,$@)
 	$(Q)scripts/gen-map $< >$@
 
-$(SHIM): $(call obj,$(CORE_SRC) $(CONFIG_SRC) $(PRELOAD_SRC) preload/symbols.c) $(BUILD)/gen/symbols.map
+SHIM_OBJ := $(call obj,$(CORE_SRC) $(CONFIG_SRC) $(PRELOAD_SRC) preload/symbols.c)
+$(SHIM_OBJ): WHOLE := $(LTOFLAGS)
+
+$(SHIM): $(SHIM_OBJ) $(BUILD)/gen/symbols.map
 	$(call say,LINK,$@)
-	$(Q)$(CC) -shared -o $@ $(filter %.o,$^) $(LDSAN) -Wl,--version-script=$(BUILD)/gen/symbols.map \
+	$(Q)$(CC) -shared -o $@ $(filter %.o,$^) $(if $(LTOFLAGS),$(CFLAGS) $(LTOFLAGS)) $(LDSAN) -Wl,--version-script=$(BUILD)/gen/symbols.map \
 	    -Wl,-soname,librpcrdma_shim.so -Wl,-z,defs -Wl,-z,relro -Wl,-z,now -Wl,--as-needed $(LDFLAGS)
 
 # Everything but the exported names, for tools and tests: a test that linked the exports
