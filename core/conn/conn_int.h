@@ -211,6 +211,8 @@ struct rr_share {
 	uint32_t pulls_short;	/* that want memory, or room to post */
 	uint64_t pull_bytes;	/* of memory that they have */
 	struct rr_pool pool;
+	uint32_t fences;	/* keys of it being taken back … */
+	rr_time fences_since;	/* … and since when there are such */
 	struct rr_tables *tables;
 	struct rr_handback back;
 };
@@ -485,6 +487,9 @@ void rr_drv_lost(struct rr_share *sh);
 void rr_drv_fail(struct rr_share *sh, int err, enum rr_reason why);
 void rr_drv_stash(struct rr_share *sh, rr_time now);
 void rr_drv_reclaim(struct rr_share *sh);
+/* When to look whether the peer has ended its access to what is being taken back, if nothing tells
+ * us; RR_TIME_NEVER. */
+rr_time rr_drv_fence_due(const struct rr_share *sh);
 
 /* stream.c */
 ssize_t rr_stream_send(struct rr_share *sh, int fd, const struct iovec *iov, int n);

@@ -12,6 +12,8 @@
 
 #define MAX_IOV	(1 + RR_BUF_EXTS + RR_OP_MAX_PARTS)
 #define STALE_PULL	(100 * RR_MSEC)	/* an unread reliable reply is pulled after this */
+#define FENCE_LOOK_MIN	RR_MSEC
+#define FENCE_LOOK_MAX	(50 * RR_MSEC)
 
 /* A call's own bytes, a Write chunk, a Reply chunk. */
 _Static_assert(3 * RR_BUF_EXTS <= RR_PROV_PIECES, "a provider has room for them before their post");
@@ -143,6 +145,25 @@ static RR_NOINLINE void op_send(struct rr_share *sh, const struct rr_op *op, con
 	posted(sh, op->id, rc, now);
 }
 
+static void fence_begins(struct rr_share *sh, struct rr_buf *b)
+{
+	b->fencing++;
+	if (!sh->fences++)
+		sh->fences_since = rr_now_coarse();
+}
+
+/* Some looks soon, then as many again for each doubling of the time. */
+rr_time rr_drv_fence_due(const struct rr_share *sh)
+{
+	rr_time now, waited;
+
+	if (likely(!sh->fences) || !rr_drv_direct(sh))
+		return RR_TIME_NEVER;
+	now = rr_now();
+	waited = now > sh->fences_since ? now - sh->fences_since : 0;
+	return now + rr_min(rr_max(waited / 4, FENCE_LOOK_MIN), FENCE_LOOK_MAX);
+}
+
 /* Takes all keys of a buffer back. True: done. */
 static bool unexpose(struct rr_share *sh, uint32_t buf)
 {
@@ -151,7 +172,8 @@ static bool unexpose(struct rr_share *sh, uint32_t buf)
 	for (uint32_t i = 0; i < b->nkeys; i++) {
 		int rc = sh->qp->ops->invalidate(sh->qp, b->key[i], rr_drv_cookie(RR_FOR_FENCE, buf));
 
-		b->fencing += rc == 0;
+		if (unlikely(rc == 0))
+			fence_begins(sh, b);
 		if (rc < 0)	/* nor can the peer use it any more */
 			posted(sh, 0, rc, 0);
 	}
@@ -195,7 +217,10 @@ static void fenced(struct rr_share *sh, uint32_t buf, rr_time now)
 {
 	struct rr_buf *b = &sh->pool.buf[buf];
 
-	if (!b->fencing || --b->fencing)
+	if (!b->fencing)
+		return;
+	sh->fences--;
+	if (--b->fencing)
 		return;
 	if (b->fence_id)
 		rr_eng_done(sh->eng, b->fence_id, 0, now);
@@ -210,6 +235,7 @@ static void fence_all(struct rr_share *sh, rr_time now)
 {
 	for (uint32_t i = 0; i < sh->pool.fresh_buf; i++) {
 		if (sh->pool.buf[i].fencing) {
+			sh->fences -= sh->pool.buf[i].fencing - 1u;
 			sh->pool.buf[i].fencing = 1;
 			fenced(sh, i, now);
 		}
@@ -406,8 +432,8 @@ static void op_fail(struct rr_share *sh, const struct rr_op *op)
 	rr_drv_fail(sh, ECONNRESET, why[op->why]);
 }
 
-/* The bytes of a receive. On a DIRECT provider nothing but a message that waits for memory delays a
- * delivery: mostly it is the receive that is being judged. */
+/* The bytes of a receive. On a DIRECT provider nothing delays a delivery but a message that waits for memory, or for
+ * a fence: mostly it is the receive that is being judged. */
 static const uint8_t *recv_of(const struct rr_share *sh, uint32_t token, const struct rr_wc *wc)
 {
 	if (likely(wc && wc->cookie == token))
@@ -501,6 +527,8 @@ static void received(struct rr_share *sh, const struct rr_wc *wc, rr_time now)
 		rr_eng_recv(sh->eng, (uint32_t)wc->cookie, wc->buf, wc->len,
 			    wc->has_inv ? wc->inv_handle : 0, now);
 		run(sh, &no_app, wc, now);
+		if (unlikely(sh->fences) && wc->cookie < RR_RECVS)
+			sh->tables->recv_at[wc->cookie] = wc->buf;
 		return;
 	}
 	if (wc->imm == RR_IMM_HATCH && !sh->rx.hatched) {

@@ -350,7 +350,7 @@ static int carried_fds(struct rr_share *sh, int fd, unsigned want, struct pollfd
 		anchor |= want & (RR_IN_BITS | POLLRDHUP | POLLPRI);
 	if (sh->tx.tcp)
 		anchor |= want & RR_OUT_BITS;
-	*until = rr_min(rr_eng_deadline(sh->eng), rr_keep_due(sh));
+	*until = rr_min(rr_min(rr_eng_deadline(sh->eng), rr_keep_due(sh)), rr_drv_fence_due(sh));
 	if (unlikely(atomic_load_explicit(&sh->procs, memory_order_relaxed) > 1) &&
 	    rr_conn_procs(sh) > 1)
 		*until = rr_min(*until, rr_now() + FAMILY_LOOK);

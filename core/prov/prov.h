@@ -158,7 +158,8 @@ struct rr_prov_ops {
 	/* Posts what the peer has to acknowledge and does not see; the completion, of RR_WC_PROBE, has no cookie.
 	 * NULL where a peer that is gone shows by itself. */
 	int (*probe)(struct rr_qp *qp);
-	/* Takes a key back: from its completion on (1: now) no access by the peer succeeds. */
+	/* Takes a key back: from its completion on (1: now) no access by the peer succeeds. On a DIRECT
+	 * provider nothing rings for that completion: poll() is asked again after a while. */
 	int (*invalidate)(struct rr_qp *qp, uint32_t handle, uint64_t cookie);
 	/* Has the peer told, outside the protocol, that it is done with this exposed
 	 * segment? A hint, to reclaim the memory of calls that never get a reply. */

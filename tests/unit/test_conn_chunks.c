@@ -110,6 +110,7 @@ static const struct rr_fake_conf provider[] = {
 	{ .reorder = true, .delay = 20 },
 	{ .direct = true },
 	{ .direct = true, .ring = true },
+	{ .direct = true, .ring = true, .delay = 20, .eager = true },
 	{ .inv = true },
 	{ .inv = true, .reorder = true, .delay = 20 },
 };

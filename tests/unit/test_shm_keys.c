@@ -3,7 +3,9 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <string.h>
+#include <sys/resource.h>
 
+#include "core/base/os.h"
 #include "core/prov/shm/shm_int.h"
 #include "tests/lib/shm_pair.h"
 
@@ -245,28 +247,191 @@ Test(shm_keys, consumed_when_the_last_byte_was_read, .init = init, .fini = fini)
 	cr_assert_eq(ops->consumed(p.c, seg.handle), false);
 }
 
+/* The peer writes it: that it copies under handle; 0 that it does no more. */
+static void peer_copies(uint32_t handle)
+{
+	container_of(p.s, struct rr_shm, qp)->peer.ctl->accessing = handle;
+}
+
+/* How often this thread has gone to sleep. */
+static long sleeps(void)
+{
+	struct rusage u;
+
+	getrusage(RUSAGE_THREAD, &u);
+	return u.ru_nvcsw;
+}
+
+static void completes(uint64_t cookie)
+{
+	struct rr_wc wc = { .cookie = 0 };
+
+	cr_assert_eq(ops->peek(p.c, RR_ARM_RECV), true);
+	cr_assert_eq(ops->arm(p.c, RR_ARM_RECV), 1);
+	cr_assert_eq(ops->poll(p.c, &wc, 1), 1);
+	cr_assert_eq(wc.op, RR_WC_INVALIDATE);
+	cr_assert_eq(wc.status, 0);
+	cr_assert_eq(wc.cookie, cookie);
+}
+
+static void nothing_completes(void)
+{
+	struct rr_wc wc;
+
+	cr_assert_eq(ops->poll(p.c, &wc, 1), 0);
+	cr_assert_eq(ops->peek(p.c, RR_ARM_RECV), false);
+	cr_assert_eq(ops->arm(p.c, RR_ARM_RECV), 0);
+	ops->disarm(p.c);
+}
+
+/* req: rfc8166 4.5.4 #1 */
+Test(shm_keys, a_copy_under_way_is_not_waited_for, .init = init, .fini = fini)
+{
+	long before;
+
+	expose(RR_RIGHT_WRITE);
+	peer_copies(seg.handle);
+	before = sleeps();
+	cr_assert_eq(ops->invalidate(p.c, seg.handle, 77), 0);
+	nothing_completes();
+	cr_assert_eq(sleeps(), before);
+	cr_assert_eq(ops->write(p.s, "x", 1, &seg, 0, 0), -EACCES);
+	peer_copies(seg.handle);
+	nothing_completes();
+	peer_copies(0);
+	completes(77);
+	nothing_completes();
+}
+
+Test(shm_keys, a_key_belongs_to_nobody_while_the_peer_copies_under_it, .init = init, .fini = fini)
+{
+	struct rr_seg first;
+
+	expose(RR_RIGHT_WRITE);
+	first = seg;
+	peer_copies(first.handle);
+	cr_assert_eq(ops->invalidate(p.c, first.handle, 77), 0);
+	cr_assert_eq(ops->invalidate(p.c, first.handle, 78), 1, "needs nothing");
+	for (uint32_t i = 1; i < RR_SHM_KEYS; i++) {
+		expose(RR_RIGHT_WRITE);
+		cr_assert_neq(seg.handle % RR_SHM_KEYS, first.handle % RR_SHM_KEYS);
+	}
+	cr_assert_eq(ops->expose(p.c, p.c->mem, 1, RR_RIGHT_READ, &seg), -EAGAIN);
+	peer_copies(0);
+	completes(77);
+	expose(RR_RIGHT_WRITE);
+	cr_assert_eq(seg.handle % RR_SHM_KEYS, first.handle % RR_SHM_KEYS);
+}
+
+/* The word names one: so the others are over. */
+Test(shm_keys, a_peer_that_copies_under_one_key_after_the_other, .init = init, .fini = fini)
+{
+	struct rr_wc wc[4];
+	uint32_t h[3];
+
+	for (uint64_t i = 0; i < 3; i++) {
+		expose(RR_RIGHT_WRITE);
+		h[i] = seg.handle;
+		peer_copies(h[i]);
+		cr_assert_eq(ops->invalidate(p.c, h[i], 10 + i), 0);
+	}
+	cr_assert_eq(ops->poll(p.c, wc, 4), 2);
+	cr_assert_eq(wc[0].cookie + wc[1].cookie, 21);
+	peer_copies(h[0]);
+	completes(12);
+	nothing_completes();
+}
+
+Test(shm_keys, completions_and_messages_share_a_poll, .init = init, .fini = fini)
+{
+	struct iovec iov = { b, 10 };
+	struct rr_wc wc[4];
+
+	for (uint64_t i = 0; i < 2; i++) {
+		expose(RR_RIGHT_WRITE);
+		peer_copies(seg.handle);
+		cr_assert_eq(ops->invalidate(p.c, seg.handle, 10 + i), 0);
+		cr_assert_eq(ops->send(p.s, &iov, 1, 0, 0), 1);
+	}
+	peer_copies(0);
+	cr_assert_eq(ops->poll(p.c, wc, 3), 3);
+	cr_assert_eq(wc[0].op, RR_WC_INVALIDATE);
+	cr_assert_eq(wc[1].op, RR_WC_INVALIDATE);
+	cr_assert_eq(wc[2].op, RR_WC_RECV);
+	cr_assert_eq(ops->poll(p.c, wc, 3), 1);
+	cr_assert_eq(wc[0].op, RR_WC_RECV);
+}
+
 /* req: rfc8166 4.5.4 #1 */
 Test(shm_keys, a_copy_that_never_ends_costs_the_connection_not_the_fence, .init = init,
      .fini = fini)
 {
-	struct rr_shm *s = container_of(p.s, struct rr_shm, qp);
+	struct rr_shm *c = container_of(p.c, struct rr_shm, qp);
+	struct rr_wc wc;
 
 	expose(RR_RIGHT_WRITE);
-	s->peer.ctl->accessing = seg.handle;	/* as a stopped peer would leave it */
-	cr_assert_eq(ops->invalidate(p.c, seg.handle, 0), -ETIMEDOUT);
+	peer_copies(seg.handle);	/* as a stopped peer would leave it */
+	cr_assert_eq(ops->invalidate(p.c, seg.handle, 77), 0);
+	nothing_completes();
+	c->fence_end = rr_now_coarse();
+	cr_assert_eq(ops->poll(p.c, &wc, 1), -ETIMEDOUT);
 	cr_assert_eq(ops->expose(p.c, p.c->mem, 1, RR_RIGHT_READ, &seg), -ETIMEDOUT);
 	cr_assert_eq(ops->peek(p.c, RR_ARM_RECV), true);
 }
 
+Test(shm_keys, each_copy_has_its_own_time, .init = init, .fini = fini)
+{
+	struct rr_shm *c = container_of(p.c, struct rr_shm, qp);
+	uint32_t first;
+
+	expose(RR_RIGHT_WRITE);
+	first = seg.handle;
+	peer_copies(first);
+	cr_assert_eq(ops->invalidate(p.c, first, 77), 0);
+	expose(RR_RIGHT_WRITE);
+	peer_copies(seg.handle);
+	c->fence_end = 1;
+	cr_assert_eq(ops->invalidate(p.c, seg.handle, 78), 0);
+	completes(77);
+	nothing_completes();
+	peer_copies(0);
+	completes(78);
+}
+
+Test(shm_keys, of_a_peer_that_is_gone_no_copy_is_under_way, .init = init, .fini = fini)
+{
+	struct rr_wc wc;
+
+	expose(RR_RIGHT_WRITE);
+	peer_copies(seg.handle);
+	cr_assert_eq(ops->invalidate(p.c, seg.handle, 77), 0);
+	ops->disconnect(p.s);
+	cr_assert_eq(ops->drain(p.c), -ECONNRESET);
+	completes(77);
+	cr_assert_eq(ops->poll(p.c, &wc, 1), -ECONNRESET);
+}
+
+/* Who has sent it cannot be copying. */
+Test(shm_keys, a_peer_that_invalidates_what_it_copies_under_loses_the_connection,
+     .init = init, .fini = fini)
+{
+	struct iovec iov = { b, 10 };
+	struct rr_wc wc;
+
+	expose(RR_RIGHT_READ);
+	cr_assert_eq(ops->send(p.s, &iov, 1, 0, seg.handle), 1);
+	peer_copies(seg.handle);
+	cr_assert_eq(ops->poll(p.c, &wc, 1), -EPROTO);
+}
+
 Test(shm_keys, a_copy_under_another_key_is_not_waited_for, .init = init, .fini = fini)
 {
-	struct rr_shm *s = container_of(p.s, struct rr_shm, qp);
 	uint32_t first;
 
 	expose(RR_RIGHT_WRITE);
 	first = seg.handle;
 	expose(RR_RIGHT_WRITE);
-	s->peer.ctl->accessing = first;
+	peer_copies(first);
 	cr_assert_eq(ops->invalidate(p.c, seg.handle, 0), 1);
 }
 
@@ -315,4 +480,18 @@ Test(shm_keys, a_handle_does_not_come_again_after_trim, .init = init, .fini = fi
 		cr_assert_eq(ops->read(p.s, b, 4, &seg, 0, 0), 1, "an old handle took a new key");
 		ops->invalidate(p.c, seg.handle, 0);
 	}
+}
+
+/* What the tables know of it must stay. */
+Test(shm_keys, a_key_that_is_copied_under_can_be_taken_back_after_trim, .init = init, .fini = fini)
+{
+	expose(RR_RIGHT_READ);
+	peer_copies(seg.handle);
+	cr_assert_eq(ops->invalidate(p.c, seg.handle, 77), 0);
+	ops->trim(p.c, none_used, NULL);
+	peer_copies(0);
+	completes(77);
+	ops->trim(p.c, none_used, NULL);
+	expose(RR_RIGHT_READ);
+	cr_assert_eq(ops->read(p.s, b, 4, &seg, 0, 0), 1);
 }

@@ -481,12 +481,25 @@ static int rdma_write(struct rr_qp *qp, const void *local, uint32_t len, const s
 	return rdma(qp, RR_WC_WRITE, (void *)(uintptr_t)local, len, seg, off, cookie);
 }
 
+/* As on shm while the peer copies: it can begin nothing any more, and has yet to end. */
+static int invalidate_later(struct rr_fake_qp *q, struct fake_wqe *w)
+{
+	if (q->ncq == QUEUE)
+		return -EAGAIN;
+	run(q, w);
+	complete(q, w);
+	return q->link->broken ? -ECONNRESET : 0;
+}
+
 static int invalidate(struct rr_qp *qp, uint32_t handle, uint64_t cookie)
 {
 	struct fake_wqe w = { .wc = { .op = RR_WC_INVALIDATE, .cookie = cookie,
 				      .inv_handle = handle } };
+	struct rr_fake_qp *q = fake_of(qp);
 
-	return post(fake_of(qp), &w);
+	if (q->link->conf.direct && q->link->conf.delay && !lost(q) && chance(q->link) % 4 == 0)
+		return invalidate_later(q, &w);
+	return post(q, &w);
 }
 
 /* --- completions ----------------------------------------------------------------------- */

@@ -170,10 +170,10 @@ static void trim_range(const struct trim *t, size_t off, size_t len)
  * do not come again because they count in key_gen. */
 static void trim_tables(struct rr_shm *q)
 {
-	if (q->rx_held || q->key_live)
+	if (q->rx_held || q->key_live || q->fence_list)
 		return;
 	q->key_fresh = q->key_free = 0;
-	rr_pages_drop(q->slot, q->key + RR_SHM_KEYS);
+	rr_pages_drop(q->slot, q->fence_cookie + RR_SHM_KEYS);
 }
 
 /* Free chunk memory is ours to give back: no key covers it. A receive slot is not, since the

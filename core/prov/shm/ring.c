@@ -282,14 +282,14 @@ static int rx_step(struct rr_shm *q, struct rr_wc *wc)
 	}
 	if (rc >= 0)
 		rx_advance(q, pos);
-	if (rc == 1 && wc->has_inv)	/* in force before the message is seen */
-		rr_shm_invalidate(&q->qp, wc->inv_handle, 0);
+	/* In force before the message is seen. Who has sent it copies under that key no more. */
+	if (rc == 1 && wc->has_inv && rr_shm_invalidate(&q->qp, wc->inv_handle, 0) == 0)
+		return -EPROTO;
 	return rc;
 }
 
-int rr_shm_poll(struct rr_qp *qp, struct rr_wc *wc, int n)
+static int poll_ring(struct rr_shm *q, struct rr_wc *wc, int n)
 {
-	struct rr_shm *q = rr_shm_of(qp);
 	int got = 0, rc = atomic_load_explicit(&q->err, memory_order_relaxed);
 
 	/* bounded even if the peer feeds us with skips for ever */
@@ -309,6 +309,17 @@ int rr_shm_poll(struct rr_qp *qp, struct rr_wc *wc, int n)
 	if (unlikely(rc == -EAGAIN && atomic_load_explicit(&q->lost, memory_order_relaxed)))
 		return rr_shm_fail(q, -ECONNRESET);
 	return rc == -EAGAIN ? 0 : rc;
+}
+
+int rr_shm_poll(struct rr_qp *qp, struct rr_wc *wc, int n)
+{
+	struct rr_shm *q = rr_shm_of(qp);
+	int done = unlikely(q->fence_list) ? rr_shm_fenced(q, wc, n) : 0, got;
+
+	if (unlikely(done && done == n))
+		return n;
+	got = poll_ring(q, wc + done, n - done);
+	return unlikely(done) ? done + rr_max(got, 0) : got;
 }
 
 void rr_shm_repost(struct rr_qp *qp, uint64_t buf_cookie)

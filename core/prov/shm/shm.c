@@ -33,6 +33,8 @@ static bool peek(const struct rr_qp *qp, enum rr_arm what)
 	if (atomic_load_explicit(&q->err, memory_order_relaxed) ||
 	    atomic_load_explicit(&q->lost, memory_order_relaxed))
 		return true;
+	if (rr_shm_fence_peek(q))
+		return true;
 	return ((what & RR_ARM_RECV) && rr_shm_rx_peek(q)) ||
 		((what & RR_ARM_SEND) && rr_shm_tx_peek(q));
 }

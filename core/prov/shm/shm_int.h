@@ -37,7 +37,7 @@ enum rr_shm_state { RR_SHM_NONE, RR_SHM_LISTENING, RR_SHM_ANSWERED, RR_SHM_READY
 
 struct rr_shm_keyinfo {
 	uint32_t handle;	/* the last one given out; 0 never used */
-	uint16_t next;		/* in the list of free keys: index + 1 */
+	uint16_t next;		/* in the list of free keys, or in fence_list: index + 1 */
 	bool live;
 };
 
@@ -51,6 +51,7 @@ struct rr_shm {
 	_Atomic int state;	/* enum rr_shm_state */
 	_Atomic int err;	/* 0, or the -errno that ended it */
 	_Atomic bool lost;	/* the peer is gone; what it left in the ring still counts */
+	_Atomic uint32_t fencing; /* a handle taken back while the peer copies under it; 0 none */
 	struct rr_shm_view own, peer;
 
 	/* receiving, in own; atomic because peek() reads without the lock */
@@ -73,6 +74,8 @@ struct rr_shm {
 	uint32_t key_free;		/* last freed: index + 1; reused first: few pages */
 	uint32_t key_live;
 	uint32_t key_gen;
+	uint16_t fence_list;		/* taken back, not completed: index + 1, by next */
+	rr_time fence_end;		/* so long the peer may copy under fencing */
 
 	/* set-up */
 	struct rr_prov_params param;	/* run_dir is not kept */
@@ -84,6 +87,7 @@ struct rr_shm {
 	 * is in use, trim() makes them as new. */
 	struct rr_shm_slotinfo slot[RR_SHM_RECVS];
 	struct rr_shm_keyinfo key[RR_SHM_KEYS];
+	uint64_t fence_cookie[RR_SHM_KEYS];	/* of those in fence_list */
 };
 
 static inline struct rr_shm *rr_shm_of(struct rr_qp *qp)
@@ -160,6 +164,16 @@ int rr_shm_expose(struct rr_qp *qp, const void *local, uint32_t len, enum rr_rig
 		  struct rr_seg *out);
 int rr_shm_invalidate(struct rr_qp *qp, uint32_t handle, uint64_t cookie);
 bool rr_shm_consumed(struct rr_qp *qp, uint32_t handle);
+/* Completions of invalidate(): how many of at most n. Fails the connection if the peer's time is over. */
+int rr_shm_fenced(struct rr_shm *q, struct rr_wc *wc, int n);
+/* Might rr_shm_fenced() report one? No bell rings for it. */
+static inline bool rr_shm_fence_peek(const struct rr_shm *q)
+{
+	uint32_t handle = atomic_load_explicit(&q->fencing, memory_order_relaxed);
+
+	return unlikely(handle) &&
+		atomic_load_explicit(&q->own.ctl->accessing, memory_order_relaxed) != handle;
+}
 /* Is this a key of ours that the peer may use now? */
 bool rr_shm_key_live(const struct rr_shm *q, uint32_t handle);
 

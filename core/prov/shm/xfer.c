@@ -6,24 +6,24 @@
  * one copy per direction, and one word tells it: the copier writes the handle into
  * accessing, then looks whether the key is still there; the exporter takes the key away,
  * then looks at accessing. With a full fence between the two steps on both sides at least
- * one sees the other. The exporter waits for a copy under way for a bounded time; if it does
- * not end (the peer is stopped, or lies) the connection fails, and since a region is never
- * used for anything but its connection, what such a peer may still write hurts nobody.
+ * one sees the other. The exporter never waits for a copy under way, since the peer says when that
+ * ends: it looks a few more times, and then the completion comes later, from poll(). Until then
+ * the key belongs to nobody. A copy that does not end (the peer is stopped, or lies) costs the
+ * connection, and since a region is never used for anything but its connection, what such a
+ * peer may still write hurts nobody.
  * A peer that ignores all this can read and write the whole of mem at any time: mem must
  * hold nothing but this connection's messages, and what is found there is copied before it
  * is judged. */
 #include "core/prov/shm/shm_int.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <string.h>
-#include <time.h>
 
 #include "core/base/os.h"
 
 /* A peer that is throttled (cpu.max) may stand still for some periods of 100 ms. */
 #define FENCE_WAIT	(500 * RR_MSEC)
-#define FENCE_SPIN	(100 * RR_USEC)
+#define FENCE_LOOKS	200	/* some microseconds: as long as most copies last */
 #define KEY_MASK	(RR_SHM_KEYS - 1)
 
 /* --- our keys --- */
@@ -89,32 +89,86 @@ bool rr_shm_key_live(const struct rr_shm *q, uint32_t handle)
 	return handle && k->live && k->handle == handle;
 }
 
-/* Is a copy under handle under way? Pairs with the release in leave(): if not, it is over. */
-static bool copying(const struct rr_shm *q, uint32_t handle)
+static void give_key(struct rr_shm *q, uint32_t i)
 {
-	return atomic_load_explicit(&q->own.ctl->accessing, memory_order_acquire) == handle;
+	q->key[i].next = (uint16_t)q->key_free;
+	q->key_free = i + 1;
 }
 
-/* Waits until no copy under handle is under way; of a dead peer none is. */
-static int fence_out(struct rr_shm *q, uint32_t handle)
+/* Under which handle the peer is copying; 0 none. Pairs with the release in leave(): under any
+ * other it has ended. */
+static uint32_t copying(const struct rr_shm *q)
 {
-	rr_time start, now;
+	return atomic_load_explicit(&q->own.ctl->accessing, memory_order_acquire);
+}
 
+/* Has the copy under handle ended, or does it after some more looks? Of a dead peer none is
+ * under way. */
+static bool fence_out(const struct rr_shm *q, uint32_t handle)
+{
 	/* pairs with the fence in enter() */
 	rr_fence();
-	if (likely(!copying(q, handle)) || atomic_load_explicit(&q->lost, memory_order_relaxed))
-		return 0;
-	start = rr_now();
-	do {
-		now = rr_now();
-		if (now < start + FENCE_SPIN)
-			sched_yield();
-		else
-			rr_os_nap(200 * RR_USEC);
-		if (!copying(q, handle))
-			return 0;
-	} while (now < start + FENCE_WAIT);
-	return rr_shm_fail(q, -ETIMEDOUT);
+	if (likely(copying(q) != handle) || atomic_load_explicit(&q->lost, memory_order_relaxed))
+		return true;
+	for (int i = 0; i < FENCE_LOOKS; i++) {
+		rr_relax();
+		if (copying(q) != handle)
+			return true;
+	}
+	return false;
+}
+
+/* The peer's time for the copy under handle begins. */
+static void fence_await(struct rr_shm *q, uint32_t handle)
+{
+	q->fence_end = rr_now_coarse() + FENCE_WAIT;
+	atomic_store_explicit(&q->fencing, handle, memory_order_relaxed);
+}
+
+/* The peer copies under key i: under none of those in the list, which rr_shm_fenced() will find. */
+static void fence_add(struct rr_shm *q, uint32_t i, uint64_t cookie)
+{
+	if (!q->fence_list)
+		fence_await(q, q->key[i].handle);
+	q->fence_cookie[i] = cookie;
+	q->key[i].next = q->fence_list;
+	q->fence_list = (uint16_t)(i + 1);
+}
+
+/* The one copy that has not ended: has it had its time? */
+static void fence_judge(struct rr_shm *q, uint32_t handle)
+{
+	if (!handle)
+		atomic_store_explicit(&q->fencing, 0, memory_order_relaxed);
+	else if (handle != atomic_load_explicit(&q->fencing, memory_order_relaxed))
+		fence_await(q, handle);
+	else if (rr_now_coarse() >= q->fence_end)
+		rr_shm_fail(q, -ETIMEDOUT);
+}
+
+int rr_shm_fenced(struct rr_shm *q, struct rr_wc *wc, int n)
+{
+	uint32_t under = atomic_load_explicit(&q->lost, memory_order_relaxed) ? 0 : copying(q);
+	uint32_t left = 0;
+	uint16_t *at = &q->fence_list;
+	int got = 0;
+
+	while (*at && got < n) {
+		uint32_t i = *at - 1u;
+		struct rr_shm_keyinfo *k = &q->key[i];
+
+		if (k->handle == under) {
+			left = under;
+			at = &k->next;
+			continue;
+		}
+		*at = k->next;
+		wc[got++] = (struct rr_wc){ .op = RR_WC_INVALIDATE, .cookie = q->fence_cookie[i] };
+		give_key(q, i);
+	}
+	if (left || !q->fence_list)
+		fence_judge(q, left);
+	return got;
 }
 
 /* A handle that is not valid (any more) needs nothing: the peer may have invalidated it. */
@@ -122,19 +176,17 @@ int rr_shm_invalidate(struct rr_qp *qp, uint32_t handle, uint64_t cookie)
 {
 	struct rr_shm *q = rr_shm_of(qp);
 	uint32_t i = handle & KEY_MASK;
-	int rc;
 
-	(void)cookie;
 	if (!rr_shm_key_live(q, handle))
 		return 1;
 	atomic_store_explicit(&q->own.keys[i].handle, 0, memory_order_relaxed);
 	q->key[i].live = false;
 	q->key_live--;
-	rc = fence_out(q, handle);
-	if (rc)
-		return rc;
-	q->key[i].next = (uint16_t)q->key_free;
-	q->key_free = i + 1;
+	if (unlikely(!fence_out(q, handle))) {
+		fence_add(q, i, cookie);
+		return 0;
+	}
+	give_key(q, i);
 	return 1;
 }
 
@@ -152,7 +204,7 @@ bool rr_shm_consumed(struct rr_qp *qp, uint32_t handle)
 
 static void leave(struct rr_shm *q)
 {
-	/* pairs with the acquires in fence_out() */
+	/* pairs with the acquire in copying() */
 	atomic_store_explicit(&q->peer.ctl->accessing, 0, memory_order_release);
 }
 
