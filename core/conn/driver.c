@@ -584,8 +584,11 @@ static bool rx_room(const struct rr_share *sh)
 	return sh->rx.tail - sh->rx.head + RR_POLL_BATCH < RR_RX_ENTS;
 }
 
+/* No more than may have been there when it began: a peer that goes on sending what nothing becomes of keeps
+ * nobody in here, and its next messages are found by who is about to sleep. */
 void rr_drv_progress(struct rr_share *sh)
 {
+	uint32_t rounds = 1 + sh->qp->recvs / RR_POLL_BATCH;
 	const struct rr_prov_ops *ops = sh->qp->ops;
 	struct rr_wc wc[RR_POLL_BATCH];
 	rr_time now = 0;
@@ -594,7 +597,7 @@ void rr_drv_progress(struct rr_share *sh)
 
 	if (unlikely(sh->dead))		/* perhaps half done by who died in the middle of it */
 		return;
-	while (!sh->dead && rx_room(sh)) {
+	for (; rounds && !sh->dead && rx_room(sh); rounds--) {
 		n = ops->poll(sh->qp, wc, RR_POLL_BATCH);
 		if (n <= 0)
 			break;

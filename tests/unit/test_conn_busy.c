@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Peers that never leave us alone: a call of the app's ends all the same, after so much work, not so much time. */
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/base/compiler.h"
+#include "core/base/os.h"
+#include "core/conn/conn_int.h"
+#include "tests/unit/conn_pair.h"
+
+TestSuite(conn_busy, .init = setup, .fini = teardown, .timeout = 60);
+
+#define ENOUGH	20000u
+
+static const struct rr_prov_ops *honest;
+static struct rr_prov_ops tireless;
+static uint32_t said;
+
+/* A peer that is as fast as we are. RDMA_DONE for nothing: it is dropped. */
+static int say_and_poll(struct rr_qp *qp, struct rr_wc *wc, int n)
+{
+	static const uint8_t done[] = { 0, 0, 0, 9, 0, 0, 0, 1, 0, 0, 0, 32, 0, 0, 0, 3 };
+	struct iovec iov = { (void *)(uintptr_t)done, sizeof(done) };
+	struct rr_qp *peer = p.client.c->share->qp;
+
+	for (; said < ENOUGH && honest->send(peer, &iov, 1, 0, 0) == 1; said++)
+		;
+	return honest->poll(qp, wc, n);
+}
+
+static void becomes_silent(void)
+{
+	p.server.c->share->qp->ops = honest;
+}
+
+static void never_silent(void)
+{
+	struct rr_qp *qp = p.server.c->share->qp;
+
+	honest = qp->ops;
+	tireless = *honest;
+	tireless.poll = say_and_poll;
+	qp->ops = &tireless;
+	said = 0;
+}
+
+Test(conn_busy, messages_without_end_end_a_call)
+{
+	carried();
+	never_silent();
+	cr_assert_eq(rr_end_poll(&p.server, POLLIN), 0);
+	cr_assert_lt(said, ENOUGH);
+	cr_assert_gt(said, 0);
+	said = 0;
+	cr_assert_eq(rr_end_try_recv(&p.server, in, 1, 0), -EAGAIN);
+	cr_assert_lt(said, ENOUGH);
+	cr_assert_eq(rr_conn_arm(p.server.c, p.server.fd, POLLIN), 1, "nobody sleeps over it");
+	becomes_silent();
+}
+
+Test(conn_busy, what_comes_among_them_is_delivered)
+{
+	size_t n;
+
+	carried();
+	never_silent();
+	n = rr_test_call(out, 5, 100, 1);
+	cr_assert_eq(rr_end_poll(&p.server, POLLIN), 0);
+	for (ssize_t rc = -EAGAIN; rc == -EAGAIN; rr_end_poll(&p.server, POLLIN))
+		rc = rr_end_try_send(&p.client, out, n);
+	cr_assert_eq(rr_end_recv(&p.server, NULL, in, n), (ssize_t)n);
+	cr_assert_eq(memcmp(in, out, n), 0);
+	becomes_silent();
+}
