@@ -266,7 +266,11 @@ static void owner_died(struct rr_conn *c)
 
 void rr_share_hold(struct rr_share *sh)
 {
-	if (rr_lock_take(&sh->lock) == -EOWNERDEAD)
+	int rc;
+
+	while ((rc = rr_lock_take(&sh->lock)) == -EBUSY)
+		rr_os_nap(RR_MSEC);
+	if (rc == -EOWNERDEAD)
 		rr_drv_fail(sh, ECONNRESET, RR_R_INTERNAL);
 }
 
@@ -278,7 +282,7 @@ int rr_conn_hold(struct rr_conn *c, struct rr_lock **l)
 
 		*l = st == RR_S_CARRIED || st == RR_S_FORKED ? &c->share->lock : &c->lock;
 		rc = rr_lock_take(*l);
-		if (rc == -EDEADLK)
+		if (rc == -EDEADLK || rc == -EBUSY)
 			return rc;
 		if (rr_conn_st(c) == st) {
 			if (rc == -EOWNERDEAD)
@@ -358,6 +362,8 @@ ssize_t rr_conn_recv(struct rr_conn *c, int fd, const struct iovec *iov, int n, 
 		break;
 	case -ECONNRESET: case -EDEADLK:
 		return st;
+	case -EBUSY:
+		return -EAGAIN;
 	default:
 		rc = -EAGAIN;
 	}
@@ -403,6 +409,8 @@ ssize_t rr_conn_send(struct rr_conn *c, int fd, const struct iovec *iov, int n, 
 		break;
 	case -ECONNRESET: case -EDEADLK:
 		return st;
+	case -EBUSY:
+		return -EAGAIN;
 	default:
 		rc = -EAGAIN;
 	}
@@ -436,7 +444,7 @@ int rr_conn_inq(struct rr_conn *c, int fd)
 		return RR_CONN_KERNEL;
 	st = rr_conn_enter(c, fd, &l);
 	if (st < 0)
-		return st;
+		return st == -EBUSY ? 0 : st;
 	if (st == RR_S_CARRIED) {
 		struct rr_share *sh = c->share;
 
@@ -532,6 +540,8 @@ int rr_conn_shutdown(struct rr_conn *c, int fd, int how)
 	if (rr_conn_st(c) == RR_S_TCP || rr_conn_relayed(c, fd))
 		return RR_CONN_KERNEL;
 	st = rr_conn_enter(c, fd, &l);
+	if (st == -EBUSY)	/* nothing can be said beforehand: a bare end */
+		return RR_CONN_KERNEL;
 	if (st < 0)
 		return st;
 	if (st == RR_S_CARRIED)
@@ -579,6 +589,13 @@ static bool leaves(struct rr_conn *c)
 	return had;
 }
 
+/* Without its lock, which a process has that does not go on: that one is left with it, and ends it. */
+static void leave_stuck(struct rr_conn *c)
+{
+	if (leaves(c))
+		rr_conn_leave(c->share);
+}
+
 void rr_conn_close(struct rr_conn *c, int fd)
 {
 	struct rr_lock *l;
@@ -587,6 +604,8 @@ void rr_conn_close(struct rr_conn *c, int fd)
 	if (rr_conn_relayed(c, fd) || rr_relay_takes(c, fd))
 		return;
 	st = rr_conn_hold(c, &l);
+	if (st == -EBUSY)
+		leave_stuck(c);
 	if (st < 0)
 		return;
 	if (!leaves(c))
@@ -609,6 +628,8 @@ void rr_conn_vanished(struct rr_conn *c)
 	if (rr_conn_relayed(c, 0))
 		return;
 	st = rr_conn_hold(c, &l);
+	if (st == -EBUSY)
+		leave_stuck(c);
 	if (st < 0)
 		return;
 	if (!leaves(c))

@@ -338,9 +338,11 @@ uint32_t rr_conn_procs(struct rr_share *sh);
 /* fn sees connections that do not end meanwhile. False: another thread is at it, try later. */
 bool rr_conn_each_carried(void (*fn)(struct rr_conn *, void *), void *ctx);
 
-/* Takes the lock that goes with the state: the state, with *l held; or -EDEADLK without. */
+/* Takes the lock that goes with the state: the state, with *l held; or without it -EDEADLK, or -EBUSY: another
+ * process of the family has it and does not go on. Nothing is known then, and nothing to be waited for. */
 int rr_conn_hold(struct rr_conn *c, struct rr_lock **l);
-/* Its lock, wherever the process that had it has died: then it is lost. Not one that this thread has. */
+/* Its lock, wherever the process that had it has died: then it is lost. Not one that this thread has. Waits for
+ * one that does not go on: for threads of ours. */
 void rr_share_hold(struct rr_share *sh);
 
 /* The same, and brings an upgrade forward; also -ECONNRESET, without the lock. */

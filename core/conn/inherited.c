@@ -54,7 +54,8 @@ static void ask(struct rr_conn *c, int fd, bool reads)
 	if (!h->since)
 		h->since = now;
 	h->again = now + ASK_AGAIN;
-	if (h->door < 0 || rr_handback_ask(c->share, fd) || rr_pid_is_dead(h->owner))
+	if (h->door < 0 || rr_handback_ask(c->share, fd) ||
+	    (!rr_lock_is_mixed(&c->share->lock) && rr_pid_is_dead(h->owner)))
 		lost(c, fd);
 }
 

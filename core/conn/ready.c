@@ -11,6 +11,7 @@
 
 #define FAMILY_LOOK	(50 * RR_MSEC)
 #define ANCHOR_LOOK	RR_MSEC
+#define STUCK_LOOK	(10 * RR_MSEC)
 #define NEAR		4u	/* times the longest spin: a sleep that may have been the other end's wake-up */
 #define NEAR_MISSES	32u
 #define TRIES		16u
@@ -105,7 +106,7 @@ int rr_conn_poll(struct rr_conn *c, int fd, unsigned want)
 		return RR_CONN_KERNEL;
 	st = rr_conn_enter(c, fd, &l);
 	switch (st) {
-	case -EDEADLK:
+	case -EDEADLK: case -EBUSY:
 		return 0;
 	case -ECONNRESET:
 		return (int)(((RR_IN_BITS | RR_OUT_BITS) & want) | POLLERR | POLLHUP);
@@ -151,6 +152,8 @@ bool rr_conn_peek(const struct rr_conn *c, unsigned want)
 	if (!rr_conn_is_carried(c))
 		return false;
 	sh = c->share;
+	if (unlikely(rr_lock_is_stuck(&sh->lock)))
+		return false;
 	hint = atomic_load_explicit(&sh->hint, memory_order_relaxed);
 	if (hint & (mask | RR_HINT_LOST))
 		return hint & mask;
@@ -264,6 +267,10 @@ static int arm(struct rr_conn *c, int fd, unsigned want, bool thread)
 		return 0;
 	}
 	st = rr_conn_enter(c, fd, &l);
+	if (st == -EBUSY) {	/* rr_conn_fds() says when to look again */
+		atomic_fetch_add_explicit(&c->sleepers, thread, memory_order_acq_rel);
+		return 0;
+	}
 	if (st < 0)
 		return 1;
 	if (st == RR_S_CARRIED)
@@ -376,6 +383,10 @@ int rr_conn_fds(struct rr_conn *c, int fd, unsigned want, struct pollfd out[2], 
 	if (rr_conn_is_tcp(c) || rr_conn_relayed(c, fd))
 		return 1;
 	st = rr_conn_hold(c, &l);
+	if (st == -EBUSY) {
+		out[0].events = 0;
+		*until = rr_now() + STUCK_LOOK;
+	}
 	if (st < 0)
 		return 1;
 	switch (st) {

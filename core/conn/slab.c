@@ -131,7 +131,7 @@ uint32_t rr_conn_procs(struct rr_share *sh)
 	for (uint32_t i = 0; i < RR_FAMILY; i++) {
 		int32_t pid = atomic_load_explicit(&sh->family[i], memory_order_relaxed);
 
-		if (!pid || pid == (int32_t)getpid() || !rr_pid_is_dead(pid))
+		if (!pid || pid == (int32_t)getpid() || rr_lock_is_mixed(&sh->lock) || !rr_pid_is_dead(pid))
 			continue;
 		atomic_store_explicit(&sh->family[i], 0, memory_order_relaxed);
 		atomic_fetch_sub_explicit(&sh->procs, 1, memory_order_acq_rel);
@@ -189,8 +189,8 @@ static void inherit(struct rr_conn *c)
 void rr_conn_fork_child(void)
 {
 	uint32_t n = atomic_load_explicit(&nslabs, memory_order_relaxed);
+	bool apart = rr_lock_forked();
 
-	rr_lock_forked();
 	slab_lock = reap_lock = (struct rr_lock){ 0 };
 	rr_cache_forked();
 	rr_handback_forked();
@@ -202,8 +202,11 @@ void rr_conn_fork_child(void)
 
 			c->lock = (struct rr_lock){ 0 };
 			atomic_store_explicit(&c->sleepers, 0, memory_order_relaxed);
-			if (counted(c))
+			if (counted(c)) {
 				family_swap(c->share, 0, (int32_t)getpid());
+				if (apart)
+					rr_lock_mix(&c->share->lock);
+			}
 			if (rr_conn_st(c) == RR_S_LISTEN)
 				rr_native_forked(c);
 			rr_relay_forked(c);

@@ -78,3 +78,88 @@ Test(conn_busy, what_comes_among_them_is_delivered)
 	cr_assert_eq(memcmp(in, out, n), 0);
 	becomes_silent();
 }
+
+/* --- a process of the family that does not go on ------------------------------------------ */
+
+static long sleeps(void)
+{
+	struct rusage u;
+
+	getrusage(RUSAGE_THREAD, &u);
+	return u.ru_nvcsw;
+}
+
+/* Another process that has the server's end is stopped in the middle of a call. */
+static pid_t stopped_inside(void)
+{
+	struct rr_share *sh = p.server.c->share;
+	pid_t pid;
+
+	rr_conn_fork_prepare();
+	rr_conn_forked(p.server.c);
+	pid = fork();
+	if (!pid) {
+		rr_conn_fork_child();
+		rr_lock_take(&sh->lock);
+		raise(SIGSTOP);
+		rr_lock_drop(&sh->lock);
+		_exit(0);
+	}
+	rr_conn_fork_parent();
+	cr_assert_eq(waitpid(pid, NULL, WUNTRACED), pid);
+	return pid;
+}
+
+static void goes_on(pid_t pid)
+{
+	kill(pid, SIGCONT);
+	cr_assert_eq(waitpid(pid, NULL, 0), pid);
+}
+
+Test(conn_busy, who_is_stopped_inside_costs_others_one_look_and_no_connection)
+{
+	struct pollfd fds[2];
+	rr_time until;
+	size_t n;
+	long before;
+	pid_t pid;
+
+	carried();
+	pid = stopped_inside();
+	n = rr_test_call(out, 5, 100, 1);
+	cr_assert_eq(rr_end_send(&p.client, NULL, out, n), (ssize_t)n);
+	cr_assert_eq(rr_end_try_recv(&p.server, in, n, 0), -EAGAIN);
+	before = sleeps();
+	for (int i = 0; i < 50; i++) {
+		cr_assert_eq(rr_end_try_recv(&p.server, in, n, 0), -EAGAIN);
+		cr_assert_eq(rr_end_try_send(&p.server, in, 10), -EAGAIN);
+		cr_assert_eq(rr_end_poll(&p.server, POLLIN | POLLOUT), 0);
+		cr_assert_eq(rr_conn_inq(p.server.c, p.server.fd), 0);
+		cr_assert(!rr_conn_peek(p.server.c, POLLIN));
+		cr_assert_eq(rr_conn_arm(p.server.c, p.server.fd, POLLIN), 0);
+		cr_assert_eq(rr_conn_fds(p.server.c, p.server.fd, POLLIN, fds, &until), 1);
+		cr_assert_eq(fds[0].events, 0);
+		cr_assert_leq(until, rr_now() + 50 * RR_MSEC);
+		rr_conn_disarm(p.server.c, p.server.fd);
+	}
+	cr_assert_eq(sleeps(), before);
+	cr_assert_eq(rr_conn_take_error(p.server.c), RR_CONN_KERNEL);
+	goes_on(pid);
+	cr_assert_eq(rr_end_try_recv(&p.server, in, n, 0), (ssize_t)n);
+	cr_assert_eq(memcmp(in, out, n), 0);
+	one_way(&p.server, &p.client, rr_test_reply(out, 5, 100, 1));
+}
+
+Test(conn_busy, what_a_stopped_process_is_inside_of_can_be_closed)
+{
+	pid_t pid;
+	size_t n;
+
+	carried();
+	pid = stopped_inside();
+	cr_assert_eq(atomic_load(&p.server.c->share->procs), 2);
+	rr_end_close(&p.server);
+	n = rr_test_call(out, 5, 100, 1);
+	cr_assert_eq(rr_end_try_send(&p.client, out, n), (ssize_t)n, "the other process still has it");
+	goes_on(pid);
+}

@@ -2,6 +2,8 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -88,7 +90,8 @@ static struct {
 static void *add(void *arg RR_UNUSED)
 {
 	for (int i = 0; i < 20000; i++) {
-		rr_lock_take(&sum->lock);
+		while (rr_lock_take(&sum->lock) == -EBUSY)
+			usleep(100);
 		sum->n++;
 		rr_lock_drop(&sum->lock);
 	}
@@ -161,4 +164,111 @@ Test(lock, so_does_a_child_where_no_descriptor_is_left)
 	alarm(0);
 	setrlimit(RLIMIT_NOFILE, &was);
 	cr_assert_eq(waitpid(pid, NULL, 0), pid, "it was not reaped by the look");
+}
+
+/* --- a process that has it and does not go on ------------------------------------------- */
+
+static long sleeps(void)
+{
+	struct rusage u;
+
+	getrusage(RUSAGE_THREAD, &u);
+	return u.ru_nvcsw;
+}
+
+/* A child has it, and is stopped. It gives it back when it goes on. */
+static pid_t stops_with(struct rr_lock *l)
+{
+	pid_t pid = fork();
+
+	if (!pid) {
+		rr_lock_forked();
+		rr_lock_take(l);
+		raise(SIGSTOP);
+		rr_lock_drop(l);
+		_exit(0);
+	}
+	cr_assert_eq(waitpid(pid, NULL, WUNTRACED), pid);
+	return pid;
+}
+
+static void goes_on(pid_t pid)
+{
+	kill(pid, SIGCONT);
+	cr_assert_eq(waitpid(pid, NULL, 0), pid);
+}
+
+Test(lock, who_is_stopped_with_it_is_waited_for_once)
+{
+	struct rr_lock *l = shared_lock();
+	pid_t pid = stops_with(l);
+	long before;
+
+	cr_assert_eq(rr_lock_take(l), -EBUSY);
+	cr_assert(rr_lock_is_stuck(l));
+	before = sleeps();
+	for (int i = 0; i < 100; i++)
+		cr_assert_eq(rr_lock_take(l), -EBUSY);
+	cr_assert_eq(sleeps(), before);
+	goes_on(pid);
+	cr_assert(!rr_lock_is_stuck(l));
+	cr_assert_eq(rr_lock_take(l), 0);
+	rr_lock_drop(l);
+	cr_assert_eq(l->word, 0);
+}
+
+Test(lock, who_is_stopped_and_killed_with_it_is_dead)
+{
+	struct rr_lock *l = shared_lock();
+	pid_t pid = stops_with(l);
+
+	cr_assert_eq(rr_lock_take(l), -EBUSY);
+	kill(pid, SIGKILL);
+	cr_assert_eq(waitpid(pid, NULL, 0), pid);
+	cr_assert_eq(rr_lock_take(l), -EOWNERDEAD);
+	rr_lock_drop(l);
+	cr_assert(!rr_lock_is_stuck(l));
+	cr_assert_eq(rr_lock_take(l), 0);
+}
+
+/* A process in a PID namespace of its own; -1: that cannot be had here. */
+static pid_t fork_apart(void)
+{
+	pid_t pid = fork();
+
+	if (!pid) {
+		if (unshare(CLONE_NEWUSER | CLONE_NEWPID))
+			_exit(77);
+		pid = fork();
+		if (pid) {
+			int st;
+
+			waitpid(pid, &st, 0);
+			_exit(WIFEXITED(st) ? WEXITSTATUS(st) : 1);
+		}
+	}
+	return pid;
+}
+
+/* There the holder's number is nobody's, or another's. */
+Test(lock, a_holder_in_another_pid_namespace_is_not_taken_for_dead)
+{
+	struct rr_lock *l = shared_lock();
+	int st, rc = rr_lock_take(l);
+	pid_t pid = fork_apart();
+
+	if (!pid) {
+		if (!rr_lock_forked())
+			_exit(1);
+		rr_lock_mix(l);
+		rc = rr_lock_take(l);
+		_exit(rc == -EBUSY ? 0 : rc == -EOWNERDEAD ? 2 : rc == -EDEADLK ? 3 : 4);
+	}
+	waitpid(pid, &st, 0);
+	cr_assert_eq(rc, 0);
+	if (WEXITSTATUS(st) == 77)
+		cr_skip_test("no PID namespace to be had");
+	cr_assert_eq(WEXITSTATUS(st), 0);
+	rr_lock_drop(l);
+	cr_assert_eq(rr_lock_take(l), 0);
 }
