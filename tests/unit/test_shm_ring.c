@@ -4,7 +4,9 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
+#include "core/base/pages.h"
 #include "core/prov/shm/shm_int.h"
 #include "tests/lib/shm_pair.h"
 
@@ -83,23 +85,83 @@ Test(shm_ring, a_message_longer_than_the_peers_receive_is_refused, .fini = fini)
 	cr_assert_eq(ops->send(p.c, wrap, 2, 0, 0), -EMSGSIZE);
 }
 
-Test(shm_ring, each_side_has_its_own_sizes, .fini = fini)
+/* Ends of other sizes than each other. */
+static void open_unlike(uint32_t csize, uint32_t crecvs, uint32_t ssize, uint32_t srecvs)
 {
-	static uint8_t b[65536];
-
-	shm_pair_init(&p, 1024, 3);
-	p.sp.recv_size = 65536;
-	p.sp.recvs = 5;
+	shm_pair_init(&p, csize, crecvs);
+	p.sp.recv_size = ssize;
+	p.sp.recvs = srecvs;
 	shm_qp_free(p.s, &p.cp);
 	p.s = shm_qp_new(&p.sp);
 	cr_assert_eq(shm_pair_connect(&p), 0);
-	cr_assert_eq(p.c->send_size, 65536);
+}
+
+Test(shm_ring, the_smaller_of_both_sides_sizes_counts, .fini = fini)
+{
+	static uint8_t b[65536];
+
+	open_unlike(1024, 5, 65536, 3);
+	cr_assert_eq(p.c->send_size, 1024);
 	cr_assert_eq(p.s->send_size, 1024);
-	cr_assert_eq(p.c->peer_recvs, 5);
-	cr_assert_eq(ops->window(p.c), 5);
+	cr_assert_eq(p.c->peer_send, 1024);
+	cr_assert_eq(p.c->peer_recvs, 3);
+	cr_assert_eq(p.c->recvs, 3);
+	cr_assert_eq(ops->window(p.c), 3);
 	cr_assert_eq(ops->window(p.s), 3);
-	cr_assert_eq(send_bytes(p.c, b, sizeof(b)), 1);
+	cr_assert_eq(send_bytes(p.c, b, 1024), 1);
+	cr_assert_eq(send_bytes(p.c, b, 1025), -EMSGSIZE);
 	cr_assert_eq(send_bytes(p.s, b, 1025), -EMSGSIZE);
+}
+
+/* Pages of a view's ring that exist. */
+static size_t ring_pages(const struct rr_shm_view *v)
+{
+	size_t n = v->geo.ring_len / RR_PAGE, there = 0;
+	unsigned char *vec = malloc(n);
+
+	cr_assert_eq(mincore(v->ring, v->geo.ring_len, vec), 0);
+	for (size_t i = 0; i < n; i++)
+		there += vec[i] & 1;
+	free(vec);
+	return there;
+}
+
+/* A slot of 4112 bytes lies in three pages at most. */
+Test(shm_ring, what_a_greedy_peers_ring_takes_up_is_ours_to_say, .fini = fini)
+{
+	static uint8_t b[4096];
+	struct rr_wc wc;
+
+	open_unlike(RR_SHM_RECV_MAX, RR_SHM_RECVS, 4096, 100);
+	for (uint32_t i = 0; i < 3 * RR_SHM_RECVS; i++) {
+		cr_assert_eq(send_bytes(p.s, b, sizeof(b)), 1);
+		cr_assert_eq(ops->poll(p.c, &wc, 1), 1);
+		ops->repost(p.c, wc.cookie);
+	}
+	cr_assert_leq(ring_pages(&rr_shm_of(p.s)->peer), 3 * 128);
+	for (uint32_t i = 0; i < 100; i++)
+		cr_assert_eq(send_bytes(p.s, b, sizeof(b)), 1);
+	cr_assert_eq(send_bytes(p.s, b, 1), -EAGAIN);
+}
+
+Test(shm_ring, the_longest_receive_can_be_filled, .fini = fini)
+{
+	static const size_t size[] = { 131071, 131072, 131073, RR_SHM_RECV_MAX - 1, RR_SHM_RECV_MAX };
+	uint8_t *b = malloc(RR_SHM_RECV_MAX);
+	struct rr_wc wc;
+
+	open_unlike(RR_SHM_RECV_MAX, 4, RR_SHM_RECV_MAX, 4);
+	for (size_t i = 0; i < RR_SHM_RECV_MAX; i++)
+		b[i] = (uint8_t)(i * 7 + i / 255);
+	for (size_t i = 0; i < rr_array_size(size); i++) {
+		cr_assert_eq(send_bytes(p.c, b, size[i]), 1);
+		cr_assert_eq(ops->poll(p.s, &wc, 1), 1, "%zu bytes", size[i]);
+		cr_assert_eq(wc.len, size[i]);
+		cr_assert_eq(memcmp(wc.buf, b, size[i]), 0);
+		ops->repost(p.s, wc.cookie);
+	}
+	cr_assert_eq(send_bytes(p.c, b, RR_SHM_RECV_MAX + 1), -EMSGSIZE);
+	free(b);
 }
 
 Test(shm_ring, no_send_without_a_posted_receive, .fini = fini)

@@ -8,6 +8,9 @@
  *
  *   ctl | freed[slots] | keys[RR_SHM_KEYS] || ring: slots * stride || mem     (|| page aligned)
  *
+ * Each ring is used as if it had as many receives as the smaller of the two
+ * (rr_shm_geo_agree()): how much memory a side's Sends touch is not for its peer to say.
+ *
  * Receive ring: slots, used in the order of an ever growing position p (slot p % slots),
  * rather than a byte ring, because receives come back in any order (a message may wait for
  * its reader while later ones are given back) and a slot is free on its own.
@@ -33,7 +36,7 @@
 #include "core/base/types.h"
 
 #define RR_SHM_MAGIC	UINT64_C(0x72726d6173686d01)	/* says endianness too */
-#define RR_SHM_VERSION	1u
+#define RR_SHM_VERSION	2u
 
 #define RR_SHM_RECV_MIN	1024u		/* bytes of a receive */
 #define RR_SHM_RECV_MAX	262144u
@@ -73,10 +76,12 @@ struct rr_shm_ctl {
 _Static_assert(sizeof(struct rr_shm_ctl) == 384, "fixed width");
 
 enum {	/* in rr_shm_slot.len, above the length */
-	RR_SHM_LEN_MASK	= (1 << 17) - 1,
+	RR_SHM_LEN_MASK	= (1 << 19) - 1,
 	RR_SHM_IMM	= 1 << 24,	/* arg is immediate data; no payload */
 	RR_SHM_INV	= 1 << 25,	/* arg is the receiver's handle that was invalidated */
 };
+_Static_assert(RR_SHM_RECV_MAX <= RR_SHM_LEN_MASK, "a message that fills a receive has a length");
+_Static_assert((RR_SHM_LEN_MASK & (RR_SHM_IMM | RR_SHM_INV)) == 0, "bits of their own");
 
 struct rr_shm_slot {
 	_Atomic uint32_t seq;	/* rr_shm_seq(position); 0 never written */
@@ -110,6 +115,10 @@ struct rr_shm_geo {
 /* 0, or -EINVAL for numbers out of range. */
 int rr_shm_geo_init(struct rr_shm_geo *g, uint32_t recv_size, uint32_t recvs,
 		    uint64_t mem_size);
+
+/* Of two rings, each of which stays as long as it is, so many receives and slots are used as the one with
+ * fewer has. */
+void rr_shm_geo_agree(struct rr_shm_geo *a, struct rr_shm_geo *b);
 
 /* Positions count modulo 2^32, of which the low 31 bits go into the word. */
 static inline uint32_t rr_shm_seq(uint32_t pos)

@@ -175,10 +175,13 @@ static int greet(struct rr_shm *q, int sock, const uint8_t *proof)
 	return rc;
 }
 
+/* The smaller of both sides' wishes: what we send takes up memory, for which the peer's word alone
+ * is not enough. */
 static void ready(struct rr_shm *q)
 {
-	q->qp.send_size = q->peer.geo.recv_size;
-	q->qp.peer_recvs = q->peer.geo.recvs;
+	rr_shm_geo_agree(&q->own.geo, &q->peer.geo);
+	q->qp.send_size = q->qp.peer_send = rr_min(q->own.geo.recv_size, q->peer.geo.recv_size);
+	q->qp.recvs = q->qp.peer_recvs = q->own.geo.recvs;
 	/* pairs with the acquire in rr_shm_ready(), for peek() without the lock */
 	atomic_store_explicit(&q->state, RR_SHM_READY, memory_order_release);
 }

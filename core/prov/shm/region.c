@@ -51,6 +51,12 @@ int rr_shm_geo_init(struct rr_shm_geo *g, uint32_t recv_size, uint32_t recvs, ui
 	return 0;
 }
 
+void rr_shm_geo_agree(struct rr_shm_geo *a, struct rr_shm_geo *b)
+{
+	a->recvs = b->recvs = rr_min(a->recvs, b->recvs);
+	a->slots = b->slots = rr_min(a->slots, b->slots);
+}
+
 static int map(struct rr_shm_view *v, int memfd, const struct rr_shm_geo *g)
 {
 	void *base = mmap(NULL, g->total, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
