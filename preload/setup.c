@@ -90,6 +90,8 @@ void rr_setup_conn(void)
 		.negative_time = conf.negative_cache_s,
 		.spin = conf.spin_us,
 		.max_stash = conf.stash,
+		.budget = conf.connection_budget,
+		.process_budget = conf.process_budget,
 		.warm_memory = conf.warm_memory,
 		.idle_trim = conf.idle_trim_ms,
 		.reliable_replies = conf.reliable_replies,

@@ -344,6 +344,7 @@ ssize_t rr_conn_recv(struct rr_conn *c, int fd, const struct iovec *iov, int n, 
 		rc = unlikely(rr_handback_bytes(c->share)) ?
 			rr_handback_take(c->share, iov, n, flags) :
 			rr_stream_recv(c->share, fd, iov, n, flags);
+		rr_budget_count(c);
 		break;
 	case RR_S_FORKED:
 		rc = rr_inherited_recv(c, fd, iov, n, flags);
@@ -397,6 +398,7 @@ ssize_t rr_conn_send(struct rr_conn *c, int fd, const struct iovec *iov, int n, 
 	switch (st) {
 	case RR_S_CARRIED:
 		rc = rr_stream_send(c->share, fd, iov, n);
+		rr_budget_count(c);
 		break;
 	case RR_S_FORKED:
 		rc = rr_inherited_send(c, fd);
@@ -685,6 +687,7 @@ void rr_conn_free(struct rr_conn *c)
 				  : c->owner == (int32_t)getpid())
 		rr_report_close(c);
 	rr_slab_end(c);
+	rr_budget_end(c);
 	c->share = NULL;
 	if (foreign)
 		share_unmap(sh);

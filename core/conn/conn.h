@@ -39,6 +39,8 @@ struct rr_conn_params {
 	rr_time negative_time;
 	rr_time spin;		/* most that a waiting thread spins; 0 never */
 	uint32_t max_stash;	/* bytes received ahead of the app, per connection */
+	uint32_t budget;	/* bytes that may wait for the peer, beyond one message … */
+	uint32_t process_budget; /* … and of all connections of the process */
 	uint32_t warm_memory;	/* bytes of chunk memory kept resident while idle, per process */
 	rr_time idle_trim;	/* a connection idle this long gives its memory back; later, up to
 				 * eight times this, if that has not paid before */

@@ -21,7 +21,7 @@
  *   dial.c     calling a native peer                      relay.c    one that is forked
  *   handback.c back to TCP for the sake of forked children inherited.c what those do meanwhile
  *   idle.c     memory of idle connections                settle.c   what is under way at the end
- *   keepalive.c a peer that does not answer any more
+ *   keepalive.c a peer that does not answer any more      budget.c   memory that peers may cost
  *   cache.c    peers that had no shim a moment ago        pool.c     chunk memory */
 
 #include <netinet/in.h>
@@ -101,6 +101,7 @@ struct rr_tx {
 	uint32_t buf;		/* collects the current record; RR_BUF_NONE */
 	uint32_t len;		/* payload bytes collected */
 	uint32_t want;		/* room for so much was not to be had; 0: nothing is missing */
+	bool full;		/* nor may a record be begun before the peer has taken others */
 	uint64_t records;	/* sent by RDMA */
 	bool shut;		/* SHUT_WR was done */
 	bool tcp;		/* hatched: the anchor carries this direction */
@@ -286,6 +287,7 @@ struct rr_conn {
 	bool lowat_set;			/* SO_RCVLOWAT is ours */
 	int lowat;			/* the app's SO_RCVLOWAT */
 	bool shut_rd, shut_wr;		/* the app's shutdown() during the upgrade */
+	uint64_t charged, ring;		/* bytes of this process's accounts; see budget.c */
 	uint32_t fork_round;		/* the last fork that counted it; see rr_conn_forked() */
 	struct rr_rm swallow;		/* inbound record boundaries */
 	bool skipping;			/* within an answer that is none */
@@ -498,6 +500,11 @@ ssize_t rr_stream_send(struct rr_share *sh, int fd, const struct iovec *iov, int
 ssize_t rr_stream_recv(struct rr_share *sh, int fd, const struct iovec *iov, int n, int flags);
 /* May the write that had no room now have it? */
 bool rr_stream_room(struct rr_share *sh);
+/* Was it asked, or a write, and there was none? */
+static inline bool rr_stream_waits(const struct rr_share *sh)
+{
+	return sh->tx.want || sh->tx.full;
+}
 void rr_stream_push(struct rr_share *sh, const struct rr_rx_ent *e);
 bool rr_stream_is_over(const struct rr_share *sh);
 /* The error that the app has yet to be told, once; 0 none. */
@@ -608,6 +615,20 @@ void rr_report_share(struct rr_share *sh, enum rr_conn_state st, enum rr_reason 
 void rr_report_adopt(struct rr_conn *c);
 void rr_report_close(struct rr_conn *c);
 void rr_report_latency(struct rr_share *sh, rr_time ns);
+
+/* budget.c; those that take a connection: under its lock, or when nobody has it any more */
+void rr_budget_carry(struct rr_conn *c);	/* it is carried … */
+void rr_budget_count(struct rr_conn *c);	/* … something may have changed … */
+void rr_budget_end(struct rr_conn *c);		/* … and this process has it no longer */
+/* In a forked child: what another thread had half counted begins again from the connections' own parts. */
+void rr_budget_forked(void);
+void rr_budget_inherit(const struct rr_conn *c);
+/* May it take another message that needs memory? */
+bool rr_budget_room(const struct rr_share *sh);
+/* And receive one ahead of the app? */
+bool rr_budget_stash(const struct rr_share *sh, uint32_t len);
+/* How many receives of this size, of those that one would like. */
+uint32_t rr_budget_recvs(uint32_t recvs, uint32_t size);
 
 /* cache.c */
 /* Why this peer is not asked now; RR_R_NONE: it may be. */

@@ -629,10 +629,10 @@ void rr_drv_progress(struct rr_share *sh)
 			ran |= rr_drv_run(sh, rr_now_coarse());
 		}
 	}
-	if (unlikely(!rr_eng_writable(sh->eng))) {
+	if (unlikely(!rr_eng_writable(sh->eng) || rr_stream_waits(sh))) {
 		rr_eng_window(sh->eng, ops->window(sh->qp));
 		ran |= rr_drv_run(sh, now ? now : rr_now_coarse());
-		if (!rr_eng_writable(sh->eng))
+		if (!rr_eng_writable(sh->eng) || (rr_stream_waits(sh) && !rr_stream_room(sh)))
 			rr_drv_reclaim(sh);
 	}
 	if (unlikely(rr_eng_deadline(sh->eng) != RR_TIME_NEVER)) {
@@ -655,7 +655,7 @@ static bool stash_one(struct rr_share *sh, struct rr_rx_ent *e)
 	int64_t buf;
 	size_t off = 0;
 
-	if (sh->rx.stash + e->len > rr_cp->max_stash)
+	if (!rr_budget_stash(sh, e->len))
 		return false;
 	buf = rr_pool_alloc(&sh->pool, e->len);
 	if (buf < 0)

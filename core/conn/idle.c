@@ -99,6 +99,7 @@ static void look_at(struct rr_conn *c, void *ctx)
 	rr_time due = l->now + rr_cp->idle_trim;
 
 	if (rr_lock_try(&sh->lock) == 0) {
+		rr_budget_count(c);
 		due = sh->trimmed ? RR_TIME_NEVER : sh->active + sh->patience;
 		if (due <= l->now && l->left) {
 			l->left--;

@@ -152,7 +152,7 @@ bool rr_own_params(struct rr_prov_params *p, const uint8_t *token, int fd)
 		.fd_floor = floor,
 	};
 	if (token) {
-		p->recvs = rr_prov_recvs(p->recvs, p->recv_size);
+		p->recvs = rr_budget_recvs(rr_prov_recvs(p->recvs, p->recv_size), p->recv_size);
 		p->long_size = rr_cp->device_inline;
 		memcpy(p->token, token, RR_TOKEN_LEN);
 	}

@@ -12,7 +12,7 @@ void rr_pool_init(struct rr_pool *p, struct rr_pool_tables *t, void *mem, size_t
 	p->buf = t->buf;
 	p->mem = mem;
 	p->npages = (uint32_t)rr_min(size / RR_POOL_PAGE, (size_t)RR_POOL_PAGES);
-	p->used = p->peak = 0;
+	p->used = p->out = p->peak = 0;
 	p->free_buf = p->fresh_buf = 0;
 }
 
@@ -131,7 +131,7 @@ int64_t rr_pool_alloc(struct rr_pool *p, size_t len)
 		return -EAGAIN;
 	}
 	b = &p->buf[id];
-	b->nexts = b->npages = b->nkeys = 0;
+	b->nexts = b->npages = b->out = b->nkeys = 0;
 	if (add_pages(p, b, rr_max(pages(len), 1u))) {
 		rr_pool_free(p, id);
 		return -EAGAIN;
@@ -202,6 +202,14 @@ int rr_pool_grow(struct rr_pool *p, uint32_t buf, size_t len)
 	return p->used == had ? -ENOMEM : -EAGAIN;	/* alone it would wait for ever */
 }
 
+void rr_pool_outbound(struct rr_pool *p, uint32_t buf)
+{
+	struct rr_buf *b = &p->buf[buf];
+
+	p->out += b->npages - b->out;
+	b->out = b->npages;
+}
+
 int rr_pool_gather(struct rr_pool *p, uint32_t buf)
 {
 	struct rr_buf *b = &p->buf[buf];
@@ -215,7 +223,8 @@ void rr_pool_free(struct rr_pool *p, uint32_t buf)
 
 	for (uint32_t i = 0; i < b->nexts; i++)
 		give_back(p, &b->ext[i]);
-	b->nexts = b->npages = b->nkeys = 0;
+	p->out -= b->out;
+	b->nexts = b->npages = b->out = b->nkeys = 0;
 	b->next_free = p->free_buf;
 	p->free_buf = buf + 1;
 }

@@ -22,7 +22,8 @@ struct rr_ext {
 
 struct rr_buf {
 	uint32_t nexts;
-	uint32_t npages;		/* in all extents */
+	uint32_t npages;		/* in all extents … */
+	uint32_t out;			/* … and of them counted in the pool's */
 	uint32_t nkeys;			/* exposed: one key per extent; 0 not exposed */
 	uint16_t fencing;		/* keys being taken back; the rest of the driver's */
 	bool dying;			/* free it when they are */
@@ -43,7 +44,8 @@ struct rr_pool {
 	uint64_t *map;
 	struct rr_buf *buf;
 	uint32_t npages;
-	uint32_t used;			/* pages */
+	uint32_t used;			/* pages … */
+	uint32_t out;			/* … and those of messages on their way to the peer */
 	uint32_t peak;			/* highest used since the last trim */
 	uint32_t free_buf;		/* list head + 1; 0 none */
 	uint32_t fresh_buf;		/* never used from here on */
@@ -56,6 +58,9 @@ int64_t rr_pool_alloc(struct rr_pool *p, size_t len);
 
 /* Makes room for len bytes in all; 0, -EAGAIN, -ENOMEM. What it holds stays. */
 int rr_pool_grow(struct rr_pool *p, uint32_t buf, size_t len);
+
+/* What buf holds is on its way to the peer until it is freed. Again when it has grown. */
+void rr_pool_outbound(struct rr_pool *p, uint32_t buf);
 
 /* Moves what a buffer holds into one extent, where there is room for that: 0, or -EAGAIN and nothing
  * happened. Nobody but us may use its memory meanwhile. */

@@ -193,6 +193,7 @@ void rr_conn_fork_child(void)
 
 	slab_lock = reap_lock = (struct rr_lock){ 0 };
 	rr_cache_forked();
+	rr_budget_forked();
 	rr_handback_forked();
 	/* Threads of the parent that were inside do not exist here. Locks in shared memory are
 	 * another matter: they are held by the parent, which goes on. */
@@ -200,6 +201,7 @@ void rr_conn_fork_child(void)
 		for (uint32_t j = 0; j < SLAB; j++) {
 			struct rr_conn *c = &slabs[i][j];
 
+			rr_budget_inherit(c);
 			c->lock = (struct rr_lock){ 0 };
 			atomic_store_explicit(&c->sleepers, 0, memory_order_relaxed);
 			if (counted(c)) {

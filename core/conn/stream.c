@@ -183,6 +183,15 @@ static int send_short(struct rr_share *sh, struct cur *c, size_t left)
 	return rc;
 }
 
+/* May another record be begun that has to be collected? One that has been goes on. */
+static bool is_room_to_begin(struct rr_share *sh)
+{
+	bool room = sh->pool.used < sh->pool.npages && (!rr_rm_at_boundary(&sh->tx.rm) || rr_budget_room(sh));
+
+	sh->tx.full = !room;
+	return room;
+}
+
 /* Would the record that begins at the cursor be taken, whose end the app has yet to write? */
 static bool would_take(struct rr_share *sh, const struct cur *c)
 {
@@ -191,7 +200,7 @@ static bool would_take(struct rr_share *sh, const struct cur *c)
 
 	if (rr_iov_copy_out(head, sizeof(head), c->iov + c->i, c->n - c->i, c->off) == sizeof(head))
 		type = head[sizeof(head) - 1];
-	return rr_eng_would_take(sh->eng, type, rr_now_coarse());
+	return is_room_to_begin(sh) && rr_eng_would_take(sh->eng, type, rr_now_coarse());
 }
 
 /* The record in tx.buf is complete. As send_short(). */
@@ -213,12 +222,17 @@ static int try_room(struct rr_share *sh, size_t need)
 {
 	int64_t buf;
 
-	if (sh->tx.buf != RR_BUF_NONE)
-		return rr_pool_grow(&sh->pool, sh->tx.buf, need);
+	if (sh->tx.buf != RR_BUF_NONE) {
+		int rc = rr_pool_grow(&sh->pool, sh->tx.buf, need);
+
+		rr_pool_outbound(&sh->pool, sh->tx.buf);
+		return rc;
+	}
 	buf = rr_pool_alloc(&sh->pool, need);
 	if (buf < 0)
 		return (int)buf;
 	sh->tx.buf = (uint32_t)buf;
+	rr_pool_outbound(&sh->pool, sh->tx.buf);
 	return 0;
 }
 
@@ -244,7 +258,7 @@ static int make_room(struct rr_share *sh, size_t need)
 bool rr_stream_room(struct rr_share *sh)
 {
 	if (!sh->tx.want)
-		return sh->pool.used < sh->pool.npages;
+		return is_room_to_begin(sh);
 	if (try_room(sh, sh->tx.want) == -EAGAIN)
 		return false;
 	sh->tx.want = 0;

@@ -120,6 +120,7 @@ void rr_upgrade_carry(struct rr_conn *c)
 	sh->tx.shut = c->shut_wr;
 	rr_count(sh->qp->count, RR_C_upgraded, 1);
 	rr_idle_wake(sh, now);
+	rr_budget_carry(c);
 	rr_conn_become(c, RR_S_CARRIED, RR_R_NONE);
 }
 

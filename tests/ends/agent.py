@@ -113,6 +113,51 @@ def serve(listener, n=1 << 30):
     return listener.getsockname()[1]
 
 
+given = None
+
+
+def give_one(s):
+    """Answers a call with as many bytes as it asks for."""
+    r = read_rec(s)
+    s.sendall(reply(xid_of(r), bytes(struct.unpack('>I', r[40:44])[0])))
+
+
+def give(s):
+    try:
+        while True:
+            give_one(s)
+    except (EOFError, OSError):
+        s.close()
+
+
+def give_all(listener):
+    global given
+    while True:
+        given, _ = listener.accept()
+        threading.Thread(target=give, args=(given,), daemon=True).start()
+
+
+def taken(s, xid, n):
+    """A reply of n bytes; how many came."""
+    s.sendall(call(xid, struct.pack('>I', n)))
+    r = read_rec(s)
+    if r != reply(xid, bytes(n))[4:]:
+        raise ValueError('%d bytes, not the reply' % len(r))
+    return len(r) - 24
+
+
+def greed(s, n):
+    """Asks for replies of n bytes until no more calls are taken, and reads none; how many."""
+    asked = 0
+    s.settimeout(1)
+    try:
+        while True:
+            s.sendall(call(asked, struct.pack('>I', n)))
+            asked += 1
+    except TimeoutError:
+        return asked
+
+
 class Loop:
     """An echoing server of one thread, edge-triggered: never blocks, closes whom it does not understand."""
 

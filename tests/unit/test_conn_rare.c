@@ -303,6 +303,8 @@ Test(conn_rare, long_messages_that_nobody_reads_are_only_that, .init = many_cred
 static void most_credits(void)
 {
 	rr_test_params.bc_credits = 1024;
+	rr_test_params.budget = 16 << 20;
+	rr_test_params.process_budget = 1 << 30;
 	many_credits();
 }
 
