@@ -560,6 +560,16 @@ int rr_conn_shutdown(struct rr_conn *c, int fd, int how)
 	return rc;
 }
 
+static void disconnect(struct rr_share *sh)
+{
+	sh->qp->ops->disconnect(sh->qp);
+}
+
+static void is_reused(struct rr_share *sh)
+{
+	rr_drv_fail(sh, EBADF, RR_R_REUSED);
+}
+
 /* The last process closes: the peer hears how many records there were, or a reset if what it
  * sent was not read (RFC 2525 §2.17: as the kernel does) or the connection had failed. */
 static void close_carried(struct rr_conn *c, int fd)
@@ -577,9 +587,10 @@ static void close_carried(struct rr_conn *c, int fd)
 		rr_anchor_reset(fd);
 	} else {
 		rr_anchor_mark(sh, fd);
-		rr_conn_settle(sh);
+		rr_conn_settle(c, disconnect);
+		return;
 	}
-	sh->qp->ops->disconnect(sh->qp);
+	disconnect(sh);
 }
 
 /* Under its lock: once. What was taken apart is closed some day, too. */
@@ -644,8 +655,7 @@ void rr_conn_vanished(struct rr_conn *c)
 			if (!rr_conn_shareable(sh))
 				rr_handback_leave(c, -1);
 		} else {
-			rr_conn_settle(sh);
-			rr_drv_fail(sh, EBADF, RR_R_REUSED);
+			rr_conn_settle(c, is_reused);
 		}
 	} else if (st == RR_S_FORKED) {
 		rr_inherited_close(c, -1);

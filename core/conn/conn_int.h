@@ -259,6 +259,8 @@ struct rr_conn {
 	_Atomic bool relay;		/* a thread waits for that */
 	bool relay_asked;		/* the child has told it */
 	int anchor;			/* of a hand-back's thread */
+	_Atomic bool lingers;		/* the app has closed it, and a thread sees to what is under way … */
+	void (*then)(struct rr_share *sh);	/* … and to this */
 	_Atomic uint32_t sleepers;	/* threads asleep for it (rr_conn_arm) */
 	bool watched;			/* an epoll set keeps it armed */
 	bool server;
@@ -532,7 +534,8 @@ size_t rr_iov_copy_out(uint8_t *dst, size_t want, const struct iovec *iov, int n
 /* settle.c: has the peer memory of ours to read, calls or replies? Under its lock. And what waits for that: at close,
  * under its lock; and at exit. */
 bool rr_conn_unread(struct rr_share *sh);
-void rr_conn_settle(struct rr_share *sh);
+/* then(): under its lock, now or when it has settled. May be NULL. */
+void rr_conn_settle(struct rr_conn *c, void (*then)(struct rr_share *sh));
 void rr_conn_exit(void);
 
 /* hatch.c */

@@ -339,7 +339,7 @@ void rr_handback_leave(struct rr_conn *c, int fd)
 	if (sh->back.busy)
 		return;
 	if (back(sh)) {
-		rr_conn_settle(sh);
+		rr_conn_settle(c, NULL);
 		return;
 	}
 	atomic_fetch_add_explicit(&c->refs, 1, memory_order_relaxed);

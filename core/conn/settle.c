@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where what is under way goes with its poster, the end waits for it: at close(), and at exit(). As a TCP
- * socket's bytes outlive both. Not without bound, and not at _exit() or a signal's end. */
+/* Where what is under way goes with its poster, the end waits for it: at exit(), and at close() by a thread, for the
+ * peer decides how long it takes. As a TCP socket's bytes outlive both. Not without bound, and not at _exit() or
+ * a signal's end. */
 
 #include <errno.h>
 #include <unistd.h>
@@ -10,6 +11,8 @@
 #include "core/conn/conn_int.h"
 
 #define MOST	(2 * RR_SEC)
+#define LOOKS	200		/* of close() itself: most peers are done by then */
+#define THREADS	64u		/* beyond so many what is under way is lost */
 
 /* Calls that the peer has left there for long it will not read now. Who is not one of ours does not tell of any but
  * by its reply, which may take its time. */
@@ -46,9 +49,76 @@ static void settle(struct rr_share *sh, rr_time end)
 		ops->settle(sh->qp, end - now);
 }
 
-void rr_conn_settle(struct rr_share *sh)
+static bool is_settled(struct rr_share *sh)
 {
-	settle(sh, rr_now() + MOST);
+	const struct rr_prov_ops *ops = sh->qp->ops;
+
+	rr_drv_progress(sh);
+	return sh->dead || sh->prov_lost || (!rr_conn_unread(sh) && ops->settle(sh->qp, 0));
+}
+
+static _Atomic uint32_t lingering;
+
+/* Until there may be something to do. Under its lock, but not while it sleeps. */
+static void doze(struct rr_share *sh)
+{
+	struct pollfd p = { sh->qp->wake_fd, POLLIN, 0 };
+	bool armed = sh->qp->ops->arm(sh->qp, RR_ARM_RECV) == 0, rang;
+
+	rr_lock_drop(&sh->lock);
+	rang = rr_os->poll(&p, armed, armed ? 10 : 1) > 0;
+	rr_share_hold(sh);
+	if (rang && !sh->dead && !sh->prov_lost && sh->qp->ops->drain(sh->qp) < 0)
+		rr_drv_lost(sh);
+}
+
+/* The app has closed it: this thread's is the last reference, but for who looks at all of them. */
+static void *linger(void *arg)
+{
+	struct rr_conn *c = arg;
+	struct rr_share *sh = c->share;
+	rr_time end = rr_now() + MOST;
+
+	rr_share_hold(sh);
+	while (!is_settled(sh) && rr_now() < end)
+		doze(sh);
+	c->lingers = false;
+	if (c->then)
+		c->then(sh);
+	rr_lock_drop(&sh->lock);
+	rr_conn_free(c);
+	atomic_fetch_sub_explicit(&lingering, 1, memory_order_relaxed);
+	return NULL;
+}
+
+static bool lingers(struct rr_conn *c, void (*then)(struct rr_share *sh))
+{
+	if (atomic_fetch_add_explicit(&lingering, 1, memory_order_relaxed) < THREADS && rr_conn_keep(c)) {
+		c->lingers = true;
+		c->then = then;
+		if (!rr_conn_thread(linger, c))
+			return true;
+		c->lingers = false;
+		atomic_fetch_sub_explicit(&c->refs, 1, memory_order_relaxed);
+	}
+	atomic_fetch_sub_explicit(&lingering, 1, memory_order_relaxed);
+	return false;
+}
+
+void rr_conn_settle(struct rr_conn *c, void (*then)(struct rr_share *sh))
+{
+	struct rr_share *sh = c->share;
+
+	if (sh->qp->ops->settle) {
+		for (int i = 0; i < LOOKS; i++) {
+			if (is_settled(sh))
+				break;
+			if (i == LOOKS - 1 && lingers(c, then))
+				return;
+		}
+	}
+	if (then)
+		then(sh);
 }
 
 static bool ours(struct rr_share *sh)
@@ -89,7 +159,7 @@ static void at_exit(struct rr_conn *c, void *ctx)
 		return;
 	if (ours(sh) && !rr_conn_shareable(sh) && rr_conn_procs(sh) > 1)
 		rr_handback_exit(c, *end);
-	if (ours(sh))
+	if (ours(sh) || c->lingers)
 		settle(sh, *end);
 	drop(c);
 }
@@ -99,9 +169,11 @@ static void at_daemon(struct rr_conn *c, void *ctx)
 	struct rr_share *sh = c->share;
 	const rr_time *end = ctx;
 
-	if (rr_conn_shareable(sh) || sh->qp->native || !take(c, *end))
+	if (rr_conn_shareable(sh) || (sh->qp->native && !c->lingers) || !take(c, *end))
 		return;
-	if (ours(sh))
+	if (c->lingers)
+		settle(sh, *end);
+	else if (ours(sh))
 		rr_handback_exit(c, *end);
 	drop(c);
 }

@@ -204,6 +204,7 @@ void rr_conn_fork_child(void)
 			rr_budget_inherit(c);
 			c->lock = (struct rr_lock){ 0 };
 			atomic_store_explicit(&c->sleepers, 0, memory_order_relaxed);
+			c->lingers = false;
 			if (counted(c)) {
 				family_swap(c->share, 0, (int32_t)getpid());
 				if (apart)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Threads of the library's own. There are none before a fork of a process that has a connection by RDMA. */
+/* Threads of the library's own. There are none but where a process forks that has a connection by RDMA, or closes
+ * one from which the peer has yet to fetch something. */
 
 #include <errno.h>
 #include <pthread.h>

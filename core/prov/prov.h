@@ -170,8 +170,9 @@ struct rr_prov_ops {
 	int (*poll)(struct rr_qp *qp, struct rr_wc *wc, int n);
 	void (*repost)(struct rr_qp *qp, uint64_t buf_cookie);
 
-	/* Waits, at most so long, until what was posted has arrived. NULL where it outlives its poster. */
-	void (*settle)(struct rr_qp *qp, rr_time most);
+	/* Waits, at most so long (0: not at all), until what was posted has arrived: has it, or is there no hope?
+	 * NULL where it outlives its poster. */
+	bool (*settle)(struct rr_qp *qp, rr_time most);
 
 	/* Sends that the peer's posted receives allow now; UINT32_MAX if nobody knows. */
 	uint32_t (*window)(struct rr_qp *qp);

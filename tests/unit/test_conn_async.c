@@ -4,6 +4,8 @@
 
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <limits.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -405,19 +407,24 @@ Test(conn_async, what_comes_by_tcp_before_the_hatch_waits_for_it)
 
 static size_t fetched;
 
-/* Where the closer would sleep, its peer reads. */
+static pthread_t app;
+static _Atomic bool app_slept;
+
+/* Where who sees to it would sleep, its peer reads; and that is not the app. */
 static int peer_reads(struct rr_qp *qp, enum rr_arm what)
 {
 	ssize_t k = rr_end_try_recv(&p.server, in + fetched, sizeof(in) - fetched, 0);
 
 	(void)qp, (void)what;
+	app_slept |= pthread_equal(pthread_self(), app);
 	fetched += k > 0 ? (size_t)k : 0;
 	return 1;
 }
 
-static void nothing_posted(struct rr_qp *qp, rr_time most)
+static bool nothing_posted(struct rr_qp *qp, rr_time most)
 {
 	(void)qp, (void)most;
+	return true;
 }
 
 Test(conn_async, a_long_call_is_fetched_before_its_sender_is_gone)
@@ -431,12 +438,53 @@ Test(conn_async, a_long_call_is_fetched_before_its_sender_is_gone)
 	cr_assert_eq(rr_end_try_send(&p.client, out, n), (ssize_t)n);
 	l.ops.arm = peer_reads;
 	l.ops.settle = nothing_posted;
+	app = pthread_self();
 	rr_conn_close(p.client.c, p.client.fd);
-	for (int i = 0; i < 1000 && fetched < n; i++)
-		peer_reads(NULL, 0);
+	while (p.client.c->lingers)
+		usleep(100);
 	cr_assert_eq(fetched, n);
 	cr_assert_eq(memcmp(in, out, n), 0);
+	cr_assert(!app_slept);
 	rr_pair_close(&p);
+}
+
+static _Atomic int looks;
+
+/* The peer never reads. */
+static int nobody_reads(struct rr_qp *qp, enum rr_arm what)
+{
+	(void)qp, (void)what;
+	app_slept |= pthread_equal(pthread_self(), app);
+	return looks++ >= 0;
+}
+
+static void ended(struct rr_qp *qp)
+{
+	(void)qp;
+	looks = INT_MIN;
+}
+
+Test(conn_async, close_does_not_wait_for_a_peer_that_does_not_fetch)
+{
+	size_t n;
+
+	rr_test_setup();
+	open_over(&(struct rr_fake_conf){ .delay = 30, .eager = true, .ring = true }, 5);
+	round_trip(1, 0, 0);
+	n = rr_test_call(out, 2, 60000, 2);
+	cr_assert_eq(rr_end_try_send(&p.client, out, n), (ssize_t)n);
+	l.ops.arm = nobody_reads;
+	l.ops.settle = nothing_posted;
+	l.ops.disconnect = ended;
+	app = pthread_self();
+	rr_conn_close(p.client.c, p.client.fd);
+	cr_assert(!app_slept);
+	cr_assert(p.client.c->lingers);
+	cr_assert_geq(looks, 0, "its peer may still fetch it");
+	while (p.client.c->lingers)
+		usleep(1000);
+	rr_pair_close(&p);
+	cr_assert_lt(looks, 0);
 }
 
 /* --- a device that fails ---------------------------------------------------------------- */

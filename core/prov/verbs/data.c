@@ -391,21 +391,25 @@ int rr_verbs_probe(struct rr_qp *qp)
 	return rc ? rc : rr_verbs_post(v, &wr, (struct rr_verbs_wqe){ .op = RR_WC_PROBE });
 }
 
-void rr_verbs_settle(struct rr_qp *qp, rr_time most)
+bool rr_verbs_settle(struct rr_qp *qp, rr_time most)
 {
 	struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_WRITE };
 	struct rr_vq *v = rr_verbs_of(qp);
 	rr_time end = rr_now() + most;
 
-	if (rr_verbs_usable(v) || sq_used(v) == 0)
-		return;
+	if (rr_verbs_usable(v))
+		return true;
+	rr_verbs_digest(v);
+	if (sq_used(v) == 0)
+		return true;
 	/* The last one may be unsignaled: a Write of no bytes behind it tells. */
 	if (v->unsignaled && (rr_verbs_room(v, 1, false) ||
 			      rr_verbs_post(v, &wr, (struct rr_verbs_wqe){ .op = RR_WC_WRITE }) < 0))
-		return;
+		return true;
 	while (sq_used(v) && !rr_verbs_usable(v) && rr_now() < end) {
 		rr_verbs_digest(v);
 		rr_verbs_cm_events(qp, v);	/* the peer may have left first */
 		sched_yield();
 	}
+	return !sq_used(v) || rr_verbs_usable(v);
 }

@@ -397,7 +397,7 @@ int rr_verbs_post_recv(struct rr_qp *qp, struct rr_vq *v, uint32_t i);
  * the operation from then on, whatever becomes of their place in the queue. */
 void rr_verbs_digest(struct rr_vq *v);
 int rr_verbs_probe(struct rr_qp *qp);
-void rr_verbs_settle(struct rr_qp *qp, rr_time most);
+bool rr_verbs_settle(struct rr_qp *qp, rr_time most);
 
 /* cq.c */
 /* Moves what the CQ has to v->raw; false: another thread is at it. */
