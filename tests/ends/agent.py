@@ -71,6 +71,18 @@ def ask(s, xid, body=b'', **kw):
     return len(r) - 24
 
 
+def burst(s, n, length):
+    """n calls of this length, written at once by one thread and answered meanwhile."""
+    body = blob(length, n)
+    t = threading.Thread(target=s.sendall, args=(b''.join(call(i, body) for i in range(n)),))
+    t.start()
+    for i in range(n):
+        if read_rec(s) != reply(i, body)[4:]:
+            raise ValueError('reply %d of %d' % (i, n))
+    t.join()
+    return n
+
+
 OURS = 0x20000001
 strangers = 0	# calls to programs that are not ours
 
