@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* liar client HOST-OFFER PORT SEED SECONDS | liar server PORT SEED: a peer that makes the
+/* liar client PORT SEED SECONDS | liar server PORT SEED: a peer that makes the
  * upgrade like any other and then lies in every way: messages that are random, mutated, repeated,
  * or name memory that is not there; words of the shared memory overwritten; nonsense on TCP.
- * HOST-OFFER is an offer made on this host, in hex: who we are is said as there.
  *
  * The last line on stdout says how much of it there was: "connections N messages N". */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +19,7 @@
 #include "core/wire/codec.h"
 #include "tests/lib/bytes.h"
 #include "tests/lib/msgs.h"
-#include "tests/lib/shm_pair.h"
+#include "tests/lib/upgrade.h"
 
 #define ops (&rr_prov_shm)
 #define SEEN	16u
@@ -315,30 +313,20 @@ static void lie(struct lie *l)
 	}
 	if (any(2))
 		shutdown(l->fd, SHUT_RDWR);
-	ops->close(l->qp);
-	close(l->fd);
 }
 
 /* --- coming together --- */
 
-static struct lie *new_lie(int fd, struct shm_pair *p, const uint8_t *token)
+static struct lie *new_lie(struct up *u, int fd, const uint8_t *token)
 {
 	static struct lie l;
 
 	memset(&l, 0, sizeof(l));
-	l.fd = fd;
-	shm_pair_init(p, 4096, 80);
-	p->cp.mem_size = p->sp.mem_size = 1 << 20;
-	memcpy(p->cp.token, token, RR_TOKEN_LEN);
-	memcpy(p->sp.token, token, RR_TOKEN_LEN);
+	up_new(u, fd, token, 4096, 80);
 	memcpy(l.token, token, RR_TOKEN_LEN);
+	l.fd = fd;
+	l.qp = u->qp;
 	return &l;
-}
-
-static void forget(struct shm_pair *p)
-{
-	shm_qp_free(p->c, &p->cp);
-	shm_qp_free(p->s, &p->sp);
 }
 
 static void random_token(uint8_t *t)
@@ -348,129 +336,68 @@ static void random_token(uint8_t *t)
 }
 
 /* True numbers, or such as nobody would say. */
-static void numbers(struct rr_hello *h)
+static void numbers(const struct up *u, struct rr_hello *h)
 {
-	bool odd = !any(4);
-
-	h->version = 1;
-	h->caps = any(4) ? 7 : word();
-	h->inline_size = 4096;
-	h->recvs = 80;
-	h->credits = odd ? word() : 64;
-	h->bc_credits = odd ? word() : 8;
-	h->max_msg = odd ? word() : 1 << 19;
+	up_hello(u, h);
+	if (!any(4))
+		h->caps = word();
+	if (any(4))
+		return;
+	h->credits = word();
+	h->bc_credits = word();
+	h->max_msg = word();
 }
 
-static int heard(int fd, uint8_t *buf, size_t cap)
-{
-	struct pollfd p = { fd, POLLIN, 0 };
-
-	return poll(&p, 1, 3000) == 1 ? (int)recv(fd, buf, cap, 0) : -1;
-}
-
-static bool wait_established(struct rr_qp *qp)
-{
-	for (int i = 0; i < 3000; i++) {
-		int rc = ops->establish(qp);
-
-		if (rc != -EAGAIN)
-			return rc == 0;
-		usleep(1000);
-	}
-	return false;
-}
-
-static void as_client(struct sockaddr_in *to, const struct rr_hello *host)
+static void as_client(struct sockaddr_in *to)
 {
 	int fd = socket(AF_INET, SOCK_STREAM, 0);
-	uint8_t buf[RR_OFFER_MAX], token[RR_TOKEN_LEN];
-	struct rr_hello h = *host, answer;
-	struct shm_pair p;
+	uint8_t token[RR_TOKEN_LEN];
+	struct rr_hello h;
 	struct lie *l;
-	uint32_t need;
-	int n;
+	struct up u;
 
 	random_token(token);
-	l = new_lie(fd, &p, token);
-	numbers(&h);
-	memcpy(h.token, token, RR_TOKEN_LEN);
-	h.nprov = 1;
-	h.prov[0].id = ops->id;
-	if (connect(fd, (struct sockaddr *)to, sizeof(*to)) ||
-	    ops->prepare(p.c, &p.cp, &h.prov[0].addr))
+	l = new_lie(&u, fd, token);
+	numbers(&u, &h);
+	if (connect(fd, (struct sockaddr *)to, sizeof(*to)))
 		exit(2);
-	n = (int)rr_nego_put_offer(&h, 0x2052444d, 77, buf, sizeof(buf));
-	l->qp = p.c;
-	if (send(fd, buf, (size_t)n, 0) == n && (n = heard(fd, buf, sizeof(buf))) > 0 &&
-	    rr_nego_get_answer(buf, (size_t)n, 77, &answer, &need) == RR_NEGO_OURS &&
-	    ops->join(p.c, &answer.prov[0].addr) == 0) {
+	if (up_offer(&u, &h) && up_join(&u))
 		lie(l);
-	} else {
-		ops->close(p.c);
-		close(fd);
-	}
-	forget(&p);
+	up_close(&u);
 }
 
 static void as_server(int listener)
 {
-	int fd = accept(listener, NULL, NULL), n;
-	uint8_t buf[RR_OFFER_MAX];
-	struct rr_prov_addr unused;
-	struct rr_hello h;
-	struct shm_pair p;
+	int fd = accept(listener, NULL, NULL);
+	struct rr_hello offer, h;
 	struct lie *l;
-	uint32_t need, xid;
+	struct up u;
+	uint32_t xid;
 
-	n = heard(fd, buf, sizeof(buf));
-	if (n <= 0 || rr_nego_get_offer(buf, (size_t)n, 0x2052444d, &xid, &h, &need) != RR_NEGO_OURS) {
+	if (!up_heard(fd, &offer, &xid)) {
 		close(fd);
 		return;
 	}
-	l = new_lie(fd, &p, h.token);
-	l->qp = p.s;
-	if (ops->answer(p.s, &p.sp, &h.prov[0].addr, &unused) == 0) {
-		numbers(&h);
-		h.nprov = 1;
-		h.prov[0].addr.len = 0;
-		n = (int)rr_nego_put_answer(&h, xid, buf, sizeof(buf));
-		if (send(fd, buf, (size_t)n, MSG_NOSIGNAL) == n && wait_established(p.s)) {
-			lie(l);
-			return forget(&p);
-		}
-	}
-	ops->close(p.s);
-	close(fd);
-	forget(&p);
-}
-
-static uint32_t unhex(const char *s, uint8_t *out, uint32_t cap)
-{
-	uint32_t n = 0;
-
-	for (; s[0] && s[1] && n < cap; s += 2)
-		sscanf(s, "%2hhx", &out[n++]);
-	return n;
+	l = new_lie(&u, fd, offer.token);
+	numbers(&u, &h);
+	if (up_answer(&u, &offer, xid, &h))
+		lie(l);
+	up_close(&u);
 }
 
 int main(int argc, char **argv)
 {
 	struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	bool client = argc == 6 && !strcmp(argv[1], "client");
+	bool client = argc == 5 && !strcmp(argv[1], "client");
 	int on = 1, fd;
 
 	if (client) {
-		time_t end = time(NULL) + atoi(argv[5]);
-		uint8_t offer[RR_OFFER_MAX];
-		uint32_t n = unhex(argv[2], offer, sizeof(offer)), xid, need;
-		struct rr_hello host;
+		time_t end = time(NULL) + atoi(argv[4]);
 
-		seed = strtoull(argv[4], NULL, 0);
-		a.sin_port = htons((in_port_t)atoi(argv[3]));
-		if (rr_nego_get_offer(offer, n, 0x2052444d, &xid, &host, &need) != RR_NEGO_OURS)
-			return 64;
+		seed = strtoull(argv[3], NULL, 0);
+		a.sin_port = htons((in_port_t)atoi(argv[2]));
 		while (time(NULL) < end)
-			as_client(&a, &host);
+			as_client(&a);
 		printf("connections %lu messages %lu\n", connections, messages);
 		return 0;
 	}

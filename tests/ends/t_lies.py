@@ -31,7 +31,6 @@ def a_client_lies_to_an_event_loop():
 
 
 def a_client_lies(serve):
-    offer = offer_bytes()
     s, c = Agent(), Agent()
     s.do('L = listen()')
     s.do(serve)
@@ -44,7 +43,7 @@ def a_client_lies(serve):
 
     def lies(seed):
         nonlocal connections, messages
-        p = liar('client', offer.hex(), port, seed, SECONDS)
+        p = liar('client', port, seed, SECONDS)
         out, _ = p.communicate(timeout=(SECONDS + SOON) * SLOW)
         same(p.returncode, 0, 'the liar itself')
         words = out.split()

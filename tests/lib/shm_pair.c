@@ -21,6 +21,11 @@ static const struct rr_os libc_os = {
 	.recvmsg = recvmsg, .sendmsg = sendmsg, .poll = poll,
 };
 
+void shm_use_libc(void)
+{
+	rr_os = &libc_os;
+}
+
 struct rr_qp *shm_qp_new(const struct rr_prov_params *p)
 {
 	void *m = mmap(NULL, rr_prov_shm.qp_size(p), PROT_READ | PROT_WRITE,
@@ -38,7 +43,7 @@ void shm_qp_free(struct rr_qp *qp, const struct rr_prov_params *p)
 
 void shm_pair_init(struct shm_pair *p, uint32_t recv_size, uint32_t recvs)
 {
-	rr_os = &libc_os;
+	shm_use_libc();
 	memset(p, 0, sizeof(*p));
 	p->cp = (struct rr_prov_params){
 		.recv_size = recv_size, .recvs = recvs, .mem_size = 1 << 20, .fd_floor = 300,

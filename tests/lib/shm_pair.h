@@ -13,8 +13,10 @@ struct shm_pair {
 	struct rr_counters counts;	/* of both */
 };
 
-/* Parameters and zeroed queue pairs (in memory shared with forked children); rr_os becomes
- * the C library's own functions. */
+/* rr_os becomes the C library's own functions. */
+void shm_use_libc(void);
+/* Parameters and zeroed queue pairs (in memory shared with forked children);
+ * shm_use_libc(). */
 void shm_pair_init(struct shm_pair *p, uint32_t recv_size, uint32_t recvs);
 /* The whole handshake: 0, or the first error. */
 int shm_pair_connect(struct shm_pair *p);
