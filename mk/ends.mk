@@ -3,12 +3,18 @@
 # or knows nothing of us; between real processes. One test: tests/ends/run t_kill.py NAME
 
 .PHONY: check-ends
-check-ends: all $(APPBINS) $(BUILD)/tests/ends/liar $(BUILD)/tests/ends/greedy
+check-ends: all $(APPBINS) $(addprefix $(BUILD)/tests/ends/,liar greedy abuser)
 	$(Q)BUILD='$(BUILD)' tests/ends/run $(ENDS)
 
-# The peer that lies, and the one that asks for much and reads nothing.
-$(BUILD)/tests/ends/liar $(BUILD)/tests/ends/greedy: $(BUILD)/tests/ends/%: \
-	    $(BUILD)/obj/tests/ends/%.o $(BUILD)/libtest.a $(BUILD)/libcore.a
+# make check-hostile [HOSTILE_SECONDS=20] [SEED=1]: a peer that overwrites what is shared. With SAN=, or it
+# sees crashes only.
+.PHONY: check-hostile
+check-hostile: all $(BUILD)/tests/ends/hostile
+	$(Q)BUILD='$(BUILD)' tests/ends/run m_hostile.py
+
+# Peers that lie, ask for much and read nothing, overwrite what is shared, and take what they can get.
+$(addprefix $(BUILD)/tests/ends/,liar greedy hostile abuser): $(BUILD)/tests/ends/%: $(BUILD)/obj/tests/ends/%.o \
+		$(BUILD)/libtest.a $(BUILD)/libcore.a
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
-	$(Q)$(CC) -o $@ $^ $(LDSAN) -pthread
+	$(Q)$(CC) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LDSAN) -pthread
