@@ -3,66 +3,143 @@
 
 #include <ctype.h>
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "config/rundir.h"
+#include "core/base/compiler.h"
+#include "tools/run/procfs.h"
 
-#define TCP_LISTEN	0x0a
+#define ENVIRON_MAX	(8u << 20)
 
 /* --- one process --- */
 
 struct proc {
 	struct rr_member who;
 	int parent, session;
+	uint64_t stack;
 	bool member;
 };
 
-/* false: gone, or dead and not waited for. A process lives on when its first thread has ended. */
-static bool read_stat(int pid, struct proc *p)
+/* The start of a file of the process whose directory dir is; terminated. */
+static bool read_text(int dir, const char *name, char *buf, size_t size)
 {
-	char path[40], buf[1024], state;
-	unsigned long long ticks;
-	const char *end;
-	ssize_t n;
-	long threads;
-	int fd;
+	int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? 0 : read(fd, buf, size - 1);
 
-	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	n = fd < 0 ? 0 : read(fd, buf, sizeof(buf) - 1);
 	if (fd >= 0)
 		close(fd);
 	buf[n > 0 ? n : 0] = '\0';
-	end = strrchr(buf, ')');	/* the name before it may hold anything */
-	if (!end || sscanf(end + 1, " %c %d %*d %d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d "
-			   "%ld %*d %llu", &state, &p->parent, &p->session, &threads, &ticks) != 5)
-		return false;
-	p->who = (struct rr_member){ pid, ticks };
-	p->member = false;
-	return state != 'X' && (state != 'Z' || threads > 1);
+	return n > 0;
 }
 
-/* Has it the family's mark in its environment at exec? */
-static bool is_marked(int pid, const char *mark)
+/* What is opened below it is of one process, even if the pid is used again. */
+static int open_proc(int pid)
 {
-	char path[40], want[sizeof(RR_FAMILY_VAR) + 64], *text = NULL;
-	size_t room = 0;
-	bool found = false;
-	FILE *f;
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%d", pid);
+	return open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
+static bool read_dir(int dir, int pid, struct proc *p, uid_t uid[3])
+{
+	char buf[4096];
+	struct rr_procfs_stat st;
+
+	if (!read_text(dir, "stat", buf, sizeof(buf)) || !rr_procfs_stat(buf, &st) || st.over ||
+	    !read_text(dir, "status", buf, sizeof(buf)) || !rr_procfs_uids(buf, uid))
+		return false;
+	*p = (struct proc){ .who = { pid, st.ticks, uid[0] }, .parent = st.parent, .session = st.session,
+			    .stack = st.stack };
+	return true;
+}
+
+/* false: gone, or dead and not waited for. */
+static bool read_proc(int pid, struct proc *p)
+{
+	int dir = open_proc(pid);
+	uid_t uid[3];
+	bool there = dir >= 0 && read_dir(dir, pid, p, uid);
+
+	if (dir >= 0)
+		close(dir);
+	return there;
+}
+
+/* Up to ENVIRON_MAX bytes of it: more than exec takes. To be freed; NULL. */
+static char *read_environ(int dir, size_t *len)
+{
+	int fd = openat(dir, "environ", O_RDONLY | O_CLOEXEC);
+	char *buf = fd < 0 ? NULL : malloc(ENVIRON_MAX);
+	ssize_t n = 1;
+
+	for (*len = 0; buf && n > 0 && *len < ENVIRON_MAX; *len += n > 0 ? (size_t)n : 0)
+		n = read(fd, buf + *len, ENVIRON_MAX - *len);
+	if (fd >= 0)
+		close(fd);
+	return buf;
+}
+
+/* Does the environment at exec have the family's mark? */
+static bool has_mark(int dir, const char *mark)
+{
+	char want[sizeof(RR_FAMILY_VAR) + 64], *text;
+	size_t len;
+	bool found;
 
 	snprintf(want, sizeof(want), RR_FAMILY_VAR "=%s", mark);
-	snprintf(path, sizeof(path), "/proc/%d/environ", pid);
-	f = fopen(path, "re");
-	while (f && !found && getdelim(&text, &room, '\0', f) > 0)
-		found = !strcmp(text, want);
+	text = read_environ(dir, &len);
+	found = text && rr_procfs_environ_has(text, len, want);
 	free(text);
-	if (f)
-		fclose(f);
 	return found;
+}
+
+static bool knows_stack(const struct rr_family *f, uint64_t stack)
+{
+	for (uint32_t i = 0; stack && i < rr_min(f->nstacks, RR_FAMILY_STACKS); i++)
+		if (f->stacks[i] == stack)
+			return true;
+	return false;
+}
+
+static void keep_stack(struct rr_family *f, uint64_t stack)
+{
+	if (stack && !knows_stack(f, stack))
+		f->stacks[f->nstacks++ % RR_FAMILY_STACKS] = stack;
+}
+
+/* May the mark count for a process of these users? One whose users differ has more rights than who started it,
+ * which gave it its environment. */
+static bool may_be_marked(const struct rr_family *f, const uid_t uid[3], uint64_t stack)
+{
+	uid_t own = getuid();
+
+	if (uid[0] == own)
+		return own == 0 || (uid[1] == own && uid[2] == own);
+	return own == 0 && uid[1] == uid[0] && uid[2] == uid[0] && (f->missed || knows_stack(f, stack));
+}
+
+/* The users are looked at again afterwards: an exec in between may have changed them and the environment. */
+static bool is_marked(const struct rr_family *f, const struct proc *p)
+{
+	int dir = open_proc(p->who.pid);
+	struct proc now;
+	uid_t uid[3];
+	bool yes;
+
+	yes = dir >= 0 && read_dir(dir, p->who.pid, &now, uid) && now.who.ticks == p->who.ticks &&
+	      may_be_marked(f, uid, now.stack) && has_mark(dir, f->mark) &&
+	      read_dir(dir, p->who.pid, &now, uid) && may_be_marked(f, uid, now.stack);
+	if (dir >= 0)
+		close(dir);
+	return yes;
 }
 
 /* --- all processes --- */
@@ -102,7 +179,7 @@ static void list(struct procs *all, uint64_t since)
 	struct proc p;
 
 	while (d && (e = readdir(d)))
-		if (isdigit((unsigned char)e->d_name[0]) && read_stat(atoi(e->d_name), &p) &&
+		if (isdigit((unsigned char)e->d_name[0]) && read_proc(atoi(e->d_name), &p) &&
 		    p.who.ticks >= since && p.session != own)
 			add(all, &p);
 	if (d)
@@ -127,18 +204,39 @@ static bool has_member(const struct procs *all, int pid)
 	return p && p->member;
 }
 
-static void judge(const struct rr_family *f, struct procs *all)
+/* Adds the children of members, and theirs. */
+static void add_children(struct procs *all)
 {
 	bool more = true;
 
-	for (size_t i = 0; i < all->n; i++)
-		all->p[i].member = was_member(f, all->p[i].who) || is_marked(all->p[i].who.pid, f->mark);
 	while (more) {
 		more = false;
 		for (size_t i = 0; i < all->n; i++)
 			if (!all->p[i].member && has_member(all, all->p[i].parent))
 				more = all->p[i].member = true;
 	}
+}
+
+static void keep_stacks(struct rr_family *f, const struct procs *all)
+{
+	for (size_t i = 0; i < all->n; i++)
+		if (all->p[i].member)
+			keep_stack(f, all->p[i].stack);
+}
+
+static void judge(struct rr_family *f, struct procs *all)
+{
+	for (size_t i = 0; i < all->n; i++)
+		all->p[i].member = was_member(f, all->p[i].who);
+	add_children(all);
+	keep_stacks(f, all);
+	for (size_t i = 0; i < all->n; i++)
+		if (!all->p[i].member)
+			all->p[i].member = is_marked(f, &all->p[i]);
+	add_children(all);
+	if (f->missed)
+		keep_stacks(f, all);
+	f->missed = false;
 }
 
 /* --- listening sockets --- */
@@ -160,19 +258,17 @@ static struct rr_member owner_of(const struct rr_listener *l, uint32_t n, uint64
 static uint64_t read_listeners(struct rr_family *f, const char *path, uint8_t family, uint64_t h)
 {
 	FILE *in = fopen(path, "re");
+	struct rr_procfs_tcp t;
 	char line[512];
-	unsigned port, state;
-	unsigned long long inode;
 
 	while (in && fgets(line, sizeof(line), in) && f->nlisteners < RR_FAMILY_PORTS) {
-		if (sscanf(line, " %*d: %*[0-9A-Fa-f]:%x %*s %x %*s %*s %*s %*u %*d %llu", &port, &state,
-			   &inode) != 3)
+		if (!rr_procfs_tcp(line, &t))
 			continue;	/* the heading */
-		if (state != TCP_LISTEN)
+		if (!t.listening)
 			break;
-		f->listeners[f->nlisteners++] =
-			(struct rr_listener){ .family = family, .port = (uint16_t)port, .inode = inode };
-		h = mix(mix(h, inode), port);
+		f->listeners[f->nlisteners++] = (struct rr_listener){
+			.family = family, .port = t.port, .maker = t.maker, .inode = t.inode };
+		h = mix(mix(h, t.inode), t.port);
 	}
 	if (in)
 		fclose(in);
@@ -267,13 +363,37 @@ static uint32_t orphans(const struct rr_family *f, const struct rr_listener *bef
 
 /* --- */
 
-void rr_family_init(struct rr_family *f)
+int rr_family_init(struct rr_family *f)
 {
+	uint8_t secret[16];
+
 	memset(f, 0, sizeof(*f));
 	f->since = rr_proc_ticks(0);
+	if (!f->since)
+		return -ENOENT;		/* no /proc */
+	if (getrandom(secret, sizeof(secret), 0) != sizeof(secret))
+		return -EIO;
+	for (unsigned i = 0; i < sizeof(secret); i++)
+		snprintf(f->mark + 2 * i, 3, "%02x", secret[i]);
 	f->nmembers = 1;
-	f->members[0] = (struct rr_member){ getpid(), f->since };
-	snprintf(f->mark, sizeof(f->mark), "%d.%llu", getpid(), (unsigned long long)f->since);
+	f->members[0] = (struct rr_member){ getpid(), f->since, getuid() };
+	return 0;
+}
+
+/* In exec the kernel closes descriptors a little before it says where the stack is. */
+void rr_family_meet(struct rr_family *f)
+{
+	static const struct timespec pause = { 0, 200000 };
+	struct proc p;
+
+	for (int i = 0; i < 50 && read_proc(f->members[0].pid, &p) && p.who.ticks == f->members[0].ticks; i++) {
+		if (p.stack) {
+			keep_stack(f, p.stack);
+			return;
+		}
+		nanosleep(&pause, NULL);
+	}
+	f->missed = true;
 }
 
 static void take_in(struct rr_family *f, struct rr_member who)

@@ -112,6 +112,15 @@ static void forgive(const struct rr_rpcb *e)
 			g->blamed[i] = g->blamed[--g->nblamed];
 }
 
+/* Is what tcp says of the listener's port the word of who has it? Root's own sockets are root's to speak for.
+ * Of another user's, only that user: what root has registered may be left over from a program that is gone. */
+static bool is_their_word(const struct rr_rpcb *tcp, const struct rr_listener *l)
+{
+	int64_t owner = rr_rpcb_user(tcp);
+
+	return l->maker == getuid() || owner < 0 || owner == l->maker || owner == l->owner.user;
+}
+
 static void consider(const struct rr_rpcb *tcp)
 {
 	bool tcp6 = !strcmp(tcp->netid, "tcp6");
@@ -125,7 +134,7 @@ static void consider(const struct rr_rpcb *tcp)
 		return;
 	port = rr_uaddr_port(tcp->addr, host);
 	l = port ? rr_family_listener(&g->family, tcp->netid, port) : NULL;
-	if (!l)
+	if (!l || !is_their_word(tcp, l))
 		return;
 	port = native_port(host, tcp6, port);
 	if (!port || !rr_uaddr_with_port(tcp->addr, port, e.addr))
@@ -355,12 +364,25 @@ static void detach(void)
 	prctl(PR_SET_NAME, "rdmarpc-guard");
 }
 
-static void keep(void)
+/* Until the program is in exec, which closes the other end of the pipe, or has failed. */
+static void await_exec(const int started[2])
+{
+	struct pollfd p = { .fd = started[0], .events = POLLIN };
+
+	setsid();	/* signals of the terminal are the program's */
+	close(started[1]);
+	poll(&p, 1, LATE_MS);
+	close(started[0]);
+	rr_family_meet(&g->family);
+}
+
+static void keep(const int started[2])
 {
 	static const struct timespec pause = { 0, 100000000 };
 	int status = 0;
 	pid_t pid;
 
+	await_exec(started);
 	detach();
 	for (int i = 0; i < RESTARTS; i++) {
 		pid = fork();
@@ -423,28 +445,31 @@ static void load_conf(const char *name)
 int rr_guard_start(const struct rr_guard_set *set, const char *name)
 {
 	int status = 0;		/* and so it stays where SIGCHLD is ignored */
-	int log;
+	int log, started[2], rc;
 	pid_t pid;
 
 	g = mmap(NULL, sizeof(*g), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (g == MAP_FAILED)
 		return -errno;
 	g->set = *set;
-	rr_family_init(&g->family);
-	if (!g->family.since)	/* no /proc */
-		return -ENOENT;
+	rc = rr_family_init(&g->family);
+	if (rc)
+		return rc;
 	load_conf(name);
 	setenv(RR_FAMILY_VAR, g->family.mark, 1);
 	log = g->log_fd;	/* g is the keeper's from here on */
+	if (pipe2(started, O_CLOEXEC))
+		return -errno;
 	pid = fork();
 	if (pid < 0)
 		return -errno;
 	if (!pid) {	/* whose child is nobody's: the program has none that it did not make */
 		pid = fork();
 		if (!pid)
-			keep();
+			keep(started);
 		_exit(pid < 0);
 	}
+	close(started[0]);	/* exec closes the other end */
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
 	if (log > 2)

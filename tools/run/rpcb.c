@@ -158,18 +158,21 @@ static bool change(rpcproc_t proc, const struct rr_rpcb *e)
 	return done;
 }
 
-static uid_t user_of(const char *owner)
+int64_t rr_rpcb_user(const struct rr_rpcb *e)
 {
 	char *end;
-	unsigned long uid = strtoul(owner, &end, 10);
+	unsigned long uid = strtoul(e->owner, &end, 10);
 
-	return *owner >= '0' && *owner <= '9' && !*end ? (uid_t)uid : geteuid();
+	if (!strcmp(e->owner, "superuser"))
+		return 0;
+	return *e->owner >= '0' && *e->owner <= '9' && !*end && uid < UINT32_MAX ? (int64_t)uid : -1;
 }
 
 bool rr_rpcb_set(const struct rr_rpcb *e)
 {
+	int64_t user = rr_rpcb_user(e);
 	uid_t own = geteuid();
-	bool other = own == 0 && !seteuid(user_of(e->owner));
+	bool other = own == 0 && user > 0 && !seteuid((uid_t)user);
 	bool done = change(RPCBPROC_SET, e);
 
 	if (other && seteuid(own))

@@ -34,6 +34,9 @@ const char *rr_rpcb_dump_at(const struct sockaddr *sa, struct rr_rpcb_list *l);
  * that it has registered only if nothing between it has another owner. */
 bool rr_rpcb_set(const struct rr_rpcb *e);
 
+/* Whose e is, as its owner says; -1: it does not say. */
+int64_t rr_rpcb_user(const struct rr_rpcb *e);
+
 /* Takes back (prog, vers, netid) of e. Only its owner and root can. */
 bool rr_rpcb_unset(const struct rr_rpcb *e);
 
