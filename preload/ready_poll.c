@@ -441,8 +441,11 @@ static int wait_ready(struct work *w)
 		for (struct slot *s = w->slots; s < w->slots + w->nslots; s++)
 			if (s->deadlk)
 				return -EINTR;
-		if (arm(w))
+		if (arm(w)) {	/* perhaps again and again, for what the app never sees */
+			if (rr_now() >= w->deadline)
+				return look(w);
 			continue;
+		}
 		slept = rr_now();
 		rc = sleep_armed(w);
 		if (rc < 0)

@@ -10,6 +10,7 @@
 #include "preload/real.h"
 
 #define NAP	RR_MSEC		/* less than the kernel's time-outs can tell */
+#define PAUSE_MOST (200 * RR_USEC)	/* other connections wait, too, while one rings for nothing */
 
 bool rr_sock_at(struct rr_sock *so, int fd)
 {
@@ -51,7 +52,7 @@ void rr_fruitless_slept(struct rr_fruitless *f, rr_time from, rr_time to)
 void rr_fruitless_pause(const struct rr_fruitless *f)
 {
 	if (f->n >= 3)
-		rr_os_nap(rr_min((20 * RR_USEC) << rr_min(f->n - 3, 9u), 2 * RR_MSEC));
+		rr_os_nap(rr_min((20 * RR_USEC) << rr_min(f->n - 3, 9u), PAUSE_MOST));
 }
 
 /* --- signals: would the kernel's recv() have been restarted? --- */

@@ -32,12 +32,14 @@ ssize_t rr_upgrade_peek(int fd, void *buf, size_t len)
 	return n < 0 ? -errno : n;
 }
 
+#define PIECES	16	/* of it that one call reads: its end is the peer's to say */
+
 /* Our answer is longer than any of a shim: reads it away as it comes. As below. */
 static int skip_answer(struct rr_conn *c, int fd)
 {
 	uint8_t buf[RR_ANSWER_MAX];
 
-	for (;;) {
+	for (int i = 0; i < PIECES; i++) {
 		ssize_t n = rr_upgrade_peek(fd, buf, sizeof(buf));
 		enum rr_rm_what what;
 		size_t k;
@@ -53,6 +55,7 @@ static int skip_answer(struct rr_conn *c, int fd)
 			return 1;
 		}
 	}
+	return -EAGAIN;
 }
 
 /* Is the answer next? Swallows it. 1 it was, we are on TCP for good; -EAGAIN cannot tell yet;

@@ -219,7 +219,7 @@ int rr_conn_arm(struct rr_conn *c, int fd RR_UNUSED, unsigned want)
 {
 	c->arms++;
 	c->sleepers++;
-	if (kernels(c) || !(c->ready & (want | EVER)))
+	if (!c->restless && (kernels(c) || !(c->ready & (want | EVER))))
 		return 0;
 	c->sleepers--;
 	return 1;
@@ -235,7 +235,7 @@ int rr_conn_watch(struct rr_conn *c, int fd RR_UNUSED, unsigned want)
 {
 	c->arms++;
 	c->watched = true;
-	return !kernels(c) && c->ready & (want | EVER);
+	return c->restless || (!kernels(c) && c->ready & (want | EVER));
 }
 
 int rr_conn_fds(struct rr_conn *c, int fd, unsigned want, struct pollfd out[2], rr_time *until)

@@ -21,6 +21,7 @@ struct rr_conn {
 	_Atomic bool offer;		/* NEW: the next event on the anchor is an offer */
 	_Atomic rr_time until;		/* WAITING: the deadline; then it is TCP */
 	_Atomic int inq;
+	_Atomic bool restless;		/* there is always something, which is not for the app */
 	_Atomic bool dead;		/* no drain silences the wake-up fd; the first one finds out */
 	rr_time spin;
 	int wake;

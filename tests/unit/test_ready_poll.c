@@ -92,6 +92,17 @@ Test(ready_poll, a_doorbell_for_something_else_lets_it_sleep_on)
 	finish(&l);
 }
 
+/* A peer may see to that. */
+Test(ready_poll, what_is_never_for_the_app_does_not_outlast_the_deadline, .timeout = 10)
+{
+	int peer, fd = tcp(&peer);
+	struct rr_conn *c = rr_fake_conn(fd, RR_FAKE_CARRIED);
+	struct pollfd p = { fd, POLLIN, 0 };
+
+	c->restless = true;
+	cr_assert_eq(rr_wrap_poll(&p, 1, 20), 0);
+}
+
 Test(ready_poll, a_plain_fd_wakes_a_sleeper)
 {
 	int peer, fd = tcp(&peer), pp[2];

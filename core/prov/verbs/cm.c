@@ -355,7 +355,7 @@ int rr_verbs_establish(struct rr_qp *qp)
 
 	if (!v)
 		return -ECONNRESET;
-	while (v->state != RR_V_READY && !v->err && rr_verbs_event(v->cm, &ev, data)) {
+	for (uint32_t i = 0; i < RR_VERBS_EVENTS && v->state != RR_V_READY && !v->err && rr_verbs_event(v->cm, &ev, data); i++) {
 		int rc = set_up_event(qp, v, ev.event, ev.id, &ev.param.conn);
 
 		if (rc)
@@ -409,7 +409,7 @@ void rr_verbs_cm_events(struct rr_qp *qp, struct rr_vq *v)
 	struct rdma_cm_event ev;
 	bool gone = false;
 
-	while (v->state == RR_V_READY && next_event(qp, v, &ev, data)) {
+	for (uint32_t i = 0; i < RR_VERBS_EVENTS && v->state == RR_V_READY && next_event(qp, v, &ev, data); i++) {
 		if (ev.event == RDMA_CM_EVENT_CONNECT_REQUEST) {
 			rr_cm_reject(ev.id);
 			rr_cm_destroy_id(ev.id);

@@ -209,11 +209,11 @@ int rr_native_take(struct rr_lst *lst, struct rr_qp *qp, const struct rr_prov_pa
 	struct rr_verbs_lst *l = container_of(lst, struct rr_verbs_lst, lst);
 	struct rdma_cm_event ev;
 	uint8_t data[UINT8_MAX];
-	int saved = errno, rc;
+	int saved = errno, rc = -EAGAIN;
 
 	if (l->owner != rr_verbs_pid || !l->id)
 		return -ESHUTDOWN;
-	while (!(rc = next_event(l, &ev, data))) {
+	for (uint32_t i = 0; i < RR_VERBS_EVENTS && !(rc = next_event(l, &ev, data)); i++, rc = -EAGAIN) {
 		if (ev.event == RDMA_CM_EVENT_DEVICE_REMOVAL && ev.id == l->id) {
 			if (l->id->verbs)
 				rr_verbs_device_gone(l->id->verbs);

@@ -42,6 +42,7 @@
 #define RR_VERBS_SQ	512u
 #define RR_VERBS_DEPTH	16u		/* RDMA Reads at a time, each way, at most */
 #define RR_VERBS_KEYS	1024u		/* exposed at once */
+#define RR_VERBS_EVENTS	16u		/* of the CM, looked at in one call: anybody may bring them about */
 #define RR_VERBS_CHAIN	RR_PROV_PIECES	/* binds that wait for the next post */
 #define RR_VERBS_PRIVATE (8u + 4u + RR_TOKEN_LEN + 4u)	/* RFC 8797, magic, token, receives */
 #define RR_VERBS_MRS	8u		/* registrations of mem at once */
