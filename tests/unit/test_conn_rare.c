@@ -106,6 +106,40 @@ Test(conn_rare, a_reset_instead_of_a_late_answer_is_no_end, .init = impatient)
 	cr_assert_eq(rr_end_try_recv(&p.client, in, 1, 0), -ECONNRESET);
 }
 
+static int calls;
+
+static ssize_t counted_recv(int fd, void *buf, size_t len, int flags)
+{
+	calls++;
+	return recv(fd, buf, len, flags);
+}
+
+/* As long as the peer says: it may go on for ever. */
+Test(conn_rare, an_answer_without_end_is_read_away_bit_by_bit, .init = impatient)
+{
+	size_t n = rr_test_call(out, 1, 10, 1), most = 200000;
+	uint32_t head[] = { htonl(0x80000000 | (uint32_t)(most - 4)), 0, htonl(1) };
+	int rounds = 0;
+
+	cr_assert_eq(rr_end_send(&p.client, NULL, out, n), (ssize_t)n);
+	cr_assert_eq(rr_conn_st(p.client.c), RR_S_SWALLOW);
+	head[1] = htonl(p.client.c->xid);
+	memset(out, 0, most);
+	memcpy(out, head, sizeof(head));
+	cr_assert_eq(send(p.server.fd, out, most, 0), (ssize_t)most);
+	n = rr_test_reply(out, 1, 10, 1);
+	cr_assert_eq(send(p.server.fd, out, n, 0), (ssize_t)n);
+	own_os()->recv = counted_recv;
+	do {
+		calls = 0;
+		rr_end_poll(&p.client, POLLIN);
+		cr_assert_lt(calls, 100);
+	} while (!rr_conn_is_tcp(p.client.c) && ++rounds < 10000);
+	cr_assert_gt(rounds, 2);
+	cr_assert_eq(recv(p.client.fd, in, n, MSG_WAITALL), (ssize_t)n);
+	cr_assert_eq(memcmp(in, out, n), 0);
+}
+
 /* --- numbers that are another's by now --- */
 
 static enum rr_mode must(bool server, const struct sockaddr *local, const struct sockaddr *peer)
