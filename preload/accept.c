@@ -135,13 +135,22 @@ static int accept_call(int fd, struct sockaddr *addr, socklen_t *len, int flags)
 	return rc;
 }
 
+/* No descriptor for the app: is there one of ours to give instead? */
+static bool found_room(int rc)
+{
+	return unlikely(rc < 0) && errno == EMFILE && rr_may_track() && rr_conn_scarce();
+}
+
 int rr_wrap_accept(int fd, struct sockaddr *addr, socklen_t *len)
 {
 	int rc = accept_call(fd, addr, len, 0);
 
 	if (rc != RR_CONN_KERNEL)
 		return (int)rr_ret(rc);
-	return accepted(fd, rr_real.accept(fd, addr, len));
+	rc = rr_real.accept(fd, addr, len);
+	if (found_room(rc))
+		rc = rr_real.accept(fd, addr, len);
+	return accepted(fd, rc);
 }
 
 int rr_wrap_accept4(int fd, struct sockaddr *addr, socklen_t *len, int flags)
@@ -150,5 +159,8 @@ int rr_wrap_accept4(int fd, struct sockaddr *addr, socklen_t *len, int flags)
 
 	if (rc != RR_CONN_KERNEL)
 		return (int)rr_ret(rc);
-	return accepted(fd, rr_real.accept4(fd, addr, len, flags));
+	rc = rr_real.accept4(fd, addr, len, flags);
+	if (found_room(rc))
+		rc = rr_real.accept4(fd, addr, len, flags);
+	return accepted(fd, rc);
 }

@@ -358,6 +358,17 @@ void rr_sock_sync(struct rr_sock *so)
 	errno = saved;
 }
 
+void rr_sock_turned(struct rr_conn *c, int fd)
+{
+	struct rr_sock *so = fd >= 0 ? rr_fdt_sock(fd) : NULL;
+
+	if (!so)
+		return;
+	if (rr_sock_conn(so) == c)
+		rr_sock_after(so, c);
+	rr_file_put(&so->f);
+}
+
 void rr_ep_sock_conn(struct rr_sock *so)
 {
 	rr_sock_sync(so);

@@ -12,6 +12,7 @@
 #include "preload/diag.h"
 #include "preload/file.h"
 #include "preload/logsink.h"
+#include "preload/sock.h"
 #include "preload/statseg.h"
 
 static struct rr_conf conf;
@@ -67,6 +68,7 @@ void rr_setup_conn(void)
 	p = (struct rr_conn_params){
 		.program = conf.program,
 		.verbs = conf.verbs,
+		.bypass_proxies = conf.bypass_proxies,
 		.inline_size = conf.inline_threshold,
 		.device_inline = conf.device_inline_threshold,
 		.credits = conf.credits,
@@ -103,6 +105,7 @@ void rr_setup_conn(void)
 		.native = any_native() ? native : NULL,
 		.stopped = rr_statseg_stopped,
 		.fd_of = rr_fdt_fd_of,
+		.turned = rr_sock_turned,
 		.stats = rr_statseg_get,
 	};
 	rr_rundir_find(conf.run_dir, secure_getenv("XDG_RUNTIME_DIR"), p.run_dir);

@@ -38,6 +38,9 @@ static inline struct rr_conn *rr_conn_at(int fd, struct rr_sock **so)
 	return NULL;
 }
 
+/* c, at fd, has changed by no call for it; fd -1: the app has it by no number. */
+void rr_sock_turned(struct rr_conn *c, int fd);
+
 /* A result of rr_conn_*: brings epoll up to date if the carrier changed. */
 static inline void rr_sock_after(struct rr_sock *so, struct rr_conn *c)
 {

@@ -44,9 +44,6 @@ int rr_os_fallocate(int fd, int mode, off_t off, off_t len);
 bool rr_os_random(void *buf, size_t n);	/* without waiting; false: there is none yet */
 void rr_os_nap(rr_time t);
 
-/* Which host this is: a hash of its boot id, the same for all its processes; zeroes if nobody knows. */
-void rr_host_id(uint8_t out[16]);
-
 /* The table in force; set once before the first use of core. */
 extern const struct rr_os *rr_os;
 

@@ -11,6 +11,7 @@
 
 static _Atomic uint64_t owned[FDS / WORD];	/* pages that were never touched cost nothing */
 static _Atomic int top = -1;			/* none of ours was ever higher */
+static _Atomic int count;
 
 rr_refused_fn *_Atomic rr_refused;
 
@@ -29,19 +30,26 @@ static void raise_top(int fd)
 		;
 }
 
+int rr_ownfd_count(void)
+{
+	return atomic_load_explicit(&count, memory_order_relaxed);
+}
+
 void rr_ownfd_set(int fd, bool own)
 {
-	uint64_t bit;
+	uint64_t bit, was;
 
 	if (!counts(fd))
 		return;
 	bit = UINT64_C(1) << (fd % WORD);
 	if (own) {
 		raise_top(fd);
-		atomic_fetch_or_explicit(&owned[fd / WORD], bit, memory_order_relaxed);
+		was = atomic_fetch_or_explicit(&owned[fd / WORD], bit, memory_order_relaxed);
 	} else {
-		atomic_fetch_and_explicit(&owned[fd / WORD], ~bit, memory_order_relaxed);
+		was = atomic_fetch_and_explicit(&owned[fd / WORD], ~bit, memory_order_relaxed);
 	}
+	if (own != !!(was & bit))
+		atomic_fetch_add_explicit(&count, own ? 1 : -1, memory_order_relaxed);
 }
 
 static uint64_t word_from(int fd)

@@ -10,6 +10,8 @@
 #include <sys/types.h>
 
 void rr_ownfd_set(int fd, bool own);
+/* How many there are. */
+int rr_ownfd_count(void);
 bool rr_ownfd_is(int fd);
 
 /* The lowest of ours that is >= from; -1. */

@@ -18,7 +18,7 @@ static bool accept_provider(struct rr_conn *c, const struct rr_prov_ops *ops,
 {
 	int rc;
 
-	if (!ops || (ops == &rr_prov_shm && !rr_own_host(h->host)))
+	if (!ops || (ops == &rr_prov_shm && !rr_own_host(h)))
 		return false;
 	if (!rr_upgrade_usable(ops)) {
 		*why = RR_R_FORKED;
@@ -39,30 +39,46 @@ static bool accept_provider(struct rr_conn *c, const struct rr_prov_ops *ops,
 	return true;
 }
 
-/* Can and may we? Makes our side of the first provider that both have, and says so in *answer. */
+/* What the client has to know of us, and no more: what we do not have in common with it is nobody's business. */
+static void answer_hello(struct rr_hello *answer, const struct rr_hello *h)
+{
+	rr_own_hello(answer);
+	memcpy(answer->token, h->token, RR_TOKEN_LEN);
+	answer->caps &= h->caps;
+	answer->inline_size = answer->recvs = 0;	/* the provider says it */
+}
+
+/* Can and may we? Makes our side of the first provider that both have, and says so in *answer. The cheap questions come
+ * first: whoever fails them has cost us next to nothing. */
 static bool accept_offer(struct rr_conn *c, int fd, const struct rr_hello *h, struct rr_hello *answer,
 			 enum rr_reason *why)
 {
 	enum rr_dialect dialect;
 	struct rr_prov_params p;
 
-	rr_own_hello(answer);
-	memcpy(answer->token, h->token, RR_TOKEN_LEN);
+	if (h->version != RR_NEGO_VERSION)
+		return false;
+	if (!rr_cp->bypass_proxies && !rr_own_ends(h, fd)) {
+		*why = RR_R_ADDRESSES;
+		return false;
+	}
+	answer_hello(answer, h);
 	c->dialect = (uint8_t)rr_own_dialect(c, fd, NULL);
 	if (!rr_dialects_choose(h->dialects, rr_own_dialects(c), &dialect)) {
 		*why = RR_R_DIALECT;
 		return false;
 	}
 	answer->dialects = rr_dialects_add(0, dialect);
-	if (h->version != 1 || rr_upgrade_stopped() || !rr_own_params(&p, h->token, fd))
+	if (!rr_own_params(&p, h->token, fd)) {
+		*why = RR_R_NO_FDS;
 		return false;
+	}
 	for (uint32_t i = 0; i < h->nprov; i++) {
 		if (!accept_provider(c, rr_prov_by_id(h->prov[i].id), &p, h, &h->prov[i].addr,
 				     &answer->prov[0].addr, why))
 			continue;
 		answer->prov[0].id = h->prov[i].id;
 		answer->nprov = 1;
-		answer->caps &= h->caps;
 		rr_upgrade_agree(c->share, h, dialect);
 		return true;
 	}
@@ -76,15 +92,15 @@ static enum rr_reason why_not(const struct rr_hello *h)
 
 	for (uint32_t i = 0; i < h->nprov; i++)
 		rdma |= h->prov[i].id != rr_prov_shm.id;
-	if (rr_upgrade_stopped())
-		return RR_R_STOPPED;
 	return rdma && rr_cp->verbs && !rr_prov_nth(1) ? RR_R_NO_DEVICE : RR_R_NO_ROUTE;
 }
 
-static RR_NOINLINE bool say(int fd, uint32_t xid, const struct rr_hello *answer)
+/* Without an answer: no, and to be told from any other no only by who sees other addresses than we do. */
+static RR_NOINLINE bool say(int fd, uint32_t xid, const struct rr_hello *answer, enum rr_reason why)
 {
 	uint8_t buf[RR_ANSWER_MAX];
-	uint32_t len = rr_nego_put_answer(answer, xid, buf, sizeof(buf));
+	uint32_t len = answer ? rr_nego_put_answer(answer, xid, buf, sizeof(buf)) :
+				rr_nego_put_refusal(why == RR_R_ADDRESSES, xid, buf, sizeof(buf));
 
 	return rr_os->send(fd, buf, len, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)len;
 }
@@ -98,15 +114,15 @@ static void answer_offer(struct rr_conn *c, int fd, uint32_t xid, const struct r
 	rr_report_adopt(c);
 	rr_count(rr_stats_counters(c->st), RR_C_offers_received, 1);
 	yes = accept_offer(c, fd, h, &answer, &why);
-	if (!yes)
-		answer.nprov = 0;
-	if (!say(fd, xid, &answer)) {
+	if (!say(fd, xid, yes ? &answer : NULL, why)) {
 		rr_anchor_break(fd);
 		return rr_upgrade_fails(c, RR_R_INTERNAL);
 	}
 	if (!yes)
-		return rr_upgrade_fails(c, rr_upgrade_stopped() || why == RR_R_NO_ROUTE ? why_not(h) : why);
+		return rr_upgrade_fails(c, why == RR_R_NO_ROUTE ? why_not(h) : why);
+	c->deadline = rr_now() + rr_cp->upgrade_timeout;
 	rr_conn_become(c, RR_S_ANSWERED, RR_R_NONE);
+	rr_half_add(c);
 }
 
 /* The first bytes: how many, or -errno; and what they are. */
@@ -142,6 +158,10 @@ void rr_answer_step(struct rr_conn *c, int fd)
 	case RR_NEGO_OURS:
 		if (rr_upgrade_waits(c))
 			return;
+		if (rr_upgrade_stopped()) {	/* the app's own no is that of any server without us */
+			rr_conn_become(c, RR_S_TCP, RR_R_STOPPED);
+			return;
+		}
 		if (rr_upgrade_spoken(fd))	/* no answer where the client may be within a record */
 			break;
 		if (rr_upgrade_consume(fd, need))
@@ -153,7 +173,18 @@ void rr_answer_step(struct rr_conn *c, int fd)
 	rr_conn_become(c, RR_S_TCP, RR_R_NO_OFFER);
 }
 
-/* The client decides: it connects the provider, or its bytes come by TCP. */
+bool rr_answer_withdraw(struct rr_conn *c)
+{
+	struct rr_qp *qp = c->share->qp;
+
+	if (!qp->ops->withdraw || qp->ops->withdraw(qp) == -EAGAIN)
+		return false;
+	rr_count(rr_stats_counters(c->st), RR_C_upgrade_failures, 1);
+	return true;
+}
+
+/* The client decides: it connects the provider, or its bytes come by TCP. If it does neither for too long, what we hold
+ * ready for it is not worth it. */
 void rr_answer_wait(struct rr_conn *c, int fd)
 {
 	uint8_t byte;
@@ -171,6 +202,8 @@ void rr_answer_wait(struct rr_conn *c, int fd)
 		return;		/* of the app's doing */
 	if (n >= 0 || (errno != EAGAIN && errno != EINTR)) {
 		rr_count(rr_stats_counters(c->st), RR_C_upgrade_failures, 1);
-		rr_upgrade_fails(c, rr_upgrade_why(c->share->qp->ops, rc, RR_R_PEER_CHOSE_TCP));
+		return rr_upgrade_fails(c, rr_upgrade_why(c->share->qp->ops, rc, RR_R_PEER_CHOSE_TCP));
 	}
+	if (rr_now() >= c->deadline && rr_answer_withdraw(c))
+		rr_upgrade_fails(c, RR_R_ABANDONED);
 }

@@ -162,6 +162,7 @@ void rr_conn_become(struct rr_conn *c, enum rr_conn_st st, enum rr_reason why)
 
 	if (unlikely(c->lowat_set))
 		rr_conn_lowat(c, c->lowat);
+	rr_half_leave(c);
 	if ((st == RR_S_TCP || st == RR_S_SWALLOW) && c->require) {
 		st = RR_S_REFUSED;
 		rr_err("fd %d: refused: %s, and its rule is 'require'", c->fd,
@@ -212,6 +213,7 @@ struct rr_conn *rr_conn_make(bool server, int fd, const struct sockaddr *peer, s
 		return NULL;
 	rr_os->getsockname(fd, (struct sockaddr *)&local, &llen);
 	if (server) {
+		rr_half_expire(rr_now());
 		rr_os->getpeername(fd, (struct sockaddr *)&remote, &rlen);
 		peer = (struct sockaddr *)&remote;
 	}
@@ -696,6 +698,7 @@ void rr_conn_free(struct rr_conn *c)
 	if (family ? !atomic_load_explicit(&sh->procs, memory_order_relaxed)
 				  : c->owner == (int32_t)getpid())
 		rr_report_close(c);
+	rr_half_leave(c);
 	rr_slab_end(c);
 	rr_budget_end(c);
 	c->share = NULL;

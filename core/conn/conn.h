@@ -51,6 +51,7 @@ struct rr_conn_params {
 	bool done_property;	/* v2: they may be agreed on by our private property */
 	bool lenient_read_chunks; /* Read chunks at any position are taken */
 	bool verbs;		/* RDMA devices are offered and taken, too */
+	bool bypass_proxies;	/* offers are taken though the client sees other addresses */
 	char run_dir[108];	/* "" none */
 	/* The rule for a connection, when it is made. Either address may be NULL. */
 	enum rr_mode (*mode)(bool server, const struct sockaddr *local, const struct sockaddr *peer);
@@ -71,6 +72,9 @@ struct rr_conn_params {
 	bool (*stopped)(void);
 	/* The number by which the app has c now, of several any; -1 none. May be NULL. */
 	int (*fd_of)(const struct rr_conn *c);
+	/* c, which the app has by fd, is no longer what it was, by no call of the app's for it: what waits for it has to
+	 * look again, before descriptors of ours are closed. Called without any lock. May be NULL. */
+	void (*turned)(struct rr_conn *c, int fd);
 	/* The statistics segment, or NULL. Called at the first connection. */
 	struct rr_stat_seg *(*stats)(void);
 };
@@ -97,6 +101,10 @@ bool rr_conn_any_early(void);
 /* The process may give up its privileges: below port 1024, if c is a listener, it listens from now on. If it forks before
  * the first question, it does so no more: that may be the child's. */
 void rr_conn_early(struct rr_conn *c);
+
+/* The app was refused a descriptor (EMFILE): gives back what answers that nobody has taken up yet hold of them.
+ * False: nothing. Not within a call here. */
+bool rr_conn_scarce(void);
 
 /* The next native connection: an fd for the app, made with flags as of accept4(), and *out; -EAGAIN
  * there is none; RR_CONN_KERNEL none comes in by this process; else -errno. */

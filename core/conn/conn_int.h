@@ -11,7 +11,7 @@
  *
  *   conn.c     making and ending, options                 upgrade.c  from TCP to carried:
  *   offer.c    the client's side                          answer.c   the server's side
- *   own.c      what we say of ourselves
+ *   own.c      what we say of ourselves                   half.c     answers not taken up yet
  *   slab.c     where they live; fork                      late.c     an answer that comes too late
  *   stream.c   record stream <-> messages                 driver.c   engine <-> provider
  *   pull.c     messages in the peer's memory
@@ -286,6 +286,8 @@ struct rr_conn {
 	rr_time part_since;		/* server: half an offer is here since */
 	rr_time hold_until;		/* a verdict waits for other sleepers to wake */
 	uint8_t lack;			/* client: why a provider was not offered; enum rr_reason */
+	_Atomic bool half;		/* server: in the list of half.c */
+	struct rr_conn *half_next, *half_prev;
 	bool lowat_set;			/* SO_RCVLOWAT is ours */
 	int lowat;			/* the app's SO_RCVLOWAT */
 	bool shut_rd, shut_wr;		/* the app's shutdown() during the upgrade */
@@ -386,6 +388,15 @@ void rr_offer_join(struct rr_conn *c);		/* it was taken */
 /* answer.c: the server's side. */
 void rr_answer_step(struct rr_conn *c, int fd);	/* nothing was said */
 void rr_answer_wait(struct rr_conn *c, int fd);	/* the answer is out */
+/* It has not been taken up, and from now on cannot be: the client will hear so before it sends a message. False: it has
+ * been. The provider's part is still to be freed. */
+bool rr_answer_withdraw(struct rr_conn *c);
+
+/* half.c */
+void rr_half_add(struct rr_conn *c);	/* the answer is out, until c->deadline; under its lock */
+void rr_half_leave(struct rr_conn *c);
+rr_time rr_half_expire(rr_time now);	/* when to look again; RR_TIME_NEVER */
+void rr_half_forked(void);
 
 /* own.c */
 uint32_t rr_own_caps(void);		/* enum rr_cap */
@@ -395,7 +406,11 @@ enum rr_dialect rr_own_dialect(const struct rr_conn *c, int fd, const uint32_t *
 /* What may be spoken on c, as an offer has it. */
 uint32_t rr_own_dialects(const struct rr_conn *c);
 /* Is the peer that says this on our host? */
-bool rr_own_host(const uint8_t peer[RR_HOST_LEN]);
+bool rr_own_host(const struct rr_hello *h);
+/* Does it see the same two addresses as fd, the server's end of its connection, has? */
+bool rr_own_ends(const struct rr_hello *h, int fd);
+/* Both, into what the client says by fd; after the token. */
+void rr_own_place(struct rr_hello *h, int fd);
 /* Descriptors of ours sit above what the app is likely to count on; where there is little
  * room, the upgrade is declined before it costs the app its own. -1: decline. */
 int rr_own_floor(void);

@@ -67,13 +67,15 @@ static rr_time patience(const struct rr_share *sh, rr_time now)
 	return rr_min(2 * sh->patience, most);
 }
 
+static rr_time trim_some(rr_time now);
+
 void rr_idle_wake(struct rr_share *sh, rr_time now)
 {
 	sh->patience = patience(sh, now);
 	sh->trimmed = false;
 	sh->active = now;
 	if (!look_at_time(now + rr_cp->idle_trim))
-		rr_conn_idle(now);
+		trim_some(now);
 }
 
 /* A buffer may just have been freed. */
@@ -115,7 +117,7 @@ static void look_at(struct rr_conn *c, void *ctx)
 
 /* A look costs some time for each connection that there is, so there is some time between two,
  * however many connections come and go. */
-rr_time rr_conn_idle(rr_time now)
+static rr_time trim_some(rr_time now)
 {
 	rr_time due = atomic_load_explicit(&rr_idle_next, memory_order_relaxed);
 	rr_time soon = now + rr_cp->idle_trim / 2;
@@ -136,4 +138,9 @@ rr_time rr_conn_idle(rr_time now)
 		look_at_time(rr_max(l.next, soon));
 	due = atomic_load_explicit(&rr_idle_next, memory_order_relaxed);
 	return due ? due : RR_TIME_NEVER;
+}
+
+rr_time rr_conn_idle(rr_time now)
+{
+	return rr_min(trim_some(now), rr_half_expire(now));
 }

@@ -84,6 +84,7 @@ static enum rr_reason make_offer(struct rr_conn *c, int fd, struct rr_hello *h)
 	h->dialects = rr_own_dialects(c);
 	c->xid ^= rnd[0] | 1;	/* not the xid of the app's own call */
 	memcpy(h->token, rnd + 1, RR_TOKEN_LEN);
+	rr_own_place(h, fd);
 	if (!rr_own_params(&p, h->token, fd))
 		return RR_R_NO_FDS;
 	why = offer_providers(c, &p, h);
@@ -263,19 +264,28 @@ static bool choose(struct rr_conn *c, uint8_t id)
 	return true;
 }
 
+/* Of the provider that was chosen; RR_R_NONE, or why it cannot be joined. */
+static enum rr_reason join_provider(struct rr_conn *c, const struct rr_hello *h)
+{
+	int rc;
+
+	if (h->version != RR_NEGO_VERSION || h->nprov != 1 || !choose(c, h->prov[0].id) ||
+	    memcmp(h->token, c->share->token, RR_TOKEN_LEN))
+		return RR_R_NO_PROVIDER;
+	rc = c->share->qp->ops->join(c->share->qp, &h->prov[0].addr);
+	return !rc ? RR_R_NONE : rc == -ECANCELED ? RR_R_ABANDONED : RR_R_NO_PROVIDER;
+}
+
 static void join(struct rr_conn *c, const struct rr_hello *h)
 {
 	enum rr_dialect dialect;
+	enum rr_reason why = RR_R_DIALECT;
 
-	if (!rr_dialects_choose(h->dialects, rr_own_dialects(c), &dialect)) {
+	if (rr_dialects_choose(h->dialects, rr_own_dialects(c), &dialect))
+		why = join_provider(c, h);
+	if (why) {
 		rr_count(rr_stats_counters(c->st), RR_C_upgrade_failures, 1);
-		return rr_upgrade_fails(c, RR_R_DIALECT);
-	}
-	if (h->nprov != 1 || !choose(c, h->prov[0].id) ||
-	    memcmp(h->token, c->share->token, RR_TOKEN_LEN) ||
-	    c->share->qp->ops->join(c->share->qp, &h->prov[0].addr)) {
-		rr_count(rr_stats_counters(c->st), RR_C_upgrade_failures, 1);
-		return rr_upgrade_fails(c, RR_R_NO_PROVIDER);
+		return rr_upgrade_fails(c, why);
 	}
 	rr_upgrade_agree(c->share, h, dialect);
 	rr_conn_become(c, RR_S_JOINING, RR_R_NONE);
@@ -301,8 +311,12 @@ static bool lacks_device(const struct rr_conn *c)
 	return rr_cp->verbs && !s && !by_loopback(c);
 }
 
-static enum rr_reason declined(const struct rr_conn *c)
+static enum rr_reason declined(const struct rr_conn *c, enum rr_nego what)
 {
+	if (what == RR_NEGO_NO)
+		return RR_R_NO_SHIM;
+	if (what == RR_NEGO_ELSEWHERE)
+		return RR_R_ADDRESSES;
 	if (c->lack)
 		return (enum rr_reason)c->lack;
 	return lacks_device(c) ? RR_R_NO_DEVICE : RR_R_DECLINED;
@@ -344,10 +358,11 @@ void rr_offer_step(struct rr_conn *c, int fd)
 			return join(c, &h);
 		return rr_upgrade_fails(c, RR_R_INTERNAL);
 	case RR_NEGO_DECLINED:
+	case RR_NEGO_ELSEWHERE:
 	case RR_NEGO_NO:
 		rr_upgrade_consume(fd, need);
 		negative(c);
-		return rr_upgrade_fails(c, what == RR_NEGO_NO ? RR_R_NO_SHIM : declined(c));
+		return rr_upgrade_fails(c, declined(c, what));
 	default:
 		return give_up(c, RR_R_NO_SHIM);
 	}

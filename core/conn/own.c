@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "core/base/compiler.h"
+#include "core/base/ident.h"
 #include "core/base/os.h"
 #include "core/base/ownfd.h"
 #include "core/conn/conn_int.h"
@@ -15,14 +16,42 @@
 #define FEW_CREDITS	16u	/* of each of many native connections */
 #define FEW_BC_CREDITS	4u
 #define OWN_RECVS	4u		/* hatch, note: messages that are not the engine's */
+#define LIMIT_MIN	64u	/* of RLIMIT_NOFILE: with so few none is used for us */
+#define RESERVE_MIN	32u	/* descriptors that are left to the app: a quarter of them, … */
+#define RESERVE_MAX	1024u	/* … between these */
 
-bool rr_own_host(const uint8_t peer[RR_HOST_LEN])
+bool rr_own_host(const struct rr_hello *h)
 {
-	static const uint8_t unknown[RR_HOST_LEN];
-	uint8_t own[RR_HOST_LEN];
+	uint8_t own[RR_IDENT];
 
-	rr_host_id(own);
-	return memcmp(own, unknown, RR_HOST_LEN) && !memcmp(own, peer, RR_HOST_LEN);
+	rr_host_id(h->token, own);
+	return rr_ident_same(own, h->host);
+}
+
+static void own_ends(bool server, const uint8_t *token, int fd, uint8_t out[RR_IDENT])
+{
+	struct sockaddr_storage local, peer;
+	socklen_t llen = sizeof(local), plen = sizeof(peer);
+	const struct sockaddr *l = (struct sockaddr *)&local, *p = (struct sockaddr *)&peer;
+
+	memset(out, 0, RR_IDENT);
+	if (!rr_os->getsockname(fd, (struct sockaddr *)&local, &llen) &&
+	    !rr_os->getpeername(fd, (struct sockaddr *)&peer, &plen))
+		rr_ends_id(token, server ? p : l, server ? l : p, out);
+}
+
+bool rr_own_ends(const struct rr_hello *h, int fd)
+{
+	uint8_t own[RR_IDENT];
+
+	own_ends(true, h->token, fd, own);
+	return rr_ident_same(own, h->ends);
+}
+
+void rr_own_place(struct rr_hello *h, int fd)
+{
+	rr_host_id(h->token, h->host);
+	own_ends(false, h->token, fd, h->ends);
 }
 
 /* Which dialect it will be is not known yet. */
@@ -67,14 +96,13 @@ uint32_t rr_own_caps(void)
 void rr_own_hello(struct rr_hello *h)
 {
 	memset(h, 0, sizeof(*h));
-	h->version = 1;
+	h->version = RR_NEGO_VERSION;
 	h->caps = rr_own_caps();
 	h->inline_size = rr_cp->inline_size;
 	h->recvs = rr_prov_recvs(all_recvs(false), rr_cp->inline_size);
 	h->credits = rr_cp->credits;
 	h->bc_credits = rr_cp->bc_credits;
 	h->max_msg = rr_cp->max_msg;
-	rr_host_id(h->host);
 }
 
 enum rr_dialect rr_own_dialect(const struct rr_conn *c, int fd, const uint32_t *program)
@@ -110,9 +138,22 @@ int rr_own_floor(void)
 
 	if (getrlimit(RLIMIT_NOFILE, &rl))
 		return 3;
-	if (rl.rlim_cur <= 64)
+	if (rl.rlim_cur <= LIMIT_MIN)
 		return -1;
 	return (int)rr_min(rl.rlim_cur / 2, (rlim_t)32768);
+}
+
+/* Would the app still have its reserve of descriptors if the connection fd got one of ours? Numbers are given out from the
+ * lowest on: below fd all are in use, or were a moment ago. */
+static bool can_spare(int fd)
+{
+	struct rlimit rl;
+	rlim_t reserve;
+
+	if (fd < 0 || getrlimit(RLIMIT_NOFILE, &rl))
+		return true;
+	reserve = rr_min(rr_max(rl.rlim_cur / 4, (rlim_t)RESERVE_MIN), (rlim_t)RESERVE_MAX);
+	return (rlim_t)fd + 1 + (rlim_t)rr_ownfd_count() + reserve < rl.rlim_cur;
 }
 
 int rr_own_high(int fd, int floor)
@@ -158,5 +199,5 @@ bool rr_own_params(struct rr_prov_params *p, const uint8_t *token, int fd)
 	}
 	if (rr_os->getsockname(fd, (struct sockaddr *)&local, &len) == 0)
 		memcpy(&p->local, &local, sizeof(p->local));
-	return floor >= 0;
+	return floor >= 0 && (!token || can_spare(fd));
 }

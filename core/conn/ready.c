@@ -416,6 +416,7 @@ int rr_conn_fds(struct rr_conn *c, int fd, unsigned want, struct pollfd out[2], 
 	case RR_S_ANSWERED:
 		out[0].events = POLLIN | POLLRDHUP;
 		out[1] = (struct pollfd){ c->share->qp->wake_fd, POLLIN, 0 };
+		*until = c->deadline;
 		n = 2;
 		break;
 	case RR_S_SWALLOW:

@@ -195,6 +195,7 @@ void rr_conn_fork_child(void)
 	rr_cache_forked();
 	rr_budget_forked();
 	rr_handback_forked();
+	rr_half_forked();
 	/* Threads of the parent that were inside do not exist here. Locks in shared memory are
 	 * another matter: they are held by the parent, which goes on. */
 	for (uint32_t i = 0; i < n; i++) {
@@ -203,6 +204,7 @@ void rr_conn_fork_child(void)
 
 			rr_budget_inherit(c);
 			c->lock = (struct rr_lock){ 0 };
+			atomic_store_explicit(&c->half, false, memory_order_relaxed);
 			atomic_store_explicit(&c->sleepers, 0, memory_order_relaxed);
 			c->lingers = false;
 			if (counted(c)) {
@@ -288,7 +290,7 @@ static bool move_wake_fd(struct rr_conn *c, int fd)
 bool rr_conn_move_fd(int fd)
 {
 	uint32_t n = atomic_load_explicit(&nslabs, memory_order_acquire);
-	bool moved = false;
+	bool moved = rr_prov_forget(fd);
 
 	for (uint32_t i = 0; i < n * SLAB && !moved; i++) {
 		struct rr_conn *c = &slabs[i / SLAB][i % SLAB];

@@ -5,8 +5,8 @@
 
 #define FIELD_HDR	4u
 
-/* Numbers are for ever. */
-enum { TAG_TOKEN = 1, TAG_HOST = 2, TAG_PROV = 3, TAG_WORDS = 16 };
+/* Numbers are for ever: 2 was a host's identity without a key. */
+enum { TAG_TOKEN = 1, TAG_PROV = 3, TAG_HOST = 4, TAG_ENDS = 5, TAG_WORDS = 16 };
 
 /* Fields of one word have the tags from TAG_WORDS on, in this order; append only. */
 static const uint16_t word_at[] = {
@@ -39,6 +39,26 @@ static void put_bytes(struct rr_wcur *c, uint32_t tag, const uint8_t *bytes, uin
 		memcpy(p, bytes, len);
 }
 
+/* What is missing counts as zeroes. */
+static void put_ident(struct rr_wcur *c, uint32_t tag, const uint8_t id[RR_IDENT])
+{
+	static const uint8_t unknown[RR_IDENT];
+
+	if (memcmp(id, unknown, RR_IDENT) != 0)
+		put_bytes(c, tag, id, RR_IDENT);
+}
+
+static void put_word(struct rr_wcur *c, uint32_t i, const struct rr_hello *h)
+{
+	uint8_t *p;
+	uint32_t v;
+
+	memcpy(&v, (const uint8_t *)h + word_at[i], 4);
+	p = v ? put_field(c, TAG_WORDS + i, 4) : NULL;
+	if (p)
+		rr_put_be32(p, v);
+}
+
 static void put_prov(struct rr_wcur *c, uint8_t id, const struct rr_prov_addr *addr)
 {
 	uint8_t *p;
@@ -55,15 +75,10 @@ void rr_hello_put(struct rr_wcur *c, const struct rr_hello *h)
 {
 	assert(h->nprov <= RR_NEGO_PROVS);
 	put_bytes(c, TAG_TOKEN, h->token, sizeof(h->token));
-	put_bytes(c, TAG_HOST, h->host, sizeof(h->host));
-	for (uint32_t i = 0; i < rr_array_size(word_at); i++) {
-		uint8_t *p = put_field(c, TAG_WORDS + i, 4);
-		uint32_t v;
-
-		memcpy(&v, (const uint8_t *)h + word_at[i], 4);
-		if (p)
-			rr_put_be32(p, v);
-	}
+	put_ident(c, TAG_HOST, h->host);
+	put_ident(c, TAG_ENDS, h->ends);
+	for (uint32_t i = 0; i < rr_array_size(word_at); i++)
+		put_word(c, i, h);
 	for (uint32_t i = 0; i < h->nprov; i++)
 		put_prov(c, h->prov[i].id, &h->prov[i].addr);
 }
@@ -130,6 +145,12 @@ static bool get_word(const struct field *f, struct rr_hello *h)
 	return true;
 }
 
+static bool is_known(uint32_t tag)
+{
+	return tag == TAG_TOKEN || (tag >= TAG_PROV && tag <= TAG_ENDS) ||
+	       (tag >= TAG_WORDS && tag < TAG_WORDS + rr_array_size(word_at));
+}
+
 static bool get_known(const struct field *f, struct rr_hello *h)
 {
 	switch (f->tag) {
@@ -137,6 +158,8 @@ static bool get_known(const struct field *f, struct rr_hello *h)
 		return get_bytes(f, h->token, sizeof(h->token));
 	case TAG_HOST:
 		return get_bytes(f, h->host, sizeof(h->host));
+	case TAG_ENDS:
+		return get_bytes(f, h->ends, sizeof(h->ends));
 	case TAG_PROV:
 		return get_prov(f, h);
 	default:
@@ -151,8 +174,7 @@ bool rr_hello_get(struct rr_rcur *c, struct rr_hello *h)
 
 	memset(h, 0, sizeof(*h));
 	while (get_field(c, &f)) {
-		if (f.tag == 0 || (f.tag > TAG_PROV && f.tag < TAG_WORDS) ||
-		    f.tag >= TAG_WORDS + rr_array_size(word_at))
+		if (!is_known(f.tag))
 			continue;
 		if (!get_known(&f, h) || seen & 1u << f.tag)
 			return false;

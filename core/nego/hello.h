@@ -8,7 +8,7 @@
  * of four. Unknown tags are skipped. A known one has its length right and comes once,
  * except for the providers, which come in order of preference; those that do not fit
  * struct rr_hello are skipped. The token must be there; other fields that are missing
- * are zero, so a receiver checks what it uses. */
+ * are zero (and those that are zero are not written), so a receiver checks what it uses. */
 
 #include "core/nego/nego.h"
 #include "core/wire/cursor.h"

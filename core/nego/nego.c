@@ -17,7 +17,7 @@
  *  36 verifier AUTH_NONE, empty           28 magic
  *  44 magic                               36 version of the exchange
  *  52 version of the exchange             40 verdict
- *  56 fields: hello.h                     44 fields: hello.h
+ *  56 fields: hello.h                     44 if chosen, fields: hello.h
  */
 #define RPC_VERSION	2u
 #define PROG_VERSION	1u
@@ -28,7 +28,7 @@
 #define ANSWER_FIXED	44u
 #define ANSWER_MAGIC_AT	28u
 
-enum { VERDICT_CHOSEN = 1, VERDICT_DECLINED = 2 };
+enum { VERDICT_CHOSEN = 1, VERDICT_DECLINED = 2, VERDICT_ELSEWHERE = 3 };
 
 static const uint8_t magic[8] = { 'r', 'd', 'm', 'a', 'r', 'p', 'c', 0x0a };
 
@@ -74,23 +74,38 @@ uint32_t rr_nego_put_offer(const struct rr_hello *h, uint32_t program, uint32_t 
 	return finish(&c, buf);
 }
 
+/* What all answers begin with. */
+static void put_verdict(struct rr_wcur *c, uint32_t xid, uint32_t version, uint32_t verdict)
+{
+	rr_put_u32(c, 0);	/* the mark, later */
+	rr_put_u32(c, xid);
+	rr_put_u32(c, RR_RPC_REPLY);
+	rr_put_u32(c, 0);	/* MSG_ACCEPTED */
+	rr_put_u32(c, RR_AUTH_NONE);
+	rr_put_u32(c, 0);
+	rr_put_u32(c, 0);	/* SUCCESS */
+	put_magic(c);
+	rr_put_u32(c, version);
+	rr_put_u32(c, verdict);
+}
+
 uint32_t rr_nego_put_answer(const struct rr_hello *h, uint32_t xid, uint8_t *buf, uint32_t cap)
 {
 	struct rr_wcur c;
 
-	assert(h->nprov <= 1);
+	assert(h->nprov == 1);
 	rr_wcur_init(&c, buf, rr_min(cap, RR_ANSWER_MAX));
-	rr_put_u32(&c, 0);	/* the mark, later */
-	rr_put_u32(&c, xid);
-	rr_put_u32(&c, RR_RPC_REPLY);
-	rr_put_u32(&c, 0);	/* MSG_ACCEPTED */
-	rr_put_u32(&c, RR_AUTH_NONE);
-	rr_put_u32(&c, 0);
-	rr_put_u32(&c, 0);	/* SUCCESS */
-	put_magic(&c);
-	rr_put_u32(&c, h->version);
-	rr_put_u32(&c, h->nprov ? VERDICT_CHOSEN : VERDICT_DECLINED);
+	put_verdict(&c, xid, h->version, VERDICT_CHOSEN);
 	rr_hello_put(&c, h);
+	return finish(&c, buf);
+}
+
+uint32_t rr_nego_put_refusal(bool elsewhere, uint32_t xid, uint8_t *buf, uint32_t cap)
+{
+	struct rr_wcur c;
+
+	rr_wcur_init(&c, buf, cap);
+	put_verdict(&c, xid, RR_NEGO_VERSION, elsewhere ? VERDICT_ELSEWHERE : VERDICT_DECLINED);
 	return finish(&c, buf);
 }
 
@@ -171,6 +186,8 @@ static enum rr_nego judge_answer(const uint8_t *buf, uint32_t len, struct rr_hel
 		return RR_NEGO_NO;
 	version = rr_be32(buf + ANSWER_MAGIC_AT + sizeof(magic));
 	verdict = rr_be32(buf + ANSWER_FIXED - 4);
+	if (verdict == VERDICT_ELSEWHERE)
+		return RR_NEGO_ELSEWHERE;
 	rr_rcur_init(&c, buf + ANSWER_FIXED, len - ANSWER_FIXED);
 	if (verdict != VERDICT_CHOSEN || version == 0 || !rr_hello_get(&c, h) || h->nprov != 1)
 		return RR_NEGO_DECLINED;

@@ -15,11 +15,12 @@
 #define RR_OFFER_MAX	512u
 #define RR_ANSWER_MAX	512u
 #define RR_NEGO_PROVS	4u
-#define RR_HOST_LEN	16u
+#define RR_IDENT	16u		/* core/base/ident.h */
+#define RR_NEGO_VERSION	2u
 
 /* What both say. */
 struct rr_hello {
-	uint32_t version;		/* of this exchange: 1 */
+	uint32_t version;		/* of this exchange: RR_NEGO_VERSION */
 	uint32_t caps;			/* enum rr_cap; the answer holds the agreed ones */
 	uint32_t inline_size;		/* the sender's receive size */
 	uint32_t recvs;			/* receives it keeps posted */
@@ -27,7 +28,8 @@ struct rr_hello {
 	uint32_t max_msg;		/* longest RPC message it takes */
 	uint32_t dialects;		/* rr_dialects(); the answer has the one that was chosen */
 	uint8_t token[RR_TOKEN_LEN];	/* the offer's; the answer repeats it */
-	uint8_t host[RR_HOST_LEN];	/* hash of boot id: the same host or not */
+	uint8_t host[RR_IDENT];		/* offer: which host it comes from … */
+	uint8_t ends[RR_IDENT];		/* … and by which TCP connection, as the client sees it */
 	uint32_t nprov;			/* offer: those on offer, in order; answer: the choice, 1 */
 	struct {
 		uint8_t id;		/* struct rr_prov_ops.id */
@@ -70,7 +72,8 @@ enum rr_nego {
 	RR_NEGO_PART,		/* may be ours; *need bytes at least are needed to go on */
 	RR_NEGO_OURS,		/* ours, *need bytes long, record mark included; h is filled in */
 	RR_NEGO_NO,		/* reply to our offer: no shim there, *need bytes long */
-	RR_NEGO_DECLINED,	/* reply to our offer: a shim that declines, *need bytes long */
+	RR_NEGO_DECLINED,	/* reply to our offer: a shim that declines, *need bytes long … */
+	RR_NEGO_ELSEWHERE,	/* … since it sees other addresses than we do */
 };
 
 /* Is buf[0..len), at a record boundary, the reply to our offer xid? A reply of one or of
@@ -97,9 +100,12 @@ enum rr_nego rr_nego_get_answer(const uint8_t *buf, size_t len, uint32_t xid,
 enum rr_nego rr_nego_get_offer(const uint8_t *buf, size_t len, uint32_t program,
 			       uint32_t *xid, struct rr_hello *h, uint32_t *need);
 
-/* Writes the answer that chooses h->prov[0] (h->nprov 1), or declines (h->nprov 0). Its
- * length, or 0 if cap is too small; RR_ANSWER_MAX is enough for any. */
+/* Writes the answer that chooses h->prov[0]; h->nprov is 1. Its length, or 0 if cap is too small;
+ * RR_ANSWER_MAX is enough for any. */
 uint32_t rr_nego_put_answer(const struct rr_hello *h, uint32_t xid, uint8_t *buf, uint32_t cap);
+
+/* The same that declines, and says no more than that; or, elsewhere, that it is for the addresses. */
+uint32_t rr_nego_put_refusal(bool elsewhere, uint32_t xid, uint8_t *buf, uint32_t cap);
 
 /* --- the end mark: last bytes of a carried direction on the TCP connection --- */
 

@@ -99,6 +99,10 @@ struct rr_prov_ops {
 	/* Either side, after join() or answer(): 0 connected and ready for data, -EAGAIN
 	 * call again when wake_fd is readable, else it failed. Never blocks. */
 	int (*establish)(struct rr_qp *qp);
+	/* The answering side, before that has come about, has waited for long enough: 0 it will not, and the offering side
+	 * finds out in join() or establish(), before it can send; -EAGAIN that has joined, or is about to: go on with
+	 * establish(). close() is still due. NULL: it waits for as long as it takes. */
+	int (*withdraw)(struct rr_qp *qp);
 
 	/* --- set-up without an upgrade: the peer is any RPC-over-RDMA implementation. NULL where
 	 * the provider has none. Afterwards establish() and the rest as above, but qp->native:
@@ -245,6 +249,9 @@ const struct rr_prov_ops *rr_prov_native(void);
 
 /* What to do when the process exits, before a provider that was loaded is of no use any more. */
 void rr_prov_at_exit(void (*fn)(void));
+
+/* fd, which is ours, is to be another file's: true if it is one that can be done without. The caller closes it. */
+bool rr_prov_forget(int fd);
 
 /* For tests: the only provider; NULL: all. */
 void rr_prov_only(const struct rr_prov_ops *ops);

@@ -35,9 +35,9 @@ def server(**options):
     return s, s.do('L.getsockname()[1]')
 
 
-def greedy(offer, port, n):
+def greedy(port, n):
     log = open('%s/greedy.log' % W, 'w+')
-    p = subprocess.Popen([BUILD + '/tests/ends/greedy', offer.hex(), str(port), str(n), str(LENGTH)],
+    p = subprocess.Popen([BUILD + '/tests/ends/greedy', str(port), str(n), str(LENGTH)],
                          stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True)
     procs.append(p)
     word = p.stdout.readline().split()
@@ -63,10 +63,10 @@ def over_tcp():
 
 
 def one_costs_what_it_costs_over_tcp():
-    offer, tcp = offer_bytes(), over_tcp()
+    tcp = over_tcp()
     s, port = server()
     before = lasting(lambda: memory(s))
-    p = greedy(offer, port, 1)
+    p = greedy(port, 1)
     cost = lasting(lambda: memory(s)) - before
     print('# one greedy client: %.1f MiB, over TCP %.1f MiB' % (cost / MIB, tcp / MIB))
     check(cost <= 2 * tcp + SMALL, '%d bytes, over TCP %d' % (cost, tcp))
@@ -78,13 +78,12 @@ def one_costs_what_it_costs_over_tcp():
 
 def many_share_the_process_budget():
     n, budget = 24, 8 * MIB
-    offer = offer_bytes()
     s, port = server(process_budget=budget)
     c = Agent()
     c.do('s = connect(%d)' % port)
     c.do('taken(s, 1, 1000)')
     before = lasting(lambda: memory(s))
-    greedy(offer, port, n)
+    greedy(port, n)
     cost = lasting(lambda: memory(s)) - before
     print('# %d greedy clients: %.1f MiB, of a budget of %d' % (n, cost / MIB, budget / MIB))
     least = (64 << 10) + 2 * LENGTH + (512 << 10)	# two replies, one of them in Python; two small rings and tables

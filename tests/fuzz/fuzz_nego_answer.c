@@ -7,7 +7,6 @@
 #include "tests/lib/hello.h"
 
 #define FIELDS		44u
-#define VERDICT_AT	40u
 #define LONGEST		(RR_ANSWER_MAX + 64)
 
 /* Length of the first record, marks included; 0 if it does not end within len. */
@@ -65,7 +64,7 @@ static void check_stream(const uint8_t *p, size_t len, uint32_t xid)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
 	uint8_t buf[RR_ANSWER_MAX];
-	struct rr_hello none = { .version = 1 };
+	struct rr_hello none = { .version = RR_NEGO_VERSION, .nprov = 1 };
 	uint32_t xid;
 
 	if (len < 4)
@@ -73,7 +72,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	xid = rr_be32(data);
 	check_stream(data + 4, len - 4, xid);
 	rr_nego_put_answer(&none, xid, buf, sizeof(buf));
-	rr_put_be32(buf + VERDICT_AT, 1);
 	len = rr_min(len - 4, sizeof(buf) - FIELDS);
 	memcpy(buf + FIELDS, data + 4, len);
 	rr_put_be32(buf, 0x80000000u | (uint32_t)(FIELDS + len - 4));

@@ -53,7 +53,7 @@ static void check_stream(const uint8_t *p, size_t len)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
 	uint8_t buf[RR_OFFER_MAX];
-	struct rr_hello none = { .version = 1 };
+	struct rr_hello none = { .version = RR_NEGO_VERSION };
 
 	check_stream(data, len);
 	rr_nego_put_offer(&none, PROGRAM, 7, buf, sizeof(buf));

@@ -20,6 +20,7 @@ static inline struct rr_hello hello_random(uint64_t *seed, uint32_t nprov)
 	h.dialects = (uint32_t)rng_next(seed);
 	rng_bytes(seed, h.token, sizeof(h.token));
 	rng_bytes(seed, h.host, sizeof(h.host));
+	rng_bytes(seed, h.ends, sizeof(h.ends));
 	for (uint32_t i = 0; i < nprov; i++) {
 		h.prov[i].id = (uint8_t)rng_next(seed);
 		h.prov[i].addr.len = (uint16_t)rng_below(seed, RR_PROV_ADDR + 1);
@@ -34,7 +35,8 @@ static inline bool hello_equal(const struct rr_hello *a, const struct rr_hello *
 	    a->recvs != b->recvs || a->credits != b->credits || a->bc_credits != b->bc_credits ||
 	    a->max_msg != b->max_msg || a->dialects != b->dialects || a->nprov != b->nprov ||
 	    memcmp(a->token, b->token, sizeof(a->token)) != 0 ||
-	    memcmp(a->host, b->host, sizeof(a->host)) != 0)
+	    memcmp(a->host, b->host, sizeof(a->host)) != 0 ||
+	    memcmp(a->ends, b->ends, sizeof(a->ends)) != 0)
 		return false;
 	for (uint32_t i = 0; i < a->nprov; i++)
 		if (a->prov[i].id != b->prov[i].id ||

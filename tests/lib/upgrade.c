@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "core/base/os.h"
+#include "core/base/ident.h"
 #include "core/engine/engine.h"
 #include "tests/lib/shm_pair.h"
 
@@ -38,12 +38,11 @@ void up_close(struct up *u)
 void up_hello(const struct up *u, struct rr_hello *h)
 {
 	*h = (struct rr_hello){
-		.version = 1, .caps = RR_CAP_HATCH | RR_CAP_RING_CREDITS | RR_CAP_RELIABLE_REPLY,
+		.version = RR_NEGO_VERSION, .caps = RR_CAP_HATCH | RR_CAP_RING_CREDITS | RR_CAP_RELIABLE_REPLY,
 		.inline_size = u->p.recv_size, .recvs = u->p.recvs, .credits = 64, .bc_credits = 8,
 		.max_msg = (uint32_t)u->p.mem_size / 2, .nprov = 1,
 	};
 	memcpy(h->token, u->p.token, RR_TOKEN_LEN);
-	rr_host_id(h->host);
 	h->prov[0].id = ops->id;
 }
 
@@ -59,11 +58,25 @@ static bool say(int fd, const uint8_t *buf, uint32_t len)
 	return len && send(fd, buf, len, MSG_NOSIGNAL) == (ssize_t)len;
 }
 
+/* True identities, without which no server of this host would listen to the rest. */
+static bool say_where(const struct up *u, struct rr_hello *h)
+{
+	struct sockaddr_in6 local, peer;
+	socklen_t llen = sizeof(local), plen = sizeof(peer);
+
+	if (getsockname(u->fd, (struct sockaddr *)&local, &llen) ||
+	    getpeername(u->fd, (struct sockaddr *)&peer, &plen))
+		return false;
+	rr_host_id(h->token, h->host);
+	rr_ends_id(h->token, (struct sockaddr *)&local, (struct sockaddr *)&peer, h->ends);
+	return true;
+}
+
 bool up_offer(struct up *u, struct rr_hello *h)
 {
 	uint8_t buf[RR_OFFER_MAX];
 
-	return !ops->prepare(u->qp, &u->p, &h->prov[0].addr) &&
+	return say_where(u, h) && !ops->prepare(u->qp, &u->p, &h->prov[0].addr) &&
 		say(u->fd, buf, rr_nego_put_offer(h, PROGRAM, XID, buf, sizeof(buf)));
 }
 

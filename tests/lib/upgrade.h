@@ -24,7 +24,7 @@ void up_close(struct up *u);
 /* What an end with these parameters says of itself, truly. */
 void up_hello(const struct up *u, struct rr_hello *h);
 
-/* The client's side of a connected socket: sends the offer; waits for the answer (3 s) and joins. */
+/* The client's side of a connected socket: sends the offer, which says where it comes from; waits for the answer (3 s) and joins. */
 bool up_offer(struct up *u, struct rr_hello *h);
 bool up_join(struct up *u);
 

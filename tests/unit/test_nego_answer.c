@@ -22,7 +22,9 @@ static uint32_t small_answer(uint8_t *buf, uint32_t nprov)
 	uint64_t seed = 3;
 	struct rr_hello h = hello_random(&seed, nprov);
 
-	h.version = 1;
+	h.version = RR_NEGO_VERSION;
+	if (!nprov)
+		return rr_nego_put_refusal(false, XID, buf, RR_ANSWER_MAX);
 	return rr_nego_put_answer(&h, XID, buf, RR_ANSWER_MAX);
 }
 
@@ -41,23 +43,39 @@ static uint32_t fragment(uint8_t *out, const uint8_t *record, uint32_t len, uint
 	return at;
 }
 
-Test(nego_answer, has_these_bytes)
+/* What strangers are told is no, and nothing of who says it. */
+Test(nego_answer, that_declines_has_these_bytes)
 {
 	static const uint8_t start[] = {
-		0x80, 0, 0, 0x88,			/* RFC 5531 §11 */
+		0x80, 0, 0, 40,				/* RFC 5531 §11 */
 		1, 2, 3, 4,
 		0, 0, 0, 1,  0, 0, 0, 0,		/* RFC 5531 §9: REPLY, MSG_ACCEPTED */
 		0, 0, 0, 0,  0, 0, 0, 0,		/* verifier AUTH_NONE */
 		0, 0, 0, 0,				/* SUCCESS */
 		'r', 'd', 'm', 'a', 'r', 'p', 'c', 0x0a,
-		0, 0, 0, 1,				/* version */
+		0, 0, 0, 2,				/* version */
 		0, 0, 0, 2,				/* declined */
 	};
 	uint8_t buf[RR_ANSWER_MAX];
 	uint32_t len = small_answer(buf, 0);
 
-	cr_assert_eq(len, 4 + 0x88);
+	cr_assert_eq(len, sizeof(start));
 	cr_assert_arr_eq(buf, start, sizeof(start));
+	cr_assert_eq(rr_nego_put_refusal(true, XID, buf, sizeof(buf)), sizeof(start));
+	cr_assert_arr_eq(buf, start, sizeof(start) - 1);
+	cr_assert_eq(buf[43], 3, "other addresses");
+	for (uint32_t cap = 0; cap < sizeof(start); cap++)
+		cr_assert_eq(rr_nego_put_refusal(false, XID, buf, cap), 0);
+}
+
+Test(nego_answer, for_other_addresses_is_told_from_other_declines)
+{
+	uint8_t buf[RR_ANSWER_MAX];
+	uint32_t len = rr_nego_put_refusal(true, XID, buf, sizeof(buf)), need = 0;
+	struct rr_hello h;
+
+	cr_assert_eq(judge(buf, len, &h, &need), RR_NEGO_ELSEWHERE);
+	cr_assert_eq(need, len);
 }
 
 Test(nego_answer, comes_back_as_it_was)
@@ -252,7 +270,7 @@ Test(nego_answer, with_our_magic_but_without_sense_is_a_decline)
 	uint32_t len = small_answer(buf, 1), need;
 	struct rr_hello h;
 
-	rr_put_be32(buf + 40, 3);		/* an unknown verdict */
+	rr_put_be32(buf + 40, 4);		/* an unknown verdict */
 	cr_assert_eq(judge(buf, len, &h, &need), RR_NEGO_DECLINED);
 	len = small_answer(buf, 1);
 	rr_put_be32(buf + 36, 0);		/* version zero */

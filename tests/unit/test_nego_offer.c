@@ -11,12 +11,13 @@
 /* A small offer with one provider; its length. */
 static uint32_t small_offer(uint8_t *buf)
 {
-	struct rr_hello h = { .version = 1, .caps = 5, .inline_size = 4096, .recvs = 64,
+	struct rr_hello h = { .version = RR_NEGO_VERSION, .caps = 5, .inline_size = 4096, .recvs = 64,
 			      .credits = 32, .bc_credits = 8, .max_msg = 1 << 20, .dialects = 0x03010000,
 			      .nprov = 1 };
 
 	memset(h.token, 0xaa, sizeof(h.token));
 	memset(h.host, 0xbb, sizeof(h.host));
+	memset(h.ends, 0xcc, sizeof(h.ends));
 	h.prov[0].id = 1;
 	h.prov[0].addr.len = 5;
 	memcpy(h.prov[0].addr.bytes, "\0addr", 5);
@@ -52,15 +53,22 @@ static enum rr_nego judge_fields(const uint8_t *fields, uint32_t len, struct rr_
 Test(nego_offer, has_these_bytes)
 {
 	static const uint8_t start[] = {
-		0x80, 0x00, 0x00, 0xa0,			/* RFC 5531 §11: last, 160 bytes */
+		0x80, 0x00, 0x00, 0xb4,			/* RFC 5531 §11: last, 180 bytes */
 		0x01, 0x02, 0x03, 0x04,			/* xid */
 		0, 0, 0, 0,  0, 0, 0, 2,		/* RFC 5531 §9: CALL, version 2 */
 		0x20, 0x00, 0x07, 0x77,  0, 0, 0, 1,  0, 0, 0, 1,
 		0, 0, 0, 0,  0, 0, 0, 0,		/* RFC 5531 §8.2: AUTH_NONE, empty */
 		0, 0, 0, 0,  0, 0, 0, 0,
 		'r', 'd', 'm', 'a', 'r', 'p', 'c', 0x0a,
-		0, 0, 0, 1,
+		0, 0, 0, 2,
 		0, 1, 0, 16,				/* token */
+	};
+	static const uint8_t who[] = {
+		0, 4, 0, 16,  0xbb, 0xbb, 0xbb, 0xbb, 0xbb, 0xbb, 0xbb, 0xbb,
+		0xbb, 0xbb, 0xbb, 0xbb, 0xbb, 0xbb, 0xbb, 0xbb,
+		0, 5, 0, 16,  0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc,
+		0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc,
+		0, 16, 0, 4,  0, 0, 0, 5,		/* caps */
 	};
 	static const uint8_t end[] = {
 		0, 21, 0, 4,  0, 0x10, 0, 0,		/* max_msg */
@@ -70,8 +78,9 @@ Test(nego_offer, has_these_bytes)
 	uint8_t buf[RR_OFFER_MAX];
 	uint32_t len = small_offer(buf);
 
-	cr_assert_eq(len, 164);
+	cr_assert_eq(len, 184);
 	cr_assert_arr_eq(buf, start, sizeof(start));
+	cr_assert_arr_eq(buf + FIELDS + 20, who, sizeof(who));
 	cr_assert_arr_eq(buf + len - sizeof(end), end, sizeof(end));
 }
 
@@ -282,7 +291,7 @@ Test(nego_offer, version_zero_does_not_exist)
 Test(nego_fields, only_the_token_is_needed_and_the_rest_is_zero)
 {
 	static const uint8_t token[] = { TOKEN };
-	static const uint8_t host[20] = { 0, 2, 0, 16, 1, 2, 3, 4 };
+	static const uint8_t host[20] = { 0, 4, 0, 16, 1, 2, 3, 4 };
 	struct rr_hello h;
 
 	memset(&h, 0xee, sizeof(h));
@@ -300,7 +309,8 @@ Test(nego_fields, unknown_ones_are_skipped_wherever_they_stand)
 		0, 0, 0, 0,				/* tag 0, empty */
 		0xff, 0xff, 0, 5, 1, 2, 3, 4, 5, 0, 0, 0,
 		TOKEN,
-		0, 4, 0, 1, 9, 0, 0, 0,
+		0, 2, 0, 16, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16,	/* of version 1 */
+		0, 6, 0, 1, 9, 0, 0, 0,
 		0, 15, 0, 0,
 		0, 22, 0, 4, 1, 2, 3, 4,
 		0, 32, 0, 4, 1, 2, 3, 4,		/* would wrap in a 32-bit set */
@@ -328,7 +338,8 @@ Test(nego_fields, known_ones_have_their_length)
 {
 	static const uint8_t word[] = { TOKEN, 0, 17, 0, 8, 0, 0, 0, 1, 0, 0, 0, 1 };
 	static const uint8_t empty[] = { TOKEN, 0, 17, 0, 0 };
-	static const uint8_t host[] = { TOKEN, 0, 2, 0, 4, 1, 2, 3, 4 };
+	static const uint8_t host[] = { TOKEN, 0, 4, 0, 4, 1, 2, 3, 4 };
+	static const uint8_t ends[] = { TOKEN, 0, 5, 0, 4, 1, 2, 3, 4 };
 	static const uint8_t prov[] = { TOKEN, 0, 3, 0, 0 };
 	static const uint8_t token[] = { 0, 1, 0, 4, 1, 2, 3, 4 };
 	struct rr_hello h;
@@ -336,6 +347,7 @@ Test(nego_fields, known_ones_have_their_length)
 	cr_assert_eq(judge_fields(word, sizeof(word), &h), RR_NEGO_OTHER);
 	cr_assert_eq(judge_fields(empty, sizeof(empty), &h), RR_NEGO_OTHER);
 	cr_assert_eq(judge_fields(host, sizeof(host), &h), RR_NEGO_OTHER);
+	cr_assert_eq(judge_fields(ends, sizeof(ends), &h), RR_NEGO_OTHER);
 	cr_assert_eq(judge_fields(prov, sizeof(prov), &h), RR_NEGO_OTHER);
 	cr_assert_eq(judge_fields(token, sizeof(token), &h), RR_NEGO_OTHER);
 }

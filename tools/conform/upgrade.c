@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "core/base/compiler.h"
+#include "core/base/ident.h"
 #include "core/base/os.h"
 #include "core/nego/nego.h"
 #include "tools/conform/link.h"
@@ -16,11 +17,22 @@
 static void hello_of(const struct rr_link_params *p, struct rr_hello *h)
 {
 	*h = (struct rr_hello){
-		.version = 1, .caps = p->caps, .inline_size = p->recv_size, .recvs = p->recvs,
+		.version = RR_NEGO_VERSION, .caps = p->caps, .inline_size = p->recv_size, .recvs = p->recvs,
 		.credits = p->credits, .bc_credits = p->credits, .max_msg = RR_LINK_MEM,
 	};
 	h->dialects = rr_dialects_add(0, p->dialect);
-	rr_host_id(h->host);
+}
+
+/* Where the offer comes from. */
+static void place(struct rr_hello *h, int fd)
+{
+	struct sockaddr_storage local = { 0 }, peer = { 0 };
+	socklen_t llen = sizeof(local), plen = sizeof(peer);
+
+	getsockname(fd, (struct sockaddr *)&local, &llen);
+	getpeername(fd, (struct sockaddr *)&peer, &plen);
+	rr_host_id(h->token, h->host);
+	rr_ends_id(h->token, (struct sockaddr *)&local, (struct sockaddr *)&peer, h->ends);
 }
 
 /* Is it ours that is spoken? */
@@ -54,6 +66,8 @@ static const char *ask(struct rr_link *l, const struct rr_link_params *p, struct
 	switch (rr_nego_get_answer(buf, (size_t)n, xid, &answer, &need)) {
 	case RR_NEGO_OURS:
 		break;
+	case RR_NEGO_ELSEWHERE:
+		return "the peer sees other addresses: a proxy or NAT stands between";
 	case RR_NEGO_DECLINED:
 		return "the peer declines the upgrade";
 	default:
@@ -79,6 +93,7 @@ const char *rr_link_upgrade_connect(struct rr_link *l, const struct rr_link_para
 	if (!rr_os_random(h.token, sizeof(h.token)))
 		return "no random numbers";
 	memcpy(pp.token, h.token, sizeof(pp.token));
+	place(&h, l->anchor);
 	why = rr_link_new(l, p, ops, &pp);
 	if (why)
 		return why;

@@ -66,7 +66,8 @@ _Static_assert(sizeof(struct rr_shm_hello) == 48, "fixed width");
 /* Lines by writer, two cache lines apart for the sake of adjacent-line prefetch. */
 struct rr_shm_ctl {
 	_Atomic uint32_t armed;		/* enum rr_arm bits: owner sets, peer clears, rings */
-	uint8_t pad0[124];
+	_Atomic uint32_t joined;	/* enum rr_shm_joined, in the answering side's: whoever sets it first */
+	uint8_t pad0[120];
 	_Atomic uint32_t reposted;	/* owner: receives given back so far */
 	_Atomic uint32_t tail;		/* owner: positions below are consumed and free */
 	uint8_t pad1[120];
@@ -74,6 +75,11 @@ struct rr_shm_ctl {
 	uint8_t pad2[124];
 };
 _Static_assert(sizeof(struct rr_shm_ctl) == 384, "fixed width");
+
+enum rr_shm_joined {
+	RR_SHM_JOINED = 1,	/* offering side: its hello is sent, messages may follow */
+	RR_SHM_WITHDRAWN = 2,	/* answering side: none will be taken */
+};
 
 enum {	/* in rr_shm_slot.len, above the length */
 	RR_SHM_LEN_MASK	= (1 << 19) - 1,

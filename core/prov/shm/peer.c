@@ -8,6 +8,9 @@
  *   client  join()       finds that hello waiting, checks, maps; sends hello + memfd: ready
  *   server  establish()  takes it, checks, maps: ready
  *
+ * A server that has waited for long enough gives up by withdraw(). One compare-exchange in its own region decides between
+ * that and join(), whose last step is the other one; so an offering side that is ready has a peer that takes its messages.
+ *
  * The kernel orders the server's hello before its answer, so join() never has to wait.
  * Anybody may connect to the listener; what counts is the proof (layout.h). A hello is
  * judged before its descriptor is received at all: discarding one that never was received
@@ -64,32 +67,12 @@ static int only_fd(struct msghdr *m)
 		return fd;
 	if (fd >= 0)
 		rr_os->close(fd);
-	return -EPROTO;
+	return !n && m->msg_flags & MSG_CTRUNC ? -EMFILE : -EPROTO;
 }
 
-/* The answering side keeps a descriptor for the one that is to come: if there were none by then, the
- * offering side would have joined already, and have no way back. */
-static int keep_place(struct rr_shm *q)
-{
-	int fd = rr_os->fcntl(q->qp.wake_fd, F_DUPFD_CLOEXEC, 0);
-
-	if (fd < 0)
-		return -errno;
-	q->listener[0] = rr_shm_high_fd(fd, q->param.fd_floor);
-	rr_ownfd_set(q->listener[0], true);
-	return 0;
-}
-
-static void give_place(struct rr_shm *q)
-{
-	if (atomic_load_explicit(&q->state, memory_order_relaxed) != RR_SHM_ANSWERED)
-		return;
-	rr_shm_unlisten(q);
-	q->listener[0] = -1;
-}
-
-/* Takes the packet whose bytes were judged, and the one descriptor that comes with it. */
-static int take_fd(int sock)
+/* Looks at the packet whose bytes were judged, for the one descriptor that comes with it. If there is no number for it, the
+ * packet is as it was. */
+static int look_at_fd(int sock)
 {
 	struct rr_shm_hello h;
 	struct iovec iov = { &h, sizeof(h) };
@@ -102,9 +85,31 @@ static int take_fd(int sock)
 		.msg_control = &ctl, .msg_controllen = sizeof(ctl),
 	};
 
-	if (rr_os->recvmsg(sock, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) < 0)
+	if (rr_os->recvmsg(sock, &m, MSG_PEEK | MSG_DONTWAIT | MSG_CMSG_CLOEXEC) < 0)
 		return -errno;
 	return only_fd(&m);
+}
+
+/* The offering side may have joined already, and has no way back then: a place is kept for what it sends, and if even that
+ * is taken by another thread, it is looked for again. */
+static int take_fd(struct rr_shm *q, int sock, bool *lent)
+{
+	int fd = look_at_fd(sock);
+	char rest;
+
+	*lent = fd == -EMFILE && q->keeps_place && rr_shm_place_lend();
+	if (*lent)
+		fd = look_at_fd(sock);
+	if (fd >= 0)
+		rr_os->recv(sock, &rest, sizeof(rest), MSG_DONTWAIT);	/* the packet is done with */
+	return fd == -EMFILE ? -EAGAIN : fd;
+}
+
+static void drop_place(struct rr_shm *q)
+{
+	if (q->keeps_place)
+		rr_shm_place_drop();
+	q->keeps_place = false;
 }
 
 /* The peer's hello from sock, and its region. -EAGAIN: not there yet. */
@@ -113,6 +118,7 @@ static int take_hello(struct rr_shm *q, int sock, const uint8_t *proof)
 	struct rr_shm_hello h;
 	struct rr_shm_geo g;
 	ssize_t n = rr_os->recv(sock, &h, sizeof(h), MSG_PEEK | MSG_TRUNC | MSG_DONTWAIT);
+	bool lent;
 	int rc, fd;
 
 	if (n < 0)
@@ -124,12 +130,13 @@ static int take_hello(struct rr_shm *q, int sock, const uint8_t *proof)
 	rc = judge_hello(&h, proof, &g);
 	if (rc)
 		return rc;
-	give_place(q);
-	fd = take_fd(sock);
-	if (fd < 0)
-		return fd;
-	rc = rr_shm_region_take(q, fd, &g);
-	rr_os->close(fd);
+	rc = fd = take_fd(q, sock, &lent);
+	if (fd >= 0) {
+		rc = rr_shm_region_take(q, fd, &g);
+		rr_os->close(fd);
+	}
+	if (lent)
+		rr_shm_place_back(q->param.fd_floor);
 	return rc;
 }
 
@@ -243,9 +250,10 @@ int rr_shm_answer(struct rr_qp *qp, const struct rr_prov_params *p,
 		if (rc >= 0) {
 			qp->wake_fd = rc;
 			rr_ownfd_set(rc, true);
-			rc = greet(q, rc, q->param.token);
+			rc = rr_shm_place_keep(p->fd_floor);
+			q->keeps_place = rc == 0;
 			if (!rc)
-				rc = keep_place(q);
+				rc = greet(q, qp->wake_fd, q->param.token);
 		}
 		if (rc)
 			undo(q, rc);
@@ -275,9 +283,18 @@ static int find_peer(struct rr_shm *q, int listener)
 	return rc;
 }
 
+/* The last step, after which messages may be sent: unless the answering side has given up before. */
+static int join_last(struct rr_shm *q)
+{
+	uint32_t none = 0;
+
+	return atomic_compare_exchange_strong_explicit(&q->peer.ctl->joined, &none, RR_SHM_JOINED, memory_order_acq_rel,
+						       memory_order_relaxed) ? 0 : -ECANCELED;
+}
+
 static int join(struct rr_shm *q)
 {
-	int fd = find_peer(q, q->listener[0]);
+	int rc, fd = find_peer(q, q->listener[0]);
 
 	if (fd < 0 && q->listener[1] >= 0)
 		fd = find_peer(q, q->listener[1]);
@@ -288,7 +305,10 @@ static int join(struct rr_shm *q)
 	rr_shm_unlisten(q);
 	q->listener[0] = q->listener[1] = -1;
 	q->path[0] = '\0';
-	return greet(q, q->qp.wake_fd, q->param.token + RR_SHM_PROOF);
+	rc = greet(q, q->qp.wake_fd, q->param.token + RR_SHM_PROOF);
+	if (rc == -EPIPE || rc == -ECONNRESET)
+		return -ECANCELED;
+	return rc ? rc : join_last(q);
 }
 
 int rr_shm_join(struct rr_qp *qp, const struct rr_prov_addr *answer)
@@ -322,10 +342,38 @@ int rr_shm_establish(struct rr_qp *qp)
 		return -EINVAL;
 	}
 	rc = take_hello(q, qp->wake_fd, q->param.token + RR_SHM_PROOF);
-	if (!rc)
+	if (!rc) {
+		drop_place(q);
 		ready(q);
-	else if (rc != -EAGAIN)
+	} else if (rc != -EAGAIN) {
 		undo(q, rc);
+	}
+	errno = saved;
+	return rc;
+}
+
+/* The other side says that it has joined: then its hello is there, or it lies. */
+static bool is_coming(struct rr_shm *q)
+{
+	uint8_t byte;
+
+	return rr_os->recv(q->qp.wake_fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+}
+
+int rr_shm_withdraw(struct rr_qp *qp)
+{
+	struct rr_shm *q = rr_shm_of(qp);
+	uint32_t none = 0;
+	int saved = errno, rc = 0;
+
+	if (atomic_load_explicit(&q->state, memory_order_relaxed) != RR_SHM_ANSWERED)
+		return -EAGAIN;
+	if (!atomic_compare_exchange_strong_explicit(&q->own.ctl->joined, &none, RR_SHM_WITHDRAWN, memory_order_acq_rel,
+						     memory_order_relaxed) &&
+	    none != RR_SHM_WITHDRAWN && is_coming(q))
+		rc = -EAGAIN;
+	if (!rc)	/* and who sleeps for it wakes; a forked child may have it, too */
+		rr_os->shutdown(qp->wake_fd, SHUT_RDWR);
 	errno = saved;
 	return rc;
 }
@@ -341,8 +389,10 @@ void rr_shm_close(struct rr_qp *qp)
 	case RR_SHM_NONE:
 		return;
 	case RR_SHM_LISTENING:
-	case RR_SHM_ANSWERED:
 		rr_shm_unlisten(q);
+		break;
+	case RR_SHM_ANSWERED:
+		drop_place(q);
 		break;
 	}
 	rr_shm_region_drop(&q->own);

@@ -137,6 +137,7 @@ const struct rr_prov_ops rr_prov_shm = {
 	.answer = rr_shm_answer,
 	.join = rr_shm_join,
 	.establish = rr_shm_establish,
+	.withdraw = rr_shm_withdraw,
 	.disconnect = disconnect,
 	.close = rr_shm_close,
 	.send = rr_shm_send,

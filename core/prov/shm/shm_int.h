@@ -79,7 +79,8 @@ struct rr_shm {
 
 	/* set-up */
 	struct rr_prov_params param;	/* run_dir is not kept */
-	int listener[2];		/* abstract, file; -1. Answering: [0] keeps a place */
+	int listener[2];		/* abstract, file; -1 */
+	bool keeps_place;		/* place.c */
 	pid_t creator;			/* who unlinks path */
 	char path[108];			/* "" none */
 
@@ -139,7 +140,15 @@ int rr_shm_answer(struct rr_qp *qp, const struct rr_prov_params *p,
 		  const struct rr_prov_addr *offer, struct rr_prov_addr *answer);
 int rr_shm_join(struct rr_qp *qp, const struct rr_prov_addr *answer);
 int rr_shm_establish(struct rr_qp *qp);
+int rr_shm_withdraw(struct rr_qp *qp);
 void rr_shm_close(struct rr_qp *qp);
+
+/* --- place.c: a descriptor that is kept for the one that is to come --- */
+int rr_shm_place_keep(int fd_floor);	/* one more has answered: 0 or -errno */
+void rr_shm_place_drop(void);		/* and waits no longer */
+/* Makes room: true, if there was one. Then once more as before, if that can be. */
+bool rr_shm_place_lend(void);
+void rr_shm_place_back(int fd_floor);
 
 /* --- ring.c --- */
 int rr_shm_send(struct rr_qp *qp, const struct iovec *iov, int niov, uint64_t cookie,

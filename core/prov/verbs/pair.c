@@ -135,6 +135,20 @@ int rr_verbs_answer(struct rr_qp *qp, const struct rr_prov_params *p,
 	return rc;
 }
 
+/* Nobody has come yet: whoever does finds that nothing listens. One who has been accepted may have sent something. */
+int rr_verbs_withdraw(struct rr_qp *qp)
+{
+	struct rr_vq *v = rr_verbs_of(qp);
+
+	if (v && !v->err && v->state != RR_V_LISTENING)
+		return -EAGAIN;
+	if (v && v->listener) {
+		rr_cm_destroy_id(v->listener);
+		v->listener = NULL;
+	}
+	return 0;
+}
+
 int rr_verbs_join(struct rr_qp *qp, const struct rr_prov_addr *answer)
 {
 	struct rr_vq *v = rr_verbs_of(qp);

@@ -111,6 +111,7 @@ static const struct rr_prov_ops ops = {
 	.take = rr_native_take,
 	.connect = rr_native_connect,
 	.establish = rr_verbs_establish,
+	.withdraw = rr_verbs_withdraw,
 	.disconnect = rr_verbs_disconnect,
 	.close = rr_verbs_close,
 	.send = rr_verbs_send,

@@ -269,6 +269,7 @@ int rr_verbs_resolve(struct rr_vq *v, const struct sockaddr *to, const struct so
 /* Accepts the request that v->id is; refuses it if it fails. */
 int rr_verbs_accept(struct rr_qp *qp, struct rr_vq *v, const struct rdma_conn_param *req);
 int rr_verbs_establish(struct rr_qp *qp);
+int rr_verbs_withdraw(struct rr_qp *qp);
 void rr_verbs_disconnect(struct rr_qp *qp);
 void rr_verbs_close(struct rr_qp *qp);
 /* Takes what the CM has to say about a connected queue pair. */

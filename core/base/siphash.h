@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef RR_SIPHASH_H
+#define RR_SIPHASH_H
+
+/* SipHash-2-4 with 128 bits (Aumasson, Bernstein): who does not know the key can neither make a digest nor say
+ * anything of what went into one. */
+
+#include "core/base/types.h"
+
+#define RR_SIPHASH_LEN	16u
+
+void rr_siphash(uint8_t out[RR_SIPHASH_LEN], const uint8_t key[16], const void *in, size_t len);
+
+#endif
