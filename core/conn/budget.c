@@ -23,7 +23,7 @@
 
 static _Atomic uint64_t used, rings;
 
-static bool all_used(void)
+bool rr_budget_all_used(void)
 {
 	return atomic_load_explicit(&used, memory_order_relaxed) >= rr_cp->process_budget;
 }
@@ -34,10 +34,17 @@ static void charge(_Atomic uint64_t *account, uint64_t *part, uint64_t now)
 	*part = now;
 }
 
+/* What was used once is there until the connection is idle, or uses nothing (rr_idle_warm()); where it is missed it is
+ * given back sooner. */
 void rr_budget_count(struct rr_conn *c)
 {
-	uint64_t now = rr_align((uint64_t)c->share->pool.used * RR_POOL_PAGE, (uint64_t)GRAIN);
+	struct rr_pool *p = &c->share->pool;
+	uint64_t now = rr_align((uint64_t)(p->used ? p->peak : 0) * RR_POOL_PAGE, (uint64_t)GRAIN);
 
+	if (unlikely(now && p->peak - p->used > GRAIN / RR_POOL_PAGE && rr_budget_all_used())) {
+		rr_idle_trim(c->share);
+		now = rr_align((uint64_t)p->peak * RR_POOL_PAGE, (uint64_t)GRAIN);
+	}
 	if (unlikely(now != c->charged))
 		charge(&used, &c->charged, now);
 }
@@ -75,7 +82,7 @@ bool rr_budget_room(const struct rr_share *sh)
 
 	if (likely(out < rr_min(rr_cp->budget, LEAST)))
 		return true;
-	return !all_used() && (sh->qp->native || out < rr_cp->budget);
+	return !rr_budget_all_used() && (sh->qp->native || out < rr_cp->budget);
 }
 
 /* A short message takes up a page, which does not count while there is enough of them. */
@@ -85,7 +92,7 @@ bool rr_budget_stash(const struct rr_share *sh, uint32_t len)
 
 	if (sh->rx.stash + len > rr_cp->max_stash)
 		return false;
-	return !all_used() || here + len <= LEAST;
+	return !rr_budget_all_used() || here + len <= LEAST;
 }
 
 /* Half of the process's budget is for rings, and no connection gets more than a small part of what is left of that:

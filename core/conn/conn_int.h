@@ -623,6 +623,9 @@ static inline void rr_idle_used(struct rr_share *sh, rr_time now)
 }
 
 void rr_idle_warm(struct rr_share *sh);
+/* Chunk memory that is not in use goes back; not the connection's own tables, which one that is at work would have
+ * again at once. */
+void rr_idle_trim(struct rr_share *sh);
 
 /* report.c */
 void rr_report_open(struct rr_conn *c, int fd);
@@ -641,6 +644,8 @@ void rr_budget_end(struct rr_conn *c);		/* … and this process has it no longer
 /* In a forked child: what another thread had half counted begins again from the connections' own parts. */
 void rr_budget_forked(void);
 void rr_budget_inherit(const struct rr_conn *c);
+/* Has this process nothing left but what each connection has in any case? */
+bool rr_budget_all_used(void);
 /* May it take another message that needs memory? */
 bool rr_budget_room(const struct rr_share *sh);
 /* And receive one ahead of the app? */

@@ -23,8 +23,7 @@ static bool page_in_use(void *ctx, size_t off, size_t len)
 	return rr_pool_in_use(ctx, off, len);
 }
 
-/* Not the connection's own tables: one that is at work would have them back at once. */
-static void trim(struct rr_share *sh)
+void rr_idle_trim(struct rr_share *sh)
 {
 	sh->qp->ops->trim(sh->qp, page_in_use, &sh->pool);
 	sh->pool.peak = sh->pool.used;
@@ -86,7 +85,7 @@ void rr_idle_warm(struct rr_share *sh)
 	atomic_fetch_add_explicit(&warm, sh->pool.peak - sh->warm, memory_order_relaxed);
 	sh->warm = sh->pool.peak;
 	if (atomic_load_explicit(&warm, memory_order_relaxed) * RR_POOL_PAGE > rr_cp->warm_memory)
-		trim(sh);
+		rr_idle_trim(sh);
 }
 
 struct look {
@@ -105,7 +104,7 @@ static void look_at(struct rr_conn *c, void *ctx)
 		due = sh->trimmed ? RR_TIME_NEVER : sh->active + sh->patience;
 		if (due <= l->now && l->left) {
 			l->left--;
-			trim(sh);
+			rr_idle_trim(sh);
 			trim_tables(sh);
 			sh->trimmed = true;
 			due = RR_TIME_NEVER;

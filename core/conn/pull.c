@@ -82,7 +82,8 @@ static bool pull_memory(struct rr_share *sh, struct rr_pull *p)
 	uint64_t held = sh->rx.stash + sh->pull_bytes;
 	int64_t buf;
 
-	if (p->turn != sh->pull_turn || (held && held + p->room > sh->qp->mem_size / 2))
+	if (p->turn != sh->pull_turn ||
+	    (held && (held + p->room > sh->qp->mem_size / 2 || rr_budget_all_used())))
 		return false;
 	buf = rr_pool_alloc(&sh->pool, p->room);
 	if (buf < 0)

@@ -110,6 +110,36 @@ Test(conn_async, as_many_pulls_as_calls_are_under_way)
 	close_pair();
 }
 
+/* A process that has used up its budget fetches one at a time. */
+Test(conn_async, long_calls_that_nobody_reads_are_not_all_fetched)
+{
+	size_t n = 0, got = 0;
+
+	open_pair(true, 5, true, 17);
+	round_trip(1, 0, 0);
+	rr_test_params.process_budget = 0;
+	for (uint32_t i = 0; i < 3; i++) {
+		size_t one = rr_test_call(out + n, 10 + i, 20000, i);
+
+		cr_assert_eq(rr_end_send(&p.client, &p.server, out + n, one), (ssize_t)one);
+		n += one;
+	}
+	for (int i = 0; i < 1000; i++) {
+		rr_end_poll(&p.server, POLLIN);
+		rr_end_poll(&p.client, POLLIN);
+	}
+	cr_assert_leq(p.server.c->share->pool.used, 20000 / RR_POOL_PAGE + 1);
+	while (got < n) {
+		ssize_t k = rr_end_try_recv(&p.server, in + got, n - got, 0);
+
+		cr_assert(k > 0 || k == -EAGAIN);
+		got += k > 0 ? (size_t)k : 0;
+		rr_end_poll(&p.client, POLLIN);
+	}
+	cr_assert_eq(memcmp(in, out, n), 0);
+	close_pair();
+}
+
 #define CALLS	20u
 #define LONG	900000u
 

@@ -5,10 +5,12 @@
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "core/base/compiler.h"
+#include "core/base/pages.h"
 #include "core/conn/conn_int.h"
 #include "tests/lib/connpair.h"
 
@@ -174,6 +176,35 @@ Test(conn_budget, the_process_has_one_budget_and_each_connection_a_part)
 		rr_pair_close(&pair[i]);
 	fill(&p->server, LONG, false);
 	cr_assert_geq(held(&p->server), rr_test_params.budget, "what the others had has come back");
+}
+
+/* Pages of an end's chunk memory that exist. */
+static size_t resident(const struct rr_end *e)
+{
+	const struct rr_qp *qp = e->c->share->qp;
+	size_t n = qp->mem_size / RR_PAGE, there = 0;
+	static unsigned char vec[8192];
+
+	cr_assert_leq(n, sizeof(vec));
+	cr_assert_eq(mincore(qp->mem, qp->mem_size, vec), 0);
+	for (size_t i = 0; i < n; i++)
+		there += vec[i] & 1;
+	return there;
+}
+
+/* As long as one message is not read, and others come and go, a connection is neither idle nor empty. */
+Test(conn_budget, memory_that_was_used_once_counts_until_it_is_given_back)
+{
+	size_t n;
+
+	carried(p);
+	pass(&p->server, &p->client, rr_test_reply(out, 1, 1 << 20, 1));
+	n = rr_test_reply(out, 2, 20000, 2);
+	cr_assert_eq(rr_end_send(&p->server, &p->client, out, n), (ssize_t)n);
+	cr_assert_geq(resident(&p->server), (1 << 20) / RR_PAGE);
+	rr_test_params.process_budget = 1 << 20;
+	rr_end_poll(&p->server, POLLIN);
+	cr_assert_leq(resident(&p->server), 16 + 20000 / RR_PAGE + 1);
 }
 
 /* In a child the account is what its own connections hold, whatever becomes of it. */
