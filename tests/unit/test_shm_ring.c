@@ -144,6 +144,35 @@ Test(shm_ring, what_a_greedy_peers_ring_takes_up_is_ours_to_say, .fini = fini)
 	cr_assert_eq(send_bytes(p.s, b, 1), -EAGAIN);
 }
 
+static bool unused(void *ctx, size_t off, size_t len)
+{
+	(void)ctx, (void)off, (void)len;
+	return false;
+}
+
+/* What the peer fills its own region with, for us to take away again and again, is its own matter. */
+Test(shm_ring, no_more_of_a_greedy_peers_ring_is_taken_away_than_we_use, .fini = fini)
+{
+	struct rr_shm_view *v;
+	struct rr_wc wc;
+
+	open_unlike(RR_SHM_RECV_MAX, RR_SHM_RECVS, 4096, 100);
+	for (uint32_t i = 0; i < 500; i++) {
+		cr_assert_eq(send_num(p.s, i), 1);
+		cr_assert_eq(ops->poll(p.c, &wc, 1), 1);
+		ops->repost(p.c, wc.cookie);
+	}
+	v = &rr_shm_of(p.c)->own;
+	cr_assert_geq(ring_pages(v), 128);
+	for (uint32_t i = 0; i < 128; i++)	/* behind what any Send reaches */
+		v->ring[(size_t)i * v->geo.stride + 16 * RR_PAGE] = 1;
+	v->ring[1000 * (size_t)v->geo.stride] = 1;
+	ops->trim(p.s, unused, NULL);
+	cr_assert_eq(ring_pages(v), 129);
+	cr_assert_eq(send_num(p.s, 1), 1);
+	cr_assert_eq(ops->poll(p.c, &wc, 1), 1);
+}
+
 Test(shm_ring, the_longest_receive_can_be_filled, .fini = fini)
 {
 	static const size_t size[] = { 131071, 131072, 131073, RR_SHM_RECV_MAX - 1, RR_SHM_RECV_MAX };

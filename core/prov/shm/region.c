@@ -182,6 +182,25 @@ static void trim_tables(struct rr_shm *q)
 	rr_pages_drop(q->slot, q->fence_cookie + RR_SHM_KEYS);
 }
 
+/* Pages of the peer's ring that our Sends have touched, and not what the peer has filled the rest with: to free
+ * that would take our time. Where receives are longer than our Sends by pages, each slot is gone to. */
+static void trim_ring(const struct rr_shm *q)
+{
+	const struct rr_shm_geo *g = &q->peer.geo;
+	size_t used = sizeof(struct rr_shm_slot) + q->qp.send_size;
+
+	if (g->stride - used < 2 * RR_PAGE) {
+		madvise(q->peer.ring, rr_align((size_t)g->slots * g->stride, RR_PAGE), MADV_REMOVE);
+		return;
+	}
+	for (uint32_t i = 0; i < g->slots; i++) {
+		size_t at = (size_t)i * g->stride & ~((size_t)RR_PAGE - 1);
+		size_t end = rr_align((size_t)i * g->stride + used, RR_PAGE);
+
+		madvise(q->peer.ring + at, end - at, MADV_REMOVE);
+	}
+}
+
 /* Free chunk memory is ours to give back: no key covers it. A receive slot is not, since the
  * peer may be writing to any that is posted. So each side gives back the other's ring: of
  * the slots it alone writes it knows that none is in the making, and when everything that
@@ -199,7 +218,7 @@ void rr_shm_trim(struct rr_qp *qp, bool (*used)(void *ctx, size_t off, size_t le
 	if (q->own.geo.mem_size)
 		trim_range(&t, 0, (size_t)q->own.geo.mem_size);
 	if (rr_shm_tx_idle(q)) {
-		madvise(q->peer.ring, q->peer.geo.ring_len, MADV_REMOVE);
+		trim_ring(q);
 		trim_tables(q);
 	}
 	errno = saved;
