@@ -170,6 +170,18 @@ def greed(s, n):
         return asked
 
 
+def pushed(s, n):
+    """Calls of n bytes until no more are taken; how many were, whole."""
+    asked, body = 0, bytes(n)
+    s.settimeout(1)
+    try:
+        while True:
+            s.sendall(call(asked, body))
+            asked += 1
+    except TimeoutError:
+        return asked
+
+
 class Loop:
     """An echoing server of one thread, edge-triggered: never blocks, closes whom it does not understand."""
 

@@ -76,6 +76,31 @@ def one_costs_what_it_costs_over_tcp():
     until(lambda: memory(s) <= before + SMALL, 'memory is given back: %d, was %d' % (memory(s), before))
 
 
+def calls_that_nobody_reads(shim):
+    """What a client holds of calls whose server never reads, and that was carried."""
+    s, c = Agent(shim=shim), Agent(shim=shim)
+    s.do('L = listen()')
+    a = s.start('s, _ = L.accept()')
+    c.do('s = connect(%d)' % s.do('L.getsockname()[1]'))
+    s.result(a)
+    a = s.start('echo_one(s)')
+    c.do('ask(s, 1)')
+    s.result(a)
+    if shim:
+        same(c.carried(), 1)
+    before = lasting(lambda: memory(c))
+    calls = c.do('pushed(s, %d)' % LENGTH)
+    check(calls > 2, 'only %d calls were taken' % calls)
+    return calls * LENGTH, lasting(lambda: memory(c)) - before
+
+
+def a_server_that_reads_nothing():
+    tcp, _ = calls_that_nobody_reads(False)
+    carried, cost = calls_that_nobody_reads(True)
+    print('# taken of who is not read: %.1f MiB, over TCP %.1f MiB; for %.1f MiB' % (carried / MIB, tcp / MIB, cost / MIB))
+    check(cost <= 2 * tcp + SMALL, '%d bytes, over TCP %d' % (cost, tcp))
+
+
 def many_share_the_process_budget():
     n, budget = 24, 8 * MIB
     s, port = server(process_budget=budget)
@@ -95,4 +120,4 @@ def many_share_the_process_budget():
     check(memory(s) - before <= budget * 3 // 2 + n * least + 5 * MIB + SMALL, 'after the other client: %d' % memory(s))
 
 
-main([one_costs_what_it_costs_over_tcp, many_share_the_process_budget])
+main([one_costs_what_it_costs_over_tcp, a_server_that_reads_nothing, many_share_the_process_budget])
