@@ -2,6 +2,7 @@
 #include "core/base/ownfd.h"
 
 #include <stdatomic.h>
+#include <sys/resource.h>
 
 #include "core/base/compiler.h"
 #include "core/base/types.h"
@@ -73,4 +74,13 @@ int rr_ownfd_next(int from)
 			return fd + __builtin_ctzll(w);
 	}
 	return -1;
+}
+
+int rr_ownfd_floor(void)
+{
+	struct rlimit lim;
+
+	if (getrlimit(RLIMIT_NOFILE, &lim) || lim.rlim_cur > 4096)
+		return 4000;
+	return (int)(lim.rlim_cur > 64 ? lim.rlim_cur - 24 : lim.rlim_cur * 3 / 4);
 }

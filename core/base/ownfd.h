@@ -17,6 +17,11 @@ bool rr_ownfd_is(int fd);
 /* The lowest of ours that is >= from; -1. */
 int rr_ownfd_next(int from);
 
+/* The lowest number for descriptors that are kept for long: neither the app's lowest-number rule nor
+ * its close loops are likely to come near, and the kernel need not enlarge its table much. One system
+ * call. */
+int rr_ownfd_floor(void);
+
 /* What does a write() that the kernel refused with EACCES, if it is to a device of ours; else it
  * returns -1 with that errno. NULL until there is such a device. */
 typedef ssize_t rr_refused_fn(int fd, const void *buf, size_t n);

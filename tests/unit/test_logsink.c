@@ -2,9 +2,11 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -167,4 +169,155 @@ Test(logsink, stderr_is_written_to_while_it_is_what_it_was)
 {
 	cr_assert_eq(stderr_case(false), 10);
 	cr_assert_eq(stderr_case(true), 0, "2 may be a connection by now");
+}
+
+/* --- no line costs the app a signal, or time --- */
+
+static volatile sig_atomic_t signals;
+
+static void count_signal(int sig)
+{
+	signals += sig != 0;
+}
+
+static off_t size_of(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) ? -1 : st.st_size;
+}
+
+/* Writes lines in a child until none has room; its wait status. */
+static int fill(void (*disposition)(int), rlim_t limit, bool blocked)
+{
+	struct rlimit lim = { limit, limit };
+	sigset_t set;
+	int status;
+	pid_t p = fork();
+
+	if (!p) {
+		sigemptyset(&set);
+		sigaddset(&set, SIGXFSZ);
+		signal(SIGXFSZ, disposition);
+		if (blocked) {
+			sigprocmask(SIG_BLOCK, &set, NULL);
+			raise(SIGXFSZ);	/* the app's own stays */
+		}
+		rr_logsink_setup(file, RR_LOG_WARN);
+		setrlimit(RLIMIT_FSIZE, &lim);
+		for (int i = 0; i < 40; i++)
+			rr_warn("a line of some length %d", i);
+		sigpending(&set);
+		_exit(signals * 2 + (sigismember(&set, SIGXFSZ) != blocked));
+	}
+	waitpid(p, &status, 0);
+	return status;
+}
+
+Test(logsink, a_file_that_may_not_grow_ends_the_log_without_a_signal)
+{
+	static const rlim_t limits[] = { 0, 100, 512, 1024, 1 << 30 };
+
+	for (size_t i = 0; i < sizeof(limits) / sizeof(*limits); i++) {
+		unlink(file);
+		cr_assert_eq(fill(SIG_DFL, limits[i], false), 0, "killed");
+		cr_assert_leq(size_of(file), (off_t)limits[i]);
+		cr_assert_eq(fill(SIG_IGN, limits[i], false), 0);
+		cr_assert_eq(fill(count_signal, limits[i], false), 0);
+		cr_assert_eq(fill(count_signal, limits[i], true), 0);
+		cr_assert_leq(size_of(file), (off_t)limits[i]);
+	}
+	cr_assert_eq(lines(file), 160);
+}
+
+Test(logsink, another_writer_at_the_limit_is_no_signal_either)
+{
+	struct rlimit lim = { 2000, 2000 };
+	int status, fd;
+	pid_t p = fork();
+
+	if (!p) {
+		signal(SIGXFSZ, count_signal);
+		rr_logsink_setup("stderr", RR_LOG_WARN);
+		fd = open(file, O_RDWR | O_CREAT, 0600);	/* not O_APPEND: behind what fstat() says */
+		dup2(fd, 2);
+		rr_logsink_setup("stderr", RR_LOG_WARN);
+		lseek(2, 2000, SEEK_SET);
+		setrlimit(RLIMIT_FSIZE, &lim);
+		rr_warn("one");
+		_exit(signals);
+	}
+	waitpid(p, &status, 0);
+	cr_assert_eq(status, 0);
+}
+
+/* stderr is a pipe: without a reader, or one that nobody reads from. */
+static int pipe_case(bool reader, void (*disposition)(int))
+{
+	int status;
+	pid_t p = fork();
+
+	if (!p) {
+		int ends[2];
+
+		if (pipe(ends))
+			_exit(99);
+		signal(SIGPIPE, disposition);
+		dup2(ends[1], 2);
+		close(ends[1]);
+		if (!reader)
+			close(ends[0]);
+		rr_logsink_setup("stderr", RR_LOG_WARN);
+		alarm(60);
+		for (int i = 0; i < 2000; i++)
+			rr_warn("many lines, which nobody reads: %100d", i);
+		_exit(signals);
+	}
+	waitpid(p, &status, 0);
+	return status;
+}
+
+Test(logsink, a_pipe_as_stderr_neither_kills_nor_blocks)
+{
+	cr_assert_eq(pipe_case(false, SIG_DFL), 0);
+	cr_assert_eq(pipe_case(false, SIG_IGN), 0);
+	cr_assert_eq(pipe_case(false, count_signal), 0);
+	cr_assert_eq(pipe_case(true, SIG_DFL), 0);
+}
+
+Test(logsink, a_link_is_not_followed_and_devices_are_written_to)
+{
+	char victim[90];
+
+	snprintf(victim, sizeof(victim), "%s/victim", dir);
+	close(open(victim, O_CREAT | O_WRONLY, 0600));
+	cr_assert_eq(symlink(victim, file), 0);
+	rr_logsink_setup(file, RR_LOG_WARN);
+	rr_warn("x");
+	cr_assert_eq(log_fd(), -1);
+	cr_assert_eq(size_of(victim), 0);
+	rr_logsink_setup("/dev/null", RR_LOG_WARN);
+	rr_warn("x");
+	cr_assert_gt(log_fd(), 100);
+}
+
+Test(logsink, a_terminal_does_not_become_the_controlling_one)
+{
+	int status;
+	pid_t p = fork();
+
+	if (!p) {
+		int pty = open("/dev/ptmx", O_RDWR | O_NOCTTY);
+
+		if (pty < 0 || grantpt(pty) || unlockpt(pty))
+			_exit(77);
+		setsid();
+		rr_logsink_setup(ptsname(pty), RR_LOG_WARN);
+		rr_warn("x");
+		_exit(open("/dev/tty", O_RDWR) >= 0);
+	}
+	waitpid(p, &status, 0);
+	if (status == 77 << 8)
+		cr_skip("no terminals here");
+	cr_assert_eq(status, 0);
 }
