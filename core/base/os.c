@@ -29,7 +29,12 @@ rr_time rr_now_coarse(void)
 
 int rr_os_open(const char *path, int flags)
 {
-	return (int)syscall(SYS_openat, AT_FDCWD, path, flags, 0);
+	return rr_os_openat(AT_FDCWD, path, flags);
+}
+
+int rr_os_openat(int dir, const char *name, int flags)
+{
+	return (int)syscall(SYS_openat, dir, name, flags, 0);
 }
 
 int rr_os_fallocate(int fd, int mode, off_t off, off_t len)

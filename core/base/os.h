@@ -40,6 +40,7 @@ struct rr_os {
 /* libc's are cancellation points: a thread cancelled in core would leave a lock held, and one in
  * epoll_ctl(), which is none, must not be. Results and errno as libc's. */
 int rr_os_open(const char *path, int flags);
+int rr_os_openat(int dir, const char *name, int flags);
 int rr_os_fallocate(int fd, int mode, off_t off, off_t len);
 bool rr_os_random(void *buf, size_t n);	/* without waiting; false: there is none yet */
 void rr_os_nap(rr_time t);

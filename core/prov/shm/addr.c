@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "core/base/log.h"
 #include "core/base/os.h"
 #include "core/base/ownfd.h"
 
@@ -28,6 +29,7 @@
 #define NAME_LEN	(sizeof(PREFIX) - 1 + 32)
 #define BACKLOG		8
 #define STALE_S		60	/* a socket file this old belongs to nobody any more */
+#define SWEEP_MAX	512	/* entries that a sweep looks at: others can put names there */
 
 int rr_shm_high_fd(int fd, int floor)
 {
@@ -82,26 +84,36 @@ static bool join_path(char out[108], const char *dir, const char name[NAME_LEN])
 	return true;
 }
 
-static socklen_t file_addr(struct sockaddr_un *sa, const char path[108])
+static bool dir_is_sound(const struct stat *st)
+{
+	if (!S_ISDIR(st->st_mode) || (st->st_uid != 0 && st->st_uid != geteuid()))
+		return false;
+	return !(st->st_mode & (S_IWGRP | S_IWOTH)) || (st->st_mode & S_ISVTX);
+}
+
+/* Opens a directory in which nobody but its files' owners, root and we can put another file in a
+ * file's place. What is done in it then goes by its descriptor, wherever path leads later. -1: it is
+ * not such a directory. */
+static int open_sound(const char *path)
+{
+	int fd = path ? rr_os_open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
+	struct stat st;
+
+	if (fd >= 0 && (fstat(fd, &st) || !dir_is_sound(&st))) {
+		rr_os->close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+/* The address of dir/name (name NULL: of the socket file that dir is open on), by descriptor. */
+static socklen_t fd_addr(struct sockaddr_un *sa, int dir, const char *name)
 {
 	memset(sa, 0, sizeof(*sa));
 	sa->sun_family = AF_UNIX;
-	memcpy(sa->sun_path, path, sizeof(sa->sun_path));
+	rr_fmt(sa->sun_path, sizeof(sa->sun_path), "/proc/thread-self/fd/%d%s%.*s", dir, name ? "/" : "",
+	       name ? (int)NAME_LEN : 0, name ? name : "");
 	return sizeof(*sa);
-}
-_Static_assert(sizeof(((struct sockaddr_un *)0)->sun_path) == 108, "path fits");
-
-/* A directory in which nobody but its files' owners, root and we can put another file in a
- * file's place. */
-static bool dir_is_sound(const char *dir)
-{
-	struct stat st;
-
-	if (!dir || stat(dir, &st) || !S_ISDIR(st.st_mode))
-		return false;
-	if (st.st_uid != 0 && st.st_uid != geteuid())
-		return false;
-	return !(st.st_mode & (S_IWGRP | S_IWOTH)) || (st.st_mode & S_ISVTX);
 }
 
 /* --- listening --- */
@@ -138,21 +150,24 @@ static int listen_at(const struct sockaddr_un *sa, socklen_t len, int floor)
 }
 
 /* The file's mode comes from the app's umask; other users must be able to connect. */
-static int listen_file(struct rr_shm *q, const char *dir, const char name[NAME_LEN])
+static int listen_file(struct rr_shm *q, int dir, const char *run_dir, const char name[NAME_LEN])
 {
+	char file[NAME_LEN + 1] = "";
 	struct sockaddr_un sa;
 	int fd;
 
-	if (!join_path(q->path, dir, name))
-		return -ENAMETOOLONG;
+	if (faccessat(dir, ".", W_OK | X_OK, AT_EACCESS) || !join_path(q->path, run_dir, name))
+		return -EACCES;
+	memcpy(file, name, NAME_LEN);
 	q->creator = getpid();
-	fd = listen_at(&sa, file_addr(&sa, q->path), q->param.fd_floor);
-	if (fd >= 0 && chmod(q->path, 0666) == 0)
+	fd = listen_at(&sa, fd_addr(&sa, dir, name), q->param.fd_floor);
+	if (fd >= 0 && fchmodat(dir, file, 0666, 0) == 0)
 		return fd;
-	unlink(q->path);
 	q->path[0] = '\0';
-	if (fd >= 0)
+	if (fd >= 0) {
+		unlinkat(dir, file, 0);
 		rr_os->close(fd);
+	}
 	return -EACCES;
 }
 
@@ -169,51 +184,55 @@ static void sweep_file(int dir, const char *name, time_t now)
 }
 
 /* Removes the files of processes that were killed within a handshake. */
-static void sweep(const char *path)
+static void sweep(int dir)
 {
 	struct timespec now;
 	char buf[512] RR_ALIGNED(8);
+	unsigned seen = 0;
 	ssize_t n;
-	int dir = rr_os_open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-	if (dir < 0)
-		return;
 	clock_gettime(CLOCK_REALTIME, &now);
-	while ((n = getdents64(dir, buf, sizeof(buf))) > 0)
-		for (ssize_t at = 0; at < n;) {
+	while (seen < SWEEP_MAX && (n = getdents64(dir, buf, sizeof(buf))) > 0)
+		for (ssize_t at = 0; at < n; seen++) {
 			const struct dirent64 *d = (const void *)(buf + at);
 
 			sweep_file(dir, d->d_name, now.tv_sec);
 			at += d->d_reclen;
 		}
-	rr_os->close(dir);
 }
 
 /* At most once in STALE_S per process. */
-static RR_NOINLINE void sweep_sometimes(const char *path)
+static RR_NOINLINE void sweep_sometimes(int dir)
 {
 	static _Atomic rr_time next;
 	rr_time now = rr_now(), due = atomic_load_explicit(&next, memory_order_relaxed);
 
 	if (now >= due && atomic_compare_exchange_strong_explicit(&next, &due,
 			now + STALE_S * RR_SEC, memory_order_relaxed, memory_order_relaxed))
-		sweep(path);
+		sweep(dir);
+}
+
+static void listen_in(struct rr_shm *q, const char *run_dir, const char name[NAME_LEN])
+{
+	int dir = open_sound(run_dir);
+
+	if (dir < 0)
+		return;
+	sweep_sometimes(dir);
+	q->listener[1] = listen_file(q, dir, run_dir, name);
+	rr_os->close(dir);
 }
 
 int rr_shm_listen(struct rr_shm *q, const char *run_dir, struct rr_prov_addr *offer)
 {
 	char name[NAME_LEN];
 	struct sockaddr_un sa;
-	bool file = dir_is_sound(run_dir);
 	int rc = random_name(name);
 
 	if (rc)
 		return rc;
 	q->listener[0] = listen_at(&sa, abstract_addr(&sa, name), q->param.fd_floor);
-	if (file) {
-		sweep_sometimes(run_dir);
-		q->listener[1] = listen_file(q, run_dir, name);
-	}
+	listen_in(q, run_dir, name);
 	if (q->listener[0] < 0 && q->listener[1] < 0)
 		return q->listener[0];
 	rr_ownfd_set(q->listener[0], true);
@@ -256,17 +275,24 @@ static int connect_to(const struct sockaddr_un *sa, socklen_t len, int floor)
 	return fd;
 }
 
-static int connect_file(const char *dir, const char name[NAME_LEN], int floor)
+static int connect_file(const char *run_dir, const char name[NAME_LEN], int floor)
 {
+	int dir = open_sound(run_dir), file, rc = -ECONNREFUSED;
+	char path[NAME_LEN + 1] = "";
 	struct sockaddr_un sa;
-	char path[108] = "";
 	struct stat st;
 
-	if (!dir_is_sound(dir) || !join_path(path, dir, name))
+	if (dir < 0)
 		return -EACCES;
-	if (lstat(path, &st) || !S_ISSOCK(st.st_mode))
-		return -ECONNREFUSED;
-	return connect_to(&sa, file_addr(&sa, path), floor);
+	memcpy(path, name, NAME_LEN);
+	file = rr_os_openat(dir, path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	rr_os->close(dir);
+	if (file < 0)
+		return rc;
+	if (!fstat(file, &st) && S_ISSOCK(st.st_mode))
+		rc = connect_to(&sa, fd_addr(&sa, file, NULL), floor);
+	rr_os->close(file);
+	return rc;
 }
 
 int rr_shm_connect(const struct rr_prov_addr *offer, const char *run_dir, int fd_floor)
