@@ -19,16 +19,29 @@
 #define RENAME_NOREPLACE 1
 #endif
 
+#ifndef SYS_fcntl64
+#define SYS_fcntl64 SYS_fcntl
+#endif
+
+#define WALK_SHARED	256u	/* entries looked at where others can put names */
+#define WALK_OWN	65536u
+#define LOOKS		32u	/* segments opened by a sweep that is not thorough */
+#define UNFINISHED_S	60	/* a segment this old that has no name yet never gets one */
+
 /* --- which directory --- */
 
-bool rr_rundir_place(const char *configured, const char *xdg, unsigned n, char out[RR_RUN_PATH])
+bool rr_rundir_place(const char *configured, const char *xdg, uid_t uid, unsigned n,
+		     char out[RR_RUN_PATH])
 {
 	if (configured && *configured) {
 		rr_fmt(out, RR_RUN_PATH, "%s", configured);
 		return n == 0;
 	}
 	if (n == 0) {
-		rr_fmt(out, RR_RUN_PATH, "%s", RR_RUN_DIR);
+		if (uid)
+			rr_fmt(out, RR_RUN_PATH, RR_RUN_DIR "/%u", (unsigned)uid);
+		else
+			rr_fmt(out, RR_RUN_PATH, RR_RUN_DIR);
 		return true;
 	}
 	if (n > 1 || !xdg || xdg[0] != '/' || strlen(xdg) > RR_RUN_PATH - sizeof("/rdmarpc"))
@@ -37,39 +50,109 @@ bool rr_rundir_place(const char *configured, const char *xdg, unsigned n, char o
 	return true;
 }
 
-bool rr_rundir_use(const char *dir)
+/* Can nobody but root, us and the owners of its entries rename or remove them? */
+static bool is_sound(const struct stat *st)
 {
-	uid_t me = geteuid();
+	if (!S_ISDIR(st->st_mode) || (st->st_uid != 0 && st->st_uid != geteuid()))
+		return false;
+	return !(st->st_mode & (S_IWGRP | S_IWOTH)) || (st->st_mode & S_ISVTX);
+}
+
+int rr_rundir_open(const char *dir, bool *shared)
+{
+	int fd = (int)syscall(SYS_openat, AT_FDCWD, dir,
+			      O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	struct stat st, above;
+
+	if (fd < 0)
+		return -1;
+	if (fstat(fd, &st) || !is_sound(&st) || fstatat(fd, "..", &above, 0) || !is_sound(&above)) {
+		syscall(SYS_close, fd);
+		return -1;
+	}
+	if (shared)
+		*shared = st.st_mode & (S_IWGRP | S_IWOTH);
+	return fd;
+}
+
+/* The mode again by descriptor, past the umask. */
+static int make_dir(const char *dir)
+{
+	mode_t mode = geteuid() == 0 ? 0755 : 0700;
+	bool made = !mkdir(dir, mode);
+	int fd = rr_rundir_open(dir, NULL);
 	struct stat st;
 
-	/* The mode again by chmod(), past the umask; only by whoever made it. */
-	if (!mkdir(dir, 0700) && me == 0)
-		chmod(dir, 01777);
-	if (lstat(dir, &st) || !S_ISDIR(st.st_mode) || (st.st_uid != 0 && st.st_uid != me))
+	if (made && fd >= 0 && !fstat(fd, &st) && st.st_uid == geteuid())
+		fchmod(fd, mode);
+	return fd;
+}
+
+bool rr_rundir_use(const char *dir)
+{
+	int fd = rr_rundir_open(dir, NULL);
+	bool ok;
+
+	if (fd < 0 && errno == ENOENT)
+		fd = make_dir(dir);
+	if (fd < 0)
 		return false;
-	if ((st.st_mode & (S_IWGRP | S_IWOTH)) && !(st.st_mode & S_ISVTX))
-		return false;
-	return !faccessat(AT_FDCWD, dir, W_OK | X_OK, AT_EACCESS);
+	ok = !faccessat(fd, ".", W_OK | X_OK, AT_EACCESS);
+	syscall(SYS_close, fd);
+	return ok;
 }
 
 bool rr_rundir_find(const char *configured, const char *xdg, char out[RR_RUN_PATH])
 {
-	for (unsigned n = 0; rr_rundir_place(configured, xdg, n, out); n++)
+	uid_t me = geteuid();
+
+	for (unsigned n = 0; rr_rundir_place(configured, xdg, me, n, out); n++)
 		if (rr_rundir_use(out))
 			return true;
 	out[0] = '\0';
 	return false;
 }
 
-bool rr_rundir_stopped(const char *dir)
+void rr_rundir_meet(const char *configured, const char *own, char out[RR_RUN_PATH])
 {
-	char path[RR_RUN_PATH + sizeof(RR_RUN_STOP)];
+	bool elsewhere = own[0] && strncmp(own, RR_RUN_DIR, sizeof(RR_RUN_DIR) - 1) != 0;
+	bool ours = false;
+	int fd;
+
+	if (configured && *configured) {
+		rr_fmt(out, RR_RUN_PATH, "%s", own);
+		return;
+	}
+	fd = rr_rundir_open(RR_RUN_DIR, NULL);
+	if (fd >= 0) {
+		ours = !elsewhere || !faccessat(fd, ".", W_OK | X_OK, AT_EACCESS);
+		syscall(SYS_close, fd);
+	}
+	rr_fmt(out, RR_RUN_PATH, "%s", ours ? RR_RUN_DIR : elsewhere ? own : "");
+}
+
+/* --- stop --- */
+
+void rr_rundir_stop_name(uid_t uid, char out[RR_RUN_NAME])
+{
+	if (uid)
+		rr_fmt(out, RR_RUN_NAME, RR_RUN_STOP ".%u", (unsigned)uid);
+	else
+		rr_fmt(out, RR_RUN_NAME, RR_RUN_STOP);
+}
+
+/* Only uid can make a file of uid's, wherever the path leads now, so the path may be walked by name.
+ * But others may link to one that uid has elsewhere: that has a second name. */
+bool rr_rundir_stopped(const char *dir, uid_t uid)
+{
+	char path[RR_RUN_PATH + RR_RUN_NAME], name[RR_RUN_NAME];
 	struct stat st;
 
 	if (!dir[0])
 		return false;
-	rr_fmt(path, sizeof(path), "%s/" RR_RUN_STOP, dir);
-	return !lstat(path, &st) && (st.st_uid == 0 || st.st_uid == geteuid());
+	rr_rundir_stop_name(uid, name);
+	rr_fmt(path, sizeof(path), "%s/%s", dir, name);
+	return !lstat(path, &st) && S_ISREG(st.st_mode) && st.st_uid == uid && st.st_nlink == 1;
 }
 
 /* --- names --- */
@@ -99,6 +182,47 @@ bool rr_segname_parse(const char *name, struct rr_segname *out)
 	return !*name;
 }
 
+/* --- who lives --- */
+
+static int byte_lock(int fd, int what, int type, pid_t *holder)
+{
+	struct flock64 l = { .l_type = (short)type, .l_whence = SEEK_SET, .l_len = 1 };
+	int rc = (int)syscall(SYS_fcntl64, fd, what, &l);
+
+	*holder = l.l_pid;
+	return rc < 0 ? rc : l.l_type;
+}
+
+bool rr_segment_hold(int fd)
+{
+	pid_t none;
+
+	return byte_lock(fd, F_SETLK64, F_WRLCK, &none) >= 0;
+}
+
+/* Asks for a read lock, which only a write lock stands in the way of: that takes a descriptor for
+ * writing, while everybody who may read the file can have a read lock on it. */
+int rr_segment_holder(int fd)
+{
+	pid_t holder;
+
+	return byte_lock(fd, F_GETLK64, F_RDLCK, &holder) == F_WRLCK ? rr_max(holder, 0) : -1;
+}
+
+/* Not one that cannot be opened: nobody knows. */
+static bool is_dead(int dir, const char *name)
+{
+	int fd = (int)syscall(SYS_openat, dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY |
+			      O_CLOEXEC);
+	bool dead;
+
+	if (fd < 0)
+		return errno == ELOOP || errno == ENXIO;	/* no file at all */
+	dead = rr_segment_holder(fd) < 0;
+	syscall(SYS_close, fd);
+	return dead;
+}
+
 /* --- dead processes --- */
 
 bool rr_rundir_retire(int dir, const char *name)
@@ -117,10 +241,12 @@ bool rr_rundir_retire(int dir, const char *name)
 	return false;
 }
 
-/* The dead of one directory, up to a bound; a later sweep sees the rest. Their names say all:
- * nothing is asked of the kernel for each. */
+/* The dead of one directory, up to a bound; a later sweep sees the rest. */
 struct morgue {
 	char buf[4096] RR_ALIGNED(8);	/* of directory entries */
+	bool thorough;
+	unsigned walked, walk_max;	/* entries */
+	unsigned looks;			/* segments opened */
 	unsigned n;
 	struct {
 		uint64_t died;
@@ -128,16 +254,35 @@ struct morgue {
 	} c[2 * RR_RUN_DEAD_MAX];
 };
 
-static void inspect(struct morgue *m, int dir, const char *name, bool thorough)
+static bool may_look(struct morgue *m, int pid)
 {
-	struct rr_segname s;
-	bool gone;
+	if (!m->thorough && !(kill(pid, 0) && errno == ESRCH))
+		return false;
+	return m->looks++ < LOOKS || m->thorough;
+}
 
-	if (strlen(name) >= RR_RUN_NAME || !rr_segname_parse(name, &s))
+/* A process that was killed while it made its segment has left it under a hidden name. */
+static void remove_unfinished(int dir, const char *name)
+{
+	struct stat st;
+
+	if (!fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) &&
+	    st.st_mtime < time(NULL) - UNFINISHED_S && is_dead(dir, name))
+		unlinkat(dir, name, 0);
+}
+
+static void inspect(struct morgue *m, int dir, const char *name)
+{
+	bool hidden = name[0] == '.';
+	struct rr_segname s;
+
+	if (strlen(name) >= RR_RUN_NAME || !rr_segname_parse(name + hidden, &s))
 		return;
-	if (!s.died) {
-		gone = kill(s.pid, 0) && errno == ESRCH;
-		if (gone || (thorough && rr_proc_ticks(s.pid) != s.ticks))
+	if (hidden) {
+		if (may_look(m, s.pid))
+			remove_unfinished(dir, name);
+	} else if (!s.died) {
+		if (may_look(m, s.pid) && is_dead(dir, name))
 			rr_rundir_retire(dir, name);
 	} else if (m->n < rr_array_size(m->c)) {
 		m->c[m->n].died = s.died;
@@ -145,15 +290,16 @@ static void inspect(struct morgue *m, int dir, const char *name, bool thorough)
 	}
 }
 
-static void walk(struct morgue *m, int dir, bool thorough)
+static void walk(struct morgue *m, int dir)
 {
 	long n;
 
-	while ((n = syscall(SYS_getdents64, dir, m->buf, sizeof(m->buf))) > 0)
-		for (long at = 0; at < n;) {
+	while (m->walked < m->walk_max &&
+	       (n = syscall(SYS_getdents64, dir, m->buf, sizeof(m->buf))) > 0)
+		for (long at = 0; at < n; m->walked++) {
 			struct dirent64 *d = (void *)(m->buf + at);
 
-			inspect(m, dir, d->d_name, thorough);
+			inspect(m, dir, d->d_name);
 			at += d->d_reclen;
 		}
 }
@@ -162,6 +308,13 @@ static void walk(struct morgue *m, int dir, bool thorough)
 static bool too_old(uint64_t died, uint64_t now)
 {
 	return died > now + 60 || now > died + RR_RUN_DEAD_AGE;
+}
+
+/* The lock is asked once more: somebody may have named a living process's segment so. */
+static void remove_dead(int dir, const char *name)
+{
+	if (is_dead(dir, name))
+		unlinkat(dir, name, 0);
 }
 
 static void bury(struct morgue *m, int dir)
@@ -173,7 +326,7 @@ static void bury(struct morgue *m, int dir)
 			i++;
 			continue;
 		}
-		unlinkat(dir, m->c[i].name, 0);
+		remove_dead(dir, m->c[i].name);
 		m->c[i] = m->c[--m->n];
 	}
 	while (m->n > RR_RUN_DEAD_MAX) {
@@ -182,15 +335,15 @@ static void bury(struct morgue *m, int dir)
 		for (unsigned i = 1; i < m->n; i++)
 			if (m->c[i].died < m->c[oldest].died)
 				oldest = i;
-		unlinkat(dir, m->c[oldest].name, 0);
+		remove_dead(dir, m->c[oldest].name);
 		m->c[oldest] = m->c[--m->n];
 	}
 }
 
 void rr_rundir_sweep(const char *dir, bool thorough)
 {
-	int fd = (int)syscall(SYS_openat, AT_FDCWD, dir,
-			      O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	bool shared;
+	int fd = rr_rundir_open(dir, &shared);
 	struct morgue *m;
 
 	if (fd < 0)
@@ -198,7 +351,9 @@ void rr_rundir_sweep(const char *dir, bool thorough)
 	/* Too much for the stack of a thread that an app made as small as it may be. */
 	m = mmap(NULL, sizeof(*m), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (m != MAP_FAILED) {
-		walk(m, fd, thorough);
+		m->thorough = thorough;
+		m->walk_max = shared && !thorough ? WALK_SHARED : WALK_OWN;
+		walk(m, fd);
 		bury(m, fd);
 		munmap(m, sizeof(*m));
 	}

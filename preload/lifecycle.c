@@ -14,6 +14,7 @@
 #include "preload/ready.h"
 #include "preload/real.h"
 #include "preload/sock.h"
+#include "preload/statseg.h"
 
 /* --- coming --- */
 
@@ -312,7 +313,7 @@ static int dup_onto(int fd, int to, int flags, bool three)
 	int rc, saved = errno;
 
 	if (unlikely(rr_ownfd_is(to)) && rr_may_track() && !rr_conn_move_fd(to) &&
-	    !rr_logsink_move_fd(to))
+	    !rr_logsink_move_fd(to) && !rr_statseg_move_fd(to))
 		return (int)rr_ret(-EBUSY);	/* what Linux says of a number that is being opened */
 	if (!rr_fdt_has(fd) && !rr_fdt_has(to))
 		return three ? rr_real.dup3(fd, to, flags) : rr_real.dup2(fd, to);

@@ -64,6 +64,7 @@ static bool any_native(void)
 void rr_setup_conn(void)
 {
 	static struct rr_conn_params p;
+	static char own[RR_RUN_PATH];
 
 	p = (struct rr_conn_params){
 		.program = conf.program,
@@ -108,8 +109,9 @@ void rr_setup_conn(void)
 		.turned = rr_sock_turned,
 		.stats = rr_statseg_get,
 	};
-	rr_rundir_find(conf.run_dir, secure_getenv("XDG_RUNTIME_DIR"), p.run_dir);
-	rr_statseg_setup(p.run_dir, conf.run_dir[0] ? "" : RR_RUN_DIR);
+	rr_rundir_find(conf.run_dir, secure_getenv("XDG_RUNTIME_DIR"), own);
+	rr_rundir_meet(conf.run_dir, own, p.run_dir);
+	rr_statseg_setup(own, conf.run_dir[0] ? conf.run_dir : RR_RUN_DIR);
 	rr_statseg_get();	/* before the first connection: a server is seen while it waits */
 	rr_conn_setup(&p);
 }

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 static const struct {
 	const char *group, *name;
@@ -136,7 +137,8 @@ static void json_proc(FILE *to, const struct rr_proc *p)
 	json_text(to, "comm", p->comm);
 	fputc(',', to);
 	json_text(to, "exe", p->exe);
-	fprintf(to, ",\"uid\":%u,\"alive\":%s,\"ended\":%s,", p->uid, p->alive ? "true" : "false",
+	fprintf(to, ",\"uid\":%u,\"verified\":%s,\"alive\":%s,\"ended\":%s,", p->uid,
+		p->verified ? "true" : "false", p->alive ? "true" : "false",
 		p->ended ? "true" : "false");
 	json_time(to, "since", p->since_ns);
 	fprintf(to, ",\"connections\":{\"shm\":%" PRIu64 ",\"verbs\":%" PRIu64 ",\"tcp\":%" PRIu64
@@ -240,12 +242,22 @@ static void table_conn(FILE *to, const struct rr_proc_conn *c)
 		short_number(c->count[RR_C_calls_received], b));
 }
 
+/* A pid that is only its owner's word, or means something in another PID namespace, is in parentheses. */
+static const char *table_pid(const struct rr_proc *p, char buf[16])
+{
+	bool believed = p->verified || (!p->alive && (p->uid == 0 || p->uid == geteuid()));
+
+	snprintf(buf, 16, believed ? "%d" : "(%d)", p->pid);
+	return buf;
+}
+
 static void table_proc(FILE *to, const struct rr_proc *p, const struct rr_procs *before,
 		       double secs)
 {
 	char b[9][16];
 
-	fprintf(to, "%7d %-15.15s %-5s %6s %6s %6s %8s %8s %8s %8s", p->pid, p->comm,
+	fprintf(to, "%7s %5u %-15.15s %-5s %6s %6s %6s %8s %8s %8s %8s", table_pid(p, b[8]), p->uid,
+		p->comm,
 		p->alive ? "live" : p->ended ? "ended" : "died",
 		short_number(p->carriers[RR_CARRIER_SHM], b[0]),
 		short_number(p->carriers[RR_CARRIER_VERBS], b[1]),
@@ -265,7 +277,7 @@ void rr_print_table(FILE *to, const struct rr_procs *all, const struct rr_procs 
 {
 	if (stopped)
 		fputs("new upgrades are stopped on this host\n", to);
-	fprintf(to, "%7s %-15s %-5s %6s %6s %6s %8s %8s %8s %8s%s\n", "PID", "COMMAND", "STATE",
+	fprintf(to, "%7s %5s %-15s %-5s %6s %6s %6s %8s %8s %8s %8s%s\n", "PID", "UID", "COMMAND", "STATE",
 		"SHM", "VERBS", "TCP", "CALLSOUT", "CALLSIN", "P50", "P99",
 		before ? "  CALLS/S" : "");
 	for (uint32_t i = 0; i < all->n; i++) {

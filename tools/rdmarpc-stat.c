@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
-#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +13,7 @@
 
 #include "config/conf.h"
 #include "config/rundir.h"
+#include "tools/places.h"
 #include "tools/print.h"
 
 static const char usage[] =
@@ -32,90 +32,87 @@ struct options {
 	uint32_t npids;
 };
 
-/* --- where --- */
-
-struct places {
-	char (*dir)[RR_RUN_PATH];
-	uint32_t n;
-};
-
-static void add_place(struct places *p, const char *dir)
-{
-	for (uint32_t i = 0; i < p->n; i++)
-		if (!strcmp(p->dir[i], dir))
-			return;
-	p->dir = reallocarray(p->dir, p->n + 1, sizeof(*p->dir));
-	if (!p->dir)
-		err(1, NULL);
-	rr_fmt(p->dir[p->n++], RR_RUN_PATH, "%s", dir);
-}
-
-/* Root sees every user's; others what they could have made themselves. */
-static struct places find_places(const char *configured)
-{
-	const char *xdg = getenv("XDG_RUNTIME_DIR");
-	struct places p = { 0 };
-	char dir[RR_RUN_PATH];
-	glob_t g = { 0 };
-
-	for (unsigned n = 0; rr_rundir_place(configured, xdg, n, dir); n++)
-		add_place(&p, dir);
-	if (!configured[0] && geteuid() == 0 && !glob("/run/user/*/rdmarpc", 0, NULL, &g)) {
-		for (size_t i = 0; i < g.gl_pathc; i++)
-			if (strlen(g.gl_pathv[i]) < RR_RUN_PATH)
-				add_place(&p, g.gl_pathv[i]);
-		globfree(&g);
-	}
-	return p;
-}
-
 /* --- stop and start --- */
+
+/* A new file with a name of no meaning, to be put in place at once. */
+static void make_hidden(int dir, char name[RR_RUN_NAME])
+{
+	int fd = -1;
+
+	for (unsigned i = 0; fd < 0 && i < 100; i++) {
+		snprintf(name, RR_RUN_NAME, "." RR_RUN_STOP ".%08lx", random());
+		fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+		if (fd < 0 && errno != EEXIST)
+			break;
+	}
+	if (fd < 0)
+		err(1, "%s", name);
+	close(fd);
+}
+
+/* Puts our file in the place of whatever others may have put there, of any kind, in one step. Where
+ * the directory is sticky only root may do that; what comes out is removed as far as that goes. */
+static void put_stop(int dir, const char *path, const char *name)
+{
+	char hidden[RR_RUN_NAME];
+
+	srandom((unsigned)getpid() ^ (unsigned)time(NULL));
+	make_hidden(dir, hidden);
+	if (!renameat2(dir, hidden, dir, name, RENAME_NOREPLACE))
+		return;
+	if (errno == EEXIST && !renameat2(dir, hidden, dir, name, RENAME_EXCHANGE)) {
+		if (unlinkat(dir, hidden, 0))
+			unlinkat(dir, hidden, AT_REMOVEDIR);
+		return;
+	}
+	warn("%s", path);
+	unlinkat(dir, hidden, 0);
+	errx(1, "%s belongs to somebody else", path);
+}
 
 static int stop(const char *configured, bool on)
 {
-	char dir[RR_RUN_PATH], path[RR_RUN_PATH + 8];
-	int fd;
+	char place[RR_RUN_PATH], name[RR_RUN_NAME], path[RR_RUN_PATH + RR_RUN_NAME];
+	uid_t me = geteuid();
+	int dir;
 
-	if (!rr_rundir_find(configured, getenv("XDG_RUNTIME_DIR"), dir))
+	if (!rr_rundir_find(configured, getenv("XDG_RUNTIME_DIR"), place) ||
+	    (dir = rr_rundir_open(place, NULL)) < 0)
 		errx(1, "no run directory that can be used");
-	snprintf(path, sizeof(path), "%s/" RR_RUN_STOP, dir);
-	if (!on) {
-		if (unlink(path) && errno != ENOENT)
-			err(1, "%s", path);
-		return 0;
-	}
-	fd = open(path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644);
-	if (fd < 0)
+	rr_rundir_stop_name(me, name);
+	snprintf(path, sizeof(path), "%s/%s", place, name);
+	if (!on && rr_rundir_stopped(place, me) && unlinkat(dir, name, 0))
 		err(1, "%s", path);
-	close(fd);
-	if (!rr_rundir_stopped(dir))
-		errx(1, "%s belongs to somebody else", path);
+	if (on && !rr_rundir_stopped(place, me))
+		put_stop(dir, path, name);
+	close(dir);
 	return 0;
 }
 
-static bool any_stopped(const struct places *places)
+static bool any_stopped(const struct rr_places *places)
 {
+	uid_t me = geteuid();
+
 	for (uint32_t i = 0; i < places->n; i++)
-		if (rr_rundir_stopped(places->dir[i]))
+		if (rr_rundir_stopped(places->dir[i], me))
 			return true;
-	return false;
+	return rr_rundir_stopped(places->host, 0);
 }
 
 /* --- showing --- */
 
-static struct rr_procs read_all(const struct places *places, const struct options *o)
+static struct rr_procs read_all(const struct rr_places *places, const struct options *o)
 {
 	struct rr_procs all = { 0 };
 
-	for (uint32_t i = 0; i < places->n; i++) {
+	for (uint32_t i = 0; i < places->n; i++)
 		rr_rundir_sweep(places->dir[i], true);
-		rr_procs_read(&all, places->dir[i], o->pids, o->npids);
-	}
+	rr_places_read(places, &all, o->pids, o->npids);
 	rr_procs_sort(&all);
 	return all;
 }
 
-static void show(const struct places *places, const struct options *o, const struct rr_procs *all,
+static void show(const struct rr_places *places, const struct options *o, const struct rr_procs *all,
 		 const struct rr_procs *before)
 {
 	bool stopped = any_stopped(places);
@@ -128,7 +125,7 @@ static void show(const struct places *places, const struct options *o, const str
 		err(1, "standard output");
 }
 
-static void watch(const struct places *places, const struct options *o)
+static void watch(const struct rr_places *places, const struct options *o)
 {
 	struct timespec pause = { .tv_sec = (time_t)o->watch };
 	struct rr_procs before = { 0 }, now;
@@ -211,20 +208,20 @@ int main(int argc, char **argv)
 {
 	static struct rr_conf conf;
 	struct options o = { 0 };
-	struct places places;
+	struct rr_places places;
 	struct rr_procs all;
 
 	parse(&o, argc, argv);
 	rr_conf_load(&conf, environ);
 	if (o.stop || o.start)
 		return stop(conf.run_dir, o.stop);
-	places = find_places(conf.run_dir);
+	rr_places_find(&places, conf.run_dir);
 	if (o.watch > 0)
 		watch(&places, &o);
 	all = read_all(&places, &o);
 	show(&places, &o, &all, NULL);
 	rr_procs_fini(&all);
-	free(places.dir);
+	rr_places_fini(&places);
 	free(o.pids);
 	return 0;
 }

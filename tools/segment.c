@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Reads what processes say of themselves in their statistics segments, and what the kernel says of the
+ * processes: in run directories, and among the descriptors in /proc. */
 #include "tools/segment.h"
 
 #include <dirent.h>
 #include <err.h>
 #include <fcntl.h>
+#include <stdalign.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +15,10 @@
 
 #include "config/rundir.h"
 
-#define LAST (RR_STAT_CONNS - 1)
+#define LAST		(RR_STAT_CONNS - 1)
+#define STRANGERS	1024u	/* segments of users that are neither we nor root */
+#define STRANGE_CONNS	65536u	/* and the connections in them */
+#define FDS_MAX		16384u	/* descriptors looked at of a process */
 
 static void *grow(void *p, size_t n, size_t size)
 {
@@ -20,11 +26,6 @@ static void *grow(void *p, size_t n, size_t size)
 	if (!p)
 		err(1, NULL);
 	return p;
-}
-
-static bool read_at(int fd, void *to, size_t size, size_t at)
-{
-	return pread(fd, to, size, (off_t)at) == (ssize_t)size;
 }
 
 /* What a terminal must not see becomes '?'. */
@@ -37,10 +38,10 @@ static void copy_text(char *to, const char *from, size_t size)
 	to[i] = '\0';
 }
 
-static bool is_segment(const struct rr_stat_seg *s, const struct stat *st)
+static bool is_segment(const struct rr_stat_seg *s, size_t size)
 {
 	return s->magic == RR_STAT_MAGIC && s->version == RR_STAT_VERSION &&
-	       s->size == RR_STAT_SIZE && st->st_size == RR_STAT_SIZE &&
+	       s->size == RR_STAT_SIZE && size == RR_STAT_SIZE &&
 	       s->nconns == RR_STAT_CONNS && s->nhist == RR_STAT_HIST &&
 	       s->conn_size == sizeof(struct rr_stat_conn);
 }
@@ -51,27 +52,30 @@ static void add_counts(uint64_t *sum, const struct rr_counters *c, uint32_t n)
 		sum[i] += c->v[i];
 }
 
-static void read_conn(struct rr_proc *p, int fd, uint32_t i, uint32_t ncounters)
+static void read_conn(struct rr_proc *p, const struct rr_stat_conn *e, uint32_t ncounters)
 {
-	struct rr_stat_conn e;
 	struct rr_proc_conn *c;
 
-	if (!read_at(fd, &e, sizeof(e), sizeof(struct rr_stat_seg) + i * sizeof(e)) || e.used != 1)
+	if (e->used != 1)
 		return;
 	p->conns = grow(p->conns, p->nconns + 1, sizeof(*p->conns));
 	c = &p->conns[p->nconns++];
-	*c = (struct rr_proc_conn){ .fd = e.fd, .state = e.state, .carrier = e.carrier,
-				    .reason = e.reason, .server = e.server, .since_ns = e.since_ns,
-				    .dialect = e.dialect, .version = e.version };
-	copy_text(c->local, e.local, sizeof(c->local));
-	copy_text(c->peer, e.peer, sizeof(c->peer));
-	add_counts(c->count, &e.count, ncounters);
-	add_counts(p->count, &e.count, ncounters);
+	*c = (struct rr_proc_conn){ .fd = e->fd, .state = e->state, .carrier = e->carrier,
+				    .reason = e->reason, .server = e->server,
+				    .since_ns = e->since_ns, .dialect = e->dialect,
+				    .version = e->version };
+	copy_text(c->local, e->local, sizeof(c->local));
+	copy_text(c->peer, e->peer, sizeof(c->peer));
+	add_counts(c->count, &e->count, ncounters);
+	add_counts(p->count, &e->count, ncounters);
 }
 
-/* The counts of connections that are gone are read before those of entries, as they move:
- * one that moves meanwhile is missed, never seen twice. */
-static void read_body(struct rr_proc *p, int fd, const struct rr_stat_seg *s)
+static bool is_taken(const struct rr_stat_seg *s, uint32_t i)
+{
+	return s->taken[i / 64] >> i % 64 & 1;
+}
+
+static void read_body(struct rr_proc *p, const struct rr_stat_seg *s)
 {
 	uint32_t ncounters = rr_min(s->ncounters, (uint32_t)RR_C_COUNT);
 
@@ -83,13 +87,64 @@ static void read_body(struct rr_proc *p, int fd, const struct rr_stat_seg *s)
 		p->hist[i] = s->hist[i];
 	add_counts(p->count, &s->retired, ncounters);
 	for (uint32_t i = 0; i < LAST; i++)
-		if (s->taken[i / 64] >> i % 64 & 1)
-			read_conn(p, fd, i, ncounters);
-	read_conn(p, fd, LAST, ncounters);	/* shared by those beyond */
+		if (is_taken(s, i))
+			read_conn(p, &s->conn[i], ncounters);
+	read_conn(p, &s->conn[LAST], ncounters);	/* shared by those beyond */
 }
 
-/* May a file of this owner speak for that process? Its own user's, or root's for a daemon
- * that gave its rights up. */
+bool rr_segment_parse(struct rr_proc *p, const void *bytes, size_t size)
+{
+	const struct rr_stat_seg *s = bytes;
+
+	if (size != RR_STAT_SIZE || !is_segment(s, size))
+		return false;
+	p->pid = s->pid;
+	p->ticks = s->start_ticks;
+	p->since_ns = s->created_ns;
+	p->ended = s->ended;
+	copy_text(p->comm, s->comm, sizeof(p->comm));
+	copy_text(p->exe, s->exe, sizeof(p->exe));
+	read_body(p, s);
+	return true;
+}
+
+/* --- the bytes of a file --- */
+
+static bool read_at(int fd, uint8_t *to, size_t size, size_t at)
+{
+	return pread(fd, to + at, size, (off_t)at) == (ssize_t)size;
+}
+
+/* The bytes that are looked at: up to the last entry in use, and the shared one. The counts of
+ * connections that are gone are read before those of entries, as they move: one that moves meanwhile is
+ * missed, never seen twice. */
+static bool read_bytes(int fd, uint8_t *to)
+{
+	const struct rr_stat_seg *s = (const void *)to;
+	uint32_t n = LAST;
+
+	if (!read_at(fd, to, sizeof(*s), 0))
+		return false;
+	while (n && !is_taken(s, n - 1))
+		n--;
+	return read_at(fd, to, n * sizeof(s->conn[0]), sizeof(*s)) &&
+	       read_at(fd, to, sizeof(s->conn[0]), sizeof(*s) + LAST * sizeof(s->conn[0]));
+}
+
+/* --- what the kernel says --- */
+
+/* Does /proc number processes as we do? Else it is that of another PID namespace. */
+static bool proc_is_ours(void)
+{
+	char buf[16];
+	ssize_t n = readlink("/proc/self", buf, sizeof(buf) - 1);
+
+	buf[n > 0 ? n : 0] = '\0';
+	return atoi(buf) == getpid();
+}
+
+/* May a segment of this owner speak for that process? Its own user's, or root's for a daemon that
+ * gave its rights up. */
 static bool speaks_for(uid_t owner, int pid)
 {
 	char path[32];
@@ -99,32 +154,70 @@ static bool speaks_for(uid_t owner, int pid)
 	return owner == 0 || (!stat(path, &st) && st.st_uid == owner);
 }
 
-static bool read_segment(struct rr_proc *p, int fd, const struct rr_segname *name)
+/* The names of the living: daemons rename themselves, and a segment says what its owner wants. */
+static void ask_names(struct rr_proc *p)
 {
-	static struct rr_stat_seg s;
+	char path[32], buf[sizeof(p->exe)];
+	ssize_t n;
+
+	rr_proc_comm(p->pid, buf, sizeof(p->comm));
+	copy_text(p->comm, buf, sizeof(p->comm));
+	snprintf(path, sizeof(path), "/proc/%d/exe", p->pid);
+	n = readlink(path, buf, sizeof(buf) - 1);
+	buf[n > 0 ? n : 0] = '\0';
+	copy_text(p->exe, buf, sizeof(p->exe));
+	p->ticks = rr_proc_ticks(p->pid);
+}
+
+/* holder: as rr_segment_holder() says. false: nothing to show. */
+static bool judge(struct rr_proc *p, int holder)
+{
+	p->alive = holder >= 0;
+	if (!p->alive)
+		return true;
+	p->ended = false;	/* it is still exiting */
+	if (holder == 0 || !proc_is_ours())
+		return true;
+	p->pid = holder;
+	p->verified = true;
+	ask_names(p);
+	return speaks_for(p->uid, holder);
+}
+
+static bool read_segment(struct rr_proc *p, int fd, int holder)
+{
+	static struct { alignas(8) uint8_t b[RR_STAT_SIZE]; } seg;
 	struct stat st;
 
-	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || !read_at(fd, &s, sizeof(s), 0) ||
-	    !is_segment(&s, &st) || s.pid != name->pid || s.start_ticks != name->ticks)
-		return false;
-	*p = (struct rr_proc){ .pid = s.pid, .uid = st.st_uid, .ticks = s.start_ticks,
-			       .since_ns = s.created_ns, .ended = s.ended };
-	p->alive = !name->died && rr_proc_ticks(s.pid) == s.start_ticks;
-	if (p->alive && !speaks_for(st.st_uid, s.pid))
-		return false;
-	if (p->alive)
-		p->ended = false;	/* it is still exiting */
-	copy_text(p->comm, s.comm, sizeof(p->comm));
-	copy_text(p->exe, s.exe, sizeof(p->exe));
-	if (p->alive) {		/* daemons rename themselves */
-		char now[32];
+	*p = (struct rr_proc){ 0 };
+	return !fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_size == RR_STAT_SIZE &&
+	       read_bytes(fd, seg.b) && rr_segment_parse(p, seg.b, sizeof(seg.b)) &&
+	       (p->uid = st.st_uid, judge(p, holder));
+}
 
-		rr_proc_comm(s.pid, now, sizeof(now));
-		if (now[0])
-			copy_text(p->comm, now, sizeof(p->comm));
+/* --- all of them --- */
+
+/* Other users may make more segments than anybody wants to see. */
+static bool is_too_much(struct rr_procs *all, const struct rr_proc *p)
+{
+	if (p->uid == 0 || p->uid == geteuid())
+		return false;
+	if (all->strangers == STRANGERS || p->nconns > STRANGE_CONNS - all->strange_conns)
+		return true;
+	all->strangers++;
+	all->strange_conns += p->nconns;
+	return false;
+}
+
+/* Takes p over. */
+static void add(struct rr_procs *all, struct rr_proc *p, bool ok)
+{
+	if (!ok || is_too_much(all, p)) {
+		free(p->conns);
+		return;
 	}
-	read_body(p, fd, &s);
-	return true;
+	all->p = grow(all->p, all->n + 1, sizeof(*p));
+	all->p[all->n++] = *p;
 }
 
 static bool wanted(int pid, const int *pids, uint32_t npids)
@@ -140,23 +233,26 @@ static void read_file(struct rr_procs *all, int dir, const char *file, const int
 {
 	struct rr_segname name;
 	struct rr_proc p;
-	int fd;
+	int fd, holder;
 
-	if (!rr_segname_parse(file, &name) || !wanted(name.pid, pids, npids))
+	if (!rr_segname_parse(file, &name))
 		return;
-	fd = openat(dir, file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	fd = openat(dir, file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	if (fd < 0)
 		return;
-	if (read_segment(&p, fd, &name)) {
-		all->p = grow(all->p, all->n + 1, sizeof(p));
-		all->p[all->n++] = p;
+	holder = rr_segment_holder(fd);
+	if (wanted(holder > 0 ? holder : name.pid, pids, npids)) {
+		bool ok = read_segment(&p, fd, holder);
+
+		add(all, &p, ok && (p.verified || (p.pid == name.pid && p.ticks == name.ticks)));
 	}
 	close(fd);
 }
 
 void rr_procs_read(struct rr_procs *all, const char *dir, const int *pids, uint32_t npids)
 {
-	DIR *d = opendir(dir);
+	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
 	struct dirent *e;
 
 	while (d && (e = readdir(d)))
@@ -164,6 +260,89 @@ void rr_procs_read(struct rr_procs *all, const char *dir, const int *pids, uint3
 	if (d)
 		closedir(d);
 }
+
+/* --- those without a file --- */
+
+/* Opens the descriptor that entry name of dir, /proc/PID/fd, stands for, if it is called want: first
+ * without effect, since the process may put something else in its place. -1: it is not. */
+static int open_link(int dir, const char *name, const char *want)
+{
+	char target[sizeof(RR_RUN_MEMFD) + RR_RUN_PATH + 32], path[40];
+	ssize_t n = readlinkat(dir, name, target, sizeof(target) - 1);
+	struct stat st;
+	int at, fd = -1;
+
+	target[n > 0 ? n : 0] = '\0';
+	if (strcmp(target, want))
+		return -1;
+	at = openat(dir, name, O_PATH | O_CLOEXEC);
+	if (at < 0)
+		return -1;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", at);
+	if (!fstat(at, &st) && S_ISREG(st.st_mode))
+		fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	close(at);
+	return fd;
+}
+
+/* Only what the process itself holds: a child without a segment of its own may have its parent's
+ * descriptor. */
+static bool scan_link(struct rr_procs *all, int dir, const char *name, const char *want, int pid)
+{
+	int fd = open_link(dir, name, want);
+	struct rr_proc p;
+	bool ok;
+
+	if (fd < 0)
+		return false;
+	ok = rr_segment_holder(fd) == pid;
+	if (ok)
+		add(all, &p, read_segment(&p, fd, pid));
+	close(fd);
+	return ok;
+}
+
+static void scan_process(struct rr_procs *all, const char *want, int pid)
+{
+	uint32_t n = FDS_MAX;
+	struct dirent *e;
+	char path[32];
+	DIR *d;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
+	d = opendir(path);
+	while (d && n-- && (e = readdir(d)) && !scan_link(all, dirfd(d), e->d_name, want, pid))
+		;
+	if (d)
+		closedir(d);
+}
+
+static bool is_known(const struct rr_procs *all, int pid)
+{
+	for (uint32_t i = 0; i < all->n; i++)
+		if (all->p[i].verified && all->p[i].pid == pid)
+			return true;
+	return false;
+}
+
+void rr_procs_scan(struct rr_procs *all, const char *host, const int *pids, uint32_t npids)
+{
+	DIR *d = npids || !proc_is_ours() ? NULL : opendir("/proc");
+	char want[sizeof(RR_RUN_MEMFD) + RR_RUN_PATH + 32];
+	struct dirent *e;
+
+	snprintf(want, sizeof(want), "/memfd:" RR_RUN_MEMFD "%s (deleted)", host);
+	for (uint32_t i = 0; i < npids && proc_is_ours(); i++)
+		if (!is_known(all, pids[i]))
+			scan_process(all, want, pids[i]);
+	while (d && (e = readdir(d)))
+		if (atoi(e->d_name) > 0 && !is_known(all, atoi(e->d_name)))
+			scan_process(all, want, atoi(e->d_name));
+	if (d)
+		closedir(d);
+}
+
+/* --- */
 
 static int compare(const void *a, const void *b)
 {

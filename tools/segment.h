@@ -4,7 +4,7 @@
 
 /* Reads statistics segments. A file is whatever its owner put there: read into memory (a
  * mapping could be truncated under us), every number checked before use, every text
- * terminated. */
+ * terminated. Only the kernel is asked whether a process lives, and which one it is. */
 
 #include "core/base/stats_abi.h"
 
@@ -17,12 +17,13 @@ struct rr_proc_conn {
 	uint64_t count[RR_C_COUNT];
 };
 
-/* One process, living or dead. */
+/* One process, living or dead. What is not verified (pid, ticks, comm, exe) its owner says. */
 struct rr_proc {
 	int pid;
-	unsigned uid;			/* who owns the file */
+	unsigned uid;			/* who owns the segment */
 	uint64_t ticks, since_ns;
 	bool alive, ended;
+	bool verified;			/* it lives, pid is the kernel's word, and so are the names */
 	char comm[32], exe[96];
 	uint64_t carriers[RR_CARRIER_COUNT];
 	uint64_t reasons[RR_STAT_REASONS];
@@ -35,10 +36,20 @@ struct rr_proc {
 struct rr_procs {
 	struct rr_proc *p;
 	uint32_t n;
+	uint32_t strangers, strange_conns;	/* of other users, but root: there is a bound to these */
 };
+
+/* Reads the bytes of a segment into p, which is all zeroes: what its writer says. false: it is none.
+ * bytes is aligned for struct rr_stat_seg. The caller frees p->conns. */
+bool rr_segment_parse(struct rr_proc *p, const void *bytes, size_t size);
 
 /* Appends the processes of the segments in dir that can be read, pids (npids 0: all) only. */
 void rr_procs_read(struct rr_procs *all, const char *dir, const int *pids, uint32_t npids);
+
+/* Appends the processes whose segment is no file (RR_RUN_MEMFD, of run directory host) and whose
+ * descriptors we may look at: our user's, all users' for root. */
+void rr_procs_scan(struct rr_procs *all, const char *host, const int *pids, uint32_t npids);
+
 /* By pid, the living first. */
 void rr_procs_sort(struct rr_procs *all);
 void rr_procs_fini(struct rr_procs *all);

@@ -19,6 +19,8 @@
 /* Where connections count when there is no segment. */
 static struct rr_stat_conn nowhere;
 
+rr_stats_room_fn *_Atomic rr_stats_room;
+
 static uint64_t wall_ns(void)
 {
 	struct timespec ts;
@@ -85,27 +87,34 @@ static void put_back(struct rr_stat_seg *seg, uint32_t i)
 				  memory_order_release);
 }
 
+static bool allocate(struct rr_stat_seg *seg, size_t off, size_t len)
+{
+	rr_stats_room_fn *room = atomic_load_explicit(&rr_stats_room, memory_order_relaxed);
+
+	if (!madvise((char *)seg + off, len, MADV_POPULATE_WRITE))
+		return true;
+	return errno == EINVAL && room && room(off, len);
+}
+
 /* Has entry i memory? The first write to a page of a file on a full file system is a SIGBUS:
- * ask for the page first. An old kernel cannot be asked (EINVAL); then hope. */
+ * ask for the page first. */
 static bool back(struct rr_stat_seg *seg, uint32_t i)
 {
 	uint32_t have = atomic_load_explicit(&seg->backed, memory_order_relaxed);
 	uint32_t end = (uint32_t)((char *)&seg->conn[i + 1] - (char *)seg), page = RR_PAGE;
 	int saved = errno;
+	bool ok;
 
 	if (end <= have)
 		return true;
 	have &= ~(page - 1);
 	end = rr_align(end, page);
-	if (madvise((char *)seg + have, end - have, MADV_POPULATE_WRITE) && errno != EINVAL) {
-		errno = saved;
-		return false;
-	}
+	ok = allocate(seg, have, end - have);
 	errno = saved;
-	while (have < end && !atomic_compare_exchange_weak_explicit(&seg->backed, &have, end,
+	while (ok && have < end && !atomic_compare_exchange_weak_explicit(&seg->backed, &have, end,
 			memory_order_relaxed, memory_order_relaxed))
 		;
-	return true;
+	return ok;
 }
 
 static struct rr_stat_conn *find(struct rr_stat_seg *seg)

@@ -43,6 +43,11 @@ enum rr_reason;
 void rr_stats_init(struct rr_stat_seg *seg, int pid, uint64_t start_ticks, const char *comm,
 		   const char *exe);
 
+/* Allocates bytes of the segment's file, where the kernel has no MADV_POPULATE_WRITE (Linux 5.14).
+ * NULL: there is no such file, and none of its memory is asked for. */
+typedef bool rr_stats_room_fn(size_t off, size_t len);
+extern rr_stats_room_fn *_Atomic rr_stats_room;
+
 /* An entry for a connection, in state RR_CS_NEW; never NULL. When the segment (or its file
  * system) is full, the last entry is shared and its counts may miss some. */
 struct rr_stat_conn *rr_stats_claim(struct rr_stat_seg *seg, int fd, bool server);

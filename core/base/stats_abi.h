@@ -2,8 +2,9 @@
 #ifndef RR_STATS_ABI_H
 #define RR_STATS_ABI_H
 
-/* Layout of the statistics segment: one file per process in the run directory, written
- * by the shim, read by rdmarpc-stat. Fixed-width, the same for 32- and 64-bit programs.
+/* Layout of the statistics segment: one file per process in the run directory (or a memfd, where
+ * there is none), written by the shim, read by rdmarpc-stat. The process that it is about holds a lock
+ * on it while it lives (config/rundir.h). Fixed-width, the same for 32- and 64-bit programs.
  * The file is sparse: an entry that was never used occupies nothing. Readers trust no
  * number in it. Bump RR_STAT_VERSION on any change but appended counters and reasons. */
 
@@ -12,7 +13,7 @@
 #include "core/base/stats.h"
 
 #define RR_STAT_MAGIC	0x72726d6164720a01ull	/* says endianness too */
-#define RR_STAT_VERSION	1u
+#define RR_STAT_VERSION	2u	/* 1: without the lock */
 #define RR_STAT_CONNS	4096u	/* entries; connections beyond share the last one */
 #define RR_STAT_COUNTERS 61u	/* room for counters.def to grow */
 #define RR_STAT_REASONS	64u
@@ -56,7 +57,7 @@ struct rr_stat_seg {
 	uint32_t size;			/* of the whole file */
 	uint32_t ncounters, nconns, nreasons, nhist;
 	uint32_t conn_size;
-	int32_t pid;
+	int32_t pid;			/* in the PID namespace of the process */
 	uint64_t start_ticks;		/* field 22 of /proc/PID/stat: tells a pid's lives apart */
 	uint64_t created_ns;		/* CLOCK_REALTIME */
 	char comm[32];

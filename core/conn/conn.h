@@ -52,7 +52,7 @@ struct rr_conn_params {
 	bool lenient_read_chunks; /* Read chunks at any position are taken */
 	bool verbs;		/* RDMA devices are offered and taken, too */
 	bool bypass_proxies;	/* offers are taken though the client sees other addresses */
-	char run_dir[108];	/* "" none */
+	char run_dir[108];	/* where ends in different network namespaces meet; "" none */
 	/* The rule for a connection, when it is made. Either address may be NULL. */
 	enum rr_mode (*mode)(bool server, const struct sockaddr *local, const struct sockaddr *peer);
 	/* The same on the connecting side once the program of the first call is known, before

@@ -41,7 +41,7 @@ is "rpcs: open and closed connections" "$(json)" \
 q='[.processes[0].list[] | [.fd,.local,.peer,.carrier,.state,.dialect,.version,.reason]]'
 is "list" "$(json)" '[[5,"127.0.0.1:900","127.0.0.1:111","shm","carried","v2",1,""],[7,"","","tcp","tcp","",0,"peer has no shim"]]'
 q='.processes[0] | [keys_unsorted[]]'
-is "names" "$(json)" '["pid","comm","exe","uid","alive","ended","since","connections","tcp_reasons","rpcs","messages","bytes","flow","errors","upgrade","latency_ns","list"]'
+is "names" "$(json)" '["pid","comm","exe","uid","verified","alive","ended","since","connections","tcp_reasons","rpcs","messages","bytes","flow","errors","upgrade","latency_ns","list"]'
 q='.processes[0].latency_ns | [.count, (.p50 > 890 and .p50 < 950), (.p99 < 950), (.max > 960000 and .max < 1040000)]'
 is "latency" "$(json)" '[100,true,true,true]'
 out=$("$stat" "$pid")

@@ -4,8 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/rundir.h"
-#include "tools/segment.h"
+#include "tools/places.h"
 
 /* "0.0.0.0:111", "[::]:111" */
 static void add(struct rr_doors *d, const struct rr_proc_conn *c)
@@ -19,29 +18,25 @@ static void add(struct rr_doors *d, const struct rr_proc_conn *c)
 					    c->reason };
 }
 
-static void read_place(struct rr_doors *d, const struct rr_family *f, const char *dir)
-{
-	struct rr_procs all = { 0 };
-	int pids[RR_FAMILY_MEMBERS];
-
-	for (uint32_t i = 0; i < f->nmembers; i++)
-		pids[i] = f->members[i].pid;
-	if (f->nmembers)
-		rr_procs_read(&all, dir, pids, f->nmembers);
-	for (uint32_t i = 0; i < all.n; i++)
-		for (uint32_t k = 0; all.p[i].alive && k < all.p[i].nconns; k++)
-			add(d, &all.p[i].conns[k]);
-	rr_procs_fini(&all);
-}
-
 uint64_t rr_doors_read(struct rr_doors *d, const struct rr_family *f, const struct rr_conf *conf)
 {
 	uint64_t h = 0xcbf29ce484222325u;
-	char dir[RR_RUN_PATH];
+	struct rr_procs all = { 0 };
+	int pids[RR_FAMILY_MEMBERS];
+	struct rr_places places;
 
+	for (uint32_t i = 0; i < f->nmembers; i++)
+		pids[i] = f->members[i].pid;
+	rr_places_find(&places, conf->run_dir);
+	if (f->nmembers)
+		rr_places_read(&places, &all, pids, f->nmembers);
 	d->n = 0;
-	for (unsigned n = 0; rr_rundir_place(conf->run_dir, getenv("XDG_RUNTIME_DIR"), n, dir); n++)
-		read_place(d, f, dir);
+	/* Only what the kernel says to be of a member: another's segment may claim to be. */
+	for (uint32_t i = 0; i < all.n; i++)
+		for (uint32_t k = 0; all.p[i].verified && k < all.p[i].nconns; k++)
+			add(d, &all.p[i].conns[k]);
+	rr_procs_fini(&all);
+	rr_places_fini(&places);
 	for (uint32_t i = 0; i < d->n; i++)
 		h = (h ^ (d->door[i].port << 2 | d->door[i].open << 1 | (d->door[i].family == 6))) *
 		    0x100000001b3u;

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Lists the run directories, and reads the segments of all of them. */
+#include "tools/places.h"
+
+#include <err.h>
+#include <glob.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/base/log.h"
+
+#define PLACES_MAX	4096u	/* other users can make directories, where an administrator lets them */
+
+static void add_place(struct rr_places *p, const char *dir)
+{
+	for (uint32_t i = 0; i < p->n; i++)
+		if (!strcmp(p->dir[i], dir))
+			return;
+	if (p->n == PLACES_MAX || strlen(dir) >= RR_RUN_PATH)
+		return;
+	p->dir = reallocarray(p->dir, p->n + 1, sizeof(*p->dir));
+	if (!p->dir)
+		err(1, NULL);
+	rr_fmt(p->dir[p->n++], RR_RUN_PATH, "%s", dir);
+}
+
+static void add_all(struct rr_places *p, const char *pattern)
+{
+	glob_t g = { 0 };
+
+	if (!glob(pattern, GLOB_NOSORT, NULL, &g))
+		for (size_t i = 0; i < g.gl_pathc; i++)
+			add_place(p, g.gl_pathv[i]);
+	globfree(&g);
+}
+
+void rr_places_find(struct rr_places *p, const char *configured)
+{
+	const char *xdg = getenv("XDG_RUNTIME_DIR");
+	uid_t me = geteuid();
+	char dir[RR_RUN_PATH];
+
+	*p = (struct rr_places){ 0 };
+	rr_fmt(p->host, sizeof(p->host), "%s", configured[0] ? configured : RR_RUN_DIR);
+	add_place(p, p->host);
+	for (unsigned n = 0; rr_rundir_place(configured, xdg, me, n, dir); n++)
+		add_place(p, dir);
+	if (!configured[0] && me == 0) {
+		add_all(p, RR_RUN_DIR "/[1-9]*[0-9]");
+		add_all(p, RR_RUN_DIR "/[1-9]");
+		add_all(p, "/run/user/*/rdmarpc");
+	}
+}
+
+void rr_places_fini(struct rr_places *p)
+{
+	free(p->dir);
+	*p = (struct rr_places){ 0 };
+}
+
+void rr_places_read(const struct rr_places *p, struct rr_procs *all, const int *pids, uint32_t npids)
+{
+	for (uint32_t i = 0; i < p->n; i++)
+		rr_procs_read(all, p->dir[i], pids, npids);
+	rr_procs_scan(all, p->host, pids, npids);
+}
