@@ -3,14 +3,19 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -666,6 +671,54 @@ Test(rundir, where_files_must_stay_small_the_segment_is_memory_and_there_is_no_s
 		cr_assert_eq(entries(), 0);
 	}
 	cr_assert_eq(signals, 0);
+}
+
+/* From now on MADV_POPULATE_WRITE (23) is unknown, as to Linux before 5.14. */
+static bool old_kernel(void)
+{
+	struct sock_filter f[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_madvise, 0, 3),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2])),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 23, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EINVAL),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog prog = { sizeof(f) / sizeof(*f), f };
+
+	return !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) && !prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog);
+}
+
+/* Uses all of a segment's entries on a file system of so many KiB; the wait status. */
+static int use_all(const char *options, bool old)
+{
+	struct rr_stat_seg *seg;
+	int status;
+	pid_t p = fork();
+
+	if (!p) {
+		if (unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+		    mount("none", dir, "tmpfs", 0, options) || (old && !old_kernel()))
+			_exit(77);
+		seg = seg_of(dir);
+		for (int i = 0; i < 5000; i++)
+			rr_count(rr_stats_counters(rr_stats_claim(seg, i, false)), RR_C_calls_sent, 1);
+		_exit(entries() != 1);
+	}
+	waitpid(p, &status, 0);
+	return status;
+}
+
+Test(rundir, a_full_file_system_is_no_signal)
+{
+	cr_assert(rr_rundir_use(dir));
+	if (geteuid() != 0 || use_all("size=1m", false) == 77 << 8)
+		cr_skip("needs root and mount namespaces");
+	cr_assert_eq(use_all("size=16k", false), 0);
+	cr_assert_eq(use_all("size=1m", false), 0);
+	cr_assert_eq(use_all("size=16k", true), 0, "on an old kernel");
+	cr_assert_eq(use_all("size=1m", true), 0, "on an old kernel");
+	cr_assert_eq(use_all("size=8m", true), 0, "on an old kernel");
 }
 
 Test(rundir, a_directory_that_went_away_is_no_error)
