@@ -54,6 +54,8 @@ def crowd(shim):
     c.stop()
     s.p.send_signal(signal.SIGCONT)
     until(lambda: s.fds() >= base + SILENT, 'all are accepted')
+    if shim:
+        until(lambda: s.stat()['upgrade']['offers_received'] >= SILENT, 'all offers are read')
     return s, c, port, base
 
 
