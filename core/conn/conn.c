@@ -503,10 +503,18 @@ void rr_conn_keep_error(struct rr_conn *c, int err)
 
 bool rr_conn_getopt(struct rr_conn *c, int level, int name, void *val, socklen_t *len)
 {
-	if (level != SOL_SOCKET || name != SO_RCVLOWAT || !c->lowat_set || !val || !len)
+	enum rr_conn_st st = rr_conn_st(c);
+	bool hides = level == SOL_SOCKET && name == SO_RCVLOWAT && c->lowat_set;
+	int own = c->lowat;
+
+	if (!val || !len)
 		return false;
-	*len = rr_min(*len, (socklen_t)sizeof(c->lowat));
-	memcpy(val, &c->lowat, *len);
+	if (st == RR_S_CARRIED || st == RR_S_FORKED)
+		hides |= rr_keep_hides(c->share, level, name, &own);
+	if (!hides)
+		return false;
+	*len = rr_min(*len, (socklen_t)sizeof(own));
+	memcpy(val, &own, *len);
 	return true;
 }
 

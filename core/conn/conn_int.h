@@ -150,6 +150,13 @@ struct rr_handback {
 	uint8_t *ring;		/* RR_RING bytes */
 };
 
+/* TCP's keepalive on the anchor: while it is ours, this is what the app has set of it. */
+#define RR_KEEP_OPTS	4u
+struct rr_anchor_keep {
+	bool ours;
+	int app[RR_KEEP_OPTS];
+};
+
 /* What a connection with nothing under way can do without: zeroes are as good then. */
 struct rr_tables {
 	struct rr_rx_ent ent[RR_RX_ENTS];
@@ -187,6 +194,7 @@ struct rr_share {
 	struct rr_stat_seg *seg;
 	struct rr_stat_conn *st;
 	rr_time active;		/* last message */
+	struct rr_anchor_keep anchor;
 	rr_time keep_idle;	/* so long after it a native peer is asked whether it is there; 0 never */
 	rr_time probed;		/* when it last was … */
 	bool probing;		/* … without an answer yet */
@@ -600,7 +608,12 @@ int rr_inherited_inq(struct rr_conn *c, int fd);
 int rr_inherited_shutdown(struct rr_conn *c, int fd, bool rd, bool wr);
 void rr_inherited_close(struct rr_conn *c, int fd);
 
-/* keepalive.c; under its lock. What the app has said of fd. */
+/* keepalive.c; under its lock. Carried from now on, by the anchor fd; its bytes may be TCP's again; does the app have
+ * another value of this option than the kernel says? */
+void rr_keep_anchor(struct rr_share *sh, int fd);
+void rr_keep_leave(struct rr_share *sh, int fd);
+bool rr_keep_hides(const struct rr_share *sh, int level, int name, int *val);
+/* What the app has said of fd, of which a native peer is at the other end. */
 void rr_keep_learn(struct rr_share *sh, int fd);
 /* When to look again; RR_TIME_NEVER. */
 rr_time rr_keep_due(const struct rr_share *sh);

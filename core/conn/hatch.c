@@ -88,6 +88,7 @@ int rr_hatch_flush(struct rr_share *sh, int fd)
 		tx->buf = RR_BUF_NONE;
 		tx->len = 0;
 	}
+	rr_keep_leave(sh, fd);
 	return RR_CONN_KERNEL;
 }
 

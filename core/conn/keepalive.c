@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* SO_KEEPALIVE of a connection that has no TCP to a peer under it. After TCP_KEEPIDLE seconds without a word the device is
+/* The anchor of a connection that a device carries to another host says nothing, and what stands between the two hosts
+ * forgets those that are silent. So TCP asks for us, once a minute, until it has bytes of its own again; the app is told
+ * that it has set nothing of the kind. It is no reason to end the connection: where the app has not asked for that, two
+ * hours without an answer may pass.
+ *
+ * SO_KEEPALIVE of a connection that has no TCP to a peer under it. After TCP_KEEPIDLE seconds without a word the device is
  * given something that the peer's has to acknowledge; how often it tries and how long it waits is its own affair. If it
  * gives up, the connection ends as TCP's would, by ETIMEDOUT.
  *
@@ -13,6 +18,10 @@
 #include "core/base/os.h"
 #include "core/conn/conn_int.h"
 
+#define IDLE		60	/* s: less than any common time-out of firewalls and NAT */
+#define INTERVAL	60
+#define COUNT		120
+
 static int option(int fd, int level, int name)
 {
 	socklen_t len = sizeof(int);
@@ -20,6 +29,107 @@ static int option(int fd, int level, int name)
 
 	return rr_os->getsockopt(fd, level, name, &val, &len) ? 0 : val;
 }
+
+/* --- between two of ours ---------------------------------------------------------------- */
+
+enum { ON, AFTER, EVERY, TIMES };
+
+static const struct { int level, name; } opts[RR_KEEP_OPTS] = {
+	[ON] = { SOL_SOCKET, SO_KEEPALIVE }, [AFTER] = { IPPROTO_TCP, TCP_KEEPIDLE },
+	[EVERY] = { IPPROTO_TCP, TCP_KEEPINTVL }, [TIMES] = { IPPROTO_TCP, TCP_KEEPCNT },
+};
+
+static int which(int level, int name)
+{
+	for (int i = 0; i < (int)RR_KEEP_OPTS; i++)
+		if (opts[i].level == level && opts[i].name == name)
+			return i;
+	return -1;
+}
+
+/* The times before what they are for. */
+static void put(int fd, const int val[RR_KEEP_OPTS])
+{
+	for (int i = RR_KEEP_OPTS - 1; i >= 0; i--)
+		rr_os->setsockopt(fd, opts[i].level, opts[i].name, &val[i], sizeof(int));
+}
+
+/* An app that has SO_KEEPALIVE itself has said how long the peer may be silent; only the first question comes sooner. */
+static void put_ours(const struct rr_anchor_keep *k, int fd)
+{
+	int val[RR_KEEP_OPTS] = { [ON] = 1, [AFTER] = IDLE, [EVERY] = INTERVAL, [TIMES] = COUNT };
+
+	if (k->app[ON]) {
+		val[AFTER] = rr_min(k->app[AFTER], IDLE);
+		val[EVERY] = k->app[EVERY];
+		val[TIMES] = k->app[TIMES];
+	}
+	put(fd, val);
+}
+
+/* TCP_USER_TIMEOUT is for bytes that are not acknowledged; such questions would count as some. */
+static bool may_ask(const struct rr_anchor_keep *k, int fd)
+{
+	return k->app[ON] || !option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT);
+}
+
+void rr_keep_anchor(struct rr_share *sh, int fd)
+{
+	struct rr_anchor_keep *k = &sh->anchor;
+	int saved = errno;
+
+	if (sh->qp->native || sh->qp->ops == &rr_prov_shm)
+		return;
+	for (int i = 0; i < (int)RR_KEEP_OPTS; i++)
+		k->app[i] = option(fd, opts[i].level, opts[i].name);
+	k->ours = may_ask(k, fd);
+	if (k->ours)
+		put_ours(k, fd);
+	errno = saved;
+}
+
+static void give_back(struct rr_anchor_keep *k, int fd)
+{
+	int saved = errno;
+
+	k->ours = false;
+	put(fd, k->app);
+	errno = saved;
+}
+
+void rr_keep_leave(struct rr_share *sh, int fd)
+{
+	if (unlikely(sh->anchor.ours) && sh->rx.tcp && (sh->tx.tcp || sh->tx.shut))
+		give_back(&sh->anchor, fd);
+}
+
+bool rr_keep_hides(const struct rr_share *sh, int level, int name, int *val)
+{
+	int i = sh->anchor.ours ? which(level, name) : -1;
+
+	if (i >= 0)
+		*val = sh->anchor.app[i];
+	return i >= 0;
+}
+
+/* The app has set one of them, or what may stand against it. */
+static void anchor_set(struct rr_share *sh, int fd, int level, int name)
+{
+	struct rr_anchor_keep *k = &sh->anchor;
+	int i = which(level, name), saved = errno;
+
+	if (!k->ours || (i < 0 && !(level == IPPROTO_TCP && name == TCP_USER_TIMEOUT)))
+		return;
+	if (i >= 0)
+		k->app[i] = option(fd, level, name);
+	if (may_ask(k, fd))
+		put_ours(k, fd);
+	else
+		give_back(k, fd);
+	errno = saved;
+}
+
+/* --- native ----------------------------------------------------------------------------- */
 
 void rr_keep_learn(struct rr_share *sh, int fd)
 {
@@ -37,12 +147,14 @@ void rr_conn_opt_set(struct rr_conn *c, int fd, int level, int name)
 {
 	struct rr_lock *l;
 
-	if (!(level == SOL_SOCKET && name == SO_KEEPALIVE) && !(level == IPPROTO_TCP && name == TCP_KEEPIDLE))
+	if (which(level, name) < 0 && !(level == IPPROTO_TCP && name == TCP_USER_TIMEOUT))
 		return;
-	if (rr_conn_st(c) != RR_S_CARRIED || rr_conn_hold(c, &l) < 0)
+	if ((rr_conn_st(c) != RR_S_CARRIED && rr_conn_st(c) != RR_S_FORKED) || rr_conn_hold(c, &l) < 0)
 		return;
 	if (rr_conn_st(c) == RR_S_CARRIED)
 		rr_keep_learn(c->share, fd);
+	if (rr_conn_st(c) == RR_S_CARRIED || rr_conn_st(c) == RR_S_FORKED)
+		anchor_set(c->share, fd, level, name);
 	rr_lock_drop(l);
 }
 

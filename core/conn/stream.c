@@ -588,6 +588,7 @@ static ssize_t by_tcp(struct rr_share *sh, int fd)
 	rr_hatch_answer(sh);
 	if (unlikely(sh->called_back))
 		return -EAGAIN;
+	rr_keep_leave(sh, fd);
 	if (!rr_prov_matters(sh) || rr_anchor_poll(fd, POLLIN | POLLRDHUP))
 		return RR_CONN_KERNEL;
 	rr_hint_none(sh);

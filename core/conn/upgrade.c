@@ -116,6 +116,7 @@ void rr_upgrade_carry(struct rr_conn *c)
 		sh->qp->ops->kick(sh->qp);
 	if (!c->server)
 		sh->peer = c->peer;
+	rr_keep_anchor(sh, c->fd);
 	sh->rx.shut = c->shut_rd;
 	sh->tx.shut = c->shut_wr;
 	rr_count(sh->qp->count, RR_C_upgraded, 1);
