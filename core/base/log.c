@@ -6,6 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "core/base/os.h"
 #include "core/base/types.h"
 
 _Atomic int rr_log_level = RR_LOG_OFF;
@@ -205,6 +206,40 @@ static unsigned put_time(char *buf, unsigned size)
 		      secs / 3600, secs / 60 % 60, secs % 60, (unsigned)(ts.tv_nsec / 1000));
 }
 
+/* --- how much --- */
+
+/* Peers have a say in how many lines there are: RATE in a second, and BURST at once. */
+#define RATE	20u
+#define BURST	500u
+
+static _Atomic rr_time paid_until;	/* each line costs a RATEth of a second, in advance */
+static _Atomic uint32_t left_out;
+
+/* Who has asked for everything gets it. */
+static bool may_write(rr_time now)
+{
+	rr_time was = atomic_load_explicit(&paid_until, memory_order_relaxed), to;
+
+	if (atomic_load_explicit(&rr_log_level, memory_order_relaxed) >= RR_LOG_DEBUG)
+		return true;
+	do {
+		to = rr_max(was, now) + RR_SEC / RATE;
+		if (to > now + BURST * (RR_SEC / RATE)) {
+			atomic_fetch_add_explicit(&left_out, 1, memory_order_relaxed);
+			return false;
+		}
+	} while (!atomic_compare_exchange_weak_explicit(&paid_until, &was, to, memory_order_relaxed,
+							memory_order_relaxed));
+	return true;
+}
+
+static unsigned put_left_out(char *line, unsigned size)
+{
+	uint32_t n = atomic_exchange_explicit(&left_out, 0, memory_order_relaxed);
+
+	return n ? rr_fmt(line, size, "[%u lines left out] ", n) : 0;
+}
+
 void rr_log_write(enum rr_log_level level, const char *fmt, ...)
 {
 	static const char *const name[] = { "off", "error", "warn", "info", "debug" };
@@ -214,10 +249,11 @@ void rr_log_write(enum rr_log_level level, const char *fmt, ...)
 	unsigned n;
 	va_list ap;
 
-	if (!sink)
+	if (!sink || !may_write(rr_now()))
 		return;
 	n = put_time(line, sizeof(line));
 	n += rr_fmt(line + n, sizeof(line) - n, " rdmarpc[%d] %s: ", (int)getpid(), name[level]);
+	n += put_left_out(line + n, sizeof(line) - n);
 	va_start(ap, fmt);
 	n += rr_vfmt(line + n, sizeof(line) - n - 1, fmt, ap);
 	va_end(ap);

@@ -23,7 +23,10 @@ typedef void rr_log_sink(const char *line, unsigned len);
  * in UTC; what does not fit in 1 KiB is cut off. */
 void rr_log_setup(enum rr_log_level level, rr_log_sink *sink);
 
-/* Formats %s %d %i %u %x %X %c %p %% with 0-padding, width, l, ll, z, and %.Ns, %.*s; nothing
+/* At level debug all lines are written; else 20 in a second, and some hundred at once: peers must not fill a disk. The next
+ * line that is written says how many are missing.
+ *
+ * Formats %s %d %i %u %x %X %c %p %% with 0-padding, width, l, ll, z, and %.Ns, %.*s; nothing
  * else. Control characters come out as '?': a line stays a line. */
 void rr_log_write(enum rr_log_level level, const char *fmt, ...) RR_PRINTF(2, 3) RR_COLD;
 

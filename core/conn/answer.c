@@ -204,6 +204,11 @@ void rr_answer_wait(struct rr_conn *c, int fd)
 		rr_count(rr_stats_counters(c->st), RR_C_upgrade_failures, 1);
 		return rr_upgrade_fails(c, rr_upgrade_why(c->share->qp->ops, rc, RR_R_PEER_CHOSE_TCP));
 	}
-	if (rr_now() >= c->deadline && rr_answer_withdraw(c))
-		rr_upgrade_fails(c, RR_R_ABANDONED);
+	if (rr_now() < c->deadline)
+		return;
+	if (rr_answer_withdraw(c))
+		return rr_upgrade_fails(c, RR_R_ABANDONED);
+	/* Somebody comes, and the provider will say when. */
+	rr_half_leave(c);
+	c->deadline = rr_now() + rr_cp->upgrade_timeout;
 }

@@ -9,6 +9,7 @@
 #include "core/conn/conn_int.h"
 
 #define SLOTS	64u
+#define SHARE	16u	/* of one address at most: it may have many ports, and the others their peers in here */
 
 static struct {
 	struct sockaddr_in6 peer;
@@ -44,17 +45,37 @@ enum rr_reason rr_cache_look(const struct sockaddr_in6 *peer, rr_time now)
 	return why;
 }
 
+static bool same_host(const struct sockaddr_in6 *a, const struct sockaddr_in6 *b)
+{
+	struct sockaddr_in6 c = *b;
+
+	c.sin6_port = a->sin6_port;	/* where IPv4 has it, too */
+	return same(a, &c);
+}
+
+/* Its own slot, else the one of its address that ends first if it has its share, else the next. */
+static uint32_t place_for(const struct sockaddr_in6 *peer)
+{
+	uint32_t n = 0, oldest = 0;
+
+	for (uint32_t i = 0; i < SLOTS; i++) {
+		if (!slot[i].until || !same_host(&slot[i].peer, peer))
+			continue;
+		if (same(&slot[i].peer, peer))
+			return i;
+		if (!n++ || slot[i].until < slot[oldest].until)
+			oldest = i;
+	}
+	return n >= SHARE ? oldest : next++ % SLOTS;
+}
+
 void rr_cache_add(const struct sockaddr_in6 *peer, enum rr_reason why, rr_time until)
 {
-	uint32_t at = SLOTS;
+	uint32_t at;
 
 	if (rr_lock_take(&lock) == -EDEADLK)
 		return;
-	for (uint32_t i = 0; i < SLOTS; i++)
-		if (slot[i].until && same(&slot[i].peer, peer))
-			at = i;
-	if (at == SLOTS)
-		at = next++ % SLOTS;
+	at = place_for(peer);
 	slot[at].peer = *peer;
 	slot[at].why = why;
 	slot[at].until = until;

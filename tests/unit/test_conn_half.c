@@ -146,6 +146,33 @@ Test(conn_half, who_waits_for_the_client_looks_again_in_time)
 	cr_assert(until > rr_now() && until <= rr_now() + RR_SEC);
 }
 
+static int not_yet(struct rr_qp *qp)
+{
+	(void)qp;
+	return -EAGAIN;
+}
+
+/* By a device it takes some more time when the client has been accepted. */
+Test(conn_half, one_that_is_being_taken_up_is_waited_for_asleep)
+{
+	struct rr_prov_ops slow = rr_prov_shm;
+	struct pollfd fds[2];
+	rr_time until;
+
+	slow.establish = slow.withdraw = not_yet;
+	rr_test_params.upgrade_timeout = 20 * RR_MSEC;
+	answered(&p);
+	p.server.c->share->qp->ops = &slow;
+	usleep(21000);
+	cr_assert_eq(rr_end_poll(&p.server, POLLIN), 0);
+	cr_assert_eq(rr_conn_st(p.server.c), RR_S_ANSWERED);
+	rr_conn_fds(p.server.c, p.server.fd, POLLIN, fds, &until);
+	cr_assert_gt(until, rr_now());
+	cr_assert_eq(rr_conn_idle(rr_now() + LATER), RR_TIME_NEVER);
+	cr_assert_eq(rr_conn_st(p.server.c), RR_S_ANSWERED);
+	p.server.c->share->qp->ops = &rr_prov_shm;
+}
+
 Test(conn_half, a_client_that_has_joined_is_carried_however_late_its_server_looks)
 {
 	size_t n = answered(&p);

@@ -134,6 +134,33 @@ Test(log, levels_above_the_threshold_are_silent)
 	cr_assert_eq(lines, 2);
 }
 
+/* A peer that makes connections, each worth a line, must not fill a disk. */
+Test(log, a_flood_is_cut_off_and_counted)
+{
+	unsigned first;
+
+	rr_log_setup(RR_LOG_INFO, sink);
+	for (int i = 0; i < 100000; i++)
+		rr_info("offer");
+	cr_assert(lines >= 100 && lines < 2000, "%u", lines);
+	first = lines;
+	usleep(120000);
+	rr_err("after it");
+	cr_assert_eq(lines, first + 1);
+	cr_assert(strstr(last, " lines left out] after it"), "%s", last);
+	usleep(120000);
+	rr_err("and on");
+	cr_assert_not(strstr(last, "left out"), "%s", last);
+}
+
+Test(log, who_wants_everything_gets_it)
+{
+	rr_log_setup(RR_LOG_DEBUG, sink);
+	for (int i = 0; i < 5000; i++)
+		rr_info("offer");
+	cr_assert_eq(lines, 5000);
+}
+
 Test(log, errno_is_left_alone)
 {
 	rr_log_setup(RR_LOG_DEBUG, sink);
