@@ -27,6 +27,7 @@ ifeq ($(SAN)$(findstring clang,$(shell $(CC) --version 2>/dev/null)),)
 LTO     ?= auto
 endif
 LTOFLAGS := $(if $(LTO),-flto=$(LTO) -fconserve-stack)
+LDSAN   += $(if $(LTO),-fno-lto)	# programs are linked from the ordinary code
 ALLCFLAGS = $(BASE) $(CFLAGS) $(if $(WHOLE),$(LTOFLAGS) -ffat-lto-objects)
 
 Q := $(if $(V),,@)
@@ -67,7 +68,7 @@ $(SHIM_OBJ): WHOLE := $(LTOFLAGS)
 
 $(SHIM): $(SHIM_OBJ) $(BUILD)/gen/symbols.map
 	$(call say,LINK,$@)
-	$(Q)$(CC) -shared -o $@ $(filter %.o,$^) $(if $(LTOFLAGS),$(CFLAGS) $(LTOFLAGS)) $(LDSAN) -Wl,--version-script=$(BUILD)/gen/symbols.map \
+	$(Q)$(CC) -shared -o $@ $(filter %.o,$^) $(LDSAN) $(if $(LTOFLAGS),$(CFLAGS) $(LTOFLAGS)) -Wl,--version-script=$(BUILD)/gen/symbols.map \
 	    -Wl,-soname,librpcrdma_shim.so -Wl,-z,defs -Wl,-z,relro -Wl,-z,now -Wl,--as-needed $(LDFLAGS)
 
 # Everything but the exported names, for tools and tests: a test that linked the exports
