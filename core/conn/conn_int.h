@@ -30,6 +30,7 @@
 #include "core/base/compiler.h"
 #include "core/base/lock.h"
 #include "core/base/stats_abi.h"
+#include "core/base/thread.h"
 #include "core/conn/conn.h"
 #include "core/conn/pool.h"
 #include "core/engine/engine.h"
@@ -579,9 +580,6 @@ void rr_anchor_reset(int fd);
 /* The peer has asked for it, or gone back itself where one process has it: opens it, where that can be. Before
  * a record is begun, and when nothing is. */
 void rr_hatch_answer(struct rr_share *sh);
-
-/* thread.c: a detached thread, with no signal of the app's in it. 0 or -errno. */
-int rr_conn_thread(void *(*run)(void *), void *arg);
 
 /* handback.c; the owner's. Before it forks; and in the child. */
 void rr_handback_forks(struct rr_conn *c);

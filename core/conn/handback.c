@@ -177,7 +177,7 @@ static int start(struct rr_conn *c, int anchor)
 	c->anchor = anchor;
 	c->share->back.busy = true;
 	atomic_store_explicit(&rr_conn_forks, true, memory_order_relaxed);
-	rc = rr_conn_thread(run, c);
+	rc = rr_thread(run, c);
 	if (!rc)
 		return 0;
 	c->share->back.busy = false;
@@ -278,7 +278,7 @@ static bool open_door(void)
 		return false;
 	door.in = rr_own_high(fd[0], floor);
 	door.out = rr_own_high(fd[1], floor);
-	if (!rr_conn_thread(keeper, (void *)(intptr_t)door.in))
+	if (!rr_thread(keeper, (void *)(intptr_t)door.in))
 		return true;
 	rr_own_drop(door.in);
 	rr_own_drop(door.out);

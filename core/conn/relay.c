@@ -248,7 +248,7 @@ bool rr_relay_forks(struct rr_conn *c)
 	c->relay = true;
 	tell_close(c);
 	atomic_fetch_add_explicit(&c->refs, 1, memory_order_relaxed);
-	if (rr_conn_thread(run, r)) {
+	if (rr_thread(run, r)) {
 		rr_warn("fd %d: no thread for a native connection that is forked", c->fd);
 		end(r, -ENOMEM);
 	}

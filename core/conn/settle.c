@@ -96,7 +96,7 @@ static bool lingers(struct rr_conn *c, void (*then)(struct rr_share *sh))
 	if (atomic_fetch_add_explicit(&lingering, 1, memory_order_relaxed) < THREADS && rr_conn_keep(c)) {
 		c->lingers = true;
 		c->then = then;
-		if (!rr_conn_thread(linger, c))
+		if (!rr_thread(linger, c))
 			return true;
 		c->lingers = false;
 		atomic_fetch_sub_explicit(&c->refs, 1, memory_order_relaxed);

@@ -47,7 +47,7 @@ static int judge_hello(const struct rr_shm_hello *h, const uint8_t *proof, struc
 	return 0;
 }
 
-/* Collects the descriptors of a received message; one too many is closed at once. */
+/* Collects the descriptors of a received message; one too many is discarded. */
 static int only_fd(struct msghdr *m)
 {
 	int fd = -1, n = 0;
@@ -59,14 +59,14 @@ static int only_fd(struct msghdr *m)
 			continue;
 		for (size_t at = 0; at + sizeof(int) <= len; at += sizeof(int), n++) {
 			if (fd >= 0)
-				rr_os->close(fd);
+				rr_shm_discard(fd);
 			memcpy(&fd, CMSG_DATA(c) + at, sizeof(int));
 		}
 	}
 	if (n == 1 && !(m->msg_flags & (MSG_CTRUNC | MSG_TRUNC)))
 		return fd;
 	if (fd >= 0)
-		rr_os->close(fd);
+		rr_shm_discard(fd);
 	return !n && m->msg_flags & MSG_CTRUNC ? -EMFILE : -EPROTO;
 }
 
@@ -132,8 +132,9 @@ static int take_hello(struct rr_shm *q, int sock, const uint8_t *proof)
 		return rc;
 	rc = fd = take_fd(q, sock, &lent);
 	if (fd >= 0) {
+		rr_shm_bar(sock);
 		rc = rr_shm_region_take(q, fd, &g);
-		rr_os->close(fd);
+		rr_shm_discard(fd);
 	}
 	if (lent)
 		rr_shm_place_back(q->param.fd_floor);
@@ -276,7 +277,7 @@ static int find_peer(struct rr_shm *q, int listener)
 		rc = take_hello(q, fd, q->param.token);
 		if (!rc)
 			return fd;
-		rr_os->close(fd);
+		rr_shm_close_sock(fd, true);
 		if (rc == -EAGAIN)	/* a stranger without a hello */
 			rc = -ECONNREFUSED;
 	}
@@ -399,7 +400,8 @@ void rr_shm_close(struct rr_qp *qp)
 	rr_shm_region_drop(&q->peer);
 	if (qp->wake_fd >= 0) {
 		rr_ownfd_set(qp->wake_fd, false);
-		rr_os->close(qp->wake_fd);
+		rr_shm_close_sock(qp->wake_fd, atomic_load_explicit(&q->state, memory_order_relaxed) != RR_SHM_READY ||
+				  atomic_load_explicit(&q->over, memory_order_relaxed));
 	}
 	errno = saved;
 }

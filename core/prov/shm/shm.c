@@ -102,17 +102,15 @@ static void disarm(struct rr_qp *qp)
 static int drain(struct rr_qp *qp)
 {
 	struct rr_shm *q = rr_shm_of(qp);
-	int saved = errno;
-	char bells[64];
-	ssize_t n = 1;
+	int saved = errno, rc = 1;
 
 	if (!rr_shm_ready(q))
 		return 0;
-	for (int i = 0; n > 0 && i < 16; i++)
-		do
-			n = rr_os->recv(qp->wake_fd, bells, sizeof(bells), MSG_DONTWAIT);
-		while (n < 0 && errno == EINTR);
-	if (n == 0 || (n < 0 && errno != EAGAIN))
+	for (int i = 0; rc == 1 && i < 16; i++)
+		rc = rr_shm_swallow(qp->wake_fd);
+	if (rc == -EPROTO)
+		rr_shm_fail(q, rc);
+	else if (rc <= 0 && rc != -EAGAIN)
 		atomic_store_explicit(&q->lost, true, memory_order_relaxed);
 	errno = saved;
 	return atomic_load_explicit(&q->lost, memory_order_relaxed) ? -ECONNRESET : 0;
@@ -121,10 +119,13 @@ static int drain(struct rr_qp *qp)
 /* Whoever of this process's family sleeps on it wakes, too. */
 static void disconnect(struct rr_qp *qp)
 {
+	struct rr_shm *q = rr_shm_of(qp);
 	int saved = errno;
 
-	if (rr_shm_ready(rr_shm_of(qp)))
+	if (rr_shm_ready(q)) {
 		rr_os->shutdown(qp->wake_fd, SHUT_RDWR);
+		atomic_store_explicit(&q->over, true, memory_order_relaxed);
+	}
 	errno = saved;
 }
 

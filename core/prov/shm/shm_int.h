@@ -51,6 +51,7 @@ struct rr_shm {
 	_Atomic int state;	/* enum rr_shm_state */
 	_Atomic int err;	/* 0, or the -errno that ended it */
 	_Atomic bool lost;	/* the peer is gone; what it left in the ring still counts */
+	_Atomic bool over;	/* we are: nothing is sent on wake_fd any more */
 	_Atomic uint32_t fencing; /* a handle taken back while the peer copies under it; 0 none */
 	struct rr_shm_view own, peer;
 
@@ -81,7 +82,7 @@ struct rr_shm {
 	struct rr_prov_params param;	/* run_dir is not kept */
 	int listener[2];		/* abstract, file; -1 */
 	bool keeps_place;		/* place.c */
-	pid_t creator;			/* who unlinks path */
+	pid_t creator;			/* of the listeners: who unlinks path */
 	char path[108];			/* "" none */
 
 	/* Only what the rings and the keys in use need of these is ever touched; when nothing
@@ -132,6 +133,20 @@ void rr_shm_unlisten(struct rr_shm *q);
 int rr_shm_connect(const struct rr_prov_addr *offer, const char *run_dir, int fd_floor);
 /* fd moved to floor or above, or as near below as there is room; fd itself at worst. */
 int rr_shm_high_fd(int fd, int floor);
+
+/* --- rights.c: descriptors that come unasked. errno may change --- */
+
+/* One packet, without waiting: 1, and the one descriptor that came with it or -1; 0 there is none to come any more;
+ * -EAGAIN; -EPROTO it was not as that, and all that came with it is discarded; -errno. */
+int rr_shm_packet(int sock, int *fd);
+/* The same of a packet that none comes with. */
+int rr_shm_swallow(int sock);
+/* Ends a descriptor of the peer's. */
+void rr_shm_discard(int fd);
+/* None may come by sock from now on, if that can be had. */
+void rr_shm_bar(int sock);
+/* Closes a socket that others may send to. alone: no other process uses it. */
+void rr_shm_close_sock(int sock, bool alone);
 
 /* --- peer.c --- */
 int rr_shm_prepare(struct rr_qp *qp, const struct rr_prov_params *p,

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Threads of the library's own. There are none but where a process forks that has a connection by RDMA, or closes
- * one from which the peer has yet to fetch something. */
+ * one from which the peer has yet to fetch something, or has got a descriptor whose end may take its time. */
+#include "core/base/thread.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 
-#include "core/conn/conn_int.h"
-
 #define STACK	(256u * 1024)
 
-int rr_conn_thread(void *(*run)(void *), void *arg)
+int rr_thread(void *(*run)(void *), void *arg)
 {
 	pthread_attr_t attr;
 	sigset_t all, was;
