@@ -10,10 +10,12 @@ SO_MEMINFO = 55
 
 
 def memory(agent):
-    """Bytes: its private ones, and those of what it shares with its peers, whoever has touched them."""
+    """Bytes: its private ones (but for a sanitizer, which keeps what was freed), and those of what it shares
+    with its peers, whoever has touched them."""
     total, seen = 0, set()
-    with open('/proc/%d/smaps_rollup' % agent.pid) as f:
-        total += sum(int(line.split()[1]) << 10 for line in f if line.startswith('Anonymous'))
+    if not SAN:
+        with open('/proc/%d/smaps_rollup' % agent.pid) as f:
+            total += sum(int(line.split()[1]) << 10 for line in f if line.startswith('Anonymous'))
     d = '/proc/%d/map_files/' % agent.pid
     for n in os.listdir(d):
         try:
