@@ -77,6 +77,11 @@ is "the program has no child" "$(pgrep -c -P $pid)" 0
 is "two beside it" "$(guards)" 2
 is "the guard has no descriptor of the program's" \
 	"$(for p in $(pgrep -x rdmarpc-guard); do readlink /proc/$p/fd/*; done | grep -c "$T/out\|$T/err")" 0
+# From another PID namespace with the same run directory it looked dead, and was withdrawn.
+unshare -p -f --mount-proc "$BUILD/rdmarpc-stat" >/dev/null
+unshare -p -f --mount-proc env LD_PRELOAD="$T/tree/librpcrdma_shim.so" /usr/bin/python3 -c 'import socket; socket.socket()'
+sleep 3		# longer than a change goes unseen
+is "still registered after others have looked" "$(there $P)" "$both"
 end $pid
 is "status of a killed program" $? 137
 until_is "taken back after kill -9" $P "tcp6:::.19.136:superuser tcp:$A.19.136:superuser"

@@ -13,6 +13,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -349,6 +350,7 @@ static void detach(void)
 	for (int s = 1; s < NSIG; s++)
 		signal(s, SIG_DFL);
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	for (int fd = 0; fd < 3; fd++)
@@ -427,6 +429,20 @@ const char *rr_guard_programs(struct rr_guard_set *set, const char *text)
 	return set->n ? NULL : "";
 }
 
+/* As the program's library opens it (preload/logsink.c): no pipe, and no link. */
+static int open_log_file(const char *path)
+{
+	int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK |
+		      O_NOFOLLOW, 0644);
+	struct stat st;
+
+	if (fd >= 0 && (fstat(fd, &st) || !(S_ISREG(st.st_mode) || S_ISCHR(st.st_mode)))) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
 /* Rules on a command mean the program's name. */
 static void load_conf(const char *name)
 {
@@ -438,7 +454,7 @@ static void load_conf(const char *name)
 	prctl(PR_SET_NAME, own);
 	program_invocation_short_name = own;
 	g->log_fd = !strcmp(g->conf.log_file, "stderr") ? 2 : !*g->conf.log_file ? -1 :
-		    open(g->conf.log_file, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+		    open_log_file(g->conf.log_file);
 	rr_log_setup(g->log_fd < 0 ? RR_LOG_OFF : g->conf.log_level, to_log);
 }
 
