@@ -99,7 +99,7 @@ end
 fresh
 
 # --- what an administrator can make ---
-mkdir -p -m 755 /run/rdmarpc/$A
+mkdir -p /run/rdmarpc/$A
 chown $A /run/rdmarpc/$A
 start $A
 is "a directory made for a user" "$(places)" "rdmarpc/$A/SEGMENT"
@@ -182,7 +182,7 @@ is "a user's, pre-empted in a shared directory, is told" "$?:$(tail -n 1 "$T/err
 rm -rf /run/conf
 
 # --- lies ---
-mkdir -p -m 755 /run/rdmarpc/$A
+mkdir -p /run/rdmarpc/$A
 chown $A /run/rdmarpc/$A
 start $A
 seg=$(echo /run/rdmarpc/$A/*)
@@ -232,6 +232,7 @@ end
 fresh
 
 # A process within, seen from outside: its pid is the one that it has outside.
+rm -f "$T/pid2"
 LD_PRELOAD="$T/librpcrdma_shim.so" unshare -p -f --mount-proc /usr/bin/python3 "$T/prog.py" <"$T/in" >"$T/pid2" &
 job=$!
 exec 8>"$T/in"
@@ -242,6 +243,7 @@ end
 fresh
 
 # In a user namespace, root is not root: there is no directory for it.
+rm -f "$T/pid2"
 as $A unshare -U -r env LD_PRELOAD="$T/librpcrdma_shim.so" /usr/bin/python3 "$T/prog.py" <"$T/in" >"$T/pid2" &
 job=$!
 exec 8>"$T/in"
