@@ -584,6 +584,21 @@ static bool rx_room(const struct rr_share *sh)
 	return sh->rx.tail - sh->rx.head + RR_POLL_BATCH < RR_RX_ENTS;
 }
 
+/* Messages wait for memory to be fetched into. Calls that the peer has read may be all that holds it, and the peer may
+ * not answer them before it has got its own through. */
+static RR_NOINLINE void pull_short(struct rr_share *sh, rr_time now)
+{
+	uint32_t used;
+
+	rr_pull_again(sh, now);
+	if (!sh->pulls_short)
+		return;
+	used = sh->pool.used;
+	rr_drv_reclaim(sh);
+	if (sh->pool.used < used)
+		rr_pull_again(sh, now);
+}
+
 /* No more than may have been there when it began: a peer that goes on sending what nothing becomes of keeps
  * nobody in here, and its next messages are found by who is about to sleep. */
 void rr_drv_progress(struct rr_share *sh)
@@ -616,7 +631,7 @@ void rr_drv_progress(struct rr_share *sh)
 	}
 	if (unlikely(sh->pulls_short)) {
 		now = now ? now : rr_now_coarse();
-		rr_pull_again(sh, now);
+		pull_short(sh, now);
 		ran |= rr_drv_run(sh, now);
 	}
 	if (unlikely(n < 0 && !sh->prov_lost)) {

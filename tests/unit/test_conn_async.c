@@ -15,11 +15,13 @@
 #include "core/base/os.h"
 #include "tests/lib/fakepair.h"
 
+static bool rings;	/* receives are counted, as between two of ours on a device */
+
 static void open_pair(bool reorder, uint32_t delay, bool reliable, uint64_t seed)
 {
 	rr_test_setup();
 	rr_test_params.reliable_replies = reliable;
-	open_over(&(struct rr_fake_conf){ .reorder = reorder, .delay = delay, .eager = true }, seed);
+	open_over(&(struct rr_fake_conf){ .reorder = reorder, .delay = delay, .eager = true, .ring = rings }, seed);
 }
 
 TestSuite(conn_async, .timeout = 60);
@@ -135,6 +137,32 @@ Test(conn_async, long_calls_that_nobody_reads_are_not_all_fetched)
 		cr_assert(k > 0 || k == -EAGAIN);
 		got += k > 0 ? (size_t)k : 0;
 		rr_end_poll(&p.client, POLLIN);
+	}
+	cr_assert_eq(memcmp(in, out, n), 0);
+	close_pair();
+}
+
+/* What waits for memory to be fetched into takes that of calls which the peer has read, answered or not. */
+Test(conn_async, a_long_reply_finds_room_beside_calls_that_nobody_answers)
+{
+	size_t n;
+
+	rings = true;
+	open_pair(true, 10, true, 21);
+	round_trip(1, 0, 0);
+	for (uint32_t i = 0; i < 3; i++)
+		send_one(&p.client, &p.server, rr_test_call(out, 2 + i, 900000, i));
+	n = rr_test_reply(out, 2, 900000, 7);
+	for (size_t sent = 0, got = 0, tries = 0; got < n; tries++) {
+		ssize_t k = sent < n ? rr_end_try_send(&p.server, out + sent, n - sent) : 0;
+
+		cr_assert(k >= 0 || k == -EAGAIN);
+		sent += k > 0 ? (size_t)k : 0;
+		k = rr_end_try_recv(&p.client, in + got, n - got, 0);
+		cr_assert(k > 0 || k == -EAGAIN);
+		got += k > 0 ? (size_t)k : 0;
+		rr_end_poll(&p.server, POLLIN);
+		cr_assert_lt(tries, 100000, "%zu of %zu bytes", got, n);
 	}
 	cr_assert_eq(memcmp(in, out, n), 0);
 	close_pair();
