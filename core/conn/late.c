@@ -3,6 +3,7 @@
  * told by its xid, at a record boundary. */
 
 #include <errno.h>
+#include <sys/ioctl.h>
 
 #include "core/base/compiler.h"
 #include "core/base/os.h"
@@ -32,6 +33,20 @@ ssize_t rr_upgrade_peek(int fd, void *buf, size_t len)
 	return n < 0 ? -errno : n;
 }
 
+/* The same, but for bytes that stand before an error: the answer may be among them. recv() leaves the error alone then. */
+static ssize_t peek_answer(int fd, void *buf, size_t len)
+{
+	int bytes = 0;
+	ssize_t n;
+
+	if (!(rr_anchor_poll(fd, 0) & POLLERR))
+		return rr_upgrade_peek(fd, buf, len);
+	if (rr_os->ioctl(fd, FIONREAD, &bytes) || bytes <= 0)
+		return -EIO;
+	n = rr_os->recv(fd, buf, len, MSG_PEEK | MSG_DONTWAIT);
+	return n < 0 ? -errno : n;
+}
+
 #define PIECES	16	/* of it that one call reads: its end is the peer's to say */
 
 /* Our answer is longer than any of a shim: reads it away as it comes. As below. */
@@ -40,7 +55,7 @@ static int skip_answer(struct rr_conn *c, int fd)
 	uint8_t buf[RR_ANSWER_MAX];
 
 	for (int i = 0; i < PIECES; i++) {
-		ssize_t n = rr_upgrade_peek(fd, buf, sizeof(buf));
+		ssize_t n = peek_answer(fd, buf, sizeof(buf));
 		enum rr_rm_what what;
 		size_t k;
 
@@ -71,7 +86,7 @@ int rr_upgrade_swallow_next(struct rr_conn *c, int fd)
 		return skip_answer(c, fd);
 	if (!rr_rm_at_boundary(&c->swallow))
 		return 0;
-	n = rr_upgrade_peek(fd, buf, sizeof(buf));
+	n = peek_answer(fd, buf, sizeof(buf));
 	if (n <= 0)
 		return n == -EAGAIN ? -EAGAIN : 0;
 	switch (rr_nego_get_answer(buf, (size_t)n, c->xid, &h, &need)) {

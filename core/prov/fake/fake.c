@@ -37,6 +37,7 @@ struct rr_fake_qp {
 	struct rr_qp qp;
 	struct rr_fake_link *link;
 	struct rr_fake_qp *peer;
+	bool joined;		/* the offering side has decided */
 	uint8_t *bufs;
 	struct fake_key keys[KEYS];
 	uint32_t next_key;
@@ -132,12 +133,15 @@ static void join_to(struct rr_fake_qp *q, struct rr_fake_qp *peer)
 static int answer(struct rr_qp *qp, const struct rr_prov_params *p,
 		  const struct rr_prov_addr *offer, struct rr_prov_addr *out)
 {
-	struct rr_fake_qp *q = fake_of(qp), *peer;
-	int rc = set_up(qp, p);
+	struct rr_fake_qp *q = fake_of(qp), *peer = current->end[0];
+	int rc;
 
+	/* The offer is a peer's bytes: what they point to is only compared. */
+	if (!peer || peer->peer || offer->len != sizeof(peer) || memcmp(offer->bytes, &peer, sizeof(peer)))
+		return -ECONNREFUSED;
+	rc = set_up(qp, p);
 	if (rc)
 		return rc;
-	memcpy(&peer, offer->bytes, sizeof(peer));
 	out->len = 0;
 	current->end[1] = q;
 	join_to(q, peer);
@@ -147,13 +151,18 @@ static int answer(struct rr_qp *qp, const struct rr_prov_params *p,
 
 static int join(struct rr_qp *qp, const struct rr_prov_addr *out)
 {
+	struct rr_fake_qp *q = fake_of(qp);
+
 	(void)out;
-	return fake_of(qp)->peer ? 0 : -ECONNREFUSED;
+	if (!q->peer)
+		return -ECONNREFUSED;
+	q->joined = q->peer->joined = true;
+	return 0;
 }
 
 static int establish(struct rr_qp *qp)
 {
-	return fake_of(qp)->peer ? 0 : -EAGAIN;
+	return fake_of(qp)->joined ? 0 : -EAGAIN;
 }
 
 static void disconnect(struct rr_qp *qp)
@@ -165,6 +174,8 @@ static void close_qp(struct rr_qp *qp)
 {
 	struct rr_fake_qp *q = fake_of(qp);
 
+	if (!q->link)
+		return;		/* it never came so far */
 	rr_fake_break(q->link);
 	for (int i = 0; i < 2; i++)
 		if (q->link->end[i] == q)
@@ -193,6 +204,21 @@ uint32_t rr_fake_keys(const struct rr_qp *qp)
 	for (uint32_t i = 0; i < KEYS; i++)
 		n += q->keys[i].live;
 	return n;
+}
+
+bool rr_fake_key(const struct rr_qp *qp, uint32_t n, struct rr_seg *out)
+{
+	const struct rr_fake_qp *q = container_of(qp, struct rr_fake_qp, qp);
+
+	for (uint32_t i = 0; i < KEYS; i++) {
+		const struct fake_key *k = &q->keys[i];
+
+		if (!k->live || n--)
+			continue;
+		*out = (struct rr_seg){ .handle = k->handle, .length = k->len, .offset = k->base };
+		return true;
+	}
+	return false;
 }
 
 static int expose(struct rr_qp *qp, const void *local, uint32_t len, enum rr_rights rights,
@@ -551,6 +577,8 @@ static void repost(struct rr_qp *qp, uint64_t cookie)
 	struct rr_fake_qp *q = fake_of(qp);
 
 	/* so that a byte read after this is seen to be wrong */
+	if (cookie >= qp->recvs || q->nposted >= qp->recvs)
+		abort();	/* given back twice */
 	memset(q->bufs + cookie * qp->recv_size, 0xee, qp->recv_size);
 	q->posted[q->nposted++] = (uint32_t)cookie;
 }

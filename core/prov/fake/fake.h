@@ -45,5 +45,7 @@ void rr_fake_break(struct rr_fake_link *l);
 
 /* Keys of this end that the peer could use now. */
 uint32_t rr_fake_keys(const struct rr_qp *qp);
+/* The n-th of them, as its owner has told the peer; false: there are fewer. */
+bool rr_fake_key(const struct rr_qp *qp, uint32_t n, struct rr_seg *out);
 
 #endif
