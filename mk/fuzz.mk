@@ -6,10 +6,24 @@
 
 FUZZ_SECONDS ?= 20
 FUZZ_ALL     := $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
+ifneq ($(shell pkg-config --exists libtirpc 2>/dev/null && echo yes),yes)
+FUZZ_ALL     := $(filter-out fuzz_rpcb,$(FUZZ_ALL))
+endif
 FUZZ         ?= $(FUZZ_ALL)
 FUZZ_CC      ?= clang
 FUZZ_MAKE     = $(MAKE) --no-print-directory CC=$(FUZZ_CC) BUILD=build-fuzz CFLAGS='-O1 -g' \
                 SAN=fuzzer-no-link,address,undefined FUZZ='$(FUZZ)'
+
+# What a target puts in the place of the host's: the clock, chance, memory that it counts.
+fuzz_conn_LD := -Wl,--wrap=rr_now,--wrap=rr_now_coarse,--wrap=rr_os_random,--wrap=rr_os_nap,--wrap=mmap,--wrap=munmap
+fuzz_anchor_LD := $(fuzz_conn_LD)
+fuzz_stat_LD := -Wl,--wrap=pread
+
+# What is in no library.
+fuzz_rpcb_LD = $(rdmarpc-run_LIBS)
+$(call obj,tests/fuzz/fuzz_rpcb.c): BASE += $(shell pkg-config --cflags libtirpc 2>/dev/null)
+$(addprefix $(BUILD)/,fuzz/fuzz_stat tests/fuzz/fuzz_stat): $(call obj,tools/segment.c)
+$(addprefix $(BUILD)/,fuzz/fuzz_names tests/fuzz/fuzz_names): $(call obj,tools/run/procfs.c)
 
 .PHONY: fuzz fuzz-run fuzz-replay
 fuzz:
@@ -21,7 +35,7 @@ $(addprefix $(BUILD)/fuzz/,$(FUZZ_ALL)): $(BUILD)/fuzz/%: $(BUILD)/obj/tests/fuz
 		$(BUILD)/libtest.a $(BUILD)/libcore.a
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
-	$(Q)$(CC) -o $@ $(filter %.o,$^) $(filter %.a,$^) -fsanitize=fuzzer,address,undefined -pthread
+	$(Q)$(CC) -o $@ $(filter %.o,$^) $(filter %.a,$^) -fsanitize=fuzzer,address,undefined $($(*F)_LD) -pthread
 
 fuzz-run: $(addprefix $(BUILD)/fuzz/,$(FUZZ))
 	$(Q)rc=0; for t in $(FUZZ); do \
@@ -42,7 +56,7 @@ $(REPLAY): $(BUILD)/tests/fuzz/%: $(BUILD)/obj/tests/fuzz/%.o $(BUILD)/obj/tests
 		$(BUILD)/libtest.a $(BUILD)/libcore.a
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
-	$(Q)$(CC) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LDSAN) -pthread
+	$(Q)$(CC) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LDSAN) $($(*F)_LD) -pthread
 
 fuzz-replay: $(REPLAY)
 	$(Q)scripts/run-tests $(REPLAY)
