@@ -584,8 +584,8 @@ static bool rx_room(const struct rr_share *sh)
 	return sh->rx.tail - sh->rx.head + RR_POLL_BATCH < RR_RX_ENTS;
 }
 
-/* Messages wait for memory to be fetched into. Calls that the peer has read may be all that holds it, and the peer may
- * not answer them before it has got its own through. */
+/* Messages wait for memory to be fetched into. Calls that the peer has read may be all that holds
+ * the memory, and the peer may not answer them before its own message has got through. */
 static RR_NOINLINE void pull_short(struct rr_share *sh, rr_time now)
 {
 	uint32_t used;

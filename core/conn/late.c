@@ -33,7 +33,8 @@ ssize_t rr_upgrade_peek(int fd, void *buf, size_t len)
 	return n < 0 ? -errno : n;
 }
 
-/* The same, but for bytes that stand before an error: the answer may be among them. recv() leaves the error alone then. */
+/* Like rr_upgrade_peek(), but bytes that stand before an error are shown: the answer may be among
+ * them. Where there are bytes recv() leaves the error alone. */
 static ssize_t peek_answer(int fd, void *buf, size_t len)
 {
 	int bytes = 0;

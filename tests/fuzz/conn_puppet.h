@@ -2,8 +2,9 @@
 #ifndef RR_FUZZ_CONN_PUPPET_H
 #define RR_FUZZ_CONN_PUPPET_H
 
-/* The input as a program, and what a hostile end does with its queue pair and its TCP connection. It knows all that an
- * honest end knows: the token, the keys that were exposed to it, the xid of an offer. */
+/* The input as a program, and what a hostile end does with its queue pair and its TCP
+ * connection. It knows all that an honest end knows: the token, the keys that were exposed to
+ * it, the xid of an offer. */
 
 #include <string.h>
 #include <sys/socket.h>
@@ -68,7 +69,8 @@ static uint32_t puppet_counted(struct prog *g, const struct rr_qp *victim, uint8
 	return 4 + len;
 }
 
-/* A transport header of version 1 or 2 with chunk lists, and an RPC message of a few words behind it. */
+/* A transport header of version 1 or 2 with chunk lists, and an RPC message of a few words
+ * behind it. */
 static uint32_t puppet_message(struct prog *g, const struct rr_qp *victim, uint8_t *at)
 {
 	uint32_t how = get(g, 1), xid = 100 + get(g, 1) % 16, len, list = get(g, 1);
@@ -233,7 +235,8 @@ static void puppet_tcp(struct prog *g, const struct rr_conn *victim, const uint8
 	}
 }
 
-/* own: the hostile end, whose queue pair it uses if there is one. victim: the other end, or NULL when it is closed. */
+/* own: the hostile end, whose queue pair it uses if there is one. victim: the other end, or
+ * NULL when it is closed. */
 static void puppet_act(struct prog *g, struct rr_conn *own, struct rr_conn *victim, int fd)
 {
 	static const uint8_t nobody[RR_TOKEN_LEN];

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* core/conn as a whole: two connections in one process, over a TCP connection in memory (tests/lib/fakenet.c) and the
- * fake provider. The input is a program: four bytes that say what is spoken over what, then actions: calls of the
- * apps, steps of the provider, faults, time. One end may turn hostile: then nobody calls its connection any more, and the
- * input says what it puts on the TCP connection and into the queue pair.
+/* core/conn as a whole: two connections in one process, over a TCP connection in memory
+ * (tests/lib/fakenet.c) and the fake provider. The input is a program: four bytes that say what
+ * is spoken over what, then actions: calls of the apps, steps of the provider, faults, time.
+ * One end may turn hostile: then nobody calls its connection any more, and the input says what
+ * it puts on the TCP connection and into the queue pair.
  *
- * As long as both ends are ours, what an app reads is what the other app wrote, in order; an end of file comes
- * behind all of it; without a fault nothing is lost, nothing fails and no access is one that hardware refuses. With a
- * hostile end the other one stays within its bounds. Afterwards no mapping is left. */
+ * As long as both ends are ours, what an app reads is what the other app wrote, in order; an
+ * end of file comes behind all of it; without a fault nothing is lost, nothing fails and no
+ * access is one that hardware refuses. With a hostile end the other one stays within its
+ * bounds. Afterwards no mapping is left. */
 #include <errno.h>
 #include <netinet/in.h>
 #include <string.h>
@@ -181,7 +183,8 @@ static void set_params(uint32_t how)
 static void open_link(uint32_t how, uint64_t seed)
 {
 	struct rr_fake_conf conf = {
-		/* Two of ours always count receives; where nobody does there is no hatch either. */
+		/* Two of ours always count receives; where nobody does there is no hatch
+		 * either. */
 		.ring = true, .direct = how & 1, .reorder = how & 4, .inv = how & 8,
 		.delay = how >> 4 & 7, .eager = how & 128,
 	};
@@ -407,8 +410,8 @@ static void at_end(struct side *s)
 	fuzz_check(from->junk || s->saw_offer || s->got.nends == from->sent.nends);
 }
 
-/* A server that went its own way before the offer came reads it as a call of a program that it has not. What becomes
- * of the rest is between the apps then. */
+/* A server that went its own way before the offer came reads it as a call of a program that it
+ * has not. What becomes of the rest is between the apps then. */
 static bool is_offer(struct side *s)
 {
 	return s == &sides[1] && rr_conn_is_tcp(s->c) && !s->got.n && !s->got.have && other(s)->c->xid;
@@ -522,8 +525,8 @@ static void do_time(uint32_t how)
 					6 * RR_SEC, 100 * RR_SEC };
 
 	clock_now += some[how % 8];
-	/* Who reads a long message so slowly loses the connection, as option done_timeout says; and so does, in
-	 * version 2, who does not answer the opening. */
+	/* Who reads a long message so slowly loses the connection, as option done_timeout says;
+	 * and so does, in version 2, who does not answer the opening. */
 	faulted |= (rr_cp->done_timeout < 1000 * RR_SEC || dialect == RR_DIALECT_V2) && how % 8 > 3;
 	rr_conn_idle(clock_now);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Any strings as the environment of a process: options, and the rules before and behind those of the file. The file
- * itself is empty (fuzz_conf has that). What comes out is within its bounds, and the rules can be asked about any two
- * addresses. The first bytes are the addresses. */
+/* Any strings as the environment of a process: options, and the rules before and behind those
+ * of the file. The file itself is empty (fuzz_conf has that). What comes out is within its
+ * bounds, and the rules can be asked about any two addresses. The first bytes are the
+ * addresses. */
 #include "tests/fuzz/conf_checks.h"
 
 #define VARS	64u

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Names in the run directory and text of /proc, whatever users put there: what is taken is within its bounds, a name
- * that is taken means what it says, and an environment has an entry if and only if a plain search finds it. */
+/* Names in the run directory and text of /proc, whatever users put there: what is taken is
+ * within its bounds, a name that is taken means what it says, and an environment has an entry
+ * if and only if a plain search finds it. */
 #include <inttypes.h>
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The verbs provider's notes, by a peer that says anything at any time, and by one that is ours: of two ends in turn. The
- * device is made up here. Whatever comes, counts stay within their bounds, and of two honest ends each knows how many
- * receives the other has. */
+/* The verbs provider's notes, by a peer that says anything at any time, and by one that is
+ * ours: of two ends in turn. The device is made up here. Whatever comes, counts stay within
+ * their bounds, and of two honest ends each knows how many receives the other has. */
 #include "tests/fuzz/fuzz.h"
 
 #if __has_include(<rdma/rdma_cma.h>)

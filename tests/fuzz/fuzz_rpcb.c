@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What an rpcbind that is anybody's says: the bytes of its answer as libtirpc decodes them, and the lines that
- * rdmarpc-run makes of it and reads back. Rules that come out of it are correct, and for the host's own address only.
- * The input's first byte chooses; the rest is the answer, or the lines. */
+/* What an rpcbind that is anybody's says: the bytes of its answer as libtirpc decodes them, and
+ * the lines that rdmarpc-run makes of it and reads back. Rules that come out of it are correct,
+ * and for the host's own address only. The input's first byte chooses; the rest is the answer,
+ * or the lines. */
 #include "tools/run/resolve.c"
 #include "tools/run/rpcb.c"
 

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A statistics segment of any owner's, which changes while it is read: every read of the file is answered by bytes that
- * the input says, over those of a correct segment. What comes out is within its bounds, and text is fit for a terminal.
+/* A statistics segment of any owner's, which changes while it is read: every read of the file
+ * is answered by bytes that the input says, over those of a correct segment. What comes out is
+ * within its bounds, and text is fit for a terminal.
  *
- * The input is edits: offset (3 bytes), how many bytes, and these; 0 bytes ends what one read of the file sees. */
+ * The input is edits: offset (3 bytes), how many bytes, and these; 0 bytes ends what one read
+ * of the file sees. */
 #include <fcntl.h>
 #include <limits.h>
 #include <string.h>

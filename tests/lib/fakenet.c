@@ -129,7 +129,8 @@ static ssize_t os_send(int fd, const void *buf, size_t len, int flags)
 		return fail(EPIPE);
 	to = other(e);
 	n = rr_min(len, FAKENET_ROOM - to->n);
-	/* A fresh socket has room for an offer, and for an end mark one that has carried nothing else. */
+	/* A fresh socket has room for an offer, and for an end mark one that has carried
+	 * nothing else. */
 	if (e->sent && n > 24 && hinders())
 		n /= 2;
 	if (!n && len)
@@ -310,7 +311,8 @@ const struct rr_os fakenet_os = {
 	.socket = os_socket, .bind = os_connect, .listen = os_listen, .connect = os_connect,
 	.accept4 = os_accept4, .shutdown = os_shutdown, .close = os_close, .fcntl = os_fcntl,
 	.ioctl = os_ioctl, .getsockopt = os_getsockopt, .setsockopt = os_setsockopt,
-	.getsockname = os_getsockname, .getpeername = os_getpeername, .recv = os_recv, .send = os_send,
+	.getsockname = os_getsockname, .getpeername = os_getpeername,
+	.recv = os_recv, .send = os_send,
 	.recvmsg = os_recvmsg, .sendmsg = os_sendmsg, .poll = os_poll,
 };
 

@@ -2,8 +2,9 @@
 #ifndef RR_FAKENET_H
 #define RR_FAKENET_H
 
-/* One TCP connection in memory, for code that makes its system calls by rr_os: no descriptors, no time, no chance. It
- * does what Linux does with a FIN, a reset, half a close and a full buffer. Its ends are FAKENET_FD and FAKENET_FD + 1. */
+/* One TCP connection in memory, for code that makes its system calls by rr_os: no descriptors,
+ * no time, no chance. It does what Linux does with a FIN, a reset, half a close and a full
+ * buffer. Its ends are FAKENET_FD and FAKENET_FD + 1. */
 
 #include "core/base/os.h"
 
@@ -27,7 +28,8 @@ void fakenet_close(int fd);
 /* The network ends the connection for both. */
 void fakenet_reset(void);
 
-/* The next n calls that may, of either end, fail for once: EAGAIN, EINTR, or half of the bytes. */
+/* The next n calls that may, of either end, fail for once: EAGAIN, EINTR, or half of the
+ * bytes. */
 void fakenet_hinder(unsigned n);
 
 /* Has either end had a reset, or data that was thrown away? */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An answer to an offer that comes too late never reaches the app, whatever else happens to the connection. */
+/* An answer to an offer that comes too late never reaches the app, whatever else happens to the
+ * connection. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <netinet/in.h>

@@ -115,8 +115,8 @@ static void keep_stack(struct rr_family *f, uint64_t stack)
 		f->stacks[f->nstacks++ % RR_FAMILY_STACKS] = stack;
 }
 
-/* May the mark count for a process of these users? One whose users differ has more rights than who started it,
- * which gave it its environment. */
+/* May the mark count for a process of these users? One whose users differ has more rights than
+ * who started it, which gave it its environment. */
 static bool may_be_marked(const struct rr_family *f, const uid_t uid[3], uint64_t stack)
 {
 	uid_t own = getuid();
@@ -126,7 +126,8 @@ static bool may_be_marked(const struct rr_family *f, const uid_t uid[3], uint64_
 	return own == 0 && uid[1] == uid[0] && uid[2] == uid[0] && (f->missed || knows_stack(f, stack));
 }
 
-/* The users are looked at again afterwards: an exec in between may have changed them and the environment. */
+/* The users are looked at again afterwards: an exec in between may have changed them and the
+ * environment. */
 static bool is_marked(const struct rr_family *f, const struct proc *p)
 {
 	int dir = open_proc(p->who.pid);
@@ -170,7 +171,8 @@ static int by_pid(const void *a, const void *b)
 	return (p->who.pid > q->who.pid) - (p->who.pid < q->who.pid);
 }
 
-/* Without the caller's own session: who watches the family was started by it, and is not of it. */
+/* Without the caller's own session: who watches the family was started by it, and is not of
+ * it. */
 static void list(struct procs *all, uint64_t since)
 {
 	DIR *d = opendir("/proc");
@@ -386,7 +388,9 @@ void rr_family_meet(struct rr_family *f)
 	static const struct timespec pause = { 0, 200000 };
 	struct proc p;
 
-	for (int i = 0; i < 50 && read_proc(f->members[0].pid, &p) && p.who.ticks == f->members[0].ticks; i++) {
+	for (int i = 0; i < 50 && read_proc(f->members[0].pid, &p); i++) {
+		if (p.who.ticks != f->members[0].ticks)
+			break;
 		if (p.stack) {
 			keep_stack(f, p.stack);
 			return;

@@ -113,8 +113,9 @@ static void forgive(const struct rr_rpcb *e)
 			g->blamed[i] = g->blamed[--g->nblamed];
 }
 
-/* Is what tcp says of the listener's port the word of who has it? Root's own sockets are root's to speak for.
- * Of another user's, only that user: what root has registered may be left over from a program that is gone. */
+/* Does who registered tcp speak for the listener l on its port? The guard's user may have sockets
+ * registered by anybody. For another user's, only that user speaks: what root has registered may be
+ * left over from a program that is gone. */
 static bool is_their_word(const struct rr_rpcb *tcp, const struct rr_listener *l)
 {
 	int64_t owner = rr_rpcb_user(tcp);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Parses text of /proc. Numbers are read by hand, because what sscanf() does with one that is too large is
- * undefined. */
+/* Parses text of /proc. Numbers are read by hand, because what sscanf() does with one that is
+ * too large is undefined. */
 #include "tools/run/procfs.h"
 
 #include <string.h>
@@ -80,14 +80,16 @@ bool rr_procfs_uids(const char *text, uid_t uid[3])
 	return true;
 }
 
-/* "  0: 00000000:006F 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 1234 ..." */
+/* "  0: 00000000:006F 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0
+ * 1234 ..." */
 bool rr_procfs_tcp(const char *line, struct rr_procfs_tcp *out)
 {
 	const char *p = word(line, 1), *state = word(line, 3);
 	uint64_t port, st, maker;
 
 	p = p ? strchr(p, ':') : NULL;
-	if (!p || !state || (p++, !number_at(&p, 16, &port)) || port > UINT16_MAX || !number_at(&state, 16, &st) ||
+	if (!p || !state || (p++, !number_at(&p, 16, &port)) || port > UINT16_MAX ||
+	    !number_at(&state, 16, &st) ||
 	    !field(line, 7, UINT32_MAX, &maker) || !field(line, 9, UINT64_MAX, &out->inode))
 		return false;
 	out->port = (uint16_t)port;

@@ -2,8 +2,8 @@
 #ifndef RR_PROCFS_H
 #define RR_PROCFS_H
 
-/* What files of /proc say of a process. A process chooses some of that text itself (its name, its environment), so
- * these functions take any bytes. They read no files. */
+/* What files of /proc say of a process. A process chooses some of that text itself (its name,
+ * its environment), so these functions take any bytes. They read no files. */
 
 #include <stdbool.h>
 #include <stddef.h>
