@@ -143,6 +143,8 @@ static RR_NOINLINE void op_send(struct rr_share *sh, const struct rr_op *op, con
 	rc = sh->qp->ops->send(sh->qp, iov, n, op->id ? rr_drv_cookie(RR_FOR_ENGINE, op->id) : 0,
 			       op->inv_handle);
 	posted(sh, op->id, rc, now);
+	if (!rr_drv_direct(sh))	/* its queue may be full now, whatever the peer can take */
+		rr_eng_window(sh->eng, sh->qp->ops->window(sh->qp));
 }
 
 static void fence_begins(struct rr_share *sh, struct rr_buf *b)

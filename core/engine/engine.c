@@ -318,6 +318,7 @@ void rr_eng_recv(struct rr_eng *e, uint32_t token, const uint8_t *buf, uint32_t 
 void rr_eng_window(struct rr_eng *e, uint32_t sends)
 {
 	e->window = sends;
+	e->paced = true;
 	if (likely(sends <= e->window_max))
 		return;
 	e->window_max = sends;

@@ -162,7 +162,8 @@ rr_time rr_eng_calls_unread(const struct rr_eng *e);
 void rr_eng_recv(struct rr_eng *e, uint32_t token, const uint8_t *buf, uint32_t len,
 		 uint32_t inv, rr_time now);
 
-/* Ring credits only: the peer can take this many Sends from now on. */
+/* This many Sends can be taken from now on: with ring credits by the peer, and by the provider. Without them
+ * there is no window until somebody speaks of one. */
 void rr_eng_window(struct rr_eng *e, uint32_t sends);
 
 /* Ring credits only: the peer has read all of buf, which RR_OP_EXPOSE exposed for one of our

@@ -293,6 +293,7 @@ struct rr_eng {
 	uint32_t hdr_read, hdr_write, hdr_reply; /* what the largest chunks of a call add to that */
 	uint32_t hdr_returned;	/* longest of a reply, by the chunks that calls have offered */
 	bool ring, reliable;
+	bool paced;		/* Sends go within the window; always, with ring credits */
 	bool hatched;		/* replies come another way */
 	bool plans;		/* calls offer memory for their replies */
 	bool pulls;		/* replies may be Read chunks, by agreement or dialect */
@@ -340,7 +341,7 @@ struct rr_eng {
 	/* out */
 	struct rr_list unsent;
 	uint32_t nunsent;
-	uint32_t window;	/* ring: Sends that the peer can take */
+	uint32_t window;	/* paced: Sends that the provider, and with ring credits the peer, can take */
 	uint32_t window_max;	/* most it ever could */
 	uint32_t reserve;	/* of them for control messages alone */
 

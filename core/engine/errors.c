@@ -46,8 +46,10 @@ void rr_ctl_done(struct rr_eng *e, struct rr_in *in)
 /* req: reliable-reply-00 i #4 */
 static bool may_send(const struct rr_eng *e, const struct rr_in *in)
 {
+	if (e->paced && !e->window)
+		return false;
 	if (e->ring)
-		return e->window > 0;
+		return true;
 	return in->state != RR_IN_DONE || in->credit_kept || rr_credits_left(&e->cr);
 }
 

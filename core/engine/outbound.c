@@ -8,7 +8,9 @@
 /* Control messages that wait go first. */
 bool rr_tx_room(const struct rr_eng *e)
 {
-	if (e->ring && (e->window <= e->nunsent + e->reserve || e->control.head))
+	if (e->paced && e->window <= e->nunsent + e->reserve)
+		return false;
+	if (e->ring && e->control.head)
 		return false;
 	return e->txs.used < e->txs.n;
 }
@@ -53,7 +55,7 @@ void rr_tx_encode(struct rr_eng *e, struct rr_op *op)
 		rr_eng_fail(e, RR_WHY_PROTOCOL);
 		return;
 	}
-	if (e->ring && e->window)
+	if (e->paced && e->window)
 		e->window--;
 }
 
@@ -177,7 +179,7 @@ static bool emit_send(struct rr_eng *e, struct rr_tx *t, struct rr_op *op)
 {
 	struct rr_serve *s = serve_of(e, t);
 
-	if (e->ring && e->window <= e->reserve)
+	if (e->paced && e->window <= e->reserve)
 		return false;
 	build(e, t);
 	rr_tx_encode(e, op);

@@ -199,7 +199,7 @@ struct rr_eng *rr_eng_init(void *mem, const struct rr_eng_params *p, rr_time now
 	e->p.inline_peer = p->inline_peer ? p->inline_peer : p->inline_recv;
 	e->count = p->count;
 	e->now = now;
-	e->ring = p->caps & RR_CAP_RING_CREDITS;
+	e->ring = e->paced = p->caps & RR_CAP_RING_CREDITS;
 	e->reads_max = p->pulls;
 	e->mute = asked_of(p) == 0 && !e->ring;
 	e->retry_at = RR_TIME_NEVER;

@@ -211,6 +211,29 @@ Test(engine_credits, control_messages_may_use_the_reserve_of_the_window)
 	one_fini(&o);
 }
 
+/* A peer has asked, and has no receive for the replies: the provider's queue fills up. */
+Test(engine_credits, without_ring_credits_too_there_is_no_more_than_the_provider_takes)
+{
+	one_init(&o, 0, false);
+	for (uint32_t xid = 1; xid <= 4; xid++)
+		ONE_RECV(&o, xid, 1, 20, MSG, 0, 0, 0, A_CALL(xid));
+	cr_assert_eq(one_send(&o, RR_RPC_REPLY, 1, 40), 0, "nobody has spoken of a window");
+	rr_eng_window(o.e, 8);
+	cr_assert_eq(one_send(&o, RR_RPC_REPLY, 2, 40), 0);
+	rr_eng_window(o.e, 0);
+	cr_assert_eq(one_send(&o, RR_RPC_REPLY, 3, 40), -EAGAIN);
+	cr_assert_not(rr_eng_writable(o.e));
+	one_clear(&o);
+	ONE_RECV(&o, 9, 1, 20, 0x63, 0, 0, 0);
+	cr_assert_eq(one_count(&o, RR_OP_SEND), 0, "nor for an error");
+	rr_eng_window(o.e, 8);
+	one_run(&o);
+	cr_assert_eq(one_count(&o, RR_OP_SEND), 1);
+	cr_assert(rr_eng_writable(o.e));
+	cr_assert_eq(one_send(&o, RR_RPC_REPLY, 3, 40), 0);
+	one_fini(&o);
+}
+
 Test(engine_credits, without_reliable_replies_a_reply_chunk_is_fenced_only_after_a_time)
 {
 	uint32_t n;

@@ -141,6 +141,37 @@ static void t_who_says_nothing_useful_has_the_defaults(void)
 	free(b);
 }
 
+/* It asks for messages, has no receive for any, and never will: neither who sends nor who closes waits for it. */
+static void t_who_has_no_receives_is_not_waited_for(void)
+{
+	static const uint8_t plain[] = { 0xf6, 0xab, 0x0e, 0x18, 1, 0, 3, 3 };
+	struct stranger s = { .data = plain, .len = sizeof(plain) };
+	uint8_t bytes[1000] = { 0 };
+	struct iovec iov = { bytes, sizeof(bytes) };
+	unsigned n = 0, without = resources();
+	struct rr_wc wc;
+
+	b = new_qp();
+	listen_at(at_port(PORT));
+	stranger_come(&s);
+	CHECK(take(b, NULL, NULL) == 0);
+	CHECK(establish_one(b) == 0);
+	CHECK(stranger_is_in(&s) == 0);
+	for (; ops->window(b) && n < 200; n++)
+		CHECK(ops->send(b, &iov, 1, 0, 0) == 1);
+	CHECK(n >= 8 && n < 200);
+	CHECK(ops->send(b, &iov, 1, 0, 0) == -EAGAIN);
+	CHECK(ops->poll(b, &wc, 1) == 0);
+	CHECK(!ops->settle(b, 0));	/* core/conn leaves the rest to a thread */
+	ops->close(b);
+	stranger_go(&s);
+	unlisten();
+	free(b);
+	for (rr_time end = rr_now() + PATIENCE; resources() > without && rr_now() < end;)
+		usleep(10000);
+	CHECK(resources() == without);
+}
+
 /* Nobody invalidates unless both have said so; we say so to who has.
  * req: rfc8797 4.1 #2 */
 static void t_who_takes_send_with_invalidate_is_told_that_it_may_come(void)
@@ -374,6 +405,7 @@ static void t_the_kernel_client_comes_and_calls(void)
 static const struct vt tests[] = {
 	T(private_data_is_found_and_answered),
 	T(who_says_nothing_useful_has_the_defaults),
+	T(who_has_no_receives_is_not_waited_for),
 	T(who_takes_send_with_invalidate_is_told_that_it_may_come),
 	T(addresses_are_those_of_both_ends),
 	T(the_any_address_of_ipv6_takes_ipv4_too),

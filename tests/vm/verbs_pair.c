@@ -327,6 +327,29 @@ static void t_who_disconnects_is_heard_before_it_closes(void)
 	close_pair();
 }
 
+static unsigned listening(void)
+{
+	FILE *f = popen("rdma resource show cm_id | grep -c LISTEN", "r");
+	unsigned n = 99;
+
+	CHECK(f && fscanf(f, "%u", &n) == 1);
+	pclose(f);
+	return n;
+}
+
+/* Nobody else has any business there; who came would be refused by us, as often as he likes. */
+static void t_the_port_is_shut_when_the_connection_stands(void)
+{
+	unsigned before = listening();
+
+	offer_and_answer(par.token);
+	CHECK(listening() == before + 1);
+	CHECK(establish() == 0);
+	CHECK(listening() == before);
+	post(a, "here", 4);
+	close_pair();
+}
+
 static void t_a_wrong_token_gets_no_connection(void)
 {
 	uint8_t wrong[RR_TOKEN_LEN] = { 9 };
@@ -631,6 +654,7 @@ static const struct vt tests[] = {
 	T(a_sender_polls_only_for_room),
 	T(what_was_sent_survives_an_orderly_end),
 	T(who_disconnects_is_heard_before_it_closes),
+	T_OURS(the_port_is_shut_when_the_connection_stands),
 	T_OURS(a_wrong_token_gets_no_connection),
 	T_OURS(a_peer_that_never_comes_is_no_trouble),
 	T_OURS(an_address_without_device_is_refused),

@@ -3,13 +3,13 @@
 #include <errno.h>
 #include <string.h>
 #include <sched.h>
+#include <sys/mman.h>
 
 #include "core/base/compiler.h"
 #include "core/base/os.h"
 #include "core/prov/verbs/verbs_int.h"
 
 #define RECV_ID		(UINT64_C(1) << 63)	/* wr_id of a receive; below it the buffer */
-#define FULL_WAIT	(10 * RR_SEC)	/* a device gives up sooner */
 #define CM_LOOK		(100 * RR_MSEC)
 
 /* IB_WC_WITH_INVALIDATE as the kernel's rxe hands it through; elsewhere on RC this bit is not set. */
@@ -61,6 +61,8 @@ static struct rr_verbs_wqe ended(struct rr_vq *v, uint32_t seq)
 	return last;
 }
 
+static void catch_up(struct rr_vq *v);
+
 void rr_verbs_digest(struct rr_vq *v)
 {
 	rr_verbs_pull(v);
@@ -77,6 +79,7 @@ void rr_verbs_digest(struct rr_vq *v)
 		raw->wr_id = w.cookie;
 		raw->byte_len = w.op;
 	}
+	catch_up(v);
 }
 
 static void received(struct rr_qp *qp, struct rr_vq *v, const struct ibv_wc *raw, struct rr_wc *wc)
@@ -171,46 +174,115 @@ static uint32_t sq_used(const struct rr_vq *v)
 	return v->sq_head - v->sq_tail;
 }
 
-static bool has_room(const struct rr_vq *v, uint32_t n, bool slot)
+static bool slot_free(const struct rr_vq *v)
 {
-	return sq_used(v) + v->nchain + n <= v->sq_cap &&
-	       !(slot && v->slot_head - v->slot_tail == v->sends);
+	return v->slot_head - v->slot_tail < v->sends;
 }
 
-/* Every Send has a receive posted for it, so what is in the way is with the device, and gone in a
- * moment. */
-int rr_verbs_room(struct rr_vq *v, uint32_t n, bool slot)
+/* Room for n more, and nothing that stands before them. */
+static bool has_room(const struct rr_vq *v, uint32_t n)
 {
-	rr_time end = 0;
+	return v->late_head == v->late_tail && sq_used(v) + v->nchain + n <= v->sq_cap;
+}
 
-	while (!has_room(v, n, slot)) {
-		rr_verbs_digest(v);
-		if (has_room(v, n, slot))
-			break;
-		if (!end)
-			end = rr_now() + FULL_WAIT;
-		if (rr_now() > end)
-			rr_verbs_fail(v, -ECONNRESET);
-		if (v->err)
-			return v->err;
-		sched_yield();
-	}
-	return 0;
+uint32_t rr_verbs_window(const struct rr_vq *v)
+{
+	return v->late_head == v->late_tail && slot_free(v) ? v->window : 0;
 }
 
 static void book(struct rr_vq *v, struct ibv_send_wr *wr, struct rr_verbs_wqe w)
 {
 	wr->wr_id = v->sq_head;
 	v->wqe[v->sq_head++ % RR_VERBS_SQ] = w;
-	v->slot_head += w.slot;
 	v->reads += w.op == RR_WC_READ;
+}
+
+static void sign(struct rr_vq *v, struct ibv_send_wr *wr, enum rr_wc_op op)
+{
+	if (op != RR_WC_SEND || ++v->unsignaled >= v->sends / 2) {
+		wr->send_flags |= IBV_SEND_SIGNALED;
+		v->unsignaled = 0;
+	}
+}
+
+/* A bind names the window by its old key; from now on this is the old one. */
+static void bound(const struct ibv_send_wr *wr)
+{
+	if (wr->opcode == IBV_WR_BIND_MW)
+		wr->bind_mw.mw->rkey = wr->bind_mw.rkey;
+}
+
+static int post_now(struct rr_vq *v, struct ibv_send_wr *first)
+{
+	struct ibv_send_wr *bad;
+
+	if (!ibv_post_send(v->id->qp, first, &bad))
+		return 0;
+	rr_verbs_fail(v, -EIO);
+	return -EIO;
+}
+
+/* Whose data the queue can take now is the peer's choice: its device may keep the oldest work request for as long as
+ * it likes (RNR, no answer). Nobody waits for that. What has no room is kept here, in its order, and Sends of messages
+ * stop, which are all that makes more of it, but for what one message takes and keys that are taken back. */
+static int keep_late(struct rr_vq *v, const struct ibv_send_wr *wr, struct rr_verbs_wqe w)
+{
+	struct rr_verbs_late *l;
+
+	if (!v->late) {
+		l = mmap(NULL, RR_VERBS_LATE * sizeof(*l), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		v->late = l == MAP_FAILED ? NULL : l;
+	}
+	if (!v->late || v->late_head - v->late_tail == RR_VERBS_LATE) {
+		rr_verbs_fail(v, -ECONNRESET);
+		return v->err;
+	}
+	l = &v->late[v->late_head++ % RR_VERBS_LATE];
+	*l = (struct rr_verbs_late){ .wr = *wr, .w = w };
+	l->wr.next = NULL;
+	if (wr->num_sge)
+		l->sge = wr->sg_list[0];
+	return 0;
+}
+
+static int post_late(struct rr_vq *v, const struct ibv_send_wr *wr, struct rr_verbs_wqe w)
+{
+	uint32_t n = v->nchain;
+	int rc = 0;
+
+	v->nchain = 0;
+	for (uint32_t i = 0; i < n && !rc; i++)
+		rc = keep_late(v, &v->chain[i], (struct rr_verbs_wqe){ .op = RR_WC_SEND });
+	if (!rc)
+		rc = keep_late(v, wr, w);
+	return rc ? rc : w.op == RR_WC_SEND;
+}
+
+/* What was kept, as far as there is room. */
+static void catch_up(struct rr_vq *v)
+{
+	while (unlikely(v->late_tail != v->late_head) && sq_used(v) < v->sq_cap && !rr_verbs_usable(v)) {
+		struct rr_verbs_late *l = &v->late[v->late_tail++ % RR_VERBS_LATE];
+
+		l->wr.sg_list = &l->sge;
+		sign(v, &l->wr, l->w.op);
+		book(v, &l->wr, l->w);
+		if (post_now(v, &l->wr))
+			return;
+		bound(&l->wr);
+		if (v->late_tail == v->late_head)	/* touches little memory */
+			v->late_tail = v->late_head = 0;
+	}
 }
 
 int rr_verbs_post(struct rr_vq *v, struct ibv_send_wr *wr, struct rr_verbs_wqe w)
 {
-	struct ibv_send_wr *bad, *first = wr;
+	struct ibv_send_wr *first = wr;
 	uint32_t n = v->nchain;
 
+	v->slot_head += w.slot;
+	if (unlikely(!has_room(v, 1)))
+		return post_late(v, wr, w);
 	for (uint32_t i = 0; i < n; i++) {
 		book(v, &v->chain[i], (struct rr_verbs_wqe){ .op = RR_WC_SEND });
 		v->chain[i].next = i + 1 < n ? &v->chain[i + 1] : wr;
@@ -218,19 +290,12 @@ int rr_verbs_post(struct rr_vq *v, struct ibv_send_wr *wr, struct rr_verbs_wqe w
 	}
 	v->unsignaled += n;
 	v->nchain = 0;
-	if (w.op != RR_WC_SEND || ++v->unsignaled >= v->sends / 2) {
-		wr->send_flags |= IBV_SEND_SIGNALED;
-		v->unsignaled = 0;
-	}
+	sign(v, wr, w.op);
 	book(v, wr, w);
-	if (ibv_post_send(v->id->qp, first, &bad)) {
-		rr_verbs_fail(v, -EIO);
+	if (post_now(v, first))
 		return -EIO;
-	}
-	/* The bind names the window by its old key; from now on this is the old one. */
 	for (uint32_t i = 0; i < n; i++)
-		if (v->chain[i].opcode == IBV_WR_BIND_MW)
-			v->chain[i].bind_mw.mw->rkey = v->chain[i].bind_mw.rkey;
+		bound(&v->chain[i]);
 	return w.op == RR_WC_SEND;
 }
 
@@ -241,11 +306,11 @@ static bool gather(struct rr_vq *v, uint8_t *slot, const struct iovec *iov, int 
 {
 	struct ibv_sge *sge = wr->sg_list;
 
-	if (len <= v->max_inline && niov <= (int)v->max_sge) {
+	if (len <= v->max_inline && niov <= (int)v->max_sge && (has_room(v, 1) || !len)) {
 		for (int i = 0; i < niov; i++)
 			sge[i] = (struct ibv_sge){ .addr = (uintptr_t)iov[i].iov_base,
 						   .length = (uint32_t)iov[i].iov_len };
-		wr->num_sge = niov;
+		wr->num_sge = len ? niov : 0;
 		wr->send_flags = IBV_SEND_INLINE;
 		return false;
 	}
@@ -265,15 +330,13 @@ int rr_verbs_send_wr(struct rr_qp *qp, struct rr_vq *v, struct ibv_send_wr *wr,
 	struct rr_verbs_wqe w = { .op = RR_WC_SEND, .cookie = cookie };
 	struct ibv_sge sge[RR_VERBS_SGE];
 	size_t len = 0;
-	int rc;
 
 	for (int i = 0; i < niov; i++)
 		len += iov[i].iov_len;
 	if (len > qp->send_size)
 		return -EMSGSIZE;
-	rc = rr_verbs_room(v, 1, true);
-	if (rc)
-		return rc;
+	if (len && !slot_free(v))
+		return -EAGAIN;
 	wr->sg_list = sge;
 	w.slot = gather(v, v->slab + (size_t)rr_verbs_recvs(qp) * qp->recv_size +
 			   (size_t)(v->slot_head % v->sends) * v->param.recv_size,
@@ -352,11 +415,9 @@ static int rdma(struct rr_qp *qp, enum ibv_wr_opcode op, const void *local, uint
 	if (read && !v->depth)
 		return -EOPNOTSUPP;
 	/* Reads wait for the peer's memory: half of the queue is theirs. */
-	if (read && v->reads >= v->sq_cap / 2)
+	if (read && (v->reads >= v->sq_cap / 2 || !has_room(v, 1)))
 		return -EAGAIN;
-	rc = rr_verbs_room(v, 1, false);
-	if (!rc)
-		rc = rr_verbs_mem_use(qp, v, p, len);
+	rc = rr_verbs_mem_use(qp, v, p, len);
 	if (rc < 0)
 		return rc;
 	sge.lkey = v->mr[rc].mr->lkey;
@@ -386,9 +447,14 @@ int rr_verbs_probe(struct rr_qp *qp)
 	struct rr_vq *v = rr_verbs_of(qp);
 	int rc = rr_verbs_usable(v);
 
-	if (!rc && !has_room(v, 1, false))
+	if (!rc && !has_room(v, 1))
 		rc = -EAGAIN;
 	return rc ? rc : rr_verbs_post(v, &wr, (struct rr_verbs_wqe){ .op = RR_WC_PROBE });
+}
+
+bool rr_verbs_unsettled(const struct rr_vq *v)
+{
+	return !rr_verbs_usable(v) && (sq_used(v) || v->late_head != v->late_tail);
 }
 
 bool rr_verbs_settle(struct rr_qp *qp, rr_time most)
@@ -397,19 +463,15 @@ bool rr_verbs_settle(struct rr_qp *qp, rr_time most)
 	struct rr_vq *v = rr_verbs_of(qp);
 	rr_time end = rr_now() + most;
 
-	if (rr_verbs_usable(v))
-		return true;
-	rr_verbs_digest(v);
-	if (sq_used(v) == 0)
+	if (!v || !rr_verbs_unsettled(v))
 		return true;
 	/* The last one may be unsignaled: a Write of no bytes behind it tells. */
-	if (v->unsignaled && (rr_verbs_room(v, 1, false) ||
-			      rr_verbs_post(v, &wr, (struct rr_verbs_wqe){ .op = RR_WC_WRITE }) < 0))
+	if (v->unsignaled && rr_verbs_post(v, &wr, (struct rr_verbs_wqe){ .op = RR_WC_WRITE }) < 0)
 		return true;
-	while (sq_used(v) && !rr_verbs_usable(v) && rr_now() < end) {
+	do {
 		rr_verbs_digest(v);
 		rr_verbs_cm_events(qp, v);	/* the peer may have left first */
 		sched_yield();
-	}
-	return !sq_used(v) || rr_verbs_usable(v);
+	} while (rr_verbs_unsettled(v) && rr_now() < end);
+	return !rr_verbs_unsettled(v);
 }

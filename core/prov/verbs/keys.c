@@ -65,9 +65,8 @@ static int window_expose(struct rr_qp *qp, struct rr_vq *v, const void *local, u
 	struct rr_verbs_mw *w;
 	int i, mr;
 
-	mr = v->nchain >= RR_VERBS_CHAIN ? -EAGAIN : rr_verbs_room(v, 1, false);
-	if (mr)
-		return mr;
+	if (v->nchain >= RR_VERBS_CHAIN)
+		return -EAGAIN;
 	mr = rr_verbs_mem_use(qp, v, local, len);
 	if (mr < 0)
 		return mr;
@@ -108,12 +107,10 @@ static int window_invalidate(struct rr_vq *v, uint32_t handle, uint64_t cookie)
 {
 	struct ibv_send_wr wr = { .opcode = IBV_WR_LOCAL_INV, .invalidate_rkey = handle };
 	const struct rr_verbs_mw *w = window_of(v, handle);
-	int rc;
 
 	if (!w)
 		return -EINVAL;
-	rc = rr_verbs_room(v, 1, false);
-	return rc ? rc : rr_verbs_post(v, &wr, (struct rr_verbs_wqe){
+	return rr_verbs_post(v, &wr, (struct rr_verbs_wqe){
 		.op = RR_WC_INVALIDATE, .window = (uint16_t)(w - v->mw), .cookie = cookie });
 }
 
@@ -127,8 +124,11 @@ int rr_verbs_expose(struct rr_qp *qp, const void *local, uint32_t len, enum rr_r
 
 	if (rc || !v)
 		return rc;
-	return v->windows ? window_expose(qp, v, local, len, rights, out)
-			  : reg_expose(v, local, len, rights, out);
+	rc = v->windows ? window_expose(qp, v, local, len, rights, out)
+			: reg_expose(v, local, len, rights, out);
+	if (!rc && v->shown < UINT32_MAX)
+		v->shown++;
+	return rc;
 }
 
 int rr_verbs_invalidate(struct rr_qp *qp, uint32_t handle, uint64_t cookie)

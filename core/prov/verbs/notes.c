@@ -10,7 +10,7 @@
 
 /* --- saying ---------------------------------------------------------------------------- */
 
-/* False: there is no room. */
+/* False: there is no room. The last slot is left for a message, which has been told that there is one. */
 static bool note(struct rr_qp *qp, struct rr_vq *v, uint32_t what)
 {
 	struct ibv_send_wr wr = { .opcode = IBV_WR_SEND_WITH_IMM,
@@ -18,10 +18,11 @@ static bool note(struct rr_qp *qp, struct rr_vq *v, uint32_t what)
 	uint32_t n = what & RR_VERBS_READ ? rr_min(v->nkept, RR_VERBS_TELL) : 0;
 	uint8_t handles[4 * RR_VERBS_TELL];
 	struct iovec iov = { handles, 4 * n };
+	bool last = v->slot_head - v->slot_tail + 1 >= v->sends;
 
 	for (uint32_t i = 0; i < n; i++)
 		rr_put_be32(handles + 4 * i, v->kept[i]);
-	if (rr_verbs_usable(v) || rr_verbs_send_wr(qp, v, &wr, &iov, n > 0, 0) < 0)
+	if (rr_verbs_usable(v) || (n && last) || rr_verbs_send_wr(qp, v, &wr, &iov, n > 0, 0) < 0)
 		return false;
 	v->nkept -= n;
 	memmove(v->kept, v->kept + n, v->nkept * sizeof(v->kept[0]));
@@ -35,7 +36,7 @@ static bool count_is_due(const struct rr_qp *qp, const struct rr_vq *v)
 
 void rr_verbs_note_chain(struct rr_qp *qp, struct rr_vq *v)
 {
-	if (!count_is_due(qp, v) || v->nchain > RR_VERBS_CHAIN || rr_verbs_room(v, 1, false))
+	if (!count_is_due(qp, v) || v->nchain > RR_VERBS_CHAIN)
 		return;
 	v->chain[v->nchain++] = (struct ibv_send_wr){
 		.opcode = IBV_WR_SEND_WITH_IMM, .imm_data = htobe32(RR_VERBS_NOTE | v->untold),
@@ -81,11 +82,14 @@ void rr_verbs_tell_read(struct rr_qp *qp, struct rr_vq *v)
 
 /* --- hearing --------------------------------------------------------------------------- */
 
-/* Handles, as many as are in there. */
+/* Handles, as many as are in there. To look for one takes a while: not more often than one was exposed. */
 static void heard(struct rr_vq *v, const struct rr_wc *wc)
 {
-	for (uint32_t at = 0; at + 4 <= wc->len && at < 4 * RR_VERBS_TELL; at += 4)
-		rr_verbs_key_read(v, rr_be32(wc->buf + at));
+	uint32_t n = rr_min(rr_min(wc->len / 4, RR_VERBS_TELL), v->shown);
+
+	v->shown -= n;
+	for (uint32_t i = 0; i < n; i++)
+		rr_verbs_key_read(v, rr_be32(wc->buf + 4 * i));
 	v->asking = false;
 }
 

@@ -14,6 +14,8 @@
 #define TOKEN_MAGIC	"RRtk"
 #define STRANGERS	8	/* connection requests with a wrong token that are refused, not more */
 
+#define RECVS		4096u	/* of the peer's that are believed in: options do not come to more */
+
 #define ADDR_VERSION	2	/* of an offer: of all that two of ours say to each other */
 
 /* An address in an answer: family, port, address, scope. */
@@ -188,7 +190,7 @@ bool rr_pair_private_get(struct rr_qp *qp, struct rr_vq *v, const uint8_t *buf, 
 	if (!at || len - at < RR_VERBS_PRIVATE - RR_CMDATA_LEN || memcmp(buf + at, TOKEN_MAGIC, 4) ||
 	    memcmp(buf + at + 4, v->param.token, RR_TOKEN_LEN))
 		return false;
-	qp->peer_recvs = rr_be32(buf + at + 4 + RR_TOKEN_LEN);
+	qp->peer_recvs = rr_min(rr_be32(buf + at + 4 + RR_TOKEN_LEN), RECVS);
 	v->window = qp->peer_recvs;
 	/* What we send is gathered in slots of our own size. */
 	qp->send_size = rr_min(d.recv_size, v->param.recv_size);
@@ -197,7 +199,8 @@ bool rr_pair_private_get(struct rr_qp *qp, struct rr_vq *v, const uint8_t *buf, 
 	return true;
 }
 
-/* Somebody has come to our port. The one who knows the token gets the connection. */
+/* Somebody has come to our port. The one who knows the token gets the connection, and the port is shut: those who come
+ * for nothing else than to be refused would be, in the app's calls, as fast as they like. */
 int rr_pair_requested(struct rr_qp *qp, struct rr_vq *v, struct rdma_cm_id *id,
 		      const struct rdma_conn_param *req)
 {
@@ -208,5 +211,7 @@ int rr_pair_requested(struct rr_qp *qp, struct rr_vq *v, struct rdma_cm_id *id,
 		return ++v->strangers > STRANGERS ? -ECONNREFUSED : 0;
 	}
 	v->id = id;
+	rr_cm_destroy_id(v->listener);
+	v->listener = NULL;
 	return rr_verbs_accept(qp, v, req);
 }

@@ -30,7 +30,7 @@ static uint32_t window(struct rr_qp *qp)
 {
 	const struct rr_vq *v = rr_verbs_of(qp);
 
-	return v && !v->err && !v->lost ? v->window : 0;
+	return v && !v->err && !v->lost ? rr_verbs_window(v) : 0;
 }
 
 static bool peek(const struct rr_qp *qp, enum rr_arm what)

@@ -175,5 +175,8 @@ void rr_verbs_qp_free(struct rr_qp *qp, struct rr_vq *v)
 		munmap(v->slab, v->slab_size);
 	if (qp->mem)
 		munmap(qp->mem, qp->mem_size);
+	if (v->late)
+		munmap(v->late, RR_VERBS_LATE * sizeof(*v->late));
+	v->late = NULL;
 	qp->mem = NULL;
 }

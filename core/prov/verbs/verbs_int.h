@@ -40,6 +40,7 @@
 #define RR_VERBS_FULL	128u		/* of the others, those that have as many as they ask for */
 #define RR_VERBS_SENDS	32u		/* send slots, at most */
 #define RR_VERBS_SQ	512u
+#define RR_VERBS_LATE	2048u		/* work requests that wait for room: all keys taken back, and a message's */
 #define RR_VERBS_DEPTH	16u		/* RDMA Reads at a time, each way, at most */
 #define RR_VERBS_KEYS	1024u		/* exposed at once */
 #define RR_VERBS_EVENTS	16u		/* of the CM, looked at in one call: anybody may bring them about */
@@ -81,6 +82,13 @@ struct rr_verbs_wqe {
 	uint8_t mr;		/* RR_WC_READ, RR_WC_WRITE: of v->mr, index + 1; 0 none */
 	uint32_t handle;	/* RR_WC_READ: read to its end; 0 not */
 	uint64_t cookie;
+};
+
+/* One that has no room on the send queue. */
+struct rr_verbs_late {
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
+	struct rr_verbs_wqe w;
 };
 
 /* One process's part. */
@@ -139,6 +147,8 @@ struct rr_vq {
 	uint32_t sq_cap, sq_head, sq_tail;
 	uint32_t slot_head, slot_tail, sends;	/* of send slots; how many there are */
 	uint32_t max_inline, max_sge;
+	struct rr_verbs_late *late;		/* RR_VERBS_LATE of them, once there is one; free-running */
+	uint32_t late_head, late_tail;
 
 	/* receives that the peer has posted for us (native: UINT32_MAX), and of ours those that it does not know of yet */
 	uint32_t window, untold;
@@ -147,6 +157,7 @@ struct rr_vq {
 
 	/* what we have read of the peer's, and how many receives ago the first of it */
 	uint32_t kept[RR_VERBS_KEPT], nkept, kept_age;
+	uint32_t shown;		/* exposures of ours of which the peer has yet to say so */
 	bool asked, told;	/* the peer wants to know; it has not yet heard */
 	bool asking;		/* we want to */
 
@@ -378,13 +389,14 @@ void rr_verbs_tell_read(struct rr_qp *qp, struct rr_vq *v);
 bool rr_verbs_is_note(struct rr_qp *qp, struct rr_vq *v, const struct rr_wc *wc);
 
 /* data.c */
-/* Waits for room for n more on the send queue, and for one of the send slots: 0, or -errno, it is lost. */
-int rr_verbs_room(struct rr_vq *v, uint32_t n, bool slot);
-/* wr gets its number and signal, goes into our books, and off with what was chained before it. */
+/* Messages that may be sent now. */
+uint32_t rr_verbs_window(const struct rr_vq *v);
+/* wr gets its number and signal, goes into our books, and off with what was chained before it; or, where the send queue
+ * is full, all of that when it is not: it has one piece at most then. */
 int rr_verbs_post(struct rr_vq *v, struct ibv_send_wr *wr, struct rr_verbs_wqe w);
 int rr_verbs_send(struct rr_qp *qp, const struct iovec *iov, int niov, uint64_t cookie,
 		  uint32_t inv_handle);
-/* Posts a Send of this payload, for which the peer has a receive: 1, or -errno. */
+/* Posts a Send of this payload, for which the peer has a receive: 1, or -errno (-EAGAIN: no slot for it). */
 int rr_verbs_send_wr(struct rr_qp *qp, struct rr_vq *v, struct ibv_send_wr *wr,
 		     const struct iovec *iov, int niov, uint64_t cookie);
 int rr_verbs_send_imm(struct rr_qp *qp, uint32_t imm, uint64_t cookie);
@@ -400,6 +412,8 @@ int rr_verbs_post_recv(struct rr_qp *qp, struct rr_vq *v, uint32_t i);
 void rr_verbs_digest(struct rr_vq *v);
 int rr_verbs_probe(struct rr_qp *qp);
 bool rr_verbs_settle(struct rr_qp *qp, rr_time most);
+/* Is anything on its way to a peer that is there? */
+bool rr_verbs_unsettled(const struct rr_vq *v);
 
 /* cq.c */
 /* Moves what the CQ has to v->raw; false: another thread is at it. */

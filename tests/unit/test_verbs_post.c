@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The verbs provider's posts, on a device that is made up here: what it has taken it keeps as long as the peer likes
+ * (no receive there, no answer). None of the provider's calls may wait for that. How often they look at the completion queue
+ * says whether they do. */
+#include <criterion/criterion.h>
+
+#if __has_include(<rdma/rdma_cma.h>)
+
+#include <stdlib.h>
+
+#include "core/prov/verbs/cq.c"
+#include "core/prov/verbs/data.c"
+#include "core/prov/verbs/notes.c"
+
+#define FEW	1000	/* looks of one call */
+#define RECVS	150u
+
+static pid_t self = 1;
+pid_t *rr_verbs_self = &self;
+
+/* --- the rest of the provider ------------------------------------------------------------ */
+
+static uint32_t keys_looked_for;
+
+int rr_verbs_mem_use(struct rr_qp *qp, struct rr_vq *v, const void *local, size_t len)
+{
+	(void)qp;
+	(void)local;
+	(void)len;
+	v->mr[0].users++;
+	return 0;
+}
+
+void rr_verbs_mem_unuse(struct rr_vq *v, uint32_t i)
+{
+	v->mr[i].users--;
+}
+
+void rr_verbs_window_free(struct rr_vq *v, uint16_t window)
+{
+	v->mw[window].live = false;
+}
+
+bool rr_verbs_key_gone(struct rr_vq *v, uint32_t handle)
+{
+	(void)v;
+	(void)handle;
+	return false;
+}
+
+void rr_verbs_key_read(struct rr_vq *v, uint32_t handle)
+{
+	(void)v;
+	(void)handle;
+	keys_looked_for++;
+}
+
+void rr_verbs_cm_events(struct rr_qp *qp, struct rr_vq *v)
+{
+	(void)qp;
+	(void)v;
+}
+
+/* --- the device -------------------------------------------------------------------------- */
+
+struct posted {
+	uint64_t id;
+	enum ibv_wr_opcode op;
+	bool signaled;
+	uint32_t len;
+	uint64_t first;		/* byte of the payload */
+};
+
+static struct posted sq[8192];
+static uint32_t sq_n, sq_done, looks, recvs_posted;
+static struct ibv_wc wcs[64];
+static int nwcs;
+
+static int take_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+	(void)qp;
+	(void)bad;
+	for (; wr; wr = wr->next) {
+		cr_assert_lt(sq_n - sq_done, RR_VERBS_SQ, "the queue's end");
+		sq[sq_n++] = (struct posted){
+			.id = wr->wr_id, .op = wr->opcode, .signaled = wr->send_flags & IBV_SEND_SIGNALED,
+			.len = wr->num_sge ? wr->sg_list[0].length : 0,
+			.first = wr->num_sge && wr->opcode != IBV_WR_RDMA_WRITE ? *(uint8_t *)(uintptr_t)wr->sg_list[0].addr : 0,
+		};
+	}
+	return 0;
+}
+
+static int take_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	(void)qp;
+	(void)wr;
+	(void)bad;
+	recvs_posted++;
+	return 0;
+}
+
+static int look_at(struct ibv_cq *cq, int n, struct ibv_wc *wc)
+{
+	int got = rr_min(n, nwcs);
+
+	(void)cq;
+	looks++;
+	memcpy(wc, wcs, (size_t)got * sizeof(*wc));
+	memmove(wcs, wcs + got, (size_t)(nwcs - got) * sizeof(*wc));
+	nwcs -= got;
+	return got;
+}
+
+static int notify(struct ibv_cq *cq, int solicited)
+{
+	(void)cq;
+	(void)solicited;
+	return 0;
+}
+
+/* The peer takes so many of them at last. */
+static void leaves(uint32_t n)
+{
+	for (; n && sq_done < sq_n; n--, sq_done++)
+		if (sq[sq_done].signaled && nwcs < (int)rr_array_size(wcs))
+			wcs[nwcs++] = (struct ibv_wc){ .wr_id = sq[sq_done].id, .status = IBV_WC_SUCCESS };
+}
+
+static struct ibv_context device = {
+	.ops = { .poll_cq = look_at, .req_notify_cq = notify, .post_send = take_send, .post_recv = take_recv },
+};
+static struct ibv_cq queue = { .context = &device };
+static struct ibv_qp pair = { .context = &device };
+static struct rdma_cm_id id = { .qp = &pair };
+static struct ibv_mr mr = { .lkey = 1 };
+static struct rr_verbs q;
+static struct rr_vq *v;
+static uint8_t mem[65536];
+
+static void set_up(void)
+{
+	v = calloc(1, sizeof(*v) + 1024 * sizeof(v->raw[0]));
+	v->raw_cap = 1024;
+	v->cq = &queue;
+	v->id = &id;
+	v->slab_mr = v->mr[0].mr = &mr;
+	v->state = RR_V_READY;
+	v->sq_cap = RR_VERBS_SQ;
+	v->sends = RR_VERBS_SENDS;
+	v->max_inline = 64;
+	v->max_sge = 4;
+	v->depth = 16;
+	q = (struct rr_verbs){ .owner = self, .v = v, .qp = {
+		.recv_size = 1024, .send_size = 1024, .recvs = RECVS, .peer_recvs = RECVS,
+		.mem = mem, .mem_size = sizeof(mem),
+	} };
+	v->param.recv_size = 1024;
+	v->window = RECVS;
+	v->slab = calloc(RECVS + RR_VERBS_NOTES + RR_VERBS_SENDS, 1024);
+	sq_n = sq_done = looks = recvs_posted = 0;
+	nwcs = 0;
+	keys_looked_for = 0;
+}
+
+static void tear_down(void)
+{
+	cr_assert_lt(looks, FEW * 20, "somebody waits: %u looks", looks);
+	free(v->slab);
+	free(v);
+}
+
+TestSuite(verbs_post, .init = set_up, .fini = tear_down, .timeout = 60);
+
+static int send_one(uint8_t first, uint32_t len)
+{
+	uint8_t bytes[1024] = { first };
+	struct iovec iov = { bytes, len };
+	uint32_t before = looks;
+	int rc = rr_verbs_send(&q.qp, &iov, 1, 0, 0);
+
+	cr_assert_lt(looks - before, FEW, "it waits for the peer");
+	return rc;
+}
+
+static uint32_t native_sends(uint32_t len, uint32_t most)
+{
+	uint32_t n = 0;
+
+	q.qp.native = true;
+	v->window = UINT32_MAX;
+	while (n < most && rr_verbs_window(v) && send_one((uint8_t)n, len) == 1)
+		n++;
+	return n;
+}
+
+static const struct rr_seg seg = { .handle = 7, .length = 1000 };
+
+/* A native peer has no receive for what it asked for. */
+Test(verbs_post, sends_stop_where_their_slots_end)
+{
+	struct rr_wc wc[4];
+
+	cr_assert_eq(native_sends(1000, 100), RR_VERBS_SENDS);
+	cr_assert_eq(send_one(0, 1000), -EAGAIN);
+	cr_assert_eq(rr_verbs_poll(&q.qp, wc, 4), 0);
+	cr_assert_eq(rr_verbs_window(v), 0);
+	cr_assert_eq(v->err, 0, "it may yet have some");
+	leaves(RR_VERBS_SENDS);
+	cr_assert_eq(rr_verbs_poll(&q.qp, wc, 4), 0);
+	cr_assert_neq(rr_verbs_window(v), 0);
+	cr_assert_eq(send_one(9, 1000), 1);
+}
+
+/* Those that need no slot. */
+Test(verbs_post, short_sends_stop_where_the_queue_ends)
+{
+	struct rr_wc wc[4];
+	uint32_t n = native_sends(20, 2000);
+
+	cr_assert_eq(n, RR_VERBS_SQ + 1, "and the last one waits here");
+	cr_assert_eq(sq_n, RR_VERBS_SQ);
+	while (sq_done < n) {
+		leaves(32);
+		rr_verbs_poll(&q.qp, wc, 4);
+	}
+	for (uint32_t i = 0; i < n; i++)
+		cr_assert_eq(sq[i].first, (uint8_t)i, "in their order");
+	cr_assert_neq(rr_verbs_window(v), 0);
+}
+
+/* A reply whose chunks have many segments, behind what the peer does not take. */
+Test(verbs_post, what_one_message_takes_waits_in_its_order)
+{
+	struct rr_wc wc[64];
+	uint32_t writes = 0;
+
+	native_sends(20, RR_VERBS_SQ - 10);
+	for (uint32_t i = 0; i < 200; i++)
+		cr_assert_eq(rr_verbs_write(&q.qp, mem, 100, &seg, 0, i + 1), 0);
+	cr_assert_eq(send_one(77, 20), 1, "it belongs to them");
+	cr_assert_eq(rr_verbs_window(v), 0, "but nothing else is begun");
+	cr_assert_eq(rr_verbs_read(&q.qp, mem, 100, &seg, 0, 1), -EAGAIN);
+	cr_assert_eq(rr_verbs_probe(&q.qp), -EAGAIN);
+	cr_assert_lt(looks, FEW);
+	while (sq_done < RR_VERBS_SQ - 10 + 201) {
+		int n;
+
+		leaves(20);
+		n = rr_verbs_poll(&q.qp, wc, 64);
+		for (int i = 0; i < n; i++)
+			cr_assert(wc[i].op == RR_WC_WRITE && wc[i].cookie == ++writes);
+	}
+	cr_assert_eq(writes, 200);
+	cr_assert_eq(sq[RR_VERBS_SQ - 10 + 200].first, 77, "last");
+	cr_assert_eq(v->mr[0].users, 0);
+	cr_assert_neq(rr_verbs_window(v), 0);
+}
+
+/* Who never takes anything loses the connection some time. */
+Test(verbs_post, there_is_an_end_to_what_is_kept)
+{
+	uint32_t n = 0;
+
+	while (rr_verbs_write(&q.qp, mem, 1, &seg, 0, 1) == 0)
+		cr_assert_lt(n++, 10000);
+	cr_assert_eq(v->err, -ECONNRESET);
+	cr_assert_lt(looks, FEW);
+}
+
+/* --- notes --------------------------------------------------------------------------------- */
+
+static void comes(uint32_t imm, uint32_t len)
+{
+	wcs[nwcs++] = (struct ibv_wc){ .wr_id = RECV_ID, .byte_len = len, .wc_flags = IBV_WC_WITH_IMM,
+				       .imm_data = htobe32(imm), .status = IBV_WC_SUCCESS };
+}
+
+Test(verbs_post, notes_that_are_never_taken_are_not_waited_for)
+{
+	struct rr_wc wc[4];
+
+	for (int i = 0; i < 5000 && !v->err; i++) {
+		uint32_t before = looks;
+
+		comes(RR_VERBS_NOTE | RR_VERBS_READ | RR_VERBS_ASK, 0);
+		rr_verbs_poll(&q.qp, wc, 4);
+		cr_assert_lt(looks - before, FEW);
+		looks = before;
+	}
+	cr_assert_eq(v->err, -ECONNRESET, "nobody honest has so many of ours unheard");
+}
+
+/* To look for one takes some time. */
+Test(verbs_post, no_more_keys_are_looked_for_than_were_shown)
+{
+	struct rr_wc wc[4];
+
+	v->shown = 5;
+	for (int i = 0; i < 40; i++) {
+		comes(RR_VERBS_NOTE | RR_VERBS_READ, 1024);
+		rr_verbs_poll(&q.qp, wc, 4);
+		leaves(10);
+	}
+	cr_assert_eq(keys_looked_for, 5);
+	cr_assert_eq(v->err, 0);
+}
+
+Test(verbs_post, receives_that_were_never_used_do_not_come_back)
+{
+	struct rr_wc wc[4];
+
+	comes(RR_VERBS_NOTE | 1, 0);
+	cr_assert_eq(rr_verbs_poll(&q.qp, wc, 4), -EPROTO);
+}
+
+/* The last slot is for a message: one was promised. */
+Test(verbs_post, a_note_leaves_the_message_its_slot)
+{
+	struct rr_wc wc[4];
+
+	for (uint32_t i = 0; i < RR_VERBS_SENDS - 1; i++)
+		cr_assert_eq(send_one(1, 1000), 1);
+	for (uint32_t i = 0; i < 100; i++)
+		rr_verbs_keep(v, i);
+	v->asked = true;
+	rr_verbs_poll(&q.qp, wc, 4);
+	cr_assert_neq(rr_verbs_window(v), 0);
+	cr_assert_eq(send_one(2, 1000), 1);
+	leaves(RR_VERBS_SENDS);
+	rr_verbs_poll(&q.qp, wc, 4);
+	cr_assert(v->told, "then it is told");
+}
+
+/* --- the end ------------------------------------------------------------------------------- */
+
+Test(verbs_post, the_end_waits_for_no_peer)
+{
+	native_sends(1000, 5);
+	cr_assert(!rr_verbs_settle(&q.qp, 0));
+	cr_assert_lt(looks, FEW);
+	cr_assert(rr_verbs_unsettled(v));
+}
+
+Test(verbs_post, the_end_sees_what_has_left)
+{
+	native_sends(1000, 5);
+	leaves(5);
+	q.qp.native = true;
+	rr_verbs_settle(&q.qp, 0);
+	leaves(1);
+	cr_assert(rr_verbs_settle(&q.qp, 0), "the mark behind it");
+}
+
+Test(verbs_post, a_process_that_ends_waits_for_a_while)
+{
+	native_sends(1000, 5);
+	cr_assert(!rr_verbs_settle(&q.qp, 20 * RR_MSEC));
+	cr_assert_gt(looks, FEW);
+	looks = 0;
+}
+
+#else
+
+Test(verbs_post, needs_the_headers_of_rdma_core, .disabled = true)
+{
+}
+
+#endif
