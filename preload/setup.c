@@ -95,6 +95,7 @@ void rr_setup_conn(void)
 		.max_stash = conf.stash,
 		.budget = conf.connection_budget,
 		.process_budget = conf.process_budget,
+		.native_silent = conf.native_silent,
 		.warm_memory = conf.warm_memory,
 		.idle_trim = conf.idle_trim_ms,
 		.reliable_replies = conf.reliable_replies,

@@ -38,6 +38,7 @@ struct rr_conn_params {
 	rr_time upgrade_timeout;
 	rr_time negative_time;
 	rr_time spin;		/* most that a waiting thread spins; 0 never */
+	uint32_t native_silent;	/* native peers that have come and said nothing, at most */
 	uint32_t max_stash;	/* bytes received ahead of the app, per connection */
 	uint32_t budget;	/* bytes that may wait for the peer, beyond one message … */
 	uint32_t process_budget; /* … and of all connections of the process */

@@ -22,6 +22,7 @@
  *   handback.c back to TCP for the sake of forked children inherited.c what those do meanwhile
  *   idle.c     memory of idle connections                settle.c   what is under way at the end
  *   keepalive.c a peer that does not answer any more      budget.c   memory that peers may cost
+ *   guests.c   native peers that say nothing
  *   cache.c    peers that had no shim a moment ago        pool.c     chunk memory */
 
 #include <netinet/in.h>
@@ -353,6 +354,9 @@ uint32_t rr_conn_procs(struct rr_share *sh);
 /* fn sees connections that do not end meanwhile. False: another thread is at it, try later. */
 bool rr_conn_each_carried(void (*fn)(struct rr_conn *, void *), void *ctx);
 
+/* fn sees those in state RR_S_TAKEN, under their locks. How many then still are. */
+uint32_t rr_conn_each_taken(void (*fn)(struct rr_conn *));
+
 /* Takes the lock that goes with the state: the state, with *l held; or without it -EDEADLK, or -EBUSY: another
  * process of the family has it and does not go on. Nothing is known then, and nothing to be waited for. */
 int rr_conn_hold(struct rr_conn *c, struct rr_lock **l);
@@ -454,6 +458,9 @@ void rr_relay_ask(struct rr_conn *c, int fd);
 /* The parent's closes it: true, it goes on without. */
 bool rr_relay_takes(struct rr_conn *c, int fd);
 void rr_relay_forked(struct rr_conn *c);
+/* guests.c: is there no room for one more, with so many in the queue? When to ask again; 0 there is, perhaps since one that
+ * has never said anything was shown out. Under a listener's lock. */
+rr_time rr_guests_full(uint32_t waiting, rr_time now);
 void rr_dial_step(struct rr_conn *c, int fd);	/* dial.c */
 void rr_native_lost(struct rr_share *sh);	/* the peer has ended the connection */
 

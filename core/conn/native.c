@@ -18,7 +18,7 @@
 #include "core/conn/conn_int.h"
 
 #define QUEUE		8u	/* connections that nobody has accepted; each has all of its memory */
-#define REFUSALS	32	/* requests that one look refuses */
+#define REFUSALS	8	/* requests that one look refuses: some milliseconds each */
 #define RETRY		(10 * RR_SEC)
 #define RETRY_SOON	RR_SEC	/* the port's owner may end; the any-address needs no device */
 
@@ -29,6 +29,9 @@ struct rr_listener {
 	enum rr_reason why;
 	uint16_t port;			/* of RDMA CM */
 	struct sockaddr_in6 addr;	/* the TCP socket's own; v4 or v6 */
+	rr_time full;			/* there is no room for guests before this; 0 there may be */
+	rr_time told;			/* when it was last logged that somebody was refused … */
+	uint32_t untold;		/* … and how often it was not, since */
 	struct rr_share *first;		/* the queue, oldest first */
 	struct rr_share *spare;
 	uint32_t n;
@@ -229,6 +232,23 @@ static void enqueue(struct rr_listener *l, struct rr_share *sh)
 	l->n++;
 }
 
+/* Who comes to be refused is not to fill the log. */
+static void report_refusal(struct rr_listener *l, int rc)
+{
+	rr_time now = rr_now();
+
+	if (l->told && now - l->told < RETRY) {
+		l->untold++;
+		return;
+	}
+	l->told = now;
+	if (rc)
+		rr_warn("a native peer is refused: error %d; %u others since it was last said", -rc, l->untold);
+	else
+		rr_info("a native peer is refused by a rule; %u others since it was last said", l->untold);
+	l->untold = 0;
+}
+
 /* One request, if there is one: 0 taken or refused; -errno. */
 static int take_one(struct rr_listener *l)
 {
@@ -248,17 +268,31 @@ static int take_one(struct rr_listener *l)
 	if (rc == -EAGAIN || rc == -ESHUTDOWN)
 		return rc;
 	if (rc) {
-		rr_warn("a native peer is refused: error %d", -rc);
+		report_refusal(l, rc);
 		return 0;
 	}
 	l->spare = NULL;
 	if (admit(l, sh)) {
 		enqueue(l, sh);
 	} else {
-		rr_info("a native peer is refused by a rule");
+		report_refusal(l, 0);
 		rr_share_free(sh);
 	}
 	return 0;
+}
+
+/* Does somebody knock, and may come in? */
+static bool knocks(struct rr_conn *c, rr_time now)
+{
+	struct rr_listener *l = c->listener;
+	bool was = l->full;
+
+	if (l->n >= QUEUE || now < l->full || !rr_anchor_poll(l->lst->fd, POLLIN))
+		return false;
+	l->full = rr_guests_full(l->n, now);
+	if (was != !!l->full)	/* the door is watched, or is not */
+		atomic_store_explicit(&c->changed, true, memory_order_release);
+	return !l->full;
 }
 
 void rr_native_look(struct rr_conn *c, int fd)
@@ -271,7 +305,7 @@ void rr_native_look(struct rr_conn *c, int fd)
 	l->early = false;
 	if (l->lst->ops->tend)
 		rc = l->lst->ops->tend(l->lst);
-	for (int i = 0; !rc && i < REFUSALS && l->n < QUEUE && rr_anchor_poll(l->lst->fd, POLLIN); i++)
+	for (int i = 0; !rc && i < REFUSALS && knocks(c, rr_now()); i++)
 		rc = take_one(l);
 	if (rc == -ESHUTDOWN) {
 		shut_door(l);
@@ -297,8 +331,10 @@ int rr_native_fds(struct rr_conn *c, int fd, unsigned want, struct pollfd out[2]
 	out[0] = (struct pollfd){ fd, (short)want, 0 };
 	if (!open && awaited(l))
 		*until = l->retry;
+	if (l->full)
+		*until = rr_min(*until, l->full);
 	/* While the queue is full, who knocks does not wake anybody. */
-	if (!open || l->n >= QUEUE || !(want & RR_IN_BITS))
+	if (!open || l->n >= QUEUE || l->full || !(want & RR_IN_BITS))
 		return 1;
 	out[1] = (struct pollfd){ l->lst->fd, POLLIN, 0 };
 	return 2;

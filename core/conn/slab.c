@@ -100,6 +100,26 @@ bool rr_conn_each_carried(void (*fn)(struct rr_conn *, void *), void *ctx)
 	return true;
 }
 
+uint32_t rr_conn_each_taken(void (*fn)(struct rr_conn *))
+{
+	uint32_t n = atomic_load_explicit(&nslabs, memory_order_acquire), left = 0;
+
+	for (uint32_t i = 0; i < n * SLAB; i++) {
+		struct rr_conn *c = &slabs[i / SLAB][i % SLAB];
+
+		if (rr_conn_st(c) != RR_S_TAKEN || !rr_conn_keep(c))
+			continue;
+		if (rr_lock_try(&c->lock) == 0) {
+			if (rr_conn_st(c) == RR_S_TAKEN && c->owner == (int32_t)getpid())
+				fn(c);
+			rr_lock_drop(&c->lock);
+		}
+		left += rr_conn_st(c) == RR_S_TAKEN;
+		rr_conn_free(c);
+	}
+	return left;
+}
+
 /* Not while another thread forks: a connection that it did not count for the child, but which
  * the child finds carried, would end when the child closes it. */
 void rr_slab_carried(struct rr_conn *c)

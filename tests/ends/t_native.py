@@ -797,6 +797,139 @@ def the_peers_death_is_seen_after_a_fork_too():
     check(s.result(a) in ('EOF after 0', 'ECONNRESET'), 'it ends')
 
 
+# --- those who come for nothing ---
+
+def crowd(c, n):
+    """So many connections that say nothing, all kept open; those that came about."""
+    c.do('C = [attempt(connect, %d) for _ in range(%d)]' % (TCP, n), 60)
+    return c.do('len([x for x in C if type(x) is not str])')
+
+
+def open_ends(c):
+    return c.do("sum(not select.select([x], [], [], 0)[0] for x in C)")
+
+
+LOOP = 'T = Loop(L)'
+HOSTS = dict(upgrade_timeout_ms=200, native_silent=4)
+
+
+def who_says_nothing_makes_room_for_others():
+    """However many come: there is a number that are silent, and the oldest go. Those who talk stay."""
+    for serve in 'serve(L)', LOOP:
+        s = server(**HOSTS)
+        c, friend, late = client(upgrade_timeout_ms=20000), client(), client(upgrade_timeout_ms=20000)
+        s.do(serve)
+        until(port_open, 'the RDMA port')
+        friend.do('s = connect(%d)' % TCP)
+        same(friend.do('ask(s, 1, blob(300))'), 300)
+        same(crowd(c, 16), 16, 'they come in')
+        until(lambda: native(s) <= 1 + 4, 'the number')
+        same(open_ends(c), 4, 'the others have heard')
+        same(friend.do('ask(s, 2, blob(300))'), 300)
+        late.do('s = connect(%d)' % TCP)
+        same(late.do('ask(s, 3, blob(5000), proc=1)'), 5000)
+        same(friend.do('ask(s, 4, blob(300))'), 300)
+        check(native(s) <= 2 + 4, 'the number')
+        for end in s, c, friend, late:
+            end.kill()
+
+
+def who_has_spoken_stays_though_nobody_has_listened():
+    """A burst of those who come again: the server takes all of them before it reads from any."""
+    s, c = server(**HOSTS), client(upgrade_timeout_ms=20000)
+    a = s.start('S = [L.accept()[0] for _ in range(16)]')
+    until(port_open, 'the RDMA port')
+    c.do('C = []')
+    for i in range(16):
+        c.do('C.append(connect(%d))' % TCP)
+        c.do('C[-1].sendall(call(%d, blob(300)))' % i)
+        time.sleep(0.05)
+    s.result(a)
+    s.do('[echo_one(x) for x in S]')
+    same(c.do('[xid_of(read_rec(x)) for x in C]'), list(range(16)))
+    same(native(s), 16)
+
+
+def while_there_is_room_nobody_goes():
+    s, c = server(upgrade_timeout_ms=200), client()
+    s.do('serve(L)')
+    until(port_open, 'the RDMA port')
+    same(crowd(c, 16), 16)
+    time.sleep(0.5)
+    same((native(s), open_ends(c)), (16, 16))
+
+
+def who_waits_for_room_does_not_keep_the_server_busy():
+    s, c = server(upgrade_timeout_ms=3000, native_silent=2), client(upgrade_timeout_ms=20000)
+    s.do(EPOLL)
+    for how in 'epoll(0)', 'epoll(select.EPOLLET)':
+        s.do(how)
+        for _ in range(2):
+            t = c.start('s%d = connect(%d)' % (c.next, TCP))
+            same(s.do('event()'), [1])
+            s.do('x%d, _ = L.accept()' % s.next)
+            c.result(t)
+            s.do('L.setblocking(False); attempt(L.accept)')
+        t = c.start('u = connect(%d)' % TCP)
+        time.sleep(0.2)
+        events, woke = s.do('quiet(1)')
+        same(events, [])
+        check(woke < 50, 'it sleeps: %d' % woke)
+        same(s.do('event()'), [1], 'in time')
+        s.do('y, _ = L.accept()')
+        c.result(t)
+        c.kill(), s.kill()
+        s, c = server(upgrade_timeout_ms=3000, native_silent=2), client(upgrade_timeout_ms=20000)
+        s.do(EPOLL)
+
+
+def some_descriptors_are_left_to_others():
+    s, c, t = server(native_silent=1000), client(upgrade_timeout_ms=300), Agent(shim=False)
+    s.do('import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (200, 200))')
+    s.do('serve(L)')
+    until(port_open, 'the RDMA port')
+    check(crowd(c, 60) >= 20, 'they come in')
+    check(native(s) <= 30, '3/4 of 200 descriptors, at 5 each: %d' % native(s))
+    for i in range(20):
+        t.do('s%d = connect(%d)' % (i, TCP))
+        same(t.do('ask(s%d, 1, blob(300))' % i), 300)
+
+
+def who_asks_and_never_comes_does_not_stay():
+    """No RTU, so to say: the app has it, until the time for it is over."""
+    for wait in WAYS:
+        s, c = server(upgrade_timeout_ms=300), client()
+        a = s.start('s, _ = L.accept()')
+        until(port_open, 'the RDMA port')
+        s.stop()
+        c.do(NB)
+        same(c.do('begin()'), 'EINPROGRESS')
+        c.stop()
+        s.kill(signal.SIGCONT)
+        s.result(a)
+        a = s.start('(%s, ending(s))[1]' % wait)
+        same(s.result(a), 'ECONNRESET', wait)
+        same(native(s), 0)
+        c.kill(signal.SIGCONT)
+        c.do('s.close()')
+        c.kill(), s.kill()
+
+
+def refusals_do_not_fill_the_log():
+    s, c = server(log_file='stderr'), client()
+    s.do('serve(L)')
+    until(port_open, 'the RDMA port')
+    for _ in range(300):
+        x = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        x.connect('\0rdmarpc-test-%d' % RDMA)
+        x.send(b'nonsense')
+        same(x.recv(1), b'', 'refused')
+        x.close()
+    check(0 < s.log().count('refused') < 5, s.log())
+    c.do('s = connect(%d)' % TCP)
+    same(c.do('ask(s, 1, blob(300))'), 300)
+
+
 # --- a link that is down ---
 
 WAYS = ('1', 'wait_for(s, select.POLLIN)', 'select.select([s], [], [], 10)[0]',

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Native peers that have come in and said nothing. Each costs some descriptors and pinned memory, and costs the one who
+ * comes next to nothing: RDMA CM does not ask who it is. So there are only so many of them; beyond that the one that has
+ * been silent longest makes room for the next that comes, if it has had time for a first message, and else that one waits
+ * at the door. And of all descriptors some are left, to TCP and to the app, however many peers are native. */
+
+#include <errno.h>
+#include <sys/resource.h>
+
+#include "core/base/compiler.h"
+#include "core/base/log.h"
+#include "core/base/os.h"
+#include "core/conn/conn_int.h"
+
+#define FDS	5u	/* of a native connection, the app's included */
+#define LATER	RR_SEC
+#define TRIES	8
+
+struct census {
+	uint32_t all, silent;
+	struct rr_conn *oldest;	/* of those that are silent … */
+	rr_time until;		/* … and how long it may be */
+};
+
+static bool is_guest(const struct rr_conn *c)
+{
+	return c->server && c->share->qp->native;
+}
+
+/* Under its lock. */
+static bool is_silent(const struct rr_share *sh)
+{
+	return !sh->heard && !sh->dead && !sh->prov_lost;
+}
+
+/* Whose lock another thread has is not silent now. */
+static void look_at(struct rr_conn *c, void *ctx)
+{
+	struct census *n = ctx;
+
+	if (!is_guest(c))
+		return;
+	n->all++;
+	if (rr_lock_try(&c->share->lock))
+		return;
+	if (is_silent(c->share)) {
+		n->silent++;
+		if (c->deadline < n->until) {
+			n->until = c->deadline;
+			n->oldest = c;
+		}
+	}
+	rr_lock_drop(&c->share->lock);
+}
+
+/* Unless it has spoken, and nobody has listened. */
+static void show_out(struct rr_conn *c, void *ctx)
+{
+	struct census *n = ctx;
+	struct rr_share *sh = c->share;
+
+	if (c != n->oldest || !is_guest(c) || rr_lock_try(&sh->lock))
+		return;
+	rr_drv_progress(sh);
+	if (is_silent(sh)) {
+		rr_drv_fail(sh, ECONNRESET, RR_R_SILENT);
+		if (sh->far >= 0)	/* the app sleeps on it, or its relay */
+			rr_os->shutdown(sh->far, SHUT_RDWR);
+	}
+	rr_lock_drop(&sh->lock);
+}
+
+static uint32_t most_of_all(void)
+{
+	struct rlimit rl;
+
+	if (getrlimit(RLIMIT_NOFILE, &rl) || rl.rlim_cur > UINT32_MAX)
+		return UINT32_MAX;
+	return (uint32_t)rl.rlim_cur / 4 * 3 / FDS;
+}
+
+/* Is there room? When to ask again; 0 there is. */
+static rr_time look(struct census *n, uint32_t unmet, rr_time now)
+{
+	if (!rr_conn_each_carried(look_at, n))
+		return now + LATER / 10;
+	if (n->all + unmet >= most_of_all())
+		return now + LATER;
+	if (n->silent + unmet < rr_cp->native_silent)
+		return 0;
+	return n->oldest ? n->until : now + LATER;
+}
+
+rr_time rr_guests_full(uint32_t waiting, rr_time now)
+{
+	uint32_t unmet = waiting + rr_conn_each_taken(rr_native_step);	/* whose app need not look at them */
+
+	for (int i = 0; i < TRIES; i++) {
+		struct census n = { .until = RR_TIME_NEVER };
+		rr_time until = look(&n, unmet, now);
+
+		if (!until || until > now)
+			return until;
+		rr_conn_each_carried(show_out, &n);
+	}
+	return now + LATER / 10;
+}
