@@ -16,9 +16,13 @@ static int reg_expose(struct rr_vq *v, const void *local, uint32_t len, enum rr_
 
 	if (v->nkeys == RR_VERBS_KEYS)
 		return -EAGAIN;
+	if (!rr_verbs_mem_charge(v, len))
+		return -EAGAIN;
 	mr = ibv_reg_mr(v->pd, (void *)(uintptr_t)local, len, access);
-	if (!mr)
+	if (!mr) {
+		rr_verbs_mem_uncharge(v, len);
 		return errno == ENOMEM ? -EAGAIN : -errno;
+	}
 	v->key[v->nkeys++] = (struct rr_verbs_key){ .mr = mr };
 	*out = (struct rr_seg){ .handle = mr->rkey, .length = len, .offset = (uintptr_t)local };
 	return 0;
@@ -29,6 +33,7 @@ static int reg_invalidate(struct rr_vq *v, uint32_t handle)
 	for (uint32_t i = 0; i < v->nkeys; i++) {
 		if (v->key[i].mr->rkey != handle)
 			continue;
+		rr_verbs_mem_uncharge(v, v->key[i].mr->length);
 		if (ibv_dereg_mr(v->key[i].mr))
 			return -EIO;
 		v->key[i] = v->key[--v->nkeys];

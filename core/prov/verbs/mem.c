@@ -56,16 +56,57 @@ static void count_own(void)
 	reserved_by = rr_verbs_pid;
 }
 
-/* Enough for whatever it may need later: a connection that has begun does not fail for it. */
-int rr_verbs_mem_reserve(struct rr_vq *v, size_t need)
+/* The process's limit; none is SIZE_MAX. */
+static size_t limit(void)
 {
 	struct rlimit lim;
 
-	count_own();
 	if (getrlimit(RLIMIT_MEMLOCK, &lim) || lim.rlim_cur == RLIM_INFINITY || unlimited())
+		return SIZE_MAX;
+	return lim.rlim_cur;
+}
+
+/* Enough for whatever it may need later: a connection that has begun does not fail for it. */
+int rr_verbs_mem_reserve(struct rr_vq *v, size_t need)
+{
+	size_t most = limit();
+
+	count_own();
+	if (most == SIZE_MAX)
 		return 0;
 	v->locked = need;
-	return atomic_fetch_add(&reserved, need) + need <= lim.rlim_cur ? 0 : -ENOMEM;
+	return atomic_fetch_add(&reserved, need) + need <= most ? 0 : -ENOMEM;
+}
+
+/* What is registered twice counts twice. What a connection registers beyond what was reserved for it (shorter ones as long as
+ * the peer keeps them in use, exposures without windows) must not come out of what was reserved for others. */
+bool rr_verbs_mem_charge(struct rr_vq *v, size_t len)
+{
+	size_t over = v->pinned + len > v->param.mem_size ? v->pinned + len - v->param.mem_size : 0;
+	size_t more = over > v->over ? over - v->over : 0;
+
+	if (!v->locked)
+		return true;
+	if (more && atomic_fetch_add(&reserved, more) + more > limit()) {
+		atomic_fetch_sub(&reserved, more);
+		errno = ENOMEM;
+		return false;
+	}
+	v->pinned += len;
+	v->over += more;
+	return true;
+}
+
+void rr_verbs_mem_uncharge(struct rr_vq *v, size_t len)
+{
+	size_t over;
+
+	if (!v->locked)
+		return;
+	v->pinned -= len;
+	over = v->pinned > v->param.mem_size ? v->pinned - v->param.mem_size : 0;
+	atomic_fetch_sub(&reserved, v->over - over);
+	v->over = over;
 }
 
 bool rr_verbs_mem_share(struct rr_vq *v, enum rr_verbs_share which)
@@ -87,15 +128,16 @@ void rr_verbs_mem_unreserve(struct rr_vq *v)
 		v->share[i] = false;
 	}
 	if (v->locked)
-		atomic_fetch_sub(&reserved, v->locked);
-	v->locked = 0;
+		atomic_fetch_sub(&reserved, v->locked + v->over);
+	v->locked = v->over = v->pinned = 0;
 }
 
 /* --- registering ----------------------------------------------------------------------- */
 
-static void retire(struct rr_verbs_mr *m)
+static void retire(struct rr_vq *v, struct rr_verbs_mr *m)
 {
 	ibv_dereg_mr(m->mr);
+	rr_verbs_mem_uncharge(v, m->len);
 	*m = (struct rr_verbs_mr){ 0 };
 }
 
@@ -117,7 +159,7 @@ static void retire_unused(struct rr_vq *v)
 
 	for (uint32_t i = 0; i < RR_VERBS_MRS; i++)
 		if (v->mr[i].mr && &v->mr[i] != keep && !v->mr[i].users)
-			retire(&v->mr[i]);
+			retire(v, &v->mr[i]);
 }
 
 /* One that has the first end bytes. */
@@ -134,9 +176,13 @@ static struct rr_verbs_mr *grow(struct rr_qp *qp, struct rr_vq *v, size_t end)
 	len = rr_min(len, qp->mem_size);
 	while (m->mr)
 		m++;
-	m->mr = ibv_reg_mr(v->pd, qp->mem, len, access);
-	if (!m->mr)
+	if (!rr_verbs_mem_charge(v, len))
 		return NULL;
+	m->mr = ibv_reg_mr(v->pd, qp->mem, len, access);
+	if (!m->mr) {
+		rr_verbs_mem_uncharge(v, len);
+		return NULL;
+	}
 	m->len = len;
 	retire_unused(v);
 	return m;
@@ -176,7 +222,7 @@ void rr_verbs_mem_free(struct rr_vq *v)
 {
 	for (uint32_t i = 0; i < RR_VERBS_MRS; i++)
 		if (v->mr[i].mr)
-			retire(&v->mr[i]);
+			retire(v, &v->mr[i]);
 }
 
 /* What is pinned stays, and what others use is pinned. */
@@ -193,7 +239,7 @@ void rr_verbs_trim(struct rr_qp *qp, bool (*used)(void *ctx, size_t off, size_t 
 	for (uint32_t i = 0; i < RR_VERBS_MRS; i++)
 		if (v->mr[i].users || used(ctx, 0, len))
 			return;
-	retire(m);
+	retire(v, m);
 	madvise(qp->mem, len, MADV_DONTNEED);
 	errno = saved;
 }

@@ -114,7 +114,8 @@ struct rr_vq {
 	uint8_t *slab;		/* receives, then send slots */
 	size_t slab_size;
 	struct ibv_mr *slab_mr;
-	size_t locked;		/* bytes that count in the process's locked memory */
+	size_t locked;		/* bytes that count in the process's locked memory; 0 it has no limit … */
+	size_t pinned, over;	/* … of memory for chunks, registered; and what of that counts on top */
 	bool share[RR_V_SHARES]; /* one of those that have such receives */
 	/* mem, from its beginning on, as far as it was used: one that is as long as needed, and shorter
 	 * ones as long as somebody uses them */
@@ -353,6 +354,9 @@ int rr_verbs_mem_reserve(struct rr_vq *v, size_t need);
 /* May it have such receives? That, too, is given back there: */
 bool rr_verbs_mem_share(struct rr_vq *v, enum rr_verbs_share which);
 void rr_verbs_mem_unreserve(struct rr_vq *v);
+/* May so many bytes more be registered? False, and ENOMEM. And given back. */
+bool rr_verbs_mem_charge(struct rr_vq *v, size_t len);
+void rr_verbs_mem_uncharge(struct rr_vq *v, size_t len);
 /* A registration of mem that has local[0..len), with one user more: its index, or -errno. */
 int rr_verbs_mem_use(struct rr_qp *qp, struct rr_vq *v, const void *local, size_t len);
 void rr_verbs_mem_unuse(struct rr_vq *v, uint32_t i);
