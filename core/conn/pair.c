@@ -11,7 +11,7 @@
 #include "core/conn/conn_int.h"
 
 #define STRANGERS	8	/* who else connects to the port while it is open */
-#define PAIR_MS		1000	/* loopback: it takes no time */
+#define PAIR_MS		1000	/* loopback: it takes no time. For all of it, whoever comes in between */
 
 union addr {
 	struct sockaddr sa;
@@ -54,7 +54,7 @@ static int listen_once(union addr *at, socklen_t len, int floor)
 		return fd;
 	if (family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(&at->in6.sin6_addr))
 		rr_os->setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
-	if (!rr_os->bind(fd, &at->sa, len) && !rr_os->listen(fd, 1) &&
+	if (!rr_os->bind(fd, &at->sa, len) && !rr_os->listen(fd, STRANGERS) &&
 	    !rr_os->getsockname(fd, &at->sa, &len))
 		return fd;
 	rc = -errno;
@@ -76,13 +76,16 @@ static int accept_ours(int listener, int fd, int flags)
 	struct pollfd p = { listener, POLLIN, 0 };
 	union addr mine, peer;
 	socklen_t len = sizeof(mine);
+	rr_time end = rr_now() + PAIR_MS * RR_MSEC;
 
 	if (rr_os->getsockname(fd, &mine.sa, &len))
 		return -errno;
 	for (int i = 0; i < STRANGERS; i++) {
 		int got;
 
-		if (rr_os->poll(&p, 1, PAIR_MS) <= 0)
+		rr_time now = rr_min(rr_now(), end);
+
+		if (rr_os->poll(&p, 1, (int)((end - now) / RR_MSEC)) <= 0)
 			return -ETIMEDOUT;
 		len = sizeof(peer);
 		got = rr_os->accept4(listener, &peer.sa, &len, flags);

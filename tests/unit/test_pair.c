@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The connection to ourselves under a native one: while its port is open anybody on the host may come to it. */
+#include <arpa/inet.h>
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/base/os.h"
+#include "core/conn/conn_int.h"
+
+static struct rr_os os = {
+	.socket = socket, .bind = bind, .listen = listen, .connect = connect, .accept4 = accept4, .close = close,
+	.fcntl = fcntl, .getsockopt = getsockopt, .setsockopt = setsockopt, .getsockname = getsockname, .poll = poll,
+};
+static int first_ms, last_ms, came;
+
+/* A stranger comes, after a while. */
+static int poll_late(struct pollfd *p, nfds_t n, int ms)
+{
+	const struct timespec a_while = { .tv_nsec = 20000000 };
+
+	(void)n;
+	nanosleep(&a_while, NULL);
+	last_ms = ms;
+	first_ms = first_ms ? first_ms : ms;
+	p->revents = POLLIN;
+	return 1;
+}
+
+static int accept_stranger(int fd, struct sockaddr *addr, socklen_t *len, int flags)
+{
+	struct sockaddr_in other = { .sin_family = AF_INET, .sin_port = htons(1) };
+
+	(void)fd;
+	(void)flags;
+	memcpy(addr, &other, sizeof(other));
+	*len = sizeof(other);
+	came++;
+	return dup(0);
+}
+
+static void set_up(void)
+{
+	rr_os = &os;
+}
+
+TestSuite(pair, .init = set_up);
+
+Test(pair, strangers_at_its_port_share_the_time_that_one_has)
+{
+	int far = -1, rc;
+
+	os.poll = poll_late;
+	os.accept4 = accept_stranger;
+	rc = rr_pair_new(AF_INET, 0, 100, &far);
+	cr_assert_eq(rc, -ECONNABORTED);
+	cr_assert_eq(far, -1);
+	cr_assert_gt(came, 1);
+	cr_assert_leq(first_ms, 1000);
+	cr_assert_leq(last_ms, first_ms - 20 * (came - 2), "the last one as long as the first");
+}
+
+Test(pair, its_ends_are_connected)
+{
+	char byte = 0;
+	int far, fd = rr_pair_new(AF_INET, 0, 100, &far);
+
+	cr_assert_geq(fd, 0);
+	cr_assert_eq(write(far, "x", 1), 1);
+	cr_assert(read(fd, &byte, 1) == 1 && byte == 'x');
+	rr_pair_end(&far, false);
+	close(fd);
+}
