@@ -641,8 +641,8 @@ static inline void rr_idle_used(struct rr_share *sh, rr_time now)
 }
 
 void rr_idle_warm(struct rr_share *sh);
-/* Chunk memory that is not in use goes back; not the connection's own tables, which one that is at work would have
- * again at once. */
+/* Chunk memory that is not in use goes back; not the connection's own tables, which one that is at
+ * work would have again at once. */
 void rr_idle_trim(struct rr_share *sh);
 
 /* report.c */
@@ -659,7 +659,7 @@ void rr_report_latency(struct rr_share *sh, rr_time ns);
 void rr_budget_carry(struct rr_conn *c);	/* it is carried … */
 void rr_budget_count(struct rr_conn *c);	/* … something may have changed … */
 void rr_budget_end(struct rr_conn *c);		/* … and this process has it no longer */
-/* In a forked child: what another thread had half counted begins again from the connections' own parts. */
+/* In a forked child: what another thread had half counted begins again from the connections' parts. */
 void rr_budget_forked(void);
 void rr_budget_inherit(const struct rr_conn *c);
 /* Has this process nothing left but what each connection has in any case? */

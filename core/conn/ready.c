@@ -248,9 +248,11 @@ static int arm_carried(struct rr_conn *c, int fd, unsigned want, bool thread)
 	look_at_anchor(sh, fd, thread);
 	if (bits(c, sh, fd, want))
 		return 1;
-	/* A writer that waits for memory waits for messages; and for receives, that come back when the peer
-	 * has read calls that get no reply. */
-	if (((want & RR_OUT_BITS) && (!rr_eng_writable(sh->eng) || rr_stream_waits(sh))) || sh->called_back)
+	/* A writer that waits for memory waits for messages; and for receives, that come back when the
+	 * peer has read calls that get no reply. */
+	if ((want & RR_OUT_BITS) && (!rr_eng_writable(sh->eng) || rr_stream_waits(sh)))
+		what |= RR_ARM_SEND;
+	if (sh->called_back)
 		what |= RR_ARM_SEND;
 	if (!sh->prov_lost && sh->qp->ops->arm(sh->qp, what) == 1)
 		return 1;

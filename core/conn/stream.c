@@ -186,10 +186,10 @@ static int send_short(struct rr_share *sh, struct cur *c, size_t left)
 /* May another record be begun that has to be collected? One that has been goes on. */
 static bool is_room_to_begin(struct rr_share *sh)
 {
-	bool room = sh->pool.used < sh->pool.npages && (!rr_rm_at_boundary(&sh->tx.rm) || rr_budget_room(sh));
+	bool within = !rr_rm_at_boundary(&sh->tx.rm);
 
-	sh->tx.full = !room;
-	return room;
+	sh->tx.full = sh->pool.used == sh->pool.npages || !(within || rr_budget_room(sh));
+	return !sh->tx.full;
 }
 
 /* Would the record that begins at the cursor be taken, whose end the app has yet to write? */

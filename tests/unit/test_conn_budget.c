@@ -59,11 +59,16 @@ static size_t held(const struct rr_end *e)
 	return (size_t)e->c->share->pool.used * RR_POOL_PAGE;
 }
 
+static size_t put(bool call, uint32_t n, size_t len)
+{
+	return (call ? rr_test_call : rr_test_reply)(out, 100 + n, len, n);
+}
+
 /* Records of len bytes until the end is full: how many. */
 static uint32_t fill(struct rr_end *e, size_t len, bool calls)
 {
 	for (uint32_t n = 0;; n++) {
-		size_t size = calls ? rr_test_call(out, 100 + n, len, n) : rr_test_reply(out, 100 + n, len, n);
+		size_t size = put(calls, n, len);
 		ssize_t rc = rr_end_try_send(e, out, size);
 
 		if (rc == -EAGAIN)
@@ -76,7 +81,7 @@ static uint32_t fill(struct rr_end *e, size_t len, bool calls)
 /* The n-th of those. */
 static void expect(struct rr_end *e, size_t len, uint32_t n, bool calls)
 {
-	size_t size = calls ? rr_test_call(out, 100 + n, len, n) : rr_test_reply(out, 100 + n, len, n);
+	size_t size = put(calls, n, len);
 
 	cr_assert_eq(rr_end_recv(e, NULL, in, size), (ssize_t)size, "record %u", n);
 	cr_assert_eq(memcmp(in, out, size), 0, "record %u", n);
@@ -112,7 +117,7 @@ Test(conn_budget, calls_that_nobody_reads_fill_a_connection)
 	cr_assert_eq(fill(&p->client, LONG_CALL, true), n);
 }
 
-/* Nothing comes to who waits, since no call is answered, but the receives that the reader gives back. */
+/* Nothing comes to who waits, since no call is answered, but receives that the reader gives back. */
 Test(conn_budget, who_sleeps_full_of_calls_wakes_when_they_are_read)
 {
 	struct pollfd wake;
@@ -166,7 +171,8 @@ Test(conn_budget, the_process_has_one_budget_and_each_connection_a_part)
 		cr_assert_geq(fill(&pair[i].server, LONG, false), 1);
 		all += held(&pair[i].server);
 	}
-	most = rr_test_params.process_budget + rr_test_params.budget + PAIRS * (65536 + LONG + RR_POOL_PAGE);
+	most = rr_test_params.process_budget + rr_test_params.budget;
+	most += PAIRS * (65536 + LONG + RR_POOL_PAGE);
 	cr_assert_leq(all, most, "%zu bytes, of %zu", all, most);
 	for (uint32_t i = 0; i < 10; i++) {
 		pass(&p->client, &p->server, rr_test_call(out, i, 1 << 20, i));
@@ -192,7 +198,7 @@ static size_t resident(const struct rr_end *e)
 	return there;
 }
 
-/* As long as one message is not read, and others come and go, a connection is neither idle nor empty. */
+/* As long as one message is not read, and others come and go, it is neither idle nor empty. */
 Test(conn_budget, memory_that_was_used_once_counts_until_it_is_given_back)
 {
 	size_t n;

@@ -122,8 +122,8 @@ struct rr_shm_geo {
 int rr_shm_geo_init(struct rr_shm_geo *g, uint32_t recv_size, uint32_t recvs,
 		    uint64_t mem_size);
 
-/* Of two rings, each of which stays as long as it is, so many receives and slots are used as the one with
- * fewer has. */
+/* Of two rings, each of which stays as long as it is, so many receives and slots are used as the one
+ * with fewer has. */
 void rr_shm_geo_agree(struct rr_shm_geo *a, struct rr_shm_geo *b);
 
 /* Positions count modulo 2^32, of which the low 31 bits go into the word. */

@@ -183,8 +183,8 @@ static int greet(struct rr_shm *q, int sock, const uint8_t *proof)
 	return rc;
 }
 
-/* The smaller of both sides' wishes: what we send takes up memory, for which the peer's word alone
- * is not enough. */
+/* The smaller of both sides' wishes: what we send takes up memory, for which the peer's word alone is
+ * not enough. */
 static void ready(struct rr_shm *q)
 {
 	rr_shm_geo_agree(&q->own.geo, &q->peer.geo);

@@ -182,15 +182,17 @@ static void trim_tables(struct rr_shm *q)
 	rr_pages_drop(q->slot, q->fence_cookie + RR_SHM_KEYS);
 }
 
-/* Pages of the peer's ring that our Sends have touched, and not what the peer has filled the rest with: to free
- * that would take our time. Where receives are longer than our Sends by pages, each slot is gone to. */
+/* Pages of the peer's ring that our Sends have touched, and not what the peer has filled the rest with:
+ * to free that would take our time. Where receives are longer than our Sends by pages, each slot is
+ * gone to. */
 static void trim_ring(const struct rr_shm *q)
 {
 	const struct rr_shm_geo *g = &q->peer.geo;
 	size_t used = sizeof(struct rr_shm_slot) + q->qp.send_size;
+	size_t all = rr_align((size_t)g->slots * g->stride, RR_PAGE);
 
 	if (g->stride - used < 2 * RR_PAGE) {
-		madvise(q->peer.ring, rr_align((size_t)g->slots * g->stride, RR_PAGE), MADV_REMOVE);
+		madvise(q->peer.ring, all, MADV_REMOVE);
 		return;
 	}
 	for (uint32_t i = 0; i < g->slots; i++) {
