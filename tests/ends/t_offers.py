@@ -232,7 +232,7 @@ def a_relay_with_the_library_is_two_connections():
 
 
 def forwarded(to):
-    """A port of the kernel's own that leads to port `to`: another number here, or None where that cannot be."""
+    """A port that the kernel translates to another."""
     port = next(ports)
     rules = ('table ip nat { chain out { type nat hook output priority -100 ; ip daddr 127.0.0.1 tcp dport %d '
              'counter dnat to 127.0.0.1:%d ; } ; }' % (port, to))
@@ -287,6 +287,7 @@ def where_upgrades_are_stopped_strangers_see_the_app_alone():
 for fn in (silent_offers_take_nothing_from_other_clients, the_server_sleeps_and_nobody_else_comes,
            silent_offers_cost_what_silent_connections_do_when_their_time_is_over):
     fn.may_leave_sockets = True	# clients are killed within their offers
+del fn
 
 main([fn for name, fn in list(globals().items())
       if callable(fn) and getattr(fn, '__module__', '') == '__main__' and hasattr(fn, '__code__') and
