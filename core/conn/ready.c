@@ -10,6 +10,7 @@
 #include "core/conn/conn_int.h"
 
 #define FAMILY_LOOK	(50 * RR_MSEC)
+#define FULL_LOOK	RR_SEC
 #define ANCHOR_LOOK	RR_MSEC
 #define STUCK_LOOK	(10 * RR_MSEC)
 #define NEAR		4u	/* times the longest spin: a sleep that may have been the other end's wake-up */
@@ -362,6 +363,8 @@ static int carried_fds(struct rr_share *sh, int fd, unsigned want, struct pollfd
 	if (sh->tx.tcp)
 		anchor |= want & RR_OUT_BITS;
 	*until = rr_min(rr_min(rr_eng_deadline(sh->eng), rr_keep_due(sh)), rr_drv_fence_due(sh));
+	if (unlikely(!rr_eng_writable(sh->eng)) && !rr_drv_direct(sh))	/* a device that is full tells of nothing */
+		*until = rr_min(*until, rr_now() + FULL_LOOK);
 	if (unlikely(atomic_load_explicit(&sh->procs, memory_order_relaxed) > 1) &&
 	    rr_conn_procs(sh) > 1)
 		*until = rr_min(*until, rr_now() + FAMILY_LOOK);

@@ -7,6 +7,9 @@
 #if __has_include(<rdma/rdma_cma.h>)
 
 #include <stdlib.h>
+#include <time.h>
+
+#define FULL_WAIT	(30 * RR_MSEC)
 
 #include "core/prov/verbs/cq.c"
 #include "core/prov/verbs/data.c"
@@ -210,6 +213,42 @@ Test(verbs_post, sends_stop_where_their_slots_end)
 	cr_assert_eq(rr_verbs_poll(&q.qp, wc, 4), 0);
 	cr_assert_neq(rr_verbs_window(v), 0);
 	cr_assert_eq(send_one(9, 1000), 1);
+}
+
+static void a_while(void)
+{
+	nanosleep(&(struct timespec){ .tv_nsec = 25000000 }, NULL);
+}
+
+/* As long as something leaves now and then it is only slow. */
+Test(verbs_post, who_never_takes_any_is_given_up_some_time)
+{
+	struct rr_wc wc[4];
+
+	native_sends(1000, 100);
+	for (int i = 0; i < 6; i++) {
+		cr_assert_eq(rr_verbs_poll(&q.qp, wc, 4), 0);
+		a_while();
+		leaves(16);
+		rr_verbs_poll(&q.qp, wc, 4);
+		cr_assert_gt(native_sends(1000, 16), 0);
+	}
+	for (int i = 0; i < 4; i++) {
+		rr_verbs_poll(&q.qp, wc, 4);
+		a_while();
+	}
+	cr_assert_eq(rr_verbs_poll(&q.qp, wc, 4), -ECONNRESET);
+}
+
+Test(verbs_post, who_is_only_quiet_is_not)
+{
+	struct rr_wc wc[4];
+
+	native_sends(1000, 3);
+	for (int i = 0; i < 4; i++) {
+		cr_assert_eq(rr_verbs_poll(&q.qp, wc, 4), 0);
+		a_while();
+	}
 }
 
 /* Those that need no slot. */

@@ -10,6 +10,9 @@
 #include "core/prov/verbs/verbs_int.h"
 
 #define RECV_ID		(UINT64_C(1) << 63)	/* wr_id of a receive; below it the buffer */
+#ifndef FULL_WAIT
+#define FULL_WAIT	(10 * RR_SEC)	/* a device gives up sooner, but not on a peer that says it is not ready */
+#endif
 #define CM_LOOK		(100 * RR_MSEC)
 
 /* IB_WC_WITH_INVALIDATE as the kernel's rxe hands it through; elsewhere on RC this bit is not set. */
@@ -131,6 +134,29 @@ static void look_at_cm(struct rr_qp *qp, struct rr_vq *v)
 	rr_verbs_cm_events(qp, v);
 }
 
+static bool is_full(const struct rr_vq *v)
+{
+	return v->late_head != v->late_tail || v->slot_head - v->slot_tail == v->sends;
+}
+
+/* Full, and nothing leaves: that is no slow app at the other end, which has receives all the same. */
+static void look_at_full(struct rr_vq *v)
+{
+	rr_time now;
+
+	if (likely(!is_full(v))) {
+		v->full_since = 0;
+		return;
+	}
+	now = rr_now_coarse();
+	if (!v->full_since || v->full_tail != v->sq_tail) {
+		v->full_since = now;
+		v->full_tail = v->sq_tail;
+	} else if (now - v->full_since > FULL_WAIT) {
+		rr_verbs_fail(v, -ECONNRESET);
+	}
+}
+
 int rr_verbs_poll(struct rr_qp *qp, struct rr_wc *wc, int n)
 {
 	struct rr_vq *v = rr_verbs_of(qp);
@@ -146,6 +172,7 @@ int rr_verbs_poll(struct rr_qp *qp, struct rr_wc *wc, int n)
 		got += tell(qp, v, &v->raw[tail & (v->raw_cap - 1)], &wc[got]);
 	atomic_store_explicit(&v->raw_tail, tail, memory_order_release);
 	rr_verbs_tell_read(qp, v);
+	look_at_full(v);
 	if (got)
 		return got;
 	look_at_cm(qp, v);

@@ -150,6 +150,8 @@ struct rr_vq {
 	uint32_t max_inline, max_sge;
 	struct rr_verbs_late *late;		/* RR_VERBS_LATE of them, once there is one; free-running */
 	uint32_t late_head, late_tail;
+	rr_time full_since;			/* rr_now_coarse(), and sq_tail then; 0 it is not */
+	uint32_t full_tail;
 
 	/* receives that the peer has posted for us (native: UINT32_MAX), and of ours those that it does not know of yet */
 	uint32_t window, untold;
