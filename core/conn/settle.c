@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where what is under way goes with its poster, the end waits for it: at exit(), and at close() by a thread, for the
- * peer decides how long it takes. As a TCP socket's bytes outlive both. Not without bound, and not at _exit() or
- * a signal's end. */
+/* Where what is under way goes with its poster, the end waits for it: at exit(), and at close() by
+ * a thread, for the peer decides how long it takes. As a TCP socket's bytes outlive both. Not
+ * without bound, and not at _exit() or a signal's end. */
 
 #include <errno.h>
 #include <unistd.h>

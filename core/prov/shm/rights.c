@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Descriptors that come unasked. Whoever may send to a unix socket of ours may send some along, and their end may take
- * its time: a TCP socket's with SO_LINGER as long as its sender has said, a FUSE file's as long as that likes. Who
- * has the last reference waits for it, and that are we: in close(), and in any receive or close of the unix socket that
- * drops what was not taken out. So with each packet everything is taken out, and ended where nobody waits. */
+/* Descriptors that come unasked. Whoever may send to a unix socket of ours may send some along, and
+ * their end may take its time: that of a TCP socket with SO_LINGER as long as its sender has said, a
+ * FUSE file's as long as its file system likes. Who has the last reference waits for it, and that
+ * is us: in close(), and in any receive or close of the unix socket that drops what was not taken
+ * out. So with each packet everything is taken out, and ended where nobody waits. */
 #include "core/prov/shm/shm_int.h"
 
 #include <errno.h>

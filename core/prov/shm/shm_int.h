@@ -136,8 +136,8 @@ int rr_shm_high_fd(int fd, int floor);
 
 /* --- rights.c: descriptors that come unasked. errno may change --- */
 
-/* One packet, without waiting: 1, and the one descriptor that came with it or -1; 0 there is none to come any more;
- * -EAGAIN; -EPROTO it was not as that, and all that came with it is discarded; -errno. */
+/* One packet, without waiting: 1, and the one descriptor that came with it or -1; 0 there is none
+ * to come any more; -EAGAIN; -EPROTO more than that came with it, and is discarded; -errno. */
 int rr_shm_packet(int sock, int *fd);
 /* The same of a packet that none comes with. */
 int rr_shm_swallow(int sock);
@@ -188,7 +188,8 @@ int rr_shm_expose(struct rr_qp *qp, const void *local, uint32_t len, enum rr_rig
 		  struct rr_seg *out);
 int rr_shm_invalidate(struct rr_qp *qp, uint32_t handle, uint64_t cookie);
 bool rr_shm_consumed(struct rr_qp *qp, uint32_t handle);
-/* Completions of invalidate(): how many of at most n. Fails the connection if the peer's time is over. */
+/* Completions of invalidate(): how many of at most n. Fails the connection if the peer's time is
+ * over. */
 int rr_shm_fenced(struct rr_shm *q, struct rr_wc *wc, int n);
 /* Might rr_shm_fenced() report one? No bell rings for it. */
 static inline bool rr_shm_fence_peek(const struct rr_shm *q)
