@@ -7,6 +7,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,7 @@
 #include "core/prov/shm/shm_int.h"
 #include "core/wire/codec.h"
 #include "tests/lib/bytes.h"
+#include "tests/lib/slowfd.h"
 #include "tests/lib/upgrade.h"
 
 #define ops	(&rr_prov_shm)
@@ -192,6 +194,93 @@ static bool demand(struct peer *p)
 	return true;
 }
 
+/* --- descriptors whose last close() takes time, which we hand over --- */
+
+/* In a thread, since it may be the last reference, if the server was quick. */
+static void *close_it(void *fd)
+{
+	close((int)(intptr_t)fd);
+	return NULL;
+}
+
+static void close_aside(int fd)
+{
+	pthread_t t;
+
+	if (!pthread_create(&t, NULL, close_it, (void *)(intptr_t)fd))
+		pthread_detach(t);
+}
+
+/* A packet with n of them. They are as slow as that for as long as this process lives, which has the readers. */
+static bool hand_over_slow(int sock, const void *packet, size_t len, int n)
+{
+	int fd[8], reader;
+	bool rc;
+
+	for (int i = 0; i < n; i++)
+		fd[i] = slow_to_close(&reader);
+	rc = hand_over(sock, packet, len, fd, n);
+	for (int i = 0; i < n; i++)
+		close_aside(fd[i]);
+	return rc;
+}
+
+static bool begin_slow_bell(struct peer *p)
+{
+	if (!tcp)
+		hand_over_slow(p->u.qp->wake_fd, "", 1, 1);
+	return true;
+}
+
+/* It is among the last bytes of the connection, which the server may never read. */
+static bool begin_slow_end(struct peer *p)
+{
+	if (tcp)
+		return true;
+	send(p->u.qp->wake_fd, "", 1, MSG_NOSIGNAL);
+	hand_over_slow(p->u.qp->wake_fd, "", 1, 1);
+	shutdown(p->u.fd, SHUT_RDWR);
+	return true;
+}
+
+/* In the place of join(): the proof is right, and all numbers are, but what comes with them is n others. */
+static void bad_hello(struct peer *p, int n)
+{
+	struct rr_shm *q = rr_shm_of(p->u.qp);
+	struct rr_shm_hello h = {
+		.magic = RR_SHM_MAGIC, .version = RR_SHM_VERSION, .size = sizeof(h), .recv_size = 4096,
+		.recvs = 80, .mem_size = p->u.p.mem_size,
+	};
+	struct rr_shm_geo g;
+	struct timeval tv = { PATIENCE / RR_SEC, 0 };
+	uint8_t answer[RR_ANSWER_MAX];
+	int sock;
+
+	setsockopt(p->u.fd, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof(tv));
+	rr_shm_geo_init(&g, h.recv_size, h.recvs, h.mem_size);
+	h.total = g.total;
+	memcpy(h.proof, p->u.p.token + RR_SHM_PROOF, RR_SHM_PROOF);
+	if (recv(p->u.fd, answer, sizeof(answer), 0) <= 0)
+		return;
+	sock = accept(q->listener[0], NULL, NULL);
+	hand_over_slow(sock, &h, sizeof(h), n);
+	/* It stays open: with its end the server would see a reset first. */
+}
+
+static bool begin_slow_hello(struct peer *p)
+{
+	if (!tcp)
+		bad_hello(p, 1);
+	return true;
+}
+
+static bool begin_slow_hellos(struct peer *p)
+{
+	if (!tcp)
+		bad_hello(p, 6);
+	return true;
+}
+
 struct abuse {
 	const char *name;
 	uint32_t recv_size, recvs;
@@ -208,6 +297,10 @@ static const struct abuse abuses[] = {
 	{ "half-open", 4096, 80, NULL, hold, true },
 	{ "bells", 4096, 80, NULL, ring, false },
 	{ "greedy", 262144, 4096, NULL, demand, false },
+	{ "slow-bell", 4096, 80, begin_slow_bell, hold, false },
+	{ "slow-end", 4096, 80, begin_slow_end, hold, false },
+	{ "slow-hello", 4096, 80, begin_slow_hello, hold, true },
+	{ "slow-hellos", 4096, 80, begin_slow_hellos, hold, true },
 };
 
 /* --- connections --- */

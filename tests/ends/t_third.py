@@ -217,6 +217,10 @@ TABLE = [
     Abuse('half-open', lab, [answered, in_time, few_descriptors], connections=100, anew=True, nofile=256,
           upgrade_timeout_ms=500),
     Abuse('bells', lab, [answered, in_time, few_calls]),
+    Abuse('slow-bell', lab, [answered, in_time], connections=4),
+    Abuse('slow-end', lab, [answered, in_time], connections=4),
+    Abuse('slow-hello', lab, [answered, in_time], connections=4),
+    Abuse('slow-hellos', lab, [answered, in_time], connections=4),
     Abuse('greedy', threads, [answered, in_time, little_memory]),
 ]
 

@@ -100,3 +100,10 @@ int open_fds(void)
 		closedir(d);
 	return n;
 }
+
+bool open_fds_get_to(int n)
+{
+	for (int i = 0; i < 10000 && open_fds() != n; i++)
+		usleep(1000);
+	return open_fds() == n;
+}

@@ -30,5 +30,7 @@ void shm_qp_free(struct rr_qp *qp, const struct rr_prov_params *p);
 
 /* Open descriptors of this process. */
 int open_fds(void);
+/* Waits until there are so many: what a peer has sent is closed by a thread. */
+bool open_fds_get_to(int n);
 
 #endif

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Descriptors that a peer or a stranger puts into our sockets, whose last close() takes a minute: none of our calls
+ * waits for it. Whatever waits here does so until the test times out, for the reader is closed behind it. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "core/base/os.h"
+#include "core/prov/shm/shm_int.h"
+#include "tests/lib/shm_pair.h"
+#include "tests/lib/slowfd.h"
+
+#define ops	(&rr_prov_shm)
+#define PASSRIGHTS 83	/* of asm-generic */
+
+TestSuite(shm_foreign, .timeout = 30);
+
+static struct shm_pair p;
+static struct rr_os old_os;	/* of a kernel that knows nothing of SO_PASSRIGHTS */
+static int reader[8], readers, before;
+
+static int old_setsockopt(int fd, int level, int name, const void *val, socklen_t len)
+{
+	if (level == SOL_SOCKET && name == PASSRIGHTS) {
+		errno = ENOPROTOOPT;
+		return -1;
+	}
+	return setsockopt(fd, level, name, val, len);
+}
+
+static void begin(bool old)
+{
+	before = open_fds();
+	shm_pair_init(&p, 4096, 8);
+	if (!old)
+		return;
+	old_os = *rr_os;
+	old_os.setsockopt = old_setsockopt;
+	rr_os = &old_os;
+}
+
+static bool send_slow(int sock, const void *packet, size_t len, int n)
+{
+	int fd[8];
+	bool rc;
+
+	for (int i = 0; i < n; i++)
+		fd[i] = slow_to_close(&reader[readers++]);
+	rc = hand_over(sock, packet, len, fd, n);
+	for (int i = 0; i < n; i++) {
+		struct linger no = { 0, 0 };
+
+		if (!rc)	/* they are the last */
+			setsockopt(fd[i], SOL_SOCKET, SO_LINGER, &no, sizeof(no));
+		close(fd[i]);
+	}
+	return rc;
+}
+
+/* As the last process of a family does it. */
+static void close_both(void)
+{
+	ops->disconnect(p.c);
+	ops->disconnect(p.s);
+	ops->close(p.c);
+	ops->close(p.s);
+}
+
+/* With the readers gone nothing lingers: all is closed in the end, by whomever. */
+static void end(void)
+{
+	while (readers)
+		close(reader[--readers]);
+	cr_expect(open_fds_get_to(before), "%d descriptors more", open_fds() - before);
+	shm_qp_free(p.c, &p.cp);
+	shm_qp_free(p.s, &p.sp);
+}
+
+/* The client has heard its bell, and looks. */
+static bool is_over(void)
+{
+	struct rr_wc wc;
+
+	ops->drain(p.c);
+	return ops->poll(p.c, &wc, 1) < 0;
+}
+
+Test(shm_foreign, a_bell_with_a_descriptor_ends_the_connection)
+{
+	begin(true);
+	cr_assert_eq(shm_pair_connect(&p), 0);
+	cr_assert(send_slow(p.s->wake_fd, "", 1, 1));
+	cr_expect(is_over());
+	close_both();
+	end();
+}
+
+Test(shm_foreign, a_descriptor_behind_bells_that_nobody_reads)
+{
+	begin(true);
+	cr_assert_eq(shm_pair_connect(&p), 0);
+	send(p.s->wake_fd, "", 1, 0);
+	send(p.s->wake_fd, "", 0, 0);	/* looks like the end */
+	cr_assert(send_slow(p.s->wake_fd, "", 1, 2));
+	close_both();
+	end();
+}
+
+Test(shm_foreign, the_kernel_refuses_them_if_it_can)
+{
+	int yes = 1, sock = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+	bool can = !setsockopt(sock, SOL_SOCKET, PASSRIGHTS, &yes, sizeof(yes));
+
+	close(sock);
+	begin(false);
+	cr_assert_eq(shm_pair_connect(&p), 0);
+	cr_expect_eq(send_slow(p.s->wake_fd, "", 1, 1), !can);
+	cr_expect_eq(send_slow(p.c->wake_fd, "", 1, 1), !can);
+	cr_expect_eq(is_over(), !can);
+	close_both();
+	end();
+}
+
+/* The client, by hand: its hello is right, but for what comes with it. */
+static int answered_with(int n)
+{
+	struct rr_shm_hello h = {
+		.magic = RR_SHM_MAGIC, .version = RR_SHM_VERSION, .size = sizeof(h), .recv_size = 4096,
+		.recvs = 8, .mem_size = p.cp.mem_size,
+	};
+	struct rr_shm_geo g;
+	int sock, rc;
+
+	rr_shm_geo_init(&g, h.recv_size, h.recvs, h.mem_size);
+	h.total = g.total;
+	memcpy(h.proof, p.cp.token + RR_SHM_PROOF, RR_SHM_PROOF);
+	cr_assert_eq(ops->prepare(p.c, &p.cp, &p.offer), 0);
+	cr_assert_eq(ops->answer(p.s, &p.sp, &p.offer, &p.answer), 0);
+	sock = accept(rr_shm_of(p.c)->listener[0], NULL, NULL);
+	cr_assert(send_slow(sock, &h, sizeof(h), n));
+	rc = ops->establish(p.s);
+	close(sock);
+	ops->close(p.s);
+	ops->close(p.c);
+	return rc;
+}
+
+Test(shm_foreign, a_hello_with_something_else_than_memory)
+{
+	begin(true);
+	cr_expect_eq(answered_with(1), -EPROTO);
+	end();
+}
+
+Test(shm_foreign, a_hello_with_more_than_memory)
+{
+	begin(false);
+	cr_expect_eq(answered_with(6), -EPROTO);
+	end();
+}
+
+/* The abstract name is in /proc/net/unix for everybody to read. */
+static int stranger(void)
+{
+	struct sockaddr_un sa = { .sun_family = AF_UNIX };
+	int sock = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+	size_t n = p.offer.len - 2u;
+
+	memcpy(sa.sun_path + 1, p.offer.bytes + 2, n);
+	cr_assert_eq(connect(sock, (struct sockaddr *)&sa, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + n)), 0);
+	return sock;
+}
+
+Test(shm_foreign, a_stranger_whom_the_client_turns_away)
+{
+	int sock;
+
+	begin(false);
+	cr_assert_eq(ops->prepare(p.c, &p.cp, &p.offer), 0);
+	sock = stranger();
+	cr_assert(send_slow(sock, "?", 1, 1));
+	close(sock);
+	cr_expect_lt(ops->join(p.c, &p.answer), 0);
+	end();
+}
+
+Test(shm_foreign, a_stranger_whom_nobody_accepts)
+{
+	int sock;
+
+	begin(false);
+	cr_assert_eq(ops->prepare(p.c, &p.cp, &p.offer), 0);
+	sock = stranger();
+	cr_assert(send_slow(sock, "?", 1, 1));
+	close(sock);
+	ops->close(p.c);
+	end();
+}
