@@ -243,7 +243,23 @@ static bool begin_slow_end(struct peer *p)
 	return true;
 }
 
-/* In the place of join(): the proof is right, and all numbers are, but what comes with them is n others. */
+/* A packet with as many as go into it, of which nobody need wait for any. */
+static bool hand_over_many(int sock, const void *packet, size_t len)
+{
+	int fds[HAND_OVER_MAX], two[2];
+	bool rc;
+
+	if (pipe(two))
+		exit(2);
+	for (int i = 0; i < HAND_OVER_MAX; i++)
+		fds[i] = two[0];
+	rc = hand_over(sock, packet, len, fds, HAND_OVER_MAX);
+	close(two[0]);
+	close(two[1]);
+	return rc;
+}
+
+/* In the place of join(): the proof is right, and all numbers are, but what comes with them is n others (0: many). */
 static void bad_hello(struct peer *p, int n)
 {
 	struct rr_shm *q = rr_shm_of(p->u.qp);
@@ -263,7 +279,10 @@ static void bad_hello(struct peer *p, int n)
 	if (recv(p->u.fd, answer, sizeof(answer), 0) <= 0)
 		return;
 	sock = accept(q->listener[0], NULL, NULL);
-	hand_over_slow(sock, &h, sizeof(h), n);
+	if (n)
+		hand_over_slow(sock, &h, sizeof(h), n);
+	else
+		hand_over_many(sock, &h, sizeof(h));
 	/* It stays open: with its end the server would see a reset first. */
 }
 
@@ -278,6 +297,13 @@ static bool begin_slow_hellos(struct peer *p)
 {
 	if (!tcp)
 		bad_hello(p, 6);
+	return true;
+}
+
+static bool begin_many_fds(struct peer *p)
+{
+	if (!tcp)
+		bad_hello(p, 0);
 	return true;
 }
 
@@ -301,6 +327,7 @@ static const struct abuse abuses[] = {
 	{ "slow-end", 4096, 80, begin_slow_end, hold, false },
 	{ "slow-hello", 4096, 80, begin_slow_hello, hold, true },
 	{ "slow-hellos", 4096, 80, begin_slow_hellos, hold, true },
+	{ "many-fds", 4096, 80, begin_many_fds, hold, true },
 };
 
 /* --- connections --- */

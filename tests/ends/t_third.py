@@ -221,6 +221,7 @@ TABLE = [
     Abuse('slow-end', lab, [answered, in_time], connections=4),
     Abuse('slow-hello', lab, [answered, in_time], connections=4),
     Abuse('slow-hellos', lab, [answered, in_time], connections=4),
+    Abuse('many-fds', lab, [answered, in_time, few_descriptors], connections=8, anew=True),
     Abuse('greedy', threads, [answered, in_time, little_memory]),
 ]
 

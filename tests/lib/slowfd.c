@@ -32,7 +32,7 @@ bool hand_over(int sock, const void *packet, size_t len, const int *fds, int n)
 {
 	union {
 		struct cmsghdr align;
-		char room[CMSG_SPACE(8 * sizeof(int))];
+		char room[CMSG_SPACE(HAND_OVER_MAX * sizeof(int))];
 	} ctl = { .room = "" };
 	struct iovec iov = { (void *)packet, len };
 	struct msghdr m = {

@@ -11,7 +11,8 @@
  * process's, is closed. Exits where there is no network. */
 int slow_to_close(int *reader);
 
-/* Sends a packet with n descriptors (8 at most). */
+/* Sends a packet with n descriptors (HAND_OVER_MAX at most; the same one may be there several times). */
+#define HAND_OVER_MAX	253	/* SCM_MAX_FD */
 bool hand_over(int sock, const void *packet, size_t len, const int *fds, int n);
 
 #endif
