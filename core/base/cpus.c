@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Affinity and cgroup quota: how many CPUs there are for us, whatever the machine has. */
+#include "core/base/cpus.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "core/base/compiler.h"
+#include "core/base/os.h"
+
+#define REFRESH	RR_SEC
+#define SELDOM	16u	/* a quota takes opening files */
+#define MOUNT	"/sys/fs/cgroup"
+
+/* Not on the app's stack, which may be a signal handler's. One thread at a time, the one that
+ * has set busy. */
+static _Atomic bool busy;
+static char words[64], path[512], groups[1024];
+
+uint32_t rr_cpu_here(void)
+{
+	int saved = errno, cpu = sched_getcpu();
+
+	errno = saved;
+	return cpu < 0 ? 0 : (uint32_t)cpu + 1;
+}
+
+/* --- quotas --- */
+
+static const char *take_number(const char *p, uint64_t *v)
+{
+	*v = 0;
+	while (*p == ' ' || *p == '\n')
+		p++;
+	if (*p < '0' || *p > '9')
+		return NULL;
+	for (; *p >= '0' && *p <= '9'; p++)
+		*v = rr_min(*v * 10 + (uint64_t)(*p - '0'), UINT64_C(1) << 50);
+	return p;
+}
+
+uint32_t rr_cpus_of_quota(const char *text)
+{
+	uint64_t quota, period;
+	const char *p = take_number(text, &quota);
+
+	if (!p || !take_number(p, &period) || !period)
+		return UINT32_MAX;
+	return (uint32_t)rr_min(quota / period, (uint64_t)UINT32_MAX);
+}
+
+/* What a small file says, behind what is in buf already. */
+static bool read_file(const char *name, char *buf, size_t size)
+{
+	size_t len = strlen(buf);
+	int fd = rr_os_open(name, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : syscall(SYS_read, fd, buf + len, size - 1 - len);
+
+	if (fd >= 0)
+		syscall(SYS_close, fd);
+	buf[len + (n > 0 ? (size_t)n : 0)] = 0;
+	return n > 0;
+}
+
+/* Too long a name is none that could be opened. */
+static void join(char *to, size_t size, const char *more)
+{
+	size_t len = strlen(to), n = rr_min(strlen(more), size - 1 - len);
+
+	memcpy(to + len, more, n);
+	to[len + n] = 0;
+}
+
+/* The quota of the one group at path below the mount. */
+static uint32_t quota_at(const char *mount, const char *group, bool v1)
+{
+	static const char *const files[2][2] = {
+		{ "/cpu.max", NULL }, { "/cpu.cfs_quota_us", "/cpu.cfs_period_us" },
+	};
+	words[0] = 0;
+	for (int i = 0; i < 2 && files[v1][i]; i++) {
+		path[0] = 0;
+		join(path, sizeof(path), mount);
+		join(path, sizeof(path), group);
+		join(path, sizeof(path), files[v1][i]);
+		if (!read_file(path, words, sizeof(words)))
+			return UINT32_MAX;
+	}
+	return rr_cpus_of_quota(words);
+}
+
+/* Of a group and all those around it the smallest. Where it is not to be seen (a container
+ * whose mount begins below), the mount's own says it. */
+static uint32_t quota_up(const char *mount, char *group, bool v1)
+{
+	uint32_t least = quota_at(mount, "", v1);
+	char *slash;
+
+	while (group[0] && group[1]) {
+		least = rr_min(least, quota_at(mount, group, v1));
+		slash = strrchr(group, '/');
+		if (!slash)
+			break;
+		*slash = 0;
+	}
+	return least;
+}
+
+/* Is "cpu" among the controllers, which are separated by commas? */
+static bool has_cpu(const char *list)
+{
+	for (const char *p = list; p; p = strchr(p, ',')) {
+		p += *p == ',';
+		if (!strncmp(p, "cpu", 3) && (p[3] == ',' || !p[3]))
+			return true;
+	}
+	return false;
+}
+
+/* Lines of /proc/self/cgroup are number:controllers:path; of version two there are no
+ * controllers. */
+static uint32_t quota(void)
+{
+	uint32_t least = UINT32_MAX;
+	char *line, *save;
+
+	groups[0] = 0;
+	if (!read_file("/proc/self/cgroup", groups, sizeof(groups)))
+		return least;
+	for (line = strtok_r(groups, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+		char *list = strchr(line, ':'), *group = list ? strchr(list + 1, ':') : NULL;
+
+		if (!group)
+			continue;
+		list++;
+		*group++ = 0;
+		if (!*list)
+			least = rr_min(least, quota_up(MOUNT, group, false));
+		else if (has_cpu(list))
+			least = rr_min(least, quota_up(MOUNT "/cpu", group, true));
+	}
+	return least;
+}
+
+/* --- affinity --- */
+
+/* The calling thread's and the process's first thread's, whichever is more: programs that give
+ * each thread a CPU of its own leave the first one all, or have one thread. More CPUs than the
+ * set has room for are more than enough. */
+static uint32_t affinity(void)
+{
+	cpu_set_t mine, first;
+	int n = CPU_SETSIZE;
+
+	if (!sched_getaffinity(0, sizeof(mine), &mine))
+		n = CPU_COUNT(&mine);
+	if (!sched_getaffinity(getpid(), sizeof(first), &first))
+		n = rr_max(n, CPU_COUNT(&first));
+	return (uint32_t)n;
+}
+
+uint32_t rr_cpus(rr_time now)
+{
+	static _Atomic uint64_t asked;
+	static _Atomic uint32_t kept = 1, limit = UINT32_MAX, times;
+	uint64_t then = atomic_load_explicit(&asked, memory_order_relaxed);
+	uint32_t cpus;
+	int saved = errno;
+
+	if (likely(then && now - then < REFRESH))
+		return atomic_load_explicit(&kept, memory_order_relaxed);
+	/* one of the threads that find it old */
+	if (!atomic_compare_exchange_strong_explicit(&asked, &then, now | 1, memory_order_relaxed,
+						     memory_order_relaxed))
+		return atomic_load_explicit(&kept, memory_order_relaxed);
+	if (atomic_fetch_add_explicit(&times, 1, memory_order_relaxed) % SELDOM == 0 &&
+	    !atomic_exchange_explicit(&busy, true, memory_order_acquire)) {
+		atomic_store_explicit(&limit, quota(), memory_order_relaxed);
+		atomic_store_explicit(&busy, false, memory_order_release);
+	}
+	cpus = rr_min(affinity(), atomic_load_explicit(&limit, memory_order_relaxed));
+	atomic_store_explicit(&kept, cpus, memory_order_relaxed);
+	errno = saved;
+	return cpus;
+}
