@@ -67,6 +67,25 @@ struct rr_wc {
 
 enum rr_arm { RR_ARM_RECV = 1, RR_ARM_SEND = 2 };
 
+/* What one end does, for the other; 0 is not known. */
+enum rr_doing {
+	RR_DOES_RUN	= 1,
+	RR_DOES_SLEEP	= 2,
+	RR_DOES_SPIN	= 4,	/* when next it waits, it looks at memory for a while before it sleeps */
+};
+
+/* What a peer says of itself, true or not: nothing but how long somebody waits may depend on
+ * it. */
+struct rr_peer_look {
+	uint32_t cpu;		/* on which it last ran, from 1; 0 unknown */
+	uint32_t doing;		/* enum rr_doing bits, or nonsense */
+	uint32_t woke;		/* ns that its wake-ups take */
+	uint32_t work;		/* has changed: it moved bytes of this connection */
+};
+
+/* What of this a provider is told of its own end. */
+enum rr_tell { RR_TELL_CPU, RR_TELL_DOING, RR_TELL_WOKE, RR_TELL_WORK };
+
 enum rr_prov_cap {
 	RR_PROV_DIRECT	= 1,	/* read() and write() finish inside the call */
 	RR_PROV_RING	= 2,	/* window() knows the peer's posted receives */
@@ -191,6 +210,15 @@ struct rr_prov_ops {
 	/* From now on the peer rings wake_fd. 0 armed, 1 there is something already. */
 	int (*arm)(struct rr_qp *qp, enum rr_arm what);
 	void (*disarm)(struct rr_qp *qp);
+	/* What the other end is to know of this one, and what it says of itself; cpu is told
+	 * with that, unless it is 0. No lock needed, no system call, next to nothing if nothing
+	 * has changed. NULL where neither can be known. */
+	void (*tell)(struct rr_qp *qp, enum rr_tell what, uint32_t value);
+	void (*observe)(struct rr_qp *qp, uint32_t cpu, struct rr_peer_look *out);
+	/* Does it copy from or to our memory at this moment? */
+	bool (*is_copying)(const struct rr_qp *qp);
+	/* ns since the peer last rang, modulo 2^32, if it says the truth; now is rr_now(). */
+	uint32_t (*rung)(const struct rr_qp *qp, rr_time now);
 	/* Swallows doorbells on wake_fd. -ECONNRESET when the peer's end is gone. */
 	int (*drain)(struct rr_qp *qp);
 

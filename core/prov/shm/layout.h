@@ -67,7 +67,15 @@ _Static_assert(sizeof(struct rr_shm_hello) == 48, "fixed width");
 struct rr_shm_ctl {
 	_Atomic uint32_t armed;		/* enum rr_arm bits: owner sets, peer clears, rings */
 	_Atomic uint32_t joined;	/* enum rr_shm_joined, in the answering side's: whoever sets it first */
-	uint8_t pad0[120];
+	/* What the peer decides by how long to wait for the owner; 0 is not known. Beside
+	 * armed, which the peer looks at after each message anyway, and like it written only
+	 * when something changes. */
+	_Atomic uint32_t cpu;		/* owner: on which it last ran, from 1 */
+	_Atomic uint32_t doing;		/* owner: enum rr_doing bits */
+	_Atomic uint32_t woke;		/* owner: ns from a bell to being awake */
+	_Atomic uint32_t work;		/* owner: counts large pieces that it has moved */
+	_Atomic uint32_t rung;		/* peer: its CLOCK_MONOTONIC at the last bell, low bits */
+	uint8_t pad0[100];
 	_Atomic uint32_t reposted;	/* owner: receives given back so far */
 	_Atomic uint32_t tail;		/* owner: positions below are consumed and free */
 	uint8_t pad1[120];

@@ -45,6 +45,7 @@ static void ring_bell(struct rr_shm *q)
 {
 	int saved = errno;
 
+	atomic_store_explicit(&q->peer.ctl->rung, (uint32_t)rr_now(), memory_order_relaxed);
 	(void)!rr_os->send(q->qp.wake_fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 	errno = saved;
 	if (q->qp.count)
@@ -98,16 +99,77 @@ static void disarm(struct rr_qp *qp)
 		atomic_store_explicit(&q->own.ctl->armed, 0, memory_order_relaxed);
 }
 
-/* Bounded: a peer that rings for ever is heard again at the next call. */
+/* --- what each end knows of the other --- */
+
+static _Atomic uint32_t *word_of(struct rr_shm_ctl *ctl, enum rr_tell what)
+{
+	switch (what) {
+	case RR_TELL_CPU:
+		return &ctl->cpu;
+	case RR_TELL_DOING:
+		return &ctl->doing;
+	case RR_TELL_WOKE:
+		return &ctl->woke;
+	case RR_TELL_WORK:
+		break;
+	}
+	return &ctl->work;
+}
+
+/* Written only when it changes, or the peer would have to fetch the line that it looks at after
+ * each message. */
+static void tell(struct rr_qp *qp, enum rr_tell what, uint32_t value)
+{
+	struct rr_shm *q = rr_shm_of(qp);
+	_Atomic uint32_t *word;
+
+	if (!rr_shm_ready(q))
+		return;
+	word = word_of(q->own.ctl, what);
+	if (atomic_load_explicit(word, memory_order_relaxed) != value)
+		atomic_store_explicit(word, value, memory_order_relaxed);
+}
+
+static void observe(struct rr_qp *qp, uint32_t cpu, struct rr_peer_look *out)
+{
+	struct rr_shm *q = rr_shm_of(qp);
+	struct rr_shm_ctl *ctl = q->peer.ctl;
+
+	*out = (struct rr_peer_look){ 0 };
+	if (!rr_shm_ready(q))
+		return;
+	if (cpu && atomic_load_explicit(&q->own.ctl->cpu, memory_order_relaxed) != cpu)
+		atomic_store_explicit(&q->own.ctl->cpu, cpu, memory_order_relaxed);
+	out->cpu = atomic_load_explicit(&ctl->cpu, memory_order_relaxed);
+	out->doing = atomic_load_explicit(&ctl->doing, memory_order_relaxed);
+	out->woke = atomic_load_explicit(&ctl->woke, memory_order_relaxed);
+	out->work = atomic_load_explicit(&ctl->work, memory_order_relaxed);
+}
+
+static bool is_copying(const struct rr_qp *qp)
+{
+	const struct rr_shm *q = container_of(qp, struct rr_shm, qp);
+
+	return rr_shm_ready(q) && atomic_load_explicit(&q->own.ctl->accessing, memory_order_relaxed);
+}
+
+static uint32_t rung(const struct rr_qp *qp, rr_time now)
+{
+	const struct rr_shm *q = container_of(qp, struct rr_shm, qp);
+
+	return (uint32_t)now - atomic_load_explicit(&q->own.ctl->rung, memory_order_relaxed);
+}
+
+/* One bell, since whoever rings has taken the bit that asked for it; of another the next sleep
+ * tells. And of a peer that is gone, a little later. */
 static int drain(struct rr_qp *qp)
 {
 	struct rr_shm *q = rr_shm_of(qp);
-	int saved = errno, rc = 1;
+	int saved = errno, rc;
 
 	if (!rr_shm_ready(q))
 		return 0;
-	for (int i = 0; rc == 1 && i < 16; i++)
-		rc = rr_shm_swallow(qp->wake_fd);
+	rc = rr_shm_swallow(qp->wake_fd);
 	if (rc == -EPROTO)
 		rr_shm_fail(q, rc);
 	else if (rc <= 0 && rc != -EAGAIN)
@@ -155,6 +217,10 @@ const struct rr_prov_ops rr_prov_shm = {
 	.kick = kick,
 	.arm = arm,
 	.disarm = disarm,
+	.tell = tell,
+	.observe = observe,
+	.is_copying = is_copying,
+	.rung = rung,
 	.drain = drain,
 	.trim = rr_shm_trim,
 };
