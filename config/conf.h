@@ -45,6 +45,7 @@ struct rr_conf {
 #define RR_CONF_S(name)		rr_time name;
 #define RR_CONF_MODE(name)	enum rr_mode name;
 #define RR_CONF_DIALECT(name)	enum rr_dialect name;
+#define RR_CONF_PROFILE(name)	enum rr_profile name;
 #define RR_CONF_POLICY(name)	enum rr_reply_chunks name;
 #define RR_CONF_LEVEL(name)	enum rr_log_level name;
 #define RR_CONF_PATH(name)	char name[RR_CONF_TEXT];

@@ -280,7 +280,8 @@ static int look(struct wait *x)
 	return n ? n : err;
 }
 
-static bool peek(struct rr_ep_set *s, rr_time *budget)
+/* spin: also how long to spin for them. */
+static bool peek(struct rr_ep_set *s, struct rr_spin *spin)
 {
 	bool found = false;
 
@@ -296,33 +297,49 @@ static bool peek(struct rr_ep_set *s, rr_time *budget)
 		if (ev & EPOLLET)
 			ev &= ~w->seen | w->dry;
 		found = rr_conn_peek(c, rr_ev_want(ev));
-		if (budget)
-			*budget = rr_max(*budget, rr_conn_spin(c));
+		if (spin && !spin->enough)
+			rr_conn_spin(c, spin);
 	}
 	rr_ep_unlock();
 	return found;
 }
 
-static int spin(struct wait *x)
+static bool spin_longer(struct wait *x, struct rr_spin *spin)
 {
-	rr_time budget = 0, now, end, looked;
+	spin->want = 0;
+	spin->enough = false;
+	peek(x->s, spin);
+	return rr_spin_longer(spin, x->deadline);
+}
+
+static int spin_until(struct wait *x, struct rr_spin *spin)
+{
+	rr_time looked = spin->now;
 	int n;
 
-	if (!peek(x->s, &budget) && !budget)
-		return 0;
-	looked = now = rr_now();
-	end = rr_min(x->deadline, now + budget);
-	while (now < end) {
-		if (peek(x->s, NULL) || now - looked > SPIN_LOOK) {
-			n = look(x);
-			if (n)
-				return n;
-			looked = now;
-		}
-		rr_relax();
-		now = rr_now();
-	}
+	do {
+		if (!peek(x->s, NULL) && spin->now - looked <= SPIN_LOOK)
+			continue;
+		n = look(x);
+		if (n)
+			return n;
+		looked = spin->now;
+	} while (rr_spin_on(spin) || spin_longer(x, spin));
 	return 0;
+}
+
+static int spin(struct wait *x)
+{
+	struct rr_spin spin = { 0 };
+	int n;
+
+	peek(x->s, &spin);
+	if (!rr_spin_begin(&spin, x->deadline))
+		return 0;
+	n = spin_until(x, &spin);
+	rr_spin_end(&spin, n > 0);
+	rr_conn_spun(&spin, n > 0);
+	return n;
 }
 
 static void cancelled(void *arg)

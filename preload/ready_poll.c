@@ -44,7 +44,7 @@ struct work {
 	size_t mem_size;
 };
 
-enum { SPIN_LOOK = 4000 /* ns between looks at the kernel's fds */ };
+enum { SPIN_LOOK = 4000 /* ns between looks at the kernel's fds */, FEW = 8 };
 
 static struct rr_sock *slot_sock(const struct slot *s)
 {
@@ -210,10 +210,11 @@ static bool any_kernel(const struct work *w)
 	return false;
 }
 
-/* Everything, without sleeping: how many entries are ready, or -errno. */
-static int look(struct work *w)
+/* The kernel's entries, after ours, of which so many are ready. told: it has just said all,
+ * when it ended the sleep. */
+static int look_theirs(struct work *w, int ready, bool told)
 {
-	int ready = look_ours(w), rc;
+	int rc;
 
 	if (!any_kernel(w)) {
 		for (nfds_t i = 0; i < w->n; i++)
@@ -221,10 +222,16 @@ static int look(struct work *w)
 				w->fds[i].revents = 0;
 		return ready;
 	}
-	rc = rr_real.poll(w->kern, w->n, 0);
+	rc = told ? 0 : rr_real.poll(w->kern, w->n, 0);
 	if (rc < 0)
 		return ready && errno == EINTR ? ready : -errno;
 	return ready + look_kernel(w);
+}
+
+/* Everything, without sleeping: how many entries are ready, or -errno. */
+static int look(struct work *w)
+{
+	return look_theirs(w, look_ours(w), false);
 }
 
 /* --- spinning --- */
@@ -258,40 +265,69 @@ static int look_news(struct work *w)
 	return ready;
 }
 
-static rr_time spin_budget(const struct work *w)
+static void spin_budget(const struct work *w, struct rr_spin *spin)
 {
-	rr_time most = 0;
-
-	for (const struct slot *s = w->slots; s < w->slots + w->nslots; s++)
+	spin->want = 0;
+	spin->enough = false;
+	for (const struct slot *s = w->slots; s < w->slots + w->nslots && !spin->enough; s++)
 		if (s->file && s->conn)
-			most = rr_max(most, rr_conn_spin(s->conn));
-	return most;
+			rr_conn_spin(s->conn, spin);
 }
 
-static int spin(struct work *w)
+static bool spin_longer(const struct work *w, struct rr_spin *spin)
 {
-	rr_time budget = spin_budget(w), now, end, looked;
+	spin_budget(w, spin);
+	return rr_spin_longer(spin, w->deadline);
+}
+
+static int spin_until(struct work *w, struct rr_spin *spin)
+{
+	rr_time looked = spin->now;
 	int ready;
 
-	if (!budget)
-		return 0;
-	looked = now = rr_now();
-	end = rr_min(w->deadline, now + budget);
-	while (now < end) {
-		bool kernel = now - looked > SPIN_LOOK && any_kernel(w);
+	do {
+		bool kernel = spin->now - looked > SPIN_LOOK && any_kernel(w);
 
-		if (kernel || peek(w)) {
-			/* The kernel's were not ready a few microseconds ago: that is how
-			 * the app finds them when ours are. */
-			ready = kernel ? look(w) : look_news(w);
-			if (ready)
-				return ready;
-			looked = kernel ? now : looked;
-		}
-		rr_relax();
-		now = rr_now();
-	}
+		if (!kernel && !peek(w))
+			continue;
+		/* The kernel's were not ready a few microseconds ago: that is how
+		 * the app finds them when ours are. */
+		ready = kernel ? look(w) : look_news(w);
+		if (ready)
+			return ready;
+		looked = kernel ? spin->now : looked;
+	} while (rr_spin_on(spin) || spin_longer(w, spin));
 	return 0;
+}
+
+static int spin_for(struct work *w, struct rr_spin *spin)
+{
+	int ready;
+
+	if (!rr_spin_begin(spin, w->deadline))
+		return 0;
+	ready = spin_until(w, spin);
+	rr_spin_end(spin, ready > 0);
+	rr_conn_spun(spin, ready > 0);
+	return ready;
+}
+
+/* The first look, and a spin if that is worth it. If not, the thread is about to sleep, and the
+ * kernel says then at once what is ready: it is asked before only where there is much to arm in
+ * vain. */
+static int look_and_spin(struct work *w, bool told)
+{
+	struct rr_spin spin = { 0 };
+	int ready = look_ours(w);
+
+	if (ready || !w->deadline || told)
+		ready = look_theirs(w, ready, told);
+	if (ready || !w->deadline)
+		return ready;
+	spin_budget(w, &spin);
+	if (!told && (w->mask || w->nslots > FEW || spin.want || spin.yields))
+		ready = look_theirs(w, 0, false);
+	return ready ? ready : spin_for(w, &spin);
 }
 
 /* --- sleeping --- */
@@ -430,13 +466,13 @@ static int sleep_armed(struct work *w)
 static int wait_ready(struct work *w)
 {
 	rr_time slept, now;
+	bool told = false;
 	int ready, rc;
 
 	for (;; rr_fruitless_pause(&w->fruitless)) {
-		ready = look(w);
+		ready = look_and_spin(w, told);
+		told = false;
 		if (ready || (!w->deadline && !w->mask))
-			return ready;
-		if (w->deadline && (ready = spin(w)))
 			return ready;
 		for (struct slot *s = w->slots; s < w->slots + w->nslots; s++)
 			if (s->deadlk)
@@ -454,6 +490,7 @@ static int wait_ready(struct work *w)
 		if (now >= w->deadline)
 			return look(w);
 		rr_fruitless_slept(&w->fruitless, slept, now);
+		told = true;
 	}
 }
 

@@ -61,6 +61,20 @@ static bool any_native(void)
 	return false;
 }
 
+/* What a wait that ends without a sleep is worth. */
+static rr_time spin_worth(enum rr_profile profile)
+{
+	switch (profile) {
+	case RR_PROFILE_LATENCY:
+		return RR_TIME_NEVER;
+	case RR_PROFILE_THRIFT:
+		return 0;
+	case RR_PROFILE_BALANCED:
+		break;
+	}
+	return RR_SPIN_WORTH;
+}
+
 void rr_setup_conn(void)
 {
 	static struct rr_conn_params p;
@@ -91,7 +105,8 @@ void rr_setup_conn(void)
 		.done_timeout = conf.done_timeout_s,
 		.upgrade_timeout = conf.upgrade_timeout_ms,
 		.negative_time = conf.negative_cache_s,
-		.spin = conf.spin_us,
+		.spin = conf.profile == RR_PROFILE_THRIFT ? 0 : conf.spin_us,
+		.spin_worth = rr_min(conf.spin_us, spin_worth(conf.profile)),
 		.max_stash = conf.stash,
 		.budget = conf.connection_budget,
 		.process_budget = conf.process_budget,

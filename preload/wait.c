@@ -224,22 +224,30 @@ static int sleep_armed(struct sleeper *s, rr_time deadline)
 	return rc;
 }
 
+/* Its time is over: does it pay to go on? */
+static bool spin_longer(struct rr_conn *c, struct rr_spin *spin, rr_time deadline)
+{
+	spin->want = 0;
+	rr_conn_spin(c, spin);
+	return rr_spin_longer(spin, deadline);
+}
+
 static bool spin_for(struct rr_conn *c, unsigned want, rr_time deadline)
 {
-	rr_time budget = rr_conn_spin(c), now, end;
+	struct rr_spin spin = { 0 };
+	bool found = rr_conn_peek(c, want);
 
-	if (!budget)
-		return rr_conn_peek(c, want);
-	now = rr_now();
-	end = rr_min(deadline, now + budget);
-	for (;;) {
-		if (rr_conn_peek(c, want))
-			return true;
-		if (now >= end)
-			return false;
-		rr_relax();
-		now = rr_now();
-	}
+	if (found)
+		return true;
+	rr_conn_spin(c, &spin);
+	if (!rr_spin_begin(&spin, deadline))
+		return false;
+	while (!(found = rr_conn_peek(c, want)))
+		if (!rr_spin_on(&spin) && !spin_longer(c, &spin, deadline))
+			break;
+	rr_spin_end(&spin, found);
+	rr_conn_spun(&spin, found);
+	return found;
 }
 
 /* Unread bytes look like news for as long as they lie there: a writer asks again. */

@@ -46,6 +46,13 @@ enum rr_reply_chunks {
 	RR_REPLY_CHUNKS_BOUNDED, /* when an upper-layer binding knows how long it gets at most */
 };
 
+/* What waiting may cost. */
+enum rr_profile {
+	RR_PROFILE_BALANCED,	/* a spin no more than the sleep that it saves */
+	RR_PROFILE_LATENCY,	/* CPU time is free */
+	RR_PROFILE_THRIFT,	/* nobody spins */
+};
+
 /* Which connections may be upgraded: what a rule of the configuration says. */
 enum rr_mode {
 	RR_MODE_AUTO,		/* if the peer can, else TCP */

@@ -105,7 +105,7 @@ struct rr_share *rr_share_new(const struct rr_prov_ops *ops, const struct rr_pro
 	sh->patience = rr_cp->idle_trim;
 	atomic_store_explicit(&sh->procs, 1, memory_order_relaxed);
 	atomic_store_explicit(&sh->family[0], (int32_t)getpid(), memory_order_relaxed);
-	atomic_store_explicit(&sh->spin, rr_cp->spin, memory_order_relaxed);
+	atomic_store_explicit(&sh->spin, ops->observe ? rr_cp->spin_worth : rr_cp->spin, memory_order_relaxed);
 	memcpy(sh->token, p->token, RR_TOKEN_LEN);
 	return sh;
 }

@@ -38,6 +38,7 @@ struct rr_conn_params {
 	rr_time upgrade_timeout;
 	rr_time negative_time;
 	rr_time spin;		/* most that a waiting thread spins; 0 never */
+	rr_time spin_worth;	/* of a sleep and a wake-up, to the user; at most spin */
 	uint32_t native_silent;	/* native peers that have come and said nothing, at most */
 	uint32_t max_stash;	/* bytes received ahead of the app, per connection */
 	uint32_t budget;	/* bytes that may wait for the peer, beyond one message … */
@@ -79,6 +80,10 @@ struct rr_conn_params {
 	/* The statistics segment, or NULL. Called at the first connection. */
 	struct rr_stat_seg *(*stats)(void);
 };
+
+/* What a sleep and a wake-up of both ends cost, about: 10 to 15 us of CPU time, 30 to 50 us of
+ * waiting. */
+#define RR_SPIN_WORTH	(50 * RR_USEC)
 
 /* Once, before anything else here, with params that stay. */
 void rr_conn_setup(const struct rr_conn_params *p);
@@ -174,8 +179,44 @@ int rr_conn_poll(struct rr_conn *c, int fd, unsigned want);
 /* Cheap, no lock, no system call: is it worth calling rr_conn_poll()? For spinning. */
 bool rr_conn_peek(const struct rr_conn *c, unsigned want);
 
-/* How long to spin for it now, ns: learned, bounded, 0 on one CPU or when it does not pay. */
-rr_time rr_conn_spin(const struct rr_conn *c);
+/* One thread's spin, for one connection or many; zeroes, and then rr_conn_spin() for each:
+ *
+ *	if (rr_spin_begin(&s, deadline)) {
+ *		while (nothing is there && (rr_spin_on(&s) || longer()))
+ *			;
+ *		rr_spin_end(&s, was there something);
+ *	}
+ *
+ * where longer() calls rr_conn_spin() for each again and then rr_spin_longer(). */
+struct rr_spin {
+	rr_time want;		/* the longest of those asked for */
+	rr_time began, now, end;
+	const struct rr_conn *c;	/* who wants that */
+	uint32_t cpu;		/* where the thread is, from 1; 0 unknown */
+	uint32_t cpus, spinners;	/* of the process */
+	uint32_t yields;	/* times to give way before anything else */
+	uint32_t seat;		/* of those that spin at once */
+	bool seated;
+	bool enough;		/* no other connection can want more */
+	bool crowded, hogged, just_hogged;	/* struct rr_spin_in */
+	bool lost;		/* meanwhile the CPU was somebody else's */
+};
+
+/* How long to spin for it (on, if s has begun), into s: 0 where it does not pay, such as
+ * against a peer on this thread's CPU. Once s has enough, no others need be asked. */
+void rr_conn_spin(const struct rr_conn *c, struct rr_spin *s);
+
+/* A spin for c, and others perhaps, is over: did it bring what was waited for? */
+void rr_conn_spun(const struct rr_spin *s, bool paid);
+
+/* What the first of them needs to know of this process and its CPUs. */
+void rr_spin_look_around(struct rr_spin *s);
+/* False: there is nothing to look for, or others of this process look already. */
+bool rr_spin_begin(struct rr_spin *s, rr_time deadline);
+/* A moment passes. False: the time is over. */
+bool rr_spin_on(struct rr_spin *s);
+bool rr_spin_longer(struct rr_spin *s, rr_time deadline);
+void rr_spin_end(struct rr_spin *s, bool paid);
 
 /* A thread is about to sleep for want: 0 armed, sleep on rr_conn_fds(); 1 look again, there
  * is something. After 0, exactly one rr_conn_disarm() when the thread is awake again (however):

@@ -17,6 +17,7 @@
  *   pull.c     messages in the peer's memory
  *   hatch.c    back to TCP at a record boundary           anchor.c   end mark, FIN, loss
  *   ready.c    readiness, arming, spinning                report.c   statistics, log
+ *   spin.c     how long to spin: the decision, pure       spinning.c the threads that do
  *   native.c   listeners and connections of native peers  pair.c     the TCP connection under one
  *   dial.c     calling a native peer                      relay.c    one that is forked
  *   handback.c back to TCP for the sake of forked children inherited.c what those do meanwhile
@@ -195,7 +196,7 @@ struct rr_share {
 	struct rr_eng_params ep;
 	struct rr_stat_seg *seg;
 	struct rr_stat_conn *st;
-	rr_time active;		/* last message */
+	_Atomic uint64_t active;	/* last message; rr_conn_spin() reads it without the lock */
 	struct rr_anchor_keep anchor;
 	rr_time keep_idle;	/* so long after it a native peer is asked whether it is there; 0 never */
 	rr_time probed;		/* when it last was … */
@@ -205,8 +206,13 @@ struct rr_share {
 	bool trimmed;
 	rr_time patience;	/* idle so long it is trimmed */
 	uint32_t warm;		/* pages counted in the process's warm memory */
-	/* spinning, learned */
+	/* spinning, learned (ready.c) */
 	_Atomic uint64_t spin;
+	_Atomic uint64_t spun;	/* in the wait that goes on */
+	_Atomic uint32_t peer_work;	/* as it stood at the wait's beginning, or when last looked at */
+	_Atomic bool peer_slept;	/* … when we had sent what it is to answer */
+	_Atomic uint32_t moved;	/* large pieces, told to the peer */
+	uint32_t woke;		/* ns that wake-ups of this end take */
 	rr_time armed_at;	/* rr_now() */
 	uint32_t near;		/* sleeps that were a little longer than one spins … */
 	uint32_t attempts;	/* … and how often it was tried to do without */
@@ -482,6 +488,11 @@ bool rr_upgrade_consume(int fd, uint32_t n);
 int rr_upgrade_swallow_next(struct rr_conn *c, int fd);
 ssize_t rr_upgrade_swallow_recv(struct rr_conn *c, int fd, const struct iovec *iov, int n,
 				int flags);
+
+/* ready.c */
+/* A piece of a large message was copied. */
+#define RR_LARGE	16384u
+void rr_ready_moved(struct rr_share *sh);
 
 /* What a work request was for: a kind, and which. 0: nobody waits for it. */
 enum { RR_FOR_ENGINE = 1, RR_FOR_PULL, RR_FOR_FENCE };

@@ -620,7 +620,7 @@ void rr_drv_progress(struct rr_share *sh)
 			break;
 		now = rr_now_coarse();
 		rr_idle_used(sh, now);
-		sh->active = now;
+		atomic_store_explicit(&sh->active, now, memory_order_relaxed);
 		for (int i = 0; i < n; i++) {
 			if (wc[i].op == RR_WC_RECV)
 				received(sh, &wc[i], now);

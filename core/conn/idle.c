@@ -72,7 +72,7 @@ void rr_idle_wake(struct rr_share *sh, rr_time now)
 {
 	sh->patience = patience(sh, now);
 	sh->trimmed = false;
-	sh->active = now;
+	atomic_store_explicit(&sh->active, now, memory_order_relaxed);
 	if (!look_at_time(now + rr_cp->idle_trim))
 		trim_some(now);
 }

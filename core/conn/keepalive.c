@@ -162,7 +162,9 @@ rr_time rr_keep_due(const struct rr_share *sh)
 {
 	if (likely(!sh->keep_idle) || sh->probing || sh->dead || sh->prov_lost)
 		return RR_TIME_NEVER;
-	return rr_max(sh->active, sh->probed) + sh->keep_idle;
+	rr_time active = sh->active;
+
+	return rr_max(active, sh->probed) + sh->keep_idle;
 }
 
 void rr_keep_look(struct rr_share *sh, rr_time now)

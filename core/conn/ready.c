@@ -3,11 +3,12 @@
 
 #include <errno.h>
 #include <sched.h>
-#include <unistd.h>
 
 #include "core/base/compiler.h"
+#include "core/base/cpus.h"
 #include "core/base/os.h"
 #include "core/conn/conn_int.h"
+#include "core/conn/spin.h"
 
 #define FAMILY_LOOK	(50 * RR_MSEC)
 #define FULL_LOOK	RR_SEC
@@ -75,6 +76,13 @@ static unsigned bits(struct rr_conn *c, struct rr_share *sh, int fd, unsigned wa
 	return got & (want | POLLERR | POLLHUP);
 }
 
+/* On which CPU this end is, the peer is to know: it does not spin there. */
+static void tell_cpu(struct rr_share *sh, uint32_t cpu)
+{
+	if (sh->qp->ops->tell && !sh->prov_lost)
+		sh->qp->ops->tell(sh->qp, RR_TELL_CPU, cpu);
+}
+
 static unsigned carried_poll(struct rr_conn *c, int fd, unsigned want)
 {
 	struct rr_share *sh = c->share;
@@ -85,7 +93,9 @@ static unsigned carried_poll(struct rr_conn *c, int fd, unsigned want)
 		rr_drv_progress(sh);
 	rr_hatch_answer(sh);
 	got = bits(c, sh, fd, want);
-	if (!got)
+	if (got)
+		tell_cpu(sh, rr_cpu_here());
+	else
 		rr_hint_none(sh);
 	/* The peer's end shows beside bytes that nobody has read, and room to write. */
 	if (now - sh->rx.checked > ANCHOR_LOOK) {
@@ -165,36 +175,125 @@ bool rr_conn_peek(const struct rr_conn *c, unsigned want)
 
 /* --- spinning ------------------------------------------------------------------------- */
 
-static bool one_cpu(void)
-{
-	static _Atomic int cpus;
-	int n = atomic_load_explicit(&cpus, memory_order_relaxed);
+/* A connection on which nothing has happened for so long is not worth looking at its peer, one
+ * of a thousand perhaps. */
+#define IDLE	(20 * RR_MSEC)
 
-	if (unlikely(!n)) {
-		n = (int)sysconf(_SC_NPROCESSORS_ONLN);
-		atomic_store_explicit(&cpus, n, memory_order_relaxed);
-	}
-	return n == 1;
+/* Of a peer that cannot be seen the longest is as good as any: what is behind it (a device, a
+ * network) is not known either, and two ends that sleep get out of that by trials alone. */
+static rr_time worth_of(const struct rr_share *sh)
+{
+	return sh->qp->ops->observe || !rr_cp->spin_worth ? rr_cp->spin_worth : rr_cp->spin;
 }
 
-rr_time rr_conn_spin(const struct rr_conn *c)
+/* Whether this end looks at memory, when next it waits, is for the peer to know: it need not
+ * sleep then, either. */
+static void tell_doing(struct rr_share *sh, uint32_t doing)
 {
-	struct rr_share *sh;
-	uint32_t tries;
+	const struct rr_prov_ops *ops = sh->qp->ops;
+	bool spins = atomic_load_explicit(&sh->spin, memory_order_relaxed);
 
-	if (!rr_conn_is_carried(c) || !rr_cp->spin || one_cpu())
-		return 0;
-	sh = c->share;
-	tries = atomic_load_explicit(&sh->tries, memory_order_relaxed);
+	if (ops->tell && !sh->prov_lost)
+		ops->tell(sh->qp, RR_TELL_DOING, doing | (spins ? RR_DOES_SPIN : 0u));
+}
+
+/* What is known of the peer now. At the beginning of a wait this is kept, for what is learned
+ * from it. */
+static void look_at_peer(struct rr_share *sh, struct rr_spin_in *in)
+{
+	const struct rr_prov_ops *ops = sh->qp->ops;
+	struct rr_peer_look p;
+	uint32_t work;
+	bool slept;
+
+	if (!ops->observe)
+		return;
+	ops->observe(sh->qp, in->cpu, &p);
+	in->peer_cpu = p.cpu;
+	in->peer_spins = p.doing & RR_DOES_SPIN;
+	if (p.doing)
+		in->peer = p.doing & RR_DOES_SLEEP ? RR_PEER_SLEEPS : RR_PEER_RUNS;
+	work = atomic_load_explicit(&sh->peer_work, memory_order_relaxed);
+	atomic_store_explicit(&sh->peer_work, p.work, memory_order_relaxed);
+	in->at_work = in->spun && (p.work != work || ops->is_copying(sh->qp));
+	slept = in->peer == RR_PEER_SLEEPS;
+	if (!in->spun)
+		atomic_store_explicit(&sh->peer_slept, slept, memory_order_relaxed);
+}
+
+/* Longer than the bound on trial. */
+static rr_time learned(struct rr_share *sh, bool first)
+{
+	uint32_t tries = atomic_load_explicit(&sh->tries, memory_order_relaxed);
+
 	if (likely(!tries))
 		return atomic_load_explicit(&sh->spin, memory_order_relaxed);
-	atomic_store_explicit(&sh->tries, tries - 1, memory_order_relaxed);
+	if (first)
+		atomic_store_explicit(&sh->tries, tries - 1, memory_order_relaxed);
 	return NEAR * rr_cp->spin;
 }
 
-/* Two ends that sleep keep each other waiting for longer than either would spin: by their wake-ups. Neither gets out of
- * that alone. They have slept as often, so after some such sleeps both spin for longer, a few times, and then go on as in
- * the beginning. If it was no use, twice as many sleeps have to come before the next attempt. */
+void rr_conn_spin(const struct rr_conn *c, struct rr_spin *s)
+{
+	struct rr_spin_in in = { .bound = rr_cp->spin };
+	struct rr_share *sh;
+	rr_time most;
+
+	if (!rr_conn_is_carried(c))
+		return;
+	sh = c->share;
+	if (!s->now)
+		rr_spin_look_around(s);
+	/* two clocks, of which this one is some milliseconds behind */
+	if (s->now > atomic_load_explicit(&sh->active, memory_order_relaxed) + IDLE)
+		return;
+	in.worth = worth_of(sh);
+	in.spun = s->began ? s->now - s->began : 0;
+	in.learned = learned(sh, !s->began);
+	in.cpu = s->cpu;
+	in.cpus = s->cpus;
+	in.spinners = s->began ? 0 : s->spinners;
+	in.crowded = s->crowded;
+	in.hogged = s->hogged;
+	in.just_hogged = s->just_hogged;
+	look_at_peer(sh, &in);
+	most = rr_spin_time(&in);
+	atomic_store_explicit(&sh->spun, in.spun + most, memory_order_relaxed);
+	if (most > s->want) {
+		s->want = most;
+		s->enough = most >= in.worth;
+		s->c = c;
+	} else if (!most) {
+		s->yields = rr_max(s->yields, rr_spin_yields(&in));
+	}
+}
+
+void rr_conn_spun(const struct rr_spin *s, bool paid)
+{
+	struct rr_counters *count;
+
+	if (!s->c || !rr_conn_is_carried(s->c))
+		return;
+	count = s->c->share->qp->count;
+	rr_count(count, RR_C_spins, 1);
+	rr_count(count, RR_C_spins_paid, paid);
+	rr_count(count, RR_C_spun_ns, s->now - s->began);
+}
+
+/* For whoever waits for it meanwhile: the copying of a large message goes on. */
+void rr_ready_moved(struct rr_share *sh)
+{
+	uint32_t n = atomic_load_explicit(&sh->moved, memory_order_relaxed) + 1;
+
+	atomic_store_explicit(&sh->moved, n, memory_order_relaxed);
+	if (sh->qp->ops->tell && !sh->prov_lost)
+		sh->qp->ops->tell(sh->qp, RR_TELL_WORK, n);
+}
+
+/* Two ends of which neither knows what the other does keep each other waiting for longer than
+ * either would spin: by their wake-ups. Neither gets out of that alone. They have slept as
+ * often, so after some such sleeps both spin for longer, a few times, and then go on as in the
+ * beginning. If it was no use, twice as many sleeps have to come before the next attempt. */
 static bool is_time_to_try(struct rr_share *sh, rr_time slept)
 {
 	if (slept >= NEAR * rr_cp->spin || (++sh->near >> sh->attempts) < NEAR_MISSES)
@@ -204,26 +303,56 @@ static bool is_time_to_try(struct rr_share *sh, rr_time slept)
 	return true;
 }
 
-/* A thread woke after sleeping. A short sleep says that spinning on would have paid. */
+/* What of a sleep was this end's wake-up, and the peer's where it slept, too. The peer
+ * is told what they take when nobody is in the way. */
+static rr_time wakes(struct rr_share *sh, rr_time now, rr_time slept)
+{
+	const struct rr_prov_ops *ops = sh->qp->ops;
+	struct rr_peer_look p;
+	rr_time took;
+
+	if (!ops->observe || sh->prov_lost)
+		return 0;
+	took = ops->rung(sh->qp, now);
+	if (took < slept) {
+		sh->woke = (uint32_t)rr_min(took, sh->woke ? sh->woke + sh->woke / 8 + 1 : took);
+		ops->tell(sh->qp, RR_TELL_WOKE, sh->woke);
+	} else {
+		took = 0;
+	}
+	ops->observe(sh->qp, 0, &p);
+	if (atomic_load_explicit(&sh->peer_slept, memory_order_relaxed))
+		took += p.woke;
+	return took;
+}
+
+/* A thread woke after sleeping. */
 static void learn(struct rr_share *sh, rr_time now)
 {
-	rr_time spin = atomic_load_explicit(&sh->spin, memory_order_relaxed), slept = now - sh->armed_at;
+	rr_time slept = now - sh->armed_at;
+	struct rr_spin_in in = { .bound = rr_cp->spin, .worth = worth_of(sh) };
+	struct rr_spin_wait w = { 0 };
 	uint32_t tries = 0;
+	rr_time spin;
 
 	if (!sh->armed_at)
 		return;
-	if (slept < rr_cp->spin) {
-		spin = rr_min(rr_max(spin * 2, 4 * RR_USEC), rr_cp->spin);
+	w.wakes = wakes(sh, now, slept);
+	in.learned = atomic_load_explicit(&sh->spin, memory_order_relaxed);
+	in.spun = w.took = slept + atomic_load_explicit(&sh->spun, memory_order_relaxed);
+	look_at_peer(sh, &in);
+	w.at_work = in.at_work;
+	spin = rr_spin_learn(&in, &w);
+	if (spin > in.learned) {
 		sh->near = sh->attempts = 0;
-	} else if (is_time_to_try(sh, slept)) {
-		spin = rr_cp->spin;
+	} else if (!w.wakes && is_time_to_try(sh, slept)) {
+		spin = in.worth;
 		tries = TRIES;
-	} else {
-		spin = spin < 2 * RR_USEC ? 0 : spin / 2;
 	}
 	sh->armed_at = 0;
 	atomic_store_explicit(&sh->spin, spin, memory_order_relaxed);
 	atomic_store_explicit(&sh->tries, tries, memory_order_relaxed);
+	tell_doing(sh, RR_DOES_RUN);
 }
 
 /* --- sleeping ------------------------------------------------------------------------- */
@@ -233,7 +362,7 @@ static void look_at_anchor(struct rr_share *sh, int fd, bool thread)
 {
 	rr_time now = rr_now_coarse();
 
-	if (!thread || sh->rx.hatched || sh->prov_lost || now - sh->rx.checked > ANCHOR_LOOK)
+	if (!thread || sh->rx.hatched || sh->prov_lost)
 		rr_anchor_check(sh, fd, now);
 }
 
@@ -258,6 +387,7 @@ static int arm_carried(struct rr_conn *c, int fd, unsigned want, bool thread)
 	if (!sh->prov_lost && sh->qp->ops->arm(sh->qp, what) == 1)
 		return 1;
 	sh->armed_at = now;
+	tell_doing(sh, RR_DOES_SLEEP);
 	rr_count(sh->qp->count, RR_C_sleeps, 1);
 	return 0;
 }

@@ -205,9 +205,16 @@ bool rr_conn_peek(const struct rr_conn *c, unsigned want)
 	return c->state == RR_FAKE_CARRIED && c->ready & (want | EVER);
 }
 
-rr_time rr_conn_spin(const struct rr_conn *c)
+void rr_conn_spin(const struct rr_conn *c, struct rr_spin *s)
 {
-	return c->spin;
+	if (!s->now)
+		rr_spin_look_around(s);
+	if (!s->began)
+		s->want = rr_max(s->want, c->spin);
+}
+
+void rr_conn_spun(const struct rr_spin *s RR_UNUSED, bool paid RR_UNUSED)
+{
 }
 
 static bool kernels(const struct rr_conn *c)

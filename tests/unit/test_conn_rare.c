@@ -43,25 +43,24 @@ static void *wakes(void *unused)
 static pthread_t waking;
 
 /* While a thread goes to sleep the only other one wakes up: it stands before the lock. */
-static int poll_meanwhile(struct pollfd *fds, nfds_t n, int ms)
+static int arm_meanwhile(struct rr_qp *qp, enum rr_arm what)
 {
-	if (!began) {
-		cr_assert_eq(pthread_create(&waking, NULL, wakes, NULL), 0);
-		while (atomic_load(&p.server.c->sleepers))
-			sched_yield();
-	}
-	return poll(fds, n, ms);
+	cr_assert_eq(pthread_create(&waking, NULL, wakes, NULL), 0);
+	while (atomic_load(&p.server.c->sleepers))
+		sched_yield();
+	return rr_prov_shm.arm(qp, what);
 }
 
 Test(conn_rare, who_goes_to_sleep_while_another_wakes_is_woken)
 {
+	struct rr_prov_ops ops = rr_prov_shm;
 	struct pollfd bell;
 	size_t n = rr_test_call(out, 2, 10, 1);
 
 	carried();
 	cr_assert_eq(rr_conn_arm(p.server.c, p.server.fd, POLLIN), 0);
-	usleep(20000);	/* the anchor is looked at again */
-	own_os()->poll = poll_meanwhile;
+	ops.arm = arm_meanwhile;
+	p.server.c->share->qp->ops = &ops;
 	cr_assert_eq(rr_conn_arm(p.server.c, p.server.fd, POLLIN), 0);
 	cr_assert(began);
 	pthread_join(waking, NULL);
@@ -69,6 +68,7 @@ Test(conn_rare, who_goes_to_sleep_while_another_wakes_is_woken)
 	bell = (struct pollfd){ rr_conn_wake_fd(p.server.c), POLLIN, 0 };
 	cr_assert_eq(poll(&bell, 1, 0), 1);
 	rr_conn_disarm(p.server.c, p.server.fd);
+	p.server.c->share->qp->ops = &rr_prov_shm;
 }
 
 /* --- what the anchor has to say is said once --- */
