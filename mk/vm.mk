@@ -25,7 +25,7 @@ HAVE_RDMA := $(shell pkg-config --exists libibverbs librdmacm 2>/dev/null && ech
 .PHONY: verbs vm-programs
 ifeq ($(HAVE_RDMA),yes)
 verbs: $(VERBS)
-vm-programs: $(BUILD)/tests/vm/verbs_pair $(BUILD)/tests/vm/verbs_native
+vm-programs: $(addprefix $(BUILD)/tests/vm/verbs_,pair native) $(BUILD)/tests/vm/greedy
 else
 vm-programs:
 verbs:
@@ -42,3 +42,9 @@ $(BUILD)/tests/vm/verbs_%: $(BUILD)/obj/tests/vm/verbs_%.o $(BUILD)/obj/tests/vm
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
 	$(Q)$(CC) -o $@ $^ $(LDSAN) -lrdmacm -libverbs -pthread -ldl
+
+# A peer of ill will, of librdmacm alone.
+$(BUILD)/tests/vm/greedy: $(BUILD)/obj/tests/vm/greedy.o
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)
+	$(Q)$(CC) -o $@ $^ $(LDSAN) -lrdmacm -libverbs
