@@ -94,6 +94,23 @@ until_is "the user's own" 300029 "rdma:$A.19.163:1234 tcp:$A.19.163:1234"
 is "root's, for a socket that is the user's" "$(there 300027)" "tcp:$A.19.163:superuser"
 end "$(pgrep -x rpcreg)"
 no_guards "after what is root's"
+# --- a user with more listening sockets than the guard looks at ---
+ulimit -n "$(ulimit -Hn)"
+setpriv --reuid 1236 --regid 1236 --clear-groups /usr/bin/python3 -c '
+import resource, signal, socket
+n = min(resource.getrlimit(resource.RLIMIT_NOFILE)[0] - 50, 19000)
+s = [socket.create_server(("127.0.0.1", 10000 + i)) for i in range(n)]
+print("ready", flush=True)
+signal.pause()' >"$T/many" &
+many=$!
+for ((i = 0; i < 900; i++)); do [ ! -s "$T/many" ] || break; sleep 0.1; done
+is "so many sockets" "$(cat "$T/many")" ready
+start port 5030 tcp 300030 serve
+until_is "beside so many sockets" 300030 "rdma:$A.19.166:superuser tcp:$A.19.166:superuser"
+end $pid
+until_is "beside so many sockets: taken back" 300030 "tcp:$A.19.166:superuser"
+end $many
+no_guards "after so many sockets"
 kill $rpcbind
 wait $rpcbind 2>/dev/null
 finish

@@ -256,8 +256,21 @@ static struct rr_member owner_of(const struct rr_listener *l, uint32_t n, uint64
 	return (struct rr_member){ 0 };
 }
 
-/* Listening sockets stand first in the kernel's list. */
-static uint64_t read_listeners(struct rr_family *f, const char *path, uint8_t family, uint64_t h)
+/* Did a user of the family's make it, or root where that watches? */
+static bool is_likely(const struct rr_family *f, uid_t maker)
+{
+	if (maker == getuid())
+		return true;
+	for (uint32_t i = 0; i < f->nmembers; i++)
+		if (f->members[i].user == maker)
+			return true;
+	return false;
+}
+
+/* Adds those that are likely to be the family's, or the others. Listening sockets stand first in the
+ * kernel's list. */
+static uint64_t read_listeners(struct rr_family *f, const char *path, uint8_t family, bool likely,
+			       uint64_t h)
 {
 	FILE *in = fopen(path, "re");
 	struct rr_procfs_tcp t;
@@ -268,6 +281,8 @@ static uint64_t read_listeners(struct rr_family *f, const char *path, uint8_t fa
 			continue;	/* the heading */
 		if (!t.listening)
 			break;
+		if (is_likely(f, t.maker) != likely)
+			continue;
 		f->listeners[f->nlisteners++] = (struct rr_listener){
 			.family = family, .port = t.port, .maker = t.maker, .inode = t.inode };
 		h = mix(mix(h, t.inode), t.port);
@@ -277,16 +292,19 @@ static uint64_t read_listeners(struct rr_family *f, const char *path, uint8_t fa
 	return h;
 }
 
+/* Any user can have more sockets than there is room for here: such users come last. */
 uint64_t rr_family_listeners(struct rr_family *f)
 {
 	struct rr_listener before[RR_FAMILY_PORTS];
+	uint64_t h = 0xcbf29ce484222325u;
 	uint32_t n = f->nlisteners;
-	uint64_t h;
 
 	memcpy(before, f->listeners, n * sizeof(*before));
 	f->nlisteners = 0;
-	h = read_listeners(f, "/proc/self/net/tcp", 4, 0xcbf29ce484222325u);
-	h = read_listeners(f, "/proc/self/net/tcp6", 6, h);
+	for (int likely = 1; likely >= 0; likely--) {
+		h = read_listeners(f, "/proc/self/net/tcp", 4, likely, h);
+		h = read_listeners(f, "/proc/self/net/tcp6", 6, likely, h);
+	}
 	for (uint32_t i = 0; i < f->nlisteners; i++)
 		f->listeners[i].owner = owner_of(before, n, f->listeners[i].inode);
 	return h;
