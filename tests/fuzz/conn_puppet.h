@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "core/base/ident.h"
 #include "core/conn/conn_int.h"
 #include "core/prov/fake/fake.h"
 #include "tests/fuzz/fuzz.h"
@@ -176,7 +177,7 @@ static void odd_hello(struct prog *g, struct rr_hello *h, const uint8_t *token)
 	uint32_t how = get(g, 1);
 
 	*h = (struct rr_hello){
-		.version = 1, .caps = get(g, 1), .inline_size = odd_number(g) * 64, .recvs = odd_number(g),
+		.version = how & 64 ? get(g, 1) : RR_NEGO_VERSION, .caps = get(g, 1), .inline_size = odd_number(g) * 64, .recvs = odd_number(g),
 		.credits = odd_number(g), .bc_credits = odd_number(g), .max_msg = odd_number(g) * 1024,
 		.dialects = how & 1 ? get(g, 4) : 0, .nprov = how >> 1 & 3,
 	};
@@ -189,6 +190,18 @@ static void odd_hello(struct prog *g, struct rr_hello *h, const uint8_t *token)
 	}
 }
 
+/* Where the puppet is, truly, without which no server listens to the rest. */
+static void true_place(struct rr_hello *h, int fd)
+{
+	struct sockaddr_in6 local = { 0 }, peer = { 0 };
+	socklen_t llen = sizeof(local), plen = sizeof(peer);
+
+	rr_os->getsockname(fd, (struct sockaddr *)&local, &llen);
+	rr_os->getpeername(fd, (struct sockaddr *)&peer, &plen);
+	rr_host_id(h->token, h->host);
+	rr_ends_id(h->token, (struct sockaddr *)&local, (struct sockaddr *)&peer, h->ends);
+}
+
 /* An offer, or the answer to the victim's. */
 static void puppet_hello(struct prog *g, const struct rr_conn *victim, const uint8_t *token, int fd)
 {
@@ -198,10 +211,14 @@ static void puppet_hello(struct prog *g, const struct rr_conn *victim, const uin
 
 	odd_hello(g, &h, token);
 	if (victim->server) {
+		if (get(g, 1) & 7)
+			true_place(&h, fd);
 		len = rr_nego_put_offer(&h, rr_cp->program, 77, buf, sizeof(buf));
-	} else {
-		h.nprov = rr_min(h.nprov, 1u);
+	} else if (h.nprov) {
+		h.nprov = 1;
 		len = rr_nego_put_answer(&h, victim->xid, buf, sizeof(buf));
+	} else {
+		len = rr_nego_put_refusal(h.caps & 1, victim->xid, buf, sizeof(buf));
 	}
 	len -= rr_min(len, get(g, 1) / 16);
 	fakenet_send(fd, buf, len);

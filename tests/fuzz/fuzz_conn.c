@@ -485,11 +485,16 @@ static void do_sleep(struct side *s, uint32_t how)
 {
 	unsigned want = how & 1 ? POLLIN : how & 2 ? POLLOUT : POLLIN | POLLOUT | POLLRDHUP;
 	struct pollfd p[2];
+	struct rr_spin spin = { 0 };
 	rr_time until;
 	int rc, n;
 
 	rr_conn_peek(s->c, want);
-	rr_conn_spin(s->c);
+	rr_conn_spin(s->c, &spin);
+	if (rr_spin_begin(&spin, rr_now())) {
+		rr_spin_on(&spin);
+		rr_spin_end(&spin, how & 8);
+	}
 	rc = how & 4 ? rr_conn_watch(s->c, s->fd, want) : rr_conn_arm(s->c, s->fd, want);
 	fuzz_check(rc == 0 || rc == 1);
 	n = rr_conn_fds(s->c, s->fd, want, p, &until);

@@ -36,12 +36,6 @@ static struct end *end_of(struct rr_vq *v)
 
 /* --- what the other files of the provider do --- */
 
-int rr_verbs_room(struct rr_vq *v, uint32_t n, bool slot)
-{
-	(void)v, (void)n, (void)slot;
-	return full ? -EAGAIN : 0;
-}
-
 int rr_verbs_send_wr(struct rr_qp *qp, struct rr_vq *v, struct ibv_send_wr *wr, const struct iovec *iov, int niov,
 		     uint64_t cookie)
 {

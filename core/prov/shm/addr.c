@@ -230,7 +230,6 @@ int rr_shm_listen(struct rr_shm *q, const char *run_dir, struct rr_prov_addr *of
 
 	if (rc)
 		return rc;
-	q->creator = getpid();
 	q->listener[0] = listen_at(&sa, abstract_addr(&sa, name), q->param.fd_floor);
 	listen_in(q, run_dir, name);
 	if (q->listener[0] < 0 && q->listener[1] < 0)
@@ -246,32 +245,11 @@ int rr_shm_listen(struct rr_shm *q, const char *run_dir, struct rr_prov_addr *of
 }
 _Static_assert(ADDR_LEN <= RR_PROV_ADDR, "an address fits");
 
-/* Strangers' connections among them. */
-static void shut(int listener)
-{
-	int fd;
-
-	rr_os->shutdown(listener, SHUT_RDWR);
-	for (int i = 0; i <= BACKLOG; i++) {
-		fd = rr_os->accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-		if (fd < 0)
-			return;
-		rr_shm_close_sock(fd, true);
-	}
-}
-
 void rr_shm_unlisten(struct rr_shm *q)
 {
-	bool listens = atomic_load_explicit(&q->state, memory_order_relaxed) == RR_SHM_LISTENING;
-
-	for (int i = 0; i < 2; i++) {
-		if (q->listener[i] < 0)
-			continue;
-		if (listens && q->creator == getpid())
-			shut(q->listener[i]);
-		rr_ownfd_set(q->listener[i], false);
-		rr_os->close(q->listener[i]);
-	}
+	for (int i = 0; i < 2; i++)
+		if (q->listener[i] >= 0)
+			rr_shm_drop_listener(q->listener[i], q->creator == getpid());
 	if (q->path[0] && q->creator == getpid())
 		unlink(q->path);
 }

@@ -13,13 +13,14 @@
  *
  * The kernel orders the server's hello before its answer, so join() never has to wait.
  * Anybody may connect to the listener; what counts is the proof (layout.h). A hello is
- * judged before its descriptor is received at all: discarding one that never was received
- * runs no file system's code in our thread. */
+ * judged before its descriptor is received at all. One that is not memory, or that nobody asked
+ * for, is not closed here, since its own code would run in this thread (foreign.c). */
 #include "core/prov/shm/shm_int.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/base/os.h"
 #include "core/base/ownfd.h"
@@ -47,61 +48,15 @@ static int judge_hello(const struct rr_shm_hello *h, const uint8_t *proof, struc
 	return 0;
 }
 
-/* Collects the descriptors of a received message; one too many is discarded. */
-static int only_fd(struct msghdr *m)
-{
-	int fd = -1, n = 0;
-
-	for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
-		size_t len = c->cmsg_len - CMSG_LEN(0);
-
-		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-			continue;
-		for (size_t at = 0; at + sizeof(int) <= len; at += sizeof(int), n++) {
-			if (fd >= 0)
-				rr_shm_discard(fd);
-			memcpy(&fd, CMSG_DATA(c) + at, sizeof(int));
-		}
-	}
-	if (n == 1 && !(m->msg_flags & (MSG_CTRUNC | MSG_TRUNC)))
-		return fd;
-	if (fd >= 0)
-		rr_shm_discard(fd);
-	return !n && m->msg_flags & MSG_CTRUNC ? -EMFILE : -EPROTO;
-}
-
-/* Looks at the packet whose bytes were judged, for the one descriptor that comes with it. If there is no number for it, the
- * packet is as it was. */
-static int look_at_fd(int sock)
-{
-	struct rr_shm_hello h;
-	struct iovec iov = { &h, sizeof(h) };
-	union {
-		struct cmsghdr align;
-		char room[CMSG_SPACE(4 * sizeof(int))];
-	} ctl;
-	struct msghdr m = {
-		.msg_iov = &iov, .msg_iovlen = 1,
-		.msg_control = &ctl, .msg_controllen = sizeof(ctl),
-	};
-
-	if (rr_os->recvmsg(sock, &m, MSG_PEEK | MSG_DONTWAIT | MSG_CMSG_CLOEXEC) < 0)
-		return -errno;
-	return only_fd(&m);
-}
-
 /* The offering side may have joined already, and has no way back then: a place is kept for what it sends, and if even that
  * is taken by another thread, it is looked for again. */
 static int take_fd(struct rr_shm *q, int sock, bool *lent)
 {
-	int fd = look_at_fd(sock);
-	char rest;
+	int fd = rr_shm_peek_fd(sock);
 
 	*lent = fd == -EMFILE && q->keeps_place && rr_shm_place_lend();
 	if (*lent)
-		fd = look_at_fd(sock);
-	if (fd >= 0)
-		rr_os->recv(sock, &rest, sizeof(rest), MSG_DONTWAIT);	/* the packet is done with */
+		fd = rr_shm_peek_fd(sock);
 	return fd == -EMFILE ? -EAGAIN : fd;
 }
 
@@ -131,11 +86,12 @@ static int take_hello(struct rr_shm *q, int sock, const uint8_t *proof)
 	if (rc)
 		return rc;
 	rc = fd = take_fd(q, sock, &lent);
-	if (fd >= 0) {
-		rr_shm_bar(sock);
+	if (fd >= 0)
 		rc = rr_shm_region_take(q, fd, &g);
-		rr_shm_discard(fd);
-	}
+	if (!rc)	/* then the packet's own reference is not the last one */
+		rr_os->recv(sock, &h, sizeof(h), MSG_DONTWAIT);
+	if (fd >= 0)
+		rr_shm_drop_fd(fd);
 	if (lent)
 		rr_shm_place_back(q->param.fd_floor);
 	return rc;
@@ -190,6 +146,7 @@ static void ready(struct rr_shm *q)
 	rr_shm_geo_agree(&q->own.geo, &q->peer.geo);
 	q->qp.send_size = q->qp.peer_send = rr_min(q->own.geo.recv_size, q->peer.geo.recv_size);
 	q->qp.recvs = q->qp.peer_recvs = q->own.geo.recvs;
+	q->plain = rr_shm_refuse_fds(q->qp.wake_fd) && !rr_shm_foreign_next(q->qp.wake_fd);
 	/* pairs with the acquire in rr_shm_ready(), for peek() without the lock */
 	atomic_store_explicit(&q->state, RR_SHM_READY, memory_order_release);
 }
@@ -201,6 +158,8 @@ static int init(struct rr_shm *q, const struct rr_prov_params *p, enum rr_shm_st
 
 	if (rc)
 		return rc;
+	if (rr_shm_burdened())
+		return -EBUSY;
 	/* keys of one connection should mean nothing on another */
 	if (!rr_os_random(&q->key_gen, sizeof(q->key_gen)))
 		return -EAGAIN;
@@ -211,6 +170,7 @@ static int init(struct rr_shm *q, const struct rr_prov_params *p, enum rr_shm_st
 	q->qp.recvs = p->recvs;
 	q->qp.wake_fd = q->listener[0] = q->listener[1] = -1;
 	q->path[0] = '\0';
+	q->creator = getpid();
 	atomic_store_explicit(&q->state, state, memory_order_relaxed);
 	return 0;
 }
@@ -277,7 +237,7 @@ static int find_peer(struct rr_shm *q, int listener)
 		rc = take_hello(q, fd, q->param.token);
 		if (!rc)
 			return fd;
-		rr_shm_close_sock(fd, true);
+		rr_shm_drop_sock(fd);
 		if (rc == -EAGAIN)	/* a stranger without a hello */
 			rc = -ECONNREFUSED;
 	}
@@ -380,11 +340,12 @@ int rr_shm_withdraw(struct rr_qp *qp)
 }
 
 /* Leaves qp as it is: other processes of the family may still use it, and the numbers and
- * addresses in it are theirs, too. No shutdown() for the same reason. */
+ * addresses in it are theirs, too, unless one of them has called disconnect(). */
 void rr_shm_close(struct rr_qp *qp)
 {
 	struct rr_shm *q = rr_shm_of(qp);
 	int saved = errno;
+	bool early = !rr_shm_ready(q), last = early ? q->creator == getpid() : q->ended;
 
 	switch (atomic_load_explicit(&q->state, memory_order_relaxed)) {
 	case RR_SHM_NONE:
@@ -399,9 +360,12 @@ void rr_shm_close(struct rr_qp *qp)
 	rr_shm_region_drop(&q->own);
 	rr_shm_region_drop(&q->peer);
 	if (qp->wake_fd >= 0) {
-		rr_ownfd_set(qp->wake_fd, false);
-		rr_shm_close_sock(qp->wake_fd, atomic_load_explicit(&q->state, memory_order_relaxed) != RR_SHM_READY ||
-				  atomic_load_explicit(&q->over, memory_order_relaxed));
+		if (last) {
+			rr_shm_drop_sock(qp->wake_fd);
+		} else {	/* what is in it is the others' */
+			rr_ownfd_set(qp->wake_fd, false);
+			rr_os->close(qp->wake_fd);
+		}
 	}
 	errno = saved;
 }

@@ -165,14 +165,18 @@ static uint32_t rung(const struct rr_qp *qp, rr_time now)
 static int drain(struct rr_qp *qp)
 {
 	struct rr_shm *q = rr_shm_of(qp);
-	int saved = errno, rc;
+	int saved = errno;
+	char bell[64];
+	ssize_t n = 0;
 
 	if (!rr_shm_ready(q))
 		return 0;
-	rc = rr_shm_swallow(qp->wake_fd);
-	if (rc == -EPROTO)
-		rr_shm_fail(q, rc);
-	else if (rc <= 0 && rc != -EAGAIN)
+	/* Descriptors stay there, for close(). */
+	if (likely(q->plain) || !rr_shm_foreign_next(qp->wake_fd))
+		do
+			n = rr_os->recv(qp->wake_fd, bell, sizeof(bell), MSG_DONTWAIT);
+		while (n < 0 && errno == EINTR);
+	if (n == 0 || (n < 0 && errno != EAGAIN))
 		atomic_store_explicit(&q->lost, true, memory_order_relaxed);
 	errno = saved;
 	return atomic_load_explicit(&q->lost, memory_order_relaxed) ? -ECONNRESET : 0;
@@ -186,7 +190,7 @@ static void disconnect(struct rr_qp *qp)
 
 	if (rr_shm_ready(q)) {
 		rr_os->shutdown(qp->wake_fd, SHUT_RDWR);
-		atomic_store_explicit(&q->over, true, memory_order_relaxed);
+		q->ended = true;
 	}
 	errno = saved;
 }

@@ -51,7 +51,6 @@ struct rr_shm {
 	_Atomic int state;	/* enum rr_shm_state */
 	_Atomic int err;	/* 0, or the -errno that ended it */
 	_Atomic bool lost;	/* the peer is gone; what it left in the ring still counts */
-	_Atomic bool over;	/* we are: nothing is sent on wake_fd any more */
 	_Atomic uint32_t fencing; /* a handle taken back while the peer copies under it; 0 none */
 	struct rr_shm_view own, peer;
 
@@ -82,7 +81,9 @@ struct rr_shm {
 	struct rr_prov_params param;	/* run_dir is not kept */
 	int listener[2];		/* abstract, file; -1 */
 	bool keeps_place;		/* place.c */
-	pid_t creator;			/* of the listeners: who unlinks path */
+	pid_t creator;			/* who unlinks path, and whose the sockets are until it is ready */
+	bool plain;			/* no descriptors come by wake_fd */
+	bool ended;			/* disconnect(): it is nobody's any more */
 	char path[108];			/* "" none */
 
 	/* Only what the rings and the keys in use need of these is ever touched; when nothing
@@ -134,19 +135,23 @@ int rr_shm_connect(const struct rr_prov_addr *offer, const char *run_dir, int fd
 /* fd moved to floor or above, or as near below as there is room; fd itself at worst. */
 int rr_shm_high_fd(int fd, int floor);
 
-/* --- rights.c: descriptors that come unasked. errno may change --- */
+/* --- foreign.c: descriptors that nobody asked for. errno may change --- */
 
-/* One packet, without waiting: 1, and the one descriptor that came with it or -1; 0 there is none
- * to come any more; -EAGAIN; -EPROTO more than that came with it, and is discarded; -errno. */
-int rr_shm_packet(int sock, int *fd);
-/* The same of a packet that none comes with. */
-int rr_shm_swallow(int sock);
-/* Ends a descriptor of the peer's. */
-void rr_shm_discard(int fd);
-/* None may come by sock from now on, if that can be had. */
-void rr_shm_bar(int sock);
-/* Closes a socket that others may send to. alone: no other process uses it. */
-void rr_shm_close_sock(int sock, bool alone);
+/* The one descriptor that comes with the next packet, which stays where it is: -EPROTO there is none, or more than
+ * one; -EMFILE no number is left for it. */
+int rr_shm_peek_fd(int sock);
+/* Closes a descriptor that has come in and is not what it should be. */
+void rr_shm_drop_fd(int fd);
+/* Ends a connection that others can send to, and closes it. */
+void rr_shm_drop_sock(int sock);
+/* Closes a socket that others can connect to. alone: no other process of the family has it. */
+void rr_shm_drop_listener(int sock, bool alone);
+/* From here on no descriptor comes in by this socket; false: the kernel cannot do that. */
+bool rr_shm_refuse_fds(int sock);
+/* Are there descriptors in the next packet? */
+bool rr_shm_foreign_next(int sock);
+/* Are so many of those about that there should be no new connections? */
+bool rr_shm_burdened(void);
 
 /* --- peer.c --- */
 int rr_shm_prepare(struct rr_qp *qp, const struct rr_prov_params *p,

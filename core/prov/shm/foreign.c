@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Descriptors that nobody asked for. Whoever can send to an AF_UNIX socket of ours can put some into it: the peer at any
+ * time, and before the proof every user of the host. The last close() of a file runs that file's own code in the closing
+ * thread, for as long as whoever made the file likes: a TCP socket with SO_LINGER whose reader does not read; a file of a
+ * file system in user space. And a file is closed, too, when recv() has no room for it, or with the socket that it lies in.
+ *
+ * So nothing of that is closed in a thread of the app's. A socket is looked into before it is read or closed. If there
+ * are descriptors that nobody is waiting for, the connection has failed, and a thread of our own closes the socket with
+ * all that is in it. That thread is started the first time that this happens, which no honest peer brings about. Where the
+ * kernel can refuse descriptors (Linux 6.16) it does, as soon as none is to come any more. */
+#include "core/prov/shm/shm_int.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/base/os.h"
+#include "core/base/ownfd.h"
+#include "core/base/thread.h"
+
+#if !defined(SO_PASSRIGHTS) && SO_PASSCRED == 16	/* the numbers that most machines have */
+#define SO_PASSRIGHTS	83
+#endif
+
+#define GRAVES		32u
+#define TOO_MANY	8u	/* from here on there are no new connections by shm, so GRAVES is enough */
+#define MANY_BLOCKS	(512 << 11)	/* 512 MiB, in the units of stat() */
+#define PACKETS		1024	/* more than a socket holds (net.unix.max_dgram_qlen) */
+
+static _Atomic int grave[GRAVES];	/* descriptors + 1, each until it is closed; 0 none */
+static _Atomic pid_t digger;		/* the process whose thread is at it; a forked child has none */
+
+static uint32_t buried(void)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < GRAVES; i++)
+		n += atomic_load(&grave[i]) != 0;
+	return n;
+}
+
+static bool become_digger(void)
+{
+	pid_t was = atomic_load(&digger), me = getpid();
+
+	return was != me && atomic_compare_exchange_strong(&digger, &was, me);
+}
+
+static void *dig(void *unused)
+{
+	(void)unused;
+	do {
+		while (buried()) {
+			for (uint32_t i = 0; i < GRAVES; i++) {
+				int fd = atomic_load(&grave[i]) - 1;
+
+				if (fd < 0)
+					continue;
+				rr_ownfd_set(fd, false);
+				rr_os->close(fd);
+				atomic_store(&grave[i], 0);
+			}
+		}
+		atomic_store(&digger, 0);
+	} while (buried() && become_digger());
+	return NULL;
+}
+
+static void start_digging(void)
+{
+	if (become_digger() && rr_thread(dig, NULL))
+		atomic_store(&digger, 0);	/* the next time, then */
+}
+
+bool rr_shm_burdened(void)
+{
+	if (likely(!buried()))
+		return false;
+	start_digging();	/* in a forked child they are still there */
+	return buried() >= TOO_MANY;
+}
+
+/* Memory, and not so much that giving it back takes long. */
+static bool is_harmless(int fd)
+{
+	struct stat st;
+
+	return rr_os->fcntl(fd, F_GET_SEALS) >= 0 && !fstat(fd, &st) && st.st_blocks < MANY_BLOCKS;
+}
+
+/* Where there is no room for it any more it stays open: that is one for each connection that was there already. */
+static void bury(int fd)
+{
+	rr_ownfd_set(fd, true);
+	for (uint32_t i = 0; i < GRAVES; i++) {
+		int none = 0;
+
+		if (atomic_compare_exchange_strong(&grave[i], &none, fd + 1))
+			return start_digging();
+	}
+}
+
+void rr_shm_drop_fd(int fd)
+{
+	if (!is_harmless(fd))
+		return bury(fd);
+	rr_ownfd_set(fd, false);
+	rr_os->close(fd);
+}
+
+bool rr_shm_refuse_fds(int sock)
+{
+#ifdef SO_PASSRIGHTS
+	int no = 0;
+
+	return rr_os->setsockopt(sock, SOL_SOCKET, SO_PASSRIGHTS, &no, sizeof(no)) == 0;
+#else
+	(void)sock;
+	return false;
+#endif
+}
+
+/* Peeks at the next packet, with room for so many bytes of control messages: false if there is none. */
+static bool look(int sock, struct msghdr *m, void *room, size_t size)
+{
+	char byte;
+	struct iovec iov = { &byte, 1 };
+
+	*m = (struct msghdr){ .msg_iov = &iov, .msg_iovlen = 1, .msg_control = room, .msg_controllen = size };
+	return rr_os->recvmsg(sock, m, MSG_PEEK | MSG_DONTWAIT | MSG_CMSG_CLOEXEC) >= 0;
+}
+
+bool rr_shm_foreign_next(int sock)
+{
+	struct msghdr m;
+
+	return look(sock, &m, NULL, 0) && m.msg_flags & MSG_CTRUNC;
+}
+
+int rr_shm_peek_fd(int sock)
+{
+	union {
+		struct cmsghdr align;
+		char room[CMSG_SPACE(sizeof(int))];
+	} ctl;
+	struct msghdr m;
+	struct cmsghdr *c;
+	int fd;
+
+	if (!look(sock, &m, &ctl, CMSG_LEN(sizeof(int))))	/* no room for a second one */
+		return -errno;
+	c = CMSG_FIRSTHDR(&m);
+	if (!c || c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS || c->cmsg_len != CMSG_LEN(sizeof(int)))
+		return m.msg_flags & MSG_CTRUNC ? -EMFILE : -EPROTO;
+	memcpy(&fd, CMSG_DATA(c), sizeof(int));
+	if (!(m.msg_flags & MSG_CTRUNC))
+		return fd;
+	rr_shm_drop_fd(fd);
+	return -EPROTO;
+}
+
+/* recv() has returned 0: is that the end, or was it an empty packet, behind which there may be others? With credentials
+ * asked for, each packet has a control message. */
+static bool at_end(int sock)
+{
+	union {
+		struct cmsghdr align;
+		char room[CMSG_SPACE(3 * sizeof(int))];		/* struct ucred */
+	} ctl;
+	struct msghdr m;
+	int yes = 1;
+
+	return rr_os->setsockopt(sock, SOL_SOCKET, SO_PASSCRED, &yes, sizeof(yes)) == 0 &&
+		look(sock, &m, &ctl, sizeof(ctl)) && !m.msg_controllen && !(m.msg_flags & MSG_CTRUNC);
+}
+
+/* The descriptors of the next packet: false if they cannot be closed here. A hello of ours may lie there, with its memory,
+ * if we have not waited for it. */
+static bool is_ours(int sock)
+{
+	int fd = rr_shm_peek_fd(sock);
+	bool yes = fd >= 0 && is_harmless(fd);
+	char byte;
+
+	if (yes)
+		rr_os->recv(sock, &byte, 1, MSG_DONTWAIT);
+	if (fd >= 0)
+		rr_shm_drop_fd(fd);
+	return yes;
+}
+
+/* Reads away what is there. False: there are descriptors in it, or it does not end. */
+static bool is_empty(int sock)
+{
+	char byte;
+
+	for (int i = 0; i < PACKETS; i++) {
+		ssize_t n;
+
+		if (rr_shm_foreign_next(sock)) {
+			if (!is_ours(sock))
+				return false;
+			continue;
+		}
+		n = rr_os->recv(sock, &byte, 1, MSG_DONTWAIT);
+		if (n < 0 && errno == EAGAIN)
+			return true;
+		if (n == 0)
+			return at_end(sock);
+	}
+	return false;
+}
+
+void rr_shm_drop_sock(int sock)
+{
+	rr_os->shutdown(sock, SHUT_RDWR);	/* what is sent from here on is refused */
+	if (!is_empty(sock))
+		return bury(sock);
+	rr_ownfd_set(sock, false);
+	rr_os->close(sock);
+}
+
+void rr_shm_drop_listener(int sock, bool alone)
+{
+	int fd;
+
+	if (alone) {
+		rr_os->shutdown(sock, SHUT_RDWR);
+		while ((fd = rr_os->accept4(sock, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0)
+			rr_shm_drop_sock(fd);
+	}
+	rr_ownfd_set(sock, false);
+	rr_os->close(sock);
+}
