@@ -323,6 +323,7 @@ static const struct abuse abuses[] = {
 	{ "half-open", 4096, 80, NULL, hold, true },
 	{ "bells", 4096, 80, NULL, ring, false },
 	{ "greedy", 262144, 4096, NULL, demand, false },
+	{ "large-region", 262144, 4096, NULL, hold, false },
 	{ "slow-bell", 4096, 80, begin_slow_bell, hold, false },
 	{ "slow-end", 4096, 80, begin_slow_end, hold, false },
 	{ "slow-hello", 4096, 80, begin_slow_hello, hold, true },

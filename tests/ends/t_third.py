@@ -51,7 +51,7 @@ def probe(port, seconds, prog, anew):
         time.sleep(0.002)
     took.sort()
     return dict(calls=len(took), errors=errors[:3], p50=took[len(took) // 2], p90=took[len(took) * 9 // 10],
-                p99=took[len(took) * 99 // 100])
+                p99=took[len(took) * 99 // 100], most=took[-1])
 '''
 
 
@@ -117,6 +117,12 @@ def memory(pid):
     return rss + sum(int(n, 16) for q in queues for n in q)
 
 
+def mapped(pid):
+    """Address space, touched or not."""
+    with open('/proc/%d/statm' % pid) as f:
+        return int(f.read().split()[0]) * 4096
+
+
 def descriptors(pid):
     return len(os.listdir('/proc/%d/fd' % pid))
 
@@ -145,7 +151,8 @@ class Abuse:
             a.do(PROBE)
             a.do('probe(%d, 0.1, %d, False)' % (port, prog))
         counts = few_calls in self.expect or no_naps in self.expect
-        seen = dict(carrier=carrier, connections=self.connections * self.processes, mem=-memory(server.pid), fds=-descriptors(server.pid))
+        seen = dict(carrier=carrier, connections=self.connections * self.processes, mem=-memory(server.pid),
+                    mapped=-mapped(server.pid), fds=-descriptors(server.pid))
         peers = [abuser(self.name, carrier, port, SECONDS + (2 if counts else 1), self.connections) for _ in range(self.processes)]
         for p in peers:
             same(p.stdout.readline(), 'ready\n', 'the abuser')
@@ -155,6 +162,7 @@ class Abuse:
             seen[k] = a.result(t)
         seen['mem'] += memory(server.pid)
         seen['fds'] += descriptors(server.pid)
+        seen['mapped'] += mapped(server.pid)
         if counts:
             seen['calls'] = system_calls(server.pid, 1)
         check(server.poll() is None, 'the server died')
@@ -206,6 +214,12 @@ def little_memory(tcp, shm):
           (shm['mem'] / MIB, tcp['mem'] / MIB))
 
 
+def little_mapped(tcp, shm):
+    """What a peer fills, its server gives back in munmap(): 512 MiB took 0.7 s; and there is RLIMIT_AS."""
+    each = (shm['mapped'] - tcp['mapped']) / shm['connections']
+    check(each <= 128 * MIB, 'the server maps %d MiB for each connection' % (each / MIB))
+
+
 def few_descriptors(tcp, shm):
     check(shm['fds'] <= tcp['fds'] + 16, 'the server has %d descriptors more; under the same abuse by TCP %d' %
           (shm['fds'], tcp['fds']))
@@ -220,6 +234,7 @@ TABLE = [
     Abuse('half-open', lab, [answered, in_time, few_descriptors], connections=100, anew=True, nofile=256,
           upgrade_timeout_ms=500),
     Abuse('bells', lab, [answered, in_time, few_calls]),
+    Abuse('large-region', lab, [answered, in_time, little_mapped], connections=3),
     Abuse('slow-bell', lab, [answered, in_time], connections=4),
     Abuse('slow-end', lab, [answered, in_time], connections=4),
     Abuse('slow-hello', lab, [answered, in_time], connections=4),
