@@ -322,7 +322,7 @@ static const struct abuse abuses[] = {
 	{ "undone", 1024, 80, NULL, pull_only, false },
 	{ "half-open", 4096, 80, NULL, hold, true },
 	{ "bells", 4096, 80, NULL, ring, false },
-	{ "greedy", 262144, 4096, NULL, demand, false },
+	{ "greedy", 262144, 512, NULL, demand, false },
 	{ "large-region", 262144, 4096, NULL, hold, false },
 	{ "slow-bell", 4096, 80, begin_slow_bell, hold, false },
 	{ "slow-end", 4096, 80, begin_slow_end, hold, false },

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* greedy PORT CONNECTIONS LENGTH: a client that upgrades like any other, with the hello of the largest size, asks for
+/* greedy PORT CONNECTIONS LENGTH: a client that upgrades like any other, with the largest hello that is taken, asks for
  * replies of LENGTH bytes for as long as it is let, and reads nothing.
  *
  * Says "full N" when none of its connections takes another call, after N of them, and ends when its stdin does. */
@@ -17,6 +17,7 @@
 
 #define ops (&rr_prov_shm)
 #define MOST	64
+#define MANY	512u	/* more, and the server does not map them */
 #define ROUNDS	20	/* without a call taken, 10 ms each: then it is full */
 
 static struct up up[MOST];
@@ -26,7 +27,7 @@ static void upgrade(struct up *u, const struct sockaddr_in *to, uint8_t i)
 	const uint8_t token[RR_TOKEN_LEN] = { i, 1 };
 	struct rr_hello h;
 
-	up_new(u, socket(AF_INET, SOCK_STREAM, 0), token, RR_SHM_RECV_MAX, RR_SHM_RECVS);
+	up_new(u, socket(AF_INET, SOCK_STREAM, 0), token, RR_SHM_RECV_MAX, MANY);
 	up_hello(u, &h);
 	h.credits = h.bc_credits = h.max_msg = UINT32_MAX;
 	if (connect(u->fd, (const struct sockaddr *)to, sizeof(*to)) || !up_offer(u, &h))

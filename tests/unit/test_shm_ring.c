@@ -11,6 +11,7 @@
 #include "tests/lib/shm_pair.h"
 
 #define ops (&rr_prov_shm)
+#define MANY	512u	/* receives of the greatest size, which a peer still maps */
 
 static struct shm_pair p;
 
@@ -132,8 +133,8 @@ Test(shm_ring, what_a_greedy_peers_ring_takes_up_is_ours_to_say, .fini = fini)
 	static uint8_t b[4096];
 	struct rr_wc wc;
 
-	open_unlike(RR_SHM_RECV_MAX, RR_SHM_RECVS, 4096, 100);
-	for (uint32_t i = 0; i < 3 * RR_SHM_RECVS; i++) {
+	open_unlike(RR_SHM_RECV_MAX, MANY, 4096, 100);
+	for (uint32_t i = 0; i < 3 * MANY; i++) {
 		cr_assert_eq(send_bytes(p.s, b, sizeof(b)), 1);
 		cr_assert_eq(ops->poll(p.c, &wc, 1), 1);
 		ops->repost(p.c, wc.cookie);
@@ -156,7 +157,7 @@ Test(shm_ring, no_more_of_a_greedy_peers_ring_is_taken_away_than_we_use, .fini =
 	struct rr_shm_view *v;
 	struct rr_wc wc;
 
-	open_unlike(RR_SHM_RECV_MAX, RR_SHM_RECVS, 4096, 100);
+	open_unlike(RR_SHM_RECV_MAX, MANY, 4096, 100);
 	for (uint32_t i = 0; i < 500; i++) {
 		cr_assert_eq(send_num(p.s, i), 1);
 		cr_assert_eq(ops->poll(p.c, &wc, 1), 1);
@@ -166,7 +167,7 @@ Test(shm_ring, no_more_of_a_greedy_peers_ring_is_taken_away_than_we_use, .fini =
 	cr_assert_geq(ring_pages(v), 128);
 	for (uint32_t i = 0; i < 128; i++)	/* behind what any Send reaches */
 		v->ring[(size_t)i * v->geo.stride + 16 * RR_PAGE] = 1;
-	v->ring[1000 * (size_t)v->geo.stride] = 1;
+	v->ring[400 * (size_t)v->geo.stride] = 1;
 	ops->trim(p.s, unused, NULL);
 	cr_assert_eq(ring_pages(v), 129);
 	cr_assert_eq(send_num(p.s, 1), 1);

@@ -130,6 +130,10 @@ struct rr_shm_geo {
 int rr_shm_geo_init(struct rr_shm_geo *g, uint32_t recv_size, uint32_t recvs,
 		    uint64_t mem_size);
 
+/* What a side maps of its peer's is freed by whoever of the two unmaps it last, so a region has so many bytes at most:
+ * 160 MiB, which is more than most options alone make of it, or four times as many as the other's. */
+size_t rr_shm_geo_bearable(const struct rr_shm_geo *other);
+
 /* Of two rings, each of which stays as long as it is, so many receives and slots are used as the one
  * with fewer has. */
 void rr_shm_geo_agree(struct rr_shm_geo *a, struct rr_shm_geo *b);

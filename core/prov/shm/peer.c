@@ -85,6 +85,8 @@ static int take_hello(struct rr_shm *q, int sock, const uint8_t *proof)
 	rc = judge_hello(&h, proof, &g);
 	if (rc)
 		return rc;
+	if (g.total > rr_shm_geo_bearable(&q->own.geo))
+		return -EFBIG;
 	rc = fd = take_fd(q, sock, &lent);
 	if (fd >= 0)
 		rc = rr_shm_region_take(q, fd, &g);
@@ -153,8 +155,7 @@ static void ready(struct rr_shm *q)
 
 static int init(struct rr_shm *q, const struct rr_prov_params *p, enum rr_shm_state state)
 {
-	struct rr_shm_geo g;
-	int rc = rr_shm_geo_init(&g, p->recv_size, p->recvs, p->mem_size);
+	int rc = rr_shm_geo_init(&q->own.geo, p->recv_size, p->recvs, p->mem_size);
 
 	if (rc)
 		return rc;
@@ -253,6 +254,21 @@ static int join_last(struct rr_shm *q)
 						       memory_order_relaxed) ? 0 : -ECANCELED;
 }
 
+/* No more memory than the server will map, but as much as it has itself. False: that cannot be. */
+static bool fit_memory(struct rr_shm *q)
+{
+	size_t most = rr_shm_geo_bearable(&q->peer.geo), total = q->own.geo.total;
+	uint64_t least = rr_min(q->param.mem_size, (size_t)q->peer.geo.mem_size);
+
+	if (total <= most)
+		return true;
+	total = rr_align(total - most, (size_t)RR_PAGE);
+	if (total > q->param.mem_size - least)
+		return false;
+	q->param.mem_size -= total;
+	return true;
+}
+
 static int join(struct rr_shm *q)
 {
 	int rc, fd = find_peer(q, q->listener[0]);
@@ -266,6 +282,8 @@ static int join(struct rr_shm *q)
 	rr_shm_unlisten(q);
 	q->listener[0] = q->listener[1] = -1;
 	q->path[0] = '\0';
+	if (!fit_memory(q))
+		return -EFBIG;
 	rc = greet(q, q->qp.wake_fd, q->param.token + RR_SHM_PROOF);
 	if (rc == -EPIPE || rc == -ECONNRESET)
 		return -ECANCELED;

@@ -51,6 +51,13 @@ int rr_shm_geo_init(struct rr_shm_geo *g, uint32_t recv_size, uint32_t recvs, ui
 	return 0;
 }
 
+#define BEARABLE	((size_t)160 << 20)
+
+size_t rr_shm_geo_bearable(const struct rr_shm_geo *other)
+{
+	return rr_max(BEARABLE, 4 * other->total);
+}
+
 void rr_shm_geo_agree(struct rr_shm_geo *a, struct rr_shm_geo *b)
 {
 	a->recvs = b->recvs = rr_min(a->recvs, b->recvs);
