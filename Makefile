@@ -21,12 +21,12 @@ endif
 endif
 # The library is optimized as a whole: calls from file to file are a good part of a short message's
 # way. Its objects hold ordinary code, too, since tests and scripts/check-layers read them one by one.
-# -fconserve-stack keeps what inlining adds to the stack of a signal handler within what p_sig_stack
+# -fconserve-stack and its parameter keep what inlining adds to the stack of a signal handler within what p_sig_stack
 # allows. Only with gcc: clang's link-time optimizer would need another linker.
 ifeq ($(SAN)$(findstring clang,$(shell $(CC) --version 2>/dev/null)),)
 LTO     ?= auto
 endif
-LTOFLAGS := $(if $(LTO),-flto=$(LTO) -fconserve-stack)
+LTOFLAGS := $(if $(LTO),-flto=$(LTO) -fconserve-stack --param=large-stack-frame-growth=100)
 LDSAN   += $(if $(LTO),-fno-lto)	# programs are linked from the ordinary code
 ALLCFLAGS = $(BASE) $(CFLAGS) $(if $(WHOLE),$(LTOFLAGS) -ffat-lto-objects)
 
@@ -68,7 +68,7 @@ $(SHIM_OBJ): WHOLE := $(LTOFLAGS)
 
 $(SHIM): $(SHIM_OBJ) $(BUILD)/gen/symbols.map
 	$(call say,LINK,$@)
-	$(Q)$(CC) -shared -o $@ $(filter %.o,$^) $(LDSAN) $(if $(LTOFLAGS),$(CFLAGS) $(LTOFLAGS)) -Wl,--version-script=$(BUILD)/gen/symbols.map \
+	$(Q)$(CC) -shared -o $@ $(filter %.o,$^) $(filter-out -fno-lto,$(LDSAN)) $(if $(LTOFLAGS),$(CFLAGS) $(LTOFLAGS)) -Wl,--version-script=$(BUILD)/gen/symbols.map \
 	    -Wl,-soname,librpcrdma_shim.so -Wl,-z,defs -Wl,-z,relro -Wl,-z,now -Wl,--as-needed $(LDFLAGS)
 
 # Everything but the exported names, for tools and tests: a test that linked the exports
