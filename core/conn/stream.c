@@ -331,7 +331,8 @@ static void take_back(struct rr_share *sh, struct cur *c, const struct snap *at)
 	sh->tx.rm = at->rm;
 	sh->tx.len = at->len;
 	*c = at->cur;
-	if (sh->tx.len == 0 && sh->tx.buf != RR_BUF_NONE) {
+	/* Within a fragment whose mark came with an earlier call there is room made for its bytes. */
+	if (sh->tx.len == 0 && !sh->tx.rm.left && sh->tx.buf != RR_BUF_NONE) {
 		rr_pool_free(&sh->pool, sh->tx.buf);
 		sh->tx.buf = RR_BUF_NONE;
 	}
