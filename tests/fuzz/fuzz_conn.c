@@ -62,6 +62,7 @@ static struct side *puppet;		/* the hostile end */
 static uint32_t next_xid;
 static enum rr_dialect dialect;
 static long mapped;
+static uint64_t chances;
 
 /* --- what stands in for the host (see fuzz_conn_LD in mk/fuzz.mk) ---------------------------- */
 
@@ -87,11 +88,10 @@ rr_time __wrap_rr_now_coarse(void)
 
 bool __wrap_rr_os_random(void *buf, size_t n)
 {
-	static uint64_t state;
 	uint8_t *p = buf;
 
 	while (n--)
-		*p++ = (uint8_t)rng_next(&state);
+		*p++ = (uint8_t)rng_next(&chances);
 	return true;
 }
 
@@ -683,6 +683,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	}
 	clock_now += 1000 * RR_SEC;
 	busy = 0;
+	chances = 0;
+	memset(&rr_conn_sizes, 0, sizeof(rr_conn_sizes));	/* learned from earlier inputs */
 	faulted = false;
 	puppet = NULL;
 	next_xid = 100;
