@@ -11,7 +11,7 @@
 #include "tools/conform/wire.h"
 
 #define RR_LINK_MEM	(4u << 20)	/* for memory of cases */
-#define RR_LINK_RECVS	64u
+#define RR_LINK_RECVS	256u	/* by shm the smaller number of both sides counts: not fewer than a library posts */
 #define RR_LINK_RECV	4096u
 
 /* How the connection comes about. */
