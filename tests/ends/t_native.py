@@ -533,8 +533,15 @@ def a_daemon_that_forks_after_listen_has_the_port():
     same(c.do('ask(s, 1, blob(300))'), 300)
 
 
-ACTIVATE = '''import os, socket, sys
-l = socket.create_server(('127.0.0.1', %d))
+ACTIVATE = '''import os, socket, sys, time
+for left in range(200, -1, -1):	# the daemon of another test may still be ending
+    try:
+        l = socket.create_server(('127.0.0.1', %d))
+        break
+    except OSError:
+        if not left:
+            raise
+        time.sleep(0.02)
 os.dup2(l.fileno(), 3)
 os.set_inheritable(3, True)
 os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS='1')
