@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* walker: a client and a server, which is its child, with one connection between them. After some
+ * calls to get there, the recorder notes the way of a write() of one record of 104 bytes, of the
+ * epoll_wait() that sleeps until the reply is there, and of the read() of it. */
+
+#include <netinet/in.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern void way_begin(void) __attribute__((weak));
+extern void way_end(const char *name) __attribute__((weak));
+
+enum { RECORD = 104, WARM = 40 };
+
+static void must(int ok, const char *what)
+{
+	if (!ok) {
+		perror(what);
+		_exit(1);
+	}
+}
+
+/* A call of a program that nobody has: mark, XID, CALL, RPC 2, program, version, procedure, no
+ * credential, no verifier, then the argument. */
+static void record(unsigned char m[RECORD], uint32_t xid)
+{
+	uint32_t w[RECORD / 4] = { 0x80000000u | (RECORD - 4), xid, 0, 2, 0x20005246, 1, 1 };
+
+	for (int i = 0; i < RECORD / 4; i++) {
+		w[i] = htonl(w[i]);
+		memcpy(m + 4 * i, &w[i], 4);
+	}
+}
+
+static void serve(int lfd)
+{
+	unsigned char m[RECORD];
+	int fd = accept(lfd, NULL, NULL);
+
+	must(fd >= 0, "accept");
+	while (recv(fd, m, sizeof(m), MSG_WAITALL) == RECORD) {
+		uint32_t w[7] = { htonl(0x80000000u | 24), 0, htonl(1) };
+
+		memcpy(&w[1], m + 4, 4);
+		usleep(5000);	/* the client sleeps by then */
+		must(write(fd, w, sizeof(w)) == sizeof(w), "reply");
+	}
+	_exit(0);
+}
+
+static void call(int fd, int ep, uint32_t xid, int noted)
+{
+	unsigned char m[RECORD], r[4096];
+	struct epoll_event ev;
+	ssize_t n;
+
+	record(m, xid);
+	if (noted)
+		way_begin();
+	n = write(fd, m, sizeof(m));
+	if (noted)
+		way_end("write");
+	must(n == RECORD, "write");
+	if (noted)
+		way_begin();
+	n = epoll_wait(ep, &ev, 1, -1);
+	if (noted)
+		way_end("epoll_wait");
+	must(n == 1, "epoll_wait");
+	if (noted)
+		way_begin();
+	n = read(fd, r, sizeof(r));
+	if (noted)
+		way_end("read");
+	must(n == 28, "read");
+}
+
+int main(void)
+{
+	struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t len = sizeof(a);
+	struct epoll_event ev = { .events = EPOLLIN };
+	int lfd = socket(AF_INET, SOCK_STREAM, 0), fd, ep, status;
+	pid_t pid;
+
+	must(!bind(lfd, (struct sockaddr *)&a, len) && !listen(lfd, 1), "listen");
+	must(!getsockname(lfd, (struct sockaddr *)&a, &len), "getsockname");
+	if ((pid = fork()) == 0)
+		serve(lfd);
+	close(lfd);
+	fd = socket(AF_INET, SOCK_STREAM, 0);
+	must(!connect(fd, (struct sockaddr *)&a, len), "connect");
+	ep = epoll_create1(0);
+	must(!epoll_ctl(ep, EPOLL_CTL_ADD, fd, &ev), "epoll_ctl");
+	for (uint32_t i = 0; i < WARM; i++)
+		call(fd, ep, i + 1, 0);
+	must(way_begin != NULL, "no recorder");
+	call(fd, ep, WARM + 1, 1);
+	close(fd);
+	must(waitpid(pid, &status, 0) == pid && status == 0, "server");
+	return 0;
+}
