@@ -1,56 +1,33 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* benchcli PORT null|arg|res|first N [SIZE]	p50 and p99 of N round trips, in ns, as JSON
- * benchcli PORT paced N GAP		the same of NULL calls that come GAP us apart, and the CPU time of all
- * benchcli PORT threads N [CALLS]		N threads, each a connection: NULL calls per second
+/* benchcli PORT|PATH null|arg|res N [SIZE]	p50 and p99 of N round trips, in ns, as JSON
+ * benchcli PORT|PATH first N [CALLS]		the same of new connections: connect, CALLS (1) NULL calls, close
+ * benchcli PORT|PATH paced N GAP		the same of NULL calls that come GAP us apart, and the CPU time of all:
+ *						of this process, and of the process whose pid is in BENCH_SERVER
+ * benchcli PORT|PATH threads N [CALLS]		N threads, each a connection: NULL calls per second
+ * benchcli PORT|PATH shared N [CALLS]		N threads that share one connection
  *
- * A plain libtirpc client that takes the time of each of its own calls. "first" makes a new
- * connection for each: connect, one NULL call, close. */
-#include <arpa/inet.h>
-#include <netinet/in.h>
+ * A plain libtirpc client that takes the time of each of its own calls. */
 #include <pthread.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
-#include <time.h>
 
 #include "bench.h"
+#include "common.h"
 
 #define BENCH_THREADS	64
 
-static int port;
+static struct address server;
 static unsigned int calls_per_thread;
 
-static uint64_t now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
-/* LAB_ADDRESS, or the loopback. */
-static in_addr_t server_address(void)
-{
-	const char *text = getenv("LAB_ADDRESS");
-
-	return text ? inet_addr(text) : htonl(INADDR_LOOPBACK);
-}
-
+/* Not clnttcp_create(), which looks for a reserved port if it runs as root. */
 static CLIENT *open_client(void)
 {
-	struct sockaddr_in a = {
-		.sin_family = AF_INET, .sin_addr.s_addr = server_address(),
-		.sin_port = htons((in_port_t)port),
-	};
-	int fd = RPC_ANYSOCK;
-	CLIENT *c = clnttcp_create(&a, BENCHPROG, BENCHVERS, &fd, 0, 0);
+	struct netbuf to = { sizeof(server), server.len, &server };
+	CLIENT *c = clnt_vc_create(connect_to(&server), &to, BENCHPROG, BENCHVERS, 0, 0);
 
 	if (!c) {
 		clnt_pcreateerror("benchcli");
 		exit(1);
 	}
+	clnt_control(c, CLSET_FD_CLOSE, NULL);
 	return c;
 }
 
@@ -80,22 +57,7 @@ static void ask_once(CLIENT *c, const char *what, bench_blob *blob)
 		    (xdrproc_t)xdr_bench_blob, blob);	/* into the memory that is there */
 }
 
-static int by_size(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return x < y ? -1 : x > y;
-}
-
-static void report(uint64_t *ns, unsigned int n, uint64_t cpu)
-{
-	qsort(ns, n, sizeof(*ns), by_size);
-	printf("{\"n\":%u,\"p50\":%lu,\"p99\":%lu,\"max\":%lu,\"cpu\":%lu}\n", n,
-	       (unsigned long)ns[n / 2], (unsigned long)ns[n * 99ull / 100], (unsigned long)ns[n - 1],
-	       (unsigned long)cpu);
-}
-
-static void measure_calls(const char *what, unsigned int n, unsigned int size, uint64_t *ns)
+static void print_calls(const char *what, unsigned int n, unsigned int size, uint64_t *ns)
 {
 	bench_blob blob = { size, calloc(1, size + 1) };
 	CLIENT *c = open_client();
@@ -110,26 +72,30 @@ static void measure_calls(const char *what, unsigned int n, unsigned int size, u
 	}
 	clnt_destroy(c);
 	free(blob.bench_blob_val);
+	printf("{");
+	print_times(ns, n);
+	puts("}");
 }
 
-static uint64_t cpu_time(void)
+/* CPU time of the server, if its pid is known. */
+static uint64_t server_cpu(void)
 {
-	struct timespec t;
+	const char *pid = getenv("BENCH_SERVER");
+	clockid_t clock;
 
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+	return pid && !clock_getcpuclockid(atoi(pid), &clock) ? clock_ns(clock) : 0;
 }
 
-/* Sleeps between the calls: what that takes is in the CPU time, whoever carries them. */
-static uint64_t measure_paced(unsigned int n, unsigned int gap_us, uint64_t *ns)
+static void print_paced(unsigned int n, unsigned int gap_us, uint64_t *ns)
 {
 	struct timespec gap = { gap_us / 1000000, (long)(gap_us % 1000000) * 1000 };
 	CLIENT *c = open_client();
-	uint64_t cpu;
+	uint64_t own, servers;
 
 	for (unsigned int i = 0; i < 10; i++)
 		ask_null(c);
-	cpu = cpu_time();
+	servers = server_cpu();
+	own = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 	for (unsigned int i = 0; i < n; i++) {
 		uint64_t t;
 
@@ -138,21 +104,30 @@ static uint64_t measure_paced(unsigned int n, unsigned int gap_us, uint64_t *ns)
 		ask_null(c);
 		ns[i] = now() - t;
 	}
-	cpu = cpu_time() - cpu;
+	own = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - own;
+	servers = server_cpu() - servers;
 	clnt_destroy(c);
-	return cpu;
+	printf("{\"cpu\":%lu,\"server_cpu\":%lu,", (unsigned long)own, (unsigned long)servers);
+	print_times(ns, n);
+	puts("}");
 }
 
-static void measure_first(unsigned int n, uint64_t *ns)
+static void print_first(unsigned int n, unsigned int calls, uint64_t *ns)
 {
+	uint64_t start = now();
+
 	for (unsigned int i = 0; i < n; i++) {
 		uint64_t t = now();
 		CLIENT *c = open_client();
 
-		ask_null(c);
+		for (unsigned int k = 0; k < calls; k++)
+			ask_null(c);
 		ns[i] = now() - t;
 		clnt_destroy(c);
 	}
+	printf("{\"per_s\":%.0f,", 1e9 * n / (double)(now() - start));
+	print_times(ns, n);
+	puts("}");
 }
 
 static void *thread_main(void *arg)
@@ -162,7 +137,7 @@ static void *thread_main(void *arg)
 	return NULL;
 }
 
-static void measure_threads(unsigned int n)
+static void print_threads(unsigned int n, int shared)
 {
 	pthread_t t[BENCH_THREADS];
 	CLIENT *c[BENCH_THREADS];
@@ -170,40 +145,38 @@ static void measure_threads(unsigned int n)
 
 	n = n < BENCH_THREADS ? n : BENCH_THREADS;
 	for (unsigned int i = 0; i < n; i++) {
-		c[i] = open_client();
-		ask_null(c[i]);
+		c[i] = shared && i ? c[0] : open_client();
+		for (int k = 0; k < 5; k++)
+			ask_null(c[i]);
 	}
 	start = now();
 	for (unsigned int i = 0; i < n; i++)
 		pthread_create(&t[i], NULL, thread_main, c[i]);
 	for (unsigned int i = 0; i < n; i++)
 		pthread_join(t[i], NULL);
-	printf("{\"calls_per_s\":%.0f}\n", 1e9 * n * calls_per_thread / (double)(now() - start));
+	printf("{\"per_s\":%.0f}\n", 1e9 * n * calls_per_thread / (double)(now() - start));
 }
 
 int main(int argc, char **argv)
 {
 	unsigned int n = argc > 3 ? (unsigned int)atoi(argv[3]) : 0;
 	unsigned int size = argc > 4 ? (unsigned int)atoi(argv[4]) : 0;
-	uint64_t *ns = calloc(n + 1, sizeof(*ns)), cpu = 0;
+	uint64_t *ns = calloc(n + 1, sizeof(*ns));
 
 	if (n == 0 || !ns) {
-		fprintf(stderr, "usage: benchcli PORT null|arg|res|first|paced|threads N [SIZE|GAP|CALLS]\n");
+		fprintf(stderr, "usage: benchcli PORT|PATH null|arg|res|first|paced|threads|shared N [SIZE|CALLS|GAP]\n");
 		return 64;
 	}
-	port = atoi(argv[1]);
-	if (!strcmp(argv[2], "threads")) {
-		calls_per_thread = size ? size : 5000;
-		measure_threads(n);
-		return 0;
-	}
-	if (!strcmp(argv[2], "first"))
-		measure_first(n, ns);
+	server = address_of(argv[1]);
+	calls_per_thread = size ? size : 5000;
+	if (!strcmp(argv[2], "threads") || !strcmp(argv[2], "shared"))
+		print_threads(n, !strcmp(argv[2], "shared"));
+	else if (!strcmp(argv[2], "first"))
+		print_first(n, size ? size : 1, ns);
 	else if (!strcmp(argv[2], "paced"))
-		cpu = measure_paced(n, size, ns);
+		print_paced(n, size, ns);
 	else
-		measure_calls(argv[2], n, size, ns);
-	report(ns, n, cpu);
+		print_calls(argv[2], n, size, ns);
 	free(ns);
 	return 0;
 }

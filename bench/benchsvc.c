@@ -1,14 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* benchsvc PORT: a plain libtirpc server. Says "ready" when it listens. */
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <stdlib.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
+/* benchsvc PORT|PATH: a plain libtirpc server. Says "ready" when it listens. */
 #include "bench.h"
+#include "common.h"
 
 #define BENCH_MAX	(4u << 20)
 
@@ -38,33 +31,14 @@ bench_blob *bench_res_1_svc(u_int *len, struct svc_req *req)
 	return &b;
 }
 
-/* LAB_ADDRESS, or the loopback. */
-static in_addr_t own_address(void)
-{
-	const char *text = getenv("LAB_ADDRESS");
-
-	return text ? inet_addr(text) : htonl(INADDR_LOOPBACK);
-}
-
 int main(int argc, char **argv)
 {
-	struct sockaddr_in a = {
-		.sin_family = AF_INET, .sin_addr.s_addr = own_address(),
-		.sin_port = htons((in_port_t)(argc > 1 ? atoi(argv[1]) : 0)),
-	};
-	int on = 1, fd = socket(AF_INET, SOCK_STREAM, 0);
-	SVCXPRT *x;
+	struct address a = address_of(argc > 1 ? argv[1] : "0");
+	SVCXPRT *x = svc_vc_create(listen_at(&a), 0, 0);
 
-	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-	if (bind(fd, (struct sockaddr *)&a, sizeof(a)) || listen(fd, 128)) {
-		perror("benchsvc");
+	if (!x || !svc_reg(x, BENCHPROG, BENCHVERS, benchprog_1, NULL))
 		return 1;
-	}
-	x = svctcp_create(fd, 0, 0);
-	if (!x || !svc_register(x, BENCHPROG, BENCHVERS, benchprog_1, 0))
-		return 1;
-	puts("ready");
-	fflush(stdout);
+	say_ready();
 	svc_run();
 	return 1;
 }

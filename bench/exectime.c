@@ -1,48 +1,41 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* exectime N PROGRAM [NAME=VALUE]...: median time from posix_spawn() to the end of PROGRAM with that
- * environment, in ns, as JSON. */
+/* exectime N [NAME=VALUE]... PROGRAM [ARG]...: median time from posix_spawn() to the end of PROGRAM, whose
+ * environment is just that and whose standard output goes nowhere, in ns, as JSON. */
+#include <fcntl.h>
 #include <spawn.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/wait.h>
-#include <time.h>
 
-static uint64_t now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
-static int by_size(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return x < y ? -1 : x > y;
-}
+#include "common.h"
 
 int main(int argc, char **argv)
 {
 	unsigned int n = argc > 2 ? (unsigned int)atoi(argv[1]) : 0;
 	uint64_t *ns = calloc(n + 1, sizeof(*ns));
+	posix_spawn_file_actions_t quiet;
+	char *env[16] = { NULL };
+	int at = 2;
 
-	if (n == 0 || !ns)
+	while (at < argc && at < 17 && strchr(argv[at], '=')) {
+		env[at - 2] = argv[at];
+		at++;
+	}
+	if (n == 0 || !ns || at >= argc)
 		return 64;
+	posix_spawn_file_actions_init(&quiet);
+	posix_spawn_file_actions_addopen(&quiet, 1, "/dev/null", O_WRONLY, 0);
 	for (unsigned int i = 0; i < n; i++) {
-		char *args[] = { argv[2], NULL };
 		uint64_t t = now();
 		int status;
 		pid_t pid;
 
-		if (posix_spawn(&pid, argv[2], NULL, NULL, args, argv + 3) ||
+		if (posix_spawn(&pid, argv[at], &quiet, NULL, argv + at, env) ||
 		    waitpid(pid, &status, 0) != pid || status)
 			return 1;
 		ns[i] = now() - t;
 	}
-	qsort(ns, n, sizeof(*ns), by_size);
-	printf("{\"p50\":%lu}\n", (unsigned long)ns[n / 2]);
+	printf("{");
+	print_times(ns, n);
+	puts("}");
 	free(ns);
 	return 0;
 }

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Calls on connections that are there: latency, threads, CPU time of calls that come now and then."""
+from .measure import Measurement, Row
+from .programs import ANYWHERE, APART, Busy, SHIM, TCP, TOGETHER, UNIX, measure
+
+BUSY = 4    # processes that want all the CPU they get
+ALL = (TCP, SHIM, UNIX)
+
+
+def latency(label, must, what, calls, size=0, cpus=APART, busy=0, rounds=7, kinds=ALL, **options):
+    def play(kind):
+        with Busy(busy):
+            return measure(kind, "benchcli", what, calls, size, cpus=cpus, **options)
+
+    return Measurement(play, {"": Row(label, "p50", "less", must, "us", 1000)}, kinds, rounds)
+
+
+def threads(label, must, mode, n, calls):
+    def play(kind):
+        return measure(kind, "benchcli", mode, n, calls)
+
+    return Measurement(play, {"": Row(label, "per_s", "more", must, "calls/s")}, ALL)
+
+
+def paced(gap, gap_us, calls):
+    """CPU time of a call, of both ends together, where they are called now and then."""
+    def play(kind):
+        run = measure(kind, "benchcli", "paced", calls, gap_us)
+        return {"cpu_per_call": (run["cpu"] + run["server_cpu"]) / calls, "p50": run["p50"]}
+
+    return Measurement(play, {"": Row(f"CPU per call, both ends, every {gap}", "cpu_per_call", "less", 0.95, "us", 1000)},
+                       ALL, rounds=5)
+
+
+MEASUREMENTS = {
+    "null": latency("NULL, one CPU each, p50", 40, "null", 10000),
+    "samecpu": latency("NULL, both on the same CPU", 1.3, "null", 10000, cpus=TOGETHER),
+    "busy": latency(f"NULL, unpinned, {BUSY} busy processes", 1.2, "null", 5000, cpus=ANYWHERE, busy=BUSY),
+    "unpinned": latency("NULL, unpinned, idle machine", 25, "null", 10000, cpus=ANYWHERE),
+    "nospin": latency("NULL without spinning", 1.0, "null", 5000, kinds=(TCP, SHIM), RDMARPC_SPIN_US="0"),
+    "arg64k": latency("64 KiB argument", 3.3, "arg", 2000, 65536),
+    "res64k": latency("64 KiB result", 3.3, "res", 2000, 65536),
+    "arg1m": latency("1 MiB argument", 1.5, "arg", 400, 1 << 20),
+    "res1m": latency("1 MiB result", 1.5, "res", 400, 1 << 20),
+    "threads": threads("8 threads, 8 connections", 4, "threads", 8, 5000),
+    "threads64": threads("64 threads, 64 connections", 1.5, "threads", 64, 2000),
+    "shared": threads("8 threads, one connection", 1.5, "shared", 8, 3000),
+    "paced100ms": paced("100 ms", 100000, 20),
+    "paced10ms": paced("10 ms", 10000, 150),
+    "paced1ms": paced("1 ms", 1000, 1000),
+    "paced200us": paced("200 us", 200, 5000),
+}

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What it costs to begin: one-call connections, one-call processes, the first call of each kind of program."""
+import os
+import statistics
+import sys
+
+from .measure import Measurement, Row
+from .programs import (CLIENT_ONLY, SERVER_ONLY, SHIM, TCP, UNIX, ROOT, Server, Side, app,
+                       hard_limit, limit_files, measure, OPEN_FILES, run_client)
+
+FIRSTCALL = os.path.join(ROOT, "bench", "firstcall.py")
+CALLS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)  # per connection, of which one breaks even
+
+
+def one_call(kind):
+    """A connection for each call. Whether such a connection is carried is the library's choice."""
+    return measure(kind, "benchcli", "first", 1000, 1, carried=None)
+
+
+def break_even(_kind):
+    """The least number of calls per connection from which on the library is no slower than TCP (within 3 %)."""
+    least = None
+    for calls in reversed(CALLS):
+        tcp, shim = (measure(k, "benchcli", "first", 80, calls, carried=None)["per_s"] for k in (TCP, SHIM))
+        if shim < 0.97 * tcp:
+            break
+        least = calls
+    return {"calls": least or 2 * CALLS[-1]}
+
+
+def one_process(kind):
+    """A process for each call, as rpcinfo is one."""
+    with Side(kind) as side, Server(side, "benchsvc") as s:
+        variables = [f"{k}={v}" for k, v in side.client_env.items()
+                     if k in ("LD_PRELOAD", "RDMARPC_RUN_DIR", "LAB_ADDRESS")]
+        with Side(TCP) as starter:  # which itself has no library
+            return run_client(starter, s, [app("exectime"), "100", *variables, app("benchcli"), side.address, "first", "1"])
+
+
+def python_client(what, times):
+    """The medians of a number of processes. Their limits are those of a daemon, since it may not be slower where many
+    descriptors are allowed."""
+    def play(kind):
+        limit_files(hard_limit())
+        try:
+            with Side(kind) as side, Server(side, "benchsvc") as s:
+                runs = [run_client(side, s, [sys.executable, FIRSTCALL, side.address, what]) for _ in range(times)]
+        finally:
+            limit_files(OPEN_FILES)
+        return {m: statistics.median(r[m] for r in runs) for m in runs[0]}
+    return play
+
+
+def first_call(kind):
+    return measure(kind, "benchcli", "first", 200, 1, carried=None)
+
+
+MEASUREMENTS = {
+    "connect": Measurement(one_call, {
+        "": Row("connect + NULL + close", "per_s", "more", 0.95, "/s"),
+        ".client": Row("... library on the client only", "per_s", "more", 0.97, "/s", kind=CLIENT_ONLY),
+        ".server": Row("... library on the server only", "per_s", "more", 0.97, "/s", kind=SERVER_ONLY),
+    }, (TCP, SHIM, CLIENT_ONLY, SERVER_ONLY, UNIX)),
+    "process": Measurement(one_process, {"": Row("a process per call", "p50", "less", 0.9, "us", 1000)}, (TCP, SHIM, UNIX)),
+    "breakeven": Measurement(break_even, {"": Row("calls per connection to break even", "calls", "alone", 4, "calls")},
+                             (SHIM,), rounds=3),
+    "pyfirst": Measurement(python_client("threads", 10), {
+        "": Row("first call, two other threads (Python)", "first", "added", 0.1, "ms", 1e6)}),
+    "refused": Measurement(python_client("refused", 1), {
+        "": Row("first send() refused, of 200", "refused", "alone", 0, "times"),
+        ".wait": Row("... and what it took", "p50", "added", 50, "us", 1000)}, rounds=3),
+    "first": Measurement(first_call, {"": Row("first call on a new connection", "p50", "added", 1, "ms", 1e6)}),
+}

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Many connections, of which one is active or none."""
+import time
+
+from .measure import Measurement, Row
+from .programs import SHIM, TCP, UNIX, BEFORE, Failed, Server, Side, Talker, app, cpu_ns
+
+SETTLED = 5     # calls on each connection: by then it is carried
+CARRIED = (SHIM, BEFORE)
+
+
+def held(side, server, client, n):
+    """All n connections of one client are carried by now, or this row is not about them."""
+    client.tell(f"each {SETTLED}")
+    if side.kind in CARRIED and side.carried() < 2 * n:
+        raise Failed(f"{side.carried()} of {2 * n} ends are carried")
+    time.sleep(1.5)     # until they are idle, also by the library's own measure
+
+
+def one_active(server, n, paced, burst):
+    """n idle connections; on one of them calls that are 10 ms apart, then calls back to back."""
+    def play(kind):
+        with Side(kind) as side, Server(side, server) as s, \
+                Talker(side, [app("idlecli"), side.address, str(n), "1"]) as client:
+            opened = client.hear()["open"]
+            held(side, s, client, n)
+            cpu = cpu_ns(s.pid)
+            run = client.tell(f"calls {paced} 10000")
+            cpu = cpu_ns(s.pid) - cpu
+            back = client.tell(f"calls {burst} 0")["p50"]
+            return {"open": opened, "p50": run["p50"], "server_cpu": cpu / paced, "client_cpu": run["cpu"] / paced,
+                    "back_to_back": back}
+    return play
+
+
+def active_rows(what, n, **more):
+    name = f"{what}, {n:,} idle, a call per 10 ms"
+    return {"": Row(f"{name}: p50", "p50", "less", 1.0, "us", 1000),
+            ".cpu": Row(f"{name}: server CPU", "server_cpu", "less", 0.9, "us", 1000), **more}
+
+
+def memory_kib(pid):
+    """Private and shared memory that this process answers for: what several map counts in parts."""
+    fields = {}
+    with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as f:
+        for line in f.readlines()[1:]:
+            name, value = line.split()[:2]
+            fields[name.rstrip(":")] = int(value)
+    return fields["Pss_Anon"] + fields["Pss_Shmem"]
+
+
+def resting(kind, n, size):
+    """KiB of both processes with n connections, and CPU ns that they took in 5 s of idling."""
+    with Side(kind) as side, Server(side, "idlesvc") as s, \
+            Talker(side, [app("idlecli"), side.address, str(n), "1", str(size)]) as client:
+        client.hear()
+        client.tell(f"each {SETTLED}")
+        pids = (s.pid, client.pid)
+        time.sleep(5)
+        kib = sum(map(memory_kib, pids))
+        cpu = -sum(map(cpu_ns, pids))
+        time.sleep(5)
+        cpu += sum(map(cpu_ns, pids))
+        if kind in CARRIED and side.carried() < 2 * n:
+            raise Failed(f"{side.carried()} of {2 * n} ends are carried")
+        return kib, cpu
+
+
+def memory(kind):
+    n = 2000
+    base, _ = resting(kind, 1, 4)
+    kib, cpu = resting(kind, n, 1 << 20)
+    return {"kib": (kib - base) / n, "cpu": cpu}
+
+
+MEASUREMENTS = {
+    "idle100": Measurement(one_active("benchsvc", 100, 150, 3000), active_rows("svc_run", 100), (TCP, SHIM, UNIX), rounds=5),
+    "idle1000": Measurement(one_active("benchsvc", 1000, 150, 2000), active_rows("svc_run", 1000, **{
+        ".burst": Row("svc_run, 1,000 idle, back to back: p50", "back_to_back", "less", 2, "us", 1000),
+        ".open": Row("opening 1,000 connections under svc_run, each", "open", "less", 0.9, "us", 1000)}),
+        (TCP, SHIM, UNIX), rounds=3),
+    "epoll1000": Measurement(one_active("idlesvc", 1000, 150, 2000), active_rows("epoll", 1000), (TCP, SHIM, UNIX), rounds=3),
+    "memory": Measurement(memory, {
+        "": Row("idle connection of 2,000, both ends", "kib", "alone", 64, "KiB"),
+        ".cpu": Row("... CPU in 5 s of idling", "cpu", "alone", 10, "ms", 1e6)}, rounds=1, slow=True),
+}

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""As many connections as a process may have descriptors for: what they cost while they are idle."""
+import contextlib
+import time
+
+from .measure import Measurement, Row
+from .programs import (OPEN_FILES, SHIM, TCP, BEFORE, Failed, Server, Side, Talker, app, cpu_ns, hard_limit,
+                       limit_files)
+
+SETTLED = 5         # calls on each connection: by then it is carried
+CLIENTS = 4         # processes
+MOST = 10000
+FEW = 12
+RESERVE = 1024      # descriptors that the library leaves to the app
+IDLE = 4            # s, until the library has given back what idle connections need not have
+WATCHED = 5         # s
+
+
+def memory(pid):
+    """KiB that this process answers for: private memory and its part of what several map; page tables."""
+    fields = {}
+    for name in ("smaps_rollup", "status"):
+        with open(f"/proc/{pid}/{name}", encoding="ascii") as f:
+            for line in f:
+                name, _, value = line.partition(":")
+                if value.rstrip().endswith("kB"):
+                    fields[name] = int(value.split()[0])
+    return {"pages": fields["Pss_Anon"] + fields["Pss_Shmem"], "tables": fields["VmPTE"]}
+
+
+def crowd_size():
+    """Each carried connection needs two descriptors of the server."""
+    return min(MOST, (hard_limit() - RESERVE - 64) // 2)
+
+
+class Crowd:
+    """A server and its clients with n connections in all, each of which was used and is idle."""
+
+    def __init__(self, kind, server, n, clients):
+        with contextlib.ExitStack() as stack:
+            self.side = stack.enter_context(Side(kind))
+            self.server = stack.enter_context(Server(self.side, server))
+            argv = [app("idlecli"), self.side.address, str(n // clients), "32", "2000"]
+            self.clients = [stack.enter_context(Talker(self.side, argv)) for _ in range(clients)]
+            self.opened = [c.hear()["open"] for c in self.clients]
+            for c in self.clients:
+                c.tell(f"each {SETTLED}")
+            if kind in (SHIM, BEFORE) and self.side.carried() < 2 * n // clients * clients:
+                raise Failed(f"{self.side.carried()} of {2 * n} ends are carried")
+            for _ in range(2):      # whoever sleeps elsewhere gives nothing back
+                time.sleep(IDLE)
+                for c in self.clients:
+                    c.tell("calls 5 100000")
+            self.stack = stack.pop_all()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        self.stack.close()
+
+    def memory(self):
+        """Of the server; of all clients together."""
+        each = [memory(c.pid) for c in self.clients]
+        return memory(self.server.pid), {k: sum(m[k] for m in each) for k in each[0]}
+
+    def cpu(self):
+        return sum(cpu_ns(p) for p in (self.server.pid, *(c.pid for c in self.clients)))
+
+
+def many(server):
+    def play(kind):
+        few, n = FEW, crowd_size() // CLIENTS * CLIENTS
+        limit_files(hard_limit())
+        try:
+            with Crowd(kind, server, few, CLIENTS) as c:
+                base = c.memory()
+                latency = c.clients[0].tell("calls 300 10000")["p50"]
+            with Crowd(kind, server, n, CLIENTS) as c:
+                now = c.memory()
+                cpu = -c.cpu()
+                time.sleep(WATCHED)
+                cpu += c.cpu()
+                active = c.clients[0].tell("calls 300 10000")["p50"]
+                opened = max(c.opened)
+        finally:
+            limit_files(OPEN_FILES)
+        each = [{k: (after[k] - before[k]) / (n - few) for k in after} for before, after in zip(base, now)]
+        parts = {f"{end}_{k}": v for end, m in zip(("server", "client"), each) for k, v in m.items()}
+        return {**{k: max(m[k] for m in each) for k in each[0]}, "cpu": cpu, "slower": active / latency,
+                "connections": n, "p50_few": latency, "p50_many": active, "open": opened, **parts}
+    return play
+
+
+def rows(what):
+    return {"": Row(f"{what}, {crowd_size():,} idle: memory of an end beyond TCP's", "pages", "added", 16, "KiB"),
+            ".tables": Row("... page tables of an end", "tables", "told", 0, "KiB"),
+            ".cpu": Row(f"... CPU in {WATCHED} s", "cpu", "alone", 10, "ms", 1e6),
+            ".p50": Row(f"... a call per 10 ms, to that with {FEW}", "slower", "alone", 1.2, "times")}
+
+
+MEASUREMENTS = {
+    "many": Measurement(many("idlesvc"), rows("epoll"), (TCP, SHIM), rounds=1, slow=True),
+    "manysvc": Measurement(many("benchsvc"), rows("svc_run"), (TCP, SHIM), rounds=1, slow=True),
+}
