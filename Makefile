@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# make [V=1] [CC=clang] [SAN=address,undefined|thread] [BUILD=dir] [LTO=]
+# make [V=1] [CC=clang] [SAN=address,undefined|thread] [BUILD=dir] [LTO=] [PKG_CONFIG=]
 
 BUILD   ?= build
 PREFIX  ?= /usr/local
 LIBDIR  ?= $(PREFIX)/lib
 CC      ?= cc
+PKG_CONFIG ?= pkg-config
 VERSION := 0.1.0
 
 WARN    := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith

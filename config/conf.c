@@ -7,6 +7,8 @@
 
 #include "config/internal.h"
 
+const struct rr_conf_listener *rr_conf_listener;
+
 void rr_conf_problem(struct rr_conf *c, const struct rr_where *at, const char *fmt, ...)
 {
 	char *to = c->problems + c->problems_len;
@@ -26,6 +28,11 @@ void rr_conf_problem(struct rr_conf *c, const struct rr_where *at, const char *f
 	for (unsigned i = 0; i < n; i++)
 		if (to[i] == '\n')
 			to[i] = '?';
+	if (rr_conf_listener) {		/* it wants all of them, however many */
+		rr_conf_listener->problem(to, n);
+		*to = '\0';
+		return;
+	}
 	to[n] = '\n';
 	to[n + 1] = '\0';
 	c->problems_len += n + 1;
@@ -37,6 +44,8 @@ void rr_conf_assign(struct rr_conf *c, const struct rr_where *at, const char *na
 	const char *wrong = rr_option_set(c, o, text);
 	char allowed[80];
 
+	if (!wrong && rr_conf_listener)
+		rr_conf_listener->option(at, name, o);
 	if (!wrong)
 		return;
 	rr_option_default(c, o);

@@ -39,6 +39,7 @@ struct rr_rule {
 struct rr_conf {
 #define RR_CONF_BOOL(name)	bool name;
 #define RR_CONF_COUNT(name)	uint32_t name;
+#define RR_CONF_AFTER(name)	uint32_t name;
 #define RR_CONF_SIZE(name)	uint32_t name;
 #define RR_CONF_US(name)	rr_time name;
 #define RR_CONF_MS(name)	rr_time name;

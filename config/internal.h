@@ -7,7 +7,7 @@
 #include "config/conf.h"
 
 enum rr_opt_type {
-	RR_OPT_BOOL, RR_OPT_COUNT, RR_OPT_SIZE, RR_OPT_US, RR_OPT_MS, RR_OPT_S, RR_OPT_MODE,
+	RR_OPT_BOOL, RR_OPT_COUNT, RR_OPT_AFTER, RR_OPT_SIZE, RR_OPT_US, RR_OPT_MS, RR_OPT_S, RR_OPT_MODE,
 	RR_OPT_DIALECT, RR_OPT_PROFILE, RR_OPT_POLICY, RR_OPT_LEVEL, RR_OPT_PATH,
 };
 
@@ -38,6 +38,9 @@ const struct rr_option *rr_option_find(struct rr_text name);
 const char *rr_option_set(struct rr_conf *c, const struct rr_option *o, struct rr_text text);
 void rr_option_default(struct rr_conf *c, const struct rr_option *o);
 
+/* The value of o in c as it would be written, "64k": into buf; returns it. */
+char *rr_option_text(const struct rr_conf *c, const struct rr_option *o, char *buf, unsigned size);
+
 /* "1k..64k", "on, off": into buf; returns it. */
 char *rr_option_allowed(const struct rr_option *o, char *buf, unsigned size);
 
@@ -56,6 +59,15 @@ struct rr_where {
 	const char *file;
 	uint32_t line, column;
 };
+
+/* What a tool hears while a configuration is read: each value that counts and where it stands, each rule that
+ * counts, with its command's pattern (empty: none), each problem. In the library nobody listens. */
+struct rr_conf_listener {
+	void (*option)(const struct rr_where *at, const char *name, const struct rr_option *o);
+	void (*rule)(const struct rr_where *at, const struct rr_rule *r, struct rr_text command);
+	void (*problem)(const char *line, unsigned len);
+};
+extern const struct rr_conf_listener *rr_conf_listener;
 
 /* Notes a problem: "FILE:LINE:COLUMN: text". */
 void rr_conf_problem(struct rr_conf *c, const struct rr_where *at, const char *fmt, ...)
@@ -76,6 +88,9 @@ void rr_conf_bytes(struct rr_conf *c, const char *path, const char *bytes, size_
 void rr_conf_rules(struct rr_conf *c, const char *name, const char *text, size_t len);
 
 void rr_conf_environ(struct rr_conf *c, char **envp);
+
+/* Do all connections that b applies to fall under a as well, commands aside? */
+bool rr_rule_covers(const struct rr_rule *a, const struct rr_rule *b);
 
 /* Is the process called so? pattern with * and ?, against argv[0]'s last part and comm. */
 bool rr_conf_is_command(struct rr_text pattern);

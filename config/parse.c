@@ -14,6 +14,17 @@
 #define LINE_SIZE	1024u
 #define FILE_SIZE	(256u * 1024)
 
+/* As many as there are. */
+enum {
+	OPTIONS = 0
+#define RR_SECTION(title)
+#define RR_OPTION(...) + 1
+#include "config/options.def"
+#undef RR_OPTION
+#undef RR_SECTION
+	, RULE_KEYS = 8
+};
+
 enum section { SECTION_OPTIONS, SECTION_RULE, SECTION_UNKNOWN };
 
 struct parser {
@@ -24,13 +35,20 @@ struct parser {
 	struct rr_rule rule;
 	struct rr_where rule_at;
 	bool rule_bad, has_mode;
+	char command[RR_CONF_COMMAND];
+	uint32_t command_len;
+	/* What has been read: the lines of options and of the rule's keys, 0 for none; the rules, which follow
+	 * those that c had before. */
+	uint32_t option_line[OPTIONS], key_line[RULE_KEYS];
+	uint32_t before;
+	struct { uint32_t line : 31, command : 1; } read[RR_CONF_RULES];
 	/* The line being read. */
 	char line[LINE_SIZE];
 	uint32_t len;
 	bool too_long;
 };
 
-static const char *const rule_keys[] = { "role", "port", "address", "program", "command", "mode",
+static const char *const rule_keys[RULE_KEYS + 1] = { "role", "port", "address", "program", "command", "mode",
 					 "dialect", "native", NULL };
 
 /* --- the keys of a rule: each NULL, or what is wrong --- */
@@ -83,11 +101,13 @@ static const char *rule_program(struct rr_rule *r, struct rr_text t)
 	return NULL;
 }
 
-static const char *rule_command(struct rr_rule *r, struct rr_text t)
+static const char *rule_command(struct parser *p, struct rr_text t)
 {
 	if (!t.len || t.len > RR_CONF_COMMAND)
 		return "not a command name (allowed: 1..64 bytes, * and ? match any)";
-	r->other = !rr_conf_is_command(t);
+	p->rule.other = !rr_conf_is_command(t);
+	memcpy(p->command, t.p, t.len);
+	p->command_len = t.len;
 	return NULL;
 }
 
@@ -218,7 +238,7 @@ static const char *rule_key(struct parser *p, struct rr_text key, struct rr_text
 	if (rr_text_is(key, "program"))
 		return rule_program(&p->rule, value);
 	if (rr_text_is(key, "command"))
-		return rule_command(&p->rule, value);
+		return rule_command(p, value);
 	if (rr_text_is(key, "native"))
 		return rule_native(&p->rule, value);
 	if (rr_text_is(key, "dialect"))
@@ -239,6 +259,33 @@ static const char *native_wrong(const struct rr_rule *r)
 	if (r->native && r->port_lo != r->port_hi)
 		return "for several ports: only 'native = on' can be";
 	return NULL;
+}
+
+/* For who looks for mistakes; in a program both are as good as anything. Of one text only: rules of the environment are meant to stand before and behind those of the file. */
+static void remark_if_covered(struct parser *p)
+{
+	struct rr_conf *c = p->c;
+
+	for (uint32_t i = p->before; rr_conf_listener && i < c->nrules; i++) {
+		if (!p->read[i].command && rr_rule_covers(&c->rules[i], &p->rule)) {
+			rr_conf_problem(c, &p->rule_at, "rule never counts: the one at line %u comes first and "
+					"applies to all that this one does", p->read[i].line);
+			return;
+		}
+	}
+}
+
+static void add_rule(struct parser *p)
+{
+	struct rr_conf *c = p->c;
+
+	remark_if_covered(p);
+	p->read[c->nrules].line = p->rule_at.line & INT32_MAX;
+	p->read[c->nrules].command = p->command_len > 0;
+	c->rules[c->nrules++] = p->rule;
+	if (rr_conf_listener)
+		rr_conf_listener->rule(&p->rule_at, &p->rule,
+				       (struct rr_text){ p->command, p->command_len });
 }
 
 /* A rule with a mistake in it is left out whole: half of its keys would match too much. */
@@ -262,7 +309,7 @@ static void end_rule(struct parser *p)
 		rr_conf_problem(p->c, &p->rule_at, "more than %u rules; rule ignored",
 				RR_CONF_RULES);
 	else
-		p->c->rules[p->c->nrules++] = p->rule;
+		add_rule(p);
 }
 
 static void begin_section(struct parser *p, struct rr_text name)
@@ -278,14 +325,25 @@ static void begin_section(struct parser *p, struct rr_text name)
 	p->rule = (struct rr_rule){ 0 };
 	p->rule_at = p->at;
 	p->rule_bad = p->has_mode = false;
+	p->command_len = 0;
+	memset(p->key_line, 0, sizeof(p->key_line));
 }
 
-static bool is_rule_key(struct rr_text key)
+/* Its index; -1. */
+static int rule_key_at(struct rr_text key)
 {
-	for (const char *const *k = rule_keys; *k; k++)
-		if (rr_text_is(key, *k))
-			return true;
-	return false;
+	for (int k = 0; k < RULE_KEYS; k++)
+		if (rr_text_is(key, rule_keys[k]))
+			return k;
+	return -1;
+}
+
+static void note_line(struct parser *p, const char *what, const char *name, uint32_t *line)
+{
+	if (*line && rr_conf_listener)
+		rr_conf_problem(p->c, &p->at, "%s '%s' again, after line %u; this one counts", what, name,
+				*line);
+	*line = p->at.line;
 }
 
 static void unknown_rule_key(struct parser *p, struct rr_text key)
@@ -305,12 +363,14 @@ static void unknown_rule_key(struct parser *p, struct rr_text key)
 
 static void in_rule(struct parser *p, struct rr_text key, struct rr_text value, uint32_t column)
 {
+	int k = rule_key_at(key);
 	const char *wrong;
 
-	if (!is_rule_key(key)) {
+	if (k < 0) {
 		unknown_rule_key(p, key);
 		return;
 	}
+	note_line(p, "key", rule_keys[k], &p->key_line[k]);
 	wrong = rule_key(p, key, value);
 	if (!wrong)
 		return;
@@ -326,6 +386,7 @@ static void in_options(struct parser *p, struct rr_text key, struct rr_text valu
 	const char *near;
 
 	if (o) {
+		note_line(p, "option", o->name, &p->option_line[o - rr_options]);
 		p->at.column = column;
 		rr_conf_assign(p->c, &p->at, o->name, o, value);
 		return;
@@ -427,7 +488,7 @@ static void end_file(struct parser *p)
 
 static void init(struct parser *p, struct rr_conf *c, const char *path)
 {
-	*p = (struct parser){ .c = c, .at = { path, 1, 1 }, .section = SECTION_OPTIONS };
+	*p = (struct parser){ .c = c, .at = { path, 1, 1 }, .section = SECTION_OPTIONS, .before = c->nrules };
 }
 
 void rr_conf_bytes(struct rr_conf *c, const char *path, const char *bytes, size_t len)
@@ -511,7 +572,7 @@ void rr_conf_file(struct rr_conf *c, const char *path, bool must)
 	struct rr_where nowhere = { 0 };
 	struct parser p;
 	const char *wrong;
-	char buf[1024];
+	char buf[512];
 	size_t total = 0;
 	long n;
 	int fd = open_file(path, &wrong);

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "config/conf.h"
+#include "config/internal.h"
 
 /* An address as rules see it: an IPv4 address mapped into IPv6 is IPv4. */
 struct end {
@@ -59,6 +59,18 @@ static bool matches(const struct rr_rule *r, bool server, const struct end *loca
 		return false;
 	return !r->family || (r->family == peer->family &&
 			      same_net(r->address, peer->address, r->prefix));
+}
+
+bool rr_rule_covers(const struct rr_rule *a, const struct rr_rule *b)
+{
+	if (a->role && a->role != b->role)
+		return false;
+	if (a->has_port && (!b->has_port || b->port_lo < a->port_lo || b->port_hi > a->port_hi))
+		return false;
+	if (a->has_program && (!b->has_program || a->program != b->program))
+		return false;
+	return !a->family || (a->family == b->family && a->prefix <= b->prefix &&
+			      same_net(a->address, b->address, a->prefix));
 }
 
 /* The rule that decides, NULL if none does. On the client, without a program, *may is set if a rule on

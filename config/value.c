@@ -177,12 +177,21 @@ static const char *set_word(void *field, enum rr_opt_type type, struct rr_text t
 	return NULL;
 }
 
+static bool is_count(const struct rr_option *o)
+{
+	return o->type == RR_OPT_COUNT || o->type == RR_OPT_AFTER;
+}
+
 static const char *set_number(void *field, const struct rr_option *o, struct rr_text t)
 {
 	uint64_t v, unit = 1;
 	bool ok;
 
-	if (o->type == RR_OPT_COUNT) {
+	if (o->type == RR_OPT_AFTER && rr_text_is_nocase(t, "auto")) {
+		*(uint32_t *)field = UINT32_MAX;
+		return NULL;
+	}
+	if (is_count(o)) {
 		ok = rr_value_number(t, &v);
 	} else if (o->type == RR_OPT_SIZE) {
 		ok = value_units(t, size_units, 1, &v);
@@ -191,11 +200,11 @@ static const char *set_number(void *field, const struct rr_option *o, struct rr_
 		ok = value_units(t, time_units, unit, &v);
 	}
 	if (!ok)
-		return o->type == RR_OPT_COUNT ? "not a number" :
+		return is_count(o) ? "not a number" :
 		       o->type == RR_OPT_SIZE ? "not a size" : "not a time";
 	if (v < o->min * unit || v > o->max * unit)
 		return "not in range";
-	if (o->type == RR_OPT_COUNT || o->type == RR_OPT_SIZE)
+	if (is_count(o) || o->type == RR_OPT_SIZE)
 		*(uint32_t *)field = (uint32_t)v;
 	else
 		*(rr_time *)field = v;
@@ -277,6 +286,9 @@ char *rr_option_allowed(const struct rr_option *o, char *buf, unsigned size)
 	case RR_OPT_COUNT:
 		rr_fmt(buf, size, o->min > 65536 ? "0x%x..0x%x" : "%u..%u", o->min, o->max);
 		break;
+	case RR_OPT_AFTER:
+		rr_fmt(buf, size, "auto, %u..%u", o->min, o->max);
+		break;
 	case RR_OPT_SIZE:
 		n = put_size(buf, size, o->min);
 		n += rr_fmt(buf + n, size - n, "..");
@@ -285,6 +297,39 @@ char *rr_option_allowed(const struct rr_option *o, char *buf, unsigned size)
 	default:
 		rr_fmt(buf, size, "%u..%u %s", o->min, o->max,
 		       o->type == RR_OPT_US ? "us" : o->type == RR_OPT_MS ? "ms" : "s");
+	}
+	return buf;
+}
+
+/* In the unit of which it is a whole number: 1500 us, 2 ms, 0. */
+static void put_time(char *buf, unsigned size, rr_time v)
+{
+	const struct unit *u = &time_units[3];
+
+	while (v % u->factor)
+		u--;
+	rr_fmt(buf, size, v ? "%lu%s" : "%lu", (unsigned long)(v / u->factor), u->name);
+}
+
+char *rr_option_text(const struct rr_conf *c, const struct rr_option *o, char *buf, unsigned size)
+{
+	const void *field = (const char *)c + o->offset;
+	uint32_t n;
+
+	if (o->type == RR_OPT_PATH) {
+		rr_fmt(buf, size, "%s", (const char *)field);
+	} else if (o->type == RR_OPT_BOOL) {
+		rr_fmt(buf, size, "%s", *(const bool *)field ? "on" : "off");
+	} else if (o->type == RR_OPT_US || o->type == RR_OPT_MS || o->type == RR_OPT_S) {
+		put_time(buf, size, *(const rr_time *)field);
+	} else {
+		memcpy(&n, field, sizeof(n));
+		if (words_of(o->type))
+			rr_fmt(buf, size, "%s", words_of(o->type)[n]);
+		else if (o->type == RR_OPT_SIZE)
+			put_size(buf, size, n);
+		else
+			rr_fmt(buf, size, o->min > 65536 ? "0x%x" : "%u", n);
 	}
 	return buf;
 }

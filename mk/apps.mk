@@ -41,7 +41,7 @@ $(APPS)/nfsaio: tests/apps/nfsaio.c
 
 $(APPS)/benchsvc: $(APPS)/gen_bench_svc.o $(APPS)/gen_bench_xdr.o
 $(APPS)/benchcli: $(APPS)/gen_bench_xdr.o
-$(BENCHBINS): $(APPS)/%: bench/%.c
+$(BENCHBINS): $(APPS)/%: bench/%.c bench/common.h
 	@mkdir -p $(@D)
 	$(call say,CC,$@)
-	$(Q)$(CC) $(APPFLAGS) -o $@ $^ $(if $(filter bench%,$(*F)),-ltirpc)
+	$(Q)$(CC) $(APPFLAGS) -o $@ $(filter-out %.h,$^) $(if $(filter bench% getport,$(*F)),-ltirpc) $(if $(filter nfsload,$(*F)),-lnfs)

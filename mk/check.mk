@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# make check | check-asan | check-tsan | check-valgrind | lint | demo | bench
+# make check | check-asan | check-tsan | check-valgrind | lint | demo | bench | bench-real
 
-.PHONY: check check-asan check-tsan check-valgrind lint demo bench
+.PHONY: check check-asan check-tsan check-valgrind lint demo bench bench-real
 
 # Everything that this machine can run; set up first.
 check:
@@ -40,4 +40,9 @@ demo:
 bench:
 	@scripts/deps bench
 	@$(MAKE) -s -j2 all apps
-	@bench/run
+	@bench/run $(BENCH)
+
+bench-real:
+	@scripts/deps bench-real
+	@$(MAKE) -s -j2 all apps
+	@bench/real $(BENCH)

@@ -6,7 +6,7 @@
 
 FUZZ_SECONDS ?= 20
 FUZZ_ALL     := $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
-ifneq ($(shell pkg-config --exists libtirpc 2>/dev/null && echo yes),yes)
+ifneq ($(shell $(PKG_CONFIG) --exists libtirpc 2>/dev/null && echo yes),yes)
 FUZZ_ALL     := $(filter-out fuzz_rpcb,$(FUZZ_ALL))
 endif
 FUZZ         ?= $(FUZZ_ALL)
@@ -21,7 +21,7 @@ fuzz_stat_LD := -Wl,--wrap=pread
 
 # What is in no library.
 fuzz_rpcb_LD = $(rdmarpc-run_LIBS)
-$(call obj,tests/fuzz/fuzz_rpcb.c): BASE += $(shell pkg-config --cflags libtirpc 2>/dev/null)
+$(call obj,tests/fuzz/fuzz_rpcb.c): BASE += $(shell $(PKG_CONFIG) --cflags libtirpc 2>/dev/null)
 $(addprefix $(BUILD)/,fuzz/fuzz_stat tests/fuzz/fuzz_stat): $(call obj,tools/segment.c)
 $(addprefix $(BUILD)/,fuzz/fuzz_names tests/fuzz/fuzz_names): $(call obj,tools/run/procfs.c)
 

@@ -1,16 +1,26 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# make install [DESTDIR=] [PREFIX=/usr/local] [LIBDIR= SYSCONFDIR= MANDIR=]
+# make install | uninstall [DESTDIR=] [PREFIX=/usr/local] [LIBDIR= BINDIR= MANDIR= DOCDIR= CASEDIR= BASHDIR=
+#   ZSHDIR= TMPFILESDIR=]; make dist: the sources of HEAD, the same bytes each time
 
 BINDIR     ?= $(PREFIX)/bin
 MANDIR     ?= $(PREFIX)/share/man
 DOCDIR     ?= $(PREFIX)/share/doc/rdmarpc
 CASEDIR    ?= $(PREFIX)/share/rdmarpc/conform
+BASHDIR    ?= $(PREFIX)/share/bash-completion/completions
+ZSHDIR     ?= $(PREFIX)/share/zsh/site-functions
+TMPFILESDIR ?= $(PREFIX)/lib/tmpfiles.d
 INSTALL    ?= install
 
 # Where rdmarpc-run looks last.
 rdmarpc-run_CFLAGS = -DRR_LIBDIR='"$(LIBDIR)"'
 # And where rdmarpc-conform has its cases.
 rdmarpc-conform_CFLAGS = -DRR_CASEDIR='"$(CASEDIR)"'
+# What contains a path is built anew when that has become another.
+$(call obj,tools/rdmarpc-run.c tools/rdmarpc-conform.c tools/conform/native.c): $(BUILD)/gen/paths
+$(BUILD)/gen/paths: FORCE
+	@mkdir -p $(@D)
+	@echo '$(LIBDIR) $(CASEDIR)' | cmp -s - $@ || echo '$(LIBDIR) $(CASEDIR)' >$@
+.PHONY: FORCE
 
 .PHONY: install uninstall
 install: all
@@ -18,6 +28,11 @@ install: all
 	$(INSTALL) -m 755 $(SHIM) $(wildcard $(DIAG) $(VERBS)) $(DESTDIR)$(LIBDIR)
 	$(INSTALL) -m 755 $(addprefix $(BUILD)/,$(TOOLS)) $(DESTDIR)$(BINDIR)
 	$(INSTALL) -m 644 rdmarpc.conf.example $(DESTDIR)$(DOCDIR)
+	$(INSTALL) -D -m 644 config/rdmarpc.tmpfiles $(DESTDIR)$(TMPFILESDIR)/rdmarpc.conf
+	$(INSTALL) -D -m 644 tools/completion/_rdmarpc $(DESTDIR)$(ZSHDIR)/_rdmarpc
+	$(INSTALL) -d $(DESTDIR)$(BASHDIR)
+	set -e; for t in $(TOOLS); do \
+	    $(INSTALL) -m 644 tools/completion/rdmarpc.bash $(DESTDIR)$(BASHDIR)/$$t; done
 	set -e; for f in $$(cd tests/conform/cases && ls */*.case); do \
 	    $(INSTALL) -D -m 644 tests/conform/cases/$$f $(DESTDIR)$(CASEDIR)/$$f; done
 	set -e; for page in man/*.[1-8]; do d=$(DESTDIR)$(MANDIR)/man$${page##*.}; \
@@ -26,7 +41,14 @@ install: all
 uninstall:
 	rm -f $(addprefix $(DESTDIR)$(LIBDIR)/,$(notdir $(SHIM) $(DIAG) $(VERBS)))
 	rm -f $(addprefix $(DESTDIR)$(BINDIR)/,$(TOOLS))
-	rm -f $(DESTDIR)$(DOCDIR)/rdmarpc.conf.example
+	rm -f $(DESTDIR)$(DOCDIR)/rdmarpc.conf.example $(DESTDIR)$(TMPFILESDIR)/rdmarpc.conf
+	rm -f $(DESTDIR)$(ZSHDIR)/_rdmarpc $(addprefix $(DESTDIR)$(BASHDIR)/,$(TOOLS))
 	rm -rf $(DESTDIR)$(CASEDIR)
 	set -e; for page in man/*.[1-8]; do \
 	    rm -f $(DESTDIR)$(MANDIR)/man$${page##*.}/$${page##*/}; done
+
+# Of a checkout, by its commit's time; xz with one thread writes the same bytes everywhere.
+.PHONY: dist
+dist:
+	$(Q)git archive --format=tar --prefix=rdmarpc-$(VERSION)/ HEAD | xz -9 -T1 >rdmarpc-$(VERSION).tar.xz
+	@echo rdmarpc-$(VERSION).tar.xz

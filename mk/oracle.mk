@@ -3,8 +3,8 @@
 
 ORACLE     := $(patsubst tests/oracle/%.c,$(BUILD)/tests/oracle/%,$(wildcard tests/oracle/oracle_*.c))
 ORACLE_GEN := $(BUILD)/gen/oracle
-TIRPC_CFLAGS = $(shell pkg-config --cflags libtirpc)
-TIRPC_LIBS   = $(shell pkg-config --libs libtirpc)
+TIRPC_CFLAGS = $(shell $(PKG_CONFIG) --cflags libtirpc)
+TIRPC_LIBS   = $(shell $(PKG_CONFIG) --libs libtirpc)
 
 $(ORACLE_GEN)/%.h $(ORACLE_GEN)/%_xdr.c: tests/oracle/%.x
 	@mkdir -p $(@D)

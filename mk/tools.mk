@@ -2,28 +2,28 @@
 # The diagnostics plugin, where libunwind is installed.
 
 DIAG := $(BUILD)/librpcrdma_diag.so
-HAVE_UNWIND := $(shell pkg-config --exists libunwind 2>/dev/null && echo yes)
+HAVE_UNWIND := $(shell $(PKG_CONFIG) --exists libunwind 2>/dev/null && echo yes)
 
 .PHONY: plugins
 ifeq ($(HAVE_UNWIND),yes)
 plugins: $(DIAG)
 else
 plugins:
-	@echo "  SKIP    $(DIAG): libunwind is not installed (pkg-config libunwind)"
+	@echo "  SKIP    $(DIAG): libunwind is not installed (Debian: libunwind-dev; Fedora: libunwind-devel)"
 endif
 all: plugins
 
 $(DIAG): $(BUILD)/obj/plugin/diag.o
 	$(call say,LINK,$@)
 	$(Q)$(CC) -shared -o $@ $< $(LDSAN) -Wl,-soname,librpcrdma_diag.so -Wl,-z,defs $(LDFLAGS) \
-	    $$(pkg-config --libs libunwind)
+	    $(shell $(PKG_CONFIG) --libs libunwind)
 
 # rdmarpc-run --register and --resolve, where libtirpc is; not for another machine than this.
-HAVE_TIRPC := $(shell pkg-config --exists libtirpc 2>/dev/null && echo yes)
+HAVE_TIRPC := $(shell $(PKG_CONFIG) --exists libtirpc 2>/dev/null && echo yes)
 ifeq ($(HAVE_TIRPC),yes)
 RUN_SRC := $(wildcard tools/run/*.c)
-RUN_FLAGS := -DRR_HAVE_TIRPC $(shell pkg-config --cflags libtirpc)
-rdmarpc-run_LIBS := $(shell pkg-config --libs libtirpc)
+RUN_FLAGS := -DRR_HAVE_TIRPC $(shell $(PKG_CONFIG) --cflags libtirpc)
+rdmarpc-run_LIBS := $(shell $(PKG_CONFIG) --libs libtirpc)
 $(call obj,tools/rdmarpc-run.c $(RUN_SRC)): BASE += $(RUN_FLAGS)
 $(BUILD)/rdmarpc-run: $(call obj,$(RUN_SRC))
 vm-programs: $(BUILD)/tests/tools/rpcreg

@@ -20,16 +20,16 @@ bench-vm:
 
 VERBS     := $(BUILD)/librpcrdma_verbs.so
 VERBS_OBJ := $(call obj,$(wildcard core/prov/verbs/*.c) core/wire/cmdata.c core/base/os.c)
-HAVE_RDMA := $(shell pkg-config --exists libibverbs librdmacm 2>/dev/null && echo yes)
+HAVE_RDMA := $(shell $(PKG_CONFIG) --exists libibverbs librdmacm 2>/dev/null && echo yes)
 
 .PHONY: verbs vm-programs
 ifeq ($(HAVE_RDMA),yes)
 verbs: $(VERBS)
-vm-programs: $(addprefix $(BUILD)/tests/vm/verbs_,pair native) $(BUILD)/tests/vm/greedy
+vm-programs: $(addprefix $(BUILD)/tests/vm/verbs_,pair native) $(addprefix $(BUILD)/tests/vm/,greedy mask.so)
 else
 vm-programs:
 verbs:
-	@echo "  SKIP    $(VERBS): no headers of rdma-core (pkg-config libibverbs librdmacm)"
+	@echo "  SKIP    $(VERBS): left out, rdma-core has no headers here (Debian: libibverbs-dev librdmacm-dev; Fedora: rdma-core-devel)"
 endif
 all: verbs
 
@@ -48,3 +48,9 @@ $(BUILD)/tests/vm/greedy: $(BUILD)/obj/tests/vm/greedy.o
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
 	$(Q)$(CC) -o $@ $^ $(LDSAN) -lrdmacm -libverbs
+
+# Preloaded, it makes the device behave like another.
+$(BUILD)/tests/vm/mask.so: tests/vm/mask.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)
+	$(Q)$(CC) -std=gnu11 -O1 -g $(WARN) -D_GNU_SOURCE -fPIC -shared -o $@ $< -ldl

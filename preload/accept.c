@@ -94,6 +94,7 @@ static int accept_either(struct rr_sock *so, struct rr_conn *l, int fd, struct s
 	for (;;) {
 		rc = rr_conn_accept(l, fd, flags, &c);
 		rr_sock_after(so, l);
+		rr_sock_dry(so, POLLIN);	/* who comes next is another edge */
 		if (rc >= 0)
 			return native(rc, c, addr, len);
 		if (rc == -EDEADLK)

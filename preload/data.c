@@ -61,9 +61,9 @@ static struct cut cut_head(const struct cut *c, struct iovec room[CUT])
 	return head;
 }
 
-/* What the kernel would refuse before it looks at the socket's data. A pointer that is wrong but
- * not NULL is the app's SIGSEGV where the kernel says EFAULT: looking would cost a system call. */
-static ssize_t vet(const struct iovec *iov, int n)
+/* How many bytes they are, or what the kernel would refuse before it looks at the socket's data. A pointer that is
+ * wrong but not NULL is the app's SIGSEGV where the kernel says EFAULT: looking would cost a system call. */
+static inline ssize_t vet(const struct iovec *iov, int n)
 {
 	size_t sum = 0;
 
@@ -76,13 +76,13 @@ static ssize_t vet(const struct iovec *iov, int n)
 			return -EINVAL;
 		sum += iov[i].iov_len;
 	}
-	return 0;
+	return (ssize_t)sum;
 }
 
 /* Less than was asked for: an edge-triggered set has something to report later. */
-static bool fell_short(ssize_t r, const struct cut *asked)
+static bool fell_short(ssize_t r, size_t asked)
 {
-	return r == -EAGAIN || (r >= 0 && (size_t)r < cut_left(asked));
+	return r == -EAGAIN || (r >= 0 && (size_t)r < asked);
 }
 
 /* --- waiting --- */
@@ -246,10 +246,8 @@ static bool peek_more(struct rr_sock *so, struct rr_conn *c, int fd, size_t want
 
 static ssize_t recv_some(struct rr_sock *so, struct rr_conn *c, int fd, struct cut *cut, int flags)
 {
-	size_t left = cut_left(cut);
-
-	if (flags & MSG_TRUNC)
-		return recv_discard(so, c, fd, left, flags);
+	if (unlikely(flags & MSG_TRUNC))
+		return recv_discard(so, c, fd, cut_left(cut), flags);
 	return recv_once(so, c, fd, cut, flags);
 }
 
@@ -268,9 +266,10 @@ static ssize_t kernel_rest(struct rr_sock *so, int fd, struct cut *cut, int flag
 	return r < 0 ? -errno : r;
 }
 
-static ssize_t recv_all(struct rr_sock *so, struct rr_conn *c, int fd, struct cut cut, int flags)
+static ssize_t recv_all(struct rr_sock *so, struct rr_conn *c, int fd, struct cut cut, size_t want,
+			int flags)
 {
-	size_t want = cut_left(&cut), got = 0;
+	size_t got = 0;
 	struct patience p = { 0 };
 	bool all = (flags & (MSG_WAITALL | MSG_PEEK)) == MSG_WAITALL, back = false;
 	ssize_t r;
@@ -307,7 +306,7 @@ ssize_t rr_data_recv(int fd, const struct iovec *iov, int n, int flags)
 	struct rr_sock *so;
 	struct rr_conn *c;
 	int saved = errno;
-	ssize_t r;
+	ssize_t r, want;
 
 	if ((flags & (MSG_OOB | MSG_ERRQUEUE)) || n < 0 || n > IOV_MAX)
 		return RR_CONN_KERNEL;
@@ -315,10 +314,10 @@ ssize_t rr_data_recv(int fd, const struct iovec *iov, int n, int flags)
 	c = rr_conn_at(fd, &so);
 	if (!c)
 		return RR_CONN_KERNEL;
-	r = flags & MSG_TRUNC ? 0 : vet(iov, n);
-	if (!r)
-		r = recv_all(so, c, fd, cut, flags);
-	if (fell_short(r, &cut))
+	r = want = flags & MSG_TRUNC ? (ssize_t)cut_left(&cut) : vet(iov, n);
+	if (want >= 0)
+		r = recv_all(so, c, fd, cut, (size_t)want, flags);
+	if (fell_short(r, (size_t)want))
 		rr_sock_dry(so, POLLIN);
 	rr_file_put(&so->f);
 	errno = saved;
@@ -338,9 +337,10 @@ static ssize_t send_once(struct rr_sock *so, struct rr_conn *c, int fd, struct c
 }
 
 /* A blocking send goes on until everything is written, or something happens. */
-static ssize_t send_all(struct rr_sock *so, struct rr_conn *c, int fd, struct cut cut, int flags)
+static ssize_t send_all(struct rr_sock *so, struct rr_conn *c, int fd, struct cut cut, size_t want,
+			int flags)
 {
-	size_t want = cut_left(&cut), got = 0;
+	size_t got = 0;
 	struct patience p = { 0 };
 	bool back = false;
 	ssize_t r;
@@ -374,13 +374,24 @@ static void sigpipe(void)
 	syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), SIGPIPE);
 }
 
+/* Urgent data has no place among RPC records; on the anchor it would be taken for ours. */
+static ssize_t refuse_urgent(struct rr_sock *so, struct rr_conn *c, int fd)
+{
+	bool free = rr_conn_let_go(c);
+
+	rr_sock_after(so, c);
+	if (!free)
+		rr_diag("send of urgent data: EOPNOTSUPP", fd);
+	return free ? RR_CONN_KERNEL : -EOPNOTSUPP;
+}
+
 ssize_t rr_data_send(int fd, const struct iovec *iov, int n, int flags)
 {
 	struct cut cut = { iov, n, 0 };
 	struct rr_sock *so;
 	struct rr_conn *c;
 	int saved = errno;
-	ssize_t r;
+	ssize_t r, want;
 
 	if (n < 0 || n > IOV_MAX)
 		return RR_CONN_KERNEL;
@@ -388,17 +399,11 @@ ssize_t rr_data_send(int fd, const struct iovec *iov, int n, int flags)
 	c = rr_conn_at(fd, &so);
 	if (!c)
 		return RR_CONN_KERNEL;
-	r = vet(iov, n);
-	/* Urgent data has no place among RPC records; on the anchor it would be taken for ours. */
-	if (!r && (flags & MSG_OOB)) {
-		r = rr_conn_let_go(c) ? RR_CONN_KERNEL : -EOPNOTSUPP;
-		rr_sock_after(so, c);
-		if (r != RR_CONN_KERNEL)
-			rr_diag("send of urgent data: EOPNOTSUPP", fd);
-	}
-	if (!r)
-		r = send_all(so, c, fd, cut, flags);
-	if (fell_short(r, &cut))
+	r = want = vet(iov, n);
+	if (want >= 0)
+		r = unlikely(flags & MSG_OOB) ? refuse_urgent(so, c, fd) :
+						send_all(so, c, fd, cut, (size_t)want, flags);
+	if (fell_short(r, (size_t)want))
 		rr_sock_dry(so, POLLOUT);
 	rr_file_put(&so->f);
 	if (r == -EPIPE && !(flags & MSG_NOSIGNAL))

@@ -6,9 +6,7 @@
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "core/base/os.h"
@@ -31,38 +29,6 @@ bool rr_ep_lock(void)
 void rr_ep_unlock(void)
 {
 	rr_lock_drop(&lock);
-}
-
-/* --- fds of our own --- */
-
-/* To a number that neither the app's lowest-number rule nor its close loops come near. */
-static int high(int fd)
-{
-	struct rlimit lim;
-	int at = 4000, to;
-
-	if (fd < 0)
-		return -1;
-	if (!getrlimit(RLIMIT_NOFILE, &lim) && lim.rlim_cur <= 4096)
-		at = (int)lim.rlim_cur - 48;
-	for (; at > fd; at /= 2) {
-		to = rr_real.fcntl(fd, F_DUPFD_CLOEXEC, at);
-		if (to < 0)
-			continue;
-		syscall(SYS_close, fd);	/* no cancellation point */
-		fd = to;
-		break;
-	}
-	rr_ownfd_set(fd, true);
-	return fd;
-}
-
-static void drop_fd(int fd)
-{
-	if (fd < 0)
-		return;
-	rr_ownfd_set(fd, false);
-	syscall(SYS_close, fd);
 }
 
 /* --- sets --- */
@@ -151,7 +117,7 @@ void rr_ep_gone(struct rr_file *f)
 		return;		/* lost: a few bytes */
 	while (s->all)
 		rr_ep_watch_free(s->all, false);
-	drop_fd(s->inner);
+	rr_ownfd_close(s->inner);
 	while (*at != s)
 		at = &(*at)->next;
 	*at = s->next;
@@ -172,15 +138,65 @@ bool rr_ep_need_inner(struct rr_ep_set *s)
 	if (s->inner >= 0)
 		return true;
 	if (bell < 0)
-		bell = high(eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK));
-	in = high(rr_real.epoll_create1(EPOLL_CLOEXEC));
+		bell = rr_ownfd_raise(eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK));
+	in = rr_ownfd_raise(rr_real.epoll_create1(EPOLL_CLOEXEC));
 	if (bell < 0 || in < 0 || rr_real.epoll_ctl(in, EPOLL_CTL_ADD, bell, &mute) ||
 	    rr_real.epoll_ctl(s->epfd, EPOLL_CTL_ADD, in, &ev)) {
-		drop_fd(in);
+		rr_ownfd_close(in);
 		return false;
 	}
 	s->inner = in;
 	return true;
+}
+
+/* The bell is in every inner set, by its number. */
+static bool move_bell(int to)
+{
+	struct epoll_event mute = { .events = EPOLLONESHOT };
+	int was = bell;
+
+	for (struct rr_ep_set *s = sets; s; s = s->next) {
+		if (s->inner >= 0 && rr_real.epoll_ctl(s->inner, EPOLL_CTL_ADD, to, &mute))
+			return false;
+	}
+	bell = to;
+	for (struct rr_ep_set *s = sets; s; s = s->next) {
+		if (s->inner < 0)
+			continue;
+		rr_real.epoll_ctl(s->inner, EPOLL_CTL_DEL, was, &mute);
+		rr_ep_kick(s);	/* one may have been under way */
+	}
+	return true;
+}
+
+/* The app's set holds the inner one by a number that is never asked for again: any other will do. */
+static bool move_inner(int fd, int to)
+{
+	for (struct rr_ep_set *s = sets; s; s = s->next) {
+		if (s->inner == fd) {
+			s->inner = to;
+			return true;
+		}
+	}
+	return fd == bell && move_bell(to);
+}
+
+bool rr_ep_move_fd(int fd)
+{
+	bool moved = false;
+	int to;
+
+	if (!rr_ep_lock())
+		return false;
+	to = rr_ownfd_dup(fd);
+	if (to >= 0)
+		moved = move_inner(fd, to);
+	if (moved)
+		rr_ownfd_set(fd, false);
+	else
+		rr_ownfd_close(to);
+	rr_ep_unlock();
+	return moved;
 }
 
 void rr_ep_kick(struct rr_ep_set *s)
@@ -227,7 +243,7 @@ void rr_ep_fork_child(void)
 	lock = (struct rr_lock){ 0 };
 	for (struct rr_ep_set *s = sets; s; s = s->next) {
 		s->foreign = true;
-		drop_fd(s->inner);
+		rr_ownfd_close(s->inner);
 		s->inner = -1;
 		for (struct rr_ep_watch *w = s->all; w; w = w->set_next)
 			w->wake = -1;

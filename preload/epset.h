@@ -88,6 +88,8 @@ void rr_ep_use(struct rr_ep_set *set, int epfd);
 bool rr_ep_need_inner(struct rr_ep_set *set);
 /* Makes the set's kernel object readable for a moment: one sleeper wakes and looks. */
 void rr_ep_kick(struct rr_ep_set *set);
+/* fd is to be another file's. True: it was a set's, and is no longer. Without the lock. */
+bool rr_ep_move_fd(int fd);
 /* Is anybody asleep who would not see a change of the active list? */
 static inline bool rr_ep_asleep(const struct rr_ep_set *set)
 {

@@ -250,8 +250,9 @@ static void hand_over(struct rr_ep_set *s)
 		rr_ep_kick(s);
 }
 
-/* One look at everything: how many events, or -errno. */
-static int look(struct wait *x)
+/* One look at everything, or, if there is time to sleep, at what is in memory alone when that has nothing: how many
+ * events, or -errno. */
+static int look(struct wait *x, bool kernel)
 {
 	struct rr_ep_set *s = x->s;
 	int n = 0, k = 0, err = 0;
@@ -260,10 +261,13 @@ static int look(struct wait *x)
 		return -EINTR;
 	s->pass++;
 	rr_ep_use(s, x->epfd);
+	kernel |= s->kernel_first;
 	if (!s->kernel_first)
 		n = collect(s, x->evs, x->max);
 	s->kernel_first = n == x->max;
 	rr_ep_unlock();
+	if (!n && !kernel)
+		return 0;
 	if (n < x->max) {
 		k = rr_real.epoll_wait(x->epfd, x->evs + n, x->max - n, 0);
 		err = k < 0 ? -errno : 0;
@@ -320,7 +324,7 @@ static int spin_until(struct wait *x, struct rr_spin *spin)
 	do {
 		if (!peek(x->s, NULL) && spin->now - looked <= SPIN_LOOK)
 			continue;
-		n = look(x);
+		n = look(x, true);
 		if (n)
 			return n;
 		looked = spin->now;
@@ -334,8 +338,11 @@ static int spin(struct wait *x)
 	int n;
 
 	peek(x->s, &spin);
-	if (!rr_spin_begin(&spin, x->deadline))
+	if (!spin.want && !spin.yields)		/* the kernel says what it has when this thread goes to sleep */
 		return 0;
+	n = look(x, true);
+	if (n || !rr_spin_begin(&spin, x->deadline))
+		return n;
 	n = spin_until(x, &spin);
 	rr_spin_end(&spin, n > 0);
 	rr_conn_spun(&spin, n > 0);
@@ -404,7 +411,7 @@ static int wait_events(struct wait *x)
 	int n;
 
 	for (;; rr_fruitless_pause(&x->fruitless)) {
-		n = look(x);
+		n = look(x, !x->deadline);
 		if (n || !x->deadline || (n = spin(x)))
 			return n;
 		slept = rr_now();
@@ -413,7 +420,7 @@ static int wait_events(struct wait *x)
 		if (n)
 			return n;
 		if (now >= x->deadline)
-			return look(x);
+			return look(x, true);
 		rr_fruitless_slept(&x->fruitless, slept, now);
 	}
 }

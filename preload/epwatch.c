@@ -205,6 +205,9 @@ static rr_time manage(struct rr_ep_watch *w, const struct rr_conn *c, const stru
 	/* A socket that is not connected yet hangs up all the time, as the kernel sees it. */
 	if (!anchor && !rr_conn_is_carried(c))
 		anchor = EPOLLET;
+	/* Both directions are TCP's still: the kernel has the edges. */
+	if (anchor & EPOLLOUT)
+		anchor |= w->app.events & EPOLLET;
 	set_wake(w, wake);
 	if (w->fired)
 		register_as(w, RR_EP_HUSHED, EPOLLET | EPOLLONESHOT, false);
@@ -374,7 +377,7 @@ void rr_ep_sock_conn(struct rr_sock *so)
 	rr_sock_sync(so);
 }
 
-void rr_sock_dry(struct rr_sock *so, unsigned want)
+void rr_sock_is_dry(struct rr_sock *so, unsigned want)
 {
 	int saved = errno;
 

@@ -19,26 +19,7 @@
 
 /* --- slots --- */
 
-enum {
-	LEAF_SHIFT = 9,
-	LEAF = 1 << LEAF_SHIFT,
-	LEAVES = 2048,		/* 1,048,576 fds: the kernel's default nr_open */
-};
-
-typedef struct rr_file *_Atomic slot_t;
-
-static slot_t *_Atomic leaves[LEAVES];
-
-static inline slot_t *slot_of(int fd)
-{
-	slot_t *leaf;
-
-	if ((unsigned)fd >= (unsigned)LEAVES * LEAF)
-		return NULL;
-	/* pairs with the release in grow() */
-	leaf = atomic_load_explicit(&leaves[fd >> LEAF_SHIFT], memory_order_acquire);
-	return leaf ? &leaf[fd & (LEAF - 1)] : NULL;
-}
+rr_fdt_slot *_Atomic rr_fdt_leaves[RR_FDT_LEAVES];
 
 static void *map(size_t size)
 {
@@ -50,19 +31,19 @@ static void *map(size_t size)
 }
 
 /* The slot for fd, made if need be; NULL: no memory, or a number beyond the table. */
-static slot_t *grow(int fd)
+static rr_fdt_slot *grow(int fd)
 {
-	slot_t *slot = slot_of(fd), *leaf, *none = NULL;
+	rr_fdt_slot *slot = rr_fdt_slot_of(fd), *leaf, *none = NULL;
 
-	if (slot || (unsigned)fd >= (unsigned)LEAVES * LEAF)
+	if (slot || (unsigned)fd >= (unsigned)RR_FDT_LEAVES * RR_FDT_LEAF)
 		return slot;
-	leaf = map(LEAF * sizeof(slot_t));
+	leaf = map(RR_FDT_LEAF * sizeof(rr_fdt_slot));
 	if (!leaf)
 		return NULL;
-	if (!atomic_compare_exchange_strong_explicit(&leaves[fd >> LEAF_SHIFT], &none, leaf,
+	if (!atomic_compare_exchange_strong_explicit(&rr_fdt_leaves[fd >> RR_FDT_SHIFT], &none, leaf,
 						     memory_order_release, memory_order_relaxed))
-		munmap(leaf, LEAF * sizeof(slot_t));	/* another thread was first */
-	return slot_of(fd);
+		munmap(leaf, RR_FDT_LEAF * sizeof(rr_fdt_slot));	/* another thread was first */
+	return rr_fdt_slot_of(fd);
 }
 
 /* --- slabs --- */
@@ -147,8 +128,12 @@ static void release_sock(struct rr_sock *so)
 {
 	struct rr_conn *c = atomic_exchange_explicit(&so->conn, NULL, memory_order_acq_rel);
 
+	uint32_t serves = atomic_exchange_explicit(&so->serves, 0, memory_order_relaxed);
+
 	if (c)
 		rr_conn_free(c);
+	if (serves)
+		rr_conn_serves_not(serves);
 	for (uint32_t at = 0; at < SLABS; at++) {
 		struct slab *s = atomic_load_explicit(&slabs[at], memory_order_acquire);
 
@@ -178,6 +163,11 @@ void rr_file_hold(struct rr_file *f)
 	atomic_fetch_add_explicit(&f->refs, 1, memory_order_relaxed);
 }
 
+bool rr_sock_hold(struct rr_sock *so)
+{
+	return hold_unless_zero(&so->f);
+}
+
 void rr_file_put(struct rr_file *f)
 {
 	if (atomic_fetch_sub_explicit(&f->refs, 1, memory_order_acq_rel) != 1)
@@ -188,16 +178,9 @@ void rr_file_put(struct rr_file *f)
 		release_sock(container_of(f, struct rr_sock, f));
 }
 
-bool rr_fdt_has(int fd)
-{
-	slot_t *slot = slot_of(fd);
-
-	return slot && atomic_load_explicit(slot, memory_order_relaxed);
-}
-
 struct rr_file *rr_fdt_get(int fd)
 {
-	slot_t *slot = slot_of(fd);
+	rr_fdt_slot *slot = rr_fdt_slot_of(fd);
 	struct rr_file *f;
 
 	if (!slot)
@@ -244,6 +227,7 @@ struct rr_sock *rr_sock_new(int fd)
 	atomic_store_explicit(&so->watches, NULL, memory_order_relaxed);
 	atomic_store_explicit(&so->f.fds, 0, memory_order_relaxed);
 	atomic_store_explicit(&so->conn, NULL, memory_order_relaxed);
+	atomic_store_explicit(&so->set, 0, memory_order_relaxed);
 	atomic_store_explicit(&so->flags, 0, memory_order_relaxed);
 	atomic_store_explicit(&so->verified, rr_now_coarse(), memory_order_relaxed);
 	/* Last: from here on a stale pointer to an earlier life finds it alive, and lets go. */
@@ -268,7 +252,7 @@ static void vanished(struct rr_file *f, int fd)
 
 void rr_fdt_give(int fd, struct rr_file *f)
 {
-	slot_t *slot = grow(fd);
+	rr_fdt_slot *slot = grow(fd);
 	struct rr_file *was;
 
 	if (!slot) {
@@ -283,7 +267,7 @@ void rr_fdt_give(int fd, struct rr_file *f)
 
 struct rr_file *rr_fdt_take(int fd, bool *last)
 {
-	slot_t *slot = slot_of(fd);
+	rr_fdt_slot *slot = rr_fdt_slot_of(fd);
 	struct rr_file *f = slot ? atomic_exchange_explicit(slot, NULL, memory_order_acq_rel) : NULL;
 
 	*last = f && atomic_fetch_sub_explicit(&f->fds, 1, memory_order_acq_rel) == 1;
@@ -292,7 +276,7 @@ struct rr_file *rr_fdt_take(int fd, bool *last)
 
 void rr_fdt_evict(int fd)
 {
-	slot_t *slot = slot_of(fd);
+	rr_fdt_slot *slot = rr_fdt_slot_of(fd);
 	struct rr_file *f = slot ? atomic_exchange_explicit(slot, NULL, memory_order_acq_rel) : NULL;
 
 	if (f)
@@ -301,9 +285,9 @@ void rr_fdt_evict(int fd)
 
 int rr_fdt_next(int from)
 {
-	for (int fd = from < 0 ? 0 : from; fd < LEAVES * LEAF;) {
-		if (!slot_of(fd))
-			fd = (fd | (LEAF - 1)) + 1;
+	for (int fd = from < 0 ? 0 : from; fd < RR_FDT_LEAVES * RR_FDT_LEAF;) {
+		if (!rr_fdt_slot_of(fd))
+			fd = (fd | (RR_FDT_LEAF - 1)) + 1;
 		else if (rr_fdt_has(fd))
 			return fd;
 		else
@@ -339,7 +323,7 @@ static bool is_at(const struct rr_file *f, int fd)
 
 bool rr_file_verify(struct rr_file *f, int fd)
 {
-	slot_t *slot = slot_of(fd);
+	rr_fdt_slot *slot = rr_fdt_slot_of(fd);
 	struct rr_file *mine = f;
 	bool same = is_at(f, fd);
 

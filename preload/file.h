@@ -36,6 +36,11 @@ struct rr_sock {
 	struct rr_conn *_Atomic conn;	/* NULL: not connected, a listener, or plain TCP */
 	_Atomic uint32_t flags;
 	_Atomic rr_time verified;	/* when the inode was last compared */
+	/* Of whoever has the set of resting connections (restset.h): */
+	_Atomic uint32_t set;		/* in which life of that it was put there; 0 it is not … */
+	int set_wake;			/* … by this number */
+	uint32_t slot;			/* where it was in the last array */
+	_Atomic uint32_t serves;	/* a listener: rr_conn_serves() */
 	struct rr_ep_watch *_Atomic watches;	/* epoll sets that watch it; epset.c's, its lock */
 };
 
@@ -48,9 +53,38 @@ struct rr_file *rr_fdt_get(int fd);
 struct rr_sock *rr_fdt_sock(int fd);
 void rr_file_put(struct rr_file *f);
 void rr_file_hold(struct rr_file *f);	/* one more reference; the caller has one */
+/* One for a caller that has none, by a pointer that may be stale; false: the socket is gone. */
+bool rr_sock_hold(struct rr_sock *so);
 
-/* Is there anything of ours at fd? One load and a branch: for the fast way out. */
-bool rr_fdt_has(int fd);
+/* Two levels: leaves of RR_FDT_LEAF slots, made when they are needed and never freed. */
+enum {
+	RR_FDT_SHIFT = 9,
+	RR_FDT_LEAF = 1 << RR_FDT_SHIFT,
+	RR_FDT_LEAVES = 2048,	/* 1,048,576 fds: the kernel's default nr_open */
+};
+typedef struct rr_file *_Atomic rr_fdt_slot;
+extern rr_fdt_slot *_Atomic rr_fdt_leaves[RR_FDT_LEAVES];
+
+/* The slot for fd; NULL: there is none, and so nothing of ours. */
+static inline rr_fdt_slot *rr_fdt_slot_of(int fd)
+{
+	rr_fdt_slot *leaf;
+
+	if ((unsigned)fd >= (unsigned)RR_FDT_LEAVES * RR_FDT_LEAF)
+		return NULL;
+	/* pairs with the release in grow() */
+	leaf = atomic_load_explicit(&rr_fdt_leaves[(unsigned)fd >> RR_FDT_SHIFT],
+				    memory_order_acquire);
+	return leaf ? &leaf[fd & (RR_FDT_LEAF - 1)] : NULL;
+}
+
+/* Is there anything of ours at fd? Two loads and a branch: for the fast way out. */
+static inline bool rr_fdt_has(int fd)
+{
+	rr_fdt_slot *slot = rr_fdt_slot_of(fd);
+
+	return slot && atomic_load_explicit(slot, memory_order_relaxed);
+}
 
 /* --- writers (serialized inside) --- */
 

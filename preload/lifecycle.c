@@ -9,10 +9,12 @@
 #include "core/base/diag.h"
 #include "core/base/ownfd.h"
 #include "preload/data.h"
+#include "preload/epset.h"
 #include "preload/guard.h"
 #include "preload/init.h"
 #include "preload/ready.h"
 #include "preload/real.h"
+#include "preload/restset.h"
 #include "preload/sock.h"
 #include "preload/statseg.h"
 
@@ -66,12 +68,14 @@ int rr_wrap_bindresvport(int fd, struct sockaddr_in *sin)
 	return rr_real.bindresvport(fd, sin);
 }
 
-/* Does a rule open another door to it? */
+/* Clients are to know of it; and does a rule open another door to it? */
 static void native_listener(struct rr_sock *so, int fd)
 {
 	struct rr_conn *c, *none = NULL;
 	int saved = errno;
 
+	if (rr_may_track() && rr_init_core() && !atomic_load_explicit(&so->serves, memory_order_relaxed))
+		atomic_store_explicit(&so->serves, rr_conn_serves(fd), memory_order_relaxed);
 	if (rr_may_track() && !atomic_load_explicit(&so->conn, memory_order_acquire) &&
 	    rr_init_core() && (c = rr_conn_listener(fd))) {
 		if (atomic_compare_exchange_strong(&so->conn, &none, c))
@@ -313,7 +317,7 @@ static int dup_onto(int fd, int to, int flags, bool three)
 	int rc, saved = errno;
 
 	if (unlikely(rr_ownfd_is(to)) && rr_may_track() && !rr_conn_move_fd(to) &&
-	    !rr_logsink_move_fd(to) && !rr_statseg_move_fd(to))
+	    !rr_ep_move_fd(to) && !rr_logsink_move_fd(to) && !rr_statseg_move_fd(to) && !rr_restset_move(to))
 		return (int)rr_ret(-EBUSY);	/* what Linux says of a number that is being opened */
 	if (!rr_fdt_has(fd) && !rr_fdt_has(to))
 		return three ? rr_real.dup3(fd, to, flags) : rr_real.dup2(fd, to);

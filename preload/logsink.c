@@ -84,7 +84,7 @@ static int open_log(struct stat *st)
 	if (fd < 0)
 		return -1;
 	high = fstat(fd, st) || !(S_ISREG(st->st_mode) || S_ISCHR(st->st_mode)) ? -1 :
-	       (int)syscall(SYS_fcntl, fd, F_DUPFD_CLOEXEC, rr_ownfd_floor());
+	       rr_ownfd_dup(fd);
 	syscall(SYS_close, fd);
 	return high;
 }
@@ -107,11 +107,10 @@ static int reopen(int was, bool ours)
 	if (fd < 0)
 		return -1;
 	if (!atomic_compare_exchange_strong(&log_fd, &now, fd)) {
-		syscall(SYS_close, fd);	/* another thread did it */
+		rr_ownfd_close(fd);	/* another thread did it */
 		return now;
 	}
 	rr_ownfd_set(was, false);
-	rr_ownfd_set(fd, true);
 	log_dev = st.st_dev;
 	log_ino = st.st_ino;
 	if (ours)

@@ -10,6 +10,7 @@
 #include "preload/guard.h"
 #include "preload/init.h"
 #include "preload/real.h"
+#include "preload/restset.h"
 #include "preload/sock.h"
 #include "preload/statseg.h"
 
@@ -131,6 +132,7 @@ static void after_in_child(void)
 	rr_statseg_fork_child();
 	rr_conn_fork_child();
 	rr_ep_fork_child();
+	rr_restset_fork_child();
 	rr_fdt_each(nobody_accepts, NULL);
 	errno = saved;
 }

@@ -1,67 +1,40 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* poll() and ppoll(), and the loop that select() shares.
  *
- * The kernel's array is the app's with the fds of ours taken out (-1), lengthened by what their
- * connections sleep on. The kernel asks each fd anew in every pass, and so does this: an fd
- * that another thread closed in mid-sleep is what its number is by then. */
+ * The kernel's array is the app's, with the wake-up fds of connections at rest (rr_conn_rest()) in place of the app's own.
+ * Fds of other connections are taken out (-1) and asked; if it comes to a sleep, what they sleep on is put behind.
+ * So who has many connections, of which few have news, pays for those. The kernel asks each fd anew in every pass, and so
+ * does this: an fd that another thread closed in mid-sleep is what its number is by then. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 
 #include "core/base/os.h"
-#include "preload/ready.h"
+#include "preload/pollrest.h"
 #include "preload/real.h"
+#include "preload/restset.h"
+#include "preload/scratch.h"
 #include "preload/wrap.h"
 
-/* One entry of the app's array that the kernel alone cannot answer. */
-struct slot {
-	struct rr_file *file;	/* referenced; NULL: left to the kernel from now on */
-	struct rr_conn *conn;	/* NULL: an epoll set */
-	nfds_t at;
-	bool kernel;		/* for now the kernel's answer is the right one */
-	bool armed;
-	bool deadlk;		/* this is a signal handler that interrupted a call on it */
+enum {
+	FEW = 8,		/* to arm, perhaps in vain */
+	SUSPECT = 8,		/* sleeps in a row that ended for nothing */
 };
-
-struct work {
-	struct pollfd *fds;	/* the app's */
-	nfds_t n;
-	struct pollfd *kern;	/* n, and up to 2 more for each slot */
-	nfds_t extra;
-	struct slot *slots;
-	nfds_t nslots;
-	nfds_t others;		/* entries of the app's array that are the kernel's alone */
-	const sigset_t *mask;
-	rr_time deadline;
-	rr_time until;
-	struct rr_fruitless fruitless;
-	int cancel;
-	int inner;		/* a private epoll set instead of the extra entries; -1 */
-	void *mem;
-	size_t mem_size;
-};
-
-enum { SPIN_LOOK = 4000 /* ns between looks at the kernel's fds */, FEW = 8 };
-
-static struct rr_sock *slot_sock(const struct slot *s)
-{
-	return container_of(s->file, struct rr_sock, f);
-}
 
 /* --- which entries are ours --- */
 
-static bool interesting(struct rr_file *f, int fd, struct rr_conn **conn)
+static bool is_ours(struct rr_work *w, struct rr_slot *s, rr_time now)
 {
-	struct rr_sock *so = container_of(f, struct rr_sock, f);
+	int fd = w->fds[s->at].fd;
+	struct rr_sock *so;
 
-	*conn = NULL;
-	if (f->kind == RR_KIND_EPOLL)
-		return rr_ep_managed(f);
-	*conn = rr_sock_conn(so);
-	return *conn && rr_sock_check(so, fd);
+	if (s->file->kind == RR_KIND_EPOLL)
+		return rr_ep_managed(s->file);
+	so = container_of(s->file, struct rr_sock, f);
+	s->conn = rr_sock_conn(so);
+	return s->conn && (rr_pollrest_finds(w, s, now) || rr_sock_check(so, fd));
 }
 
 static nfds_t count_ours(const struct pollfd *fds, nfds_t n)
@@ -73,18 +46,21 @@ static nfds_t count_ours(const struct pollfd *fds, nfds_t n)
 	return ours;
 }
 
-static void find_slots(struct work *w, nfds_t max)
+static void find_slots(struct rr_work *w, nfds_t max)
 {
+	rr_time now = rr_now_coarse();
+
 	for (nfds_t i = 0; i < w->n; i++) {
-		struct slot s = { .at = i };
+		struct rr_slot s = { .at = (uint32_t)i };
 
 		w->kern[i] = (struct pollfd){ w->fds[i].fd, w->fds[i].events, 0 };
+		w->fds[i].revents = 0;
 		if (w->fds[i].fd < 0)
 			continue;
 		w->others++;
 		if (w->nslots == max || !(s.file = rr_fdt_get(w->fds[i].fd)))
 			continue;
-		if (!interesting(s.file, w->fds[i].fd, &s.conn)) {
+		if (!is_ours(w, &s, now)) {
 			rr_file_put(s.file);
 			continue;
 		}
@@ -93,98 +69,120 @@ static void find_slots(struct work *w, nfds_t max)
 	}
 }
 
-static void drop_slot(struct work *w, struct slot *s)
-{
-	if (!s->file)
-		return;
-	rr_file_put(s->file);
-	s->file = NULL;
-	s->kernel = false;
-	w->others++;
-	w->kern[s->at].fd = w->fds[s->at].fd;
-}
-
 /* After a sleep: slots whose fd is no longer what it was are the kernel's. */
-static void recheck_slots(struct work *w)
+static void recheck_slots(struct rr_work *w, bool resting)
 {
-	for (struct slot *s = w->slots; s < w->slots + w->nslots; s++) {
-		struct rr_file *f = s->file ? rr_fdt_get(w->fds[s->at].fd) : NULL;
+	for (struct rr_slot *s = w->slots; s < w->slots + w->nslots; s++) {
+		struct rr_file *f;
 
+		if (!s->file || (s->rests && !resting))
+			continue;
+		f = rr_fdt_get(w->fds[s->at].fd);
 		if (f)
 			rr_file_put(f);
 		if (f != s->file || (s->conn && rr_conn_is_tcp(s->conn)))
-			drop_slot(w, s);
+			rr_slot_drop(w, s);
 	}
 }
 
-static void work_end(struct work *w)
+static void work_end(struct rr_work *w)
 {
-	for (struct slot *s = w->slots; s < w->slots + w->nslots; s++)
+	for (struct rr_slot *s = w->slots; s < w->slots + w->nslots; s++) {
+		if (s->rests)
+			rr_conn_rested(s->conn);
 		if (s->file)
 			rr_file_put(s->file);
+	}
+	if (w->set)
+		rr_restset_give();
 	if (w->inner >= 0)
 		rr_real.close(w->inner);
 	if (w->mem)
-		munmap(w->mem, w->mem_size);
+		rr_scratch_give(w->mem);
 }
 
 /* --- what is ready --- */
 
-static int ask_slot(struct work *w, struct slot *s)
+/* Bytes are about to be told of: the number is looked at, unless that was just done. */
+static int ask_slot(struct rr_work *w, struct rr_slot *s)
 {
 	struct pollfd *p = &w->fds[s->at];
 	rr_time until;
+	int r;
 
-	if (s->conn)
-		return rr_sock_poll(slot_sock(s), s->conn, p->fd, (unsigned)(unsigned short)p->events);
+	if (s->conn) {
+		r = rr_sock_poll(rr_slot_sock(s), s->conn, p->fd, (unsigned)(unsigned short)p->events);
+		if (r <= 0 || rr_sock_check(rr_slot_sock(s), p->fd))
+			return r;
+		rr_slot_drop(w, s);
+		return 0;
+	}
 	if (p->events & (POLLIN | POLLRDNORM) && rr_ep_readable(s->file, p->fd, &until))
 		return p->events & (POLLIN | POLLRDNORM);
 	return 0;
 }
 
-/* Asks the connections; how many entries are ready. */
-static int look_ours(struct work *w)
+/* Asks the connections that do not rest; how many entries are ready. */
+static int look_ours(struct rr_work *w)
 {
 	int ready = 0;
 
-	for (struct slot *s = w->slots; s < w->slots + w->nslots; s++) {
+	w->awake = NULL;
+	for (struct rr_slot *s = w->slots + w->nslots; s-- > w->slots;) {
 		struct pollfd *p = &w->fds[s->at];
 		int r;
 
-		if (!s->file)
+		if (!s->file || s->rests)
 			continue;
 		r = ask_slot(w, s);
+		if (!s->file)
+			continue;
 		s->kernel = r == RR_CONN_KERNEL;
 		s->deadlk = r == -EDEADLK;
 		p->revents = r > 0 ? (short)r : 0;
 		w->kern[s->at].fd = s->kernel ? p->fd : -1;
 		ready += p->revents != 0;
+		if (!r)
+			rr_pollrest_tires(w, s);
+		if (!s->rests) {
+			s->next = w->awake;
+			w->awake = s;
+		}
 	}
 	return ready;
 }
 
-/* The kernel saw something on the anchor of a connection that is not carried yet: the
- * connection may know better (it may have been an offer, taken in by now). */
-static bool take_kernel(struct work *w, struct slot *s)
+/* The kernel saw something on the anchor of a connection that is not carried yet, which may know better (it may
+ * have been an offer, taken in by now); or on the wake-up fd of one at rest. */
+static bool take_kernel(struct rr_work *w, struct rr_slot *s)
 {
 	struct pollfd *p = &w->fds[s->at], *k = &w->kern[s->at];
+	short told = k->revents;
 	int r;
 
-	if (!s->file || !s->kernel || !k->revents)
+	if (s->rests) {
+		p->revents = 0;
+		if (!told)
+			return false;
+		rr_pollrest_leaves(w, s, true);
+	} else if (!s->kernel || !told) {
+		return p->revents != 0;
+	}
+	r = ask_slot(w, s);
+	if (!s->file)
 		return false;
-	r = rr_sock_poll(slot_sock(s), s->conn, p->fd, (unsigned)(unsigned short)p->events);
 	if (r == RR_CONN_KERNEL)
-		r = k->revents;
+		r = s->kernel ? told : 0;
 	else if (r >= 0)
 		s->kernel = false;
 	p->revents = r > 0 ? (short)r : 0;
 	return p->revents != 0;
 }
 
-/* What the kernel said, in w->kern[].revents: how many more entries are ready. */
-static int look_kernel(struct work *w)
+/* What the kernel said, in w->kern[].revents: how many entries are ready, with those that were found before. */
+static int look_kernel(struct rr_work *w)
 {
-	struct slot *s = w->slots, *end = w->slots + w->nslots;
+	struct rr_slot *s = w->slots, *end = w->slots + w->nslots;
 	int ready = 0;
 
 	for (nfds_t i = 0; i < w->n; i++) {
@@ -200,51 +198,66 @@ static int look_kernel(struct work *w)
 	return ready;
 }
 
-static bool any_kernel(const struct work *w)
+static bool any_kernel(const struct rr_work *w)
 {
-	if (w->others)
+	if (w->others || w->resting)
 		return true;
-	for (const struct slot *s = w->slots; s < w->slots + w->nslots; s++)
+	for (const struct rr_slot *s = w->awake; s; s = s->next)
 		if (s->kernel)
 			return true;
 	return false;
 }
 
+static void none_of_the_kernels(struct rr_work *w)
+{
+	struct rr_slot *s = w->slots, *end = w->slots + w->nslots;
+
+	for (nfds_t i = 0; i < w->n; i++) {
+		if (s < end && s->at == i && (s++)->file && !s[-1].rests)
+			continue;
+		w->fds[i].revents = 0;
+	}
+}
+
 /* The kernel's entries, after ours, of which so many are ready. told: it has just said all,
  * when it ended the sleep. */
-static int look_theirs(struct work *w, int ready, bool told)
+static int look_theirs(struct rr_work *w, int ready, bool told)
 {
 	int rc;
 
-	if (!any_kernel(w)) {
-		for (nfds_t i = 0; i < w->n; i++)
-			if (w->fds[i].fd < 0)
-				w->fds[i].revents = 0;
+	if (!told && !any_kernel(w)) {
+		none_of_the_kernels(w);
 		return ready;
 	}
-	rc = told ? 0 : rr_real.poll(w->kern, w->n, 0);
+	rc = told ? 0 : rr_real.poll(w->kern, w->n + w->set, 0);
+	if (rc < 0 && errno == EINVAL && w->set) {
+		rr_pollrest_without(w);
+		rc = rr_real.poll(w->kern, w->n, 0);
+	}
 	if (rc < 0)
 		return ready && errno == EINTR ? ready : -errno;
-	return ready + look_kernel(w);
+	if (!told)
+		rr_look_note(w);
+	rr_pollrest_spread(w);
+	return look_kernel(w);
 }
 
 /* Everything, without sleeping: how many entries are ready, or -errno. */
-static int look(struct work *w)
+static int look(struct rr_work *w)
 {
 	return look_theirs(w, look_ours(w), false);
 }
 
 /* --- spinning --- */
 
-static bool has_news(const struct work *w, const struct slot *s)
+static bool has_news(const struct rr_work *w, const struct rr_slot *s)
 {
-	return s->file && s->conn &&
-	       rr_conn_peek(s->conn, rr_ev_want((unsigned short)w->fds[s->at].events));
+	return s->file && s->conn && rr_conn_peek(s->conn, rr_slot_want(w, s));
 }
 
-static bool peek(const struct work *w)
+static bool peek(const struct rr_work *w)
 {
-	for (const struct slot *s = w->slots; s < w->slots + w->nslots; s++)
+	for (const struct rr_slot *s = w->awake; s; s = s->next)
 		if (has_news(w, s))
 			return true;
 	return false;
@@ -252,11 +265,11 @@ static bool peek(const struct work *w)
 
 /* Asks only those that show something, after a look at everything: a server of many connections
  * need not lock each of them for one that calls. */
-static int look_news(struct work *w)
+static int look_news(struct rr_work *w)
 {
 	int ready = 0;
 
-	for (struct slot *s = w->slots; s < w->slots + w->nslots; s++) {
+	for (struct rr_slot *s = w->awake; s; s = s->next) {
 		int r = has_news(w, s) ? ask_slot(w, s) : 0;
 
 		w->fds[s->at].revents = r > 0 ? (short)r : 0;
@@ -265,28 +278,30 @@ static int look_news(struct work *w)
 	return ready;
 }
 
-static void spin_budget(const struct work *w, struct rr_spin *spin)
+static void spin_budget(const struct rr_work *w, struct rr_spin *spin)
 {
 	spin->want = 0;
 	spin->enough = false;
-	for (const struct slot *s = w->slots; s < w->slots + w->nslots && !spin->enough; s++)
+	for (const struct rr_slot *s = w->awake; s && !spin->enough; s = s->next)
 		if (s->file && s->conn)
 			rr_conn_spin(s->conn, spin);
 }
 
-static bool spin_longer(const struct work *w, struct rr_spin *spin)
+static bool spin_longer(const struct rr_work *w, struct rr_spin *spin)
 {
 	spin_budget(w, spin);
 	return rr_spin_longer(spin, w->deadline);
 }
 
-static int spin_until(struct work *w, struct rr_spin *spin)
+static int spin_until(struct rr_work *w, struct rr_spin *spin)
 {
-	rr_time looked = spin->now;
+	rr_time gap = rr_look_gap(w), looked = rr_looked_at(w);
 	int ready;
 
+	if (!looked)
+		looked = spin->now;
 	do {
-		bool kernel = spin->now - looked > SPIN_LOOK && any_kernel(w);
+		bool kernel = spin->now > looked + gap && any_kernel(w);
 
 		if (!kernel && !peek(w))
 			continue;
@@ -300,7 +315,7 @@ static int spin_until(struct work *w, struct rr_spin *spin)
 	return 0;
 }
 
-static int spin_for(struct work *w, struct rr_spin *spin)
+static int spin_for(struct rr_work *w, struct rr_spin *spin)
 {
 	int ready;
 
@@ -315,31 +330,35 @@ static int spin_for(struct work *w, struct rr_spin *spin)
 /* The first look, and a spin if that is worth it. If not, the thread is about to sleep, and the
  * kernel says then at once what is ready: it is asked before only where there is much to arm in
  * vain. */
-static int look_and_spin(struct work *w, bool told)
+static int look_and_spin(struct rr_work *w, bool told)
 {
 	struct rr_spin spin = { 0 };
 	int ready = look_ours(w);
 
+	if (ready && w->deadline && !told && rr_looked_just_now(w)) {
+		none_of_the_kernels(w);
+		return ready;
+	}
 	if (ready || !w->deadline || told)
 		ready = look_theirs(w, ready, told);
 	if (ready || !w->deadline)
 		return ready;
 	spin_budget(w, &spin);
-	if (!told && (w->mask || w->nslots > FEW || spin.want || spin.yields))
+	if (!told && (w->mask || w->nslots - w->resting > FEW || spin.want || spin.yields) && !rr_looked_just_now(w))
 		ready = look_theirs(w, 0, false);
 	return ready ? ready : spin_for(w, &spin);
 }
 
 /* --- sleeping --- */
 
-static void disarm(struct work *w)
+static void disarm(struct rr_work *w)
 {
-	for (struct slot *s = w->slots; s < w->slots + w->nslots; s++) {
+	for (struct rr_slot *s = w->awake; s; s = s->next) {
 		if (!s->armed)
 			continue;
 		s->armed = false;
 		rr_conn_disarm(s->conn, w->fds[s->at].fd);
-		rr_ep_activate(slot_sock(s));
+		rr_ep_activate(rr_slot_sock(s));
 	}
 }
 
@@ -350,7 +369,7 @@ static void cancelled(void *arg)
 }
 
 /* 0 armed; 1 look again. */
-static int arm_slot(struct work *w, struct slot *s)
+static int arm_slot(struct rr_work *w, struct rr_slot *s)
 {
 	struct pollfd *p = &w->fds[s->at], out[2];
 	rr_time until = RR_TIME_NEVER;
@@ -363,10 +382,15 @@ static int arm_slot(struct work *w, struct slot *s)
 		w->until = rr_min(w->until, until);
 		return 0;
 	}
-	if (rr_conn_arm(s->conn, p->fd, rr_ev_want((unsigned short)p->events)))
+	if (rr_conn_arm(s->conn, p->fd, rr_slot_want(w, s)))
 		return 1;
+	n = rr_conn_rests(s->conn);
+	if (n >= 0) {
+		rr_pollrest_put(w, s, n);
+		return 0;
+	}
 	s->armed = true;
-	n = rr_conn_fds(s->conn, p->fd, rr_ev_want((unsigned short)p->events), out, &until);
+	n = rr_conn_fds(s->conn, p->fd, rr_slot_want(w, s), out, &until);
 	w->until = rr_min(w->until, until);
 	if (!s->kernel && p->events & (POLLOUT | POLLWRNORM))
 		w->until = rr_min(w->until, rr_now() + RR_SHUT_LOOK);
@@ -378,33 +402,45 @@ static int arm_slot(struct work *w, struct slot *s)
 	return 0;
 }
 
-static int arm(struct work *w)
+static int arm(struct rr_work *w)
 {
-	w->extra = 0;
-	w->until = rr_min(w->deadline, rr_conn_idle(rr_now()));
-	for (struct slot *s = w->slots; s < w->slots + w->nslots; s++) {
+	rr_time now = rr_now();
+
+	w->extra = w->set;
+	w->until = rr_min(w->deadline, rr_conn_idle(now));
+	for (struct rr_slot *s = w->awake; s; s = s->next) {
 		if (s->file && !s->deadlk && arm_slot(w, s)) {
 			disarm(w);
 			return 1;
 		}
 	}
+	if (w->resting && !w->verify)
+		w->verify = now + RR_REST_LOOK;
+	if (w->resting)
+		w->until = rr_min(w->until, w->verify);
 	return 0;
 }
 
 /* The lengthened array exceeds RLIMIT_NOFILE: what was added goes into an epoll set, which
- * takes the place of an entry of ours. */
-static int shorten(struct work *w)
+ * takes the place of an entry of ours; the set of those at rest alone can be done without. */
+static int shorten(struct rr_work *w)
 {
-	struct pollfd *p = &w->kern[w->slots[0].at];
-	nfds_t i = 0;
+	const struct rr_slot *s = w->awake;
+	struct pollfd *p;
 
-	while (p->fd >= 0 && ++i < w->nslots)
-		p = &w->kern[w->slots[i].at];
+	if (w->extra == w->set) {
+		rr_pollrest_without(w);
+		w->extra = 0;
+		return 0;
+	}
+	while (s && w->kern[s->at].fd >= 0)
+		s = s->next;
 	if (w->inner < 0)
 		w->inner = rr_real.epoll_create1(EPOLL_CLOEXEC);
-	if (w->inner < 0 || p->fd >= 0)
+	if (w->inner < 0 || !s)
 		return -EINVAL;
-	for (i = 0; i < w->extra; i++) {
+	p = &w->kern[s->at];
+	for (nfds_t i = 0; i < w->extra; i++) {
 		struct pollfd *x = &w->kern[w->n + i];
 		struct epoll_event ev = { .events = (unsigned short)x->events };
 
@@ -413,10 +449,11 @@ static int shorten(struct work *w)
 	w->extra = 0;
 	p->fd = w->inner;
 	p->events = POLLIN;
+	w->kern[w->n].revents = w->set ? POLLIN : 0;	/* perhaps */
 	return 0;
 }
 
-static int sleep_once(struct work *w)
+static int sleep_once(struct rr_work *w)
 {
 	struct timespec ts;
 	rr_time now = rr_now();
@@ -430,23 +467,21 @@ static int sleep_once(struct work *w)
 
 /* What the sleep left in w->kern belongs to the app's entries only where they are the
  * kernel's; and the array is as before. */
-static void unextend(struct work *w)
+static void unextend(struct rr_work *w)
 {
-	for (struct slot *s = w->slots; s < w->slots + w->nslots; s++) {
-		struct pollfd *k = &w->kern[s->at];
-
-		if (k->fd == w->inner) {
-			k->fd = -1;
-			k->events = w->fds[s->at].events;
-		}
-	}
 	if (w->inner >= 0) {
+		for (struct rr_slot *s = w->awake; s; s = s->next) {
+			struct pollfd *k = &w->kern[s->at];
+
+			if (k->fd == w->inner)
+				*k = (struct pollfd){ -1, w->fds[s->at].events, 0 };
+		}
 		rr_real.close(w->inner);
 		w->inner = -1;
 	}
 }
 
-static int sleep_armed(struct work *w)
+static int sleep_armed(struct rr_work *w)
 {
 	int rc;
 
@@ -457,13 +492,13 @@ static int sleep_armed(struct work *w)
 	pthread_cleanup_pop(0);
 	disarm(w);
 	unextend(w);
-	recheck_slots(w);
+	recheck_slots(w, false);
 	return rc;
 }
 
 /* --- the loop --- */
 
-static int wait_ready(struct work *w)
+static int wait_ready(struct rr_work *w)
 {
 	rr_time slept, now;
 	bool told = false;
@@ -471,10 +506,12 @@ static int wait_ready(struct work *w)
 
 	for (;; rr_fruitless_pause(&w->fruitless)) {
 		ready = look_and_spin(w, told);
-		told = false;
 		if (ready || (!w->deadline && !w->mask))
 			return ready;
-		for (struct slot *s = w->slots; s < w->slots + w->nslots; s++)
+		if (told)	/* and sleeps again */
+			recheck_slots(w, true);
+		told = false;
+		for (struct rr_slot *s = w->awake; s; s = s->next)
 			if (s->deadlk)
 				return -EINTR;
 		if (arm(w)) {	/* perhaps again and again, for what the app never sees */
@@ -489,16 +526,24 @@ static int wait_ready(struct work *w)
 		now = rr_now();
 		if (now >= w->deadline)
 			return look(w);
-		rr_fruitless_slept(&w->fruitless, slept, now);
+		if (!rc && w->verify && now >= w->verify)
+			rr_pollrest_verify(w);
+		else
+			rr_fruitless_slept(&w->fruitless, slept, now);
+		if (unlikely(w->fruitless.n == SUSPECT) && w->set) {
+			rr_restset_reset();
+			rr_pollrest_without(w);
+		}
 		told = true;
 	}
 }
 
-static int start(struct work *w, void *mem, nfds_t ours)
+static int start(struct rr_work *w, void *mem, nfds_t ours)
 {
 	w->kern = mem;
-	w->slots = (struct slot *)(void *)(w->kern + w->n + 2 * ours);
+	w->slots = (struct rr_slot *)(void *)(w->kern + w->n + 1 + 2 * ours);
 	w->inner = -1;
+	rr_pollrest_start(w, ours);
 	find_slots(w, ours);
 	if (!w->nslots)		/* they went away, or to TCP */
 		return 0;
@@ -517,16 +562,16 @@ bool rr_fits_stack(size_t size)
 {
 	stack_t alt;
 
-	return size <= 512 || (size <= 4096 && !sigaltstack(NULL, &alt) && !(alt.ss_flags & SS_ONSTACK));
+	return size <= RR_STACK || (size <= 4096 && !sigaltstack(NULL, &alt) && !(alt.ss_flags & SS_ONSTACK));
 }
 
 int rr_poll_wait(struct pollfd *fds, nfds_t n, rr_time deadline, const sigset_t *mask)
 {
 	nfds_t ours = count_ours(fds, n);
-	size_t size = (n + 2 * ours) * sizeof(struct pollfd) + ours * sizeof(struct slot);
-	bool small = rr_fits_stack(size);
-	struct slot stack[small ? size / sizeof(struct slot) + 1 : 1];
-	struct work w = { .fds = fds, .n = n, .mask = mask, .deadline = deadline };
+	size_t size = (n + 1 + 2 * ours) * sizeof(struct pollfd) + ours * sizeof(struct rr_slot);
+	bool small = size <= RR_STACK;
+	struct rr_slot stack[small ? size / sizeof(struct rr_slot) + 1 : 1];
+	struct rr_work w = { .fds = fds, .n = n, .mask = mask, .deadline = deadline };
 	void *mem = stack;
 	int rc, saved = errno;
 
@@ -534,13 +579,11 @@ int rr_poll_wait(struct pollfd *fds, nfds_t n, rr_time deadline, const sigset_t 
 		return plain(fds, n, deadline, mask);
 	w.cancel = rr_cancel_off();
 	if (!small) {
-		mem = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-		if (mem == MAP_FAILED) {
+		mem = w.mem = rr_scratch_take(size);
+		if (!mem) {
 			rr_cancel_back(w.cancel);
 			return -ENOMEM;
 		}
-		w.mem = mem;
-		w.mem_size = size;
 	}
 	if (start(&w, mem, ours)) {
 		rc = wait_ready(&w);
@@ -572,10 +615,38 @@ static bool not_ours(const struct pollfd *fds, nfds_t n)
 	return !count_ours(fds, n);
 }
 
+/* The short way of poll() for one descriptor, whose connection has something for the app already: libtirpc asks
+ * so before each read, and again what a poll() of all has just told it. False: nothing is known. */
+static bool poll_one(struct pollfd *p)
+{
+	unsigned ev = (unsigned short)p->events;
+	struct rr_sock *so;
+	struct rr_conn *c = rr_conn_at(p->fd, &so);
+	int r = 0, saved;
+
+	if (!c)
+		return false;
+	if (rr_conn_peek(c, rr_ev_want(ev))) {
+		saved = errno;
+		r = rr_sock_poll(so, c, p->fd, ev);
+		errno = saved;
+	}
+	rr_file_put(&so->f);
+	if (r <= 0)
+		return false;
+	p->revents = (short)r;
+	return true;
+}
+
 int rr_wrap_poll(struct pollfd *fds, nfds_t n, int timeout)
 {
 	rr_time deadline = RR_TIME_NEVER;
 
+	if (n == 1 && !rr_bad_ptr(fds) && unlikely(rr_fdt_has(fds->fd))) {
+		pthread_testcancel();
+		if (poll_one(fds))
+			return 1;
+	}
 	if (likely(not_ours(fds, n)))
 		return rr_real.poll(fds, n, timeout);
 	if (timeout >= 0)

@@ -3,11 +3,11 @@
  * success; select() tells the time left, pselect() does not (Linux, glibc). */
 #include <errno.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "core/base/os.h"
 #include "preload/ready.h"
 #include "preload/real.h"
+#include "preload/scratch.h"
 #include "preload/wrap.h"
 
 /* fs/select.c: which poll bits count for which set. */
@@ -159,18 +159,15 @@ static int select_wait(const struct sets *s, rr_time deadline, const sigset_t *m
 {
 	nfds_t none, n = count(s, &none);
 	size_t size = n * sizeof(struct pollfd);
-	bool small = rr_fits_stack(size);
+	bool small = size <= RR_STACK;
 	struct pollfd stack[small && n ? n : 1], *p = stack;
 	int rc;
 
-	if (!small) {
-		p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-		if (p == MAP_FAILED)
-			return -ENOMEM;
-	}
+	if (!small && !(p = rr_scratch_take(size)))
+		return -ENOMEM;
 	rc = by_poll(s, p, n, deadline, mask);
 	if (!small)
-		munmap(p, size);
+		rr_scratch_give(p);
 	return rc;
 }
 

@@ -61,6 +61,14 @@ static bool any_native(void)
 	return false;
 }
 
+static bool any_required(void)
+{
+	for (uint32_t i = 0; i < conf.nrules; i++)
+		if (conf.rules[i].has_program && conf.rules[i].mode == RR_MODE_REQUIRE)
+			return true;
+	return false;
+}
+
 /* What a wait that ends without a sleep is worth. */
 static rr_time spin_worth(enum rr_profile profile)
 {
@@ -86,6 +94,7 @@ void rr_setup_conn(void)
 		.bypass_proxies = conf.bypass_proxies,
 		.inline_size = conf.inline_threshold,
 		.device_inline = conf.device_inline_threshold,
+		.ack_timeout = (uint8_t)conf.device_ack_timeout,
 		.credits = conf.credits,
 		.bc_credits = conf.backchannel_credits,
 		.max_msg = conf.max_message,
@@ -104,6 +113,7 @@ void rr_setup_conn(void)
 		.max_exposed = conf.max_exposed,
 		.done_timeout = conf.done_timeout_s,
 		.upgrade_timeout = conf.upgrade_timeout_ms,
+		.offer_after = conf.offer_after,
 		.negative_time = conf.negative_cache_s,
 		.spin = conf.profile == RR_PROFILE_THRIFT ? 0 : conf.spin_us,
 		.spin_worth = rr_min(conf.spin_us, spin_worth(conf.profile)),
@@ -117,6 +127,7 @@ void rr_setup_conn(void)
 		.lenient_read_chunks = conf.lenient_read_chunks,
 		.mode = mode,
 		.mode_call = mode_call,
+		.require_call = any_required(),
 		.dialect = dialect,
 		.dialects = rr_conf_dialects(&conf),
 		.native = any_native() ? native : NULL,

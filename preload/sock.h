@@ -26,10 +26,8 @@ static inline struct rr_conn *rr_conn_at(int fd, struct rr_sock **so)
 {
 	struct rr_conn *c;
 
-	if (likely(!rr_fdt_has(fd)))
-		return NULL;
 	*so = rr_fdt_sock(fd);
-	if (!*so)
+	if (likely(!*so))
 		return NULL;
 	c = rr_sock_conn(*so);
 	if (c && rr_sock_check(*so, fd))

@@ -53,7 +53,7 @@ static bool is_held(int fd)
 /* A number out of the app's way instead of fd, which is closed; -1: there is none. */
 static int raise_fd(int fd)
 {
-	int high = (int)syscall(SYS_fcntl, fd, F_DUPFD_CLOEXEC, rr_ownfd_floor());
+	int high = rr_ownfd_dup(fd);
 
 	syscall(SYS_close, fd);
 	return high;
@@ -70,7 +70,6 @@ static bool hold(int fd)
 	held_dev = st.st_dev;
 	held_ino = st.st_ino;
 	atomic_store(&held, fd);
-	rr_ownfd_set(fd, true);
 	return true;
 }
 
@@ -92,10 +91,10 @@ bool rr_statseg_move_fd(int fd)
 
 	if (fd < 0 || fd != atomic_load(&held))
 		return false;
-	to = is_held(fd) ? (int)syscall(SYS_fcntl, fd, F_DUPFD_CLOEXEC, rr_ownfd_floor()) : -1;
+	to = is_held(fd) ? rr_ownfd_dup(fd) : -1;
 	drop_held();
 	if (to >= 0 && !hold(to))
-		syscall(SYS_close, to);
+		rr_ownfd_close(to);
 	return true;
 }
 
@@ -138,7 +137,7 @@ static void *map_held(int fd)
 	if (hold(fd))
 		p = mmap(NULL, RR_STAT_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	else
-		syscall(SYS_close, fd);
+		rr_ownfd_close(fd);
 	if (p == MAP_FAILED)
 		drop_held();
 	return p == MAP_FAILED ? NULL : p;

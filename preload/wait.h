@@ -28,7 +28,12 @@ void rr_sock_sync(struct rr_sock *so);
  * short or gave -EAGAIN. Edge-triggered sets report it again once it is possible, and a send
  * that began a negotiation is taken notice of. Every data wrapper calls it; cheap when no set
  * watches so. */
-void rr_sock_dry(struct rr_sock *so, unsigned want);
+void rr_sock_is_dry(struct rr_sock *so, unsigned want);
+static inline void rr_sock_dry(struct rr_sock *so, unsigned want)
+{
+	if (atomic_load_explicit(&so->watches, memory_order_acquire))
+		rr_sock_is_dry(so, want);
+}
 
 /* epoll sets. The epoll wrappers enter them into the fd table themselves. When the last reference
  * to one goes (refs fell to 0), rr_file_put() calls: */

@@ -228,6 +228,20 @@ static void table_reasons(FILE *to, const struct rr_proc *p)
 		fputc('\n', to);
 }
 
+/* What waiting has cost in CPU time, and how often that saved a sleep. */
+static void table_spins(FILE *to, const struct rr_proc *p)
+{
+	uint64_t spins = p->count[RR_C_spins], paid = p->count[RR_C_spins_paid];
+	char a[16], b[16];
+
+	if (!spins)
+		return;
+	paid = rr_min(paid, spins);
+	fprintf(to, "        spun: %s in %s waits, of which %.1f %% saved a sleep\n",
+		short_time(p->count[RR_C_spun_ns], a), short_number(spins, b),
+		100 * (double)paid / (double)spins);
+}
+
 static void table_conn(FILE *to, const struct rr_proc_conn *c)
 {
 	char a[16], b[16];
@@ -283,6 +297,7 @@ void rr_print_table(FILE *to, const struct rr_procs *all, const struct rr_procs 
 	for (uint32_t i = 0; i < all->n; i++) {
 		table_proc(to, &all->p[i], before, secs);
 		table_reasons(to, &all->p[i]);
+		table_spins(to, &all->p[i]);
 		for (uint32_t k = 0; list && k < all->p[i].nconns; k++)
 			table_conn(to, &all->p[i].conns[k]);
 	}

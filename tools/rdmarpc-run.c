@@ -13,6 +13,7 @@
 #include "config/conf.h"
 #include "config/internal.h"
 #include "tools/program.h"
+#include "tools/settings.h"
 #ifdef RR_HAVE_TIRPC
 #include "tools/run/guard.h"
 #include "tools/run/resolve.h"
@@ -29,11 +30,16 @@
 static const char usage[] =
 	"usage: rdmarpc-run [-c file] [-o option=value]... [--tirpc] [--register[=program,...]]\n"
 	"                   [--resolve host,...]... [--] program [argument]...\n"
+	"       rdmarpc-run [-c file] [-o option=value]... --print-config [program]\n"
+	"       rdmarpc-run --print-config --pid=pid | --check-config=file\n"
 	"  -c, --config file     configuration file (default " RR_CONF_FILE ")\n"
 	"  -o, --option o=value  sets an option of rdmarpc.conf(5)\n"
 	"      --tirpc           preloads " TIRPC " too, for programs that use libc's RPC\n"
 	"      --register[=program,...]  registers with rpcbind for RDMA what the program does for TCP\n"
 	"      --resolve host,...    asks hosts' rpcbind where they serve RDMA\n"
+	"      --print-config    prints the settings in force and where each comes from\n"
+	"      --pid=pid         ... of a running process\n"
+	"      --check-config=file   prints what is wrong in a configuration file\n"
 	"      --version         prints the version\n";
 
 static void fail(int status, const char *fmt, ...) RR_PRINTF(2, 3) __attribute__((noreturn));
@@ -85,6 +91,16 @@ static void set_config(const char *file)
 	if (!realpath(file, path) || access(path, R_OK))
 		fail(RR_EXIT_OURS, "%s: %s", file, strerror(errno));
 	setenv("RDMARPC_CONF", path, 1);
+}
+
+static int set_pid(const char *arg)
+{
+	char *end;
+	long pid = strtol(arg, &end, 10);
+
+	if (pid <= 0 || pid > INT_MAX || *end)
+		fail(RR_EXIT_OURS, "--pid: '%s' is no process id", arg);
+	return (int)pid;
 }
 
 static struct rr_conf conf;
@@ -292,12 +308,13 @@ int main(int argc, char **argv)
 		{ "tirpc", no_argument, NULL, 't' }, { "version", no_argument, NULL, 'V' },
 		{ "help", no_argument, NULL, 'h' }, { "register", optional_argument, NULL, 'r' },
 		{ "resolve", required_argument, NULL, 'R' }, { "ask", required_argument, NULL, 'a' },
-		{ 0 },
+		{ "print-config", no_argument, NULL, 'p' }, { "pid", required_argument, NULL, 'i' },
+		{ "check-config", required_argument, NULL, 'k' }, { 0 },
 	};
 	char path[PATH_MAX], library[PATH_MAX], text[3 * PATH_MAX];
-	bool tirpc = false;
+	bool tirpc = false, print = false;
 	const char *why;
-	int c, rc;
+	int c, rc, pid = 0;
 
 	while ((c = getopt_long(argc, argv, "+c:o:h", longs, NULL)) != -1) {
 		switch (c) {
@@ -318,6 +335,14 @@ int main(int argc, char **argv)
 			break;
 		case 'a':
 			return ask(optarg);
+		case 'p':
+			print = true;
+			break;
+		case 'i':
+			pid = set_pid(optarg);
+			break;
+		case 'k':
+			return rr_settings_check(optarg) != 0;
 		case 'V':
 			puts("rdmarpc-run " RR_VERSION);
 			return 0;
@@ -329,7 +354,11 @@ int main(int argc, char **argv)
 			return RR_EXIT_OURS;
 		}
 	}
-	if (optind == argc) {
+	if (print && pid)
+		return rr_settings_print_pid(pid) != 0;
+	if (print)
+		return rr_settings_print(argv[optind], environ) != 0;
+	if (optind == argc || pid) {
 		fputs(usage, stderr);
 		return RR_EXIT_OURS;
 	}

@@ -76,7 +76,7 @@ bool rr_lock_is_stuck(const struct rr_lock *l)
 }
 
 /* This process, in the word of l. */
-static uint32_t self_in(const struct rr_lock *l)
+static inline uint32_t self_in(const struct rr_lock *l)
 {
 	uint32_t other = unlikely(has(l, MIXED)) ? atomic_load_explicit(&alias, memory_order_relaxed) : 0;
 
@@ -85,9 +85,9 @@ static uint32_t self_in(const struct rr_lock *l)
 
 /* The word of a lock that this thread holds, nobody waiting: pid and thread are in it at once, so
  * that neither a handler nor a death between two instructions finds a holder without a name. */
-static uint32_t own_word(const struct rr_lock *l)
+static inline uint32_t own_word(const struct rr_lock *l, uintptr_t self)
 {
-	uint64_t hash = (uint64_t)(uintptr_t)pthread_self() * UINT64_C(0x9e3779b97f4a7c15);
+	uint64_t hash = (uint64_t)self * UINT64_C(0x9e3779b97f4a7c15);
 
 	return self_in(l) << 10 | (uint32_t)(hash >> 55) << 1;
 }
@@ -110,21 +110,22 @@ static bool is_mine(struct rr_lock *l, uint32_t mine)
 	return true;
 }
 
-static void taken(struct rr_lock *l)
+static inline void taken(struct rr_lock *l, uintptr_t self)
 {
-	atomic_store_explicit(&l->thread, (uintptr_t)pthread_self(), memory_order_relaxed);
+	atomic_store_explicit(&l->thread, self, memory_order_relaxed);
 }
 
 int rr_lock_try(struct rr_lock *l)
 {
-	uint32_t free = 0, mine = own_word(l);
+	uintptr_t self = (uintptr_t)pthread_self();
+	uint32_t free = 0, mine = own_word(l, self);
 
 	/* pairs with the release in rr_lock_drop() */
 	if (unlikely(!atomic_compare_exchange_strong_explicit(&l->word, &free, mine,
 							      memory_order_acquire,
 							      memory_order_relaxed)))
 		return is_mine(l, mine) ? -EDEADLK : -EBUSY;
-	taken(l);
+	taken(l, self);
 	return 0;
 }
 
@@ -183,10 +184,12 @@ static bool give_up(struct rr_lock *l, uint32_t word)
  * needless wake-up at worst. Pairs with the release in rr_lock_drop(). */
 static bool replace(struct rr_lock *l, uint32_t was)
 {
-	if (!atomic_compare_exchange_strong_explicit(&l->word, &was, own_word(l) | WAITED,
+	uintptr_t self = (uintptr_t)pthread_self();
+
+	if (!atomic_compare_exchange_strong_explicit(&l->word, &was, own_word(l, self) | WAITED,
 						     memory_order_acquire, memory_order_relaxed))
 		return false;
-	taken(l);
+	taken(l, self);
 	return true;
 }
 

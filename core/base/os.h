@@ -45,6 +45,9 @@ int rr_os_fallocate(int fd, int mode, off_t off, off_t len);
 bool rr_os_random(void *buf, size_t n);	/* without waiting; false: there is none yet */
 void rr_os_nap(rr_time t);
 
+/* getpid(), mostly without a system call, whichever way the process was forked. In a vfork() child it is the parent's. */
+pid_t rr_pid(void);
+
 /* The table in force; set once before the first use of core. */
 extern const struct rr_os *rr_os;
 

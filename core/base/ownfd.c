@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/base/ownfd.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdatomic.h>
-#include <sys/resource.h>
+#include <sys/single_threaded.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "core/base/compiler.h"
 #include "core/base/types.h"
@@ -12,7 +16,6 @@
 
 static _Atomic uint64_t owned[FDS / WORD];	/* pages that were never touched cost nothing */
 static _Atomic int top = -1;			/* none of ours was ever higher */
-static _Atomic int count;
 
 rr_refused_fn *_Atomic rr_refused;
 
@@ -31,26 +34,19 @@ static void raise_top(int fd)
 		;
 }
 
-int rr_ownfd_count(void)
-{
-	return atomic_load_explicit(&count, memory_order_relaxed);
-}
-
 void rr_ownfd_set(int fd, bool own)
 {
-	uint64_t bit, was;
+	uint64_t bit;
 
 	if (!counts(fd))
 		return;
 	bit = UINT64_C(1) << (fd % WORD);
 	if (own) {
 		raise_top(fd);
-		was = atomic_fetch_or_explicit(&owned[fd / WORD], bit, memory_order_relaxed);
+		atomic_fetch_or_explicit(&owned[fd / WORD], bit, memory_order_relaxed);
 	} else {
-		was = atomic_fetch_and_explicit(&owned[fd / WORD], ~bit, memory_order_relaxed);
+		atomic_fetch_and_explicit(&owned[fd / WORD], ~bit, memory_order_relaxed);
 	}
-	if (own != !!(was & bit))
-		atomic_fetch_add_explicit(&count, own ? 1 : -1, memory_order_relaxed);
 }
 
 static uint64_t word_from(int fd)
@@ -61,6 +57,15 @@ static uint64_t word_from(int fd)
 bool rr_ownfd_is(int fd)
 {
 	return counts(fd) && word_from(fd) & 1;
+}
+
+int rr_ownfd_above(int fd)
+{
+	int last = atomic_load_explicit(&top, memory_order_relaxed), n = 0;
+
+	for (fd = rr_max(fd + 1, 0); fd <= last; fd = (fd / WORD + 1) * WORD)
+		n += __builtin_popcountll(word_from(fd));
+	return n;
 }
 
 int rr_ownfd_next(int from)
@@ -76,11 +81,89 @@ int rr_ownfd_next(int from)
 	return -1;
 }
 
-int rr_ownfd_floor(void)
+#define BEGIN_MOST	1024	/* FD_SETSIZE: who uses select() has all of its own */
+#define LIMIT_MIN	64
+#define TABLE_MIN	64	/* the kernel's table of a process that has opened little */
+#define TABLE_STEP	128	/* any other has twice as many entries, or four times, ... */
+
+/* So many entries the kernel's table has at least, if fd is in it. */
+static int table_with(int fd)
+{
+	int n = TABLE_STEP;
+
+	if (fd < TABLE_MIN)
+		return TABLE_MIN;
+	while (n <= fd)
+		n *= 2;
+	return n;
+}
+
+int rr_ownfd_place(rlim_t limit, bool alone, int fd)
+{
+	int at = limit > LIMIT_MIN ? (int)rr_min(limit / 2, (rlim_t)BEGIN_MOST) : (int)limit * 3 / 4;
+
+	return alone ? at : rr_min(at, table_with(fd) / 8 * 5);
+}
+
+static _Atomic rlim_t limit_then;	/* RLIMIT_NOFILE, when last it was looked at; 0 never */
+
+int rr_ownfd_floor(int fd)
 {
 	struct rlimit lim;
 
-	if (getrlimit(RLIMIT_NOFILE, &lim) || lim.rlim_cur > 4096)
-		return 4000;
-	return (int)(lim.rlim_cur > 64 ? lim.rlim_cur - 24 : lim.rlim_cur * 3 / 4);
+	if (getrlimit(RLIMIT_NOFILE, &lim))
+		lim.rlim_cur = 0;
+	atomic_store_explicit(&limit_then, lim.rlim_cur, memory_order_relaxed);
+	return rr_ownfd_place(lim.rlim_cur, __libc_single_threaded, fd);
+}
+
+/* Another number for the file behind fd, where they began when last that was looked at. One that was raised since does
+ * no harm; one that was lowered fails. */
+static int dup_as_then(int fd, int least)
+{
+	rlim_t limit = atomic_load_explicit(&limit_then, memory_order_relaxed);
+	int at = rr_ownfd_place(limit, __libc_single_threaded, fd);
+
+	return limit && at > least ? (int)syscall(SYS_fcntl, fd, F_DUPFD_CLOEXEC, at) : -1;
+}
+
+/* Another number for the file behind fd, above least. */
+static int dup_above(int fd, int least)
+{
+	int to = dup_as_then(fd, least);
+
+	for (int at = to < 0 ? rr_ownfd_floor(fd) : 0; at > least && to < 0; at /= 2)
+		to = (int)syscall(SYS_fcntl, fd, F_DUPFD_CLOEXEC, at);
+	return to;
+}
+
+int rr_ownfd_dup(int fd)
+{
+	int to = dup_above(fd, 2);
+
+	rr_ownfd_set(to, true);
+	return to;
+}
+
+int rr_ownfd_raise(int fd)
+{
+	int to;
+
+	if (fd < 0)
+		return -errno;
+	to = dup_above(fd, fd);
+	if (to >= 0) {
+		syscall(SYS_close, fd);	/* no cancellation point */
+		fd = to;
+	}
+	rr_ownfd_set(fd, true);
+	return fd;
+}
+
+void rr_ownfd_close(int fd)
+{
+	if (fd < 0)
+		return;
+	rr_ownfd_set(fd, false);
+	syscall(SYS_close, fd);
 }

@@ -166,6 +166,14 @@ static void add(_Atomic uint64_t *v, uint64_t n)
 		atomic_fetch_add_explicit(v, n, memory_order_relaxed);
 }
 
+/* In the shared entry the carrier is that of whoever came last. That a connection is carried is said once
+ * in its life. */
+static bool arrives(const struct rr_stat_seg *seg, const struct rr_stat_conn *e,
+		    enum rr_conn_state state)
+{
+	return e == &seg->conn[LAST] && (state == RR_CS_CARRIED || state == RR_CS_NATIVE);
+}
+
 void rr_stats_state(struct rr_stat_seg *seg, struct rr_stat_conn *e, enum rr_conn_state state,
 		    enum rr_carrier carrier, enum rr_reason reason)
 {
@@ -173,7 +181,7 @@ void rr_stats_state(struct rr_stat_seg *seg, struct rr_stat_conn *e, enum rr_con
 
 	atomic_store_explicit(&e->state, state, memory_order_relaxed);
 	atomic_store_explicit(&e->reason, reason, memory_order_relaxed);
-	if (!seg || carrier == before || carrier == RR_CARRIER_NONE)
+	if (!seg || carrier == RR_CARRIER_NONE || (carrier == before && !arrives(seg, e, state)))
 		return;
 	add(&seg->carriers[carrier], 1);
 	if (carrier == RR_CARRIER_TCP)

@@ -67,6 +67,7 @@ enum rr_cap {
 					   * seen in ring state (shm) */
 	RR_CAP_HATCH		= 1 << 2, /* either direction may go back to TCP */
 	RR_CAP_REVERSE_CHUNKS	= 1 << 3, /* calls against the connection's direction may have chunks */
+	RR_CAP_CROSSING		= 1 << 4, /* in an offer and its answer: they ride along, calls go on meanwhile */
 };
 
 #endif

@@ -120,6 +120,9 @@ void rr_anchor_check(struct rr_share *sh, int fd, rr_time now)
 	struct pollfd p[2] = { { fd, POLLIN | POLLRDHUP, 0 }, { sh->qp->wake_fd, POLLRDHUP, 0 } };
 
 	sh->rx.checked = now;
+	sh->rx.since = 0;
+	if (unlikely(sh->rx.early))
+		return rr_cross_check(sh, fd, now);
 	if (sh->dead || !rr_prov_matters(sh))
 		return;
 	if (look(sh, p) && !sh->rx.hatched) {
@@ -141,6 +144,15 @@ void rr_anchor_check(struct rr_share *sh, int fd, rr_time now)
 		rr_hint(sh, RR_HINT_IN);
 }
 
+/* Has the peer look at its anchor. If there is no room for that, it looks when it has read so many messages. */
+void rr_anchor_note(struct rr_share *sh)
+{
+	if (sh->prov_lost || sh->dead)
+		return;
+	rr_drv_say(sh, RR_IMM_NOTE);
+	sh->qp->ops->kick(sh->qp);
+}
+
 /* Says how many records went by RDMA; the kernel's FIN follows. Was it to be said? */
 bool rr_anchor_mark(struct rr_share *sh, int fd)
 {
@@ -149,15 +161,14 @@ bool rr_anchor_mark(struct rr_share *sh, int fd)
 	if (sh->tx.shut || sh->tx.tcp || sh->dead)
 		return false;
 	sh->tx.shut = true;
+	if (sh->tx.early)	/* a FIN is all, as long as it is TCP's */
+		return false;
 	if (sh->qp->native)	/* nobody who would read it */
 		return true;
 	rr_nego_put_mark(mark, sh->token, sh->tx.records);
 	if (rr_os->send(fd, mark, sizeof(mark), MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
 		rr_debug("end mark not sent");
-	if (!sh->prov_lost) {
-		rr_drv_say(sh, RR_IMM_NOTE);
-		sh->qp->ops->kick(sh->qp);
-	}
+	rr_anchor_note(sh);
 	return true;
 }
 

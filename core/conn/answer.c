@@ -7,6 +7,7 @@
 #include "core/base/compiler.h"
 #include "core/base/os.h"
 #include "core/conn/conn_int.h"
+#include "core/conn/when.h"
 
 #define PART_WAIT	RR_SEC		/* half an offer is the app's after this */
 
@@ -50,8 +51,8 @@ static void answer_hello(struct rr_hello *answer, const struct rr_hello *h)
 
 /* Can and may we? Makes our side of the first provider that both have, and says so in *answer. The cheap questions come
  * first: whoever fails them has cost us next to nothing. */
-static bool accept_offer(struct rr_conn *c, int fd, const struct rr_hello *h, struct rr_hello *answer,
-			 enum rr_reason *why)
+bool rr_answer_accept(struct rr_conn *c, int fd, const struct rr_hello *h, struct rr_hello *answer,
+		      enum rr_reason *why)
 {
 	enum rr_dialect dialect;
 	struct rr_prov_params p;
@@ -86,7 +87,7 @@ static bool accept_offer(struct rr_conn *c, int fd, const struct rr_hello *h, st
 }
 
 /* Why an offer came to nothing. */
-static enum rr_reason why_not(const struct rr_hello *h)
+enum rr_reason rr_answer_why_not(const struct rr_hello *h)
 {
 	bool rdma = false;
 
@@ -107,19 +108,22 @@ static RR_NOINLINE bool say(int fd, uint32_t xid, const struct rr_hello *answer,
 
 static void answer_offer(struct rr_conn *c, int fd, uint32_t xid, const struct rr_hello *h)
 {
-	enum rr_reason why = RR_R_NO_ROUTE;
+	enum rr_reason why = RR_R_KERNEL_ONLY;
 	struct rr_hello answer;
-	bool yes;
+	bool yes = false;
 
 	rr_report_adopt(c);
 	rr_count(rr_stats_counters(c->st), RR_C_offers_received, 1);
-	yes = accept_offer(c, fd, h, &answer, &why);
+	if (!rr_upgrade_unseen(c)) {
+		why = RR_R_NO_ROUTE;
+		yes = rr_answer_accept(c, fd, h, &answer, &why);
+	}
 	if (!say(fd, xid, yes ? &answer : NULL, why)) {
 		rr_anchor_break(fd);
 		return rr_upgrade_fails(c, RR_R_INTERNAL);
 	}
 	if (!yes)
-		return rr_upgrade_fails(c, why == RR_R_NO_ROUTE ? why_not(h) : why);
+		return rr_upgrade_fails(c, why == RR_R_NO_ROUTE ? rr_answer_why_not(h) : why);
 	c->deadline = rr_now() + rr_cp->upgrade_timeout;
 	rr_conn_become(c, RR_S_ANSWERED, RR_R_NONE);
 	rr_half_add(c);
@@ -164,10 +168,15 @@ void rr_answer_step(struct rr_conn *c, int fd)
 		}
 		if (rr_upgrade_spoken(fd))	/* no answer where the client may be within a record */
 			break;
-		if (rr_upgrade_consume(fd, need))
+		if (!rr_upgrade_consume(fd, need))
+			break;
+		if (!(h.caps & RR_CAP_CROSSING))
 			return answer_offer(c, fd, xid, &h);
-		break;
+		c->in.ours = need;
+		return rr_ride_heard(c, &h, xid);
 	default:
+		if (n > 0 && rr_cp->offer_after != RR_AFTER_WAIT)
+			return rr_ride_begin(c);
 		break;
 	}
 	rr_conn_become(c, RR_S_TCP, RR_R_NO_OFFER);
@@ -183,8 +192,25 @@ bool rr_answer_withdraw(struct rr_conn *c)
 	return true;
 }
 
-/* The client decides: it connects the provider, or its bytes come by TCP. If it does neither for too long, what we hold
- * ready for it is not worth it. */
+/* Nobody has come for too long: what we hold ready is not worth it. */
+static void look_at_deadline(struct rr_conn *c)
+{
+	if (rr_now() < c->deadline)
+		return;
+	if (rr_answer_withdraw(c))
+		return rr_upgrade_fails(c, RR_R_ABANDONED);
+	/* Somebody comes, and the provider will say when. */
+	rr_half_leave(c);
+	c->deadline = rr_now() + rr_cp->upgrade_timeout;
+}
+
+static void chose_tcp(struct rr_conn *c, int rc)
+{
+	rr_count(rr_stats_counters(c->st), RR_C_upgrade_failures, 1);
+	rr_upgrade_fails(c, rr_upgrade_why(c->share->qp->ops, rc, RR_R_PEER_CHOSE_TCP));
+}
+
+/* The client decides: it connects the provider, or its bytes come by TCP. */
 void rr_answer_wait(struct rr_conn *c, int fd)
 {
 	uint8_t byte;
@@ -200,15 +226,20 @@ void rr_answer_wait(struct rr_conn *c, int fd)
 	n = rr_os->recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
 	if (n == 0 && c->shut_rd)
 		return;		/* of the app's doing */
-	if (n >= 0 || (errno != EAGAIN && errno != EINTR)) {
-		rr_count(rr_stats_counters(c->st), RR_C_upgrade_failures, 1);
-		return rr_upgrade_fails(c, rr_upgrade_why(c->share->qp->ops, rc, RR_R_PEER_CHOSE_TCP));
-	}
-	if (rr_now() < c->deadline)
-		return;
-	if (rr_answer_withdraw(c))
-		return rr_upgrade_fails(c, RR_R_ABANDONED);
-	/* Somebody comes, and the provider will say when. */
-	rr_half_leave(c);
-	c->deadline = rr_now() + rr_cp->upgrade_timeout;
+	if (n >= 0 || (errno != EAGAIN && errno != EINTR))
+		return chose_tcp(c, rc);
+	look_at_deadline(c);
+}
+
+/* The same of an answer that rode along: bytes by TCP say nothing, and who sleeps does so for both. */
+void rr_answer_rides(struct rr_conn *c)
+{
+	int rc = c->share->qp->ops->establish(c->share->qp);
+
+	if (rc == 0)
+		rr_upgrade_carry(c);
+	else if (rc != -EAGAIN)
+		chose_tcp(c, rc);
+	else
+		look_at_deadline(c);
 }

@@ -20,7 +20,7 @@ static struct rr_lock lock;
 static uint32_t next;
 
 /* v4 and v6 peers compare by family, port and address; nothing else of the structure counts. */
-static bool same(const struct sockaddr_in6 *a, const struct sockaddr_in6 *b)
+bool rr_cache_same(const struct sockaddr_in6 *a, const struct sockaddr_in6 *b)
 {
 	const struct sockaddr_in *a4 = (const void *)a, *b4 = (const void *)b;
 
@@ -39,7 +39,7 @@ enum rr_reason rr_cache_look(const struct sockaddr_in6 *peer, rr_time now)
 	if (rr_lock_take(&lock) == -EDEADLK)
 		return RR_R_NONE;
 	for (uint32_t i = 0; i < SLOTS && !why; i++)
-		if (slot[i].until > now && same(&slot[i].peer, peer))
+		if (slot[i].until > now && rr_cache_same(&slot[i].peer, peer))
 			why = slot[i].why;
 	rr_lock_drop(&lock);
 	return why;
@@ -50,7 +50,7 @@ static bool same_host(const struct sockaddr_in6 *a, const struct sockaddr_in6 *b
 	struct sockaddr_in6 c = *b;
 
 	c.sin6_port = a->sin6_port;	/* where IPv4 has it, too */
-	return same(a, &c);
+	return rr_cache_same(a, &c);
 }
 
 /* Its own slot, else the one of its address that ends first if it has its share, else the next. */
@@ -61,7 +61,7 @@ static uint32_t place_for(const struct sockaddr_in6 *peer)
 	for (uint32_t i = 0; i < SLOTS; i++) {
 		if (!slot[i].until || !same_host(&slot[i].peer, peer))
 			continue;
-		if (same(&slot[i].peer, peer))
+		if (rr_cache_same(&slot[i].peer, peer))
 			return i;
 		if (!n++ || slot[i].until < slot[oldest].until)
 			oldest = i;

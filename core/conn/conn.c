@@ -14,6 +14,7 @@
 #include "core/base/log.h"
 #include "core/base/os.h"
 #include "core/conn/conn_int.h"
+#include "core/conn/when.h"
 
 const struct rr_conn_params *rr_cp;
 struct rr_sizes rr_conn_sizes;
@@ -93,7 +94,7 @@ struct rr_share *rr_share_new(const struct rr_prov_ops *ops, const struct rr_pro
 	sh->qp = (struct rr_qp *)((uint8_t *)sh + qp_at);
 	sh->eng = (struct rr_eng *)((uint8_t *)sh + eng_at);
 	sh->tables = (struct rr_tables *)((uint8_t *)sh + tables_at);
-	sh->back = (struct rr_handback){ .owner = (int32_t)getpid(), .door = -1,
+	sh->back = (struct rr_handback){ .owner = (int32_t)rr_pid(), .door = -1,
 					 .ring = (uint8_t *)sh + size - RR_RING };
 	sh->rx.ent = sh->tables->ent;
 	sh->pull = sh->tables->pull;
@@ -104,7 +105,7 @@ struct rr_share *rr_share_new(const struct rr_prov_ops *ops, const struct rr_pro
 	sh->tx.buf = RR_BUF_NONE;
 	sh->patience = rr_cp->idle_trim;
 	atomic_store_explicit(&sh->procs, 1, memory_order_relaxed);
-	atomic_store_explicit(&sh->family[0], (int32_t)getpid(), memory_order_relaxed);
+	atomic_store_explicit(&sh->family[0], (int32_t)rr_pid(), memory_order_relaxed);
 	atomic_store_explicit(&sh->spin, ops->observe ? rr_cp->spin_worth : rr_cp->spin, memory_order_relaxed);
 	memcpy(sh->token, p->token, RR_TOKEN_LEN);
 	return sh;
@@ -123,8 +124,7 @@ void rr_share_free(struct rr_share *sh)
 	}
 }
 
-/* Another process's: nothing in there is ours. */
-static void share_unmap(struct rr_share *sh)
+void rr_share_unmap(struct rr_share *sh)
 {
 	while (sh) {
 		struct rr_share *next = sh->next;
@@ -139,10 +139,10 @@ static void share_unmap(struct rr_share *sh)
 static enum rr_conn_state shown_state(enum rr_conn_st st)
 {
 	switch (st) {
-	case RR_S_OFFERED: case RR_S_JOINING: return RR_CS_OFFERED;
-	case RR_S_ANSWERED: return RR_CS_ANSWERED;
+	case RR_S_OFFERED: case RR_S_JOINING: case RR_S_ASKED: case RR_S_MEETING: return RR_CS_OFFERED;
+	case RR_S_ANSWERED: case RR_S_HEARD: case RR_S_SAID: return RR_CS_ANSWERED;
 	case RR_S_CARRIED: return RR_CS_CARRIED;
-	case RR_S_SWALLOW: case RR_S_TCP: return RR_CS_TCP;
+	case RR_S_SWALLOW: case RR_S_TCP: case RR_S_WATCH: return RR_CS_TCP;
 	case RR_S_REFUSED: return RR_CS_DEAD;
 	case RR_S_LISTEN: return RR_CS_LISTENING;
 	default: return RR_CS_NEW;
@@ -170,7 +170,7 @@ void rr_conn_become(struct rr_conn *c, enum rr_conn_st st, enum rr_reason why)
 		why = RR_R_REQUIRED;
 		rr_anchor_break(c->fd);
 	}
-	if (st == RR_S_TCP || st == RR_S_SWALLOW)
+	if (st == RR_S_TCP || st == RR_S_SWALLOW || st == RR_S_WATCH)
 		carrier = RR_CARRIER_TCP;
 	if (st == RR_S_CARRIED) {
 		carrier = c->share->qp->ops->id == 2 ? RR_CARRIER_VERBS : RR_CARRIER_SHM;
@@ -287,6 +287,8 @@ int rr_conn_hold(struct rr_conn *c, struct rr_lock **l)
 		if (rc == -EDEADLK || rc == -EBUSY)
 			return rc;
 		if (rr_conn_st(c) == st) {
+			if (unlikely(atomic_load_explicit(&c->rest, memory_order_relaxed)))
+				rr_rest_end(c);
 			if (rc == -EOWNERDEAD)
 				owner_died(c);
 			return (int)st;
@@ -300,7 +302,7 @@ static bool not_ours(const struct rr_conn *c, int st)
 {
 	return (st == RR_S_OFFERED || st == RR_S_JOINING || st == RR_S_ANSWERED ||
 		st == RR_S_TAKEN || st == RR_S_DIALING) &&
-	       c->owner != (int32_t)getpid();
+	       c->owner != (int32_t)rr_pid();
 }
 
 int rr_conn_enter(struct rr_conn *c, int fd, struct rr_lock **l)
@@ -317,8 +319,10 @@ int rr_conn_enter(struct rr_conn *c, int fd, struct rr_lock **l)
 			rr_lock_drop(*l);
 			return -ECONNRESET;
 		}
+		if (rr_conn_rides((enum rr_conn_st)st) && c->owner != (int32_t)getpid())
+			rr_ride_orphan(c);
 		rr_upgrade_step(c, fd);
-		if ((int)rr_conn_st(c) == st || rr_conn_st(c) != RR_S_CARRIED)
+		if (rr_conn_st(c) != RR_S_CARRIED)
 			return (int)rr_conn_st(c);
 		rr_lock_drop(*l);	/* it is another lock now */
 	}
@@ -329,9 +333,36 @@ static int refused(const struct rr_conn *c)
 	return c->server ? -ECONNABORTED : -ECONNREFUSED;
 }
 
-ssize_t rr_conn_recv(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags)
+static ssize_t carried_recv(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags)
+{
+	struct rr_share *sh = c->share;
+	ssize_t rc = unlikely(rr_handback_bytes(sh)) ? rr_handback_take(sh, iov, n, flags) :
+						       rr_stream_recv(sh, fd, iov, n, flags);
+
+	rr_budget_count(c);
+	return rc;
+}
+
+/* What of ours was in the way is gone: as much more as is there, but no error and no end, which are the next call's. */
+static RR_NOINLINE ssize_t recv_on(struct rr_conn *c, int fd, const struct iovec *iov, int n, size_t done)
+{
+	struct iovec rest[16];
+	int there = rr_conn_inq(c, fd);
+	ssize_t more = 0;
+
+	n = rr_track_cut(iov, n, done, SIZE_MAX, rest, 16);
+	if (n && (there == RR_CONN_KERNEL ? rr_ride_queued(fd) > 0 : there > 0)) {
+		more = rr_conn_recv(c, fd, rest, n, 0);
+		if (more == RR_CONN_KERNEL)
+			more = rr_ride_kernel_recv(fd, rest, n, 0, SIZE_MAX, 0);
+	}
+	return (ssize_t)done + rr_max(more, (ssize_t)0);
+}
+
+static RR_NOINLINE ssize_t other_recv(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags)
 {
 	struct rr_lock *l;
+	size_t done;
 	ssize_t rc;
 	int st;
 
@@ -340,13 +371,11 @@ ssize_t rr_conn_recv(struct rr_conn *c, int fd, const struct iovec *iov, int n, 
 		rr_relay_ask(c, fd);
 	if (rr_conn_st(c) == RR_S_TCP || rr_conn_relayed(c, fd))
 		return RR_CONN_KERNEL;
+again:
 	st = rr_conn_enter(c, fd, &l);
 	switch (st) {
 	case RR_S_CARRIED:
-		rc = unlikely(rr_handback_bytes(c->share)) ?
-			rr_handback_take(c->share, iov, n, flags) :
-			rr_stream_recv(c->share, fd, iov, n, flags);
-		rr_budget_count(c);
+		rc = carried_recv(c, fd, iov, n, flags);
 		break;
 	case RR_S_FORKED:
 		rc = rr_inherited_recv(c, fd, iov, n, flags);
@@ -357,6 +386,14 @@ ssize_t rr_conn_recv(struct rr_conn *c, int fd, const struct iovec *iov, int n, 
 	case RR_S_SWALLOW:
 		rc = rr_upgrade_swallow_recv(c, fd, iov, n, flags);
 		break;
+	case RR_S_WATCH: case RR_S_ASKED: case RR_S_MEETING: case RR_S_HEARD: case RR_S_SAID:
+		rc = rr_ride_recv(c, fd, iov, n, flags, &done);
+		if (rc != RR_RIDE_OVER)
+			break;
+		rr_lock_drop(l);
+		if (!done)
+			goto again;
+		return recv_on(c, fd, iov, n, done);
 	case RR_S_NEW:
 		rc = rr_upgrade_first_read(c, fd);
 		break;
@@ -374,17 +411,43 @@ ssize_t rr_conn_recv(struct rr_conn *c, int fd, const struct iovec *iov, int n, 
 	return rc;
 }
 
-ssize_t rr_conn_send(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags)
+ssize_t rr_conn_recv(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags)
+{
+	struct rr_share *sh = rr_conn_enter_carried(c, fd);
+	ssize_t rc;
+
+	if (unlikely(!sh))
+		return other_recv(c, fd, iov, n, flags);
+	rc = carried_recv(c, fd, iov, n, flags);
+	rr_lock_drop(&sh->lock);
+	return rc;
+}
+
+static ssize_t carried_send(struct rr_conn *c, int fd, const struct iovec *iov, int n)
+{
+	ssize_t rc = rr_stream_send(c->share, fd, iov, n);
+
+	rr_budget_count(c);
+	return rc;
+}
+
+static RR_NOINLINE ssize_t other_send(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags)
 {
 	struct rr_lock *l;
 	ssize_t rc;
 	int st = (int)rr_conn_st(c);
 
-	(void)flags;	/* MSG_OOB is the wrapper's; the others do not matter here */
 	rr_relay_see(c, fd);
 	if (st == RR_S_TCP || rr_conn_relayed(c, fd))
 		return RR_CONN_KERNEL;
 	st = rr_conn_enter(c, fd, &l);
+	if (st == RR_S_NEW && !c->server && rr_cp->offer_after != RR_AFTER_WAIT) {
+		rc = rr_ride_first(c, fd, iov, n, flags);
+		if (rc != RR_RIDE_OVER) {
+			rr_lock_drop(l);
+			return rc;
+		}
+	}
 	if (st == RR_S_NEW) {
 		rc = rr_upgrade_first_write(c, fd, iov, n);
 		if (rc) {
@@ -399,11 +462,13 @@ ssize_t rr_conn_send(struct rr_conn *c, int fd, const struct iovec *iov, int n, 
 	}
 	switch (st) {
 	case RR_S_CARRIED:
-		rc = rr_stream_send(c->share, fd, iov, n);
-		rr_budget_count(c);
+		rc = carried_send(c, fd, iov, n);
 		break;
 	case RR_S_FORKED:
 		rc = rr_inherited_send(c, fd);
+		break;
+	case RR_S_WATCH: case RR_S_ASKED: case RR_S_MEETING: case RR_S_HEARD: case RR_S_SAID:
+		rc = rr_ride_send(c, fd, iov, n, flags);
 		break;
 	case RR_S_NEW: case RR_S_TCP: case RR_S_SWALLOW: case RR_S_LISTEN:
 		rc = RR_CONN_KERNEL;
@@ -422,6 +487,19 @@ ssize_t rr_conn_send(struct rr_conn *c, int fd, const struct iovec *iov, int n, 
 	return rc;
 }
 
+/* MSG_OOB is the wrapper's; the other flags do not matter here. */
+ssize_t rr_conn_send(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags)
+{
+	struct rr_share *sh = rr_conn_enter_carried(c, fd);
+	ssize_t rc;
+
+	if (unlikely(!sh))
+		return other_send(c, fd, iov, n, flags);
+	rc = carried_send(c, fd, iov, n);
+	rr_lock_drop(&sh->lock);
+	return rc;
+}
+
 bool rr_conn_let_go(struct rr_conn *c)
 {
 	struct rr_lock *l;
@@ -434,6 +512,8 @@ bool rr_conn_let_go(struct rr_conn *c)
 		return false;
 	if (st == RR_S_NEW)
 		rr_conn_become(c, RR_S_TCP, RR_R_KERNEL_ONLY);
+	else if (rr_conn_rides((enum rr_conn_st)st))
+		rr_ride_let_go(c);
 	rr_lock_drop(l);
 	return rr_conn_is_tcp(c) || st == RR_S_LISTEN;
 }
@@ -446,24 +526,32 @@ int rr_conn_inq(struct rr_conn *c, int fd)
 	rr_relay_see(c, fd);
 	if (rr_conn_st(c) == RR_S_TCP || rr_conn_relayed(c, fd))
 		return RR_CONN_KERNEL;
+again:
 	st = rr_conn_enter(c, fd, &l);
 	if (st < 0)
 		return st == -EBUSY ? 0 : st;
 	if (st == RR_S_CARRIED) {
 		struct rr_share *sh = c->share;
+		int early = sh->rx.early ? rr_cross_inq(sh, fd) : RR_CROSSED;
 
 		rr_drv_progress(sh);
-		if (!sh->rx.tcp || rr_handback_bytes(sh))
+		if (early != RR_CROSSED)
+			rc = early;
+		else if (!sh->rx.tcp || rr_handback_bytes(sh))
 			rc = (int)rr_min(sh->rx.bytes + rr_handback_bytes(sh), (uint64_t)INT32_MAX);
 	} else if (st == RR_S_FORKED) {
 		rc = rr_inherited_inq(c, fd);
 	} else if (st == RR_S_SWALLOW) {
 		if (rr_upgrade_swallow_next(c, fd) == -EAGAIN)
 			rc = 0;
+	} else if (rr_conn_rides((enum rr_conn_st)st)) {
+		rc = rr_ride_inq(c, fd);
 	} else if (st != RR_S_NEW && st != RR_S_TCP && st != RR_S_LISTEN) {
 		rc = 0;
 	}
 	rr_lock_drop(l);
+	if (rc == RR_RIDE_OVER)
+		goto again;
 	return rc;
 }
 
@@ -477,6 +565,11 @@ int rr_conn_take_error(struct rr_conn *c)
 		rc = c->dial_err;
 		c->dial_err = 0;
 		return rc;
+	}
+	if (rr_conn_rides(rr_conn_st(c)) || (rr_conn_is_carried(c) && c->share->rx.early)) {
+		socklen_t len = sizeof(rc);
+
+		return rr_os->getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &rc, &len) ? RR_CONN_KERNEL : rc;
 	}
 	ours = rr_conn_is_carried(c) || (rr_conn_st(c) == RR_S_FORKED && !rr_conn_relayed(c, 0));
 	if (!ours || rr_conn_hold(c, &l) < 0)
@@ -556,14 +649,17 @@ int rr_conn_shutdown(struct rr_conn *c, int fd, int how)
 		return RR_CONN_KERNEL;
 	if (st < 0)
 		return st;
-	if (st == RR_S_CARRIED)
+	if (st == RR_S_CARRIED) {
 		rc = shut_carried(c->share, fd, rd, wr);
-	else if (st == RR_S_FORKED)
+		if (rd)
+			rr_rest_rouse(c);
+	} else if (st == RR_S_FORKED) {
 		rc = rr_inherited_shutdown(c, fd, rd, wr);
-	else if (st == RR_S_LISTEN && rd)	/* the kernel's listens no more */
+	} else if (st == RR_S_LISTEN && rd) {	/* the kernel's listens no more */
 		rr_native_close(c);
-	else if (st == RR_S_NEW)	/* half a connection is not worth an upgrade */
+	} else if (st == RR_S_NEW) {	/* half a connection is not worth an upgrade */
 		rr_conn_become(c, RR_S_TCP, RR_R_CLOSED);
+	}
 	c->shut_rd |= rd;
 	c->shut_wr |= wr;
 	rr_lock_drop(l);
@@ -595,6 +691,7 @@ static void close_carried(struct rr_conn *c, int fd)
 	rr_drv_progress(sh);
 	if (sh->dead || sh->rx.bytes || rr_handback_bytes(sh)) {
 		rr_anchor_reset(fd);
+		rr_anchor_note(sh);
 	} else {
 		rr_anchor_mark(sh, fd);
 		rr_conn_settle(c, disconnect);
@@ -631,6 +728,7 @@ void rr_conn_close(struct rr_conn *c, int fd)
 		leave_stuck(c);
 	if (st < 0)
 		return;
+	rr_ride_end(c);
 	if (!leaves(c))
 		st = RR_S_TCP;
 	if (st == RR_S_CARRIED)
@@ -696,7 +794,7 @@ void rr_conn_free(struct rr_conn *c)
 	bool family = carried && rr_conn_shareable(sh);
 	/* An upgrade that another process of the family has under way: the numbers and addresses
 	 * in there are of what that process has got since the fork. Or we have given up our part. */
-	bool foreign = sh && !carried && c->owner != (int32_t)getpid();
+	bool foreign = sh && !carried && c->owner != (int32_t)rr_pid();
 
 	if (atomic_fetch_sub_explicit(&c->refs, 1, memory_order_acq_rel) != 1)
 		return;
@@ -704,14 +802,14 @@ void rr_conn_free(struct rr_conn *c)
 		rr_conn_leave(sh);
 	/* The entry is the family's: the last that closes the connection gives it back. */
 	if (family ? !atomic_load_explicit(&sh->procs, memory_order_relaxed)
-				  : c->owner == (int32_t)getpid())
+				  : c->owner == (int32_t)rr_pid())
 		rr_report_close(c);
 	rr_half_leave(c);
 	rr_slab_end(c);
 	rr_budget_end(c);
 	c->share = NULL;
 	if (foreign)
-		share_unmap(sh);
+		rr_share_unmap(sh);
 	else
 		rr_share_free(sh);
 	rr_native_free(c);

@@ -31,11 +31,13 @@ struct rr_conn;
 struct rr_conn_params {
 	uint32_t program;	/* RPC program number of the offer */
 	uint32_t inline_size, device_inline, credits, bc_credits;
+	uint8_t ack_timeout;	/* of devices: struct rr_prov_params */
 	uint32_t max_msg, reply_chunk, reply_chunk_max;
 	uint32_t memory;	/* chunk memory (address space) per connection and side, bytes */
 	uint32_t max_chunks, max_segs, max_exposed;
 	rr_time done_timeout;
 	rr_time upgrade_timeout;
+	uint32_t offer_after;	/* core/conn/when.h: RR_AFTER_WAIT, RR_AFTER_AUTO or with which call */
 	rr_time negative_time;
 	rr_time spin;		/* most that a waiting thread spins; 0 never */
 	rr_time spin_worth;	/* of a sleep and a wake-up, to the user; at most spin */
@@ -65,6 +67,7 @@ struct rr_conn_params {
 	 * known. May be NULL: RR_DIALECT_V1. */
 	enum rr_dialect (*dialect)(bool server, const struct sockaddr *local,
 				   const struct sockaddr *peer, const uint32_t *program);
+	bool require_call;	/* mode_call() may say RR_MODE_REQUIRE where mode() did not */
 	uint32_t dialects;	/* all that it may answer: bit 1 << dialect; 0 any */
 	/* The RDMA CM port at which native peers reach the server's end of such a connection, or of a
 	 * listener (peer is NULL then); 0 none. May be NULL. */
@@ -93,6 +96,10 @@ void rr_conn_setup(const struct rr_conn_params *p);
  * one reference to it until rr_conn_free(). */
 struct rr_conn *rr_conn_client(int fd, const struct sockaddr *peer, socklen_t len);
 struct rr_conn *rr_conn_server(int fd);
+
+/* The app listens on fd: clients of this host may know that its connections can be carried. What rr_conn_serves_not() wants when it does so no longer; 0 nothing. */
+uint32_t rr_conn_serves(int fd);
+void rr_conn_serves_not(uint32_t which);
 
 /* --- native peers: no library of ours at the other end, and no TCP connection. The app has a socket
  * that is connected to us, over loopback; what it would say of names is answered here. --- */
@@ -223,6 +230,20 @@ void rr_spin_end(struct rr_spin *s, bool paid);
  * a doorbell is swallowed only when every thread that slept for it has woken. */
 int rr_conn_arm(struct rr_conn *c, int fd, unsigned want);
 void rr_conn_disarm(struct rr_conn *c, int fd);
+
+/* At rest a connection is armed, nothing is there to be read, and whatever comes, the peer's death too, shows on its
+ * wake-up fd: a thread that waits to read need not call anything for it, but sleeps on the fd that this returns, for
+ * POLLIN, in place of the app's. -1: it is not at rest. rr_conn_arm() puts it there, any other call for it takes it away;
+ * whoever sleeps already sleeps well. Lock-free, no system call. What rr_conn_rest() has returned a descriptor for is
+ * counted as rr_conn_arm() does: afterwards rr_conn_disarm() if that showed anything, else rr_conn_rested(). */
+int rr_conn_rest(struct rr_conn *c);
+void rr_conn_rested(struct rr_conn *c);
+/* The same for one that the caller has just armed, and so counted already. */
+int rr_conn_rests(const struct rr_conn *c);
+
+/* Has no message come or gone for a while, and may it rest? Then it is not worth looking at its memory again and again.
+ * Lock-free. */
+bool rr_conn_is_quiet(const struct rr_conn *c);
 
 /* The same for an epoll set, which stays armed without any thread: no rr_conn_disarm(); called
  * again after each event that it has seen. */

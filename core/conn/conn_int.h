@@ -16,6 +16,7 @@
  *   stream.c   record stream <-> messages                 driver.c   engine <-> provider
  *   pull.c     messages in the peer's memory
  *   hatch.c    back to TCP at a record boundary           anchor.c   end mark, FIN, loss
+ *   rest.c     armed across waits
  *   ready.c    readiness, arming, spinning                report.c   statistics, log
  *   spin.c     how long to spin: the decision, pure       spinning.c the threads that do
  *   native.c   listeners and connections of native peers  pair.c     the TCP connection under one
@@ -24,7 +25,11 @@
  *   idle.c     memory of idle connections                settle.c   what is under way at the end
  *   keepalive.c a peer that does not answer any more      budget.c   memory that peers may cost
  *   guests.c   native peers that say nothing
- *   cache.c    peers that had no shim a moment ago        pool.c     chunk memory */
+ *   cache.c    peers that had no shim a moment ago        pool.c     chunk memory
+ *   ride.c     offers and answers that ride along, while calls go on by TCP
+ *   cross.c    carried, but not crossed yet              track.c    records of a TCP stream that goes by
+ *   when.c     when an offer pays: the decision, pure     learned.c  what earlier connections were like
+ *   evidence.c servers of this host that have the library */
 
 #include <netinet/in.h>
 #include <stdatomic.h>
@@ -35,6 +40,7 @@
 #include "core/base/thread.h"
 #include "core/conn/conn.h"
 #include "core/conn/pool.h"
+#include "core/conn/track.h"
 #include "core/engine/engine.h"
 #include "core/engine/reply_size.h"
 #include "core/nego/nego.h"
@@ -46,6 +52,7 @@ extern struct rr_sizes rr_conn_sizes;
 
 /* Immediate data of Sends that are the connection's own, not the engine's. */
 enum { RR_IMM_HATCH = 0x52480001, RR_IMM_NOTE = 0x52480002, RR_IMM_BACK = 0x52480003 };
+#define RR_IMM_CROSS	0x52580000u	/* and how many records went by TCP before, the lower half */
 
 #define RR_BRIEF	(300 * RR_USEC)	/* what a call of a non-blocking app may spend */
 
@@ -108,6 +115,8 @@ struct rr_tx {
 	uint64_t records;	/* sent by RDMA */
 	bool shut;		/* SHUT_WR was done */
 	bool tcp;		/* hatched: the anchor carries this direction */
+	bool early;		/* not crossed yet: it still does, and all of it is in … */
+	struct rr_track before;
 	bool void_once;		/* a write has gone to a peer that is gone */
 	/* What was collected before the hatch and goes out by TCP first: a fragment of
 	 * flush_len bytes, then the rest of a fragment header. */
@@ -127,11 +136,17 @@ struct rr_rx {
 	bool hatched;		/* RR_IMM_HATCH has come: bytes on the anchor are the app's */
 	bool hatch_due;		/* … and stands behind messages that are still being fetched */
 	bool tcp;		/* and everything before it was read */
+	bool early;		/* what comes by TCP has yet to be read, and is in … */
+	struct rr_track before;
+	size_t most;		/* at a boundary: so many bytes are the next record's; 0 not looked at */
+	bool told;		/* the peer has crossed, after so many records: */
+	uint32_t until;
 	bool more;		/* behind a hatch: the app had yet to read bytes when the provider was lost */
 	bool fin;		/* the anchor has ended … */
 	bool marked;		/* … and said after how many records */
 	uint64_t end;
-	rr_time checked;	/* when the anchor was last looked at */
+	rr_time checked;	/* when the anchor was last looked at … */
+	uint32_t since;		/* … and messages that have come since */
 	struct rr_rx_ent *ent;	/* RR_RX_ENTS of them */
 };
 
@@ -206,6 +221,7 @@ struct rr_share {
 	bool trimmed;
 	rr_time patience;	/* idle so long it is trimmed */
 	uint32_t warm;		/* pages counted in the process's warm memory */
+	rr_time cpu_told;	/* when the peer was last told where this end runs: once in a tick of the clock */
 	/* spinning, learned (ready.c) */
 	_Atomic uint64_t spin;
 	_Atomic uint64_t spun;	/* in the wait that goes on */
@@ -235,7 +251,7 @@ struct rr_share {
 };
 
 /* What there may be for the app; and that the provider has nothing to say any more. */
-enum { RR_HINT_IN = 1, RR_HINT_OVER = 2, RR_HINT_LOST = 4 };
+enum { RR_HINT_IN = 1, RR_HINT_OVER = 2, RR_HINT_LOST = 4, RR_HINT_EARLY = 8 /* ask the anchor, too */ };
 
 /* Under the lock; only rr_conn_peek() reads it without. */
 static inline void rr_hint(struct rr_share *sh, uint32_t what)
@@ -246,7 +262,7 @@ static inline void rr_hint(struct rr_share *sh, uint32_t what)
 /* The app has just seen that there is nothing. */
 static inline void rr_hint_none(struct rr_share *sh)
 {
-	atomic_store_explicit(&sh->hint, sh->hint & RR_HINT_LOST, memory_order_relaxed);
+	atomic_store_explicit(&sh->hint, sh->hint & (RR_HINT_LOST | RR_HINT_EARLY), memory_order_relaxed);
 }
 
 enum rr_conn_st {
@@ -258,6 +274,12 @@ enum rr_conn_st {
 	RR_S_CARRIED,
 	RR_S_FORKED,		/* carried, but only our parent can use it; see inherited.c */
 	RR_S_SWALLOW,		/* client: on TCP, but an answer may still come */
+	/* calls go on by TCP, and somebody looks on (ride.c) */
+	RR_S_WATCH,		/* client: may offer; server: there may be an offer */
+	RR_S_ASKED,		/* client: the offer is out */
+	RR_S_MEETING,		/* client: answered, provider connecting */
+	RR_S_HEARD,		/* server: the answer goes with the app's next reply */
+	RR_S_SAID,		/* server: it has gone, the client may join */
 	RR_S_TCP,
 	RR_S_REFUSED,		/* a require rule, and it cannot be carried */
 	RR_S_LISTEN,		/* no connection: a listener of native peers */
@@ -267,17 +289,19 @@ enum rr_conn_st {
 };
 
 struct rr_conn {
+	/* First what a wait looks at, of each connection in its array. */
 	_Atomic uint32_t state;		/* enum rr_conn_st; written under lock */
 	_Atomic bool changed;
-	struct rr_lock lock;		/* until it is carried: then share->lock */
-	_Atomic uint32_t refs;		/* the caller's, and a relay's */
 	_Atomic bool relayed;		/* used by a forked child: for the app it is the kernel's */
+	_Atomic int rest;		/* at rest (rr_conn_rest()): 1 + its wake_fd; 0 not; see rr_conn_hold() */
+	_Atomic uint32_t sleepers;	/* threads asleep for it (rr_conn_arm(), rr_conn_rest()) */
+	_Atomic uint32_t refs;		/* the caller's, and a relay's */
+	struct rr_lock lock;		/* until it is carried: then share->lock */
 	_Atomic bool relay;		/* a thread waits for that */
 	bool relay_asked;		/* the child has told it */
 	int anchor;			/* of a hand-back's thread */
 	_Atomic bool lingers;		/* the app has closed it, and a thread sees to what is under way … */
 	void (*then)(struct rr_share *sh);	/* … and to this */
-	_Atomic uint32_t sleepers;	/* threads asleep for it (rr_conn_arm) */
 	bool watched;			/* an epoll set keeps it armed */
 	bool server;
 	bool require;
@@ -309,10 +333,23 @@ struct rr_conn {
 	bool shut_rd, shut_wr;		/* the app's shutdown() during the upgrade */
 	uint64_t charged, ring;		/* bytes of this process's accounts; see budget.c */
 	uint32_t fork_round;		/* the last fork that counted it; see rr_conn_forked() */
-	struct rr_rm swallow;		/* inbound record boundaries */
 	bool skipping;			/* within an answer that is none */
+	/* riding along */
+	struct rr_track in, out;	/* in: also while an answer may come too late */
+	size_t most;			/* of the app's next record, at a boundary; 0 not looked at */
+	uint32_t asked_in, asked_out;	/* records when the offer went */
+	uint32_t prog;			/* of the first call … */
+	bool called;			/* … if that was seen */
+	uint32_t usual;			/* calls of such connections; see when.h */
+	bool learned;			/* and looked up */
+	struct rr_hello heard;
 	struct rr_conn *next;		/* free list, or list of all */
 };
+
+static inline bool rr_conn_rides(enum rr_conn_st st)
+{
+	return st >= RR_S_WATCH && st <= RR_S_SAID;
+}
 
 static inline enum rr_conn_st rr_conn_st(const struct rr_conn *c)
 {
@@ -344,6 +381,7 @@ void rr_conn_become(struct rr_conn *c, enum rr_conn_st st, enum rr_reason why);
 void rr_conn_lowat(struct rr_conn *c, int bytes);
 struct rr_share *rr_share_new(const struct rr_prov_ops *ops, const struct rr_prov_params *p);
 void rr_share_free(struct rr_share *sh);
+void rr_share_unmap(struct rr_share *sh);	/* another process's: nothing in there is ours */
 
 /* slab.c */
 struct rr_conn *rr_slab_get(bool server, int fd);	/* NULL: no memory */
@@ -364,7 +402,8 @@ bool rr_conn_each_carried(void (*fn)(struct rr_conn *, void *), void *ctx);
 uint32_t rr_conn_each_taken(void (*fn)(struct rr_conn *));
 
 /* Takes the lock that goes with the state: the state, with *l held; or without it -EDEADLK, or -EBUSY: another
- * process of the family has it and does not go on. Nothing is known then, and nothing to be waited for. */
+ * process of the family has it and does not go on. Nothing is known then, and nothing to be waited for.
+ * Whoever does so ends the connection's rest: it may be changed. */
 int rr_conn_hold(struct rr_conn *c, struct rr_lock **l);
 /* Its lock, wherever the process that had it has died: then it is lost. Not one that this thread has. Waits for
  * one that does not go on: for threads of ours. */
@@ -372,6 +411,30 @@ void rr_share_hold(struct rr_share *sh);
 
 /* The same, and brings an upgrade forward; also -ECONNRESET, without the lock. */
 int rr_conn_enter(struct rr_conn *c, int fd, struct rr_lock **l);
+
+/* rest.c; under its lock. A thread that waits for want has armed: from now on the connection is at rest, if it can be. */
+void rr_rest_begin(struct rr_conn *c, unsigned want);
+/* The rest is over. */
+void rr_rest_end(struct rr_conn *c);
+/* The app has done something itself that those of its threads which sleep on the wake-up fd alone have to see. */
+void rr_rest_rouse(struct rr_conn *c);
+
+/* The short entrance: of a connection that is carried, by the number that it was last used by, and that no relay serves.
+ * Its share, with the lock held; NULL: rr_conn_enter() has to look. */
+static inline struct rr_share *rr_conn_enter_carried(struct rr_conn *c, int fd)
+{
+	if (rr_conn_st(c) != RR_S_CARRIED || fd != atomic_load_explicit(&c->fd, memory_order_relaxed) ||
+	    atomic_load_explicit(&c->relay, memory_order_relaxed) ||
+	    atomic_load_explicit(&c->relayed, memory_order_relaxed) || rr_lock_try(&c->share->lock))
+		return NULL;
+	if (likely(rr_conn_st(c) == RR_S_CARRIED)) {
+		if (unlikely(atomic_load_explicit(&c->rest, memory_order_relaxed)))
+			rr_rest_end(c);
+		return c->share;
+	}
+	rr_lock_drop(&c->share->lock);
+	return NULL;
+}
 
 /* May connections of this process still be carried by what its children could not use? */
 extern _Atomic bool rr_conn_forks;
@@ -396,6 +459,9 @@ bool rr_upgrade_spoken(int fd);
 /* Other threads sleep on the anchor because nothing was there. What came wakes them; it is taken
  * only when they are up, or they would sleep on. True: wait a little. */
 bool rr_upgrade_waits(struct rr_conn *c);
+/* After that: do some sleep still, for want of a CPU, or since they want something else? They went to sleep when
+ * there was nothing but TCP, and what another carrier brings would not wake them. */
+bool rr_upgrade_unseen(const struct rr_conn *c);
 
 /* offer.c: the client's side. */
 /* Afterwards the state says what to do with the write; -EAGAIN: the socket is not connected yet. */
@@ -404,9 +470,72 @@ ssize_t rr_upgrade_first_read(struct rr_conn *c, int fd);
 void rr_offer_step(struct rr_conn *c, int fd);	/* the offer is out */
 void rr_offer_join(struct rr_conn *c);		/* it was taken */
 
+/* Makes the providers' side, and h. RR_R_NONE, or why it cannot be. */
+enum rr_reason rr_offer_make(struct rr_conn *c, int fd, struct rr_hello *h);
+/* May the connection whose first call was of this program (NULL: not known) be upgraded? RR_R_NONE, or why not. */
+enum rr_reason rr_offer_may(struct rr_conn *c, int fd, const uint32_t *prog);
+bool rr_offer_required(struct rr_conn *c, int fd);	/* by a rule, of what is known of its first call */
+/* What it begins with: RR_R_NONE a call. */
+enum rr_reason rr_offer_sniff(const uint8_t *head, size_t have);
+void rr_offer_peer(struct rr_conn *c, int fd);	/* learns who it goes to */
+bool rr_offer_by_loopback(const struct rr_conn *c);
+/* An answer h: joins the provider that was chosen, or why that cannot be. */
+enum rr_reason rr_offer_join_chosen(struct rr_conn *c, const struct rr_hello *h);
+enum rr_reason rr_offer_declined(const struct rr_conn *c, enum rr_nego what);
+void rr_offer_negative(struct rr_conn *c);
+
+/* ride.c; under the connection's lock. What is neither bytes nor -errno is RR_CONN_KERNEL, or RR_RIDE_OVER: the state is another
+ * now, ask again. */
+#define RR_RIDE_OVER	(-65537)
+/* The app's first write on a connection that may be offered on later; 0: it is TCP's, for it is none. */
+ssize_t rr_ride_first(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags);
+void rr_ride_begin(struct rr_conn *c);	/* server: the first bytes were no offer */
+void rr_ride_heard(struct rr_conn *c, const struct rr_hello *h, uint32_t xid);
+ssize_t rr_ride_send(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags);
+/* *done: what was read, also if the rest is not to be had here. */
+ssize_t rr_ride_recv(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags, size_t *done);
+int rr_ride_poll(struct rr_conn *c, int fd, unsigned want);
+int rr_ride_inq(struct rr_conn *c, int fd);
+void rr_ride_step(struct rr_conn *c);
+bool rr_ride_let_go(struct rr_conn *c);
+void rr_ride_forks(struct rr_conn *c);		/* before a fork, in the parent */
+void rr_ride_yield(struct rr_conn *c);		/* the app wants a number of ours: gives up what may have it */
+/* In a forked child: what the parent has under way is not ours. */
+void rr_ride_orphan(struct rr_conn *c);
+void rr_ride_end(struct rr_conn *c);		/* the app closes it: what there is to learn */
+
+/* The bytes of iov that the kernel takes now: how many, or -errno. */
+ssize_t rr_ride_kernel_send(int fd, const struct iovec *iov, int n, int flags);
+ssize_t rr_ride_kernel_recv(int fd, const struct iovec *iov, int n, size_t skip, size_t most, int flags);
+size_t rr_ride_queued(int fd);
+
+/* cross.c; carried, under the share's lock */
+void rr_cross_begin(struct rr_share *sh, const struct rr_conn *c);
+#define RR_CROSSED	(-65538)	/* this direction goes by RDMA: go on there */
+ssize_t rr_cross_send(struct rr_share *sh, int fd, const struct iovec *iov, int n, int flags);
+ssize_t rr_cross_recv(struct rr_share *sh, int fd, const struct iovec *iov, int n, int flags, size_t *done);
+void rr_cross_told(struct rr_share *sh, uint32_t imm);
+unsigned rr_cross_in_bits(struct rr_share *sh, int fd, int lowat);	/* lowat: the app's SO_RCVLOWAT */
+int rr_cross_inq(struct rr_share *sh, int fd);
+void rr_cross_check(struct rr_share *sh, int fd, rr_time now);
+/* Crosses at once, to go back: 0; -EAGAIN not now. */
+int rr_cross_now(struct rr_share *sh);
+/* May it stay TCP for good, the peer being none the wiser? Then it is. */
+bool rr_cross_never(struct rr_share *sh);
+
+/* evidence.c */
+bool rr_evidence_look(const struct sockaddr_in6 *peer);
+bool rr_evidence_move(int fd);	/* as rr_conn_move_fd() */
+void rr_evidence_forked(void);
+
 /* answer.c: the server's side. */
+/* Can and may we? Makes our side of the first provider that both have, and says so in *answer. */
+bool rr_answer_accept(struct rr_conn *c, int fd, const struct rr_hello *h, struct rr_hello *answer,
+		      enum rr_reason *why);
+enum rr_reason rr_answer_why_not(const struct rr_hello *h);
 void rr_answer_step(struct rr_conn *c, int fd);	/* nothing was said */
 void rr_answer_wait(struct rr_conn *c, int fd);	/* the answer is out */
+void rr_answer_rides(struct rr_conn *c);	/* and rode along */
 /* It has not been taken up, and from now on cannot be: the client will hear so before it sends a message. False: it has
  * been. The provider's part is still to be freed. */
 bool rr_answer_withdraw(struct rr_conn *c);
@@ -430,12 +559,8 @@ bool rr_own_host(const struct rr_hello *h);
 bool rr_own_ends(const struct rr_hello *h, int fd);
 /* Both, into what the client says by fd; after the token. */
 void rr_own_place(struct rr_hello *h, int fd);
-/* Descriptors of ours sit above what the app is likely to count on; where there is little
- * room, the upgrade is declined before it costs the app its own. -1: decline. */
-int rr_own_floor(void);
-/* fd as one of ours, moved to floor or above if there is room; -errno of who made it, if it is none. And its end. */
-int rr_own_high(int fd, int floor);
-void rr_own_drop(int fd);
+/* Would the app still have its reserve of descriptors if its connection fd (-1: it has none yet) got one of ours? */
+bool rr_own_spare(int fd);
 /* What we want of a provider for the app's socket fd (-1: it is not there yet), with an upgrade's token or
  * none; false: descriptors are scarce. */
 bool rr_own_params(struct rr_prov_params *p, const uint8_t *token, int fd);
@@ -471,10 +596,10 @@ void rr_dial_step(struct rr_conn *c, int fd);	/* dial.c */
 void rr_native_lost(struct rr_share *sh);	/* the peer has ended the connection */
 
 /* pair.c: a TCP connection of this process to itself, over loopback. One end is the app's: a new
- * number, made with flags as of accept4(); the other is ours, at floor or above. -errno. */
-int rr_pair_new(sa_family_t family, int flags, int floor, int *far);
+ * number, made with flags as of accept4(); the other is ours. -errno. */
+int rr_pair_new(sa_family_t family, int flags, int *far);
 /* The same for the app's own socket fd, which is not connected. 0 or -errno; then it is as before. */
-int rr_pair_connect(int fd, int floor, int *far);
+int rr_pair_connect(int fd, int *far);
 /* Takes our end away: the app's has the peer's FIN then, or its reset. */
 void rr_pair_end(int *far, bool reset);
 /* The other end of fd has a reset; nothing more goes by fd. */
@@ -493,6 +618,9 @@ ssize_t rr_upgrade_swallow_recv(struct rr_conn *c, int fd, const struct iovec *i
 /* A piece of a large message was copied. */
 #define RR_LARGE	16384u
 void rr_ready_moved(struct rr_share *sh);
+/* This end does not sleep any more. */
+void rr_ready_runs(struct rr_share *sh);
+
 
 /* What a work request was for: a kind, and which. 0: nobody waits for it. */
 enum { RR_FOR_ENGINE = 1, RR_FOR_PULL, RR_FOR_FENCE };
@@ -519,15 +647,19 @@ int rr_drv_read_pull(struct rr_share *sh, const struct rr_pull *p, uint32_t off,
 void rr_drv_pull_done(struct rr_share *sh, uint32_t pull, int status);
 
 /* driver.c */
-struct rr_app_iov {		/* RR_BUF_APP */
-	const struct iovec *iov;
-	int n;
+struct rr_app_iov {		/* RR_BUF_APP: */
+	struct iovec *iov;	/* the first of them is for the transport header … */
+	int n;			/* … and the others are the message */
 };
 /* Carries out what the engine wants. True: there was something; whoever calls this makes sure of a kick(). */
 bool rr_drv_run(struct rr_share *sh, rr_time now);
 /* The same when it has just taken a message whose buffer is RR_BUF_APP. */
 void rr_drv_run_app(struct rr_share *sh, const struct rr_app_iov *app, rr_time now);
-void rr_drv_progress(struct rr_share *sh);
+/* Posts a short message from the app's memory at once, if it is plain (rr_eng_send_plain()). */
+bool rr_drv_send_plain(struct rr_share *sh, const struct rr_eng_out *out,
+		       const struct rr_app_iov *app, rr_time now);
+/* Takes in what has come. The time, if anything has; else perhaps 0. */
+rr_time rr_drv_progress(struct rr_share *sh);
 /* A Send of the connection's own, RR_IMM_..., as send_imm(). */
 int rr_drv_say(struct rr_share *sh, uint32_t imm);
 /* The provider's peer is gone; what it sent can still be read. */
@@ -556,7 +688,7 @@ int rr_stream_error(struct rr_share *sh);
 /* May the app still write by the provider? */
 static inline bool rr_tx_carried(const struct rr_share *sh)
 {
-	return !sh->tx.tcp && !sh->tx.shut && !sh->dead;
+	return !sh->tx.tcp && !sh->tx.early && !sh->tx.shut && !sh->dead;
 }
 /* Behind the peer's hatch the anchor is the app's, but the provider has to live while our own direction is not TCP, or
  * something that stands before the hatch is to come. */
@@ -591,6 +723,7 @@ int rr_hatch_flush(struct rr_share *sh, int fd);
 unsigned rr_anchor_poll(int fd, unsigned want);
 void rr_anchor_check(struct rr_share *sh, int fd, rr_time now);
 bool rr_anchor_mark(struct rr_share *sh, int fd);
+void rr_anchor_note(struct rr_share *sh);
 void rr_anchor_break(int fd);
 /* Its close, whose ever it is, will be a reset. */
 void rr_anchor_reset(int fd);
@@ -687,5 +820,7 @@ uint32_t rr_budget_recvs(uint32_t recvs, uint32_t size);
 enum rr_reason rr_cache_look(const struct sockaddr_in6 *peer, rr_time now);
 void rr_cache_add(const struct sockaddr_in6 *peer, enum rr_reason why, rr_time until);
 void rr_cache_forked(void);
+/* The same family, address and port? */
+bool rr_cache_same(const struct sockaddr_in6 *a, const struct sockaddr_in6 *b);
 
 #endif

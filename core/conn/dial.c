@@ -108,11 +108,11 @@ static void established(struct rr_conn *c, int fd)
 {
 	struct rr_share *sh = c->share;
 	struct sockaddr_in6 bound, now;
-	int floor = rr_own_floor(), rc = -EMFILE;
+	int rc = -EMFILE;
 
 	own_name(fd, &bound);
-	if (floor >= 0)
-		rc = rr_pair_connect(fd, floor, &sh->far);
+	if (rr_own_spare(-1))
+		rc = rr_pair_connect(fd, &sh->far);
 	if (rc)
 		return failed(c, fd, rc);
 	own_name(fd, &now);

@@ -2,6 +2,7 @@
 /* The one loop between engine and provider: carries out what the engine asks for, and tells
  * it what has happened. Under the connection's lock. */
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -56,22 +57,6 @@ static int buf_iov(struct rr_share *sh, uint32_t buf, size_t off, size_t len, st
 	return n;
 }
 
-/* The first len bytes of the app's own iovecs. */
-static int app_iov(const struct rr_app_iov *app, size_t len, struct iovec *iov, int max)
-{
-	int n = 0;
-
-	for (int i = 0; i < app->n && len && n < max; i++) {
-		size_t take = rr_min(app->iov[i].iov_len, len);
-
-		if (!take)
-			continue;
-		iov[n++] = (struct iovec){ app->iov[i].iov_base, take };
-		len -= take;
-	}
-	return n;
-}
-
 /* For the app's next connection to the same peer. */
 static void remember(const struct rr_share *sh, enum rr_reason why)
 {
@@ -119,12 +104,32 @@ static void posted(struct rr_share *sh, uint32_t id, int rc, rr_time now)
 
 static const uint8_t zeroes[RR_PAD_MAX];	/* padding */
 
+static void post_send(struct rr_share *sh, const struct rr_op *op, const struct iovec *iov, int n, rr_time now)
+{
+	uint64_t cookie = op->id ? rr_drv_cookie(RR_FOR_ENGINE, op->id) : 0;
+	int rc;
+
+	rr_count(sh->qp->count, RR_C_copied, op->hdr_len + op->len);
+	rc = sh->qp->ops->send(sh->qp, iov, n, cookie, op->inv_handle);
+	if (unlikely(rc != 1 || op->id))
+		posted(sh, op->id, rc, now);
+	if (!rr_drv_direct(sh))	/* its queue may be full now, whatever the peer can take */
+		rr_eng_window(sh->eng, sh->qp->ops->window(sh->qp));
+}
+
+/* A message that lies in the app's memory. */
+static void send_app(struct rr_share *sh, const struct rr_op *op, const struct rr_app_iov *app, rr_time now)
+{
+	assert(app->iov);	/* it is sent within the call that brought it */
+	app->iov[0] = (struct iovec){ (void *)op->hdr, op->hdr_len };
+	post_send(sh, op, app->iov, app->n, now);
+}
+
 /* Not part of run(): its array is on the stack of Sends alone. */
-static RR_NOINLINE void op_send(struct rr_share *sh, const struct rr_op *op, const struct rr_app_iov *app,
-		    rr_time now)
+static RR_NOINLINE void send_own(struct rr_share *sh, const struct rr_op *op, rr_time now)
 {
 	struct iovec iov[MAX_IOV];
-	int n = 0, rc;
+	int n = 0;
 
 	iov[n++] = (struct iovec){ (void *)op->hdr, op->hdr_len };
 	for (uint32_t i = 0; unlikely(i < op->nparts); i++) {
@@ -133,18 +138,9 @@ static RR_NOINLINE void op_send(struct rr_share *sh, const struct rr_op *op, con
 		else
 			n += buf_iov(sh, op->buf, op->parts[i].off, op->parts[i].len, iov + n);
 	}
-	if (op->len && !op->nparts) {
-		if (op->buf == RR_BUF_APP)
-			n += app_iov(app, op->len, iov + n, MAX_IOV - 1);
-		else
-			n += buf_iov(sh, op->buf, op->off, op->len, iov + n);
-	}
-	rr_count(sh->qp->count, RR_C_copied, op->hdr_len + op->len);
-	rc = sh->qp->ops->send(sh->qp, iov, n, op->id ? rr_drv_cookie(RR_FOR_ENGINE, op->id) : 0,
-			       op->inv_handle);
-	posted(sh, op->id, rc, now);
-	if (!rr_drv_direct(sh))	/* its queue may be full now, whatever the peer can take */
-		rr_eng_window(sh->eng, sh->qp->ops->window(sh->qp));
+	if (op->len && !op->nparts)
+		n += buf_iov(sh, op->buf, op->off, op->len, iov + n);
+	post_send(sh, op, iov, n, now);
 }
 
 static void fence_begins(struct rr_share *sh, struct rr_buf *b)
@@ -350,9 +346,9 @@ static void op_place(struct rr_share *sh, const struct rr_op *op, const uint8_t 
 	rr_pool_fill(&sh->pool, op->buf, end + pad, stream + r->off, op->stream - r->off);
 }
 
-static void latency_sample(struct rr_share *sh, const struct rr_op *op)
+static void latency_sample(struct rr_share *sh, const struct rr_rpc *rpc)
 {
-	if (sh->lat_start && op->rpc.type == RR_RPC_REPLY && op->rpc.xid == sh->lat_xid) {
+	if (sh->lat_start && rpc->type == RR_RPC_REPLY && rpc->xid == sh->lat_xid) {
 		rr_report_latency(sh, rr_now() - sh->lat_start);
 		sh->lat_start = 0;
 	}
@@ -374,6 +370,18 @@ static void unpad(uint8_t *at, const struct rr_op *op)
 	}
 }
 
+/* For the app, in the order of these calls. */
+static void deliver(struct rr_share *sh, const struct rr_rpc *rpc, const struct rr_rx_ent *e)
+{
+	latency_sample(sh, rpc);
+	if (unlikely(!sh->heard)) {
+		sh->heard = true;
+		rr_report_dialect(sh);
+	}
+	sh->rx.records++;
+	rr_stream_push(sh, e);
+}
+
 static void op_deliver(struct rr_share *sh, const struct rr_op *op, const uint8_t *recv,
 		       rr_time now)
 {
@@ -382,11 +390,6 @@ static void op_deliver(struct rr_share *sh, const struct rr_op *op, const uint8_
 		.reply = op->rpc.type == RR_RPC_REPLY, .since = now,
 	};
 
-	latency_sample(sh, op);
-	if (unlikely(!sh->heard)) {
-		sh->heard = true;
-		rr_report_dialect(sh);
-	}
 	switch (op->from) {
 	case RR_FROM_RECV:
 		if (unlikely(op->nparts))
@@ -403,8 +406,7 @@ static void op_deliver(struct rr_share *sh, const struct rr_op *op, const uint8_
 		rr_pull_deliver(sh, op->id, &e, now);
 		break;
 	}
-	sh->rx.records++;
-	rr_stream_push(sh, &e);
+	deliver(sh, &op->rpc, &e);
 }
 
 static void op_release(struct rr_share *sh, const struct rr_op *op)
@@ -465,7 +467,10 @@ static bool run(struct rr_share *sh, const struct rr_app_iov *app, const struct 
 		any = true;
 		switch (op.code) {
 		case RR_OP_SEND:
-			op_send(sh, &op, app, now);
+			if (op.len && op.buf == RR_BUF_APP)
+				send_app(sh, &op, app, now);
+			else
+				send_own(sh, &op, now);
 			break;
 		case RR_OP_EXPOSE:
 			op_expose(sh, &op, now);
@@ -519,6 +524,35 @@ void rr_drv_run_app(struct rr_share *sh, const struct rr_app_iov *app, rr_time n
 	run(sh, app, NULL, now);
 }
 
+bool rr_drv_send_plain(struct rr_share *sh, const struct rr_eng_out *out,
+		       const struct rr_app_iov *app, rr_time now)
+{
+	uint8_t hdr[RR_ENG_PLAIN_HDR];
+	struct rr_op op = { .buf = RR_BUF_APP, .len = out->len, .hdr = hdr, .hdr_len = sizeof(hdr) };
+
+	if (!rr_eng_send_plain(sh->eng, out, now, hdr))
+		return false;
+	send_app(sh, &op, app, now);
+	return true;
+}
+
+/* Is it a plain message, and so the app's at once? */
+static bool received_plain(struct rr_share *sh, const struct rr_wc *wc, rr_time now)
+{
+	struct rr_rx_ent e = { .from = RR_FROM_RECV, .since = now, .ref = (uint32_t)wc->cookie };
+	struct rr_rpc rpc;
+
+	if (wc->has_imm || wc->has_inv ||
+	    !rr_eng_recv_plain(sh->eng, wc->buf, wc->len, now, &rpc))
+		return false;
+	e.ptr = wc->buf + RR_ENG_PLAIN_HDR;
+	e.len = wc->len - RR_ENG_PLAIN_HDR;
+	e.reply = rpc.type == RR_RPC_REPLY;
+	sh->rx.held++;
+	deliver(sh, &rpc, &e);
+	return true;
+}
+
 static void received(struct rr_share *sh, const struct rr_wc *wc, rr_time now)
 {
 	if (unlikely(wc->has_inv))
@@ -538,6 +572,12 @@ static void received(struct rr_share *sh, const struct rr_wc *wc, rr_time now)
 		rr_eng_hatched(sh->eng);
 		hatch_in_turn(sh);
 	}
+	if (wc->imm == RR_IMM_NOTE) {	/* the anchor has something to say */
+		sh->rx.checked = 0;
+		rr_hint(sh, RR_HINT_IN);
+	}
+	if ((wc->imm & 0xffff0000u) == RR_IMM_CROSS)
+		rr_cross_told(sh, wc->imm);
 	/* Behind the hatch an app sleeps in the kernel, where it would not hear RR_IMM_BACK. */
 	sh->called_back |= wc->imm == RR_IMM_BACK || (wc->imm == RR_IMM_HATCH && !rr_conn_shareable(sh));
 	sh->qp->ops->repost(sh->qp, wc->cookie);
@@ -601,9 +641,26 @@ static RR_NOINLINE void pull_short(struct rr_share *sh, rr_time now)
 		rr_pull_again(sh, now);
 }
 
+static void take_in(struct rr_share *sh, const struct rr_wc *wc, int n, rr_time now)
+{
+	bool plain = true;
+
+	for (int i = 0; i < n; i++) {
+		if (likely(wc[i].op == RR_WC_RECV && received_plain(sh, &wc[i], now)))
+			continue;
+		plain = false;
+		if (wc[i].op == RR_WC_RECV)
+			received(sh, &wc[i], now);
+		else
+			completed(sh, &wc[i], now);
+	}
+	if (unlikely(!plain))
+		rr_drv_run(sh, now);
+}
+
 /* No more than may have been there when it began: a peer that goes on sending what nothing becomes of keeps
  * nobody in here, and its next messages are found by who is about to sleep. */
-void rr_drv_progress(struct rr_share *sh)
+rr_time rr_drv_progress(struct rr_share *sh)
 {
 	uint32_t rounds = 1 + sh->qp->recvs / RR_POLL_BATCH;
 	const struct rr_prov_ops *ops = sh->qp->ops;
@@ -613,21 +670,16 @@ void rr_drv_progress(struct rr_share *sh)
 	int n = 0;
 
 	if (unlikely(sh->dead))		/* perhaps half done by who died in the middle of it */
-		return;
+		return 0;
 	for (; rounds && !sh->dead && rx_room(sh); rounds--) {
 		n = ops->poll(sh->qp, wc, RR_POLL_BATCH);
 		if (n <= 0)
 			break;
 		now = rr_now_coarse();
+		sh->rx.since += (uint32_t)n;
 		rr_idle_used(sh, now);
 		atomic_store_explicit(&sh->active, now, memory_order_relaxed);
-		for (int i = 0; i < n; i++) {
-			if (wc[i].op == RR_WC_RECV)
-				received(sh, &wc[i], now);
-			else
-				completed(sh, &wc[i], now);
-		}
-		rr_drv_run(sh, now);
+		take_in(sh, wc, n, now);
 		if (n < RR_POLL_BATCH)
 			break;
 	}
@@ -664,6 +716,7 @@ void rr_drv_progress(struct rr_share *sh)
 		rr_drv_stash(sh, now ? now : rr_now_coarse());
 	if (n > 0 || ran)
 		ops->kick(sh->qp);
+	return now;
 }
 
 /* Copies one held message into our own memory; false when there is none to be had. */

@@ -71,7 +71,9 @@ void rr_half_forked(void)
 /* Under its lock: is it TCP's now? Then its provider's part is to be freed when nobody waits for that any more. */
 static bool turn(struct rr_conn *c)
 {
-	if (rr_conn_st(c) != RR_S_ANSWERED || !rr_answer_withdraw(c))
+	enum rr_conn_st st = rr_conn_st(c);
+
+	if ((st != RR_S_ANSWERED && st != RR_S_HEARD && st != RR_S_SAID) || !rr_answer_withdraw(c))
 		return false;
 	/* The number may have been closed, if it was one of several. */
 	if (rr_cp->fd_of)

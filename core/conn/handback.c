@@ -10,7 +10,6 @@
  * owner's, the keeper, waits there; one more for each connection is at work until it is back. */
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -18,6 +17,7 @@
 #include "core/base/compiler.h"
 #include "core/base/log.h"
 #include "core/base/os.h"
+#include "core/base/ownfd.h"
 #include "core/conn/conn_int.h"
 
 #define WATCH	(50 * RR_MSEC)		/* for what no descriptor tells */
@@ -116,7 +116,7 @@ static void let_go(struct rr_conn *c)
 	if (sh->back.left && !rr_conn_procs(sh) &&
 	    (rr_handback_bytes(sh) || sh->rx.bytes) && !sh->rx.shut)
 		rr_anchor_reset(c->anchor);
-	rr_own_drop(c->anchor);
+	rr_ownfd_close(c->anchor);
 }
 
 /* One round: how many descriptors to sleep on, or -1 it is over. */
@@ -183,7 +183,7 @@ static int start(struct rr_conn *c, int anchor)
 	c->share->back.busy = false;
 	rr_warn("fd %d: no thread for a connection that is forked", c->fd);
 	if (anchor >= 0)
-		rr_own_drop(anchor);
+		rr_ownfd_close(anchor);
 	return rc;
 }
 
@@ -223,7 +223,7 @@ static void begin(struct rr_share *sh, int anchor)
 			rr_conn_free(w.c);
 	}
 	if (anchor >= 0)
-		rr_own_drop(anchor);
+		rr_ownfd_close(anchor);
 }
 
 union passed {
@@ -250,7 +250,7 @@ static void *keeper(void *arg)
 		if (!h || h->cmsg_type != SCM_RIGHTS)
 			continue;
 		memcpy(&fd, CMSG_DATA(h), sizeof(fd));
-		begin(sh, rr_own_high(fd, rr_max(rr_own_floor(), 3)));
+		begin(sh, rr_ownfd_raise(fd));
 	}
 }
 
@@ -270,18 +270,18 @@ int rr_handback_ask(struct rr_share *sh, int fd)
 
 static bool open_door(void)
 {
-	int floor = rr_own_floor(), fd[2];
+	int fd[2];
 
 	if (door.out >= 0)
 		return true;
-	if (floor < 0 || syscall(SYS_socketpair, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fd))
+	if (!rr_own_spare(-1) || syscall(SYS_socketpair, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fd))
 		return false;
-	door.in = rr_own_high(fd[0], floor);
-	door.out = rr_own_high(fd[1], floor);
+	door.in = rr_ownfd_raise(fd[0]);
+	door.out = rr_ownfd_raise(fd[1]);
 	if (!rr_thread(keeper, (void *)(intptr_t)door.in))
 		return true;
-	rr_own_drop(door.in);
-	rr_own_drop(door.out);
+	rr_ownfd_close(door.in);
+	rr_ownfd_close(door.out);
 	door.in = door.out = -1;
 	return false;
 }
@@ -298,7 +298,7 @@ void rr_handback_forks(struct rr_conn *c)
 void rr_handback_forked(void)
 {
 	if (door.in >= 0)
-		rr_own_drop(door.in);
+		rr_ownfd_close(door.in);
 	door.in = door.out = -1;
 }
 
@@ -332,7 +332,6 @@ ssize_t rr_handback_take(struct rr_share *sh, const struct iovec *iov, int n, in
 void rr_handback_leave(struct rr_conn *c, int fd)
 {
 	struct rr_share *sh = c->share;
-	int floor = rr_own_floor();
 
 	sh->back.reads = true;
 	c->watched = false;
@@ -343,8 +342,7 @@ void rr_handback_leave(struct rr_conn *c, int fd)
 		return;
 	}
 	atomic_fetch_add_explicit(&c->refs, 1, memory_order_relaxed);
-	fd = fd < 0 ? -1 : rr_os->fcntl(fd, F_DUPFD_CLOEXEC, rr_max(floor, 3));
-	if (start(c, fd < 0 ? -1 : rr_own_high(fd, 0))) {
+	if (start(c, fd < 0 ? -1 : rr_ownfd_dup(fd))) {
 		atomic_fetch_sub_explicit(&c->refs, 1, memory_order_relaxed);
 		rr_drv_fail(sh, ECONNRESET, RR_R_FORKED);
 	}

@@ -18,6 +18,8 @@ int rr_hatch_open(struct rr_share *sh, enum rr_reason why)
 	int rc = -EMSGSIZE;
 
 	if (sh->ep.caps & RR_CAP_HATCH)
+		rc = unlikely(tx->early) ? rr_cross_now(sh) : 0;
+	if (rc == 0)
 		rc = rr_drv_say(sh, RR_IMM_HATCH);
 	if (rc == -EAGAIN)
 		return rc;

@@ -62,10 +62,10 @@ static int skip_answer(struct rr_conn *c, int fd)
 
 		if (n <= 0)
 			return n == -EAGAIN ? -EAGAIN : 0;
-		what = rr_rm_next(&c->swallow, buf, (size_t)n, &k);
+		what = rr_rm_next(&c->in.rm, buf, (size_t)n, &k);
 		rr_upgrade_consume(fd, (uint32_t)k);
-		if (what == RR_RM_FRAGMENT && c->swallow.last && !c->swallow.left)
-			what = rr_rm_next(&c->swallow, NULL, 0, &k);
+		if (what == RR_RM_FRAGMENT && c->in.rm.last && !c->in.rm.left)
+			what = rr_rm_next(&c->in.rm, NULL, 0, &k);
 		if (what == RR_RM_RECORD) {
 			rr_conn_become(c, RR_S_TCP, RR_R_NO_SHIM);
 			return 1;
@@ -85,7 +85,7 @@ int rr_upgrade_swallow_next(struct rr_conn *c, int fd)
 
 	if (c->skipping)
 		return skip_answer(c, fd);
-	if (!rr_rm_at_boundary(&c->swallow))
+	if (!rr_rm_at_boundary(&c->in.rm))
 		return 0;
 	n = peek_answer(fd, buf, sizeof(buf));
 	if (n <= 0)
@@ -105,23 +105,7 @@ int rr_upgrade_swallow_next(struct rr_conn *c, int fd)
 	}
 }
 
-/* Advances the boundary tracker over bytes that the app gets. */
-static void track(struct rr_rm *rm, const struct iovec *iov, int n, size_t len)
-{
-	for (int i = 0; i < n && len; i++) {
-		const uint8_t *p = iov[i].iov_base;
-		size_t left = rr_min(iov[i].iov_len, len), k;
-
-		len -= left;
-		while (left) {
-			rr_rm_next(rm, p, left, &k);
-			p += k;
-			left -= k;
-			if (rm->in_record && rm->last && !rm->left)
-				rr_rm_next(rm, NULL, 0, &k);
-		}
-	}
-}
+#define LATE	256u	/* records after the offer: behind so many it is not waited for any more */
 
 /* Reads for the app, but never across the end of a record: the answer may be next. */
 ssize_t rr_upgrade_swallow_recv(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags)
@@ -140,12 +124,14 @@ ssize_t rr_upgrade_swallow_recv(struct rr_conn *c, int fd, const struct iovec *i
 	}
 	if (!n)
 		return 0;
-	most = c->swallow.left ? c->swallow.left : RR_RM_HDR - c->swallow.have;
+	most = rr_track_most(&c->in, NULL, 0);
 	one = (struct iovec){ iov->iov_base, rr_min(iov->iov_len, most) };
 	got = rr_os->recv(fd, one.iov_base, one.iov_len, (flags & MSG_PEEK) | MSG_DONTWAIT);
 	if (got < 0)
 		return -errno;
 	if (!(flags & MSG_PEEK))
-		track(&c->swallow, &one, 1, (size_t)got);
+		rr_track_over(&c->in, &one, 1, (size_t)got);
+	if (c->in.records - c->asked_in >= LATE && rr_track_at_boundary(&c->in))
+		rr_conn_become(c, RR_S_TCP, RR_R_TIMEOUT);
 	return got;
 }

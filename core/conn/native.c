@@ -372,12 +372,12 @@ static void inherit(int listener, int fd)
 /* The app's end of sh: its fd, or -errno. */
 static int make_conn(struct rr_share *sh, int listener, int flags, struct rr_conn **out)
 {
-	int floor = rr_own_floor(), fd;
 	struct rr_conn *c;
+	int fd;
 
-	if (floor < 0)
+	if (!rr_own_spare(-1))
 		return -EMFILE;
-	fd = rr_pair_new(sh->name[0].sin6_family, flags, floor, &sh->far);
+	fd = rr_pair_new(sh->name[0].sin6_family, flags, &sh->far);
 	if (fd < 0)
 		return fd;
 	c = rr_slab_get(true, fd);

@@ -11,7 +11,7 @@
 #include "core/base/os.h"
 #include "core/conn/conn_int.h"
 
-static void negative(struct rr_conn *c)
+void rr_offer_negative(struct rr_conn *c)
 {
 	rr_cache_add(&c->peer, RR_R_NEGATIVE_CACHE, rr_now() + rr_cp->negative_time);
 }
@@ -27,7 +27,7 @@ static enum rr_reason sniff_reason(enum rr_sniff s)
 }
 
 /* To that no device leads: nothing but shm is looked for. */
-static bool by_loopback(const struct rr_conn *c)
+bool rr_offer_by_loopback(const struct rr_conn *c)
 {
 	const struct in6_addr *a = &c->peer.sin6_addr;
 	const struct sockaddr_in *in = (const void *)&c->peer;
@@ -40,7 +40,7 @@ static bool by_loopback(const struct rr_conn *c)
 /* Makes our side of every provider that can be had, in order of preference. Why there is none. */
 static enum rr_reason offer_providers(struct rr_conn *c, const struct rr_prov_params *p, struct rr_hello *h)
 {
-	uint32_t most = by_loopback(c) ? 1 : RR_NEGO_PROVS;
+	uint32_t most = rr_offer_by_loopback(c) ? 1 : RR_NEGO_PROVS;
 	enum rr_reason why = RR_R_NO_PROVIDER;
 	struct rr_share **at = &c->share;
 	const struct rr_prov_ops *ops;
@@ -72,7 +72,7 @@ static enum rr_reason offer_providers(struct rr_conn *c, const struct rr_prov_pa
 }
 
 /* Makes the providers' side, and h. RR_R_NONE, or why it cannot be. */
-static enum rr_reason make_offer(struct rr_conn *c, int fd, struct rr_hello *h)
+enum rr_reason rr_offer_make(struct rr_conn *c, int fd, struct rr_hello *h)
 {
 	struct rr_prov_params p;
 	enum rr_reason why;
@@ -105,7 +105,7 @@ static RR_NOINLINE int say(int fd, uint32_t xid, const struct rr_hello *h)
 static int offer(struct rr_conn *c, int fd)
 {
 	struct rr_hello h;
-	enum rr_reason why = make_offer(c, fd, &h);
+	enum rr_reason why = rr_offer_make(c, fd, &h);
 	int rc;
 
 	rr_report_adopt(c);
@@ -132,26 +132,20 @@ static int offer(struct rr_conn *c, int fd)
 }
 
 /* The rule for this connection now that its first call is known. */
-static enum rr_mode call_mode(struct rr_conn *c, int fd, const uint8_t *head, size_t len)
+static enum rr_mode call_mode(struct rr_conn *c, int fd, const uint32_t *prog)
 {
 	struct sockaddr_storage local = { 0 };
 	socklen_t llen = sizeof(local);
-	struct rr_rpc rpc;
 
-	if (!rr_cp->mode_call || len < RR_RM_HDR ||
-	    !rr_rpc_peek(head + RR_RM_HDR, (uint32_t)len - RR_RM_HDR, &rpc))
+	if (!rr_cp->mode_call || !prog)
 		return c->require ? RR_MODE_REQUIRE : RR_MODE_AUTO;
 	rr_os->getsockname(fd, (struct sockaddr *)&local, &llen);
-	return rr_cp->mode_call((struct sockaddr *)&local, (struct sockaddr *)&c->peer, rpc.prog);
+	return rr_cp->mode_call((struct sockaddr *)&local, (struct sockaddr *)&c->peer, *prog);
 }
 
-static uint8_t call_dialect(struct rr_conn *c, int fd, const uint8_t *head, size_t len)
+bool rr_offer_required(struct rr_conn *c, int fd)
 {
-	struct rr_rpc rpc;
-	bool known = len >= RR_RM_HDR &&
-		     rr_rpc_peek(head + RR_RM_HDR, (uint32_t)len - RR_RM_HDR, &rpc);
-
-	return (uint8_t)rr_own_dialect(c, fd, known ? &rpc.prog : NULL);
+	return c->require || (rr_cp->require_call && call_mode(c, fd, c->called ? &c->prog : NULL) == RR_MODE_REQUIRE);
 }
 
 /* The app reads before it has written anything: what is there was not meant for us. */
@@ -164,7 +158,7 @@ ssize_t rr_upgrade_first_read(struct rr_conn *c, int fd)
 }
 
 /* Who the offer goes to: connect() may have been called more than once. */
-static void learn_peer(struct rr_conn *c, int fd)
+void rr_offer_peer(struct rr_conn *c, int fd)
 {
 	struct sockaddr_storage a;
 	socklen_t len = sizeof(a);
@@ -175,24 +169,34 @@ static void learn_peer(struct rr_conn *c, int fd)
 	c->peer_len = len;
 }
 
-/* May the connection be upgraded that begins with head? RR_R_NONE, or why not. */
-static enum rr_reason may_offer(struct rr_conn *c, int fd, const uint8_t *head, size_t have)
+enum rr_reason rr_offer_sniff(const uint8_t *head, size_t have)
 {
-	enum rr_sniff what = rr_sniff(head, have);
-	enum rr_reason known;
-	enum rr_mode mode;
+	return sniff_reason(rr_sniff(head, have));
+}
 
-	if (what != RR_SNIFF_RPC)
-		return sniff_reason(what);
-	mode = call_mode(c, fd, head, have);
+enum rr_reason rr_offer_may(struct rr_conn *c, int fd, const uint32_t *prog)
+{
+	enum rr_mode mode = call_mode(c, fd, prog);
+	enum rr_reason known;
+
 	if (mode == RR_MODE_TCP)
 		return RR_R_POLICY;
 	c->require = mode == RR_MODE_REQUIRE;
-	c->dialect = call_dialect(c, fd, head, have);
+	c->dialect = (uint8_t)rr_own_dialect(c, fd, prog);
 	known = rr_cache_look(&c->peer, rr_now());
 	if (known == RR_R_NO_NATIVE)	/* of its RDMA port */
 		known = RR_R_NONE;
 	return known ? known : rr_upgrade_stopped() ? RR_R_STOPPED : RR_R_NONE;
+}
+
+/* The same of one that begins with head. */
+static enum rr_reason may_offer(struct rr_conn *c, int fd, const uint8_t *head, size_t have)
+{
+	enum rr_reason why = rr_offer_sniff(head, have);
+	struct rr_rpc rpc;
+	bool known = have >= RR_RM_HDR && rr_rpc_peek(head + RR_RM_HDR, (uint32_t)have - RR_RM_HDR, &rpc);
+
+	return why ? why : rr_offer_may(c, fd, known ? &rpc.prog : NULL);
 }
 
 int rr_upgrade_first_write(struct rr_conn *c, int fd, const struct iovec *iov, int n)
@@ -211,7 +215,7 @@ int rr_upgrade_first_write(struct rr_conn *c, int fd, const struct iovec *iov, i
 	bits = rr_anchor_poll(fd, POLLIN | POLLOUT);
 	if (!bits)	/* connecting; who let the kernel judge that might offer in mid-stream */
 		return -EAGAIN;
-	learn_peer(c, fd);
+	rr_offer_peer(c, fd);
 	why = may_offer(c, fd, head, have);
 	if (!why && bits & ~(unsigned)POLLOUT)
 		why = bits & (POLLHUP | POLLERR) ? RR_R_CLOSED : RR_R_SERVER_SPOKE_FIRST;
@@ -276,18 +280,27 @@ static enum rr_reason join_provider(struct rr_conn *c, const struct rr_hello *h)
 	return !rc ? RR_R_NONE : rc == -ECANCELED ? RR_R_ABANDONED : RR_R_NO_PROVIDER;
 }
 
-static void join(struct rr_conn *c, const struct rr_hello *h)
+enum rr_reason rr_offer_join_chosen(struct rr_conn *c, const struct rr_hello *h)
 {
 	enum rr_dialect dialect;
-	enum rr_reason why = RR_R_DIALECT;
+	enum rr_reason why;
 
-	if (rr_dialects_choose(h->dialects, rr_own_dialects(c), &dialect))
-		why = join_provider(c, h);
+	if (!rr_dialects_choose(h->dialects, rr_own_dialects(c), &dialect))
+		return RR_R_DIALECT;
+	why = join_provider(c, h);
+	if (!why)
+		rr_upgrade_agree(c->share, h, dialect);
+	return why;
+}
+
+static void join(struct rr_conn *c, const struct rr_hello *h)
+{
+	enum rr_reason why = rr_offer_join_chosen(c, h);
+
 	if (why) {
 		rr_count(rr_stats_counters(c->st), RR_C_upgrade_failures, 1);
 		return rr_upgrade_fails(c, why);
 	}
-	rr_upgrade_agree(c->share, h, dialect);
 	rr_conn_become(c, RR_S_JOINING, RR_R_NONE);
 }
 
@@ -296,8 +309,8 @@ static void give_up(struct rr_conn *c, enum rr_reason why)
 {
 	rr_share_free(c->share);
 	c->share = NULL;
-	rr_rm_init(&c->swallow);
-	negative(c);
+	c->in = (struct rr_track){ 0 };
+	rr_offer_negative(c);
 	rr_conn_become(c, RR_S_SWALLOW, why);
 }
 
@@ -308,10 +321,10 @@ static bool lacks_device(const struct rr_conn *c)
 
 	while (s && s->qp->ops == &rr_prov_shm)
 		s = s->next;
-	return rr_cp->verbs && !s && !by_loopback(c);
+	return rr_cp->verbs && !s && !rr_offer_by_loopback(c);
 }
 
-static enum rr_reason declined(const struct rr_conn *c, enum rr_nego what)
+enum rr_reason rr_offer_declined(const struct rr_conn *c, enum rr_nego what)
 {
 	if (what == RR_NEGO_NO)
 		return RR_R_NO_SHIM;
@@ -354,15 +367,17 @@ void rr_offer_step(struct rr_conn *c, int fd)
 		return;
 	switch (what) {
 	case RR_NEGO_OURS:
-		if (rr_upgrade_consume(fd, need))
-			return join(c, &h);
-		return rr_upgrade_fails(c, RR_R_INTERNAL);
+		if (!rr_upgrade_consume(fd, need))
+			return rr_upgrade_fails(c, RR_R_INTERNAL);
+		if (rr_upgrade_unseen(c))
+			return rr_upgrade_fails(c, RR_R_KERNEL_ONLY);
+		return join(c, &h);
 	case RR_NEGO_DECLINED:
 	case RR_NEGO_ELSEWHERE:
 	case RR_NEGO_NO:
 		rr_upgrade_consume(fd, need);
-		negative(c);
-		return rr_upgrade_fails(c, declined(c, what));
+		rr_offer_negative(c);
+		return rr_upgrade_fails(c, rr_offer_declined(c, what));
 	default:
 		return give_up(c, RR_R_NO_SHIM);
 	}

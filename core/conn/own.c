@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What we say of ourselves: to a peer of ours in an offer or an answer, to a provider; and what we speak. */
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/single_threaded.h>
 #include <unistd.h>
 
 #include "core/base/compiler.h"
@@ -30,7 +32,7 @@ bool rr_own_host(const struct rr_hello *h)
 
 static void own_ends(bool server, const uint8_t *token, int fd, uint8_t out[RR_IDENT])
 {
-	struct sockaddr_storage local, peer;
+	struct sockaddr_in6 local, peer;
 	socklen_t llen = sizeof(local), plen = sizeof(peer);
 	const struct sockaddr *l = (struct sockaddr *)&local, *p = (struct sockaddr *)&peer;
 
@@ -107,13 +109,12 @@ void rr_own_hello(struct rr_hello *h)
 
 enum rr_dialect rr_own_dialect(const struct rr_conn *c, int fd, const uint32_t *program)
 {
-	struct sockaddr_storage name[2] = { 0 };
+	struct sockaddr_in6 name[2] = { 0 };
 
 	if (!rr_cp->dialect)
 		return RR_DIALECT_V1;
 	if (c->name[0].sin6_family) {	/* native */
-		memcpy(&name[0], &c->name[0], sizeof(c->name[0]));
-		memcpy(&name[1], &c->name[1], sizeof(c->name[1]));
+		memcpy(name, c->name, sizeof(name));
 	} else {
 		socklen_t llen = sizeof(name[0]), plen = sizeof(name[1]);
 
@@ -132,57 +133,49 @@ uint32_t rr_own_dialects(const struct rr_conn *c)
 	return c->require || c->dialect == RR_DIALECT_V1 ? d : rr_dialects_add(d, RR_DIALECT_V1);
 }
 
-int rr_own_floor(void)
+/* Numbers are given out from the lowest on: below fd all are in use, or were a moment ago, by the app or by us. */
+static bool is_spare(rlim_t limit, int fd)
+{
+	rlim_t reserve = rr_min(rr_max(limit / 4, (rlim_t)RESERVE_MIN), (rlim_t)RESERVE_MAX);
+
+	if (limit <= LIMIT_MIN || fd < 0)
+		return limit > LIMIT_MIN;
+	return (rlim_t)fd + 1 + (rlim_t)rr_ownfd_above(fd) + reserve < limit;
+}
+
+/* RLIMIT_NOFILE. */
+static rlim_t limit(void)
 {
 	struct rlimit rl;
 
-	if (getrlimit(RLIMIT_NOFILE, &rl))
-		return 3;
-	if (rl.rlim_cur <= LIMIT_MIN)
-		return -1;
-	return (int)rr_min(rl.rlim_cur / 2, (rlim_t)32768);
+	return getrlimit(RLIMIT_NOFILE, &rl) ? RLIM_INFINITY : rl.rlim_cur;
 }
 
-/* Would the app still have its reserve of descriptors if the connection fd got one of ours? Numbers are given out from the
- * lowest on: below fd all are in use, or were a moment ago. */
-static bool can_spare(int fd)
+bool rr_own_spare(int fd)
 {
-	struct rlimit rl;
-	rlim_t reserve;
-
-	if (fd < 0 || getrlimit(RLIMIT_NOFILE, &rl))
-		return true;
-	reserve = rr_min(rr_max(rl.rlim_cur / 4, (rlim_t)RESERVE_MIN), (rlim_t)RESERVE_MAX);
-	return (rlim_t)fd + 1 + (rlim_t)rr_ownfd_count() + reserve < rl.rlim_cur;
+	return is_spare(limit(), fd);
 }
 
-int rr_own_high(int fd, int floor)
+/* Two addresses of which the one can be reached from the other without leaving the network namespace: the same one, or
+ * loopback addresses. What translates them in between is none of ours (option bypass_proxies). */
+static bool is_near(const struct sockaddr_in6 *a, const struct sockaddr_in6 *b)
 {
-	int to = -1;
+	const struct sockaddr_in *a4 = (const void *)a, *b4 = (const void *)b;
 
-	if (fd < 0)
-		return -errno;
-	for (int at = floor; at > fd && to < 0; at /= 2)
-		to = rr_os->fcntl(fd, F_DUPFD_CLOEXEC, at);
-	if (to >= 0) {
-		rr_os->close(fd);
-		fd = to;
-	}
-	rr_ownfd_set(fd, true);
-	return fd;
-}
-
-void rr_own_drop(int fd)
-{
-	rr_ownfd_set(fd, false);
-	rr_os->close(fd);
+	if (a->sin6_family != b->sin6_family || rr_cp->bypass_proxies)
+		return false;
+	if (a->sin6_family == AF_INET)
+		return a4->sin_addr.s_addr == b4->sin_addr.s_addr ||
+			(ntohl(a4->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET &&
+			 ntohl(b4->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET);
+	return a->sin6_family == AF_INET6 && !memcmp(&a->sin6_addr, &b->sin6_addr, sizeof(a->sin6_addr));
 }
 
 bool rr_own_params(struct rr_prov_params *p, const uint8_t *token, int fd)
 {
-	struct sockaddr_storage local = { 0 };
-	socklen_t len = sizeof(local);
-	int floor = rr_own_floor();
+	struct sockaddr_in6 peer = { 0 };
+	rlim_t most = limit();
+	socklen_t len = sizeof(p->local), plen = sizeof(peer);
 
 	*p = (struct rr_prov_params){
 		.recv_size = rr_cp->inline_size,
@@ -190,14 +183,19 @@ bool rr_own_params(struct rr_prov_params *p, const uint8_t *token, int fd)
 		.few = token ? RR_PROV_FEW : own_recvs(true, FEW_CREDITS, FEW_BC_CREDITS),
 		.mem_size = own_memory(),
 		.run_dir = rr_cp->run_dir[0] ? rr_cp->run_dir : NULL,
-		.fd_floor = floor,
+		.fd_floor = rr_ownfd_place(most, __libc_single_threaded, 0),
+		.ack_timeout = rr_cp->ack_timeout,
 	};
 	if (token) {
 		p->recvs = rr_budget_recvs(rr_prov_recvs(p->recvs, p->recv_size), p->recv_size);
 		p->long_size = rr_cp->device_inline;
 		memcpy(p->token, token, RR_TOKEN_LEN);
 	}
-	if (rr_os->getsockname(fd, (struct sockaddr *)&local, &len) == 0)
-		memcpy(&p->local, &local, sizeof(p->local));
-	return floor >= 0 && (!token || can_spare(fd));
+	if (rr_os->getsockname(fd, (struct sockaddr *)&p->local, &len))
+		p->local.sin6_family = AF_UNSPEC;
+	/* A socket file is for peers in other network namespaces. */
+	if (token && !rr_os->getpeername(fd, (struct sockaddr *)&peer, &plen) &&
+	    is_near(&p->local, &peer))
+		p->run_dir = NULL;
+	return is_spare(most, token ? fd : -1);
 }

@@ -8,6 +8,7 @@
 
 #include "core/base/compiler.h"
 #include "core/base/os.h"
+#include "core/base/ownfd.h"
 #include "core/conn/conn_int.h"
 
 #define STRANGERS	8	/* who else connects to the port while it is open */
@@ -19,14 +20,9 @@ union addr {
 	struct sockaddr_in6 in6;
 };
 
-static int high_or(int fd, int floor)
+static int new_socket(sa_family_t family)
 {
-	return fd < 0 ? fd : rr_own_high(fd, floor);
-}
-
-static int new_socket(sa_family_t family, int floor)
-{
-	return rr_own_high(rr_os->socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), floor);
+	return rr_ownfd_raise(rr_os->socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 }
 
 /* A v4 loopback address for sockets of either family: that of IPv6 may be switched off. */
@@ -45,10 +41,10 @@ static socklen_t loopback(union addr *a, sa_family_t family, uint16_t port)
 }
 
 /* A listener for one connection, at an address with any port; *at: which it is. */
-static int listen_once(union addr *at, socklen_t len, int floor)
+static int listen_once(union addr *at, socklen_t len)
 {
 	sa_family_t family = at->sa.sa_family;
-	int fd = new_socket(family, floor), off = 0, rc;
+	int fd = new_socket(family), off = 0, rc;
 
 	if (fd < 0)
 		return fd;
@@ -58,7 +54,7 @@ static int listen_once(union addr *at, socklen_t len, int floor)
 	    !rr_os->getsockname(fd, &at->sa, &len))
 		return fd;
 	rc = -errno;
-	rr_own_drop(fd);
+	rr_ownfd_close(fd);
 	return rc;
 }
 
@@ -98,15 +94,15 @@ static int accept_ours(int listener, int fd, int flags)
 	return -ECONNABORTED;
 }
 
-int rr_pair_new(sa_family_t family, int flags, int floor, int *far)
+int rr_pair_new(sa_family_t family, int flags, int *far)
 {
 	union addr at;
 	socklen_t len = loopback(&at, family, 0);
-	int listener = listen_once(&at, len, floor), rc;
+	int listener = listen_once(&at, len), rc;
 
 	if (listener < 0)
 		return listener;
-	*far = rc = new_socket(family, floor);
+	*far = rc = new_socket(family);
 	if (rc >= 0) {
 		if (rr_os->connect(*far, &at.sa, len) && errno != EINPROGRESS)
 			rc = -errno;
@@ -115,7 +111,7 @@ int rr_pair_new(sa_family_t family, int flags, int floor, int *far)
 		if (rc < 0)
 			rr_pair_end(far, false);
 	}
-	rr_own_drop(listener);
+	rr_ownfd_close(listener);
 	return rc;
 }
 
@@ -169,23 +165,23 @@ void rr_pair_reset(int fd)
 	rr_os->connect(fd, &none, sizeof(none));
 }
 
-int rr_pair_connect(int fd, int floor, int *far)
+int rr_pair_connect(int fd, int *far)
 {
 	union addr at;
 	socklen_t len = reachable(fd, &at);
-	int listener = len ? listen_once(&at, len, floor) : -EBADF, rc;
+	int listener = len ? listen_once(&at, len) : -EBADF, rc;
 
 	if (listener < 0)
 		return listener;
 	rc = connect_now(fd, &at, len);
 	if (!rc)
-		rc = high_or(accept_ours(listener, fd, SOCK_CLOEXEC | SOCK_NONBLOCK), floor);
-	rr_own_drop(listener);
+		rc = accept_ours(listener, fd, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	rr_ownfd_close(listener);
 	if (rc < 0) {
 		rr_pair_reset(fd);
 		return rc;
 	}
-	*far = rc;
+	*far = rr_ownfd_raise(rc);
 	return 0;
 }
 
@@ -195,6 +191,6 @@ void rr_pair_end(int *far, bool reset)
 		return;
 	if (reset)
 		rr_anchor_reset(*far);
-	rr_own_drop(*far);
+	rr_ownfd_close(*far);
 	*far = -1;
 }

@@ -37,6 +37,15 @@ int rr_drv_read_pull(struct rr_share *sh, const struct rr_pull *p, uint32_t off,
 	return len ? -EPROTO : 0;
 }
 
+/* Its owner may have the memory back. */
+static void pull_consumed(struct rr_share *sh, const struct rr_pull *p)
+{
+	const struct rr_prov_ops *ops = sh->qp->ops;
+
+	for (uint32_t i = 0; ops->consume && i < p->nsegs; i++)
+		ops->consume(sh->qp, &p->segs[i]);
+}
+
 static struct rr_pull *pull_new(struct rr_share *sh)
 {
 	for (uint32_t i = 0; i < RR_PULLS; i++)
@@ -69,6 +78,7 @@ static void pull_complete(struct rr_share *sh, struct rr_pull *p, rr_time now)
 	size_t room;
 	const uint8_t *head = rr_pool_at(&sh->pool, p->buf, 0, &room);
 
+	pull_consumed(sh, p);
 	if (p->composed)
 		rr_eng_pulled(sh->eng, p->id, 0, now);
 	else
@@ -310,6 +320,7 @@ void rr_drv_pull_done(struct rr_share *sh, uint32_t pull, int status)
 	struct rr_pull *p = &sh->pull[pull];
 	rr_time now = rr_now_coarse();
 
+	pull_consumed(sh, p);
 	p->used = false;
 	rr_eng_pulled(sh->eng, p->id, status, now);
 	rr_drv_run(sh, now);

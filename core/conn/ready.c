@@ -13,6 +13,8 @@
 #define FAMILY_LOOK	(50 * RR_MSEC)
 #define FULL_LOOK	RR_SEC
 #define ANCHOR_LOOK	RR_MSEC
+#define TOLD_LOOK	RR_SEC		/* the same where the wake-up fd tells of the peer's end … */
+#define TOLD_LOOK_END	(20 * RR_MSEC)	/* … to an app that asks for that */
 #define STUCK_LOOK	(10 * RR_MSEC)
 #define NEAR		4u	/* times the longest spin: a sleep that may have been the other end's wake-up */
 #define NEAR_MISSES	32u
@@ -34,6 +36,12 @@ static unsigned in_bits(struct rr_conn *c, struct rr_share *sh, int fd)
 {
 	if (unlikely(rr_handback_bytes(sh)))
 		return RR_IN_BITS;
+	if (unlikely(sh->rx.early)) {
+		unsigned got = rr_cross_in_bits(sh, fd, c->lowat);
+
+		if (sh->rx.early)
+			return got;
+	}
 	if (!sh->rx.bytes && rr_stream_next_is_tcp(sh))
 		return rr_anchor_poll(fd, RR_IN_BITS | POLLRDHUP | POLLPRI);
 	if (sh->dead || sh->reset || sh->rx.shut || rr_stream_is_over(sh))
@@ -43,6 +51,8 @@ static unsigned in_bits(struct rr_conn *c, struct rr_share *sh, int fd)
 
 static unsigned out_bits(struct rr_share *sh, int fd)
 {
+	if (unlikely(sh->tx.early))
+		return rr_anchor_poll(fd, RR_OUT_BITS);
 	if (sh->tx.tcp) {
 		int rc = rr_hatch_flush(sh, fd);
 
@@ -69,6 +79,8 @@ static unsigned bits(struct rr_conn *c, struct rr_share *sh, int fd, unsigned wa
 		got |= in_bits(c, sh, fd);
 	if (want & RR_OUT_BITS)
 		got |= connect_waits(c) ? RR_OUT_BITS : out_bits(sh, fd);
+	if (unlikely(sh->rx.early || (sh->rx.tcp && sh->tx.tcp)))
+		got |= rr_anchor_poll(fd, 0);
 	if (sh->dead || sh->reset || (sh->tx.shut && (sh->rx.shut || rr_stream_is_over(sh))))
 		got |= POLLHUP;
 	if (sh->err)
@@ -77,28 +89,40 @@ static unsigned bits(struct rr_conn *c, struct rr_share *sh, int fd, unsigned wa
 }
 
 /* On which CPU this end is, the peer is to know: it does not spin there. */
-static void tell_cpu(struct rr_share *sh, uint32_t cpu)
+static void tell_cpu(struct rr_share *sh, uint32_t cpu, rr_time now)
 {
+	sh->cpu_told = now;
 	if (sh->qp->ops->tell && !sh->prov_lost)
 		sh->qp->ops->tell(sh->qp, RR_TELL_CPU, cpu);
+}
+
+/* How often the anchor is looked at, when nothing says that it has news. A living peer's end is told by its note, and a
+ * dead one's by the wake-up fd. */
+static rr_time anchor_look(const struct rr_share *sh, unsigned want)
+{
+	if (!(rr_qp_caps(sh->qp) & RR_PROV_TELLS) || sh->prov_lost || sh->rx.marked || sh->rx.hatched)
+		return ANCHOR_LOOK;
+	return want & POLLRDHUP ? TOLD_LOOK_END : TOLD_LOOK;
 }
 
 static unsigned carried_poll(struct rr_conn *c, int fd, unsigned want)
 {
 	struct rr_share *sh = c->share;
-	rr_time now = rr_now_coarse();
+	rr_time now = 0;
 	unsigned got;
 
 	if (sh->rx.bytes < (uint64_t)c->lowat || (want & RR_OUT_BITS))
-		rr_drv_progress(sh);
+		now = rr_drv_progress(sh);
+	if (!now)
+		now = rr_now_coarse();
 	rr_hatch_answer(sh);
 	got = bits(c, sh, fd, want);
-	if (got)
-		tell_cpu(sh, rr_cpu_here());
-	else
+	if (!got)
 		rr_hint_none(sh);
+	else if (now != sh->cpu_told)
+		tell_cpu(sh, rr_cpu_here(), now);
 	/* The peer's end shows beside bytes that nobody has read, and room to write. */
-	if (now - sh->rx.checked > ANCHOR_LOOK) {
+	if (now - sh->rx.checked > anchor_look(sh, want)) {
 		rr_anchor_check(sh, fd, now);
 		got = bits(c, sh, fd, want);
 	}
@@ -106,7 +130,7 @@ static unsigned carried_poll(struct rr_conn *c, int fd, unsigned want)
 	return got;
 }
 
-int rr_conn_poll(struct rr_conn *c, int fd, unsigned want)
+static RR_NOINLINE int other_poll(struct rr_conn *c, int fd, unsigned want)
 {
 	struct rr_lock *l;
 	int st, rc = 0;
@@ -116,6 +140,7 @@ int rr_conn_poll(struct rr_conn *c, int fd, unsigned want)
 		rr_relay_ask(c, fd);
 	if (rr_conn_st(c) == RR_S_TCP || rr_conn_relayed(c, fd))
 		return RR_CONN_KERNEL;
+again:
 	st = rr_conn_enter(c, fd, &l);
 	switch (st) {
 	case -EDEADLK: case -EBUSY:
@@ -133,6 +158,11 @@ int rr_conn_poll(struct rr_conn *c, int fd, unsigned want)
 		break;
 	case RR_S_NEW:
 		rc = (int)rr_anchor_poll(fd, want);
+		if (c->hold_until && rr_now() < c->hold_until)
+			rc &= ~(int)RR_IN_BITS;		/* an offer, and not the app's */
+		break;
+	case RR_S_WATCH: case RR_S_ASKED: case RR_S_MEETING: case RR_S_HEARD: case RR_S_SAID:
+		rc = rr_ride_poll(c, fd, want);
 		break;
 	case RR_S_LISTEN:
 		rc = rr_native_poll(c, fd, want);
@@ -153,6 +183,20 @@ int rr_conn_poll(struct rr_conn *c, int fd, unsigned want)
 		break;
 	}
 	rr_lock_drop(l);
+	if (rc == RR_RIDE_OVER)
+		goto again;
+	return rc;
+}
+
+int rr_conn_poll(struct rr_conn *c, int fd, unsigned want)
+{
+	struct rr_share *sh = rr_conn_enter_carried(c, fd);
+	int rc;
+
+	if (unlikely(!sh))
+		return other_poll(c, fd, want);
+	rc = (int)carried_poll(c, fd, want);
+	rr_lock_drop(&sh->lock);
 	return rc;
 }
 
@@ -167,6 +211,8 @@ bool rr_conn_peek(const struct rr_conn *c, unsigned want)
 	if (unlikely(rr_lock_is_stuck(&sh->lock)))
 		return false;
 	hint = atomic_load_explicit(&sh->hint, memory_order_relaxed);
+	if (hint & RR_HINT_EARLY)
+		return false;	/* what comes by TCP, memory does not show */
 	if (hint & (mask | RR_HINT_LOST))
 		return hint & mask;
 	return sh->qp->ops->peek(sh->qp, (want & RR_OUT_BITS) ? RR_ARM_RECV | RR_ARM_SEND
@@ -195,6 +241,11 @@ static void tell_doing(struct rr_share *sh, uint32_t doing)
 
 	if (ops->tell && !sh->prov_lost)
 		ops->tell(sh->qp, RR_TELL_DOING, doing | (spins ? RR_DOES_SPIN : 0u));
+}
+
+void rr_ready_runs(struct rr_share *sh)
+{
+	tell_doing(sh, RR_DOES_RUN);
 }
 
 /* What is known of the peer now. At the beginning of a wait this is kept, for what is learned
@@ -242,6 +293,8 @@ void rr_conn_spin(const struct rr_conn *c, struct rr_spin *s)
 	if (!rr_conn_is_carried(c))
 		return;
 	sh = c->share;
+	if (unlikely(atomic_load_explicit(&sh->hint, memory_order_relaxed) & RR_HINT_EARLY))
+		return;
 	if (!s->now)
 		rr_spin_look_around(s);
 	/* two clocks, of which this one is some milliseconds behind */
@@ -357,12 +410,20 @@ static void learn(struct rr_share *sh, rr_time now)
 
 /* --- sleeping ------------------------------------------------------------------------- */
 
-/* A thread sleeps on the anchor as well (rr_conn_fds()), an epoll set may not. */
+/* Did so many messages come that the peer may have had no room for its note? */
+static bool may_lack_note(const struct rr_share *sh)
+{
+	return !sh->rx.checked || sh->rx.since >= sh->qp->recvs / 2;
+}
+
+/* A thread sleeps on the anchor as well (rr_conn_fds()), unless it will be told of its news; an epoll set may not. */
 static void look_at_anchor(struct rr_share *sh, int fd, bool thread)
 {
 	rr_time now = rr_now_coarse();
+	bool told = rr_qp_caps(sh->qp) & RR_PROV_TELLS;
 
-	if (!thread || sh->rx.hatched || sh->prov_lost)
+	if (sh->rx.hatched || sh->prov_lost || (told && may_lack_note(sh)) ||
+	    (!thread && now - sh->rx.checked > (told ? anchor_look(sh, 0) : 0)))
 		rr_anchor_check(sh, fd, now);
 }
 
@@ -416,8 +477,11 @@ static int arm(struct rr_conn *c, int fd, unsigned want, bool thread)
 		rc = rr_native_poll(c, fd, want) > 0;
 	else if (c->hold_until && rr_now() < c->hold_until)
 		rc = 1;		/* a verdict is there, and waits for threads to wake */
-	if (rc == 0 && thread)
+	if (rc == 0 && thread) {
 		atomic_fetch_add_explicit(&c->sleepers, 1, memory_order_acq_rel);
+		if (st == RR_S_CARRIED)
+			rr_rest_begin(c, want);
+	}
 	if (rc == 0 && !thread)
 		c->watched = true;
 	rr_lock_drop(l);
@@ -451,8 +515,8 @@ void rr_conn_disarm(struct rr_conn *c, int fd)
 	if (rr_conn_relayed(c, fd) || rr_conn_st(c) != RR_S_CARRIED || rr_conn_hold(c, &l) < 0)
 		return;
 	learn(c->share, rr_now());
-	/* Asked under the lock: another may have gone to sleep since. */
-	if (!atomic_load_explicit(&c->sleepers, memory_order_relaxed)) {
+	/* Asked under the lock, which has ended the rest: another may have gone to sleep since. */
+	if (!atomic_load(&c->sleepers)) {
 		drain(c->share);
 		/* Nothing has come: then the anchor had something to say. */
 		if (!c->share->prov_lost && !c->share->qp->ops->peek(c->share->qp, RR_ARM_RECV))
@@ -476,7 +540,7 @@ void rr_conn_drain(struct rr_conn *c)
 		return;
 	learn(c->share, rr_now());
 	/* A thread that sleeps in poll() has yet to see the doorbell. */
-	if (!atomic_load_explicit(&c->sleepers, memory_order_acquire))
+	if (!atomic_load(&c->sleepers))
 		drain(c->share);
 	rr_lock_drop(l);
 }
@@ -490,7 +554,9 @@ static int carried_fds(struct rr_share *sh, int fd, unsigned want, struct pollfd
 		anchor |= POLLIN | POLLRDHUP;
 	if (sh->rx.tcp)
 		anchor |= want & (RR_IN_BITS | POLLRDHUP | POLLPRI);
-	if (sh->tx.tcp)
+	if (unlikely(sh->rx.early))
+		anchor = want & (RR_IN_BITS | POLLRDHUP | POLLPRI);
+	if (sh->tx.tcp || unlikely(sh->tx.early))
 		anchor |= want & RR_OUT_BITS;
 	*until = rr_min(rr_min(rr_eng_deadline(sh->eng), rr_keep_due(sh)), rr_drv_fence_due(sh));
 	if (unlikely(!rr_eng_writable(sh->eng)) && !rr_drv_direct(sh))	/* a device that is full tells of nothing */
@@ -533,9 +599,16 @@ int rr_conn_fds(struct rr_conn *c, int fd, unsigned want, struct pollfd out[2], 
 	case RR_S_FORKED:
 		n = rr_inherited_fds(c, fd, want, out, until);
 		break;
-	case RR_S_NEW:
+	case RR_S_NEW: case RR_S_WATCH: case RR_S_ASKED:
 		if (c->part_since)
 			*until = c->part_since + RR_SEC;
+		break;
+	case RR_S_MEETING: case RR_S_HEARD: case RR_S_SAID:
+		*until = c->deadline;
+		if (!c->share || c->share->qp->wake_fd < 0)
+			break;
+		out[1] = (struct pollfd){ c->share->qp->wake_fd, POLLIN, 0 };
+		n = 2;
 		break;
 	case RR_S_OFFERED:
 		out[0].events = POLLIN | POLLRDHUP;

@@ -18,23 +18,24 @@ void rr_report_open(struct rr_conn *c, int fd)
  * parent's entry may be gone. */
 void rr_report_adopt(struct rr_conn *c)
 {
-	if (c->owner == (int32_t)getpid())
+	if (c->owner == (int32_t)rr_pid())
 		return;
-	c->owner = (int32_t)getpid();
+	c->owner = (int32_t)rr_pid();
 	rr_report_open(c, c->fd);
 }
 
 static void addresses(struct rr_conn *c, int fd)
 {
-	struct sockaddr_storage local, peer;
+	struct sockaddr_in6 local, peer;
 	socklen_t llen = sizeof(local), plen = sizeof(peer);
-	bool l = rr_os->getsockname(fd, (struct sockaddr *)&local, &llen) == 0;
-	bool p = rr_os->getpeername(fd, (struct sockaddr *)&peer, &plen) == 0;
+	bool l, p;
 
 	if (c->name[0].sin6_family) {
 		rr_stats_addr(c->st, (struct sockaddr *)&c->name[0], (struct sockaddr *)&c->name[1]);
 		return;
 	}
+	l = rr_os->getsockname(fd, (struct sockaddr *)&local, &llen) == 0;
+	p = rr_os->getpeername(fd, (struct sockaddr *)&peer, &plen) == 0;
 	rr_stats_addr(c->st, l ? (struct sockaddr *)&local : NULL,
 		      p ? (struct sockaddr *)&peer : NULL);
 }

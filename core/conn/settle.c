@@ -124,7 +124,7 @@ void rr_conn_settle(struct rr_conn *c, void (*then)(struct rr_share *sh))
 static bool ours(struct rr_share *sh)
 {
 	for (uint32_t i = 0; i < RR_FAMILY; i++)
-		if (atomic_load_explicit(&sh->family[i], memory_order_relaxed) == (int32_t)getpid())
+		if (atomic_load_explicit(&sh->family[i], memory_order_relaxed) == (int32_t)rr_pid())
 			return true;
 	return false;
 }

@@ -13,6 +13,7 @@
 #include "core/base/os.h"
 #include "core/base/ownfd.h"
 #include "core/conn/conn_int.h"
+#include "core/conn/when.h"
 
 #define SLAB	64u
 
@@ -60,7 +61,7 @@ struct rr_conn *rr_slab_get(bool server, int fd)
 	memset(c, 0, sizeof(*c));
 	c->server = server;
 	c->fd = fd;
-	c->owner = (int32_t)getpid();
+	c->owner = (int32_t)rr_pid();
 	c->lowat = 1;
 	atomic_store_explicit(&c->refs, 1, memory_order_relaxed);
 	return c;
@@ -110,7 +111,7 @@ uint32_t rr_conn_each_taken(void (*fn)(struct rr_conn *))
 		if (rr_conn_st(c) != RR_S_TAKEN || !rr_conn_keep(c))
 			continue;
 		if (rr_lock_try(&c->lock) == 0) {
-			if (rr_conn_st(c) == RR_S_TAKEN && c->owner == (int32_t)getpid())
+			if (rr_conn_st(c) == RR_S_TAKEN && c->owner == (int32_t)rr_pid())
 				fn(c);
 			rr_lock_drop(&c->lock);
 		}
@@ -151,7 +152,7 @@ uint32_t rr_conn_procs(struct rr_share *sh)
 	for (uint32_t i = 0; i < RR_FAMILY; i++) {
 		int32_t pid = atomic_load_explicit(&sh->family[i], memory_order_relaxed);
 
-		if (!pid || pid == (int32_t)getpid() || rr_lock_is_mixed(&sh->lock) || !rr_pid_is_dead(pid))
+		if (!pid || pid == (int32_t)rr_pid() || rr_lock_is_mixed(&sh->lock) || !rr_pid_is_dead(pid))
 			continue;
 		atomic_store_explicit(&sh->family[i], 0, memory_order_relaxed);
 		atomic_fetch_sub_explicit(&sh->procs, 1, memory_order_acq_rel);
@@ -161,7 +162,7 @@ uint32_t rr_conn_procs(struct rr_share *sh)
 
 uint32_t rr_conn_leave(struct rr_share *sh)
 {
-	family_swap(sh, (int32_t)getpid(), 0);
+	family_swap(sh, (int32_t)rr_pid(), 0);
 	if (atomic_fetch_sub_explicit(&sh->procs, 1, memory_order_acq_rel) == 1)
 		return 0;
 	return rr_conn_procs(sh);
@@ -213,6 +214,8 @@ void rr_conn_fork_child(void)
 
 	slab_lock = reap_lock = (struct rr_lock){ 0 };
 	rr_cache_forked();
+	rr_learned_forked();
+	rr_evidence_forked();
 	rr_budget_forked();
 	rr_handback_forked();
 	rr_half_forked();
@@ -226,9 +229,10 @@ void rr_conn_fork_child(void)
 			c->lock = (struct rr_lock){ 0 };
 			atomic_store_explicit(&c->half, false, memory_order_relaxed);
 			atomic_store_explicit(&c->sleepers, 0, memory_order_relaxed);
+			atomic_store_explicit(&c->rest, 0, memory_order_relaxed);
 			c->lingers = false;
 			if (counted(c)) {
-				family_swap(c->share, 0, (int32_t)getpid());
+				family_swap(c->share, 0, (int32_t)rr_pid());
 				if (apart)
 					rr_lock_mix(&c->share->lock);
 			}
@@ -246,6 +250,7 @@ void rr_conn_forked(struct rr_conn *c)
 	enum rr_conn_st st;
 
 	rr_native_forks(c);
+	rr_ride_forks(c);
 	if (rr_relay_forks(c))
 		return;
 	st = rr_conn_st(c);
@@ -253,7 +258,9 @@ void rr_conn_forked(struct rr_conn *c)
 		return;
 	if (st == RR_S_CARRIED && !rr_conn_shareable(c->share))
 		rr_handback_forks(c);
-	atomic_fetch_add_explicit(&c->share->procs, 1, memory_order_relaxed);
+	/* Before the rest's end, as may_rest() sees it. */
+	atomic_fetch_add(&c->share->procs, 1);
+	atomic_store(&c->rest, 0);
 	c->fork_round = fork_round;
 }
 
@@ -310,12 +317,19 @@ static bool move_wake_fd(struct rr_conn *c, int fd)
 bool rr_conn_move_fd(int fd)
 {
 	uint32_t n = atomic_load_explicit(&nslabs, memory_order_acquire);
-	bool moved = rr_prov_forget(fd);
+	bool moved = rr_prov_forget(fd) || rr_evidence_move(fd);
 
 	for (uint32_t i = 0; i < n * SLAB && !moved; i++) {
 		struct rr_conn *c = &slabs[i / SLAB][i % SLAB];
 		struct rr_lock *l;
 
+		if (rr_conn_rides(rr_conn_st(c)) && rr_conn_keep(c)) {
+			rr_ride_yield(c);
+			moved = !rr_ownfd_is(fd);
+			rr_conn_free(c);
+		}
+		if (moved)
+			break;
 		if (rr_conn_st(c) != RR_S_CARRIED || rr_lock_take(&reap_lock) == -EDEADLK)
 			continue;
 		if (rr_conn_st(c) == RR_S_CARRIED && rr_conn_hold(c, &l) >= 0) {

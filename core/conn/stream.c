@@ -83,19 +83,25 @@ size_t rr_iov_copy_out(uint8_t *dst, size_t want, const struct iovec *iov, int n
 	return got;
 }
 
-/* The iovecs from the cursor plus skip bytes on, at most max of them. */
-static int cur_slice(const struct cur *c, size_t skip, struct iovec *out, int max)
+/* len bytes, which are there, from the cursor plus skip on. How many iovecs that makes; 0: more than max. */
+static int cur_slice(const struct cur *c, size_t skip, size_t len, struct iovec *out, int max)
 {
 	size_t off = c->off + skip;
 	int n = 0;
 
-	for (int i = c->i; i < c->n && n < max; i++) {
+	for (int i = c->i; len; i++) {
+		uint8_t *base = (uint8_t *)c->iov[i].iov_base + off;
+		size_t take;
+
 		if (off >= c->iov[i].iov_len) {
 			off -= c->iov[i].iov_len;
 			continue;
 		}
-		out[n++] = (struct iovec){ (uint8_t *)c->iov[i].iov_base + off,
-					   c->iov[i].iov_len - off };
+		if (n == max)
+			return 0;
+		take = rr_min(c->iov[i].iov_len - off, len);
+		out[n++] = (struct iovec){ base, take };
+		len -= take;
 		off = 0;
 	}
 	return n;
@@ -119,8 +125,13 @@ static int engine_send(struct rr_share *sh, const struct rr_eng_out *out,
 		       const struct rr_app_iov *app)
 {
 	rr_time now = rr_eng_is_short(sh->eng, out->rpc.type, out->len) ? sh->active : rr_now_coarse();
-	int rc = rr_eng_send(sh->eng, out, now);
+	int rc;
 
+	if (likely(app) && rr_drv_send_plain(sh, out, app, now)) {
+		sent(sh, &out->rpc);
+		return 0;
+	}
+	rc = rr_eng_send(sh->eng, out, now);
 	for (int i = 0; unlikely(rc == -EAGAIN) && i < 2; i++) {
 		now = rr_now_coarse();
 		rr_drv_run(sh, now);
@@ -149,8 +160,8 @@ static int engine_send(struct rr_share *sh, const struct rr_eng_out *out,
 static int send_short(struct rr_share *sh, struct cur *c, size_t left)
 {
 	uint8_t head[RR_RM_HDR + RR_RPC_PEEK];
-	struct iovec piece[APP_PIECES];
-	struct rr_app_iov app = { piece, 0 };
+	struct iovec piece[1 + APP_PIECES];
+	struct rr_app_iov app = { piece, 1 };
 	struct rr_eng_out out = { .buf = RR_BUF_APP };
 	const uint8_t *p = head;
 	uint32_t mark;
@@ -174,8 +185,8 @@ static int send_short(struct rr_share *sh, struct cur *c, size_t left)
 		return 1;
 	out.head = p + RR_RM_HDR;
 	out.have = (uint32_t)rr_min(n - RR_RM_HDR, (size_t)out.len);
-	app.n = cur_slice(c, RR_RM_HDR, piece, APP_PIECES);
-	if (rr_iov_total(piece, app.n) < out.len)
+	app.n += cur_slice(c, RR_RM_HDR, out.len, piece + 1, APP_PIECES);
+	if (app.n == 1)
 		return 1;	/* in more pieces than we look at */
 	rc = engine_send(sh, &out, &app);
 	if (rc == 0)
@@ -423,6 +434,12 @@ ssize_t rr_stream_send(struct rr_share *sh, int fd, const struct iovec *iov, int
 	if (unlikely(sh->err))
 		return -rr_stream_error(sh);
 	rr_hatch_answer(sh);
+	if (unlikely(sh->tx.early)) {
+		ssize_t sent = rr_cross_send(sh, fd, iov, n, 0);
+
+		if (sent != RR_CROSSED)
+			return sent;
+	}
 	if (unlikely(sh->tx.tcp))
 		return rr_hatch_flush(sh, fd);
 	if (unlikely(sh->dead || sh->reset || sh->tx.shut))
@@ -527,9 +544,14 @@ static ssize_t ent_bytes(struct rr_share *sh, const struct rr_rx_ent *e, uint32_
 	uint8_t mark[RR_RM_HDR];
 	size_t n = 0;
 
-	rr_rm_put(mark, e->len, true);
-	while (at < RR_RM_HDR && n < len)
-		dst[n++] = mark[at++];
+	if (likely(at == 0 && len >= RR_RM_HDR)) {
+		rr_rm_put(dst, e->len, true);
+		n = at = RR_RM_HDR;
+	} else if (at < RR_RM_HDR) {
+		rr_rm_put(mark, e->len, true);
+		while (at < RR_RM_HDR && n < len)
+			dst[n++] = mark[at++];
+	}
 	if (n < len && at >= RR_RM_HDR) {
 		uint32_t off = at - RR_RM_HDR;
 		uint32_t take = (uint32_t)rr_min(len - n, (size_t)(e->len - off));
@@ -625,29 +647,13 @@ static ssize_t nothing_there(struct rr_share *sh, int fd)
 	return -EAGAIN;
 }
 
-ssize_t rr_stream_recv(struct rr_share *sh, int fd, const struct iovec *iov, int n, int flags)
+/* What has arrived. */
+static ssize_t take(struct rr_share *sh, const struct iovec *iov, int n, bool peek)
 {
-	bool peek = flags & MSG_PEEK;
-	struct rx_pos pos;
+	struct rx_pos pos = { sh->rx.head, sh->rx.off };
 	size_t total = 0;
 	ssize_t rc = 0;
 
-	if (unlikely(sh->rx.tcp)) {
-		rr_drv_progress(sh);
-		return by_tcp(sh, fd);
-	}
-	if (!sh->rx.bytes)
-		rr_drv_progress(sh);
-	if (unlikely(!sh->rx.bytes)) {
-		rr_time now = rr_now_coarse();
-
-		rr_hint_none(sh);
-		if (now - sh->rx.checked > RR_MSEC || sh->prov_lost)
-			rr_anchor_check(sh, fd, now);
-		if (!sh->rx.bytes)
-			return nothing_there(sh, fd);
-	}
-	pos = (struct rx_pos){ sh->rx.head, sh->rx.off };
 	for (int i = 0; i < n; i++) {
 		if (!iov[i].iov_len)
 			continue;
@@ -667,4 +673,44 @@ ssize_t rr_stream_recv(struct rr_share *sh, int fd, const struct iovec *iov, int
 		return total ? (ssize_t)total : -rr_stream_error(sh);
 	}
 	return (ssize_t)total;
+}
+
+/* What has come by TCP, and behind it by RDMA. */
+static RR_NOINLINE ssize_t recv_early(struct rr_share *sh, int fd, const struct iovec *iov, int n, int flags)
+{
+	struct iovec rest[APP_PIECES];
+	size_t done;
+	ssize_t rc = rr_cross_recv(sh, fd, iov, n, flags, &done), more = 0;
+
+	if (rc != RR_CROSSED || !done)
+		return rc;
+	n = rr_track_cut(iov, n, done, SIZE_MAX, rest, APP_PIECES);
+	if (n && sh->rx.bytes)
+		more = take(sh, rest, n, flags & MSG_PEEK);
+	return (ssize_t)done + rr_max(more, (ssize_t)0);
+}
+
+ssize_t rr_stream_recv(struct rr_share *sh, int fd, const struct iovec *iov, int n, int flags)
+{
+	if (unlikely(sh->rx.early)) {
+		ssize_t rc = recv_early(sh, fd, iov, n, flags);
+		if (rc != RR_CROSSED)
+			return rc;
+	}
+	if (unlikely(sh->rx.tcp)) {
+		rr_drv_progress(sh);
+		return by_tcp(sh, fd);
+	}
+	if (!sh->rx.bytes)
+		rr_drv_progress(sh);
+	if (unlikely(!sh->rx.bytes)) {
+		rr_time now = rr_now_coarse();
+
+		rr_hint_none(sh);
+		if (now - sh->rx.checked > RR_MSEC || sh->prov_lost)
+			rr_anchor_check(sh, fd, now);
+		if (!sh->rx.bytes)
+			return nothing_there(sh, fd);
+	}
+	return take(sh, iov, n, flags & MSG_PEEK);
 }

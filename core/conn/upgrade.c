@@ -46,6 +46,11 @@ bool rr_upgrade_waits(struct rr_conn *c)
 	return now < c->hold_until;
 }
 
+bool rr_upgrade_unseen(const struct rr_conn *c)
+{
+	return atomic_load_explicit(&c->sleepers, memory_order_acquire);
+}
+
 enum rr_reason rr_upgrade_why(const struct rr_prov_ops *ops, int rc, enum rr_reason other)
 {
 	static _Atomic bool told;
@@ -119,6 +124,8 @@ void rr_upgrade_carry(struct rr_conn *c)
 	rr_keep_anchor(sh, c->fd);
 	sh->rx.shut = c->shut_rd;
 	sh->tx.shut = c->shut_wr;
+	if (rr_conn_rides(rr_conn_st(c)))
+		rr_cross_begin(sh, c);
 	rr_count(sh->qp->count, RR_C_upgraded, 1);
 	rr_idle_wake(sh, now);
 	rr_budget_carry(c);
@@ -142,6 +149,9 @@ void rr_upgrade_step(struct rr_conn *c, int fd)
 		break;
 	case RR_S_ANSWERED:
 		rr_answer_wait(c, fd);
+		break;
+	case RR_S_ASKED: case RR_S_MEETING: case RR_S_HEARD: case RR_S_SAID:
+		rr_ride_step(c);
 		break;
 	case RR_S_TAKEN:
 		rr_native_step(c);

@@ -10,7 +10,7 @@
 
 static const struct rr_traits traits[] = {
 	[RR_DIALECT_V1] = {
-		.lists = LISTS_V1, .errors = ERRORS_V1, .reliable = true, .general = true,
+		.lists = LISTS_V1, .errors = ERRORS_V1, .reliable = true, .general = true, .plain = true,
 	},
 	[RR_DIALECT_V2] = {
 		.lists = LISTS_V2, .errors = ERRORS_V2, .reliable = true, .directed = true,

@@ -79,16 +79,10 @@ static bool take_failure(struct rr_eng *e, struct rr_op *op)
 	return true;
 }
 
-/* As it is most often when it is asked: once behind each message, in each direction. */
-static bool nothing_to_do(const struct rr_eng *e)
-{
-	return e->ops_head == e->ops_tail && !(e->arrived.head | e->control.head | e->unsent.head | e->failed);
-}
-
 /* What was queued and what has arrived whole still counts when the connection fails. */
 bool rr_eng_next_op(struct rr_eng *e, struct rr_op *op)
 {
-	if (nothing_to_do(e))
+	if (rr_eng_nothing_to_do(e))
 		return false;
 	*op = (struct rr_op){ .buf = RR_BUF_NONE };
 	if (take_queued(e, op) || rr_in_next_op(e, op))

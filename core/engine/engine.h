@@ -162,6 +162,23 @@ rr_time rr_eng_calls_unread(const struct rr_eng *e);
 void rr_eng_recv(struct rr_eng *e, uint32_t token, const uint8_t *buf, uint32_t len,
 		 uint32_t inv, rr_time now);
 
+/* The short way of a message that is plain: whole in one Send, without chunks, with ring credits, while the
+ * engine has nothing else to do. Both functions say false where the message or the moment is not that
+ * simple; then nothing has happened, and rr_eng_send() or rr_eng_recv() is to be called. After true
+ * there is no operation to be taken. */
+
+#define RR_ENG_PLAIN_HDR 28u	/* bytes of transport header */
+
+/* As rr_eng_send(), of a message for which rr_eng_is_short() is true. True: it is taken, and hdr is what
+ * goes before it, in a Send of whose end nobody needs to hear. */
+bool rr_eng_send_plain(struct rr_eng *e, const struct rr_eng_out *out, rr_time now,
+		       uint8_t hdr[RR_ENG_PLAIN_HDR]);
+
+/* As rr_eng_recv(), without inv. True: all that lies behind the first RR_ENG_PLAIN_HDR bytes is a message
+ * for the app, as RR_OP_DELIVER with RR_FROM_RECV would say, and *rpc what it is. */
+bool rr_eng_recv_plain(struct rr_eng *e, const uint8_t *buf, uint32_t len, rr_time now,
+		       struct rr_rpc *rpc);
+
 /* This many Sends can be taken from now on: with ring credits by the peer, and by the provider. Without them
  * there is no window until somebody speaks of one. */
 void rr_eng_window(struct rr_eng *e, uint32_t sends);

@@ -267,6 +267,7 @@ struct rr_traits {
 	bool exact_reads;	/* … and elsewhere without XDR padding */
 	bool padding;		/* RDMA_MSGP */
 	bool zero_grants;	/* a grant of zero means: not before another reply */
+	bool plain;		/* the header of a message without chunks is rr_v1_put_plain()'s */
 	const struct rr_opening *opening; /* NULL: there is none */
 };
 
@@ -304,6 +305,7 @@ struct rr_eng {
 	bool reverse_chunks;	/* chunks in reverse calls */
 	bool reverse_reads;	/* Read chunks in replies to reverse calls */
 	bool mute;		/* the peer takes no calls of ours */
+	bool simple;		/* plain messages may go the short way (plain.c) */
 	bool props_known;	/* its properties are … */
 	bool infer;		/* … but not what it takes in the reverse direction: its calls tell */
 	bool fell_back;
@@ -367,6 +369,13 @@ void rr_dialect_mark(const struct rr_eng *e, struct rr_msg *m, bool call);
 void rr_eng_push(struct rr_eng *e, enum rr_opcode code, uint32_t id, uint32_t buf, uint32_t inv,
 		 uint16_t in);
 void rr_eng_fail(struct rr_eng *e, enum rr_eng_why why);
+
+/* As it is most often when it is asked: once behind each message, in each direction. */
+static inline bool rr_eng_nothing_to_do(const struct rr_eng *e)
+{
+	return e->ops_head == e->ops_tail &&
+	       !(e->arrived.head | e->control.head | e->unsent.head | e->failed);
+}
 
 static inline void rr_eng_release(struct rr_eng *e, uint32_t buf)
 {
@@ -457,6 +466,10 @@ void rr_ctl_error_received(struct rr_eng *e, struct rr_in *in, const struct rr_m
 int rr_req_send(struct rr_eng *e, const struct rr_eng_out *out);
 bool rr_req_writable(const struct rr_eng *e);
 struct rr_call *rr_req_find(struct rr_eng *e, uint32_t xid);
+/* A plain call has been sent. False: there is no room for it, or only when another is forgotten. */
+bool rr_req_send_plain(struct rr_eng *e, const struct rr_rpc *rpc);
+/* A plain reply has come. False: not to be delivered at once, or perhaps not at all. */
+bool rr_req_reply_plain(struct rr_eng *e, uint32_t xid, uint32_t credit);
 /* stream: the receive's own bytes, which the peer may still write to. */
 void rr_req_reply_inline(struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch,
 			 const uint8_t *stream);
@@ -517,6 +530,8 @@ void rr_plan(const struct rr_eng *e, const struct rr_eng_out *out, struct rr_pla
 
 /* --- responder.c --- */
 int rr_resp_send(struct rr_eng *e, const struct rr_eng_out *out);
+/* May a plain reply be sent? Not where its call has left chunks. */
+bool rr_resp_send_plain(struct rr_eng *e, uint32_t xid);
 bool rr_resp_writable(const struct rr_eng *e);
 uint32_t rr_resp_grant(const struct rr_eng *e);
 /* Keeps the chunks of a call to be; false: no room (the connection has been failed). */

@@ -341,6 +341,18 @@ int rr_req_send(struct rr_eng *e, const struct rr_eng_out *out)
 	return 0;
 }
 
+bool rr_req_send_plain(struct rr_eng *e, const struct rr_rpc *rpc)
+{
+	struct rr_call *c = e->calls.used < e->calls.n ? call_new(e, rpc) : NULL;
+
+	if (!c)
+		return false;
+	c->bounded = c->idempotent = false;
+	c->rec = (struct rr_ulb_rec){ 0 };
+	rr_req_sent(e, c);
+	return true;
+}
+
 /* --- replies --------------------------------------------------------------------------- */
 
 /* A reply to c: what it grants counts now, its call is over. The credit comes back with the
@@ -386,6 +398,30 @@ static void unknown_inline(struct rr_eng *e, struct rr_in *in, const struct rr_c
 	}
 	rr_eng_count(e, RR_C_unknown_xid);
 	rr_in_discard(e, in);
+}
+
+/* Has c nothing exposed, and nobody who waits for it to be over? */
+static bool is_bare(const struct rr_call *c)
+{
+	return c->args.state == RR_MEM_NONE && c->reply.state == RR_MEM_NONE &&
+	       c->write.state == RR_MEM_NONE && !c->again && !c->kept;
+}
+
+/* As unknown_inline() and answered(). */
+bool rr_req_reply_plain(struct rr_eng *e, uint32_t xid, uint32_t credit)
+{
+	struct rr_call *c = rr_req_find(e, xid);
+
+	if (unlikely(!c))
+		return true;
+	if (unlikely(!is_bare(c)))
+		return false;
+	rr_credits_grant(&e->cr, credit, e->traits->zero_grants);
+	rr_credits_done_back(&e->cr, c->dones);
+	unlink_call(e, c);
+	rr_credits_return(&e->cr);
+	rr_pool_put(&e->calls, c);
+	return true;
 }
 
 /* The reply to c, in Read chunks: the peer has memory exposed for it until RDMA_DONE. That some of it

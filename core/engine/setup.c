@@ -157,6 +157,7 @@ void rr_eng_agreed(struct rr_eng *e, bool reliable, bool reverse_chunks)
 	e->plans = !e->reliable || e->p.reply_chunks == RR_REPLY_CHUNKS_BOUNDED;
 	if (e->plans && e->p.reply_chunk && rr_req_may_use_chunks(e))
 		e->chunk_most = rr_min(e->p.reply_chunk_max, e->p.max_msg);
+	e->simple = e->ring && e->reliable && !e->plans && e->traits->plain;
 }
 
 static bool may_reverse(const struct rr_eng *e)

@@ -33,6 +33,7 @@ struct rr_prov_params {
 	size_t mem_size;	/* registered memory for chunks, per side */
 	uint8_t token[RR_TOKEN_LEN];
 	const char *run_dir;	/* may be NULL; must stay valid during set-up only */
+	uint8_t ack_timeout;	/* on a device: 4.096 us << this until it sends again; 0 what it finds itself */
 	int fd_floor;		/* lowest number for descriptors of ours */
 	struct sockaddr_in6 local; /* the anchor's own address, v4 or v6; AF_UNSPEC unknown */
 };
@@ -91,6 +92,7 @@ enum rr_prov_cap {
 	RR_PROV_RING	= 2,	/* window() knows the peer's posted receives */
 	RR_PROV_SURVIVES = 4,	/* what was posted outlives its poster */
 	RR_PROV_FAMILY	= 8,	/* forked children can use it; otherwise only close() it */
+	RR_PROV_TELLS	= 16,	/* wake_fd shows the end of the peer's process, and of its connection */
 };
 
 struct rr_qp;
@@ -187,6 +189,9 @@ struct rr_prov_ops {
 	/* Has the peer told, outside the protocol, that it is done with this exposed
 	 * segment? A hint, to reclaim the memory of calls that never get a reply. */
 	bool (*consumed)(struct rr_qp *qp, uint32_t handle);
+	/* DIRECT providers: tells the peer so of a segment of its. A read() of the last byte does not, because the
+	 * same bytes may be read again (MSG_PEEK). NULL where the completions of reads tell. */
+	void (*consume)(struct rr_qp *qp, const struct rr_seg *seg);
 
 	/* Up to n completions; 0 none; -errno the connection is lost and drained. Receives
 	 * are reported in order, each until repost() gives its buffer back. */
@@ -221,6 +226,9 @@ struct rr_prov_ops {
 	uint32_t (*rung)(const struct rr_qp *qp, rr_time now);
 	/* Swallows doorbells on wake_fd. -ECONNRESET when the peer's end is gone. */
 	int (*drain)(struct rr_qp *qp);
+	/* Wakes every thread that sleeps on wake_fd, which is readable for good from now on; the peer is not told. For what
+	 * this process does itself. NULL where nobody sleeps on wake_fd alone (RR_PROV_TELLS). */
+	void (*rouse)(struct rr_qp *qp);
 
 	/* Gives idle memory back to the system: of mem, the ranges for which used() is
 	 * false; receive buffers that hold nothing; and what of qp itself, whole pages of

@@ -45,6 +45,12 @@ static inline bool rr_rm_at_boundary(const struct rr_rm *rm)
  * RR_RM_RECORD with *n = 0. After RR_RM_RECORD the next record starts afresh. */
 enum rr_rm_what rr_rm_next(struct rr_rm *rm, const uint8_t *buf, size_t len, size_t *n);
 
+/* The fragment's length, of its header. */
+static inline uint32_t rr_rm_len(const uint8_t hdr[4])
+{
+	return (uint32_t)(hdr[0] & 0x7f) << 24 | (uint32_t)hdr[1] << 16 | (uint32_t)hdr[2] << 8 | hdr[3];
+}
+
 static inline void rr_rm_put(uint8_t out[4], uint32_t len, bool last)
 {
 	uint32_t v = len | (last ? RR_RM_LAST : 0);

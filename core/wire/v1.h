@@ -5,8 +5,31 @@
 /* The RPC-over-RDMA version 1 header, RFC 8166 §4, and two dialects that add to it. */
 
 #include "core/wire/codec.h"
+#include "core/wire/cursor.h"
 
 extern const struct rr_codec rr_v1_codec;
+
+/* The header of a plain message, an RDMA_MSG with three empty chunk lists (RFC 8166 §4.2.1): RR_V1_HDR_MIN
+ * bytes, in which only the XID and the credit value are not always the same. What rr_v1_codec encodes and
+ * decodes, for the codec's users who have nothing else to say. */
+static inline void rr_v1_put_plain(uint8_t *hdr, uint32_t xid, uint32_t credit)
+{
+	memset(hdr, 0, RR_V1_HDR_MIN);
+	rr_put_be32(hdr, xid);
+	hdr[7] = 1;	/* the version */
+	rr_put_be32(hdr + 8, credit);
+}
+
+/* Are these RR_V1_HDR_MIN bytes such a header? */
+static inline bool rr_v1_is_plain(const uint8_t *hdr)
+{
+	return rr_be32(hdr + 4) == 1 && !(rr_be64(hdr + 12) | rr_be64(hdr + 20));
+}
+
+static inline uint32_t rr_v1_plain_credit(const uint8_t *hdr)
+{
+	return rr_be32(hdr + 8);
+}
 
 /* draft-ietf-nfsv4-rpcrdma-01 and -02. Their headers are those of RFC 8166 but for the
  * error arm: a code that is neither ERR_VERS nor ERR_CHUNK has eight more words. Such an

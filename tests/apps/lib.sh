@@ -128,6 +128,15 @@ snapshot() { RDMARPC_RUN_DIR=$1 "$BUILD/rdmarpc-stat" --json; }
 
 checks=0 failures=0
 
+# A script that ends in any other way than by finish, skip or die has not looked at all that it should.
+cut_short() {
+	local rc=$?
+	[ $rc = 0 ] || exit $rc
+	echo "the script ended before its finish, after $checks checks"
+	exit 1
+}
+trap cut_short EXIT
+
 fail() {
 	failures=$((failures + 1))
 	echo "FAIL $NAME/$LEG/$1: $2"
@@ -222,6 +231,7 @@ finish() {
 	[ -z "$(ls -A /dev/shm)" ] || fail shm "left in /dev/shm: $(ls -A /dev/shm)"
 	[ $failures = 0 ] || { echo "--- server log"; cat $W/server.log $W/ganesha.log 2>/dev/null | tail -n 10 | cut -c1-200; }
 	echo "$((checks - failures)) of $checks checks$calls"
-	[ $failures = 0 ]
+	trap - EXIT
+	[ $failures = 0 ] && [ $checks != 0 ]
 	exit
 }

@@ -19,7 +19,7 @@ static unsigned char byte_at(uint64_t off)
 	return (unsigned char)(off * 31 + (off >> 10));
 }
 
-static void fail(struct nfs_context *nfs, const char *what)
+static _Noreturn void fail(struct nfs_context *nfs, const char *what)
 {
 	fprintf(stderr, "nfsaio: %s: %s\n", what, nfs_get_error(nfs));
 	exit(2);

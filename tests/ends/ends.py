@@ -44,7 +44,7 @@ def environment(shim=True, **options):
     env = dict(os.environ, PYTHONUNBUFFERED='1')
     if shim:
         env['RDMARPC_UPGRADE_TIMEOUT_MS'] = '60000'	# whoever answers may have to wait for a CPU
-        env['LD_PRELOAD'] = ' '.join([SHIM] + SAN)
+        env['LD_PRELOAD'] = ' '.join([SHIM] + SAN + os.environ.get('TEST_PRELOAD', '').split())
         env['RDMARPC_RUN_DIR'] = RUN
         if SAN:
             env['ASAN_OPTIONS'] = 'detect_leaks=0:log_path=%s/san:verify_asan_link_order=0' % W
@@ -361,6 +361,11 @@ def offer_bytes():
 
 def clean():
     """After each test: its processes are gone, and nothing of them is left but statistics."""
+    if 'RR_MUTATE_KILLS' in os.environ:	# scripts/mutate wants to know what they have done
+        for p in procs:
+            if p.poll() is None:
+                p.send_signal(signal.SIGUSR1)
+        time.sleep(1)
     for p in procs:
         if p.poll() is None:
             p.kill()
@@ -386,11 +391,20 @@ def clean():
     return left
 
 
+def chosen(tests, names):
+    """Those that one of the names is a part of; all if there are none. A name that fits none of them is a mistake."""
+    for a in names:
+        if not any(a in fn.__name__ for fn in tests):
+            print('1..1\nFAIL %s: there is no such test' % a)
+            sys.exit(3)
+    return [fn for fn in tests if not names or any(a in fn.__name__ for a in names)]
+
+
 def main(tests, argv=sys.argv[1:]):
     failed = 0
+    tests = chosen(tests, argv)
+    print('1..%d' % len(tests), flush=True)
     for fn in tests:
-        if argv and not any(a in fn.__name__ for a in argv):
-            continue
         start, why, text, skip = time.monotonic(), None, '', None
         os.makedirs(RUN, exist_ok=True)
         os.chmod(RUN, 0o1777)

@@ -89,7 +89,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 
 	if (len < 1)
 		return 0;
-	memset(&there, 0, sizeof(there.n) + 80 * sizeof(there.e[0]));
+	memset(&there, 0, offsetof(struct rr_rpcb_list, e) + 80 * sizeof(there.e[0]));
 	if (data[0] & 1) {
 		decode(data + 1, len - 1);
 		return 0;

@@ -22,7 +22,7 @@ static void address(const uint8_t *data, size_t len)
 	len = len < RR_PROV_ADDR ? len : RR_PROV_ADDR;
 	memcpy(pair.offer.bytes, data, len);
 	pair.offer.len = (uint16_t)len;
-	pair.sp.run_dir = "/nonexistent";
+	pair.sp.run_dir = "/dev/null/none";
 	fuzz_check(ops->answer(pair.s, &pair.sp, &pair.offer, &pair.answer) != 0);
 }
 

@@ -58,5 +58,5 @@ int main(int argc, char **argv)
 	if (argc == 1)
 		run_corpus(slash ? slash + 1 : argv[0]);
 	printf("%u inputs\n", inputs);
-	return 0;
+	return inputs ? 0 : 1;
 }

@@ -36,7 +36,7 @@ static void ring(struct rr_conn *c)
 {
 	uint64_t one = 1;
 
-	if ((c->sleepers || atomic_exchange(&c->watched, false)) &&
+	if ((c->sleepers || c->rests || atomic_exchange(&c->watched, false)) &&
 	    write(c->wake, &one, sizeof(one)) < 0)
 		abort();
 }
@@ -185,6 +185,7 @@ static void take_offer(struct rr_conn *c, int fd)
 int rr_conn_poll(struct rr_conn *c, int fd, unsigned want)
 {
 	c->polls++;
+	c->rests = false;
 	if (c->state == RR_FAKE_NEW) {
 		if (!c->offer)
 			return RR_CONN_KERNEL;
@@ -226,16 +227,41 @@ int rr_conn_arm(struct rr_conn *c, int fd RR_UNUSED, unsigned want)
 {
 	c->arms++;
 	c->sleepers++;
-	if (!c->restless && (kernels(c) || !(c->ready & (want | EVER))))
+	if (!c->restless && (kernels(c) || !(c->ready & (want | EVER)))) {
+		c->rests = c->can_rest && c->state == RR_FAKE_CARRIED && want == POLLIN;
 		return 0;
+	}
 	c->sleepers--;
 	return 1;
 }
 
 void rr_conn_disarm(struct rr_conn *c, int fd RR_UNUSED)
 {
+	c->rests = false;
+	c->disarms++;
 	if (--c->sleepers == 0)
 		rr_conn_drain(c);
+}
+
+int rr_conn_rests(const struct rr_conn *c)
+{
+	return c->rests ? c->wake : -1;
+}
+
+int rr_conn_rest(struct rr_conn *c)
+{
+	c->sleepers += c->rests;
+	return rr_conn_rests(c);
+}
+
+void rr_conn_rested(struct rr_conn *c)
+{
+	c->sleepers--;
+}
+
+bool rr_conn_is_quiet(const struct rr_conn *c)
+{
+	return c->can_rest && c->quiet;
 }
 
 int rr_conn_watch(struct rr_conn *c, int fd RR_UNUSED, unsigned want)
@@ -341,4 +367,13 @@ bool rr_conn_move_fd(int fd RR_UNUSED)
 bool rr_conn_let_go(struct rr_conn *c RR_UNUSED)
 {
 	return false;
+}
+
+uint32_t rr_conn_serves(int fd RR_UNUSED)
+{
+	return 0;
+}
+
+void rr_conn_serves_not(uint32_t which RR_UNUSED)
+{
 }

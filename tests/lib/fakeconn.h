@@ -23,9 +23,11 @@ struct rr_conn {
 	_Atomic int inq;
 	_Atomic bool restless;		/* there is always something, which is not for the app */
 	_Atomic bool dead;		/* no drain silences the wake-up fd; the first one finds out */
+	_Atomic bool can_rest, rests;	/* an arm for POLLIN puts it to rest */
+	_Atomic bool quiet;
 	rr_time spin;
 	int wake;
-	_Atomic unsigned polls, arms, drains, swallowed;
+	_Atomic unsigned polls, arms, disarms, drains, swallowed;
 };
 
 /* A tracked TCP socket at fd with such a connection. */

@@ -74,6 +74,15 @@ static void pull_read(struct tp_peer *p, struct tp_pull *u, uint32_t from, uint3
 	tp_pend_end(p, d);
 }
 
+/* Nothing more is read of its segments. */
+static void pull_end_read(struct tp_peer *p, struct tp_pull *u)
+{
+	for (uint32_t i = 0; i < u->nsegs; i++)
+		p->qp->ops->consume(p->qp, &u->segs[i]);
+	u->pulled = true;
+	rr_eng_pulled(p->eng, u->id, 0, p->tp->now);
+}
+
 /* Puts the Payload stream around the parts. */
 static void compose(struct tp_pull *u, uint8_t *at)
 {
@@ -178,17 +187,14 @@ void tp_pull_progress(struct tp_peer *p, struct tp_pull *u)
 		return;
 	if (u->composing) {
 		u->composing = false;
-		u->pulled = true;
-		rr_eng_pulled(p->eng, u->id, 0, p->tp->now);
+		pull_end_read(p, u);
 		return;
 	}
 	if (!u->headed) {
 		u->headed = true;
 		rr_eng_head(p->eng, u->id, 0, p->buf[u->buf].at, u->head, p->tp->now);
-		if (u->head == u->len) {
-			u->pulled = true;
-			rr_eng_pulled(p->eng, u->id, 0, p->tp->now);
-		}
+		if (u->head == u->len)
+			pull_end_read(p, u);
 		return;
 	}
 	if (!u->delivered)
@@ -203,8 +209,7 @@ void tp_pull_progress(struct tp_peer *p, struct tp_pull *u)
 		u->head = u->len;
 		pull_read(p, u, from, u->len);
 	} else {
-		u->pulled = true;
-		rr_eng_pulled(p->eng, u->id, 0, p->tp->now);
+		pull_end_read(p, u);
 		pull_finish(p, u);
 	}
 }

@@ -59,15 +59,9 @@ static socklen_t name_of_port(struct sockaddr_un *un, uint16_t port, bool v6only
 					    v6only ? "-v6" : ""));
 }
 
-static int new_socket(int floor)
+static int new_socket(void)
 {
-	int fd = rr_os->socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-
-	if (fd < 0)
-		return -errno;
-	fd = rr_shm_high_fd(fd, floor);
-	rr_ownfd_set(fd, true);
-	return fd;
+	return rr_ownfd_raise(rr_os->socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 }
 
 static void drop(int *fd)
@@ -94,7 +88,8 @@ static int loop_listen(struct rr_lst *lst, const struct sockaddr *addr, const st
 
 	if (getenv("RDMARPC_TEST_NO_DEVICE"))
 		return -ENODEV;
-	lst->fd = new_socket(p->fd_floor);
+	(void)p;
+	lst->fd = new_socket();
 	if (lst->fd < 0)
 		return lst->fd;
 	if (!rr_os->bind(lst->fd, (void *)&un, len) && !rr_os->listen(lst->fd, 16))
@@ -177,7 +172,7 @@ static int loop_connect(struct rr_qp *qp, const struct rr_prov_params *p, const 
 	ours(qp, true);
 	if (rc)
 		return rc;
-	qp->wake_fd = new_socket(p->fd_floor);
+	qp->wake_fd = new_socket();
 	return qp->wake_fd < 0 ? qp->wake_fd : call(qp->wake_fd, &r, to);
 }
 

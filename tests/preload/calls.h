@@ -356,12 +356,15 @@ P_UNUSED static void p_asleep(pid_t tid)
 	}
 }
 
-/* How many fds this process has, those included that it does not know of. */
+/* How many fds this process has, those included that it does not know of. When they come and go is not asked of a connection
+ * that is half way: 0. */
 P_UNUSED static int p_open_fds(void)
 {
 	DIR *d = opendir("/proc/self/fd");
 	int n = 0;
 
+	if (p_leg("crossing"))
+		return closedir(d);
 	CHECK(d);
 	while (readdir(d))
 		n++;

@@ -114,6 +114,12 @@ P_UNUSED static bool p_leg(const char *name)
 	return !strcmp(leg ? leg : "plain", name);
 }
 
+/* Is it one in which the library carries, or is about to? */
+P_UNUSED static bool p_carries(void)
+{
+	return p_leg("carried") || p_leg("crossing");
+}
+
 /* --- TCP over loopback --- */
 
 static inline int p_listen(struct sockaddr_in *at)
@@ -148,6 +154,8 @@ P_UNUSED static void p_pair(int s[2])
 	s[0] = p_connect(&at);
 	s[1] = accept(l, NULL, NULL);
 	CHECK(s[1] >= 0);
+	if (p_leg("crossing"))	/* a server that does not listen any more is offered nothing later */
+		CHECK(fcntl(l, F_DUPFD, 850) >= 0);
 	CHECK_EQ(close(l), 0);
 }
 

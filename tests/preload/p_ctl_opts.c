@@ -174,7 +174,7 @@ static void what_cannot_be_spliced_stays(void)
 	CHECK_EQ(write(p[1], buf, n), n);
 	if (splice(p[0], NULL, s[0], NULL, n, 0) < 0) {
 		CHECK_EQ(errno, EINVAL);
-		CHECK(p_leg("carried"));
+		CHECK(p_carries());
 		CHECK_EQ(read(p[0], buf, n), n);
 		p_write_all(s[0], buf, n);
 	}

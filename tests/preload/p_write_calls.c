@@ -308,14 +308,14 @@ static void restarted(int s[2], write_fn *fn)
 		pthread_kill(w.thread, SIGUSR1);
 		while (handled == before)
 			usleep(100);
-		if (!p_leg("carried"))
+		if (!p_carries())
 			break;	/* some bytes may have gone: then it ends */
 		p_asleep(w.tid);
 		CHECK(!w.done);
 	}
 	drain_until(s[1], &w.done);
 	CHECK_EQ(pthread_join(w.thread, NULL), 0);
-	CHECK(w.r == ROW || (!p_leg("carried") && w.r > 0));
+	CHECK(w.r == ROW || (!p_carries() && w.r > 0));
 }
 
 static void sa_restart_restarts(void)

@@ -131,7 +131,7 @@ P_UNUSED static void rpc_tcp_settles(int fd)
 }
 
 /* A call over the pair: if the leg is to be a carried one its bytes do not come by TCP, else
- * they do. Both ends are here, and one thread is enough: a call fits. */
+ * they do; in one that crosses, either. Both ends are here, and one thread is enough: a call fits. */
 P_UNUSED static void rpc_check_leg(int s[2], uint32_t xid)
 {
 	int64_t before = rpc_tcp_received(s[1]);
@@ -140,7 +140,7 @@ P_UNUSED static void rpc_check_leg(int s[2], uint32_t xid)
 	p_write_all(s[0], buf, rpc_call(buf, xid, 0));
 	rpc_serve_null(s[1]);
 	CHECK_EQ(rpc_read(s[0], buf, sizeof(buf)), RPC_REPLY_HEAD);
-	if (before >= 0)
+	if (before >= 0 && !p_leg("crossing"))
 		CHECK_EQ(rpc_tcp_received(s[1]) - before, p_leg("carried") ? 0 : RPC_CALL_HEAD);
 }
 
@@ -154,7 +154,8 @@ P_UNUSED static void rpc_pair(int s[2])
 	CHECK_EQ(pthread_create(&server, NULL, rpc_null_server, &s[1]), 0);
 	rpc_null(s[0], 1);
 	CHECK_EQ(pthread_join(server, NULL), 0);
-	rpc_check_leg(s, 2);
+	if (!p_leg("crossing"))	/* what comes now is to find it half way */
+		rpc_check_leg(s, 2);
 }
 
 #endif

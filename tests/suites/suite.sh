@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # suite.sh NAME: runs one suite in the namespaces that it finds itself in, with TRY_PRELOAD in all of the
-# suite's programs; prints its results, one "name verdict" a line, sorted. 77: it is not installed.
+# suite's programs; prints its results, one "name verdict" a line (ok, failed, skipped), sorted. 77: it is not installed.
+HERE=$(cd "$(dirname "$0")" && pwd)
 ip link set lo up || exit 1
 mount --make-rprivate / && mount -t tmpfs -o mode=1777 tmpfs /run || exit 1
 W=/run/suite
@@ -21,13 +22,9 @@ await() { # PORT
 # Debian's interpreter and its own tests. vsock tests need a hypervisor, and hang without.
 cpython() { # MODULE
 	[ -d /usr/lib/python3.11/test ] || { echo "libpython3.11-testsuite is not installed"; exit 77; }
-	try /usr/bin/python3.11 -m test -v --tempdir $W -u network -i '*VSOCK*' -i '*Network*' "$1" >$W/out 2>&1
-	# "testName (test.module.Class.testName) ... ok", with other output in between
-	grep -oE '^[A-Za-z_0-9]+ \([A-Za-z_0-9.]+\)' $W/out | sed 's/.*(\(.*\))/\1/' | sort >$W/run
-	grep -E '^(ERROR|FAIL): ' $W/out | sed -E 's/^(ERROR|FAIL): [^ ]+ \(([^)]*)\).*/\2/' | sort -u >$W/bad
-	sed 's/$/ ran, ok/' $W/run | sort -u | grep -vFf <(sed 's/$/ ran, ok/' $W/bad)
-	sed 's/$/ failed/' $W/bad
-	grep -E '^Ran |^Tests result' $W/out | sed -E 's/ in [0-9.]+s//; s/$/ ok/'
+	verdict "$1" try /usr/bin/python3.11 -m test -v --tempdir $W -u network -i '*VSOCK*' -i '*Network*' \
+		--junit-xml $W/report "$1"
+	/usr/bin/python3 "$HERE/junit.py" $W/report
 	tail -n 40 $W/out >&2
 }
 

@@ -33,8 +33,13 @@ static void fill(struct rr_stat_seg *seg)
 	rr_stats_dialect(shm, RR_DIALECT_V2, 1);
 	rr_count(rr_stats_counters(shm), RR_C_calls_sent, 10);
 	rr_count(rr_stats_counters(shm), RR_C_replies_received, 9);
+	rr_count(rr_stats_counters(shm), RR_C_spins, 10);
+	rr_count(rr_stats_counters(shm), RR_C_spins_paid, 9);
+	rr_count(rr_stats_counters(shm), RR_C_spun_ns, 20 * RR_USEC);
 	rr_stats_state(seg, gone, RR_CS_CARRIED, RR_CARRIER_SHM, RR_R_NONE);
 	rr_count(rr_stats_counters(gone), RR_C_calls_sent, 1);
+	rr_count(rr_stats_counters(gone), RR_C_spins, 2);
+	rr_count(rr_stats_counters(gone), RR_C_spun_ns, 100 * RR_USEC);
 	rr_stats_release(seg, gone);
 	rr_stats_state(seg, tcp, RR_CS_TCP, RR_CARRIER_TCP, RR_R_NO_SHIM);
 	for (int i = 0; i < 99; i++)

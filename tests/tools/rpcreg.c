@@ -4,6 +4,7 @@
  *	both PROG	one socket of IPv6 for both, registered for both, as nfs-ganesha does
  *	unreg PROG	takes back all of PROG
  *	raw NETID UADDR PROG	registers that, by rpcbind's own word and without a socket
+ *	fill N NETID UADDR PROG	the same for N programs from PROG on
  *	close		closes the last listening socket, and says nothing to rpcbind
  *	sleep MS	waits, with an eye on the last listening socket
  *	until FILE	the same, until there is such a file; "blind FILE": without that eye
@@ -25,6 +26,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 static int port, last = -1;
@@ -69,15 +71,36 @@ static void offer(const char *netid, int family, u_long prog)
 		die("svc_reg");
 }
 
-static void raw(char *netid, char *addr, u_long prog)
+static void set(CLIENT *c, char *netid, char *addr, u_long prog)
 {
 	struct rpcb arg = { prog, 1, netid, addr, (char[]){ "" } };
-	CLIENT *c = clnt_create("127.0.0.1", RPCBPROG, RPCBVERS4, "tcp");
 	bool_t done = FALSE;
 
 	if (!c || clnt_call(c, RPCBPROC_SET, (xdrproc_t)(void *)xdr_rpcb, &arg,
 			    (xdrproc_t)(void *)xdr_bool, &done, ((struct timeval){ 100, 0 })) != RPC_SUCCESS || !done)
 		die("RPCBPROC_SET");
+}
+
+static void raw(char *netid, char *addr, u_long prog)
+{
+	CLIENT *c = clnt_create("127.0.0.1", RPCBPROG, RPCBVERS4, "tcp");
+
+	set(c, netid, addr, prog);
+	clnt_destroy(c);
+}
+
+/* Over the socket that is there for programs of this host: as who we are. */
+static void fill(u_long n, char *netid, char *addr, u_long prog)
+{
+	struct sockaddr_un at = { .sun_family = AF_UNIX, .sun_path = _PATH_RPCBINDSOCK };
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+	CLIENT *c;
+
+	if (connect(fd, (struct sockaddr *)&at, sizeof(at)))
+		die("rpcbind");
+	c = clnt_vc_create(fd, &(struct netbuf){ sizeof(at), sizeof(at), &at }, RPCBPROG, RPCBVERS4, 0, 0);
+	while (n--)
+		set(c, netid, addr, prog++);
 	clnt_destroy(c);
 }
 
@@ -126,6 +149,8 @@ int main(int argc, char **argv)
 			offer("tcp", 0, strtoul(arg, NULL, 0)), offer("tcp6", 0, strtoul(arg, NULL, 0)), i++;
 		else if (!strcmp(w, "raw") && i + 3 < argc)
 			raw(words[i + 1], words[i + 2], strtoul(words[i + 3], NULL, 0)), i += 3;
+		else if (!strcmp(w, "fill") && i + 4 < argc)
+			fill(strtoul(arg, NULL, 0), words[i + 2], words[i + 3], strtoul(words[i + 4], NULL, 0)), i += 4;
 		else if (!strcmp(w, "port"))
 			port = atoi(arg), i++;
 		else if (!strcmp(w, "unreg"))

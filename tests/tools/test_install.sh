@@ -2,17 +2,32 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # make install: what is installed works from where it is, and uninstall leaves nothing.
 . "$(dirname "$0")/lib"
-trap 'rm -rf "$T"' EXIT
+trap 'rm -rf "$T" "build-install.$$"' EXIT
 [ -e "$BUILD/librpcrdma_shim.so" ] || { echo "librpcrdma_shim.so is not built"; exit 1; }
-b=$(basename "$BUILD")
+# A copy is installed: another prefix makes what contains it anew, while other tests run what is there.
+b=build-install.$$
+mkdir "$b" && cp -a "$BUILD"/gen "$BUILD"/obj "$BUILD"/*.a "$BUILD"/*.so "$BUILD"/rdmarpc-* "$b" || exit 1
 make -s BUILD="$b" install DESTDIR="$T/dest" PREFIX=/opt/r >/dev/null || exit 1
 p=$T/dest/opt/r
 for f in lib/librpcrdma_shim.so bin/rdmarpc-run bin/rdmarpc-stat bin/rdmarpc-conform share/man/man1/rdmarpc-conform.1 \
 	share/rdmarpc/conform/rfc8166/null-call.case share/man/man7/rdmarpc.7 \
 	share/man/man5/rdmarpc.conf.5 share/man/man1/rdmarpc-run.1 share/man/man1/rdmarpc-stat.1 \
-	share/doc/rdmarpc/rdmarpc.conf.example; do
+	share/doc/rdmarpc/rdmarpc.conf.example lib/tmpfiles.d/rdmarpc.conf share/zsh/site-functions/_rdmarpc \
+	share/bash-completion/completions/rdmarpc-stat; do
 	[ -f "$p/$f" ] || is "installed: $f" missing there
 done
+mkdir "$T/alone" && cp "$p/bin/rdmarpc-run" "$T/alone"
+"$T/alone/rdmarpc-run" true 2>"$T/err"
+is "the prefix of this installation is built in" "$(grep -c /opt/r/lib "$T/err")" 1
+# shellcheck disable=SC2016
+complete='. "$0"; COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)); compopt() { :; }
+	_rdmarpc "$1" "${!#}" "${COMP_WORDS[COMP_CWORD - 1]}"; echo "${COMPREPLY[@]}"'
+completed() {	# WORD...: what bash offers for the last
+	PATH=$p/bin:$PATH bash -c "$complete" "$p/share/bash-completion/completions/rdmarpc-run" "$@"
+}
+is "an option is completed" "$(completed rdmarpc-run --print)" --print-config
+is "so is one of rdmarpc.conf" "$(completed rdmarpc-run -o spi)" spin_us=
+is "so is a dialect" "$(completed rdmarpc-conform --dialect dr)" draft02
 RDMARPC_RUN_DIR=$T/run
 export RDMARPC_RUN_DIR
 is "rdmarpc-run finds the library" "$("$p/bin/rdmarpc-run" sh -c 'echo $LD_PRELOAD')" \

@@ -339,6 +339,30 @@ wait $rpcbind
 end $pid
 no_guards "after rpcbind is gone"
 
+# --- rpcbind that is full of what others have registered ---
+rpcbind -f >"$T/rpcbind.log" 2>&1 &
+rpcbind=$!
+listens 111
+setpriv --reuid 1234 --regid 1234 --clear-groups "$reg" fill 3000 tcp $A.1.1 400000
+: >"$T/log"
+start port 5015 tcp 300015 serve
+until_is "beside 3000 entries" 300015 "rdma:$A.19.151:superuser tcp:$A.19.151:superuser"
+out=$("$run" --resolve 127.0.0.1 sh -c 'echo "$RDMARPC_RULES"' 2>&1)
+has "resolved beside 3000 entries" "$out" "role=client address=127.0.0.1 port=5015 native=5015"
+end $pid
+until_is "beside 3000 entries, taken back" 300015 "tcp:$A.19.151:superuser"
+no_guards "beside 3000 entries"
+setpriv --reuid 1234 --regid 1234 --clear-groups "$reg" fill 400 tcp $A.19.152 500000 fill 1200 rdma $A.1.1 510000
+start port 5016 tcp 300016 serve
+until_is "beside 400 for its own port" 300016 "rdma:$A.19.152:superuser tcp:$A.19.152:superuser"
+has "too many, in the log" "$(cat "$T/log")" "warn: rpcbind: of what matters here "
+is "too many, in the log once" "$(grep -c 'of what matters here' "$T/log")" 1
+end $pid
+until_is "beside 400 for its own port, taken back" 300016 "tcp:$A.19.152:superuser"
+no_guards "beside 400 for its own port"
+kill $rpcbind
+wait $rpcbind
+
 # --- usage ---
 for bad in --register=foo --register=0 --register= --register=1,x --resolve= --resolve=a,,b '--resolve=,'; do
 	out=$("$run" $bad true 2>&1)

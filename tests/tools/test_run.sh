@@ -69,7 +69,7 @@ is "directory" "$out" "rdmarpc-run: /tmp: Is a directory"
 echo x >"$T/plain"
 status 126 "$T/plain"
 is "not executable" "$out" "rdmarpc-run: $T/plain: Permission denied"
-out=$(PATH=$T:/nonexistent "$run" plain 2>&1)
+out=$(PATH=$T:$T/absent "$run" plain 2>&1)
 is "not executable in PATH" "$?:$out" "126:rdmarpc-run: plain: Permission denied"
 printf '\177ELFx\0' >"$T/junk"
 chmod +x "$T/junk"

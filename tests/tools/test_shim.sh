@@ -50,8 +50,8 @@ shim RDMARPC_CONF="$T/bad.conf" --
 is "a wrong file: the program runs" "$out" "done"
 has "a wrong file is logged with line and column" "$log" "$T/bad.conf:1:11: option 'spin_us': '1h' is not a time"
 has "so is a wrong rule" "$log" "$T/bad.conf:3:8: key 'port': 'x' is not a port"
-shim RDMARPC_CONF=/nonexistent --
-has "a missing file that was asked for" "$log" "/nonexistent: no such file; using defaults"
+shim RDMARPC_CONF="$T/absent.conf" --
+has "a missing file that was asked for" "$log" "$T/absent.conf: no such file; using defaults"
 
 reason() { show '[.processes[].tcp_reasons | keys[]] | unique'; }
 shim RDMARPC_ENABLED=off --

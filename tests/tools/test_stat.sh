@@ -40,12 +40,15 @@ is "rpcs: open and closed connections" "$(json)" \
 	'{"calls_sent":11,"calls_received":0,"replies_sent":0,"replies_received":9}'
 q='[.processes[0].list[] | [.fd,.local,.peer,.carrier,.state,.dialect,.version,.reason]]'
 is "list" "$(json)" '[[5,"127.0.0.1:900","127.0.0.1:111","shm","carried","v2",1,""],[7,"","","tcp","tcp","",0,"peer has no shim"]]'
+q='.processes[0].flow | [.spins, .spins_paid, .spun_ns]'
+is "spinning: open and closed connections" "$(json)" '[12,9,120000]'
 q='.processes[0] | [keys_unsorted[]]'
 is "names" "$(json)" '["pid","comm","exe","uid","verified","alive","ended","since","connections","tcp_reasons","rpcs","messages","bytes","flow","errors","upgrade","latency_ns","list"]'
 q='.processes[0].latency_ns | [.count, (.p50 > 890 and .p50 < 950), (.p99 < 950), (.max > 960000 and .max < 1040000)]'
 is "latency" "$(json)" '[100,true,true,true]'
 out=$("$stat" "$pid")
 has "table" "$out" "mkseg           live       2      0      1       11        0"
+has "table: spinning" "$out" "spun: 120.0us in 12 waits, of which 75.0 % saved a sleep"
 has "table: reasons" "$out" "tcp: 1 peer has no shim"
 has "table: connections" "$out" "fd 5    127.0.0.1:900 -> 127.0.0.1:111  shm carried v2, version 1  calls 10/0"
 q='.processes | length'

@@ -380,13 +380,20 @@ Test(conf, the_environments_rules_stand_around_the_files)
 
 Test(conf, a_missing_file_that_was_asked_for_is_a_problem)
 {
-	load((char[]){ "RDMARPC_CONF=/nonexistent/c" }, NULL, NULL);
-	cr_assert_str_eq(conf.problems, "/nonexistent/c: no such file; using defaults\n");
+	char dir[] = "/tmp/rr-none-XXXXXX", file[64], var[96], said[128];
+
+	cr_assert(mkdtemp(dir));
+	snprintf(file, sizeof(file), "%s/c", dir);
+	snprintf(var, sizeof(var), "RDMARPC_CONF=%s", file);
+	snprintf(said, sizeof(said), "%s: no such file; using defaults\n", file);
+	load(var, NULL, NULL);
+	cr_assert_str_eq(conf.problems, said);
 	load(none, NULL, NULL);
 	cr_assert_str_eq(conf.problems, "/dev/null/none: cannot be opened; using defaults\n");
 	memset(&conf, 0, sizeof(conf));
-	rr_conf_file(&conf, "/nonexistent/c", false);
+	rr_conf_file(&conf, file, false);
 	cr_assert_eq(conf.nproblems, 0);
+	rmdir(dir);
 }
 
 Test(conf, what_is_no_regular_file_is_not_read)

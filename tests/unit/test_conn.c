@@ -129,6 +129,28 @@ Test(conn, peek_leaves_the_bytes)
 	cr_assert_eq(rr_conn_inq(p.server.c, p.server.fd), 0);
 }
 
+/* Its owner took the memory back when it was short of some, and the app found its connection gone. */
+Test(conn, a_long_call_that_was_only_peeked_at_is_still_there)
+{
+	uint32_t sent = 2;
+	size_t n;
+
+	round_trip(1, 0, 0);
+	for (ssize_t k = 1; k > 0; sent++) {
+		n = rr_test_call(out, sent, 100000, sent);
+		k = rr_end_try_send(&p.client, out, n);
+		cr_assert(k == (ssize_t)n || k == -EAGAIN);
+		while (sent == 2 && rr_end_try_recv(&p.server, in, n, MSG_PEEK) != k)
+			;
+	}
+	cr_assert_gt(--sent, 8);
+	for (uint32_t xid = 2; xid < sent; xid++) {
+		n = rr_test_call(out, xid, 100000, xid);
+		cr_assert_eq(rr_end_recv(&p.server, NULL, in, n), (ssize_t)n, "call %u", xid);
+		cr_assert_eq(memcmp(in, out, n), 0);
+	}
+}
+
 Test(conn, close_is_eof_after_everything_was_read)
 {
 	size_t n;

@@ -439,6 +439,8 @@ CASE(read_write_and_reply_chunks_are_counted_together)
 	RECV(MSG, 1, pos, 0x11, 5000, 0, 0, 0, 1, 0, 1, 0, 0, 1, 0);
 	composed(1, pos + 5000);
 	rr_eng_pulled(o.e, one_op(&o, RR_OP_COMPOSE, 0)->id, 0, o.now);
+	one_run(&o);
+	cr_assert_eq(one_count(&o, RR_OP_DELIVER), 1);
 }
 
 CASE(a_message_longer_than_the_largest_with_its_chunks_is_refused)

@@ -360,6 +360,23 @@ CASE(a_reply_to_no_call_is_not_sent_to_a_strict_peer)
 	cr_assert_eq(one_count(&o, RR_OP_RELEASE), 1);
 }
 
+/* A call whose chunk at position zero has no bytes is no call: nothing is pulled for it. */
+Test(engine_responder, a_chunk_at_position_zero_of_no_bytes_is_refused)
+{
+	one_init(&o, 0, false);
+	ONE_RECV(&o, 5, 1, 20, NOMSG, 1, 0, 0x11, 0, 0, 64, 0, 0, 0);
+	cr_assert_eq(one_count(&o, RR_OP_PULL), 0);
+	cr_assert_eq(one_count(&o, RR_OP_DELIVER), 0);
+	cr_assert_eq(one_count(&o, RR_OP_SEND), 1);
+	cr_assert_eq(one_word(&o, 0, 0), 5);
+	cr_assert_eq(one_word(&o, 0, 3), 4);	/* RDMA_ERROR */
+	cr_assert_eq(one_word(&o, 0, 4), 2);	/* ERR_CHUNK */
+	one_clear(&o);
+	ONE_RECV(&o, 6, 1, 20, NOMSG, 1, 0, 0x11, 0, 0, 64, 1, 0, 0x12, 40, 0, 128, 0, 0, 0);
+	cr_assert_eq(one_count(&o, RR_OP_PULL), 1);
+	one_fini(&o);
+}
+
 Test(engine_responder, more_calls_than_were_granted_end_the_connection)
 {
 	start();

@@ -259,6 +259,72 @@ Test(engine_v2_again, but_the_next_of_its_procedure_offers_what_was_needed)
 	one_fini(&o);
 }
 
+/* The size of an error's reply is remembered only where it says something: not for a call whose bound is known, not
+ * without a length, and not for more than may ever be offered. */
+static void nothing_is_learnt(uint32_t prog, uint32_t proc, uint32_t needed, enum rr_eng_why why)
+{
+	struct rr_sizes sizes = { 0 };
+
+	v2_params(0, true);
+	o.p.sizes = &sizes;
+	v2_start(1);
+	if (prog == 100003)
+		send_words(WORDS(msg, NFS_READDIR(5, 3000)));
+	else
+		send_words(WORDS(msg, 5, 0, 2, prog, 1, proc, 0, 0, 0, 0));
+	refused(5, REPLY_RESOURCE, 0, needed);
+	cr_assert_eq(v2_failed(), why);
+	cr_assert_eq(rr_sizes_get(&sizes, prog, prog == 100003 ? 3 : 1, proc), 0);
+	one_fini(&o);
+}
+
+Test(engine_v2_again, nothing_is_learnt_where_there_is_nothing_to_learn)
+{
+	nothing_is_learnt(100003, 16, 5000, RR_WHY_NONE);	/* it is sent again, with so much */
+	nothing_is_learnt(0x20000001, 1, 0, RR_WHY_TOO_LARGE);
+	nothing_is_learnt(0x20000001, 1, 65537, RR_WHY_TOO_LARGE);
+}
+
+Test(engine_v2_again, the_largest_that_may_be_offered_is_learnt)
+{
+	struct rr_sizes sizes = { 0 };
+
+	v2_params(0, true);
+	o.p.sizes = &sizes;
+	v2_start(1);
+	send_words(WORDS(msg, 5, 0, 2, 0x20000001, 1, 1, 0, 0, 0, 0));
+	refused(5, REPLY_RESOURCE, 0, 65536);
+	was_given_up(RR_WHY_ERR_CHUNK);
+	cr_assert_eq(rr_sizes_get(&sizes, 0x20000001, 1, 1), 65536);
+	one_fini(&o);
+}
+
+/* Room is kept for a Reply chunk of as many segments as there may be: no call is put into a chunk that fits beside it,
+ * and none is inline that may not. For every length at which it was inline at first. */
+Test(engine_v2_again, what_fits_inline_beside_the_new_chunk_stays_there)
+{
+	uint32_t stayed = 0, moved = 0;
+
+	for (uint32_t len = 0; len <= 1024; len += 4) {
+		uint32_t n, hdr = 9 * 4 + 4;	/* without chunks, and how many segments the Reply chunk has */
+
+		v2_begin(0, true);
+		hdr += 16 * o.p.max_segs;
+		n = WORDS(msg, NFS(5, 3), 4, 1, len) + len;
+		cr_assert_eq(send_words(n), 0);
+		if (word_of_send(3) == MSG) {
+			refused(5, REPLY_RESOURCE, 0, 3000);
+			cr_assert_eq(v2_failed(), RR_WHY_NONE);
+			cr_assert_eq(word_of_send(3), hdr + n <= o.p.inline_send ? MSG : NOMSG, "%u + %u", hdr, n);
+			stayed += word_of_send(3) == MSG;
+			moved += word_of_send(3) == NOMSG;
+		}
+		one_fini(&o);
+	}
+	cr_assert_gt(stayed, 100);
+	cr_assert_gt(moved, 10);
+}
+
 Test(engine_v2_again, more_than_may_be_offered_is_given_up)
 {
 	v2_begin(0, true);

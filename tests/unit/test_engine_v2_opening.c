@@ -443,6 +443,28 @@ Test(engine_v2_opening, a_first_call_of_version_1_is_served_in_version_1)
 	one_fini(&o);
 }
 
+/* What is too short for a header says nothing of a version, and what was there before it neither. */
+Test(engine_v2_opening, a_first_message_that_is_cut_short_chooses_no_version)
+{
+	static const uint32_t lens[] = { 0, 4, 8, 12, 15 };
+	uint8_t buf[16];
+
+	for (uint32_t i = 0; i < sizeof(lens) / sizeof(lens[0]); i++) {
+		begin(0, false);
+		WORDS(buf, 7, 1, 20, 0);
+		one_clear(&o);
+		one_recv(&o, buf, lens[i], 0);
+		cr_assert_eq(failed(), RR_WHY_NONE, "%u bytes", lens[i]);
+		cr_assert_eq(one_count(&o, RR_OP_SEND), 0);
+		one_clear(&o);
+		ONE_RECV(&o, ASKS_PROPS(9), 0);
+		cr_assert_eq(one_count(&o, RR_OP_SEND), 1, "%u bytes", lens[i]);
+		cr_assert_eq(one_word(&o, 0, 1), 2, "%u bytes", lens[i]);
+		cr_assert_eq(one_word(&o, 0, 3), CONNPROP);
+		one_fini(&o);
+	}
+}
+
 Test(engine_v2_opening, version_1_may_be_refused)
 {
 	params(0, false);

@@ -103,6 +103,8 @@ CASE(only_what_a_key_allows_can_be_read)
 	cr_assert_eq(rdma_read(3, 3, &seg), 1);
 	cr_assert_eq(memcmp(a->mem, "ret", 3), 0);
 	cr_assert_eq(rdma_read(3, 0, &seg), 1);
+	cr_assert_not(b->ops->consumed(b, seg.handle));
+	a->ops->consume(a, &seg);
 	cr_assert(b->ops->consumed(b, seg.handle));
 	bad = seg;
 	bad.handle++;

@@ -76,7 +76,7 @@ Test(logsink, its_descriptor_is_high_and_does_not_survive_exec)
 	rr_logsink_setup(file, RR_LOG_WARN);
 	cr_assert_eq(errno, EXDEV);
 	fd = log_fd();
-	cr_assert_gt(fd, 100);
+	cr_assert_geq(fd, rr_ownfd_floor(0));
 	cr_assert(fcntl(fd, F_GETFD) & FD_CLOEXEC);
 	cr_assert_eq(dup(0), lowest);
 	cr_assert_not(rr_ownfd_is(-1));
@@ -130,7 +130,10 @@ Test(logsink, a_pipe_is_no_log)
 
 Test(logsink, a_file_that_cannot_be_opened_is_silence)
 {
-	rr_logsink_setup("/nonexistent/log", RR_LOG_WARN);
+	char path[96];
+
+	snprintf(path, sizeof(path), "%s/absent/log", dir);
+	rr_logsink_setup(path, RR_LOG_WARN);
 	rr_warn("x");
 	cr_assert_eq(log_fd(), -1);
 }
@@ -298,7 +301,7 @@ Test(logsink, a_link_is_not_followed_and_devices_are_written_to)
 	cr_assert_eq(size_of(victim), 0);
 	rr_logsink_setup("/dev/null", RR_LOG_WARN);
 	rr_warn("x");
-	cr_assert_gt(log_fd(), 100);
+	cr_assert_geq(log_fd(), rr_ownfd_floor(0));
 }
 
 Test(logsink, a_terminal_does_not_become_the_controlling_one)

@@ -54,7 +54,7 @@ Test(pair, strangers_at_its_port_share_the_time_that_one_has)
 
 	os.poll = poll_late;
 	os.accept4 = accept_stranger;
-	rc = rr_pair_new(AF_INET, 0, 100, &far);
+	rc = rr_pair_new(AF_INET, 0, &far);
 	cr_assert_eq(rc, -ECONNABORTED);
 	cr_assert_eq(far, -1);
 	cr_assert_gt(came, 1);
@@ -65,7 +65,7 @@ Test(pair, strangers_at_its_port_share_the_time_that_one_has)
 Test(pair, its_ends_are_connected)
 {
 	char byte = 0;
-	int far, fd = rr_pair_new(AF_INET, 0, 100, &far);
+	int far, fd = rr_pair_new(AF_INET, 0, &far);
 
 	cr_assert_geq(fd, 0);
 	cr_assert_eq(write(far, "x", 1), 1);

@@ -133,3 +133,83 @@ Test(pool, a_buffer_of_all_extents_grows_where_there_is_room)
 	cr_assert_eq(pool.used, 1);
 	cr_assert_eq(tables.map[0], UINT64_C(1) << behind);
 }
+
+/* --- which pages --- */
+
+enum { WORDS_OF_MAP = 3, MANY = 64 * WORDS_OF_MAP };
+
+static uint8_t large[MANY * RR_POOL_PAGE];
+
+/* All pages are used but these, of which the map says so itself. */
+static void all_but(const uint32_t *page, uint32_t n)
+{
+	memset(&tables, 0, sizeof(tables));
+	rr_pool_init(&pool, &tables, large, sizeof(large));
+	for (uint32_t w = 0; w < WORDS_OF_MAP; w++)
+		tables.map[w] = ~UINT64_C(0);
+	for (uint32_t i = 0; i < n; i++)
+		tables.map[page[i] / 64] &= ~(UINT64_C(1) << page[i] % 64);
+	pool.used = MANY - n;
+}
+
+static uint32_t page_of(int64_t b, uint32_t at)
+{
+	size_t len;
+
+	cr_assert_geq(b, 0);
+	return (uint32_t)(rr_pool_at(&pool, (uint32_t)b, (size_t)at * RR_POOL_PAGE, &len) - large) / RR_POOL_PAGE;
+}
+
+Test(pool, the_only_free_page_is_found_wherever_it_is)
+{
+	for (uint32_t page = 0; page < MANY; page++) {
+		int64_t b;
+
+		all_but(&page, 1);
+		b = rr_pool_alloc(&pool, RR_POOL_PAGE);
+		cr_assert_eq(page_of(b, 0), page);
+		cr_assert_eq(pool.used, MANY);
+		cr_assert_eq(rr_pool_alloc(&pool, 1), -EAGAIN);
+		rr_pool_free(&pool, (uint32_t)b);
+		cr_assert_eq(tables.map[page / 64], ~(UINT64_C(1) << page % 64));
+	}
+}
+
+Test(pool, the_first_run_that_is_long_enough_is_taken)
+{
+	static const uint32_t free_pages[] = { 3, 62, 63, 64, 65, 100, 127, 128, 129, 130, 131, 191 };
+	static const uint32_t want[] = { 3, 62, 62, 62, 127 };
+	int64_t b;
+
+	for (uint32_t n = 1; n <= 5; n++) {
+		all_but(free_pages, sizeof(free_pages) / sizeof(free_pages[0]));
+		b = rr_pool_alloc(&pool, n * RR_POOL_PAGE);
+		cr_assert_eq(page_of(b, 0), want[n - 1], "%u pages at %u", n, page_of(b, 0));
+		cr_assert_eq(pool.buf[b].nexts, 1);
+	}
+}
+
+/* Who comes into a full word not at its first page does not pass over the first of the next. */
+Test(pool, a_run_behind_a_full_word_is_found_from_the_last_page_before_it)
+{
+	static const uint32_t free_pages[] = { 63, 128, 129 };
+
+	all_but(free_pages, 3);
+	cr_assert_eq(page_of(rr_pool_alloc(&pool, 2 * RR_POOL_PAGE), 0), 128);
+}
+
+Test(pool, where_no_run_is_long_enough_the_longest_comes_first)
+{
+	static const uint32_t free_pages[] = { 3, 62, 63, 64, 100, 127, 128, 191 };
+	static const uint32_t want[] = { 62, 63, 64, 127, 128, 3 };
+	int64_t b;
+
+	all_but(free_pages, 8);
+	b = rr_pool_alloc(&pool, 6 * RR_POOL_PAGE);
+	for (uint32_t i = 0; i < 6; i++)
+		cr_assert_eq(page_of(b, i), want[i], "page %u at %u", i, page_of(b, i));
+	cr_assert_eq(pool.buf[b].nexts, 3);
+	cr_assert_eq(pool.used, MANY - 2);
+	rr_pool_free(&pool, (uint32_t)b);
+	cr_assert_eq(pool.used, MANY - 8);
+}

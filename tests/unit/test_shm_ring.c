@@ -355,7 +355,9 @@ Test(shm_ring, positions_wrap, .fini = fini)
 	s = container_of(p.s, struct rr_shm, qp);
 	/* as after 2^31 - 10 messages, then after 2^32 - 10; the ring is as trim() leaves it */
 	for (uint32_t start = (1u << 31) - 10; start; start = start >> 31 ? 0 : 0u - 10) {
-		c->tx_pos = c->tx_reposted = c->tx_tail = start;
+		c->tx_pos = start;
+		c->tx_reposted = start;
+		c->tx_tail = start;
 		s->rx_tail = s->rx_reposted = start;
 		atomic_store(&c->tx_sent, start);
 		atomic_store(&s->rx_pos, start);

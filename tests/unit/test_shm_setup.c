@@ -15,8 +15,10 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "core/base/ownfd.h"
 #include "core/prov/shm/shm_int.h"
 #include "tests/lib/shm_pair.h"
 
@@ -24,10 +26,24 @@
 
 static struct shm_pair p;
 static char dir[64];
-static int fds;
+static int fds, maps;
+
+/* Mappings that could be somebody else's, too. */
+static int shared_maps(void)
+{
+	FILE *f = fopen("/proc/self/maps", "r");
+	char line[512], mode[8];
+	int n = 0;
+
+	while (fgets(line, sizeof(line), f))
+		n += sscanf(line, "%*s %7s", mode) == 1 && mode[3] == 's';
+	fclose(f);
+	return n;
+}
 
 static void init(void)
 {
+	maps = shared_maps();
 	shm_pair_init(&p, 4096, 8);
 	strcpy(dir, "/tmp/rr-shm-XXXXXX");
 	cr_assert(mkdtemp(dir));
@@ -50,6 +66,7 @@ static void fini(void)
 {
 	shm_pair_close(&p);
 	cr_assert(open_fds_get_to(fds), "a descriptor leaked");
+	cr_assert_eq(shared_maps(), maps, "%d mappings leaked", shared_maps() - maps);
 	cr_assert_eq(files_in(dir), 0);
 	rmdir(dir);
 }
@@ -149,7 +166,7 @@ Test(shm_setup, one_descriptor_per_connection_remains_high_and_close_on_exec,
 	for (int i = 0; i < 2; i++) {
 		int fd = i ? p.c->wake_fd : p.s->wake_fd;
 
-		cr_assert_geq(fd, 300);
+		cr_assert_geq(fd, rr_ownfd_floor(fd));
 		cr_assert_eq(fcntl(fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
 		cr_assert_eq(fcntl(fd, F_GETFL) & O_NONBLOCK, O_NONBLOCK);
 	}
@@ -521,6 +538,64 @@ Test(shm_setup, young_and_foreign_files_are_not_swept, .init = init, .fini = fin
 	}
 }
 
+/* A file in dir of a name that ours have, so many seconds old: a socket, or an ordinary file. */
+static void a_file(char digit, mode_t type, time_t age, uid_t owner)
+{
+	struct timespec ts[2];
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/rdmarpc-%c123456789abcdef0123456789abcdef", dir, digit);
+	cr_assert_eq(mknod(path, type | 0600, 0), 0);
+	cr_assert_eq(lchown(path, owner, owner), 0);
+	clock_gettime(CLOCK_REALTIME, &ts[0]);
+	ts[0].tv_sec -= age;
+	ts[1] = ts[0];
+	cr_assert_eq(utimensat(AT_FDCWD, path, ts, AT_SYMLINK_NOFOLLOW), 0);
+}
+
+static bool is_there(char digit)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/rdmarpc-%c123456789abcdef0123456789abcdef", dir, digit);
+	return access(path, F_OK) == 0;
+}
+
+/* Who is not root and may remove what lies in the directory, since it is its own, removes of that no more than old sockets of its own. */
+Test(shm_setup, only_old_sockets_of_ones_own_are_swept, .init = init, .fini = fini)
+{
+	const uid_t me = 12345;
+	char path[128];
+	int st;
+
+	if (geteuid() != 0)
+		cr_skip("needs root");
+	a_file('0', S_IFSOCK, 1000, me);
+	a_file('1', S_IFSOCK, 1000, 0);
+	a_file('2', S_IFREG, 1000, me);
+	a_file('3', S_IFSOCK, 40, me);	/* a minute makes it old */
+	a_file('4', S_IFSOCK, 62, me);
+	cr_assert_eq(chown(dir, me, me), 0);
+	cr_assert_eq(chmod(dir, 0755), 0);
+	p.cp.run_dir = dir;
+	if (fork() == 0) {
+		if (setgid(me) || setuid(me))
+			_exit(1);
+		_exit(ops->prepare(p.c, &p.cp, &p.offer) ? 2 : (ops->close(p.c), 0));
+	}
+	wait(&st);
+	cr_assert_eq(st, 0, "%x", st);
+	cr_assert_not(is_there('0'));
+	cr_assert(is_there('1'), "another's");
+	cr_assert(is_there('2'), "no socket");
+	cr_assert(is_there('3'), "young");
+	cr_assert_not(is_there('4'));
+	for (char d = '1'; d <= '3'; d++) {
+		snprintf(path, sizeof(path), "%s/rdmarpc-%c123456789abcdef0123456789abcdef", dir, d);
+		cr_assert_eq(unlink(path), 0);
+	}
+}
+
 Test(shm_setup, a_file_size_limit_declines_instead_of_killing, .init = init, .fini = fini)
 {
 	struct rlimit lim = { 65536, 65536 };
@@ -528,6 +603,28 @@ Test(shm_setup, a_file_size_limit_declines_instead_of_killing, .init = init, .fi
 	cr_assert_eq(ops->prepare(p.c, &p.cp, &p.offer), 0);
 	cr_assert_eq(setrlimit(RLIMIT_FSIZE, &lim), 0);
 	cr_assert_eq(ops->answer(p.s, &p.sp, &p.offer, &p.answer), -EFBIG);
+}
+
+Test(shm_setup, a_file_may_be_as_large_as_the_limit_is, .init = init, .fini = fini)
+{
+	struct rlimit was, lim;
+
+	cr_assert_eq(ops->prepare(p.c, &p.cp, &p.offer), 0);
+	cr_assert_eq(ops->answer(p.s, &p.sp, &p.offer, &p.answer), 0);
+	lim.rlim_cur = container_of(p.s, struct rr_shm, qp)->own.geo.total;
+	shm_pair_close(&p);
+	cr_assert_eq(getrlimit(RLIMIT_FSIZE, &was), 0);
+	for (int less = 1; less >= 0; less--) {
+		shm_pair_init(&p, 4096, 8);
+		cr_assert_eq(ops->prepare(p.c, &p.cp, &p.offer), 0);
+		was.rlim_cur = lim.rlim_cur - (rlim_t)less;
+		cr_assert_eq(setrlimit(RLIMIT_FSIZE, &was), 0);
+		cr_assert_eq(ops->answer(p.s, &p.sp, &p.offer, &p.answer), less ? -EFBIG : 0);
+		was.rlim_cur = was.rlim_max;
+		cr_assert_eq(setrlimit(RLIMIT_FSIZE, &was), 0);
+		if (less)
+			shm_pair_close(&p);
+	}
 }
 
 Test(shm_setup, low_numbers_do_where_high_ones_are_not_allowed, .init = init, .fini = fini)

@@ -125,6 +125,21 @@ Test(stats, beyond_the_last_entry_connections_share_it)
 	cr_assert_str_eq(e->local, "0.0.0.0:0");
 }
 
+/* Ten thousand were carried, and 4,864 counted: of those whose offers overlapped, one. */
+Test(stats, connections_that_share_the_last_entry_are_counted_one_by_one)
+{
+	struct rr_stat_conn *e[3];
+
+	for (unsigned i = 0; i < RR_STAT_CONNS - 1; i++)
+		rr_stats_claim(seg, (int)i, false);
+	for (unsigned i = 0; i < 3; i++)
+		e[i] = rr_stats_claim(seg, 9, false);
+	for (unsigned i = 0; i < 3; i++)
+		rr_stats_state(seg, e[i], RR_CS_CARRIED, RR_CARRIER_SHM, RR_R_NONE);
+	rr_stats_state(seg, e[0], RR_CS_DRAINING, RR_CARRIER_SHM, RR_R_HATCH);
+	cr_assert_eq(seg->carriers[RR_CARRIER_SHM], 3);
+}
+
 Test(stats, without_a_segment_everything_goes_nowhere)
 {
 	struct rr_stat_conn *e = rr_stats_claim(NULL, 5, false);

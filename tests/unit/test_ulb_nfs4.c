@@ -277,6 +277,24 @@ Test(ulb_nfs4, a_session_bounds_what_has_no_bound)
 	cr_assert_eq(call.reply_max, RR_ULB_UNKNOWN);
 }
 
+/* RFC 8881 §18.36.3: ca_maxresponsesize does not count what RPCSEC_GSS puts around the results. */
+Test(ulb_nfs4, what_gss_puts_around_the_results_comes_on_top_of_a_sessions_bound)
+{
+	for (uint32_t service = 1; service <= 2; service++) {
+		begin_gss(&m, 4, 1, 0, service);
+		set_proc(&m, 1);
+		if (service == 2)
+			W(&m, 48, 99);
+		add_opaque(&m, TAG);
+		W(&m, 1, 2);
+		sequence();
+		W(&m, GETATTR, 1, 1 << 12);
+		cr_assert_eq(look_part(&m, m.n, m.n, 65536), RR_ULB_OK);
+		cr_assert_eq(call.reply_max, 65536 + (service == 2 ? 16 + 512 : 0), "%u", call.reply_max);
+		cr_assert_eq(call.reply_rest, call.reply_max);
+	}
+}
+
 Test(ulb_nfs4, the_largest_counts_do_not_overflow)
 {
 	begin(0, 200);

@@ -58,6 +58,18 @@ void rr_verbs_key_read(struct rr_vq *v, uint32_t handle)
 	keys_looked_for++;
 }
 
+bool rr_verbs_no_inv(const struct ibv_context *dev, bool found)
+{
+	(void)dev;
+	return found;
+}
+
+void rr_verbs_proof(struct rr_vq *v, const struct ibv_wc *raw)
+{
+	(void)v;
+	(void)raw;
+}
+
 void rr_verbs_cm_events(struct rr_qp *qp, struct rr_vq *v)
 {
 	(void)qp;
@@ -72,6 +84,7 @@ struct posted {
 	bool signaled;
 	uint32_t len;
 	uint64_t first;		/* byte of the payload */
+	uint32_t inv, rkey;	/* as they are in the request, whatever they mean */
 };
 
 static struct posted sq[8192];
@@ -88,7 +101,8 @@ static int take_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_
 		sq[sq_n++] = (struct posted){
 			.id = wr->wr_id, .op = wr->opcode, .signaled = wr->send_flags & IBV_SEND_SIGNALED,
 			.len = wr->num_sge ? wr->sg_list[0].length : 0,
-			.first = wr->num_sge && wr->opcode != IBV_WR_RDMA_WRITE ? *(uint8_t *)(uintptr_t)wr->sg_list[0].addr : 0,
+			.inv = wr->invalidate_rkey, .rkey = wr->wr.rdma.rkey,
+			.first = wr->num_sge && wr->sg_list[0].length && wr->opcode != IBV_WR_RDMA_WRITE ? *(uint8_t *)(uintptr_t)wr->sg_list[0].addr : 0,
 		};
 	}
 	return 0;
@@ -130,12 +144,14 @@ static void leaves(uint32_t n)
 			wcs[nwcs++] = (struct ibv_wc){ .wr_id = sq[sq_done].id, .status = IBV_WC_SUCCESS };
 }
 
+static struct ibv_device dev = { .transport_type = IBV_TRANSPORT_IB };
 static struct ibv_context device = {
+	.device = &dev,
 	.ops = { .poll_cq = look_at, .req_notify_cq = notify, .post_send = take_send, .post_recv = take_recv },
 };
 static struct ibv_cq queue = { .context = &device };
 static struct ibv_qp pair = { .context = &device };
-static struct rdma_cm_id id = { .qp = &pair };
+static struct rdma_cm_id id = { .qp = &pair, .verbs = &device };
 static struct ibv_mr mr = { .lkey = 1 };
 static struct rr_verbs q;
 static struct rr_vq *v;
@@ -369,6 +385,32 @@ Test(verbs_post, a_note_leaves_the_message_its_slot)
 	leaves(RR_VERBS_SENDS);
 	rr_verbs_poll(&q.qp, wc, 4);
 	cr_assert(v->told, "then it is told");
+}
+
+/* --- asking whether it is there ------------------------------------------------------------ */
+
+Test(verbs_post, a_probe_is_what_the_peers_device_answers)
+{
+	struct rr_wc wc[4];
+
+	cr_assert_eq(rr_verbs_probe(&q.qp), 0);
+	cr_assert_eq(sq[0].op, IBV_WR_RDMA_WRITE);
+	dev.transport_type = IBV_TRANSPORT_IWARP;	/* a Write ends there when TCP has it */
+	cr_assert_eq(rr_verbs_probe(&q.qp), 0);
+	dev.transport_type = IBV_TRANSPORT_IB;
+	cr_assert(sq[1].op == IBV_WR_RDMA_READ && sq[1].signaled && !sq[1].len);
+	leaves(2);
+	cr_assert_eq(rr_verbs_poll(&q.qp, wc, 4), 2);
+	cr_assert(wc[1].op == RR_WC_PROBE && !wc[1].status);
+}
+
+/* libsiw has the key of a Send With Invalidate where that of an RDMA Read is. */
+Test(verbs_post, a_key_to_be_invalidated_is_where_every_driver_looks)
+{
+	q.qp.peer_inv = v->can_inv = true;
+	cr_assert_eq(rr_verbs_send(&q.qp, &(struct iovec){ mem, 20 }, 1, 0, 0x4711), 1);
+	cr_assert_eq(sq[0].op, IBV_WR_SEND_WITH_INV);
+	cr_assert(sq[0].inv == 0x4711 && sq[0].rkey == 0x4711);
 }
 
 /* --- the end ------------------------------------------------------------------------------- */

@@ -35,12 +35,14 @@ background() {
 	pids="$pids $pid"
 }
 
-# rxe_up: a soft-RoCE device on a dummy interface, address 10.9.0.1
-rxe_up() {
-	[ ! -e /sys/class/infiniband/rxe0 ] || return 0
-	modprobe -a rdma_rxe rdma_ucm ib_uverbs dummy || die "the kernel has no rdma_rxe"
+# device_up: one on a dummy interface, address 10.9.0.1: soft-RoCE, or what DEVICE says (tests/vm/run CASE@siw).
+DEVICE=${DEVICE:-rxe}
+device_up() {
+	[ ! -e /sys/class/infiniband/${DEVICE}0 ] || return 0
+	case $DEVICE in rxe) modprobe rdma_rxe ;; *) modprobe "$DEVICE" ;; esac &&
+		modprobe -a rdma_ucm ib_uverbs dummy || die "the kernel has no $DEVICE"
 	ip link add roce0 type dummy && ip link set roce0 mtu 9000 && ip addr add 10.9.0.1/24 dev roce0 &&
-		ip link set roce0 up && rdma link add rxe0 type rxe netdev roce0 || die "no rxe device"
+		ip link set roce0 up && rdma link add ${DEVICE}0 type $DEVICE netdev roce0 || die "no $DEVICE device"
 }
 
 # wire_up: two such devices, 10.9.1.1 and 10.9.1.2, on the ends of a veth pair, v0 and v1, and routes by which
@@ -76,8 +78,14 @@ as_host() { # NAME COMMAND...
 	[ -d "$run" ] || { mkdir -m 1777 "$run"; cat /proc/sys/kernel/random/uuid >"$run.boot_id"; }
 	shift
 	RUN=$run unshare -m sh -c 'mount --bind "$RUN.boot_id" /proc/sys/kernel/random/boot_id && exec "$@"' - \
-		env LD_PRELOAD="$BUILD/librpcrdma_shim.so" RDMARPC_RUN_DIR="$run" \
+		env LD_PRELOAD="$BUILD/librpcrdma_shim.so${MASK:+:$BUILD/tests/vm/mask.so}" RDMARPC_RUN_DIR="$run" \
 		RDMARPC_LOG_FILE="$run.log" RDMARPC_LOG_LEVEL=info RDMARPC_UPGRADE_TIMEOUT_MS=20000 RDMARPC_VERBS=on "$@"
+}
+# masked PROFILE: from now on they have another device, which tests/vm/mask.c plays; what it refuses is in $W/mask.log
+masked() {
+	export MASK=$1 MASK_LOG=$W/mask.log
+	: >"$MASK_LOG"
+	chmod 666 "$MASK_LOG"
 }
 server() { as_host server "$@"; }
 client() { as_host client "$@"; }

@@ -105,7 +105,7 @@ ceph_up() {
 
 ganesha_up() {
 	local fsal=VFS path=/export ceph_block='' preload='' as=server
-	if [ $proto = rdma ]; then preload=$BUILD/librpcrdma_shim.so; else as="env"; fi
+	if [ $proto = rdma ]; then preload=$BUILD/librpcrdma_shim.so${MASK:+:$BUILD/tests/vm/mask.so}; else as="env"; fi
 	if [ "${GANESHA_FSAL:-}" = CEPH ]; then
 		ceph_up
 		fsal=CEPH path=/
@@ -145,7 +145,7 @@ ganesha_down() {
 # nfs_server: $server is up; when the case ends it is taken down
 nfs_server() {
 	need rpcbind mount.nfs mkfs.ext4
-	rxe_up	# first, for those in the same boot that take the device away: DEVICES.md, "rdma link delete"
+	device_up	# first, for those in the same boot that take the device away: DEVICES.md, "rdma link delete"
 	nfs_modules
 	watch_ends
 	nfs_export

@@ -312,9 +312,12 @@ int rr_link_read(struct rr_link *l, uint8_t *at, const struct rr_chunk *ch)
 {
 	int rc = 0;
 
-	for (uint32_t i = 0; i < ch->n && !rc; at += ch->seg[i++].length)
+	for (uint32_t i = 0; i < ch->n && !rc; at += ch->seg[i++].length) {
 		if (ch->seg[i].length)
 			rc = finish(l, l->ops->read(l->qp, at, ch->seg[i].length, &ch->seg[i], 0, ++l->cookies));
+		if (!rc && l->ops->consume)
+			l->ops->consume(l->qp, &ch->seg[i]);
+	}
 	return rc;
 }
 

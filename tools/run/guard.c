@@ -44,7 +44,9 @@ struct guard {
 	struct rr_rpcb put[PUT_MAX];	/* what stands in rpcbind by us, or may */
 	struct rr_rpcb want[PUT_MAX];
 	struct rr_rpcb_list there;
-	uint64_t seen;			/* listeners and registrations at the last scan */
+	uint64_t seen;			/* listeners at the last scan … */
+	uint64_t seen_there;		/* … and what was registered for them */
+	bool wrong, left_out;		/* rpcbind did not answer, or had too much: logged once */
 	struct rr_doors doors;
 	uint64_t doors_seen;
 	int pause_ms;
@@ -123,7 +125,35 @@ static bool is_their_word(const struct rr_rpcb *tcp, const struct rr_listener *l
 	return l->maker == getuid() || owner < 0 || owner == l->maker || owner == l->owner.user;
 }
 
-static void consider(const struct rr_rpcb *tcp)
+/* Where there is no room for all, what root and the listener's users have registered goes before what others
+ * have. */
+static bool is_first(const struct rr_rpcb *tcp, const struct rr_listener *l)
+{
+	int64_t owner = rr_rpcb_user(tcp);
+
+	return owner <= 0 || owner == l->maker || owner == l->owner.user;
+}
+
+/* Who of the family listens where tcp says, if that is an entry for "tcp" or "tcp6". */
+static const struct rr_listener *listener_of(const struct rr_rpcb *tcp, char host[128])
+{
+	uint16_t port = 0;
+
+	if (!strcmp(tcp->netid, "tcp") || !strcmp(tcp->netid, "tcp6"))
+		port = rr_uaddr_port(tcp->addr, host);
+	return port ? rr_family_listener(&g->family, tcp->netid, port) : NULL;
+}
+
+/* What stands there for the family, and under the names that are to be put. */
+static bool matters(const struct rr_rpcb *e)
+{
+	char host[128];
+
+	return is_asked(e->prog) &&
+	       (!strcmp(e->netid, "rdma") || !strcmp(e->netid, "rdma6") || listener_of(e, host));
+}
+
+static void consider(const struct rr_rpcb *tcp, bool first)
 {
 	bool tcp6 = !strcmp(tcp->netid, "tcp6");
 	const struct rr_listener *l;
@@ -132,13 +162,10 @@ static void consider(const struct rr_rpcb *tcp)
 	char host[128];
 	uint16_t port;
 
-	if ((!tcp6 && strcmp(tcp->netid, "tcp")) || !is_asked(tcp->prog) || g->nwant == PUT_MAX)
+	l = listener_of(tcp, host);
+	if (!l || !is_their_word(tcp, l) || is_first(tcp, l) != first || g->nwant == PUT_MAX)
 		return;
-	port = rr_uaddr_port(tcp->addr, host);
-	l = port ? rr_family_listener(&g->family, tcp->netid, port) : NULL;
-	if (!l || !is_their_word(tcp, l))
-		return;
-	port = native_port(host, tcp6, port);
+	port = native_port(host, tcp6, l->port);
 	if (!port || !rr_uaddr_with_port(tcp->addr, port, e.addr))
 		return;
 	snprintf(e.netid, sizeof(e.netid), "%s", tcp6 ? "rdma6" : "rdma");
@@ -199,8 +226,8 @@ static bool reconcile(void)
 	bool done = false;
 
 	g->nwant = 0;
-	for (uint32_t i = 0; i < g->there.n; i++)
-		consider(&g->there.e[i]);
+	for (uint32_t i = 0; i < 2 * g->there.n; i++)
+		consider(&g->there.e[i % g->there.n], i < g->there.n);
 	for (uint32_t i = g->nput; i-- > 0;) {
 		const struct rr_rpcb *want = find(g->want, g->nwant, &g->put[i]);
 
@@ -262,31 +289,61 @@ static enum event wait_for_event(int signals)
 
 /* --- the worker --- */
 
-static uint64_t digest(uint64_t h)
+static uint64_t digest(void)
 {
+	uint64_t h = 0;
+
 	for (uint32_t i = 0; i < g->there.n; i++)
 		for (const char *p = (const char *)&g->there.e[i]; p < (const char *)&g->there.e[i + 1]; p++)
 			h = (h ^ (unsigned char)*p) * 0x100000001b3u;
 	return h;
 }
 
+/* For once. */
+static void complain(const char *wrong)
+{
+	bool left_out = !wrong && g->there.left_out;
+
+	if (wrong && !g->wrong)
+		rr_warn("rpcbind: %s: nothing is registered or taken back until it answers", wrong);
+	if (left_out && !g->left_out)
+		rr_warn("rpcbind: of what matters here %u entries are not looked at: there are too many",
+			g->there.left_out);
+	g->wrong = wrong;
+	g->left_out = left_out;
+}
+
+/* What stands in rpcbind for the family, as the last scan has found that. NULL, or why it is not known. */
+static const char *look_there(bool *changed)
+{
+	const char *wrong = rr_rpcb_dump(&g->there);
+	uint64_t now;
+
+	if (wrong)
+		g->there.n = 0;
+	complain(wrong);
+	now = digest();
+	*changed |= now != g->seen_there;
+	g->seen_there = now;
+	return wrong;
+}
+
 /* A process that is just in exec shows no environment: so all are looked at more than once before
  * only changes count. */
 static void look(bool died)
 {
-	const char *wrong = rr_rpcb_dump(&g->there);
+	const char *wrong;
 	uint64_t now, doors;
 	bool changed;
 
-	if (wrong)
-		g->there.n = 0;
-	now = digest(rr_family_listeners(&g->family));
+	now = rr_family_listeners(&g->family);
 	changed = died || now != g->seen;
 	if (changed || g->pause_ms < LATE_MS || !g->nwatch) {
 		rr_family_scan(&g->family);
 		watch_owners();
 	}
 	g->seen = now;
+	wrong = look_there(&changed);
 	doors = rr_doors_read(&g->doors, &g->family, &g->conf);
 	changed |= doors != g->doors_seen;
 	g->doors_seen = doors;
@@ -323,6 +380,7 @@ static void work(void)
 	sigprocmask(SIG_BLOCK, &ends, NULL);
 	signals = signalfd(-1, &ends, SFD_CLOEXEC);
 	g->nwatch = 0;
+	g->there.matters = matters;
 	g->pause_ms = SOON_MS;
 	do {
 		look(e == SOMEBODY_DIED);

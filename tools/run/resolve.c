@@ -44,6 +44,7 @@ int rr_resolve_ask(const char *address)
 		puts("! not an address");
 		return 1;
 	}
+	there.matters = is_of_use;
 	wrong = rr_rpcb_dump_at(ai->ai_addr, &there);
 	freeaddrinfo(ai);
 	if (wrong) {
@@ -51,9 +52,7 @@ int rr_resolve_ask(const char *address)
 		return 1;
 	}
 	for (uint32_t i = 0; i < there.n; i++)
-		if (is_of_use(&there.e[i]))
-			printf("%u %u %s %s\n", there.e[i].prog, there.e[i].vers, there.e[i].netid,
-			       there.e[i].addr);
+		printf("%u %u %s %s\n", there.e[i].prog, there.e[i].vers, there.e[i].netid, there.e[i].addr);
 	return fflush(stdout) ? 1 : 0;
 }
 

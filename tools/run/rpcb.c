@@ -87,21 +87,38 @@ static bool_t text(XDR *x, char *buf, u_int size)
 	return xdr_string(x, &buf, size - 1);
 }
 
+static void keep(struct rr_rpcb_list *l, const struct rr_rpcb *e)
+{
+	int64_t user = rr_rpcb_user(e);
+	bool other = user && user != (int64_t)geteuid();
+
+	if (l->matters && !l->matters(e))
+		return;
+	if (l->n == RR_RPCB_MAX || (other && l->others == RR_RPCB_MAX / 2)) {
+		l->left_out++;
+		return;
+	}
+	l->others += other;
+	l->e[l->n++] = *e;
+}
+
 /* RFC 1833 §2.1, rpcblist: decoded in place, since lists and strings that a peer makes grow are not
  * what a helper of ours should allocate. */
 static bool_t entries(XDR *x, struct rr_rpcb_list *l)
 {
+	struct rr_rpcb e;
 	bool_t more;
 
-	for (l->n = 0; xdr_bool(x, &more); l->n++) {
-		struct rr_rpcb *e = &l->e[l->n];
-
+	l->n = l->others = l->left_out = 0;
+	for (uint32_t i = 0; i <= RR_RPCB_READ && xdr_bool(x, &more); i++) {
 		if (!more)
 			return TRUE;
-		if (l->n == RR_RPCB_MAX || !xdr_uint32_t(x, &e->prog) || !xdr_uint32_t(x, &e->vers) ||
-		    !text(x, e->netid, sizeof(e->netid)) || !text(x, e->addr, sizeof(e->addr)) ||
-		    !text(x, e->owner, sizeof(e->owner)))
+		memset(&e, 0, sizeof(e));	/* what a text does not fill is compared, too */
+		if (!xdr_uint32_t(x, &e.prog) || !xdr_uint32_t(x, &e.vers) ||
+		    !text(x, e.netid, sizeof(e.netid)) || !text(x, e.addr, sizeof(e.addr)) ||
+		    !text(x, e.owner, sizeof(e.owner)))
 			return FALSE;
+		keep(l, &e);
 	}
 	return FALSE;
 }

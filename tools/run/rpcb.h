@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 
 #define RR_RPCB_MAX	2048u
+#define RR_RPCB_READ	65536u	/* entries that are looked at: an answer with more is none */
 #define RR_RPCB_PROGRAM	100000u
 
 struct rr_rpcb {
@@ -19,12 +20,16 @@ struct rr_rpcb {
 	char owner[32];		/* "superuser", a uid, or "unknown" */
 };
 
+/* Any user of a host can register there: entries that do not matter take no room here, and those of users other than
+ * root and this process's half of it at most. */
 struct rr_rpcb_list {
-	uint32_t n;
+	bool (*matters)(const struct rr_rpcb *e);	/* set by the caller; NULL: all do */
+	uint32_t n, others;
+	uint32_t left_out;	/* that matter, and for which there was no room */
 	struct rr_rpcb e[RR_RPCB_MAX];
 };
 
-/* Everything that this host's rpcbind has, asked over its socket. NULL, or why not. */
+/* What this host's rpcbind has, asked over its socket. NULL, or why not. */
 const char *rr_rpcb_dump(struct rr_rpcb_list *l);
 
 /* The same of the rpcbind at an address, over TCP. */

@@ -15,7 +15,7 @@ struct fake_key {
 	uint32_t len;
 	const uint8_t *local;
 	uint64_t base;		/* offset of its first byte, as the peer names it */
-	uint64_t read;		/* bytes that the peer has read, and knows it */
+	uint64_t read;		/* bytes that the peer has read, and knows it; direct: all, once it reads no more */
 	enum rr_rights rights;
 	bool live;
 };
@@ -248,6 +248,15 @@ static bool consumed(struct rr_qp *qp, uint32_t handle)
 	return k && k->read >= k->len;
 }
 
+static void consume(struct rr_qp *qp, const struct rr_seg *seg)
+{
+	struct rr_fake_qp *q = fake_of(qp);
+	struct fake_key *k = q->peer ? key_find(q->peer, seg->handle) : NULL;
+
+	if (k && q->link->conf.direct)
+		k->read = k->len;
+}
+
 static void violate(struct rr_fake_qp *q)
 {
 	q->link->violations++;
@@ -407,7 +416,6 @@ static int post(struct rr_fake_qp *q, struct fake_wqe *w)
 	if (q->link->conf.direct) {
 		w->silent = true;
 		run(q, w);
-		has_read(q, w);
 		return q->link->broken ? -ECONNRESET : 1;
 	}
 	if (q->nsq + q->ncq >= QUEUE)
@@ -619,7 +627,7 @@ static const struct rr_prov_ops fake_ops = {
 	.qp_size = qp_size, .prepare = prepare, .answer = answer, .join = join,
 	.establish = establish, .disconnect = disconnect, .close = close_qp,
 	.send = post_send, .send_imm = send_imm, .read = rdma_read, .write = rdma_write,
-	.expose = expose, .invalidate = invalidate, .consumed = consumed,
+	.expose = expose, .invalidate = invalidate, .consumed = consumed, .consume = consume,
 	.poll = poll_cq, .repost = repost, .window = window,
 	.peek = peek, .kick = kick, .arm = arm, .disarm = kick, .drain = drain, .trim = trim,
 };

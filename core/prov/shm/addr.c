@@ -31,24 +31,9 @@
 #define STALE_S		60	/* a socket file this old belongs to nobody any more */
 #define SWEEP_MAX	512	/* entries that a sweep looks at: others can put names there */
 
-int rr_shm_high_fd(int fd, int floor)
+static int new_socket(void)
 {
-	for (int at = floor; at > fd; at /= 2) {
-		int high = rr_os->fcntl(fd, F_DUPFD_CLOEXEC, at);
-
-		if (high >= 0) {
-			rr_os->close(fd);
-			return high;
-		}
-	}
-	return fd;
-}
-
-static int new_socket(int floor)
-{
-	int fd = rr_os->socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-
-	return fd < 0 ? -errno : rr_shm_high_fd(fd, floor);
+	return rr_ownfd_raise(rr_os->socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 }
 
 static bool is_name(const char *name)
@@ -134,16 +119,16 @@ static int random_name(char name[NAME_LEN])
 	return 0;
 }
 
-static int listen_at(const struct sockaddr_un *sa, socklen_t len, int floor)
+static int listen_at(const struct sockaddr_un *sa, socklen_t len)
 {
-	int fd = new_socket(floor);
+	int fd = new_socket();
 
 	if (fd < 0)
 		return fd;
 	if (rr_os->bind(fd, (const void *)sa, len) || rr_os->listen(fd, BACKLOG)) {
 		int rc = -errno;
 
-		rr_os->close(fd);
+		rr_ownfd_close(fd);
 		return rc;
 	}
 	return fd;
@@ -159,13 +144,13 @@ static int listen_file(struct rr_shm *q, int dir, const char *run_dir, const cha
 	if (faccessat(dir, ".", W_OK | X_OK, AT_EACCESS) || !join_path(q->path, run_dir, name))
 		return -EACCES;
 	memcpy(file, name, NAME_LEN);
-	fd = listen_at(&sa, fd_addr(&sa, dir, name), q->param.fd_floor);
+	fd = listen_at(&sa, fd_addr(&sa, dir, name));
 	if (fd >= 0 && fchmodat(dir, file, 0666, 0) == 0)
 		return fd;
 	q->path[0] = '\0';
 	if (fd >= 0) {
 		unlinkat(dir, file, 0);
-		rr_os->close(fd);
+		rr_ownfd_close(fd);
 	}
 	return -EACCES;
 }
@@ -230,12 +215,10 @@ int rr_shm_listen(struct rr_shm *q, const char *run_dir, struct rr_prov_addr *of
 
 	if (rc)
 		return rc;
-	q->listener[0] = listen_at(&sa, abstract_addr(&sa, name), q->param.fd_floor);
+	q->listener[0] = listen_at(&sa, abstract_addr(&sa, name));
 	listen_in(q, run_dir, name);
 	if (q->listener[0] < 0 && q->listener[1] < 0)
 		return q->listener[0];
-	rr_ownfd_set(q->listener[0], true);
-	rr_ownfd_set(q->listener[1], true);
 	offer->len = ADDR_LEN;
 	offer->bytes[0] = ADDR_VERSION;
 	offer->bytes[1] = (q->listener[0] >= 0 ? HAS_ABSTRACT : 0) |
@@ -249,29 +232,29 @@ void rr_shm_unlisten(struct rr_shm *q)
 {
 	for (int i = 0; i < 2; i++)
 		if (q->listener[i] >= 0)
-			rr_shm_drop_listener(q->listener[i], q->creator == getpid());
-	if (q->path[0] && q->creator == getpid())
+			rr_shm_drop_listener(q->listener[i], q->creator == rr_pid());
+	if (q->path[0] && q->creator == rr_pid())
 		unlink(q->path);
 }
 
 /* --- connecting --- */
 
-static int connect_to(const struct sockaddr_un *sa, socklen_t len, int floor)
+static int connect_to(const struct sockaddr_un *sa, socklen_t len)
 {
-	int fd = new_socket(floor);
+	int fd = new_socket();
 
 	if (fd < 0)
 		return fd;
 	if (rr_os->connect(fd, (const void *)sa, len)) {
 		int rc = -errno;
 
-		rr_os->close(fd);
+		rr_ownfd_close(fd);
 		return rc;
 	}
 	return fd;
 }
 
-static int connect_file(const char *run_dir, const char name[NAME_LEN], int floor)
+static int connect_file(const char *run_dir, const char name[NAME_LEN])
 {
 	int dir = open_sound(run_dir), file, rc = -ECONNREFUSED;
 	char path[NAME_LEN + 1] = "";
@@ -286,12 +269,12 @@ static int connect_file(const char *run_dir, const char name[NAME_LEN], int floo
 	if (file < 0)
 		return rc;
 	if (!fstat(file, &st) && S_ISSOCK(st.st_mode))
-		rc = connect_to(&sa, fd_addr(&sa, file, NULL), floor);
+		rc = connect_to(&sa, fd_addr(&sa, file, NULL));
 	rr_os->close(file);
 	return rc;
 }
 
-int rr_shm_connect(const struct rr_prov_addr *offer, const char *run_dir, int fd_floor)
+int rr_shm_connect(const struct rr_prov_addr *offer, const char *run_dir)
 {
 	char name[NAME_LEN];
 	struct sockaddr_un sa;
@@ -303,8 +286,8 @@ int rr_shm_connect(const struct rr_prov_addr *offer, const char *run_dir, int fd
 	if (!is_name(name))
 		return -EINVAL;
 	if (offer->bytes[1] & HAS_ABSTRACT)
-		rc = connect_to(&sa, abstract_addr(&sa, name), fd_floor);
+		rc = connect_to(&sa, abstract_addr(&sa, name));
 	if (rc < 0 && (offer->bytes[1] & HAS_FILE))
-		rc = connect_file(run_dir, name, fd_floor);
+		rc = connect_file(run_dir, name);
 	return rc;
 }

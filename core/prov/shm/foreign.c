@@ -43,7 +43,7 @@ static uint32_t buried(void)
 
 static bool become_digger(void)
 {
-	pid_t was = atomic_load(&digger), me = getpid();
+	pid_t was = atomic_load(&digger), me = rr_pid();
 
 	return was != me && atomic_compare_exchange_strong(&digger, &was, me);
 }
@@ -58,8 +58,7 @@ static void *dig(void *unused)
 
 				if (fd < 0)
 					continue;
-				rr_ownfd_set(fd, false);
-				rr_os->close(fd);
+				rr_ownfd_close(fd);
 				atomic_store(&grave[i], 0);
 			}
 		}
@@ -106,16 +105,22 @@ void rr_shm_drop_fd(int fd)
 {
 	if (!is_harmless(fd))
 		return bury(fd);
-	rr_ownfd_set(fd, false);
-	rr_os->close(fd);
+	rr_ownfd_close(fd);
 }
 
 bool rr_shm_refuse_fds(int sock)
 {
 #ifdef SO_PASSRIGHTS
+	static _Atomic bool unknown;	/* to this kernel */
 	int no = 0;
 
-	return rr_os->setsockopt(sock, SOL_SOCKET, SO_PASSRIGHTS, &no, sizeof(no)) == 0;
+	if (atomic_load_explicit(&unknown, memory_order_relaxed))
+		return false;
+	if (!rr_os->setsockopt(sock, SOL_SOCKET, SO_PASSRIGHTS, &no, sizeof(no)))
+		return true;
+	if (errno == ENOPROTOOPT)
+		atomic_store_explicit(&unknown, true, memory_order_relaxed);
+	return false;
 #else
 	(void)sock;
 	return false;
@@ -218,8 +223,7 @@ void rr_shm_drop_sock(int sock)
 	rr_os->shutdown(sock, SHUT_RDWR);	/* what is sent from here on is refused */
 	if (!is_empty(sock))
 		return bury(sock);
-	rr_ownfd_set(sock, false);
-	rr_os->close(sock);
+	rr_ownfd_close(sock);
 }
 
 void rr_shm_drop_listener(int sock, bool alone)
@@ -231,6 +235,5 @@ void rr_shm_drop_listener(int sock, bool alone)
 		while ((fd = rr_os->accept4(sock, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0)
 			rr_shm_drop_sock(fd);
 	}
-	rr_ownfd_set(sock, false);
-	rr_os->close(sock);
+	rr_ownfd_close(sock);
 }

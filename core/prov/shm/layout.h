@@ -112,7 +112,7 @@ struct rr_shm_key {
 	_Atomic uint32_t rights;
 	_Atomic uint64_t offset;	/* in mem */
 	_Atomic uint32_t length;
-	_Atomic uint32_t consumed;	/* peer: the handle, once the last byte was read */
+	_Atomic uint32_t consumed;	/* peer: the handle, once it reads no more */
 	uint32_t pad[2];
 };
 _Static_assert(sizeof(struct rr_shm_key) == 32, "fixed width");

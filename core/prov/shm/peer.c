@@ -90,12 +90,14 @@ static int take_hello(struct rr_shm *q, int sock, const uint8_t *proof)
 	rc = fd = take_fd(q, sock, &lent);
 	if (fd >= 0)
 		rc = rr_shm_region_take(q, fd, &g);
-	if (!rc)	/* then the packet's own reference is not the last one */
+	if (!rc) {	/* the mapping's reference is the last one */
 		rr_os->recv(sock, &h, sizeof(h), MSG_DONTWAIT);
-	if (fd >= 0)
+		rr_os->close(fd);
+	} else if (fd >= 0) {
 		rr_shm_drop_fd(fd);
+	}
 	if (lent)
-		rr_shm_place_back(q->param.fd_floor);
+		rr_shm_place_back();
 	return rc;
 }
 
@@ -153,6 +155,17 @@ static void ready(struct rr_shm *q)
 	atomic_store_explicit(&q->state, RR_SHM_READY, memory_order_release);
 }
 
+/* Keys of one connection should mean nothing on another. */
+static uint32_t new_key_gen(void)
+{
+	static _Atomic uint32_t next;
+	uint32_t gen = atomic_fetch_add_explicit(&next, UINT32_C(0x9e3779b9), memory_order_relaxed);
+
+	if (unlikely(!gen) && rr_os_random(&gen, sizeof(gen)))
+		atomic_fetch_add_explicit(&next, gen, memory_order_relaxed);
+	return gen;
+}
+
 static int init(struct rr_shm *q, const struct rr_prov_params *p, enum rr_shm_state state)
 {
 	int rc = rr_shm_geo_init(&q->own.geo, p->recv_size, p->recvs, p->mem_size);
@@ -161,9 +174,7 @@ static int init(struct rr_shm *q, const struct rr_prov_params *p, enum rr_shm_st
 		return rc;
 	if (rr_shm_burdened())
 		return -EBUSY;
-	/* keys of one connection should mean nothing on another */
-	if (!rr_os_random(&q->key_gen, sizeof(q->key_gen)))
-		return -EAGAIN;
+	q->key_gen = new_key_gen();
 	q->param = *p;
 	q->param.run_dir = NULL;
 	q->qp.ops = &rr_prov_shm;
@@ -171,7 +182,7 @@ static int init(struct rr_shm *q, const struct rr_prov_params *p, enum rr_shm_st
 	q->qp.recvs = p->recvs;
 	q->qp.wake_fd = q->listener[0] = q->listener[1] = -1;
 	q->path[0] = '\0';
-	q->creator = getpid();
+	q->creator = rr_pid();
 	atomic_store_explicit(&q->state, state, memory_order_relaxed);
 	return 0;
 }
@@ -208,11 +219,10 @@ int rr_shm_answer(struct rr_qp *qp, const struct rr_prov_params *p,
 
 	answer->len = 0;	/* all that is to be said is said in the hello */
 	if (!rc) {
-		rc = rr_shm_connect(offer, p->run_dir, p->fd_floor);
+		rc = rr_shm_connect(offer, p->run_dir);
 		if (rc >= 0) {
 			qp->wake_fd = rc;
-			rr_ownfd_set(rc, true);
-			rc = rr_shm_place_keep(p->fd_floor);
+			rc = rr_shm_place_keep();
 			q->keeps_place = rc == 0;
 			if (!rc)
 				rc = greet(q, qp->wake_fd, q->param.token);
@@ -277,8 +287,7 @@ static int join(struct rr_shm *q)
 		fd = find_peer(q, q->listener[1]);
 	if (fd < 0)
 		return fd;
-	q->qp.wake_fd = rr_shm_high_fd(fd, q->param.fd_floor);
-	rr_ownfd_set(q->qp.wake_fd, true);
+	q->qp.wake_fd = rr_ownfd_raise(fd);
 	rr_shm_unlisten(q);
 	q->listener[0] = q->listener[1] = -1;
 	q->path[0] = '\0';
@@ -363,7 +372,7 @@ void rr_shm_close(struct rr_qp *qp)
 {
 	struct rr_shm *q = rr_shm_of(qp);
 	int saved = errno;
-	bool early = !rr_shm_ready(q), last = early ? q->creator == getpid() : q->ended;
+	bool early = !rr_shm_ready(q), last = early ? q->creator == rr_pid() : q->ended;
 
 	switch (atomic_load_explicit(&q->state, memory_order_relaxed)) {
 	case RR_SHM_NONE:
@@ -377,13 +386,10 @@ void rr_shm_close(struct rr_qp *qp)
 	}
 	rr_shm_region_drop(&q->own);
 	rr_shm_region_drop(&q->peer);
-	if (qp->wake_fd >= 0) {
-		if (last) {
-			rr_shm_drop_sock(qp->wake_fd);
-		} else {	/* what is in it is the others' */
-			rr_ownfd_set(qp->wake_fd, false);
-			rr_os->close(qp->wake_fd);
-		}
-	}
+	/* Where no descriptor can be in it, or what is in it is the others', it needs no look. */
+	if (qp->wake_fd >= 0 && last && !q->plain)
+		rr_shm_drop_sock(qp->wake_fd);
+	else
+		rr_ownfd_close(qp->wake_fd);
 	errno = saved;
 }

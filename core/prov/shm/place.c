@@ -14,21 +14,17 @@ static _Atomic int place = -1;
 static _Atomic int waiting;	/* answers … */
 static _Atomic int32_t whose;	/* … of this process */
 
-static int make(int fd_floor)
+static int make(void)
 {
 	int fd, none = -1;
 
 	if (atomic_load_explicit(&place, memory_order_relaxed) >= 0)
 		return 0;
-	fd = rr_os->socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	fd = rr_ownfd_raise(rr_os->socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
 	if (fd < 0)
-		return -errno;
-	fd = rr_shm_high_fd(fd, fd_floor);
-	rr_ownfd_set(fd, true);
-	if (!atomic_compare_exchange_strong_explicit(&place, &none, fd, memory_order_relaxed, memory_order_relaxed)) {
-		rr_ownfd_set(fd, false);
-		rr_os->close(fd);
-	}
+		return fd;
+	if (!atomic_compare_exchange_strong_explicit(&place, &none, fd, memory_order_relaxed, memory_order_relaxed))
+		rr_ownfd_close(fd);
 	return 0;
 }
 
@@ -36,25 +32,22 @@ bool rr_shm_place_lend(void)
 {
 	int fd = atomic_exchange_explicit(&place, -1, memory_order_relaxed);
 
-	if (fd < 0)
-		return false;
-	rr_ownfd_set(fd, false);
-	rr_os->close(fd);
-	return true;
+	rr_ownfd_close(fd);
+	return fd >= 0;
 }
 
-void rr_shm_place_back(int fd_floor)
+void rr_shm_place_back(void)
 {
-	make(fd_floor);
+	make();
 }
 
-int rr_shm_place_keep(int fd_floor)
+int rr_shm_place_keep(void)
 {
-	int rc = make(fd_floor);
+	int rc = make();
 
 	if (rc)
 		return rc;
-	if (atomic_exchange_explicit(&whose, (int32_t)getpid(), memory_order_relaxed) != (int32_t)getpid())
+	if (atomic_exchange_explicit(&whose, (int32_t)rr_pid(), memory_order_relaxed) != (int32_t)rr_pid())
 		atomic_store_explicit(&waiting, 0, memory_order_relaxed);
 	atomic_fetch_add_explicit(&waiting, 1, memory_order_relaxed);
 	return 0;
@@ -62,7 +55,7 @@ int rr_shm_place_keep(int fd_floor)
 
 void rr_shm_place_drop(void)
 {
-	if (atomic_load_explicit(&whose, memory_order_relaxed) == (int32_t)getpid() &&
+	if (atomic_load_explicit(&whose, memory_order_relaxed) == (int32_t)rr_pid() &&
 	    atomic_fetch_sub_explicit(&waiting, 1, memory_order_relaxed) <= 1)
 		rr_shm_place_lend();
 }

@@ -85,6 +85,13 @@ static int dead(const struct rr_shm *q)
 	return 0;
 }
 
+/* Even a short message reaches into it, and it is in the other end's cache: to be fetched while there is
+ * something else to do. */
+static const void *second_line(const struct rr_shm_slot *s)
+{
+	return (const uint8_t *)s + RR_CACHELINE;
+}
+
 static void publish(struct rr_shm *q, struct rr_shm_slot *s, uint32_t len, uint32_t arg)
 {
 	uint32_t sent = atomic_load_explicit(&q->tx_sent, memory_order_relaxed);
@@ -99,6 +106,8 @@ static void publish(struct rr_shm *q, struct rr_shm_slot *s, uint32_t len, uint3
 	atomic_store_explicit(&s->skip, 0, memory_order_relaxed);
 	/* pairs with the acquire in rx_step(): the record is whole */
 	atomic_store_explicit(&s->seq, seq, memory_order_release);
+	/* Of the next slot the peer looks at the first line only. */
+	__builtin_prefetch(second_line(rr_shm_slot(&q->peer, q->tx_pos)), 1);
 }
 
 int rr_shm_send(struct rr_qp *qp, const struct iovec *iov, int niov, uint64_t cookie,
@@ -233,6 +242,7 @@ static int take_record(struct rr_shm *q, struct rr_shm_slot *s, uint32_t pos, st
 	uint32_t arg = atomic_load_explicit(&s->arg, memory_order_relaxed);
 	uint32_t len = word & RR_SHM_LEN_MASK;
 
+	__builtin_prefetch(second_line(s));
 	if (word & ~(uint32_t)(RR_SHM_LEN_MASK | RR_SHM_IMM | RR_SHM_INV))
 		return -EPROTO;
 	if (len > q->own.geo.recv_size || ((word & RR_SHM_IMM) && word != RR_SHM_IMM))
@@ -250,7 +260,7 @@ static int take_record(struct rr_shm *q, struct rr_shm_slot *s, uint32_t pos, st
 		wc->has_inv = true;
 		wc->inv_handle = arg;
 	}
-	q->slot[i].rx_seq = rr_shm_seq(pos);
+	q->slot[i].rx_seq = q->slot[i].rx_last = rr_shm_seq(pos);
 	q->rx_held++;
 	return 1;
 }
@@ -264,10 +274,9 @@ static int rx_step(struct rr_shm *q, struct rr_wc *wc)
 	/* pairs with the release in publish() */
 	uint32_t seq = atomic_load_explicit(&s->seq, memory_order_acquire);
 	uint32_t skip = atomic_load_explicit(&s->skip, memory_order_relaxed);
-	uint32_t held = q->slot[pos & (q->own.geo.slots - 1)].rx_seq;
 	int rc = 0;
 
-	if (unlikely(held && seq == held))	/* known, however old it is */
+	if (seq == q->slot[pos & (q->own.geo.slots - 1)].rx_last)	/* known, however old it is */
 		seq = 0;
 	switch (look(seq, skip, pos, q->own.geo.slots)) {
 	case EMPTY:

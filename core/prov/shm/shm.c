@@ -3,6 +3,7 @@
 #include "core/prov/shm/shm_int.h"
 
 #include <errno.h>
+#include <poll.h>
 
 #include "core/base/os.h"
 
@@ -160,6 +161,14 @@ static uint32_t rung(const struct rr_qp *qp, rr_time now)
 	return (uint32_t)now - atomic_load_explicit(&q->own.ctl->rung, memory_order_relaxed);
 }
 
+/* Of a socket that this end has shut itself. */
+static bool hung_up(const struct rr_shm *q)
+{
+	struct pollfd p = { .fd = q->qp.wake_fd };
+
+	return rr_os->poll(&p, 1, 0) > 0 && p.revents & POLLHUP;
+}
+
 /* One bell, since whoever rings has taken the bit that asked for it; of another the next sleep
  * tells. And of a peer that is gone, a little later. */
 static int drain(struct rr_qp *qp)
@@ -176,10 +185,23 @@ static int drain(struct rr_qp *qp)
 		do
 			n = rr_os->recv(qp->wake_fd, bell, sizeof(bell), MSG_DONTWAIT);
 		while (n < 0 && errno == EINTR);
-	if (n == 0 || (n < 0 && errno != EAGAIN))
+	if ((n == 0 && (!q->roused || hung_up(q))) || (n < 0 && errno != EAGAIN))
 		atomic_store_explicit(&q->lost, true, memory_order_relaxed);
 	errno = saved;
 	return atomic_load_explicit(&q->lost, memory_order_relaxed) ? -ECONNRESET : 0;
+}
+
+/* Only the reading half: the peer's bells fail from now on, and it does not take that for an end. */
+static void rouse(struct rr_qp *qp)
+{
+	struct rr_shm *q = rr_shm_of(qp);
+	int saved = errno;
+
+	if (rr_shm_ready(q) && !q->roused) {
+		q->roused = true;
+		rr_os->shutdown(qp->wake_fd, SHUT_RD);
+	}
+	errno = saved;
 }
 
 /* Whoever of this process's family sleeps on it wakes, too. */
@@ -198,7 +220,7 @@ static void disconnect(struct rr_qp *qp)
 const struct rr_prov_ops rr_prov_shm = {
 	.name = "shm",
 	.id = 1,
-	.caps = RR_PROV_DIRECT | RR_PROV_RING | RR_PROV_SURVIVES | RR_PROV_FAMILY,
+	.caps = RR_PROV_DIRECT | RR_PROV_RING | RR_PROV_SURVIVES | RR_PROV_FAMILY | RR_PROV_TELLS,
 	.qp_size = qp_size,
 	.prepare = rr_shm_prepare,
 	.answer = rr_shm_answer,
@@ -214,6 +236,7 @@ const struct rr_prov_ops rr_prov_shm = {
 	.expose = rr_shm_expose,
 	.invalidate = rr_shm_invalidate,
 	.consumed = rr_shm_consumed,
+	.consume = rr_shm_consume,
 	.poll = rr_shm_poll,
 	.repost = rr_shm_repost,
 	.window = rr_shm_window,
@@ -226,5 +249,6 @@ const struct rr_prov_ops rr_prov_shm = {
 	.is_copying = is_copying,
 	.rung = rung,
 	.drain = drain,
+	.rouse = rouse,
 	.trim = rr_shm_trim,
 };

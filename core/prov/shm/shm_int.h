@@ -43,7 +43,8 @@ struct rr_shm_keyinfo {
 
 struct rr_shm_slotinfo {
 	uint32_t tx_used;	/* of the peer's ring: seq of the last message in it */
-	uint32_t rx_seq;	/* of ours: seq of the message held there, or 0 */
+	uint32_t rx_seq;	/* of ours: seq of the message held there, or 0 … */
+	uint32_t rx_last;	/* … and of the last one that was taken from it */
 };
 
 struct rr_shm {
@@ -84,6 +85,7 @@ struct rr_shm {
 	pid_t creator;			/* who unlinks path, and whose the sockets are until it is ready */
 	bool plain;			/* no descriptors come by wake_fd */
 	bool ended;			/* disconnect(): it is nobody's any more */
+	bool roused;			/* rouse(): wake_fd is readable for good */
 	char path[108];			/* "" none */
 
 	/* Only what the rings and the keys in use need of these is ever touched; when nothing
@@ -131,9 +133,7 @@ int rr_shm_listen(struct rr_shm *q, const char *run_dir, struct rr_prov_addr *of
 /* Closes them, removes the file if this process made it. Leaves q as it is. */
 void rr_shm_unlisten(struct rr_shm *q);
 /* A connected, non-blocking socket; or -errno. */
-int rr_shm_connect(const struct rr_prov_addr *offer, const char *run_dir, int fd_floor);
-/* fd moved to floor or above, or as near below as there is room; fd itself at worst. */
-int rr_shm_high_fd(int fd, int floor);
+int rr_shm_connect(const struct rr_prov_addr *offer, const char *run_dir);
 
 /* --- foreign.c: descriptors that nobody asked for. errno may change --- */
 
@@ -164,11 +164,11 @@ int rr_shm_withdraw(struct rr_qp *qp);
 void rr_shm_close(struct rr_qp *qp);
 
 /* --- place.c: a descriptor that is kept for the one that is to come --- */
-int rr_shm_place_keep(int fd_floor);	/* one more has answered: 0 or -errno */
+int rr_shm_place_keep(void);	/* one more has answered: 0 or -errno */
 void rr_shm_place_drop(void);		/* and waits no longer */
 /* Makes room: true, if there was one. Then once more as before, if that can be. */
 bool rr_shm_place_lend(void);
-void rr_shm_place_back(int fd_floor);
+void rr_shm_place_back(void);
 
 /* --- ring.c --- */
 int rr_shm_send(struct rr_qp *qp, const struct iovec *iov, int niov, uint64_t cookie,
@@ -193,6 +193,7 @@ int rr_shm_expose(struct rr_qp *qp, const void *local, uint32_t len, enum rr_rig
 		  struct rr_seg *out);
 int rr_shm_invalidate(struct rr_qp *qp, uint32_t handle, uint64_t cookie);
 bool rr_shm_consumed(struct rr_qp *qp, uint32_t handle);
+void rr_shm_consume(struct rr_qp *qp, const struct rr_seg *seg);
 /* Completions of invalidate(): how many of at most n. Fails the connection if the peer's time is
  * over. */
 int rr_shm_fenced(struct rr_shm *q, struct rr_wc *wc, int n);

@@ -195,7 +195,7 @@ bool rr_shm_consumed(struct rr_qp *qp, uint32_t handle)
 	struct rr_shm *q = rr_shm_of(qp);
 	struct rr_shm_key *k = &q->own.keys[handle & KEY_MASK];
 
-	/* the peer's copy is over by then; pairs with the release in rr_shm_read() */
+	/* the peer's copy is over by then; pairs with the release in rr_shm_consume() */
 	return rr_shm_key_live(q, handle) &&
 		atomic_load_explicit(&k->consumed, memory_order_acquire) == handle;
 }
@@ -254,7 +254,6 @@ int rr_shm_read(struct rr_qp *qp, void *local, uint32_t len, const struct rr_seg
 		uint32_t off, uint64_t cookie)
 {
 	struct rr_shm *q = rr_shm_of(qp);
-	struct rr_shm_key *k = &q->peer.keys[seg->handle & KEY_MASK];
 	int rc = atomic_load_explicit(&q->err, memory_order_relaxed);
 	const uint8_t *from;
 
@@ -266,10 +265,16 @@ int rr_shm_read(struct rr_qp *qp, void *local, uint32_t len, const struct rr_seg
 		return -EACCES;
 	if (len)
 		memcpy(local, from, len);
-	if (len == seg->length - off)	/* pairs with the acquire in rr_shm_consumed() */
-		atomic_store_explicit(&k->consumed, seg->handle, memory_order_release);
 	leave(q);
 	return 1;
+}
+
+void rr_shm_consume(struct rr_qp *qp, const struct rr_seg *seg)
+{
+	struct rr_shm_key *k = &rr_shm_of(qp)->peer.keys[seg->handle & KEY_MASK];
+
+	/* pairs with the acquire in rr_shm_consumed() */
+	atomic_store_explicit(&k->consumed, seg->handle, memory_order_release);
 }
 
 int rr_shm_write(struct rr_qp *qp, const void *local, uint32_t len, const struct rr_seg *seg,

@@ -237,6 +237,14 @@ static int make_and_watch(struct rr_qp *qp, struct rr_vq *v)
 	return rc ? rc : rr_verbs_watch(qp->wake_fd, v->comp->fd, 1);
 }
 
+/* How soon what was lost is sent again: our side's part of it, and not what the path's lifetime of RDMA CM makes of it,
+ * which are seconds. A kernel that does not know the option, and iWARP, go on without. */
+static void soon_again(struct rr_vq *v)
+{
+	if (v->param.ack_timeout)
+		rr_cm_ack_timeout(v->id, &v->param.ack_timeout);
+}
+
 static int connect_now(struct rr_qp *qp, struct rr_vq *v)
 {
 	uint8_t data[RR_VERBS_PRIVATE];
@@ -244,6 +252,7 @@ static int connect_now(struct rr_qp *qp, struct rr_vq *v)
 
 	v->state = RR_V_CONNECTING;
 	conn_param(qp, v, data, &p);
+	soon_again(v);
 	return rr_cm_connect(v->id, &p) ? -errno : 0;
 }
 
@@ -262,6 +271,7 @@ int rr_verbs_accept(struct rr_qp *qp, struct rr_vq *v, const struct rdma_conn_pa
 	depths(qp, v, req);
 	v->state = RR_V_ACCEPTING;
 	conn_param(qp, v, data, &p);
+	soon_again(v);
 	return rr_cm_accept(v->id, &p) ? -errno : 0;
 }
 
@@ -283,6 +293,7 @@ static int established(struct rr_qp *qp, struct rr_vq *v, const struct rdma_conn
 		depths(qp, v, p);
 	}
 	v->state = RR_V_READY;
+	rr_verbs_prove(qp, v);
 	qp->peer_inv = v->said_inv && v->can_inv && v->remote_inv;
 	qp->own_inv = v->invite;
 	return 0;
@@ -413,8 +424,8 @@ void rr_verbs_cm_events(struct rr_qp *qp, struct rr_vq *v)
 		if (ev.event == RDMA_CM_EVENT_CONNECT_REQUEST) {
 			rr_cm_reject(ev.id);
 			rr_cm_destroy_id(ev.id);
-		} else if (ev.id == v->id && ev.event != RDMA_CM_EVENT_ESTABLISHED &&
-			   ev.event != RDMA_CM_EVENT_ADDR_CHANGE) {
+		} else if (ev.id == v->id && ev.event != RDMA_CM_EVENT_ESTABLISHED) {
+			/* ADDR_CHANGE: the address is another link's (bonding), and no packet gets through from here */
 			v->lost = true;
 			gone |= ev.event == RDMA_CM_EVENT_DEVICE_REMOVAL;
 			rr_cm_disconnect(v->id);	/* nor does the peer reach our memory any more */

@@ -177,6 +177,8 @@ CALL(create_id, (struct rdma_event_channel *cm, struct rdma_cm_id **id),
 CALL(destroy_id, (struct rdma_cm_id *id), rdma_destroy_id(x->a), id)
 CALL(v6only, (struct rdma_cm_id *id, int *only),
      rdma_set_option(x->a, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, x->b, sizeof(int)), id, only)
+CALL(ack_timeout, (struct rdma_cm_id *id, uint8_t *exponent),
+     rdma_set_option(x->a, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, x->b, sizeof(uint8_t)), id, exponent)
 CALL(bind_addr, (struct rdma_cm_id *id, struct sockaddr *addr), rdma_bind_addr(x->a, x->b), id, addr)
 CALL(listen, (struct rdma_cm_id *id, int backlog), rdma_listen(x->a, x->n), id, .n = backlog)
 CALL(resolve_addr, (struct rdma_cm_id *id, struct sockaddr *from, struct sockaddr *to, int ms),

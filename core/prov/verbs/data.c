@@ -78,6 +78,11 @@ void rr_verbs_digest(struct rr_vq *v)
 			rr_verbs_fail(v, status_err(raw->status));
 		if (raw->wr_id & RECV_ID)
 			continue;
+		if (unlikely(raw->wr_id & RR_VERBS_PROOF)) {
+			rr_verbs_proof(v, raw);
+			raw->byte_len = RR_WC_SEND;	/* nobody is told */
+			continue;
+		}
 		w = ended(v, (uint32_t)raw->wr_id);
 		raw->wr_id = w.cookie;
 		raw->byte_len = w.op;
@@ -201,6 +206,12 @@ static uint32_t sq_used(const struct rr_vq *v)
 	return v->sq_head - v->sq_tail;
 }
 
+/* What the send queue takes: less, as long as the trial is there, which is in no books. */
+static uint32_t sq_room(const struct rr_vq *v)
+{
+	return v->sq_cap - 2u * v->on_trial;
+}
+
 static bool slot_free(const struct rr_vq *v)
 {
 	return v->slot_head - v->slot_tail < v->sends;
@@ -209,7 +220,7 @@ static bool slot_free(const struct rr_vq *v)
 /* Room for n more, and nothing that stands before them. */
 static bool has_room(const struct rr_vq *v, uint32_t n)
 {
-	return v->late_head == v->late_tail && sq_used(v) + v->nchain + n <= v->sq_cap;
+	return v->late_head == v->late_tail && sq_used(v) + v->nchain + n <= sq_room(v);
 }
 
 uint32_t rr_verbs_window(const struct rr_vq *v)
@@ -239,11 +250,24 @@ static void bound(const struct ibv_send_wr *wr)
 		wr->bind_mw.mw->rkey = wr->bind_mw.rkey;
 }
 
+/* Some drivers (bnxt_re, ocrdma) have no Send With Invalidate, though their kernel half says so. What came before it in
+ * the chain is posted. The requester that is not told finds its key as it was, and invalidates it itself. */
+static int post_plainly(struct rr_vq *v, struct ibv_send_wr *bad)
+{
+	if (bad->opcode != IBV_WR_SEND_WITH_INV)
+		return -1;
+	v->can_inv = false;
+	rr_verbs_no_inv(v->id->verbs, true);
+	bad->opcode = IBV_WR_SEND;
+	return ibv_post_send(v->id->qp, bad, &bad);
+}
+
 static int post_now(struct rr_vq *v, struct ibv_send_wr *first)
 {
-	struct ibv_send_wr *bad;
+	struct ibv_send_wr *bad = first;
+	int rc = ibv_post_send(v->id->qp, first, &bad);
 
-	if (!ibv_post_send(v->id->qp, first, &bad))
+	if (likely(!rc) || (rc != ENOMEM && !post_plainly(v, bad)))
 		return 0;
 	rr_verbs_fail(v, -EIO);
 	return -EIO;
@@ -288,7 +312,7 @@ static int post_late(struct rr_vq *v, const struct ibv_send_wr *wr, struct rr_ve
 /* What was kept, as far as there is room. */
 static void catch_up(struct rr_vq *v)
 {
-	while (unlikely(v->late_tail != v->late_head) && sq_used(v) < v->sq_cap && !rr_verbs_usable(v)) {
+	while (unlikely(v->late_tail != v->late_head) && sq_used(v) < sq_room(v) && !rr_verbs_usable(v)) {
 		struct rr_verbs_late *l = &v->late[v->late_tail++ % RR_VERBS_LATE];
 
 		l->wr.sg_list = &l->sge;
@@ -382,9 +406,10 @@ int rr_verbs_send(struct rr_qp *qp, const struct iovec *iov, int niov, uint64_t 
 		rc = -EAGAIN;
 	if (rc)
 		return rc;
-	if (inv_handle && qp->peer_inv) {	/* otherwise the peer does it itself */
+	if (inv_handle && qp->peer_inv && v->can_inv) {	/* otherwise the peer does it itself */
 		wr.opcode = IBV_WR_SEND_WITH_INV;
 		wr.invalidate_rkey = inv_handle;
+		wr.wr.rdma.rkey = inv_handle;	/* where libsiw looks for it */
 	}
 	rr_verbs_note_chain(qp, v);
 	rc = rr_verbs_send_wr(qp, v, &wr, iov, niov, cookie);
@@ -467,16 +492,26 @@ int rr_verbs_write(struct rr_qp *qp, const void *local, uint32_t len, const stru
 	return rdma(qp, IBV_WR_RDMA_WRITE, local, len, seg, off, cookie);
 }
 
-/* A Write of no bytes: the peer's device looks at neither key nor address, and answers. */
+/* A Write of no bytes: the peer's device looks at neither key nor address, and answers. Not so on iWARP, where a Write has
+ * ended when TCP has taken it: there it is a Read of no bytes. */
 int rr_verbs_probe(struct rr_qp *qp)
 {
 	struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_WRITE };
 	struct rr_vq *v = rr_verbs_of(qp);
+	struct ibv_sge sge = { 0 };
 	int rc = rr_verbs_usable(v);
 
 	if (!rc && !has_room(v, 1))
 		rc = -EAGAIN;
-	return rc ? rc : rr_verbs_post(v, &wr, (struct rr_verbs_wqe){ .op = RR_WC_PROBE });
+	if (rc)
+		return rc;
+	if (rr_verbs_iwarp(v->id) && v->depth) {
+		sge = (struct ibv_sge){ .addr = (uintptr_t)v->slab, .lkey = v->slab_mr->lkey };
+		wr.opcode = IBV_WR_RDMA_READ;
+		wr.sg_list = &sge;
+		wr.num_sge = 1;
+	}
+	return rr_verbs_post(v, &wr, (struct rr_verbs_wqe){ .op = RR_WC_PROBE });
 }
 
 bool rr_verbs_unsettled(const struct rr_vq *v)

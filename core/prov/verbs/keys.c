@@ -3,7 +3,28 @@
 #include <errno.h>
 
 #include "core/base/compiler.h"
+#include "core/base/os.h"
 #include "core/prov/verbs/verbs_int.h"
+
+#ifndef SHORT_WAIT
+#define SHORT_WAIT	(5 * RR_SEC)
+#endif
+
+/* Something failed for err. -EAGAIN: more can be had when this connection gives back what it has exposed, or, for
+ * some time, when other connections do. Nobody tries that again for ever. */
+static int short_of(struct rr_vq *v, int err)
+{
+	rr_time now;
+
+	if (err != ENOMEM)
+		return err ? -err : -EIO;
+	if (v->nkeys || v->nmw > v->nmw_free)
+		return -EAGAIN;
+	now = rr_now_coarse();
+	if (!v->short_since)
+		v->short_since = now;
+	return now - v->short_since < SHORT_WAIT ? -EAGAIN : -ENOMEM;
+}
 
 /* --- registered as it is exposed ------------------------------------------------------- */
 
@@ -17,11 +38,13 @@ static int reg_expose(struct rr_vq *v, const void *local, uint32_t len, enum rr_
 	if (v->nkeys == RR_VERBS_KEYS)
 		return -EAGAIN;
 	if (!rr_verbs_mem_charge(v, len))
-		return -EAGAIN;
+		return short_of(v, errno);
 	mr = ibv_reg_mr(v->pd, (void *)(uintptr_t)local, len, access);
 	if (!mr) {
+		int err = errno;
+
 		rr_verbs_mem_uncharge(v, len);
-		return errno == ENOMEM ? -EAGAIN : -errno;
+		return short_of(v, err);
 	}
 	v->key[v->nkeys++] = (struct rr_verbs_key){ .mr = mr };
 	*out = (struct rr_seg){ .handle = mr->rkey, .length = len, .offset = (uintptr_t)local };
@@ -51,15 +74,16 @@ void rr_verbs_window_free(struct rr_vq *v, uint16_t window)
 	v->mw_free[v->nmw_free++] = window;
 }
 
-/* A free window, a new one if there is none; -EAGAIN. */
+/* A free window, a new one if there is none; -EAGAIN all are in use, else -errno. */
 static int window_get(struct rr_vq *v)
 {
 	if (v->nmw_free)
 		return v->mw_free[--v->nmw_free];
 	if (v->nmw == RR_VERBS_KEYS)
 		return -EAGAIN;
+	errno = 0;
 	v->mw[v->nmw].mw = ibv_alloc_mw(v->pd, IBV_MW_TYPE_2);
-	return v->mw[v->nmw].mw ? (int)v->nmw++ : -EAGAIN;
+	return v->mw[v->nmw].mw ? (int)v->nmw++ : errno ? -errno : -EIO;
 }
 
 /* req: rfc8166 8.1 #1 */
@@ -129,11 +153,16 @@ int rr_verbs_expose(struct rr_qp *qp, const void *local, uint32_t len, enum rr_r
 
 	if (rc || !v)
 		return rc;
-	rc = v->windows ? window_expose(qp, v, local, len, rights, out)
-			: reg_expose(v, local, len, rights, out);
-	if (!rc && v->shown < UINT32_MAX)
+	rc = v->windows ? window_expose(qp, v, local, len, rights, out) : -EOPNOTSUPP;
+	/* The device has no more windows. But a peer that may invalidate what is exposed must find one. */
+	if (rc && rc != -EAGAIN)
+		rc = v->invite ? short_of(v, -rc) : reg_expose(v, local, len, rights, out);
+	if (rc)
+		return rc;
+	v->short_since = 0;
+	if (v->shown < UINT32_MAX)
 		v->shown++;
-	return rc;
+	return 0;
 }
 
 int rr_verbs_invalidate(struct rr_qp *qp, uint32_t handle, uint64_t cookie)
@@ -141,7 +170,7 @@ int rr_verbs_invalidate(struct rr_qp *qp, uint32_t handle, uint64_t cookie)
 	struct rr_vq *v = rr_verbs_of(qp);
 	int rc = rr_verbs_usable(v);
 
-	if (v && !v->windows && v->state != RR_V_GONE)
+	if (v && v->state != RR_V_GONE && !window_of(v, handle))
 		return reg_invalidate(v, handle);
 	return rc ? rc : window_invalidate(v, handle, cookie);
 }
@@ -158,7 +187,7 @@ bool rr_verbs_key_gone(struct rr_vq *v, uint32_t handle)
 /* Has the peer read it? */
 static bool *read_mark(struct rr_vq *v, uint32_t handle)
 {
-	struct rr_verbs_mw *w = v->windows ? window_of(v, handle) : NULL;
+	struct rr_verbs_mw *w = window_of(v, handle);
 
 	for (uint32_t i = 0; i < v->nkeys; i++)
 		if (v->key[i].mr->rkey == handle)
@@ -188,6 +217,7 @@ bool rr_verbs_consumed(struct rr_qp *qp, uint32_t handle)
 
 void rr_verbs_keys_free(struct rr_vq *v)
 {
+	v->on_trial = false;
 	while (v->nmw)
 		ibv_dealloc_mw(v->mw[--v->nmw].mw);
 	while (v->nkeys)

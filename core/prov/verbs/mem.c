@@ -165,7 +165,7 @@ static void retire_unused(struct rr_vq *v)
 /* One that has the first end bytes. */
 static struct rr_verbs_mr *grow(struct rr_qp *qp, struct rr_vq *v, size_t end)
 {
-	int access = IBV_ACCESS_LOCAL_WRITE | (v->windows ? IBV_ACCESS_MW_BIND : 0) |
+	int access = IBV_ACCESS_LOCAL_WRITE | (v->windows || v->on_trial ? IBV_ACCESS_MW_BIND : 0) |
 		     (rr_verbs_iwarp(v->id) ? IBV_ACCESS_REMOTE_WRITE : 0);
 	/* mem is not more than 2^(RR_VERBS_MRS - 2) times the first: there is always a free one */
 	size_t len = rr_max(FIRST, rr_align(qp->mem_size >> (RR_VERBS_MRS - 2), (size_t)RR_PAGE));

@@ -55,13 +55,35 @@ static int start(struct rr_qp *qp, const struct rr_prov_params *p)
 
 /* --- connecting ------------------------------------------------------------------------ */
 
+static void address(struct sockaddr_in6 *to, const struct sockaddr *from)
+{
+	if (!to)
+		return;
+	memset(to, 0, sizeof(*to));
+	memcpy(to, from, from->sa_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(*to));
+}
+
+static bool any_v4(const struct sockaddr_in6 *a)
+{
+	return a->sin6_family == AF_INET &&
+	       ((const struct sockaddr_in *)(const void *)a)->sin_addr.s_addr == INADDR_ANY;
+}
+
 int rr_native_connect(struct rr_qp *qp, const struct rr_prov_params *p, const struct sockaddr *to,
 		      const struct sockaddr *from)
 {
 	int saved = errno, rc = start(qp, p);
+	struct sockaddr_in6 there, here;
 
+	address(&there, to);
+	rr_verbs_unmap(&there);
+	if (from) {
+		address(&here, from);
+		rr_verbs_unmap(&here);
+		from = any_v4(&here) ? NULL : (struct sockaddr *)&here;
+	}
 	if (!rc)
-		rc = rr_verbs_resolve(rr_verbs_of(qp), to, from, RESOLVE_MS);
+		rc = rr_verbs_resolve(rr_verbs_of(qp), (struct sockaddr *)&there, from, RESOLVE_MS);
 	if (rc)
 		rr_verbs_undo(qp, rc);
 	errno = saved;
@@ -75,23 +97,38 @@ size_t rr_native_lst_size(void)
 	return sizeof(struct rr_verbs_lst);
 }
 
-static int open_at(struct rr_verbs_lst *l, const struct sockaddr *addr, const struct rr_prov_params *p)
+/* One listener of l, at addr. */
+static int listen_at(struct rr_verbs_lst *l, struct rdma_cm_id **id, const struct sockaddr_in6 *addr, int v6only)
 {
-	int rc, only = l->lst.v6only;
+	if (rr_cm_create_id(l->cm, id) || (addr->sin6_family == AF_INET6 && rr_cm_v6only(*id, &v6only)) ||
+	    rr_cm_bind_addr(*id, (struct sockaddr *)(uintptr_t)addr))
+		return -errno;
+	if ((*id)->verbs)	/* not at the any-address */
+		rr_verbs_device((*id)->verbs, l->fd_floor);
+	return rr_cm_listen(*id, BACKLOG) ? -errno : 0;
+}
 
-	l->lst.fd = rr_verbs_epoll(p->fd_floor);
-	rc = l->lst.fd < 0 ? l->lst.fd : rr_verbs_channel(&l->cm, p->fd_floor);
+/* IPv6's any-address hears those of IPv4, too; not so on iWARP, where drivers listen for the one family that the address is
+ * of. So there are two listeners, everywhere. */
+static int open_at(struct rr_verbs_lst *l, const struct sockaddr *addr)
+{
+	struct sockaddr_in6 at, at4 = { .sin6_family = AF_INET };
+	bool both;
+	int rc;
+
+	address(&at, addr);
+	rr_verbs_unmap(&at);
+	at4.sin6_port = at.sin6_port;	/* where sin_port is */
+	both = at.sin6_family == AF_INET6 && IN6_IS_ADDR_UNSPECIFIED(&at.sin6_addr) && !l->lst.v6only;
+	l->lst.fd = rr_verbs_epoll(l->fd_floor);
+	rc = l->lst.fd < 0 ? l->lst.fd : rr_verbs_channel(&l->cm, l->fd_floor);
 	if (!rc)
 		rc = rr_verbs_watch(l->lst.fd, l->cm->fd, 0);
-	if (rc)
-		return rc;
-	if (rr_cm_create_id(l->cm, &l->id) ||
-	    (addr->sa_family == AF_INET6 && rr_cm_v6only(l->id, &only)) ||
-	    rr_cm_bind_addr(l->id, (struct sockaddr *)(uintptr_t)addr))
-		return -errno;
-	if (l->id->verbs)	/* not at the any-address */
-		rr_verbs_device(l->id->verbs, p->fd_floor);
-	return rr_cm_listen(l->id, BACKLOG) ? -errno : 0;
+	if (!rc)
+		rc = listen_at(l, &l->id, &at, both || l->lst.v6only);
+	if (!rc && both)
+		rc = listen_at(l, &l->id4, &at4, 0);
+	return rc;
 }
 
 int rr_native_listen(struct rr_lst *lst, const struct sockaddr *addr, const struct rr_prov_params *p)
@@ -102,7 +139,7 @@ int rr_native_listen(struct rr_lst *lst, const struct sockaddr *addr, const stru
 	lst->fd = -1;
 	l->owner = rr_verbs_pid;
 	l->fd_floor = p->fd_floor;
-	rc = open_at(l, addr, p);
+	rc = open_at(l, addr);
 	if (rc)
 		rr_native_unlisten(lst);
 	errno = saved;
@@ -120,22 +157,16 @@ void rr_native_unlisten(struct rr_lst *lst)
 	} else {
 		if (l->id)
 			rr_cm_destroy_id(l->id);
+		if (l->id4)
+			rr_cm_destroy_id(l->id4);
 		rr_verbs_channel_free(l->cm);
 		rr_verbs_channel_free(l->old);
 	}
 	rr_verbs_close_fd(lst->fd);
-	l->id = NULL;
+	l->id = l->id4 = NULL;
 	l->cm = l->old = NULL;
 	lst->fd = -1;
 	errno = saved;
-}
-
-static void address(struct sockaddr_in6 *to, const struct sockaddr *from)
-{
-	if (!to)
-		return;
-	memset(to, 0, sizeof(*to));
-	memcpy(to, from, from->sa_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(*to));
 }
 
 /* The request gets a channel of its own, and is accepted. */
@@ -163,7 +194,7 @@ static int renew(struct rr_verbs_lst *l)
 {
 	if (l->old || !(l->old = rr_verbs_renew(&l->cm, l->id, l->lst.fd, l->fd_floor)))
 		return -ESHUTDOWN;
-	return 0;
+	return l->id4 && rr_cm_migrate_id(l->id4, l->cm) ? -ESHUTDOWN : 0;
 }
 
 static void drop_old(struct rr_verbs_lst *l)
@@ -203,6 +234,16 @@ static int next_event(struct rr_verbs_lst *l, struct rdma_cm_event *ev, uint8_t 
 	return -EAGAIN;
 }
 
+/* Its device is gone, or its address is another link's (bonding) and what listens there has to be made anew. */
+static bool is_over(const struct rr_verbs_lst *l, const struct rdma_cm_event *ev)
+{
+	if (ev->id != l->id && ev->id != l->id4)
+		return false;
+	if (ev->event == RDMA_CM_EVENT_DEVICE_REMOVAL && ev->id->verbs)
+		rr_verbs_device_gone(ev->id->verbs);
+	return ev->event == RDMA_CM_EVENT_DEVICE_REMOVAL || ev->event == RDMA_CM_EVENT_ADDR_CHANGE;
+}
+
 int rr_native_take(struct rr_lst *lst, struct rr_qp *qp, const struct rr_prov_params *p,
 		   struct sockaddr_in6 *peer, struct sockaddr_in6 *local)
 {
@@ -214,9 +255,7 @@ int rr_native_take(struct rr_lst *lst, struct rr_qp *qp, const struct rr_prov_pa
 	if (l->owner != rr_verbs_pid || !l->id)
 		return -ESHUTDOWN;
 	for (uint32_t i = 0; i < RR_VERBS_EVENTS && !(rc = next_event(l, &ev, data)); i++, rc = -EAGAIN) {
-		if (ev.event == RDMA_CM_EVENT_DEVICE_REMOVAL && ev.id == l->id) {
-			if (l->id->verbs)
-				rr_verbs_device_gone(l->id->verbs);
+		if (is_over(l, &ev)) {
 			rc = -ESHUTDOWN;
 			break;
 		}

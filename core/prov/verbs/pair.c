@@ -83,15 +83,11 @@ static int address_get(const struct rr_prov_addr *in, struct sockaddr_storage *o
 /* The anchor's own address with any port; a v4-mapped one as what it is. */
 static int own_address(const struct rr_prov_params *p, struct sockaddr_in6 *out)
 {
-	struct sockaddr_in *v4 = (struct sockaddr_in *)(void *)out;
+	const struct sockaddr_in *v4 = (struct sockaddr_in *)(void *)out;
 
 	*out = p->local;
 	out->sin6_port = 0;
-	if (out->sin6_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(&p->local.sin6_addr)) {
-		memset(out, 0, sizeof(*out));
-		v4->sin_family = AF_INET;
-		memcpy(&v4->sin_addr, p->local.sin6_addr.s6_addr + 12, 4);
-	}
+	rr_verbs_unmap(out);
 	if (out->sin6_family == AF_INET)
 		return ntohl(v4->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET ? -EADDRNOTAVAIL : 0;
 	if (out->sin6_family != AF_INET6 || IN6_IS_ADDR_LOOPBACK(&out->sin6_addr) ||

@@ -11,7 +11,7 @@
 #define RR_VERBS_PLUGIN	"librpcrdma_verbs.so"
 #define RR_VERBS_ENTRY	"rr_verbs_plugin"
 /* Changes with every change of struct rr_prov_ops, rr_prov_params, rr_qp, rr_wc or what is here. */
-#define RR_VERBS_ABI	7u
+#define RR_VERBS_ABI	8u
 
 #define RR_VERBS_SAY	32u
 /* What native peers are told instead of our private data (RFC 8797): nothing, or any bytes. */

@@ -30,6 +30,7 @@
 #include <errno.h>
 #include <rdma/rdma_cma.h>
 #include <stdatomic.h>
+#include <string.h>
 
 #include "core/base/compiler.h"
 #include "core/prov/prov.h"
@@ -74,6 +75,9 @@ enum rr_verbs_state {
 /* What not every connection of a process can have. */
 enum rr_verbs_share { RR_V_LONG, RR_V_FULL, RR_V_SHARES };
 
+/* Windows of type 2, of a device whose kernel driver says that it has them. */
+enum rr_verbs_proof { RR_V_UNPROVEN, RR_V_PROVEN, RR_V_REFUTED };
+
 /* A posted work request that is not known to have ended. */
 struct rr_verbs_wqe {
 	enum rr_wc_op op;
@@ -105,7 +109,7 @@ struct rr_vq {
 	uint32_t strangers;	/* who have come to our port without the token */
 	bool remote_inv;	/* the peer takes Send With Invalidate */
 	bool invite;		/* so do we */
-	bool can_inv;		/* the device can post one */
+	bool can_inv;		/* the device can post one, as far as is known */
 	bool said_inv;		/* our private data speaks for it */
 	uint8_t depth, depth_in; /* RDMA Reads that we, and the peer, may have out; 0 none */
 	int resolve_ms;
@@ -142,6 +146,9 @@ struct rr_vq {
 	uint32_t nmw, nmw_free;
 	struct ibv_send_wr chain[RR_VERBS_CHAIN + 1];	/* binds, a note */
 	uint32_t nchain;
+	bool on_trial;		/* the first of them is; windows are used when it has stood that … */
+	uint8_t trial_mr;	/* … bound to this one of v->mr */
+	rr_time short_since;	/* rr_now_coarse(): nothing can be exposed since then; 0 it can */
 
 	/* the send queue; free-running */
 	struct rr_verbs_wqe wqe[RR_VERBS_SQ];
@@ -183,6 +190,7 @@ struct rr_verbs_lst {
 	struct rdma_event_channel *cm;
 	struct rdma_event_channel *old;	/* requests that are not read yet were made on it; NULL */
 	struct rdma_cm_id *id;
+	struct rdma_cm_id *id4;		/* where id is that of IPv6's any-address: IPv4's, if it belongs to it; NULL */
 	pid_t owner;
 	int fd_floor;
 };
@@ -222,11 +230,26 @@ static inline struct rr_vq *rr_verbs_of(const struct rr_qp *qp)
 	return q->owner == rr_verbs_pid ? q->v : NULL;
 }
 
+/* Of work requests that prove something, in wr_id; below it their number. They are in no books. */
+#define RR_VERBS_PROOF	(UINT64_C(1) << 62)
+
 /* iWARP has no immediate data, and no other key for the sink of an RDMA Read than one that the peer may
  * write to. */
 static inline bool rr_verbs_iwarp(const struct rdma_cm_id *id)
 {
 	return id->verbs->device->transport_type == IBV_TRANSPORT_IWARP;
+}
+
+/* RDMA CM takes no v4-mapped addresses: a is then the one of IPv4. */
+static inline void rr_verbs_unmap(struct sockaddr_in6 *a)
+{
+	struct sockaddr_in v4 = { .sin_family = AF_INET, .sin_port = a->sin6_port };
+
+	if (a->sin6_family != AF_INET6 || !IN6_IS_ADDR_V4MAPPED(&a->sin6_addr))
+		return;
+	memcpy(&v4.sin_addr, a->sin6_addr.s6_addr + 12, 4);
+	memset(a, 0, sizeof(*a));
+	memcpy(a, &v4, sizeof(v4));
 }
 
 /* 0, or -errno: can it be used? */
@@ -325,6 +348,19 @@ void rr_verbs_device(struct ibv_context *dev, int floor);
 /* It was taken away: librdmacm may close them. */
 void rr_verbs_device_gone(const struct ibv_context *dev);
 void rr_verbs_device_forked(void);	/* a child has no use for them */
+/* What was found out about the device's windows in this process; and that. */
+enum rr_verbs_proof rr_verbs_windows_of(const struct ibv_context *dev);
+void rr_verbs_windows_are(const struct ibv_context *dev, enum rr_verbs_proof is);
+/* Has the device refused to post a Send With Invalidate, now (found) or before? */
+bool rr_verbs_no_inv(const struct ibv_context *dev, bool found);
+
+/* prove.c */
+/* Before the connection is made: v->windows is no longer set if the device cannot make one. */
+void rr_verbs_prove_alloc(struct rr_vq *v);
+/* When it is made: posts the trial, if the device has not stood one. */
+void rr_verbs_prove(struct rr_qp *qp, struct rr_vq *v);
+/* What a completion says whose wr_id has RR_VERBS_PROOF. */
+void rr_verbs_proof(struct rr_vq *v, const struct ibv_wc *raw);
 
 /* creds.c */
 /* rdma_create_event_channel(), so that any thread of this process can use it later. */
@@ -333,6 +369,7 @@ struct rdma_event_channel *rr_verbs_open_channel(void);
 int rr_cm_create_id(struct rdma_event_channel *cm, struct rdma_cm_id **id);
 int rr_cm_destroy_id(struct rdma_cm_id *id);
 int rr_cm_v6only(struct rdma_cm_id *id, int *only);
+int rr_cm_ack_timeout(struct rdma_cm_id *id, uint8_t *exponent);
 int rr_cm_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr);
 int rr_cm_listen(struct rdma_cm_id *id, int backlog);
 int rr_cm_resolve_addr(struct rdma_cm_id *id, struct sockaddr *from, struct sockaddr *to, int ms);

@@ -5,7 +5,7 @@
 # At most 1500 s.
 . "$(dirname "$0")/../lib.sh"
 [ -f "$BUILD/librpcrdma_verbs.so" ] || skip "built without rdma-core's headers"
-rxe_up
+device_up
 [ $# != 0 ] || set -- rpcbind lab-svcrun py-asyncio ganesha-vfs
 env TMO=90 CASE_TIMEOUT=300 "$(dirname "$0")/../../apps/run" -l verbs "$@" | tee "$W/lines"
 rc=${PIPESTATUS[0]}

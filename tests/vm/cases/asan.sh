@@ -6,6 +6,6 @@
 . "$(dirname "$0")/../lib.sh"
 export BUILD=$BUILD-asan
 [ -f "$BUILD/librpcrdma_verbs.so" ] || skip "built without rdma-core's headers"
-rxe_up
+device_up
 [ $# != 0 ] || set -- rpcbind lab-svcrun
 TMO=90 CASE_TIMEOUT=300 "$(dirname "$0")/../../apps/run" -l verbs "$@"

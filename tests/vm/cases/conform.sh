@@ -54,7 +54,7 @@ of_linux() {
 		$(find "$cases/cases" -name '*.case' ! -path "$data-read.case" ! -path "$data-padded.case")
 }
 
-rxe_up
+device_up
 [ $# != 0 ] || set -- shim linux
 for what; do "of_$what"; done
 [ $failures = 0 ] || tail -n 20 "$W"/*.log "$W"/*.out 2>/dev/null

@@ -7,7 +7,7 @@
 need rpcbind rpcinfo
 [ -x "$BUILD/tests/tools/rpcreg" ] || skip "built without libtirpc"
 [ -f "$BUILD/librpcrdma_verbs.so" ] || skip "built without rdma-core's headers"
-rxe_up
+device_up
 ss -Hltn 'sport = :111' | grep -q . || background "$W/rpcbind.out" rpcbind -f -w
 run() { # HOST ARGUMENT...: rdmarpc-run, which itself knows nothing of the library
 	local host=$1

@@ -6,7 +6,7 @@
 . "$(dirname "$0")/../lib.sh"
 [ -f "$BUILD/librpcrdma_verbs.so" ] || skip "built without rdma-core's headers"
 need rdma
-rxe_up
+device_up
 cycles=${1:-1000}
 export RDMARPC_MEMORY=512k RDMARPC_MAX_MESSAGE=128k RDMARPC_REPLY_CHUNK=64k RDMARPC_REPLY_CHUNK_MAX=128k
 

@@ -7,7 +7,7 @@
 . "$(dirname "$0")/../loss.sh"
 [ -f "$BUILD/librpcrdma_verbs.so" ] || skip "built without rdma-core's headers"
 need rdma
-rxe_up
+device_up
 
 new_server() {
 	lab_server svcrun

@@ -5,7 +5,7 @@
 # thread that never blocks.
 . "$(dirname "$0")/../lib.sh"
 [ -x "$BUILD/tests/vm/greedy" ] || skip "built without rdma-core's headers"
-rxe_up
+device_up
 PYTHONPATH=$(cd "$(dirname "$0")/../../ends" && pwd)
 export PYTHONPATH PYTHONDONTWRITEBYTECODE=1
 CALLS=560	# more than the server's send queue takes, and no more than its credits on top

@@ -6,7 +6,7 @@
 # native-memory.sh [CONNECTIONS]
 . "$(dirname "$0")/../lib.sh"
 [ -f "$BUILD/librpcrdma_verbs.so" ] || skip "built without rdma-core's headers"
-rxe_up
+device_up
 n=${1:-200}
 native_server() { RDMARPC_RULES='role=server port=20801 native=20901' server env RDMARPC_VERBS=off "$@"; }
 client_at() { RDMARPC_RULES='role=client port=20801 native=20901' as_host "$1" env RDMARPC_VERBS=off "${@:2}"; }

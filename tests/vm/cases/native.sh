@@ -6,7 +6,7 @@
 . "$(dirname "$0")/../lib.sh"
 need rpcbind rpcinfo
 [ -f "$BUILD/librpcrdma_verbs.so" ] || skip "built without rdma-core's headers"
-rxe_up
+device_up
 
 # Between these two hosts there is no upgrade without option verbs.
 native_server() { RDMARPC_RULES='role=server port=20801 native=20901' server env RDMARPC_VERBS=off "$@"; }

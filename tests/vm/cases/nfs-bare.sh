@@ -7,7 +7,7 @@
 . "$(dirname "$0")/../nfs.sh"
 nfs_arguments "$@"
 need mount.nfs
-rxe_up	# first, for native-loss in the same boot: DEVICES.md, "rdma link delete"
+device_up	# first, for native-loss in the same boot: DEVICES.md, "rdma link delete"
 nfs_modules
 rpcbind_up
 export LAB_ADDRESS=10.9.0.1 RDMARPC_RULES='role=server port=2049 native=20049'

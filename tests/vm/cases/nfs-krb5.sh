@@ -19,7 +19,7 @@ modprobe -a auth_rpcgss rpcsec_gss_krb5 || skip "the kernel has no RPCSEC_GSS"
 hostname server.lab
 { cat /etc/hosts; echo "$HOST server.lab"; } >"$W/hosts"
 mount --bind "$W/hosts" /etc/hosts
-rxe_up
+device_up
 . "$(dirname "$0")/../../apps/krb5-setup.sh"
 krb5_service nfs/server.lab
 krb5_service host/server.lab	# the client, as which its root acts

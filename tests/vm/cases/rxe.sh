@@ -3,7 +3,7 @@
 # The device itself: it comes up, and rdma-core's own programs talk over it.
 . "$(dirname "$0")/../lib.sh"
 need rdma ibv_devinfo rping
-rxe_up
+device_up
 ibv_devinfo -d rxe0 >"$W/devinfo" || die "ibv_devinfo"
 grep -q PORT_ACTIVE "$W/devinfo" || { cat "$W/devinfo"; die "the port is not active"; }
 background "$W/server" rping -s -a 10.9.0.1 -C 10

@@ -6,7 +6,7 @@
 . "$(dirname "$0")/../lib.sh"
 . "$(dirname "$0")/../loss.sh"
 [ -f "$BUILD/librpcrdma_verbs.so" ] || skip "built without rdma-core's headers"
-rxe_up
+device_up
 wrong() { echo "FAIL $*"; failures=$((failures + 1)); }
 
 lab_server poll
@@ -41,7 +41,7 @@ wait $idle
 grep -q told "$W/idle" || wrong "the idle client was not told: $(cat "$W/idle")"
 # rxe cannot take a device from librdmacm, which keeps it open until its process ends
 lab_server_kill
-wait $deletion
+device_gone
 rdma link add rxe0 type rxe netdev roce0 || wrong "no new link"
 rm -rf "$W"/server.run*
 lab_server poll

@@ -5,7 +5,7 @@
 . "$(dirname "$0")/../lib.sh"
 [ -f "$BUILD/librpcrdma_verbs.so" ] || skip "built without rdma-core's headers"
 need python3
-rxe_up
+device_up
 
 cat >"$W/both.py" <<'EOF'
 import socket, struct, sys, time

@@ -6,7 +6,7 @@
 . "$(dirname "$0")/../lib.sh"
 [ -f "$BUILD/librpcrdma_verbs.so" ] || skip "built without rdma-core's headers"
 need python3
-rxe_up
+device_up
 wrong() { echo "FAIL $*"; failures=$((failures + 1)); }
 BACK='u["hatches"] >= 1 and e["lost"] == 0'
 

@@ -4,7 +4,7 @@
 # no permission, at either end, it is TCP, and rdmarpc-stat says why, in one reason.
 . "$(dirname "$0")/../lib.sh"
 [ -f "$BUILD/librpcrdma_verbs.so" ] || skip "built without rdma-core's headers"
-rxe_up
+device_up
 
 # tcp NAME REASON: one call, on TCP for that reason
 tcp() {

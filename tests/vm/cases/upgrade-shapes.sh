@@ -5,7 +5,7 @@
 # upgrade-shapes.sh [SHAPE...]
 . "$(dirname "$0")/../lib.sh"
 [ -f "$BUILD/librpcrdma_verbs.so" ] || skip "built without rdma-core's headers"
-rxe_up
+device_up
 [ $# != 0 ] || set -- tli poll select epoll daemon fork fsuid fsuid-own
 for mode; do
 	lab_server $mode

@@ -4,7 +4,7 @@
 # programs, the right answers, and by both sides' own counters nothing on TCP and nothing lost.
 . "$(dirname "$0")/../lib.sh"
 [ -f "$BUILD/librpcrdma_verbs.so" ] || skip "built without rdma-core's headers"
-rxe_up
+device_up
 lab_server svcrun
 lab null 'null ok 100' null 100
 lab echo 'echo 1000 ok' echo 1000

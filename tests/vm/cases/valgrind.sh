@@ -4,7 +4,7 @@
 . "$(dirname "$0")/../lib.sh"
 [ -f "$BUILD/librpcrdma_verbs.so" ] || skip "built without rdma-core's headers"
 need valgrind
-rxe_up
+device_up
 checked_server() { server valgrind --quiet --trace-children=yes --log-file="$W/memcheck.%p" "$@"; }
 checked_client() { client valgrind --quiet --trace-children=yes --log-file="$W/memcheck.%p" "$@"; }
 lab_server svcrun checked_server

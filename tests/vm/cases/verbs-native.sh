@@ -6,7 +6,7 @@
 . "$(dirname "$0")/../lib.sh"
 [ -x "$BUILD/tests/vm/verbs_native" ] || skip "built without rdma-core's headers"
 need rpcbind rpc.nfsd
-rxe_up
+device_up
 
 run() { # PROGRAM
 	CYCLES=$cycles timeout 140 "$BUILD/tests/vm/$1" native 10.9.0.1 >"$W/out" 2>&1 ||

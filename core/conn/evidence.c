@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Which servers of this host have the library: each is visible for every address and port that its app listens on, by a socket
+ * with a name. Abstract, for its network namespace; and a file of the run directory for others. It says no more than its name, is
+ * never read, and goes with the last process that has it. A hint: who takes the name of another wins an offer that the real server
+ * does not know, and answers as any other does. It is there as long as the app listens. */
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "core/base/compiler.h"
+#include "core/base/lock.h"
+#include "core/base/log.h"
+#include "core/base/os.h"
+#include "core/base/ownfd.h"
+#include "core/conn/conn_int.h"
+#include "core/conn/when.h"
+
+#define MOST	32u
+
+static struct given {
+	uint16_t port;
+	struct in6_addr addr;
+	int fd[2];		/* abstract, in the run directory; -1 none */
+	int32_t owner;		/* the process whose file it is */
+	uint32_t users;		/* listeners of this process; 0 the entry is free */
+} given[MOST];
+static struct rr_lock lock;
+
+struct place {
+	uint16_t port;
+	struct in6_addr addr;	/* IPv4 mapped; zeroes: any */
+};
+
+static struct place place_of(const struct sockaddr_in6 *a)
+{
+	const struct sockaddr_in *in = (const void *)a;
+	struct place p = { ntohs(a->sin6_port), a->sin6_addr };
+
+	if (a->sin6_family == AF_INET) {
+		memset(&p.addr, 0, sizeof(p.addr));
+		if (in->sin_addr.s_addr) {
+			p.addr.s6_addr16[5] = 0xffff;
+			p.addr.s6_addr32[3] = in->sin_addr.s_addr;
+		}
+	}
+	return p;
+}
+
+/* Of length > 0, unless it does not fit. */
+static socklen_t name_of(const struct place *p, const char *dir, struct sockaddr_un *sa)
+{
+	const uint32_t *w = p->addr.s6_addr32;
+	unsigned n;
+
+	*sa = (struct sockaddr_un){ .sun_family = AF_UNIX };
+	if (dir && (!dir[0] || strlen(dir) > 50))
+		return 0;
+	n = rr_fmt(sa->sun_path + !dir, sizeof(sa->sun_path) - 1, "%s%srdmarpc-on-%u-%x.%x.%x.%x", dir ? dir : "",
+		   dir ? "/" : "", p->port, ntohl(w[0]), ntohl(w[1]), ntohl(w[2]), ntohl(w[3]));
+	return dir ? (socklen_t)sizeof(*sa) : (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + n);
+}
+
+static int new_socket(void)
+{
+	return rr_os->socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+}
+
+static bool answers(int fd, const struct sockaddr_un *sa, socklen_t len)
+{
+	return len && (rr_os->connect(fd, (const void *)sa, len) == 0 || errno == EPERM);
+}
+
+/* -1: it is taken, or cannot be had. */
+static RR_NOINLINE int claim(const struct place *p, const char *dir)
+{
+	struct sockaddr_un sa;
+	socklen_t len = name_of(p, dir, &sa);
+	int fd = len ? new_socket() : -1, rc;
+
+	if (fd < 0)
+		return -1;
+	rc = rr_os->bind(fd, (const void *)&sa, len);
+	if (rc && dir && errno == EADDRINUSE && !answers(fd, &sa, len)) {
+		unlink(sa.sun_path);	/* a dead process's */
+		rc = rr_os->bind(fd, (const void *)&sa, len);
+	}
+	if (rc) {
+		rr_os->close(fd);
+		return -1;
+	}
+	if (dir)
+		chmod(sa.sun_path, 0666);
+	rr_os->shutdown(fd, SHUT_RD);
+	return rr_ownfd_raise(fd);
+}
+
+/* Its entry, or a free one; NULL. */
+static struct given *entry(const struct place *p)
+{
+	struct given *none = NULL;
+
+	for (struct given *g = given; g < given + MOST; g++) {
+		if (g->users && g->port == p->port && !memcmp(&g->addr, &p->addr, sizeof(p->addr)))
+			return g;
+		if (!g->users && !none)
+			none = g;
+	}
+	return none;
+}
+
+static RR_NOINLINE uint32_t serve(int fd)
+{
+	struct sockaddr_in6 a = { 0 };
+	socklen_t len = sizeof(a);
+	int floor = rr_ownfd_floor(fd);
+	struct given *g;
+	struct place p;
+
+	if (floor < 0 || rr_os->getsockname(fd, (struct sockaddr *)&a, &len) ||
+	    (a.sin6_family != AF_INET && a.sin6_family != AF_INET6) ||
+	    rr_cp->mode(true, (struct sockaddr *)&a, NULL) == RR_MODE_TCP)
+		return 0;
+	p = place_of(&a);
+	if (rr_lock_take(&lock) == -EDEADLK)
+		return 0;
+	g = entry(&p);
+	if (g && !g->users++) {
+		g->port = p.port;
+		g->addr = p.addr;
+		g->owner = (int32_t)rr_pid();
+		g->fd[0] = claim(&p, NULL);
+		g->fd[1] = claim(&p, rr_cp->run_dir);
+	}
+	rr_lock_drop(&lock);
+	return g ? (uint32_t)(g - given) + 1 : 0;
+}
+
+uint32_t rr_conn_serves(int fd)
+{
+	return rr_cp && rr_cp->offer_after != RR_AFTER_WAIT ? serve(fd) : 0;
+}
+
+/* A child that has it from its parent leaves the file, which may be the parent's still. */
+static void take_back(struct given *g)
+{
+	struct place p = { g->port, g->addr };
+	struct sockaddr_un sa;
+
+	if (g->fd[1] >= 0 && g->owner == (int32_t)rr_pid() && name_of(&p, rr_cp->run_dir, &sa))
+		unlink(sa.sun_path);
+	for (int i = 0; i < 2; i++)
+		rr_ownfd_close(g->fd[i]);
+}
+
+void rr_conn_serves_not(uint32_t which)
+{
+	struct given *g = &given[which - 1];
+
+	if (rr_lock_take(&lock) == -EDEADLK)
+		return;
+	if (g->users && !--g->users)
+		take_back(g);
+	rr_lock_drop(&lock);
+}
+
+bool rr_evidence_move(int fd)
+{
+	int to;
+
+	for (struct given *g = given; g < given + MOST; g++)
+		for (int i = 0; g->users && i < 2; i++) {
+			if (g->fd[i] != fd)
+				continue;
+			to = rr_ownfd_dup(fd);
+			rr_ownfd_set(fd, false);
+			g->fd[i] = to;
+			return true;
+		}
+	return false;
+}
+
+bool rr_evidence_look(const struct sockaddr_in6 *peer)
+{
+	struct place p = place_of(peer), any = { p.port, IN6ADDR_ANY_INIT };
+	const char *const dirs[] = { NULL, rr_cp->run_dir };
+	struct sockaddr_un sa;
+	bool found = false;
+	int fd = new_socket();
+
+	if (fd < 0)
+		return false;
+	for (int i = 0; i < 2 && !found; i++)
+		found = answers(fd, &sa, name_of(&any, dirs[i], &sa)) || answers(fd, &sa, name_of(&p, dirs[i], &sa));
+	rr_os->close(fd);
+	return found;
+}
+
+void rr_evidence_forked(void)
+{
+	lock = (struct rr_lock){ 0 };
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What connections of this process to some address, port and program were like: a small table, in which the one that was
+ * used last stays. Nothing but when an offer is made depends on it. */
+
+#include <errno.h>
+#include <string.h>
+
+#include "core/base/compiler.h"
+#include "core/base/lock.h"
+#include "core/conn/conn_int.h"
+#include "core/conn/when.h"
+
+#define SLOTS	64u
+#define OURS	0u		/* in place of a program: there is one of ours */
+
+static struct {
+	struct sockaddr_in6 peer;
+	uint32_t prog;
+	uint32_t quarters;	/* calls, times four; 0 free */
+	uint32_t used;
+} slot[SLOTS];
+static struct rr_lock lock;
+static uint32_t clock_hand;
+
+static uint32_t find(const struct sockaddr_in6 *peer, uint32_t prog)
+{
+	uint32_t i = 0;
+
+	while (i < SLOTS && !(slot[i].quarters && slot[i].prog == prog && rr_cache_same(&slot[i].peer, peer)))
+		i++;
+	return i;
+}
+
+static uint32_t oldest(void)
+{
+	uint32_t at = 0;
+
+	for (uint32_t i = 1; i < SLOTS; i++)
+		if (clock_hand - slot[i].used > clock_hand - slot[at].used)
+			at = i;
+	return at;
+}
+
+/* The last one counts a quarter. */
+static void learn(const struct sockaddr_in6 *peer, uint32_t prog, uint32_t calls)
+{
+	uint32_t at;
+
+	if (rr_lock_try(&lock))
+		return;		/* somebody else learns */
+	at = find(peer, prog);
+	calls = rr_min(calls, 1u << 16);
+	if (at == SLOTS) {
+		at = oldest();
+		slot[at].peer = *peer;
+		slot[at].prog = prog;
+		slot[at].quarters = 4 * calls;
+	} else {
+		slot[at].quarters = rr_max(slot[at].quarters - slot[at].quarters / 4 + calls, 1u);
+	}
+	slot[at].used = ++clock_hand;
+	rr_lock_drop(&lock);
+}
+
+static uint32_t look(const struct sockaddr_in6 *peer, uint32_t prog)
+{
+	uint32_t at, calls = 0;
+
+	if (rr_lock_try(&lock))
+		return 0;
+	at = find(peer, prog);
+	if (at < SLOTS) {
+		slot[at].used = ++clock_hand;
+		calls = (slot[at].quarters + 3) / 4;
+	}
+	rr_lock_drop(&lock);
+	return calls;
+}
+
+void rr_learned_end(const struct sockaddr_in6 *peer, uint32_t prog, uint32_t calls)
+{
+	if (calls && prog != OURS)
+		learn(peer, prog, calls);
+}
+
+uint32_t rr_learned_usual(const struct sockaddr_in6 *peer, uint32_t prog)
+{
+	return prog == OURS ? 0 : look(peer, prog);
+}
+
+void rr_learned_ours(const struct sockaddr_in6 *peer, bool is)
+{
+	uint32_t at;
+
+	if (is)
+		return learn(peer, OURS, 1);
+	if (rr_lock_try(&lock))
+		return;
+	at = find(peer, OURS);
+	if (at < SLOTS)
+		slot[at].quarters = 0;
+	rr_lock_drop(&lock);
+}
+
+bool rr_learned_is_ours(const struct sockaddr_in6 *peer)
+{
+	return look(peer, OURS) > 0;
+}
+
+void rr_learned_forked(void)
+{
+	lock = (struct rr_lock){ 0 };
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Connections at rest: armed across waits, so that the kernel's answer to the app's own call says which of them
+ * have news, and none of the others costs a wait more than a look at one word.
+ *
+ * A rest begins when a thread arms and nothing is there; it ends when anybody takes the connection's lock. In
+ * between, and for whoever went to sleep in between, this holds: all that has come since left the wake-up fd
+ * readable, and nobody swallows that before every such thread is awake. */
+
+#include "core/base/compiler.h"
+#include "core/base/os.h"
+#include "core/conn/conn_int.h"
+
+#define QUIET	(5 * RR_MSEC)
+
+/* Is the wake-up fd all that can tell of news for a reader? */
+static bool may_rest(const struct rr_share *sh)
+{
+	const struct rr_rx *rx = &sh->rx;
+	bool plain = !sh->dead && !sh->reset && !sh->err && !sh->prov_lost && !sh->called_back && !sh->tx.tcp && !sh->tx.early &&
+		     !rx->early;
+
+	return plain && !rx->bytes && !rx->shut && !rx->hatched && !rx->fin && !rx->marked &&
+	       !rr_handback_bytes(sh) && rr_qp_caps(sh->qp) & RR_PROV_TELLS &&
+	       rr_eng_deadline(sh->eng) == RR_TIME_NEVER && rr_keep_due(sh) == RR_TIME_NEVER &&
+	       rr_drv_fence_due(sh) == RR_TIME_NEVER;
+}
+
+void rr_rest_begin(struct rr_conn *c, unsigned want)
+{
+	struct rr_share *sh = c->share;
+
+	if (!(want & RR_IN_BITS) || want & RR_OUT_BITS || c->lowat != 1 || !may_rest(sh))
+		return;
+	atomic_store(&c->rest, sh->qp->wake_fd + 1);
+	/* Another thread may have begun to fork (rr_conn_forked()): its child could swallow
+	 * bells. */
+	if (atomic_load(&sh->procs) > 1)
+		atomic_store(&c->rest, 0);
+}
+
+void rr_rest_end(struct rr_conn *c)
+{
+	/* pairs with rr_conn_rest(): who counts sleepers after this sees all that found it
+	 * at rest */
+	atomic_store(&c->rest, 0);
+	if (c->share && !c->share->prov_lost)
+		rr_ready_runs(c->share);
+}
+
+void rr_rest_rouse(struct rr_conn *c)
+{
+	struct rr_qp *qp = c->share->qp;
+
+	if (atomic_load(&c->sleepers) && qp->ops->rouse)
+		qp->ops->rouse(qp);
+}
+
+int rr_conn_rest(struct rr_conn *c)
+{
+	int fd = atomic_load_explicit(&c->rest, memory_order_relaxed);
+
+	if (!fd)
+		return -1;
+	/* pairs with rr_rest_end(): counted before the drain that follows it, or refused */
+	atomic_fetch_add(&c->sleepers, 1);
+	fd = atomic_load(&c->rest);
+	if (unlikely(!fd))
+		rr_conn_rested(c);
+	return fd - 1;
+}
+
+void rr_conn_rested(struct rr_conn *c)
+{
+	/* pairs with the acquire in others_asleep() */
+	atomic_fetch_sub_explicit(&c->sleepers, 1, memory_order_acq_rel);
+}
+
+int rr_conn_rests(const struct rr_conn *c)
+{
+	return atomic_load_explicit(&c->rest, memory_order_acquire) - 1;
+}
+
+bool rr_conn_is_quiet(const struct rr_conn *c)
+{
+	return rr_conn_is_carried(c) && rr_qp_caps(c->share->qp) & RR_PROV_TELLS &&
+	       atomic_load_explicit(&c->share->procs, memory_order_relaxed) == 1 &&
+	       rr_now_coarse() > atomic_load_explicit(&c->share->active, memory_order_relaxed) + QUIET;
+}

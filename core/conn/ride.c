@@ -1,0 +1,706 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Offers and answers that ride along. The app's calls go by TCP meanwhile, as they would without us: each is made here, under the
+ * lock, in a way that does not block, so that we know where the records of both directions end and how many there have been.
+ *
+ * An offer goes in front of one of the app's calls, the answer in front of one of its replies, in the same write; what is ours is
+ * taken out again at the end of a record, by who reads. So no call waits, and nobody is woken for what is not the app's.
+ * When the provider is connected the connection is carried, and goes on in cross.c. Whoever finds out that bytes went by
+ * unseen leaves it to TCP. */
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/sockios.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <linux/tcp.h>
+#include <unistd.h>
+
+#include "core/base/compiler.h"
+#include "core/base/log.h"
+#include "core/base/os.h"
+#include "core/conn/conn_int.h"
+#include "core/conn/when.h"
+
+#define WATCHED		64u	/* records of a connection on which somebody looks out for an offer */
+#define PATIENCE	64u	/* records, of either direction, after an offer that nobody has answered */
+#define PART_WAIT	RR_SEC	/* what may be ours in part is the app's after this */
+#define PIECES		16
+
+/* --- the kernel's part ------------------------------------------------------------------- */
+
+ssize_t rr_ride_kernel_send(int fd, const struct iovec *iov, int n, int flags)
+{
+	struct msghdr m = { .msg_iov = (struct iovec *)(uintptr_t)iov, .msg_iovlen = (size_t)n };
+	ssize_t rc = rr_os->sendmsg(fd, &m, flags | MSG_DONTWAIT | MSG_NOSIGNAL);
+
+	return rc < 0 ? -errno : rc;
+}
+
+ssize_t rr_ride_kernel_recv(int fd, const struct iovec *iov, int n, size_t skip, size_t most, int flags)
+{
+	struct iovec cut[PIECES];
+	struct msghdr m = { .msg_iov = (struct iovec *)(uintptr_t)iov, .msg_iovlen = (size_t)n };
+	ssize_t rc;
+
+	if (skip || n > PIECES || most < rr_iov_total(iov, n)) {
+		m.msg_iov = cut;
+		m.msg_iovlen = (size_t)rr_track_cut(iov, n, skip, most, cut, PIECES);
+	}
+	rc = rr_os->recvmsg(fd, &m, (flags & MSG_PEEK) | MSG_DONTWAIT);
+	return rc < 0 ? -errno : rc;
+}
+
+/* Bytes in the kernel's queue. What is pending of an error stays so, unlike where one reads. */
+size_t rr_ride_queued(int fd)
+{
+	int n = 0;
+
+	return rr_os->ioctl(fd, FIONREAD, &n) || n < 0 ? 0 : (size_t)n;
+}
+
+/* Is there room for len more bytes, so that all of them are taken? The kernel counts about twice what it holds. */
+static bool is_room(int fd, size_t len)
+{
+	int queued = 0, room = 0;
+	socklen_t n = sizeof(room);
+
+	if (rr_os->ioctl(fd, SIOCOUTQ, &queued))
+		return false;
+	return !queued || (!rr_os->getsockopt(fd, SOL_SOCKET, SO_SNDBUF, &room, &n) &&
+			   2 * ((size_t)queued + len) + RR_PAGE < (size_t)room);
+}
+
+/* Has nobody read or written but by us? */
+static bool seen_all(const struct rr_conn *c, int fd)
+{
+	struct tcp_info i = { 0 };	/* the kernel's may be shorter */
+	socklen_t len = sizeof(i);
+	uint64_t written;
+
+	if (rr_os->getsockopt(fd, IPPROTO_TCP, TCP_INFO, &i, &len))
+		return false;
+	written = i.tcpi_bytes_sent - i.tcpi_bytes_retrans + i.tcpi_notsent_bytes;
+	return c->out.bytes + c->out.ours >= written &&
+	       c->in.bytes + c->in.ours + rr_ride_queued(fd) + 1 >= i.tcpi_bytes_received;	/* a FIN counts, too */
+}
+
+/* ours[0..len), and behind it what the app writes. How much of the app's, which may be 0; -EAGAIN nothing went. */
+static ssize_t send_along(struct rr_conn *c, int fd, const uint8_t *ours, uint32_t len, const struct iovec *iov, int n,
+			  int flags)
+{
+	struct iovec both[PIECES] = { { (uint8_t *)(uintptr_t)ours, len } };
+	int k = 1 + rr_track_cut(iov, n, 0, SIZE_MAX, both + 1, PIECES - 1);
+	ssize_t rc = rr_ride_kernel_send(fd, both, k, flags);
+
+	if (rc < 0)
+		return rc;
+	if (rc < (ssize_t)len) {	/* no memory in the kernel: half of it cannot be taken back */
+		rr_anchor_break(fd);
+		rr_upgrade_fails(c, RR_R_INTERNAL);
+		return -ECONNRESET;
+	}
+	rc -= (ssize_t)len;
+	c->out.ours += len;
+	rr_track_over(&c->out, iov, n, (size_t)rc);
+	return rc;
+}
+
+/* --- the end of it ------------------------------------------------------------------------ */
+
+/* Nobody has answered, or it does not count any more: the answer, should it come, is not the app's. */
+static void leave(struct rr_conn *c, enum rr_reason why)
+{
+	rr_share_free(c->share);
+	c->share = NULL;
+	rr_conn_become(c, RR_S_SWALLOW, why);
+}
+
+/* What its child reads and writes nobody here sees. Of what has been said to the peer nothing is taken back: but who has
+ * not been told yet need not be. */
+void rr_ride_forks(struct rr_conn *c)
+{
+	enum rr_conn_st st;
+
+	if (!rr_conn_rides(rr_conn_st(c)) || rr_lock_take(&c->lock) == -EDEADLK)
+		return;
+	st = rr_conn_st(c);
+	if (st == RR_S_SAID && !rr_answer_withdraw(c))
+		rr_answer_rides(c);
+	else if (st == RR_S_SAID || st == RR_S_HEARD || (st == RR_S_WATCH && !c->server))
+		rr_upgrade_fails(c, RR_R_FORKED);
+	rr_lock_drop(&c->lock);
+}
+
+void rr_ride_yield(struct rr_conn *c)
+{
+	enum rr_conn_st st;
+
+	if (rr_lock_take(&c->lock) == -EDEADLK)
+		return;
+	st = rr_conn_st(c);
+	if (c->owner == (int32_t)getpid()) {
+		if (st == RR_S_ASKED)
+			leave(c, RR_R_NO_FDS);
+		else if (st == RR_S_HEARD || (st == RR_S_SAID && rr_answer_withdraw(c)))
+			rr_upgrade_fails(c, RR_R_NO_FDS);
+		else if (st == RR_S_SAID)
+			rr_answer_rides(c);	/* and then it can be moved */
+	}
+	rr_lock_drop(&c->lock);
+}
+
+void rr_ride_orphan(struct rr_conn *c)
+{
+	if (rr_conn_st(c) == RR_S_WATCH)
+		return;
+	rr_share_unmap(c->share);
+	c->share = NULL;
+	rr_conn_become(c, RR_S_TCP, RR_R_FORKED);
+}
+
+bool rr_ride_let_go(struct rr_conn *c)
+{
+	if (rr_conn_st(c) != RR_S_WATCH)
+		return false;
+	rr_conn_become(c, RR_S_TCP, RR_R_KERNEL_ONLY);
+	return true;
+}
+
+void rr_ride_end(struct rr_conn *c)
+{
+	const struct rr_share *sh = rr_conn_st(c) == RR_S_CARRIED ? c->share : NULL;
+
+	if (c->called)
+		rr_learned_end(&c->peer, c->prog, sh ? sh->tx.before.records + (uint32_t)sh->tx.records : c->out.records);
+	c->called = false;
+}
+
+/* How many records may go by before we stop looking. */
+static void look_at_count(struct rr_conn *c)
+{
+	switch (rr_conn_st(c)) {
+	case RR_S_WATCH:
+		if ((c->server ? c->in.records : c->out.records) >= WATCHED)
+			rr_conn_become(c, RR_S_TCP, c->server ? RR_R_NO_OFFER : RR_R_FEW_CALLS);
+		break;
+	case RR_S_ASKED:
+		if (c->in.records - c->asked_in >= PATIENCE || c->out.records - c->asked_out >= PATIENCE)
+			leave(c, RR_R_NOT_ANSWERED);
+		break;
+	default:
+		break;
+	}
+}
+
+/* --- the client's offer -------------------------------------------------------------------- */
+
+static uint32_t mark_len(const struct iovec *iov, int n)
+{
+	uint8_t mark[RR_RM_HDR];
+
+	return rr_iov_copy_out(mark, sizeof(mark), iov, n, 0) == sizeof(mark) ? rr_rm_len(mark) : 0;
+}
+
+static bool pays(struct rr_conn *c, const struct iovec *iov, int n)
+{
+	struct rr_when w = { rr_cp->offer_after, c->out.records + 1, mark_len(iov, n), 0 };
+
+	if (!c->learned && w.after == RR_AFTER_AUTO)
+		c->usual = rr_learned_usual(&c->peer, c->prog);
+	c->learned = true;
+	w.usual = c->usual;
+	return rr_when_pays(&w);
+}
+
+/* Is there one of ours, as far as one can know without asking? */
+static bool is_ours(const struct rr_conn *c)
+{
+	if (rr_evidence_look(&c->peer))
+		return true;
+	return !rr_offer_by_loopback(c) && rr_learned_is_ours(&c->peer) && rr_cp->verbs && rr_prov_nth(1);
+}
+
+static enum rr_reason may_offer(struct rr_conn *c, int fd)
+{
+	enum rr_reason why;
+
+	rr_offer_peer(c, fd);
+	why = rr_offer_may(c, fd, &c->prog);
+	if (!why && !is_ours(c)) {
+		why = RR_R_NO_SHIM;
+		rr_cache_add(&c->peer, why, rr_now() + RR_SEC);
+	}
+	return why || seen_all(c, fd) ? why : RR_R_KERNEL_ONLY;
+}
+
+/* 0 it went by TCP alone, or is yet to; else as rr_ride_send(). */
+static ssize_t offer_along(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags)
+{
+	uint8_t buf[RR_OFFER_MAX];
+	enum rr_reason why;
+	struct rr_hello h;
+	ssize_t rc;
+
+	if (!pays(c, iov, n) || !is_room(fd, RR_OFFER_MAX + rr_iov_total(iov, n)))
+		return 0;
+	why = may_offer(c, fd);
+	if (!why)
+		why = rr_offer_make(c, fd, &h);
+	if (why) {
+		rr_upgrade_fails(c, why);
+		return RR_CONN_KERNEL;
+	}
+	h.caps |= RR_CAP_CROSSING;
+	rc = send_along(c, fd, buf, rr_nego_put_offer(&h, rr_cp->program, c->xid, buf, sizeof(buf)), iov, n, flags);
+	if (rc < 0) {
+		rr_share_free(c->share);
+		c->share = NULL;
+		return rc == -EAGAIN ? 0 : rc;
+	}
+	rr_count(rr_stats_counters(c->st), RR_C_offers_sent, 1);
+	c->asked_in = c->in.records;
+	c->asked_out = c->out.records;
+	c->deadline = rr_now() + rr_cp->upgrade_timeout;
+	c->most = 0;
+	rr_conn_become(c, RR_S_ASKED, RR_R_NONE);
+	return rc ? rc : rr_ride_send(c, fd, iov, n, flags);
+}
+
+/* Who is not known, on another host, may close on an offer: such a connection waits for its first call, as long as
+ * that may wait. */
+static bool must_ask_first(struct rr_conn *c, int fd, int flags)
+{
+	int fl;
+
+	if (rr_offer_by_loopback(c) || !rr_cp->verbs || !rr_prov_nth(1) || flags & MSG_DONTWAIT ||
+	    rr_learned_is_ours(&c->peer) || rr_evidence_look(&c->peer))
+		return false;
+	fl = rr_os->fcntl(fd, F_GETFL);
+	return fl >= 0 && !(fl & O_NONBLOCK);
+}
+
+ssize_t rr_ride_first(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags)
+{
+	uint8_t head[64];
+	size_t have = rr_iov_copy_out(head, sizeof(head), iov, n, 0);
+	enum rr_reason why = have ? rr_offer_sniff(head, have) : RR_R_NONE;
+	struct rr_rpc rpc;
+	ssize_t rc;
+
+	if (why) {
+		rr_conn_become(c, RR_S_TCP, why);
+		return RR_CONN_KERNEL;
+	}
+	if (!have)
+		return RR_CONN_KERNEL;
+	c->called = rr_rpc_peek(head + RR_RM_HDR, (uint32_t)have - RR_RM_HDR, &rpc);
+	c->prog = c->called ? rpc.prog : 0;
+	memcpy(&c->xid, head + RR_RM_HDR, sizeof(c->xid));
+	c->xid = ntohl(c->xid);
+	if (rr_offer_required(c, fd) || must_ask_first(c, fd, flags))
+		return RR_RIDE_OVER;
+	rc = offer_along(c, fd, iov, n, flags);
+	if (rc)
+		return rc;
+	rc = rr_ride_kernel_send(fd, iov, n, flags);
+	if (rc > 0) {
+		rr_conn_become(c, RR_S_WATCH, RR_R_FEW_CALLS);
+		rr_track_over(&c->out, iov, n, (size_t)rc);
+	}
+	return rc;
+}
+
+/* --- the client hears the answer ------------------------------------------------------------ */
+
+/* Of need bytes. As look(). */
+static int take_answer(struct rr_conn *c, int fd, enum rr_nego what, const struct rr_hello *h, uint32_t need)
+{
+	enum rr_reason why = RR_R_NONE;
+
+	if (rr_upgrade_waits(c))
+		return -EAGAIN;
+	if (!rr_upgrade_consume(fd, need)) {
+		rr_upgrade_fails(c, RR_R_INTERNAL);
+		return RR_RIDE_OVER;
+	}
+	c->in.ours += need;
+	if (what != RR_NEGO_OURS) {
+		rr_learned_ours(&c->peer, what != RR_NEGO_NO);
+		rr_offer_negative(c);
+		rr_upgrade_fails(c, rr_offer_declined(c, what));
+		return RR_RIDE_OVER;
+	}
+	rr_learned_ours(&c->peer, true);
+	if (!(h->caps & RR_CAP_CROSSING))
+		why = RR_R_DECLINED;
+	else if (!seen_all(c, fd))
+		why = RR_R_KERNEL_ONLY;
+	else
+		why = rr_offer_join_chosen(c, h);
+	if (why) {
+		rr_count(rr_stats_counters(c->st), RR_C_upgrade_failures, 1);
+		rr_upgrade_fails(c, why);
+		return RR_RIDE_OVER;
+	}
+	c->deadline = rr_now() + rr_cp->upgrade_timeout;
+	rr_conn_become(c, RR_S_MEETING, RR_R_NONE);
+	rr_offer_join(c);
+	return RR_RIDE_OVER;
+}
+
+/* --- the server ------------------------------------------------------------------------------ */
+
+void rr_ride_begin(struct rr_conn *c)
+{
+	c->part_since = 0;
+	rr_conn_become(c, RR_S_WATCH, RR_R_NO_OFFER);
+}
+
+/* What it takes is made now, before anybody goes to sleep again for what is there already. */
+void rr_ride_heard(struct rr_conn *c, const struct rr_hello *h, uint32_t xid)
+{
+	enum rr_reason why = RR_R_NO_ROUTE;
+	int fd = c->fd;
+
+	rr_report_adopt(c);
+	rr_count(rr_stats_counters(c->st), RR_C_offers_received, 1);
+	c->xid = xid;
+	c->lack = RR_R_NONE;
+	if (!rr_answer_accept(c, fd, h, &c->heard, &why))
+		c->lack = (uint8_t)(why == RR_R_NO_ROUTE ? rr_answer_why_not(h) : why);
+	c->heard.caps |= RR_CAP_CROSSING;
+	c->deadline = rr_now() + rr_cp->upgrade_timeout;
+	c->most = 0;
+	rr_conn_become(c, RR_S_HEARD, RR_R_NONE);
+	if (c->share)
+		rr_half_add(c);
+}
+
+/* 0 not with this one; else as rr_ride_send(). */
+static ssize_t answer_along(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags)
+{
+	enum rr_reason no = (enum rr_reason)c->lack;
+	uint8_t buf[RR_ANSWER_MAX];
+	uint32_t len;
+	ssize_t rc;
+
+	if (!rr_iov_total(iov, n) || !is_room(fd, RR_ANSWER_MAX + rr_iov_total(iov, n)))
+		return 0;
+	if (!no && !seen_all(c, fd))
+		no = RR_R_KERNEL_ONLY;
+	len = no ? rr_nego_put_refusal(no == RR_R_ADDRESSES, c->xid, buf, sizeof(buf)) :
+		   rr_nego_put_answer(&c->heard, c->xid, buf, sizeof(buf));
+	rc = send_along(c, fd, buf, len, iov, n, flags);
+	if (rc < 0)
+		return rc == -EAGAIN ? 0 : rc;
+	if (no) {
+		rr_upgrade_fails(c, no);
+		return rc ? rc : RR_CONN_KERNEL;
+	}
+	c->deadline = rr_now() + rr_cp->upgrade_timeout;
+	rr_conn_become(c, RR_S_SAID, RR_R_NONE);
+	rr_half_add(c);
+	return rc ? rc : rr_ride_send(c, fd, iov, n, flags);
+}
+
+static int take_offer(struct rr_conn *c, int fd, const struct rr_hello *h, uint32_t xid, uint32_t need)
+{
+	if (rr_upgrade_waits(c))
+		return -EAGAIN;
+	if (!rr_upgrade_consume(fd, need)) {
+		rr_conn_become(c, RR_S_TCP, RR_R_INTERNAL);
+		return RR_RIDE_OVER;
+	}
+	c->in.ours += need;
+	rr_ride_heard(c, h, xid);
+	return RR_RIDE_OVER;
+}
+
+/* --- looking out ------------------------------------------------------------------------------ */
+
+static bool looks_out(const struct rr_conn *c)
+{
+	return rr_conn_st(c) == (c->server ? RR_S_WATCH : RR_S_ASKED);
+}
+
+/* Half of what may be ours is there: nobody hears of it until the rest is, but not for ever. */
+static bool withheld(struct rr_conn *c, uint32_t need, size_t have)
+{
+	rr_time now = rr_now();
+
+	if (!c->part_since) {
+		if (!seen_all(c, c->fd))
+			return false;
+		c->part_since = now;
+	}
+	if (now - c->part_since >= PART_WAIT)
+		return false;
+	rr_conn_lowat(c, (int)rr_max(need, (uint32_t)have + 1));
+	return true;
+}
+
+static void none_of_ours(struct rr_conn *c, const uint8_t *head, size_t have)
+{
+	if (c->lowat_set)
+		rr_conn_lowat(c, c->lowat);
+	c->part_since = 0;
+	c->most = rr_track_most(&c->in, head, have);
+}
+
+/* What the first n bytes at a boundary are. */
+static enum rr_nego what_is(const struct rr_conn *c, const uint8_t *p, size_t n, uint32_t *xid, struct rr_hello *h,
+			    uint32_t *need)
+{
+	*need = 0;
+	*xid = c->xid;
+	return c->server ? rr_nego_get_offer(p, n, rr_cp->program, xid, h, need) :
+			   rr_nego_get_answer(p, n, c->xid, h, need);
+}
+
+/* As look(). */
+static RR_NOINLINE int judge(struct rr_conn *c, int fd)
+{
+	uint8_t buf[rr_max(RR_OFFER_MAX, RR_ANSWER_MAX)];
+	ssize_t n = rr_os->recv(fd, buf, sizeof(buf), MSG_PEEK | MSG_DONTWAIT);
+	enum rr_nego what;
+	uint32_t need, xid;
+	struct rr_hello h;
+
+	if (n <= 0)
+		return n < 0 ? -errno : 0;
+	what = what_is(c, buf, (size_t)n, &xid, &h, &need);
+	if (what == RR_NEGO_PART && need <= sizeof(buf) && withheld(c, need, (size_t)n))
+		return -EAGAIN;
+	if (what == RR_NEGO_PART && !c->server && need > sizeof(buf)) {	/* no shim's */
+		leave(c, RR_R_NO_SHIM);
+		return RR_RIDE_OVER;
+	}
+	if (what != RR_NEGO_OTHER && what != RR_NEGO_PART) {
+		if (!c->server)
+			return take_answer(c, fd, what, &h, need);
+		if (h.caps & RR_CAP_CROSSING && !rr_upgrade_stopped() && seen_all(c, fd))
+			return take_offer(c, fd, &h, xid, need);
+		rr_debug("fd %d: an offer is left to the app", fd);
+	}
+	none_of_ours(c, buf, (size_t)n);
+	return 0;
+}
+
+/* 0: at most most() bytes are the app's; RR_RIDE_OVER; -EAGAIN there are none, or another -errno of the kernel's, which is the
+ * app's, once. */
+static int look(struct rr_conn *c, int fd)
+{
+	if (!looks_out(c) || c->most || !rr_track_at_boundary(&c->in))
+		return 0;
+	return judge(c, fd);
+}
+
+/* The same where nobody reads: whatever is pending stays so. */
+static int look_only(struct rr_conn *c, int fd)
+{
+	return rr_ride_queued(fd) ? look(c, fd) : 0;
+}
+
+static size_t most(const struct rr_conn *c)
+{
+	if (!looks_out(c))
+		return SIZE_MAX;
+	return c->most ? c->most : rr_track_most(&c->in, NULL, 0);
+}
+
+#define REACH		64	/* KiB of the queue that find_ours() looks at */
+
+/* What of the queue goes to nowhere: iovecs for n bytes, at most max. */
+static int nowhere(struct iovec *iov, int max, size_t n)
+{
+	static uint8_t trash[1024];	/* never read */
+	int k = 0;
+
+	for (; n && k < max; n -= iov[k++].iov_len)
+		iov[k] = (struct iovec){ trash, rr_min(n, sizeof(trash)) };
+	return k;
+}
+
+/* The bytes from at on in the queue, which stay there. */
+static size_t peek_at(int fd, size_t at, uint8_t *buf, size_t len)
+{
+	struct iovec iov[REACH + 1];
+	struct msghdr m = { .msg_iov = iov, .msg_iovlen = (size_t)nowhere(iov, REACH, at) };
+	ssize_t n;
+
+	iov[m.msg_iovlen++] = (struct iovec){ buf, len };
+	n = rr_os->recvmsg(fd, &m, MSG_PEEK | MSG_DONTWAIT);
+	return n > (ssize_t)at ? (size_t)n - at : 0;
+}
+
+/* Is something of ours in the queue, of so many bytes, behind records of the app's? *at: where; *len: how long it is, 0 if it is
+ * not whole. Looked for as far as REACH. */
+static RR_NOINLINE bool find_ours(const struct rr_conn *c, int fd, size_t queued, size_t *at, size_t *len)
+{
+	uint8_t buf[rr_max(RR_OFFER_MAX, RR_ANSWER_MAX)];
+	bool boundary = c->most == 0 && c->in.rm.last;
+	uint32_t need, xid;
+	struct rr_hello h;
+	size_t n;
+
+	if (!looks_out(c) || c->in.rm.have || queued <= most(c))
+		return false;
+	if (c->most)	/* the next is the app's */
+		boundary = peek_at(fd, 0, buf, RR_RM_HDR) == RR_RM_HDR && buf[0] & 0x80;
+	for (*at = most(c); *at < queued && *at < REACH * 1024; *at += RR_RM_HDR + rr_rm_len(buf)) {
+		n = peek_at(fd, *at, buf, sizeof(buf));
+		if (boundary && what_is(c, buf, n, &xid, &h, &need) != RR_NEGO_OTHER) {
+			*len = n >= need ? need : 0;
+			return true;
+		}
+		if (n < RR_RM_HDR)
+			break;
+		boundary = buf[0] & 0x80;
+	}
+	return false;
+}
+
+/* --- the app's calls --------------------------------------------------------------------------- */
+
+ssize_t rr_ride_send(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags)
+{
+	enum rr_conn_st st = rr_conn_st(c);
+	ssize_t rc = 0;
+
+	if (rr_track_at_boundary(&c->out)) {
+		if (st == RR_S_WATCH && !c->server)
+			rc = offer_along(c, fd, iov, n, flags);
+		else if (st == RR_S_HEARD)
+			rc = answer_along(c, fd, iov, n, flags);
+		if (rc)
+			return rc;
+	}
+	rc = rr_ride_kernel_send(fd, iov, n, flags);
+	if (rc > 0) {
+		rr_track_over(&c->out, iov, n, (size_t)rc);
+		look_at_count(c);
+	}
+	return rc;
+}
+
+/* The app has read so many more, from byte done of iov on. */
+static void over(struct rr_conn *c, const struct iovec *iov, int n, size_t done, size_t got)
+{
+	struct iovec cut[PIECES];
+
+	rr_track_over(&c->in, cut, rr_track_cut(iov, n, done, got, cut, PIECES), got);
+	c->most = 0;
+	look_at_count(c);
+}
+
+/* What is there, of several records perhaps, but for what of ours is in between. */
+static ssize_t peek(struct rr_conn *c, int fd, const struct iovec *iov, int n)
+{
+	struct iovec around[2 * PIECES];
+	struct msghdr m = { .msg_iov = around };
+	int rc = look(c, fd), k;
+	size_t at, len;
+	ssize_t got;
+
+	if (rc)
+		return rc;
+	if (!find_ours(c, fd, rr_ride_queued(fd), &at, &len) || at >= rr_iov_total(iov, n))
+		return rr_ride_kernel_recv(fd, iov, n, 0, SIZE_MAX, MSG_PEEK);
+	k = rr_track_cut(iov, n, 0, at, around, PIECES);
+	if (len) {
+		k += nowhere(around + k, 1, len);
+		k += rr_track_cut(iov, n, at, SIZE_MAX, around + k, 2 * PIECES - k);
+	}
+	m.msg_iovlen = (size_t)k;
+	got = rr_os->recvmsg(fd, &m, MSG_PEEK | MSG_DONTWAIT);
+	return got < 0 ? -errno : got - (ssize_t)rr_min(len, (size_t)got - rr_min((size_t)got, at));
+}
+
+/* From one record to the next, as long as there is room and something there. */
+ssize_t rr_ride_recv(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags, size_t *done)
+{
+	size_t total = rr_iov_total(iov, n), asked;
+	ssize_t got;
+	int rc;
+
+	*done = 0;
+	if (flags & MSG_PEEK)
+		return peek(c, fd, iov, n);
+	do {
+		rc = look(c, fd);
+		if (rc)
+			return *done && rc != RR_RIDE_OVER ? (ssize_t)*done : rc;
+		asked = rr_min(most(c), total - *done);
+		got = rr_ride_kernel_recv(fd, iov, n, *done, asked, 0);
+		if (got <= 0)
+			return *done ? (ssize_t)*done : got;
+		over(c, iov, n, *done, (size_t)got);
+		*done += (size_t)got;
+	} while (*done < total && (size_t)got == asked && looks_out(c) && rr_ride_queued(fd));
+	return (ssize_t)*done;
+}
+
+/* Of bytes that the app wants so many of at once (SO_RCVLOWAT) ours do not count. */
+static bool is_too_little(struct rr_conn *c, int fd)
+{
+	size_t queued, at, len;
+
+	if (likely(c->lowat <= 1) || !looks_out(c))
+		return false;
+	queued = rr_ride_queued(fd);
+	if (find_ours(c, fd, queued, &at, &len))
+		queued = len ? queued - len : at;
+	return queued < (size_t)c->lowat && !(rr_anchor_poll(fd, POLLRDHUP) & (POLLRDHUP | POLLHUP | POLLERR));
+}
+
+int rr_ride_poll(struct rr_conn *c, int fd, unsigned want)
+{
+	int rc = want & RR_IN_BITS ? look_only(c, fd) : 0;
+
+	if (rc == RR_RIDE_OVER)
+		return rc;
+	if (rc == -EAGAIN || (want & RR_IN_BITS && is_too_little(c, fd)))
+		return (int)(rr_anchor_poll(fd, want) & ~(unsigned)RR_IN_BITS);
+	if (rr_conn_st(c) == RR_S_WATCH || rr_conn_st(c) == RR_S_ASKED)
+		return RR_CONN_KERNEL;
+	return (int)rr_anchor_poll(fd, want);	/* more than the anchor is slept on */
+}
+
+int rr_ride_inq(struct rr_conn *c, int fd)
+{
+	int rc = look_only(c, fd);
+	size_t queued, at, len;
+
+	if (rc == RR_RIDE_OVER)
+		return rc;
+	if (rc == -EAGAIN)
+		return 0;
+	queued = rr_ride_queued(fd);
+	if (find_ours(c, fd, queued, &at, &len))
+		queued = len ? queued - len : at;
+	return (int)queued;
+}
+
+void rr_ride_step(struct rr_conn *c)
+{
+	switch (rr_conn_st(c)) {
+	case RR_S_ASKED:
+		if (rr_now() >= c->deadline)
+			leave(c, RR_R_TIMEOUT);
+		break;
+	case RR_S_MEETING:
+		rr_offer_join(c);
+		break;
+	case RR_S_HEARD:
+		if (rr_now() >= c->deadline)
+			rr_upgrade_fails(c, RR_R_ABANDONED);
+		break;
+	case RR_S_SAID:
+		rr_answer_rides(c);
+		break;
+	default:
+		break;
+	}
+}

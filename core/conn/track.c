@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/base/compiler.h"
+#include "core/conn/track.h"
+
+static void over(struct rr_track *t, const uint8_t *p, size_t left)
+{
+	while (left) {
+		size_t k;
+		enum rr_rm_what what = rr_rm_next(&t->rm, p, left, &k);
+
+		if (what == RR_RM_FRAGMENT && t->rm.last && !t->rm.left)	/* it ends the record, empty */
+			what = rr_rm_next(&t->rm, p, 0, &(size_t){ 0 });
+		t->records += what == RR_RM_RECORD;
+		p += k;
+		left -= k;
+	}
+}
+
+void rr_track_over(struct rr_track *t, const struct iovec *iov, int n, size_t len)
+{
+	t->bytes += len;
+	for (int i = 0; i < n && len; i++) {
+		size_t take = rr_min(iov[i].iov_len, len);
+
+		over(t, iov[i].iov_base, take);
+		len -= take;
+	}
+}
+
+size_t rr_track_most(const struct rr_track *t, const uint8_t *head, size_t have)
+{
+	if (t->rm.left)
+		return t->rm.left;
+	if (t->rm.have || have < RR_RM_HDR)
+		return have && have < RR_RM_HDR - t->rm.have ? have : RR_RM_HDR - t->rm.have;
+	return RR_RM_HDR + rr_rm_len(head);
+}
+
+int rr_track_cut(const struct iovec *iov, int n, size_t skip, size_t most, struct iovec *out, int max)
+{
+	int k = 0;
+
+	for (int i = 0; i < n && most && k < max; i++) {
+		size_t past = rr_min(iov[i].iov_len, skip), take = rr_min(iov[i].iov_len - past, most);
+
+		skip -= past;
+		if (!take)
+			continue;
+		out[k++] = (struct iovec){ (uint8_t *)iov[i].iov_base + past, take };
+		most -= take;
+	}
+	return k;
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Plain messages: whole in one Send, without chunks, while nothing else is under way. That is nearly every
+ * message of a program whose calls and replies are short. What they need done can be said by a return
+ * value, so they take up no entry of the queues and no operation.
+ *
+ * Whatever is not that simple is left to rr_eng_send() and rr_eng_recv(), before anything has happened
+ * to it. All judgements about such messages are made there. */
+
+#include "core/engine/engine_int.h"
+#include "core/wire/v1.h"
+
+_Static_assert(RR_ENG_PLAIN_HDR == RR_V1_HDR_MIN, "a header with three empty lists");
+
+/* The order of messages is kept, since none is waiting; and control messages go first, since none is due. */
+static bool is_simple(const struct rr_eng *e)
+{
+	return e->simple && rr_eng_nothing_to_do(e);
+}
+
+static void count_plain(struct rr_eng *e, bool call, bool ours, uint32_t len)
+{
+	if (ours) {
+		rr_eng_count(e, call ? RR_C_calls_sent : RR_C_replies_sent);
+		rr_eng_count(e, RR_C_inline_sent);
+		rr_count(e->count, RR_C_sent, len);
+	} else {
+		rr_eng_count(e, call ? RR_C_calls_received : RR_C_replies_received);
+		rr_eng_count(e, RR_C_inline_received);
+		rr_count(e->count, RR_C_received, len);
+	}
+	if (unlikely(call && ours != e->p.connector))
+		rr_eng_count(e, ours ? RR_C_reverse_calls_sent : RR_C_reverse_calls_received);
+}
+
+bool rr_eng_send_plain(struct rr_eng *e, const struct rr_eng_out *out, rr_time now,
+		       uint8_t hdr[RR_ENG_PLAIN_HDR])
+{
+	bool call = out->rpc.type == RR_RPC_CALL;
+
+	if (!is_simple(e) || e->window <= e->reserve || out->len > e->p.max_msg)
+		return false;
+	e->now = now;
+	if (call ? !rr_req_send_plain(e, &out->rpc) : !rr_resp_send_plain(e, out->rpc.xid))
+		return false;
+	rr_v1_put_plain(hdr, out->rpc.xid, call ? e->cr.asked : rr_resp_grant(e));
+	e->stalled = false;
+	e->window--;
+	count_plain(e, call, true, out->len);
+	return true;
+}
+
+/* The peer may still write to buf: what is judged here is copied first. */
+bool rr_eng_recv_plain(struct rr_eng *e, const uint8_t *buf, uint32_t len, rr_time now,
+		       struct rr_rpc *rpc)
+{
+	enum { REPLY = RR_ENG_PLAIN_HDR + RR_RPC_REPLY_PEEK, CALL = RR_ENG_PLAIN_HDR + RR_RPC_PEEK };
+	uint8_t head[CALL];
+	uint32_t have = REPLY;
+
+	if (len < REPLY || !is_simple(e))
+		return false;
+	memcpy(head, buf, REPLY);
+	if (!rr_v1_is_plain(head))
+		return false;
+	if (rr_be32(head + RR_ENG_PLAIN_HDR + 4) == RR_RPC_CALL && len >= CALL) {
+		memcpy(head + REPLY, buf + REPLY, CALL - REPLY);
+		have = CALL;
+	}
+	if (!rr_rpc_peek(head + RR_ENG_PLAIN_HDR, have - RR_ENG_PLAIN_HDR, rpc) ||
+	    rpc->xid != rr_be32(head))
+		return false;
+	e->now = now;
+	if (rpc->type == RR_RPC_CALL)
+		e->requested = rr_v1_plain_credit(head);
+	else if (!rr_req_reply_plain(e, rpc->xid, rr_v1_plain_credit(head)))
+		return false;
+	count_plain(e, rpc->type == RR_RPC_CALL, false, len - RR_ENG_PLAIN_HDR);
+	return true;
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "preload/restset.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sys/epoll.h>
+
+#include "core/base/os.h"
+#include "core/base/ownfd.h"
+#include "preload/real.h"
+
+#define LEFT	RR_SEC		/* not used for so long by its thread: the next one's */
+enum { BATCH = 64 };
+
+struct restset {
+	_Atomic int fd;		/* -1: none */
+	uint32_t id;		/* of its present life; members have it in rr_sock.set */
+	uintptr_t owner;	/* pthread_self() */
+	rr_time used;
+};
+
+static struct restset the_set = { .fd = -1, .id = 1 };
+static struct restset *_Atomic unused = &the_set;
+
+static bool make(struct restset *s)
+{
+	if (s->fd < 0)
+		s->fd = rr_max(rr_ownfd_raise(rr_real.epoll_create1(EPOLL_CLOEXEC)), -1);
+	return s->fd >= 0;
+}
+
+bool rr_restset_take(void)
+{
+	/* acquire and release: what the last user wrote */
+	struct restset *s = atomic_exchange_explicit(&unused, NULL, memory_order_acq_rel);
+	rr_time now = rr_now_coarse();
+	int saved = errno;
+
+	if (!s)
+		return false;
+	if ((s->owner == (uintptr_t)pthread_self() || now > s->used + LEFT) && make(s)) {
+		s->owner = (uintptr_t)pthread_self();
+		s->used = now;
+		errno = saved;
+		return true;
+	}
+	errno = saved;
+	atomic_store_explicit(&unused, s, memory_order_release);
+	return false;
+}
+
+void rr_restset_give(void)
+{
+	atomic_store_explicit(&unused, &the_set, memory_order_release);
+}
+
+int rr_restset_fd(void)
+{
+	return the_set.fd;
+}
+
+bool rr_restset_join(struct rr_sock *so, int wake)
+{
+	struct epoll_event ev = { .events = EPOLLIN, .data.ptr = so };
+
+	if (likely(atomic_load_explicit(&so->set, memory_order_relaxed) == the_set.id) && so->set_wake == wake)
+		return true;
+	if (rr_real.epoll_ctl(the_set.fd, EPOLL_CTL_ADD, wake, &ev) &&
+	    (errno != EEXIST || rr_real.epoll_ctl(the_set.fd, EPOLL_CTL_MOD, wake, &ev)))
+		return false;
+	so->set_wake = wake;
+	atomic_store_explicit(&so->set, the_set.id, memory_order_relaxed);
+	return true;
+}
+
+int rr_restset_rang(struct rr_sock **who, int max)
+{
+	struct epoll_event evs[BATCH];
+	int n = rr_real.epoll_wait(the_set.fd, evs, rr_min(max, (int)BATCH), 0);
+
+	if (n < 0 && errno != EINTR) {	/* closed where nobody can see it: the number is not ours any more */
+		rr_ownfd_set(the_set.fd, false);
+		the_set.fd = -1;
+		rr_restset_reset();
+	}
+	for (int i = 0; i < n; i++)
+		who[i] = evs[i].data.ptr;
+	return n;
+}
+
+bool rr_restset_leave(struct rr_sock *so)
+{
+	bool here = rr_sock_hold(so), left;
+	struct rr_conn *c = here ? rr_sock_conn(so) : NULL;
+	int wake = c ? rr_conn_wake_fd(c) : -1;
+
+	/* Its number may have changed; or it has gone, and a forked child still has the
+	 * file. */
+	left = wake >= 0 && !rr_real.epoll_ctl(the_set.fd, EPOLL_CTL_DEL, wake, NULL);
+	if (!left)
+		rr_restset_reset();
+	if (here) {
+		atomic_store_explicit(&so->set, 0, memory_order_relaxed);
+		rr_file_put(&so->f);
+	}
+	return left;
+}
+
+void rr_restset_reset(void)
+{
+	rr_ownfd_close(atomic_exchange(&the_set.fd, -1));
+	the_set.id += the_set.id == UINT32_MAX ? 2u : 1u;
+	make(&the_set);
+}
+
+bool rr_restset_move(int fd)
+{
+	int at = fd, to;
+
+	if (atomic_load(&the_set.fd) != fd)
+		return false;
+	to = rr_ownfd_dup(fd);
+	if (to < 0)
+		return false;
+	if (!atomic_compare_exchange_strong(&the_set.fd, &at, to))
+		rr_ownfd_close(to);
+	rr_ownfd_set(fd, false);
+	return true;
+}
+
+/* The kernel's object is the parent's, too. */
+void rr_restset_fork_child(void)
+{
+	rr_ownfd_close(atomic_exchange(&the_set.fd, -1));
+	the_set.id += the_set.id == UINT32_MAX ? 2u : 1u;
+	the_set.owner = 0;
+	the_set.used = 0;
+	atomic_store(&unused, &the_set);
+}

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* With which call an offer goes, and where the records of a stream end that it rides along with. */
+#include <arpa/inet.h>
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "core/conn/track.h"
+#include "core/conn/when.h"
+
+static bool pays(uint32_t after, uint32_t record, uint32_t len, uint32_t usual)
+{
+	return rr_when_pays(&(struct rr_when){ after, record, len, usual });
+}
+
+Test(offer_when, of_nothing_known_the_second_call)
+{
+	cr_assert(!pays(RR_AFTER_AUTO, 1, 100, 0));
+	cr_assert(pays(RR_AFTER_AUTO, 2, 100, 0));
+}
+
+Test(offer_when, a_long_first_call_is_enough)
+{
+	cr_assert(pays(RR_AFTER_AUTO, 1, 32768, 0));
+	cr_assert(!pays(RR_AFTER_AUTO, 1, 32767, 0));
+}
+
+Test(offer_when, where_connections_make_many_calls_at_once)
+{
+	cr_assert(pays(RR_AFTER_AUTO, 1, 100, 8));
+	cr_assert(!pays(RR_AFTER_AUTO, 1, 100, 7));
+}
+
+Test(offer_when, where_they_end_after_a_few_not_before_those)
+{
+	cr_assert(!pays(RR_AFTER_AUTO, 2, 100, 3));
+	cr_assert(!pays(RR_AFTER_AUTO, 3, 100, 3));
+	cr_assert(pays(RR_AFTER_AUTO, 4, 100, 3));
+	cr_assert(pays(RR_AFTER_AUTO, 2, 100, 1));
+}
+
+Test(offer_when, a_number_is_that_call_and_no_earlier_one)
+{
+	cr_assert(pays(1, 1, 100, 0));
+	cr_assert(!pays(5, 4, 1 << 20, 100));
+	cr_assert(pays(5, 5, 100, 0));
+	cr_assert(pays(5, 6, 100, 0), "there was no room with the fifth");
+}
+
+static struct sockaddr_in6 at(uint16_t port)
+{
+	return (struct sockaddr_in6){ .sin6_family = AF_INET6, .sin6_port = htons(port) };
+}
+
+Test(offer_when, calls_are_learned_by_place_and_program)
+{
+	struct sockaddr_in6 a = at(1), b = at(2);
+
+	cr_assert_eq(rr_learned_usual(&a, 7), 0);
+	rr_learned_end(&a, 7, 20);
+	cr_assert_eq(rr_learned_usual(&a, 7), 20);
+	cr_assert_eq(rr_learned_usual(&a, 8), 0);
+	cr_assert_eq(rr_learned_usual(&b, 7), 0);
+	for (int i = 0; i < 30; i++)
+		rr_learned_end(&a, 7, 1);
+	cr_assert_leq(rr_learned_usual(&a, 7), 2, "the last ones count");
+}
+
+Test(offer_when, of_many_places_the_one_used_last_stays)
+{
+	struct sockaddr_in6 kept = at(1), p;
+
+	rr_learned_end(&kept, 7, 20);
+	for (uint16_t i = 0; i < 1000; i++) {
+		p = at((uint16_t)(100 + i));
+		rr_learned_end(&p, 7, 3);
+		cr_assert_eq(rr_learned_usual(&kept, 7), 20);
+	}
+	p = at(100);
+	cr_assert_eq(rr_learned_usual(&p, 7), 0, "the table has an end");
+}
+
+Test(offer_when, whether_there_is_one_of_ours_is_learned_and_unlearned)
+{
+	struct sockaddr_in6 a = at(1);
+
+	cr_assert(!rr_learned_is_ours(&a));
+	rr_learned_ours(&a, true);
+	cr_assert(rr_learned_is_ours(&a));
+	cr_assert_eq(rr_learned_usual(&a, 0), 0, "that is no program's");
+	rr_learned_ours(&a, false);
+	cr_assert(!rr_learned_is_ours(&a));
+}
+
+/* Two records: one of two fragments, of which the last is empty; and one of one. */
+static uint8_t stream[] = {
+	0, 0, 0, 2, 'a', 'b', 0x80, 0, 0, 0,
+	0x80, 0, 0, 3, 'c', 'd', 'e',
+};
+
+Test(offer_when, records_are_counted_in_any_split)
+{
+	for (size_t cut = 1; cut < sizeof(stream); cut++) {
+		struct rr_track t = { 0 };
+		struct iovec iov[2] = { { stream, cut }, { stream + cut, sizeof(stream) - cut } };
+
+		rr_track_over(&t, iov, 2, sizeof(stream));
+		cr_assert_eq(t.records, 2, "cut at %zu", cut);
+		cr_assert(rr_track_at_boundary(&t));
+		cr_assert_eq(t.bytes, sizeof(stream));
+	}
+}
+
+Test(offer_when, only_what_the_kernel_took_counts)
+{
+	struct rr_track t = { 0 };
+	struct iovec iov = { stream, sizeof(stream) };
+
+	rr_track_over(&t, &iov, 1, 10);
+	cr_assert_eq(t.records, 1);
+	cr_assert_eq(rr_track_most(&t, stream + 10, 7), 7);
+	cr_assert_eq(rr_track_most(&t, stream + 10, 2), 2, "no more of the mark is known");
+}
+
+Test(offer_when, pieces_begin_and_end_where_they_are_asked_to)
+{
+	struct iovec iov[3] = { { stream, 4 }, { NULL, 0 }, { stream + 4, 6 } }, out[3];
+
+	cr_assert_eq(rr_track_cut(iov, 3, 2, 5, out, 3), 2);
+	cr_assert(out[0].iov_base == stream + 2 && out[0].iov_len == 2);
+	cr_assert(out[1].iov_base == stream + 4 && out[1].iov_len == 3);
+	cr_assert_eq(rr_track_cut(iov, 3, 10, 5, out, 3), 0);
+}

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a connection asks of its device and of RDMA CM when it is set up, with devices that
+ * have less, made up here; and what RDMA CM's events do to it. */
+#include <criterion/criterion.h>
+
+#if __has_include(<rdma/rdma_cma.h>)
+
+#include "core/prov/verbs/cm.c"
+#include "core/prov/verbs/qp.c"
+
+static pid_t self = 1;
+pid_t *rr_verbs_self = &self;
+bool rr_verbs_used, rr_verbs_orphan, rr_verbs_invite, rr_verbs_no_windows;
+
+static void own_fd(int fd, bool own)
+{
+	(void)fd;
+	(void)own;
+}
+void (*rr_verbs_own_fd)(int fd, bool own) = own_fd;
+
+/* --- the rest of the provider ------------------------------------------------------------ */
+
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+#define NOTHING(name, params) void name params { }
+#define ZERO(type, name, params) type name params { return (type)0; }
+
+NOTHING(rr_verbs_device, (struct ibv_context *dev, int floor))
+NOTHING(rr_verbs_device_gone, (const struct ibv_context *dev))
+NOTHING(rr_verbs_keys_free, (struct rr_vq *v))
+NOTHING(rr_verbs_mem_free, (struct rr_vq *v))
+NOTHING(rr_verbs_mem_unreserve, (struct rr_vq *v))
+NOTHING(rr_verbs_prove_alloc, (struct rr_vq *v))
+NOTHING(rr_verbs_digest, (struct rr_vq *v))
+ZERO(int, rr_verbs_mem_reserve, (struct rr_vq *v, size_t need))
+ZERO(bool, rr_verbs_mem_share, (struct rr_vq *v, enum rr_verbs_share which))
+ZERO(enum rr_verbs_proof, rr_verbs_windows_of, (const struct ibv_context *dev))
+ZERO(bool, rr_verbs_no_inv, (const struct ibv_context *dev, bool found))
+NOTHING(rr_verbs_prove, (struct rr_qp *qp, struct rr_vq *v))
+ZERO(int, rr_verbs_post_recv, (struct rr_qp *qp, struct rr_vq *v, uint32_t i))
+ZERO(bool, rr_verbs_settle, (struct rr_qp *qp, rr_time most))
+ZERO(uint32_t, rr_native_private_put, (const struct rr_vq *v, uint8_t out[RR_VERBS_PRIVATE]))
+ZERO(uint32_t, rr_pair_private_put, (const struct rr_vq *v, uint8_t out[RR_VERBS_PRIVATE]))
+ZERO(int, rr_pair_requested,
+     (struct rr_qp *qp, struct rr_vq *v, struct rdma_cm_id *id, const struct rdma_conn_param *req))
+ZERO(int, rr_cm_destroy_id, (struct rdma_cm_id *id))
+ZERO(int, rr_cm_reject, (struct rdma_cm_id *id))
+ZERO(int, rr_cm_resolve_route, (struct rdma_cm_id *id, int ms))
+ZERO(int, rr_cm_resolve_addr,
+     (struct rdma_cm_id *id, struct sockaddr *a, struct sockaddr *b, int ms))
+ZERO(int, rr_cm_migrate_id, (struct rdma_cm_id *id, struct rdma_event_channel *cm))
+ZERO(int, rr_cm_create_id, (struct rdma_event_channel *cm, struct rdma_cm_id **id))
+ZERO(struct rdma_event_channel *, rr_verbs_open_channel, (void))
+
+bool rr_native_private_get(struct rr_qp *qp, struct rr_vq *v, const uint8_t *buf, uint32_t len)
+{
+	(void)qp;
+	(void)v;
+	(void)buf;
+	(void)len;
+	return true;
+}
+
+bool rr_pair_private_get(struct rr_qp *qp, struct rr_vq *v, const uint8_t *buf, uint32_t len)
+{
+	return rr_native_private_get(qp, v, buf, len);
+}
+
+/* --- RDMA CM and the device -------------------------------------------------------------- */
+
+static uint32_t max_inline, tries;
+static int ack, ack_at_start, refusal;
+static unsigned disconnects;
+static int vector;
+static struct rdma_cm_event event;
+static bool has_event;
+
+int rr_cm_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_attr *a)
+{
+	(void)id;
+	(void)pd;
+	tries++;
+	cr_assert_eq(a->cap.max_send_wr, RR_VERBS_SQ);
+	if (refusal || a->cap.max_inline_data > max_inline) {
+		a->cap.max_send_wr = 1;		/* a driver may leave anything */
+		errno = refusal ? refusal : EINVAL;
+		return -1;
+	}
+	return 0;
+}
+
+int rr_cm_ack_timeout(struct rdma_cm_id *id, uint8_t *exponent)
+{
+	(void)id;
+	ack = *exponent;
+	return 0;
+}
+
+int rr_cm_connect(struct rdma_cm_id *id, struct rdma_conn_param *p)
+{
+	(void)id;
+	(void)p;
+	ack_at_start = ack;
+	return 0;
+}
+
+int rr_cm_accept(struct rdma_cm_id *id, struct rdma_conn_param *p)
+{
+	return rr_cm_connect(id, p);
+}
+
+int rr_cm_disconnect(struct rdma_cm_id *id)
+{
+	(void)id;
+	disconnects++;
+	return 0;
+}
+
+int rr_cm_get_event(struct rdma_event_channel *cm, struct rdma_cm_event **ev)
+{
+	(void)cm;
+	*ev = &event;
+	errno = EAGAIN;
+	has_event = !has_event;
+	return has_event ? -1 : 0;
+}
+
+int rdma_ack_cm_event(struct rdma_cm_event *ev)
+{
+	(void)ev;
+	return 0;
+}
+
+void rdma_destroy_qp(struct rdma_cm_id *id)
+{
+	(void)id;
+}
+
+void rdma_destroy_event_channel(struct rdma_event_channel *cm)
+{
+	(void)cm;
+}
+
+static struct ibv_device dev = { .transport_type = IBV_TRANSPORT_IB };
+static struct ibv_context device = { .device = &dev, .num_comp_vectors = 3, .async_fd = -1 };
+static struct ibv_pd pd = { .context = &device };
+static struct ibv_cq queue = { .context = &device };
+static struct ibv_comp_channel channel = { .context = &device };
+static struct ibv_mr mr;
+
+int ibv_query_device(struct ibv_context *ctx, struct ibv_device_attr *a)
+{
+	(void)ctx;
+	*a = (struct ibv_device_attr){ .max_qp_wr = 4096, .max_sge = 4, .max_cqe = 65536, .max_qp_rd_atom = 16,
+				       .max_qp_init_rd_atom = 16 };
+	return 0;
+}
+
+struct ibv_pd *ibv_alloc_pd(struct ibv_context *ctx)
+{
+	(void)ctx;
+	return &pd;
+}
+
+struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *ctx)
+{
+	(void)ctx;
+	return &channel;
+}
+
+struct ibv_cq *ibv_create_cq(struct ibv_context *ctx, int n, void *arg, struct ibv_comp_channel *c, int v)
+{
+	(void)ctx;
+	(void)n;
+	(void)arg;
+	(void)c;
+	vector = v;
+	return &queue;
+}
+
+#undef ibv_reg_mr
+struct ibv_mr *ibv_reg_mr(struct ibv_pd *p, void *addr, size_t len, int access)
+{
+	(void)p;
+	(void)addr;
+	(void)len;
+	(void)access;
+	return &mr;
+}
+
+struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *p, void *addr, size_t len, uint64_t iova, unsigned access)
+{
+	(void)iova;
+	return ibv_reg_mr(p, addr, len, (int)access);
+}
+
+ZERO(int, ibv_dereg_mr, (struct ibv_mr *m))
+ZERO(int, ibv_destroy_cq, (struct ibv_cq *c))
+ZERO(int, ibv_destroy_comp_channel, (struct ibv_comp_channel *c))
+ZERO(int, ibv_dealloc_pd, (struct ibv_pd *p))
+int ibv_get_async_event(struct ibv_context *ctx, struct ibv_async_event *ev)
+{
+	errno = EAGAIN;
+	return -1;
+}
+
+NOTHING(ibv_ack_async_event, (struct ibv_async_event *ev))
+
+/* ----------------------------------------------------------------------------------------- */
+
+static struct rdma_cm_id id = { .verbs = &device };
+static struct rr_verbs q;
+static struct rr_vq *v;
+
+static void set_up(void)
+{
+	static const struct rr_prov_params par = { .recv_size = 4096, .recvs = 32, .mem_size = 1 << 20, .ack_timeout = 16 };
+
+	static const struct rr_os os = { .fcntl = fcntl, .close = close };
+
+	rr_os = &os;
+	q = (struct rr_verbs){ .owner = self };
+	cr_assert_eq(rr_verbs_start(&q.qp, &par), 0);
+	v = q.v;
+	v->id = &id;
+	channel.fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	max_inline = 256;
+	refusal = 0;
+	tries = disconnects = 0;
+	ack = ack_at_start = -1;
+}
+
+TestSuite(verbs_setup, .init = set_up, .timeout = 60);
+
+static uint32_t inline_of(uint32_t device_has)
+{
+	set_up();
+	max_inline = device_has;
+	cr_assert_eq(rr_verbs_qp_make(&q.qp, v), 0);
+	cr_assert_eq(v->sq_cap, RR_VERBS_SQ);
+	return v->max_inline;
+}
+
+/* irdma has 101 or 48, bnxt_re 96, hns 32. */
+Test(verbs_setup, as_much_inline_as_the_device_has)
+{
+	cr_assert_eq(inline_of(1024), 256);
+	cr_assert_eq(inline_of(101), 96);
+	cr_assert_eq(inline_of(96), 96);
+	cr_assert_eq(inline_of(48), 48);
+	cr_assert_eq(inline_of(32), 32);
+	cr_assert_eq(inline_of(0), 0);
+}
+
+Test(verbs_setup, where_it_is_not_that_it_ends_soon)
+{
+	refusal = ENOMEM;
+	cr_assert_eq(rr_verbs_qp_make(&q.qp, v), -ENOMEM);
+	cr_assert_leq(tries, 2);
+}
+
+Test(verbs_setup, completions_interrupt_every_processor)
+{
+	unsigned seen = 0;
+
+	for (int i = 0; i < 3; i++) {
+		inline_of(0);
+		cr_assert(vector >= 0 && vector < 3);
+		seen |= 1u << vector;
+	}
+	cr_assert_eq(seen, 7);
+}
+
+Test(verbs_setup, both_sides_say_when_to_send_again)
+{
+	cr_assert_eq(connect_now(&q.qp, v), 0);
+	cr_assert_eq(ack_at_start, 16);
+	set_up();
+	q.qp.wake_fd = rr_verbs_epoll(3);
+	channel.fd = rr_verbs_epoll(3);	/* can be watched */
+	cr_assert_eq(rr_verbs_accept(&q.qp, v, &(struct rdma_conn_param){ 0 }), 0);
+	cr_assert_eq(ack_at_start, 16);
+	set_up();
+	v->param.ack_timeout = 0;
+	cr_assert_eq(connect_now(&q.qp, v), 0);
+	cr_assert_eq(ack_at_start, -1, "what RDMA CM finds");
+}
+
+static struct rdma_event_channel cm_channel;
+
+/* As the kernel's own client does: nothing gets through from here. */
+Test(verbs_setup, where_the_address_moves_the_connection_is_lost)
+{
+	v->cm = &cm_channel;
+	v->state = RR_V_READY;
+	has_event = true;
+	event = (struct rdma_cm_event){ .event = RDMA_CM_EVENT_ADDR_CHANGE, .id = &id };
+	rr_verbs_cm_events(&q.qp, v);
+	cr_assert(v->lost);
+	cr_assert_eq(disconnects, 1);
+}
+
+#else
+
+Test(verbs_setup, needs_the_headers_of_rdma_core, .disabled = true)
+{
+}
+
+#endif

@@ -1,0 +1,89 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Devices that cannot what their kernel driver says (tests/vm/mask.c): two shims, a native client of a native server, the
+# kernel's NFS client in front of ganesha, libnfs in front of the kernel's NFS server; the right answers, by the device,
+# and nothing hangs. masked.sh [PROFILE...]
+# At most 3600 s.
+. "$(dirname "$0")/../lib.sh"
+. "$(dirname "$0")/../nfs.sh"
+[ -f "$BUILD/tests/vm/mask.so" ] || skip "built without rdma-core's headers"
+need rpcbind mount.nfs mkfs.ext4 nfs-cp ganesha.nfsd
+device_up
+nfs_modules
+[ $# != 0 ] || set -- bnxt_re irdma irdma-x722 cxgb4 hns ocrdma mlx4 mlx5 refuses-bind few-windows least
+head -c 3000000 /dev/urandom >"$W/up"
+clean() { rm -rf "$W"/server.run* "$W"/client.run*; }
+
+between_ours() {
+	lab_server epoll
+	lab "$MASK null" 'null ok 20' null 20
+	lab "$MASK sum" 'sum 100000 ok' sum 100000
+	lab "$MASK big" 'big 3000000 ok' big 3000000
+	lab "$MASK threads" 'threads 4 calls 800 bad 0' threads 4
+	lab_server_kill
+	clean
+}
+clean_client() { rm -rf "$W"/client.run*; }
+
+native_server() { RDMARPC_RULES='role=server port=20801 native=20901' server env RDMARPC_VERBS=off "$@"; }
+native_client() { RDMARPC_RULES='role=client port=20801 native=20901 mode=require' client env RDMARPC_VERBS=off "$@"; }
+natively() {
+	lab_server epoll native_server
+	AS=native_client lab "$MASK native-null" 'null ok 20' null 20
+	AS=native_client lab "$MASK native-sum" 'sum 100000 ok' sum 100000
+	AS=native_client lab "$MASK native-big" 'big 200000 ok' big 200000
+	lab_server_kill
+	clean
+}
+
+of_ganesha() {
+	nfs_export
+	server=ganesha proto=rdma
+	ganesha_up
+	for v in 3 4.1; do
+		nfs_mount $v rdma
+		files io f$v 10m 1m
+		files names dir 2000
+		counted "by RDMA, and nothing wrong" \
+			'recvs > 20 && sends >= recvs && connects == 1 && bad_xids + bad_reply == 0'
+		nfs_umount
+	done
+	unset RDMARPC_RULES
+	nfs_down
+	clean
+}
+
+# knfsd_has FILE: as what was sent
+knfsd_has() { checks=$((checks + 1)); cmp "$W/up" "$1" || bad "$MASK: $1 is not what was sent"; }
+of_knfsd() {
+	local by='role=client port=2049 native=20049 mode=require' url=nfs://10.9.0.1/export/files o='version=3&nfsport=2049&mountport=20048'
+	nfs_export
+	server=knfsd
+	knfsd_up
+	mkdir -m 777 /export/files
+	checks=$((checks + 2))
+	RDMARPC_RULES=$by client timeout 60 nfs-cp "$W/up" "$url/up?$o" >"$W/out" 2>&1 || bad "$MASK up: $(cat "$W/out")"
+	knfsd_has /export/files/up
+	clean_client
+	RDMARPC_RULES=$by client timeout 60 nfs-cp "$url/up?$o" "$W/down" >"$W/out" 2>&1 || bad "$MASK down: $(cat "$W/out")"
+	knfsd_has "$W/down"
+	judge "$MASK down" client 'c["verbs"] >= 1 and e["lost"] == 0'
+	nfs_down
+	clean
+}
+
+trap 'nfs_down; cleanup' EXIT
+mkdir -p /export
+server=knfsd
+for mask; do
+	start=$SECONDS before=$failures
+	masked "$mask"
+	for part in between_ours natively of_ganesha of_knfsd; do
+		$part
+		[ -z "${V:-}" ] || echo "$mask $part: $((SECONDS - start)) s"
+	done
+	checks=$((checks + 1))
+	grep -q opened "$MASK_LOG" || bad "$mask: nobody has opened such a device"
+	echo "$mask: $((failures - before)) failures, $((SECONDS - start)) s; $(sort "$MASK_LOG" | uniq -c | xargs)"
+done
+nfs_finish
