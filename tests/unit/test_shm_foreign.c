@@ -98,6 +98,30 @@ Test(shm_foreign, a_bell_with_a_descriptor_ends_the_connection)
 	end();
 }
 
+/* It comes just after somebody has looked whether there is one. */
+static ssize_t recvmsg_too_early(int fd, struct msghdr *m, int flags)
+{
+	ssize_t n = recvmsg(fd, m, flags);
+	int saved = errno;
+
+	if (n < 0 && errno == EAGAIN && !readers)
+		cr_assert(send_slow(p.s->wake_fd, "", 1, 1));
+	errno = saved;
+	return n;
+}
+
+Test(shm_foreign, a_descriptor_that_comes_after_the_look)
+{
+	begin(true);
+	cr_assert_eq(shm_pair_connect(&p), 0);
+	old_os.recvmsg = recvmsg_too_early;
+	cr_expect_not(is_over());
+	cr_expect_eq(readers, 1);
+	cr_expect(is_over());
+	close_both();
+	end();
+}
+
 Test(shm_foreign, a_descriptor_behind_bells_that_nobody_reads)
 {
 	begin(true);

@@ -144,6 +144,18 @@ bool rr_shm_foreign_next(int sock)
 	return look(sock, &m, NULL, 0) && m.msg_flags & MSG_CTRUNC;
 }
 
+ssize_t rr_shm_read_bell(int sock)
+{
+	struct msghdr m;
+	char bell;
+
+	if (!look(sock, &m, NULL, 0))
+		return -1;	/* and what comes only now has not been looked at */
+	if (m.msg_flags & MSG_CTRUNC)
+		return 0;
+	return rr_os->recv(sock, &bell, 1, MSG_DONTWAIT);
+}
+
 int rr_shm_peek_fd(int sock)
 {
 	union {

@@ -150,7 +150,7 @@ static void ready(struct rr_shm *q)
 	rr_shm_geo_agree(&q->own.geo, &q->peer.geo);
 	q->qp.send_size = q->qp.peer_send = rr_min(q->own.geo.recv_size, q->peer.geo.recv_size);
 	q->qp.recvs = q->qp.peer_recvs = q->own.geo.recvs;
-	q->plain = rr_shm_refuse_fds(q->qp.wake_fd) && !rr_shm_foreign_next(q->qp.wake_fd);
+	q->refusing = rr_shm_refuse_fds(q->qp.wake_fd);
 	/* pairs with the acquire in rr_shm_ready(), for peek() without the lock */
 	atomic_store_explicit(&q->state, RR_SHM_READY, memory_order_release);
 }

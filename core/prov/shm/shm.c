@@ -169,22 +169,32 @@ static bool hung_up(const struct rr_shm *q)
 	return rr_os->poll(&p, 1, 0) > 0 && p.revents & POLLHUP;
 }
 
+static ssize_t read_bell(struct rr_shm *q)
+{
+	char bell;
+	ssize_t n;
+
+	if (likely(q->plain))
+		return rr_os->recv(q->qp.wake_fd, &bell, 1, MSG_DONTWAIT);
+	n = rr_shm_read_bell(q->qp.wake_fd);
+	if (n < 0 && errno == EAGAIN && q->refusing)
+		q->plain = true;	/* what came before it did is gone */
+	return n;
+}
+
 /* One bell, since whoever rings has taken the bit that asked for it; of another the next sleep
  * tells. And of a peer that is gone, a little later. */
 static int drain(struct rr_qp *qp)
 {
 	struct rr_shm *q = rr_shm_of(qp);
 	int saved = errno;
-	char bell[64];
-	ssize_t n = 0;
+	ssize_t n;
 
 	if (!rr_shm_ready(q))
 		return 0;
-	/* Descriptors stay there, for close(). */
-	if (likely(q->plain) || !rr_shm_foreign_next(qp->wake_fd))
-		do
-			n = rr_os->recv(qp->wake_fd, bell, sizeof(bell), MSG_DONTWAIT);
-		while (n < 0 && errno == EINTR);
+	do
+		n = read_bell(q);
+	while (n < 0 && errno == EINTR);
 	if ((n == 0 && (!q->roused || hung_up(q))) || (n < 0 && errno != EAGAIN))
 		atomic_store_explicit(&q->lost, true, memory_order_relaxed);
 	errno = saved;

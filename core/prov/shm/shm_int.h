@@ -83,7 +83,8 @@ struct rr_shm {
 	int listener[2];		/* abstract, file; -1 */
 	bool keeps_place;		/* place.c */
 	pid_t creator;			/* who unlinks path, and whose the sockets are until it is ready */
-	bool plain;			/* no descriptors come by wake_fd */
+	bool refusing;			/* the kernel lets none into wake_fd any more */
+	bool plain;			/* and none is in it */
 	bool ended;			/* disconnect(): it is nobody's any more */
 	bool roused;			/* rouse(): wake_fd is readable for good */
 	char path[108];			/* "" none */
@@ -150,6 +151,8 @@ void rr_shm_drop_listener(int sock, bool alone);
 bool rr_shm_refuse_fds(int sock);
 /* Are there descriptors in the next packet? */
 bool rr_shm_foreign_next(int sock);
+/* As recv() of one byte. A packet with descriptors is the end, and stays where it is, for rr_shm_drop_sock(). */
+ssize_t rr_shm_read_bell(int sock);
 /* Are so many of those about that there should be no new connections? */
 bool rr_shm_burdened(void);
 
