@@ -177,7 +177,6 @@ static int init(struct rr_shm *q, const struct rr_prov_params *p, enum rr_shm_st
 	q->key_gen = new_key_gen();
 	q->param = *p;
 	q->param.run_dir = NULL;
-	q->qp.ops = &rr_prov_shm;
 	q->qp.recv_size = p->recv_size;
 	q->qp.recvs = p->recvs;
 	q->qp.wake_fd = q->listener[0] = q->listener[1] = -1;

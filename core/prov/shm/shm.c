@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The shm provider: RDMA semantics between two processes of one host. */
+
 #include "core/prov/shm/shm_int.h"
 
 #include <errno.h>
@@ -7,20 +8,23 @@
 
 #include "core/base/os.h"
 
-int rr_shm_fail(struct rr_shm *q, int err)
-{
-	int none = 0;
-
-	if (atomic_compare_exchange_strong_explicit(&q->err, &none, err, memory_order_relaxed,
-						    memory_order_relaxed))
-		return err;
-	return none;
-}
-
 static size_t qp_size(const struct rr_prov_params *p)
 {
 	(void)p;
 	return sizeof(struct rr_shm);
+}
+
+static int prepare_offer(struct rr_qp *qp, const struct rr_prov_params *p, struct rr_prov_addr *offer)
+{
+	qp->ops = &rr_prov_shm;
+	return rr_shm_prepare(qp, p, offer);
+}
+
+static int answer_offer(struct rr_qp *qp, const struct rr_prov_params *p,
+			const struct rr_prov_addr *offer, struct rr_prov_addr *own)
+{
+	qp->ops = &rr_prov_shm;
+	return rr_shm_answer(qp, p, offer, own);
 }
 
 /* --- sleeping --- */
@@ -232,8 +236,8 @@ const struct rr_prov_ops rr_prov_shm = {
 	.id = 1,
 	.caps = RR_PROV_DIRECT | RR_PROV_RING | RR_PROV_SURVIVES | RR_PROV_FAMILY | RR_PROV_TELLS,
 	.qp_size = qp_size,
-	.prepare = rr_shm_prepare,
-	.answer = rr_shm_answer,
+	.prepare = prepare_offer,
+	.answer = answer_offer,
 	.join = rr_shm_join,
 	.establish = rr_shm_establish,
 	.withdraw = rr_shm_withdraw,

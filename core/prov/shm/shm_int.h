@@ -115,7 +115,15 @@ static inline struct rr_shm_slot *rr_shm_slot(const struct rr_shm_view *v, uint3
 }
 
 /* Ends the connection for a reason, the first of which stays. Returns it. */
-int rr_shm_fail(struct rr_shm *q, int err);
+static inline int rr_shm_fail(struct rr_shm *q, int err)
+{
+	int none = 0;
+
+	if (atomic_compare_exchange_strong_explicit(&q->err, &none, err, memory_order_relaxed,
+						    memory_order_relaxed))
+		return err;
+	return none;
+}
 
 /* --- region.c --- */
 
