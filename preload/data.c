@@ -12,6 +12,7 @@
 
 #include "core/base/diag.h"
 #include "core/base/os.h"
+#include "preload/appmem.h"
 #include "preload/real.h"
 #include "preload/sock.h"
 #include "preload/wrap.h"
@@ -61,16 +62,15 @@ static struct cut cut_head(const struct cut *c, struct iovec room[CUT])
 	return head;
 }
 
-/* How many bytes they are, or what the kernel would refuse before it looks at the socket's data. A pointer that is
- * wrong but not NULL is the app's SIGSEGV where the kernel says EFAULT: looking would cost a system call. */
+/* How many bytes they are, or what the kernel would refuse before it looks at the socket's data. */
 static inline ssize_t vet(const struct iovec *iov, int n)
 {
 	size_t sum = 0;
 
-	if (n && !iov)
+	if (n && rr_bad_ptr(iov))
 		return -EFAULT;
 	for (int i = 0; i < n; i++) {
-		if (!iov[i].iov_base && iov[i].iov_len)
+		if (iov[i].iov_len && rr_bad_ptr(iov[i].iov_base))
 			return -EFAULT;
 		if (iov[i].iov_len > SSIZE_MAX - sum)
 			return -EINVAL;
@@ -400,6 +400,9 @@ ssize_t rr_data_send(int fd, const struct iovec *iov, int n, int flags)
 	if (!c)
 		return RR_CONN_KERNEL;
 	r = want = vet(iov, n);
+	/* What goes by TCP so far is looked at by us before the kernel does. */
+	if (want > 0 && unlikely(!rr_conn_is_carried(c)) && !rr_appmem_readable(iov, n))
+		r = want = -EFAULT;
 	if (want >= 0)
 		r = unlikely(flags & MSG_OOB) ? refuse_urgent(so, c, fd) :
 						send_all(so, c, fd, cut, (size_t)want, flags);

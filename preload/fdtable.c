@@ -283,9 +283,9 @@ void rr_fdt_evict(int fd)
 		vanished(f, fd);
 }
 
-int rr_fdt_next(int from)
+static int next_below(int from, int end)
 {
-	for (int fd = from < 0 ? 0 : from; fd < RR_FDT_LEAVES * RR_FDT_LEAF;) {
+	for (int fd = from < 0 ? 0 : from; fd < end;) {
 		if (!rr_fdt_slot_of(fd))
 			fd = (fd | (RR_FDT_LEAF - 1)) + 1;
 		else if (rr_fdt_has(fd))
@@ -294,6 +294,16 @@ int rr_fdt_next(int from)
 			fd++;
 	}
 	return -1;
+}
+
+int rr_fdt_next(int from)
+{
+	return next_below(from, RR_FDT_LEAVES * RR_FDT_LEAF);
+}
+
+bool rr_fdt_any(int end)
+{
+	return next_below(0, rr_min(end, RR_FDT_LEAVES * RR_FDT_LEAF)) >= 0;
 }
 
 void rr_fdt_each(void (*fn)(int fd, struct rr_file *f, void *arg), void *arg)

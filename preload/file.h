@@ -107,6 +107,9 @@ void rr_fdt_each(void (*fn)(int fd, struct rr_file *f, void *arg), void *arg);
 /* The lowest fd >= from that is in the table; -1. */
 int rr_fdt_next(int from);
 
+/* Is any fd below end in the table? */
+bool rr_fdt_any(int end);
+
 /* The lowest fd of a connection's socket, looked at (a system call); -1. */
 int rr_fdt_fd_of(const struct rr_conn *c);
 

@@ -70,7 +70,7 @@ ssize_t rr_wrap_write(int fd, const void *buf, size_t n)
 
 static bool empty(const struct iovec *iov, int n)
 {
-	for (int i = 0; iov && i < n && n <= IOV_MAX; i++)
+	for (int i = 0; !rr_bad_ptr(iov) && i < n && n <= IOV_MAX; i++)
 		if (iov[i].iov_len)
 			return false;
 	return true;
@@ -161,7 +161,7 @@ static ssize_t recv_msg(int fd, struct msghdr *msg, int flags)
 {
 	ssize_t r;
 
-	if (!msg || msg->msg_iovlen > IOV_MAX)
+	if (rr_bad_ptr(msg) || msg->msg_iovlen > IOV_MAX)
 		return RR_CONN_KERNEL;
 	r = rr_data_recv(fd, msg->msg_iov, (int)msg->msg_iovlen, flags);
 	if (r >= 0)
@@ -171,7 +171,7 @@ static ssize_t recv_msg(int fd, struct msghdr *msg, int flags)
 
 static ssize_t send_msg(int fd, const struct msghdr *msg, int flags)
 {
-	if (!msg || msg->msg_iovlen > IOV_MAX)
+	if (rr_bad_ptr(msg) || msg->msg_iovlen > IOV_MAX)
 		return RR_CONN_KERNEL;
 	return rr_data_send(fd, msg->msg_iov, (int)msg->msg_iovlen, flags);
 }

@@ -10,14 +10,9 @@
 
 #include "core/base/compiler.h"
 #include "core/conn/conn.h"
+#include "preload/appmem.h"
 #include "preload/libc.h"
 #include "preload/sock.h"
-
-/* Is p certainly no memory of this process? Then the kernel is asked, for its EFAULT. */
-static inline bool rr_bad_ptr(const void *p)
-{
-	return (uintptr_t)p < RR_PAGE || (uintptr_t)p > UINTPTR_MAX - RR_PAGE;
-}
 
 /* Waiting calls are cancellation points only while they sleep: the system calls on the way
  * there would be too, with references and locks held. Returns what rr_cancel_back() wants. */

@@ -176,7 +176,7 @@ static bool ours(struct sets *s, int n, fd_set *r, fd_set *w, fd_set *x)
 {
 	nfds_t have;
 
-	if (n <= 0 || n > 1 << 20 || (r && rr_bad_ptr(r)) || (w && rr_bad_ptr(w)) ||
+	if (n <= 0 || !rr_fdt_any(n) || n > 1 << 20 || (r && rr_bad_ptr(r)) || (w && rr_bad_ptr(w)) ||
 	    (x && rr_bad_ptr(x)))
 		return false;
 	*s = (struct sets){ n, (unsigned long *)(void *)r, (unsigned long *)(void *)w,

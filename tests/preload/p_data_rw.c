@@ -2,6 +2,7 @@
 /* Every way to write against every way to read: whole records arrive, all iovecs are used, in
  * order, whatever the names of the calls. */
 
+#include <sys/mman.h>
 #include <sys/sendfile.h>
 #include <sys/syscall.h>
 
@@ -325,6 +326,35 @@ static void wrong_arguments_are_refused(void)
 	CHECK_ERR(send(0x7fffffff, &c, 1, 0), EBADF);
 }
 
+/* Of a new connection the library looks at the first bytes itself; later what costs nothing is looked at. */
+static void memory_that_is_none_is_refused(void)
+{
+	char *page = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *volatile top = (void *)-1;
+	struct iovec v[2] = { { page + 4096, 104 }, { page, 104 } };
+	struct msghdr m = { .msg_iov = v, .msg_iovlen = 2 };
+	pthread_t server;
+	char c;
+	int s[2];
+
+	CHECK(page != MAP_FAILED && !mprotect(page + 4096, 4096, PROT_NONE));
+	p_pair(s);
+	CHECK_ERR(write(s[0], page + 4096, 104), EFAULT);
+	CHECK_ERR(send(s[0], page + 4100, 1, MSG_DONTWAIT), EFAULT);
+	CHECK_ERR(writev(s[0], v, 2), EFAULT);
+	CHECK_ERR(sendmsg(s[0], &m, 0), EFAULT);
+	CHECK_ERR(writev(s[0], top, 1), EFAULT);
+	CHECK_EQ(pthread_create(&server, NULL, rpc_null_server, &s[1]), 0);
+	rpc_null(s[0], 1);	/* the call that is right goes */
+	CHECK_EQ(pthread_join(server, NULL), 0);
+	if (!p_leg("crossing"))
+		rpc_check_leg(s, 2);
+	CHECK_ERR(write(s[0], top, 104), EFAULT);
+	CHECK_ERR(sendmsg(s[0], top, 0), EFAULT);
+	CHECK_ERR(recvmsg(s[0], top, 0), EFAULT);
+	CHECK_ERR(recv(s[0], &c, 1, MSG_DONTWAIT), EAGAIN);
+}
+
 static const struct p_case cases[] = {
 	{ "every_writer_against_every_reader", every_writer_against_every_reader },
 	{ "vectors_may_be_long", vectors_may_be_long },
@@ -333,6 +363,7 @@ static const struct p_case cases[] = {
 	{ "the_server_may_speak_first", the_server_may_speak_first },
 	{ "errno_stays_on_success", errno_stays_on_success },
 	{ "wrong_arguments_are_refused", wrong_arguments_are_refused },
+	{ "memory_that_is_none_is_refused", memory_that_is_none_is_refused },
 };
 
 P_MAIN(cases)

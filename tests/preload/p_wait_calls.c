@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Every call that waits, by all its names: what is ready in which state, and what ends a wait. */
 
+#include <sys/mman.h>
 #include <sys/resource.h>
 
 #include "tests/preload/calls.h"
@@ -580,6 +581,19 @@ static void select_says_it_in_sets(void)
 }
 
 /* libevent and others make sets longer than fd_set. */
+/* The sets of those that are none of ours are the kernel's alone to look at. */
+static void select_of_sets_that_are_no_memory(void)
+{
+	struct timeval tv = { 0, 0 };
+	fd_set *none = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int p[2];
+
+	CHECK(none != MAP_FAILED && !pipe(p));
+	CHECK_ERR(select(p[1] + 1, none, NULL, NULL, &tv), EFAULT);
+	CHECK_ERR(select(p[1] + 1, NULL, none, NULL, NULL), EFAULT);
+	CHECK_ERR(pselect(p[1] + 1, NULL, NULL, none, NULL, NULL), EFAULT);
+}
+
 static void select_knows_numbers_beyond_1024(void)
 {
 	static unsigned long set[64];
@@ -624,6 +638,7 @@ static const struct p_case cases[] = {
 	{ "an_array_may_be_as_long_as_the_limit", an_array_may_be_as_long_as_the_limit },
 	{ "ppolls_mask_lets_a_signal_in", ppolls_mask_lets_a_signal_in },
 	{ "select_says_it_in_sets", select_says_it_in_sets },
+	{ "select_of_sets_that_are_no_memory", select_of_sets_that_are_no_memory },
 	{ "select_knows_numbers_beyond_1024", select_knows_numbers_beyond_1024 },
 };
 
