@@ -12,12 +12,14 @@
 
 #define SHORT_WAIT	(40 * RR_MSEC)
 
+#include "core/prov/verbs/books.c"
 #include "core/prov/verbs/cq.c"
 #include "core/prov/verbs/data.c"
 #include "core/prov/verbs/device.c"
 #include "core/prov/verbs/keys.c"
 #include "core/prov/verbs/mem.c"
 #include "core/prov/verbs/notes.c"
+#include "core/prov/verbs/post.c"
 #include "core/prov/verbs/prove.c"
 
 #define MEM	((size_t)1 << 20)

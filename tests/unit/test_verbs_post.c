@@ -11,9 +11,12 @@
 
 #define FULL_WAIT	(30 * RR_MSEC)
 
+#include "core/prov/verbs/books.c"
 #include "core/prov/verbs/cq.c"
 #include "core/prov/verbs/data.c"
 #include "core/prov/verbs/notes.c"
+#include "core/prov/verbs/post.c"
+#include "core/prov/verbs/rdmacm.h"
 
 #define FEW	1000	/* looks of one call */
 #define RECVS	150u
@@ -49,6 +52,13 @@ bool rr_verbs_key_gone(struct rr_vq *v, uint32_t handle)
 	(void)v;
 	(void)handle;
 	return false;
+}
+
+bool *rr_verbs_key_mark(struct rr_vq *v, uint32_t handle)
+{
+	(void)v;
+	(void)handle;
+	return NULL;
 }
 
 void rr_verbs_key_read(struct rr_vq *v, uint32_t handle)
@@ -327,7 +337,7 @@ Test(verbs_post, there_is_an_end_to_what_is_kept)
 
 static void comes(uint32_t imm, uint32_t len)
 {
-	wcs[nwcs++] = (struct ibv_wc){ .wr_id = RECV_ID, .byte_len = len, .wc_flags = IBV_WC_WITH_IMM,
+	wcs[nwcs++] = (struct ibv_wc){ .wr_id = RR_VERBS_RECV, .byte_len = len, .wc_flags = IBV_WC_WITH_IMM,
 				       .imm_data = htobe32(imm), .status = IBV_WC_SUCCESS };
 }
 

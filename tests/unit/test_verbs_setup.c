@@ -5,8 +5,11 @@
 
 #if __has_include(<rdma/rdma_cma.h>)
 
+#include "core/prov/verbs/channel.c"
 #include "core/prov/verbs/cm.c"
+#include "core/prov/verbs/end.c"
 #include "core/prov/verbs/qp.c"
+#include "core/prov/verbs/setup.c"
 
 static pid_t self = 1;
 pid_t *rr_verbs_self = &self;
@@ -41,8 +44,6 @@ ZERO(int, rr_verbs_post_recv, (struct rr_qp *qp, struct rr_vq *v, uint32_t i))
 ZERO(bool, rr_verbs_settle, (struct rr_qp *qp, rr_time most))
 ZERO(uint32_t, rr_native_private_put, (const struct rr_vq *v, uint8_t out[RR_VERBS_PRIVATE]))
 ZERO(uint32_t, rr_pair_private_put, (const struct rr_vq *v, uint8_t out[RR_VERBS_PRIVATE]))
-ZERO(int, rr_pair_requested,
-     (struct rr_qp *qp, struct rr_vq *v, struct rdma_cm_id *id, const struct rdma_conn_param *req))
 ZERO(int, rr_cm_destroy_id, (struct rdma_cm_id *id))
 ZERO(int, rr_cm_reject, (struct rdma_cm_id *id))
 ZERO(int, rr_cm_resolve_route, (struct rdma_cm_id *id, int ms))

@@ -4,7 +4,7 @@
 #include <sched.h>
 
 #include "core/base/compiler.h"
-#include "core/prov/verbs/verbs_int.h"
+#include "core/prov/verbs/queue.h"
 
 bool rr_verbs_pull(struct rr_vq *v)
 {

@@ -15,7 +15,7 @@
  *
  * setuid() by libc changes that thread, too. Then a channel is of no use any more, and what is on it moves to another
  * one, when the next event should be read (rr_verbs_renew()). */
-#include "core/prov/verbs/verbs_int.h"
+#include "core/prov/verbs/rdmacm.h"
 
 #include <errno.h>
 #include <pthread.h>

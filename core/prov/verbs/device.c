@@ -8,7 +8,7 @@
  * doorbells of devices in software are written to such a descriptor. */
 #include <pthread.h>
 
-#include "core/prov/verbs/verbs_int.h"
+#include "core/prov/verbs/rdmacm.h"
 
 #define DEVICES	16u	/* of more than that nothing is remembered */
 

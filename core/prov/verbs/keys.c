@@ -4,7 +4,7 @@
 
 #include "core/base/compiler.h"
 #include "core/base/os.h"
-#include "core/prov/verbs/verbs_int.h"
+#include "core/prov/verbs/queue.h"
 
 #ifndef SHORT_WAIT
 #define SHORT_WAIT	(5 * RR_SEC)
@@ -185,7 +185,7 @@ bool rr_verbs_key_gone(struct rr_vq *v, uint32_t handle)
 }
 
 /* Has the peer read it? */
-static bool *read_mark(struct rr_vq *v, uint32_t handle)
+bool *rr_verbs_key_mark(struct rr_vq *v, uint32_t handle)
 {
 	struct rr_verbs_mw *w = window_of(v, handle);
 
@@ -197,22 +197,10 @@ static bool *read_mark(struct rr_vq *v, uint32_t handle)
 
 void rr_verbs_key_read(struct rr_vq *v, uint32_t handle)
 {
-	bool *read = read_mark(v, handle);
+	bool *read = rr_verbs_key_mark(v, handle);
 
 	if (read)
 		*read = true;
-}
-
-/* Who wants to know is short of memory: the peer is asked. */
-bool rr_verbs_consumed(struct rr_qp *qp, uint32_t handle)
-{
-	struct rr_vq *v = rr_verbs_of(qp);
-	const bool *read = rr_verbs_usable(v) ? NULL : read_mark(v, handle);
-
-	if (!read || *read || qp->native)
-		return read && *read;
-	rr_verbs_ask_read(qp, v);
-	return false;
 }
 
 void rr_verbs_keys_free(struct rr_vq *v)

@@ -16,7 +16,7 @@
 
 #include "core/base/compiler.h"
 #include "core/base/os.h"
-#include "core/prov/verbs/verbs_int.h"
+#include "core/prov/verbs/queue.h"
 
 #define FIRST	((size_t)256 * 1024)
 

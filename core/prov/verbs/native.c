@@ -6,42 +6,12 @@
 
 #include "core/base/compiler.h"
 #include "core/base/os.h"
-#include "core/prov/verbs/plugin.h"
-#include "core/prov/verbs/verbs_int.h"
+#include "core/prov/verbs/rdmacm.h"
+#include "core/prov/verbs/setup.h"
 #include "core/wire/cmdata.h"
 
 #define RESOLVE_MS	4000	/* neighbours may take some seconds */
 #define BACKLOG		128	/* requests that nobody has taken yet; the kernel refuses more */
-
-/* --- private data ---------------------------------------------------------------------- */
-
-uint32_t rr_native_private_put(const struct rr_vq *v, uint8_t out[RR_VERBS_PRIVATE])
-{
-	struct rr_cmdata d = { .remote_inv = v->said_inv, .send_size = v->param.recv_size,
-			       .recv_size = v->param.recv_size };
-
-	if (unlikely(rr_verbs_say && rr_verbs_say->instead)) {
-		_Static_assert(RR_VERBS_SAY <= RR_VERBS_PRIVATE, "what is said has room");
-		memcpy(out, rr_verbs_say->bytes, rr_verbs_say->len);
-		return rr_verbs_say->len;
-	}
-	rr_cmdata_put(&d, out);
-	return RR_CMDATA_LEN;
-}
-
-/* Who says nothing that we understand has the defaults: nothing is refused for it. */
-/* req: rfc8797 4 #1 */
-bool rr_native_private_get(struct rr_qp *qp, struct rr_vq *v, const uint8_t *buf, uint32_t len)
-{
-	struct rr_cmdata d;
-
-	rr_cmdata_get(buf, len, &d);
-	v->window = UINT32_MAX;
-	qp->send_size = rr_min(d.recv_size, v->param.recv_size);
-	qp->peer_send = d.send_size;
-	v->remote_inv = d.remote_inv;
-	return true;
-}
 
 static int start(struct rr_qp *qp, const struct rr_prov_params *p)
 {

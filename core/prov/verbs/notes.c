@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "core/base/compiler.h"
-#include "core/prov/verbs/verbs_int.h"
+#include "core/prov/verbs/queue.h"
 #include "core/wire/cursor.h"
 
 /* --- saying ---------------------------------------------------------------------------- */
@@ -54,6 +54,18 @@ void rr_verbs_ask_read(struct rr_qp *qp, struct rr_vq *v)
 {
 	if (!v->asking)
 		v->asking = note(qp, v, RR_VERBS_ASK);
+}
+
+/* Who wants to know is short of memory: the peer is asked. */
+bool rr_verbs_consumed(struct rr_qp *qp, uint32_t handle)
+{
+	struct rr_vq *v = rr_verbs_of(qp);
+	const bool *read = rr_verbs_usable(v) ? NULL : rr_verbs_key_mark(v, handle);
+
+	if (!read || *read || qp->native)
+		return read && *read;
+	rr_verbs_ask_read(qp, v);
+	return false;
 }
 
 /* One was read to its end. Of a peer that does not hear the oldest is forgotten. */

@@ -6,15 +6,11 @@
 #include <string.h>
 
 #include "core/base/compiler.h"
-#include "core/prov/verbs/verbs_int.h"
-#include "core/wire/cmdata.h"
-#include "core/wire/cursor.h"
+#include "core/prov/verbs/rdmacm.h"
+#include "core/prov/verbs/setup.h"
 
 #define RESOLVE_MS	1000
-#define TOKEN_MAGIC	"RRtk"
-#define STRANGERS	8	/* connection requests with a wrong token that are refused, not more */
 
-#define RECVS		4096u	/* of the peer's that are believed in: options do not come to more */
 
 #define ADDR_VERSION	2	/* of an offer: of all that two of ours say to each other */
 
@@ -162,52 +158,4 @@ int rr_verbs_join(struct rr_qp *qp, const struct rr_prov_addr *answer)
 		rc = rr_verbs_resolve(v, (struct sockaddr *)&to, NULL, RESOLVE_MS);
 	errno = saved;
 	return rc;
-}
-
-/* --- private data ---------------------------------------------------------------------- */
-
-uint32_t rr_pair_private_put(const struct rr_vq *v, uint8_t out[RR_VERBS_PRIVATE])
-{
-	struct rr_cmdata d = { .remote_inv = v->said_inv, .send_size = v->param.recv_size,
-			       .recv_size = v->param.recv_size };
-
-	rr_cmdata_put(&d, out);
-	memcpy(out + 8, TOKEN_MAGIC, 4);
-	memcpy(out + 12, v->param.token, RR_TOKEN_LEN);
-	rr_put_be32(out + 12 + RR_TOKEN_LEN, v->param.recvs);
-	return RR_VERBS_PRIVATE;
-}
-
-bool rr_pair_private_get(struct rr_qp *qp, struct rr_vq *v, const uint8_t *buf, uint32_t len)
-{
-	struct rr_cmdata d;
-	uint32_t at = rr_cmdata_get(buf, len, &d);
-
-	if (!at || len - at < RR_VERBS_PRIVATE - RR_CMDATA_LEN || memcmp(buf + at, TOKEN_MAGIC, 4) ||
-	    memcmp(buf + at + 4, v->param.token, RR_TOKEN_LEN))
-		return false;
-	qp->peer_recvs = rr_min(rr_be32(buf + at + 4 + RR_TOKEN_LEN), RECVS);
-	v->window = qp->peer_recvs;
-	/* What we send is gathered in slots of our own size. */
-	qp->send_size = rr_min(d.recv_size, v->param.recv_size);
-	qp->peer_send = d.send_size;
-	v->remote_inv = d.remote_inv;
-	return true;
-}
-
-/* Somebody has come to our port. The one who knows the token gets the connection, and the port is shut: those who come
- * for nothing else than to be refused would be, in the app's calls, as fast as they like. */
-int rr_pair_requested(struct rr_qp *qp, struct rr_vq *v, struct rdma_cm_id *id,
-		      const struct rdma_conn_param *req)
-{
-	if (v->state != RR_V_LISTENING ||
-	    !rr_pair_private_get(qp, v, req->private_data, req->private_data ? req->private_data_len : 0)) {
-		rr_cm_reject(id);
-		rr_cm_destroy_id(id);
-		return ++v->strangers > STRANGERS ? -ECONNREFUSED : 0;
-	}
-	v->id = id;
-	rr_cm_destroy_id(v->listener);
-	v->listener = NULL;
-	return rr_verbs_accept(qp, v, req);
 }

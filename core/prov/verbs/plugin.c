@@ -10,15 +10,11 @@
 #include <unistd.h>
 
 #include "core/base/compiler.h"
-#include "core/prov/verbs/verbs_int.h"
+#include "core/prov/verbs/queue.h"
+#include "core/prov/verbs/rdmacm.h"
+#include "core/prov/verbs/setup.h"
 
-static pid_t self;		/* where the kernel cannot wipe it */
-pid_t *rr_verbs_self = &self;
-void (*rr_verbs_own_fd)(int fd, bool own);
 static void (*at_exit)(void);
-bool rr_verbs_no_windows, rr_verbs_invite;
-const struct rr_verbs_say *rr_verbs_say;
-bool rr_verbs_used, rr_verbs_orphan;
 
 static size_t qp_size(const struct rr_prov_params *p)
 {

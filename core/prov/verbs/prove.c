@@ -11,7 +11,8 @@
 #include <errno.h>
 
 #include "core/base/compiler.h"
-#include "core/prov/verbs/verbs_int.h"
+#include "core/prov/verbs/queue.h"
+#include "core/prov/verbs/rdmacm.h"
 
 #define TRIAL	4096u	/* bytes of mem that the window is bound to */
 

@@ -11,7 +11,8 @@
 
 #include "core/base/compiler.h"
 #include "core/base/os.h"
-#include "core/prov/verbs/verbs_int.h"
+#include "core/prov/verbs/queue.h"
+#include "core/prov/verbs/rdmacm.h"
 
 static uint8_t *map(size_t size)
 {

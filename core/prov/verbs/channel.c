@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Our descriptors, and the channels by which RDMA CM tells of events. What an event means for a connection is
+ * cm.c's, for a connection that is being made setup.c's, for a listener native.c's. */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "core/base/compiler.h"
+#include "core/base/os.h"
+#include "core/prov/verbs/rdmacm.h"
+
+int rr_verbs_high(int fd, int floor)
+{
+	int to = rr_os->fcntl(fd, F_DUPFD_CLOEXEC, floor);
+
+	if (to >= 0)
+		rr_os->close(fd);
+	else
+		to = fd;
+	rr_verbs_own_fd(to, true);
+	return to;
+}
+
+void rr_verbs_close_fd(int fd)
+{
+	if (fd < 0)
+		return;
+	rr_verbs_own_fd(fd, false);
+	rr_os->close(fd);
+}
+
+int rr_verbs_quiet(int fd)
+{
+	int fl = rr_os->fcntl(fd, F_GETFL);
+
+	return fl < 0 || rr_os->fcntl(fd, F_SETFL, fl | O_NONBLOCK) < 0 ? -errno : 0;
+}
+
+int rr_verbs_epoll(int floor)
+{
+	int fd = (int)syscall(SYS_epoll_create1, EPOLL_CLOEXEC);
+
+	return fd < 0 ? -errno : rr_verbs_high(fd, floor);
+}
+
+/* which: 0 the CM's, 1 completions'. */
+int rr_verbs_watch(int set, int fd, uint32_t which)
+{
+	struct epoll_event ev = { .events = EPOLLIN, .data.u32 = which };
+
+	return syscall(SYS_epoll_ctl, set, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
+}
+
+int rr_verbs_channel(struct rdma_event_channel **cm, int floor)
+{
+	if (rr_verbs_orphan)
+		return -ECHILD;
+	*cm = rr_verbs_open_channel();
+	if (!*cm)
+		return -errno;
+	rr_verbs_used = true;
+	(*cm)->fd = rr_verbs_high((*cm)->fd, floor);
+	return rr_verbs_quiet((*cm)->fd);
+}
+
+void rr_verbs_channel_free(struct rdma_event_channel *cm)
+{
+	if (!cm)
+		return;
+	rr_verbs_own_fd(cm->fd, false);
+	rdma_destroy_event_channel(cm);
+}
+
+void rr_verbs_channel_forked(const struct rdma_event_channel *cm)
+{
+	if (cm)
+		rr_verbs_close_fd(cm->fd);
+}
+
+struct rdma_event_channel *rr_verbs_renew(struct rdma_event_channel **cm, struct rdma_cm_id *id, int set, int floor)
+{
+	struct rdma_event_channel *now = NULL, *old = *cm;
+	int rc = rr_verbs_channel(&now, floor);
+
+	if (!rc && !(rc = rr_verbs_watch(set, now->fd, 0)) && rr_cm_migrate_id(id, now))
+		rc = -errno;
+	if (rc) {
+		rr_verbs_channel_free(now);
+		errno = -rc;
+		return NULL;
+	}
+	syscall(SYS_epoll_ctl, set, EPOLL_CTL_DEL, old->fd, NULL);
+	*cm = now;
+	return old;
+}
+
+/* The next event, acknowledged (an id cannot be destroyed or moved before); p's private data is
+ * in data. False: none. */
+bool rr_verbs_event(struct rdma_event_channel *cm, struct rdma_cm_event *out,
+		    uint8_t data[UINT8_MAX])
+{
+	struct rdma_conn_param *p = &out->param.conn;
+	struct rdma_cm_event *ev;
+
+	if (rr_cm_get_event(cm, &ev))
+		return false;
+	*out = *ev;
+	if (p->private_data)
+		p->private_data = memcpy(data, p->private_data, p->private_data_len);
+	rdma_ack_cm_event(ev);
+	return true;
+}

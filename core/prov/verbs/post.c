@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The send queue and the receives: what is posted, in which order, and what waits for room. Nothing here looks at
+ * completions (cq.c), and nobody waits. */
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "core/base/compiler.h"
+#include "core/prov/verbs/queue.h"
+#include "core/prov/verbs/rdmacm.h"
+
+int rr_verbs_post_recv(struct rr_qp *qp, struct rr_vq *v, uint32_t i)
+{
+	struct ibv_sge sge = {
+		.addr = (uintptr_t)(v->slab + (size_t)i * qp->recv_size), .length = qp->recv_size,
+	};
+	struct ibv_recv_wr wr = { .wr_id = RR_VERBS_RECV | i, .sg_list = &sge, .num_sge = 1 }, *bad;
+
+	if (v->state == RR_V_GONE)
+		return 0;
+	sge.lkey = v->slab_mr->lkey;
+	return -ibv_post_recv(v->id->qp, &wr, &bad);
+}
+
+static uint32_t sq_used(const struct rr_vq *v)
+{
+	return v->sq_head - v->sq_tail;
+}
+
+/* What the send queue takes: less, as long as the trial is there, which is in no books. */
+static uint32_t sq_room(const struct rr_vq *v)
+{
+	return v->sq_cap - 2u * v->on_trial;
+}
+
+static bool slot_free(const struct rr_vq *v)
+{
+	return v->slot_head - v->slot_tail < v->sends;
+}
+
+/* Room for n more, and nothing that stands before them. */
+bool rr_verbs_has_room(const struct rr_vq *v, uint32_t n)
+{
+	return v->late_head == v->late_tail && sq_used(v) + v->nchain + n <= sq_room(v);
+}
+
+uint32_t rr_verbs_window(const struct rr_vq *v)
+{
+	return v->late_head == v->late_tail && slot_free(v) ? v->window : 0;
+}
+
+static void book(struct rr_vq *v, struct ibv_send_wr *wr, struct rr_verbs_wqe w)
+{
+	wr->wr_id = v->sq_head;
+	v->wqe[v->sq_head++ % RR_VERBS_SQ] = w;
+	v->reads += w.op == RR_WC_READ;
+}
+
+static void sign(struct rr_vq *v, struct ibv_send_wr *wr, enum rr_wc_op op)
+{
+	if (op != RR_WC_SEND || ++v->unsignaled >= v->sends / 2) {
+		wr->send_flags |= IBV_SEND_SIGNALED;
+		v->unsignaled = 0;
+	}
+}
+
+/* A bind names the window by its old key; from now on this is the old one. */
+static void bound(const struct ibv_send_wr *wr)
+{
+	if (wr->opcode == IBV_WR_BIND_MW)
+		wr->bind_mw.mw->rkey = wr->bind_mw.rkey;
+}
+
+/* Some drivers (bnxt_re, ocrdma) have no Send With Invalidate, though their kernel half says so. What came before it in
+ * the chain is posted. The requester that is not told finds its key as it was, and invalidates it itself. */
+static int post_plainly(struct rr_vq *v, struct ibv_send_wr *bad)
+{
+	if (bad->opcode != IBV_WR_SEND_WITH_INV)
+		return -1;
+	v->can_inv = false;
+	rr_verbs_no_inv(v->id->verbs, true);
+	bad->opcode = IBV_WR_SEND;
+	return ibv_post_send(v->id->qp, bad, &bad);
+}
+
+static int post_now(struct rr_vq *v, struct ibv_send_wr *first)
+{
+	struct ibv_send_wr *bad = first;
+	int rc = ibv_post_send(v->id->qp, first, &bad);
+
+	if (likely(!rc) || (rc != ENOMEM && !post_plainly(v, bad)))
+		return 0;
+	rr_verbs_fail(v, -EIO);
+	return -EIO;
+}
+
+/* Whose data the queue can take now is the peer's choice: its device may keep the oldest work request for as long as
+ * it likes (RNR, no answer). Nobody waits for that. What has no room is kept here, in its order, and Sends of messages
+ * stop, which are all that makes more of it, but for what one message takes and keys that are taken back. */
+static int keep_late(struct rr_vq *v, const struct ibv_send_wr *wr, struct rr_verbs_wqe w)
+{
+	struct rr_verbs_late *l;
+
+	if (!v->late) {
+		l = mmap(NULL, RR_VERBS_LATE * sizeof(*l), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		v->late = l == MAP_FAILED ? NULL : l;
+	}
+	if (!v->late || v->late_head - v->late_tail == RR_VERBS_LATE) {
+		rr_verbs_fail(v, -ECONNRESET);
+		return v->err;
+	}
+	l = &v->late[v->late_head++ % RR_VERBS_LATE];
+	*l = (struct rr_verbs_late){ .wr = *wr, .w = w };
+	l->wr.next = NULL;
+	if (wr->num_sge)
+		l->sge = wr->sg_list[0];
+	return 0;
+}
+
+static int post_late(struct rr_vq *v, const struct ibv_send_wr *wr, struct rr_verbs_wqe w)
+{
+	uint32_t n = v->nchain;
+	int rc = 0;
+
+	v->nchain = 0;
+	for (uint32_t i = 0; i < n && !rc; i++)
+		rc = keep_late(v, &v->chain[i], (struct rr_verbs_wqe){ .op = RR_WC_SEND });
+	if (!rc)
+		rc = keep_late(v, wr, w);
+	return rc ? rc : w.op == RR_WC_SEND;
+}
+
+/* What was kept, as far as there is room. */
+void rr_verbs_catch_up(struct rr_vq *v)
+{
+	while (unlikely(v->late_tail != v->late_head) && sq_used(v) < sq_room(v) && !rr_verbs_usable(v)) {
+		struct rr_verbs_late *l = &v->late[v->late_tail++ % RR_VERBS_LATE];
+
+		l->wr.sg_list = &l->sge;
+		sign(v, &l->wr, l->w.op);
+		book(v, &l->wr, l->w);
+		if (post_now(v, &l->wr))
+			return;
+		bound(&l->wr);
+		if (v->late_tail == v->late_head)	/* touches little memory */
+			v->late_tail = v->late_head = 0;
+	}
+}
+
+int rr_verbs_post(struct rr_vq *v, struct ibv_send_wr *wr, struct rr_verbs_wqe w)
+{
+	struct ibv_send_wr *first = wr;
+	uint32_t n = v->nchain;
+
+	v->slot_head += w.slot;
+	if (unlikely(!rr_verbs_has_room(v, 1)))
+		return post_late(v, wr, w);
+	for (uint32_t i = 0; i < n; i++) {
+		book(v, &v->chain[i], (struct rr_verbs_wqe){ .op = RR_WC_SEND });
+		v->chain[i].next = i + 1 < n ? &v->chain[i + 1] : wr;
+		first = v->chain;
+	}
+	v->unsignaled += n;
+	v->nchain = 0;
+	sign(v, wr, w.op);
+	book(v, wr, w);
+	if (post_now(v, first))
+		return -EIO;
+	for (uint32_t i = 0; i < n; i++)
+		bound(&v->chain[i]);
+	return w.op == RR_WC_SEND;
+}
+
+/* The pieces as the device shall take them: from where they are if they go inline, otherwise
+ * copied into a slot. They are the caller's again at once in either case. */
+static bool gather(struct rr_vq *v, uint8_t *slot, const struct iovec *iov, int niov, size_t len,
+		   struct ibv_send_wr *wr)
+{
+	struct ibv_sge *sge = wr->sg_list;
+
+	if (len <= v->max_inline && niov <= (int)v->max_sge && (rr_verbs_has_room(v, 1) || !len)) {
+		for (int i = 0; i < niov; i++)
+			sge[i] = (struct ibv_sge){ .addr = (uintptr_t)iov[i].iov_base,
+						   .length = (uint32_t)iov[i].iov_len };
+		wr->num_sge = len ? niov : 0;
+		wr->send_flags = IBV_SEND_INLINE;
+		return false;
+	}
+	sge[0] = (struct ibv_sge){ .addr = (uintptr_t)slot, .length = (uint32_t)len,
+				   .lkey = v->slab_mr->lkey };
+	for (int i = 0; i < niov; i++) {
+		memcpy(slot, iov[i].iov_base, iov[i].iov_len);
+		slot += iov[i].iov_len;
+	}
+	wr->num_sge = 1;
+	return true;
+}
+
+int rr_verbs_send_wr(struct rr_qp *qp, struct rr_vq *v, struct ibv_send_wr *wr,
+		     const struct iovec *iov, int niov, uint64_t cookie)
+{
+	struct rr_verbs_wqe w = { .op = RR_WC_SEND, .cookie = cookie };
+	struct ibv_sge sge[RR_VERBS_SGE];
+	size_t len = 0;
+
+	for (int i = 0; i < niov; i++)
+		len += iov[i].iov_len;
+	if (len > qp->send_size)
+		return -EMSGSIZE;
+	if (len && !slot_free(v))
+		return -EAGAIN;
+	wr->sg_list = sge;
+	w.slot = gather(v, v->slab + (size_t)rr_verbs_recvs(qp) * qp->recv_size +
+			   (size_t)(v->slot_head % v->sends) * v->param.recv_size,
+			iov, niov, len, wr);
+	return rr_verbs_post(v, wr, w);
+}
+
+bool rr_verbs_unsettled(const struct rr_vq *v)
+{
+	return !rr_verbs_usable(v) && (sq_used(v) || v->late_head != v->late_tail);
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Private data of RDMA CM: what the ends of a connection tell each other when it is made (RFC 8797). */
+
+#include <string.h>
+
+#include "core/base/compiler.h"
+#include "core/prov/verbs/plugin.h"
+#include "core/prov/verbs/setup.h"
+#include "core/wire/cmdata.h"
+#include "core/wire/cursor.h"
+
+#define TOKEN_MAGIC	"RRtk"
+#define RECVS		4096u	/* of the peer's that are believed in: options do not come to more */
+
+/* --- between two of ours: the token, and how many receives there are ---------------------- */
+
+uint32_t rr_pair_private_put(const struct rr_vq *v, uint8_t out[RR_VERBS_PRIVATE])
+{
+	struct rr_cmdata d = { .remote_inv = v->said_inv, .send_size = v->param.recv_size,
+			       .recv_size = v->param.recv_size };
+
+	rr_cmdata_put(&d, out);
+	memcpy(out + 8, TOKEN_MAGIC, 4);
+	memcpy(out + 12, v->param.token, RR_TOKEN_LEN);
+	rr_put_be32(out + 12 + RR_TOKEN_LEN, v->param.recvs);
+	return RR_VERBS_PRIVATE;
+}
+
+bool rr_pair_private_get(struct rr_qp *qp, struct rr_vq *v, const uint8_t *buf, uint32_t len)
+{
+	struct rr_cmdata d;
+	uint32_t at = rr_cmdata_get(buf, len, &d);
+
+	if (!at || len - at < RR_VERBS_PRIVATE - RR_CMDATA_LEN || memcmp(buf + at, TOKEN_MAGIC, 4) ||
+	    memcmp(buf + at + 4, v->param.token, RR_TOKEN_LEN))
+		return false;
+	qp->peer_recvs = rr_min(rr_be32(buf + at + 4 + RR_TOKEN_LEN), RECVS);
+	v->window = qp->peer_recvs;
+	/* What we send is gathered in slots of our own size. */
+	qp->send_size = rr_min(d.recv_size, v->param.recv_size);
+	qp->peer_send = d.send_size;
+	v->remote_inv = d.remote_inv;
+	return true;
+}
+
+/* --- with anybody ------------------------------------------------------------------------ */
+
+uint32_t rr_native_private_put(const struct rr_vq *v, uint8_t out[RR_VERBS_PRIVATE])
+{
+	struct rr_cmdata d = { .remote_inv = v->said_inv, .send_size = v->param.recv_size,
+			       .recv_size = v->param.recv_size };
+
+	if (unlikely(rr_verbs_say && rr_verbs_say->instead)) {
+		_Static_assert(RR_VERBS_SAY <= RR_VERBS_PRIVATE, "what is said has room");
+		memcpy(out, rr_verbs_say->bytes, rr_verbs_say->len);
+		return rr_verbs_say->len;
+	}
+	rr_cmdata_put(&d, out);
+	return RR_CMDATA_LEN;
+}
+
+/* Who says nothing that we understand has the defaults: nothing is refused for it. */
+/* req: rfc8797 4 #1 */
+bool rr_native_private_get(struct rr_qp *qp, struct rr_vq *v, const uint8_t *buf, uint32_t len)
+{
+	struct rr_cmdata d;
+
+	rr_cmdata_get(buf, len, &d);
+	v->window = UINT32_MAX;
+	qp->send_size = rr_min(d.recv_size, v->param.recv_size);
+	qp->peer_send = d.send_size;
+	v->remote_inv = d.remote_inv;
+	return true;
+}

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* req: rfc8166 5 #1 */
+/* Making a connection by RDMA CM: from its state to the event that says it is established. Nothing here waits. */
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "core/base/compiler.h"
+#include "core/base/os.h"
+#include "core/prov/verbs/queue.h"
+#include "core/prov/verbs/rdmacm.h"
+#include "core/prov/verbs/setup.h"
+
+#define STRANGERS	8	/* connection requests with a wrong token that are refused, not more */
+
+/* --- its state -------------------------------------------------------------------------- */
+
+static int sized(struct rr_qp *qp, struct rr_vq *v, uint32_t size, uint32_t recvs)
+{
+	v->param.recv_size = qp->recv_size = size;
+	v->param.recvs = qp->recvs = recvs;
+	v->sends = rr_verbs_sends(qp);
+	return rr_verbs_mem_reserve(v, rr_verbs_slab(qp, v) + qp->mem_size);
+}
+
+/* With long receives, if they may be had; else with all that are asked for. */
+static int size_up(struct rr_qp *qp, struct rr_vq *v, const struct rr_prov_params *p)
+{
+	bool full;
+
+	if (p->long_size > p->recv_size && rr_verbs_mem_share(v, RR_V_LONG)) {
+		if (!sized(qp, v, p->long_size, rr_prov_recvs(p->recvs, p->long_size)))
+			return 0;
+		rr_verbs_mem_unreserve(v);
+	}
+	full = rr_verbs_mem_share(v, RR_V_FULL) || !p->few;
+	return sized(qp, v, p->recv_size, full ? p->recvs : rr_min(p->recvs, p->few));
+}
+
+int rr_verbs_start(struct rr_qp *qp, const struct rr_prov_params *p)
+{
+	struct rr_verbs *q = container_of(qp, struct rr_verbs, qp);
+	uint32_t cap = 1;
+	struct rr_vq *v;
+
+	while (cap < p->recvs + RR_VERBS_SQ)
+		cap *= 2;
+	v = calloc(1, sizeof(*v) + cap * sizeof(v->raw[0]));
+	if (!v)
+		return -ENOMEM;
+	v->raw_cap = cap;
+	v->param = *p;
+	v->param.run_dir = NULL;
+	q->v = v;
+	q->owner = rr_verbs_pid;
+	qp->wake_fd = -1;
+	qp->mem_size = p->mem_size;
+	return size_up(qp, v, p);
+}
+
+/* --- connecting ------------------------------------------------------------------------ */
+
+int rr_verbs_open(struct rr_qp *qp, struct rr_vq *v)
+{
+	int rc;
+
+	qp->wake_fd = rr_verbs_epoll(v->param.fd_floor);
+	if (qp->wake_fd < 0)
+		return qp->wake_fd;
+	rc = rr_verbs_channel(&v->cm, v->param.fd_floor);
+	return rc ? rc : rr_verbs_watch(qp->wake_fd, v->cm->fd, 0);
+}
+
+/* RFC 8797 §4.1: for those whose keys may be invalidated, and those who do it. Who accepts a native peer exposes
+ * nothing to it; there it means no more than the latter.
+ * req: rfc8797 4.1 #2 */
+static bool says_inv(const struct rr_qp *qp, const struct rr_vq *v)
+{
+	return v->invite || (qp->native && v->state == RR_V_ACCEPTING && v->can_inv && v->remote_inv);
+}
+
+static void conn_param(struct rr_qp *qp, struct rr_vq *v, uint8_t data[RR_VERBS_PRIVATE],
+		       struct rdma_conn_param *p)
+{
+	uint32_t len;
+
+	v->said_inv = says_inv(qp, v);
+	len = qp->native ? rr_native_private_put(v, data) : rr_pair_private_put(v, data);
+
+	*p = (struct rdma_conn_param){
+		.private_data = data, .private_data_len = (uint8_t)len,
+		.responder_resources = v->depth_in, .initiator_depth = v->depth,
+		/* The second is what the peer does when it finds no receive of ours: it waits. What
+		 * we do is for the peer to say (Linux: nothing, the connection ends). */
+		.retry_count = 7, .rnr_retry_count = 7,
+	};
+}
+
+static bool private_get(struct rr_qp *qp, struct rr_vq *v, const struct rdma_conn_param *p)
+{
+	uint32_t len = p->private_data ? p->private_data_len : 0;
+
+	return qp->native ? rr_native_private_get(qp, v, p->private_data, len)
+			  : rr_pair_private_get(qp, v, p->private_data, len);
+}
+
+/* What the peer has said of RDMA Reads, in our terms: how many each of us may have out. */
+static void depths(struct rr_qp *qp, struct rr_vq *v, const struct rdma_conn_param *p)
+{
+	v->depth = rr_min(v->depth, p->initiator_depth);
+	v->depth_in = rr_min(v->depth_in, p->responder_resources);
+	qp->reads = v->depth > 0;
+	qp->peer_reads = v->depth_in > 0;
+}
+
+/* Those of the device itself are nothing to wait for: what they mean for a queue pair, its completions
+ * and the CM tell. But they pile up in the kernel. */
+static void async_events(struct rr_vq *v)
+{
+	struct ibv_async_event ev;
+	int cancel;
+
+	if (!v->id || !v->id->verbs || rr_verbs_quiet(v->id->verbs->async_fd))
+		return;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	while (!ibv_get_async_event(v->id->verbs, &ev))
+		ibv_ack_async_event(&ev);
+	pthread_setcancelstate(cancel, NULL);
+}
+
+static int make_and_watch(struct rr_qp *qp, struct rr_vq *v)
+{
+	int rc = rr_verbs_qp_make(qp, v);
+
+	async_events(v);
+	if (rc)
+		return rc;
+	v->comp->fd = rr_verbs_high(v->comp->fd, v->param.fd_floor);
+	rc = rr_verbs_quiet(v->comp->fd);
+	return rc ? rc : rr_verbs_watch(qp->wake_fd, v->comp->fd, 1);
+}
+
+/* How soon what was lost is sent again: our side's part of it, and not what the path's lifetime of RDMA CM makes of it,
+ * which are seconds. A kernel that does not know the option, and iWARP, go on without. */
+static void soon_again(struct rr_vq *v)
+{
+	if (v->param.ack_timeout)
+		rr_cm_ack_timeout(v->id, &v->param.ack_timeout);
+}
+
+static int connect_now(struct rr_qp *qp, struct rr_vq *v)
+{
+	uint8_t data[RR_VERBS_PRIVATE];
+	struct rdma_conn_param p;
+
+	v->state = RR_V_CONNECTING;
+	conn_param(qp, v, data, &p);
+	soon_again(v);
+	return rr_cm_connect(v->id, &p) ? -errno : 0;
+}
+
+int rr_verbs_accept(struct rr_qp *qp, struct rr_vq *v, const struct rdma_conn_param *req)
+{
+	uint8_t data[RR_VERBS_PRIVATE];
+	struct rdma_conn_param p;
+	int rc = -ECONNREFUSED;
+
+	if (private_get(qp, v, req))
+		rc = make_and_watch(qp, v);
+	if (rc) {
+		rr_cm_reject(v->id);
+		return rc;
+	}
+	depths(qp, v, req);
+	v->state = RR_V_ACCEPTING;
+	conn_param(qp, v, data, &p);
+	soon_again(v);
+	return rr_cm_accept(v->id, &p) ? -errno : 0;
+}
+
+int rr_verbs_resolve(struct rr_vq *v, const struct sockaddr *to, const struct sockaddr *from, int ms)
+{
+	v->state = RR_V_ADDR;
+	v->resolve_ms = ms;
+	return rr_cm_create_id(v->cm, &v->id) ||
+	       rr_cm_resolve_addr(v->id, (struct sockaddr *)(uintptr_t)from,
+				  (struct sockaddr *)(uintptr_t)to, ms) ? -errno : 0;
+}
+
+/* --- its events ------------------------------------------------------------------------ */
+
+/* On the connecting side the accepting side's word counts now. */
+static int established(struct rr_qp *qp, struct rr_vq *v, const struct rdma_conn_param *p)
+{
+	if (v->state == RR_V_CONNECTING) {
+		if (!private_get(qp, v, p))
+			return -ECONNREFUSED;
+		depths(qp, v, p);
+	}
+	v->state = RR_V_READY;
+	rr_verbs_prove(qp, v);
+	qp->peer_inv = v->said_inv && v->can_inv && v->remote_inv;
+	qp->own_inv = v->invite;
+	return 0;
+}
+
+/* Why it came to nothing. */
+static int failed(enum rdma_cm_event_type what)
+{
+	switch (what) {
+	case RDMA_CM_EVENT_ADDR_ERROR:
+	case RDMA_CM_EVENT_ROUTE_ERROR:
+		return -ENETUNREACH;
+	case RDMA_CM_EVENT_UNREACHABLE:
+		return -ETIMEDOUT;
+	case RDMA_CM_EVENT_DEVICE_REMOVAL:
+		return -ENODEV;
+	case RDMA_CM_EVENT_REJECTED:
+		return -ECONNREFUSED;
+	default:
+		return -ECONNRESET;
+	}
+}
+
+/* Somebody has come to our port. The one who knows the token gets the connection, and the port is shut: those who come
+ * for nothing else than to be refused would be, in the app's calls, as fast as they like. */
+static int requested(struct rr_qp *qp, struct rr_vq *v, struct rdma_cm_id *id,
+		     const struct rdma_conn_param *req)
+{
+	if (v->state != RR_V_LISTENING ||
+	    !rr_pair_private_get(qp, v, req->private_data, req->private_data ? req->private_data_len : 0)) {
+		rr_cm_reject(id);
+		rr_cm_destroy_id(id);
+		return ++v->strangers > STRANGERS ? -ECONNREFUSED : 0;
+	}
+	v->id = id;
+	rr_cm_destroy_id(v->listener);
+	v->listener = NULL;
+	return rr_verbs_accept(qp, v, req);
+}
+
+static int set_up_event(struct rr_qp *qp, struct rr_vq *v, enum rdma_cm_event_type what,
+			struct rdma_cm_id *id, const struct rdma_conn_param *p)
+{
+	int rc;
+
+	switch (what) {
+	case RDMA_CM_EVENT_ADDR_RESOLVED:
+		rc = make_and_watch(qp, v);
+		if (rc)
+			return rc;
+		v->state = RR_V_ROUTE;
+		return rr_cm_resolve_route(v->id, v->resolve_ms) ? -errno : 0;
+	case RDMA_CM_EVENT_ROUTE_RESOLVED:
+		return connect_now(qp, v);
+	case RDMA_CM_EVENT_CONNECT_REQUEST:
+		return requested(qp, v, id, p);
+	case RDMA_CM_EVENT_ESTABLISHED:
+		return established(qp, v, p);
+	default:
+		return failed(what);
+	}
+}
+
+int rr_verbs_establish(struct rr_qp *qp)
+{
+	struct rr_vq *v = rr_verbs_of(qp);
+	uint8_t data[UINT8_MAX];
+	struct rdma_cm_event ev;
+	int saved = errno;
+
+	if (!v)
+		return -ECONNRESET;
+	for (uint32_t i = 0; i < RR_VERBS_EVENTS && v->state != RR_V_READY && !v->err && rr_verbs_event(v->cm, &ev, data); i++) {
+		int rc = set_up_event(qp, v, ev.event, ev.id, &ev.param.conn);
+
+		if (rc)
+			rr_verbs_fail(v, rc);
+	}
+	errno = saved;
+	if (v->err)
+		return v->err;
+	return v->state == RR_V_READY ? 0 : -EAGAIN;
+}
