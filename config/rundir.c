@@ -102,6 +102,44 @@ bool rr_rundir_use(const char *dir)
 	return ok;
 }
 
+static const char *open_fault(int error)
+{
+	switch (error) {
+	case ENOENT: return RR_RUNDIR_MISSING;
+	case ENOTDIR: return "is no directory, or a symbolic link";
+	case ELOOP: return "is a symbolic link";
+	case EACCES: return "you may not look into it";
+	default: return "cannot be opened";
+	}
+}
+
+static const char *fault_of(int fd)
+{
+	struct stat st, above;
+
+	if (fstat(fd, &st) || fstatat(fd, "..", &above, 0))
+		return "cannot be looked at";
+	if (st.st_uid != 0 && st.st_uid != geteuid())
+		return "belongs to another user";
+	if (!is_sound(&st))
+		return "others can write to it, and it is not sticky";
+	if (!is_sound(&above))
+		return "others can rename it: the directory above is another user's, or not sticky";
+	return faccessat(fd, ".", W_OK | X_OK, AT_EACCESS) ? "you may not write to it" : NULL;
+}
+
+const char *rr_rundir_fault(const char *dir)
+{
+	int fd = (int)syscall(SYS_openat, AT_FDCWD, dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	const char *fault;
+
+	if (fd < 0)
+		return open_fault(errno);
+	fault = fault_of(fd);
+	syscall(SYS_close, fd);
+	return fault;
+}
+
 bool rr_rundir_find(const char *configured, const char *xdg, char out[RR_RUN_PATH])
 {
 	uid_t me = geteuid();

@@ -33,6 +33,10 @@ int rr_rundir_open(const char *dir, bool *shared);
 /* Is dir sound and may we write there? Made if it is missing, for root 0755, for others 0700. */
 bool rr_rundir_use(const char *dir);
 
+/* What is wrong with dir for us: a text; NULL nothing. Makes nothing. */
+#define RR_RUNDIR_MISSING	"does not exist"
+const char *rr_rundir_fault(const char *dir);
+
 /* The first place for us that can be used, or "" and false. */
 bool rr_rundir_find(const char *configured, const char *xdg, char out[RR_RUN_PATH]);
 

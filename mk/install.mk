@@ -11,12 +11,12 @@ ZSHDIR     ?= $(PREFIX)/share/zsh/site-functions
 TMPFILESDIR ?= $(PREFIX)/lib/tmpfiles.d
 INSTALL    ?= install
 
-# Where rdmarpc-run looks last.
-rdmarpc-run_CFLAGS = -DRR_LIBDIR='"$(LIBDIR)"'
+# Where the tools look for the library last.
+library_CFLAGS = -DRR_LIBDIR='"$(LIBDIR)"'
 # And where rdmarpc-conform has its cases.
 rdmarpc-conform_CFLAGS = -DRR_CASEDIR='"$(CASEDIR)"'
 # What contains a path is built anew when that has become another.
-$(call obj,tools/rdmarpc-run.c tools/rdmarpc-conform.c tools/conform/native.c): $(BUILD)/gen/paths
+$(call obj,tools/library.c tools/rdmarpc-conform.c tools/conform/native.c): $(BUILD)/gen/paths
 $(BUILD)/gen/paths: FORCE
 	@mkdir -p $(@D)
 	@echo '$(LIBDIR) $(CASEDIR)' | cmp -s - $@ || echo '$(LIBDIR) $(CASEDIR)' >$@

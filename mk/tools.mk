@@ -29,6 +29,10 @@ $(BUILD)/rdmarpc-run: $(call obj,$(RUN_SRC))
 vm-programs: $(BUILD)/tests/tools/rpcreg
 endif
 
+# rdmarpc-check.
+CHECK_OBJ := $(call obj,$(wildcard tools/check/*.c) tools/run/procfs.c)
+$(BUILD)/rdmarpc-check: $(CHECK_OBJ)
+
 # A process with a segment, for the tests of rdmarpc-stat.
 $(BUILD)/tests/tools/mkseg: $(BUILD)/obj/tests/tools/mkseg.o $(BUILD)/libcore.a
 	@mkdir -p $(@D)

@@ -12,6 +12,7 @@
 
 #include "config/conf.h"
 #include "config/internal.h"
+#include "tools/library.h"
 #include "tools/program.h"
 #include "tools/settings.h"
 #ifdef RR_HAVE_TIRPC
@@ -20,12 +21,7 @@
 #include "tools/run/rpcb.h"
 #endif
 
-#define LIBRARY	"librpcrdma_shim.so"
 #define TIRPC	"libtirpc.so.3"
-
-#ifndef RR_LIBDIR
-#define RR_LIBDIR "/usr/local/lib"
-#endif
 
 static const char usage[] =
 	"usage: rdmarpc-run [-c file] [-o option=value]... [--tirpc] [--register[=program,...]]\n"
@@ -115,28 +111,10 @@ static void warn_of_problems(void)
 
 /* --- the library --- */
 
-static bool library_in(const char *dir, const char *sub, char out[PATH_MAX])
-{
-	char path[PATH_MAX];
-
-	if (snprintf(path, sizeof(path), "%s%s/" LIBRARY, dir, sub) >= PATH_MAX)
-		return false;
-	return realpath(path, out) && !access(out, R_OK);
-}
-
-/* Beside this program (the build tree), in ../lib of it, or where it was installed. */
 static void find_library(char out[PATH_MAX])
 {
-	char self[PATH_MAX];
-	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-
-	self[n < 0 ? 0 : n] = '\0';
-	if (strrchr(self, '/'))
-		*strrchr(self, '/') = '\0';
-	if (!library_in(self, "", out) && !library_in(self, "/../lib", out) &&
-	    !library_in(RR_LIBDIR, "", out))
-		fail(RR_EXIT_OURS, "%s is neither in %s nor in %s/../lib nor in %s", LIBRARY, self,
-		     self, RR_LIBDIR);
+	if (!rr_library_find(out))
+		fail(RR_EXIT_OURS, "%s is %s", RR_LIBRARY, rr_library_places());
 	if (strpbrk(out, " :"))
 		fail(RR_EXIT_OURS, "%s: a path with a space or colon cannot be preloaded", out);
 }

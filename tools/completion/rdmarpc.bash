@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Completion for bash: rdmarpc-run, rdmarpc-stat, rdmarpc-conform. Options are what the tool's own --help
+# Completion for bash: rdmarpc-run, rdmarpc-stat, rdmarpc-check, rdmarpc-conform. Options are what the tool's own --help
 # says, and rdmarpc.conf's what the tool finds in force.
 
 _rdmarpc_long_options() {
@@ -41,6 +41,7 @@ _rdmarpc() {
 	fi
 	case $tool in
 	*rdmarpc-stat) _rdmarpc_words "$word" "$("$tool" --json 2>/dev/null | grep -o '"pid":[0-9]*' | cut -d: -f2)" ;;
+	*rdmarpc-check) [[ $COMP_CWORD = 1 ]] || _rdmarpc_words "$word" "$(sed -n 's/^\([a-z][a-z0-9_.]*\).*/\1/p' /etc/rpc 2>/dev/null)" ;;
 	*rdmarpc-run)
 		case $before in
 		-c | --config | --check-config) mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
@@ -50,4 +51,4 @@ _rdmarpc() {
 	esac
 }
 
-complete -F _rdmarpc rdmarpc-run rdmarpc-stat rdmarpc-conform
+complete -F _rdmarpc rdmarpc-run rdmarpc-stat rdmarpc-check rdmarpc-conform

@@ -1,0 +1,188 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# rdmarpc-check: a server that is carried, each reason for which one is not, servers and rpcbinds of ill will. With a
+# network and a /run of its own.
+if [ "$(id -u)" != 0 ] || ! unshare -m -n true 2>/dev/null; then
+	echo "needs root and namespaces"
+	exit 77
+fi
+[ "${1:-}" = inside ] || exec unshare -m -n -- "$0" inside
+. "$(dirname "$0")/lib"
+command -v jq >/dev/null && command -v rpcbind >/dev/null || { echo "no jq or rpcbind"; exit 77; }
+mount --make-rprivate / && mount -t tmpfs -o mode=755 tmpfs /run && ip link set lo up || exit 1
+unset XDG_RUNTIME_DIR
+check=$BUILD/rdmarpc-check
+lab=0x20005244
+RDMARPC_UPGRADE_TIMEOUT_MS=30000	# nothing here is about a busy machine
+export RDMARPC_UPGRADE_TIMEOUT_MS
+pids=
+trap 'for p in $pids; do kill "$p" 2>/dev/null; done; rm -rf "$T"' EXIT
+
+# background COMMAND...: $!, ended at the end
+background() { "$@" >>"$T/out" 2>&1 & pids="$pids $!"; }
+# listens PORT [COMMAND...]: waits until somebody does; within what COMMAND enters
+listens() { p=$1; shift; n=0; until "$@" ss -Hltn "sport = :$p" | grep -q .; do n=$((n + 1)); [ $n -lt 500 ] || return 1; sleep 0.02; done; }
+# json WHAT WANT STATUS JQ ARGUMENT...
+json() {
+	what=$1 want=$2 status=$3 q=$4
+	shift 4
+	"$check" --json --calls=50 --timeout=60 "$@" >"$T/json" 2>"$T/err"
+	is "$what: status" "$?:$(cat "$T/err")" "$status:"
+	is "$what" "$(jq -c "$q" "$T/json" 2>&1)" "$want"
+}
+
+# --- a server with the library, and one without ---
+background "$BUILD/rdmarpc-run" -- "$BUILD/apps/labsvc" svcrun 20100
+background "$BUILD/apps/labsvc" svcrun 20101
+listens 20100 && listens 20101 || { echo "the servers do not start"; cat "$T/out"; exit 1; }
+ends='.peer | [.end, .carrier, .reason]'
+json "carried" '["carried","shm",""]' 0 "$ends" 127.0.0.1:20100 $lab
+is "both ways are measured" "$(jq '[.peer.tcp, .peer.with_library] | map(.calls == 50 and .p50_ns > 0 and .p99_ns >= .p50_ns) | all' "$T/json")" true
+json "another version" '[1,"carried"]' 0 '.peer | [.program_version, .end]' 127.0.0.1:20100 $lab:7
+json "no library there" '["tcp","none",""]' 1 "$ends" 127.0.0.1:20101 $lab
+has "and the process is named" "$(jq -r '.peer.steps[].text' "$T/json")" "labsvc, of this host: has not loaded the library"
+out=$("$check" 127.0.0.1:20100 $lab)
+is "in words: status" "$?" 0
+has "in words: what carries" "$out" "ok      carrier         shm, dialect v1"
+has "in words: what TCP takes" "$out" "where TCP takes"
+has "in words: in detail" "$("$check" -v 127.0.0.1:20100 $lab)" "carried, shm, v1"
+
+# --- on this host all is well, and the reason is elsewhere ---
+printf '[rule]\nport = 20100\nmode = tcp\n' >"$T/rule.conf"
+RDMARPC_CONF=$T/rule.conf json "a rule" '["tcp","tcp","a rule says tcp"]' 1 "$ends" 127.0.0.1:20100 $lab
+has "what to change" "$(jq -r '.peer.steps[].advice' "$T/json")" "rdmarpc-run --print-config"
+printf '[rule]\ncommand = other\nmode = tcp\n' >"$T/rule.conf"
+RDMARPC_CONF=$T/rule.conf json "another command's rule" '"carried"' 0 .peer.end 127.0.0.1:20100 $lab
+RDMARPC_CONF=$T/rule.conf json "the rule of --command" '["tcp","tcp","a rule says tcp"]' 1 "$ends" --command=other 127.0.0.1:20100 $lab
+RDMARPC_ENABLED=off json "switched off" '["tcp","tcp","a rule says tcp"]' 1 "$ends" 127.0.0.1:20100 $lab
+"$BUILD/rdmarpc-stat" --stop
+json "stopped" '["tcp","tcp","upgrades are stopped on this host"]' 1 "$ends" 127.0.0.1:20100 $lab
+"$BUILD/rdmarpc-stat" --start
+
+# --- another network namespace ---
+ip link add v0 type veth peer name v1 && ip addr add 10.77.0.1/24 dev v0 && ip link set v0 up
+background unshare -n -m sleep 1000
+far=$!
+n=0
+until [ "$(readlink /proc/$far/ns/net)" != "$(readlink /proc/self/ns/net)" ]; do sleep 0.02; done
+ip link set v1 netns $far
+there() { nsenter -t $far -n -m "$@"; }
+there ip link set lo up && there ip addr add 10.77.0.2/24 dev v1 && there ip link set v1 up || exit 1
+background nsenter -t $far -n -m env LAB_ADDRESS=10.77.0.2 "$BUILD/rdmarpc-run" -- "$BUILD/apps/labsvc" svcrun 20100
+listens 20100 there || exit 1
+json "a run directory in common" '["carried","shm",""]' 0 "$ends" 10.77.0.2:20100 $lab
+background nsenter -t $far -n -m unshare -m sh -c 'mount -t tmpfs -o mode=755 tmpfs /run && exec env LAB_ADDRESS=10.77.0.2 "$0" "$@"' \
+	"$BUILD/rdmarpc-run" -- "$BUILD/apps/labsvc" svcrun 20101
+listens 20101 there || exit 1
+json "none in common" '["tcp","tcp"]' 1 '.peer | [.end, .carrier]' 10.77.0.2:20101 $lab
+
+# --- servers of ill will, on another host as it were ---
+cat >"$T/ill.py" <<'P'
+import socket, struct, sys
+how, address, port = sys.argv[1], sys.argv[2], int(sys.argv[3])
+L = socket.create_server((address, port))
+def get(c):
+    m = c.recv(4, socket.MSG_WAITALL)
+    if len(m) < 4:
+        return b''
+    return c.recv(struct.unpack('>I', m)[0] & 0x7fffffff, socket.MSG_WAITALL)
+def reply(c, xid, words, tail=b''):
+    b = struct.pack('>%dI' % (len(words) + 1), xid, *words) + tail
+    c.sendall(struct.pack('>I', 0x80000000 | len(b)) + b)
+while True:
+    c, _ = L.accept()
+    try:
+        while b := get(c):
+            xid, _, _, prog = struct.unpack('>4I', b[:16])
+            print('program', prog, flush=True)
+            if how == 'picky' and prog != 0x20005244:
+                break
+            if how == 'mute':
+                continue
+            if how == 'junk':
+                c.sendall(b'\x80\0\0\x08' + b'x' * 8)
+            elif how == 'long':
+                c.sendall(b'\x7f\xff\xff\xff' + b'x' * 100)
+            elif how == 'binds-long':    # a string that ends behind the record
+                reply(c, xid, [1, 0, 0, 0, 0, 1, 100003, 3, 0xfffffff0])
+            elif how == 'binds-cut':
+                reply(c, xid, [1, 0, 0, 0, 0, 1, 100003])
+            elif how == 'binds-odd':    # words without a port, one with, and a control character in a name
+                def s(t): return struct.pack('>I', len(t)) + t + b'\0' * (-len(t) % 4)
+                row = lambda p, n, u: struct.pack('>3I', 1, p, 1) + s(n) + s(u) + s(b'root')
+                tail = row(7, b'tcp', b'999.1') + row(8, b'\x1b[2J', b'') + row(0x20005244, b'tcp', b'10.77.0.2.78.133')
+                reply(c, xid, [1, 0, 0, 0, 0], tail + struct.pack('>I', 0))
+            else:
+                reply(c, xid, [1, 0, 0, 0, 0])
+    except OSError:
+        pass
+    c.close()
+P
+ill() { nsenter -t $far -n -m /usr/bin/python3 "$T/ill.py" "$@" >"$T/ill" 2>&1 & pids="$pids $!"; last=$!; listens "$3" there; }
+ill picky 10.77.0.2 20103 || exit 1
+json "one that closes on the offer" '["tcp","tcp","peer closed on the offer"]' 1 "$ends" 10.77.0.2:20103 $lab
+ill ready 10.77.0.2 20104 || exit 1
+json "one that answers all" '["tcp","tcp"]' 1 '.peer | [.end, .carrier]' 10.77.0.2:20104 $lab
+ill mute 10.77.0.2 20105 || exit 1
+json "one that is mute" '["unreached","waiting for the reply to a NULL call: no answer in time"]' 3 '.peer | [.end, .tcp.error]' -t 1 10.77.0.2:20105 $lab
+ill junk 10.77.0.2 20106 || exit 1
+json "one that answers junk" '"unreached"' 3 .peer.end 10.77.0.2:20106 $lab
+ill long 10.77.0.2 20107 || exit 1
+json "one that announces 2 GiB" '"unreached"' 3 .peer.end 10.77.0.2:20107 $lab
+for how in binds-long binds-cut binds-odd; do
+	ill $how 10.77.0.2 111 || exit 1
+	json "rpcbind: $how" '"tcp"' 1 .peer.end 10.77.0.2:20103 $lab:1
+	timeout 60 "$check" --calls=5 10.77.0.2 $lab >"$T/odd" 2>&1
+	is "rpcbind: $how: text is clean" "$?:$(tr -d ' -~\n' <"$T/odd" | wc -c)" "$([ $how = binds-odd ] && echo 1 || echo 3):0"
+	kill $last
+	wait $last 2>/dev/null
+done
+json "nobody listens" '["unreached","connecting: Connection refused"]' 3 '.peer | [.end, .tcp.error]' 127.0.0.1:9 $lab
+json "no such name" '"unreached"' 3 .peer.end does-not-exist.invalid:9 $lab
+
+# A server of this host without the library gets no call that it does not know.
+/usr/bin/python3 "$T/ill.py" ready 127.0.0.1 20108 >"$T/seen" 2>&1 & pids="$pids $!"
+listens 20108 || exit 1
+json "one of this host" '"tcp"' 1 .peer.end 127.0.0.1:20108 $lab
+is "and only its program is called" "$(sort -u "$T/seen")" "program $((lab))"
+
+# --- rpcbind ---
+background rpcbind -f -w
+listens 111 || exit 1
+background "$BUILD/rdmarpc-run" -- "$BUILD/apps/labsvc" register 20110
+n=0
+until rpcinfo -p 127.0.0.1 2>/dev/null | grep -q 20110; do n=$((n + 1)); [ $n -lt 250 ] || exit 1; sleep 0.02; done
+json "the program's port" '["carried","127.0.0.1:20110"]' 0 '.peer | [.end, .address]' 127.0.0.1 $lab
+json "the port's program" "[\"carried\",$((lab))]" 0 '.peer | [.end, .program]' 127.0.0.1:20110
+json "rpcbind itself, which has no library" '"tcp"' 1 .peer.end 127.0.0.1 portmapper
+json "a program that is not there" '"unreached"' 3 .peer.end 127.0.0.1 0x20001111
+json "a port of nobody's" '"unreached"' 3 .peer.end 127.0.0.1:20101
+
+# --- this host ---
+q='[.local[] | select(.step == "run directory") | .verdict]'
+json "the run directory" '["ok"]' 0 "$q"
+RDMARPC_RUN_DIR=$T/no/such json "one that is not there" '["note","warning"]' 0 "$q"
+mkdir -m 777 "$T/open"
+RDMARPC_RUN_DIR=$T/open json "one that others can change" "\"$T/open: others can write to it, and it is not sticky\"" 0 \
+	'[.local[] | select(.step == "run directory")][0].text'
+(ulimit -f 8; json "a small RLIMIT_FSIZE" '["warning"]' 0 '[.local[] | select(.step == "RLIMIT_FSIZE") | .verdict]')
+echo 'spin = 5' >"$T/bad.conf"
+RDMARPC_CONF=$T/bad.conf json "mistakes in the configuration" '["ok","warning"]' 0 '[.local[] | select(.step == "settings") | .verdict]'
+server=$(ss -Hltnp 'sport = :20100' | sed -n 's/.*pid=\([0-9]*\).*/\1/p')
+json "a process" '[["process","ok"],["seccomp","ok"],["namespaces","ok"]]' 0 \
+	'[.local[] | select(.step == "process" or .step == "seccomp" or .step == "namespaces") | [.step, .verdict]]' --pid="$server"
+json "one in other namespaces" '["of its own: net mnt"]' 1 '[.local[] | select(.step == "namespaces") | .text]' --pid=$far
+is "which has no library" "$(jq -r '.local[] | select(.step == "process") | .verdict' "$T/json")" problem
+json "no such process" '["problem"]' 1 '[.local[] | select(.step == "process") | .verdict]' --pid=4194000
+cp "$check" "$T/alone"
+out=$("$T/alone" 2>&1)
+is "no library: status" "$?" 1
+has "no library" "$out" "problem library"
+for bad in --what --calls=0 --pid=x 127.0.0.1 127.0.0.1:0 :5 "127.0.0.1:5 nonsense" "a b c"; do
+	# shellcheck disable=SC2086
+	"$check" $bad >/dev/null 2>&1
+	is "usage: $bad" "$?" 2
+done
+"$check" >/dev/full 2>/dev/null
+is "a full disk is an error" "$?" 2
+finish

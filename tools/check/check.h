@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef RR_CHECK_H
+#define RR_CHECK_H
+
+/* rdmarpc-check: what would become of a program's calls to a server on this host, and why. */
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <sys/socket.h>
+
+#include "core/base/compiler.h"
+#include "core/base/stats_abi.h"
+
+/* --- findings: what is told, step by step --- */
+
+enum rr_verdict { RR_V_OK, RR_V_NOTE, RR_V_WARN, RR_V_FAIL };
+
+struct rr_finding {
+	enum rr_verdict verdict;
+	char what[24];		/* the step */
+	char text[512];		/* what was found */
+	char advice[512];	/* what to change; "" nothing */
+};
+
+struct rr_findings {
+	struct rr_finding *f;
+	unsigned n;
+};
+
+/* Appends a finding; what is unprintable in it becomes '?'. */
+void rr_find(struct rr_findings *to, enum rr_verdict v, const char *what, const char *fmt, ...) RR_PRINTF(4, 5);
+/* What to change about the last one. */
+void rr_advise(struct rr_findings *to, const char *fmt, ...) RR_PRINTF(2, 3);
+/* Is any of them at least as bad? */
+bool rr_any(const struct rr_findings *all, enum rr_verdict v);
+
+void rr_findings_print(FILE *to, const char *title, const struct rr_findings *all);
+void rr_findings_json(FILE *to, const struct rr_findings *all);
+void rr_check_json_text(FILE *to, const char *text);
+
+/* --- this host --- */
+
+/* library: the file found, or "". pid: 0, or a process to look at. */
+void rr_check_local(struct rr_findings *to, const char *library, int pid);
+
+/* The value of a line "Name:	value" of /proc/PID/FILE (pid 0: self) into out; false: there is none. */
+bool rr_check_proc_line(int pid, const char *file, const char *name, char *out, size_t size);
+/* Has process pid mapped the library? The file's name into out, with " (deleted)" behind if it was replaced.
+ * -1: its mappings may not be read. */
+int rr_check_mapped(int pid, char *out, size_t size);
+
+/* --- rpcbind --- */
+
+struct rr_binding {
+	uint32_t prog, vers;
+	uint16_t port;
+	char netid[12];
+};
+
+/* All that the rpcbind at peer's address (any port) has registered, into *out, which the caller frees; how many, or
+ * -1 with why filled in. */
+int rr_check_rpcbind(const struct sockaddr *peer, int timeout_ms, struct rr_binding **out, char *why, size_t size);
+
+/* --- calls --- */
+
+/* What a run of NULL calls came to. */
+struct rr_probe {
+	char error[160];	/* "": there were answers */
+	int accept;		/* of the replies: RPC's accept_stat; -1 denied */
+	uint32_t low, high;	/* versions, of accept 2 */
+	unsigned calls;		/* that were measured */
+	uint64_t p50, p99;	/* ns */
+	bool seen;		/* below counts: the process's statistics were found */
+	struct rr_proc_conn_brief {
+		uint32_t carrier, state, reason, dialect, version;
+	} conn;
+	char log[4096];		/* what the library logged */
+};
+
+struct rr_probe_spec {
+	const struct sockaddr *peer;
+	socklen_t len;
+	uint32_t prog, vers;
+	unsigned calls, warm;	/* measured; before */
+	int timeout_ms;		/* for each step */
+	const char *library;	/* preloaded; NULL none */
+	const char *command;	/* name of the process, for rules; NULL ours */
+};
+
+/* Runs a child that connects and makes the calls. */
+void rr_probe_run(const struct rr_probe_spec *spec, struct rr_probe *out);
+/* The child: argv as rr_probe_run() gave it. */
+#define RR_PROBE_ARG "--calls-of-a-check"
+int rr_probe_main(int argc, char **argv);
+
+/* --- the peer --- */
+
+struct rr_check_peer {
+	const char *host;
+	uint16_t port;			/* 0: rpcbind knows */
+	uint32_t prog, vers;		/* 0 0: of that port; vers 0: any */
+	const char *library, *command;
+	int timeout_ms;
+	unsigned calls;
+	/* found: */
+	char address[80];
+	struct rr_probe tcp, carried;
+	enum { RR_PEER_UNREACHED, RR_PEER_TCP, RR_PEER_CARRIED } end;
+};
+
+void rr_check_peer(struct rr_findings *to, struct rr_check_peer *p);
+
+/* What to change about a reason; "" nothing. */
+const char *rr_check_advice(enum rr_reason why);
+
+#endif

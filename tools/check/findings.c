@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Findings, and how they are printed. */
+#include <err.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/check/check.h"
+
+static const char *const verdicts[] = { "ok", "note", "warning", "problem" };
+
+static void clean(char *text)
+{
+	for (; *text; text++)
+		if ((unsigned char)*text < ' ' || (unsigned char)*text >= 0x7f)
+			*text = '?';
+}
+
+void rr_find(struct rr_findings *to, enum rr_verdict v, const char *what, const char *fmt, ...)
+{
+	struct rr_finding *f;
+	va_list ap;
+
+	to->f = reallocarray(to->f, to->n + 1, sizeof(*to->f));
+	if (!to->f)
+		err(2, NULL);
+	f = &to->f[to->n++];
+	*f = (struct rr_finding){ .verdict = v };
+	snprintf(f->what, sizeof(f->what), "%s", what);
+	va_start(ap, fmt);
+	vsnprintf(f->text, sizeof(f->text), fmt, ap);
+	va_end(ap);
+	clean(f->text);
+}
+
+void rr_advise(struct rr_findings *to, const char *fmt, ...)
+{
+	struct rr_finding *f = &to->f[to->n - 1];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(f->advice, sizeof(f->advice), fmt, ap);
+	va_end(ap);
+	clean(f->advice);
+}
+
+bool rr_any(const struct rr_findings *all, enum rr_verdict v)
+{
+	for (unsigned i = 0; i < all->n; i++)
+		if (all->f[i].verdict >= v)
+			return true;
+	return false;
+}
+
+/* Words of text in lines of up to 96 columns; the next lines are indented. */
+static void put_wrapped(FILE *to, const char *text, unsigned indent)
+{
+	unsigned at = indent;
+
+	while (*text) {
+		unsigned n = (unsigned)strcspn(text, " ");
+
+		if (at > indent && at + 1 + n > 96) {
+			fprintf(to, "\n%*s", (int)indent, "");
+			at = indent;
+		}
+		at += (unsigned)fprintf(to, "%s%.*s", at > indent ? " " : "", (int)n, text);
+		text += n;
+		text += strspn(text, " ");
+	}
+	fputc('\n', to);
+}
+
+void rr_findings_print(FILE *to, const char *title, const struct rr_findings *all)
+{
+	fprintf(to, "%s\n", title);
+	for (unsigned i = 0; i < all->n; i++) {
+		const struct rr_finding *f = &all->f[i];
+
+		fprintf(to, "  %-8s%-15s ", verdicts[f->verdict], f->what);
+		put_wrapped(to, f->text, 26);
+		if (*f->advice) {
+			fprintf(to, "%24s> ", "");
+			put_wrapped(to, f->advice, 26);
+		}
+	}
+}
+
+void rr_check_json_text(FILE *to, const char *text)
+{
+	fputc('"', to);
+	for (; *text; text++) {
+		if (*text == '"' || *text == '\\')
+			fputc('\\', to);
+		fputc(*text, to);
+	}
+	fputc('"', to);
+}
+
+void rr_findings_json(FILE *to, const struct rr_findings *all)
+{
+	fputc('[', to);
+	for (unsigned i = 0; i < all->n; i++) {
+		const struct rr_finding *f = &all->f[i];
+
+		fprintf(to, "%s{\"step\":", i ? "," : "");
+		rr_check_json_text(to, f->what);
+		fprintf(to, ",\"verdict\":\"%s\",\"text\":", verdicts[f->verdict]);
+		rr_check_json_text(to, f->text);
+		fputs(",\"advice\":", to);
+		rr_check_json_text(to, f->advice);
+		fputc('}', to);
+	}
+	fputc(']', to);
+}
