@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Finds librpcrdma_shim.so for the tools. */
 #include "tools/library.h"
 
 #include <stdio.h>
@@ -38,6 +39,7 @@ const char *rr_library_places(void)
 	char self[PATH_MAX];
 
 	own_directory(self);
-	snprintf(text, sizeof(text), "neither in %s nor in %s/../lib nor in " RR_LIBDIR, self, self);
+	snprintf(text, sizeof(text), "neither in %s nor in %s/../lib nor in " RR_LIBDIR, self,
+		 self);
 	return text;
 }

@@ -18,7 +18,9 @@
 static const char usage[] =
 	"usage: rdmarpc-check [option]... [HOST[:PORT] [PROGRAM[:VERSION]]]\n"
 	"  HOST:PORT              a server; without PORT rpcbind is asked where PROGRAM is\n"
-	"  PROGRAM                a name of /etc/rpc or a number; without it rpcbind is asked what is at PORT\n"
+	"  PROGRAM                a name of /etc/rpc or a number; without it rpcbind is asked "
+	"what "
+	"is at PORT\n"
 	"                         Without HOST only this host is looked at.\n"
 	"  -p, --pid=pid          looks at a running process, too\n"
 	"  -n, --command=name     as a program of that name, whose rules count\n"
@@ -31,13 +33,13 @@ static const char usage[] =
 /* Exit statuses. */
 enum { CARRIED, STAYS_ON_TCP, USAGE, NO_ANSWER };
 
-struct arguments {
+struct check_args {
 	struct rr_check_peer peer;
 	int pid;
 	bool json, verbose;
 };
 
-static long number(const char *what, const char *text, long least, long most)
+static long number_of(const char *what, const char *text, long least, long most)
 {
 	char *end;
 	long v;
@@ -50,7 +52,7 @@ static long number(const char *what, const char *text, long least, long most)
 }
 
 /* HOST, HOST:PORT, [HOST]:PORT, or an IPv6 address alone. */
-static void set_peer(struct rr_check_peer *p, char *arg)
+static void set_host(struct rr_check_peer *p, char *arg)
 {
 	char *colon = strrchr(arg, ':'), *close = strchr(arg, ']');
 
@@ -63,53 +65,57 @@ static void set_peer(struct rr_check_peer *p, char *arg)
 	}
 	if (colon) {
 		*colon = '\0';
-		p->port = (uint16_t)number("port", colon + 1, 1, 65535);
+		p->port = (uint16_t)number_of("port", colon + 1, 1, 65535);
 	}
 	if (!*arg)
 		errx(USAGE, "no host before the port");
 	p->host = arg;
 }
 
-static void set_program(struct rr_check_peer *p, char *arg)
+static void set_callee(struct rr_check_peer *p, char *arg)
 {
 	char *colon = strchr(arg, ':');
 	struct rpcent *e;
 
 	if (colon) {
 		*colon = '\0';
-		p->vers = (uint32_t)number("version", colon + 1, 0, INT_MAX);
+		p->vers = (uint32_t)number_of("version", colon + 1, 0, INT_MAX);
 	}
 	e = getrpcbyname(arg);
-	p->prog = e ? (uint32_t)e->r_number : (uint32_t)number("program", arg, 1, UINT32_MAX);
+	p->prog =
+		e ? (uint32_t)e->r_number : (uint32_t)number_of("program", arg, 1, UINT32_MAX);
 }
 
-static void parse(struct arguments *a, int argc, char **argv)
+static void parse_arguments(struct check_args *a, int argc, char **argv)
 {
 	static const struct option longs[] = {
-		{ "pid", required_argument, NULL, 'p' }, { "command", required_argument, NULL, 'n' },
-		{ "calls", required_argument, NULL, 'c' }, { "timeout", required_argument, NULL, 't' },
-		{ "json", no_argument, NULL, 'j' }, { "verbose", no_argument, NULL, 'v' },
-		{ "version", no_argument, NULL, 'V' }, { "help", no_argument, NULL, 'h' }, { 0 },
+		{ "pid", required_argument, NULL, 'p' },
+		{ "command", required_argument, NULL, 'n' },
+		{ "calls", required_argument, NULL, 'c' },
+		{ "timeout", required_argument, NULL, 't' },
+		{ "json", no_argument, NULL, 'j' },
+		{ "verbose", no_argument, NULL, 'v' },
+		{ "version", no_argument, NULL, 'V' },
+		{ "help", no_argument, NULL, 'h' },
+		{ 0 },
 	};
 	int c;
 
 	while ((c = getopt_long(argc, argv, "p:n:c:t:jvh", longs, NULL)) != -1) {
 		switch (c) {
-		case 'p': a->pid = (int)number("--pid", optarg, 1, INT_MAX); break;
+		case 'p': a->pid = (int)number_of("--pid", optarg, 1, INT_MAX); break;
 		case 'n': a->peer.command = optarg; break;
-		case 'c': a->peer.calls = (unsigned)number("--calls", optarg, 1, 100000); break;
-		case 't': a->peer.timeout_ms = 1000 * (int)number("--timeout", optarg, 1, 600); break;
+		case 'c':
+			a->peer.calls = (unsigned)number_of("--calls", optarg, 1, 100000);
+			break;
+		case 't':
+			a->peer.timeout_ms = 1000 * (int)number_of("--timeout", optarg, 1, 600);
+			break;
 		case 'j': a->json = true; break;
 		case 'v': a->verbose = true; break;
-		case 'V':
-			puts("rdmarpc-check " RR_VERSION);
-			exit(0);
-		case 'h':
-			fputs(usage, stdout);
-			exit(0);
-		default:
-			fputs(usage, stderr);
-			exit(USAGE);
+		case 'V': puts("rdmarpc-check " RR_VERSION); exit(0);
+		case 'h': fputs(usage, stdout); exit(0);
+		default: fputs(usage, stderr); exit(USAGE);
 		}
 	}
 	if (argc - optind > 2) {
@@ -117,9 +123,9 @@ static void parse(struct arguments *a, int argc, char **argv)
 		exit(USAGE);
 	}
 	if (optind < argc)
-		set_peer(&a->peer, argv[optind]);
+		set_host(&a->peer, argv[optind]);
 	if (optind + 1 < argc)
-		set_program(&a->peer, argv[optind + 1]);
+		set_callee(&a->peer, argv[optind + 1]);
 	if (a->peer.host && !a->peer.port && !a->peer.prog)
 		errx(USAGE, "%s: which port or which program?", a->peer.host);
 }
@@ -128,7 +134,8 @@ static void parse(struct arguments *a, int argc, char **argv)
 
 static void json_probe(const char *name, const struct rr_probe *p)
 {
-	printf("\"%s\":{\"calls\":%u,\"p50_ns\":%" PRIu64 ",\"p99_ns\":%" PRIu64 ",\"error\":", name, p->calls, p->p50, p->p99);
+	printf("\"%s\":{\"calls\":%u,\"p50_ns\":%" PRIu64 ",\"p99_ns\":%" PRIu64 ",\"error\":",
+	       name, p->calls, p->p50, p->p99);
 	rr_check_json_text(stdout, p->error);
 	putchar('}');
 }
@@ -140,8 +147,10 @@ static void json_peer(const struct rr_check_peer *p, const struct rr_findings *s
 
 	fputs(",\"peer\":{\"address\":", stdout);
 	rr_check_json_text(stdout, p->address);
-	printf(",\"program\":%u,\"program_version\":%u,\"end\":\"%s\",\"carrier\":\"%s\",\"dialect\":\"%s\",\"reason\":", p->prog,
-	       p->vers, ends[p->end], c->seen ? rr_carrier_name(c->conn.carrier) : "none",
+	printf(",\"program\":%u,\"program_version\":%u,\"end\":\"%s\",\"carrier\":\"%s\","
+	       "\"dialect\":\"%s\",\"reason\":",
+	       p->prog, p->vers, ends[p->end],
+	       c->seen ? rr_carrier_name(c->conn.carrier) : "none",
 	       c->seen ? rr_dialect_name(c->conn.dialect) : "");
 	rr_check_json_text(stdout, c->seen ? rr_reason_text(c->conn.reason) : "");
 	putchar(',');
@@ -166,15 +175,19 @@ static int status_of(const struct rr_check_peer *p, const struct rr_findings *lo
 {
 	if (!p->host)
 		return rr_any(local, RR_V_FAIL) ? STAYS_ON_TCP : CARRIED;
-	return p->end == RR_PEER_CARRIED ? CARRIED : p->end == RR_PEER_TCP ? STAYS_ON_TCP : NO_ANSWER;
+	return p->end == RR_PEER_CARRIED ? CARRIED
+	       : p->end == RR_PEER_TCP   ? STAYS_ON_TCP
+					 : NO_ANSWER;
 }
 
-static void report(const struct arguments *a, const struct rr_findings *local, const struct rr_findings *steps)
+static void report(const struct check_args *a, const struct rr_findings *local,
+		   const struct rr_findings *steps)
 {
 	char title[128];
 
 	if (a->json) {
-		printf("{\"version\":1,\"release\":\"" RR_VERSION "\",\"status\":%d,\"local\":", status_of(&a->peer, local));
+		printf("{\"version\":1,\"release\":\"" RR_VERSION "\",\"status\":%d,\"local\":",
+		       status_of(&a->peer, local));
 		rr_findings_json(stdout, local);
 		if (a->peer.host)
 			json_peer(&a->peer, steps);
@@ -192,7 +205,7 @@ static void report(const struct arguments *a, const struct rr_findings *local, c
 
 int main(int argc, char **argv)
 {
-	struct arguments a = { .peer = { .timeout_ms = 5000, .calls = 2000 } };
+	struct check_args a = { .peer = { .timeout_ms = 5000, .calls = 2000 } };
 	struct rr_findings local = { 0 }, steps = { 0 };
 	char library[PATH_MAX], loaded[PATH_MAX];
 	int status;
@@ -204,7 +217,7 @@ int main(int argc, char **argv)
 	}
 	if (argc > 2 && !strcmp(argv[1], RR_PROBE_ARG))
 		return rr_probe_main(argc, argv);
-	parse(&a, argc, argv);
+	parse_arguments(&a, argc, argv);
 	if (!rr_library_find(library))
 		library[0] = '\0';
 	a.peer.library = library;

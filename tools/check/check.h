@@ -13,13 +13,13 @@
 
 /* --- findings: what is told, step by step --- */
 
-enum rr_verdict { RR_V_OK, RR_V_NOTE, RR_V_WARN, RR_V_FAIL };
+enum rr_finding_kind { RR_V_OK, RR_V_NOTE, RR_V_WARN, RR_V_FAIL };
 
 struct rr_finding {
-	enum rr_verdict verdict;
-	char what[24];		/* the step */
-	char text[512];		/* what was found */
-	char advice[512];	/* what to change; "" nothing */
+	enum rr_finding_kind verdict;
+	char what[24]; /* the step */
+	char text[512]; /* what was found */
+	char advice[512]; /* what to change; "" nothing */
 };
 
 struct rr_findings {
@@ -28,11 +28,12 @@ struct rr_findings {
 };
 
 /* Appends a finding; what is unprintable in it becomes '?'. */
-void rr_find(struct rr_findings *to, enum rr_verdict v, const char *what, const char *fmt, ...) RR_PRINTF(4, 5);
+void rr_find(struct rr_findings *to, enum rr_finding_kind v, const char *what, const char *fmt,
+	     ...) RR_PRINTF(4, 5);
 /* What to change about the last one. */
 void rr_advise(struct rr_findings *to, const char *fmt, ...) RR_PRINTF(2, 3);
 /* Is any of them at least as bad? */
-bool rr_any(const struct rr_findings *all, enum rr_verdict v);
+bool rr_any(const struct rr_findings *all, enum rr_finding_kind v);
 
 void rr_findings_print(FILE *to, const char *title, const struct rr_findings *all);
 void rr_findings_json(FILE *to, const struct rr_findings *all);
@@ -43,10 +44,11 @@ void rr_check_json_text(FILE *to, const char *text);
 /* library: the file found, or "". pid: 0, or a process to look at. */
 void rr_check_local(struct rr_findings *to, const char *library, int pid);
 
-/* The value of a line "Name:	value" of /proc/PID/FILE (pid 0: self) into out; false: there is none. */
+/* The value of a line "Name:	value" of /proc/PID/FILE (pid 0: self) into out; false: there is
+ * none. */
 bool rr_check_proc_line(int pid, const char *file, const char *name, char *out, size_t size);
-/* Has process pid mapped the library? The file's name into out, with " (deleted)" behind if it was replaced.
- * -1: its mappings may not be read. */
+/* Has process pid mapped the library? The file's name into out, with " (deleted)" behind if it
+ * was replaced. -1: its mappings may not be read. */
 int rr_check_mapped(int pid, char *out, size_t size);
 
 /* --- rpcbind --- */
@@ -57,34 +59,35 @@ struct rr_binding {
 	char netid[12];
 };
 
-/* All that the rpcbind at peer's address (any port) has registered, into *out, which the caller frees; how many, or
- * -1 with why filled in. */
-int rr_check_rpcbind(const struct sockaddr *peer, int timeout_ms, struct rr_binding **out, char *why, size_t size);
+/* All that the rpcbind at peer's address (any port) has registered, into *out, which the caller
+ * frees; how many, or -1 with why filled in. */
+int rr_check_rpcbind(const struct sockaddr *peer, int timeout_ms, struct rr_binding **out,
+		     char *why, size_t size);
 
 /* --- calls --- */
 
 /* What a run of NULL calls came to. */
 struct rr_probe {
-	char error[160];	/* "": there were answers */
-	int accept;		/* of the replies: RPC's accept_stat; -1 denied */
-	uint32_t low, high;	/* versions, of accept 2 */
-	unsigned calls;		/* that were measured */
-	uint64_t p50, p99;	/* ns */
-	bool seen;		/* below counts: the process's statistics were found */
+	char error[160]; /* "": there were answers */
+	int accept; /* of the replies: RPC's accept_stat; -1 denied */
+	uint32_t low, high; /* versions, of accept 2 */
+	unsigned calls; /* that were measured */
+	uint64_t p50, p99; /* ns */
+	bool seen; /* below counts: the process's statistics were found */
 	struct rr_proc_conn_brief {
 		uint32_t carrier, state, reason, dialect, version;
 	} conn;
-	char log[4096];		/* what the library logged */
+	char log[4096]; /* what the library logged */
 };
 
 struct rr_probe_spec {
 	const struct sockaddr *peer;
 	socklen_t len;
 	uint32_t prog, vers;
-	unsigned calls, warm;	/* measured; before */
-	int timeout_ms;		/* for each step */
-	const char *library;	/* preloaded; NULL none */
-	const char *command;	/* name of the process, for rules; NULL ours */
+	unsigned calls, warm; /* measured; before */
+	int timeout_ms; /* for each step */
+	const char *library; /* preloaded; NULL none */
+	const char *command; /* name of the process, for rules; NULL ours */
 };
 
 /* Runs a child that connects and makes the calls. */
@@ -97,8 +100,8 @@ int rr_probe_main(int argc, char **argv);
 
 struct rr_check_peer {
 	const char *host;
-	uint16_t port;			/* 0: rpcbind knows */
-	uint32_t prog, vers;		/* 0 0: of that port; vers 0: any */
+	uint16_t port; /* 0: rpcbind knows */
+	uint32_t prog, vers; /* 0 0: of that port; vers 0: any */
 	const char *library, *command;
 	int timeout_ms;
 	unsigned calls;

@@ -16,7 +16,8 @@ static void clean(char *text)
 			*text = '?';
 }
 
-void rr_find(struct rr_findings *to, enum rr_verdict v, const char *what, const char *fmt, ...)
+void rr_find(struct rr_findings *to, enum rr_finding_kind v, const char *what, const char *fmt,
+	     ...)
 {
 	struct rr_finding *f;
 	va_list ap;
@@ -44,7 +45,7 @@ void rr_advise(struct rr_findings *to, const char *fmt, ...)
 	clean(f->advice);
 }
 
-bool rr_any(const struct rr_findings *all, enum rr_verdict v)
+bool rr_any(const struct rr_findings *all, enum rr_finding_kind v)
 {
 	for (unsigned i = 0; i < all->n; i++)
 		if (all->f[i].verdict >= v)

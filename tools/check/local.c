@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What there is on this host, without a peer: the library, settings, the run directory, limits, devices; and of
- * a running process what it is given of them. */
+/* What there is on this host, without a peer: the library, settings, the run directory, limits,
+ * devices; and of a running process what it is given of them. */
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
@@ -16,10 +16,10 @@
 #include "config/rundir.h"
 #include "tools/check/check.h"
 
-#define LIBRARY		"librpcrdma_shim.so"
-#define PLUGIN		"librpcrdma_verbs.so"
-#define RDMA_CM		"/dev/infiniband/rdma_cm"
-#define FEW_FDS		256u
+#define LIBRARY "librpcrdma_shim.so"
+#define PLUGIN "librpcrdma_verbs.so"
+#define RDMA_CM "/dev/infiniband/rdma_cm"
+#define FEW_FDS 256u
 
 /* --- /proc --- */
 
@@ -76,7 +76,8 @@ int rr_check_mapped(int pid, char *out, size_t size)
 
 /* --- the library --- */
 
-/* What a program is given that is started with LD_PRELOAD=librpcrdma_shim.so: the file, or "". */
+/* What a program is given that is started with LD_PRELOAD=librpcrdma_shim.so: the file, or "".
+ */
 static void by_bare_name(char *out, size_t size)
 {
 	char line[PATH_MAX] = "";
@@ -89,7 +90,7 @@ static void by_bare_name(char *out, size_t size)
 	pid = fork();
 	if (pid == 0) {
 		dup2(fd[1], 1);
-		close(2);	/* the loader complains there */
+		close(2); /* the loader complains there */
 		close(fd[0]);
 		setenv("LD_PRELOAD", LIBRARY, 1);
 		execl("/proc/self/exe", "rdmarpc-check", RR_PROBE_ARG, (char *)NULL);
@@ -107,7 +108,8 @@ static void by_bare_name(char *out, size_t size)
 /* Is there a 32-bit loader, and a library for it? */
 static void check_32(struct rr_findings *to)
 {
-	static const char *const dirs[] = { "/usr/lib/i386-linux-gnu", "/lib/i386-linux-gnu", "/usr/lib32", "/usr/lib" };
+	static const char *const dirs[] = { "/usr/lib/i386-linux-gnu", "/lib/i386-linux-gnu",
+					    "/usr/lib32", "/usr/lib" };
 	unsigned char ident[5];
 	char path[64];
 	FILE *f;
@@ -125,7 +127,9 @@ static void check_32(struct rr_findings *to)
 		if (f)
 			fclose(f);
 	}
-	rr_find(to, RR_V_NOTE, "32-bit", "there is a loader for 32-bit programs, and no 32-bit %s: they stay on TCP", LIBRARY);
+	rr_find(to, RR_V_NOTE, "32-bit",
+		"there is a loader for 32-bit programs, and no 32-bit %s: they stay on TCP",
+		LIBRARY);
 }
 
 static void check_library(struct rr_findings *to, const char *library)
@@ -134,7 +138,9 @@ static void check_library(struct rr_findings *to, const char *library)
 	const char *slash = strrchr(library, '/');
 
 	if (!*library) {
-		rr_find(to, RR_V_FAIL, "library", "%s is neither beside this program nor where it was installed", LIBRARY);
+		rr_find(to, RR_V_FAIL, "library",
+			"%s is neither beside this program nor where it was installed",
+			LIBRARY);
 		rr_advise(to, "install it (package librpcrdma-shim), or make install");
 		return;
 	}
@@ -143,13 +149,19 @@ static void check_library(struct rr_findings *to, const char *library)
 	if (*found)
 		rr_find(to, RR_V_OK, "loader", "LD_PRELOAD=%s is %s", LIBRARY, found);
 	else {
-		rr_find(to, RR_V_NOTE, "loader", "LD_PRELOAD=%s finds nothing; rdmarpc-run and units use the full path", LIBRARY);
-		rr_advise(to, "for the bare name it must be in a directory of ld.so.conf: then ldconfig");
+		rr_find(to, RR_V_NOTE, "loader",
+			"LD_PRELOAD=%s finds nothing; rdmarpc-run and units use the full path",
+			LIBRARY);
+		rr_advise(to, "for the bare name it must be in a directory of ld.so.conf: then "
+			      "ldconfig");
 	}
 	check_32(to);
-	snprintf(plugin, sizeof(plugin), "%.*s/" PLUGIN, slash ? (int)(slash - library) : 0, library);
+	snprintf(plugin, sizeof(plugin), "%.*s/" PLUGIN, slash ? (int)(slash - library) : 0,
+		 library);
 	if (access(plugin, R_OK))
-		rr_find(to, RR_V_NOTE, "plugin", "no %s beside it: RDMA devices are not used, only shm on this host", PLUGIN);
+		rr_find(to, RR_V_NOTE, "plugin",
+			"no %s beside it: RDMA devices are not used, only shm on this host",
+			PLUGIN);
 	else
 		rr_find(to, RR_V_OK, "plugin", "%s", plugin);
 }
@@ -164,7 +176,8 @@ static void check_settings(struct rr_findings *to, const struct rr_conf *c)
 
 	file = file && *file ? file : RR_CONF_FILE;
 	rr_find(to, c->enabled && c->mode != RR_MODE_TCP ? RR_V_OK : RR_V_WARN, "settings",
-		"%s%s; %u rules; mode %s%s", file, access(file, F_OK) ? " (there is none, defaults count)" : "", c->nrules,
+		"%s%s; %u rules; mode %s%s", file,
+		access(file, F_OK) ? " (there is none, defaults count)" : "", c->nrules,
 		modes[c->mode], c->enabled ? "" : "; enabled is off");
 	if (!c->enabled || c->mode == RR_MODE_TCP)
 		rr_advise(to, "rdmarpc-run --print-config shows where each setting comes from");
@@ -195,21 +208,28 @@ static void check_rundir(struct rr_findings *to, const struct rr_conf *c)
 
 	for (n = 0; rr_rundir_place(c->run_dir, xdg, me, n, dir); n++) {
 		fault = rr_rundir_fault(dir);
-		bool made = fault && !strcmp(fault, RR_RUNDIR_MISSING) && is_made_on_demand(dir);
+		bool made =
+			fault && !strcmp(fault, RR_RUNDIR_MISSING) && is_made_on_demand(dir);
 
 		if (!fault || made) {
-			rr_find(to, RR_V_OK, "run directory", "%s%s", dir, made ? ", made by the first program that needs it" : "");
+			rr_find(to, RR_V_OK, "run directory", "%s%s", dir,
+				made ? ", made by the first program that needs it" : "");
 			break;
 		}
 		rr_find(to, RR_V_NOTE, "run directory", "%s: %s", dir, fault);
 	}
 	if (!rr_rundir_place(c->run_dir, xdg, me, n, dir)) {
-		rr_find(to, RR_V_WARN, "run directory", "none can be used: statistics are in memory, and ends in different network "
+		rr_find(to, RR_V_WARN, "run directory",
+			"none can be used: statistics are in memory, and ends in different "
+			"network "
 			"namespaces do not find each other");
-		rr_advise(to, "as root: install -d -o %u -g %u -m 700 " RR_RUN_DIR "/%u, or a line in tmpfiles.d(5)", (unsigned)me,
-			  (unsigned)getegid(), (unsigned)me);
+		rr_advise(to,
+			  "as root: install -d -o %u -g %u -m 700 " RR_RUN_DIR
+			  "/%u, or a line in tmpfiles.d(5)",
+			  (unsigned)me, (unsigned)getegid(), (unsigned)me);
 	}
-	if (rr_rundir_stopped(c->run_dir[0] ? c->run_dir : RR_RUN_DIR, 0) || (me && rr_rundir_stopped(dir, me))) {
+	if (rr_rundir_stopped(c->run_dir[0] ? c->run_dir : RR_RUN_DIR, 0) ||
+	    (me && rr_rundir_stopped(dir, me))) {
 		rr_find(to, RR_V_WARN, "upgrades", "are stopped on this host");
 		rr_advise(to, "rdmarpc-stat --start");
 	}
@@ -229,7 +249,8 @@ static void check_log(struct rr_findings *to, const struct rr_conf *c)
 
 /* --- limits and devices --- */
 
-static void check_limit(struct rr_findings *to, bool devices, const char *name, rlim_t is, int which)
+static void check_limit(struct rr_findings *to, bool devices, const char *name, rlim_t is,
+			int which)
 {
 	char text[32];
 
@@ -237,13 +258,21 @@ static void check_limit(struct rr_findings *to, bool devices, const char *name, 
 	if (is == RLIM_INFINITY)
 		snprintf(text, sizeof(text), "unlimited");
 	if (which == RLIMIT_FSIZE && is < RR_STAT_SIZE) {
-		rr_find(to, RR_V_WARN, name, "%s: neither a segment of statistics nor shared memory may be made", text);
+		rr_find(to, RR_V_WARN, name,
+			"%s: neither a segment of statistics nor shared memory may be made",
+			text);
 		rr_advise(to, "at least some megabytes (ulimit -f, LimitFSIZE=)");
 	} else if (which == RLIMIT_NOFILE && is < FEW_FDS) {
-		rr_find(to, RR_V_WARN, name, "%s: each carried connection needs a descriptor of its own; servers decline when few are left", text);
+		rr_find(to, RR_V_WARN, name,
+			"%s: each carried connection needs a descriptor of its own; servers "
+			"decline when few are left",
+			text);
 		rr_advise(to, "ulimit -n, LimitNOFILE=");
 	} else if (which == RLIMIT_MEMLOCK && devices && is < (64u << 20)) {
-		rr_find(to, RR_V_WARN, name, "%s: memory that a device uses is locked, some megabytes for each connection", text);
+		rr_find(to, RR_V_WARN, name,
+			"%s: memory that a device uses is locked, some megabytes for each "
+			"connection",
+			text);
 		rr_advise(to, "ulimit -l unlimited, LimitMEMLOCK=infinity");
 	} else {
 		rr_find(to, RR_V_OK, name, "%s", text);
@@ -252,8 +281,13 @@ static void check_limit(struct rr_findings *to, bool devices, const char *name, 
 
 static void check_limits(struct rr_findings *to, bool devices)
 {
-	static const struct { const char *name; int which; } limits[] = {
-		{ "RLIMIT_NOFILE", RLIMIT_NOFILE }, { "RLIMIT_FSIZE", RLIMIT_FSIZE }, { "RLIMIT_MEMLOCK", RLIMIT_MEMLOCK },
+	static const struct {
+		const char *name;
+		int which;
+	} limits[] = {
+		{ "RLIMIT_NOFILE", RLIMIT_NOFILE },
+		{ "RLIMIT_FSIZE", RLIMIT_FSIZE },
+		{ "RLIMIT_MEMLOCK", RLIMIT_MEMLOCK },
 	};
 	struct rlimit lim;
 
@@ -270,22 +304,28 @@ static bool check_devices(struct rr_findings *to)
 	struct dirent *e;
 
 	while (d && (e = readdir(d)))
-		if (e->d_name[0] != '.' && strlen(names) + strlen(e->d_name) < sizeof(names) - 2) {
+		if (e->d_name[0] != '.' &&
+		    strlen(names) + strlen(e->d_name) < sizeof(names) - 2) {
 			strcat(names, " ");
 			strcat(names, e->d_name);
 		}
 	if (d)
 		closedir(d);
 	if (!*names && access(RDMA_CM, F_OK)) {
-		rr_find(to, RR_V_NOTE, "devices", "no RDMA device: connections to other hosts stay on TCP");
+		rr_find(to, RR_V_NOTE, "devices",
+			"no RDMA device: connections to other hosts stay on TCP");
 		return false;
 	}
 	if (access(RDMA_CM, R_OK | W_OK)) {
-		rr_find(to, RR_V_WARN, "devices", "%s, but %s: %s", *names ? names + 1 : "a device", RDMA_CM, strerror(errno));
-		rr_advise(to, errno == ENOENT ? "modprobe rdma_ucm; containers need /dev/infiniband" : "permission for /dev/infiniband/*");
+		rr_find(to, RR_V_WARN, "devices", "%s, but %s: %s",
+			*names ? names + 1 : "a device", RDMA_CM, strerror(errno));
+		rr_advise(to, errno == ENOENT
+				      ? "modprobe rdma_ucm; containers need /dev/infiniband"
+				      : "permission for /dev/infiniband/*");
 		return false;
 	}
-	rr_find(to, RR_V_OK, "devices", "%s", *names ? names + 1 : "none in /sys, but " RDMA_CM);
+	rr_find(to, RR_V_OK, "devices", "%s",
+		*names ? names + 1 : "none in /sys, but " RDMA_CM);
 	return true;
 }
 
@@ -308,17 +348,24 @@ static void check_namespaces(struct rr_findings *to, int pid)
 		}
 		ours[a] = its[b] = '\0';
 		if (strcmp(ours, its))
-			snprintf(differ + strlen(differ), sizeof(differ) - strlen(differ), " %s", names[i]);
+			snprintf(differ + strlen(differ), sizeof(differ) - strlen(differ),
+				 " %s", names[i]);
 	}
-	rr_find(to, *differ ? RR_V_NOTE : RR_V_OK, "namespaces", *differ ? "of its own:%s" : "those of this one%s", differ);
+	rr_find(to, *differ ? RR_V_NOTE : RR_V_OK, "namespaces",
+		*differ ? "of its own:%s" : "those of this one%s", differ);
 	if (strstr(differ, " net") && strstr(differ, " mnt"))
-		rr_advise(to, "ends in different network namespaces of one host need a run directory in common: mount " RR_RUN_DIR " into both");
+		rr_advise(to, "ends in different network namespaces of one host need a run "
+			      "directory in common: mount " RR_RUN_DIR " into both");
 }
 
 static void check_process_limits(struct rr_findings *to, int pid)
 {
-	static const struct { const char *line, *name; int which; } limits[] = {
-		{ "Max open files", "RLIMIT_NOFILE", RLIMIT_NOFILE }, { "Max file size", "RLIMIT_FSIZE", RLIMIT_FSIZE },
+	static const struct {
+		const char *line, *name;
+		int which;
+	} limits[] = {
+		{ "Max open files", "RLIMIT_NOFILE", RLIMIT_NOFILE },
+		{ "Max file size", "RLIMIT_FSIZE", RLIMIT_FSIZE },
 		{ "Max locked memory", "RLIMIT_MEMLOCK", RLIMIT_MEMLOCK },
 	};
 	char v[128];
@@ -326,7 +373,9 @@ static void check_process_limits(struct rr_findings *to, int pid)
 	for (size_t i = 0; i < rr_array_size(limits); i++)
 		if (rr_check_proc_line(pid, "limits", limits[i].line, v, sizeof(v)))
 			check_limit(to, !access(RDMA_CM, F_OK), limits[i].name,
-				    !strncmp(v, "unlimited", 9) ? RLIM_INFINITY : (rlim_t)strtoull(v, NULL, 10), limits[i].which);
+				    !strncmp(v, "unlimited", 9) ? RLIM_INFINITY
+								: (rlim_t)strtoull(v, NULL, 10),
+				    limits[i].which);
 }
 
 static void check_seccomp(struct rr_findings *to, int pid)
@@ -339,8 +388,10 @@ static void check_seccomp(struct rr_findings *to, int pid)
 		rr_find(to, RR_V_OK, "seccomp", "no filter");
 		return;
 	}
-	rr_find(to, RR_V_NOTE, "seccomp", v[0] == '1' ? "strict: no socket can be made" : "a filter is in force");
-	rr_advise(to, "the library's system calls are all in systemd's @system-service; docs/OPERATIONS.md lists them");
+	rr_find(to, RR_V_NOTE, "seccomp",
+		v[0] == '1' ? "strict: no socket can be made" : "a filter is in force");
+	rr_advise(to, "the library's system calls are all in systemd's @system-service; "
+		      "docs/OPERATIONS.md lists them");
 }
 
 static void check_process(struct rr_findings *to, int pid)
@@ -353,13 +404,22 @@ static void check_process(struct rr_findings *to, int pid)
 		rr_find(to, RR_V_FAIL, "process", "there is no process %d", pid);
 		return;
 	}
-	rr_find(to, has > 0 ? RR_V_OK : has ? RR_V_NOTE : RR_V_FAIL, "process", "%d, %s: %s%s", pid, comm,
-		has > 0 ? "has loaded " : has ? "its mappings may not be read" : "has not loaded the library", file);
+	rr_find(to,
+		has > 0 ? RR_V_OK
+		: has   ? RR_V_NOTE
+			: RR_V_FAIL,
+		"process", "%d, %s: %s%s", pid, comm,
+		has > 0 ? "has loaded "
+		: has   ? "its mappings may not be read"
+			: "has not loaded the library",
+		file);
 	if (!has)
-		rr_advise(to, "start it by rdmarpc-run, or its unit with rdmarpc-run --unit NAME --install; set-user-ID and statically linked "
-			  "programs cannot load it");
+		rr_advise(to, "start it by rdmarpc-run, or its unit with rdmarpc-run --unit "
+			      "NAME --install; set-user-ID and statically linked "
+			      "programs cannot load it");
 	if (strstr(file, " (deleted)"))
-		rr_advise(to, "the file was replaced since: the process has the old one until it is restarted");
+		rr_advise(to, "the file was replaced since: the process has the old one until "
+			      "it is restarted");
 	check_seccomp(to, pid);
 	check_namespaces(to, pid);
 	check_process_limits(to, pid);
@@ -372,7 +432,8 @@ void rr_check_local(struct rr_findings *to, const char *library, int pid)
 	bool devices;
 
 	uname(&u);
-	rr_find(to, RR_V_OK, "release", "rdmarpc " RR_VERSION ", %s, Linux %s", u.machine, u.release);
+	rr_find(to, RR_V_OK, "release", "rdmarpc " RR_VERSION ", %s, Linux %s", u.machine,
+		u.release);
 	rr_conf_load(&conf, environ);
 	check_library(to, library);
 	check_settings(to, &conf);

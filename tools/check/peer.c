@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What would become of connections to a server, step by step: its address, what rpcbind says of it, NULL calls by
- * TCP alone, then the same calls as a program makes them that has the library. */
+/* What would become of connections to a server, step by step: its address, what rpcbind says of
+ * it, NULL calls by TCP alone, then the same calls as a program makes them that has the
+ * library. */
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
@@ -17,12 +18,14 @@
 #include "tools/check/check.h"
 #include "tools/run/procfs.h"
 
-#define WARM	64u	/* calls before those that are measured: option offer_after may want as many */
+#define WARM                                                                                   \
+	64u /* calls before those that are measured: option offer_after may want as many       \
+	     */
 
-static uint16_t port_of(const struct sockaddr_storage *a)
+static uint16_t socket_port(const struct sockaddr_storage *a)
 {
-	return ntohs(a->ss_family == AF_INET6 ? ((const struct sockaddr_in6 *)a)->sin6_port :
-		     ((const struct sockaddr_in *)a)->sin_port);
+	return ntohs(a->ss_family == AF_INET6 ? ((const struct sockaddr_in6 *)a)->sin6_port
+					      : ((const struct sockaddr_in *)a)->sin_port);
 }
 
 static void set_port(struct sockaddr_storage *a, uint16_t port)
@@ -33,17 +36,21 @@ static void set_port(struct sockaddr_storage *a, uint16_t port)
 		((struct sockaddr_in *)a)->sin_port = htons(port);
 }
 
-static void set_address(struct rr_check_peer *p, const struct sockaddr_storage *a, socklen_t len)
+static void set_address(struct rr_check_peer *p, const struct sockaddr_storage *a,
+			socklen_t len)
 {
 	char host[INET6_ADDRSTRLEN + 20] = "?";
 
-	getnameinfo((const struct sockaddr *)a, len, host, sizeof(host), NULL, 0, NI_NUMERICHOST);
-	snprintf(p->address, sizeof(p->address), strchr(host, ':') ? "[%s]:%u" : "%s:%u", host, port_of(a));
+	getnameinfo((const struct sockaddr *)a, len, host, sizeof(host), NULL, 0,
+		    NI_NUMERICHOST);
+	snprintf(p->address, sizeof(p->address), strchr(host, ':') ? "[%s]:%u" : "%s:%u", host,
+		 socket_port(a));
 }
 
 /* --- the address --- */
 
-static bool resolve(struct rr_findings *to, const char *host, struct sockaddr_storage *a, socklen_t *len)
+static bool find_address(struct rr_findings *to, const char *host, struct sockaddr_storage *a,
+			 socklen_t *len)
 {
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *found, *i;
 	char text[400] = "", one[INET6_ADDRSTRLEN + 20];
@@ -56,16 +63,18 @@ static bool resolve(struct rr_findings *to, const char *host, struct sockaddr_st
 	memcpy(a, found->ai_addr, found->ai_addrlen);
 	*len = found->ai_addrlen;
 	for (i = found; i; i = i->ai_next)
-		if (!getnameinfo(i->ai_addr, i->ai_addrlen, one, sizeof(one), NULL, 0, NI_NUMERICHOST) &&
+		if (!getnameinfo(i->ai_addr, i->ai_addrlen, one, sizeof(one), NULL, 0,
+				 NI_NUMERICHOST) &&
 		    strlen(text) + strlen(one) < sizeof(text) - 3)
 			sprintf(text + strlen(text), "%s%s", *text ? ", " : "", one);
-	rr_find(to, RR_V_OK, "name", "%s is %s%s", host, text, found->ai_next ? "; the first is taken" : "");
+	rr_find(to, RR_V_OK, "name", "%s is %s%s", host, text,
+		found->ai_next ? "; the first is taken" : "");
 	freeaddrinfo(found);
 	return true;
 }
 
 /* Is it an address of this host? */
-static bool is_ours(const struct sockaddr_storage *peer, socklen_t len)
+static bool is_of_this_host(const struct sockaddr_storage *peer, socklen_t len)
 {
 	struct sockaddr_storage a = *peer;
 	int fd = socket(a.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -80,16 +89,16 @@ static bool is_ours(const struct sockaddr_storage *peer, socklen_t len)
 
 /* --- rpcbind --- */
 
-static bool is_tcp(const char *netid)
+static bool netid_is_tcp(const char *netid)
 {
 	return !strcmp(netid, "tcp") || !strcmp(netid, "tcp6");
 }
 
 /* Fills in what the user has left out. */
-static void take(struct rr_check_peer *p, const struct rr_binding *b, int n)
+static void fill_in(struct rr_check_peer *p, const struct rr_binding *b, int n)
 {
 	for (int i = 0; i < n; i++) {
-		if (!is_tcp(b[i].netid) || !b[i].port)
+		if (!netid_is_tcp(b[i].netid) || !b[i].port)
 			continue;
 		if (p->prog ? b[i].prog != p->prog : b[i].port != p->port)
 			continue;
@@ -97,7 +106,8 @@ static void take(struct rr_check_peer *p, const struct rr_binding *b, int n)
 			p->port = b[i].port;
 			p->prog = b[i].prog;
 		}
-		if (b[i].prog == p->prog && b[i].port == p->port && b[i].vers > p->vers && b[i].vers < 1000)
+		if (b[i].prog == p->prog && b[i].port == p->port && b[i].vers > p->vers &&
+		    b[i].vers < 1000)
 			p->vers = b[i].vers;
 	}
 }
@@ -105,8 +115,9 @@ static void take(struct rr_check_peer *p, const struct rr_binding *b, int n)
 static bool knows(const struct rr_check_peer *p, const struct rr_binding *b, int n, bool rdma)
 {
 	for (int i = 0; i < n; i++)
-		if (b[i].prog == p->prog && (rdma ? !strncmp(b[i].netid, "rdma", 4) :
-					     is_tcp(b[i].netid) && b[i].port == p->port))
+		if (b[i].prog == p->prog &&
+		    (rdma ? !strncmp(b[i].netid, "rdma", 4)
+			  : netid_is_tcp(b[i].netid) && b[i].port == p->port))
 			return true;
 	return false;
 }
@@ -122,13 +133,15 @@ static void guess(struct rr_check_peer *p)
 		p->prog = 100000;
 }
 
-static void ask_rpcbind(struct rr_findings *to, struct rr_check_peer *p, const struct sockaddr_storage *a)
+static void ask_rpcbind(struct rr_findings *to, struct rr_check_peer *p,
+			const struct sockaddr_storage *a)
 {
 	struct rr_binding *b;
 	uint16_t asked = p->port;
 	bool given = p->prog != 0, vers = p->vers != 0;
 	char why[128];
-	int n = rr_check_rpcbind((const struct sockaddr *)a, p->timeout_ms, &b, why, sizeof(why));
+	int n = rr_check_rpcbind((const struct sockaddr *)a, p->timeout_ms, &b, why,
+				 sizeof(why));
 
 	if (n < 0) {
 		rr_find(to, RR_V_NOTE, "rpcbind", "port 111: %s", why);
@@ -136,17 +149,23 @@ static void ask_rpcbind(struct rr_findings *to, struct rr_check_peer *p, const s
 		return;
 	}
 	if (!vers)
-		take(p, b, n);
+		fill_in(p, b, n);
 	guess(p);
 	if (!p->prog)
-		rr_find(to, RR_V_NOTE, "rpcbind", "%d registrations, none for TCP port %u", n, p->port);
+		rr_find(to, RR_V_NOTE, "rpcbind", "%d registrations, none for TCP port %u", n,
+			p->port);
 	else if (!p->port)
-		rr_find(to, RR_V_FAIL, "rpcbind", "program %u is not registered for TCP", p->prog);
+		rr_find(to, RR_V_FAIL, "rpcbind", "program %u is not registered for TCP",
+			p->prog);
 	else if (knows(p, b, n, false))
-		rr_find(to, RR_V_OK, "rpcbind", "program %u %s registered at TCP port %u%s", p->prog, given || asked ? "is" : "is first,",
-			p->port, knows(p, b, n, true) ? ", and for RDMA (rdmarpc-run --resolve uses that)" : "");
+		rr_find(to, RR_V_OK, "rpcbind", "program %u %s registered at TCP port %u%s",
+			p->prog, given || asked ? "is" : "is first,", p->port,
+			knows(p, b, n, true)
+				? ", and for RDMA (rdmarpc-run --resolve uses that)"
+				: "");
 	else
-		rr_find(to, RR_V_NOTE, "rpcbind", "program %u is not registered at TCP port %u", p->prog, p->port);
+		rr_find(to, RR_V_NOTE, "rpcbind", "program %u is not registered at TCP port %u",
+			p->prog, p->port);
 	free(b);
 }
 
@@ -197,7 +216,8 @@ static bool has_socket(int pid, const uint64_t *inode, unsigned n)
 
 enum listener { UNKNOWN, WITHOUT, WITH };
 
-/* Has one of those that listen on the port loaded the library? pid 1 only keeps sockets for others. */
+/* Has one of those that listen on the port loaded the library? pid 1 only keeps sockets for
+ * others. */
 static enum listener look_at_listener(uint16_t port, int *pid, char file[PATH_MAX])
 {
 	enum listener what = UNKNOWN;
@@ -231,34 +251,40 @@ static bool check_listener(struct rr_findings *to, struct rr_check_peer *p)
 	switch (look_at_listener(p->port, &pid, file)) {
 	case WITHOUT:
 		rr_proc_comm(pid, comm, sizeof(comm));
-		rr_find(to, RR_V_FAIL, "server", "process %d, %s, of this host: has not loaded the library", pid, comm);
+		rr_find(to, RR_V_FAIL, "server",
+			"process %d, %s, of this host: has not loaded the library", pid, comm);
 		rr_advise(to, "%s", rr_check_advice(RR_R_NO_SHIM));
 		return false;
 	case WITH:
 		rr_proc_comm(pid, comm, sizeof(comm));
-		rr_find(to, RR_V_OK, "server", "process %d, %s, of this host: has loaded %s", pid, comm, file);
+		rr_find(to, RR_V_OK, "server", "process %d, %s, of this host: has loaded %s",
+			pid, comm, file);
 		if (strstr(file, " (deleted)"))
-			rr_advise(to, "the file was replaced since: the process has the old one until it is restarted");
+			rr_advise(to, "the file was replaced since: the process has the old "
+				      "one until it is restarted");
 		break;
-	default:
-		break;
+	default: break;
 	}
 	return true;
 }
 
 /* --- calls --- */
 
-static const char *accepted(int how)
+static const char *answer_text(int how)
 {
-	static const char *const text[] = { "", ", answered by: no such program", ", answered by: no such version",
-					    ", answered by: no such procedure", ", answered by: bad arguments",
+	static const char *const text[] = { "",
+					    ", answered by: no such program",
+					    ", answered by: no such version",
+					    ", answered by: no such procedure",
+					    ", answered by: bad arguments",
 					    ", answered by: system error" };
 
 	return how < 0 ? ", answered by: denied" : how < 6 ? text[how] : ", answered strangely";
 }
 
 /* NULL calls by TCP; learns a version that the server has. */
-static bool call_by_tcp(struct rr_findings *to, struct rr_check_peer *p, struct rr_probe_spec *s)
+static bool call_by_tcp(struct rr_findings *to, struct rr_check_peer *p,
+			struct rr_probe_spec *s)
 {
 	rr_probe_run(s, &p->tcp);
 	if (!*p->tcp.error && p->tcp.accept == 2 && p->tcp.high != s->vers) {
@@ -267,11 +293,14 @@ static bool call_by_tcp(struct rr_findings *to, struct rr_check_peer *p, struct 
 	}
 	if (*p->tcp.error) {
 		rr_find(to, RR_V_FAIL, "TCP", "%s", p->tcp.error);
-		rr_advise(to, "without TCP there is no RDMA: is the server running, is a firewall between?");
+		rr_advise(to, "without TCP there is no RDMA: is the server running, is a "
+			      "firewall between?");
 		return false;
 	}
-	rr_find(to, p->tcp.accept ? RR_V_WARN : RR_V_OK, "TCP", "NULL of program %u, version %u%s: p50 %.1f us, p99 %.1f us (%u calls)",
-		s->prog, s->vers, accepted(p->tcp.accept), (double)p->tcp.p50 / 1e3, (double)p->tcp.p99 / 1e3, p->tcp.calls);
+	rr_find(to, p->tcp.accept ? RR_V_WARN : RR_V_OK, "TCP",
+		"NULL of program %u, version %u%s: p50 %.1f us, p99 %.1f us (%u calls)",
+		s->prog, s->vers, answer_text(p->tcp.accept), (double)p->tcp.p50 / 1e3,
+		(double)p->tcp.p99 / 1e3, p->tcp.calls);
 	if (p->tcp.accept == 1)
 		rr_advise(to, "another program is at this port: see rpcinfo -p");
 	return true;
@@ -282,11 +311,15 @@ static void tell_carried(struct rr_findings *to, struct rr_check_peer *p)
 	const struct rr_probe *c = &p->carried;
 
 	p->end = RR_PEER_CARRIED;
-	rr_find(to, RR_V_OK, "library", "the server has it%s", c->conn.state == RR_CS_NATIVE ? " not: a rule reaches it as a native peer" :
-		"; offer and answer came through");
-	rr_find(to, RR_V_OK, "carrier", "%s, dialect %s", rr_carrier_name(c->conn.carrier), rr_dialect_name(c->conn.dialect));
-	rr_find(to, RR_V_OK, "calls", "NULL: p50 %.1f us, p99 %.1f us (%u calls), where TCP takes %.1f and %.1f us", (double)c->p50 / 1e3,
-		(double)c->p99 / 1e3, c->calls, (double)p->tcp.p50 / 1e3, (double)p->tcp.p99 / 1e3);
+	rr_find(to, RR_V_OK, "library", "the server has it%s",
+		c->conn.state == RR_CS_NATIVE ? " not: a rule reaches it as a native peer"
+					      : "; offer and answer came through");
+	rr_find(to, RR_V_OK, "carrier", "%s, dialect %s", rr_carrier_name(c->conn.carrier),
+		rr_dialect_name(c->conn.dialect));
+	rr_find(to, RR_V_OK, "calls",
+		"NULL: p50 %.1f us, p99 %.1f us (%u calls), where TCP takes %.1f and %.1f us",
+		(double)c->p50 / 1e3, (double)c->p99 / 1e3, c->calls, (double)p->tcp.p50 / 1e3,
+		(double)p->tcp.p99 / 1e3);
 }
 
 static void tell_tcp(struct rr_findings *to, struct rr_check_peer *p)
@@ -294,16 +327,19 @@ static void tell_tcp(struct rr_findings *to, struct rr_check_peer *p)
 	const struct rr_probe *c = &p->carried;
 	const char *advice = rr_check_advice((enum rr_reason)c->conn.reason);
 
-	rr_find(to, RR_V_FAIL, "library", "calls stay on TCP: %s", *rr_reason_text(c->conn.reason) ?
-		rr_reason_text(c->conn.reason) : rr_state_name(c->conn.state));
+	rr_find(to, RR_V_FAIL, "library", "calls stay on TCP: %s",
+		*rr_reason_text(c->conn.reason) ? rr_reason_text(c->conn.reason)
+						: rr_state_name(c->conn.state));
 	if (*advice)
 		rr_advise(to, "%s", advice);
 	if (!*c->error)
-		rr_find(to, RR_V_NOTE, "calls", "NULL by TCP with the library: p50 %.1f us, p99 %.1f us (%u calls)", (double)c->p50 / 1e3,
-			(double)c->p99 / 1e3, c->calls);
+		rr_find(to, RR_V_NOTE, "calls",
+			"NULL by TCP with the library: p50 %.1f us, p99 %.1f us (%u calls)",
+			(double)c->p50 / 1e3, (double)c->p99 / 1e3, c->calls);
 }
 
-static void call_with_library(struct rr_findings *to, struct rr_check_peer *p, struct rr_probe_spec *s)
+static void call_with_library(struct rr_findings *to, struct rr_check_peer *p,
+			      struct rr_probe_spec *s)
 {
 	if (!*p->library) {
 		rr_find(to, RR_V_FAIL, "library", "there is none on this host to try with");
@@ -314,7 +350,9 @@ static void call_with_library(struct rr_findings *to, struct rr_check_peer *p, s
 	if (*p->carried.error)
 		rr_find(to, RR_V_FAIL, "calls", "with the library: %s", p->carried.error);
 	if (!p->carried.seen)
-		rr_find(to, RR_V_WARN, "library", "what became of the connection cannot be seen: no statistics of the process that made it");
+		rr_find(to, RR_V_WARN, "library",
+			"what became of the connection cannot be seen: no statistics of the "
+			"process that made it");
 	else if (p->carried.conn.carrier > RR_CARRIER_TCP)
 		tell_carried(to, p);
 	else
@@ -324,12 +362,15 @@ static void call_with_library(struct rr_findings *to, struct rr_check_peer *p, s
 void rr_check_peer(struct rr_findings *to, struct rr_check_peer *p)
 {
 	struct sockaddr_storage a = { 0 };
-	struct rr_probe_spec s = { .peer = (struct sockaddr *)&a, .calls = p->calls, .warm = WARM,
-				   .timeout_ms = p->timeout_ms, .command = p->command };
+	struct rr_probe_spec s = { .peer = (struct sockaddr *)&a,
+				   .calls = p->calls,
+				   .warm = WARM,
+				   .timeout_ms = p->timeout_ms,
+				   .command = p->command };
 
 	p->end = RR_PEER_UNREACHED;
 	snprintf(p->address, sizeof(p->address), "%.70s", p->host);
-	if (!resolve(to, p->host, &a, &s.len))
+	if (!find_address(to, p->host, &a, &s.len))
 		return;
 	if (!p->prog || !p->port || !p->vers)
 		ask_rpcbind(to, p, &a);
@@ -338,8 +379,12 @@ void rr_check_peer(struct rr_findings *to, struct rr_check_peer *p)
 	set_port(&a, p->port);
 	set_address(p, &a, s.len);
 	if (!p->prog) {
-		rr_find(to, RR_V_FAIL, "program", "which program is at port %u is not known, so that nothing can be called there", p->port);
-		rr_advise(to, "name it: rdmarpc-check HOST:PORT PROGRAM, a name of /etc/rpc or a number");
+		rr_find(to, RR_V_FAIL, "program",
+			"which program is at port %u is not known, so that nothing can be "
+			"called there",
+			p->port);
+		rr_advise(to, "name it: rdmarpc-check HOST:PORT PROGRAM, a name of /etc/rpc or "
+			      "a number");
 		return;
 	}
 	s.prog = p->prog;
@@ -347,6 +392,6 @@ void rr_check_peer(struct rr_findings *to, struct rr_check_peer *p)
 	if (!call_by_tcp(to, p, &s))
 		return;
 	p->end = RR_PEER_TCP;
-	if (!is_ours(&a, s.len) || check_listener(to, p))
+	if (!is_of_this_host(&a, s.len) || check_listener(to, p))
 		call_with_library(to, p, &s);
 }

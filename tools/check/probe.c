@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A child that does what an ordinary program does: it connects and makes NULL calls, by plain blocking calls of
- * libc, with or without the library preloaded. So what is measured, and whatever goes wrong, is what a program
- * would have. What became of its connection the parent reads in the child's statistics. */
+/* A child that does what an ordinary program does: it connects and makes NULL calls, by plain
+ * blocking calls of libc, with or without the library preloaded. So what is measured, and
+ * whatever goes wrong, is what a program would have. What became of its connection the parent
+ * reads in the child's statistics. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -21,9 +22,9 @@
 #include "tools/check/check.h"
 #include "tools/places.h"
 
-#define MOST_CALLS	100000u
-#define MOST_REPLY	65536u	/* bytes of a reply to NULL that are taken */
-#define MOST_TIME	(2 * RR_SEC)	/* for the calls that are measured */
+#define MOST_CALLS 100000u
+#define MOST_REPLY 65536u /* bytes of a reply to NULL that are taken */
+#define MOST_TIME (2 * RR_SEC) /* for the calls that are measured */
 
 /* --- the child --- */
 
@@ -44,17 +45,19 @@ static void stay(void)
 		;
 }
 
-static void give_up(const char *what) __attribute__((noreturn));
-static void give_up(const char *what)
+static void end_with(const char *what) __attribute__((noreturn));
+static void end_with(const char *what)
 {
-	printf("error %s: %s\n", what, errno == EAGAIN || errno == EINPROGRESS ? "no answer in time" :
-	       errno ? strerror(errno) : "the connection was closed");
+	printf("error %s: %s\n", what,
+	       errno == EAGAIN || errno == EINPROGRESS ? "no answer in time"
+	       : errno                                 ? strerror(errno)
+						       : "the connection was closed");
 	fflush(stdout);
 	stay();
 	exit(0);
 }
 
-static int get(int fd, void *to, size_t n)
+static int get_bytes(int fd, void *to, size_t n)
 {
 	for (ssize_t r; n; to = (char *)to + r, n -= (size_t)r) {
 		errno = 0;
@@ -74,7 +77,7 @@ static long get_record(int fd, void *to, size_t cap)
 	int rc;
 
 	do {
-		if (get(fd, &mark, sizeof(mark)))
+		if (get_bytes(fd, &mark, sizeof(mark)))
 			return -1;
 		n = ntohl(mark) & 0x7fffffff;
 		if (all + n > MOST_REPLY) {
@@ -82,7 +85,7 @@ static long get_record(int fd, void *to, size_t cap)
 			return -1;
 		}
 		part = malloc(n + 1);
-		rc = part ? get(fd, part, n) : -1;
+		rc = part ? get_bytes(fd, part, n) : -1;
 		if (!rc && all < cap)
 			memcpy((char *)to + all, part, rr_min(n, cap - all));
 		free(part);
@@ -92,7 +95,8 @@ static long get_record(int fd, void *to, size_t cap)
 }
 
 /* What the words of a reply say; false: it is none to this call. */
-static bool judge(const uint32_t *w, long len, uint32_t xid, int *accept, uint32_t *low, uint32_t *high)
+static bool read_reply(const uint32_t *w, long len, uint32_t xid, int *accept, uint32_t *low,
+		       uint32_t *high)
 {
 	uint32_t verf, at;
 
@@ -113,9 +117,12 @@ static bool judge(const uint32_t *w, long len, uint32_t xid, int *accept, uint32
 	return true;
 }
 
-static void call(int fd, uint32_t prog, uint32_t vers, uint32_t n, int *accept, uint32_t *low, uint32_t *high)
+static void call_null(int fd, uint32_t prog, uint32_t vers, uint32_t n, int *accept,
+		      uint32_t *low, uint32_t *high)
 {
-	uint32_t m[11] = { htonl(0x80000000 | 40), htonl(n), 0, htonl(2), htonl(prog), htonl(vers) };
+	uint32_t m[11] = {
+		htonl(0x80000000 | 40), htonl(n), 0, htonl(2), htonl(prog), htonl(vers)
+	};
 	uint32_t reply[128] = { 0 };
 	ssize_t sent;
 	long len;
@@ -123,13 +130,13 @@ static void call(int fd, uint32_t prog, uint32_t vers, uint32_t n, int *accept, 
 	errno = 0;
 	sent = write(fd, m, sizeof(m));
 	if (sent != (ssize_t)sizeof(m))
-		give_up("sending a NULL call");
+		end_with("sending a NULL call");
 	len = get_record(fd, reply, sizeof(reply));
 	if (len < 0)
-		give_up("waiting for the reply to a NULL call");
-	if (!judge(reply, rr_min(len, (long)sizeof(reply)), htonl(n), accept, low, high)) {
+		end_with("waiting for the reply to a NULL call");
+	if (!read_reply(reply, rr_min(len, (long)sizeof(reply)), htonl(n), accept, low, high)) {
 		errno = EPROTO;
-		give_up("the reply to a NULL call");
+		end_with("the reply to a NULL call");
 	}
 }
 
@@ -140,22 +147,24 @@ static int by_size(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-static int connected(const char *host, const char *port, int ms)
+static int connect_peer(const char *host, const char *port, int ms)
 {
-	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV }, *a;
+	struct addrinfo hints = { .ai_socktype = SOCK_STREAM,
+				  .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV },
+			*a;
 	struct timeval tv = { .tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000 };
 	int fd;
 
 	if (getaddrinfo(host, port, &hints, &a))
-		give_up("the address");
+		end_with("the address");
 	errno = 0;
 	fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
-		give_up("a socket");
-	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv));	/* connect() heeds it, too */
+		end_with("a socket");
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv)); /* connect() heeds it, too */
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof(tv));
 	if (connect(fd, a->ai_addr, a->ai_addrlen))
-		give_up("connecting");
+		end_with("connecting");
 	freeaddrinfo(a);
 	return fd;
 }
@@ -176,18 +185,19 @@ int rr_probe_main(int argc, char **argv)
 	calls = rr_min(v[3], MOST_CALLS);
 	prctl(PR_SET_NAME, argv[0]);
 	took = calloc(calls + 1, sizeof(*took));
-	fd = connected(argv[2], argv[3], (int)v[4]);
+	fd = connect_peer(argv[2], argv[3], (int)v[4]);
 	while (warm-- && xid < MOST_CALLS)
-		call(fd, v[0], v[1], xid++, &accept, &low, &high);
-	for (start = now_ns(); took && n < calls && now_ns() - start < (uint64_t)MOST_TIME; n++) {
+		call_null(fd, v[0], v[1], xid++, &accept, &low, &high);
+	for (start = now_ns(); took && n < calls && now_ns() - start < (uint64_t)MOST_TIME;
+	     n++) {
 		uint64_t before = now_ns();
 
-		call(fd, v[0], v[1], xid++, &accept, &low, &high);
+		call_null(fd, v[0], v[1], xid++, &accept, &low, &high);
 		took[n] = now_ns() - before;
 	}
 	qsort(took, n, sizeof(*took), by_size);
-	printf("replies %d %" PRIu32 " %" PRIu32 " %u %" PRIu64 " %" PRIu64 "\n", accept, low, high, n,
-	       n ? took[n / 2] : 0, n ? took[(uint64_t)n * 99 / 100] : 0);
+	printf("replies %d %" PRIu32 " %" PRIu32 " %u %" PRIu64 " %" PRIu64 "\n", accept, low,
+	       high, n, n ? took[n / 2] : 0, n ? took[(uint64_t)n * 99 / 100] : 0);
 	fflush(stdout);
 	stay();
 	close(fd);
@@ -205,7 +215,8 @@ static void be_child(const struct rr_probe_spec *s, int in, int out, int log)
 	char *argv[10] = { (char *)(uintptr_t)(s->command ? s->command : "rdmarpc-check"),
 			   (char *)(uintptr_t)RR_PROBE_ARG, host, port };
 
-	if (getnameinfo(s->peer, s->len, host, sizeof(host), port, sizeof(port), NI_NUMERICHOST | NI_NUMERICSERV))
+	if (getnameinfo(s->peer, s->len, host, sizeof(host), port, sizeof(port),
+			NI_NUMERICHOST | NI_NUMERICSERV))
 		_exit(2);
 	for (int i = 0; i < 5; i++) {
 		snprintf(arg[i], sizeof(arg[i]), "%u", v[i]);
@@ -216,12 +227,13 @@ static void be_child(const struct rr_probe_spec *s, int in, int out, int log)
 	dup2(log, 2);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (s->library) {
-		snprintf(preload, sizeof(preload), "%s%s%s", s->library, old && *old ? ":" : "", old ? old : "");
+		snprintf(preload, sizeof(preload), "%s%s%s", s->library, old && *old ? ":" : "",
+			 old ? old : "");
 		setenv("LD_PRELOAD", preload, 1);
 		setenv("RDMARPC_LOG_FILE", "stderr", 1);
 		setenv("RDMARPC_LOG_LEVEL", "debug", 1);
 	} else {
-		setenv("RDMARPC_ENABLED", "off", 1);	/* should it be preloaded all the same */
+		setenv("RDMARPC_ENABLED", "off", 1); /* should it be preloaded all the same */
 	}
 	execv("/proc/self/exe", argv);
 	_exit(2);
@@ -236,7 +248,8 @@ static bool get_line(int fd, char *line, size_t size, int ms)
 	ssize_t r;
 
 	line[0] = '\0';
-	while (n < size - 1 && now_ns() < end && poll(&p, 1, (int)((end - now_ns()) / 1000000) + 1) == 1) {
+	while (n < size - 1 && now_ns() < end &&
+	       poll(&p, 1, (int)((end - now_ns()) / 1000000) + 1) == 1) {
 		r = read(fd, line + n, 1);
 		if (r <= 0)
 			return false;
@@ -249,23 +262,26 @@ static bool get_line(int fd, char *line, size_t size, int ms)
 	return false;
 }
 
-/* The child's one connection. Of one that TCP has kept from the start only the reason is counted. */
-static void take(const struct rr_proc *p, struct rr_probe *out)
+/* The child's one connection. Of one that TCP has kept from the start only the reason is
+ * counted. */
+static void take_state(const struct rr_proc *p, struct rr_probe *out)
 {
 	const struct rr_proc_conn *c = p->conns;
 
 	out->seen = true;
 	if (p->nconns) {
-		out->conn = (struct rr_proc_conn_brief){ c->carrier, c->state, c->reason, c->dialect, c->version };
+		out->conn = (struct rr_proc_conn_brief){ c->carrier, c->state, c->reason,
+							 c->dialect, c->version };
 		return;
 	}
-	out->conn = (struct rr_proc_conn_brief){ .carrier = RR_CARRIER_TCP, .state = RR_CS_TCP };
+	out->conn =
+		(struct rr_proc_conn_brief){ .carrier = RR_CARRIER_TCP, .state = RR_CS_TCP };
 	for (uint32_t i = 1; i < RR_R_COUNT; i++)
 		if (p->reasons[i])
 			out->conn.reason = i;
 }
 
-static void look_at(int pid, struct rr_probe *out)
+static void look_at_child(int pid, struct rr_probe *out)
 {
 	static struct rr_conf conf;
 	struct rr_places places;
@@ -276,7 +292,7 @@ static void look_at(int pid, struct rr_probe *out)
 	rr_places_read(&places, &all, &pid, 1);
 	for (uint32_t i = 0; i < all.n; i++)
 		if (all.p[i].pid == pid && all.p[i].alive)
-			take(&all.p[i], out);
+			take_state(&all.p[i], out);
 	rr_procs_fini(&all);
 	rr_places_fini(&places);
 }
@@ -290,22 +306,25 @@ static void get_log(FILE *log, struct rr_probe *out)
 	out->log[n] = '\0';
 }
 
-static void hear(const struct rr_probe_spec *s, int pid, int from, struct rr_probe *out)
+static void hear_child(const struct rr_probe_spec *s, int pid, int from, struct rr_probe *out)
 {
 	char line[256];
 
 	if (!get_line(from, line, sizeof(line), 4 * s->timeout_ms + 10000)) {
-		snprintf(out->error, sizeof(out->error), "the program that makes the calls ended without a word");
+		snprintf(out->error, sizeof(out->error),
+			 "the program that makes the calls ended without a word");
 		kill(pid, SIGKILL);
 		return;
 	}
 	if (!strncmp(line, "error ", 6))
 		snprintf(out->error, sizeof(out->error), "%.150s", line + 6);
-	else if (sscanf(line, "replies %d %" SCNu32 " %" SCNu32 " %u %" SCNu64 " %" SCNu64, &out->accept, &out->low,
-			&out->high, &out->calls, &out->p50, &out->p99) != 6)
-		snprintf(out->error, sizeof(out->error), "the program that makes the calls said: %.100s", line);
+	else if (sscanf(line, "replies %d %" SCNu32 " %" SCNu32 " %u %" SCNu64 " %" SCNu64,
+			&out->accept, &out->low, &out->high, &out->calls, &out->p50,
+			&out->p99) != 6)
+		snprintf(out->error, sizeof(out->error),
+			 "the program that makes the calls said: %.100s", line);
 	if (s->library)
-		look_at(pid, out);
+		look_at_child(pid, out);
 }
 
 void rr_probe_run(const struct rr_probe_spec *s, struct rr_probe *out)
@@ -325,13 +344,14 @@ void rr_probe_run(const struct rr_probe_spec *s, struct rr_probe *out)
 	close(to[0]);
 	close(from[1]);
 	if (pid > 0)
-		hear(s, pid, from[0], out);
+		hear_child(s, pid, from[0], out);
 	else
 		snprintf(out->error, sizeof(out->error), "fork: %s", strerror(errno));
 	close(to[1]);
 	close(from[0]);
 	if (pid > 0 && waitpid(pid, &status, 0) == pid && WIFSIGNALED(status) && !*out->error)
-		snprintf(out->error, sizeof(out->error), "the program that makes the calls was killed by signal %d",
+		snprintf(out->error, sizeof(out->error),
+			 "the program that makes the calls was killed by signal %d",
 			 WTERMSIG(status));
 	get_log(log, out);
 	fclose(log);

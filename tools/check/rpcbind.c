@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What rpcbind has registered (RFC 1833): RPCBPROC_DUMP of version 3, by TCP. The answer is a stranger's: bounded,
- * every length checked. */
+/* What rpcbind has registered (RFC 1833): RPCBPROC_DUMP of version 3, by TCP. The answer is a
+ * stranger's: bounded, every length checked. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -12,7 +12,7 @@
 #include "core/base/types.h"
 #include "tools/check/check.h"
 
-#define MOST_BYTES	(1u << 20)
+#define MOST_BYTES (1u << 20)
 
 /* --- XDR --- */
 
@@ -21,7 +21,7 @@ struct xdr {
 	bool bad;
 };
 
-static uint32_t word(struct xdr *x)
+static uint32_t xdr_word(struct xdr *x)
 {
 	uint32_t v;
 
@@ -35,9 +35,9 @@ static uint32_t word(struct xdr *x)
 }
 
 /* A string, as much of it as fits. */
-static void text(struct xdr *x, char *to, size_t size)
+static void xdr_text(struct xdr *x, char *to, size_t size)
 {
-	uint32_t n = word(x);
+	uint32_t n = xdr_word(x);
 	size_t padded = ((size_t)n + 3) & ~(size_t)3;
 
 	to[0] = '\0';
@@ -50,14 +50,15 @@ static void text(struct xdr *x, char *to, size_t size)
 }
 
 /* The port of a universal address "1.2.3.4.8.1": 8 * 256 + 1; 0: it is none. */
-static uint16_t port_of(const char *uaddr)
+static uint16_t uaddr_port(const char *uaddr)
 {
 	const char *low = strrchr(uaddr, '.'), *high = low;
 	unsigned hi, lo;
 
 	while (high && high > uaddr && *--high != '.')
 		;
-	if (!high || high == uaddr || sscanf(high, ".%u.%u", &hi, &lo) != 2 || hi > 255 || lo > 255)
+	if (!high || high == uaddr || sscanf(high, ".%u.%u", &hi, &lo) != 2 || hi > 255 ||
+	    lo > 255)
 		return 0;
 	return (uint16_t)(hi << 8 | lo);
 }
@@ -100,7 +101,7 @@ static uint8_t *record(int fd, size_t *len)
 	return NULL;
 }
 
-static int connected(const struct sockaddr *peer, int ms)
+static int connect_rpcbind(const struct sockaddr *peer, int ms)
 {
 	struct timeval tv = { .tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000 };
 	struct sockaddr_storage a = { 0 };
@@ -116,7 +117,8 @@ static int connected(const struct sockaddr *peer, int ms)
 		return -1;
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv));
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof(tv));
-	if (connect(fd, (struct sockaddr *)&a, six ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in))) {
+	if (connect(fd, (struct sockaddr *)&a,
+		    six ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in))) {
 		int saved = errno == EINPROGRESS ? ETIMEDOUT : errno;
 
 		close(fd);
@@ -127,7 +129,7 @@ static int connected(const struct sockaddr *peer, int ms)
 }
 
 /* The bindings of a reply to the dump; -1: it is none that can be read. */
-static int parse(const uint8_t *bytes, size_t len, struct rr_binding **out)
+static int read_dump(const uint8_t *bytes, size_t len, struct rr_binding **out)
 {
 	struct xdr x = { bytes, bytes + len, false };
 	struct rr_binding b, *more;
@@ -135,21 +137,21 @@ static int parse(const uint8_t *bytes, size_t len, struct rr_binding **out)
 	int n = 0;
 
 	*out = NULL;
-	word(&x);
-	if (word(&x) != 1 || word(&x) != 0)	/* a reply, accepted */
+	xdr_word(&x);
+	if (xdr_word(&x) != 1 || xdr_word(&x) != 0) /* a reply, accepted */
 		return -1;
-	word(&x);
-	text(&x, owner, sizeof(owner));		/* the verifier */
-	if (word(&x) != 0)			/* done */
+	xdr_word(&x);
+	xdr_text(&x, owner, sizeof(owner)); /* the verifier */
+	if (xdr_word(&x) != 0) /* done */
 		return -1;
-	while (word(&x) == 1 && !x.bad) {
+	while (xdr_word(&x) == 1 && !x.bad) {
 		b = (struct rr_binding){ 0 };
-		b.prog = word(&x);
-		b.vers = word(&x);
-		text(&x, b.netid, sizeof(b.netid));
-		text(&x, uaddr, sizeof(uaddr));
-		text(&x, owner, sizeof(owner));
-		b.port = port_of(uaddr);
+		b.prog = xdr_word(&x);
+		b.vers = xdr_word(&x);
+		xdr_text(&x, b.netid, sizeof(b.netid));
+		xdr_text(&x, uaddr, sizeof(uaddr));
+		xdr_text(&x, owner, sizeof(owner));
+		b.port = uaddr_port(uaddr);
 		more = x.bad ? NULL : reallocarray(*out, (size_t)n + 1, sizeof(b));
 		if (!more)
 			break;
@@ -159,10 +161,12 @@ static int parse(const uint8_t *bytes, size_t len, struct rr_binding **out)
 	return n;
 }
 
-int rr_check_rpcbind(const struct sockaddr *peer, int timeout_ms, struct rr_binding **out, char *why, size_t size)
+int rr_check_rpcbind(const struct sockaddr *peer, int timeout_ms, struct rr_binding **out,
+		     char *why, size_t size)
 {
-	static const uint32_t call[11] = { 0x80000028, 0x72646d61, 0, 2, 100000, 3, 4, 0, 0, 0, 0 };
-	int fd = connected(peer, timeout_ms), n = -1;
+	static const uint32_t call[11] = { 0x80000028, 0x72646d61, 0, 2, 100000, 3,
+					   4,          0,          0, 0, 0 };
+	int fd = connect_rpcbind(peer, timeout_ms), n = -1;
 	uint32_t m[11];
 	uint8_t *bytes;
 	size_t len;
@@ -176,9 +180,10 @@ int rr_check_rpcbind(const struct sockaddr *peer, int timeout_ms, struct rr_bind
 		m[i] = htonl(call[i]);
 	bytes = send(fd, m, sizeof(m), MSG_NOSIGNAL) == sizeof(m) ? record(fd, &len) : NULL;
 	if (bytes)
-		n = parse(bytes, len, out);
+		n = read_dump(bytes, len, out);
 	if (n < 0)
-		snprintf(why, size, bytes ? "it does not tell what is registered" : "no answer");
+		snprintf(why, size,
+			 bytes ? "it does not tell what is registered" : "no answer");
 	free(bytes);
 	close(fd);
 	return n;
