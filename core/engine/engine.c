@@ -1,73 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+
+/* The engine's entrances: which operation is next, and what each event means to whom. */
+
 #include "core/engine/engine_int.h"
 #include "core/wire/cursor.h"
-
-/* --- the ring of queued operations ----------------------------------------------------- */
-
-void rr_eng_push(struct rr_eng *e, enum rr_opcode code, uint32_t id, uint32_t buf, uint32_t inv,
-		 uint16_t in)
-{
-	struct rr_qop *q;
-
-	if (unlikely(e->ops_tail - e->ops_head == e->ops_cap)) {
-		rr_eng_fail(e, RR_WHY_OVERRUN);	/* more receives than were posted */
-		return;
-	}
-	q = &e->ops[e->ops_tail++ & (e->ops_cap - 1)];
-	*q = (struct rr_qop){ .code = code, .id = id, .buf = buf, .inv = inv, .in = in };
-}
-
-static void fill_pull(const struct rr_eng *e, const struct rr_in *in, struct rr_op *op)
-{
-	const struct rr_serve *s = in->serve ? rr_pool_at(&e->serves, in->serve) : NULL;
-
-	op->segs = in->segs;
-	op->nsegs = in->nsegs;
-	op->len = in->len;
-	op->room = in->nparts ? in->room : 0;
-	op->head = op->room ? in->len : s && s->nwrites ? RR_ULB_PEEK : RR_RPC_PEEK;
-}
-
-static void fill_compose(const struct rr_in *in, struct rr_op *op)
-{
-	op->from = in->nsegs ? RR_FROM_PULL : RR_FROM_RECV;
-	op->token = in->token;
-	op->off = in->off;
-	op->stream = in->stream;
-	op->len = in->len;
-	op->parts = in->parts;
-	op->nparts = in->nparts;
-	op->segs = in->segs + in->nsegs;
-	op->nsegs = (uint32_t)in->nall - in->nsegs;
-}
-
-static bool take_queued(struct rr_eng *e, struct rr_op *op)
-{
-	const struct rr_qop *q;
-
-	if (e->ops_head == e->ops_tail)
-		return false;
-	q = &e->ops[e->ops_head++ & (e->ops_cap - 1)];
-	op->code = q->code;
-	op->id = q->id;
-	op->buf = q->buf;
-	op->inv_handle = q->inv;
-	if (q->code == RR_OP_REPOST)
-		op->token = q->buf;
-	if (q->code == RR_OP_PULL)
-		fill_pull(e, rr_pool_at(&e->ins, q->in), op);
-	if (q->code == RR_OP_COMPOSE)
-		fill_compose(rr_pool_at(&e->ins, q->in), op);
-	if (e->ops_head == e->ops_tail)
-		e->ops_head = e->ops_tail = 0;	/* touches little memory while idle */
-	return true;
-}
-
-void rr_eng_fail(struct rr_eng *e, enum rr_eng_why why)
-{
-	if (e->failed == RR_WHY_NONE)
-		e->failed = why;
-}
 
 static bool take_failure(struct rr_eng *e, struct rr_op *op)
 {
@@ -85,7 +21,7 @@ bool rr_eng_next_op(struct rr_eng *e, struct rr_op *op)
 	if (rr_eng_nothing_to_do(e))
 		return false;
 	*op = (struct rr_op){ .buf = RR_BUF_NONE };
-	if (take_queued(e, op) || rr_in_next_op(e, op))
+	if (rr_eng_next_queued(e, op) || rr_in_next_op(e, op))
 		return true;
 	if (unlikely(e->failed))
 		return take_failure(e, op);
@@ -220,27 +156,6 @@ static void dispatch(struct rr_eng *e, struct rr_in *in, const uint8_t *live, ui
 	}
 }
 
-static struct rr_in *in_new(struct rr_eng *e, uint32_t token)
-{
-	struct rr_in *in = rr_pool_get(&e->ins);
-
-	if (!in)
-		return NULL;
-	in->from = RR_FROM_RECV;
-	in->held = true;
-	in->pulled = in->done_due = in->credit_due = in->placing = false;
-	in->composing = in->credit_kept = false;
-	in->reading = false;
-	in->waits = RR_OP_NONE;
-	in->npads = 0;
-	in->serve = 0;
-	in->token = token;
-	in->buf = RR_BUF_NONE;
-	in->off = in->len = 0;
-	in->nsegs = in->nall = in->nparts = 0;
-	return in;
-}
-
 /* A Send With Invalidate has really taken a key, whatever the message says. Judged now: a
  * key that is made later is another one, even under the same number. */
 static bool key_gone(struct rr_eng *e, uint32_t handle)
@@ -278,7 +193,7 @@ void rr_eng_recv(struct rr_eng *e, uint32_t token, const uint8_t *buf, uint32_t 
 		rr_eng_fail(e, RR_WHY_PROTOCOL);
 		return;
 	}
-	in = in_new(e, token);
+	in = rr_in_new(e, token);
 	if (unlikely(!in)) {
 		rr_eng_fail(e, RR_WHY_OVERRUN);
 		return;

@@ -1,44 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Control messages: RDMA_ERROR and RDMA_DONE. They wait, when the peer cannot take a Send
- * now, in the entry of the message that caused them; so they are bounded as those are. */
+/* Control messages: RDMA_ERROR and RDMA_DONE, sent when the peer can take a Send, and received. What makes one due is in
+ * control.c. */
 
 #include "core/engine/engine_int.h"
-
-void rr_ctl_refuse(struct rr_eng *e, struct rr_in *in)
-{
-	rr_resp_forget(e, in);
-	rr_in_repost(e, in);
-	in->state = RR_IN_ERROR;
-	rr_list_add(&e->control, &e->ins, in);
-}
-
-void rr_ctl_error(struct rr_eng *e, struct rr_in *in, enum rr_errcode err)
-{
-	rr_in_wrong(in, err, 0, 0);
-	rr_ctl_refuse(e, in);
-}
-
-/* ERR_CHUNK for a call whose reply we have but cannot convey (RFC 8166 §4.5.3). */
-bool rr_ctl_error_for(struct rr_eng *e, uint32_t xid, enum rr_errcode err, uint32_t arm0,
-		      uint32_t arm1)
-{
-	struct rr_in *in = rr_in_own(e, xid);
-
-	if (!in)
-		return false;
-	rr_in_wrong(in, err, arm0, arm1);
-	rr_ctl_refuse(e, in);
-	return true;
-}
-
-/* req: reliable-reply-00 i #1 */
-void rr_ctl_done(struct rr_eng *e, struct rr_in *in)
-{
-	rr_resp_forget(e, in);
-	in->state = RR_IN_DONE;
-	rr_list_add(&e->control, &e->ins, in);
-}
 
 /* DONE gets no reply that would give its credit back, so we do not charge it, unless the
  * dialect says so. But a peer that does must not be overrun: it waits until a credit is free, if it
@@ -116,7 +81,7 @@ void rr_ctl_error_received(struct rr_eng *e, struct rr_in *in, const struct rr_m
 	}
 	rr_eng_count(e, m->err == RR_ERR_VERS ? RR_C_err_vers_received : RR_C_err_chunk_received);
 	if (e->traits->full_errors && m->err != RR_ERR_VERS)
-		why = rr_again_error(e, c, m);
+		why = rr_amend_error(e, c, m);
 	else if (m->err == RR_ERR_CHUNK)
 		why = rr_req_refused(e, c);
 	else if (m->err != RR_ERR_VERS)	/* draft-02 §4.3 */

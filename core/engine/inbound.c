@@ -7,63 +7,6 @@
 #include "core/engine/engine_int.h"
 #include "core/wire/cursor.h"
 
-void rr_in_repost(struct rr_eng *e, struct rr_in *in)
-{
-	if (!in->held)
-		return;
-	in->held = false;
-	rr_eng_push(e, RR_OP_REPOST, 0, in->token, 0, 0);
-}
-
-void rr_in_drop(struct rr_eng *e, struct rr_in *in)
-{
-	rr_resp_forget(e, in);
-	rr_in_repost(e, in);
-	rr_pool_put(&e->ins, in);
-}
-
-void rr_in_discard(struct rr_eng *e, struct rr_in *in)
-{
-	rr_eng_count(e, RR_C_discarded);
-	rr_in_drop(e, in);
-}
-
-void rr_in_arrive(struct rr_eng *e, struct rr_in *in, enum rr_in_state state)
-{
-	in->state = state;
-	rr_list_add(&e->arrived, &e->ins, in);
-}
-
-struct rr_in *rr_in_own(struct rr_eng *e, uint32_t xid)
-{
-	struct rr_in *in = rr_pool_get(&e->ins);
-
-	if (!in)
-		return NULL;
-	in->n.xid = xid;
-	in->vers = e->codec->version;
-	in->dir = RR_DIR_UNKNOWN;
-	in->held = false;
-	in->serve = 0;
-	in->inv = 0;
-	return in;
-}
-
-/* req: rfc8166 4.2.4 #3, 4.5 #2 #3, 4.6.1 #3; rfc8167 4.1 #1; draft-02 4.2 #2; version-two-08 5.3.3 #1 */
-void rr_in_unfit(struct rr_eng *e, struct rr_in *in, enum rr_dir dir)
-{
-	if (dir == RR_DIR_REPLY || (dir == RR_DIR_UNKNOWN && e->p.connector))
-		rr_in_discard(e, in);
-	else
-		rr_ctl_refuse(e, in);
-}
-
-void rr_in_refuse(struct rr_eng *e, struct rr_in *in, enum rr_dir dir, enum rr_errcode err)
-{
-	rr_in_wrong(in, err, 0, 0);
-	rr_in_unfit(e, in, dir);
-}
-
 /* What the message says, as far as it can be read. */
 static enum rr_dir dir_of(const uint8_t *head, uint32_t have)
 {
@@ -137,43 +80,6 @@ void rr_in_msg(struct rr_eng *e, struct rr_in *in, const struct rr_msg *m, const
 
 /* --- messages that are to be pulled ---------------------------------------------------- */
 
-/* req: draft-02 6.2 #2 */
-void rr_in_read(struct rr_eng *e, struct rr_in *in, enum rr_opcode code)
-{
-	if (e->reads_max && !in->reading) {
-		if (unlikely(e->reading >= e->reads_max)) {
-			in->waits = (uint8_t)code;
-			e->waiting++;
-			return;
-		}
-		in->reading = true;
-		e->reading++;
-	}
-	rr_eng_push(e, code, rr_id(RR_K_PULL, &in->n), RR_BUF_NONE, 0, in->n.idx);
-}
-
-/* The next that waits is the first that is to be delivered. */
-static void reads_over(struct rr_eng *e, struct rr_in *in)
-{
-	struct rr_in *next = rr_list_head(&e->arrived, &e->ins);
-	enum rr_opcode code;
-
-	if (!in->reading)
-		return;
-	in->reading = false;
-	e->reading--;
-	if (likely(!e->waiting))
-		return;
-	while (next && !next->waits)
-		next = next->n.next ? rr_pool_at(&e->ins, next->n.next) : NULL;
-	if (!next)
-		return;
-	e->waiting--;
-	code = (enum rr_opcode)next->waits;
-	next->waits = RR_OP_NONE;
-	rr_in_read(e, next, code);
-}
-
 /* What the header says of its direction is enough to refuse it. */
 static bool pullable(struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch)
 {
@@ -228,7 +134,7 @@ void rr_in_nomsg(struct rr_eng *e, struct rr_in *in, const struct rr_msg *m)
 static void end_pull(struct rr_eng *e, struct rr_in *in)
 {
 	rr_eng_push(e, RR_OP_RELEASE, rr_id(RR_K_PULL, &in->n), RR_BUF_NONE, 0, 0);
-	reads_over(e, in);
+	rr_in_read_over(e, in);
 	rr_list_del(&e->arrived, &e->ins, in);
 	rr_in_repost(e, in);
 }
@@ -348,7 +254,7 @@ void rr_eng_pulled(struct rr_eng *e, uint32_t id, int status, rr_time now)
 	}
 	in->pulled = true;
 	in->composing = false;
-	reads_over(e, in);
+	rr_in_read_over(e, in);
 	if (in->state == RR_IN_COMPOSE)
 		in->state = RR_IN_READY;
 	else if (in->state == RR_IN_PULLING)

@@ -2,7 +2,7 @@
 
 /* Memory of ours that the peer can reach, from its exposure to its fence. */
 
-#include "core/engine/engine_int.h"
+#include "core/engine/queues.h"
 
 bool rr_mem_set(struct rr_mem *m, uint32_t buf, uint32_t len, const struct rr_seg *segs, uint32_t n)
 {

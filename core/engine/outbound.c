@@ -5,59 +5,12 @@
 
 #include "core/engine/engine_int.h"
 
-/* Control messages that wait go first. */
-bool rr_tx_room(const struct rr_eng *e)
-{
-	if (e->paced && e->window <= e->nunsent + e->reserve)
-		return false;
-	if (e->ring && e->control.head)
-		return false;
-	return e->txs.used < e->txs.n;
-}
-
-struct rr_tx *rr_tx_new(struct rr_eng *e, const struct rr_eng_out *out, enum rr_tx_form form)
-{
-	struct rr_tx *t = rr_pool_get(&e->txs);
-
-	t->n.xid = out->rpc.xid;
-	t->state = RR_TX_READY;
-	t->form = form;
-	t->kept = false;
-	t->type = out->rpc.type;
-	t->pending = 0;
-	t->buf = out->buf;
-	t->len = out->len;
-	t->item = (struct rr_range){ 0, 0 };
-	t->npads = 0;
-	t->written = 0;
-	t->call = t->call_gen = t->serve = t->shown = 0;
-	rr_list_add(&e->unsent, &e->txs, t);
-	e->nunsent++;
-	return t;
-}
-
 static struct rr_call *call_of(const struct rr_eng *e, const struct rr_tx *t)
 {
 	return rr_pool_find(&e->calls, t->call, t->call_gen);
 }
 
 /* --- the header ------------------------------------------------------------------------ */
-
-void rr_tx_encode(struct rr_eng *e, struct rr_op *op)
-{
-	uint32_t cap = rr_min(e->p.inline_send, (uint32_t)sizeof(e->hdr));
-
-	op->code = RR_OP_SEND;
-	op->hdr = e->hdr;
-	op->hdr_len = e->codec->encode(&e->tx, e->hdr, cap);
-	if (unlikely(op->hdr_len == 0)) {
-		op->code = RR_OP_NONE;
-		rr_eng_fail(e, RR_WHY_PROTOCOL);
-		return;
-	}
-	if (e->paced && e->window)
-		e->window--;
-}
 
 /* req: rfc8166 3.4.5 #1, 3.5.3 #2 */
 static void add_read_chunk(struct rr_chunks *ch, const struct rr_mem *m, uint32_t position)

@@ -515,7 +515,7 @@ bool rr_req_reply_pulled(struct rr_eng *e, struct rr_in *in, const uint8_t *head
 		return false;
 	if (in->nparts && (!c || have < in->len || !rr_reads_judge_reply(e, c, in, head, in->len)))
 		return false;
-	rr_resp_forget(e, in);
+	rr_in_forget_chunks(e, in);
 	take_reads(e, in, c);
 	return true;
 }

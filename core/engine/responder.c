@@ -116,13 +116,6 @@ bool rr_resp_keep(struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch
 	return true;
 }
 
-void rr_resp_forget(struct rr_eng *e, struct rr_in *in)
-{
-	if (in->serve)
-		rr_pool_put(&e->serves, rr_pool_at(&e->serves, in->serve));
-	in->serve = 0;
-}
-
 /* Header of the reply: what the call's chunks cost. */
 static uint32_t header_size(struct rr_eng *e, const struct rr_serve *s)
 {

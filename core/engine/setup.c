@@ -125,65 +125,13 @@ size_t rr_eng_size(const struct rr_eng_params *p)
 	return lay_out(&t, NULL, p);
 }
 
-static void header_sizes(struct rr_eng *e)
-{
-	rr_msg_init(&e->tx, RR_MSG, 0, e->codec->version, 1);
-	e->hdr_min = e->hdr_returned = e->codec->size(&e->tx);
-	e->tx.ch.nreads = RR_ENG_SEGS;
-	e->hdr_read = e->codec->size(&e->tx) - e->hdr_min;
-	e->tx.ch.nreads = 0;
-	e->tx.ch.has_reply = true;
-	e->tx.ch.reply.nsegs = e->tx.ch.nsegs = RR_ENG_SEGS;
-	e->hdr_reply = e->codec->size(&e->tx) - e->hdr_min;
-	e->tx.ch.has_reply = false;
-	e->tx.ch.nwrites = 1;
-	e->tx.ch.writes[0] = e->tx.ch.reply;
-	e->hdr_write = e->codec->size(&e->tx) - e->hdr_min;
-}
-
-static void speak(struct rr_eng *e, const struct rr_codec *codec)
-{
-	e->codec = codec;
-	e->traits = rr_traits_of(codec);
-	header_sizes(e);
-}
-
-void rr_eng_agreed(struct rr_eng *e, bool reliable, bool reverse_chunks)
-{
-	e->reliable = reliable && e->p.caps & RR_CAP_RELIABLE_REPLY && e->traits->reliable;
-	e->pulls = e->reliable || e->traits->read_replies;
-	e->reverse_chunks = reverse_chunks;
-	e->chunk_most = 0;
-	e->plans = !e->reliable || e->p.reply_chunks == RR_REPLY_CHUNKS_BOUNDED;
-	if (e->plans && e->p.reply_chunk && rr_req_may_use_chunks(e))
-		e->chunk_most = rr_min(e->p.reply_chunk_max, e->p.max_msg);
-	e->simple = e->ring && e->reliable && !e->plans && e->traits->plain;
-}
-
-static bool may_reverse(const struct rr_eng *e)
-{
-	return e->p.caps & RR_CAP_REVERSE_CHUNKS && e->traits->general;
-}
-
 /* Version 1 has no opening: whoever upgraded the connection has agreed on what there is (RFC 8166 §4.6.2). */
 static void agreed_before(struct rr_eng *e)
 {
 	bool reliable = e->p.caps & RR_CAP_RELIABLE_REPLY && e->traits->reliable;
 
-	rr_eng_agreed(e, reliable, reliable || may_reverse(e));
+	rr_eng_agreed(e, reliable, reliable || rr_eng_may_reverse(e));
 	e->reverse_reads = e->reliable;
-}
-
-bool rr_eng_fall_back(struct rr_eng *e, uint32_t vers)
-{
-	const struct rr_codec *codec = rr_codec_find(vers, RR_DIALECT_V1);
-
-	if (!codec || !e->traits->falls_back || e->p.no_fallback)
-		return false;
-	speak(e, codec);
-	rr_eng_agreed(e, false, may_reverse(e));	/* nothing was: it is not one of ours */
-	e->fell_back = true;
-	return true;
 }
 
 struct rr_eng *rr_eng_init(void *mem, const struct rr_eng_params *p, rr_time now)
@@ -205,7 +153,7 @@ struct rr_eng *rr_eng_init(void *mem, const struct rr_eng_params *p, rr_time now
 	e->mute = asked_of(p) == 0 && !e->ring;
 	e->retry_at = RR_TIME_NEVER;
 	rr_credits_reset(&e->cr, asked_of(p));
-	speak(e, codec);
+	rr_eng_speak(e, codec, rr_traits_of(codec));
 	rr_pad_to(e, p->pad_align);
 	if (e->traits->opening != &rr_opening_ccp)
 		e->p.ccp_prog = 0;

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* What is spoken: the codec and its traits, and what both sides have agreed on. It is set at the start, and changed by the
+ * opening. */
+
+#include "core/engine/queues.h"
+
+static void header_sizes(struct rr_eng *e)
+{
+	rr_msg_init(&e->tx, RR_MSG, 0, e->codec->version, 1);
+	e->hdr_min = e->hdr_returned = e->codec->size(&e->tx);
+	e->tx.ch.nreads = RR_ENG_SEGS;
+	e->hdr_read = e->codec->size(&e->tx) - e->hdr_min;
+	e->tx.ch.nreads = 0;
+	e->tx.ch.has_reply = true;
+	e->tx.ch.reply.nsegs = e->tx.ch.nsegs = RR_ENG_SEGS;
+	e->hdr_reply = e->codec->size(&e->tx) - e->hdr_min;
+	e->tx.ch.has_reply = false;
+	e->tx.ch.nwrites = 1;
+	e->tx.ch.writes[0] = e->tx.ch.reply;
+	e->hdr_write = e->codec->size(&e->tx) - e->hdr_min;
+}
+
+void rr_eng_speak(struct rr_eng *e, const struct rr_codec *codec, const struct rr_traits *traits)
+{
+	e->codec = codec;
+	e->traits = traits;
+	header_sizes(e);
+}
+
+void rr_eng_agreed(struct rr_eng *e, bool reliable, bool reverse_chunks)
+{
+	e->reliable = reliable && e->p.caps & RR_CAP_RELIABLE_REPLY && e->traits->reliable;
+	e->pulls = e->reliable || e->traits->read_replies;
+	e->reverse_chunks = reverse_chunks;
+	e->chunk_most = 0;
+	e->plans = !e->reliable || e->p.reply_chunks == RR_REPLY_CHUNKS_BOUNDED;
+	if (e->plans && e->p.reply_chunk && rr_req_may_use_chunks(e))
+		e->chunk_most = rr_min(e->p.reply_chunk_max, e->p.max_msg);
+	e->simple = e->ring && e->reliable && !e->plans && e->traits->plain;
+}
+
+bool rr_eng_may_reverse(const struct rr_eng *e)
+{
+	return e->p.caps & RR_CAP_REVERSE_CHUNKS && e->traits->general;
+}
+
+bool rr_eng_fall_back(struct rr_eng *e, uint32_t vers)
+{
+	const struct rr_codec *codec = rr_codec_find(vers, RR_DIALECT_V1);
+
+	if (!codec || !e->traits->falls_back || e->p.no_fallback)
+		return false;
+	rr_eng_speak(e, codec, e->traits->falls_back);
+	rr_eng_agreed(e, false, rr_eng_may_reverse(e));	/* nothing was: it is not one of ours */
+	e->fell_back = true;
+	return true;
+}
