@@ -70,7 +70,7 @@ bool rr_answer_accept(struct rr_conn *c, int fd, const struct rr_hello *h, struc
 		return false;
 	}
 	answer->dialects = rr_dialects_add(0, dialect);
-	if (!rr_own_params(&p, h->token, fd)) {
+	if (!rr_own_params(&p, c, h->token, fd)) {
 		*why = RR_R_NO_FDS;
 		return false;
 	}

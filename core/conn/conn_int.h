@@ -561,9 +561,12 @@ bool rr_own_ends(const struct rr_hello *h, int fd);
 void rr_own_place(struct rr_hello *h, int fd);
 /* Would the app still have its reserve of descriptors if its connection fd (-1: it has none yet) got one of ours? */
 bool rr_own_spare(int fd);
-/* What we want of a provider for the app's socket fd (-1: it is not there yet), with an upgrade's token or
- * none; false: descriptors are scarce. */
-bool rr_own_params(struct rr_prov_params *p, const uint8_t *token, int fd);
+/* Bytes of a connection's memory that messages may take which the app has yet to read. */
+size_t rr_own_ahead(void);
+/* What we want of a provider for the app's socket fd (-1: it is not there yet) and its connection
+ * (NULL: any that a listener gets), with an upgrade's token or none; false: descriptors are scarce. */
+bool rr_own_params(struct rr_prov_params *p, const struct rr_conn *c, const uint8_t *token,
+		   int fd);
 
 /* native.c; under the lock but for the first */
 void rr_native_forks(struct rr_conn *l);	/* before a fork; any connection */
@@ -798,6 +801,10 @@ void rr_report_share(struct rr_share *sh, enum rr_conn_state st, enum rr_reason 
 void rr_report_adopt(struct rr_conn *c);
 void rr_report_close(struct rr_conn *c);
 void rr_report_latency(struct rr_share *sh, rr_time ns);
+
+/* room.c: so many of the first bytes of a connection's memory are for … */
+size_t rr_room_out(const struct rr_share *sh);	/* … what the app sends */
+size_t rr_room_reply(const struct rr_share *sh); /* … what calls offer for their replies */
 
 /* budget.c; those that take a connection: under its lock, or when nobody has it any more */
 void rr_budget_carry(struct rr_conn *c);	/* it is carried … */

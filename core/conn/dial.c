@@ -144,7 +144,7 @@ static int call(struct rr_conn *c, int fd, const struct sockaddr_in6 *to)
 
 	if (!ops)
 		return -ENODEV;
-	if (!rr_own_params(&p, NULL, fd))
+	if (!rr_own_params(&p, c, NULL, fd))
 		return -EMFILE;
 	c->share = rr_share_new(ops, &p);
 	if (!c->share)

@@ -267,12 +267,13 @@ void rr_drv_reclaim(struct rr_share *sh)
 static RR_NOINLINE void op_expose(struct rr_share *sh, const struct rr_op *op, rr_time now)
 {
 	struct rr_seg segs[RR_BUF_EXTS];
+	size_t end = op->buf == RR_BUF_NEW ? rr_room_reply(sh) : rr_room_out(sh);
 	uint32_t buf = op->buf, id = op->id, n = 0;
 	size_t left = op->len;
 	int rc = 0;
 
 	if (buf == RR_BUF_NEW) {
-		int64_t got = rr_pool_alloc(&sh->pool, op->room);
+		int64_t got = rr_pool_alloc_below(&sh->pool, op->room, end);
 
 		if (got < 0) {
 			rr_count(sh->qp->count, RR_C_memory_stalls, 1);
@@ -282,7 +283,7 @@ static RR_NOINLINE void op_expose(struct rr_share *sh, const struct rr_op *op, r
 		buf = (uint32_t)got;
 	}
 	if (unlikely(op->max_segs && sh->pool.buf[buf].nexts > op->max_segs))
-		rc = rr_pool_gather(&sh->pool, buf);
+		rc = rr_pool_gather(&sh->pool, buf, end);
 	for (size_t off = op->off; left && !rc; n++) {
 		size_t room;
 		uint8_t *p = rr_pool_at(&sh->pool, buf, off, &room);

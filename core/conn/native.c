@@ -135,7 +135,7 @@ static int open_door(struct rr_listener *l, int fd)
 
 	if (!ops)
 		return -ENODEV;
-	if (!rr_own_params(&p, NULL, fd))
+	if (!rr_own_params(&p, NULL, NULL, fd))
 		return -EMFILE;
 	addr.sin6_port = htons(l->port);	/* where sin_port is */
 	l->lst_size = rr_align(ops->lst_size(), (size_t)RR_PAGE);
@@ -257,7 +257,7 @@ static int take_one(struct rr_listener *l)
 	struct rr_share *sh;
 	int rc;
 
-	if (!rr_own_params(&p, NULL, -1))
+	if (!rr_own_params(&p, NULL, NULL, -1))
 		return -EMFILE;
 	if (!l->spare)
 		l->spare = rr_share_new(ops, &p);

@@ -85,7 +85,7 @@ enum rr_reason rr_offer_make(struct rr_conn *c, int fd, struct rr_hello *h)
 	c->xid ^= rnd[0] | 1;	/* not the xid of the app's own call */
 	memcpy(h->token, rnd + 1, RR_TOKEN_LEN);
 	rr_own_place(h, fd);
-	if (!rr_own_params(&p, h->token, fd))
+	if (!rr_own_params(&p, c, h->token, fd))
 		return RR_R_NO_FDS;
 	why = offer_providers(c, &p, h);
 	c->lack = why == RR_R_NO_PROVIDER ? RR_R_NONE : (uint8_t)why;

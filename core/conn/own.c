@@ -81,11 +81,28 @@ static uint32_t all_recvs(bool native)
 	return own_recvs(native, rr_cp->credits, rr_cp->bc_credits);
 }
 
+/* What room.c sets aside, where messages may be fetched and calls offer memory for their replies.
+ * c: NULL not known yet. */
+static size_t set_aside(const struct rr_conn *c)
+{
+	size_t longest = rr_align((size_t)rr_cp->max_msg, (size_t)RR_POOL_PAGE);
+
+	if (!rr_cp->reverse_chunks && rr_cp->reply_chunks != RR_REPLY_CHUNKS_BOUNDED &&
+	    !(c && c->dialect != RR_DIALECT_V1))
+		return 0;
+	return 2 * longest;
+}
+
+/* Two messages of the largest size at least, and what is received ahead of the app. */
 static size_t own_memory(void)
 {
-	/* Two messages of the largest size at least, and what is received ahead of the app. */
 	return rr_align(rr_max((size_t)rr_cp->memory, (size_t)rr_cp->max_msg * 2) + rr_cp->max_stash,
 			(size_t)RR_POOL_PAGE);
+}
+
+size_t rr_own_ahead(void)
+{
+	return own_memory() / 2;
 }
 
 uint32_t rr_own_caps(void)
@@ -171,7 +188,8 @@ static bool is_near(const struct sockaddr_in6 *a, const struct sockaddr_in6 *b)
 	return a->sin6_family == AF_INET6 && !memcmp(&a->sin6_addr, &b->sin6_addr, sizeof(a->sin6_addr));
 }
 
-bool rr_own_params(struct rr_prov_params *p, const uint8_t *token, int fd)
+bool rr_own_params(struct rr_prov_params *p, const struct rr_conn *c, const uint8_t *token,
+		   int fd)
 {
 	struct sockaddr_in6 peer = { 0 };
 	rlim_t most = limit();
@@ -181,7 +199,7 @@ bool rr_own_params(struct rr_prov_params *p, const uint8_t *token, int fd)
 		.recv_size = rr_cp->inline_size,
 		.recvs = all_recvs(!token),
 		.few = token ? RR_PROV_FEW : own_recvs(true, FEW_CREDITS, FEW_BC_CREDITS),
-		.mem_size = own_memory(),
+		.mem_size = own_memory() + set_aside(c),
 		.run_dir = rr_cp->run_dir[0] ? rr_cp->run_dir : NULL,
 		.fd_floor = rr_ownfd_place(most, __libc_single_threaded, 0),
 		.ack_timeout = rr_cp->ack_timeout,

@@ -36,29 +36,29 @@ static void mark(struct rr_pool *p, uint32_t page, uint32_t n, bool used)
 	}
 }
 
-/* Length of the free run at page, looking no further than want. */
-static uint32_t run_at(const struct rr_pool *p, uint32_t page, uint32_t want)
+/* Length of the free run at page below end, looking no further than want. */
+static uint32_t run_at(const struct rr_pool *p, uint32_t page, uint32_t want, uint32_t end)
 {
 	uint32_t n = 0;
 
-	while (n < want && page + n < p->npages && !page_used(p, page + n))
+	while (n < want && page + n < end && !page_used(p, page + n))
 		n++;
 	return n;
 }
 
-/* The first free run of want pages, or the longest there is. */
-static struct rr_ext find(const struct rr_pool *p, uint32_t want)
+/* The first free run of want pages below end, or the longest there is. */
+static struct rr_ext find(const struct rr_pool *p, uint32_t want, uint32_t end)
 {
 	struct rr_ext best = { 0, 0 };
 
-	for (uint32_t page = 0; page < p->npages;) {
+	for (uint32_t page = 0; page < end;) {
 		uint32_t n;
 
 		if (page % 64 == 0 && p->map[page / 64] == ~UINT64_C(0)) {
 			page += 64;
 			continue;
 		}
-		n = run_at(p, page, want);
+		n = run_at(p, page, want, end);
 		if (n > best.npages) {
 			best = (struct rr_ext){ page, n };
 			if (n == want)
@@ -84,13 +84,13 @@ static void give_back(struct rr_pool *p, const struct rr_ext *e)
 }
 
 /* Adds want pages to b: in place if the pages behind it are free, else as new extents. */
-static int add_pages(struct rr_pool *p, struct rr_buf *b, uint32_t want)
+static int add_pages(struct rr_pool *p, struct rr_buf *b, uint32_t want, uint32_t end)
 {
 	if (want > p->npages - p->used)
 		return -EAGAIN;
 	if (b->nexts) {
 		struct rr_ext *last = &b->ext[b->nexts - 1];
-		uint32_t n = run_at(p, last->page + last->npages, want);
+		uint32_t n = run_at(p, last->page + last->npages, want, end);
 
 		if (n) {
 			take(p, b, last->page + last->npages, n);
@@ -99,7 +99,7 @@ static int add_pages(struct rr_pool *p, struct rr_buf *b, uint32_t want)
 		}
 	}
 	while (want) {
-		struct rr_ext e = find(p, want);
+		struct rr_ext e = find(p, want, end);
 
 		if (!e.npages || b->nexts == RR_BUF_EXTS)
 			return -EAGAIN;
@@ -115,12 +115,18 @@ static uint32_t pages(size_t len)
 	return (uint32_t)((len + RR_POOL_PAGE - 1) / RR_POOL_PAGE);
 }
 
-int64_t rr_pool_alloc(struct rr_pool *p, size_t len)
+static uint32_t end_page(const struct rr_pool *p, size_t end)
 {
+	return (uint32_t)rr_min(end / RR_POOL_PAGE, (size_t)p->npages);
+}
+
+int64_t rr_pool_alloc_below(struct rr_pool *p, size_t len, size_t end)
+{
+	uint32_t last = end_page(p, end);
 	struct rr_buf *b;
 	uint32_t id;
 
-	if (len > (size_t)p->npages * RR_POOL_PAGE)
+	if (len > (size_t)last * RR_POOL_PAGE)
 		return -ENOMEM;
 	if (p->free_buf) {
 		id = p->free_buf - 1;
@@ -132,7 +138,7 @@ int64_t rr_pool_alloc(struct rr_pool *p, size_t len)
 	}
 	b = &p->buf[id];
 	b->nexts = b->npages = b->out = b->nkeys = 0;
-	if (add_pages(p, b, rr_max(pages(len), 1u))) {
+	if (add_pages(p, b, rr_max(pages(len), 1u), last)) {
 		rr_pool_free(p, id);
 		return -EAGAIN;
 	}
@@ -140,11 +146,11 @@ int64_t rr_pool_alloc(struct rr_pool *p, size_t len)
 }
 
 /* The same, or nothing. */
-static int try_pages(struct rr_pool *p, struct rr_buf *b, uint32_t want)
+static int try_pages(struct rr_pool *p, struct rr_buf *b, uint32_t want, uint32_t end)
 {
 	uint32_t nexts = b->nexts, last = nexts ? b->ext[nexts - 1].npages : 0;
 
-	if (add_pages(p, b, want) == 0)
+	if (add_pages(p, b, want, end) == 0)
 		return 0;
 	while (b->nexts > nexts) {
 		give_back(p, &b->ext[--b->nexts]);
@@ -161,10 +167,10 @@ static int try_pages(struct rr_pool *p, struct rr_buf *b, uint32_t want)
 	return -EAGAIN;
 }
 
-/* Moves b into one extent of so many pages. */
-static int move(struct rr_pool *p, struct rr_buf *b, uint32_t want)
+/* Moves b into one extent of so many pages below end. */
+static int move(struct rr_pool *p, struct rr_buf *b, uint32_t want, uint32_t end)
 {
-	struct rr_ext to = find(p, want);
+	struct rr_ext to = find(p, want, end);
 	uint32_t page = to.page;
 
 	if (to.npages < want)
@@ -186,18 +192,18 @@ static int move(struct rr_pool *p, struct rr_buf *b, uint32_t want)
 	return 0;
 }
 
-int rr_pool_grow(struct rr_pool *p, uint32_t buf, size_t len)
+int rr_pool_grow(struct rr_pool *p, uint32_t buf, size_t len, size_t end)
 {
 	struct rr_buf *b = &p->buf[buf];
-	uint32_t need = pages(len), had = b->npages;
+	uint32_t need = pages(len), had = b->npages, last = end_page(p, end);
 
 	if (need <= had)
 		return 0;
-	if (len > (size_t)p->npages * RR_POOL_PAGE)
+	if (len > (size_t)last * RR_POOL_PAGE)
 		return -ENOMEM;
 	/* Double, so that a record of many small fragments grows a few times only. */
-	if (try_pages(p, b, rr_max(need - had, rr_min(had, p->npages - p->used))) == 0 ||
-	    try_pages(p, b, need - had) == 0 || move(p, b, need) == 0)
+	if (try_pages(p, b, rr_max(need - had, rr_min(had, p->npages - p->used)), last) == 0 ||
+	    try_pages(p, b, need - had, last) == 0 || move(p, b, need, last) == 0)
 		return 0;
 	return p->used == had ? -ENOMEM : -EAGAIN;	/* alone it would wait for ever */
 }
@@ -210,11 +216,11 @@ void rr_pool_outbound(struct rr_pool *p, uint32_t buf)
 	b->out = b->npages;
 }
 
-int rr_pool_gather(struct rr_pool *p, uint32_t buf)
+int rr_pool_gather(struct rr_pool *p, uint32_t buf, size_t end)
 {
 	struct rr_buf *b = &p->buf[buf];
 
-	return b->nexts < 2 ? 0 : move(p, b, b->npages);
+	return b->nexts < 2 ? 0 : move(p, b, b->npages, end_page(p, end));
 }
 
 void rr_pool_free(struct rr_pool *p, uint32_t buf)
@@ -279,5 +285,5 @@ bool rr_pool_in_use(const struct rr_pool *p, size_t off, size_t len)
 
 	if (!p->used)
 		return false;
-	return run_at(p, first, n) < rr_min(n, p->npages - rr_min(first, p->npages));
+	return run_at(p, first, n, p->npages) < rr_min(n, p->npages - rr_min(first, p->npages));
 }

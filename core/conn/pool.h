@@ -53,18 +53,25 @@ struct rr_pool {
 
 void rr_pool_init(struct rr_pool *p, struct rr_pool_tables *t, void *mem, size_t size);
 
-/* A buffer of at least len bytes, or -EAGAIN: none now; -ENOMEM: never. */
-int64_t rr_pool_alloc(struct rr_pool *p, size_t len);
+/* A buffer of at least len bytes among the first end bytes of mem (SIZE_MAX: all), or -EAGAIN: none
+ * now; -ENOMEM: never. */
+int64_t rr_pool_alloc_below(struct rr_pool *p, size_t len, size_t end);
 
-/* Makes room for len bytes in all; 0, -EAGAIN, -ENOMEM. What it holds stays. */
-int rr_pool_grow(struct rr_pool *p, uint32_t buf, size_t len);
+static inline int64_t rr_pool_alloc(struct rr_pool *p, size_t len)
+{
+	return rr_pool_alloc_below(p, len, SIZE_MAX);
+}
+
+/* Makes room for len bytes in all, new ones among the first end; 0, -EAGAIN, -ENOMEM. What it
+ * holds stays. */
+int rr_pool_grow(struct rr_pool *p, uint32_t buf, size_t len, size_t end);
 
 /* What buf holds is on its way to the peer until it is freed. Again when it has grown. */
 void rr_pool_outbound(struct rr_pool *p, uint32_t buf);
 
-/* Moves what a buffer holds into one extent, where there is room for that: 0, or -EAGAIN and nothing
- * happened. Nobody but us may use its memory meanwhile. */
-int rr_pool_gather(struct rr_pool *p, uint32_t buf);
+/* Moves what a buffer holds into one extent below end, where there is room for that: 0, or -EAGAIN
+ * and nothing happened. Nobody but us may use its memory meanwhile. */
+int rr_pool_gather(struct rr_pool *p, uint32_t buf, size_t end);
 
 void rr_pool_free(struct rr_pool *p, uint32_t buf);
 

@@ -93,7 +93,7 @@ static bool pull_memory(struct rr_share *sh, struct rr_pull *p)
 	int64_t buf;
 
 	if (p->turn != sh->pull_turn ||
-	    (held && (held + p->room > sh->qp->mem_size / 2 || rr_budget_all_used())))
+	    (held && (held + p->room > rr_own_ahead() || rr_budget_all_used())))
 		return false;
 	buf = rr_pool_alloc(&sh->pool, p->room);
 	if (buf < 0)

@@ -229,29 +229,18 @@ static int submit(struct rr_share *sh)
 	return engine_send(sh, &out, NULL);
 }
 
-/* Where a message is fetched into memory, the longest always finds some: or two ends that have filled theirs with
- * what the other has yet to fetch would wait for each other. A message alone is never in the way. */
-static bool is_for_fetching(const struct rr_share *sh, size_t need)
-{
-	uint32_t mine = sh->tx.buf == RR_BUF_NONE ? 0 : sh->pool.buf[sh->tx.buf].out, others = sh->pool.out - mine;
-	uint64_t out = (uint64_t)others * RR_POOL_PAGE + need;
-
-	return others && !rr_drv_direct(sh) && out + sh->ep.max_msg > (uint64_t)sh->pool.npages * RR_POOL_PAGE;
-}
-
 static int try_room(struct rr_share *sh, size_t need)
 {
+	size_t end = rr_room_out(sh);
 	int64_t buf;
 
-	if (unlikely(is_for_fetching(sh, need)))
-		return -EAGAIN;
 	if (sh->tx.buf != RR_BUF_NONE) {
-		int rc = rr_pool_grow(&sh->pool, sh->tx.buf, need);
+		int rc = rr_pool_grow(&sh->pool, sh->tx.buf, need, end);
 
 		rr_pool_outbound(&sh->pool, sh->tx.buf);
 		return rc;
 	}
-	buf = rr_pool_alloc(&sh->pool, need);
+	buf = rr_pool_alloc_below(&sh->pool, need, end);
 	if (buf < 0)
 		return (int)buf;
 	sh->tx.buf = (uint32_t)buf;

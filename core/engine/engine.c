@@ -76,6 +76,12 @@ bool rr_eng_writable(const struct rr_eng *e)
 	return room_for(e, e->stalled ? e->stalled_call : e->p.connector);
 }
 
+/* With whom reliable replies are agreed sends no chunk but at Position Zero. */
+bool rr_eng_may_pull(const struct rr_eng *e, bool together)
+{
+	return !(together && e->reliable) && (e->pulls || rr_resp_takes_chunks(e));
+}
+
 uint32_t rr_eng_shown(const struct rr_eng *e)
 {
 	return e->shown.used;

@@ -149,6 +149,10 @@ bool rr_eng_would_take(struct rr_eng *e, uint32_t type, rr_time now);
  * reply may have to be written to, from memory of the driver's. */
 bool rr_eng_is_short(const struct rr_eng *e, uint32_t type, uint32_t len);
 
+/* May the peer send what is to be pulled? together: what has to lie together in the driver's
+ * memory for that. */
+bool rr_eng_may_pull(const struct rr_eng *e, bool together);
+
 /* Replies that the peer has yet to pull. */
 uint32_t rr_eng_shown(const struct rr_eng *e);
 

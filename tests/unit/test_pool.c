@@ -43,7 +43,7 @@ Test(pool, what_is_gathered_lies_together_as_it_was)
 	size_t len;
 	uint8_t *at;
 
-	cr_assert_eq(rr_pool_gather(&pool, b), 0);
+	cr_assert_eq(rr_pool_gather(&pool, b, SIZE_MAX), 0);
 	at = rr_pool_at(&pool, b, 0, &len);
 	cr_assert_eq(len, 4 * RR_POOL_PAGE);
 	for (uint32_t i = 0; i < len; i++)
@@ -60,7 +60,7 @@ Test(pool, without_room_nothing_is_gathered)
 	uint32_t b = scattered(4, 3);
 	size_t len;
 
-	cr_assert_eq(rr_pool_gather(&pool, b), -EAGAIN);
+	cr_assert_eq(rr_pool_gather(&pool, b, SIZE_MAX), -EAGAIN);
 	cr_assert_eq(pool.buf[b].nexts, 4);
 	cr_assert_eq(*rr_pool_at(&pool, b, 3 * RR_POOL_PAGE, &len), 4);
 }
@@ -75,7 +75,7 @@ Test(pool, what_lies_together_stays)
 	rr_pool_init(&pool, &tables, mem, sizeof(mem));
 	b = (uint32_t)rr_pool_alloc(&pool, 3 * RR_POOL_PAGE);
 	at = rr_pool_at(&pool, b, 0, &len);
-	cr_assert_eq(rr_pool_gather(&pool, b), 0);
+	cr_assert_eq(rr_pool_gather(&pool, b, SIZE_MAX), 0);
 	cr_assert_eq(rr_pool_at(&pool, b, 0, &len), at);
 }
 
@@ -108,7 +108,7 @@ static uint32_t alone(uint32_t before)
 /* Nobody would give back what it could wait for. */
 Test(pool, a_buffer_alone_in_the_pool_never_waits)
 {
-	cr_assert_eq(rr_pool_grow(&pool, alone(3), (RR_BUF_EXTS + 1) * RR_POOL_PAGE), -ENOMEM);
+	cr_assert_eq(rr_pool_grow(&pool, alone(3), (RR_BUF_EXTS + 1) * RR_POOL_PAGE, SIZE_MAX), -ENOMEM);
 	cr_assert_eq(pool.used, RR_BUF_EXTS);
 }
 
@@ -121,7 +121,7 @@ Test(pool, a_buffer_of_all_extents_grows_where_there_is_room)
 	tables.map[0] |= UINT64_C(1) << behind;	/* another's */
 	pool.used++;
 	for (uint32_t want = RR_BUF_EXTS + 1; want < 20; want++)
-		if (rr_pool_grow(&pool, b, want * RR_POOL_PAGE))
+		if (rr_pool_grow(&pool, b, want * RR_POOL_PAGE, SIZE_MAX))
 			cr_assert_fail("%u pages", want);
 	for (uint32_t i = 0; i < RR_BUF_EXTS; i++) {
 		const uint8_t *at = rr_pool_at(&pool, b, i * RR_POOL_PAGE, &len);
