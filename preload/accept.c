@@ -109,7 +109,7 @@ static int accept_either(struct rr_sock *so, struct rr_conn *l, int fd, struct s
 		if (rc != RR_CONN_KERNEL)
 			return rc;
 		if (!until)
-			until = rr_data_deadline(fd, SO_RCVTIMEO);
+			until = rr_wait_deadline(fd, SO_RCVTIMEO);
 		rc = rr_wait_one(so, fd, POLLIN, until);
 		if (rc)
 			return rc;

@@ -103,16 +103,6 @@ static bool may_block(int fd, int flags)
 	return fl >= 0 && !(fl & O_NONBLOCK);
 }
 
-rr_time rr_data_deadline(int fd, int option)
-{
-	struct timeval tv;
-	socklen_t len = sizeof(tv);
-
-	if (rr_real.getsockopt(fd, SOL_SOCKET, option, &tv, &len) < 0 || (!tv.tv_sec && !tv.tv_usec))
-		return RR_TIME_NEVER;
-	return rr_now() + (rr_time)tv.tv_sec * RR_SEC + (rr_time)tv.tv_usec * RR_USEC;
-}
-
 /* One call's patience. until: 0 not yet known. */
 struct patience {
 	bool asked;
@@ -122,7 +112,7 @@ struct patience {
 /* Counted from when the call began to wait. */
 static rr_time patience_end(int fd, int option, rr_time since)
 {
-	rr_time end = rr_data_deadline(fd, option);
+	rr_time end = rr_wait_deadline(fd, option);
 
 	return end == RR_TIME_NEVER ? end : end - (rr_now() - since);
 }

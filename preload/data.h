@@ -13,7 +13,4 @@ ssize_t rr_data_recv(int fd, const struct iovec *iov, int n, int flags);
 /* Raises SIGPIPE with -EPIPE unless MSG_NOSIGNAL. */
 ssize_t rr_data_send(int fd, const struct iovec *iov, int n, int flags);
 
-/* When a call that begins now times out, by SO_RCVTIMEO or SO_SNDTIMEO of fd; RR_TIME_NEVER. */
-rr_time rr_data_deadline(int fd, int option);
-
 #endif

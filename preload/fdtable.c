@@ -369,3 +369,12 @@ bool rr_sock_check(struct rr_sock *so, int fd)
 	}
 	return rr_file_verify(&so->f, fd);
 }
+
+bool rr_sock_at(struct rr_sock *so, int fd)
+{
+	struct rr_sock *now = rr_fdt_sock(fd);
+
+	if (now)
+		rr_file_put(&now->f);
+	return now == so;
+}

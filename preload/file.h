@@ -119,6 +119,9 @@ int rr_fdt_fd_of(const struct rr_conn *c);
  * the entry is removed and its connection told; errno is left alone. */
 bool rr_file_verify(struct rr_file *f, int fd);
 
+/* Is the same object still in the table at fd? (Another thread may have closed it while we slept.) */
+bool rr_sock_at(struct rr_sock *so, int fd);
+
 /* Verifies if it is due: always for stdio sockets, else once in a tick of the coarse clock. */
 bool rr_sock_check(struct rr_sock *so, int fd);
 

@@ -8,10 +8,13 @@
  * put into the table goes the fast way out everywhere else. */
 
 #include <stdbool.h>
+#include <stdint.h>
 
 /* Around calls into a plugin, on this thread; nests. May allocate: not for signal handlers. */
 void rr_guard_enter(void);
 void rr_guard_leave(void);
+/* How many of these this thread is in. */
+uintptr_t rr_guard_depth(void);
 
 /* May this call change the table? Async-signal-safe; errno is left alone. */
 bool rr_may_track(void);

@@ -15,6 +15,8 @@
  * environment: stay plain. */
 bool rr_init_core(void);
 void rr_init_fork_child(void);
+/* Stage 1 is over. */
+void rr_init_started(void);
 
 /* process.c: the fork hooks, once; the owner of the tables is this process. */
 void rr_process_init(void);

@@ -234,7 +234,7 @@ static int connect_native(struct rr_sock *so, int fd, const struct sockaddr *add
 		return RR_CONN_KERNEL;
 	wait = blocks(fd);
 	rc = rr_conn_dialed(c, fd, wait);
-	until = rc == -EALREADY && wait ? rr_data_deadline(fd, SO_SNDTIMEO) : 0;
+	until = rc == -EALREADY && wait ? rr_wait_deadline(fd, SO_SNDTIMEO) : 0;
 	while (rc == -EALREADY && wait) {
 		rc = rr_wait_one(so, fd, POLLOUT, until);
 		if (rc)

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What concerns all fds at once: fork, closing ranges, who owns the tables. */
+/* What concerns the process: who owns the tables, fork, privileges that are given up. */
 
 #include "preload/wrap.h"
 
 #include <pthread.h>
-#include <sys/resource.h>
 
-#include "core/base/ownfd.h"
 #include "preload/guard.h"
 #include "preload/init.h"
 #include "preload/real.h"
@@ -19,45 +17,15 @@
 /* The process whose tables these are. A vfork child sees them, but has another pid. */
 static _Atomic pid_t owner;
 
-/* Depth of rr_guard_enter() by thread. A pthread key and not __thread: general-dynamic TLS needs
- * ld.so's __tls_get_addr (one more NEEDED), initial-exec marks the library STATIC_TLS. */
-static pthread_key_t guard_key;
-static _Atomic bool guard_used;
-static pthread_once_t guard_once = PTHREAD_ONCE_INIT;
-
-static void make_guard(void)
-{
-	if (!pthread_key_create(&guard_key, NULL))
-		atomic_store_explicit(&guard_used, true, memory_order_release);
-}
-
-static uintptr_t guard_depth(void)
-{
-	if (likely(!atomic_load_explicit(&guard_used, memory_order_acquire)))
-		return 0;
-	return (uintptr_t)pthread_getspecific(guard_key);
-}
-
-void rr_guard_enter(void)
-{
-	pthread_once(&guard_once, make_guard);
-	pthread_setspecific(guard_key, (void *)(guard_depth() + 1));
-}
-
-void rr_guard_leave(void)
-{
-	pthread_setspecific(guard_key, (void *)(guard_depth() - 1));
-}
-
 bool rr_may_track(void)
 {
 	pid_t pid = atomic_load_explicit(&owner, memory_order_relaxed);
 
 	if (unlikely(!pid)) {
 		rr_process_init();	/* somebody's constructor ran before ours */
-		return !guard_depth();
+		return !rr_guard_depth();
 	}
-	return pid == getpid() && !guard_depth();
+	return pid == getpid() && !rr_guard_depth();
 }
 
 /* --- fork --- */
@@ -205,68 +173,4 @@ int rr_wrap_setresuid(uid_t ruid, uid_t euid, uid_t suid)
 {
 	still_root();
 	return rr_real.setresuid(ruid, euid, suid);
-}
-
-/* --- close_range, closefrom --- */
-
-/* The tracked fds of [first, last], in our sense. */
-static void close_tracked(unsigned first, unsigned last)
-{
-	for (int fd = rr_fdt_next((int)first); fd >= 0 && (unsigned)fd <= last;
-	     fd = rr_fdt_next(fd + 1))
-		rr_wrap_close(fd);
-}
-
-/* The kernel's close_range() on all of [first, last] that is not ours. */
-static int close_others(unsigned first, unsigned last, int flags)
-{
-	int fd = first <= INT32_MAX ? rr_ownfd_next((int)first) : -1;
-
-	for (; fd >= 0 && (unsigned)fd <= last; fd = rr_ownfd_next(fd + 1)) {
-		if ((unsigned)fd > first && rr_real.close_range(first, (unsigned)fd - 1, flags) < 0)
-			return -1;
-		first = (unsigned)fd + 1;
-	}
-	return first > last ? 0 : rr_real.close_range(first, last, flags);
-}
-
-int rr_wrap_close_range(unsigned first, unsigned last, int flags)
-{
-	int saved = errno, rc, cancel;
-
-	/* Only marks them, or fails; or makes an fd table for this thread alone, of which our
-	 * table of the process's fds should not hear. */
-	if (flags || first > last || !rr_may_track())
-		return rr_real.close_range(first, last, flags);
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);	/* unlike in close() */
-	if (first <= INT32_MAX)
-		close_tracked(first, last);
-	rc = close_others(first, last, flags);
-	pthread_setcancelstate(cancel, NULL);
-	if (!rc)
-		errno = saved;
-	return rc;
-}
-
-/* One past the highest number that an fd can have. */
-static int fd_limit(void)
-{
-	struct rlimit lim;
-
-	if (getrlimit(RLIMIT_NOFILE, &lim) < 0 || lim.rlim_max > 1u << 20)
-		return 1 << 20;
-	return (int)lim.rlim_max;
-}
-
-/* Before Linux 5.9, and where a sandbox knows no close_range(): one by one. */
-void rr_wrap_closefrom(int low)
-{
-	int saved = errno;
-
-	if (low < 0)
-		low = 0;
-	if (rr_wrap_close_range((unsigned)low, ~0U, 0) < 0)
-		for (int fd = low, limit = fd_limit(); fd < limit; fd++)
-			rr_wrap_close(fd);
-	errno = saved;
 }

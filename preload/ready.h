@@ -53,9 +53,6 @@ static inline int rr_sock_poll(struct rr_sock *so, struct rr_conn *c, int fd, un
 	return r < 0 ? r : (int)rr_ev_told((unsigned)r, ev);
 }
 
-/* The same object still at fd? (Another thread may have closed it while we slept.) */
-bool rr_sock_at(struct rr_sock *so, int fd);
-
 /* A thread that waits to write wakes so often: another thread's SHUT_WR shows on nothing that a
  * sleep could watch, since the anchor can always be written. */
 #define RR_SHUT_LOOK	(50 * RR_MSEC)

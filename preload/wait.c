@@ -6,20 +6,10 @@
 #include <pthread.h>
 
 #include "core/base/os.h"
-#include "preload/data.h"
 #include "preload/real.h"
 
 #define NAP	RR_MSEC		/* less than the kernel's time-outs can tell */
 #define PAUSE_MOST (200 * RR_USEC)	/* other connections wait, too, while one rings for nothing */
-
-bool rr_sock_at(struct rr_sock *so, int fd)
-{
-	struct rr_sock *now = rr_fdt_sock(fd);
-
-	if (now)
-		rr_file_put(&now->f);
-	return now == so;
-}
 
 bool rr_timespec_ok(const struct timespec *ts)
 {
@@ -31,6 +21,16 @@ rr_time rr_deadline(const struct timespec *ts)
 	if (!ts || (uint64_t)ts->tv_sec > UINT32_MAX)
 		return RR_TIME_NEVER;
 	return rr_now() + (rr_time)ts->tv_sec * RR_SEC + (rr_time)ts->tv_nsec;
+}
+
+rr_time rr_wait_deadline(int fd, int option)
+{
+	struct timeval tv;
+	socklen_t len = sizeof(tv);
+
+	if (rr_real.getsockopt(fd, SOL_SOCKET, option, &tv, &len) < 0 || (!tv.tv_sec && !tv.tv_usec))
+		return RR_TIME_NEVER;
+	return rr_now() + (rr_time)tv.tv_sec * RR_SEC + (rr_time)tv.tv_usec * RR_USEC;
 }
 
 struct timespec *rr_left(struct timespec *ts, rr_time now, rr_time end)
@@ -151,7 +151,7 @@ static int sleep_in_poll(struct sleeper *s, rr_time now, rr_time end)
 	if (errno != EINTR)
 		return 0;
 	if (s->option)
-		s->forever = rr_data_deadline(s->fd, s->option) == RR_TIME_NEVER;
+		s->forever = rr_wait_deadline(s->fd, s->option) == RR_TIME_NEVER;
 	if (!s->forever)
 		return -EINTR;
 	switch (scan_handlers()) {

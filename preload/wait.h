@@ -20,6 +20,9 @@ int rr_wait_one(struct rr_sock *so, int fd, unsigned want, rr_time deadline);
  * option: SO_RCVTIMEO or SO_SNDTIMEO, whichever is for want. */
 int rr_wait_nap(struct rr_sock *so, int fd, unsigned want, int option);
 
+/* When a call that begins now times out, by SO_RCVTIMEO or SO_SNDTIMEO of fd; RR_TIME_NEVER. */
+rr_time rr_wait_deadline(int fd, int option);
+
 /* After any rr_conn_* call that may have changed the carrier (cheap when it did not): brings the
  * epoll registrations of so up to date. */
 void rr_sock_sync(struct rr_sock *so);

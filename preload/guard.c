@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Calls of our own plugins, by thread. Whose call it is besides is process.c's to say. */
+
+#include "preload/guard.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "core/base/compiler.h"
+
+/* Depth of rr_guard_enter() by thread. A pthread key and not __thread: general-dynamic TLS needs
+ * ld.so's __tls_get_addr (one more NEEDED), initial-exec marks the library STATIC_TLS. */
+static pthread_key_t guard_key;
+static _Atomic bool guard_used;
+static pthread_once_t guard_once = PTHREAD_ONCE_INIT;
+
+static void make_guard(void)
+{
+	if (!pthread_key_create(&guard_key, NULL))
+		atomic_store_explicit(&guard_used, true, memory_order_release);
+}
+
+uintptr_t rr_guard_depth(void)
+{
+	if (likely(!atomic_load_explicit(&guard_used, memory_order_acquire)))
+		return 0;
+	return (uintptr_t)pthread_getspecific(guard_key);
+}
+
+void rr_guard_enter(void)
+{
+	pthread_once(&guard_once, make_guard);
+	pthread_setspecific(guard_key, (void *)(rr_guard_depth() + 1));
+}
+
+void rr_guard_leave(void)
+{
+	pthread_setspecific(guard_key, (void *)(rr_guard_depth() - 1));
+}
