@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Loading a configuration: defaults, the file, the environment, and what they mean for each other. */
+
 #include "config/conf.h"
 
 #include <errno.h>
@@ -6,53 +8,6 @@
 #include <sys/auxv.h>
 
 #include "config/internal.h"
-
-const struct rr_conf_listener *rr_conf_listener;
-
-void rr_conf_problem(struct rr_conf *c, const struct rr_where *at, const char *fmt, ...)
-{
-	char *to = c->problems + c->problems_len;
-	unsigned room = (unsigned)sizeof(c->problems) - c->problems_len, n = 0;
-	va_list ap;
-
-	c->nproblems++;
-	if (at->file)
-		n = rr_fmt(to, room, "%s:%u:%u: ", at->file, at->line, at->column);
-	va_start(ap, fmt);
-	n += rr_vfmt(to + n, room - n, fmt, ap);
-	va_end(ap);
-	if (n + 2 > room) {	/* cut: whole lines only */
-		*to = '\0';
-		return;
-	}
-	for (unsigned i = 0; i < n; i++)
-		if (to[i] == '\n')
-			to[i] = '?';
-	if (rr_conf_listener) {		/* it wants all of them, however many */
-		rr_conf_listener->problem(to, n);
-		*to = '\0';
-		return;
-	}
-	to[n] = '\n';
-	to[n + 1] = '\0';
-	c->problems_len += n + 1;
-}
-
-void rr_conf_assign(struct rr_conf *c, const struct rr_where *at, const char *name,
-		    const struct rr_option *o, struct rr_text text)
-{
-	const char *wrong = rr_option_set(c, o, text);
-	char allowed[80];
-
-	if (!wrong && rr_conf_listener)
-		rr_conf_listener->option(at, name, o);
-	if (!wrong)
-		return;
-	rr_option_default(c, o);
-	rr_conf_problem(c, at, "option '%s': '%.*s' is %s (allowed: %s); using default '%s'",
-			name, (int)rr_min(text.len, 64u), text.p, wrong,
-			rr_option_allowed(o, allowed, sizeof(allowed)), o->def);
-}
 
 /* Bounds of one option that hang on another. */
 static void check(struct rr_conf *c)

@@ -1,50 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Walks a message by its format. What its results may come to is reckoned in bound.c. */
+
 #include "core/base/compiler.h"
 #include "core/ulb/walk.h"
 #include "core/wire/cursor.h"
 #include "core/wire/draft02.h"
-
-/* --- formats -------------------------------------------------------------------------- */
-
-static bool opens(char c)
-{
-	return c == '[' || c == '(' || c == '<' || c == '{';
-}
-
-static bool closes(char c)
-{
-	return c == ']' || c == ')' || c == '>' || c == '}';
-}
-
-const char *rr_format_close(const char *f)
-{
-	for (uint32_t depth = 0;; f++) {
-		depth += opens(*f);
-		depth -= closes(*f);
-		if (depth == 0)
-			return f;
-	}
-}
-
-const char *rr_format_arm_end(const char *f)
-{
-	for (; *f != '|' && *f != '}'; f++) {
-		if (opens(*f))
-			f = rr_format_close(f);
-	}
-	return f;
-}
-
-uint64_t rr_format_number(const char **f, uint64_t absent)
-{
-	uint64_t n = 0;
-
-	if (**f < '0' || **f > '9')
-		return absent;
-	for (; **f >= '0' && **f <= '9'; (*f)++)
-		n = n * 10 + (uint64_t)(**f - '0');
-	return n;
-}
 
 /* --- the stream ------------------------------------------------------------------------- */
 
@@ -398,6 +358,6 @@ static const char *element(struct rr_walk *w, const char *f)
 
 void rr_walk_format(struct rr_walk *w, const char *f)
 {
-	while (!w->rc && *f && *f != '|' && !closes(*f))
+	while (!w->rc && *f && *f != '|' && !rr_format_closes(*f))
 		f = element(w, f);
 }

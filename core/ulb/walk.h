@@ -83,8 +83,10 @@ static inline uint64_t rr_bound_add(uint64_t a, uint64_t b)
 	return a + b < RR_BOUND_NONE ? a + b : RR_BOUND_NONE;
 }
 
-/* --- formats --- */
+/* --- formats, format.c --- */
 
+/* Is it such a bracket? */
+bool rr_format_closes(char c);
 /* The bracket that closes the one at f. */
 const char *rr_format_close(const char *f);
 /* The end of the union arm that begins at f: at its '|' or '}'. */

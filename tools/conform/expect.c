@@ -10,17 +10,6 @@ struct shown {
 	uint8_t lie[RR_LINK_RECV];
 };
 
-bool rr_run_meets(struct rr_run *r, const struct rr_step *s)
-{
-	for (uint32_t i = 0; i < r->met; i++)
-		if (r->meeting[i] == s)
-			return false;
-	if (r->met == RR_MEETINGS)
-		return false;
-	r->meeting[r->met++] = s;
-	return r->met == r->o->lie_at;
-}
-
 /* Does an alternative say what it wants of a word? Then there is no telling what would be wrong with it. */
 static bool names_field(const struct rr_step *s, const char *name)
 {

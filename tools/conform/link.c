@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* A connection when it is there: messages, memory, what completes, its end. ways.c makes it. */
+
 #include "tools/conform/link.h"
 
 #include <err.h>
@@ -14,13 +16,6 @@
 #include "core/base/os.h"
 
 #define NAP	20	/* ms: the longest sleep, however well one is woken */
-
-static const struct rr_os libc_os = {
-	.socket = socket, .bind = bind, .listen = listen, .connect = connect, .accept4 = accept4,
-	.shutdown = shutdown, .close = close, .fcntl = fcntl, .ioctl = ioctl, .getsockopt = getsockopt,
-	.setsockopt = setsockopt, .getsockname = getsockname, .getpeername = getpeername, .recv = recv,
-	.send = send, .recvmsg = recvmsg, .sendmsg = sendmsg, .poll = poll,
-};
 
 /* --- set-up --- */
 
@@ -57,43 +52,6 @@ const char *rr_link_establish(struct rr_link *l)
 	while ((rc = l->ops->establish(l->qp)) == -EAGAIN && rr_now() < until)
 		poll(&(struct pollfd){ l->qp->wake_fd, POLLIN, 0 }, 1, NAP);
 	return !rc ? NULL : rc == -EAGAIN ? "the peer does not complete the connection" : strerror(-rc);
-}
-
-const char *rr_link_connect(struct rr_link *l, const struct rr_link_params *p)
-{
-	const char *why;
-
-	rr_os = &libc_os;
-	*l = (struct rr_link){ .anchor = -1 };
-	why = p->way == RR_WAY_UPGRADE ? rr_link_upgrade_connect(l, p) : rr_link_native_connect(l, p);
-	if (why)
-		rr_link_close(l);
-	return why;
-}
-
-const char *rr_link_listen(struct rr_listener **out, const struct rr_link_params *p)
-{
-	struct rr_listener *l = calloc(1, sizeof(*l));
-	const char *why;
-
-	if (!l)
-		return "out of memory";
-	rr_os = &libc_os;
-	l->fd = -1;
-	*out = l;
-	why = p->way == RR_WAY_UPGRADE ? rr_link_upgrade_listen(l, p) : rr_link_native_listen(l, p);
-	return why;
-}
-
-const char *rr_link_accept(struct rr_link *l, struct rr_listener *from, const struct rr_link_params *p)
-{
-	const char *why;
-
-	*l = (struct rr_link){ .anchor = -1 };
-	why = from->lst ? rr_link_native_accept(l, from, p) : rr_link_upgrade_accept(l, from, p);
-	if (why)
-		rr_link_close(l);
-	return why;
 }
 
 void rr_link_unlisten(struct rr_listener *l)

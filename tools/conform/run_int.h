@@ -42,6 +42,9 @@ static inline uint64_t rr_run_eval(struct rr_run *r, const struct rr_expr *x)
 	return rr_env_eval(&r->env, x);
 }
 
+/* An expectation is met. True: it is the one to be lied to. */
+bool rr_run_meets(struct rr_run *r, const struct rr_step *s);
+
 /* What the peer says before its first call, and s (NULL: none) does not ask for, is answered. True: m was that. */
 bool rr_run_opens(struct rr_run *r, const struct rr_step *s, const struct rr_message *m);
 
@@ -54,8 +57,7 @@ struct rr_var *rr_run_memory(struct rr_run *r, const struct rr_step *s);
 rr_step_fn rr_step_expect;
 /* One expectation of a message; as: the step that it is known by. */
 bool rr_run_expects(struct rr_run *r, const struct rr_step *as, const struct rr_step *s);
-/* An expectation is met. True: it is the one to be lied to. */
-bool rr_run_meets(struct rr_run *r, const struct rr_step *s);
+
 
 /* --- serve.c --- */
 

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The letters of a format (binding.h): where its parts begin and end. */
+
+#include "core/ulb/walk.h"
+
+static bool opens(char c)
+{
+	return c == '[' || c == '(' || c == '<' || c == '{';
+}
+
+bool rr_format_closes(char c)
+{
+	return c == ']' || c == ')' || c == '>' || c == '}';
+}
+
+const char *rr_format_close(const char *f)
+{
+	for (uint32_t depth = 0;; f++) {
+		depth += opens(*f);
+		depth -= rr_format_closes(*f);
+		if (depth == 0)
+			return f;
+	}
+}
+
+const char *rr_format_arm_end(const char *f)
+{
+	for (; *f != '|' && *f != '}'; f++) {
+		if (opens(*f))
+			f = rr_format_close(f);
+	}
+	return f;
+}
+
+uint64_t rr_format_number(const char **f, uint64_t absent)
+{
+	uint64_t n = 0;
+
+	if (**f < '0' || **f > '9')
+		return absent;
+	for (; **f >= '0' && **f <= '9'; (*f)++)
+		n = n * 10 + (uint64_t)(**f - '0');
+	return n;
+}
