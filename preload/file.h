@@ -13,12 +13,12 @@
 struct rr_conn;
 struct rr_ep_watch;
 
-enum rr_kind { RR_KIND_SOCK = 1, RR_KIND_EPOLL };
+enum rr_file_kind { RR_KIND_SOCK = 1, RR_KIND_EPOLL };
 
 struct rr_file {
 	_Atomic uint32_t refs;	/* table slots and calls inside; 0: free in its slab */
 	_Atomic uint32_t fds;	/* table slots: fd numbers of this process; rr_fdt_give() counts */
-	enum rr_kind kind;
+	enum rr_file_kind kind;
 	uint64_t ino;		/* of the kernel object that it was made for (fstat) */
 };
 

@@ -80,21 +80,21 @@ static void put_number(struct out *o, const struct spec *s, uint64_t v, unsigned
 		put(o, digits[--n]);
 }
 
-struct args {
+struct log_args {
 	va_list ap;
 };
 
-static uint64_t get_unsigned(struct args *a, int size)
+static uint64_t get_unsigned(struct log_args *a, int size)
 {
 	return size == 8 ? va_arg(a->ap, unsigned long long) : va_arg(a->ap, unsigned int);
 }
 
-static int64_t get_signed(struct args *a, int size)
+static int64_t get_signed(struct log_args *a, int size)
 {
 	return size == 8 ? va_arg(a->ap, long long) : va_arg(a->ap, int);
 }
 
-static const char *get_spec(const char *f, struct spec *s, struct args *a)
+static const char *get_spec(const char *f, struct spec *s, struct log_args *a)
 {
 	*s = (struct spec){ .zero = *f == '0', .precision = -1, .size = sizeof(int) };
 	for (; *f >= '0' && *f <= '9'; f++)
@@ -117,7 +117,7 @@ static const char *get_spec(const char *f, struct spec *s, struct args *a)
 	return f;
 }
 
-static void convert(struct out *o, const struct spec *s, char verb, struct args *a)
+static void convert(struct out *o, const struct spec *s, char verb, struct log_args *a)
 {
 	int64_t v;
 
@@ -151,7 +151,7 @@ static void convert(struct out *o, const struct spec *s, char verb, struct args 
 unsigned rr_vfmt(char *buf, unsigned size, const char *fmt, va_list ap)
 {
 	struct out o = { .buf = buf, .size = size };
-	struct args a;
+	struct log_args a;
 	struct spec s;
 
 	if (!size)

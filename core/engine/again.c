@@ -21,16 +21,16 @@ bool rr_again_keeps(const struct rr_eng *e, const struct rr_plan *p)
 
 void rr_again_over(struct rr_eng *e, struct rr_call *c)
 {
-	struct rr_tx *t = rr_again_tx(e, c);
+	struct rr_out *t = rr_again_tx(e, c);
 
 	if (t->pending)		/* rr_tx_done() sees that the call is gone */
 		return;
 	rr_eng_release(e, t->buf);
-	rr_pool_put(&e->txs, t);
+	rr_table_put(&e->txs, t);
 }
 
 /* What of its message is in the Send does not fit beside chunks that it did not have. */
-static bool too_long_inline(const struct rr_eng *e, const struct rr_call *c, const struct rr_tx *t)
+static bool too_long_inline(const struct rr_eng *e, const struct rr_call *c, const struct rr_out *t)
 {
 	uint32_t hdr = e->hdr_min + (c->reply.len ? e->hdr_reply : 0) + (c->write.len ? e->hdr_write : 0);
 	uint64_t placed = rr_ulb_padded(t->item.len);
@@ -40,7 +40,7 @@ static bool too_long_inline(const struct rr_eng *e, const struct rr_call *c, con
 	return hdr + t->len - placed > e->p.inline_send;
 }
 
-static uint32_t args_of(const struct rr_tx *t)
+static uint32_t args_of(const struct rr_out *t)
 {
 	if (t->form == RR_TX_LONG_CALL)
 		return t->len;
@@ -50,7 +50,7 @@ static uint32_t args_of(const struct rr_tx *t)
 /* All of its first exposures are fenced. */
 void rr_again_send(struct rr_eng *e, struct rr_call *c)
 {
-	struct rr_tx *t = rr_again_tx(e, c);
+	struct rr_out *t = rr_again_tx(e, c);
 
 	c->again = false;
 	c->args.state = c->reply.state = c->write.state = RR_MEM_NONE;

@@ -7,7 +7,7 @@
 
 #define TRIES	4u	/* of one call: a responder that always wants it otherwise never gets it */
 
-static bool by_whole(struct rr_call *c, const struct rr_tx *t)
+static bool by_whole(struct rr_call *c, const struct rr_out *t)
 {
 	c->next.whole = true;
 	return t->form == RR_TX_READ_CHUNK;
@@ -46,7 +46,7 @@ static bool by_write_chunk(const struct rr_eng *e, struct rr_call *c, uint32_t n
 }
 
 /* req: version-two-08 5.3.3 #8 #9 #12 */
-static bool amend(const struct rr_eng *e, struct rr_call *c, const struct rr_tx *t,
+static bool amend(const struct rr_eng *e, struct rr_call *c, const struct rr_out *t,
 		  const struct rr_msg *m)
 {
 	switch (m->err) {

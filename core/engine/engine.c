@@ -278,24 +278,24 @@ void rr_eng_tick(struct rr_eng *e, rr_time now)
 }
 
 /* The entry that an operation's id names; NULL if it is over. */
-static void *entry_of(const struct rr_eng *e, uint32_t id, enum rr_kind *kind)
+static void *entry_of(const struct rr_eng *e, uint32_t id, enum rr_op_kind *kind)
 {
-	uint16_t idx = (id >> 16) & RR_POOL_MAX, gen = (uint16_t)id;
+	uint16_t idx = (id >> 16) & RR_TABLE_MAX, gen = (uint16_t)id;
 
-	*kind = (enum rr_kind)(id >> 28);
+	*kind = (enum rr_op_kind)(id >> 28);
 	switch (*kind) {
 	case RR_K_SEND:
 	case RR_K_WRITE:
 	case RR_K_EXPOSE:
-		return rr_pool_find(&e->txs, idx, gen);
+		return rr_table_find(&e->txs, idx, gen);
 	case RR_K_PULL:
-		return rr_pool_find(&e->ins, idx, gen);
+		return rr_table_find(&e->ins, idx, gen);
 	case RR_K_INV_ARGS:
 	case RR_K_INV_REPLY:
 	case RR_K_INV_WRITE:
-		return rr_pool_find(&e->calls, idx, gen);
+		return rr_table_find(&e->calls, idx, gen);
 	case RR_K_INV_SHOWN:
-		return rr_pool_find(&e->shown, idx, gen);
+		return rr_table_find(&e->shown, idx, gen);
 	default:
 		return NULL;
 	}
@@ -304,7 +304,7 @@ static void *entry_of(const struct rr_eng *e, uint32_t id, enum rr_kind *kind)
 /* req: rfc8166 4.5.4 #1 #2 */
 void rr_eng_done(struct rr_eng *e, uint32_t id, int status, rr_time now)
 {
-	enum rr_kind kind;
+	enum rr_op_kind kind;
 	void *entry = entry_of(e, id, &kind);
 
 	e->now = now;
@@ -327,18 +327,18 @@ void rr_eng_done(struct rr_eng *e, uint32_t id, int status, rr_time now)
 
 /* --- idle ------------------------------------------------------------------------------ */
 
-/* Lists and maps hold live entries only: with empty pools they are empty. */
+/* Lists and maps hold live entries only: with empty tables they are empty. */
 size_t rr_eng_quiet(struct rr_eng *e)
 {
-	struct rr_pool *pools[] = { &e->calls, &e->serves, &e->shown, &e->ins, &e->txs };
+	struct rr_table *tables[] = { &e->calls, &e->serves, &e->shown, &e->ins, &e->txs };
 	uint32_t used = e->ops_tail - e->ops_head;
 
-	for (size_t i = 0; i < rr_array_size(pools); i++)
-		used += pools[i]->used;
+	for (size_t i = 0; i < rr_array_size(tables); i++)
+		used += tables[i]->used;
 	if (used)
 		return 0;
-	for (size_t i = 0; i < rr_array_size(pools); i++)
-		rr_pool_reset(pools[i]);
+	for (size_t i = 0; i < rr_array_size(tables); i++)
+		rr_table_reset(tables[i]);
 	return offsetof(struct rr_eng, rx);
 }
 

@@ -55,9 +55,9 @@ uint32_t rr_inv_offer(const struct rr_eng *e, const struct rr_call *c, const str
 /* The peer's receives are aligned to this: what calls of ours are padded to, if any are. */
 void rr_pad_to(struct rr_eng *e, uint32_t align);
 /* Makes a call that goes inline and without chunks one with padding, if it can and should be. */
-void rr_pad_call(const struct rr_eng *e, const struct rr_eng_out *out, struct rr_tx *t);
+void rr_pad_call(const struct rr_eng *e, const struct rr_eng_out *out, struct rr_out *t);
 /* What its Send carries, behind the header. */
-void rr_pad_parts(struct rr_eng *e, const struct rr_tx *t, struct rr_op *op);
+void rr_pad_parts(struct rr_eng *e, const struct rr_out *t, struct rr_op *op);
 /* Finds the padding of an RDMA_MSGP (e->rx), each word of whose stream is read once. False: it cannot be. */
 bool rr_pad_in_call(struct rr_eng *e, struct rr_in *in, const uint8_t *stream);
 bool rr_pad_in_reply(struct rr_eng *e, const struct rr_call *c, struct rr_in *in,
@@ -72,9 +72,9 @@ void rr_plan(const struct rr_eng *e, const struct rr_eng_out *out, struct rr_pla
 /* --- again.c --- */
 
 /* The entry of its Send, which is kept. */
-static inline struct rr_tx *rr_again_tx(const struct rr_eng *e, const struct rr_call *c)
+static inline struct rr_out *rr_again_tx(const struct rr_eng *e, const struct rr_call *c)
 {
-	return rr_pool_at(&e->txs, c->tx);
+	return rr_table_at(&e->txs, c->tx);
 }
 
 bool rr_again_keeps(const struct rr_eng *e, const struct rr_plan *p);
@@ -157,7 +157,7 @@ enum rr_eng_why rr_req_refused(struct rr_eng *e, const struct rr_call *c);
 void rr_req_withdraw(struct rr_eng *e, struct rr_call *c);
 /* The call's Send is out. */
 void rr_req_sent(struct rr_eng *e, struct rr_call *c);
-void rr_req_fenced(struct rr_eng *e, struct rr_call *c, enum rr_kind which);
+void rr_req_fenced(struct rr_eng *e, struct rr_call *c, enum rr_op_kind which);
 
 /* --- amend.c --- */
 
@@ -202,7 +202,7 @@ void rr_ctl_error_received(struct rr_eng *e, struct rr_in *in, const struct rr_m
 /* --- outbound.c --- */
 
 bool rr_tx_next_op(struct rr_eng *e, struct rr_op *op);
-void rr_tx_done(struct rr_eng *e, struct rr_tx *t);
+void rr_tx_done(struct rr_eng *e, struct rr_out *t);
 
 /* --- traits.c --- */
 

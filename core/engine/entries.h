@@ -22,7 +22,7 @@
  * of queued operations holds only small change (releases, pulls, invalidations). */
 
 #include "core/engine/engine.h"
-#include "core/engine/pool.h"
+#include "core/engine/table.h"
 #include "core/wire/codec.h"
 
 #define RR_ENG_SEGS	8u	/* segments of one exposed buffer of ours */
@@ -34,7 +34,7 @@
 #define RR_ENG_STARVED	(120 * RR_SEC)	/* longer than RPC programs wait for a reply */
 
 /* An operation's id: what it is for, the entry, that entry's life. */
-enum rr_kind {
+enum rr_op_kind {
 	RR_K_NONE,
 	RR_K_SEND,		/* tx */
 	RR_K_WRITE,		/* tx */
@@ -46,7 +46,7 @@ enum rr_kind {
 	RR_K_INV_WRITE,		/* call: its Write chunk */
 };
 
-static inline uint32_t rr_id(enum rr_kind kind, const struct rr_node *n)
+static inline uint32_t rr_id(enum rr_op_kind kind, const struct rr_node *n)
 {
 	return (uint32_t)kind << 28 | (uint32_t)n->idx << 16 | n->gen;
 }
@@ -199,7 +199,7 @@ enum rr_tx_state {
 	RR_TX_SENT,
 };
 
-struct rr_tx {
+struct rr_out {
 	struct rr_node n;
 	enum rr_tx_state state;
 	enum rr_tx_form form;

@@ -6,7 +6,7 @@
 
 struct rr_in *rr_in_new(struct rr_eng *e, uint32_t token)
 {
-	struct rr_in *in = rr_pool_get(&e->ins);
+	struct rr_in *in = rr_table_get(&e->ins);
 
 	if (!in)
 		return NULL;
@@ -27,7 +27,7 @@ struct rr_in *rr_in_new(struct rr_eng *e, uint32_t token)
 
 struct rr_in *rr_in_own(struct rr_eng *e, uint32_t xid)
 {
-	struct rr_in *in = rr_pool_get(&e->ins);
+	struct rr_in *in = rr_table_get(&e->ins);
 
 	if (!in)
 		return NULL;
@@ -43,7 +43,7 @@ struct rr_in *rr_in_own(struct rr_eng *e, uint32_t xid)
 void rr_in_forget_chunks(struct rr_eng *e, struct rr_in *in)
 {
 	if (in->serve)
-		rr_pool_put(&e->serves, rr_pool_at(&e->serves, in->serve));
+		rr_table_put(&e->serves, rr_table_at(&e->serves, in->serve));
 	in->serve = 0;
 }
 
@@ -59,7 +59,7 @@ void rr_in_drop(struct rr_eng *e, struct rr_in *in)
 {
 	rr_in_forget_chunks(e, in);
 	rr_in_repost(e, in);
-	rr_pool_put(&e->ins, in);
+	rr_table_put(&e->ins, in);
 }
 
 void rr_in_discard(struct rr_eng *e, struct rr_in *in)
@@ -104,7 +104,7 @@ void rr_in_read_over(struct rr_eng *e, struct rr_in *in)
 	if (likely(!e->waiting))
 		return;
 	while (next && !next->waits)
-		next = next->n.next ? rr_pool_at(&e->ins, next->n.next) : NULL;
+		next = next->n.next ? rr_table_at(&e->ins, next->n.next) : NULL;
 	if (!next)
 		return;
 	e->waiting--;

@@ -48,7 +48,7 @@ bool rr_ctl_next_op(struct rr_eng *e, struct rr_op *op)
 	struct rr_in *in = rr_list_head(&e->control, &e->ins);
 
 	while (in && !may_send(e, in))
-		in = in->n.next ? rr_pool_at(&e->ins, in->n.next) : NULL;
+		in = in->n.next ? rr_table_at(&e->ins, in->n.next) : NULL;
 	if (!in)
 		return false;
 	if (unlikely(in->state == RR_IN_OPENING)) {
@@ -63,7 +63,7 @@ bool rr_ctl_next_op(struct rr_eng *e, struct rr_op *op)
 			rr_inv_done(e, in, op);
 	}
 	rr_list_del(&e->control, &e->ins, in);
-	rr_pool_put(&e->ins, in);
+	rr_table_put(&e->ins, in);
 	return true;
 }
 

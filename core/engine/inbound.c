@@ -177,7 +177,7 @@ static void judge_reply(struct rr_eng *e, struct rr_in *in, const uint8_t *head,
 /* Must its binding be asked? */
 static bool bound(const struct rr_eng *e, const struct rr_in *in)
 {
-	const struct rr_serve *s = in->serve ? rr_pool_at(&e->serves, in->serve) : NULL;
+	const struct rr_serve *s = in->serve ? rr_table_at(&e->serves, in->serve) : NULL;
 
 	return in->nparts || (s && s->nwrites);
 }
@@ -209,7 +209,7 @@ static void judge_bad(struct rr_eng *e, struct rr_in *in, const uint8_t *head, u
 void rr_eng_head(struct rr_eng *e, uint32_t id, int status, const uint8_t *head, uint32_t n,
 		 rr_time now)
 {
-	struct rr_in *in = rr_pool_find(&e->ins, (id >> 16) & RR_POOL_MAX, (uint16_t)id);
+	struct rr_in *in = rr_table_find(&e->ins, (id >> 16) & RR_TABLE_MAX, (uint16_t)id);
 	uint32_t peek;
 
 	e->now = now;
@@ -238,12 +238,12 @@ static void finish_pull(struct rr_eng *e, struct rr_in *in)
 	if (in->done_due)
 		rr_ctl_done(e, in);
 	else
-		rr_pool_put(&e->ins, in);
+		rr_table_put(&e->ins, in);
 }
 
 void rr_eng_pulled(struct rr_eng *e, uint32_t id, int status, rr_time now)
 {
-	struct rr_in *in = rr_pool_find(&e->ins, (id >> 16) & RR_POOL_MAX, (uint16_t)id);
+	struct rr_in *in = rr_table_find(&e->ins, (id >> 16) & RR_TABLE_MAX, (uint16_t)id);
 
 	e->now = now;
 	if (!in || in->from != RR_FROM_PULL || in->state > RR_IN_PULLING || e->failed)
@@ -299,7 +299,7 @@ static void finish_delivery(struct rr_eng *e, struct rr_in *in)
 		give_credit_back(e, in);
 	rr_list_del(&e->arrived, &e->ins, in);
 	if (in->from != RR_FROM_PULL) {
-		rr_pool_put(&e->ins, in);
+		rr_table_put(&e->ins, in);
 		return;
 	}
 	in->state = RR_IN_PULLING;

@@ -68,7 +68,7 @@ void rr_inv_keep(const struct rr_eng *e, struct rr_serve *s, const struct rr_in 
 
 static bool still_reading(const struct rr_eng *e, const struct rr_serve *s)
 {
-	const struct rr_in *in = rr_pool_find(&e->ins, s->in, s->in_gen);
+	const struct rr_in *in = rr_table_find(&e->ins, s->in, s->in_gen);
 
 	return in && !in->pulled;
 }

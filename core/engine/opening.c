@@ -23,7 +23,7 @@ static void say(struct rr_eng *e, struct rr_in *in)
 	rr_list_add(&e->control, &e->ins, in);
 }
 
-/* The pools are empty still: there is an entry. */
+/* The tables are empty still: there is an entry. */
 /* req: version-two-08 7 #1 */
 void rr_open_begin(struct rr_eng *e)
 {
@@ -60,11 +60,11 @@ static void unsay(struct rr_eng *e)
 	struct rr_in *in = rr_list_head(&e->control, &e->ins);
 
 	while (in) {
-		struct rr_in *next = in->n.next ? rr_pool_at(&e->ins, in->n.next) : NULL;
+		struct rr_in *next = in->n.next ? rr_table_at(&e->ins, in->n.next) : NULL;
 
 		if (in->state == RR_IN_OPENING) {
 			rr_list_del(&e->control, &e->ins, in);
-			rr_pool_put(&e->ins, in);
+			rr_table_put(&e->ins, in);
 		}
 		in = next;
 	}

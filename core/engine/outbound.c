@@ -5,9 +5,9 @@
 
 #include "core/engine/engine_int.h"
 
-static struct rr_call *call_of(const struct rr_eng *e, const struct rr_tx *t)
+static struct rr_call *call_of(const struct rr_eng *e, const struct rr_out *t)
 {
-	return rr_pool_find(&e->calls, t->call, t->call_gen);
+	return rr_table_find(&e->calls, t->call, t->call_gen);
 }
 
 /* --- the header ------------------------------------------------------------------------ */
@@ -42,23 +42,23 @@ static void add_call_chunks(struct rr_chunks *ch, const struct rr_call *c)
 }
 
 /* Is anything of its message behind the header? */
-static bool has_stream(const struct rr_tx *t)
+static bool has_stream(const struct rr_out *t)
 {
 	return t->form == RR_TX_INLINE || t->form == RR_TX_READ_CHUNK || t->form == RR_TX_PADDED;
 }
 
-static struct rr_serve *serve_of(const struct rr_eng *e, const struct rr_tx *t)
+static struct rr_serve *serve_of(const struct rr_eng *e, const struct rr_out *t)
 {
-	return t->serve ? rr_pool_at(&e->serves, t->serve) : NULL;
+	return t->serve ? rr_table_at(&e->serves, t->serve) : NULL;
 }
 
 /* req: rfc8166 4.2.1 #1, 4.3.1 #1, 4.6.1 #1; rfc8167 5.1 #1, 5.2 #1; version-two-08 7.3 #1 */
-static void build(struct rr_eng *e, const struct rr_tx *t)
+static void build(struct rr_eng *e, const struct rr_out *t)
 {
 	bool call = t->type == RR_RPC_CALL;
 	struct rr_call *c = call ? call_of(e, t) : NULL;
 	const struct rr_serve *s = serve_of(e, t);
-	const struct rr_shown *shown = t->shown ? rr_pool_at(&e->shown, t->shown) : NULL;
+	const struct rr_shown *shown = t->shown ? rr_table_at(&e->shown, t->shown) : NULL;
 
 	rr_msg_init(&e->tx, has_stream(t) ? RR_MSG : RR_NOMSG, t->n.xid,
 		    e->codec->version, call ? e->cr.asked : rr_resp_grant(e));
@@ -82,7 +82,7 @@ static void build(struct rr_eng *e, const struct rr_tx *t)
 
 /* --- operations ------------------------------------------------------------------------ */
 
-static void count_sent(struct rr_eng *e, const struct rr_tx *t)
+static void count_sent(struct rr_eng *e, const struct rr_out *t)
 {
 	const struct rr_serve *s = serve_of(e, t);
 	bool call = t->type == RR_RPC_CALL;
@@ -108,7 +108,7 @@ static void count_sent(struct rr_eng *e, const struct rr_tx *t)
 
 /* What of a message goes into its Send. */
 /* req: rfc8166 3.4.4.1 #1, 3.4.4.4 #2 */
-static void add_stream(struct rr_eng *e, const struct rr_tx *t, const struct rr_serve *s,
+static void add_stream(struct rr_eng *e, const struct rr_out *t, const struct rr_serve *s,
 		       struct rr_op *op)
 {
 	uint32_t end = t->item.off + t->item.len + rr_ulb_pad(t->item.len);
@@ -128,7 +128,7 @@ static void add_stream(struct rr_eng *e, const struct rr_tx *t, const struct rr_
 	op->len = t->item.off + t->len - end;
 }
 
-static bool emit_send(struct rr_eng *e, struct rr_tx *t, struct rr_op *op)
+static bool emit_send(struct rr_eng *e, struct rr_out *t, struct rr_op *op)
 {
 	struct rr_serve *s = serve_of(e, t);
 
@@ -147,9 +147,9 @@ static bool emit_send(struct rr_eng *e, struct rr_tx *t, struct rr_op *op)
 	if (t->call)
 		rr_req_sent(e, call_of(e, t));
 	if (s)
-		rr_pool_put(&e->serves, s);
+		rr_table_put(&e->serves, s);
 	if (t->shown)
-		rr_rel_sent(e, rr_pool_at(&e->shown, t->shown));
+		rr_rel_sent(e, rr_table_at(&e->shown, t->shown));
 	rr_list_del(&e->unsent, &e->txs, t);
 	e->nunsent--;
 	t->state = RR_TX_SENT;
@@ -158,7 +158,7 @@ static bool emit_send(struct rr_eng *e, struct rr_tx *t, struct rr_op *op)
 }
 
 /* The next RDMA Write that a reply needs; false: all are out. */
-static bool emit_write(struct rr_eng *e, struct rr_tx *t, struct rr_op *op)
+static bool emit_write(struct rr_eng *e, struct rr_out *t, struct rr_op *op)
 {
 	const struct rr_serve *s = serve_of(e, t);
 
@@ -178,13 +178,13 @@ static bool wanted(const struct rr_mem *m)
 }
 
 /* What t still needs exposed; NULL nothing more. */
-static struct rr_mem *next_exposure(struct rr_eng *e, const struct rr_tx *t)
+static struct rr_mem *next_exposure(struct rr_eng *e, const struct rr_out *t)
 {
 	struct rr_call *c = call_of(e, t);
 	struct rr_shown *s;
 
 	if (t->form == RR_TX_RELIABLE) {
-		s = rr_pool_at(&e->shown, t->shown);
+		s = rr_table_at(&e->shown, t->shown);
 		return wanted(&s->mem) ? &s->mem : NULL;
 	}
 	assert(c);	/* a call is not forgotten before it is sent */
@@ -203,7 +203,7 @@ static bool wants_new(const struct rr_call *c, const struct rr_mem *m)
 
 /* A Write chunk has room around it. */
 /* req: rfc8166 3.4.4.1 #2, 3.4.5.2 #1; draft-02 3.4 #2 */
-static void expose_op(struct rr_eng *e, struct rr_tx *t, const struct rr_mem *m, struct rr_op *op)
+static void expose_op(struct rr_eng *e, struct rr_out *t, const struct rr_mem *m, struct rr_op *op)
 {
 	const struct rr_call *c = call_of(e, t);
 	bool fresh = wants_new(c, m);
@@ -226,7 +226,7 @@ static void expose_op(struct rr_eng *e, struct rr_tx *t, const struct rr_mem *m,
 
 /* True if *op was filled in; false: wait, or go on when t is READY. */
 /* req: rfc8166 3.5.3 #4 */
-static bool set_up(struct rr_eng *e, struct rr_tx *t, struct rr_op *op)
+static bool set_up(struct rr_eng *e, struct rr_out *t, struct rr_op *op)
 {
 	struct rr_mem *m = next_exposure(e, t);
 
@@ -242,7 +242,7 @@ static bool set_up(struct rr_eng *e, struct rr_tx *t, struct rr_op *op)
 
 bool rr_tx_next_op(struct rr_eng *e, struct rr_op *op)
 {
-	struct rr_tx *t = rr_list_head(&e->unsent, &e->txs);
+	struct rr_out *t = rr_list_head(&e->unsent, &e->txs);
 
 	if (!t)
 		return false;
@@ -256,7 +256,7 @@ bool rr_tx_next_op(struct rr_eng *e, struct rr_op *op)
 /* --- completions ----------------------------------------------------------------------- */
 
 /* It waits for memory; or does without, if it is memory for a reply and none may ever come. */
-static void not_exposed(struct rr_eng *e, struct rr_tx *t, struct rr_mem *m, int status)
+static void not_exposed(struct rr_eng *e, struct rr_out *t, struct rr_mem *m, int status)
 {
 	t->state = RR_TX_SETUP;
 	if (wants_new(call_of(e, t), m) && (e->ring || status == -ENOMEM)) {
@@ -270,7 +270,7 @@ static void not_exposed(struct rr_eng *e, struct rr_tx *t, struct rr_mem *m, int
 void rr_eng_exposed(struct rr_eng *e, uint32_t id, int status, uint32_t buf,
 		    const struct rr_seg *segs, uint32_t n, rr_time now)
 {
-	struct rr_tx *t = rr_pool_find(&e->txs, (id >> 16) & RR_POOL_MAX, (uint16_t)id);
+	struct rr_out *t = rr_table_find(&e->txs, (id >> 16) & RR_TABLE_MAX, (uint16_t)id);
 	const struct rr_call *c;
 	struct rr_mem *m;
 	bool fresh;
@@ -293,7 +293,7 @@ void rr_eng_exposed(struct rr_eng *e, uint32_t id, int status, uint32_t buf,
 }
 
 /* The buffer of a Read chunk is its call's as long as that has it exposed. */
-void rr_tx_done(struct rr_eng *e, struct rr_tx *t)
+void rr_tx_done(struct rr_eng *e, struct rr_out *t)
 {
 	const struct rr_call *c;
 
@@ -306,5 +306,5 @@ void rr_tx_done(struct rr_eng *e, struct rr_tx *t)
 	    t->form == RR_TX_REPLY_CHUNK ||
 	    (t->form == RR_TX_READ_CHUNK && !(c && c->args.state)))
 		rr_eng_release(e, t->buf);
-	rr_pool_put(&e->txs, t);
+	rr_table_put(&e->txs, t);
 }

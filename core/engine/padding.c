@@ -16,7 +16,7 @@ void rr_pad_to(struct rr_eng *e, uint32_t align)
 }
 
 /* req: draft-02 3.5 #1 */
-void rr_pad_call(const struct rr_eng *e, const struct rr_eng_out *out, struct rr_tx *t)
+void rr_pad_call(const struct rr_eng *e, const struct rr_eng_out *out, struct rr_out *t)
 {
 	struct rr_ulb_view v = { .buf = out->head, .have = out->have, .len = out->len };
 	struct rr_ulb_padding p = {
@@ -37,7 +37,7 @@ void rr_pad_call(const struct rr_eng *e, const struct rr_eng_out *out, struct rr
 	t->npads = (uint16_t)p.n;
 }
 
-void rr_pad_parts(struct rr_eng *e, const struct rr_tx *t, struct rr_op *op)
+void rr_pad_parts(struct rr_eng *e, const struct rr_out *t, struct rr_op *op)
 {
 	uint32_t at = 0;
 
@@ -77,7 +77,7 @@ static bool none(const struct rr_in *in, const struct rr_msg *m)
 /* req: draft-02 3.5 #1 */
 bool rr_pad_in_call(struct rr_eng *e, struct rr_in *in, const uint8_t *stream)
 {
-	struct rr_serve *s = in->serve ? rr_pool_at(&e->serves, in->serve) : NULL;
+	struct rr_serve *s = in->serve ? rr_table_at(&e->serves, in->serve) : NULL;
 	struct rr_ulb_view v = { .buf = stream, .have = in->len, .len = in->len };
 	struct rr_ulb_padding p = found(&e->rx);
 	bool known = rr_ulb_pad_call(&v, &p) == RR_ULB_OK;

@@ -26,7 +26,7 @@ void rr_eng_push(struct rr_eng *e, enum rr_opcode code, uint32_t id, uint32_t bu
 
 static void fill_pull(const struct rr_eng *e, const struct rr_in *in, struct rr_op *op)
 {
-	const struct rr_serve *s = in->serve ? rr_pool_at(&e->serves, in->serve) : NULL;
+	const struct rr_serve *s = in->serve ? rr_table_at(&e->serves, in->serve) : NULL;
 
 	op->segs = in->segs;
 	op->nsegs = in->nsegs;
@@ -62,9 +62,9 @@ bool rr_eng_next_queued(struct rr_eng *e, struct rr_op *op)
 	if (q->code == RR_OP_REPOST)
 		op->token = q->buf;
 	if (q->code == RR_OP_PULL)
-		fill_pull(e, rr_pool_at(&e->ins, q->in), op);
+		fill_pull(e, rr_table_at(&e->ins, q->in), op);
 	if (q->code == RR_OP_COMPOSE)
-		fill_compose(rr_pool_at(&e->ins, q->in), op);
+		fill_compose(rr_table_at(&e->ins, q->in), op);
 	if (e->ops_head == e->ops_tail)
 		e->ops_head = e->ops_tail = 0;	/* touches little memory while idle */
 	return true;

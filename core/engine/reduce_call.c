@@ -172,7 +172,7 @@ bool rr_reads_judge(struct rr_eng *e, struct rr_in *in, const uint8_t *stream, u
 	struct rr_ulb_view v = {
 		.buf = stream, .have = have, .len = len, .chunks = chunks, .nchunks = in->nparts,
 	};
-	struct rr_serve *s = in->serve ? rr_pool_at(&e->serves, in->serve) : NULL;
+	struct rr_serve *s = in->serve ? rr_table_at(&e->serves, in->serve) : NULL;
 	struct rr_ulb_call call;
 	enum rr_ulb_rc rc;
 

@@ -16,7 +16,7 @@ bool rr_rel_room(const struct rr_eng *e, uint32_t len)
 
 int rr_rel_reserve(struct rr_eng *e, uint32_t xid, uint32_t buf, uint32_t len, struct rr_shown **out)
 {
-	struct rr_shown *s = rr_rel_room(e, len) ? rr_pool_get(&e->shown) : NULL;
+	struct rr_shown *s = rr_rel_room(e, len) ? rr_table_get(&e->shown) : NULL;
 
 	if (!s) {
 		e->pressure = true;
@@ -45,7 +45,7 @@ static void put(struct rr_eng *e, struct rr_shown *s)
 	rr_eng_release(e, s->mem.buf);
 	e->exposed -= s->mem.len;
 	e->pressure = false;
-	rr_pool_put(&e->shown, s);
+	rr_table_put(&e->shown, s);
 }
 
 static void fence(struct rr_eng *e, struct rr_shown *s)
@@ -61,7 +61,7 @@ bool rr_rel_key_gone(struct rr_eng *e, uint32_t handle)
 	struct rr_shown *s = rr_list_head(&e->shown_sent, &e->shown);
 
 	while (s && !rr_mem_key_gone(&s->mem, handle))
-		s = s->n.next ? rr_pool_at(&e->shown, s->n.next) : NULL;
+		s = s->n.next ? rr_table_at(&e->shown, s->n.next) : NULL;
 	return s;
 }
 
@@ -76,7 +76,7 @@ static struct rr_shown *find(struct rr_eng *e, uint32_t xid)
 	struct rr_shown *s = rr_list_head(&e->shown_sent, &e->shown);
 
 	while (s && s->n.xid != xid)
-		s = s->n.next ? rr_pool_at(&e->shown, s->n.next) : NULL;
+		s = s->n.next ? rr_table_at(&e->shown, s->n.next) : NULL;
 	return s;
 }
 

@@ -44,7 +44,7 @@ static void unlink_call(struct rr_eng *e, struct rr_call *c)
  * with that (rr_tx_done()). */
 static void args_back(struct rr_eng *e, const struct rr_call *c)
 {
-	if (!rr_pool_find(&e->txs, c->tx, c->tx_gen))
+	if (!rr_table_find(&e->txs, c->tx, c->tx_gen))
 		rr_eng_release(e, c->args.buf);
 }
 
@@ -59,7 +59,7 @@ static void result_back(struct rr_eng *e, const struct rr_mem *m, const struct r
 /* c's memory is fenced: it goes back, and the reply that waited for it goes on. */
 static void finish(struct rr_eng *e, struct rr_call *c)
 {
-	struct rr_in *in = c->in ? rr_pool_at(&e->ins, c->in) : NULL;
+	struct rr_in *in = c->in ? rr_table_at(&e->ins, c->in) : NULL;
 
 	result_back(e, &c->reply, in);
 	result_back(e, &c->write, in);
@@ -71,7 +71,7 @@ static void finish(struct rr_eng *e, struct rr_call *c)
 		rr_again_over(e, c);
 	else if (c->args.state == RR_MEM_FENCED)
 		args_back(e, c);
-	rr_pool_put(&e->calls, c);
+	rr_table_put(&e->calls, c);
 	if (in)
 		in->state = in->composing ? RR_IN_COMPOSE : RR_IN_READY;
 }
@@ -102,7 +102,7 @@ static void fence(struct rr_eng *e, struct rr_call *c, struct rr_in *in)
 bool rr_req_key_gone(struct rr_eng *e, uint32_t handle)
 {
 	for (uint16_t i = 1; i <= e->calls.fresh; i++) {
-		struct rr_call *c = rr_pool_at(&e->calls, i);
+		struct rr_call *c = rr_table_at(&e->calls, i);
 
 		if (c->n.live && (rr_mem_key_gone(&c->args, handle) ||
 				  rr_mem_key_gone(&c->reply, handle) ||
@@ -112,7 +112,7 @@ bool rr_req_key_gone(struct rr_eng *e, uint32_t handle)
 	return false;
 }
 
-void rr_req_fenced(struct rr_eng *e, struct rr_call *c, enum rr_kind which)
+void rr_req_fenced(struct rr_eng *e, struct rr_call *c, enum rr_op_kind which)
 {
 	struct rr_mem *m = which == RR_K_INV_ARGS ? &c->args :
 			   which == RR_K_INV_REPLY ? &c->reply : &c->write;
@@ -134,7 +134,7 @@ void rr_eng_consumed(struct rr_eng *e, uint32_t buf, rr_time now)
 {
 	e->now = now;
 	for (uint16_t i = 1; i <= e->calls.fresh; i++) {
-		struct rr_call *c = rr_pool_at(&e->calls, i);
+		struct rr_call *c = rr_table_at(&e->calls, i);
 
 		if (c->n.live && c->sent && c->args.state == RR_MEM_LIVE && c->args.buf == buf) {
 			rr_mem_fence(e, &c->args, rr_id(RR_K_INV_ARGS, &c->n));
@@ -148,7 +148,7 @@ rr_time rr_eng_calls_unread(const struct rr_eng *e)
 	rr_time last = 0;
 
 	for (uint16_t i = 1; i <= e->calls.fresh; i++) {
-		const struct rr_call *c = rr_pool_at(&e->calls, i);
+		const struct rr_call *c = rr_table_at(&e->calls, i);
 
 		if (c->n.live && c->sent && c->args.state == RR_MEM_LIVE)
 			last = rr_max(last, c->since);
@@ -207,7 +207,7 @@ static struct rr_call *forgettable(const struct rr_eng *e)
 	struct rr_call *c = rr_list_head(&e->bare, &e->calls);
 
 	while (c && forgettable_at(e, c) > e->now)
-		c = c->n.next ? rr_pool_at(&e->calls, c->n.next) : NULL;
+		c = c->n.next ? rr_table_at(&e->calls, c->n.next) : NULL;
 	return c;
 }
 
@@ -264,10 +264,10 @@ bool rr_req_writable(const struct rr_eng *e)
 /* NULL: every entry waits, and none may be forgotten at once. */
 static struct rr_call *call_new(struct rr_eng *e, const struct rr_rpc *rpc)
 {
-	struct rr_call *c = rr_pool_get(&e->calls);
+	struct rr_call *c = rr_table_get(&e->calls);
 
 	if (!c && forget_one(e))
-		c = rr_pool_get(&e->calls);
+		c = rr_table_get(&e->calls);
 	if (!c)
 		return NULL;
 	c->n.xid = rpc->xid;
@@ -294,7 +294,7 @@ static enum rr_tx_form form_of(const struct rr_plan *p)
 }
 
 /* What the plan wants exposed is, before the call goes. */
-static void set_up(struct rr_eng *e, struct rr_call *c, struct rr_tx *t, const struct rr_plan *p)
+static void set_up(struct rr_eng *e, struct rr_call *c, struct rr_out *t, const struct rr_plan *p)
 {
 	c->rec = p->rec;
 	c->bounded = p->bounded;
@@ -323,7 +323,7 @@ int rr_req_send(struct rr_eng *e, const struct rr_eng_out *out)
 {
 	struct rr_plan plan;
 	struct rr_call *c;
-	struct rr_tx *t;
+	struct rr_out *t;
 
 	rr_plan(e, out, &plan);
 	if ((!plan.fits && (e->reads_barred || !rr_req_may_use_chunks(e))) || e->mute)
@@ -420,7 +420,7 @@ bool rr_req_reply_plain(struct rr_eng *e, uint32_t xid, uint32_t credit)
 	rr_credits_done_back(&e->cr, c->dones);
 	unlink_call(e, c);
 	rr_credits_return(&e->cr);
-	rr_pool_put(&e->calls, c);
+	rr_table_put(&e->calls, c);
 	return true;
 }
 
@@ -509,7 +509,7 @@ void rr_req_reply_chunk(struct rr_eng *e, struct rr_in *in, const struct rr_chun
 bool rr_req_reply_pulled(struct rr_eng *e, struct rr_in *in, const uint8_t *head, uint32_t have)
 {
 	struct rr_call *c = rr_req_find(e, in->n.xid);
-	const struct rr_serve *s = in->serve ? rr_pool_at(&e->serves, in->serve) : NULL;
+	const struct rr_serve *s = in->serve ? rr_table_at(&e->serves, in->serve) : NULL;
 
 	if (s && rr_writes_used(s->writes, s->nwrites, s->segs))
 		return false;

@@ -77,17 +77,17 @@ static void serve_put(struct rr_eng *e, struct rr_serve *s)
 	if (!s)
 		return;
 	serve_unmap(e, s);
-	rr_pool_put(&e->serves, s);
+	rr_table_put(&e->serves, s);
 }
 
 static struct rr_serve *serve_new(struct rr_eng *e)
 {
-	struct rr_serve *s = rr_pool_get(&e->serves);
+	struct rr_serve *s = rr_table_get(&e->serves);
 
 	if (likely(s) || !e->ring)
 		return s;
 	serve_put(e, rr_list_head(&e->served, &e->serves));
-	return rr_pool_get(&e->serves);
+	return rr_table_get(&e->serves);
 }
 
 bool rr_resp_keep(struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch)
@@ -142,7 +142,7 @@ bool rr_resp_call(struct rr_eng *e, struct rr_in *in)
 		rr_eng_fail(e, RR_WHY_OVERRUN);
 		return false;
 	}
-	s = rr_pool_at(&e->serves, in->serve);
+	s = rr_table_at(&e->serves, in->serve);
 	rr_xmap_add(&e->serve_map, &e->serves, s);
 	rr_list_add(&e->served, &e->serves, s);
 	e->serving++;
@@ -167,7 +167,7 @@ static uint32_t reply_capacity(const struct rr_serve *s)
 static void queue_reply(struct rr_eng *e, const struct rr_eng_out *out, struct rr_serve *s,
 			enum rr_tx_form form)
 {
-	struct rr_tx *t = rr_tx_new(e, out, form);
+	struct rr_out *t = rr_tx_new(e, out, form);
 
 	if (!s)
 		return;
@@ -181,7 +181,7 @@ static int send_reliable(struct rr_eng *e, const struct rr_eng_out *out, struct 
 			 bool reduced)
 {
 	struct rr_shown *shown;
-	struct rr_tx *t;
+	struct rr_out *t;
 	int rc = rr_rel_reserve(e, out->rpc.xid, out->buf, out->len, &shown);
 
 	if (rc)

@@ -43,7 +43,7 @@ void rr_eng_fit(struct rr_eng_params *p, uint32_t recvs)
 
 static uint32_t bounded(uint32_t n)
 {
-	return rr_min(n, RR_POOL_MAX);
+	return rr_min(n, RR_TABLE_MAX);
 }
 
 static uint32_t pow2(uint32_t n)
@@ -65,7 +65,7 @@ static void table_sizes(const struct rr_eng_params *p, struct sizes *s)
 	s->calls = bounded(rr_max(asked_of(p), ring ? 16u : 1u));
 	/* Strict, each message that is being pulled has one until its head says what it is. */
 	s->serves = bounded(granted_of(p) + (ring ? 64u : asked_of(p) + 16u));
-	s->ins = bounded(2 * rr_min(recvs, RR_POOL_MAX) + RR_ENG_SHOWN + 16);
+	s->ins = bounded(2 * rr_min(recvs, RR_TABLE_MAX) + RR_ENG_SHOWN + 16);
 	s->txs = bounded(s->calls + s->serves + 16);
 	s->ops = pow2(4 * (s->calls + s->serves + s->ins + s->txs + RR_ENG_SHOWN));
 	s->serve_segs = rr_min(rr_min(p->max_chunks, RR_MAX_SEGS) * max_segs, RR_MAX_SEGS);
@@ -80,11 +80,11 @@ static void *carve(uint8_t *base, size_t *off, size_t n)
 	return at;
 }
 
-static void carve_pool(struct rr_pool *pool, uint8_t *base, size_t *off, uint32_t n, size_t size)
+static void carve_table(struct rr_table *table, uint8_t *base, size_t *off, uint32_t n, size_t size)
 {
-	pool->n = (uint16_t)n;
-	pool->stride = (uint32_t)rr_align(size, (size_t)16);
-	pool->base = carve(base, off, (size_t)n * pool->stride);
+	table->n = (uint16_t)n;
+	table->stride = (uint32_t)rr_align(size, (size_t)16);
+	table->base = carve(base, off, (size_t)n * table->stride);
 }
 
 static void carve_map(struct rr_xmap *map, uint8_t *base, size_t *off, uint32_t n)
@@ -103,15 +103,15 @@ static size_t lay_out(struct rr_eng_tables *t, uint8_t *base, const struct rr_en
 
 	table_sizes(p, &s);
 	carve(base, &off, sizeof(struct rr_eng));
-	carve_pool(&t->calls, base, &off, s.calls, sizeof(struct rr_call));
+	carve_table(&t->calls, base, &off, s.calls, sizeof(struct rr_call));
 	carve_map(&t->call_map, base, &off, s.calls);
-	carve_pool(&t->serves, base, &off, s.serves,
+	carve_table(&t->serves, base, &off, s.serves,
 		   sizeof(struct rr_serve) + s.serve_segs * sizeof(struct rr_seg));
 	carve_map(&t->serve_map, base, &off, s.serves);
-	carve_pool(&t->shown, base, &off, RR_ENG_SHOWN, sizeof(struct rr_shown));
-	carve_pool(&t->ins, base, &off, s.ins,
+	carve_table(&t->shown, base, &off, RR_ENG_SHOWN, sizeof(struct rr_shown));
+	carve_table(&t->ins, base, &off, s.ins,
 		   sizeof(struct rr_in) + s.in_segs * sizeof(struct rr_seg));
-	carve_pool(&t->txs, base, &off, s.txs, sizeof(struct rr_tx));
+	carve_table(&t->txs, base, &off, s.txs, sizeof(struct rr_out));
 	t->ops = carve(base, &off, s.ops * sizeof(*t->ops));
 	t->ops_cap = s.ops;
 	t->in_segs = s.in_segs;

@@ -55,7 +55,7 @@ struct rr_traits {
 
 /* The tables behind an engine, which rr_eng_size() reckons without one: on a small stack it has no room. */
 #define RR_ENG_TABLES \
-	struct rr_pool calls, serves, shown, ins, txs; \
+	struct rr_table calls, serves, shown, ins, txs; \
 	struct rr_xmap call_map, serve_map; \
 	struct rr_qop *ops; \
 	uint32_t ops_cap; \

@@ -14,9 +14,9 @@ bool rr_tx_room(const struct rr_eng *e)
 	return e->txs.used < e->txs.n;
 }
 
-struct rr_tx *rr_tx_new(struct rr_eng *e, const struct rr_eng_out *out, enum rr_tx_form form)
+struct rr_out *rr_tx_new(struct rr_eng *e, const struct rr_eng_out *out, enum rr_tx_form form)
 {
-	struct rr_tx *t = rr_pool_get(&e->txs);
+	struct rr_out *t = rr_table_get(&e->txs);
 
 	t->n.xid = out->rpc.xid;
 	t->state = RR_TX_READY;

@@ -80,7 +80,7 @@ struct rr_item {
 };
 
 /* What a header looks like; the dialect knows its number. */
-enum rr_kind {
+enum rr_msg_kind {
 	RR_K_MSG, RR_K_NOMSG, RR_K_MSGP, RR_K_DONE, RR_K_ERROR, RR_K_BCALL, RR_K_BRPLY, RR_K_CONNPROP,
 	RR_K_OTHER,			/* the first four words, and what follows as it is given */
 	RR_K_RAW,			/* not even those */
@@ -101,7 +101,7 @@ struct rr_step {
 	enum rr_step_op op;
 	int line;
 	/* send, expect */
-	enum rr_kind kind;
+	enum rr_msg_kind kind;
 	enum rr_expect what;
 	struct rr_field *fields;
 	struct rr_item *items;

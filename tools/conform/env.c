@@ -157,13 +157,13 @@ static const uint32_t numbers[2][RR_KINDS] = {
 	{ 0, 1, UINT32_MAX, 0x52444d03, 4, UINT32_MAX, UINT32_MAX, 5, UINT32_MAX, UINT32_MAX },
 };
 
-bool rr_kind_number(enum rr_dialect d, enum rr_kind kind, uint32_t *number)
+bool rr_kind_number(enum rr_dialect d, enum rr_msg_kind kind, uint32_t *number)
 {
 	*number = numbers[d == RR_DIALECT_V2][kind];
 	return *number != UINT32_MAX;
 }
 
-bool rr_kind_has_lists(enum rr_kind kind)
+bool rr_kind_has_lists(enum rr_msg_kind kind)
 {
 	return kind == RR_K_MSG || kind == RR_K_NOMSG || kind == RR_K_MSGP || kind == RR_K_BCALL ||
 	       kind == RR_K_BRPLY;

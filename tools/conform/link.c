@@ -54,7 +54,7 @@ const char *rr_link_establish(struct rr_link *l)
 	return !rc ? NULL : rc == -EAGAIN ? "the peer does not complete the connection" : strerror(-rc);
 }
 
-void rr_link_unlisten(struct rr_listener *l)
+void rr_link_unlisten(struct rr_link_listener *l)
 {
 	if (l->fd >= 0)
 		close(l->fd);

@@ -39,7 +39,7 @@ struct rr_message {
 	uint8_t bytes[];
 };
 
-struct rr_listener;
+struct rr_link_listener;
 
 struct rr_link {
 	struct rr_link_params p;
@@ -59,9 +59,9 @@ struct rr_link {
 const char *rr_link_connect(struct rr_link *l, const struct rr_link_params *p);
 
 /* Listens; then the next connection of a peer, waited for. */
-const char *rr_link_listen(struct rr_listener **out, const struct rr_link_params *p);
-const char *rr_link_accept(struct rr_link *l, struct rr_listener *from, const struct rr_link_params *p);
-void rr_link_unlisten(struct rr_listener *l);
+const char *rr_link_listen(struct rr_link_listener **out, const struct rr_link_params *p);
+const char *rr_link_accept(struct rr_link *l, struct rr_link_listener *from, const struct rr_link_params *p);
+void rr_link_unlisten(struct rr_link_listener *l);
 
 void rr_link_close(struct rr_link *l);
 
@@ -88,7 +88,7 @@ const char *rr_link_new(struct rr_link *l, const struct rr_link_params *p, const
 const char *rr_link_establish(struct rr_link *l);
 void rr_link_prov_params(const struct rr_link_params *p, struct rr_prov_params *pp);
 
-struct rr_listener {
+struct rr_link_listener {
 	int fd;				/* of TCP; -1 */
 	const struct rr_prov_ops *ops;
 	struct rr_lst *lst;		/* native; NULL */
@@ -96,14 +96,14 @@ struct rr_listener {
 
 /* --- upgrade.c --- */
 const char *rr_link_upgrade_connect(struct rr_link *l, const struct rr_link_params *p);
-const char *rr_link_upgrade_listen(struct rr_listener *l, const struct rr_link_params *p);
-const char *rr_link_upgrade_accept(struct rr_link *l, struct rr_listener *from, const struct rr_link_params *p);
+const char *rr_link_upgrade_listen(struct rr_link_listener *l, const struct rr_link_params *p);
+const char *rr_link_upgrade_accept(struct rr_link *l, struct rr_link_listener *from, const struct rr_link_params *p);
 
 /* --- native.c --- */
 /* What native peers are told from now on: c's private data, or RFC 8797's. False: this provider cannot. */
 bool rr_link_native_say(const struct rr_case *c);
 const char *rr_link_native_connect(struct rr_link *l, const struct rr_link_params *p);
-const char *rr_link_native_listen(struct rr_listener *l, const struct rr_link_params *p);
-const char *rr_link_native_accept(struct rr_link *l, struct rr_listener *from, const struct rr_link_params *p);
+const char *rr_link_native_listen(struct rr_link_listener *l, const struct rr_link_params *p);
+const char *rr_link_native_accept(struct rr_link *l, struct rr_link_listener *from, const struct rr_link_params *p);
 
 #endif

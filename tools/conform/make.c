@@ -242,7 +242,7 @@ static bool put_lists(struct rr_env *e, const struct rr_step *s, uint32_t xid, s
 	       put_list(e, s->items, RR_I_REPLY, sent, out);
 }
 
-static void put_props(struct rr_env *e, enum rr_kind kind, const struct rr_item *items, struct rr_bytes *out)
+static void put_props(struct rr_env *e, enum rr_msg_kind kind, const struct rr_item *items, struct rr_bytes *out)
 {
 	uint32_t n = 0;
 

@@ -86,7 +86,7 @@ const char *rr_link_native_connect(struct rr_link *l, const struct rr_link_param
 	return rc ? strerror(-rc) : rr_link_establish(l);
 }
 
-const char *rr_link_native_listen(struct rr_listener *l, const struct rr_link_params *p)
+const char *rr_link_native_listen(struct rr_link_listener *l, const struct rr_link_params *p)
 {
 	struct rr_prov_params pp;
 	int rc;
@@ -102,7 +102,7 @@ const char *rr_link_native_listen(struct rr_listener *l, const struct rr_link_pa
 	return rc ? strerror(-rc) : NULL;
 }
 
-const char *rr_link_native_accept(struct rr_link *l, struct rr_listener *from, const struct rr_link_params *p)
+const char *rr_link_native_accept(struct rr_link *l, struct rr_link_listener *from, const struct rr_link_params *p)
 {
 	rr_time until = rr_now() + p->timeout * RR_MSEC;
 	struct sockaddr_in6 peer, local;

@@ -127,7 +127,7 @@ static bool head_ends(struct rr_parser *p)
 
 /* --- steps --- */
 
-static const char *const *fields_of(enum rr_kind kind)
+static const char *const *fields_of(enum rr_msg_kind kind)
 {
 	static const char *const none[] = { NULL };
 	static const char *const lists[] = { "xid", "vers", "credit", "proc", "flags", "inv", NULL };
@@ -146,7 +146,7 @@ static const char *const *fields_of(enum rr_kind kind)
 }
 
 /* word[from] is the kind of a message, or says what else: 0 a message, > 0 which of others, -1 neither. */
-static int kind_or(struct rr_parser *p, const char *const *others, uint32_t n, enum rr_kind *kind)
+static int kind_or(struct rr_parser *p, const char *const *others, uint32_t n, enum rr_msg_kind *kind)
 {
 	const char *names[RR_KINDS + 8];
 	int i;
@@ -158,7 +158,7 @@ static int kind_or(struct rr_parser *p, const char *const *others, uint32_t n, e
 	i = rr_parse_which(p, p->word[0], p->nwords > 1 ? p->word[1] : "", names, RR_KINDS + n);
 	if (i >= RR_KINDS)
 		return i - RR_KINDS + 1;
-	*kind = (enum rr_kind)rr_max(i, 0);
+	*kind = (enum rr_msg_kind)rr_max(i, 0);
 	return i < 0 ? -1 : 0;
 }
 

@@ -208,7 +208,7 @@ static const char *not_for(const struct rr_options *o, const struct rr_case *c)
 	return NULL;
 }
 
-void rr_run_case(const struct rr_options *o, const struct rr_case *c, struct rr_listener *from,
+void rr_run_case(const struct rr_options *o, const struct rr_case *c, struct rr_link_listener *from,
 		 struct rr_result *out)
 {
 	struct rr_run r = { .o = o, .c = c, .from = from, .r = out, .next_xid = FIRST_XID };

@@ -37,7 +37,7 @@ struct rr_result {
 };
 
 /* from: the listener that a requester is to come to, else NULL. */
-void rr_run_case(const struct rr_options *o, const struct rr_case *c, struct rr_listener *from,
+void rr_run_case(const struct rr_options *o, const struct rr_case *c, struct rr_link_listener *from,
 		 struct rr_result *out);
 
 /* --- caller.c: the process that makes a requester call --- */

@@ -15,7 +15,7 @@
 struct rr_run {
 	const struct rr_options *o;
 	const struct rr_case *c;
-	struct rr_listener *from;
+	struct rr_link_listener *from;
 	struct rr_result *r;
 	struct rr_link link;
 	struct rr_env env;

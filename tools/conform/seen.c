@@ -2,12 +2,12 @@
 /* What came, taken apart. The peer's bytes: nothing is believed. */
 #include "tools/conform/wire.h"
 
-struct cur {
+struct reading {
 	const uint8_t *p, *end;
 	bool bad;
 };
 
-static uint32_t get(struct cur *c)
+static uint32_t get(struct reading *c)
 {
 	if (c->end - c->p < 4) {
 		c->bad = true;
@@ -17,7 +17,7 @@ static uint32_t get(struct cur *c)
 	return rr_word(c->p - 4);
 }
 
-static struct rr_seg get_seg(struct cur *c)
+static struct rr_seg get_seg(struct reading *c)
 {
 	uint32_t handle = get(c), length = get(c);
 	uint64_t high = get(c);
@@ -26,7 +26,7 @@ static struct rr_seg get_seg(struct cur *c)
 }
 
 /* Is there one more? Optional data is 0 or 1. */
-static bool more(struct cur *c)
+static bool more(struct reading *c)
 {
 	uint32_t w = get(c);
 
@@ -34,7 +34,7 @@ static bool more(struct cur *c)
 	return w == 1 && !c->bad;
 }
 
-static void get_chunk(struct cur *c, struct rr_chunk *ch)
+static void get_chunk(struct reading *c, struct rr_chunk *ch)
 {
 	uint32_t n = get(c);
 
@@ -44,7 +44,7 @@ static void get_chunk(struct cur *c, struct rr_chunk *ch)
 		ch->seg[ch->n++] = get_seg(c);
 }
 
-static void get_lists(struct cur *c, struct rr_seen *s)
+static void get_lists(struct reading *c, struct rr_seen *s)
 {
 	while (more(c)) {
 		if (s->nreads == RR_CHUNK_SEGS) {
@@ -76,7 +76,7 @@ static uint32_t arm_words(enum rr_dialect d, uint32_t code)
 	return code < sizeof(words) ? words[code] : 0;
 }
 
-static void get_error(struct cur *c, enum rr_dialect d, struct rr_seen *s)
+static void get_error(struct reading *c, enum rr_dialect d, struct rr_seen *s)
 {
 	s->err = get(c);
 	s->narm = arm_words(d, s->err);
@@ -92,17 +92,17 @@ static bool is_v1_error(enum rr_dialect d, const uint8_t *buf, uint32_t len)
 	       arm_words(d, rr_word(buf + 20)) != 1;
 }
 
-static enum rr_kind kind_of(enum rr_dialect d, uint32_t proc)
+static enum rr_msg_kind kind_of(enum rr_dialect d, uint32_t proc)
 {
 	uint32_t number;
 
 	for (uint32_t k = 0; k < RR_K_OTHER; k++)
-		if (rr_kind_number(d, (enum rr_kind)k, &number) && number == proc)
-			return (enum rr_kind)k;
+		if (rr_kind_number(d, (enum rr_msg_kind)k, &number) && number == proc)
+			return (enum rr_msg_kind)k;
 	return RR_K_OTHER;
 }
 
-static void get_body(struct cur *c, enum rr_dialect d, struct rr_seen *s)
+static void get_body(struct reading *c, enum rr_dialect d, struct rr_seen *s)
 {
 	switch (s->kind) {
 	case RR_K_MSGP:
@@ -127,12 +127,12 @@ static void get_body(struct cur *c, enum rr_dialect d, struct rr_seen *s)
 
 const char *rr_seen_read(enum rr_dialect d, const uint8_t *buf, uint32_t len, struct rr_seen *s)
 {
-	struct cur c;
+	struct reading c;
 
 	memset(s, 0, sizeof(*s));
 	if (len < 16)
 		return "shorter than any header";
-	c = (struct cur){ buf, buf + len, false };
+	c = (struct reading){ buf, buf + len, false };
 	s->xid = get(&c);
 	s->vers = get(&c);
 	s->credit = get(&c);

@@ -150,7 +150,7 @@ void rr_known_free(struct rr_known *k)
 
 /* --- playing --- */
 
-static const char *listen_for(const struct rr_options *o, struct rr_listener **from)
+static const char *listen_for(const struct rr_options *o, struct rr_link_listener **from)
 {
 	const char *why;
 
@@ -168,7 +168,7 @@ static const char *listen_for(const struct rr_options *o, struct rr_listener **f
 const char *rr_suite_run(const struct rr_suite *s, const struct rr_options *o, const struct rr_known *k,
 			 struct rr_report *r)
 {
-	struct rr_listener *from;
+	struct rr_link_listener *from;
 	const char *why = listen_for(o, &from);
 
 	if (why)
@@ -187,7 +187,7 @@ const char *rr_suite_run(const struct rr_suite *s, const struct rr_options *o, c
 }
 
 /* One case, one of its expectations, one lie. */
-static void lie_to(const struct rr_options *o, const struct rr_case *c, struct rr_listener *from, FILE *log,
+static void lie_to(const struct rr_options *o, const struct rr_case *c, struct rr_link_listener *from, FILE *log,
 		   struct rr_tested *t)
 {
 	static const char *const told[RR_LIES] = {
@@ -207,7 +207,7 @@ static void lie_to(const struct rr_options *o, const struct rr_case *c, struct r
 }
 
 /* What a case says when nobody lies: only where it passes it can be seen to fail. */
-static bool passes(const struct rr_options *o, const struct rr_case *c, struct rr_listener *from,
+static bool passes(const struct rr_options *o, const struct rr_case *c, struct rr_link_listener *from,
 		   const struct rr_known *k, FILE *log, struct rr_tested *t, uint32_t *expectations)
 {
 	struct rr_result r;
@@ -227,7 +227,7 @@ const char *rr_suite_self_test(const struct rr_suite *s, const struct rr_options
 			       FILE *log, struct rr_tested *t)
 {
 	struct rr_options liar = *o;
-	struct rr_listener *from;
+	struct rr_link_listener *from;
 	const char *why = listen_for(o, &from);
 
 	if (why)

@@ -104,7 +104,7 @@ const char *rr_link_upgrade_connect(struct rr_link *l, const struct rr_link_para
 	return ask(l, p, &h);
 }
 
-const char *rr_link_upgrade_listen(struct rr_listener *l, const struct rr_link_params *p)
+const char *rr_link_upgrade_listen(struct rr_link_listener *l, const struct rr_link_params *p)
 {
 	socklen_t len = p->addr.ss_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
 	int on = 1;
@@ -148,7 +148,7 @@ static const char *answer(struct rr_link *l, const struct rr_link_params *p, con
 	return rr_link_establish(l);
 }
 
-const char *rr_link_upgrade_accept(struct rr_link *l, struct rr_listener *from, const struct rr_link_params *p)
+const char *rr_link_upgrade_accept(struct rr_link *l, struct rr_link_listener *from, const struct rr_link_params *p)
 {
 	struct pollfd in = { from->fd, POLLIN, 0 };
 	uint8_t buf[RR_OFFER_MAX];

@@ -31,9 +31,9 @@ const char *rr_link_connect(struct rr_link *l, const struct rr_link_params *p)
 	return why;
 }
 
-const char *rr_link_listen(struct rr_listener **out, const struct rr_link_params *p)
+const char *rr_link_listen(struct rr_link_listener **out, const struct rr_link_params *p)
 {
-	struct rr_listener *l = calloc(1, sizeof(*l));
+	struct rr_link_listener *l = calloc(1, sizeof(*l));
 	const char *why;
 
 	if (!l)
@@ -45,7 +45,7 @@ const char *rr_link_listen(struct rr_listener **out, const struct rr_link_params
 	return why;
 }
 
-const char *rr_link_accept(struct rr_link *l, struct rr_listener *from, const struct rr_link_params *p)
+const char *rr_link_accept(struct rr_link *l, struct rr_link_listener *from, const struct rr_link_params *p)
 {
 	const char *why;
 

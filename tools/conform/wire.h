@@ -71,8 +71,8 @@ void rr_env_print(struct rr_env *e, const struct rr_pat *pat, char *out, size_t 
 const uint8_t *rr_env_bytes(struct rr_env *e, const struct rr_segspec *s, uint32_t *len);
 
 /* What a header of this kind is called on the wire; false: the dialect has none. */
-bool rr_kind_number(enum rr_dialect d, enum rr_kind kind, uint32_t *number);
-bool rr_kind_has_lists(enum rr_kind kind);
+bool rr_kind_number(enum rr_dialect d, enum rr_msg_kind kind, uint32_t *number);
+bool rr_kind_has_lists(enum rr_msg_kind kind);
 /* How a message of this version is laid out: in version 2 that of who has fallen back is version 1's. */
 enum rr_dialect rr_layout(enum rr_dialect d, uint32_t vers);
 /* The version that a dialect says. */
@@ -110,7 +110,7 @@ bool rr_make_opening(struct rr_env *e, const struct rr_step *s, const uint8_t *b
 /* --- seen.c --- */
 
 struct rr_seen {
-	enum rr_kind kind;
+	enum rr_msg_kind kind;
 	uint32_t xid, vers, credit, proc, flags, inv, align, thresh, err;
 	uint32_t narm, arm[2];
 	uint32_t nreads;

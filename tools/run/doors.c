@@ -44,7 +44,7 @@ uint64_t rr_doors_read(struct rr_doors *d, const struct rr_family *f, const stru
 }
 
 /* Of processes that share a listener one has the port, and the others say that it is taken. */
-const char *rr_doors_shut(const struct rr_doors *d, const struct rr_listener *l)
+const char *rr_doors_shut(const struct rr_doors *d, const struct rr_listening *l)
 {
 	const char *why = "the program's library does not say that it listens for RDMA";
 

@@ -25,6 +25,6 @@ struct rr_doors {
 uint64_t rr_doors_read(struct rr_doors *d, const struct rr_family *f, const struct rr_conf *conf);
 
 /* NULL: native peers reach the listener l by RDMA, says its library. Else why not. */
-const char *rr_doors_shut(const struct rr_doors *d, const struct rr_listener *l);
+const char *rr_doors_shut(const struct rr_doors *d, const struct rr_listening *l);
 
 #endif

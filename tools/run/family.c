@@ -248,7 +248,7 @@ static uint64_t mix(uint64_t h, uint64_t v)
 	return (h ^ v) * 0x100000001b3u;	/* FNV-1a */
 }
 
-static struct rr_member owner_of(const struct rr_listener *l, uint32_t n, uint64_t inode)
+static struct rr_member owner_of(const struct rr_listening *l, uint32_t n, uint64_t inode)
 {
 	for (uint32_t i = 0; i < n; i++)
 		if (l[i].inode == inode)
@@ -283,7 +283,7 @@ static uint64_t read_listeners(struct rr_family *f, const char *path, uint8_t fa
 			break;
 		if (is_likely(f, t.maker) != likely)
 			continue;
-		f->listeners[f->nlisteners++] = (struct rr_listener){
+		f->listeners[f->nlisteners++] = (struct rr_listening){
 			.family = family, .port = t.port, .maker = t.maker, .inode = t.inode };
 		h = mix(mix(h, t.inode), t.port);
 	}
@@ -295,7 +295,7 @@ static uint64_t read_listeners(struct rr_family *f, const char *path, uint8_t fa
 /* Any user can have more sockets than there is room for here: such users come last. */
 uint64_t rr_family_listeners(struct rr_family *f)
 {
-	struct rr_listener before[RR_FAMILY_PORTS];
+	struct rr_listening before[RR_FAMILY_PORTS];
 	uint64_t h = 0xcbf29ce484222325u;
 	uint32_t n = f->nlisteners;
 
@@ -311,7 +311,7 @@ uint64_t rr_family_listeners(struct rr_family *f)
 }
 
 /* The eldest counts: it is watched, and children come and go. */
-static bool claim(struct rr_listener *l, uint32_t n, uint64_t inode, struct rr_member who)
+static bool claim(struct rr_listening *l, uint32_t n, uint64_t inode, struct rr_member who)
 {
 	for (uint32_t i = 0; i < n; i++) {
 		if (l[i].inode != inode)
@@ -324,7 +324,7 @@ static bool claim(struct rr_listener *l, uint32_t n, uint64_t inode, struct rr_m
 }
 
 /* The sockets l that who has become his, if they are not an elder's. Has he any? */
-static bool claim_dir(struct rr_listener *l, uint32_t n, const char *dir, struct rr_member who)
+static bool claim_dir(struct rr_listening *l, uint32_t n, const char *dir, struct rr_member who)
 {
 	char path[80], target[64];
 	unsigned long long inode;
@@ -346,7 +346,7 @@ static bool claim_dir(struct rr_listener *l, uint32_t n, const char *dir, struct
 }
 
 /* Of a process whose first thread has ended, only the other threads have descriptors. */
-static bool claim_all(struct rr_listener *l, uint32_t n, struct rr_member who)
+static bool claim_all(struct rr_listening *l, uint32_t n, struct rr_member who)
 {
 	char path[48], task[64];
 	struct dirent *e;
@@ -370,8 +370,8 @@ static bool claim_all(struct rr_listener *l, uint32_t n, struct rr_member who)
 }
 
 /* Those of before that have no owner now: their inodes to out. */
-static uint32_t orphans(const struct rr_family *f, const struct rr_listener *before,
-			struct rr_listener *out)
+static uint32_t orphans(const struct rr_family *f, const struct rr_listening *before,
+			struct rr_listening *out)
 {
 	uint32_t n = 0;
 
@@ -428,7 +428,7 @@ static void take_in(struct rr_family *f, struct rr_member who)
 
 void rr_family_scan(struct rr_family *f)
 {
-	struct rr_listener before[RR_FAMILY_PORTS], orphan[RR_FAMILY_PORTS] = { 0 };
+	struct rr_listening before[RR_FAMILY_PORTS], orphan[RR_FAMILY_PORTS] = { 0 };
 	struct procs all = { 0 };
 	uint32_t norphans;
 
@@ -449,7 +449,7 @@ void rr_family_scan(struct rr_family *f)
 	free(all.p);
 }
 
-const struct rr_listener *rr_family_listener(const struct rr_family *f, const char *netid, uint16_t port)
+const struct rr_listening *rr_family_listener(const struct rr_family *f, const char *netid, uint16_t port)
 {
 	bool tcp6 = !strcmp(netid, "tcp6");
 

@@ -33,7 +33,7 @@ struct rr_member {
 	uid_t user;		/* its real user */
 };
 
-struct rr_listener {
+struct rr_listening {
 	uint8_t family;		/* 4, 6 */
 	uint16_t port;
 	uid_t maker;		/* who made the socket */
@@ -50,7 +50,7 @@ struct rr_family {
 	uint32_t nmembers;
 	struct rr_member members[RR_FAMILY_MEMBERS];
 	uint32_t nlisteners;		/* of this network namespace, whoever's */
-	struct rr_listener listeners[RR_FAMILY_PORTS];
+	struct rr_listening listeners[RR_FAMILY_PORTS];
 };
 
 /* The family of the calling process. Who looks at it afterwards is in a session of its own. 0
@@ -68,7 +68,7 @@ uint64_t rr_family_listeners(struct rr_family *f);
 void rr_family_scan(struct rr_family *f);
 
 /* Who listens on port for netid "tcp" or "tcp6"; NULL: nobody of the family. */
-const struct rr_listener *rr_family_listener(const struct rr_family *f, const char *netid,
+const struct rr_listening *rr_family_listener(const struct rr_family *f, const char *netid,
 					     uint16_t port);
 
 #endif

@@ -118,7 +118,7 @@ static void forgive(const struct rr_rpcb *e)
 /* Does who registered tcp speak for the listener l on its port? The guard's user may have sockets
  * registered by anybody. For another user's, only that user speaks: what root has registered may be
  * left over from a program that is gone. */
-static bool is_their_word(const struct rr_rpcb *tcp, const struct rr_listener *l)
+static bool is_their_word(const struct rr_rpcb *tcp, const struct rr_listening *l)
 {
 	int64_t owner = rr_rpcb_user(tcp);
 
@@ -127,7 +127,7 @@ static bool is_their_word(const struct rr_rpcb *tcp, const struct rr_listener *l
 
 /* Where there is no room for all, what root and the listener's users have registered goes before what others
  * have. */
-static bool is_first(const struct rr_rpcb *tcp, const struct rr_listener *l)
+static bool is_first(const struct rr_rpcb *tcp, const struct rr_listening *l)
 {
 	int64_t owner = rr_rpcb_user(tcp);
 
@@ -135,7 +135,7 @@ static bool is_first(const struct rr_rpcb *tcp, const struct rr_listener *l)
 }
 
 /* Who of the family listens where tcp says, if that is an entry for "tcp" or "tcp6". */
-static const struct rr_listener *listener_of(const struct rr_rpcb *tcp, char host[128])
+static const struct rr_listening *listener_of(const struct rr_rpcb *tcp, char host[128])
 {
 	uint16_t port = 0;
 
@@ -156,7 +156,7 @@ static bool matters(const struct rr_rpcb *e)
 static void consider(const struct rr_rpcb *tcp, bool first)
 {
 	bool tcp6 = !strcmp(tcp->netid, "tcp6");
-	const struct rr_listener *l;
+	const struct rr_listening *l;
 	struct rr_rpcb e = *tcp;
 	const char *shut;
 	char host[128];

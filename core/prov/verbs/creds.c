@@ -154,7 +154,7 @@ static int call(job_fn *fn, void *arg)
 	return j.r;
 }
 
-struct args {
+struct cm_args {
 	void *a, *b, *c;
 	int n;
 };
@@ -163,13 +163,13 @@ struct args {
 #define CALL(name, params, what, ...)                                           \
 	static int do_##name(void *arg)                                         \
 	{                                                                       \
-		const struct args *x = arg;                                     \
+		const struct cm_args *x = arg;                                     \
                                                                                 \
 		return what;                                                    \
 	}                                                                       \
 	int rr_cm_##name params                                                 \
 	{                                                                       \
-		return call(do_##name, &(struct args){ .a = __VA_ARGS__ });     \
+		return call(do_##name, &(struct cm_args){ .a = __VA_ARGS__ });     \
 	}
 
 CALL(create_id, (struct rdma_event_channel *cm, struct rdma_cm_id **id),

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef RR_ENGINE_POOL_H
-#define RR_ENGINE_POOL_H
+#ifndef RR_ENGINE_TABLE_H
+#define RR_ENGINE_TABLE_H
 
-/* Bounded tables without allocation: a pool of equal entries, lists through them, and a
+/* Bounded tables without allocation: of equal entries, lists through them, and a
  * map by XID. Entries are named by a 16-bit index from 1 on, 0 is none, so that zeroed
  * memory is the empty state and an entry that was never used is never touched. What the
- * entries of an empty pool hold does not matter: their memory may be lost (rr_pool_reset()). */
+ * entries of an empty table hold does not matter: their memory may be lost (rr_table_reset()). */
 
 #include "core/base/compiler.h"
 #include "core/base/types.h"
 
-#define RR_POOL_MAX	4095u	/* an index fits 12 bits of an operation's id */
+#define RR_TABLE_MAX	4095u	/* an index fits 12 bits of an operation's id */
 
 /* First member of every entry. */
 struct rr_node {
@@ -23,7 +23,7 @@ struct rr_node {
 	bool mapped;
 };
 
-struct rr_pool {
+struct rr_table {
 	uint8_t *base;
 	uint32_t stride;
 	uint16_t n;		/* capacity */
@@ -33,23 +33,23 @@ struct rr_pool {
 	uint16_t gen;		/* lives so far, of all entries */
 };
 
-static inline void *rr_pool_at(const struct rr_pool *p, uint16_t idx)
+static inline void *rr_table_at(const struct rr_table *p, uint16_t idx)
 {
 	return p->base + (size_t)(idx - 1) * p->stride;
 }
 
 /* A live entry, its other fields as its last life left them; NULL when all are taken. */
-static inline void *rr_pool_get(struct rr_pool *p)
+static inline void *rr_table_get(struct rr_table *p)
 {
 	struct rr_node *n;
 	uint16_t idx = p->free;
 
 	if (idx) {
-		n = rr_pool_at(p, idx);
+		n = rr_table_at(p, idx);
 		p->free = n->next;
 	} else if (p->fresh < p->n) {
 		idx = ++p->fresh;
-		n = rr_pool_at(p, idx);
+		n = rr_table_at(p, idx);
 		n->idx = idx;
 	} else {
 		return NULL;
@@ -61,7 +61,7 @@ static inline void *rr_pool_get(struct rr_pool *p)
 	return n;
 }
 
-static inline void rr_pool_put(struct rr_pool *p, void *entry)
+static inline void rr_table_put(struct rr_table *p, void *entry)
 {
 	struct rr_node *n = entry;
 
@@ -71,20 +71,20 @@ static inline void rr_pool_put(struct rr_pool *p, void *entry)
 	p->used--;
 }
 
-/* Of an empty pool: as new, but for the lives that were. */
-static inline void rr_pool_reset(struct rr_pool *p)
+/* Of an empty table: as new, but for the lives that were. */
+static inline void rr_table_reset(struct rr_table *p)
 {
 	p->fresh = p->free = 0;
 }
 
 /* The entry of an operation's id; NULL if that life of it is over. */
-static inline void *rr_pool_find(const struct rr_pool *p, uint16_t idx, uint16_t gen)
+static inline void *rr_table_find(const struct rr_table *p, uint16_t idx, uint16_t gen)
 {
 	struct rr_node *n;
 
 	if (idx == 0 || idx > p->fresh)
 		return NULL;
-	n = rr_pool_at(p, idx);
+	n = rr_table_at(p, idx);
 	return n->live && n->gen == gen ? n : NULL;
 }
 
@@ -93,37 +93,37 @@ struct rr_list {
 	uint16_t head, tail;
 };
 
-static inline void rr_list_add(struct rr_list *l, const struct rr_pool *p, void *entry)
+static inline void rr_list_add(struct rr_list *l, const struct rr_table *p, void *entry)
 {
 	struct rr_node *n = entry;
 
 	n->next = 0;
 	n->prev = l->tail;
 	if (l->tail)
-		((struct rr_node *)rr_pool_at(p, l->tail))->next = n->idx;
+		((struct rr_node *)rr_table_at(p, l->tail))->next = n->idx;
 	else
 		l->head = n->idx;
 	l->tail = n->idx;
 }
 
-static inline void rr_list_del(struct rr_list *l, const struct rr_pool *p, void *entry)
+static inline void rr_list_del(struct rr_list *l, const struct rr_table *p, void *entry)
 {
 	struct rr_node *n = entry;
 
 	if (n->prev)
-		((struct rr_node *)rr_pool_at(p, n->prev))->next = n->next;
+		((struct rr_node *)rr_table_at(p, n->prev))->next = n->next;
 	else
 		l->head = n->next;
 	if (n->next)
-		((struct rr_node *)rr_pool_at(p, n->next))->prev = n->prev;
+		((struct rr_node *)rr_table_at(p, n->next))->prev = n->prev;
 	else
 		l->tail = n->prev;
 	n->prev = n->next = 0;
 }
 
-static inline void *rr_list_head(const struct rr_list *l, const struct rr_pool *p)
+static inline void *rr_list_head(const struct rr_list *l, const struct rr_table *p)
 {
-	return l->head ? rr_pool_at(p, l->head) : NULL;
+	return l->head ? rr_table_at(p, l->head) : NULL;
 }
 
 /* By XID, chained. An XID may be there several times (an app may use one again): the
@@ -138,24 +138,24 @@ static inline uint16_t *rr_xmap_slot(const struct rr_xmap *m, uint32_t xid)
 	return &m->heads[(xid * 2654435761u) >> (32 - m->bits)];
 }
 
-static inline void rr_xmap_add(struct rr_xmap *m, const struct rr_pool *p, void *entry)
+static inline void rr_xmap_add(struct rr_xmap *m, const struct rr_table *p, void *entry)
 {
 	struct rr_node *n = entry;
 	uint16_t *at = rr_xmap_slot(m, n->xid);
 
 	while (*at)
-		at = &((struct rr_node *)rr_pool_at(p, *at))->hnext;
+		at = &((struct rr_node *)rr_table_at(p, *at))->hnext;
 	n->hnext = 0;
 	n->mapped = true;
 	*at = n->idx;
 }
 
-static inline void *rr_xmap_find(const struct rr_xmap *m, const struct rr_pool *p, uint32_t xid)
+static inline void *rr_xmap_find(const struct rr_xmap *m, const struct rr_table *p, uint32_t xid)
 {
 	uint16_t i = *rr_xmap_slot(m, xid);
 
 	while (i) {
-		struct rr_node *n = rr_pool_at(p, i);
+		struct rr_node *n = rr_table_at(p, i);
 
 		if (n->xid == xid)
 			return n;
@@ -164,7 +164,7 @@ static inline void *rr_xmap_find(const struct rr_xmap *m, const struct rr_pool *
 	return NULL;
 }
 
-static inline void rr_xmap_del(struct rr_xmap *m, const struct rr_pool *p, void *entry)
+static inline void rr_xmap_del(struct rr_xmap *m, const struct rr_table *p, void *entry)
 {
 	struct rr_node *n = entry;
 	uint16_t *at = rr_xmap_slot(m, n->xid);
@@ -172,7 +172,7 @@ static inline void rr_xmap_del(struct rr_xmap *m, const struct rr_pool *p, void 
 	if (!n->mapped)
 		return;
 	while (*at != n->idx)
-		at = &((struct rr_node *)rr_pool_at(p, *at))->hnext;
+		at = &((struct rr_node *)rr_table_at(p, *at))->hnext;
 	*at = n->hnext;
 	n->mapped = false;
 }
