@@ -356,6 +356,17 @@ P_UNUSED static void p_asleep(pid_t tid)
 	}
 }
 
+/* Signals a thread that sleeps in a call until that has ended. The library may sleep several times in one
+ * call: a handler that runs between two of them ends none. */
+P_UNUSED static void p_interrupt(pthread_t who, const _Atomic bool *done)
+{
+	for (int i = 0; !*done; i++) {
+		if (i % 5000 == 0)
+			pthread_kill(who, SIGUSR1);
+		usleep(200);
+	}
+}
+
 /* How many fds this process has, those included that it does not know of. When they come and go is not asked of a connection
  * that is half way: 0. */
 P_UNUSED static int p_open_fds(void)

@@ -272,6 +272,7 @@ struct poke {
 	pthread_t who;
 	pid_t tid;	/* the same thread */
 	int fd;		/* then written to, unless -1 */
+	_Atomic bool over;	/* … and then signals go on until this */
 };
 
 /* Who is poked sleeps, and once more, if it is to, before it gets what it waits for. */
@@ -281,9 +282,11 @@ static void *poker(void *arg)
 	unsigned char buf[64];
 
 	p_asleep(p->tid);
-	pthread_kill(p->who, SIGUSR1);
-	if (p->fd < 0)
+	if (p->fd < 0) {
+		p_interrupt(p->who, &p->over);
 		return NULL;
+	}
+	pthread_kill(p->who, SIGUSR1);
 	while (!P_TSAN && !handled)	/* TSan sees no atomics there */
 		usleep(100);
 	p_asleep(p->tid);
@@ -293,7 +296,7 @@ static void *poker(void *arg)
 
 static void a_handler_interrupts_a_read(void)
 {
-	struct poke p = { pthread_self(), gettid(), -1 };
+	struct poke p = { .who = pthread_self(), .tid = gettid(), .fd = -1 };
 	pthread_t t;
 	int s[2];
 
@@ -301,13 +304,14 @@ static void a_handler_interrupts_a_read(void)
 	handle(0);
 	pthread_create(&t, NULL, poker, &p);
 	CHECK_ERR(read(s[1], got, 10), EINTR);
-	CHECK_EQ(handled, 1);
+	p.over = true;
+	CHECK(handled >= 1);
 	pthread_join(t, NULL);
 }
 
 static void sa_restart_restarts_a_read(void)
 {
-	struct poke p = { pthread_self(), gettid(), -1 };
+	struct poke p = { .who = pthread_self(), .tid = gettid(), .fd = -1 };
 	pthread_t t;
 	int s[2];
 
@@ -331,7 +335,7 @@ static void a_handler_for_crashes_interrupts_nothing(void)
 
 static void with_a_timeout_a_read_is_not_restarted(void)
 {
-	struct poke p = { pthread_self(), gettid(), -1 };
+	struct poke p = { .who = pthread_self(), .tid = gettid(), .fd = -1 };
 	struct timeval tv = { P_SOON / 1000, 0 };
 	pthread_t t;
 	int s[2];
@@ -341,6 +345,7 @@ static void with_a_timeout_a_read_is_not_restarted(void)
 	handle(SA_RESTART);
 	pthread_create(&t, NULL, poker, &p);
 	CHECK_ERR(read(s[1], got, 100), EINTR);
+	p.over = true;
 	pthread_join(t, NULL);
 }
 
@@ -446,7 +451,7 @@ static void *poke_on(void *arg)
 static void a_handler_after_some_bytes_makes_a_write_short(void)
 {
 	size_t n = rpc_call(rec, 60, 200000);
-	struct poke p = { pthread_self(), gettid(), -1 };
+	struct poke p = { .who = pthread_self(), .tid = gettid(), .fd = -1 };
 	pthread_t t;
 	ssize_t r;
 	int s[2];

@@ -294,7 +294,7 @@ static void interrupted(int s[2], wait_fn *fn)
 	struct sleeper w;
 
 	send_to_sleep(&w, s[1], POLLIN, fn);
-	pthread_kill(w.thread, SIGUSR1);
+	p_interrupt(w.thread, &w.done);
 	CHECK_EQ(pthread_join(w.thread, NULL), 0);
 	CHECK_EQ(w.r, -1);
 	CHECK_EQ(w.err, EINTR);

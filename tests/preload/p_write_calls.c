@@ -285,7 +285,7 @@ static void interrupted(int s[2], write_fn *fn)
 	struct sleeper w;
 
 	send_to_sleep(&w, s[0], fn);
-	pthread_kill(w.thread, SIGUSR1);
+	p_interrupt(w.thread, &w.done);
 	CHECK_EQ(pthread_join(w.thread, NULL), 0);
 	CHECK(cut_off(&w, EINTR));
 	drain(s[1], written / SIZE * SIZE);
