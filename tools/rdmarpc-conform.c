@@ -28,6 +28,7 @@ static const char usage[] =
 	"  -v, --verbose           and the cases that were skipped\n"
 	"      --check             only reads the cases\n"
 	"      --self-test         shows that each case can fail\n"
+	"      --strict[=NAME]     of alternatives only those that are NAME's (rdmarpc)\n"
 	"      --patience=MS       the peer waits so long for a reply of its own to be pulled\n"
 	"      --credits=N --recv-size=N --offer=PROGRAM --timeout=MS --silence=MS\n"
 	"      --version\n";
@@ -112,7 +113,10 @@ static void set_peer(struct arguments *a, const char *peer)
 	resolve(peer, strchr(peer, ':') + 3, &a->o.link.addr);
 }
 
-enum { CHECK = 256, SELF_TEST, CREDITS, RECV_SIZE, OFFER, TIMEOUT, SILENCE, PATIENCE, VERSION };
+enum {
+	CHECK = 256, SELF_TEST, CREDITS, RECV_SIZE, OFFER, TIMEOUT, SILENCE, PATIENCE, STRICT,
+	VERSION
+};
 
 static const struct option longs[] = {
 	{ "dialect", required_argument, NULL, 'd' }, { "requester", required_argument, NULL, 'r' },
@@ -123,7 +127,9 @@ static const struct option longs[] = {
 	{ "credits", required_argument, NULL, CREDITS }, { "recv-size", required_argument, NULL, RECV_SIZE },
 	{ "offer", required_argument, NULL, OFFER }, { "timeout", required_argument, NULL, TIMEOUT },
 	{ "silence", required_argument, NULL, SILENCE }, { "patience", required_argument, NULL, PATIENCE },
-	{ "version", no_argument, NULL, VERSION }, { "help", no_argument, NULL, 'h' }, { 0 },
+	{ "strict", optional_argument, NULL, STRICT },
+	{ "version", no_argument, NULL, VERSION },
+	{ "help", no_argument, NULL, 'h' }, { 0 },
 };
 
 static void set_files(struct arguments *a, int c)
@@ -169,6 +175,7 @@ static void set_option(struct arguments *a, int c)
 	case 'v': a->verbose = true; break;
 	case CHECK: a->check = true; break;
 	case SELF_TEST: a->self_test = true; break;
+	case STRICT: a->o.strict = optarg ? optarg : "rdmarpc"; break;
 	case VERSION: puts("rdmarpc-conform " RR_VERSION); exit(0);
 	case 'h': fputs(usage, stdout); exit(0);
 	case '?': fputs(usage, stderr); exit(2);
@@ -212,7 +219,8 @@ static int self_test(struct arguments *a)
 
 	if (why)
 		errx(3, "%s: %s", a->peer, why);
-	fprintf(a->to, "%u lies, %u of them not noticed\n", t.lies, t.believed);
+	fprintf(a->to, "%u lies, %u of them not noticed; %u changes of what came\n", t.lies,
+		t.believed, t.changes);
 	return t.believed || t.failed;
 }
 

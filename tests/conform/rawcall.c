@@ -7,7 +7,7 @@
  *	echo-null N	ECHO of N bytes of the laboratory program, then its NULL
  *	read-null N, write-null N
  *			READ and WRITE, then NULL of NFS
- *	holes N		five ECHOs of N bytes at once, and when two are answered one that is longer: a requester that has
+ *	holes N		seven ECHOs of N bytes at once, and when two are answered one that is longer: a requester that has
  *			hardly memory for so much has it in pieces
  *	reverse N	NULL of the laboratory program, and N calls of the server's are answered with their arguments
  *	gss-read N, gss-write N, gssi-read N, gssi-write N
@@ -223,12 +223,12 @@ static bool do_holes(uint32_t n)
 {
 	if (!do_null(LAB, 1))
 		return false;
-	for (int i = 0; i < 5; i++)
+	for (int i = 0; i < 7; i++)
 		send_echo(n);
 	receive_message();
 	receive_message();
 	send_echo(n + 4096);
-	for (int i = 0; i < 4; i++)
+	for (int i = 0; i < 6; i++)
 		receive_message();
 	return true;
 }

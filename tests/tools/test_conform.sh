@@ -72,6 +72,14 @@ X
 for c in tests/conform/cases/*/*.case; do
 	"$conform" --check "$c" >/dev/null || is "$c" unreadable readable
 done
+# strictly there is no choice: of alternatives one says what rdmarpc does (calls-beyond-grant says why two do)
+is "alternatives that nothing strict is said of" "$(awk '
+	function ends() { if (n > 1 && (named == 0 || (named > 1 && of !~ /calls-beyond-grant/))) print of ":" line ": " named; n = 0 }
+	FNR == 1 { ends() }
+	/^expect/ { ends(); n = 1; named = / as rdmarpc$/; of = FILENAME; line = FNR; next }
+	/^or / { n++; named += / as rdmarpc$/; next }
+	/^[a-z]/ { ends() }
+	END { ends() }' tests/conform/cases/*/*.case)" ""
 is "all cases" "$("$conform" --check tests/conform/cases)" "$(find tests/conform/cases -name '*.case' | wc -l) cases"
 
 # --- reports, of a peer that passes one and fails two ---
@@ -108,6 +116,29 @@ printf 'doc/a: it was so\n' >"$T/known"
 rm "$T/doc/b.case"
 judge --known="$T/known" >"$T/out"
 is "and one that is none any more" "$?:$(grep -c 'is listed as a known difference, and is none' "$T/out")" 1:1
+
+# --- strictly, and what a case does not look at ---
+rm "$T"/doc/*
+version='send msg vers=7\n\trpc call\nexpect error vers=7 err=ERR_CHUNK%s\nor error vers=7 err=ERR_VERS low=1 high=1..2%s\n'
+# shellcheck disable=SC2059 # they are formats
+{
+	printf "$head$version" '' '' >"$T/doc/a.case"
+	printf "$head$version" ' as rdmarpc' '' >"$T/doc/b.case"
+	printf "$head$version" ' as other' ' as rdmarpc' >"$T/doc/c.case"
+}
+judge >"$T/out"
+is "alternatives" "$?:$(grep -c '^  pass' "$T/out")" 0:3
+judge --strict >"$T/out"
+is "strictly only that of rdmarpc is" "$?:$(grep -c '^  pass' "$T/out"):$(grep -c "a.case:7: this is what came, and no alternative says 'as rdmarpc'" "$T/out"):$(grep -c 'b.case:6: err is 1 (0x1), expected 2' "$T/out")" 1:1:1:1
+judge --strict=other >"$T/out"
+is "or of somebody else" "$(grep -c 'c.case:6: err is 1 (0x1), expected 2' "$T/out")" 1
+rm "$T"/doc/*
+printf '%ssend msg vers=7\n\trpc call\nexpect error vers=7 err=ERR_VERS low=1 high=1..2\n' "$head" >"$T/doc/a.case"
+judge --self-test >"$T/out"
+is "a case that looks at everything" "$?:$(sed 's/[0-9][0-9]* changes/N changes/' "$T/out")" "0:4 lies, 0 of them not noticed; N changes of what came"
+printf '%ssend msg vers=7\n\trpc call\nexpect error vers=7 err=ERR_VERS high=1..2\n' "$head" >"$T/doc/a.case"
+judge --self-test >"$T/out"
+is "one that does not look at a word" "$?:$(grep -c 'a.case:6: fails though nobody lies: byte 20 of 28, 0x00, could be another, and the case does not say so' "$T/out")" 1:1
 "$conform" shm://127.0.0.1:1 "$T/doc" >/dev/null
 is "nobody there" "$?" 3
 "$conform" nobody:1 "$T/doc" >/dev/null 2>&1

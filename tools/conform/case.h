@@ -106,6 +106,7 @@ struct rr_step {
 	struct rr_field *fields;
 	struct rr_item *items;
 	struct rr_step *other;		/* expect: or this */
+	const char *who;		/* of alternatives: the implementation that does this */
 	/* memory, withdraw, set, pull, push, expect memory */
 	const char *name;
 	struct rr_expr a;

@@ -2,6 +2,8 @@
 /* What the peer must do, and did; and what an expectation is told when it is lied to. */
 #include "tools/conform/run_int.h"
 
+#define STRICT_MAX	4u	/* alternatives that may be one implementation's */
+
 /* What an expectation gets to see. */
 struct shown {
 	const uint8_t *p;	/* a message; NULL none */
@@ -31,38 +33,56 @@ static bool ignores_next(const struct rr_step *s)
 }
 
 /* Which word the lie is about: where it is; 0 and false: none. An error's code, or the first of the chunk lists. */
-static bool lied_word(const struct rr_run *r, const struct rr_step *s, const struct shown *sh, uint32_t *at)
+static bool lied_word(struct rr_run *r, enum rr_lie lie, const struct rr_step *s,
+		      const struct shown *sh, uint32_t *at)
 {
 	static const struct { const char *name; uint32_t at; } words[RR_LIES] = {
 		[RR_LIE_XID] = { "xid", 0 }, [RR_LIE_VERSION] = { "vers", 4 }, [RR_LIE_CREDIT] = { "credit", 8 },
 		[RR_LIE_KIND] = { "proc", 12 }, [RR_LIE_NEXT] = { "", 16 },
 	};
-	bool next = r->o->lie == RR_LIE_NEXT;
+	bool next = lie == RR_LIE_NEXT;
 
-	*at = words[r->o->lie].at;
+	if (lie > RR_LIE_NEXT)
+		return sh->p && !s->other && rr_probe_kept(&r->env, s, sh->p, sh->len, at);
+	*at = words[lie].at;
 	if (next && r->env.dialect == RR_DIALECT_V2)
 		*at += s->kind == RR_K_ERROR ? 4 : 8;
 	if (!sh->p)
-		return !next;
-	return *at + 4 <= sh->len && !(next ? ignores_next(s) : names_field(s, words[r->o->lie].name));
+		return lie == RR_LIE_XID;	/* any message at all */
+	return *at + 4 <= sh->len &&
+	       !(next ? ignores_next(s) : names_field(s, words[lie].name));
+}
+
+/* What can be said falsely instead of what came. */
+static uint32_t possible(struct rr_run *r, const struct rr_step *s, const struct shown *sh)
+{
+	uint32_t lies = 0, at;
+
+	for (enum rr_lie lie = RR_LIE_XID; lie < RR_LIES; lie++)
+		lies |= lied_word(r, lie, s, sh, &at) ? 1u << lie : 0;
+	return lies;
 }
 
 /* An expectation is lied to: a message that came has one word wrong; if none came there is one. */
 static void lie(struct rr_run *r, const struct rr_step *as, const struct rr_step *s, struct shown *sh)
 {
+	static const uint8_t one[4] = { 0, 0, 0, 1 };	/* byte, where there were more */
 	uint32_t at;
 
-	if (!rr_run_meets(r, as) || !lied_word(r, s, sh, &at))
+	if (!rr_run_meets(r, as, r->o->probe ? possible(r, s, sh) : 0) ||
+	    !lied_word(r, r->o->lie, s, sh, &at))
 		return;
 	r->r->lied = true;
 	memset(sh->lie, 0, sizeof(sh->lie));
 	sh->len = sh->p ? rr_min(sh->len, (uint32_t)sizeof(sh->lie)) : 28;
 	if (sh->p)
 		memcpy(sh->lie, sh->p, sh->len);
-	if (r->o->lie == RR_LIE_CREDIT)
-		memset(sh->lie + at, 0, 4);
-	else
-		sh->lie[at] ^= 0x55;
+	switch (r->o->lie) {
+	case RR_LIE_CREDIT: memset(sh->lie + at, 0, 4); break;
+	case RR_LIE_LENGTH: memcpy(sh->lie + at + 4, one, sizeof(one)); break;
+	case RR_LIE_OFFSET: sh->lie[at + 12] ^= 0x55; break;
+	default: sh->lie[at] ^= 0x55;
+	}
 	sh->p = sh->lie;
 	sh->closed = false;
 }
@@ -111,18 +131,62 @@ static bool alternative(struct rr_run *r, const struct rr_step *s, const struct 
 	}
 }
 
-bool rr_run_expects(struct rr_run *r, const struct rr_step *as, const struct rr_step *s)
+/* Of the alternatives of s those of the implementation that is judged strictly, copied to kept.
+ * s itself, if there is nothing to choose from, or none is. */
+static const struct rr_step *strict_ones(const struct rr_run *r, const struct rr_step *s,
+					 struct rr_step kept[STRICT_MAX])
+{
+	const struct rr_step *a = r->o->strict && s->other ? s : NULL;
+	uint32_t n = 0;
+
+	for (; a && n < STRICT_MAX; a = a->other)
+		if (a->who && !strcmp(a->who, r->o->strict)) {
+			kept[n] = *a;
+			kept[n].other = NULL;
+			if (n)
+				kept[n - 1].other = &kept[n];
+			n++;
+		}
+	return n ? kept : s;
+}
+
+static bool nothing_strict(struct rr_run *r, const struct rr_step *a)
+{
+	return rr_run_fail(r, a->line, "this is what came, and no alternative says 'as %s'",
+			   r->o->strict);
+}
+
+/* Whoever asks is told whether s notices every change of what came. */
+static bool notices_all(struct rr_run *r, const struct rr_step *s, const uint8_t *p,
+			uint32_t len)
+{
+	uint32_t at;
+
+	return !r->o->probe || rr_probe(&r->env, s, p, len, &r->r->probed, &at) ||
+	       rr_run_fail(r, s->line, "byte %u of %u, 0x%02x, could be another, "
+			   "and the case does not say so", at, len, p[at]);
+}
+
+bool rr_run_expects(struct rr_run *r, const struct rr_step *as, const struct rr_step *step)
 {
 	char why[384], came[160] = "";
+	struct rr_step kept[STRICT_MAX];
+	const struct rr_step *s = strict_ones(r, step, kept);
 	struct shown sh;
+	bool fresh;
 
 	if (!rr_run_connected(r))
 		return false;
+	fresh = !rr_run_met(r, as);
 	look(r, as, s, &sh);
+	if (fresh && sh.p && !s->other && s->what == RR_E_MESSAGE &&
+	    !notices_all(r, s, sh.p, sh.len))
+		return false;
 	for (const struct rr_step *a = s; a; a = a->other)
 		if (alternative(r, a, &sh, why, sizeof(why))) {
 			r->closed_well |= a->what == RR_E_CLOSE;
-			return true;
+			return !r->o->strict || !step->other || s == kept ||
+			       nothing_strict(r, a);
 		}
 	if (sh.p)
 		rr_match_describe(r->env.dialect, sh.p, sh.len, came, sizeof(came));
@@ -139,7 +203,9 @@ static bool expect_memory(struct rr_run *r, const struct rr_step *s)
 		return false;
 	if (!v->at)
 		return rr_run_fail(r, s->line, "%s: was not pulled", s->name);
-	if (rr_run_meets(r, s)) {
+	if (!rr_run_met(r, s) && !notices_all(r, s, v->at, v->len))
+		return false;
+	if (rr_run_meets(r, s, RR_LIE_ANY)) {
 		r->r->lied = true;
 		for (uint32_t i = 0; i < v->len; i++)
 			v->at[i] ^= 0x55;
@@ -153,7 +219,7 @@ static bool expect_value(struct rr_run *r, const struct rr_step *s)
 	uint64_t v = rr_run_eval(r, &s->a);
 	char want[96];
 
-	if (rr_run_meets(r, s)) {
+	if (rr_run_meets(r, s, RR_LIE_ANY)) {
 		r->r->lied = true;
 		v ^= 0x55555555;
 	}
@@ -172,6 +238,10 @@ static bool expect_read(struct rr_run *r, const struct rr_step *s)
 	if (!v)
 		return false;
 	was = v->chunk.n ? rr_link_was_read(&r->link, v->chunk.seg[0].handle) : 0;
+	if (rr_run_meets(r, s, RR_LIE_ANY)) {
+		r->r->lied = true;
+		was = 0;
+	}
 	return was != 0 || rr_run_fail(r, s->line, "%s: the peer has not read it", s->name);
 }
 

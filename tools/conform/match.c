@@ -13,6 +13,36 @@ struct cmp {
 
 #define NO(c, ...) (snprintf((c)->why, (c)->cap, __VA_ARGS__), false)
 
+/* --- what is looked at, for who asks --- */
+
+static void heeds(struct cmp *c, const uint8_t *at, size_t n, uint8_t how)
+{
+	const struct rr_heeded *h = c->e->heeded;
+
+	if (h && n && at >= h->buf && at + n <= h->buf + h->len)
+		memset(h->how + (at - h->buf), how, n);
+}
+
+/* Does a pattern leave no choice? */
+static bool says_one(struct cmp *c, const struct rr_pat *pat)
+{
+	return !pat->any && pat->n == 1 && !pat->alt[0].open &&
+	       rr_env_eval(c->e, &pat->alt[0].lo) == rr_env_eval(c->e, &pat->alt[0].hi);
+}
+
+static bool says_nothing(struct cmp *c, const struct rr_pat *pat)
+{
+	return pat->any ||
+	       (pat->n == 1 && pat->alt[0].open && rr_env_eval(c->e, &pat->alt[0].lo) == 0);
+}
+
+static void heeds_pat(struct cmp *c, const uint8_t *at, const struct rr_pat *pat)
+{
+	if (c->e->heeded)
+		heeds(c, at, 4, says_nothing(c, pat) ? RR_HEED_NONE :
+				says_one(c, pat) ? RR_HEED_EXACT : RR_HEED_RANGE);
+}
+
 static bool word_is(struct cmp *c, const char *what, const struct rr_pat *pat, uint64_t v)
 {
 	char text[96];
@@ -74,20 +104,31 @@ static bool get(struct cmp *c, const char *what, uint32_t *v)
 
 static bool next_is(struct cmp *c, const struct rr_field *f, const char *name, uint64_t other)
 {
+	const struct rr_pat *pat = field(f, name);
 	uint32_t v;
 
-	return get(c, name, &v) && is_or(c, f, name, other, v);
+	if (!get(c, name, &v))
+		return false;
+	if (pat)
+		heeds_pat(c, c->p - 4, pat);
+	return is_or(c, f, name, other, v);
 }
 
 /* Flavor and body, whatever they are; the flavor may be asked about. */
 static bool auth(struct cmp *c, const struct rr_field *f, const char *name)
 {
 	const struct rr_pat *pat = field(f, name);
-	const uint8_t *at;
+	const uint8_t *at = c->p, *body;
 	uint32_t flavor, len;
 
-	return get(c, name, &flavor) && (!pat || word_is(c, name, pat, flavor)) && get(c, name, &len) &&
-	       take(c, name, rr_align(rr_min(len, 400u), 4u), &at);
+	if (!get(c, name, &flavor) || (pat && !word_is(c, name, pat, flavor)) ||
+	    !get(c, name, &len) ||
+	    !take(c, name, rr_align(rr_min(len, 400u), 4u), &body))
+		return false;
+	heeds(c, at, (size_t)(c->p - at), RR_HEED_NONE);
+	if (pat)
+		heeds_pat(c, at, pat);
+	return true;
 }
 
 static bool is_call(struct cmp *c, const struct rr_item *it)
@@ -174,6 +215,9 @@ static bool is_number(struct cmp *c, const struct rr_item *it)
 
 	if ((it->kind == RR_I_U64 && !get(c, "u64", &high)) || !get(c, "u32", &low))
 		return false;
+	heeds_pat(c, c->p - 4, &it->pat);
+	if (it->kind == RR_I_U64)	/* of a range the lower half is looked at */
+		heeds(c, c->p - 8, 4, says_one(c, &it->pat) ? RR_HEED_EXACT : RR_HEED_NONE);
 	return word_is(c, it->kind == RR_I_U64 ? "u64" : "u32", &it->pat, (uint64_t)high << 32 | low);
 }
 
@@ -192,9 +236,12 @@ static bool item_matches(struct cmp *c, const struct rr_item *it)
 	case RR_I_PATTERN: return is_pattern(c, a);
 	case RR_I_FILL: return is_fill(c, a, (uint8_t)rr_env_eval(c->e, &it->b));
 	case RR_I_COPY: return is_copy(c, it->segs);
-	case RR_I_SKIP: return take(c, "skip", a, &at);
+	case RR_I_SKIP: return take(c, "skip", a, &at) && (heeds(c, at, a, RR_HEED_NONE), true);
 	case RR_I_MARK: rr_env_set(c->e, it->name, (uint64_t)(c->p - c->start)); return true;
-	case RR_I_REST: c->p = c->end; return true;
+	case RR_I_REST:
+		heeds(c, c->p, (size_t)(c->end - c->p), RR_HEED_NONE);
+		c->p = c->end;
+		return true;
 	default: return true;
 	}
 }
@@ -220,6 +267,8 @@ static bool body_matches(struct cmp *c, const struct rr_item *items, const uint8
 			return false;
 		}
 	}
+	if (!any)
+		heeds(c, c->p, len, RR_HEED_NONE);
 	if (any && c->p != c->end)
 		return NO(c, "%zu bytes more than expected", (size_t)(c->end - c->p));
 	return true;
@@ -252,6 +301,7 @@ static bool returned(struct cmp *c, const char *what, const struct rr_item *it, 
 	const struct rr_field *len = it->lens;
 
 	if (it->name) {
+		heeds(c, c->start + got->at, 16 * got->n, RR_HEED_NONE);
 		keep(c, it->name, got);
 		return true;
 	}
@@ -267,6 +317,8 @@ static bool returned(struct cmp *c, const char *what, const struct rr_item *it, 
 		if (g->length > s->length)
 			return NO(c, "%s, segment %u: %u bytes, of %u that were offered", what, i, g->length,
 				  s->length);
+		if (len)
+			heeds_pat(c, c->start + got->at + 16 * i + 4, &len->pat);
 		if (len && !word_is(c, what, &len->pat, g->length))
 			return false;
 	}
@@ -290,8 +342,11 @@ static bool read_matches(struct cmp *c, const struct rr_item *it, const struct r
 	if (*at == s->nreads)
 		return NO(c, "fewer Read chunks than expected");
 	position = s->read[*at].position;
-	while (*at < s->nreads && s->read[*at].position == position)
+	while (*at < s->nreads && s->read[*at].position == position) {
+		heeds_pat(c, c->start + s->read[*at].at - 4, &it->pat);
+		heeds(c, c->start + s->read[*at].at, 16, RR_HEED_NONE);
 		ch.seg[ch.n++] = s->read[(*at)++].seg;
+	}
 	if (!word_is(c, "position of a Read chunk", &it->pat, position))
 		return false;
 	if (it->name)
@@ -323,8 +378,11 @@ static bool lists_match(struct cmp *c, const struct rr_item *items, const struct
 	bool ok = true;
 
 	for (const struct rr_item *it = items; it && ok; it = it->next) {
-		if (it->kind == RR_I_LISTS)
+		if (it->kind == RR_I_LISTS) {
+			heeds(c, c->start + s->lists_at, s->lists_end - s->lists_at,
+			      RR_HEED_NONE);
 			return true;
+		}
 		if (it->kind == RR_I_READ)
 			ok = read_matches(c, it, s, &reads);
 		else if (it->kind == RR_I_WRITE)
@@ -344,7 +402,7 @@ static bool lists_match(struct cmp *c, const struct rr_item *items, const struct
 /* --- properties --- */
 
 /* The value of property id: its word, or none. */
-static bool find_prop(const struct rr_seen *s, uint32_t id, uint32_t *v)
+static bool find_prop(const struct rr_seen *s, uint32_t id, uint32_t *v, const uint8_t **at)
 {
 	const uint8_t *p = s->body + 4, *end = s->body + s->body_len;
 
@@ -355,6 +413,7 @@ static bool find_prop(const struct rr_seen *s, uint32_t id, uint32_t *v)
 			return false;
 		if (rr_word(p) == id) {
 			*v = len == 4 ? rr_word(p + 8) : 0;
+			*at = p + 8;
 			return true;
 		}
 		p += rr_min((size_t)(end - p), (size_t)8 + rr_align((size_t)len, (size_t)4));
@@ -364,13 +423,17 @@ static bool find_prop(const struct rr_seen *s, uint32_t id, uint32_t *v)
 
 static bool props_match(struct cmp *c, const struct rr_item *items, const struct rr_seen *s)
 {
+	heeds(c, s->body, s->body_len, RR_HEED_NONE);
 	for (const struct rr_item *it = items; it; it = it->next) {
 		uint32_t id = (uint32_t)rr_env_eval(c->e, &it->a), v;
+		const uint8_t *at;
 
 		if (it->kind != RR_I_PROP)
 			continue;
-		if (!find_prop(s, id, &v))
+		if (!find_prop(s, id, &v, &at))
 			return NO(c, "property %u is not there", id);
+		if (it->lens)
+			heeds_pat(c, at, &it->lens->pat);
 		if (it->lens && !word_is(c, "property", &it->lens->pat, v))
 			return false;
 	}
@@ -378,6 +441,26 @@ static bool props_match(struct cmp *c, const struct rr_item *items, const struct
 }
 
 /* --- headers --- */
+
+/* What of the words before the lists may be what it likes: where a pattern says so, and where
+ * nothing could be said. */
+static void heeds_header(struct cmp *c, const struct rr_step *step, const struct rr_seen *s)
+{
+	static const struct { const char *name; uint8_t how; } unsaid[] = {
+		{ "credit", RR_HEED_RANGE }, { "inv", RR_HEED_NONE }, { "align", RR_HEED_NONE },
+		{ "thresh", RR_HEED_NONE },
+		{ "xid", RR_HEED_NONE },	/* the last: a requester's own */
+	};
+	size_t n = rr_array_size(unsaid) - (c->e->role == RR_RESPONDER);
+	uint32_t at;
+
+	for (size_t i = 0; i < n; i++)
+		if (rr_seen_at(s, unsaid[i].name, &at))
+			heeds(c, c->start + at, 4, unsaid[i].how);
+	for (const struct rr_field *f = step->fields; f; f = f->next)
+		if (rr_seen_at(s, f->name, &at))
+			heeds_pat(c, c->start + at, &f->pat);
+}
 
 /* Fields that must be right though nothing is said. */
 static bool prefix_matches(struct cmp *c, const struct rr_step *step, const struct rr_seen *s)
@@ -428,6 +511,7 @@ bool rr_match_message(struct rr_env *e, const struct rr_step *step, const uint8_
 	struct rr_seen s;
 	const char *bad = rr_seen_read(e->dialect, buf, len, &s);
 
+	c.start = buf;
 	if (step->kind == RR_K_RAW)
 		return body_matches(&c, step->items, buf, len);
 	if (bad)
@@ -436,6 +520,7 @@ bool rr_match_message(struct rr_env *e, const struct rr_step *step, const uint8_
 		return NO(&c, "%s came, expected %s", rr_kind_names[s.kind], rr_kind_names[step->kind]);
 	if (!fields_match(&c, step, &s) || !prefix_matches(&c, step, &s))
 		return false;
+	heeds_header(&c, step, &s);
 	rr_env_set(e, "grant", s.credit);
 	rr_env_set(e, "xid", s.xid);
 	if (s.kind == RR_K_CONNPROP)

@@ -210,11 +210,21 @@ static bool expect_other(struct rr_parser *p, struct rr_step *s)
 	}
 }
 
+/* "as NAME" at the end of a line: of the alternatives this is what that implementation does. */
+static void expected_of(struct rr_parser *p, struct rr_step *s)
+{
+	if (p->nwords > 3 && !strcmp(p->word[p->nwords - 2], "as")) {
+		s->who = p->word[p->nwords - 1];
+		p->nwords -= 2;
+	}
+}
+
 static bool one_expectation(struct rr_parser *p, struct rr_step *s)
 {
 	static const char *const others[] = { "silence", "close", "memory", "read", "exit", "value" };
 	int i = kind_or(p, others, 6, &s->kind);
 
+	expected_of(p, s);
 	s->line = p->line;
 	s->op = RR_STEP_EXPECT;
 	s->what = i > 0 ? (enum rr_expect)i : RR_E_MESSAGE;

@@ -61,13 +61,19 @@ bool rr_run_opens(struct rr_run *r, const struct rr_step *s, const struct rr_mes
 	return !r->opened;
 }
 
-bool rr_run_meets(struct rr_run *r, const struct rr_step *s)
+bool rr_run_met(const struct rr_run *r, const struct rr_step *s)
 {
 	for (uint32_t i = 0; i < r->met; i++)
 		if (r->meeting[i] == s)
-			return false;
-	if (r->met == RR_MEETINGS)
+			return true;
+	return r->met == RR_MEETINGS;
+}
+
+bool rr_run_meets(struct rr_run *r, const struct rr_step *s, uint32_t lies)
+{
+	if (rr_run_met(r, s))
 		return false;
+	r->r->lies[r->met] = (uint16_t)lies;
 	r->meeting[r->met++] = s;
 	return r->met == r->o->lie_at;
 }

@@ -6,8 +6,14 @@
 
 #include "tools/conform/link.h"
 
+#define RR_MEETINGS	256u	/* expectations that can be lied to */
+
 /* What an expectation is shown instead of what came, to see whether it would notice. */
-enum rr_lie { RR_LIE_NONE, RR_LIE_XID, RR_LIE_VERSION, RR_LIE_CREDIT, RR_LIE_KIND, RR_LIE_NEXT, RR_LIES };
+enum rr_lie {
+	RR_LIE_NONE, RR_LIE_XID, RR_LIE_VERSION, RR_LIE_CREDIT, RR_LIE_KIND, RR_LIE_NEXT,
+	RR_LIE_HANDLE, RR_LIE_LENGTH, RR_LIE_OFFSET,	/* of a chunk of the peer's */
+	RR_LIES
+};
 
 struct rr_options {
 	struct rr_link_params link;
@@ -18,9 +24,11 @@ struct rr_options {
 	uint32_t timeout, silence;	/* ms */
 	uint32_t patience;		/* ms that the peer waits for its replies to be pulled; 0 not known */
 	const char *caller;		/* requester: the command that makes it call */
+	const char *strict;		/* of alternatives only those of this name; NULL all */
 	/* Of all expectations that are met, counted from 1, this one is lied to; 0 none. */
 	uint32_t lie_at;
 	enum rr_lie lie;
+	bool probe;			/* each notices all changes of what came (rr_probe()) */
 };
 
 enum rr_verdict { RR_PASS, RR_FAIL, RR_SKIP, RR_DIFFERS, RR_UNREACHED };
@@ -33,7 +41,9 @@ struct rr_result {
 	char *trace;			/* of what failed: the messages. NULL, or the caller's */
 	double seconds;
 	uint32_t expectations;		/* that were met, or not */
+	uint16_t lies[RR_MEETINGS];	/* that can be told of each: bits of enum rr_lie */
 	bool lied;			/* an expectation was lied to */
+	uint32_t probed;		/* changes that were made */
 };
 
 /* from: the listener that a requester is to come to, else NULL. */

@@ -9,7 +9,7 @@
 #include "core/base/os.h"
 #include "tools/conform/run.h"
 
-#define RR_MEETINGS	256u	/* expectations that can be lied to */
+#define RR_LIE_ANY	(1u << RR_LIE_XID)	/* where there is one lie only */
 
 /* A case that is being played. */
 struct rr_run {
@@ -42,8 +42,11 @@ static inline uint64_t rr_run_eval(struct rr_run *r, const struct rr_expr *x)
 	return rr_env_eval(&r->env, x);
 }
 
-/* An expectation is met. True: it is the one to be lied to. */
-bool rr_run_meets(struct rr_run *r, const struct rr_step *s);
+/* Was an expectation met before? */
+bool rr_run_met(const struct rr_run *r, const struct rr_step *s);
+/* An expectation is met, of which these lies can be told (bits of enum rr_lie). True: it is the
+ * one to be lied to. */
+bool rr_run_meets(struct rr_run *r, const struct rr_step *s, uint32_t lies);
 
 /* What the peer says before its first call, and s (NULL: none) does not ask for, is answered. True: m was that. */
 bool rr_run_opens(struct rr_run *r, const struct rr_step *s, const struct rr_message *m);

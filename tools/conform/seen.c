@@ -3,7 +3,7 @@
 #include "tools/conform/wire.h"
 
 struct reading {
-	const uint8_t *p, *end;
+	const uint8_t *p, *end, *start;
 	bool bad;
 };
 
@@ -15,6 +15,11 @@ static uint32_t get(struct reading *c)
 	}
 	c->p += 4;
 	return rr_word(c->p - 4);
+}
+
+static uint32_t place(const struct reading *c)
+{
+	return (uint32_t)(c->p - c->start);
 }
 
 static struct rr_seg get_seg(struct reading *c)
@@ -39,6 +44,7 @@ static void get_chunk(struct reading *c, struct rr_chunk *ch)
 	uint32_t n = get(c);
 
 	ch->n = 0;
+	ch->at = place(c);
 	c->bad |= n > RR_CHUNK_SEGS;
 	for (uint32_t i = 0; i < n && !c->bad; i++)
 		ch->seg[ch->n++] = get_seg(c);
@@ -46,12 +52,14 @@ static void get_chunk(struct reading *c, struct rr_chunk *ch)
 
 static void get_lists(struct reading *c, struct rr_seen *s)
 {
+	s->lists_at = place(c);
 	while (more(c)) {
 		if (s->nreads == RR_CHUNK_SEGS) {
 			c->bad = true;
 			return;
 		}
 		s->read[s->nreads].position = get(c);
+		s->read[s->nreads].at = place(c);
 		s->read[s->nreads++].seg = get_seg(c);
 	}
 	while (more(c)) {
@@ -64,6 +72,7 @@ static void get_lists(struct reading *c, struct rr_seen *s)
 	s->has_reply = more(c);
 	if (s->has_reply)
 		get_chunk(c, &s->reply);
+	s->lists_end = place(c);
 }
 
 /* The words behind an error's code: RFC 8166 §4.5; version-two-08 §6.4. */
@@ -78,6 +87,7 @@ static uint32_t arm_words(enum rr_dialect d, uint32_t code)
 
 static void get_error(struct reading *c, enum rr_dialect d, struct rr_seen *s)
 {
+	s->err_at = place(c);
 	s->err = get(c);
 	s->narm = arm_words(d, s->err);
 	for (uint32_t i = 0; i < s->narm; i++)
@@ -132,7 +142,7 @@ const char *rr_seen_read(enum rr_dialect d, const uint8_t *buf, uint32_t len, st
 	memset(s, 0, sizeof(*s));
 	if (len < 16)
 		return "shorter than any header";
-	c = (struct reading){ buf, buf + len, false };
+	c = (struct reading){ buf, buf + len, buf, false };
 	s->xid = get(&c);
 	s->vers = get(&c);
 	s->credit = get(&c);
@@ -145,6 +155,7 @@ const char *rr_seen_read(enum rr_dialect d, const uint8_t *buf, uint32_t len, st
 		d = RR_DIALECT_V1;
 	} else if (d == RR_DIALECT_V2) {
 		s->flags = get(&c);
+		s->v2 = true;
 	}
 	get_body(&c, d, s);
 	s->body = c.p;
@@ -168,6 +179,28 @@ bool rr_seen_field(const struct rr_seen *s, const char *name, uint32_t *v)
 	for (size_t i = 0; i < sizeof(fields) / sizeof(*fields); i++)
 		if (fields[i].is && !strcmp(fields[i].name, name)) {
 			*v = fields[i].v;
+			return true;
+		}
+	return false;
+}
+
+bool rr_seen_at(const struct rr_seen *s, const char *name, uint32_t *at)
+{
+	bool lists = s->kind == RR_K_MSG || s->kind == RR_K_NOMSG, msgp = s->kind == RR_K_MSGP;
+	const struct { const char *name; bool is; uint32_t at; } words[] = {
+		{ "xid", true, 0 }, { "vers", true, 4 }, { "credit", true, 8 },
+		{ "proc", true, 12 }, { "flags", s->v2, 16 }, { "inv", s->v2 && lists, 20 },
+		{ "align", msgp, 16 }, { "thresh", msgp, 20 },
+		{ "err", s->err_at > 0, s->err_at }, { "low", s->narm == 2, s->err_at + 4 },
+		{ "high", s->narm == 2, s->err_at + 8 },
+		{ "limit", s->narm == 1, s->err_at + 4 },
+		{ "chunk", s->narm == 2, s->err_at + 4 },
+		{ "needed", s->narm > 0, s->err_at + 4 * s->narm },
+	};
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
+		if (words[i].is && !strcmp(words[i].name, name)) {
+			*at = words[i].at;
 			return true;
 		}
 	return false;

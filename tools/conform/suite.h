@@ -33,6 +33,7 @@ const char *rr_suite_run(const struct rr_suite *s, const struct rr_options *o, c
 /* What a self-test came to. */
 struct rr_tested {
 	uint32_t lies, believed;	/* told, and of them not noticed */
+	uint32_t changes;		/* of what came, each of which was noticed */
 	uint32_t failed;		/* cases that fail though nobody lies: nothing is shown of those */
 };
 

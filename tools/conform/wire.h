@@ -26,6 +26,7 @@ void rr_bytes_free(struct rr_bytes *b);
 
 struct rr_chunk {
 	uint32_t n;
+	uint32_t at;			/* of what came: where its segments begin */
 	struct rr_seg seg[RR_CHUNK_SEGS];
 };
 
@@ -40,6 +41,15 @@ struct rr_var {
 	struct rr_chunk chunk;
 };
 
+/* Which bytes of what is compared a case says something of. Filled while it is compared. */
+struct rr_heeded {
+	const uint8_t *buf;
+	uint8_t *how;			/* of each byte, one of: */
+	uint32_t len;
+};
+
+enum { RR_HEED_EXACT, RR_HEED_RANGE, RR_HEED_NONE };	/* of a range: a word */
+
 struct rr_env {
 	struct rr_arena arena;
 	struct rr_var *vars;
@@ -48,6 +58,7 @@ struct rr_env {
 	bool too_long;			/* more than RR_BODY_MAX bytes were to be made */
 	enum rr_dialect dialect;
 	enum rr_role role;
+	struct rr_heeded *heeded;	/* NULL: nobody asks */
 	/* The chunks of what was sent: a reply must return them. */
 	uint32_t nsent;
 	struct rr_sent {
@@ -114,19 +125,35 @@ struct rr_seen {
 	uint32_t xid, vers, credit, proc, flags, inv, align, thresh, err;
 	uint32_t narm, arm[2];
 	uint32_t nreads;
-	struct { uint32_t position; struct rr_seg seg; } read[RR_CHUNK_SEGS];
+	struct { uint32_t position, at; struct rr_seg seg; } read[RR_CHUNK_SEGS];
 	uint32_t nwrites;
 	struct rr_chunk write[RR_SENT_CHUNKS];
 	bool has_reply;
 	struct rr_chunk reply;
 	const uint8_t *body;		/* of an RPC message, or properties */
 	uint32_t body_len, size;	/* size: of the message */
+	bool v2;			/* laid out as version 2 is */
+	uint32_t err_at, lists_at, lists_end;	/* where in the message; 0 none */
 };
 
 /* NULL, or what is malformed. */
 const char *rr_seen_read(enum rr_dialect d, const uint8_t *buf, uint32_t len, struct rr_seen *s);
 /* The word of this name (enum rr_field of an error, of msgp, ...), if it is there. */
 bool rr_seen_field(const struct rr_seen *s, const char *name, uint32_t *v);
+
+/* Where in the message the word of this name is; 0 and false: it has none. */
+bool rr_seen_at(const struct rr_seen *s, const char *name, uint32_t *at);
+
+/* --- probe.c --- */
+
+/* Does s, which expects a message or memory, notice every change of what came, but in what it
+ * leaves open? False: at *at it does not. Adds to *probed how many places were changed. */
+bool rr_probe(struct rr_env *e, const struct rr_step *s, const uint8_t *buf, uint32_t len,
+	      uint32_t *probed, uint32_t *at);
+/* Where in a message the first segment (handle, length, offset) of a chunk is that s gives a
+ * name to, and that later steps read or write. */
+bool rr_probe_kept(struct rr_env *e, const struct rr_step *s, const uint8_t *buf, uint32_t len,
+		   uint32_t *at);
 
 static inline uint32_t rr_word(const uint8_t *p)
 {
