@@ -49,6 +49,7 @@ struct rr_conf {
 #define RR_CONF_PROFILE(name)	enum rr_profile name;
 #define RR_CONF_POLICY(name)	enum rr_reply_chunks name;
 #define RR_CONF_LEVEL(name)	enum rr_log_level name;
+#define RR_CONF_PLACE(name)	enum rr_log_to name;
 #define RR_CONF_PATH(name)	char name[RR_CONF_TEXT];
 #define RR_SECTION(title)
 #define RR_OPTION(name, type, ...) RR_CONF_##type(name)

@@ -19,6 +19,7 @@ const uint32_t rr_noptions = rr_array_size(rr_options);
 static const char *const mode_names[] = { "auto", "tcp", "require", NULL };
 static const char *const profile_names[] = { "balanced", "latency", "thrift", NULL };
 static const char *const policy_names[] = { "auto", "never", "bounded", NULL };
+static const char *const place_names[] = { "file", "syslog", "journal", NULL };
 static const char *const level_names[] = { "off", "error", "warn", "info", "debug", NULL };
 
 bool rr_text_is(struct rr_text t, const char *word)
@@ -162,7 +163,7 @@ static const char *const *words_of(enum rr_opt_type type)
 {
 	return type == RR_OPT_MODE ? mode_names : type == RR_OPT_DIALECT ? rr_dialect_names :
 	       type == RR_OPT_PROFILE ? profile_names : type == RR_OPT_POLICY ? policy_names :
-	       type == RR_OPT_LEVEL ? level_names : NULL;
+	       type == RR_OPT_LEVEL ? level_names : type == RR_OPT_PLACE ? place_names : NULL;
 }
 
 static const char *set_word(void *field, enum rr_opt_type type, struct rr_text t)
@@ -172,7 +173,7 @@ static const char *set_word(void *field, enum rr_opt_type type, struct rr_text t
 	if (i < 0)
 		return type == RR_OPT_MODE ? "not a mode" : type == RR_OPT_DIALECT ? "not a dialect" :
 		       type == RR_OPT_PROFILE ? "not a profile" : type == RR_OPT_POLICY ? "not a policy" :
-		       "not a level";
+		       type == RR_OPT_PLACE ? "not a place" : "not a level";
 	memcpy(field, &i, sizeof(i));
 	return NULL;
 }
@@ -235,7 +236,8 @@ const char *rr_option_set(struct rr_conf *c, const struct rr_option *o, struct r
 	switch (o->type) {
 	case RR_OPT_BOOL:
 		return value_bool(t, field) ? NULL : "not on or off";
-	case RR_OPT_MODE: case RR_OPT_DIALECT: case RR_OPT_PROFILE: case RR_OPT_POLICY: case RR_OPT_LEVEL:
+	case RR_OPT_MODE: case RR_OPT_DIALECT: case RR_OPT_PROFILE: case RR_OPT_POLICY:
+	case RR_OPT_LEVEL: case RR_OPT_PLACE:
 		return set_word(field, o->type, t);
 	case RR_OPT_PATH:
 		return set_path(field, o, t);
@@ -276,7 +278,8 @@ char *rr_option_allowed(const struct rr_option *o, char *buf, unsigned size)
 	case RR_OPT_BOOL:
 		rr_fmt(buf, size, "on, off");
 		break;
-	case RR_OPT_MODE: case RR_OPT_DIALECT: case RR_OPT_PROFILE: case RR_OPT_POLICY: case RR_OPT_LEVEL:
+	case RR_OPT_MODE: case RR_OPT_DIALECT: case RR_OPT_PROFILE: case RR_OPT_POLICY:
+	case RR_OPT_LEVEL: case RR_OPT_PLACE:
 		put_words(buf, size, words_of(o->type));
 		break;
 	case RR_OPT_PATH:

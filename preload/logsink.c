@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Writes log lines to the file of option log_file, or to standard error, without a signal to the app
- * and without making it wait. */
+/* Writes log lines where options log_to and log_file say, without a signal to the app and
+ * without making it wait. */
 #include "preload/logsink.h"
 
 #include <errno.h>
@@ -11,7 +11,11 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "core/base/ownfd.h"
@@ -21,11 +25,16 @@
  * open the file again; but what is behind its number is looked at before each write, for the
  * app may have closed it unseen. System calls by syscall(): the names are interposed. */
 static const char *path;
+/* Of a file, or of a socket that leads to syslog or the journal. */
 static _Atomic int log_fd = -1;
 static _Atomic dev_t log_dev;
 static _Atomic ino_t log_ino;
 
 /* --- writing --- */
+
+#define RR_LOG_SYSLOG	"/dev/log"
+#define RR_LOG_JOURNAL	"/run/systemd/journal/socket"
+#define RR_LOG_UNUSABLE	256u	/* bytes of a line */
 
 #define KERNEL_SIGSET	(_NSIG / 8)	/* bytes, of which libc's type has more */
 
@@ -46,22 +55,24 @@ static bool was_pending(int sig, const sigset_t *blocked)
 /* Writes a line, or as much of it as there is room for. A file that may not grow (SIGXFSZ), a pipe
  * without a reader (SIGPIPE) and a terminal in the background (SIGTTOU) send a signal to the thread
  * that writes: it is blocked, and taken away again. */
-static void write_quietly(int fd, const char *line, unsigned len)
+static bool write_quietly(int fd, const char *line, unsigned len)
 {
 	static const int sigs[] = { SIGXFSZ, SIGPIPE };
 	static const struct timespec no_time;
 	bool before[rr_array_size(sigs)];
 	sigset_t ours, was, one;
+	long n;
 
 	sigemptyset(&ours);
 	sigaddset(&ours, SIGTTOU);
 	for (size_t i = 0; i < rr_array_size(sigs); i++)
 		sigaddset(&ours, sigs[i]);
 	if (set_mask(SIG_BLOCK, &ours, &was))
-		return;
+		return false;
 	for (size_t i = 0; i < rr_array_size(sigs); i++)
 		before[i] = was_pending(sigs[i], &was);
-	if (syscall(SYS_write, fd, line, len) < 0 && (errno == EFBIG || errno == EPIPE)) {
+	n = syscall(SYS_write, fd, line, len);
+	if (n < 0 && (errno == EFBIG || errno == EPIPE)) {
 		size_t which = errno == EPIPE;
 
 		sigemptyset(&one);
@@ -70,6 +81,7 @@ static void write_quietly(int fd, const char *line, unsigned len)
 			syscall(SYS_rt_sigtimedwait, &one, NULL, &no_time, KERNEL_SIGSET);
 	}
 	set_mask(SIG_SETMASK, &was, NULL);
+	return n >= 0;
 }
 
 /* --- the file --- */
@@ -98,11 +110,10 @@ static bool is_full(const struct stat *st, unsigned len)
 	       lim.rlim_cur != RLIM_INFINITY && (rlim_t)st->st_size + len > lim.rlim_cur;
 }
 
-/* Puts a new descriptor in place of was, which is closed only if it is still ours. */
-static int reopen(int was, bool ours)
+/* Puts fd, which leads to st, in place of was, which is closed only if it is still ours. */
+static int put_in_place(int fd, const struct stat *st, int was, bool ours)
 {
-	struct stat st;
-	int now = was, fd = open_log(&st);
+	int now = was;
 
 	if (fd < 0)
 		return -1;
@@ -111,25 +122,58 @@ static int reopen(int was, bool ours)
 		return now;
 	}
 	rr_ownfd_set(was, false);
-	log_dev = st.st_dev;
-	log_ino = st.st_ino;
+	log_dev = st->st_dev;
+	log_ino = st->st_ino;
 	if (ours)
 		syscall(SYS_close, was);
 	return fd;
 }
 
-static void to_file(const char *line, unsigned len)
+static int reopen(int was, bool ours)
 {
-	int fd = log_fd;
 	struct stat st;
-	bool ours = fd >= 0 && !fstat(fd, &st) && st.st_dev == log_dev && st.st_ino == log_ino;
 
-	if (!ours || !st.st_nlink) {	/* deleted: begin a new one */
-		fd = reopen(fd, ours);
-		ours = fd >= 0 && !fstat(fd, &st);
+	return put_in_place(open_log(&st), &st, was, ours);
+}
+
+/* Is it still what was opened, and what is behind it? */
+static bool is_open(int fd, struct stat *st)
+{
+	return fd >= 0 && !fstat(fd, st) && st->st_dev == log_dev && st->st_ino == log_ino;
+}
+
+static _Atomic time_t looked;	/* second of the clock when the name was last looked at */
+
+/* Has the file another name by now (logrotate)? Looked at once a second at most. */
+static bool was_renamed(void)
+{
+	struct timespec now;
+	struct stat st;
+	time_t then = atomic_load(&looked);
+
+	if (clock_gettime(CLOCK_MONOTONIC_COARSE, &now) || now.tv_sec == then ||
+	    !atomic_compare_exchange_strong(&looked, &then, now.tv_sec))
+		return false;
+	if (stat(path, &st))
+		return errno == ENOENT;
+	return st.st_dev != log_dev || st.st_ino != log_ino;
+}
+
+static bool to_file(enum rr_log_level level, const char *line, unsigned len, unsigned at)
+{
+	int fd = log_fd, next;
+	struct stat st;
+	bool ours = is_open(fd, &st);
+
+	(void)level, (void)at;
+	if (!ours || !st.st_nlink || was_renamed()) {
+		next = reopen(fd, ours);
+		if (next >= 0) {	/* else the old file goes on */
+			fd = next;
+			ours = !fstat(fd, &st);
+		}
 	}
-	if (ours && !is_full(&st, len))
-		write_quietly(fd, line, len);
+	return ours && !is_full(&st, len) && write_quietly(fd, line, len);
 }
 
 /* What 2 was when the log was set up: a daemon that closes it may get a connection under that
@@ -145,26 +189,120 @@ static bool takes_more(int fd)
 }
 
 /* Not while that would block: a full pipe, a stopped terminal. */
-static void to_stderr(const char *line, unsigned len)
+static bool to_stderr(enum rr_log_level level, const char *line, unsigned len, unsigned at)
 {
 	struct stat st;
 
-	if (!fstat(2, &st) && st.st_dev == stderr_then.st_dev && st.st_ino == stderr_then.st_ino &&
-	    !is_full(&st, len) && takes_more(2))
-		write_quietly(2, line, len);
+	(void)level, (void)at;
+	return !fstat(2, &st) && st.st_dev == stderr_then.st_dev &&
+	       st.st_ino == stderr_then.st_ino && !is_full(&st, len) && takes_more(2) &&
+	       write_quietly(2, line, len);
 }
 
-void rr_logsink_setup(const char *file, enum rr_log_level level)
+/* --- syslog and the journal: datagrams to a socket with a name --- */
+
+static const char *socket_name;	/* /dev/log, or the journal's */
+static bool journal;
+
+/* A socket that leads there; -1. */
+static int open_socket(struct stat *st)
+{
+	struct sockaddr_un sa = { .sun_family = AF_UNIX };
+	int high, fd = (int)syscall(SYS_socket, AF_UNIX,
+				    SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		return -1;
+	rr_fmt(sa.sun_path, sizeof(sa.sun_path), "%s", socket_name);
+	high = syscall(SYS_connect, fd, &sa, sizeof(sa)) || fstat(fd, st) ? -1
+									  : rr_ownfd_dup(fd);
+	syscall(SYS_close, fd);
+	return high;
+}
+
+static bool send_line(int fd, enum rr_log_level level, const char *text, unsigned len)
+{
+	static const uint8_t severity[] = { 3, 3, 4, 6, 7 };	/* by level, RFC 5424 §6.2.1 */
+	char head[96];
+	unsigned n =
+		journal ? rr_fmt(head, sizeof(head),
+				 "PRIORITY=%u\nSYSLOG_FACILITY=3\nSYSLOG_IDENTIFIER="
+				 "rdmarpc\nMESSAGE=",
+				 severity[level])
+			: rr_fmt(head, sizeof(head),
+				 "<%u>rdmarpc[%d]: ", 3 << 3 | severity[level], (int)getpid());
+	struct iovec iov[2] = { { head, n },
+				{ (void *)(uintptr_t)text, journal ? len : len - 1 } };
+	struct msghdr m = { .msg_iov = iov, .msg_iovlen = 2 };
+
+	return syscall(SYS_sendmsg, fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0;
+}
+
+/* Once more where the reader was started anew, but not where it has no room. */
+static bool to_socket(enum rr_log_level level, const char *line, unsigned len, unsigned at)
+{
+	int fd = log_fd;
+	struct stat st;
+	bool ours = is_open(fd, &st);
+
+	if (ours && send_line(fd, level, line + at, len - at))
+		return true;
+	if (ours && (errno == EAGAIN || errno == ENOBUFS || errno == EMSGSIZE))
+		return false;
+	fd = put_in_place(open_socket(&st), &st, fd, ours);
+	return fd >= 0 && send_line(fd, level, line + at, len - at);
+}
+
+/* The log file cannot be used: who has asked for one is told so by syslog, in one line. */
+static void say_unusable(int error)
+{
+	char line[RR_LOG_UNUSABLE];
+	unsigned n = rr_fmt(line, sizeof(line),
+			    "log_file %s cannot be used (%s): nothing is logged\n", path,
+			    error == ENOENT            ? "no such directory"
+			    : error == EACCES          ? "permission denied"
+			    : error == ELOOP           ? "a symbolic link"
+			    : error == EROFS           ? "read-only"
+			    : error == ENXIO || !error ? "no file or device"
+						       : "error");
+	struct stat st;
+	int fd;
+
+	socket_name = RR_LOG_SYSLOG;
+	fd = open_socket(&st);
+	if (fd >= 0)
+		send_line(fd, RR_LOG_WARN, line, n);
+	rr_ownfd_close(fd);
+}
+
+/* --- which of them --- */
+
+static void set_up_file(const char *file, enum rr_log_level level)
+{
+	if (!strcmp(file, "stderr")) {
+		rr_log_setup(level, fstat(2, &stderr_then) ? NULL : to_stderr);
+		return;
+	}
+	rr_log_setup(level, file[0] ? to_file : NULL);
+	errno = 0;
+	if (file[0] == '/' && level != RR_LOG_OFF && reopen(-1, false) < 0)
+		say_unusable(errno);
+}
+
+void rr_logsink_setup(enum rr_log_to to, const char *file, enum rr_log_level level)
 {
 	int saved = errno;
+	struct stat st;
 
 	path = file;
-	if (!strcmp(file, "stderr"))
-		rr_log_setup(level, fstat(2, &stderr_then) ? NULL : to_stderr);
-	else
-		rr_log_setup(level, file[0] && level != RR_LOG_OFF ? to_file : NULL);
-	if (file[0] == '/' && level != RR_LOG_OFF)
-		reopen(-1, false);
+	journal = to == RR_LOG_TO_JOURNAL;
+	if (to == RR_LOG_TO_FILE) {
+		set_up_file(file, level);
+	} else {
+		socket_name = journal ? RR_LOG_JOURNAL : RR_LOG_SYSLOG;
+		rr_log_setup(level, to_socket);
+		put_in_place(open_socket(&st), &st, -1, false);
+	}
 	errno = saved;
 }
 

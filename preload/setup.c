@@ -24,7 +24,11 @@ void rr_setup_conf(void)
 
 void rr_setup_log(void)
 {
-	rr_logsink_setup(conf.log_file, conf.log_level);
+	char comm[20];
+
+	rr_proc_comm(0, comm, sizeof(comm));
+	rr_log_name(comm);
+	rr_logsink_setup(conf.log_to, conf.log_file, conf.log_level);
 	rr_conf_log_problems(&conf);
 	rr_diag_setup(conf.diagnostics);
 }
@@ -83,6 +87,19 @@ static rr_time spin_worth(enum rr_profile profile)
 	return RR_SPIN_WORTH;
 }
 
+/* Nothing fails without one, so that nobody would ever know. */
+static void warn_of_rundirs(void)
+{
+	const char *xdg = secure_getenv("XDG_RUNTIME_DIR"), *fault;
+	char dir[RR_RUN_PATH];
+
+	for (unsigned n = 0; rr_rundir_place(conf.run_dir, xdg, geteuid(), n, dir); n++) {
+		fault = rr_rundir_fault(dir);
+		rr_warn("run directory %s: %s; statistics are in memory", dir,
+			fault ? fault : "cannot be used");
+	}
+}
+
 void rr_setup_conn(void)
 {
 	static struct rr_conn_params p;
@@ -136,7 +153,8 @@ void rr_setup_conn(void)
 		.turned = rr_sock_turned,
 		.stats = rr_statseg_get,
 	};
-	rr_rundir_find(conf.run_dir, secure_getenv("XDG_RUNTIME_DIR"), own);
+	if (!rr_rundir_find(conf.run_dir, secure_getenv("XDG_RUNTIME_DIR"), own))
+		warn_of_rundirs();
 	rr_rundir_meet(conf.run_dir, own, p.run_dir);
 	rr_statseg_setup(own, conf.run_dir[0] ? conf.run_dir : RR_RUN_DIR);
 	rr_statseg_get();	/* before the first connection: a server is seen while it waits */

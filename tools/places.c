@@ -25,13 +25,22 @@ static void add_place(struct rr_places *p, const char *dir)
 	rr_fmt(p->dir[p->n++], RR_RUN_PATH, "%s", dir);
 }
 
+/* A segment's name is two numbers. */
+static bool is_users(const char *path)
+{
+	const char *name = strrchr(path, '/') + 1;
+
+	return !strchr(name, '.');
+}
+
 static void add_all(struct rr_places *p, const char *pattern)
 {
 	glob_t g = { 0 };
 
 	if (!glob(pattern, GLOB_NOSORT, NULL, &g))
 		for (size_t i = 0; i < g.gl_pathc; i++)
-			add_place(p, g.gl_pathv[i]);
+			if (is_users(g.gl_pathv[i]))
+				add_place(p, g.gl_pathv[i]);
 	globfree(&g);
 }
 
@@ -44,13 +53,24 @@ void rr_places_find(struct rr_places *p, const char *configured)
 	*p = (struct rr_places){ 0 };
 	rr_fmt(p->host, sizeof(p->host), "%s", configured[0] ? configured : RR_RUN_DIR);
 	add_place(p, p->host);
+	p->own = !configured[0] && me;	/* else it is the host's */
 	for (unsigned n = 0; rr_rundir_place(configured, xdg, me, n, dir); n++)
 		add_place(p, dir);
+	p->nown = p->n - p->own;
 	if (!configured[0] && me == 0) {
 		add_all(p, RR_RUN_DIR "/[1-9]*[0-9]");
 		add_all(p, RR_RUN_DIR "/[1-9]");
 		add_all(p, "/run/user/*/rdmarpc");
 	}
+}
+
+const char *rr_places_fault(const struct rr_places *p, uint32_t i)
+{
+	const char *fault = rr_rundir_fault(p->dir[i]);
+
+	if (i >= p->own && i < p->own + p->nown)
+		return fault;
+	return fault && !strcmp(fault, RR_RUNDIR_MISSING) ? fault : NULL;	/* others' */
 }
 
 void rr_places_fini(struct rr_places *p)

@@ -25,14 +25,15 @@ static uint64_t sum(const uint64_t *v, unsigned n)
 
 /* --- JSON --- */
 
-/* Texts are printable ASCII already (segment.c, reasons.def). */
+/* Texts are printable ASCII already (segment.c, reasons.def), but for names of directories. */
 static void json_text(FILE *to, const char *name, const char *text)
 {
 	fprintf(to, "\"%s\":\"", name);
 	for (; *text; text++) {
 		if (*text == '"' || *text == '\\')
 			fputc('\\', to);
-		fputc(*text, to);
+		fputc((unsigned char)*text < ' ' || (unsigned char)*text >= 0x7f ? '?' : *text,
+		      to);
 	}
 	fputc('"', to);
 }
@@ -158,7 +159,24 @@ static void json_proc(FILE *to, const struct rr_proc *p)
 	fputs("]}", to);
 }
 
-void rr_print_json(FILE *to, const struct rr_procs *all, bool stopped)
+static void json_places(FILE *to, const struct rr_places *places)
+{
+	const char *fault;
+
+	fputs(",\"directories\":[", to);
+	for (uint32_t i = 0; i < places->n; i++) {
+		fault = rr_places_fault(places, i);
+		fputs(i ? ",{" : "{", to);
+		json_text(to, "path", places->dir[i]);
+		fputc(',', to);
+		json_text(to, "fault", fault ? fault : "");
+		fputc('}', to);
+	}
+	fputc(']', to);
+}
+
+void rr_print_json(FILE *to, const struct rr_procs *all, const struct rr_places *places,
+		   bool stopped)
 {
 	fprintf(to, "{\"stopped\":%s,\"processes\":[", stopped ? "true" : "false");
 	for (uint32_t i = 0; i < all->n; i++) {
@@ -166,7 +184,9 @@ void rr_print_json(FILE *to, const struct rr_procs *all, bool stopped)
 			fputc(',', to);
 		json_proc(to, &all->p[i]);
 	}
-	fputs("]}\n", to);
+	fputc(']', to);
+	json_places(to, places);
+	fputs("}\n", to);
 }
 
 /* --- table --- */

@@ -4,10 +4,11 @@
 
 #include <stdio.h>
 
-#include "tools/segment.h"
+#include "tools/places.h"
 
 /* One JSON object and a newline. Its names are an interface (rdmarpc-stat(1)). */
-void rr_print_json(FILE *to, const struct rr_procs *all, bool stopped);
+void rr_print_json(FILE *to, const struct rr_procs *all, const struct rr_places *places,
+		   bool stopped);
 
 /* A table, a line for each process. before: what the same said secs ago, for rates, or NULL.
  * list: and a line for each connection. */

@@ -19,14 +19,17 @@
 static const char usage[] =
 	"usage: rdmarpc-stat [--json] [--list] [--watch[=seconds]] [pid]...\n"
 	"       rdmarpc-stat --stop | --start\n"
+	"       rdmarpc-stat --log-level=level [pid]...\n"
 	"  -j, --json             print JSON\n"
 	"  -l, --list             and each connection (also with pids)\n"
 	"  -w, --watch[=seconds]  again and again (default: every second)\n"
 	"      --stop             no new upgrades on this host until --start\n"
+	"      --log-level=level  processes log off, error, warn, info, debug; configured: as at their start\n"
 	"      --version          prints the version\n";
 
 struct options {
 	bool json, list, stop, start;
+	uint32_t log_level;	/* as in the segment, UINT32_MAX nothing */
 	double watch;		/* seconds; 0 once */
 	int *pids;
 	uint32_t npids;
@@ -112,13 +115,83 @@ static struct rr_procs read_all(const struct rr_places *places, const struct opt
 	return all;
 }
 
+/* Nothing in sight may mean that nobody looks in the right place. To standard error: what is on
+ * the other may be read by programs. */
+static void tell_places(const struct rr_places *places, bool any)
+{
+	const char *fault;
+
+	if (!any)
+		warnx("no process with the library is seen");
+	for (uint32_t i = 0; i < places->n; i++) {
+		fault = rr_places_fault(places, i);
+		if (fault && strcmp(fault, RR_RUNDIR_MISSING))
+			warnx("%s: %s", places->dir[i], fault);
+		else if (!any)
+			warnx("looked in %s%s%s", places->dir[i], fault ? ", which " : "",
+			      fault ? fault : "");
+	}
+	if (!any && geteuid())
+		warnx("other users' processes, and those with statistics in memory, only root "
+		      "sees");
+}
+
+/* 1 if a pid that was asked for is not there. */
+static int missing(const struct rr_procs *all, const struct options *o)
+{
+	int rc = 0;
+
+	for (uint32_t i = 0; i < o->npids; i++) {
+		bool found = false;
+
+		for (uint32_t k = 0; k < all->n; k++)
+			found |= all->p[k].pid == o->pids[i];
+		if (!found)
+			warnx("process %d: nothing is known of it", o->pids[i]);
+		rc |= !found;
+	}
+	return rc;
+}
+
+/* --- the level of logs --- */
+
+static int set_levels(const struct rr_places *places, const struct options *o)
+{
+	struct rr_procs all = { 0 };
+	uint32_t done = 0;
+	int rc;
+
+	rr_places_read(places, &all, o->pids, o->npids);
+	rc = missing(&all, o);
+	for (uint32_t i = 0; i < all.n; i++) {
+		const struct rr_proc *p = &all.p[i];
+
+		if (!p->alive || !p->verified || (p->uid != geteuid() && geteuid()))
+			continue;
+		if (!rr_segment_set_level(places, p, o->log_level)) {
+			warn("process %d", p->pid);
+			rc = 1;
+			continue;
+		}
+		if (!p->has_log)
+			warnx("process %d (%s) has no log: log_to and log_file are read when "
+			      "it starts",
+			      p->pid, p->comm);
+		done++;
+	}
+	if (!done && !rc)
+		tell_places(places, false);
+	rr_procs_fini(&all);
+	return rc || !done;
+}
+
 static void show(const struct rr_places *places, const struct options *o, const struct rr_procs *all,
 		 const struct rr_procs *before)
 {
 	bool stopped = any_stopped(places);
 
 	if (o->json)
-		rr_print_json(stdout, all, stopped);
+		rr_print_json(stdout, all, places, stopped);
 	else
 		rr_print_table(stdout, all, before, o->watch, o->list || o->npids, stopped);
 	if (fflush(stdout) || ferror(stdout))
@@ -157,6 +230,17 @@ static double seconds(const char *arg)
 	return v;
 }
 
+static uint32_t log_level(const char *arg)
+{
+	static const char *const names[] = { "configured", "off",  "error",
+					     "warn",       "info", "debug" };
+
+	for (uint32_t i = 0; i < rr_array_size(names); i++)
+		if (!strcmp(arg, names[i]))
+			return i;
+	errx(2, "--log-level: '%s' is none of configured, off, error, warn, info, debug", arg);
+}
+
 static void add_pid(struct options *o, const char *arg)
 {
 	char *end;
@@ -173,10 +257,15 @@ static void add_pid(struct options *o, const char *arg)
 static void parse(struct options *o, int argc, char **argv)
 {
 	static const struct option longs[] = {
-		{ "json", no_argument, NULL, 'j' }, { "list", no_argument, NULL, 'l' },
-		{ "watch", optional_argument, NULL, 'w' }, { "stop", no_argument, NULL, 's' },
-		{ "start", no_argument, NULL, 'S' }, { "version", no_argument, NULL, 'V' },
-		{ "help", no_argument, NULL, 'h' }, { 0 },
+		{ "json", no_argument, NULL, 'j' },
+		{ "list", no_argument, NULL, 'l' },
+		{ "watch", optional_argument, NULL, 'w' },
+		{ "stop", no_argument, NULL, 's' },
+		{ "start", no_argument, NULL, 'S' },
+		{ "version", no_argument, NULL, 'V' },
+		{ "help", no_argument, NULL, 'h' },
+		{ "log-level", required_argument, NULL, 'L' },
+		{ 0 },
 	};
 	int c;
 
@@ -187,6 +276,7 @@ static void parse(struct options *o, int argc, char **argv)
 		case 'w': o->watch = seconds(optarg); break;
 		case 's': o->stop = true; break;
 		case 'S': o->start = true; break;
+		case 'L': o->log_level = log_level(optarg); break;
 		case 'V':
 			puts("rdmarpc-stat " RR_VERSION);
 			exit(0);
@@ -207,21 +297,27 @@ static void parse(struct options *o, int argc, char **argv)
 int main(int argc, char **argv)
 {
 	static struct rr_conf conf;
-	struct options o = { 0 };
+	struct options o = { .log_level = UINT32_MAX };
 	struct rr_places places;
 	struct rr_procs all;
+	int rc;
 
 	parse(&o, argc, argv);
 	rr_conf_load(&conf, environ);
 	if (o.stop || o.start)
 		return stop(conf.run_dir, o.stop);
 	rr_places_find(&places, conf.run_dir);
+	if (o.log_level != UINT32_MAX)
+		return set_levels(&places, &o);
 	if (o.watch > 0)
 		watch(&places, &o);
 	all = read_all(&places, &o);
 	show(&places, &o, &all, NULL);
+	rc = missing(&all, &o);
+	if (!o.npids)
+		tell_places(&places, all.n);
 	rr_procs_fini(&all);
 	rr_places_fini(&places);
 	free(o.pids);
-	return 0;
+	return rc;
 }

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "config/rundir.h"
+#include "tools/places.h"
 
 #define LAST		(RR_STAT_CONNS - 1)
 #define STRANGERS	1024u	/* segments of users that are neither we nor root */
@@ -102,6 +103,7 @@ bool rr_segment_parse(struct rr_proc *p, const void *bytes, size_t size)
 	p->ticks = s->start_ticks;
 	p->since_ns = s->created_ns;
 	p->ended = s->ended;
+	p->has_log = s->has_log == 1;
 	copy_text(p->comm, s->comm, sizeof(p->comm));
 	copy_text(p->exe, s->exe, sizeof(p->exe));
 	read_body(p, s);
@@ -265,7 +267,7 @@ void rr_procs_read(struct rr_procs *all, const char *dir, const int *pids, uint3
 
 /* Opens the descriptor that entry name of dir, /proc/PID/fd, stands for, if it is called want: first
  * without effect, since the process may put something else in its place. -1: it is not. */
-static int open_link(int dir, const char *name, const char *want)
+static int open_link(int dir, const char *name, const char *want, int flags)
 {
 	char target[sizeof(RR_RUN_MEMFD) + RR_RUN_PATH + 32], path[40];
 	ssize_t n = readlinkat(dir, name, target, sizeof(target) - 1);
@@ -280,7 +282,7 @@ static int open_link(int dir, const char *name, const char *want)
 		return -1;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", at);
 	if (!fstat(at, &st) && S_ISREG(st.st_mode))
-		fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+		fd = open(path, flags | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	close(at);
 	return fd;
 }
@@ -289,7 +291,7 @@ static int open_link(int dir, const char *name, const char *want)
  * descriptor. */
 static bool scan_link(struct rr_procs *all, int dir, const char *name, const char *want, int pid)
 {
-	int fd = open_link(dir, name, want);
+	int fd = open_link(dir, name, want, O_RDONLY);
 	struct rr_proc p;
 	bool ok;
 
@@ -340,6 +342,78 @@ void rr_procs_scan(struct rr_procs *all, const char *host, const int *pids, uint
 			scan_process(all, want, atoi(e->d_name));
 	if (d)
 		closedir(d);
+}
+
+/* --- writing --- */
+
+/* Is it the segment of p, and no other file that somebody has linked to that name? */
+static bool is_its(int fd, const struct rr_proc *p)
+{
+	uint64_t magic;
+	struct stat st;
+
+	return !fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_nlink <= 1 &&
+	       st.st_uid == p->uid && st.st_size == RR_STAT_SIZE &&
+	       rr_segment_holder(fd) == p->pid &&
+	       pread(fd, &magic, sizeof(magic), 0) == sizeof(magic) && magic == RR_STAT_MAGIC;
+}
+
+static bool write_level(int fd, const struct rr_proc *p, uint32_t level)
+{
+	bool ok = fd >= 0 && is_its(fd, p) &&
+		  pwrite(fd, &level, sizeof(level), offsetof(struct rr_stat_seg, log_level)) ==
+			  sizeof(level);
+
+	if (fd >= 0)
+		close(fd);
+	return ok;
+}
+
+static bool set_level_file(const char *dir, const struct rr_proc *p, uint32_t level)
+{
+	int at = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *d = at < 0 ? NULL : fdopendir(at);
+	struct rr_segname name;
+	struct dirent *e;
+	bool done = false;
+
+	while (d && !done && (e = readdir(d)))
+		if (rr_segname_parse(e->d_name, &name) && !name.died && name.ticks == p->ticks)
+			done = write_level(
+				openat(dirfd(d), e->d_name,
+				       O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC),
+				p, level);
+	if (d)
+		closedir(d);
+	return done;
+}
+
+static bool set_level_memfd(const char *host, const struct rr_proc *p, uint32_t level)
+{
+	char want[sizeof(RR_RUN_MEMFD) + RR_RUN_PATH + 32], path[32];
+	uint32_t n = FDS_MAX;
+	struct dirent *e;
+	bool done = false;
+	DIR *d;
+
+	snprintf(want, sizeof(want), "/memfd:" RR_RUN_MEMFD "%s (deleted)", host);
+	snprintf(path, sizeof(path), "/proc/%d/fd", p->pid);
+	d = opendir(path);
+	while (d && !done && n-- && (e = readdir(d)))
+		done = write_level(open_link(dirfd(d), e->d_name, want, O_RDWR), p, level);
+	if (d)
+		closedir(d);
+	return done;
+}
+
+bool rr_segment_set_level(const struct rr_places *places, const struct rr_proc *p,
+			  uint32_t level)
+{
+	bool done = false;
+
+	for (uint32_t i = 0; i < places->n && !done; i++)
+		done = set_level_file(places->dir[i], p, level);
+	return done || set_level_memfd(places->host, p, level);
 }
 
 /* --- */

@@ -23,6 +23,7 @@ struct rr_proc {
 	unsigned uid;			/* who owns the segment */
 	uint64_t ticks, since_ns;
 	bool alive, ended;
+	bool has_log;			/* lines of its go somewhere */
 	bool verified;			/* it lives, pid is the kernel's word, and so are the names */
 	char comm[32], exe[96];
 	uint64_t carriers[RR_CARRIER_COUNT];

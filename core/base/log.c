@@ -11,12 +11,43 @@
 
 _Atomic int rr_log_level = RR_LOG_OFF;
 static rr_log_sink *_Atomic the_sink;
+static enum rr_log_level configured;
+static _Atomic uint32_t followed;
+static char command[17];	/* and a space; "" none */
 
 void rr_log_setup(enum rr_log_level level, rr_log_sink *sink)
 {
+	configured = level;
 	/* The release pairs with the load in rr_log_write(): a sink before lines for it. */
 	atomic_store_explicit(&the_sink, sink, memory_order_release);
 	atomic_store_explicit(&rr_log_level, sink ? level : RR_LOG_OFF, memory_order_release);
+}
+
+void rr_log_follow(uint32_t want)
+{
+	if (likely(want == atomic_load_explicit(&followed, memory_order_relaxed)) ||
+	    want > RR_LOG_DEBUG + 1)
+		return;
+	atomic_store_explicit(&followed, want, memory_order_relaxed);
+	if (rr_log_has_sink())
+		atomic_store_explicit(&rr_log_level, want ? (int)want - 1 : (int)configured,
+				      memory_order_release);
+}
+
+bool rr_log_has_sink(void)
+{
+	return atomic_load_explicit(&the_sink, memory_order_acquire) != NULL;
+}
+
+void rr_log_name(const char *name)
+{
+	unsigned n = rr_fmt(command, sizeof(command) - 1, "%s", name);
+
+	for (unsigned i = 0; i < n; i++)
+		if (command[i] == ' ')
+			command[i] = '_';
+	if (n)
+		rr_fmt(command + n, 2, " ");
 }
 
 /* --- formatting --- */
@@ -233,10 +264,8 @@ static bool may_write(rr_time now)
 	return true;
 }
 
-static unsigned put_left_out(char *line, unsigned size)
+static unsigned put_left_out(char *line, unsigned size, uint32_t n)
 {
-	uint32_t n = atomic_exchange_explicit(&left_out, 0, memory_order_relaxed);
-
 	return n ? rr_fmt(line, size, "[%u lines left out] ", n) : 0;
 }
 
@@ -246,14 +275,18 @@ void rr_log_write(enum rr_log_level level, const char *fmt, ...)
 	rr_log_sink *sink = atomic_load_explicit(&the_sink, memory_order_acquire);
 	int saved = errno;
 	char line[1024];
-	unsigned n;
+	unsigned n, at;
+	uint32_t missing;
 	va_list ap;
 
 	if (!sink || !may_write(rr_now()))
 		return;
 	n = put_time(line, sizeof(line));
-	n += rr_fmt(line + n, sizeof(line) - n, " rdmarpc[%d] %s: ", (int)getpid(), name[level]);
-	n += put_left_out(line + n, sizeof(line) - n);
+	n += rr_fmt(line + n, sizeof(line) - n, " rdmarpc[%d] ", (int)getpid());
+	at = n;
+	n += rr_fmt(line + n, sizeof(line) - n, "%s%s: ", command, name[level]);
+	missing = atomic_exchange_explicit(&left_out, 0, memory_order_relaxed);
+	n += put_left_out(line + n, sizeof(line) - n, missing);
 	va_start(ap, fmt);
 	n += rr_vfmt(line + n, sizeof(line) - n - 1, fmt, ap);
 	va_end(ap);
@@ -261,6 +294,7 @@ void rr_log_write(enum rr_log_level level, const char *fmt, ...)
 		if ((unsigned char)line[i] < ' ' || line[i] == 0x7f)
 			line[i] = '?';
 	line[n++] = '\n';
-	sink(line, n);
+	if (!sink(level, line, n, at))
+		atomic_fetch_add_explicit(&left_out, missing + 1, memory_order_relaxed);
 	errno = saved;
 }

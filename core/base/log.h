@@ -8,20 +8,37 @@
 
 #include <stdatomic.h>
 #include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
 
 #include "core/base/compiler.h"
+
+/* Option log_to. */
+enum rr_log_to { RR_LOG_TO_FILE, RR_LOG_TO_SYSLOG, RR_LOG_TO_JOURNAL };
 
 enum rr_log_level { RR_LOG_OFF, RR_LOG_ERROR, RR_LOG_WARN, RR_LOG_INFO, RR_LOG_DEBUG };
 
 extern _Atomic int rr_log_level;
 
-/* Where lines go: called with a whole line, newline included. */
-typedef void rr_log_sink(const char *line, unsigned len);
+/* Where lines go: called with a whole line, newline included. From line + at on it has neither
+ * time nor pid: "COMMAND level: text\n". False: there was no room, the line counts as left out.
+ */
+typedef bool rr_log_sink(enum rr_log_level level, const char *line, unsigned len, unsigned at);
 
 /* level RR_LOG_OFF silences. Lines look like
- *   2026-11-21T11:07:00.123456Z rdmarpc[PID] warn: text
+ *   2026-11-21T11:07:00.123456Z rdmarpc[PID] COMMAND warn: text
  * in UTC; what does not fit in 1 KiB is cut off. */
 void rr_log_setup(enum rr_log_level level, rr_log_sink *sink);
+
+/* An operator wants another level: 1 + it, or 0 for that of rr_log_setup(). What is no level
+ * changes nothing, and without a sink nothing changes. Lock-free; costs a load and a branch
+ * where it is what it was. */
+void rr_log_follow(uint32_t want);
+/* Does anything come of a line? */
+bool rr_log_has_sink(void);
+
+/* The name of this process in its lines, until then none. Before there are threads that log. */
+void rr_log_name(const char *command);
 
 /* At level debug all lines are written; else 20 in a second, and some hundred at once: peers must not fill a disk. The next
  * line that is written says how many are missing.

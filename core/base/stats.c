@@ -51,6 +51,7 @@ void rr_stats_init(struct rr_stat_seg *seg, int pid, uint64_t start_ticks, const
 	seg->pid = pid;
 	seg->start_ticks = start_ticks;
 	seg->created_ns = wall_ns();
+	seg->has_log = rr_log_has_sink();
 	seg->backed = RR_STAT_SIZE;
 	set_text(seg->comm, sizeof(seg->comm), comm);
 	set_text(seg->exe, sizeof(seg->exe), exe);

@@ -9,6 +9,7 @@
 #include "core/base/log.h"
 #include "core/base/os.h"
 #include "core/conn/conn_int.h"
+#include "core/conn/who.h"
 
 /* The provider's end goes away a little before the anchor's when a process dies; longer than
  * this, and the peer has lost it while its socket lives on (exec). */
@@ -167,7 +168,7 @@ bool rr_anchor_mark(struct rr_share *sh, int fd)
 		return true;
 	rr_nego_put_mark(mark, sh->token, sh->tx.records);
 	if (rr_os->send(fd, mark, sizeof(mark), MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
-		rr_debug("end mark not sent");
+		rr_debug(RR_WHO ": end mark not sent", RR_WHO_OF(fd, sh->st));
 	rr_anchor_note(sh);
 	return true;
 }

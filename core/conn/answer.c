@@ -86,22 +86,49 @@ bool rr_answer_accept(struct rr_conn *c, int fd, const struct rr_hello *h, struc
 	return false;
 }
 
+/* A connection from an address to itself does not leave its network namespace. */
+static RR_NOINLINE bool within_one_namespace(const struct rr_conn *c)
+{
+	struct sockaddr_in6 a[2] = { 0 };
+	const struct sockaddr_in *v4 = (const void *)a;
+	socklen_t len[2] = { sizeof(a[0]), sizeof(a[0]) };
+
+	if (rr_os->getsockname(c->fd, (struct sockaddr *)&a[0], &len[0]) ||
+	    rr_os->getpeername(c->fd, (struct sockaddr *)&a[1], &len[1]))
+		return true;
+	if (a[0].sin6_family == AF_INET6)
+		return !memcmp(&a[0].sin6_addr, &a[1].sin6_addr, sizeof(a[0].sin6_addr));
+	return v4->sin_addr.s_addr ==
+	       ((const struct sockaddr_in *)(const void *)&a[1])->sin_addr.s_addr;
+}
+
 /* Why an offer came to nothing. */
-enum rr_reason rr_answer_why_not(const struct rr_hello *h)
+enum rr_reason rr_answer_why_not(const struct rr_conn *c, const struct rr_hello *h)
 {
 	bool rdma = false;
 
 	for (uint32_t i = 0; i < h->nprov; i++)
 		rdma |= h->prov[i].id != rr_prov_shm.id;
-	return rdma && rr_cp->verbs && !rr_prov_nth(1) ? RR_R_NO_DEVICE : RR_R_NO_ROUTE;
+	if (rdma && rr_cp->verbs && !rr_prov_nth(1))
+		return RR_R_NO_DEVICE;
+	return h->nprov && !rdma && rr_own_host(h) && !within_one_namespace(c) ? RR_R_ONE_HOST
+									       : RR_R_NO_ROUTE;
 }
 
-/* Without an answer: no, and to be told from any other no only by who sees other addresses than we do. */
+enum rr_nego rr_answer_refusal(enum rr_reason why)
+{
+	return why == RR_R_ADDRESSES ? RR_NEGO_ELSEWHERE :
+	       why == RR_R_ONE_HOST ? RR_NEGO_ONE_HOST : RR_NEGO_DECLINED;
+}
+
+/* Without an answer: no. Why not is said only to who sees other addresses than we do, and to
+ * who is on this host. */
 static RR_NOINLINE bool say(int fd, uint32_t xid, const struct rr_hello *answer, enum rr_reason why)
 {
 	uint8_t buf[RR_ANSWER_MAX];
-	uint32_t len = answer ? rr_nego_put_answer(answer, xid, buf, sizeof(buf)) :
-				rr_nego_put_refusal(why == RR_R_ADDRESSES, xid, buf, sizeof(buf));
+	uint32_t len =
+		answer ? rr_nego_put_answer(answer, xid, buf, sizeof(buf))
+		       : rr_nego_put_refusal(rr_answer_refusal(why), xid, buf, sizeof(buf));
 
 	return rr_os->send(fd, buf, len, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)len;
 }
@@ -117,13 +144,15 @@ static void answer_offer(struct rr_conn *c, int fd, uint32_t xid, const struct r
 	if (!rr_upgrade_unseen(c)) {
 		why = RR_R_NO_ROUTE;
 		yes = rr_answer_accept(c, fd, h, &answer, &why);
+		if (!yes && why == RR_R_NO_ROUTE)
+			why = rr_answer_why_not(c, h);
 	}
 	if (!say(fd, xid, yes ? &answer : NULL, why)) {
 		rr_anchor_break(fd);
 		return rr_upgrade_fails(c, RR_R_INTERNAL);
 	}
 	if (!yes)
-		return rr_upgrade_fails(c, why == RR_R_NO_ROUTE ? rr_answer_why_not(h) : why);
+		return rr_upgrade_fails(c, why);
 	c->deadline = rr_now() + rr_cp->upgrade_timeout;
 	rr_conn_become(c, RR_S_ANSWERED, RR_R_NONE);
 	rr_half_add(c);

@@ -14,6 +14,7 @@
 #include "core/base/log.h"
 #include "core/base/os.h"
 #include "core/conn/conn_int.h"
+#include "core/conn/who.h"
 #include "core/conn/when.h"
 
 const struct rr_conn_params *rr_cp;
@@ -165,8 +166,9 @@ void rr_conn_become(struct rr_conn *c, enum rr_conn_st st, enum rr_reason why)
 	rr_half_leave(c);
 	if ((st == RR_S_TCP || st == RR_S_SWALLOW) && c->require) {
 		st = RR_S_REFUSED;
-		rr_err("fd %d: refused: %s, and its rule is 'require'", c->fd,
-		       rr_reason_text(why));
+		rr_report_ends(c);
+		rr_err(RR_WHO ": refused: %s, and its rule is 'require'",
+		       RR_WHO_OF(c->fd, c->st), rr_reason_text(why));
 		why = RR_R_REQUIRED;
 		rr_anchor_break(c->fd);
 	}

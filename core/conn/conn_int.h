@@ -532,7 +532,9 @@ void rr_evidence_forked(void);
 /* Can and may we? Makes our side of the first provider that both have, and says so in *answer. */
 bool rr_answer_accept(struct rr_conn *c, int fd, const struct rr_hello *h, struct rr_hello *answer,
 		      enum rr_reason *why);
-enum rr_reason rr_answer_why_not(const struct rr_hello *h);
+enum rr_reason rr_answer_why_not(const struct rr_conn *c, const struct rr_hello *h);
+/* What a client is told of that. */
+enum rr_nego rr_answer_refusal(enum rr_reason why);
 void rr_answer_step(struct rr_conn *c, int fd);	/* nothing was said */
 void rr_answer_wait(struct rr_conn *c, int fd);	/* the answer is out */
 void rr_answer_rides(struct rr_conn *c);	/* and rode along */
@@ -797,6 +799,8 @@ void rr_report_open(struct rr_conn *c, int fd);
 void rr_report(struct rr_conn *c, enum rr_conn_state st, enum rr_carrier carrier, enum rr_reason why);
 /* What the engine speaks. */
 void rr_report_dialect(struct rr_share *sh);
+/* Both ends' addresses, into its entry. */
+void rr_report_ends(struct rr_conn *c);
 void rr_report_share(struct rr_share *sh, enum rr_conn_state st, enum rr_reason why);
 void rr_report_adopt(struct rr_conn *c);
 void rr_report_close(struct rr_conn *c);

@@ -15,6 +15,7 @@
 #include "core/base/log.h"
 #include "core/base/os.h"
 #include "core/conn/conn_int.h"
+#include "core/conn/who.h"
 
 #define COUNT_MASK	0xffffu
 #define PIECES		16
@@ -73,7 +74,9 @@ int rr_cross_now(struct rr_share *sh)
 		return rc == -EAGAIN ? rc : -ECONNRESET;
 	tx->early = false;
 	rr_count(sh->qp->count, RR_C_crossings, 1);
-	rr_debug("outbound direction crosses after %u records", tx->before.records);
+	rr_debug(RR_WHO ": the outbound direction crosses after %u records",
+		 RR_WHO_OF(atomic_load_explicit(&sh->st->fd, memory_order_relaxed), sh->st),
+		 tx->before.records);
 	return 0;
 }
 

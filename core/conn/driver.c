@@ -10,6 +10,7 @@
 #include "core/base/log.h"
 #include "core/base/os.h"
 #include "core/conn/conn_int.h"
+#include "core/conn/who.h"
 
 #define MAX_IOV	(1 + RR_BUF_EXTS + RR_OP_MAX_PARTS)
 #define STALE_PULL	(100 * RR_MSEC)	/* an unread reliable reply is pulled after this */
@@ -37,7 +38,7 @@ void rr_drv_fail(struct rr_share *sh, int err, enum rr_reason why)
 	rr_hint(sh, RR_HINT_IN | RR_HINT_OVER);
 	rr_count(sh->qp->count, RR_C_lost, 1);
 	rr_report_share(sh, RR_CS_DEAD, why);
-	rr_info("fd %d: lost: %s", number(sh), rr_reason_text(why));
+	rr_info(RR_WHO ": lost: %s", RR_WHO_OF(number(sh), sh->st), rr_reason_text(why));
 }
 
 /* The payload of buf[off..off+len) as iovecs; how many. */
@@ -77,8 +78,8 @@ void rr_drv_lost(struct rr_share *sh)
 	sh->prov_lost_at = rr_now_coarse();
 	sh->rx.checked = 0;
 	rr_hint(sh, RR_HINT_IN | RR_HINT_OVER | RR_HINT_LOST);
-	rr_info("fd %d: the peer has left; calls without reply: %u of ours, %u of its own", number(sh), i.inflight,
-		i.serving);
+	rr_info(RR_WHO ": the peer has left; calls without reply: %u of ours, %u of its own",
+		RR_WHO_OF(number(sh), sh->st), i.inflight, i.serving);
 	rr_native_lost(sh);
 }
 

@@ -9,6 +9,7 @@
 #include "core/base/log.h"
 #include "core/base/os.h"
 #include "core/conn/conn_int.h"
+#include "core/conn/who.h"
 
 /* Opens it. What was collected of the current record goes out first, as one fragment that is not
  * the last; then, if the app is within a fragment, a header for the rest of it. */
@@ -46,7 +47,9 @@ int rr_hatch_open(struct rr_share *sh, enum rr_reason why)
 	tx->flush_len += tx->flush_ntail;
 	rr_count(sh->qp->count, RR_C_hatches, 1);
 	rr_report_share(sh, RR_CS_DRAINING, why == RR_R_FORKED ? why : RR_R_HATCH);
-	rr_info("outbound direction goes back to TCP");
+	rr_info(RR_WHO ": the outbound direction goes back to TCP: %s",
+		RR_WHO_OF(atomic_load_explicit(&sh->st->fd, memory_order_relaxed), sh->st),
+		rr_reason_text(why));
 	return 0;
 }
 

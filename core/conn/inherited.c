@@ -10,6 +10,7 @@
 #include "core/base/log.h"
 #include "core/base/os.h"
 #include "core/conn/conn_int.h"
+#include "core/conn/who.h"
 
 #define LOOK_MOST	(50 * RR_MSEC)	/* no descriptor tells when the owner has done something */
 #define ASK_AGAIN	(200 * RR_MSEC)
@@ -34,7 +35,8 @@ static bool ready(const struct rr_share *sh, bool reads)
 /* There is no owner any more, or it has no way to hear us. */
 static void lost(struct rr_conn *c, int fd)
 {
-	rr_warn("fd %d: %s, and its owner is gone: lost", fd, rr_reason_text(RR_R_FORKED));
+	rr_warn(RR_WHO ": %s, and its owner is gone: lost", RR_WHO_OF(fd, c->st),
+		rr_reason_text(RR_R_FORKED));
 	rr_drv_fail(c->share, ECONNRESET, RR_R_FORKED);
 	rr_anchor_break(fd);
 }

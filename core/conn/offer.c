@@ -10,6 +10,7 @@
 #include "core/base/log.h"
 #include "core/base/os.h"
 #include "core/conn/conn_int.h"
+#include "core/conn/who.h"
 
 void rr_offer_negative(struct rr_conn *c)
 {
@@ -196,6 +197,7 @@ static enum rr_reason may_offer(struct rr_conn *c, int fd, const uint8_t *head, 
 	struct rr_rpc rpc;
 	bool known = have >= RR_RM_HDR && rr_rpc_peek(head + RR_RM_HDR, (uint32_t)have - RR_RM_HDR, &rpc);
 
+	c->prog = known ? rpc.prog : 0;
 	return why ? why : rr_offer_may(c, fd, known ? &rpc.prog : NULL);
 }
 
@@ -247,7 +249,8 @@ static void reconnect(struct rr_conn *c, int fd)
 	     (rr_os->connect(fd, (struct sockaddr *)&c->peer, c->peer_len) == 0 ||
 	      errno == EINPROGRESS);
 	if (!ok)
-		rr_info("fd %d: the peer closed on the offer, and takes no second connection", fd);
+		rr_info(RR_WHO ": the peer closed on the offer, and takes no second connection",
+			RR_WHO_OF(fd, c->st));
 	rr_upgrade_fails(c, RR_R_CLOSED_ON_OFFER);
 }
 
@@ -332,6 +335,8 @@ enum rr_reason rr_offer_declined(const struct rr_conn *c, enum rr_nego what)
 		return RR_R_ADDRESSES;
 	if (c->lack)
 		return (enum rr_reason)c->lack;
+	if (what == RR_NEGO_ONE_HOST)
+		return RR_R_ONE_HOST;
 	return lacks_device(c) ? RR_R_NO_DEVICE : RR_R_DECLINED;
 }
 
@@ -374,6 +379,7 @@ void rr_offer_step(struct rr_conn *c, int fd)
 		return join(c, &h);
 	case RR_NEGO_DECLINED:
 	case RR_NEGO_ELSEWHERE:
+	case RR_NEGO_ONE_HOST:
 	case RR_NEGO_NO:
 		rr_upgrade_consume(fd, need);
 		rr_offer_negative(c);

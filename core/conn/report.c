@@ -3,14 +3,24 @@
 
 #include <unistd.h>
 
+#include "core/base/compiler.h"
 #include "core/base/log.h"
 #include "core/base/os.h"
 #include "core/base/stats.h"
 #include "core/conn/conn_int.h"
+#include "core/conn/who.h"
+
+/* rdmarpc-stat --log-level writes what it wants into the segment: taken up with the next news
+ * of a connection. */
+static void follow(struct rr_stat_seg *seg)
+{
+	rr_log_follow(seg ? atomic_load_explicit(&seg->log_level, memory_order_relaxed) : 0);
+}
 
 void rr_report_open(struct rr_conn *c, int fd)
 {
 	c->seg = rr_cp->stats ? rr_cp->stats() : NULL;
+	follow(c->seg);
 	c->st = rr_stats_claim(c->seg, fd, c->server);
 }
 
@@ -40,20 +50,35 @@ static void addresses(struct rr_conn *c, int fd)
 		      p ? (struct sockaddr *)&peer : NULL);
 }
 
+void rr_report_ends(struct rr_conn *c)
+{
+	addresses(c, c->fd);
+}
+
+/* One line for each state that an operator may want to know of. */
+static RR_NOINLINE void say(struct rr_conn *c, enum rr_conn_state st, enum rr_carrier carrier,
+			    enum rr_reason why)
+{
+	bool rdma = carrier == RR_CARRIER_SHM || carrier == RR_CARRIER_VERBS;
+	char program[24] = "";
+
+	if (c->prog)
+		rr_fmt(program, sizeof(program), ", program %u", c->prog);
+	rr_info(RR_WHO "%s: %s, %s%s%s", RR_WHO_OF(c->fd, c->st), program, rr_state_name(st),
+		rr_carrier_name(carrier), rdma ? ", " : why ? ": " : "",
+		rdma ? rr_dialect_names[c->share->ep.dialect] : why ? rr_reason_text(why) : "");
+}
+
 void rr_report(struct rr_conn *c, enum rr_conn_state st, enum rr_carrier carrier,
 	       enum rr_reason why)
 {
 	addresses(c, c->fd);
+	follow(c->seg);
 	rr_stats_state(c->seg, c->st, st, carrier, why);
-	if (carrier == RR_CARRIER_SHM || carrier == RR_CARRIER_VERBS) {
+	if (carrier == RR_CARRIER_SHM || carrier == RR_CARRIER_VERBS)
 		rr_report_dialect(c->share);
-		rr_info("fd %d: %s, %s, %s", c->fd, rr_state_name(st), rr_carrier_name(carrier),
-			rr_dialect_names[c->share->ep.dialect]);
-	} else if (why)
-		rr_info("fd %d: %s, %s: %s", c->fd, rr_state_name(st), rr_carrier_name(carrier),
-			rr_reason_text(why));
-	else
-		rr_info("fd %d: %s, %s", c->fd, rr_state_name(st), rr_carrier_name(carrier));
+	if (unlikely(atomic_load_explicit(&rr_log_level, memory_order_relaxed) >= RR_LOG_INFO))
+		say(c, st, carrier, why);
 }
 
 void rr_report_dialect(struct rr_share *sh)
@@ -62,8 +87,10 @@ void rr_report_dialect(struct rr_share *sh)
 
 	rr_eng_info(sh->eng, &i);
 	if (i.fell_back)
-		rr_info("the peer does not speak dialect %s: version %u", rr_dialect_names[sh->ep.dialect],
-			i.version);
+		rr_info(RR_WHO ": the peer does not speak dialect %s: version %u",
+			RR_WHO_OF(atomic_load_explicit(&sh->st->fd, memory_order_relaxed),
+				  sh->st),
+			rr_dialect_names[sh->ep.dialect], i.version);
 	rr_stats_dialect(sh->st, sh->ep.dialect, i.version);
 }
 

@@ -21,6 +21,7 @@
 #include "core/base/log.h"
 #include "core/base/os.h"
 #include "core/conn/conn_int.h"
+#include "core/conn/who.h"
 #include "core/conn/when.h"
 
 #define WATCHED		64u	/* records of a connection on which somebody looks out for an offer */
@@ -369,7 +370,7 @@ void rr_ride_heard(struct rr_conn *c, const struct rr_hello *h, uint32_t xid)
 	c->xid = xid;
 	c->lack = RR_R_NONE;
 	if (!rr_answer_accept(c, fd, h, &c->heard, &why))
-		c->lack = (uint8_t)(why == RR_R_NO_ROUTE ? rr_answer_why_not(h) : why);
+		c->lack = (uint8_t)(why == RR_R_NO_ROUTE ? rr_answer_why_not(c, h) : why);
 	c->heard.caps |= RR_CAP_CROSSING;
 	c->deadline = rr_now() + rr_cp->upgrade_timeout;
 	c->most = 0;
@@ -390,7 +391,7 @@ static ssize_t answer_along(struct rr_conn *c, int fd, const struct iovec *iov, 
 		return 0;
 	if (!no && !seen_all(c, fd))
 		no = RR_R_KERNEL_ONLY;
-	len = no ? rr_nego_put_refusal(no == RR_R_ADDRESSES, c->xid, buf, sizeof(buf)) :
+	len = no ? rr_nego_put_refusal(rr_answer_refusal(no), c->xid, buf, sizeof(buf)) :
 		   rr_nego_put_answer(&c->heard, c->xid, buf, sizeof(buf));
 	rc = send_along(c, fd, buf, len, iov, n, flags);
 	if (rc < 0)
@@ -482,7 +483,7 @@ static RR_NOINLINE int judge(struct rr_conn *c, int fd)
 			return take_answer(c, fd, what, &h, need);
 		if (h.caps & RR_CAP_CROSSING && !rr_upgrade_stopped() && seen_all(c, fd))
 			return take_offer(c, fd, &h, xid, need);
-		rr_debug("fd %d: an offer is left to the app", fd);
+		rr_debug(RR_WHO ": an offer is left to the app", RR_WHO_OF(fd, c->st));
 	}
 	none_of_ours(c, buf, (size_t)n);
 	return 0;

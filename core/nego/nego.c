@@ -28,7 +28,7 @@
 #define ANSWER_FIXED	44u
 #define ANSWER_MAGIC_AT	28u
 
-enum { VERDICT_CHOSEN = 1, VERDICT_DECLINED = 2, VERDICT_ELSEWHERE = 3 };
+enum { VERDICT_CHOSEN = 1, VERDICT_DECLINED = 2, VERDICT_ELSEWHERE = 3, VERDICT_ONE_HOST = 4 };
 
 static const uint8_t magic[8] = { 'r', 'd', 'm', 'a', 'r', 'p', 'c', 0x0a };
 
@@ -100,12 +100,13 @@ uint32_t rr_nego_put_answer(const struct rr_hello *h, uint32_t xid, uint8_t *buf
 	return finish(&c, buf);
 }
 
-uint32_t rr_nego_put_refusal(bool elsewhere, uint32_t xid, uint8_t *buf, uint32_t cap)
+uint32_t rr_nego_put_refusal(enum rr_nego no, uint32_t xid, uint8_t *buf, uint32_t cap)
 {
 	struct rr_wcur c;
 
 	rr_wcur_init(&c, buf, cap);
-	put_verdict(&c, xid, RR_NEGO_VERSION, elsewhere ? VERDICT_ELSEWHERE : VERDICT_DECLINED);
+	put_verdict(&c, xid, RR_NEGO_VERSION, no == RR_NEGO_ELSEWHERE ? VERDICT_ELSEWHERE :
+		    no == RR_NEGO_ONE_HOST ? VERDICT_ONE_HOST : VERDICT_DECLINED);
 	return finish(&c, buf);
 }
 
@@ -188,6 +189,8 @@ static enum rr_nego judge_answer(const uint8_t *buf, uint32_t len, struct rr_hel
 	verdict = rr_be32(buf + ANSWER_FIXED - 4);
 	if (verdict == VERDICT_ELSEWHERE)
 		return RR_NEGO_ELSEWHERE;
+	if (verdict == VERDICT_ONE_HOST)
+		return RR_NEGO_ONE_HOST;
 	rr_rcur_init(&c, buf + ANSWER_FIXED, len - ANSWER_FIXED);
 	if (verdict != VERDICT_CHOSEN || version == 0 || !rr_hello_get(&c, h) || h->nprov != 1)
 		return RR_NEGO_DECLINED;

@@ -74,6 +74,7 @@ enum rr_nego {
 	RR_NEGO_NO,		/* reply to our offer: no shim there, *need bytes long */
 	RR_NEGO_DECLINED,	/* reply to our offer: a shim that declines, *need bytes long … */
 	RR_NEGO_ELSEWHERE,	/* … since it sees other addresses than we do */
+	RR_NEGO_ONE_HOST,	/* … since both are on one host, and it cannot reach our socket */
 };
 
 /* Is buf[0..len), at a record boundary, the reply to our offer xid? A reply of one or of
@@ -104,8 +105,10 @@ enum rr_nego rr_nego_get_offer(const uint8_t *buf, size_t len, uint32_t program,
  * RR_ANSWER_MAX is enough for any. */
 uint32_t rr_nego_put_answer(const struct rr_hello *h, uint32_t xid, uint8_t *buf, uint32_t cap);
 
-/* The same that declines, and says no more than that; or, elsewhere, that it is for the addresses. */
-uint32_t rr_nego_put_refusal(bool elsewhere, uint32_t xid, uint8_t *buf, uint32_t cap);
+/* The same that declines: no is RR_NEGO_DECLINED, which says no more than that,
+ * RR_NEGO_ELSEWHERE, or RR_NEGO_ONE_HOST, which is only for clients that have shown to be on
+ * this host. */
+uint32_t rr_nego_put_refusal(enum rr_nego no, uint32_t xid, uint8_t *buf, uint32_t cap);
 
 /* --- the end mark: last bytes of a carried direction on the TCP connection --- */
 

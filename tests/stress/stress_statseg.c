@@ -71,7 +71,7 @@ int main(void)
 		return 1;
 	snprintf(log, sizeof(log), "%s/log", dir);
 	rr_statseg_setup(dir, "");
-	rr_logsink_setup(log, RR_LOG_DEBUG);	/* at which no line is left out */
+	rr_logsink_setup(RR_LOG_TO_FILE, log, RR_LOG_DEBUG);	/* at which no line is left out */
 	pthread_barrier_init(&start, NULL, THREADS);
 	pthread_create(&c, NULL, closer, NULL);
 	for (long i = 0; i < THREADS; i++)

@@ -74,7 +74,10 @@ json "a run directory in common" '["carried","shm",""]' 0 "$ends" 10.77.0.2:2010
 background nsenter -t $far -n -m unshare -m sh -c 'mount -t tmpfs -o mode=755 tmpfs /run && exec env LAB_ADDRESS=10.77.0.2 "$0" "$@"' \
 	"$BUILD/rdmarpc-run" -- "$BUILD/apps/labsvc" svcrun 20101
 listens 20101 there || exit 1
-json "none in common" '["tcp","tcp"]' 1 '.peer | [.end, .carrier]' 10.77.0.2:20101 $lab
+json "none in common" '["tcp","tcp","one host without a run directory in common, and no RDMA device"]' 1 "$ends" 10.77.0.2:20101 $lab
+has "none in common: what to change" "$(jq -r '.peer.steps[].advice' "$T/json")" "mount /run/rdmarpc into both"
+far2=$(there ss -Hltnp 'sport = :20101' | sed -n 's/.*pid=\([0-9]*\).*/\1/p')
+is "the server says the same" "$(nsenter -t "$far2" -n -m "$BUILD/rdmarpc-stat" --json "$far2" | jq -c '[.processes[].tcp_reasons | keys[]] | map(select(test("one host"))) | length')" 1
 
 # --- servers of ill will, on another host as it were ---
 cat >"$T/ill.py" <<'P'

@@ -26,7 +26,11 @@ trap 'exec 8>&-; rm -rf "$T"' EXIT
 json() { "$stat" --json "$@" | jq -c "$q"; }
 
 q=.
-is "nobody" "$(json)" '{"stopped":false,"processes":[]}'
+is "nobody" "$(json 2>"$T/err")" '{"stopped":false,"processes":[],"directories":[{"path":"'"$T"'/run","fault":""}]}'
+has "and where it was looked for" "$(cat "$T/err")" "rdmarpc-stat: looked in $T/run"
+has "a directory that is not there" "$(RDMARPC_RUN_DIR=$T/none "$stat" 2>&1)" "looked in $T/none, which does not exist"
+mkdir -m 777 "$T/open"
+has "one that others can change" "$(RDMARPC_RUN_DIR=$T/open "$stat" 2>&1)" "rdmarpc-stat: $T/open: others can write to it, and it is not sticky"
 
 start
 q='.processes[0] | [.pid, .comm, .alive, .ended]'
@@ -53,7 +57,10 @@ has "table: reasons" "$out" "tcp: 1 peer has no shim"
 has "table: connections" "$out" "fd 5    127.0.0.1:900 -> 127.0.0.1:111  shm carried v2, version 1  calls 10/0"
 q='.processes | length'
 is "by pid" "$(json "$pid")" 1
-is "another pid" "$(json 1)" 0
+is "another pid" "$(json 1 2>/dev/null)" 0
+"$stat" 1 >/dev/null 2>"$T/err"
+is "another pid: status" "$?" 1
+has "another pid: message" "$(cat "$T/err")" "process 1: nothing is known of it"
 is "--watch goes on" "$(timeout 100 "$stat" --watch=0.1 | grep -m 2 -c CALLS/S)" 2
 end
 q='.processes[] | [.comm, .alive, .ended, .rpcs.calls_sent]'
@@ -79,7 +86,7 @@ is "--stop twice" "$?" 0
 is "--start" "$("$stat" --json | jq .stopped):$(ls "$T/run")" "false:"
 "$stat" --start
 is "--start twice" "$?" 0
-for bad in --watch=x --watch=0 --watch=nan x 0 -5 "--stop --start" --what; do
+for bad in --watch=x --watch=0 --watch=nan x 0 -5 "--stop --start" --what --log-level=loud; do
 	"$stat" $bad >/dev/null 2>&1
 	is "usage: $bad" "$?" 2
 done

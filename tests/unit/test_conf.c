@@ -450,9 +450,12 @@ Test(conf, loading_leaves_errno_and_descriptors_alone)
 
 static char logged[8192];
 
-static void sink(const char *line, unsigned len)
+static bool sink(enum rr_log_level level, const char *line, unsigned len, unsigned at)
 {
+	(void)level;
+	(void)at;
 	strncat(logged, line, len);
+	return true;
 }
 
 Test(conf, problems_are_logged_a_line_each_and_the_rest_counted)

@@ -10,15 +10,21 @@
 #include "core/base/log.h"
 
 static char last[2048];
-static unsigned last_len, lines;
+static unsigned last_len, last_at, lines;
+static enum rr_log_level last_level;
+static bool room = true;
 
-static void sink(const char *line, unsigned len)
+static bool sink(enum rr_log_level level, const char *line, unsigned len, unsigned at)
 {
+
 	memcpy(last, line, len);
 	last[len] = '\0';
 	last_len = len;
 	lines++;
 	errno = EBADF;
+	last_level = level;
+	last_at = at;
+	return room;
 }
 
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
@@ -98,6 +104,52 @@ Test(log, a_line_has_time_pid_and_level)
 	cr_assert_str_eq(level, "warn");
 	cr_assert_str_eq(text, "n=5");
 	cr_assert_eq(last[last_len - 1], '\n');
+}
+
+Test(log, the_command_is_in_each_line_in_one_word)
+{
+	char want[64];
+
+	rr_log_setup(RR_LOG_DEBUG, sink);
+	rr_log_name("a b\n");
+	rr_err("x");
+	snprintf(want, sizeof(want), " rdmarpc[%d] a_b? error: x\n", getpid());
+	cr_assert(strstr(last, want), "%s", last);
+	cr_assert_str_eq(last + last_at, "a_b? error: x\n");
+	cr_assert_eq(last_level, RR_LOG_ERROR);
+	rr_log_name("exactly16letters");
+	rr_err("x");
+	cr_assert_str_eq(last + last_at, "exactly16letter error: x\n");
+}
+
+Test(log, the_level_changes_only_where_there_is_a_log)
+{
+	rr_log_setup(RR_LOG_DEBUG, NULL);
+	rr_log_follow(1 + RR_LOG_DEBUG);
+	cr_assert_eq(rr_log_level, RR_LOG_OFF);
+	rr_log_setup(RR_LOG_OFF, sink);
+	rr_warn("silent");
+	rr_log_follow(1 + RR_LOG_INFO);
+	rr_info("heard");
+	cr_assert_eq(lines, 1);
+	rr_log_follow(6);
+	rr_log_follow(UINT32_MAX);
+	rr_info("no level: nothing changes");
+	cr_assert_eq(lines, 2);
+	rr_log_follow(0);
+	rr_err("as configured");
+	cr_assert_eq(lines, 2);
+}
+
+Test(log, a_line_without_room_is_counted)
+{
+	rr_log_setup(RR_LOG_DEBUG, sink);
+	room = false;
+	rr_err("one");
+	rr_err("two");
+	room = true;
+	rr_err("three");
+	cr_assert(strstr(last, "[2 lines left out] three"), "%s", last);
 }
 
 Test(log, the_date_is_the_calendars)

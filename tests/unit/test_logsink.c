@@ -60,7 +60,7 @@ Test(logsink, lines_are_appended_to_the_file)
 
 	fputs("before\n", f);
 	fclose(f);
-	rr_logsink_setup(file, RR_LOG_WARN);
+	rr_logsink_setup(RR_LOG_TO_FILE, file, RR_LOG_WARN);
 	rr_warn("one");
 	rr_info("silent");
 	rr_warn("two");
@@ -73,7 +73,7 @@ Test(logsink, its_descriptor_is_high_and_does_not_survive_exec)
 
 	close(lowest);
 	errno = EXDEV;
-	rr_logsink_setup(file, RR_LOG_WARN);
+	rr_logsink_setup(RR_LOG_TO_FILE, file, RR_LOG_WARN);
 	cr_assert_eq(errno, EXDEV);
 	fd = log_fd();
 	cr_assert_geq(fd, rr_ownfd_floor(0));
@@ -84,7 +84,7 @@ Test(logsink, its_descriptor_is_high_and_does_not_survive_exec)
 
 Test(logsink, a_descriptor_closed_unseen_is_opened_again)
 {
-	rr_logsink_setup(file, RR_LOG_WARN);
+	rr_logsink_setup(RR_LOG_TO_FILE, file, RR_LOG_WARN);
 	rr_warn("one");
 	close(log_fd());
 	rr_warn("two");
@@ -97,7 +97,7 @@ Test(logsink, what_took_over_the_number_is_not_written_to_and_not_closed)
 	int fd;
 
 	snprintf(other, sizeof(other), "%s/other", dir);
-	rr_logsink_setup(file, RR_LOG_WARN);
+	rr_logsink_setup(RR_LOG_TO_FILE, file, RR_LOG_WARN);
 	fd = log_fd();
 	cr_assert_eq(dup2(open(other, O_RDWR | O_CREAT, 0600), fd), fd);
 	rr_warn("one");
@@ -112,7 +112,7 @@ Test(logsink, a_deleted_file_is_begun_anew_and_nothing_leaks)
 {
 	int fd;
 
-	rr_logsink_setup(file, RR_LOG_WARN);
+	rr_logsink_setup(RR_LOG_TO_FILE, file, RR_LOG_WARN);
 	fd = log_fd();
 	unlink(file);
 	rr_warn("one");
@@ -120,10 +120,63 @@ Test(logsink, a_deleted_file_is_begun_anew_and_nothing_leaks)
 	cr_assert(fd == log_fd() || fcntl(fd, F_GETFD) < 0);
 }
 
+/* logrotate's "create": another file has the name. At once, or within the second after the last look. */
+Test(logsink, a_renamed_file_is_begun_anew)
+{
+	char old[90];
+	int fd;
+
+	snprintf(old, sizeof(old), "%s/old", dir);
+	rr_logsink_setup(RR_LOG_TO_FILE, file, RR_LOG_DEBUG);
+	rr_warn("one");
+	fd = log_fd();
+	cr_assert_eq(rename(file, old), 0);
+	for (int i = 0; i < 3000 && lines(file) == 0; i++) {
+		rr_warn("to one of them");
+		usleep(10000);
+	}
+	cr_assert_gt(lines(file), 0);
+	cr_assert_geq(lines(old), 1);
+	cr_assert(fd == log_fd() || fcntl(fd, F_GETFD) < 0, "nothing leaks");
+}
+
+Test(logsink, a_renamed_file_goes_on_where_no_new_one_can_be_made)
+{
+	char old[90];
+	unsigned n;
+
+	if (geteuid())
+		cr_skip("not root");
+	cr_assert_eq(chown(dir, 65534, 65534) | seteuid(65534), 0);
+	snprintf(old, sizeof(old), "%s/old", dir);
+	rr_logsink_setup(RR_LOG_TO_FILE, file, RR_LOG_DEBUG);
+	rr_warn("one");
+	cr_assert_eq(rename(file, old), 0);
+	cr_assert_eq(chmod(dir, 0555), 0);
+	n = lines(old);
+	for (int i = 0; i < 130; i++) {
+		rr_warn("on");
+		usleep(10000);
+	}
+	cr_assert_eq(lines(old), n + 130);
+	cr_assert_eq(chmod(dir, 0700), 0);
+	cr_assert_eq(seteuid(0), 0);
+}
+
+Test(logsink, at_level_off_there_is_a_log_to_come)
+{
+	rr_logsink_setup(RR_LOG_TO_FILE, file, RR_LOG_OFF);
+	rr_err("silent");
+	cr_assert(access(file, F_OK));
+	rr_log_follow(1 + RR_LOG_WARN);
+	rr_warn("heard");
+	cr_assert_eq(lines(file), 1);
+}
+
 Test(logsink, a_pipe_is_no_log)
 {
 	cr_assert_eq(mkfifo(file, 0600), 0);
-	rr_logsink_setup(file, RR_LOG_WARN);
+	rr_logsink_setup(RR_LOG_TO_FILE, file, RR_LOG_WARN);
 	rr_warn("no reader: neither blocks nor is a SIGPIPE");
 	cr_assert_eq(log_fd(), -1);
 }
@@ -133,16 +186,18 @@ Test(logsink, a_file_that_cannot_be_opened_is_silence)
 	char path[96];
 
 	snprintf(path, sizeof(path), "%s/absent/log", dir);
-	rr_logsink_setup(path, RR_LOG_WARN);
+	rr_logsink_setup(RR_LOG_TO_FILE, path, RR_LOG_WARN);
 	rr_warn("x");
 	cr_assert_eq(log_fd(), -1);
 }
 
 Test(logsink, no_file_is_no_log)
 {
-	rr_logsink_setup("", RR_LOG_DEBUG);
+	rr_logsink_setup(RR_LOG_TO_FILE, "", RR_LOG_DEBUG);
 	cr_assert_eq(rr_log_level, RR_LOG_OFF);
-	rr_logsink_setup(file, RR_LOG_OFF);
+	rr_log_follow(1 + RR_LOG_DEBUG);
+	cr_assert_eq(rr_log_level, RR_LOG_OFF);
+	rr_logsink_setup(RR_LOG_TO_FILE, file, RR_LOG_OFF);
 	cr_assert(access(file, F_OK));
 }
 
@@ -158,7 +213,7 @@ static int stderr_case(bool replaced)
 	p = fork();
 	if (!p) {
 		dup2(open(err, O_RDWR | O_CREAT | O_TRUNC, 0600), 2);
-		rr_logsink_setup("stderr", RR_LOG_WARN);
+		rr_logsink_setup(RR_LOG_TO_FILE, "stderr", RR_LOG_WARN);
 		if (replaced)
 			dup2(open(other, O_RDWR | O_CREAT, 0600), 2);
 		rr_warn("one");
@@ -206,7 +261,7 @@ static int fill(void (*disposition)(int), rlim_t limit, bool blocked)
 			sigprocmask(SIG_BLOCK, &set, NULL);
 			raise(SIGXFSZ);	/* the app's own stays */
 		}
-		rr_logsink_setup(file, RR_LOG_WARN);
+		rr_logsink_setup(RR_LOG_TO_FILE, file, RR_LOG_WARN);
 		setrlimit(RLIMIT_FSIZE, &lim);
 		for (int i = 0; i < 40; i++)
 			rr_warn("a line of some length %d", i);
@@ -241,10 +296,10 @@ Test(logsink, another_writer_at_the_limit_is_no_signal_either)
 
 	if (!p) {
 		signal(SIGXFSZ, count_signal);
-		rr_logsink_setup("stderr", RR_LOG_WARN);
+		rr_logsink_setup(RR_LOG_TO_FILE, "stderr", RR_LOG_WARN);
 		fd = open(file, O_RDWR | O_CREAT, 0600);	/* not O_APPEND: behind what fstat() says */
 		dup2(fd, 2);
-		rr_logsink_setup("stderr", RR_LOG_WARN);
+		rr_logsink_setup(RR_LOG_TO_FILE, "stderr", RR_LOG_WARN);
 		lseek(2, 2000, SEEK_SET);
 		setrlimit(RLIMIT_FSIZE, &lim);
 		rr_warn("one");
@@ -270,7 +325,7 @@ static int pipe_case(bool reader, void (*disposition)(int))
 		close(ends[1]);
 		if (!reader)
 			close(ends[0]);
-		rr_logsink_setup("stderr", RR_LOG_WARN);
+		rr_logsink_setup(RR_LOG_TO_FILE, "stderr", RR_LOG_WARN);
 		alarm(60);
 		for (int i = 0; i < 2000; i++)
 			rr_warn("many lines, which nobody reads: %100d", i);
@@ -295,11 +350,11 @@ Test(logsink, a_link_is_not_followed_and_devices_are_written_to)
 	snprintf(victim, sizeof(victim), "%s/victim", dir);
 	close(open(victim, O_CREAT | O_WRONLY, 0600));
 	cr_assert_eq(symlink(victim, file), 0);
-	rr_logsink_setup(file, RR_LOG_WARN);
+	rr_logsink_setup(RR_LOG_TO_FILE, file, RR_LOG_WARN);
 	rr_warn("x");
 	cr_assert_eq(log_fd(), -1);
 	cr_assert_eq(size_of(victim), 0);
-	rr_logsink_setup("/dev/null", RR_LOG_WARN);
+	rr_logsink_setup(RR_LOG_TO_FILE, "/dev/null", RR_LOG_WARN);
 	rr_warn("x");
 	cr_assert_geq(log_fd(), rr_ownfd_floor(0));
 }
@@ -315,7 +370,7 @@ Test(logsink, a_terminal_does_not_become_the_controlling_one)
 		if (pty < 0 || grantpt(pty) || unlockpt(pty))
 			_exit(77);
 		setsid();
-		rr_logsink_setup(ptsname(pty), RR_LOG_WARN);
+		rr_logsink_setup(RR_LOG_TO_FILE, ptsname(pty), RR_LOG_WARN);
 		rr_warn("x");
 		_exit(open("/dev/tty", O_RDWR) >= 0);
 	}

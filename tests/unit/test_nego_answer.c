@@ -24,7 +24,7 @@ static uint32_t small_answer(uint8_t *buf, uint32_t nprov)
 
 	h.version = RR_NEGO_VERSION;
 	if (!nprov)
-		return rr_nego_put_refusal(false, XID, buf, RR_ANSWER_MAX);
+		return rr_nego_put_refusal(RR_NEGO_DECLINED, XID, buf, RR_ANSWER_MAX);
 	return rr_nego_put_answer(&h, XID, buf, RR_ANSWER_MAX);
 }
 
@@ -61,20 +61,23 @@ Test(nego_answer, that_declines_has_these_bytes)
 
 	cr_assert_eq(len, sizeof(start));
 	cr_assert_arr_eq(buf, start, sizeof(start));
-	cr_assert_eq(rr_nego_put_refusal(true, XID, buf, sizeof(buf)), sizeof(start));
+	cr_assert_eq(rr_nego_put_refusal(RR_NEGO_ELSEWHERE, XID, buf, sizeof(buf)), sizeof(start));
 	cr_assert_arr_eq(buf, start, sizeof(start) - 1);
 	cr_assert_eq(buf[43], 3, "other addresses");
 	for (uint32_t cap = 0; cap < sizeof(start); cap++)
-		cr_assert_eq(rr_nego_put_refusal(false, XID, buf, cap), 0);
+		cr_assert_eq(rr_nego_put_refusal(RR_NEGO_DECLINED, XID, buf, cap), 0);
 }
 
 Test(nego_answer, for_other_addresses_is_told_from_other_declines)
 {
 	uint8_t buf[RR_ANSWER_MAX];
-	uint32_t len = rr_nego_put_refusal(true, XID, buf, sizeof(buf)), need = 0;
+	uint32_t len = rr_nego_put_refusal(RR_NEGO_ELSEWHERE, XID, buf, sizeof(buf)), need = 0;
 	struct rr_hello h;
 
 	cr_assert_eq(judge(buf, len, &h, &need), RR_NEGO_ELSEWHERE);
+	cr_assert_eq(need, len);
+	len = rr_nego_put_refusal(RR_NEGO_ONE_HOST, XID, buf, sizeof(buf));
+	cr_assert_eq(judge(buf, len, &h, &need), RR_NEGO_ONE_HOST);
 	cr_assert_eq(need, len);
 }
 
@@ -270,7 +273,7 @@ Test(nego_answer, with_our_magic_but_without_sense_is_a_decline)
 	uint32_t len = small_answer(buf, 1), need;
 	struct rr_hello h;
 
-	rr_put_be32(buf + 40, 4);		/* an unknown verdict */
+	rr_put_be32(buf + 40, 5);		/* an unknown verdict */
 	cr_assert_eq(judge(buf, len, &h, &need), RR_NEGO_DECLINED);
 	len = small_answer(buf, 1);
 	rr_put_be32(buf + 36, 0);		/* version zero */

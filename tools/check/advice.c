@@ -79,6 +79,9 @@ static const char *const advice[RR_R_COUNT] = {
 		"passed by",
 	[RR_R_ABANDONED] = "the client did not take up the answer within upgrade_timeout_ms",
 	[RR_R_FEW_CALLS] = "the connection made too few calls yet (option offer_after)",
+	[RR_R_ONE_HOST] =
+		"both ends are on this host, in different network namespaces: give both the "
+		"same run directory (containers: mount /run/rdmarpc into both)",
 	[RR_R_NOT_ANSWERED] =
 		"the server has the library but does not answer offers that ride along: "
 		"update it, or set offer_after = 0",

@@ -68,6 +68,8 @@ static const char *ask(struct rr_link *l, const struct rr_link_params *p, struct
 		break;
 	case RR_NEGO_ELSEWHERE:
 		return "the peer sees other addresses: a proxy or NAT stands between";
+	case RR_NEGO_ONE_HOST:
+		return "the peer is on this host, and has no run directory in common with us";
 	case RR_NEGO_DECLINED:
 		return "the peer declines the upgrade";
 	default:

@@ -393,10 +393,10 @@ static void work(void)
 
 /* --- the keeper --- */
 
-static void to_log(const char *line, unsigned len)
+static bool to_log(enum rr_log_level level, const char *line, unsigned len, unsigned at)
 {
-	if (write(g->log_fd, line, len) < 0)
-		return;	/* nobody to tell */
+	(void)level, (void)at;
+	return write(g->log_fd, line, len) >= 0;
 }
 
 /* Away from the terminal, the descriptors, the directory and the signals of the program. */
