@@ -30,7 +30,7 @@ static bool is_env_name(struct rr_text t, const char *option)
 	return true;
 }
 
-static const struct rr_option *find(struct rr_text name)
+static const struct rr_option *find_option(struct rr_text name)
 {
 	for (uint32_t i = 0; i < rr_noptions; i++)
 		if (is_env_name(name, rr_options[i].name))
@@ -52,7 +52,7 @@ static void unknown(struct rr_conf *c, struct rr_text name)
 			upper, near ? "?" : "");
 }
 
-static void take(struct rr_conf *c, const char *var)
+static void take_variable(struct rr_conf *c, const char *var)
 {
 	const char *equals = strchr(var, '='), *value;
 	struct rr_text name = { var, equals ? (uint32_t)(equals - var) : 0 };
@@ -61,7 +61,7 @@ static void take(struct rr_conf *c, const char *var)
 
 	if (!equals || is_other(name))
 		return;
-	o = find(name);
+	o = find_option(name);
 	if (!o) {
 		unknown(c, name);
 		return;
@@ -76,7 +76,7 @@ void rr_conf_environ(struct rr_conf *c, char **envp)
 {
 	for (; envp && *envp; envp++)
 		if (!strncmp(*envp, PREFIX, sizeof(PREFIX) - 1))
-			take(c, *envp + sizeof(PREFIX) - 1);
+			take_variable(c, *envp + sizeof(PREFIX) - 1);
 }
 
 /* --- what the process is called --- */

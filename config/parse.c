@@ -402,7 +402,7 @@ static bool is_space(char c)
 	return c == ' ' || c == '\t' || c == '\r';
 }
 
-static struct rr_text trim(const char *from, const char *to)
+static struct rr_text trim_text(const char *from, const char *to)
 {
 	while (from < to && is_space(*from))
 		from++;
@@ -428,13 +428,13 @@ static const char *comment(const char *line, const char *end)
 static void take_line(struct parser *p)
 {
 	const char *end = comment(p->line, p->line + p->len), *equals;
-	struct rr_text t = trim(p->line, end), key, value;
+	struct rr_text t = trim_text(p->line, end), key, value;
 
 	if (!t.len)
 		return;
 	p->at.column = (uint32_t)(t.p - p->line) + 1;
 	if (t.p[0] == '[' && t.p[t.len - 1] == ']') {
-		begin_section(p, trim(t.p + 1, t.p + t.len - 1));
+		begin_section(p, trim_text(t.p + 1, t.p + t.len - 1));
 		return;
 	}
 	equals = memchr(t.p, '=', t.len);
@@ -443,8 +443,8 @@ static void take_line(struct parser *p)
 				"ignored", (int)rr_min(t.len, 64u), t.p);
 		return;
 	}
-	key = trim(t.p, equals);
-	value = trim(equals + 1, t.p + t.len);
+	key = trim_text(t.p, equals);
+	value = trim_text(equals + 1, t.p + t.len);
 	if (value.len >= 2 && value.p[0] == '"' && value.p[value.len - 1] == '"') {
 		value.p++;
 		value.len -= 2;
@@ -486,7 +486,7 @@ static void end_file(struct parser *p)
 	end_rule(p);
 }
 
-static void init(struct parser *p, struct rr_conf *c, const char *path)
+static void init_parser(struct parser *p, struct rr_conf *c, const char *path)
 {
 	*p = (struct parser){ .c = c, .at = { path, 1, 1 }, .section = SECTION_OPTIONS, .before = c->nrules };
 }
@@ -495,14 +495,14 @@ void rr_conf_bytes(struct rr_conf *c, const char *path, const char *bytes, size_
 {
 	struct parser p;
 
-	init(&p, c, path);
+	init_parser(&p, c, path);
 	feed(&p, bytes, len);
 	end_file(&p);
 }
 
 /* --- rules in the environment: one after another with ; between, keys with spaces between --- */
 
-static void take_word(struct parser *p, const char *text, struct rr_text word)
+static void parse_pair(struct parser *p, const char *text, struct rr_text word)
 {
 	const char *equals = memchr(word.p, '=', word.len);
 	struct rr_text key = { word.p, equals ? (uint32_t)(equals - word.p) : 0 }, value;
@@ -529,7 +529,7 @@ void rr_conf_rules(struct rr_conf *c, const char *name, const char *text, size_t
 	struct parser ps;
 	bool inside = false;
 
-	for (init(&ps, c, name); p < end; p++) {
+	for (init_parser(&ps, c, name); p < end; p++) {
 		if (ends_word(*p)) {
 			inside = inside && is_space(*p);
 			continue;
@@ -540,7 +540,7 @@ void rr_conf_rules(struct rr_conf *c, const char *name, const char *text, size_t
 		inside = true;
 		for (word = p; p + 1 < end && !ends_word(p[1]); p++)
 			;
-		take_word(&ps, text, (struct rr_text){ word, (uint32_t)(p + 1 - word) });
+		parse_pair(&ps, text, (struct rr_text){ word, (uint32_t)(p + 1 - word) });
 	}
 	end_rule(&ps);
 }
@@ -582,7 +582,7 @@ void rr_conf_file(struct rr_conf *c, const char *path, bool must)
 			rr_conf_problem(c, &nowhere, "%s: %s; using defaults", path, wrong);
 		return;
 	}
-	init(&p, c, path);
+	init_parser(&p, c, path);
 	while ((n = syscall(SYS_read, fd, buf, sizeof(buf))) > 0) {
 		feed(&p, buf, (size_t)n);
 		total += (size_t)n;

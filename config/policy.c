@@ -12,7 +12,7 @@ struct end {
 	uint8_t address[16];
 };
 
-static struct end end_of(const struct sockaddr *sa)
+static struct end end_of_address(const struct sockaddr *sa)
 {
 	static const uint8_t mapped[12] = { [10] = 0xff, 0xff };
 	struct sockaddr_in in;
@@ -75,10 +75,10 @@ bool rr_rule_covers(const struct rr_rule *a, const struct rr_rule *b)
 
 /* The rule that decides, NULL if none does. On the client, without a program, *may is set if a rule on
  * the program could come before it. */
-static const struct rr_rule *find(const struct rr_conf *c, bool server, const struct sockaddr *local,
-				  const struct sockaddr *peer, const uint32_t *program, bool *may)
+static const struct rr_rule *find_rule(const struct rr_conf *c, bool server, const struct sockaddr *local,
+				       const struct sockaddr *peer, const uint32_t *program, bool *may)
 {
-	struct end l = end_of(local), p = end_of(peer);
+	struct end l = end_of_address(local), p = end_of_address(peer);
 
 	*may = false;
 	for (uint32_t i = 0; i < c->nrules; i++) {
@@ -97,35 +97,35 @@ static const struct rr_rule *find(const struct rr_conf *c, bool server, const st
 	return NULL;
 }
 
-static enum rr_mode judge(const struct rr_conf *c, bool server, const struct sockaddr *local,
-			  const struct sockaddr *peer, const uint32_t *program)
+static enum rr_mode judge_rules(const struct rr_conf *c, bool server, const struct sockaddr *local,
+				const struct sockaddr *peer, const uint32_t *program)
 {
 	const struct rr_rule *r;
 	bool may;
 
 	if (!c->enabled)
 		return RR_MODE_TCP;
-	r = find(c, server, local, peer, program, &may);
+	r = find_rule(c, server, local, peer, program, &may);
 	return may ? RR_MODE_AUTO : r ? r->mode : c->mode;
 }
 
 enum rr_mode rr_conf_mode(const struct rr_conf *c, bool server, const struct sockaddr *local,
 			  const struct sockaddr *peer)
 {
-	return judge(c, server, local, peer, NULL);
+	return judge_rules(c, server, local, peer, NULL);
 }
 
 enum rr_mode rr_conf_mode_call(const struct rr_conf *c, const struct sockaddr *local,
 			       const struct sockaddr *peer, uint32_t program)
 {
-	return judge(c, false, local, peer, &program);
+	return judge_rules(c, false, local, peer, &program);
 }
 
 enum rr_dialect rr_conf_dialect(const struct rr_conf *c, bool server, const struct sockaddr *local,
 				const struct sockaddr *peer, const uint32_t *program)
 {
 	bool may;
-	const struct rr_rule *r = find(c, server, local, peer, program, &may);
+	const struct rr_rule *r = find_rule(c, server, local, peer, program, &may);
 
 	return r && r->has_dialect ? (enum rr_dialect)r->dialect : c->dialect;
 }
@@ -149,7 +149,7 @@ static uint16_t usual_port(uint16_t port)
 uint16_t rr_conf_native(const struct rr_conf *c, bool server, const struct sockaddr *local,
 			const struct sockaddr *peer)
 {
-	struct end l = end_of(local), p = end_of(peer);
+	struct end l = end_of_address(local), p = end_of_address(peer);
 
 	for (uint32_t i = 0; c->enabled && i < c->nrules; i++) {
 		struct rr_rule r = c->rules[i];

@@ -195,7 +195,7 @@ bool rr_rundir_stopped(const char *dir, uid_t uid)
 
 /* --- names --- */
 
-static bool number(const char **p, uint64_t *v)
+static bool scan_number(const char **p, uint64_t *v)
 {
 	const char *start = *p;
 
@@ -210,12 +210,12 @@ bool rr_segname_parse(const char *name, struct rr_segname *out)
 {
 	uint64_t pid;
 
-	if (!number(&name, &pid) || !pid || pid > INT32_MAX || *name++ != '.' ||
-	    !number(&name, &out->ticks))
+	if (!scan_number(&name, &pid) || !pid || pid > INT32_MAX || *name++ != '.' ||
+	    !scan_number(&name, &out->ticks))
 		return false;
 	out->pid = (int)pid;
 	out->died = 0;
-	if (*name == '.' && (++name, !number(&name, &out->died) || !out->died))
+	if (*name == '.' && (++name, !scan_number(&name, &out->died) || !out->died))
 		return false;
 	return !*name;
 }
@@ -355,7 +355,7 @@ static void remove_dead(int dir, const char *name)
 		unlinkat(dir, name, 0);
 }
 
-static void bury(struct morgue *m, int dir)
+static void bury_files(struct morgue *m, int dir)
 {
 	uint64_t now = (uint64_t)time(NULL);
 
@@ -392,7 +392,7 @@ void rr_rundir_sweep(const char *dir, bool thorough)
 		m->thorough = thorough;
 		m->walk_max = shared && !thorough ? WALK_SHARED : WALK_OWN;
 		walk(m, fd);
-		bury(m, fd);
+		bury_files(m, fd);
 		munmap(m, sizeof(*m));
 	}
 	syscall(SYS_close, fd);
@@ -401,7 +401,7 @@ void rr_rundir_sweep(const char *dir, bool thorough)
 /* --- /proc --- */
 
 /* The start of /proc/PID/what (pid 0: self), terminated. */
-static bool read_proc(int pid, const char *what, char *buf, unsigned size)
+static bool read_proc_head(int pid, const char *what, char *buf, unsigned size)
 {
 	char path[40];
 	long n;
@@ -426,19 +426,19 @@ uint64_t rr_proc_ticks(int pid)
 	const char *p;
 	uint64_t v = 0;
 
-	if (!read_proc(pid, "stat", buf, sizeof(buf)))
+	if (!read_proc_head(pid, "stat", buf, sizeof(buf)))
 		return 0;
 	p = strrchr(buf, ')');	/* field 2, the name, may hold spaces and parentheses */
 	for (int field = 2; p && field < 22; field++) {
 		p = strchr(p, ' ');
 		p = p ? p + 1 : NULL;
 	}
-	return p && number(&p, &v) ? v : 0;
+	return p && scan_number(&p, &v) ? v : 0;
 }
 
 void rr_proc_comm(int pid, char *buf, unsigned size)
 {
-	if (!read_proc(pid, "comm", buf, size))
+	if (!read_proc_head(pid, "comm", buf, size))
 		buf[0] = '\0';
 	buf[strcspn(buf, "\n")] = '\0';
 }

@@ -53,7 +53,7 @@ const struct rr_option *rr_option_find(struct rr_text name)
 /* --- numbers --- */
 
 /* Digits at the front of *t, which is moved past them. */
-static bool take_number(struct rr_text *t, uint64_t *v)
+static bool take_digits(struct rr_text *t, uint64_t *v)
 {
 	unsigned base = 10, digits = 0;
 
@@ -77,7 +77,7 @@ static bool take_number(struct rr_text *t, uint64_t *v)
 
 bool rr_value_number(struct rr_text t, uint64_t *v)
 {
-	return take_number(&t, v) && !t.len;
+	return take_digits(&t, v) && !t.len;
 }
 
 struct unit {
@@ -95,7 +95,7 @@ static const struct unit time_units[] = {
 /* Number and unit; bare: the factor of a number without one. */
 static bool value_units(struct rr_text t, const struct unit *u, uint64_t bare, uint64_t *v)
 {
-	if (!take_number(&t, v))
+	if (!take_digits(&t, v))
 		return false;
 	while (t.len && *t.p == ' ') {
 		t.p++;
@@ -183,7 +183,7 @@ static bool is_count(const struct rr_option *o)
 	return o->type == RR_OPT_COUNT || o->type == RR_OPT_AFTER;
 }
 
-static const char *set_number(void *field, const struct rr_option *o, struct rr_text t)
+static const char *set_number_option(void *field, const struct rr_option *o, struct rr_text t)
 {
 	uint64_t v, unit = 1;
 	bool ok;
@@ -242,7 +242,7 @@ const char *rr_option_set(struct rr_conf *c, const struct rr_option *o, struct r
 	case RR_OPT_PATH:
 		return set_path(field, o, t);
 	default:
-		return set_number(field, o, t);
+		return set_number_option(field, o, t);
 	}
 }
 
@@ -305,7 +305,7 @@ char *rr_option_allowed(const struct rr_option *o, char *buf, unsigned size)
 }
 
 /* In the unit of which it is a whole number: 1500 us, 2 ms, 0. */
-static void put_time(char *buf, unsigned size, rr_time v)
+static void format_time(char *buf, unsigned size, rr_time v)
 {
 	const struct unit *u = &time_units[3];
 
@@ -324,7 +324,7 @@ char *rr_option_text(const struct rr_conf *c, const struct rr_option *o, char *b
 	} else if (o->type == RR_OPT_BOOL) {
 		rr_fmt(buf, size, "%s", *(const bool *)field ? "on" : "off");
 	} else if (o->type == RR_OPT_US || o->type == RR_OPT_MS || o->type == RR_OPT_S) {
-		put_time(buf, size, *(const rr_time *)field);
+		format_time(buf, size, *(const rr_time *)field);
 	} else {
 		memcpy(&n, field, sizeof(n));
 		if (words_of(o->type))
@@ -341,7 +341,7 @@ char *rr_option_text(const struct rr_conf *c, const struct rr_option *o, char *b
 
 #define NAME_MAX_LEN 32u
 
-static uint32_t distance(struct rr_text a, const char *b)
+static uint32_t name_distance(struct rr_text a, const char *b)
 {
 	uint32_t row[NAME_MAX_LEN + 1] = { 0 }, nb = (uint32_t)strlen(b);
 
@@ -367,7 +367,7 @@ static void nearer(struct rr_text t, const char *name, const char **best, uint32
 
 	if (t.len > NAME_MAX_LEN || strlen(name) > NAME_MAX_LEN)
 		return;
-	d = distance(t, name);
+	d = name_distance(t, name);
 	if (d < *least) {
 		*least = d;
 		*best = name;

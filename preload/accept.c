@@ -37,7 +37,7 @@ static int accepted(int listener, int fd)
 #define DEFER	(5 * RR_MSEC)	/* for another process to take it */
 
 /* A native connection: entered into the table, and its peer named. */
-static int native(int fd, struct rr_conn *c, struct sockaddr *addr, socklen_t *len)
+static int accept_native(int fd, struct rr_conn *c, struct sockaddr *addr, socklen_t *len)
 {
 	rr_fdt_evict(fd);
 	if (!rr_sock_adopt(fd, c)) {
@@ -76,7 +76,7 @@ static int accept_there(struct rr_sock *so, int fd, struct sockaddr *addr, sockl
 	return got < 0 ? got : accepted(fd, got);
 }
 
-static bool blocks(int fd)
+static bool socket_blocks(int fd)
 {
 	int fl = rr_real.fcntl(fd, F_GETFL);
 
@@ -96,12 +96,12 @@ static int accept_either(struct rr_sock *so, struct rr_conn *l, int fd, struct s
 		rr_sock_after(so, l);
 		rr_sock_dry(so, POLLIN);	/* who comes next is another edge */
 		if (rc >= 0)
-			return native(rc, c, addr, len);
+			return accept_native(rc, c, addr, len);
 		if (rc == -EDEADLK)
 			return -EINTR;
 		if (rc != -EAGAIN)
 			return rc;
-		if (!blocks(fd))
+		if (!socket_blocks(fd))
 			return RR_CONN_KERNEL;
 		if (rr_conn_defers(l) && kernel_has_one(fd))
 			rr_os_nap(DEFER);

@@ -9,7 +9,7 @@
 enum { SET = 8, NO_WAY = -1 };	/* of the kernel's set; no way to change a mask */
 
 /* The 8 bytes at p, which may begin anywhere. */
-static bool is_readable(const char *p)
+static bool is_readable_memory(const char *p)
 {
 	return !syscall(SYS_rt_sigprocmask, NO_WAY, p, NULL, SET) || errno != EFAULT;
 }
@@ -20,7 +20,7 @@ static bool is_piece_readable(const char *p, size_t len)
 	const uintptr_t first = (uintptr_t)p & ~(uintptr_t)(SET - 1);
 	const uintptr_t last = ((uintptr_t)p + len - 1) & ~(uintptr_t)(SET - 1);
 
-	return last >= first && is_readable((const char *)first) && (last == first || is_readable((const char *)last));
+	return last >= first && is_readable_memory((const char *)first) && (last == first || is_readable_memory((const char *)last));
 }
 
 bool rr_appmem_readable(const struct iovec *iov, int n)

@@ -94,7 +94,7 @@ int rr_wrap_setsockopt(int fd, int level, int name, const void *val, socklen_t l
 }
 
 /* Names of a connection that the kernel knows by others. */
-static bool name_of(int fd, bool peer, struct sockaddr *addr, socklen_t *len)
+static bool get_name(int fd, bool peer, struct sockaddr *addr, socklen_t *len)
 {
 	struct rr_sock *so;
 	struct rr_conn *c = addr && len ? rr_conn_at(fd, &so) : NULL;
@@ -109,10 +109,10 @@ static bool name_of(int fd, bool peer, struct sockaddr *addr, socklen_t *len)
 
 int rr_wrap_getsockname(int fd, struct sockaddr *addr, socklen_t *len)
 {
-	return name_of(fd, false, addr, len) ? 0 : rr_real.getsockname(fd, addr, len);
+	return get_name(fd, false, addr, len) ? 0 : rr_real.getsockname(fd, addr, len);
 }
 
 int rr_wrap_getpeername(int fd, struct sockaddr *addr, socklen_t *len)
 {
-	return name_of(fd, true, addr, len) ? 0 : rr_real.getpeername(fd, addr, len);
+	return get_name(fd, true, addr, len) ? 0 : rr_real.getpeername(fd, addr, len);
 }

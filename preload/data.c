@@ -130,7 +130,7 @@ static int sleep_a_little(struct rr_sock *so)
 /* Waits for want. 0 try again; -EAGAIN, -EINTR: that is the call's result. A cancellation point,
  * which drops the caller's reference. Most answers come within a nap, and what long sleeps need
  * to know costs system calls. */
-static int wait_for(struct rr_sock *so, int fd, unsigned want, int flags, struct patience *p)
+static int wait_for_data(struct rr_sock *so, int fd, unsigned want, int flags, struct patience *p)
 {
 	int option = want == POLLIN ? SO_RCVTIMEO : SO_SNDTIMEO, rc;
 
@@ -272,7 +272,7 @@ static ssize_t recv_all(struct rr_sock *so, struct rr_conn *c, int fd, struct cu
 			continue;
 		}
 		if (r == -EAGAIN && !back) {
-			r = wait_for(so, fd, POLLIN, flags, &p);
+			r = wait_for_data(so, fd, POLLIN, flags, &p);
 			if (!r)
 				continue;
 			if ((r == RR_CONN_KERNEL && got) || (!want && p.asked))
@@ -343,7 +343,7 @@ static ssize_t send_all(struct rr_sock *so, struct rr_conn *c, int fd, struct cu
 			continue;
 		}
 		if (r == -EAGAIN && !back) {
-			r = wait_for(so, fd, POLLOUT, flags, &p);
+			r = wait_for_data(so, fd, POLLOUT, flags, &p);
 			if (!r)
 				continue;
 			if (r == RR_CONN_KERNEL && got)

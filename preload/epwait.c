@@ -19,7 +19,7 @@ enum { SPIN_LOOK = 4000, MISSES = 32, HARVEST = 64 };
 /* --- what watches have to tell; under the lock --- */
 
 /* The app's bits that hold now, or RR_CONN_KERNEL. */
-static int ask(struct rr_ep_watch *w)
+static int ask_watch(struct rr_ep_watch *w)
 {
 	struct rr_conn *c = rr_sock_conn(w->so);
 	int r, fd = rr_ep_watch_fd(w);
@@ -48,7 +48,7 @@ static bool due(const struct rr_ep_watch *w, unsigned bits)
 	return bits && !w->fired && (!(w->app.events & EPOLLET) || is_edge(w, bits));
 }
 
-static void tell(struct rr_ep_watch *w, unsigned bits, struct epoll_event *out)
+static void tell_event(struct rr_ep_watch *w, unsigned bits, struct epoll_event *out)
 {
 	struct rr_conn *c = rr_sock_conn(w->so);
 
@@ -76,7 +76,7 @@ static void rest(struct rr_ep_watch *w)
 
 /* Asks the active watches, each once, in turn: those that were asked go to the end. (Any of them may leave the list
  * meanwhile: one's answer changes the others of its connection.) */
-static int collect(struct rr_ep_set *s, struct epoll_event *evs, int max)
+static int collect_events(struct rr_ep_set *s, struct epoll_event *evs, int max)
 {
 	struct rr_ep_watch *w;
 	int n = 0;
@@ -90,12 +90,12 @@ static int collect(struct rr_ep_set *s, struct epoll_event *evs, int max)
 		rr_ep_activate_one(w, false);
 		if (!w->active || w->told == s->pass)
 			continue;
-		r = ask(w);
+		r = ask_watch(w);
 		if (r == RR_CONN_KERNEL)
 			rr_ep_refresh(w, false);
 		r = r > 0 ? r : 0;
 		if (due(w, (unsigned)r))
-			tell(w, (unsigned)r, &evs[n++]);
+			tell_event(w, (unsigned)r, &evs[n++]);
 		else if (w->active)
 			rest(w);
 		w->seen = (unsigned)r;
@@ -139,12 +139,12 @@ static void harvest(struct rr_ep_set *s)
 static bool pass(struct rr_ep_watch *w, struct epoll_event *ev)
 {
 	unsigned bits = ev->events;
-	int r = ask(w);
+	int r = ask_watch(w);
 
 	if (r != RR_CONN_KERNEL)
 		bits = r > 0 ? (unsigned)r : 0;
 	if (bits)
-		tell(w, bits, ev);
+		tell_event(w, bits, ev);
 	w->seen = bits;
 	/* Taken in: the kernel's ONESHOT has fired in vain. */
 	rr_ep_refresh(w, !bits && w->app.events & EPOLLONESHOT && w->form == RR_EP_PASS);
@@ -252,7 +252,7 @@ static void hand_over(struct rr_ep_set *s)
 
 /* One look at everything, or, if there is time to sleep, at what is in memory alone when that has nothing: how many
  * events, or -errno. */
-static int look(struct wait *x, bool kernel)
+static int look_at_all(struct wait *x, bool kernel)
 {
 	struct rr_ep_set *s = x->s;
 	int n = 0, k = 0, err = 0;
@@ -263,7 +263,7 @@ static int look(struct wait *x, bool kernel)
 	rr_ep_use(s, x->epfd);
 	kernel |= s->kernel_first;
 	if (!s->kernel_first)
-		n = collect(s, x->evs, x->max);
+		n = collect_events(s, x->evs, x->max);
 	s->kernel_first = n == x->max;
 	rr_ep_unlock();
 	if (!n && !kernel)
@@ -277,7 +277,7 @@ static int look(struct wait *x, bool kernel)
 	if (k > 0) {
 		n += sift(s, x->evs + n, k);
 		if (n < x->max)
-			n += collect(s, x->evs + n, x->max - n);
+			n += collect_events(s, x->evs + n, x->max - n);
 	}
 	hand_over(s);
 	rr_ep_unlock();
@@ -285,7 +285,7 @@ static int look(struct wait *x, bool kernel)
 }
 
 /* spin: also how long to spin for them. */
-static bool peek(struct rr_ep_set *s, struct rr_spin *spin)
+static bool peek_active(struct rr_ep_set *s, struct rr_spin *spin)
 {
 	bool found = false;
 
@@ -308,48 +308,48 @@ static bool peek(struct rr_ep_set *s, struct rr_spin *spin)
 	return found;
 }
 
-static bool spin_longer(struct wait *x, struct rr_spin *spin)
+static bool epwait_spin_longer(struct wait *x, struct rr_spin *spin)
 {
 	spin->want = 0;
 	spin->enough = false;
-	peek(x->s, spin);
+	peek_active(x->s, spin);
 	return rr_spin_longer(spin, x->deadline);
 }
 
-static int spin_until(struct wait *x, struct rr_spin *spin)
+static int epwait_spin_until(struct wait *x, struct rr_spin *spin)
 {
 	rr_time looked = spin->now;
 	int n;
 
 	do {
-		if (!peek(x->s, NULL) && spin->now - looked <= SPIN_LOOK)
+		if (!peek_active(x->s, NULL) && spin->now - looked <= SPIN_LOOK)
 			continue;
-		n = look(x, true);
+		n = look_at_all(x, true);
 		if (n)
 			return n;
 		looked = spin->now;
-	} while (rr_spin_on(spin) || spin_longer(x, spin));
+	} while (rr_spin_on(spin) || epwait_spin_longer(x, spin));
 	return 0;
 }
 
-static int spin(struct wait *x)
+static int epwait_spin(struct wait *x)
 {
 	struct rr_spin spin = { 0 };
 	int n;
 
-	peek(x->s, &spin);
+	peek_active(x->s, &spin);
 	if (!spin.want && !spin.yields)		/* the kernel says what it has when this thread goes to sleep */
 		return 0;
-	n = look(x, true);
+	n = look_at_all(x, true);
 	if (n || !rr_spin_begin(&spin, x->deadline))
 		return n;
-	n = spin_until(x, &spin);
+	n = epwait_spin_until(x, &spin);
 	rr_spin_end(&spin, n > 0);
 	rr_conn_spun(&spin, n > 0);
 	return n;
 }
 
-static void cancelled(void *arg)
+static void epwait_cancelled(void *arg)
 {
 	struct wait *x = arg;
 
@@ -361,7 +361,7 @@ static int kernel_sleep(struct wait *x, rr_time end)
 {
 	int k;
 
-	pthread_cleanup_push(cancelled, x);
+	pthread_cleanup_push(epwait_cancelled, x);
 	rr_cancel_back(x->cancel);
 	k = kernel_wait(x, end);
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &x->cancel);
@@ -371,7 +371,7 @@ static int kernel_sleep(struct wait *x, rr_time end)
 }
 
 /* Sleeps once: events, 0 look again, or -errno. */
-static int sleep_once(struct wait *x)
+static int epwait_sleep_once(struct wait *x)
 {
 	struct rr_ep_set *s = x->s;
 	rr_time end = x->deadline;
@@ -399,7 +399,7 @@ static int sleep_once(struct wait *x)
 	s->pass++;
 	n = sift(s, x->evs, k);
 	if (n < x->max)
-		n += collect(s, x->evs + n, x->max - n);
+		n += collect_events(s, x->evs + n, x->max - n);
 	hand_over(s);
 	rr_ep_unlock();
 	return n;
@@ -411,16 +411,16 @@ static int wait_events(struct wait *x)
 	int n;
 
 	for (;; rr_fruitless_pause(&x->fruitless)) {
-		n = look(x, !x->deadline);
-		if (n || !x->deadline || (n = spin(x)))
+		n = look_at_all(x, !x->deadline);
+		if (n || !x->deadline || (n = epwait_spin(x)))
 			return n;
 		slept = rr_now();
-		n = sleep_once(x);
+		n = epwait_sleep_once(x);
 		now = rr_now();
 		if (n)
 			return n;
 		if (now >= x->deadline)
-			return look(x, true);
+			return look_at_all(x, true);
 		rr_fruitless_slept(&x->fruitless, slept, now);
 	}
 }
@@ -486,11 +486,11 @@ static bool any_due(struct rr_ep_set *s)
 }
 
 /* The kernel's set is readable: is that more than events that would be taken in? Takes them in. */
-static void take_in(struct rr_ep_set *s)
+static void take_kernel_in(struct rr_ep_set *s)
 {
 	for (struct rr_ep_watch *w = s->all; w; w = w->set_next)
 		if (w->form == RR_EP_PASS && !w->fired)
-			ask(w);
+			ask_watch(w);
 }
 
 bool rr_ep_readable(struct rr_file *f, int epfd, rr_time *until)
@@ -507,7 +507,7 @@ bool rr_ep_readable(struct rr_file *f, int epfd, rr_time *until)
 	harvest(s);
 	yes = any_due(s) || !arm_all(s, until);
 	if (!yes && rr_real.poll(&p, 1, 0) > 0) {
-		take_in(s);
+		take_kernel_in(s);
 		harvest(s);
 		yes = rr_real.poll(&p, 1, 0) > 0;
 	}

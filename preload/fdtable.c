@@ -21,7 +21,7 @@
 
 rr_fdt_slot *_Atomic rr_fdt_leaves[RR_FDT_LEAVES];
 
-static void *map(size_t size)
+static void *map_pages(size_t size)
 {
 	int saved = errno;
 	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -31,13 +31,13 @@ static void *map(size_t size)
 }
 
 /* The slot for fd, made if need be; NULL: no memory, or a number beyond the table. */
-static rr_fdt_slot *grow(int fd)
+static rr_fdt_slot *grow_table(int fd)
 {
 	rr_fdt_slot *slot = rr_fdt_slot_of(fd), *leaf, *none = NULL;
 
 	if (slot || (unsigned)fd >= (unsigned)RR_FDT_LEAVES * RR_FDT_LEAF)
 		return slot;
-	leaf = map(RR_FDT_LEAF * sizeof(rr_fdt_slot));
+	leaf = map_pages(RR_FDT_LEAF * sizeof(rr_fdt_slot));
 	if (!leaf)
 		return NULL;
 	if (!atomic_compare_exchange_strong_explicit(&rr_fdt_leaves[fd >> RR_FDT_SHIFT], &none, leaf,
@@ -83,7 +83,7 @@ static void push(uint32_t index)
 
 static bool add_slab(void)
 {
-	struct slab *s = map(sizeof(*s)), *none;
+	struct slab *s = map_pages(sizeof(*s)), *none;
 	uint32_t at;
 
 	if (!s)
@@ -252,7 +252,7 @@ static void vanished(struct rr_file *f, int fd)
 
 void rr_fdt_give(int fd, struct rr_file *f)
 {
-	rr_fdt_slot *slot = grow(fd);
+	rr_fdt_slot *slot = grow_table(fd);
 	struct rr_file *was;
 
 	if (!slot) {
@@ -320,7 +320,7 @@ void rr_fdt_each(void (*fn)(int fd, struct rr_file *f, void *arg), void *arg)
 
 /* --- identity --- */
 
-static bool is_at(const struct rr_file *f, int fd)
+static bool file_is_at(const struct rr_file *f, int fd)
 {
 	int saved = errno;
 	struct stat st;
@@ -335,7 +335,7 @@ bool rr_file_verify(struct rr_file *f, int fd)
 {
 	rr_fdt_slot *slot = rr_fdt_slot_of(fd);
 	struct rr_file *mine = f;
-	bool same = is_at(f, fd);
+	bool same = file_is_at(f, fd);
 
 	if (!same && slot && atomic_compare_exchange_strong(slot, &mine, NULL))
 		vanished(f, fd);
@@ -347,7 +347,7 @@ int rr_fdt_fd_of(const struct rr_conn *c)
 	for (int fd = rr_fdt_next(0); fd >= 0; fd = rr_fdt_next(fd + 1)) {
 		struct rr_sock *so = rr_fdt_sock(fd);
 		bool found = so && atomic_load_explicit(&so->conn, memory_order_acquire) == c &&
-			     is_at(&so->f, fd);
+			     file_is_at(&so->f, fd);
 
 		if (so)
 			rr_file_put(&so->f);

@@ -72,7 +72,7 @@ static inline rr_fdt_slot *rr_fdt_slot_of(int fd)
 
 	if ((unsigned)fd >= (unsigned)RR_FDT_LEAVES * RR_FDT_LEAF)
 		return NULL;
-	/* pairs with the release in grow() */
+	/* pairs with the release in grow_table() */
 	leaf = atomic_load_explicit(&rr_fdt_leaves[(unsigned)fd >> RR_FDT_SHIFT],
 				    memory_order_acquire);
 	return leaf ? &leaf[fd & (RR_FDT_LEAF - 1)] : NULL;

@@ -122,7 +122,7 @@ bool rr_sock_adopt(int fd, struct rr_conn *c)
 }
 
 /* 0: no socket, too. */
-static int option(int fd, int name)
+static int get_option(int fd, int name)
 {
 	socklen_t len = sizeof(int);
 	int value = 0;
@@ -132,7 +132,7 @@ static int option(int fd, int name)
 
 bool rr_speaks_tcp(int fd)
 {
-	return option(fd, SO_PROTOCOL) == IPPROTO_TCP;
+	return get_option(fd, SO_PROTOCOL) == IPPROTO_TCP;
 }
 
 /* listen() was called on fd before exec. */
@@ -157,7 +157,7 @@ bool rr_sock_inherit(int fd)
 	if (ok && !rr_real.getpeername(fd, (struct sockaddr *)&peer, &len))
 		rr_sock_accepted(fd);
 	else
-		ok = ok && option(fd, SO_ACCEPTCONN) && listener(fd);
+		ok = ok && get_option(fd, SO_ACCEPTCONN) && listener(fd);
 	errno = saved;
 	return ok;
 }

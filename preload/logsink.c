@@ -102,7 +102,7 @@ static int open_log(struct stat *st)
 }
 
 /* Would the file become too large with so much more? Then the line is left out, rather than cut. */
-static bool is_full(const struct stat *st, unsigned len)
+static bool file_is_full(const struct stat *st, unsigned len)
 {
 	struct rlimit lim;
 
@@ -173,7 +173,7 @@ static bool to_file(enum rr_log_level level, const char *line, unsigned len, uns
 			ours = !fstat(fd, &st);
 		}
 	}
-	return ours && !is_full(&st, len) && write_quietly(fd, line, len);
+	return ours && !file_is_full(&st, len) && write_quietly(fd, line, len);
 }
 
 /* What 2 was when the log was set up: a daemon that closes it may get a connection under that
@@ -195,7 +195,7 @@ static bool to_stderr(enum rr_log_level level, const char *line, unsigned len, u
 
 	(void)level, (void)at;
 	return !fstat(2, &st) && st.st_dev == stderr_then.st_dev &&
-	       st.st_ino == stderr_then.st_ino && !is_full(&st, len) && takes_more(2) &&
+	       st.st_ino == stderr_then.st_ino && !file_is_full(&st, len) && takes_more(2) &&
 	       write_quietly(2, line, len);
 }
 

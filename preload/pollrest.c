@@ -76,7 +76,7 @@ void rr_pollrest_without(struct rr_work *w)
 }
 
 /* The slot of a member of the set; NULL: it is not in this array. */
-static struct rr_slot *slot_of(struct rr_work *w, const struct rr_sock *so)
+static struct rr_slot *rest_slot(struct rr_work *w, const struct rr_sock *so)
 {
 	struct rr_slot *s = w->slots + so->slot, *end = w->slots + w->nslots;
 
@@ -95,7 +95,7 @@ static bool spread_some(struct rr_work *w)
 	bool intact = n >= 0;
 
 	for (int i = 0; i < n; i++) {
-		struct rr_slot *s = slot_of(w, who[i]);
+		struct rr_slot *s = rest_slot(w, who[i]);
 
 		if (s) {
 			fresh += !w->kern[s->at].revents;

@@ -48,7 +48,7 @@ static bool lowest(int fd, const struct rr_file *f)
 }
 
 /* arg: what to tell each connection, once. */
-static void tell(int fd, struct rr_file *f, void *arg)
+static void tell_conn(int fd, struct rr_file *f, void *arg)
 {
 	void (*const *what)(struct rr_conn *) = arg;
 	struct rr_conn *c;
@@ -67,7 +67,7 @@ static void before_fork(void)
 
 	rr_ep_fork_prepare();
 	rr_conn_fork_prepare();
-	rr_fdt_each(tell, (void *)(uintptr_t)&forked);
+	rr_fdt_each(tell_conn, (void *)(uintptr_t)&forked);
 	errno = saved;
 }
 
@@ -121,7 +121,7 @@ pid_t rr_wrap_fork(void)
 	int saved = errno;
 
 	if (unlikely(pid < 0)) {
-		rr_fdt_each(tell, (void *)(uintptr_t)&failed);
+		rr_fdt_each(tell_conn, (void *)(uintptr_t)&failed);
 		errno = saved;
 	}
 	return pid;
@@ -147,7 +147,7 @@ static void still_root(void)
 	int saved = errno;
 
 	if (rr_conn_any_early() && rr_may_track() && geteuid() == 0)
-		rr_fdt_each(tell, (void *)(uintptr_t)&early);
+		rr_fdt_each(tell_conn, (void *)(uintptr_t)&early);
 	errno = saved;
 }
 

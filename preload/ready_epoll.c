@@ -38,7 +38,7 @@ int rr_wrap_epoll_create1(int flags)
 
 /* --- epoll_ctl --- */
 
-static int add(struct rr_ep_set *s, struct rr_sock *so, int fd, struct epoll_event *ev)
+static int add_watch(struct rr_ep_set *s, struct rr_sock *so, int fd, struct epoll_event *ev)
 {
 	struct rr_ep_watch *w, *was;
 	int rc = rr_real.epoll_ctl(s->epfd, EPOLL_CTL_ADD, fd, ev);
@@ -95,7 +95,7 @@ static int ctl(struct rr_ep_set *s, struct rr_sock *so, int op, int fd, struct e
 	struct rr_ep_watch *w = here ? rr_ep_find(s, so, fd) : NULL;
 
 	if (here && op == EPOLL_CTL_ADD)
-		return add(s, so, fd, ev);
+		return add_watch(s, so, fd, ev);
 	if (w)
 		return op == EPOLL_CTL_MOD ? mod(w, ev) : del(w);
 	return rr_real.epoll_ctl(s->epfd, op, fd, ev) ? -errno : 0;

@@ -25,7 +25,7 @@ enum {
 
 /* --- which entries are ours --- */
 
-static bool is_ours(struct rr_work *w, struct rr_slot *s, rr_time now)
+static bool slot_is_ours(struct rr_work *w, struct rr_slot *s, rr_time now)
 {
 	int fd = w->fds[s->at].fd;
 	struct rr_sock *so;
@@ -60,7 +60,7 @@ static void find_slots(struct rr_work *w, nfds_t max)
 		w->others++;
 		if (w->nslots == max || !(s.file = rr_fdt_get(w->fds[i].fd)))
 			continue;
-		if (!is_ours(w, &s, now)) {
+		if (!slot_is_ours(w, &s, now)) {
 			rr_file_put(s.file);
 			continue;
 		}
@@ -243,7 +243,7 @@ static int look_theirs(struct rr_work *w, int ready, bool told)
 }
 
 /* Everything, without sleeping: how many entries are ready, or -errno. */
-static int look(struct rr_work *w)
+static int look_once(struct rr_work *w)
 {
 	return look_theirs(w, look_ours(w), false);
 }
@@ -255,7 +255,7 @@ static bool has_news(const struct rr_work *w, const struct rr_slot *s)
 	return s->file && s->conn && rr_conn_peek(s->conn, rr_slot_want(w, s));
 }
 
-static bool peek(const struct rr_work *w)
+static bool peek_work(const struct rr_work *w)
 {
 	for (const struct rr_slot *s = w->awake; s; s = s->next)
 		if (has_news(w, s))
@@ -287,13 +287,13 @@ static void spin_budget(const struct rr_work *w, struct rr_spin *spin)
 			rr_conn_spin(s->conn, spin);
 }
 
-static bool spin_longer(const struct rr_work *w, struct rr_spin *spin)
+static bool work_spin_longer(const struct rr_work *w, struct rr_spin *spin)
 {
 	spin_budget(w, spin);
 	return rr_spin_longer(spin, w->deadline);
 }
 
-static int spin_until(struct rr_work *w, struct rr_spin *spin)
+static int work_spin_until(struct rr_work *w, struct rr_spin *spin)
 {
 	rr_time gap = rr_look_gap(w), looked = rr_looked_at(w);
 	int ready;
@@ -303,25 +303,25 @@ static int spin_until(struct rr_work *w, struct rr_spin *spin)
 	do {
 		bool kernel = spin->now > looked + gap && any_kernel(w);
 
-		if (!kernel && !peek(w))
+		if (!kernel && !peek_work(w))
 			continue;
 		/* The kernel's were not ready a few microseconds ago: that is how
 		 * the app finds them when ours are. */
-		ready = kernel ? look(w) : look_news(w);
+		ready = kernel ? look_once(w) : look_news(w);
 		if (ready)
 			return ready;
 		looked = kernel ? spin->now : looked;
-	} while (rr_spin_on(spin) || spin_longer(w, spin));
+	} while (rr_spin_on(spin) || work_spin_longer(w, spin));
 	return 0;
 }
 
-static int spin_for(struct rr_work *w, struct rr_spin *spin)
+static int work_spin_for(struct rr_work *w, struct rr_spin *spin)
 {
 	int ready;
 
 	if (!rr_spin_begin(spin, w->deadline))
 		return 0;
-	ready = spin_until(w, spin);
+	ready = work_spin_until(w, spin);
 	rr_spin_end(spin, ready > 0);
 	rr_conn_spun(spin, ready > 0);
 	return ready;
@@ -346,12 +346,12 @@ static int look_and_spin(struct rr_work *w, bool told)
 	spin_budget(w, &spin);
 	if (!told && (w->mask || w->nslots - w->resting > FEW || spin.want || spin.yields) && !rr_looked_just_now(w))
 		ready = look_theirs(w, 0, false);
-	return ready ? ready : spin_for(w, &spin);
+	return ready ? ready : work_spin_for(w, &spin);
 }
 
 /* --- sleeping --- */
 
-static void disarm(struct rr_work *w)
+static void disarm_work(struct rr_work *w)
 {
 	for (struct rr_slot *s = w->awake; s; s = s->next) {
 		if (!s->armed)
@@ -362,9 +362,9 @@ static void disarm(struct rr_work *w)
 	}
 }
 
-static void cancelled(void *arg)
+static void poll_cancelled(void *arg)
 {
-	disarm(arg);
+	disarm_work(arg);
 	work_end(arg);
 }
 
@@ -402,7 +402,7 @@ static int arm_slot(struct rr_work *w, struct rr_slot *s)
 	return 0;
 }
 
-static int arm(struct rr_work *w)
+static int arm_work(struct rr_work *w)
 {
 	rr_time now = rr_now();
 
@@ -410,7 +410,7 @@ static int arm(struct rr_work *w)
 	w->until = rr_min(w->deadline, rr_conn_idle(now));
 	for (struct rr_slot *s = w->awake; s; s = s->next) {
 		if (s->file && !s->deadlk && arm_slot(w, s)) {
-			disarm(w);
+			disarm_work(w);
 			return 1;
 		}
 	}
@@ -453,7 +453,7 @@ static int shorten(struct rr_work *w)
 	return 0;
 }
 
-static int sleep_once(struct rr_work *w)
+static int work_sleep_once(struct rr_work *w)
 {
 	struct timespec ts;
 	rr_time now = rr_now();
@@ -481,16 +481,16 @@ static void unextend(struct rr_work *w)
 	}
 }
 
-static int sleep_armed(struct rr_work *w)
+static int work_sleep_armed(struct rr_work *w)
 {
 	int rc;
 
-	pthread_cleanup_push(cancelled, w);
+	pthread_cleanup_push(poll_cancelled, w);
 	rr_cancel_back(w->cancel);
-	rc = sleep_once(w);
+	rc = work_sleep_once(w);
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &w->cancel);
 	pthread_cleanup_pop(0);
-	disarm(w);
+	disarm_work(w);
 	unextend(w);
 	recheck_slots(w, false);
 	return rc;
@@ -514,18 +514,18 @@ static int wait_ready(struct rr_work *w)
 		for (struct rr_slot *s = w->awake; s; s = s->next)
 			if (s->deadlk)
 				return -EINTR;
-		if (arm(w)) {	/* perhaps again and again, for what the app never sees */
+		if (arm_work(w)) {	/* perhaps again and again, for what the app never sees */
 			if (rr_now() >= w->deadline)
-				return look(w);
+				return look_once(w);
 			continue;
 		}
 		slept = rr_now();
-		rc = sleep_armed(w);
+		rc = work_sleep_armed(w);
 		if (rc < 0)
 			return rc;
 		now = rr_now();
 		if (now >= w->deadline)
-			return look(w);
+			return look_once(w);
 		if (!rc && w->verify && now >= w->verify)
 			rr_pollrest_verify(w);
 		else
@@ -538,7 +538,7 @@ static int wait_ready(struct rr_work *w)
 	}
 }
 
-static int start(struct rr_work *w, void *mem, nfds_t ours)
+static int work_start(struct rr_work *w, void *mem, nfds_t ours)
 {
 	w->kern = mem;
 	w->slots = (struct rr_slot *)(void *)(w->kern + w->n + 1 + 2 * ours);
@@ -585,7 +585,7 @@ int rr_poll_wait(struct pollfd *fds, nfds_t n, rr_time deadline, const sigset_t 
 			return -ENOMEM;
 		}
 	}
-	if (start(&w, mem, ours)) {
+	if (work_start(&w, mem, ours)) {
 		rc = wait_ready(&w);
 		if (rc < 0)
 			for (nfds_t i = 0; i < n; i++)
@@ -604,7 +604,7 @@ int rr_poll_wait(struct pollfd *fds, nfds_t n, rr_time deadline, const sigset_t 
 /* --- the calls --- */
 
 /* Nothing of ours, or nothing that may be read: the kernel's. */
-static bool not_ours(const struct pollfd *fds, nfds_t n)
+static bool none_is_ours(const struct pollfd *fds, nfds_t n)
 {
 	struct rlimit lim;
 
@@ -647,7 +647,7 @@ int rr_wrap_poll(struct pollfd *fds, nfds_t n, int timeout)
 		if (poll_one(fds))
 			return 1;
 	}
-	if (likely(not_ours(fds, n)))
+	if (likely(none_is_ours(fds, n)))
 		return rr_real.poll(fds, n, timeout);
 	if (timeout >= 0)
 		deadline = timeout ? rr_now() + (rr_time)timeout * RR_MSEC : 0;
@@ -659,7 +659,7 @@ int rr_wrap_ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout,
 {
 	rr_time deadline;
 
-	if (likely(not_ours(fds, n)) || (timeout && rr_bad_ptr(timeout)) ||
+	if (likely(none_is_ours(fds, n)) || (timeout && rr_bad_ptr(timeout)) ||
 	    (mask && rr_bad_ptr(mask)) || (timeout && !rr_timespec_ok(timeout)))
 		return rr_real.ppoll(fds, n, timeout, mask);
 	deadline = rr_deadline(timeout);

@@ -23,7 +23,7 @@ struct sets {
 	unsigned long *in, *out, *ex;	/* each may be NULL */
 };
 
-static unsigned long word(const unsigned long *set, int i)
+static unsigned long fd_word(const unsigned long *set, int i)
 {
 	return set ? set[i] : 0;
 }
@@ -35,24 +35,24 @@ static bool isset(const unsigned long *set, int fd)
 
 static unsigned long in_any(const struct sets *s, int i)
 {
-	unsigned long w = word(s->in, i) | word(s->out, i) | word(s->ex, i);
+	unsigned long w = fd_word(s->in, i) | fd_word(s->out, i) | fd_word(s->ex, i);
 	int left = s->n - i * (int)WORD;
 
 	return left >= (int)WORD ? w : w & ((1ul << left) - 1);
 }
 
-static int words(const struct sets *s)
+static int set_words(const struct sets *s)
 {
 	return (s->n + (int)WORD - 1) / (int)WORD;
 }
 
 /* How many fds are in the sets; *ours: how many of them the table has. */
-static nfds_t count(const struct sets *s, nfds_t *ours)
+static nfds_t count_sets(const struct sets *s, nfds_t *ours)
 {
 	nfds_t n = 0;
 
 	*ours = 0;
-	for (int i = 0; i < words(s); i++)
+	for (int i = 0; i < set_words(s); i++)
 		for (unsigned long w = in_any(s, i); w; w &= w - 1, n++)
 			*ours += rr_fdt_has(i * (int)WORD + __builtin_ctzl(w));
 	return n;
@@ -60,7 +60,7 @@ static nfds_t count(const struct sets *s, nfds_t *ours)
 
 static void to_poll(const struct sets *s, struct pollfd *p)
 {
-	for (int i = 0; i < words(s); i++) {
+	for (int i = 0; i < set_words(s); i++) {
 		for (unsigned long w = in_any(s, i); w; w &= w - 1) {
 			int fd = i * (int)WORD + __builtin_ctzl(w);
 
@@ -86,7 +86,7 @@ static unsigned shown(const struct sets *s, const struct pollfd *p)
 
 static void clear_sets(const struct sets *s)
 {
-	size_t size = (size_t)words(s) * sizeof(unsigned long);
+	size_t size = (size_t)set_words(s) * sizeof(unsigned long);
 
 	if (s->in)
 		memset(s->in, 0, size);
@@ -96,7 +96,7 @@ static void clear_sets(const struct sets *s)
 		memset(s->ex, 0, size);
 }
 
-static void show(const struct sets *s, const struct pollfd *p, nfds_t n)
+static void show_sets(const struct sets *s, const struct pollfd *p, nfds_t n)
 {
 	clear_sets(s);
 	for (nfds_t i = 0; i < n; i++) {
@@ -116,7 +116,7 @@ static void show(const struct sets *s, const struct pollfd *p, nfds_t n)
 
 /* The sum of what the sets show; -EBADF; 0 if poll() woke for nothing that they ask for: such
  * entries are taken out. */
-static int judge(const struct sets *s, struct pollfd *p, nfds_t n)
+static int judge_sets(const struct sets *s, struct pollfd *p, nfds_t n)
 {
 	int sum = 0;
 
@@ -147,9 +147,9 @@ static int by_poll(const struct sets *s, struct pollfd *p, nfds_t n, rr_time dea
 			clear_sets(s);
 			return 0;
 		}
-		rc = judge(s, p, n);
+		rc = judge_sets(s, p, n);
 		if (rc > 0)
-			show(s, p, n);
+			show_sets(s, p, n);
 		if (rc)
 			return rc;
 	}
@@ -157,7 +157,7 @@ static int by_poll(const struct sets *s, struct pollfd *p, nfds_t n, rr_time dea
 
 static int select_wait(const struct sets *s, rr_time deadline, const sigset_t *mask)
 {
-	nfds_t none, n = count(s, &none);
+	nfds_t none, n = count_sets(s, &none);
 	size_t size = n * sizeof(struct pollfd);
 	bool small = size <= RR_STACK;
 	struct pollfd stack[small && n ? n : 1], *p = stack;
@@ -172,7 +172,7 @@ static int select_wait(const struct sets *s, rr_time deadline, const sigset_t *m
 }
 
 /* Is it for us? Then s is what to wait for. */
-static bool ours(struct sets *s, int n, fd_set *r, fd_set *w, fd_set *x)
+static bool are_ours(struct sets *s, int n, fd_set *r, fd_set *w, fd_set *x)
 {
 	nfds_t have;
 
@@ -181,7 +181,7 @@ static bool ours(struct sets *s, int n, fd_set *r, fd_set *w, fd_set *x)
 		return false;
 	*s = (struct sets){ n, (unsigned long *)(void *)r, (unsigned long *)(void *)w,
 			    (unsigned long *)(void *)x };
-	count(s, &have);
+	count_sets(s, &have);
 	return have != 0;
 }
 
@@ -191,7 +191,7 @@ int rr_wrap_select(int n, fd_set *r, fd_set *w, fd_set *x, struct timeval *timeo
 	struct sets s;
 	int rc;
 
-	if (likely(!ours(&s, n, r, w, x)) ||
+	if (likely(!are_ours(&s, n, r, w, x)) ||
 	    (timeout && (rr_bad_ptr(timeout) || timeout->tv_sec < 0 || timeout->tv_usec < 0)))
 		return rr_real.select(n, r, w, x, timeout);
 	if (timeout && (uint64_t)timeout->tv_sec < UINT32_MAX) {
@@ -214,7 +214,7 @@ int rr_wrap_pselect(int n, fd_set *r, fd_set *w, fd_set *x, const struct timespe
 	rr_time deadline;
 	struct sets s;
 
-	if (likely(!ours(&s, n, r, w, x)) || (mask && rr_bad_ptr(mask)) ||
+	if (likely(!are_ours(&s, n, r, w, x)) || (mask && rr_bad_ptr(mask)) ||
 	    (timeout && (rr_bad_ptr(timeout) || !rr_timespec_ok(timeout))))
 		return rr_real.pselect(n, r, w, x, timeout, mask);
 	deadline = rr_deadline(timeout);

@@ -22,7 +22,7 @@ struct restset {
 static struct restset the_set = { .fd = -1, .id = 1 };
 static struct restset *_Atomic unused = &the_set;
 
-static bool make(struct restset *s)
+static bool make_set(struct restset *s)
 {
 	if (s->fd < 0)
 		s->fd = rr_max(rr_ownfd_raise(rr_real.epoll_create1(EPOLL_CLOEXEC)), -1);
@@ -38,7 +38,7 @@ bool rr_restset_take(void)
 
 	if (!s)
 		return false;
-	if ((s->owner == (uintptr_t)pthread_self() || now > s->used + LEFT) && make(s)) {
+	if ((s->owner == (uintptr_t)pthread_self() || now > s->used + LEFT) && make_set(s)) {
 		s->owner = (uintptr_t)pthread_self();
 		s->used = now;
 		errno = saved;
@@ -110,7 +110,7 @@ void rr_restset_reset(void)
 {
 	rr_ownfd_close(atomic_exchange(&the_set.fd, -1));
 	the_set.id += the_set.id == UINT32_MAX ? 2u : 1u;
-	make(&the_set);
+	make_set(&the_set);
 }
 
 bool rr_restset_move(int fd)

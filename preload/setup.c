@@ -52,7 +52,7 @@ static enum rr_dialect dialect(bool server, const struct sockaddr *local, const 
 	return rr_conf_dialect(&conf, server, local, peer, program);
 }
 
-static uint16_t native(bool server, const struct sockaddr *local, const struct sockaddr *peer)
+static uint16_t native_rule(bool server, const struct sockaddr *local, const struct sockaddr *peer)
 {
 	return rr_conf_native(&conf, server, local, peer);
 }
@@ -147,7 +147,7 @@ void rr_setup_conn(void)
 		.require_call = any_required(),
 		.dialect = dialect,
 		.dialects = rr_conf_dialects(&conf),
-		.native = any_native() ? native : NULL,
+		.native = any_native() ? native_rule : NULL,
 		.stopped = rr_statseg_stopped,
 		.fd_of = rr_fdt_fd_of,
 		.turned = rr_sock_turned,

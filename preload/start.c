@@ -25,7 +25,7 @@ static void inherit_stdio(void)
 }
 
 /* atol() without a locale. */
-static long number(const char *s)
+static long env_number(const char *s)
 {
 	long n = 0;
 
@@ -40,9 +40,9 @@ static void inherit_listen_fds(void)
 	const char *pid = getenv("LISTEN_PID"), *fds = getenv("LISTEN_FDS");
 	long n;
 
-	if (!pid || !fds || number(pid) != getpid())
+	if (!pid || !fds || env_number(pid) != getpid())
 		return;
-	n = number(fds);
+	n = env_number(fds);
 	for (int fd = 3; fd < 3 + n && fd < 1024; fd++)
 		rr_sock_inherit(fd);
 }

@@ -237,7 +237,7 @@ static void *map_nowhere(void)
 	return p == MAP_FAILED ? NULL : p;
 }
 
-static struct rr_stat_seg *make(void)
+static struct rr_stat_seg *make_segment(void)
 {
 	uint64_t ticks = rr_proc_ticks(0);
 	char comm[32], exe[96], name[RR_RUN_NAME];
@@ -283,7 +283,7 @@ struct rr_stat_seg *rr_statseg_get(void)
 	}
 	seg = atomic_load_explicit(&the_seg, memory_order_acquire);
 	if (!seg) {
-		seg = make();
+		seg = make_segment();
 		atomic_store_explicit(&the_seg, seg, memory_order_release);
 	}
 	atomic_store(&making, 0);

@@ -120,7 +120,7 @@ struct sleeper {
 };
 
 /* The thread is cancelled: the caller's reference goes too. */
-static void cancelled(void *arg)
+static void wait_cancelled(void *arg)
 {
 	struct sleeper *s = arg;
 
@@ -190,7 +190,7 @@ static const struct pollfd *recv_sleep_on(struct sleeper *s, rr_time now, rr_tim
 }
 
 /* Once: 0 look again, or -errno for the app. */
-static int sleep_once(struct sleeper *s, rr_time deadline)
+static int wait_sleep_once(struct sleeper *s, rr_time deadline)
 {
 	rr_time now = rr_now();
 	rr_time idle = rr_conn_idle(now);
@@ -210,13 +210,13 @@ static int sleep_once(struct sleeper *s, rr_time deadline)
 }
 
 /* Armed; sleeps and disarms. */
-static int sleep_armed(struct sleeper *s, rr_time deadline)
+static int wait_sleep_armed(struct sleeper *s, rr_time deadline)
 {
 	int rc = 0;
 
-	pthread_cleanup_push(cancelled, s);
+	pthread_cleanup_push(wait_cancelled, s);
 	rr_cancel_back(s->cancel);
-	rc = sleep_once(s, deadline);
+	rc = wait_sleep_once(s, deadline);
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &s->cancel);
 	pthread_cleanup_pop(0);
 	rr_conn_disarm(s->c, s->fd);
@@ -225,14 +225,14 @@ static int sleep_armed(struct sleeper *s, rr_time deadline)
 }
 
 /* Its time is over: does it pay to go on? */
-static bool spin_longer(struct rr_conn *c, struct rr_spin *spin, rr_time deadline)
+static bool wait_spin_longer(struct rr_conn *c, struct rr_spin *spin, rr_time deadline)
 {
 	spin->want = 0;
 	rr_conn_spin(c, spin);
 	return rr_spin_longer(spin, deadline);
 }
 
-static bool spin_for(struct rr_conn *c, unsigned want, rr_time deadline)
+static bool wait_spin_for(struct rr_conn *c, unsigned want, rr_time deadline)
 {
 	struct rr_spin spin = { 0 };
 	bool found = rr_conn_peek(c, want);
@@ -243,7 +243,7 @@ static bool spin_for(struct rr_conn *c, unsigned want, rr_time deadline)
 	if (!rr_spin_begin(&spin, deadline))
 		return false;
 	while (!(found = rr_conn_peek(c, want)))
-		if (!rr_spin_on(&spin) && !spin_longer(c, &spin, deadline))
+		if (!rr_spin_on(&spin) && !wait_spin_longer(c, &spin, deadline))
 			break;
 	rr_spin_end(&spin, found);
 	rr_conn_spun(&spin, found);
@@ -251,9 +251,9 @@ static bool spin_for(struct rr_conn *c, unsigned want, rr_time deadline)
 }
 
 /* Unread bytes look like news for as long as they lie there: a writer asks again. */
-static bool spin(struct sleeper *s, rr_time deadline)
+static bool wait_spin(struct sleeper *s, rr_time deadline)
 {
-	return spin_for(s->c, s->want, deadline) &&
+	return wait_spin_for(s->c, s->want, deadline) &&
 	       (s->want == POLLIN || rr_sock_poll(s->so, s->c, s->fd, s->want));
 }
 
@@ -262,14 +262,14 @@ static void drop_ref(void *so)
 	rr_file_put(&((struct rr_sock *)so)->f);
 }
 
-static int wait_for(struct sleeper *s, rr_time deadline)
+static int wait_for_sleeper(struct sleeper *s, rr_time deadline)
 {
 	struct rr_fruitless f = { 0 };
 	rr_time now;
 	int rc, saved = errno;
 
 	for (;; rr_fruitless_pause(&f)) {
-		if (!s->c || rr_conn_is_tcp(s->c) || spin(s, deadline))
+		if (!s->c || rr_conn_is_tcp(s->c) || wait_spin(s, deadline))
 			break;
 		if (!rr_sock_at(s->so, s->fd))
 			return -EBADF;
@@ -280,7 +280,7 @@ static int wait_for(struct sleeper *s, rr_time deadline)
 			break;
 		s->n = rr_conn_fds(s->c, s->fd, s->want, s->p, &s->until);
 		now = rr_now();
-		rc = sleep_armed(s, deadline);
+		rc = wait_sleep_armed(s, deadline);
 		errno = saved;
 		if (rc)
 			return rc;
@@ -305,7 +305,7 @@ static int wait_until(struct sleeper *s, rr_time deadline)
 	pthread_cleanup_push(drop_ref, s->so);
 	s->cancel = rr_cancel_off();
 	pthread_cleanup_pop(0);
-	rc = wait_for(s, deadline);
+	rc = wait_for_sleeper(s, deadline);
 	rr_cancel_back(s->cancel);
 	return rc;
 }

@@ -33,7 +33,7 @@ static bool is_users(const char *path)
 	return !strchr(name, '.');
 }
 
-static void add_all(struct rr_places *p, const char *pattern)
+static void add_matches(struct rr_places *p, const char *pattern)
 {
 	glob_t g = { 0 };
 
@@ -58,9 +58,9 @@ void rr_places_find(struct rr_places *p, const char *configured)
 		add_place(p, dir);
 	p->nown = p->n - p->own;
 	if (!configured[0] && me == 0) {
-		add_all(p, RR_RUN_DIR "/[1-9]*[0-9]");
-		add_all(p, RR_RUN_DIR "/[1-9]");
-		add_all(p, "/run/user/*/rdmarpc");
+		add_matches(p, RR_RUN_DIR "/[1-9]*[0-9]");
+		add_matches(p, RR_RUN_DIR "/[1-9]");
+		add_matches(p, "/run/user/*/rdmarpc");
 	}
 }
 

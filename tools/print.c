@@ -14,7 +14,7 @@ static const struct {
 #undef RR_COUNTER
 };
 
-static uint64_t sum(const uint64_t *v, unsigned n)
+static uint64_t sum_of(const uint64_t *v, unsigned n)
 {
 	uint64_t s = 0;
 
@@ -26,7 +26,7 @@ static uint64_t sum(const uint64_t *v, unsigned n)
 /* --- JSON --- */
 
 /* Texts are printable ASCII already (segment.c, reasons.def), but for names of directories. */
-static void json_text(FILE *to, const char *name, const char *text)
+static void print_json_text(FILE *to, const char *name, const char *text)
 {
 	fprintf(to, "\"%s\":\"", name);
 	for (; *text; text++) {
@@ -46,7 +46,7 @@ static void json_time(FILE *to, const char *name, uint64_t ns)
 
 	if (gmtime_r(&t, &tm))
 		strftime(buf, sizeof(buf), "%Y-%m-%dT%H:%M:%SZ", &tm);
-	json_text(to, name, buf);
+	print_json_text(to, name, buf);
 }
 
 static void json_group(FILE *to, const uint64_t *v, const char *group)
@@ -102,7 +102,7 @@ static void json_reasons(FILE *to, const struct rr_proc *p)
 static void json_latency(FILE *to, const uint64_t hist[RR_STAT_HIST])
 {
 	fprintf(to, "\"latency_ns\":{\"count\":%" PRIu64 ",\"p50\":%" PRIu64 ",\"p90\":%" PRIu64
-		",\"p99\":%" PRIu64 ",\"max\":%" PRIu64 "}", sum(hist, RR_STAT_HIST),
+		",\"p99\":%" PRIu64 ",\"max\":%" PRIu64 "}", sum_of(hist, RR_STAT_HIST),
 		rr_hist_quantile(hist, 0.5), rr_hist_quantile(hist, 0.9),
 		rr_hist_quantile(hist, 0.99), rr_hist_max(hist));
 }
@@ -110,19 +110,19 @@ static void json_latency(FILE *to, const uint64_t hist[RR_STAT_HIST])
 static void json_conn(FILE *to, const struct rr_proc_conn *c)
 {
 	fprintf(to, "{\"fd\":%d,", c->fd);
-	json_text(to, "role", c->server ? "server" : "client");
+	print_json_text(to, "role", c->server ? "server" : "client");
 	fputc(',', to);
-	json_text(to, "local", c->local);
+	print_json_text(to, "local", c->local);
 	fputc(',', to);
-	json_text(to, "peer", c->peer);
+	print_json_text(to, "peer", c->peer);
 	fputc(',', to);
-	json_text(to, "carrier", rr_carrier_name(c->carrier));
+	print_json_text(to, "carrier", rr_carrier_name(c->carrier));
 	fputc(',', to);
-	json_text(to, "state", rr_state_name(c->state));
+	print_json_text(to, "state", rr_state_name(c->state));
 	fputc(',', to);
-	json_text(to, "dialect", rr_dialect_name(c->dialect));
+	print_json_text(to, "dialect", rr_dialect_name(c->dialect));
 	fprintf(to, ",\"version\":%u,", c->version);
-	json_text(to, "reason", rr_reason_text(c->reason));
+	print_json_text(to, "reason", rr_reason_text(c->reason));
 	fputc(',', to);
 	json_time(to, "since", c->since_ns);
 	fputc(',', to);
@@ -135,9 +135,9 @@ static void json_conn(FILE *to, const struct rr_proc_conn *c)
 static void json_proc(FILE *to, const struct rr_proc *p)
 {
 	fprintf(to, "{\"pid\":%d,", p->pid);
-	json_text(to, "comm", p->comm);
+	print_json_text(to, "comm", p->comm);
 	fputc(',', to);
-	json_text(to, "exe", p->exe);
+	print_json_text(to, "exe", p->exe);
 	fprintf(to, ",\"uid\":%u,\"verified\":%s,\"alive\":%s,\"ended\":%s,", p->uid,
 		p->verified ? "true" : "false", p->alive ? "true" : "false",
 		p->ended ? "true" : "false");
@@ -167,9 +167,9 @@ static void json_places(FILE *to, const struct rr_places *places)
 	for (uint32_t i = 0; i < places->n; i++) {
 		fault = rr_places_fault(places, i);
 		fputs(i ? ",{" : "{", to);
-		json_text(to, "path", places->dir[i]);
+		print_json_text(to, "path", places->dir[i]);
 		fputc(',', to);
-		json_text(to, "fault", fault ? fault : "");
+		print_json_text(to, "fault", fault ? fault : "");
 		fputc('}', to);
 	}
 	fputc(']', to);

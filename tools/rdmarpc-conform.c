@@ -45,7 +45,7 @@ struct arguments {
 
 /* --- arguments --- */
 
-static uint32_t number(const char *option, const char *text, uint32_t least, uint32_t most)
+static uint32_t read_number(const char *option, const char *text, uint32_t least, uint32_t most)
 {
 	char *end;
 	unsigned long v = strtoul(text, &end, 0);
@@ -55,7 +55,7 @@ static uint32_t number(const char *option, const char *text, uint32_t least, uin
 	return (uint32_t)v;
 }
 
-static uint32_t which(const char *option, const char *text, const char *const *names, uint32_t n)
+static uint32_t which_of(const char *option, const char *text, const char *const *names, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)
 		if (!strcmp(text, names[i]))
@@ -69,17 +69,17 @@ static void set_program(struct rr_options *o, char *text)
 
 	if (colon)
 		*colon = '\0';
-	o->program = number("program", text, 0, UINT32_MAX);
-	o->version = colon ? number("program", colon + 1, 0, UINT32_MAX) : 1;
+	o->program = read_number("program", text, 0, UINT32_MAX);
+	o->version = colon ? read_number("program", colon + 1, 0, UINT32_MAX) : 1;
 }
 
 static void set_serves(struct rr_options *o, char *text)
 {
 	for (char *name; (name = strsep(&text, ","));)
-		o->targets |= 1u << which("serves", name, rr_target_names, RR_TARGETS);
+		o->targets |= 1u << which_of("serves", name, rr_target_names, RR_TARGETS);
 }
 
-static void resolve(const char *peer, const char *where, struct sockaddr_storage *out)
+static void resolve_peer(const char *peer, const char *where, struct sockaddr_storage *out)
 {
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *found;
 	char host[256];
@@ -110,7 +110,7 @@ static void set_peer(struct arguments *a, const char *peer)
 		a->o.link.way = RR_WAY_NATIVE;
 	else
 		errx(2, "%s: should be shm://HOST:PORT or rdma://HOST:PORT", peer);
-	resolve(peer, strchr(peer, ':') + 3, &a->o.link.addr);
+	resolve_peer(peer, strchr(peer, ':') + 3, &a->o.link.addr);
 }
 
 enum {
@@ -145,26 +145,26 @@ static void set_files(struct arguments *a, int c)
 	}
 }
 
-static void set_number(struct rr_options *o, int c)
+static void set_conform_number(struct rr_options *o, int c)
 {
 	switch (c) {
-	case CREDITS: o->link.credits = number("credits", optarg, 1, 4096); break;
-	case RECV_SIZE: o->link.recv_size = number("recv-size", optarg, 1024, RR_LINK_RECV); break;
-	case OFFER: o->link.program = number("offer", optarg, 0, UINT32_MAX); break;
-	case TIMEOUT: o->timeout = number("timeout", optarg, 1, 600000); break;
-	case SILENCE: o->silence = number("silence", optarg, 1, 600000); break;
-	case PATIENCE: o->patience = number("patience", optarg, 1, 600000); break;
+	case CREDITS: o->link.credits = read_number("credits", optarg, 1, 4096); break;
+	case RECV_SIZE: o->link.recv_size = read_number("recv-size", optarg, 1024, RR_LINK_RECV); break;
+	case OFFER: o->link.program = read_number("offer", optarg, 0, UINT32_MAX); break;
+	case TIMEOUT: o->timeout = read_number("timeout", optarg, 1, 600000); break;
+	case SILENCE: o->silence = read_number("silence", optarg, 1, 600000); break;
+	case PATIENCE: o->patience = read_number("patience", optarg, 1, 600000); break;
 	default: break;
 	}
 }
 
-static void set_option(struct arguments *a, int c)
+static void set_conform_option(struct arguments *a, int c)
 {
 	static const char *const formats[] = { "text", "json", "junit" };
 
 	switch (c) {
-	case 'd': a->o.dialect = (enum rr_dialect)which("dialect", optarg, rr_dialect_names, 4); break;
-	case 'f': a->format = (enum rr_format)which("format", optarg, formats, 3); break;
+	case 'd': a->o.dialect = (enum rr_dialect)which_of("dialect", optarg, rr_dialect_names, 4); break;
+	case 'f': a->format = (enum rr_format)which_of("format", optarg, formats, 3); break;
 	case 'r':
 		a->o.role = RR_REQUESTER;
 		a->o.caller = optarg;
@@ -179,7 +179,7 @@ static void set_option(struct arguments *a, int c)
 	case VERSION: puts("rdmarpc-conform " RR_VERSION); exit(0);
 	case 'h': fputs(usage, stdout); exit(0);
 	case '?': fputs(usage, stderr); exit(2);
-	default: set_number(&a->o, c);
+	default: set_conform_number(&a->o, c);
 	}
 }
 
@@ -191,12 +191,12 @@ static void add_cases(struct arguments *a, const char *path)
 		errx(2, "%s", why);
 }
 
-static void parse(struct arguments *a, int argc, char **argv)
+static void parse_conform_args(struct arguments *a, int argc, char **argv)
 {
 	int c;
 
 	while ((c = getopt_long(argc, argv, "d:r:p:s:k:f:o:vh", longs, NULL)) != -1)
-		set_option(a, c);
+		set_conform_option(a, c);
 	if (!a->check) {
 		if (optind == argc) {
 			fputs(usage, stderr);
@@ -224,7 +224,7 @@ static int self_test(struct arguments *a)
 	return t.believed || t.failed;
 }
 
-static int judge(struct arguments *a)
+static int judge_peer(struct arguments *a)
 {
 	struct rr_report r = { .peer = a->peer, .dialect = a->o.dialect, .skipped = a->verbose };
 	const char *why = rr_suite_run(&a->suite, &a->o, a->known, &r);
@@ -252,11 +252,11 @@ int main(int argc, char **argv)
 	};
 	int rc = 0;
 
-	parse(&a, argc, argv);
+	parse_conform_args(&a, argc, argv);
 	if (a.check)
 		fprintf(a.to, "%u cases\n", a.suite.n);
 	else
-		rc = a.self_test ? self_test(&a) : judge(&a);
+		rc = a.self_test ? self_test(&a) : judge_peer(&a);
 	if (fflush(a.to) || ferror(a.to))
 		err(3, "the report");
 	rr_suite_free(&a.suite);

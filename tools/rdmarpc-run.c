@@ -53,7 +53,7 @@ static void fail(int status, const char *fmt, ...)
 
 /* --- options --- */
 
-static void set_option(const char *arg)
+static void set_run_option(const char *arg)
 {
 	const char *equals = strchr(arg, '=');
 	struct rr_text name = { arg, equals ? (uint32_t)(equals - arg) : (uint32_t)strlen(arg) };
@@ -161,7 +161,7 @@ static void set_resolve(const char *names)
 	hosts = more;
 }
 
-static int ask(const char *address)
+static int ask_rules(const char *address)
 {
 	return rr_resolve_ask(address);
 }
@@ -245,7 +245,7 @@ static void set_resolve(const char *names)
 	no_tirpc("--resolve");
 }
 
-static int ask(const char *address)
+static int ask_rules(const char *address)
 {
 	(void)address;
 	no_tirpc("--ask");
@@ -258,7 +258,7 @@ static void meet_rpcbind(const char *library, const char *program)
 #endif
 
 /* A script without #! is the shell's, as for execvp(3). */
-static void run(const char *path, char **argv)
+static void run_program(const char *path, char **argv)
 {
 	execv(path, argv);
 	if (errno == ENOEXEC) {
@@ -300,7 +300,7 @@ int main(int argc, char **argv)
 			set_config(optarg);
 			break;
 		case 'o':
-			set_option(optarg);
+			set_run_option(optarg);
 			break;
 		case 't':
 			tirpc = true;
@@ -312,7 +312,7 @@ int main(int argc, char **argv)
 			set_resolve(optarg);
 			break;
 		case 'a':
-			return ask(optarg);
+			return ask_rules(optarg);
 		case 'p':
 			print = true;
 			break;
@@ -350,5 +350,5 @@ int main(int argc, char **argv)
 	meet_rpcbind(library, argv[optind]);
 	warn_of_problems();
 	set_preload(library, tirpc);
-	run(path, argv + optind);
+	run_program(path, argv + optind);
 }

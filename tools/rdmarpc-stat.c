@@ -185,8 +185,8 @@ static int set_levels(const struct rr_places *places, const struct options *o)
 	return rc || !done;
 }
 
-static void show(const struct rr_places *places, const struct options *o, const struct rr_procs *all,
-		 const struct rr_procs *before)
+static void show_all(const struct rr_places *places, const struct options *o, const struct rr_procs *all,
+		     const struct rr_procs *before)
 {
 	bool stopped = any_stopped(places);
 
@@ -198,7 +198,7 @@ static void show(const struct rr_places *places, const struct options *o, const 
 		err(1, "standard output");
 }
 
-static void watch(const struct rr_places *places, const struct options *o)
+static void watch_all(const struct rr_places *places, const struct options *o)
 {
 	struct timespec pause = { .tv_sec = (time_t)o->watch };
 	struct rr_procs before = { 0 }, now;
@@ -211,7 +211,7 @@ static void watch(const struct rr_places *places, const struct options *o)
 			fputs("\033[H\033[J", stdout);
 		else if (!first && !o->json)
 			putchar('\n');
-		show(places, o, &now, first ? NULL : &before);
+		show_all(places, o, &now, first ? NULL : &before);
 		rr_procs_fini(&before);
 		before = now;
 		nanosleep(&pause, NULL);
@@ -254,7 +254,7 @@ static void add_pid(struct options *o, const char *arg)
 	o->pids[o->npids++] = (int)pid;
 }
 
-static void parse(struct options *o, int argc, char **argv)
+static void parse_stat_args(struct options *o, int argc, char **argv)
 {
 	static const struct option longs[] = {
 		{ "json", no_argument, NULL, 'j' },
@@ -302,7 +302,7 @@ int main(int argc, char **argv)
 	struct rr_procs all;
 	int rc;
 
-	parse(&o, argc, argv);
+	parse_stat_args(&o, argc, argv);
 	rr_conf_load(&conf, environ);
 	if (o.stop || o.start)
 		return stop(conf.run_dir, o.stop);
@@ -310,9 +310,9 @@ int main(int argc, char **argv)
 	if (o.log_level != UINT32_MAX)
 		return set_levels(&places, &o);
 	if (o.watch > 0)
-		watch(&places, &o);
+		watch_all(&places, &o);
 	all = read_all(&places, &o);
-	show(&places, &o, &all, NULL);
+	show_all(&places, &o, &all, NULL);
 	rc = missing(&all, &o);
 	if (!o.npids)
 		tell_places(&places, all.n);

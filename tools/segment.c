@@ -21,7 +21,7 @@
 #define STRANGE_CONNS	65536u	/* and the connections in them */
 #define FDS_MAX		16384u	/* descriptors looked at of a process */
 
-static void *grow(void *p, size_t n, size_t size)
+static void *grow_array(void *p, size_t n, size_t size)
 {
 	p = reallocarray(p, n, size);
 	if (!p)
@@ -59,7 +59,7 @@ static void read_conn(struct rr_proc *p, const struct rr_stat_conn *e, uint32_t 
 
 	if (e->used != 1)
 		return;
-	p->conns = grow(p->conns, p->nconns + 1, sizeof(*p->conns));
+	p->conns = grow_array(p->conns, p->nconns + 1, sizeof(*p->conns));
 	c = &p->conns[p->nconns++];
 	*c = (struct rr_proc_conn){ .fd = e->fd, .state = e->state, .carrier = e->carrier,
 				    .reason = e->reason, .server = e->server,
@@ -172,7 +172,7 @@ static void ask_names(struct rr_proc *p)
 }
 
 /* holder: as rr_segment_holder() says. false: nothing to show. */
-static bool judge(struct rr_proc *p, int holder)
+static bool judge_proc(struct rr_proc *p, int holder)
 {
 	p->alive = holder >= 0;
 	if (!p->alive)
@@ -194,7 +194,7 @@ static bool read_segment(struct rr_proc *p, int fd, int holder)
 	*p = (struct rr_proc){ 0 };
 	return !fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_size == RR_STAT_SIZE &&
 	       read_bytes(fd, seg.b) && rr_segment_parse(p, seg.b, sizeof(seg.b)) &&
-	       (p->uid = st.st_uid, judge(p, holder));
+	       (p->uid = st.st_uid, judge_proc(p, holder));
 }
 
 /* --- all of them --- */
@@ -212,17 +212,17 @@ static bool is_too_much(struct rr_procs *all, const struct rr_proc *p)
 }
 
 /* Takes p over. */
-static void add(struct rr_procs *all, struct rr_proc *p, bool ok)
+static void add_proc(struct rr_procs *all, struct rr_proc *p, bool ok)
 {
 	if (!ok || is_too_much(all, p)) {
 		free(p->conns);
 		return;
 	}
-	all->p = grow(all->p, all->n + 1, sizeof(*p));
+	all->p = grow_array(all->p, all->n + 1, sizeof(*p));
 	all->p[all->n++] = *p;
 }
 
-static bool wanted(int pid, const int *pids, uint32_t npids)
+static bool is_wanted_pid(int pid, const int *pids, uint32_t npids)
 {
 	for (uint32_t i = 0; i < npids; i++)
 		if (pids[i] == pid)
@@ -230,8 +230,8 @@ static bool wanted(int pid, const int *pids, uint32_t npids)
 	return !npids;
 }
 
-static void read_file(struct rr_procs *all, int dir, const char *file, const int *pids,
-		      uint32_t npids)
+static void read_segment_file(struct rr_procs *all, int dir, const char *file, const int *pids,
+			      uint32_t npids)
 {
 	struct rr_segname name;
 	struct rr_proc p;
@@ -243,10 +243,10 @@ static void read_file(struct rr_procs *all, int dir, const char *file, const int
 	if (fd < 0)
 		return;
 	holder = rr_segment_holder(fd);
-	if (wanted(holder > 0 ? holder : name.pid, pids, npids)) {
+	if (is_wanted_pid(holder > 0 ? holder : name.pid, pids, npids)) {
 		bool ok = read_segment(&p, fd, holder);
 
-		add(all, &p, ok && (p.verified || (p.pid == name.pid && p.ticks == name.ticks)));
+		add_proc(all, &p, ok && (p.verified || (p.pid == name.pid && p.ticks == name.ticks)));
 	}
 	close(fd);
 }
@@ -258,7 +258,7 @@ void rr_procs_read(struct rr_procs *all, const char *dir, const int *pids, uint3
 	struct dirent *e;
 
 	while (d && (e = readdir(d)))
-		read_file(all, dirfd(d), e->d_name, pids, npids);
+		read_segment_file(all, dirfd(d), e->d_name, pids, npids);
 	if (d)
 		closedir(d);
 }
@@ -299,7 +299,7 @@ static bool scan_link(struct rr_procs *all, int dir, const char *name, const cha
 		return false;
 	ok = rr_segment_holder(fd) == pid;
 	if (ok)
-		add(all, &p, read_segment(&p, fd, pid));
+		add_proc(all, &p, read_segment(&p, fd, pid));
 	close(fd);
 	return ok;
 }
@@ -319,7 +319,7 @@ static void scan_process(struct rr_procs *all, const char *want, int pid)
 		closedir(d);
 }
 
-static bool is_known(const struct rr_procs *all, int pid)
+static bool is_known_proc(const struct rr_procs *all, int pid)
 {
 	for (uint32_t i = 0; i < all->n; i++)
 		if (all->p[i].verified && all->p[i].pid == pid)
@@ -335,10 +335,10 @@ void rr_procs_scan(struct rr_procs *all, const char *host, const int *pids, uint
 
 	snprintf(want, sizeof(want), "/memfd:" RR_RUN_MEMFD "%s (deleted)", host);
 	for (uint32_t i = 0; i < npids && proc_is_ours(); i++)
-		if (!is_known(all, pids[i]))
+		if (!is_known_proc(all, pids[i]))
 			scan_process(all, want, pids[i]);
 	while (d && (e = readdir(d)))
-		if (atoi(e->d_name) > 0 && !is_known(all, atoi(e->d_name)))
+		if (atoi(e->d_name) > 0 && !is_known_proc(all, atoi(e->d_name)))
 			scan_process(all, want, atoi(e->d_name));
 	if (d)
 		closedir(d);

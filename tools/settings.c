@@ -104,7 +104,7 @@ static void put_options(void)
 #undef RR_SECTION
 }
 
-static void put_address(const struct rr_rule *r)
+static void print_address(const struct rr_rule *r)
 {
 	char text[INET6_ADDRSTRLEN];
 
@@ -124,7 +124,7 @@ static void put_rule(const struct counted *k)
 		printf("role = %s\n", r->role == 's' ? "server" : "client");
 	if (*k->command)
 		printf("command = \"%s\"\n", k->command);
-	put_address(r);
+	print_address(r);
 	if (r->has_port && r->port_lo == r->port_hi)
 		printf("port = %u\n", r->port_lo);
 	else if (r->has_port)
@@ -140,7 +140,7 @@ static void put_rule(const struct counted *k)
 		printf("native = on\n");
 }
 
-static bool begin(const struct rr_conf_listener *listener)
+static bool begin_block(const struct rr_conf_listener *listener)
 {
 	origins = calloc(rr_noptions, sizeof(*origins));
 	counted = calloc(RR_CONF_RULES, sizeof(*counted));
@@ -153,7 +153,7 @@ static bool begin(const struct rr_conf_listener *listener)
 	return false;
 }
 
-static void end(void)
+static void end_block(void)
 {
 	rr_conf_listener = NULL;
 	free(origins);
@@ -171,7 +171,7 @@ static void be_called(const char *name)
 
 uint32_t rr_settings_print(const char *name, char **envp)
 {
-	if (!begin(&printing))
+	if (!begin_block(&printing))
 		return nproblems;
 	if (name)
 		be_called(name);
@@ -179,7 +179,7 @@ uint32_t rr_settings_print(const char *name, char **envp)
 	put_options();
 	for (uint32_t i = 0; i < ncounted; i++)
 		put_rule(&counted[i]);
-	end();
+	end_block();
 	return nproblems;
 }
 
@@ -187,20 +187,20 @@ uint32_t rr_settings_check(const char *file)
 {
 	char *envp[] = { NULL, NULL };
 
-	if (!begin(&checking))
+	if (!begin_block(&checking))
 		return nproblems;
 	if (asprintf(&envp[0], ENV_CONF "%s", file) >= 0) {
 		rr_conf_load(&conf, envp);
 		free(envp[0]);
 	}
-	end();
+	end_block();
 	return nproblems;
 }
 
 /* --- of a running process --- */
 
 /* The whole file /proc/PID/NAME, with a zero byte behind it; NULL. */
-static char *read_proc(int pid, const char *name, size_t *len)
+static char *read_proc_file(int pid, const char *name, size_t *len)
 {
 	char path[64], *all = NULL, *more;
 	size_t n = 1;
@@ -224,7 +224,7 @@ static char *read_proc(int pid, const char *name, size_t *len)
 static bool is_secure(int pid)
 {
 	size_t len, at = 0;
-	char *auxv = read_proc(pid, "auxv", &len);
+	char *auxv = read_proc_file(pid, "auxv", &len);
 	unsigned long pair[2] = { 0 };
 	bool secure = false;
 
@@ -247,7 +247,7 @@ static bool other_root(int pid)
 }
 
 /* Variables, each ended by a zero byte, as an array with room for one more. */
-static char **split(char *text, size_t len)
+static char **split_variables(char *text, size_t len)
 {
 	size_t n = 0;
 	char **all;
@@ -289,7 +289,7 @@ static void say_what_differs(int pid, const char *file)
 {
 	struct stat st;
 	size_t len;
-	char *maps = read_proc(pid, "maps", &len);
+	char *maps = read_proc_file(pid, "maps", &len);
 
 	if (maps && !strstr(maps, "librpcrdma_shim.so"))
 		printf("# process %d has not loaded librpcrdma_shim.so: this is what it would be told\n", pid);
@@ -317,7 +317,7 @@ static void print_of(int pid, char **envp, const char *file)
 int rr_settings_print_pid(int pid)
 {
 	size_t len;
-	char *text = read_proc(pid, "environ", &len), **envp, *file;
+	char *text = read_proc_file(pid, "environ", &len), **envp, *file;
 
 	if (!text) {
 		fprintf(stderr, "rdmarpc-run: process %d: %s\n", pid, strerror(errno));
@@ -327,7 +327,7 @@ int rr_settings_print_pid(int pid)
 		printf("# process %d has more rights than its caller: its environment does not count\n", pid);
 		len = 0;
 	}
-	envp = split(text, len);
+	envp = split_variables(text, len);
 	file = envp ? conf_of(pid, envp) : NULL;
 	if (file)
 		print_of(pid, envp, file);

@@ -32,7 +32,7 @@ uint32_t rr_cpu_here(void)
 
 /* --- quotas --- */
 
-static const char *take_number(const char *p, uint64_t *v)
+static const char *skip_number(const char *p, uint64_t *v)
 {
 	*v = 0;
 	while (*p == ' ' || *p == '\n')
@@ -47,15 +47,15 @@ static const char *take_number(const char *p, uint64_t *v)
 uint32_t rr_cpus_of_quota(const char *text)
 {
 	uint64_t quota, period;
-	const char *p = take_number(text, &quota);
+	const char *p = skip_number(text, &quota);
 
-	if (!p || !take_number(p, &period) || !period)
+	if (!p || !skip_number(p, &period) || !period)
 		return UINT32_MAX;
 	return (uint32_t)rr_min(quota / period, (uint64_t)UINT32_MAX);
 }
 
 /* What a small file says, behind what is in buf already. */
-static bool read_file(const char *name, char *buf, size_t size)
+static bool read_small_file(const char *name, char *buf, size_t size)
 {
 	size_t len = strlen(buf);
 	int fd = rr_os_open(name, O_RDONLY | O_CLOEXEC);
@@ -68,7 +68,7 @@ static bool read_file(const char *name, char *buf, size_t size)
 }
 
 /* Too long a name is none that could be opened. */
-static void join(char *to, size_t size, const char *more)
+static void append_path(char *to, size_t size, const char *more)
 {
 	size_t len = strlen(to), n = rr_min(strlen(more), size - 1 - len);
 
@@ -85,10 +85,10 @@ static uint32_t quota_at(const char *mount, const char *group, bool v1)
 	words[0] = 0;
 	for (int i = 0; i < 2 && files[v1][i]; i++) {
 		path[0] = 0;
-		join(path, sizeof(path), mount);
-		join(path, sizeof(path), group);
-		join(path, sizeof(path), files[v1][i]);
-		if (!read_file(path, words, sizeof(words)))
+		append_path(path, sizeof(path), mount);
+		append_path(path, sizeof(path), group);
+		append_path(path, sizeof(path), files[v1][i]);
+		if (!read_small_file(path, words, sizeof(words)))
 			return UINT32_MAX;
 	}
 	return rr_cpus_of_quota(words);
@@ -130,7 +130,7 @@ static uint32_t quota(void)
 	char *line, *save;
 
 	groups[0] = 0;
-	if (!read_file("/proc/self/cgroup", groups, sizeof(groups)))
+	if (!read_small_file("/proc/self/cgroup", groups, sizeof(groups)))
 		return least;
 	for (line = strtok_r(groups, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
 		char *list = strchr(line, ':'), *group = list ? strchr(list + 1, ':') : NULL;

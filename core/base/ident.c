@@ -52,7 +52,7 @@ void rr_host_id(const uint8_t token[16], uint8_t out[RR_IDENT_LEN])
 		rr_siphash(out, token, what, sizeof(what));
 }
 
-static bool put_address(uint8_t out[ADDRESS], const struct sockaddr *sa)
+static bool pack_address(uint8_t out[ADDRESS], const struct sockaddr *sa)
 {
 	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
 	const struct sockaddr_in *v4 = (const void *)sa;
@@ -77,7 +77,7 @@ void rr_ends_id(const uint8_t token[16], const struct sockaddr *client, const st
 	uint8_t what[1 + 2 * ADDRESS] = { OF_ENDS };
 
 	memset(out, 0, RR_IDENT_LEN);
-	if (put_address(what + 1, client) && put_address(what + 1 + ADDRESS, server))
+	if (pack_address(what + 1, client) && pack_address(what + 1 + ADDRESS, server))
 		rr_siphash(out, token, what, sizeof(what));
 }
 

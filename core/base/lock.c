@@ -110,7 +110,7 @@ static bool is_mine(struct rr_lock *l, uint32_t mine)
 	return true;
 }
 
-static inline void taken(struct rr_lock *l, uintptr_t self)
+static inline void note_taken(struct rr_lock *l, uintptr_t self)
 {
 	atomic_store_explicit(&l->thread, self, memory_order_relaxed);
 }
@@ -125,12 +125,12 @@ int rr_lock_try(struct rr_lock *l)
 							      memory_order_acquire,
 							      memory_order_relaxed)))
 		return is_mine(l, mine) ? -EDEADLK : -EBUSY;
-	taken(l, self);
+	note_taken(l, self);
 	return 0;
 }
 
 /* Not for ever: the holder may be a process that was killed, and nobody wakes us then. */
-static void wait_for(struct rr_lock *l, uint32_t word, long ms)
+static void wait_for_change(struct rr_lock *l, uint32_t word, long ms)
 {
 	struct timespec ts = { 0, ms * 1000 * 1000 };
 	int e = errno;
@@ -170,7 +170,7 @@ static bool of_the_dead(const struct rr_lock *l, uint32_t word)
 
 /* A process that is stopped cannot be told from one that is slow. Its lock is not taken away from it, for it
  * may go on; but only the first call waits. False: it has gone on just now. */
-static bool give_up(struct rr_lock *l, uint32_t word)
+static bool give_up_holder(struct rr_lock *l, uint32_t word)
 {
 	/* Both in one order with those of rr_lock_drop(): it takes the flag away, or we see that. */
 	atomic_fetch_or(&l->flags, STUCK);
@@ -189,7 +189,7 @@ static bool replace(struct rr_lock *l, uint32_t was)
 	if (!atomic_compare_exchange_strong_explicit(&l->word, &was, own_word(l, self) | WAITED,
 						     memory_order_acquire, memory_order_relaxed))
 		return false;
-	taken(l, self);
+	note_taken(l, self);
 	return true;
 }
 
@@ -197,14 +197,14 @@ static bool replace(struct rr_lock *l, uint32_t was)
 static int await_process(struct rr_lock *l, uint32_t word)
 {
 	if (!has(l, STUCK)) {
-		wait_for(l, word, ONCE_MS);
+		wait_for_change(l, word, ONCE_MS);
 		if (atomic_load_explicit(&l->word, memory_order_relaxed) != word)
 			return 0;
 	}
 	/* One of several waiters inherits it. */
 	if (of_the_dead(l, word))
 		return replace(l, word) ? -EOWNERDEAD : 0;
-	return give_up(l, word) ? -EBUSY : 0;
+	return give_up_holder(l, word) ? -EBUSY : 0;
 }
 
 static RR_NOINLINE int take_slow(struct rr_lock *l)
@@ -229,7 +229,7 @@ static RR_NOINLINE int take_slow(struct rr_lock *l)
 			continue;
 		word |= WAITED;
 		if (word >> 10 == self_in(l))
-			wait_for(l, word, WAIT_MS);
+			wait_for_change(l, word, WAIT_MS);
 		else if ((rc = await_process(l, word)))
 			return rc;
 	}

@@ -57,16 +57,16 @@ struct out {
 	unsigned size, n;
 };
 
-static void put(struct out *o, char c)
+static void put_char(struct out *o, char c)
 {
 	if (o->n + 1 < o->size)
 		o->buf[o->n++] = c;
 }
 
-static void pad(struct out *o, char c, int n)
+static void put_padding(struct out *o, char c, int n)
 {
 	while (n-- > 0)
-		put(o, c);
+		put_char(o, c);
 }
 
 /* One conversion: %[0][width][.precision][l|ll|z]verb */
@@ -84,9 +84,9 @@ static void put_text(struct out *o, const struct spec *s, const char *text)
 	if (!text)
 		text = "(null)";
 	n = s->precision < 0 ? strlen(text) : strnlen(text, (size_t)s->precision);
-	pad(o, ' ', s->width - (int)rr_min(n, (size_t)1 << 16));
+	put_padding(o, ' ', s->width - (int)rr_min(n, (size_t)1 << 16));
 	for (size_t i = 0; i < n; i++)
-		put(o, text[i]);
+		put_char(o, text[i]);
 }
 
 static void put_number(struct out *o, const struct spec *s, uint64_t v, unsigned base,
@@ -102,13 +102,13 @@ static void put_number(struct out *o, const struct spec *s, uint64_t v, unsigned
 		v /= base;
 	} while (v);
 	if (!s->zero)
-		pad(o, ' ', s->width - len - n);
+		put_padding(o, ' ', s->width - len - n);
 	while (*sign)
-		put(o, *sign++);
+		put_char(o, *sign++);
 	if (s->zero)
-		pad(o, '0', s->width - len - n);
+		put_padding(o, '0', s->width - len - n);
 	while (n)
-		put(o, digits[--n]);
+		put_char(o, digits[--n]);
 }
 
 struct log_args {
@@ -157,7 +157,7 @@ static void convert(struct out *o, const struct spec *s, char verb, struct log_a
 		put_text(o, s, va_arg(a->ap, const char *));
 		break;
 	case 'c':
-		put(o, (char)va_arg(a->ap, int));
+		put_char(o, (char)va_arg(a->ap, int));
 		break;
 	case 'd':
 	case 'i':
@@ -175,7 +175,7 @@ static void convert(struct out *o, const struct spec *s, char verb, struct log_a
 		put_number(o, s, (uintptr_t)va_arg(a->ap, void *), 16, "0x", false);
 		break;
 	default:
-		put(o, verb);	/* %% */
+		put_char(o, verb);	/* %% */
 	}
 }
 
@@ -190,7 +190,7 @@ unsigned rr_vfmt(char *buf, unsigned size, const char *fmt, va_list ap)
 	va_copy(a.ap, ap);
 	while (*fmt) {
 		if (*fmt != '%') {
-			put(&o, *fmt++);
+			put_char(&o, *fmt++);
 			continue;
 		}
 		fmt = get_spec(fmt + 1, &s, &a);
@@ -218,7 +218,7 @@ unsigned rr_fmt(char *buf, unsigned size, const char *fmt, ...)
 
 /* UTC, by arithmetic: localtime() takes locks and reads files, gmtime_r() may. The date is
  * counted in years that begin in March, where the leap day comes last. */
-static unsigned put_time(char *buf, unsigned size)
+static unsigned put_utc(char *buf, unsigned size)
 {
 	struct timespec ts;
 	unsigned days, secs, era, doe, yoe, doy, mp, month;
@@ -281,7 +281,7 @@ void rr_log_write(enum rr_log_level level, const char *fmt, ...)
 
 	if (!sink || !may_write(rr_now()))
 		return;
-	n = put_time(line, sizeof(line));
+	n = put_utc(line, sizeof(line));
 	n += rr_fmt(line + n, sizeof(line) - n, " rdmarpc[%d] ", (int)getpid());
 	at = n;
 	n += rr_fmt(line + n, sizeof(line) - n, "%s%s: ", command, name[level]);

@@ -39,7 +39,7 @@ static void rounds(uint64_t v[4], int n)
 	}
 }
 
-static void take_word(uint64_t v[4], uint64_t word)
+static void mix_word(uint64_t v[4], uint64_t word)
 {
 	v[3] ^= word;
 	rounds(v, 2);
@@ -57,8 +57,8 @@ void rr_siphash(uint8_t out[RR_SIPHASH_LEN], const uint8_t key[16], const void *
 	size_t at = 0;
 
 	for (; len - at >= 8; at += 8)
-		take_word(v, get_le64(p + at, 8));
-	take_word(v, (uint64_t)len << 56 | get_le64(p + at, len - at));
+		mix_word(v, get_le64(p + at, 8));
+	mix_word(v, (uint64_t)len << 56 | get_le64(p + at, len - at));
 	v[2] ^= 0xee;
 	rounds(v, 4);
 	put_le64(out, v[0] ^ v[1] ^ v[2] ^ v[3]);

@@ -61,7 +61,7 @@ void rr_stats_init(struct rr_stat_seg *seg, int pid, uint64_t start_ticks, const
 
 /* The lowest free entry, else the shared last: short-lived connections stay in the first
  * page or two. */
-static uint32_t take(struct rr_stat_seg *seg)
+static uint32_t take_entry(struct rr_stat_seg *seg)
 {
 	for (uint32_t w = 0; w < rr_array_size(seg->taken); w++) {
 		uint64_t map = atomic_load_explicit(&seg->taken[w], memory_order_relaxed);
@@ -71,7 +71,7 @@ static uint32_t take(struct rr_stat_seg *seg)
 
 			if (w * 64 + bit == LAST)
 				return LAST;
-			/* Pairs with the release in put_back(). */
+			/* Pairs with the release in put_entry_back(). */
 			if (atomic_compare_exchange_weak_explicit(&seg->taken[w], &map,
 					map | UINT64_C(1) << bit, memory_order_acquire,
 					memory_order_relaxed))
@@ -81,9 +81,9 @@ static uint32_t take(struct rr_stat_seg *seg)
 	return LAST;
 }
 
-static void put_back(struct rr_stat_seg *seg, uint32_t i)
+static void put_entry_back(struct rr_stat_seg *seg, uint32_t i)
 {
-	/* Pairs with the acquire in take(). */
+	/* Pairs with the acquire in take_entry(). */
 	atomic_fetch_and_explicit(&seg->taken[i / 64], ~(UINT64_C(1) << i % 64),
 				  memory_order_release);
 }
@@ -99,7 +99,7 @@ static bool allocate(struct rr_stat_seg *seg, size_t off, size_t len)
 
 /* Has entry i memory? The first write to a page of a file on a full file system is a SIGBUS:
  * ask for the page first. */
-static bool back(struct rr_stat_seg *seg, uint32_t i)
+static bool back_entry(struct rr_stat_seg *seg, uint32_t i)
 {
 	uint32_t have = atomic_load_explicit(&seg->backed, memory_order_relaxed);
 	uint32_t end = (uint32_t)((char *)&seg->conn[i + 1] - (char *)seg), page = RR_PAGE;
@@ -118,12 +118,12 @@ static bool back(struct rr_stat_seg *seg, uint32_t i)
 	return ok;
 }
 
-static struct rr_stat_conn *find(struct rr_stat_seg *seg)
+static struct rr_stat_conn *find_entry(struct rr_stat_seg *seg)
 {
-	uint32_t i = take(seg);
+	uint32_t i = take_entry(seg);
 
-	if (i != LAST && unlikely(!back(seg, i))) {
-		put_back(seg, i);
+	if (i != LAST && unlikely(!back_entry(seg, i))) {
+		put_entry_back(seg, i);
 		i = LAST;
 	}
 	return &seg->conn[i];
@@ -131,7 +131,7 @@ static struct rr_stat_conn *find(struct rr_stat_seg *seg)
 
 struct rr_stat_conn *rr_stats_claim(struct rr_stat_seg *seg, int fd, bool server)
 {
-	struct rr_stat_conn *e = seg ? find(seg) : &nowhere;
+	struct rr_stat_conn *e = seg ? find_entry(seg) : &nowhere;
 
 	atomic_store_explicit(&e->fd, fd, memory_order_relaxed);
 	atomic_store_explicit(&e->state, RR_CS_NEW, memory_order_relaxed);
@@ -161,7 +161,7 @@ void rr_stats_addr(struct rr_stat_conn *e, const struct sockaddr *local,
 		rr_addr_text(peer, e->peer, sizeof(e->peer));
 }
 
-static void add(_Atomic uint64_t *v, uint64_t n)
+static void add_atomic(_Atomic uint64_t *v, uint64_t n)
 {
 	if (n)
 		atomic_fetch_add_explicit(v, n, memory_order_relaxed);
@@ -184,9 +184,9 @@ void rr_stats_state(struct rr_stat_seg *seg, struct rr_stat_conn *e, enum rr_con
 	atomic_store_explicit(&e->reason, reason, memory_order_relaxed);
 	if (!seg || carrier == RR_CARRIER_NONE || (carrier == before && !arrives(seg, e, state)))
 		return;
-	add(&seg->carriers[carrier], 1);
+	add_atomic(&seg->carriers[carrier], 1);
 	if (carrier == RR_CARRIER_TCP)
-		add(&seg->reasons[reason], 1);
+		add_atomic(&seg->reasons[reason], 1);
 }
 
 void rr_stats_dialect(struct rr_stat_conn *e, enum rr_dialect dialect, uint32_t version)
@@ -199,8 +199,8 @@ void rr_stats_tcp(struct rr_stat_seg *seg, enum rr_reason reason)
 {
 	if (!seg)
 		return;
-	add(&seg->carriers[RR_CARRIER_TCP], 1);
-	add(&seg->reasons[reason], 1);
+	add_atomic(&seg->carriers[RR_CARRIER_TCP], 1);
+	add_atomic(&seg->reasons[reason], 1);
 }
 
 struct rr_counters *rr_stats_counters(struct rr_stat_conn *e)
@@ -217,19 +217,19 @@ void rr_stats_release(struct rr_stat_seg *seg, struct rr_stat_conn *e)
 	if (!seg || e == &nowhere)
 		return;
 	for (i = 0; i < RR_C_COUNT; i++)
-		add(&seg->retired.v[i],
-		    atomic_exchange_explicit(&e->count.v[i], 0, memory_order_relaxed));
+		add_atomic(&seg->retired.v[i],
+			   atomic_exchange_explicit(&e->count.v[i], 0, memory_order_relaxed));
 	i = (uint32_t)(e - seg->conn);
 	if (i == LAST)		/* others may be in it */
 		return;
 	atomic_store_explicit(&e->used, 0, memory_order_relaxed);
-	put_back(seg, i);
+	put_entry_back(seg, i);
 }
 
 void rr_stats_latency(struct rr_stat_seg *seg, uint64_t ns)
 {
 	if (seg)
-		add(&seg->hist[rr_hist_bucket(ns)], 1);
+		add_atomic(&seg->hist[rr_hist_bucket(ns)], 1);
 }
 
 const char *rr_carrier_name(unsigned carrier)

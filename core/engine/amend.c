@@ -66,7 +66,7 @@ static bool amend(const struct rr_eng *e, struct rr_call *c, const struct rr_out
 }
 
 /* What the next call of its procedure is to offer. */
-static enum rr_eng_why learn(struct rr_eng *e, const struct rr_call *c, const struct rr_msg *m)
+static enum rr_eng_why learn_size(struct rr_eng *e, const struct rr_call *c, const struct rr_msg *m)
 {
 	bool size = m->err == RR_ERR_WRITE_RESOURCE || m->err == RR_ERR_REPLY_RESOURCE;
 
@@ -83,7 +83,7 @@ static enum rr_eng_why learn(struct rr_eng *e, const struct rr_call *c, const st
 /* req: version-two-08 5.3.3 #2 #19 */
 enum rr_eng_why rr_amend_error(struct rr_eng *e, struct rr_call *c, const struct rr_msg *m)
 {
-	enum rr_eng_why why = learn(e, c, m);
+	enum rr_eng_why why = learn_size(e, c, m);
 
 	e->starved = 0;
 	c->next.reply = c->reply.len;

@@ -32,7 +32,7 @@ static void take_size(struct rr_eng *e, uint32_t size)
 }
 
 /* req: draft-02 6.2 #2 #3 */
-static void take_reads(struct rr_eng *e, uint32_t reads)
+static void take_read_limit(struct rr_eng *e, uint32_t reads)
 {
 	e->reads_barred = reads == 0;
 	if (reads && (!e->reads_max || reads < e->reads_max))
@@ -41,12 +41,12 @@ static void take_reads(struct rr_eng *e, uint32_t reads)
 
 /* --- the client ------------------------------------------------------------------------- */
 
-static enum rr_open_state begin(const struct rr_eng *e)
+static enum rr_open_state begin_ccp(const struct rr_eng *e)
 {
 	return e->p.connector && e->p.ccp_prog ? RR_OPEN_ASKED : RR_OPEN_OVER;
 }
 
-static uint32_t put_call(const struct rr_eng *e, const struct rr_in *in, uint8_t *at)
+static uint32_t put_ccp_call(const struct rr_eng *e, const struct rr_in *in, uint8_t *at)
 {
 	struct rr_ccp_req req = {
 		.maxcall = rr_max(e->p.inline_send_max, e->p.inline_send),
@@ -58,10 +58,10 @@ static uint32_t put_call(const struct rr_eng *e, const struct rr_in *in, uint8_t
 }
 
 /* req: draft-02 6.2 #1 */
-static void agreed(struct rr_eng *e, const struct rr_ccp_res *res)
+static void take_agreement(struct rr_eng *e, const struct rr_ccp_res *res)
 {
 	take_size(e, res->maxcall);
-	take_reads(e, res->maxrdmaread);
+	take_read_limit(e, res->maxrdmaread);
 	rr_pad_to(e, res->align);
 	e->p.inline_peer = e->p.inline_recv;
 }
@@ -84,7 +84,7 @@ static bool hear_reply(struct rr_eng *e, struct rr_in *in, uint32_t have)
 	case RR_CCP_NOT_OURS:
 		return false;
 	case RR_CCP_AGREED:
-		agreed(e, &res);
+		take_agreement(e, &res);
 		break;
 	case RR_CCP_REFUSED:
 		break;
@@ -93,7 +93,7 @@ static bool hear_reply(struct rr_eng *e, struct rr_in *in, uint32_t have)
 	return true;
 }
 
-static bool hear(struct rr_eng *e, struct rr_in *in, enum rr_wire_rc rc, uint32_t have)
+static bool hear_ccp(struct rr_eng *e, struct rr_in *in, enum rr_wire_rc rc, uint32_t have)
 {
 	if (e->opening != RR_OPEN_ASKED || rc != RR_WIRE_OK || in->n.xid != RR_OPEN_XID)
 		return false;
@@ -126,14 +126,14 @@ bool rr_ccp_taken(struct rr_eng *e, struct rr_in *in, const uint8_t *stream)
 	e->requested = in->credit;
 	if (what == RR_CCP_CONF) {
 		take_size(e, req.maxreply);
-		take_reads(e, req.maxrdmaread);
+		take_read_limit(e, req.maxrdmaread);
 	}
 	in->err = what;
 	rr_open_answer(e, in);
 	return true;
 }
 
-static uint32_t put_reply(const struct rr_eng *e, const struct rr_in *in, uint8_t *at)
+static uint32_t put_ccp_reply(const struct rr_eng *e, const struct rr_in *in, uint8_t *at)
 {
 	struct rr_ccp_res res = {
 		.maxcall = our_size(e),
@@ -145,7 +145,7 @@ static uint32_t put_reply(const struct rr_eng *e, const struct rr_in *in, uint8_
 }
 
 /* The RPC message is no buffer of the driver's: it goes with the header. */
-static void say(struct rr_eng *e, const struct rr_in *in, struct rr_op *op)
+static void say_ccp(struct rr_eng *e, const struct rr_in *in, struct rr_op *op)
 {
 	bool call = e->p.connector;
 
@@ -154,8 +154,8 @@ static void say(struct rr_eng *e, const struct rr_in *in, struct rr_op *op)
 	rr_dialect_mark(e, &e->tx, call);
 	rr_tx_encode(e, op);
 	if (op->hdr_len)
-		op->hdr_len += call ? put_call(e, in, e->hdr + op->hdr_len) :
-				      put_reply(e, in, e->hdr + op->hdr_len);
+		op->hdr_len += call ? put_ccp_call(e, in, e->hdr + op->hdr_len) :
+				      put_ccp_reply(e, in, e->hdr + op->hdr_len);
 }
 
-const struct rr_opening rr_opening_ccp = { .begin = begin, .say = say, .hear = hear };
+const struct rr_opening rr_opening_ccp = { .begin = begin_ccp, .say = say_ccp, .hear = hear_ccp };

@@ -109,7 +109,7 @@ bool rr_eng_is_short(const struct rr_eng *e, uint32_t type, uint32_t len)
 }
 
 /* Is it a MSG without chunks? Of the header RR_ENG_RX_HEAD bytes are there. */
-static bool is_plain(const struct rr_eng *e, const uint8_t *h)
+static bool has_no_chunks(const struct rr_eng *e, const uint8_t *h)
 {
 	const uint8_t *lists = h + e->traits->lists;
 
@@ -123,7 +123,7 @@ static uint32_t snapshot(struct rr_eng *e, const uint8_t *buf, uint32_t len)
 	uint32_t n = rr_min(len, RR_ENG_RX_HEAD);
 
 	memcpy(e->rxbuf, buf, n);
-	if (n == len || is_plain(e, e->rxbuf))
+	if (n == len || has_no_chunks(e, e->rxbuf))
 		return n;
 	n = rr_min(len, RR_ENG_RX_MAX);
 	memcpy(e->rxbuf, buf, n);
@@ -164,7 +164,7 @@ static void dispatch(struct rr_eng *e, struct rr_in *in, const uint8_t *live, ui
 
 /* A Send With Invalidate has really taken a key, whatever the message says. Judged now: a
  * key that is made later is another one, even under the same number. */
-static bool key_gone(struct rr_eng *e, uint32_t handle)
+static bool key_is_gone(struct rr_eng *e, uint32_t handle)
 {
 	return rr_req_key_gone(e, handle) || rr_rel_key_gone(e, handle);
 }
@@ -195,7 +195,7 @@ void rr_eng_recv(struct rr_eng *e, uint32_t token, const uint8_t *buf, uint32_t 
 	e->now = now;
 	if (unlikely(e->failed))
 		return;
-	if (unlikely(inv) && !key_gone(e, inv)) {
+	if (unlikely(inv) && !key_is_gone(e, inv)) {
 		rr_eng_fail(e, RR_WHY_PROTOCOL);
 		return;
 	}

@@ -175,7 +175,7 @@ static void judge_reply(struct rr_eng *e, struct rr_in *in, const uint8_t *head,
 }
 
 /* Must its binding be asked? */
-static bool bound(const struct rr_eng *e, const struct rr_in *in)
+static bool asks_binding(const struct rr_eng *e, const struct rr_in *in)
 {
 	const struct rr_serve *s = in->serve ? rr_table_at(&e->serves, in->serve) : NULL;
 
@@ -185,7 +185,7 @@ static bool bound(const struct rr_eng *e, const struct rr_in *in)
 static void judge_call(struct rr_eng *e, struct rr_in *in, const uint8_t *head, uint32_t n)
 {
 	if (!rr_resp_takes_chunks(e) ||
-	    (bound(e, in) && !rr_reads_judge(e, in, head, n, in->len))) {
+	    (asks_binding(e, in) && !rr_reads_judge(e, in, head, n, in->len))) {
 		refuse_call(e, in);
 		return;
 	}
@@ -308,7 +308,7 @@ static void finish_delivery(struct rr_eng *e, struct rr_in *in)
 }
 
 /* Its data has been written and fenced: the rest of it joins that, and it is one message. */
-static void place(struct rr_eng *e, struct rr_in *in, struct rr_op *op)
+static void place_reply(struct rr_eng *e, struct rr_in *in, struct rr_op *op)
 {
 	op->code = RR_OP_PLACE;
 	op->token = in->token;
@@ -332,7 +332,7 @@ bool rr_in_next_op(struct rr_eng *e, struct rr_op *op)
 	if (!in || in->state != RR_IN_READY)
 		return false;
 	if (unlikely(in->placing)) {
-		place(e, in, op);
+		place_reply(e, in, op);
 		return true;
 	}
 	op->code = RR_OP_DELIVER;

@@ -73,14 +73,14 @@ static bool still_reading(const struct rr_eng *e, const struct rr_serve *s)
 	return in && !in->pulled;
 }
 
-static uint32_t choose(const struct rr_eng *e, const struct rr_serve *s)
+static uint32_t choose_handle(const struct rr_eng *e, const struct rr_serve *s)
 {
 	if (s->result)
 		return s->result;
 	return still_reading(e, s) ? 0 : s->read;
 }
 
-static void invalidate(struct rr_eng *e, uint32_t handle, struct rr_op *op)
+static void invalidate_with(struct rr_eng *e, uint32_t handle, struct rr_op *op)
 {
 	op->inv_handle = handle;
 	if (handle)
@@ -91,7 +91,7 @@ static void invalidate(struct rr_eng *e, uint32_t handle, struct rr_op *op)
 void rr_inv_reply(struct rr_eng *e, const struct rr_serve *s, struct rr_op *op)
 {
 	if (e->p.invalidate && !e->ring)
-		invalidate(e, choose(e, s), op);
+		invalidate_with(e, choose_handle(e, s), op);
 }
 
 void rr_inv_arrived(const struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch)
@@ -108,7 +108,7 @@ void rr_inv_arrived(const struct rr_eng *e, struct rr_in *in, const struct rr_ch
 void rr_inv_done(struct rr_eng *e, const struct rr_in *in, struct rr_op *op)
 {
 	if (e->p.invalidate && !e->ring && e->now - in->since <= e->p.done_timeout_pressure / 2)
-		invalidate(e, in->inv, op);
+		invalidate_with(e, in->inv, op);
 }
 
 /* --- ours ------------------------------------------------------------------------------- */

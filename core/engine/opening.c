@@ -17,7 +17,7 @@ void rr_open_over(struct rr_eng *e)
 	e->open_until = RR_TIME_NEVER;
 }
 
-static void say(struct rr_eng *e, struct rr_in *in)
+static void say_opening(struct rr_eng *e, struct rr_in *in)
 {
 	in->state = RR_IN_OPENING;
 	rr_list_add(&e->control, &e->ins, in);
@@ -34,7 +34,7 @@ void rr_open_begin(struct rr_eng *e)
 	if (e->opening != RR_OPEN_ASKED)
 		return;
 	e->open_until = e->now + RR_ENG_OPENING;
-	say(e, rr_in_own(e, RR_OPEN_XID));
+	say_opening(e, rr_in_own(e, RR_OPEN_XID));
 }
 
 void rr_open_next_op(struct rr_eng *e, const struct rr_in *in, struct rr_op *op)
@@ -51,7 +51,7 @@ void rr_open_tick(struct rr_eng *e)
 void rr_open_answer(struct rr_eng *e, struct rr_in *in)
 {
 	rr_in_repost(e, in);
-	say(e, in);
+	say_opening(e, in);
 }
 
 /* What still waits to be said has no meaning any more. */
@@ -188,7 +188,7 @@ static void props_arrived(struct rr_eng *e, struct rr_in *in)
 
 /* §7.2: who does not speak version 2 says what it speaks. Who does, but has no properties, has their
  * defaults. */
-static void refused(struct rr_eng *e, struct rr_in *in)
+static void hear_refused(struct rr_eng *e, struct rr_in *in)
 {
 	const struct rr_msg *m = &e->rx;
 	bool v1 = m->err == RR_ERR_VERS && m->vers_low <= 1 && m->vers_high >= 1;
@@ -218,7 +218,7 @@ static bool hear_v2(struct rr_eng *e, struct rr_in *in, enum rr_wire_rc rc,
 	else if (e->rx.type == RR_CONNPROP && is_answer(e, in))
 		spoilt(e, in);
 	else if (e->rx.type == RR_ERROR && rc == RR_WIRE_OK && is_answer(e, in))
-		refused(e, in);
+		hear_refused(e, in);
 	else {
 		if (e->opening == RR_OPEN_AWAITED && rc == RR_WIRE_OK && in->dir == RR_DIR_CALL)
 			take_defaults(e);

@@ -172,7 +172,7 @@ static bool emit_write(struct rr_eng *e, struct rr_out *t, struct rr_op *op)
 	return true;
 }
 
-static bool wanted(const struct rr_mem *m)
+static bool is_wanted(const struct rr_mem *m)
 {
 	return m->len && m->state == RR_MEM_NONE;
 }
@@ -185,14 +185,14 @@ static struct rr_mem *next_exposure(struct rr_eng *e, const struct rr_out *t)
 
 	if (t->form == RR_TX_RELIABLE) {
 		s = rr_table_at(&e->shown, t->shown);
-		return wanted(&s->mem) ? &s->mem : NULL;
+		return is_wanted(&s->mem) ? &s->mem : NULL;
 	}
 	assert(c);	/* a call is not forgotten before it is sent */
-	if (wanted(&c->args))
+	if (is_wanted(&c->args))
 		return &c->args;
-	if (wanted(&c->write))
+	if (is_wanted(&c->write))
 		return &c->write;
-	return wanted(&c->reply) ? &c->reply : NULL;
+	return is_wanted(&c->reply) ? &c->reply : NULL;
 }
 
 /* Is it memory for a call's reply? */
@@ -226,7 +226,7 @@ static void expose_op(struct rr_eng *e, struct rr_out *t, const struct rr_mem *m
 
 /* True if *op was filled in; false: wait, or go on when t is READY. */
 /* req: rfc8166 3.5.3 #4 */
-static bool set_up(struct rr_eng *e, struct rr_out *t, struct rr_op *op)
+static bool set_up_exposure(struct rr_eng *e, struct rr_out *t, struct rr_op *op)
 {
 	struct rr_mem *m = next_exposure(e, t);
 
@@ -246,7 +246,7 @@ bool rr_tx_next_op(struct rr_eng *e, struct rr_op *op)
 
 	if (!t)
 		return false;
-	if (t->state == RR_TX_SETUP && set_up(e, t, op))
+	if (t->state == RR_TX_SETUP && set_up_exposure(e, t, op))
 		return true;
 	if (t->state != RR_TX_READY)
 		return false;

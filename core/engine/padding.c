@@ -52,7 +52,7 @@ void rr_pad_parts(struct rr_eng *e, const struct rr_out *t, struct rr_op *op)
 		e->parts[op->nparts++] = (struct rr_range){ at, t->len - at };
 }
 
-static void take(struct rr_in *in, const struct rr_ulb_padding *p)
+static void take_padding(struct rr_in *in, const struct rr_ulb_padding *p)
 {
 	for (uint32_t i = 0; i < p->n; i++) {
 		in->parts[i] = (struct rr_range){ p->at[i].pos, p->at[i].len };
@@ -85,7 +85,7 @@ bool rr_pad_in_call(struct rr_eng *e, struct rr_in *in, const uint8_t *stream)
 	if (in->nparts || (!known && !none(in, &e->rx)))
 		return false;
 	if (known)
-		take(in, &p);
+		take_padding(in, &p);
 	if (known && s && s->nwrites)
 		s->rec = p.rec;
 	return true;
@@ -102,7 +102,7 @@ bool rr_pad_in_reply(struct rr_eng *e, const struct rr_call *c, struct rr_in *in
 	if (rr_writes_used(ch->writes, ch->nwrites, ch->segs))
 		return false;
 	if (rr_ulb_pad_reply(&c->rec, &v, &p) == RR_ULB_OK)
-		take(in, &p);
+		take_padding(in, &p);
 	else
 		return none(in, &e->rx);
 	return true;

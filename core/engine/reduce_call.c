@@ -40,7 +40,7 @@ static uint64_t take_chunk(struct rr_in *in, const struct rr_chunks *ch, uint32_
 
 /* A call that is longer than any of ours may be has no error of its own (version-two-08 §5.3.3). */
 /* req: version-two-08 5.3.3 #13 */
-static bool chunk_fits(const struct rr_eng *e, struct rr_in *in, uint64_t len, uint32_t nsegs)
+static bool read_chunk_fits(const struct rr_eng *e, struct rr_in *in, uint64_t len, uint32_t nsegs)
 {
 	if (nsegs > e->p.max_segs)
 		return rr_in_wrong(in, RR_ERR_SEGMENTS, e->p.max_segs, 0);
@@ -49,7 +49,7 @@ static bool chunk_fits(const struct rr_eng *e, struct rr_in *in, uint64_t len, u
 
 /* There is no room for all of these segments. */
 /* req: version-two-08 5.3.3 #6 #13 */
-static bool too_many(const struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch)
+static bool name_too_many(const struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch)
 {
 	for (uint32_t i = 1; i < ch->nreads; i++)
 		if (ch->reads[i].position != ch->reads[0].position)
@@ -68,7 +68,7 @@ static bool take_parts(const struct rr_eng *e, struct rr_in *in, const struct rr
 		if (in->nparts == rr_array_size(in->parts))
 			return rr_in_wrong(in, RR_ERR_READ_CHUNKS, in->nparts, 0);
 		len = take_chunk(in, ch, pos);
-		if (!chunk_fits(e, in, len, in->nall - first))
+		if (!read_chunk_fits(e, in, len, in->nall - first))
 			return false;
 		in->parts[in->nparts++] = (struct rr_range){ pos, (uint32_t)len };
 		*total += rr_ulb_padded((uint32_t)len);
@@ -76,19 +76,19 @@ static bool take_parts(const struct rr_eng *e, struct rr_in *in, const struct rr
 	return true;
 }
 
-static bool take(struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch)
+static bool take_list(struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch)
 {
 	uint64_t total;
 
 	if (ch->nreads > e->in_segs)
-		return too_many(e, in, ch);
+		return name_too_many(e, in, ch);
 	total = take_chunk(in, ch, 0);
 	in->nsegs = in->nall;
-	if (!chunk_fits(e, in, total, in->nsegs))
+	if (!read_chunk_fits(e, in, total, in->nsegs))
 		return false;
 	if (in->nsegs)
 		in->len = (uint32_t)total;
-	if (!take_parts(e, in, ch, &total) || !chunk_fits(e, in, total, 0))
+	if (!take_parts(e, in, ch, &total) || !read_chunk_fits(e, in, total, 0))
 		return false;
 	in->room = (uint32_t)total;
 	return rr_resp_within_limits(e, in, ch, in->nparts + (in->nsegs > 0));
@@ -96,7 +96,7 @@ static bool take(struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch)
 
 bool rr_reads_take(struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch)
 {
-	bool ok = ch->nreads ? take(e, in, ch) : rr_resp_within_limits(e, in, ch, 0);
+	bool ok = ch->nreads ? take_list(e, in, ch) : rr_resp_within_limits(e, in, ch, 0);
 
 	if (!ok)
 		rr_eng_count(e, RR_C_chunk_limits);
@@ -130,7 +130,7 @@ static bool without_padding(const struct rr_eng *e, struct rr_in *in, const stru
 
 /* Where the stream goes around the parts. False: it does not reach to all of them, or they leave
  * less of it than must lie before them. */
-static bool lay_out(const struct rr_eng *e, struct rr_in *in, uint32_t stream)
+static bool lay_out_call(const struct rr_eng *e, struct rr_in *in, uint32_t stream)
 {
 	uint32_t least = in->rpc.type == RR_RPC_CALL ? RR_RPC_PEEK : RR_RPC_REPLY_PEEK;
 	uint64_t at = 0;	/* in the message */
@@ -184,7 +184,7 @@ bool rr_reads_judge(struct rr_eng *e, struct rr_in *in, const uint8_t *stream, u
 		return true;
 	if (rc == RR_ULB_OK ? !without_padding(e, in, call.args) : !anywhere(e, &in->rpc))
 		return false;
-	return lay_out(e, in, len);
+	return lay_out_call(e, in, len);
 }
 
 /* Where nothing of the results may be reduced by their binding, or there is none, parts of them are
@@ -206,7 +206,7 @@ bool rr_reads_judge_reply(struct rr_eng *e, const struct rr_call *c, struct rr_i
 	if (c->rec.reduce && (rr_ulb_reply(&c->rec, &v, &r) != RR_ULB_OK ||
 			      !without_padding(e, in, r.items)))
 		return false;
-	return lay_out(e, in, len);
+	return lay_out_call(e, in, len);
 }
 
 void rr_reads_compose(struct rr_eng *e, struct rr_in *in)

@@ -12,7 +12,7 @@
 
 #include "core/engine/engine_int.h"
 
-static uint32_t end_of(const struct rr_placed *p)
+static uint32_t placed_end(const struct rr_placed *p)
 {
 	return p->pos + p->len + rr_ulb_pad(p->len);
 }
@@ -57,7 +57,7 @@ bool rr_writes_plan(struct rr_serve *s, const struct rr_eng_out *out)
 			return false;
 		}
 		s->placed[s->nplaced++] = p;
-		s->stream -= end_of(&p) - p.pos;
+		s->stream -= placed_end(&p) - p.pos;
 	}
 	return true;
 }
@@ -121,8 +121,8 @@ bool rr_writes_ours(const struct rr_chunks *ch, const struct rr_wchunk *w, const
 }
 
 /* The message of len bytes around the item, where that is. False: no room for it. */
-static bool lay_out(const struct rr_call *c, struct rr_in *in, const struct rr_ulb_item *it,
-		    uint32_t len)
+static bool lay_out_reply(const struct rr_call *c, struct rr_in *in, const struct rr_ulb_item *it,
+			  uint32_t len)
 {
 	uint32_t end = it->pos + it->len + rr_ulb_pad(it->len);
 
@@ -158,7 +158,7 @@ bool rr_writes_judge(const struct rr_call *c, struct rr_in *in, const struct rr_
 		const struct rr_ulb_item *it = &r.items[i];
 
 		if (it->chunk == 0 && it->len)
-			return it->placed && lay_out(c, in, it, r.len);
+			return it->placed && lay_out_reply(c, in, it, r.len);
 	}
 	return true;
 }
@@ -166,7 +166,7 @@ bool rr_writes_judge(const struct rr_call *c, struct rr_in *in, const struct rr_
 /* What lies between the i-1st and the i-th placed item of a message of len bytes. */
 static struct rr_range between(const struct rr_serve *s, uint32_t i, uint32_t len)
 {
-	uint32_t from = i ? end_of(&s->placed[i - 1]) : 0;
+	uint32_t from = i ? placed_end(&s->placed[i - 1]) : 0;
 	uint32_t to = i < s->nplaced ? s->placed[i].pos : len;
 
 	return (struct rr_range){ from, to - from };
@@ -186,7 +186,7 @@ void rr_writes_rest(struct rr_eng *e, const struct rr_serve *s, uint32_t len, st
 }
 
 /* The part r of the message, which lies in m. */
-static void show(struct rr_chunks *ch, const struct rr_mem *m, struct rr_range r)
+static void show_part(struct rr_chunks *ch, const struct rr_mem *m, struct rr_range r)
 {
 	uint32_t at = 0;
 
@@ -205,7 +205,7 @@ static void show(struct rr_chunks *ch, const struct rr_mem *m, struct rr_range r
 void rr_writes_show(struct rr_chunks *ch, const struct rr_serve *s, const struct rr_mem *m)
 {
 	for (uint32_t i = 0; i <= s->nplaced; i++)
-		show(ch, m, between(s, i, m->len));
+		show_part(ch, m, between(s, i, m->len));
 }
 
 /* Nothing may be left behind the last item, but there is something before each. */
@@ -250,7 +250,7 @@ void rr_writes_op(struct rr_eng *e, const struct rr_serve *s, uint32_t i, uint32
 	}
 	i -= s->nplaced;
 	for (uint32_t k = 0; k < i; k++)
-		removed += end_of(&s->placed[k]) - s->placed[k].pos;
+		removed += placed_end(&s->placed[k]) - s->placed[k].pos;
 	r = between(s, i, len);
 	op->off = r.off;
 	slice(e, s, &s->reply, r.off - removed, r.len, op);

@@ -40,7 +40,7 @@ void rr_rel_sent(struct rr_eng *e, struct rr_shown *s)
 	rr_list_add(&e->shown_sent, &e->shown, s);
 }
 
-static void put(struct rr_eng *e, struct rr_shown *s)
+static void put_shown(struct rr_eng *e, struct rr_shown *s)
 {
 	rr_eng_release(e, s->mem.buf);
 	e->exposed -= s->mem.len;
@@ -48,12 +48,12 @@ static void put(struct rr_eng *e, struct rr_shown *s)
 	rr_table_put(&e->shown, s);
 }
 
-static void fence(struct rr_eng *e, struct rr_shown *s)
+static void fence_shown(struct rr_eng *e, struct rr_shown *s)
 {
 	s->sent = false;
 	rr_list_del(&e->shown_sent, &e->shown, s);
 	if (rr_mem_fence(e, &s->mem, rr_id(RR_K_INV_SHOWN, &s->n)))
-		put(e, s);
+		put_shown(e, s);
 }
 
 bool rr_rel_key_gone(struct rr_eng *e, uint32_t handle)
@@ -68,10 +68,10 @@ bool rr_rel_key_gone(struct rr_eng *e, uint32_t handle)
 void rr_rel_fenced(struct rr_eng *e, struct rr_shown *s)
 {
 	if (s->mem.state == RR_MEM_FENCING)
-		put(e, s);
+		put_shown(e, s);
 }
 
-static struct rr_shown *find(struct rr_eng *e, uint32_t xid)
+static struct rr_shown *find_shown(struct rr_eng *e, uint32_t xid)
 {
 	struct rr_shown *s = rr_list_head(&e->shown_sent, &e->shown);
 
@@ -85,7 +85,7 @@ static struct rr_shown *find(struct rr_eng *e, uint32_t xid)
 /* req: rfc8166 4.6.2 #2; reliable-reply-00 - #5; draft-02 3.8 #2; version-two-08 5.2 #2 */
 void rr_rel_done_received(struct rr_eng *e, struct rr_in *in)
 {
-	struct rr_shown *s = find(e, in->n.xid);
+	struct rr_shown *s = find_shown(e, in->n.xid);
 
 	if (!e->pulls) {	/* where it is a header type of its own, it is none that we have */
 		rr_in_wrong(in, RR_ERR_INVAL_HTYPE, 0, 0);
@@ -97,11 +97,11 @@ void rr_rel_done_received(struct rr_eng *e, struct rr_in *in)
 	}
 	rr_eng_count(e, s ? RR_C_done_received : RR_C_late_done);
 	if (s)
-		fence(e, s);
+		fence_shown(e, s);
 	rr_in_drop(e, in);
 }
 
-static rr_time patience(const struct rr_eng *e)
+static rr_time done_patience(const struct rr_eng *e)
 {
 	return e->pressure ? e->p.done_timeout_pressure : e->p.done_timeout;
 }
@@ -110,9 +110,9 @@ rr_time rr_rel_deadline(const struct rr_eng *e)
 {
 	const struct rr_shown *s = rr_list_head(&e->shown_sent, &e->shown);
 
-	if (!s || s->since > RR_TIME_NEVER - patience(e))
+	if (!s || s->since > RR_TIME_NEVER - done_patience(e))
 		return RR_TIME_NEVER;
-	return s->since + patience(e);
+	return s->since + done_patience(e);
 }
 
 /* req: reliable-reply-00 i #3 */
@@ -122,6 +122,6 @@ void rr_rel_tick(struct rr_eng *e)
 
 	while ((s = rr_list_head(&e->shown_sent, &e->shown)) && e->now >= rr_rel_deadline(e)) {
 		rr_eng_count(e, RR_C_done_timeouts);
-		fence(e, s);
+		fence_shown(e, s);
 	}
 }

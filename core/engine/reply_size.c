@@ -15,7 +15,7 @@ static uint64_t key_of(uint32_t prog, uint32_t vers, uint32_t proc)
 	return k ? k : 1;
 }
 
-static uint32_t probe(uint64_t key, uint32_t i)
+static uint32_t probe_at(uint64_t key, uint32_t i)
 {
 	return ((uint32_t)key + i) % RR_SIZES_SLOTS;
 }
@@ -25,7 +25,7 @@ uint32_t rr_sizes_get(const struct rr_sizes *s, uint32_t prog, uint32_t vers, ui
 	uint64_t key = key_of(prog, vers, proc);
 
 	for (uint32_t i = 0; i < PROBES; i++) {
-		uint32_t at = probe(key, i);
+		uint32_t at = probe_at(key, i);
 
 		if (atomic_load_explicit(&s->slot[at].key, memory_order_acquire) == key)
 			return atomic_load_explicit(&s->slot[at].max, memory_order_relaxed);
@@ -35,10 +35,10 @@ uint32_t rr_sizes_get(const struct rr_sizes *s, uint32_t prog, uint32_t vers, ui
 
 /* The slot of key, made if need be: a free one within reach, else the first, whose owner
  * is forgotten. Two threads may make it twice: the first found then counts. */
-static uint32_t slot_of(struct rr_sizes *s, uint64_t key)
+static uint32_t size_slot(struct rr_sizes *s, uint64_t key)
 {
 	for (uint32_t i = 0; i < PROBES; i++) {
-		uint32_t at = probe(key, i);
+		uint32_t at = probe_at(key, i);
 		uint64_t old = atomic_load_explicit(&s->slot[at].key, memory_order_acquire);
 
 		if (old == key)
@@ -46,14 +46,14 @@ static uint32_t slot_of(struct rr_sizes *s, uint64_t key)
 		if (old == 0 && atomic_compare_exchange_strong(&s->slot[at].key, &old, key))
 			return at;
 	}
-	atomic_store_explicit(&s->slot[probe(key, 0)].max, 0, memory_order_relaxed);
-	atomic_store_explicit(&s->slot[probe(key, 0)].key, key, memory_order_release);
-	return probe(key, 0);
+	atomic_store_explicit(&s->slot[probe_at(key, 0)].max, 0, memory_order_relaxed);
+	atomic_store_explicit(&s->slot[probe_at(key, 0)].key, key, memory_order_release);
+	return probe_at(key, 0);
 }
 
 static void raise_to(struct rr_sizes *s, uint64_t key, uint32_t len)
 {
-	_Atomic uint32_t *max = &s->slot[slot_of(s, key)].max;
+	_Atomic uint32_t *max = &s->slot[size_slot(s, key)].max;
 	uint32_t old = atomic_load_explicit(max, memory_order_relaxed);
 
 	while (old < len && !atomic_compare_exchange_weak(max, &old, len))

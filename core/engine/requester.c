@@ -57,7 +57,7 @@ static void result_back(struct rr_eng *e, const struct rr_mem *m, const struct r
 }
 
 /* c's memory is fenced: it goes back, and the reply that waited for it goes on. */
-static void finish(struct rr_eng *e, struct rr_call *c)
+static void finish_call(struct rr_eng *e, struct rr_call *c)
 {
 	struct rr_in *in = c->in ? rr_table_at(&e->ins, c->in) : NULL;
 
@@ -81,21 +81,21 @@ static bool out_of_reach(const struct rr_mem *m)
 	return m->state == RR_MEM_NONE || m->state == RR_MEM_FENCED;
 }
 
-static bool fenced(const struct rr_call *c)
+static bool is_fenced(const struct rr_call *c)
 {
 	return out_of_reach(&c->args) && out_of_reach(&c->reply) && out_of_reach(&c->write);
 }
 
 /* RFC 8166 §8.1.3: no byte for the app before the peer's access to the call's memory has
  * ended. */
-static void fence(struct rr_eng *e, struct rr_call *c, struct rr_in *in)
+static void fence_call(struct rr_eng *e, struct rr_call *c, struct rr_in *in)
 {
 	c->in = in ? in->n.idx : 0;
 	rr_mem_fence(e, &c->args, rr_id(RR_K_INV_ARGS, &c->n));
 	rr_mem_fence(e, &c->reply, rr_id(RR_K_INV_REPLY, &c->n));
 	rr_mem_fence(e, &c->write, rr_id(RR_K_INV_WRITE, &c->n));
-	if (fenced(c))
-		finish(e, c);
+	if (is_fenced(c))
+		finish_call(e, c);
 }
 
 /* req: rfc8797 4.1 #1 */
@@ -121,8 +121,8 @@ void rr_req_fenced(struct rr_eng *e, struct rr_call *c, enum rr_op_kind which)
 		return;
 	m->state = RR_MEM_FENCED;
 	if (!c->n.mapped || c->again) {
-		if (fenced(c))
-			finish(e, c);
+		if (is_fenced(c))
+			finish_call(e, c);
 		return;
 	}
 	args_back(e, c);	/* consumed; the call still waits for its reply */
@@ -160,7 +160,7 @@ void rr_req_withdraw(struct rr_eng *e, struct rr_call *c)
 {
 	c->again = true;
 	c->sent = false;
-	fence(e, c, NULL);
+	fence_call(e, c, NULL);
 }
 
 /* From now on a reply may come, and the call may be forgotten if it keeps nothing exposed
@@ -245,7 +245,7 @@ static bool forget_one(struct rr_eng *e)
 		return false;
 	unlink_call(e, c);
 	rr_credits_return(&e->cr);
-	fence(e, c, NULL);
+	fence_call(e, c, NULL);
 	return e->calls.used < e->calls.n;
 }
 
@@ -294,7 +294,7 @@ static enum rr_tx_form form_of(const struct rr_plan *p)
 }
 
 /* What the plan wants exposed is, before the call goes. */
-static void set_up(struct rr_eng *e, struct rr_call *c, struct rr_out *t, const struct rr_plan *p)
+static void set_up_call(struct rr_eng *e, struct rr_call *c, struct rr_out *t, const struct rr_plan *p)
 {
 	c->rec = p->rec;
 	c->bounded = p->bounded;
@@ -335,7 +335,7 @@ int rr_req_send(struct rr_eng *e, const struct rr_eng_out *out)
 	t = rr_tx_new(e, out, form_of(&plan));
 	t->call = c->n.idx;
 	t->call_gen = c->n.gen;
-	set_up(e, c, t, &plan);
+	set_up_call(e, c, t, &plan);
 	if (unlikely(e->pad_align))
 		rr_pad_call(e, out, t);
 	return 0;
@@ -369,7 +369,7 @@ static void answered(struct rr_eng *e, struct rr_call *c, struct rr_in *in)
 	unlink_call(e, c);
 	in->credit_due = true;
 	in->state = RR_IN_FENCE;
-	fence(e, c, in);
+	fence_call(e, c, in);
 }
 
 /* The Reply chunk of a reply must be the call's own (RFC 8166 §4.3.3). *used: bytes that it holds. */
@@ -426,7 +426,7 @@ bool rr_req_reply_plain(struct rr_eng *e, uint32_t xid, uint32_t credit)
 
 /* The reply to c, in Read chunks: the peer has memory exposed for it until RDMA_DONE. That some of it
  * is in Write chunks besides is none of what we ask for. */
-static void take_reads(struct rr_eng *e, struct rr_in *in, struct rr_call *c)
+static void take_read_reply(struct rr_eng *e, struct rr_in *in, struct rr_call *c)
 {
 	in->done_due = true;
 	if (in->nparts)
@@ -453,7 +453,7 @@ static void reply_reads(struct rr_eng *e, struct rr_in *in, struct rr_call *c,
 	    rr_reads_take(e, in, ch) && in->nsegs == 0 &&
 	    rr_reads_judge_reply(e, c, in, stream, in->len)) {
 		rr_in_arrive(e, in, RR_IN_COMPOSE);
-		take_reads(e, in, c);
+		take_read_reply(e, in, c);
 		return;
 	}
 	rr_in_repost(e, in);
@@ -516,6 +516,6 @@ bool rr_req_reply_pulled(struct rr_eng *e, struct rr_in *in, const uint8_t *head
 	if (in->nparts && (!c || have < in->len || !rr_reads_judge_reply(e, c, in, head, in->len)))
 		return false;
 	rr_in_forget_chunks(e, in);
-	take_reads(e, in, c);
+	take_read_reply(e, in, c);
 	return true;
 }

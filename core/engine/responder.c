@@ -22,7 +22,7 @@ bool rr_resp_takes_chunks(const struct rr_eng *e)
 	return !e->p.connector || e->reverse_chunks;
 }
 
-static bool chunk_fits(const struct rr_eng *e, const struct rr_wchunk *w)
+static bool write_chunk_fits(const struct rr_eng *e, const struct rr_wchunk *w)
 {
 	return w->nsegs <= e->p.max_segs;
 }
@@ -33,7 +33,7 @@ bool rr_resp_within_limits(const struct rr_eng *e, struct rr_in *in, const struc
 			   uint32_t reads)
 {
 	uint32_t most = e->p.max_chunks, others = ch->has_reply;
-	bool ok = !ch->has_reply || chunk_fits(e, &ch->reply);
+	bool ok = !ch->has_reply || write_chunk_fits(e, &ch->reply);
 
 	if (reads + others > most)
 		return rr_in_wrong(in, RR_ERR_READ_CHUNKS, most - rr_min(others, most), 0);
@@ -41,7 +41,7 @@ bool rr_resp_within_limits(const struct rr_eng *e, struct rr_in *in, const struc
 	if (ch->nwrites + others > most)
 		return rr_in_wrong(in, RR_ERR_WRITE_CHUNKS, most - others, 0);
 	for (uint32_t i = 0; i < ch->nwrites; i++)
-		ok &= chunk_fits(e, &ch->writes[i]);
+		ok &= write_chunk_fits(e, &ch->writes[i]);
 	return ok || rr_in_wrong(in, RR_ERR_SEGMENTS, e->p.max_segs, 0);
 }
 

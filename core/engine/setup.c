@@ -96,7 +96,7 @@ static void carve_map(struct rr_xmap *map, uint8_t *base, size_t *off, uint32_t 
 }
 
 /* Where its tables are behind the engine at base; base NULL only reckons. */
-static size_t lay_out(struct rr_eng_tables *t, uint8_t *base, const struct rr_eng_params *p)
+static size_t lay_out_tables(struct rr_eng_tables *t, uint8_t *base, const struct rr_eng_params *p)
 {
 	struct sizes s;
 	size_t off = 0;
@@ -122,7 +122,7 @@ size_t rr_eng_size(const struct rr_eng_params *p)
 {
 	struct rr_eng_tables t = { 0 };
 
-	return lay_out(&t, NULL, p);
+	return lay_out_tables(&t, NULL, p);
 }
 
 /* Version 1 has no opening: whoever upgraded the connection has agreed on what there is (RFC 8166 §4.6.2). */
@@ -141,7 +141,7 @@ struct rr_eng *rr_eng_init(void *mem, const struct rr_eng_params *p, rr_time now
 
 	if (!codec)
 		return NULL;
-	lay_out(&e->tables, mem, p);
+	lay_out_tables(&e->tables, mem, p);
 	e->p = *p;
 	e->p.max_segs = rr_min(p->max_segs, RR_OP_MAX_SEGS);
 	e->p.max_chunks = rr_min(p->max_chunks, RR_MAX_SEGS);

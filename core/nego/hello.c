@@ -113,7 +113,7 @@ static bool get_field(struct rr_rcur *c, struct field *f)
 	return c->rc == RR_WIRE_OK;
 }
 
-static bool get_bytes(const struct field *f, uint8_t *out, uint32_t len)
+static bool get_field_bytes(const struct field *f, uint8_t *out, uint32_t len)
 {
 	if (f->len != len)
 		return false;
@@ -134,7 +134,7 @@ static bool get_prov(const struct field *f, struct rr_hello *h)
 	return true;
 }
 
-static bool get_word(const struct field *f, struct rr_hello *h)
+static bool get_field_word(const struct field *f, struct rr_hello *h)
 {
 	uint32_t v;
 
@@ -145,7 +145,7 @@ static bool get_word(const struct field *f, struct rr_hello *h)
 	return true;
 }
 
-static bool is_known(uint32_t tag)
+static bool is_known_tag(uint32_t tag)
 {
 	return tag == TAG_TOKEN || (tag >= TAG_PROV && tag <= TAG_ENDS) ||
 	       (tag >= TAG_WORDS && tag < TAG_WORDS + rr_array_size(word_at));
@@ -155,15 +155,15 @@ static bool get_known(const struct field *f, struct rr_hello *h)
 {
 	switch (f->tag) {
 	case TAG_TOKEN:
-		return get_bytes(f, h->token, sizeof(h->token));
+		return get_field_bytes(f, h->token, sizeof(h->token));
 	case TAG_HOST:
-		return get_bytes(f, h->host, sizeof(h->host));
+		return get_field_bytes(f, h->host, sizeof(h->host));
 	case TAG_ENDS:
-		return get_bytes(f, h->ends, sizeof(h->ends));
+		return get_field_bytes(f, h->ends, sizeof(h->ends));
 	case TAG_PROV:
 		return get_prov(f, h);
 	default:
-		return get_word(f, h);
+		return get_field_word(f, h);
 	}
 }
 
@@ -174,7 +174,7 @@ bool rr_hello_get(struct rr_rcur *c, struct rr_hello *h)
 
 	memset(h, 0, sizeof(*h));
 	while (get_field(c, &f)) {
-		if (!is_known(f.tag))
+		if (!is_known_tag(f.tag))
 			continue;
 		if (!get_known(&f, h) || seen & 1u << f.tag)
 			return false;

@@ -41,7 +41,7 @@ static void put_magic(struct rr_wcur *c)
 }
 
 /* Puts the record mark in place: the length, or 0 if the message did not fit. */
-static uint32_t finish(struct rr_wcur *c, uint8_t *buf)
+static uint32_t finish_record(struct rr_wcur *c, uint8_t *buf)
 {
 	uint32_t len = (uint32_t)(c->p - buf);
 
@@ -71,7 +71,7 @@ uint32_t rr_nego_put_offer(const struct rr_hello *h, uint32_t program, uint32_t 
 	put_magic(&c);
 	rr_put_u32(&c, h->version);
 	rr_hello_put(&c, h);
-	return finish(&c, buf);
+	return finish_record(&c, buf);
 }
 
 /* What all answers begin with. */
@@ -97,7 +97,7 @@ uint32_t rr_nego_put_answer(const struct rr_hello *h, uint32_t xid, uint8_t *buf
 	rr_wcur_init(&c, buf, rr_min(cap, RR_ANSWER_MAX));
 	put_verdict(&c, xid, h->version, VERDICT_CHOSEN);
 	rr_hello_put(&c, h);
-	return finish(&c, buf);
+	return finish_record(&c, buf);
 }
 
 uint32_t rr_nego_put_refusal(enum rr_nego no, uint32_t xid, uint8_t *buf, uint32_t cap)
@@ -107,7 +107,7 @@ uint32_t rr_nego_put_refusal(enum rr_nego no, uint32_t xid, uint8_t *buf, uint32
 	rr_wcur_init(&c, buf, cap);
 	put_verdict(&c, xid, RR_NEGO_VERSION, no == RR_NEGO_ELSEWHERE ? VERDICT_ELSEWHERE :
 		    no == RR_NEGO_ONE_HOST ? VERDICT_ONE_HOST : VERDICT_DECLINED);
-	return finish(&c, buf);
+	return finish_record(&c, buf);
 }
 
 /* --- recognising an offer --- */

@@ -28,7 +28,7 @@ static void on_refused(rr_refused_fn *fn)
 	rr_refused = fn;
 }
 
-static void at_exit(void)
+static void call_exiting(void)
 {
 	if (exiting)
 		exiting();
@@ -42,7 +42,7 @@ void rr_prov_at_exit(void (*fn)(void))
 static void load_verbs(void)
 {
 	struct rr_verbs_env env = { .os = rr_os, .own_fd = rr_ownfd_set, .on_refused = on_refused,
-				    .at_exit = at_exit };
+				    .at_exit = call_exiting };
 	rr_verbs_plugin_fn *entry;
 	char path[512];
 	const char *slash;

@@ -10,7 +10,7 @@ static struct rr_bound both(uint64_t n)
 	return (struct rr_bound){ n, n };
 }
 
-static struct rr_bound sum(struct rr_bound a, struct rr_bound b)
+static struct rr_bound bound_sum(struct rr_bound a, struct rr_bound b)
 {
 	return (struct rr_bound){ rr_bound_add(a.all, b.all), rr_bound_add(a.rest, b.rest) };
 }
@@ -34,7 +34,7 @@ static uint64_t opaque(uint64_t data)
 	return data >= RR_BOUND_NONE ? RR_BOUND_NONE : rr_bound_add(4, rr_align(data, 4));
 }
 
-static struct rr_bound eligible(struct rr_walk *w, uint64_t limit)
+static struct rr_bound bound_eligible(struct rr_walk *w, uint64_t limit)
 {
 	uint64_t data = rr_min(w->count, limit);
 
@@ -44,25 +44,25 @@ static struct rr_bound eligible(struct rr_walk *w, uint64_t limit)
 	return (struct rr_bound){ opaque(data), 4 };
 }
 
-static struct rr_bound array(struct rr_walk *w, const char **f)
+static struct rr_bound bound_array(struct rr_walk *w, const char **f)
 {
 	const char *inner = *f + 1;
 	uint64_t n;
 
 	*f = rr_format_close(*f) + 1;
 	n = rr_format_number(f, RR_BOUND_NONE);
-	return sum(both(4), times(rr_bound_format(w, inner), n));
+	return bound_sum(both(4), times(rr_bound_format(w, inner), n));
 }
 
-static struct rr_bound optional(struct rr_walk *w, const char **f)
+static struct rr_bound bound_optional(struct rr_walk *w, const char **f)
 {
 	const char *inner = *f + 1;
 
 	*f = rr_format_close(*f) + 1;
-	return sum(both(4), rr_bound_format(w, inner));
+	return bound_sum(both(4), rr_bound_format(w, inner));
 }
 
-static struct rr_bound choose(struct rr_walk *w, const char **f)
+static struct rr_bound bound_choice(struct rr_walk *w, const char **f)
 {
 	const char *arm = *f + 1, *end = rr_format_close(*f);
 	struct rr_bound most = both(0);
@@ -73,10 +73,10 @@ static struct rr_bound choose(struct rr_walk *w, const char **f)
 		arm = rr_format_arm_end(arm) + 1;
 	}
 	*f = end + 1;
-	return sum(both(4), most);
+	return bound_sum(both(4), most);
 }
 
-static struct rr_bound letter(struct rr_walk *w, char c, uint64_t number)
+static struct rr_bound bound_letter(struct rr_walk *w, char c, uint64_t number)
 {
 	switch (c) {
 	case 'w':
@@ -84,7 +84,7 @@ static struct rr_bound letter(struct rr_walk *w, char c, uint64_t number)
 	case 'o':
 		return both(opaque(number));
 	case 'd':
-		return eligible(w, number);
+		return bound_eligible(w, number);
 	case 't':
 		return both(opaque(w->tag));
 	case 'f':
@@ -95,7 +95,7 @@ static struct rr_bound letter(struct rr_walk *w, char c, uint64_t number)
 	return both(0);
 }
 
-static struct rr_bound element(struct rr_walk *w, const char **f)
+static struct rr_bound bound_element(struct rr_walk *w, const char **f)
 {
 	const char *at = *f;
 	char c = *at;
@@ -103,18 +103,18 @@ static struct rr_bound element(struct rr_walk *w, const char **f)
 
 	switch (c) {
 	case '[':
-		return array(w, f);
+		return bound_array(w, f);
 	case '(':
-		return optional(w, f);
+		return bound_optional(w, f);
 	case '{':
-		return choose(w, f);
+		return bound_choice(w, f);
 	case '<':
 		*f = rr_format_close(at) + 1;
 		return both(rr_align(w->count, 4));
 	}
 	(*f)++;
 	number = rr_format_number(f, c == 'w' ? 1 : RR_BOUND_NONE);
-	return letter(w, c, number);
+	return bound_letter(w, c, number);
 }
 
 struct rr_bound rr_bound_format(struct rr_walk *w, const char *f)
@@ -122,6 +122,6 @@ struct rr_bound rr_bound_format(struct rr_walk *w, const char *f)
 	struct rr_bound total = both(0);
 
 	while (*f && *f != '|' && *f != ']' && *f != ')' && *f != '}')
-		total = sum(total, element(w, &f));
+		total = bound_sum(total, bound_element(w, &f));
 	return total;
 }

@@ -32,7 +32,7 @@ static uint8_t small(uint32_t v)
 }
 
 /* What a walk comes to. Where nothing is eligible no chunk is right. */
-static enum rr_ulb_rc verdict(const struct rr_walk *w)
+static enum rr_ulb_rc verdict_of(const struct rr_walk *w)
 {
 	bool judged = w->rc == RR_WALK_OK || w->rc == RR_WALK_STOP;
 
@@ -135,14 +135,14 @@ static bool is_data(const struct header *h)
 
 /* Does the security service leave arguments and results as they are? RFC 8166 §8.2.2.3. */
 /* req: rfc8166 8.2.2.3 #1 */
-static bool is_plain(const struct header *h)
+static bool is_plain_header(const struct header *h)
 {
 	return h->flavor != RR_RPCSEC_GSS || (is_data(h) && h->gss_service == SVC_NONE);
 }
 
-static bool is_readable(const struct header *h)
+static bool is_readable_header(const struct header *h)
 {
-	return is_plain(h) || (is_data(h) && h->gss_service == SVC_INTEGRITY);
+	return is_plain_header(h) || (is_data(h) && h->gss_service == SVC_INTEGRITY);
 }
 
 static const struct rr_ulb_proc *procedure(const struct rr_ulb_binding *b, uint32_t proc)
@@ -154,9 +154,9 @@ static const struct rr_ulb_proc *procedure(const struct rr_ulb_binding *b, uint3
 
 static void arguments(struct rr_walk *w, const struct header *h, const struct rr_ulb_proc *p)
 {
-	if (!p->args || !is_readable(h))
+	if (!p->args || !is_readable_header(h))
 		return;
-	if (!is_plain(h))
+	if (!is_plain_header(h))
 		rr_walk_format(w, "w2");	/* length of the body, sequence number */
 	rr_walk_format(w, p->args);
 }
@@ -174,7 +174,7 @@ static uint32_t total(uint64_t results, uint64_t extra, uint64_t limit)
 static void bounds(struct rr_walk *w, const struct header *h, const struct rr_ulb_proc *p,
 		   uint32_t session_max, struct rr_ulb_call *out)
 {
-	uint64_t extra = is_plain(h) ? 0 : GSS_WRAP;
+	uint64_t extra = is_plain_header(h) ? 0 : GSS_WRAP;
 	uint64_t limit = w->session && session_max ? session_max + extra : RR_ULB_UNKNOWN;
 	struct rr_bound b = rr_bound_format(w, p->res);
 
@@ -191,7 +191,7 @@ static void gss_control(const struct header *h, struct rr_ulb_call *out)
 		out->reply_max = out->reply_rest = total(REPLY_ERROR, 0, RR_ULB_UNKNOWN);
 }
 
-static void note(const struct header *h, struct rr_ulb_rec *rec)
+static void note_header(const struct header *h, struct rr_ulb_rec *rec)
 {
 	rec->flavor = small(h->flavor);
 	rec->gss_proc = small(h->gss_proc);
@@ -206,7 +206,7 @@ static enum rr_ulb_rc look_at_call(struct rr_walk *w, uint32_t session_max,
 	uint8_t number = 0;
 	bool readable = call_header(w, &h);
 
-	note(&h, &out->rec);
+	note_header(&h, &out->rec);
 	w->b = rr_ulb_find(h.prog, h.vers, &number);
 	if (!readable || !h.known || !w->b)
 		return w->rc == RR_WALK_UNSEEN ? RR_ULB_NONE : unbound(w);
@@ -218,10 +218,10 @@ static enum rr_ulb_rc look_at_call(struct rr_walk *w, uint32_t session_max,
 	p = procedure(w->b, h.proc);
 	if (!p)
 		return unbound(w);
-	w->reduce = is_plain(&h);
+	w->reduce = is_plain_header(&h);
 	arguments(w, &h, p);
-	if (verdict(w) != RR_ULB_OK)
-		return verdict(w);
+	if (verdict_of(w) != RR_ULB_OK)
+		return verdict_of(w);
 	bounds(w, &h, p, session_max, out);
 	out->rec.binding = number;
 	out->rec.proc = (uint8_t)h.proc;
@@ -283,7 +283,7 @@ enum rr_ulb_rc rr_ulb_reply(const struct rr_ulb_rec *rec, const struct rr_ulb_vi
 		return unbound(&w);
 	if (reply_header(&w))
 		rr_walk_format(&w, p->res);
-	rc = verdict(&w);
+	rc = verdict_of(&w);
 	if (rc == RR_ULB_OK) {
 		out->nitems = w.nitems;
 		out->len = (uint32_t)(v->len + w.shift);
@@ -316,9 +316,9 @@ enum rr_ulb_rc rr_ulb_pad_call(const struct rr_ulb_view *v, struct rr_ulb_paddin
 	struct rr_walk w;
 
 	pad_init(&w, v, p);
-	if (!call_header(&w, &h) || !h.known || !is_plain(&h))
+	if (!call_header(&w, &h) || !h.known || !is_plain_header(&h))
 		return RR_ULB_NONE;
-	note(&h, &p->rec);
+	note_header(&h, &p->rec);
 	w.b = rr_ulb_find(h.prog, h.vers, &number);
 	proc = procedure(w.b, h.proc);
 	if (!proc)

@@ -44,7 +44,7 @@ uint32_t rr_walk_word(struct rr_walk *w)
 }
 
 /* What is there is part of the stream, what is to be put is not. */
-static void pad(struct rr_walk *w, uint32_t len)
+static void walk_padding(struct rr_walk *w, uint32_t len)
 {
 	struct rr_ulb_padding *p = w->padding;
 	uint32_t at = p->base + w->at + (p->there ? 0 : w->padded);
@@ -68,7 +68,7 @@ uint32_t rr_walk_opaque(struct rr_walk *w)
 	uint32_t len = rr_walk_word(w);
 
 	if (unlikely(w->padding))
-		pad(w, len);
+		walk_padding(w, len);
 	rr_walk_skip(w, rr_ulb_padded(len));
 	return w->rc ? 0 : len;
 }
@@ -124,14 +124,14 @@ static void match_write_chunk(struct rr_walk *w, struct rr_ulb_item *it)
 }
 
 /* An item that is in a chunk moves what is behind it. The whole message must have a length. */
-static void put_back(struct rr_walk *w, uint32_t len)
+static void put_item_back(struct rr_walk *w, uint32_t len)
 {
 	w->shift += rr_ulb_padded(len);
 	if (w->v->len + w->shift > UINT32_MAX)
 		rr_walk_fail(w, RR_WALK_VIOLATION);
 }
 
-static void eligible(struct rr_walk *w)
+static void walk_eligible(struct rr_walk *w)
 {
 	struct rr_ulb_item it = { .chunk = RR_ULB_INLINE, .early = w->absent };
 
@@ -148,7 +148,7 @@ static void eligible(struct rr_walk *w)
 	else
 		match_read_chunk(w, &it);
 	if (it.placed)
-		put_back(w, it.len);
+		put_item_back(w, it.len);
 	else
 		rr_walk_skip(w, rr_ulb_padded(it.len));
 	if (w->rc == RR_WALK_OK)
@@ -166,7 +166,7 @@ bool rr_walk_has_chunks(const struct rr_walk *w, uint32_t from)
 
 /* --- elements --------------------------------------------------------------------------- */
 
-static const char *array(struct rr_walk *w, const char *f)
+static const char *walk_array(struct rr_walk *w, const char *f)
 {
 	const char *end = rr_format_close(f) + 1;
 
@@ -179,7 +179,7 @@ static const char *array(struct rr_walk *w, const char *f)
 	return end;
 }
 
-static const char *optional(struct rr_walk *w, const char *f)
+static const char *walk_optional(struct rr_walk *w, const char *f)
 {
 	if (get_bool(w))
 		rr_walk_format(w, f + 1);
@@ -188,14 +188,14 @@ static const char *optional(struct rr_walk *w, const char *f)
 	return rr_format_close(f) + 1;
 }
 
-static const char *list(struct rr_walk *w, const char *f)
+static const char *walk_list(struct rr_walk *w, const char *f)
 {
 	while (get_bool(w) && !w->rc)
 		rr_walk_format(w, f + 1);
 	return rr_format_close(f) + 1;
 }
 
-static const char *choose(struct rr_walk *w, const char *f)
+static const char *walk_choice(struct rr_walk *w, const char *f)
 {
 	const char *end = rr_format_close(f) + 1, *arm = f + 1;
 	uint64_t v = rr_walk_word(w), is;
@@ -286,7 +286,7 @@ static void operations(struct rr_walk *w)
 
 /* --- the walk --------------------------------------------------------------------------- */
 
-static void letter(struct rr_walk *w, char c, uint64_t number)
+static void walk_letter(struct rr_walk *w, char c, uint64_t number)
 {
 	uint32_t v;
 
@@ -296,7 +296,7 @@ static void letter(struct rr_walk *w, char c, uint64_t number)
 		break;
 	case 'd':
 		if (w->reduce) {
-			eligible(w);
+			walk_eligible(w);
 			break;
 		}
 		/* fallthrough */
@@ -332,32 +332,32 @@ static void letter(struct rr_walk *w, char c, uint64_t number)
 	}
 }
 
-static const char *element(struct rr_walk *w, const char *f)
+static const char *walk_element(struct rr_walk *w, const char *f)
 {
 	char c = *f;
 	uint64_t number;
 
 	switch (c) {
 	case '[':
-		return array(w, f);
+		return walk_array(w, f);
 	case '(':
-		return optional(w, f);
+		return walk_optional(w, f);
 	case '*':
-		return list(w, f + 1);
+		return walk_list(w, f + 1);
 	case '{':
-		return choose(w, f);
+		return walk_choice(w, f);
 	case '<':
 		rr_walk_format(w, f + 1);
 		return rr_format_close(f) + 1;
 	}
 	f++;
 	number = rr_format_number(&f, 1);
-	letter(w, c, number);
+	walk_letter(w, c, number);
 	return f;
 }
 
 void rr_walk_format(struct rr_walk *w, const char *f)
 {
 	while (!w->rc && *f && *f != '|' && !rr_format_closes(*f))
-		f = element(w, f);
+		f = walk_element(w, f);
 }

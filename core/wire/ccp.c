@@ -59,7 +59,7 @@ static void put_auth_none(struct rr_wcur *c)
 	rr_put_u32(c, 0);
 }
 
-static uint32_t finish(const struct rr_wcur *c, const uint8_t *buf)
+static uint32_t finish_message(const struct rr_wcur *c, const uint8_t *buf)
 {
 	return c->full ? 0 : (uint32_t)(c->p - buf);
 }
@@ -100,7 +100,7 @@ uint32_t rr_ccp_put_reply(enum rr_ccp what, uint32_t xid, const struct rr_ccp_re
 	rr_put_u32(&c, 0);	/* MSG_ACCEPTED */
 	put_auth_none(&c);
 	put_results(&c, what, res);
-	return finish(&c, buf);
+	return finish_message(&c, buf);
 }
 
 uint32_t rr_ccp_put_call(uint32_t program, uint32_t xid, const struct rr_ccp_req *req,
@@ -120,7 +120,7 @@ uint32_t rr_ccp_put_call(uint32_t program, uint32_t xid, const struct rr_ccp_req
 	rr_put_u32(&c, req->maxcall);
 	rr_put_u32(&c, req->maxreply);
 	rr_put_u32(&c, req->maxrdmaread);
-	return finish(&c, buf);
+	return finish_message(&c, buf);
 }
 
 enum rr_ccp_verdict rr_ccp_get_reply(const uint8_t *buf, uint32_t len, uint32_t xid,

@@ -7,21 +7,21 @@
 #define SEG_LEN		16u	/* handle, length, offset: RFC 8166 §3.4.3 */
 #define READ_SEG_LEN	24u	/* present word, position, segment */
 
-static void get_seg(struct rr_rcur *c, struct rr_seg *s)
+static void get_segment(struct rr_rcur *c, struct rr_seg *s)
 {
 	s->handle = rr_get_u32(c);
 	s->length = rr_get_u32(c);
 	s->offset = rr_get_u64(c);
 }
 
-static void put_seg(struct rr_wcur *c, const struct rr_seg *s)
+static void put_segment(struct rr_wcur *c, const struct rr_seg *s)
 {
 	rr_put_u32(c, s->handle);
 	rr_put_u32(c, s->length);
 	rr_put_u64(c, s->offset);
 }
 
-static void too_many(struct rr_rcur *c, struct rr_chunks *ch, enum rr_over what)
+static void note_too_many(struct rr_rcur *c, struct rr_chunks *ch, enum rr_over what)
 {
 	ch->over = what;
 	rr_rcur_fail(c, RR_WIRE_TOO_MANY);
@@ -36,11 +36,11 @@ static void get_read_list(struct rr_rcur *c, struct rr_chunks *ch)
 		struct rr_read_seg *r = &ch->reads[ch->nreads];
 
 		if (ch->nreads == RR_MAX_SEGS) {
-			too_many(c, ch, RR_OVER_READS);
+			note_too_many(c, ch, RR_OVER_READS);
 			return;
 		}
 		r->position = rr_get_u32(c);
-		get_seg(c, &r->seg);
+		get_segment(c, &r->seg);
 		if (r->position & 3)
 			rr_rcur_fail(c, RR_WIRE_BAD_XDR);
 		ch->nreads++;
@@ -60,12 +60,12 @@ static void get_wchunk(struct rr_rcur *c, struct rr_chunks *ch, struct rr_wchunk
 		return;
 	}
 	if (n > RR_MAX_SEGS - ch->nsegs) {
-		too_many(c, ch, RR_OVER_SEGS);
+		note_too_many(c, ch, RR_OVER_SEGS);
 		return;
 	}
 	w->nsegs = (uint16_t)n;
 	while (n--)
-		get_seg(c, &ch->segs[ch->nsegs++]);
+		get_segment(c, &ch->segs[ch->nsegs++]);
 }
 
 static void get_write_list(struct rr_rcur *c, struct rr_chunks *ch)
@@ -73,7 +73,7 @@ static void get_write_list(struct rr_rcur *c, struct rr_chunks *ch)
 	ch->nwrites = 0;
 	while (rr_get_bool(c)) {
 		if (ch->nwrites == RR_MAX_WRITE_CHUNKS) {
-			too_many(c, ch, RR_OVER_WRITES);
+			note_too_many(c, ch, RR_OVER_WRITES);
 			return;
 		}
 		get_wchunk(c, ch, &ch->writes[ch->nwrites++]);
@@ -96,7 +96,7 @@ static void put_wchunk(struct rr_wcur *c, const struct rr_chunks *ch, const stru
 	assert(w->first + w->nsegs <= RR_MAX_SEGS);
 	rr_put_u32(c, w->nsegs);
 	for (uint32_t i = 0; i < w->nsegs; i++)
-		put_seg(c, &ch->segs[w->first + i]);
+		put_segment(c, &ch->segs[w->first + i]);
 }
 
 void rr_chunks_put(struct rr_wcur *c, const struct rr_chunks *ch)
@@ -105,7 +105,7 @@ void rr_chunks_put(struct rr_wcur *c, const struct rr_chunks *ch)
 	for (uint32_t i = 0; i < ch->nreads; i++) {
 		rr_put_u32(c, 1);
 		rr_put_u32(c, ch->reads[i].position);
-		put_seg(c, &ch->reads[i].seg);
+		put_segment(c, &ch->reads[i].seg);
 	}
 	rr_put_u32(c, 0);
 	for (uint32_t i = 0; i < ch->nwrites; i++) {

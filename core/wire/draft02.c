@@ -15,7 +15,7 @@ static bool is_other_error(const struct rr_msg *m, uint32_t len)
 }
 
 /* req: draft-02 4.2 #1 */
-static enum rr_wire_rc decode(const uint8_t *buf, uint32_t len, struct rr_msg *m)
+static enum rr_wire_rc draft02_decode(const uint8_t *buf, uint32_t len, struct rr_msg *m)
 {
 	enum rr_wire_rc rc = rr_v1_codec.decode(buf, len, m);
 
@@ -25,12 +25,12 @@ static enum rr_wire_rc decode(const uint8_t *buf, uint32_t len, struct rr_msg *m
 	return RR_WIRE_OK;
 }
 
-static uint32_t encode(const struct rr_msg *m, uint8_t *buf, uint32_t cap)
+static uint32_t draft02_encode(const struct rr_msg *m, uint8_t *buf, uint32_t cap)
 {
 	return rr_v1_codec.encode(m, buf, cap);
 }
 
-static uint32_t size(const struct rr_msg *m)
+static uint32_t draft02_size(const struct rr_msg *m)
 {
 	return rr_v1_codec.size(m);
 }
@@ -39,9 +39,9 @@ const struct rr_codec rr_draft02_codec = {
 	.version = 1,
 	.dialect = RR_DIALECT_DRAFT02,
 	.name = "draft02",
-	.decode = decode,
-	.encode = encode,
-	.size = size,
+	.decode = draft02_decode,
+	.encode = draft02_encode,
+	.size = draft02_size,
 };
 
 uint32_t rr_msgp_pad(uint32_t align, uint32_t thresh, uint32_t at, uint32_t len)

@@ -61,7 +61,7 @@ void rr_props_get(struct rr_rcur *c, struct rr_props *p)
 		get_item(c, p);
 }
 
-static uint32_t count(const struct rr_props *p)
+static uint32_t count_props(const struct rr_props *p)
 {
 	uint32_t n = 0;
 
@@ -72,7 +72,7 @@ static uint32_t count(const struct rr_props *p)
 
 void rr_props_put(struct rr_wcur *c, const struct rr_props *p)
 {
-	rr_put_u32(c, count(p));
+	rr_put_u32(c, count_props(p));
 	for (uint32_t i = 0; i < RR_PROP_N; i++) {
 		if (!(p->given & 1u << i))
 			continue;
@@ -84,7 +84,7 @@ void rr_props_put(struct rr_wcur *c, const struct rr_props *p)
 
 uint32_t rr_props_size(const struct rr_props *p)
 {
-	return 4 + count(p) * (ITEM_MIN + VALUE_LEN);
+	return 4 + count_props(p) * (ITEM_MIN + VALUE_LEN);
 }
 
 /* --- subsets --- */

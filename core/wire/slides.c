@@ -31,7 +31,7 @@ static enum rr_wire_rc get_reverse(const uint8_t *buf, uint32_t len, struct rr_m
 	return RR_WIRE_OK;
 }
 
-static enum rr_wire_rc decode(const uint8_t *buf, uint32_t len, struct rr_msg *m)
+static enum rr_wire_rc slides_decode(const uint8_t *buf, uint32_t len, struct rr_msg *m)
 {
 	enum rr_wire_rc rc = rr_v1_codec.decode(buf, len, m);
 
@@ -40,31 +40,31 @@ static enum rr_wire_rc decode(const uint8_t *buf, uint32_t len, struct rr_msg *m
 	return rc;
 }
 
-static bool encodable(const struct rr_msg *m)
+static bool slides_encodable(const struct rr_msg *m)
 {
 	return !m->reverse ||
 	       (m->type == RR_MSG && m->dir != RR_DIR_UNKNOWN && no_chunks(&m->ch));
 }
 
-static uint32_t encode(const struct rr_msg *m, uint8_t *buf, uint32_t cap)
+static uint32_t slides_encode(const struct rr_msg *m, uint8_t *buf, uint32_t cap)
 {
-	uint32_t len = encodable(m) ? rr_v1_codec.encode(m, buf, cap) : 0;
+	uint32_t len = slides_encodable(m) ? rr_v1_codec.encode(m, buf, cap) : 0;
 
 	if (len > 0 && m->reverse)
 		rr_put_be32(buf + PROC_AT, m->dir == RR_DIR_CALL ? RDMA_BCALL : RDMA_BRPLY);
 	return len;
 }
 
-static uint32_t size(const struct rr_msg *m)
+static uint32_t slides_size(const struct rr_msg *m)
 {
-	return encodable(m) ? rr_v1_codec.size(m) : 0;
+	return slides_encodable(m) ? rr_v1_codec.size(m) : 0;
 }
 
 const struct rr_codec rr_slides_codec = {
 	.version = 1,
 	.dialect = RR_DIALECT_SLIDES,
 	.name = "slides",
-	.decode = decode,
-	.encode = encode,
-	.size = size,
+	.decode = slides_decode,
+	.encode = slides_encode,
+	.size = slides_size,
 };

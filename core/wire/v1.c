@@ -44,7 +44,7 @@ static bool too_short(uint32_t proc, uint32_t len)
 /* RFC 8166 §4.5: an error that cannot be decoded is discarded, never answered, or two
  * peers could go on answering each other for ever. */
 /* req: rfc8166 4.5 #7 */
-static enum rr_wire_rc get_error(struct rr_rcur *c, struct rr_msg *m)
+static enum rr_wire_rc v1_get_error(struct rr_rcur *c, struct rr_msg *m)
 {
 	m->err = rr_get_u32(c);
 	switch (m->err) {
@@ -62,7 +62,7 @@ static enum rr_wire_rc get_error(struct rr_rcur *c, struct rr_msg *m)
 
 /* RFC 8166 §4.2.4: the whole message of a NOMSG is in a chunk, so there must be one. */
 /* req: rfc8166 4.2.4 #1 */
-static enum rr_wire_rc get_nomsg(struct rr_rcur *c, struct rr_msg *m)
+static enum rr_wire_rc v1_get_nomsg(struct rr_rcur *c, struct rr_msg *m)
 {
 	rr_chunks_get(c, &m->ch);
 	if (c->rc == RR_WIRE_OK && m->ch.nreads == 0 && m->ch.nwrites == 0 && !m->ch.has_reply)
@@ -70,14 +70,14 @@ static enum rr_wire_rc get_nomsg(struct rr_rcur *c, struct rr_msg *m)
 	return c->rc;
 }
 
-static enum rr_wire_rc get_body(struct rr_rcur *c, struct rr_msg *m)
+static enum rr_wire_rc v1_get_body(struct rr_rcur *c, struct rr_msg *m)
 {
 	switch (m->type) {
 	case RR_MSG:
 		rr_chunks_get(c, &m->ch);
 		return c->rc;
 	case RR_NOMSG:
-		return get_nomsg(c, m);
+		return v1_get_nomsg(c, m);
 	case RR_MSGP:
 		m->align = rr_get_u32(c);
 		m->thresh = rr_get_u32(c);
@@ -86,13 +86,13 @@ static enum rr_wire_rc get_body(struct rr_rcur *c, struct rr_msg *m)
 	case RR_DONE:
 		return RR_WIRE_OK;
 	case RR_ERROR:
-		return get_error(c, m);
+		return v1_get_error(c, m);
 	default:
 		return RR_WIRE_BAD_XDR;	/* RFC 8166 §4.5.2: no such procedure */
 	}
 }
 
-static enum rr_wire_rc decode(const uint8_t *buf, uint32_t len, struct rr_msg *m)
+static enum rr_wire_rc v1_decode(const uint8_t *buf, uint32_t len, struct rr_msg *m)
 {
 	struct rr_rcur c;
 	enum rr_wire_rc rc;
@@ -106,19 +106,19 @@ static enum rr_wire_rc decode(const uint8_t *buf, uint32_t len, struct rr_msg *m
 		    rr_be32(buf), vers, rr_be32(buf + 8));
 	m->proc = proc;
 	if (unlikely(vers != VERSION))
-		/* RDMA_ERROR is the same number in all versions; see get_error() */
+		/* RDMA_ERROR is the same number in all versions; see v1_get_error() */
 		return len < RR_V1_HDR_MIN || proc == RDMA_ERROR ? RR_WIRE_DISCARD
 								 : RR_WIRE_BAD_VERS;
 	if (unlikely(too_short(proc, len)))
 		return RR_WIRE_DISCARD;
 	rr_rcur_init(&c, buf + RR_PREFIX_LEN, len - RR_PREFIX_LEN);
-	rc = get_body(&c, m);
+	rc = v1_get_body(&c, m);
 	if (likely(rc == RR_WIRE_OK))
 		m->hdr_len = (uint32_t)(c.p - buf);
 	return rc;
 }
 
-static void put_error(struct rr_wcur *c, const struct rr_msg *m)
+static void v1_put_error(struct rr_wcur *c, const struct rr_msg *m)
 {
 	rr_put_u32(c, m->err);
 	if (m->err == RR_ERR_VERS) {
@@ -127,18 +127,18 @@ static void put_error(struct rr_wcur *c, const struct rr_msg *m)
 	}
 }
 
-static bool encodable(const struct rr_msg *m)
+static bool v1_encodable(const struct rr_msg *m)
 {
 	if (m->type == RR_ERROR)
 		return m->err == RR_ERR_VERS || m->err == RR_ERR_CHUNK;
 	return m->type < RR_HTYPE_OTHER;
 }
 
-static uint32_t encode(const struct rr_msg *m, uint8_t *buf, uint32_t cap)
+static uint32_t v1_encode(const struct rr_msg *m, uint8_t *buf, uint32_t cap)
 {
 	struct rr_wcur c;
 
-	if (!encodable(m))
+	if (!v1_encodable(m))
 		return 0;
 	rr_wcur_init(&c, buf, cap);
 	rr_put_u32(&c, m->xid);
@@ -150,15 +150,15 @@ static uint32_t encode(const struct rr_msg *m, uint8_t *buf, uint32_t cap)
 		rr_put_u32(&c, m->thresh);
 	}
 	if (m->type == RR_ERROR)
-		put_error(&c, m);
+		v1_put_error(&c, m);
 	else if (m->type != RR_DONE)
 		rr_chunks_put(&c, &m->ch);
 	return c.full ? 0 : (uint32_t)(c.p - buf);
 }
 
-static uint32_t size(const struct rr_msg *m)
+static uint32_t v1_size(const struct rr_msg *m)
 {
-	if (!encodable(m))
+	if (!v1_encodable(m))
 		return 0;
 	switch (m->type) {
 	case RR_ERROR:
@@ -177,7 +177,7 @@ const struct rr_codec rr_v1_codec = {
 	.version = VERSION,
 	.dialect = RR_DIALECT_V1,
 	.name = "v1",
-	.decode = decode,
-	.encode = encode,
-	.size = size,
+	.decode = v1_decode,
+	.encode = v1_encode,
+	.size = v1_size,
 };

@@ -20,13 +20,13 @@ enum {
 /* --- bodies --- */
 
 /* §3.3 */
-static void get_lists(struct rr_rcur *c, struct rr_msg *m)
+static void v2_get_lists(struct rr_rcur *c, struct rr_msg *m)
 {
 	m->inv_handle = rr_get_u32(c);
 	rr_chunks_get(c, &m->ch);
 }
 
-static void put_lists(struct rr_wcur *c, const struct rr_msg *m)
+static void v2_put_lists(struct rr_wcur *c, const struct rr_msg *m)
 {
 	rr_put_u32(c, m->inv_handle);
 	rr_chunks_put(c, &m->ch);
@@ -40,21 +40,21 @@ static uint32_t size_lists(const struct rr_msg *m)
 /* §5.3.1: the RPC message's first word is part of the header's definition. */
 static void get_msg(struct rr_rcur *c, struct rr_msg *m)
 {
-	get_lists(c, m);
+	v2_get_lists(c, m);
 	if (rr_rcur_left(c) < 4)
 		rr_rcur_fail(c, RR_WIRE_BAD_XDR);
 }
 
 /* §5.3.2: the message is in a chunk, so there must be one. */
-static void get_nomsg(struct rr_rcur *c, struct rr_msg *m)
+static void v2_get_nomsg(struct rr_rcur *c, struct rr_msg *m)
 {
-	get_lists(c, m);
+	v2_get_lists(c, m);
 	if (m->ch.nreads == 0 && m->ch.nwrites == 0 && !m->ch.has_reply)
 		rr_rcur_fail(c, RR_WIRE_BAD_XDR);
 }
 
 /* §6.4: the words behind an error code. Codes that we do not know have none (§9.3). */
-static uint32_t arm_words(uint32_t err)
+static uint32_t error_words(uint32_t err)
 {
 	switch (err) {
 	case RR_ERR_VERS:
@@ -77,30 +77,30 @@ static uint32_t arm_first(uint32_t err)
 }
 
 /* req: version-two-08 3.2 #5 */
-static void get_error(struct rr_rcur *c, struct rr_msg *m)
+static void v2_get_error(struct rr_rcur *c, struct rr_msg *m)
 {
 	uint32_t *arm;
 
 	m->err = rr_get_u32(c);
 	arm = m->arm + arm_first(m->err);
-	for (uint32_t i = 0; i < arm_words(m->err); i++)
+	for (uint32_t i = 0; i < error_words(m->err); i++)
 		arm[i] = rr_get_u32(c);
 	if (m->dir != RR_DIR_REPLY)
 		rr_rcur_fail(c, RR_WIRE_BAD_XDR);	/* §3.2 */
 }
 
-static void put_error(struct rr_wcur *c, const struct rr_msg *m)
+static void v2_put_error(struct rr_wcur *c, const struct rr_msg *m)
 {
 	const uint32_t *arm = m->arm + arm_first(m->err);
 
 	rr_put_u32(c, m->err);
-	for (uint32_t i = 0; i < arm_words(m->err); i++)
+	for (uint32_t i = 0; i < error_words(m->err); i++)
 		rr_put_u32(c, arm[i]);
 }
 
 static uint32_t size_error(const struct rr_msg *m)
 {
-	return 4 + 4 * arm_words(m->err);
+	return 4 + 4 * error_words(m->err);
 }
 
 static void get_connprop(struct rr_rcur *c, struct rr_msg *m)
@@ -150,9 +150,9 @@ static const struct htype {
 	void (*put)(struct rr_wcur *c, const struct rr_msg *m);
 	uint32_t (*size)(const struct rr_msg *m);
 } htypes[] = {
-	{ RDMA2_MSG, RR_MSG, get_msg, put_lists, size_lists },
-	{ RDMA2_NOMSG, RR_NOMSG, get_nomsg, put_lists, size_lists },
-	{ RDMA2_ERROR, RR_ERROR, get_error, put_error, size_error },
+	{ RDMA2_MSG, RR_MSG, get_msg, v2_put_lists, size_lists },
+	{ RDMA2_NOMSG, RR_NOMSG, v2_get_nomsg, v2_put_lists, size_lists },
+	{ RDMA2_ERROR, RR_ERROR, v2_get_error, v2_put_error, size_error },
 	{ RDMA2_CONNPROP, RR_CONNPROP, get_connprop, put_connprop, size_connprop },
 	{ RDMA2_DONE, RR_DONE, get_done, put_done, size_done },
 	RR_V2_MORE_HTYPES
@@ -186,7 +186,7 @@ static bool is_v1_err_vers(const uint8_t *buf, uint32_t len, const struct rr_msg
 	if (len != V1_ERR_VERS_LEN || m->proc != RDMA2_ERROR || rr_be32(buf + 16) != RR_ERR_VERS)
 		return false;
 	low = rr_be32(buf + 20);
-	return m->vers == 1 || (m->vers == VERSION && (low == RR_ERR_VERS || arm_words(low) == 0));
+	return m->vers == 1 || (m->vers == VERSION && (low == RR_ERR_VERS || error_words(low) == 0));
 }
 
 static enum rr_wire_rc get_v1_err_vers(const uint8_t *buf, struct rr_msg *m)
@@ -232,7 +232,7 @@ static void answer_too_many(struct rr_msg *m)
 
 /* What an error in answer has to say. An error is answered by none, or two peers could go
  * on for ever. */
-static enum rr_wire_rc refuse(struct rr_msg *m, enum rr_wire_rc rc)
+static enum rr_wire_rc refuse_message(struct rr_msg *m, enum rr_wire_rc rc)
 {
 	if (m->proc == RDMA2_ERROR)
 		return RR_WIRE_DISCARD;
@@ -254,7 +254,7 @@ static enum rr_wire_rc refuse(struct rr_msg *m, enum rr_wire_rc rc)
 	return rc;
 }
 
-static enum rr_wire_rc get_body(const uint8_t *buf, uint32_t len, struct rr_msg *m)
+static enum rr_wire_rc v2_get_body(const uint8_t *buf, uint32_t len, struct rr_msg *m)
 {
 	const struct htype *h = by_number(m->proc);
 	uint32_t flags = rr_be32(buf + RR_PREFIX_LEN);
@@ -273,7 +273,7 @@ static enum rr_wire_rc get_body(const uint8_t *buf, uint32_t len, struct rr_msg 
 }
 
 /* req: version-two-08 10.1 #2 */
-static enum rr_wire_rc decode(const uint8_t *buf, uint32_t len, struct rr_msg *m)
+static enum rr_wire_rc v2_decode(const uint8_t *buf, uint32_t len, struct rr_msg *m)
 {
 	enum rr_wire_rc rc;
 
@@ -284,11 +284,11 @@ static enum rr_wire_rc decode(const uint8_t *buf, uint32_t len, struct rr_msg *m
 	if (unlikely(is_v1_err_vers(buf, len, m)))
 		return get_v1_err_vers(buf, m);
 	if (unlikely(m->vers != VERSION))
-		return len < RR_V1_HDR_MIN ? RR_WIRE_DISCARD : refuse(m, RR_WIRE_BAD_VERS);
+		return len < RR_V1_HDR_MIN ? RR_WIRE_DISCARD : refuse_message(m, RR_WIRE_BAD_VERS);
 	if (len < PREFIX_LEN)
 		return RR_WIRE_DISCARD;
-	rc = get_body(buf, len, m);
-	return likely(rc == RR_WIRE_OK) ? rc : refuse(m, rc);
+	rc = v2_get_body(buf, len, m);
+	return likely(rc == RR_WIRE_OK) ? rc : refuse_message(m, rc);
 }
 
 /* --- encoding --- */
@@ -299,7 +299,7 @@ static bool is_foreign_err_vers(const struct rr_msg *m)
 }
 
 /* req: version-two-08 3.2 #1 #5, 10.1 #1 */
-static uint32_t encode(const struct rr_msg *m, uint8_t *buf, uint32_t cap)
+static uint32_t v2_encode(const struct rr_msg *m, uint8_t *buf, uint32_t cap)
 {
 	const struct htype *h = by_type(m->type);
 	struct rr_wcur c;
@@ -318,7 +318,7 @@ static uint32_t encode(const struct rr_msg *m, uint8_t *buf, uint32_t cap)
 	return c.full ? 0 : (uint32_t)(c.p - buf);
 }
 
-static uint32_t size(const struct rr_msg *m)
+static uint32_t v2_size(const struct rr_msg *m)
 {
 	const struct htype *h = by_type(m->type);
 
@@ -331,7 +331,7 @@ const struct rr_codec rr_v2_codec = {
 	.version = VERSION,
 	.dialect = RR_DIALECT_V2,
 	.name = "v2",
-	.decode = decode,
-	.encode = encode,
-	.size = size,
+	.decode = v2_decode,
+	.encode = v2_encode,
+	.size = v2_size,
 };

@@ -29,7 +29,7 @@ static void check_rules(const char *address)
 	static struct rr_conf c;
 
 	rules = (struct rr_rules){ 0 };
-	add_all(&rules, address, "require");
+	add_both_rules(&rules, address, "require");
 	fuzz_check(rules.len == strlen(rules.text) && rules.len < sizeof(rules.text));
 	memset(&c, 0, sizeof(c));
 	rr_conf_rules(&c, "FUZZ", rules.text, rules.len);
@@ -54,7 +54,7 @@ static void check_list(void)
 	check_rules("fe80::1");
 }
 
-/* As rr_resolve_ask() prints it, and parse() reads it back. */
+/* As rr_resolve_ask() prints it, and parse_answer() reads it back. */
 static void print_and_parse(void)
 {
 	static char text[256 << 10];
@@ -65,7 +65,7 @@ static void print_and_parse(void)
 		if (is_of_use(&there.e[i]))
 			n += (size_t)snprintf(text + n, sizeof(text) - n, "%u %u %s %s\n", there.e[i].prog,
 					      there.e[i].vers, there.e[i].netid, there.e[i].addr);
-	parse(text);
+	parse_answer(text);
 }
 
 static void decode(const uint8_t *data, size_t len)
@@ -98,7 +98,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	fuzz_check(text);
 	memcpy(text, data + 1, len - 1);
 	text[len - 1] = '\0';
-	parse(text);
+	parse_answer(text);
 	check_list();
 	free(text);
 	return 0;

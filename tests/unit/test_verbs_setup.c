@@ -274,7 +274,7 @@ Test(verbs_setup, completions_interrupt_every_processor)
 
 Test(verbs_setup, both_sides_say_when_to_send_again)
 {
-	cr_assert_eq(connect_now(&q.qp, v), 0);
+	cr_assert_eq(connect_resolved(&q.qp, v), 0);
 	cr_assert_eq(ack_at_start, 16);
 	set_up();
 	q.qp.wake_fd = rr_verbs_epoll(3);
@@ -283,7 +283,7 @@ Test(verbs_setup, both_sides_say_when_to_send_again)
 	cr_assert_eq(ack_at_start, 16);
 	set_up();
 	v->param.ack_timeout = 0;
-	cr_assert_eq(connect_now(&q.qp, v), 0);
+	cr_assert_eq(connect_resolved(&q.qp, v), 0);
 	cr_assert_eq(ack_at_start, -1, "what RDMA CM finds");
 }
 

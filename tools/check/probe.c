@@ -57,7 +57,7 @@ static void end_with(const char *what)
 	exit(0);
 }
 
-static int get_bytes(int fd, void *to, size_t n)
+static int recv_bytes(int fd, void *to, size_t n)
 {
 	for (ssize_t r; n; to = (char *)to + r, n -= (size_t)r) {
 		errno = 0;
@@ -77,7 +77,7 @@ static long get_record(int fd, void *to, size_t cap)
 	int rc;
 
 	do {
-		if (get_bytes(fd, &mark, sizeof(mark)))
+		if (recv_bytes(fd, &mark, sizeof(mark)))
 			return -1;
 		n = ntohl(mark) & 0x7fffffff;
 		if (all + n > MOST_REPLY) {
@@ -85,7 +85,7 @@ static long get_record(int fd, void *to, size_t cap)
 			return -1;
 		}
 		part = malloc(n + 1);
-		rc = part ? get_bytes(fd, part, n) : -1;
+		rc = part ? recv_bytes(fd, part, n) : -1;
 		if (!rc && all < cap)
 			memcpy((char *)to + all, part, rr_min(n, cap - all));
 		free(part);

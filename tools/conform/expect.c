@@ -95,7 +95,7 @@ static bool wants_silence_only(const struct rr_step *s)
 	return true;
 }
 
-static void look(struct rr_run *r, const struct rr_step *as, const struct rr_step *s, struct shown *sh)
+static void look_for_message(struct rr_run *r, const struct rr_step *as, const struct rr_step *s, struct shown *sh)
 {
 	uint32_t silence = s->a.n ? (uint32_t)rr_run_eval(r, &s->a) : r->o->silence;
 	uint32_t ms = wants_silence_only(s) ? silence : r->o->timeout;
@@ -178,7 +178,7 @@ bool rr_run_expects(struct rr_run *r, const struct rr_step *as, const struct rr_
 	if (!rr_run_connected(r))
 		return false;
 	fresh = !rr_run_met(r, as);
-	look(r, as, s, &sh);
+	look_for_message(r, as, s, &sh);
 	if (fresh && sh.p && !s->other && s->what == RR_E_MESSAGE &&
 	    !notices_all(r, s, sh.p, sh.len))
 		return false;

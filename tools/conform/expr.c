@@ -30,7 +30,7 @@ static bool is_constant(const char *s, size_t len, uint64_t *v)
 	return false;
 }
 
-static bool is_name(const char *s, size_t len)
+static bool is_variable_name(const char *s, size_t len)
 {
 	if (!len || !islower((unsigned char)*s))
 		return false;
@@ -47,7 +47,7 @@ void rr_parse_defines(struct rr_parser *p, const char *name)
 	r->name = name;
 	r->next = p->names;
 	p->names = r;
-	if (!is_name(name, strlen(name)))
+	if (!is_variable_name(name, strlen(name)))
 		rr_parse_fail(p, "'%s' is no name: small letters, digits and _", name);
 }
 
@@ -62,7 +62,7 @@ static const char *refers(struct rr_parser *p, const char *s, size_t len)
 	return r->name;
 }
 
-static bool number(const char *s, size_t len, uint64_t *v)
+static bool parse_number(const char *s, size_t len, uint64_t *v)
 {
 	int base = len > 2 && s[0] == '0' && s[1] == 'x' ? 16 : 10;
 
@@ -94,9 +94,9 @@ static bool term(struct rr_parser *p, const char *s, size_t len, struct rr_term 
 	const char *dot = memchr(s, '.', len);
 	size_t head = dot ? (size_t)(dot - s) : len;
 
-	if (number(s, len, &t->value) || is_constant(s, len, &t->value))
+	if (parse_number(s, len, &t->value) || is_constant(s, len, &t->value))
 		return true;
-	if (!is_name(s, head))
+	if (!is_variable_name(s, head))
 		return rr_parse_fail(p, "'%.*s': neither a number, a name nor a constant of the documents",
 				     (int)len, s);
 	t->name = refers(p, s, head);
@@ -227,7 +227,7 @@ bool rr_parse_seg(struct rr_parser *p, const char *text, struct rr_segspec *s)
 	const char *open = strpbrk(text, "[{"), *colon = strchr(text, ':'), *last = strrchr(text, ':');
 	size_t head = open ? (size_t)(open - text) : strlen(text);
 
-	if (is_name(text, head)) {
+	if (is_variable_name(text, head)) {
 		s->name = refers(p, text, head);
 		return !open || (*open == '{' ? filled : part_of_memory)(p, text, open, s);
 	}

@@ -8,14 +8,14 @@
 static const char *const call_fields[] = { "xid", "type", "rpcvers", "prog", "vers", "proc", "cred", NULL };
 static const char *const reply_fields[] = { "xid", "type", "stat", "accept", "low", "high", NULL };
 
-static bool words(struct rr_parser *p, uint32_t least, uint32_t most, const char *form)
+static bool check_words(struct rr_parser *p, uint32_t least, uint32_t most, const char *form)
 {
 	if (p->nwords >= least && p->nwords <= most)
 		return true;
 	return rr_parse_fail(p, "%s: should be '%s'", p->word[0], form);
 }
 
-static bool expr_at(struct rr_parser *p, uint32_t i, struct rr_expr *e)
+static bool item_expr_at(struct rr_parser *p, uint32_t i, struct rr_expr *e)
 {
 	return rr_parse_expr(p, p->word[i], strlen(p->word[i]), e);
 }
@@ -59,10 +59,10 @@ static bool lengths(struct rr_parser *p, uint32_t from, struct rr_item *it)
 static bool get_read(struct rr_parser *p, bool expect, struct rr_item *it)
 {
 	if (!expect)
-		return words(p, 3, RR_WORDS, "read POSITION SEGMENT...") && expr_at(p, 1, &it->a) &&
+		return check_words(p, 3, RR_WORDS, "read POSITION SEGMENT...") && item_expr_at(p, 1, &it->a) &&
 		       segments(p, 2, it);
-	return words(p, 2, 4, "read POSITION [-> NAME]") && rr_parse_pat(p, p->word[1], &it->pat) &&
-	       (p->nwords == 2 || arrow(p, 2, it) || words(p, 0, 0, "read POSITION [-> NAME]"));
+	return check_words(p, 2, 4, "read POSITION [-> NAME]") && rr_parse_pat(p, p->word[1], &it->pat) &&
+	       (p->nwords == 2 || arrow(p, 2, it) || check_words(p, 0, 0, "read POSITION [-> NAME]"));
 }
 
 static bool get_write(struct rr_parser *p, bool expect, struct rr_item *it)
@@ -70,12 +70,12 @@ static bool get_write(struct rr_parser *p, bool expect, struct rr_item *it)
 	return expect ? lengths(p, 1, it) : segments(p, 1, it);
 }
 
-static bool get_lists(struct rr_parser *p, bool expect, struct rr_item *it)
+static bool parse_lists(struct rr_parser *p, bool expect, struct rr_item *it)
 {
 	(void)it;
 	if (!expect)
 		return rr_parse_fail(p, "lists: only of what is expected");
-	return words(p, 2, 2, "lists any") && (!strcmp(p->word[1], "any") || words(p, 0, 0, "lists any"));
+	return check_words(p, 2, 2, "lists any") && (!strcmp(p->word[1], "any") || check_words(p, 0, 0, "lists any"));
 }
 
 bool rr_parse_hex(struct rr_parser *p, uint32_t from, struct rr_item *it)
@@ -103,13 +103,13 @@ bool rr_parse_hex(struct rr_parser *p, uint32_t from, struct rr_item *it)
 /* prop ID [VALUE], or prop ID hex BYTES: in what is expected, VALUE is a pattern. */
 static bool get_prop(struct rr_parser *p, bool expect, struct rr_item *it)
 {
-	if (!words(p, 2, RR_WORDS, "prop ID [VALUE | hex BYTES]") || !expr_at(p, 1, &it->a))
+	if (!check_words(p, 2, RR_WORDS, "prop ID [VALUE | hex BYTES]") || !item_expr_at(p, 1, &it->a))
 		return false;
 	if (p->nwords == 2)
 		return true;
 	if (!expect && !strcmp(p->word[2], "hex"))
 		return rr_parse_hex(p, 3, it);
-	if (!words(p, 3, 3, "prop ID [VALUE | hex BYTES]"))
+	if (!check_words(p, 3, 3, "prop ID [VALUE | hex BYTES]"))
 		return false;
 	it->lens = rr_arena_get(&p->c->arena, sizeof(*it->lens));
 	return rr_parse_pat(p, p->word[2], &it->lens->pat);
@@ -127,16 +127,16 @@ static bool get_rpc(struct rr_parser *p, bool expect, struct rr_item *it)
 	return rr_parse_fields(p, 2, i ? reply_fields : call_fields, !expect, &it->fields);
 }
 
-static bool get_word(struct rr_parser *p, bool expect, struct rr_item *it)
+static bool parse_word(struct rr_parser *p, bool expect, struct rr_item *it)
 {
 	(void)expect;
-	return words(p, 2, 2, "u32 VALUE") && rr_parse_pat(p, p->word[1], &it->pat);
+	return check_words(p, 2, 2, "u32 VALUE") && rr_parse_pat(p, p->word[1], &it->pat);
 }
 
 static bool get_hex(struct rr_parser *p, bool expect, struct rr_item *it)
 {
 	(void)expect;
-	return words(p, 2, RR_WORDS, "hex BYTES...") && rr_parse_hex(p, 1, it);
+	return check_words(p, 2, RR_WORDS, "hex BYTES...") && rr_parse_hex(p, 1, it);
 }
 
 static bool get_string(struct rr_parser *p, bool expect, struct rr_item *it)
@@ -144,11 +144,11 @@ static bool get_string(struct rr_parser *p, bool expect, struct rr_item *it)
 	size_t len;
 
 	(void)expect;
-	if (!words(p, 2, 2, "string \"TEXT\""))
+	if (!check_words(p, 2, 2, "string \"TEXT\""))
 		return false;
 	len = strlen(p->word[1]);
 	if (len < 2 || p->word[1][0] != '"' || p->word[1][len - 1] != '"')
-		return words(p, 0, 0, "string \"TEXT\"");
+		return check_words(p, 0, 0, "string \"TEXT\"");
 	it->bytes = (const uint8_t *)p->word[1] + 1;
 	it->len = (uint32_t)len - 2;
 	return true;
@@ -157,20 +157,20 @@ static bool get_string(struct rr_parser *p, bool expect, struct rr_item *it)
 static bool get_length(struct rr_parser *p, bool expect, struct rr_item *it)
 {
 	(void)expect;
-	return words(p, 2, 2, "opaque, pattern, skip or cut LENGTH") && expr_at(p, 1, &it->a);
+	return check_words(p, 2, 2, "opaque, pattern, skip or cut LENGTH") && item_expr_at(p, 1, &it->a);
 }
 
 static bool get_two(struct rr_parser *p, bool expect, struct rr_item *it)
 {
 	(void)expect;
-	return words(p, 3, 3, it->kind == RR_I_FILL ? "fill LENGTH BYTE" : "at OFFSET WORD") &&
-	       expr_at(p, 1, &it->a) && expr_at(p, 2, &it->b);
+	return check_words(p, 3, 3, it->kind == RR_I_FILL ? "fill LENGTH BYTE" : "at OFFSET WORD") &&
+	       item_expr_at(p, 1, &it->a) && item_expr_at(p, 2, &it->b);
 }
 
 static bool get_mark(struct rr_parser *p, bool expect, struct rr_item *it)
 {
 	(void)expect;
-	if (!words(p, 2, 2, "mark NAME"))
+	if (!check_words(p, 2, 2, "mark NAME"))
 		return false;
 	it->name = p->word[1];
 	rr_parse_defines(p, it->name);
@@ -180,13 +180,13 @@ static bool get_mark(struct rr_parser *p, bool expect, struct rr_item *it)
 static bool get_copy(struct rr_parser *p, bool expect, struct rr_item *it)
 {
 	(void)expect;
-	return words(p, 2, 2, "copy NAME[OFFSET:LENGTH]") && segments(p, 1, it);
+	return check_words(p, 2, 2, "copy NAME[OFFSET:LENGTH]") && segments(p, 1, it);
 }
 
 static bool get_rest(struct rr_parser *p, bool expect, struct rr_item *it)
 {
 	(void)it;
-	return expect ? words(p, 1, 1, "rest") : rr_parse_fail(p, "rest: only of what is expected");
+	return expect ? check_words(p, 1, 1, "rest") : rr_parse_fail(p, "rest: only of what is expected");
 }
 
 enum where { LISTS = 1, BODY = 2, SENT = 4, EXPECTED = 8, BOTH = SENT | EXPECTED };
@@ -198,9 +198,9 @@ static const struct {
 	bool (*get)(struct rr_parser *p, bool expect, struct rr_item *it);
 } forms[] = {
 	{ "read", RR_I_READ, LISTS | BOTH, get_read }, { "write", RR_I_WRITE, LISTS | BOTH, get_write },
-	{ "reply", RR_I_REPLY, LISTS | BOTH, get_write }, { "lists", RR_I_LISTS, LISTS | EXPECTED, get_lists },
+	{ "reply", RR_I_REPLY, LISTS | BOTH, get_write }, { "lists", RR_I_LISTS, LISTS | EXPECTED, parse_lists },
 	{ "prop", RR_I_PROP, LISTS | BOTH, get_prop }, { "rpc", RR_I_RPC_CALL, BODY | BOTH, get_rpc },
-	{ "u32", RR_I_U32, BODY | BOTH, get_word }, { "u64", RR_I_U64, BODY | BOTH, get_word },
+	{ "u32", RR_I_U32, BODY | BOTH, parse_word }, { "u64", RR_I_U64, BODY | BOTH, parse_word },
 	{ "hex", RR_I_HEX, BODY | BOTH, get_hex }, { "string", RR_I_STRING, BODY | BOTH, get_string },
 	{ "opaque", RR_I_OPAQUE, BODY | BOTH, get_length }, { "pattern", RR_I_PATTERN, BODY | BOTH, get_length },
 	{ "fill", RR_I_FILL, BODY | BOTH, get_two }, { "mark", RR_I_MARK, BODY | BOTH, get_mark },

@@ -109,12 +109,12 @@ static void append(struct rr_message ***end, struct rr_message *m)
 	*end = &m->next;
 }
 
-static void note(struct rr_link *l, struct rr_message *m)
+static void trace_message(struct rr_link *l, struct rr_message *m)
 {
 	append(&l->trace_end, m);
 }
 
-static void received(struct rr_link *l, const struct rr_wc *wc)
+static void note_received(struct rr_link *l, const struct rr_wc *wc)
 {
 	if (!wc->has_imm)	/* what two libraries say to each other beside the protocol */
 		append(&l->in_end, new_message(false, wc->buf, wc->len, wc->has_inv ? wc->inv_handle : 0));
@@ -122,7 +122,7 @@ static void received(struct rr_link *l, const struct rr_wc *wc)
 }
 
 /* Takes what has completed. */
-static void take(struct rr_link *l)
+static void take_completed(struct rr_link *l)
 {
 	struct rr_wc wc[8];
 	int n = l->closed ? 0 : l->ops->poll(l->qp, wc, 8);
@@ -132,7 +132,7 @@ static void take(struct rr_link *l)
 		l->closed |= wc[i].status != 0;
 		if (wc[i].op == RR_WC_RECV) {
 			if (!wc[i].status)
-				received(l, &wc[i]);
+				note_received(l, &wc[i]);
 		} else if (wc[i].cookie > l->done) {
 			l->done = wc[i].cookie;
 			l->done_status = wc[i].status;
@@ -158,7 +158,7 @@ static bool has_ended(struct rr_link *l)
 {
 	if (!anchor_ended(l))
 		return false;
-	take(l);
+	take_completed(l);
 	l->closed = true;
 	return true;
 }
@@ -172,18 +172,18 @@ static void sleep_until(struct rr_link *l, rr_time until)
 	if (l->ops->arm(l->qp, RR_ARM_RECV) == 0) {
 		poll(p, 2, ms);
 		if (l->ops->drain(l->qp) < 0)
-			take(l);	/* what it has left */
+			take_completed(l);	/* what it has left */
 	}
 	l->ops->disarm(l->qp);
 }
 
 /* Steps until there is what is waited for: a message (cookie 0), or the completion of cookie. */
-static bool wait_for(struct rr_link *l, uint64_t cookie, uint32_t ms)
+static bool wait_for_completion(struct rr_link *l, uint64_t cookie, uint32_t ms)
 {
 	rr_time until = rr_now() + ms * RR_MSEC;
 
 	for (;;) {
-		take(l);
+		take_completed(l);
 		if (cookie ? l->done >= cookie : l->in != NULL)
 			return true;
 		if (l->closed || rr_now() >= until)
@@ -195,11 +195,11 @@ static bool wait_for(struct rr_link *l, uint64_t cookie, uint32_t ms)
 }
 
 /* What a post call returned, seen to its end. */
-static int finish(struct rr_link *l, int rc)
+static int finish_post(struct rr_link *l, int rc)
 {
 	if (rc != 0)
 		return rc > 0 ? 0 : rc;
-	if (!wait_for(l, l->cookies, l->p.timeout))
+	if (!wait_for_completion(l, l->cookies, l->p.timeout))
 		return l->closed ? -ECONNRESET : -ETIMEDOUT;
 	return l->done_status;
 }
@@ -213,9 +213,9 @@ int rr_link_send(struct rr_link *l, const void *p, uint32_t len, uint32_t inv)
 	struct iovec iov = { m->bytes, len };
 	int rc;
 
-	note(l, m);
+	trace_message(l, m);
 	for (;;) {
-		take(l);
+		take_completed(l);
 		rc = l->closed ? -ECONNRESET : l->ops->send(l->qp, &iov, 1, ++l->cookies, inv);
 		if (rc != -EAGAIN || rr_now() >= until)
 			break;
@@ -231,14 +231,14 @@ const struct rr_message *rr_link_recv(struct rr_link *l, uint32_t ms)
 {
 	struct rr_message *m;
 
-	if (!wait_for(l, 0, ms))
+	if (!wait_for_completion(l, 0, ms))
 		return NULL;
 	m = l->in;
 	l->in = m->next;
 	m->next = NULL;
 	if (!l->in)
 		l->in_end = &l->in;
-	note(l, m);
+	trace_message(l, m);
 	return m;
 }
 
@@ -263,7 +263,7 @@ int rr_link_expose(struct rr_link *l, const void *at, uint32_t len, enum rr_righ
 
 int rr_link_withdraw(struct rr_link *l, uint32_t handle)
 {
-	return finish(l, l->ops->invalidate(l->qp, handle, ++l->cookies));
+	return finish_post(l, l->ops->invalidate(l->qp, handle, ++l->cookies));
 }
 
 int rr_link_read(struct rr_link *l, uint8_t *at, const struct rr_chunk *ch)
@@ -272,7 +272,7 @@ int rr_link_read(struct rr_link *l, uint8_t *at, const struct rr_chunk *ch)
 
 	for (uint32_t i = 0; i < ch->n && !rc; at += ch->seg[i++].length) {
 		if (ch->seg[i].length)
-			rc = finish(l, l->ops->read(l->qp, at, ch->seg[i].length, &ch->seg[i], 0, ++l->cookies));
+			rc = finish_post(l, l->ops->read(l->qp, at, ch->seg[i].length, &ch->seg[i], 0, ++l->cookies));
 		if (!rc && l->ops->consume)
 			l->ops->consume(l->qp, &ch->seg[i]);
 	}
@@ -287,7 +287,7 @@ int rr_link_write(struct rr_link *l, const uint8_t *at, uint32_t len, const stru
 		uint32_t n = rr_min(len, ch->seg[i].length);
 
 		if (n)
-			rc = finish(l, l->ops->write(l->qp, at, n, &ch->seg[i], 0, ++l->cookies));
+			rc = finish_post(l, l->ops->write(l->qp, at, n, &ch->seg[i], 0, ++l->cookies));
 		at += n;
 		len -= n;
 	}

@@ -3,7 +3,7 @@
 #include "core/base/compiler.h"
 #include "tools/conform/wire.h"
 
-static const struct rr_pat *field(const struct rr_field *f, const char *name)
+static const struct rr_pat *make_field(const struct rr_field *f, const char *name)
 {
 	while (f && strcmp(f->name, name) != 0)
 		f = f->next;
@@ -13,12 +13,12 @@ static const struct rr_pat *field(const struct rr_field *f, const char *name)
 /* The value of a field, or what it is when nothing is said. */
 static uint32_t value(struct rr_env *e, const struct rr_field *fields, const char *name, uint64_t other)
 {
-	const struct rr_pat *pat = field(fields, name);
+	const struct rr_pat *pat = make_field(fields, name);
 
 	return (uint32_t)(pat ? rr_env_eval(e, &pat->alt[0].lo) : other);
 }
 
-static uint64_t variable(struct rr_env *e, const char *name)
+static uint64_t make_variable(struct rr_env *e, const char *name)
 {
 	struct rr_var *v = rr_env_find(e, name);
 
@@ -38,34 +38,34 @@ static void put_auth(struct rr_bytes *out, uint32_t flavor)
 		rr_bytes_word(out, sys[i]);
 }
 
-static void put_call(struct rr_env *e, const struct rr_item *it, struct rr_bytes *out)
+static void make_rpc_call(struct rr_env *e, const struct rr_item *it, struct rr_bytes *out)
 {
 	const struct rr_field *f = it->fields;
 
-	rr_bytes_word(out, value(e, f, "xid", variable(e, "xid")));
+	rr_bytes_word(out, value(e, f, "xid", make_variable(e, "xid")));
 	rr_bytes_word(out, value(e, f, "type", 0));
 	rr_bytes_word(out, value(e, f, "rpcvers", 2));
-	rr_bytes_word(out, value(e, f, "prog", variable(e, "program")));
-	rr_bytes_word(out, value(e, f, "vers", variable(e, "version")));
+	rr_bytes_word(out, value(e, f, "prog", make_variable(e, "program")));
+	rr_bytes_word(out, value(e, f, "vers", make_variable(e, "version")));
 	rr_bytes_word(out, value(e, f, "proc", 0));
 	put_auth(out, value(e, f, "cred", 0));
 	put_auth(out, 0);
 }
 
-static void put_reply(struct rr_env *e, const struct rr_item *it, struct rr_bytes *out)
+static void make_rpc_reply(struct rr_env *e, const struct rr_item *it, struct rr_bytes *out)
 {
 	const struct rr_field *f = it->fields;
 	uint32_t stat = value(e, f, "stat", 0), accept = value(e, f, "accept", 0);
 
-	rr_bytes_word(out, value(e, f, "xid", variable(e, "xid")));
+	rr_bytes_word(out, value(e, f, "xid", make_variable(e, "xid")));
 	rr_bytes_word(out, value(e, f, "type", 1));
 	rr_bytes_word(out, stat);
 	if (stat == 0)
 		put_auth(out, 0);
 	rr_bytes_word(out, accept);
-	if (field(f, "low"))
+	if (make_field(f, "low"))
 		rr_bytes_word(out, value(e, f, "low", 0));
-	if (field(f, "high"))
+	if (make_field(f, "high"))
 		rr_bytes_word(out, value(e, f, "high", 0));
 }
 
@@ -112,8 +112,8 @@ static void put_item(struct rr_env *e, const struct rr_item *it, struct rr_bytes
 		return;
 	}
 	switch (it->kind) {
-	case RR_I_RPC_CALL: put_call(e, it, out); break;
-	case RR_I_RPC_REPLY: put_reply(e, it, out); break;
+	case RR_I_RPC_CALL: make_rpc_call(e, it, out); break;
+	case RR_I_RPC_REPLY: make_rpc_reply(e, it, out); break;
 	case RR_I_U64: rr_bytes_word(out, (uint32_t)(v >> 32)); /* fall through */
 	case RR_I_U32: rr_bytes_word(out, (uint32_t)v); break;
 	case RR_I_HEX: rr_bytes_add(out, it->bytes, it->len); break;
@@ -172,7 +172,7 @@ static bool add_segments(struct rr_env *e, const struct rr_segspec *s, struct rr
 	return true;
 }
 
-static void put_seg(struct rr_bytes *out, const struct rr_seg *s)
+static void make_seg(struct rr_bytes *out, const struct rr_seg *s)
 {
 	rr_bytes_word(out, s->handle);
 	rr_bytes_word(out, s->length);
@@ -195,7 +195,7 @@ static bool put_segs(struct rr_env *e, const struct rr_item *it, struct rr_chunk
 			rr_bytes_word(out, 1);
 			rr_bytes_word(out, (uint32_t)rr_env_eval(e, &it->a));
 		}
-		put_seg(out, &all.seg[i]);
+		make_seg(out, &all.seg[i]);
 	}
 	if (ch)
 		*ch = all;
@@ -232,7 +232,7 @@ static bool put_list(struct rr_env *e, const struct rr_item *items, enum rr_item
 	return true;
 }
 
-static bool put_lists(struct rr_env *e, const struct rr_step *s, uint32_t xid, struct rr_bytes *out)
+static bool make_lists(struct rr_env *e, const struct rr_step *s, uint32_t xid, struct rr_bytes *out)
 {
 	struct rr_sent *sent = &e->sent[e->nsent++ % RR_SENT];
 
@@ -274,18 +274,18 @@ static void put_prefix(struct rr_env *e, const struct rr_step *s, uint32_t numbe
 	const struct rr_field *f = s->fields;
 	bool response = e->role == RR_REQUESTER || s->kind == RR_K_ERROR;
 
-	rr_bytes_word(out, value(e, f, "xid", variable(e, "xid")));
+	rr_bytes_word(out, value(e, f, "xid", make_variable(e, "xid")));
 	rr_bytes_word(out, value(e, f, "vers", rr_dialect_version(e->dialect)));
-	rr_bytes_word(out, value(e, f, "credit", variable(e, "credits")));
+	rr_bytes_word(out, value(e, f, "credit", make_variable(e, "credits")));
 	rr_bytes_word(out, value(e, f, "proc", number));
-	if (layout(e, s) == RR_DIALECT_V2 || field(f, "flags"))
+	if (layout(e, s) == RR_DIALECT_V2 || make_field(f, "flags"))
 		rr_bytes_word(out, value(e, f, "flags", response));
 }
 
 static void put_named(struct rr_env *e, const struct rr_step *s, const char *const *names, struct rr_bytes *out)
 {
 	for (; *names; names++)
-		if (field(s->fields, *names))
+		if (make_field(s->fields, *names))
 			rr_bytes_word(out, value(e, s->fields, *names, 0));
 }
 
@@ -314,10 +314,10 @@ static bool put_header(struct rr_env *e, const struct rr_step *s, struct rr_byte
 	if (layout(e, s) == RR_DIALECT_V2 && has_lists(s))
 		rr_bytes_word(out, value(e, s->fields, "inv", 0));
 	put_props(e, s->kind, s->items, out);
-	return !has_lists(s) || put_lists(e, s, rr_word(out->p), out);
+	return !has_lists(s) || make_lists(e, s, rr_word(out->p), out);
 }
 
-static void change(struct rr_env *e, const struct rr_item *it, struct rr_bytes *out)
+static void change_bytes(struct rr_env *e, const struct rr_item *it, struct rr_bytes *out)
 {
 	uint64_t a = rr_env_eval(e, &it->a);
 	uint32_t b = (uint32_t)rr_env_eval(e, &it->b);
@@ -336,18 +336,18 @@ bool rr_make_message(struct rr_env *e, const struct rr_step *s, struct rr_bytes 
 	bool ok;
 
 	out->len = 0;
-	if (s->kind < RR_K_OTHER && !field(s->fields, "proc") && !rr_kind_number(e->dialect, s->kind, &number)) {
+	if (s->kind < RR_K_OTHER && !make_field(s->fields, "proc") && !rr_kind_number(e->dialect, s->kind, &number)) {
 		snprintf(why, cap, "dialect %s has no %s", rr_dialect_names[e->dialect], rr_kind_names[s->kind]);
 		return false;
 	}
-	if (s->kind != RR_K_RAW && field(s->fields, "xid"))	/* what the body repeats */
+	if (s->kind != RR_K_RAW && make_field(s->fields, "xid"))	/* what the body repeats */
 		rr_env_set(e, "xid", value(e, s->fields, "xid", 0));
 	rr_make_body(e, s->items, &body);	/* first: its marks are positions in the lists */
 	ok = put_header(e, s, out);
 	rr_bytes_add(out, body.p, body.len);
 	rr_bytes_free(&body);
 	for (const struct rr_item *it = s->items; it; it = it->next)
-		change(e, it, out);
+		change_bytes(e, it, out);
 	if (!ok)
 		snprintf(why, cap, "a segment of what is not exposed");
 	return ok;

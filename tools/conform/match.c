@@ -59,7 +59,7 @@ static bool word_equals(struct cmp *c, const char *what, uint64_t want, uint64_t
 			       (unsigned long long)v, (unsigned long long)want);
 }
 
-static const struct rr_pat *field(const struct rr_field *f, const char *name)
+static const struct rr_pat *match_field(const struct rr_field *f, const char *name)
 {
 	while (f && strcmp(f->name, name) != 0)
 		f = f->next;
@@ -69,12 +69,12 @@ static const struct rr_pat *field(const struct rr_field *f, const char *name)
 /* A field, or what it is when nothing is said. */
 static bool is_or(struct cmp *c, const struct rr_field *f, const char *name, uint64_t other, uint64_t v)
 {
-	const struct rr_pat *pat = field(f, name);
+	const struct rr_pat *pat = match_field(f, name);
 
 	return pat ? word_is(c, name, pat, v) : word_equals(c, name, other, v);
 }
 
-static uint64_t variable(struct rr_env *e, const char *name)
+static uint64_t match_variable(struct rr_env *e, const char *name)
 {
 	struct rr_var *v = rr_env_find(e, name);
 
@@ -83,7 +83,7 @@ static uint64_t variable(struct rr_env *e, const char *name)
 
 /* --- bodies --- */
 
-static bool take(struct cmp *c, const char *what, uint32_t n, const uint8_t **at)
+static bool match_take(struct cmp *c, const char *what, uint32_t n, const uint8_t **at)
 {
 	if ((size_t)(c->end - c->p) < n)
 		return NO(c, "%s: only %zu bytes are left, not %u", what, (size_t)(c->end - c->p), n);
@@ -92,11 +92,11 @@ static bool take(struct cmp *c, const char *what, uint32_t n, const uint8_t **at
 	return true;
 }
 
-static bool get(struct cmp *c, const char *what, uint32_t *v)
+static bool match_get(struct cmp *c, const char *what, uint32_t *v)
 {
 	const uint8_t *at;
 
-	if (!take(c, what, 4, &at))
+	if (!match_take(c, what, 4, &at))
 		return false;
 	*v = rr_word(at);
 	return true;
@@ -104,10 +104,10 @@ static bool get(struct cmp *c, const char *what, uint32_t *v)
 
 static bool next_is(struct cmp *c, const struct rr_field *f, const char *name, uint64_t other)
 {
-	const struct rr_pat *pat = field(f, name);
+	const struct rr_pat *pat = match_field(f, name);
 	uint32_t v;
 
-	if (!get(c, name, &v))
+	if (!match_get(c, name, &v))
 		return false;
 	if (pat)
 		heeds_pat(c, c->p - 4, pat);
@@ -117,13 +117,13 @@ static bool next_is(struct cmp *c, const struct rr_field *f, const char *name, u
 /* Flavor and body, whatever they are; the flavor may be asked about. */
 static bool auth(struct cmp *c, const struct rr_field *f, const char *name)
 {
-	const struct rr_pat *pat = field(f, name);
+	const struct rr_pat *pat = match_field(f, name);
 	const uint8_t *at = c->p, *body;
 	uint32_t flavor, len;
 
-	if (!get(c, name, &flavor) || (pat && !word_is(c, name, pat, flavor)) ||
-	    !get(c, name, &len) ||
-	    !take(c, name, rr_align(rr_min(len, 400u), 4u), &body))
+	if (!match_get(c, name, &flavor) || (pat && !word_is(c, name, pat, flavor)) ||
+	    !match_get(c, name, &len) ||
+	    !match_take(c, name, rr_align(rr_min(len, 400u), 4u), &body))
 		return false;
 	heeds(c, at, (size_t)(c->p - at), RR_HEED_NONE);
 	if (pat)
@@ -135,9 +135,9 @@ static bool is_call(struct cmp *c, const struct rr_item *it)
 {
 	const struct rr_field *f = it->fields;
 
-	return next_is(c, f, "xid", variable(c->e, "xid")) && next_is(c, f, "type", 0) &&
-	       next_is(c, f, "rpcvers", 2) && next_is(c, f, "prog", variable(c->e, "program")) &&
-	       next_is(c, f, "vers", variable(c->e, "version")) && next_is(c, f, "proc", 0) &&
+	return next_is(c, f, "xid", match_variable(c->e, "xid")) && next_is(c, f, "type", 0) &&
+	       next_is(c, f, "rpcvers", 2) && next_is(c, f, "prog", match_variable(c->e, "program")) &&
+	       next_is(c, f, "vers", match_variable(c->e, "version")) && next_is(c, f, "proc", 0) &&
 	       auth(c, f, "cred") && auth(c, NULL, "verf");
 }
 
@@ -145,20 +145,20 @@ static bool is_reply(struct cmp *c, const struct rr_item *it)
 {
 	const struct rr_field *f = it->fields;
 
-	if (!next_is(c, f, "xid", variable(c->e, "xid")) || !next_is(c, f, "type", 1) ||
+	if (!next_is(c, f, "xid", match_variable(c->e, "xid")) || !next_is(c, f, "type", 1) ||
 	    !next_is(c, f, "stat", 0))
 		return false;
 	if (rr_word(c->p - 4) == 0 && !auth(c, NULL, "verf"))
 		return false;
-	return next_is(c, f, "accept", 0) && (!field(f, "low") || next_is(c, f, "low", 0)) &&
-	       (!field(f, "high") || next_is(c, f, "high", 0));
+	return next_is(c, f, "accept", 0) && (!match_field(f, "low") || next_is(c, f, "low", 0)) &&
+	       (!match_field(f, "high") || next_is(c, f, "high", 0));
 }
 
 static bool bytes_are(struct cmp *c, const char *what, const uint8_t *want, uint32_t len)
 {
 	const uint8_t *at;
 
-	if (!take(c, what, len, &at))
+	if (!match_take(c, what, len, &at))
 		return false;
 	for (uint32_t i = 0; i < len; i++)
 		if (at[i] != want[i])
@@ -170,7 +170,7 @@ static bool is_pattern(struct cmp *c, uint32_t len)
 {
 	const uint8_t *at;
 
-	if (!take(c, "pattern", len, &at))
+	if (!match_take(c, "pattern", len, &at))
 		return false;
 	for (uint32_t i = 0; i < len; i++)
 		if (at[i] != rr_pattern(i))
@@ -182,7 +182,7 @@ static bool is_fill(struct cmp *c, uint32_t len, uint8_t byte)
 {
 	const uint8_t *at;
 
-	if (!take(c, "fill", len, &at))
+	if (!match_take(c, "fill", len, &at))
 		return false;
 	for (uint32_t i = 0; i < len; i++)
 		if (at[i] != byte)
@@ -194,7 +194,7 @@ static bool is_counted(struct cmp *c, const struct rr_item *it, uint32_t len)
 {
 	uint32_t n;
 
-	if (!get(c, "length", &n) || !word_equals(c, "length", len, n))
+	if (!match_get(c, "length", &n) || !word_equals(c, "length", len, n))
 		return false;
 	if (it->kind == RR_I_OPAQUE ? !is_pattern(c, len) : !bytes_are(c, "string", it->bytes, len))
 		return false;
@@ -213,7 +213,7 @@ static bool is_number(struct cmp *c, const struct rr_item *it)
 {
 	uint32_t high = 0, low;
 
-	if ((it->kind == RR_I_U64 && !get(c, "u64", &high)) || !get(c, "u32", &low))
+	if ((it->kind == RR_I_U64 && !match_get(c, "u64", &high)) || !match_get(c, "u32", &low))
 		return false;
 	heeds_pat(c, c->p - 4, &it->pat);
 	if (it->kind == RR_I_U64)	/* of a range the lower half is looked at */
@@ -236,7 +236,7 @@ static bool item_matches(struct cmp *c, const struct rr_item *it)
 	case RR_I_PATTERN: return is_pattern(c, a);
 	case RR_I_FILL: return is_fill(c, a, (uint8_t)rr_env_eval(c->e, &it->b));
 	case RR_I_COPY: return is_copy(c, it->segs);
-	case RR_I_SKIP: return take(c, "skip", a, &at) && (heeds(c, at, a, RR_HEED_NONE), true);
+	case RR_I_SKIP: return match_take(c, "skip", a, &at) && (heeds(c, at, a, RR_HEED_NONE), true);
 	case RR_I_MARK: rr_env_set(c->e, it->name, (uint64_t)(c->p - c->start)); return true;
 	case RR_I_REST:
 		heeds(c, c->p, (size_t)(c->end - c->p), RR_HEED_NONE);
@@ -284,7 +284,7 @@ bool rr_match_body(struct rr_env *e, const struct rr_item *items, const uint8_t 
 
 /* --- chunks --- */
 
-static void keep(struct cmp *c, const char *name, const struct rr_chunk *ch)
+static void keep_chunk(struct cmp *c, const char *name, const struct rr_chunk *ch)
 {
 	struct rr_var *v = rr_env_var(c->e, name);
 
@@ -302,7 +302,7 @@ static bool returned(struct cmp *c, const char *what, const struct rr_item *it, 
 
 	if (it->name) {
 		heeds(c, c->start + got->at, 16 * got->n, RR_HEED_NONE);
-		keep(c, it->name, got);
+		keep_chunk(c, it->name, got);
 		return true;
 	}
 	if (!sent)
@@ -350,7 +350,7 @@ static bool read_matches(struct cmp *c, const struct rr_item *it, const struct r
 	if (!word_is(c, "position of a Read chunk", &it->pat, position))
 		return false;
 	if (it->name)
-		keep(c, it->name, &ch);
+		keep_chunk(c, it->name, &ch);
 	return true;
 }
 
@@ -468,13 +468,13 @@ static bool prefix_matches(struct cmp *c, const struct rr_step *step, const stru
 	bool response = c->e->role == RR_RESPONDER;
 	struct rr_env *e = c->e;
 
-	if (response && !is_or(c, step->fields, "xid", variable(e, "xid"), s->xid))
+	if (response && !is_or(c, step->fields, "xid", match_variable(e, "xid"), s->xid))
 		return false;
 	if (!is_or(c, step->fields, "vers", rr_dialect_version(e->dialect), s->vers))
 		return false;
 	if (rr_layout(e->dialect, s->vers) == RR_DIALECT_V2 && !is_or(c, step->fields, "flags", response, s->flags))
 		return false;
-	if (!field(step->fields, "credit") && s->credit == 0)
+	if (!match_field(step->fields, "credit") && s->credit == 0)
 		return NO(c, "credit is 0");
 	return true;
 }
@@ -516,7 +516,7 @@ bool rr_match_message(struct rr_env *e, const struct rr_step *step, const uint8_
 		return body_matches(&c, step->items, buf, len);
 	if (bad)
 		return NO(&c, "%s", bad);
-	if (s.kind != step->kind && !field(step->fields, "proc"))
+	if (s.kind != step->kind && !match_field(step->fields, "proc"))
 		return NO(&c, "%s came, expected %s", rr_kind_names[s.kind], rr_kind_names[step->kind]);
 	if (!fields_match(&c, step, &s) || !prefix_matches(&c, step, &s))
 		return false;

@@ -13,7 +13,7 @@ const char *const rr_kind_names[] = { "msg", "nomsg", "msgp", "done", "error", "
 static const char *const known[] = { "xid", "program", "version", "credits", "grant", "inline", "ours", "len",
 				     "patience" };
 
-static bool expr_at(struct rr_parser *p, uint32_t i, struct rr_expr *e)
+static bool step_expr_at(struct rr_parser *p, uint32_t i, struct rr_expr *e)
 {
 	return rr_parse_expr(p, p->word[i], strlen(p->word[i]), e);
 }
@@ -174,12 +174,12 @@ static bool expected_fields(struct rr_parser *p, struct rr_step *s)
 }
 
 /* send KIND [FIELD=VALUE...] [invalidate HANDLE] */
-static bool step_send(struct rr_parser *p, struct rr_step *s)
+static bool parse_send(struct rr_parser *p, struct rr_step *s)
 {
 	if (kind_or(p, NULL, 0, &s->kind) < 0)
 		return false;
 	if (p->nwords > 3 && !strcmp(p->word[p->nwords - 2], "invalidate")) {
-		if (!expr_at(p, p->nwords - 1, &s->a))
+		if (!step_expr_at(p, p->nwords - 1, &s->a))
 			return false;
 		p->nwords -= 2;
 	}
@@ -191,7 +191,7 @@ static bool expect_other(struct rr_parser *p, struct rr_step *s)
 {
 	switch (s->what) {
 	case RR_E_SILENCE:
-		return form(p, 2, 3, "expect silence [MILLISECONDS]") && (p->nwords == 2 || expr_at(p, 2, &s->a));
+		return form(p, 2, 3, "expect silence [MILLISECONDS]") && (p->nwords == 2 || step_expr_at(p, 2, &s->a));
 	case RR_E_CLOSE:
 		return form(p, 2, 2, "expect close");
 	case RR_E_EXIT:
@@ -199,7 +199,7 @@ static bool expect_other(struct rr_parser *p, struct rr_step *s)
 		s->fields->name = "status";
 		return form(p, 3, 3, "expect exit STATUS") && rr_parse_pat(p, p->word[2], &s->fields->pat);
 	case RR_E_VALUE:
-		return form(p, 4, 4, "expect value VALUE PATTERN") && expr_at(p, 2, &s->a) &&
+		return form(p, 4, 4, "expect value VALUE PATTERN") && step_expr_at(p, 2, &s->a) &&
 		       rr_parse_pat(p, p->word[3], &s->pat);
 	default:
 		if (!form(p, 3, 3, "expect memory NAME, expect read NAME"))
@@ -260,7 +260,7 @@ static bool step_memory(struct rr_parser *p, struct rr_step *s)
 		return false;
 	s->name = p->word[1];
 	i = rr_parse_which(p, "rights", p->word[2], rights, 3);
-	if (i < 0 || (p->nwords == 4 && !expr_at(p, 3, &s->a)))
+	if (i < 0 || (p->nwords == 4 && !step_expr_at(p, 3, &s->a)))
 		return false;
 	s->rights = (enum rr_rights)i;
 	rr_parse_defines(p, s->name);
@@ -271,7 +271,7 @@ static bool step_memory(struct rr_parser *p, struct rr_step *s)
 static bool named(struct rr_parser *p, struct rr_step *s)
 {
 	s->name = p->word[1];
-	return expr_at(p, 1, &s->a);
+	return step_expr_at(p, 1, &s->a);
 }
 
 /* The same, or what the peer does not let us do with it. */
@@ -297,18 +297,18 @@ static bool step_push(struct rr_parser *p, struct rr_step *s)
 	       (s->refused || rr_parse_items(p, false, false, &s->items));
 }
 
-static bool step_set(struct rr_parser *p, struct rr_step *s)
+static bool parse_set(struct rr_parser *p, struct rr_step *s)
 {
-	if (!form(p, 3, 3, "set NAME VALUE") || !expr_at(p, 2, &s->a))
+	if (!form(p, 3, 3, "set NAME VALUE") || !step_expr_at(p, 2, &s->a))
 		return false;
 	s->name = p->word[1];
 	rr_parse_defines(p, s->name);
 	return true;
 }
 
-static bool step_wait(struct rr_parser *p, struct rr_step *s)
+static bool parse_wait(struct rr_parser *p, struct rr_step *s)
 {
-	return form(p, 2, 2, "wait MILLISECONDS") && expr_at(p, 1, &s->a);
+	return form(p, 2, 2, "wait MILLISECONDS") && step_expr_at(p, 1, &s->a);
 }
 
 static bool step_plain(struct rr_parser *p, struct rr_step *s)
@@ -317,9 +317,9 @@ static bool step_plain(struct rr_parser *p, struct rr_step *s)
 	return form(p, 1, 1, p->word[0]);
 }
 
-static bool step_call(struct rr_parser *p, struct rr_step *s)
+static bool parse_call(struct rr_parser *p, struct rr_step *s)
 {
-	if (!form(p, 2, 3, "call VERB [N]") || (p->nwords == 3 && !expr_at(p, 2, &s->a)))
+	if (!form(p, 2, 3, "call VERB [N]") || (p->nwords == 3 && !step_expr_at(p, 2, &s->a)))
 		return false;
 	s->verb = p->word[1];
 	return true;
@@ -327,9 +327,9 @@ static bool step_call(struct rr_parser *p, struct rr_step *s)
 
 static bool steps(struct rr_parser *p, bool inner, struct rr_step **out);
 
-static bool step_repeat(struct rr_parser *p, struct rr_step *s)
+static bool parse_repeat(struct rr_parser *p, struct rr_step *s)
 {
-	if (!form(p, 3, 3, "repeat NAME TIMES") || !expr_at(p, 2, &s->a))
+	if (!form(p, 3, 3, "repeat NAME TIMES") || !step_expr_at(p, 2, &s->a))
 		return false;
 	s->name = p->word[1];
 	rr_parse_defines(p, s->name);
@@ -353,12 +353,12 @@ static const struct {
 	{ "dialect", head_dialect, NULL, 0 }, { "target", head_target, NULL, 0 },
 	{ "peer", head_peer, NULL, 0 }, { "private", head_private, NULL, 0 },
 	{ "ends", head_ends, NULL, 0 },
-	{ "send", NULL, step_send, RR_STEP_SEND }, { "expect", NULL, step_expect, RR_STEP_EXPECT },
+	{ "send", NULL, parse_send, RR_STEP_SEND }, { "expect", NULL, step_expect, RR_STEP_EXPECT },
 	{ "memory", NULL, step_memory, RR_STEP_MEMORY }, { "withdraw", NULL, step_withdraw, RR_STEP_WITHDRAW },
 	{ "pull", NULL, step_pull, RR_STEP_PULL }, { "push", NULL, step_push, RR_STEP_PUSH },
-	{ "set", NULL, step_set, RR_STEP_SET }, { "wait", NULL, step_wait, RR_STEP_WAIT },
-	{ "repeat", NULL, step_repeat, RR_STEP_REPEAT }, { "end", NULL, step_plain, RR_STEP_NULL },
-	{ "close", NULL, step_plain, RR_STEP_CLOSE }, { "call", NULL, step_call, RR_STEP_CALL },
+	{ "set", NULL, parse_set, RR_STEP_SET }, { "wait", NULL, parse_wait, RR_STEP_WAIT },
+	{ "repeat", NULL, parse_repeat, RR_STEP_REPEAT }, { "end", NULL, step_plain, RR_STEP_NULL },
+	{ "close", NULL, step_plain, RR_STEP_CLOSE }, { "call", NULL, parse_call, RR_STEP_CALL },
 	{ "null", NULL, step_plain, RR_STEP_NULL },
 };
 

@@ -90,7 +90,7 @@ static void print_text(const struct rr_report *r, FILE *to)
 
 /* --- JSON --- */
 
-static void json_text(const char *s, FILE *to)
+static void put_json_text(const char *s, FILE *to)
 {
 	fputc('"', to);
 	for (; *s; s++)
@@ -105,9 +105,9 @@ static void json_text(const char *s, FILE *to)
 
 static void json_member(const char *name, const char *value, FILE *to)
 {
-	json_text(name, to);
+	put_json_text(name, to);
 	fputc(':', to);
-	json_text(value, to);
+	put_json_text(value, to);
 }
 
 static void json_requirements(const struct rr_requirement *q, FILE *to)

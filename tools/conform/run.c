@@ -149,7 +149,7 @@ static bool run_steps(struct rr_run *r, const struct rr_step *s)
 
 /* After its steps the peer must be of use: on this connection, or if that is over on another. A requester
  * has had its calls answered, unless its connection was to end. */
-static bool finish(struct rr_run *r)
+static bool finish_case(struct rr_run *r)
 {
 	if (r->o->role == RR_REQUESTER)
 		return r->closed_well || r->c->ends || !r->caller.pid || r->caller.status >= 0 ||
@@ -223,7 +223,7 @@ void rr_run_case(const struct rr_options *o, const struct rr_case *c, struct rr_
 	variables(&r);
 	if ((r.from || rr_run_connected(&r)) && run_steps(&r, c->steps)) {
 		out->expectations = r.met;
-		finish(&r);
+		finish_case(&r);
 	}
 	if (out->verdict == RR_FAIL)
 		out->trace = trace_of(&r);

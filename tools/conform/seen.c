@@ -7,7 +7,7 @@ struct reading {
 	bool bad;
 };
 
-static uint32_t get(struct reading *c)
+static uint32_t next_word(struct reading *c)
 {
 	if (c->end - c->p < 4) {
 		c->bad = true;
@@ -22,18 +22,18 @@ static uint32_t place(const struct reading *c)
 	return (uint32_t)(c->p - c->start);
 }
 
-static struct rr_seg get_seg(struct reading *c)
+static struct rr_seg see_seg(struct reading *c)
 {
-	uint32_t handle = get(c), length = get(c);
-	uint64_t high = get(c);
+	uint32_t handle = next_word(c), length = next_word(c);
+	uint64_t high = next_word(c);
 
-	return (struct rr_seg){ handle, length, high << 32 | get(c) };
+	return (struct rr_seg){ handle, length, high << 32 | next_word(c) };
 }
 
 /* Is there one more? Optional data is 0 or 1. */
 static bool more(struct reading *c)
 {
-	uint32_t w = get(c);
+	uint32_t w = next_word(c);
 
 	c->bad |= w > 1;
 	return w == 1 && !c->bad;
@@ -41,16 +41,16 @@ static bool more(struct reading *c)
 
 static void get_chunk(struct reading *c, struct rr_chunk *ch)
 {
-	uint32_t n = get(c);
+	uint32_t n = next_word(c);
 
 	ch->n = 0;
 	ch->at = place(c);
 	c->bad |= n > RR_CHUNK_SEGS;
 	for (uint32_t i = 0; i < n && !c->bad; i++)
-		ch->seg[ch->n++] = get_seg(c);
+		ch->seg[ch->n++] = see_seg(c);
 }
 
-static void get_lists(struct reading *c, struct rr_seen *s)
+static void see_lists(struct reading *c, struct rr_seen *s)
 {
 	s->lists_at = place(c);
 	while (more(c)) {
@@ -58,9 +58,9 @@ static void get_lists(struct reading *c, struct rr_seen *s)
 			c->bad = true;
 			return;
 		}
-		s->read[s->nreads].position = get(c);
+		s->read[s->nreads].position = next_word(c);
 		s->read[s->nreads].at = place(c);
-		s->read[s->nreads++].seg = get_seg(c);
+		s->read[s->nreads++].seg = see_seg(c);
 	}
 	while (more(c)) {
 		if (s->nwrites == RR_SENT_CHUNKS) {
@@ -76,7 +76,7 @@ static void get_lists(struct reading *c, struct rr_seen *s)
 }
 
 /* The words behind an error's code: RFC 8166 §4.5; version-two-08 §6.4. */
-static uint32_t arm_words(enum rr_dialect d, uint32_t code)
+static uint32_t error_arm_words(enum rr_dialect d, uint32_t code)
 {
 	static const uint8_t words[] = { 0, 2, 0, 0, 1, 1, 1, 2, 1, 0 };
 
@@ -85,13 +85,13 @@ static uint32_t arm_words(enum rr_dialect d, uint32_t code)
 	return code < sizeof(words) ? words[code] : 0;
 }
 
-static void get_error(struct reading *c, enum rr_dialect d, struct rr_seen *s)
+static void see_error(struct reading *c, enum rr_dialect d, struct rr_seen *s)
 {
 	s->err_at = place(c);
-	s->err = get(c);
-	s->narm = arm_words(d, s->err);
+	s->err = next_word(c);
+	s->narm = error_arm_words(d, s->err);
 	for (uint32_t i = 0; i < s->narm; i++)
-		s->arm[i] = get(c);
+		s->arm[i] = next_word(c);
 }
 
 /* A server that knows no version 2 says so in version 1's form. So long are version 2's own errors of one word, too:
@@ -99,7 +99,7 @@ static void get_error(struct reading *c, enum rr_dialect d, struct rr_seen *s)
 static bool is_v1_error(enum rr_dialect d, const uint8_t *buf, uint32_t len)
 {
 	return d == RR_DIALECT_V2 && len == 28 && rr_word(buf + 12) == 4 && rr_word(buf + 16) == 1 &&
-	       arm_words(d, rr_word(buf + 20)) != 1;
+	       error_arm_words(d, rr_word(buf + 20)) != 1;
 }
 
 static enum rr_msg_kind kind_of(enum rr_dialect d, uint32_t proc)
@@ -112,23 +112,23 @@ static enum rr_msg_kind kind_of(enum rr_dialect d, uint32_t proc)
 	return RR_K_OTHER;
 }
 
-static void get_body(struct reading *c, enum rr_dialect d, struct rr_seen *s)
+static void see_body(struct reading *c, enum rr_dialect d, struct rr_seen *s)
 {
 	switch (s->kind) {
 	case RR_K_MSGP:
-		s->align = get(c);
-		s->thresh = get(c);
-		get_lists(c, s);
+		s->align = next_word(c);
+		s->thresh = next_word(c);
+		see_lists(c, s);
 		break;
 	case RR_K_MSG: case RR_K_NOMSG:
 		if (d == RR_DIALECT_V2)
-			s->inv = get(c);
+			s->inv = next_word(c);
 		/* fall through */
 	case RR_K_BCALL: case RR_K_BRPLY:
-		get_lists(c, s);
+		see_lists(c, s);
 		break;
 	case RR_K_ERROR:
-		get_error(c, d, s);
+		see_error(c, d, s);
 		break;
 	default:
 		break;
@@ -143,10 +143,10 @@ const char *rr_seen_read(enum rr_dialect d, const uint8_t *buf, uint32_t len, st
 	if (len < 16)
 		return "shorter than any header";
 	c = (struct reading){ buf, buf + len, buf, false };
-	s->xid = get(&c);
-	s->vers = get(&c);
-	s->credit = get(&c);
-	s->proc = get(&c);
+	s->xid = next_word(&c);
+	s->vers = next_word(&c);
+	s->credit = next_word(&c);
+	s->proc = next_word(&c);
 	s->size = len;
 	d = rr_layout(d, s->vers);
 	s->kind = kind_of(d, s->proc);
@@ -154,10 +154,10 @@ const char *rr_seen_read(enum rr_dialect d, const uint8_t *buf, uint32_t len, st
 		s->flags = 1;
 		d = RR_DIALECT_V1;
 	} else if (d == RR_DIALECT_V2) {
-		s->flags = get(&c);
+		s->flags = next_word(&c);
 		s->v2 = true;
 	}
-	get_body(&c, d, s);
+	see_body(&c, d, s);
 	s->body = c.p;
 	s->body_len = (uint32_t)(c.end - c.p);
 	return c.bad ? "a header that cannot be decoded" : NULL;

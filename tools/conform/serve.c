@@ -37,7 +37,7 @@ static void put_answer(struct rr_run *r, const struct rr_seen *s)
 
 /* As the laboratory program does, of which a requester's caller calls: ECHO gives back its arguments, others have
  * no results. */
-static void answer(struct rr_run *r, const struct rr_message *m)
+static void answer_call(struct rr_run *r, const struct rr_message *m)
 {
 	struct rr_seen s;
 
@@ -59,7 +59,7 @@ bool rr_run_serve(struct rr_run *r, const struct rr_step *s)
 		const struct rr_message *m = r->connected ? rr_link_recv(&r->link, 20) : NULL;
 
 		if (m && !rr_run_opens(r, s, m))
-			answer(r, m);
+			answer_call(r, m);
 		else if (!m && (!r->connected || r->link.closed))
 			rr_os_nap(5 * RR_MSEC);
 	}

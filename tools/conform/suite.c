@@ -10,7 +10,7 @@
 
 /* --- cases --- */
 
-static char *read_file(const char *path, size_t *len, char *err, size_t cap)
+static char *read_case_file(const char *path, size_t *len, char *err, size_t cap)
 {
 	FILE *f = fopen(path, "re");
 	char *text = malloc(CASE_MAX + 1);
@@ -31,7 +31,7 @@ static char *read_file(const char *path, size_t *len, char *err, size_t cap)
 static bool add_file(struct rr_suite *s, const char *path, char *err, size_t cap)
 {
 	size_t len = 0;
-	char *text = read_file(path, &len, err, cap);
+	char *text = read_case_file(path, &len, err, cap);
 	struct rr_case *c = text ? rr_case_parse(path, text, len, err, cap) : NULL;
 
 	free(text);
@@ -101,7 +101,7 @@ static struct rr_known *known_line(char *line)
 bool rr_known_read(struct rr_known **list, const char *path, char *err, size_t cap)
 {
 	size_t len = 0;
-	char *text = read_file(path, &len, err, cap), *rest = text, *line;
+	char *text = read_case_file(path, &len, err, cap), *rest = text, *line;
 	bool ok = text != NULL;
 	int n = 0;
 

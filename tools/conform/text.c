@@ -50,7 +50,7 @@ static bool one_word(struct rr_parser *p, const char **at, const char *end)
 	return true;
 }
 
-static bool split(struct rr_parser *p, const char *s, const char *end)
+static bool split_line(struct rr_parser *p, const char *s, const char *end)
 {
 	p->nwords = 0;
 	p->rest = "";
@@ -81,7 +81,7 @@ bool rr_parse_line(struct rr_parser *p)
 		p->line++;
 		if (memchr(s, '\0', (size_t)(end - s)))
 			return rr_parse_fail(p, "a zero byte");
-		if (!split(p, s, end))
+		if (!split_line(p, s, end))
 			return false;
 		if (p->nwords)
 			return true;

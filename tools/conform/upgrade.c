@@ -24,7 +24,7 @@ static void hello_of(const struct rr_link_params *p, struct rr_hello *h)
 }
 
 /* Where the offer comes from. */
-static void place(struct rr_hello *h, int fd)
+static void put_ends(struct rr_hello *h, int fd)
 {
 	struct sockaddr_storage local = { 0 }, peer = { 0 };
 	socklen_t llen = sizeof(local), plen = sizeof(peer);
@@ -36,7 +36,7 @@ static void place(struct rr_hello *h, int fd)
 }
 
 /* Is it ours that is spoken? */
-static bool agreed(const struct rr_link_params *p, uint32_t dialects)
+static bool dialect_agreed(const struct rr_link_params *p, uint32_t dialects)
 {
 	enum rr_dialect d;
 
@@ -44,14 +44,14 @@ static bool agreed(const struct rr_link_params *p, uint32_t dialects)
 }
 
 /* A packet of TCP's, as far as it goes. */
-static int hear(int fd, uint8_t *buf, size_t cap, uint32_t ms)
+static int hear_tcp(int fd, uint8_t *buf, size_t cap, uint32_t ms)
 {
 	struct pollfd p = { fd, POLLIN, 0 };
 
 	return poll(&p, 1, (int)ms) == 1 ? (int)recv(fd, buf, cap, 0) : -1;
 }
 
-static const char *ask(struct rr_link *l, const struct rr_link_params *p, struct rr_hello *h)
+static const char *ask_upgrade(struct rr_link *l, const struct rr_link_params *p, struct rr_hello *h)
 {
 	uint8_t buf[RR_OFFER_MAX];
 	uint32_t xid = 77, need;
@@ -60,7 +60,7 @@ static const char *ask(struct rr_link *l, const struct rr_link_params *p, struct
 
 	if (send(l->anchor, buf, (size_t)n, MSG_NOSIGNAL) != n)
 		return strerror(errno);
-	n = hear(l->anchor, buf, sizeof(buf), p->timeout);
+	n = hear_tcp(l->anchor, buf, sizeof(buf), p->timeout);
 	if (n <= 0)
 		return "no answer to the offer";
 	switch (rr_nego_get_answer(buf, (size_t)n, xid, &answer, &need)) {
@@ -75,7 +75,7 @@ static const char *ask(struct rr_link *l, const struct rr_link_params *p, struct
 	default:
 		return "the peer knows of no upgrade";
 	}
-	if (!agreed(p, answer.dialects))
+	if (!dialect_agreed(p, answer.dialects))
 		return "the peer does not speak this dialect";
 	return ops->join(l->qp, &answer.prov[0].addr) ? "the shared memory cannot be joined" : rr_link_establish(l);
 }
@@ -95,7 +95,7 @@ const char *rr_link_upgrade_connect(struct rr_link *l, const struct rr_link_para
 	if (!rr_os_random(h.token, sizeof(h.token)))
 		return "no random numbers";
 	memcpy(pp.token, h.token, sizeof(pp.token));
-	place(&h, l->anchor);
+	put_ends(&h, l->anchor);
 	why = rr_link_new(l, p, ops, &pp);
 	if (why)
 		return why;
@@ -103,7 +103,7 @@ const char *rr_link_upgrade_connect(struct rr_link *l, const struct rr_link_para
 	h.prov[0].id = ops->id;
 	if (ops->prepare(l->qp, &pp, &h.prov[0].addr))
 		return "no shared memory";
-	return ask(l, p, &h);
+	return ask_upgrade(l, p, &h);
 }
 
 const char *rr_link_upgrade_listen(struct rr_link_listener *l, const struct rr_link_params *p)
@@ -120,8 +120,8 @@ const char *rr_link_upgrade_listen(struct rr_link_listener *l, const struct rr_l
 	return NULL;
 }
 
-static const char *answer(struct rr_link *l, const struct rr_link_params *p, const struct rr_hello *offer,
-			  uint32_t xid)
+static const char *answer_upgrade(struct rr_link *l, const struct rr_link_params *p, const struct rr_hello *offer,
+				  uint32_t xid)
 {
 	struct rr_prov_params pp;
 	struct rr_prov_addr unused;
@@ -140,7 +140,7 @@ static const char *answer(struct rr_link *l, const struct rr_link_params *p, con
 	why = rr_link_new(l, p, ops, &pp);
 	if (why)
 		return why;
-	if (!agreed(p, offer->dialects))
+	if (!dialect_agreed(p, offer->dialects))
 		return "the peer does not offer this dialect";
 	if (!offer->nprov || ops->answer(l->qp, &pp, &offer->prov[0].addr, &unused))
 		return "the peer's shared memory cannot be reached";
@@ -163,8 +163,8 @@ const char *rr_link_upgrade_accept(struct rr_link *l, struct rr_link_listener *f
 	l->anchor = accept4(from->fd, NULL, NULL, SOCK_CLOEXEC);
 	if (l->anchor < 0)
 		return strerror(errno);
-	n = hear(l->anchor, buf, sizeof(buf), p->timeout);
+	n = hear_tcp(l->anchor, buf, sizeof(buf), p->timeout);
 	if (n <= 0 || rr_nego_get_offer(buf, (size_t)n, p->program, &xid, &offer, &need) != RR_NEGO_OURS)
 		return "the peer makes no offer of an upgrade";
-	return answer(l, p, &offer, xid);
+	return answer_upgrade(l, p, &offer, xid);
 }

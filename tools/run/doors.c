@@ -7,7 +7,7 @@
 #include "tools/places.h"
 
 /* "0.0.0.0:111", "[::]:111" */
-static void add(struct rr_doors *d, const struct rr_proc_conn *c)
+static void add_door(struct rr_doors *d, const struct rr_proc_conn *c)
 {
 	const char *port = strrchr(c->local, ':');
 	bool open = c->state == RR_CS_LISTENING;
@@ -34,7 +34,7 @@ uint64_t rr_doors_read(struct rr_doors *d, const struct rr_family *f, const stru
 	/* Only what the kernel says to be of a member: another's segment may claim to be. */
 	for (uint32_t i = 0; i < all.n; i++)
 		for (uint32_t k = 0; all.p[i].verified && k < all.p[i].nconns; k++)
-			add(d, &all.p[i].conns[k]);
+			add_door(d, &all.p[i].conns[k]);
 	rr_procs_fini(&all);
 	rr_places_fini(&places);
 	for (uint32_t i = 0; i < d->n; i++)

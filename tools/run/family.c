@@ -62,7 +62,7 @@ static bool read_dir(int dir, int pid, struct proc *p, uid_t uid[3])
 }
 
 /* false: gone, or dead and not waited for. */
-static bool read_proc(int pid, struct proc *p)
+static bool read_proc_stat(int pid, struct proc *p)
 {
 	int dir = open_proc(pid);
 	uid_t uid[3];
@@ -150,7 +150,7 @@ struct procs {
 	struct proc *p;
 };
 
-static void add(struct procs *all, const struct proc *p)
+static void add_proc_seen(struct procs *all, const struct proc *p)
 {
 	struct proc *more;
 
@@ -173,7 +173,7 @@ static int by_pid(const void *a, const void *b)
 
 /* Without the caller's own session: who watches the family was started by it, and is not of
  * it. */
-static void list(struct procs *all, uint64_t since)
+static void list_procs(struct procs *all, uint64_t since)
 {
 	DIR *d = opendir("/proc");
 	int own = getsid(0);
@@ -181,9 +181,9 @@ static void list(struct procs *all, uint64_t since)
 	struct proc p;
 
 	while (d && (e = readdir(d)))
-		if (isdigit((unsigned char)e->d_name[0]) && read_proc(atoi(e->d_name), &p) &&
+		if (isdigit((unsigned char)e->d_name[0]) && read_proc_stat(atoi(e->d_name), &p) &&
 		    p.who.ticks >= since && p.session != own)
-			add(all, &p);
+			add_proc_seen(all, &p);
 	if (d)
 		closedir(d);
 	if (all->n)
@@ -226,7 +226,7 @@ static void keep_stacks(struct rr_family *f, const struct procs *all)
 			keep_stack(f, all->p[i].stack);
 }
 
-static void judge(struct rr_family *f, struct procs *all)
+static void judge_procs(struct rr_family *f, struct procs *all)
 {
 	for (size_t i = 0; i < all->n; i++)
 		all->p[i].member = was_member(f, all->p[i].who);
@@ -311,7 +311,7 @@ uint64_t rr_family_listeners(struct rr_family *f)
 }
 
 /* The eldest counts: it is watched, and children come and go. */
-static bool claim(struct rr_listening *l, uint32_t n, uint64_t inode, struct rr_member who)
+static bool claim_listener(struct rr_listening *l, uint32_t n, uint64_t inode, struct rr_member who)
 {
 	for (uint32_t i = 0; i < n; i++) {
 		if (l[i].inode != inode)
@@ -338,7 +338,7 @@ static bool claim_dir(struct rr_listening *l, uint32_t n, const char *dir, struc
 		len = readlink(path, target, sizeof(target) - 1);
 		target[len > 0 ? len : 0] = '\0';
 		if (sscanf(target, "socket:[%llu]", &inode) == 1)
-			any |= claim(l, n, inode, who);
+			any |= claim_listener(l, n, inode, who);
 	}
 	if (d)
 		closedir(d);
@@ -406,7 +406,7 @@ void rr_family_meet(struct rr_family *f)
 	static const struct timespec pause = { 0, 200000 };
 	struct proc p;
 
-	for (int i = 0; i < 50 && read_proc(f->members[0].pid, &p); i++) {
+	for (int i = 0; i < 50 && read_proc_stat(f->members[0].pid, &p); i++) {
 		if (p.who.ticks != f->members[0].ticks)
 			break;
 		if (p.stack) {
@@ -418,7 +418,7 @@ void rr_family_meet(struct rr_family *f)
 	f->missed = true;
 }
 
-static void take_in(struct rr_family *f, struct rr_member who)
+static void take_member_in(struct rr_family *f, struct rr_member who)
 {
 	if (f->nmembers == RR_FAMILY_MEMBERS)
 		return;
@@ -435,17 +435,17 @@ void rr_family_scan(struct rr_family *f)
 	memcpy(before, f->listeners, f->nlisteners * sizeof(*before));
 	for (uint32_t i = 0; i < f->nlisteners; i++)
 		f->listeners[i].owner = (struct rr_member){ 0 };
-	list(&all, f->since);
-	judge(f, &all);
+	list_procs(&all, f->since);
+	judge_procs(f, &all);
 	f->nmembers = 0;
 	for (size_t i = 0; i < all.n; i++)
 		if (all.p[i].member)
-			take_in(f, all.p[i].who);
+			take_member_in(f, all.p[i].who);
 	/* Who has a socket of a member that is no more is its child, if nothing else tells. */
 	norphans = orphans(f, before, orphan);
 	for (size_t i = 0; norphans && i < all.n; i++)
 		if (!all.p[i].member && claim_all(orphan, norphans, all.p[i].who))
-			take_in(f, all.p[i].who);
+			take_member_in(f, all.p[i].who);
 	free(all.p);
 }
 

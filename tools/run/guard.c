@@ -66,12 +66,12 @@ static bool same_name(const struct rr_rpcb *a, const struct rr_rpcb *b)
 	return a->prog == b->prog && a->vers == b->vers && !strcmp(a->netid, b->netid);
 }
 
-static bool same(const struct rr_rpcb *a, const struct rr_rpcb *b)
+static bool same_entry(const struct rr_rpcb *a, const struct rr_rpcb *b)
 {
 	return same_name(a, b) && !strcmp(a->addr, b->addr);
 }
 
-static const struct rr_rpcb *find(const struct rr_rpcb *in, uint32_t n, const struct rr_rpcb *e)
+static const struct rr_rpcb *find_entry_of(const struct rr_rpcb *in, uint32_t n, const struct rr_rpcb *e)
 {
 	for (uint32_t i = 0; i < n; i++)
 		if (same_name(&in[i], e))
@@ -101,7 +101,7 @@ static uint16_t native_port(const char *host, bool tcp6, uint16_t port)
 /* For once: what stands in the way of e. */
 static void blame(const struct rr_rpcb *e, const char *what)
 {
-	if (find(g->blamed, g->nblamed, e))
+	if (find_entry_of(g->blamed, g->nblamed, e))
 		return;
 	rr_warn("rpcbind: %u version %u %s %s: %s", e->prog, e->vers, e->netid, e->addr, what);
 	if (g->nblamed < PUT_MAX)
@@ -178,13 +178,13 @@ static void consider(const struct rr_rpcb *tcp, bool first)
 
 /* --- putting and taking back --- */
 
-static void take_back(uint32_t i)
+static void take_registration_back(uint32_t i)
 {
 	struct rr_rpcb *e = &g->put[i];
-	const struct rr_rpcb *now = find(g->there.e, g->there.n, e);
+	const struct rr_rpcb *now = find_entry_of(g->there.e, g->there.n, e);
 
 	/* Others may have put theirs since the program took back all of its own. */
-	if (now && same(now, e)) {
+	if (now && same_entry(now, e)) {
 		if (rr_rpcb_unset(e))
 			rr_info("rpcbind: took back %u version %u %s %s", e->prog, e->vers, e->netid, e->addr);
 		else
@@ -194,11 +194,11 @@ static void take_back(uint32_t i)
 }
 
 /* Noted as put before it is: this process may end in between. */
-static bool put(const struct rr_rpcb *e)
+static bool put_registration(const struct rr_rpcb *e)
 {
-	const struct rr_rpcb *noted = find(g->put, g->nput, e);
+	const struct rr_rpcb *noted = find_entry_of(g->put, g->nput, e);
 
-	if (!noted && find(g->there.e, g->there.n, e)) {
+	if (!noted && find_entry_of(g->there.e, g->there.n, e)) {
 		blame(e, "is registered already, and not by us");
 		return false;
 	}
@@ -229,17 +229,17 @@ static bool reconcile(void)
 	for (uint32_t i = 0; i < 2 * g->there.n; i++)
 		consider(&g->there.e[i % g->there.n], i < g->there.n);
 	for (uint32_t i = g->nput; i-- > 0;) {
-		const struct rr_rpcb *want = find(g->want, g->nwant, &g->put[i]);
+		const struct rr_rpcb *want = find_entry_of(g->want, g->nwant, &g->put[i]);
 
-		if (want && same(want, &g->put[i]))
+		if (want && same_entry(want, &g->put[i]))
 			continue;
-		take_back(i);
+		take_registration_back(i);
 		done = true;
 	}
 	for (uint32_t i = 0; i < g->nwant; i++)
-		if (!find(g->put, g->nput, &g->want[i]) ||
-		    !find(g->there.e, g->there.n, &g->want[i]))
-			done |= put(&g->want[i]);
+		if (!find_entry_of(g->put, g->nput, &g->want[i]) ||
+		    !find_entry_of(g->there.e, g->there.n, &g->want[i]))
+			done |= put_registration(&g->want[i]);
 	return done;
 }
 
@@ -251,7 +251,7 @@ static void forget_watched(void)
 		close(g->watch[--g->nwatch].pidfd);
 }
 
-static void watch(struct rr_member who)
+static void watch_member(struct rr_member who)
 {
 	for (uint32_t i = 0; i < g->nwatch; i++)
 		if (g->watch[i].who.pid == who.pid)
@@ -269,9 +269,9 @@ static void watch_owners(void)
 	forget_watched();
 	for (uint32_t i = 0; i < g->family.nlisteners; i++)
 		if (g->family.listeners[i].owner.pid)
-			watch(g->family.listeners[i].owner);
+			watch_member(g->family.listeners[i].owner);
 	for (uint32_t i = 0; !g->nwatch && i < g->family.nmembers; i++)
-		watch(g->family.members[i]);
+		watch_member(g->family.members[i]);
 }
 
 enum event { NOTHING, SOMEBODY_DIED, STOP };
@@ -330,7 +330,7 @@ static const char *look_there(bool *changed)
 
 /* A process that is just in exec shows no environment: so all are looked at more than once before
  * only changes count. */
-static void look(bool died)
+static void look_at_family(bool died)
 {
 	const char *wrong;
 	uint64_t now, doors;
@@ -363,7 +363,7 @@ static void take_all_back(void)
 			nanosleep(&pause, NULL);
 		if (!rr_rpcb_dump(&g->there))
 			while (g->nput)
-				take_back(g->nput - 1);
+				take_registration_back(g->nput - 1);
 	}
 }
 
@@ -383,7 +383,7 @@ static void work(void)
 	g->there.matters = matters;
 	g->pause_ms = SOON_MS;
 	do {
-		look(e == SOMEBODY_DIED);
+		look_at_family(e == SOMEBODY_DIED);
 		if (!g->family.nmembers)
 			break;
 		e = wait_for_event(signals);
@@ -437,7 +437,7 @@ static void await_exec(const int started[2])
 	rr_family_meet(&g->family);
 }
 
-static void keep(const int started[2])
+static void keep_running(const int started[2])
 {
 	static const struct timespec pause = { 0, 100000000 };
 	int status = 0;
@@ -541,7 +541,7 @@ int rr_guard_start(const struct rr_guard_set *set, const char *name)
 	if (!pid) {	/* whose child is nobody's: the program has none that it did not make */
 		pid = fork();
 		if (!pid)
-			keep(started);
+			keep_running(started);
 		_exit(pid < 0);
 	}
 	close(started[0]);	/* exec closes the other end */

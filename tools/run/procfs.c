@@ -28,7 +28,7 @@ static bool number_at(const char **p, unsigned base, uint64_t *v)
 }
 
 /* The start of the n-th word from p on, words being what spaces and tabs separate; NULL. */
-static const char *word(const char *p, unsigned n)
+static const char *nth_word(const char *p, unsigned n)
 {
 	for (;; n--) {
 		p += strspn(p, " \t");
@@ -41,9 +41,9 @@ static const char *word(const char *p, unsigned n)
 }
 
 /* The n-th word as a number up to most. */
-static bool field(const char *p, unsigned n, uint64_t most, uint64_t *v)
+static bool number_field(const char *p, unsigned n, uint64_t most, uint64_t *v)
 {
-	p = word(p, n);
+	p = nth_word(p, n);
 	return p && number_at(&p, 10, v) && *v <= most;
 }
 
@@ -54,11 +54,11 @@ bool rr_procfs_stat(const char *text, struct rr_procfs_stat *out)
 	const char *state;
 
 	/* The state is field 3 of proc(5). */
-	if (!p || !(state = word(++p, 0)) || !field(p, 1, INT32_MAX, &parent) ||
-	    !field(p, 3, INT32_MAX, &session) || !field(p, 17, INT32_MAX, &threads) ||
-	    !field(p, 19, UINT64_MAX, &out->ticks))
+	if (!p || !(state = nth_word(++p, 0)) || !number_field(p, 1, INT32_MAX, &parent) ||
+	    !number_field(p, 3, INT32_MAX, &session) || !number_field(p, 17, INT32_MAX, &threads) ||
+	    !number_field(p, 19, UINT64_MAX, &out->ticks))
 		return false;
-	if (!field(p, 25, UINT64_MAX, &out->stack))
+	if (!number_field(p, 25, UINT64_MAX, &out->stack))
 		out->stack = 0;
 	out->parent = (int)parent;
 	out->session = (int)session;
@@ -73,7 +73,7 @@ bool rr_procfs_uids(const char *text, uid_t uid[3])
 	uint64_t v;
 
 	for (unsigned i = 0; i < 3; i++) {
-		if (!p || !field(p + 5, i, UINT32_MAX, &v))
+		if (!p || !number_field(p + 5, i, UINT32_MAX, &v))
 			return false;
 		uid[i] = (uid_t)v;
 	}
@@ -84,13 +84,13 @@ bool rr_procfs_uids(const char *text, uid_t uid[3])
  * 1234 ..." */
 bool rr_procfs_tcp(const char *line, struct rr_procfs_tcp *out)
 {
-	const char *p = word(line, 1), *state = word(line, 3);
+	const char *p = nth_word(line, 1), *state = nth_word(line, 3);
 	uint64_t port, st, maker;
 
 	p = p ? strchr(p, ':') : NULL;
 	if (!p || !state || (p++, !number_at(&p, 16, &port)) || port > UINT16_MAX ||
 	    !number_at(&state, 16, &st) ||
-	    !field(line, 7, UINT32_MAX, &maker) || !field(line, 9, UINT64_MAX, &out->inode))
+	    !number_field(line, 7, UINT32_MAX, &maker) || !number_field(line, 9, UINT64_MAX, &out->inode))
 		return false;
 	out->port = (uint16_t)port;
 	out->listening = st == TCP_LISTEN;

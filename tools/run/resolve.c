@@ -101,7 +101,7 @@ static void read_answer(int fd, char *buf, size_t size)
 }
 
 /* NULL, or why there is no answer. */
-static const char *ask(const char *address, const char *library, char answer[ANSWER_SIZE])
+static const char *ask_resolver(const char *address, const char *library, char answer[ANSWER_SIZE])
 {
 	int p[2], status = 0;
 	pid_t pid;
@@ -127,7 +127,7 @@ static const char *ask(const char *address, const char *library, char answer[ANS
 	return pid < 0 ? "no process" : WIFEXITED(status) && !WEXITSTATUS(status) ? NULL : "no answer in time";
 }
 
-static void parse(const char *answer)
+static void parse_answer(const char *answer)
 {
 	const char *line = answer, *end;
 
@@ -142,7 +142,7 @@ static void parse(const char *answer)
 /* --- rules --- */
 
 /* Is a service with that universal address reached at the host's own one? */
-static bool is_at(const char *uaddr, const char *address)
+static bool is_service_at(const char *uaddr, const char *address)
 {
 	uint8_t a[16], b[16];
 	int family = strchr(address, ':') ? AF_INET6 : AF_INET;
@@ -157,7 +157,7 @@ static bool is_at(const char *uaddr, const char *address)
 }
 
 /* There is room for more than the RR_CONF_RULES that the configuration takes, and complains about. */
-static void add(struct rr_rules *r, const char *address, uint16_t from, uint16_t to, const char *mode)
+static void add_rule_for(struct rr_rules *r, const char *address, uint16_t from, uint16_t to, const char *mode)
 {
 	char head[128], rule[192];
 	int n;
@@ -174,7 +174,7 @@ static void add(struct rr_rules *r, const char *address, uint16_t from, uint16_t
 	r->n++;
 }
 
-static void add_all(struct rr_rules *r, const char *address, const char *mode)
+static void add_both_rules(struct rr_rules *r, const char *address, const char *mode)
 {
 	const char *tcp = strchr(address, ':') ? "tcp6" : "tcp", *rdma = tcp[3] ? "rdma6" : "rdma";
 
@@ -183,30 +183,30 @@ static void add_all(struct rr_rules *r, const char *address, const char *mode)
 			const struct rr_rpcb *t = &there.e[i], *n = &there.e[k];
 
 			if (!strcmp(t->netid, tcp) && !strcmp(n->netid, rdma) && t->prog == n->prog &&
-			    t->vers == n->vers && is_at(t->addr, address) && is_at(n->addr, address))
-				add(r, address, rr_uaddr_port(t->addr, NULL),
-				    rr_uaddr_port(n->addr, NULL), mode);
+			    t->vers == n->vers && is_service_at(t->addr, address) && is_service_at(n->addr, address))
+				add_rule_for(r, address, rr_uaddr_port(t->addr, NULL),
+					 rr_uaddr_port(n->addr, NULL), mode);
 		}
 }
 
 /* One address. NULL, or why it has given no rules. */
-static const char *resolve(char *address, const char *library, const char *mode, struct rr_rules *out)
+static const char *resolve_address(char *address, const char *library, const char *mode, struct rr_rules *out)
 {
 	static char answer[ANSWER_SIZE], why[512];
-	const char *wrong = ask(address, NULL, answer);
+	const char *wrong = ask_resolver(address, NULL, answer);
 	unsigned before = out->n;
 
 	if (wrong) {
 		snprintf(why, sizeof(why), "%s: %.100s", address, wrong);
-		wrong = ask(address, library, answer);
+		wrong = ask_resolver(address, library, answer);
 		if (wrong) {
 			snprintf(why + strlen(why), sizeof(why) - strlen(why), " (over RDMA: %.100s)", wrong);
 			return why;
 		}
 	}
-	parse(answer);
+	parse_answer(answer);
 	address[strcspn(address, "%")] = '\0';
-	add_all(out, address, mode);
+	add_both_rules(out, address, mode);
 	if (out->n > before)
 		return NULL;
 	snprintf(why, sizeof(why), "%s: nothing is registered for RDMA", address);
@@ -229,7 +229,7 @@ const char *rr_resolve(const char *host, const char *library, const char *mode, 
 	for (struct addrinfo *ai = all; ai; ai = ai->ai_next) {
 		if (getnameinfo(ai->ai_addr, ai->ai_addrlen, address, sizeof(address), NULL, 0, NI_NUMERICHOST))
 			continue;
-		wrong = resolve(address, library, mode, out);
+		wrong = resolve_address(address, library, mode, out);
 		if (wrong && !first[0])
 			snprintf(first, sizeof(first), "%s", wrong);
 	}

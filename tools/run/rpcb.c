@@ -32,7 +32,7 @@ static int connect_local(void)
 	return -1;
 }
 
-static int connect_to(const struct sockaddr *sa)
+static int connect_address(const struct sockaddr *sa)
 {
 	socklen_t len = sa->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
 	int fd = socket(sa->sa_family, SOCK_STREAM | SOCK_CLOEXEC, IPPROTO_TCP), saved;
@@ -87,7 +87,7 @@ static bool_t text(XDR *x, char *buf, u_int size)
 	return xdr_string(x, &buf, size - 1);
 }
 
-static void keep(struct rr_rpcb_list *l, const struct rr_rpcb *e)
+static void keep_entry(struct rr_rpcb_list *l, const struct rr_rpcb *e)
 {
 	int64_t user = rr_rpcb_user(e);
 	bool other = user && user != (int64_t)geteuid();
@@ -118,7 +118,7 @@ static bool_t entries(XDR *x, struct rr_rpcb_list *l)
 		    !text(x, e.netid, sizeof(e.netid)) || !text(x, e.addr, sizeof(e.addr)) ||
 		    !text(x, e.owner, sizeof(e.owner)))
 			return FALSE;
-		keep(l, &e);
+		keep_entry(l, &e);
 	}
 	return FALSE;
 }
@@ -149,14 +149,14 @@ const char *rr_rpcb_dump(struct rr_rpcb_list *l)
 
 const char *rr_rpcb_dump_at(const struct sockaddr *sa, struct rr_rpcb_list *l)
 {
-	int fd = connect_to(sa);
+	int fd = connect_address(sa);
 
 	return fd < 0 ? strerror(errno) : dump(fd, l);
 }
 
 /* --- set, unset --- */
 
-static bool change(rpcproc_t proc, const struct rr_rpcb *e)
+static bool change_registration(rpcproc_t proc, const struct rr_rpcb *e)
 {
 	struct rpcb arg = {
 		.r_prog = e->prog, .r_vers = e->vers, .r_netid = (char *)(uintptr_t)e->netid,
@@ -190,7 +190,7 @@ bool rr_rpcb_set(const struct rr_rpcb *e)
 	int64_t user = rr_rpcb_user(e);
 	uid_t own = geteuid();
 	bool other = own == 0 && user > 0 && !seteuid((uid_t)user);
-	bool done = change(RPCBPROC_SET, e);
+	bool done = change_registration(RPCBPROC_SET, e);
 
 	if (other && seteuid(own))
 		abort();	/* from root to another user and back: cannot fail */
@@ -199,7 +199,7 @@ bool rr_rpcb_set(const struct rr_rpcb *e)
 
 bool rr_rpcb_unset(const struct rr_rpcb *e)
 {
-	return change(RPCBPROC_UNSET, e);
+	return change_registration(RPCBPROC_UNSET, e);
 }
 
 /* --- universal addresses --- */

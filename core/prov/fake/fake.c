@@ -65,7 +65,7 @@ static uint64_t chance(struct rr_fake_link *l)
 	return l->rng;
 }
 
-static bool lost(const struct rr_fake_qp *q)
+static bool is_lost(const struct rr_fake_qp *q)
 {
 	return q->link->broken || !q->peer;
 }
@@ -85,13 +85,13 @@ void rr_fake_break(struct rr_fake_link *l)
 
 /* --- set-up ---------------------------------------------------------------------------- */
 
-static size_t qp_size(const struct rr_prov_params *p)
+static size_t fake_qp_size(const struct rr_prov_params *p)
 {
 	(void)p;
 	return sizeof(struct rr_fake_qp);
 }
 
-static int set_up(struct rr_qp *qp, const struct rr_prov_params *p)
+static int fake_set_up(struct rr_qp *qp, const struct rr_prov_params *p)
 {
 	struct rr_fake_qp *q = fake_of(qp);
 
@@ -119,7 +119,7 @@ static int prepare(struct rr_qp *qp, const struct rr_prov_params *p, struct rr_p
 	offer->len = sizeof(q);
 	memcpy(offer->bytes, &q, sizeof(q));
 	current->end[0] = q;
-	return set_up(qp, p);
+	return fake_set_up(qp, p);
 }
 
 static void join_to(struct rr_fake_qp *q, struct rr_fake_qp *peer)
@@ -130,8 +130,8 @@ static void join_to(struct rr_fake_qp *q, struct rr_fake_qp *peer)
 	q->qp.peer_inv = q->qp.own_inv = q->link->conf.inv;
 }
 
-static int answer(struct rr_qp *qp, const struct rr_prov_params *p,
-		  const struct rr_prov_addr *offer, struct rr_prov_addr *out)
+static int fake_answer(struct rr_qp *qp, const struct rr_prov_params *p,
+		       const struct rr_prov_addr *offer, struct rr_prov_addr *out)
 {
 	struct rr_fake_qp *q = fake_of(qp), *peer = current->end[0];
 	int rc;
@@ -139,7 +139,7 @@ static int answer(struct rr_qp *qp, const struct rr_prov_params *p,
 	/* The offer is a peer's bytes: what they point to is only compared. */
 	if (!peer || peer->peer || offer->len != sizeof(peer) || memcmp(offer->bytes, &peer, sizeof(peer)))
 		return -ECONNREFUSED;
-	rc = set_up(qp, p);
+	rc = fake_set_up(qp, p);
 	if (rc)
 		return rc;
 	out->len = 0;
@@ -149,7 +149,7 @@ static int answer(struct rr_qp *qp, const struct rr_prov_params *p,
 	return 0;
 }
 
-static int join(struct rr_qp *qp, const struct rr_prov_addr *out)
+static int fake_join(struct rr_qp *qp, const struct rr_prov_addr *out)
 {
 	struct rr_fake_qp *q = fake_of(qp);
 
@@ -165,7 +165,7 @@ static int establish(struct rr_qp *qp)
 	return fake_of(qp)->joined ? 0 : -EAGAIN;
 }
 
-static void disconnect(struct rr_qp *qp)
+static void fake_disconnect(struct rr_qp *qp)
 {
 	rr_fake_break(fake_of(qp)->link);
 }
@@ -328,7 +328,7 @@ static void run_send(struct rr_fake_qp *q, struct fake_wqe *w)
 	};
 }
 
-static void run(struct rr_fake_qp *q, struct fake_wqe *w)
+static void run_wqe(struct rr_fake_qp *q, struct fake_wqe *w)
 {
 	uint8_t *at;
 
@@ -365,7 +365,7 @@ static void complete(struct rr_fake_qp *q, struct fake_wqe *w)
 }
 
 /* The next operation of q: the oldest, but a Read may be passed by what follows it. */
-static uint32_t pick(struct rr_fake_qp *q)
+static uint32_t pick_wqe(struct rr_fake_qp *q)
 {
 	uint32_t i = 0;
 
@@ -377,11 +377,11 @@ static uint32_t pick(struct rr_fake_qp *q)
 
 static void execute(struct rr_fake_qp *q)
 {
-	uint32_t i = pick(q);
+	uint32_t i = pick_wqe(q);
 	struct fake_wqe w = q->sq[i];
 
 	memmove(q->sq + i, q->sq + i + 1, (--q->nsq - i) * sizeof(*q->sq));
-	run(q, &w);
+	run_wqe(q, &w);
 	free(w.copy);
 	complete(q, &w);
 }
@@ -411,11 +411,11 @@ bool rr_fake_busy(const struct rr_fake_link *l)
 
 static int post(struct rr_fake_qp *q, struct fake_wqe *w)
 {
-	if (lost(q))
+	if (is_lost(q))
 		return -ECONNRESET;
 	if (q->link->conf.direct) {
 		w->silent = true;
-		run(q, w);
+		run_wqe(q, w);
 		return q->link->broken ? -ECONNRESET : 1;
 	}
 	if (q->nsq + q->ncq >= QUEUE)
@@ -424,14 +424,14 @@ static int post(struct rr_fake_qp *q, struct fake_wqe *w)
 	return 0;
 }
 
-static uint32_t window(struct rr_qp *qp)
+static uint32_t fake_window(struct rr_qp *qp)
 {
 	struct rr_fake_qp *q = fake_of(qp);
 	uint32_t queued = 0;
 
 	if (!q->link->conf.ring)
 		return UINT32_MAX;
-	if (lost(q))
+	if (is_lost(q))
 		return 0;
 	for (uint32_t i = 0; i < q->nsq; i++)
 		queued += q->sq[i].wc.op == RR_WC_SEND;
@@ -465,13 +465,13 @@ static void take_pieces(struct rr_qp *qp, struct fake_wqe *w)
 	}
 }
 
-static int post_send(struct rr_qp *qp, const struct iovec *iov, int niov, uint64_t cookie, uint32_t inv)
+static int fake_post_send(struct rr_qp *qp, const struct iovec *iov, int niov, uint64_t cookie, uint32_t inv)
 {
 	struct fake_wqe w = { .wc = { .op = RR_WC_SEND, .cookie = cookie, .inv_handle = inv } };
 	int rc;
 
-	if (window(qp) == 0)
-		return lost(fake_of(qp)) ? -ECONNRESET : -EAGAIN;
+	if (fake_window(qp) == 0)
+		return is_lost(fake_of(qp)) ? -ECONNRESET : -EAGAIN;
 	for (; w.niov < niov && w.niov < IOVS; w.niov++)
 		w.iov[w.niov] = iov[w.niov];
 	if (!fake_of(qp)->link->conf.direct)
@@ -487,13 +487,13 @@ static int send_imm(struct rr_qp *qp, uint32_t imm, uint64_t cookie)
 	struct fake_wqe w = { .wc = { .op = RR_WC_SEND, .cookie = cookie, .imm = imm,
 				      .has_imm = true } };
 
-	if (window(qp) == 0)
-		return lost(fake_of(qp)) ? -ECONNRESET : -EAGAIN;
+	if (fake_window(qp) == 0)
+		return is_lost(fake_of(qp)) ? -ECONNRESET : -EAGAIN;
 	return post(fake_of(qp), &w);
 }
 
-static int rdma(struct rr_qp *qp, enum rr_wc_op op, void *local, uint32_t len,
-		const struct rr_seg *seg, uint32_t off, uint64_t cookie)
+static int fake_rdma(struct rr_qp *qp, enum rr_wc_op op, void *local, uint32_t len,
+		     const struct rr_seg *seg, uint32_t off, uint64_t cookie)
 {
 	struct fake_wqe w = { .wc = { .op = op, .cookie = cookie }, .local = local, .len = len,
 			      .off = off, .seg = *seg };
@@ -506,13 +506,13 @@ static int rdma(struct rr_qp *qp, enum rr_wc_op op, void *local, uint32_t len,
 static int rdma_read(struct rr_qp *qp, void *local, uint32_t len, const struct rr_seg *seg,
 		     uint32_t off, uint64_t cookie)
 {
-	return rdma(qp, RR_WC_READ, local, len, seg, off, cookie);
+	return fake_rdma(qp, RR_WC_READ, local, len, seg, off, cookie);
 }
 
 static int rdma_write(struct rr_qp *qp, const void *local, uint32_t len, const struct rr_seg *seg,
 		      uint32_t off, uint64_t cookie)
 {
-	return rdma(qp, RR_WC_WRITE, (void *)(uintptr_t)local, len, seg, off, cookie);
+	return fake_rdma(qp, RR_WC_WRITE, (void *)(uintptr_t)local, len, seg, off, cookie);
 }
 
 /* As on shm while the peer copies: it can begin nothing any more, and has yet to end. */
@@ -520,18 +520,18 @@ static int invalidate_later(struct rr_fake_qp *q, struct fake_wqe *w)
 {
 	if (q->ncq == QUEUE)
 		return -EAGAIN;
-	run(q, w);
+	run_wqe(q, w);
 	complete(q, w);
 	return q->link->broken ? -ECONNRESET : 0;
 }
 
-static int invalidate(struct rr_qp *qp, uint32_t handle, uint64_t cookie)
+static int fake_invalidate(struct rr_qp *qp, uint32_t handle, uint64_t cookie)
 {
 	struct fake_wqe w = { .wc = { .op = RR_WC_INVALIDATE, .cookie = cookie,
 				      .inv_handle = handle } };
 	struct rr_fake_qp *q = fake_of(qp);
 
-	if (q->link->conf.direct && q->link->conf.delay && !lost(q) && chance(q->link) % 4 == 0)
+	if (q->link->conf.direct && q->link->conf.delay && !is_lost(q) && chance(q->link) % 4 == 0)
 		return invalidate_later(q, &w);
 	return post(q, &w);
 }
@@ -577,7 +577,7 @@ static int poll_cq(struct rr_qp *qp, struct rr_wc *wc, int n)
 		else
 			break;
 	}
-	return got || !lost(q) ? got : -ECONNRESET;
+	return got || !is_lost(q) ? got : -ECONNRESET;
 }
 
 static void repost(struct rr_qp *qp, uint64_t cookie)
@@ -593,29 +593,29 @@ static void repost(struct rr_qp *qp, uint64_t cookie)
 
 /* --- sleeping: tests do not, they step ------------------------------------------------- */
 
-static bool peek(const struct rr_qp *qp, enum rr_arm what)
+static bool fake_peek(const struct rr_qp *qp, enum rr_arm what)
 {
 	const struct rr_fake_qp *q = container_of(qp, struct rr_fake_qp, qp);
 
-	return lost(q) || q->nrq || q->ncq || (what & RR_ARM_SEND && window((struct rr_qp *)(uintptr_t)qp));
+	return is_lost(q) || q->nrq || q->ncq || (what & RR_ARM_SEND && fake_window((struct rr_qp *)(uintptr_t)qp));
 }
 
-static void kick(struct rr_qp *qp)
+static void fake_kick(struct rr_qp *qp)
 {
 	(void)qp;
 }
 
-static int arm(struct rr_qp *qp, enum rr_arm what)
+static int fake_arm(struct rr_qp *qp, enum rr_arm what)
 {
-	return peek(qp, what);
+	return fake_peek(qp, what);
 }
 
-static int drain(struct rr_qp *qp)
+static int fake_drain(struct rr_qp *qp)
 {
-	return lost(fake_of(qp)) ? -ECONNRESET : 0;
+	return is_lost(fake_of(qp)) ? -ECONNRESET : 0;
 }
 
-static void trim(struct rr_qp *qp, bool (*used)(void *ctx, size_t off, size_t len), void *ctx)
+static void fake_trim(struct rr_qp *qp, bool (*used)(void *ctx, size_t off, size_t len), void *ctx)
 {
 	(void)qp;
 	(void)used;
@@ -624,12 +624,12 @@ static void trim(struct rr_qp *qp, bool (*used)(void *ctx, size_t off, size_t le
 
 static const struct rr_prov_ops fake_ops = {
 	.name = "fake", .id = 3,
-	.qp_size = qp_size, .prepare = prepare, .answer = answer, .join = join,
-	.establish = establish, .disconnect = disconnect, .close = close_qp,
-	.send = post_send, .send_imm = send_imm, .read = rdma_read, .write = rdma_write,
-	.expose = expose, .invalidate = invalidate, .consumed = consumed, .consume = consume,
-	.poll = poll_cq, .repost = repost, .window = window,
-	.peek = peek, .kick = kick, .arm = arm, .disarm = kick, .drain = drain, .trim = trim,
+	.qp_size = fake_qp_size, .prepare = prepare, .answer = fake_answer, .join = fake_join,
+	.establish = establish, .disconnect = fake_disconnect, .close = close_qp,
+	.send = fake_post_send, .send_imm = send_imm, .read = rdma_read, .write = rdma_write,
+	.expose = expose, .invalidate = fake_invalidate, .consumed = consumed, .consume = consume,
+	.poll = poll_cq, .repost = repost, .window = fake_window,
+	.peek = fake_peek, .kick = fake_kick, .arm = fake_arm, .disarm = fake_kick, .drain = fake_drain, .trim = fake_trim,
 };
 
 void rr_fake_link_init(struct rr_fake_link *l, const struct rr_fake_conf *conf, uint64_t seed)

@@ -31,12 +31,12 @@
 #define STALE_S		60	/* a socket file this old belongs to nobody any more */
 #define SWEEP_MAX	512	/* entries that a sweep looks at: others can put names there */
 
-static int new_socket(void)
+static int new_unix_socket(void)
 {
 	return rr_ownfd_raise(rr_os->socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 }
 
-static bool is_name(const char *name)
+static bool is_socket_name(const char *name)
 {
 	size_t n = sizeof(PREFIX) - 1;
 
@@ -119,9 +119,9 @@ static int random_name(char name[NAME_LEN])
 	return 0;
 }
 
-static int listen_at(const struct sockaddr_un *sa, socklen_t len)
+static int listen_unix(const struct sockaddr_un *sa, socklen_t len)
 {
-	int fd = new_socket();
+	int fd = new_unix_socket();
 
 	if (fd < 0)
 		return fd;
@@ -144,7 +144,7 @@ static int listen_file(struct rr_shm *q, int dir, const char *run_dir, const cha
 	if (faccessat(dir, ".", W_OK | X_OK, AT_EACCESS) || !join_path(q->path, run_dir, name))
 		return -EACCES;
 	memcpy(file, name, NAME_LEN);
-	fd = listen_at(&sa, fd_addr(&sa, dir, name));
+	fd = listen_unix(&sa, fd_addr(&sa, dir, name));
 	if (fd >= 0 && fchmodat(dir, file, 0666, 0) == 0)
 		return fd;
 	q->path[0] = '\0';
@@ -159,7 +159,7 @@ static void sweep_file(int dir, const char *name, time_t now)
 {
 	struct stat st;
 
-	if (strlen(name) != NAME_LEN || !is_name(name))
+	if (strlen(name) != NAME_LEN || !is_socket_name(name))
 		return;
 	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) || !S_ISSOCK(st.st_mode))
 		return;
@@ -215,7 +215,7 @@ int rr_shm_listen(struct rr_shm *q, const char *run_dir, struct rr_prov_addr *of
 
 	if (rc)
 		return rc;
-	q->listener[0] = listen_at(&sa, abstract_addr(&sa, name));
+	q->listener[0] = listen_unix(&sa, abstract_addr(&sa, name));
 	listen_in(q, run_dir, name);
 	if (q->listener[0] < 0 && q->listener[1] < 0)
 		return q->listener[0];
@@ -239,9 +239,9 @@ void rr_shm_unlisten(struct rr_shm *q)
 
 /* --- connecting --- */
 
-static int connect_to(const struct sockaddr_un *sa, socklen_t len)
+static int connect_unix(const struct sockaddr_un *sa, socklen_t len)
 {
-	int fd = new_socket();
+	int fd = new_unix_socket();
 
 	if (fd < 0)
 		return fd;
@@ -269,7 +269,7 @@ static int connect_file(const char *run_dir, const char name[NAME_LEN])
 	if (file < 0)
 		return rc;
 	if (!fstat(file, &st) && S_ISSOCK(st.st_mode))
-		rc = connect_to(&sa, fd_addr(&sa, file, NULL));
+		rc = connect_unix(&sa, fd_addr(&sa, file, NULL));
 	rr_os->close(file);
 	return rc;
 }
@@ -283,10 +283,10 @@ int rr_shm_connect(const struct rr_prov_addr *offer, const char *run_dir)
 	if (offer->len != ADDR_LEN || offer->bytes[0] != ADDR_VERSION)
 		return -EINVAL;
 	memcpy(name, offer->bytes + 2, NAME_LEN);
-	if (!is_name(name))
+	if (!is_socket_name(name))
 		return -EINVAL;
 	if (offer->bytes[1] & HAS_ABSTRACT)
-		rc = connect_to(&sa, abstract_addr(&sa, name));
+		rc = connect_unix(&sa, abstract_addr(&sa, name));
 	if (rc < 0 && (offer->bytes[1] & HAS_FILE))
 		rc = connect_file(run_dir, name);
 	return rc;

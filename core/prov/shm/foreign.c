@@ -90,7 +90,7 @@ static bool is_harmless(int fd)
 }
 
 /* Where there is no room for it any more it stays open: that is one for each connection that was there already. */
-static void bury(int fd)
+static void bury_fd(int fd)
 {
 	rr_ownfd_set(fd, true);
 	for (uint32_t i = 0; i < GRAVES; i++) {
@@ -104,7 +104,7 @@ static void bury(int fd)
 void rr_shm_drop_fd(int fd)
 {
 	if (!is_harmless(fd))
-		return bury(fd);
+		return bury_fd(fd);
 	rr_ownfd_close(fd);
 }
 
@@ -128,7 +128,7 @@ bool rr_shm_refuse_fds(int sock)
 }
 
 /* Peeks at the next packet, with room for so many bytes of control messages: false if there is none. */
-static bool look(int sock, struct msghdr *m, void *room, size_t size)
+static bool look_at_packet(int sock, struct msghdr *m, void *room, size_t size)
 {
 	char byte;
 	struct iovec iov = { &byte, 1 };
@@ -141,7 +141,7 @@ bool rr_shm_foreign_next(int sock)
 {
 	struct msghdr m;
 
-	return look(sock, &m, NULL, 0) && m.msg_flags & MSG_CTRUNC;
+	return look_at_packet(sock, &m, NULL, 0) && m.msg_flags & MSG_CTRUNC;
 }
 
 ssize_t rr_shm_read_bell(int sock)
@@ -149,7 +149,7 @@ ssize_t rr_shm_read_bell(int sock)
 	struct msghdr m;
 	char bell;
 
-	if (!look(sock, &m, NULL, 0))
+	if (!look_at_packet(sock, &m, NULL, 0))
 		return -1;	/* and what comes only now has not been looked at */
 	if (m.msg_flags & MSG_CTRUNC)
 		return 0;
@@ -166,7 +166,7 @@ int rr_shm_peek_fd(int sock)
 	struct cmsghdr *c;
 	int fd;
 
-	if (!look(sock, &m, &ctl, CMSG_LEN(sizeof(int))))	/* no room for a second one */
+	if (!look_at_packet(sock, &m, &ctl, CMSG_LEN(sizeof(int))))	/* no room for a second one */
 		return -errno;
 	c = CMSG_FIRSTHDR(&m);
 	if (!c || c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS || c->cmsg_len != CMSG_LEN(sizeof(int)))
@@ -190,12 +190,12 @@ static bool at_end(int sock)
 	int yes = 1;
 
 	return rr_os->setsockopt(sock, SOL_SOCKET, SO_PASSCRED, &yes, sizeof(yes)) == 0 &&
-		look(sock, &m, &ctl, sizeof(ctl)) && !m.msg_controllen && !(m.msg_flags & MSG_CTRUNC);
+		look_at_packet(sock, &m, &ctl, sizeof(ctl)) && !m.msg_controllen && !(m.msg_flags & MSG_CTRUNC);
 }
 
 /* The descriptors of the next packet: false if they cannot be closed here. A hello of ours may lie there, with its memory,
  * if we have not waited for it. */
-static bool is_ours(int sock)
+static bool has_no_fds(int sock)
 {
 	int fd = rr_shm_peek_fd(sock);
 	bool yes = fd >= 0 && is_harmless(fd);
@@ -217,7 +217,7 @@ static bool is_empty(int sock)
 		ssize_t n;
 
 		if (rr_shm_foreign_next(sock)) {
-			if (!is_ours(sock))
+			if (!has_no_fds(sock))
 				return false;
 			continue;
 		}
@@ -234,7 +234,7 @@ void rr_shm_drop_sock(int sock)
 {
 	rr_os->shutdown(sock, SHUT_RDWR);	/* what is sent from here on is refused */
 	if (!is_empty(sock))
-		return bury(sock);
+		return bury_fd(sock);
 	rr_ownfd_close(sock);
 }
 

@@ -5,13 +5,13 @@
  *
  *   client  prepare()    opens a listener; its address goes into the offer
  *   server  answer()     connects, sends hello + memfd; then the answer goes out on TCP
- *   client  join()       finds that hello waiting, checks, maps; sends hello + memfd: ready
+ *   client  join_region()       finds that hello waiting, checks, maps; sends hello + memfd: ready
  *   server  establish()  takes it, checks, maps: ready
  *
  * A server that has waited for long enough gives up by withdraw(). One compare-exchange in its own region decides between
- * that and join(), whose last step is the other one; so an offering side that is ready has a peer that takes its messages.
+ * that and join_region(), whose last step is the other one; so an offering side that is ready has a peer that takes its messages.
  *
- * The kernel orders the server's hello before its answer, so join() never has to wait.
+ * The kernel orders the server's hello before its answer, so join_region() never has to wait.
  * Anybody may connect to the listener; what counts is the proof (layout.h). A hello is
  * judged before its descriptor is received at all. One that is not memory, or that nobody asked
  * for, is not closed here, since its own code would run in this thread (foreign.c). */
@@ -25,10 +25,10 @@
 #include "core/base/os.h"
 #include "core/base/ownfd.h"
 
-#define STRAY_MAX	8	/* strangers' connections that join() looks at, per listener */
+#define STRAY_MAX	8	/* strangers' connections that join_region() looks at, per listener */
 
 /* In time that does not depend on where they differ. */
-static bool same(const uint8_t *a, const uint8_t *b, size_t n)
+static bool same_bytes(const uint8_t *a, const uint8_t *b, size_t n)
 {
 	unsigned diff = 0;
 
@@ -39,7 +39,7 @@ static bool same(const uint8_t *a, const uint8_t *b, size_t n)
 
 static int judge_hello(const struct rr_shm_hello *h, const uint8_t *proof, struct rr_shm_geo *g)
 {
-	if (!same(h->proof, proof, RR_SHM_PROOF))
+	if (!same_bytes(h->proof, proof, RR_SHM_PROOF))
 		return -EACCES;
 	if (h->magic != RR_SHM_MAGIC || h->version != RR_SHM_VERSION || h->size != sizeof(*h))
 		return -EPROTO;
@@ -145,7 +145,7 @@ static int greet(struct rr_shm *q, int sock, const uint8_t *proof)
 
 /* The smaller of both sides' wishes: what we send takes up memory, for which the peer's word alone is
  * not enough. */
-static void ready(struct rr_shm *q)
+static void get_ready(struct rr_shm *q)
 {
 	rr_shm_geo_agree(&q->own.geo, &q->peer.geo);
 	q->qp.send_size = q->qp.peer_send = rr_min(q->own.geo.recv_size, q->peer.geo.recv_size);
@@ -166,7 +166,7 @@ static uint32_t new_key_gen(void)
 	return gen;
 }
 
-static int init(struct rr_shm *q, const struct rr_prov_params *p, enum rr_shm_state state)
+static int init_shm(struct rr_shm *q, const struct rr_prov_params *p, enum rr_shm_state state)
 {
 	int rc = rr_shm_geo_init(&q->own.geo, p->recv_size, p->recvs, p->mem_size);
 
@@ -199,7 +199,7 @@ static int undo(struct rr_shm *q, int rc)
 int rr_shm_prepare(struct rr_qp *qp, const struct rr_prov_params *p, struct rr_prov_addr *offer)
 {
 	struct rr_shm *q = rr_shm_of(qp);
-	int saved = errno, rc = init(q, p, RR_SHM_LISTENING);
+	int saved = errno, rc = init_shm(q, p, RR_SHM_LISTENING);
 
 	if (!rc) {
 		rc = rr_shm_listen(q, p->run_dir, offer);
@@ -214,7 +214,7 @@ int rr_shm_answer(struct rr_qp *qp, const struct rr_prov_params *p,
 		  const struct rr_prov_addr *offer, struct rr_prov_addr *answer)
 {
 	struct rr_shm *q = rr_shm_of(qp);
-	int saved = errno, rc = init(q, p, RR_SHM_ANSWERED);
+	int saved = errno, rc = init_shm(q, p, RR_SHM_ANSWERED);
 
 	answer->len = 0;	/* all that is to be said is said in the hello */
 	if (!rc) {
@@ -278,7 +278,7 @@ static bool fit_memory(struct rr_shm *q)
 	return true;
 }
 
-static int join(struct rr_shm *q)
+static int join_region(struct rr_shm *q)
 {
 	int rc, fd = find_peer(q, q->listener[0]);
 
@@ -305,11 +305,11 @@ int rr_shm_join(struct rr_qp *qp, const struct rr_prov_addr *answer)
 
 	(void)answer;
 	if (atomic_load_explicit(&q->state, memory_order_relaxed) == RR_SHM_LISTENING) {
-		rc = join(q);
+		rc = join_region(q);
 		if (rc)
 			undo(q, rc);
 		else
-			ready(q);
+			get_ready(q);
 	}
 	errno = saved;
 	return rc;
@@ -331,7 +331,7 @@ int rr_shm_establish(struct rr_qp *qp)
 	rc = take_hello(q, qp->wake_fd, q->param.token + RR_SHM_PROOF);
 	if (!rc) {
 		drop_place(q);
-		ready(q);
+		get_ready(q);
 	} else if (rc != -EAGAIN) {
 		undo(q, rc);
 	}

@@ -14,7 +14,7 @@ static _Atomic int place = -1;
 static _Atomic int waiting;	/* answers … */
 static _Atomic int32_t whose;	/* … of this process */
 
-static int make(void)
+static int make_place(void)
 {
 	int fd, none = -1;
 
@@ -38,12 +38,12 @@ bool rr_shm_place_lend(void)
 
 void rr_shm_place_back(void)
 {
-	make();
+	make_place();
 }
 
 int rr_shm_place_keep(void)
 {
-	int rc = make();
+	int rc = make_place();
 
 	if (rc)
 		return rc;

@@ -64,7 +64,7 @@ void rr_shm_geo_agree(struct rr_shm_geo *a, struct rr_shm_geo *b)
 	a->slots = b->slots = rr_min(a->slots, b->slots);
 }
 
-static int map(struct rr_shm_view *v, int memfd, const struct rr_shm_geo *g)
+static int map_view(struct rr_shm_view *v, int memfd, const struct rr_shm_geo *g)
 {
 	void *base = mmap(NULL, g->total, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
 			  memfd, 0);
@@ -119,7 +119,7 @@ int rr_shm_region_make(struct rr_shm *q)
 		rc = -errno;
 		goto close_fd;
 	}
-	rc = map(&q->own, fd, &g);
+	rc = map_view(&q->own, fd, &g);
 	if (rc)
 		goto close_fd;
 	return fd;
@@ -130,7 +130,7 @@ close_fd:
 
 /* Any file may have been passed. The seals come first: asking for them involves no
  * file system code, and only memfds (of tmpfs or hugetlbfs) can have these. */
-static int judge(int memfd, const struct rr_shm_geo *g)
+static int judge_memfd(int memfd, const struct rr_shm_geo *g)
 {
 	int seals = rr_os->fcntl(memfd, F_GET_SEALS);
 	struct statfs fs;
@@ -148,9 +148,9 @@ static int judge(int memfd, const struct rr_shm_geo *g)
 
 int rr_shm_region_take(struct rr_shm *q, int memfd, const struct rr_shm_geo *g)
 {
-	int rc = judge(memfd, g);
+	int rc = judge_memfd(memfd, g);
 
-	return rc ? rc : map(&q->peer, memfd, g);
+	return rc ? rc : map_view(&q->peer, memfd, g);
 }
 
 void rr_shm_region_drop(struct rr_shm_view *v)
@@ -181,7 +181,7 @@ static void trim_range(const struct trim *t, size_t off, size_t len)
 /* The peer's ring is empty (rr_shm_tx_idle()): if nothing is held and no key is out either, the
  * tables say nothing any more. Slots below the peer's tail are free whatever tx_used says; handles
  * do not come again because they count in key_gen. */
-static void trim_tables(struct rr_shm *q)
+static void trim_own_tables(struct rr_shm *q)
 {
 	if (q->rx_held || q->key_live || q->fence_list)
 		return;
@@ -228,7 +228,7 @@ void rr_shm_trim(struct rr_qp *qp, bool (*used)(void *ctx, size_t off, size_t le
 		trim_range(&t, 0, (size_t)q->own.geo.mem_size);
 	if (rr_shm_tx_idle(q)) {
 		trim_ring(q);
-		trim_tables(q);
+		trim_own_tables(q);
 	}
 	errno = saved;
 }

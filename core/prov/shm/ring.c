@@ -35,7 +35,7 @@ static uint32_t tx_room(const struct rr_shm *q)
 
 /* May the slot at tx_pos be written? A tail that makes no sense is no proof: the unsigned
  * difference is then large. */
-static bool slot_free(struct rr_shm *q)
+static bool tx_slot_free(struct rr_shm *q)
 {
 	const uint32_t slots = q->peer.geo.slots;
 	uint32_t i = q->tx_pos & (slots - 1);
@@ -51,7 +51,7 @@ static bool slot_free(struct rr_shm *q)
 }
 
 /* The next free slot; those that are not free are passed over. NULL: *rc says why. */
-static struct rr_shm_slot *claim(struct rr_shm *q, int *rc)
+static struct rr_shm_slot *claim_slot(struct rr_shm *q, int *rc)
 {
 	if (unlikely(tx_room(q) == 0)) {
 		*rc = tx_refresh(q);
@@ -64,7 +64,7 @@ static struct rr_shm_slot *claim(struct rr_shm *q, int *rc)
 	for (uint32_t n = 0; n < q->peer.geo.slots; n++) {
 		struct rr_shm_slot *s = rr_shm_slot(&q->peer, q->tx_pos);
 
-		if (likely(slot_free(q)))
+		if (likely(tx_slot_free(q)))
 			return s;
 		/* orders nothing: there is nothing with it */
 		atomic_store_explicit(&s->skip, rr_shm_seq(q->tx_pos), memory_order_relaxed);
@@ -126,7 +126,7 @@ int rr_shm_send(struct rr_qp *qp, const struct iovec *iov, int niov, uint64_t co
 			return -EMSGSIZE;
 	if (unlikely(len > qp->send_size))
 		return -EMSGSIZE;
-	s = claim(q, &rc);
+	s = claim_slot(q, &rc);
 	if (unlikely(!s))
 		return rc;
 	len = 0;
@@ -146,7 +146,7 @@ int rr_shm_send_imm(struct rr_qp *qp, uint32_t imm, uint64_t cookie)
 	(void)cookie;
 	if (unlikely(rc))
 		return rc;
-	s = claim(q, &rc);
+	s = claim_slot(q, &rc);
 	if (!s)
 		return rc;
 	publish(q, s, RR_SHM_IMM, imm);
@@ -188,27 +188,27 @@ bool rr_shm_tx_idle(struct rr_shm *q)
 enum slot_look { EMPTY, RECORD, PASSED, NONSENSE };
 
 /* Is the word of a position of this slot, how far from pos (modulo 2^31)? */
-static bool distance(uint32_t word, uint32_t pos, uint32_t slots, uint32_t *ahead)
+static bool slot_distance(uint32_t word, uint32_t pos, uint32_t slots, uint32_t *ahead)
 {
 	*ahead = ((word >> 1) - pos) & (UINT32_MAX >> 1);
 	return (word & 1) && *ahead % slots == 0;
 }
 
 /* What do the words of the slot at pos say? */
-static enum slot_look look(uint32_t seq, uint32_t skip, uint32_t pos, uint32_t slots)
+static enum slot_look look_at_slot(uint32_t seq, uint32_t skip, uint32_t pos, uint32_t slots)
 {
 	uint32_t ahead;
 
 	if (likely(seq == rr_shm_seq(pos)))
 		return RECORD;
 	if (seq) {
-		if (!distance(seq, pos, slots, &ahead))
+		if (!slot_distance(seq, pos, slots, &ahead))
 			return NONSENSE;
 		if (ahead < UINT32_C(1) << 30)
 			return PASSED;
 	}
 	if (skip) {
-		if (!distance(skip, pos, slots, &ahead))
+		if (!slot_distance(skip, pos, slots, &ahead))
 			return NONSENSE;
 		if (ahead < UINT32_C(1) << 30)
 			return PASSED;
@@ -224,7 +224,7 @@ bool rr_shm_rx_peek(const struct rr_shm *q)
 	uint32_t seq = atomic_load_explicit(&s->seq, memory_order_relaxed);
 	uint32_t skip = atomic_load_explicit(&s->skip, memory_order_relaxed);
 
-	return look(seq, skip, pos, q->own.geo.slots) != EMPTY;
+	return look_at_slot(seq, skip, pos, q->own.geo.slots) != EMPTY;
 }
 
 static void rx_advance(struct rr_shm *q, uint32_t pos)
@@ -278,7 +278,7 @@ static int rx_step(struct rr_shm *q, struct rr_wc *wc)
 
 	if (seq == q->slot[pos & (q->own.geo.slots - 1)].rx_last)	/* known, however old it is */
 		seq = 0;
-	switch (look(seq, skip, pos, q->own.geo.slots)) {
+	switch (look_at_slot(seq, skip, pos, q->own.geo.slots)) {
 	case EMPTY:
 		return -EAGAIN;
 	case NONSENSE:
@@ -339,7 +339,7 @@ void rr_shm_repost(struct rr_qp *qp, uint64_t buf_cookie)
 	uint32_t i = (uint32_t)buf_cookie;
 
 	assert(buf_cookie <= mask && q->slot[i].rx_seq);
-	/* The releases pair with the acquires in slot_free() and tx_refresh(): our reads of
+	/* The releases pair with the acquires in tx_slot_free() and tx_refresh(): our reads of
 	 * the slot are over. reposted is last: what it counts can be found. */
 	atomic_store_explicit(&q->own.freed[i], q->slot[i].rx_seq, memory_order_release);
 	q->slot[i].rx_seq = 0;

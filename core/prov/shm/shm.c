@@ -8,7 +8,7 @@
 
 #include "core/base/os.h"
 
-static size_t qp_size(const struct rr_prov_params *p)
+static size_t shm_size(const struct rr_prov_params *p)
 {
 	(void)p;
 	return sizeof(struct rr_shm);
@@ -20,8 +20,8 @@ static int prepare_offer(struct rr_qp *qp, const struct rr_prov_params *p, struc
 	return rr_shm_prepare(qp, p, offer);
 }
 
-static int answer_offer(struct rr_qp *qp, const struct rr_prov_params *p,
-			const struct rr_prov_addr *offer, struct rr_prov_addr *own)
+static int answer_peer(struct rr_qp *qp, const struct rr_prov_params *p,
+		       const struct rr_prov_addr *offer, struct rr_prov_addr *own)
 {
 	qp->ops = &rr_prov_shm;
 	return rr_shm_answer(qp, p, offer, own);
@@ -29,7 +29,7 @@ static int answer_offer(struct rr_qp *qp, const struct rr_prov_params *p,
 
 /* --- sleeping --- */
 
-static bool peek(const struct rr_qp *qp, enum rr_arm what)
+static bool peek_rings(const struct rr_qp *qp, enum rr_arm what)
 {
 	const struct rr_shm *q = container_of(qp, struct rr_shm, qp);
 
@@ -57,7 +57,7 @@ static void ring_bell(struct rr_shm *q)
 		rr_count(q->qp.count, RR_C_wakeups_sent, 1);
 }
 
-static void kick(struct rr_qp *qp)
+static void kick_peer(struct rr_qp *qp)
 {
 	struct rr_shm *q = rr_shm_of(qp);
 	_Atomic uint32_t *armed;
@@ -67,7 +67,7 @@ static void kick(struct rr_qp *qp)
 		return;
 	q->unkicked = 0;
 	armed = &q->peer.ctl->armed;
-	/* Pairs with the fence in arm(): we see that it armed, or it sees what we did. */
+	/* Pairs with the fence in arm_bell(): we see that it armed, or it sees what we did. */
 	rr_fence();
 	if (likely(!(atomic_load_explicit(armed, memory_order_relaxed) & done)))
 		return;
@@ -77,7 +77,7 @@ static void kick(struct rr_qp *qp)
 }
 
 /* Bits that someone else has armed stay: that sleeper still waits for its bell. */
-static int arm(struct rr_qp *qp, enum rr_arm what)
+static int arm_bell(struct rr_qp *qp, enum rr_arm what)
 {
 	struct rr_shm *q = rr_shm_of(qp);
 	uint32_t before;
@@ -86,20 +86,20 @@ static int arm(struct rr_qp *qp, enum rr_arm what)
 		return 0;
 	before = atomic_fetch_or_explicit(&q->own.ctl->armed, (uint32_t)what,
 					  memory_order_relaxed);
-	/* pairs with the fence in kick() */
+	/* pairs with the fence in kick_peer() */
 	rr_fence();
-	if (!peek(qp, what))
+	if (!peek_rings(qp, what))
 		return 0;
 	atomic_fetch_and_explicit(&q->own.ctl->armed, ~((uint32_t)what & ~before),
 				  memory_order_relaxed);
 	return 1;
 }
 
-static void disarm(struct rr_qp *qp)
+static void disarm_bell(struct rr_qp *qp)
 {
 	struct rr_shm *q = rr_shm_of(qp);
 
-	/* no order needed: a bell too many is swallowed by drain() */
+	/* no order needed: a bell too many is swallowed by drain_bell() */
 	if (rr_shm_ready(q))
 		atomic_store_explicit(&q->own.ctl->armed, 0, memory_order_relaxed);
 }
@@ -123,7 +123,7 @@ static _Atomic uint32_t *word_of(struct rr_shm_ctl *ctl, enum rr_tell what)
 
 /* Written only when it changes, or the peer would have to fetch the line that it looks at after
  * each message. */
-static void tell(struct rr_qp *qp, enum rr_tell what, uint32_t value)
+static void tell_peer(struct rr_qp *qp, enum rr_tell what, uint32_t value)
 {
 	struct rr_shm *q = rr_shm_of(qp);
 	_Atomic uint32_t *word;
@@ -188,7 +188,7 @@ static ssize_t read_bell(struct rr_shm *q)
 
 /* One bell, since whoever rings has taken the bit that asked for it; of another the next sleep
  * tells. And of a peer that is gone, a little later. */
-static int drain(struct rr_qp *qp)
+static int drain_bell(struct rr_qp *qp)
 {
 	struct rr_shm *q = rr_shm_of(qp);
 	int saved = errno;
@@ -219,7 +219,7 @@ static void rouse(struct rr_qp *qp)
 }
 
 /* Whoever of this process's family sleeps on it wakes, too. */
-static void disconnect(struct rr_qp *qp)
+static void shut_bell(struct rr_qp *qp)
 {
 	struct rr_shm *q = rr_shm_of(qp);
 	int saved = errno;
@@ -235,13 +235,13 @@ const struct rr_prov_ops rr_prov_shm = {
 	.name = "shm",
 	.id = 1,
 	.caps = RR_PROV_DIRECT | RR_PROV_RING | RR_PROV_SURVIVES | RR_PROV_FAMILY | RR_PROV_TELLS,
-	.qp_size = qp_size,
+	.qp_size = shm_size,
 	.prepare = prepare_offer,
-	.answer = answer_offer,
+	.answer = answer_peer,
 	.join = rr_shm_join,
 	.establish = rr_shm_establish,
 	.withdraw = rr_shm_withdraw,
-	.disconnect = disconnect,
+	.disconnect = shut_bell,
 	.close = rr_shm_close,
 	.send = rr_shm_send,
 	.send_imm = rr_shm_send_imm,
@@ -254,15 +254,15 @@ const struct rr_prov_ops rr_prov_shm = {
 	.poll = rr_shm_poll,
 	.repost = rr_shm_repost,
 	.window = rr_shm_window,
-	.peek = peek,
-	.kick = kick,
-	.arm = arm,
-	.disarm = disarm,
-	.tell = tell,
+	.peek = peek_rings,
+	.kick = kick_peer,
+	.arm = arm_bell,
+	.disarm = disarm_bell,
+	.tell = tell_peer,
 	.observe = observe,
 	.is_copying = is_copying,
 	.rung = rung,
-	.drain = drain,
+	.drain = drain_bell,
 	.rouse = rouse,
 	.trim = rr_shm_trim,
 };

@@ -95,7 +95,7 @@ static void give_key(struct rr_shm *q, uint32_t i)
 	q->key_free = i + 1;
 }
 
-/* Under which handle the peer is copying; 0 none. Pairs with the release in leave(): under any
+/* Under which handle the peer is copying; 0 none. Pairs with the release in leave_access(): under any
  * other it has ended. */
 static uint32_t copying(const struct rr_shm *q)
 {
@@ -202,7 +202,7 @@ bool rr_shm_consumed(struct rr_qp *qp, uint32_t handle)
 
 /* --- the peer's keys --- */
 
-static void leave(struct rr_shm *q)
+static void leave_access(struct rr_shm *q)
 {
 	/* pairs with the acquire in copying() */
 	atomic_store_explicit(&q->peer.ctl->accessing, 0, memory_order_release);
@@ -243,7 +243,7 @@ static uint8_t *enter(struct rr_shm *q, enum rr_rights right, const struct rr_se
 	/* pairs with the release in rr_shm_expose() */
 	if (atomic_load_explicit(&k->handle, memory_order_acquire) != seg->handle ||
 	    !covers(q, k, right, seg, off, len, &start)) {
-		leave(q);
+		leave_access(q);
 		return NULL;
 	}
 	return q->peer.mem + start;
@@ -265,7 +265,7 @@ int rr_shm_read(struct rr_qp *qp, void *local, uint32_t len, const struct rr_seg
 		return -EACCES;
 	if (len)
 		memcpy(local, from, len);
-	leave(q);
+	leave_access(q);
 	return 1;
 }
 
@@ -292,6 +292,6 @@ int rr_shm_write(struct rr_qp *qp, const void *local, uint32_t len, const struct
 		return -EACCES;
 	if (len)
 		memcpy(to, local, len);
-	leave(q);
+	leave_access(q);
 	return 1;
 }

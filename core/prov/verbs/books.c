@@ -29,7 +29,7 @@ int rr_verbs_status(enum ibv_wc_status s)
 }
 
 /* Everything up to the work request with this number has ended. */
-static struct rr_verbs_wqe ended(struct rr_vq *v, uint32_t seq)
+static struct rr_verbs_wqe end_up_to(struct rr_vq *v, uint32_t seq)
 {
 	struct rr_verbs_wqe last = v->wqe[seq % RR_VERBS_SQ];
 
@@ -67,7 +67,7 @@ void rr_verbs_digest(struct rr_vq *v)
 			raw->byte_len = RR_WC_SEND;	/* nobody is told */
 			continue;
 		}
-		w = ended(v, (uint32_t)raw->wr_id);
+		w = end_up_to(v, (uint32_t)raw->wr_id);
 		raw->wr_id = w.cookie;
 		raw->byte_len = w.op;
 	}

@@ -18,7 +18,7 @@ static void device_gone(struct rr_vq *v)
 }
 
 /* What cannot be heard is most likely that the peer has left. */
-static void renew(struct rr_qp *qp, struct rr_vq *v)
+static void renew_channel(struct rr_qp *qp, struct rr_vq *v)
 {
 	struct pollfd p = { v->cm->fd, POLLIN, 0 };
 	struct rdma_event_channel *old = rr_verbs_renew(&v->cm, v->id, qp->wake_fd, v->param.fd_floor);
@@ -33,13 +33,13 @@ static void renew(struct rr_qp *qp, struct rr_vq *v)
 	rr_verbs_channel_free(old);
 }
 
-static bool next_event(struct rr_qp *qp, struct rr_vq *v, struct rdma_cm_event *ev, uint8_t data[UINT8_MAX])
+static bool next_cm_event(struct rr_qp *qp, struct rr_vq *v, struct rdma_cm_event *ev, uint8_t data[UINT8_MAX])
 {
 	if (rr_verbs_event(v->cm, ev, data))
 		return true;
 	if (likely(errno != EACCES))
 		return false;
-	renew(qp, v);
+	renew_channel(qp, v);
 	return !v->lost && rr_verbs_event(v->cm, ev, data);
 }
 
@@ -49,7 +49,7 @@ void rr_verbs_cm_events(struct rr_qp *qp, struct rr_vq *v)
 	struct rdma_cm_event ev;
 	bool gone = false;
 
-	for (uint32_t i = 0; i < RR_VERBS_EVENTS && v->state == RR_V_READY && next_event(qp, v, &ev, data); i++) {
+	for (uint32_t i = 0; i < RR_VERBS_EVENTS && v->state == RR_V_READY && next_cm_event(qp, v, &ev, data); i++) {
 		if (ev.event == RDMA_CM_EVENT_CONNECT_REQUEST) {
 			rr_cm_reject(ev.id);
 			rr_cm_destroy_id(ev.id);

@@ -30,7 +30,7 @@ bool rr_verbs_pull(struct rr_vq *v)
 	return true;
 }
 
-static bool taken(const struct rr_vq *v)
+static bool has_taken(const struct rr_vq *v)
 {
 	return atomic_load_explicit(&v->raw_head, memory_order_acquire) !=
 	       atomic_load_explicit(&v->raw_tail, memory_order_acquire);
@@ -38,9 +38,9 @@ static bool taken(const struct rr_vq *v)
 
 bool rr_verbs_reap(struct rr_vq *v)
 {
-	if (!taken(v))
+	if (!has_taken(v))
 		rr_verbs_pull(v);
-	return taken(v);
+	return has_taken(v);
 }
 
 /* Asked for first, looked at second, and by this thread itself: another that is at it may have looked
@@ -49,7 +49,7 @@ bool rr_verbs_arm_cq(struct rr_vq *v)
 {
 	if (ibv_req_notify_cq(v->cq, 0))
 		v->err = v->err ? v->err : -EIO;
-	while (!taken(v) && !rr_verbs_pull(v))
+	while (!has_taken(v) && !rr_verbs_pull(v))
 		sched_yield();
-	return taken(v);
+	return has_taken(v);
 }

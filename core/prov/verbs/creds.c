@@ -50,7 +50,7 @@ static struct {
 	pid_t pid;		/* of the process that it is a thread of */
 } agent = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-static void run(struct job *j)
+static void run_job(struct job *j)
 {
 	j->r = j->fn(j->arg);
 	j->err = errno;
@@ -62,7 +62,7 @@ static void *agent_main(void *arg)
 	for (;;) {
 		if (sem_wait(&agent.asked))
 			continue;
-		run(agent.job);
+		run_job(agent.job);
 		sem_post(&agent.done);
 	}
 	return NULL;
@@ -126,7 +126,7 @@ struct rdma_event_channel *rr_verbs_open_channel(void)
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	if (!by_agent(&j, true))
-		run(&j);
+		run_job(&j);
 	pthread_setcancelstate(cancel, NULL);
 	errno = j.err;
 	return channel;
@@ -140,13 +140,13 @@ void rr_verbs_creds_forked(void)
 /* --- librdmacm ------------------------------------------------------------------------- */
 
 /* What is refused has done nothing yet. */
-static int call(job_fn *fn, void *arg)
+static int call_agent(job_fn *fn, void *arg)
 {
 	struct job j = { .fn = fn, .arg = arg };
 	int cancel;
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-	run(&j);
+	run_job(&j);
 	if (j.r < 0 && j.err == EACCES)
 		by_agent(&j, false);
 	pthread_setcancelstate(cancel, NULL);
@@ -169,7 +169,7 @@ struct cm_args {
 	}                                                                       \
 	int rr_cm_##name params                                                 \
 	{                                                                       \
-		return call(do_##name, &(struct cm_args){ .a = __VA_ARGS__ });     \
+		return call_agent(do_##name, &(struct cm_args){ .a = __VA_ARGS__ });     \
 	}
 
 CALL(create_id, (struct rdma_event_channel *cm, struct rdma_cm_id **id),
@@ -194,7 +194,7 @@ CALL(migrate_id, (struct rdma_cm_id *id, struct rdma_event_channel *cm), rdma_mi
 CALL(get_event, (struct rdma_event_channel *cm, struct rdma_cm_event **ev), rdma_get_cm_event(x->a, x->b), cm, ev)
 
 /* Who may write nothing may write. */
-static int probe(void *arg)
+static int probe_channel(void *arg)
 {
 	const struct rdma_event_channel *cm = arg;
 
@@ -203,7 +203,7 @@ static int probe(void *arg)
 
 bool rr_cm_usable(struct rdma_event_channel *cm)
 {
-	return !call(probe, cm) || errno != EACCES;
+	return !call_agent(probe_channel, cm) || errno != EACCES;
 }
 
 /* --- what was refused ------------------------------------------------------------------ */

@@ -19,7 +19,7 @@
 
 /* --- completions ----------------------------------------------------------------------- */
 
-static void received(struct rr_qp *qp, struct rr_vq *v, const struct ibv_wc *raw, struct rr_wc *wc)
+static void fill_received(struct rr_qp *qp, struct rr_vq *v, const struct ibv_wc *raw, struct rr_wc *wc)
 {
 	uint32_t i = (uint32_t)raw->wr_id;
 
@@ -39,12 +39,12 @@ static void received(struct rr_qp *qp, struct rr_vq *v, const struct ibv_wc *raw
 }
 
 /* One completion; false: it is nothing to be told. */
-static bool tell(struct rr_qp *qp, struct rr_vq *v, const struct ibv_wc *raw, struct rr_wc *wc)
+static bool tell_completion(struct rr_qp *qp, struct rr_vq *v, const struct ibv_wc *raw, struct rr_wc *wc)
 {
 	if (raw->wr_id & RR_VERBS_RECV) {
 		if (raw->status != IBV_WC_SUCCESS)
 			return false;
-		received(qp, v, raw, wc);
+		fill_received(qp, v, raw, wc);
 		if (rr_verbs_is_note(qp, v, wc))
 			return false;
 		v->kept_age++;
@@ -68,7 +68,7 @@ static void look_at_cm(struct rr_qp *qp, struct rr_vq *v)
 	rr_verbs_cm_events(qp, v);
 }
 
-static bool is_full(const struct rr_vq *v)
+static bool queue_is_full(const struct rr_vq *v)
 {
 	return v->late_head != v->late_tail || v->slot_head - v->slot_tail == v->sends;
 }
@@ -78,7 +78,7 @@ static void look_at_full(struct rr_vq *v)
 {
 	rr_time now;
 
-	if (likely(!is_full(v))) {
+	if (likely(!queue_is_full(v))) {
 		v->full_since = 0;
 		return;
 	}
@@ -103,7 +103,7 @@ int rr_verbs_poll(struct rr_qp *qp, struct rr_wc *wc, int n)
 		rr_verbs_digest(v);
 	tail = atomic_load_explicit(&v->raw_tail, memory_order_relaxed);
 	for (; got < n && tail != v->raw_seen; tail++)
-		got += tell(qp, v, &v->raw[tail & (v->raw_cap - 1)], &wc[got]);
+		got += tell_completion(qp, v, &v->raw[tail & (v->raw_cap - 1)], &wc[got]);
 	atomic_store_explicit(&v->raw_tail, tail, memory_order_release);
 	rr_verbs_tell_read(qp, v);
 	look_at_full(v);
@@ -170,8 +170,8 @@ void rr_verbs_repost(struct rr_qp *qp, uint64_t buf_cookie)
 	rr_verbs_note_count(qp, v, true);
 }
 
-static int rdma(struct rr_qp *qp, enum ibv_wr_opcode op, const void *local, uint32_t len,
-		const struct rr_seg *seg, uint32_t off, uint64_t cookie)
+static int post_rdma(struct rr_qp *qp, enum ibv_wr_opcode op, const void *local, uint32_t len,
+		     const struct rr_seg *seg, uint32_t off, uint64_t cookie)
 {
 	struct rr_vq *v = rr_verbs_of(qp);
 	const uint8_t *p = local;
@@ -203,13 +203,13 @@ static int rdma(struct rr_qp *qp, enum ibv_wr_opcode op, const void *local, uint
 int rr_verbs_read(struct rr_qp *qp, void *local, uint32_t len, const struct rr_seg *seg,
 		  uint32_t off, uint64_t cookie)
 {
-	return rdma(qp, IBV_WR_RDMA_READ, local, len, seg, off, cookie);
+	return post_rdma(qp, IBV_WR_RDMA_READ, local, len, seg, off, cookie);
 }
 
 int rr_verbs_write(struct rr_qp *qp, const void *local, uint32_t len, const struct rr_seg *seg,
 		   uint32_t off, uint64_t cookie)
 {
-	return rdma(qp, IBV_WR_RDMA_WRITE, local, len, seg, off, cookie);
+	return post_rdma(qp, IBV_WR_RDMA_WRITE, local, len, seg, off, cookie);
 }
 
 /* A Write of no bytes: the peer's device looks at neither key nor address, and answers. Not so on iWARP, where a Write has

@@ -24,7 +24,7 @@ static struct device devices[DEVICES];
 static unsigned ndevices;
 
 /* In the lock; NULL. */
-static struct device *find(const struct ibv_context *ctx)
+static struct device *find_device(const struct ibv_context *ctx)
 {
 	for (unsigned i = 0; i < ndevices; i++)
 		if (devices[i].ctx == ctx)
@@ -44,7 +44,7 @@ void rr_verbs_device(struct ibv_context *ctx, int floor)
 	struct device *d;
 
 	pthread_mutex_lock(&lock);
-	d = find(ctx);
+	d = find_device(ctx);
 	if (d && (d->cmd != ctx->cmd_fd || d->async != ctx->async_fd)) {
 		forget(d);	/* another device, which was opened where that one was */
 		d = NULL;
@@ -62,7 +62,7 @@ void rr_verbs_device_gone(const struct ibv_context *ctx)
 	struct device *d;
 
 	pthread_mutex_lock(&lock);
-	d = find(ctx);
+	d = find_device(ctx);
 	if (d)
 		forget(d);
 	pthread_mutex_unlock(&lock);
@@ -83,7 +83,7 @@ enum rr_verbs_proof rr_verbs_windows_of(const struct ibv_context *ctx)
 	const struct device *d;
 
 	pthread_mutex_lock(&lock);
-	d = find(ctx);
+	d = find_device(ctx);
 	if (d)
 		is = d->windows;
 	pthread_mutex_unlock(&lock);
@@ -95,7 +95,7 @@ void rr_verbs_windows_are(const struct ibv_context *ctx, enum rr_verbs_proof is)
 	struct device *d;
 
 	pthread_mutex_lock(&lock);
-	d = find(ctx);
+	d = find_device(ctx);
 	if (d)
 		d->windows = is;
 	pthread_mutex_unlock(&lock);
@@ -107,7 +107,7 @@ bool rr_verbs_no_inv(const struct ibv_context *ctx, bool found)
 	bool is = found;
 
 	pthread_mutex_lock(&lock);
-	d = find(ctx);
+	d = find_device(ctx);
 	if (d)
 		is = d->no_inv |= found;
 	pthread_mutex_unlock(&lock);

@@ -13,7 +13,7 @@
 #define LOOKS	256	/* more than an idle device needs for what is under way */
 
 /* In a forked child the descriptors are all that is the child's. */
-static void let_go(struct rr_qp *qp, struct rr_vq *v)
+static void let_fds_go(struct rr_qp *qp, struct rr_vq *v)
 {
 	if (!v)
 		return;
@@ -30,7 +30,7 @@ void rr_verbs_close(struct rr_qp *qp)
 	int saved = errno;
 
 	if (!v) {
-		let_go(qp, q->v);
+		let_fds_go(qp, q->v);
 		errno = saved;
 		return;
 	}

@@ -57,7 +57,7 @@ static void count_own(void)
 }
 
 /* The process's limit; none is SIZE_MAX. */
-static size_t limit(void)
+static size_t memlock_limit(void)
 {
 	struct rlimit lim;
 
@@ -69,7 +69,7 @@ static size_t limit(void)
 /* Enough for whatever it may need later: a connection that has begun does not fail for it. */
 int rr_verbs_mem_reserve(struct rr_vq *v, size_t need)
 {
-	size_t most = limit();
+	size_t most = memlock_limit();
 
 	count_own();
 	if (most == SIZE_MAX)
@@ -87,7 +87,7 @@ bool rr_verbs_mem_charge(struct rr_vq *v, size_t len)
 
 	if (!v->locked)
 		return true;
-	if (more && atomic_fetch_add(&reserved, more) + more > limit()) {
+	if (more && atomic_fetch_add(&reserved, more) + more > memlock_limit()) {
 		atomic_fetch_sub(&reserved, more);
 		errno = ENOMEM;
 		return false;
@@ -163,7 +163,7 @@ static void retire_unused(struct rr_vq *v)
 }
 
 /* One that has the first end bytes. */
-static struct rr_verbs_mr *grow(struct rr_qp *qp, struct rr_vq *v, size_t end)
+static struct rr_verbs_mr *grow_mr(struct rr_qp *qp, struct rr_vq *v, size_t end)
 {
 	int access = IBV_ACCESS_LOCAL_WRITE | (v->windows || v->on_trial ? IBV_ACCESS_MW_BIND : 0) |
 		     (rr_verbs_iwarp(v->id) ? IBV_ACCESS_REMOTE_WRITE : 0);
@@ -189,7 +189,7 @@ static struct rr_verbs_mr *grow(struct rr_qp *qp, struct rr_vq *v, size_t end)
 }
 
 /* A limit that is reached while shorter ones are still in use is not, once they are gone. */
-static int why_not(const struct rr_vq *v)
+static int mr_error(const struct rr_vq *v)
 {
 	int err = errno;
 
@@ -205,9 +205,9 @@ int rr_verbs_mem_use(struct rr_qp *qp, struct rr_vq *v, const void *local, size_
 	struct rr_verbs_mr *m = longest(v);
 
 	if (!m || m->len < end)
-		m = grow(qp, v, end);
+		m = grow_mr(qp, v, end);
 	if (!m)
-		return why_not(v);
+		return mr_error(v);
 	m->users++;
 	return (int)(m - v->mr);
 }

@@ -13,7 +13,7 @@
 #define RESOLVE_MS	4000	/* neighbours may take some seconds */
 #define BACKLOG		128	/* requests that nobody has taken yet; the kernel refuses more */
 
-static int start(struct rr_qp *qp, const struct rr_prov_params *p)
+static int start_native(struct rr_qp *qp, const struct rr_prov_params *p)
 {
 	int rc = p->recv_size < RR_CMDATA_DEFAULT ? -EINVAL : rr_verbs_start(qp, p);
 
@@ -42,7 +42,7 @@ static bool any_v4(const struct sockaddr_in6 *a)
 int rr_native_connect(struct rr_qp *qp, const struct rr_prov_params *p, const struct sockaddr *to,
 		      const struct sockaddr *from)
 {
-	int saved = errno, rc = start(qp, p);
+	int saved = errno, rc = start_native(qp, p);
 	struct sockaddr_in6 there, here;
 
 	address(&there, to);
@@ -68,7 +68,7 @@ size_t rr_native_lst_size(void)
 }
 
 /* One listener of l, at addr. */
-static int listen_at(struct rr_verbs_lst *l, struct rdma_cm_id **id, const struct sockaddr_in6 *addr, int v6only)
+static int listen_native(struct rr_verbs_lst *l, struct rdma_cm_id **id, const struct sockaddr_in6 *addr, int v6only)
 {
 	if (rr_cm_create_id(l->cm, id) || (addr->sin6_family == AF_INET6 && rr_cm_v6only(*id, &v6only)) ||
 	    rr_cm_bind_addr(*id, (struct sockaddr *)(uintptr_t)addr))
@@ -95,9 +95,9 @@ static int open_at(struct rr_verbs_lst *l, const struct sockaddr *addr)
 	if (!rc)
 		rc = rr_verbs_watch(l->lst.fd, l->cm->fd, 0);
 	if (!rc)
-		rc = listen_at(l, &l->id, &at, both || l->lst.v6only);
+		rc = listen_native(l, &l->id, &at, both || l->lst.v6only);
 	if (!rc && both)
-		rc = listen_at(l, &l->id4, &at4, 0);
+		rc = listen_native(l, &l->id4, &at4, 0);
 	return rc;
 }
 
@@ -140,10 +140,10 @@ void rr_native_unlisten(struct rr_lst *lst)
 }
 
 /* The request gets a channel of its own, and is accepted. */
-static int take(struct rr_qp *qp, const struct rr_prov_params *p, struct rdma_cm_id *id,
-		const struct rdma_conn_param *req)
+static int take_request(struct rr_qp *qp, const struct rr_prov_params *p, struct rdma_cm_id *id,
+			const struct rdma_conn_param *req)
 {
-	int rc = start(qp, p);
+	int rc = start_native(qp, p);
 	struct rr_vq *v = rr_verbs_of(qp);
 
 	if (!rc && (!v || rr_cm_migrate_id(id, v->cm)))
@@ -160,7 +160,7 @@ static int take(struct rr_qp *qp, const struct rr_prov_params *p, struct rdma_cm
 /* The process has become somebody else: the listener gets another channel, and keeps its port. Requests that
  * wait move with it, but what they ask for stays on the old channel: librdmacm drops them, and they are refused
  * when that is closed; not before they have been read. */
-static int renew(struct rr_verbs_lst *l)
+static int renew_listener(struct rr_verbs_lst *l)
 {
 	if (l->old || !(l->old = rr_verbs_renew(&l->cm, l->id, l->lst.fd, l->fd_floor)))
 		return -ESHUTDOWN;
@@ -181,7 +181,7 @@ int rr_native_tend(struct rr_lst *lst)
 	int saved = errno, rc = 0;
 
 	if (l->owner == rr_verbs_pid && l->id && !rr_cm_usable(l->cm)) {
-		rc = renew(l);
+		rc = renew_listener(l);
 		if (rr_os->poll(&p, 1, 0) == 0)
 			drop_old(l);
 	}
@@ -190,12 +190,12 @@ int rr_native_tend(struct rr_lst *lst)
 }
 
 /* 0, -EAGAIN none, -ESHUTDOWN there never will be one. */
-static int next_event(struct rr_verbs_lst *l, struct rdma_cm_event *ev, uint8_t data[UINT8_MAX])
+static int next_request(struct rr_verbs_lst *l, struct rdma_cm_event *ev, uint8_t data[UINT8_MAX])
 {
 	if (rr_verbs_event(l->cm, ev, data))
 		return 0;
 	if (unlikely(errno == EACCES)) {
-		if (renew(l))
+		if (renew_listener(l))
 			return -ESHUTDOWN;
 		if (rr_verbs_event(l->cm, ev, data))
 			return 0;
@@ -205,7 +205,7 @@ static int next_event(struct rr_verbs_lst *l, struct rdma_cm_event *ev, uint8_t 
 }
 
 /* Its device is gone, or its address is another link's (bonding) and what listens there has to be made anew. */
-static bool is_over(const struct rr_verbs_lst *l, const struct rdma_cm_event *ev)
+static bool listener_is_over(const struct rr_verbs_lst *l, const struct rdma_cm_event *ev)
 {
 	if (ev->id != l->id && ev->id != l->id4)
 		return false;
@@ -224,8 +224,8 @@ int rr_native_take(struct rr_lst *lst, struct rr_qp *qp, const struct rr_prov_pa
 
 	if (l->owner != rr_verbs_pid || !l->id)
 		return -ESHUTDOWN;
-	for (uint32_t i = 0; i < RR_VERBS_EVENTS && !(rc = next_event(l, &ev, data)); i++, rc = -EAGAIN) {
-		if (is_over(l, &ev)) {
+	for (uint32_t i = 0; i < RR_VERBS_EVENTS && !(rc = next_request(l, &ev, data)); i++, rc = -EAGAIN) {
+		if (listener_is_over(l, &ev)) {
 			rc = -ESHUTDOWN;
 			break;
 		}
@@ -233,7 +233,7 @@ int rr_native_take(struct rr_lst *lst, struct rr_qp *qp, const struct rr_prov_pa
 			continue;
 		address(peer, rdma_get_peer_addr(ev.id));
 		address(local, rdma_get_local_addr(ev.id));
-		rc = take(qp, p, ev.id, &ev.param.conn);
+		rc = take_request(qp, p, ev.id, &ev.param.conn);
 		if (rc) {
 			rr_verbs_undo(qp, rc);
 			rc = rc == -EAGAIN ? -ENOBUFS : rc;

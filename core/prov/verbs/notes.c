@@ -11,7 +11,7 @@
 /* --- saying ---------------------------------------------------------------------------- */
 
 /* False: there is no room. The last slot is left for a message, which has been told that there is one. */
-static bool note(struct rr_qp *qp, struct rr_vq *v, uint32_t what)
+static bool send_note(struct rr_qp *qp, struct rr_vq *v, uint32_t what)
 {
 	struct ibv_send_wr wr = { .opcode = IBV_WR_SEND_WITH_IMM,
 				  .imm_data = htobe32(RR_VERBS_NOTE | what) };
@@ -46,14 +46,14 @@ void rr_verbs_note_chain(struct rr_qp *qp, struct rr_vq *v)
 
 void rr_verbs_note_count(struct rr_qp *qp, struct rr_vq *v, bool waits)
 {
-	if ((waits ? v->untold >= rr_max(qp->recvs / 3, 1u) : count_is_due(qp, v)) && note(qp, v, v->untold))
+	if ((waits ? v->untold >= rr_max(qp->recvs / 3, 1u) : count_is_due(qp, v)) && send_note(qp, v, v->untold))
 		v->untold = 0;
 }
 
 void rr_verbs_ask_read(struct rr_qp *qp, struct rr_vq *v)
 {
 	if (!v->asking)
-		v->asking = note(qp, v, RR_VERBS_ASK);
+		v->asking = send_note(qp, v, RR_VERBS_ASK);
 }
 
 /* Who wants to know is short of memory: the peer is asked. */
@@ -85,7 +85,7 @@ void rr_verbs_tell_read(struct rr_qp *qp, struct rr_vq *v)
 	if (!v->nkept)
 		return;
 	if (!v->told && (v->asked || old)) {
-		v->told = note(qp, v, RR_VERBS_READ);
+		v->told = send_note(qp, v, RR_VERBS_READ);
 		v->asked &= !v->told;
 	} else if (old) {
 		v->nkept = 0;
@@ -95,7 +95,7 @@ void rr_verbs_tell_read(struct rr_qp *qp, struct rr_vq *v)
 /* --- hearing --------------------------------------------------------------------------- */
 
 /* Handles, as many as are in there. To look for one takes a while: not more often than one was exposed. */
-static void heard(struct rr_vq *v, const struct rr_wc *wc)
+static void hear_handles(struct rr_vq *v, const struct rr_wc *wc)
 {
 	uint32_t n = rr_min(rr_min(wc->len / 4, RR_VERBS_TELL), v->shown);
 
@@ -120,11 +120,11 @@ bool rr_verbs_is_note(struct rr_qp *qp, struct rr_vq *v, const struct rr_wc *wc)
 	v->asked |= !!(wc->imm & RR_VERBS_ASK);
 	v->told &= !(wc->imm & RR_VERBS_HEARD);
 	if (wc->imm & RR_VERBS_READ)
-		heard(v, wc);
+		hear_handles(v, wc);
 	rc = rr_verbs_post_recv(qp, v, (uint32_t)wc->cookie);
 	if (rc)
 		rr_verbs_fail(v, rc);
 	else if (wc->imm & RR_VERBS_READ)
-		note(qp, v, RR_VERBS_HEARD);
+		send_note(qp, v, RR_VERBS_HEARD);
 	return true;
 }

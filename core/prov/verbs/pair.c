@@ -93,7 +93,7 @@ static int own_address(const struct rr_prov_params *p, struct sockaddr_in6 *out)
 }
 
 /* A listener where TCP has led the peer: if that address is no device's, there is no route. */
-static int listen_at(struct rr_qp *qp, struct rr_vq *v, struct rr_prov_addr *answer)
+static int listen_pair(struct rr_qp *qp, struct rr_vq *v, struct rr_prov_addr *answer)
 {
 	struct sockaddr_in6 a;
 	int rc = v ? own_address(&v->param, &a) : -ENOMEM;
@@ -122,7 +122,7 @@ int rr_verbs_answer(struct rr_qp *qp, const struct rr_prov_params *p,
 		return -EPROTO;
 	rc = rr_verbs_start(qp, p);
 	if (!rc)
-		rc = listen_at(qp, rr_verbs_of(qp), answer);
+		rc = listen_pair(qp, rr_verbs_of(qp), answer);
 	if (rc)
 		rr_verbs_undo(qp, rc);
 	errno = saved;

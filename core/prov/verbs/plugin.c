@@ -16,20 +16,20 @@
 
 static void (*at_exit)(void);
 
-static size_t qp_size(const struct rr_prov_params *p)
+static size_t verbs_size(const struct rr_prov_params *p)
 {
 	(void)p;
 	return sizeof(struct rr_verbs);
 }
 
-static uint32_t window(struct rr_qp *qp)
+static uint32_t verbs_window(struct rr_qp *qp)
 {
 	const struct rr_vq *v = rr_verbs_of(qp);
 
 	return v && !v->err && !v->lost ? rr_verbs_window(v) : 0;
 }
 
-static bool peek(const struct rr_qp *qp, enum rr_arm what)
+static bool peek_queue(const struct rr_qp *qp, enum rr_arm what)
 {
 	struct rr_vq *v = rr_verbs_of(qp);
 
@@ -44,7 +44,7 @@ static void nothing(struct rr_qp *qp)
 	(void)qp;
 }
 
-static int arm(struct rr_qp *qp, enum rr_arm what)
+static int arm_queue(struct rr_qp *qp, enum rr_arm what)
 {
 	struct rr_vq *v = rr_verbs_of(qp);
 
@@ -72,7 +72,7 @@ static bool take_cq_event(struct rr_vq *v)
 }
 
 /* Nearly always it is the completion queue. If the CM has something to say, too, wake_fd goes on saying so. */
-static int drain(struct rr_qp *qp)
+static int drain_events(struct rr_qp *qp)
 {
 	struct rr_vq *v = rr_verbs_of(qp);
 	struct epoll_event ev[2];
@@ -96,7 +96,7 @@ static const struct rr_prov_ops ops = {
 	.name = "verbs",
 	.id = 2,
 	.caps = RR_PROV_RING,
-	.qp_size = qp_size,
+	.qp_size = verbs_size,
 	.prepare = rr_verbs_prepare,
 	.answer = rr_verbs_answer,
 	.join = rr_verbs_join,
@@ -121,12 +121,12 @@ static const struct rr_prov_ops ops = {
 	.poll = rr_verbs_poll,
 	.repost = rr_verbs_repost,
 	.settle = rr_verbs_settle,
-	.window = window,
-	.peek = peek,
+	.window = verbs_window,
+	.peek = peek_queue,
 	.kick = nothing,
-	.arm = arm,
+	.arm = arm_queue,
 	.disarm = nothing,
-	.drain = drain,
+	.drain = drain_events,
 	.trim = rr_verbs_trim,
 };
 

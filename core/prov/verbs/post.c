@@ -34,7 +34,7 @@ static uint32_t sq_room(const struct rr_vq *v)
 	return v->sq_cap - 2u * v->on_trial;
 }
 
-static bool slot_free(const struct rr_vq *v)
+static bool has_send_slot(const struct rr_vq *v)
 {
 	return v->slot_head - v->slot_tail < v->sends;
 }
@@ -47,7 +47,7 @@ bool rr_verbs_has_room(const struct rr_vq *v, uint32_t n)
 
 uint32_t rr_verbs_window(const struct rr_vq *v)
 {
-	return v->late_head == v->late_tail && slot_free(v) ? v->window : 0;
+	return v->late_head == v->late_tail && has_send_slot(v) ? v->window : 0;
 }
 
 static void book(struct rr_vq *v, struct ibv_send_wr *wr, struct rr_verbs_wqe w)
@@ -66,7 +66,7 @@ static void sign(struct rr_vq *v, struct ibv_send_wr *wr, enum rr_wc_op op)
 }
 
 /* A bind names the window by its old key; from now on this is the old one. */
-static void bound(const struct ibv_send_wr *wr)
+static void note_bound(const struct ibv_send_wr *wr)
 {
 	if (wr->opcode == IBV_WR_BIND_MW)
 		wr->bind_mw.mw->rkey = wr->bind_mw.rkey;
@@ -142,7 +142,7 @@ void rr_verbs_catch_up(struct rr_vq *v)
 		book(v, &l->wr, l->w);
 		if (post_now(v, &l->wr))
 			return;
-		bound(&l->wr);
+		note_bound(&l->wr);
 		if (v->late_tail == v->late_head)	/* touches little memory */
 			v->late_tail = v->late_head = 0;
 	}
@@ -168,7 +168,7 @@ int rr_verbs_post(struct rr_vq *v, struct ibv_send_wr *wr, struct rr_verbs_wqe w
 	if (post_now(v, first))
 		return -EIO;
 	for (uint32_t i = 0; i < n; i++)
-		bound(&v->chain[i]);
+		note_bound(&v->chain[i]);
 	return w.op == RR_WC_SEND;
 }
 
@@ -208,7 +208,7 @@ int rr_verbs_send_wr(struct rr_qp *qp, struct rr_vq *v, struct ibv_send_wr *wr,
 		len += iov[i].iov_len;
 	if (len > qp->send_size)
 		return -EMSGSIZE;
-	if (len && !slot_free(v))
+	if (len && !has_send_slot(v))
 		return -EAGAIN;
 	wr->sg_list = sge;
 	w.slot = gather(v, v->slab + (size_t)rr_verbs_recvs(qp) * qp->recv_size +

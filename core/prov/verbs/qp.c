@@ -14,7 +14,7 @@
 #include "core/prov/verbs/queue.h"
 #include "core/prov/verbs/rdmacm.h"
 
-static uint8_t *map(size_t size)
+static uint8_t *map_memory(size_t size)
 {
 	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
@@ -63,8 +63,8 @@ static int limits(const struct rr_qp *qp, struct rr_vq *v)
 static int make_memory(struct rr_qp *qp, struct rr_vq *v)
 {
 	v->slab_size = rr_verbs_slab(qp, v);
-	v->slab = map(v->slab_size);
-	qp->mem = map(qp->mem_size);
+	v->slab = map_memory(v->slab_size);
+	qp->mem = map_memory(qp->mem_size);
 	if (!v->slab || !qp->mem)
 		return -ENOMEM;
 	v->pd = ibv_alloc_pd(v->id->verbs);

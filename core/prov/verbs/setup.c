@@ -149,7 +149,7 @@ static void soon_again(struct rr_vq *v)
 		rr_cm_ack_timeout(v->id, &v->param.ack_timeout);
 }
 
-static int connect_now(struct rr_qp *qp, struct rr_vq *v)
+static int connect_resolved(struct rr_qp *qp, struct rr_vq *v)
 {
 	uint8_t data[RR_VERBS_PRIVATE];
 	struct rdma_conn_param p;
@@ -191,7 +191,7 @@ int rr_verbs_resolve(struct rr_vq *v, const struct sockaddr *to, const struct so
 /* --- its events ------------------------------------------------------------------------ */
 
 /* On the connecting side the accepting side's word counts now. */
-static int established(struct rr_qp *qp, struct rr_vq *v, const struct rdma_conn_param *p)
+static int note_established(struct rr_qp *qp, struct rr_vq *v, const struct rdma_conn_param *p)
 {
 	if (v->state == RR_V_CONNECTING) {
 		if (!private_get(qp, v, p))
@@ -206,7 +206,7 @@ static int established(struct rr_qp *qp, struct rr_vq *v, const struct rdma_conn
 }
 
 /* Why it came to nothing. */
-static int failed(enum rdma_cm_event_type what)
+static int failure_of(enum rdma_cm_event_type what)
 {
 	switch (what) {
 	case RDMA_CM_EVENT_ADDR_ERROR:
@@ -253,13 +253,13 @@ static int set_up_event(struct rr_qp *qp, struct rr_vq *v, enum rdma_cm_event_ty
 		v->state = RR_V_ROUTE;
 		return rr_cm_resolve_route(v->id, v->resolve_ms) ? -errno : 0;
 	case RDMA_CM_EVENT_ROUTE_RESOLVED:
-		return connect_now(qp, v);
+		return connect_resolved(qp, v);
 	case RDMA_CM_EVENT_CONNECT_REQUEST:
 		return requested(qp, v, id, p);
 	case RDMA_CM_EVENT_ESTABLISHED:
-		return established(qp, v, p);
+		return note_established(qp, v, p);
 	default:
-		return failed(what);
+		return failure_of(what);
 	}
 }
 
