@@ -191,6 +191,15 @@ static ssize_t recv_would_discard(struct rr_sock *so, struct rr_conn *c, int fd,
 	return inq > 0 ? (ssize_t)rr_min(want, (size_t)inq) : r;
 }
 
+static ssize_t discard_rest(int fd, size_t n, int flags)
+{
+	int saved = errno;
+	ssize_t r = rr_real.recv(fd, NULL, n, flags | MSG_DONTWAIT);
+
+	errno = saved;
+	return rr_max(r, (ssize_t)0);
+}
+
 /* MSG_TRUNC: TCP throws the bytes away instead of copying them. */
 static ssize_t recv_discard(struct rr_sock *so, struct rr_conn *c, int fd, size_t want, int flags)
 {
@@ -205,6 +214,8 @@ static ssize_t recv_discard(struct rr_sock *so, struct rr_conn *c, int fd, size_
 
 		r = rr_conn_recv(c, fd, &iov, 1, flags & ~MSG_TRUNC);
 		rr_sock_after(so, c);
+		if (r == RR_CONN_KERNEL && got)	/* TCP's from here on; what fails is the next call's */
+			r = discard_rest(fd, want - got, flags);
 		if (r > 0)
 			got += (size_t)r;
 	} while (r > 0 && got < want);

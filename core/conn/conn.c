@@ -385,10 +385,8 @@ again:
 	case RR_S_TCP: case RR_S_LISTEN:
 		rc = RR_CONN_KERNEL;
 		break;
-	case RR_S_SWALLOW:
-		rc = rr_upgrade_swallow_recv(c, fd, iov, n, flags);
-		break;
-	case RR_S_WATCH: case RR_S_ASKED: case RR_S_MEETING: case RR_S_HEARD: case RR_S_SAID:
+	case RR_S_WATCH: case RR_S_ASKED: case RR_S_SWALLOW:
+	case RR_S_MEETING: case RR_S_HEARD: case RR_S_SAID:
 		rc = rr_ride_recv(c, fd, iov, n, flags, &done);
 		if (rc != RR_RIDE_OVER)
 			break;
@@ -523,12 +521,13 @@ bool rr_conn_let_go(struct rr_conn *c)
 int rr_conn_inq(struct rr_conn *c, int fd)
 {
 	struct rr_lock *l;
-	int st, rc = RR_CONN_KERNEL;
+	int st, rc;
 
 	rr_relay_see(c, fd);
 	if (rr_conn_st(c) == RR_S_TCP || rr_conn_relayed(c, fd))
 		return RR_CONN_KERNEL;
 again:
+	rc = RR_CONN_KERNEL;
 	st = rr_conn_enter(c, fd, &l);
 	if (st < 0)
 		return st == -EBUSY ? 0 : st;
@@ -543,10 +542,7 @@ again:
 			rc = (int)rr_min(sh->rx.bytes + rr_handback_bytes(sh), (uint64_t)INT32_MAX);
 	} else if (st == RR_S_FORKED) {
 		rc = rr_inherited_inq(c, fd);
-	} else if (st == RR_S_SWALLOW) {
-		if (rr_upgrade_swallow_next(c, fd) == -EAGAIN)
-			rc = 0;
-	} else if (rr_conn_rides((enum rr_conn_st)st)) {
+	} else if (st == RR_S_SWALLOW || rr_conn_rides((enum rr_conn_st)st)) {
 		rc = rr_ride_inq(c, fd);
 	} else if (st != RR_S_NEW && st != RR_S_TCP && st != RR_S_LISTEN) {
 		rc = 0;
@@ -568,7 +564,7 @@ int rr_conn_take_error(struct rr_conn *c)
 		c->dial_err = 0;
 		return rc;
 	}
-	if (rr_conn_rides(rr_conn_st(c)) || (rr_conn_is_carried(c) && c->share->rx.early)) {
+	if (rr_conn_rides(rr_conn_st(c))) {
 		socklen_t len = sizeof(rc);
 
 		return rr_os->getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &rc, &len) ? RR_CONN_KERNEL : rc;
@@ -576,8 +572,11 @@ int rr_conn_take_error(struct rr_conn *c)
 	ours = rr_conn_is_carried(c) || (rr_conn_st(c) == RR_S_FORKED && !rr_conn_relayed(c, 0));
 	if (!ours || rr_conn_hold(c, &l) < 0)
 		return RR_CONN_KERNEL;
+	if (c->share->rx.early)
+		rr_cross_error(c->share, c->fd);
 	/* Behind both ends the anchor's own error is what our end mark brought about. */
-	if (c->share->dead || c->share->err || (c->share->tx.shut && c->share->rx.fin)) {
+	if (c->share->dead || c->share->err || c->share->rx.early ||
+	    (c->share->tx.shut && c->share->rx.fin)) {
 		rc = c->share->err;
 		c->share->err = 0;
 	}
@@ -726,6 +725,11 @@ void rr_conn_close(struct rr_conn *c, int fd)
 	if (rr_conn_relayed(c, fd) || rr_relay_takes(c, fd))
 		return;
 	st = rr_conn_hold(c, &l);
+	/* The client may have joined, and sent what nobody has read. */
+	if (st == RR_S_SAID && rr_ride_joined(c)) {
+		rr_lock_drop(l);
+		st = rr_conn_hold(c, &l);
+	}
 	if (st == -EBUSY)
 		leave_stuck(c);
 	if (st < 0)

@@ -27,6 +27,7 @@
  *   guests.c   native peers that say nothing
  *   cache.c    peers that had no shim a moment ago        pool.c     chunk memory
  *   ride.c     offers and answers that ride along, while calls go on by TCP
+ *   queue.c    what the kernel has of those
  *   cross.c    carried, but not crossed yet              track.c    records of a TCP stream that goes by
  *   when.c     when an offer pays: the decision, pure     learned.c  what earlier connections were like
  *   evidence.c servers of this host that have the library */
@@ -499,15 +500,26 @@ int rr_ride_inq(struct rr_conn *c, int fd);
 void rr_ride_step(struct rr_conn *c);
 bool rr_ride_let_go(struct rr_conn *c);
 void rr_ride_forks(struct rr_conn *c);		/* before a fork, in the parent */
+/* The answer has gone: is it carried now? Then it has another lock. */
+bool rr_ride_joined(struct rr_conn *c);
 void rr_ride_yield(struct rr_conn *c);		/* the app wants a number of ours: gives up what may have it */
 /* In a forked child: what the parent has under way is not ours. */
 void rr_ride_orphan(struct rr_conn *c);
 void rr_ride_end(struct rr_conn *c);		/* the app closes it: what there is to learn */
 
-/* The bytes of iov that the kernel takes now: how many, or -errno. */
+/* queue.c. The bytes of iov that the kernel takes, or has, now: how many, or -errno. */
 ssize_t rr_ride_kernel_send(int fd, const struct iovec *iov, int n, int flags);
-ssize_t rr_ride_kernel_recv(int fd, const struct iovec *iov, int n, size_t skip, size_t most, int flags);
+ssize_t rr_ride_kernel_recv(int fd, const struct iovec *iov, int n, size_t skip, size_t most,
+			    int flags);
+/* Bytes in the kernel's queue. What is pending of an error stays so, unlike where one reads. */
 size_t rr_ride_queued(int fd);
+/* Is there room for len more bytes, so that all of them are taken? */
+bool rr_ride_is_room(int fd, size_t len);
+#define RR_RIDE_REACH	65536u	/* bytes of the queue that are looked at */
+/* The bytes from at on, which stay there: how many. */
+size_t rr_ride_peek_at(int fd, size_t at, uint8_t *buf, size_t len);
+/* What of the queue goes to nowhere: iovecs for n bytes, at most max. */
+int rr_ride_nowhere(struct iovec *iov, int max, size_t n);
 
 /* cross.c; carried, under the share's lock */
 void rr_cross_begin(struct rr_share *sh, const struct rr_conn *c);
@@ -518,6 +530,15 @@ void rr_cross_told(struct rr_share *sh, uint32_t imm);
 unsigned rr_cross_in_bits(struct rr_share *sh, int fd, int lowat);	/* lowat: the app's SO_RCVLOWAT */
 int rr_cross_inq(struct rr_share *sh, int fd);
 void rr_cross_check(struct rr_share *sh, int fd, rr_time now);
+/* Has TCP an error? Then it is the connection's, for its app's next call: who writes by RDMA
+ * has to hear of it, too. */
+void rr_cross_error(struct rr_share *sh, int fd);
+/* An error may be what our own end mark has brought about, of a peer that is gone: none that
+ * TCP would have had. */
+static inline bool rr_cross_marked(const struct rr_share *sh)
+{
+	return sh->tx.shut && !sh->tx.early;
+}
 /* Crosses at once, to go back: 0; -EAGAIN not now. */
 int rr_cross_now(struct rr_share *sh);
 /* May it stay TCP for good, the peer being none the wiser? Then it is. */
@@ -615,9 +636,9 @@ void rr_pair_reset(int fd);
 ssize_t rr_upgrade_peek(int fd, void *buf, size_t len);
 /* Reads away n bytes that were peeked at. */
 bool rr_upgrade_consume(int fd, uint32_t n);
-int rr_upgrade_swallow_next(struct rr_conn *c, int fd);
-ssize_t rr_upgrade_swallow_recv(struct rr_conn *c, int fd, const struct iovec *iov, int n,
-				int flags);
+/* The answer is longer than any of a shim: reads away what is there of it. RR_RIDE_OVER that was
+ * all; -EAGAIN; 0 the kernel has an end or an error for the app. */
+int rr_upgrade_skip(struct rr_conn *c, int fd);
 
 /* ready.c */
 /* A piece of a large message was copied. */

@@ -6,10 +6,7 @@
  * A direction that has not crossed is TCP's in all: how it ends, and what is an error. Under the connection's lock. */
 
 #include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <string.h>
-#include <sys/ioctl.h>
 
 #include "core/base/compiler.h"
 #include "core/base/log.h"
@@ -174,23 +171,16 @@ static void over(struct rr_share *sh, const struct iovec *iov, int n, size_t don
 	is_over(sh);
 }
 
-/* Has the peer's end come? poll() would say so, too, where our app reads no more. */
-static bool has_fin(int fd)
-{
-	struct tcp_info i = { 0 };
-	socklen_t len = sizeof(i);
-
-	return !rr_os->getsockopt(fd, IPPROTO_TCP, TCP_INFO, &i, &len) &&
-	       (i.tcpi_state == TCP_CLOSE_WAIT || i.tcpi_state == TCP_LAST_ACK || i.tcpi_state == TCP_CLOSING ||
-		i.tcpi_state == TCP_TIME_WAIT);
-}
-
-/* Bytes in the kernel's queue that are the app's. Behind them there may be the end mark, and then an end. */
+/* Bytes in the kernel's queue that are the app's. The last ones may be the end mark. */
 static size_t apps_bytes(const struct rr_share *sh, int fd)
 {
 	size_t queued = rr_ride_queued(fd);
+	uint8_t mark[RR_MARK_LEN];
 
-	if (queued >= RR_MARK_LEN && sh->rx.told && has_fin(fd))
+	if (queued < RR_MARK_LEN || !sh->rx.told)
+		return queued;
+	if (rr_ride_peek_at(fd, queued - RR_MARK_LEN, mark, sizeof(mark)) == RR_MARK_LEN &&
+	    !memcmp(mark, sh->token, RR_TOKEN_LEN))
 		queued -= RR_MARK_LEN;
 	return queued;
 }
@@ -205,7 +195,8 @@ static ssize_t ended(struct rr_share *sh, int fd, ssize_t rc)
 		rr_cross_check(sh, fd, rr_now_coarse());
 	if (!sh->rx.early)
 		return RR_CROSSED;
-	return sh->dead && sh->err ? -rr_stream_error(sh) : rc;
+	/* What rr_cross_error() has had from the kernel; EPIPE is for who writes. */
+	return sh->err && sh->err != EPIPE ? -rr_stream_error(sh) : rc;
 }
 
 /* As much as is there by TCP. *done: so many bytes; behind them, if it says so, come those by RDMA. */
@@ -222,8 +213,10 @@ ssize_t rr_cross_recv(struct rr_share *sh, int fd, const struct iovec *iov, int 
 			return RR_CROSSED;
 		if (rc < 0)
 			return *done ? (ssize_t)*done : ended(sh, fd, rc);
-		if (!total)
-			return 0;
+		if (!total) {
+			got = rr_ride_kernel_recv(fd, iov, n, 0, SIZE_MAX, flags);
+			return got < 0 || !rr_ride_queued(fd) ? ended(sh, fd, got) : 0;
+		}
 		if (flags & MSG_PEEK) {
 			got = rr_ride_kernel_recv(fd, iov, n, 0, rr_max(apps_bytes(sh, fd), (size_t)1), MSG_PEEK);
 			*done = got > 0 ? (size_t)got : 0;
@@ -270,13 +263,13 @@ int rr_cross_inq(struct rr_share *sh, int fd)
 
 /* --- loss ------------------------------------------------------------------------------------ */
 
-/* Who writes by RDMA already has to hear of a reset. */
-static void take_error(struct rr_share *sh, int fd)
+void rr_cross_error(struct rr_share *sh, int fd)
 {
 	socklen_t len = sizeof(int);
 	int err = 0;
 
-	if (rr_os->getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &len) || !err)
+	if (rr_os->getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &len) || !err ||
+	    rr_cross_marked(sh))
 		return;
 	sh->reset = sh->rx.fin = true;
 	if (!sh->err)
@@ -296,7 +289,7 @@ void rr_cross_check(struct rr_share *sh, int fd, rr_time now)
 	if (any && p[1].revents && !sh->prov_lost && sh->qp->ops->drain(sh->qp) < 0)
 		rr_drv_lost(sh);
 	if (any && p[0].revents & POLLERR && !sh->tx.early)
-		take_error(sh, fd);
+		rr_cross_error(sh, fd);
 	if (!sh->prov_lost)
 		return;
 	rr_drv_progress(sh);

@@ -80,7 +80,7 @@ static unsigned bits(struct rr_conn *c, struct rr_share *sh, int fd, unsigned wa
 	if (want & RR_OUT_BITS)
 		got |= connect_waits(c) ? RR_OUT_BITS : out_bits(sh, fd);
 	if (unlikely(sh->rx.early || (sh->rx.tcp && sh->tx.tcp)))
-		got |= rr_anchor_poll(fd, 0);
+		got |= rr_anchor_poll(fd, 0) & ~(rr_cross_marked(sh) ? (unsigned)POLLERR : 0u);
 	if (sh->dead || sh->reset || (sh->tx.shut && (sh->rx.shut || rr_stream_is_over(sh))))
 		got |= POLLHUP;
 	if (sh->err)
@@ -133,7 +133,7 @@ static unsigned carried_poll(struct rr_conn *c, int fd, unsigned want)
 static RR_NOINLINE int other_poll(struct rr_conn *c, int fd, unsigned want)
 {
 	struct rr_lock *l;
-	int st, rc = 0;
+	int st, rc;
 
 	rr_relay_see(c, fd);
 	if (rr_conn_relayed(c, fd))
@@ -141,6 +141,7 @@ static RR_NOINLINE int other_poll(struct rr_conn *c, int fd, unsigned want)
 	if (rr_conn_st(c) == RR_S_TCP || rr_conn_relayed(c, fd))
 		return RR_CONN_KERNEL;
 again:
+	rc = 0;
 	st = rr_conn_enter(c, fd, &l);
 	switch (st) {
 	case -EDEADLK: case -EBUSY:
@@ -161,22 +162,12 @@ again:
 		if (c->hold_until && rr_now() < c->hold_until)
 			rc &= ~(int)RR_IN_BITS;		/* an offer, and not the app's */
 		break;
-	case RR_S_WATCH: case RR_S_ASKED: case RR_S_MEETING: case RR_S_HEARD: case RR_S_SAID:
+	case RR_S_WATCH: case RR_S_ASKED: case RR_S_SWALLOW:
+	case RR_S_MEETING: case RR_S_HEARD: case RR_S_SAID:
 		rc = rr_ride_poll(c, fd, want);
 		break;
 	case RR_S_LISTEN:
 		rc = rr_native_poll(c, fd, want);
-		break;
-	case RR_S_SWALLOW:
-		rc = (int)rr_anchor_poll(fd, want);
-		if (rc & RR_IN_BITS) {
-			int mine = rr_upgrade_swallow_next(c, fd);
-
-			if (mine == 1)
-				rc = RR_CONN_KERNEL;
-			else if (mine == -EAGAIN)
-				rc &= ~RR_IN_BITS;
-		}
 		break;
 	case RR_S_REFUSED:
 		rc = (int)(((RR_IN_BITS | RR_OUT_BITS) & want) | POLLERR | POLLHUP);

@@ -10,10 +10,8 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <linux/tcp.h>
 #include <unistd.h>
 
@@ -26,55 +24,12 @@
 
 #define WATCHED		64u	/* records of a connection on which somebody looks out for an offer */
 #define PATIENCE	64u	/* records, of either direction, after an offer that nobody has answered */
+#define LATE		256u	/* the same, until the answer does not count as one any more */
 #define PART_WAIT	RR_SEC	/* what may be ours in part is the app's after this */
 #define PIECES		16
 
-/* --- the kernel's part ------------------------------------------------------------------- */
-
-ssize_t rr_ride_kernel_send(int fd, const struct iovec *iov, int n, int flags)
-{
-	struct msghdr m = { .msg_iov = (struct iovec *)(uintptr_t)iov, .msg_iovlen = (size_t)n };
-	ssize_t rc = rr_os->sendmsg(fd, &m, flags | MSG_DONTWAIT | MSG_NOSIGNAL);
-
-	return rc < 0 ? -errno : rc;
-}
-
-ssize_t rr_ride_kernel_recv(int fd, const struct iovec *iov, int n, size_t skip, size_t most, int flags)
-{
-	struct iovec cut[PIECES];
-	struct msghdr m = { .msg_iov = (struct iovec *)(uintptr_t)iov, .msg_iovlen = (size_t)n };
-	ssize_t rc;
-
-	if (skip || n > PIECES || most < rr_iov_total(iov, n)) {
-		m.msg_iov = cut;
-		m.msg_iovlen = (size_t)rr_track_cut(iov, n, skip, most, cut, PIECES);
-	}
-	rc = rr_os->recvmsg(fd, &m, (flags & MSG_PEEK) | MSG_DONTWAIT);
-	return rc < 0 ? -errno : rc;
-}
-
-/* Bytes in the kernel's queue. What is pending of an error stays so, unlike where one reads. */
-size_t rr_ride_queued(int fd)
-{
-	int n = 0;
-
-	return rr_os->ioctl(fd, FIONREAD, &n) || n < 0 ? 0 : (size_t)n;
-}
-
-/* Is there room for len more bytes, so that all of them are taken? The kernel counts about twice what it holds. */
-static bool is_room(int fd, size_t len)
-{
-	int queued = 0, room = 0;
-	socklen_t n = sizeof(room);
-
-	if (rr_os->ioctl(fd, SIOCOUTQ, &queued))
-		return false;
-	return !queued || (!rr_os->getsockopt(fd, SOL_SOCKET, SO_SNDBUF, &room, &n) &&
-			   2 * ((size_t)queued + len) + RR_PAGE < (size_t)room);
-}
-
 /* Has nobody read or written but by us? */
-static bool seen_all(const struct rr_conn *c, int fd)
+static RR_NOINLINE bool seen_all(const struct rr_conn *c, int fd)
 {
 	struct tcp_info i = { 0 };	/* the kernel's may be shorter */
 	socklen_t len = sizeof(i);
@@ -88,8 +43,8 @@ static bool seen_all(const struct rr_conn *c, int fd)
 }
 
 /* ours[0..len), and behind it what the app writes. How much of the app's, which may be 0; -EAGAIN nothing went. */
-static ssize_t send_along(struct rr_conn *c, int fd, const uint8_t *ours, uint32_t len, const struct iovec *iov, int n,
-			  int flags)
+static RR_NOINLINE ssize_t send_along(struct rr_conn *c, int fd, const uint8_t *ours, uint32_t len,
+				      const struct iovec *iov, int n, int flags)
 {
 	struct iovec both[PIECES] = { { (uint8_t *)(uintptr_t)ours, len } };
 	int k = 1 + rr_track_cut(iov, n, 0, SIZE_MAX, both + 1, PIECES - 1);
@@ -109,6 +64,11 @@ static ssize_t send_along(struct rr_conn *c, int fd, const uint8_t *ours, uint32
 }
 
 /* --- the end of it ------------------------------------------------------------------------ */
+
+static bool is_too_late(const struct rr_conn *c)
+{
+	return rr_conn_st(c) == RR_S_SWALLOW;
+}
 
 /* Nobody has answered, or it does not count any more: the answer, should it come, is not the app's. */
 static void leave(struct rr_conn *c, enum rr_reason why)
@@ -132,6 +92,13 @@ void rr_ride_forks(struct rr_conn *c)
 	else if (st == RR_S_SAID || st == RR_S_HEARD || (st == RR_S_WATCH && !c->server))
 		rr_upgrade_fails(c, RR_R_FORKED);
 	rr_lock_drop(&c->lock);
+}
+
+bool rr_ride_joined(struct rr_conn *c)
+{
+	if (c->owner == (int32_t)rr_pid())
+		rr_answer_rides(c);
+	return rr_conn_is_carried(c);
 }
 
 void rr_ride_yield(struct rr_conn *c)
@@ -186,6 +153,10 @@ static void look_at_count(struct rr_conn *c)
 		if ((c->server ? c->in.records : c->out.records) >= WATCHED)
 			rr_conn_become(c, RR_S_TCP, c->server ? RR_R_NO_OFFER : RR_R_FEW_CALLS);
 		break;
+	case RR_S_SWALLOW:
+		if (c->in.records - c->asked_in >= LATE && rr_track_at_boundary(&c->in))
+			rr_conn_become(c, RR_S_TCP, RR_R_TIMEOUT);
+		break;
 	case RR_S_ASKED:
 		if (c->in.records - c->asked_in >= PATIENCE || c->out.records - c->asked_out >= PATIENCE)
 			leave(c, RR_R_NOT_ANSWERED);
@@ -223,12 +194,14 @@ static bool is_ours(const struct rr_conn *c)
 	return !rr_offer_by_loopback(c) && rr_learned_is_ours(&c->peer) && rr_cp->verbs && rr_prov_nth(1);
 }
 
-static enum rr_reason may_offer(struct rr_conn *c, int fd)
+static RR_NOINLINE enum rr_reason may_offer(struct rr_conn *c, int fd)
 {
 	enum rr_reason why;
 
 	rr_offer_peer(c, fd);
 	why = rr_offer_may(c, fd, &c->prog);
+	if (!why && rr_anchor_poll(fd, POLLRDHUP))
+		why = RR_R_CLOSED;
 	if (!why && !is_ours(c)) {
 		why = RR_R_NO_SHIM;
 		rr_cache_add(&c->peer, why, rr_now() + RR_SEC);
@@ -236,25 +209,49 @@ static enum rr_reason may_offer(struct rr_conn *c, int fd)
 	return why || seen_all(c, fd) ? why : RR_R_KERNEL_ONLY;
 }
 
-/* 0 it went by TCP alone, or is yet to; else as rr_ride_send(). */
-static ssize_t offer_along(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags)
+/* A call may be on a signal handler's stack: what making an offer takes of it, and what the bytes of
+ * one take, is not held at once. */
+static RR_NOINLINE ssize_t say_offer(struct rr_conn *c, int fd, const struct rr_hello *h,
+				     const struct iovec *iov, int n, int flags)
 {
 	uint8_t buf[RR_OFFER_MAX];
-	enum rr_reason why;
-	struct rr_hello h;
-	ssize_t rc;
+	uint32_t len = rr_nego_put_offer(h, rr_cp->program, c->xid, buf, sizeof(buf));
 
-	if (!pays(c, iov, n) || !is_room(fd, RR_OFFER_MAX + rr_iov_total(iov, n)))
-		return 0;
-	why = may_offer(c, fd);
-	if (!why)
-		why = rr_offer_make(c, fd, &h);
+	return send_along(c, fd, buf, len, iov, n, flags);
+}
+
+/* Made, and said in one. As offer_along(). */
+static RR_NOINLINE ssize_t make_offer(struct rr_conn *c, int fd, const struct iovec *iov, int n,
+				      int flags)
+{
+	struct rr_hello h;
+	enum rr_reason why = rr_offer_make(c, fd, &h);
+
 	if (why) {
 		rr_upgrade_fails(c, why);
 		return RR_CONN_KERNEL;
 	}
 	h.caps |= RR_CAP_CROSSING;
-	rc = send_along(c, fd, buf, rr_nego_put_offer(&h, rr_cp->program, c->xid, buf, sizeof(buf)), iov, n, flags);
+	return say_offer(c, fd, &h, iov, n, flags);
+}
+
+/* 0 it went by TCP alone, or is yet to; else as rr_ride_send(). */
+static ssize_t offer_along(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags)
+{
+	size_t total = rr_iov_total(iov, n);
+	enum rr_reason why;
+	ssize_t rc;
+
+	if (total < RR_RM_HDR || !pays(c, iov, n) || !rr_ride_is_room(fd, RR_OFFER_MAX + total))
+		return 0;
+	why = may_offer(c, fd);
+	if (why) {
+		rr_upgrade_fails(c, why);
+		return RR_CONN_KERNEL;
+	}
+	rc = make_offer(c, fd, iov, n, flags);
+	if (rc == RR_CONN_KERNEL)
+		return rc;
 	if (rc < 0) {
 		rr_share_free(c->share);
 		c->share = NULL;
@@ -327,6 +324,10 @@ static int take_answer(struct rr_conn *c, int fd, enum rr_nego what, const struc
 		return RR_RIDE_OVER;
 	}
 	c->in.ours += need;
+	if (is_too_late(c)) {
+		rr_conn_become(c, RR_S_TCP, RR_R_TIMEOUT);
+		return RR_RIDE_OVER;
+	}
 	if (what != RR_NEGO_OURS) {
 		rr_learned_ours(&c->peer, what != RR_NEGO_NO);
 		rr_offer_negative(c);
@@ -379,21 +380,28 @@ void rr_ride_heard(struct rr_conn *c, const struct rr_hello *h, uint32_t xid)
 		rr_half_add(c);
 }
 
+/* no: why it is a refusal. */
+static RR_NOINLINE ssize_t say_answer(struct rr_conn *c, int fd, enum rr_reason no,
+				      const struct iovec *iov, int n, int flags)
+{
+	uint8_t buf[RR_ANSWER_MAX];
+	uint32_t len = no ? rr_nego_put_refusal(rr_answer_refusal(no), c->xid, buf, sizeof(buf)) :
+			    rr_nego_put_answer(&c->heard, c->xid, buf, sizeof(buf));
+
+	return send_along(c, fd, buf, len, iov, n, flags);
+}
+
 /* 0 not with this one; else as rr_ride_send(). */
 static ssize_t answer_along(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags)
 {
 	enum rr_reason no = (enum rr_reason)c->lack;
-	uint8_t buf[RR_ANSWER_MAX];
-	uint32_t len;
 	ssize_t rc;
 
-	if (!rr_iov_total(iov, n) || !is_room(fd, RR_ANSWER_MAX + rr_iov_total(iov, n)))
+	if (!rr_iov_total(iov, n) || !rr_ride_is_room(fd, RR_ANSWER_MAX + rr_iov_total(iov, n)))
 		return 0;
 	if (!no && !seen_all(c, fd))
 		no = RR_R_KERNEL_ONLY;
-	len = no ? rr_nego_put_refusal(rr_answer_refusal(no), c->xid, buf, sizeof(buf)) :
-		   rr_nego_put_answer(&c->heard, c->xid, buf, sizeof(buf));
-	rc = send_along(c, fd, buf, len, iov, n, flags);
+	rc = say_answer(c, fd, no, iov, n, flags);
 	if (rc < 0)
 		return rc == -EAGAIN ? 0 : rc;
 	if (no) {
@@ -423,7 +431,9 @@ static int take_offer(struct rr_conn *c, int fd, const struct rr_hello *h, uint3
 
 static bool looks_out(const struct rr_conn *c)
 {
-	return rr_conn_st(c) == (c->server ? RR_S_WATCH : RR_S_ASKED);
+	enum rr_conn_st st = rr_conn_st(c);
+
+	return is_too_late(c) || st == (c->server ? RR_S_WATCH : RR_S_ASKED);
 }
 
 /* Half of what may be ours is there: nobody hears of it until the rest is, but not for ever. */
@@ -431,6 +441,8 @@ static bool withheld(struct rr_conn *c, uint32_t need, size_t have)
 {
 	rr_time now = rr_now();
 
+	if (is_too_late(c))
+		return true;
 	if (!c->part_since) {
 		if (!seen_all(c, c->fd))
 			return false;
@@ -460,32 +472,54 @@ static enum rr_nego what_is(const struct rr_conn *c, const uint8_t *p, size_t n,
 			   rr_nego_get_answer(p, n, c->xid, h, need);
 }
 
-/* As look(). */
-static RR_NOINLINE int judge(struct rr_conn *c, int fd)
+/* What stands at a boundary, and its first bytes. */
+struct seen {
+	enum rr_nego what;
+	uint32_t need, xid;
+	uint8_t head[RR_RM_HDR];
+	struct rr_hello h;
+};
+
+/* How much is there, or -errno. */
+static RR_NOINLINE ssize_t hear(const struct rr_conn *c, int fd, struct seen *s)
 {
 	uint8_t buf[rr_max(RR_OFFER_MAX, RR_ANSWER_MAX)];
 	ssize_t n = rr_os->recv(fd, buf, sizeof(buf), MSG_PEEK | MSG_DONTWAIT);
-	enum rr_nego what;
-	uint32_t need, xid;
-	struct rr_hello h;
+
+	if (n < 0)
+		return -errno;
+	if (n > 0) {
+		s->what = what_is(c, buf, (size_t)n, &s->xid, &s->h, &s->need);
+		memcpy(s->head, buf, rr_min((size_t)n, sizeof(s->head)));
+	}
+	return n;
+}
+
+/* As look(). */
+static RR_NOINLINE int judge(struct rr_conn *c, int fd)
+{
+	struct seen s;
+	ssize_t n = hear(c, fd, &s);
+	bool fits;
 
 	if (n <= 0)
-		return n < 0 ? -errno : 0;
-	what = what_is(c, buf, (size_t)n, &xid, &h, &need);
-	if (what == RR_NEGO_PART && need <= sizeof(buf) && withheld(c, need, (size_t)n))
+		return (int)n;
+	fits = s.need <= rr_max(RR_OFFER_MAX, RR_ANSWER_MAX);
+	if (s.what == RR_NEGO_PART && fits && withheld(c, s.need, (size_t)n))
 		return -EAGAIN;
-	if (what == RR_NEGO_PART && !c->server && need > sizeof(buf)) {	/* no shim's */
+	if (s.what == RR_NEGO_PART && !c->server && !fits) {	/* no shim's */
+		c->skipping = true;
 		leave(c, RR_R_NO_SHIM);
 		return RR_RIDE_OVER;
 	}
-	if (what != RR_NEGO_OTHER && what != RR_NEGO_PART) {
+	if (s.what != RR_NEGO_OTHER && s.what != RR_NEGO_PART) {
 		if (!c->server)
-			return take_answer(c, fd, what, &h, need);
-		if (h.caps & RR_CAP_CROSSING && !rr_upgrade_stopped() && seen_all(c, fd))
-			return take_offer(c, fd, &h, xid, need);
+			return take_answer(c, fd, s.what, &s.h, s.need);
+		if (s.h.caps & RR_CAP_CROSSING && !rr_upgrade_stopped() && seen_all(c, fd))
+			return take_offer(c, fd, &s.h, s.xid, s.need);
 		rr_debug(RR_WHO ": an offer is left to the app", RR_WHO_OF(fd, c->st));
 	}
-	none_of_ours(c, buf, (size_t)n);
+	none_of_ours(c, s.head, (size_t)n);
 	return 0;
 }
 
@@ -493,6 +527,8 @@ static RR_NOINLINE int judge(struct rr_conn *c, int fd)
  * app's, once. */
 static int look(struct rr_conn *c, int fd)
 {
+	if (unlikely(c->skipping))
+		return rr_upgrade_skip(c, fd);
 	if (!looks_out(c) || c->most || !rr_track_at_boundary(&c->in))
 		return 0;
 	return judge(c, fd);
@@ -511,54 +547,47 @@ static size_t most(const struct rr_conn *c)
 	return c->most ? c->most : rr_track_most(&c->in, NULL, 0);
 }
 
-#define REACH		64	/* KiB of the queue that find_ours() looks at */
+#define STEPS		128	/* in which the queue is looked through for ours */
 
-/* What of the queue goes to nowhere: iovecs for n bytes, at most max. */
-static int nowhere(struct iovec *iov, int max, size_t n)
+/* Past what stands at *at of the queue: the rest of a fragment, or a mark. False: not all of it is
+ * there. */
+static bool walk(struct rr_rm *rm, int fd, size_t queued, size_t *at)
 {
-	static uint8_t trash[1024];	/* never read */
-	int k = 0;
+	uint8_t mark[RR_RM_HDR];
+	size_t n = rm->left ? queued - *at : rr_ride_peek_at(fd, *at, mark, sizeof(mark));
 
-	for (; n && k < max; n -= iov[k++].iov_len)
-		iov[k] = (struct iovec){ trash, rr_min(n, sizeof(trash)) };
-	return k;
-}
-
-/* The bytes from at on in the queue, which stay there. */
-static size_t peek_at(int fd, size_t at, uint8_t *buf, size_t len)
-{
-	struct iovec iov[REACH + 1];
-	struct msghdr m = { .msg_iov = iov, .msg_iovlen = (size_t)nowhere(iov, REACH, at) };
-	ssize_t n;
-
-	iov[m.msg_iovlen++] = (struct iovec){ buf, len };
-	n = rr_os->recvmsg(fd, &m, MSG_PEEK | MSG_DONTWAIT);
-	return n > (ssize_t)at ? (size_t)n - at : 0;
+	if (!n)
+		return false;
+	if (rr_rm_next(rm, mark, n, &n) == RR_RM_FRAGMENT && rm->last && !rm->left)
+		rr_rm_next(rm, mark, 0, &(size_t){ 0 });
+	*at += n;
+	return true;
 }
 
 /* Is something of ours in the queue, of so many bytes, behind records of the app's? *at: where; *len: how long it is, 0 if it is
- * not whole. Looked for as far as REACH. */
+ * not whole. */
 static RR_NOINLINE bool find_ours(const struct rr_conn *c, int fd, size_t queued, size_t *at, size_t *len)
 {
 	uint8_t buf[rr_max(RR_OFFER_MAX, RR_ANSWER_MAX)];
-	bool boundary = c->most == 0 && c->in.rm.last;
+	struct rr_rm rm = c->in.rm;
 	uint32_t need, xid;
 	struct rr_hello h;
 	size_t n;
 
-	if (!looks_out(c) || c->in.rm.have || queued <= most(c))
+	if (!looks_out(c) || queued <= most(c))
 		return false;
-	if (c->most)	/* the next is the app's */
-		boundary = peek_at(fd, 0, buf, RR_RM_HDR) == RR_RM_HDR && buf[0] & 0x80;
-	for (*at = most(c); *at < queued && *at < REACH * 1024; *at += RR_RM_HDR + rr_rm_len(buf)) {
-		n = peek_at(fd, *at, buf, sizeof(buf));
-		if (boundary && what_is(c, buf, n, &xid, &h, &need) != RR_NEGO_OTHER) {
-			*len = n >= need ? need : 0;
-			return true;
+	*at = 0;
+	for (int i = 0; i < STEPS && *at < queued && *at < RR_RIDE_REACH; i++) {
+		/* One that was looked at is the app's. */
+		if (rr_rm_at_boundary(&rm) && (*at || !c->most)) {
+			n = rr_ride_peek_at(fd, *at, buf, sizeof(buf));
+			if (n && what_is(c, buf, n, &xid, &h, &need) != RR_NEGO_OTHER) {
+				*len = n >= need ? need : 0;
+				return true;
+			}
 		}
-		if (n < RR_RM_HDR)
+		if (!walk(&rm, fd, queued, at))
 			break;
-		boundary = buf[0] & 0x80;
 	}
 	return false;
 }
@@ -611,7 +640,7 @@ static ssize_t peek(struct rr_conn *c, int fd, const struct iovec *iov, int n)
 		return rr_ride_kernel_recv(fd, iov, n, 0, SIZE_MAX, MSG_PEEK);
 	k = rr_track_cut(iov, n, 0, at, around, PIECES);
 	if (len) {
-		k += nowhere(around + k, 1, len);
+		k += rr_ride_nowhere(around + k, 1, len);
 		k += rr_track_cut(iov, n, at, SIZE_MAX, around + k, 2 * PIECES - k);
 	}
 	m.msg_iovlen = (size_t)k;

@@ -420,6 +420,8 @@ ssize_t rr_stream_send(struct rr_share *sh, int fd, const struct iovec *iov, int
 	size_t total = rr_iov_total(iov, n);
 	int rc = 0;
 
+	if (unlikely(sh->rx.early && !sh->tx.early) && rr_anchor_poll(fd, 0) & POLLERR)
+		rr_cross_error(sh, fd);
 	if (unlikely(sh->err))
 		return -rr_stream_error(sh);
 	rr_hatch_answer(sh);

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The kernel's queues of a connection whose calls go by TCP while we look on (ride.c, cross.c): each
+ * call of the app's is made in a way that does not block, and what is there is looked at where it is. */
+
+#include <errno.h>
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
+
+#include "core/base/compiler.h"
+#include "core/base/os.h"
+#include "core/conn/conn_int.h"
+
+#define PIECES		16
+#define TRASH		8192u
+
+ssize_t rr_ride_kernel_send(int fd, const struct iovec *iov, int n, int flags)
+{
+	struct msghdr m = { .msg_iov = (struct iovec *)(uintptr_t)iov,
+			    .msg_iovlen = (size_t)n };
+	ssize_t rc = rr_os->sendmsg(fd, &m, flags | MSG_DONTWAIT | MSG_NOSIGNAL);
+
+	return rc < 0 ? -errno : rc;
+}
+
+ssize_t rr_ride_kernel_recv(int fd, const struct iovec *iov, int n, size_t skip, size_t most,
+			    int flags)
+{
+	struct iovec cut[PIECES];
+	struct msghdr m = { .msg_iov = (struct iovec *)(uintptr_t)iov,
+			    .msg_iovlen = (size_t)n };
+	ssize_t rc;
+
+	if (skip || n > PIECES || most != SIZE_MAX) {
+		m.msg_iov = cut;
+		m.msg_iovlen = (size_t)rr_track_cut(iov, n, skip, most, cut, PIECES);
+	}
+	rc = rr_os->recvmsg(fd, &m, (flags & MSG_PEEK) | MSG_DONTWAIT);
+	return rc < 0 ? -errno : rc;
+}
+
+size_t rr_ride_queued(int fd)
+{
+	int n = 0;
+
+	return rr_os->ioctl(fd, FIONREAD, &n) || n < 0 ? 0 : (size_t)n;
+}
+
+/* The kernel counts about twice what it holds. */
+bool rr_ride_is_room(int fd, size_t len)
+{
+	int queued = 0, room = 0;
+	socklen_t n = sizeof(room);
+
+	if (rr_os->ioctl(fd, SIOCOUTQ, &queued))
+		return false;
+	return !queued || (!rr_os->getsockopt(fd, SOL_SOCKET, SO_SNDBUF, &room, &n) &&
+			   2 * ((size_t)queued + len) + RR_PAGE < (size_t)room);
+}
+
+int rr_ride_nowhere(struct iovec *iov, int max, size_t n)
+{
+	static uint8_t trash[TRASH];	/* never read */
+	int k = 0;
+
+	for (; n && k < max; n -= iov[k++].iov_len)
+		iov[k] = (struct iovec){ trash, rr_min(n, sizeof(trash)) };
+	return k;
+}
+
+size_t rr_ride_peek_at(int fd, size_t at, uint8_t *buf, size_t len)
+{
+	struct iovec iov[RR_RIDE_REACH / TRASH + 1];
+	struct msghdr m = { .msg_iov = iov };
+	ssize_t n;
+
+	if (at > RR_RIDE_REACH)
+		return 0;
+	m.msg_iovlen = (size_t)rr_ride_nowhere(iov, RR_RIDE_REACH / TRASH, at);
+	iov[m.msg_iovlen++] = (struct iovec){ buf, len };
+	n = rr_os->recvmsg(fd, &m, MSG_PEEK | MSG_DONTWAIT);
+	return n > (ssize_t)at ? (size_t)n - at : 0;
+}

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What calls a program makes while an upgrade is under way, and where it comes to nothing: as if there were none. In the leg that
+ * crosses the first call brings the offer along; in the others these are calls like any. */
+
+#include <sys/syscall.h>
+
+#include "tests/preload/rpc.h"
+
+static unsigned char buf[1 << 16];
+
+static void serve(int fd)
+{
+	rpc_serve_null(fd);
+}
+
+static void call(int s[2], uint32_t xid)
+{
+	p_write_all(s[0], buf, rpc_call(buf, xid, 0));
+	serve(s[1]);
+}
+
+static void finish(int s[2])
+{
+	CHECK_EQ(rpc_read(s[0], buf, sizeof(buf)), RPC_REPLY_HEAD);
+	for (uint32_t i = 50; i < 54; i++) {
+		call(s, i);
+		CHECK_EQ(rpc_read(s[0], buf, sizeof(buf)), RPC_REPLY_HEAD);
+		CHECK_EQ(rpc_get(buf, 1), i);
+	}
+}
+
+/* The first reply is there, and behind it a refusal: the server's bytes have gone by where nobody of ours saw them. */
+static void refused(int s[2])
+{
+	unsigned char own[256];
+
+	p_pair(s);
+	p_write_all(s[0], own, rpc_call(own, 1, 0));
+	CHECK_EQ(rpc_read(s[1], own, sizeof(own)), RPC_CALL_HEAD);
+	CHECK_EQ(syscall(SYS_write, s[1], own, rpc_reply(own, 77, 0)), RPC_REPLY_HEAD);	/* of a call before */
+	CHECK(p_readable(s[0], P_SOON));
+	CHECK_EQ(rpc_read(s[0], buf, sizeof(buf)), RPC_REPLY_HEAD);
+	CHECK_EQ(rpc_get(buf, 1), 77);
+	p_write_all(s[1], own, rpc_reply(own, 1, 0));
+}
+
+static void wait_for_it(int fd)
+{
+	unsigned char one;
+
+	while (recv(fd, &one, 1, MSG_PEEK | MSG_DONTWAIT) != 1)
+		usleep(1000);
+}
+
+static void a_refusal_is_no_byte_of_the_apps(void)
+{
+	int s[2], n = -1;
+
+	refused(s);
+	wait_for_it(s[0]);
+	CHECK_EQ(ioctl(s[0], FIONREAD, &n), 0);
+	CHECK_EQ(n, RPC_REPLY_HEAD);
+	finish(s);
+}
+
+static void a_refusal_is_found_by_fionread(void)
+{
+	int s[2], n = -1;
+
+	refused(s);
+	for (int i = 0; i < 2000 && n != RPC_REPLY_HEAD; i++) {
+		CHECK_EQ(ioctl(s[0], FIONREAD, &n), 0);
+		usleep(1000);
+	}
+	CHECK_EQ(n, RPC_REPLY_HEAD);
+	finish(s);
+}
+
+static void a_refusal_is_found_by_poll(void)
+{
+	int s[2];
+
+	refused(s);
+	CHECK(p_readable(s[0], P_SOON));
+	finish(s);
+}
+
+static void what_is_thrown_away_goes_beyond_a_refusal(void)
+{
+	int s[2];
+
+	refused(s);
+	wait_for_it(s[0]);
+	CHECK_EQ(recv(s[0], buf, sizeof(buf), MSG_TRUNC), RPC_REPLY_HEAD);
+	call(s, 5);
+	finish(s);
+}
+
+/* Within the mark of a record, and ours behind the record. */
+static void fionread_within_a_mark(void)
+{
+	int s[2], n = -1;
+
+	p_pair(s);
+	for (uint32_t i = 0; i < 3; i++)	/* pipelined: in the leg that crosses one of them has the offer before it */
+		p_write_all(s[0], buf, rpc_call(buf, i, 100));
+	p_read_all(s[1], buf, 2);
+	for (int i = 0; i < 2000 && n != 3 * (RPC_CALL_HEAD + 100) - 2; i++) {
+		CHECK_EQ(ioctl(s[1], FIONREAD, &n), 0);
+		usleep(1000);
+	}
+	CHECK_EQ(n, 3 * (RPC_CALL_HEAD + 100) - 2);
+	p_read_all(s[1], buf, (size_t)n);
+	CHECK(!p_readable(s[1], 20));
+}
+
+/* Nothing is said to who has ended, and nothing beside a write of no bytes. */
+static void a_write_of_nothing_says_nothing(void)
+{
+	int s[2];
+
+	p_pair(s);
+	for (uint32_t i = 0; i < 3; i++) {
+		CHECK_EQ(send(s[0], buf, 0, 0), 0);
+		call(s, i);
+		CHECK_EQ(rpc_read(s[0], buf, sizeof(buf)), RPC_REPLY_HEAD);
+	}
+	CHECK_EQ(shutdown(s[1], SHUT_RDWR), 0);
+	CHECK_EQ(send(s[0], buf, 0, 0), 0);
+	CHECK_EQ(read(s[0], buf, 1), 0);
+}
+
+/* The client has crossed, and the server has not looked since: what it leaves unread is a reset all the same. */
+static void who_has_not_noticed_resets_as_well(void)
+{
+	int s[2];
+
+	p_pair(s);
+	call(s, 1);
+	CHECK_EQ(rpc_read(s[0], buf, sizeof(buf)), RPC_REPLY_HEAD);
+	call(s, 2);
+	CHECK_EQ(rpc_read(s[0], buf, sizeof(buf)), RPC_REPLY_HEAD);
+	p_write_all(s[0], buf, rpc_call(buf, 3, 0));
+	usleep(20000);
+	CHECK_EQ(close(s[1]), 0);
+	CHECK(p_readable(s[0], P_SOON));
+	CHECK_ERR(read(s[0], buf, 1), ECONNRESET);
+	CHECK_ERR(send(s[0], buf, rpc_call(buf, 4, 0), MSG_NOSIGNAL), EPIPE);
+}
+
+/* Of who waits for a writable socket: a write that TCP takes is taken, however the program waits. */
+static void a_writable_socket_takes_the_first_call(void)
+{
+	int s[2];
+
+	for (int i = 0; i < 20; i++) {
+		struct pollfd p;
+		fd_set w;
+		ssize_t r;
+
+		p_pair(s);
+		p_nonblock(s[0], true);
+		FD_ZERO(&w);
+		FD_SET(s[0], &w);
+		p = (struct pollfd){ s[0], POLLOUT, 0 };
+		if (i & 1)
+			CHECK_EQ(select(s[0] + 1, NULL, &w, NULL, NULL), 1);
+		else
+			CHECK_EQ(poll(&p, 1, -1), 1);
+		for (uint32_t k = 0; k < 4; k++) {	/* and those behind it, of which none is answered yet */
+			size_t n = rpc_call(buf, k, 40);
+			struct iovec v[2] = { { buf, 4 }, { buf + 4, n - 4 } };
+
+			r = k & 1 ? writev(s[0], v, 2) : send(s[0], buf, n, MSG_DONTWAIT);
+			CHECK_EQ(r, n);
+		}
+		close(s[0]);
+		close(s[1]);
+	}
+}
+
+enum { REFUSED = 4 };	/* the first ones */
+
+static const struct p_case cases[] = {
+	{ "a_refusal_is_no_byte_of_the_apps", a_refusal_is_no_byte_of_the_apps },
+	{ "a_refusal_is_found_by_fionread", a_refusal_is_found_by_fionread },
+	{ "a_refusal_is_found_by_poll", a_refusal_is_found_by_poll },
+	{ "what_is_thrown_away_goes_beyond_a_refusal", what_is_thrown_away_goes_beyond_a_refusal },
+	{ "fionread_within_a_mark", fionread_within_a_mark },
+	{ "a_write_of_nothing_says_nothing", a_write_of_nothing_says_nothing },
+	{ "who_has_not_noticed_resets_as_well", who_has_not_noticed_resets_as_well },
+	{ "a_writable_socket_takes_the_first_call", a_writable_socket_takes_the_first_call },
+};
+
+int main(void)
+{
+	int s[2];
+
+	const char *after = getenv("RDMARPC_OFFER_AFTER");
+	size_t n = sizeof(cases) / sizeof(cases[0]);
+
+	/* Behind bytes that it has not seen the server's library leaves an offer to its app. */
+	if (p_leg("crossing") && after && strcmp(after, "1"))
+		return p_run(cases + REFUSED, n - REFUSED);
+	if (!p_leg("carried"))
+		return p_run(cases, n);
+	rpc_pair(s);	/* there the first call waits, for a server in the same thread */
+	return 0;
+}
