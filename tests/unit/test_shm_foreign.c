@@ -122,6 +122,35 @@ Test(shm_foreign, a_descriptor_that_comes_after_the_look)
 	end();
 }
 
+static int looks;
+
+static ssize_t recvmsg_counted(int fd, struct msghdr *m, int flags)
+{
+	looks++;
+	return recvmsg(fd, m, flags);
+}
+
+/* Where the kernel refuses descriptors only what came before it did has to be looked at. */
+Test(shm_foreign, a_bell_is_looked_at_only_as_long_as_it_may_bring_descriptors)
+{
+	struct rr_os counting;
+
+	begin(false);
+	cr_assert_eq(shm_pair_connect(&p), 0);
+	if (!rr_shm_of(p.c)->refusing)
+		cr_skip_test("this kernel refuses none");
+	counting = *rr_os;
+	counting.recvmsg = recvmsg_counted;
+	rr_os = &counting;
+	for (int i = 0; i < 20; i++) {
+		send(p.s->wake_fd, "", 1, 0);
+		cr_assert_eq(ops->drain(p.c), 0);
+	}
+	cr_expect_leq(looks, 2, "%d", looks);
+	close_both();
+	end();
+}
+
 Test(shm_foreign, a_descriptor_behind_bells_that_nobody_reads)
 {
 	begin(true);

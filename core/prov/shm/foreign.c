@@ -156,6 +156,13 @@ ssize_t rr_shm_read_bell(int sock)
 	return rr_os->recv(sock, &bell, 1, MSG_DONTWAIT);
 }
 
+bool rr_shm_is_empty(int sock)
+{
+	struct msghdr m;
+
+	return !look_at_packet(sock, &m, NULL, 0) && errno == EAGAIN;
+}
+
 int rr_shm_peek_fd(int sock)
 {
 	union {
@@ -209,7 +216,7 @@ static bool has_no_fds(int sock)
 }
 
 /* Reads away what is there. False: there are descriptors in it, or it does not end. */
-static bool is_empty(int sock)
+static bool read_away(int sock)
 {
 	char byte;
 
@@ -233,7 +240,7 @@ static bool is_empty(int sock)
 void rr_shm_drop_sock(int sock)
 {
 	rr_os->shutdown(sock, SHUT_RDWR);	/* what is sent from here on is refused */
-	if (!is_empty(sock))
+	if (!read_away(sock))
 		return bury_fd(sock);
 	rr_ownfd_close(sock);
 }

@@ -181,7 +181,7 @@ static ssize_t read_bell(struct rr_shm *q)
 	if (likely(q->plain))
 		return rr_os->recv(q->qp.wake_fd, &bell, 1, MSG_DONTWAIT);
 	n = rr_shm_read_bell(q->qp.wake_fd);
-	if (n < 0 && errno == EAGAIN && q->refusing)
+	if (q->refusing && (n > 0 ? rr_shm_is_empty(q->qp.wake_fd) : n < 0 && errno == EAGAIN))
 		q->plain = true;	/* what came before it did is gone */
 	return n;
 }

@@ -161,6 +161,8 @@ bool rr_shm_refuse_fds(int sock);
 bool rr_shm_foreign_next(int sock);
 /* As recv() of one byte. A packet with descriptors is the end, and stays where it is, for rr_shm_drop_sock(). */
 ssize_t rr_shm_read_bell(int sock);
+/* Is there no packet now? */
+bool rr_shm_is_empty(int sock);
 /* Are so many of those about that there should be no new connections? */
 bool rr_shm_burdened(void);
 
