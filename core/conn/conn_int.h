@@ -220,6 +220,7 @@ struct rr_share {
 	bool delays;		/* a delivery may come later than its receive */
 	bool heard;		/* a message has come: what is spoken does not change any more */
 	bool trimmed;
+	uint32_t index;		/* the connection's, which its maker has and each forked child */
 	rr_time patience;	/* idle so long it is trimmed */
 	uint32_t warm;		/* pages counted in the process's warm memory */
 	rr_time cpu_told;	/* when the peer was last told where this end runs: once in a tick of the clock */
@@ -344,6 +345,7 @@ struct rr_conn {
 	uint32_t usual;			/* calls of such connections; see when.h */
 	bool learned;			/* and looked up */
 	struct rr_hello heard;
+	uint32_t index;			/* of its place in the slabs, for good */
 	struct rr_conn *next;		/* free list, or list of all */
 };
 
@@ -398,6 +400,11 @@ bool rr_conn_shareable(const struct rr_share *sh);
 uint32_t rr_conn_procs(struct rr_share *sh);
 /* fn sees connections that do not end meanwhile. False: another thread is at it, try later. */
 bool rr_conn_each_carried(void (*fn)(struct rr_conn *, void *), void *ctx);
+/* The same with those that are in use, or have been since they were last found trimmed. */
+bool rr_slab_each_in_use(void (*fn)(struct rr_conn *, void *), void *ctx);
+/* The connection at this index is in use from now on, or rests: under its lock, or before anybody can have it. */
+void rr_slab_in_use(uint32_t index);
+void rr_slab_rests(const struct rr_conn *c);
 
 /* fn sees those in state RR_S_TAKEN, under their locks. How many then still are. */
 uint32_t rr_conn_each_taken(void (*fn)(struct rr_conn *));

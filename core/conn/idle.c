@@ -72,6 +72,7 @@ void rr_idle_wake(struct rr_share *sh, rr_time now)
 {
 	sh->patience = patience(sh, now);
 	sh->trimmed = false;
+	rr_slab_in_use(sh->index);
 	atomic_store_explicit(&sh->active, now, memory_order_relaxed);
 	if (!look_at_time(now + rr_cp->idle_trim))
 		trim_some(now);
@@ -109,12 +110,14 @@ static void look_at(struct rr_conn *c, void *ctx)
 			sh->trimmed = true;
 			due = RR_TIME_NEVER;
 		}
+		if (sh->trimmed && atomic_load_explicit(&sh->procs, memory_order_relaxed) == 1)
+			rr_slab_rests(c);
 		rr_lock_drop(&sh->lock);
 	}
 	l->next = rr_min(l->next, due);
 }
 
-/* A look costs some time for each connection that there is, so there is some time between two,
+/* A look costs some time for each connection that is in use, so there is some time between two,
  * however many connections come and go. */
 static rr_time trim_some(rr_time now)
 {
@@ -131,7 +134,7 @@ static rr_time trim_some(rr_time now)
 	if (!atomic_compare_exchange_strong_explicit(&rr_idle_next, &due, 0, memory_order_acq_rel,
 						     memory_order_relaxed))
 		return soon;
-	if (!rr_conn_each_carried(look_at, &l))
+	if (!rr_slab_each_in_use(look_at, &l))
 		l.next = soon;
 	if (l.next != RR_TIME_NEVER)
 		look_at_time(rr_max(l.next, soon));

@@ -24,6 +24,11 @@ static struct rr_conn *free_list;
 static struct rr_conn *slabs[4096];	/* each of SLAB connections */
 static _Atomic uint32_t nslabs;
 
+/* Of each slab, the connections whose memory is in use as far as this process knows: who looks for idle ones passes the
+ * others over without touching them. */
+static _Atomic uint64_t in_use[4096];
+_Static_assert(SLAB == 64, "a bit for each");
+
 static void slab_more(void)
 {
 	uint32_t n = atomic_load_explicit(&nslabs, memory_order_relaxed);
@@ -36,6 +41,7 @@ static void slab_more(void)
 	if (slab == MAP_FAILED)
 		return;
 	for (uint32_t i = 0; i < SLAB; i++) {
+		slab[i].index = n * SLAB + i;
 		slab[i].next = free_list;
 		free_list = &slab[i];
 	}
@@ -47,6 +53,7 @@ static void slab_more(void)
 struct rr_conn *rr_slab_get(bool server, int fd)
 {
 	struct rr_conn *c;
+	uint32_t index;
 
 	if (rr_lock_take(&slab_lock) == -EDEADLK)
 		return NULL;
@@ -58,7 +65,9 @@ struct rr_conn *rr_slab_get(bool server, int fd)
 	rr_lock_drop(&slab_lock);
 	if (!c)
 		return NULL;
+	index = c->index;
 	memset(c, 0, sizeof(*c));
+	c->index = index;
 	c->server = server;
 	c->fd = fd;
 	c->owner = (int32_t)rr_pid();
@@ -83,6 +92,7 @@ void rr_slab_end(struct rr_conn *c)
 	if (rr_lock_take(&reap_lock) == -EDEADLK)
 		return;
 	atomic_store_explicit(&c->state, RR_S_FREE, memory_order_release);
+	rr_slab_rests(c);
 	rr_lock_drop(&reap_lock);
 }
 
@@ -97,6 +107,39 @@ bool rr_conn_each_carried(void (*fn)(struct rr_conn *, void *), void *ctx)
 		for (uint32_t j = 0; j < SLAB; j++)
 			if (rr_conn_st(&slabs[i][j]) == RR_S_CARRIED)
 				fn(&slabs[i][j], ctx);
+	rr_lock_drop(&reap_lock);
+	return true;
+}
+
+void rr_slab_in_use(uint32_t index)
+{
+	atomic_fetch_or_explicit(&in_use[index / SLAB], UINT64_C(1) << index % SLAB, memory_order_relaxed);
+}
+
+void rr_slab_rests(const struct rr_conn *c)
+{
+	atomic_fetch_and_explicit(&in_use[c->index / SLAB], ~(UINT64_C(1) << c->index % SLAB), memory_order_relaxed);
+}
+
+static void each_of(uint64_t bits, struct rr_conn *slab, void (*fn)(struct rr_conn *, void *), void *ctx)
+{
+	for (; bits; bits &= bits - 1) {
+		struct rr_conn *c = &slab[__builtin_ctzll(bits)];
+
+		if (rr_conn_st(c) == RR_S_CARRIED)
+			fn(c, ctx);
+	}
+}
+
+bool rr_slab_each_in_use(void (*fn)(struct rr_conn *, void *), void *ctx)
+{
+	/* pairs with the release in slab_more() */
+	uint32_t n = atomic_load_explicit(&nslabs, memory_order_acquire);
+
+	if (rr_lock_try(&reap_lock))
+		return false;
+	for (uint32_t i = 0; i < n; i++)
+		each_of(atomic_load_explicit(&in_use[i], memory_order_relaxed), slabs[i], fn, ctx);
 	rr_lock_drop(&reap_lock);
 	return true;
 }
@@ -127,6 +170,7 @@ void rr_slab_carried(struct rr_conn *c)
 {
 	bool held = rr_lock_take(&slab_lock) != -EDEADLK;
 
+	rr_slab_in_use(c->index);
 	rr_conn_turn(c, RR_S_CARRIED);
 	if (held)
 		rr_lock_drop(&slab_lock);
@@ -260,6 +304,7 @@ void rr_conn_forked(struct rr_conn *c)
 		rr_handback_forks(c);
 	/* Before the rest's end, as may_rest() sees it. */
 	atomic_fetch_add(&c->share->procs, 1);
+	rr_slab_in_use(c->index);	/* the child may wake it, and die */
 	atomic_store(&c->rest, 0);
 	c->fork_round = fork_round;
 }

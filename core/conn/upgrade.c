@@ -127,6 +127,7 @@ void rr_upgrade_carry(struct rr_conn *c)
 	if (rr_conn_rides(rr_conn_st(c)))
 		rr_cross_begin(sh, c);
 	rr_count(sh->qp->count, RR_C_upgraded, 1);
+	sh->index = c->index;
 	rr_idle_wake(sh, now);
 	rr_budget_carry(c);
 	rr_conn_become(c, RR_S_CARRIED, RR_R_NONE);

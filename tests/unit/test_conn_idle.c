@@ -126,6 +126,36 @@ Test(conn_idle, when_all_is_given_back_nobody_looks_any_more)
 	cr_assert_neq(rr_conn_idle(rr_now()), RR_TIME_NEVER);
 }
 
+static void count(struct rr_conn *c, void *n)
+{
+	(void)c;
+	++*(int *)n;
+}
+
+static int looked_at(void)
+{
+	int n = 0;
+
+	cr_assert(rr_slab_each_in_use(count, &n));
+	return n;
+}
+
+Test(conn_idle, what_was_given_back_is_not_touched_when_others_are_looked_at)
+{
+	for (int i = 1; i < PAIRS; i++)
+		rr_pair_open(&pair[i]);
+	for (int i = 0; i < PAIRS; i++)
+		traffic(&pair[i]);
+	cr_expect_eq(looked_at(), 2 * PAIRS);
+	an_hour_passes();
+	cr_expect_eq(looked_at(), 0);
+	traffic(&pair[1]);
+	cr_expect_eq(looked_at(), 2);
+	for (int i = 1; i < PAIRS; i++)
+		rr_pair_close(&pair[i]);
+	cr_expect_eq(looked_at(), 0);
+}
+
 /* --- what must not be lost --- */
 
 Test(conn_idle, a_message_that_nobody_has_read_stays)
