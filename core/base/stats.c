@@ -9,10 +9,8 @@
 #include <time.h>
 
 #include "core/base/log.h"
+#include "core/base/pages.h"
 
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23
-#endif
 
 #define LAST	(RR_STAT_CONNS - 1)
 

@@ -151,6 +151,51 @@ static bool unused(void *ctx, size_t off, size_t len)
 	return false;
 }
 
+/* Of the slots from here on those whose first page exists. */
+static uint32_t slots_made(const struct rr_shm *q)
+{
+	const struct rr_shm_view *v = &q->peer;
+	uint32_t n = 0;
+
+	while (n < v->geo.slots) {
+		uintptr_t at = (uintptr_t)rr_shm_slot(v, q->tx_pos + n) & ~(uintptr_t)(RR_PAGE - 1);
+		unsigned char there;
+
+		cr_assert_eq(mincore((void *)at, RR_PAGE, &there), 0);
+		if (!(there & 1))
+			break;
+		n++;
+	}
+	return n;
+}
+
+/* Not for a connection of one call or two; and never more than have been used. */
+Test(shm_ring, who_goes_on_sending_has_pages_made_in_advance, .fini = fini)
+{
+	static uint8_t b[100];
+	struct rr_wc wc;
+	uint32_t ahead = 0;
+
+	shm_pair_open(&p, 200);
+	cr_assert_eq(rr_shm_of(p.s)->peer.geo.slots, 256);
+	for (int round = 0; round < 2; round++) {
+		for (uint32_t i = 1; i <= 256; i++) {
+			cr_assert_eq(send_bytes(p.s, b, sizeof(b)), 1);
+			ahead = slots_made(rr_shm_of(p.s));
+			cr_assert_leq(ahead, rr_min(i, 16u), "%u: %u", i, ahead);
+			cr_assert(i != 2 || ahead == 0);
+			cr_assert(i != 18 || ahead > 8);
+			cr_assert_eq(ops->poll(p.c, &wc, 1), 1);
+			ops->repost(p.c, wc.cookie);
+			cr_assert_leq(ring_pages(&rr_shm_of(p.s)->peer), 2 * i + 2);
+			if (i >= 256 - 16)
+				break;
+		}
+		ops->trim(p.s, unused, NULL);
+		cr_assert_leq(ring_pages(&rr_shm_of(p.s)->peer), 1);
+	}
+}
+
 /* What the peer fills its own region with, for us to take away again and again, is its own matter. */
 Test(shm_ring, no_more_of_a_greedy_peers_ring_is_taken_away_than_we_use, .fini = fini)
 {

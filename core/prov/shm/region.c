@@ -192,12 +192,14 @@ static void trim_own_tables(struct rr_shm *q)
 /* Pages of the peer's ring that our Sends have touched, and not what the peer has filled the rest with:
  * to free that would take our time. Where receives are longer than our Sends by pages, each slot is
  * gone to. */
-static void trim_ring(const struct rr_shm *q)
+static void trim_ring(struct rr_shm *q)
 {
 	const struct rr_shm_geo *g = &q->peer.geo;
 	size_t used = sizeof(struct rr_shm_slot) + q->qp.send_size;
 	size_t all = rr_align((size_t)g->slots * g->stride, RR_PAGE);
 
+	q->tx_made = 0;
+	q->tx_next_make = q->tx_pos;
 	if (g->stride - used < 2 * RR_PAGE) {
 		madvise(q->peer.ring, all, MADV_REMOVE);
 		return;
