@@ -86,7 +86,7 @@ struct rr_ep_set *rr_ep_new(int epfd)
 		atomic_store(&s->sleepers, 0);
 		atomic_store(&s->tagged, 0);
 		atomic_store(&s->keyed, false);
-		s->all = s->first = s->last = NULL;
+		s->all = s->first = s->last = s->rested = NULL;
 		s->next = sets;
 		sets = s;
 		atomic_store_explicit(&s->f.refs, 1, memory_order_release);

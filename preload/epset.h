@@ -42,6 +42,7 @@ struct rr_ep_set {
 	uint64_t round;			/* counts rounds through the active watches, so that none asks one twice */
 	struct rr_ep_watch *all;
 	struct rr_ep_watch *first, *last;	/* the active ones */
+	struct rr_ep_watch *rested;		/* the one that was active last, or NULL */
 	struct rr_ep_set *next;		/* of all sets, or of the free ones */
 };
 
@@ -115,6 +116,9 @@ void rr_ep_activate_one(struct rr_ep_watch *w, bool news);
 void rr_ep_deactivate(struct rr_ep_watch *w);
 /* Is the watch armed now, so that it may be idle? False: look at it again. */
 bool rr_ep_arm(struct rr_ep_watch *w);
+/* The same, and rr_ep_refresh(), for one about which nothing is unusual: 0 armed, 1 look at it
+ * again, -EAGAIN: it takes both. */
+int rr_ep_arm_again(struct rr_ep_watch *w);
 /* The number to ask its connection by: fd, or if that was closed another one of so. */
 int rr_ep_watch_fd(const struct rr_ep_watch *w);
 /* All watches of so, after its carrier changed. */

@@ -14,7 +14,12 @@
 #include "preload/epset.h"
 #include "preload/real.h"
 
-enum { SPIN_LOOK = 4000, MISSES = 32, HARVEST = 64 };
+enum {
+	SPIN_LOOK = 4000,
+	AT_ONCE = 20000,	/* ns: a sleep that was ended by what was there before */
+	MISSES = 32,
+	HARVEST = 64,
+};
 
 /* --- what watches have to tell; under the lock --- */
 
@@ -114,9 +119,8 @@ static void rang(struct rr_ep_set *s, struct rr_ep_watch *w)
 		if (o->set != s && rr_ep_asleep(o->set))
 			rr_ep_kick(o->set);
 	}
-	if (c)
-		rr_conn_drain(c);
-	rr_ep_refresh(w, false);	/* of a dead peer the fd stays readable: it goes */
+	if (!c || rr_conn_drain(c))
+		rr_ep_refresh(w, false);	/* a dead peer's fd stays readable: it goes */
 }
 
 /* Doorbells: the connections that rang are active. One handful: what is left keeps the inner
@@ -133,6 +137,20 @@ static void harvest(struct rr_ep_set *s)
 		if (w)
 			rang(s, w);
 	}
+}
+
+/* The same after a sleep. Most of the time it was the watch that was laid to rest last that rang,
+ * and its connection's memory says so: then the inner set need not be asked. But others that rang
+ * keep the set readable, so that the next sleep ends at once, and then they have their turn. */
+static void harvest_slept(struct rr_ep_set *s, bool slept)
+{
+	struct rr_ep_watch *w = s->rested;
+	struct rr_conn *c = w && slept ? rr_sock_conn(w->so) : NULL;
+
+	if (c && !w->active && w->wake >= 0 && rr_conn_peek(c, rr_ev_want(w->app.events)))
+		rang(s, w);
+	else
+		harvest(s);
 }
 
 /* An event of the kernel's on a watch in pass form: is it for the app? */
@@ -153,7 +171,7 @@ static bool pass(struct rr_ep_watch *w, struct epoll_event *ev)
 }
 
 /* Of what the kernel returned, keeps what is for the app. */
-static int sift(struct rr_ep_set *s, struct epoll_event *evs, int n)
+static int sift(struct rr_ep_set *s, struct epoll_event *evs, int n, bool slept)
 {
 	int kept = 0;
 
@@ -163,7 +181,7 @@ static int sift(struct rr_ep_set *s, struct epoll_event *evs, int n)
 		bool ours;
 
 		if (ev.data.u64 == s->cookie) {
-			harvest(s);
+			harvest_slept(s, slept);
 			continue;
 		}
 		w = rr_ep_by_key(ev.data.u64, &ours);
@@ -196,8 +214,15 @@ struct wait {
 	const sigset_t *mask;
 	bool fine;		/* the caller gave nanoseconds */
 	struct rr_fruitless fruitless;
+	rr_time slept;		/* since when, the last time */
 	int cancel;
 };
+
+static void lay_to_rest(struct rr_ep_watch *w)
+{
+	rr_ep_deactivate(w);
+	w->set->rested = w;
+}
 
 static int kernel_wait(const struct wait *x, rr_time end)
 {
@@ -219,6 +244,28 @@ static int kernel_wait(const struct wait *x, rr_time end)
 				   end == RR_TIME_NEVER ? -1 : (int)left, x->mask);
 }
 
+/* False: it has something already. */
+static bool arm_watch(struct rr_ep_watch *w, rr_time *until)
+{
+	int rc = rr_ep_arm_again(w);
+	rr_time t;
+
+	if (rc != -EAGAIN) {
+		if (!rc)
+			lay_to_rest(w);
+		return !rc;
+	}
+	t = rr_ep_refresh(w, false);
+	if (!w->active)
+		return true;
+	*until = rr_min(*until, t);
+	if (!rr_ep_arm(w))
+		return false;
+	if (t == RR_TIME_NEVER)
+		lay_to_rest(w);
+	return true;
+}
+
 /* Arms what is active. False: something is there already. */
 static bool arm_all(struct rr_ep_set *s, rr_time *until)
 {
@@ -226,16 +273,8 @@ static bool arm_all(struct rr_ep_set *s, rr_time *until)
 	bool armed = true;
 
 	for (w = s->first; w; w = next) {
-		rr_time t = rr_ep_refresh(w, false);
-
 		next = w->next;
-		if (!w->active)
-			continue;
-		*until = rr_min(*until, t);
-		if (!rr_ep_arm(w))
-			armed = false;
-		else if (t == RR_TIME_NEVER)
-			rr_ep_deactivate(w);
+		armed &= arm_watch(w, until);
 	}
 	return armed;
 }
@@ -275,7 +314,7 @@ static int look_at_all(struct wait *x, bool kernel)
 	if (!rr_ep_lock())
 		return n ? n : -EINTR;
 	if (k > 0) {
-		n += sift(s, x->evs + n, k);
+		n += sift(s, x->evs + n, k, false);
 		if (n < x->max)
 			n += collect_events(s, x->evs + n, x->max - n);
 	}
@@ -284,13 +323,11 @@ static int look_at_all(struct wait *x, bool kernel)
 	return n ? n : err;
 }
 
-/* spin: also how long to spin for them. */
-static bool peek_active(struct rr_ep_set *s, struct rr_spin *spin)
+/* Might one of the active have something, by what memory shows? spin: also how long to spin. */
+static bool peek_locked(struct rr_ep_set *s, struct rr_spin *spin)
 {
 	bool found = false;
 
-	if (!rr_ep_lock())
-		return false;
 	for (struct rr_ep_watch *w = s->first; w && !found; w = w->next) {
 		struct rr_conn *c = rr_sock_conn(w->so);
 		unsigned ev = w->app.events;
@@ -304,8 +341,46 @@ static bool peek_active(struct rr_ep_set *s, struct rr_spin *spin)
 		if (spin && !spin->enough)
 			rr_conn_spin(c, spin);
 	}
-	rr_ep_unlock();
 	return found;
+}
+
+static bool peek_active(struct rr_ep_set *s, struct rr_spin *spin)
+{
+	bool found = rr_ep_lock();
+
+	if (found) {
+		found = peek_locked(s, spin);
+		rr_ep_unlock();
+	}
+	return found;
+}
+
+/* Does memory tell all about it? Not of connections that are not carried, nor of edges, which
+ * depend on what a watch was asked last. */
+static bool memory_tells(const struct rr_ep_watch *w)
+{
+	struct rr_conn *c = rr_sock_conn(w->so);
+
+	return c && rr_conn_is_carried(c) && !(w->app.events & EPOLLET);
+}
+
+/* Before anything else: if memory has nothing of any, they need not be asked, for they will be
+ * when they are armed. */
+static bool has_nothing_new(struct wait *x, struct rr_spin *spin)
+{
+	struct rr_ep_set *s = x->s;
+	bool quiet;
+
+	if (!rr_ep_lock())
+		return false;
+	s->pass++;
+	rr_ep_use(s, x->epfd);
+	quiet = !s->kernel_first;
+	for (struct rr_ep_watch *w = s->first; w && quiet; w = w->next)
+		quiet = memory_tells(w);
+	quiet = quiet && !peek_locked(s, spin);
+	rr_ep_unlock();
+	return quiet;
 }
 
 static bool epwait_spin_longer(struct wait *x, struct rr_spin *spin)
@@ -332,20 +407,18 @@ static int epwait_spin_until(struct wait *x, struct rr_spin *spin)
 	return 0;
 }
 
-static int epwait_spin(struct wait *x)
+static int epwait_spin(struct wait *x, struct rr_spin *spin)
 {
-	struct rr_spin spin = { 0 };
 	int n;
 
-	peek_active(x->s, &spin);
-	if (!spin.want && !spin.yields)		/* the kernel says what it has when this thread goes to sleep */
+	if (!spin->want && !spin->yields)	/* the kernel says what it has at the sleep */
 		return 0;
 	n = look_at_all(x, true);
-	if (n || !rr_spin_begin(&spin, x->deadline))
+	if (n || !rr_spin_begin(spin, x->deadline))
 		return n;
-	n = epwait_spin_until(x, &spin);
-	rr_spin_end(&spin, n > 0);
-	rr_conn_spun(&spin, n > 0);
+	n = epwait_spin_until(x, spin);
+	rr_spin_end(spin, n > 0);
+	rr_conn_spun(spin, n > 0);
 	return n;
 }
 
@@ -375,11 +448,12 @@ static int epwait_sleep_once(struct wait *x)
 {
 	struct rr_ep_set *s = x->s;
 	rr_time end = x->deadline;
-	bool armed;
+	bool armed, slept;
 	int n, k;
 
+	x->slept = rr_now();
 	if (end)
-		end = rr_min(end, rr_conn_idle(rr_now()));
+		end = rr_min(end, rr_conn_idle(x->slept));
 	if (!rr_ep_lock())
 		return -EINTR;
 	rr_ep_use(s, x->epfd);
@@ -394,10 +468,11 @@ static int epwait_sleep_once(struct wait *x)
 	k = kernel_sleep(x, end);
 	if (k < 0)
 		return k;
+	slept = rr_now() > x->slept + AT_ONCE;
 	if (!rr_ep_lock())
 		return -EINTR;
 	s->pass++;
-	n = sift(s, x->evs, k);
+	n = sift(s, x->evs, k, slept);
 	if (n < x->max)
 		n += collect_events(s, x->evs + n, x->max - n);
 	hand_over(s);
@@ -407,21 +482,29 @@ static int epwait_sleep_once(struct wait *x)
 
 static int wait_events(struct wait *x)
 {
-	rr_time slept, now;
+	struct rr_spin now;
+	bool first;
 	int n;
 
-	for (;; rr_fruitless_pause(&x->fruitless)) {
-		n = look_at_all(x, !x->deadline);
-		if (n || !x->deadline || (n = epwait_spin(x)))
-			return n;
-		slept = rr_now();
-		n = epwait_sleep_once(x);
-		now = rr_now();
+	for (first = true;; first = false) {
+		now = (struct rr_spin){ 0 };
+		if (!first || !x->deadline || !has_nothing_new(x, &now)) {
+			n = look_at_all(x, !x->deadline);
+			if (n || !x->deadline)
+				return n;
+			now = (struct rr_spin){ 0 };
+			peek_active(x->s, &now);
+		}
+		n = epwait_spin(x, &now);
+		if (!n)
+			n = epwait_sleep_once(x);
 		if (n)
 			return n;
-		if (now >= x->deadline)
+		now.now = rr_now();
+		if (now.now >= x->deadline)
 			return look_at_all(x, true);
-		rr_fruitless_slept(&x->fruitless, slept, now);
+		rr_fruitless_slept(&x->fruitless, x->slept, now.now);
+		rr_fruitless_pause(&x->fruitless);
 	}
 }
 
@@ -438,7 +521,7 @@ static int wait_plain(struct wait *x, int *n)
 	if (*n <= 0 || !atomic_load(&x->s->keyed) || !rr_ep_lock())
 		return true;
 	x->s->pass++;
-	*n = sift(x->s, x->evs, *n);
+	*n = sift(x->s, x->evs, *n, false);
 	rr_ep_unlock();
 	return *n != 0;
 }

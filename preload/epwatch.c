@@ -280,6 +280,16 @@ void rr_ep_activate_one(struct rr_ep_watch *w, bool news)
 	s->last = w;
 }
 
+int rr_ep_arm_again(struct rr_ep_watch *w)
+{
+	struct rr_conn *c = rr_sock_conn(w->so);
+
+	if (!c || w->wake < 0 || w->form != RR_EP_MANAGED || w->kmask != (EPOLLIN | EPOLLRDHUP) ||
+	    w->fired || w->set->foreign || w->app.events & EPOLLET || !rr_sock_at(w->so, w->fd))
+		return -EAGAIN;
+	return rr_conn_watch_plain(c, w->fd, rr_ev_want(w->app.events), w->wake);
+}
+
 bool rr_ep_arm(struct rr_ep_watch *w)
 {
 	struct rr_conn *c = rr_sock_conn(w->so);
@@ -317,6 +327,8 @@ void rr_ep_watch_free(struct rr_ep_watch *w, bool del)
 	struct rr_ep_watch **at = &w->set->all, *o, *before = NULL;
 
 	rr_ep_deactivate(w);
+	if (w->set->rested == w)
+		w->set->rested = NULL;
 	set_wake(w, -1);
 	if (del && !w->set->foreign)
 		rr_real.epoll_ctl(w->set->epfd, EPOLL_CTL_DEL, w->fd, NULL);

@@ -372,9 +372,7 @@ bool rr_sock_check(struct rr_sock *so, int fd)
 
 bool rr_sock_at(struct rr_sock *so, int fd)
 {
-	struct rr_sock *now = rr_fdt_sock(fd);
+	rr_fdt_slot *slot = rr_fdt_slot_of(fd);
 
-	if (now)
-		rr_file_put(&now->f);
-	return now == so;
+	return slot && atomic_load_explicit(slot, memory_order_relaxed) == &so->f;
 }

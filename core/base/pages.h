@@ -26,12 +26,13 @@ static inline void rr_pages_drop(void *from, void *to)
 #define MADV_POPULATE_WRITE	23
 #endif
 
-/* The pages of from and to, and those between, are there from now on, as if each had been written to. False: not all of
- * them, or the kernel cannot do that. */
+/* The pages of from and to, and those between, are there from now on, as if each had been
+ * written to. False: not all of them, or the kernel cannot do that. */
 static inline bool rr_pages_make(void *from, void *to)
 {
 	uintptr_t first = (uintptr_t)from & ~(uintptr_t)(RR_PAGE - 1);
-	int saved = errno, rc = madvise((void *)first, (uintptr_t)to + 1 - first, MADV_POPULATE_WRITE);
+	size_t len = (uintptr_t)to + 1 - first;
+	int saved = errno, rc = madvise((void *)first, len, MADV_POPULATE_WRITE);
 
 	errno = saved;
 	return rc == 0;

@@ -248,6 +248,9 @@ bool rr_conn_is_quiet(const struct rr_conn *c);
 /* The same for an epoll set, which stays armed without any thread: no rr_conn_disarm(); called
  * again after each event that it has seen. */
 int rr_conn_watch(struct rr_conn *c, int fd, unsigned want);
+/* The same, if it is carried, sleepers wait for wake and for the anchor's POLLIN and POLLRDHUP,
+ * and for no time; -EAGAIN: that is not so, and it may be armed or not. */
+int rr_conn_watch_plain(struct rr_conn *c, int fd, unsigned want, int wake);
 
 /* What to sleep on while waiting for want: up to 2 entries; how many. The anchor is asked for POLLRDHUP unless that is
  * wanted of it and its bytes are the app's. *until: when to look
@@ -255,9 +258,9 @@ int rr_conn_watch(struct rr_conn *c, int fd, unsigned want);
 int rr_conn_fds(struct rr_conn *c, int fd, unsigned want, struct pollfd out[2], rr_time *until);
 
 /* The wake-up fd of a carried connection, for an inner epoll set; -1. Swallow its doorbells
- * with rr_conn_drain() before rr_conn_poll(). */
+ * with rr_conn_drain() before rr_conn_poll(); true: what rr_conn_fds() says may have changed. */
 int rr_conn_wake_fd(const struct rr_conn *c);
-void rr_conn_drain(struct rr_conn *c);
+bool rr_conn_drain(struct rr_conn *c);
 
 /* A thread with nothing to do sleeps: gives the memory of idle connections back. Returns
  * when to call again; RR_TIME_NEVER. */

@@ -220,7 +220,7 @@ struct rr_share {
 	bool delays;		/* a delivery may come later than its receive */
 	bool heard;		/* a message has come: what is spoken does not change any more */
 	bool trimmed;
-	uint32_t index;		/* the connection's, which its maker has and each forked child */
+	uint32_t index;		/* the connection's: its maker's, and each forked child's */
 	rr_time patience;	/* idle so long it is trimmed */
 	uint32_t warm;		/* pages counted in the process's warm memory */
 	rr_time cpu_told;	/* when the peer was last told where this end runs: once in a tick of the clock */
@@ -253,12 +253,26 @@ struct rr_share {
 };
 
 /* What there may be for the app; and that the provider has nothing to say any more. */
-enum { RR_HINT_IN = 1, RR_HINT_OVER = 2, RR_HINT_LOST = 4, RR_HINT_EARLY = 8 /* ask the anchor, too */ };
+enum {
+	RR_HINT_IN = 1,
+	RR_HINT_OVER = 2,
+	RR_HINT_LOST = 4,
+	RR_HINT_EARLY = 8,	/* ask the anchor, too */
+	RR_HINT_BYTES = 16,	/* as IN, until they have been read */
+};
 
 /* Under the lock; only rr_conn_peek() reads it without. */
 static inline void rr_hint(struct rr_share *sh, uint32_t what)
 {
 	atomic_store_explicit(&sh->hint, sh->hint | what, memory_order_relaxed);
+}
+
+/* The app has read all bytes that had arrived. */
+static inline void rr_hint_read(struct rr_share *sh)
+{
+	uint32_t left = sh->hint & ~(uint32_t)RR_HINT_BYTES;
+
+	atomic_store_explicit(&sh->hint, left, memory_order_relaxed);
 }
 
 /* The app has just seen that there is nothing. */
@@ -402,7 +416,8 @@ uint32_t rr_conn_procs(struct rr_share *sh);
 bool rr_conn_each_carried(void (*fn)(struct rr_conn *, void *), void *ctx);
 /* The same with those that are in use, or have been since they were last found trimmed. */
 bool rr_slab_each_in_use(void (*fn)(struct rr_conn *, void *), void *ctx);
-/* The connection at this index is in use from now on, or rests: under its lock, or before anybody can have it. */
+/* The connection at this index is in use from now on, or rests: under its lock, or before
+ * anybody can have it. */
 void rr_slab_in_use(uint32_t index);
 void rr_slab_rests(const struct rr_conn *c);
 
@@ -420,7 +435,10 @@ void rr_share_hold(struct rr_share *sh);
 /* The same, and brings an upgrade forward; also -ECONNRESET, without the lock. */
 int rr_conn_enter(struct rr_conn *c, int fd, struct rr_lock **l);
 
-/* rest.c; under its lock. A thread that waits for want has armed: from now on the connection is at rest, if it can be. */
+/* rest.c; under its lock. Is the wake-up fd all that can tell of news for a reader, and nothing
+ * due at any time? */
+bool rr_rest_may(const struct rr_share *sh);
+/* A thread that waits for want has armed: from now on the connection is at rest, if it can. */
 void rr_rest_begin(struct rr_conn *c, unsigned want);
 /* The rest is over. */
 void rr_rest_end(struct rr_conn *c);

@@ -193,7 +193,8 @@ int rr_conn_poll(struct rr_conn *c, int fd, unsigned want)
 
 bool rr_conn_peek(const struct rr_conn *c, unsigned want)
 {
-	uint32_t mask = RR_HINT_OVER | (want & (RR_IN_BITS | POLLRDHUP) ? RR_HINT_IN : 0), hint;
+	uint32_t in = want & (RR_IN_BITS | POLLRDHUP) ? RR_HINT_IN | RR_HINT_BYTES : 0;
+	uint32_t mask = RR_HINT_OVER | in, hint;
 	const struct rr_share *sh;
 
 	if (!rr_conn_is_carried(c))
@@ -491,6 +492,25 @@ int rr_conn_watch(struct rr_conn *c, int fd, unsigned want)
 	return arm(c, fd, want, false);
 }
 
+int rr_conn_watch_plain(struct rr_conn *c, int fd, unsigned want, int wake)
+{
+	struct rr_share *sh = rr_conn_enter_carried(c, fd);
+	int rc = -EAGAIN;
+	bool alone;
+
+	if (!sh)
+		return rc;
+	alone = atomic_load_explicit(&sh->procs, memory_order_relaxed) == 1;
+	if (alone && sh->qp->wake_fd == wake && rr_rest_may(sh)) {
+		rc = arm_carried(c, fd, want, false);
+		if (!rc && !rr_rest_may(sh))	/* by what it has just looked at */
+			rc = -EAGAIN;
+		c->watched |= !rc;
+	}
+	rr_lock_drop(&sh->lock);
+	return rc;
+}
+
 static void drain(struct rr_share *sh)
 {
 	if (!sh->prov_lost && sh->qp->ops->drain(sh->qp) < 0)
@@ -518,22 +538,25 @@ void rr_conn_disarm(struct rr_conn *c, int fd)
 	rr_lock_drop(l);
 }
 
-void rr_conn_drain(struct rr_conn *c)
+bool rr_conn_drain(struct rr_conn *c)
 {
 	struct rr_lock *l;
+	bool ends;
 
 	if (rr_conn_st(c) == RR_S_LISTEN && rr_conn_hold(c, &l) >= 0) {
 		rr_native_look(c, c->fd);
 		rr_lock_drop(l);
-		return;
+		return true;
 	}
 	if (!rr_conn_is_carried(c) || rr_conn_hold(c, &l) < 0)
-		return;
+		return true;
 	learn(c->share, rr_now());
 	/* A thread that sleeps in poll() has yet to see the doorbell. */
 	if (!atomic_load(&c->sleepers))
 		drain(c->share);
+	ends = !rr_conn_is_carried(c) || c->share->prov_lost || c->share->dead;
 	rr_lock_drop(l);
+	return ends;
 }
 
 static int carried_fds(struct rr_share *sh, int fd, unsigned want, struct pollfd out[2],

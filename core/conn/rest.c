@@ -12,8 +12,7 @@
 
 #define QUIET	(5 * RR_MSEC)
 
-/* Is the wake-up fd all that can tell of news for a reader? */
-static bool may_rest(const struct rr_share *sh)
+bool rr_rest_may(const struct rr_share *sh)
 {
 	const struct rr_rx *rx = &sh->rx;
 	bool plain = !sh->dead && !sh->reset && !sh->err && !sh->prov_lost && !sh->called_back && !sh->tx.tcp && !sh->tx.early &&
@@ -29,7 +28,7 @@ void rr_rest_begin(struct rr_conn *c, unsigned want)
 {
 	struct rr_share *sh = c->share;
 
-	if (!(want & RR_IN_BITS) || want & RR_OUT_BITS || c->lowat != 1 || !may_rest(sh))
+	if (!(want & RR_IN_BITS) || want & RR_OUT_BITS || c->lowat != 1 || !rr_rest_may(sh))
 		return;
 	atomic_store(&c->rest, sh->qp->wake_fd + 1);
 	/* Another thread may have begun to fork (rr_conn_forked()): its child could swallow

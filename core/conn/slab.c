@@ -24,8 +24,8 @@ static struct rr_conn *free_list;
 static struct rr_conn *slabs[4096];	/* each of SLAB connections */
 static _Atomic uint32_t nslabs;
 
-/* Of each slab, the connections whose memory is in use as far as this process knows: who looks for idle ones passes the
- * others over without touching them. */
+/* Of each slab, the connections whose memory is in use as far as this process knows: who looks
+ * for idle ones passes the others over without touching them. */
 static _Atomic uint64_t in_use[4096];
 _Static_assert(SLAB == 64, "a bit for each");
 
@@ -113,22 +113,16 @@ bool rr_conn_each_carried(void (*fn)(struct rr_conn *, void *), void *ctx)
 
 void rr_slab_in_use(uint32_t index)
 {
-	atomic_fetch_or_explicit(&in_use[index / SLAB], UINT64_C(1) << index % SLAB, memory_order_relaxed);
+	uint64_t bit = UINT64_C(1) << index % SLAB;
+
+	atomic_fetch_or_explicit(&in_use[index / SLAB], bit, memory_order_relaxed);
 }
 
 void rr_slab_rests(const struct rr_conn *c)
 {
-	atomic_fetch_and_explicit(&in_use[c->index / SLAB], ~(UINT64_C(1) << c->index % SLAB), memory_order_relaxed);
-}
+	uint64_t bit = UINT64_C(1) << c->index % SLAB;
 
-static void each_of(uint64_t bits, struct rr_conn *slab, void (*fn)(struct rr_conn *, void *), void *ctx)
-{
-	for (; bits; bits &= bits - 1) {
-		struct rr_conn *c = &slab[__builtin_ctzll(bits)];
-
-		if (rr_conn_st(c) == RR_S_CARRIED)
-			fn(c, ctx);
-	}
+	atomic_fetch_and_explicit(&in_use[c->index / SLAB], ~bit, memory_order_relaxed);
 }
 
 bool rr_slab_each_in_use(void (*fn)(struct rr_conn *, void *), void *ctx)
@@ -138,8 +132,16 @@ bool rr_slab_each_in_use(void (*fn)(struct rr_conn *, void *), void *ctx)
 
 	if (rr_lock_try(&reap_lock))
 		return false;
-	for (uint32_t i = 0; i < n; i++)
-		each_of(atomic_load_explicit(&in_use[i], memory_order_relaxed), slabs[i], fn, ctx);
+	for (uint32_t i = 0; i < n; i++) {
+		uint64_t bits = atomic_load_explicit(&in_use[i], memory_order_relaxed);
+
+		for (; bits; bits &= bits - 1) {
+			struct rr_conn *c = &slabs[i][__builtin_ctzll(bits)];
+
+			if (rr_conn_st(c) == RR_S_CARRIED)
+				fn(c, ctx);
+		}
+	}
 	rr_lock_drop(&reap_lock);
 	return true;
 }
@@ -302,7 +304,7 @@ void rr_conn_forked(struct rr_conn *c)
 		return;
 	if (st == RR_S_CARRIED && !rr_conn_shareable(c->share))
 		rr_handback_forks(c);
-	/* Before the rest's end, as may_rest() sees it. */
+	/* Before the rest's end, as rr_rest_may() sees it. */
 	atomic_fetch_add(&c->share->procs, 1);
 	rr_slab_in_use(c->index);	/* the child may wake it, and die */
 	atomic_store(&c->rest, 0);

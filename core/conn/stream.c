@@ -478,7 +478,7 @@ void rr_stream_push(struct rr_share *sh, const struct rr_rx_ent *e)
 	sh->rx.ent[sh->rx.tail++ % RR_RX_ENTS] = *e;
 	if (e->from != RR_RX_HATCH)
 		sh->rx.bytes += (uint64_t)RR_RM_HDR + e->len;
-	rr_hint(sh, RR_HINT_IN);
+	rr_hint(sh, e->from == RR_RX_HATCH ? RR_HINT_IN : RR_HINT_BYTES);
 }
 
 /* payload bytes [off, off+len) of a message into dst */
@@ -656,6 +656,8 @@ static ssize_t take(struct rr_share *sh, const struct iovec *iov, int n, bool pe
 			break;
 	}
 	if (!peek) {
+		if (!sh->rx.bytes)
+			rr_hint_read(sh);
 		sh->qp->ops->kick(sh->qp);
 		rr_idle_warm(sh);
 	}

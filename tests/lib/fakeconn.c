@@ -271,6 +271,12 @@ int rr_conn_watch(struct rr_conn *c, int fd RR_UNUSED, unsigned want)
 	return c->restless || (!kernels(c) && c->ready & (want | EVER));
 }
 
+int rr_conn_watch_plain(struct rr_conn *c RR_UNUSED, int fd RR_UNUSED, unsigned want RR_UNUSED,
+			int wake RR_UNUSED)
+{
+	return -EAGAIN;
+}
+
 int rr_conn_fds(struct rr_conn *c, int fd, unsigned want, struct pollfd out[2], rr_time *until)
 {
 	*until = RR_TIME_NEVER;
@@ -298,13 +304,14 @@ int rr_conn_wake_fd(const struct rr_conn *c)
 	return c->state == RR_FAKE_CARRIED ? c->wake : -1;
 }
 
-void rr_conn_drain(struct rr_conn *c)
+bool rr_conn_drain(struct rr_conn *c)
 {
 	uint64_t n;
 
 	c->drains++;
 	if (c->sleepers == 0 && !c->dead && read(c->wake, &n, sizeof(n)) < 0 && errno != EAGAIN)
 		abort();
+	return c->dead;
 }
 
 rr_time rr_conn_idle(rr_time now RR_UNUSED)

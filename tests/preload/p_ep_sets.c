@@ -506,6 +506,63 @@ static void all_of_many_are_told_in_turn(void)
 	CHECK_EQ(told, N);
 }
 
+static _Atomic bool turns_over;
+
+static void *caller_without_end(void *arg)
+{
+	for (uint32_t xid = 1; !turns_over; xid++)
+		rpc_null(*(int *)arg, xid);
+	return NULL;
+}
+
+static void *server_of_three(void *arg)
+{
+	for (;;) {
+		struct epoll_event ev;
+
+		CHECK_EQ(epoll_wait(*(int *)arg, &ev, 1, SOON), 1);
+		if (ev.data.fd < 0)
+			return NULL;
+		rpc_serve_null(ev.data.fd);
+	}
+}
+
+/* A server that sleeps finds the same connection most of the time; the others are heard all the
+ * same, whenever they call. */
+static void one_that_goes_on_calling_leaves_others_their_turn(void)
+{
+	int ep = epoll_create1(0);
+	struct epoll_event end = { .events = EPOLLIN, .data.fd = -1 };
+	pthread_t server, caller;
+	int s[3][2], stop[2];
+
+	for (int i = 0; i < 3; i++) {
+		struct epoll_event ev = { .events = EPOLLIN };
+
+		rpc_pair(s[i]);
+		ev.data.fd = s[i][1];
+		CHECK_EQ(epoll_ctl(ep, EPOLL_CTL_ADD, s[i][1], &ev), 0);
+	}
+	CHECK_EQ(pipe(stop), 0);
+	CHECK_EQ(epoll_ctl(ep, EPOLL_CTL_ADD, stop[0], &end), 0);
+	turns_over = false;
+	pthread_create(&server, NULL, server_of_three, &ep);
+	pthread_create(&caller, NULL, caller_without_end, &s[0][0]);
+	for (uint32_t xid = 1; xid <= 40; xid++) {
+		rpc_null(s[1 + xid % 2][0], xid);
+		usleep(xid % 4 * 700);
+	}
+	turns_over = true;
+	pthread_join(caller, NULL);
+	/* And when all are at rest, each in turn. */
+	for (uint32_t xid = 1; xid <= 20; xid++) {
+		rpc_null(s[xid % 3][0], xid);
+		usleep(2000);
+	}
+	CHECK_EQ(write(stop[1], "", 1), 1);
+	pthread_join(server, NULL);
+}
+
 static int shared_ep;
 static _Atomic int taken;
 
@@ -632,6 +689,8 @@ static const struct p_case cases[] = {
 	{ "a_set_can_be_polled", a_set_can_be_polled },
 	{ "who_sleeps_for_a_set_wakes", who_sleeps_for_a_set_wakes },
 	{ "all_of_many_are_told_in_turn", all_of_many_are_told_in_turn },
+	{ "one_that_goes_on_calling_leaves_others_their_turn",
+	  one_that_goes_on_calling_leaves_others_their_turn },
 	{ "many_threads_on_one_set", many_threads_on_one_set },
 	{ "closing_while_others_wait", closing_while_others_wait },
 	{ "adding_one_that_is_ready", adding_one_that_is_ready },

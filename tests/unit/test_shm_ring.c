@@ -158,9 +158,10 @@ static uint32_t slots_made(const struct rr_shm *q)
 	uint32_t n = 0;
 
 	while (n < v->geo.slots) {
-		uintptr_t at = (uintptr_t)rr_shm_slot(v, q->tx_pos + n) & ~(uintptr_t)(RR_PAGE - 1);
+		uintptr_t at = (uintptr_t)rr_shm_slot(v, q->tx_pos + n);
 		unsigned char there;
 
+		at &= ~(uintptr_t)(RR_PAGE - 1);
 		cr_assert_eq(mincore((void *)at, RR_PAGE, &there), 0);
 		if (!(there & 1))
 			break;

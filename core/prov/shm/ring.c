@@ -99,17 +99,19 @@ static const void *second_line(const struct rr_shm_slot *s)
 	return (const uint8_t *)s + RR_CACHELINE;
 }
 
-/* A page that is touched for the first time costs each side a fault of several us, and the peer looks into the next
- * slot before there is something in it. Who goes on sending makes the pages of more and more slots in one call, as many as
- * it has used at most; and what is there the peer's next fault maps, too. */
+/* A page that is touched for the first time costs each side a fault of several us, and the peer
+ * looks into the next slot before there is something in it. Who goes on sending makes the pages
+ * of more and more slots in one call, as many as it has used at most; and what is there the
+ * peer's next fault maps, too. */
 static void make_pages(struct rr_shm *q)
 {
 	const struct rr_shm_geo *g = &q->peer.geo;
 	uint32_t i = q->tx_pos & (g->slots - 1), n = rr_min(q->tx_made, g->slots - i);
-	uint8_t *from = (uint8_t *)rr_shm_slot(&q->peer, q->tx_pos);
+	uint8_t *from = (uint8_t *)rr_shm_slot(&q->peer, q->tx_pos), *last;
 
 	n = rr_min(n, (uint32_t)MAKE_MOST);
-	if (g->stride > 2 * RR_PAGE || (n && !rr_pages_make(from, from + (n - 1) * (size_t)g->stride + RR_CACHELINE)))
+	last = from + (n ? n - 1 : 0) * (size_t)g->stride;
+	if (g->stride > 2 * RR_PAGE || (n && !rr_pages_make(from, last + RR_CACHELINE)))
 		n = g->slots;	/* each as it is touched */
 	n = rr_max(n, (uint32_t)MAKE_LEAST);
 	q->tx_made += n;
@@ -119,9 +121,9 @@ static void make_pages(struct rr_shm *q)
 static void publish(struct rr_shm *q, struct rr_shm_slot *s, uint32_t len, uint32_t arg)
 {
 	uint32_t sent = atomic_load_explicit(&q->tx_sent, memory_order_relaxed);
-	uint32_t seq = rr_shm_seq(q->tx_pos);
+	uint32_t seq = rr_shm_seq(q->tx_pos), slots = q->peer.geo.slots;
 
-	q->slot[q->tx_pos++ & (q->peer.geo.slots - 1)].tx_used = seq;
+	q->slot[q->tx_pos++ & (slots - 1)].tx_used = seq;
 	atomic_store_explicit(&q->tx_sent, sent + 1, memory_order_relaxed);
 	q->unkicked |= RR_ARM_RECV;
 	atomic_store_explicit(&s->len, len, memory_order_relaxed);
@@ -130,7 +132,7 @@ static void publish(struct rr_shm *q, struct rr_shm_slot *s, uint32_t len, uint3
 	atomic_store_explicit(&s->skip, 0, memory_order_relaxed);
 	/* pairs with the acquire in rx_step(): the record is whole */
 	atomic_store_explicit(&s->seq, seq, memory_order_release);
-	if (unlikely(q->tx_made < q->peer.geo.slots && q->tx_pos - q->tx_next_make < q->peer.geo.slots))
+	if (unlikely(q->tx_made < slots && q->tx_pos - q->tx_next_make < slots))
 		make_pages(q);
 	/* Of the next slot the peer looks at the first line only. */
 	__builtin_prefetch(second_line(rr_shm_slot(&q->peer, q->tx_pos)), 1);

@@ -66,7 +66,7 @@ struct rr_shm {
 	uint32_t tx_pos;
 	_Atomic uint32_t tx_reposted;	/* copies of the peer's, checked; peek() reads this one */
 	uint32_t tx_tail;
-	uint32_t tx_made;		/* slots of the peer's ring whose pages this side has made, since it last trimmed … */
+	uint32_t tx_made;		/* slots whose pages this side has made, since it last trimmed … */
 	uint32_t tx_next_make;		/* … and the position at which it makes more */
 
 	/* posted since the last kick(): enum rr_arm bits that the peer may be armed for */
