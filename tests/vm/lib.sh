@@ -137,6 +137,7 @@ lab_server() { # MODE [AS]
 	die "labsvc does not listen"
 }
 lab_server_pid() { ss -Hltnp 'sport = :20801' | sed 's/.*pid=\([0-9]*\).*/\1/'; }
+at() { echo "$SECONDS s: $*"; }	# seen of a case that fails
 lab_server_kill() {	# and waits until the port is free
 	kill -9 "$(lab_server_pid)" 2>/dev/null
 	for ((i = 0; i < 100; i++)); do

@@ -3,6 +3,7 @@
 # The device goes while connections use it: both ends hear of it soon, nothing crashes or hangs, what connects
 # meanwhile is on TCP. It comes back, and carries again; also in a server whose thread is, for the kernel, somebody
 # else than when it began, and than when it opens another device.
+# At most 600 s.
 . "$(dirname "$0")/../lib.sh"
 . "$(dirname "$0")/../loss.sh"
 [ -f "$BUILD/librpcrdma_verbs.so" ] || skip "built without rdma-core's headers"
@@ -31,17 +32,39 @@ idle=$pid
 sleep 3
 checks=$((checks + 2))
 start=$SECONDS
+# PID WHAT: a process of ours, which ends in time; or this is what it does
+ends() {
+	local i
+	for ((i = 0; i < 900; i++)); do
+		kill -0 "$1" 2>/dev/null || return 0
+		sleep 0.1
+	done
+	for p in $(pgrep -P "$1") "$1"; do
+		echo "$p $(tr '\0' ' ' <"/proc/$p/cmdline")"
+		cat "/proc/$p/syscall" "/proc/$p/stack"
+		ls -l "/proc/$p/fd"
+	done
+	ss -tnp
+	ls -R "$W"/*.run* | tail -n 40
+	rdma resource show
+	die "$2 does not end"
+}
+
+at the device goes
 rdma link delete rxe0 &
 deletion=$!
 wait $busy
 [ $? != 124 ] && [ $((SECONDS - start)) -lt 60 ] || wrong "the busy client does not notice"
 [ -n "$(lab_server_pid)" ] || wrong "the server has died"
 CLIENT='c["tcp"] == 1 and c["verbs"] == c["shm"] == 0' lab meanwhile 'null ok 5' null 5
-wait $idle
+at the idle client
+ends $idle "the idle client"
 grep -q told "$W/idle" || wrong "the idle client was not told: $(cat "$W/idle")"
 # rxe cannot take a device from librdmacm, which keeps it open until its process ends
 lab_server_kill
+at who holds the device has ended
 device_gone
+at the device comes back
 rdma link add rxe0 type rxe netdev roce0 || wrong "no new link"
 rm -rf "$W"/server.run*
 lab_server poll
@@ -49,12 +72,15 @@ lab after 'null ok 5' null 5
 lab_server_kill
 rm -rf "$W"/server.run*
 lab_server fsuid
+at a thread with another fsuid
 lab fsuid 'null ok 5' null 5
 device_away
 device_elsewhere
+at another device
 lab fsuid-elsewhere 'sum 100000 ok' sum 100000
 lab_server_kill
 device_home
+at home
 rm -rf "$W"/server.run*
 lab_server poll
 lab_finish
