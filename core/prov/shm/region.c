@@ -133,15 +133,17 @@ close_fd:
 static int judge_memfd(int memfd, const struct rr_shm_geo *g)
 {
 	int seals = rr_os->fcntl(memfd, F_GET_SEALS);
-	struct statfs fs;
-	struct stat st;
+	union {		/* a signal handler's stack may be small */
+		struct statfs fs;
+		struct stat st;
+	} of;
 
 	if (seals < 0 || (seals & SEALS) != SEALS)
 		return -EPROTO;
 	/* huge pages may run out, which is SIGBUS */
-	if (fstatfs(memfd, &fs) || fs.f_type != TMPFS_MAGIC)
+	if (fstatfs(memfd, &of.fs) || of.fs.f_type != TMPFS_MAGIC)
 		return -EPROTO;
-	if (fstat(memfd, &st) || st.st_size < 0 || (uint64_t)st.st_size != g->total)
+	if (fstat(memfd, &of.st) || of.st.st_size < 0 || (uint64_t)of.st.st_size != g->total)
 		return -EPROTO;
 	return 0;
 }
