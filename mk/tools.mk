@@ -45,6 +45,12 @@ $(BUILD)/tests/tools/rpcpair: tests/tools/rpcpair.c
 	$(call say,CC,$@)
 	$(Q)$(CC) -std=gnu11 -O1 -g $(WARN) -D_GNU_SOURCE -pthread -o $@ $<
 
+# A sandbox, for tests of what is forbidden.
+$(BUILD)/tests/tools/deny: tests/tools/deny.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)
+	$(Q)$(CC) -std=gnu11 -O1 -g $(WARN) -D_GNU_SOURCE -o $@ $<
+
 # A server that registers with rpcbind.
 $(BUILD)/tests/tools/rpcreg: tests/tools/rpcreg.c
 	@mkdir -p $(@D)
@@ -52,5 +58,5 @@ $(BUILD)/tests/tools/rpcreg: tests/tools/rpcreg.c
 	$(Q)$(CC) -std=gnu11 -O1 -g $(WARN) -D_GNU_SOURCE -o $@ $< $(RUN_FLAGS) $(rdmarpc-run_LIBS)
 
 .PHONY: check-tools
-check-tools: all $(addprefix $(BUILD)/tests/tools/,mkseg rpcpair rpcreg) $(addprefix $(APPS)/,labsvc labcli) $(LOOP_SHIM)
+check-tools: all $(addprefix $(BUILD)/tests/tools/,mkseg rpcpair rpcreg deny) $(addprefix $(APPS)/,labsvc labcli) $(LOOP_SHIM)
 	$(Q)scripts/run-tests $(wildcard tests/tools/*.sh)

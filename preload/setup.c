@@ -3,7 +3,10 @@
 
 #include "preload/setup.h"
 
+#include <errno.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "config/conf.h"
@@ -17,9 +20,37 @@
 
 static struct rr_conf conf;
 
+/* A system call that a filter (seccomp) refuses, of those without which not even a connection that
+ * stays on TCP can be looked after; NULL none. Asked by calls that fail otherwise, too: no
+ * descriptor is -1. */
+static const char *forbidden(void)
+{
+	static const struct { const char *name; long nr; } calls[] = {
+		{ "fcntl", SYS_fcntl }, { "recvfrom", SYS_recvfrom }, { "sendto", SYS_sendto },
+		{ "getsockopt", SYS_getsockopt }, { "setsockopt", SYS_setsockopt },
+		{ "getsockname", SYS_getsockname }, { "getpeername", SYS_getpeername },
+	};
+	struct timespec no_time = { 0 };
+	const char *which = NULL;
+	int saved = errno;
+
+	if (syscall(SYS_ppoll, NULL, 0, &no_time, NULL, 0) < 0)
+		which = "ppoll";
+	for (size_t i = 0; i < rr_array_size(calls) && !which; i++)
+		if (syscall(calls[i].nr, -1, 0, 0, 0, 0, 0) < 0 && errno != EBADF)
+			which = calls[i].name;
+	errno = saved;
+	return which;
+}
+
+static const char *refused;
+
 void rr_setup_conf(void)
 {
 	rr_conf_load(&conf, environ);
+	refused = forbidden();
+	if (refused)
+		conf.enabled = false;
 }
 
 void rr_setup_log(void)
@@ -30,6 +61,8 @@ void rr_setup_log(void)
 	rr_log_name(comm);
 	rr_logsink_setup(conf.log_to, conf.log_file, conf.log_level);
 	rr_conf_log_problems(&conf);
+	if (refused)
+		rr_warn("system call %s is forbidden (seccomp): connections stay on TCP", refused);
 	rr_diag_setup(conf.diagnostics);
 }
 

@@ -15,6 +15,7 @@
 #include "tools/library.h"
 #include "tools/program.h"
 #include "tools/settings.h"
+#include "tools/unit.h"
 #ifdef RR_HAVE_TIRPC
 #include "tools/run/guard.h"
 #include "tools/run/resolve.h"
@@ -28,6 +29,8 @@ static const char usage[] =
 	"                   [--resolve host,...]... [--] program [argument]...\n"
 	"       rdmarpc-run [-c file] [-o option=value]... --print-config [program]\n"
 	"       rdmarpc-run --print-config --pid=pid | --check-config=file\n"
+	"       rdmarpc-run [-c file] [-o option=value]... [--tirpc] [--root=directory]\n"
+	"                   --unit=name [--print | --install | --remove]\n"
 	"  -c, --config file     configuration file (default " RR_CONF_FILE ")\n"
 	"  -o, --option o=value  sets an option of rdmarpc.conf(5)\n"
 	"      --tirpc           preloads " TIRPC " too, for programs that use libc's RPC\n"
@@ -35,6 +38,10 @@ static const char usage[] =
 	"      --resolve host,...    asks hosts' rpcbind where they serve RDMA\n"
 	"      --print-config    prints the settings in force and where each comes from\n"
 	"      --pid=pid         ... of a running process\n"
+	"      --unit=name       a service of systemd: its drop-in is printed,\n"
+	"      --install         ... written, or\n"
+	"      --remove          ... removed, below\n"
+	"      --root=directory  ... that directory\n"
 	"      --check-config=file   prints what is wrong in a configuration file\n"
 	"      --version         prints the version\n";
 
@@ -77,6 +84,7 @@ static void set_run_option(const char *arg)
 	for (const char *p = o->name; *p && n < sizeof(var) - 1; p++)
 		var[n++] = (char)(*p >= 'a' && *p <= 'z' ? *p - 'a' + 'A' : *p);
 	setenv(var, equals + 1, 1);
+	rr_unit_variable(var, equals + 1);
 }
 
 /* Absolute, since the program may change its directory before it reads it. */
@@ -87,6 +95,7 @@ static void set_config(const char *file)
 	if (!realpath(file, path) || access(path, R_OK))
 		fail(RR_EXIT_OURS, "%s: %s", file, strerror(errno));
 	setenv("RDMARPC_CONF", path, 1);
+	rr_unit_variable("RDMARPC_CONF", path);
 }
 
 static int set_pid(const char *arg)
@@ -257,6 +266,17 @@ static void meet_rpcbind(const char *library, const char *program)
 }
 #endif
 
+/* --- units of systemd --- */
+
+static int drop_in(enum rr_unit_what what, const char *name, const char *root, bool tirpc)
+{
+	char library[PATH_MAX], preload[PATH_MAX + sizeof(TIRPC) + 1];
+
+	find_library(library);
+	snprintf(preload, sizeof(preload), "%s%s", library, tirpc ? ":" TIRPC : "");
+	return rr_unit(what, name, root, preload, library);
+}
+
 /* A script without #! is the shell's, as for execvp(3). */
 static void run_program(const char *path, char **argv)
 {
@@ -287,11 +307,15 @@ int main(int argc, char **argv)
 		{ "help", no_argument, NULL, 'h' }, { "register", optional_argument, NULL, 'r' },
 		{ "resolve", required_argument, NULL, 'R' }, { "ask", required_argument, NULL, 'a' },
 		{ "print-config", no_argument, NULL, 'p' }, { "pid", required_argument, NULL, 'i' },
-		{ "check-config", required_argument, NULL, 'k' }, { 0 },
+		{ "check-config", required_argument, NULL, 'k' },
+		{ "unit", required_argument, NULL, 'u' }, { "root", required_argument, NULL, 'T' },
+		{ "print", no_argument, NULL, 'P' }, { "install", no_argument, NULL, 'I' },
+		{ "remove", no_argument, NULL, 'M' }, { 0 },
 	};
 	char path[PATH_MAX], library[PATH_MAX], text[3 * PATH_MAX];
 	bool tirpc = false, print = false;
-	const char *why;
+	enum rr_unit_what what = RR_UNIT_PRINT;
+	const char *why, *unit = NULL, *root = "";
 	int c, rc, pid = 0;
 
 	while ((c = getopt_long(argc, argv, "+c:o:h", longs, NULL)) != -1) {
@@ -319,6 +343,17 @@ int main(int argc, char **argv)
 		case 'i':
 			pid = set_pid(optarg);
 			break;
+		case 'u':
+			unit = optarg;
+			break;
+		case 'T':
+			root = optarg;
+			break;
+		case 'P':
+		case 'I':
+		case 'M':
+			what = c == 'I' ? RR_UNIT_INSTALL : c == 'M' ? RR_UNIT_REMOVE : RR_UNIT_PRINT;
+			break;
 		case 'k':
 			return rr_settings_check(optarg) != 0;
 		case 'V':
@@ -332,6 +367,8 @@ int main(int argc, char **argv)
 			return RR_EXIT_OURS;
 		}
 	}
+	if (unit)
+		return drop_in(what, unit, root, tirpc);
 	if (print && pid)
 		return rr_settings_print_pid(pid) != 0;
 	if (print)

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Drop-ins of systemd: /etc/systemd/system/NAME.service.d/rdmarpc.conf. What the service's own
+ * unit restricts is read from its files, and what the library needs beside it is added where
+ * that is safe. */
+#include "tools/unit.h"
+
+#include <errno.h>
+#include <glob.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tools/program.h"
+
+#define MARK "# Written by rdmarpc-run --unit"
+#define VARIABLES 64
+#define DEVICE "/dev/infiniband/rdma_cm"
+
+static struct {
+	const char *name, *value;
+} variables[VARIABLES];
+static unsigned nvariables;
+
+/* What the unit's files say that matters here. */
+struct unit_facts {
+	bool found;
+	bool families; /* RestrictAddressFamilies= lists what is allowed … */
+	bool allows_unix, allows_netlink; /* … and among these are */
+	bool denies_unix;
+	bool private_devices, strict; /* strict: /run cannot be written to */
+	char preload[256]; /* LD_PRELOAD= of its own */
+};
+
+static int say(const char *name, const char *what)
+{
+	fprintf(stderr, "rdmarpc-run: --unit %s: %s\n", name, what);
+	return RR_EXIT_OURS;
+}
+
+void rr_unit_variable(const char *name, const char *value)
+{
+	if (nvariables == VARIABLES)
+		return;
+	variables[nvariables].name = strdup(name);
+	variables[nvariables++].value = strdup(value);
+}
+
+/* --- the unit's own files --- */
+
+static void read_families(struct unit_facts *u, char *value)
+{
+	bool denied = *value == '~';
+
+	if (!*value) { /* an empty one begins anew */
+		u->families = u->allows_unix = u->allows_netlink = u->denies_unix = false;
+		return;
+	}
+	u->families |= !denied;
+	for (char *w = strtok(value + denied, " \t"); w; w = strtok(NULL, " \t")) {
+		if (!strcmp(w, "AF_UNIX") || !strcmp(w, "AF_LOCAL")) {
+			u->allows_unix |= !denied;
+			u->denies_unix |= denied;
+		}
+		u->allows_netlink |= !denied && !strcmp(w, "AF_NETLINK");
+	}
+}
+
+/* The program of an ExecStart=, behind its marks. */
+static void judge_program(const char *name, char *value, const char *library)
+{
+	char why[3 * PATH_MAX];
+
+	value += strspn(value, "-@:+!");
+	value[strcspn(value, " \t")] = '\0';
+	if (*value == '/' && rr_program_check(value, library, why, sizeof(why)))
+		fprintf(stderr, "rdmarpc-run: --unit %s: warning: %s\n", name, why);
+}
+
+static void read_line(struct unit_facts *u, const char *name, char *line, const char *library)
+{
+	char *value = strchr(line, '='), *at;
+
+	if (!value || *line == '#' || *line == ';')
+		return;
+	*value++ = '\0';
+	value += strspn(value, " \t");
+	value[strcspn(value, "\r\n")] = '\0';
+	if (!strcmp(line, "RestrictAddressFamilies"))
+		read_families(u, value);
+	else if (!strcmp(line, "PrivateDevices"))
+		u->private_devices = strchr("1yYtT", *value) && *value;
+	else if (!strcmp(line, "ProtectSystem"))
+		u->strict = !strcmp(value, "strict");
+	else if (!strcmp(line, "ExecStart"))
+		judge_program(name, value, library);
+	else if (!strcmp(line, "Environment") && (at = strstr(value, "LD_PRELOAD="))) {
+		snprintf(u->preload, sizeof(u->preload), "%s", at + strlen("LD_PRELOAD="));
+		u->preload[strcspn(u->preload, " \t\"'")] = '\0';
+	}
+}
+
+static void read_unit_file(struct unit_facts *u, const char *name, const char *path,
+			   const char *library)
+{
+	FILE *f = fopen(path, "re");
+	char *line = NULL;
+	size_t room = 0;
+
+	if (!f)
+		return;
+	u->found = true;
+	while (getline(&line, &room, f) > 0) {
+		if (!strncmp(line, MARK, sizeof(MARK) - 1))
+			break; /* our own */
+		read_line(u, name, line, library);
+	}
+	free(line);
+	fclose(f);
+}
+
+/* The first of the places that has the unit, or its template; then all drop-ins. */
+static void read_unit(struct unit_facts *u, const char *root, const char *unit,
+		      const char *library)
+{
+	static const char *const dirs[] = { "/etc/systemd/system", "/run/systemd/system",
+					    "/usr/local/lib/systemd/system",
+					    "/usr/lib/systemd/system", "/lib/systemd/system" };
+	const char *at = strchr(unit, '@'), *dot = strrchr(unit, '.');
+	char path[PATH_MAX], pattern[PATH_MAX];
+	glob_t g;
+
+	for (size_t i = 0; i < sizeof(dirs) / sizeof(*dirs) && !u->found; i++) {
+		snprintf(path, sizeof(path), "%s%s/%s", root, dirs[i], unit);
+		read_unit_file(u, unit, path, library);
+		if (u->found || !at)
+			continue;
+		snprintf(path, sizeof(path), "%s%s/%.*s@%s", root, dirs[i], (int)(at - unit),
+			 unit, dot);
+		read_unit_file(u, unit, path, library);
+	}
+	for (size_t i = sizeof(dirs) / sizeof(*dirs); i--;) {
+		snprintf(pattern, sizeof(pattern), "%s%s/%s.d/*.conf", root, dirs[i], unit);
+		if (!glob(pattern, 0, NULL, &g))
+			for (size_t k = 0; k < g.gl_pathc; k++)
+				read_unit_file(u, unit, g.gl_pathv[k], library);
+		globfree(&g);
+	}
+}
+
+/* --- the drop-in --- */
+
+/* Quoted for systemd.exec(5): no specifiers, no escapes. */
+static void put_variable(FILE *to, const char *name, const char *value)
+{
+	fprintf(to, "Environment=\"%s=", name);
+	for (; *value; value++) {
+		if (*value == '%' || *value == '\\')
+			fputc(*value, to);
+		else if (*value == '"')
+			fputc('\\', to);
+		fputc(*value, to);
+	}
+	fputs("\"\n", to);
+}
+
+static void write_drop_in(FILE *to, const char *unit, const struct unit_facts *u,
+			  const char *preload)
+{
+	bool device = !access(DEVICE, F_OK);
+
+	fprintf(to, MARK " %s --install; --remove removes it.\n[Service]\n", unit);
+	put_variable(to, "LD_PRELOAD", preload);
+	for (unsigned i = 0; i < nvariables; i++)
+		put_variable(to, variables[i].name, variables[i].value);
+	if (u->strict)
+		fputs("# Statistics.\nReadWritePaths=-/run/rdmarpc\n", to);
+	if (u->families && !u->allows_unix)
+		fputs("# Ends on one host meet by sockets of the kind "
+		      "AF_UNIX.\nRestrictAddressFamilies=AF_UNIX\n",
+		      to);
+	if (!device)
+		return;
+	fputs("# RDMA devices lock the memory that they use.\nLimitMEMLOCK=infinity\n", to);
+	if (u->families && !u->allows_netlink)
+		fputs("RestrictAddressFamilies=AF_NETLINK\n", to);
+}
+
+static void warn_of(const char *unit, const struct unit_facts *u)
+{
+	if (!u->found)
+		say(unit, "warning: there is no such unit here (yet)");
+	if (u->denies_unix)
+		say(unit, "warning: RestrictAddressFamilies=~AF_UNIX keeps connections on TCP");
+	if (u->private_devices && !access(DEVICE, F_OK))
+		say(unit, "warning: PrivateDevices= hides RDMA devices: connections to other "
+			  "hosts stay on TCP");
+}
+
+static bool is_unit_name(const char *name)
+{
+	return *name && *name != '.' && strlen(name) < 200 &&
+	       !name[strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ01234567"
+				  "89:_.-@\\")];
+}
+
+/* Made by us, or not there? */
+static bool is_ours_to_change(const char *path)
+{
+	char line[sizeof(MARK)] = "";
+	FILE *f = fopen(path, "re");
+	bool ours;
+
+	if (!f)
+		return errno == ENOENT;
+	ours = fgets(line, sizeof(line), f) && !strncmp(line, MARK, sizeof(MARK) - 1);
+	fclose(f);
+	return ours;
+}
+
+static int install_drop_in(const char *unit, const char *root, const struct unit_facts *u,
+			   const char *preload)
+{
+	char dir[PATH_MAX], path[PATH_MAX + 32], hidden[PATH_MAX + 32];
+	FILE *f;
+
+	snprintf(dir, sizeof(dir), "%s/etc/systemd/system/%s.d", root, unit);
+	snprintf(path, sizeof(path), "%s/rdmarpc.conf", dir);
+	snprintf(hidden, sizeof(hidden), "%s/.rdmarpc.conf.new", dir);
+	if (!is_ours_to_change(path))
+		return say(unit, "there is a rdmarpc.conf that is not ours: it stays");
+	if (mkdir(dir, 0755) && errno != EEXIST) {
+		fprintf(stderr, "rdmarpc-run: %s: %s\n", dir, strerror(errno));
+		return RR_EXIT_OURS;
+	}
+	f = fopen(hidden, "we");
+	if (f)
+		write_drop_in(f, unit, u, preload);
+	if (!f || fflush(f) || ferror(f) || fchmod(fileno(f), 0644) || rename(hidden, path)) {
+		fprintf(stderr, "rdmarpc-run: %s: %s\n", path, strerror(errno));
+		if (f)
+			fclose(f);
+		unlink(hidden);
+		return RR_EXIT_OURS;
+	}
+	fclose(f);
+	printf("%s\nnow: systemctl daemon-reload && systemctl restart %s\n", path, unit);
+	return 0;
+}
+
+static int remove_drop_in(const char *unit, const char *root)
+{
+	char dir[PATH_MAX], path[PATH_MAX + 32];
+
+	snprintf(dir, sizeof(dir), "%s/etc/systemd/system/%s.d", root, unit);
+	snprintf(path, sizeof(path), "%s/rdmarpc.conf", dir);
+	if (!is_ours_to_change(path))
+		return say(unit, "its rdmarpc.conf is not ours: it stays");
+	if (unlink(path)) {
+		fprintf(stderr, "rdmarpc-run: %s: %s\n", path, strerror(errno));
+		return RR_EXIT_OURS;
+	}
+	rmdir(dir); /* others' drop-ins keep it */
+	printf("now: systemctl daemon-reload && systemctl restart %s\n", unit);
+	return 0;
+}
+
+int rr_unit(enum rr_unit_what what, const char *name, const char *root, const char *preload,
+	    const char *library)
+{
+	struct unit_facts u = { 0 };
+	char unit[256];
+
+	if (!is_unit_name(name))
+		return say(name, "that is no name of a unit");
+	snprintf(unit, sizeof(unit), "%s%s", name,
+		 strrchr(name, '.') && !strcmp(strrchr(name, '.'), ".service") ? ""
+									       : ".service");
+	if (what == RR_UNIT_REMOVE)
+		return remove_drop_in(unit, root);
+	read_unit(&u, root, unit, library);
+	warn_of(unit, &u);
+	if (*u.preload)
+		return say(
+			unit,
+			"it has an LD_PRELOAD of its own: put the library before that by hand");
+	if (what == RR_UNIT_INSTALL)
+		return install_drop_in(unit, root, &u, preload);
+	write_drop_in(stdout, unit, &u, preload);
+	return fflush(stdout) || ferror(stdout) ? RR_EXIT_OURS : 0;
+}
