@@ -405,6 +405,33 @@ Test(conn_half, two_connections_of_a_host_have_nothing_in_common_but_options)
 	rr_pair_close(&q);
 }
 
+static uint32_t reliable(const struct rr_end *e)
+{
+	return e->c->share->ep.caps & RR_CAP_RELIABLE_REPLY;
+}
+
+/* req: reliable-reply-00 - #10 */
+Test(conn_half, reliable_replies_need_the_word_of_both)
+{
+	for (int client = 0; client < 2; client++)
+		for (int server = 0; server < 2; server++) {
+			struct rr_pair q;
+			size_t n;
+
+			rr_pair_open(&q);
+			rr_test_params.reliable_replies = client;
+			n = offer(&q.client);
+			rr_test_params.reliable_replies = server;
+			cr_assert_eq(rr_end_poll(&q.server, POLLIN), 0);
+			rr_test_params.reliable_replies = client;
+			cr_assert_eq(rr_end_send(&q.client, &q.server, out, n), (ssize_t)n);
+			cr_assert_eq(rr_end_recv(&q.server, &q.client, in, n), (ssize_t)n);
+			cr_assert_eq(reliable(&q.client) != 0, client && server, "client %d %d", client, server);
+			cr_assert_eq(reliable(&q.server) != 0, client && server, "server %d %d", client, server);
+			rr_pair_close(&q);
+		}
+}
+
 static int another_token(uint8_t *buf, ssize_t n)
 {
 	buf[n] ^= 1;

@@ -82,11 +82,11 @@ static void composed(void)
 /* req: draft-02 5.2 #1, 3.4 #2 #3, 3.8 #3 */
 SERVER(a_reply_that_fits_nowhere_is_a_read_chunk_without_any_agreement)
 {
-	ONE_RECV(&o, 5, 1, 20, MSG, 0, 0, 0, A_CALL(5));
+	ONE_RECV(&o, 5, 1, 1, MSG, 0, 0, 0, A_CALL(5));
 	one_clear(&o);
 	cr_assert_eq(one_send(&o, RR_RPC_REPLY, 5, 2000), 0);
 	cr_assert_eq(one_op(&o, RR_OP_EXPOSE, 0)->rights, RR_RIGHT_READ);
-	uint32_t want[] = { 5, 1, 8, NOMSG, 1, 0, 0x100, 2000, 0, 0x5000, 0, 0, 0 };
+	uint32_t want[] = { 5, 1, 2, NOMSG, 1, 0, 0x100, 2000, 0, 0x5000, 0, 0, 0 };
 	for (uint32_t w = 0; w < 13; w++)
 		cr_assert_eq(one_word(&o, 0, w), want[w], "word %u", w);
 	cr_assert_eq(one_count(&o, RR_OP_RELEASE), 0);
@@ -501,6 +501,7 @@ CLIENT(a_grant_of_zero_stops_us_until_the_next_reply)
 	call_out(3);
 	ONE_RECV(&o, 2, 1, 0, MSG, 0, 0, 0, A_REPLY(2));
 	cr_assert_eq(one_count(&o, RR_OP_FAIL), 0);
+	cr_assert_eq(one_info(&o).granted, 0);
 	cr_assert_eq(one_send(&o, RR_RPC_CALL, 4, 40), -EAGAIN);
 	ONE_RECV(&o, 3, 1, 1, MSG, 0, 0, 0, A_REPLY(3));
 	call_out(4);

@@ -117,6 +117,48 @@ Test(engine_v2_errors, more_read_chunks_than_are_taken_get_their_number)
 	one_fini(&o);
 }
 
+/* A message of n Read segments, the first at position 40 and each step further on, and no other chunks. */
+static void read_segs(uint32_t n, uint32_t step)
+{
+	uint8_t buf[4096];
+	uint32_t len = WORDS(buf, 5, 2, 20, MSG, CALL, 0);
+
+	for (uint32_t i = 0; i < n; i++)
+		len += WORDS(buf + len, READ_SEG(40 + i * step, i + 1, 8));
+	len += WORDS(buf + len, 0, 0, 0, A_CALL(5));
+	one_recv(&o, buf, len, 0);
+}
+
+/* req: version-two-08 5.3.3 #6 */
+Test(engine_v2_errors, read_chunks_for_more_items_than_can_be_told_get_their_number)
+{
+	v2_params(0, false);
+	o.p.max_chunks = 16;
+	v2_start(1);
+	read_segs(RR_ULB_ITEMS + 1, 4);
+	ERROR_IS(5, READ_CHUNKS, RR_ULB_ITEMS);
+	nothing_was_delivered();
+	one_fini(&o);
+}
+
+/* req: version-two-08 5.3.3 #6 #13 */
+Test(engine_v2_errors, more_read_segments_than_there_is_room_for_are_chunks_or_segments)
+{
+	for (uint32_t step = 0; step <= 4; step += 4) {
+		v2_params(0, false);
+		o.p.max_chunks = 2;
+		o.p.max_segs = 3;
+		v2_start(1);
+		read_segs(7, step);
+		if (step)
+			ERROR_IS(5, READ_CHUNKS, 2);
+		else
+			ERROR_IS(5, SEGMENTS, 3);
+		nothing_was_delivered();
+		one_fini(&o);
+	}
+}
+
 /* req: version-two-08 5.3.3 #7 */
 Test(engine_v2_errors, where_no_read_chunks_are_taken_the_number_is_zero)
 {
@@ -137,6 +179,15 @@ Test(engine_v2_errors, more_write_chunks_than_are_taken_get_their_number)
 	ONE_RECV(&o, 5, 2, 20, MSG, CALL, 0, 0, 1, 1, SEG(1, 8), 1, 1, SEG(2, 8), 1, 1, SEG(3, 8), 1, 1, SEG(4, 8),
 		 1, 1, SEG(5, 8), 0, 0, A_CALL(5));
 	ERROR_IS(5, WRITE_CHUNKS, 4);
+	nothing_was_delivered();
+	one_clear(&o);	/* a Reply chunk is one of them, and so is a Read chunk */
+	ONE_RECV(&o, 5, 2, 20, MSG, CALL, 0, 0, 1, 1, SEG(1, 8), 1, 1, SEG(2, 8), 1, 1, SEG(3, 8), 1, 1, SEG(4, 8),
+		 0, 1, 1, SEG(9, 100), A_CALL(5));
+	ERROR_IS(5, WRITE_CHUNKS, 3);
+	one_clear(&o);
+	ONE_RECV(&o, 5, 2, 20, MSG, CALL, 0, READ_SEG(40, 1, 8), 0, 1, 1, SEG(1, 8), 1, 1, SEG(2, 8), 1, 1,
+		 SEG(3, 8), 1, 1, SEG(4, 8), 0, 0, A_CALL(5));
+	ERROR_IS(5, WRITE_CHUNKS, 3);
 	nothing_was_delivered();
 	one_fini(&o);
 }
