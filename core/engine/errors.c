@@ -18,7 +18,7 @@ static bool may_send(const struct rr_eng *e, const struct rr_in *in)
 	return in->state != RR_IN_DONE || in->credit_kept || rr_credits_left(&e->cr);
 }
 
-/* req: rfc8166 4.5 #4 #5, 4.5.1 #1; version-two-08 7.2 #1 */
+/* req: rfc8166 4.5 #4 #5, 4.5.1 #1; version-two-08 7.2 #1; rfc8267 6.4.2 #3 */
 static void build_error(struct rr_eng *e, const struct rr_in *in)
 {
 	rr_msg_init(&e->tx, RR_ERROR, in->n.xid, in->vers, rr_resp_grant(e));
@@ -69,7 +69,7 @@ bool rr_ctl_next_op(struct rr_eng *e, struct rr_op *op)
 
 /* RFC 8166 §4.5: it ends the call. The app's call cannot be answered by an error of RPC's
  * own, so the app sees what TCP would show it: a lost connection. */
-/* req: rfc8166 4.2.4 #4; draft-02 4.3 #1 */
+/* req: rfc8166 4.2.4 #4; draft-02 4.3 #1; rfc8267 6.4.2 #4 #5, 6.7.2 #2 */
 void rr_ctl_error_received(struct rr_eng *e, struct rr_in *in, const struct rr_msg *m)
 {
 	struct rr_call *c = rr_req_find(e, m->xid);

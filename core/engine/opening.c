@@ -108,7 +108,7 @@ static uint32_t reverse_support(const struct rr_eng *e)
 }
 
 /* §5.3.4: all that there is to know of us; far below the 1024 bytes that any peer can receive. */
-/* req: version-two-08 3.2 #4, 5.2 #1 */
+/* req: version-two-08 3.2 #4, 5.2 #1, 5.3.4 #1 #3 */
 static void say_props(struct rr_eng *e, const struct rr_in *in, struct rr_op *op)
 {
 	bool reply = in->dir == RR_DIR_CALL;
@@ -166,6 +166,7 @@ static bool is_answer(const struct rr_eng *e, const struct rr_in *in)
 }
 
 /* Of a peer that has said something: nothing it says later changes that. */
+/* req: version-two-08 5.3.4 #4 */
 static void props_arrived(struct rr_eng *e, struct rr_in *in)
 {
 	if (in->dir == RR_DIR_REPLY && !is_answer(e, in)) {	/* to nothing that was said */

@@ -24,7 +24,7 @@ static bool fits_inline(const struct rr_eng *e, uint32_t bound)
 
 /* A Write chunk for the first eligible result, if everything else is sure to fit inline. Any
  * other may come into it, when the first leaves it unused (RFC 8166 §4.3.2.2). */
-/* req: rfc8166 3.4.6 #1, 3.4.6.2 #1, 4.3.2.2 #2 */
+/* req: rfc8166 3.4.6 #1, 3.4.6.2 #1, 4.3.2.2 #2; rfc8267 6.4.2 #1 */
 static bool write_chunk(const struct rr_eng *e, const struct rr_ulb_call *call, struct rr_plan *p)
 {
 	uint64_t rest = call->reply_rest;
@@ -103,7 +103,7 @@ static void plan_reply(const struct rr_eng *e, const struct rr_rpc *rpc,
 /* --- the arguments ------------------------------------------------------------------------ */
 
 /* The largest item goes, if what is left then fits into left bytes. */
-/* req: rfc8166 3.4.2 #1 */
+/* req: rfc8166 3.4.2 #1; rfc8267 6.4.2 #1 */
 static void plan_item(const struct rr_eng_out *out, const struct rr_ulb_call *call, uint32_t left,
 		      struct rr_plan *p)
 {

@@ -94,6 +94,7 @@ static bool take_list(struct rr_eng *e, struct rr_in *in, const struct rr_chunks
 	return rr_resp_within_limits(e, in, ch, in->nparts + (in->nsegs > 0));
 }
 
+/* req: rfc8267 6.4.2 #2 #3 */
 bool rr_reads_take(struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch)
 {
 	bool ok = ch->nreads ? take_list(e, in, ch) : rr_resp_within_limits(e, in, ch, 0);

@@ -35,7 +35,7 @@ static bool misplaces(const struct rr_serve *s, const struct rr_ulb_reply *r, ui
 	return r->nitems && r->items[0].early && w->nsegs && s->segs[w->first].offset >> 32 == xid;
 }
 
-/* req: rfc8166 3.4.2 #1, 4.3.2 #1, 4.3.2.3 #1; draft-02 3.7 #1 #2 */
+/* req: rfc8166 3.4.2 #1, 4.3.2 #1, 4.3.2.3 #1; draft-02 3.7 #1 #2; rfc8267 6.4.1 #1 #2 #3 #5 */
 bool rr_writes_plan(struct rr_serve *s, const struct rr_eng_out *out)
 {
 	struct rr_ulb_view v = { .buf = out->head, .have = out->have, .len = out->len };
@@ -73,7 +73,7 @@ static void use(struct rr_chunks *ch, const struct rr_wchunk *w, uint32_t used)
 	}
 }
 
-/* req: rfc8166 3.4.6 #2, 3.4.6.2 #3, 4.3.2.2 #3, 4.3.2.3 #2, 4.3.3 #2 */
+/* req: rfc8166 3.4.6 #2, 3.4.6.2 #3, 4.3.2.2 #3, 4.3.2.3 #2, 4.3.3 #2; rfc8267 6.4.1 #4 */
 void rr_writes_return(struct rr_chunks *ch, const struct rr_serve *s, uint32_t used)
 {
 	const struct rr_placed *p = s->placed, *end = p + s->nplaced;

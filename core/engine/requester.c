@@ -318,7 +318,7 @@ static void set_up_call(struct rr_eng *e, struct rr_call *c, struct rr_out *t, c
 		t->state = RR_TX_SETUP;
 }
 
-/* req: rfc8166 3.5.3 #1; slides - #3; draft-02 6.2 #3 */
+/* req: rfc8166 3.5.3 #1; slides - #3; draft-02 6.2 #3; rfc8267 6.5.2 #1 #2 */
 int rr_req_send(struct rr_eng *e, const struct rr_eng_out *out)
 {
 	struct rr_plan plan;

@@ -105,7 +105,7 @@ static void match_read_chunk(struct rr_walk *w, struct rr_ulb_item *it)
 /* RFC 8267 §6.4.1: the next item has the next chunk. An item without bytes leaves it to the
  * following one if it was written to: there are servers that do not count such items
  * (decision 6). */
-/* req: rfc8166 4.3.2.2 #1 */
+/* req: rfc8166 4.3.2.2 #1; rfc8267 6.4.1 #1 */
 static void match_write_chunk(struct rr_walk *w, struct rr_ulb_item *it)
 {
 	uint32_t written;

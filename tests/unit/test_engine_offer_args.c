@@ -47,7 +47,7 @@ CASE(data_that_fits_is_inline_to_the_byte)
 }
 
 /* RFC 8267 §6.4.2: one Read chunk */
-/* req: rfc8166 3.4.2 #1, 3.4.5 #1 */
+/* req: rfc8166 3.4.2 #1, 3.4.5 #1; rfc8267 6.4.2 #1 */
 CASE(the_largest_of_several_items_goes_and_what_is_around_it_stays)
 {
 	uint32_t pos;

@@ -95,6 +95,7 @@ CASE(either_a_write_chunk_or_a_reply_chunk_is_offered)
 	HEADER_IS(XID, 1, 8, MSG, 0, 0, 1, 1, 0x100, bound()->reply_max, 0, 0x5000);
 }
 
+/* req: rfc8267 6.4.2 #1 */
 CASE(the_write_chunk_is_for_the_first_of_several_items)
 {
 	compound(0, 2);

@@ -313,6 +313,7 @@ static void head(const struct rr_op *op)
 	one_run(&o);
 }
 
+/* req: rfc8267 6.4.2 #2 */
 CASE(a_long_stream_is_pulled_and_judged_before_its_read_chunk)
 {
 	uint32_t pos = write3(5001), id;
@@ -412,6 +413,7 @@ static void read_list(uint32_t n, uint32_t step, uint32_t segs, uint32_t len)
 	one_recv(&o, b, at + m.n, 0);
 }
 
+/* req: rfc8267 6.4.2 #2 #3 */
 CASE(chunks_segments_and_bytes_are_limited)
 {
 	write3(5000);

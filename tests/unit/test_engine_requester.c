@@ -283,6 +283,7 @@ CASE(a_reply_comes_once)
 	cr_assert_eq(o.count.v[RR_C_unknown_xid], 1);
 }
 
+/* req: rfc8267 6.4.2 #4 #5, 6.7.2 #2 */
 CASE(err_chunk_ends_the_connection_and_doubles_what_was_learned)
 {
 	static struct rr_sizes sizes;
@@ -326,6 +327,7 @@ CASE(err_chunk_for_the_largest_reply_chunk_says_so)
 	cr_assert_eq(one_op(&o, RR_OP_EXPOSE, 0)->len, 40000);
 }
 
+/* req: rfc8267 6.7.2 #2 */
 CASE(err_vers_ends_the_connection)
 {
 	call_out(5);

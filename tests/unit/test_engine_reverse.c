@@ -12,7 +12,7 @@
 
 static struct one o;
 
-/* req: rfc8167 5.1 #3, 5.2 #3 */
+/* req: rfc8167 5.1 #3, 5.2 #3; rfc8267 6.5.2 #1 */
 Test(engine_reverse, the_same_xid_may_be_outstanding_both_ways)
 {
 	one_init(&o, RR_CAP_RELIABLE_REPLY, true);
@@ -91,6 +91,7 @@ Test(engine_reverse, without_reverse_credits_there_are_no_reverse_calls)
 }
 
 /* RFC 8167 §5.3 */
+/* req: rfc8267 6.5.2 #2 */
 Test(engine_reverse, a_reverse_call_is_inline_or_nothing_to_a_strict_peer)
 {
 	one_init(&o, 0, false);

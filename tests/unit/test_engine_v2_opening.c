@@ -67,6 +67,7 @@ static uint32_t threshold(void)
 
 /* --- who connects --- */
 
+/* req: version-two-08 5.3.4 #1 #3 */
 Test(engine_v2_opening, who_connects_says_its_properties_first_in_far_less_than_1024_bytes)
 {
 	begin(RR_CAP_RELIABLE_REPLY, true);
@@ -227,6 +228,7 @@ Test(engine_v2_opening, reliable_replies_need_the_word_of_both)
 	}
 }
 
+/* req: version-two-08 5.3.4 #4 */
 Test(engine_v2_opening, properties_are_taken_once)
 {
 	begin(RR_CAP_RELIABLE_REPLY, true);

@@ -152,7 +152,7 @@ CASE(read_data_is_written_before_the_send_and_without_padding)
 
 /* RFC 8166 §4.3.2: chunks that are there must be used, so the reply's bytes must outlive the call
  * that brings them */
-/* req: rfc8166 4.3.2 #1 */
+/* req: rfc8166 4.3.2 #1; rfc8267 6.4.1 #2 */
 CASE(data_that_would_fit_is_written_all_the_same)
 {
 	uint32_t pos;
@@ -167,7 +167,7 @@ CASE(data_that_would_fit_is_written_all_the_same)
 	cr_assert(rr_eng_is_short(o.e, RR_RPC_REPLY, 100));
 }
 
-/* req: rfc8166 4.3.2.2 #3 */
+/* req: rfc8166 4.3.2.2 #3; rfc8267 6.4.1 #4 */
 CASE(a_reply_without_data_brings_its_chunk_back_unused)
 {
 	read3_call(8192);
@@ -221,7 +221,7 @@ CASE(nothing_is_written_under_integrity)
 }
 
 /* RFC 8267 §6.4.1 */
-/* req: rfc8166 4.3.2.2 #1 */
+/* req: rfc8166 4.3.2.2 #1; rfc8267 6.4.1 #1 */
 CASE(the_next_read_has_the_next_chunk)
 {
 	uint32_t pos[2];
@@ -244,7 +244,7 @@ CASE(the_next_read_has_the_next_chunk)
 	cr_assert_eq(one_op(&o, RR_OP_SEND, 0)->len, m.n - 1004 - 2004);
 }
 
-/* req: rfc8166 3.4.2 #1 */
+/* req: rfc8166 3.4.2 #1; rfc8267 6.4.1 #5 */
 CASE(what_has_no_chunk_is_inline)
 {
 	uint32_t pos;
@@ -262,7 +262,7 @@ CASE(what_has_no_chunk_is_inline)
 }
 
 /* RFC 8166 §4.3.2.3 */
-/* req: rfc8166 4.3.2.3 #1 #2 */
+/* req: rfc8166 4.3.2.3 #1 #2; rfc8267 6.4.1 #3 */
 CASE(an_empty_chunk_wants_its_item_inline)
 {
 	uint32_t pos;

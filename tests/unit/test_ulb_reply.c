@@ -284,6 +284,7 @@ Test(ulb_reply, each_read_of_a_compound_is_found)
 		is_item(&reply.items[i], pos[i], len[i]);
 }
 
+/* req: rfc8267 6.4.1 #1 */
 Test(ulb_reply, the_next_read_has_the_next_chunk)
 {
 	static const uint32_t len[] = { 7, 10, 5 };
