@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Loading a configuration: defaults, the file, the environment, and what they mean for each other. */
+/* Loading a configuration: defaults, the file, the environment, and what they mean for each
+ * other. */
 
 #include "config/conf.h"
 
@@ -14,7 +15,8 @@ static void check(struct rr_conf *c)
 {
 	if (c->max_message > c->memory / 2) {
 		rr_conf_problem(c, &(struct rr_where){ 0 },
-				"option 'max_message': %u is more than half of option 'memory'; "
+				"option 'max_message': %u is more than half of option "
+				"'memory'; "
 				"using %u", c->max_message, c->memory / 2);
 		c->max_message = c->memory / 2;
 	}

@@ -2,10 +2,10 @@
 #ifndef RR_CONF_H
 #define RR_CONF_H
 
-/* Configuration: the rules of RDMARPC_RULES, rdmarpc.conf (RDMARPC_CONF, else /etc/rdmarpc.conf),
- * the rules of RDMARPC_LAST_RULES, RDMARPC_<NAME> in the environment. options.def is the one list of options. A wrong value never stops the
- * program: it leaves a problem, and the default. No malloc, no stdio, no locale; not
- * async-signal-safe. */
+/* Configuration: the rules of RDMARPC_RULES, rdmarpc.conf (RDMARPC_CONF, else
+ * /etc/rdmarpc.conf), the rules of RDMARPC_LAST_RULES, RDMARPC_<NAME> in the environment.
+ * options.def is the one list of options. A wrong value never stops the program: it leaves a
+ * problem, and the default. No malloc, no stdio, no locale; not async-signal-safe. */
 
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -29,7 +29,8 @@ struct rr_rule {
 	bool has_port, has_program, has_dialect;
 	bool other;			/* its command is not this process's: never matches */
 	bool has_native;
-	uint8_t dialect;		/* enum rr_dialect; without has_dialect option dialect counts */
+	uint8_t dialect;		/* enum rr_dialect; without has_dialect option dialect
+					 * counts */
 	uint16_t native;		/* RDMA CM port; 0 the usual one of the TCP port */
 	uint16_t port_lo, port_hi;	/* of the server's end */
 	uint32_t program;		/* of the first call; judged on the client only */
@@ -72,17 +73,18 @@ void rr_conf_load(struct rr_conf *c, char **envp);
 void rr_conf_log_problems(const struct rr_conf *c);
 
 /* What the rules say of a connection: the first that matches, else option mode; TCP if not
- * enabled. Either address may be NULL: then rules on it do not match. On the client RR_MODE_AUTO
- * also means that a rule on the program of the first call may decide: ask rr_conf_mode_call()
- * when it is known. Async-signal-safe. */
+ * enabled. Either address may be NULL: then rules on it do not match. On the client
+ * RR_MODE_AUTO also means that a rule on the program of the first call may decide: ask
+ * rr_conf_mode_call() when it is known. Async-signal-safe. */
 enum rr_mode rr_conf_mode(const struct rr_conf *c, bool server, const struct sockaddr *local,
 			  const struct sockaddr *peer);
 enum rr_mode rr_conf_mode_call(const struct rr_conf *c, const struct sockaddr *local,
 			       const struct sockaddr *peer, uint32_t program);
 
-/* The dialect of a connection: that of the rule which decides, else option dialect. program is that of
- * the first call; NULL: not known, rules on it do not match. Async-signal-safe. */
-enum rr_dialect rr_conf_dialect(const struct rr_conf *c, bool server, const struct sockaddr *local,
+/* The dialect of a connection: that of the rule which decides, else option dialect. program is
+ * that of the first call; NULL: not known, rules on it do not match. Async-signal-safe. */
+enum rr_dialect rr_conf_dialect(const struct rr_conf *c, bool server,
+				const struct sockaddr *local,
 				const struct sockaddr *peer, const uint32_t *program);
 
 /* All that rr_conf_dialect() may answer: bit 1 << dialect. */
@@ -90,8 +92,8 @@ uint32_t rr_conf_dialects(const struct rr_conf *c);
 
 /* The RDMA CM port on which the server's end of such a connection is reached without TCP and
  * without an offer (RFC 8166 peers in general), as the first matching rule says; 0 none. For a
- * listener peer is NULL: then a native rule on an address counts, and any other on one does not; ask
- * again when the peer is known. Async-signal-safe. */
+ * listener peer is NULL: then a native rule on an address counts, and any other on one does
+ * not; ask again when the peer is known. Async-signal-safe. */
 uint16_t rr_conf_native(const struct rr_conf *c, bool server, const struct sockaddr *local,
 			const struct sockaddr *peer);
 

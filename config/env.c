@@ -9,12 +9,13 @@
 
 #define PREFIX	"RDMARPC_"
 
-/* Names that are no options: the file and the rules, which are read before; what rdmarpc-run knows its
- * program by; and what tests keep for themselves. */
+/* Names that are no options: the file and the rules, which are read before; what rdmarpc-run
+ * knows its program by; and what tests keep for themselves. */
 static bool is_other(struct rr_text name)
 {
 	return rr_text_is(name, "CONF") || rr_text_is(name, "RULES") ||
-	       rr_text_is(name, "LAST_RULES") || rr_text_is(name, "FAMILY") || (name.len > 5 && !memcmp(name.p, "TEST_", 5));
+	       rr_text_is(name, "LAST_RULES") || rr_text_is(name, "FAMILY") ||
+		       (name.len > 5 && !memcmp(name.p, "TEST_", 5));
 }
 
 static bool is_env_name(struct rr_text t, const char *option)
@@ -45,11 +46,13 @@ static void unknown(struct rr_conf *c, struct rr_text name)
 	uint32_t i = 0;
 
 	for (; near && near[i] && i < sizeof(upper) - 1; i++)
-		upper[i] = near[i] >= 'a' && near[i] <= 'z' ? (char)(near[i] - 'a' + 'A') : near[i];
+		upper[i] = near[i] >= 'a' &&
+			near[i] <= 'z' ? (char)(near[i] - 'a' + 'A') : near[i];
 	upper[i] = '\0';
-	rr_conf_problem(c, &(struct rr_where){ 0 }, "environment: unknown " PREFIX "%.*s%s%s%s; ignored",
-			(int)rr_min(name.len, 64u), name.p, near ? ", did you mean " PREFIX : "",
-			upper, near ? "?" : "");
+	rr_conf_problem(c, &(struct rr_where){ 0 },
+			"environment: unknown " PREFIX "%.*s%s%s%s; ignored",
+			(int)rr_min(name.len, 64u), name.p,
+			near ? ", did you mean " PREFIX : "", upper, near ? "?" : "");
 }
 
 static void take_variable(struct rr_conf *c, const char *var)
@@ -108,7 +111,8 @@ bool rr_conf_is_command(struct rr_text pattern)
 	const char *end = pattern.p + pattern.len;
 	char comm[32];
 
-	if (program_invocation_short_name && rr_glob(pattern.p, end, program_invocation_short_name))
+	if (program_invocation_short_name &&
+	    rr_glob(pattern.p, end, program_invocation_short_name))
 		return true;
 	rr_proc_comm(0, comm, sizeof(comm));
 	return rr_glob(pattern.p, end, comm);

@@ -7,7 +7,8 @@
 #include "config/conf.h"
 
 enum rr_opt_type {
-	RR_OPT_BOOL, RR_OPT_COUNT, RR_OPT_AFTER, RR_OPT_SIZE, RR_OPT_US, RR_OPT_MS, RR_OPT_S, RR_OPT_MODE,
+	RR_OPT_BOOL, RR_OPT_COUNT, RR_OPT_AFTER, RR_OPT_SIZE, RR_OPT_US, RR_OPT_MS, RR_OPT_S,
+		RR_OPT_MODE,
 	RR_OPT_DIALECT, RR_OPT_PROFILE, RR_OPT_POLICY, RR_OPT_LEVEL, RR_OPT_PLACE, RR_OPT_PATH,
 };
 
@@ -39,7 +40,8 @@ const char *rr_option_set(struct rr_conf *c, const struct rr_option *o, struct r
 void rr_option_default(struct rr_conf *c, const struct rr_option *o);
 
 /* The value of o in c as it would be written, "64k": into buf; returns it. */
-char *rr_option_text(const struct rr_conf *c, const struct rr_option *o, char *buf, unsigned size);
+char *rr_option_text(const struct rr_conf *c, const struct rr_option *o, char *buf,
+		     unsigned size);
 
 /* "1k..64k", "on, off": into buf; returns it. */
 char *rr_option_allowed(const struct rr_option *o, char *buf, unsigned size);
@@ -60,11 +62,13 @@ struct rr_where {
 	uint32_t line, column;
 };
 
-/* What a tool hears while a configuration is read: each value that counts and where it stands, each rule that
- * counts, with its command's pattern (empty: none), each problem. In the library nobody listens. */
+/* What a tool hears while a configuration is read: each value that counts and where it stands,
+ * each rule that counts, with its command's pattern (empty: none), each problem. In the library
+ * nobody listens. */
 struct rr_conf_listener {
 	void (*option)(const struct rr_where *at, const char *name, const struct rr_option *o);
-	void (*rule)(const struct rr_where *at, const struct rr_rule *r, struct rr_text command);
+	void (*rule)(const struct rr_where *at, const struct rr_rule *r,
+		     struct rr_text command);
 	void (*problem)(const char *line, unsigned len);
 };
 extern const struct rr_conf_listener *rr_conf_listener;
@@ -83,8 +87,8 @@ void rr_conf_file(struct rr_conf *c, const char *path, bool must);
 /* The same for bytes at hand; at->line is that of the first. */
 void rr_conf_bytes(struct rr_conf *c, const char *path, const char *bytes, size_t len);
 
-/* Rules as text, of the variable of that name: "key=value key=value; key=value ...". Same keys, same
- * checks and same problems as in a file. */
+/* Rules as text, of the variable of that name: "key=value key=value; key=value ...". Same keys,
+ * same checks and same problems as in a file. */
 void rr_conf_rules(struct rr_conf *c, const char *name, const char *text, size_t len);
 
 void rr_conf_environ(struct rr_conf *c, char **envp);

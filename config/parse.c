@@ -37,8 +37,8 @@ struct parser {
 	bool rule_bad, has_mode;
 	char command[RR_CONF_COMMAND];
 	uint32_t command_len;
-	/* What has been read: the lines of options and of the rule's keys, 0 for none; the rules, which follow
-	 * those that c had before. */
+	/* What has been read: the lines of options and of the rule's keys, 0 for none; the
+	 * rules, which follow those that c had before. */
 	uint32_t option_line[OPTIONS], key_line[RULE_KEYS];
 	uint32_t before;
 	struct { uint32_t line : 31, command : 1; } read[RR_CONF_RULES];
@@ -48,7 +48,8 @@ struct parser {
 	bool too_long;
 };
 
-static const char *const rule_keys[RULE_KEYS + 1] = { "role", "port", "address", "program", "command", "mode",
+static const char *const rule_keys[RULE_KEYS + 1] = { "role", "port", "address", "program",
+						      "command", "mode",
 					 "dialect", "native", NULL };
 
 /* --- the keys of a rule: each NULL, or what is wrong --- */
@@ -261,14 +262,16 @@ static const char *native_wrong(const struct rr_rule *r)
 	return NULL;
 }
 
-/* For who looks for mistakes; in a program both are as good as anything. Of one text only: rules of the environment are meant to stand before and behind those of the file. */
+/* For who looks for mistakes; in a program both are as good as anything. Of one text only:
+ * rules of the environment are meant to stand before and behind those of the file. */
 static void remark_if_covered(struct parser *p)
 {
 	struct rr_conf *c = p->c;
 
 	for (uint32_t i = p->before; rr_conf_listener && i < c->nrules; i++) {
 		if (!p->read[i].command && rr_rule_covers(&c->rules[i], &p->rule)) {
-			rr_conf_problem(c, &p->rule_at, "rule never counts: the one at line %u comes first and "
+			rr_conf_problem(c, &p->rule_at,
+					"rule never counts: the one at line %u comes first and "
 					"applies to all that this one does", p->read[i].line);
 			return;
 		}
@@ -303,7 +306,8 @@ static void end_rule(struct parser *p)
 		rr_conf_problem(p->c, &p->rule_at, "rule with 'native' %s; rule ignored",
 				native_wrong(&p->rule));
 	else if (p->rule.has_program && p->rule.role == 's')
-		rr_conf_problem(p->c, &p->rule_at, "rule with 'program' for role 'server': only "
+		rr_conf_problem(p->c, &p->rule_at,
+				"rule with 'program' for role 'server': only "
 				"the client knows the program in time; rule ignored");
 	else if (p->c->nrules == RR_CONF_RULES)
 		rr_conf_problem(p->c, &p->rule_at, "more than %u rules; rule ignored",
@@ -317,7 +321,8 @@ static void begin_section(struct parser *p, struct rr_text name)
 	end_rule(p);
 	p->section = SECTION_UNKNOWN;
 	if (!rr_text_is(name, "rule")) {
-		rr_conf_problem(p->c, &p->at, "unknown section [%.*s] (allowed: [rule]); ignored",
+		rr_conf_problem(p->c, &p->at,
+				"unknown section [%.*s] (allowed: [rule]); ignored",
 				(int)rr_min(name.len, 64u), name.p);
 		return;
 	}
@@ -341,8 +346,8 @@ static int rule_key_at(struct rr_text key)
 static void note_line(struct parser *p, const char *what, const char *name, uint32_t *line)
 {
 	if (*line && rr_conf_listener)
-		rr_conf_problem(p->c, &p->at, "%s '%s' again, after line %u; this one counts", what, name,
-				*line);
+		rr_conf_problem(p->c, &p->at, "%s '%s' again, after line %u; this one counts",
+				what, name, *line);
 	*line = p->at.line;
 }
 
@@ -351,12 +356,14 @@ static void unknown_rule_key(struct parser *p, struct rr_text key)
 	const char *near = rr_nearest(key, rule_keys);
 
 	if (rr_option_find(key))
-		rr_conf_problem(p->c, &p->at, "option '%.*s' inside a rule: options stand before "
+		rr_conf_problem(p->c, &p->at,
+				"option '%.*s' inside a rule: options stand before "
 				"the first [rule]; rule ignored", (int)key.len, key.p);
 	else
 		rr_conf_problem(p->c, &p->at, "unknown key '%.*s'%s%s%s (allowed: role, port, "
-				"address, program, command, mode, dialect, native); rule ignored",
-				(int)rr_min(key.len, 64u), key.p, near ? ", did you mean '" : "",
+				"address, program, command, mode, dialect, native); rule "
+				"ignored", (int)rr_min(key.len, 64u), key.p,
+				near ? ", did you mean '" : "",
 				near ? near : "", near ? "'?" : "");
 	p->rule_bad = true;
 }
@@ -380,7 +387,8 @@ static void in_rule(struct parser *p, struct rr_text key, struct rr_text value, 
 			key.p, (int)rr_min(value.len, 64u), value.p, wrong);
 }
 
-static void in_options(struct parser *p, struct rr_text key, struct rr_text value, uint32_t column)
+static void in_options(struct parser *p, struct rr_text key, struct rr_text value,
+		       uint32_t column)
 {
 	const struct rr_option *o = rr_option_find(key);
 	const char *near;
@@ -488,7 +496,8 @@ static void end_file(struct parser *p)
 
 static void init_parser(struct parser *p, struct rr_conf *c, const char *path)
 {
-	*p = (struct parser){ .c = c, .at = { path, 1, 1 }, .section = SECTION_OPTIONS, .before = c->nrules };
+	*p = (struct parser){ .c = c, .at = { path, 1, 1 }, .section = SECTION_OPTIONS,
+			      .before = c->nrules };
 }
 
 void rr_conf_bytes(struct rr_conf *c, const char *path, const char *bytes, size_t len)
@@ -500,7 +509,8 @@ void rr_conf_bytes(struct rr_conf *c, const char *path, const char *bytes, size_
 	end_file(&p);
 }
 
-/* --- rules in the environment: one after another with ; between, keys with spaces between --- */
+/* --- rules in the environment: one after another with ; between, keys with spaces between
+ * --- */
 
 static void parse_pair(struct parser *p, const char *text, struct rr_text word)
 {
@@ -553,7 +563,8 @@ static const char no_file[] = "no such file";
 static int open_file(const char *path, const char **wrong)
 {
 	struct stat st;
-	int fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	int fd = (int)syscall(SYS_openat, AT_FDCWD, path,
+			      O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 
 	if (fd < 0) {
 		*wrong = errno == ENOENT ? no_file : errno == EACCES ? "permission denied" :
@@ -587,7 +598,8 @@ void rr_conf_file(struct rr_conf *c, const char *path, bool must)
 		feed(&p, buf, (size_t)n);
 		total += (size_t)n;
 		if (total >= FILE_SIZE) {
-			rr_conf_problem(c, &nowhere, "%s: longer than %u bytes; the rest is ignored",
+			rr_conf_problem(c, &nowhere,
+					"%s: longer than %u bytes; the rest is ignored",
 					path, FILE_SIZE);
 			break;
 		}

@@ -73,10 +73,12 @@ bool rr_rule_covers(const struct rr_rule *a, const struct rr_rule *b)
 			      same_net(a->address, b->address, a->prefix));
 }
 
-/* The rule that decides, NULL if none does. On the client, without a program, *may is set if a rule on
- * the program could come before it. */
-static const struct rr_rule *find_rule(const struct rr_conf *c, bool server, const struct sockaddr *local,
-				       const struct sockaddr *peer, const uint32_t *program, bool *may)
+/* The rule that decides, NULL if none does. On the client, without a program, *may is set if a
+ * rule on the program could come before it. */
+static const struct rr_rule *find_rule(const struct rr_conf *c, bool server,
+				       const struct sockaddr *local,
+				       const struct sockaddr *peer, const uint32_t *program,
+				       bool *may)
 {
 	struct end l = end_of_address(local), p = end_of_address(peer);
 
@@ -97,7 +99,8 @@ static const struct rr_rule *find_rule(const struct rr_conf *c, bool server, con
 	return NULL;
 }
 
-static enum rr_mode judge_rules(const struct rr_conf *c, bool server, const struct sockaddr *local,
+static enum rr_mode judge_rules(const struct rr_conf *c, bool server,
+				const struct sockaddr *local,
 				const struct sockaddr *peer, const uint32_t *program)
 {
 	const struct rr_rule *r;
@@ -121,7 +124,8 @@ enum rr_mode rr_conf_mode_call(const struct rr_conf *c, const struct sockaddr *l
 	return judge_rules(c, false, local, peer, &program);
 }
 
-enum rr_dialect rr_conf_dialect(const struct rr_conf *c, bool server, const struct sockaddr *local,
+enum rr_dialect rr_conf_dialect(const struct rr_conf *c, bool server,
+				const struct sockaddr *local,
 				const struct sockaddr *peer, const uint32_t *program)
 {
 	bool may;

@@ -66,7 +66,8 @@ int rr_rundir_open(const char *dir, bool *shared)
 
 	if (fd < 0)
 		return -1;
-	if (fstat(fd, &st) || !is_sound(&st) || fstatat(fd, "..", &above, 0) || !is_sound(&above)) {
+	if (fstat(fd, &st) || !is_sound(&st) || fstatat(fd, "..", &above, 0) ||
+	    !is_sound(&above)) {
 		syscall(SYS_close, fd);
 		return -1;
 	}
@@ -124,13 +125,15 @@ static const char *fault_of(int fd)
 	if (!is_sound(&st))
 		return "others can write to it, and it is not sticky";
 	if (!is_sound(&above))
-		return "others can rename it: the directory above is another user's, or not sticky";
+		return "others can rename it: the directory above is another user's, or not "
+		       "sticky";
 	return faccessat(fd, ".", W_OK | X_OK, AT_EACCESS) ? "you may not write to it" : NULL;
 }
 
 const char *rr_rundir_fault(const char *dir)
 {
-	int fd = (int)syscall(SYS_openat, AT_FDCWD, dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int fd = (int)syscall(SYS_openat, AT_FDCWD, dir,
+			      O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	const char *fault;
 
 	if (fd < 0)
@@ -179,8 +182,8 @@ void rr_rundir_stop_name(uid_t uid, char out[RR_RUN_NAME])
 		rr_fmt(out, RR_RUN_NAME, RR_RUN_STOP);
 }
 
-/* Only uid can make a file of uid's, wherever the path leads now, so the path may be walked by name.
- * But others may link to one that uid has elsewhere: that has a second name. */
+/* Only uid can make a file of uid's, wherever the path leads now, so the path may be walked by
+ * name. But others may link to one that uid has elsewhere: that has a second name. */
 bool rr_rundir_stopped(const char *dir, uid_t uid)
 {
 	char path[RR_RUN_PATH + RR_RUN_NAME], name[RR_RUN_NAME];
@@ -238,8 +241,8 @@ bool rr_segment_hold(int fd)
 	return byte_lock(fd, F_SETLK64, F_WRLCK, &none) >= 0;
 }
 
-/* Asks for a read lock, which only a write lock stands in the way of: that takes a descriptor for
- * writing, while everybody who may read the file can have a read lock on it. */
+/* Asks for a read lock, which only a write lock stands in the way of: that takes a descriptor
+ * for writing, while everybody who may read the file can have a read lock on it. */
 int rr_segment_holder(int fd)
 {
 	pid_t holder;
@@ -250,8 +253,8 @@ int rr_segment_holder(int fd)
 /* Not one that cannot be opened: nobody knows. */
 static bool is_dead(int dir, const char *name)
 {
-	int fd = (int)syscall(SYS_openat, dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY |
-			      O_CLOEXEC);
+	int fd = (int)syscall(SYS_openat, dir, name,
+			      O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	bool dead;
 
 	if (fd < 0)

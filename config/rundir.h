@@ -5,8 +5,8 @@
 /* The run directory: statistics segments (files named PID.STARTTICKS), the files "stop" and
  * "stop.UID", and what providers put there. Why it is laid out so is in
  * docs/decisions/0017-run-directory.md. Other users may put names into it: nothing in it is
- * trusted, and no walk gets longer by them. No malloc, no stdio; system calls by syscall(), since
- * this also runs inside the preload library. errno is anybody's. */
+ * trusted, and no walk gets longer by them. No malloc, no stdio; system calls by syscall(),
+ * since this also runs inside the preload library. errno is anybody's. */
 
 #include "core/base/types.h"
 
@@ -14,7 +14,8 @@
 #define RR_RUN_PATH	108u	/* a directory; fits sun_path */
 #define RR_RUN_NAME	48u	/* a name in it */
 #define RR_RUN_STOP	"stop"
-#define RR_RUN_MEMFD	"rdmarpc-stat:"	/* name of a segment that is no file, before the directory's */
+/* name of a segment that is no file, before the directory's */
+#define RR_RUN_MEMFD	"rdmarpc-stat:"
 
 #define RR_RUN_DEAD_MAX	64u	/* segments of dead processes kept ... */
 #define RR_RUN_DEAD_AGE	3600	/* ... for so many seconds after they were found dead */
@@ -25,12 +26,13 @@
 bool rr_rundir_place(const char *configured, const char *xdg, uid_t uid, unsigned n,
 		     char out[RR_RUN_PATH]);
 
-/* Opens dir if files of ours are safe in it: a directory of root's or ours, in which (and in whose
- * parent) no other user can rename what is not theirs. A descriptor, or -1. *shared (may be NULL):
- * other users can put names into it. */
+/* Opens dir if files of ours are safe in it: a directory of root's or ours, in which (and in
+ * whose parent) no other user can rename what is not theirs. A descriptor, or -1. *shared (may
+ * be NULL): other users can put names into it. */
 int rr_rundir_open(const char *dir, bool *shared);
 
-/* Is dir sound and may we write there? Made if it is missing, for root 0755, for others 0700. */
+/* Is dir sound and may we write there? Made if it is missing, for root 0755, for others
+ * 0700. */
 bool rr_rundir_use(const char *dir);
 
 /* What is wrong with dir for us: a text; NULL nothing. Makes nothing. */
@@ -40,15 +42,16 @@ const char *rr_rundir_fault(const char *dir);
 /* The first place for us that can be used, or "" and false. */
 bool rr_rundir_find(const char *configured, const char *xdg, char out[RR_RUN_PATH]);
 
-/* Where ends in different network namespaces meet: the configured directory if there is one; else
- * RR_RUN_DIR, unless own (what rr_rundir_find() found) is elsewhere and only own can be written to.
- * "" where it is not sound. */
+/* Where ends in different network namespaces meet: the configured directory if there is one;
+ * else RR_RUN_DIR, unless own (what rr_rundir_find() found) is elsewhere and only own can be
+ * written to. "" where it is not sound. */
 void rr_rundir_meet(const char *configured, const char *own, char out[RR_RUN_PATH]);
 
 /* The file by which user uid holds upgrades back: "stop" is root's. */
 void rr_rundir_stop_name(uid_t uid, char out[RR_RUN_NAME]);
 
-/* Is there one of uid's in dir? One system call; what others have put under that name is none. */
+/* Is there one of uid's in dir? One system call; what others have put under that name is
+ * none. */
 bool rr_rundir_stopped(const char *dir, uid_t uid);
 
 /* --- segments --- */
@@ -63,20 +66,21 @@ struct rr_segname {
 bool rr_segname_parse(const char *name, struct rr_segname *out);
 
 /* A living process holds a write lock on its segment, of the kind that fork() does not pass on
- * (F_SETLK): it ends with the process, and the kernel says who has it. Closing any descriptor of
- * the file ends it too. false: somebody else has it. */
+ * (F_SETLK): it ends with the process, and the kernel says who has it. Closing any descriptor
+ * of the file ends it too. false: somebody else has it. */
 bool rr_segment_hold(int fd);
 
-/* Who holds the segment fd: the process's pid as this process sees it; 0: a process that has none
- * here (of another PID namespace); -1: nobody, it is dead. */
+/* Who holds the segment fd: the process's pid as this process sees it; 0: a process that has
+ * none here (of another PID namespace); -1: nobody, it is dead. */
 int rr_segment_holder(int fd);
 
 /* Gives a segment the name of one that is found dead now. false: not ours. */
 bool rr_rundir_retire(int dir, const char *name);
 
-/* Retires segments that nobody holds, removes those that are too many or too old. thorough: looks
- * at each; else only at some, and of those whose pid is nobody's, so that it costs little at each
- * start of a process. The caller holds no segment in dir yet: looking at it would let it go. */
+/* Retires segments that nobody holds, removes those that are too many or too old. thorough:
+ * looks at each; else only at some, and of those whose pid is nobody's, so that it costs little
+ * at each start of a process. The caller holds no segment in dir yet: looking at it would let
+ * it go. */
 void rr_rundir_sweep(const char *dir, bool thorough);
 
 /* --- /proc --- */

@@ -146,8 +146,8 @@ bool rr_value_dialect(struct rr_text t, uint8_t *dialect)
 
 static bool value_bool(struct rr_text t, bool *v)
 {
-	static const char *const names[] = { "off", "on", "no", "yes", "false", "true", "0", "1",
-					     NULL };
+	static const char *const names[] = { "off", "on", "no", "yes", "false", "true", "0",
+					     "1", NULL };
 	int i = word_index(t, names);
 
 	if (i < 0)
@@ -171,8 +171,10 @@ static const char *set_word(void *field, enum rr_opt_type type, struct rr_text t
 	int i = word_index(t, words_of(type));
 
 	if (i < 0)
-		return type == RR_OPT_MODE ? "not a mode" : type == RR_OPT_DIALECT ? "not a dialect" :
-		       type == RR_OPT_PROFILE ? "not a profile" : type == RR_OPT_POLICY ? "not a policy" :
+		return type == RR_OPT_MODE ? "not a mode" :
+		       type == RR_OPT_DIALECT ? "not a dialect" :
+		       type == RR_OPT_PROFILE ? "not a profile" :
+			       type == RR_OPT_POLICY ? "not a policy" :
 		       type == RR_OPT_PLACE ? "not a place" : "not a level";
 	memcpy(field, &i, sizeof(i));
 	return NULL;
@@ -314,7 +316,8 @@ static void format_time(char *buf, unsigned size, rr_time v)
 	rr_fmt(buf, size, v ? "%lu%s" : "%lu", (unsigned long)(v / u->factor), u->name);
 }
 
-char *rr_option_text(const struct rr_conf *c, const struct rr_option *o, char *buf, unsigned size)
+char *rr_option_text(const struct rr_conf *c, const struct rr_option *o, char *buf,
+		     unsigned size)
 {
 	const void *field = (const char *)c + o->offset;
 	uint32_t n;

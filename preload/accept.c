@@ -58,9 +58,10 @@ static bool kernel_has_one(int fd)
 	return rr_real.poll(&p, 1, 0) != 0;
 }
 
-/* What the kernel has, in a blocking call that is not to block: of the threads that are woken for one
- * connection one gets so far at a time. RR_CONN_KERNEL: none of that, any more. */
-static int accept_there(struct rr_sock *so, int fd, struct sockaddr *addr, socklen_t *len, int flags)
+/* What the kernel has, in a blocking call that is not to block: of the threads that are woken
+ * for one connection one gets so far at a time. RR_CONN_KERNEL: none of that, any more. */
+static int accept_there(struct rr_sock *so, int fd, struct sockaddr *addr, socklen_t *len,
+			int flags)
 {
 	int got = RR_CONN_KERNEL;
 
@@ -72,7 +73,8 @@ static int accept_there(struct rr_sock *so, int fd, struct sockaddr *addr, sockl
 		got = (int)syscall(SYS_accept4, fd, addr, len, flags);
 	if (got == -1)
 		got = -errno;
-	atomic_fetch_and_explicit(&so->flags, ~(uint32_t)RR_SOCK_ACCEPTING, memory_order_release);
+	atomic_fetch_and_explicit(&so->flags, ~(uint32_t)RR_SOCK_ACCEPTING,
+				  memory_order_release);
 	return got < 0 ? got : accepted(fd, got);
 }
 
@@ -122,7 +124,8 @@ static int accept_call(int fd, struct sockaddr *addr, socklen_t *len, int flags)
 	struct rr_conn *l;
 	int rc, saved = errno;
 
-	if (likely(!rr_fdt_has(fd)) || flags & ~(SOCK_NONBLOCK | SOCK_CLOEXEC) || !rr_may_track())
+	if (likely(!rr_fdt_has(fd)) || flags & ~(SOCK_NONBLOCK | SOCK_CLOEXEC) ||
+	    !rr_may_track())
 		return RR_CONN_KERNEL;
 	so = rr_fdt_sock(fd);
 	if (!so)

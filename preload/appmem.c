@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Is that memory? The kernel knows, and need not be let into the data: it copies a signal set in before it finds that there
- * is nothing that could be done with it. It takes part in no signal mask, and every sandbox allows the call. */
+/* Is that memory? The kernel knows, and need not be let into the data: it copies a signal set
+ * in before it finds that there is nothing that could be done with it. It takes part in no
+ * signal mask, and every sandbox allows the call. */
 #include "preload/appmem.h"
 
 #include <errno.h>
@@ -20,7 +21,8 @@ static bool is_piece_readable(const char *p, size_t len)
 	const uintptr_t first = (uintptr_t)p & ~(uintptr_t)(SET - 1);
 	const uintptr_t last = ((uintptr_t)p + len - 1) & ~(uintptr_t)(SET - 1);
 
-	return last >= first && is_readable_memory((const char *)first) && (last == first || is_readable_memory((const char *)last));
+	return last >= first && is_readable_memory((const char *)first) &&
+	       (last == first || is_readable_memory((const char *)last));
 }
 
 bool rr_appmem_readable(const struct iovec *iov, int n)

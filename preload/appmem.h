@@ -2,9 +2,10 @@
 #ifndef RR_APPMEM_H
 #define RR_APPMEM_H
 
-/* Pointers of the app's, which may be wrong: where the kernel says EFAULT we must not die of SIGSEGV. (appmem.c)
- * What is looked at for each call of a carried connection is only held against the first and last page of the
- * address space, which costs nothing; a pointer that is wrong otherwise is the app's SIGSEGV there. */
+/* Pointers of the app's, which may be wrong: where the kernel says EFAULT we must not die of
+ * SIGSEGV. (appmem.c) What is looked at for each call of a carried connection is only held
+ * against the first and last page of the address space, which costs nothing; a pointer that is
+ * wrong otherwise is the app's SIGSEGV there. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -18,7 +19,8 @@ static inline bool rr_bad_ptr(const void *p)
 	return (uintptr_t)p < RR_PAGE || (uintptr_t)p > UINTPTR_MAX - RR_PAGE;
 }
 
-/* Can the pieces be read, at their beginnings and ends? Two system calls a piece, and errno may change. */
+/* Can the pieces be read, at their beginnings and ends? Two system calls a piece, and errno may
+ * change. */
 bool rr_appmem_readable(const struct iovec *iov, int n);
 
 #endif

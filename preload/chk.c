@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The names that fortified programs call. Libc's own function makes the message and the abort when
- * the buffer is too small; else they are what they stand for. */
+/* The names that fortified programs call. Libc's own function makes the message and the abort
+ * when the buffer is too small; else they are what they stand for. */
 
 #include "preload/real.h"
 #include "preload/wrap.h"

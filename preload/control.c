@@ -32,7 +32,8 @@ int rr_wrap_ioctl(int fd, unsigned long cmd, void *arg)
 		rr_sock_after(so, c);
 		rr_file_put(&so->f);
 		if (n == -EDEADLK)
-			n = 0;	/* a handler within a call on it: nothing to read, as poll() says */
+			n = 0;	/* a handler within a call on it: nothing to read, as poll()
+				 * says */
 		if (n >= 0) {
 			memcpy(arg, &n, sizeof(n));	/* Python's is not aligned */
 			return 0;
@@ -83,7 +84,8 @@ int rr_wrap_setsockopt(int fd, int level, int name, const void *val, socklen_t l
 			rr_file_put(&so->f);
 			return (int)rr_ret(-EOPNOTSUPP);
 		}
-		r = rr_conn_setopt(c, level, name, val, len) ? 0 : rr_real.setsockopt(fd, level, name, val, len);
+		r = rr_conn_setopt(c, level, name, val, len) ? 0 :
+		    rr_real.setsockopt(fd, level, name, val, len);
 		if (!r)
 			rr_conn_opt_set(c, fd, level, name);
 		rr_sock_after(so, c);

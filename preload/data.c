@@ -62,7 +62,8 @@ static struct cut cut_head(const struct cut *c, struct iovec room[CUT])
 	return head;
 }
 
-/* How many bytes they are, or what the kernel would refuse before it looks at the socket's data. */
+/* How many bytes they are, or what the kernel would refuse before it looks at the socket's
+ * data. */
 static inline ssize_t vet(const struct iovec *iov, int n)
 {
 	size_t sum = 0;
@@ -127,10 +128,11 @@ static int sleep_a_little(struct rr_sock *so)
 	return rc;
 }
 
-/* Waits for want. 0 try again; -EAGAIN, -EINTR: that is the call's result. A cancellation point,
- * which drops the caller's reference. Most answers come within a nap, and what long sleeps need
- * to know costs system calls. */
-static int wait_for_data(struct rr_sock *so, int fd, unsigned want, int flags, struct patience *p)
+/* Waits for want. 0 try again; -EAGAIN, -EINTR: that is the call's result. A cancellation
+ * point, which drops the caller's reference. Most answers come within a nap, and what long
+ * sleeps need to know costs system calls. */
+static int wait_for_data(struct rr_sock *so, int fd, unsigned want, int flags,
+			 struct patience *p)
 {
 	int option = want == POLLIN ? SO_RCVTIMEO : SO_SNDTIMEO, rc;
 
@@ -169,7 +171,8 @@ static ssize_t reentered(int fd, int flags)
 
 /* --- receiving --- */
 
-static ssize_t recv_once(struct rr_sock *so, struct rr_conn *c, int fd, struct cut *cut, int flags)
+static ssize_t recv_once(struct rr_sock *so, struct rr_conn *c, int fd, struct cut *cut,
+			 int flags)
 {
 	struct iovec room[CUT];
 	struct cut head = cut_head(cut, room);
@@ -180,7 +183,8 @@ static ssize_t recv_once(struct rr_sock *so, struct rr_conn *c, int fd, struct c
 }
 
 /* MSG_TRUNC with MSG_PEEK: how many bytes there are, want at most. */
-static ssize_t recv_would_discard(struct rr_sock *so, struct rr_conn *c, int fd, size_t want, int flags)
+static ssize_t recv_would_discard(struct rr_sock *so, struct rr_conn *c, int fd, size_t want,
+				  int flags)
 {
 	char one;
 	struct iovec iov = { &one, rr_min(want, sizeof(one)) };
@@ -201,7 +205,8 @@ static ssize_t discard_rest(int fd, size_t n, int flags)
 }
 
 /* MSG_TRUNC: TCP throws the bytes away instead of copying them. */
-static ssize_t recv_discard(struct rr_sock *so, struct rr_conn *c, int fd, size_t want, int flags)
+static ssize_t recv_discard(struct rr_sock *so, struct rr_conn *c, int fd, size_t want,
+			    int flags)
 {
 	char scratch[1024];
 	size_t got = 0;
@@ -214,7 +219,8 @@ static ssize_t recv_discard(struct rr_sock *so, struct rr_conn *c, int fd, size_
 
 		r = rr_conn_recv(c, fd, &iov, 1, flags & ~MSG_TRUNC);
 		rr_sock_after(so, c);
-		if (r == RR_CONN_KERNEL && got)	/* TCP's from here on; what fails is the next call's */
+		if (r == RR_CONN_KERNEL && got)	/* TCP's from here on; what fails is the next
+						 * call's */
 			r = discard_rest(fd, want - got, flags);
 		if (r > 0)
 			got += (size_t)r;
@@ -240,12 +246,14 @@ static bool peek_more(struct rr_sock *so, struct rr_conn *c, int fd, size_t want
 	if (!p->until)
 		p->until = patience_end(fd, SO_RCVTIMEO, p->since);
 	inq = rr_conn_inq(c, fd);
-	if (inq < 0 || (rr_conn_poll(c, fd, POLLIN | POLLRDHUP) & (POLLRDHUP | POLLHUP | POLLERR)))
+	if (inq < 0 ||
+	    (rr_conn_poll(c, fd, POLLIN | POLLRDHUP) & (POLLRDHUP | POLLHUP | POLLERR)))
 		return false;
 	return inq > have || (rr_now() < p->until && !sleep_a_little(so));
 }
 
-static ssize_t recv_some(struct rr_sock *so, struct rr_conn *c, int fd, struct cut *cut, int flags)
+static ssize_t recv_some(struct rr_sock *so, struct rr_conn *c, int fd, struct cut *cut,
+			 int flags)
 {
 	if (unlikely(flags & MSG_TRUNC))
 		return recv_discard(so, c, fd, cut_left(cut), flags);
@@ -267,8 +275,8 @@ static ssize_t kernel_rest(struct rr_sock *so, int fd, struct cut *cut, int flag
 	return r < 0 ? -errno : r;
 }
 
-static ssize_t recv_all(struct rr_sock *so, struct rr_conn *c, int fd, struct cut cut, size_t want,
-			int flags)
+static ssize_t recv_all(struct rr_sock *so, struct rr_conn *c, int fd, struct cut cut,
+			size_t want, int flags)
 {
 	size_t got = 0;
 	struct patience p = { 0 };
@@ -287,7 +295,8 @@ static ssize_t recv_all(struct rr_sock *so, struct rr_conn *c, int fd, struct cu
 			if (!r)
 				continue;
 			if ((r == RR_CONN_KERNEL && got) || (!want && p.asked))
-				r = 0;	/* recv() of no bytes waits, and has them however that ends */
+				r = 0;	/* recv() of no bytes waits, and has them however that
+					 * ends */
 		} else if (r > 0 && (flags & MSG_PEEK) && (flags & MSG_WAITALL)) {
 			if (peek_more(so, c, fd, want, r, flags, &p))
 				continue;
@@ -327,7 +336,8 @@ ssize_t rr_data_recv(int fd, const struct iovec *iov, int n, int flags)
 
 /* --- sending --- */
 
-static ssize_t send_once(struct rr_sock *so, struct rr_conn *c, int fd, struct cut *cut, int flags)
+static ssize_t send_once(struct rr_sock *so, struct rr_conn *c, int fd, struct cut *cut,
+			 int flags)
 {
 	struct iovec room[CUT];
 	struct cut head = cut_head(cut, room);
@@ -338,8 +348,8 @@ static ssize_t send_once(struct rr_sock *so, struct rr_conn *c, int fd, struct c
 }
 
 /* A blocking send goes on until everything is written, or something happens. */
-static ssize_t send_all(struct rr_sock *so, struct rr_conn *c, int fd, struct cut cut, size_t want,
-			int flags)
+static ssize_t send_all(struct rr_sock *so, struct rr_conn *c, int fd, struct cut cut,
+			size_t want, int flags)
 {
 	size_t got = 0;
 	struct patience p = { 0 };

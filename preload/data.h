@@ -3,8 +3,8 @@
 #define RR_DATA_H
 
 /* One read or write of a TCP connection, as libc's call with these iovecs and flags would do it
- * on a socket of this blocking mode and these time-outs. Bytes or 0, -errno (errno itself is left
- * alone), or RR_CONN_KERNEL: make the plain call. Cancellation points when they sleep. */
+ * on a socket of this blocking mode and these time-outs. Bytes or 0, -errno (errno itself is
+ * left alone), or RR_CONN_KERNEL: make the plain call. Cancellation points when they sleep. */
 
 #include "core/conn/conn.h"
 

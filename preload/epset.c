@@ -52,8 +52,8 @@ static struct rr_ep_set *set_alloc(void)
 	struct rr_ep_set *s = free_sets;
 
 	if (!s) {
-		s = mmap(NULL, N * sizeof(*s), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-			 -1, 0);
+		s = mmap(NULL, N * sizeof(*s), PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		if (s == MAP_FAILED)
 			return NULL;
 		for (int i = 0; i < N; i++) {
@@ -169,7 +169,8 @@ static bool move_bell(int to)
 	return true;
 }
 
-/* The app's set holds the inner one by a number that is never asked for again: any other will do. */
+/* The app's set holds the inner one by a number that is never asked for again: any other will
+ * do. */
 static bool move_inner(int fd, int to)
 {
 	for (struct rr_ep_set *s = sets; s; s = s->next) {

@@ -2,8 +2,8 @@
 #ifndef RR_EPSET_H
 #define RR_EPSET_H
 
-/* What we know of the process's epoll sets (epset.c, epwatch.c), for epoll_ctl() (ready_epoll.c)
- * and for who waits (epwait.c).
+/* What we know of the process's epoll sets (epset.c, epwatch.c), for epoll_ctl()
+ * (ready_epoll.c) and for who waits (epwait.c).
  *
  * A watch shadows one registration of a TCP socket in an app's set, keyed by (set, fd number,
  * open file). In the kernel it has one of four forms:
@@ -11,8 +11,8 @@
  *   plain    the app's own mask and data: nothing of ours is involved (any more, or yet)
  *   pass     the app's mask under our data (its key): the kernel tells when, and the connection
  *            is asked before the app is told. A connection that nothing is known of yet.
- *   managed  what the connection wants to hear of from the anchor, under its key; its wake-up fd
- *            is in the set's inner epoll set. Mask, edges and ONESHOT are ours to do.
+ *   managed  what the connection wants to hear of from the anchor, under its key; its wake-up
+ *            fd is in the set's inner epoll set. Mask, edges and ONESHOT are ours to do.
  *   hushed   nothing: a fired ONESHOT that the kernel must be quiet about
  *
  * Managed watches are either active (on the set's list: whoever waits asks their connections)
@@ -30,7 +30,8 @@ struct rr_ep_set {
 	struct rr_file f;
 	bool foreign;		/* inherited over fork and not used since: the parent's */
 	bool nested;		/* something else than epoll_wait() waits for it */
-	bool in_set;		/* that is another epoll set, perhaps: only the kernel is asked there */
+	bool in_set;		/* that is another epoll set, perhaps: only the kernel is asked
+				 * there */
 	bool kernel_first;	/* at the next wait: ours filled the array last time */
 	int epfd;		/* a number of it, the last that was used */
 	_Atomic int inner;	/* -1: none yet */
@@ -39,7 +40,8 @@ struct rr_ep_set {
 	_Atomic uint32_t tagged;	/* watches that are not plain */
 	_Atomic bool keyed;		/* the kernel may have keys of ours in it, or has had */
 	uint64_t pass;			/* counts waits, so that none tells a watch twice */
-	uint64_t round;			/* counts rounds through the active watches, so that none asks one twice */
+	uint64_t round;			/* counts rounds through the active watches, so that
+					 * none asks one twice */
 	struct rr_ep_watch *all;
 	struct rr_ep_watch *first, *last;	/* the active ones */
 	struct rr_ep_watch *rested;		/* the one that was active last, or NULL */
@@ -59,7 +61,8 @@ struct rr_ep_watch {
 	bool fired;		/* ONESHOT: nothing until the next MOD */
 	bool active;
 	bool news;		/* a doorbell since it was last looked at */
-	unsigned seen;		/* edge-triggered: what was reported and still held when last asked */
+	unsigned seen;		/* edge-triggered: what was reported and still held when last
+				 * asked */
 	unsigned dry;		/* POLLIN, POLLOUT: the app used it up since */
 	int inq;		/* bytes to read when last reported */
 	unsigned misses;	/* looks in a row that found nothing */
@@ -126,9 +129,9 @@ void rr_ep_sync(struct rr_sock *so);
 
 /* --- waiting (epwait.c); without the lock --- */
 
-/* epoll_pwait2() on s, which epfd is a number of; takes over the caller's reference. deadline 0:
- * does not wait. fine: the deadline is the app's in nanoseconds, not in milliseconds. The number
- * of events, or -errno; errno is as it was. A cancellation point. */
+/* epoll_pwait2() on s, which epfd is a number of; takes over the caller's reference. deadline
+ * 0: does not wait. fine: the deadline is the app's in nanoseconds, not in milliseconds. The
+ * number of events, or -errno; errno is as it was. A cancellation point. */
 int rr_ep_wait(struct rr_ep_set *s, int epfd, struct epoll_event *evs, int max,
 	       rr_time deadline, const sigset_t *mask, bool fine);
 

@@ -79,8 +79,8 @@ static void rest(struct rr_ep_watch *w)
 		rr_ep_deactivate(w);
 }
 
-/* Asks the active watches, each once, in turn: those that were asked go to the end. (Any of them may leave the list
- * meanwhile: one's answer changes the others of its connection.) */
+/* Asks the active watches, each once, in turn: those that were asked go to the end. (Any of
+ * them may leave the list meanwhile: one's answer changes the others of its connection.) */
 static int collect_events(struct rr_ep_set *s, struct epoll_event *evs, int max)
 {
 	struct rr_ep_watch *w;
@@ -139,9 +139,10 @@ static void harvest(struct rr_ep_set *s)
 	}
 }
 
-/* The same after a sleep. Most of the time it was the watch that was laid to rest last that rang,
- * and its connection's memory says so: then the inner set need not be asked. But others that rang
- * keep the set readable, so that the next sleep ends at once, and then they have their turn. */
+/* The same after a sleep. Most of the time it was the watch that was laid to rest last that
+ * rang, and its connection's memory says so: then the inner set need not be asked. But others
+ * that rang keep the set readable, so that the next sleep ends at once, and then they have
+ * their turn. */
 static void harvest_slept(struct rr_ep_set *s, bool slept)
 {
 	struct rr_ep_watch *w = s->rested;
@@ -235,7 +236,8 @@ static int kernel_wait(const struct wait *x, rr_time end)
 		left = end > now ? end - now : 0;
 	}
 	if (x->fine && end != RR_TIME_NEVER && left % RR_MSEC) {
-		rc = rr_real.epoll_pwait2(x->epfd, x->evs, x->max, rr_left(&ts, 0, left), x->mask);
+		rc = rr_real.epoll_pwait2(x->epfd, x->evs, x->max, rr_left(&ts, 0, left),
+					  x->mask);
 		if (rc >= 0 || errno != ENOSYS)
 			return rc;
 	}
@@ -280,7 +282,8 @@ static bool arm_all(struct rr_ep_set *s, rr_time *until)
 }
 
 /* Somebody else has to look after what is active when this thread goes back to the app: a
- * sleeper of this set, who also has to learn of deadlines, or whoever waits for the set itself. */
+ * sleeper of this set, who also has to learn of deadlines, or whoever waits for the set
+ * itself. */
 static void hand_over(struct rr_ep_set *s)
 {
 	rr_time until = RR_TIME_NEVER;
@@ -289,8 +292,8 @@ static void hand_over(struct rr_ep_set *s)
 		rr_ep_kick(s);
 }
 
-/* One look at everything, or, if there is time to sleep, at what is in memory alone when that has nothing: how many
- * events, or -errno. */
+/* One look at everything, or, if there is time to sleep, at what is in memory alone when that
+ * has nothing: how many events, or -errno. */
 static int look_at_all(struct wait *x, bool kernel)
 {
 	struct rr_ep_set *s = x->s;
@@ -513,7 +516,8 @@ static int wait_events(struct wait *x)
 static int wait_plain(struct wait *x, int *n)
 {
 	atomic_fetch_add(&x->s->sleepers, 1);
-	if (atomic_load(&x->s->tagged)) {	/* pairs with tagged, then sleepers, of who adds */
+	if (atomic_load(&x->s->tagged)) {	/* pairs with tagged, then sleepers, of who
+						 * adds */
 		atomic_fetch_sub(&x->s->sleepers, 1);
 		return false;
 	}
@@ -568,7 +572,8 @@ static bool any_due(struct rr_ep_set *s)
 	return false;
 }
 
-/* The kernel's set is readable: is that more than events that would be taken in? Takes them in. */
+/* The kernel's set is readable: is that more than events that would be taken in? Takes them
+ * in. */
 static void take_kernel_in(struct rr_ep_set *s)
 {
 	for (struct rr_ep_watch *w = s->all; w; w = w->set_next)

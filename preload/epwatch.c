@@ -30,7 +30,8 @@ static bool more_watches(void)
 	if (w == MAP_FAILED)
 		return false;
 	for (uint32_t i = CHUNK; i-- > 0;) {
-		w[i].key = (prefix & ~((UINT64_C(1) << INDEX_BITS) - 1)) | (nchunks * CHUNK + i);
+		w[i].key = (prefix & ~((UINT64_C(1) << INDEX_BITS) - 1)) |
+			(nchunks * CHUNK + i);
 		w[i].next = free_watches;
 		free_watches = &w[i];
 	}
@@ -190,8 +191,8 @@ static bool have_epfd(struct rr_ep_set *s)
 	return true;
 }
 
-static rr_time manage(struct rr_ep_watch *w, const struct rr_conn *c, const struct pollfd *p, int n,
-		      rr_time until)
+static rr_time manage(struct rr_ep_watch *w, const struct rr_conn *c, const struct pollfd *p,
+		      int n, rr_time until)
 {
 	uint32_t anchor = 0;
 	int wake = -1;
@@ -246,7 +247,8 @@ rr_time rr_ep_refresh(struct rr_ep_watch *w, bool force)
 		if (w->fired)
 			register_as(w, RR_EP_HUSHED, EPOLLET | EPOLLONESHOT, false);
 		else
-			register_as(w, RR_EP_PASS, w->app.events & ~(uint32_t)EPOLLEXCLUSIVE, force);
+			register_as(w, RR_EP_PASS, w->app.events & ~(uint32_t)EPOLLEXCLUSIVE,
+				    force);
 		return RR_TIME_NEVER;
 	}
 	return manage(w, c, p, n, until);
@@ -284,7 +286,8 @@ int rr_ep_arm_again(struct rr_ep_watch *w)
 {
 	struct rr_conn *c = rr_sock_conn(w->so);
 
-	if (!c || w->wake < 0 || w->form != RR_EP_MANAGED || w->kmask != (EPOLLIN | EPOLLRDHUP) ||
+	if (!c || w->wake < 0 || w->form != RR_EP_MANAGED ||
+	    w->kmask != (EPOLLIN | EPOLLRDHUP) ||
 	    w->fired || w->set->foreign || w->app.events & EPOLLET || !rr_sock_at(w->so, w->fd))
 		return -EAGAIN;
 	return rr_conn_watch_plain(c, w->fd, rr_ev_want(w->app.events), w->wake);

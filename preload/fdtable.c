@@ -40,9 +40,11 @@ static rr_fdt_slot *grow_table(int fd)
 	leaf = map_pages(RR_FDT_LEAF * sizeof(rr_fdt_slot));
 	if (!leaf)
 		return NULL;
-	if (!atomic_compare_exchange_strong_explicit(&rr_fdt_leaves[fd >> RR_FDT_SHIFT], &none, leaf,
-						     memory_order_release, memory_order_relaxed))
-		munmap(leaf, RR_FDT_LEAF * sizeof(rr_fdt_slot));	/* another thread was first */
+	if (!atomic_compare_exchange_strong_explicit(&rr_fdt_leaves[fd >> RR_FDT_SHIFT], &none,
+						     leaf, memory_order_release,
+						     memory_order_relaxed))
+		/* another thread was first */
+		munmap(leaf, RR_FDT_LEAF * sizeof(rr_fdt_slot));
 	return rr_fdt_slot_of(fd);
 }
 
@@ -268,7 +270,8 @@ void rr_fdt_give(int fd, struct rr_file *f)
 struct rr_file *rr_fdt_take(int fd, bool *last)
 {
 	rr_fdt_slot *slot = rr_fdt_slot_of(fd);
-	struct rr_file *f = slot ? atomic_exchange_explicit(slot, NULL, memory_order_acq_rel) : NULL;
+	struct rr_file *f = slot ? atomic_exchange_explicit(slot, NULL, memory_order_acq_rel) :
+			    NULL;
 
 	*last = f && atomic_fetch_sub_explicit(&f->fds, 1, memory_order_acq_rel) == 1;
 	return f;
@@ -277,7 +280,8 @@ struct rr_file *rr_fdt_take(int fd, bool *last)
 void rr_fdt_evict(int fd)
 {
 	rr_fdt_slot *slot = rr_fdt_slot_of(fd);
-	struct rr_file *f = slot ? atomic_exchange_explicit(slot, NULL, memory_order_acq_rel) : NULL;
+	struct rr_file *f = slot ? atomic_exchange_explicit(slot, NULL, memory_order_acq_rel) :
+			    NULL;
 
 	if (f)
 		vanished(f, fd);

@@ -4,7 +4,8 @@
 
 /* fd -> what we know of the open file behind it. Only TCP sockets and epoll sets that the
  * process made itself (or accepted) are here; for every other fd a lookup is one array load
- * and a branch. Objects live in type-stable slabs: a stale pointer can be asked, and refuses. */
+ * and a branch. Objects live in type-stable slabs: a stale pointer can be asked, and
+ * refuses. */
 
 #include <stdatomic.h>
 
@@ -17,17 +18,21 @@ enum rr_file_kind { RR_KIND_SOCK = 1, RR_KIND_EPOLL };
 
 struct rr_file {
 	_Atomic uint32_t refs;	/* table slots and calls inside; 0: free in its slab */
-	_Atomic uint32_t fds;	/* table slots: fd numbers of this process; rr_fdt_give() counts */
+	_Atomic uint32_t fds;	/* table slots: fd numbers of this process; rr_fdt_give()
+				 * counts */
 	enum rr_file_kind kind;
 	uint64_t ino;		/* of the kernel object that it was made for (fstat) */
 };
 
 enum {
 	RR_SOCK_LISTENER	= 1 << 0,
-	RR_SOCK_STDIO		= 1 << 1, /* fdopen()ed: libc may close it unseen; verify always */
+	RR_SOCK_STDIO		= 1 << 1, /* fdopen()ed: libc may close it unseen; verify
+					   * always */
 	RR_SOCK_ACCEPTED	= 1 << 2,
-	RR_SOCK_CONNECTING	= 1 << 3, /* connect() has begun: its connection is made, once */
-	RR_SOCK_ACCEPTING	= 1 << 5, /* a thread is within the kernel's accept(), which has one */
+	RR_SOCK_CONNECTING	= 1 << 3, /* connect() has begun: its connection is made,
+					   * once */
+	RR_SOCK_ACCEPTING	= 1 << 5, /* a thread is within the kernel's accept(), which has
+					   * one */
 	RR_SOCK_PLAIN		= 1 << 4, /* the kernel's for ever, whatever conn says */
 };
 
@@ -37,11 +42,13 @@ struct rr_sock {
 	_Atomic uint32_t flags;
 	_Atomic rr_time verified;	/* when the inode was last compared */
 	/* Of whoever has the set of resting connections (restset.h): */
-	_Atomic uint32_t set;		/* in which life of that it was put there; 0 it is not … */
+	_Atomic uint32_t set;		/* in which life of that it was put there; 0 it is
+					 * not … */
 	int set_wake;			/* … by this number */
 	uint32_t slot;			/* where it was in the last array */
 	_Atomic uint32_t serves;	/* a listener: rr_conn_serves() */
-	struct rr_ep_watch *_Atomic watches;	/* epoll sets that watch it; epset.c's, its lock */
+	struct rr_ep_watch *_Atomic watches;	/* epoll sets that watch it; epset.c's, its
+						 * lock */
 };
 
 /* --- the table (fdtable.c). Lock-free, no system call, async-signal-safe: --- */
@@ -91,7 +98,8 @@ static inline bool rr_fdt_has(int fd)
 /* A new object with one reference, the caller's; NULL when there is no memory. */
 struct rr_sock *rr_sock_new(int fd);
 
-/* Puts f at fd, taking over the caller's reference; what was there (closed behind our back) goes. */
+/* Puts f at fd, taking over the caller's reference; what was there (closed behind our back)
+ * goes. */
 void rr_fdt_give(int fd, struct rr_file *f);
 
 /* Empties fd and hands the table's reference to the caller; NULL if it was empty. Comes
@@ -119,7 +127,8 @@ int rr_fdt_fd_of(const struct rr_conn *c);
  * the entry is removed and its connection told; errno is left alone. */
 bool rr_file_verify(struct rr_file *f, int fd);
 
-/* Is the same object still in the table at fd? (Another thread may have closed it while we slept.) */
+/* Is the same object still in the table at fd? (Another thread may have closed it while we
+ * slept.) */
 bool rr_sock_at(struct rr_sock *so, int fd);
 
 /* Verifies if it is due: always for stdio sockets, else once in a tick of the coarse clock. */

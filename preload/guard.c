@@ -9,8 +9,8 @@
 
 #include "core/base/compiler.h"
 
-/* Depth of rr_guard_enter() by thread. A pthread key and not __thread: general-dynamic TLS needs
- * ld.so's __tls_get_addr (one more NEEDED), initial-exec marks the library STATIC_TLS. */
+/* Depth of rr_guard_enter() by thread. A pthread key and not __thread: general-dynamic TLS
+ * needs ld.so's __tls_get_addr (one more NEEDED), initial-exec marks the library STATIC_TLS. */
 static pthread_key_t guard_key;
 static _Atomic bool guard_used;
 static pthread_once_t guard_once = PTHREAD_ONCE_INIT;

@@ -43,7 +43,8 @@ bool rr_init_core(void)
 
 	if (likely(was == DONE))
 		return true;
-	/* In .preinit_array libc has no environment yet; later, clearenv() may have left none. */
+	/* In .preinit_array libc has no environment yet; later, clearenv() may have left
+	 * none. */
 	if (!started && !environ)
 		return false;
 	me = (pid_t)syscall(SYS_gettid);

@@ -32,17 +32,19 @@ static inline ssize_t send_buf(int fd, const void *buf, size_t n, int flags)
 
 /* --- read, write and their vectors --- */
 
-/* By read() and write() the libraries of rdma-core reach their devices and channels, under a connection's
- * lock: no place to be cancelled at. */
+/* By read() and write() the libraries of rdma-core reach their devices and channels, under a
+ * connection's lock: no place to be cancelled at. */
 static ssize_t kernel_read(int fd, void *buf, size_t n)
 {
-	return unlikely(rr_ownfd_is(fd)) ? syscall(SYS_read, fd, buf, n) : rr_real.read(fd, buf, n);
+	return unlikely(rr_ownfd_is(fd)) ? syscall(SYS_read, fd, buf, n) :
+	       rr_real.read(fd, buf, n);
 }
 
 static ssize_t kernel_write(int fd, const void *buf, size_t n)
 {
 	rr_refused_fn *refused;
-	ssize_t r = unlikely(rr_ownfd_is(fd)) ? syscall(SYS_write, fd, buf, n) : rr_real.write(fd, buf, n);
+	ssize_t r = unlikely(rr_ownfd_is(fd)) ? syscall(SYS_write, fd, buf, n) :
+		    rr_real.write(fd, buf, n);
 
 	if (likely(r >= 0) || errno != EACCES || !(refused = rr_refused))
 		return r;
@@ -91,7 +93,8 @@ ssize_t rr_wrap_writev(int fd, const struct iovec *iov, int n)
 {
 	ssize_t r;
 
-	if (likely(!rr_fdt_has(fd)) || empty(iov, n) || (r = rr_data_send(fd, iov, n, 0)) == RR_CONN_KERNEL)
+	if (likely(!rr_fdt_has(fd)) || empty(iov, n) ||
+	    (r = rr_data_send(fd, iov, n, 0)) == RR_CONN_KERNEL)
 		return rr_real.writev(fd, iov, n);
 	return rr_ret(r);
 }
@@ -110,7 +113,8 @@ ssize_t rr_wrap_preadv2(int fd, const struct iovec *iov, int n, off_t off, int f
 	ssize_t r;
 
 	if (!plain_vector(fd, off, flags) || empty(iov, n) ||
-	    (r = rr_data_recv(fd, iov, n, flags & RWF_NOWAIT ? MSG_DONTWAIT : 0)) == RR_CONN_KERNEL)
+	    (r = rr_data_recv(fd, iov, n,
+			      flags & RWF_NOWAIT ? MSG_DONTWAIT : 0)) == RR_CONN_KERNEL)
 		return rr_real.preadv2(fd, iov, n, off, flags);
 	return rr_ret(r);
 }
@@ -120,7 +124,8 @@ ssize_t rr_wrap_pwritev2(int fd, const struct iovec *iov, int n, off_t off, int 
 	ssize_t r;
 
 	if (!plain_vector(fd, off, flags) || empty(iov, n) ||
-	    (r = rr_data_send(fd, iov, n, flags & RWF_NOWAIT ? MSG_DONTWAIT : 0)) == RR_CONN_KERNEL)
+	    (r = rr_data_send(fd, iov, n,
+			      flags & RWF_NOWAIT ? MSG_DONTWAIT : 0)) == RR_CONN_KERNEL)
 		return rr_real.pwritev2(fd, iov, n, off, flags);
 	return rr_ret(r);
 }
@@ -207,14 +212,16 @@ static ssize_t recv_msgs(int fd, struct mmsghdr *msgs, unsigned n, int flags, rr
 
 /* The kernel looks at the time-out only between messages, and so does this; and at the socket's
  * error before all of them. */
-int rr_wrap_recvmmsg(int fd, struct mmsghdr *msgs, unsigned n, int flags, struct timespec *timeout)
+int rr_wrap_recvmmsg(int fd, struct mmsghdr *msgs, unsigned n, int flags,
+		     struct timespec *timeout)
 {
 	struct rr_sock *so;
 	struct rr_conn *c;
 	rr_time end;
 	ssize_t r;
 
-	if (likely(!rr_fdt_has(fd)) || (timeout && (rr_bad_ptr(timeout) || !rr_timespec_ok(timeout))) ||
+	if (likely(!rr_fdt_has(fd)) ||
+	    (timeout && (rr_bad_ptr(timeout) || !rr_timespec_ok(timeout))) ||
 	    !(c = rr_conn_at(fd, &so)))
 		return rr_real.recvmmsg(fd, msgs, n, flags, timeout);
 	r = rr_conn_take_error(c);
@@ -242,8 +249,8 @@ ssize_t rr_wrap_send(int fd, const void *buf, size_t n, int flags)
 }
 
 /* On a connected TCP socket the kernel does not look at the address. */
-ssize_t rr_wrap_sendto(int fd, const void *buf, size_t n, int flags, const struct sockaddr *addr,
-		       socklen_t len)
+ssize_t rr_wrap_sendto(int fd, const void *buf, size_t n, int flags,
+		       const struct sockaddr *addr, socklen_t len)
 {
 	ssize_t r;
 
@@ -300,7 +307,8 @@ kernel:
 
 /* --- files to sockets --- */
 
-enum { COPY = 4096, COPY_LITTLE = 512 };	/* of the caller's stack, which may be PTHREAD_STACK_MIN */
+enum { COPY = 4096, COPY_LITTLE = 512 };	/* of the caller's stack, which may be
+						 * PTHREAD_STACK_MIN */
 
 /* sendfile() to a connection: a copy loop. Only as much of the file is consumed as was sent. */
 static ssize_t copy_file(int out, int in, off_t *off, size_t n)
@@ -349,9 +357,9 @@ ssize_t rr_wrap_sendfile(int out, int in, off_t *off, size_t n)
 	return r == RR_CONN_KERNEL ? rr_real.sendfile(out, in, off, n) : rr_ret(r);
 }
 
-/* A carried connection cannot be spliced, as many files cannot: EINVAL, and callers copy. Nor one
- * whose upgrade is under way. With one of which nothing was said yet the kernel can do so for ever.
- * True: make the call. */
+/* A carried connection cannot be spliced, as many files cannot: EINVAL, and callers copy. Nor
+ * one whose upgrade is under way. With one of which nothing was said yet the kernel can do so
+ * for ever. True: make the call. */
 static bool may_splice(int fd)
 {
 	struct rr_sock *so;

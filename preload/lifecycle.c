@@ -74,7 +74,8 @@ static void native_listener(struct rr_sock *so, int fd)
 	struct rr_conn *c, *none = NULL;
 	int saved = errno;
 
-	if (rr_may_track() && rr_init_core() && !atomic_load_explicit(&so->serves, memory_order_relaxed))
+	if (rr_may_track() && rr_init_core() &&
+	    !atomic_load_explicit(&so->serves, memory_order_relaxed))
 		atomic_store_explicit(&so->serves, rr_conn_serves(fd), memory_order_relaxed);
 	if (rr_may_track() && !atomic_load_explicit(&so->conn, memory_order_acquire) &&
 	    rr_init_core() && (c = rr_conn_listener(fd))) {
@@ -178,8 +179,9 @@ static void connecting(struct rr_sock *so, int fd, const struct sockaddr *addr, 
 {
 	struct rr_conn *c;
 
-	if (!rr_init_core() || atomic_fetch_or_explicit(&so->flags, RR_SOCK_CONNECTING,
-							memory_order_acq_rel) & RR_SOCK_CONNECTING)
+	if (!rr_init_core() ||
+	    atomic_fetch_or_explicit(&so->flags, RR_SOCK_CONNECTING, memory_order_acq_rel) &
+	    RR_SOCK_CONNECTING)
 		return;
 	c = rr_conn_client(fd, addr, len);
 	if (!c)
@@ -196,7 +198,8 @@ static bool blocks(int fd)
 }
 
 /* The first connect() on so, if a native rule is for it; or one that was begun so before. */
-static struct rr_conn *dial(struct rr_sock *so, int fd, const struct sockaddr *addr, socklen_t len)
+static struct rr_conn *dial(struct rr_sock *so, int fd, const struct sockaddr *addr,
+			    socklen_t len)
 {
 	struct rr_conn *c = atomic_load_explicit(&so->conn, memory_order_acquire), *none = NULL;
 
@@ -223,7 +226,8 @@ static int leave_dialing(struct rr_conn *c, int fd, int rc)
 }
 
 /* connect() to a native peer; RR_CONN_KERNEL: it is the kernel's. */
-static int connect_native(struct rr_sock *so, int fd, const struct sockaddr *addr, socklen_t len)
+static int connect_native(struct rr_sock *so, int fd, const struct sockaddr *addr,
+			  socklen_t len)
 {
 	bool first = !atomic_load_explicit(&so->conn, memory_order_relaxed), wait;
 	struct rr_conn *c = dial(so, fd, addr, len);
@@ -317,8 +321,10 @@ static int dup_onto(int fd, int to, int flags, bool three)
 	int rc, saved = errno;
 
 	if (unlikely(rr_ownfd_is(to)) && rr_may_track() && !rr_conn_move_fd(to) &&
-	    !rr_ep_move_fd(to) && !rr_logsink_move_fd(to) && !rr_statseg_move_fd(to) && !rr_restset_move(to))
-		return (int)rr_ret(-EBUSY);	/* what Linux says of a number that is being opened */
+	    !rr_ep_move_fd(to) && !rr_logsink_move_fd(to) && !rr_statseg_move_fd(to) &&
+	    !rr_restset_move(to))
+		return (int)rr_ret(-EBUSY);	/* what Linux says of a number that is being
+						 * opened */
 	if (!rr_fdt_has(fd) && !rr_fdt_has(to))
 		return three ? rr_real.dup3(fd, to, flags) : rr_real.dup2(fd, to);
 	was = fd != to && rr_fdt_has(to) && rr_real.fcntl(fd, F_GETFD) >= 0 &&
@@ -404,7 +410,8 @@ struct rr_file *rr_sock_closing(int fd)
 	if (!c)
 		c = atomic_load_explicit(&so->conn, memory_order_acquire);
 	else if (!rr_file_verify(f, fd)) {
-		rr_conn_vanished(c);	/* the number is another file's: not ours to say goodbye on */
+		rr_conn_vanished(c);	/* the number is another file's: not ours to say goodbye
+					 * on */
 		c = NULL;
 	}
 	if (c)

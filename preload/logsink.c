@@ -48,13 +48,13 @@ static bool was_pending(int sig, const sigset_t *blocked)
 {
 	sigset_t now;
 
-	return sigismember(blocked, sig) == 1 && !syscall(SYS_rt_sigpending, &now, KERNEL_SIGSET) &&
-	       sigismember(&now, sig) == 1;
+	return sigismember(blocked, sig) == 1 &&
+	       !syscall(SYS_rt_sigpending, &now, KERNEL_SIGSET) && sigismember(&now, sig) == 1;
 }
 
-/* Writes a line, or as much of it as there is room for. A file that may not grow (SIGXFSZ), a pipe
- * without a reader (SIGPIPE) and a terminal in the background (SIGTTOU) send a signal to the thread
- * that writes: it is blocked, and taken away again. */
+/* Writes a line, or as much of it as there is room for. A file that may not grow (SIGXFSZ), a
+ * pipe without a reader (SIGPIPE) and a terminal in the background (SIGTTOU) send a signal to
+ * the thread that writes: it is blocked, and taken away again. */
 static bool write_quietly(int fd, const char *line, unsigned len)
 {
 	static const int sigs[] = { SIGXFSZ, SIGPIPE };
@@ -86,8 +86,9 @@ static bool write_quietly(int fd, const char *line, unsigned len)
 
 /* --- the file --- */
 
-/* A file, or a device as /dev/tty or /dev/null; no pipe, whose reader could make us wait, and no link,
- * which another user may have put there: a directory for logs need not be root's alone. */
+/* A file, or a device as /dev/tty or /dev/null; no pipe, whose reader could make us wait, and
+ * no link, which another user may have put there: a directory for logs need not be root's
+ * alone. */
 static int open_log(struct stat *st)
 {
 	int high, fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_APPEND | O_CREAT |
@@ -101,7 +102,8 @@ static int open_log(struct stat *st)
 	return high;
 }
 
-/* Would the file become too large with so much more? Then the line is left out, rather than cut. */
+/* Would the file become too large with so much more? Then the line is left out, rather than
+ * cut. */
 static bool file_is_full(const struct stat *st, unsigned len)
 {
 	struct rlimit lim;
@@ -185,7 +187,8 @@ static bool takes_more(int fd)
 	struct pollfd p = { .fd = fd, .events = POLLOUT };
 	struct timespec no_time = { 0 };
 
-	return syscall(SYS_ppoll, &p, 1, &no_time, NULL, KERNEL_SIGSET) == 1 && p.revents == POLLOUT;
+	return syscall(SYS_ppoll, &p, 1, &no_time, NULL, KERNEL_SIGSET) == 1 &&
+	       p.revents == POLLOUT;
 }
 
 /* Not while that would block: a full pipe, a stopped terminal. */

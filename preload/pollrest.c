@@ -9,9 +9,11 @@ enum {
 	SPIN_LOOK_EACH = 250,	/* … and for each that is to be looked at */
 	MANY = 64,
 	SPREAD = 16,		/* members of the set that rang, looked at in one go */
-	EMPTY = 32,		/* entries that cost the kernel as much as one with a descriptor */
+	EMPTY = 32,		/* entries that cost the kernel as much as one with a
+				 * descriptor */
 };
-#define REST_MOST	(60 * RR_SEC)	/* any wait looks at what rests, if that was not done for so long */
+/* any wait looks at what rests, if that was not done for so long */
+#define REST_MOST	(60 * RR_SEC)
 
 /* --- at rest --- */
 
@@ -205,7 +207,8 @@ void rr_look_note(const struct rr_work *w)
 	uint64_t tag = array_tag(w);
 
 	if (kernels(w) >= MANY)
-		atomic_store_explicit(&asked[tag % 8], rr_now() / RR_USEC << 24 | tag, memory_order_relaxed);
+		atomic_store_explicit(&asked[tag % 8], rr_now() / RR_USEC << 24 | tag,
+				      memory_order_relaxed);
 }
 
 bool rr_looked_just_now(const struct rr_work *w)

@@ -28,7 +28,8 @@ struct rr_work {
 	nfds_t nslots;
 	struct rr_slot *awake;	/* those that do not rest */
 	nfds_t resting;
-	bool set;		/* this thread has the set of resting connections: it is behind the array */
+	bool set;		/* this thread has the set of resting connections: it is behind
+				 * the array */
 	nfds_t others;		/* entries of the app's array that are the kernel's alone */
 	const sigset_t *mask;
 	rr_time deadline;

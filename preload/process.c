@@ -55,7 +55,8 @@ static void tell_conn(int fd, struct rr_file *f, void *arg)
 
 	if (f->kind != RR_KIND_SOCK || !lowest(fd, f))
 		return;
-	c = atomic_load_explicit(&container_of(f, struct rr_sock, f)->conn, memory_order_acquire);
+	c = atomic_load_explicit(&container_of(f, struct rr_sock, f)->conn,
+				 memory_order_acquire);
 	if (c)
 		(*what)(c);
 }
@@ -127,7 +128,8 @@ pid_t rr_wrap_fork(void)
 	return pid;
 }
 
-/* Its parent ends by libc's own _exit(), which nobody sees, and takes its queue pairs with it. */
+/* Its parent ends by libc's own _exit(), which nobody sees, and takes its queue pairs with
+ * it. */
 int rr_wrap_daemon(int nochdir, int noclose)
 {
 	int saved = errno;

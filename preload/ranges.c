@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* close_range() and closefrom(): what of a range is the app's is closed one by one, what is ours stays open. */
+/* close_range() and closefrom(): what of a range is the app's is closed one by one, what is
+ * ours stays open. */
 
 #include "preload/wrap.h"
 
@@ -25,7 +26,8 @@ static int close_others(unsigned first, unsigned last, int flags)
 	int fd = first <= INT32_MAX ? rr_ownfd_next((int)first) : -1;
 
 	for (; fd >= 0 && (unsigned)fd <= last; fd = rr_ownfd_next(fd + 1)) {
-		if ((unsigned)fd > first && rr_real.close_range(first, (unsigned)fd - 1, flags) < 0)
+		if ((unsigned)fd > first &&
+		    rr_real.close_range(first, (unsigned)fd - 1, flags) < 0)
 			return -1;
 		first = (unsigned)fd + 1;
 	}

@@ -76,7 +76,8 @@ void rr_fruitless_pause(const struct rr_fruitless *f);
 
 /* So many bytes may be on any stack. */
 #define RR_STACK	512u
-/* May so many bytes be on this thread's? Thousands are too many for a signal handler on an alternate one. */
+/* May so many bytes be on this thread's? Thousands are too many for a signal handler on an
+ * alternate one. */
 bool rr_fits_stack(size_t size);
 
 /* poll() over fds of which some may be ours. fds[].revents are set. deadline 0: do not wait.

@@ -116,7 +116,8 @@ static void nest(int fd)
 	rr_file_put(&s->f);
 }
 
-/* Should this registration have a shadow? Listeners never will be ours, unless native peers reach them. */
+/* Should this registration have a shadow? Listeners never will be ours, unless native peers
+ * reach them. */
 static bool shadowed(struct rr_sock *so)
 {
 	return !(atomic_load_explicit(&so->flags, memory_order_relaxed) &

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* poll() and ppoll(), and the loop that select() shares.
  *
- * The kernel's array is the app's, with the wake-up fds of connections at rest (rr_conn_rest()) in place of the app's own.
- * Fds of other connections are taken out (-1) and asked; if it comes to a sleep, what they sleep on is put behind.
- * So who has many connections, of which few have news, pays for those. The kernel asks each fd anew in every pass, and so
- * does this: an fd that another thread closed in mid-sleep is what its number is by then. */
+ * The kernel's array is the app's, with the wake-up fds of connections at rest (rr_conn_rest())
+ * in place of the app's own. Fds of other connections are taken out (-1) and asked; if it comes
+ * to a sleep, what they sleep on is put behind. So who has many connections, of which few have
+ * news, pays for those. The kernel asks each fd anew in every pass, and so does this: an fd
+ * that another thread closed in mid-sleep is what its number is by then. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -111,7 +112,8 @@ static int ask_slot(struct rr_work *w, struct rr_slot *s)
 	int r;
 
 	if (s->conn) {
-		r = rr_sock_poll(rr_slot_sock(s), s->conn, p->fd, (unsigned)(unsigned short)p->events);
+		r = rr_sock_poll(rr_slot_sock(s), s->conn, p->fd,
+				 (unsigned)(unsigned short)p->events);
 		if (r <= 0 || rr_sock_check(rr_slot_sock(s), p->fd))
 			return r;
 		rr_slot_drop(w, s);
@@ -152,8 +154,9 @@ static int look_ours(struct rr_work *w)
 	return ready;
 }
 
-/* The kernel saw something on the anchor of a connection that is not carried yet, which may know better (it may
- * have been an offer, taken in by now); or on the wake-up fd of one at rest. */
+/* The kernel saw something on the anchor of a connection that is not carried yet, which may
+ * know better (it may have been an offer, taken in by now); or on the wake-up fd of one at
+ * rest. */
 static bool take_kernel(struct rr_work *w, struct rr_slot *s)
 {
 	struct pollfd *p = &w->fds[s->at], *k = &w->kern[s->at];
@@ -179,7 +182,8 @@ static bool take_kernel(struct rr_work *w, struct rr_slot *s)
 	return p->revents != 0;
 }
 
-/* What the kernel said, in w->kern[].revents: how many entries are ready, with those that were found before. */
+/* What the kernel said, in w->kern[].revents: how many entries are ready, with those that were
+ * found before. */
 static int look_kernel(struct rr_work *w)
 {
 	struct rr_slot *s = w->slots, *end = w->slots + w->nslots;
@@ -344,7 +348,8 @@ static int look_and_spin(struct rr_work *w, bool told)
 	if (ready || !w->deadline)
 		return ready;
 	spin_budget(w, &spin);
-	if (!told && (w->mask || w->nslots - w->resting > FEW || spin.want || spin.yields) && !rr_looked_just_now(w))
+	if (!told && (w->mask || w->nslots - w->resting > FEW || spin.want || spin.yields) &&
+	    !rr_looked_just_now(w))
 		ready = look_theirs(w, 0, false);
 	return ready ? ready : work_spin_for(w, &spin);
 }
@@ -514,7 +519,8 @@ static int wait_ready(struct rr_work *w)
 		for (struct rr_slot *s = w->awake; s; s = s->next)
 			if (s->deadlk)
 				return -EINTR;
-		if (arm_work(w)) {	/* perhaps again and again, for what the app never sees */
+		if (arm_work(w)) {	/* perhaps again and again, for what the app never
+					 * sees */
 			if (rr_now() >= w->deadline)
 				return look_once(w);
 			continue;
@@ -562,13 +568,15 @@ bool rr_fits_stack(size_t size)
 {
 	stack_t alt;
 
-	return size <= RR_STACK || (size <= 4096 && !sigaltstack(NULL, &alt) && !(alt.ss_flags & SS_ONSTACK));
+	return size <= RR_STACK ||
+	       (size <= 4096 && !sigaltstack(NULL, &alt) && !(alt.ss_flags & SS_ONSTACK));
 }
 
 int rr_poll_wait(struct pollfd *fds, nfds_t n, rr_time deadline, const sigset_t *mask)
 {
 	nfds_t ours = count_ours(fds, n);
-	size_t size = (n + 1 + 2 * ours) * sizeof(struct pollfd) + ours * sizeof(struct rr_slot);
+	size_t size = (n + 1 + 2 * ours) * sizeof(struct pollfd) + ours *
+		      sizeof(struct rr_slot);
 	bool small = size <= RR_STACK;
 	struct rr_slot stack[small ? size / sizeof(struct rr_slot) + 1 : 1];
 	struct rr_work w = { .fds = fds, .n = n, .mask = mask, .deadline = deadline };
@@ -615,8 +623,9 @@ static bool none_is_ours(const struct pollfd *fds, nfds_t n)
 	return !count_ours(fds, n);
 }
 
-/* The short way of poll() for one descriptor, whose connection has something for the app already: libtirpc asks
- * so before each read, and again what a poll() of all has just told it. False: nothing is known. */
+/* The short way of poll() for one descriptor, whose connection has something for the app
+ * already: libtirpc asks so before each read, and again what a poll() of all has just told it.
+ * False: nothing is known. */
 static bool poll_one(struct pollfd *p)
 {
 	unsigned ev = (unsigned short)p->events;

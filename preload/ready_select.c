@@ -176,8 +176,8 @@ static bool are_ours(struct sets *s, int n, fd_set *r, fd_set *w, fd_set *x)
 {
 	nfds_t have;
 
-	if (n <= 0 || !rr_fdt_any(n) || n > 1 << 20 || (r && rr_bad_ptr(r)) || (w && rr_bad_ptr(w)) ||
-	    (x && rr_bad_ptr(x)))
+	if (n <= 0 || !rr_fdt_any(n) || n > 1 << 20 || (r && rr_bad_ptr(r)) ||
+	    (w && rr_bad_ptr(w)) || (x && rr_bad_ptr(x)))
 		return false;
 	*s = (struct sets){ n, (unsigned long *)(void *)r, (unsigned long *)(void *)w,
 			    (unsigned long *)(void *)x };
@@ -195,7 +195,8 @@ int rr_wrap_select(int n, fd_set *r, fd_set *w, fd_set *x, struct timeval *timeo
 	    (timeout && (rr_bad_ptr(timeout) || timeout->tv_sec < 0 || timeout->tv_usec < 0)))
 		return rr_real.select(n, r, w, x, timeout);
 	if (timeout && (uint64_t)timeout->tv_sec < UINT32_MAX) {
-		deadline = (rr_time)timeout->tv_sec * RR_SEC + (rr_time)timeout->tv_usec * RR_USEC;
+		deadline = (rr_time)timeout->tv_sec * RR_SEC + (rr_time)timeout->tv_usec *
+			   RR_USEC;
 		deadline += deadline ? rr_now() : 0;
 	}
 	rc = select_wait(&s, deadline, NULL);

@@ -70,8 +70,8 @@ static int rr_real_poll(struct pollfd *fds, nfds_t n, int timeout)
 	return rr_real_ppoll(fds, n, timeout < 0 ? NULL : &ts, NULL);
 }
 
-static int rr_real_pselect(int n, fd_set *r, fd_set *w, fd_set *x, const struct timespec *timeout,
-			   const sigset_t *mask)
+static int rr_real_pselect(int n, fd_set *r, fd_set *w, fd_set *x,
+			   const struct timespec *timeout, const sigset_t *mask)
 {
 	struct { const sigset_t *mask; size_t size; } sig = { mask, 8 };
 	struct timespec ts;
@@ -160,7 +160,8 @@ void rr_real_bind(void)
 
 	/* No waiting: dlsym may be stuck in a malloc that came here. Whoever comes while
 	 * another binds makes system calls for that long. */
-	if (!atomic_compare_exchange_strong_explicit(&state, &was, BINDING, memory_order_acquire,
+	if (!atomic_compare_exchange_strong_explicit(&state, &was, BINDING,
+						     memory_order_acquire,
 						     memory_order_relaxed))
 		return;
 #define RR_CALL(ret, name, params, args, fallback) BIND(name);

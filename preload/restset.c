@@ -63,7 +63,8 @@ bool rr_restset_join(struct rr_sock *so, int wake)
 {
 	struct epoll_event ev = { .events = EPOLLIN, .data.ptr = so };
 
-	if (likely(atomic_load_explicit(&so->set, memory_order_relaxed) == the_set.id) && so->set_wake == wake)
+	if (likely(atomic_load_explicit(&so->set, memory_order_relaxed) == the_set.id) &&
+	    so->set_wake == wake)
 		return true;
 	if (rr_real.epoll_ctl(the_set.fd, EPOLL_CTL_ADD, wake, &ev) &&
 	    (errno != EEXIST || rr_real.epoll_ctl(the_set.fd, EPOLL_CTL_MOD, wake, &ev)))
@@ -78,7 +79,8 @@ int rr_restset_rang(struct rr_sock **who, int max)
 	struct epoll_event evs[BATCH];
 	int n = rr_real.epoll_wait(the_set.fd, evs, rr_min(max, (int)BATCH), 0);
 
-	if (n < 0 && errno != EINTR) {	/* closed where nobody can see it: the number is not ours any more */
+	if (n < 0 && errno != EINTR) {	/* closed where nobody can see it: the number is not
+					 * ours any more */
 		rr_ownfd_set(the_set.fd, false);
 		the_set.fd = -1;
 		rr_restset_reset();

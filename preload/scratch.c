@@ -21,7 +21,8 @@ static struct piece *_Atomic spare[SPARES];
 static struct piece *map_piece(size_t size)
 {
 	int saved = errno;
-	struct piece *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct piece *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			       -1, 0);
 
 	errno = saved;
 	if (p == MAP_FAILED)
@@ -66,7 +67,8 @@ void rr_scratch_give(void *mem)
 
 	for (int i = 0; i < SPARES && p->size <= KEPT; i++) {
 		none = NULL;
-		if (atomic_compare_exchange_strong_explicit(&spare[i], &none, p, memory_order_acq_rel,
+		if (atomic_compare_exchange_strong_explicit(&spare[i], &none, p,
+							    memory_order_acq_rel,
 							    memory_order_relaxed))
 			return;
 	}

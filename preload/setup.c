@@ -79,13 +79,14 @@ static enum rr_mode mode_call(const struct sockaddr *local, const struct sockadd
 	return rr_conf_mode_call(&conf, local, peer, program);
 }
 
-static enum rr_dialect dialect(bool server, const struct sockaddr *local, const struct sockaddr *peer,
-			       const uint32_t *program)
+static enum rr_dialect dialect(bool server, const struct sockaddr *local,
+			       const struct sockaddr *peer, const uint32_t *program)
 {
 	return rr_conf_dialect(&conf, server, local, peer, program);
 }
 
-static uint16_t native_rule(bool server, const struct sockaddr *local, const struct sockaddr *peer)
+static uint16_t native_rule(bool server, const struct sockaddr *local,
+			    const struct sockaddr *peer)
 {
 	return rr_conf_native(&conf, server, local, peer);
 }
@@ -190,6 +191,7 @@ void rr_setup_conn(void)
 		warn_of_rundirs();
 	rr_rundir_meet(conf.run_dir, own, p.run_dir);
 	rr_statseg_setup(own, conf.run_dir[0] ? conf.run_dir : RR_RUN_DIR);
-	rr_statseg_get();	/* before the first connection: a server is seen while it waits */
+	rr_statseg_get();	/* before the first connection: a server is seen while it
+				 * waits */
 	rr_conn_setup(&p);
 }

@@ -21,7 +21,8 @@ static inline struct rr_conn *rr_sock_conn(struct rr_sock *so)
 	return c;
 }
 
-/* The same by fd, *so referenced; NULL (and no reference): the kernel's. errno is left alone. */
+/* The same by fd, *so referenced; NULL (and no reference): the kernel's. errno is left
+ * alone. */
 static inline struct rr_conn *rr_conn_at(int fd, struct rr_sock **so)
 {
 	struct rr_conn *c;
@@ -51,10 +52,12 @@ void rr_sock_plain(struct rr_sock *so);
 
 /* A connected TCP socket of which we are the accepting side. */
 void rr_sock_accepted(int fd);
-/* The same with its connection; NULL: that is to be made. False: no memory, c is the caller's. */
+/* The same with its connection; NULL: that is to be made. False: no memory, c is the
+ * caller's. */
 bool rr_sock_adopt(int fd, struct rr_conn *c);
 bool rr_speaks_tcp(int fd);
-/* fd, inherited across exec: if it is a TCP socket, as if it had been accepted, or listen() called on it. Is it? */
+/* fd, inherited across exec: if it is a TCP socket, as if it had been accepted, or listen()
+ * called on it. Is it? */
 bool rr_sock_inherit(int fd);
 /* fd is a new number for the open file behind of. */
 void rr_sock_dup(int of, int fd);

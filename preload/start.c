@@ -34,7 +34,8 @@ static long env_number(const char *s)
 	return n;
 }
 
-/* One started by systemd has its connection (Accept=yes) or its listeners from 3 on (sd_listen_fds(3)). */
+/* One started by systemd has its connection (Accept=yes) or its listeners from 3 on
+ * (sd_listen_fds(3)). */
 static void inherit_listen_fds(void)
 {
 	const char *pid = getenv("LISTEN_PID"), *fds = getenv("LISTEN_FDS");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Makes the statistics segment of this process, and keeps the one descriptor by whose lock others
- * see that the process lives. */
+/* Makes the statistics segment of this process, and keeps the one descriptor by whose lock
+ * others see that the process lives. */
 #include "preload/statseg.h"
 
 #include <errno.h>
@@ -159,8 +159,8 @@ static int create(int dir, const char *name)
  * segment of that name; in another PID namespace a living process may have the same. */
 static bool is_free(int dir, const char *name)
 {
-	int fd = (int)syscall(SYS_openat, dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY |
-			      O_CLOEXEC);
+	int fd = (int)syscall(SYS_openat, dir, name,
+			      O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	bool lives;
 
 	if (fd < 0)
@@ -170,8 +170,8 @@ static bool is_free(int dir, const char *name)
 	return !lives && rr_rundir_retire(dir, name);
 }
 
-/* Under a hidden name until it is held: a file of that name that nobody holds is a dead process's.
- * The mode by descriptor, past the umask: rdmarpc-stat is for everybody. */
+/* Under a hidden name until it is held: a file of that name that nobody holds is a dead
+ * process's. The mode by descriptor, past the umask: rdmarpc-stat is for everybody. */
 static void *map_file(int dir, const char *name)
 {
 	char hidden[RR_RUN_NAME];
@@ -213,9 +213,9 @@ static void *map_in(const char *path, const char *name)
 
 /* --- no file --- */
 
-/* rdmarpc-stat finds it by its name, among the descriptors of the process: its owner's and root's
- * only. Where vm.memfd_noexec is 2, only memfds that say that they are not to be executed may be made;
- * older kernels do not know the flag. */
+/* rdmarpc-stat finds it by its name, among the descriptors of the process: its owner's and
+ * root's only. Where vm.memfd_noexec is 2, only memfds that say that they are not to be
+ * executed may be made; older kernels do not know the flag. */
 static void *map_memfd(void)
 {
 	char name[sizeof(RR_RUN_MEMFD) + RR_RUN_PATH];

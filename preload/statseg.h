@@ -2,16 +2,16 @@
 #ifndef RR_STATSEG_H
 #define RR_STATSEG_H
 
-/* This process's statistics segment: a file in the run directory; a memfd where there is none; memory
- * that nobody else sees where files may not be so large (RLIMIT_FSIZE). The first two cost the process
- * one descriptor, which is kept out of the app's way. */
+/* This process's statistics segment: a file in the run directory; a memfd where there is none;
+ * memory that nobody else sees where files may not be so large (RLIMIT_FSIZE). The first two
+ * cost the process one descriptor, which is kept out of the app's way. */
 
 #include <stdbool.h>
 
 struct rr_stat_seg;
 
-/* own: the directory for the segment, "" none; host: the one whose "stop" counts too, and by whose name
- * a memfd is found. Both strings stay. Called before the rest. */
+/* own: the directory for the segment, "" none; host: the one whose "stop" counts too, and by
+ * whose name a memfd is found. Both strings stay. Called before the rest. */
 void rr_statseg_setup(const char *own, const char *host);
 
 /* The segment, made at the first call in this process. NULL: no memory, or this thread is the

@@ -9,7 +9,8 @@
 #include "preload/real.h"
 
 #define NAP	RR_MSEC		/* less than the kernel's time-outs can tell */
-#define PAUSE_MOST (200 * RR_USEC)	/* other connections wait, too, while one rings for nothing */
+/* other connections wait, too, while one rings for nothing */
+#define PAUSE_MOST (200 * RR_USEC)
 
 bool rr_timespec_ok(const struct timespec *ts)
 {
@@ -28,7 +29,8 @@ rr_time rr_wait_deadline(int fd, int option)
 	struct timeval tv;
 	socklen_t len = sizeof(tv);
 
-	if (rr_real.getsockopt(fd, SOL_SOCKET, option, &tv, &len) < 0 || (!tv.tv_sec && !tv.tv_usec))
+	if (rr_real.getsockopt(fd, SOL_SOCKET, option, &tv, &len) < 0 ||
+	    (!tv.tv_sec && !tv.tv_usec))
 		return RR_TIME_NEVER;
 	return rr_now() + (rr_time)tv.tv_sec * RR_SEC + (rr_time)tv.tv_usec * RR_USEC;
 }
@@ -76,7 +78,8 @@ static enum handlers scan_handlers(void)
 
 	pthread_sigmask(SIG_BLOCK, NULL, &blocked);
 	for (int sig = 1; sig < NSIG; sig++) {
-		if (is_fault(sig) || sigismember(&blocked, sig) == 1 || sigaction(sig, NULL, &sa))
+		if (is_fault(sig) || sigismember(&blocked, sig) == 1 ||
+		    sigaction(sig, NULL, &sa))
 			continue;
 		if (!(sa.sa_flags & SA_SIGINFO) &&
 		    (sa.sa_handler == SIG_DFL || sa.sa_handler == SIG_IGN))
@@ -111,7 +114,8 @@ struct sleeper {
 	struct rr_conn *c;
 	int fd;
 	unsigned want;
-	bool forever;		/* the app's call has no time-out: the kernel would restart it */
+	bool forever;		/* the app's call has no time-out: the kernel would restart
+				 * it */
 	int option;		/* a nap: this says whether it has */
 	struct pollfd p[2];
 	int n;
@@ -312,12 +316,14 @@ static int wait_until(struct sleeper *s, rr_time deadline)
 
 int rr_wait_one(struct rr_sock *so, int fd, unsigned want, rr_time deadline)
 {
-	struct sleeper s = { .so = so, .fd = fd, .want = want, .forever = deadline == RR_TIME_NEVER };
+	struct sleeper s = { .so = so, .fd = fd, .want = want,
+			     .forever = deadline == RR_TIME_NEVER };
 
 	return wait_until(&s, deadline);
 }
 
-/* With handlers of both kinds it would have to be the kernel's recv() that sleeps, to the end. */
+/* With handlers of both kinds it would have to be the kernel's recv() that sleeps, to the
+ * end. */
 int rr_wait_nap(struct rr_sock *so, int fd, unsigned want, int option)
 {
 	struct sleeper s = { .so = so, .fd = fd, .want = want, .option = option };

@@ -10,7 +10,8 @@
 
 #include "core/base/log.h"
 
-#define PLACES_MAX	4096u	/* other users can make directories, where an administrator lets them */
+/* other users can make directories, where an administrator lets them */
+#define PLACES_MAX	4096u
 
 static void add_place(struct rr_places *p, const char *dir)
 {
@@ -79,7 +80,8 @@ void rr_places_fini(struct rr_places *p)
 	*p = (struct rr_places){ 0 };
 }
 
-void rr_places_read(const struct rr_places *p, struct rr_procs *all, const int *pids, uint32_t npids)
+void rr_places_read(const struct rr_places *p, struct rr_procs *all, const int *pids,
+		    uint32_t npids)
 {
 	for (uint32_t i = 0; i < p->n; i++)
 		rr_procs_read(all, p->dir[i], pids, npids);

@@ -142,7 +142,8 @@ static void json_proc(FILE *to, const struct rr_proc *p)
 		p->verified ? "true" : "false", p->alive ? "true" : "false",
 		p->ended ? "true" : "false");
 	json_time(to, "since", p->since_ns);
-	fprintf(to, ",\"connections\":{\"shm\":%" PRIu64 ",\"verbs\":%" PRIu64 ",\"tcp\":%" PRIu64
+	fprintf(to,
+		",\"connections\":{\"shm\":%" PRIu64 ",\"verbs\":%" PRIu64 ",\"tcp\":%" PRIu64
 		"},", p->carriers[RR_CARRIER_SHM], p->carriers[RR_CARRIER_VERBS],
 		p->carriers[RR_CARRIER_TCP]);
 	json_reasons(to, p);
@@ -276,7 +277,8 @@ static void table_conn(FILE *to, const struct rr_proc_conn *c)
 		short_number(c->count[RR_C_calls_received], b));
 }
 
-/* A pid that is only its owner's word, or means something in another PID namespace, is in parentheses. */
+/* A pid that is only its owner's word, or means something in another PID namespace, is in
+ * parentheses. */
 static const char *table_pid(const struct rr_proc *p, char buf[16])
 {
 	bool believed = p->verified || (!p->alive && (p->uid == 0 || p->uid == geteuid()));
@@ -290,8 +292,8 @@ static void table_proc(FILE *to, const struct rr_proc *p, const struct rr_procs 
 {
 	char b[9][16];
 
-	fprintf(to, "%7s %5u %-15.15s %-5s %6s %6s %6s %8s %8s %8s %8s", table_pid(p, b[8]), p->uid,
-		p->comm,
+	fprintf(to, "%7s %5u %-15.15s %-5s %6s %6s %6s %8s %8s %8s %8s", table_pid(p, b[8]),
+		p->uid, p->comm,
 		p->alive ? "live" : p->ended ? "ended" : "died",
 		short_number(p->carriers[RR_CARRIER_SHM], b[0]),
 		short_number(p->carriers[RR_CARRIER_VERBS], b[1]),
@@ -311,7 +313,8 @@ void rr_print_table(FILE *to, const struct rr_procs *all, const struct rr_procs 
 {
 	if (stopped)
 		fputs("new upgrades are stopped on this host\n", to);
-	fprintf(to, "%7s %5s %-15s %-5s %6s %6s %6s %8s %8s %8s %8s%s\n", "PID", "UID", "COMMAND", "STATE",
+	fprintf(to, "%7s %5s %-15s %-5s %6s %6s %6s %8s %8s %8s %8s%s\n", "PID", "UID",
+		"COMMAND", "STATE",
 		"SHM", "VERBS", "TCP", "CALLSOUT", "CALLSIN", "P50", "P99",
 		before ? "  CALLS/S" : "");
 	for (uint32_t i = 0; i < all->n; i++) {

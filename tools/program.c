@@ -95,7 +95,8 @@ static bool read_image(int fd, struct image *im)
 	im->machine = e.e_machine;
 	im->interp = false;
 	for (unsigned i = 0; i < e.e_phnum; i++) {
-		if (pread(fd, &type, sizeof(type), (off_t)(e.e_phoff + (uint64_t)i * e.e_phentsize)) !=
+		if (pread(fd, &type, sizeof(type),
+			  (off_t)(e.e_phoff + (uint64_t)i * e.e_phentsize)) !=
 		    sizeof(type))
 			break;
 		im->interp |= type == PT_INTERP;
@@ -138,11 +139,13 @@ static int check_elf(int fd, const char *path, const struct image *im, const cha
 	int lfd;
 
 	if (!im->interp) {
-		snprintf(why, size, "%s is statically linked: no library can be preloaded", path);
+		snprintf(why, size, "%s is statically linked: no library can be preloaded",
+			 path);
 		return RR_EXIT_CANNOT;
 	}
 	if (rights) {
-		snprintf(why, size, "%s is %s: the loader ignores LD_PRELOAD for it", path, rights);
+		snprintf(why, size, "%s is %s: the loader ignores LD_PRELOAD for it", path,
+			 rights);
 		return RR_EXIT_CANNOT;
 	}
 	if (!library)
@@ -157,8 +160,8 @@ static int check_elf(int fd, const char *path, const struct image *im, const cha
 	close(lfd);
 	if (same_kind(im, &lib))
 		return 0;
-	snprintf(why, size, "%s is a %s program of machine %u, but %s is %s of machine %u", path,
-		 class_of(im), im->machine, library, class_of(&lib), lib.machine);
+	snprintf(why, size, "%s is a %s program of machine %u, but %s is %s of machine %u",
+		 path, class_of(im), im->machine, library, class_of(&lib), lib.machine);
 	return RR_EXIT_CANNOT;
 }
 
@@ -193,7 +196,8 @@ int rr_program_check(const char *path, const char *library, char *why, size_t si
 	for (int depth = 0; depth <= MAX_SCRIPTS; depth++) {
 		rc = cannot_run(here, &error);
 		if (rc) {
-			snprintf(why, size, "%s%s%s: %s", here, depth ? ", the interpreter of " : "",
+			snprintf(why, size, "%s%s%s: %s", here,
+				 depth ? ", the interpreter of " : "",
 				 depth ? path : "", error);
 			return depth ? RR_EXIT_CANNOT : rc;
 		}

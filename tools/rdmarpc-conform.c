@@ -19,7 +19,8 @@ static const char usage[] =
 	"        rdma://HOST:PORT  any RPC-over-RDMA peer\n"
 	"  CASE  a file or a directory (default: " RR_CASEDIR ")\n"
 	"  -d, --dialect=NAME      v1, v2, draft02, slides (v1)\n"
-	"  -r, --requester=COMMAND the peer is a requester: listens at PEER; COMMAND VERB N makes it call\n"
+	"  -r, --requester=COMMAND the peer is a requester: listens at PEER; COMMAND VERB N "
+	"makes it call\n"
 	"  -p, --program=N[:V]     whose NULL is called (100003:3)\n"
 	"  -s, --serves=NAME,...   what else the peer serves: lab, nfs3, nfs4, reverse, tight\n"
 	"  -k, --known=FILE        differences that are known, CASE: REASON\n"
@@ -55,7 +56,8 @@ static uint32_t read_number(const char *option, const char *text, uint32_t least
 	return (uint32_t)v;
 }
 
-static uint32_t which_of(const char *option, const char *text, const char *const *names, uint32_t n)
+static uint32_t which_of(const char *option, const char *text, const char *const *names,
+			 uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)
 		if (!strcmp(text, names[i]))
@@ -119,14 +121,18 @@ enum {
 };
 
 static const struct option longs[] = {
-	{ "dialect", required_argument, NULL, 'd' }, { "requester", required_argument, NULL, 'r' },
+	{ "dialect", required_argument, NULL, 'd' },
+		{ "requester", required_argument, NULL, 'r' },
 	{ "program", required_argument, NULL, 'p' }, { "serves", required_argument, NULL, 's' },
 	{ "known", required_argument, NULL, 'k' }, { "format", required_argument, NULL, 'f' },
 	{ "output", required_argument, NULL, 'o' }, { "verbose", no_argument, NULL, 'v' },
 	{ "check", no_argument, NULL, CHECK }, { "self-test", no_argument, NULL, SELF_TEST },
-	{ "credits", required_argument, NULL, CREDITS }, { "recv-size", required_argument, NULL, RECV_SIZE },
-	{ "offer", required_argument, NULL, OFFER }, { "timeout", required_argument, NULL, TIMEOUT },
-	{ "silence", required_argument, NULL, SILENCE }, { "patience", required_argument, NULL, PATIENCE },
+	{ "credits", required_argument, NULL, CREDITS },
+		{ "recv-size", required_argument, NULL, RECV_SIZE },
+	{ "offer", required_argument, NULL, OFFER },
+		{ "timeout", required_argument, NULL, TIMEOUT },
+	{ "silence", required_argument, NULL, SILENCE },
+		{ "patience", required_argument, NULL, PATIENCE },
 	{ "strict", optional_argument, NULL, STRICT },
 	{ "version", no_argument, NULL, VERSION },
 	{ "help", no_argument, NULL, 'h' }, { 0 },
@@ -149,7 +155,8 @@ static void set_conform_number(struct rr_options *o, int c)
 {
 	switch (c) {
 	case CREDITS: o->link.credits = read_number("credits", optarg, 1, 4096); break;
-	case RECV_SIZE: o->link.recv_size = read_number("recv-size", optarg, 1024, RR_LINK_RECV); break;
+	case RECV_SIZE: o->link.recv_size = read_number("recv-size", optarg, 1024,
+							RR_LINK_RECV); break;
 	case OFFER: o->link.program = read_number("offer", optarg, 0, UINT32_MAX); break;
 	case TIMEOUT: o->timeout = read_number("timeout", optarg, 1, 600000); break;
 	case SILENCE: o->silence = read_number("silence", optarg, 1, 600000); break;
@@ -163,7 +170,8 @@ static void set_conform_option(struct arguments *a, int c)
 	static const char *const formats[] = { "text", "json", "junit" };
 
 	switch (c) {
-	case 'd': a->o.dialect = (enum rr_dialect)which_of("dialect", optarg, rr_dialect_names, 4); break;
+	case 'd': a->o.dialect = (enum rr_dialect)which_of("dialect", optarg, rr_dialect_names,
+							   4); break;
 	case 'f': a->format = (enum rr_format)which_of("format", optarg, formats, 3); break;
 	case 'r':
 		a->o.role = RR_REQUESTER;
@@ -226,14 +234,16 @@ static int self_test(struct arguments *a)
 
 static int judge_peer(struct arguments *a)
 {
-	struct rr_report r = { .peer = a->peer, .dialect = a->o.dialect, .skipped = a->verbose };
+	struct rr_report r = { .peer = a->peer, .dialect = a->o.dialect,
+			       .skipped = a->verbose };
 	const char *why = rr_suite_run(&a->suite, &a->o, a->known, &r);
 	int rc;
 
 	if (why)
 		errx(3, "%s: %s", a->peer, why);
 	rr_report_print(&r, a->format, a->to);
-	rc = rr_report_count(&r, RR_FAIL, RR_MUST) ? 1 : rr_report_count(&r, RR_UNREACHED, -1) ? 3 : 0;
+	rc = rr_report_count(&r, RR_FAIL, RR_MUST) ? 1 :
+	     rr_report_count(&r, RR_UNREACHED, -1) ? 3 : 0;
 	for (uint32_t i = 0; i < r.n; i++)
 		free(r.result[i].trace);
 	free(r.result);
@@ -244,9 +254,10 @@ int main(int argc, char **argv)
 {
 	struct arguments a = {
 		.o = {
-			.link = { .recv_size = RR_LINK_RECV, .recvs = RR_LINK_RECVS, .credits = 32,
-				  .program = 0x2052444d },
-			.targets = 1u << RR_T_NULL, .program = 100003, .version = 3, .timeout = 3000, .silence = 200,
+			.link = { .recv_size = RR_LINK_RECV, .recvs = RR_LINK_RECVS,
+				  .credits = 32, .program = 0x2052444d },
+			.targets = 1u << RR_T_NULL, .program = 100003, .version = 3,
+				   .timeout = 3000, .silence = 200,
 		},
 		.to = stdout,
 	};

@@ -25,7 +25,8 @@
 #define TIRPC	"libtirpc.so.3"
 
 static const char usage[] =
-	"usage: rdmarpc-run [-c file] [-o option=value]... [--tirpc] [--register[=program,...]]\n"
+	"usage: rdmarpc-run [-c file] [-o option=value]... [--tirpc] "
+	"[--register[=program,...]]\n"
 	"                   [--resolve host,...]... [--] program [argument]...\n"
 	"       rdmarpc-run [-c file] [-o option=value]... --print-config [program]\n"
 	"       rdmarpc-run --print-config --pid=pid | --check-config=file\n"
@@ -34,7 +35,8 @@ static const char usage[] =
 	"  -c, --config file     configuration file (default " RR_CONF_FILE ")\n"
 	"  -o, --option o=value  sets an option of rdmarpc.conf(5)\n"
 	"      --tirpc           preloads " TIRPC " too, for programs that use libc's RPC\n"
-	"      --register[=program,...]  registers with rpcbind for RDMA what the program does for TCP\n"
+	"      --register[=program,...]  registers with rpcbind for RDMA what the program does "
+	"for TCP\n"
 	"      --resolve host,...    asks hosts' rpcbind where they serve RDMA\n"
 	"      --print-config    prints the settings in force and where each comes from\n"
 	"      --pid=pid         ... of a running process\n"
@@ -63,7 +65,8 @@ static void fail(int status, const char *fmt, ...)
 static void set_run_option(const char *arg)
 {
 	const char *equals = strchr(arg, '=');
-	struct rr_text name = { arg, equals ? (uint32_t)(equals - arg) : (uint32_t)strlen(arg) };
+	struct rr_text name = { arg,
+				equals ? (uint32_t)(equals - arg) : (uint32_t)strlen(arg) };
 	const struct rr_option *o = rr_option_find(name);
 	char var[64] = "RDMARPC_", allowed[80];
 	static struct rr_conf scratch;
@@ -76,8 +79,10 @@ static void set_run_option(const char *arg)
 		     near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "");
 	}
 	if (!equals)
-		fail(RR_EXIT_OURS, "option '%s' without a value: -o %s=value", o->name, o->name);
-	wrong = rr_option_set(&scratch, o, (struct rr_text){ equals + 1, (uint32_t)strlen(equals + 1) });
+		fail(RR_EXIT_OURS, "option '%s' without a value: -o %s=value", o->name,
+		     o->name);
+	wrong = rr_option_set(&scratch, o,
+			      (struct rr_text){ equals + 1, (uint32_t)strlen(equals + 1) });
 	if (wrong)
 		fail(RR_EXIT_OURS, "option '%s': '%s' is %s (allowed: %s)", o->name, equals + 1,
 		     wrong, rr_option_allowed(o, allowed, sizeof(allowed)));
@@ -135,8 +140,8 @@ static void set_preload(const char *library, bool tirpc)
 
 	if (tirpc && !dlopen(TIRPC, RTLD_LAZY | RTLD_LOCAL))
 		fail(RR_EXIT_OURS, "--tirpc: %s", dlerror());
-	if (asprintf(&value, "%s%s%s%s", library, tirpc ? ":" TIRPC : "", old && *old ? ":" : "",
-		     old ? old : "") < 0)
+	if (asprintf(&value, "%s%s%s%s", library, tirpc ? ":" TIRPC : "", old &&
+		     *old ? ":" : "", old ? old : "") < 0)
 		fail(RR_EXIT_OURS, "out of memory");
 	setenv("LD_PRELOAD", value, 1);
 	free(value);
@@ -195,8 +200,9 @@ static void resolve_all(const char *library, const char *mode)
 		const char *why = rr_resolve(host, library, mode, &rules);
 
 		if (why)
-			fprintf(stderr, "rdmarpc-run: warning: --resolve %s: %s; it is not asked for RDMA\n",
-				host, why);
+			fprintf(stderr,
+				"rdmarpc-run: warning: --resolve %s: %s; it is not asked for "
+				"RDMA\n", host, why);
 	}
 	if (rules.n)
 		set_rules("RDMARPC_RULES", rules.text);
@@ -209,15 +215,17 @@ static void guard(const char *program, const char *mode)
 	int rc;
 
 	if (missing)
-		fprintf(stderr, "rdmarpc-run: warning: --register: no rpcbind yet (%s)\n", missing);
+		fprintf(stderr, "rdmarpc-run: warning: --register: no rpcbind yet (%s)\n",
+			missing);
 	if (conf.mode != RR_MODE_TCP) {		/* where no other rule speaks */
-		snprintf(rule, sizeof(rule), "role=server port=1-65535 native=on%s%s", mode ? " mode=" : "",
-			 mode ? mode : "");
+		snprintf(rule, sizeof(rule), "role=server port=1-65535 native=on%s%s",
+			 mode ? " mode=" : "", mode ? mode : "");
 		set_rules("RDMARPC_LAST_RULES", rule);
 	}
 	rc = rr_guard_start(&guarded, slash ? slash + 1 : program);
 	if (rc)
-		fprintf(stderr, "rdmarpc-run: warning: --register: nobody can watch the program: %s\n",
+		fprintf(stderr,
+			"rdmarpc-run: warning: --register: nobody can watch the program: %s\n",
 			strerror(-rc));
 }
 
@@ -296,19 +304,25 @@ static void run_program(const char *path, char **argv)
 			sh[i + 1] = argv[i];
 		execv(sh[0], sh);
 	}
-	fail(errno == ENOENT ? RR_EXIT_MISSING : RR_EXIT_CANNOT, "%s: %s", path, strerror(errno));
+	fail(errno == ENOENT ? RR_EXIT_MISSING : RR_EXIT_CANNOT, "%s: %s", path,
+	     strerror(errno));
 }
 
 int main(int argc, char **argv)
 {
 	static const struct option longs[] = {
-		{ "config", required_argument, NULL, 'c' }, { "option", required_argument, NULL, 'o' },
+		{ "config", required_argument, NULL, 'c' },
+			{ "option", required_argument, NULL, 'o' },
 		{ "tirpc", no_argument, NULL, 't' }, { "version", no_argument, NULL, 'V' },
-		{ "help", no_argument, NULL, 'h' }, { "register", optional_argument, NULL, 'r' },
-		{ "resolve", required_argument, NULL, 'R' }, { "ask", required_argument, NULL, 'a' },
-		{ "print-config", no_argument, NULL, 'p' }, { "pid", required_argument, NULL, 'i' },
+		{ "help", no_argument, NULL, 'h' },
+			{ "register", optional_argument, NULL, 'r' },
+		{ "resolve", required_argument, NULL, 'R' },
+			{ "ask", required_argument, NULL, 'a' },
+		{ "print-config", no_argument, NULL, 'p' },
+			{ "pid", required_argument, NULL, 'i' },
 		{ "check-config", required_argument, NULL, 'k' },
-		{ "unit", required_argument, NULL, 'u' }, { "root", required_argument, NULL, 'T' },
+		{ "unit", required_argument, NULL, 'u' },
+			{ "root", required_argument, NULL, 'T' },
 		{ "print", no_argument, NULL, 'P' }, { "install", no_argument, NULL, 'I' },
 		{ "remove", no_argument, NULL, 'M' }, { 0 },
 	};
@@ -352,7 +366,8 @@ int main(int argc, char **argv)
 		case 'P':
 		case 'I':
 		case 'M':
-			what = c == 'I' ? RR_UNIT_INSTALL : c == 'M' ? RR_UNIT_REMOVE : RR_UNIT_PRINT;
+			what = c == 'I' ? RR_UNIT_INSTALL : c == 'M' ? RR_UNIT_REMOVE :
+			       RR_UNIT_PRINT;
 			break;
 		case 'k':
 			return rr_settings_check(optarg) != 0;

@@ -24,7 +24,8 @@ static const char usage[] =
 	"  -l, --list             and each connection (also with pids)\n"
 	"  -w, --watch[=seconds]  again and again (default: every second)\n"
 	"      --stop             no new upgrades on this host until --start\n"
-	"      --log-level=level  processes log off, error, warn, info, debug; configured: as at their start\n"
+	"      --log-level=level  processes log off, error, warn, info, debug; configured: as "
+	"at their start\n"
 	"      --version          prints the version\n";
 
 struct options {
@@ -44,7 +45,8 @@ static void make_hidden(int dir, char name[RR_RUN_NAME])
 
 	for (unsigned i = 0; fd < 0 && i < 100; i++) {
 		snprintf(name, RR_RUN_NAME, "." RR_RUN_STOP ".%08lx", random());
-		fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+		fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+			    0644);
 		if (fd < 0 && errno != EEXIST)
 			break;
 	}
@@ -53,8 +55,9 @@ static void make_hidden(int dir, char name[RR_RUN_NAME])
 	close(fd);
 }
 
-/* Puts our file in the place of whatever others may have put there, of any kind, in one step. Where
- * the directory is sticky only root may do that; what comes out is removed as far as that goes. */
+/* Puts our file in the place of whatever others may have put there, of any kind, in one step.
+ * Where the directory is sticky only root may do that; what comes out is removed as far as that
+ * goes. */
 static void put_stop(int dir, const char *path, const char *name)
 {
 	char hidden[RR_RUN_NAME];
@@ -185,8 +188,8 @@ static int set_levels(const struct rr_places *places, const struct options *o)
 	return rc || !done;
 }
 
-static void show_all(const struct rr_places *places, const struct options *o, const struct rr_procs *all,
-		     const struct rr_procs *before)
+static void show_all(const struct rr_places *places, const struct options *o,
+		     const struct rr_procs *all, const struct rr_procs *before)
 {
 	bool stopped = any_stopped(places);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reads what processes say of themselves in their statistics segments, and what the kernel says of the
- * processes: in run directories, and among the descriptors in /proc. */
+/* Reads what processes say of themselves in their statistics segments, and what the kernel says
+ * of the processes: in run directories, and among the descriptors in /proc. */
 #include "tools/segment.h"
 
 #include <dirent.h>
@@ -35,7 +35,8 @@ static void copy_text(char *to, const char *from, size_t size)
 	size_t i;
 
 	for (i = 0; i < size - 1 && from[i]; i++)
-		to[i] = (unsigned char)from[i] < ' ' || (unsigned char)from[i] >= 0x7f ? '?' : from[i];
+		to[i] = (unsigned char)from[i] < ' ' ||
+			(unsigned char)from[i] >= 0x7f ? '?' : from[i];
 	to[i] = '\0';
 }
 
@@ -118,8 +119,8 @@ static bool read_at(int fd, uint8_t *to, size_t size, size_t at)
 }
 
 /* The bytes that are looked at: up to the last entry in use, and the shared one. The counts of
- * connections that are gone are read before those of entries, as they move: one that moves meanwhile is
- * missed, never seen twice. */
+ * connections that are gone are read before those of entries, as they move: one that moves
+ * meanwhile is missed, never seen twice. */
 static bool read_bytes(int fd, uint8_t *to)
 {
 	const struct rr_stat_seg *s = (const void *)to;
@@ -145,8 +146,8 @@ static bool proc_is_ours(void)
 	return atoi(buf) == getpid();
 }
 
-/* May a segment of this owner speak for that process? Its own user's, or root's for a daemon that
- * gave its rights up. */
+/* May a segment of this owner speak for that process? Its own user's, or root's for a daemon
+ * that gave its rights up. */
 static bool speaks_for(uid_t owner, int pid)
 {
 	char path[32];
@@ -156,7 +157,8 @@ static bool speaks_for(uid_t owner, int pid)
 	return owner == 0 || (!stat(path, &st) && st.st_uid == owner);
 }
 
-/* The names of the living: daemons rename themselves, and a segment says what its owner wants. */
+/* The names of the living: daemons rename themselves, and a segment says what its owner
+ * wants. */
 static void ask_names(struct rr_proc *p)
 {
 	char path[32], buf[sizeof(p->exe)];
@@ -246,7 +248,8 @@ static void read_segment_file(struct rr_procs *all, int dir, const char *file, c
 	if (is_wanted_pid(holder > 0 ? holder : name.pid, pids, npids)) {
 		bool ok = read_segment(&p, fd, holder);
 
-		add_proc(all, &p, ok && (p.verified || (p.pid == name.pid && p.ticks == name.ticks)));
+		add_proc(all, &p, ok &&
+			 (p.verified || (p.pid == name.pid && p.ticks == name.ticks)));
 	}
 	close(fd);
 }
@@ -265,8 +268,9 @@ void rr_procs_read(struct rr_procs *all, const char *dir, const int *pids, uint3
 
 /* --- those without a file --- */
 
-/* Opens the descriptor that entry name of dir, /proc/PID/fd, stands for, if it is called want: first
- * without effect, since the process may put something else in its place. -1: it is not. */
+/* Opens the descriptor that entry name of dir, /proc/PID/fd, stands for, if it is called
+ * want: first without effect, since the process may put something else in its place. -1: it
+ * is not. */
 static int open_link(int dir, const char *name, const char *want, int flags)
 {
 	char target[sizeof(RR_RUN_MEMFD) + RR_RUN_PATH + 32], path[40];
@@ -287,9 +291,10 @@ static int open_link(int dir, const char *name, const char *want, int flags)
 	return fd;
 }
 
-/* Only what the process itself holds: a child without a segment of its own may have its parent's
- * descriptor. */
-static bool scan_link(struct rr_procs *all, int dir, const char *name, const char *want, int pid)
+/* Only what the process itself holds: a child without a segment of its own may have its
+ * parent's descriptor. */
+static bool scan_link(struct rr_procs *all, int dir, const char *name, const char *want,
+		      int pid)
 {
 	int fd = open_link(dir, name, want, O_RDONLY);
 	struct rr_proc p;

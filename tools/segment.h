@@ -24,7 +24,8 @@ struct rr_proc {
 	uint64_t ticks, since_ns;
 	bool alive, ended;
 	bool has_log;			/* lines of its go somewhere */
-	bool verified;			/* it lives, pid is the kernel's word, and so are the names */
+	bool verified;			/* it lives, pid is the kernel's word, and so are the
+					 * names */
 	char comm[32], exe[96];
 	uint64_t carriers[RR_CARRIER_COUNT];
 	uint64_t reasons[RR_STAT_REASONS];
@@ -37,18 +38,19 @@ struct rr_proc {
 struct rr_procs {
 	struct rr_proc *p;
 	uint32_t n;
-	uint32_t strangers, strange_conns;	/* of other users, but root: there is a bound to these */
+	uint32_t strangers, strange_conns;	/* of other users, but root: there is a bound to
+						 * these */
 };
 
-/* Reads the bytes of a segment into p, which is all zeroes: what its writer says. false: it is none.
- * bytes is aligned for struct rr_stat_seg. The caller frees p->conns. */
+/* Reads the bytes of a segment into p, which is all zeroes: what its writer says. false: it is
+ * none. bytes is aligned for struct rr_stat_seg. The caller frees p->conns. */
 bool rr_segment_parse(struct rr_proc *p, const void *bytes, size_t size);
 
 /* Appends the processes of the segments in dir that can be read, pids (npids 0: all) only. */
 void rr_procs_read(struct rr_procs *all, const char *dir, const int *pids, uint32_t npids);
 
-/* Appends the processes whose segment is no file (RR_RUN_MEMFD, of run directory host) and whose
- * descriptors we may look at: our user's, all users' for root. */
+/* Appends the processes whose segment is no file (RR_RUN_MEMFD, of run directory host) and
+ * whose descriptors we may look at: our user's, all users' for root. */
 void rr_procs_scan(struct rr_procs *all, const char *host, const int *pids, uint32_t npids);
 
 /* By pid, the living first. */

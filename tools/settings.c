@@ -46,7 +46,8 @@ static void note_option(const struct rr_where *at, const char *name, const struc
 		snprintf(to, sizeof(*origins), "environment, %s", name);
 }
 
-static void note_rule(const struct rr_where *at, const struct rr_rule *r, struct rr_text command)
+static void note_rule(const struct rr_where *at, const struct rr_rule *r,
+		      struct rr_text command)
 {
 	struct counted *k = &counted[ncounted++];
 
@@ -67,12 +68,14 @@ static void print_problem(const char *line, unsigned len)
 	printf("%.*s\n", (int)len, line);
 }
 
-static void ignore_option(const struct rr_where *at, const char *name, const struct rr_option *o)
+static void ignore_option(const struct rr_where *at, const char *name,
+			  const struct rr_option *o)
 {
 	(void)at, (void)name, (void)o;
 }
 
-static void ignore_rule(const struct rr_where *at, const struct rr_rule *r, struct rr_text command)
+static void ignore_rule(const struct rr_where *at, const struct rr_rule *r,
+			struct rr_text command)
 {
 	(void)at, (void)r, (void)command;
 }
@@ -88,8 +91,8 @@ static void put_option(const struct rr_option *o)
 	const char *origin = origins[o - rr_options];
 
 	rr_option_text(&conf, o, text, sizeof(text));
-	snprintf(line, sizeof(line), !*text || strpbrk(text, " #") ? "%s = \"%s\"" : "%s = %s", o->name,
-		 text);
+	snprintf(line, sizeof(line), !*text || strpbrk(text, " #") ? "%s = \"%s\"" : "%s = %s",
+		 o->name, text);
 	printf("%-39s # %s\n", line, *origin ? origin : "default");
 }
 
@@ -110,7 +113,8 @@ static void print_address(const struct rr_rule *r)
 
 	if (r->family)
 		printf("address = %s/%u\n",
-		       inet_ntop(r->family == 4 ? AF_INET : AF_INET6, r->address, text, sizeof(text)),
+		       inet_ntop(r->family == 4 ? AF_INET : AF_INET6, r->address, text,
+				 sizeof(text)),
 		       r->prefix);
 }
 
@@ -292,9 +296,11 @@ static void say_what_differs(int pid, const char *file)
 	char *maps = read_proc_file(pid, "maps", &len);
 
 	if (maps && !strstr(maps, "librpcrdma_shim.so"))
-		printf("# process %d has not loaded librpcrdma_shim.so: this is what it would be told\n", pid);
+		printf("# process %d has not loaded librpcrdma_shim.so: this is what it would "
+		       "be told\n", pid);
 	if (!stat(file, &st) && st.st_mtime > started(pid))
-		printf("# %s is younger than process %d: what that has read is not known\n", file, pid);
+		printf("# %s is younger than process %d: what that has read is not known\n",
+		       file, pid);
 	free(maps);
 }
 
@@ -324,7 +330,8 @@ int rr_settings_print_pid(int pid)
 		return -1;
 	}
 	if (is_secure(pid)) {
-		printf("# process %d has more rights than its caller: its environment does not count\n", pid);
+		printf("# process %d has more rights than its caller: its environment does not "
+		       "count\n", pid);
 		len = 0;
 	}
 	envp = split_variables(text, len);

@@ -175,7 +175,8 @@ uint32_t rr_cpus(rr_time now)
 	if (likely(then && now - then < REFRESH))
 		return atomic_load_explicit(&kept, memory_order_relaxed);
 	/* one of the threads that find it old */
-	if (!atomic_compare_exchange_strong_explicit(&asked, &then, now | 1, memory_order_relaxed,
+	if (!atomic_compare_exchange_strong_explicit(&asked, &then, now | 1,
+						     memory_order_relaxed,
 						     memory_order_relaxed))
 		return atomic_load_explicit(&kept, memory_order_relaxed);
 	if (atomic_fetch_add_explicit(&times, 1, memory_order_relaxed) % SELDOM == 0 &&

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Hosts by their boot id, TCP connections by their addresses. The first byte that is hashed tells the two apart. */
+/* Hosts by their boot id, TCP connections by their addresses. The first byte that is hashed
+ * tells the two apart. */
 
 #include "core/base/ident.h"
 
@@ -17,7 +18,8 @@
 
 enum { OF_HOST = 'h', OF_ENDS = 'e' };
 
-/* The text of the boot id; false: nobody knows it. It is read once: each thread that comes before it is there reads it. */
+/* The text of the boot id; false: nobody knows it. It is read once: each thread that comes
+ * before it is there reads it. */
 static bool boot_id(uint8_t out[BOOT_ID])
 {
 	static uint8_t kept[BOOT_ID];
@@ -36,7 +38,8 @@ static bool boot_id(uint8_t out[BOOT_ID])
 	if (n < (ssize_t)BOOT_ID)
 		return false;
 	memcpy(out, text, BOOT_ID);
-	if (atomic_compare_exchange_strong_explicit(&stage, &none, 1, memory_order_relaxed, memory_order_relaxed)) {
+	if (atomic_compare_exchange_strong_explicit(&stage, &none, 1, memory_order_relaxed,
+						    memory_order_relaxed)) {
 		memcpy(kept, text, BOOT_ID);
 		atomic_store_explicit(&stage, 2, memory_order_release);
 	}
@@ -71,8 +74,8 @@ static bool pack_address(uint8_t out[ADDRESS], const struct sockaddr *sa)
 	return true;
 }
 
-void rr_ends_id(const uint8_t token[16], const struct sockaddr *client, const struct sockaddr *server,
-		uint8_t out[RR_IDENT_LEN])
+void rr_ends_id(const uint8_t token[16], const struct sockaddr *client,
+		const struct sockaddr *server, uint8_t out[RR_IDENT_LEN])
 {
 	uint8_t what[1 + 2 * ADDRESS] = { OF_ENDS };
 

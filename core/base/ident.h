@@ -2,8 +2,9 @@
 #ifndef RR_IDENT_H
 #define RR_IDENT_H
 
-/* What two ends compare to find out where the other one is. Both are digests under the connection's random token:
- * they say equal or not, and mean nothing on another connection. All zeroes: not known. */
+/* What two ends compare to find out where the other one is. Both are digests under the
+ * connection's random token: they say equal or not, and mean nothing on another connection. All
+ * zeroes: not known. */
 
 #include <sys/socket.h>
 
@@ -15,10 +16,11 @@
 /* Which host this is: the same for all its processes, whatever namespaces they are in. */
 void rr_host_id(const uint8_t token[16], uint8_t out[RR_IDENT_LEN]);
 
-/* Which TCP connection this is, by the addresses and ports of the end that called connect() and of the other. An IPv4
- * address and the same one mapped into IPv6 are equal; scopes, which are each host's own, do not count. */
-void rr_ends_id(const uint8_t token[16], const struct sockaddr *client, const struct sockaddr *server,
-		uint8_t out[RR_IDENT_LEN]);
+/* Which TCP connection this is, by the addresses and ports of the end that called connect() and
+ * of the other. An IPv4 address and the same one mapped into IPv6 are equal; scopes, which are
+ * each host's own, do not count. */
+void rr_ends_id(const uint8_t token[16], const struct sockaddr *client,
+		const struct sockaddr *server, uint8_t out[RR_IDENT_LEN]);
 
 bool rr_ident_known(const uint8_t id[RR_IDENT_LEN]);
 

@@ -27,7 +27,8 @@ enum {	/* in flags */
 };
 
 static _Atomic int32_t own_pid;
-static _Atomic uint32_t alias;		/* where another process may have the same pid; 0 none */
+static _Atomic uint32_t alias;		/* where another process may have the same pid; 0
+					 * none */
 
 static int32_t self_pid(void)
 {
@@ -40,7 +41,8 @@ static int32_t self_pid(void)
 	return pid;
 }
 
-/* The parent of the first process of a PID namespace, or of one that has entered it, cannot be seen. */
+/* The parent of the first process of a PID namespace, or of one that has entered it, cannot be
+ * seen. */
 bool rr_lock_forked(void)
 {
 	pid_t pid = getpid();
@@ -78,13 +80,15 @@ bool rr_lock_is_stuck(const struct rr_lock *l)
 /* This process, in the word of l. */
 static inline uint32_t self_in(const struct rr_lock *l)
 {
-	uint32_t other = unlikely(has(l, MIXED)) ? atomic_load_explicit(&alias, memory_order_relaxed) : 0;
+	uint32_t other = unlikely(has(l, MIXED)) ?
+			 atomic_load_explicit(&alias, memory_order_relaxed) : 0;
 
 	return other ? other : (uint32_t)self_pid();
 }
 
-/* The word of a lock that this thread holds, nobody waiting: pid and thread are in it at once, so
- * that neither a handler nor a death between two instructions finds a holder without a name. */
+/* The word of a lock that this thread holds, nobody waiting: pid and thread are in it at
+ * once, so that neither a handler nor a death between two instructions finds a holder
+ * without a name. */
 static inline uint32_t own_word(const struct rr_lock *l, uintptr_t self)
 {
 	uint64_t hash = (uint64_t)self * UINT64_C(0x9e3779b97f4a7c15);
@@ -155,7 +159,8 @@ bool rr_pid_is_dead(int32_t pid)
 		syscall(SYS_close, p.fd);
 	} else {	/* without it: of a child of ours wait(2) knows */
 		dead = (kill(pid, 0) < 0 && errno == ESRCH) ||
-		       (syscall(SYS_waitid, P_PID, pid, &si, WEXITED | WNOHANG | WNOWAIT, NULL) == 0 &&
+		       (syscall(SYS_waitid, P_PID, pid, &si, WEXITED | WNOHANG | WNOWAIT,
+				NULL) == 0 &&
 			si.si_pid == pid);
 	}
 	errno = e;
@@ -168,11 +173,12 @@ static bool of_the_dead(const struct rr_lock *l, uint32_t word)
 	return !has(l, MIXED) && rr_pid_is_dead((int32_t)(word >> 10));
 }
 
-/* A process that is stopped cannot be told from one that is slow. Its lock is not taken away from it, for it
- * may go on; but only the first call waits. False: it has gone on just now. */
+/* A process that is stopped cannot be told from one that is slow. Its lock is not taken away
+ * from it, for it may go on; but only the first call waits. False: it has gone on just now. */
 static bool give_up_holder(struct rr_lock *l, uint32_t word)
 {
-	/* Both in one order with those of rr_lock_drop(): it takes the flag away, or we see that. */
+	/* Both in one order with those of rr_lock_drop(): it takes the flag away, or we see
+	 * that. */
 	atomic_fetch_or(&l->flags, STUCK);
 	if (atomic_load(&l->word) == word)
 		return true;
@@ -187,7 +193,8 @@ static bool replace(struct rr_lock *l, uint32_t was)
 	uintptr_t self = (uintptr_t)pthread_self();
 
 	if (!atomic_compare_exchange_strong_explicit(&l->word, &was, own_word(l, self) | WAITED,
-						     memory_order_acquire, memory_order_relaxed))
+						     memory_order_acquire,
+						     memory_order_relaxed))
 		return false;
 	note_taken(l, self);
 	return true;
@@ -223,7 +230,8 @@ static RR_NOINLINE int take_slow(struct rr_lock *l)
 		if (!word && replace(l, 0))
 			return 0;
 		if (!word || (!(word & WAITED) &&
-			      !atomic_compare_exchange_strong_explicit(&l->word, &word, word | WAITED,
+			      !atomic_compare_exchange_strong_explicit(&l->word, &word,
+								       word | WAITED,
 								       memory_order_relaxed,
 								       memory_order_relaxed)))
 			continue;

@@ -162,7 +162,8 @@ static void convert(struct out *o, const struct spec *s, char verb, struct log_a
 	case 'd':
 	case 'i':
 		v = get_signed(a, s->size);
-		put_number(o, s, v < 0 ? -(uint64_t)v : (uint64_t)v, 10, v < 0 ? "-" : "", false);
+		put_number(o, s, v < 0 ? -(uint64_t)v : (uint64_t)v, 10, v < 0 ? "-" : "",
+			   false);
 		break;
 	case 'u':
 		put_number(o, s, get_unsigned(a, s->size), 10, "", false);
@@ -259,7 +260,8 @@ static bool may_write(rr_time now)
 			atomic_fetch_add_explicit(&left_out, 1, memory_order_relaxed);
 			return false;
 		}
-	} while (!atomic_compare_exchange_weak_explicit(&paid_until, &was, to, memory_order_relaxed,
+	} while (!atomic_compare_exchange_weak_explicit(&paid_until, &was, to,
+							memory_order_relaxed,
 							memory_order_relaxed));
 	return true;
 }

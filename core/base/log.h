@@ -40,8 +40,8 @@ bool rr_log_has_sink(void);
 /* The name of this process in its lines, until then none. Before there are threads that log. */
 void rr_log_name(const char *command);
 
-/* At level debug all lines are written; else 20 in a second, and some hundred at once: peers must not fill a disk. The next
- * line that is written says how many are missing.
+/* At level debug all lines are written; else 20 in a second, and some hundred at once: peers
+ * must not fill a disk. The next line that is written says how many are missing.
  *
  * Formats %s %d %i %u %x %X %c %p %% with 0-padding, width, l, ll, z, and %.Ns, %.*s; nothing
  * else. Control characters come out as '?': a line stays a line. */

@@ -37,15 +37,16 @@ struct rr_os {
 	int (*poll)(struct pollfd *, nfds_t, int);
 };
 
-/* libc's are cancellation points: a thread cancelled in core would leave a lock held, and one in
- * epoll_ctl(), which is none, must not be. Results and errno as libc's. */
+/* libc's are cancellation points: a thread cancelled in core would leave a lock held, and one
+ * in epoll_ctl(), which is none, must not be. Results and errno as libc's. */
 int rr_os_open(const char *path, int flags);
 int rr_os_openat(int dir, const char *name, int flags);
 int rr_os_fallocate(int fd, int mode, off_t off, off_t len);
 bool rr_os_random(void *buf, size_t n);	/* without waiting; false: there is none yet */
 void rr_os_nap(rr_time t);
 
-/* getpid(), mostly without a system call, whichever way the process was forked. In a vfork() child it is the parent's. */
+/* getpid(), mostly without a system call, whichever way the process was forked. In a vfork()
+ * child it is the parent's. */
 pid_t rr_pid(void);
 
 /* The table in force; set once before the first use of core. */
@@ -54,8 +55,8 @@ extern const struct rr_os *rr_os;
 /* CLOCK_MONOTONIC, by the vDSO: no system call, async-signal-safe. */
 rr_time rr_now(void);
 
-/* The same clock at its last tick: up to some milliseconds behind, several times cheaper. Not to
- * be compared with rr_now(). */
+/* The same clock at its last tick: up to some milliseconds behind, several times cheaper. Not
+ * to be compared with rr_now(). */
 rr_time rr_now_coarse(void);
 
 #endif

@@ -100,7 +100,8 @@ static int table_with(int fd)
 
 int rr_ownfd_place(rlim_t limit, bool alone, int fd)
 {
-	int at = limit > LIMIT_MIN ? (int)rr_min(limit / 2, (rlim_t)BEGIN_MOST) : (int)limit * 3 / 4;
+	int at = limit > LIMIT_MIN ? (int)rr_min(limit / 2, (rlim_t)BEGIN_MOST) :
+		 (int)limit * 3 / 4;
 
 	return alone ? at : rr_min(at, table_with(fd) / 8 * 5);
 }
@@ -117,8 +118,8 @@ int rr_ownfd_floor(int fd)
 	return rr_ownfd_place(lim.rlim_cur, __libc_single_threaded, fd);
 }
 
-/* Another number for the file behind fd, where they began when last that was looked at. One that was raised since does
- * no harm; one that was lowered fails. */
+/* Another number for the file behind fd, where they began when last that was looked at. One
+ * that was raised since does no harm; one that was lowered fails. */
 static int dup_as_then(int fd, int least)
 {
 	rlim_t limit = atomic_load_explicit(&limit_then, memory_order_relaxed);

@@ -110,7 +110,8 @@ static bool back_entry(struct rr_stat_seg *seg, uint32_t i)
 	end = rr_align(end, page);
 	ok = allocate(seg, have, end - have);
 	errno = saved;
-	while (ok && have < end && !atomic_compare_exchange_weak_explicit(&seg->backed, &have, end,
+	while (ok && have < end &&
+	       !atomic_compare_exchange_weak_explicit(&seg->backed, &have, end,
 			memory_order_relaxed, memory_order_relaxed))
 		;
 	return ok;
@@ -165,8 +166,8 @@ static void add_atomic(_Atomic uint64_t *v, uint64_t n)
 		atomic_fetch_add_explicit(v, n, memory_order_relaxed);
 }
 
-/* In the shared entry the carrier is that of whoever came last. That a connection is carried is said once
- * in its life. */
+/* In the shared entry the carrier is that of whoever came last. That a connection is carried is
+ * said once in its life. */
 static bool arrives(const struct rr_stat_seg *seg, const struct rr_stat_conn *e,
 		    enum rr_conn_state state)
 {
@@ -180,7 +181,8 @@ void rr_stats_state(struct rr_stat_seg *seg, struct rr_stat_conn *e, enum rr_con
 
 	atomic_store_explicit(&e->state, state, memory_order_relaxed);
 	atomic_store_explicit(&e->reason, reason, memory_order_relaxed);
-	if (!seg || carrier == RR_CARRIER_NONE || (carrier == before && !arrives(seg, e, state)))
+	if (!seg || carrier == RR_CARRIER_NONE ||
+	    (carrier == before && !arrives(seg, e, state)))
 		return;
 	add_atomic(&seg->carriers[carrier], 1);
 	if (carrier == RR_CARRIER_TCP)

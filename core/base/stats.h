@@ -43,8 +43,8 @@ enum rr_reason;
 void rr_stats_init(struct rr_stat_seg *seg, int pid, uint64_t start_ticks, const char *comm,
 		   const char *exe);
 
-/* Allocates bytes of the segment's file, where the kernel has no MADV_POPULATE_WRITE (Linux 5.14).
- * NULL: there is no such file, and none of its memory is asked for. */
+/* Allocates bytes of the segment's file, where the kernel has no MADV_POPULATE_WRITE (Linux
+ * 5.14). NULL: there is no such file, and none of its memory is asked for. */
 typedef bool rr_stats_room_fn(size_t off, size_t len);
 extern rr_stats_room_fn *_Atomic rr_stats_room;
 
@@ -81,7 +81,8 @@ void rr_stats_latency(struct rr_stat_seg *seg, uint64_t ns);
 const char *rr_carrier_name(unsigned carrier);
 const char *rr_state_name(unsigned state);
 const char *rr_reason_text(unsigned reason);
-const char *rr_dialect_name(unsigned dialect);	/* of struct rr_stat_conn; "" where it is not said */
+const char *rr_dialect_name(unsigned dialect);	/* of struct rr_stat_conn; "" where it is not
+						 * said */
 
 /* Of enum rr_dialect, as in the configuration; NULL behind the last. */
 extern const char *const rr_dialect_names[];

@@ -2,12 +2,12 @@
 #ifndef RR_STATS_ABI_H
 #define RR_STATS_ABI_H
 
-/* Layout of the statistics segment: one file per process in the run directory (or a memfd, where
- * there is none), written by the shim, read by rdmarpc-stat. The process that it is about holds a lock
- * on it while it lives (config/rundir.h). Fixed-width, the same for 32- and 64-bit programs.
- * The file is sparse: an entry that was never used occupies nothing. Readers trust no
- * number in it. Bump RR_STAT_VERSION on any change but appended counters and reasons,
- * and what was padding: it is zero where a process knows nothing of it. */
+/* Layout of the statistics segment: one file per process in the run directory (or a memfd,
+ * where there is none), written by the shim, read by rdmarpc-stat. The process that it is about
+ * holds a lock on it while it lives (config/rundir.h). Fixed-width, the same for 32- and 64-bit
+ * programs. The file is sparse: an entry that was never used occupies nothing. Readers trust no
+ * number in it. Bump RR_STAT_VERSION on any change but appended counters and reasons, and what
+ * was padding: it is zero where a process knows nothing of it. */
 
 #include "core/base/compiler.h"
 #include "core/base/hist.h"
@@ -21,7 +21,8 @@
 #define RR_STAT_HIST	RR_HIST_BUCKETS
 #define RR_STAT_ADDR	56u	/* "[IPv6]:port" and its NUL fit */
 
-enum rr_carrier { RR_CARRIER_NONE, RR_CARRIER_TCP, RR_CARRIER_SHM, RR_CARRIER_VERBS, RR_CARRIER_COUNT };
+enum rr_carrier { RR_CARRIER_NONE, RR_CARRIER_TCP, RR_CARRIER_SHM, RR_CARRIER_VERBS,
+		  RR_CARRIER_COUNT };
 
 enum rr_conn_state {	/* what rdmarpc-stat prints as state */
 	RR_CS_FREE, RR_CS_NEW, RR_CS_OFFERED, RR_CS_ANSWERED, RR_CS_CARRIED, RR_CS_DRAINING,
@@ -47,8 +48,8 @@ struct rr_stat_conn {
 	uint64_t since_ns;		/* CLOCK_REALTIME */
 	struct rr_counters count;
 	uint64_t room[RR_STAT_COUNTERS - RR_C_COUNT];
-	/* What a carried connection speaks: enum rr_dialect + 1, and its version's number. Zeroes: it
-	 * is not said. */
+	/* What a carried connection speaks: enum rr_dialect + 1, and its version's number.
+	 * Zeroes: it is not said. */
 	_Atomic uint32_t dialect, version;
 };
 
@@ -59,7 +60,8 @@ struct rr_stat_seg {
 	uint32_t ncounters, nconns, nreasons, nhist;
 	uint32_t conn_size;
 	int32_t pid;			/* in the PID namespace of the process */
-	uint64_t start_ticks;		/* field 22 of /proc/PID/stat: tells a pid's lives apart */
+	uint64_t start_ticks;		/* field 22 of /proc/PID/stat: tells a pid's lives
+					 * apart */
 	uint64_t created_ns;		/* CLOCK_REALTIME */
 	char comm[32];
 	char exe[96];

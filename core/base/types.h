@@ -43,7 +43,8 @@ enum rr_dialect {
 enum rr_reply_chunks {
 	RR_REPLY_CHUNKS_AUTO,	/* where reliable replies are agreed never, else always */
 	RR_REPLY_CHUNKS_NEVER,
-	RR_REPLY_CHUNKS_BOUNDED, /* when an upper-layer binding knows how long it gets at most */
+	RR_REPLY_CHUNKS_BOUNDED, /* when an upper-layer binding knows how long it gets at
+				  * most */
 };
 
 /* What waiting may cost. */
@@ -66,8 +67,10 @@ enum rr_cap {
 	RR_CAP_RING_CREDITS	= 1 << 1, /* a credit is back when its receive is reposted,
 					   * seen in ring state (shm) */
 	RR_CAP_HATCH		= 1 << 2, /* either direction may go back to TCP */
-	RR_CAP_REVERSE_CHUNKS	= 1 << 3, /* calls against the connection's direction may have chunks */
-	RR_CAP_CROSSING		= 1 << 4, /* in an offer and its answer: they ride along, calls go on meanwhile */
+	RR_CAP_REVERSE_CHUNKS	= 1 << 3, /* calls against the connection's direction may have
+					   * chunks */
+	RR_CAP_CROSSING		= 1 << 4, /* in an offer and its answer: they ride along, calls
+					   * go on meanwhile */
 };
 
 #endif

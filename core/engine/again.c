@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Calls that were answered by an error, sent again with other chunks (version-two-08 §5.3.3). Which, amend.c decides.
+/* Calls that were answered by an error, sent again with other chunks (version-two-08 §5.3.3).
+ * Which, amend.c decides.
  *
- * A responder sees that it takes no such Read chunks, or not so many segments, before it does anything: then any call
- * may be sent again. That a reply has no room it finds when the call has been executed: then
- * only one whose binding says that it does no harm. The first exposures are taken back before anything is
- * exposed anew. The message is where it was: the entry of its Send stays, and its buffer with it,
- * as long as the call may need them. With ring credits nothing is kept: calls that are never
- * answered must hold nothing. */
+ * A responder sees that it takes no such Read chunks, or not so many segments, before it does
+ * anything: then any call may be sent again. That a reply has no room it finds when the call
+ * has been executed: then only one whose binding says that it does no harm. The first exposures
+ * are taken back before anything is exposed anew. The message is where it was: the entry of its
+ * Send stays, and its buffer with it, as long as the call may need them. With ring credits
+ * nothing is kept: calls that are never answered must hold nothing. */
 
 #include "core/engine/engine_int.h"
 
@@ -15,8 +16,10 @@ bool rr_again_keeps(const struct rr_eng *e, const struct rr_plan *p)
 {
 	if (e->ring)
 		return false;
-	/* short calls without chunks may lie in memory of the app's own, unless any call has some */
-	return p->item.len || !p->fits || (e->chunk_most && (p->reply || p->write || p->idempotent));
+	/* short calls without chunks may lie in memory of the app's own, unless any call has
+	 * some */
+	return p->item.len || !p->fits ||
+	       (e->chunk_most && (p->reply || p->write || p->idempotent));
 }
 
 void rr_again_over(struct rr_eng *e, struct rr_call *c)
@@ -30,9 +33,11 @@ void rr_again_over(struct rr_eng *e, struct rr_call *c)
 }
 
 /* What of its message is in the Send does not fit beside chunks that it did not have. */
-static bool too_long_inline(const struct rr_eng *e, const struct rr_call *c, const struct rr_out *t)
+static bool too_long_inline(const struct rr_eng *e, const struct rr_call *c,
+			    const struct rr_out *t)
 {
-	uint32_t hdr = e->hdr_min + (c->reply.len ? e->hdr_reply : 0) + (c->write.len ? e->hdr_write : 0);
+	uint32_t hdr = e->hdr_min + (c->reply.len ? e->hdr_reply : 0) +
+		       (c->write.len ? e->hdr_write : 0);
 	uint64_t placed = rr_ulb_padded(t->item.len);
 
 	if (placed)

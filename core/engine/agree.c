@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* What is spoken: the codec and its traits, and what both sides have agreed on. It is set at the start, and changed by the
- * opening. */
+/* What is spoken: the codec and its traits, and what both sides have agreed on. It is set at
+ * the start, and changed by the opening. */
 
 #include "core/engine/queues.h"
 
@@ -21,7 +21,8 @@ static void header_sizes(struct rr_eng *e)
 	e->hdr_write = e->codec->size(&e->tx) - e->hdr_min;
 }
 
-void rr_eng_speak(struct rr_eng *e, const struct rr_codec *codec, const struct rr_traits *traits)
+void rr_eng_speak(struct rr_eng *e, const struct rr_codec *codec,
+		  const struct rr_traits *traits)
 {
 	e->codec = codec;
 	e->traits = traits;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Errors in answer to a call: what it would have needed (version-two-08 §5.3.3), and whether it is sent again with that
- * (again.c). */
+/* Errors in answer to a call: what it would have needed (version-two-08 §5.3.3), and whether it
+ * is sent again with that (again.c). */
 
 #include "core/engine/engine_int.h"
 
-#define TRIES	4u	/* of one call: a responder that always wants it otherwise never gets it */
+/* of one call: a responder that always wants it otherwise never gets it */
+#define TRIES	4u
 
 static bool by_whole(struct rr_call *c, const struct rr_out *t)
 {
@@ -20,14 +21,15 @@ static uint32_t segs_of(const struct rr_mem *m)
 
 static bool by_fewer_segments(struct rr_call *c, uint32_t limit)
 {
-	uint32_t had = rr_max(segs_of(&c->args), rr_max(segs_of(&c->reply), segs_of(&c->write)));
+	uint32_t had = rr_max(segs_of(&c->args),
+			      rr_max(segs_of(&c->reply), segs_of(&c->write)));
 
 	c->max_segs = limit;
 	return limit && limit < had;
 }
 
-/* A Reply chunk, and no Write chunk, for a reply of which so much has to go there; what would have gone to
- * the Write chunk too. */
+/* A Reply chunk, and no Write chunk, for a reply of which so much has to go there; what would
+ * have gone to the Write chunk too. */
 static bool by_reply_chunk(const struct rr_eng *e, struct rr_call *c, uint32_t needed)
 {
 	uint64_t placed = c->write.len ? c->around + rr_ulb_padded(c->write.len) : 0;
@@ -66,7 +68,8 @@ static bool amend(const struct rr_eng *e, struct rr_call *c, const struct rr_out
 }
 
 /* What the next call of its procedure is to offer. */
-static enum rr_eng_why learn_size(struct rr_eng *e, const struct rr_call *c, const struct rr_msg *m)
+static enum rr_eng_why learn_size(struct rr_eng *e, const struct rr_call *c,
+				  const struct rr_msg *m)
 {
 	bool size = m->err == RR_ERR_WRITE_RESOURCE || m->err == RR_ERR_REPLY_RESOURCE;
 
@@ -78,8 +81,8 @@ static enum rr_eng_why learn_size(struct rr_eng *e, const struct rr_call *c, con
 	return RR_WHY_ERR_CHUNK;
 }
 
-/* The app's call cannot be answered by an error of RPC's own: if it is not sent again the app sees what TCP
- * would show it, a lost connection. */
+/* The app's call cannot be answered by an error of RPC's own: if it is not sent again the app
+ * sees what TCP would show it, a lost connection. */
 /* req: version-two-08 5.3.3 #2 #19 */
 enum rr_eng_why rr_amend_error(struct rr_eng *e, struct rr_call *c, const struct rr_msg *m)
 {

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The Connection Configuration Protocol of dialect draft02 (draft-02 §6): CONF_RDMA of program 100417. As
- * client it is what a connection begins with, and any answer but the program's own leaves everything
- * as it was. As server we answer before the app would see the call, at any time; where that is not
- * wanted the app does, who has no such program.
+/* The Connection Configuration Protocol of dialect draft02 (draft-02 §6): CONF_RDMA of program
+ * 100417. As client it is what a connection begins with, and any answer but the program's own
+ * leaves everything as it was. As server we answer before the app would see the call, at any
+ * time; where that is not wanted the app does, who has no such program.
  *
- * Sizes are of Sends, header and all, where we keep to them, and of RPC messages, with room for any
- * header, where we ask others to: the draft can be read in both ways. */
+ * Sizes are of Sends, header and all, where we keep to them, and of RPC messages, with room for
+ * any header, where we ask others to: the draft can be read in both ways. */
 
 #include "core/engine/engine_int.h"
 #include "core/wire/ccp.h"
 
-#define LEAST	256u	/* bytes of a Send: below that not even a header with one chunk is sure to fit */
+/* bytes of a Send: below that not even a header with one chunk is sure to fit */
+#define LEAST	256u
 
 /* --- what both sides say ----------------------------------------------------------------- */
 
@@ -80,7 +81,8 @@ static bool hear_reply(struct rr_eng *e, struct rr_in *in, uint32_t have)
 {
 	struct rr_ccp_res res;
 
-	switch (rr_ccp_get_reply(e->rxbuf + e->rx.hdr_len, have - e->rx.hdr_len, in->n.xid, &res)) {
+	switch (rr_ccp_get_reply(e->rxbuf + e->rx.hdr_len, have - e->rx.hdr_len, in->n.xid,
+				 &res)) {
 	case RR_CCP_NOT_OURS:
 		return false;
 	case RR_CCP_AGREED:
@@ -109,8 +111,8 @@ static bool hear_ccp(struct rr_eng *e, struct rr_in *in, enum rr_wire_rc rc, uin
 
 /* --- the server ------------------------------------------------------------------------- */
 
-/* Whose memory is, or may be, exposed to whom for a reply changes nothing here: the client has said
- * what holds from the next reply on. */
+/* Whose memory is, or may be, exposed to whom for a reply changes nothing here: the client has
+ * said what holds from the next reply on. */
 bool rr_ccp_taken(struct rr_eng *e, struct rr_in *in, const uint8_t *stream)
 {
 	uint32_t len = rr_min(in->len, (uint32_t)sizeof(e->rxbuf)), xid;
@@ -158,4 +160,5 @@ static void say_ccp(struct rr_eng *e, const struct rr_in *in, struct rr_op *op)
 				      put_ccp_reply(e, in, e->hdr + op->hdr_len);
 }
 
-const struct rr_opening rr_opening_ccp = { .begin = begin_ccp, .say = say_ccp, .hear = hear_ccp };
+const struct rr_opening rr_opening_ccp = { .begin = begin_ccp, .say = say_ccp,
+					   .hear = hear_ccp };

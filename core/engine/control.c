@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* What is said in answer to a message: RDMA_ERROR or RDMA_DONE. It is due in that message's entry until the peer can take a
- * Send, so it is bounded as the entries are. errors.c sends it. */
+/* What is said in answer to a message: RDMA_ERROR or RDMA_DONE. It is due in that message's
+ * entry until the peer can take a Send, so it is bounded as the entries are. errors.c sends
+ * it. */
 
 #include "core/engine/queues.h"
 
@@ -40,7 +41,8 @@ void rr_ctl_done(struct rr_eng *e, struct rr_in *in)
 	rr_list_add(&e->control, &e->ins, in);
 }
 
-/* req: rfc8166 4.2.4 #3, 4.5 #2 #3, 4.6.1 #3; rfc8167 4.1 #1; draft-02 4.2 #2; version-two-08 5.3.3 #1 */
+/* req: rfc8166 4.2.4 #3, 4.5 #2 #3, 4.6.1 #3; rfc8167 4.1 #1; draft-02 4.2 #2 */
+/* req: version-two-08 5.3.3 #1 */
 void rr_in_unfit(struct rr_eng *e, struct rr_in *in, enum rr_dir dir)
 {
 	if (dir == RR_DIR_REPLY || (dir == RR_DIR_UNKNOWN && e->p.connector))

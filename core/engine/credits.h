@@ -12,8 +12,9 @@ struct rr_credits {
 	uint32_t asked;		/* what our calls request */
 	uint32_t granted;	/* what the last reply said */
 	uint32_t inflight;	/* calls without reply */
-	/* draft-02 §3.8: RDMA_DONE costs a credit, and gets no reply. The call whose reply it is for leaves
-	 * its own to it, so that it need not wait for one; the reply to a later call gives that back. */
+	/* draft-02 §3.8: RDMA_DONE costs a credit, and gets no reply. The call whose reply it
+	 * is for leaves its own to it, so that it need not wait for one; the reply to a later
+	 * call gives that back. */
 	uint32_t due;		/* RDMA_DONEs that are to be sent and have a credit */
 	uint32_t dones;		/* that have been sent … */
 	uint32_t done_back;	/* … and of them those that the peer has surely taken in */
@@ -59,8 +60,8 @@ static inline void rr_credits_done(struct rr_credits *c, bool kept)
 	c->dones++;
 }
 
-/* A reply has come to a call before which so many RDMA_DONEs were sent: Sends arrive in their order, so
- * all these have been taken in. */
+/* A reply has come to a call before which so many RDMA_DONEs were sent: Sends arrive in their
+ * order, so all these have been taken in. */
 static inline void rr_credits_done_back(struct rr_credits *c, uint32_t dones)
 {
 	if ((int32_t)(dones - c->done_back) > 0)
@@ -85,8 +86,8 @@ static inline void rr_credits_return(struct rr_credits *c)
 	c->inflight--;
 }
 
-/* What a reply to a call of ours grants. Zero would deadlock us (§3.3.1): one, but where a dialect
- * has a meaning for it. */
+/* What a reply to a call of ours grants. Zero would deadlock us (§3.3.1): one, but where a
+ * dialect has a meaning for it. */
 /* req: draft-02 3.3 #2 */
 static inline void rr_credits_grant(struct rr_credits *c, uint32_t granted, bool zero)
 {

@@ -113,7 +113,8 @@ static bool has_no_chunks(const struct rr_eng *e, const uint8_t *h)
 {
 	const uint8_t *lists = h + e->traits->lists;
 
-	return (rr_be32(h + 12) | rr_be32(lists) | rr_be32(lists + 4) | rr_be32(lists + 8)) == 0;
+	return (rr_be32(h + 12) | rr_be32(lists) | rr_be32(lists + 4) |
+		rr_be32(lists + 8)) == 0;
 }
 
 /* Copies what will be judged: the peer may still write to buf. All of a header with chunks;
@@ -170,8 +171,8 @@ static bool key_is_gone(struct rr_eng *e, uint32_t handle)
 }
 
 /* req: rfc8166 4.5.2 #1 */
-/* What an answer to this header has to say. The codec's limits are those of its tables, ours may be
- * less. */
+/* What an answer to this header has to say. The codec's limits are those of its tables, ours
+ * may be less. */
 /* req: version-two-08 4.1 #1 #2, 5.2 #2, 5.3.3 #3 #4 #5 */
 static void name_fault(const struct rr_eng *e, struct rr_in *in, enum rr_wire_rc rc)
 {

@@ -2,8 +2,8 @@
 #ifndef RR_ENGINE_INT_H
 #define RR_ENGINE_INT_H
 
-/* What the files of the engine call of each other, the lower ones first: each calls only those above it here, and the
- * queues. */
+/* What the files of the engine call of each other, the lower ones first: each calls only those
+ * above it here, and the queues. */
 
 #include "core/engine/queues.h"
 
@@ -11,12 +11,13 @@
 
 /* Do these Write chunks, of a reply, say that something was written to them? */
 bool rr_writes_used(const struct rr_wchunk *w, uint32_t n, const struct rr_seg *segs);
-/* Are these w's segments of ours, with lengths not larger, filled from the front (RFC 8166 §4.3.2.2,
- * §4.3.3)? *used: bytes that they hold. */
-bool rr_writes_ours(const struct rr_chunks *ch, const struct rr_wchunk *w, const struct rr_mem *m,
-		    uint32_t *used);
-/* Judges the reply to a call that offered a Write chunk, by its Payload stream (each word of it is read
- * once): where the message will lie goes to in. False: the RPC has failed (RFC 8166 §6.1). */
+/* Are these w's segments of ours, with lengths not larger, filled from the front (RFC 8166
+ * §4.3.2.2, §4.3.3)? *used: bytes that they hold. */
+bool rr_writes_ours(const struct rr_chunks *ch, const struct rr_wchunk *w,
+		    const struct rr_mem *m, uint32_t *used);
+/* Judges the reply to a call that offered a Write chunk, by its Payload stream (each word of it
+ * is read once): where the message will lie goes to in. False: the RPC has failed (RFC 8166
+ * §6.1). */
 bool rr_writes_judge(const struct rr_call *c, struct rr_in *in, const struct rr_chunks *ch,
 		     const uint8_t *stream);
 /* Decides what of a reply to s is written to its Write chunks. False: a chunk is too small. */
@@ -48,25 +49,28 @@ void rr_inv_reply(struct rr_eng *e, const struct rr_serve *s, struct rr_op *op);
 void rr_inv_done(struct rr_eng *e, const struct rr_in *in, struct rr_op *op);
 /* Which handle of this call, or of this reply that we show, a peer that is invited to
  * (rr_eng_params.invited) may invalidate; 0 none. */
-uint32_t rr_inv_offer(const struct rr_eng *e, const struct rr_call *c, const struct rr_shown *s);
+uint32_t rr_inv_offer(const struct rr_eng *e, const struct rr_call *c,
+		      const struct rr_shown *s);
 
 /* --- padding.c --- */
 
 /* The peer's receives are aligned to this: what calls of ours are padded to, if any are. */
 void rr_pad_to(struct rr_eng *e, uint32_t align);
-/* Makes a call that goes inline and without chunks one with padding, if it can and should be. */
+/* Makes a call that goes inline and without chunks one with padding, if it can and should
+ * be. */
 void rr_pad_call(const struct rr_eng *e, const struct rr_eng_out *out, struct rr_out *t);
 /* What its Send carries, behind the header. */
 void rr_pad_parts(struct rr_eng *e, const struct rr_out *t, struct rr_op *op);
-/* Finds the padding of an RDMA_MSGP (e->rx), each word of whose stream is read once. False: it cannot be. */
+/* Finds the padding of an RDMA_MSGP (e->rx), each word of whose stream is read once. False: it
+ * cannot be. */
 bool rr_pad_in_call(struct rr_eng *e, struct rr_in *in, const uint8_t *stream);
 bool rr_pad_in_reply(struct rr_eng *e, const struct rr_call *c, struct rr_in *in,
 		     const uint8_t *stream);
 
 /* --- plan.c --- */
 
-/* With reliable replies nothing is planned but whether it fits: what does not is pulled; and where
- * the policy is so, memory for replies whose bound is known. */
+/* With reliable replies nothing is planned but whether it fits: what does not is pulled; and
+ * where the policy is so, memory for replies whose bound is known. */
 void rr_plan(const struct rr_eng *e, const struct rr_eng_out *out, struct rr_plan *p);
 
 /* --- again.c --- */
@@ -86,7 +90,8 @@ void rr_again_over(struct rr_eng *e, struct rr_call *c);
 
 /* 0 and *out, or -EAGAIN, -EMSGSIZE. */
 bool rr_rel_room(const struct rr_eng *e, uint32_t len);
-int rr_rel_reserve(struct rr_eng *e, uint32_t xid, uint32_t buf, uint32_t len, struct rr_shown **out);
+int rr_rel_reserve(struct rr_eng *e, uint32_t xid, uint32_t buf, uint32_t len,
+		   struct rr_shown **out);
 bool rr_rel_key_gone(struct rr_eng *e, uint32_t handle);
 void rr_rel_sent(struct rr_eng *e, struct rr_shown *s);
 void rr_rel_done_received(struct rr_eng *e, struct rr_in *in);
@@ -117,10 +122,10 @@ bool rr_resp_takes(const struct rr_eng *e, struct rr_in *in, const struct rr_chu
 
 /* Keeps the Read list of a message in in: false if it is above the limits. */
 bool rr_reads_take(struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch);
-/* Judges a call that has Read chunks besides the Position-Zero one, or Write chunks, by its Payload
- * stream, of which have bytes are at stream: each word of it is read once, so they need not be
- * copied first. False: it must not be executed. Else its serve knows the binding if it needs it, and
- * parts, segs, stream and len of in are as RR_OP_COMPOSE has them. */
+/* Judges a call that has Read chunks besides the Position-Zero one, or Write chunks, by its
+ * Payload stream, of which have bytes are at stream: each word of it is read once, so they need
+ * not be copied first. False: it must not be executed. Else its serve knows the binding if it
+ * needs it, and parts, segs, stream and len of in are as RR_OP_COMPOSE has them. */
 bool rr_reads_judge(struct rr_eng *e, struct rr_in *in, const uint8_t *stream, uint32_t have,
 		    uint32_t len);
 /* The same of a reply to c, all of whose stream is there. */
@@ -133,7 +138,8 @@ void rr_reads_compose(struct rr_eng *e, struct rr_in *in);
 int rr_req_send(struct rr_eng *e, const struct rr_eng_out *out);
 bool rr_req_writable(const struct rr_eng *e);
 struct rr_call *rr_req_find(struct rr_eng *e, uint32_t xid);
-/* A plain call has been sent. False: there is no room for it, or only when another is forgotten. */
+/* A plain call has been sent. False: there is no room for it, or only when another is
+ * forgotten. */
 bool rr_req_send_plain(struct rr_eng *e, const struct rr_rpc *rpc);
 /* A plain reply has come. False: not to be delivered at once, or perhaps not at all. */
 bool rr_req_reply_plain(struct rr_eng *e, uint32_t xid, uint32_t credit);
@@ -142,9 +148,11 @@ void rr_req_reply_inline(struct rr_eng *e, struct rr_in *in, const struct rr_chu
 			 const uint8_t *stream);
 void rr_req_reply_chunk(struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch);
 bool rr_req_key_gone(struct rr_eng *e, uint32_t handle);
-/* in is a reply in Read chunks that is to be pulled, and is on the queue of deliveries already. Of its Payload stream have
- * bytes are at head: all, if it has Read chunks besides. False: it is not acceptable. */
-bool rr_req_reply_pulled(struct rr_eng *e, struct rr_in *in, const uint8_t *head, uint32_t have);
+/* in is a reply in Read chunks that is to be pulled, and is on the queue of deliveries already.
+ * Of its Payload stream have bytes are at head: all, if it has Read chunks besides. False: it
+ * is not acceptable. */
+bool rr_req_reply_pulled(struct rr_eng *e, struct rr_in *in, const uint8_t *head,
+			 uint32_t have);
 /* When a call may be forgotten that cannot now, if that is waited for; or when waiting for a
  * credit ends. */
 rr_time rr_req_deadline(const struct rr_eng *e);
@@ -183,7 +191,8 @@ void rr_open_answer(struct rr_eng *e, struct rr_in *in);
 /* --- conf_rdma.c --- */
 
 extern const struct rr_opening rr_opening_ccp;
-/* A call of program ccp_prog has arrived, its message at stream. True: it is none for the app. */
+/* A call of program ccp_prog has arrived, its message at stream. True: it is none for the
+ * app. */
 bool rr_ccp_taken(struct rr_eng *e, struct rr_in *in, const uint8_t *stream);
 
 /* --- inbound.c --- */

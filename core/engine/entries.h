@@ -11,11 +11,11 @@
  *   ins      messages taken in, not finished     inbound.c
  *   txs      messages taken from the app, not sent and completed   outbound.c
  *
- * What the dialects differ in beyond their headers is in traits.c, and what the two ends say to each
- * other before anything else in opening.c.
+ * What the dialects differ in beyond their headers is in traits.c, and what the two ends say to
+ * each other before anything else in opening.c.
  *
- * What upper-layer bindings allow to travel apart from its message (RFC 8166 §6) is the matter of
- * reduce_call.c (Read chunks) and reduce_reply.c (Write chunks).
+ * What upper-layer bindings allow to travel apart from its message (RFC 8166 §6) is the matter
+ * of reduce_call.c (Read chunks) and reduce_reply.c (Write chunks).
  *
  * Messages go out in the order in which the app wrote them and are delivered in the order
  * in which they came; both queues are emptied by rr_eng_next_op() itself, so that the ring
@@ -30,7 +30,8 @@
 #define RR_ENG_RX_HEAD	128u	/* of a message without chunks this much is looked at */
 #define RR_ENG_RX_MAX	6144u	/* longest header plus RR_RPC_PEEK */
 #define RR_ENG_RETRY	RR_MSEC	/* when an exposure found no memory */
-#define RR_ENG_OPENING	(10 * RR_SEC)	/* who has not answered by then does not speak the dialect */
+/* who has not answered by then does not speak the dialect */
+#define RR_ENG_OPENING	(10 * RR_SEC)
 #define RR_ENG_STARVED	(120 * RR_SEC)	/* longer than RPC programs wait for a reply */
 
 /* An operation's id: what it is for, the entry, that entry's life. */
@@ -74,7 +75,8 @@ struct rr_call {
 	bool bare;		/* on the list of those that may be forgotten */
 	bool bounded;		/* how large its reply gets was known */
 	bool idempotent;	/* it may be executed twice */
-	bool kept;		/* what tx names stays, and its buffer, until the call is over */
+	bool kept;		/* what tx names stays, and its buffer, until the call is
+				 * over */
 	bool again;		/* it is sent again when its memory is fenced, as next says */
 	uint8_t tries;
 	rr_time since;		/* when it was sent */
@@ -117,7 +119,8 @@ struct rr_placed {
 struct rr_serve {
 	struct rr_node n;
 	struct rr_ulb_rec rec;	/* what its binding says of the reply, if it has Write chunks */
-	uint16_t short_chunk;	/* first Write chunk that is too small for its item, from one; 0 none … */
+	uint16_t short_chunk;	/* first Write chunk that is too small for its item, from one; 0
+				 * none … */
 	uint32_t short_len;	/* … and the bytes that it should have */
 	uint32_t stream;	/* bytes of the reply that are not placed … */
 	uint16_t nplaced;	/* … and what is, by ascending position */
@@ -125,7 +128,8 @@ struct rr_serve {
 	uint16_t nwrites;
 	uint16_t nsegs;
 	bool has_reply;
-	uint32_t result, read;	/* handle that its reply may invalidate, of a result or of what is read … */
+	uint32_t result, read;	/* handle that its reply may invalidate, of a result or of what
+				 * is read … */
 	uint16_t in, in_gen;	/* … and who reads the latter */
 	struct rr_wchunk reply;
 	struct rr_wchunk writes[RR_MAX_WRITE_CHUNKS];
@@ -159,7 +163,8 @@ struct rr_in {
 	bool done_due;
 	bool composing;		/* RR_OP_COMPOSE is out, or due */
 	bool reading;		/* is one of struct rr_eng.reading */
-	uint8_t waits;		/* enum rr_opcode that is due when there are fewer of them; 0 none */
+	uint8_t waits;		/* enum rr_opcode that is due when there are fewer of them; 0
+				 * none */
 	bool credit_kept;	/* for its RDMA_DONE */
 	bool credit_due;	/* delivery returns a credit: till then its receive is taken */
 	bool placing;		/* parts[0] is in buf, where the message begins at room */
@@ -168,13 +173,15 @@ struct rr_in {
 	uint32_t token;
 	uint32_t buf, off, len;
 	uint32_t credit, vers;
-	uint32_t inv;		/* handle that may be invalidated when it has been pulled; 0 none … */
+	uint32_t inv;		/* handle that may be invalidated when it has been pulled; 0
+				 * none … */
 	rr_time since;		/* … and when it came */
 	uint32_t err;		/* enum rr_errcode … */
 	uint32_t arm[2];	/* … and what goes with it */
 	struct rr_rpc rpc;
 	uint32_t stream;	/* COMPOSE, PLACE: bytes of Payload stream */
-	uint32_t room;		/* bytes of the message at most, with the Read chunks put back; PLACE: see placing */
+	uint32_t room;		/* bytes of the message at most, with the Read chunks put back;
+				 * PLACE: see placing */
 	uint16_t nsegs;		/* of the Position-Zero Read chunk … */
 	uint16_t nall;		/* … and behind them those of the parts */
 	uint16_t npads;		/* MSGP: parts are padding in the receive */
@@ -212,7 +219,8 @@ struct rr_out {
 	uint16_t serve, shown;
 	uint16_t written;	/* RDMA Writes that are out */
 	uint16_t npads;
-	struct rr_range pads[RR_ENG_PADS]; /* PADDED: so many zeroes before this byte of the message */
+	struct rr_range pads[RR_ENG_PADS]; /* PADDED: so many zeroes before this byte of the
+					    * message */
 };
 
 /* A queued operation. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Entries of messages from the peer: where one is until it is over, its receive, its turn to be read and delivered. */
+/* Entries of messages from the peer: where one is until it is over, its receive, its turn to be
+ * read and delivered. */
 
 #include "core/engine/queues.h"
 

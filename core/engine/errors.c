@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Control messages: RDMA_ERROR and RDMA_DONE, sent when the peer can take a Send, and received. What makes one due is in
- * control.c. */
+/* Control messages: RDMA_ERROR and RDMA_DONE, sent when the peer can take a Send, and received.
+ * What makes one due is in control.c. */
 
 #include "core/engine/engine_int.h"
 
 /* DONE gets no reply that would give its credit back, so we do not charge it, unless the
- * dialect says so. But a peer that does must not be overrun: it waits until a credit is free, if it
- * has none. */
+ * dialect says so. But a peer that does must not be overrun: it waits until a credit is free,
+ * if it has none. */
 /* req: reliable-reply-00 i #4 */
 static bool may_send(const struct rr_eng *e, const struct rr_in *in)
 {
@@ -79,7 +79,8 @@ void rr_ctl_error_received(struct rr_eng *e, struct rr_in *in, const struct rr_m
 		rr_in_discard(e, in);
 		return;
 	}
-	rr_eng_count(e, m->err == RR_ERR_VERS ? RR_C_err_vers_received : RR_C_err_chunk_received);
+	rr_eng_count(e,
+		     m->err == RR_ERR_VERS ? RR_C_err_vers_received : RR_C_err_chunk_received);
 	if (e->traits->full_errors && m->err != RR_ERR_VERS)
 		why = rr_amend_error(e, c, m);
 	else if (m->err == RR_ERR_CHUNK)

@@ -17,8 +17,8 @@ static enum rr_dir dir_of(const uint8_t *head, uint32_t have)
 	return type == RR_RPC_REPLY ? RR_DIR_REPLY : RR_DIR_UNKNOWN;
 }
 
-/* May a call with these chunks be taken? A message that is here cannot be in a Position-Zero Read
- * chunk as well. */
+/* May a call with these chunks be taken? A message that is here cannot be in a Position-Zero
+ * Read chunk as well. */
 static bool acceptable(struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch)
 {
 	if (!rr_resp_takes(e, in, ch) || !rr_reads_take(e, in, ch))
@@ -41,7 +41,8 @@ static bool judged(struct rr_eng *e, struct rr_in *in, const uint8_t *stream)
 static void call_inline(struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch,
 			const uint8_t *stream)
 {
-	if (unlikely(e->p.ccp_prog) && in->rpc.prog == e->p.ccp_prog && rr_ccp_taken(e, in, stream))
+	if (unlikely(e->p.ccp_prog) && in->rpc.prog == e->p.ccp_prog &&
+	    rr_ccp_taken(e, in, stream))
 		return;
 	if (!acceptable(e, in, ch)) {
 		rr_ctl_refuse(e, in);
@@ -49,7 +50,8 @@ static void call_inline(struct rr_eng *e, struct rr_in *in, const struct rr_chun
 	}
 	if (!rr_resp_keep(e, in, ch))
 		return;
-	if (unlikely(ch->nwrites || in->nparts || e->rx.type == RR_MSGP) && !judged(e, in, stream)) {
+	if (unlikely(ch->nwrites || in->nparts || e->rx.type == RR_MSGP) &&
+	    !judged(e, in, stream)) {
 		rr_ctl_error(e, in, RR_ERR_CHUNK);
 		return;
 	}
@@ -109,7 +111,8 @@ static void start_pull(struct rr_eng *e, struct rr_in *in, const struct rr_chunk
 	rr_in_arrive(e, in, RR_IN_PULL);
 	rr_in_read(e, in, RR_OP_PULL);
 	if (!e->ring)
-		rr_in_repost(e, in);	/* credits bound the pulls; with ring credits receives do */
+		rr_in_repost(e, in);	/* credits bound the pulls; with ring credits receives
+					 * do */
 }
 
 /* req: rfc8166 4.2.4 #2 */
@@ -278,7 +281,8 @@ static void count_delivery(struct rr_eng *e, const struct rr_in *in)
 	else if (in->from == RR_FROM_BUF)
 		rr_eng_count(e, RR_C_reply_chunks_received);
 	else
-		rr_eng_count(e, call ? RR_C_long_calls_received : RR_C_reliable_replies_received);
+		rr_eng_count(e,
+			     call ? RR_C_long_calls_received : RR_C_reliable_replies_received);
 }
 
 static void give_credit_back(struct rr_eng *e, struct rr_in *in)

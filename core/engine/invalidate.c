@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Send With Invalidate: which handle of the peer's a Send of ours takes back there, and, in version 2, which
- * of ours the peer's may. One goes with each Send, and saves its owner work only if nothing still
- * needs it: Writes were posted before the Send and cannot be overtaken by it, but what is read
- * must have been read to its end.
+/* Send With Invalidate: which handle of the peer's a Send of ours takes back there, and, in
+ * version 2, which of ours the peer's may. One goes with each Send, and saves its owner work
+ * only if nothing still needs it: Writes were posted before the Send and cannot be overtaken by
+ * it, but what is read must have been read to its end.
  *
- * In version 1 both sides have said beforehand that any handle will do (RFC 8797 §4.1); in version 2 each
- * header names one, or none (version-two-08 §3.3). With ring credits a call may be given up, and its
- * memory fenced, while the reply is on its way: what was invalidated already ends the connection. */
+ * In version 1 both sides have said beforehand that any handle will do (RFC 8797 §4.1); in
+ * version 2 each header names one, or none (version-two-08 §3.3). With ring credits a call may
+ * be given up, and its memory fenced, while the reply is on its way: what was invalidated
+ * already ends the connection. */
 
 #include "core/engine/engine_int.h"
 
@@ -102,8 +103,9 @@ void rr_inv_arrived(const struct rr_eng *e, struct rr_in *in, const struct rr_ch
 		in->inv = is_read(ch, e->rx.inv_handle) ? e->rx.inv_handle : 0;
 }
 
-/* What was pulled has been read to its end. If that, or the credit for DONE, took long, the responder may have lost
- * patience and taken its keys back: whoever does it again ends the connection.
+/* What was pulled has been read to its end. If that, or the credit for DONE, took long, the
+ * responder may have lost patience and taken its keys back: whoever does it again ends the
+ * connection.
  * req: reliable-reply-00 - #7 #8 #9 */
 void rr_inv_done(struct rr_eng *e, const struct rr_in *in, struct rr_op *op)
 {

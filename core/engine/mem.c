@@ -4,7 +4,8 @@
 
 #include "core/engine/queues.h"
 
-bool rr_mem_set(struct rr_mem *m, uint32_t buf, uint32_t len, const struct rr_seg *segs, uint32_t n)
+bool rr_mem_set(struct rr_mem *m, uint32_t buf, uint32_t len, const struct rr_seg *segs,
+		uint32_t n)
 {
 	uint64_t sum = 0;
 

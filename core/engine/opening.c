@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* What the two ends of a connection say to each other before the first message of the app, in the
- * dialects that have such a thing. Who connected asks, the other answers; until that is over the app's
- * messages are not taken. It takes a bounded time: who gets no answer gives the connection up.
+/* What the two ends of a connection say to each other before the first message of the app, in
+ * the dialects that have such a thing. Who connected asks, the other answers; until that is
+ * over the app's messages are not taken. It takes a bounded time: who gets no answer gives the
+ * connection up.
  *
- * Of version 2 it is the choice of the version and RDMA2_CONNPROP (version-two-08 §4, §5.3.4, §7); of draft02
- * see conf_rdma.c. */
+ * Of version 2 it is the choice of the version and RDMA2_CONNPROP (version-two-08 §4, §5.3.4,
+ * §7); of draft02 see conf_rdma.c. */
 
 #include "core/engine/engine_int.h"
 #include "core/wire/cursor.h"
@@ -79,8 +80,8 @@ static bool fall_back(struct rr_eng *e, uint32_t vers)
 	return true;
 }
 
-/* version-two-08 §7.3: calls are answered in their own version, and who connected has chosen it when
- * its first message is here. */
+/* version-two-08 §7.3: calls are answered in their own version, and who connected has chosen it
+ * when its first message is here. */
 /* req: version-two-08 7.3 #2 */
 void rr_open_version(struct rr_eng *e, const uint8_t *buf, uint32_t len)
 {
@@ -101,13 +102,15 @@ bool rr_open_heard(struct rr_eng *e, struct rr_in *in, enum rr_wire_rc rc, uint3
 static uint32_t reverse_support(const struct rr_eng *e)
 {
 	if (!e->p.connector)
-		return RR_RVREQSUP_GENL;	/* what it sends in that direction it takes in return */
+		return RR_RVREQSUP_GENL;	/* what it sends in that direction it takes in
+						 * return */
 	if (e->p.bc_credits == 0)
 		return RR_RVREQSUP_NONE;
 	return e->p.caps & RR_CAP_REVERSE_CHUNKS ? RR_RVREQSUP_GENL : RR_RVREQSUP_INLINE;
 }
 
-/* §5.3.4: all that there is to know of us; far below the 1024 bytes that any peer can receive. */
+/* §5.3.4: all that there is to know of us; far below the 1024 bytes that any peer can
+ * receive. */
 /* req: version-two-08 3.2 #4, 5.2 #1, 5.3.4 #1 #3 */
 static void say_props(struct rr_eng *e, const struct rr_in *in, struct rr_op *op)
 {
@@ -125,14 +128,15 @@ static void say_props(struct rr_eng *e, const struct rr_in *in, struct rr_op *op
 	rr_tx_encode(e, op);
 }
 
-/* What the peer's properties mean for us; of a peer that says none their defaults. They are taken once:
- * none of ours can change later (§5.3.4). */
+/* What the peer's properties mean for us; of a peer that says none their defaults. They are
+ * taken once: none of ours can change later (§5.3.4). */
 static void take_props(struct rr_eng *e, const struct rr_props *p)
 {
 	uint32_t most = rr_max(e->p.inline_send_max, e->p.inline_send);
 
 	e->p.inline_send = rr_min(p->value[RR_PROP_RBSIZ], most);
-	e->p.inline_peer = p->value[RR_PROP_RBSIZ];	/* §4.2.1: so with the need for a Reply chunk */
+	e->p.inline_peer = p->value[RR_PROP_RBSIZ];	/* §4.2.1: so with the need for a Reply
+							 * chunk */
 	if (e->p.inline_send < RR_V2_FIRST_MAX)
 		rr_eng_fail(e, RR_WHY_PROTOCOL);
 	e->mute |= !e->p.connector && p->value[RR_PROP_BRS] == RR_RVREQSUP_NONE;
@@ -162,7 +166,8 @@ static void take_defaults(struct rr_eng *e)
 /* To what we have asked? */
 static bool is_answer(const struct rr_eng *e, const struct rr_in *in)
 {
-	return e->opening == RR_OPEN_ASKED && in->dir == RR_DIR_REPLY && in->n.xid == RR_OPEN_XID;
+	return e->opening == RR_OPEN_ASKED && in->dir == RR_DIR_REPLY &&
+	       in->n.xid == RR_OPEN_XID;
 }
 
 /* Of a peer that has said something: nothing it says later changes that. */
@@ -187,8 +192,8 @@ static void props_arrived(struct rr_eng *e, struct rr_in *in)
 	}
 }
 
-/* §7.2: who does not speak version 2 says what it speaks. Who does, but has no properties, has their
- * defaults. */
+/* §7.2: who does not speak version 2 says what it speaks. Who does, but has no properties, has
+ * their defaults. */
 static void hear_refused(struct rr_eng *e, struct rr_in *in)
 {
 	const struct rr_msg *m = &e->rx;
@@ -203,7 +208,8 @@ static void hear_refused(struct rr_eng *e, struct rr_in *in)
 	rr_in_drop(e, in);
 }
 
-/* An answer that cannot be parsed: nothing may be said to that (§5.3.3), and nothing be hoped for. */
+/* An answer that cannot be parsed: nothing may be said to that (§5.3.3), and nothing be hoped
+ * for. */
 static void spoilt(struct rr_eng *e, struct rr_in *in)
 {
 	rr_eng_fail(e, RR_WHY_PROTOCOL);
@@ -233,4 +239,5 @@ static enum rr_open_state begin_v2(const struct rr_eng *e)
 	return e->p.connector ? RR_OPEN_ASKED : RR_OPEN_AWAITED;
 }
 
-const struct rr_opening rr_opening_v2 = { .begin = begin_v2, .say = say_props, .hear = hear_v2 };
+const struct rr_opening rr_opening_v2 = { .begin = begin_v2, .say = say_props,
+					  .hear = hear_v2 };

@@ -44,7 +44,8 @@ static void add_call_chunks(struct rr_chunks *ch, const struct rr_call *c)
 /* Is anything of its message behind the header? */
 static bool has_stream(const struct rr_out *t)
 {
-	return t->form == RR_TX_INLINE || t->form == RR_TX_READ_CHUNK || t->form == RR_TX_PADDED;
+	return t->form == RR_TX_INLINE || t->form == RR_TX_READ_CHUNK ||
+	       t->form == RR_TX_PADDED;
 }
 
 static struct rr_serve *serve_of(const struct rr_eng *e, const struct rr_out *t)
@@ -203,7 +204,8 @@ static bool wants_new(const struct rr_call *c, const struct rr_mem *m)
 
 /* A Write chunk has room around it. */
 /* req: rfc8166 3.4.4.1 #2, 3.4.5.2 #1; draft-02 3.4 #2 */
-static void expose_op(struct rr_eng *e, struct rr_out *t, const struct rr_mem *m, struct rr_op *op)
+static void expose_op(struct rr_eng *e, struct rr_out *t, const struct rr_mem *m,
+		      struct rr_op *op)
 {
 	const struct rr_call *c = call_of(e, t);
 	bool fresh = wants_new(c, m);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* RDMA_MSGP (draft-02 §3.5): padding before the data of large items, so that it lies in the server's
- * receives as that wants it. Where it is the header does not say, only from which length on and to what
- * alignment: who does not know the items of a message can neither put it nor take it out. Calls
- * are sent so, if they have no chunks; taken are calls and replies, without Read chunks. */
+/* RDMA_MSGP (draft-02 §3.5): padding before the data of large items, so that it lies in the
+ * server's receives as that wants it. Where it is the header does not say, only from which
+ * length on and to what alignment: who does not know the items of a message can neither put it
+ * nor take it out. Calls are sent so, if they have no chunks; taken are calls and replies,
+ * without Read chunks. */
 
 #include "core/engine/engine_int.h"
 

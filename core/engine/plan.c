@@ -4,16 +4,16 @@
  * what memory it offers for its reply (RFC 8166 §3.5, §6.2; RFC 8267). Where it takes them, the
  * latter alone, and only if the configuration wants it.
  *
- * No more than one Read chunk, no Position-Zero Read chunk beside it, and for the reply either a Write
- * chunk or a Reply chunk: servers are known that can take more and get it wrong, and one key is what
- * a server can invalidate with its reply. */
+ * No more than one Read chunk, no Position-Zero Read chunk beside it, and for the reply either
+ * a Write chunk or a Reply chunk: servers are known that can take more and get it wrong, and
+ * one key is what a server can invalidate with its reply. */
 
 #include "core/engine/engine_int.h"
 
 /* --- the reply --------------------------------------------------------------------------- */
 
-/* RFC 8166 §3.3.2: what we receive, and no more than the peer sends. The reply's header is as much longer
- * than version 1's as the shortest of its dialect is. */
+/* RFC 8166 §3.3.2: what we receive, and no more than the peer sends. The reply's header is as
+ * much longer than version 1's as the shortest of its dialect is. */
 /* req: rfc8166 3.3.3 #4 */
 static bool fits_inline(const struct rr_eng *e, uint32_t bound)
 {
@@ -25,7 +25,8 @@ static bool fits_inline(const struct rr_eng *e, uint32_t bound)
 /* A Write chunk for the first eligible result, if everything else is sure to fit inline. Any
  * other may come into it, when the first leaves it unused (RFC 8166 §4.3.2.2). */
 /* req: rfc8166 3.4.6 #1, 3.4.6.2 #1, 4.3.2.2 #2; rfc8267 6.4.2 #1 */
-static bool write_chunk(const struct rr_eng *e, const struct rr_ulb_call *call, struct rr_plan *p)
+static bool write_chunk(const struct rr_eng *e, const struct rr_ulb_call *call,
+			struct rr_plan *p)
 {
 	uint64_t rest = call->reply_rest;
 	uint32_t most;
@@ -56,7 +57,8 @@ static uint64_t known_results(const struct rr_ulb_call *call)
 	return sum;
 }
 
-/* NULL procedures (RFC 5531 §12.1) return nothing; but what makes a security context is none. */
+/* NULL procedures (RFC 5531 §12.1) return nothing; but what makes a security context is
+ * none. */
 static bool returns_nothing(const struct rr_rpc *rpc, const struct rr_ulb_rec *rec)
 {
 	return rpc->proc == 0 && !(rpc->cred_flavor == RR_RPCSEC_GSS && rec->gss_proc != 0);
@@ -64,7 +66,8 @@ static bool returns_nothing(const struct rr_rpc *rpc, const struct rr_ulb_rec *r
 
 /* A procedure's replies may grow: twice the largest seen is reckoned with, and less than the
  * default is never offered, however short all were so far: the next that is not would be lost,
- * and the connection with it (RFC 8166 §4.3.3 asks for a chunk wherever a reply may be too long). */
+ * and the connection with it (RFC 8166 §4.3.3 asks for a chunk wherever a reply may be too
+ * long). */
 static uint32_t reply_guess(const struct rr_eng *e, const struct rr_rpc *rpc,
 			    const struct rr_ulb_call *call)
 {
@@ -104,8 +107,8 @@ static void plan_reply(const struct rr_eng *e, const struct rr_rpc *rpc,
 
 /* The largest item goes, if what is left then fits into left bytes. */
 /* req: rfc8166 3.4.2 #1; rfc8267 6.4.2 #1 */
-static void plan_item(const struct rr_eng_out *out, const struct rr_ulb_call *call, uint32_t left,
-		      struct rr_plan *p)
+static void plan_item(const struct rr_eng_out *out, const struct rr_ulb_call *call,
+		      uint32_t left, struct rr_plan *p)
 {
 	const struct rr_ulb_item *most = call->args;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Operations that are queued: releases, pulls, fences. What else the driver is to do is taken from the queues of messages
- * when it asks (engine.c). */
+/* Operations that are queued: releases, pulls, fences. What else the driver is to do is taken
+ * from the queues of messages when it asks (engine.c). */
 
 #include "core/engine/queues.h"
 

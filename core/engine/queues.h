@@ -2,8 +2,8 @@
 #ifndef RR_ENGINE_QUEUES_H
 #define RR_ENGINE_QUEUES_H
 
-/* The engine's lower floor: queues and entries, by what all others say what they want done. Nothing here calls what is in
- * engine_int.h. */
+/* The engine's lower floor: queues and entries, by what all others say what they want done.
+ * Nothing here calls what is in engine_int.h. */
 
 #include "core/engine/state.h"
 
@@ -25,7 +25,8 @@ static inline bool rr_req_takes_reads(const struct rr_eng *e)
 }
 
 /* What there is to be said against in, should anything be. False, for its callers to return. */
-static inline bool rr_in_wrong(struct rr_in *in, enum rr_errcode err, uint32_t arm0, uint32_t arm1)
+static inline bool rr_in_wrong(struct rr_in *in, enum rr_errcode err, uint32_t arm0,
+			       uint32_t arm1)
 {
 	in->err = err;
 	in->arm[0] = arm0;
@@ -82,9 +83,9 @@ void rr_ctl_done(struct rr_eng *e, struct rr_in *in);
 /* An error for a call that has been answered by the app. False: no room. */
 bool rr_ctl_error_for(struct rr_eng *e, uint32_t xid, enum rr_errcode err, uint32_t arm0,
 		      uint32_t arm1);
-/* Errors in a call are answered, errors in a reply are discarded (RFC 8166 §4.5), and where neither
- * dir nor the message can say which it is, the connection's direction decides: we accept calls or make
- * them. */
+/* Errors in a call are answered, errors in a reply are discarded (RFC 8166 §4.5), and where
+ * neither dir nor the message can say which it is, the connection's direction decides: we
+ * accept calls or make them. */
 void rr_in_refuse(struct rr_eng *e, struct rr_in *in, enum rr_dir dir, enum rr_errcode err);
 /* The same with what rr_in_wrong() has put there. */
 void rr_in_unfit(struct rr_eng *e, struct rr_in *in, enum rr_dir dir);
@@ -104,24 +105,27 @@ bool rr_mem_fence(struct rr_eng *e, struct rr_mem *m, uint32_t id);
 /* The peer has invalidated this key; false if it is none of m's. */
 bool rr_mem_key_gone(struct rr_mem *m, uint32_t handle);
 /* Takes what rr_eng_exposed() says; false if it cannot be used. */
-bool rr_mem_set(struct rr_mem *m, uint32_t buf, uint32_t len, const struct rr_seg *segs, uint32_t n);
+bool rr_mem_set(struct rr_mem *m, uint32_t buf, uint32_t len, const struct rr_seg *segs,
+		uint32_t n);
 
 /* --- dialect.c --- */
 
-/* Does the transport header say of its direction what the RPC message says (enum rr_rpc_type)? Where
- * dialects leave that to the message alone it always does. */
+/* Does the transport header say of its direction what the RPC message says (enum rr_rpc_type)?
+ * Where dialects leave that to the message alone it always does. */
 bool rr_dialect_agrees(const struct rr_eng *e, const struct rr_msg *m, uint32_t type);
 /* The header of a message of ours, call or reply: its direction. */
 void rr_dialect_mark(const struct rr_eng *e, struct rr_msg *m, bool call);
 
 /* --- agree.c --- */
 
-/* Headers are this codec's from now on, and this row of the table says what else is different. */
-void rr_eng_speak(struct rr_eng *e, const struct rr_codec *codec, const struct rr_traits *traits);
+/* Headers are this codec's from now on, and this row of the table says what else is
+ * different. */
+void rr_eng_speak(struct rr_eng *e, const struct rr_codec *codec,
+		  const struct rr_traits *traits);
 /* Are chunks in reverse calls a matter of agreement, and wanted? */
 bool rr_eng_may_reverse(const struct rr_eng *e);
-/* Speaks version vers from now on instead; false if that is not possible. Reliable replies were a matter of the
- * opening: there are none. */
+/* Speaks version vers from now on instead; false if that is not possible. Reliable replies were
+ * a matter of the opening: there are none. */
 bool rr_eng_fall_back(struct rr_eng *e, uint32_t vers);
 /* Both sides have said what they can: reliable replies, and chunks in reverse calls. */
 void rr_eng_agreed(struct rr_eng *e, bool reliable, bool reverse_chunks);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Calls whose argument data is in Read chunks (RFC 8166 §3.4.5, §6.1), and replies whose results are
- * (draft-02 §3.4).
+/* Calls whose argument data is in Read chunks (RFC 8166 §3.4.5, §6.1), and replies whose
+ * results are (draft-02 §3.4).
  *
  * A call is judged by its Payload stream before anything of a Read chunk is fetched: does each
  * stand where its binding has an item, with that item's length? Only then the message
@@ -38,9 +38,11 @@ static uint64_t take_chunk(struct rr_in *in, const struct rr_chunks *ch, uint32_
 	return len;
 }
 
-/* A call that is longer than any of ours may be has no error of its own (version-two-08 §5.3.3). */
+/* A call that is longer than any of ours may be has no error of its own (version-two-08
+ * §5.3.3). */
 /* req: version-two-08 5.3.3 #13 */
-static bool read_chunk_fits(const struct rr_eng *e, struct rr_in *in, uint64_t len, uint32_t nsegs)
+static bool read_chunk_fits(const struct rr_eng *e, struct rr_in *in, uint64_t len,
+			    uint32_t nsegs)
 {
 	if (nsegs > e->p.max_segs)
 		return rr_in_wrong(in, RR_ERR_SEGMENTS, e->p.max_segs, 0);
@@ -105,9 +107,11 @@ bool rr_reads_take(struct rr_eng *e, struct rr_in *in, const struct rr_chunks *c
 }
 
 /* The parts get the lengths of the items that they hold: what is more is padding (RFC 8166
- * §3.4.5.2), which is not fetched, since zeroes are what it must be. False: there may be none. */
+ * §3.4.5.2), which is not fetched, since zeroes are what it must be. False: there may be
+ * none. */
 /* req: rfc8166 3.4.5.2 #2; draft-02 3.4 #4 */
-static bool without_padding(const struct rr_eng *e, struct rr_in *in, const struct rr_ulb_item *items)
+static bool without_padding(const struct rr_eng *e, struct rr_in *in,
+			    const struct rr_ulb_item *items)
 {
 	struct rr_seg *s = in->segs + in->nsegs;
 	uint32_t item = 0;
@@ -129,8 +133,8 @@ static bool without_padding(const struct rr_eng *e, struct rr_in *in, const stru
 	return true;
 }
 
-/* Where the stream goes around the parts. False: it does not reach to all of them, or they leave
- * less of it than must lie before them. */
+/* Where the stream goes around the parts. False: it does not reach to all of them, or they
+ * leave less of it than must lie before them. */
 static bool lay_out_call(const struct rr_eng *e, struct rr_in *in, uint32_t stream)
 {
 	uint32_t least = in->rpc.type == RR_RPC_CALL ? RR_RPC_PEEK : RR_RPC_REPLY_PEEK;
@@ -171,7 +175,8 @@ bool rr_reads_judge(struct rr_eng *e, struct rr_in *in, const uint8_t *stream, u
 {
 	struct rr_ulb_chunk chunks[RR_ULB_ITEMS];
 	struct rr_ulb_view v = {
-		.buf = stream, .have = have, .len = len, .chunks = chunks, .nchunks = in->nparts,
+		.buf = stream, .have = have, .len = len, .chunks = chunks,
+		       .nchunks = in->nparts,
 	};
 	struct rr_serve *s = in->serve ? rr_table_at(&e->serves, in->serve) : NULL;
 	struct rr_ulb_call call;
@@ -188,8 +193,8 @@ bool rr_reads_judge(struct rr_eng *e, struct rr_in *in, const uint8_t *stream, u
 	return lay_out_call(e, in, len);
 }
 
-/* Where nothing of the results may be reduced by their binding, or there is none, parts of them are
- * taken at any position: what the peer has taken out it must know. */
+/* Where nothing of the results may be reduced by their binding, or there is none, parts of them
+ * are taken at any position: what the peer has taken out it must know. */
 /* req: draft-02 3.4 #1 */
 bool rr_reads_judge_reply(struct rr_eng *e, const struct rr_call *c, struct rr_in *in,
 			  const uint8_t *stream, uint32_t len)

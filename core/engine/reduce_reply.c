@@ -26,13 +26,15 @@ uint32_t rr_writes_room(const struct rr_serve *s, const struct rr_wchunk *w)
 	return (uint32_t)rr_min(sum, (uint64_t)UINT32_MAX);
 }
 
-/* Linux's client reckons with attributes in a READ reply of NFSv3. Where they are absent it takes the bytes behind the
- * shorter message for the first ones of the data (decision 6). It can be told by its offsets: it puts the XID there. */
+/* Linux's client reckons with attributes in a READ reply of NFSv3. Where they are absent it
+ * takes the bytes behind the shorter message for the first ones of the data (decision 6). It
+ * can be told by its offsets: it puts the XID there. */
 static bool misplaces(const struct rr_serve *s, const struct rr_ulb_reply *r, uint32_t xid)
 {
 	const struct rr_wchunk *w = &s->writes[0];
 
-	return r->nitems && r->items[0].early && w->nsegs && s->segs[w->first].offset >> 32 == xid;
+	return r->nitems && r->items[0].early && w->nsegs &&
+	       s->segs[w->first].offset >> 32 == xid;
 }
 
 /* req: rfc8166 3.4.2 #1, 4.3.2 #1, 4.3.2.3 #1; draft-02 3.7 #1 #2; rfc8267 6.4.1 #1 #2 #3 #5 */
@@ -99,8 +101,8 @@ bool rr_writes_used(const struct rr_wchunk *w, uint32_t n, const struct rr_seg *
 	return used;
 }
 
-bool rr_writes_ours(const struct rr_chunks *ch, const struct rr_wchunk *w, const struct rr_mem *m,
-		    uint32_t *used)
+bool rr_writes_ours(const struct rr_chunks *ch, const struct rr_wchunk *w,
+		    const struct rr_mem *m, uint32_t *used)
 {
 	bool partial = false;
 
@@ -121,8 +123,8 @@ bool rr_writes_ours(const struct rr_chunks *ch, const struct rr_wchunk *w, const
 }
 
 /* The message of len bytes around the item, where that is. False: no room for it. */
-static bool lay_out_reply(const struct rr_call *c, struct rr_in *in, const struct rr_ulb_item *it,
-			  uint32_t len)
+static bool lay_out_reply(const struct rr_call *c, struct rr_in *in,
+			  const struct rr_ulb_item *it, uint32_t len)
 {
 	uint32_t end = it->pos + it->len + rr_ulb_pad(it->len);
 
@@ -191,7 +193,8 @@ static void show_part(struct rr_chunks *ch, const struct rr_mem *m, struct rr_ra
 	uint32_t at = 0;
 
 	for (uint32_t i = 0; i < m->nsegs; at += m->segs[i++].length) {
-		uint32_t from = rr_max(r.off, at), to = rr_min(r.off + r.len, at + m->segs[i].length);
+		uint32_t from = rr_max(r.off, at),
+				to = rr_min(r.off + r.len, at + m->segs[i].length);
 		struct rr_seg seg = m->segs[i];
 
 		if (from >= to)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Reliable replies (draft-cel-nfsv4-rpcrdma-reliable-reply-00), and replies by Read chunk (draft-02 §3.8,
- * §5.2), which are the same on the wire: a reply that no resource of
- * the requester can hold is exposed by us, to be pulled, until RDMA_DONE says that it was.
- * A peer that never says so is fenced after a while, and only then is the memory freed. */
+/* Reliable replies (draft-cel-nfsv4-rpcrdma-reliable-reply-00), and replies by Read chunk
+ * (draft-02 §3.8, §5.2), which are the same on the wire: a reply that no resource of the
+ * requester can hold is exposed by us, to be pulled, until RDMA_DONE says that it was. A peer
+ * that never says so is fenced after a while, and only then is the memory freed. */
 
 #include "core/engine/engine_int.h"
 
@@ -14,7 +14,8 @@ bool rr_rel_room(const struct rr_eng *e, uint32_t len)
 	       (!e->exposed || (uint64_t)e->exposed + len <= e->p.max_exposed);
 }
 
-int rr_rel_reserve(struct rr_eng *e, uint32_t xid, uint32_t buf, uint32_t len, struct rr_shown **out)
+int rr_rel_reserve(struct rr_eng *e, uint32_t xid, uint32_t buf, uint32_t len,
+		   struct rr_shown **out)
 {
 	struct rr_shown *s = rr_rel_room(e, len) ? rr_table_get(&e->shown) : NULL;
 
@@ -87,7 +88,8 @@ void rr_rel_done_received(struct rr_eng *e, struct rr_in *in)
 {
 	struct rr_shown *s = find_shown(e, in->n.xid);
 
-	if (!e->pulls) {	/* where it is a header type of its own, it is none that we have */
+	if (!e->pulls) {	/* where it is a header type of its own, it is none that we
+				 * have */
 		rr_in_wrong(in, RR_ERR_INVAL_HTYPE, 0, 0);
 		if (e->traits->directed)
 			rr_in_unfit(e, in, in->dir);

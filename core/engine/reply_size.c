@@ -60,7 +60,8 @@ static void raise_to(struct rr_sizes *s, uint64_t key, uint32_t len)
 		;
 }
 
-void rr_sizes_seen(struct rr_sizes *s, uint32_t prog, uint32_t vers, uint32_t proc, uint32_t len)
+void rr_sizes_seen(struct rr_sizes *s, uint32_t prog, uint32_t vers, uint32_t proc,
+		   uint32_t len)
 {
 	raise_to(s, key_of(prog, vers, proc), len);
 }

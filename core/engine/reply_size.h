@@ -23,7 +23,8 @@ struct rr_sizes {
 uint32_t rr_sizes_get(const struct rr_sizes *s, uint32_t prog, uint32_t vers, uint32_t proc);
 
 /* A reply of len bytes was seen. */
-void rr_sizes_seen(struct rr_sizes *s, uint32_t prog, uint32_t vers, uint32_t proc, uint32_t len);
+void rr_sizes_seen(struct rr_sizes *s, uint32_t prog, uint32_t vers, uint32_t proc,
+		   uint32_t len);
 
 /* ERR_CHUNK: what was offered, had bytes, was too small, and v1 does not say by how much.
  * Doubles it; false when max was reached: this procedure cannot be carried. */

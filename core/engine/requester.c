@@ -40,8 +40,8 @@ static void unlink_call(struct rr_eng *e, struct rr_call *c)
 	c->bare = false;
 }
 
-/* The buffer of its arguments, if their Send does not gather from it any more; else it goes back
- * with that (rr_tx_done()). */
+/* The buffer of its arguments, if their Send does not gather from it any more; else it goes
+ * back with that (rr_tx_done()). */
 static void args_back(struct rr_eng *e, const struct rr_call *c)
 {
 	if (!rr_table_find(&e->txs, c->tx, c->tx_gen))
@@ -136,7 +136,8 @@ void rr_eng_consumed(struct rr_eng *e, uint32_t buf, rr_time now)
 	for (uint16_t i = 1; i <= e->calls.fresh; i++) {
 		struct rr_call *c = rr_table_at(&e->calls, i);
 
-		if (c->n.live && c->sent && c->args.state == RR_MEM_LIVE && c->args.buf == buf) {
+		if (c->n.live && c->sent && c->args.state == RR_MEM_LIVE &&
+		    c->args.buf == buf) {
 			rr_mem_fence(e, &c->args, rr_id(RR_K_INV_ARGS, &c->n));
 			return;
 		}
@@ -177,7 +178,8 @@ void rr_req_sent(struct rr_eng *e, struct rr_call *c)
 /* --- sending --------------------------------------------------------------------------- */
 
 /* Nothing is learned for calls whose bound was known: what others of the same procedure have
- * needed (COMPOUND is one for everything) says nothing about the next. Sent again they would go as they went. */
+ * needed (COMPOUND is one for everything) says nothing about the next. Sent again they would go
+ * as they went. */
 enum rr_eng_why rr_req_refused(struct rr_eng *e, const struct rr_call *c)
 {
 	uint32_t had = rr_max(c->reply.len, e->p.inline_recv);
@@ -294,7 +296,8 @@ static enum rr_tx_form form_of(const struct rr_plan *p)
 }
 
 /* What the plan wants exposed is, before the call goes. */
-static void set_up_call(struct rr_eng *e, struct rr_call *c, struct rr_out *t, const struct rr_plan *p)
+static void set_up_call(struct rr_eng *e, struct rr_call *c, struct rr_out *t,
+			const struct rr_plan *p)
 {
 	c->rec = p->rec;
 	c->bounded = p->bounded;
@@ -372,7 +375,8 @@ static void answered(struct rr_eng *e, struct rr_call *c, struct rr_in *in)
 	fence_call(e, c, in);
 }
 
-/* The Reply chunk of a reply must be the call's own (RFC 8166 §4.3.3). *used: bytes that it holds. */
+/* The Reply chunk of a reply must be the call's own (RFC 8166 §4.3.3). *used: bytes that it
+ * holds. */
 static bool returns_ours(const struct rr_call *c, const struct rr_chunks *ch, uint32_t *used)
 {
 	*used = 0;
@@ -388,8 +392,8 @@ static bool nothing_written(const struct rr_chunks *ch)
 	return sum == 0;
 }
 
-/* With ring credits nothing is held for a call that was forgotten, and a reply that has left its chunks
- * unused needs nothing: what the app asked for, it gets, and that is no error. */
+/* With ring credits nothing is held for a call that was forgotten, and a reply that has left
+ * its chunks unused needs nothing: what the app asked for, it gets, and that is no error. */
 static void unknown_inline(struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch)
 {
 	if (e->ring && nothing_written(ch) && e->rx.type == RR_MSG) {
@@ -424,8 +428,8 @@ bool rr_req_reply_plain(struct rr_eng *e, uint32_t xid, uint32_t credit)
 	return true;
 }
 
-/* The reply to c, in Read chunks: the peer has memory exposed for it until RDMA_DONE. That some of it
- * is in Write chunks besides is none of what we ask for. */
+/* The reply to c, in Read chunks: the peer has memory exposed for it until RDMA_DONE. That some
+ * of it is in Write chunks besides is none of what we ask for. */
 static void take_read_reply(struct rr_eng *e, struct rr_in *in, struct rr_call *c)
 {
 	in->done_due = true;
@@ -437,8 +441,8 @@ static void take_read_reply(struct rr_eng *e, struct rr_in *in, struct rr_call *
 		in->state = RR_IN_READY;
 }
 
-/* An inline reply, parts of which are in Read chunks (draft-02 §3.4): nothing to version 1 (RFC 8166
- * §4.3.1). Whatever becomes of it the peer is told DONE. */
+/* An inline reply, parts of which are in Read chunks (draft-02 §3.4): nothing to version 1 (RFC
+ * 8166 §4.3.1). Whatever becomes of it the peer is told DONE. */
 static void reply_reads(struct rr_eng *e, struct rr_in *in, struct rr_call *c,
 			const struct rr_chunks *ch, const uint8_t *stream)
 {
@@ -513,7 +517,8 @@ bool rr_req_reply_pulled(struct rr_eng *e, struct rr_in *in, const uint8_t *head
 
 	if (s && rr_writes_used(s->writes, s->nwrites, s->segs))
 		return false;
-	if (in->nparts && (!c || have < in->len || !rr_reads_judge_reply(e, c, in, head, in->len)))
+	if (in->nparts && (!c || have < in->len ||
+			   !rr_reads_judge_reply(e, c, in, head, in->len)))
 		return false;
 	rr_in_forget_chunks(e, in);
 	take_read_reply(e, in, c);

@@ -45,8 +45,8 @@ bool rr_resp_within_limits(const struct rr_eng *e, struct rr_in *in, const struc
 	return ok || rr_in_wrong(in, RR_ERR_SEGMENTS, e->p.max_segs, 0);
 }
 
-/* In the reverse direction there may be none at all; version-two-08 §5.3.3 has no word for a Reply
- * chunk alone. */
+/* In the reverse direction there may be none at all; version-two-08 §5.3.3 has no word for a
+ * Reply chunk alone. */
 /* req: version-two-08 5.3.3 #7 #11 */
 bool rr_resp_takes(const struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch)
 {
@@ -211,7 +211,8 @@ static int cannot_convey(struct rr_eng *e, const struct rr_eng_out *out, struct 
 {
 	bool write = s && s->short_chunk;
 	enum rr_errcode err = write ? RR_ERR_WRITE_RESOURCE : RR_ERR_REPLY_RESOURCE;
-	uint32_t chunk = write ? s->short_chunk : 0, needed = write ? s->short_len : stream_of(out, s);
+	uint32_t chunk = write ? s->short_chunk : 0,
+			 needed = write ? s->short_len : stream_of(out, s);
 
 	if (e->p.caps & RR_CAP_HATCH)
 		return -EMSGSIZE;
@@ -230,7 +231,8 @@ static int unasked(struct rr_eng *e, const struct rr_eng_out *out)
 	return 0;
 }
 
-/* Is there something to write, and room in the header for a Read list that what is written breaks up? */
+/* Is there something to write, and room in the header for a Read list that what is written
+ * breaks up? */
 static bool may_be_reduced(const struct rr_eng *e, const struct rr_serve *s, uint32_t hdr)
 {
 	return s && s->nplaced &&
@@ -254,8 +256,8 @@ bool rr_resp_send_plain(struct rr_eng *e, uint32_t xid)
 
 /* The order of preference is fixed: the call's own resources first (reliable-reply-00:
  * the responder's chunk only when they are too small). A peer with which reliable replies
- * are agreed gets its chunks back only where they fit. A Write chunk that is too small is as good
- * as none there, and to others nothing can be said but that (RFC 8166 §4.5.3). */
+ * are agreed gets its chunks back only where they fit. A Write chunk that is too small is as
+ * good as none there, and to others nothing can be said but that (RFC 8166 §4.5.3). */
 /* req: rfc8166 3.5.3 #1 #3; reliable-reply-00 i #2; draft-02 3.3 #1, 3.4 #3, 3.7 #1, 5.2 #1 */
 int rr_resp_send(struct rr_eng *e, const struct rr_eng_out *out)
 {

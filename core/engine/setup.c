@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* How an engine comes into being: how much of everything its parameters want, where that lies in the
- * memory that it was given, and what it speaks, from the start and when the opening has changed it. */
+/* How an engine comes into being: how much of everything its parameters want, where that lies
+ * in the memory that it was given, and what it speaks, from the start and when the opening has
+ * changed it. */
 
 #include "core/engine/engine_int.h"
 
@@ -26,7 +27,8 @@ uint32_t rr_eng_recvs(const struct rr_eng_params *p)
 	const struct rr_traits *t = rr_traits_of(rr_codec_first(p->dialect));
 	bool pulls = (p->caps & RR_CAP_RELIABLE_REPLY) || t->read_replies;
 
-	/* the openings' own word comes while no other control message does: it is one of those */
+	/* the openings' own word comes while no other control message does: it is one of
+	 * those */
 	return p->credits + p->bc_credits + (pulls ? RR_ENG_SHOWN : 0) + RR_ENG_CONTROL;
 }
 
@@ -80,7 +82,8 @@ static void *carve(uint8_t *base, size_t *off, size_t n)
 	return at;
 }
 
-static void carve_table(struct rr_table *table, uint8_t *base, size_t *off, uint32_t n, size_t size)
+static void carve_table(struct rr_table *table, uint8_t *base, size_t *off, uint32_t n,
+			size_t size)
 {
 	table->n = (uint16_t)n;
 	table->stride = (uint32_t)rr_align(size, (size_t)16);
@@ -96,7 +99,8 @@ static void carve_map(struct rr_xmap *map, uint8_t *base, size_t *off, uint32_t 
 }
 
 /* Where its tables are behind the engine at base; base NULL only reckons. */
-static size_t lay_out_tables(struct rr_eng_tables *t, uint8_t *base, const struct rr_eng_params *p)
+static size_t lay_out_tables(struct rr_eng_tables *t, uint8_t *base,
+			     const struct rr_eng_params *p)
 {
 	struct sizes s;
 	size_t off = 0;
@@ -125,7 +129,8 @@ size_t rr_eng_size(const struct rr_eng_params *p)
 	return lay_out_tables(&t, NULL, p);
 }
 
-/* Version 1 has no opening: whoever upgraded the connection has agreed on what there is (RFC 8166 §4.6.2). */
+/* Version 1 has no opening: whoever upgraded the connection has agreed on what there is (RFC
+ * 8166 §4.6.2). */
 static void agreed_before(struct rr_eng *e)
 {
 	bool reliable = e->p.caps & RR_CAP_RELIABLE_REPLY && e->traits->reliable;

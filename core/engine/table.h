@@ -5,7 +5,8 @@
 /* Bounded tables without allocation: of equal entries, lists through them, and a
  * map by XID. Entries are named by a 16-bit index from 1 on, 0 is none, so that zeroed
  * memory is the empty state and an entry that was never used is never touched. What the
- * entries of an empty table hold does not matter: their memory may be lost (rr_table_reset()). */
+ * entries of an empty table hold does not matter: their memory may be lost
+ * (rr_table_reset()). */
 
 #include "core/base/compiler.h"
 #include "core/base/types.h"
@@ -150,7 +151,8 @@ static inline void rr_xmap_add(struct rr_xmap *m, const struct rr_table *p, void
 	*at = n->idx;
 }
 
-static inline void *rr_xmap_find(const struct rr_xmap *m, const struct rr_table *p, uint32_t xid)
+static inline void *rr_xmap_find(const struct rr_xmap *m, const struct rr_table *p,
+				 uint32_t xid)
 {
 	uint16_t i = *rr_xmap_slot(m, xid);
 

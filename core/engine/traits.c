@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The table of what the dialects do in other ways than version 1. Who asks has a pointer to its row: engine.c and those
- * below it know no dialect by its name. */
+/* The table of what the dialects do in other ways than version 1. Who asks has a pointer to its
+ * row: engine.c and those below it know no dialect by its name. */
 
 #include "core/engine/engine_int.h"
 
@@ -9,20 +9,24 @@
 #define LISTS_V2	24u
 #define ERR(name)	(1u << RR_ERR_##name)
 #define ERRORS_V1	(ERR(VERS) | ERR(CHUNK))
-#define ERRORS_V2	(ERRORS_V1 | ERR(INVAL_HTYPE) | ERR(READ_CHUNKS) | ERR(WRITE_CHUNKS) | ERR(SEGMENTS) | \
-			 ERR(WRITE_RESOURCE) | ERR(REPLY_RESOURCE) | ERR(SYSTEM))
+#define ERRORS_V2	(ERRORS_V1 | ERR(INVAL_HTYPE) | ERR(READ_CHUNKS) | ERR(WRITE_CHUNKS) | \
+			 ERR(SEGMENTS) | ERR(WRITE_RESOURCE) | ERR(REPLY_RESOURCE) | \
+			 ERR(SYSTEM))
 
 static const struct rr_traits traits[] = {
 	[RR_DIALECT_V1] = {
-		.lists = LISTS_V1, .errors = ERRORS_V1, .reliable = true, .general = true, .plain = true,
+		.lists = LISTS_V1, .errors = ERRORS_V1, .reliable = true, .general = true,
+			 .plain = true,
 	},
 	[RR_DIALECT_V2] = {
 		.lists = LISTS_V2, .errors = ERRORS_V2, .reliable = true, .directed = true,
-		.full_errors = true, .falls_back = &traits[RR_DIALECT_V1], .opening = &rr_opening_v2,
+		.full_errors = true, .falls_back = &traits[RR_DIALECT_V1],
+			       .opening = &rr_opening_v2,
 	},
 	[RR_DIALECT_DRAFT02] = {
 		.lists = LISTS_V1, .errors = ERRORS_V1, .read_replies = true,
-		.unbound_reads = true, .exact_reads = true, .zero_grants = true, .padding = true,
+		.unbound_reads = true, .exact_reads = true, .zero_grants = true,
+				 .padding = true,
 		.opening = &rr_opening_ccp,
 	},
 	[RR_DIALECT_SLIDES] = { .lists = LISTS_V1, .errors = ERRORS_V1, .reverse_types = true },
@@ -35,5 +39,6 @@ const struct rr_traits *rr_traits_of(const struct rr_codec *codec)
 
 uint32_t rr_eng_native_caps(enum rr_dialect dialect, uint32_t caps)
 {
-	return caps & (RR_CAP_REVERSE_CHUNKS | (traits[dialect].opening ? RR_CAP_RELIABLE_REPLY : 0u));
+	return caps & (RR_CAP_REVERSE_CHUNKS |
+		       (traits[dialect].opening ? RR_CAP_RELIABLE_REPLY : 0u));
 }

@@ -26,19 +26,22 @@ struct rr_hello {
 	uint32_t recvs;			/* receives it keeps posted */
 	uint32_t credits, bc_credits;
 	uint32_t max_msg;		/* longest RPC message it takes */
-	uint32_t dialects;		/* rr_dialects(); the answer has the one that was chosen */
+	uint32_t dialects;		/* rr_dialects(); the answer has the one that was
+					 * chosen */
 	uint8_t token[RR_TOKEN_LEN];	/* the offer's; the answer repeats it */
 	uint8_t host[RR_IDENT];		/* offer: which host it comes from … */
-	uint8_t ends[RR_IDENT];		/* … and by which TCP connection, as the client sees it */
-	uint32_t nprov;			/* offer: those on offer, in order; answer: the choice, 1 */
+	uint8_t ends[RR_IDENT];		/* … and by which TCP connection, as the client sees
+					 * it */
+	uint32_t nprov;			/* offer: those on offer, in order; answer: the choice,
+					 * 1 */
 	struct {
 		uint8_t id;		/* struct rr_prov_ops.id */
 		struct rr_prov_addr addr;
 	} prov[RR_NEGO_PROVS];
 };
 
-/* Up to four dialects, the preferred one first, a byte for each from the highest on: enum rr_dialect
- * + 1. 0: who knows of no others speaks RR_DIALECT_V1. */
+/* Up to four dialects, the preferred one first, a byte for each from the highest on: enum
+ * rr_dialect + 1. 0: who knows of no others speaks RR_DIALECT_V1. */
 static inline uint32_t rr_dialects_add(uint32_t dialects, enum rr_dialect d)
 {
 	uint32_t shift = 24;
@@ -70,11 +73,14 @@ uint32_t rr_nego_put_offer(const struct rr_hello *h, uint32_t program, uint32_t 
 enum rr_nego {
 	RR_NEGO_OTHER,		/* not ours: these bytes are the app's */
 	RR_NEGO_PART,		/* may be ours; *need bytes at least are needed to go on */
-	RR_NEGO_OURS,		/* ours, *need bytes long, record mark included; h is filled in */
+	RR_NEGO_OURS,		/* ours, *need bytes long, record mark included; h is filled
+				 * in */
 	RR_NEGO_NO,		/* reply to our offer: no shim there, *need bytes long */
-	RR_NEGO_DECLINED,	/* reply to our offer: a shim that declines, *need bytes long … */
+	RR_NEGO_DECLINED,	/* reply to our offer: a shim that declines, *need bytes long
+				 * … */
 	RR_NEGO_ELSEWHERE,	/* … since it sees other addresses than we do */
-	RR_NEGO_ONE_HOST,	/* … since both are on one host, and it cannot reach our socket */
+	RR_NEGO_ONE_HOST,	/* … since both are on one host, and it cannot reach our
+				 * socket */
 };
 
 /* Is buf[0..len), at a record boundary, the reply to our offer xid? A reply of one or of
@@ -101,8 +107,8 @@ enum rr_nego rr_nego_get_answer(const uint8_t *buf, size_t len, uint32_t xid,
 enum rr_nego rr_nego_get_offer(const uint8_t *buf, size_t len, uint32_t program,
 			       uint32_t *xid, struct rr_hello *h, uint32_t *need);
 
-/* Writes the answer that chooses h->prov[0]; h->nprov is 1. Its length, or 0 if cap is too small;
- * RR_ANSWER_MAX is enough for any. */
+/* Writes the answer that chooses h->prov[0]; h->nprov is 1. Its length, or 0 if cap is too
+ * small; RR_ANSWER_MAX is enough for any. */
 uint32_t rr_nego_put_answer(const struct rr_hello *h, uint32_t xid, uint8_t *buf, uint32_t cap);
 
 /* The same that declines: no is RR_NEGO_DECLINED, which says no more than that,

@@ -21,7 +21,8 @@ enum rr_sniff rr_sniff(const uint8_t *buf, size_t len)
 		return RR_SNIFF_OTHER;
 	if (rr_be32(buf + 8) != RR_RPC_CALL || rr_be32(buf + 12) != RPC_VERSION)
 		return RR_SNIFF_OTHER;
-	if (len >= FLAVOR_AT + 4 && frag >= FLAVOR_AT && rr_be32(buf + FLAVOR_AT) == RR_AUTH_TLS)
+	if (len >= FLAVOR_AT + 4 && frag >= FLAVOR_AT &&
+	    rr_be32(buf + FLAVOR_AT) == RR_AUTH_TLS)
 		return RR_SNIFF_TLS;
 	return RR_SNIFF_RPC;
 }

@@ -41,8 +41,8 @@ void rr_prov_at_exit(void (*fn)(void))
 
 static void load_verbs(void)
 {
-	struct rr_verbs_env env = { .os = rr_os, .own_fd = rr_ownfd_set, .on_refused = on_refused,
-				    .at_exit = call_exiting };
+	struct rr_verbs_env env = { .os = rr_os, .own_fd = rr_ownfd_set,
+				    .on_refused = on_refused, .at_exit = call_exiting };
 	rr_verbs_plugin_fn *entry;
 	char path[512];
 	const char *slash;
@@ -60,7 +60,8 @@ static void load_verbs(void)
 	if (entry)
 		verbs = entry(RR_VERBS_ABI, &env);
 	if (!verbs)
-		rr_warn("no RDMA: %s", plugin ? RR_VERBS_PLUGIN " is of another version" : dlerror());
+		rr_warn("no RDMA: %s",
+			plugin ? RR_VERBS_PLUGIN " is of another version" : dlerror());
 }
 
 const struct rr_prov_ops *rr_prov_nth(uint32_t i)

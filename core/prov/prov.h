@@ -28,17 +28,21 @@
 struct rr_prov_params {
 	uint32_t recv_size;	/* bytes of one receive buffer: our inline threshold */
 	uint32_t recvs;		/* receives to keep posted */
-	uint32_t few;		/* the same on a device, of connections beyond some hundred; 0 no fewer */
-	uint32_t long_size;	/* on a device, instead of recv_size, if that is less and there is memory */
+	uint32_t few;		/* the same on a device, of connections beyond some hundred; 0
+				 * no fewer */
+	uint32_t long_size;	/* on a device, instead of recv_size, if that is less and there
+				 * is memory */
 	size_t mem_size;	/* registered memory for chunks, per side */
 	uint8_t token[RR_TOKEN_LEN];
 	const char *run_dir;	/* may be NULL; must stay valid during set-up only */
-	uint8_t ack_timeout;	/* on a device: 4.096 us << this until it sends again; 0 what it finds itself */
+	uint8_t ack_timeout;	/* on a device: 4.096 us << this until it sends again; 0 what it
+				 * finds itself */
 	int fd_floor;		/* lowest number for descriptors of ours */
 	struct sockaddr_in6 local; /* the anchor's own address, v4 or v6; AF_UNSPEC unknown */
 };
 
-/* Where receives are counted fewer will do: of long ones as many as fit where usual ones (of 4 KiB) would be. */
+/* Where receives are counted fewer will do: of long ones as many as fit where usual ones (of 4
+ * KiB) would be. */
 static inline uint32_t rr_prov_recvs(uint32_t usual, uint32_t size)
 {
 	return rr_min(usual, rr_max(usual * 4096u / size, RR_PROV_FEW));
@@ -50,12 +54,14 @@ struct rr_prov_addr {
 	uint8_t bytes[RR_PROV_ADDR];
 };
 
-enum rr_wc_op { RR_WC_RECV, RR_WC_SEND, RR_WC_READ, RR_WC_WRITE, RR_WC_INVALIDATE, RR_WC_PROBE };
+enum rr_wc_op { RR_WC_RECV, RR_WC_SEND, RR_WC_READ, RR_WC_WRITE, RR_WC_INVALIDATE,
+		RR_WC_PROBE };
 
 /* A work completion. */
 struct rr_wc {
 	enum rr_wc_op op;
-	int status;		/* 0, or -errno: the connection is lost; of a probe -ETIMEDOUT: there is no answer */
+	int status;		/* 0, or -errno: the connection is lost; of a probe -ETIMEDOUT:
+				 * there is no answer */
 	uint64_t cookie;	/* of the post; of a receive: the buffer, for repost() */
 	/* RR_WC_RECV */
 	const uint8_t *buf;	/* in memory the peer may still scribble on: copy, then judge */
@@ -72,7 +78,8 @@ enum rr_arm { RR_ARM_RECV = 1, RR_ARM_SEND = 2 };
 enum rr_doing {
 	RR_DOES_RUN	= 1,
 	RR_DOES_SLEEP	= 2,
-	RR_DOES_SPIN	= 4,	/* when next it waits, it looks at memory for a while before it sleeps */
+	RR_DOES_SPIN	= 4,	/* when next it waits, it looks at memory for a while before it
+				 * sleeps */
 };
 
 /* What a peer says of itself, true or not: nothing but how long somebody waits may depend on
@@ -92,7 +99,8 @@ enum rr_prov_cap {
 	RR_PROV_RING	= 2,	/* window() knows the peer's posted receives */
 	RR_PROV_SURVIVES = 4,	/* what was posted outlives its poster */
 	RR_PROV_FAMILY	= 8,	/* forked children can use it; otherwise only close() it */
-	RR_PROV_TELLS	= 16,	/* wake_fd shows the end of the peer's process, and of its connection */
+	RR_PROV_TELLS	= 16,	/* wake_fd shows the end of the peer's process, and of its
+				 * connection */
 };
 
 struct rr_qp;
@@ -120,40 +128,45 @@ struct rr_prov_ops {
 	/* Either side, after join() or answer(): 0 connected and ready for data, -EAGAIN
 	 * call again when wake_fd is readable, else it failed. Never blocks. */
 	int (*establish)(struct rr_qp *qp);
-	/* The answering side, before that has come about, has waited for long enough: 0 it will not, and the offering side
-	 * finds out in join() or establish(), before it can send; -EAGAIN that has joined, or is about to: go on with
-	 * establish(). close() is still due. NULL: it waits for as long as it takes. */
+	/* The answering side, before that has come about, has waited for long enough: 0 it will
+	 * not, and the offering side finds out in join() or establish(), before it can send;
+	 * -EAGAIN that has joined, or is about to: go on with establish(). close() is still
+	 * due. NULL: it waits for as long as it takes. */
 	int (*withdraw)(struct rr_qp *qp);
 
-	/* --- set-up without an upgrade: the peer is any RPC-over-RDMA implementation. NULL where
-	 * the provider has none. Afterwards establish() and the rest as above, but qp->native:
-	 * no token, no RR_PROV_RING, window() is UINT32_MAX, immediate data does not arrive. Of params,
-	 * recv_size (>= 1024), recvs, mem_size and fd_floor count; recvs receives are posted before
-	 * the peer can send. RFC 8797 private data goes both ways; a peer without is one of 1024 bytes. --- */
+	/* --- set-up without an upgrade: the peer is any RPC-over-RDMA implementation. NULL
+	 * where the provider has none. Afterwards establish() and the rest as above, but
+	 * qp->native: no token, no RR_PROV_RING, window() is UINT32_MAX, immediate data does
+	 * not arrive. Of params, recv_size (>= 1024), recvs, mem_size and fd_floor count; recvs
+	 * receives are posted before the peer can send. RFC 8797 private data goes both ways; a
+	 * peer without is one of 1024 bytes. --- */
 
-	/* A listener; lst is zeroed memory of lst_size() bytes, of this process alone (a forked child
-	 * can only unlisten(), which leaves the parent's alone). The address as given: its port, and
-	 * the any-address means all devices (that of IPv6: of IPv4 too, unless lst->v6only). -EADDRINUSE, -ENODEV no device,
-	 * -EADDRNOTAVAIL none with that address, ... */
+	/* A listener; lst is zeroed memory of lst_size() bytes, of this process alone (a forked
+	 * child can only unlisten(), which leaves the parent's alone). The address as given:
+	 * its port, and the any-address means all devices (that of IPv6: of IPv4 too, unless
+	 * lst->v6only). -EADDRINUSE, -ENODEV no device, -EADDRNOTAVAIL none with that address,
+	 * ... */
 	size_t (*lst_size)(void);
-	int (*listen)(struct rr_lst *lst, const struct sockaddr *addr, const struct rr_prov_params *p);
+	int (*listen)(struct rr_lst *lst, const struct sockaddr *addr,
+		      const struct rr_prov_params *p);
 	void (*unlisten)(struct rr_lst *lst);
 	/* Before waiting for one: 0, or -ESHUTDOWN as below. May be NULL. */
 	int (*tend)(struct rr_lst *lst);
-	/* The next connect request, into qp (zeroed, of qp_size() bytes): 0 it is being established,
-	 * go on with establish(); -EAGAIN there is none; -ESHUTDOWN the listener is of no use any more
-	 * (its device is gone); else that request could not be taken and was refused, qp is as
-	 * before. Never blocks. Either address may be NULL; v4 or v6 by its family. */
+	/* The next connect request, into qp (zeroed, of qp_size() bytes): 0 it is being
+	 * established, go on with establish(); -EAGAIN there is none; -ESHUTDOWN the listener
+	 * is of no use any more (its device is gone); else that request could not be taken and
+	 * was refused, qp is as before. Never blocks. Either address may be NULL; v4 or v6 by
+	 * its family. */
 	int (*take)(struct rr_lst *lst, struct rr_qp *qp, const struct rr_prov_params *p,
 		    struct sockaddr_in6 *peer, struct sockaddr_in6 *local);
-	/* Begins to connect; from may be NULL. It, or establish() later: -ENETUNREACH no device or no
-	 * route leads there; -ECONNREFUSED nobody listens, or the peer refused; -ETIMEDOUT; -ENOMEM
-	 * no memory to register (RLIMIT_MEMLOCK); ... Never blocks. */
-	int (*connect)(struct rr_qp *qp, const struct rr_prov_params *p, const struct sockaddr *to,
-		       const struct sockaddr *from);
+	/* Begins to connect; from may be NULL. It, or establish() later: -ENETUNREACH no device
+	 * or no route leads there; -ECONNREFUSED nobody listens, or the peer refused;
+	 * -ETIMEDOUT; -ENOMEM no memory to register (RLIMIT_MEMLOCK); ... Never blocks. */
+	int (*connect)(struct rr_qp *qp, const struct rr_prov_params *p,
+		       const struct sockaddr *to, const struct sockaddr *from);
 
-	/* Ends it for the peer, at once: where what was posted does not outlive its poster, it may be lost.
-	 * Nothing is posted afterwards; close() is still due. */
+	/* Ends it for the peer, at once: where what was posted does not outlive its poster, it
+	 * may be lost. Nothing is posted afterwards; close() is still due. */
 	void (*disconnect)(struct rr_qp *qp);
 	/* Ends it in any state: closes wake_fd, unmaps. In a forked child that shares qp
 	 * with its parent it lets go of this process's part only. */
@@ -162,8 +175,9 @@ struct rr_prov_ops {
 	/* --- data. Post calls: 1 done, no completion follows; 0 a completion with
 	 * cookie follows; -EAGAIN no room (RNR, queue full); else the connection is lost --- */
 
-	/* A Send of the gathered pieces, which are the caller's again when this returns, but for
-	 * those in mem: they are when it completes. inv_handle != 0: Send With Invalidate. */
+	/* A Send of the gathered pieces, which are the caller's again when this returns, but
+	 * for those in mem: they are when it completes. inv_handle != 0: Send With
+	 * Invalidate. */
 	int (*send)(struct rr_qp *qp, const struct iovec *iov, int niov, uint64_t cookie,
 		    uint32_t inv_handle);
 	/* A Send without payload that carries 32 bits for the connection itself. */
@@ -176,21 +190,23 @@ struct rr_prov_ops {
 	int (*write)(struct rr_qp *qp, const void *local, uint32_t len,
 		     const struct rr_seg *seg, uint32_t off, uint64_t cookie);
 	/* Exposes local[0..len), which lies in mem, with the least rights and a fresh key.
-	 * 0 and *out, or -errno (-EAGAIN: no key free now). As many as RR_PROV_PIECES may come before the
-	 * Send that tells of them. */
+	 * 0 and *out, or -errno (-EAGAIN: no key free now). As many as RR_PROV_PIECES may come
+	 * before the Send that tells of them. */
 	int (*expose)(struct rr_qp *qp, const void *local, uint32_t len,
 		      enum rr_rights rights, struct rr_seg *out);
-	/* Posts what the peer has to acknowledge and does not see; the completion, of RR_WC_PROBE, has no cookie.
-	 * NULL where a peer that is gone shows by itself. */
+	/* Posts what the peer has to acknowledge and does not see; the completion, of
+	 * RR_WC_PROBE, has no cookie. NULL where a peer that is gone shows by itself. */
 	int (*probe)(struct rr_qp *qp);
-	/* Takes a key back: from its completion on (1: now) no access by the peer succeeds. On a DIRECT
-	 * provider nothing rings for that completion: poll() is asked again after a while. */
+	/* Takes a key back: from its completion on (1: now) no access by the peer succeeds. On
+	 * a DIRECT provider nothing rings for that completion: poll() is asked again after a
+	 * while. */
 	int (*invalidate)(struct rr_qp *qp, uint32_t handle, uint64_t cookie);
 	/* Has the peer told, outside the protocol, that it is done with this exposed
 	 * segment? A hint, to reclaim the memory of calls that never get a reply. */
 	bool (*consumed)(struct rr_qp *qp, uint32_t handle);
-	/* DIRECT providers: tells the peer so of a segment of its. A read() of the last byte does not, because the
-	 * same bytes may be read again (MSG_PEEK). NULL where the completions of reads tell. */
+	/* DIRECT providers: tells the peer so of a segment of its. A read() of the last byte
+	 * does not, because the same bytes may be read again (MSG_PEEK). NULL where the
+	 * completions of reads tell. */
 	void (*consume)(struct rr_qp *qp, const struct rr_seg *seg);
 
 	/* Up to n completions; 0 none; -errno the connection is lost and drained. Receives
@@ -198,8 +214,8 @@ struct rr_prov_ops {
 	int (*poll)(struct rr_qp *qp, struct rr_wc *wc, int n);
 	void (*repost)(struct rr_qp *qp, uint64_t buf_cookie);
 
-	/* Waits, at most so long (0: not at all), until what was posted has arrived: has it, or is there no hope?
-	 * NULL where it outlives its poster. */
+	/* Waits, at most so long (0: not at all), until what was posted has arrived: has it, or
+	 * is there no hope? NULL where it outlives its poster. */
 	bool (*settle)(struct rr_qp *qp, rr_time most);
 
 	/* Sends that the peer's posted receives allow now; UINT32_MAX if nobody knows. */
@@ -226,14 +242,16 @@ struct rr_prov_ops {
 	uint32_t (*rung)(const struct rr_qp *qp, rr_time now);
 	/* Swallows doorbells on wake_fd. -ECONNRESET when the peer's end is gone. */
 	int (*drain)(struct rr_qp *qp);
-	/* Wakes every thread that sleeps on wake_fd, which is readable for good from now on; the peer is not told. For what
-	 * this process does itself. NULL where nobody sleeps on wake_fd alone (RR_PROV_TELLS). */
+	/* Wakes every thread that sleeps on wake_fd, which is readable for good from now on;
+	 * the peer is not told. For what this process does itself. NULL where nobody sleeps on
+	 * wake_fd alone (RR_PROV_TELLS). */
 	void (*rouse)(struct rr_qp *qp);
 
 	/* Gives idle memory back to the system: of mem, the ranges for which used() is
 	 * false; receive buffers that hold nothing; and what of qp itself, whole pages of
 	 * it, holds nothing. */
-	void (*trim)(struct rr_qp *qp, bool (*used)(void *ctx, size_t off, size_t len), void *ctx);
+	void (*trim)(struct rr_qp *qp, bool (*used)(void *ctx, size_t off, size_t len),
+		     void *ctx);
 };
 
 /* The part of a queue pair that every provider has; providers embed it first. */
@@ -244,14 +262,17 @@ struct rr_qp {
 	size_t mem_size;
 	uint32_t send_size;	/* longest Send: the peer's receive size; once established */
 	uint32_t recv_size;	/* longest receive */
-	uint32_t peer_send;	/* longest Send of the peer's, where it has said so; 0 recv_size */
+	uint32_t peer_send;	/* longest Send of the peer's, where it has said so; 0
+				 * recv_size */
 	uint32_t recvs;		/* receives we keep posted */
 	uint32_t peer_recvs;	/* receives that the peer keeps posted */
 	int wake_fd;		/* POLLIN: doorbell or death; -1 before set-up */
 	/* Once established: */
 	bool native;		/* by take() or connect() */
-	bool peer_inv;		/* both sides have agreed on Send With Invalidate: send() does it */
-	bool own_inv;		/* each key of ours is of one exposure: the peer may take it back */
+	bool peer_inv;		/* both sides have agreed on Send With Invalidate: send() does
+				 * it */
+	bool own_inv;		/* each key of ours is of one exposure: the peer may take it
+				 * back */
 	bool peer_reads;	/* the peer can issue RDMA Reads; so can we: */
 	bool reads;
 };
@@ -272,7 +293,8 @@ static inline uint32_t rr_qp_caps(const struct rr_qp *qp)
 extern const struct rr_prov_ops rr_prov_shm;
 
 /* The i-th provider of this process in order of preference, or NULL. The first call for the
- * verbs provider loads it, if there is a device at all and the plugin stands beside this library. */
+ * verbs provider loads it, if there is a device at all and the plugin stands beside this
+ * library. */
 #define RR_PROVS	2u
 const struct rr_prov_ops *rr_prov_nth(uint32_t i);
 
@@ -283,10 +305,12 @@ void rr_prov_plugins(bool use);
  * rr_prov_plugins() has said. NULL: no device, no permission or no plugin. */
 const struct rr_prov_ops *rr_prov_native(void);
 
-/* What to do when the process exits, before a provider that was loaded is of no use any more. */
+/* What to do when the process exits, before a provider that was loaded is of no use any
+ * more. */
 void rr_prov_at_exit(void (*fn)(void));
 
-/* fd, which is ours, is to be another file's: true if it is one that can be done without. The caller closes it. */
+/* fd, which is ours, is to be another file's: true if it is one that can be done without. The
+ * caller closes it. */
 bool rr_prov_forget(int fd);
 
 /* For tests: the only provider; NULL: all. */

@@ -42,8 +42,10 @@ struct rr_ulb_binding {
 	uint32_t prog, vers;
 	uint32_t nprocs, nops;
 	const struct rr_ulb_proc *procs;
-	const struct rr_ulb_proc *ops;		/* of %, by operation number; NULL, NULL: none such */
-	uint64_t procs_twice;			/* bit 1 << procedure: may be executed twice … */
+	const struct rr_ulb_proc *ops;		/* of %, by operation number; NULL, NULL: none
+						 * such */
+	uint64_t procs_twice;			/* bit 1 << procedure: may be executed twice
+						 * … */
 	uint64_t ops_twice[2];			/* … and of operations, 64 in each */
 	const uint16_t *attrs;			/* of f: bytes of each attribute at most */
 	uint32_t nattrs;

@@ -40,6 +40,7 @@ static const struct rr_ulb_proc procs[] = {
 
 const struct rr_ulb_binding rr_ulb_nfs3 = {
 	.prog = 100003, .vers = 3, .procs = procs, .nprocs = rr_array_size(procs),
-	.procs_twice = RR_TWICE(0) | RR_TWICE(1) | RR_TWICE(3) | RR_TWICE(4) | RR_TWICE(5) | RR_TWICE(6) |
+	.procs_twice = RR_TWICE(0) | RR_TWICE(1) | RR_TWICE(3) | RR_TWICE(4) | RR_TWICE(5) |
+		       RR_TWICE(6) |
 		RR_TWICE(16) | RR_TWICE(17) | RR_TWICE(18) | RR_TWICE(19) | RR_TWICE(20),
 };

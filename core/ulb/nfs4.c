@@ -56,7 +56,8 @@ static const struct rr_ulb_proc ops[] = {
 	[32] = { "", STATUS },					/* SAVEFH */
 	[33] = { "o", OK(SECINFO) },				/* SECINFO */
 	[34] = { STATEID FATTR, STATUS BITMAP },		/* SETATTR */
-	[35] = { VERIFIER "owoow", "{0:" CLIENTID VERIFIER "|10017:o256o256|:}" }, /* SETCLIENTID */
+	/* SETCLIENTID */
+	[35] = { VERIFIER "owoow", "{0:" CLIENTID VERIFIER "|10017:o256o256|:}" },
 	[36] = { CLIENTID VERIFIER, STATUS },			/* SETCLIENTID_CONFIRM */
 	[37] = { FATTR, STATUS },				/* VERIFY */
 	[38] = { STATEID OFFSET "wd", OK("w2" VERIFIER) },	/* WRITE */
@@ -65,14 +66,15 @@ static const struct rr_ulb_proc ops[] = {
 	[40] = { "w" CB_SECURITY, STATUS },			/* BACKCHANNEL_CTL */
 	[41] = { SESSIONID "w2", OK(SESSIONID "w2") },		/* BIND_CONN_TO_SESSION */
 	[42] = { VERIFIER "ow{0:|1:" OP_LISTS "|2:" OP_LISTS "[o][o]w2}" IMPL_ID,
-		 OK(CLIENTID "w2{0:|1:" OP_LISTS "|2:" OP_LISTS "w4[o64]8}w2o1024o1024" IMPL_ID) },
-								/* EXCHANGE_ID */
+		 OK(CLIENTID "w2{0:|1:" OP_LISTS "|2:" OP_LISTS
+		    "w4[o64]8}w2o1024o1024" IMPL_ID) },		/* EXCHANGE_ID */
 	[43] = { CLIENTID "w2w2sw3[w]w2Sw3[w]w" CB_SECURITY,
 		 OK(SESSIONID "w2w6[w]1w6[w]1") },		/* CREATE_SESSION */
 	[44] = { SESSIONID, STATUS },				/* DESTROY_SESSION */
 	[45] = { STATEID, STATUS },				/* FREE_STATEID */
 	[46] = { "w[w]" TIME TIME "[w][w]",
-		 OK("{0:" VERIFIER STATEID BITMAP BITMAP BITMAP "|1:w}") }, /* GET_DIR_DELEGATION */
+		 /* GET_DIR_DELEGATION */
+		 OK("{0:" VERIFIER STATEID BITMAP BITMAP BITMAP "|1:w}") },
 	[47] = { DEVICEID "wc[w]", "{0:<wo>" BITMAP "|10005:w|:}" }, /* GETDEVICEINFO */
 	[48] = { "w2" "w2" VERIFIER, OK("w2" VERIFIER "[" DEVICEID "]w") }, /* GETDEVICELIST */
 	[49] = { OFFSET LENGTH "w" STATEID "(" OFFSET ")(" TIME ")wo", OK("(" LENGTH ")") },
@@ -98,7 +100,8 @@ static const struct rr_ulb_proc ops[] = {
 	[65] = { OFFSET LENGTH STATEID "w4w4" DEVICEID "wo", STATUS }, /* LAYOUTSTATS */
 	[66] = { STATEID, STATUS },				/* OFFLOAD_CANCEL */
 	[67] = { STATEID, OK(LENGTH "[w]1") },			/* OFFLOAD_STATUS */
-	[68] = { STATEID OFFSET "w", OK("w[{0:" OFFSET "o|1:" OFFSET LENGTH "|:}]") }, /* READ_PLUS */
+	/* READ_PLUS */
+	[68] = { STATEID OFFSET "w", OK("w[{0:" OFFSET "o|1:" OFFSET LENGTH "|:}]") },
 	[69] = { STATEID OFFSET "w", OK("w" OFFSET) },		/* SEEK */
 	[70] = { STATEID "w" OFFSET "w4w2ww2o", OK(WRITTEN) },	/* WRITE_SAME */
 	[71] = { STATEID STATEID OFFSET OFFSET LENGTH, STATUS }, /* CLONE */
@@ -120,9 +123,12 @@ const struct rr_ulb_binding rr_ulb_nfs4 = {
 	/* Nothing of a session: that remembers what it has executed. */
 	.procs_twice = RR_TWICE(0) | RR_TWICE(1),
 	.ops_twice = {
-		RR_TWICE(3) | RR_TWICE(9) | RR_TWICE(10) | RR_TWICE(13) | RR_TWICE(15) | RR_TWICE(16) |
-		RR_TWICE(17) | RR_TWICE(22) | RR_TWICE(23) | RR_TWICE(24) | RR_TWICE(25) | RR_TWICE(26) |
-		RR_TWICE(27) | RR_TWICE(31) | RR_TWICE(32) | RR_TWICE(33) | RR_TWICE(37) | RR_TWICE(47) |
+		RR_TWICE(3) | RR_TWICE(9) | RR_TWICE(10) | RR_TWICE(13) | RR_TWICE(15) |
+			RR_TWICE(16) |
+		RR_TWICE(17) | RR_TWICE(22) | RR_TWICE(23) | RR_TWICE(24) | RR_TWICE(25) |
+			RR_TWICE(26) |
+		RR_TWICE(27) | RR_TWICE(31) | RR_TWICE(32) | RR_TWICE(33) | RR_TWICE(37) |
+			RR_TWICE(47) |
 		RR_TWICE(48) | RR_TWICE(52) | RR_TWICE(55),
 		RR_TWICE(67) | RR_TWICE(68) | RR_TWICE(69) | RR_TWICE(72) | RR_TWICE(74),
 	},

@@ -14,11 +14,14 @@
 const uint16_t rr_ulb_nfs4_attrs[RR_ULB_NFS4_ATTRS] = {
 	/*  0 supported_attrs, type, fh_expire_type, change, size, link, symlink, named_attr */
 	BITS, 4, 4, 8, 8, 4, 4, 4,
-	/*  8 fsid, unique_handles, lease_time, rdattr_error, acl, aclsupport, archive, cansettime */
+	/* 8 fsid, unique_handles, lease_time, rdattr_error, acl, aclsupport, archive,
+	 * cansettime */
 	16, 4, 4, 4, ANY, 4, 4, 4,
-	/* 16 case_insensitive, case_preserving, chown_restricted, filehandle, fileid, files_* */
+	/* 16 case_insensitive, case_preserving, chown_restricted, filehandle, fileid,
+	 * files_* */
 	4, 4, 4, 4 + 128, 8, 8, 8, 8,
-	/* 24 fs_locations, hidden, homogeneous, maxfilesize, maxlink, maxname, maxread, maxwrite */
+	/* 24 fs_locations, hidden, homogeneous, maxfilesize, maxlink, maxname, maxread,
+	 * maxwrite */
 	ANY, 4, 4, 8, 4, 4, 8, 8,
 	/* 32 mimetype, mode, no_trunc, numlinks, owner, owner_group, quota_avail_* */
 	ANY, 4, 4, 4, WHO, WHO, 8, 8,
@@ -30,11 +33,11 @@ const uint16_t rr_ulb_nfs4_attrs[RR_ULB_NFS4_ATTRS] = {
 	/* 56 dir_notif_delay, dirent_notif_delay, dacl, sacl, change_policy, fs_status,
 	 * fs_layout_types, layout_hint */
 	12, 12, ANY, ANY, 16, ANY, ANY, ANY,
-	/* 64 layout_types, _blksize, _alignment, fs_locations_info, mdsthreshold, retention_get,
-	 * _set, retentevt_get */
+	/* 64 layout_types, _blksize, _alignment, fs_locations_info, mdsthreshold,
+	 * retention_get, _set, retentevt_get */
 	ANY, 4, 4, ANY, ANY, 24, 16, 24,
-	/* 72 retentevt_set, retention_hold, mode_set_masked, suppattr_exclcreat, fs_charset_cap,
-	 * clone_blksize, space_freed, change_attr_type */
+	/* 72 retentevt_set, retention_hold, mode_set_masked, suppattr_exclcreat,
+	 * fs_charset_cap, clone_blksize, space_freed, change_attr_type */
 	16, 8, 8, BITS, 4, 4, 8, 4,
 	/* 80 sec_label, mode_umask, xattr_support, offline, time_deleg_access, _modify,
 	 * open_arguments */

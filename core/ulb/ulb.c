@@ -227,8 +227,8 @@ static enum rr_ulb_rc look_at_call(struct rr_walk *w, uint32_t session_max,
 	out->rec.proc = (uint8_t)h.proc;
 	out->rec.reduce = w->reduce;
 	out->nargs = w->nitems;
-	out->idempotent = w->b->procs_twice >> h.proc & 1 && w->idempotent && w->rc == RR_WALK_OK &&
-			  h.flavor != RR_RPCSEC_GSS;
+	out->idempotent = w->b->procs_twice >> h.proc & 1 && w->idempotent &&
+			  w->rc == RR_WALK_OK && h.flavor != RR_RPCSEC_GSS;
 	out->fore_max = w->fore_max;
 	out->back_max = w->back_max;
 	out->len = (uint32_t)(w->v->len + w->shift);
@@ -241,7 +241,8 @@ enum rr_ulb_rc rr_ulb_call(const struct rr_ulb_view *v, uint32_t session_max,
 {
 	struct rr_walk w;
 
-	*out = (struct rr_ulb_call){ .reply_max = RR_ULB_UNKNOWN, .reply_rest = RR_ULB_UNKNOWN };
+	*out = (struct rr_ulb_call){ .reply_max = RR_ULB_UNKNOWN,
+				     .reply_rest = RR_ULB_UNKNOWN };
 	rr_walk_init(&w, v);
 	w.items = out->args;
 	w.results = out->results;

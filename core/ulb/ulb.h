@@ -23,7 +23,8 @@
 
 #define RR_ULB_ITEMS	16u		/* items of one message, at most */
 #define RR_ULB_UNKNOWN	UINT32_MAX	/* no bound is known */
-#define RR_ULB_PEEK	440u		/* of a call: with these bytes, or all, its rec is right */
+/* of a call: with these bytes, or all, its rec is right */
+#define RR_ULB_PEEK	440u
 #define RR_ULB_INLINE	UINT16_MAX	/* struct rr_ulb_item.chunk: no chunk stands for it */
 
 /* What is kept of a call until its reply. Plain bytes: may lie in memory shared by a family
@@ -39,9 +40,11 @@ struct rr_ulb_rec {
 
 /* A DDP-eligible item. */
 struct rr_ulb_item {
-	uint32_t pos;		/* XDR position: bytes from the start of the RPC message, before
-				 * anything was reduced (RFC 8166 §3.4.5). A multiple of four. */
-	uint32_t len;		/* bytes of data; the roundup padding behind it is not counted */
+	uint32_t pos;		/* XDR position: bytes from the start of the RPC message,
+				 * before anything was reduced (RFC 8166 §3.4.5). A multiple
+				 * of four. */
+	uint32_t len;		/* bytes of data; the roundup padding behind it is not
+				 * counted */
 	uint16_t chunk;		/* its chunk: index into struct rr_ulb_view.chunks;
 				 * RR_ULB_INLINE if none stands for it */
 	bool placed;		/* its bytes are in that chunk, and not in the stream */
@@ -62,47 +65,54 @@ static inline uint64_t rr_ulb_padded(uint32_t len)
 
 /* A chunk that came with a message. */
 struct rr_ulb_chunk {
-	uint32_t pos;		/* Read chunk: its Position, not zero. Write chunk: not looked at */
-	uint32_t len;		/* its segments' lengths together; of a returned Write chunk: what
-				 * was written */
+	uint32_t pos;		/* Read chunk: its Position, not zero. Write chunk: not looked
+				 * at */
+	uint32_t len;		/* its segments' lengths together; of a returned Write chunk:
+				 * what was written */
 };
 
 /* An RPC message, as far as it is there. */
 struct rr_ulb_view {
 	const uint8_t *buf;
-	uint32_t have;		/* bytes at buf; fewer than len while the rest is still to come */
-	uint32_t len;		/* bytes of the Payload stream as it is: without what chunks hold */
-	bool reads;		/* of a reply: chunks are Read chunks, as of a call (draft-02 §3.4) */
-	const struct rr_ulb_chunk *chunks; /* of a call: Read chunks other than the Position-Zero one,
-				 * by ascending position, whose data is not in the stream. Of a
-				 * reply: the returned Write list in its order; none for a reply
-				 * that the own app has written. */
+	uint32_t have;		/* bytes at buf; fewer than len while the rest is still to
+				 * come */
+	uint32_t len;		/* bytes of the Payload stream as it is: without what chunks
+				 * hold */
+	bool reads;		/* of a reply: chunks are Read chunks, as of a call (draft-02
+				 * §3.4) */
+	const struct rr_ulb_chunk *chunks; /* of a call: Read chunks other than the
+					    * Position-Zero one, by ascending position, whose
+					    * data is not in the stream. Of a reply: the
+					    * returned Write list in its order; none for a reply
+					    * that the own app has written. */
 	uint32_t nchunks;
 };
 
 enum rr_ulb_rc {
 	RR_ULB_OK,		/* walked, maybe up to an operation that is not known */
-	RR_ULB_NONE,		/* no binding, or bytes that it cannot make sense of, or too few of
-				 * them: nothing is eligible, no bound is known */
-	RR_ULB_VIOLATION,	/* a chunk stands where none may, or with a wrong length (RFC 8166
-				 * §6.1). A call is answered by ERR_CHUNK and not executed; the RPC
-				 * that such a reply belongs to has failed */
+	RR_ULB_NONE,		/* no binding, or bytes that it cannot make sense of, or too few
+				 * of them: nothing is eligible, no bound is known */
+	RR_ULB_VIOLATION,	/* a chunk stands where none may, or with a wrong length (RFC
+				 * 8166 §6.1). A call is answered by ERR_CHUNK and not executed;
+				 * the RPC that such a reply belongs to has failed */
 };
 
 struct rr_ulb_call {
 	struct rr_ulb_rec rec;
-	uint32_t len;		/* the message's length with its chunks put back; only after OK */
+	uint32_t len;		/* the message's length with its chunks put back; only after
+				 * OK */
 	uint32_t nargs;
 	struct rr_ulb_item args[RR_ULB_ITEMS];	/* eligible arguments, by ascending position */
 
-	/* The call may be executed twice: nothing is changed by it, and a server that has seen it drops
-	 * it neither by a session of NFS nor by RPCSEC_GSS (RFC 2203 §5.3.3.1). */
+	/* The call may be executed twice: nothing is changed by it, and a server that has seen
+	 * it drops it neither by a session of NFS nor by RPCSEC_GSS (RFC 2203 §5.3.3.1). */
 	bool idempotent;
 
 	/* Bounds of the reply in bytes, from the RPC header on and with the largest verifier
 	 * (RFC 8166 §8.2.2.2); RR_ULB_UNKNOWN. */
 	uint32_t reply_max;	/* if nothing is reduced */
-	uint32_t reply_rest;	/* if all of results[] are; what is not adds its padded length */
+	uint32_t reply_rest;	/* if all of results[] are; what is not adds its padded
+				 * length */
 
 	/* Eligible results: the largest length of each, without padding, in the order in which
 	 * Write chunks are matched with them (RFC 8267 §6.4.1). RR_ULB_UNKNOWN: no bound. */
@@ -116,7 +126,8 @@ struct rr_ulb_call {
 };
 
 struct rr_ulb_reply {
-	uint32_t len;		/* the message's length with its chunks put back; only after OK */
+	uint32_t len;		/* the message's length with its chunks put back; only after
+				 * OK */
 	uint32_t nitems;
 	struct rr_ulb_item items[RR_ULB_ITEMS];	/* eligible results, by ascending position */
 };
@@ -145,21 +156,23 @@ enum rr_ulb_rc rr_ulb_call(const struct rr_ulb_view *v, uint32_t session_max,
 enum rr_ulb_rc rr_ulb_reply(const struct rr_ulb_rec *rec, const struct rr_ulb_view *v,
 			    struct rr_ulb_reply *out);
 
-/* RDMA_MSGP (draft-02 §3.5): padding before the data of each opaque<> or string<> of arguments or
- * results that has thresh bytes or more, so that it starts at a multiple of align. What stands
- * before them, credential and verifier with it, is never padded. */
+/* RDMA_MSGP (draft-02 §3.5): padding before the data of each opaque<> or string<> of arguments
+ * or results that has thresh bytes or more, so that it starts at a multiple of align. What
+ * stands before them, credential and verifier with it, is never padded. */
 struct rr_ulb_padding {
 	uint32_t align, thresh;	/* may be any */
 	uint32_t base;		/* of the message in its Send: what offsets are reckoned from */
-	bool there;		/* the message has it: at[] is where; or else, where it is to be put */
+	bool there;		/* the message has it: at[] is where; or else, where it is to be
+				 * put */
 	uint32_t n;
-	struct { uint32_t pos, len; } at[RR_ULB_ITEMS];	/* bytes of the message as it is, ascending */
+	struct { uint32_t pos, len; } at[RR_ULB_ITEMS];	/* bytes of the message as it is,
+							 * ascending */
 	struct rr_ulb_rec rec;	/* of a call: as struct rr_ulb_call has it */
 };
 
 /* Walks a call or the reply to the call of which rec was kept, all of it there, without chunks.
- * Anything but OK: there is an item that its binding does not know, or security hides, or more padding
- * than at[] holds; so padding can be neither found nor put. */
+ * Anything but OK: there is an item that its binding does not know, or security hides, or more
+ * padding than at[] holds; so padding can be neither found nor put. */
 enum rr_ulb_rc rr_ulb_pad_call(const struct rr_ulb_view *v, struct rr_ulb_padding *p);
 enum rr_ulb_rc rr_ulb_pad_reply(const struct rr_ulb_rec *rec, const struct rr_ulb_view *v,
 				struct rr_ulb_padding *p);

@@ -139,7 +139,8 @@ static void walk_eligible(struct rr_walk *w)
 	it.pos = (uint32_t)(w->at + w->shift);
 	if (w->rc)
 		return;
-	if (w->nitems == RR_ULB_ITEMS) {	/* more than are reported: in the stream, or refused */
+	if (w->nitems == RR_ULB_ITEMS) {	/* more than are reported: in the stream, or
+						 * refused */
 		rr_walk_skip(w, rr_ulb_padded(it.len));
 		return;
 	}

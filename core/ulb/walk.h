@@ -14,7 +14,8 @@
 
 enum rr_walk_rc {
 	RR_WALK_OK,
-	RR_WALK_STOP,		/* an operation that is not in the table: nothing behind it is known */
+	RR_WALK_STOP,		/* an operation that is not in the table: nothing behind it is
+				 * known */
 	RR_WALK_UNSEEN,		/* it is not here yet */
 	RR_WALK_GARBAGE,
 	RR_WALK_VIOLATION,	/* a chunk where none may be */

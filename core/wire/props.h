@@ -11,7 +11,8 @@
 enum rr_prop {
 	RR_PROP_RBSIZ,		/* Receive Buffer Size: bytes of each posted receive */
 	RR_PROP_BRS,		/* Reverse Request Support: enum rr_rvreqsup */
-	RR_PROP_DONE,		/* private: 1 = RR_DONE and Read chunks in replies are understood */
+	RR_PROP_DONE,		/* private: 1 = RR_DONE and Read chunks in replies are
+				 * understood */
 	RR_PROP_N
 };
 

@@ -13,7 +13,8 @@
 
 struct rr_rm {
 	uint8_t hdr[4];
-	uint8_t have;		/* bytes of hdr seen: 0..3; a whole header is acted on at once */
+	uint8_t have;		/* bytes of hdr seen: 0..3; a whole header is acted on at
+				 * once */
 	bool last;		/* the current fragment is the record's last */
 	bool in_record;		/* its first fragment header was seen, its end was not */
 	uint32_t left;		/* bytes of the current fragment still to come */
@@ -48,7 +49,8 @@ enum rr_rm_what rr_rm_next(struct rr_rm *rm, const uint8_t *buf, size_t len, siz
 /* The fragment's length, of its header. */
 static inline uint32_t rr_rm_len(const uint8_t hdr[4])
 {
-	return (uint32_t)(hdr[0] & 0x7f) << 24 | (uint32_t)hdr[1] << 16 | (uint32_t)hdr[2] << 8 | hdr[3];
+	return (uint32_t)(hdr[0] & 0x7f) << 24 | (uint32_t)hdr[1] << 16 |
+	       (uint32_t)hdr[2] << 8 | hdr[3];
 }
 
 static inline void rr_rm_put(uint8_t out[4], uint32_t len, bool last)

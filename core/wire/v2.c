@@ -139,7 +139,8 @@ static uint32_t size_done(const struct rr_msg *m)
 
 /* --- header types: an extension adds a row --- */
 
-#ifndef RR_V2_MORE_HTYPES	/* those of a build that has more (tests/unit/test_wire_v2_more.c) */
+/* Those of a build that has more (tests/unit/test_wire_v2_more.c). */
+#ifndef RR_V2_MORE_HTYPES
 #define RR_V2_MORE_HTYPES
 #endif
 
@@ -183,10 +184,12 @@ static bool is_v1_err_vers(const uint8_t *buf, uint32_t len, const struct rr_msg
 {
 	uint32_t low;
 
-	if (len != V1_ERR_VERS_LEN || m->proc != RDMA2_ERROR || rr_be32(buf + 16) != RR_ERR_VERS)
+	if (len != V1_ERR_VERS_LEN || m->proc != RDMA2_ERROR ||
+	    rr_be32(buf + 16) != RR_ERR_VERS)
 		return false;
 	low = rr_be32(buf + 20);
-	return m->vers == 1 || (m->vers == VERSION && (low == RR_ERR_VERS || error_words(low) == 0));
+	return m->vers == 1 || (m->vers == VERSION &&
+				(low == RR_ERR_VERS || error_words(low) == 0));
 }
 
 static enum rr_wire_rc get_v1_err_vers(const uint8_t *buf, struct rr_msg *m)
@@ -284,7 +287,8 @@ static enum rr_wire_rc v2_decode(const uint8_t *buf, uint32_t len, struct rr_msg
 	if (unlikely(is_v1_err_vers(buf, len, m)))
 		return get_v1_err_vers(buf, m);
 	if (unlikely(m->vers != VERSION))
-		return len < RR_V1_HDR_MIN ? RR_WIRE_DISCARD : refuse_message(m, RR_WIRE_BAD_VERS);
+		return len < RR_V1_HDR_MIN ? RR_WIRE_DISCARD :
+		       refuse_message(m, RR_WIRE_BAD_VERS);
 	if (len < PREFIX_LEN)
 		return RR_WIRE_DISCARD;
 	rc = v2_get_body(buf, len, m);

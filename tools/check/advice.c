@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What to change, by the reason for which a connection is on TCP. docs/OPERATIONS.md says more. */
+/* What to change, by the reason for which a connection is on TCP. docs/OPERATIONS.md says
+ * more. */
 #include "tools/check/check.h"
 
 #define AT_THE_SERVER                                                                          \

@@ -43,8 +43,8 @@ struct rr_field {
 	struct rr_pat pat;
 };
 
-/* A segment: name, name[off:len], or handle:length:offset; or all those of a chunk of the peer's, with
- * lengths that say so many bytes, from the front: name{bytes}. */
+/* A segment: name, name[off:len], or handle:length:offset; or all those of a chunk of the
+ * peer's, with lengths that say so many bytes, from the front: name{bytes}. */
 struct rr_segspec {
 	struct rr_segspec *next;
 	const char *name;		/* NULL: the three numbers */
@@ -74,21 +74,25 @@ struct rr_item {
 	struct rr_pat pat;
 	struct rr_field *fields;	/* of rpc call, rpc reply */
 	struct rr_segspec *segs;	/* to be sent */
-	struct rr_field *lens;		/* of an expected chunk: a pattern for each segment's length */
+	struct rr_field *lens;		/* of an expected chunk: a pattern for each segment's
+					 * length */
 	const uint8_t *bytes;		/* hex, string */
 	uint32_t len;
 };
 
 /* What a header looks like; the dialect knows its number. */
 enum rr_msg_kind {
-	RR_K_MSG, RR_K_NOMSG, RR_K_MSGP, RR_K_DONE, RR_K_ERROR, RR_K_BCALL, RR_K_BRPLY, RR_K_CONNPROP,
-	RR_K_OTHER,			/* the first four words, and what follows as it is given */
+	RR_K_MSG, RR_K_NOMSG, RR_K_MSGP, RR_K_DONE, RR_K_ERROR, RR_K_BCALL, RR_K_BRPLY,
+		RR_K_CONNPROP,
+	RR_K_OTHER,			/* the first four words, and what follows as it is
+					 * given */
 	RR_K_RAW,			/* not even those */
 	RR_KINDS
 };
 
 enum rr_step_op {
-	RR_STEP_SEND, RR_STEP_EXPECT, RR_STEP_MEMORY, RR_STEP_WITHDRAW, RR_STEP_SET, RR_STEP_REPEAT,
+	RR_STEP_SEND, RR_STEP_EXPECT, RR_STEP_MEMORY, RR_STEP_WITHDRAW, RR_STEP_SET,
+		RR_STEP_REPEAT,
 	RR_STEP_WAIT, RR_STEP_CLOSE, RR_STEP_PULL, RR_STEP_PUSH, RR_STEP_CALL, RR_STEP_NULL,
 };
 
@@ -121,7 +125,8 @@ struct rr_step {
 
 enum rr_level { RR_MUST, RR_SHOULD, RR_MAY };
 enum rr_role { RR_RESPONDER, RR_REQUESTER };
-enum rr_target { RR_T_NULL, RR_T_LAB, RR_T_NFS3, RR_T_NFS4, RR_T_REVERSE, RR_T_TIGHT, RR_TARGETS };
+enum rr_target { RR_T_NULL, RR_T_LAB, RR_T_NFS3, RR_T_NFS4, RR_T_REVERSE, RR_T_TIGHT,
+		 RR_TARGETS };
 
 struct rr_requirement {
 	struct rr_requirement *next;
@@ -141,10 +146,12 @@ struct rr_case {
 	enum rr_target target;
 	uint32_t caps;			/* enum rr_cap that the tool offers in an upgrade */
 	bool native;			/* only without an upgrade */
-	bool says;			/* private data of RDMA CM other than RFC 8797's: these bytes */
+	bool says;			/* private data of RDMA CM other than RFC 8797's: these
+					 * bytes */
 	const uint8_t *private_data;
 	uint32_t private_len;
-	bool ends;			/* the connection does not live to see the closing NULL */
+	bool ends;			/* the connection does not live to see the closing
+					 * NULL */
 	bool patience;			/* that of the peer must be known */
 	struct rr_step *steps;
 };
@@ -154,7 +161,8 @@ extern const char *const rr_level_names[], *const rr_role_names[], *const rr_tar
 	*const rr_kind_names[];
 
 /* Reads text[0..len), which is that of path. NULL: err[0..cap) says what is wrong and where. */
-struct rr_case *rr_case_parse(const char *path, const char *text, size_t len, char *err, size_t cap);
+struct rr_case *rr_case_parse(const char *path, const char *text, size_t len, char *err,
+			      size_t cap);
 void rr_case_free(struct rr_case *c);
 
 #endif

@@ -25,7 +25,8 @@ void rr_bytes_add(struct rr_bytes *b, const void *p, size_t n)
 
 void rr_bytes_word(struct rr_bytes *b, uint32_t v)
 {
-	const uint8_t be[4] = { (uint8_t)(v >> 24), (uint8_t)(v >> 16), (uint8_t)(v >> 8), (uint8_t)v };
+	const uint8_t be[4] = { (uint8_t)(v >> 24), (uint8_t)(v >> 16), (uint8_t)(v >> 8),
+				(uint8_t)v };
 
 	rr_bytes_add(b, be, 4);
 }
@@ -123,13 +124,16 @@ void rr_env_print(struct rr_env *e, const struct rr_pat *pat, char *out, size_t 
 
 	snprintf(out, cap, "any");
 	for (uint32_t i = 0; i < pat->n && at < cap; i++) {
-		uint64_t lo = rr_env_eval(e, &pat->alt[i].lo), hi = rr_env_eval(e, &pat->alt[i].hi);
+		uint64_t lo = rr_env_eval(e, &pat->alt[i].lo),
+			      hi = rr_env_eval(e, &pat->alt[i].hi);
 
-		at += (size_t)snprintf(out + at, cap - at, "%s%llu", i ? "|" : "", (unsigned long long)lo);
+		at += (size_t)snprintf(out + at, cap - at, "%s%llu", i ? "|" : "",
+				       (unsigned long long)lo);
 		if (at < cap && pat->alt[i].open)
 			at += (size_t)snprintf(out + at, cap - at, "..");
 		else if (at < cap && hi != lo)
-			at += (size_t)snprintf(out + at, cap - at, "..%llu", (unsigned long long)hi);
+			at += (size_t)snprintf(out + at, cap - at, "..%llu",
+					       (unsigned long long)hi);
 	}
 }
 
@@ -150,8 +154,8 @@ const uint8_t *rr_env_bytes(struct rr_env *e, const struct rr_segspec *s, uint32
 
 /* --- what dialects differ in --- */
 
-/* RFC 8166 §4.2.4, the bidirection slides, and version-two-08 §5.2; UINT32_MAX: no such type. The last of
- * version 2 is no draft's: rdmarpc's own (docs/conformance.md). */
+/* RFC 8166 §4.2.4, the bidirection slides, and version-two-08 §5.2; UINT32_MAX: no such type.
+ * The last of version 2 is no draft's: rdmarpc's own (docs/conformance.md). */
 static const uint32_t numbers[2][RR_KINDS] = {
 	{ 0, 1, 2, 3, 4, 5, 6, UINT32_MAX, UINT32_MAX, UINT32_MAX },
 	{ 0, 1, UINT32_MAX, 0x52444d03, 4, UINT32_MAX, UINT32_MAX, 5, UINT32_MAX, UINT32_MAX },
@@ -165,8 +169,8 @@ bool rr_kind_number(enum rr_dialect d, enum rr_msg_kind kind, uint32_t *number)
 
 bool rr_kind_has_lists(enum rr_msg_kind kind)
 {
-	return kind == RR_K_MSG || kind == RR_K_NOMSG || kind == RR_K_MSGP || kind == RR_K_BCALL ||
-	       kind == RR_K_BRPLY;
+	return kind == RR_K_MSG || kind == RR_K_NOMSG || kind == RR_K_MSGP ||
+	       kind == RR_K_BCALL || kind == RR_K_BRPLY;
 }
 
 enum rr_dialect rr_layout(enum rr_dialect d, uint32_t vers)

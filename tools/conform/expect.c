@@ -12,7 +12,8 @@ struct shown {
 	uint8_t lie[RR_LINK_RECV];
 };
 
-/* Does an alternative say what it wants of a word? Then there is no telling what would be wrong with it. */
+/* Does an alternative say what it wants of a word? Then there is no telling what would be wrong
+ * with it. */
 static bool names_field(const struct rr_step *s, const char *name)
 {
 	for (const struct rr_field *f = s->fields; f; f = f->next)
@@ -32,12 +33,14 @@ static bool ignores_next(const struct rr_step *s)
 	return s->other && ignores_next(s->other);
 }
 
-/* Which word the lie is about: where it is; 0 and false: none. An error's code, or the first of the chunk lists. */
+/* Which word the lie is about: where it is; 0 and false: none. An error's code, or the first of
+ * the chunk lists. */
 static bool lied_word(struct rr_run *r, enum rr_lie lie, const struct rr_step *s,
 		      const struct shown *sh, uint32_t *at)
 {
 	static const struct { const char *name; uint32_t at; } words[RR_LIES] = {
-		[RR_LIE_XID] = { "xid", 0 }, [RR_LIE_VERSION] = { "vers", 4 }, [RR_LIE_CREDIT] = { "credit", 8 },
+		[RR_LIE_XID] = { "xid", 0 }, [RR_LIE_VERSION] = { "vers", 4 },
+			[RR_LIE_CREDIT] = { "credit", 8 },
 		[RR_LIE_KIND] = { "proc", 12 }, [RR_LIE_NEXT] = { "", 16 },
 	};
 	bool next = lie == RR_LIE_NEXT;
@@ -63,8 +66,10 @@ static uint32_t possible(struct rr_run *r, const struct rr_step *s, const struct
 	return lies;
 }
 
-/* An expectation is lied to: a message that came has one word wrong; if none came there is one. */
-static void lie(struct rr_run *r, const struct rr_step *as, const struct rr_step *s, struct shown *sh)
+/* An expectation is lied to: a message that came has one word wrong; if none came there is
+ * one. */
+static void lie(struct rr_run *r, const struct rr_step *as, const struct rr_step *s,
+		struct shown *sh)
 {
 	static const uint8_t one[4] = { 0, 0, 0, 1 };	/* byte, where there were more */
 	uint32_t at;
@@ -95,7 +100,8 @@ static bool wants_silence_only(const struct rr_step *s)
 	return true;
 }
 
-static void look_for_message(struct rr_run *r, const struct rr_step *as, const struct rr_step *s, struct shown *sh)
+static void look_for_message(struct rr_run *r, const struct rr_step *as,
+			     const struct rr_step *s, struct shown *sh)
 {
 	uint32_t silence = s->a.n ? (uint32_t)rr_run_eval(r, &s->a) : r->o->silence;
 	uint32_t ms = wants_silence_only(s) ? silence : r->o->timeout;
@@ -115,11 +121,14 @@ static void look_for_message(struct rr_run *r, const struct rr_step *as, const s
 	rr_env_set(&r->env, "len", sh->len);
 }
 
-static bool alternative(struct rr_run *r, const struct rr_step *s, const struct shown *sh, char *why, size_t cap)
+static bool alternative(struct rr_run *r, const struct rr_step *s, const struct shown *sh,
+			char *why, size_t cap)
 {
 	switch (s->what) {
 	case RR_E_SILENCE:
-		snprintf(why, cap, sh->p ? "a message came, where silence was expected" : "the connection was lost");
+		snprintf(why, cap,
+			 sh->p ? "a message came, where silence was expected" :
+			 "the connection was lost");
 		return !sh->p && !sh->closed;
 	case RR_E_CLOSE:
 		snprintf(why, cap, "the connection was not closed");
@@ -226,8 +235,8 @@ static bool expect_value(struct rr_run *r, const struct rr_step *s)
 	if (rr_env_match(&r->env, &s->pat, v))
 		return true;
 	rr_env_print(&r->env, &s->pat, want, sizeof(want));
-	return rr_run_fail(r, s->line, "the value is %llu (0x%llx), expected %s", (unsigned long long)v,
-			   (unsigned long long)v, want);
+	return rr_run_fail(r, s->line, "the value is %llu (0x%llx), expected %s",
+			   (unsigned long long)v, (unsigned long long)v, want);
 }
 
 static bool expect_read(struct rr_run *r, const struct rr_step *s)

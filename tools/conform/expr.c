@@ -7,8 +7,10 @@
 
 /* Numbers that the documents give names to. */
 static const struct { const char *name; uint32_t value; } constants[] = {
-	{ "RDMA_MSG", 0 }, { "RDMA_NOMSG", 1 }, { "RDMA_MSGP", 2 }, { "RDMA_DONE", 3 }, { "RDMA_ERROR", 4 },
-	{ "RDMA_BCALL", 5 }, { "RDMA_BRPLY", 6 }, { "RDMA2_CONNPROP", 5 }, { "RDMA2_DONE", 0x52444d03 },
+	{ "RDMA_MSG", 0 }, { "RDMA_NOMSG", 1 }, { "RDMA_MSGP", 2 }, { "RDMA_DONE", 3 },
+		{ "RDMA_ERROR", 4 },
+	{ "RDMA_BCALL", 5 }, { "RDMA_BRPLY", 6 }, { "RDMA2_CONNPROP", 5 },
+		{ "RDMA2_DONE", 0x52444d03 },
 	{ "ERR_VERS", 1 }, { "ERR_CHUNK", 2 }, { "ERR_BAD_XDR", 2 }, { "ERR_INVAL_HTYPE", 3 },
 	{ "ERR_READ_CHUNKS", 4 }, { "ERR_WRITE_CHUNKS", 5 }, { "ERR_SEGMENTS", 6 },
 	{ "ERR_WRITE_RESOURCE", 7 }, { "ERR_REPLY_RESOURCE", 8 }, { "ERR_SYSTEM", 9 },
@@ -69,7 +71,8 @@ static bool parse_number(const char *s, size_t len, uint64_t *v)
 	*v = 0;
 	for (size_t i = base == 16 ? 2 : 0; i < len; i++) {
 		int digit = isdigit((unsigned char)s[i]) ? s[i] - '0' :
-			    base == 16 && isxdigit((unsigned char)s[i]) ? (s[i] | 32) - 'a' + 10 : -1;
+			    base == 16 &&
+				    isxdigit((unsigned char)s[i]) ? (s[i] | 32) - 'a' + 10 : -1;
 
 		if (digit < 0 || __builtin_mul_overflow(*v, (uint64_t)base, v) ||
 		    __builtin_add_overflow(*v, (uint64_t)digit, v))
@@ -80,10 +83,12 @@ static bool parse_number(const char *s, size_t len, uint64_t *v)
 
 static bool part_of(struct rr_parser *p, const char *s, size_t len, enum rr_part *part)
 {
-	static const char *const parts[] = { [RR_PART_HANDLE] = "handle", [RR_PART_LENGTH] = "length",
+	static const char *const parts[] = { [RR_PART_HANDLE] = "handle",
+					     [RR_PART_LENGTH] = "length",
 					     [RR_PART_OFFSET] = "offset",
 					     [RR_PART_SEGMENTS] = "segments" };
-	int i = rr_parse_which(p, "part", rr_arena_text(&p->c->arena, s, len), parts, rr_array_size(parts));
+	int i = rr_parse_which(p, "part", rr_arena_text(&p->c->arena, s, len), parts,
+			       rr_array_size(parts));
 
 	*part = (enum rr_part)(i < 0 ? 0 : i);
 	return i > 0;
@@ -97,8 +102,9 @@ static bool term(struct rr_parser *p, const char *s, size_t len, struct rr_term 
 	if (parse_number(s, len, &t->value) || is_constant(s, len, &t->value))
 		return true;
 	if (!is_variable_name(s, head))
-		return rr_parse_fail(p, "'%.*s': neither a number, a name nor a constant of the documents",
-				     (int)len, s);
+		return rr_parse_fail(p,
+				     "'%.*s': neither a number, a name nor a constant of the "
+				     "documents", (int)len, s);
 	t->name = refers(p, s, head);
 	return !dot || part_of(p, dot + 1, len - head - 1, &t->part);
 }
@@ -187,10 +193,12 @@ bool rr_parse_fields(struct rr_parser *p, uint32_t from, const char *const *allo
 		struct rr_field *f = rr_arena_get(&p->c->arena, sizeof(*f));
 
 		if (!eq)
-			return rr_parse_fail(p, "'%s' is not of the form field=value", p->word[i]);
+			return rr_parse_fail(p, "'%s' is not of the form field=value",
+					     p->word[i]);
 		*eq = '\0';
 		f->name = p->word[i];
-		if (rr_parse_which(p, "field", f->name, allowed, n) < 0 || !rr_parse_pat(p, eq + 1, &f->pat))
+		if (rr_parse_which(p, "field", f->name, allowed, n) < 0 ||
+		    !rr_parse_pat(p, eq + 1, &f->pat))
 			return false;
 		if (exact && !exactly_one(&f->pat))
 			return rr_parse_fail(p, "%s: what is sent is one value", f->name);
@@ -200,19 +208,24 @@ bool rr_parse_fields(struct rr_parser *p, uint32_t from, const char *const *allo
 	return true;
 }
 
-static bool part_of_memory(struct rr_parser *p, const char *text, const char *open, struct rr_segspec *s)
+static bool part_of_memory(struct rr_parser *p, const char *text, const char *open,
+			   struct rr_segspec *s)
 {
 	const char *colon = strchr(open, ':'), *close = strchr(open, ']');
 
 	if (!colon || !close || close[1] || colon > close)
-		return rr_parse_fail(p, "'%s': part of memory is name[offset:length] or name[offset:]", text);
+		return rr_parse_fail(p,
+				     "'%s': part of memory is name[offset:length] or "
+				     "name[offset:]", text);
 	s->part = true;
 	s->to_end = colon + 1 == close;
 	return rr_parse_expr(p, open + 1, (size_t)(colon - open - 1), &s->num[0]) &&
-	       (s->to_end || rr_parse_expr(p, colon + 1, (size_t)(close - colon - 1), &s->num[1]));
+	       (s->to_end || rr_parse_expr(p, colon + 1, (size_t)(close - colon - 1),
+					   &s->num[1]));
 }
 
-static bool filled(struct rr_parser *p, const char *text, const char *open, struct rr_segspec *s)
+static bool filled(struct rr_parser *p, const char *text, const char *open,
+		   struct rr_segspec *s)
 {
 	const char *close = strchr(open, '}');
 
@@ -224,7 +237,8 @@ static bool filled(struct rr_parser *p, const char *text, const char *open, stru
 
 bool rr_parse_seg(struct rr_parser *p, const char *text, struct rr_segspec *s)
 {
-	const char *open = strpbrk(text, "[{"), *colon = strchr(text, ':'), *last = strrchr(text, ':');
+	const char *open = strpbrk(text, "[{"), *colon = strchr(text, ':'),
+			   *last = strrchr(text, ':');
 	size_t head = open ? (size_t)(open - text) : strlen(text);
 
 	if (is_variable_name(text, head)) {
@@ -232,7 +246,9 @@ bool rr_parse_seg(struct rr_parser *p, const char *text, struct rr_segspec *s)
 		return !open || (*open == '{' ? filled : part_of_memory)(p, text, open, s);
 	}
 	if (!colon || colon == last)
-		return rr_parse_fail(p, "'%s': a segment is name, name[offset:length], name{bytes} or "
+		return rr_parse_fail(p,
+				     "'%s': a segment is name, name[offset:length], "
+				     "name{bytes} or "
 				     "handle:length:offset", text);
 	return rr_parse_expr(p, text, (size_t)(colon - text), &s->num[0]) &&
 	       rr_parse_expr(p, colon + 1, (size_t)(last - colon - 1), &s->num[1]) &&

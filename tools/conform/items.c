@@ -5,8 +5,10 @@
 #include "core/base/compiler.h"
 #include "tools/conform/parse.h"
 
-static const char *const call_fields[] = { "xid", "type", "rpcvers", "prog", "vers", "proc", "cred", NULL };
-static const char *const reply_fields[] = { "xid", "type", "stat", "accept", "low", "high", NULL };
+static const char *const call_fields[] = { "xid", "type", "rpcvers", "prog", "vers", "proc",
+					   "cred", NULL };
+static const char *const reply_fields[] = { "xid", "type", "stat", "accept", "low", "high",
+					    NULL };
 
 static bool check_words(struct rr_parser *p, uint32_t least, uint32_t most, const char *form)
 {
@@ -59,10 +61,12 @@ static bool lengths(struct rr_parser *p, uint32_t from, struct rr_item *it)
 static bool get_read(struct rr_parser *p, bool expect, struct rr_item *it)
 {
 	if (!expect)
-		return check_words(p, 3, RR_WORDS, "read POSITION SEGMENT...") && item_expr_at(p, 1, &it->a) &&
-		       segments(p, 2, it);
-	return check_words(p, 2, 4, "read POSITION [-> NAME]") && rr_parse_pat(p, p->word[1], &it->pat) &&
-	       (p->nwords == 2 || arrow(p, 2, it) || check_words(p, 0, 0, "read POSITION [-> NAME]"));
+		return check_words(p, 3, RR_WORDS, "read POSITION SEGMENT...") &&
+		       item_expr_at(p, 1, &it->a) && segments(p, 2, it);
+	return check_words(p, 2, 4, "read POSITION [-> NAME]") &&
+	       rr_parse_pat(p, p->word[1], &it->pat) &&
+	       (p->nwords == 2 || arrow(p, 2, it) ||
+		check_words(p, 0, 0, "read POSITION [-> NAME]"));
 }
 
 static bool get_write(struct rr_parser *p, bool expect, struct rr_item *it)
@@ -75,7 +79,8 @@ static bool parse_lists(struct rr_parser *p, bool expect, struct rr_item *it)
 	(void)it;
 	if (!expect)
 		return rr_parse_fail(p, "lists: only of what is expected");
-	return check_words(p, 2, 2, "lists any") && (!strcmp(p->word[1], "any") || check_words(p, 0, 0, "lists any"));
+	return check_words(p, 2, 2, "lists any") &&
+	       (!strcmp(p->word[1], "any") || check_words(p, 0, 0, "lists any"));
 }
 
 bool rr_parse_hex(struct rr_parser *p, uint32_t from, struct rr_item *it)
@@ -103,7 +108,8 @@ bool rr_parse_hex(struct rr_parser *p, uint32_t from, struct rr_item *it)
 /* prop ID [VALUE], or prop ID hex BYTES: in what is expected, VALUE is a pattern. */
 static bool get_prop(struct rr_parser *p, bool expect, struct rr_item *it)
 {
-	if (!check_words(p, 2, RR_WORDS, "prop ID [VALUE | hex BYTES]") || !item_expr_at(p, 1, &it->a))
+	if (!check_words(p, 2, RR_WORDS, "prop ID [VALUE | hex BYTES]") ||
+	    !item_expr_at(p, 1, &it->a))
 		return false;
 	if (p->nwords == 2)
 		return true;
@@ -157,13 +163,15 @@ static bool get_string(struct rr_parser *p, bool expect, struct rr_item *it)
 static bool get_length(struct rr_parser *p, bool expect, struct rr_item *it)
 {
 	(void)expect;
-	return check_words(p, 2, 2, "opaque, pattern, skip or cut LENGTH") && item_expr_at(p, 1, &it->a);
+	return check_words(p, 2, 2, "opaque, pattern, skip or cut LENGTH") &&
+	       item_expr_at(p, 1, &it->a);
 }
 
 static bool get_two(struct rr_parser *p, bool expect, struct rr_item *it)
 {
 	(void)expect;
-	return check_words(p, 3, 3, it->kind == RR_I_FILL ? "fill LENGTH BYTE" : "at OFFSET WORD") &&
+	return check_words(p, 3, 3,
+			   it->kind == RR_I_FILL ? "fill LENGTH BYTE" : "at OFFSET WORD") &&
 	       item_expr_at(p, 1, &it->a) && item_expr_at(p, 2, &it->b);
 }
 
@@ -186,7 +194,8 @@ static bool get_copy(struct rr_parser *p, bool expect, struct rr_item *it)
 static bool get_rest(struct rr_parser *p, bool expect, struct rr_item *it)
 {
 	(void)it;
-	return expect ? check_words(p, 1, 1, "rest") : rr_parse_fail(p, "rest: only of what is expected");
+	return expect ? check_words(p, 1, 1, "rest") :
+	       rr_parse_fail(p, "rest: only of what is expected");
 }
 
 enum where { LISTS = 1, BODY = 2, SENT = 4, EXPECTED = 8, BOTH = SENT | EXPECTED };
@@ -197,15 +206,23 @@ static const struct {
 	uint32_t where;
 	bool (*get)(struct rr_parser *p, bool expect, struct rr_item *it);
 } forms[] = {
-	{ "read", RR_I_READ, LISTS | BOTH, get_read }, { "write", RR_I_WRITE, LISTS | BOTH, get_write },
-	{ "reply", RR_I_REPLY, LISTS | BOTH, get_write }, { "lists", RR_I_LISTS, LISTS | EXPECTED, parse_lists },
-	{ "prop", RR_I_PROP, LISTS | BOTH, get_prop }, { "rpc", RR_I_RPC_CALL, BODY | BOTH, get_rpc },
-	{ "u32", RR_I_U32, BODY | BOTH, parse_word }, { "u64", RR_I_U64, BODY | BOTH, parse_word },
-	{ "hex", RR_I_HEX, BODY | BOTH, get_hex }, { "string", RR_I_STRING, BODY | BOTH, get_string },
-	{ "opaque", RR_I_OPAQUE, BODY | BOTH, get_length }, { "pattern", RR_I_PATTERN, BODY | BOTH, get_length },
-	{ "fill", RR_I_FILL, BODY | BOTH, get_two }, { "mark", RR_I_MARK, BODY | BOTH, get_mark },
+	{ "read", RR_I_READ, LISTS | BOTH, get_read },
+		{ "write", RR_I_WRITE, LISTS | BOTH, get_write },
+	{ "reply", RR_I_REPLY, LISTS | BOTH, get_write },
+		{ "lists", RR_I_LISTS, LISTS | EXPECTED, parse_lists },
+	{ "prop", RR_I_PROP, LISTS | BOTH, get_prop },
+		{ "rpc", RR_I_RPC_CALL, BODY | BOTH, get_rpc },
+	{ "u32", RR_I_U32, BODY | BOTH, parse_word },
+		{ "u64", RR_I_U64, BODY | BOTH, parse_word },
+	{ "hex", RR_I_HEX, BODY | BOTH, get_hex },
+		{ "string", RR_I_STRING, BODY | BOTH, get_string },
+	{ "opaque", RR_I_OPAQUE, BODY | BOTH, get_length },
+		{ "pattern", RR_I_PATTERN, BODY | BOTH, get_length },
+	{ "fill", RR_I_FILL, BODY | BOTH, get_two },
+		{ "mark", RR_I_MARK, BODY | BOTH, get_mark },
 	{ "copy", RR_I_COPY, BODY | BOTH, get_copy },
-	{ "skip", RR_I_SKIP, BODY | EXPECTED, get_length }, { "rest", RR_I_REST, BODY | EXPECTED, get_rest },
+	{ "skip", RR_I_SKIP, BODY | EXPECTED, get_length },
+		{ "rest", RR_I_REST, BODY | EXPECTED, get_rest },
 	{ "at", RR_I_AT, LISTS | SENT, get_two }, { "cut", RR_I_CUT, LISTS | SENT, get_length },
 };
 

@@ -22,12 +22,13 @@
 void rr_link_prov_params(const struct rr_link_params *p, struct rr_prov_params *pp)
 {
 	*pp = (struct rr_prov_params){
-		.recv_size = p->recv_size, .recvs = p->recvs, .mem_size = RR_LINK_MEM, .fd_floor = 3,
+		.recv_size = p->recv_size, .recvs = p->recvs, .mem_size = RR_LINK_MEM,
+			     .fd_floor = 3,
 	};
 }
 
-const char *rr_link_new(struct rr_link *l, const struct rr_link_params *p, const struct rr_prov_ops *ops,
-			const struct rr_prov_params *pp)
+const char *rr_link_new(struct rr_link *l, const struct rr_link_params *p,
+			const struct rr_prov_ops *ops, const struct rr_prov_params *pp)
 {
 	void *m;
 
@@ -51,7 +52,8 @@ const char *rr_link_establish(struct rr_link *l)
 
 	while ((rc = l->ops->establish(l->qp)) == -EAGAIN && rr_now() < until)
 		poll(&(struct pollfd){ l->qp->wake_fd, POLLIN, 0 }, 1, NAP);
-	return !rc ? NULL : rc == -EAGAIN ? "the peer does not complete the connection" : strerror(-rc);
+	return !rc ? NULL : rc == -EAGAIN ? "the peer does not complete the connection" :
+	       strerror(-rc);
 }
 
 void rr_link_unlisten(struct rr_link_listener *l)
@@ -117,7 +119,8 @@ static void trace_message(struct rr_link *l, struct rr_message *m)
 static void note_received(struct rr_link *l, const struct rr_wc *wc)
 {
 	if (!wc->has_imm)	/* what two libraries say to each other beside the protocol */
-		append(&l->in_end, new_message(false, wc->buf, wc->len, wc->has_inv ? wc->inv_handle : 0));
+		append(&l->in_end,
+		       new_message(false, wc->buf, wc->len, wc->has_inv ? wc->inv_handle : 0));
 	l->ops->repost(l->qp, wc->cookie);
 }
 
@@ -177,7 +180,8 @@ static void sleep_until(struct rr_link *l, rr_time until)
 	l->ops->disarm(l->qp);
 }
 
-/* Steps until there is what is waited for: a message (cookie 0), or the completion of cookie. */
+/* Steps until there is what is waited for: a message (cookie 0), or the completion of
+ * cookie. */
 static bool wait_for_completion(struct rr_link *l, uint64_t cookie, uint32_t ms)
 {
 	rr_time until = rr_now() + ms * RR_MSEC;
@@ -256,7 +260,8 @@ uint8_t *rr_link_memory(struct rr_link *l, uint32_t len)
 	return at;
 }
 
-int rr_link_expose(struct rr_link *l, const void *at, uint32_t len, enum rr_rights rights, struct rr_seg *out)
+int rr_link_expose(struct rr_link *l, const void *at, uint32_t len, enum rr_rights rights,
+		   struct rr_seg *out)
 {
 	return l->ops->expose(l->qp, at, len, rights, out);
 }
@@ -272,7 +277,9 @@ int rr_link_read(struct rr_link *l, uint8_t *at, const struct rr_chunk *ch)
 
 	for (uint32_t i = 0; i < ch->n && !rc; at += ch->seg[i++].length) {
 		if (ch->seg[i].length)
-			rc = finish_post(l, l->ops->read(l->qp, at, ch->seg[i].length, &ch->seg[i], 0, ++l->cookies));
+			rc = finish_post(l,
+					 l->ops->read(l->qp, at, ch->seg[i].length, &ch->seg[i],
+						      0, ++l->cookies));
 		if (!rc && l->ops->consume)
 			l->ops->consume(l->qp, &ch->seg[i]);
 	}
@@ -287,7 +294,9 @@ int rr_link_write(struct rr_link *l, const uint8_t *at, uint32_t len, const stru
 		uint32_t n = rr_min(len, ch->seg[i].length);
 
 		if (n)
-			rc = finish_post(l, l->ops->write(l->qp, at, n, &ch->seg[i], 0, ++l->cookies));
+			rc = finish_post(l,
+					 l->ops->write(l->qp, at, n, &ch->seg[i], 0,
+						       ++l->cookies));
 		at += n;
 		len -= n;
 	}

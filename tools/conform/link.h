@@ -2,8 +2,8 @@
 #ifndef RR_CONFORM_LINK_H
 #define RR_CONFORM_LINK_H
 
-/* One connection to the peer, over a provider, and nothing above it: what is sent is what is given, what is
- * received is handed on as it is. */
+/* One connection to the peer, over a provider, and nothing above it: what is sent is what is
+ * given, what is received is handed on as it is. */
 
 #include <netinet/in.h>
 
@@ -11,7 +11,8 @@
 #include "tools/conform/wire.h"
 
 #define RR_LINK_MEM	(4u << 20)	/* for memory of cases */
-#define RR_LINK_RECVS	256u	/* by shm the smaller number of both sides counts: not fewer than a library posts */
+/* by shm the smaller number of both sides counts: not fewer than a library posts */
+#define RR_LINK_RECVS	256u
 #define RR_LINK_RECV	4096u
 
 /* How the connection comes about. */
@@ -60,7 +61,8 @@ const char *rr_link_connect(struct rr_link *l, const struct rr_link_params *p);
 
 /* Listens; then the next connection of a peer, waited for. */
 const char *rr_link_listen(struct rr_link_listener **out, const struct rr_link_params *p);
-const char *rr_link_accept(struct rr_link *l, struct rr_link_listener *from, const struct rr_link_params *p);
+const char *rr_link_accept(struct rr_link *l, struct rr_link_listener *from,
+			   const struct rr_link_params *p);
 void rr_link_unlisten(struct rr_link_listener *l);
 
 void rr_link_close(struct rr_link *l);
@@ -72,19 +74,21 @@ const struct rr_message *rr_link_recv(struct rr_link *l, uint32_t ms);
 
 /* Memory of len bytes, filled with 0xee; NULL: there is not so much. */
 uint8_t *rr_link_memory(struct rr_link *l, uint32_t len);
-int rr_link_expose(struct rr_link *l, const void *at, uint32_t len, enum rr_rights rights, struct rr_seg *out);
+int rr_link_expose(struct rr_link *l, const void *at, uint32_t len, enum rr_rights rights,
+		   struct rr_seg *out);
 int rr_link_withdraw(struct rr_link *l, uint32_t handle);
 /* RDMA Read and Write of a whole chunk; at lies in memory. */
 int rr_link_read(struct rr_link *l, uint8_t *at, const struct rr_chunk *ch);
-int rr_link_write(struct rr_link *l, const uint8_t *at, uint32_t len, const struct rr_chunk *ch);
+int rr_link_write(struct rr_link *l, const uint8_t *at, uint32_t len,
+		  const struct rr_chunk *ch);
 /* Has the peer read all of it? -1 where nobody can know. */
 int rr_link_was_read(struct rr_link *l, uint32_t handle);
 
 /* --- for those that make connections --- */
 
 /* The state of a queue pair of ops; NULL, or why there is none. */
-const char *rr_link_new(struct rr_link *l, const struct rr_link_params *p, const struct rr_prov_ops *ops,
-			const struct rr_prov_params *pp);
+const char *rr_link_new(struct rr_link *l, const struct rr_link_params *p,
+			const struct rr_prov_ops *ops, const struct rr_prov_params *pp);
 const char *rr_link_establish(struct rr_link *l);
 void rr_link_prov_params(const struct rr_link_params *p, struct rr_prov_params *pp);
 
@@ -97,13 +101,16 @@ struct rr_link_listener {
 /* --- upgrade.c --- */
 const char *rr_link_upgrade_connect(struct rr_link *l, const struct rr_link_params *p);
 const char *rr_link_upgrade_listen(struct rr_link_listener *l, const struct rr_link_params *p);
-const char *rr_link_upgrade_accept(struct rr_link *l, struct rr_link_listener *from, const struct rr_link_params *p);
+const char *rr_link_upgrade_accept(struct rr_link *l, struct rr_link_listener *from,
+				   const struct rr_link_params *p);
 
 /* --- native.c --- */
-/* What native peers are told from now on: c's private data, or RFC 8797's. False: this provider cannot. */
+/* What native peers are told from now on: c's private data, or RFC 8797's. False: this provider
+ * cannot. */
 bool rr_link_native_say(const struct rr_case *c);
 const char *rr_link_native_connect(struct rr_link *l, const struct rr_link_params *p);
 const char *rr_link_native_listen(struct rr_link_listener *l, const struct rr_link_params *p);
-const char *rr_link_native_accept(struct rr_link *l, struct rr_link_listener *from, const struct rr_link_params *p);
+const char *rr_link_native_accept(struct rr_link *l, struct rr_link_listener *from,
+				  const struct rr_link_params *p);
 
 #endif

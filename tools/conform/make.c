@@ -11,7 +11,8 @@ static const struct rr_pat *make_field(const struct rr_field *f, const char *nam
 }
 
 /* The value of a field, or what it is when nothing is said. */
-static uint32_t value(struct rr_env *e, const struct rr_field *fields, const char *name, uint64_t other)
+static uint32_t value(struct rr_env *e, const struct rr_field *fields, const char *name,
+		      uint64_t other)
 {
 	const struct rr_pat *pat = make_field(fields, name);
 
@@ -154,7 +155,8 @@ static bool add_segments(struct rr_env *e, const struct rr_segspec *s, struct rr
 	if (ch->n + (v ? v->chunk.n : 1) > RR_CHUNK_SEGS || (s->name && (!v || !v->chunk.n)))
 		return false;
 	if (!s->name) {
-		ch->seg[ch->n++] = (struct rr_seg){ (uint32_t)num[0], (uint32_t)num[1], num[2] };
+		ch->seg[ch->n++] = (struct rr_seg){ (uint32_t)num[0], (uint32_t)num[1],
+						    num[2] };
 		return true;
 	}
 	for (uint32_t i = 0; i < (s->part ? 1 : v->chunk.n); i++) {
@@ -180,8 +182,10 @@ static void make_seg(struct rr_bytes *out, const struct rr_seg *s)
 	rr_bytes_word(out, (uint32_t)s->offset);
 }
 
-/* The segments of a line: for a Read chunk each behind its position; for others behind their count. */
-static bool put_segs(struct rr_env *e, const struct rr_item *it, struct rr_chunk *ch, struct rr_bytes *out)
+/* The segments of a line: for a Read chunk each behind its position; for others behind their
+ * count. */
+static bool put_segs(struct rr_env *e, const struct rr_item *it, struct rr_chunk *ch,
+		     struct rr_bytes *out)
 {
 	struct rr_chunk all = { 0 };
 
@@ -232,17 +236,20 @@ static bool put_list(struct rr_env *e, const struct rr_item *items, enum rr_item
 	return true;
 }
 
-static bool make_lists(struct rr_env *e, const struct rr_step *s, uint32_t xid, struct rr_bytes *out)
+static bool make_lists(struct rr_env *e, const struct rr_step *s, uint32_t xid,
+		       struct rr_bytes *out)
 {
 	struct rr_sent *sent = &e->sent[e->nsent++ % RR_SENT];
 
 	memset(sent, 0, sizeof(*sent));
 	sent->xid = xid;
-	return put_list(e, s->items, RR_I_READ, sent, out) && put_list(e, s->items, RR_I_WRITE, sent, out) &&
+	return put_list(e, s->items, RR_I_READ, sent, out) &&
+	       put_list(e, s->items, RR_I_WRITE, sent, out) &&
 	       put_list(e, s->items, RR_I_REPLY, sent, out);
 }
 
-static void put_props(struct rr_env *e, enum rr_msg_kind kind, const struct rr_item *items, struct rr_bytes *out)
+static void put_props(struct rr_env *e, enum rr_msg_kind kind, const struct rr_item *items,
+		      struct rr_bytes *out)
 {
 	uint32_t n = 0;
 
@@ -266,10 +273,12 @@ static void put_props(struct rr_env *e, enum rr_msg_kind kind, const struct rr_i
 
 static enum rr_dialect layout(struct rr_env *e, const struct rr_step *s)
 {
-	return rr_layout(e->dialect, value(e, s->fields, "vers", rr_dialect_version(e->dialect)));
+	return rr_layout(e->dialect,
+			 value(e, s->fields, "vers", rr_dialect_version(e->dialect)));
 }
 
-static void put_prefix(struct rr_env *e, const struct rr_step *s, uint32_t number, struct rr_bytes *out)
+static void put_prefix(struct rr_env *e, const struct rr_step *s, uint32_t number,
+		       struct rr_bytes *out)
 {
 	const struct rr_field *f = s->fields;
 	bool response = e->role == RR_REQUESTER || s->kind == RR_K_ERROR;
@@ -282,7 +291,8 @@ static void put_prefix(struct rr_env *e, const struct rr_step *s, uint32_t numbe
 		rr_bytes_word(out, value(e, f, "flags", response));
 }
 
-static void put_named(struct rr_env *e, const struct rr_step *s, const char *const *names, struct rr_bytes *out)
+static void put_named(struct rr_env *e, const struct rr_step *s, const char *const *names,
+		      struct rr_bytes *out)
 {
 	for (; *names; names++)
 		if (make_field(s->fields, *names))
@@ -299,7 +309,8 @@ static bool has_lists(const struct rr_step *s)
 
 static bool put_header(struct rr_env *e, const struct rr_step *s, struct rr_bytes *out)
 {
-	static const char *const arms[] = { "err", "low", "high", "limit", "chunk", "needed", NULL };
+	static const char *const arms[] = { "err", "low", "high", "limit", "chunk", "needed",
+					    NULL };
 	uint32_t number;
 
 	if (s->kind == RR_K_RAW)
@@ -329,20 +340,25 @@ static void change_bytes(struct rr_env *e, const struct rr_item *it, struct rr_b
 			out->p[a + (uint64_t)i] = (uint8_t)(b >> (24 - 8 * i));
 }
 
-bool rr_make_message(struct rr_env *e, const struct rr_step *s, struct rr_bytes *out, char *why, size_t cap)
+bool rr_make_message(struct rr_env *e, const struct rr_step *s, struct rr_bytes *out, char *why,
+		     size_t cap)
 {
 	struct rr_bytes body = { 0 };
 	uint32_t number;
 	bool ok;
 
 	out->len = 0;
-	if (s->kind < RR_K_OTHER && !make_field(s->fields, "proc") && !rr_kind_number(e->dialect, s->kind, &number)) {
-		snprintf(why, cap, "dialect %s has no %s", rr_dialect_names[e->dialect], rr_kind_names[s->kind]);
+	if (s->kind < RR_K_OTHER && !make_field(s->fields, "proc") &&
+	    !rr_kind_number(e->dialect, s->kind, &number)) {
+		snprintf(why, cap, "dialect %s has no %s", rr_dialect_names[e->dialect],
+			 rr_kind_names[s->kind]);
 		return false;
 	}
-	if (s->kind != RR_K_RAW && make_field(s->fields, "xid"))	/* what the body repeats */
+	/* what the body repeats */
+	if (s->kind != RR_K_RAW && make_field(s->fields, "xid"))
 		rr_env_set(e, "xid", value(e, s->fields, "xid", 0));
-	rr_make_body(e, s->items, &body);	/* first: its marks are positions in the lists */
+	rr_make_body(e, s->items, &body);	/* first: its marks are positions in the
+						 * lists */
 	ok = put_header(e, s, out);
 	rr_bytes_add(out, body.p, body.len);
 	rr_bytes_free(&body);

@@ -50,12 +50,14 @@ static bool word_is(struct cmp *c, const char *what, const struct rr_pat *pat, u
 	if (rr_env_match(c->e, pat, v))
 		return true;
 	rr_env_print(c->e, pat, text, sizeof(text));
-	return NO(c, "%s is %llu (0x%llx), expected %s", what, (unsigned long long)v, (unsigned long long)v, text);
+	return NO(c, "%s is %llu (0x%llx), expected %s", what, (unsigned long long)v,
+		  (unsigned long long)v, text);
 }
 
 static bool word_equals(struct cmp *c, const char *what, uint64_t want, uint64_t v)
 {
-	return v == want || NO(c, "%s is %llu (0x%llx), expected %llu", what, (unsigned long long)v,
+	return v == want || NO(c, "%s is %llu (0x%llx), expected %llu", what,
+			       (unsigned long long)v,
 			       (unsigned long long)v, (unsigned long long)want);
 }
 
@@ -67,7 +69,8 @@ static const struct rr_pat *match_field(const struct rr_field *f, const char *na
 }
 
 /* A field, or what it is when nothing is said. */
-static bool is_or(struct cmp *c, const struct rr_field *f, const char *name, uint64_t other, uint64_t v)
+static bool is_or(struct cmp *c, const struct rr_field *f, const char *name, uint64_t other,
+		  uint64_t v)
 {
 	const struct rr_pat *pat = match_field(f, name);
 
@@ -86,7 +89,8 @@ static uint64_t match_variable(struct rr_env *e, const char *name)
 static bool match_take(struct cmp *c, const char *what, uint32_t n, const uint8_t **at)
 {
 	if ((size_t)(c->end - c->p) < n)
-		return NO(c, "%s: only %zu bytes are left, not %u", what, (size_t)(c->end - c->p), n);
+		return NO(c, "%s: only %zu bytes are left, not %u", what,
+			  (size_t)(c->end - c->p), n);
 	*at = c->p;
 	c->p += n;
 	return true;
@@ -136,8 +140,10 @@ static bool is_call(struct cmp *c, const struct rr_item *it)
 	const struct rr_field *f = it->fields;
 
 	return next_is(c, f, "xid", match_variable(c->e, "xid")) && next_is(c, f, "type", 0) &&
-	       next_is(c, f, "rpcvers", 2) && next_is(c, f, "prog", match_variable(c->e, "program")) &&
-	       next_is(c, f, "vers", match_variable(c->e, "version")) && next_is(c, f, "proc", 0) &&
+	       next_is(c, f, "rpcvers", 2) &&
+		       next_is(c, f, "prog", match_variable(c->e, "program")) &&
+	       next_is(c, f, "vers", match_variable(c->e, "version")) &&
+		       next_is(c, f, "proc", 0) &&
 	       auth(c, f, "cred") && auth(c, NULL, "verf");
 }
 
@@ -150,7 +156,8 @@ static bool is_reply(struct cmp *c, const struct rr_item *it)
 		return false;
 	if (rr_word(c->p - 4) == 0 && !auth(c, NULL, "verf"))
 		return false;
-	return next_is(c, f, "accept", 0) && (!match_field(f, "low") || next_is(c, f, "low", 0)) &&
+	return next_is(c, f, "accept", 0) &&
+	       (!match_field(f, "low") || next_is(c, f, "low", 0)) &&
 	       (!match_field(f, "high") || next_is(c, f, "high", 0));
 }
 
@@ -162,7 +169,8 @@ static bool bytes_are(struct cmp *c, const char *what, const uint8_t *want, uint
 		return false;
 	for (uint32_t i = 0; i < len; i++)
 		if (at[i] != want[i])
-			return NO(c, "%s: byte %u is 0x%02x, expected 0x%02x", what, i, at[i], want[i]);
+			return NO(c, "%s: byte %u is 0x%02x, expected 0x%02x", what, i, at[i],
+				  want[i]);
 	return true;
 }
 
@@ -174,7 +182,8 @@ static bool is_pattern(struct cmp *c, uint32_t len)
 		return false;
 	for (uint32_t i = 0; i < len; i++)
 		if (at[i] != rr_pattern(i))
-			return NO(c, "pattern: byte %u is 0x%02x, expected 0x%02x", i, at[i], rr_pattern(i));
+			return NO(c, "pattern: byte %u is 0x%02x, expected 0x%02x", i, at[i],
+				  rr_pattern(i));
 	return true;
 }
 
@@ -186,7 +195,8 @@ static bool is_fill(struct cmp *c, uint32_t len, uint8_t byte)
 		return false;
 	for (uint32_t i = 0; i < len; i++)
 		if (at[i] != byte)
-			return NO(c, "fill: byte %u is 0x%02x, expected 0x%02x", i, at[i], byte);
+			return NO(c, "fill: byte %u is 0x%02x, expected 0x%02x", i, at[i],
+				  byte);
 	return true;
 }
 
@@ -196,7 +206,8 @@ static bool is_counted(struct cmp *c, const struct rr_item *it, uint32_t len)
 
 	if (!match_get(c, "length", &n) || !word_equals(c, "length", len, n))
 		return false;
-	if (it->kind == RR_I_OPAQUE ? !is_pattern(c, len) : !bytes_are(c, "string", it->bytes, len))
+	if (it->kind == RR_I_OPAQUE ? !is_pattern(c, len) : !bytes_are(c, "string", it->bytes,
+								       len))
 		return false;
 	return is_fill(c, -len & 3, 0);
 }
@@ -218,7 +229,8 @@ static bool is_number(struct cmp *c, const struct rr_item *it)
 	heeds_pat(c, c->p - 4, &it->pat);
 	if (it->kind == RR_I_U64)	/* of a range the lower half is looked at */
 		heeds(c, c->p - 8, 4, says_one(c, &it->pat) ? RR_HEED_EXACT : RR_HEED_NONE);
-	return word_is(c, it->kind == RR_I_U64 ? "u64" : "u32", &it->pat, (uint64_t)high << 32 | low);
+	return word_is(c, it->kind == RR_I_U64 ? "u64" : "u32", &it->pat,
+		       (uint64_t)high << 32 | low);
 }
 
 static bool item_matches(struct cmp *c, const struct rr_item *it)
@@ -236,7 +248,8 @@ static bool item_matches(struct cmp *c, const struct rr_item *it)
 	case RR_I_PATTERN: return is_pattern(c, a);
 	case RR_I_FILL: return is_fill(c, a, (uint8_t)rr_env_eval(c->e, &it->b));
 	case RR_I_COPY: return is_copy(c, it->segs);
-	case RR_I_SKIP: return match_take(c, "skip", a, &at) && (heeds(c, at, a, RR_HEED_NONE), true);
+	case RR_I_SKIP: return match_take(c, "skip", a, &at) &&
+		(heeds(c, at, a, RR_HEED_NONE), true);
 	case RR_I_MARK: rr_env_set(c->e, it->name, (uint64_t)(c->p - c->start)); return true;
 	case RR_I_REST:
 		heeds(c, c->p, (size_t)(c->end - c->p), RR_HEED_NONE);
@@ -251,7 +264,8 @@ static bool is_body(enum rr_item_kind kind)
 	return kind >= RR_I_RPC_CALL && kind <= RR_I_REST;
 }
 
-static bool body_matches(struct cmp *c, const struct rr_item *items, const uint8_t *buf, uint32_t len)
+static bool body_matches(struct cmp *c, const struct rr_item *items, const uint8_t *buf,
+			 uint32_t len)
 {
 	static const uint8_t nothing[1];
 	bool any = false;
@@ -274,8 +288,8 @@ static bool body_matches(struct cmp *c, const struct rr_item *items, const uint8
 	return true;
 }
 
-bool rr_match_body(struct rr_env *e, const struct rr_item *items, const uint8_t *buf, uint32_t len,
-		   char *why, size_t cap)
+bool rr_match_body(struct rr_env *e, const struct rr_item *items, const uint8_t *buf,
+		   uint32_t len, char *why, size_t cap)
 {
 	struct cmp c = { .e = e, .why = why, .cap = cap };
 
@@ -294,9 +308,10 @@ static void keep_chunk(struct cmp *c, const char *name, const struct rr_chunk *c
 	v->len = 0;
 }
 
-/* A chunk that was sent comes back: the same but for the lengths, which are as the line says. */
-static bool returned(struct cmp *c, const char *what, const struct rr_item *it, const struct rr_chunk *sent,
-		     const struct rr_chunk *got)
+/* A chunk that was sent comes back: the same but for the lengths, which are as the line
+ * says. */
+static bool returned(struct cmp *c, const char *what, const struct rr_item *it,
+		     const struct rr_chunk *sent, const struct rr_chunk *got)
 {
 	const struct rr_field *len = it->lens;
 
@@ -313,10 +328,12 @@ static bool returned(struct cmp *c, const char *what, const struct rr_item *it, 
 		const struct rr_seg *g = &got->seg[i], *s = &sent->seg[i];
 
 		if (g->handle != s->handle || g->offset != s->offset)
-			return NO(c, "%s, segment %u: handle and offset are not those that were offered", what, i);
+			return NO(c,
+				  "%s, segment %u: handle and offset are not those that were "
+				  "offered", what, i);
 		if (g->length > s->length)
-			return NO(c, "%s, segment %u: %u bytes, of %u that were offered", what, i, g->length,
-				  s->length);
+			return NO(c, "%s, segment %u: %u bytes, of %u that were offered", what,
+				  i, g->length, s->length);
 		if (len)
 			heeds_pat(c, c->start + got->at + 16 * i + 4, &len->pat);
 		if (len && !word_is(c, what, &len->pat, g->length))
@@ -334,7 +351,8 @@ static const struct rr_sent *sent_with(struct rr_env *e, uint32_t xid)
 }
 
 /* The Read segments of one line: those that follow each other at one position. */
-static bool read_matches(struct cmp *c, const struct rr_item *it, const struct rr_seen *s, uint32_t *at)
+static bool read_matches(struct cmp *c, const struct rr_item *it, const struct rr_seen *s,
+			 uint32_t *at)
 {
 	struct rr_chunk ch = { 0 };
 	uint32_t position;
@@ -359,7 +377,8 @@ static bool write_matches(struct cmp *c, const struct rr_item *it, const struct 
 {
 	if (i >= s->nwrites)
 		return NO(c, "fewer Write chunks than expected");
-	return returned(c, "a Write chunk", it, sent && i < sent->nwrites ? &sent->write[i] : NULL, &s->write[i]);
+	return returned(c, "a Write chunk", it, sent &&
+			i < sent->nwrites ? &sent->write[i] : NULL, &s->write[i]);
 }
 
 static bool reply_matches(struct cmp *c, const struct rr_item *it, const struct rr_seen *s,
@@ -367,7 +386,8 @@ static bool reply_matches(struct cmp *c, const struct rr_item *it, const struct 
 {
 	if (!s->has_reply)
 		return NO(c, "no Reply chunk");
-	return returned(c, "the Reply chunk", it, sent && sent->has_reply ? &sent->reply : NULL, &s->reply);
+	return returned(c, "the Reply chunk", it, sent && sent->has_reply ? &sent->reply : NULL,
+			&s->reply);
 }
 
 /* Every chunk has its line; what has none must not be there. */
@@ -472,7 +492,8 @@ static bool prefix_matches(struct cmp *c, const struct rr_step *step, const stru
 		return false;
 	if (!is_or(c, step->fields, "vers", rr_dialect_version(e->dialect), s->vers))
 		return false;
-	if (rr_layout(e->dialect, s->vers) == RR_DIALECT_V2 && !is_or(c, step->fields, "flags", response, s->flags))
+	if (rr_layout(e->dialect, s->vers) == RR_DIALECT_V2 &&
+	    !is_or(c, step->fields, "flags", response, s->flags))
 		return false;
 	if (!match_field(step->fields, "credit") && s->credit == 0)
 		return NO(c, "credit is 0");
@@ -480,7 +501,8 @@ static bool prefix_matches(struct cmp *c, const struct rr_step *step, const stru
 }
 
 /* A word of the message; or how long it is, or what it came with. */
-static bool find_field(const struct cmp *c, const struct rr_seen *s, const char *name, uint32_t *v)
+static bool find_field(const struct cmp *c, const struct rr_seen *s, const char *name,
+		       uint32_t *v)
 {
 	if (!strcmp(name, "size"))
 		*v = s->size;
@@ -504,8 +526,8 @@ static bool fields_match(struct cmp *c, const struct rr_step *step, const struct
 	return true;
 }
 
-bool rr_match_message(struct rr_env *e, const struct rr_step *step, const uint8_t *buf, uint32_t len,
-		      char *why, size_t cap)
+bool rr_match_message(struct rr_env *e, const struct rr_step *step, const uint8_t *buf,
+		      uint32_t len, char *why, size_t cap)
 {
 	struct cmp c = { .e = e, .why = why, .cap = cap };
 	struct rr_seen s;
@@ -517,7 +539,8 @@ bool rr_match_message(struct rr_env *e, const struct rr_step *step, const uint8_
 	if (bad)
 		return NO(&c, "%s", bad);
 	if (s.kind != step->kind && !match_field(step->fields, "proc"))
-		return NO(&c, "%s came, expected %s", rr_kind_names[s.kind], rr_kind_names[step->kind]);
+		return NO(&c, "%s came, expected %s", rr_kind_names[s.kind],
+			  rr_kind_names[step->kind]);
 	if (!fields_match(&c, step, &s) || !prefix_matches(&c, step, &s))
 		return false;
 	heeds_header(&c, step, &s);
@@ -532,7 +555,8 @@ bool rr_match_message(struct rr_env *e, const struct rr_step *step, const uint8_
 	return body_matches(&c, step->items, s.body, s.body_len);
 }
 
-void rr_match_describe(enum rr_dialect d, const uint8_t *buf, uint32_t len, char *out, size_t cap)
+void rr_match_describe(enum rr_dialect d, const uint8_t *buf, uint32_t len, char *out,
+		       size_t cap)
 {
 	struct rr_seen s;
 	const char *bad = rr_seen_read(d, buf, len, &s);
@@ -543,7 +567,8 @@ void rr_match_describe(enum rr_dialect d, const uint8_t *buf, uint32_t len, char
 		snprintf(out, cap, "error xid=0x%x vers=%u err=%u", s.xid, s.vers, s.err);
 	else
 		snprintf(out, cap,
-			 "%s xid=0x%x vers=%u credit=%u, %u Read segments, %u Write chunks%s, %u bytes behind",
+			 "%s xid=0x%x vers=%u credit=%u, %u Read segments, %u Write chunks%s, "
+			 "%u bytes behind",
 			 rr_kind_names[s.kind], s.xid, s.vers, s.credit, s.nreads, s.nwrites,
 			 s.has_reply ? ", a Reply chunk" : "", s.body_len);
 }

@@ -12,7 +12,8 @@ bool rr_step_memory(struct rr_run *r, const struct rr_step *s)
 	if (!rr_run_connected(r))
 		return false;
 	if (r->o->role == RR_RESPONDER)
-		rr_env_set(&r->env, "xid", r->next_xid);	/* of the message that will name it */
+		rr_env_set(&r->env, "xid", r->next_xid);	/* of the message that will name
+								 * it */
 	r->out.len = 0;
 	rr_make_body(&r->env, s->items, &r->out);
 	v->mem = true;
@@ -26,7 +27,8 @@ bool rr_step_memory(struct rr_run *r, const struct rr_step *s)
 		rc = rr_link_expose(&r->link, v->at, v->len, s->rights, &v->chunk.seg[0]);
 		v->chunk.n = 1;
 	}
-	return !rc || rr_run_fail(r, s->line, "%s cannot be exposed: %s", s->name, strerror(-rc));
+	return !rc || rr_run_fail(r, s->line, "%s cannot be exposed: %s", s->name,
+				  strerror(-rc));
 }
 
 struct rr_var *rr_run_memory(struct rr_run *r, const struct rr_step *s)
@@ -59,19 +61,20 @@ static uint32_t chunk_len(const struct rr_chunk *ch)
 	return (uint32_t)rr_min(n, (uint64_t)UINT32_MAX);
 }
 
-/* What an RDMA Read or Write of the peer's memory has come to: -EACCES, it has no such memory any more. A device ends
- * the connection for that; where it goes on (shm) we end it. */
+/* What an RDMA Read or Write of the peer's memory has come to: -EACCES, it has no such memory
+ * any more. A device ends the connection for that; where it goes on (shm) we end it. */
 static bool judge_access(struct rr_run *r, const struct rr_step *s, const char *what, int rc)
 {
 	if (!s->refused)
-		return !rc || rr_run_fail(r, s->line, "%s %s: %s", what, s->name, strerror(-rc));
+		return !rc || rr_run_fail(r, s->line, "%s %s: %s", what, s->name,
+					  strerror(-rc));
 	if (rr_run_meets(r, s, RR_LIE_ANY)) {
 		r->r->lied = true;
 		rc = 0;
 	}
 	if (rc != -EACCES)
-		return rr_run_fail(r, s->line, "%s %s, of which it should be refused: %s", what, s->name,
-				   rc ? strerror(-rc) : "it was done");
+		return rr_run_fail(r, s->line, "%s %s, of which it should be refused: %s", what,
+				   s->name, rc ? strerror(-rc) : "it was done");
 	rr_link_close(&r->link);
 	r->connected = false;
 	return r->closed_well = true;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Connections to and of any peer by RDMA CM: the plugin, beside this program or where libraries are. */
+/* Connections to and of any peer by RDMA CM: the plugin, beside this program or where libraries
+ * are. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <poll.h>
@@ -52,7 +53,8 @@ static const struct rr_prov_ops *provider(void)
 	*(void **)&entry = so ? dlsym(so, RR_VERBS_ENTRY) : NULL;
 	found = entry ? entry(RR_VERBS_ABI, &env) : NULL;
 	if (!found)
-		snprintf(why_not, sizeof(why_not), "no RDMA: %s", so ? RR_VERBS_PLUGIN " is of another version"
+		snprintf(why_not, sizeof(why_not), "no RDMA: %s",
+			 so ? RR_VERBS_PLUGIN " is of another version"
 								     : dlerror());
 	return found;
 }
@@ -102,7 +104,8 @@ const char *rr_link_native_listen(struct rr_link_listener *l, const struct rr_li
 	return rc ? strerror(-rc) : NULL;
 }
 
-const char *rr_link_native_accept(struct rr_link *l, struct rr_link_listener *from, const struct rr_link_params *p)
+const char *rr_link_native_accept(struct rr_link *l, struct rr_link_listener *from,
+				  const struct rr_link_params *p)
 {
 	rr_time until = rr_now() + p->timeout * RR_MSEC;
 	struct sockaddr_in6 peer, local;
@@ -114,7 +117,8 @@ const char *rr_link_native_accept(struct rr_link *l, struct rr_link_listener *fr
 	why = rr_link_new(l, p, from->ops, &pp);
 	if (why)
 		return why;
-	while ((rc = from->ops->take(from->lst, l->qp, &pp, &peer, &local)) == -EAGAIN && rr_now() < until)
+	while ((rc = from->ops->take(from->lst, l->qp, &pp, &peer, &local)) == -EAGAIN &&
+	       rr_now() < until)
 		poll(&(struct pollfd){ from->lst->fd, POLLIN, 0 }, 1, 20);
 	if (rc)
 		return rc == -EAGAIN ? "nobody connects" : strerror(-rc);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a requester may say before its first call, answered as a server without wishes would: version 2's
- * properties by the default (version-two-08 §5.3.4), the Connection Configuration Protocol by there being no
- * such program (draft-02 §6). A case that is about them says so, and answers itself. */
+/* What a requester may say before its first call, answered as a server without wishes would:
+ * version 2's properties by the default (version-two-08 §5.3.4), the Connection Configuration
+ * Protocol by there being no such program (draft-02 §6). A case that is about them says so, and
+ * answers itself. */
 #include "tools/conform/wire.h"
 
 #define CCP	100417u
@@ -26,7 +27,8 @@ static bool is_ccp(const struct rr_seen *s)
 	       rr_word(s->body + 12) == CCP;
 }
 
-bool rr_make_opening(struct rr_env *e, const struct rr_step *s, const uint8_t *buf, uint32_t len,
+bool rr_make_opening(struct rr_env *e, const struct rr_step *s, const uint8_t *buf,
+		     uint32_t len,
 		    struct rr_bytes *out)
 {
 	struct rr_step answer = { .op = RR_STEP_SEND, .kind = RR_K_CONNPROP };
@@ -36,13 +38,16 @@ bool rr_make_opening(struct rr_env *e, const struct rr_step *s, const uint8_t *b
 	struct rr_seen seen;
 	char why[160];
 
-	if (e->role != RR_REQUESTER || is_asked_for(s) || rr_seen_read(e->dialect, buf, len, &seen))
+	if (e->role != RR_REQUESTER || is_asked_for(s) ||
+	    rr_seen_read(e->dialect, buf, len, &seen))
 		return false;
 	if (e->dialect == RR_DIALECT_DRAFT02 && is_ccp(&seen)) {
-		accept.pat.alt[0].lo = (struct rr_expr){ .n = 1, .t[0].value = 1 };	/* PROG_UNAVAIL */
+		/* PROG_UNAVAIL */
+		accept.pat.alt[0].lo = (struct rr_expr){ .n = 1, .t[0].value = 1 };
 		one.pat.alt[0].lo = (struct rr_expr){ .n = 1, .t[0].value = 1 };
 		answer.kind = RR_K_MSG;
-		answer.fields = &one;	/* what a case's own first reply grants is still to be said */
+		answer.fields = &one;	/* what a case's own first reply grants is still to be
+					 * said */
 		answer.items = &rpc;
 	} else if (seen.kind != RR_K_CONNPROP || seen.flags & 1) {
 		return false;

@@ -10,7 +10,8 @@ const char *const rr_kind_names[] = { "msg", "nomsg", "msgp", "done", "error", "
 				      "connprop", "other", "raw" };
 
 /* What every case may refer to. */
-static const char *const known[] = { "xid", "program", "version", "credits", "grant", "inline", "ours", "len",
+static const char *const known[] = { "xid", "program", "version", "credits", "grant", "inline",
+				     "ours", "len",
 				     "patience" };
 
 static bool step_expr_at(struct rr_parser *p, uint32_t i, struct rr_expr *e)
@@ -20,7 +21,8 @@ static bool step_expr_at(struct rr_parser *p, uint32_t i, struct rr_expr *e)
 
 static bool form(struct rr_parser *p, uint32_t least, uint32_t most, const char *text)
 {
-	return (p->nwords >= least && p->nwords <= most) || rr_parse_fail(p, "should be '%s'", text);
+	return (p->nwords >= least && p->nwords <= most) ||
+	       rr_parse_fail(p, "should be '%s'", text);
 }
 
 /* --- head --- */
@@ -116,7 +118,8 @@ static bool head_private(struct rr_parser *p)
 		return false;
 	p->c->private_data = it.bytes;
 	p->c->private_len = it.len;
-	return it.len <= RR_PRIVATE_MAX || rr_parse_fail(p, "more than %u bytes", RR_PRIVATE_MAX);
+	return it.len <= RR_PRIVATE_MAX ||
+	       rr_parse_fail(p, "more than %u bytes", RR_PRIVATE_MAX);
 }
 
 static bool head_ends(struct rr_parser *p)
@@ -130,10 +133,13 @@ static bool head_ends(struct rr_parser *p)
 static const char *const *fields_of(enum rr_msg_kind kind)
 {
 	static const char *const none[] = { NULL };
-	static const char *const lists[] = { "xid", "vers", "credit", "proc", "flags", "inv", NULL };
+	static const char *const lists[] = { "xid", "vers", "credit", "proc", "flags", "inv",
+					     NULL };
 	static const char *const prefix[] = { "xid", "vers", "credit", "proc", "flags", NULL };
-	static const char *const msgp[] = { "xid", "vers", "credit", "proc", "align", "thresh", NULL };
-	static const char *const error[] = { "xid", "vers", "credit", "proc", "flags", "err", "low", "high",
+	static const char *const msgp[] = { "xid", "vers", "credit", "proc", "align", "thresh",
+					    NULL };
+	static const char *const error[] = { "xid", "vers", "credit", "proc", "flags", "err",
+					     "low", "high",
 					     "limit", "chunk", "needed", NULL };
 
 	switch (kind) {
@@ -145,8 +151,10 @@ static const char *const *fields_of(enum rr_msg_kind kind)
 	}
 }
 
-/* word[from] is the kind of a message, or says what else: 0 a message, > 0 which of others, -1 neither. */
-static int kind_or(struct rr_parser *p, const char *const *others, uint32_t n, enum rr_msg_kind *kind)
+/* word[from] is the kind of a message, or says what else: 0 a message, > 0 which of others, -1
+ * neither. */
+static int kind_or(struct rr_parser *p, const char *const *others, uint32_t n,
+		   enum rr_msg_kind *kind)
 {
 	const char *names[RR_KINDS + 8];
 	int i;
@@ -191,16 +199,18 @@ static bool expect_other(struct rr_parser *p, struct rr_step *s)
 {
 	switch (s->what) {
 	case RR_E_SILENCE:
-		return form(p, 2, 3, "expect silence [MILLISECONDS]") && (p->nwords == 2 || step_expr_at(p, 2, &s->a));
+		return form(p, 2, 3, "expect silence [MILLISECONDS]") &&
+		       (p->nwords == 2 || step_expr_at(p, 2, &s->a));
 	case RR_E_CLOSE:
 		return form(p, 2, 2, "expect close");
 	case RR_E_EXIT:
 		s->fields = rr_arena_get(&p->c->arena, sizeof(*s->fields));
 		s->fields->name = "status";
-		return form(p, 3, 3, "expect exit STATUS") && rr_parse_pat(p, p->word[2], &s->fields->pat);
+		return form(p, 3, 3, "expect exit STATUS") &&
+		       rr_parse_pat(p, p->word[2], &s->fields->pat);
 	case RR_E_VALUE:
-		return form(p, 4, 4, "expect value VALUE PATTERN") && step_expr_at(p, 2, &s->a) &&
-		       rr_parse_pat(p, p->word[3], &s->pat);
+		return form(p, 4, 4, "expect value VALUE PATTERN") &&
+		       step_expr_at(p, 2, &s->a) && rr_parse_pat(p, p->word[3], &s->pat);
 	default:
 		if (!form(p, 3, 3, "expect memory NAME, expect read NAME"))
 			return false;
@@ -221,7 +231,8 @@ static void expected_of(struct rr_parser *p, struct rr_step *s)
 
 static bool one_expectation(struct rr_parser *p, struct rr_step *s)
 {
-	static const char *const others[] = { "silence", "close", "memory", "read", "exit", "value" };
+	static const char *const others[] = { "silence", "close", "memory", "read", "exit",
+					      "value" };
 	int i = kind_or(p, others, 6, &s->kind);
 
 	expected_of(p, s);
@@ -353,12 +364,16 @@ static const struct {
 	{ "dialect", head_dialect, NULL, 0 }, { "target", head_target, NULL, 0 },
 	{ "peer", head_peer, NULL, 0 }, { "private", head_private, NULL, 0 },
 	{ "ends", head_ends, NULL, 0 },
-	{ "send", NULL, parse_send, RR_STEP_SEND }, { "expect", NULL, step_expect, RR_STEP_EXPECT },
-	{ "memory", NULL, step_memory, RR_STEP_MEMORY }, { "withdraw", NULL, step_withdraw, RR_STEP_WITHDRAW },
+	{ "send", NULL, parse_send, RR_STEP_SEND },
+		{ "expect", NULL, step_expect, RR_STEP_EXPECT },
+	{ "memory", NULL, step_memory, RR_STEP_MEMORY },
+		{ "withdraw", NULL, step_withdraw, RR_STEP_WITHDRAW },
 	{ "pull", NULL, step_pull, RR_STEP_PULL }, { "push", NULL, step_push, RR_STEP_PUSH },
 	{ "set", NULL, parse_set, RR_STEP_SET }, { "wait", NULL, parse_wait, RR_STEP_WAIT },
-	{ "repeat", NULL, parse_repeat, RR_STEP_REPEAT }, { "end", NULL, step_plain, RR_STEP_NULL },
-	{ "close", NULL, step_plain, RR_STEP_CLOSE }, { "call", NULL, parse_call, RR_STEP_CALL },
+	{ "repeat", NULL, parse_repeat, RR_STEP_REPEAT },
+		{ "end", NULL, step_plain, RR_STEP_NULL },
+	{ "close", NULL, step_plain, RR_STEP_CLOSE },
+		{ "call", NULL, parse_call, RR_STEP_CALL },
 	{ "null", NULL, step_plain, RR_STEP_NULL },
 };
 
@@ -372,7 +387,8 @@ static int line_of(struct rr_parser *p, bool head, bool step)
 		rr_parse_fail(p, "indented, but there is nothing that it could belong to");
 		return -1;
 	}
-	return rr_parse_which(p, step ? "step" : "line", p->word[0], names, rr_array_size(lines));
+	return rr_parse_which(p, step ? "step" : "line", p->word[0], names,
+			      rr_array_size(lines));
 }
 
 static bool steps(struct rr_parser *p, bool inner, struct rr_step **out)
@@ -457,17 +473,20 @@ static void name_case(struct rr_case *c)
 	snprintf(c->name, sizeof(c->name), "%.*s", (int)len, s);
 }
 
-struct rr_case *rr_case_parse(const char *path, const char *text, size_t len, char *err, size_t cap)
+struct rr_case *rr_case_parse(const char *path, const char *text, size_t len, char *err,
+			      size_t cap)
 {
 	struct rr_case *c = calloc(1, sizeof(*c));
-	struct rr_parser p = { .c = c, .at = text, .end = text + len, .err = err, .errcap = cap };
+	struct rr_parser p = { .c = c, .at = text, .end = text + len, .err = err,
+			       .errcap = cap };
 
 	if (!c)
 		return NULL;
 	err[0] = '\0';
 	c->path = rr_arena_text(&c->arena, path, strlen(path));
 	name_case(c);
-	if (head(&p) && steps(&p, false, &c->steps) && !rr_parse_failed(&p) && all_defined(&p)) {
+	if (head(&p) && steps(&p, false, &c->steps) && !rr_parse_failed(&p) &&
+	    all_defined(&p)) {
 		if (c->steps)
 			return c;
 		rr_parse_fail(&p, "a case without steps");

@@ -26,7 +26,8 @@ struct rr_parser {
 };
 
 /* False, and the message with where it is. */
-bool rr_parse_fail(struct rr_parser *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+bool rr_parse_fail(struct rr_parser *p, const char *fmt,
+		   ...) __attribute__((format(printf, 2, 3)));
 bool rr_parse_failed(const struct rr_parser *p);
 
 /* The next line that says something; false at the end, or after an error. */
@@ -35,8 +36,8 @@ bool rr_parse_line(struct rr_parser *p);
 bool rr_parse_indented(struct rr_parser *p);
 
 /* Which of the names is it? -1 and an error that lists them. */
-int rr_parse_which(struct rr_parser *p, const char *what, const char *word, const char *const *names,
-		   uint32_t n);
+int rr_parse_which(struct rr_parser *p, const char *what, const char *word,
+		   const char *const *names, uint32_t n);
 
 /* --- expr.c --- */
 bool rr_parse_expr(struct rr_parser *p, const char *text, size_t len, struct rr_expr *e);
@@ -52,8 +53,8 @@ void rr_parse_defines(struct rr_parser *p, const char *name);
 /* words [from..) as hex digits: it->bytes and len. */
 bool rr_parse_hex(struct rr_parser *p, uint32_t from, struct rr_item *it);
 
-/* The indented lines that follow, each an item. expect: they are to be matched, not to be made. lists: they
- * may be chunk lists as well. */
+/* The indented lines that follow, each an item. expect: they are to be matched, not to be made.
+ * lists: they may be chunk lists as well. */
 bool rr_parse_items(struct rr_parser *p, bool expect, bool lists, struct rr_item **out);
 
 #endif

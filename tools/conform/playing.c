@@ -19,8 +19,8 @@ bool rr_run_fail(struct rr_run *r, int line, const char *fmt, ...)
 	return false;
 }
 
-/* A server that knows no port of its client takes calls of the same XID for the same call, also on another
- * connection: the NFS server of Linux answers it from its cache. */
+/* A server that knows no port of its client takes calls of the same XID for the same call, also
+ * on another connection: the NFS server of Linux answers it from its cache. */
 static uint32_t other_xids(void)
 {
 	uint32_t n = (uint32_t)rr_now();

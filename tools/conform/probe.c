@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Does an expectation look at all of what came, but for what it says that may be anything? What
- * came is changed, byte by byte, and compared again, in memory and without the peer. In this way
- * a comparison that was forgotten is found, since what a case leaves open is noted where its
- * words are read (struct rr_heeded). */
+ * came is changed, byte by byte, and compared again, in memory and without the peer. In this
+ * way a comparison that was forgotten is found, since what a case leaves open is noted where
+ * its words are read (struct rr_heeded). */
 #include "core/base/compiler.h"
 #include "tools/conform/wire.h"
 

@@ -11,13 +11,15 @@ uint32_t rr_report_count(const struct rr_report *r, enum rr_verdict v, int level
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < r->n; i++)
-		n += r->result[i].verdict == v && (level < 0 || (int)r->result[i].c->level == level);
+		n += r->result[i].verdict == v &&
+			(level < 0 || (int)r->result[i].c->level == level);
 	return n;
 }
 
 static int by_section(const void *va, const void *vb)
 {
-	const struct rr_case *a = ((const struct rr_result *)va)->c, *b = ((const struct rr_result *)vb)->c;
+	const struct rr_case *a = ((const struct rr_result *)va)->c,
+				  *b = ((const struct rr_result *)vb)->c;
 	const struct rr_requirement *x = a->requires, *y = b->requires;
 	int d = strcmp(x->document, y->document);
 
@@ -47,7 +49,8 @@ static void text_result(const struct rr_result *r, FILE *to)
 	char where[32];
 
 	section(r->c->requires, where, sizeof(where));
-	fprintf(to, "  %-9s %-12s %-7s %s\n", verdicts[r->verdict], where, rr_level_names[r->c->level], r->c->title);
+	fprintf(to, "  %-9s %-12s %-7s %s\n", verdicts[r->verdict], where,
+		rr_level_names[r->c->level], r->c->title);
 	if (r->verdict == RR_PASS || r->verdict == RR_SKIP)
 		return;
 	if (r->line)
@@ -62,11 +65,12 @@ static void text_sums(const struct rr_report *r, FILE *to)
 {
 	fputc('\n', to);
 	for (int level = RR_MUST; level <= RR_MAY; level++)
-		fprintf(to, "%-6s  %3u pass, %u fail, %u differ as expected\n", rr_level_names[level],
+		fprintf(to, "%-6s  %3u pass, %u fail, %u differ as expected\n",
+			rr_level_names[level],
 			rr_report_count(r, RR_PASS, level), rr_report_count(r, RR_FAIL, level),
 			rr_report_count(r, RR_DIFFERS, level));
-	fprintf(to, "%u cases were skipped, in %u the peer was not reached\n", rr_report_count(r, RR_SKIP, -1),
-		rr_report_count(r, RR_UNREACHED, -1));
+	fprintf(to, "%u cases were skipped, in %u the peer was not reached\n",
+		rr_report_count(r, RR_SKIP, -1), rr_report_count(r, RR_UNREACHED, -1));
 }
 
 static void print_text(const struct rr_report *r, FILE *to)
@@ -131,7 +135,8 @@ static void json_result(const struct rr_result *r, FILE *to)
 	fputc(',', to);
 	json_member("level", rr_level_names[r->c->level], to);
 	fputc(',', to);
-	json_member("verdict", r->verdict == RR_FAIL ? "fail" : r->verdict == RR_UNREACHED ? "unreached" :
+	json_member("verdict",
+		    r->verdict == RR_FAIL ? "fail" : r->verdict == RR_UNREACHED ? "unreached" :
 		    verdicts[r->verdict], to);
 	json_requirements(r->c->requires, to);
 	if (*r->why) {
@@ -175,9 +180,11 @@ static void junit_result(const struct rr_result *r, FILE *to)
 {
 	const char *element = r->verdict == RR_SKIP || r->verdict == RR_DIFFERS ? "skipped" :
 			      r->verdict == RR_UNREACHED ? "error" :
-			      r->verdict == RR_FAIL && r->c->level == RR_MUST ? "failure" : NULL;
+			      r->verdict == RR_FAIL &&
+				      r->c->level == RR_MUST ? "failure" : NULL;
 
-	fprintf(to, "<testcase classname=\"%s.%s\" name=\"", r->c->requires->document, r->c->requires->section);
+	fprintf(to, "<testcase classname=\"%s.%s\" name=\"", r->c->requires->document,
+		r->c->requires->section);
 	xml_text(r->c->title, to);
 	fprintf(to, "\" time=\"%.3f\">", r->seconds);
 	if (element) {
@@ -195,8 +202,11 @@ static void junit_result(const struct rr_result *r, FILE *to)
 
 static void print_junit(const struct rr_report *r, FILE *to)
 {
-	fprintf(to, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"rdmarpc-conform %s\" tests=\"%u\" "
-		"failures=\"%u\" errors=\"%u\" skipped=\"%u\">\n", rr_dialect_names[r->dialect], r->n,
+	fprintf(to,
+		"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"rdmarpc-conform "
+		"%s\" tests=\"%u\" "
+		"failures=\"%u\" errors=\"%u\" skipped=\"%u\">\n", rr_dialect_names[r->dialect],
+		r->n,
 		rr_report_count(r, RR_FAIL, RR_MUST), rr_report_count(r, RR_UNREACHED, -1),
 		rr_report_count(r, RR_SKIP, -1) + rr_report_count(r, RR_DIFFERS, -1));
 	for (uint32_t i = 0; i < r->n; i++)

@@ -10,7 +10,8 @@
 static void variables(struct rr_run *r)
 {
 	static const struct { uint32_t program, version; } fixed[RR_TARGETS] = {
-		[RR_T_LAB] = { LAB_PROGRAM, 1 }, [RR_T_NFS3] = { 100003, 3 }, [RR_T_NFS4] = { 100003, 4 },
+		[RR_T_LAB] = { LAB_PROGRAM, 1 }, [RR_T_NFS3] = { 100003, 3 },
+			[RR_T_NFS4] = { 100003, 4 },
 		[RR_T_REVERSE] = { LAB_PROGRAM, 1 }, [RR_T_TIGHT] = { LAB_PROGRAM, 1 },
 	};
 	enum rr_target t = r->c->target;
@@ -31,7 +32,8 @@ static void variables(struct rr_run *r)
 /* Calls have an XID of their own. */
 static void new_xid(struct rr_run *r, const struct rr_step *s)
 {
-	if (r->o->role == RR_RESPONDER && s->kind != RR_K_DONE && s->kind != RR_K_ERROR && s->kind != RR_K_RAW)
+	if (r->o->role == RR_RESPONDER && s->kind != RR_K_DONE && s->kind != RR_K_ERROR &&
+	    s->kind != RR_K_RAW)
 		rr_env_set(&r->env, "xid", r->next_xid++);
 }
 
@@ -45,9 +47,11 @@ static bool step_send(struct rr_run *r, const struct rr_step *s)
 	new_xid(r, s);
 	if (!rr_make_message(&r->env, s, &r->out, why, sizeof(why)))
 		return rr_run_fail(r, s->line, "%s", why);
-	rc = rr_link_send(&r->link, r->out.p, (uint32_t)r->out.len, (uint32_t)rr_run_eval(r, &s->a));
+	rc = rr_link_send(&r->link, r->out.p, (uint32_t)r->out.len,
+			  (uint32_t)rr_run_eval(r, &s->a));
 	if (rc && r->link.closed && r->c->ends)
-		return r->closed_well = true;	/* it was to end; earlier than we could say all */
+		return r->closed_well = true;	/* it was to end; earlier than we could say
+						 * all */
 	return !rc || rr_run_fail(r, s->line, "cannot send: %s", strerror(-rc));
 }
 
@@ -68,8 +72,10 @@ static bool step_call(struct rr_run *r, const struct rr_step *s)
 static bool step_null(struct rr_run *r, const struct rr_step *s)
 {
 	struct rr_item rpc = { .kind = RR_I_RPC_CALL }, reply = { .kind = RR_I_RPC_REPLY };
-	struct rr_step call = { .op = RR_STEP_SEND, .kind = RR_K_MSG, .items = &rpc, .line = s ? s->line : 0 };
-	struct rr_step want = { .op = RR_STEP_EXPECT, .kind = RR_K_MSG, .items = &reply, .line = call.line };
+	struct rr_step call = { .op = RR_STEP_SEND, .kind = RR_K_MSG, .items = &rpc,
+				.line = s ? s->line : 0 };
+	struct rr_step want = { .op = RR_STEP_EXPECT, .kind = RR_K_MSG, .items = &reply,
+				.line = call.line };
 
 	if (step_send(r, &call) && rr_run_expects(r, s, &want))
 		return true;
@@ -77,7 +83,8 @@ static bool step_null(struct rr_run *r, const struct rr_step *s)
 		char why[sizeof(r->r->why)];
 
 		memcpy(why, r->r->why, sizeof(why));
-		snprintf(r->r->why, sizeof(r->r->why), "the NULL that ends each case: %.400s", why);
+		snprintf(r->r->why, sizeof(r->r->why), "the NULL that ends each case: %.400s",
+			 why);
 	}
 	return false;
 }
@@ -118,8 +125,10 @@ static bool step_close(struct rr_run *r, const struct rr_step *s)
 }
 
 static bool (*const step_of[])(struct rr_run *r, const struct rr_step *s) = {
-	[RR_STEP_SEND] = step_send, [RR_STEP_EXPECT] = rr_step_expect, [RR_STEP_MEMORY] = rr_step_memory,
-	[RR_STEP_WITHDRAW] = rr_step_withdraw, [RR_STEP_SET] = step_set, [RR_STEP_REPEAT] = step_repeat,
+	[RR_STEP_SEND] = step_send, [RR_STEP_EXPECT] = rr_step_expect,
+		[RR_STEP_MEMORY] = rr_step_memory,
+	[RR_STEP_WITHDRAW] = rr_step_withdraw, [RR_STEP_SET] = step_set,
+		[RR_STEP_REPEAT] = step_repeat,
 	[RR_STEP_WAIT] = step_wait, [RR_STEP_CLOSE] = step_close, [RR_STEP_PULL] = rr_step_pull,
 	[RR_STEP_PUSH] = rr_step_push, [RR_STEP_CALL] = step_call, [RR_STEP_NULL] = step_null,
 };
@@ -140,20 +149,21 @@ static bool run_steps(struct rr_run *r, const struct rr_step *s)
 		if (!step_of[s->op](r, s))
 			return false;
 		if (r->env.missing)
-			return rr_run_fail(r, s->line, "'%s' has no value here", r->env.missing);
+			return rr_run_fail(r, s->line, "'%s' has no value here",
+					   r->env.missing);
 		if (r->env.too_long)
 			return rr_run_fail(r, s->line, "more than %u bytes", RR_BODY_MAX);
 	}
 	return true;
 }
 
-/* After its steps the peer must be of use: on this connection, or if that is over on another. A requester
- * has had its calls answered, unless its connection was to end. */
+/* After its steps the peer must be of use: on this connection, or if that is over on another. A
+ * requester has had its calls answered, unless its connection was to end. */
 static bool finish_case(struct rr_run *r)
 {
 	if (r->o->role == RR_REQUESTER)
-		return r->closed_well || r->c->ends || !r->caller.pid || r->caller.status >= 0 ||
-		       rr_run_serve(r, NULL);
+		return r->closed_well || r->c->ends || !r->caller.pid ||
+		       r->caller.status >= 0 || rr_run_serve(r, NULL);
 	if (r->closed_well || r->c->ends)
 		step_close(r, NULL);
 	return step_null(r, NULL);
@@ -168,7 +178,8 @@ static void print_message(FILE *f, enum rr_dialect d, const struct rr_message *m
 	rr_match_describe(d, m->bytes, m->len, text, sizeof(text));
 	fprintf(f, "  %c %s\n   ", m->sent ? '>' : '<', text);
 	for (uint32_t i = 0; i < rr_min(m->len, SHOWN); i++)
-		fprintf(f, "%s%02x", i % 32 == 0 && i ? "\n    " : i % 4 == 0 ? " " : "", m->bytes[i]);
+		fprintf(f, "%s%02x", i % 32 == 0 && i ? "\n    " : i % 4 == 0 ? " " : "",
+			m->bytes[i]);
 	fprintf(f, m->len > SHOWN ? " ...\n" : "\n");
 }
 
@@ -208,8 +219,8 @@ static const char *not_for(const struct rr_options *o, const struct rr_case *c)
 	return NULL;
 }
 
-void rr_run_case(const struct rr_options *o, const struct rr_case *c, struct rr_link_listener *from,
-		 struct rr_result *out)
+void rr_run_case(const struct rr_options *o, const struct rr_case *c,
+		 struct rr_link_listener *from, struct rr_result *out)
 {
 	struct rr_run r = { .o = o, .c = c, .from = from, .r = out, .next_xid = FIRST_XID };
 	rr_time start = rr_now();

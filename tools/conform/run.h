@@ -22,7 +22,8 @@ struct rr_options {
 	uint32_t targets;		/* bits of enum rr_target: what the peer serves */
 	uint32_t program, version;	/* whose NULL is called */
 	uint32_t timeout, silence;	/* ms */
-	uint32_t patience;		/* ms that the peer waits for its replies to be pulled; 0 not known */
+	uint32_t patience;		/* ms that the peer waits for its replies to be pulled;
+					 * 0 not known */
 	const char *caller;		/* requester: the command that makes it call */
 	const char *strict;		/* of alternatives only those of this name; NULL all */
 	/* Of all expectations that are met, counted from 1, this one is lied to; 0 none. */
@@ -38,7 +39,8 @@ struct rr_result {
 	enum rr_verdict verdict;
 	char why[512];			/* of all but RR_PASS */
 	int line;			/* of the step that failed; 0 none */
-	char *trace;			/* of what failed: the messages. NULL, or the caller's */
+	char *trace;			/* of what failed: the messages. NULL, or the
+					 * caller's */
 	double seconds;
 	uint32_t expectations;		/* that were met, or not */
 	uint16_t lies[RR_MEETINGS];	/* that can be told of each: bits of enum rr_lie */
@@ -47,8 +49,8 @@ struct rr_result {
 };
 
 /* from: the listener that a requester is to come to, else NULL. */
-void rr_run_case(const struct rr_options *o, const struct rr_case *c, struct rr_link_listener *from,
-		 struct rr_result *out);
+void rr_run_case(const struct rr_options *o, const struct rr_case *c,
+		 struct rr_link_listener *from, struct rr_result *out);
 
 /* --- caller.c: the process that makes a requester call --- */
 

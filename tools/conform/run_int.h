@@ -2,8 +2,8 @@
 #ifndef RR_CONFORM_RUN_INT_H
 #define RR_CONFORM_RUN_INT_H
 
-/* What the parts that play a case share. A step returns false if it failed: the case is then over, and its result
- * says why. */
+/* What the parts that play a case share. A step returns false if it failed: the case is then
+ * over, and its result says why. */
 
 #include "core/base/compiler.h"
 #include "core/base/os.h"
@@ -33,7 +33,8 @@ struct rr_run {
 typedef bool rr_step_fn(struct rr_run *r, const struct rr_step *s);
 
 /* False, and the result's reason, if it has none. */
-bool rr_run_fail(struct rr_run *r, int line, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+bool rr_run_fail(struct rr_run *r, int line, const char *fmt,
+		 ...) __attribute__((format(printf, 3, 4)));
 /* There is a connection, or it is made. */
 bool rr_run_connected(struct rr_run *r);
 
@@ -48,7 +49,8 @@ bool rr_run_met(const struct rr_run *r, const struct rr_step *s);
  * one to be lied to. */
 bool rr_run_meets(struct rr_run *r, const struct rr_step *s, uint32_t lies);
 
-/* What the peer says before its first call, and s (NULL: none) does not ask for, is answered. True: m was that. */
+/* What the peer says before its first call, and s (NULL: none) does not ask for, is answered.
+ * True: m was that. */
 bool rr_run_opens(struct rr_run *r, const struct rr_step *s, const struct rr_message *m);
 
 /* --- memory.c --- */
@@ -64,7 +66,8 @@ bool rr_run_expects(struct rr_run *r, const struct rr_step *as, const struct rr_
 
 /* --- serve.c --- */
 
-/* Serves the caller as it should be served, until it ends: with the status that s expects, or 0. */
+/* Serves the caller as it should be served, until it ends: with the status that s expects, or
+ * 0. */
 bool rr_run_serve(struct rr_run *r, const struct rr_step *s);
 
 #endif

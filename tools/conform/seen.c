@@ -94,12 +94,13 @@ static void see_error(struct reading *c, enum rr_dialect d, struct rr_seen *s)
 		s->arm[i] = next_word(c);
 }
 
-/* A server that knows no version 2 says so in version 1's form. So long are version 2's own errors of one word, too:
- * they have the flag RESPONSE where the other has its code, and their code as what would be the lowest version. */
+/* A server that knows no version 2 says so in version 1's form. So long are version 2's own
+ * errors of one word, too: they have the flag RESPONSE where the other has its code, and their
+ * code as what would be the lowest version. */
 static bool is_v1_error(enum rr_dialect d, const uint8_t *buf, uint32_t len)
 {
-	return d == RR_DIALECT_V2 && len == 28 && rr_word(buf + 12) == 4 && rr_word(buf + 16) == 1 &&
-	       error_arm_words(d, rr_word(buf + 20)) != 1;
+	return d == RR_DIALECT_V2 && len == 28 && rr_word(buf + 12) == 4 &&
+	       rr_word(buf + 16) == 1 && error_arm_words(d, rr_word(buf + 20)) != 1;
 }
 
 static enum rr_msg_kind kind_of(enum rr_dialect d, uint32_t proc)
@@ -167,11 +168,14 @@ bool rr_seen_field(const struct rr_seen *s, const char *name, uint32_t *v)
 {
 	/* which arm of an error it is: limit and needed are an arm's last */
 	const struct { const char *name; bool is; uint32_t v; } fields[] = {
-		{ "xid", true, s->xid }, { "vers", true, s->vers }, { "credit", true, s->credit },
+		{ "xid", true, s->xid }, { "vers", true, s->vers },
+			{ "credit", true, s->credit },
 		{ "proc", true, s->proc }, { "flags", true, s->flags }, { "inv", true, s->inv },
 		{ "align", true, s->align }, { "thresh", true, s->thresh },
-		{ "err", s->kind == RR_K_ERROR, s->err }, { "low", s->err == 1 && s->narm == 2, s->arm[0] },
-		{ "high", s->err == 1 && s->narm == 2, s->arm[1] }, { "limit", s->narm == 1, s->arm[0] },
+		{ "err", s->kind == RR_K_ERROR, s->err },
+			{ "low", s->err == 1 && s->narm == 2, s->arm[0] },
+		{ "high", s->err == 1 && s->narm == 2, s->arm[1] },
+			{ "limit", s->narm == 1, s->arm[0] },
 		{ "chunk", s->err == 7 && s->narm == 2, s->arm[0] },
 		{ "needed", s->narm > 0, s->narm ? s->arm[s->narm - 1] : 0 },
 	};

@@ -35,13 +35,14 @@ static void put_answer(struct rr_run *r, const struct rr_seen *s)
 		rr_bytes_word(&r->out, i == 0 ? s->xid : i == 1);
 }
 
-/* As the laboratory program does, of which a requester's caller calls: ECHO gives back its arguments, others have
- * no results. */
+/* As the laboratory program does, of which a requester's caller calls: ECHO gives back its
+ * arguments, others have no results. */
 static void answer_call(struct rr_run *r, const struct rr_message *m)
 {
 	struct rr_seen s;
 
-	if (rr_seen_read(r->env.dialect, m->bytes, m->len, &s) || s.kind != RR_K_MSG || s.body_len < 40)
+	if (rr_seen_read(r->env.dialect, m->bytes, m->len, &s) || s.kind != RR_K_MSG ||
+	    s.body_len < 40)
 		return;
 	put_answer(r, &s);
 	if (rr_word(s.body + 20) == 1)
@@ -69,9 +70,11 @@ bool rr_run_serve(struct rr_run *r, const struct rr_step *s)
 	}
 	if (r->caller.status < 0)
 		return rr_run_fail(r, line, "the caller does not end");
-	if (s ? rr_env_match(&r->env, &s->fields->pat, (uint64_t)r->caller.status) : r->caller.status == 0)
+	if (s ? rr_env_match(&r->env, &s->fields->pat,
+			     (uint64_t)r->caller.status) : r->caller.status == 0)
 		return true;
 	if (s)
 		rr_env_print(&r->env, &s->fields->pat, want, sizeof(want));
-	return rr_run_fail(r, line, "the caller ended with status %d, expected %s", r->caller.status, want);
+	return rr_run_fail(r, line, "the caller ended with status %d, expected %s",
+			   r->caller.status, want);
 }

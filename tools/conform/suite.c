@@ -51,7 +51,8 @@ static int by_name(const FTSENT **a, const FTSENT **b)
 
 static bool is_case(const FTSENT *e)
 {
-	return e->fts_info == FTS_F && e->fts_namelen > 5 && !strcmp(e->fts_name + e->fts_namelen - 5, ".case");
+	return e->fts_info == FTS_F && e->fts_namelen > 5 &&
+	       !strcmp(e->fts_name + e->fts_namelen - 5, ".case");
 }
 
 bool rr_suite_add(struct rr_suite *s, const char *path, char *err, size_t cap)
@@ -132,7 +133,8 @@ void rr_known_apply(const struct rr_known *k, struct rr_result *r)
 		snprintf(r->why, sizeof(r->why), "%s", k->reason);
 	} else if (r->verdict == RR_PASS) {
 		r->verdict = RR_FAIL;
-		snprintf(r->why, sizeof(r->why), "is listed as a known difference, and is none");
+		snprintf(r->why, sizeof(r->why),
+			 "is listed as a known difference, and is none");
 	}
 }
 
@@ -165,8 +167,8 @@ static const char *listen_for(const struct rr_options *o, struct rr_link_listene
 	return why;
 }
 
-const char *rr_suite_run(const struct rr_suite *s, const struct rr_options *o, const struct rr_known *k,
-			 struct rr_report *r)
+const char *rr_suite_run(const struct rr_suite *s, const struct rr_options *o,
+			 const struct rr_known *k, struct rr_report *r)
 {
 	struct rr_link_listener *from;
 	const char *why = listen_for(o, &from);
@@ -187,8 +189,8 @@ const char *rr_suite_run(const struct rr_suite *s, const struct rr_options *o, c
 }
 
 /* One case, one of its expectations, one lie. */
-static void lie_to(const struct rr_options *o, const struct rr_case *c, struct rr_link_listener *from, FILE *log,
-		   struct rr_tested *t)
+static void lie_to(const struct rr_options *o, const struct rr_case *c,
+		   struct rr_link_listener *from, FILE *log, struct rr_tested *t)
 {
 	static const char *const told[RR_LIES] = {
 		[RR_LIE_XID] = "another XID", [RR_LIE_VERSION] = "another version",
@@ -210,7 +212,8 @@ static void lie_to(const struct rr_options *o, const struct rr_case *c, struct r
 }
 
 /* What a case says when nobody lies: only where it passes it can be seen to fail. */
-static bool passes(const struct rr_options *o, const struct rr_case *c, struct rr_link_listener *from,
+static bool passes(const struct rr_options *o, const struct rr_case *c,
+		   struct rr_link_listener *from,
 		   const struct rr_known *k, FILE *log, struct rr_tested *t,
 		   struct rr_result *honest)
 {
@@ -230,8 +233,8 @@ static bool passes(const struct rr_options *o, const struct rr_case *c, struct r
 	return r.verdict == RR_PASS;
 }
 
-const char *rr_suite_self_test(const struct rr_suite *s, const struct rr_options *o, const struct rr_known *k,
-			       FILE *log, struct rr_tested *t)
+const char *rr_suite_self_test(const struct rr_suite *s, const struct rr_options *o,
+			       const struct rr_known *k, FILE *log, struct rr_tested *t)
 {
 	struct rr_options liar = *o;
 	struct rr_link_listener *from;

@@ -97,8 +97,8 @@ bool rr_parse_indented(struct rr_parser *p)
 	return p->indented;
 }
 
-int rr_parse_which(struct rr_parser *p, const char *what, const char *word, const char *const *names,
-		   uint32_t n)
+int rr_parse_which(struct rr_parser *p, const char *what, const char *word,
+		   const char *const *names, uint32_t n)
 {
 	char list[256];
 	size_t at = 0;
@@ -110,7 +110,8 @@ int rr_parse_which(struct rr_parser *p, const char *what, const char *word, cons
 		if (!strcmp(word, names[i]))
 			return (int)i;
 		if (at < sizeof(list))
-			at += (size_t)snprintf(list + at, sizeof(list) - at, "%s%s", at ? ", " : "", names[i]);
+			at += (size_t)snprintf(list + at, sizeof(list) - at, "%s%s",
+					       at ? ", " : "", names[i]);
 	}
 	rr_parse_fail(p, "%s '%s': there is %s", what, word, list);
 	return -1;

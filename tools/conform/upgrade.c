@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Connections by the upgrade that docs/PROTOCOL.md describes: a TCP connection, an offer and its answer on it,
- * then the provider shm. */
+/* Connections by the upgrade that docs/PROTOCOL.md describes: a TCP connection, an offer and
+ * its answer on it, then the provider shm. */
 #include <errno.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -17,7 +17,8 @@
 static void hello_of(const struct rr_link_params *p, struct rr_hello *h)
 {
 	*h = (struct rr_hello){
-		.version = RR_NEGO_VERSION, .caps = p->caps, .inline_size = p->recv_size, .recvs = p->recvs,
+		.version = RR_NEGO_VERSION, .caps = p->caps, .inline_size = p->recv_size,
+			   .recvs = p->recvs,
 		.credits = p->credits, .bc_credits = p->credits, .max_msg = RR_LINK_MEM,
 	};
 	h->dialects = rr_dialects_add(0, p->dialect);
@@ -51,7 +52,8 @@ static int hear_tcp(int fd, uint8_t *buf, size_t cap, uint32_t ms)
 	return poll(&p, 1, (int)ms) == 1 ? (int)recv(fd, buf, cap, 0) : -1;
 }
 
-static const char *ask_upgrade(struct rr_link *l, const struct rr_link_params *p, struct rr_hello *h)
+static const char *ask_upgrade(struct rr_link *l, const struct rr_link_params *p,
+			       struct rr_hello *h)
 {
 	uint8_t buf[RR_OFFER_MAX];
 	uint32_t xid = 77, need;
@@ -77,12 +79,14 @@ static const char *ask_upgrade(struct rr_link *l, const struct rr_link_params *p
 	}
 	if (!dialect_agreed(p, answer.dialects))
 		return "the peer does not speak this dialect";
-	return ops->join(l->qp, &answer.prov[0].addr) ? "the shared memory cannot be joined" : rr_link_establish(l);
+	return ops->join(l->qp, &answer.prov[0].addr) ? "the shared memory cannot be joined" :
+	       rr_link_establish(l);
 }
 
 const char *rr_link_upgrade_connect(struct rr_link *l, const struct rr_link_params *p)
 {
-	socklen_t len = p->addr.ss_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
+	socklen_t len = p->addr.ss_family == AF_INET ? sizeof(struct sockaddr_in) :
+			sizeof(struct sockaddr_in6);
 	struct rr_prov_params pp;
 	struct rr_hello h;
 	const char *why;
@@ -108,7 +112,8 @@ const char *rr_link_upgrade_connect(struct rr_link *l, const struct rr_link_para
 
 const char *rr_link_upgrade_listen(struct rr_link_listener *l, const struct rr_link_params *p)
 {
-	socklen_t len = p->addr.ss_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
+	socklen_t len = p->addr.ss_family == AF_INET ? sizeof(struct sockaddr_in) :
+			sizeof(struct sockaddr_in6);
 	int on = 1;
 
 	l->fd = socket(p->addr.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -120,8 +125,8 @@ const char *rr_link_upgrade_listen(struct rr_link_listener *l, const struct rr_l
 	return NULL;
 }
 
-static const char *answer_upgrade(struct rr_link *l, const struct rr_link_params *p, const struct rr_hello *offer,
-				  uint32_t xid)
+static const char *answer_upgrade(struct rr_link *l, const struct rr_link_params *p,
+				  const struct rr_hello *offer, uint32_t xid)
 {
 	struct rr_prov_params pp;
 	struct rr_prov_addr unused;
@@ -150,7 +155,8 @@ static const char *answer_upgrade(struct rr_link *l, const struct rr_link_params
 	return rr_link_establish(l);
 }
 
-const char *rr_link_upgrade_accept(struct rr_link *l, struct rr_link_listener *from, const struct rr_link_params *p)
+const char *rr_link_upgrade_accept(struct rr_link *l, struct rr_link_listener *from,
+				   const struct rr_link_params *p)
 {
 	struct pollfd in = { from->fd, POLLIN, 0 };
 	uint8_t buf[RR_OFFER_MAX];
@@ -164,7 +170,8 @@ const char *rr_link_upgrade_accept(struct rr_link *l, struct rr_link_listener *f
 	if (l->anchor < 0)
 		return strerror(errno);
 	n = hear_tcp(l->anchor, buf, sizeof(buf), p->timeout);
-	if (n <= 0 || rr_nego_get_offer(buf, (size_t)n, p->program, &xid, &offer, &need) != RR_NEGO_OURS)
+	if (n <= 0 || rr_nego_get_offer(buf, (size_t)n, p->program, &xid, &offer,
+					&need) != RR_NEGO_OURS)
 		return "the peer makes no offer of an upgrade";
 	return answer_upgrade(l, p, &offer, xid);
 }

@@ -13,9 +13,12 @@
 #include "core/base/os.h"
 
 static const struct rr_os libc_os = {
-	.socket = socket, .bind = bind, .listen = listen, .connect = connect, .accept4 = accept4,
-	.shutdown = shutdown, .close = close, .fcntl = fcntl, .ioctl = ioctl, .getsockopt = getsockopt,
-	.setsockopt = setsockopt, .getsockname = getsockname, .getpeername = getpeername, .recv = recv,
+	.socket = socket, .bind = bind, .listen = listen, .connect = connect,
+		  .accept4 = accept4,
+	.shutdown = shutdown, .close = close, .fcntl = fcntl, .ioctl = ioctl,
+		    .getsockopt = getsockopt,
+	.setsockopt = setsockopt, .getsockname = getsockname, .getpeername = getpeername,
+		      .recv = recv,
 	.send = send, .recvmsg = recvmsg, .sendmsg = sendmsg, .poll = poll,
 };
 
@@ -25,7 +28,8 @@ const char *rr_link_connect(struct rr_link *l, const struct rr_link_params *p)
 
 	rr_os = &libc_os;
 	*l = (struct rr_link){ .anchor = -1 };
-	why = p->way == RR_WAY_UPGRADE ? rr_link_upgrade_connect(l, p) : rr_link_native_connect(l, p);
+	why = p->way == RR_WAY_UPGRADE ? rr_link_upgrade_connect(l, p) :
+	      rr_link_native_connect(l, p);
 	if (why)
 		rr_link_close(l);
 	return why;
@@ -41,16 +45,19 @@ const char *rr_link_listen(struct rr_link_listener **out, const struct rr_link_p
 	rr_os = &libc_os;
 	l->fd = -1;
 	*out = l;
-	why = p->way == RR_WAY_UPGRADE ? rr_link_upgrade_listen(l, p) : rr_link_native_listen(l, p);
+	why = p->way == RR_WAY_UPGRADE ? rr_link_upgrade_listen(l, p) :
+	      rr_link_native_listen(l, p);
 	return why;
 }
 
-const char *rr_link_accept(struct rr_link *l, struct rr_link_listener *from, const struct rr_link_params *p)
+const char *rr_link_accept(struct rr_link *l, struct rr_link_listener *from,
+			   const struct rr_link_params *p)
 {
 	const char *why;
 
 	*l = (struct rr_link){ .anchor = -1 };
-	why = from->lst ? rr_link_native_accept(l, from, p) : rr_link_upgrade_accept(l, from, p);
+	why = from->lst ? rr_link_native_accept(l, from, p) :
+	      rr_link_upgrade_accept(l, from, p);
 	if (why)
 		rr_link_close(l);
 	return why;

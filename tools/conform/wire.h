@@ -2,8 +2,8 @@
 #ifndef RR_CONFORM_WIRE_H
 #define RR_CONFORM_WIRE_H
 
-/* Messages as a case describes them: made, and compared with what came. Nothing of core/wire is used here: a
- * judge that shared the codec would share its errors. */
+/* Messages as a case describes them: made, and compared with what came. Nothing of core/wire is
+ * used here: a judge that shared the codec would share its errors. */
 
 #include "tools/conform/case.h"
 
@@ -54,7 +54,8 @@ struct rr_env {
 	struct rr_arena arena;
 	struct rr_var *vars;
 	const char *missing;		/* a variable that was asked for, and has no value */
-	uint32_t invalidated;		/* the handle that the last message received came with; 0 none */
+	uint32_t invalidated;		/* the handle that the last message received came with;
+					 * 0 none */
 	bool too_long;			/* more than RR_BODY_MAX bytes were to be made */
 	enum rr_dialect dialect;
 	enum rr_role role;
@@ -84,7 +85,8 @@ const uint8_t *rr_env_bytes(struct rr_env *e, const struct rr_segspec *s, uint32
 /* What a header of this kind is called on the wire; false: the dialect has none. */
 bool rr_kind_number(enum rr_dialect d, enum rr_msg_kind kind, uint32_t *number);
 bool rr_kind_has_lists(enum rr_msg_kind kind);
-/* How a message of this version is laid out: in version 2 that of who has fallen back is version 1's. */
+/* How a message of this version is laid out: in version 2 that of who has fallen back is
+ * version 1's. */
 enum rr_dialect rr_layout(enum rr_dialect d, uint32_t vers);
 /* The version that a dialect says. */
 uint32_t rr_dialect_version(enum rr_dialect d);
@@ -98,24 +100,27 @@ static inline uint8_t rr_pattern(uint32_t i)
 /* --- make.c --- */
 
 /* A message for send; a body (rpc, u32 ...) alone. false: why has the reason. */
-bool rr_make_message(struct rr_env *e, const struct rr_step *s, struct rr_bytes *out, char *why, size_t cap);
+bool rr_make_message(struct rr_env *e, const struct rr_step *s, struct rr_bytes *out, char *why,
+		     size_t cap);
 void rr_make_body(struct rr_env *e, const struct rr_item *items, struct rr_bytes *out);
 
 /* --- match.c --- */
 
 /* Is what came what the step expects? If not, why. */
-bool rr_match_message(struct rr_env *e, const struct rr_step *s, const uint8_t *buf, uint32_t len,
-		      char *why, size_t cap);
-bool rr_match_body(struct rr_env *e, const struct rr_item *items, const uint8_t *buf, uint32_t len,
-		   char *why, size_t cap);
+bool rr_match_message(struct rr_env *e, const struct rr_step *s, const uint8_t *buf,
+		      uint32_t len, char *why, size_t cap);
+bool rr_match_body(struct rr_env *e, const struct rr_item *items, const uint8_t *buf,
+		   uint32_t len, char *why, size_t cap);
 /* A message in one line, for a report. */
-void rr_match_describe(enum rr_dialect d, const uint8_t *buf, uint32_t len, char *out, size_t cap);
+void rr_match_describe(enum rr_dialect d, const uint8_t *buf, uint32_t len, char *out,
+		       size_t cap);
 
 /* --- open.c --- */
 
-/* Is this what a requester says before its first call, and step s (NULL: none) does not ask for? Then out is
- * the answer. */
-bool rr_make_opening(struct rr_env *e, const struct rr_step *s, const uint8_t *buf, uint32_t len,
+/* Is this what a requester says before its first call, and step s (NULL: none) does not ask
+ * for? Then out is the answer. */
+bool rr_make_opening(struct rr_env *e, const struct rr_step *s, const uint8_t *buf,
+		     uint32_t len,
 		    struct rr_bytes *out);
 
 /* --- seen.c --- */
@@ -137,7 +142,8 @@ struct rr_seen {
 };
 
 /* NULL, or what is malformed. */
-const char *rr_seen_read(enum rr_dialect d, const uint8_t *buf, uint32_t len, struct rr_seen *s);
+const char *rr_seen_read(enum rr_dialect d, const uint8_t *buf, uint32_t len,
+			 struct rr_seen *s);
 /* The word of this name (enum rr_field of an error, of msgp, ...), if it is there. */
 bool rr_seen_field(const struct rr_seen *s, const char *name, uint32_t *v);
 

@@ -14,11 +14,12 @@ static void add_door(struct rr_doors *d, const struct rr_proc_conn *c)
 
 	if (d->n == RR_DOORS || !port || c->peer[0] || (!open && c->state != RR_CS_TCP))
 		return;
-	d->door[d->n++] = (struct rr_door){ c->local[0] == '[' ? 6 : 4, (uint16_t)atoi(port + 1), open,
-					    c->reason };
+	d->door[d->n++] = (struct rr_door){ c->local[0] == '[' ? 6 : 4,
+					    (uint16_t)atoi(port + 1), open, c->reason };
 }
 
-uint64_t rr_doors_read(struct rr_doors *d, const struct rr_family *f, const struct rr_conf *conf)
+uint64_t rr_doors_read(struct rr_doors *d, const struct rr_family *f,
+		       const struct rr_conf *conf)
 {
 	uint64_t h = 0xcbf29ce484222325u;
 	struct rr_procs all = { 0 };
@@ -38,7 +39,8 @@ uint64_t rr_doors_read(struct rr_doors *d, const struct rr_family *f, const stru
 	rr_procs_fini(&all);
 	rr_places_fini(&places);
 	for (uint32_t i = 0; i < d->n; i++)
-		h = (h ^ (d->door[i].port << 2 | d->door[i].open << 1 | (d->door[i].family == 6))) *
+		h = (h ^ (d->door[i].port << 2 | d->door[i].open << 1 |
+			  (d->door[i].family == 6))) *
 		    0x100000001b3u;
 	return h;
 }

@@ -2,9 +2,10 @@
 #ifndef RR_DOORS_H
 #define RR_DOORS_H
 
-/* The native listeners that the processes of a family really have: their libraries say so in the statistics
- * segments (core/base/stats_abi.h). A listener's RDMA port opens when its program first waits for it, and not
- * at all where there is no device, no permission, or another that has the port. */
+/* The native listeners that the processes of a family really have: their libraries say so in
+ * the statistics segments (core/base/stats_abi.h). A listener's RDMA port opens when its
+ * program first waits for it, and not at all where there is no device, no permission, or
+ * another that has the port. */
 
 #include "config/conf.h"
 #include "tools/run/family.h"
@@ -22,7 +23,8 @@ struct rr_doors {
 };
 
 /* Reads them, where conf has the run directory. Returns a number that changes when they do. */
-uint64_t rr_doors_read(struct rr_doors *d, const struct rr_family *f, const struct rr_conf *conf);
+uint64_t rr_doors_read(struct rr_doors *d, const struct rr_family *f,
+		       const struct rr_conf *conf);
 
 /* NULL: native peers reach the listener l by RDMA, says its library. Else why not. */
 const char *rr_doors_shut(const struct rr_doors *d, const struct rr_listening *l);

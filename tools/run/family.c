@@ -56,8 +56,8 @@ static bool read_dir(int dir, int pid, struct proc *p, uid_t uid[3])
 	if (!read_text(dir, "stat", buf, sizeof(buf)) || !rr_procfs_stat(buf, &st) || st.over ||
 	    !read_text(dir, "status", buf, sizeof(buf)) || !rr_procfs_uids(buf, uid))
 		return false;
-	*p = (struct proc){ .who = { pid, st.ticks, uid[0] }, .parent = st.parent, .session = st.session,
-			    .stack = st.stack };
+	*p = (struct proc){ .who = { pid, st.ticks, uid[0] }, .parent = st.parent,
+			    .session = st.session, .stack = st.stack };
 	return true;
 }
 
@@ -123,7 +123,8 @@ static bool may_be_marked(const struct rr_family *f, const uid_t uid[3], uint64_
 
 	if (uid[0] == own)
 		return own == 0 || (uid[1] == own && uid[2] == own);
-	return own == 0 && uid[1] == uid[0] && uid[2] == uid[0] && (f->missed || knows_stack(f, stack));
+	return own == 0 && uid[1] == uid[0] && uid[2] == uid[0] &&
+	       (f->missed || knows_stack(f, stack));
 }
 
 /* The users are looked at again afterwards: an exec in between may have changed them and the
@@ -135,7 +136,8 @@ static bool is_marked(const struct rr_family *f, const struct proc *p)
 	uid_t uid[3];
 	bool yes;
 
-	yes = dir >= 0 && read_dir(dir, p->who.pid, &now, uid) && now.who.ticks == p->who.ticks &&
+	yes = dir >= 0 && read_dir(dir, p->who.pid, &now, uid) &&
+	      now.who.ticks == p->who.ticks &&
 	      may_be_marked(f, uid, now.stack) && has_mark(dir, f->mark) &&
 	      read_dir(dir, p->who.pid, &now, uid) && may_be_marked(f, uid, now.stack);
 	if (dir >= 0)
@@ -181,7 +183,8 @@ static void list_procs(struct procs *all, uint64_t since)
 	struct proc p;
 
 	while (d && (e = readdir(d)))
-		if (isdigit((unsigned char)e->d_name[0]) && read_proc_stat(atoi(e->d_name), &p) &&
+		if (isdigit((unsigned char)e->d_name[0]) &&
+		    read_proc_stat(atoi(e->d_name), &p) &&
 		    p.who.ticks >= since && p.session != own)
 			add_proc_seen(all, &p);
 	if (d)
@@ -267,10 +270,10 @@ static bool is_likely(const struct rr_family *f, uid_t maker)
 	return false;
 }
 
-/* Adds those that are likely to be the family's, or the others. Listening sockets stand first in the
- * kernel's list. */
-static uint64_t read_listeners(struct rr_family *f, const char *path, uint8_t family, bool likely,
-			       uint64_t h)
+/* Adds those that are likely to be the family's, or the others. Listening sockets stand first
+ * in the kernel's list. */
+static uint64_t read_listeners(struct rr_family *f, const char *path, uint8_t family,
+			       bool likely, uint64_t h)
 {
 	FILE *in = fopen(path, "re");
 	struct rr_procfs_tcp t;
@@ -311,7 +314,8 @@ uint64_t rr_family_listeners(struct rr_family *f)
 }
 
 /* The eldest counts: it is watched, and children come and go. */
-static bool claim_listener(struct rr_listening *l, uint32_t n, uint64_t inode, struct rr_member who)
+static bool claim_listener(struct rr_listening *l, uint32_t n, uint64_t inode,
+			   struct rr_member who)
 {
 	for (uint32_t i = 0; i < n; i++) {
 		if (l[i].inode != inode)
@@ -449,7 +453,8 @@ void rr_family_scan(struct rr_family *f)
 	free(all.p);
 }
 
-const struct rr_listening *rr_family_listener(const struct rr_family *f, const char *netid, uint16_t port)
+const struct rr_listening *rr_family_listener(const struct rr_family *f, const char *netid,
+					      uint16_t port)
 {
 	bool tcp6 = !strcmp(netid, "tcp6");
 

@@ -46,7 +46,8 @@ struct guard {
 	struct rr_rpcb_list there;
 	uint64_t seen;			/* listeners at the last scan … */
 	uint64_t seen_there;		/* … and what was registered for them */
-	bool wrong, left_out;		/* rpcbind did not answer, or had too much: logged once */
+	bool wrong, left_out;		/* rpcbind did not answer, or had too much: logged
+					 * once */
 	struct rr_doors doors;
 	uint64_t doors_seen;
 	int pause_ms;
@@ -71,7 +72,8 @@ static bool same_entry(const struct rr_rpcb *a, const struct rr_rpcb *b)
 	return same_name(a, b) && !strcmp(a->addr, b->addr);
 }
 
-static const struct rr_rpcb *find_entry_of(const struct rr_rpcb *in, uint32_t n, const struct rr_rpcb *e)
+static const struct rr_rpcb *find_entry_of(const struct rr_rpcb *in, uint32_t n,
+					   const struct rr_rpcb *e)
 {
 	for (uint32_t i = 0; i < n; i++)
 		if (same_name(&in[i], e))
@@ -93,7 +95,8 @@ static uint16_t native_port(const char *host, bool tcp6, uint16_t port)
 	struct sockaddr_in6 in6 = { .sin6_family = AF_INET6, .sin6_port = htons(port) };
 	struct sockaddr_in in = { .sin_family = AF_INET, .sin_port = htons(port) };
 
-	if (inet_pton(tcp6 ? AF_INET6 : AF_INET, host, tcp6 ? (void *)&in6.sin6_addr : &in.sin_addr) != 1)
+	if (inet_pton(tcp6 ? AF_INET6 : AF_INET, host,
+		      tcp6 ? (void *)&in6.sin6_addr : &in.sin_addr) != 1)
 		return 0;
 	return rr_conf_native(&g->conf, true, tcp6 ? (void *)&in6 : (void *)&in, NULL);
 }
@@ -115,9 +118,9 @@ static void forgive(const struct rr_rpcb *e)
 			g->blamed[i] = g->blamed[--g->nblamed];
 }
 
-/* Does who registered tcp speak for the listener l on its port? The guard's user may have sockets
- * registered by anybody. For another user's, only that user speaks: what root has registered may be
- * left over from a program that is gone. */
+/* Does who registered tcp speak for the listener l on its port? The guard's user may have
+ * sockets registered by anybody. For another user's, only that user speaks: what root has
+ * registered may be left over from a program that is gone. */
 static bool is_their_word(const struct rr_rpcb *tcp, const struct rr_listening *l)
 {
 	int64_t owner = rr_rpcb_user(tcp);
@@ -125,8 +128,8 @@ static bool is_their_word(const struct rr_rpcb *tcp, const struct rr_listening *
 	return l->maker == getuid() || owner < 0 || owner == l->maker || owner == l->owner.user;
 }
 
-/* Where there is no room for all, what root and the listener's users have registered goes before what others
- * have. */
+/* Where there is no room for all, what root and the listener's users have registered goes
+ * before what others have. */
 static bool is_first(const struct rr_rpcb *tcp, const struct rr_listening *l)
 {
 	int64_t owner = rr_rpcb_user(tcp);
@@ -150,7 +153,8 @@ static bool matters(const struct rr_rpcb *e)
 	char host[128];
 
 	return is_asked(e->prog) &&
-	       (!strcmp(e->netid, "rdma") || !strcmp(e->netid, "rdma6") || listener_of(e, host));
+	       (!strcmp(e->netid, "rdma") || !strcmp(e->netid, "rdma6") ||
+		listener_of(e, host));
 }
 
 static void consider(const struct rr_rpcb *tcp, bool first)
@@ -186,9 +190,11 @@ static void take_registration_back(uint32_t i)
 	/* Others may have put theirs since the program took back all of its own. */
 	if (now && same_entry(now, e)) {
 		if (rr_rpcb_unset(e))
-			rr_info("rpcbind: took back %u version %u %s %s", e->prog, e->vers, e->netid, e->addr);
+			rr_info("rpcbind: took back %u version %u %s %s", e->prog, e->vers,
+				e->netid, e->addr);
 		else
-			rr_warn("rpcbind: cannot take back %u version %u %s", e->prog, e->vers, e->netid);
+			rr_warn("rpcbind: cannot take back %u version %u %s", e->prog, e->vers,
+				e->netid);
 	}
 	*e = g->put[--g->nput];
 }
@@ -210,7 +216,8 @@ static bool put_registration(const struct rr_rpcb *e)
 		g->nput++;
 	}
 	if (rr_rpcb_set(e)) {
-		rr_info("rpcbind: registered %u version %u %s %s", e->prog, e->vers, e->netid, e->addr);
+		rr_info("rpcbind: registered %u version %u %s %s", e->prog, e->vers, e->netid,
+			e->addr);
 		forgive(e);
 		return true;
 	}
@@ -294,7 +301,8 @@ static uint64_t digest(void)
 	uint64_t h = 0;
 
 	for (uint32_t i = 0; i < g->there.n; i++)
-		for (const char *p = (const char *)&g->there.e[i]; p < (const char *)&g->there.e[i + 1]; p++)
+		for (const char *p = (const char *)&g->there.e[i];
+		     p < (const char *)&g->there.e[i + 1]; p++)
 			h = (h ^ (unsigned char)*p) * 0x100000001b3u;
 	return h;
 }
@@ -305,15 +313,17 @@ static void complain(const char *wrong)
 	bool left_out = !wrong && g->there.left_out;
 
 	if (wrong && !g->wrong)
-		rr_warn("rpcbind: %s: nothing is registered or taken back until it answers", wrong);
+		rr_warn("rpcbind: %s: nothing is registered or taken back until it answers",
+			wrong);
 	if (left_out && !g->left_out)
-		rr_warn("rpcbind: of what matters here %u entries are not looked at: there are too many",
-			g->there.left_out);
+		rr_warn("rpcbind: of what matters here %u entries are not looked at: there are "
+			"too many", g->there.left_out);
 	g->wrong = wrong;
 	g->left_out = left_out;
 }
 
-/* What stands in rpcbind for the family, as the last scan has found that. NULL, or why it is not known. */
+/* What stands in rpcbind for the family, as the last scan has found that. NULL, or why it is
+ * not known. */
 static const char *look_there(bool *changed)
 {
 	const char *wrong = rr_rpcb_dump(&g->there);
@@ -328,8 +338,8 @@ static const char *look_there(bool *changed)
 	return wrong;
 }
 
-/* A process that is just in exec shows no environment: so all are looked at more than once before
- * only changes count. */
+/* A process that is just in exec shows no environment: so all are looked at more than once
+ * before only changes count. */
 static void look_at_family(bool died)
 {
 	const char *wrong;

@@ -55,7 +55,8 @@ bool rr_procfs_stat(const char *text, struct rr_procfs_stat *out)
 
 	/* The state is field 3 of proc(5). */
 	if (!p || !(state = nth_word(++p, 0)) || !number_field(p, 1, INT32_MAX, &parent) ||
-	    !number_field(p, 3, INT32_MAX, &session) || !number_field(p, 17, INT32_MAX, &threads) ||
+	    !number_field(p, 3, INT32_MAX, &session) ||
+	    !number_field(p, 17, INT32_MAX, &threads) ||
 	    !number_field(p, 19, UINT64_MAX, &out->ticks))
 		return false;
 	if (!number_field(p, 25, UINT64_MAX, &out->stack))
@@ -90,7 +91,8 @@ bool rr_procfs_tcp(const char *line, struct rr_procfs_tcp *out)
 	p = p ? strchr(p, ':') : NULL;
 	if (!p || !state || (p++, !number_at(&p, 16, &port)) || port > UINT16_MAX ||
 	    !number_at(&state, 16, &st) ||
-	    !number_field(line, 7, UINT32_MAX, &maker) || !number_field(line, 9, UINT64_MAX, &out->inode))
+	    !number_field(line, 7, UINT32_MAX, &maker) ||
+	    !number_field(line, 9, UINT64_MAX, &out->inode))
 		return false;
 	out->port = (uint16_t)port;
 	out->listening = st == TCP_LISTEN;

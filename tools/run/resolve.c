@@ -31,12 +31,14 @@ static bool is_of_use(const struct rr_rpcb *e)
 	if (strcmp(e->netid, "tcp") && strcmp(e->netid, "tcp6") && strcmp(e->netid, "rdma") &&
 	    strcmp(e->netid, "rdma6"))
 		return false;
-	return rr_uaddr_port(e->addr, host) && inet_pton(strchr(host, ':') ? AF_INET6 : AF_INET, host, addr) == 1;
+	return rr_uaddr_port(e->addr, host) &&
+	       inet_pton(strchr(host, ':') ? AF_INET6 : AF_INET, host, addr) == 1;
 }
 
 int rr_resolve_ask(const char *address)
 {
-	static const struct addrinfo hints = { .ai_flags = AI_NUMERICHOST, .ai_socktype = SOCK_STREAM };
+	static const struct addrinfo hints = { .ai_flags = AI_NUMERICHOST,
+					       .ai_socktype = SOCK_STREAM };
 	struct addrinfo *ai;
 	const char *wrong;
 
@@ -52,7 +54,8 @@ int rr_resolve_ask(const char *address)
 		return 1;
 	}
 	for (uint32_t i = 0; i < there.n; i++)
-		printf("%u %u %s %s\n", there.e[i].prog, there.e[i].vers, there.e[i].netid, there.e[i].addr);
+		printf("%u %u %s %s\n", there.e[i].prog, there.e[i].vers, there.e[i].netid,
+		       there.e[i].addr);
 	return fflush(stdout) ? 1 : 0;
 }
 
@@ -60,12 +63,14 @@ int rr_resolve_ask(const char *address)
 
 static void run_ask(int out, const char *address, const char *library)
 {
-	char rules[128], arg[INET6_ADDRSTRLEN + 32], *argv[] = { (char[]){ "rdmarpc-run" }, arg, NULL };
+	char rules[128], arg[INET6_ADDRSTRLEN + 32],
+		*argv[] = { (char[]){ "rdmarpc-run" }, arg, NULL };
 
 	dup2(out, STDOUT_FILENO);
 	unsetenv("LD_PRELOAD");
 	if (library) {
-		snprintf(rules, sizeof(rules), "role=client port=%d address=%.*s native=%d mode=require",
+		snprintf(rules, sizeof(rules),
+			 "role=client port=%d address=%.*s native=%d mode=require",
 			 RPCBIND_PORT, (int)strcspn(address, "%"), address, RPCBIND_PORT);
 		setenv("LD_PRELOAD", library, 1);
 		setenv("RDMARPC_RULES", rules, 1);
@@ -101,7 +106,8 @@ static void read_answer(int fd, char *buf, size_t size)
 }
 
 /* NULL, or why there is no answer. */
-static const char *ask_resolver(const char *address, const char *library, char answer[ANSWER_SIZE])
+static const char *ask_resolver(const char *address, const char *library,
+				char answer[ANSWER_SIZE])
 {
 	int p[2], status = 0;
 	pid_t pid;
@@ -124,7 +130,8 @@ static const char *ask_resolver(const char *address, const char *library, char a
 		answer[strcspn(answer, "\n")] = '\0';
 		return answer + 2;
 	}
-	return pid < 0 ? "no process" : WIFEXITED(status) && !WEXITSTATUS(status) ? NULL : "no answer in time";
+	return pid < 0 ? "no process" : WIFEXITED(status) &&
+	       !WEXITSTATUS(status) ? NULL : "no answer in time";
 }
 
 static void parse_answer(const char *answer)
@@ -134,7 +141,8 @@ static void parse_answer(const char *answer)
 	for (there.n = 0; (end = strchr(line, '\n')) && there.n < RR_RPCB_MAX; line = end + 1) {
 		struct rr_rpcb *e = &there.e[there.n];
 
-		if (sscanf(line, "%u %u %31s %127s", &e->prog, &e->vers, e->netid, e->addr) == 4)
+		if (sscanf(line, "%u %u %31s %127s", &e->prog, &e->vers, e->netid,
+			   e->addr) == 4)
 			there.n++;
 	}
 }
@@ -156,8 +164,10 @@ static bool is_service_at(const char *uaddr, const char *address)
 	       !memcmp(a, b, family == AF_INET6 ? 16 : 4);
 }
 
-/* There is room for more than the RR_CONF_RULES that the configuration takes, and complains about. */
-static void add_rule_for(struct rr_rules *r, const char *address, uint16_t from, uint16_t to, const char *mode)
+/* There is room for more than the RR_CONF_RULES that the configuration takes, and complains
+ * about. */
+static void add_rule_for(struct rr_rules *r, const char *address, uint16_t from, uint16_t to,
+			 const char *mode)
 {
 	char head[128], rule[192];
 	int n;
@@ -176,21 +186,25 @@ static void add_rule_for(struct rr_rules *r, const char *address, uint16_t from,
 
 static void add_both_rules(struct rr_rules *r, const char *address, const char *mode)
 {
-	const char *tcp = strchr(address, ':') ? "tcp6" : "tcp", *rdma = tcp[3] ? "rdma6" : "rdma";
+	const char *tcp = strchr(address, ':') ? "tcp6" : "tcp",
+			  *rdma = tcp[3] ? "rdma6" : "rdma";
 
 	for (uint32_t i = 0; i < there.n; i++)
 		for (uint32_t k = 0; k < there.n; k++) {
 			const struct rr_rpcb *t = &there.e[i], *n = &there.e[k];
 
-			if (!strcmp(t->netid, tcp) && !strcmp(n->netid, rdma) && t->prog == n->prog &&
-			    t->vers == n->vers && is_service_at(t->addr, address) && is_service_at(n->addr, address))
+			if (!strcmp(t->netid, tcp) && !strcmp(n->netid, rdma) &&
+			    t->prog == n->prog &&
+			    t->vers == n->vers && is_service_at(t->addr, address) &&
+			    is_service_at(n->addr, address))
 				add_rule_for(r, address, rr_uaddr_port(t->addr, NULL),
 					 rr_uaddr_port(n->addr, NULL), mode);
 		}
 }
 
 /* One address. NULL, or why it has given no rules. */
-static const char *resolve_address(char *address, const char *library, const char *mode, struct rr_rules *out)
+static const char *resolve_address(char *address, const char *library, const char *mode,
+				   struct rr_rules *out)
 {
 	static char answer[ANSWER_SIZE], why[512];
 	const char *wrong = ask_resolver(address, NULL, answer);
@@ -200,7 +214,8 @@ static const char *resolve_address(char *address, const char *library, const cha
 		snprintf(why, sizeof(why), "%s: %.100s", address, wrong);
 		wrong = ask_resolver(address, library, answer);
 		if (wrong) {
-			snprintf(why + strlen(why), sizeof(why) - strlen(why), " (over RDMA: %.100s)", wrong);
+			snprintf(why + strlen(why), sizeof(why) - strlen(why),
+				 " (over RDMA: %.100s)", wrong);
 			return why;
 		}
 	}
@@ -213,7 +228,8 @@ static const char *resolve_address(char *address, const char *library, const cha
 	return why;
 }
 
-const char *rr_resolve(const char *host, const char *library, const char *mode, struct rr_rules *out)
+const char *rr_resolve(const char *host, const char *library, const char *mode,
+		       struct rr_rules *out)
 {
 	static const struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
 	static char first[512];
@@ -227,7 +243,8 @@ const char *rr_resolve(const char *host, const char *library, const char *mode, 
 		return gai_strerror(rc);
 	first[0] = '\0';
 	for (struct addrinfo *ai = all; ai; ai = ai->ai_next) {
-		if (getnameinfo(ai->ai_addr, ai->ai_addrlen, address, sizeof(address), NULL, 0, NI_NUMERICHOST))
+		if (getnameinfo(ai->ai_addr, ai->ai_addrlen, address, sizeof(address), NULL, 0,
+				NI_NUMERICHOST))
 			continue;
 		wrong = resolve_address(address, library, mode, out);
 		if (wrong && !first[0])

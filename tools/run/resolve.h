@@ -2,9 +2,9 @@
 #ifndef RR_RESOLVE_H
 #define RR_RESOLVE_H
 
-/* What hosts have registered with rpcbind for netids rdma and rdma6, made into native rules for a
- * client: where a (program, version) is there for TCP and for RDMA, connects to the one port go to
- * the other. A host gets rules for its own addresses only, whatever it says. */
+/* What hosts have registered with rpcbind for netids rdma and rdma6, made into native rules for
+ * a client: where a (program, version) is there for TCP and for RDMA, connects to the one port
+ * go to the other. A host gets rules for its own addresses only, whatever it says. */
 
 #include <stddef.h>
 
@@ -17,7 +17,8 @@ struct rr_rules {
 
 /* Asks the rpcbind of each address of host over TCP, then, where that fails, over RDMA with the
  * library at that path. mode: of the rules, or NULL. NULL, or why host has given none. */
-const char *rr_resolve(const char *host, const char *library, const char *mode, struct rr_rules *out);
+const char *rr_resolve(const char *host, const char *library, const char *mode,
+		       struct rr_rules *out);
 
 /* What rr_resolve() runs this program for, as --ask=ADDRESS: prints what rpcbind there has, or
  * why not. An exit status. */

@@ -15,10 +15,12 @@ static const struct timeval patience = { 5, 0 };
 
 /* --- connections --- */
 
-/* The owner of what is put by a connection is the effective user at the time of its connect(). */
+/* The owner of what is put by a connection is the effective user at the time of its
+ * connect(). */
 static int connect_local(void)
 {
-	static const struct sockaddr_un at = { .sun_family = AF_UNIX, .sun_path = _PATH_RPCBINDSOCK };
+	static const struct sockaddr_un at = { .sun_family = AF_UNIX,
+					       .sun_path = _PATH_RPCBINDSOCK };
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), saved;
 
 	if (fd < 0)
@@ -34,7 +36,8 @@ static int connect_local(void)
 
 static int connect_address(const struct sockaddr *sa)
 {
-	socklen_t len = sa->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+	socklen_t len = sa->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) :
+			sizeof(struct sockaddr_in);
 	int fd = socket(sa->sa_family, SOCK_STREAM | SOCK_CLOEXEC, IPPROTO_TCP), saved;
 
 	if (fd < 0)
@@ -102,8 +105,8 @@ static void keep_entry(struct rr_rpcb_list *l, const struct rr_rpcb *e)
 	l->e[l->n++] = *e;
 }
 
-/* RFC 1833 §2.1, rpcblist: decoded in place, since lists and strings that a peer makes grow are not
- * what a helper of ours should allocate. */
+/* RFC 1833 §2.1, rpcblist: decoded in place, since lists and strings that a peer makes grow are
+ * not what a helper of ours should allocate. */
 static bool_t entries(XDR *x, struct rr_rpcb_list *l)
 {
 	struct rr_rpcb e;
@@ -131,8 +134,8 @@ static const char *dump(int fd, struct rr_rpcb_list *l)
 
 	if (!c)
 		return "no RPC client";
-	st = clnt_call(c, RPCBPROC_DUMP, (xdrproc_t)(void *)xdr_void, NULL, (xdrproc_t)(void *)entries, l,
-		       patience);
+	st = clnt_call(c, RPCBPROC_DUMP, (xdrproc_t)(void *)xdr_void, NULL,
+		       (xdrproc_t)(void *)entries, l, patience);
 	if (st == RPC_PROGVERSMISMATCH && clnt_control(c, CLSET_VERS, &older))
 		st = clnt_call(c, RPCBPROC_DUMP, (xdrproc_t)(void *)xdr_void, NULL,
 			       (xdrproc_t)(void *)entries, l, patience);
@@ -168,8 +171,8 @@ static bool change_registration(rpcproc_t proc, const struct rr_rpcb *e)
 
 	if (!c)
 		return false;
-	if (clnt_call(c, proc, (xdrproc_t)(void *)xdr_rpcb, &arg, (xdrproc_t)(void *)xdr_bool, &done,
-		      patience) != RPC_SUCCESS)
+	if (clnt_call(c, proc, (xdrproc_t)(void *)xdr_rpcb, &arg, (xdrproc_t)(void *)xdr_bool,
+		      &done, patience) != RPC_SUCCESS)
 		done = FALSE;
 	clnt_destroy(c);
 	return done;
@@ -182,7 +185,8 @@ int64_t rr_rpcb_user(const struct rr_rpcb *e)
 
 	if (!strcmp(e->owner, "superuser"))
 		return 0;
-	return *e->owner >= '0' && *e->owner <= '9' && !*end && uid < UINT32_MAX ? (int64_t)uid : -1;
+	return *e->owner >= '0' && *e->owner <= '9' && !*end &&
+	       uid < UINT32_MAX ? (int64_t)uid : -1;
 }
 
 bool rr_rpcb_set(const struct rr_rpcb *e)

@@ -2,8 +2,8 @@
 #ifndef RR_RPCB_H
 #define RR_RPCB_H
 
-/* rpcbind as a client sees it (RFC 1833), by libtirpc. What it says is untrusted: bounded, and text
- * that is not parsed is at most compared. Not thread-safe; errno is anybody's. */
+/* rpcbind as a client sees it (RFC 1833), by libtirpc. What it says is untrusted: bounded, and
+ * text that is not parsed is at most compared. Not thread-safe; errno is anybody's. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -20,8 +20,8 @@ struct rr_rpcb {
 	char owner[32];		/* "superuser", a uid, or "unknown" */
 };
 
-/* Any user of a host can register there: entries that do not matter take no room here, and those of users other than
- * root and this process's half of it at most. */
+/* Any user of a host can register there: entries that do not matter take no room here, and
+ * those of users other than root and this process's half of it at most. */
 struct rr_rpcb_list {
 	bool (*matters)(const struct rr_rpcb *e);	/* set by the caller; NULL: all do */
 	uint32_t n, others;

@@ -15,7 +15,8 @@ struct fake_key {
 	uint32_t len;
 	const uint8_t *local;
 	uint64_t base;		/* offset of its first byte, as the peer names it */
-	uint64_t read;		/* bytes that the peer has read, and knows it; direct: all, once it reads no more */
+	uint64_t read;		/* bytes that the peer has read, and knows it; direct: all, once
+				 * it reads no more */
 	enum rr_rights rights;
 	bool live;
 };
@@ -137,7 +138,8 @@ static int fake_answer(struct rr_qp *qp, const struct rr_prov_params *p,
 	int rc;
 
 	/* The offer is a peer's bytes: what they point to is only compared. */
-	if (!peer || peer->peer || offer->len != sizeof(peer) || memcmp(offer->bytes, &peer, sizeof(peer)))
+	if (!peer || peer->peer || offer->len != sizeof(peer) ||
+	    memcmp(offer->bytes, &peer, sizeof(peer)))
 		return -ECONNREFUSED;
 	rc = fake_set_up(qp, p);
 	if (rc)
@@ -215,7 +217,8 @@ bool rr_fake_key(const struct rr_qp *qp, uint32_t n, struct rr_seg *out)
 
 		if (!k->live || n--)
 			continue;
-		*out = (struct rr_seg){ .handle = k->handle, .length = k->len, .offset = k->base };
+		*out = (struct rr_seg){ .handle = k->handle, .length = k->len,
+					.offset = k->base };
 		return true;
 	}
 	return false;
@@ -233,7 +236,8 @@ static int expose(struct rr_qp *qp, const void *local, uint32_t len, enum rr_rig
 	if (!k)
 		return -EAGAIN;
 	*k = (struct fake_key){
-		.handle = (uint32_t)(chance(q->link) >> 20) / KEYS * KEYS + (uint32_t)(k - q->keys),
+		.handle = (uint32_t)(chance(q->link) >> 20) / KEYS * KEYS +
+			  (uint32_t)(k - q->keys),
 		.len = len, .local = local, .rights = rights, .live = true,
 		.base = chance(q->link) >> 8,
 	};
@@ -280,7 +284,8 @@ static uint8_t *reach(struct rr_fake_qp *q, const struct fake_wqe *w, enum rr_ri
 /* The reader hears of it: only now it may tell. */
 static void has_read(struct rr_fake_qp *q, const struct fake_wqe *w)
 {
-	struct fake_key *k = q->peer && w->wc.op == RR_WC_READ ? key_find(q->peer, w->seg.handle) : NULL;
+	struct fake_key *k = q->peer &&
+			     w->wc.op == RR_WC_READ ? key_find(q->peer, w->seg.handle) : NULL;
 
 	if (k)
 		k->read += w->len;
@@ -324,7 +329,8 @@ static void run_send(struct rr_fake_qp *q, struct fake_wqe *w)
 		kill_key(to, w->wc.inv_handle);
 	to->rq[to->nrq++] = (struct rr_wc){
 		.op = RR_WC_RECV, .cookie = buf, .buf = at, .len = len, .imm = w->wc.imm,
-		.has_imm = w->wc.has_imm, .has_inv = w->wc.inv_handle, .inv_handle = w->wc.inv_handle,
+		.has_imm = w->wc.has_imm, .has_inv = w->wc.inv_handle,
+			   .inv_handle = w->wc.inv_handle,
 	};
 }
 
@@ -465,7 +471,8 @@ static void take_pieces(struct rr_qp *qp, struct fake_wqe *w)
 	}
 }
 
-static int fake_post_send(struct rr_qp *qp, const struct iovec *iov, int niov, uint64_t cookie, uint32_t inv)
+static int fake_post_send(struct rr_qp *qp, const struct iovec *iov, int niov, uint64_t cookie,
+			  uint32_t inv)
 {
 	struct fake_wqe w = { .wc = { .op = RR_WC_SEND, .cookie = cookie, .inv_handle = inv } };
 	int rc;
@@ -509,8 +516,8 @@ static int rdma_read(struct rr_qp *qp, void *local, uint32_t len, const struct r
 	return fake_rdma(qp, RR_WC_READ, local, len, seg, off, cookie);
 }
 
-static int rdma_write(struct rr_qp *qp, const void *local, uint32_t len, const struct rr_seg *seg,
-		      uint32_t off, uint64_t cookie)
+static int rdma_write(struct rr_qp *qp, const void *local, uint32_t len,
+		      const struct rr_seg *seg, uint32_t off, uint64_t cookie)
 {
 	return fake_rdma(qp, RR_WC_WRITE, (void *)(uintptr_t)local, len, seg, off, cookie);
 }
@@ -531,7 +538,8 @@ static int fake_invalidate(struct rr_qp *qp, uint32_t handle, uint64_t cookie)
 				      .inv_handle = handle } };
 	struct rr_fake_qp *q = fake_of(qp);
 
-	if (q->link->conf.direct && q->link->conf.delay && !is_lost(q) && chance(q->link) % 4 == 0)
+	if (q->link->conf.direct && q->link->conf.delay && !is_lost(q) &&
+	    chance(q->link) % 4 == 0)
 		return invalidate_later(q, &w);
 	return post(q, &w);
 }
@@ -597,7 +605,8 @@ static bool fake_peek(const struct rr_qp *qp, enum rr_arm what)
 {
 	const struct rr_fake_qp *q = container_of(qp, struct rr_fake_qp, qp);
 
-	return is_lost(q) || q->nrq || q->ncq || (what & RR_ARM_SEND && fake_window((struct rr_qp *)(uintptr_t)qp));
+	return is_lost(q) || q->nrq || q->ncq ||
+	       (what & RR_ARM_SEND && fake_window((struct rr_qp *)(uintptr_t)qp));
 }
 
 static void fake_kick(struct rr_qp *qp)
@@ -615,7 +624,8 @@ static int fake_drain(struct rr_qp *qp)
 	return is_lost(fake_of(qp)) ? -ECONNRESET : 0;
 }
 
-static void fake_trim(struct rr_qp *qp, bool (*used)(void *ctx, size_t off, size_t len), void *ctx)
+static void fake_trim(struct rr_qp *qp, bool (*used)(void *ctx, size_t off, size_t len),
+		      void *ctx)
 {
 	(void)qp;
 	(void)used;
@@ -627,9 +637,11 @@ static const struct rr_prov_ops fake_ops = {
 	.qp_size = fake_qp_size, .prepare = prepare, .answer = fake_answer, .join = fake_join,
 	.establish = establish, .disconnect = fake_disconnect, .close = close_qp,
 	.send = fake_post_send, .send_imm = send_imm, .read = rdma_read, .write = rdma_write,
-	.expose = expose, .invalidate = fake_invalidate, .consumed = consumed, .consume = consume,
+	.expose = expose, .invalidate = fake_invalidate, .consumed = consumed,
+		  .consume = consume,
 	.poll = poll_cq, .repost = repost, .window = fake_window,
-	.peek = fake_peek, .kick = fake_kick, .arm = fake_arm, .disarm = fake_kick, .drain = fake_drain, .trim = fake_trim,
+	.peek = fake_peek, .kick = fake_kick, .arm = fake_arm, .disarm = fake_kick,
+		.drain = fake_drain, .trim = fake_trim,
 };
 
 void rr_fake_link_init(struct rr_fake_link *l, const struct rr_fake_conf *conf, uint64_t seed)

@@ -10,7 +10,8 @@
 #include "core/prov/prov.h"
 
 struct rr_fake_conf {
-	bool direct;		/* everything finishes inside the post call, as on shm: with delay, but invalidate() */
+	bool direct;		/* everything finishes inside the post call, as on shm: with
+				 * delay, but invalidate() */
 	bool ring;		/* window() knows the peer's posted receives */
 	bool reorder;		/* independent completions in any order, late RDMA Reads */
 	uint32_t delay;		/* most steps that something may take */

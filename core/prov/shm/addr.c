@@ -33,7 +33,8 @@
 
 static int new_unix_socket(void)
 {
-	return rr_ownfd_raise(rr_os->socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+	return rr_ownfd_raise(rr_os->socket(AF_UNIX,
+					    SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 }
 
 static bool is_socket_name(const char *name)
@@ -76,9 +77,9 @@ static bool dir_is_sound(const struct stat *st)
 	return !(st->st_mode & (S_IWGRP | S_IWOTH)) || (st->st_mode & S_ISVTX);
 }
 
-/* Opens a directory in which nobody but its files' owners, root and we can put another file in a
- * file's place. What is done in it then goes by its descriptor, wherever path leads later. -1: it is
- * not such a directory. */
+/* Opens a directory in which nobody but its files' owners, root and we can put another file in
+ * a file's place. What is done in it then goes by its descriptor, wherever path leads later.
+ * -1: it is not such a directory. */
 static int open_sound(const char *path)
 {
 	int fd = path ? rr_os_open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
@@ -91,13 +92,14 @@ static int open_sound(const char *path)
 	return fd;
 }
 
-/* The address of dir/name (name NULL: of the socket file that dir is open on), by descriptor. */
+/* The address of dir/name (name NULL: of the socket file that dir is open on), by
+ * descriptor. */
 static socklen_t fd_addr(struct sockaddr_un *sa, int dir, const char *name)
 {
 	memset(sa, 0, sizeof(*sa));
 	sa->sun_family = AF_UNIX;
-	rr_fmt(sa->sun_path, sizeof(sa->sun_path), "/proc/thread-self/fd/%d%s%.*s", dir, name ? "/" : "",
-	       name ? (int)NAME_LEN : 0, name ? name : "");
+	rr_fmt(sa->sun_path, sizeof(sa->sun_path), "/proc/thread-self/fd/%d%s%.*s", dir,
+	       name ? "/" : "", name ? (int)NAME_LEN : 0, name ? name : "");
 	return sizeof(*sa);
 }
 
@@ -135,7 +137,8 @@ static int listen_unix(const struct sockaddr_un *sa, socklen_t len)
 }
 
 /* The file's mode comes from the app's umask; other users must be able to connect. */
-static int listen_file(struct rr_shm *q, int dir, const char *run_dir, const char name[NAME_LEN])
+static int listen_file(struct rr_shm *q, int dir, const char *run_dir,
+		       const char name[NAME_LEN])
 {
 	char file[NAME_LEN + 1] = "";
 	struct sockaddr_un sa;

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Descriptors that nobody asked for. Whoever can send to an AF_UNIX socket of ours can put some into it: the peer at any
- * time, and before the proof every user of the host. The last close() of a file runs that file's own code in the closing
- * thread, for as long as whoever made the file likes: a TCP socket with SO_LINGER whose reader does not read; a file of a
- * file system in user space. And a file is closed, too, when recv() has no room for it, or with the socket that it lies in.
+/* Descriptors that nobody asked for. Whoever can send to an AF_UNIX socket of ours can put some
+ * into it: the peer at any time, and before the proof every user of the host. The last close()
+ * of a file runs that file's own code in the closing thread, for as long as whoever made the
+ * file likes: a TCP socket with SO_LINGER whose reader does not read; a file of a file system
+ * in user space. And a file is closed, too, when recv() has no room for it, or with the socket
+ * that it lies in.
  *
- * So nothing of that is closed in a thread of the app's. A socket is looked into before it is read or closed. If there
- * are descriptors that nobody is waiting for, the connection has failed, and a thread of our own closes the socket with
- * all that is in it. That thread is started the first time that this happens, which no honest peer brings about. Where the
- * kernel can refuse descriptors (Linux 6.16) it does, as soon as none is to come any more. */
+ * So nothing of that is closed in a thread of the app's. A socket is looked into before it is
+ * read or closed. If there are descriptors that nobody is waiting for, the connection has
+ * failed, and a thread of our own closes the socket with all that is in it. That thread is
+ * started the first time that this happens, which no honest peer brings about. Where the kernel
+ * can refuse descriptors (Linux 6.16) it does, as soon as none is to come any more. */
 #include "core/prov/shm/shm_int.h"
 
 #include <errno.h>
@@ -20,17 +23,20 @@
 #include "core/base/ownfd.h"
 #include "core/base/thread.h"
 
-#if !defined(SO_PASSRIGHTS) && SO_PASSCRED == 16	/* the numbers that most machines have */
+/* Where the numbers are those that most machines have. */
+#if !defined(SO_PASSRIGHTS) && SO_PASSCRED == 16
 #define SO_PASSRIGHTS	83
 #endif
 
 #define GRAVES		32u
-#define TOO_MANY	8u	/* from here on there are no new connections by shm, so GRAVES is enough */
+/* from here on there are no new connections by shm, so GRAVES is enough */
+#define TOO_MANY	8u
 #define MANY_BLOCKS	(512 << 11)	/* 512 MiB, in the units of stat() */
 #define PACKETS		1024	/* more than a socket holds (net.unix.max_dgram_qlen) */
 
 static _Atomic int grave[GRAVES];	/* descriptors + 1, each until it is closed; 0 none */
-static _Atomic pid_t digger;		/* the process whose thread is at it; a forked child has none */
+static _Atomic pid_t digger;		/* the process whose thread is at it; a forked child has
+					 * none */
 
 static uint32_t buried(void)
 {
@@ -86,10 +92,12 @@ static bool is_harmless(int fd)
 {
 	struct stat st;
 
-	return rr_os->fcntl(fd, F_GET_SEALS) >= 0 && !fstat(fd, &st) && st.st_blocks < MANY_BLOCKS;
+	return rr_os->fcntl(fd, F_GET_SEALS) >= 0 && !fstat(fd, &st) &&
+	       st.st_blocks < MANY_BLOCKS;
 }
 
-/* Where there is no room for it any more it stays open: that is one for each connection that was there already. */
+/* Where there is no room for it any more it stays open: that is one for each connection that
+ * was there already. */
 static void bury_fd(int fd)
 {
 	rr_ownfd_set(fd, true);
@@ -127,13 +135,15 @@ bool rr_shm_refuse_fds(int sock)
 #endif
 }
 
-/* Peeks at the next packet, with room for so many bytes of control messages: false if there is none. */
+/* Peeks at the next packet, with room for so many bytes of control messages: false if there is
+ * none. */
 static bool look_at_packet(int sock, struct msghdr *m, void *room, size_t size)
 {
 	char byte;
 	struct iovec iov = { &byte, 1 };
 
-	*m = (struct msghdr){ .msg_iov = &iov, .msg_iovlen = 1, .msg_control = room, .msg_controllen = size };
+	*m = (struct msghdr){ .msg_iov = &iov, .msg_iovlen = 1, .msg_control = room,
+			      .msg_controllen = size };
 	return rr_os->recvmsg(sock, m, MSG_PEEK | MSG_DONTWAIT | MSG_CMSG_CLOEXEC) >= 0;
 }
 
@@ -173,10 +183,12 @@ int rr_shm_peek_fd(int sock)
 	struct cmsghdr *c;
 	int fd;
 
-	if (!look_at_packet(sock, &m, &ctl, CMSG_LEN(sizeof(int))))	/* no room for a second one */
+	/* no room for a second one */
+	if (!look_at_packet(sock, &m, &ctl, CMSG_LEN(sizeof(int))))
 		return -errno;
 	c = CMSG_FIRSTHDR(&m);
-	if (!c || c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS || c->cmsg_len != CMSG_LEN(sizeof(int)))
+	if (!c || c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS ||
+	    c->cmsg_len != CMSG_LEN(sizeof(int)))
 		return m.msg_flags & MSG_CTRUNC ? -EMFILE : -EPROTO;
 	memcpy(&fd, CMSG_DATA(c), sizeof(int));
 	if (!(m.msg_flags & MSG_CTRUNC))
@@ -185,8 +197,8 @@ int rr_shm_peek_fd(int sock)
 	return -EPROTO;
 }
 
-/* recv() has returned 0: is that the end, or was it an empty packet, behind which there may be others? With credentials
- * asked for, each packet has a control message. */
+/* recv() has returned 0: is that the end, or was it an empty packet, behind which there may be
+ * others? With credentials asked for, each packet has a control message. */
 static bool at_end(int sock)
 {
 	union {
@@ -197,11 +209,12 @@ static bool at_end(int sock)
 	int yes = 1;
 
 	return rr_os->setsockopt(sock, SOL_SOCKET, SO_PASSCRED, &yes, sizeof(yes)) == 0 &&
-		look_at_packet(sock, &m, &ctl, sizeof(ctl)) && !m.msg_controllen && !(m.msg_flags & MSG_CTRUNC);
+		look_at_packet(sock, &m, &ctl, sizeof(ctl)) && !m.msg_controllen &&
+			!(m.msg_flags & MSG_CTRUNC);
 }
 
-/* The descriptors of the next packet: false if they cannot be closed here. A hello of ours may lie there, with its memory,
- * if we have not waited for it. */
+/* The descriptors of the next packet: false if they cannot be closed here. A hello of ours may
+ * lie there, with its memory, if we have not waited for it. */
 static bool has_no_fds(int sock)
 {
 	int fd = rr_shm_peek_fd(sock);
@@ -251,7 +264,8 @@ void rr_shm_drop_listener(int sock, bool alone)
 
 	if (alone) {
 		rr_os->shutdown(sock, SHUT_RDWR);
-		while ((fd = rr_os->accept4(sock, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0)
+		while ((fd = rr_os->accept4(sock, NULL, NULL,
+					    SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0)
 			rr_shm_drop_sock(fd);
 	}
 	rr_ownfd_close(sock);

@@ -66,7 +66,8 @@ _Static_assert(sizeof(struct rr_shm_hello) == 48, "fixed width");
 /* Lines by writer, two cache lines apart for the sake of adjacent-line prefetch. */
 struct rr_shm_ctl {
 	_Atomic uint32_t armed;		/* enum rr_arm bits: owner sets, peer clears, rings */
-	_Atomic uint32_t joined;	/* enum rr_shm_joined, in the answering side's: whoever sets it first */
+	_Atomic uint32_t joined;	/* enum rr_shm_joined, in the answering side's: whoever
+					 * sets it first */
 	/* What the peer decides by how long to wait for the owner; 0 is not known. Beside
 	 * armed, which the peer looks at after each message anyway, and like it written only
 	 * when something changes. */
@@ -74,7 +75,8 @@ struct rr_shm_ctl {
 	_Atomic uint32_t doing;		/* owner: enum rr_doing bits */
 	_Atomic uint32_t woke;		/* owner: ns from a bell to being awake */
 	_Atomic uint32_t work;		/* owner: counts large pieces that it has moved */
-	_Atomic uint32_t rung;		/* peer: its CLOCK_MONOTONIC at the last bell, low bits */
+	_Atomic uint32_t rung;		/* peer: its CLOCK_MONOTONIC at the last bell, low
+					 * bits */
 	uint8_t pad0[100];
 	_Atomic uint32_t reposted;	/* owner: receives given back so far */
 	_Atomic uint32_t tail;		/* owner: positions below are consumed and free */
@@ -94,7 +96,8 @@ enum {	/* in rr_shm_slot.len, above the length */
 	RR_SHM_IMM	= 1 << 24,	/* arg is immediate data; no payload */
 	RR_SHM_INV	= 1 << 25,	/* arg is the receiver's handle that was invalidated */
 };
-_Static_assert(RR_SHM_RECV_MAX <= RR_SHM_LEN_MASK, "a message that fills a receive has a length");
+_Static_assert(RR_SHM_RECV_MAX <= RR_SHM_LEN_MASK,
+	       "a message that fills a receive has a length");
 _Static_assert((RR_SHM_LEN_MASK & (RR_SHM_IMM | RR_SHM_INV)) == 0, "bits of their own");
 
 struct rr_shm_slot {
@@ -130,12 +133,13 @@ struct rr_shm_geo {
 int rr_shm_geo_init(struct rr_shm_geo *g, uint32_t recv_size, uint32_t recvs,
 		    uint64_t mem_size);
 
-/* What a side maps of its peer's is freed by whoever of the two unmaps it last, so a region has so many bytes at most:
- * 160 MiB, which is more than most options alone make of it, or four times as many as the other's. */
+/* What a side maps of its peer's is freed by whoever of the two unmaps it last, so a region has
+ * so many bytes at most: 160 MiB, which is more than most options alone make of it, or four
+ * times as many as the other's. */
 size_t rr_shm_geo_bearable(const struct rr_shm_geo *other);
 
-/* Of two rings, each of which stays as long as it is, so many receives and slots are used as the one
- * with fewer has. */
+/* Of two rings, each of which stays as long as it is, so many receives and slots are used as
+ * the one with fewer has. */
 void rr_shm_geo_agree(struct rr_shm_geo *a, struct rr_shm_geo *b);
 
 /* Positions count modulo 2^32, of which the low 31 bits go into the word. */

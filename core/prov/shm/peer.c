@@ -5,13 +5,14 @@
  *
  *   client  prepare()    opens a listener; its address goes into the offer
  *   server  answer()     connects, sends hello + memfd; then the answer goes out on TCP
- *   client  join_region()       finds that hello waiting, checks, maps; sends hello + memfd: ready
+ *   client  join()       finds that hello waiting, checks, maps; sends hello + memfd: ready
  *   server  establish()  takes it, checks, maps: ready
  *
- * A server that has waited for long enough gives up by withdraw(). One compare-exchange in its own region decides between
- * that and join_region(), whose last step is the other one; so an offering side that is ready has a peer that takes its messages.
+ * A server that has waited for long enough gives up by withdraw(). One compare-exchange in its
+ * own region decides between that and join(), whose last step is the other one; so an
+ * offering side that is ready has a peer that takes its messages.
  *
- * The kernel orders the server's hello before its answer, so join_region() never has to wait.
+ * The kernel orders the server's hello before its answer, so join() never has to wait.
  * Anybody may connect to the listener; what counts is the proof (layout.h). A hello is
  * judged before its descriptor is received at all. One that is not memory, or that nobody asked
  * for, is not closed here, since its own code would run in this thread (foreign.c). */
@@ -25,7 +26,8 @@
 #include "core/base/os.h"
 #include "core/base/ownfd.h"
 
-#define STRAY_MAX	8	/* strangers' connections that join_region() looks at, per listener */
+/* strangers' connections that join_region() looks at, per listener */
+#define STRAY_MAX	8
 
 /* In time that does not depend on where they differ. */
 static bool same_bytes(const uint8_t *a, const uint8_t *b, size_t n)
@@ -48,8 +50,8 @@ static int judge_hello(const struct rr_shm_hello *h, const uint8_t *proof, struc
 	return 0;
 }
 
-/* The offering side may have joined already, and has no way back then: a place is kept for what it sends, and if even that
- * is taken by another thread, it is looked for again. */
+/* The offering side may have joined already, and has no way back then: a place is kept for what
+ * it sends, and if even that is taken by another thread, it is looked for again. */
 static int take_fd(struct rr_shm *q, int sock, bool *lent)
 {
 	int fd = rr_shm_peek_fd(sock);
@@ -143,8 +145,8 @@ static int greet(struct rr_shm *q, int sock, const uint8_t *proof)
 	return rc;
 }
 
-/* The smaller of both sides' wishes: what we send takes up memory, for which the peer's word alone is
- * not enough. */
+/* The smaller of both sides' wishes: what we send takes up memory, for which the peer's word
+ * alone is not enough. */
 static void get_ready(struct rr_shm *q)
 {
 	rr_shm_geo_agree(&q->own.geo, &q->peer.geo);
@@ -159,7 +161,8 @@ static void get_ready(struct rr_shm *q)
 static uint32_t new_key_gen(void)
 {
 	static _Atomic uint32_t next;
-	uint32_t gen = atomic_fetch_add_explicit(&next, UINT32_C(0x9e3779b9), memory_order_relaxed);
+	uint32_t gen = atomic_fetch_add_explicit(&next, UINT32_C(0x9e3779b9),
+						 memory_order_relaxed);
 
 	if (unlikely(!gen) && rr_os_random(&gen, sizeof(gen)))
 		atomic_fetch_add_explicit(&next, gen, memory_order_relaxed);
@@ -254,16 +257,19 @@ static int find_peer(struct rr_shm *q, int listener)
 	return rc;
 }
 
-/* The last step, after which messages may be sent: unless the answering side has given up before. */
+/* The last step, after which messages may be sent: unless the answering side has given up
+ * before. */
 static int join_last(struct rr_shm *q)
 {
 	uint32_t none = 0;
 
-	return atomic_compare_exchange_strong_explicit(&q->peer.ctl->joined, &none, RR_SHM_JOINED, memory_order_acq_rel,
+	return atomic_compare_exchange_strong_explicit(&q->peer.ctl->joined, &none,
+						       RR_SHM_JOINED, memory_order_acq_rel,
 						       memory_order_relaxed) ? 0 : -ECANCELED;
 }
 
-/* No more memory than the server will map, but as much as it has itself. False: that cannot be. */
+/* No more memory than the server will map, but as much as it has itself. False: that cannot
+ * be. */
 static bool fit_memory(struct rr_shm *q)
 {
 	size_t most = rr_shm_geo_bearable(&q->peer.geo), total = q->own.geo.total;
@@ -355,7 +361,8 @@ int rr_shm_withdraw(struct rr_qp *qp)
 
 	if (atomic_load_explicit(&q->state, memory_order_relaxed) != RR_SHM_ANSWERED)
 		return -EAGAIN;
-	if (!atomic_compare_exchange_strong_explicit(&q->own.ctl->joined, &none, RR_SHM_WITHDRAWN, memory_order_acq_rel,
+	if (!atomic_compare_exchange_strong_explicit(&q->own.ctl->joined, &none,
+						     RR_SHM_WITHDRAWN, memory_order_acq_rel,
 						     memory_order_relaxed) &&
 	    none != RR_SHM_WITHDRAWN && is_coming(q))
 		rc = -EAGAIN;
@@ -385,7 +392,8 @@ void rr_shm_close(struct rr_qp *qp)
 	}
 	rr_shm_region_drop(&q->own);
 	rr_shm_region_drop(&q->peer);
-	/* Where no descriptor can be in it, or what is in it is the others', it needs no look. */
+	/* Where no descriptor can be in it, or what is in it is the others', it needs no
+	 * look. */
 	if (qp->wake_fd >= 0 && last && !q->plain)
 		rr_shm_drop_sock(qp->wake_fd);
 	else

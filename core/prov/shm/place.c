@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A descriptor of this process that does nothing but keep its number, as long as there are answers that have not been taken
- * up: if the app had used up all others by then, there would be none for the memory that the offering side passes. One will
- * do for all of them, since each needs it for a moment only. */
+/* A descriptor of this process that does nothing but keep its number, as long as there are
+ * answers that have not been taken up: if the app had used up all others by then, there would
+ * be none for the memory that the offering side passes. One will do for all of them, since each
+ * needs it for a moment only. */
 #include "core/prov/shm/shm_int.h"
 
 #include <errno.h>
@@ -23,7 +24,8 @@ static int make_place(void)
 	fd = rr_ownfd_raise(rr_os->socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
 	if (fd < 0)
 		return fd;
-	if (!atomic_compare_exchange_strong_explicit(&place, &none, fd, memory_order_relaxed, memory_order_relaxed))
+	if (!atomic_compare_exchange_strong_explicit(&place, &none, fd, memory_order_relaxed,
+						     memory_order_relaxed))
 		rr_ownfd_close(fd);
 	return 0;
 }
@@ -47,7 +49,8 @@ int rr_shm_place_keep(void)
 
 	if (rc)
 		return rc;
-	if (atomic_exchange_explicit(&whose, (int32_t)rr_pid(), memory_order_relaxed) != (int32_t)rr_pid())
+	if (atomic_exchange_explicit(&whose, (int32_t)rr_pid(),
+				     memory_order_relaxed) != (int32_t)rr_pid())
 		atomic_store_explicit(&waiting, 0, memory_order_relaxed);
 	atomic_fetch_add_explicit(&waiting, 1, memory_order_relaxed);
 	return 0;
@@ -64,7 +67,9 @@ bool rr_prov_forget(int fd)
 {
 	int here = fd;
 
-	if (fd < 0 || !atomic_compare_exchange_strong_explicit(&place, &here, -1, memory_order_relaxed, memory_order_relaxed))
+	if (fd < 0 || !atomic_compare_exchange_strong_explicit(&place, &here, -1,
+							       memory_order_relaxed,
+							       memory_order_relaxed))
 		return false;
 	rr_ownfd_set(fd, false);
 	return true;

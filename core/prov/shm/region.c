@@ -181,8 +181,8 @@ static void trim_range(const struct trim *t, size_t off, size_t len)
 }
 
 /* The peer's ring is empty (rr_shm_tx_idle()): if nothing is held and no key is out either, the
- * tables say nothing any more. Slots below the peer's tail are free whatever tx_used says; handles
- * do not come again because they count in key_gen. */
+ * tables say nothing any more. Slots below the peer's tail are free whatever tx_used says;
+ * handles do not come again because they count in key_gen. */
 static void trim_own_tables(struct rr_shm *q)
 {
 	if (q->rx_held || q->key_live || q->fence_list)
@@ -191,9 +191,9 @@ static void trim_own_tables(struct rr_shm *q)
 	rr_pages_drop(q->slot, q->fence_cookie + RR_SHM_KEYS);
 }
 
-/* Pages of the peer's ring that our Sends have touched, and not what the peer has filled the rest with:
- * to free that would take our time. Where receives are longer than our Sends by pages, each slot is
- * gone to. */
+/* Pages of the peer's ring that our Sends have touched, and not what the peer has filled the
+ * rest with: to free that would take our time. Where receives are longer than our Sends by
+ * pages, each slot is gone to. */
 static void trim_ring(struct rr_shm *q)
 {
 	const struct rr_shm_geo *g = &q->peer.geo;

@@ -92,8 +92,8 @@ static int dead(const struct rr_shm *q)
 	return 0;
 }
 
-/* Even a short message reaches into it, and it is in the other end's cache: to be fetched while there is
- * something else to do. */
+/* Even a short message reaches into it, and it is in the other end's cache: to be fetched while
+ * there is something else to do. */
 static const void *second_line(const struct rr_shm_slot *s)
 {
 	return (const uint8_t *)s + RR_CACHELINE;
@@ -304,7 +304,8 @@ static int rx_step(struct rr_shm *q, struct rr_wc *wc)
 	uint32_t skip = atomic_load_explicit(&s->skip, memory_order_relaxed);
 	int rc = 0;
 
-	if (seq == q->slot[pos & (q->own.geo.slots - 1)].rx_last)	/* known, however old it is */
+	/* known, however old it is */
+	if (seq == q->slot[pos & (q->own.geo.slots - 1)].rx_last)
 		seq = 0;
 	switch (look_at_slot(seq, skip, pos, q->own.geo.slots)) {
 	case EMPTY:
@@ -319,7 +320,8 @@ static int rx_step(struct rr_shm *q, struct rr_wc *wc)
 	}
 	if (rc >= 0)
 		rx_advance(q, pos);
-	/* In force before the message is seen. Who has sent it copies under that key no more. */
+	/* In force before the message is seen. Who has sent it copies under that key no
+	 * more. */
 	if (rc == 1 && wc->has_inv && rr_shm_invalidate(&q->qp, wc->inv_handle, 0) == 0)
 		return -EPROTO;
 	return rc;

@@ -14,7 +14,8 @@ static size_t shm_size(const struct rr_prov_params *p)
 	return sizeof(struct rr_shm);
 }
 
-static int prepare_offer(struct rr_qp *qp, const struct rr_prov_params *p, struct rr_prov_addr *offer)
+static int prepare_offer(struct rr_qp *qp, const struct rr_prov_params *p,
+			 struct rr_prov_addr *offer)
 {
 	qp->ops = &rr_prov_shm;
 	return rr_shm_prepare(qp, p, offer);
@@ -155,7 +156,8 @@ static bool is_copying(const struct rr_qp *qp)
 {
 	const struct rr_shm *q = container_of(qp, struct rr_shm, qp);
 
-	return rr_shm_ready(q) && atomic_load_explicit(&q->own.ctl->accessing, memory_order_relaxed);
+	return rr_shm_ready(q) &&
+	       atomic_load_explicit(&q->own.ctl->accessing, memory_order_relaxed);
 }
 
 static uint32_t rung(const struct rr_qp *qp, rr_time now)
@@ -205,7 +207,8 @@ static int drain_bell(struct rr_qp *qp)
 	return atomic_load_explicit(&q->lost, memory_order_relaxed) ? -ECONNRESET : 0;
 }
 
-/* Only the reading half: the peer's bells fail from now on, and it does not take that for an end. */
+/* Only the reading half: the peer's bells fail from now on, and it does not take that for an
+ * end. */
 static void rouse(struct rr_qp *qp)
 {
 	struct rr_shm *q = rr_shm_of(qp);
@@ -234,7 +237,8 @@ static void shut_bell(struct rr_qp *qp)
 const struct rr_prov_ops rr_prov_shm = {
 	.name = "shm",
 	.id = 1,
-	.caps = RR_PROV_DIRECT | RR_PROV_RING | RR_PROV_SURVIVES | RR_PROV_FAMILY | RR_PROV_TELLS,
+	.caps = RR_PROV_DIRECT | RR_PROV_RING | RR_PROV_SURVIVES | RR_PROV_FAMILY |
+		RR_PROV_TELLS,
 	.qp_size = shm_size,
 	.prepare = prepare_offer,
 	.answer = answer_peer,

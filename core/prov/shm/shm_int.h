@@ -52,7 +52,8 @@ struct rr_shm {
 	_Atomic int state;	/* enum rr_shm_state */
 	_Atomic int err;	/* 0, or the -errno that ended it */
 	_Atomic bool lost;	/* the peer is gone; what it left in the ring still counts */
-	_Atomic uint32_t fencing; /* a handle taken back while the peer copies under it; 0 none */
+	_Atomic uint32_t fencing; /* a handle taken back while the peer copies under it; 0
+				   * none */
 	struct rr_shm_view own, peer;
 
 	/* receiving, in own; atomic because peek() reads without the lock */
@@ -64,9 +65,11 @@ struct rr_shm {
 	/* sending, in peer */
 	_Atomic uint32_t tx_sent;	/* messages, skips not counted */
 	uint32_t tx_pos;
-	_Atomic uint32_t tx_reposted;	/* copies of the peer's, checked; peek() reads this one */
+	_Atomic uint32_t tx_reposted;	/* copies of the peer's, checked; peek() reads this
+					 * one */
 	uint32_t tx_tail;
-	uint32_t tx_made;		/* slots whose pages this side has made, since it last trimmed … */
+	uint32_t tx_made;		/* slots whose pages this side has made, since it last
+					 * trimmed … */
 	uint32_t tx_next_make;		/* … and the position at which it makes more */
 
 	/* posted since the last kick(): enum rr_arm bits that the peer may be armed for */
@@ -84,7 +87,8 @@ struct rr_shm {
 	struct rr_prov_params param;	/* run_dir is not kept */
 	int listener[2];		/* abstract, file; -1 */
 	bool keeps_place;		/* place.c */
-	pid_t creator;			/* who unlinks path, and whose the sockets are until it is ready */
+	pid_t creator;			/* who unlinks path, and whose the sockets are until it
+					 * is ready */
 	bool refusing;			/* the kernel lets none into wake_fd any more */
 	bool plain;			/* and none is in it */
 	bool ended;			/* disconnect(): it is nobody's any more */
@@ -148,8 +152,8 @@ int rr_shm_connect(const struct rr_prov_addr *offer, const char *run_dir);
 
 /* --- foreign.c: descriptors that nobody asked for. errno may change --- */
 
-/* The one descriptor that comes with the next packet, which stays where it is: -EPROTO there is none, or more than
- * one; -EMFILE no number is left for it. */
+/* The one descriptor that comes with the next packet, which stays where it is: -EPROTO there is
+ * none, or more than one; -EMFILE no number is left for it. */
 int rr_shm_peek_fd(int sock);
 /* Closes a descriptor that has come in and is not what it should be. */
 void rr_shm_drop_fd(int fd);
@@ -161,7 +165,8 @@ void rr_shm_drop_listener(int sock, bool alone);
 bool rr_shm_refuse_fds(int sock);
 /* Are there descriptors in the next packet? */
 bool rr_shm_foreign_next(int sock);
-/* As recv() of one byte. A packet with descriptors is the end, and stays where it is, for rr_shm_drop_sock(). */
+/* As recv() of one byte. A packet with descriptors is the end, and stays where it is, for
+ * rr_shm_drop_sock(). */
 ssize_t rr_shm_read_bell(int sock);
 /* Is there no packet now? */
 bool rr_shm_is_empty(int sock);
@@ -209,8 +214,8 @@ int rr_shm_expose(struct rr_qp *qp, const void *local, uint32_t len, enum rr_rig
 int rr_shm_invalidate(struct rr_qp *qp, uint32_t handle, uint64_t cookie);
 bool rr_shm_consumed(struct rr_qp *qp, uint32_t handle);
 void rr_shm_consume(struct rr_qp *qp, const struct rr_seg *seg);
-/* Completions of invalidate(): how many of at most n. Fails the connection if the peer's time is
- * over. */
+/* Completions of invalidate(): how many of at most n. Fails the connection if the peer's time
+ * is over. */
 int rr_shm_fenced(struct rr_shm *q, struct rr_wc *wc, int n);
 /* Might rr_shm_fenced() report one? No bell rings for it. */
 static inline bool rr_shm_fence_peek(const struct rr_shm *q)

@@ -6,14 +6,13 @@
  * one copy per direction, and one word tells it: the copier writes the handle into
  * accessing, then looks whether the key is still there; the exporter takes the key away,
  * then looks at accessing. With a full fence between the two steps on both sides at least
- * one sees the other. The exporter never waits for a copy under way, since the peer says when that
- * ends: it looks a few more times, and then the completion comes later, from poll(). Until then
- * the key belongs to nobody. A copy that does not end (the peer is stopped, or lies) costs the
- * connection, and since a region is never used for anything but its connection, what such a
- * peer may still write hurts nobody.
- * A peer that ignores all this can read and write the whole of mem at any time: mem must
- * hold nothing but this connection's messages, and what is found there is copied before it
- * is judged. */
+ * one sees the other. The exporter never waits for a copy under way, since the peer says when
+ * that ends: it looks a few more times, and then the completion comes later, from poll(). Until
+ * then the key belongs to nobody. A copy that does not end (the peer is stopped, or lies) costs
+ * the connection, and since a region is never used for anything but its connection, what such a
+ * peer may still write hurts nobody. A peer that ignores all this can read and write the whole
+ * of mem at any time: mem must hold nothing but this connection's messages, and what is found
+ * there is copied before it is judged. */
 #include "core/prov/shm/shm_int.h"
 
 #include <errno.h>
@@ -95,8 +94,8 @@ static void give_key(struct rr_shm *q, uint32_t i)
 	q->key_free = i + 1;
 }
 
-/* Under which handle the peer is copying; 0 none. Pairs with the release in leave_access(): under any
- * other it has ended. */
+/* Under which handle the peer is copying; 0 none. Pairs with the release in leave_access():
+ * under any other it has ended. */
 static uint32_t copying(const struct rr_shm *q)
 {
 	return atomic_load_explicit(&q->own.ctl->accessing, memory_order_acquire);
@@ -108,7 +107,8 @@ static bool fence_out(const struct rr_shm *q, uint32_t handle)
 {
 	/* pairs with the fence in enter() */
 	rr_fence();
-	if (likely(copying(q) != handle) || atomic_load_explicit(&q->lost, memory_order_relaxed))
+	if (likely(copying(q) != handle) ||
+	    atomic_load_explicit(&q->lost, memory_order_relaxed))
 		return true;
 	for (int i = 0; i < FENCE_LOOKS; i++) {
 		rr_relax();
@@ -125,7 +125,8 @@ static void fence_await(struct rr_shm *q, uint32_t handle)
 	atomic_store_explicit(&q->fencing, handle, memory_order_relaxed);
 }
 
-/* The peer copies under key i: under none of those in the list, which rr_shm_fenced() will find. */
+/* The peer copies under key i: under none of those in the list, which rr_shm_fenced() will
+ * find. */
 static void fence_add(struct rr_shm *q, uint32_t i, uint64_t cookie)
 {
 	if (!q->fence_list)
@@ -163,7 +164,8 @@ int rr_shm_fenced(struct rr_shm *q, struct rr_wc *wc, int n)
 			continue;
 		}
 		*at = k->next;
-		wc[got++] = (struct rr_wc){ .op = RR_WC_INVALIDATE, .cookie = q->fence_cookie[i] };
+		wc[got++] = (struct rr_wc){ .op = RR_WC_INVALIDATE,
+					    .cookie = q->fence_cookie[i] };
 		give_key(q, i);
 	}
 	if (left || !q->fence_list)

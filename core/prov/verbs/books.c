@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Our books of the send queue: what was posted has ended when a completion at or behind it says so. */
+/* Our books of the send queue: what was posted has ended when a completion at or behind it says
+ * so. */
 
 #include <errno.h>
 
 #include "core/base/compiler.h"
 #include "core/prov/verbs/queue.h"
 
-/* What a failed work request says of the connection: gone, our device could not, or one of us has broken a rule. */
+/* What a failed work request says of the connection: gone, our device could not, or one of us
+ * has broken a rule. */
 int rr_verbs_status(enum ibv_wc_status s)
 {
 	switch (s) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Our descriptors, and the channels by which RDMA CM tells of events. What an event means for a connection is
- * cm.c's, for a connection that is being made setup.c's, for a listener native.c's. */
+/* Our descriptors, and the channels by which RDMA CM tells of events. What an event means for a
+ * connection is cm.c's, for a connection that is being made setup.c's, for a listener
+ * native.c's. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -81,7 +82,8 @@ void rr_verbs_channel_forked(const struct rdma_event_channel *cm)
 		rr_verbs_close_fd(cm->fd);
 }
 
-struct rdma_event_channel *rr_verbs_renew(struct rdma_event_channel **cm, struct rdma_cm_id *id, int set, int floor)
+struct rdma_event_channel *rr_verbs_renew(struct rdma_event_channel **cm, struct rdma_cm_id *id,
+					  int set, int floor)
 {
 	struct rdma_event_channel *now = NULL, *old = *cm;
 	int rc = rr_verbs_channel(&now, floor);

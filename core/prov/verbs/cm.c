@@ -7,7 +7,8 @@
 #include "core/prov/verbs/rdmacm.h"
 #include "core/prov/verbs/setup.h"
 
-/* The kernel waits until all that is its device's is given back. What has been received is ours. */
+/* The kernel waits until all that is its device's is given back. What has been received is
+ * ours. */
 static void device_gone(struct rr_vq *v)
 {
 	rr_verbs_digest(v);
@@ -21,7 +22,8 @@ static void device_gone(struct rr_vq *v)
 static void renew_channel(struct rr_qp *qp, struct rr_vq *v)
 {
 	struct pollfd p = { v->cm->fd, POLLIN, 0 };
-	struct rdma_event_channel *old = rr_verbs_renew(&v->cm, v->id, qp->wake_fd, v->param.fd_floor);
+	struct rdma_event_channel *old = rr_verbs_renew(&v->cm, v->id, qp->wake_fd,
+							v->param.fd_floor);
 
 	if (!old) {
 		v->lost |= rr_os->poll(&p, 1, 0) > 0;
@@ -33,7 +35,8 @@ static void renew_channel(struct rr_qp *qp, struct rr_vq *v)
 	rr_verbs_channel_free(old);
 }
 
-static bool next_cm_event(struct rr_qp *qp, struct rr_vq *v, struct rdma_cm_event *ev, uint8_t data[UINT8_MAX])
+static bool next_cm_event(struct rr_qp *qp, struct rr_vq *v, struct rdma_cm_event *ev,
+			  uint8_t data[UINT8_MAX])
 {
 	if (rr_verbs_event(v->cm, ev, data))
 		return true;
@@ -49,15 +52,18 @@ void rr_verbs_cm_events(struct rr_qp *qp, struct rr_vq *v)
 	struct rdma_cm_event ev;
 	bool gone = false;
 
-	for (uint32_t i = 0; i < RR_VERBS_EVENTS && v->state == RR_V_READY && next_cm_event(qp, v, &ev, data); i++) {
+	for (uint32_t i = 0; i < RR_VERBS_EVENTS && v->state == RR_V_READY &&
+	     next_cm_event(qp, v, &ev, data); i++) {
 		if (ev.event == RDMA_CM_EVENT_CONNECT_REQUEST) {
 			rr_cm_reject(ev.id);
 			rr_cm_destroy_id(ev.id);
 		} else if (ev.id == v->id && ev.event != RDMA_CM_EVENT_ESTABLISHED) {
-			/* ADDR_CHANGE: the address is another link's (bonding), and no packet gets through from here */
+			/* ADDR_CHANGE: the address is another link's (bonding), and no packet
+			 * gets through from here */
 			v->lost = true;
 			gone |= ev.event == RDMA_CM_EVENT_DEVICE_REMOVAL;
-			rr_cm_disconnect(v->id);	/* nor does the peer reach our memory any more */
+			rr_cm_disconnect(v->id);	/* nor does the peer reach our memory
+							 * any more */
 		}
 	}
 	if (gone)

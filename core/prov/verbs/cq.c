@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The completion queue, and what was taken from it but not yet looked at: v->raw. One thread has the
- * connection's lock; any number of others spin, and take completions, too. */
+/* The completion queue, and what was taken from it but not yet looked at: v->raw. One thread
+ * has the connection's lock; any number of others spin, and take completions, too. */
 #include <sched.h>
 
 #include "core/base/compiler.h"
@@ -13,7 +13,8 @@ bool rr_verbs_pull(struct rr_vq *v)
 	int n;
 
 	if (!atomic_compare_exchange_strong_explicit(&v->cq_busy, &not_busy, true,
-						     memory_order_acquire, memory_order_relaxed))
+						     memory_order_acquire,
+						     memory_order_relaxed))
 		return false;
 	/* Only the holder of cq_busy adds. */
 	head = atomic_load_explicit(&v->raw_head, memory_order_relaxed);
@@ -43,8 +44,8 @@ bool rr_verbs_reap(struct rr_vq *v)
 	return has_taken(v);
 }
 
-/* Asked for first, looked at second, and by this thread itself: another that is at it may have looked
- * just before. */
+/* Asked for first, looked at second, and by this thread itself: another that is at it may have
+ * looked just before. */
 bool rr_verbs_arm_cq(struct rr_vq *v)
 {
 	if (ibv_req_notify_cq(v->cq, 0))

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Threads that changed who they are.
  *
- * The kernel takes a write() to an RDMA device only from a thread with the very credentials that the
- * descriptor was opened with: not equal ones, the same object. setfsuid() and setresuid() make new ones, also
- * when they lead back to the old identity; file servers do that for each request, in any of their
- * threads. librdmacm talks by write(), and so do the doorbells of software devices. What the kernel refuses
- * (EACCES):
+ * The kernel takes a write() to an RDMA device only from a thread with the very credentials
+ * that the descriptor was opened with: not equal ones, the same object. setfsuid() and
+ * setresuid() make new ones, also when they lead back to the old identity; file servers do that
+ * for each request, in any of their threads. librdmacm talks by write(), and so do the
+ * doorbells of software devices. What the kernel refuses (EACCES):
  *
- * - Commands of a verbs device come here by way of the library's write(), and go by ioctl(), which is not held to
- *   that. (libibverbs itself talks by ioctl() already; its drivers, which it loads, have our write().)
- * - The CM has no such call. Its channels are opened by a thread of ours that never changes, and it calls librdmacm
- *   for others. (Not by way of write(): a program that has loaded librdmacm with RTLD_DEEPBIND, as ganesha
- *   does by Ceph's libraries, has it with libc's.)
+ * - Commands of a verbs device come here by way of the library's write(), and go by ioctl(),
+ *   which is not held to that. (libibverbs itself talks by ioctl() already; its drivers, which
+ *   it loads, have our write().)
+ * - The CM has no such call. Its channels are opened by a thread of ours that never changes,
+ *   and it calls librdmacm for others. (Not by way of write(): a program that has loaded
+ *   librdmacm with RTLD_DEEPBIND, as ganesha does by Ceph's libraries, has it with libc's.)
  *
- * setuid() by libc changes that thread, too. Then a channel is of no use any more, and what is on it moves to another
- * one, when the next event should be read (rr_verbs_renew()). */
+ * setuid() by libc changes that thread, too. Then a channel is of no use any more, and what is
+ * on it moves to another one, when the next event should be read (rr_verbs_renew()). */
 #include "core/prov/verbs/rdmacm.h"
 
 #include <errno.h>
@@ -30,7 +31,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define STACK	(256u * 1024)	/* librdmacm looks through sysfs, loads drivers, opens devices */
+/* librdmacm looks through sysfs, loads drivers, opens devices */
+#define STACK	(256u * 1024)
 
 /* --- the thread ------------------------------------------------------------------------ */
 
@@ -178,20 +180,26 @@ CALL(destroy_id, (struct rdma_cm_id *id), rdma_destroy_id(x->a), id)
 CALL(v6only, (struct rdma_cm_id *id, int *only),
      rdma_set_option(x->a, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, x->b, sizeof(int)), id, only)
 CALL(ack_timeout, (struct rdma_cm_id *id, uint8_t *exponent),
-     rdma_set_option(x->a, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, x->b, sizeof(uint8_t)), id, exponent)
-CALL(bind_addr, (struct rdma_cm_id *id, struct sockaddr *addr), rdma_bind_addr(x->a, x->b), id, addr)
+     rdma_set_option(x->a, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, x->b, sizeof(uint8_t)),
+     id, exponent)
+CALL(bind_addr, (struct rdma_cm_id *id, struct sockaddr *addr), rdma_bind_addr(x->a, x->b), id,
+     addr)
 CALL(listen, (struct rdma_cm_id *id, int backlog), rdma_listen(x->a, x->n), id, .n = backlog)
 CALL(resolve_addr, (struct rdma_cm_id *id, struct sockaddr *from, struct sockaddr *to, int ms),
      rdma_resolve_addr(x->a, x->b, x->c, x->n), id, from, to, ms)
-CALL(resolve_route, (struct rdma_cm_id *id, int ms), rdma_resolve_route(x->a, x->n), id, .n = ms)
+CALL(resolve_route, (struct rdma_cm_id *id, int ms), rdma_resolve_route(x->a, x->n), id,
+     .n = ms)
 CALL(create_qp, (struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_attr *attr),
      rdma_create_qp(x->a, x->b, x->c), id, pd, attr)
-CALL(connect, (struct rdma_cm_id *id, struct rdma_conn_param *p), rdma_connect(x->a, x->b), id, p)
+CALL(connect, (struct rdma_cm_id *id, struct rdma_conn_param *p), rdma_connect(x->a, x->b), id,
+     p)
 CALL(accept, (struct rdma_cm_id *id, struct rdma_conn_param *p), rdma_accept(x->a, x->b), id, p)
 CALL(reject, (struct rdma_cm_id *id), rdma_reject(x->a, NULL, 0), id)
 CALL(disconnect, (struct rdma_cm_id *id), rdma_disconnect(x->a), id)
-CALL(migrate_id, (struct rdma_cm_id *id, struct rdma_event_channel *cm), rdma_migrate_id(x->a, x->b), id, cm)
-CALL(get_event, (struct rdma_event_channel *cm, struct rdma_cm_event **ev), rdma_get_cm_event(x->a, x->b), cm, ev)
+CALL(migrate_id, (struct rdma_cm_id *id, struct rdma_event_channel *cm),
+     rdma_migrate_id(x->a, x->b), id, cm)
+CALL(get_event, (struct rdma_event_channel *cm, struct rdma_cm_event **ev),
+     rdma_get_cm_event(x->a, x->b), cm, ev)
 
 /* Who may write nothing may write. */
 static int probe_channel(void *arg)
@@ -217,8 +225,8 @@ static struct ib_uverbs_attr attr(uint16_t id, size_t len, uint64_t data)
 					.len = (uint16_t)len, .data = data };
 }
 
-/* The kernel holds a command against its driver's number (EINVAL), which libibverbs does not tell. Those who have
- * doorbells by write() are few, and a process has one kind as a rule. */
+/* The kernel holds a command against its driver's number (EINVAL), which libibverbs does not
+ * tell. Those who have doorbells by write() are few, and a process has one kind as a rule. */
 static bool invoke(int fd, struct ib_uverbs_ioctl_hdr *cmd)
 {
 	static _Atomic uint32_t last = RDMA_DRIVER_RXE;
@@ -239,7 +247,8 @@ static bool invoke(int fd, struct ib_uverbs_ioctl_hdr *cmd)
 /* A write()'s command as an ioctl(); false if this is no verbs device. */
 static bool as_ioctl(int fd, const void *buf, size_t n)
 {
-	_Alignas(8) char room[sizeof(struct ib_uverbs_ioctl_hdr) + ATTRS * sizeof(struct ib_uverbs_attr)];
+	_Alignas(8) char room[sizeof(struct ib_uverbs_ioctl_hdr) + ATTRS *
+			      sizeof(struct ib_uverbs_attr)];
 	struct ib_uverbs_ioctl_hdr *cmd = (void *)room;
 	const struct ib_uverbs_cmd_hdr *hdr = buf;
 	uint32_t out[64] = { 0 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the connection asks for, and what it is told: messages, RDMA Reads and Writes, completions. */
+/* What the connection asks for, and what it is told: messages, RDMA Reads and Writes,
+ * completions. */
 
 #include <errno.h>
 #include <sched.h>
@@ -10,16 +11,19 @@
 #include "core/prov/verbs/setup.h"
 
 #ifndef FULL_WAIT
-#define FULL_WAIT	(10 * RR_SEC)	/* a device gives up sooner, but not on a peer that says it is not ready */
+/* a device gives up sooner, but not on a peer that says it is not ready */
+#define FULL_WAIT	(10 * RR_SEC)
 #endif
 #define CM_LOOK		(100 * RR_MSEC)
 
-/* IB_WC_WITH_INVALIDATE as the kernel's rxe hands it through; elsewhere on RC this bit is not set. */
+/* IB_WC_WITH_INVALIDATE as the kernel's rxe hands it through; elsewhere on RC this bit is not
+ * set. */
 #define WC_WITH_INV	(IBV_WC_WITH_INV | IBV_WC_IP_CSUM_OK)
 
 /* --- completions ----------------------------------------------------------------------- */
 
-static void fill_received(struct rr_qp *qp, struct rr_vq *v, const struct ibv_wc *raw, struct rr_wc *wc)
+static void fill_received(struct rr_qp *qp, struct rr_vq *v, const struct ibv_wc *raw,
+			  struct rr_wc *wc)
 {
 	uint32_t i = (uint32_t)raw->wr_id;
 
@@ -39,7 +43,8 @@ static void fill_received(struct rr_qp *qp, struct rr_vq *v, const struct ibv_wc
 }
 
 /* One completion; false: it is nothing to be told. */
-static bool tell_completion(struct rr_qp *qp, struct rr_vq *v, const struct ibv_wc *raw, struct rr_wc *wc)
+static bool tell_completion(struct rr_qp *qp, struct rr_vq *v, const struct ibv_wc *raw,
+			    struct rr_wc *wc)
 {
 	if (raw->wr_id & RR_VERBS_RECV) {
 		if (raw->status != IBV_WC_SUCCESS)
@@ -73,7 +78,8 @@ static bool queue_is_full(const struct rr_vq *v)
 	return v->late_head != v->late_tail || v->slot_head - v->slot_tail == v->sends;
 }
 
-/* Full, and nothing leaves: that is no slow app at the other end, which has receives all the same. */
+/* Full, and nothing leaves: that is no slow app at the other end, which has receives all the
+ * same. */
 static void look_at_full(struct rr_vq *v)
 {
 	rr_time now;
@@ -196,7 +202,8 @@ static int post_rdma(struct rr_qp *qp, enum ibv_wr_opcode op, const void *local,
 	wr.wr.rdma.remote_addr = seg->offset + off;
 	wr.wr.rdma.rkey = seg->handle;
 	return rr_verbs_post(v, &wr, (struct rr_verbs_wqe){
-		.op = read ? RR_WC_READ : RR_WC_WRITE, .cookie = cookie, .mr = (uint8_t)(rc + 1),
+		.op = read ? RR_WC_READ : RR_WC_WRITE, .cookie = cookie,
+		      .mr = (uint8_t)(rc + 1),
 		.handle = read && !qp->native && len == seg->length - off ? seg->handle : 0 });
 }
 
@@ -212,8 +219,8 @@ int rr_verbs_write(struct rr_qp *qp, const void *local, uint32_t len, const stru
 	return post_rdma(qp, IBV_WR_RDMA_WRITE, local, len, seg, off, cookie);
 }
 
-/* A Write of no bytes: the peer's device looks at neither key nor address, and answers. Not so on iWARP, where a Write has
- * ended when TCP has taken it: there it is a Read of no bytes. */
+/* A Write of no bytes: the peer's device looks at neither key nor address, and answers. Not so
+ * on iWARP, where a Write has ended when TCP has taken it: there it is a Read of no bytes. */
 int rr_verbs_probe(struct rr_qp *qp)
 {
 	struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_WRITE };
@@ -243,7 +250,8 @@ bool rr_verbs_settle(struct rr_qp *qp, rr_time most)
 	if (!v || !rr_verbs_unsettled(v))
 		return true;
 	/* The last one may be unsignaled: a Write of no bytes behind it tells. */
-	if (v->unsignaled && rr_verbs_post(v, &wr, (struct rr_verbs_wqe){ .op = RR_WC_WRITE }) < 0)
+	if (v->unsignaled && rr_verbs_post(v, &wr,
+					   (struct rr_verbs_wqe){ .op = RR_WC_WRITE }) < 0)
 		return true;
 	do {
 		rr_verbs_digest(v);

@@ -52,7 +52,8 @@ void rr_verbs_device(struct ibv_context *ctx, int floor)
 	if (!d && ndevices < DEVICES) {
 		ctx->cmd_fd = rr_verbs_high(ctx->cmd_fd, floor);
 		ctx->async_fd = rr_verbs_high(ctx->async_fd, floor);
-		devices[ndevices++] = (struct device){ .ctx = ctx, .cmd = ctx->cmd_fd, .async = ctx->async_fd };
+		devices[ndevices++] = (struct device){ .ctx = ctx, .cmd = ctx->cmd_fd,
+						       .async = ctx->async_fd };
 	}
 	pthread_mutex_unlock(&lock);
 }

@@ -10,8 +10,9 @@
 #define SHORT_WAIT	(5 * RR_SEC)
 #endif
 
-/* Something failed for err. -EAGAIN: more can be had when this connection gives back what it has exposed, or, for
- * some time, when other connections do. Nobody tries that again for ever. */
+/* Something failed for err. -EAGAIN: more can be had when this connection gives back what it
+ * has exposed, or, for some time, when other connections do. Nobody tries that again for
+ * ever. */
 static int short_of(struct rr_vq *v, int err)
 {
 	rr_time now;
@@ -154,7 +155,8 @@ int rr_verbs_expose(struct rr_qp *qp, const void *local, uint32_t len, enum rr_r
 	if (rc || !v)
 		return rc;
 	rc = v->windows ? window_expose(qp, v, local, len, rights, out) : -EOPNOTSUPP;
-	/* The device has no more windows. But a peer that may invalidate what is exposed must find one. */
+	/* The device has no more windows. But a peer that may invalidate what is exposed must
+	 * find one. */
 	if (rc && rc != -EAGAIN)
 		rc = v->invite ? short_of(v, -rc) : reg_expose(v, local, len, rights, out);
 	if (rc)

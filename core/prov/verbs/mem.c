@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Registered memory: as much as is used.
  *
- * The caller uses mem from its beginning on. What is registered grows by doubling, always from there, so that
- * any piece lies in one registration, and after a few steps there is none any more. Shorter ones go when
- * nothing uses them; all of them when the connection is idle. */
+ * The caller uses mem from its beginning on. What is registered grows by doubling, always from
+ * there, so that any piece lies in one registration, and after a few steps there is none any
+ * more. Shorter ones go when nothing uses them; all of them when the connection is idle. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -78,11 +78,13 @@ int rr_verbs_mem_reserve(struct rr_vq *v, size_t need)
 	return atomic_fetch_add(&reserved, need) + need <= most ? 0 : -ENOMEM;
 }
 
-/* What is registered twice counts twice. What a connection registers beyond what was reserved for it (shorter ones as long as
- * the peer keeps them in use, exposures without windows) must not come out of what was reserved for others. */
+/* What is registered twice counts twice. What a connection registers beyond what was reserved
+ * for it (shorter ones as long as the peer keeps them in use, exposures without windows) must
+ * not come out of what was reserved for others. */
 bool rr_verbs_mem_charge(struct rr_vq *v, size_t len)
 {
-	size_t over = v->pinned + len > v->param.mem_size ? v->pinned + len - v->param.mem_size : 0;
+	size_t over = v->pinned + len > v->param.mem_size ? v->pinned + len -
+		      v->param.mem_size : 0;
 	size_t more = over > v->over ? over - v->over : 0;
 
 	if (!v->locked)
@@ -111,7 +113,8 @@ void rr_verbs_mem_uncharge(struct rr_vq *v, size_t len)
 
 bool rr_verbs_mem_share(struct rr_vq *v, enum rr_verbs_share which)
 {
-	static const uint32_t most[RR_V_SHARES] = { [RR_V_LONG] = RR_VERBS_LONG, [RR_V_FULL] = RR_VERBS_FULL };
+	static const uint32_t most[RR_V_SHARES] = { [RR_V_LONG] = RR_VERBS_LONG,
+						    [RR_V_FULL] = RR_VERBS_FULL };
 
 	count_own();
 	v->share[which] = atomic_fetch_add(&given[which], 1) < most[which];
@@ -165,10 +168,13 @@ static void retire_unused(struct rr_vq *v)
 /* One that has the first end bytes. */
 static struct rr_verbs_mr *grow_mr(struct rr_qp *qp, struct rr_vq *v, size_t end)
 {
-	int access = IBV_ACCESS_LOCAL_WRITE | (v->windows || v->on_trial ? IBV_ACCESS_MW_BIND : 0) |
+	int access = IBV_ACCESS_LOCAL_WRITE | (v->windows ||
+					       v->on_trial ? IBV_ACCESS_MW_BIND : 0) |
 		     (rr_verbs_iwarp(v->id) ? IBV_ACCESS_REMOTE_WRITE : 0);
-	/* mem is not more than 2^(RR_VERBS_MRS - 2) times the first: there is always a free one */
-	size_t len = rr_max(FIRST, rr_align(qp->mem_size >> (RR_VERBS_MRS - 2), (size_t)RR_PAGE));
+	/* mem is not more than 2^(RR_VERBS_MRS - 2) times the first: there is always a free
+	 * one */
+	size_t len = rr_max(FIRST,
+			    rr_align(qp->mem_size >> (RR_VERBS_MRS - 2), (size_t)RR_PAGE));
 	struct rr_verbs_mr *m = v->mr;
 
 	while (len < end)

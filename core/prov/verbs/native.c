@@ -11,7 +11,8 @@
 #include "core/wire/cmdata.h"
 
 #define RESOLVE_MS	4000	/* neighbours may take some seconds */
-#define BACKLOG		128	/* requests that nobody has taken yet; the kernel refuses more */
+/* requests that nobody has taken yet; the kernel refuses more */
+#define BACKLOG		128
 
 static int start_native(struct rr_qp *qp, const struct rr_prov_params *p)
 {
@@ -39,8 +40,8 @@ static bool any_v4(const struct sockaddr_in6 *a)
 	       ((const struct sockaddr_in *)(const void *)a)->sin_addr.s_addr == INADDR_ANY;
 }
 
-int rr_native_connect(struct rr_qp *qp, const struct rr_prov_params *p, const struct sockaddr *to,
-		      const struct sockaddr *from)
+int rr_native_connect(struct rr_qp *qp, const struct rr_prov_params *p,
+		      const struct sockaddr *to, const struct sockaddr *from)
 {
 	int saved = errno, rc = start_native(qp, p);
 	struct sockaddr_in6 there, here;
@@ -53,7 +54,8 @@ int rr_native_connect(struct rr_qp *qp, const struct rr_prov_params *p, const st
 		from = any_v4(&here) ? NULL : (struct sockaddr *)&here;
 	}
 	if (!rc)
-		rc = rr_verbs_resolve(rr_verbs_of(qp), (struct sockaddr *)&there, from, RESOLVE_MS);
+		rc = rr_verbs_resolve(rr_verbs_of(qp), (struct sockaddr *)&there, from,
+				      RESOLVE_MS);
 	if (rc)
 		rr_verbs_undo(qp, rc);
 	errno = saved;
@@ -68,9 +70,11 @@ size_t rr_native_lst_size(void)
 }
 
 /* One listener of l, at addr. */
-static int listen_native(struct rr_verbs_lst *l, struct rdma_cm_id **id, const struct sockaddr_in6 *addr, int v6only)
+static int listen_native(struct rr_verbs_lst *l, struct rdma_cm_id **id,
+			 const struct sockaddr_in6 *addr, int v6only)
 {
-	if (rr_cm_create_id(l->cm, id) || (addr->sin6_family == AF_INET6 && rr_cm_v6only(*id, &v6only)) ||
+	if (rr_cm_create_id(l->cm, id) ||
+	    (addr->sin6_family == AF_INET6 && rr_cm_v6only(*id, &v6only)) ||
 	    rr_cm_bind_addr(*id, (struct sockaddr *)(uintptr_t)addr))
 		return -errno;
 	if ((*id)->verbs)	/* not at the any-address */
@@ -78,8 +82,8 @@ static int listen_native(struct rr_verbs_lst *l, struct rdma_cm_id **id, const s
 	return rr_cm_listen(*id, BACKLOG) ? -errno : 0;
 }
 
-/* IPv6's any-address hears those of IPv4, too; not so on iWARP, where drivers listen for the one family that the address is
- * of. So there are two listeners, everywhere. */
+/* IPv6's any-address hears those of IPv4, too; not so on iWARP, where drivers listen for the
+ * one family that the address is of. So there are two listeners, everywhere. */
 static int open_at(struct rr_verbs_lst *l, const struct sockaddr *addr)
 {
 	struct sockaddr_in6 at, at4 = { .sin6_family = AF_INET };
@@ -89,7 +93,8 @@ static int open_at(struct rr_verbs_lst *l, const struct sockaddr *addr)
 	address(&at, addr);
 	rr_verbs_unmap(&at);
 	at4.sin6_port = at.sin6_port;	/* where sin_port is */
-	both = at.sin6_family == AF_INET6 && IN6_IS_ADDR_UNSPECIFIED(&at.sin6_addr) && !l->lst.v6only;
+	both = at.sin6_family == AF_INET6 && IN6_IS_ADDR_UNSPECIFIED(&at.sin6_addr) &&
+	       !l->lst.v6only;
 	l->lst.fd = rr_verbs_epoll(l->fd_floor);
 	rc = l->lst.fd < 0 ? l->lst.fd : rr_verbs_channel(&l->cm, l->fd_floor);
 	if (!rc)
@@ -101,7 +106,8 @@ static int open_at(struct rr_verbs_lst *l, const struct sockaddr *addr)
 	return rc;
 }
 
-int rr_native_listen(struct rr_lst *lst, const struct sockaddr *addr, const struct rr_prov_params *p)
+int rr_native_listen(struct rr_lst *lst, const struct sockaddr *addr,
+		     const struct rr_prov_params *p)
 {
 	struct rr_verbs_lst *l = container_of(lst, struct rr_verbs_lst, lst);
 	int saved = errno, rc;
@@ -157,9 +163,9 @@ static int take_request(struct rr_qp *qp, const struct rr_prov_params *p, struct
 	return rr_verbs_accept(qp, v, req);
 }
 
-/* The process has become somebody else: the listener gets another channel, and keeps its port. Requests that
- * wait move with it, but what they ask for stays on the old channel: librdmacm drops them, and they are refused
- * when that is closed; not before they have been read. */
+/* The process has become somebody else: the listener gets another channel, and keeps its port.
+ * Requests that wait move with it, but what they ask for stays on the old channel: librdmacm
+ * drops them, and they are refused when that is closed; not before they have been read. */
 static int renew_listener(struct rr_verbs_lst *l)
 {
 	if (l->old || !(l->old = rr_verbs_renew(&l->cm, l->id, l->lst.fd, l->fd_floor)))
@@ -190,7 +196,8 @@ int rr_native_tend(struct rr_lst *lst)
 }
 
 /* 0, -EAGAIN none, -ESHUTDOWN there never will be one. */
-static int next_request(struct rr_verbs_lst *l, struct rdma_cm_event *ev, uint8_t data[UINT8_MAX])
+static int next_request(struct rr_verbs_lst *l, struct rdma_cm_event *ev,
+			uint8_t data[UINT8_MAX])
 {
 	if (rr_verbs_event(l->cm, ev, data))
 		return 0;
@@ -204,14 +211,16 @@ static int next_request(struct rr_verbs_lst *l, struct rdma_cm_event *ev, uint8_
 	return -EAGAIN;
 }
 
-/* Its device is gone, or its address is another link's (bonding) and what listens there has to be made anew. */
+/* Its device is gone, or its address is another link's (bonding) and what listens there has to
+ * be made anew. */
 static bool listener_is_over(const struct rr_verbs_lst *l, const struct rdma_cm_event *ev)
 {
 	if (ev->id != l->id && ev->id != l->id4)
 		return false;
 	if (ev->event == RDMA_CM_EVENT_DEVICE_REMOVAL && ev->id->verbs)
 		rr_verbs_device_gone(ev->id->verbs);
-	return ev->event == RDMA_CM_EVENT_DEVICE_REMOVAL || ev->event == RDMA_CM_EVENT_ADDR_CHANGE;
+	return ev->event == RDMA_CM_EVENT_DEVICE_REMOVAL ||
+	       ev->event == RDMA_CM_EVENT_ADDR_CHANGE;
 }
 
 int rr_native_take(struct rr_lst *lst, struct rr_qp *qp, const struct rr_prov_params *p,
@@ -224,7 +233,8 @@ int rr_native_take(struct rr_lst *lst, struct rr_qp *qp, const struct rr_prov_pa
 
 	if (l->owner != rr_verbs_pid || !l->id)
 		return -ESHUTDOWN;
-	for (uint32_t i = 0; i < RR_VERBS_EVENTS && !(rc = next_request(l, &ev, data)); i++, rc = -EAGAIN) {
+	for (uint32_t i = 0; i < RR_VERBS_EVENTS && !(rc = next_request(l, &ev, data)); i++,
+	     rc = -EAGAIN) {
 		if (listener_is_over(l, &ev)) {
 			rc = -ESHUTDOWN;
 			break;

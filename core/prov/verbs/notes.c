@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What two of ours say to each other below the protocol, by Sends with immediate data: receives that were given
- * back, and chunks that were read. */
+/* What two of ours say to each other below the protocol, by Sends with immediate data: receives
+ * that were given back, and chunks that were read. */
 #include <errno.h>
 #include <string.h>
 
@@ -10,7 +10,8 @@
 
 /* --- saying ---------------------------------------------------------------------------- */
 
-/* False: there is no room. The last slot is left for a message, which has been told that there is one. */
+/* False: there is no room. The last slot is left for a message, which has been told that there
+ * is one. */
 static bool send_note(struct rr_qp *qp, struct rr_vq *v, uint32_t what)
 {
 	struct ibv_send_wr wr = { .opcode = IBV_WR_SEND_WITH_IMM,
@@ -22,7 +23,8 @@ static bool send_note(struct rr_qp *qp, struct rr_vq *v, uint32_t what)
 
 	for (uint32_t i = 0; i < n; i++)
 		rr_put_be32(handles + 4 * i, v->kept[i]);
-	if (rr_verbs_usable(v) || (n && last) || rr_verbs_send_wr(qp, v, &wr, &iov, n > 0, 0) < 0)
+	if (rr_verbs_usable(v) || (n && last) ||
+	    rr_verbs_send_wr(qp, v, &wr, &iov, n > 0, 0) < 0)
 		return false;
 	v->nkept -= n;
 	memmove(v->kept, v->kept + n, v->nkept * sizeof(v->kept[0]));
@@ -46,7 +48,8 @@ void rr_verbs_note_chain(struct rr_qp *qp, struct rr_vq *v)
 
 void rr_verbs_note_count(struct rr_qp *qp, struct rr_vq *v, bool waits)
 {
-	if ((waits ? v->untold >= rr_max(qp->recvs / 3, 1u) : count_is_due(qp, v)) && send_note(qp, v, v->untold))
+	if ((waits ? v->untold >= rr_max(qp->recvs / 3, 1u) : count_is_due(qp, v)) &&
+	    send_note(qp, v, v->untold))
 		v->untold = 0;
 }
 
@@ -94,7 +97,8 @@ void rr_verbs_tell_read(struct rr_qp *qp, struct rr_vq *v)
 
 /* --- hearing --------------------------------------------------------------------------- */
 
-/* Handles, as many as are in there. To look for one takes a while: not more often than one was exposed. */
+/* Handles, as many as are in there. To look for one takes a while: not more often than one was
+ * exposed. */
 static void hear_handles(struct rr_vq *v, const struct rr_wc *wc)
 {
 	uint32_t n = rr_min(rr_min(wc->len / 4, RR_VERBS_TELL), v->shown);

@@ -18,7 +18,8 @@
 #define ADDR_LEN	24u
 
 /* Our end is made when the answer is here: an offer that is declined costs nothing. */
-int rr_verbs_prepare(struct rr_qp *qp, const struct rr_prov_params *p, struct rr_prov_addr *offer)
+int rr_verbs_prepare(struct rr_qp *qp, const struct rr_prov_params *p,
+		     struct rr_prov_addr *offer)
 {
 	struct ibv_device **list;
 	int n = 0;
@@ -47,10 +48,12 @@ static int address_put(const struct rdma_cm_id *id, struct rr_prov_addr *out)
 	memcpy(out->bytes + 2, &port, 2);
 	if (sa->sa_family == AF_INET) {
 		out->bytes[0] = 4;
-		memcpy(out->bytes + 4, &((const struct sockaddr_in *)(const void *)sa)->sin_addr, 4);
+		memcpy(out->bytes + 4,
+		       &((const struct sockaddr_in *)(const void *)sa)->sin_addr, 4);
 	} else {
 		out->bytes[0] = 6;
-		memcpy(out->bytes + 4, &((const struct sockaddr_in6 *)(const void *)sa)->sin6_addr, 16);
+		memcpy(out->bytes + 4,
+		       &((const struct sockaddr_in6 *)(const void *)sa)->sin6_addr, 16);
 	}
 	return 0;
 }
@@ -129,7 +132,8 @@ int rr_verbs_answer(struct rr_qp *qp, const struct rr_prov_params *p,
 	return rc;
 }
 
-/* Nobody has come yet: whoever does finds that nothing listens. One who has been accepted may have sent something. */
+/* Nobody has come yet: whoever does finds that nothing listens. One who has been accepted may
+ * have sent something. */
 int rr_verbs_withdraw(struct rr_qp *qp)
 {
 	struct rr_vq *v = rr_verbs_of(qp);

@@ -71,7 +71,8 @@ static bool take_cq_event(struct rr_vq *v)
 	return !rc;
 }
 
-/* Nearly always it is the completion queue. If the CM has something to say, too, wake_fd goes on saying so. */
+/* Nearly always it is the completion queue. If the CM has something to say, too, wake_fd goes
+ * on saying so. */
 static int drain_events(struct rr_qp *qp)
 {
 	struct rr_vq *v = rr_verbs_of(qp);
@@ -132,7 +133,8 @@ static const struct rr_prov_ops ops = {
 
 static void make_self(void)
 {
-	void *page = mmap(NULL, RR_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *page = mmap(NULL, RR_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			  -1, 0);
 
 	if (page == MAP_FAILED)
 		return;
@@ -162,7 +164,8 @@ __attribute__((destructor)) static void end(void)
 
 rr_verbs_plugin_fn rr_verbs_plugin;
 
-RR_EXPORT const struct rr_prov_ops *rr_verbs_plugin(uint32_t abi, const struct rr_verbs_env *env)
+RR_EXPORT const struct rr_prov_ops *rr_verbs_plugin(uint32_t abi,
+						    const struct rr_verbs_env *env)
 {
 	if (abi != RR_VERBS_ABI)
 		return NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The send queue and the receives: what is posted, in which order, and what waits for room. Nothing here looks at
- * completions (cq.c), and nobody waits. */
+/* The send queue and the receives: what is posted, in which order, and what waits for room.
+ * Nothing here looks at completions (cq.c), and nobody waits. */
 
 #include <errno.h>
 #include <string.h>
@@ -13,9 +13,11 @@
 int rr_verbs_post_recv(struct rr_qp *qp, struct rr_vq *v, uint32_t i)
 {
 	struct ibv_sge sge = {
-		.addr = (uintptr_t)(v->slab + (size_t)i * qp->recv_size), .length = qp->recv_size,
+		.addr = (uintptr_t)(v->slab + (size_t)i * qp->recv_size),
+			.length = qp->recv_size,
 	};
-	struct ibv_recv_wr wr = { .wr_id = RR_VERBS_RECV | i, .sg_list = &sge, .num_sge = 1 }, *bad;
+	struct ibv_recv_wr wr = { .wr_id = RR_VERBS_RECV | i, .sg_list = &sge, .num_sge = 1 },
+				*bad;
 
 	if (v->state == RR_V_GONE)
 		return 0;
@@ -72,8 +74,9 @@ static void note_bound(const struct ibv_send_wr *wr)
 		wr->bind_mw.mw->rkey = wr->bind_mw.rkey;
 }
 
-/* Some drivers (bnxt_re, ocrdma) have no Send With Invalidate, though their kernel half says so. What came before it in
- * the chain is posted. The requester that is not told finds its key as it was, and invalidates it itself. */
+/* Some drivers (bnxt_re, ocrdma) have no Send With Invalidate, though their kernel half says
+ * so. What came before it in the chain is posted. The requester that is not told finds its key
+ * as it was, and invalidates it itself. */
 static int post_plainly(struct rr_vq *v, struct ibv_send_wr *bad)
 {
 	if (bad->opcode != IBV_WR_SEND_WITH_INV)
@@ -95,15 +98,17 @@ static int post_now(struct rr_vq *v, struct ibv_send_wr *first)
 	return -EIO;
 }
 
-/* Whose data the queue can take now is the peer's choice: its device may keep the oldest work request for as long as
- * it likes (RNR, no answer). Nobody waits for that. What has no room is kept here, in its order, and Sends of messages
- * stop, which are all that makes more of it, but for what one message takes and keys that are taken back. */
+/* Whose data the queue can take now is the peer's choice: its device may keep the oldest work
+ * request for as long as it likes (RNR, no answer). Nobody waits for that. What has no room is
+ * kept here, in its order, and Sends of messages stop, which are all that makes more of it, but
+ * for what one message takes and keys that are taken back. */
 static int keep_late(struct rr_vq *v, const struct ibv_send_wr *wr, struct rr_verbs_wqe w)
 {
 	struct rr_verbs_late *l;
 
 	if (!v->late) {
-		l = mmap(NULL, RR_VERBS_LATE * sizeof(*l), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		l = mmap(NULL, RR_VERBS_LATE * sizeof(*l), PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		v->late = l == MAP_FAILED ? NULL : l;
 	}
 	if (!v->late || v->late_head - v->late_tail == RR_VERBS_LATE) {
@@ -134,7 +139,8 @@ static int post_late(struct rr_vq *v, const struct ibv_send_wr *wr, struct rr_ve
 /* What was kept, as far as there is room. */
 void rr_verbs_catch_up(struct rr_vq *v)
 {
-	while (unlikely(v->late_tail != v->late_head) && sq_used(v) < sq_room(v) && !rr_verbs_usable(v)) {
+	while (unlikely(v->late_tail != v->late_head) && sq_used(v) < sq_room(v) &&
+	       !rr_verbs_usable(v)) {
 		struct rr_verbs_late *l = &v->late[v->late_tail++ % RR_VERBS_LATE];
 
 		l->wr.sg_list = &l->sge;
@@ -174,12 +180,13 @@ int rr_verbs_post(struct rr_vq *v, struct ibv_send_wr *wr, struct rr_verbs_wqe w
 
 /* The pieces as the device shall take them: from where they are if they go inline, otherwise
  * copied into a slot. They are the caller's again at once in either case. */
-static bool gather(struct rr_vq *v, uint8_t *slot, const struct iovec *iov, int niov, size_t len,
-		   struct ibv_send_wr *wr)
+static bool gather(struct rr_vq *v, uint8_t *slot, const struct iovec *iov, int niov,
+		   size_t len, struct ibv_send_wr *wr)
 {
 	struct ibv_sge *sge = wr->sg_list;
 
-	if (len <= v->max_inline && niov <= (int)v->max_sge && (rr_verbs_has_room(v, 1) || !len)) {
+	if (len <= v->max_inline && niov <= (int)v->max_sge &&
+	    (rr_verbs_has_room(v, 1) || !len)) {
 		for (int i = 0; i < niov; i++)
 			sge[i] = (struct ibv_sge){ .addr = (uintptr_t)iov[i].iov_base,
 						   .length = (uint32_t)iov[i].iov_len };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Private data of RDMA CM: what the ends of a connection tell each other when it is made (RFC 8797). */
+/* Private data of RDMA CM: what the ends of a connection tell each other when it is made (RFC
+ * 8797). */
 
 #include <string.h>
 
@@ -10,7 +11,8 @@
 #include "core/wire/cursor.h"
 
 #define TOKEN_MAGIC	"RRtk"
-#define RECVS		4096u	/* of the peer's that are believed in: options do not come to more */
+/* of the peer's that are believed in: options do not come to more */
+#define RECVS		4096u
 
 /* --- between two of ours: the token, and how many receives there are ---------------------- */
 
@@ -31,7 +33,8 @@ bool rr_pair_private_get(struct rr_qp *qp, struct rr_vq *v, const uint8_t *buf, 
 	struct rr_cmdata d;
 	uint32_t at = rr_cmdata_get(buf, len, &d);
 
-	if (!at || len - at < RR_VERBS_PRIVATE - RR_CMDATA_LEN || memcmp(buf + at, TOKEN_MAGIC, 4) ||
+	if (!at || len - at < RR_VERBS_PRIVATE - RR_CMDATA_LEN ||
+	    memcmp(buf + at, TOKEN_MAGIC, 4) ||
 	    memcmp(buf + at + 4, v->param.token, RR_TOKEN_LEN))
 		return false;
 	qp->peer_recvs = rr_min(rr_be32(buf + at + 4 + RR_TOKEN_LEN), RECVS);

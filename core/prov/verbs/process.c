@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the provider knows of the process that it is in, once for all connections. plugin.c sets it. */
+/* What the provider knows of the process that it is in, once for all connections. plugin.c sets
+ * it. */
 
 #include "core/prov/verbs/verbs_int.h"
 

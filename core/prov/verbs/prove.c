@@ -5,9 +5,9 @@
  *
  * The first connection by a device allocates a window, binds it and invalidates it, before
  * anything else is posted. It does not wait for that: what it exposes is registered until the
- * window has been taken back. Where one of the three is refused, this connection and every other
- * by that device register. A bind that fails later ends this one connection: its queue pair is
- * in error. */
+ * window has been taken back. Where one of the three is refused, this connection and every
+ * other by that device register. A bind that fails later ends this one connection: its queue
+ * pair is in error. */
 #include <errno.h>
 
 #include "core/base/compiler.h"
@@ -47,13 +47,16 @@ static int post_trial(struct rr_qp *qp, struct rr_vq *v)
 	struct ibv_mw *mw = v->mw[0].mw;
 	uint32_t rkey = ibv_inc_rkey(mw->rkey);
 	struct ibv_send_wr inv = {
-		.wr_id = RR_VERBS_PROOF | 1, .opcode = IBV_WR_LOCAL_INV, .send_flags = IBV_SEND_SIGNALED,
+		.wr_id = RR_VERBS_PROOF | 1, .opcode = IBV_WR_LOCAL_INV,
+			 .send_flags = IBV_SEND_SIGNALED,
 		.invalidate_rkey = rkey,
 	};
 	struct ibv_send_wr bind = {
-		.wr_id = RR_VERBS_PROOF, .next = &inv, .opcode = IBV_WR_BIND_MW, .send_flags = IBV_SEND_SIGNALED,
+		.wr_id = RR_VERBS_PROOF, .next = &inv, .opcode = IBV_WR_BIND_MW,
+			 .send_flags = IBV_SEND_SIGNALED,
 		.bind_mw = { .mw = mw, .rkey = rkey, .bind_info = {
-			.mr = v->mr[v->trial_mr].mr, .addr = (uintptr_t)qp->mem, .length = TRIAL,
+			.mr = v->mr[v->trial_mr].mr, .addr = (uintptr_t)qp->mem,
+			      .length = TRIAL,
 			.mw_access_flags = IBV_ACCESS_REMOTE_READ,
 		} },
 	}, *bad = &bind;

@@ -16,7 +16,8 @@
 
 static uint8_t *map_memory(size_t size)
 {
-	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	return p == MAP_FAILED ? NULL : p;
 }
@@ -49,9 +50,11 @@ static int limits(const struct rr_qp *qp, struct rr_vq *v)
 		return -EIO;
 	v->sq_cap = rr_min(RR_VERBS_SQ, (uint32_t)a.max_qp_wr);
 	v->max_sge = rr_min(RR_VERBS_SGE, (uint32_t)a.max_sge);
-	v->windows = a.device_cap_flags & (IBV_DEVICE_MEM_WINDOW_TYPE_2A | IBV_DEVICE_MEM_WINDOW_TYPE_2B) &&
+	v->windows = a.device_cap_flags & (IBV_DEVICE_MEM_WINDOW_TYPE_2A |
+					   IBV_DEVICE_MEM_WINDOW_TYPE_2B) &&
 		     !rr_verbs_no_windows && rr_verbs_windows_of(v->id->verbs) != RR_V_REFUTED;
-	v->can_inv = a.device_cap_flags & IBV_DEVICE_MEM_MGT_EXTENSIONS && !rr_verbs_no_inv(v->id->verbs, false);
+	v->can_inv = a.device_cap_flags & IBV_DEVICE_MEM_MGT_EXTENSIONS &&
+		     !rr_verbs_no_inv(v->id->verbs, false);
 	v->depth = (uint8_t)rr_min(RR_VERBS_DEPTH, (uint32_t)rr_max(a.max_qp_init_rd_atom, 0));
 	v->depth_in = (uint8_t)rr_min(RR_VERBS_DEPTH, (uint32_t)rr_max(a.max_qp_rd_atom, 0));
 	if (rr_verbs_recvs(qp) > (uint32_t)a.max_qp_wr || v->sq_cap < 2 * RR_VERBS_SENDS ||
@@ -83,6 +86,7 @@ static _Atomic unsigned vectors;
 
 static int make_cq(struct rr_qp *qp, struct rr_vq *v)
 {
+	unsigned nvectors = rr_max((unsigned)v->id->verbs->num_comp_vectors, 1u);
 	int fl;
 
 	v->comp = ibv_create_comp_channel(v->id->verbs);
@@ -91,13 +95,14 @@ static int make_cq(struct rr_qp *qp, struct rr_vq *v)
 	fl = rr_os->fcntl(v->comp->fd, F_GETFL);
 	if (fl < 0 || rr_os->fcntl(v->comp->fd, F_SETFL, fl | O_NONBLOCK) < 0)
 		return -errno;
-	v->cq = ibv_create_cq(v->id->verbs, (int)(rr_verbs_recvs(qp) + v->sq_cap), NULL, v->comp,
-			      (int)(atomic_fetch_add(&vectors, 1) % rr_max((unsigned)v->id->verbs->num_comp_vectors, 1u)));
+	v->cq = ibv_create_cq(v->id->verbs, (int)(rr_verbs_recvs(qp) + v->sq_cap), NULL,
+			      v->comp, (int)(atomic_fetch_add(&vectors, 1) % nvectors));
 	return v->cq ? 0 : -errno;
 }
 
-/* Bytes of inline data that are asked for, one after the other: devices say of themselves only whether they would do.
- * hfi1 and mlx: all of it; irdma: 101 or 48; bnxt_re: 96; hns: 32; some: none. */
+/* Bytes of inline data that are asked for, one after the other: devices say of themselves only
+ * whether they would do. hfi1 and mlx: all of it; irdma: 101 or 48; bnxt_re: 96; hns: 32; some:
+ * none. */
 static const uint32_t inlines[] = { RR_VERBS_INLINE, 128, 96, 64, 48, 32, 0 };
 
 static int make_qp(const struct rr_qp *qp, struct rr_vq *v)
@@ -115,7 +120,8 @@ static int make_qp(const struct rr_qp *qp, struct rr_vq *v)
 		a.cap.max_inline_data = inlines[i];
 		rc = rr_cm_create_qp(v->id, v->pd, &a);
 		if (rc && errno != EINVAL && errno != EOPNOTSUPP && inlines[i])
-			i = rr_array_size(inlines) - 2;	/* it is not for that; once more without */
+			i = rr_array_size(inlines) - 2;	/* it is not for that; once more
+							 * without */
 	}
 	if (rc)
 		return -errno;
@@ -147,7 +153,8 @@ static void cq_free(struct rr_vq *v)
 	bool not_busy = false;
 
 	while (!atomic_compare_exchange_weak_explicit(&v->cq_busy, &not_busy, true,
-						      memory_order_acquire, memory_order_relaxed)) {
+						      memory_order_acquire,
+						      memory_order_relaxed)) {
 		not_busy = false;
 		sched_yield();
 	}

@@ -2,7 +2,8 @@
 #ifndef RR_VERBS_RDMACM_H
 #define RR_VERBS_RDMACM_H
 
-/* What librdmacm and the devices are reached by: descriptors, event channels, calls for any thread. */
+/* What librdmacm and the devices are reached by: descriptors, event channels, calls for any
+ * thread. */
 
 #include "core/prov/verbs/verbs_int.h"
 
@@ -10,14 +11,16 @@
 
 /* rdma_create_event_channel(), so that any thread of this process can use it later. */
 struct rdma_event_channel *rr_verbs_open_channel(void);
-/* librdmacm's functions of these names, for any thread of this process: -1 and errno. No cancellation points. */
+/* librdmacm's functions of these names, for any thread of this process: -1 and errno. No
+ * cancellation points. */
 int rr_cm_create_id(struct rdma_event_channel *cm, struct rdma_cm_id **id);
 int rr_cm_destroy_id(struct rdma_cm_id *id);
 int rr_cm_v6only(struct rdma_cm_id *id, int *only);
 int rr_cm_ack_timeout(struct rdma_cm_id *id, uint8_t *exponent);
 int rr_cm_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr);
 int rr_cm_listen(struct rdma_cm_id *id, int backlog);
-int rr_cm_resolve_addr(struct rdma_cm_id *id, struct sockaddr *from, struct sockaddr *to, int ms);
+int rr_cm_resolve_addr(struct rdma_cm_id *id, struct sockaddr *from, struct sockaddr *to,
+		       int ms);
 int rr_cm_resolve_route(struct rdma_cm_id *id, int ms);
 int rr_cm_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_attr *attr);
 int rr_cm_connect(struct rdma_cm_id *id, struct rdma_conn_param *p);
@@ -44,18 +47,19 @@ int rr_verbs_channel(struct rdma_event_channel **cm, int floor);
 /* NULL: nothing. In a forked child its descriptor is all that is the child's. */
 void rr_verbs_channel_free(struct rdma_event_channel *cm);
 void rr_verbs_channel_forked(const struct rdma_event_channel *cm);
-/* For a process that has become somebody else: *cm, which is watched in set, is another channel then, with id on
- * it. Returns the old one; NULL and errno: nothing has changed. */
-struct rdma_event_channel *rr_verbs_renew(struct rdma_event_channel **cm, struct rdma_cm_id *id, int set, int floor);
-/* The next event, acknowledged (an id cannot be destroyed or moved before that), its private data
- * in data. False: none, or errno is EACCES: see rr_verbs_renew(). */
+/* For a process that has become somebody else: *cm, which is watched in set, is another channel
+ * then, with id on it. Returns the old one; NULL and errno: nothing has changed. */
+struct rdma_event_channel *rr_verbs_renew(struct rdma_event_channel **cm, struct rdma_cm_id *id,
+					  int set, int floor);
+/* The next event, acknowledged (an id cannot be destroyed or moved before that), its private
+ * data in data. False: none, or errno is EACCES: see rr_verbs_renew(). */
 bool rr_verbs_event(struct rdma_event_channel *cm, struct rdma_cm_event *out,
 		    uint8_t data[UINT8_MAX]);
 
 /* --- device.c --- */
 
-/* Moves the device's descriptors to floor or above and makes them ours, unless that was done. Before each first use
- * of a device that the CM gives us. */
+/* Moves the device's descriptors to floor or above and makes them ours, unless that was done.
+ * Before each first use of a device that the CM gives us. */
 void rr_verbs_device(struct ibv_context *dev, int floor);
 /* It was taken away: librdmacm may close them. */
 void rr_verbs_device_gone(const struct ibv_context *dev);

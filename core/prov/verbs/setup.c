@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* req: rfc8166 5 #1 */
-/* Making a connection by RDMA CM: from its state to the event that says it is established. Nothing here waits. */
+/* Making a connection by RDMA CM: from its state to the event that says it is established.
+ * Nothing here waits. */
 
 #include <errno.h>
 #include <pthread.h>
@@ -12,7 +13,8 @@
 #include "core/prov/verbs/rdmacm.h"
 #include "core/prov/verbs/setup.h"
 
-#define STRANGERS	8	/* connection requests with a wrong token that are refused, not more */
+/* connection requests with a wrong token that are refused, not more */
+#define STRANGERS	8
 
 /* --- its state -------------------------------------------------------------------------- */
 
@@ -72,12 +74,13 @@ int rr_verbs_open(struct rr_qp *qp, struct rr_vq *v)
 	return rc ? rc : rr_verbs_watch(qp->wake_fd, v->cm->fd, 0);
 }
 
-/* RFC 8797 §4.1: for those whose keys may be invalidated, and those who do it. Who accepts a native peer exposes
- * nothing to it; there it means no more than the latter.
+/* RFC 8797 §4.1: for those whose keys may be invalidated, and those who do it. Who accepts a
+ * native peer exposes nothing to it; there it means no more than the latter.
  * req: rfc8797 4.1 #2 */
 static bool says_inv(const struct rr_qp *qp, const struct rr_vq *v)
 {
-	return v->invite || (qp->native && v->state == RR_V_ACCEPTING && v->can_inv && v->remote_inv);
+	return v->invite || (qp->native && v->state == RR_V_ACCEPTING && v->can_inv &&
+			     v->remote_inv);
 }
 
 static void conn_param(struct rr_qp *qp, struct rr_vq *v, uint8_t data[RR_VERBS_PRIVATE],
@@ -91,8 +94,8 @@ static void conn_param(struct rr_qp *qp, struct rr_vq *v, uint8_t data[RR_VERBS_
 	*p = (struct rdma_conn_param){
 		.private_data = data, .private_data_len = (uint8_t)len,
 		.responder_resources = v->depth_in, .initiator_depth = v->depth,
-		/* The second is what the peer does when it finds no receive of ours: it waits. What
-		 * we do is for the peer to say (Linux: nothing, the connection ends). */
+		/* The second is what the peer does when it finds no receive of ours: it waits.
+		 * What we do is for the peer to say (Linux: nothing, the connection ends). */
 		.retry_count = 7, .rnr_retry_count = 7,
 	};
 }
@@ -114,8 +117,8 @@ static void depths(struct rr_qp *qp, struct rr_vq *v, const struct rdma_conn_par
 	qp->peer_reads = v->depth_in > 0;
 }
 
-/* Those of the device itself are nothing to wait for: what they mean for a queue pair, its completions
- * and the CM tell. But they pile up in the kernel. */
+/* Those of the device itself are nothing to wait for: what they mean for a queue pair, its
+ * completions and the CM tell. But they pile up in the kernel. */
 static void async_events(struct rr_vq *v)
 {
 	struct ibv_async_event ev;
@@ -141,8 +144,9 @@ static int make_and_watch(struct rr_qp *qp, struct rr_vq *v)
 	return rc ? rc : rr_verbs_watch(qp->wake_fd, v->comp->fd, 1);
 }
 
-/* How soon what was lost is sent again: our side's part of it, and not what the path's lifetime of RDMA CM makes of it,
- * which are seconds. A kernel that does not know the option, and iWARP, go on without. */
+/* How soon what was lost is sent again: our side's part of it, and not what the path's lifetime
+ * of RDMA CM makes of it, which are seconds. A kernel that does not know the option, and iWARP,
+ * go on without. */
 static void soon_again(struct rr_vq *v)
 {
 	if (v->param.ack_timeout)
@@ -179,7 +183,8 @@ int rr_verbs_accept(struct rr_qp *qp, struct rr_vq *v, const struct rdma_conn_pa
 	return rr_cm_accept(v->id, &p) ? -errno : 0;
 }
 
-int rr_verbs_resolve(struct rr_vq *v, const struct sockaddr *to, const struct sockaddr *from, int ms)
+int rr_verbs_resolve(struct rr_vq *v, const struct sockaddr *to, const struct sockaddr *from,
+		     int ms)
 {
 	v->state = RR_V_ADDR;
 	v->resolve_ms = ms;
@@ -223,13 +228,15 @@ static int failure_of(enum rdma_cm_event_type what)
 	}
 }
 
-/* Somebody has come to our port. The one who knows the token gets the connection, and the port is shut: those who come
- * for nothing else than to be refused would be, in the app's calls, as fast as they like. */
+/* Somebody has come to our port. The one who knows the token gets the connection, and the port
+ * is shut: those who come for nothing else than to be refused would be, in the app's calls, as
+ * fast as they like. */
 static int requested(struct rr_qp *qp, struct rr_vq *v, struct rdma_cm_id *id,
 		     const struct rdma_conn_param *req)
 {
 	if (v->state != RR_V_LISTENING ||
-	    !rr_pair_private_get(qp, v, req->private_data, req->private_data ? req->private_data_len : 0)) {
+	    !rr_pair_private_get(qp, v, req->private_data,
+				 req->private_data ? req->private_data_len : 0)) {
 		rr_cm_reject(id);
 		rr_cm_destroy_id(id);
 		return ++v->strangers > STRANGERS ? -ECONNREFUSED : 0;
@@ -272,7 +279,8 @@ int rr_verbs_establish(struct rr_qp *qp)
 
 	if (!v)
 		return -ECONNRESET;
-	for (uint32_t i = 0; i < RR_VERBS_EVENTS && v->state != RR_V_READY && !v->err && rr_verbs_event(v->cm, &ev, data); i++) {
+	for (uint32_t i = 0; i < RR_VERBS_EVENTS && v->state != RR_V_READY && !v->err &&
+	     rr_verbs_event(v->cm, &ev, data); i++) {
 		int rc = set_up_event(qp, v, ev.event, ev.id, &ev.param.conn);
 
 		if (rc)

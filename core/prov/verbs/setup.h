@@ -43,14 +43,16 @@ void rr_verbs_close(struct rr_qp *qp);
 
 int rr_verbs_start(struct rr_qp *qp, const struct rr_prov_params *p);	/* its state … */
 int rr_verbs_open(struct rr_qp *qp, struct rr_vq *v);			/* … and channel */
-int rr_verbs_resolve(struct rr_vq *v, const struct sockaddr *to, const struct sockaddr *from, int ms);
+int rr_verbs_resolve(struct rr_vq *v, const struct sockaddr *to, const struct sockaddr *from,
+		     int ms);
 /* Accepts the request that v->id is; refuses it if it fails. */
 int rr_verbs_accept(struct rr_qp *qp, struct rr_vq *v, const struct rdma_conn_param *req);
 int rr_verbs_establish(struct rr_qp *qp);
 
 /* --- pair.c: between two of ours --- */
 
-int rr_verbs_prepare(struct rr_qp *qp, const struct rr_prov_params *p, struct rr_prov_addr *offer);
+int rr_verbs_prepare(struct rr_qp *qp, const struct rr_prov_params *p,
+		     struct rr_prov_addr *offer);
 int rr_verbs_answer(struct rr_qp *qp, const struct rr_prov_params *p,
 		    const struct rr_prov_addr *offer, struct rr_prov_addr *answer);
 int rr_verbs_join(struct rr_qp *qp, const struct rr_prov_addr *answer);
@@ -59,12 +61,13 @@ int rr_verbs_withdraw(struct rr_qp *qp);
 /* --- native.c: with anybody --- */
 
 size_t rr_native_lst_size(void);
-int rr_native_listen(struct rr_lst *lst, const struct sockaddr *addr, const struct rr_prov_params *p);
+int rr_native_listen(struct rr_lst *lst, const struct sockaddr *addr,
+		     const struct rr_prov_params *p);
 void rr_native_unlisten(struct rr_lst *lst);
 int rr_native_tend(struct rr_lst *lst);
 int rr_native_take(struct rr_lst *lst, struct rr_qp *qp, const struct rr_prov_params *p,
 		   struct sockaddr_in6 *peer, struct sockaddr_in6 *local);
-int rr_native_connect(struct rr_qp *qp, const struct rr_prov_params *p, const struct sockaddr *to,
-		      const struct sockaddr *from);
+int rr_native_connect(struct rr_qp *qp, const struct rr_prov_params *p,
+		      const struct sockaddr *to, const struct sockaddr *from);
 
 #endif

@@ -2,30 +2,30 @@
 #ifndef RR_VERBS_INT_H
 #define RR_VERBS_INT_H
 
-/* The verbs provider: an RC queue pair by RDMA CM, in a plugin of its own, so that only a process
- * that uses it has rdma-core in it.
+/* The verbs provider: an RC queue pair by RDMA CM, in a plugin of its own, so that only a
+ * process that uses it has rdma-core in it.
  *
- * What the kernel knows of a queue pair belongs to the process that made it. So struct rr_verbs,
- * which forked children share, holds nothing but a pointer that is good in that process; in
- * any other every call says that the connection is lost.
+ * What the kernel knows of a queue pair belongs to the process that made it. So struct
+ * rr_verbs, which forked children share, holds nothing but a pointer that is good in that
+ * process; in any other every call says that the connection is lost.
  *
  * The answering side listens on a port of its own, bound to the address that its end of the TCP
- * connection has; the offering side connects there, and says the token in its private data, behind
- * the eight bytes of RFC 8797. Nobody else gets in.
+ * connection has; the offering side connects there, and says the token in its private data,
+ * behind the eight bytes of RFC 8797. Nobody else gets in.
  *
  * With native peers there is none of that, and no counted receives: RFC 8166's credits are all.
  *
- * Flow control: each side counts the receives that the other has posted (its private data says how many
- * there are, notes say which came back), so that no Send finds none, and calls that are never
- * answered hold nothing.
+ * Flow control: each side counts the receives that the other has posted (its private data says
+ * how many there are, notes say which came back), so that no Send finds none, and calls that
+ * are never answered hold nothing.
  *
- * Memory: one PD per connection. mem is registered as far as it is used, and not before; when a connection
- * is idle it is given back. Receives, send slots and mem have local rights. What is exposed has
- * a memory window of type 2, bound under a fresh key with just the right that it needs, in one post
- * with the Send that tells of it, and invalidated by us, or by the peer on devices that are known to
- * stand that: one that does it twice, or while we do, brings down a kernel with the rxe of Linux 6.1. On
- * devices without such windows what is exposed is registered instead, for as long as it is
- * exposed: as tight, but a system call each time. */
+ * Memory: one PD per connection. mem is registered as far as it is used, and not before; when a
+ * connection is idle it is given back. Receives, send slots and mem have local rights. What is
+ * exposed has a memory window of type 2, bound under a fresh key with just the right that it
+ * needs, in one post with the Send that tells of it, and invalidated by us, or by the peer on
+ * devices that are known to stand that: one that does it twice, or while we do, brings down a
+ * kernel with the rxe of Linux 6.1. On devices without such windows what is exposed is
+ * registered instead, for as long as it is exposed: as tight, but a system call each time. */
 
 #include <errno.h>
 #include <rdma/rdma_cma.h>
@@ -38,31 +38,33 @@
 #define RR_VERBS_INLINE	256u		/* wished for */
 #define RR_VERBS_SGE	4u
 #define RR_VERBS_LONG	16u		/* connections of a process that have long receives */
-#define RR_VERBS_FULL	128u		/* of the others, those that have as many as they ask for */
+#define RR_VERBS_FULL	128u		/* of the others, those that get all they ask for */
 #define RR_VERBS_SENDS	32u		/* send slots, at most */
 #define RR_VERBS_SQ	512u
-#define RR_VERBS_LATE	2048u		/* work requests that wait for room: all keys taken back, and a message's */
+/* work requests that wait for room: all keys taken back, and a message's */
+#define RR_VERBS_LATE	2048u
 #define RR_VERBS_DEPTH	16u		/* RDMA Reads at a time, each way, at most */
 #define RR_VERBS_KEYS	1024u		/* exposed at once */
-#define RR_VERBS_EVENTS	16u		/* of the CM, looked at in one call: anybody may bring them about */
+/* of the CM, looked at in one call: anybody may bring them about */
+#define RR_VERBS_EVENTS	16u
 #define RR_VERBS_CHAIN	RR_PROV_PIECES	/* binds that wait for the next post */
 #define RR_VERBS_PRIVATE (8u + 4u + RR_TOKEN_LEN + 4u)	/* RFC 8797, magic, token, receives */
 #define RR_VERBS_MRS	8u		/* registrations of mem at once */
 #define RR_VERBS_NOTES	8u		/* receives on top, for the provider's own notes */
 
-/* Immediate data of a note: so many receives were given back since the last one. Such a note is due
- * when a quarter of them was, and shares the doorbell of the next Send if that comes before a third was, and
- * before we sleep; of each other kind there is one under way at most. So RR_VERBS_NOTES
- * are enough. */
+/* Immediate data of a note: so many receives were given back since the last one. Such a note is
+ * due when a quarter of them was, and shares the doorbell of the next Send if that comes before
+ * a third was, and before we sleep; of each other kind there is one under way at most. So
+ * RR_VERBS_NOTES are enough. */
 #define RR_VERBS_NOTE	0x52570000u
 #define RR_VERBS_ASK	0x00008000u	/* say what you have read of mine */
 #define RR_VERBS_READ	0x00004000u	/* its payload: handles whose last byte was read; … */
 #define RR_VERBS_HEARD	0x00002000u	/* … the answer to that: another may come */
 #define RR_VERBS_COUNT	0x00001fffu
 
-/* Handles that were read to their end, kept until the peer asks, or until so many receives later.
- * It may have taken a handle back meanwhile and given it out again, but not so soon: each
- * time takes a message, and a key is new 255 times. */
+/* Handles that were read to their end, kept until the peer asks, or until so many receives
+ * later. It may have taken a handle back meanwhile and given it out again, but not so soon:
+ * each time takes a message, and a key is new 255 times. */
 #define RR_VERBS_KEPT	RR_VERBS_SQ
 #define RR_VERBS_AGE	128u
 #define RR_VERBS_TELL	256u	/* handles in a note, at most: they fit in 1024 bytes */
@@ -118,11 +120,13 @@ struct rr_vq {
 	uint8_t *slab;		/* receives, then send slots */
 	size_t slab_size;
 	struct ibv_mr *slab_mr;
-	size_t locked;		/* bytes that count in the process's locked memory; 0 it has no limit … */
-	size_t pinned, over;	/* … of memory for chunks, registered; and what of that counts on top */
+	size_t locked;		/* bytes that count in the process's locked memory; 0 it has no
+				 * limit … */
+	size_t pinned, over;	/* … of memory for chunks, registered; and what of that counts
+				 * on top */
 	bool share[RR_V_SHARES]; /* one of those that have such receives */
-	/* mem, from its beginning on, as far as it was used: one that is as long as needed, and shorter
-	 * ones as long as somebody uses them */
+	/* mem, from its beginning on, as far as it was used: one that is as long as needed, and
+	 * shorter ones as long as somebody uses them */
 	struct rr_verbs_mr {
 		struct ibv_mr *mr;
 		size_t len;
@@ -146,21 +150,26 @@ struct rr_vq {
 	uint32_t nmw, nmw_free;
 	struct ibv_send_wr chain[RR_VERBS_CHAIN + 1];	/* binds, a note */
 	uint32_t nchain;
-	bool on_trial;		/* the first of them is; windows are used when it has stood that … */
+	bool on_trial;		/* the first of them is; windows are used when it has stood that
+				 * … */
 	uint8_t trial_mr;	/* … bound to this one of v->mr */
-	rr_time short_since;	/* rr_now_coarse(): nothing can be exposed since then; 0 it can */
+	rr_time short_since;	/* rr_now_coarse(): nothing can be exposed since then; 0 it
+				 * can */
 
 	/* the send queue; free-running */
 	struct rr_verbs_wqe wqe[RR_VERBS_SQ];
 	uint32_t sq_cap, sq_head, sq_tail;
 	uint32_t slot_head, slot_tail, sends;	/* of send slots; how many there are */
 	uint32_t max_inline, max_sge;
-	struct rr_verbs_late *late;		/* RR_VERBS_LATE of them, once there is one; free-running */
+	struct rr_verbs_late *late;		/* RR_VERBS_LATE of them, once there is one;
+						 * free-running */
 	uint32_t late_head, late_tail;
-	rr_time full_since;			/* rr_now_coarse(), and sq_tail then; 0 it is not */
+	rr_time full_since;			/* rr_now_coarse(), and sq_tail then; 0 it is
+						 * not */
 	uint32_t full_tail;
 
-	/* receives that the peer has posted for us (native: UINT32_MAX), and of ours those that it does not know of yet */
+	/* receives that the peer has posted for us (native: UINT32_MAX), and of ours those that
+	 * it does not know of yet */
 	uint32_t window, untold;
 	uint32_t unsignaled;
 	uint32_t reads;		/* of them */
@@ -171,7 +180,8 @@ struct rr_vq {
 	bool asked, told;	/* the peer wants to know; it has not yet heard */
 	bool asking;		/* we want to */
 
-	/* completions taken from the CQ and not yet looked at: peek() has no lock of the caller's */
+	/* completions taken from the CQ and not yet looked at: peek() has no lock of the
+	 * caller's */
 	_Atomic bool cq_busy;
 	_Atomic uint32_t raw_head, raw_tail;
 	uint32_t raw_seen;	/* of them, those before this are in our books */
@@ -188,22 +198,25 @@ struct rr_verbs {
 struct rr_verbs_lst {
 	struct rr_lst lst;	/* its fd is an epoll set, of cm */
 	struct rdma_event_channel *cm;
-	struct rdma_event_channel *old;	/* requests that are not read yet were made on it; NULL */
+	struct rdma_event_channel *old;	/* requests that are not read yet were made on it;
+					 * NULL */
 	struct rdma_cm_id *id;
-	struct rdma_cm_id *id4;		/* where id is that of IPv6's any-address: IPv4's, if it belongs to it; NULL */
+	struct rdma_cm_id *id4;		/* where id is that of IPv6's any-address: IPv4's, if it
+					 * belongs to it; NULL */
 	pid_t owner;
 	int fd_floor;
 };
 
-/* The process that we are. In a forked child it is 0 at once, before any handler of pthread_atfork() runs. */
+/* The process that we are. In a forked child it is 0 at once, before any handler of
+ * pthread_atfork() runs. */
 extern pid_t *rr_verbs_self;
 #define rr_verbs_pid (*rr_verbs_self)
 
 /* Descriptors that the app does not know: set, and taken back before they are closed. */
 extern void (*rr_verbs_own_fd)(int fd, bool own);
 
-/* librdmacm has opened devices in this process: it keeps them. In a forked child it would use them
- * on, and what it made would be the parent's: so such a child does without. */
+/* librdmacm has opened devices in this process: it keeps them. In a forked child it would use
+ * them on, and what it made would be the parent's: so such a child does without. */
 extern bool rr_verbs_used, rr_verbs_orphan;
 
 /* For tests: any device that has windows is known to stand remote invalidation. */
@@ -232,11 +245,11 @@ static inline struct rr_vq *rr_verbs_of(const struct rr_qp *qp)
 
 /* wr_id of a receive; below it the buffer. */
 #define RR_VERBS_RECV	(UINT64_C(1) << 63)
-/* Of work requests that prove something, in wr_id; below it their number. They are in no books. */
+/* wr_id of what proves something; below it its number. It is in no books. */
 #define RR_VERBS_PROOF	(UINT64_C(1) << 62)
 
-/* iWARP has no immediate data, and no other key for the sink of an RDMA Read than one that the peer may
- * write to. */
+/* iWARP has no immediate data, and no other key for the sink of an RDMA Read than one that the
+ * peer may write to. */
 static inline bool rr_verbs_iwarp(const struct rdma_cm_id *id)
 {
 	return id->verbs->device->transport_type == IBV_TRANSPORT_IWARP;
