@@ -4,11 +4,14 @@
  * never read, and goes with the last process that has it. A hint: who takes the name of another wins an offer that the real server
  * does not know, and answers as any other does. It is there as long as the app listens. */
 
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "core/base/compiler.h"
@@ -19,7 +22,11 @@
 #include "core/conn/conn_int.h"
 #include "core/conn/when.h"
 
-#define MOST	32u
+#define MOST		32u
+#define PREFIX		"rdmarpc-on-"
+#define STALE_S		60	/* one that nobody has is not just being made by then */
+#define SWEEP_SEEN	512u	/* entries of the run directory that one sweep looks at … */
+#define SWEEP_ASKED	64u	/* … and those of them that it asks who has them */
 
 static struct given {
 	uint16_t port;
@@ -59,7 +66,7 @@ static socklen_t name_of(const struct place *p, const char *dir, struct sockaddr
 	*sa = (struct sockaddr_un){ .sun_family = AF_UNIX };
 	if (dir && (!dir[0] || strlen(dir) > 50))
 		return 0;
-	n = rr_fmt(sa->sun_path + !dir, sizeof(sa->sun_path) - 1, "%s%srdmarpc-on-%u-%x.%x.%x.%x", dir ? dir : "",
+	n = rr_fmt(sa->sun_path + !dir, sizeof(sa->sun_path) - 1, "%s%s" PREFIX "%u-%x.%x.%x.%x", dir ? dir : "",
 		   dir ? "/" : "", p->port, ntohl(w[0]), ntohl(w[1]), ntohl(w[2]), ntohl(w[3]));
 	return dir ? (socklen_t)sizeof(*sa) : (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + n);
 }
@@ -97,6 +104,83 @@ static RR_NOINLINE int claim(const struct place *p, const char *dir)
 	rr_os->shutdown(fd, SHUT_RD);
 	return rr_ownfd_raise(fd);
 }
+
+/* --- files of processes that were killed ------------------------------------------------- */
+
+static bool is_evidence(const char *name)
+{
+	size_t n = sizeof(PREFIX) - 1;
+
+	return !strncmp(name, PREFIX, n) && !name[n + strspn(name + n, "0123456789abcdef.-")];
+}
+
+static bool is_old_file(int dir, const char *name, time_t now, ino_t *ino)
+{
+	struct stat st;
+
+	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) || !S_ISSOCK(st.st_mode) ||
+	    (st.st_uid != geteuid() && geteuid() != 0))
+		return false;
+	*ino = st.st_ino;
+	return st.st_mtime < now - STALE_S;
+}
+
+/* The kernel says whether anybody has it. Who has taken it over meanwhile has made another file. */
+static void sweep_evidence_file(int dir, const char *path, const char *name, time_t now)
+{
+	struct sockaddr_un sa = { .sun_family = AF_UNIX };
+	ino_t ino, then;
+	int fd;
+
+	if (strlen(path) + 1 + strlen(name) >= sizeof(sa.sun_path) || !is_old_file(dir, name, now, &then))
+		return;
+	fd = new_socket();
+	if (fd < 0)
+		return;
+	rr_fmt(sa.sun_path, sizeof(sa.sun_path), "%s/%s", path, name);
+	if (rr_os->connect(fd, (const void *)&sa, sizeof(sa)) && errno == ECONNREFUSED &&
+	    is_old_file(dir, name, now, &ino) && ino == then)
+		unlinkat(dir, name, 0);
+	rr_os->close(fd);
+}
+
+static RR_NOINLINE void sweep_evidence(const char *path)
+{
+	int dir = path[0] ? rr_os_open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
+	unsigned seen = 0, asked = 0;
+	struct timespec now;
+	char buf[512] RR_ALIGNED(8);
+	ssize_t n;
+
+	if (dir < 0)
+		return;
+	clock_gettime(CLOCK_REALTIME, &now);
+	while (seen < SWEEP_SEEN && (n = getdents64(dir, buf, sizeof(buf))) > 0)
+		for (ssize_t at = 0; at < n; seen++) {
+			const struct dirent64 *d = (const void *)(buf + at);
+
+			if (asked < SWEEP_ASKED && is_evidence(d->d_name)) {
+				sweep_evidence_file(dir, path, d->d_name, now.tv_sec);
+				asked++;
+			}
+			at += d->d_reclen;
+		}
+	rr_os->close(dir);
+}
+
+/* At most once in STALE_S per process. */
+static void sweep_evidence_sometimes(void)
+{
+	static _Atomic rr_time next;
+	rr_time now = rr_now(), due = atomic_load_explicit(&next, memory_order_relaxed);
+
+	if (now >= due && atomic_compare_exchange_strong_explicit(&next, &due, now + STALE_S * RR_SEC,
+								  memory_order_relaxed,
+								  memory_order_relaxed))
+		sweep_evidence(rr_cp->run_dir);
+}
+
+/* --- ours ---------------------------------------------------------------------------------- */
 
 /* Its entry, or a free one; NULL. */
 static struct given *entry(const struct place *p)
@@ -136,6 +220,7 @@ static RR_NOINLINE uint32_t serve(int fd)
 		g->fd[1] = claim(&p, rr_cp->run_dir);
 	}
 	rr_lock_drop(&lock);
+	sweep_evidence_sometimes();
 	return g ? (uint32_t)(g - given) + 1 : 0;
 }
 

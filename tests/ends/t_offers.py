@@ -284,6 +284,57 @@ def where_upgrades_are_stopped_strangers_see_the_app_alone():
         same(t.do('strangers'), 1)
 
 
+def evidence():
+    return {f for f in os.listdir(RUN) if f.startswith('rdmarpc-on-')}
+
+
+def age(name):
+    os.utime(RUN + '/' + name, (1, 1))
+
+
+def evidence_of_who_was_killed_is_swept():
+    """By the next server; that of a living one stays, and what is none of ours."""
+    dead, alive = Agent(offer_after='auto'), Agent(offer_after='auto')
+    dead.do('L = listen()')
+    port = dead.do('L.getsockname()[1]')
+    dead_has = evidence()
+    same([f.split('-')[2] for f in dead_has], [str(port)], 'a server is seen')
+    alive.do('L = listen()')
+    alive_has = evidence() - dead_has
+    same(len(alive_has), 1, 'and another')
+    strange = RUN + '/rdmarpc-on-1-0.0.0.0.save', RUN + '/rdmarpc-on-2-0.0.0.0'
+    for name in strange:
+        open(name, 'w').close()
+    dead.kill()
+    for f in evidence():
+        age(f)
+    third = Agent(offer_after='auto')
+    third.do('L = listen()')
+    left = evidence()
+    same(dead_has & left, set(), 'of who was killed')
+    same(alive_has & left, alive_has, 'of who lives')
+    for name in strange:
+        check(os.path.exists(name), 'a file that is no socket is gone')
+        os.unlink(name)
+    alive.do('L.close()')
+    third.do('L.close()')
+    same(evidence(), set(), 'nobody listens')
+
+
+def evidence_that_is_new_is_left():
+    """Its server may be about to bind it."""
+    dead = Agent(offer_after='auto')
+    dead.do('L = listen()')
+    has = evidence()
+    dead.kill()
+    other = Agent(offer_after='auto')
+    other.do('L = listen()')
+    check(has and has <= evidence(), 'it is gone within a minute')
+    other.do('L.close()')
+    for f in has:
+        os.unlink(RUN + '/' + f)
+
+
 for fn in (silent_offers_take_nothing_from_other_clients, the_server_sleeps_and_nobody_else_comes,
            silent_offers_cost_what_silent_connections_do_when_their_time_is_over):
     fn.may_leave_sockets = True	# clients are killed within their offers
