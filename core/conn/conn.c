@@ -542,7 +542,7 @@ again:
 			rc = (int)rr_min(sh->rx.bytes + rr_handback_bytes(sh), (uint64_t)INT32_MAX);
 	} else if (st == RR_S_FORKED) {
 		rc = rr_inherited_inq(c, fd);
-	} else if (st == RR_S_SWALLOW || rr_conn_rides((enum rr_conn_st)st)) {
+	} else if (rr_conn_looks_on((enum rr_conn_st)st)) {
 		rc = rr_ride_inq(c, fd);
 	} else if (st != RR_S_NEW && st != RR_S_TCP && st != RR_S_LISTEN) {
 		rc = 0;
@@ -564,9 +564,11 @@ int rr_conn_take_error(struct rr_conn *c)
 		c->dial_err = 0;
 		return rc;
 	}
-	if (rr_conn_rides(rr_conn_st(c))) {
+	if (rr_conn_looks_on(rr_conn_st(c))) {
 		socklen_t len = sizeof(rc);
 
+		if (c->kept)
+			return rr_ride_error(c);
 		return rr_os->getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &rc, &len) ? RR_CONN_KERNEL : rc;
 	}
 	ours = rr_conn_is_carried(c) || (rr_conn_st(c) == RR_S_FORKED && !rr_conn_relayed(c, 0));
@@ -586,12 +588,15 @@ int rr_conn_take_error(struct rr_conn *c)
 
 void rr_conn_keep_error(struct rr_conn *c, int err)
 {
-	enum rr_conn_st st = rr_conn_st(c);
 	struct rr_lock *l;
+	int st = rr_conn_hold(c, &l);
 
-	if ((st != RR_S_CARRIED && st != RR_S_FORKED) || rr_conn_hold(c, &l) < 0)
+	if (st < 0)
 		return;
-	c->share->err = err;
+	if (st == RR_S_CARRIED || st == RR_S_FORKED)
+		c->share->err = err;
+	else if (rr_conn_looks_on((enum rr_conn_st)st))
+		c->kept = err;
 	rr_lock_drop(l);
 }
 

@@ -334,6 +334,7 @@ struct rr_conn {
 	bool dial_wait;			/* connect() waits, and goes on by TCP itself */
 	bool dial_told;			/* connect() has said that it is connected */
 	int dial_err;			/* why it failed, for SO_ERROR or connect() */
+	int kept;			/* an error of the kernel's, for the app's next call (ride.c) */
 	struct rr_stat_seg *seg;
 	struct rr_stat_conn *st;
 	/* the upgrade */
@@ -366,6 +367,12 @@ struct rr_conn {
 static inline bool rr_conn_rides(enum rr_conn_st st)
 {
 	return st >= RR_S_WATCH && st <= RR_S_SAID;
+}
+
+/* The same, or an answer may still come: the app's calls are made here (ride.c). */
+static inline bool rr_conn_looks_on(enum rr_conn_st st)
+{
+	return st >= RR_S_SWALLOW && st <= RR_S_SAID;
 }
 
 static inline enum rr_conn_st rr_conn_st(const struct rr_conn *c)
@@ -527,6 +534,8 @@ bool rr_ride_let_go(struct rr_conn *c);
 void rr_ride_forks(struct rr_conn *c);		/* before a fork, in the parent */
 /* The answer has gone: is it carried now? Then it has another lock. */
 bool rr_ride_joined(struct rr_conn *c);
+/* The error that the app has yet to be told, once; 0 none. */
+int rr_ride_error(struct rr_conn *c);
 void rr_ride_yield(struct rr_conn *c);		/* the app wants a number of ours: gives up what may have it */
 /* In a forked child: what the parent has under way is not ours. */
 void rr_ride_orphan(struct rr_conn *c);

@@ -594,11 +594,21 @@ static RR_NOINLINE bool find_ours(const struct rr_conn *c, int fd, size_t queued
 
 /* --- the app's calls --------------------------------------------------------------------------- */
 
+int rr_ride_error(struct rr_conn *c)
+{
+	int err = c->kept;
+
+	c->kept = 0;
+	return err;
+}
+
 ssize_t rr_ride_send(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags)
 {
 	enum rr_conn_st st = rr_conn_st(c);
 	ssize_t rc = 0;
 
+	if (unlikely(c->kept))
+		return -rr_ride_error(c);
 	if (rr_track_at_boundary(&c->out)) {
 		if (st == RR_S_WATCH && !c->server)
 			rc = offer_along(c, fd, iov, n, flags);
@@ -656,6 +666,8 @@ ssize_t rr_ride_recv(struct rr_conn *c, int fd, const struct iovec *iov, int n, 
 	int rc;
 
 	*done = 0;
+	if (unlikely(c->kept))
+		return -rr_ride_error(c);
 	if (flags & MSG_PEEK)
 		return peek(c, fd, iov, n);
 	do {
@@ -689,6 +701,8 @@ int rr_ride_poll(struct rr_conn *c, int fd, unsigned want)
 {
 	int rc = want & RR_IN_BITS ? look_only(c, fd) : 0;
 
+	if (unlikely(c->kept))
+		return (int)(rr_anchor_poll(fd, want) | POLLERR);
 	if (rc == RR_RIDE_OVER)
 		return rc;
 	if (rc == -EAGAIN || (want & RR_IN_BITS && is_too_little(c, fd)))

@@ -27,7 +27,7 @@ static void do_poll(void)
 	nfds_t n = 1 + chance(P_COUNT(p));
 
 	for (nfds_t i = 0; i < n; i++) {
-		int fd = one_in(8) ? (child ? -1 : ANY_OF(-1, NOBODYS, sets[1])) : a_number(an_end());
+		int fd = one_in(8) ? (child ? -1 : ANY_OF(-1, NOBODYS, half_way ? file : sets[1])) : a_number(an_end());
 
 		p[i] = (struct pollfd){ fd, (short)some_bits(), -1 };
 		say("%d/%x ", p[i].fd, (unsigned)p[i].events);
@@ -78,7 +78,7 @@ static const uint32_t epoll_bits[] = { EPOLLIN, EPOLLOUT, EPOLLRDHUP, EPOLLPRI, 
 static void do_epoll_ctl(void)
 {
 	struct epoll_event ev = { .events = one_in(20) ? EPOLLEXCLUSIVE : 0, .data.u64 = chance(1000) };
-	int set = (int)chance(SETS), fd = one_in(20) ? ANY_OF(NOBODYS, file, sets[0]) : a_number(a_live_end());
+	int set = (int)chance(SETS), fd = one_in(20) ? ANY_OF(NOBODYS, file, half_way ? file : sets[0]) : a_number(a_live_end());
 	int op = ANY_OF(EPOLL_CTL_ADD, EPOLL_CTL_ADD, EPOLL_CTL_MOD, EPOLL_CTL_MOD, EPOLL_CTL_DEL, 9);
 
 	for (unsigned i = 0; i < P_COUNT(epoll_bits); i++)
