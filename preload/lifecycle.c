@@ -6,6 +6,7 @@
 #include <netinet/in.h>
 #include <pthread.h>
 
+#include "core/base/capture.h"
 #include "core/base/diag.h"
 #include "core/base/ownfd.h"
 #include "preload/data.h"
@@ -322,7 +323,7 @@ static int dup_onto(int fd, int to, int flags, bool three)
 
 	if (unlikely(rr_ownfd_is(to)) && rr_may_track() && !rr_conn_move_fd(to) &&
 	    !rr_ep_move_fd(to) && !rr_logsink_move_fd(to) && !rr_statseg_move_fd(to) &&
-	    !rr_restset_move(to))
+	    !rr_cap_move_fd(to) && !rr_restset_move(to))
 		return (int)rr_ret(-EBUSY);	/* what Linux says of a number that is being
 						 * opened */
 	if (!rr_fdt_has(fd) && !rr_fdt_has(to))

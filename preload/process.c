@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 
+#include "core/base/capture.h"
 #include "preload/guard.h"
 #include "preload/init.h"
 #include "preload/real.h"
@@ -66,6 +67,7 @@ static void before_fork(void)
 	static void (*const forked)(struct rr_conn *) = rr_conn_forked;
 	int saved = errno;
 
+	rr_cap_forks();
 	rr_ep_fork_prepare();
 	rr_conn_fork_prepare();
 	rr_fdt_each(tell_conn, (void *)(uintptr_t)&forked);

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "config/rundir.h"
+#include "core/base/capture.h"
 #include "core/base/log.h"
 #include "core/base/os.h"
 #include "core/base/ownfd.h"
@@ -261,6 +262,7 @@ static struct rr_stat_seg *make_segment(void)
 	if (atomic_load(&held) >= 0)
 		atomic_store(&seg->backed, sizeof(*seg));
 	atomic_store(&rr_stats_room, give_room);
+	rr_cap_own(&seg->capture);
 	return seg;
 }
 
@@ -307,6 +309,7 @@ void rr_statseg_fork_child(void)
 	int saved = errno;
 
 	drop_held();	/* the lock is the parent's, and did not come along */
+	rr_cap_forked();
 	atomic_store_explicit(&the_seg, NULL, memory_order_relaxed);
 	atomic_store_explicit(&making, 0, memory_order_relaxed);
 	errno = saved;

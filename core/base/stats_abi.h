@@ -9,6 +9,7 @@
  * number in it. Bump RR_STAT_VERSION on any change but appended counters and reasons, and what
  * was padding: it is zero where a process knows nothing of it. */
 
+#include "core/base/capture_abi.h"
 #include "core/base/compiler.h"
 #include "core/base/hist.h"
 #include "core/base/stats.h"
@@ -75,7 +76,8 @@ struct rr_stat_seg {
 	uint64_t room[RR_STAT_COUNTERS + 1 - RR_C_COUNT];
 	_Atomic uint64_t hist[RR_STAT_HIST]; /* call to reply, as seen by the requester */
 	_Atomic uint64_t taken[RR_STAT_CONNS / 64]; /* the writer's own: entries not free */
-	uint8_t pad[8192 - 5840 - 8];
+	struct rr_cap_desk capture;
+	uint8_t pad[8192 - 5840 - 32 - 8];	/* conn[] starts at a page */
 	/* What rdmarpc-stat wants: enum rr_log_level + 1; 0 as configured. */
 	_Atomic uint32_t log_level;
 	uint32_t has_log;		/* 1: lines go somewhere */
@@ -91,6 +93,7 @@ _Static_assert(offsetof(struct rr_stat_seg, carriers) == 184, "the same on every
 _Static_assert(offsetof(struct rr_stat_seg, retired) == 736, "the same on every ABI");
 _Static_assert(offsetof(struct rr_stat_seg, hist) == 1232, "the same on every ABI");
 _Static_assert(offsetof(struct rr_stat_seg, log_level) == 8184, "the same on every ABI");
+_Static_assert(offsetof(struct rr_stat_seg, capture) == 5840, "the same on every ABI");
 _Static_assert(sizeof(struct rr_stat_seg) == 8192, "conn[] starts at a page");
 _Static_assert(RR_C_COUNT < RR_STAT_COUNTERS && RR_R_COUNT <= RR_STAT_REASONS, "room");
 

@@ -30,11 +30,13 @@
  *   queue.c    what the kernel has of those
  *   cross.c    carried, but not crossed yet              track.c    records of a TCP stream that goes by
  *   when.c     when an offer pays: the decision, pure     learned.c  what earlier connections were like
+ *   tap.c      what a capture sees
  *   evidence.c servers of this host that have the library */
 
 #include <netinet/in.h>
 #include <stdatomic.h>
 
+#include "core/base/capture.h"
 #include "core/base/compiler.h"
 #include "core/base/lock.h"
 #include "core/base/stats_abi.h"
@@ -212,6 +214,7 @@ struct rr_share {
 	struct rr_eng_params ep;
 	struct rr_stat_seg *seg;
 	struct rr_stat_conn *st;
+	struct rr_cap_ends ends;	/* its addresses */
 	_Atomic uint64_t active;	/* last message; rr_conn_spin() reads it without the lock */
 	struct rr_anchor_keep anchor;
 	rr_time keep_idle;	/* so long after it a native peer is asked whether it is there; 0 never */
@@ -848,6 +851,18 @@ void rr_idle_warm(struct rr_share *sh);
 /* Chunk memory that is not in use goes back; not the connection's own tables, which one that is at
  * work would have again at once. */
 void rr_idle_trim(struct rr_share *sh);
+
+/* tap.c: packets for a capture, if rr_cap_asked(); under its lock. A record that the engine has
+ * just taken, from the app's memory or (app NULL) out->buf; one that is delivered, with what
+ * reads the peer's memory; a transport message either way. */
+struct rr_app_iov;
+typedef int rr_tap_read(struct rr_share *sh, const struct rr_pull *p, uint32_t off, void *dst,
+			uint32_t len);
+void rr_tap_sent(struct rr_share *sh, const struct rr_eng_out *out,
+		 const struct rr_app_iov *app);
+void rr_tap_delivered(struct rr_share *sh, const struct rr_rx_ent *e, rr_tap_read *read);
+void rr_tap_posted(struct rr_share *sh, const struct iovec *iov, int n);
+void rr_tap_received(struct rr_share *sh, const struct rr_wc *wc);
 
 /* report.c */
 void rr_report_open(struct rr_conn *c, int fd);

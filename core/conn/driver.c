@@ -111,6 +111,8 @@ static void post_send(struct rr_share *sh, const struct rr_op *op, const struct 
 	int rc;
 
 	rr_count(sh->qp->count, RR_C_copied, op->hdr_len + op->len);
+	if (rr_cap_asked())
+		rr_tap_posted(sh, iov, n);
 	rc = sh->qp->ops->send(sh->qp, iov, n, cookie, op->inv_handle);
 	if (unlikely(rc != 1 || op->id))
 		posted(sh, op->id, rc, now);
@@ -381,6 +383,8 @@ static void deliver(struct rr_share *sh, const struct rr_rpc *rpc, const struct 
 		rr_report_dialect(sh);
 	}
 	sh->rx.records++;
+	if (rr_cap_asked())
+		rr_tap_delivered(sh, e, rr_drv_read_pull);
 	rr_stream_push(sh, e);
 }
 
@@ -648,6 +652,8 @@ static void take_in(struct rr_share *sh, const struct rr_wc *wc, int n, rr_time 
 	bool plain = true;
 
 	for (int i = 0; i < n; i++) {
+		if (rr_cap_asked() && wc[i].op == RR_WC_RECV && !wc[i].has_imm)
+			rr_tap_received(sh, &wc[i]);
 		if (likely(wc[i].op == RR_WC_RECV && received_plain(sh, &wc[i], now)))
 			continue;
 		plain = false;

@@ -34,19 +34,36 @@ void rr_report_adopt(struct rr_conn *c)
 	rr_report_open(c, c->fd);
 }
 
-static void addresses(struct rr_conn *c, int fd)
+static bool is_carrier(enum rr_carrier carrier)
+{
+	return carrier == RR_CARRIER_SHM || carrier == RR_CARRIER_VERBS;
+}
+
+static void set_addresses(struct rr_conn *c, enum rr_carrier carrier, const struct sockaddr *local,
+			  const struct sockaddr *peer)
+{
+	rr_stats_addr(c->st, local, peer);
+	if (is_carrier(carrier)) {
+		c->share->ends.carrier = (uint8_t)carrier;
+		rr_cap_end_set(&c->share->ends, 0, local);
+		rr_cap_end_set(&c->share->ends, 1, peer);
+	}
+}
+
+static void addresses(struct rr_conn *c, enum rr_carrier carrier)
 {
 	struct sockaddr_in6 local, peer;
 	socklen_t llen = sizeof(local), plen = sizeof(peer);
 	bool l, p;
 
 	if (c->name[0].sin6_family) {
-		rr_stats_addr(c->st, (struct sockaddr *)&c->name[0], (struct sockaddr *)&c->name[1]);
+		set_addresses(c, carrier, (struct sockaddr *)&c->name[0],
+			      (struct sockaddr *)&c->name[1]);
 		return;
 	}
-	l = rr_os->getsockname(fd, (struct sockaddr *)&local, &llen) == 0;
-	p = rr_os->getpeername(fd, (struct sockaddr *)&peer, &plen) == 0;
-	rr_stats_addr(c->st, l ? (struct sockaddr *)&local : NULL,
+	l = rr_os->getsockname(c->fd, (struct sockaddr *)&local, &llen) == 0;
+	p = rr_os->getpeername(c->fd, (struct sockaddr *)&peer, &plen) == 0;
+	set_addresses(c, carrier, l ? (struct sockaddr *)&local : NULL,
 		      p ? (struct sockaddr *)&peer : NULL);
 }
 
@@ -72,10 +89,10 @@ static RR_NOINLINE void say(struct rr_conn *c, enum rr_conn_state st, enum rr_ca
 void rr_report(struct rr_conn *c, enum rr_conn_state st, enum rr_carrier carrier,
 	       enum rr_reason why)
 {
-	addresses(c, c->fd);
+	addresses(c, carrier);
 	follow(c->seg);
 	rr_stats_state(c->seg, c->st, st, carrier, why);
-	if (carrier == RR_CARRIER_SHM || carrier == RR_CARRIER_VERBS)
+	if (is_carrier(carrier))
 		rr_report_dialect(c->share);
 	if (unlikely(atomic_load_explicit(&rr_log_level, memory_order_relaxed) >= RR_LOG_INFO))
 		say(c, st, carrier, why);

@@ -128,6 +128,8 @@ static int engine_send(struct rr_share *sh, const struct rr_eng_out *out,
 	int rc;
 
 	if (likely(app) && rr_drv_send_plain(sh, out, app, now)) {
+		if (rr_cap_asked())
+			rr_tap_sent(sh, out, app);
 		sent(sh, &out->rpc);
 		return 0;
 	}
@@ -145,6 +147,8 @@ static int engine_send(struct rr_share *sh, const struct rr_eng_out *out,
 		rr_count(sh->qp->count, RR_C_credit_stalls, 1);
 	if (rc)
 		return rc;
+	if (rr_cap_asked())	/* the buffer may be another message's when this one has gone */
+		rr_tap_sent(sh, out, app);
 	if (app)
 		rr_drv_run_app(sh, app, now);
 	else
