@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # make install | uninstall [DESTDIR=] [PREFIX=/usr/local] [LIBDIR= BINDIR= MANDIR= DOCDIR= CASEDIR= BASHDIR=
-#   ZSHDIR= TMPFILESDIR=]; make dist: the sources of HEAD, the same bytes each time
+#   ZSHDIR= EXTCAPDIR= TMPFILESDIR=]; make dist: the sources of HEAD, the same bytes each time
 
 BINDIR     ?= $(PREFIX)/bin
 MANDIR     ?= $(PREFIX)/share/man
@@ -8,6 +8,7 @@ DOCDIR     ?= $(PREFIX)/share/doc/rdmarpc
 CASEDIR    ?= $(PREFIX)/share/rdmarpc/conform
 BASHDIR    ?= $(PREFIX)/share/bash-completion/completions
 ZSHDIR     ?= $(PREFIX)/share/zsh/site-functions
+EXTCAPDIR  ?= $(LIBDIR)/wireshark/extcap
 TMPFILESDIR ?= $(PREFIX)/lib/tmpfiles.d
 INSTALL    ?= install
 
@@ -30,6 +31,8 @@ install: all
 	$(INSTALL) -m 644 rdmarpc.conf.example $(DESTDIR)$(DOCDIR)
 	$(INSTALL) -D -m 644 config/rdmarpc.tmpfiles $(DESTDIR)$(TMPFILESDIR)/rdmarpc.conf
 	$(INSTALL) -D -m 644 tools/completion/_rdmarpc $(DESTDIR)$(ZSHDIR)/_rdmarpc
+	$(INSTALL) -d $(DESTDIR)$(EXTCAPDIR)
+	ln -sf $(BINDIR)/rdmarpc-dump $(DESTDIR)$(EXTCAPDIR)/rdmarpc
 	$(INSTALL) -d $(DESTDIR)$(BASHDIR)
 	set -e; for t in $(TOOLS); do \
 	    $(INSTALL) -m 644 tools/completion/rdmarpc.bash $(DESTDIR)$(BASHDIR)/$$t; done
@@ -43,6 +46,7 @@ uninstall:
 	rm -f $(addprefix $(DESTDIR)$(BINDIR)/,$(TOOLS))
 	rm -f $(DESTDIR)$(DOCDIR)/rdmarpc.conf.example $(DESTDIR)$(TMPFILESDIR)/rdmarpc.conf
 	rm -f $(DESTDIR)$(ZSHDIR)/_rdmarpc $(addprefix $(DESTDIR)$(BASHDIR)/,$(TOOLS))
+	rm -f $(DESTDIR)$(EXTCAPDIR)/rdmarpc
 	rm -rf $(DESTDIR)$(CASEDIR)
 	set -e; for page in man/*.[1-8]; do \
 	    rm -f $(DESTDIR)$(MANDIR)/man$${page##*.}/$${page##*/}; done

@@ -9,7 +9,7 @@ b=build-install.$$
 mkdir "$b" && cp -a "$BUILD"/gen "$BUILD"/obj "$BUILD"/*.a "$BUILD"/*.so "$BUILD"/rdmarpc-* "$b" || exit 1
 make -s BUILD="$b" install DESTDIR="$T/dest" PREFIX=/opt/r >/dev/null || exit 1
 p=$T/dest/opt/r
-for f in lib/librpcrdma_shim.so bin/rdmarpc-run bin/rdmarpc-stat bin/rdmarpc-check share/man/man1/rdmarpc-check.1 bin/rdmarpc-conform share/man/man1/rdmarpc-conform.1 \
+for f in lib/librpcrdma_shim.so bin/rdmarpc-run bin/rdmarpc-stat bin/rdmarpc-check share/man/man1/rdmarpc-check.1 bin/rdmarpc-dump share/man/man1/rdmarpc-dump.1 bin/rdmarpc-conform share/man/man1/rdmarpc-conform.1 \
 	share/rdmarpc/conform/rfc8166/null-call.case share/man/man7/rdmarpc.7 \
 	share/man/man5/rdmarpc.conf.5 share/man/man1/rdmarpc-run.1 share/man/man1/rdmarpc-stat.1 \
 	share/doc/rdmarpc/rdmarpc.conf.example lib/tmpfiles.d/rdmarpc.conf share/zsh/site-functions/_rdmarpc \
@@ -25,7 +25,7 @@ complete='. "$0"; COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)); compopt() { :; }
 completed() {	# WORD...: what bash offers for the last
 	PATH=$p/bin:$PATH bash -c "$complete" "$p/share/bash-completion/completions/rdmarpc-run" "$@"
 }
-is "an option is completed" "$(completed rdmarpc-run --print)" --print-config
+is "an option is completed" "$(completed rdmarpc-run --print-c)" --print-config
 is "so is one of rdmarpc.conf" "$(completed rdmarpc-run -o spi)" spin_us=
 is "a program by name" "$(completed rdmarpc-check host nf | grep -cw nfs)" "$(grep -c "^nfs[[:space:]]" /etc/rpc)"
 is "so is a dialect" "$(completed rdmarpc-conform --dialect dr)" draft02
@@ -42,5 +42,5 @@ is "so it is with every line in force" "$?:$(cat "$T/err")" "0:"
 is "rdmarpc-stat runs" "$?" 0
 has "rdmarpc-check finds the library" "$("$p/bin/rdmarpc-check")" "$p/lib/librpcrdma_shim.so"
 make -s BUILD="$b" uninstall DESTDIR="$T/dest" PREFIX=/opt/r >/dev/null
-is "uninstall" "$(find "$T/dest" -type f)" ""
+is "uninstall" "$(find "$T/dest" ! -type d)" ""
 finish

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Completion for bash: rdmarpc-run, rdmarpc-stat, rdmarpc-check, rdmarpc-conform. Options are what the tool's own --help
+# Completion for bash: rdmarpc-run, rdmarpc-stat, rdmarpc-check, rdmarpc-dump, rdmarpc-conform. Options are what the tool's own --help
 # says, and rdmarpc.conf's what the tool finds in force.
 
 _rdmarpc_long_options() {
@@ -25,6 +25,9 @@ _rdmarpc() {
 			_rdmarpc_words "$word" "$("$tool" --print-config 2>/dev/null | sed -n '/^\[/q; s/^\([a-z_]*\) = .*/\1=/p')"
 			return
 		fi ;;
+	-C | --command)
+		_rdmarpc_words "$word" "$(rdmarpc-stat --json 2>/dev/null | grep -o '"comm":"[^"]*"' | cut -d'"' -f4)"
+		return ;;
 	--pid)
 		_rdmarpc_words "$word" "$(ps -eo pid=)"
 		return ;;
@@ -35,6 +38,14 @@ _rdmarpc() {
 		_rdmarpc_words "$word" text json junit
 		return ;;
 	esac
+	if [[ $tool = *rdmarpc-dump && $word != -* ]]; then
+		case $before in
+		-p) _rdmarpc_words "$word" "$(rdmarpc-stat --json 2>/dev/null | grep -o '"pid":[0-9]*' | cut -d: -f2)" ;;
+		-w | --write) mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
+		*) _rdmarpc_words "$word" host port program calls replies and ;;
+		esac
+		return
+	fi
 	if [[ $word = -* ]]; then
 		_rdmarpc_words "$word" "$(_rdmarpc_long_options "$tool")"
 		return
@@ -51,4 +62,4 @@ _rdmarpc() {
 	esac
 }
 
-complete -F _rdmarpc rdmarpc-run rdmarpc-stat rdmarpc-check rdmarpc-conform
+complete -F _rdmarpc rdmarpc-run rdmarpc-stat rdmarpc-check rdmarpc-dump rdmarpc-conform

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What Wireshark asks of a program that captures for it. */
+#include "tools/dump/extcap.h"
+
+#include <err.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "config/conf.h"
+#include "tools/places.h"
+
+#define ALL "rdmarpc" /* the interface of all processes; with -PID behind it of one */
+
+static bool is_alone(const char *interface)
+{
+	return !strncmp(interface, ALL "-", strlen(ALL "-"));
+}
+
+static void say_interfaces(void)
+{
+	static struct rr_conf conf;
+	struct rr_places places;
+	struct rr_procs all = {0};
+
+	rr_conf_load(&conf, environ);
+	rr_places_find(&places, conf.run_dir);
+	rr_places_read(&places, &all, NULL, 0);
+	rr_procs_sort(&all);
+	puts("extcap {version=" RR_VERSION "}{display=RPC-over-RDMA}");
+	puts("interface {value=" ALL "}{display=RPC-over-RDMA: all processes}");
+	for (uint32_t i = 0; i < all.n; i++) {
+		const struct rr_proc *p = &all.p[i];
+
+		/* What means something here ends its name. */
+		if (p->alive && p->verified)
+			printf("interface {value=%s-%d}{display=RPC-over-RDMA: %.*s[%d]}\n",
+			       ALL, p->pid, (int)strcspn(p->comm, "{}"), p->comm, p->pid);
+	}
+	rr_procs_fini(&all);
+	rr_places_fini(&places);
+}
+
+/* Our own arguments for a capture of this interface into that pipe. */
+static int as_ours(char ***argv, char *interface, char *fifo)
+{
+	static char *args[7];
+	int n = 0;
+
+	if (!interface || !fifo)
+		errx(2, "--capture needs --extcap-interface and --fifo");
+	args[n++] = (*argv)[0];
+	args[n++] = (char *)"-q";
+	args[n++] = (char *)"-w";
+	args[n++] = fifo;
+	if (is_alone(interface)) {
+		args[n++] = (char *)"-p";
+		args[n++] = interface + strlen(ALL "-");
+	}
+	*argv = args;
+	return n;
+}
+
+enum { INTERFACES, INTERFACE, DLTS, CONFIG, CAPTURE, FIFO, OTHER };
+
+int rr_extcap(int argc, char ***argv)
+{
+	static const struct option longs[] = {
+		{"extcap-interfaces", no_argument, NULL, INTERFACES},
+		{"extcap-interface", required_argument, NULL, INTERFACE},
+		{"extcap-dlts", no_argument, NULL, DLTS},
+		{"extcap-config", no_argument, NULL, CONFIG},
+		{"capture", no_argument, NULL, CAPTURE},
+		{"fifo", required_argument, NULL, FIFO},
+		{"extcap-version", required_argument, NULL, OTHER},
+		{"extcap-capture-filter", required_argument, NULL, OTHER},
+		{0}};
+	char *interface = NULL, *fifo = NULL;
+	bool asked[OTHER + 1] = {false};
+	int c;
+
+	if (argc < 2 ||
+	    (strncmp((*argv)[1], "--extcap-", 9) && strcmp((*argv)[1], "--capture")))
+		return argc;
+	while ((c = getopt_long(argc, *argv, "", longs, NULL)) != -1) {
+		if (c == '?')
+			exit(2);
+		asked[c] = true;
+		if (c == INTERFACE)
+			interface = optarg;
+		if (c == FIFO)
+			fifo = optarg;
+	}
+	optind = 0;
+	if (asked[CAPTURE])
+		return as_ours(argv, interface, fifo);
+	if (asked[INTERFACES])
+		say_interfaces();
+	else if (asked[DLTS])
+		puts("dlt {number=101}{name=RAW}{display=Raw IP}");
+	exit(0);
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Judges packets by their addresses, and by what their RPC headers say. */
+#include "tools/dump/filter.h"
+
+#include <arpa/inet.h>
+#include <err.h>
+#include <netdb.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/wire/cursor.h"
+#include "core/wire/rpc.h"
+
+static unsigned long filter_number(const char *what, const char *text, unsigned long most)
+{
+	char *end;
+	unsigned long v = strtoul(text, &end, 0);
+
+	if (end == text || *end || *text == '-' || v > most)
+		errx(2, "%s: '%s' is not a number up to %lu", what, text, most);
+	return v;
+}
+
+uint32_t rr_filter_program(const char *text)
+{
+	struct rpcent *e = *text < '0' || *text > '9' ? getrpcbyname(text) : NULL;
+
+	return e ? (uint32_t)e->r_number : (uint32_t)filter_number("program", text, UINT32_MAX);
+}
+
+static void parse_host(struct rr_filter *f, const char *text)
+{
+	f->has_host = true;
+	memset(f->host, 0, sizeof(f->host));
+	f->host[10] = f->host[11] = 0xff;
+	if (inet_pton(AF_INET, text, f->host + 12) != 1 &&
+	    inet_pton(AF_INET6, text, f->host) != 1)
+		errx(2, "host: '%s' is not an address", text);
+}
+
+int rr_filter_word(struct rr_filter *f, const char *word, const char *next)
+{
+	if (!strcmp(word, "and"))
+		return 1;
+	if (!strcmp(word, "calls"))
+		return f->calls = true;
+	if (!strcmp(word, "replies"))
+		return f->replies = true;
+	if (strcmp(word, "host") && strcmp(word, "port") && strcmp(word, "program"))
+		errx(2, "filter: '%s' is none of: host, port, program, calls, replies", word);
+	if (!next)
+		errx(2, "filter: '%s' of what?", word);
+	if (!strcmp(word, "host")) {
+		parse_host(f, next);
+	} else if (!strcmp(word, "port")) {
+		f->port = (uint16_t)filter_number(word, next, UINT16_MAX);
+	} else {
+		f->has_program = true;
+		f->program = rr_filter_program(next);
+	}
+	return 2;
+}
+
+bool rr_filter_ends(const struct rr_filter *f, const struct rr_cap_packet *p)
+{
+	if (f->port && p->port[0] != f->port && p->port[1] != f->port)
+		return false;
+	return !f->has_host || !memcmp(p->addr[0], f->host, 16) ||
+	       !memcmp(p->addr[1], f->host, 16);
+}
+
+bool rr_filter_record(const struct rr_filter *f, struct rr_talk *t,
+		      const struct rr_tap_packet *p)
+{
+	struct rr_rpc rpc;
+	bool call;
+
+	if (!f->has_program && !f->calls && !f->replies)
+		return true;
+	if (!rr_rpc_peek(rr_tap_data(p), p->h.captured, &rpc))
+		return false;
+	call = rpc.type == RR_RPC_CALL;
+	if (f->has_program && call) {
+		if (rpc.prog != f->program)
+			return false;
+		rr_talk_call(t, rpc.xid);
+	} else if (f->has_program && !rr_talk_answers(t, rpc.xid)) {
+		return false;
+	}
+	return f->calls == f->replies || f->calls == call;
+}

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Sorts packets, and makes frames and comments of them. */
+#include "tools/dump/show.h"
+
+#include <err.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/stats_abi.h"
+#include "core/wire/cursor.h"
+#include "core/wire/recmark.h"
+#include "tools/dump/frames.h"
+
+void rr_show_add(struct rr_show *s, const struct rr_tap *t, uint32_t interface,
+		 struct rr_tap_packet *p)
+{
+	if (s->nkept == s->room) {
+		s->room = s->room ? 2 * s->room : 1024;
+		s->kept = reallocarray(s->kept, s->room, sizeof(*s->kept));
+		if (!s->kept)
+			err(1, NULL);
+	}
+	s->kept[s->nkept] = (struct rr_show_kept){
+	    .p = p,
+	    .interface = interface,
+	    .order = s->nkept,
+	    .comm = t->comm,
+	    .pid = p->h.pid == t->own_pid ? t->pid : p->h.pid,
+	    .child = p->h.pid != t->own_pid,
+	};
+	s->nkept++;
+}
+
+/* By time; those of one time as they came. */
+static int by_time(const void *a, const void *b)
+{
+	const struct rr_show_kept *x = a, *y = b;
+
+	if (x->p->h.ns != y->p->h.ns)
+		return x->p->h.ns < y->p->h.ns ? -1 : 1;
+	return x->order < y->order ? -1 : x->order > y->order;
+}
+
+/* --- comments --- */
+
+static void chunks_text(char *buf, size_t size, uint32_t chunks)
+{
+	static const struct {
+		uint32_t bit;
+		const char *name;
+	} all[] = {
+	    {RR_CHUNK_WHOLE, "position-zero Read"},
+	    {RR_CHUNK_READ, "Read"},
+	    {RR_CHUNK_WRITE, "Write"},
+	    {RR_CHUNK_REPLY, "Reply"},
+	    {RR_CHUNK_PADDED, "none, padded"},
+	};
+	const char *sep = "";
+	size_t n = 0;
+
+	buf[0] = '\0';
+	for (size_t i = 0; i < rr_array_size(all); i++) {
+		if (!(chunks & all[i].bit))
+			continue;
+		n += (size_t)snprintf(buf + n, size - n, "%s%s", sep, all[i].name);
+		sep = " and ";
+	}
+	if (!n)
+		snprintf(buf, size, "none");
+}
+
+static const char *dialect_of(const struct rr_cap_packet *h)
+{
+	return rr_dialect_name(h->dialect + 1u);
+}
+
+static void comment_of(char *buf, size_t size, const struct rr_show_kept *k, uint32_t chunks)
+{
+	const struct rr_cap_packet *h = &k->p->h;
+	char text[80];
+
+	chunks_text(text, sizeof(text), chunks);
+	snprintf(buf, size, "%s[%d]%s, %s, %s; carrier %s, dialect %s%s; chunks: %s", k->comm,
+		 k->pid, k->child ? " (forked)" : "",
+		 h->flags & RR_CAP_SERVER ? "server" : "client",
+		 h->flags & RR_CAP_OUT ? "sent" : "received", rr_carrier_name(h->carrier),
+		 dialect_of(h), h->flags & RR_CAP_NATIVE ? ", native peer" : "", text);
+}
+
+/* --- records --- */
+
+static struct rr_frame frame_of(const struct rr_cap_packet *h)
+{
+	bool in = !(h->flags & RR_CAP_OUT);
+	struct rr_frame f;
+
+	memcpy(f.from.addr, h->addr[in], 16);
+	memcpy(f.to.addr, h->addr[!in], 16);
+	f.from.port = h->port[in];
+	f.to.port = h->port[!in];
+	return f;
+}
+
+/* A record mark and the message, in as many segments as it takes. */
+_Static_assert(RR_TAP_MARK == RR_RM_HDR, "room for it");
+
+static void show_record(struct rr_show *s, const struct rr_show_kept *k, struct rr_talk *t)
+{
+	static uint8_t out[RR_FRAME_HEADERS + RR_FRAME_MOST];
+	const struct rr_cap_packet h = k->p->h;
+	struct rr_frame f = frame_of(&h);
+	bool in = !(h.flags & RR_CAP_OUT);
+	uint32_t left = RR_RM_HDR + h.len, have = RR_RM_HDR + h.captured, whole, n;
+	const uint8_t *from = k->p->stream;
+	char text[256];
+
+	comment_of(text, sizeof(text), k,
+		   h.captured >= 4 ? rr_talk_chunks(t, rr_be32(rr_tap_data(k->p)), !in) : 0);
+	rr_rm_put(k->p->stream, h.len, true);
+	for (; left; left -= f.len, have -= f.captured, from += f.captured) {
+		f.len = rr_min(left, RR_FRAME_MOST);
+		f.captured = rr_min(have, f.len);
+		f.payload = from;
+		f.seq = t->seq[in];
+		f.ack = t->seq[!in];
+		t->seq[in] += f.len;
+		n = rr_frame_tcp(&f, out, &whole);
+		rr_pcapng_packet(&s->out, k->interface, h.ns, out, n, whole, text);
+	}
+	s->shown++;
+}
+
+static void show_one(struct rr_show *s, const struct rr_show_kept *k)
+{
+	struct rr_talk *t;
+
+	if (!rr_filter_ends(&s->filter, &k->p->h))
+		return;
+	t = rr_talks_get(&s->talks, &k->p->h, k->pid);
+	if (!t)
+		return;
+	if (k->p->h.kind == RR_CAP_RECORD && rr_filter_record(&s->filter, t, k->p))
+		show_record(s, k, t);
+}
+
+/* What transport messages say of records is known before the records are shown, whichever came
+ * first. */
+static void learn_all(struct rr_show *s)
+{
+	for (uint32_t i = 0; i < s->nkept; i++) {
+		struct rr_tap_packet *p = s->kept[i].p;
+		struct rr_talk *t;
+
+		if (p->h.kind == RR_CAP_MESSAGE && !p->h.handle) {
+			t = rr_talks_get(&s->talks, &p->h, s->kept[i].pid);
+			if (t)
+				rr_talk_learn(t, p);
+			p->h.handle = 1; /* done */
+		}
+	}
+}
+
+void rr_show_until(struct rr_show *s, uint64_t ns)
+{
+	uint32_t i = 0, n = 0;
+
+	if (s->nkept)
+		qsort(s->kept, s->nkept, sizeof(*s->kept), by_time);
+	learn_all(s);
+	for (; i < s->nkept && s->kept[i].p->h.ns <= ns && !(s->most && s->shown == s->most);
+	     i++) {
+		show_one(s, &s->kept[i]);
+		free(s->kept[i].p);
+	}
+	for (; i < s->nkept; i++, n++) {
+		s->kept[n] = s->kept[i];
+		s->kept[n].order = n;
+	}
+	s->nkept = n;
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef RR_TALKS_H
+#define RR_TALKS_H
+
+/* What is known of each connection from its packets: how many bytes have gone each way, in
+ * which chunks messages went, and which calls are of a program. Where both ends are captured,
+ * one of them is shown. */
+
+#include "tools/dump/tap.h"
+
+#define RR_TALK_NOTES 64u   /* messages whose chunks are remembered; a power of two */
+#define RR_TALK_CALLS 4096u /* calls of the program that is looked for; the same */
+
+enum rr_talk_chunk {
+	RR_CHUNK_WHOLE = 1, /* a Read chunk at position zero */
+	RR_CHUNK_READ = 2,
+	RR_CHUNK_WRITE = 4,
+	RR_CHUNK_REPLY = 8,
+	RR_CHUNK_PADDED = 16, /* RDMA_MSGP */
+};
+
+struct rr_talk_note {
+	uint32_t xid;
+	uint8_t out, chunks, version;
+	bool used;
+};
+
+struct rr_talk_call {
+	uint32_t xid;
+	bool used;
+};
+
+struct rr_talk {
+	struct rr_talk *next; /* in its bucket */
+	uint8_t addr[2][16];  /* of the end that is shown, and of the other */
+	uint16_t port[2];
+	int pid;         /* whose tap it is shown from; 0 that has ended: whoever comes next */
+	uint64_t last;   /* ns of its last packet */
+	uint32_t seq[2]; /* next byte sent, received by the end that is shown */
+	struct rr_talk_note note[RR_TALK_NOTES];
+	struct rr_talk_call *calls; /* NULL none yet */
+};
+
+struct rr_talks {
+	struct rr_talk *bucket[4096];
+	uint32_t n;
+};
+
+/* The connection of packet p, which came from pid's tap. NULL: it is shown from its other end.
+ */
+struct rr_talk *rr_talks_get(struct rr_talks *all, const struct rr_cap_packet *p, int pid);
+
+/* The tap of pid is gone. */
+void rr_talks_left(struct rr_talks *all, int pid);
+
+/* Forgets those on which there was nothing since ns. */
+void rr_talks_expire(struct rr_talks *all, uint64_t ns);
+
+/* Learns from a transport message. */
+void rr_talk_learn(struct rr_talk *t, const struct rr_tap_packet *p);
+
+/* In which chunks (enum rr_talk_chunk) the message with this xid went. */
+uint32_t rr_talk_chunks(const struct rr_talk *t, uint32_t xid, bool out);
+
+/* A call of the program that is looked for; and is the reply with this xid one of those? */
+void rr_talk_call(struct rr_talk *t, uint32_t xid);
+bool rr_talk_answers(struct rr_talk *t, uint32_t xid);
+
+#endif

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef RR_DUMP_TAP_H
+#define RR_DUMP_TAP_H
+
+/* Captures of a process (core/base/capture_abi.h): asks for one at its desk, opens its ring,
+ * takes packets out. What the process writes is bounded and copied before it is judged; nothing
+ * that it does can make us wait. */
+
+#include <sys/types.h>
+
+#include "core/base/capture_abi.h"
+#include "core/base/types.h"
+
+struct rr_tap_wish {
+	uint32_t order;   /* of the ring's size, a power of two */
+	uint32_t snaplen; /* 0 all */
+	uint32_t wishes;  /* enum rr_cap_wish */
+};
+
+/* A packet as it came, in memory of ours. */
+struct rr_tap_packet {
+	struct rr_cap_packet h;
+	uint8_t stream[]; /* room for a record mark, then h.captured bytes of payload */
+};
+#define RR_TAP_MARK 4u
+
+static inline uint8_t *rr_tap_data(const struct rr_tap_packet *p)
+{
+	return (uint8_t *)p->stream + RR_TAP_MARK;
+}
+
+enum rr_tap_state {
+	RR_TAP_WAITS, /* the process has sent and received nothing since it was asked */
+	RR_TAP_RUNS,
+	RR_TAP_BUSY,    /* another reader captures it */
+	RR_TAP_REFUSED, /* see why */
+	RR_TAP_ENDED,   /* the process has */
+};
+
+struct rr_tap {
+	int pid;         /* as we see it ... */
+	int32_t own_pid; /* ... and as it does */
+	char comm[32];
+	enum rr_tap_state state;
+	const char *why;
+	uint64_t packets, dropped;
+	/* tap.c's */
+	int seg, fd; /* -1 */
+	uint32_t ask;
+	uint64_t lost_before; /* dropped in rings that are gone */
+	struct rr_cap_ring *ring;
+	uint32_t size;
+	uint64_t tail;
+};
+
+/* Finds the segment of process pid and asks. */
+void rr_tap_open(struct rr_tap *t, int pid, const char *comm, const struct rr_tap_wish *w);
+
+/* Looks how far it has got. Afterwards take() says what there is. */
+void rr_tap_step(struct rr_tap *t, const struct rr_tap_wish *w);
+
+/* The next packet, for free(); NULL: no more now. */
+struct rr_tap_packet *rr_tap_take(struct rr_tap *t);
+
+/* Ends the capture; also of one that has ended. */
+void rr_tap_close(struct rr_tap *t);
+
+#endif

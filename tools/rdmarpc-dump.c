@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* rdmarpc-dump: what carried connections carry, as pcapng for Wireshark and tshark. */
+
+#include <err.h>
+#include <errno.h>
+#include <getopt.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "config/conf.h"
+#include "tools/dump/extcap.h"
+#include "tools/dump/show.h"
+#include "tools/places.h"
+
+#define LOOK 20            /* ms between two looks at what there is */
+#define SCAN 10            /* looks between two looks for processes */
+#define OLD (600 * RR_SEC) /* what is known of a connection that says nothing is forgotten */
+#define TAPS 4096u         /* processes at a time */
+
+static const char usage[] =
+    "usage: rdmarpc-dump [-p PID]... [-C COMMAND]... [--program N] [-w FILE|-] [-c COUNT] "
+    "[filter]\n"
+    "  -p, --pid=PID          this process, and what it forks meanwhile (default: all)\n"
+    "  -C, --command=NAME     processes of this name, also those to come\n"
+    "      --program=N        calls of this program, by number or name, and their replies\n"
+    "  -w, --write=FILE       where to; - or nothing: standard output, which is no terminal\n"
+    "  -c, --count=COUNT      ends after so many records\n"
+    "  -s, --snaplen=BYTES    of each record only so many (default: all)\n"
+    "  -B, --buffer=KIB       memory for each process's packets (default: 4096)\n"
+    "      --as=rpc           records, in TCP segments\n"
+    "  -q, --quiet            says nothing\n"
+    "      --version          prints the version\n"
+    "filter: host ADDRESS, port N, program N, calls, replies; all must be true\n";
+
+struct dump_options {
+	int *pids;
+	const char **comms;
+	uint32_t npids, ncomms;
+	const char *file;
+	bool quiet;
+	struct rr_tap_wish wish;
+	struct rr_filter filter;
+	uint64_t count;
+};
+
+struct dump {
+	const struct dump_options *o;
+	struct rr_show show;
+	struct rr_tap *tap[TAPS];
+	uint32_t interface[TAPS]; /* of each; NONE yet */
+	uint32_t ntaps;
+	uint64_t dropped;
+	bool found; /* there has been a process to capture */
+};
+#define NONE UINT32_MAX
+
+static volatile sig_atomic_t stopped;
+
+static void on_signal(int sig)
+{
+	(void)sig;
+	stopped = 1;
+}
+
+static uint64_t dump_now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_REALTIME, &ts);
+	return (uint64_t)ts.tv_sec * RR_SEC + (uint64_t)ts.tv_nsec;
+}
+
+/* --- processes --- */
+
+static bool is_to_tap(const struct dump_options *o, const struct rr_proc *p)
+{
+	for (uint32_t i = 0; i < o->npids; i++)
+		if (o->pids[i] == p->pid)
+			return true;
+	for (uint32_t i = 0; i < o->ncomms; i++)
+		if (!strcmp(o->comms[i], p->comm))
+			return true;
+	return !o->npids && !o->ncomms;
+}
+
+static bool is_tapped(const struct dump *d, int pid)
+{
+	for (uint32_t i = 0; i < d->ntaps; i++)
+		if (d->tap[i]->pid == pid)
+			return true;
+	return false;
+}
+
+/* Those that were named are told of, others of another user are not meant. */
+static void say_why(const struct dump *d, const struct rr_tap *t)
+{
+	if (d->o->npids || d->o->ncomms || (!d->o->quiet && t->state == RR_TAP_BUSY))
+		warnx("%s[%d]: %s", t->comm, t->pid, t->why);
+}
+
+static void add_tap(struct dump *d, int pid, const char *comm)
+{
+	struct rr_tap *t = malloc(sizeof(*t));
+
+	if (!t)
+		err(1, NULL);
+	rr_tap_open(t, pid, comm, &d->o->wish);
+	if (t->state != RR_TAP_WAITS)
+		say_why(d, t);
+	else
+		d->found = true;
+	d->interface[d->ntaps] = NONE;
+	d->tap[d->ntaps++] = t;
+}
+
+static void scan(struct dump *d, const char *run_dir)
+{
+	struct rr_places places;
+	struct rr_procs all = {0};
+
+	rr_places_find(&places, run_dir);
+	rr_places_read(&places, &all, d->o->ncomms ? NULL : d->o->pids,
+		       d->o->ncomms ? 0 : d->o->npids);
+	for (uint32_t i = 0; i < all.n && d->ntaps < TAPS; i++) {
+		const struct rr_proc *p = &all.p[i];
+
+		if (p->alive && p->verified && is_to_tap(d->o, p) && !is_tapped(d, p->pid))
+			add_tap(d, p->pid, p->comm);
+	}
+	rr_procs_fini(&all);
+	rr_places_fini(&places);
+}
+
+/* --- packets --- */
+
+static void drain_tap(struct dump *d, uint32_t i)
+{
+	struct rr_tap *t = d->tap[i];
+	struct rr_tap_packet *p;
+	char name[48];
+
+	rr_tap_step(t, &d->o->wish);
+	while ((p = rr_tap_take(t))) {
+		if (d->interface[i] == NONE) {
+			snprintf(name, sizeof(name), "rdmarpc:%d", t->pid);
+			d->interface[i] = rr_pcapng_interface(&d->show.out, name, t->comm);
+		}
+		rr_show_add(&d->show, t, d->interface[i], p);
+	}
+}
+
+static void end_tap(struct dump *d, uint32_t i, uint64_t now)
+{
+	struct rr_tap *t = d->tap[i];
+
+	rr_tap_close(t);
+	if (d->interface[i] != NONE)
+		rr_pcapng_totals(&d->show.out, d->interface[i], now, t->packets, t->dropped);
+	d->dropped += t->dropped;
+	rr_talks_left(&d->show.talks, t->pid);
+	free(t);
+	d->ntaps--;
+	d->tap[i] = d->tap[d->ntaps];
+	d->interface[i] = d->interface[d->ntaps];
+}
+
+/* Those of processes that have ended, when all that they said is shown. */
+static void reap(struct dump *d, uint64_t now)
+{
+	for (uint32_t i = 0; i < d->ntaps;) {
+		if (d->tap[i]->state != RR_TAP_ENDED) {
+			i++;
+			continue;
+		}
+		drain_tap(d, i);
+		rr_show_until(&d->show, UINT64_MAX);
+		end_tap(d, i, now);
+	}
+}
+
+/* Is there nothing more to come? */
+static bool is_done(const struct dump *d)
+{
+	const struct rr_show *s = &d->show;
+
+	if (stopped || ferror(s->out.f) || (s->most && s->shown == s->most))
+		return true;
+	if (!d->o->npids || d->o->ncomms || !d->found)
+		return false;
+	for (uint32_t i = 0; i < d->ntaps; i++)
+		if (d->tap[i]->state == RR_TAP_WAITS || d->tap[i]->state == RR_TAP_RUNS)
+			return false;
+	return true;
+}
+
+/* Who reads our output may have gone while there is nothing to write. */
+static void pause_and_look(struct dump *d)
+{
+	struct pollfd p = {fileno(d->show.out.f), 0, 0};
+
+	if (poll(&p, 1, LOOK) > 0 && p.revents & (POLLERR | POLLHUP | POLLNVAL))
+		stopped = 1;
+}
+
+/* What is shown in one round was taken in the round before, or is older than that was. */
+static void capture_all(struct dump *d, const char *run_dir)
+{
+	uint64_t before = 0, now;
+
+	for (uint32_t round = 0; !is_done(d); round++) {
+		if (round % SCAN == 0) {
+			scan(d, run_dir);
+			if (!d->found && d->o->npids)
+				break;
+		}
+		now = dump_now();
+		for (uint32_t i = 0; i < d->ntaps; i++)
+			drain_tap(d, i);
+		rr_show_until(&d->show, before);
+		reap(d, now);
+		fflush(d->show.out.f);
+		before = now;
+		if (round % 3000 == 0)
+			rr_talks_expire(&d->show.talks, now - OLD);
+		pause_and_look(d);
+	}
+	for (uint32_t i = 0; i < d->ntaps; i++)
+		drain_tap(d, i);
+	rr_show_until(&d->show, UINT64_MAX);
+	while (d->ntaps)
+		end_tap(d, 0, dump_now());
+}
+
+/* --- options --- */
+
+static unsigned long number_arg(const char *what, const char *arg, unsigned long least,
+			       unsigned long most)
+{
+	char *end;
+	unsigned long v = strtoul(arg, &end, 10);
+
+	if (end == arg || *end || *arg == '-' || v < least || v > most)
+		errx(2, "%s: '%s' is not a number from %lu to %lu", what, arg, least, most);
+	return v;
+}
+
+static void *with_one_more(void *p, uint32_t n, size_t size)
+{
+	p = reallocarray(p, n + 1, size);
+	if (!p)
+		err(1, NULL);
+	return p;
+}
+
+static void want_pid(struct dump_options *o, const char *arg)
+{
+	o->pids = with_one_more(o->pids, o->npids, sizeof(*o->pids));
+	o->pids[o->npids++] = (int)number_arg("--pid", arg, 1, INT32_MAX);
+}
+
+static void want_comm(struct dump_options *o, const char *arg)
+{
+	o->comms = with_one_more(o->comms, o->ncomms, sizeof(*o->comms));
+	o->comms[o->ncomms++] = arg;
+}
+
+static uint32_t order_of(const char *arg)
+{
+	unsigned long bytes =
+	    number_arg("--buffer", arg, 64, 1ul << (RR_CAP_ORDER_MAX - 10)) * 1024;
+	uint32_t order = RR_CAP_ORDER_MIN;
+
+	while (1ul << order < bytes)
+		order++;
+	return order;
+}
+
+static void set_as(struct dump_options *o, const char *arg)
+{
+	(void)o;
+	if (strcmp(arg, "rpc"))
+		errx(2, "--as: '%s' is not: rpc", arg);
+}
+
+enum { OPT_PROGRAM = 256, OPT_AS, OPT_VERSION };
+
+static void parse_args(struct dump_options *o, int argc, char **argv)
+{
+	static const struct option longs[] = {
+	    {"pid", required_argument, NULL, 'p'},
+	    {"command", required_argument, NULL, 'C'},
+	    {"program", required_argument, NULL, OPT_PROGRAM},
+	    {"write", required_argument, NULL, 'w'},
+	    {"count", required_argument, NULL, 'c'},
+	    {"snaplen", required_argument, NULL, 's'},
+	    {"buffer", required_argument, NULL, 'B'},
+	    {"as", required_argument, NULL, OPT_AS},
+	    {"quiet", no_argument, NULL, 'q'},
+	    {"version", no_argument, NULL, OPT_VERSION},
+	    {"help", no_argument, NULL, 'h'},
+	    {0},
+	};
+	int c;
+
+	while ((c = getopt_long(argc, argv, "p:C:w:c:s:B:qh", longs, NULL)) != -1) {
+		switch (c) {
+		case 'p':
+			want_pid(o, optarg);
+			break;
+		case 'C':
+			want_comm(o, optarg);
+			break;
+		case OPT_PROGRAM:
+			rr_filter_word(&o->filter, "program", optarg);
+			break;
+		case 'w':
+			o->file = optarg;
+			break;
+		case 'c':
+			o->count = number_arg("--count", optarg, 1, INT64_MAX);
+			break;
+		case 's':
+			o->wish.snaplen =
+			    (uint32_t)number_arg("--snaplen", optarg, 1, INT32_MAX);
+			break;
+		case 'B':
+			o->wish.order = order_of(optarg);
+			break;
+		case OPT_AS:
+			set_as(o, optarg);
+			break;
+		case 'q':
+			o->quiet = true;
+			break;
+		case OPT_VERSION:
+			puts("rdmarpc-dump " RR_VERSION);
+			exit(0);
+		case 'h':
+			fputs(usage, stdout);
+			exit(0);
+		default:
+			fputs(usage, stderr);
+			exit(2);
+		}
+	}
+	while (optind < argc)
+		optind += rr_filter_word(&o->filter, argv[optind], argv[optind + 1]);
+}
+
+static FILE *output(const struct dump_options *o)
+{
+	FILE *f = o->file && strcmp(o->file, "-") ? fopen(o->file, "we") : stdout;
+
+	if (!f)
+		err(1, "%s", o->file);
+	if (f == stdout && isatty(STDOUT_FILENO))
+		errx(2, "standard output is a terminal: -w FILE, or | tshark -r -");
+	setvbuf(f, NULL, _IOFBF, 1 << 16);
+	return f;
+}
+
+int main(int argc, char **argv)
+{
+	struct sigaction sa = {.sa_handler = on_signal};
+	struct dump_options o = {.wish = {.order = 22}};
+	static struct rr_conf conf;
+	static struct dump d;
+	bool bad;
+
+	argc = rr_extcap(argc, &argv);
+	parse_args(&o, argc, argv);
+	rr_conf_load(&conf, environ);
+	d.o = &o;
+	d.show.filter = o.filter;
+	d.show.most = o.count;
+	rr_pcapng_begin(&d.show.out, output(&o));
+	sigaction(SIGINT, &sa, NULL);
+	sigaction(SIGTERM, &sa, NULL);
+	sigaction(SIGHUP, &sa, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	capture_all(&d, conf.run_dir);
+	bad = fflush(d.show.out.f) || ferror(d.show.out.f);
+	if (bad && errno != EPIPE)
+		err(1, "%s", o.file ? o.file : "standard output");
+	if (o.npids && !d.found)
+		errx(1, "no such process could be captured");
+	if (!o.quiet)
+		fprintf(stderr, "%llu records, %llu packets dropped\n",
+			(unsigned long long)d.show.shown, (unsigned long long)d.dropped);
+	return 0;
+}
