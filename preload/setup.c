@@ -20,8 +20,8 @@
 
 static struct rr_conf conf;
 
-/* A system call that a filter (seccomp) refuses, of those without which not even a connection that
- * stays on TCP can be looked after; NULL none. Asked by calls that fail otherwise, too: no
+/* A system call that a filter (seccomp) refuses, of those without which not even a connection
+ * that stays on TCP can be looked after; NULL none. Asked by calls that fail otherwise, too: no
  * descriptor is -1. */
 static const char *forbidden(void)
 {
@@ -62,7 +62,8 @@ void rr_setup_log(void)
 	rr_logsink_setup(conf.log_to, conf.log_file, conf.log_level);
 	rr_conf_log_problems(&conf);
 	if (refused)
-		rr_warn("system call %s is forbidden (seccomp): connections stay on TCP", refused);
+		rr_warn("system call %s is forbidden (seccomp): connections stay on TCP",
+			refused);
 	rr_diag_setup(conf.diagnostics);
 }
 
