@@ -185,6 +185,7 @@ static bool is_count(const struct rr_option *o)
 	return o->type == RR_OPT_COUNT || o->type == RR_OPT_AFTER;
 }
 
+/* req: rfc8166 3.3.3 #3 */
 static const char *set_number_option(void *field, const struct rr_option *o, struct rr_text t)
 {
 	uint64_t v, unit = 1;

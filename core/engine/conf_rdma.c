@@ -17,7 +17,7 @@
 /* --- what both sides say ----------------------------------------------------------------- */
 
 /* Receives of inline_recv bytes have been posted since before the first message. */
-/* req: draft-02 6 #1 */
+/* req: draft-02 6 #1, 6.2 #1 */
 static uint32_t our_size(const struct rr_eng *e)
 {
 	uint32_t hdr = e->hdr_min + e->hdr_read + e->hdr_write;

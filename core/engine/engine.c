@@ -165,6 +165,7 @@ static void dispatch(struct rr_eng *e, struct rr_in *in, const uint8_t *live, ui
 
 /* A Send With Invalidate has really taken a key, whatever the message says. Judged now: a
  * key that is made later is another one, even under the same number. */
+/* req: reliable-reply-00 - #9 */
 static bool key_is_gone(struct rr_eng *e, uint32_t handle)
 {
 	return rr_req_key_gone(e, handle) || rr_rel_key_gone(e, handle);

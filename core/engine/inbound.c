@@ -234,7 +234,7 @@ void rr_eng_head(struct rr_eng *e, uint32_t id, int status, const uint8_t *head,
 		judge_reply(e, in, head, n);
 }
 
-/* req: reliable-reply-00 - #3; draft-02 3.6 #1 */
+/* req: reliable-reply-00 - #3; draft-02 3.6 #1; rfc8166 4.6.2 #1 */
 static void finish_pull(struct rr_eng *e, struct rr_in *in)
 {
 	rr_in_repost(e, in);

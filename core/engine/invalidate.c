@@ -120,6 +120,7 @@ static uint32_t handle_of(const struct rr_mem *m)
 	return m->state == RR_MEM_LIVE ? m->segs[0].handle : 0;
 }
 
+/* req: reliable-reply-00 - #8 */
 uint32_t rr_inv_offer(const struct rr_eng *e, const struct rr_call *c, const struct rr_shown *s)
 {
 	uint32_t h = 0;

@@ -19,6 +19,7 @@ static inline bool rr_req_may_use_chunks(const struct rr_eng *e)
 }
 
 /* draft-02 §3.4: may a reply have Read chunks, at any position? */
+/* req: rfc8166 4.2.4 #3; reliable-reply-00 - #10 */
 static inline bool rr_req_takes_reads(const struct rr_eng *e)
 {
 	return e->traits->read_replies && e->p.connector;

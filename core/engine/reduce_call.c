@@ -60,6 +60,7 @@ static bool name_too_many(const struct rr_eng *e, struct rr_in *in, const struct
 }
 
 /* The Read chunks at positions other than zero, the smallest first. */
+/* req: version-two-08 5.3.3 #6 */
 static bool take_parts(const struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch,
 		       uint64_t *total)
 {
@@ -169,7 +170,7 @@ static bool anywhere(const struct rr_eng *e, const struct rr_rpc *rpc)
 	       (e->traits->unbound_reads && !rr_ulb_has(rpc->prog, rpc->vers));
 }
 
-/* req: rfc8166 3.4.4.4 #1, 3.4.5 #1 */
+/* req: rfc8166 3.4.4.4 #1, 3.4.5 #1, 6.1 #3; draft-02 3.4 #1 */
 bool rr_reads_judge(struct rr_eng *e, struct rr_in *in, const uint8_t *stream, uint32_t have,
 		    uint32_t len)
 {

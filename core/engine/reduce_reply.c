@@ -238,7 +238,7 @@ static void slice(struct rr_eng *e, const struct rr_serve *s, const struct rr_wc
 	}
 }
 
-/* req: rfc8166 3.4.4.1 #2, 3.4.6.2 #2 */
+/* req: rfc8166 3.4.4.1 #2, 3.4.6.2 #2, 3.5.3 #4 */
 void rr_writes_op(struct rr_eng *e, const struct rr_serve *s, uint32_t i, uint32_t len,
 		  struct rr_op *op)
 {

@@ -57,6 +57,7 @@ static void fence_shown(struct rr_eng *e, struct rr_shown *s)
 		put_shown(e, s);
 }
 
+/* req: reliable-reply-00 - #8 */
 bool rr_rel_key_gone(struct rr_eng *e, uint32_t handle)
 {
 	struct rr_shown *s = rr_list_head(&e->shown_sent, &e->shown);
@@ -103,6 +104,7 @@ void rr_rel_done_received(struct rr_eng *e, struct rr_in *in)
 	rr_in_drop(e, in);
 }
 
+/* req: reliable-reply-00 i #3 */
 static rr_time done_patience(const struct rr_eng *e)
 {
 	return e->pressure ? e->p.done_timeout_pressure : e->p.done_timeout;

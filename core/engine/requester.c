@@ -112,6 +112,7 @@ bool rr_req_key_gone(struct rr_eng *e, uint32_t handle)
 	return false;
 }
 
+/* req: rfc8166 8.1 #1 */
 void rr_req_fenced(struct rr_eng *e, struct rr_call *c, enum rr_op_kind which)
 {
 	struct rr_mem *m = which == RR_K_INV_ARGS ? &c->args :
@@ -392,8 +393,14 @@ static bool nothing_written(const struct rr_chunks *ch)
 	return sum == 0;
 }
 
+<<<<<<< HEAD
 /* With ring credits nothing is held for a call that was forgotten, and a reply that has left
  * its chunks unused needs nothing: what the app asked for, it gets, and that is no error. */
+=======
+/* With ring credits nothing is held for a call that was forgotten, and a reply that has left its chunks
+ * unused needs nothing: what the app asked for, it gets, and that is no error. */
+/* req: rfc8166 3.3.3 #2 */
+>>>>>>> 9b201ea (scripts/conformance --reach: a unit test that is a proof enters the code that it proves)
 static void unknown_inline(struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch)
 {
 	if (e->ring && nothing_written(ch) && e->rx.type == RR_MSG) {
@@ -489,6 +496,7 @@ void rr_req_reply_inline(struct rr_eng *e, struct rr_in *in, const struct rr_chu
 	}
 }
 
+/* req: rfc8166 4.5 #3 */
 void rr_req_reply_chunk(struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch)
 {
 	struct rr_call *c = rr_req_find(e, in->n.xid);

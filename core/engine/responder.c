@@ -240,7 +240,7 @@ static bool may_be_reduced(const struct rr_eng *e, const struct rr_serve *s, uin
 }
 
 /* Does the peer take Read chunks in a reply of ours? */
-/* req: draft-02 6.2 #3 */
+/* req: draft-02 6.2 #3; reliable-reply-00 - #10 */
 static bool may_show(const struct rr_eng *e)
 {
 	return e->pulls && !e->reads_barred && (!e->p.connector || e->reverse_reads);

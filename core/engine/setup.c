@@ -21,7 +21,7 @@ static uint32_t granted_of(const struct rr_eng_params *p)
 	return p->connector ? p->bc_credits : p->credits;
 }
 
-/* req: rfc8166 3.3.1 #3 #4; slides - #5; draft-02 6 #1 */
+/* req: rfc8166 3.3.1 #3 #4; slides - #5; draft-02 6 #1, 3.8 #2 */
 uint32_t rr_eng_recvs(const struct rr_eng_params *p)
 {
 	const struct rr_traits *t = rr_traits_of(rr_codec_first(p->dialect));

@@ -71,6 +71,7 @@ static uint32_t auth_length(struct rr_walk *w, uint32_t *flavor)
 }
 
 /* RFC 2203 §5.2.2: version, procedure, sequence number, service, handle. */
+/* req: rfc8166 8.2.2 #1 */
 static uint32_t gss_credential(struct rr_walk *w, uint32_t len, struct header *h)
 {
 	uint32_t vers;

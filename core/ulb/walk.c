@@ -86,7 +86,7 @@ static bool get_bool(struct rr_walk *w)
 
 /* RFC 8166 §3.4.5.2: a Read chunk may include the roundup padding. A chunk that stands anywhere
  * else meets no item, neither do those behind it, and that is found at the end. */
-/* req: rfc8166 3.4.5.2 #3; draft-02 3.4 #4 */
+/* req: rfc8166 3.4.5.2 #3, 3.4.5 #1; draft-02 3.4 #4 */
 static void match_read_chunk(struct rr_walk *w, struct rr_ulb_item *it)
 {
 	const struct rr_ulb_chunk *c;

@@ -32,6 +32,7 @@ static enum rr_ccp get_args(struct rr_rcur *c, struct rr_ccp_req *req)
 	return c->rc == RR_WIRE_OK ? RR_CCP_CONF : RR_CCP_GARBAGE;
 }
 
+/* req: draft-02 6.2 #2 */
 enum rr_ccp rr_ccp_get_call(const uint8_t *buf, uint32_t len, uint32_t program, uint32_t *xid,
 			    struct rr_ccp_req *req)
 {
@@ -123,6 +124,7 @@ uint32_t rr_ccp_put_call(uint32_t program, uint32_t xid, const struct rr_ccp_req
 	return finish_message(&c, buf);
 }
 
+/* req: draft-02 6.2 #1 */
 enum rr_ccp_verdict rr_ccp_get_reply(const uint8_t *buf, uint32_t len, uint32_t xid,
 				     struct rr_ccp_res *res)
 {

@@ -44,6 +44,7 @@ const struct rr_codec rr_draft02_codec = {
 	.size = draft02_size,
 };
 
+/* req: draft-02 3.5 #1 */
 uint32_t rr_msgp_pad(uint32_t align, uint32_t thresh, uint32_t at, uint32_t len)
 {
 	if (align == 0 || len < thresh || at % align == 0)

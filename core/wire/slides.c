@@ -46,6 +46,7 @@ static bool slides_encodable(const struct rr_msg *m)
 	       (m->type == RR_MSG && m->dir != RR_DIR_UNKNOWN && no_chunks(&m->ch));
 }
 
+/* req: slides - #2 */
 static uint32_t slides_encode(const struct rr_msg *m, uint8_t *buf, uint32_t cap)
 {
 	uint32_t len = slides_encodable(m) ? rr_v1_codec.encode(m, buf, cap) : 0;

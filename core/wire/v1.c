@@ -118,6 +118,7 @@ static enum rr_wire_rc v1_decode(const uint8_t *buf, uint32_t len, struct rr_msg
 	return rc;
 }
 
+/* req: rfc8166 4.5 #5 #6 */
 static void v1_put_error(struct rr_wcur *c, const struct rr_msg *m)
 {
 	rr_put_u32(c, m->err);

@@ -89,6 +89,7 @@ static void v2_get_error(struct rr_rcur *c, struct rr_msg *m)
 		rr_rcur_fail(c, RR_WIRE_BAD_XDR);	/* §3.2 */
 }
 
+/* req: version-two-08 5.3.3 #15 #16 #18 */
 static void v2_put_error(struct rr_wcur *c, const struct rr_msg *m)
 {
 	const uint32_t *arm = m->arm + arm_first(m->err);
@@ -159,6 +160,7 @@ static const struct htype {
 	RR_V2_MORE_HTYPES
 };
 
+/* req: version-two-08 5.2 #2, 5.3.3 #3 */
 static const struct htype *by_number(uint32_t number)
 {
 	for (size_t i = 0; i < rr_array_size(htypes); i++)
@@ -192,6 +194,7 @@ static bool is_v1_err_vers(const uint8_t *buf, uint32_t len, const struct rr_msg
 				(low == RR_ERR_VERS || error_words(low) == 0));
 }
 
+/* req: version-two-08 7.2 #1 */
 static enum rr_wire_rc get_v1_err_vers(const uint8_t *buf, struct rr_msg *m)
 {
 	m->type = RR_ERROR;
@@ -214,6 +217,7 @@ static uint32_t count_read_chunks(const struct rr_chunks *ch)
 }
 
 /* §5.3.3: which of its resources the message has too many of. */
+/* req: version-two-08 5.3.3 #6 #10 #13 */
 static void answer_too_many(struct rr_msg *m)
 {
 	uint32_t chunks = count_read_chunks(&m->ch);
@@ -275,7 +279,7 @@ static enum rr_wire_rc v2_get_body(const uint8_t *buf, uint32_t len, struct rr_m
 	return c.rc;
 }
 
-/* req: version-two-08 10.1 #2 */
+/* req: version-two-08 10.1 #2, 5.3.3 #4 */
 static enum rr_wire_rc v2_decode(const uint8_t *buf, uint32_t len, struct rr_msg *m)
 {
 	enum rr_wire_rc rc;
@@ -302,7 +306,7 @@ static bool is_foreign_err_vers(const struct rr_msg *m)
 	return m->type == RR_ERROR && m->err == RR_ERR_VERS && m->vers != VERSION;
 }
 
-/* req: version-two-08 3.2 #1 #5, 10.1 #1 */
+/* req: version-two-08 3.2 #1 #2 #5, 10.1 #1 */
 static uint32_t v2_encode(const struct rr_msg *m, uint8_t *buf, uint32_t cap)
 {
 	const struct htype *h = by_type(m->type);

@@ -31,7 +31,6 @@ static uint32_t pulled_head(uint32_t i, const uint8_t *head, uint32_t n)
 	return id;
 }
 
-/* req: reliable-reply-00 i #2 */
 Test(engine_reliable, no_reply_chunk_is_offered_where_they_are_agreed)
 {
 	one_init(&o, REL, true);

@@ -28,6 +28,7 @@ static uint32_t pow2_above(uint32_t v)
 	return p;
 }
 
+/* req: rfc8166 3.3.3 #3 */
 int rr_shm_geo_init(struct rr_shm_geo *g, uint32_t recv_size, uint32_t recvs, uint64_t mem_size)
 {
 	if (recv_size < RR_SHM_RECV_MIN || recv_size > RR_SHM_RECV_MAX)

@@ -147,6 +147,7 @@ static void fence_judge(struct rr_shm *q, uint32_t handle)
 		rr_shm_fail(q, -ETIMEDOUT);
 }
 
+/* req: rfc8166 4.5.4 #1 */
 int rr_shm_fenced(struct rr_shm *q, struct rr_wc *wc, int n)
 {
 	uint32_t under = atomic_load_explicit(&q->lost, memory_order_relaxed) ? 0 : copying(q);
@@ -212,6 +213,7 @@ static void leave_access(struct rr_shm *q)
 
 /* What the wire and the key table say, against each other and against the mapping. The
  * answer is in our own memory, or it would be worth nothing. */
+/* req: rfc8166 8.1 #1 */
 static bool covers(const struct rr_shm *q, struct rr_shm_key *k, enum rr_rights right,
 		   const struct rr_seg *seg, uint32_t off, uint32_t len, uint64_t *start)
 {
