@@ -128,14 +128,9 @@ static void say_props(struct rr_eng *e, const struct rr_in *in, struct rr_op *op
 	rr_tx_encode(e, op);
 }
 
-<<<<<<< HEAD
 /* What the peer's properties mean for us; of a peer that says none their defaults. They are
  * taken once: none of ours can change later (§5.3.4). */
-=======
-/* What the peer's properties mean for us; of a peer that says none their defaults. They are taken once:
- * none of ours can change later (§5.3.4). */
 /* req: reliable-reply-00 - #10 */
->>>>>>> 9b201ea (scripts/conformance --reach: a unit test that is a proof enters the code that it proves)
 static void take_props(struct rr_eng *e, const struct rr_props *p)
 {
 	uint32_t most = rr_max(e->p.inline_send_max, e->p.inline_send);

@@ -393,14 +393,9 @@ static bool nothing_written(const struct rr_chunks *ch)
 	return sum == 0;
 }
 
-<<<<<<< HEAD
 /* With ring credits nothing is held for a call that was forgotten, and a reply that has left
  * its chunks unused needs nothing: what the app asked for, it gets, and that is no error. */
-=======
-/* With ring credits nothing is held for a call that was forgotten, and a reply that has left its chunks
- * unused needs nothing: what the app asked for, it gets, and that is no error. */
 /* req: rfc8166 3.3.3 #2 */
->>>>>>> 9b201ea (scripts/conformance --reach: a unit test that is a proof enters the code that it proves)
 static void unknown_inline(struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch)
 {
 	if (e->ring && nothing_written(ch) && e->rx.type == RR_MSG) {
