@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The run directory: which one it is, whether it can be trusted, names of files in it, and
+ * those of processes that are gone, which are removed. */
+
 #include "config/rundir.h"
 
 #include <dirent.h>

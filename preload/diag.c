@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Loads the diagnostics plugin when there is something to say, and says where
+ * a call came from. */
+
 #include "preload/diag.h"
 
 #include <dlfcn.h>

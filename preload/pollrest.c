@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Connections at rest in an array of poll() or select(): the wake-up fd stands in place of
+ * the app's. */
+
 #include "preload/pollrest.h"
 
 #include "core/base/os.h"

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The next definitions of all interposed names, bound when the first of them is called. */
+
 #include "preload/real.h"
 
 #include <dlfcn.h>

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The epoll set of connections at rest, for waits with many of them: one entry in the
+ * kernel's array stands for all. */
+
 #include "preload/restset.h"
 
 #include <errno.h>

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Memory for the length of one call, where it is too much for a signal handler's stack. */
+
 #include "preload/scratch.h"
 
 #include <errno.h>

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* What rdmarpc-stat prints: tables and JSON. */
+
 #include "tools/print.h"
 
 #include <inttypes.h>

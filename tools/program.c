@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Will this program load the library? Static and set-user-ID ones do not. */
+
 #include "tools/program.h"
 
 #include <elf.h>

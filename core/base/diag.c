@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The hook of diagnostics. preload/diag.c sets it; nobody else does. */
+
 #include "core/base/diag.h"
 
 void (*rr_diag_hook)(const char *what, int fd);

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Quantiles of a histogram whose buckets grow with their values. The counts are the caller's. */
+
 #include "core/base/hist.h"
 
 uint64_t rr_hist_low(unsigned bucket)

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The lock that outlives its holder: a word with the holder's thread and namespace in it.
+ * Whoever finds the holder dead takes the lock over; it is not recursive, and says so
+ * (-EDEADLK). */
+
 #include "core/base/lock.h"
 
 #include <errno.h>

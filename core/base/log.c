@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Lines of the log, put together without malloc, stdio or locale. Where they go is the
+ * sink's matter (preload/logsink.c). */
+
 #include "core/base/log.h"
 
 #include <errno.h>

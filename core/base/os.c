@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The table of system calls by which core reaches the kernel, and what needs no table. */
+
 #include "core/base/os.h"
 
 #include <errno.h>

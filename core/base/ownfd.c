@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Descriptors of ours, a bit for each number, and how they are moved out of the app's way. */
+
 #include "core/base/ownfd.h"
 
 #include <errno.h>

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The statistics segment, as its writer sees it: entries of connections are taken and put
+ * back without a lock. Who reads it is in tools/segment.c. */
+
 #include "core/base/stats_abi.h"
 
 #include <arpa/inet.h>

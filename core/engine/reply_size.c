@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* How large replies of a procedure have been: a small hash table that forgets, so that a
+ * call can offer memory for the next. It is a guess; bounds that are known are core/ulb's. */
+
 #include "core/base/compiler.h"
 #include "core/engine/reply_size.h"
 

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Reads and writes struct rr_hello as tagged fields. Bytes come from the peer: each length
+ * is checked before it is used. */
+
 #include <assert.h>
 
 #include "core/nego/hello.h"

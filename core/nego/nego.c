@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The offer and its answer as RPC messages, and the end mark. It judges bytes; it neither
+ * sends nor waits. */
+
 #include <assert.h>
 
 #include "core/nego/hello.h"

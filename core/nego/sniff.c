@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Is what an app writes the beginning of a record with an RPC call? */
+
 #include "core/nego/nego.h"
 #include "core/wire/cursor.h"
 #include "core/wire/recmark.h"

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The providers of this process: shm, which is built in, and verbs, which is loaded when
+ * something asks for a second one and there is a device. */
+
 #include "core/prov/prov.h"
 
 #include <dlfcn.h>

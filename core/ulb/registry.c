@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The bindings that there are, by program and version. */
+
 #include "core/base/compiler.h"
 #include "core/ulb/binding.h"
 #include "core/ulb/ulb.h"

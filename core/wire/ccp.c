@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The Connection Configuration Protocol of draft-02 as bytes. What is agreed by it is the
+ * engine's matter. */
+
 #include "core/wire/ccp.h"
 #include "core/wire/cursor.h"
 #include "core/wire/rpc.h"

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Private data of RDMA CM as bytes (RFC 8797). */
+
 #include "core/wire/cmdata.h"
 #include "core/wire/cursor.h"
 

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The codecs that there are, by version and dialect. */
+
 #include "core/base/compiler.h"
 #include "core/wire/codec.h"
 #include "core/wire/v1.h"

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The codec of dialect draft02: headers of version 1, and RDMA_MSGP. */
+
 #include "core/wire/cursor.h"
 #include "core/wire/draft02.h"
 #include "core/wire/v1.h"

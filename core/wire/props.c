@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Transport properties as bytes: a row for each that is known. */
+
 #include "core/wire/cursor.h"
 #include "core/wire/props.h"
 

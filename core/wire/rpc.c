@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* A look at the first words of an RPC message. No more of it is read. */
+
 #include "core/wire/cursor.h"
 #include "core/wire/rpc.h"
 

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The codec of dialect slides: version 1, with header types for what goes against the
+ * connection's direction. */
+
 #include "core/wire/chunks.h"
 #include "core/wire/v1.h"
 

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The codec of version 2 (version-two-08). It judges headers by themselves; what they mean
+ * for a connection is the engine's matter. */
+
 #include "core/wire/chunks.h"
 #include "core/wire/v1.h"
 #include "core/wire/v2.h"

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Memory that is given back all at once. */
+
 #include "tools/conform/arena.h"
 
 #include <err.h>

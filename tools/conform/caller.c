@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The program that makes a requester call: started, waited for, stopped. */
+
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>

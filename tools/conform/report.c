@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Results as text, JUnit XML and tables of requirements. */
+
 #include "tools/conform/report.h"
 
 static const char *const verdicts[] = {

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Finds case files, reads them, and plays them one after the other. */
+
 #include "tools/conform/suite.h"
 
 #include <err.h>

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The processes of a program that was started, and at which ports they listen, found in
+ * /proc. */
+
 #include "tools/run/family.h"
 
 #include <ctype.h>

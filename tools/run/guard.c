@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The two processes that register a program's native listeners with rpcbind while it runs, and
+ * take that back when it has ended. */
+
 #include "tools/run/guard.h"
 
 #include <arpa/inet.h>

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Calls of rpcbind's own protocol, by libtirpc. */
+
 #include "tools/run/rpcb.h"
 
 #include <errno.h>

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Shared memory of a connection: our region made and sealed, the peer's judged and mapped,
+ * both trimmed when idle. What is in a ring is not looked at here. */
+
 #include "core/prov/shm/shm_int.h"
 
 #include <errno.h>

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Messages in the rings: sending into the peer's, receiving from our own. Indices of the
+ * peer's are read once and checked before they are used. */
+
 #include "core/prov/shm/shm_int.h"
 
 #include <assert.h>
