@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Quantiles of a histogram whose buckets grow with their values. The counts are the caller's. */
+/* Quantiles of a histogram whose buckets grow with their values. The counts are the
+ * caller's. */
 
 #include "core/base/hist.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which native listeners the processes of a family really have, by their statistics segments. */
+/* Which native listeners the processes of a family really have, by their statistics
+ * segments. */
 
 #include "tools/run/doors.h"
 

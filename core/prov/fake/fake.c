@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A provider for tests: a link between two queue pairs of one process, driven step by step, whose
- * chances come from a seed. It is in no product. */
+/* A provider for tests: a link between two queue pairs of one process, driven step by step,
+ * whose chances come from a seed. It is in no product. */
 
 #include <errno.h>
 #include <stdlib.h>
