@@ -321,7 +321,7 @@ int rr_conn_enter(struct rr_conn *c, int fd, struct rr_lock **l)
 			rr_lock_drop(*l);
 			return -ECONNRESET;
 		}
-		if (rr_conn_rides((enum rr_conn_st)st) && c->owner != (int32_t)getpid())
+		if (rr_conn_rides((enum rr_conn_st)st) && c->owner != (int32_t)rr_pid())
 			rr_ride_orphan(c);
 		rr_upgrade_step(c, fd);
 		if (rr_conn_st(c) != RR_S_CARRIED)

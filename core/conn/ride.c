@@ -108,7 +108,7 @@ void rr_ride_yield(struct rr_conn *c)
 	if (rr_lock_take(&c->lock) == -EDEADLK)
 		return;
 	st = rr_conn_st(c);
-	if (c->owner == (int32_t)getpid()) {
+	if (c->owner == (int32_t)rr_pid()) {
 		if (st == RR_S_ASKED)
 			leave(c, RR_R_NO_FDS);
 		else if (st == RR_S_HEARD || (st == RR_S_SAID && rr_answer_withdraw(c)))
