@@ -20,6 +20,12 @@
 
 static struct rr_conf conf;
 
+/* What filters answer. What else there may be is not ours to judge: emulators differ. */
+static bool is_refusal(int error)
+{
+	return error == EPERM || error == EACCES || error == ENOSYS;
+}
+
 /* A system call that a filter (seccomp) refuses, of those without which not even a connection
  * that stays on TCP can be looked after; NULL none. Asked by calls that fail otherwise, too: no
  * descriptor is -1. */
@@ -34,10 +40,10 @@ static const char *forbidden(void)
 	const char *which = NULL;
 	int saved = errno;
 
-	if (syscall(SYS_ppoll, NULL, 0, &no_time, NULL, 0) < 0)
+	if (syscall(SYS_ppoll, NULL, 0, &no_time, NULL, 0) < 0 && is_refusal(errno))
 		which = "ppoll";
 	for (size_t i = 0; i < rr_array_size(calls) && !which; i++)
-		if (syscall(calls[i].nr, -1, 0, 0, 0, 0, 0) < 0 && errno != EBADF)
+		if (syscall(calls[i].nr, -1, 0, 0, 0, 0, 0) < 0 && is_refusal(errno))
 			which = calls[i].name;
 	errno = saved;
 	return which;
