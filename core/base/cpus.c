@@ -19,7 +19,7 @@
 
 /* Not on the app's stack, which may be a signal handler's. One thread at a time, the one that
  * has set busy. */
-static _Atomic bool busy;
+static _Atomic uint32_t busy;
 static char words[64], path[512], groups[1024];
 
 uint32_t rr_cpu_here(void)

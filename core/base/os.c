@@ -65,7 +65,7 @@ void rr_os_nap(rr_time t)
 static _Atomic int32_t *wiped_page(void)
 {
 	static _Atomic int32_t *_Atomic page;
-	static _Atomic bool tried;
+	static _Atomic uint32_t tried;
 	_Atomic int32_t *p = atomic_load_explicit(&page, memory_order_acquire);
 	void *fresh;
 

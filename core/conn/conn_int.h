@@ -310,7 +310,7 @@ enum rr_conn_st {
 struct rr_conn {
 	/* First what a wait looks at, of each connection in its array. */
 	_Atomic uint32_t state;		/* enum rr_conn_st; written under lock */
-	_Atomic bool changed;
+	_Atomic uint32_t changed;	/* 0 or 1: not every machine exchanges bytes without a library */
 	_Atomic bool relayed;		/* used by a forked child: for the app it is the kernel's */
 	_Atomic int rest;		/* at rest (rr_conn_rest()): 1 + its wake_fd; 0 not; see rr_conn_hold() */
 	_Atomic uint32_t sleepers;	/* threads asleep for it (rr_conn_arm(), rr_conn_rest()) */

@@ -53,7 +53,7 @@ bool rr_upgrade_unseen(const struct rr_conn *c)
 
 enum rr_reason rr_upgrade_why(const struct rr_prov_ops *ops, int rc, enum rr_reason other)
 {
-	static _Atomic bool told;
+	static _Atomic uint32_t told;
 
 	if (rc == -ECHILD)
 		return RR_R_FORKED;

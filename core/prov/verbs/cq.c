@@ -8,7 +8,7 @@
 
 bool rr_verbs_pull(struct rr_vq *v)
 {
-	bool not_busy = false;
+	uint32_t not_busy = 0;
 	uint32_t head, tail, at, room;
 	int n;
 

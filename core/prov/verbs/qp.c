@@ -150,7 +150,7 @@ int rr_verbs_qp_make(struct rr_qp *qp, struct rr_vq *v)
 /* Threads may look at the CQ without the caller's lock: from here on none does. */
 static void cq_free(struct rr_vq *v)
 {
-	bool not_busy = false;
+	uint32_t not_busy = 0;
 
 	while (!atomic_compare_exchange_weak_explicit(&v->cq_busy, &not_busy, true,
 						      memory_order_acquire,

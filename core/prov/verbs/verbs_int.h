@@ -182,7 +182,7 @@ struct rr_vq {
 
 	/* completions taken from the CQ and not yet looked at: peek() has no lock of the
 	 * caller's */
-	_Atomic bool cq_busy;
+	_Atomic uint32_t cq_busy;
 	_Atomic uint32_t raw_head, raw_tail;
 	uint32_t raw_seen;	/* of them, those before this are in our books */
 	uint32_t raw_cap;	/* power of two */
