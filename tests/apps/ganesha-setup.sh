@@ -14,7 +14,7 @@ helper rpcbind -f -w
 waitport 111
 path=$W/exp ceph_block=
 if [ "${FSAL:-}" = CEPH ]; then
-	. "$HERE/../ceph.sh"
+	. "$HERE/ceph.sh"
 	helper $ceph_command $HOST
 	await test -e $W/ceph/ready || { tail -n 20 $W/helper.log; die "no Ceph"; }
 	path=/

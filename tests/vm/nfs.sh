@@ -92,7 +92,7 @@ knfsd_down() {
 
 # A file system of Ceph: it has what FSAL_VFS has not, delegations, ACLs and extended attributes.
 ceph_up() {
-	. "$(dirname "${BASH_SOURCE[0]}")/../ceph.sh"
+	. "$(dirname "${BASH_SOURCE[0]}")/../apps/ceph.sh"
 	background "$W/ceph.out" $ceph_command 10.9.0.1
 	for ((i = 0; i < 600; i++)); do
 		[ ! -e "$W/ceph/ready" ] || return
