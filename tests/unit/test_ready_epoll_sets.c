@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Several numbers, several sleepers, several sets, sets within sets. */
+#include <errno.h>
+#include <sys/syscall.h>
+
 #include "tests/unit/ready_epoll.h"
 
 Test(ready_epoll_sets, closing_the_last_fd_ends_its_watch)
@@ -178,4 +181,39 @@ Test(ready_epoll_sets, a_level_left_unread_keeps_the_outer_set_ready)
 		expect(&outer, EPOLLIN);
 		expect(&o, EPOLLIN);
 	}
+}
+
+/* One that another process has sent, or that was made behind our back: it is taken in with the first connection. What
+ * is no set is not. */
+Test(ready_epoll_sets, a_set_that_nobody_saw_being_made)
+{
+	struct one o = { .ep = (int)syscall(SYS_epoll_create1, EPOLL_CLOEXEC) };
+	struct epoll_event ev = { .events = EPOLLIN }, once = { .events = EPOLLIN | EPOLLONESHOT };
+	struct rr_ep_set *s;
+	int pipes[2];
+
+	cr_assert_eq(pipe(pipes), 0);
+	once.data.u64 = 99;
+	o.fd = tcp(&o.peer);
+	o.c = rr_fake_conn(o.fd, RR_FAKE_CARRIED);
+	cr_assert_null(rr_ep_at(o.ep));
+	cr_assert_eq(write(pipes[1], "", 1), 1);
+	cr_assert_eq(epoll_ctl(o.ep, EPOLL_CTL_ADD, pipes[0], &once), 0);
+	errno = EXDEV;
+	o.c->ready = POLLIN;
+	ctl(o.ep, EPOLL_CTL_ADD, o.fd, EPOLLIN);
+	cr_assert_eq(errno, EXDEV);
+	s = rr_ep_at(o.ep);
+	cr_assert_not_null(s);
+	rr_file_put(&s->f);
+	for (int seen = 0, i = 0; seen != 3; i++) {
+		int n = look(&o, 10000);
+
+		cr_assert_lt(i, 4);
+		for (int k = 0; k < n; k++)
+			seen |= o.ev[k].data.u64 == once.data.u64 ? 1 : 2;
+	}
+	cr_assert_eq(rr_wrap_epoll_ctl(pipes[0], EPOLL_CTL_ADD, o.fd, &ev), -1);
+	cr_assert_eq(errno, EINVAL);
+	cr_assert_null(rr_ep_at(pipes[0]));
 }
