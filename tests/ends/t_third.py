@@ -123,6 +123,18 @@ def mapped(pid):
         return int(f.read().split()[0]) * 4096
 
 
+def queued(pid):
+    """Seconds that its threads have waited for a CPU, so far."""
+    total = 0
+    for t in os.listdir('/proc/%d/task' % pid):
+        try:
+            with open('/proc/%d/task/%s/schedstat' % (pid, t)) as f:
+                total += int(f.read().split()[1])
+        except FileNotFoundError:
+            pass
+    return total / 1e9
+
+
 def descriptors(pid):
     return len(os.listdir('/proc/%d/fd' % pid))
 
@@ -156,10 +168,13 @@ class Abuse:
         peers = [abuser(self.name, carrier, port, SECONDS + (2 if counts else 1), self.connections) for _ in range(self.processes)]
         for p in peers:
             same(p.stdout.readline(), 'ready\n', 'the abuser')
+        waits = queued(server.pid)
+        waited = dict((k, -queued(a.p.pid)) for k, a in (('plain', plain), ('carried', carried)))
         probes = [(k, a, a.start('probe(%d, %d, %d, %r)' % (port, SECONDS, prog, self.anew)))
                   for k, a in (('plain', plain), ('carried', carried))]
         for k, a, t in probes:
             seen[k] = a.result(t)
+            seen[k]['queued'] = max(waited[k] + queued(a.p.pid), 0.0) + max(queued(server.pid) - waits, 0.0)
         seen['mem'] += memory(server.pid)
         seen['fds'] += descriptors(server.pid)
         seen['mapped'] += mapped(server.pid)
@@ -189,10 +204,13 @@ def answered(tcp, shm):
 
 
 def in_time(tcp, shm):
+    """Waiting for a CPU is not the peer's doing: with so much of it in all, the slowest calls can have waited so long each."""
     for who in 'plain', 'carried':
-        for q in 'p50', 'p90':
-            check(shm[who][q] <= 5 * tcp[who][q] + 0.02, "%s of the %s client's calls: %.1f ms, under the same abuse by TCP %.1f ms" %
-                  (q, who, 1000 * shm[who][q], 1000 * tcp[who][q]))
+        for q, above in ('p50', 0.5), ('p90', 0.1):
+            of_cpu = shm[who]['queued'] / max(1, int(above * shm[who]['calls']))
+            check(shm[who][q] <= 5 * tcp[who][q] + 0.02 + of_cpu,
+                  "%s of the %s client's calls: %.1f ms, under the same abuse by TCP %.1f ms; %.1f ms may be waits for a CPU" %
+                  (q, who, 1000 * shm[who][q], 1000 * tcp[who][q], 1000 * of_cpu))
 
 
 def no_naps(tcp, shm):
