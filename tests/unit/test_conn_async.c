@@ -228,6 +228,37 @@ Test(conn_async, a_slow_reader_gets_everything_in_the_end)
 	close_pair();
 }
 
+/* However much of the memory is free: what the app sends has to fit beside it. */
+Test(conn_async, what_nobody_reads_takes_no_more_than_half_of_the_memory)
+{
+	const size_t one = 300000, most = rr_align(one + 64, (size_t)RR_POOL_PAGE);
+	size_t sent = 0, used;
+
+	open_pair(true, 10, true, 19);
+	round_trip(1, 0, 0);
+	for (uint32_t i = 0; i < 6; i++) {
+		size_t n = rr_test_call(out, 10 + i, one, i);
+
+		cr_assert_eq(rr_end_send(&p.client, &p.server, out, n), (ssize_t)n);
+		sent += n;
+	}
+	for (int i = 0; i < 3000; i++) {
+		rr_end_poll(&p.server, POLLIN);
+		rr_end_poll(&p.client, POLLIN);
+	}
+	used = (size_t)p.server.c->share->pool.used * RR_POOL_PAGE;
+	cr_assert_leq(used, rr_own_ahead());
+	cr_assert_gt(used + most, rr_own_ahead(), "and of that all");
+	for (size_t got = 0; got < sent;) {
+		ssize_t k = rr_end_try_recv(&p.server, in, rr_min(sizeof(in), sent - got), 0);
+
+		cr_assert(k > 0 || k == -EAGAIN);
+		got += k > 0 ? (size_t)k : 0;
+		rr_end_poll(&p.client, POLLIN);
+	}
+	close_pair();
+}
+
 /* The link is lost in the midst of it: what is delivered is right, and the rest is an error. */
 Test(conn_async, a_loss_at_any_step_truncates_nothing)
 {

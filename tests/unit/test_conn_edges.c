@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <string.h>
@@ -182,6 +183,81 @@ Test(conn_edges, shutdown_for_reading_before_the_first_call_is_no_close_by_the_s
 	shutdown(p.client.fd, SHUT_RD);
 	cr_assert_eq(rr_end_send(&p.client, &p.server, out, n), (ssize_t)n);
 	cr_assert_eq(rr_end_recv(&p.server, NULL, in, n), (ssize_t)n);
+}
+
+/* A signal handler that interrupted a call on the connection can do nothing with it. */
+Test(conn_edges, shutdown_inside_another_call_of_the_thread_changes_nothing)
+{
+	struct rr_lock *l;
+
+	carried();
+	cr_assert_eq(rr_conn_hold(p.client.c, &l), RR_S_CARRIED);
+	cr_assert_eq(rr_conn_shutdown(p.client.c, p.client.fd, SHUT_RDWR), -EDEADLK);
+	cr_assert_eq(rr_lock_try(l), -EDEADLK, "nor is the lock dropped that the other call has");
+	rr_lock_drop(l);
+	cr_assert_not(p.client.c->shut_rd);
+	cr_assert_not(p.client.c->shut_wr);
+	cr_assert_eq(rr_end_poll(&p.client, POLLIN | POLLOUT), POLLOUT);
+}
+
+/* Half a connection is not worth an upgrade. */
+Test(conn_edges, shutdown_for_reading_and_writing_before_the_first_call)
+{
+	cr_assert_eq(rr_conn_shutdown(p.client.c, p.client.fd, SHUT_WR), 0);
+	cr_assert(rr_conn_is_tcp(p.client.c));
+}
+
+/* Who looks for a connection in a list may find one whose last user has just gone. */
+Test(conn_edges, a_connection_that_nobody_has_any_more_is_not_kept)
+{
+	struct rr_conn *c = p.client.c;
+
+	cr_assert_eq(c->refs, 1);
+	cr_assert(rr_conn_keep(c));
+	cr_assert_eq(c->refs, 2);
+	c->refs = 0;
+	cr_assert_not(rr_conn_keep(c));
+	cr_assert_eq(c->refs, 0);
+	c->refs = 2;
+	rr_conn_free(c);
+	cr_assert_eq(c->refs, 1);
+}
+
+enum { OFTEN = 5000000 };	/* long enough for threads to meet on any machine */
+
+static void *keep_often(void *c)
+{
+	bool kept = true;
+
+	for (int i = 0; i < OFTEN; i++)
+		kept &= rr_conn_keep(c);
+	cr_assert(kept);
+	return NULL;
+}
+
+Test(conn_edges, each_of_several_threads_that_keep_a_connection_counts)
+{
+	struct rr_conn *c = p.client.c;
+	pthread_t t;
+
+	cr_assert_eq(pthread_create(&t, NULL, keep_often, c), 0);
+	keep_often(c);
+	pthread_join(t, NULL);
+	cr_assert_eq(c->refs, 1 + 2 * OFTEN);
+	c->refs = 1;
+}
+
+/* Threads that spin look at memory, and would not see the FIN. */
+Test(conn_edges, the_end_shows_to_who_spins)
+{
+	carried();
+	cr_assert_eq(rr_end_try_recv(&p.server, in, 1, 0), -EAGAIN);
+	cr_assert_not(rr_conn_peek(p.server.c, POLLIN));
+	rr_conn_shutdown(p.client.c, p.client.fd, SHUT_WR);
+	shutdown(p.client.fd, SHUT_WR);
+	p.server.c->share->rx.checked = 0;
+	cr_assert_eq(rr_end_poll(&p.server, POLLIN) & POLLIN, POLLIN);
+	cr_assert(rr_conn_peek(p.server.c, POLLIN));
 }
 
 /* --- whom to ask --- */

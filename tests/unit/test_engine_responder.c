@@ -192,6 +192,25 @@ CASE(more_segments_in_a_chunk_than_configured_get_err_chunk)
 	cr_assert_eq(o.count.v[RR_C_chunk_limits], 1);
 }
 
+/* What no configuration could take is a limit, and counted as such; what is no list at all is not. */
+CASE(more_chunks_than_there_is_room_for_get_err_chunk)
+{
+	uint8_t b[8192];
+	uint32_t n = WORDS(b, 5, 1, 20, MSG);
+
+	for (uint32_t i = 0; i < 200; i++)
+		n += WORDS(b + n, 1, 4 * i, 0x20 + i, 4, 0, 0);
+	n += WORDS(b + n, 0, 0, 0, A_CALL(5));
+	one_recv(&o, b, n, 0);
+	assert_err_chunk(5);
+	cr_assert_eq(o.count.v[RR_C_chunk_limits], 1);
+	one_clear(&o);
+	o.count.v[RR_C_err_chunk_sent] = 0;
+	ONE_RECV(&o, 6, 1, 20, MSG, 7, 0, 0, A_CALL(6));
+	assert_err_chunk(6);
+	cr_assert_eq(o.count.v[RR_C_chunk_limits], 1);
+}
+
 /* 8166 §3.5.3: segments of any length */
 /* req: rfc8166 4.6.2 #1 */
 CASE(a_long_call_is_pulled_as_its_segments_lie_and_delivered_without_done)

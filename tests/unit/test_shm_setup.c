@@ -167,6 +167,7 @@ Test(shm_setup, one_descriptor_per_connection_remains_high_and_close_on_exec,
 		int fd = i ? p.c->wake_fd : p.s->wake_fd;
 
 		cr_assert_geq(fd, rr_ownfd_floor(fd));
+		cr_assert(rr_ownfd_is(fd), "the app's close loops spare it");
 		cr_assert_eq(fcntl(fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
 		cr_assert_eq(fcntl(fd, F_GETFL) & O_NONBLOCK, O_NONBLOCK);
 	}
@@ -625,6 +626,38 @@ Test(shm_setup, a_file_may_be_as_large_as_the_limit_is, .init = init, .fini = fi
 		if (less)
 			shm_pair_close(&p);
 	}
+}
+
+static size_t address_space(void)
+{
+	unsigned long pages = 0;
+	FILE *f = fopen("/proc/self/statm", "r");
+
+	cr_assert_eq(fscanf(f, "%lu", &pages), 1);
+	fclose(f);
+	return pages * RR_PAGE;
+}
+
+/* RLIMIT_AS. */
+Test(shm_setup, no_address_space_is_an_error_not_a_leak, .init = init, .fini = fini)
+{
+	struct rlimit was, lim;
+	int rc[2], before;
+
+	cr_assert_eq(ops->prepare(p.c, &p.cp, &p.offer), 0);
+	before = open_fds();
+	cr_assert_eq(getrlimit(RLIMIT_AS, &was), 0);
+	lim = (struct rlimit){ address_space() + (256 << 10), was.rlim_max };
+	for (int i = 0; i < 2; i++) {
+		cr_assert_eq(setrlimit(RLIMIT_AS, &lim), 0);
+		rc[i] = ops->answer(p.s, &p.sp, &p.offer, &p.answer);
+		cr_assert_eq(setrlimit(RLIMIT_AS, &was), 0);
+		ops->close(p.s);
+		memset(p.s, 0, ops->qp_size(&p.sp));
+	}
+	cr_assert_eq(rc[0], -ENOMEM);
+	cr_assert_eq(rc[1], -ENOMEM);
+	cr_assert(open_fds_get_to(before));
 }
 
 Test(shm_setup, low_numbers_do_where_high_ones_are_not_allowed, .init = init, .fini = fini)
