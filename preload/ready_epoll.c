@@ -133,7 +133,8 @@ static struct rr_ep_set *set_for(int epfd, int op, struct rr_sock *so)
 	if (s || op != EPOLL_CTL_ADD || !rr_sock_conn(so) || !rr_may_track())
 		return s;
 	/* A set says EFAULT if it has events, and keeps them. */
-	if (syscall(SYS_epoll_pwait, epfd, NULL, 1, 0, NULL, 8) < 0 && errno != EFAULT && errno != EINTR)
+	if (syscall(SYS_epoll_pwait, epfd, NULL, 1, 0, NULL, 8) < 0 && errno != EFAULT &&
+	    errno != EINTR)
 		return NULL;
 	rr_ep_new(epfd);
 	return rr_ep_at(epfd);
