@@ -521,7 +521,7 @@ void rr_conn_disarm(struct rr_conn *c, int fd)
 {
 	struct rr_lock *l;
 
-	/* pairs with the acquire in others_asleep() */
+	/* pairs with the acquire in listens() */
 	atomic_fetch_sub_explicit(&c->sleepers, 1, memory_order_acq_rel);
 	if (rr_conn_relayed(c, fd) || rr_conn_st(c) != RR_S_CARRIED || rr_conn_hold(c, &l) < 0)
 		return;

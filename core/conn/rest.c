@@ -70,7 +70,7 @@ int rr_conn_rest(struct rr_conn *c)
 
 void rr_conn_rested(struct rr_conn *c)
 {
-	/* pairs with the acquire in others_asleep() */
+	/* pairs with the acquire in listens() */
 	atomic_fetch_sub_explicit(&c->sleepers, 1, memory_order_acq_rel);
 }
 

@@ -32,7 +32,8 @@ static int show(unw_cursor_t *c, unsigned n, const char *skip, rr_diag_line *lin
 	if (unw_get_reg(c, UNW_REG_IP, &ip) || !ip || !dladdr((void *)(ip - 1), &in) ||
 	    !in.dli_fname)
 		return 0;
-	if (!strcmp(in.dli_fname, skip) || !strcmp(last_part(in.dli_fname), "librpcrdma_diag.so"))
+	if (!strcmp(in.dli_fname, skip) ||
+	    !strcmp(last_part(in.dli_fname), "librpcrdma_diag.so"))
 		return 0;
 	if (unw_get_proc_name(c, symbol, sizeof(symbol), &offset))
 		symbol[0] = '\0';

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Asks the rpcbind of each host for netids rdma and rdma6, and makes native rules of the answers. */
+/* Asks the rpcbind of each host for netids rdma and rdma6, and makes native rules of the
+ * answers. */
 
 #include "tools/run/resolve.h"
 
