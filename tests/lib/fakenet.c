@@ -6,6 +6,7 @@
 #include <netinet/in.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <linux/sockios.h>
 #include <linux/tcp.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -207,6 +208,8 @@ static int os_getsockopt(int fd, int level, int name, void *val, socklen_t *len)
 	}
 	if (level == SOL_SOCKET && name == SO_ERROR)
 		v = take_error(e);
+	else if (level == SOL_SOCKET && name == SO_SNDBUF)
+		v = 2 * FAKENET_ROOM;
 	*len = rr_min(*len, (socklen_t)sizeof(v));
 	memcpy(val, &v, *len);
 	return 0;
@@ -287,24 +290,46 @@ static int os_ioctl(int fd, unsigned long what, ...)
 	struct end *e = end_of(fd);
 	va_list ap;
 
-	if (!e || what != FIONREAD)
+	if (!e || (what != FIONREAD && what != SIOCOUTQ))
 		return fail(EINVAL);
 	va_start(ap, what);
-	*va_arg(ap, int *) = (int)e->n;
+	*va_arg(ap, int *) = (int)(what == FIONREAD ? e->n : other(e)->n);
 	va_end(ap);
 	return 0;
 }
 
+/* Each message in one piece, as one recv() or send(): a hindrance is one for all of it. */
 static ssize_t os_recvmsg(int fd, struct msghdr *m, int flags)
 {
-	(void)fd, (void)m, (void)flags;
-	return fail(EINVAL);
+	static uint8_t buf[FAKENET_ROOM];
+	size_t total = 0, at = 0;
+	ssize_t n;
+
+	for (size_t i = 0; i < m->msg_iovlen; i++)
+		total += m->msg_iov[i].iov_len;
+	n = os_recv(fd, buf, rr_min(total, sizeof(buf)), flags);
+	for (size_t i = 0; n > 0 && at < (size_t)n; i++) {
+		size_t k = rr_min(m->msg_iov[i].iov_len, (size_t)n - at);
+
+		memcpy(m->msg_iov[i].iov_base, buf + at, k);
+		at += k;
+	}
+	m->msg_controllen = 0;
+	return n;
 }
 
 static ssize_t os_sendmsg(int fd, const struct msghdr *m, int flags)
 {
-	(void)fd, (void)m, (void)flags;
-	return fail(EINVAL);
+	static uint8_t buf[FAKENET_ROOM];
+	size_t n = 0;
+
+	for (size_t i = 0; i < m->msg_iovlen && n < sizeof(buf); i++) {
+		size_t k = rr_min(m->msg_iov[i].iov_len, sizeof(buf) - n);
+
+		memcpy(buf + n, m->msg_iov[i].iov_base, k);
+		n += k;
+	}
+	return os_send(fd, buf, n, flags);
 }
 
 const struct rr_os fakenet_os = {
