@@ -16,7 +16,6 @@ without_plugin() { client env LD_PRELOAD="$W/bare/librpcrdma_shim.so" "$@"; }
 same_host() { env RDMARPC_VERBS=on LD_PRELOAD="$BUILD/librpcrdma_shim.so" RDMARPC_RUN_DIR="$W/client.run" "$@"; }
 devices=/dev/infiniband
 none="no RDMA device, or no permission to use it"
-one_host="one host without a run directory in common, and no RDMA device"	# as which both namespaces know each other
 
 mkdir -p "$W/client.run"
 lab_server svcrun same_host
@@ -28,15 +27,15 @@ lab two-hosts 'null ok 5' null 5
 AS=locks_no_more LOCK=8388608 tcp too-little-memory "memory for RDMA cannot be locked (RLIMIT_MEMLOCK)"
 AS=locks_no_more LOCK=67108864 lab memory-enough 'null ok 5' null 5
 mkdir "$W/bare" && cp "$BUILD/librpcrdma_shim.so" "$W/bare/"
-AS=without_plugin tcp no-plugin "$one_host"
+AS=without_plugin tcp no-plugin "$none"
 chmod 600 $devices/rdma_cm
-AS=by_nobody tcp no-permission "$one_host"
+AS=by_nobody tcp no-permission "$none"
 chmod 666 $devices/rdma_cm
 chmod 600 $devices/uverbs*
 AS=by_nobody tcp no-permission-for-the-device "provider cannot reach the peer"
 mkdir "$W/none"
 mount --bind "$W/none" $devices
-tcp private-devices-client "$one_host"
+tcp private-devices-client "$none"
 umount $devices
 lab_server_kill
 rm -rf "$W"/server.run*
@@ -58,7 +57,7 @@ chmod 666 $devices/*
 
 rdma link delete rxe0
 lab_server svcrun
-tcp no-device "$one_host"
+tcp no-device "$none"
 lab_server_kill
 rdma link add rxe0 type rxe netdev roce0
 lab_finish
