@@ -7,6 +7,8 @@
 set -u
 die() { echo "FAIL $*"; exit 1; }
 skip() { echo "$*"; exit 77; }
+# Bash calls this, in a process of its own, for what is no command and no function.
+command_not_found_handle() { echo "FAIL $1: no such command" >&2; kill $$; return 127; }
 need() { local c; for c; do command -v "$c" >/dev/null || skip "$c is not installed"; done; }
 
 W=$(mktemp -d /run/case.XXXXXX)
@@ -25,6 +27,7 @@ kernel_log() {	# what the cases before have read is gone from it
 	fi
 }
 trap cleanup EXIT
+trap 'exit 1' TERM
 
 # background FILE COMMAND...: its output goes to FILE; its pid is in $pid
 background() {

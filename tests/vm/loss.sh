@@ -72,8 +72,8 @@ device_elsewhere() {
 		ip addr add 10.9.0.1/24 dev roce1 && ip link set roce1 up && rdma link add rxe1 type rxe netdev roce1 ||
 		die "no other device"
 }
-# device_gone: waits for that end, not for ever; who holds the device is shown.
-device_gone() {
+# deletion_ends: waits for that end, not for ever; who holds the device is shown.
+deletion_ends() {
 	local i
 	for ((i = 0; i < 600; i++)); do
 		kill -0 $deletion 2>/dev/null || return 0
@@ -85,7 +85,7 @@ device_gone() {
 	die "the device does not go"
 }
 device_home() {
-	device_gone
+	deletion_ends
 	rdma link delete rxe1 && ip link del roce1 && ip addr add 10.9.0.1/24 dev roce0 &&
 		rdma link add rxe0 type rxe netdev roce0 || die "no device again"
 }

@@ -70,14 +70,14 @@ s.sendall(b''.join(call(i) for i in range(int(sys.argv[1]))))
 print('sent', flush=True)
 time.sleep(1000)
 P
-at() { # SIDE COMMAND...
+end() { # SIDE COMMAND...
 	RDMARPC_RULES="role=$1 port=20801 native=20901$([ "$1" = server ] || echo ' mode=require')" "$1" \
 		env RDMARPC_VERBS=off RDMARPC_NATIVE_SILENT=8 RDMARPC_UPGRADE_TIMEOUT_MS=${TIMEOUT:-1000} "${@:2}"
 }
 mkfifo "$W/never"
 exec 9<>"$W/never"
 third() { # NAME: us for its calls, in $us
-	us=$(TIMEOUT=20000 at client timeout 60 python3 "$W/third.py" 2>"$W/err") || die "$1: $(cat "$W/err"; cat "$W/server.out")"
+	us=$(TIMEOUT=20000 end client timeout 60 python3 "$W/third.py" 2>"$W/err") || die "$1: $(cat "$W/err"; cat "$W/server.out")"
 }
 # crowd COMMAND...: so many of them, which have said something
 crowd() {
@@ -99,7 +99,7 @@ crowd() {
 disperse() { local i; for i in $peers; do kill "$i" 2>/dev/null; wait "$i" 2>/dev/null; done; }
 channels() { find "/proc/$1/fd" -lname /dev/infiniband/rdma_cm | wc -l; }
 
-background "$W/server.out" at server python3 "$W/server.py"
+background "$W/server.out" end server python3 "$W/server.py"
 for ((i = 0; i < 100; i++)); do
 	ss -Hltn 'sport = :20801' | grep -q . && break
 	sleep 0.1

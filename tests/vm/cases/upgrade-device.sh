@@ -69,7 +69,7 @@ grep -q told "$W/idle" || wrong "the idle client was not told: $(cat "$W/idle")"
 # rxe cannot take a device from librdmacm, which keeps it open until its process ends
 lab_server_kill
 at who holds the device has ended
-device_gone
+deletion_ends
 at the device comes back
 rdma link add rxe0 type rxe netdev roce0 || wrong "no new link"
 rm -rf "$W"/server.run*
