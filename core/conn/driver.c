@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/base/compiler.h"
+#include "core/base/cpus.h"
 #include "core/base/log.h"
 #include "core/base/os.h"
 #include "core/conn/conn_int.h"
@@ -666,6 +667,15 @@ static void take_in(struct rr_share *sh, const struct rr_wc *wc, int n, rr_time 
 		rr_drv_run(sh, now);
 }
 
+/* On which CPU this end takes its messages in the peer is to know before it is answered: it does
+ * not spin there. Whoever finds each message there already never waits, and tells it nowhere else. */
+static void tell_cpu(struct rr_share *sh, rr_time now)
+{
+	sh->cpu_told = now;
+	if (sh->qp->ops->tell && !sh->prov_lost)
+		sh->qp->ops->tell(sh->qp, RR_TELL_CPU, rr_cpu_here());
+}
+
 /* No more than may have been there when it began: a peer that goes on sending what nothing becomes of keeps
  * nobody in here, and its next messages are found by who is about to sleep. */
 rr_time rr_drv_progress(struct rr_share *sh)
@@ -687,6 +697,8 @@ rr_time rr_drv_progress(struct rr_share *sh)
 		sh->rx.since += (uint32_t)n;
 		rr_idle_used(sh, now);
 		atomic_store_explicit(&sh->active, now, memory_order_relaxed);
+		if (now != sh->cpu_told)
+			tell_cpu(sh, now);
 		take_in(sh, wc, n, now);
 		if (n < RR_POLL_BATCH)
 			break;

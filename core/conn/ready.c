@@ -5,7 +5,6 @@
 #include <sched.h>
 
 #include "core/base/compiler.h"
-#include "core/base/cpus.h"
 #include "core/base/os.h"
 #include "core/conn/conn_int.h"
 #include "core/conn/spin.h"
@@ -88,14 +87,6 @@ static unsigned bits(struct rr_conn *c, struct rr_share *sh, int fd, unsigned wa
 	return got & (want | POLLERR | POLLHUP);
 }
 
-/* On which CPU this end is, the peer is to know: it does not spin there. */
-static void tell_cpu(struct rr_share *sh, uint32_t cpu, rr_time now)
-{
-	sh->cpu_told = now;
-	if (sh->qp->ops->tell && !sh->prov_lost)
-		sh->qp->ops->tell(sh->qp, RR_TELL_CPU, cpu);
-}
-
 /* How often the anchor is looked at, when nothing says that it has news. A living peer's end is told by its note, and a
  * dead one's by the wake-up fd. */
 static rr_time anchor_look(const struct rr_share *sh, unsigned want)
@@ -119,8 +110,6 @@ static unsigned carried_poll(struct rr_conn *c, int fd, unsigned want)
 	got = bits(c, sh, fd, want);
 	if (!got)
 		rr_hint_none(sh);
-	else if (now != sh->cpu_told)
-		tell_cpu(sh, rr_cpu_here(), now);
 	/* The peer's end shows beside bytes that nobody has read, and room to write. */
 	if (now - sh->rx.checked > anchor_look(sh, want)) {
 		rr_anchor_check(sh, fd, now);
