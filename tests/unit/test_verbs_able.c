@@ -310,6 +310,20 @@ Test(verbs_able, where_no_window_can_be_had_it_registers)
 	cr_assert(!v->windows, "it is remembered");
 }
 
+/* The kernel frees the newest first, and rxe cannot destroy what a window is bound by. */
+Test(verbs_able, no_window_is_older_than_the_queue_pair)
+{
+	cr_assert(v->windows);
+	cr_assert_eq(mws, 0);
+	can.alloc_mw = ENOMEM;
+	cr_assert(establish());
+	exposes(false);
+	can.alloc_mw = 0;
+	another();
+	cr_assert(establish());
+	exposes(true);
+}
+
 Test(verbs_able, where_none_is_free_now_it_registers_now)
 {
 	can.alloc_mw = ENOMEM;

@@ -3,11 +3,14 @@
  * what the kernel's driver says, and the driver's half in user space may know nothing of them
  * (bnxt_re: no alloc_mw, no BIND_MW) or of type 1 only (irdma, cxgb4).
  *
- * The first connection by a device allocates a window, binds it and invalidates it, before
- * anything else is posted. It does not wait for that: what it exposes is registered until the
- * window has been taken back. Where one of the three is refused, this connection and every
- * other by that device register. A bind that fails later ends this one connection: its queue
- * pair is in error. */
+ * The first connection by a device allocates a window and, when there is a queue pair, binds one
+ * and invalidates it, before anything else is posted. It does not wait for that: what it exposes
+ * is registered until the window has been taken back. Where one of the three is refused, this
+ * connection and every other by that device register. A bind that fails later ends this one
+ * connection: its queue pair is in error.
+ *
+ * No window is older than the queue pair it is bound by: of a process that is killed the kernel
+ * frees the newest first, and rxe takes a minute to destroy such a queue pair, and complains. */
 #include <errno.h>
 
 #include "core/base/compiler.h"
@@ -22,23 +25,30 @@ static void refute(struct rr_vq *v)
 	v->windows = false;
 }
 
-void rr_verbs_prove_alloc(struct rr_vq *v)
+/* NULL: v->windows is no longer set. */
+static struct ibv_mw *alloc_window(struct rr_vq *v)
 {
 	struct ibv_mw *mw;
 
-	if (!v->windows || rr_verbs_windows_of(v->id->verbs) == RR_V_PROVEN)
-		return;
 	errno = 0;
 	mw = ibv_alloc_mw(v->pd, IBV_MW_TYPE_2);
-	if (mw) {
-		v->mw[0].mw = mw;
-		v->mw_free[0] = 0;
-		v->nmw = v->nmw_free = 1;
-	} else if (errno == ENOMEM) {	/* another connection may have more of them */
-		v->windows = false;
-	} else {
+	if (!mw && errno != ENOMEM)	/* of those another connection may have more */
 		refute(v);
-	}
+	v->windows = mw;
+	return mw;
+}
+
+static bool to_prove(const struct rr_vq *v)
+{
+	return v->windows && rr_verbs_windows_of(v->id->verbs) != RR_V_PROVEN;
+}
+
+void rr_verbs_prove_alloc(struct rr_vq *v)
+{
+	struct ibv_mw *mw = to_prove(v) ? alloc_window(v) : NULL;
+
+	if (mw)
+		ibv_dealloc_mw(mw);
 }
 
 /* Bound, and taken back. 0, or errno: refused, and nothing is posted that matters. */
@@ -72,8 +82,13 @@ void rr_verbs_prove(struct rr_qp *qp, struct rr_vq *v)
 	int mr;
 
 	/* Who is invited (v->invite) is so by drivers of which it is known. */
-	if (!v->windows || v->invite || rr_verbs_windows_of(v->id->verbs) == RR_V_PROVEN)
+	if (v->invite || !to_prove(v))
 		return;
+	v->mw[0].mw = alloc_window(v);
+	if (!v->mw[0].mw)
+		return;
+	v->mw_free[0] = 0;
+	v->nmw = v->nmw_free = 1;
 	mr = rr_verbs_mem_use(qp, v, qp->mem, TRIAL);
 	v->trial_mr = (uint8_t)rr_max(mr, 0);
 	if (mr >= 0 && !post_trial(qp, v)) {

@@ -81,7 +81,7 @@ bool rr_verbs_is_note(struct rr_qp *qp, struct rr_vq *v, const struct rr_wc *wc)
 
 /* --- prove.c --- */
 
-/* Before the connection is made: v->windows is no longer set if the device cannot make one. */
+/* Before the queue pair is made: v->windows is no longer set if the device cannot make one. */
 void rr_verbs_prove_alloc(struct rr_vq *v);
 /* When it is made: posts the trial, if the device has not stood one. */
 void rr_verbs_prove(struct rr_qp *qp, struct rr_vq *v);
