@@ -3,14 +3,15 @@
  * what the kernel's driver says, and the driver's half in user space may know nothing of them
  * (bnxt_re: no alloc_mw, no BIND_MW) or of type 1 only (irdma, cxgb4).
  *
- * The first connection by a device allocates a window and, when there is a queue pair, binds one
- * and invalidates it, before anything else is posted. It does not wait for that: what it exposes
- * is registered until the window has been taken back. Where one of the three is refused, this
- * connection and every other by that device register. A bind that fails later ends this one
- * connection: its queue pair is in error.
+ * The first connection by a device allocates a window and, when there is a queue pair,
+ * binds one and invalidates it, before anything else is posted. It does not wait for that:
+ * what it exposes is registered until the window has been taken back. Where one of the
+ * three is refused, this connection and every other by that device register. A bind that
+ * fails later ends this one connection: its queue pair is in error.
  *
- * No window is older than the queue pair it is bound by: of a process that is killed the kernel
- * frees the newest first, and rxe takes a minute to destroy such a queue pair, and complains. */
+ * No window is older than the queue pair it is bound by: of a process that is killed the
+ * kernel frees the newest first, and rxe takes a minute to destroy such a queue pair, and
+ * complains. */
 #include <errno.h>
 
 #include "core/base/compiler.h"
