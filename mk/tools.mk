@@ -29,6 +29,9 @@ $(BUILD)/rdmarpc-run: $(call obj,$(RUN_SRC))
 vm-programs: $(BUILD)/tests/tools/rpcreg
 endif
 
+# rdmarpc-stat.
+$(BUILD)/rdmarpc-stat: $(call obj,$(wildcard tools/stat/*.c))
+
 # rdmarpc-check.
 CHECK_OBJ := $(call obj,$(wildcard tools/check/*.c) tools/run/procfs.c)
 $(BUILD)/rdmarpc-check: $(CHECK_OBJ)

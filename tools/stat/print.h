@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef RR_PRINT_H
-#define RR_PRINT_H
+#ifndef RR_STAT_PRINT_H
+#define RR_STAT_PRINT_H
 
 #include <stdio.h>
 

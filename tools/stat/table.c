@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The table of rdmarpc-stat. */
+#include "tools/stat/print.h"
+
+#include <inttypes.h>
+#include <unistd.h>
+
+/* Four characters at most before the unit, whatever the number. */
+static const char *short_number(uint64_t v, char buf[16])
+{
+	static const char units[] = " kMGTPE";
+	double d = (double)v;
+	unsigned u = 0;
+
+	if (v < 100000) {
+		snprintf(buf, 16, "%" PRIu64, v);
+		return buf;
+	}
+	for (; d >= 1000 && u < sizeof(units) - 2; u++)
+		d /= 1000;
+	snprintf(buf, 16, "%.*f%c", d < 100, d, units[u]);
+	return buf;
+}
+
+static const char *short_time(uint64_t ns, char buf[16])
+{
+	if (!ns)
+		snprintf(buf, 16, "-");
+	else if (ns < 10 * RR_MSEC)
+		snprintf(buf, 16, "%.1fus", (double)ns / 1e3);
+	else if (ns < 10 * RR_SEC)
+		snprintf(buf, 16, "%.0fms", (double)ns / 1e6);
+	else
+		snprintf(buf, 16, "%.0fs", (double)ns / 1e9);
+	return buf;
+}
+
+static uint64_t calls(const uint64_t *v)
+{
+	return v[RR_C_calls_sent] + v[RR_C_calls_received];
+}
+
+static uint64_t calls_before(const struct rr_procs *before, const struct rr_proc *p)
+{
+	for (uint32_t i = 0; before && i < before->n; i++)
+		if (before->p[i].pid == p->pid && before->p[i].ticks == p->ticks)
+			return calls(before->p[i].count);
+	return 0;
+}
+
+static void table_reasons(FILE *to, const struct rr_proc *p)
+{
+	const char *sep = "        tcp: ";
+
+	for (unsigned i = 1; i < RR_R_COUNT; i++) {
+		if (!p->reasons[i])
+			continue;
+		fprintf(to, "%s%" PRIu64 " %s", sep, p->reasons[i], rr_reason_text(i));
+		sep = ", ";
+	}
+	if (*sep == ',')
+		fputc('\n', to);
+}
+
+/* What waiting has cost in CPU time, and how often that saved a sleep. */
+static void table_spins(FILE *to, const struct rr_proc *p)
+{
+	uint64_t spins = p->count[RR_C_spins], paid = p->count[RR_C_spins_paid];
+	char a[16], b[16];
+
+	if (!spins)
+		return;
+	paid = rr_min(paid, spins);
+	fprintf(to, "        spun: %s in %s waits, of which %.1f %% saved a sleep\n",
+		short_time(p->count[RR_C_spun_ns], a), short_number(spins, b),
+		100 * (double)paid / (double)spins);
+}
+
+static void table_conn(FILE *to, const struct rr_proc_conn *c)
+{
+	char a[16], b[16];
+
+	fprintf(to, "        fd %-4d %s %s %s  %s %s%s%s", c->fd, c->local,
+		c->server ? "<-" : "->", c->peer, rr_carrier_name(c->carrier),
+		rr_state_name(c->state), c->dialect ? " " : "", rr_dialect_name(c->dialect));
+	if (c->dialect == RR_DIALECT_V2 + 1 && c->version == 1)	/* the peer knows no other */
+		fputs(", version 1", to);
+	fprintf(to, "%s%s%s  calls %s/%s\n", c->reason ? " (" : "", rr_reason_text(c->reason),
+		c->reason ? ")" : "", short_number(c->count[RR_C_calls_sent], a),
+		short_number(c->count[RR_C_calls_received], b));
+}
+
+/* A pid that is only its owner's word, or means something in another PID namespace, is in
+ * parentheses. */
+static const char *table_pid(const struct rr_proc *p, char buf[16])
+{
+	bool believed = p->verified || (!p->alive && (p->uid == 0 || p->uid == geteuid()));
+
+	snprintf(buf, 16, believed ? "%d" : "(%d)", p->pid);
+	return buf;
+}
+
+static void table_proc(FILE *to, const struct rr_proc *p, const struct rr_procs *before,
+		       double secs)
+{
+	char b[9][16];
+
+	fprintf(to, "%7s %5u %-15.15s %-5s %6s %6s %6s %8s %8s %8s %8s", table_pid(p, b[8]),
+		p->uid, p->comm,
+		p->alive ? "live" : p->ended ? "ended" : "died",
+		short_number(p->carriers[RR_CARRIER_SHM], b[0]),
+		short_number(p->carriers[RR_CARRIER_VERBS], b[1]),
+		short_number(p->carriers[RR_CARRIER_TCP], b[2]),
+		short_number(p->count[RR_C_calls_sent], b[3]),
+		short_number(p->count[RR_C_calls_received], b[4]),
+		short_time(rr_hist_quantile(p->hist, 0.5), b[5]),
+		short_time(rr_hist_quantile(p->hist, 0.99), b[6]));
+	if (before)
+		fprintf(to, " %8s", short_number((uint64_t)((double)(calls(p->count) -
+						 calls_before(before, p)) / secs), b[7]));
+	fputc('\n', to);
+}
+
+void rr_print_table(FILE *to, const struct rr_procs *all, const struct rr_procs *before,
+		    double secs, bool list, bool stopped)
+{
+	if (stopped)
+		fputs("new upgrades are stopped on this host\n", to);
+	fprintf(to, "%7s %5s %-15s %-5s %6s %6s %6s %8s %8s %8s %8s%s\n", "PID", "UID",
+		"COMMAND", "STATE",
+		"SHM", "VERBS", "TCP", "CALLSOUT", "CALLSIN", "P50", "P99",
+		before ? "  CALLS/S" : "");
+	for (uint32_t i = 0; i < all->n; i++) {
+		table_proc(to, &all->p[i], before, secs);
+		table_reasons(to, &all->p[i]);
+		table_spins(to, &all->p[i]);
+		for (uint32_t k = 0; list && k < all->p[i].nconns; k++)
+			table_conn(to, &all->p[i].conns[k]);
+	}
+}
