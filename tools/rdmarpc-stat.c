@@ -17,18 +17,20 @@
 
 static const char usage[] =
 	"usage: rdmarpc-stat [--json] [--list] [--watch[=seconds]] [pid]...\n"
+	"       rdmarpc-stat --openmetrics [pid]...\n"
 	"       rdmarpc-stat --stop | --start\n"
 	"       rdmarpc-stat --log-level=level [pid]...\n"
 	"  -j, --json             print JSON\n"
 	"  -l, --list             and each connection (also with pids)\n"
 	"  -w, --watch[=seconds]  again and again (default: every second)\n"
+	"      --openmetrics      print OpenMetrics text, for Prometheus\n"
 	"      --stop             no new upgrades on this host until --start\n"
 	"      --log-level=level  processes log off, error, warn, info, debug; configured: as "
 	"at their start\n"
 	"      --version          prints the version\n";
 
 struct options {
-	bool json, list, stop, start;
+	bool json, list, openmetrics, stop, start;
 	uint32_t log_level;	/* as in the segment, UINT32_MAX nothing */
 	double watch;		/* seconds; 0 once */
 	int *pids;
@@ -123,7 +125,9 @@ static void show_all(const struct rr_places *places, const struct options *o,
 {
 	bool stopped = rr_stop_any(places);
 
-	if (o->json)
+	if (o->openmetrics)
+		rr_print_openmetrics(stdout, all, places, stopped);
+	else if (o->json)
 		rr_print_json(stdout, all, places, stopped);
 	else
 		rr_print_table(stdout, all, before, o->watch, o->list || o->npids, stopped);
@@ -193,6 +197,7 @@ static void parse_stat_args(struct options *o, int argc, char **argv)
 		{ "json", no_argument, NULL, 'j' },
 		{ "list", no_argument, NULL, 'l' },
 		{ "watch", optional_argument, NULL, 'w' },
+		{ "openmetrics", no_argument, NULL, 'o' },
 		{ "stop", no_argument, NULL, 's' },
 		{ "start", no_argument, NULL, 'S' },
 		{ "version", no_argument, NULL, 'V' },
@@ -207,6 +212,7 @@ static void parse_stat_args(struct options *o, int argc, char **argv)
 		case 'j': o->json = true; break;
 		case 'l': o->list = true; break;
 		case 'w': o->watch = seconds(optarg); break;
+		case 'o': o->openmetrics = true; break;
 		case 's': o->stop = true; break;
 		case 'S': o->start = true; break;
 		case 'L': o->log_level = log_level(optarg); break;
@@ -225,6 +231,8 @@ static void parse_stat_args(struct options *o, int argc, char **argv)
 		add_pid(o, argv[optind]);
 	if (o->stop && o->start)
 		errx(2, "--stop or --start, not both");
+	if (o->openmetrics && (o->json || o->list || o->watch > 0))
+		errx(2, "--openmetrics shows all, once: without --json, --list and --watch");
 }
 
 int main(int argc, char **argv)

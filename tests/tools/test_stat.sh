@@ -11,8 +11,9 @@ mkdir -m 1777 "$T/run"
 
 # A process with a segment; it lives until its fifo is closed. $pid
 mkfifo "$T/in"
+mkseg=$BUILD/tests/tools/mkseg
 start() {
-	"$BUILD/tests/tools/mkseg" "$T/run" "$@" <"$T/in" >"$T/pid" &
+	"$mkseg" "$T/run" "$@" <"$T/in" >"$T/pid" &
 	exec 8>"$T/in"
 	until [ -s "$T/pid" ]; do sleep 0.02; done
 	pid=$(cat "$T/pid")
@@ -86,7 +87,73 @@ is "--stop twice" "$?" 0
 is "--start" "$("$stat" --json | jq .stopped):$(ls "$T/run")" "false:"
 "$stat" --start
 is "--start twice" "$?" 0
-for bad in --watch=x --watch=0 --watch=nan x 0 -5 "--stop --start" --what --log-level=loud; do
+# OpenMetrics, judged by a strict reader; its output is one sample a line, labels in order.
+samples() { "$@" --openmetrics 2>"$T/err" | /usr/bin/python3 tests/tools/openmetrics.py 2>&1; }
+names='command='\''mkseg'\'',pid='
+uid="uid='$(id -u)'"
+start
+samples "$stat" >"$T/samples"
+is "OpenMetrics: nothing but" "$(grep -v "^rdmarpc_[a-z_]*{.*} [0-9.]*\$" "$T/samples")" ""
+is "OpenMetrics: each counter is that of the JSON" \
+	"$(sed -n "s/^rdmarpc_\(rpcs\|messages\|bytes\|errors\|upgrade\)\(_[a-z_]*\){${names}'$pid',$uid} /\1\2 /p" "$T/samples" | sort)" \
+	"$("$stat" --json | jq -r '.processes[0] | {rpcs,messages,bytes,errors,upgrade} | to_entries[] | .key as $g | .value |
+		to_entries[] | "\($g)_\(.key)_total \(.value)"' | sort)"
+for line in "flow_spun_seconds_total{$names'$pid',$uid} 0.000120000" \
+	"connections_total{carrier='shm',$names'$pid',$uid} 2" "connections_total{carrier='tcp',$names'$pid',$uid} 1" \
+	"open_connections{carrier='shm',$names'$pid',$uid} 1" "tcp_connections_total{$names'$pid',reason='peer has no shim',$uid} 1" \
+	"process_state{$names'$pid',state='live',$uid} 1" "process_state{$names'$pid',state='died',$uid} 0" \
+	"rpc_latency_seconds_bucket{command='mkseg',le='0.000001024',pid='$pid',$uid} 99" \
+	"rpc_latency_seconds_bucket{command='mkseg',le='0.000524288',pid='$pid',$uid} 99" \
+	"rpc_latency_seconds_bucket{command='mkseg',le='0.001048576',pid='$pid',$uid} 100" \
+	"rpc_latency_seconds_count{$names'$pid',$uid} 100" "stopped{} 0" "directory_usable{directory='$T/run'} 1"; do
+	is "OpenMetrics: $line" "$(grep -c -F -x -e "rdmarpc_$line" "$T/samples")" 1
+done
+"$stat" --openmetrics >"$T/metrics"
+for spoil in '/EOF/d' 's/^# TYPE .*stopped.*//' '/^# HELP .*stopped/d' 's/_sent_total{/_sent{/' '/process_state/p' 's/le="+Inf"/le="2"/' \
+	's/_count{\(.*\) 100/_count{\1 99/' 's/le="0.000002048"} 99/le="0.000002048"} 98/' 's/",uid/,uid/' 's/pid=/comm="x\\y",pid=/'; do
+	is "OpenMetrics: the reader is strict: $spoil" "$(sed "$spoil" "$T/metrics" | /usr/bin/python3 tests/tools/openmetrics.py 2>&1 | cut -c -16)" \
+		"not OpenMetrics:"
+done
+is "OpenMetrics: by pid" "$(samples "$stat" "$pid" | grep -c process_start_time)" 1
+"$stat" --openmetrics 1 >/dev/null 2>&1
+is "OpenMetrics: another pid: status" "$?" 1
+# A dead process of the same pid, name and user: the living one is shown.
+cp "$T"/run/"$pid".* "$T/run/$pid.72340172838076673"
+printf '\001\001\001\001\001\001\001\001' | dd of="$T/run/$pid.72340172838076673" bs=1 seek=40 conv=notrunc 2>/dev/null
+q='[.processes[].alive]'
+is "a pid that was another's" "$(json)" "[true,false]"
+has "OpenMetrics: no series twice" "$(samples "$stat" | grep -e _sent_total -e state)" "process_state{$names'$pid',state='live',$uid} 1"
+end
+rm -f "$T"/run/*
+mkseg=$T/'a"b\c'
+cp "$BUILD/tests/tools/mkseg" "$mkseg"
+start
+has "OpenMetrics: a command of quotes and backslashes" "$(samples "$stat")" "rdmarpc_rpcs_calls_sent_total{command='a\"b\\\\c',pid='$pid',$uid} 11"
+end
+rm -f "$T"/run/*
+mkseg=$BUILD/tests/tools/mkseg
+line='two
+lines'
+mkdir -m 1777 "$T/$line"
+has "OpenMetrics: a directory's name with a newline" "$(RDMARPC_RUN_DIR=$T/$line samples "$stat")" "directory='$T/two\\nlines'} 1"
+has "OpenMetrics: a directory that others can change" "$(RDMARPC_RUN_DIR=$T/open samples "$stat")" "directory_usable{directory='$T/open'} 0"
+is "OpenMetrics: a directory that is not there" "$(RDMARPC_RUN_DIR=$T/none samples "$stat")" "rdmarpc_stopped{} 0"
+# In containers that share a run directory two living processes may have one number, name and user: they are added up.
+if [ "$(id -u)" = 0 ]; then
+	pids=
+	exec 8<>"$T/in"
+	for i in 1 2; do	# not within one tick: the second would not get the name
+		unshare -pf "$mkseg" "$T/run" <"$T/in" >"$T/pid.$i" 8>&- & pids="$pids $!"
+		until [ -s "$T/pid.$i" ]; do sleep 0.02; done
+		sleep 0.1
+	done
+	has "OpenMetrics: two of one name" "$(samples unshare -pf "$stat" | grep _calls_sent)" "rdmarpc_rpcs_calls_sent_total{${names}'1',$uid} 22"
+	exec 8>&-
+	wait $pids
+	rm -f "$T"/run/*
+fi
+
+for bad in "--openmetrics --json" "--openmetrics --watch" --watch=x --watch=0 --watch=nan x 0 -5 "--stop --start" --what --log-level=loud; do
 	"$stat" $bad >/dev/null 2>&1
 	is "usage: $bad" "$?" 2
 done
@@ -134,6 +201,8 @@ for seed in 1 2 3 4 5 6 7 8; do
 	is "hostile $seed: status" "$?:$(cat "$T/err")" "0:"
 	is "hostile $seed: JSON" "$(jq -r '.processes[0].pid' "$T/out" 2>&1)" "$pid"
 	is "hostile $seed: no control characters" "$(tr -d ' -~\n' <"$T/out" | wc -c)" 0
+	samples timeout 100 "$stat" >"$T/out"
+	is "hostile $seed: OpenMetrics" "$?:$(grep -c -F "process_start_time" "$T/out")" "0:1"
 	timeout 100 "$stat" "$pid" >"$T/out" 2>&1
 	is "hostile $seed: table" "$?:$(tr -d ' -~\n' <"$T/out" | wc -c)" "0:0"
 	kill -9 "$pid"

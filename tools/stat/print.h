@@ -10,6 +10,10 @@
 void rr_print_json(FILE *to, const struct rr_procs *all, const struct rr_places *places,
 		   bool stopped);
 
+/* OpenMetrics text. Its names are an interface, too. */
+void rr_print_openmetrics(FILE *to, const struct rr_procs *all, const struct rr_places *places,
+			  bool stopped);
+
 /* A table, a line for each process. before: what the same said secs ago, for rates, or NULL.
  * list: and a line for each connection. */
 void rr_print_table(FILE *to, const struct rr_procs *all, const struct rr_procs *before,

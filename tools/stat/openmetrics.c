@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* rdmarpc-stat --openmetrics: OpenMetrics 1.0 text. Only types that the older Prometheus text
+ * format has as well (counter, gauge, histogram), since node-exporter reads files as that. */
+#include "tools/stat/print.h"
+
+#include <err.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The histogram's buckets end at powers of two of nanoseconds, from 1 us to 1 s: there the
+ * segment's own, finer ones end, too. */
+#define OM_FIRST	10u
+#define OM_LAST		30u
+
+static const struct {
+	const char *group, *name, *help;
+} om_counters[] = {
+#define RR_COUNTER(group, name, help) { #group, #name, help },
+#include "core/base/counters.def"
+#undef RR_COUNTER
+};
+
+/* What is shown under one set of labels. */
+struct om_series {
+	struct rr_proc sum;			/* its conns are not looked at */
+	uint64_t open[RR_CARRIER_COUNT];	/* connections of the living */
+};
+
+struct om_all {
+	struct om_series *s;
+	uint32_t n;
+};
+
+/* --- one series for each set of labels --- */
+
+static bool om_same(const struct rr_proc *a, const struct rr_proc *b)
+{
+	return a->pid == b->pid && a->uid == b->uid && !strcmp(a->comm, b->comm);
+}
+
+/* Counts are whatever the owner of a segment wrote: a sum stays at the largest number. */
+static uint64_t om_plus(uint64_t a, uint64_t b)
+{
+	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+static void om_add(uint64_t *sum, const uint64_t *v, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		sum[i] = om_plus(sum[i], v[i]);
+}
+
+static void om_take(struct om_series *s, const struct rr_proc *p)
+{
+	*s = (struct om_series){ .sum = *p };
+	for (uint32_t i = 0; p->alive && i < p->nconns; i++)
+		if (p->conns[i].carrier < RR_CARRIER_COUNT)
+			s->open[p->conns[i].carrier]++;
+}
+
+/* Living processes of the same labels are of different PID namespaces: their counts are
+ * added up. Of the dead the last one is shown, where none lives. */
+static void om_fold(struct om_series *s, const struct rr_proc *p)
+{
+	struct om_series other;
+
+	om_take(&other, p);
+	if (!s->sum.alive) {
+		*s = other;
+		return;
+	}
+	if (!p->alive)
+		return;
+	om_add(s->open, other.open, RR_CARRIER_COUNT);
+	om_add(s->sum.carriers, p->carriers, RR_CARRIER_COUNT);
+	om_add(s->sum.reasons, p->reasons, RR_STAT_REASONS);
+	om_add(s->sum.count, p->count, RR_C_COUNT);
+	om_add(s->sum.hist, p->hist, RR_STAT_HIST);
+}
+
+/* all: the living first, the dead by age. */
+static struct om_all om_collect(const struct rr_procs *all)
+{
+	struct om_all m = { calloc(all->n + 1, sizeof(*m.s)), 0 };
+
+	if (!m.s)
+		err(1, NULL);
+	for (uint32_t i = 0; i < all->n; i++) {
+		uint32_t k = 0;
+
+		while (k < m.n && !om_same(&m.s[k].sum, &all->p[i]))
+			k++;
+		if (k < m.n)
+			om_fold(&m.s[k], &all->p[i]);
+		else
+			om_take(&m.s[m.n++], &all->p[i]);
+	}
+	return m;
+}
+
+/* --- lines --- */
+
+static void om_family(FILE *to, const char *name, const char *type, const char *help)
+{
+	fprintf(to, "# TYPE rdmarpc_%s %s\n# HELP rdmarpc_%s %s\n", name, type, name, help);
+}
+
+/* The value of a label: UTF-8, where a backslash, a quote and a newline are written as two
+ * characters. What else is not printable ASCII becomes '?'. */
+static void om_text(FILE *to, const char *text)
+{
+	for (; *text; text++) {
+		if (*text == '\n')
+			fputs("\\n", to);
+		else if (*text == '"' || *text == '\\')
+			fprintf(to, "\\%c", *text);
+		else
+			fputc((unsigned char)*text < ' ' || (unsigned char)*text >= 0x7f ?
+				      '?' : *text, to);
+	}
+}
+
+/* A sample up to its value. label: one more, or NULL. */
+static void om_sample(FILE *to, const char *name, const struct rr_proc *p, const char *label,
+		      const char *value)
+{
+	fprintf(to, "rdmarpc_%s{pid=\"%d\",command=\"", name, p->pid);
+	om_text(to, p->comm);
+	fprintf(to, "\",uid=\"%u\"", p->uid);
+	if (label) {
+		fprintf(to, ",%s=\"", label);
+		om_text(to, value);
+		fputc('"', to);
+	}
+	fputs("} ", to);
+}
+
+static void om_number(FILE *to, uint64_t v)
+{
+	fprintf(to, "%" PRIu64 "\n", v);
+}
+
+static void om_seconds(FILE *to, uint64_t ns)
+{
+	fprintf(to, "%" PRIu64 ".%09" PRIu64 "\n", ns / RR_SEC, ns % RR_SEC);
+}
+
+/* --- families --- */
+
+static void om_host(FILE *to, const struct rr_places *places, bool stopped)
+{
+	const char *fault;
+
+	om_family(to, "stopped", "gauge", "1: new upgrades are stopped on this host");
+	fprintf(to, "rdmarpc_stopped %d\n", stopped);
+	om_family(to, "directory_usable", "gauge",
+		  "0: something is wrong with a run directory that exists");
+	for (uint32_t i = 0; i < places->n; i++) {
+		fault = rr_places_fault(places, i);
+		if (fault && !strcmp(fault, RR_RUNDIR_MISSING))
+			continue;
+		fputs("rdmarpc_directory_usable{directory=\"", to);
+		om_text(to, places->dir[i]);
+		fprintf(to, "\"} %d\n", !fault);
+	}
+}
+
+static void om_processes(FILE *to, const struct om_all *m)
+{
+	om_family(to, "process_state", "gauge",
+		  "1 for the state that the process is in: live, ended in order, died");
+	for (uint32_t i = 0; i < m->n; i++) {
+		const struct rr_proc *p = &m->s[i].sum;
+
+		om_sample(to, "process_state", p, "state", "live");
+		om_number(to, p->alive);
+		om_sample(to, "process_state", p, "state", "ended");
+		om_number(to, !p->alive && p->ended);
+		om_sample(to, "process_state", p, "state", "died");
+		om_number(to, !p->alive && !p->ended);
+	}
+	om_family(to, "process_start_time_seconds", "gauge",
+		  "when the process made its statistics segment, since 1970");
+	for (uint32_t i = 0; i < m->n; i++) {
+		om_sample(to, "process_start_time_seconds", &m->s[i].sum, NULL, NULL);
+		om_seconds(to, m->s[i].sum.since_ns);
+	}
+}
+
+static void om_connections(FILE *to, const struct om_all *m)
+{
+	om_family(to, "connections", "counter", "connections that came to each carrier");
+	for (uint32_t i = 0; i < m->n; i++)
+		for (unsigned k = RR_CARRIER_TCP; k < RR_CARRIER_COUNT; k++) {
+			om_sample(to, "connections_total", &m->s[i].sum, "carrier",
+				  rr_carrier_name(k));
+			om_number(to, m->s[i].sum.carriers[k]);
+		}
+	om_family(to, "open_connections", "gauge",
+		  "connections that are open, by what carries them (none: not known yet)");
+	for (uint32_t i = 0; i < m->n; i++)
+		for (unsigned k = 0; k < RR_CARRIER_COUNT; k++) {
+			om_sample(to, "open_connections", &m->s[i].sum, "carrier",
+				  rr_carrier_name(k));
+			om_number(to, m->s[i].open[k]);
+		}
+	om_family(to, "tcp_connections", "counter",
+		  "connections that stayed on or went back to TCP, and why");
+	for (uint32_t i = 0; i < m->n; i++)
+		for (unsigned k = 0; k < RR_R_COUNT; k++) {
+			if (!m->s[i].sum.reasons[k])
+				continue;
+			om_sample(to, "tcp_connections_total", &m->s[i].sum, "reason",
+				  k ? rr_reason_text(k) : "none");
+			om_number(to, m->s[i].sum.reasons[k]);
+		}
+}
+
+/* A counter of nanoseconds is shown in seconds, and so named. */
+static void om_counter(FILE *to, const struct om_all *m, unsigned c)
+{
+	char name[80], sample[96];
+	size_t len = strlen(om_counters[c].name);
+	bool ns = len > 3 && !strcmp(om_counters[c].name + len - 3, "_ns");
+
+	snprintf(name, sizeof(name), "%s_%.*s%s", om_counters[c].group,
+		 (int)(ns ? len - 3 : len), om_counters[c].name, ns ? "_seconds" : "");
+	snprintf(sample, sizeof(sample), "%s_total", name);
+	om_family(to, name, "counter", om_counters[c].help);
+	for (uint32_t i = 0; i < m->n; i++) {
+		om_sample(to, sample, &m->s[i].sum, NULL, NULL);
+		(ns ? om_seconds : om_number)(to, m->s[i].sum.count[c]);
+	}
+}
+
+static void om_bucket(FILE *to, const struct rr_proc *p, const char *le, uint64_t count)
+{
+	om_sample(to, "rpc_latency_seconds_bucket", p, "le", le);
+	om_number(to, count);
+}
+
+static void om_histogram(FILE *to, const struct rr_proc *p)
+{
+	uint64_t count = 0;
+	double sum = 0;
+	unsigned i = 0;
+	char le[32];
+
+	for (unsigned shift = OM_FIRST; shift <= OM_LAST; shift++) {
+		for (; i < RR_STAT_HIST && rr_hist_low(i) < UINT64_C(1) << shift; i++)
+			count = om_plus(count, p->hist[i]);
+		snprintf(le, sizeof(le), "%.9f", (double)(UINT64_C(1) << shift) / 1e9);
+		om_bucket(to, p, le, count);
+	}
+	for (; i < RR_STAT_HIST; i++)
+		count = om_plus(count, p->hist[i]);
+	om_bucket(to, p, "+Inf", count);
+	om_sample(to, "rpc_latency_seconds_count", p, NULL, NULL);
+	om_number(to, count);
+	for (i = 0; i < RR_STAT_HIST; i++)	/* each at the middle of its bucket */
+		sum += (double)p->hist[i] *
+		       (double)(rr_hist_low(i) + rr_hist_low(i + 1)) / 2e9;
+	om_sample(to, "rpc_latency_seconds_sum", p, NULL, NULL);
+	fprintf(to, "%.9f\n", sum);
+}
+
+void rr_print_openmetrics(FILE *to, const struct rr_procs *all, const struct rr_places *places,
+			  bool stopped)
+{
+	struct om_all m = om_collect(all);
+
+	om_host(to, places, stopped);
+	om_processes(to, &m);
+	om_connections(to, &m);
+	for (unsigned c = 0; c < RR_C_COUNT; c++)
+		om_counter(to, &m, c);
+	om_family(to, "rpc_latency_seconds", "histogram",
+		  "time from a call to its reply, of the calls that were timed");
+	for (uint32_t i = 0; i < m.n; i++)
+		om_histogram(to, &m.s[i].sum);
+	fputs("# EOF\n", to);
+	free(m.s);
+}
