@@ -13,16 +13,22 @@
 #include "config/rundir.h"
 #include "tools/places.h"
 #include "tools/stat/print.h"
+#include "tools/stat/select.h"
 #include "tools/stat/stop.h"
 
 static const char usage[] =
-	"usage: rdmarpc-stat [--json] [--list] [--watch[=seconds]] [pid]...\n"
+	"usage: rdmarpc-stat [--json] [--list] [--watch[=seconds]] [--command=name]\n"
+	"                    [--port=number] [--sort=key] [pid]...\n"
 	"       rdmarpc-stat --openmetrics [pid]...\n"
 	"       rdmarpc-stat --stop | --start\n"
 	"       rdmarpc-stat --log-level=level [pid]...\n"
 	"  -j, --json             print JSON\n"
 	"  -l, --list             and each connection (also with pids)\n"
 	"  -w, --watch[=seconds]  again and again (default: every second)\n"
+	"      --command=name     only processes of that name\n"
+	"      --port=number      only connections with that port at one end\n"
+	"      --sort=key         by pid, uid, command, since, connections, calls, rate, "
+	"bytes, p50, p99\n"
 	"      --openmetrics      print OpenMetrics text, for Prometheus\n"
 	"      --stop             no new upgrades on this host until --start\n"
 	"      --log-level=level  processes log off, error, warn, info, debug; configured: as "
@@ -32,6 +38,7 @@ static const char usage[] =
 struct options {
 	bool json, list, openmetrics, stop, start;
 	uint32_t log_level;	/* as in the segment, UINT32_MAX nothing */
+	struct rr_select select;
 	double watch;		/* seconds; 0 once */
 	int *pids;
 	uint32_t npids;
@@ -120,19 +127,23 @@ static int set_levels(const struct rr_places *places, const struct options *o)
 	return rc || !done;
 }
 
-static void show_all(const struct rr_places *places, const struct options *o,
+/* False: none of them is wanted. */
+static bool show_all(const struct rr_places *places, const struct options *o,
 		     const struct rr_procs *all, const struct rr_procs *before)
 {
-	bool stopped = rr_stop_any(places);
+	struct rr_procs some = rr_select(all, &o->select, before);
+	bool stopped = rr_stop_any(places), any = some.n;
 
 	if (o->openmetrics)
-		rr_print_openmetrics(stdout, all, places, stopped);
+		rr_print_openmetrics(stdout, &some, places, stopped);
 	else if (o->json)
-		rr_print_json(stdout, all, places, stopped);
+		rr_print_json(stdout, &some, places, stopped);
 	else
-		rr_print_table(stdout, all, before, o->watch, o->list || o->npids, stopped);
+		rr_print_table(stdout, &some, before, o->watch, o->list || o->npids, stopped);
+	rr_procs_fini(&some);
 	if (fflush(stdout) || ferror(stdout))
 		err(1, "standard output");
+	return any;
 }
 
 static void watch_all(const struct rr_places *places, const struct options *o)
@@ -191,18 +202,41 @@ static void add_pid(struct options *o, const char *arg)
 	o->pids[o->npids++] = (int)pid;
 }
 
+enum {
+	OPT_COMMAND = 256, OPT_PORT, OPT_SORT, OPT_OPENMETRICS, OPT_STOP, OPT_START,
+	OPT_VERSION, OPT_LOG_LEVEL
+};
+
+static void check_together(const struct options *o)
+{
+	bool acts = o->stop || o->start || o->log_level != UINT32_MAX;
+
+	if (o->stop && o->start)
+		errx(2, "--stop or --start, not both");
+	if (o->openmetrics && (o->json || o->list || o->watch > 0))
+		errx(2, "--openmetrics shows all, once: without --json, --list and --watch");
+	if ((o->openmetrics || acts) && (rr_select_filters(&o->select) || o->select.sort))
+		errx(2, "--command, --port and --sort choose what is shown, by the table or "
+		     "--json");
+	if (o->select.sort == RR_SORT_RATE && !(o->watch > 0))
+		errx(2, "--sort=rate: only with --watch");
+}
+
 static void parse_stat_args(struct options *o, int argc, char **argv)
 {
 	static const struct option longs[] = {
 		{ "json", no_argument, NULL, 'j' },
 		{ "list", no_argument, NULL, 'l' },
 		{ "watch", optional_argument, NULL, 'w' },
-		{ "openmetrics", no_argument, NULL, 'o' },
-		{ "stop", no_argument, NULL, 's' },
-		{ "start", no_argument, NULL, 'S' },
-		{ "version", no_argument, NULL, 'V' },
+		{ "command", required_argument, NULL, OPT_COMMAND },
+		{ "port", required_argument, NULL, OPT_PORT },
+		{ "sort", required_argument, NULL, OPT_SORT },
+		{ "openmetrics", no_argument, NULL, OPT_OPENMETRICS },
+		{ "stop", no_argument, NULL, OPT_STOP },
+		{ "start", no_argument, NULL, OPT_START },
+		{ "version", no_argument, NULL, OPT_VERSION },
 		{ "help", no_argument, NULL, 'h' },
-		{ "log-level", required_argument, NULL, 'L' },
+		{ "log-level", required_argument, NULL, OPT_LOG_LEVEL },
 		{ 0 },
 	};
 	int c;
@@ -212,11 +246,14 @@ static void parse_stat_args(struct options *o, int argc, char **argv)
 		case 'j': o->json = true; break;
 		case 'l': o->list = true; break;
 		case 'w': o->watch = seconds(optarg); break;
-		case 'o': o->openmetrics = true; break;
-		case 's': o->stop = true; break;
-		case 'S': o->start = true; break;
-		case 'L': o->log_level = log_level(optarg); break;
-		case 'V':
+		case OPT_COMMAND: o->select.command = optarg; break;
+		case OPT_PORT: o->select.port = rr_select_port(optarg); break;
+		case OPT_SORT: o->select.sort = rr_select_sort(optarg); break;
+		case OPT_OPENMETRICS: o->openmetrics = true; break;
+		case OPT_STOP: o->stop = true; break;
+		case OPT_START: o->start = true; break;
+		case OPT_LOG_LEVEL: o->log_level = log_level(optarg); break;
+		case OPT_VERSION:
 			puts("rdmarpc-stat " RR_VERSION);
 			exit(0);
 		case 'h':
@@ -229,10 +266,7 @@ static void parse_stat_args(struct options *o, int argc, char **argv)
 	}
 	for (; optind < argc; optind++)
 		add_pid(o, argv[optind]);
-	if (o->stop && o->start)
-		errx(2, "--stop or --start, not both");
-	if (o->openmetrics && (o->json || o->list || o->watch > 0))
-		errx(2, "--openmetrics shows all, once: without --json, --list and --watch");
+	check_together(o);
 }
 
 int main(int argc, char **argv)
@@ -241,6 +275,7 @@ int main(int argc, char **argv)
 	struct options o = { .log_level = UINT32_MAX };
 	struct rr_places places;
 	struct rr_procs all;
+	bool any;
 	int rc;
 
 	parse_stat_args(&o, argc, argv);
@@ -255,10 +290,13 @@ int main(int argc, char **argv)
 	if (o.watch > 0)
 		watch_all(&places, &o);
 	all = read_all(&places, &o);
-	show_all(&places, &o, &all, NULL);
+	any = show_all(&places, &o, &all, NULL);
 	rc = missing(&all, &o);
 	if (!o.npids)
 		tell_places(&places, all.n);
+	if (all.n && !any)
+		warnx("none of the %u processes that are seen is one that was asked for",
+		      all.n);
 	rr_procs_fini(&all);
 	rr_places_fini(&places);
 	free(o.pids);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* mkseg DIR [hostile SEED]: a process with a statistics segment in DIR, as the shim makes it: one
+/* mkseg DIR [hostile SEED | port N]: a process with a statistics segment in DIR, as the shim makes it: one
  * connection over shm, one gone, one on TCP. Prints its pid, then waits for the end of its input.
- * hostile: then writes noise, strewn by SEED, into all that a reader looks at. */
+ * hostile: then writes noise, strewn by SEED, into all that a reader looks at. port: the peer of
+ * the first has port N, N calls and bytes more went to it in 4 us each, and there was a third one. */
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -21,9 +22,9 @@ static struct sockaddr_in at(const char *ip, unsigned port)
 	return in;
 }
 
-static void fill(struct rr_stat_seg *seg)
+static void fill(struct rr_stat_seg *seg, unsigned port, unsigned more)
 {
-	struct sockaddr_in local = at("127.0.0.1", 900), peer = at("127.0.0.1", 111);
+	struct sockaddr_in local = at("127.0.0.1", 900), peer = at("127.0.0.1", port);
 	struct rr_stat_conn *shm = rr_stats_claim(seg, 5, false), *gone, *tcp;
 
 	gone = rr_stats_claim(seg, 6, true);
@@ -31,7 +32,8 @@ static void fill(struct rr_stat_seg *seg)
 	rr_stats_addr(shm, (struct sockaddr *)&local, (struct sockaddr *)&peer);
 	rr_stats_state(seg, shm, RR_CS_CARRIED, RR_CARRIER_SHM, RR_R_NONE);
 	rr_stats_dialect(shm, RR_DIALECT_V2, 1);
-	rr_count(rr_stats_counters(shm), RR_C_calls_sent, 10);
+	rr_count(rr_stats_counters(shm), RR_C_calls_sent, 10 + more);
+	rr_count(rr_stats_counters(shm), RR_C_sent, more);
 	rr_count(rr_stats_counters(shm), RR_C_replies_received, 9);
 	rr_count(rr_stats_counters(shm), RR_C_spins, 10);
 	rr_count(rr_stats_counters(shm), RR_C_spins_paid, 9);
@@ -42,6 +44,10 @@ static void fill(struct rr_stat_seg *seg)
 	rr_count(rr_stats_counters(gone), RR_C_spun_ns, 100 * RR_USEC);
 	rr_stats_release(seg, gone);
 	rr_stats_state(seg, tcp, RR_CS_TCP, RR_CARRIER_TCP, RR_R_NO_SHIM);
+	for (unsigned i = 0; i < more; i++)
+		rr_stats_latency(seg, 4 * RR_USEC);
+	if (more)
+		rr_stats_tcp(seg, RR_R_NOT_RPC);
 	for (int i = 0; i < 99; i++)
 		rr_stats_latency(seg, 920);
 	rr_stats_latency(seg, RR_MSEC);
@@ -71,7 +77,10 @@ int main(int argc, char **argv)
 		return 2;
 	rr_statseg_setup(argv[1], "");
 	seg = rr_statseg_get();
-	fill(seg);
+	if (argc == 4 && !strcmp(argv[2], "port"))
+		fill(seg, (unsigned)atoi(argv[3]), (unsigned)atoi(argv[3]));
+	else
+		fill(seg, 111, 0);
 	if (argc == 4 && !strcmp(argv[2], "hostile"))
 		spoil(seg, (unsigned)atoi(argv[3]));
 	printf("%d\n", getpid());

@@ -28,6 +28,7 @@ completed() {	# WORD...: what bash offers for the last
 is "an option is completed" "$(completed rdmarpc-run --print-c)" --print-config
 is "so is one of rdmarpc.conf" "$(completed rdmarpc-run -o spi)" spin_us=
 is "a program by name" "$(completed rdmarpc-check host nf | grep -cw nfs)" "$(grep -c "^nfs[[:space:]]" /etc/rpc)"
+is "so is a key to sort by" "$(completed rdmarpc-stat --sort = by)" bytes
 is "so is a dialect" "$(completed rdmarpc-conform --dialect dr)" draft02
 RDMARPC_RUN_DIR=$T/run
 export RDMARPC_RUN_DIR

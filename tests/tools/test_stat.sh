@@ -153,7 +153,37 @@ if [ "$(id -u)" = 0 ]; then
 	rm -f "$T"/run/*
 fi
 
-for bad in "--openmetrics --json" "--openmetrics --watch" --watch=x --watch=0 --watch=nan x 0 -5 "--stop --start" --what --log-level=loud; do
+# What is shown, and in which order: two processes, of which the second has more calls, to another port.
+start
+cp "$mkseg" "$T/busy"
+"$T/busy" "$T/run" port 2049 <"$T/in" >"$T/pid.busy" 8>&- & second=$!
+until [ -s "$T/pid.busy" ]; do sleep 0.02; done
+q='[.processes[].comm]'
+is "--command" "$(json --command=busy)" '["busy"]'
+is "--port: of the peer" "$(json --port=2049)" '["busy"]'
+is "--port: of our end" "$(json --port=900 --sort=command)" '["busy","mkseg"]'
+is "--command and --port" "$(json --command=busy --port=111 2>/dev/null)" '[]'
+has "nobody is as asked for" "$("$stat" --command=none 2>&1)" "rdmarpc-stat: none of the 2 processes that are seen is one that was asked for"
+for sort in "calls busy mkseg" "bytes busy mkseg" "command busy mkseg" "since mkseg busy" "p50 busy mkseg" "connections busy mkseg"; do
+	is "--sort=${sort%% *}" "$("$stat" --sort="${sort%% *}" | sed -n 's/^ *[0-9][0-9]* *[0-9][0-9]* \([a-z]*\).*/\1/p' | tr '\n' ' ')" "${sort#* } "
+done
+for sort in pid uid p99; do is "--sort=$sort" "$(json --sort=$sort | grep -c 'mkseg.*busy\|busy.*mkseg')" 1; done
+is "--sort in the JSON" "$(json --sort=calls)" '["busy","mkseg"]'
+is "--sort=rate" "$(timeout 100 "$stat" --watch=0.05 --sort=rate | grep -m 2 -c busy)" 2
+q='[.processes[].list[].fd]'
+is "--port: only such connections" "$(json --port=2049)" '[5]'
+is "--port: in the list" "$("$stat" --list --port=2049 | grep -c "fd ")" 1
+is "--sort=calls: of connections" "$(json --sort=calls --command=busy)" '[5,7]'
+kill -9 $second
+wait $second 2>/dev/null
+q='[.processes[].comm]'
+is "--sort: the living first" "$(json --sort=calls)" '["mkseg","busy"]'
+end
+rm -f "$T"/run/*
+has "--sort: what there is" "$("$stat" --sort=size 2>&1)" "--sort: 'size' is none of pid, uid, command, since, connections, calls, rate, bytes, p50, p99"
+has "--port: what there is" "$("$stat" --port=nfs 2>&1)" "--port: 'nfs' is not a port (1..65535)"
+
+for bad in --sort=size --port=0 --port=65536 --port=1x --port= --sort=rate "--port=1 --stop" "--command=x --log-level=info" "--sort=pid --openmetrics" "--openmetrics --json" "--openmetrics --watch" --watch=x --watch=0 --watch=nan x 0 -5 "--stop --start" --what --log-level=loud; do
 	"$stat" $bad >/dev/null 2>&1
 	is "usage: $bad" "$?" 2
 done

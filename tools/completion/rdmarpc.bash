@@ -28,6 +28,9 @@ _rdmarpc() {
 	-C | --command)
 		_rdmarpc_words "$word" "$(rdmarpc-stat --json 2>/dev/null | grep -o '"comm":"[^"]*"' | cut -d'"' -f4)"
 		return ;;
+	--sort)
+		_rdmarpc_words "$word" pid uid command since connections calls rate bytes p50 p99
+		return ;;
 	--pid)
 		_rdmarpc_words "$word" "$(ps -eo pid=)"
 		return ;;

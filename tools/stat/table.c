@@ -5,6 +5,8 @@
 #include <inttypes.h>
 #include <unistd.h>
 
+#include "tools/stat/figures.h"
+
 /* Four characters at most before the unit, whatever the number. */
 static const char *short_number(uint64_t v, char buf[16])
 {
@@ -33,19 +35,6 @@ static const char *short_time(uint64_t ns, char buf[16])
 	else
 		snprintf(buf, 16, "%.0fs", (double)ns / 1e9);
 	return buf;
-}
-
-static uint64_t calls(const uint64_t *v)
-{
-	return v[RR_C_calls_sent] + v[RR_C_calls_received];
-}
-
-static uint64_t calls_before(const struct rr_procs *before, const struct rr_proc *p)
-{
-	for (uint32_t i = 0; before && i < before->n; i++)
-		if (before->p[i].pid == p->pid && before->p[i].ticks == p->ticks)
-			return calls(before->p[i].count);
-	return 0;
 }
 
 static void table_reasons(FILE *to, const struct rr_proc *p)
@@ -116,8 +105,9 @@ static void table_proc(FILE *to, const struct rr_proc *p, const struct rr_procs 
 		short_time(rr_hist_quantile(p->hist, 0.5), b[5]),
 		short_time(rr_hist_quantile(p->hist, 0.99), b[6]));
 	if (before)
-		fprintf(to, " %8s", short_number((uint64_t)((double)(calls(p->count) -
-						 calls_before(before, p)) / secs), b[7]));
+		fprintf(to, " %8s",
+			short_number((uint64_t)((double)rr_fig_new_calls(before, p) / secs),
+				     b[7]));
 	fputc('\n', to);
 }
 

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef RR_STAT_FIGURES_H
+#define RR_STAT_FIGURES_H
+
+/* What rdmarpc-stat makes of the counters of a process or connection. Sums may wrap: counters
+ * are what the owner of a segment wrote. */
+
+#include "tools/segment.h"
+
+/* Calls and bytes of both directions, of a rr_proc's or rr_proc_conn's count. */
+uint64_t rr_fig_calls(const uint64_t *count);
+uint64_t rr_fig_bytes(const uint64_t *count);
+
+/* Connections since start, by all carriers. */
+uint64_t rr_fig_connections(const struct rr_proc *p);
+
+/* The same process in an earlier reading; NULL: it was not there. before may be NULL. */
+const struct rr_proc *rr_fig_earlier(const struct rr_procs *before, const struct rr_proc *p);
+
+/* Calls since that reading; all of them if it was not there, or has more than now. */
+uint64_t rr_fig_new_calls(const struct rr_procs *before, const struct rr_proc *p);
+
+#endif

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Filters and orders what was read. */
+#include "tools/stat/select.h"
+
+#include <err.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/stat/figures.h"
+
+/* --- options --- */
+
+static const char *const sort_names[] = {
+	[RR_SORT_PID] = "pid",	 [RR_SORT_UID] = "uid",	    [RR_SORT_COMMAND] = "command",
+	[RR_SORT_SINCE] = "since", [RR_SORT_CONNECTIONS] = "connections",
+	[RR_SORT_CALLS] = "calls", [RR_SORT_RATE] = "rate", [RR_SORT_BYTES] = "bytes",
+	[RR_SORT_P50] = "p50",	 [RR_SORT_P99] = "p99",
+};
+
+enum rr_sort rr_select_sort(const char *arg)
+{
+	for (unsigned i = RR_SORT_PID; i < rr_array_size(sort_names); i++)
+		if (!strcmp(arg, sort_names[i]))
+			return (enum rr_sort)i;
+	errx(2, "--sort: '%s' is none of pid, uid, command, since, connections, calls, rate, "
+	     "bytes, p50, p99", arg);
+}
+
+uint16_t rr_select_port(const char *arg)
+{
+	char *end;
+	unsigned long v = strtoul(arg, &end, 10);
+
+	if (*arg < '0' || *arg > '9' || *end || v < 1 || v > UINT16_MAX)
+		errx(2, "--port: '%s' is not a port (1..65535)", arg);
+	return (uint16_t)v;
+}
+
+/* --- leaving out --- */
+
+bool rr_select_filters(const struct rr_select *s)
+{
+	return s->command || s->port;
+}
+
+/* The port of "1.2.3.4:111" or "[::1]:111". */
+static bool has_port(const char *address, uint16_t port)
+{
+	const char *colon = strrchr(address, ':');
+
+	return colon && strtoul(colon + 1, NULL, 10) == port;
+}
+
+static bool conn_is_wanted(const struct rr_select *s, const struct rr_proc_conn *c)
+{
+	return !s->port || has_port(c->local, s->port) || has_port(c->peer, s->port);
+}
+
+/* Appends p with those of its connections that are wanted. */
+static void add_wanted(struct rr_procs *to, const struct rr_select *s, const struct rr_proc *p)
+{
+	struct rr_proc *q = &to->p[to->n];
+
+	if (s->command && strcmp(p->comm, s->command))
+		return;
+	*q = *p;
+	q->nconns = 0;
+	q->conns = calloc(p->nconns + 1, sizeof(*q->conns));
+	if (!q->conns)
+		err(1, NULL);
+	for (uint32_t i = 0; i < p->nconns; i++)
+		if (conn_is_wanted(s, &p->conns[i]))
+			q->conns[q->nconns++] = p->conns[i];
+	if (!s->port || q->nconns)
+		to->n++;
+	else
+		free(q->conns);
+}
+
+/* --- sorting --- */
+
+struct order {
+	enum rr_sort by;
+	const struct rr_procs *before;
+};
+
+/* Figures are given the other way round: most first. */
+static int least_first(uint64_t a, uint64_t b)
+{
+	return a < b ? -1 : a > b;
+}
+
+static int by_key(const struct order *o, const struct rr_proc *a, const struct rr_proc *b)
+{
+	switch (o->by) {
+	case RR_SORT_UID: return least_first(a->uid, b->uid);
+	case RR_SORT_COMMAND: return strcmp(a->comm, b->comm);
+	case RR_SORT_SINCE: return least_first(a->since_ns, b->since_ns);
+	case RR_SORT_CONNECTIONS:
+		return least_first(rr_fig_connections(b), rr_fig_connections(a));
+	case RR_SORT_CALLS:
+		return least_first(rr_fig_calls(b->count), rr_fig_calls(a->count));
+	case RR_SORT_RATE:
+		return least_first(rr_fig_new_calls(o->before, b),
+				 rr_fig_new_calls(o->before, a));
+	case RR_SORT_BYTES:
+		return least_first(rr_fig_bytes(b->count), rr_fig_bytes(a->count));
+	case RR_SORT_P50:
+		return least_first(rr_hist_quantile(b->hist, 0.5),
+				 rr_hist_quantile(a->hist, 0.5));
+	case RR_SORT_P99:
+		return least_first(rr_hist_quantile(b->hist, 0.99),
+				 rr_hist_quantile(a->hist, 0.99));
+	case RR_SORT_NONE:
+	case RR_SORT_PID: break;
+	}
+	return 0;
+}
+
+static int by_order(const void *x, const void *y, void *order)
+{
+	const struct rr_proc *a = x, *b = y;
+	int d = b->alive - a->alive;
+
+	if (!d)
+		d = by_key(order, a, b);
+	if (!d)
+		d = least_first((uint64_t)a->pid, (uint64_t)b->pid);
+	return d ? d : least_first(a->since_ns, b->since_ns);
+}
+
+static int by_conn(const void *x, const void *y, void *order)
+{
+	const struct rr_proc_conn *a = x, *b = y;
+	const struct order *o = order;
+
+	if (o->by == RR_SORT_BYTES)
+		return least_first(rr_fig_bytes(b->count), rr_fig_bytes(a->count));
+	return least_first(rr_fig_calls(b->count), rr_fig_calls(a->count));
+}
+
+static void sort_all(struct rr_procs *all, struct order *o)
+{
+	qsort_r(all->p, all->n, sizeof(*all->p), by_order, o);
+	if (o->by != RR_SORT_CALLS && o->by != RR_SORT_BYTES)
+		return;
+	for (uint32_t i = 0; i < all->n; i++)
+		qsort_r(all->p[i].conns, all->p[i].nconns, sizeof(*all->p[i].conns), by_conn,
+			o);
+}
+
+struct rr_procs rr_select(const struct rr_procs *all, const struct rr_select *s,
+			  const struct rr_procs *before)
+{
+	struct rr_procs some = { .p = calloc(all->n + 1, sizeof(*some.p)) };
+	struct order o = { s->sort, before };
+
+	if (!some.p)
+		err(1, NULL);
+	for (uint32_t i = 0; i < all->n; i++)
+		add_wanted(&some, s, &all->p[i]);
+	if (s->sort)
+		sort_all(&some, &o);
+	return some;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef RR_STAT_SELECT_H
+#define RR_STAT_SELECT_H
+
+/* Which processes and connections rdmarpc-stat shows, and in which order. */
+
+#include "tools/segment.h"
+
+enum rr_sort {
+	RR_SORT_NONE,	/* as rr_procs_sort() leaves it */
+	RR_SORT_PID, RR_SORT_UID, RR_SORT_COMMAND, RR_SORT_SINCE, RR_SORT_CONNECTIONS,
+	RR_SORT_CALLS, RR_SORT_RATE, RR_SORT_BYTES, RR_SORT_P50, RR_SORT_P99
+};
+
+struct rr_select {
+	const char *command;	/* NULL: any */
+	uint16_t port;		/* of either end of a connection; 0: any */
+	enum rr_sort sort;
+};
+
+/* An option's value. One that is unknown ends the program with status 2 and a message that says
+ * what is allowed. */
+enum rr_sort rr_select_sort(const char *arg);
+uint16_t rr_select_port(const char *arg);
+
+/* Does it leave processes or connections out? */
+bool rr_select_filters(const struct rr_select *s);
+
+/* Those of all that are wanted, to be freed by rr_procs_fini(): no processes of other commands,
+ * no connections of other ports, and where connections are chosen, no processes that have none
+ * of them. Sorted, the living first; where calls or bytes decide, the connections of each, too.
+ * before: an earlier reading, for RR_SORT_RATE, or NULL. */
+struct rr_procs rr_select(const struct rr_procs *all, const struct rr_select *s,
+			  const struct rr_procs *before);
+
+#endif
