@@ -18,7 +18,7 @@
 
 static const char usage[] =
 	"usage: rdmarpc-stat [--json] [--list] [--watch[=seconds]] [--command=name]\n"
-	"                    [--port=number] [--sort=key] [pid]...\n"
+	"                    [--port=number] [--program=name] [--sort=key] [pid]...\n"
 	"       rdmarpc-stat --openmetrics [pid]...\n"
 	"       rdmarpc-stat --stop | --start\n"
 	"       rdmarpc-stat --log-level=level [pid]...\n"
@@ -27,6 +27,7 @@ static const char usage[] =
 	"  -w, --watch[=seconds]  again and again (default: every second)\n"
 	"      --command=name     only processes of that name\n"
 	"      --port=number      only connections with that port at one end\n"
+	"      --program=name     only connections for that program, or its number\n"
 	"      --sort=key         by pid, uid, command, since, connections, calls, rate, "
 	"bytes, p50, p99\n"
 	"      --openmetrics      print OpenMetrics text, for Prometheus\n"
@@ -203,8 +204,8 @@ static void add_pid(struct options *o, const char *arg)
 }
 
 enum {
-	OPT_COMMAND = 256, OPT_PORT, OPT_SORT, OPT_OPENMETRICS, OPT_STOP, OPT_START,
-	OPT_VERSION, OPT_LOG_LEVEL
+	OPT_COMMAND = 256, OPT_PORT, OPT_PROGRAM, OPT_SORT, OPT_OPENMETRICS, OPT_STOP,
+	OPT_START, OPT_VERSION, OPT_LOG_LEVEL
 };
 
 static void check_together(const struct options *o)
@@ -216,8 +217,8 @@ static void check_together(const struct options *o)
 	if (o->openmetrics && (o->json || o->list || o->watch > 0))
 		errx(2, "--openmetrics shows all, once: without --json, --list and --watch");
 	if ((o->openmetrics || acts) && (rr_select_filters(&o->select) || o->select.sort))
-		errx(2, "--command, --port and --sort choose what is shown, by the table or "
-		     "--json");
+		errx(2, "--command, --port, --program and --sort choose what is shown, by "
+		     "the table or --json");
 	if (o->select.sort == RR_SORT_RATE && !(o->watch > 0))
 		errx(2, "--sort=rate: only with --watch");
 }
@@ -230,6 +231,7 @@ static void parse_stat_args(struct options *o, int argc, char **argv)
 		{ "watch", optional_argument, NULL, 'w' },
 		{ "command", required_argument, NULL, OPT_COMMAND },
 		{ "port", required_argument, NULL, OPT_PORT },
+		{ "program", required_argument, NULL, OPT_PROGRAM },
 		{ "sort", required_argument, NULL, OPT_SORT },
 		{ "openmetrics", no_argument, NULL, OPT_OPENMETRICS },
 		{ "stop", no_argument, NULL, OPT_STOP },
@@ -248,6 +250,7 @@ static void parse_stat_args(struct options *o, int argc, char **argv)
 		case 'w': o->watch = seconds(optarg); break;
 		case OPT_COMMAND: o->select.command = optarg; break;
 		case OPT_PORT: o->select.port = rr_select_port(optarg); break;
+		case OPT_PROGRAM: o->select.program = rr_select_program(optarg); break;
 		case OPT_SORT: o->select.sort = rr_select_sort(optarg); break;
 		case OPT_OPENMETRICS: o->openmetrics = true; break;
 		case OPT_STOP: o->stop = true; break;

@@ -65,7 +65,7 @@ static void read_conn(struct rr_proc *p, const struct rr_stat_conn *e, uint32_t 
 	*c = (struct rr_proc_conn){ .fd = e->fd, .state = e->state, .carrier = e->carrier,
 				    .reason = e->reason, .server = e->server,
 				    .since_ns = e->since_ns, .dialect = e->dialect,
-				    .version = e->version };
+				    .version = e->version, .program = e->program };
 	copy_text(c->local, e->local, sizeof(c->local));
 	copy_text(c->peer, e->peer, sizeof(c->peer));
 	add_counts(c->count, &e->count, ncounters);

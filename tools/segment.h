@@ -11,6 +11,7 @@
 struct rr_proc_conn {
 	int32_t fd;
 	uint32_t state, carrier, reason, dialect, version;
+	uint32_t program;		/* 0: not known */
 	bool server;
 	char local[RR_STAT_ADDR], peer[RR_STAT_ADDR];
 	uint64_t since_ns;

@@ -56,6 +56,7 @@ void rr_stats_init(struct rr_stat_seg *seg, int pid, uint64_t start_ticks, const
 	seg->backed = RR_STAT_SIZE;
 	set_text(seg->comm, sizeof(seg->comm), comm);
 	set_text(seg->exe, sizeof(seg->exe), exe);
+	set_text(seg->release, sizeof(seg->release), RR_VERSION);
 	/* Pairs with the acquire of a reader that maps the file. */
 	atomic_store_explicit(&seg->magic, RR_STAT_MAGIC, memory_order_release);
 }
@@ -140,6 +141,7 @@ struct rr_stat_conn *rr_stats_claim(struct rr_stat_seg *seg, int fd, bool server
 	atomic_store_explicit(&e->carrier, RR_CARRIER_NONE, memory_order_relaxed);
 	atomic_store_explicit(&e->reason, RR_R_NONE, memory_order_relaxed);
 	atomic_store_explicit(&e->dialect, 0, memory_order_relaxed);
+	atomic_store_explicit(&e->program, 0, memory_order_relaxed);
 	if (e == &nowhere)
 		return e;
 	if (e != &seg->conn[LAST]) {	/* the shared one has no addresses */
@@ -196,6 +198,12 @@ void rr_stats_dialect(struct rr_stat_conn *e, enum rr_dialect dialect, uint32_t 
 {
 	atomic_store_explicit(&e->dialect, (uint32_t)dialect + 1, memory_order_relaxed);
 	atomic_store_explicit(&e->version, version, memory_order_relaxed);
+}
+
+void rr_stats_program(struct rr_stat_conn *e, uint32_t program)
+{
+	if (program && !atomic_load_explicit(&e->program, memory_order_relaxed))
+		atomic_store_explicit(&e->program, program, memory_order_relaxed);
 }
 
 void rr_stats_tcp(struct rr_stat_seg *seg, enum rr_reason reason)

@@ -64,6 +64,9 @@ void rr_stats_state(struct rr_stat_seg *seg, struct rr_stat_conn *e, enum rr_con
 /* What the connection speaks from now on. */
 void rr_stats_dialect(struct rr_stat_conn *e, enum rr_dialect dialect, uint32_t version);
 
+/* The program of a call on the connection; 0: not known. The first one stays. */
+void rr_stats_program(struct rr_stat_conn *e, uint32_t program);
+
 /* A connection that never gets an entry stays on TCP, and why. */
 void rr_stats_tcp(struct rr_stat_seg *seg, enum rr_reason reason);
 

@@ -17,7 +17,7 @@
 #define RR_STAT_MAGIC	0x72726d6164720a01ull	/* says endianness too */
 #define RR_STAT_VERSION	2u	/* 1: without the lock */
 #define RR_STAT_CONNS	4096u	/* entries; connections beyond share the last one */
-#define RR_STAT_COUNTERS 61u	/* room for counters.def to grow */
+#define RR_STAT_COUNTERS 60u	/* room for counters.def to grow */
 #define RR_STAT_REASONS	64u
 #define RR_STAT_HIST	RR_HIST_BUCKETS
 #define RR_STAT_ADDR	56u	/* "[IPv6]:port" and its NUL fit */
@@ -49,6 +49,10 @@ struct rr_stat_conn {
 	uint64_t since_ns;		/* CLOCK_REALTIME */
 	struct rr_counters count;
 	uint64_t room[RR_STAT_COUNTERS - RR_C_COUNT];
+	/* The program of the first call: 0 where it is not known. A client sees it, a server of
+	 * carried connections. */
+	_Atomic uint32_t program;
+	uint32_t pad;
 	/* What a carried connection speaks: enum rr_dialect + 1, and its version's number.
 	 * Zeroes: it is not said. */
 	_Atomic uint32_t dialect, version;
@@ -73,11 +77,12 @@ struct rr_stat_seg {
 	_Atomic uint32_t ended;		/* 1: the process exited in order */
 	_Atomic uint32_t backed;	/* bytes from the start that surely have memory */
 	struct rr_counters retired;	/* sums of closed connections; atomic adds */
-	uint64_t room[RR_STAT_COUNTERS + 1 - RR_C_COUNT];
+	uint64_t room[RR_STAT_COUNTERS + 2 - RR_C_COUNT];
 	_Atomic uint64_t hist[RR_STAT_HIST]; /* call to reply, as seen by the requester */
 	_Atomic uint64_t taken[RR_STAT_CONNS / 64]; /* the writer's own: entries not free */
 	struct rr_cap_desk capture;
-	uint8_t pad[8192 - 5840 - 32 - 8];	/* conn[] starts at a page */
+	uint8_t pad[8192 - 5840 - 32 - 16 - 8];	/* conn[] starts at a page */
+	char release[16];		/* of the library; "" is one of before 0.2 */
 	/* What rdmarpc-stat wants: enum rr_log_level + 1; 0 as configured. */
 	_Atomic uint32_t log_level;
 	uint32_t has_log;		/* 1: lines go somewhere */
@@ -88,10 +93,12 @@ struct rr_stat_seg {
 
 _Static_assert(sizeof(struct rr_stat_conn) == 640, "the same on every ABI");
 _Static_assert(offsetof(struct rr_stat_conn, count) == 144, "the same on every ABI");
+_Static_assert(offsetof(struct rr_stat_conn, program) == 624, "the same on every ABI");
 _Static_assert(offsetof(struct rr_stat_seg, start_ticks) == 40, "the same on every ABI");
 _Static_assert(offsetof(struct rr_stat_seg, carriers) == 184, "the same on every ABI");
 _Static_assert(offsetof(struct rr_stat_seg, retired) == 736, "the same on every ABI");
 _Static_assert(offsetof(struct rr_stat_seg, hist) == 1232, "the same on every ABI");
+_Static_assert(offsetof(struct rr_stat_seg, release) == 8168, "the same on every ABI");
 _Static_assert(offsetof(struct rr_stat_seg, log_level) == 8184, "the same on every ABI");
 _Static_assert(offsetof(struct rr_stat_seg, capture) == 5840, "the same on every ABI");
 _Static_assert(sizeof(struct rr_stat_seg) == 8192, "conn[] starts at a page");

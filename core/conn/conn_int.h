@@ -869,6 +869,8 @@ void rr_report_open(struct rr_conn *c, int fd);
 void rr_report(struct rr_conn *c, enum rr_conn_state st, enum rr_carrier carrier, enum rr_reason why);
 /* What the engine speaks. */
 void rr_report_dialect(struct rr_share *sh);
+/* The same, and what the first message that has come says. */
+void rr_report_first(struct rr_share *sh, const struct rr_rpc *rpc);
 /* Both ends' addresses, into its entry. */
 void rr_report_ends(struct rr_conn *c);
 void rr_report_share(struct rr_share *sh, enum rr_conn_state st, enum rr_reason why);

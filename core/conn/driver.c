@@ -381,7 +381,7 @@ static void deliver(struct rr_share *sh, const struct rr_rpc *rpc, const struct 
 	latency_sample(sh, rpc);
 	if (unlikely(!sh->heard)) {
 		sh->heard = true;
-		rr_report_dialect(sh);
+		rr_report_first(sh, rpc);
 	}
 	sh->rx.records++;
 	if (rr_cap_asked())

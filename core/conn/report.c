@@ -92,6 +92,7 @@ void rr_report(struct rr_conn *c, enum rr_conn_state st, enum rr_carrier carrier
 	addresses(c, carrier);
 	follow(c->seg);
 	rr_stats_state(c->seg, c->st, st, carrier, why);
+	rr_stats_program(c->st, c->prog);
 	if (is_carrier(carrier))
 		rr_report_dialect(c->share);
 	if (unlikely(atomic_load_explicit(&rr_log_level, memory_order_relaxed) >= RR_LOG_INFO))
@@ -109,6 +110,13 @@ void rr_report_dialect(struct rr_share *sh)
 				  sh->st),
 			rr_dialect_names[sh->ep.dialect], i.version);
 	rr_stats_dialect(sh->st, sh->ep.dialect, i.version);
+}
+
+void rr_report_first(struct rr_share *sh, const struct rr_rpc *rpc)
+{
+	rr_report_dialect(sh);
+	if (rpc->type == RR_RPC_CALL)
+		rr_stats_program(sh->st, rpc->prog);
 }
 
 /* A carried connection's state; the carrier stays what it was. */

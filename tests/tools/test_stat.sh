@@ -43,8 +43,8 @@ is "reasons" "$(json)" '{"peer has no shim":1}'
 q='.processes[0].rpcs'
 is "rpcs: open and closed connections" "$(json)" \
 	'{"calls_sent":11,"calls_received":0,"replies_sent":0,"replies_received":9}'
-q='[.processes[0].list[] | [.fd,.local,.peer,.carrier,.state,.dialect,.version,.reason]]'
-is "list" "$(json)" '[[5,"127.0.0.1:900","127.0.0.1:111","shm","carried","v2",1,""],[7,"","","tcp","tcp","",0,"peer has no shim"]]'
+q='[.processes[0].list[] | [.fd,.local,.peer,.carrier,.state,.dialect,.version,.program,.reason]]'
+is "list" "$(json)" '[[5,"127.0.0.1:900","127.0.0.1:111","shm","carried","v2",1,100000,""],[7,"","","tcp","tcp","",0,0,"peer has no shim"]]'
 q='.processes[0].flow | [.spins, .spins_paid, .spun_ns]'
 is "spinning: open and closed connections" "$(json)" '[12,9,120000]'
 q='.processes[0] | [keys_unsorted[]]'
@@ -163,6 +163,10 @@ is "--command" "$(json --command=busy)" '["busy"]'
 is "--port: of the peer" "$(json --port=2049)" '["busy"]'
 is "--port: of our end" "$(json --port=900 --sort=command)" '["busy","mkseg"]'
 is "--command and --port" "$(json --command=busy --port=111 2>/dev/null)" '[]'
+is "--program: a number" "$(json --program=100003)" '["busy"]'
+is "--program: 16-based" "$(json --program=0x186a0)" '["mkseg"]'
+is "--program: a name" "$(json --program=portmapper)" '["mkseg"]'
+is "--program and --port" "$(json --program=nfs --port=111 2>/dev/null)" '[]'
 has "nobody is as asked for" "$("$stat" --command=none 2>&1)" "rdmarpc-stat: none of the 2 processes that are seen is one that was asked for"
 for sort in "calls busy mkseg" "bytes busy mkseg" "command busy mkseg" "since mkseg busy" "p50 busy mkseg" "connections busy mkseg"; do
 	is "--sort=${sort%% *}" "$("$stat" --sort="${sort%% *}" | sed -n 's/^ *[0-9][0-9]* *[0-9][0-9]* \([a-z]*\).*/\1/p' | tr '\n' ' ')" "${sort#* } "
@@ -172,7 +176,10 @@ is "--sort in the JSON" "$(json --sort=calls)" '["busy","mkseg"]'
 is "--sort=rate" "$(timeout 100 "$stat" --watch=0.05 --sort=rate | grep -m 2 -c busy)" 2
 q='[.processes[].list[].fd]'
 is "--port: only such connections" "$(json --port=2049)" '[5]'
+q='[.processes[].list[].program]'
+is "programs" "$(json --sort=command)" '[100003,0,100000,0]'
 is "--port: in the list" "$("$stat" --list --port=2049 | grep -c "fd ")" 1
+q='[.processes[].list[].fd]'
 is "--sort=calls: of connections" "$(json --sort=calls --command=busy)" '[5,7]'
 kill -9 $second
 wait $second 2>/dev/null
@@ -181,9 +188,10 @@ is "--sort: the living first" "$(json --sort=calls)" '["mkseg","busy"]'
 end
 rm -f "$T"/run/*
 has "--sort: what there is" "$("$stat" --sort=size 2>&1)" "--sort: 'size' is none of pid, uid, command, since, connections, calls, rate, bytes, p50, p99"
+has "--program: what there is" "$("$stat" --program=none 2>&1)" "--program: 'none' is neither a number nor a name of /etc/rpc"
 has "--port: what there is" "$("$stat" --port=nfs 2>&1)" "--port: 'nfs' is not a port (1..65535)"
 
-for bad in --sort=size --port=0 --port=65536 --port=1x --port= --sort=rate "--port=1 --stop" "--command=x --log-level=info" "--sort=pid --openmetrics" "--openmetrics --json" "--openmetrics --watch" --watch=x --watch=0 --watch=nan x 0 -5 "--stop --start" --what --log-level=loud; do
+for bad in --sort=size --port=0 --port=65536 --port=1x --port= --program= --program=0 --program=4294967296 --program=-1 --sort=rate "--port=1 --stop" "--command=x --log-level=info" "--sort=pid --openmetrics" "--openmetrics --json" "--openmetrics --watch" --watch=x --watch=0 --watch=nan x 0 -5 "--stop --start" --what --log-level=loud; do
 	"$stat" $bad >/dev/null 2>&1
 	is "usage: $bad" "$?" 2
 done

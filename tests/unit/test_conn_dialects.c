@@ -113,6 +113,13 @@ static void speak(enum rr_dialect d)
 	wanted[0] = wanted[1] = d;
 }
 
+Test(conn_dialects, both_ends_say_for_which_program_they_are)
+{
+	cr_assert_eq(round_trip(&p.client, &p.server, 1, 100, 100), 0);
+	for (int i = 0; i < 2; i++)
+		cr_assert_eq(seg->conn[i].program, 0x20005244, "%d", i);
+}
+
 Test(conn_dialects, records_of_every_size_pass_unaltered)
 {
 	static const size_t size[] = { 0, 900, 4024, 4028, 4032, 4036, 60001 };

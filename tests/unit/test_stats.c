@@ -33,6 +33,7 @@ Test(stats, a_new_segment_says_its_layout_and_process)
 	cr_assert_eq(seg->start_ticks, 1234);
 	cr_assert_str_eq(seg->comm, "ypserv");
 	cr_assert_gt(seg->created_ns, 0);
+	cr_assert_str_eq(seg->release, RR_VERSION);
 }
 
 Test(stats, names_too_long_are_cut_and_terminated)
@@ -56,6 +57,20 @@ Test(stats, an_entry_is_fresh_and_published)
 	cr_assert_eq(e->server, 1);
 	cr_assert_eq(e->state, RR_CS_NEW);
 	cr_assert_eq(e->carrier, RR_CARRIER_NONE);
+}
+
+Test(stats, an_entry_keeps_the_first_program_until_it_is_freed)
+{
+	struct rr_stat_conn *e = rr_stats_claim(seg, 5, true);
+
+	rr_stats_program(e, 0);
+	cr_assert_eq(e->program, 0);
+	rr_stats_program(e, 100003);
+	rr_stats_program(e, 100005);
+	cr_assert_eq(e->program, 100003);
+	rr_stats_release(seg, e);
+	cr_assert_eq(rr_stats_claim(seg, 6, false), e);
+	cr_assert_eq(e->program, 0);
 }
 
 Test(stats, release_folds_counts_and_frees_the_entry)

@@ -34,6 +34,9 @@ _rdmarpc() {
 	--pid)
 		_rdmarpc_words "$word" "$(ps -eo pid=)"
 		return ;;
+	--program)
+		_rdmarpc_words "$word" "$(sed -n 's/^\([a-z][a-z0-9_.]*\).*/\1/p' /etc/rpc 2>/dev/null)"
+		return ;;
 	-d | --dialect)
 		_rdmarpc_words "$word" v1 v2 draft02 slides
 		return ;;

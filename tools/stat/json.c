@@ -119,7 +119,7 @@ static void json_conn(FILE *to, const struct rr_proc_conn *c)
 	print_json_text(to, "state", rr_state_name(c->state));
 	fputc(',', to);
 	print_json_text(to, "dialect", rr_dialect_name(c->dialect));
-	fprintf(to, ",\"version\":%u,", c->version);
+	fprintf(to, ",\"version\":%u,\"program\":%u,", c->version, c->program);
 	print_json_text(to, "reason", rr_reason_text(c->reason));
 	fputc(',', to);
 	json_time(to, "since", c->since_ns);

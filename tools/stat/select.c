@@ -3,6 +3,7 @@
 #include "tools/stat/select.h"
 
 #include <err.h>
+#include <netdb.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,11 +37,25 @@ uint16_t rr_select_port(const char *arg)
 	return (uint16_t)v;
 }
 
+uint32_t rr_select_program(const char *arg)
+{
+	struct rpcent *e = *arg < '0' || *arg > '9' ? getrpcbyname(arg) : NULL;
+	unsigned long v;
+	char *end;
+
+	if (e)
+		return (uint32_t)e->r_number;
+	v = strtoul(arg, &end, 0);
+	if (*arg < '0' || *arg > '9' || *end || v < 1 || v > UINT32_MAX)
+		errx(2, "--program: '%s' is neither a number nor a name of /etc/rpc", arg);
+	return (uint32_t)v;
+}
+
 /* --- leaving out --- */
 
 bool rr_select_filters(const struct rr_select *s)
 {
-	return s->command || s->port;
+	return s->command || s->port || s->program;
 }
 
 /* The port of "1.2.3.4:111" or "[::1]:111". */
@@ -53,7 +68,8 @@ static bool has_port(const char *address, uint16_t port)
 
 static bool conn_is_wanted(const struct rr_select *s, const struct rr_proc_conn *c)
 {
-	return !s->port || has_port(c->local, s->port) || has_port(c->peer, s->port);
+	return (!s->port || has_port(c->local, s->port) || has_port(c->peer, s->port)) &&
+	       (!s->program || c->program == s->program);
 }
 
 /* Appends p with those of its connections that are wanted. */
@@ -71,7 +87,7 @@ static void add_wanted(struct rr_procs *to, const struct rr_select *s, const str
 	for (uint32_t i = 0; i < p->nconns; i++)
 		if (conn_is_wanted(s, &p->conns[i]))
 			q->conns[q->nconns++] = p->conns[i];
-	if (!s->port || q->nconns)
+	if ((!s->port && !s->program) || q->nconns)
 		to->n++;
 	else
 		free(q->conns);

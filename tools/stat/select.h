@@ -15,6 +15,7 @@ enum rr_sort {
 struct rr_select {
 	const char *command;	/* NULL: any */
 	uint16_t port;		/* of either end of a connection; 0: any */
+	uint32_t program;	/* of its first call; 0: any */
 	enum rr_sort sort;
 };
 
@@ -22,14 +23,15 @@ struct rr_select {
  * what is allowed. */
 enum rr_sort rr_select_sort(const char *arg);
 uint16_t rr_select_port(const char *arg);
+uint32_t rr_select_program(const char *arg);	/* a number, or a name of rpc(5) */
 
 /* Does it leave processes or connections out? */
 bool rr_select_filters(const struct rr_select *s);
 
 /* Those of all that are wanted, to be freed by rr_procs_fini(): no processes of other commands,
- * no connections of other ports, and where connections are chosen, no processes that have none
- * of them. Sorted, the living first; where calls or bytes decide, the connections of each, too.
- * before: an earlier reading, for RR_SORT_RATE, or NULL. */
+ * no connections of other ports and programs, and where connections are chosen, no processes
+ * that have none of them. Sorted, the living first; where calls or bytes decide, the
+ * connections of each, too. before: an earlier reading, for RR_SORT_RATE, or NULL. */
 struct rr_procs rr_select(const struct rr_procs *all, const struct rr_select *s,
 			  const struct rr_procs *before);
 
