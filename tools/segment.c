@@ -107,6 +107,7 @@ bool rr_segment_parse(struct rr_proc *p, const void *bytes, size_t size)
 	p->has_log = s->has_log == 1;
 	copy_text(p->comm, s->comm, sizeof(p->comm));
 	copy_text(p->exe, s->exe, sizeof(p->exe));
+	copy_text(p->release, s->release, sizeof(p->release));
 	read_body(p, s);
 	return true;
 }

@@ -28,6 +28,7 @@ struct rr_proc {
 	bool verified;			/* it lives, pid is the kernel's word, and so are the
 					 * names */
 	char comm[32], exe[96];
+	char release[16];		/* of its library; "" not said */
 	uint64_t carriers[RR_CARRIER_COUNT];
 	uint64_t reasons[RR_STAT_REASONS];
 	uint64_t count[RR_C_COUNT];	/* all connections since start */

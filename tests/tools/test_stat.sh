@@ -26,8 +26,10 @@ end() {
 trap 'exec 8>&-; rm -rf "$T"' EXIT
 json() { "$stat" --json "$@" | jq -c "$q"; }
 
+release=$("$stat" --version)
+release=${release##* }
 q=.
-is "nobody" "$(json 2>"$T/err")" '{"stopped":false,"processes":[],"directories":[{"path":"'"$T"'/run","fault":""}]}'
+is "nobody" "$(json 2>"$T/err")" '{"version":1,"release":"'"$release"'","stopped":false,"processes":[],"directories":[{"path":"'"$T"'/run","fault":""}]}'
 has "and where it was looked for" "$(cat "$T/err")" "rdmarpc-stat: looked in $T/run"
 has "a directory that is not there" "$(RDMARPC_RUN_DIR=$T/none "$stat" 2>&1)" "looked in $T/none, which does not exist"
 mkdir -m 777 "$T/open"
@@ -48,14 +50,32 @@ is "list" "$(json)" '[[5,"127.0.0.1:900","127.0.0.1:111","shm","carried","v2",1,
 q='.processes[0].flow | [.spins, .spins_paid, .spun_ns]'
 is "spinning: open and closed connections" "$(json)" '[12,9,120000]'
 q='.processes[0] | [keys_unsorted[]]'
-is "names" "$(json)" '["pid","comm","exe","uid","verified","alive","ended","since","connections","tcp_reasons","rpcs","messages","bytes","flow","errors","upgrade","latency_ns","list"]'
+is "names" "$(json)" '["pid","comm","exe","release","uid","verified","alive","ended","since","connections","tcp_reasons","rpcs","messages","bytes","flow","errors","upgrade","latency_ns","list"]'
 q='.processes[0].latency_ns | [.count, (.p50 > 890 and .p50 < 950), (.p99 < 950), (.max > 960000 and .max < 1040000)]'
 is "latency" "$(json)" '[100,true,true,true]'
 out=$("$stat" "$pid")
 has "table" "$out" "mkseg           live       2      0      1       11        0"
 has "table: spinning" "$out" "spun: 120.0us in 12 waits, of which 75.0 % saved a sleep"
 has "table: reasons" "$out" "tcp: 1 peer has no shim"
-has "table: connections" "$out" "fd 5    127.0.0.1:900 -> 127.0.0.1:111  shm carried v2, version 1  calls 10/0"
+has "table: connections" "$out" "
+  fd 5    127.0.0.1:900         -> 127.0.0.1:111         shm   carried        10       0 v2/v1   portmapper -
+  fd 7    -                     <- -                     tcp   tcp             0       0 -       -          peer has no shim"
+has "table: headers" "$out" "CALLSOUT  CALLSIN      P50      P99  RELEASE
+     FD   LOCAL                    PEER                  VIA   STATE       CALLS   BYTES DIALECT PROGRAM    REASON
+"
+has "table: release" "$out" " $release
+"
+is "no header of connections where there are none" "$("$stat" | grep -c LOCAL)" 0
+q='.processes[0].release'
+is "release" "$(json)" "\"$release\""
+# A library of before that said it.
+cp "$(ls "$T"/run/"$pid".*)" "$T/run/$pid.72340172838076673"
+printf '\001\001\001\001\001\001\001\001' | dd of="$T/run/$pid.72340172838076673" bs=1 seek=40 conv=notrunc 2>/dev/null
+head -c 16 /dev/zero | dd of="$T/run/$pid.72340172838076673" bs=1 seek=8168 conv=notrunc 2>/dev/null
+q='.processes[1] | [.release, .alive]'
+is "a release that is not said" "$(json)" '["",false]'
+is "a release that is not said, in the table" "$("$stat" | grep -c -e "-$")" 1
+rm "$T/run/$pid.72340172838076673"*
 q='.processes | length'
 is "by pid" "$(json "$pid")" 1
 is "another pid" "$(json 1 2>/dev/null)" 0
@@ -101,7 +121,7 @@ is "OpenMetrics: each counter is that of the JSON" \
 for line in "flow_spun_seconds_total{$names'$pid',$uid} 0.000120000" \
 	"connections_total{carrier='shm',$names'$pid',$uid} 2" "connections_total{carrier='tcp',$names'$pid',$uid} 1" \
 	"open_connections{carrier='shm',$names'$pid',$uid} 1" "tcp_connections_total{$names'$pid',reason='peer has no shim',$uid} 1" \
-	"process_state{$names'$pid',state='live',$uid} 1" "process_state{$names'$pid',state='died',$uid} 0" \
+	"process_release{$names'$pid',release='$release',$uid} 1" "process_state{$names'$pid',state='live',$uid} 1" "process_state{$names'$pid',state='died',$uid} 0" \
 	"rpc_latency_seconds_bucket{command='mkseg',le='0.000001024',pid='$pid',$uid} 99" \
 	"rpc_latency_seconds_bucket{command='mkseg',le='0.000524288',pid='$pid',$uid} 99" \
 	"rpc_latency_seconds_bucket{command='mkseg',le='0.001048576',pid='$pid',$uid} 100" \

@@ -136,6 +136,8 @@ static void json_proc(FILE *to, const struct rr_proc *p)
 	print_json_text(to, "comm", p->comm);
 	fputc(',', to);
 	print_json_text(to, "exe", p->exe);
+	fputc(',', to);
+	print_json_text(to, "release", p->release);
 	fprintf(to, ",\"uid\":%u,\"verified\":%s,\"alive\":%s,\"ended\":%s,", p->uid,
 		p->verified ? "true" : "false", p->alive ? "true" : "false",
 		p->ended ? "true" : "false");
@@ -177,7 +179,8 @@ static void json_places(FILE *to, const struct rr_places *places)
 void rr_print_json(FILE *to, const struct rr_procs *all, const struct rr_places *places,
 		   bool stopped)
 {
-	fprintf(to, "{\"stopped\":%s,\"processes\":[", stopped ? "true" : "false");
+	fputs("{\"version\":1,\"release\":\"" RR_VERSION "\",", to);
+	fprintf(to, "\"stopped\":%s,\"processes\":[", stopped ? "true" : "false");
 	for (uint32_t i = 0; i < all->n; i++) {
 		if (i)
 			fputc(',', to);

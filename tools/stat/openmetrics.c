@@ -180,6 +180,13 @@ static void om_processes(FILE *to, const struct om_all *m)
 		om_sample(to, "process_state", p, "state", "died");
 		om_number(to, !p->alive && !p->ended);
 	}
+	om_family(to, "process_release", "gauge",
+		  "1, with the release of the process's library");
+	for (uint32_t i = 0; i < m->n; i++) {
+		om_sample(to, "process_release", &m->s[i].sum, "release",
+			  m->s[i].sum.release);
+		om_number(to, 1);
+	}
 	om_family(to, "process_start_time_seconds", "gauge",
 		  "when the process made its statistics segment, since 1970");
 	for (uint32_t i = 0; i < m->n; i++) {

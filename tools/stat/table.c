@@ -3,6 +3,8 @@
 #include "tools/stat/print.h"
 
 #include <inttypes.h>
+#include <netdb.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "tools/stat/figures.h"
@@ -28,8 +30,10 @@ static const char *short_time(uint64_t ns, char buf[16])
 {
 	if (!ns)
 		snprintf(buf, 16, "-");
-	else if (ns < 10 * RR_MSEC)
+	else if (ns < 999950)
 		snprintf(buf, 16, "%.1fus", (double)ns / 1e3);
+	else if (ns < 10 * RR_MSEC)
+		snprintf(buf, 16, "%.2fms", (double)ns / 1e6);
 	else if (ns < 10 * RR_SEC)
 		snprintf(buf, 16, "%.0fms", (double)ns / 1e6);
 	else
@@ -65,19 +69,63 @@ static void table_spins(FILE *to, const struct rr_proc *p)
 		100 * (double)paid / (double)spins);
 }
 
-static void table_conn(FILE *to, const struct rr_proc_conn *c)
-{
-	char a[16], b[16];
+/* --- connections --- */
 
-	fprintf(to, "        fd %-4d %s %s %s  %s %s%s%s", c->fd, c->local,
-		c->server ? "<-" : "->", c->peer, rr_carrier_name(c->carrier),
-		rr_state_name(c->state), c->dialect ? " " : "", rr_dialect_name(c->dialect));
-	if (c->dialect == RR_DIALECT_V2 + 1 && c->version == 1)	/* the peer knows no other */
-		fputs(", version 1", to);
-	fprintf(to, "%s%s%s  calls %s/%s\n", c->reason ? " (" : "", rr_reason_text(c->reason),
-		c->reason ? ")" : "", short_number(c->count[RR_C_calls_sent], a),
-		short_number(c->count[RR_C_calls_received], b));
+/* Addresses of IPv6 may be wider than what is usual. */
+struct widths {
+	int local, peer;
+};
+
+static struct widths conn_widths(const struct rr_procs *all)
+{
+	struct widths w = { 21, 21 };
+
+	for (uint32_t i = 0; i < all->n; i++)
+		for (uint32_t k = 0; k < all->p[i].nconns; k++) {
+			w.local = rr_max(w.local, (int)strlen(all->p[i].conns[k].local));
+			w.peer = rr_max(w.peer, (int)strlen(all->p[i].conns[k].peer));
+		}
+	return w;
 }
+
+static void table_conn_header(FILE *to, const struct widths *w)
+{
+	fprintf(to, "     FD   %-*s    %-*s %-5s %-9s %7s %7s %-7s %-10s %s\n", w->local,
+		"LOCAL", w->peer, "PEER", "VIA", "STATE", "CALLS", "BYTES", "DIALECT",
+		"PROGRAM", "REASON");
+}
+
+static const char *program_name(uint32_t program, char buf[16])
+{
+	struct rpcent *e = NULL;
+
+	if (program && program <= INT32_MAX)
+		e = getrpcbynumber((int)program);
+	snprintf(buf, 16, program ? "%" PRIu32 : "-", program);
+	return e ? e->r_name : buf;
+}
+
+/* Says of version 2 whether the peer knows only version 1. */
+static const char *dialect_name(const struct rr_proc_conn *c)
+{
+	if (c->dialect == RR_DIALECT_V2 + 1 && c->version == 1)
+		return "v2/v1";
+	return c->dialect ? rr_dialect_name(c->dialect) : "-";
+}
+
+static void table_conn(FILE *to, const struct rr_proc_conn *c, const struct widths *w)
+{
+	char a[16], b[16], program[16];
+
+	fprintf(to, "  fd %-4d %-*s %s %-*s %-5s %-9s %7s %7s %-7s %-10s %s\n", c->fd, w->local,
+		c->local[0] ? c->local : "-", c->server ? "<-" : "->", w->peer,
+		c->peer[0] ? c->peer : "-", rr_carrier_name(c->carrier),
+		rr_state_name(c->state), short_number(rr_fig_calls(c->count), a),
+		short_number(rr_fig_bytes(c->count), b), dialect_name(c),
+		program_name(c->program, program), c->reason ? rr_reason_text(c->reason) : "-");
+}
+
+/* --- processes --- */
 
 /* A pid that is only its owner's word, or means something in another PID namespace, is in
  * parentheses. */
@@ -104,27 +152,31 @@ static void table_proc(FILE *to, const struct rr_proc *p, const struct rr_procs 
 		short_number(p->count[RR_C_calls_received], b[4]),
 		short_time(rr_hist_quantile(p->hist, 0.5), b[5]),
 		short_time(rr_hist_quantile(p->hist, 0.99), b[6]));
-	if (before)
-		fprintf(to, " %8s",
-			short_number((uint64_t)((double)rr_fig_new_calls(before, p) / secs),
-				     b[7]));
+	fprintf(to, " %8s",
+		before ? short_number((uint64_t)((double)rr_fig_new_calls(before, p) / secs),
+				      b[7]) :
+		p->release[0] ? p->release : "-");
 	fputc('\n', to);
 }
 
 void rr_print_table(FILE *to, const struct rr_procs *all, const struct rr_procs *before,
 		    double secs, bool list, bool stopped)
 {
+	struct widths w = conn_widths(all);
+
 	if (stopped)
 		fputs("new upgrades are stopped on this host\n", to);
 	fprintf(to, "%7s %5s %-15s %-5s %6s %6s %6s %8s %8s %8s %8s%s\n", "PID", "UID",
 		"COMMAND", "STATE",
 		"SHM", "VERBS", "TCP", "CALLSOUT", "CALLSIN", "P50", "P99",
-		before ? "  CALLS/S" : "");
+		before ? "  CALLS/S" : "  RELEASE");
+	if (list)
+		table_conn_header(to, &w);
 	for (uint32_t i = 0; i < all->n; i++) {
 		table_proc(to, &all->p[i], before, secs);
 		table_reasons(to, &all->p[i]);
 		table_spins(to, &all->p[i]);
 		for (uint32_t k = 0; list && k < all->p[i].nconns; k++)
-			table_conn(to, &all->p[i].conns[k]);
+			table_conn(to, &all->p[i].conns[k], &w);
 	}
 }
