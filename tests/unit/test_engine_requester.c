@@ -191,6 +191,18 @@ CASE(a_key_that_is_not_ours_invalidated_by_the_peer_ends_the_connection)
 	cr_assert_eq(one_op(&o, RR_OP_FAIL, 0)->why, RR_WHY_PROTOCOL);
 }
 
+/* Neither what came with it, nor what comes later. */
+CASE(behind_what_ends_the_connection_nothing_is_judged)
+{
+	uint8_t b[128];
+
+	call_out(5);
+	one_recv(&o, b, WORDS(b, 6, 1, 4, MSG, 0, 0, 0, A_REPLY(6)), 0x999);
+	ONE_RECV(&o, 7, 1, 4, MSG, 0, 0, 0, A_REPLY(7));
+	cr_assert_eq(one_count(&o, RR_OP_FAIL), 1);
+	cr_assert_eq(o.count.v[RR_C_unknown_xid], 0);
+}
+
 /* req: rfc8166 4.2.4 #2 */
 CASE(a_reply_in_the_reply_chunk_is_delivered_from_there_fenced)
 {

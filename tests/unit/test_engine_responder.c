@@ -408,6 +408,25 @@ Test(engine_responder, more_calls_than_were_granted_end_the_connection)
 	one_fini(&o);
 }
 
+/* Long calls that are still being fetched, their receives held: a peer has no more of those than were posted. */
+Test(engine_responder, more_messages_than_there_is_room_for_end_the_connection)
+{
+	uint32_t n = 0;
+
+	one_params(&o, RR_CAP_RING_CREDITS, false);
+	o.p.recvs = 10;
+	one_start(&o);
+	while (n < 1000 && !one_count(&o, RR_OP_FAIL)) {
+		one_clear(&o);
+		ONE_RECV(&o, n++, 1, 20, NOMSG, 1, 0, 0x11, 40, 0, 64, 0, 0, 0);
+	}
+	cr_assert_eq(one_op(&o, RR_OP_FAIL, 0)->why, RR_WHY_OVERRUN);
+	cr_assert_eq(one_count(&o, RR_OP_PULL), 0);
+	cr_assert_gt(n, o.p.recvs + RR_ENG_SHOWN, "all receives, and what is to be said of it");
+	cr_assert_leq(n, 2 * o.p.recvs + RR_ENG_SHOWN + 17);
+	one_fini(&o);
+}
+
 Test(engine_responder, with_the_escape_hatch_a_reply_that_fits_nowhere_is_the_drivers)
 {
 	one_init(&o, RR_CAP_HATCH, false);
