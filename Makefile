@@ -110,7 +110,7 @@ UNIT   := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/
 STRESS := $(patsubst tests/stress/%.c,$(BUILD)/tests/stress/%,$(wildcard tests/stress/stress_*.c))
 SIM    := $(patsubst tests/sim/%.c,$(BUILD)/tests/sim/%,$(wildcard tests/sim/sim_*.c))
 
-$(filter $(BUILD)/tests/unit/test_ready%,$(UNIT)): $(call obj,$(FAKECONN))
+$(filter $(addprefix $(BUILD)/tests/unit/,test_ready% test_accept),$(UNIT)): $(call obj,$(FAKECONN))
 
 $(UNIT): $(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(BUILD)/libtest.a $(BUILD)/libcore.a
 	@mkdir -p $(@D)

@@ -27,6 +27,7 @@ struct rr_conn *rr_fake_conn(int fd, enum rr_fake_state state)
 	c->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	c->state = state;
 	c->until = RR_TIME_NEVER;
+	c->accepts = RR_CONN_KERNEL;
 	so->conn = c;
 	rr_fdt_give(fd, &so->f);
 	return c;
@@ -83,8 +84,15 @@ void rr_conn_early(struct rr_conn *c)
 
 int rr_conn_accept(struct rr_conn *l, int fd, int flags, struct rr_conn **out)
 {
-	(void)l, (void)fd, (void)flags, (void)out;
-	return RR_CONN_KERNEL;
+	(void)fd, (void)flags;
+	*out = NULL;
+	errno = ENOKEY;		/* for all that is called before and after it */
+	return l->accepts;
+}
+
+bool rr_conn_scarce(void)
+{
+	return false;
 }
 
 bool rr_conn_defers(struct rr_conn *l)

@@ -25,6 +25,7 @@ struct rr_conn {
 	_Atomic bool dead;		/* no drain silences the wake-up fd; the first one finds out */
 	_Atomic bool can_rest, rests;	/* an arm for POLLIN puts it to rest */
 	_Atomic bool quiet;
+	_Atomic int accepts;		/* a listener: what rr_conn_accept() says */
 	rr_time spin;
 	int wake;
 	_Atomic unsigned polls, arms, disarms, drains, swallowed;
