@@ -660,6 +660,68 @@ Test(shm_setup, no_address_space_is_an_error_not_a_leak, .init = init, .fini = f
 	cr_assert(open_fds_get_to(before));
 }
 
+/* Before close(), which has nothing to do then. */
+static void assert_never_begun(struct rr_qp *qp, int open, int mapped)
+{
+	struct rr_shm *q = rr_shm_of(qp);
+
+	cr_assert(open_fds_get_to(open), "%d, not %d", open_fds(), open);
+	cr_assert_eq(shared_maps(), mapped);
+	cr_assert_eq(qp->wake_fd, -1);
+	cr_assert_null(qp->mem);
+	cr_assert_null(q->own.base);
+	cr_assert_null(q->peer.base);
+	cr_assert_eq(ops->join(qp, &p.answer), -EINVAL);
+	ops->close(qp);
+	cr_assert_eq(open_fds(), open);
+	cr_assert_eq(shared_maps(), mapped);
+	memset(qp, 0, ops->qp_size(&p.cp));
+}
+
+Test(shm_setup, what_cannot_be_offered_is_as_if_it_had_never_begun, .init = init, .fini = fini)
+{
+	struct rlimit was, none;
+	int open = open_fds(), mapped = shared_maps(), rc;
+
+	p.cp.run_dir = dir;
+	cr_assert_eq(getrlimit(RLIMIT_NOFILE, &was), 0);
+	none = (struct rlimit){ 0, was.rlim_max };
+	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+	rc = ops->prepare(p.c, &p.cp, &p.offer);
+	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &was), 0);
+	cr_assert_eq(rc, -EMFILE);
+	assert_never_begun(p.c, open, mapped);
+}
+
+Test(shm_setup, what_cannot_be_answered_is_as_if_it_had_never_begun, .init = init, .fini = fini)
+{
+	int open, mapped = shared_maps(), rc;
+	struct rlimit was, lim;
+
+	cr_assert_eq(ops->prepare(p.c, &p.cp, &p.offer), 0);
+	open = open_fds();
+	cr_assert_eq(getrlimit(RLIMIT_AS, &was), 0);
+	lim = (struct rlimit){ address_space() + (256 << 10), was.rlim_max };
+	cr_assert_eq(setrlimit(RLIMIT_AS, &lim), 0);
+	rc = ops->answer(p.s, &p.sp, &p.offer, &p.answer);
+	cr_assert_eq(setrlimit(RLIMIT_AS, &was), 0);
+	cr_assert_eq(rc, -ENOMEM);
+	assert_never_begun(p.s, open, mapped);
+}
+
+/* The other side has given up after both regions were made. */
+Test(shm_setup, what_cannot_be_joined_is_as_if_it_had_never_begun, .init = init, .fini = fini)
+{
+	int open = open_fds(), mapped = shared_maps();
+
+	cr_assert_eq(ops->prepare(p.c, &p.cp, &p.offer), 0);
+	cr_assert_eq(ops->answer(p.s, &p.sp, &p.offer, &p.answer), 0);
+	ops->close(p.s);
+	memset(p.s, 0, ops->qp_size(&p.sp));
+	cr_assert_eq(ops->join(p.c, &p.answer), -ECANCELED);
+	assert_never_begun(p.c, open, mapped);
+}
+
 Test(shm_setup, low_numbers_do_where_high_ones_are_not_allowed, .init = init, .fini = fini)
 {
 	struct rlimit lim = { 64, 64 };
