@@ -327,7 +327,9 @@ void rr_ready_moved(struct rr_share *sh)
 /* Two ends of which neither knows what the other does keep each other waiting for longer than
  * either would spin: by their wake-ups. Neither gets out of that alone. They have slept as
  * often, so after some such sleeps both spin for longer, a few times, and then go on as in the
- * beginning. If it was no use, twice as many sleeps have to come before the next attempt. */
+ * beginning. If it was no use, twice as many sleeps have to come before the next attempt. The
+ * same where the wake-ups are known, but the peer was at work: copies take longer on CPUs that
+ * have slept than on those that spin. */
 static bool is_time_to_try(struct rr_share *sh, rr_time slept)
 {
 	if (slept >= NEAR * rr_cp->spin || (++sh->near >> sh->attempts) < NEAR_MISSES)
@@ -379,7 +381,7 @@ static void learn(struct rr_share *sh, rr_time now)
 	spin = rr_spin_learn(&in, &w);
 	if (spin > in.learned) {
 		sh->near = sh->attempts = 0;
-	} else if (!w.wakes && is_time_to_try(sh, slept)) {
+	} else if ((!w.wakes || w.at_work) && is_time_to_try(sh, slept)) {
 		spin = in.worth;
 		tries = TRIES;
 	}

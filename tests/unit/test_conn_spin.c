@@ -56,6 +56,18 @@ static void slept(rr_time t)
 	rr_conn_disarm(p.client.c, p.client.fd);
 }
 
+/* The same, where a bell woke it. */
+static void was_woken(rr_time t)
+{
+	struct rr_shm *q = rr_shm_of(p.client.c->share->qp);
+
+	atomic_store(&q->own.ctl->rung, (uint32_t)(rr_now() - RR_USEC));
+	p.client.c->share->spun = 0;
+	p.client.c->share->armed_at = rr_now() - t;
+	atomic_fetch_add(&p.client.c->sleepers, 1);
+	rr_conn_disarm(p.client.c, p.client.fd);
+}
+
 static uint32_t near_misses_until_it_tries(void)
 {
 	uint32_t n = 0;
@@ -94,6 +106,22 @@ Test(conn_spin, what_was_no_use_is_tried_half_as_often)
 	slept(2 * SPIN);	/* in spite of the try */
 	cr_assert_leq(budget(), SPIN / 2);
 	cr_assert_geq(near_misses_until_it_tries(), 63);
+}
+
+/* What two ends do for each other takes longer where both have slept than where both are awake:
+ * copies, on a CPU that had gone to rest. */
+Test(conn_spin, who_slept_while_the_peer_was_at_work_tries_without)
+{
+	uint32_t n;
+
+	for (n = 0; n < 1000 && budget() <= SPIN; n++)
+		was_woken(2 * SPIN);
+	cr_assert_eq(n, 1000, "of a peer that did nothing the wake-up is known");
+	for (n = 0; n < 1000 && budget() <= SPIN; n++) {
+		rr_ready_moved(p.server.c->share);
+		was_woken(2 * SPIN);
+	}
+	cr_assert_eq(n, 32);
 }
 
 Test(conn_spin, long_sleeps_are_no_reason_to_try)
@@ -148,6 +176,19 @@ Test(conn_spin, a_server_tells_its_cpu_where_it_takes_a_call)
 	cr_assert(rr_end_poll(&p.server, POLLIN) & POLLIN);
 	p.client.c->share->qp->ops->observe(p.client.c->share->qp, 0, &l);
 	cr_assert_gt(l.cpu, 0);
+}
+
+Test(conn_spin, a_server_that_only_reads_does_so_too)
+{
+	struct rr_peer_look l;
+	uint8_t got[54];
+
+	cr_assert_eq(rr_end_send(&p.client, &p.server, out, rr_test_call(out, 2, 10, 1)), 54);
+	p.server.c->share->cpu_told = 0;	/* a tick of the clock later */
+	peer_is_on(&p.server, 100000);
+	cr_assert_eq(rr_end_try_recv(&p.server, got, sizeof(got), 0), 54);
+	p.client.c->share->qp->ops->observe(p.client.c->share->qp, 0, &l);
+	cr_assert_lt(l.cpu, 100000);
 }
 
 /* Armed and asleep, as the peer sees it; and whether it would have to be woken the next time. */
