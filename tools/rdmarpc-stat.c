@@ -13,6 +13,7 @@
 #include "config/rundir.h"
 #include "tools/places.h"
 #include "tools/stat/print.h"
+#include "tools/stat/screen.h"
 #include "tools/stat/select.h"
 #include "tools/stat/stop.h"
 
@@ -129,41 +130,64 @@ static int set_levels(const struct rr_places *places, const struct options *o)
 }
 
 /* False: none of them is wanted. */
-static bool show_all(const struct rr_places *places, const struct options *o,
+static bool show_all(FILE *to, const struct rr_places *places, const struct options *o,
 		     const struct rr_procs *all, const struct rr_procs *before)
 {
 	struct rr_procs some = rr_select(all, &o->select, before);
 	bool stopped = rr_stop_any(places), any = some.n;
 
 	if (o->openmetrics)
-		rr_print_openmetrics(stdout, &some, places, stopped);
+		rr_print_openmetrics(to, &some, places, stopped);
 	else if (o->json)
-		rr_print_json(stdout, &some, places, stopped);
+		rr_print_json(to, &some, places, stopped);
 	else
-		rr_print_table(stdout, &some, before, o->watch, o->list || o->npids, stopped);
+		rr_print_table(to, &some, before, o->watch, o->list || o->npids, stopped);
 	rr_procs_fini(&some);
-	if (fflush(stdout) || ferror(stdout))
+	if (fflush(to) || ferror(to))
 		err(1, "standard output");
 	return any;
 }
 
+static void draw_all(const struct rr_places *places, const struct options *o,
+		     const struct rr_procs *all, const struct rr_procs *before)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *to = open_memstream(&text, &size);
+
+	if (!to)
+		err(1, NULL);
+	show_all(to, places, o, all, before);
+	fclose(to);
+	rr_screen_draw(text);
+	free(text);
+}
+
+static void pause_for(double secs)
+{
+	struct timespec pause = { .tv_sec = (time_t)secs };
+
+	pause.tv_nsec = (long)((secs - (double)pause.tv_sec) * 1e9);
+	nanosleep(&pause, NULL);
+}
+
 static void watch_all(const struct rr_places *places, const struct options *o)
 {
-	struct timespec pause = { .tv_sec = (time_t)o->watch };
+	bool screen = !o->json && rr_screen_begin();
 	struct rr_procs before = { 0 }, now;
-	bool clear = !o->json && isatty(STDOUT_FILENO);
 
-	pause.tv_nsec = (long)((o->watch - (double)pause.tv_sec) * 1e9);
 	for (bool first = true;; first = false) {
 		now = read_all(places, o);
-		if (clear)
-			fputs("\033[H\033[J", stdout);
-		else if (!first && !o->json)
-			putchar('\n');
-		show_all(places, o, &now, first ? NULL : &before);
+		if (screen) {
+			draw_all(places, o, &now, first ? NULL : &before);
+		} else {
+			if (!first && !o->json)
+				putchar('\n');
+			show_all(stdout, places, o, &now, first ? NULL : &before);
+		}
 		rr_procs_fini(&before);
 		before = now;
-		nanosleep(&pause, NULL);
+		(screen ? rr_screen_wait : pause_for)(o->watch);
 	}
 }
 
@@ -293,7 +317,7 @@ int main(int argc, char **argv)
 	if (o.watch > 0)
 		watch_all(&places, &o);
 	all = read_all(&places, &o);
-	any = show_all(&places, &o, &all, NULL);
+	any = show_all(stdout, &places, &o, &all, NULL);
 	rc = missing(&all, &o);
 	if (!o.npids)
 		tell_places(&places, all.n);

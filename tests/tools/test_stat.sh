@@ -83,6 +83,12 @@ is "another pid" "$(json 1 2>/dev/null)" 0
 is "another pid: status" "$?" 1
 has "another pid: message" "$(cat "$T/err")" "process 1: nothing is known of it"
 is "--watch goes on" "$(timeout 100 "$stat" --watch=0.1 | grep -m 2 -c CALLS/S)" 2
+is "--watch on a terminal" "$(TERM=xterm timeout 300 /usr/bin/python3 tests/tools/watch.py "$stat" --watch=0.05 --list 2>&1)" "ok 80
+ok smaller
+ok larger
+ok stopped
+ok interrupted
+ok dumb"
 end
 q='.processes[] | [.comm, .alive, .ended, .rpcs.calls_sent]'
 is "ended" "$(json)" '["mkseg",false,true,11]'

@@ -137,8 +137,7 @@ static const char *table_pid(const struct rr_proc *p, char buf[16])
 	return buf;
 }
 
-static void table_proc(FILE *to, const struct rr_proc *p, const struct rr_procs *before,
-		       double secs)
+static void table_proc(FILE *to, const struct rr_proc *p)
 {
 	char b[9][16];
 
@@ -152,11 +151,35 @@ static void table_proc(FILE *to, const struct rr_proc *p, const struct rr_procs 
 		short_number(p->count[RR_C_calls_received], b[4]),
 		short_time(rr_hist_quantile(p->hist, 0.5), b[5]),
 		short_time(rr_hist_quantile(p->hist, 0.99), b[6]));
-	fprintf(to, " %8s",
-		before ? short_number((uint64_t)((double)rr_fig_new_calls(before, p) / secs),
-				      b[7]) :
-		p->release[0] ? p->release : "-");
-	fputc('\n', to);
+	fprintf(to, " %8s\n", p->release[0] ? p->release : "-");
+}
+
+/* Within 80 columns. */
+static void table_proc_watched(FILE *to, const struct rr_proc *p,
+			       const struct rr_procs *before, double secs)
+{
+	char b[7][16];
+	double rate = (double)rr_fig_new_calls(before, p) / secs;
+
+	fprintf(to, "%7s %5u %-15.15s %-5s %5s %5s %5s %7s %7s %7s\n", table_pid(p, b[0]),
+		p->uid, p->comm, p->alive ? "live" : p->ended ? "ended" : "died",
+		short_number(p->carriers[RR_CARRIER_SHM], b[1]),
+		short_number(p->carriers[RR_CARRIER_VERBS], b[2]),
+		short_number(p->carriers[RR_CARRIER_TCP], b[3]),
+		before ? short_number((uint64_t)rate, b[4]) : "-",
+		short_time(rr_hist_quantile(p->hist, 0.5), b[5]),
+		short_time(rr_hist_quantile(p->hist, 0.99), b[6]));
+}
+
+static void table_header(FILE *to, bool watched)
+{
+	if (watched)
+		fprintf(to, "%7s %5s %-15s %-5s %5s %5s %5s %7s %7s %7s\n", "PID", "UID",
+			"COMMAND", "STATE", "SHM", "VERBS", "TCP", "CALLS/S", "P50", "P99");
+	else
+		fprintf(to, "%7s %5s %-15s %-5s %6s %6s %6s %8s %8s %8s %8s %8s\n", "PID",
+			"UID", "COMMAND", "STATE", "SHM", "VERBS", "TCP", "CALLSOUT",
+			"CALLSIN", "P50", "P99", "RELEASE");
 }
 
 void rr_print_table(FILE *to, const struct rr_procs *all, const struct rr_procs *before,
@@ -166,14 +189,14 @@ void rr_print_table(FILE *to, const struct rr_procs *all, const struct rr_procs 
 
 	if (stopped)
 		fputs("new upgrades are stopped on this host\n", to);
-	fprintf(to, "%7s %5s %-15s %-5s %6s %6s %6s %8s %8s %8s %8s%s\n", "PID", "UID",
-		"COMMAND", "STATE",
-		"SHM", "VERBS", "TCP", "CALLSOUT", "CALLSIN", "P50", "P99",
-		before ? "  CALLS/S" : "  RELEASE");
+	table_header(to, secs > 0);
 	if (list)
 		table_conn_header(to, &w);
 	for (uint32_t i = 0; i < all->n; i++) {
-		table_proc(to, &all->p[i], before, secs);
+		if (secs > 0)
+			table_proc_watched(to, &all->p[i], before, secs);
+		else
+			table_proc(to, &all->p[i]);
 		table_reasons(to, &all->p[i]);
 		table_spins(to, &all->p[i]);
 		for (uint32_t k = 0; list && k < all->p[i].nconns; k++)
