@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* mkseg DIR [hostile SEED | port N]: a process with a statistics segment in DIR, as the shim makes it: one
+/* mkseg DIR [hostile SEED | port N | calls]: a process with a statistics segment in DIR, as the shim makes it: one
  * connection over shm, one gone, one on TCP. Prints its pid, then waits for the end of its input.
  * hostile: then writes noise, strewn by SEED, into all that a reader looks at. port: the peer of
- * the first has port N, N calls and bytes more went to it in 4 us each, and there was a third one. */
+ * the first has port N, N calls and bytes more went to it in 4 us each, and there was a third one.
+ * calls: a million calls took 1 us, and since then each takes 64 us. */
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,10 +71,22 @@ static void spoil(struct rr_stat_seg *seg, unsigned seed)
 	seg->ncounters = seg->nreasons = UINT32_MAX;
 }
 
+/* Until the end of input. */
+static void wait_end(struct rr_stat_seg *seg, bool calls)
+{
+	struct pollfd in = { STDIN_FILENO, POLLIN, 0 };
+
+	for (int i = 0; calls && i < 1000000; i++)
+		rr_stats_latency(seg, RR_USEC);
+	printf("%d\n", getpid());
+	fflush(stdout);
+	while (!poll(&in, 1, calls ? 1 : -1))
+		rr_stats_latency(seg, 64 * RR_USEC);
+}
+
 int main(int argc, char **argv)
 {
 	struct rr_stat_seg *seg;
-	char c;
 
 	if (argc < 2)
 		return 2;
@@ -84,9 +98,6 @@ int main(int argc, char **argv)
 		fill(seg, 111, 0);
 	if (argc == 4 && !strcmp(argv[2], "hostile"))
 		spoil(seg, (unsigned)atoi(argv[3]));
-	printf("%d\n", getpid());
-	fflush(stdout);
-	while (read(0, &c, 1) > 0)
-		;
+	wait_end(seg, argc == 3 && !strcmp(argv[2], "calls"));
 	return 0;
 }

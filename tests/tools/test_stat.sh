@@ -179,6 +179,14 @@ if [ "$(id -u)" = 0 ]; then
 	rm -f "$T"/run/*
 fi
 
+# Times in --watch are of the calls since the table before.
+start calls
+has "P50 since the start" "$("$stat" | grep mkseg)" "   1.0us"
+is "--watch: the first P50 is since the start" "$(timeout 100 "$stat" --watch=0.2 | grep -m 1 mkseg | sed 's/.*live *2 *0 *1 *- *//; s/ .*//')" 1.0us
+is "--watch: P50 since the table before" "$(timeout 100 "$stat" --watch=0.2 | grep -m 1 -c "live .* 6[3-5]\.[0-9]us  ")" 1
+end
+rm -f "$T"/run/*
+
 # What is shown, and in which order: two processes, of which the second has more calls, to another port.
 start
 cp "$mkseg" "$T/busy"

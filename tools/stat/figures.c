@@ -35,3 +35,17 @@ uint64_t rr_fig_new_calls(const struct rr_procs *before, const struct rr_proc *p
 
 	return now < then ? now : now - then;
 }
+
+uint64_t rr_fig_new_quantile(const struct rr_procs *before, const struct rr_proc *p,
+			     double share)
+{
+	const struct rr_proc *was = rr_fig_earlier(before, p);
+	uint64_t hist[RR_STAT_HIST];
+
+	for (unsigned i = 0; i < RR_STAT_HIST; i++) {
+		uint64_t then = was ? was->hist[i] : 0;
+
+		hist[i] = p->hist[i] < then ? p->hist[i] : p->hist[i] - then;
+	}
+	return rr_hist_quantile(hist, share);
+}

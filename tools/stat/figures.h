@@ -20,4 +20,9 @@ const struct rr_proc *rr_fig_earlier(const struct rr_procs *before, const struct
 /* Calls since that reading; all of them if it was not there, or has more than now. */
 uint64_t rr_fig_new_calls(const struct rr_procs *before, const struct rr_proc *p);
 
+/* A quantile of the time from a call to its reply, of the calls that were timed since that
+ * reading, ns; of all of them if before is NULL. 0: there were none. */
+uint64_t rr_fig_new_quantile(const struct rr_procs *before, const struct rr_proc *p,
+			     double share);
+
 #endif

@@ -118,15 +118,15 @@ static int by_key(const struct order *o, const struct rr_proc *a, const struct r
 		return least_first(rr_fig_calls(b->count), rr_fig_calls(a->count));
 	case RR_SORT_RATE:
 		return least_first(rr_fig_new_calls(o->before, b),
-				 rr_fig_new_calls(o->before, a));
+				   rr_fig_new_calls(o->before, a));
 	case RR_SORT_BYTES:
 		return least_first(rr_fig_bytes(b->count), rr_fig_bytes(a->count));
 	case RR_SORT_P50:
-		return least_first(rr_hist_quantile(b->hist, 0.5),
-				 rr_hist_quantile(a->hist, 0.5));
+		return least_first(rr_fig_new_quantile(o->before, b, 0.5),
+				   rr_fig_new_quantile(o->before, a, 0.5));
 	case RR_SORT_P99:
-		return least_first(rr_hist_quantile(b->hist, 0.99),
-				 rr_hist_quantile(a->hist, 0.99));
+		return least_first(rr_fig_new_quantile(o->before, b, 0.99),
+				   rr_fig_new_quantile(o->before, a, 0.99));
 	case RR_SORT_NONE:
 	case RR_SORT_PID: break;
 	}

@@ -167,8 +167,8 @@ static void table_proc_watched(FILE *to, const struct rr_proc *p,
 		short_number(p->carriers[RR_CARRIER_VERBS], b[2]),
 		short_number(p->carriers[RR_CARRIER_TCP], b[3]),
 		before ? short_number((uint64_t)rate, b[4]) : "-",
-		short_time(rr_hist_quantile(p->hist, 0.5), b[5]),
-		short_time(rr_hist_quantile(p->hist, 0.99), b[6]));
+		short_time(rr_fig_new_quantile(before, p, 0.5), b[5]),
+		short_time(rr_fig_new_quantile(before, p, 0.99), b[6]));
 }
 
 static void table_header(FILE *to, bool watched)
