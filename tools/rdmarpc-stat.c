@@ -129,9 +129,9 @@ static int set_levels(const struct rr_places *places, const struct options *o)
 	return rc || !done;
 }
 
-/* False: none of them is wanted. */
+/* secs: 0, or it is watched, and before was read that long ago. False: none is wanted. */
 static bool show_all(FILE *to, const struct rr_places *places, const struct options *o,
-		     const struct rr_procs *all, const struct rr_procs *before)
+		     const struct rr_procs *all, const struct rr_procs *before, double secs)
 {
 	struct rr_procs some = rr_select(all, &o->select, before);
 	bool stopped = rr_stop_any(places), any = some.n;
@@ -141,7 +141,7 @@ static bool show_all(FILE *to, const struct rr_places *places, const struct opti
 	else if (o->json)
 		rr_print_json(to, &some, places, stopped);
 	else
-		rr_print_table(to, &some, before, o->watch, o->list || o->npids, stopped);
+		rr_print_table(to, &some, before, secs, o->list || o->npids, stopped);
 	rr_procs_fini(&some);
 	if (fflush(to) || ferror(to))
 		err(1, "standard output");
@@ -149,7 +149,7 @@ static bool show_all(FILE *to, const struct rr_places *places, const struct opti
 }
 
 static void draw_all(const struct rr_places *places, const struct options *o,
-		     const struct rr_procs *all, const struct rr_procs *before)
+		     const struct rr_procs *all, const struct rr_procs *before, double secs)
 {
 	char *text = NULL;
 	size_t size;
@@ -157,10 +157,18 @@ static void draw_all(const struct rr_places *places, const struct options *o,
 
 	if (!to)
 		err(1, NULL);
-	show_all(to, places, o, all, before);
+	show_all(to, places, o, all, before, secs);
 	fclose(to);
 	rr_screen_draw(text);
 	free(text);
+}
+
+static double clock_secs(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
 static void pause_for(double secs)
@@ -175,15 +183,18 @@ static void watch_all(const struct rr_places *places, const struct options *o)
 {
 	bool screen = !o->json && rr_screen_begin();
 	struct rr_procs before = { 0 }, now;
+	double then = 0, secs;
 
 	for (bool first = true;; first = false) {
+		secs = clock_secs() - then;	/* it may have been stopped meanwhile */
+		then += secs;
 		now = read_all(places, o);
 		if (screen) {
-			draw_all(places, o, &now, first ? NULL : &before);
+			draw_all(places, o, &now, first ? NULL : &before, secs);
 		} else {
 			if (!first && !o->json)
 				putchar('\n');
-			show_all(stdout, places, o, &now, first ? NULL : &before);
+			show_all(stdout, places, o, &now, first ? NULL : &before, secs);
 		}
 		rr_procs_fini(&before);
 		before = now;
@@ -317,7 +328,7 @@ int main(int argc, char **argv)
 	if (o.watch > 0)
 		watch_all(&places, &o);
 	all = read_all(&places, &o);
-	any = show_all(stdout, &places, &o, &all, NULL);
+	any = show_all(stdout, &places, &o, &all, NULL, 0);
 	rc = missing(&all, &o);
 	if (!o.npids)
 		tell_places(&places, all.n);

@@ -14,9 +14,9 @@ void rr_print_json(FILE *to, const struct rr_procs *all, const struct rr_places 
 void rr_print_openmetrics(FILE *to, const struct rr_procs *all, const struct rr_places *places,
 			  bool stopped);
 
-/* A table, a line for each process. secs: 0, or it is drawn so often, within 80 columns and
- * with rates; before is what the same said then, or NULL. list: and a line for each
- * connection. */
+/* A table, a line for each process. secs: 0, or it is watched: drawn within 80 columns and
+ * with rates; before is what the same said so many seconds ago, or NULL. list: and a line for
+ * each connection. */
 void rr_print_table(FILE *to, const struct rr_procs *all, const struct rr_procs *before,
 		    double secs, bool list, bool stopped);
 
