@@ -131,7 +131,7 @@ static int set_levels(const struct rr_places *places, const struct options *o)
 
 /* secs: 0, or it is watched, and before was read that long ago. False: none is wanted. */
 static bool show_all(FILE *to, const struct rr_places *places, const struct options *o,
-		     const struct rr_procs *all, const struct rr_procs *before, double secs)
+		     struct rr_procs *all, const struct rr_procs *before, double secs)
 {
 	struct rr_procs some = rr_select(all, &o->select, before);
 	bool stopped = rr_stop_any(places), any = some.n;
@@ -142,14 +142,14 @@ static bool show_all(FILE *to, const struct rr_places *places, const struct opti
 		rr_print_json(to, &some, places, stopped);
 	else
 		rr_print_table(to, &some, before, secs, o->list || o->npids, stopped);
-	rr_procs_fini(&some);
+	free(some.p);
 	if (fflush(to) || ferror(to))
 		err(1, "standard output");
 	return any;
 }
 
 static void draw_all(const struct rr_places *places, const struct options *o,
-		     const struct rr_procs *all, const struct rr_procs *before, double secs)
+		     struct rr_procs *all, const struct rr_procs *before, double secs)
 {
 	char *text = NULL;
 	size_t size;

@@ -72,25 +72,32 @@ static bool conn_is_wanted(const struct rr_select *s, const struct rr_proc_conn 
 	       (!s->program || c->program == s->program);
 }
 
-/* Appends p with those of its connections that are wanted. */
-static void add_wanted(struct rr_procs *to, const struct rr_select *s, const struct rr_proc *p)
+/* Brings the connections that are wanted to the front: how many. */
+static uint32_t front_conns(const struct rr_select *s, struct rr_proc *p)
 {
-	struct rr_proc *q = &to->p[to->n];
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < p->nconns; i++)
+		if (conn_is_wanted(s, &p->conns[i])) {
+			struct rr_proc_conn c = p->conns[n];
+
+			p->conns[n++] = p->conns[i];
+			p->conns[i] = c;
+		}
+	return n;
+}
+
+static void add_wanted(struct rr_procs *to, const struct rr_select *s, struct rr_proc *p)
+{
+	uint32_t n;
 
 	if (s->command && strcmp(p->comm, s->command))
 		return;
-	*q = *p;
-	q->nconns = 0;
-	q->conns = calloc(p->nconns + 1, sizeof(*q->conns));
-	if (!q->conns)
-		err(1, NULL);
-	for (uint32_t i = 0; i < p->nconns; i++)
-		if (conn_is_wanted(s, &p->conns[i]))
-			q->conns[q->nconns++] = p->conns[i];
-	if ((!s->port && !s->program) || q->nconns)
-		to->n++;
-	else
-		free(q->conns);
+	n = front_conns(s, p);
+	if (!n && (s->port || s->program))
+		return;
+	to->p[to->n] = *p;
+	to->p[to->n++].nconns = n;
 }
 
 /* --- sorting --- */
@@ -160,12 +167,15 @@ static void sort_all(struct rr_procs *all, struct order *o)
 	qsort_r(all->p, all->n, sizeof(*all->p), by_order, o);
 	if (o->by != RR_SORT_CALLS && o->by != RR_SORT_BYTES)
 		return;
-	for (uint32_t i = 0; i < all->n; i++)
-		qsort_r(all->p[i].conns, all->p[i].nconns, sizeof(*all->p[i].conns), by_conn,
-			o);
+	for (uint32_t i = 0; i < all->n; i++) {
+		struct rr_proc *p = &all->p[i];
+
+		if (p->nconns)
+			qsort_r(p->conns, p->nconns, sizeof(*p->conns), by_conn, o);
+	}
 }
 
-struct rr_procs rr_select(const struct rr_procs *all, const struct rr_select *s,
+struct rr_procs rr_select(struct rr_procs *all, const struct rr_select *s,
 			  const struct rr_procs *before)
 {
 	struct rr_procs some = { .p = calloc(all->n + 1, sizeof(*some.p)) };

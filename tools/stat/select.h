@@ -28,11 +28,12 @@ uint32_t rr_select_program(const char *arg);	/* a number, or a name of rpc(5) */
 /* Does it leave processes or connections out? */
 bool rr_select_filters(const struct rr_select *s);
 
-/* Those of all that are wanted, to be freed by rr_procs_fini(): no processes of other commands,
- * no connections of other ports and programs, and where connections are chosen, no processes
- * that have none of them. Sorted, the living first; where calls or bytes decide, the
- * connections of each, too. before: an earlier reading, for what is new since then, or NULL. */
-struct rr_procs rr_select(const struct rr_procs *all, const struct rr_select *s,
+/* Those of all that are wanted: no processes of other commands, no connections of other ports
+ * and programs, and where connections are chosen, no processes that have none of them. Sorted,
+ * the living first; where calls or bytes decide, the connections of each, too. before: an
+ * earlier reading, for what is new since then, or NULL. The caller frees p; the connections are
+ * those of all, where their order changes. */
+struct rr_procs rr_select(struct rr_procs *all, const struct rr_select *s,
 			  const struct rr_procs *before);
 
 #endif
