@@ -64,10 +64,12 @@ static void tell_conn(int fd, struct rr_file *f, void *arg)
 
 static void before_fork(void)
 {
+	static void (*const nears)(struct rr_conn *) = rr_conn_fork_nears;
 	static void (*const forked)(struct rr_conn *) = rr_conn_forked;
 	int saved = errno;
 
 	rr_cap_forks();
+	rr_fdt_each(tell_conn, (void *)(uintptr_t)&nears);
 	rr_ep_fork_prepare();
 	rr_conn_fork_prepare();
 	rr_fdt_each(tell_conn, (void *)(uintptr_t)&forked);

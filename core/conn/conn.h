@@ -284,6 +284,7 @@ void rr_conn_free(struct rr_conn *c);
 
 /* --- fork: from pthread_atfork; the wrapper calls each() in the child for every connection
  * that its table still has --- */
+void rr_conn_fork_nears(struct rr_conn *c);	/* each, before rr_conn_fork_prepare(): takes its lock */
 void rr_conn_fork_prepare(void);
 void rr_conn_fork_parent(void);
 void rr_conn_fork_child(void);

@@ -534,7 +534,8 @@ int rr_ride_poll(struct rr_conn *c, int fd, unsigned want);
 int rr_ride_inq(struct rr_conn *c, int fd);
 void rr_ride_step(struct rr_conn *c);
 bool rr_ride_let_go(struct rr_conn *c);
-void rr_ride_forks(struct rr_conn *c);		/* before a fork, in the parent */
+/* Before a fork, in the parent. Under the slab's lock nobody waits for a connection's. */
+void rr_ride_forks(struct rr_conn *c, bool waits);
 /* The answer has gone: is it carried now? Then it has another lock. */
 bool rr_ride_joined(struct rr_conn *c);
 /* The error that the app has yet to be told, once; 0 none. */

@@ -80,11 +80,12 @@ static void leave(struct rr_conn *c, enum rr_reason why)
 
 /* What its child reads and writes nobody here sees. Of what has been said to the peer nothing is taken back: but who has
  * not been told yet need not be. */
-void rr_ride_forks(struct rr_conn *c)
+void rr_ride_forks(struct rr_conn *c, bool waits)
 {
 	enum rr_conn_st st;
 
-	if (!rr_conn_rides(rr_conn_st(c)) || rr_lock_take(&c->lock) == -EDEADLK)
+	if (!rr_conn_rides(rr_conn_st(c)) ||
+	    (waits ? rr_lock_take(&c->lock) == -EDEADLK : rr_lock_try(&c->lock)))
 		return;
 	st = rr_conn_st(c);
 	if (st == RR_S_SAID && !rr_answer_withdraw(c))

@@ -291,12 +291,17 @@ void rr_conn_fork_child(void)
 	}
 }
 
+void rr_conn_fork_nears(struct rr_conn *c)
+{
+	rr_ride_forks(c, true);
+}
+
 void rr_conn_forked(struct rr_conn *c)
 {
 	enum rr_conn_st st;
 
 	rr_native_forks(c);
-	rr_ride_forks(c);
+	rr_ride_forks(c, false);	/* what has begun to since */
 	if (rr_relay_forks(c))
 		return;
 	st = rr_conn_st(c);
