@@ -350,6 +350,10 @@ void rr_conn_free(struct rr_conn *c)
 	free(c);
 }
 
+void rr_conn_fork_nears(struct rr_conn *c RR_UNUSED)
+{
+}
+
 void rr_conn_fork_prepare(void)
 {
 }
