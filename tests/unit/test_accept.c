@@ -76,6 +76,15 @@ Test(accept, what_the_kernel_has_while_it_waits_at_both_doors)
 	cr_assert_not(so->flags & RR_SOCK_ACCEPTING);
 }
 
+Test(accept, at_what_is_no_socket_of_ours_the_kernel_says)
+{
+	int ep = rr_wrap_epoll_create1(0);
+
+	cr_assert(rr_fdt_has(ep));
+	cr_assert_eq(rr_wrap_accept(ep, NULL, NULL), -1);
+	cr_assert_eq(errno, ENOTSOCK);
+}
+
 static void assert_native(int fd)
 {
 	door->accepts = fd;

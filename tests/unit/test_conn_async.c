@@ -350,9 +350,15 @@ static ssize_t record;
 
 static int writes(void)
 {
-	const struct rr_share *sh = p.client.c->share;
+	struct rr_share *sh = p.client.c->share;
 	ssize_t n = -EAGAIN;
 
+	/* It has asked, and nobody has answered yet. */
+	sh->back.since = 1;
+	sh->back.again = RR_TIME_NEVER;
+	if (rr_end_try_send(&p.client, out, (size_t)record) != -EAGAIN)
+		return 2;
+	sh->back.since = sh->back.again = 0;
 	for (int i = 0; n == -EAGAIN && i < 50000; i++) {
 		n = rr_end_try_send(&p.client, out, (size_t)record);
 		rr_os_nap(RR_MSEC);
@@ -362,12 +368,28 @@ static int writes(void)
 	return n != record;
 }
 
+/* What waits for children: a signal may come to that thread, too. */
+static ssize_t interrupted_once(int fd, struct msghdr *m, int flags)
+{
+	static _Atomic bool was;
+
+	if (flags & MSG_CMSG_CLOEXEC && !atomic_exchange(&was, true)) {
+		errno = EINTR;
+		return -1;
+	}
+	return recvmsg(fd, m, flags);
+}
+
 /* Nothing of what is under way is lost, either way. */
 Test(conn_async, a_child_that_uses_it_takes_it_back_to_tcp)
 {
+	static struct rr_os os;
 	size_t n;
 
 	open_pair(false, 0, true, 3);
+	os = *rr_os;
+	os.recvmsg = interrupted_once;
+	rr_os = &os;
 	round_trip(1, 100, 60000);
 	send_one(&p.client, &p.server, rr_test_call(out, 4, 100, 1));
 	n = rr_test_reply(out, 4, 500, 1);
@@ -383,6 +405,48 @@ Test(conn_async, a_child_that_uses_it_takes_it_back_to_tcp)
 	round_trip(3, 100, 60000);
 	cr_assert(rr_conn_forks, "what connects next must be such that children can use it");
 	cr_assert_not(p.client.c->share->dead || p.server.c->share->dead);
+	close_pair();
+}
+
+static enum rr_arm armed_for;
+
+static int note_arm(struct rr_qp *qp, enum rr_arm what)
+{
+	(void)qp;
+	armed_for = what;
+	return 0;
+}
+
+static int no_room(struct rr_qp *qp, uint32_t imm, uint64_t cookie)
+{
+	(void)qp, (void)imm, (void)cookie;
+	return -EAGAIN;
+}
+
+/* The peer wants to go back to TCP, and cannot be told yet that this end does: what it still sends comes meanwhile. */
+Test(conn_async, who_is_called_back_and_sleeps_hears_of_messages_and_of_room)
+{
+	int (*say)(struct rr_qp *, uint32_t, uint64_t);
+	struct rr_share *sh;
+
+	open_pair(false, 0, true, 3);
+	round_trip(1, 100, 100);
+	sh = p.client.c->share;
+	say = l.ops.send_imm;
+	l.ops.send_imm = no_room;
+	l.ops.arm = note_arm;
+	cr_assert_eq(rr_conn_arm(p.client.c, p.client.fd, POLLIN), 0);
+	cr_assert_eq(armed_for, RR_ARM_RECV);
+	rr_conn_disarm(p.client.c, p.client.fd);
+	sh->called_back = true;
+	cr_assert_eq(rr_conn_arm(p.client.c, p.client.fd, POLLIN), 0);
+	cr_assert_eq(armed_for, RR_ARM_RECV | RR_ARM_SEND);
+	rr_conn_disarm(p.client.c, p.client.fd);
+	cr_assert(sh->called_back);
+	l.ops.send_imm = say;
+	rr_end_poll(&p.client, POLLIN);
+	cr_assert_not(sh->called_back);
+	cr_assert(sh->tx.tcp);
 	close_pair();
 }
 

@@ -7,12 +7,14 @@
 #include <netinet/in.h>
 #include <pthread.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "core/base/compiler.h"
 #include "core/base/os.h"
+#include "core/base/ownfd.h"
 #include "core/conn/conn_int.h"
 #include "tests/unit/conn_pair.h"
 
@@ -245,6 +247,32 @@ Test(conn_edges, each_of_several_threads_that_keep_a_connection_counts)
 	pthread_join(t, NULL);
 	cr_assert_eq(c->refs, 1 + 2 * OFTEN);
 	c->refs = 1;
+}
+
+/* dup2() to its number: it goes elsewhere first. */
+Test(conn_edges, a_wake_up_fd_in_the_way_moves_and_still_wakes)
+{
+	struct rr_qp *qp;
+	struct stat was, is;
+	int fd;
+
+	carried();
+	qp = p.server.c->share->qp;
+	fd = qp->wake_fd;
+	cr_assert_eq(fstat(fd, &was), 0);
+	cr_assert(rr_conn_move_fd(fd));
+	cr_assert_neq(qp->wake_fd, fd);
+	cr_assert_eq(fstat(qp->wake_fd, &is), 0);
+	cr_assert_eq(is.st_ino, was.st_ino);
+	cr_assert_eq(fcntl(qp->wake_fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+	cr_assert(rr_ownfd_is(qp->wake_fd));
+	cr_assert_not(rr_ownfd_is(fd));
+	cr_assert(rr_conn_changed(p.server.c));
+	close(fd);
+	cr_assert_not(rr_conn_move_fd(fd), "nothing is there any more");
+	cr_assert_eq(rr_conn_arm(p.server.c, p.server.fd, POLLIN), 0);
+	one_way(&p.client, &p.server, rr_test_call(out, 2, 10, 1));
+	rr_conn_disarm(p.server.c, p.server.fd);
 }
 
 /* Threads that spin look at memory, and would not see the FIN. */

@@ -291,6 +291,21 @@ Test(fdtable, the_last_reference_to_an_epoll_set_lets_it_go)
 	cr_assert_eq(gone_sets, 1);
 }
 
+/* Who has it from a list of his own may come too late. */
+Test(fdtable, a_socket_that_is_gone_is_not_held)
+{
+	int fd = tcp();
+	struct rr_sock *so = tracked(fd);
+	bool last;
+
+	cr_assert(rr_sock_hold(so));
+	cr_assert_eq(so->f.refs, 2);
+	rr_file_put(rr_fdt_take(fd, &last));
+	rr_file_put(&so->f);
+	cr_assert_not(rr_sock_hold(so));
+	cr_assert_eq(so->f.refs, 0);
+}
+
 Test(fdtable, an_fd_that_is_not_open_makes_no_socket)
 {
 	errno = 77;

@@ -46,6 +46,18 @@ Test(ready_epoll, wake_up_fds_that_stay_readable_do_not_keep_a_wait_busy)
 		cr_assert_leq(o[i].c->drains, 3, "%u", o[i].c->drains);
 }
 
+/* What keeps it from going to sleep is none: the array has only what was told. */
+Test(ready_epoll, news_that_is_not_the_apps_is_no_event)
+{
+	struct one o = begin(RR_FAKE_CARRIED, EPOLLIN);
+
+	o.c->restless = true;
+	cr_assert_eq(look(&o, 30), 0);
+	cr_assert_gt(o.c->arms, 0);
+	o.c->ready = POLLIN;
+	expect(&o, EPOLLIN);
+}
+
 Test(ready_epoll, bytes_on_the_anchor_are_not_the_apps)
 {
 	struct one o = begin(RR_FAKE_CARRIED, EPOLLIN);

@@ -13,6 +13,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -658,6 +659,34 @@ Test(shm_setup, no_address_space_is_an_error_not_a_leak, .init = init, .fini = f
 	cr_assert_eq(rc[0], -ENOMEM);
 	cr_assert_eq(rc[1], -ENOMEM);
 	cr_assert(open_fds_get_to(before));
+}
+
+static bool old_kernel;
+
+/* The library's and the test's calls; an old kernel is Linux 6.2 or before. */
+int memfd_create(const char *name, unsigned flags)
+{
+	if (old_kernel && flags & ~(MFD_CLOEXEC | MFD_ALLOW_SEALING)) {
+		errno = EINVAL;
+		return -1;
+	}
+	return (int)syscall(SYS_memfd_create, name, flags);
+}
+
+Test(shm_setup, kernels_that_do_not_know_all_flags_of_a_memfd_do, .init = init, .fini = fini)
+{
+	old_kernel = true;
+	cr_assert_eq(shm_pair_connect(&p), 0);
+}
+
+/* What it makes has the number 0 for a while. */
+Test(shm_setup, a_process_without_standard_input_has_connections_too, .init = init, .fini = fini)
+{
+	cr_assert_eq(close(0), 0);
+	errno = EIO;
+	cr_assert_eq(shm_pair_connect(&p), 0);
+	cr_assert_eq(errno, EIO);
+	cr_assert_eq(open("/dev/null", O_RDONLY), 0, "nor is it used up");
 }
 
 /* Before close(), which has nothing to do then. */
