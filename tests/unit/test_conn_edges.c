@@ -260,6 +260,9 @@ Test(conn_edges, a_wake_up_fd_in_the_way_moves_and_still_wakes)
 	qp = p.server.c->share->qp;
 	fd = qp->wake_fd;
 	cr_assert_eq(fstat(fd, &was), 0);
+	p.server.c->share->procs++;
+	cr_assert_not(rr_conn_move_fd(fd), "another process has it by this number");
+	p.server.c->share->procs--;
 	cr_assert(rr_conn_move_fd(fd));
 	cr_assert_neq(qp->wake_fd, fd);
 	cr_assert_eq(fstat(qp->wake_fd, &is), 0);
