@@ -36,7 +36,7 @@ Q := $(if $(V),,@)
 say = $(if $(V),,@printf '  %-7s %s\n' '$(1)' '$(2)')
 
 CORE_SRC    := $(wildcard core/base/*.c core/wire/*.c core/ulb/*.c core/nego/*.c core/engine/*.c \
-                 core/prov/*.c core/prov/shm/*.c core/conn/*.c)
+                 core/prov/*.c core/prov/shm/*.c core/conn/*.c core/conn/*/*.c)
 CONFIG_SRC  := $(wildcard config/*.c)
 PRELOAD_SRC := $(filter-out preload/symbols.c,$(wildcard preload/*.c))
 FAKE_SRC    := $(wildcard core/prov/fake/*.c)

@@ -71,13 +71,6 @@ static bool take_mark(struct rr_share *sh, int fd)
 	return rr_os->recv(fd, buf, RR_MARK_LEN, MSG_DONTWAIT) == (ssize_t)RR_MARK_LEN;
 }
 
-unsigned rr_anchor_poll(int fd, unsigned want)
-{
-	struct pollfd p = { fd, (short)want, 0 };
-
-	return rr_os->poll(&p, 1, 0) > 0 ? (unsigned)(unsigned short)p.revents : 0;
-}
-
 /* The peer said how many records there are, and not all of them have arrived. */
 static bool more_to_come(const struct rr_share *sh)
 {
@@ -171,18 +164,4 @@ bool rr_anchor_mark(struct rr_share *sh, int fd)
 		rr_debug(RR_WHO ": end mark not sent", RR_WHO_OF(fd, sh->st));
 	rr_anchor_note(sh);
 	return true;
-}
-
-void rr_anchor_reset(int fd)
-{
-	struct linger now = { .l_onoff = 1, .l_linger = 0 };
-
-	rr_os->setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
-}
-
-/* Ends the anchor so that its peer sees a reset when it is closed, and this side's sleepers wake. */
-void rr_anchor_break(int fd)
-{
-	rr_anchor_reset(fd);
-	rr_os->shutdown(fd, SHUT_RDWR);
 }

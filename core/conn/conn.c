@@ -17,9 +17,6 @@
 #include "core/conn/who.h"
 #include "core/conn/when.h"
 
-const struct rr_conn_params *rr_cp;
-struct rr_sizes rr_conn_sizes;
-
 void rr_conn_setup(const struct rr_conn_params *p)
 {
 	rr_cp = p;

@@ -324,10 +324,6 @@ void rr_conn_fork_failed(struct rr_conn *c)
 	atomic_fetch_sub_explicit(&c->share->procs, 1, memory_order_relaxed);
 }
 
-/* The owner's next connections are such that children can use them. */
-_Atomic bool rr_conn_forks;
-
-
 /* --- descriptors of ours ---------------------------------------------------------------- */
 
 /* Ends of pairs are not waited for: any number will do. */
