@@ -9,10 +9,14 @@
  * forked children share (MAP_SHARED, same address): queue pair, engine, both streams, and the
  * lock over them, so that a parent may read a call and its child write the reply.
  *
+ *   base/params.c  options                                base/share.c   what a family shares
+ *   base/state.c   state                                  base/ref.c     references, the last one
+ *   base/iov.c     the app's iovecs                       base/socket.c  the kernel's socket
+ *   fork.c     fork()                                     move.c     numbers of our descriptors
  *   conn.c     making and ending, options                 upgrade.c  from TCP to carried:
  *   offer.c    the client's side                          answer.c   the server's side
  *   own.c      what we say of ourselves                   half.c     answers not taken up yet
- *   slab.c     where they live; fork                      late.c     an answer that comes too late
+ *   slab.c     where they live                            late.c     an answer that comes too late
  *   stream.c   record stream <-> messages                 driver.c   engine <-> provider
  *   pull.c     messages in the peer's memory
  *   hatch.c    back to TCP at a record boundary           anchor.c   end mark, FIN, loss
@@ -415,6 +419,8 @@ struct rr_conn *rr_slab_get(bool server, int fd);	/* NULL: no memory */
 void rr_slab_carried(struct rr_conn *c);	/* its state becomes RR_S_CARRIED */
 void rr_slab_end(struct rr_conn *c);		/* its share is about to go … */
 void rr_slab_put(struct rr_conn *c);		/* … and has gone */
+/* This process is one that has the connection (0, its pid) or no longer (its pid, 0): a slot of its own, if one is free. */
+void rr_family_swap(struct rr_share *sh, int32_t was, int32_t now);
 /* This process has it no longer: how many still do. Under its lock. */
 uint32_t rr_conn_leave(struct rr_share *sh);
 /* Can forked children use it as we do? */
@@ -430,6 +436,16 @@ bool rr_slab_each_in_use(void (*fn)(struct rr_conn *, void *), void *ctx);
  * anybody can have it. */
 void rr_slab_in_use(uint32_t index);
 void rr_slab_rests(const struct rr_conn *c);
+/* Connection i of those that this process has had at one time, in whatever state; NULL: there are no more. */
+struct rr_conn *rr_slab_at(uint32_t i);
+/* The lock of the slabs: no connection is made, or becomes carried. False: a signal handler's, that interrupted
+ * who has it. */
+bool rr_slab_hold(void);
+void rr_slab_let(void);
+/* The same with the one that holds off the end of connections. */
+bool rr_slab_hold_ends(void);
+void rr_slab_let_ends(void);
+void rr_slab_forked(void);		/* in a child, before all else */
 
 /* fn sees those in state RR_S_TAKEN, under their locks. How many then still are. */
 uint32_t rr_conn_each_taken(void (*fn)(struct rr_conn *));

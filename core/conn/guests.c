@@ -91,6 +91,25 @@ static rr_time look(struct census *n, uint32_t unmet, rr_time now)
 	return n->oldest ? n->until : now + LATER;
 }
 
+uint32_t rr_conn_each_taken(void (*fn)(struct rr_conn *))
+{
+	struct rr_conn *c;
+	uint32_t left = 0;
+
+	for (uint32_t i = 0; (c = rr_slab_at(i)); i++) {
+		if (rr_conn_st(c) != RR_S_TAKEN || !rr_conn_keep(c))
+			continue;
+		if (rr_lock_try(&c->lock) == 0) {
+			if (rr_conn_st(c) == RR_S_TAKEN && c->owner == (int32_t)rr_pid())
+				fn(c);
+			rr_lock_drop(&c->lock);
+		}
+		left += rr_conn_st(c) == RR_S_TAKEN;
+		rr_conn_free(c);
+	}
+	return left;
+}
+
 rr_time rr_guests_full(uint32_t waiting, rr_time now)
 {
 	uint32_t unmet = waiting + rr_conn_each_taken(rr_native_step);	/* whose app need not look at them */

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The part of a connection that a family of processes shares: one mapping, laid out for the most that both sides can agree
+ * on; and which processes have it. */
+
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "core/base/compiler.h"
+#include "core/base/os.h"
+#include "core/conn/conn_int.h"
+
+/* Room for the engine, whatever both sides agree on. */
+static size_t engine_room(const struct rr_eng_params *most)
+{
+	struct rr_eng_params ep = *most;
+	size_t room = 0;
+
+	for (int d = 0; rr_dialect_names[d]; d++)
+		for (int i = 0; i < 4; i++) {
+			ep.dialect = (enum rr_dialect)d;
+			ep.connector = i & 1;
+			ep.caps = i & 2 ? most->caps : most->caps & ~(uint32_t)RR_CAP_RING_CREDITS;
+			room = rr_max(room, rr_eng_size(&ep));
+		}
+	return room;
+}
+
+static size_t share_layout(const struct rr_prov_ops *ops, const struct rr_prov_params *p,
+			   const struct rr_eng_params *ep, size_t *qp_at, size_t *eng_at,
+			   size_t *tables_at)
+{
+	*qp_at = rr_align(sizeof(struct rr_share), (size_t)RR_CACHELINE);
+	*eng_at = rr_align(*qp_at + ops->qp_size(p), (size_t)RR_PAGE);
+	*tables_at = rr_align(*eng_at + engine_room(ep), (size_t)RR_CACHELINE);
+	return rr_align(*tables_at + sizeof(struct rr_tables), (size_t)RR_PAGE) + RR_RING;
+}
+
+/* The most that both sides can agree on: what memory is laid out for. */
+static void engine_params(struct rr_eng_params *ep, const struct rr_prov_params *p)
+{
+	*ep = (struct rr_eng_params){
+		.caps = RR_CAP_RELIABLE_REPLY | RR_CAP_RING_CREDITS | RR_CAP_HATCH |
+			RR_CAP_REVERSE_CHUNKS,
+		.recvs = p->recvs, .pulls = RR_PULLS,
+		.inline_send = p->recv_size, .inline_recv = p->recv_size,
+		.credits = rr_cp->credits, .bc_credits = rr_cp->bc_credits,
+		.max_msg = rr_cp->max_msg,
+		.reply_chunk = rr_cp->reply_chunk, .reply_chunk_max = rr_cp->reply_chunk_max,
+		.reply_chunks = rr_cp->reply_chunks,
+		.no_done = !rr_cp->done_property,
+		.lenient_read_chunks = rr_cp->lenient_read_chunks,
+		.ccp_prog = rr_cp->ccp_program, .rdma_reads = rr_cp->rdma_reads,
+		.pad_thresh = rr_cp->msgp_threshold, .pad_align = rr_cp->msgp_align,
+		.max_chunks = rr_cp->max_chunks, .max_segs = rr_cp->max_segs,
+		.max_exposed = rr_cp->max_exposed,
+		.done_timeout = rr_cp->done_timeout,
+		.done_timeout_pressure = rr_cp->done_timeout / 10,
+		.sizes = &rr_conn_sizes,
+	};
+}
+
+struct rr_share *rr_share_new(const struct rr_prov_ops *ops, const struct rr_prov_params *p)
+{
+	struct rr_eng_params ep;
+	struct rr_share *sh;
+	size_t size, qp_at, eng_at, tables_at;
+
+	engine_params(&ep, p);
+	size = share_layout(ops, p, &ep, &qp_at, &eng_at, &tables_at);
+	sh = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE,
+		  -1, 0);
+	if (sh == MAP_FAILED)
+		return NULL;
+	sh->size = size;
+	sh->qp = (struct rr_qp *)((uint8_t *)sh + qp_at);
+	sh->eng = (struct rr_eng *)((uint8_t *)sh + eng_at);
+	sh->tables = (struct rr_tables *)((uint8_t *)sh + tables_at);
+	sh->back = (struct rr_handback){ .owner = (int32_t)rr_pid(), .door = -1,
+					 .ring = (uint8_t *)sh + size - RR_RING };
+	sh->rx.ent = sh->tables->ent;
+	sh->pull = sh->tables->pull;
+	sh->ep = ep;
+	sh->qp->ops = ops;
+	sh->qp->wake_fd = -1;
+	sh->far = -1;
+	sh->tx.buf = RR_BUF_NONE;
+	sh->patience = rr_cp->idle_trim;
+	atomic_store_explicit(&sh->procs, 1, memory_order_relaxed);
+	atomic_store_explicit(&sh->family[0], (int32_t)rr_pid(), memory_order_relaxed);
+	atomic_store_explicit(&sh->spin, ops->observe ? rr_cp->spin_worth : rr_cp->spin, memory_order_relaxed);
+	memcpy(sh->token, p->token, RR_TOKEN_LEN);
+	return sh;
+}
+
+void rr_share_free(struct rr_share *sh)
+{
+	while (sh) {
+		struct rr_share *next = sh->next;
+		int far = sh->far;	/* and theirs who share it */
+
+		sh->qp->ops->close(sh->qp);
+		rr_pair_end(&far, false);
+		munmap(sh, sh->size);
+		sh = next;
+	}
+}
+
+void rr_share_unmap(struct rr_share *sh)
+{
+	while (sh) {
+		struct rr_share *next = sh->next;
+
+		munmap(sh, sh->size);
+		sh = next;
+	}
+}
+
+/* --- the family ------------------------------------------------------------------------ */
+
+void rr_family_swap(struct rr_share *sh, int32_t was, int32_t now)
+{
+	for (uint32_t i = 0; i < RR_FAMILY; i++) {
+		int32_t expect = was;
+
+		if (atomic_compare_exchange_strong_explicit(&sh->family[i], &expect, now,
+							    memory_order_relaxed,
+							    memory_order_relaxed))
+			return;
+	}
+}
+
+uint32_t rr_conn_procs(struct rr_share *sh)
+{
+	for (uint32_t i = 0; i < RR_FAMILY; i++) {
+		int32_t pid = atomic_load_explicit(&sh->family[i], memory_order_relaxed);
+
+		if (!pid || pid == (int32_t)rr_pid() || rr_lock_is_mixed(&sh->lock) || !rr_pid_is_dead(pid))
+			continue;
+		atomic_store_explicit(&sh->family[i], 0, memory_order_relaxed);
+		atomic_fetch_sub_explicit(&sh->procs, 1, memory_order_acq_rel);
+	}
+	return atomic_load_explicit(&sh->procs, memory_order_relaxed);
+}
+
+uint32_t rr_conn_leave(struct rr_share *sh)
+{
+	rr_family_swap(sh, (int32_t)rr_pid(), 0);
+	if (atomic_fetch_sub_explicit(&sh->procs, 1, memory_order_acq_rel) == 1)
+		return 0;
+	return rr_conn_procs(sh);
+}
+
+bool rr_conn_shareable(const struct rr_share *sh)
+{
+	return rr_qp_caps(sh->qp) & RR_PROV_FAMILY;
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* fork(): what a parent does for each connection before it, and its child with all of them. */
+
+#include "core/base/compiler.h"
+#include "core/base/os.h"
+#include "core/conn/conn_int.h"
+#include "core/conn/when.h"
+
+static bool fork_holds;		/* false: fork() by a handler that interrupted us inside */
+static uint32_t fork_round;	/* under the slabs' lock */
+
+void rr_conn_fork_prepare(void)
+{
+	fork_holds = rr_slab_hold();
+	if (++fork_round == 0)
+		fork_round = 1;
+}
+
+void rr_conn_fork_parent(void)
+{
+	if (fork_holds)
+		rr_slab_let();
+}
+
+/* Was it counted for the child that this fork makes? */
+static bool counted(const struct rr_conn *c)
+{
+	return c->fork_round == fork_round &&
+	       (rr_conn_st(c) == RR_S_CARRIED || rr_conn_st(c) == RR_S_FORKED);
+}
+
+/* What only the parent can use: nothing of it stays here but memory that both have. */
+static void inherit(struct rr_conn *c)
+{
+	c->share->qp->ops->close(c->share->qp);
+	atomic_store_explicit(&c->refs, 1, memory_order_relaxed);
+	atomic_store_explicit(&c->state, RR_S_FORKED, memory_order_relaxed);
+	atomic_store_explicit(&c->changed, true, memory_order_relaxed);
+}
+
+void rr_conn_fork_child(void)
+{
+	bool apart = rr_lock_forked();
+	struct rr_conn *c;
+
+	rr_slab_forked();
+	rr_cache_forked();
+	rr_learned_forked();
+	rr_evidence_forked();
+	rr_budget_forked();
+	rr_handback_forked();
+	rr_half_forked();
+	/* Threads of the parent that were inside do not exist here. Locks in shared memory are
+	 * another matter: they are held by the parent, which goes on. */
+	for (uint32_t i = 0; (c = rr_slab_at(i)); i++) {
+		rr_budget_inherit(c);
+		c->lock = (struct rr_lock){ 0 };
+		atomic_store_explicit(&c->half, false, memory_order_relaxed);
+		atomic_store_explicit(&c->sleepers, 0, memory_order_relaxed);
+		atomic_store_explicit(&c->rest, 0, memory_order_relaxed);
+		c->lingers = false;
+		if (counted(c)) {
+			rr_family_swap(c->share, 0, (int32_t)rr_pid());
+			if (apart)
+				rr_lock_mix(&c->share->lock);
+		}
+		if (rr_conn_st(c) == RR_S_LISTEN)
+			rr_native_forked(c);
+		rr_relay_forked(c);
+		if (rr_conn_st(c) == RR_S_CARRIED && !rr_conn_shareable(c->share))
+			inherit(c);
+	}
+}
+
+void rr_conn_fork_nears(struct rr_conn *c)
+{
+	rr_ride_forks(c, true);
+}
+
+void rr_conn_forked(struct rr_conn *c)
+{
+	enum rr_conn_st st;
+
+	rr_native_forks(c);
+	rr_ride_forks(c, false);	/* what has begun to since */
+	if (rr_relay_forks(c))
+		return;
+	st = rr_conn_st(c);
+	if ((st != RR_S_CARRIED && st != RR_S_FORKED) || rr_conn_relayed(c, 0))
+		return;
+	if (st == RR_S_CARRIED && !rr_conn_shareable(c->share))
+		rr_handback_forks(c);
+	/* Before the rest's end, as rr_rest_may() sees it. */
+	atomic_fetch_add(&c->share->procs, 1);
+	rr_slab_in_use(c->index);	/* the child may wake it, and die */
+	atomic_store(&c->rest, 0);
+	c->fork_round = fork_round;
+}
+
+void rr_conn_fork_failed(struct rr_conn *c)
+{
+	if (!counted(c))
+		return;
+	c->fork_round = 0;
+	atomic_fetch_sub_explicit(&c->share->procs, 1, memory_order_relaxed);
+}

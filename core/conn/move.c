@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Descriptors of ours whose number the app wants: another one does as well. */
+
+#include <fcntl.h>
+
+#include "core/base/compiler.h"
+#include "core/base/os.h"
+#include "core/base/ownfd.h"
+#include "core/conn/conn_int.h"
+
+/* Ends of pairs are not waited for: any number will do. */
+static bool move_far(struct rr_share *sh, int fd)
+{
+	int to;
+
+	if (sh->far != fd || rr_conn_procs(sh) > 1)
+		return false;
+	to = rr_os->fcntl(fd, F_DUPFD_CLOEXEC, fd + 1);
+	if (to < 0)
+		return false;
+	rr_ownfd_set(fd, false);
+	rr_ownfd_set(to, true);
+	sh->far = to;
+	return true;
+}
+
+/* One that other processes of the family use under the same number stays. */
+static bool move_wake_fd(struct rr_conn *c, int fd)
+{
+	struct rr_share *sh = c->share;
+	int to;
+
+	if (!c->relay && move_far(sh, fd))
+		return true;
+	if (sh->qp->wake_fd != fd || rr_conn_procs(sh) > 1)
+		return false;
+	to = rr_os->fcntl(fd, F_DUPFD_CLOEXEC, fd + 1);
+	if (to < 0)
+		return false;
+	rr_ownfd_set(fd, false);
+	rr_ownfd_set(to, true);
+	sh->qp->wake_fd = to;	/* who sleeps on the old number sleeps on the same socket */
+	atomic_store_explicit(&c->changed, true, memory_order_release);
+	return true;
+}
+
+bool rr_conn_move_fd(int fd)
+{
+	bool moved = rr_prov_forget(fd) || rr_evidence_move(fd);
+	struct rr_conn *c;
+
+	for (uint32_t i = 0; !moved && (c = rr_slab_at(i)); i++) {
+		struct rr_lock *l;
+
+		if (rr_conn_rides(rr_conn_st(c)) && rr_conn_keep(c)) {
+			rr_ride_yield(c);
+			moved = !rr_ownfd_is(fd);
+			rr_conn_free(c);
+		}
+		if (moved)
+			break;
+		if (rr_conn_st(c) != RR_S_CARRIED || !rr_slab_hold_ends())
+			continue;
+		if (rr_conn_st(c) == RR_S_CARRIED && rr_conn_hold(c, &l) >= 0) {
+			moved = move_wake_fd(c, fd);
+			rr_lock_drop(l);
+		}
+		rr_slab_let_ends();
+	}
+	return moved;
+}
