@@ -11,6 +11,7 @@
  *
  *   base/params.c  options                                base/share.c   what a family shares
  *   base/state.c   state                                  base/ref.c     references, the last one
+ *   base/warm.c    chunk memory kept                      upgrade/expire.c  answers not taken up in time
  *   base/iov.c     the app's iovecs                       base/socket.c  the kernel's socket
  *   fork.c     fork()                                     move.c     numbers of our descriptors
  *   conn.c     making and ending, options                 upgrade.c  from TCP to carried:
@@ -335,7 +336,8 @@ struct rr_conn {
 	struct sockaddr_in6 peer;	/* client: as given to connect() (v4 or v6) */
 	socklen_t peer_len;
 	struct rr_share *share;
-	struct rr_listener *listener;
+	struct rr_listener *listener;	/* freed with it … */
+	uint32_t listener_size;
 	struct sockaddr_in6 name[2];	/* native: of the own end, and the peer's; v4 or v6 */
 	bool dial;			/* client, native */
 	bool dial_wait;			/* connect() waits, and goes on by TCP itself */
@@ -446,9 +448,6 @@ void rr_slab_let(void);
 bool rr_slab_hold_ends(void);
 void rr_slab_let_ends(void);
 void rr_slab_forked(void);		/* in a child, before all else */
-
-/* fn sees those in state RR_S_TAKEN, under their locks. How many then still are. */
-uint32_t rr_conn_each_taken(void (*fn)(struct rr_conn *));
 
 /* Takes the lock that goes with the state: the state, with *l held; or without it -EDEADLK, or -EBUSY: another
  * process of the family has it and does not go on. Nothing is known then, and nothing to be waited for.
@@ -620,8 +619,14 @@ bool rr_answer_withdraw(struct rr_conn *c);
 /* half.c */
 void rr_half_add(struct rr_conn *c);	/* the answer is out, until c->deadline; under its lock */
 void rr_half_leave(struct rr_conn *c);
-rr_time rr_half_expire(rr_time now);	/* when to look again; RR_TIME_NEVER */
+rr_time rr_half_due(void);		/* the oldest's deadline, or when to try again; 0 there is none */
+/* The oldest that was answered before until and that take() does not pass over by -ESRCH: out of the list if that gives 0.
+ * What take() has said; -ESRCH none, -EAGAIN another thread is at it. */
+int rr_half_pick(rr_time until, rr_time now, int (*take)(struct rr_conn *c), struct rr_conn **out);
 void rr_half_forked(void);
+
+/* expire.c */
+rr_time rr_half_expire(rr_time now);	/* when to look again; RR_TIME_NEVER */
 
 /* own.c */
 uint32_t rr_own_caps(void);		/* enum rr_cap */
@@ -638,8 +643,6 @@ bool rr_own_ends(const struct rr_hello *h, int fd);
 void rr_own_place(struct rr_hello *h, int fd);
 /* Would the app still have its reserve of descriptors if its connection fd (-1: it has none yet) got one of ours? */
 bool rr_own_spare(int fd);
-/* Bytes of a connection's memory that messages may take which the app has yet to read. */
-size_t rr_own_ahead(void);
 /* What we want of a provider for the app's socket fd (-1: it is not there yet) and its connection
  * (NULL: any that a listener gets), with an upgrade's token or none; false: descriptors are scarce. */
 bool rr_own_params(struct rr_prov_params *p, const struct rr_conn *c, const uint8_t *token,
@@ -652,7 +655,6 @@ int rr_native_poll(struct rr_conn *l, int fd, unsigned want);
 int rr_native_fds(struct rr_conn *l, int fd, unsigned want, struct pollfd out[2], rr_time *until);
 void rr_native_look(struct rr_conn *l, int fd);
 void rr_native_close(struct rr_conn *l);
-void rr_native_free(struct rr_conn *l);	/* after that; any connection */
 void rr_native_step(struct rr_conn *c);
 void rr_native_carry(struct rr_conn *c);
 /* relay.c. Before a fork, in the parent: true, if it is for a relay. And in the child. */
@@ -669,9 +671,11 @@ void rr_relay_ask(struct rr_conn *c, int fd);
 /* The parent's closes it: true, it goes on without. */
 bool rr_relay_takes(struct rr_conn *c, int fd);
 void rr_relay_forked(struct rr_conn *c);
-/* guests.c: is there no room for one more, with so many in the queue? When to ask again; 0 there is, perhaps since one that
- * has never said anything was shown out. Under a listener's lock. */
-rr_time rr_guests_full(uint32_t waiting, rr_time now);
+/* guests.c: fn sees those in state RR_S_TAKEN, under their locks. How many then still are. */
+uint32_t rr_guests_each(void (*fn)(struct rr_conn *));
+/* Is there no room for one more, with so many of which nothing has become yet? When to ask again; 0 there is, perhaps since
+ * one that has never said anything was shown out. Under a listener's lock. */
+rr_time rr_guests_full(uint32_t unmet, rr_time now);
 void rr_dial_step(struct rr_conn *c, int fd);	/* dial.c */
 void rr_native_lost(struct rr_share *sh);	/* the peer has ended the connection */
 
@@ -864,6 +868,10 @@ static inline void rr_idle_used(struct rr_share *sh, rr_time now)
 		rr_idle_wake(sh, now);
 }
 
+/* Looks at connections that may be idle, if it is time to: when to do so again. RR_TIME_NEVER */
+rr_time rr_idle_look(rr_time now);
+
+/* warm.c */
 void rr_idle_warm(struct rr_share *sh);
 /* Chunk memory that is not in use goes back; not the connection's own tables, which one that is at
  * work would have again at once. */
@@ -895,7 +903,11 @@ void rr_report_adopt(struct rr_conn *c);
 void rr_report_close(struct rr_conn *c);
 void rr_report_latency(struct rr_share *sh, rr_time ns);
 
-/* room.c: so many of the first bytes of a connection's memory are for … */
+/* room.c */
+size_t rr_own_memory(void);	/* for chunks, that each connection has */
+/* Bytes of it that messages may take which the app has yet to read. */
+size_t rr_own_ahead(void);
+/* So many of the first bytes of a connection's memory are for … */
 size_t rr_room_out(const struct rr_share *sh);	/* … what the app sends */
 size_t rr_room_reply(const struct rr_share *sh); /* … what calls offer for their replies */
 

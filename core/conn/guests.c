@@ -91,7 +91,7 @@ static rr_time look(struct census *n, uint32_t unmet, rr_time now)
 	return n->oldest ? n->until : now + LATER;
 }
 
-uint32_t rr_conn_each_taken(void (*fn)(struct rr_conn *))
+uint32_t rr_guests_each(void (*fn)(struct rr_conn *))
 {
 	struct rr_conn *c;
 	uint32_t left = 0;
@@ -110,10 +110,8 @@ uint32_t rr_conn_each_taken(void (*fn)(struct rr_conn *))
 	return left;
 }
 
-rr_time rr_guests_full(uint32_t waiting, rr_time now)
+rr_time rr_guests_full(uint32_t unmet, rr_time now)
 {
-	uint32_t unmet = waiting + rr_conn_each_taken(rr_native_step);	/* whose app need not look at them */
-
 	for (int i = 0; i < TRIES; i++) {
 		struct census n = { .until = RR_TIME_NEVER };
 		rr_time until = look(&n, unmet, now);

@@ -11,25 +11,10 @@
 #include "core/base/pages.h"
 #include "core/conn/conn_int.h"
 
-#define WARM_MIN	64u	/* pages that are not worth counting */
 #define PATIENCE	8u	/* times idle_trim, at most */
 #define LOOK_MAX	128u	/* connections trimmed in one look: some milliseconds at the worst */
 
 _Atomic rr_time rr_idle_next;
-static _Atomic uint64_t warm;		/* pages of chunk memory kept by idle connections */
-
-static bool page_in_use(void *ctx, size_t off, size_t len)
-{
-	return rr_pool_in_use(ctx, off, len);
-}
-
-void rr_idle_trim(struct rr_share *sh)
-{
-	sh->qp->ops->trim(sh->qp, page_in_use, &sh->pool);
-	sh->pool.peak = sh->pool.used;
-	atomic_fetch_sub_explicit(&warm, sh->warm, memory_order_relaxed);
-	sh->warm = 0;
-}
 
 /* If nothing is under way and nothing waits for the app, what the tables hold means nothing. */
 static void trim_tables(struct rr_share *sh)
@@ -66,8 +51,6 @@ static rr_time patience(const struct rr_share *sh, rr_time now)
 	return rr_min(2 * sh->patience, most);
 }
 
-static rr_time trim_some(rr_time now);
-
 void rr_idle_wake(struct rr_share *sh, rr_time now)
 {
 	sh->patience = patience(sh, now);
@@ -75,18 +58,7 @@ void rr_idle_wake(struct rr_share *sh, rr_time now)
 	rr_slab_in_use(sh->index);
 	atomic_store_explicit(&sh->active, now, memory_order_relaxed);
 	if (!look_at_time(now + rr_cp->idle_trim))
-		trim_some(now);
-}
-
-/* A buffer may just have been freed. */
-void rr_idle_warm(struct rr_share *sh)
-{
-	if (likely(sh->pool.used || sh->pool.peak <= WARM_MIN || sh->pool.peak <= sh->warm))
-		return;
-	atomic_fetch_add_explicit(&warm, sh->pool.peak - sh->warm, memory_order_relaxed);
-	sh->warm = sh->pool.peak;
-	if (atomic_load_explicit(&warm, memory_order_relaxed) * RR_POOL_PAGE > rr_cp->warm_memory)
-		rr_idle_trim(sh);
+		rr_idle_look(now);
 }
 
 struct look {
@@ -119,7 +91,7 @@ static void look_at(struct rr_conn *c, void *ctx)
 
 /* A look costs some time for each connection that is in use, so there is some time between two,
  * however many connections come and go. */
-static rr_time trim_some(rr_time now)
+rr_time rr_idle_look(rr_time now)
 {
 	rr_time due = atomic_load_explicit(&rr_idle_next, memory_order_relaxed);
 	rr_time soon = now + rr_cp->idle_trim / 2;
@@ -140,9 +112,4 @@ static rr_time trim_some(rr_time now)
 		look_at_time(rr_max(l.next, soon));
 	due = atomic_load_explicit(&rr_idle_next, memory_order_relaxed);
 	return due ? due : RR_TIME_NEVER;
-}
-
-rr_time rr_conn_idle(rr_time now)
-{
-	return rr_min(trim_some(now), rr_half_expire(now));
 }

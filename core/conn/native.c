@@ -73,6 +73,7 @@ struct rr_conn *rr_conn_listener(int fd)
 	l->addr = addr;
 	l->port = port;
 	c->listener = l;
+	c->listener_size = sizeof(*l);
 	rr_report_open(c, fd);
 	atomic_store_explicit(&c->state, RR_S_LISTEN, memory_order_release);
 	if (port < IPPORT_RESERVED)
@@ -286,10 +287,12 @@ static bool knocks(struct rr_conn *c, rr_time now)
 {
 	struct rr_listener *l = c->listener;
 	bool was = l->full;
+	uint32_t unmet;
 
 	if (l->n >= QUEUE || now < l->full || !rr_anchor_poll(l->lst->fd, POLLIN))
 		return false;
-	l->full = rr_guests_full(l->n, now);
+	unmet = l->n + rr_guests_each(rr_native_step);	/* whose app need not look at them */
+	l->full = rr_guests_full(unmet, now);
 	if (was != !!l->full)	/* the door is watched, or is not */
 		atomic_store_explicit(&c->changed, true, memory_order_release);
 	return !l->full;
@@ -464,13 +467,6 @@ void rr_native_close(struct rr_conn *c)
 		munmap(l->spare, l->spare->size);
 	l->first = l->spare = NULL;
 	l->n = 0;
-}
-
-void rr_native_free(struct rr_conn *c)
-{
-	if (c->listener)
-		munmap(c->listener, sizeof(*c->listener));
-	c->listener = NULL;
 }
 
 /* What the parent has is none of ours; this process may open a door of its own when that is shut. */

@@ -93,18 +93,6 @@ static size_t set_aside(const struct rr_conn *c)
 	return 2 * longest;
 }
 
-/* Two messages of the largest size at least, and what is received ahead of the app. */
-static size_t own_memory(void)
-{
-	return rr_align(rr_max((size_t)rr_cp->memory, (size_t)rr_cp->max_msg * 2) + rr_cp->max_stash,
-			(size_t)RR_POOL_PAGE);
-}
-
-size_t rr_own_ahead(void)
-{
-	return own_memory() / 2;
-}
-
 uint32_t rr_own_caps(void)
 {
 	return RR_CAP_HATCH | RR_CAP_RING_CREDITS |
@@ -199,7 +187,7 @@ bool rr_own_params(struct rr_prov_params *p, const struct rr_conn *c, const uint
 		.recv_size = rr_cp->inline_size,
 		.recvs = all_recvs(!token),
 		.few = token ? RR_PROV_FEW : own_recvs(true, FEW_CREDITS, FEW_BC_CREDITS),
-		.mem_size = own_memory() + set_aside(c),
+		.mem_size = rr_own_memory() + set_aside(c),
 		.run_dir = rr_cp->run_dir[0] ? rr_cp->run_dir : NULL,
 		.fd_floor = rr_ownfd_place(most, __libc_single_threaded, 0),
 		.ack_timeout = rr_cp->ack_timeout,

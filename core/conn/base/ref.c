@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* References to a connection, and what the last one ends. */
 
+#include <sys/mman.h>
+
 #include "core/base/compiler.h"
 #include "core/base/os.h"
 #include "core/conn/conn_int.h"
@@ -40,6 +42,8 @@ void rr_conn_free(struct rr_conn *c)
 		rr_share_unmap(sh);
 	else
 		rr_share_free(sh);
-	rr_native_free(c);
+	if (c->listener)
+		munmap(c->listener, c->listener_size);
+	c->listener = NULL;
 	rr_slab_put(c);
 }

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Chunk memory that is not in use: how much of it the process keeps, and giving it back to the system. */
+
+#include <stdatomic.h>
+
+#include "core/base/compiler.h"
+#include "core/conn/conn_int.h"
+
+#define WARM_MIN	64u	/* pages that are not worth counting */
+
+static _Atomic uint64_t warm;		/* pages of chunk memory kept by idle connections */
+
+static bool page_in_use(void *ctx, size_t off, size_t len)
+{
+	return rr_pool_in_use(ctx, off, len);
+}
+
+void rr_idle_trim(struct rr_share *sh)
+{
+	sh->qp->ops->trim(sh->qp, page_in_use, &sh->pool);
+	sh->pool.peak = sh->pool.used;
+	atomic_fetch_sub_explicit(&warm, sh->warm, memory_order_relaxed);
+	sh->warm = 0;
+}
+
+/* A buffer may just have been freed. */
+void rr_idle_warm(struct rr_share *sh)
+{
+	if (likely(sh->pool.used || sh->pool.peak <= WARM_MIN || sh->pool.peak <= sh->warm))
+		return;
+	atomic_fetch_add_explicit(&warm, sh->pool.peak - sh->warm, memory_order_relaxed);
+	sh->warm = sh->pool.peak;
+	if (atomic_load_explicit(&warm, memory_order_relaxed) * RR_POOL_PAGE > rr_cp->warm_memory)
+		rr_idle_trim(sh);
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Answers that nobody has taken up in time are withdrawn, and their connections are TCP's: by whichever thread of the
+ * process is about to sleep, or takes up a new connection; and all of them at once when the app is short of descriptors. */
+
+#include <errno.h>
+
+#include "core/base/compiler.h"
+#include "core/base/os.h"
+#include "core/conn/conn_int.h"
+
+#define MOST	64u		/* in one look */
+
+/* Under its lock: is it TCP's now? Then its provider's part is to be freed when nobody waits for that any more. */
+static bool turn(struct rr_conn *c)
+{
+	enum rr_conn_st st = rr_conn_st(c);
+
+	if ((st != RR_S_ANSWERED && st != RR_S_HEARD && st != RR_S_SAID) || !rr_answer_withdraw(c))
+		return false;
+	/* The number may have been closed, if it was one of several. */
+	if (rr_cp->fd_of)
+		atomic_store_explicit(&c->fd, rr_cp->fd_of(c), memory_order_relaxed);
+	rr_conn_become(c, RR_S_TCP, RR_R_ABANDONED);
+	return true;
+}
+
+static void release(struct rr_conn *c)
+{
+	struct rr_share *sh;
+
+	if (rr_cp->turned)
+		rr_cp->turned(c, atomic_load_explicit(&c->fd, memory_order_relaxed));
+	if (rr_lock_take(&c->lock) == -EDEADLK)
+		return;		/* with the connection */
+	sh = c->share;
+	c->share = NULL;
+	rr_lock_drop(&c->lock);
+	rr_share_free(sh);
+}
+
+/* With a reference and its lock: 0; -ESRCH it ends, and leaves the list by itself; with a reference alone: -EBUSY. */
+static int take(struct rr_conn *c)
+{
+	if (!rr_conn_keep(c))
+		return -ESRCH;
+	return rr_lock_try(&c->lock) ? -EBUSY : 0;
+}
+
+/* The oldest, with a reference and its lock, if it was answered before until; NULL. */
+static struct rr_conn *pick(rr_time until, rr_time now)
+{
+	struct rr_conn *c;
+	int rc = rr_half_pick(until, now, take, &c);
+
+	if (rc == -EBUSY)
+		rr_conn_free(c);
+	return rc ? NULL : c;
+}
+
+/* How many are not any more. */
+static uint32_t end_some(rr_time until, rr_time now)
+{
+	uint32_t n = 0;
+	struct rr_conn *c;
+
+	for (uint32_t i = 0; i < MOST && (c = pick(until, now)); i++) {
+		bool gone = turn(c);
+
+		rr_lock_drop(&c->lock);
+		if (gone)
+			release(c);
+		n += gone;
+		rr_conn_free(c);
+	}
+	return n;
+}
+
+rr_time rr_half_expire(rr_time now)
+{
+	rr_time when = rr_half_due();
+
+	if (likely(!when))
+		return RR_TIME_NEVER;
+	if (now >= when) {
+		end_some(now, now);
+		when = rr_half_due();
+	}
+	return when ? when : RR_TIME_NEVER;
+}
+
+bool rr_conn_scarce(void)
+{
+	int saved = errno;
+	bool any = end_some(RR_TIME_NEVER - 1, rr_now()) > 0;
+
+	errno = saved;
+	return any;
+}
+
+rr_time rr_conn_idle(rr_time now)
+{
+	return rr_min(rr_idle_look(now), rr_half_expire(now));
+}
