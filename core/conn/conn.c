@@ -447,6 +447,21 @@ bool rr_conn_setopt(struct rr_conn *c, int level, int name, const void *val, soc
 	return c->lowat_set;
 }
 
+void rr_conn_opt_set(struct rr_conn *c, int fd, int level, int name)
+{
+	struct rr_lock *l;
+
+	if (!rr_keep_cares(level, name))
+		return;
+	if ((rr_conn_st(c) != RR_S_CARRIED && rr_conn_st(c) != RR_S_FORKED) || rr_conn_hold(c, &l) < 0)
+		return;
+	if (rr_conn_st(c) == RR_S_CARRIED)
+		rr_keep_learn(c->share, fd);
+	if (rr_conn_st(c) == RR_S_CARRIED || rr_conn_st(c) == RR_S_FORKED)
+		rr_keep_set(c->share, fd, level, name);
+	rr_lock_drop(l);
+}
+
 /* --- end ------------------------------------------------------------------------------ */
 
 /* Has it said so to the peer? */

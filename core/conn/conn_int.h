@@ -60,7 +60,8 @@ extern struct rr_sizes rr_conn_sizes;
 
 /* Immediate data of Sends that are the connection's own, not the engine's. */
 enum { RR_IMM_HATCH = 0x52480001, RR_IMM_NOTE = 0x52480002, RR_IMM_BACK = 0x52480003 };
-#define RR_IMM_CROSS	0x52580000u	/* and how many records went by TCP before, the lower half */
+#define RR_IMM_CROSS	0x52580000u	/* and how many records went by TCP before, the lower half: */
+#define RR_CROSS_COUNT	0xffffu
 
 #define RR_BRIEF	(300 * RR_USEC)	/* what a call of a non-blocking app may spend */
 
@@ -579,7 +580,6 @@ void rr_cross_begin(struct rr_share *sh, const struct rr_conn *c);
 #define RR_CROSSED	(-65538)	/* this direction goes by RDMA: go on there */
 ssize_t rr_cross_send(struct rr_share *sh, int fd, const struct iovec *iov, int n, int flags);
 ssize_t rr_cross_recv(struct rr_share *sh, int fd, const struct iovec *iov, int n, int flags, size_t *done);
-void rr_cross_told(struct rr_share *sh, uint32_t imm);
 unsigned rr_cross_in_bits(struct rr_share *sh, int fd, int lowat);	/* lowat: the app's SO_RCVLOWAT */
 int rr_cross_inq(struct rr_share *sh, int fd);
 void rr_cross_check(struct rr_share *sh, int fd, rr_time now);
@@ -677,7 +677,6 @@ uint32_t rr_guests_each(void (*fn)(struct rr_conn *));
  * one that has never said anything was shown out. Under a listener's lock. */
 rr_time rr_guests_full(uint32_t unmet, rr_time now);
 void rr_dial_step(struct rr_conn *c, int fd);	/* dial.c */
-void rr_native_lost(struct rr_share *sh);	/* the peer has ended the connection */
 
 /* pair.c: a TCP connection of this process to itself, over loopback. One end is the app's: a new
  * number, made with flags as of accept4(); the other is ours. -errno. */
@@ -698,13 +697,15 @@ bool rr_upgrade_consume(int fd, uint32_t n);
  * all; -EAGAIN; 0 the kernel has an end or an error for the app. */
 int rr_upgrade_skip(struct rr_conn *c, int fd);
 
-/* ready.c */
+/* tell.c */
 /* A piece of a large message was copied. */
 #define RR_LARGE	16384u
 void rr_ready_moved(struct rr_share *sh);
 /* This end does not sleep any more. */
 void rr_ready_runs(struct rr_share *sh);
-
+/* What it does now: enum rr_doing. */
+void rr_tell_doing(struct rr_share *sh, uint32_t doing);
+void rr_tell_cpu(struct rr_share *sh, rr_time now);	/* once in a tick of the clock */
 
 /* What a work request was for: a kind, and which. 0: nobody waits for it. */
 enum { RR_FOR_ENGINE = 1, RR_FOR_PULL, RR_FOR_FENCE };
@@ -728,7 +729,39 @@ void rr_pull_drop(struct rr_share *sh, uint32_t id);
 void rr_pull_read(struct rr_share *sh, uint32_t pull, int status, rr_time now);
 void rr_pull_again(struct rr_share *sh, rr_time now);
 int rr_drv_read_pull(struct rr_share *sh, const struct rr_pull *p, uint32_t off, void *dst, uint32_t len);
-void rr_drv_pull_done(struct rr_share *sh, uint32_t pull, int status);
+/* It has been read where it lies, or -errno. */
+void rr_pull_done(struct rr_share *sh, uint32_t pull, int status, rr_time now);
+
+/* fate.c */
+/* The provider's peer is gone; what it sent can still be read. */
+void rr_drv_lost(struct rr_share *sh);
+void rr_drv_fail(struct rr_share *sh, int err, enum rr_reason why);
+/* By the provider's error rc, which is not that the peer is gone. */
+void rr_drv_broken(struct rr_share *sh, int rc);
+/* A post call's verdict, told to the engine if it is final. What goes to a peer that is gone
+ * goes nowhere, as on TCP: what it sent before can still be read. */
+void rr_drv_posted(struct rr_share *sh, uint32_t id, int rc, rr_time now);
+/* For the app's next connection to the same peer. */
+void rr_drv_remember(const struct rr_share *sh, enum rr_reason why);
+
+/* expose.c */
+/* RR_OP_EXPOSE: the peer gets keys, and the engine is told. */
+void rr_expose(struct rr_share *sh, const struct rr_op *op, rr_time now);
+/* RR_OP_INVALIDATE: takes all keys of a buffer back, and tells the engine when that is done. */
+void rr_expose_fence(struct rr_share *sh, const struct rr_op *op, rr_time now);
+/* One of a buffer's keys has been taken back … */
+void rr_expose_fenced(struct rr_share *sh, uint32_t buf, rr_time now);
+/* … or by the peer: it is not to be done again. */
+void rr_expose_key_gone(struct rr_share *sh, uint32_t handle);
+/* The connection is gone, and every key with it, whether or not completions still come. */
+void rr_expose_all_fenced(struct rr_share *sh, rr_time now);
+/* The buffer is nobody's any more: free once the peer cannot reach it. */
+void rr_expose_drop(struct rr_share *sh, uint32_t buf);
+/* Has the peer read all of it? */
+bool rr_expose_consumed(struct rr_share *sh, const struct rr_buf *b);
+/* When to look whether the peer has ended its access to what is being taken back, if nothing tells
+ * us; RR_TIME_NEVER. */
+rr_time rr_drv_fence_due(const struct rr_share *sh);
 
 /* driver.c */
 struct rr_app_iov {		/* RR_BUF_APP: */
@@ -746,25 +779,29 @@ bool rr_drv_send_plain(struct rr_share *sh, const struct rr_eng_out *out,
 rr_time rr_drv_progress(struct rr_share *sh);
 /* A Send of the connection's own, RR_IMM_..., as send_imm(). */
 int rr_drv_say(struct rr_share *sh, uint32_t imm);
-/* The provider's peer is gone; what it sent can still be read. */
-void rr_drv_lost(struct rr_share *sh);
-void rr_drv_fail(struct rr_share *sh, int err, enum rr_reason why);
+/* As rr_pull_done(), and what the engine wants then. */
+void rr_drv_pull_done(struct rr_share *sh, uint32_t pull, int status);
 void rr_drv_stash(struct rr_share *sh, rr_time now);
 void rr_drv_reclaim(struct rr_share *sh);
-/* When to look whether the peer has ended its access to what is being taken back, if nothing tells
- * us; RR_TIME_NEVER. */
-rr_time rr_drv_fence_due(const struct rr_share *sh);
 
 /* stream.c */
 ssize_t rr_stream_send(struct rr_share *sh, int fd, const struct iovec *iov, int n);
 ssize_t rr_stream_recv(struct rr_share *sh, int fd, const struct iovec *iov, int n, int flags);
+
+/* outroom.c */
 /* May the write that had no room now have it? */
 bool rr_stream_room(struct rr_share *sh);
+/* May another record be begun that has to be collected? One that has been goes on. */
+bool rr_stream_may_begin(struct rr_share *sh);
+/* So many bytes for the record that is collected; 0; -EAGAIN none now, -ENOMEM never. */
+int rr_stream_try_room(struct rr_share *sh, size_t need);
 /* Was it asked, or a write, and there was none? */
 static inline bool rr_stream_waits(const struct rr_share *sh)
 {
 	return sh->tx.want || sh->tx.full;
 }
+
+/* inbox.c */
 void rr_stream_push(struct rr_share *sh, const struct rr_rx_ent *e);
 bool rr_stream_is_over(const struct rr_share *sh);
 /* The error that the app has yet to be told, once; 0 none. */
@@ -786,6 +823,8 @@ static inline bool rr_stream_peer_unsure(const struct rr_share *sh)
 	return sh->prov_lost && !sh->rx.fin && !sh->rx.marked && !sh->rx.more && !sh->dead;
 }
 bool rr_stream_next_is_tcp(struct rr_share *sh);
+/* The peer's other direction crosses, as it says by RR_IMM_CROSS. */
+void rr_cross_told(struct rr_share *sh, uint32_t imm);
 size_t rr_iov_total(const struct iovec *iov, int n);
 size_t rr_iov_copy_out(uint8_t *dst, size_t want, const struct iovec *iov, int n, size_t off);
 
@@ -846,6 +885,9 @@ void rr_inherited_close(struct rr_conn *c, int fd);
 void rr_keep_anchor(struct rr_share *sh, int fd);
 void rr_keep_leave(struct rr_share *sh, int fd);
 bool rr_keep_hides(const struct rr_share *sh, int level, int name, int *val);
+/* Is it one of those that matter here? And the app has set it, on the anchor fd. */
+bool rr_keep_cares(int level, int name);
+void rr_keep_set(struct rr_share *sh, int fd, int level, int name);
 /* What the app has said of fd, of which a native peer is at the other end. */
 void rr_keep_learn(struct rr_share *sh, int fd);
 /* When to look again; RR_TIME_NEVER. */

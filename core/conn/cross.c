@@ -14,7 +14,6 @@
 #include "core/conn/conn_int.h"
 #include "core/conn/who.h"
 
-#define COUNT_MASK	0xffffu
 #define PIECES		16
 #define GRACE		(100 * RR_MSEC)	/* as in anchor.c */
 
@@ -31,18 +30,6 @@ static void rx_is_over(struct rr_share *sh)
 {
 	sh->rx.early = false;
 	atomic_store_explicit(&sh->hint, (sh->hint & ~(uint32_t)RR_HINT_EARLY) | RR_HINT_IN, memory_order_relaxed);
-}
-
-void rr_cross_told(struct rr_share *sh, uint32_t imm)
-{
-	uint32_t have = sh->rx.before.records, more = (imm - have) & COUNT_MASK;
-
-	if (!sh->rx.early || sh->rx.told || more > COUNT_MASK / 2) {
-		rr_drv_fail(sh, ECONNRESET, RR_R_PROTOCOL);
-		return;
-	}
-	sh->rx.told = true;
-	sh->rx.until = have + more;
 }
 
 bool rr_cross_never(struct rr_share *sh)
@@ -66,7 +53,7 @@ int rr_cross_now(struct rr_share *sh)
 
 	if (!rr_track_at_boundary(&tx->before))
 		return -EAGAIN;
-	rc = rr_drv_say(sh, RR_IMM_CROSS | (tx->before.records & COUNT_MASK));
+	rc = rr_drv_say(sh, RR_IMM_CROSS | (tx->before.records & RR_CROSS_COUNT));
 	if (rc < 0)
 		return rc == -EAGAIN ? rc : -ECONNRESET;
 	tx->early = false;

@@ -15,32 +15,9 @@
 
 #define MAX_IOV	(1 + RR_BUF_EXTS + RR_OP_MAX_PARTS)
 #define STALE_PULL	(100 * RR_MSEC)	/* an unread reliable reply is pulled after this */
-#define FENCE_LOOK_MIN	RR_MSEC
-#define FENCE_LOOK_MAX	(50 * RR_MSEC)
 
 /* A call's own bytes, a Write chunk, a Reply chunk. */
 _Static_assert(3 * RR_BUF_EXTS <= RR_PROV_PIECES, "a provider has room for them before their post");
-
-/* For the log. */
-static int number(const struct rr_share *sh)
-{
-	return atomic_load_explicit(&sh->st->fd, memory_order_relaxed);
-}
-
-/* The peer must not have to wait for our app to notice: some never close what has failed (ntirpc, with calls
- * under way). */
-void rr_drv_fail(struct rr_share *sh, int err, enum rr_reason why)
-{
-	if (sh->dead)
-		return;
-	sh->dead = true;
-	sh->err = err;
-	sh->qp->ops->disconnect(sh->qp);
-	rr_hint(sh, RR_HINT_IN | RR_HINT_OVER);
-	rr_count(sh->qp->count, RR_C_lost, 1);
-	rr_report_share(sh, RR_CS_DEAD, why);
-	rr_info(RR_WHO ": lost: %s", RR_WHO_OF(number(sh), sh->st), rr_reason_text(why));
-}
 
 /* The payload of buf[off..off+len) as iovecs; how many. */
 static int buf_iov(struct rr_share *sh, uint32_t buf, size_t off, size_t len, struct iovec *iov)
@@ -59,51 +36,6 @@ static int buf_iov(struct rr_share *sh, uint32_t buf, size_t off, size_t len, st
 	return n;
 }
 
-/* For the app's next connection to the same peer. */
-static void remember(const struct rr_share *sh, enum rr_reason why)
-{
-	if (sh->peer.sin6_family)
-		rr_cache_add(&sh->peer, why, rr_now() + 10 * rr_cp->negative_time);
-}
-
-void rr_drv_lost(struct rr_share *sh)
-{
-	struct rr_eng_info i;
-
-	if (sh->prov_lost)
-		return;
-	rr_eng_info(sh->eng, &i);
-	if (i.fell_back)
-		remember(sh, RR_R_NO_DIALECT);
-	sh->prov_lost = true;
-	sh->prov_lost_at = rr_now_coarse();
-	sh->rx.checked = 0;
-	rr_hint(sh, RR_HINT_IN | RR_HINT_OVER | RR_HINT_LOST);
-	rr_info(RR_WHO ": the peer has left; calls without reply: %u of ours, %u of its own",
-		RR_WHO_OF(number(sh), sh->st), i.inflight, i.serving);
-	rr_native_lost(sh);
-}
-
-/* By the provider's error rc, which is not that the peer is gone. */
-static void broken(struct rr_share *sh, int rc)
-{
-	rr_drv_fail(sh, ECONNRESET, rc == -EIO ? RR_R_DEVICE : RR_R_PROTOCOL);
-}
-
-/* A post call's verdict, told to the engine if it is final. What goes to a peer that is gone
- * goes nowhere, as on TCP: what it sent before can still be read. */
-static void posted(struct rr_share *sh, uint32_t id, int rc, rr_time now)
-{
-	if (rc == -ECONNRESET) {
-		rr_drv_lost(sh);
-		rc = 1;
-	}
-	if (rc && id)
-		rr_eng_done(sh->eng, id, rc == 1 ? 0 : rc, now);
-	else if (rc < 0)
-		broken(sh, rc);
-}
-
 static const uint8_t zeroes[RR_PAD_MAX];	/* padding */
 
 static void post_send(struct rr_share *sh, const struct rr_op *op, const struct iovec *iov, int n, rr_time now)
@@ -116,7 +48,7 @@ static void post_send(struct rr_share *sh, const struct rr_op *op, const struct 
 		rr_tap_posted(sh, iov, n);
 	rc = sh->qp->ops->send(sh->qp, iov, n, cookie, op->inv_handle);
 	if (unlikely(rc != 1 || op->id))
-		posted(sh, op->id, rc, now);
+		rr_drv_posted(sh, op->id, rc, now);
 	if (!rr_drv_direct(sh))	/* its queue may be full now, whatever the peer can take */
 		rr_eng_window(sh->eng, sh->qp->ops->window(sh->qp));
 }
@@ -147,111 +79,6 @@ static RR_NOINLINE void send_own(struct rr_share *sh, const struct rr_op *op, rr
 	post_send(sh, op, iov, n, now);
 }
 
-static void fence_begins(struct rr_share *sh, struct rr_buf *b)
-{
-	b->fencing++;
-	if (!sh->fences++)
-		sh->fences_since = rr_now_coarse();
-}
-
-/* Some looks soon, then as many again for each doubling of the time. */
-rr_time rr_drv_fence_due(const struct rr_share *sh)
-{
-	rr_time now, waited;
-
-	if (likely(!sh->fences) || !rr_drv_direct(sh))
-		return RR_TIME_NEVER;
-	now = rr_now();
-	waited = now > sh->fences_since ? now - sh->fences_since : 0;
-	return now + rr_min(rr_max(waited / 4, FENCE_LOOK_MIN), FENCE_LOOK_MAX);
-}
-
-/* Takes all keys of a buffer back. True: done. */
-static bool unexpose(struct rr_share *sh, uint32_t buf)
-{
-	struct rr_buf *b = &sh->pool.buf[buf];
-
-	for (uint32_t i = 0; i < b->nkeys; i++) {
-		int rc = sh->qp->ops->invalidate(sh->qp, b->key[i], rr_drv_cookie(RR_FOR_FENCE, buf));
-
-		if (unlikely(rc == 0))
-			fence_begins(sh, b);
-		if (rc < 0)	/* nor can the peer use it any more */
-			posted(sh, 0, rc, 0);
-	}
-	b->nkeys = 0;
-	return !b->fencing;
-}
-
-/* The peer has taken this key back: it is not to be done again. */
-static void key_gone(struct rr_share *sh, uint32_t handle)
-{
-	for (uint32_t i = 0; i < sh->pool.fresh_buf; i++) {
-		struct rr_buf *b = &sh->pool.buf[i];
-
-		for (uint32_t k = 0; k < b->nkeys; k++) {
-			if (b->key[k] == handle) {
-				b->key[k] = b->key[--b->nkeys];
-				return;
-			}
-		}
-	}
-}
-
-/* The buffer is nobody's any more: free once the peer cannot reach it. */
-static void drop(struct rr_share *sh, uint32_t buf)
-{
-	if (unexpose(sh, buf))
-		rr_pool_free(&sh->pool, buf);
-	else
-		sh->pool.buf[buf].dying = true;
-}
-
-static void fence(struct rr_share *sh, const struct rr_op *op, rr_time now)
-{
-	if (unexpose(sh, op->buf))
-		rr_eng_done(sh->eng, op->id, 0, now);
-	else
-		sh->pool.buf[op->buf].fence_id = op->id;
-}
-
-static void fenced(struct rr_share *sh, uint32_t buf, rr_time now)
-{
-	struct rr_buf *b = &sh->pool.buf[buf];
-
-	if (!b->fencing)
-		return;
-	sh->fences--;
-	if (--b->fencing)
-		return;
-	if (b->fence_id)
-		rr_eng_done(sh->eng, b->fence_id, 0, now);
-	b->fence_id = 0;
-	if (b->dying)
-		rr_pool_free(&sh->pool, buf);
-	b->dying = false;
-}
-
-/* The connection is gone, and every key with it, whether or not completions still come. */
-static void fence_all(struct rr_share *sh, rr_time now)
-{
-	for (uint32_t i = 0; i < sh->pool.fresh_buf; i++) {
-		if (sh->pool.buf[i].fencing) {
-			sh->fences -= sh->pool.buf[i].fencing - 1u;
-			sh->pool.buf[i].fencing = 1;
-			fenced(sh, i, now);
-		}
-	}
-}
-
-static bool all_consumed(struct rr_share *sh, const struct rr_buf *b)
-{
-	for (uint32_t i = 0; i < b->nkeys; i++)
-		if (!sh->qp->ops->consumed(sh->qp, b->key[i]))
-			return false;
-	return b->nkeys > 0;
-}
-
 /* Something is short: memory of calls that were read by the peer but never answered comes
  * back (libtirpc batching, client time-outs). */
 void rr_drv_reclaim(struct rr_share *sh)
@@ -261,55 +88,11 @@ void rr_drv_reclaim(struct rr_share *sh)
 	if (!(sh->ep.caps & RR_CAP_RING_CREDITS))
 		return;
 	for (uint32_t i = 0; i < sh->pool.fresh_buf; i++) {
-		if (all_consumed(sh, &sh->pool.buf[i])) {
+		if (rr_expose_consumed(sh, &sh->pool.buf[i])) {
 			rr_eng_consumed(sh->eng, i, now);
 			rr_drv_run(sh, now);
 		}
 	}
-}
-
-static RR_NOINLINE void op_expose(struct rr_share *sh, const struct rr_op *op, rr_time now)
-{
-	struct rr_seg segs[RR_BUF_EXTS];
-	size_t end = op->buf == RR_BUF_NEW ? rr_room_reply(sh) : rr_room_out(sh);
-	uint32_t buf = op->buf, id = op->id, n = 0;
-	size_t left = op->len;
-	int rc = 0;
-
-	if (buf == RR_BUF_NEW) {
-		int64_t got = rr_pool_alloc_below(&sh->pool, op->room, end);
-
-		if (got < 0) {
-			rr_count(sh->qp->count, RR_C_memory_stalls, 1);
-			rr_eng_exposed(sh->eng, id, (int)got, RR_BUF_NONE, NULL, 0, now);
-			return;
-		}
-		buf = (uint32_t)got;
-	}
-	if (unlikely(op->max_segs && sh->pool.buf[buf].nexts > op->max_segs))
-		rc = rr_pool_gather(&sh->pool, buf, end);
-	for (size_t off = op->off; left && !rc; n++) {
-		size_t room;
-		uint8_t *p = rr_pool_at(&sh->pool, buf, off, &room);
-		size_t take = rr_min(room, left);
-
-		rc = sh->qp->ops->expose(sh->qp, p, (uint32_t)take, op->rights, &segs[n]);
-		if (rc)
-			break;
-		sh->pool.buf[buf].key[n] = segs[n].handle;
-		sh->pool.buf[buf].nkeys = n + 1;
-		off += take;
-		left -= take;
-	}
-	if (rc) {
-		if (op->buf == RR_BUF_NEW)
-			drop(sh, buf);
-		else
-			unexpose(sh, buf);
-		rr_eng_exposed(sh->eng, id, rc, RR_BUF_NONE, NULL, 0, now);
-		return;
-	}
-	rr_eng_exposed(sh->eng, id, 0, buf, segs, n, now);
 }
 
 /* RDMA Write of a buffer into the peer's segments, piece by piece where either side breaks. */
@@ -335,7 +118,7 @@ static void op_write(struct rr_share *sh, const struct rr_op *op, rr_time now)
 			left -= take;
 		}
 	}
-	posted(sh, op->id, rc, now);
+	rr_drv_posted(sh, op->id, rc, now);
 }
 
 /* The peer has written a reply's data: what else there is of it goes around that. */
@@ -421,7 +204,7 @@ static void op_release(struct rr_share *sh, const struct rr_op *op)
 	if (op->buf == RR_BUF_NONE) {
 		rr_pull_drop(sh, op->id);
 	} else if (op->buf != RR_BUF_APP) {
-		drop(sh, op->buf);
+		rr_expose_drop(sh, op->buf);
 	}
 }
 
@@ -437,9 +220,9 @@ static void op_fail(struct rr_share *sh, const struct rr_op *op)
 
 	/* The app will connect again, and ask the same. */
 	if (op->why == RR_WHY_TOO_LARGE || op->why == RR_WHY_REFUSED)
-		remember(sh, RR_R_SIZE_KNOWN);
+		rr_drv_remember(sh, RR_R_SIZE_KNOWN);
 	if (op->why == RR_WHY_NO_ANSWER || op->why == RR_WHY_ERR_VERS)
-		remember(sh, RR_R_NO_DIALECT);
+		rr_drv_remember(sh, RR_R_NO_DIALECT);
 	rr_drv_fail(sh, ECONNRESET, why[op->why]);
 }
 
@@ -480,7 +263,7 @@ static bool run(struct rr_share *sh, const struct rr_app_iov *app, const struct 
 				send_own(sh, &op, now);
 			break;
 		case RR_OP_EXPOSE:
-			op_expose(sh, &op, now);
+			rr_expose(sh, &op, now);
 			break;
 		case RR_OP_WRITE:
 			op_write(sh, &op, now);
@@ -496,7 +279,7 @@ static bool run(struct rr_share *sh, const struct rr_app_iov *app, const struct 
 			op_place(sh, &op, recv_of(sh, op.token, wc));
 			break;
 		case RR_OP_INVALIDATE:
-			fence(sh, &op, now);
+			rr_expose_fence(sh, &op, now);
 			break;
 		case RR_OP_DELIVER:
 			op_deliver(sh, &op, recv_of(sh, op.token, wc), now);
@@ -563,7 +346,7 @@ static bool received_plain(struct rr_share *sh, const struct rr_wc *wc, rr_time 
 static void received(struct rr_share *sh, const struct rr_wc *wc, rr_time now)
 {
 	if (unlikely(wc->has_inv))
-		key_gone(sh, wc->inv_handle);
+		rr_expose_key_gone(sh, wc->inv_handle);
 	if (likely(!wc->has_imm)) {
 		if (sh->delays || unlikely(sh->pulls_short))
 			sh->tables->recv_at[wc->cookie % RR_RECVS] = wc->buf;
@@ -611,7 +394,7 @@ static void completed(struct rr_share *sh, const struct rr_wc *wc, rr_time now)
 		rr_pull_read(sh, which, wc->status, now);
 		break;
 	case RR_FOR_FENCE:
-		fenced(sh, which, now);
+		rr_expose_fenced(sh, which, now);
 		break;
 	default:
 		break;
@@ -667,15 +450,6 @@ static void take_in(struct rr_share *sh, const struct rr_wc *wc, int n, rr_time 
 		rr_drv_run(sh, now);
 }
 
-/* On which CPU this end takes its messages in the peer is to know before it is answered: it does
- * not spin there. Whoever finds each message there already never waits, and tells it nowhere else. */
-static void tell_cpu(struct rr_share *sh, rr_time now)
-{
-	sh->cpu_told = now;
-	if (sh->qp->ops->tell && !sh->prov_lost)
-		sh->qp->ops->tell(sh->qp, RR_TELL_CPU, rr_cpu_here());
-}
-
 /* No more than may have been there when it began: a peer that goes on sending what nothing becomes of keeps
  * nobody in here, and its next messages are found by who is about to sleep. */
 rr_time rr_drv_progress(struct rr_share *sh)
@@ -698,7 +472,7 @@ rr_time rr_drv_progress(struct rr_share *sh)
 		rr_idle_used(sh, now);
 		atomic_store_explicit(&sh->active, now, memory_order_relaxed);
 		if (now != sh->cpu_told)
-			tell_cpu(sh, now);
+			rr_tell_cpu(sh, now);
 		take_in(sh, wc, n, now);
 		if (n < RR_POLL_BATCH)
 			break;
@@ -712,9 +486,9 @@ rr_time rr_drv_progress(struct rr_share *sh)
 		if (n == -ECONNRESET)
 			rr_drv_lost(sh);
 		else
-			broken(sh, n);
+			rr_drv_broken(sh, n);
 		if (!rr_drv_direct(sh)) {
-			fence_all(sh, rr_now_coarse());
+			rr_expose_all_fenced(sh, rr_now_coarse());
 			ran |= rr_drv_run(sh, rr_now_coarse());
 		}
 	}
@@ -793,4 +567,12 @@ void rr_drv_stash(struct rr_share *sh, rr_time now)
 			return;
 	}
 	sh->qp->ops->kick(sh->qp);
+}
+
+void rr_drv_pull_done(struct rr_share *sh, uint32_t pull, int status)
+{
+	rr_time now = rr_now_coarse();
+
+	rr_pull_done(sh, pull, status, now);
+	rr_drv_run(sh, now);
 }

@@ -112,13 +112,17 @@ bool rr_keep_hides(const struct rr_share *sh, int level, int name, int *val)
 	return i >= 0;
 }
 
-/* The app has set one of them, or what may stand against it. */
-static void anchor_set(struct rr_share *sh, int fd, int level, int name)
+bool rr_keep_cares(int level, int name)
+{
+	return which(level, name) >= 0 || (level == IPPROTO_TCP && name == TCP_USER_TIMEOUT);
+}
+
+void rr_keep_set(struct rr_share *sh, int fd, int level, int name)
 {
 	struct rr_anchor_keep *k = &sh->anchor;
 	int i = which(level, name), saved = errno;
 
-	if (!k->ours || (i < 0 && !(level == IPPROTO_TCP && name == TCP_USER_TIMEOUT)))
+	if (!k->ours || !rr_keep_cares(level, name))
 		return;
 	if (i >= 0)
 		k->app[i] = option(fd, level, name);
@@ -141,21 +145,6 @@ void rr_keep_learn(struct rr_share *sh, int fd)
 	if (option(fd, SOL_SOCKET, SO_KEEPALIVE))
 		sh->keep_idle = (rr_time)option(fd, IPPROTO_TCP, TCP_KEEPIDLE) * RR_SEC;
 	errno = saved;
-}
-
-void rr_conn_opt_set(struct rr_conn *c, int fd, int level, int name)
-{
-	struct rr_lock *l;
-
-	if (which(level, name) < 0 && !(level == IPPROTO_TCP && name == TCP_USER_TIMEOUT))
-		return;
-	if ((rr_conn_st(c) != RR_S_CARRIED && rr_conn_st(c) != RR_S_FORKED) || rr_conn_hold(c, &l) < 0)
-		return;
-	if (rr_conn_st(c) == RR_S_CARRIED)
-		rr_keep_learn(c->share, fd);
-	if (rr_conn_st(c) == RR_S_CARRIED || rr_conn_st(c) == RR_S_FORKED)
-		anchor_set(c->share, fd, level, name);
-	rr_lock_drop(l);
 }
 
 rr_time rr_keep_due(const struct rr_share *sh)

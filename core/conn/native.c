@@ -540,13 +540,3 @@ void rr_native_step(struct rr_conn *c)
 	else if (rc != -EAGAIN || rr_now() >= c->deadline)
 		over(c, rc == -EAGAIN ? RR_R_TIMEOUT : RR_R_PEER_DIED);
 }
-
-/* It says so by disconnecting, as TCP by its FIN. (A relay, when it has passed on what came before that.) */
-void rr_native_lost(struct rr_share *sh)
-{
-	if (!sh->qp->native)
-		return;
-	sh->rx.fin = true;
-	if (sh->far >= 0 && !sh->relayed)
-		rr_os->shutdown(sh->far, SHUT_WR);
-}

@@ -315,15 +315,13 @@ void rr_pull_compose(struct rr_share *sh, const struct rr_op *op, const uint8_t 
 	pull_go(sh, p, now);
 }
 
-void rr_drv_pull_done(struct rr_share *sh, uint32_t pull, int status)
+void rr_pull_done(struct rr_share *sh, uint32_t pull, int status, rr_time now)
 {
 	struct rr_pull *p = &sh->pull[pull];
-	rr_time now = rr_now_coarse();
 
 	pull_consumed(sh, p);
 	p->used = false;
 	rr_eng_pulled(sh->eng, p->id, status, now);
-	rr_drv_run(sh, now);
 }
 
 /* The engine takes the message: e says where the app finds it. */

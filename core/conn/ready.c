@@ -213,22 +213,6 @@ static rr_time worth_of(const struct rr_share *sh)
 	return sh->qp->ops->observe || !rr_cp->spin_worth ? rr_cp->spin_worth : rr_cp->spin;
 }
 
-/* Whether this end looks at memory, when next it waits, is for the peer to know: it need not
- * sleep then, either. */
-static void tell_doing(struct rr_share *sh, uint32_t doing)
-{
-	const struct rr_prov_ops *ops = sh->qp->ops;
-	bool spins = atomic_load_explicit(&sh->spin, memory_order_relaxed);
-
-	if (ops->tell && !sh->prov_lost)
-		ops->tell(sh->qp, RR_TELL_DOING, doing | (spins ? RR_DOES_SPIN : 0u));
-}
-
-void rr_ready_runs(struct rr_share *sh)
-{
-	tell_doing(sh, RR_DOES_RUN);
-}
-
 /* What is known of the peer now. At the beginning of a wait this is kept, for what is learned
  * from it. */
 static void look_at_peer(struct rr_share *sh, struct rr_spin_in *in)
@@ -314,16 +298,6 @@ void rr_conn_spun(const struct rr_spin *s, bool paid)
 	rr_count(count, RR_C_spun_ns, s->now - s->began);
 }
 
-/* For whoever waits for it meanwhile: the copying of a large message goes on. */
-void rr_ready_moved(struct rr_share *sh)
-{
-	uint32_t n = atomic_load_explicit(&sh->moved, memory_order_relaxed) + 1;
-
-	atomic_store_explicit(&sh->moved, n, memory_order_relaxed);
-	if (sh->qp->ops->tell && !sh->prov_lost)
-		sh->qp->ops->tell(sh->qp, RR_TELL_WORK, n);
-}
-
 /* Two ends of which neither knows what the other does keep each other waiting for longer than
  * either would spin: by their wake-ups. Neither gets out of that alone. They have slept as
  * often, so after some such sleeps both spin for longer, a few times, and then go on as in the
@@ -388,7 +362,7 @@ static void learn(struct rr_share *sh, rr_time now)
 	sh->armed_at = 0;
 	atomic_store_explicit(&sh->spin, spin, memory_order_relaxed);
 	atomic_store_explicit(&sh->tries, tries, memory_order_relaxed);
-	tell_doing(sh, RR_DOES_RUN);
+	rr_tell_doing(sh, RR_DOES_RUN);
 }
 
 /* --- sleeping ------------------------------------------------------------------------- */
@@ -431,7 +405,7 @@ static int arm_carried(struct rr_conn *c, int fd, unsigned want, bool thread)
 	if (!sh->prov_lost && sh->qp->ops->arm(sh->qp, what) == 1)
 		return 1;
 	sh->armed_at = now;
-	tell_doing(sh, RR_DOES_SLEEP);
+	rr_tell_doing(sh, RR_DOES_SLEEP);
 	rr_count(sh->qp->count, RR_C_sleeps, 1);
 	return 0;
 }

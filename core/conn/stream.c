@@ -169,15 +169,6 @@ static int send_short(struct rr_share *sh, struct cur *c, size_t left)
 	return rc;
 }
 
-/* May another record be begun that has to be collected? One that has been goes on. */
-static bool is_room_to_begin(struct rr_share *sh)
-{
-	bool within = !rr_rm_at_boundary(&sh->tx.rm);
-
-	sh->tx.full = sh->pool.used == sh->pool.npages || !(within || rr_budget_room(sh));
-	return !sh->tx.full;
-}
-
 /* Would the record that begins at the cursor be taken, whose end the app has yet to write? */
 static bool would_take(struct rr_share *sh, const struct cur *c)
 {
@@ -186,7 +177,7 @@ static bool would_take(struct rr_share *sh, const struct cur *c)
 
 	if (rr_iov_copy_out(head, sizeof(head), c->iov + c->i, c->n - c->i, c->off) == sizeof(head))
 		type = head[sizeof(head) - 1];
-	return is_room_to_begin(sh) && rr_eng_would_take(sh->eng, type, rr_now_coarse());
+	return rr_stream_may_begin(sh) && rr_eng_would_take(sh->eng, type, rr_now_coarse());
 }
 
 /* The record in tx.buf is complete. As send_short(). */
@@ -204,25 +195,6 @@ static int submit(struct rr_share *sh)
 	return engine_send(sh, &out, NULL);
 }
 
-static int try_room(struct rr_share *sh, size_t need)
-{
-	size_t end = rr_room_out(sh);
-	int64_t buf;
-
-	if (sh->tx.buf != RR_BUF_NONE) {
-		int rc = rr_pool_grow(&sh->pool, sh->tx.buf, need, end);
-
-		rr_pool_outbound(&sh->pool, sh->tx.buf);
-		return rc;
-	}
-	buf = rr_pool_alloc_below(&sh->pool, need, end);
-	if (buf < 0)
-		return (int)buf;
-	sh->tx.buf = (uint32_t)buf;
-	rr_pool_outbound(&sh->pool, sh->tx.buf);
-	return 0;
-}
-
 /* Room for need payload bytes of the current record. */
 static int make_room(struct rr_share *sh, size_t need)
 {
@@ -230,26 +202,16 @@ static int make_room(struct rr_share *sh, size_t need)
 
 	if (need > sh->ep.max_msg)
 		return -EMSGSIZE;
-	rc = try_room(sh, need);
+	rc = rr_stream_try_room(sh, need);
 	if (rc == -EAGAIN) {
 		rr_drv_progress(sh);
 		rr_drv_reclaim(sh);
-		rc = try_room(sh, need);
+		rc = rr_stream_try_room(sh, need);
 	}
 	if (rc == -EAGAIN)
 		rr_count(sh->qp->count, RR_C_memory_stalls, 1);
 	sh->tx.want = rc == -EAGAIN ? (uint32_t)need : 0;
 	return rc == -ENOMEM ? -EMSGSIZE : rc;
-}
-
-bool rr_stream_room(struct rr_share *sh)
-{
-	if (!sh->tx.want)
-		return is_room_to_begin(sh);
-	if (try_room(sh, sh->tx.want) == -EAGAIN)
-		return false;
-	sh->tx.want = 0;
-	return true;
 }
 
 static void collect(struct rr_share *sh, const uint8_t *p, size_t n)
@@ -366,14 +328,6 @@ static int send_collected(struct rr_share *sh, struct cur *c)
 	return 0;
 }
 
-int rr_stream_error(struct rr_share *sh)
-{
-	int err = sh->err;
-
-	sh->err = 0;
-	return err;
-}
-
 /* The peer is gone. Unless by a reset, the first write still succeeds, as on TCP (there its answer
  * is the reset): servers that leave SIGPIPE alone live by that. */
 static ssize_t to_nobody(struct rr_share *sh, int fd, size_t total)
@@ -445,16 +399,6 @@ ssize_t rr_stream_send(struct rr_share *sh, int fd, const struct iovec *iov, int
 }
 
 /* --- inbound ------------------------------------------------------------------------- */
-
-void rr_stream_push(struct rr_share *sh, const struct rr_rx_ent *e)
-{
-	if (sh->rx.head == sh->rx.tail)
-		sh->rx.head = sh->rx.tail = 0;	/* touches little memory */
-	sh->rx.ent[sh->rx.tail++ % RR_RX_ENTS] = *e;
-	if (e->from != RR_RX_HATCH)
-		sh->rx.bytes += (uint64_t)RR_RM_HDR + e->len;
-	rr_hint(sh, e->from == RR_RX_HATCH ? RR_HINT_IN : RR_HINT_BYTES);
-}
 
 /* payload bytes [off, off+len) of a message into dst */
 static int ent_copy(struct rr_share *sh, const struct rr_rx_ent *e, uint32_t off, uint8_t *dst,
@@ -565,23 +509,6 @@ static ssize_t fill(struct rr_share *sh, struct rx_pos *pos, uint8_t *dst, size_
 		}
 	}
 	return (ssize_t)n;
-}
-
-/* Has the peer's stream ended, and all of it arrived? */
-bool rr_stream_is_over(const struct rr_share *sh)
-{
-	return sh->rx.fin && (!sh->rx.marked || sh->rx.records >= sh->rx.end);
-}
-
-/* Has everything before the peer's hatch been read? */
-bool rr_stream_next_is_tcp(struct rr_share *sh)
-{
-	if (sh->rx.head != sh->rx.tail &&
-	    sh->rx.ent[sh->rx.head % RR_RX_ENTS].from == RR_RX_HATCH) {
-		sh->rx.head++;
-		sh->rx.tcp = true;
-	}
-	return sh->rx.tcp;
 }
 
 /* Who sleeps in the kernel hears nothing by RDMA any more: what the peer asked for comes first; and as long as our own

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How a carried connection is lost: it fails, or the provider's peer is gone. Under its lock. */
+
+#include <errno.h>
+
+#include "core/base/compiler.h"
+#include "core/base/log.h"
+#include "core/base/os.h"
+#include "core/conn/conn_int.h"
+#include "core/conn/who.h"
+
+/* For the log. */
+static int number(const struct rr_share *sh)
+{
+	return atomic_load_explicit(&sh->st->fd, memory_order_relaxed);
+}
+
+/* The peer must not have to wait for our app to notice: some never close what has failed (ntirpc, with calls
+ * under way). */
+void rr_drv_fail(struct rr_share *sh, int err, enum rr_reason why)
+{
+	if (sh->dead)
+		return;
+	sh->dead = true;
+	sh->err = err;
+	sh->qp->ops->disconnect(sh->qp);
+	rr_hint(sh, RR_HINT_IN | RR_HINT_OVER);
+	rr_count(sh->qp->count, RR_C_lost, 1);
+	rr_report_share(sh, RR_CS_DEAD, why);
+	rr_info(RR_WHO ": lost: %s", RR_WHO_OF(number(sh), sh->st), rr_reason_text(why));
+}
+
+void rr_drv_remember(const struct rr_share *sh, enum rr_reason why)
+{
+	if (sh->peer.sin6_family)
+		rr_cache_add(&sh->peer, why, rr_now() + 10 * rr_cp->negative_time);
+}
+
+/* It says so by disconnecting, as TCP by its FIN. (A relay, when it has passed on what came before that.) */
+static void end_native(struct rr_share *sh)
+{
+	if (!sh->qp->native)
+		return;
+	sh->rx.fin = true;
+	if (sh->far >= 0 && !sh->relayed)
+		rr_os->shutdown(sh->far, SHUT_WR);
+}
+
+void rr_drv_lost(struct rr_share *sh)
+{
+	struct rr_eng_info i;
+
+	if (sh->prov_lost)
+		return;
+	rr_eng_info(sh->eng, &i);
+	if (i.fell_back)
+		rr_drv_remember(sh, RR_R_NO_DIALECT);
+	sh->prov_lost = true;
+	sh->prov_lost_at = rr_now_coarse();
+	sh->rx.checked = 0;
+	rr_hint(sh, RR_HINT_IN | RR_HINT_OVER | RR_HINT_LOST);
+	rr_info(RR_WHO ": the peer has left; calls without reply: %u of ours, %u of its own",
+		RR_WHO_OF(number(sh), sh->st), i.inflight, i.serving);
+	end_native(sh);
+}
+
+void rr_drv_broken(struct rr_share *sh, int rc)
+{
+	rr_drv_fail(sh, ECONNRESET, rc == -EIO ? RR_R_DEVICE : RR_R_PROTOCOL);
+}
+
+void rr_drv_posted(struct rr_share *sh, uint32_t id, int rc, rr_time now)
+{
+	if (rc == -ECONNRESET) {
+		rr_drv_lost(sh);
+		rc = 1;
+	}
+	if (rc && id)
+		rr_eng_done(sh->eng, id, rc == 1 ? 0 : rc, now);
+	else if (rc < 0)
+		rr_drv_broken(sh, rc);
+}
