@@ -12,14 +12,15 @@
 #include "preload/real.h"
 #include "preload/sock.h"
 
-/* accept() on listener returned fd. The listener may be unknown (inherited across exec). */
-static int accepted(int listener, int fd)
+/* accept() on listener returned fd. The listener may be unknown (inherited across exec).
+ * may: rr_may_track(). */
+static int accepted(int listener, int fd, bool may)
 {
 	struct rr_sock *so;
 	int saved = errno;
 	bool known;
 
-	if (fd < 0 || !rr_may_track())
+	if (fd < 0 || !may)
 		return fd;
 	rr_fdt_evict(fd);
 	so = rr_fdt_sock(listener);
@@ -75,7 +76,7 @@ static int accept_there(struct rr_sock *so, int fd, struct sockaddr *addr, sockl
 		got = -errno;
 	atomic_fetch_and_explicit(&so->flags, ~(uint32_t)RR_SOCK_ACCEPTING,
 				  memory_order_release);
-	return got < 0 ? got : accepted(fd, got);
+	return got < 0 ? got : accepted(fd, got, true);
 }
 
 static bool socket_blocks(int fd)
@@ -118,14 +119,14 @@ static int accept_either(struct rr_sock *so, struct rr_conn *l, int fd, struct s
 	}
 }
 
+/* RR_CONN_KERNEL: libc's call. */
 static int accept_call(int fd, struct sockaddr *addr, socklen_t *len, int flags)
 {
 	struct rr_sock *so;
 	struct rr_conn *l;
 	int rc, saved = errno;
 
-	if (likely(!rr_fdt_has(fd)) || flags & ~(SOCK_NONBLOCK | SOCK_CLOEXEC) ||
-	    !rr_may_track())
+	if (likely(!rr_fdt_has(fd)) || flags & ~(SOCK_NONBLOCK | SOCK_CLOEXEC))
 		return RR_CONN_KERNEL;
 	so = rr_fdt_sock(fd);
 	if (!so)
@@ -147,24 +148,26 @@ static bool found_room(int rc)
 
 int rr_wrap_accept(int fd, struct sockaddr *addr, socklen_t *len)
 {
-	int rc = accept_call(fd, addr, len, 0);
+	bool may = rr_may_track();
+	int rc = may ? accept_call(fd, addr, len, 0) : RR_CONN_KERNEL;
 
 	if (rc != RR_CONN_KERNEL)
 		return (int)rr_ret(rc);
 	rc = rr_real.accept(fd, addr, len);
 	if (found_room(rc))
 		rc = rr_real.accept(fd, addr, len);
-	return accepted(fd, rc);
+	return accepted(fd, rc, may);
 }
 
 int rr_wrap_accept4(int fd, struct sockaddr *addr, socklen_t *len, int flags)
 {
-	int rc = accept_call(fd, addr, len, flags);
+	bool may = rr_may_track();
+	int rc = may ? accept_call(fd, addr, len, flags) : RR_CONN_KERNEL;
 
 	if (rc != RR_CONN_KERNEL)
 		return (int)rr_ret(rc);
 	rc = rr_real.accept4(fd, addr, len, flags);
 	if (found_room(rc))
 		rc = rr_real.accept4(fd, addr, len, flags);
-	return accepted(fd, rc);
+	return accepted(fd, rc, may);
 }

@@ -22,13 +22,12 @@ static bool is_piece_readable(const char *p, size_t len)
 	const uintptr_t last = ((uintptr_t)p + len - 1) & ~(uintptr_t)(SET - 1);
 
 	return last >= first && is_readable_memory((const char *)first) &&
-	       (last == first || is_readable_memory((const char *)last));
+	       (first / RR_PAGE == last / RR_PAGE || is_readable_memory((const char *)last));
 }
 
 bool rr_appmem_readable(const struct iovec *iov, int n)
 {
-	if (n > 0 && !is_piece_readable((const char *)iov, (size_t)n * sizeof(*iov)))
-		return false;
+	/* One alone is a buffer of write(), and ours, or was read before. */
 	for (int i = 0; i < n; i++)
 		if (iov[i].iov_len && !is_piece_readable(iov[i].iov_base, iov[i].iov_len))
 			return false;

@@ -19,8 +19,8 @@ static inline bool rr_bad_ptr(const void *p)
 	return (uintptr_t)p < RR_PAGE || (uintptr_t)p > UINTPTR_MAX - RR_PAGE;
 }
 
-/* Can the pieces be read, at their beginnings and ends? Two system calls a piece, and errno may
- * change. */
+/* Can the pieces be read, at their beginnings and ends? A system call for each page in which
+ * one of them begins or ends, and errno may change. */
 bool rr_appmem_readable(const struct iovec *iov, int n);
 
 #endif

@@ -254,8 +254,8 @@ static int connect_native(struct rr_sock *so, int fd, const struct sockaddr *add
 int rr_wrap_connect(int fd, const struct sockaddr *addr, socklen_t len)
 {
 	int rc = RR_CONN_KERNEL, saved = errno;
-	struct rr_sock *so = likely(!rr_fdt_has(fd)) || rr_bad_ptr(addr) || !rr_may_track() ?
-				     NULL : rr_fdt_sock(fd);
+	bool ours = unlikely(rr_fdt_has(fd)) && rr_may_track();
+	struct rr_sock *so = ours && !rr_bad_ptr(addr) ? rr_fdt_sock(fd) : NULL;
 
 	if (so) {
 		rc = connect_native(so, fd, addr, len);
@@ -268,8 +268,7 @@ int rr_wrap_connect(int fd, const struct sockaddr *addr, socklen_t len)
 	errno = saved;
 	rc = rr_real.connect(fd, addr, len);
 	saved = errno;
-	if (likely(!rr_fdt_has(fd)) || (rc < 0 && saved != EINPROGRESS && saved != EINTR) ||
-	    !rr_may_track())
+	if (likely(!ours) || (rc < 0 && saved != EINPROGRESS && saved != EINTR))
 		return rc;
 	so = rr_fdt_sock(fd);
 	if (so) {
@@ -410,7 +409,7 @@ struct rr_file *rr_sock_closing(int fd)
 	c = rr_sock_conn(so);
 	if (!c)
 		c = atomic_load_explicit(&so->conn, memory_order_acquire);
-	else if (!rr_file_verify(f, fd)) {
+	else if (!(rr_conn_is_kernels(c) ? rr_sock_check(so, fd) : rr_file_verify(f, fd))) {
 		rr_conn_vanished(c);	/* the number is another file's: not ours to say goodbye
 					 * on */
 		c = NULL;

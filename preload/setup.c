@@ -184,6 +184,7 @@ void rr_setup_conn(void)
 		.reliable_replies = conf.reliable_replies,
 		.lenient_read_chunks = conf.lenient_read_chunks,
 		.mode = mode,
+		.alike = !conf.nrules,
 		.mode_call = mode_call,
 		.require_call = any_required(),
 		.dialect = dialect,

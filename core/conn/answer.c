@@ -59,12 +59,12 @@ bool rr_answer_accept(struct rr_conn *c, int fd, const struct rr_hello *h, struc
 
 	if (h->version != RR_NEGO_VERSION)
 		return false;
-	if (!rr_cp->bypass_proxies && !rr_own_ends(h, fd)) {
+	if (!rr_cp->bypass_proxies && !rr_own_ends(h, c)) {
 		*why = RR_R_ADDRESSES;
 		return false;
 	}
 	answer_hello(answer, h);
-	c->dialect = (uint8_t)rr_own_dialect(c, fd, NULL);
+	c->dialect = (uint8_t)rr_own_dialect(c, NULL);
 	if (!rr_dialects_choose(h->dialects, rr_own_dialects(c), &dialect)) {
 		*why = RR_R_DIALECT;
 		return false;
@@ -87,23 +87,21 @@ bool rr_answer_accept(struct rr_conn *c, int fd, const struct rr_hello *h, struc
 }
 
 /* A connection from an address to itself does not leave its network namespace. */
-static RR_NOINLINE bool within_one_namespace(const struct rr_conn *c)
+static bool within_one_namespace(struct rr_conn *c)
 {
-	struct sockaddr_in6 a[2] = { 0 };
-	const struct sockaddr_in *v4 = (const void *)a;
-	socklen_t len[2] = { sizeof(a[0]), sizeof(a[0]) };
+	const void *a = rr_ends_own(c), *b = rr_ends_peer(c);
+	const struct sockaddr_in6 *a6 = a, *b6 = b;
+	const struct sockaddr_in *a4 = a, *b4 = b;
 
-	if (rr_os->getsockname(c->fd, (struct sockaddr *)&a[0], &len[0]) ||
-	    rr_os->getpeername(c->fd, (struct sockaddr *)&a[1], &len[1]))
+	if (!rr_ends_known(c))
 		return true;
-	if (a[0].sin6_family == AF_INET6)
-		return !memcmp(&a[0].sin6_addr, &a[1].sin6_addr, sizeof(a[0].sin6_addr));
-	return v4->sin_addr.s_addr ==
-	       ((const struct sockaddr_in *)(const void *)&a[1])->sin_addr.s_addr;
+	if (a6->sin6_family == AF_INET6)
+		return !memcmp(&a6->sin6_addr, &b6->sin6_addr, sizeof(a6->sin6_addr));
+	return a4->sin_addr.s_addr == b4->sin_addr.s_addr;
 }
 
 /* Why an offer came to nothing. */
-enum rr_reason rr_answer_why_not(const struct rr_conn *c, const struct rr_hello *h)
+enum rr_reason rr_answer_why_not(struct rr_conn *c, const struct rr_hello *h)
 {
 	bool rdma = false;
 
@@ -159,13 +157,16 @@ static void answer_offer(struct rr_conn *c, int fd, uint32_t xid, const struct r
 }
 
 /* The first bytes: how many, or -errno; and what they are. */
-static RR_NOINLINE ssize_t hear(int fd, uint32_t *xid, struct rr_hello *h, uint32_t *need, enum rr_nego *what)
+static RR_NOINLINE ssize_t hear(int fd, uint32_t *xid, struct rr_hello *h, uint32_t *need, enum rr_nego *what,
+				uint8_t head[RR_RM_HDR])
 {
 	uint8_t buf[RR_OFFER_MAX];
 	ssize_t n = rr_upgrade_peek(fd, buf, sizeof(buf));
 
-	if (n > 0)
+	if (n > 0) {
 		*what = rr_nego_get_offer(buf, (size_t)n, rr_cp->program, xid, h, need);
+		memcpy(head, buf, rr_min((size_t)n, (size_t)RR_RM_HDR));
+	}
 	return n;
 }
 
@@ -174,7 +175,8 @@ void rr_answer_step(struct rr_conn *c, int fd)
 	struct rr_hello h;
 	uint32_t xid, need = 0;
 	enum rr_nego what = RR_NEGO_OTHER;
-	ssize_t n = hear(fd, &xid, &h, &need, &what);
+	uint8_t head[RR_RM_HDR];
+	ssize_t n = hear(fd, &xid, &h, &need, &what, head);
 	rr_time now;
 
 	if (n == -EAGAIN)
@@ -205,7 +207,7 @@ void rr_answer_step(struct rr_conn *c, int fd)
 		return rr_ride_heard(c, &h, xid);
 	default:
 		if (n > 0 && rr_cp->offer_after != RR_AFTER_WAIT)
-			return rr_ride_begin(c);
+			return rr_ride_begin(c, head, (size_t)n);
 		break;
 	}
 	rr_conn_become(c, RR_S_TCP, RR_R_NO_OFFER);

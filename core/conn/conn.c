@@ -25,22 +25,32 @@ void rr_conn_setup(const struct rr_conn_params *p)
 
 /* --- making --------------------------------------------------------------------------- */
 
-struct rr_conn *rr_conn_make(bool server, int fd, const struct sockaddr *peer, socklen_t len)
+/* The rule for it. The kernel is asked who the ends are where there are any. */
+static RR_NOINLINE enum rr_mode mode_of(bool server, int fd, const struct sockaddr *peer)
 {
 	struct sockaddr_storage local = { 0 }, remote = { 0 };
 	socklen_t llen = sizeof(local), rlen = sizeof(remote);
+
+	if (rr_cp->alike)
+		return rr_cp->mode(server, NULL, NULL);
+	rr_os->getsockname(fd, (struct sockaddr *)&local, &llen);
+	if (server) {
+		rr_os->getpeername(fd, (struct sockaddr *)&remote, &rlen);
+		peer = (struct sockaddr *)&remote;
+	}
+	return rr_cp->mode(server, (struct sockaddr *)&local, peer);
+}
+
+struct rr_conn *rr_conn_make(bool server, int fd, const struct sockaddr *peer, socklen_t len)
+{
 	enum rr_mode mode;
 	struct rr_conn *c;
 
 	if (!rr_cp)
 		return NULL;
-	rr_os->getsockname(fd, (struct sockaddr *)&local, &llen);
-	if (server) {
+	if (server)
 		rr_half_expire(rr_now());
-		rr_os->getpeername(fd, (struct sockaddr *)&remote, &rlen);
-		peer = (struct sockaddr *)&remote;
-	}
-	mode = rr_cp->mode(server, (struct sockaddr *)&local, peer);
+	mode = mode_of(server, fd, peer);
 	c = mode == RR_MODE_TCP ? NULL : rr_slab_get(server, fd);
 	if (!c) {
 		rr_stats_tcp(rr_cp->stats ? rr_cp->stats() : NULL,

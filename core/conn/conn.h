@@ -59,6 +59,7 @@ struct rr_conn_params {
 	char run_dir[108];	/* where ends in different network namespaces meet; "" none */
 	/* The rule for a connection, when it is made. Either address may be NULL. */
 	enum rr_mode (*mode)(bool server, const struct sockaddr *local, const struct sockaddr *peer);
+	bool alike;		/* mode() says the same whatever the addresses are */
 	/* The same on the connecting side once the program of the first call is known, before
 	 * the offer: this answer counts. May be NULL. */
 	enum rr_mode (*mode_call)(const struct sockaddr *local, const struct sockaddr *peer,
@@ -146,6 +147,8 @@ bool rr_conn_is_tcp(const struct rr_conn *c);
 
 /* Is it carried, that is, does rr_conn_wake_fd() count? Lock-free. */
 bool rr_conn_is_carried(const struct rr_conn *c);
+/* Is nothing of ours under way on it, so that its end is a matter of the kernel's alone? */
+bool rr_conn_is_kernels(const struct rr_conn *c);
 
 /* Did is_tcp or is_carried change since this was last asked? (Test and clear; the wrapper
  * then brings its epoll registrations up to date.) */

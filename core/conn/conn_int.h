@@ -340,6 +340,8 @@ struct rr_conn {
 	struct rr_listener *listener;	/* freed with it … */
 	uint32_t listener_size;
 	struct sockaddr_in6 name[2];	/* native: of the own end, and the peer's; v4 or v6 */
+	struct sockaddr_in6 end[2];	/* of any other the same, once the kernel was asked (ends.c) … */
+	bool ends;			/* … when it was connected */
 	bool dial;			/* client, native */
 	bool dial_wait;			/* connect() waits, and goes on by TCP itself */
 	bool dial_told;			/* connect() has said that it is connected */
@@ -525,11 +527,11 @@ void rr_offer_join(struct rr_conn *c);		/* it was taken */
 /* Makes the providers' side, and h. RR_R_NONE, or why it cannot be. */
 enum rr_reason rr_offer_make(struct rr_conn *c, int fd, struct rr_hello *h);
 /* May the connection whose first call was of this program (NULL: not known) be upgraded? RR_R_NONE, or why not. */
-enum rr_reason rr_offer_may(struct rr_conn *c, int fd, const uint32_t *prog);
-bool rr_offer_required(struct rr_conn *c, int fd);	/* by a rule, of what is known of its first call */
+enum rr_reason rr_offer_may(struct rr_conn *c, const uint32_t *prog);
+bool rr_offer_required(struct rr_conn *c);	/* by a rule, of what is known of its first call */
 /* What it begins with: RR_R_NONE a call. */
 enum rr_reason rr_offer_sniff(const uint8_t *head, size_t have);
-void rr_offer_peer(struct rr_conn *c, int fd);	/* learns who it goes to */
+void rr_offer_peer(struct rr_conn *c);	/* learns who it goes to */
 bool rr_offer_by_loopback(const struct rr_conn *c);
 /* An answer h: joins the provider that was chosen, or why that cannot be. */
 enum rr_reason rr_offer_join_chosen(struct rr_conn *c, const struct rr_hello *h);
@@ -541,7 +543,7 @@ void rr_offer_negative(struct rr_conn *c);
 #define RR_RIDE_OVER	(-65537)
 /* The app's first write on a connection that may be offered on later; 0: it is TCP's, for it is none. */
 ssize_t rr_ride_first(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags);
-void rr_ride_begin(struct rr_conn *c);	/* server: the first bytes were no offer */
+void rr_ride_begin(struct rr_conn *c, const uint8_t *head, size_t have);	/* server: the first bytes, which are no offer */
 void rr_ride_heard(struct rr_conn *c, const struct rr_hello *h, uint32_t xid);
 ssize_t rr_ride_send(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags);
 /* *done: what was read, also if the rest is not to be had here. */
@@ -606,7 +608,7 @@ void rr_evidence_forked(void);
 /* Can and may we? Makes our side of the first provider that both have, and says so in *answer. */
 bool rr_answer_accept(struct rr_conn *c, int fd, const struct rr_hello *h, struct rr_hello *answer,
 		      enum rr_reason *why);
-enum rr_reason rr_answer_why_not(const struct rr_conn *c, const struct rr_hello *h);
+enum rr_reason rr_answer_why_not(struct rr_conn *c, const struct rr_hello *h);
 /* What a client is told of that. */
 enum rr_nego rr_answer_refusal(enum rr_reason why);
 void rr_answer_step(struct rr_conn *c, int fd);	/* nothing was said */
@@ -615,6 +617,13 @@ void rr_answer_rides(struct rr_conn *c);	/* and rode along */
 /* It has not been taken up, and from now on cannot be: the client will hear so before it sends a message. False: it has
  * been. The provider's part is still to be freed. */
 bool rr_answer_withdraw(struct rr_conn *c);
+
+/* ends.c; under its lock. The addresses of its own end, and of the peer's: the kernel is asked once. Of a family AF_UNSPEC: not
+ * known. */
+const struct sockaddr *rr_ends_own(struct rr_conn *c);
+const struct sockaddr *rr_ends_peer(struct rr_conn *c);
+bool rr_ends_known(struct rr_conn *c);		/* both of them? */
+void rr_ends_changed(struct rr_conn *c);	/* its socket was connected anew */
 
 /* half.c */
 void rr_half_add(struct rr_conn *c);	/* the answer is out, until c->deadline; under its lock */
@@ -632,20 +641,20 @@ rr_time rr_half_expire(rr_time now);	/* when to look again; RR_TIME_NEVER */
 uint32_t rr_own_caps(void);		/* enum rr_cap */
 void rr_own_hello(struct rr_hello *h);
 /* What c's rule wants spoken. program: of the first call, or NULL. */
-enum rr_dialect rr_own_dialect(const struct rr_conn *c, int fd, const uint32_t *program);
+enum rr_dialect rr_own_dialect(struct rr_conn *c, const uint32_t *program);
 /* What may be spoken on c, as an offer has it. */
 uint32_t rr_own_dialects(const struct rr_conn *c);
 /* Is the peer that says this on our host? */
 bool rr_own_host(const struct rr_hello *h);
-/* Does it see the same two addresses as fd, the server's end of its connection, has? */
-bool rr_own_ends(const struct rr_hello *h, int fd);
+/* Does it see the same two addresses as c, the server's end of its connection, has? */
+bool rr_own_ends(const struct rr_hello *h, struct rr_conn *c);
 /* Both, into what the client says by fd; after the token. */
-void rr_own_place(struct rr_hello *h, int fd);
+void rr_own_place(struct rr_hello *h, struct rr_conn *c);
 /* Would the app still have its reserve of descriptors if its connection fd (-1: it has none yet) got one of ours? */
 bool rr_own_spare(int fd);
 /* What we want of a provider for the app's socket fd (-1: it is not there yet) and its connection
  * (NULL: any that a listener gets), with an upgrade's token or none; false: descriptors are scarce. */
-bool rr_own_params(struct rr_prov_params *p, const struct rr_conn *c, const uint8_t *token,
+bool rr_own_params(struct rr_prov_params *p, struct rr_conn *c, const uint8_t *token,
 		   int fd);
 
 /* native.c; under the lock but for the first */

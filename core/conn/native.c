@@ -522,7 +522,7 @@ void rr_native_carry(struct rr_conn *c)
 {
 	struct rr_eng_params *ep = &c->share->ep;
 
-	ep->dialect = rr_own_dialect(c, -1, NULL);
+	ep->dialect = rr_own_dialect(c, NULL);
 	if (ep->dialect == RR_DIALECT_V2 && !c->server && rr_cache_look(&c->peer, rr_now()) == RR_R_NO_DIALECT)
 		ep->dialect = RR_DIALECT_V1;
 	ep->caps = rr_eng_native_caps(ep->dialect, rr_own_caps());

@@ -85,7 +85,7 @@ enum rr_reason rr_offer_make(struct rr_conn *c, int fd, struct rr_hello *h)
 	h->dialects = rr_own_dialects(c);
 	c->xid ^= rnd[0] | 1;	/* not the xid of the app's own call */
 	memcpy(h->token, rnd + 1, RR_TOKEN_LEN);
-	rr_own_place(h, fd);
+	rr_own_place(h, c);
 	if (!rr_own_params(&p, c, h->token, fd))
 		return RR_R_NO_FDS;
 	why = offer_providers(c, &p, h);
@@ -133,20 +133,16 @@ static int offer(struct rr_conn *c, int fd)
 }
 
 /* The rule for this connection now that its first call is known. */
-static enum rr_mode call_mode(struct rr_conn *c, int fd, const uint32_t *prog)
+static enum rr_mode call_mode(struct rr_conn *c, const uint32_t *prog)
 {
-	struct sockaddr_storage local = { 0 };
-	socklen_t llen = sizeof(local);
-
 	if (!rr_cp->mode_call || !prog)
 		return c->require ? RR_MODE_REQUIRE : RR_MODE_AUTO;
-	rr_os->getsockname(fd, (struct sockaddr *)&local, &llen);
-	return rr_cp->mode_call((struct sockaddr *)&local, (struct sockaddr *)&c->peer, *prog);
+	return rr_cp->mode_call(rr_ends_own(c), (struct sockaddr *)&c->peer, *prog);
 }
 
-bool rr_offer_required(struct rr_conn *c, int fd)
+bool rr_offer_required(struct rr_conn *c)
 {
-	return c->require || (rr_cp->require_call && call_mode(c, fd, c->called ? &c->prog : NULL) == RR_MODE_REQUIRE);
+	return c->require || (rr_cp->require_call && call_mode(c, c->called ? &c->prog : NULL) == RR_MODE_REQUIRE);
 }
 
 /* The app reads before it has written anything: what is there was not meant for us. */
@@ -159,15 +155,14 @@ ssize_t rr_upgrade_first_read(struct rr_conn *c, int fd)
 }
 
 /* Who the offer goes to: connect() may have been called more than once. */
-void rr_offer_peer(struct rr_conn *c, int fd)
+void rr_offer_peer(struct rr_conn *c)
 {
-	struct sockaddr_storage a;
-	socklen_t len = sizeof(a);
+	const struct sockaddr *a = rr_ends_peer(c);
 
-	if (rr_os->getpeername(fd, (struct sockaddr *)&a, &len) || len > sizeof(c->peer))
+	if (!rr_ends_known(c))
 		return;
-	memcpy(&c->peer, &a, len);
-	c->peer_len = len;
+	memcpy(&c->peer, a, sizeof(c->peer));
+	c->peer_len = a->sa_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(c->peer);
 }
 
 enum rr_reason rr_offer_sniff(const uint8_t *head, size_t have)
@@ -175,15 +170,15 @@ enum rr_reason rr_offer_sniff(const uint8_t *head, size_t have)
 	return sniff_reason(rr_sniff(head, have));
 }
 
-enum rr_reason rr_offer_may(struct rr_conn *c, int fd, const uint32_t *prog)
+enum rr_reason rr_offer_may(struct rr_conn *c, const uint32_t *prog)
 {
-	enum rr_mode mode = call_mode(c, fd, prog);
+	enum rr_mode mode = call_mode(c, prog);
 	enum rr_reason known;
 
 	if (mode == RR_MODE_TCP)
 		return RR_R_POLICY;
 	c->require = mode == RR_MODE_REQUIRE;
-	c->dialect = (uint8_t)rr_own_dialect(c, fd, prog);
+	c->dialect = (uint8_t)rr_own_dialect(c, prog);
 	known = rr_cache_look(&c->peer, rr_now());
 	if (known == RR_R_NO_NATIVE)	/* of its RDMA port */
 		known = RR_R_NONE;
@@ -191,14 +186,14 @@ enum rr_reason rr_offer_may(struct rr_conn *c, int fd, const uint32_t *prog)
 }
 
 /* The same of one that begins with head. */
-static enum rr_reason may_offer(struct rr_conn *c, int fd, const uint8_t *head, size_t have)
+static enum rr_reason may_offer(struct rr_conn *c, const uint8_t *head, size_t have)
 {
 	enum rr_reason why = rr_offer_sniff(head, have);
 	struct rr_rpc rpc;
 	bool known = have >= RR_RM_HDR && rr_rpc_peek(head + RR_RM_HDR, (uint32_t)have - RR_RM_HDR, &rpc);
 
 	c->prog = known ? rpc.prog : 0;
-	return why ? why : rr_offer_may(c, fd, known ? &rpc.prog : NULL);
+	return why ? why : rr_offer_may(c, known ? &rpc.prog : NULL);
 }
 
 int rr_upgrade_first_write(struct rr_conn *c, int fd, const struct iovec *iov, int n)
@@ -217,8 +212,8 @@ int rr_upgrade_first_write(struct rr_conn *c, int fd, const struct iovec *iov, i
 	bits = rr_anchor_poll(fd, POLLIN | POLLOUT);
 	if (!bits)	/* connecting; who let the kernel judge that might offer in mid-stream */
 		return -EAGAIN;
-	rr_offer_peer(c, fd);
-	why = may_offer(c, fd, head, have);
+	rr_offer_peer(c);
+	why = may_offer(c, head, have);
 	if (!why && bits & ~(unsigned)POLLOUT)
 		why = bits & (POLLHUP | POLLERR) ? RR_R_CLOSED : RR_R_SERVER_SPOKE_FIRST;
 	if (!why && rr_upgrade_spoken(fd))
@@ -251,6 +246,7 @@ static void reconnect(struct rr_conn *c, int fd)
 	if (!ok)
 		rr_info(RR_WHO ": the peer closed on the offer, and takes no second connection",
 			RR_WHO_OF(fd, c->st));
+	rr_ends_changed(c);
 	rr_upgrade_fails(c, RR_R_CLOSED_ON_OFFER);
 }
 

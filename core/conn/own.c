@@ -30,30 +30,27 @@ bool rr_own_host(const struct rr_hello *h)
 	return rr_ident_same(own, h->host);
 }
 
-static void own_ends(bool server, const uint8_t *token, int fd, uint8_t out[RR_IDENT])
+static void own_ends(struct rr_conn *c, bool server, const uint8_t *token, uint8_t out[RR_IDENT])
 {
-	struct sockaddr_in6 local, peer;
-	socklen_t llen = sizeof(local), plen = sizeof(peer);
-	const struct sockaddr *l = (struct sockaddr *)&local, *p = (struct sockaddr *)&peer;
+	const struct sockaddr *l = rr_ends_own(c), *p = rr_ends_peer(c);
 
 	memset(out, 0, RR_IDENT);
-	if (!rr_os->getsockname(fd, (struct sockaddr *)&local, &llen) &&
-	    !rr_os->getpeername(fd, (struct sockaddr *)&peer, &plen))
+	if (rr_ends_known(c))
 		rr_ends_id(token, server ? p : l, server ? l : p, out);
 }
 
-bool rr_own_ends(const struct rr_hello *h, int fd)
+bool rr_own_ends(const struct rr_hello *h, struct rr_conn *c)
 {
 	uint8_t own[RR_IDENT];
 
-	own_ends(true, h->token, fd, own);
+	own_ends(c, true, h->token, own);
 	return rr_ident_same(own, h->ends);
 }
 
-void rr_own_place(struct rr_hello *h, int fd)
+void rr_own_place(struct rr_hello *h, struct rr_conn *c)
 {
 	rr_host_id(h->token, h->host);
-	own_ends(false, h->token, fd, h->ends);
+	own_ends(c, false, h->token, h->ends);
 }
 
 /* Which dialect it will be is not known yet. */
@@ -112,22 +109,9 @@ void rr_own_hello(struct rr_hello *h)
 	h->max_msg = rr_cp->max_msg;
 }
 
-enum rr_dialect rr_own_dialect(const struct rr_conn *c, int fd, const uint32_t *program)
+enum rr_dialect rr_own_dialect(struct rr_conn *c, const uint32_t *program)
 {
-	struct sockaddr_in6 name[2] = { 0 };
-
-	if (!rr_cp->dialect)
-		return RR_DIALECT_V1;
-	if (c->name[0].sin6_family) {	/* native */
-		memcpy(name, c->name, sizeof(name));
-	} else {
-		socklen_t llen = sizeof(name[0]), plen = sizeof(name[1]);
-
-		rr_os->getsockname(fd, (struct sockaddr *)&name[0], &llen);
-		rr_os->getpeername(fd, (struct sockaddr *)&name[1], &plen);
-	}
-	return rr_cp->dialect(c->server, (struct sockaddr *)&name[0], (struct sockaddr *)&name[1],
-			      program);
+	return rr_cp->dialect ? rr_cp->dialect(c->server, rr_ends_own(c), rr_ends_peer(c), program) : RR_DIALECT_V1;
 }
 
 /* A rule that requires RDMA requires what it is to be spoken in, too. */
@@ -163,8 +147,9 @@ bool rr_own_spare(int fd)
 
 /* Two addresses of which the one can be reached from the other without leaving the network namespace: the same one, or
  * loopback addresses. What translates them in between is none of ours (option bypass_proxies). */
-static bool is_near(const struct sockaddr_in6 *a, const struct sockaddr_in6 *b)
+static bool is_near(const struct sockaddr_in6 *a, const struct sockaddr *to)
 {
+	const struct sockaddr_in6 *b = (const void *)to;
 	const struct sockaddr_in *a4 = (const void *)a, *b4 = (const void *)b;
 
 	if (a->sin6_family != b->sin6_family || rr_cp->bypass_proxies)
@@ -176,12 +161,11 @@ static bool is_near(const struct sockaddr_in6 *a, const struct sockaddr_in6 *b)
 	return a->sin6_family == AF_INET6 && !memcmp(&a->sin6_addr, &b->sin6_addr, sizeof(a->sin6_addr));
 }
 
-bool rr_own_params(struct rr_prov_params *p, const struct rr_conn *c, const uint8_t *token,
+bool rr_own_params(struct rr_prov_params *p, struct rr_conn *c, const uint8_t *token,
 		   int fd)
 {
-	struct sockaddr_in6 peer = { 0 };
 	rlim_t most = limit();
-	socklen_t len = sizeof(p->local), plen = sizeof(peer);
+	socklen_t len = sizeof(p->local);
 
 	*p = (struct rr_prov_params){
 		.recv_size = rr_cp->inline_size,
@@ -197,11 +181,12 @@ bool rr_own_params(struct rr_prov_params *p, const struct rr_conn *c, const uint
 		p->long_size = rr_cp->device_inline;
 		memcpy(p->token, token, RR_TOKEN_LEN);
 	}
-	if (rr_os->getsockname(fd, (struct sockaddr *)&p->local, &len))
+	if (token)
+		memcpy(&p->local, rr_ends_own(c), sizeof(p->local));
+	else if (rr_os->getsockname(fd, (struct sockaddr *)&p->local, &len))
 		p->local.sin6_family = AF_UNSPEC;
 	/* A socket file is for peers in other network namespaces. */
-	if (token && !rr_os->getpeername(fd, (struct sockaddr *)&peer, &plen) &&
-	    is_near(&p->local, &peer))
+	if (token && is_near(&p->local, rr_ends_peer(c)))
 		p->run_dir = NULL;
 	return is_spare(most, token ? fd : -1);
 }

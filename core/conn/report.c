@@ -52,19 +52,9 @@ static void set_addresses(struct rr_conn *c, enum rr_carrier carrier, const stru
 
 static void addresses(struct rr_conn *c, enum rr_carrier carrier)
 {
-	struct sockaddr_in6 local, peer;
-	socklen_t llen = sizeof(local), plen = sizeof(peer);
-	bool l, p;
+	const struct sockaddr *own = rr_ends_own(c), *peer = rr_ends_peer(c);
 
-	if (c->name[0].sin6_family) {
-		set_addresses(c, carrier, (struct sockaddr *)&c->name[0],
-			      (struct sockaddr *)&c->name[1]);
-		return;
-	}
-	l = rr_os->getsockname(c->fd, (struct sockaddr *)&local, &llen) == 0;
-	p = rr_os->getpeername(c->fd, (struct sockaddr *)&peer, &plen) == 0;
-	set_addresses(c, carrier, l ? (struct sockaddr *)&local : NULL,
-		      p ? (struct sockaddr *)&peer : NULL);
+	set_addresses(c, carrier, own->sa_family ? own : NULL, peer->sa_family ? peer : NULL);
 }
 
 void rr_report_ends(struct rr_conn *c)

@@ -199,8 +199,8 @@ static RR_NOINLINE enum rr_reason may_offer(struct rr_conn *c, int fd)
 {
 	enum rr_reason why;
 
-	rr_offer_peer(c, fd);
-	why = rr_offer_may(c, fd, &c->prog);
+	rr_offer_peer(c);
+	why = rr_offer_may(c, &c->prog);
 	if (!why && rr_anchor_poll(fd, POLLRDHUP))
 		why = RR_R_CLOSED;
 	if (!why && !is_ours(c)) {
@@ -298,7 +298,7 @@ ssize_t rr_ride_first(struct rr_conn *c, int fd, const struct iovec *iov, int n,
 	c->prog = c->called ? rpc.prog : 0;
 	memcpy(&c->xid, head + RR_RM_HDR, sizeof(c->xid));
 	c->xid = ntohl(c->xid);
-	if (rr_offer_required(c, fd) || must_ask_first(c, fd, flags))
+	if (rr_offer_required(c) || must_ask_first(c, fd, flags))
 		return RR_RIDE_OVER;
 	rc = offer_along(c, fd, iov, n, flags);
 	if (rc)
@@ -355,10 +355,11 @@ static int take_answer(struct rr_conn *c, int fd, enum rr_nego what, const struc
 
 /* --- the server ------------------------------------------------------------------------------ */
 
-void rr_ride_begin(struct rr_conn *c)
+void rr_ride_begin(struct rr_conn *c, const uint8_t *head, size_t have)
 {
 	c->part_since = 0;
 	rr_conn_become(c, RR_S_WATCH, RR_R_NO_OFFER);
+	c->most = rr_track_most(&c->in, head, have);
 }
 
 /* What it takes is made now, before anybody goes to sleep again for what is there already. */
@@ -524,21 +525,25 @@ static RR_NOINLINE int judge(struct rr_conn *c, int fd)
 	return 0;
 }
 
+/* Do the next bytes begin what nobody has looked at? */
+static bool may_be_ours(const struct rr_conn *c)
+{
+	return looks_out(c) && !c->most && rr_track_at_boundary(&c->in);
+}
+
 /* 0: at most most() bytes are the app's; RR_RIDE_OVER; -EAGAIN there are none, or another -errno of the kernel's, which is the
  * app's, once. */
 static int look(struct rr_conn *c, int fd)
 {
 	if (unlikely(c->skipping))
 		return rr_upgrade_skip(c, fd);
-	if (!looks_out(c) || c->most || !rr_track_at_boundary(&c->in))
-		return 0;
-	return judge(c, fd);
+	return may_be_ours(c) ? judge(c, fd) : 0;
 }
 
 /* The same where nobody reads: whatever is pending stays so. */
 static int look_only(struct rr_conn *c, int fd)
 {
-	return rr_ride_queued(fd) ? look(c, fd) : 0;
+	return (c->skipping || may_be_ours(c)) && rr_ride_queued(fd) ? look(c, fd) : 0;
 }
 
 static size_t most(const struct rr_conn *c)

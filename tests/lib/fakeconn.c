@@ -135,6 +135,12 @@ bool rr_conn_is_tcp(const struct rr_conn *c)
 	return c->state == RR_FAKE_TCP;
 }
 
+bool rr_conn_is_kernels(const struct rr_conn *c)
+{
+	(void)c;
+	return false;
+}
+
 bool rr_conn_is_carried(const struct rr_conn *c)
 {
 	return c->state == RR_FAKE_CARRIED;

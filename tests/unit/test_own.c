@@ -24,7 +24,7 @@ static struct rr_prov_params params(const char *from, const char *to)
 	cr_assert_eq(getsockname(l, (void *)&b, &len), 0);
 	cr_assert_eq(bind(fd, (void *)&a, sizeof(a)), 0);
 	cr_assert_eq(connect(fd, (void *)&b, sizeof(b)), 0);
-	cr_assert(rr_own_params(&p, NULL, token, fd));
+	cr_assert(rr_own_params(&p, &(struct rr_conn){ .fd = fd }, token, fd));
 	close(fd);
 	close(l);
 	return p;

@@ -61,6 +61,11 @@ bool rr_conn_is_tcp(const struct rr_conn *c)
 	return rr_conn_st(c) == RR_S_TCP;
 }
 
+bool rr_conn_is_kernels(const struct rr_conn *c)
+{
+	return rr_conn_st(c) == RR_S_NEW || rr_conn_st(c) == RR_S_WATCH;
+}
+
 bool rr_conn_is_carried(const struct rr_conn *c)
 {
 	return rr_conn_st(c) == RR_S_CARRIED && !rr_conn_relayed(c, 0);
