@@ -493,8 +493,7 @@ static inline struct rr_share *rr_conn_enter_carried(struct rr_conn *c, int fd)
 /* May connections of this process still be carried by what its children could not use? */
 extern _Atomic bool rr_conn_forks;
 
-/* upgrade.c: the upgrade as far as it goes without waiting. */
-void rr_upgrade_step(struct rr_conn *c, int fd);
+/* upgrade.c */
 /* The provider is connected. */
 void rr_upgrade_carry(struct rr_conn *c);
 /* Its connection is TCP's from now on. */
@@ -521,7 +520,7 @@ bool rr_upgrade_unseen(const struct rr_conn *c);
 /* Afterwards the state says what to do with the write; -EAGAIN: the socket is not connected yet. */
 int rr_upgrade_first_write(struct rr_conn *c, int fd, const struct iovec *iov, int n);
 ssize_t rr_upgrade_first_read(struct rr_conn *c, int fd);
-void rr_offer_step(struct rr_conn *c, int fd);	/* the offer is out */
+void rr_offer_step(struct rr_conn *c, int fd);	/* the offer is out, or was taken */
 void rr_offer_join(struct rr_conn *c);		/* it was taken */
 
 /* Makes the providers' side, and h. RR_R_NONE, or why it cannot be. */
@@ -667,7 +666,11 @@ void rr_native_close(struct rr_conn *l);
 void rr_native_step(struct rr_conn *c);
 void rr_native_carry(struct rr_conn *c);
 /* relay.c. Before a fork, in the parent: true, if it is for a relay. And in the child. */
-bool rr_relay_forks(struct rr_conn *c);
+bool rr_relay_forks(struct rr_conn *c);	/* relaying.c */
+/* Another process has used it, or this one uses it no more: what its far end shows then. */
+#define RR_RELAY_WANTED	(POLLIN | POLLPRI | POLLRDHUP)
+/* Under its lock. From here on its bytes go over the socket. False: that will not be. */
+bool rr_relay_take_over(struct rr_conn *c);
 /* The parent's app is about to use it by fd: has another process used it since? */
 void rr_relay_look(struct rr_conn *c);
 static inline void rr_relay_see(struct rr_conn *c, int fd)
@@ -679,13 +682,15 @@ static inline void rr_relay_see(struct rr_conn *c, int fd)
 void rr_relay_ask(struct rr_conn *c, int fd);
 /* The parent's closes it: true, it goes on without. */
 bool rr_relay_takes(struct rr_conn *c, int fd);
-void rr_relay_forked(struct rr_conn *c);
+void rr_relay_forked(struct rr_conn *c);	/* relaying.c */
 /* guests.c: fn sees those in state RR_S_TAKEN, under their locks. How many then still are. */
 uint32_t rr_guests_each(void (*fn)(struct rr_conn *));
 /* Is there no room for one more, with so many of which nothing has become yet? When to ask again; 0 there is, perhaps since
  * one that has never said anything was shown out. Under a listener's lock. */
 rr_time rr_guests_full(uint32_t unmet, rr_time now);
-void rr_dial_step(struct rr_conn *c, int fd);	/* dial.c */
+/* dial.c */
+void rr_dial_step(struct rr_conn *c, int fd);
+int rr_dial_verdict(struct rr_conn *c, int fd, int st);	/* in state st, for connect() */
 
 /* pair.c: a TCP connection of this process to itself, over loopback. One end is the app's: a new
  * number, made with flags as of accept4(); the other is ours. -errno. */
@@ -842,6 +847,10 @@ size_t rr_iov_copy_out(uint8_t *dst, size_t want, const struct iovec *iov, int n
 bool rr_conn_unread(struct rr_share *sh);
 /* then(): under its lock, now or when it has settled. May be NULL. */
 void rr_conn_settle(struct rr_conn *c, void (*then)(struct rr_share *sh));
+void rr_conn_settle_until(struct rr_share *sh, rr_time end);
+#define RR_SETTLE_MOST	(2 * RR_SEC)
+
+/* exit.c */
 void rr_conn_exit(void);
 
 /* hatch.c */

@@ -209,7 +209,7 @@ static void again(struct rr_conn *c, int fd)
 		begin(c, fd, &to);
 }
 
-static int verdict(struct rr_conn *c, int fd, int st)
+int rr_dial_verdict(struct rr_conn *c, int fd, int st)
 {
 	int err = c->dial_err;
 
@@ -226,24 +226,8 @@ static int verdict(struct rr_conn *c, int fd, int st)
 		if (err)
 			return -err;
 		again(c, fd);
-		return verdict(c, fd, (int)rr_conn_st(c));
+		return rr_dial_verdict(c, fd, (int)rr_conn_st(c));
 	default:
 		return RR_CONN_KERNEL;
 	}
-}
-
-int rr_conn_dialed(struct rr_conn *c, int fd, bool wait)
-{
-	struct rr_lock *lock;
-	int st, rc;
-
-	if (!c->dial)
-		return RR_CONN_KERNEL;
-	st = rr_conn_enter(c, fd, &lock);
-	if (st < 0)
-		return st;
-	rc = verdict(c, fd, st);
-	c->dial_wait = wait;
-	rr_lock_drop(lock);
-	return rc;
 }

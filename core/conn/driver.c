@@ -7,11 +7,8 @@
 #include <string.h>
 
 #include "core/base/compiler.h"
-#include "core/base/cpus.h"
-#include "core/base/log.h"
 #include "core/base/os.h"
 #include "core/conn/conn_int.h"
-#include "core/conn/who.h"
 
 #define MAX_IOV	(1 + RR_BUF_EXTS + RR_OP_MAX_PARTS)
 #define STALE_PULL	(100 * RR_MSEC)	/* an unread reliable reply is pulled after this */

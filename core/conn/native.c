@@ -180,7 +180,7 @@ void rr_conn_early(struct rr_conn *c)
 	struct rr_listener *l = c->listener;
 	struct rr_lock *lock;
 
-	if (!l || l->port >= IPPORT_RESERVED || rr_conn_enter(c, c->fd, &lock) < 0)
+	if (!l || l->port >= IPPORT_RESERVED || rr_conn_hold(c, &lock) < 0)
 		return;
 	if (rr_conn_st(c) == RR_S_LISTEN && !l->lst)
 		l->early = door(c, c->fd);

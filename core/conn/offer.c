@@ -227,7 +227,7 @@ int rr_upgrade_first_write(struct rr_conn *c, int fd, const struct iovec *iov, i
 	while (rr_conn_st(c) == RR_S_OFFERED || rr_conn_st(c) == RR_S_JOINING) {
 		if (rr_now() - start > RR_BRIEF)
 			break;
-		rr_upgrade_step(c, fd);
+		rr_offer_step(c, fd);
 		sched_yield();
 	}
 	return rc;
@@ -348,7 +348,7 @@ static RR_NOINLINE ssize_t hear(const struct rr_conn *c, int fd, struct rr_hello
 	return n;
 }
 
-void rr_offer_step(struct rr_conn *c, int fd)
+static void hear_answer(struct rr_conn *c, int fd)
 {
 	struct rr_hello h;
 	uint32_t need = 0;
@@ -405,4 +405,12 @@ void rr_offer_join(struct rr_conn *c)
 		return rr_upgrade_carry(c);
 	if (rc != -EAGAIN || rr_now() >= c->deadline)
 		not_joined(c, ops, rc);
+}
+
+void rr_offer_step(struct rr_conn *c, int fd)
+{
+	if (rr_conn_st(c) == RR_S_OFFERED)
+		hear_answer(c, fd);
+	if (rr_conn_st(c) == RR_S_JOINING)
+		rr_offer_join(c);
 }

@@ -3,148 +3,18 @@
  * a TCP socket, connected to us, which parent and child share as any other. So that carries the bytes as soon
  * as a child wants to (it writes; or it is about to read, and says so by an urgent byte, which is no part
  * of the stream), or the parent closes its own. A thread of the parent's, which waits for that from the fork
- * on, takes them from there to the queue pair and back.
+ * on, takes them from there to the queue pair and back (relaying.c).
  *
  * Of the app's end the far one sees a FIN, whether it is shut down or closed. In the latter case it is made to send
  * a reset behind that (TCP_LINGER2): so a process may say that it writes no more, and another reads on.
  *
- * Once it has taken over the thread is the one user of the connection's inside (it calls as the app would, but
- * by no descriptor: fd -1); for the app it is the kernel's. */
-
-#include <errno.h>
-#include <netinet/tcp.h>
-#include <string.h>
-#include <sys/mman.h>
+ * Once the thread has taken over, the connection is the kernel's for the app. */
 
 #include "core/base/compiler.h"
-#include "core/base/log.h"
 #include "core/base/os.h"
 #include "core/conn/conn_int.h"
 
-#define ROOM	65536u
-#define WANTED	(POLLIN | POLLPRI | POLLRDHUP)	/* another process has used it, or this one uses it no more */
-#define HELD_MS	50	/* room for what is held shows on nothing, at times */
-
-/* Bytes on their way: [at, end). */
-struct pipe {
-	uint32_t at, end;
-	uint8_t buf[ROOM];
-};
-
-struct relay {
-	struct rr_conn *c;
-	int far;
-	bool over;		/* the peer has ended it: only the app's end is still to come */
-	bool half;		/* the app writes no more */
-	bool deaf;		/* it reads no more: what the peer sends goes nowhere */
-	struct pipe in, out;	/* to the app; from it */
-};
-
-/* --- one direction ----------------------------------------------------------------------- */
-
-/* What the peer has sent, to the app. 0, or -errno: the connection is lost. */
-static int pump_in(struct relay *r)
-{
-	struct pipe *p = &r->in;
-
-	for (int i = 0; i < 16 && !r->deaf; i++) {
-		struct iovec iov = { p->buf, ROOM };
-		ssize_t n;
-
-		if (p->at == p->end && !r->over) {
-			n = rr_conn_recv(r->c, -1, &iov, 1, 0);
-			if (n < 0)
-				return n == -EAGAIN ? 0 : (int)n;
-			if (!n) {
-				r->over = true;
-				rr_os->shutdown(r->far, SHUT_WR);
-			}
-			p->at = 0;
-			p->end = (uint32_t)n;
-		}
-		if (p->at == p->end)
-			return 0;
-		n = rr_os->send(r->far, p->buf + p->at, p->end - p->at, MSG_DONTWAIT | MSG_NOSIGNAL);
-		if (n < 0 && errno == EAGAIN)
-			return 0;
-		if (n < 0)
-			r->deaf = true;
-		else
-			p->at += (uint32_t)n;
-	}
-	return 0;
-}
-
-/* Have all of the app's processes closed it? Or both ends have said that they write no more. */
-static bool gone(const struct relay *r)
-{
-	return rr_anchor_poll(r->far, 0);
-}
-
-/* What the app has written, to the peer. 1: there is nobody left on its side. */
-static int pump_out(struct relay *r)
-{
-	struct pipe *p = &r->out;
-	int on = 1;
-
-	for (int i = 0; i < 16; i++) {
-		struct iovec iov;
-		ssize_t n;
-
-		if (p->at == p->end) {
-			if (r->half)
-				return gone(r);
-			n = rr_os->recv(r->far, p->buf, ROOM, MSG_DONTWAIT);
-			if (n < 0)
-				return errno == EAGAIN ? 0 : -errno;
-			r->half = !n;
-			if (!n)
-				continue;
-			p->at = 0;
-			p->end = (uint32_t)n;
-			/* The app may have the rest of its record, and wait for this (Nagle). */
-			rr_os->setsockopt(r->far, IPPROTO_TCP, TCP_QUICKACK, &on, sizeof(on));
-		}
-		iov = (struct iovec){ p->buf + p->at, p->end - p->at };
-		n = r->over ? (ssize_t)iov.iov_len : rr_conn_send(r->c, -1, &iov, 1, 0);
-		if (n < 0)
-			return n == -EAGAIN ? 0 : (int)n;
-		p->at += (uint32_t)n;
-	}
-	return 0;
-}
-
-/* --- the thread -------------------------------------------------------------------------- */
-
-/* Until there may be something to do. */
-static void sleep_for(struct relay *r)
-{
-	bool full = r->in.at != r->in.end && !r->deaf, held = r->out.at != r->out.end;
-	unsigned want = (full || r->deaf ? 0 : POLLIN) | (held ? POLLOUT : 0);
-	short app = (short)((held || r->half ? 0 : POLLIN) | (full ? POLLOUT : 0));
-	/* That the app is gone is of no interest before it can be acted on. */
-	struct pollfd p[3] = { { held && !full ? -1 : r->far, app, 0 } };
-	rr_time until = RR_TIME_NEVER, now;
-	int n = 0, ms = -1;
-
-	if (!r->over) {
-		if (rr_conn_arm(r->c, -1, want))
-			return;
-		n = rr_conn_fds(r->c, -1, want, p + 1, &until);
-	}
-	if (until != RR_TIME_NEVER) {
-		now = rr_now();
-		ms = until > now ? (int)rr_min((until - now) / RR_MSEC + 1, (rr_time)60000) : 0;
-	}
-	if (held && (ms < 0 || ms > HELD_MS))
-		ms = HELD_MS;
-	rr_os->poll(p, (nfds_t)n + 1, ms);
-	if (!r->over)
-		rr_conn_disarm(r->c, -1);
-}
-
-/* Under its lock. From here on its bytes go over the socket. False: that will not be. */
-static bool take_over(struct rr_conn *c)
+bool rr_relay_take_over(struct rr_conn *c)
 {
 	enum rr_conn_st st = rr_conn_st(c);
 
@@ -156,23 +26,6 @@ static bool take_over(struct rr_conn *c)
 	return true;
 }
 
-/* Sleeps until another process wants it, or this one no more; or it could not say so any more, since the app's
- * end is shut down. False: that will not be. */
-static bool wanted(struct relay *r)
-{
-	struct pollfd p = { r->far, WANTED, 0 };
-	struct rr_lock *l;
-	bool yes;
-
-	while (rr_os->poll(&p, 1, -1) < 0 && errno == EINTR)
-		;
-	if (rr_conn_hold(r->c, &l) < 0)
-		return false;
-	yes = take_over(r->c);
-	rr_lock_drop(l);
-	return yes;
-}
-
 /* What another process has done already counts before what this one is about to do. */
 void rr_relay_look(struct rr_conn *c)
 {
@@ -180,79 +33,9 @@ void rr_relay_look(struct rr_conn *c)
 
 	if (rr_conn_relayed(c, 0) || rr_conn_hold(c, &l) < 0)
 		return;
-	if (c->share && c->share->far >= 0 && rr_anchor_poll(c->share->far, WANTED))
-		take_over(c);
+	if (c->share && c->share->far >= 0 && rr_anchor_poll(c->share->far, RR_RELAY_WANTED))
+		rr_relay_take_over(c);
 	rr_lock_drop(l);
-}
-
-static void end(struct relay *r, int rc)
-{
-	struct rr_conn *c = r->c;
-
-	munmap(r, sizeof(*r));
-	if (rc < 0 && c->share)	/* not closed: a child that is being made does that by this number */
-		rr_pair_reset(c->share->far);
-	rr_conn_free(c);
-}
-
-static void *run(void *arg)
-{
-	struct relay *r = arg;
-	int rc, on = 1;
-
-	/* Records come in the pieces in which they were read: no waiting for more of them. */
-	rr_os->setsockopt(r->far, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-	rc = wanted(r) ? 0 : 1;
-	while (!rc) {
-		rc = pump_in(r);
-		if (!rc)
-			rc = pump_out(r);
-		if (!rc)
-			sleep_for(r);
-	}
-	end(r, rc);
-	return NULL;
-}
-
-/* --- fork -------------------------------------------------------------------------------- */
-
-static bool native(const struct rr_conn *c)
-{
-	enum rr_conn_st st = rr_conn_st(c);
-
-	return (st == RR_S_TAKEN || st == RR_S_CARRIED) && c->share->qp->native &&
-	       !(rr_qp_caps(c->share->qp) & RR_PROV_FAMILY);
-}
-
-/* Its close is to be told from a shutdown(). */
-static void tell_close(const struct rr_conn *c)
-{
-	int fd = rr_cp->fd_of ? rr_cp->fd_of(c) : c->fd, reset = -1;
-
-	rr_os->setsockopt(fd, IPPROTO_TCP, TCP_LINGER2, &reset, sizeof(reset));
-}
-
-bool rr_relay_forks(struct rr_conn *c)
-{
-	struct relay *r;
-
-	if (!native(c))
-		return false;
-	if (c->relay)
-		return true;
-	r = mmap(NULL, sizeof(*r), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (r == MAP_FAILED)
-		return true;	/* the child's calls go nowhere */
-	r->c = c;
-	r->far = c->share->far;
-	c->relay = true;
-	tell_close(c);
-	atomic_fetch_add_explicit(&c->refs, 1, memory_order_relaxed);
-	if (rr_thread(run, r)) {
-		rr_warn("fd %d: no thread for a native connection that is forked", c->fd);
-		end(r, -ENOMEM);
-	}
-	return true;
 }
 
 void rr_relay_ask(struct rr_conn *c, int fd)
@@ -270,16 +53,4 @@ bool rr_relay_takes(struct rr_conn *c, int fd)
 	atomic_store_explicit(&c->relayed, true, memory_order_release);
 	rr_os->send(fd, "", 1, MSG_OOB | MSG_DONTWAIT | MSG_NOSIGNAL);
 	return true;
-}
-
-/* What is inside is the parent's. */
-void rr_relay_forked(struct rr_conn *c)
-{
-	if (!native(c))
-		return;
-	atomic_store_explicit(&c->relayed, true, memory_order_relaxed);
-	atomic_store_explicit(&c->refs, 1, memory_order_relaxed);
-	atomic_store_explicit(&c->state, RR_S_RELAYED, memory_order_relaxed);
-	rr_share_free(c->share);
-	c->share = NULL;
 }

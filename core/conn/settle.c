@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where what is under way goes with its poster, the end waits for it: at exit(), and at close() by
- * a thread, for the peer decides how long it takes. As a TCP socket's bytes outlive both. Not
- * without bound, and not at _exit() or a signal's end. */
+/* Where what is under way goes with its poster, the end waits for it: at exit() (family/exit.c), and at close()
+ * by a thread, for the peer decides how long it takes. As a TCP socket's bytes outlive both. Not without bound,
+ * and not at _exit() or a signal's end. */
 
 #include <errno.h>
 #include <unistd.h>
@@ -10,7 +10,6 @@
 #include "core/base/os.h"
 #include "core/conn/conn_int.h"
 
-#define MOST	(2 * RR_SEC)
 #define LOOKS	200		/* of close() itself: most peers are done by then */
 #define THREADS	64u		/* beyond so many what is under way is lost */
 
@@ -26,11 +25,10 @@ bool rr_conn_unread(struct rr_share *sh)
 		return false;
 	rr_drv_reclaim(sh);
 	since = rr_eng_calls_unread(sh->eng);
-	return since && rr_now_coarse() - since < MOST;
+	return since && rr_now_coarse() - since < RR_SETTLE_MOST;
 }
 
-/* Under its lock. */
-static void settle(struct rr_share *sh, rr_time end)
+void rr_conn_settle_until(struct rr_share *sh, rr_time end)
 {
 	const struct rr_prov_ops *ops = sh->qp->ops;
 	rr_time now;
@@ -77,7 +75,7 @@ static void *linger(void *arg)
 {
 	struct rr_conn *c = arg;
 	struct rr_share *sh = c->share;
-	rr_time end = rr_now() + MOST;
+	rr_time end = rr_now() + RR_SETTLE_MOST;
 
 	rr_share_hold(sh);
 	while (!is_settled(sh) && rr_now() < end)
@@ -119,79 +117,4 @@ void rr_conn_settle(struct rr_conn *c, void (*then)(struct rr_share *sh))
 	}
 	if (then)
 		then(sh);
-}
-
-static bool ours(struct rr_share *sh)
-{
-	for (uint32_t i = 0; i < RR_FAMILY; i++)
-		if (atomic_load_explicit(&sh->family[i], memory_order_relaxed) == (int32_t)rr_pid())
-			return true;
-	return false;
-}
-
-/* Whoever has it now, a thread that brings it back or a child that looks, drops it soon. And the app's last
- * reference may be dropped in here: who looks for its descriptor has one for a moment. */
-static bool take(struct rr_conn *c, rr_time end)
-{
-	int rc;
-
-	if (!rr_conn_keep(c))
-		return false;
-	while ((rc = rr_lock_try(&c->share->lock)) == -EBUSY && rr_now() < end)
-		rr_os_nap(RR_MSEC / 4);
-	if (rc)
-		rr_conn_free(c);
-	return rc == 0;
-}
-
-static void drop(struct rr_conn *c)
-{
-	rr_lock_drop(&c->share->lock);
-	rr_conn_free(c);
-}
-
-static void at_exit(struct rr_conn *c, void *ctx)
-{
-	struct rr_share *sh = c->share;
-	const rr_time *end = ctx;
-
-	if (!take(c, *end))
-		return;
-	if (ours(sh) && !rr_conn_shareable(sh) && rr_conn_procs(sh) > 1)
-		rr_handback_exit(c, *end);
-	if (ours(sh) || c->lingers)
-		settle(sh, *end);
-	drop(c);
-}
-
-static void at_daemon(struct rr_conn *c, void *ctx)
-{
-	struct rr_share *sh = c->share;
-	const rr_time *end = ctx;
-
-	if (rr_conn_shareable(sh) || (sh->qp->native && !c->lingers) || !take(c, *end))
-		return;
-	if (c->lingers)
-		settle(sh, *end);
-	else if (ours(sh))
-		rr_handback_exit(c, *end);
-	drop(c);
-}
-
-static void each(void (*fn)(struct rr_conn *, void *))
-{
-	rr_time end = rr_now() + MOST;
-
-	while (!rr_conn_each_carried(fn, &end) && rr_now() < end)
-		rr_os_nap(RR_MSEC / 4);
-}
-
-void rr_conn_daemon(void)
-{
-	each(at_daemon);
-}
-
-void rr_conn_exit(void)
-{
-	each(at_exit);
 }

@@ -132,35 +132,3 @@ void rr_upgrade_carry(struct rr_conn *c)
 	rr_budget_carry(c);
 	rr_conn_become(c, RR_S_CARRIED, RR_R_NONE);
 }
-
-void rr_upgrade_step(struct rr_conn *c, int fd)
-{
-	switch (rr_conn_st(c)) {
-	case RR_S_NEW:
-		if (c->server)
-			rr_answer_step(c, fd);
-		break;
-	case RR_S_OFFERED:
-		rr_offer_step(c, fd);
-		if (rr_conn_st(c) == RR_S_JOINING)
-			rr_offer_join(c);
-		break;
-	case RR_S_JOINING:
-		rr_offer_join(c);
-		break;
-	case RR_S_ANSWERED:
-		rr_answer_wait(c, fd);
-		break;
-	case RR_S_ASKED: case RR_S_MEETING: case RR_S_HEARD: case RR_S_SAID:
-		rr_ride_step(c);
-		break;
-	case RR_S_TAKEN:
-		rr_native_step(c);
-		break;
-	case RR_S_DIALING:
-		rr_dial_step(c, fd);
-		break;
-	default:
-		break;
-	}
-}

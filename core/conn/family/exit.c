@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* exit() and daemon(): what is under way of each connection is waited for, a little. */
+
+#include <errno.h>
+
+#include "core/base/compiler.h"
+#include "core/base/os.h"
+#include "core/conn/conn_int.h"
+
+static bool ours(struct rr_share *sh)
+{
+	for (uint32_t i = 0; i < RR_FAMILY; i++)
+		if (atomic_load_explicit(&sh->family[i], memory_order_relaxed) == (int32_t)rr_pid())
+			return true;
+	return false;
+}
+
+/* Whoever has it now, a thread that brings it back or a child that looks, drops it soon. And the app's last
+ * reference may be dropped in here: who looks for its descriptor has one for a moment. */
+static bool take(struct rr_conn *c, rr_time end)
+{
+	int rc;
+
+	if (!rr_conn_keep(c))
+		return false;
+	while ((rc = rr_lock_try(&c->share->lock)) == -EBUSY && rr_now() < end)
+		rr_os_nap(RR_MSEC / 4);
+	if (rc)
+		rr_conn_free(c);
+	return rc == 0;
+}
+
+static void drop(struct rr_conn *c)
+{
+	rr_lock_drop(&c->share->lock);
+	rr_conn_free(c);
+}
+
+static void at_exit(struct rr_conn *c, void *ctx)
+{
+	struct rr_share *sh = c->share;
+	const rr_time *end = ctx;
+
+	if (!take(c, *end))
+		return;
+	if (ours(sh) && !rr_conn_shareable(sh) && rr_conn_procs(sh) > 1)
+		rr_handback_exit(c, *end);
+	if (ours(sh) || c->lingers)
+		rr_conn_settle_until(sh, *end);
+	drop(c);
+}
+
+static void at_daemon(struct rr_conn *c, void *ctx)
+{
+	struct rr_share *sh = c->share;
+	const rr_time *end = ctx;
+
+	if (rr_conn_shareable(sh) || (sh->qp->native && !c->lingers) || !take(c, *end))
+		return;
+	if (c->lingers)
+		rr_conn_settle_until(sh, *end);
+	else if (ours(sh))
+		rr_handback_exit(c, *end);
+	drop(c);
+}
+
+static void each(void (*fn)(struct rr_conn *, void *))
+{
+	rr_time end = rr_now() + RR_SETTLE_MOST;
+
+	while (!rr_conn_each_carried(fn, &end) && rr_now() < end)
+		rr_os_nap(RR_MSEC / 4);
+}
+
+void rr_conn_daemon(void)
+{
+	each(at_daemon);
+}
+
+void rr_conn_exit(void)
+{
+	each(at_exit);
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Options of the app's socket that mean something here, and the error that one of them tells. */
+
+#include <string.h>
+
+#include "core/base/compiler.h"
+#include "core/base/os.h"
+#include "core/conn/conn_int.h"
+
+int rr_conn_take_error(struct rr_conn *c)
+{
+	struct rr_lock *l;
+	int rc = RR_CONN_KERNEL;
+	bool ours;
+
+	if (rr_conn_st(c) == RR_S_REFUSED && c->dial_err) {
+		rc = c->dial_err;
+		c->dial_err = 0;
+		return rc;
+	}
+	if (rr_conn_looks_on(rr_conn_st(c))) {
+		socklen_t len = sizeof(rc);
+
+		if (c->kept)
+			return rr_ride_error(c);
+		return rr_os->getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &rc, &len) ? RR_CONN_KERNEL : rc;
+	}
+	ours = rr_conn_is_carried(c) || (rr_conn_st(c) == RR_S_FORKED && !rr_conn_relayed(c, 0));
+	if (!ours || rr_conn_hold(c, &l) < 0)
+		return RR_CONN_KERNEL;
+	if (c->share->rx.early)
+		rr_cross_error(c->share, c->fd);
+	/* Behind both ends the anchor's own error is what our end mark brought about. */
+	if (c->share->dead || c->share->err || c->share->rx.early ||
+	    (c->share->tx.shut && c->share->rx.fin)) {
+		rc = c->share->err;
+		c->share->err = 0;
+	}
+	rr_lock_drop(l);
+	return rc;
+}
+
+void rr_conn_keep_error(struct rr_conn *c, int err)
+{
+	struct rr_lock *l;
+	int st = rr_conn_hold(c, &l);
+
+	if (st < 0)
+		return;
+	if (st == RR_S_CARRIED || st == RR_S_FORKED)
+		c->share->err = err;
+	else if (rr_conn_looks_on((enum rr_conn_st)st))
+		c->kept = err;
+	rr_lock_drop(l);
+}
+
+bool rr_conn_getopt(struct rr_conn *c, int level, int name, void *val, socklen_t *len)
+{
+	enum rr_conn_st st = rr_conn_st(c);
+	bool hides = level == SOL_SOCKET && name == SO_RCVLOWAT && c->lowat_set;
+	int own = c->lowat;
+
+	if (!val || !len)
+		return false;
+	if (st == RR_S_CARRIED || st == RR_S_FORKED)
+		hides |= rr_keep_hides(c->share, level, name, &own);
+	if (!hides)
+		return false;
+	*len = rr_min(*len, (socklen_t)sizeof(own));
+	memcpy(val, &own, *len);
+	return true;
+}
+
+bool rr_conn_setopt(struct rr_conn *c, int level, int name, const void *val, socklen_t len)
+{
+	if (level != SOL_SOCKET || name != SO_RCVLOWAT || len < sizeof(int))
+		return false;
+	memcpy(&c->lowat, val, sizeof(int));
+	c->lowat = rr_max(c->lowat, 1);
+	return c->lowat_set;
+}
+
+void rr_conn_opt_set(struct rr_conn *c, int fd, int level, int name)
+{
+	struct rr_lock *l;
+
+	if (!rr_keep_cares(level, name))
+		return;
+	if ((rr_conn_st(c) != RR_S_CARRIED && rr_conn_st(c) != RR_S_FORKED) || rr_conn_hold(c, &l) < 0)
+		return;
+	if (rr_conn_st(c) == RR_S_CARRIED)
+		rr_keep_learn(c->share, fd);
+	if (rr_conn_st(c) == RR_S_CARRIED || rr_conn_st(c) == RR_S_FORKED)
+		rr_keep_set(c->share, fd, level, name);
+	rr_lock_drop(l);
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The first bytes that a server hears of a connection: an offer, half of one, or the app's. */
+
+#include <errno.h>
+#include <string.h>
+
+#include "core/base/compiler.h"
+#include "core/base/os.h"
+#include "core/conn/conn_int.h"
+#include "core/conn/when.h"
+
+#define PART_WAIT	RR_SEC		/* half an offer is the app's after this */
+
+/* Without an answer: no. Why not is said only to who sees other addresses than we do, and to
+ * who is on this host. */
+static RR_NOINLINE bool say(int fd, uint32_t xid, const struct rr_hello *answer, enum rr_reason why)
+{
+	uint8_t buf[RR_ANSWER_MAX];
+	uint32_t len =
+		answer ? rr_nego_put_answer(answer, xid, buf, sizeof(buf))
+		       : rr_nego_put_refusal(rr_answer_refusal(why), xid, buf, sizeof(buf));
+
+	return rr_os->send(fd, buf, len, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)len;
+}
+
+static void answer_offer(struct rr_conn *c, int fd, uint32_t xid, const struct rr_hello *h)
+{
+	enum rr_reason why = RR_R_KERNEL_ONLY;
+	struct rr_hello answer;
+	bool yes = false;
+
+	rr_report_adopt(c);
+	rr_count(rr_stats_counters(c->st), RR_C_offers_received, 1);
+	if (!rr_upgrade_unseen(c)) {
+		why = RR_R_NO_ROUTE;
+		yes = rr_answer_accept(c, fd, h, &answer, &why);
+		if (!yes && why == RR_R_NO_ROUTE)
+			why = rr_answer_why_not(c, h);
+	}
+	if (!say(fd, xid, yes ? &answer : NULL, why)) {
+		rr_anchor_break(fd);
+		return rr_upgrade_fails(c, RR_R_INTERNAL);
+	}
+	if (!yes)
+		return rr_upgrade_fails(c, why);
+	c->deadline = rr_now() + rr_cp->upgrade_timeout;
+	rr_conn_become(c, RR_S_ANSWERED, RR_R_NONE);
+	rr_half_add(c);
+}
+
+/* The first bytes: how many, or -errno; and what they are. */
+static RR_NOINLINE ssize_t hear(int fd, uint32_t *xid, struct rr_hello *h, uint32_t *need, enum rr_nego *what,
+				uint8_t head[RR_RM_HDR])
+{
+	uint8_t buf[RR_OFFER_MAX];
+	ssize_t n = rr_upgrade_peek(fd, buf, sizeof(buf));
+
+	if (n > 0) {
+		*what = rr_nego_get_offer(buf, (size_t)n, rr_cp->program, xid, h, need);
+		memcpy(head, buf, rr_min((size_t)n, (size_t)RR_RM_HDR));
+	}
+	return n;
+}
+
+void rr_answer_step(struct rr_conn *c, int fd)
+{
+	struct rr_hello h;
+	uint32_t xid, need = 0;
+	enum rr_nego what = RR_NEGO_OTHER;
+	uint8_t head[RR_RM_HDR];
+	ssize_t n = hear(fd, &xid, &h, &need, &what, head);
+	rr_time now;
+
+	if (n == -EAGAIN)
+		return;
+	switch (what) {
+	case RR_NEGO_PART:
+		/* Quiet until the rest is here, but not for ever: it may be the app's. */
+		now = rr_now();
+		if (!c->part_since)
+			c->part_since = now;
+		if (now - c->part_since < PART_WAIT)
+			return rr_conn_lowat(c, (int)rr_max(need, (uint32_t)n + 1));
+		break;
+	case RR_NEGO_OURS:
+		if (rr_upgrade_waits(c))
+			return;
+		if (rr_upgrade_stopped()) {	/* the app's own no is that of any server without us */
+			rr_conn_become(c, RR_S_TCP, RR_R_STOPPED);
+			return;
+		}
+		if (rr_upgrade_spoken(fd))	/* no answer where the client may be within a record */
+			break;
+		if (!rr_upgrade_consume(fd, need))
+			break;
+		if (!(h.caps & RR_CAP_CROSSING))
+			return answer_offer(c, fd, xid, &h);
+		c->in.ours = need;
+		return rr_ride_heard(c, &h, xid);
+	default:
+		if (n > 0 && rr_cp->offer_after != RR_AFTER_WAIT)
+			return rr_ride_begin(c, head, (size_t)n);
+		break;
+	}
+	rr_conn_become(c, RR_S_TCP, RR_R_NO_OFFER);
+}

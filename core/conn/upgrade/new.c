@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Making a connection: not one that a rule leaves to TCP. */
+
+#include <string.h>
+
+#include "core/base/compiler.h"
+#include "core/base/os.h"
+#include "core/conn/conn_int.h"
+
+/* The rule for it. The kernel is asked who the ends are where there are any. */
+static RR_NOINLINE enum rr_mode mode_of(bool server, int fd, const struct sockaddr *peer)
+{
+	struct sockaddr_storage local = { 0 }, remote = { 0 };
+	socklen_t llen = sizeof(local), rlen = sizeof(remote);
+
+	if (rr_cp->alike)
+		return rr_cp->mode(server, NULL, NULL);
+	rr_os->getsockname(fd, (struct sockaddr *)&local, &llen);
+	if (server) {
+		rr_os->getpeername(fd, (struct sockaddr *)&remote, &rlen);
+		peer = (struct sockaddr *)&remote;
+	}
+	return rr_cp->mode(server, (struct sockaddr *)&local, peer);
+}
+
+struct rr_conn *rr_conn_make(bool server, int fd, const struct sockaddr *peer, socklen_t len)
+{
+	enum rr_mode mode;
+	struct rr_conn *c;
+
+	if (!rr_cp)
+		return NULL;
+	if (server)
+		rr_half_expire(rr_now());
+	mode = mode_of(server, fd, peer);
+	c = mode == RR_MODE_TCP ? NULL : rr_slab_get(server, fd);
+	if (!c) {
+		rr_stats_tcp(rr_cp->stats ? rr_cp->stats() : NULL,
+			     mode == RR_MODE_TCP ? RR_R_POLICY : RR_R_NO_MEMORY);
+		return NULL;
+	}
+	c->require = mode == RR_MODE_REQUIRE;
+	if (!server) {
+		c->peer_len = rr_min(len, (socklen_t)sizeof(c->peer));
+		memcpy(&c->peer, peer, c->peer_len);
+	}
+	rr_report_open(c, fd);
+	atomic_store_explicit(&c->state, RR_S_NEW, memory_order_release);
+	return c;
+}
+
+struct rr_conn *rr_conn_client(int fd, const struct sockaddr *peer, socklen_t len)
+{
+	if (!peer || len < sizeof(struct sockaddr_in) ||
+	    (peer->sa_family != AF_INET && peer->sa_family != AF_INET6))
+		return NULL;
+	return rr_conn_make(false, fd, peer, len);
+}
+
+struct rr_conn *rr_conn_server(int fd)
+{
+	return rr_conn_make(true, fd, NULL, 0);
+}
