@@ -22,7 +22,8 @@
  *   pull.c     messages in the peer's memory
  *   hatch.c    back to TCP at a record boundary           anchor.c   end mark, FIN, loss
  *   rest.c     armed across waits
- *   ready.c    readiness, arming, spinning                report.c   statistics, log
+ *   carried/ready.c  readiness, arming                   carried/wait.c  spinning, what is learned
+ *   poll.c     what waits need to know                    report.c   statistics, log
  *   spin.c     how long to spin: the decision, pure       spinning.c the threads that do
  *   native.c   listeners and connections of native peers  pair.c     the TCP connection under one
  *   dial.c     calling a native peer                      relay.c    one that is forked
@@ -710,6 +711,16 @@ bool rr_upgrade_consume(int fd, uint32_t n);
 /* The answer is longer than any of a shim: reads away what is there of it. RR_RIDE_OVER that was
  * all; -EAGAIN; 0 the kernel has an end or an error for the app. */
 int rr_upgrade_skip(struct rr_conn *c, int fd);
+
+/* ready.c; under the lock. As rr_conn_poll(), rr_conn_arm() (thread) or rr_conn_watch(), and rr_conn_fds(). */
+unsigned rr_ready_poll(struct rr_conn *c, int fd, unsigned want);
+int rr_ready_arm(struct rr_conn *c, int fd, unsigned want, bool thread);
+int rr_ready_fds(struct rr_share *sh, int fd, unsigned want, struct pollfd out[2], rr_time *until);
+/* The doorbell rings no more. */
+void rr_ready_drain(struct rr_share *sh);
+
+/* wait.c: a thread woke after sleeping. */
+void rr_wait_learn(struct rr_share *sh, rr_time now);
 
 /* tell.c */
 /* A piece of a large message was copied. */

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Readiness of a carried connection, and arming it. Under its lock. */
+
+#include <errno.h>
+
+#include "core/base/compiler.h"
+#include "core/base/os.h"
+#include "core/conn/conn_int.h"
+
+#define FAMILY_LOOK	(50 * RR_MSEC)
+#define FULL_LOOK	RR_SEC
+#define ANCHOR_LOOK	RR_MSEC
+#define TOLD_LOOK	RR_SEC		/* the same where the wake-up fd tells of the peer's end … */
+#define TOLD_LOOK_END	(20 * RR_MSEC)	/* … to an app that asks for that */
+
+/* As many bytes as SO_RCVLOWAT asks for; or no more can come before some are read, since the peer cannot go
+ * on: TCP is readable then, too, and knows no more of the option than half its buffer. */
+static bool enough(const struct rr_conn *c, const struct rr_share *sh)
+{
+	uint64_t most = rr_min((uint64_t)c->lowat, (uint64_t)rr_cp->max_stash);
+
+	return sh->rx.bytes >= most || (sh->rx.bytes && sh->rx.held > sh->qp->recvs / 2);
+}
+
+static unsigned in_bits(struct rr_conn *c, struct rr_share *sh, int fd)
+{
+	if (unlikely(rr_handback_bytes(sh)))
+		return RR_IN_BITS;
+	if (unlikely(sh->rx.early)) {
+		unsigned got = rr_cross_in_bits(sh, fd, c->lowat);
+
+		if (sh->rx.early)
+			return got;
+	}
+	if (!sh->rx.bytes && rr_stream_next_is_tcp(sh))
+		return rr_anchor_poll(fd, RR_IN_BITS | POLLRDHUP | POLLPRI);
+	if (sh->dead || sh->reset || sh->rx.shut || rr_stream_is_over(sh))
+		return RR_IN_BITS | POLLRDHUP;
+	return enough(c, sh) ? RR_IN_BITS : 0;
+}
+
+static unsigned out_bits(struct rr_share *sh, int fd)
+{
+	if (unlikely(sh->tx.early))
+		return rr_anchor_poll(fd, RR_OUT_BITS);
+	if (sh->tx.tcp) {
+		int rc = rr_hatch_flush(sh, fd);
+
+		return rc == -EAGAIN ? 0 : rr_anchor_poll(fd, RR_OUT_BITS);
+	}
+	if (sh->dead || sh->reset || sh->tx.shut)
+		return RR_OUT_BITS;
+	if (sh->prov_lost)
+		return rr_stream_peer_unsure(sh) ? 0 : RR_OUT_BITS;
+	return rr_eng_writable(sh->eng) && rr_stream_room(sh) ? RR_OUT_BITS : 0;
+}
+
+/* For the connection alone: what a dialect has to say first needs the other app, as connect() does not. */
+static bool connect_waits(const struct rr_conn *c)
+{
+	return unlikely(c->dial_wait) && !c->dial_told;
+}
+
+static unsigned bits(struct rr_conn *c, struct rr_share *sh, int fd, unsigned want)
+{
+	unsigned got = 0;
+
+	if (want & (RR_IN_BITS | POLLRDHUP))
+		got |= in_bits(c, sh, fd);
+	if (want & RR_OUT_BITS)
+		got |= connect_waits(c) ? RR_OUT_BITS : out_bits(sh, fd);
+	if (unlikely(sh->rx.early || (sh->rx.tcp && sh->tx.tcp)))
+		got |= rr_anchor_poll(fd, 0) & ~(rr_cross_marked(sh) ? (unsigned)POLLERR : 0u);
+	if (sh->dead || sh->reset || (sh->tx.shut && (sh->rx.shut || rr_stream_is_over(sh))))
+		got |= POLLHUP;
+	if (sh->err)
+		got |= POLLERR;
+	return got & (want | POLLERR | POLLHUP);
+}
+
+/* How often the anchor is looked at, when nothing says that it has news. A living peer's end is told by its note, and a
+ * dead one's by the wake-up fd. */
+static rr_time anchor_look(const struct rr_share *sh, unsigned want)
+{
+	if (!(rr_qp_caps(sh->qp) & RR_PROV_TELLS) || sh->prov_lost || sh->rx.marked || sh->rx.hatched)
+		return ANCHOR_LOOK;
+	return want & POLLRDHUP ? TOLD_LOOK_END : TOLD_LOOK;
+}
+
+unsigned rr_ready_poll(struct rr_conn *c, int fd, unsigned want)
+{
+	struct rr_share *sh = c->share;
+	rr_time now = 0;
+	unsigned got;
+
+	if (sh->rx.bytes < (uint64_t)c->lowat || (want & RR_OUT_BITS))
+		now = rr_drv_progress(sh);
+	if (!now)
+		now = rr_now_coarse();
+	rr_hatch_answer(sh);
+	got = bits(c, sh, fd, want);
+	if (!got)
+		rr_hint_none(sh);
+	/* The peer's end shows beside bytes that nobody has read, and room to write. */
+	if (now - sh->rx.checked > anchor_look(sh, want)) {
+		rr_anchor_check(sh, fd, now);
+		got = bits(c, sh, fd, want);
+	}
+	rr_budget_count(c);
+	return got;
+}
+
+/* Did so many messages come that the peer may have had no room for its note? */
+static bool may_lack_note(const struct rr_share *sh)
+{
+	return !sh->rx.checked || sh->rx.since >= sh->qp->recvs / 2;
+}
+
+/* A thread sleeps on the anchor as well (rr_conn_fds()), unless it will be told of its news; an epoll set may not. */
+static void look_at_anchor(struct rr_share *sh, int fd, bool thread)
+{
+	rr_time now = rr_now_coarse();
+	bool told = rr_qp_caps(sh->qp) & RR_PROV_TELLS;
+
+	if (sh->rx.hatched || sh->prov_lost || (told && may_lack_note(sh)) ||
+	    (!thread && now - sh->rx.checked > (told ? anchor_look(sh, 0) : 0)))
+		rr_anchor_check(sh, fd, now);
+}
+
+int rr_ready_arm(struct rr_conn *c, int fd, unsigned want, bool thread)
+{
+	struct rr_share *sh = c->share;
+	enum rr_arm what = RR_ARM_RECV;
+	rr_time now = rr_now();
+
+	rr_drv_progress(sh);
+	rr_keep_look(sh, now);
+	rr_hatch_answer(sh);
+	look_at_anchor(sh, fd, thread);
+	if (bits(c, sh, fd, want))
+		return 1;
+	/* A writer that waits for memory waits for messages; and for receives, that come back when the
+	 * peer has read calls that get no reply. */
+	if ((want & RR_OUT_BITS) && (!rr_eng_writable(sh->eng) || rr_stream_waits(sh)))
+		what |= RR_ARM_SEND;
+	if (sh->called_back)
+		what |= RR_ARM_SEND;
+	if (!sh->prov_lost && sh->qp->ops->arm(sh->qp, what) == 1)
+		return 1;
+	sh->armed_at = now;
+	rr_tell_doing(sh, RR_DOES_SLEEP);
+	rr_count(sh->qp->count, RR_C_sleeps, 1);
+	return 0;
+}
+
+void rr_ready_drain(struct rr_share *sh)
+{
+	if (!sh->prov_lost && sh->qp->ops->drain(sh->qp) < 0)
+		rr_drv_lost(sh);
+}
+
+int rr_ready_fds(struct rr_share *sh, int fd, unsigned want, struct pollfd out[2],
+		       rr_time *until)
+{
+	unsigned anchor = 0;
+
+	if (!sh->rx.fin && !sh->rx.hatched)
+		anchor |= POLLIN | POLLRDHUP;
+	if (sh->rx.tcp)
+		anchor |= want & (RR_IN_BITS | POLLRDHUP | POLLPRI);
+	if (unlikely(sh->rx.early))
+		anchor = want & (RR_IN_BITS | POLLRDHUP | POLLPRI);
+	if (sh->tx.tcp || unlikely(sh->tx.early))
+		anchor |= want & RR_OUT_BITS;
+	*until = rr_min(rr_min(rr_eng_deadline(sh->eng), rr_keep_due(sh)), rr_drv_fence_due(sh));
+	if (unlikely(!rr_eng_writable(sh->eng)) && !rr_drv_direct(sh))	/* a device that is full tells of nothing */
+		*until = rr_min(*until, rr_now() + FULL_LOOK);
+	if (unlikely(atomic_load_explicit(&sh->procs, memory_order_relaxed) > 1) &&
+	    rr_conn_procs(sh) > 1)
+		*until = rr_min(*until, rr_now() + FAMILY_LOOK);
+	out[0] = (struct pollfd){ fd, (short)anchor, 0 };
+	if (sh->dead)	/* of which the wake-up fd would tell for ever */
+		return 1;
+	if (sh->prov_lost) {
+		if (rr_prov_matters(sh))
+			*until = rr_min(*until, rr_now() + FAMILY_LOOK);
+		return 1;
+	}
+	out[1] = (struct pollfd){ sh->qp->wake_fd, POLLIN, 0 };
+	return 2;
+}

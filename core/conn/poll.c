@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What poll, select, epoll and blocking calls need to know of a connection, by its state; and sleeping for it. */
+
+#include <errno.h>
+#include <sched.h>
+
+#include "core/base/compiler.h"
+#include "core/base/os.h"
+#include "core/conn/conn_int.h"
+
+#define STUCK_LOOK	(10 * RR_MSEC)
+
+static RR_NOINLINE int other_poll(struct rr_conn *c, int fd, unsigned want)
+{
+	struct rr_lock *l;
+	int st, rc;
+
+	rr_relay_see(c, fd);
+	if (rr_conn_relayed(c, fd))
+		rr_relay_ask(c, fd);
+	if (rr_conn_st(c) == RR_S_TCP || rr_conn_relayed(c, fd))
+		return RR_CONN_KERNEL;
+again:
+	rc = 0;
+	st = rr_conn_enter(c, fd, &l);
+	switch (st) {
+	case -EDEADLK: case -EBUSY:
+		return 0;
+	case -ECONNRESET:
+		return (int)(((RR_IN_BITS | RR_OUT_BITS) & want) | POLLERR | POLLHUP);
+	case RR_S_CARRIED:
+		rc = (int)rr_ready_poll(c, fd, want);
+		break;
+	case RR_S_FORKED:
+		rc = rr_inherited_poll(c, fd, want);
+		break;
+	case RR_S_TCP:
+		rc = RR_CONN_KERNEL;
+		break;
+	case RR_S_NEW:
+		rc = (int)rr_anchor_poll(fd, want);
+		if (c->hold_until && rr_now() < c->hold_until)
+			rc &= ~(int)RR_IN_BITS;		/* an offer, and not the app's */
+		break;
+	case RR_S_WATCH: case RR_S_ASKED: case RR_S_SWALLOW:
+	case RR_S_MEETING: case RR_S_HEARD: case RR_S_SAID:
+		rc = rr_ride_poll(c, fd, want);
+		break;
+	case RR_S_LISTEN:
+		rc = rr_native_poll(c, fd, want);
+		break;
+	case RR_S_REFUSED:
+		rc = (int)(((RR_IN_BITS | RR_OUT_BITS) & want) | POLLERR | POLLHUP);
+		break;
+	}
+	rr_lock_drop(l);
+	if (rc == RR_RIDE_OVER)
+		goto again;
+	return rc;
+}
+
+int rr_conn_poll(struct rr_conn *c, int fd, unsigned want)
+{
+	struct rr_share *sh = rr_conn_enter_carried(c, fd);
+	int rc;
+
+	if (unlikely(!sh))
+		return other_poll(c, fd, want);
+	rc = (int)rr_ready_poll(c, fd, want);
+	rr_lock_drop(&sh->lock);
+	return rc;
+}
+
+bool rr_conn_peek(const struct rr_conn *c, unsigned want)
+{
+	uint32_t in = want & (RR_IN_BITS | POLLRDHUP) ? RR_HINT_IN | RR_HINT_BYTES : 0;
+	uint32_t mask = RR_HINT_OVER | in, hint;
+	const struct rr_share *sh;
+
+	if (!rr_conn_is_carried(c))
+		return false;
+	sh = c->share;
+	if (unlikely(rr_lock_is_stuck(&sh->lock)))
+		return false;
+	hint = atomic_load_explicit(&sh->hint, memory_order_relaxed);
+	if (hint & RR_HINT_EARLY)
+		return false;	/* what comes by TCP, memory does not show */
+	if (hint & (mask | RR_HINT_LOST))
+		return hint & mask;
+	return sh->qp->ops->peek(sh->qp, (want & RR_OUT_BITS) ? RR_ARM_RECV | RR_ARM_SEND
+							   : RR_ARM_RECV);
+}
+
+/* --- sleeping ------------------------------------------------------------------------- */
+
+static int arm(struct rr_conn *c, int fd, unsigned want, bool thread)
+{
+	struct rr_lock *l;
+	int rc = 0, st;
+
+	if (rr_conn_relayed(c, fd)) {
+		atomic_fetch_add_explicit(&c->sleepers, thread, memory_order_acq_rel);
+		return 0;
+	}
+	st = rr_conn_enter(c, fd, &l);
+	if (st == -EBUSY) {	/* rr_conn_fds() says when to look again */
+		atomic_fetch_add_explicit(&c->sleepers, thread, memory_order_acq_rel);
+		return 0;
+	}
+	if (st < 0)
+		return 1;
+	if (st == RR_S_CARRIED)
+		rc = rr_ready_arm(c, fd, want, thread);
+	else if (st == RR_S_REFUSED)
+		rc = 1;
+	else if (st == RR_S_LISTEN)
+		rc = rr_native_poll(c, fd, want) > 0;
+	else if (c->hold_until && rr_now() < c->hold_until)
+		rc = 1;		/* a verdict is there, and waits for threads to wake */
+	if (rc == 0 && thread) {
+		atomic_fetch_add_explicit(&c->sleepers, 1, memory_order_acq_rel);
+		if (st == RR_S_CARRIED)
+			rr_rest_begin(c, want);
+	}
+	if (rc == 0 && !thread)
+		c->watched = true;
+	rr_lock_drop(l);
+	if (rc && st != RR_S_CARRIED)
+		sched_yield();
+	return rc;
+}
+
+int rr_conn_arm(struct rr_conn *c, int fd, unsigned want)
+{
+	return arm(c, fd, want, true);
+}
+
+int rr_conn_watch(struct rr_conn *c, int fd, unsigned want)
+{
+	return arm(c, fd, want, false);
+}
+
+int rr_conn_watch_plain(struct rr_conn *c, int fd, unsigned want, int wake)
+{
+	struct rr_share *sh = rr_conn_enter_carried(c, fd);
+	int rc = -EAGAIN;
+	bool alone;
+
+	if (!sh)
+		return rc;
+	alone = atomic_load_explicit(&sh->procs, memory_order_relaxed) == 1;
+	if (alone && sh->qp->wake_fd == wake && rr_rest_may(sh)) {
+		rc = rr_ready_arm(c, fd, want, false);
+		if (!rc && !rr_rest_may(sh))	/* by what it has just looked at */
+			rc = -EAGAIN;
+		c->watched |= !rc;
+	}
+	rr_lock_drop(&sh->lock);
+	return rc;
+}
+
+void rr_conn_disarm(struct rr_conn *c, int fd)
+{
+	struct rr_lock *l;
+
+	/* pairs with the acquire in listens() */
+	atomic_fetch_sub_explicit(&c->sleepers, 1, memory_order_acq_rel);
+	if (rr_conn_relayed(c, fd) || rr_conn_st(c) != RR_S_CARRIED || rr_conn_hold(c, &l) < 0)
+		return;
+	rr_wait_learn(c->share, rr_now());
+	/* Asked under the lock, which has ended the rest: another may have gone to sleep since. */
+	if (!atomic_load(&c->sleepers)) {
+		rr_ready_drain(c->share);
+		/* Nothing has come: then the anchor had something to say. */
+		if (!c->share->prov_lost && !c->share->qp->ops->peek(c->share->qp, RR_ARM_RECV))
+			c->share->rx.checked = 0;
+		if (!c->watched && !c->share->prov_lost)
+			c->share->qp->ops->disarm(c->share->qp);
+	}
+	rr_lock_drop(l);
+}
+
+bool rr_conn_drain(struct rr_conn *c)
+{
+	struct rr_lock *l;
+	bool ends;
+
+	if (rr_conn_st(c) == RR_S_LISTEN && rr_conn_hold(c, &l) >= 0) {
+		rr_native_look(c, c->fd);
+		rr_lock_drop(l);
+		return true;
+	}
+	if (!rr_conn_is_carried(c) || rr_conn_hold(c, &l) < 0)
+		return true;
+	rr_wait_learn(c->share, rr_now());
+	/* A thread that sleeps in poll() has yet to see the doorbell. */
+	if (!atomic_load(&c->sleepers))
+		rr_ready_drain(c->share);
+	ends = !rr_conn_is_carried(c) || c->share->prov_lost || c->share->dead;
+	rr_lock_drop(l);
+	return ends;
+}
+
+int rr_conn_fds(struct rr_conn *c, int fd, unsigned want, struct pollfd out[2], rr_time *until)
+{
+	struct rr_lock *l;
+	int n = 1, st;
+
+	*until = RR_TIME_NEVER;
+	out[0] = (struct pollfd){ fd, (short)want, 0 };
+	if (rr_conn_is_tcp(c) || rr_conn_relayed(c, fd))
+		return 1;
+	st = rr_conn_hold(c, &l);
+	if (st == -EBUSY) {
+		out[0].events = 0;
+		*until = rr_now() + STUCK_LOOK;
+	}
+	if (st < 0)
+		return 1;
+	switch (st) {
+	case RR_S_CARRIED:
+		n = rr_ready_fds(c->share, fd, want, out, until);
+		break;
+	case RR_S_FORKED:
+		n = rr_inherited_fds(c, fd, want, out, until);
+		break;
+	case RR_S_NEW: case RR_S_WATCH: case RR_S_ASKED:
+		if (c->part_since)
+			*until = c->part_since + RR_SEC;
+		break;
+	case RR_S_MEETING: case RR_S_HEARD: case RR_S_SAID:
+		*until = c->deadline;
+		if (!c->share || c->share->qp->wake_fd < 0)
+			break;
+		out[1] = (struct pollfd){ c->share->qp->wake_fd, POLLIN, 0 };
+		n = 2;
+		break;
+	case RR_S_OFFERED:
+		out[0].events = POLLIN | POLLRDHUP;
+		*until = c->deadline;
+		break;
+	case RR_S_LISTEN:
+		n = rr_native_fds(c, fd, want, out, until);
+		break;
+	case RR_S_JOINING: case RR_S_TAKEN: case RR_S_DIALING:
+		out[0] = (struct pollfd){ c->share->qp->wake_fd, POLLIN, 0 };
+		*until = c->deadline;
+		break;
+	case RR_S_ANSWERED:
+		out[0].events = POLLIN | POLLRDHUP;
+		out[1] = (struct pollfd){ c->share->qp->wake_fd, POLLIN, 0 };
+		*until = c->deadline;
+		n = 2;
+		break;
+	case RR_S_SWALLOW:
+		*until = rr_now() + 10 * RR_MSEC;
+		break;
+	default:
+		break;
+	}
+	rr_lock_drop(l);
+	return n;
+}
+
+int rr_conn_wake_fd(const struct rr_conn *c)
+{
+	return rr_conn_is_carried(c) ? c->share->qp->wake_fd : -1;
+}
