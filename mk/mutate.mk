@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# make mutate [N=200] [SEED=...] [FILES="core/conn/pull.c ..."] [LEVELS=unit,preload]: do the tests notice when the
+# make mutate [N=200] [SEED=...] [FILES="core/conn/carried/pull.c ..."] [LEVELS=unit,preload]: do the tests notice when the
 # code is wrong? Not part of "make check". See scripts/mutate.
 
 .PHONY: mutate

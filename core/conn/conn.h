@@ -37,7 +37,7 @@ struct rr_conn_params {
 	uint32_t max_chunks, max_segs, max_exposed;
 	rr_time done_timeout;
 	rr_time upgrade_timeout;
-	uint32_t offer_after;	/* core/conn/when.h: RR_AFTER_WAIT, RR_AFTER_AUTO or with which call */
+	uint32_t offer_after;	/* core/conn/upgrade/when.h: RR_AFTER_WAIT, RR_AFTER_AUTO or with which call */
 	rr_time negative_time;
 	rr_time spin;		/* most that a waiting thread spins; 0 never */
 	rr_time spin_worth;	/* of a sleep and a wake-up, to the user; at most spin */

@@ -4,7 +4,7 @@
 #include "core/base/compiler.h"
 #include "core/base/os.h"
 #include "core/conn/conn_int.h"
-#include "core/conn/when.h"
+#include "core/conn/upgrade/when.h"
 
 static bool fork_holds;		/* false: fork() by a handler that interrupted us inside */
 static uint32_t fork_round;	/* under the slabs' lock */

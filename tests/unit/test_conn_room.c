@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How a connection's memory is shared out (core/conn/room.c): whatever is on its way and offered for replies, the longest
+/* How a connection's memory is shared out (core/conn/base/room.c): whatever is on its way and offered for replies, the longest
  * message can be fetched, and the longest can be written. Else two ends wait for each other for ever. */
 
 #include <errno.h>

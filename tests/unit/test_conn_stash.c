@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Messages that nobody reads move into memory of ours (core/conn/driver.c, rr_drv_stash()): those that hold receives, and those that
+/* Messages that nobody reads move into memory of ours (core/conn/carried/driver.c, rr_drv_stash()): those that hold receives, and those that
  * are still the peer's. */
 
 #include <errno.h>

@@ -4,8 +4,8 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "core/conn/track.h"
-#include "core/conn/when.h"
+#include "core/conn/base/track.h"
+#include "core/conn/upgrade/when.h"
 
 static bool pays(uint32_t after, uint32_t record, uint32_t len, uint32_t usual)
 {

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "core/conn/pool.h"
+#include "core/conn/base/pool.h"
 
 #define PAGES	64u
 

@@ -4,7 +4,7 @@
 
 #include "core/base/compiler.h"
 #include "core/base/cpus.h"
-#include "core/conn/spin.h"
+#include "core/conn/base/spin.h"
 
 /* A row is the quiet case, but for what it names. */
 #pragma GCC diagnostic ignored "-Woverride-init"

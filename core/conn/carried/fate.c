@@ -7,7 +7,7 @@
 #include "core/base/log.h"
 #include "core/base/os.h"
 #include "core/conn/conn_int.h"
-#include "core/conn/who.h"
+#include "core/conn/base/who.h"
 
 /* For the log. */
 static int number(const struct rr_share *sh)

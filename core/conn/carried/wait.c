@@ -5,7 +5,7 @@
 #include "core/base/compiler.h"
 #include "core/base/os.h"
 #include "core/conn/conn_int.h"
-#include "core/conn/spin.h"
+#include "core/conn/base/spin.h"
 
 #define NEAR		4u	/* times the longest spin: a sleep that may have been the other end's wake-up */
 #define NEAR_MISSES	32u

@@ -8,7 +8,7 @@
 #include "core/base/os.h"
 #include "core/base/stats.h"
 #include "core/conn/conn_int.h"
-#include "core/conn/who.h"
+#include "core/conn/base/who.h"
 
 /* rdmarpc-stat --log-level writes what it wants into the segment: taken up with the next news
  * of a connection. */

@@ -8,7 +8,7 @@
 #include "core/base/compiler.h"
 #include "core/base/lock.h"
 #include "core/conn/conn_int.h"
-#include "core/conn/when.h"
+#include "core/conn/upgrade/when.h"
 
 #define SLOTS	64u
 #define OURS	0u		/* in place of a program: there is one of ours */

@@ -19,8 +19,8 @@
 #include "core/base/log.h"
 #include "core/base/os.h"
 #include "core/conn/conn_int.h"
-#include "core/conn/who.h"
-#include "core/conn/when.h"
+#include "core/conn/base/who.h"
+#include "core/conn/upgrade/when.h"
 
 #define WATCHED		64u	/* records of a connection on which somebody looks out for an offer */
 #define PATIENCE	64u	/* records, of either direction, after an offer that nobody has answered */

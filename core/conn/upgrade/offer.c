@@ -10,7 +10,7 @@
 #include "core/base/log.h"
 #include "core/base/os.h"
 #include "core/conn/conn_int.h"
-#include "core/conn/who.h"
+#include "core/conn/base/who.h"
 
 void rr_offer_negative(struct rr_conn *c)
 {

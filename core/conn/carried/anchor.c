@@ -9,7 +9,7 @@
 #include "core/base/log.h"
 #include "core/base/os.h"
 #include "core/conn/conn_int.h"
-#include "core/conn/who.h"
+#include "core/conn/base/who.h"
 
 /* The provider's end goes away a little before the anchor's when a process dies; longer than
  * this, and the peer has lost it while its socket lives on (exec). */

@@ -20,7 +20,7 @@
 #include "core/base/os.h"
 #include "core/base/ownfd.h"
 #include "core/conn/conn_int.h"
-#include "core/conn/when.h"
+#include "core/conn/upgrade/when.h"
 
 #define MOST		32u
 #define PREFIX		"rdmarpc-on-"

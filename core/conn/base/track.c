@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/base/compiler.h"
-#include "core/conn/track.h"
+#include "core/conn/base/track.h"
 
 static void over(struct rr_track *t, const uint8_t *p, size_t left)
 {

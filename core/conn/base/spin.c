@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The decision how long to spin. Nothing here asks the system or the clock. */
-#include "core/conn/spin.h"
+#include "core/conn/base/spin.h"
 
 #include "core/base/compiler.h"
 

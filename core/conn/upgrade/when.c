@@ -5,7 +5,7 @@
  * at once, and those that end after a few when they have made more than those. */
 
 #include "core/base/compiler.h"
-#include "core/conn/when.h"
+#include "core/conn/upgrade/when.h"
 
 #define LARGE	32768u		/* bytes: what sends those sends more of them */
 #define MANY	8u		/* calls */

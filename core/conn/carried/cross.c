@@ -12,7 +12,7 @@
 #include "core/base/log.h"
 #include "core/base/os.h"
 #include "core/conn/conn_int.h"
-#include "core/conn/who.h"
+#include "core/conn/base/who.h"
 
 #define PIECES		16
 #define GRACE		(100 * RR_MSEC)	/* as in anchor.c */

@@ -10,7 +10,7 @@
 #include "core/base/log.h"
 #include "core/base/os.h"
 #include "core/conn/conn_int.h"
-#include "core/conn/who.h"
+#include "core/conn/base/who.h"
 
 #define LOOK_MOST	(50 * RR_MSEC)	/* no descriptor tells when the owner has done something */
 #define ASK_AGAIN	(200 * RR_MSEC)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "core/conn/pool.h"
+#include "core/conn/base/pool.h"
 
 #include <errno.h>
 #include <string.h>
