@@ -28,8 +28,8 @@ static bool not_ours(const struct rr_conn *c, int st)
 	       c->owner != (int32_t)rr_pid();
 }
 
-/* The upgrade as far as it goes without waiting. */
-static void go_on(struct rr_conn *c, int fd)
+/* The upgrade as far as it goes without waiting. Not part of rr_conn_enter(): its stack is that of the rare calls alone. */
+static RR_NOINLINE void go_on(struct rr_conn *c, int fd)
 {
 	switch (rr_conn_st(c)) {
 	case RR_S_NEW:
