@@ -32,7 +32,8 @@ static const char usage[] =
     "  -c, --count=COUNT      ends after so many records\n"
     "  -s, --snaplen=BYTES    of each record only so many (default: all)\n"
     "  -B, --buffer=KIB       memory for each process's packets (default: 4096)\n"
-    "      --as=rpc           records, in TCP segments\n"
+    "      --as=rpc|rdma      records, in TCP segments; or RPC-over-RDMA messages, in RoCEv2 "
+    "packets\n"
     "  -q, --quiet            says nothing\n"
     "      --version          prints the version\n"
     "filter: host ADDRESS, port N, program N, calls, replies; all must be true\n";
@@ -231,7 +232,7 @@ static void capture_all(struct dump *d, const char *run_dir)
 	}
 	for (uint32_t i = 0; i < d->ntaps; i++)
 		drain_tap(d, i);
-	rr_show_until(&d->show, UINT64_MAX);
+	rr_show_end(&d->show);
 	while (d->ntaps)
 		end_tap(d, 0, dump_now());
 }
@@ -282,9 +283,9 @@ static uint32_t order_of(const char *arg)
 
 static void set_as(struct dump_options *o, const char *arg)
 {
-	(void)o;
-	if (strcmp(arg, "rpc"))
-		errx(2, "--as: '%s' is not: rpc", arg);
+	o->wish.wishes = strcmp(arg, "rdma") ? 0 : RR_CAP_RDMA;
+	if (strcmp(arg, "rpc") && strcmp(arg, "rdma"))
+		errx(2, "--as: '%s' is none of: rpc, rdma", arg);
 }
 
 enum { OPT_PROGRAM = 256, OPT_AS, OPT_VERSION };
@@ -378,6 +379,7 @@ int main(int argc, char **argv)
 	d.o = &o;
 	d.show.filter = o.filter;
 	d.show.most = o.count;
+	d.show.rdma = o.wish.wishes & RR_CAP_RDMA;
 	rr_pcapng_begin(&d.show.out, output(&o));
 	sigaction(SIGINT, &sa, NULL);
 	sigaction(SIGTERM, &sa, NULL);
@@ -390,7 +392,8 @@ int main(int argc, char **argv)
 	if (o.npids && !d.found)
 		errx(1, "no such process could be captured");
 	if (!o.quiet)
-		fprintf(stderr, "%llu records, %llu packets dropped\n",
-			(unsigned long long)d.show.shown, (unsigned long long)d.dropped);
+		fprintf(stderr, "%llu %s, %llu packets dropped\n",
+			(unsigned long long)d.show.shown, d.show.rdma ? "messages" : "records",
+			(unsigned long long)d.dropped);
 	return 0;
 }

@@ -52,8 +52,7 @@ struct rr_cap_pen {
 	uint8_t flags, dialect;
 	uint32_t len, most; /* bytes of payload; of these at most so many, 0 as many as the
 			       reader wants */
-	uint32_t handle;
-	uint64_t offset;
+	uint32_t recv_size, send_size;
 	const struct rr_cap_ends *ends;
 	/* the rest is of capture.c */
 	struct rr_cap_ring *ring;

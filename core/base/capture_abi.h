@@ -25,7 +25,7 @@
 #define RR_CAP_HEAD 4096u              /* bytes of struct rr_cap_ring, before the packets */
 
 enum rr_cap_wish {
-	RR_CAP_RDMA = 1, /* transport messages whole, and RDMA Reads and Writes */
+	RR_CAP_RDMA = 1, /* transport messages whole; no records that are in them anyway */
 };
 
 /* In the statistics segment. */
@@ -58,8 +58,6 @@ struct rr_cap_ring {
 enum rr_cap_kind {
 	RR_CAP_RECORD = 1, /* an RPC message, as the app sees it but for record marks */
 	RR_CAP_MESSAGE,    /* a transport message: header and what follows it */
-	RR_CAP_READ,       /* an RDMA Read of ours and what it has brought: handle, offset */
-	RR_CAP_WRITE,      /* an RDMA Write of ours */
 };
 
 enum rr_cap_flag {
@@ -75,8 +73,9 @@ struct rr_cap_packet {
 	uint64_t ns;             /* CLOCK_REALTIME */
 	uint32_t len, captured;  /* payload: bytes there were, and bytes that follow */
 	int32_t pid;             /* in the PID namespace of the process */
-	uint32_t handle;
-	uint64_t offset;
+	uint32_t recv_size; /* a message: longest Send that this process takes, ... */
+	uint32_t send_size; /* ... that its peer takes; 0 not said */
+	uint32_t pad;
 	uint8_t kind, flags;      /* enum rr_cap_kind, rr_cap_flag */
 	uint8_t carrier, dialect; /* enum rr_carrier, rr_dialect */
 	uint16_t port[2];         /* our end's, the peer's */

@@ -103,6 +103,95 @@ is "the interface" "$(shark -r "$T/cap" -Y rpc -T fields -e frame.interface_name
 is "addresses and ports" "$(ends | grep -c "127.0.0.1	127.0.0.1	$port	\|127.0.0.1	127.0.0.1	[0-9]*	$port\$")" 2
 end
 
+# --- as RoCEv2 ---
+# judge_rdma WHAT CALLS: as judge, of RoCEv2 packets, whose checksums and numbers are right
+judge_rdma() {
+	is "$1, rdma: calls" "$(shark -r "$T/cap" -Y 'rpcordma || rpc' -T fields -e rpc.msgtyp | grep -c ^0)" "$2"
+	is "$1, rdma: replies" "$(shark -r "$T/cap" -Y 'rpc.repframe && rpc.time' | wc -l)" "$2"
+	is "$1, rdma: malformed" "$(shark -r "$T/cap" -Y '_ws.malformed || rpcordma.fragment.error' | wc -l)" 0
+	is "$1, rdma: checksums and numbers" "$(tests/tools/roce.py "$T/cap")" "$(shark -r "$T/cap" -Y infiniband | wc -l)"
+	has "$1, rdma: none dropped" "$(cat "$T/said")" " messages, 0 packets dropped"
+}
+# count FILTER: packets for which it is true
+count() { shark -r "$T/cap" -Y "$1" | wc -l; }
+READ='infiniband.bth.opcode == 0x0c' WRITE='infiniband.bth.opcode == 0x06 || infiniband.bth.opcode == 0x0a'
+# By whom a long reply is moved: the requester pulls it, or the responder writes it into a Reply chunk.
+for replies in pulled written; do
+	[ $replies = pulled ] || export RDMARPC_RELIABLE_REPLIES=off RDMARPC_REPLY_CHUNK=1m
+	serve svcrun
+	begin --as rdma
+	for c in "null 5" "echo 20" "sum 30000" "big 100000"; do
+		# shellcheck disable=SC2086
+		cli $c >/dev/null 2>&1
+	done
+	stop
+	judge_rdma $replies 8
+	is "$replies: set up once for each connection" "$(count infiniband.mad.attributeid | tr -d ' ')" 12
+	is "$replies: the port" "$(shark -r "$T/cap" -T fields -e infiniband.cm.req.serviceid.dport | grep . | sort -u)" "$(printf '0x%04x' $port)"
+	is "$replies: calls in one Send" "$(count 'rpc.msgtyp == 0 && rpcordma.version == 1 && rpcordma.reads_count == 0')" 7
+	is "$replies: the long call" "$(count 'rpc.msgtyp == 0 && rpc.procedure == 2 && rpcordma.fragment.count > 20')" 1
+	is "$replies: the long reply" "$(count 'rpc.msgtyp == 1 && rpc.procedure == 3 && rpcordma.fragment.count > 20')" 1
+	if [ $replies = pulled ]; then
+		is "pulled: Reads and Writes" "$(count "$READ"):$(count "$WRITE")" 2:0
+	else
+		is "written: Reads and Writes" "$(count "$READ"):$(count "$WRITE"):$(count 'rpcordma.reply_count == 1 && rpc.procedure == 3 && rpc.repframe')" 1:1:1
+	fi
+	has "$replies: comments" "$(shark -r "$T/cap" -Y "$READ" -T fields -e frame.comment | head -n 1)" \
+		"labsvc[$server], server, received; carrier shm, dialect v1; chunks: position-zero Read"
+	end
+done
+unset RDMARPC_RELIABLE_REPLIES RDMARPC_REPLY_CHUNK
+# tshark dissects version 1, and what looks like it: of version 2 it shows what carries it.
+for dialect in draft02 slides v2; do
+	serve svcrun env RDMARPC_DIALECT=$dialect
+	begin --as rdma
+	for c in "null 5" "sum 30000"; do
+		# shellcheck disable=SC2086
+		RDMARPC_DIALECT=$dialect cli $c >/dev/null 2>&1
+	done
+	stop
+	if [ $dialect = v2 ]; then
+		is "v2, rdma" "$(count rpcordma):$(count _ws.malformed):$(count "$READ"):$(tests/tools/roce.py "$T/cap" | wc -l)" 0:0:1:1
+	else
+		is "$dialect, rdma" "$(count 'rpc.repframe && rpc.program == 0x20005244'):$(count _ws.malformed)" 6:0
+	fi
+	end
+done
+# From the client's end, which is all that is captured.
+serve svcrun
+mkfifo "$T/lines"
+exec 9<>"$T/lines"
+: >"$T/answers"
+LD_PRELOAD=$T/librpcrdma_shim.so tests/tools/rawlab.py 127.0.0.1 $port <"$T/lines" >"$T/answers" 2>&1 9>&- &
+client=$!
+asks() { # LINE NUMBER: it is answered by line NUMBER
+	echo "$1" >&9
+	until_ "an answer to $1" answered "$2"
+}
+answered() { [ "$(wc -l <"$T/answers")" = "$1" ]; }
+taken() { find "/proc/$reader/fd" -lname '*rdmarpc-capture*' 2>/dev/null | grep -q .; }
+asks "null 0" 1
+begin --as rdma -p $client
+asks "null 0" 2
+until_ "the client's packets" taken
+asks "sum 100000" 3
+asks "big 100000" 4
+asks "echo 20" 5
+stop
+judge_rdma "the client's end" 4
+is "the client's end: Reads" "$(count "$READ"):$(count 'rpcordma.fragment.count > 20')" 2:2
+begin --as rdma -c 3 replies and program 0x20005244
+asks "null 0" 6
+until_ "the client's packets" taken
+asks "big 100000" 7
+asks "sum 100000" 8
+wait $reader
+is "replies only" "$?:$(count rpcordma.xid):$(count 'rpc.msgtyp == 1'):$(count 'rpc.msgtyp == 0')" 0:3:3:0
+kill $client
+exec 9>&-
+wait $client 2>/dev/null
+end
+
 # --- what is shown ---
 serve svcrun
 begin -c 3
@@ -223,5 +312,44 @@ stop
 judge "rpcbind" "$(tshark -r "$T/cap" -Y 'portmap && rpc.msgtyp == 0' 2>/dev/null | wc -l)"
 is "portmap" "$(tshark -r "$T/cap" -Y 'portmap && rpc.msgtyp == 0' 2>/dev/null | wc -l | sed 's/[1-9][0-9]*/some/')" some
 has "service times" "$(tshark -r "$T/cap" -q -z rpc,programs 2>/dev/null)" "Portmap(100000)  4"
+
+# --- NFS: data in Read and Write chunks, by rdmarpc-conform, which plays a client of other make ---
+if command -v ganesha.nfsd >/dev/null; then
+	mkdir -p /run/nfs /run/ganesha /run/dbus /run/recovery
+	head -c 8192 /dev/zero >/run/nfs/file
+	chmod 777 /run/nfs
+	chmod 666 /run/nfs/file
+	cat >/run/ganesha.conf <<-X
+		NFS_CORE_PARAM { NFS_Port = 20190; MNT_Port = 20191; NLM_Port = 20192; Rquota_Port = 20193;
+			Enable_NLM = false; Enable_RQUOTA = false; Protocols = 4; }
+		NFSV4 { Grace_Period = 1; Lease_Lifetime = 5; Graceless = true; RecoveryBackend = fs; RecoveryRoot = /run/recovery; }
+		NFS_KRB5 { Active_krb5 = false; }
+		EXPORT { Export_Id = 1; Path = /run/nfs; Pseudo = /; Access_Type = RW; Squash = No_Root_Squash; SecType = sys;
+			Protocols = 4; Transports = TCP; FSAL { Name = VFS; } }
+		LOG { Default_Log_Level = FATAL; }
+	X
+	if [ ! -e /etc/mtab ]; then # ganesha reads it
+		cp -a /etc /run/etc && ln -s /proc/self/mounts /run/etc/mtab && mount --bind /run/etc /etc
+	fi
+	LD_PRELOAD=$T/librpcrdma_shim.so ganesha.nfsd -F -f /run/ganesha.conf -L /run/ganesha.log -p /run/ganesha.pid >/dev/null 2>&1 &
+	nfs=$!
+	cases() { # NAME...
+		for c; do
+			"$BUILD/rdmarpc-conform" --serves=nfs4 shm://127.0.0.1:20190 "tests/conform/cases/rfc8166/$c.case" >/dev/null 2>&1 || return
+		done
+	}
+	until_ "an NFS server" cases nfs-write-padded
+	begin --as rdma -C ganesha.nfsd
+	cases nfs-write-read nfs-write-padded
+	stop
+	# Results in Write chunks are put together in tshark's second pass only.
+	nfs_has() { tshark -2 -r "$T/cap" -Y "$1" 2>/dev/null | wc -l; }
+	is "NFS: checksums and numbers" "$(tests/tools/roce.py "$T/cap" | wc -l)" 1
+	is "NFS: WRITEs, in a Position-Zero Read chunk and with data in a Read chunk" \
+		"$(nfs_has 'nfs.opcode == 38 && rpc.msgtyp == 0 && rpcordma.fragments && !_ws.malformed')" 2
+	is "NFS: a READ, its data in a Write chunk" "$(nfs_has 'nfs.opcode == 25 && rpc.repframe && rpcordma.writes_count == 1 && rpcordma.fragments && !_ws.malformed')" 1
+	kill $nfs
+	wait $nfs 2>/dev/null
+fi
 end
 finish

@@ -69,15 +69,15 @@ bool rr_filter_ends(const struct rr_filter *f, const struct rr_cap_packet *p)
 	       !memcmp(p->addr[1], f->host, 16);
 }
 
-bool rr_filter_record(const struct rr_filter *f, struct rr_talk *t,
-		      const struct rr_tap_packet *p)
+bool rr_filter_rpc(const struct rr_filter *f, struct rr_talk *t, const uint8_t *from,
+		   uint32_t n)
 {
 	struct rr_rpc rpc;
 	bool call;
 
 	if (!f->has_program && !f->calls && !f->replies)
 		return true;
-	if (!rr_rpc_peek(rr_tap_data(p), p->h.captured, &rpc))
+	if (!rr_rpc_peek(from, n, &rpc))
 		return false;
 	call = rpc.type == RR_RPC_CALL;
 	if (f->has_program && call) {

@@ -21,9 +21,9 @@ int rr_filter_word(struct rr_filter *f, const char *word, const char *next);
 /* A number or a name of /etc/rpc. Ends the program as above. */
 uint32_t rr_filter_program(const char *text);
 
-/* By its addresses; by its record's first bytes (t learns what it needs for replies). */
+/* By its addresses; by its RPC message's first n bytes (t learns what it needs for replies). */
 bool rr_filter_ends(const struct rr_filter *f, const struct rr_cap_packet *p);
-bool rr_filter_record(const struct rr_filter *f, struct rr_talk *t,
-		      const struct rr_tap_packet *p);
+bool rr_filter_rpc(const struct rr_filter *f, struct rr_talk *t, const uint8_t *from,
+		   uint32_t n);
 
 #endif

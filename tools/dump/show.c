@@ -10,6 +10,7 @@
 #include "core/wire/cursor.h"
 #include "core/wire/recmark.h"
 #include "tools/dump/frames.h"
+#include "tools/dump/rdma.h"
 
 void rr_show_add(struct rr_show *s, const struct rr_tap *t, uint32_t interface,
 		 struct rr_tap_packet *p)
@@ -74,7 +75,7 @@ static const char *dialect_of(const struct rr_cap_packet *h)
 	return rr_dialect_name(h->dialect + 1u);
 }
 
-static void comment_of(char *buf, size_t size, const struct rr_show_kept *k, uint32_t chunks)
+void rr_show_comment(char *buf, size_t size, const struct rr_show_kept *k, uint32_t chunks)
 {
 	const struct rr_cap_packet *h = &k->p->h;
 	char text[80];
@@ -114,8 +115,9 @@ static void show_record(struct rr_show *s, const struct rr_show_kept *k, struct 
 	const uint8_t *from = k->p->stream;
 	char text[256];
 
-	comment_of(text, sizeof(text), k,
-		   h.captured >= 4 ? rr_talk_chunks(t, rr_be32(rr_tap_data(k->p)), !in) : 0);
+	rr_show_comment(text, sizeof(text), k,
+			h.captured >= 4 ? rr_talk_chunks(t, rr_be32(rr_tap_data(k->p)), !in)
+					: 0);
 	rr_rm_put(k->p->stream, h.len, true);
 	for (; left; left -= f.len, have -= f.captured, from += f.captured) {
 		f.len = rr_min(left, RR_FRAME_MOST);
@@ -130,17 +132,22 @@ static void show_record(struct rr_show *s, const struct rr_show_kept *k, struct 
 	s->shown++;
 }
 
-static void show_one(struct rr_show *s, const struct rr_show_kept *k)
+/* True: it is not to be freed. */
+static bool show_one(struct rr_show *s, const struct rr_show_kept *k)
 {
 	struct rr_talk *t;
 
 	if (!rr_filter_ends(&s->filter, &k->p->h))
-		return;
+		return false;
 	t = rr_talks_get(&s->talks, &k->p->h, k->pid);
 	if (!t)
-		return;
-	if (k->p->h.kind == RR_CAP_RECORD && rr_filter_record(&s->filter, t, k->p))
+		return false;
+	if (s->rdma)
+		return rr_rdma_take(s, k, t);
+	if (k->p->h.kind == RR_CAP_RECORD &&
+	    rr_filter_rpc(&s->filter, t, rr_tap_data(k->p), k->p->h.captured))
 		show_record(s, k, t);
+	return false;
 }
 
 /* What transport messages say of records is known before the records are shown, whichever came
@@ -148,14 +155,14 @@ static void show_one(struct rr_show *s, const struct rr_show_kept *k)
 static void learn_all(struct rr_show *s)
 {
 	for (uint32_t i = 0; i < s->nkept; i++) {
-		struct rr_tap_packet *p = s->kept[i].p;
+		struct rr_show_kept *k = &s->kept[i];
 		struct rr_talk *t;
 
-		if (p->h.kind == RR_CAP_MESSAGE && !p->h.handle) {
-			t = rr_talks_get(&s->talks, &p->h, s->kept[i].pid);
+		if (k->p->h.kind == RR_CAP_MESSAGE && !k->learnt) {
+			t = rr_talks_get(&s->talks, &k->p->h, k->pid);
 			if (t)
-				rr_talk_learn(t, p);
-			p->h.handle = 1; /* done */
+				rr_talk_learn(t, k->p);
+			k->learnt = true;
 		}
 	}
 }
@@ -166,15 +173,23 @@ void rr_show_until(struct rr_show *s, uint64_t ns)
 
 	if (s->nkept)
 		qsort(s->kept, s->nkept, sizeof(*s->kept), by_time);
-	learn_all(s);
+	if (!s->rdma)
+		learn_all(s);
 	for (; i < s->nkept && s->kept[i].p->h.ns <= ns && !(s->most && s->shown == s->most);
-	     i++) {
-		show_one(s, &s->kept[i]);
-		free(s->kept[i].p);
-	}
+	     i++)
+		if (!show_one(s, &s->kept[i]))
+			free(s->kept[i].p);
 	for (; i < s->nkept; i++, n++) {
 		s->kept[n] = s->kept[i];
 		s->kept[n].order = n;
 	}
 	s->nkept = n;
+	if (s->waiting && ns != UINT64_MAX)
+		rr_rdma_expire(s, ns);
+}
+
+void rr_show_end(struct rr_show *s)
+{
+	rr_show_until(s, UINT64_MAX);
+	rr_rdma_expire(s, UINT64_MAX);
 }

@@ -14,13 +14,16 @@ struct rr_show_kept {
 	int pid;
 	const char *comm; /* of the tap's process */
 	bool child;       /* it is of another process of its family */
+	bool learnt;      /* what it says of records is known */
 };
 
 struct rr_show {
 	struct rr_pcapng out;
 	struct rr_talks talks;
 	struct rr_filter filter;
-	uint64_t shown, most; /* records; most of them, 0 any number */
+	bool rdma;            /* messages are shown as they went, else records in TCP */
+	uint64_t shown, most; /* records or messages; most of them, 0 any number */
+	size_t waiting;       /* bytes of what rdma.c keeps */
 	struct rr_show_kept *kept;
 	uint32_t nkept, room;
 };
@@ -32,5 +35,11 @@ void rr_show_add(struct rr_show *s, const struct rr_tap *t, uint32_t interface,
 
 /* Writes what is not later than ns, until most were shown. */
 void rr_show_until(struct rr_show *s, uint64_t ns);
+
+/* Writes all that there is: nothing more comes. */
+void rr_show_end(struct rr_show *s);
+
+/* A packet's comment; chunks: enum rr_talk_chunk. */
+void rr_show_comment(char *buf, size_t size, const struct rr_show_kept *k, uint32_t chunks);
 
 #endif

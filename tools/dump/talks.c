@@ -38,6 +38,7 @@ static struct rr_talk *talk_new(struct rr_talks *all, struct rr_talk **at,
 	memcpy(t->port, p->port, sizeof(t->port));
 	t->pid = pid;
 	t->seq[0] = t->seq[1] = 1;
+	t->number = all->numbers++;
 	t->next = *at;
 	*at = t;
 	all->n++;
@@ -91,7 +92,7 @@ void rr_talks_expire(struct rr_talks *all, uint64_t ns)
 		struct rr_talk **at = &all->bucket[i], *t;
 
 		while ((t = *at)) {
-			if (t->last >= ns) {
+			if (t->last >= ns || t->waiting) {
 				at = &t->next;
 				continue;
 			}
@@ -103,7 +104,7 @@ void rr_talks_expire(struct rr_talks *all, uint64_t ns)
 	}
 }
 
-static uint8_t kinds(const struct rr_msg *m)
+uint8_t rr_talk_kinds(const struct rr_msg *m)
 {
 	uint8_t k = 0;
 
@@ -116,23 +117,28 @@ static uint8_t kinds(const struct rr_msg *m)
 	return m->type == RR_MSGP ? k | RR_CHUNK_PADDED : k;
 }
 
-void rr_talk_learn(struct rr_talk *t, const struct rr_tap_packet *p)
+const struct rr_codec *rr_talk_codec(const struct rr_tap_packet *p)
 {
-	static struct rr_msg m;
 	const struct rr_codec *c = NULL;
-	struct rr_talk_note *n;
 
 	if (p->h.captured >= RR_PREFIX_LEN)
 		c = rr_codec_find(rr_be32(rr_tap_data(p) + 4), (enum rr_dialect)p->h.dialect);
-	if (!c) /* both ends may have fallen back to it */
-		c = rr_codec_first(RR_DIALECT_V1);
+	return c ? c : rr_codec_first(RR_DIALECT_V1);
+}
+
+void rr_talk_learn(struct rr_talk *t, const struct rr_tap_packet *p)
+{
+	const struct rr_codec *c = rr_talk_codec(p);
+	static struct rr_msg m;
+	struct rr_talk_note *n;
+
 	if (c->decode(rr_tap_data(p), p->h.captured, &m) != RR_WIRE_OK)
 		return;
 	if (m.type != RR_MSG && m.type != RR_NOMSG && m.type != RR_MSGP)
 		return;
 	n = &t->note[m.xid % RR_TALK_NOTES];
-	*n = (struct rr_talk_note){m.xid, p->h.flags & RR_CAP_OUT, kinds(&m), (uint8_t)m.vers,
-				   true};
+	*n = (struct rr_talk_note){m.xid, p->h.flags & RR_CAP_OUT, rr_talk_kinds(&m),
+				   (uint8_t)m.vers, true};
 }
 
 uint32_t rr_talk_chunks(const struct rr_talk *t, uint32_t xid, bool out)

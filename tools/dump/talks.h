@@ -30,6 +30,10 @@ struct rr_talk_call {
 	bool used;
 };
 
+struct rr_msg;
+struct rr_codec;
+struct rr_talk_wait;
+
 struct rr_talk {
 	struct rr_talk *next; /* in its bucket */
 	uint8_t addr[2][16];  /* of the end that is shown, and of the other */
@@ -39,11 +43,17 @@ struct rr_talk {
 	uint32_t seq[2]; /* next byte sent, received by the end that is shown */
 	struct rr_talk_note note[RR_TALK_NOTES];
 	struct rr_talk_call *calls; /* NULL none yet */
+	/* rdma.c's, by side: 0 the client's, 1 the server's */
+	uint32_t number; /* of no other connection */
+	uint32_t psn[2]; /* number of the next packet that it asks something by */
+	uint32_t msn[2]; /* of the last message that it has taken */
+	bool set_up;     /* what sets it up has been shown */
+	struct rr_talk_wait *waiting;
 };
 
 struct rr_talks {
 	struct rr_talk *bucket[4096];
-	uint32_t n;
+	uint32_t n, numbers;
 };
 
 /* The connection of packet p, which came from pid's tap. NULL: it is shown from its other end.
@@ -55,6 +65,13 @@ void rr_talks_left(struct rr_talks *all, int pid);
 
 /* Forgets those on which there was nothing since ns. */
 void rr_talks_expire(struct rr_talks *all, uint64_t ns);
+
+/* What can read a transport message, if anything can: both ends may have fallen back to
+ * version 1. */
+const struct rr_codec *rr_talk_codec(const struct rr_tap_packet *p);
+
+/* The chunks that a message has: enum rr_talk_chunk. */
+uint8_t rr_talk_kinds(const struct rr_msg *m);
 
 /* Learns from a transport message. */
 void rr_talk_learn(struct rr_talk *t, const struct rr_tap_packet *p);

@@ -17,6 +17,8 @@ static bool begin_packet(struct rr_cap_pen *p, const struct rr_share *sh, enum r
 			     (sh->qp->native ? RR_CAP_NATIVE : 0));
 	p->dialect = (uint8_t)sh->ep.dialect;
 	p->len = (uint32_t)len;
+	p->recv_size = sh->ep.inline_recv;
+	p->send_size = sh->ep.inline_send;
 	p->ends = &sh->ends;
 	return rr_cap_begin(p);
 }
@@ -66,6 +68,8 @@ RR_COLD void rr_tap_sent(struct rr_share *sh, const struct rr_eng_out *out,
 {
 	struct rr_cap_pen p = {0};
 
+	if (app && rr_cap_wants_rdma()) /* it is in one Send, whole */
+		return;
 	if (!begin_packet(&p, sh, RR_CAP_RECORD, true, out->len))
 		return;
 	if (app)
@@ -80,6 +84,8 @@ RR_COLD void rr_tap_delivered(struct rr_share *sh, const struct rr_rx_ent *e, rr
 	struct rr_cap_pen p = {0};
 	bool good = true;
 
+	if (e->from == RR_FROM_RECV && rr_cap_wants_rdma())
+		return;
 	if (!begin_packet(&p, sh, RR_CAP_RECORD, false, e->len))
 		return;
 	if (e->from == RR_FROM_RECV)

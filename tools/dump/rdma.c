@@ -1,0 +1,526 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Puts transport messages and records together, and makes Sends, Reads and Writes of them. */
+#include "tools/dump/rdma.h"
+
+#include <err.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/wire/cmdata.h"
+#include "core/wire/codec.h"
+#include "core/wire/cursor.h"
+#include "tools/dump/roce.h"
+
+#define QPN 0x100u            /* of the first connection; two for each */
+#define CM_QPN 1u             /* where the connection manager is ... */
+#define CM_QKEY 0x80010000u   /* ... and its key */
+#define PATIENCE (2 * RR_SEC) /* for the record of a message, or a message for a record */
+#define MOST (64u << 20)      /* bytes of what waits */
+
+/* Bytes of a record, or of a message: captured of len. */
+struct bytes {
+	const uint8_t *p;
+	uint32_t len, captured;
+};
+
+static struct bytes bytes_of(const struct rr_tap_packet *p)
+{
+	return (struct bytes){rr_tap_data(p), p->h.len, p->h.captured};
+}
+
+/* The next n bytes, taken off. */
+static struct bytes bytes_take(struct bytes *b, uint32_t n)
+{
+	struct bytes head = {b->p, rr_min(n, b->len), rr_min(n, b->captured)};
+
+	b->p += head.captured;
+	b->len -= head.len;
+	b->captured -= head.captured;
+	return head;
+}
+
+/* What packets are made for. side: 0 the client sends, 1 the server. */
+struct voice {
+	struct rr_show *s;
+	struct rr_talk *t;
+	const struct rr_show_kept *k;
+	uint64_t ns;
+	const char *comment;
+};
+
+static unsigned side_of(const struct rr_cap_packet *h)
+{
+	return !(h->flags & RR_CAP_SERVER) != !!(h->flags & RR_CAP_OUT);
+}
+
+/* --- packets --- */
+
+static void show_packet(const struct voice *v, struct rr_roce *r, unsigned side)
+{
+	static uint8_t out[RR_ROCE_MOST];
+	const struct rr_cap_packet *h = &v->k->p->h;
+	unsigned from = side != !!(h->flags & RR_CAP_SERVER);
+	uint32_t n, whole;
+
+	memcpy(r->from, h->addr[from], 16);
+	memcpy(r->to, h->addr[!from], 16);
+	n = rr_roce_packet(r, out, &whole);
+	rr_pcapng_packet(&v->s->out, v->k->interface, v->ns, out, n, whole, v->comment);
+}
+
+static uint32_t qpn(const struct rr_talk *t, unsigned side)
+{
+	return QPN + 2 * t->number + side;
+}
+
+/* A message from side, in as many packets as it takes, numbered from *psn on; r has what stands
+ * before its first payload, and before the last one of a response. opcode: of what is in the
+ * middle, the last, the first, the only one. */
+static void put_payload(const struct voice *v, struct rr_roce *r, unsigned side, uint32_t *psn,
+			struct bytes b, const uint8_t opcode[4])
+{
+	struct rr_roce packet;
+	bool first = true;
+
+	do {
+		struct bytes piece = bytes_take(&b, RR_ROCE_MTU);
+		bool ends = !b.len;
+
+		packet = *r;
+		packet.qpn = qpn(v->t, !side);
+		packet.psn = (*psn)++;
+		packet.opcode = opcode[2 * first + ends];
+		packet.payload = piece.p;
+		packet.len = piece.len;
+		packet.captured = piece.captured;
+		if (opcode[0] == RR_ROCE_READ_MIDDLE)
+			packet.next = first || ends ? r->next : 0;
+		else
+			packet.next = first ? r->next : 0;
+		packet.last = ends && opcode[0] != RR_ROCE_READ_MIDDLE;
+		show_packet(v, &packet, side);
+		first = false;
+	} while (b.len);
+}
+
+static void put_send(const struct voice *v, unsigned side, struct bytes b)
+{
+	static const uint8_t opcode[4] = {RR_ROCE_SEND_MIDDLE, RR_ROCE_SEND_LAST,
+					  RR_ROCE_SEND_FIRST, RR_ROCE_SEND_ONLY};
+	struct rr_roce r = {0};
+
+	put_payload(v, &r, side, &v->t->psn[side], b, opcode);
+	v->t->msn[!side]++;
+}
+
+static void put_write(const struct voice *v, unsigned side, const struct rr_seg *seg,
+		      struct bytes b)
+{
+	static const uint8_t opcode[4] = {RR_ROCE_WRITE_MIDDLE, RR_ROCE_WRITE_LAST,
+					  RR_ROCE_WRITE_FIRST, RR_ROCE_WRITE_ONLY};
+	struct rr_roce r = {0};
+
+	rr_roce_reth(&r, seg->offset, seg->handle, b.len);
+	put_payload(v, &r, side, &v->t->psn[side], b, opcode);
+	v->t->msn[!side]++;
+}
+
+/* The request takes as many packet numbers as the responses have. */
+static void put_read(const struct voice *v, unsigned side, const struct rr_seg *seg,
+		     struct bytes b)
+{
+	static const uint8_t opcode[4] = {RR_ROCE_READ_MIDDLE, RR_ROCE_READ_LAST,
+					  RR_ROCE_READ_FIRST, RR_ROCE_READ_ONLY};
+	struct rr_roce r = {.opcode = RR_ROCE_READ,
+			    .last = true,
+			    .qpn = qpn(v->t, !side),
+			    .psn = v->t->psn[side]};
+
+	rr_roce_reth(&r, seg->offset, seg->handle, b.len);
+	show_packet(v, &r, side);
+	r = (struct rr_roce){0};
+	rr_roce_aeth(&r, ++v->t->msn[!side]);
+	put_payload(v, &r, !side, &v->t->psn[side], b, opcode);
+}
+
+/* --- setting up --- */
+
+static void put_mad(const struct voice *v, unsigned side, const uint8_t *mad, uint32_t psn)
+{
+	struct rr_roce r = {.opcode = RR_ROCE_DATAGRAM, .qpn = CM_QPN, .psn = psn};
+
+	r.payload = mad;
+	r.len = r.captured = RR_ROCE_MAD;
+	rr_roce_deth(&r, CM_QKEY, CM_QPN);
+	show_packet(v, &r, side);
+}
+
+static void cm_data(const struct rr_cap_packet *h, bool ours, uint8_t *to)
+{
+	struct rr_cmdata d = {.send_size = ours ? h->send_size : h->recv_size,
+			      .recv_size = ours ? h->recv_size : h->send_size};
+
+	rr_cmdata_put(&d, to);
+}
+
+/* As RDMA CM would have set it up between these addresses. */
+static void put_set_up(const struct voice *v)
+{
+	const struct rr_cap_packet *h = &v->k->p->h;
+	bool server = h->flags & RR_CAP_SERVER;
+	struct rr_roce_cm c = {.id = v->t->number + 1};
+	struct voice cm = *v;
+	uint8_t mad[RR_ROCE_MAD];
+	char text[128];
+
+	for (unsigned side = 0; side < 2; side++) {
+		memcpy(c.addr[side], h->addr[side != server], 16);
+		c.port[side] = h->port[side != server];
+		c.qpn[side] = qpn(v->t, side);
+		c.psn[side] = v->t->psn[side];
+		if (h->recv_size)
+			cm_data(h, side == server, c.data[side]);
+	}
+	c.ndata = h->recv_size ? RR_CMDATA_LEN : 0;
+	snprintf(text, sizeof(text), "%s[%d]; made up by rdmarpc-dump", v->k->comm, v->k->pid);
+	cm.comment = text;
+	rr_roce_request(&c, mad);
+	put_mad(&cm, 0, mad, 2 * c.id);
+	rr_roce_reply(&c, mad);
+	put_mad(&cm, 1, mad, c.id);
+	rr_roce_ready(&c, mad);
+	put_mad(&cm, 0, mad, 2 * c.id + 1);
+}
+
+/* --- chunks --- */
+
+/* What a message and its record are. */
+struct pair {
+	const struct rr_msg *m;
+	struct bytes stream; /* of the message, behind its header */
+	struct bytes record; /* len 0: none */
+	unsigned side;       /* whose message it is */
+	bool reply;
+};
+
+static uint32_t wchunk_length(const struct rr_msg *m, const struct rr_wchunk *w)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < w->nsegs; i++)
+		n += m->ch.segs[w->first + i].length;
+	return n;
+}
+
+static void put_pieces(const struct voice *v, const struct pair *p, const struct rr_wchunk *w,
+		       struct bytes b)
+{
+	for (uint32_t i = 0; i < w->nsegs && b.len; i++) {
+		const struct rr_seg *seg = &p->m->ch.segs[w->first + i];
+
+		if (seg->length)
+			put_write(v, p->side, seg, bytes_take(&b, seg->length));
+	}
+}
+
+/* Where in the record what is not in the stream begins: n bytes and their padding, behind a
+ * word that says how many they are. all: nothing else is missing. False: nowhere. */
+static bool find_missing(struct bytes record, struct bytes stream, uint32_t n, bool all,
+			 uint32_t *at)
+{
+	uint32_t most = rr_min(record.len, stream.len), skip = rr_align(n, 4u), same = 0;
+
+	while (same < most && record.p[same] == stream.p[same])
+		same++;
+	for (same &= ~3u; same; same -= 4) {
+		uint32_t rest = stream.len - same;
+
+		if (rr_be32(record.p + same - 4) != n || record.len - same < skip)
+			continue;
+		if (all && (record.len - same - skip != rest ||
+			    memcmp(record.p + same + skip, stream.p + same, rest)))
+			continue;
+		*at = same;
+		return true;
+	}
+	return false;
+}
+
+/* Data that the responder has written, each item where the record has it. */
+static void put_write_list(const struct voice *v, const struct pair *p)
+{
+	struct bytes record = p->record, stream = p->stream, item;
+	uint32_t left = 0, at;
+
+	if (record.captured != record.len || stream.captured != stream.len)
+		return;
+	for (uint32_t i = 0; i < p->m->ch.nwrites; i++)
+		left += wchunk_length(p->m, &p->m->ch.writes[i]) > 0;
+	for (uint32_t i = 0; i < p->m->ch.nwrites; i++) {
+		const struct rr_wchunk *w = &p->m->ch.writes[i];
+		uint32_t n = wchunk_length(p->m, w);
+
+		if (!n)
+			continue;
+		if (!find_missing(record, stream, n, !--left, &at))
+			return;
+		bytes_take(&record, at);
+		bytes_take(&stream, at);
+		item = bytes_take(&record, rr_align(n, 4u));
+		put_pieces(v, p, w, bytes_take(&item, n));
+	}
+}
+
+static void put_written(const struct voice *v, const struct pair *p)
+{
+	const struct rr_chunks *ch = &p->m->ch;
+
+	if (!p->reply || !p->record.len)
+		return;
+	if (ch->has_reply && p->m->type == RR_NOMSG)
+		put_pieces(v, p, &ch->reply, p->record);
+	else if (ch->nwrites)
+		put_write_list(v, p);
+}
+
+/* Bytes of the Read chunk whose first segment is i: as many follow as have its position. */
+static uint32_t read_length(const struct rr_chunks *ch, uint32_t i)
+{
+	uint32_t n = 0, position = ch->reads[i].position;
+
+	for (; i < ch->nreads && ch->reads[i].position == position; i++)
+		n += ch->reads[i].seg.length;
+	return n;
+}
+
+/* The record without what other Read chunks hold: what the one at position zero does. */
+static struct bytes without_items(const struct pair *p, uint8_t **room)
+{
+	const struct rr_chunks *ch = &p->m->ch;
+	struct bytes record = p->record, b = {0};
+	uint32_t at = 0;
+
+	*room = malloc(record.captured + 1);
+	if (!*room)
+		err(1, NULL);
+	b.p = *room;
+	for (uint32_t i = 0; i < ch->nreads; i++) {
+		uint32_t position = ch->reads[i].position, n = read_length(ch, i);
+		struct bytes piece;
+
+		if (!position || position < at || (i && ch->reads[i - 1].position == position))
+			continue;
+		piece = bytes_take(&record, position - at);
+		memcpy(*room + b.captured, piece.p, piece.captured);
+		b.captured += piece.captured;
+		b.len += piece.len;
+		bytes_take(&record, rr_align(n, 4u));
+		at = position + rr_align(n, 4u);
+	}
+	memcpy(*room + b.captured, record.p, record.captured);
+	b.captured += record.captured;
+	b.len += record.len;
+	return b;
+}
+
+static void put_reads(const struct voice *v, const struct pair *p)
+{
+	const struct rr_chunks *ch = &p->m->ch;
+	uint8_t *room = NULL;
+	struct bytes b = {0};
+
+	if (!p->record.len)
+		return;
+	for (uint32_t i = 0; i < ch->nreads; i++) {
+		const struct rr_read_seg *r = &ch->reads[i];
+
+		if (!i || ch->reads[i - 1].position != r->position) {
+			b = p->record;
+			if (r->position)
+				bytes_take(&b, r->position);
+			else if (!room)
+				b = without_items(p, &room);
+		}
+		if (r->seg.length && b.len)
+			put_read(v, !p->side, &r->seg, bytes_take(&b, r->seg.length));
+	}
+	free(room);
+}
+
+/* --- messages --- */
+
+static bool decode(const struct rr_tap_packet *p, struct rr_msg *m)
+{
+	const struct rr_codec *c = rr_talk_codec(p);
+
+	return c->decode(rr_tap_data(p), p->h.captured, m) == RR_WIRE_OK &&
+	       (m->type == RR_MSG || m->type == RR_NOMSG || m->type == RR_MSGP);
+}
+
+static bool has_reply(struct bytes rpc)
+{
+	return rpc.captured >= 8 && rr_be32(rpc.p + 4) == 1;
+}
+
+/* Does something of it go by RDMA Read or Write? */
+static bool has_payload(const struct rr_msg *m, struct bytes stream)
+{
+	return m->type == RR_NOMSG || m->ch.nreads || (m->ch.nwrites && has_reply(stream));
+}
+
+/* record: what its chunks belong to, or NULL. */
+static void show_message(struct rr_show *s, struct rr_talk *t, const struct rr_show_kept *k,
+			 const struct rr_tap_packet *record)
+{
+	static struct rr_msg m;
+	struct pair p = {.m = &m, .side = side_of(&k->p->h)};
+	struct bytes whole = bytes_of(k->p), rpc;
+	bool good = decode(k->p, &m);
+	char text[256];
+	struct voice v = {s, t, k, k->p->h.ns, text};
+
+	if (s->most && s->shown == s->most)
+		return;
+	if (good) {
+		p.stream = whole;
+		bytes_take(&p.stream, m.hdr_len);
+		p.record = record ? bytes_of(record) : (struct bytes){0};
+		rpc = p.record.len ? p.record : p.stream;
+		p.reply = has_reply(rpc);
+	} else {
+		m.ch.nreads = m.ch.nwrites = m.ch.has_reply = 0;
+		rpc = (struct bytes){0};
+	}
+	if (!rr_filter_rpc(&s->filter, t, rpc.p, rpc.captured))
+		return;
+	if (record)
+		v.ns = rr_max(v.ns, record->h.ns);
+	rr_show_comment(text, sizeof(text), k, good ? rr_talk_kinds(&m) : 0);
+	if (!t->set_up)
+		put_set_up(&v);
+	t->set_up = true;
+	if (good)
+		put_written(&v, &p);
+	put_send(&v, p.side, whole);
+	if (good)
+		put_reads(&v, &p);
+	s->shown++;
+}
+
+/* --- what waits for its other half --- */
+
+struct rr_talk_wait {
+	struct rr_talk_wait *next;
+	struct rr_show_kept k;
+	char comm[32];
+	uint32_t xid;
+};
+
+static void wait_free(struct rr_show *s, struct rr_talk_wait *w)
+{
+	s->waiting -= sizeof(*w) + w->k.p->h.captured;
+	free(w->k.p);
+	free(w);
+}
+
+static bool wait_for_other(struct rr_show *s, struct rr_talk *t, const struct rr_show_kept *k,
+			   uint32_t xid)
+{
+	struct rr_talk_wait **at = &t->waiting, *w;
+
+	if (s->waiting >= MOST)
+		return false;
+	w = calloc(1, sizeof(*w));
+	if (!w)
+		err(1, NULL);
+	w->k = *k;
+	snprintf(w->comm, sizeof(w->comm), "%s", k->comm);
+	w->k.comm = w->comm;
+	w->xid = xid;
+	s->waiting += sizeof(*w) + k->p->h.captured;
+	while (*at)
+		at = &(*at)->next;
+	*at = w;
+	return true;
+}
+
+/* The other half, taken off the list; NULL none. */
+static struct rr_talk_wait *take_other(struct rr_talk *t, const struct rr_cap_packet *h,
+				       uint32_t xid)
+{
+	for (struct rr_talk_wait **at = &t->waiting, *w; (w = *at); at = &w->next) {
+		const struct rr_cap_packet *o = &w->k.p->h;
+
+		if (w->xid == xid && o->kind != h->kind && side_of(o) == side_of(h)) {
+			*at = w->next;
+			return w;
+		}
+	}
+	return NULL;
+}
+
+static bool record_came(struct rr_show *s, const struct rr_show_kept *k, struct rr_talk *t)
+{
+	uint32_t xid = k->p->h.captured >= 4 ? rr_be32(rr_tap_data(k->p)) : 0;
+	struct rr_talk_wait *w = take_other(t, &k->p->h, xid);
+
+	if (w) {
+		show_message(s, t, &w->k, k->p);
+		wait_free(s, w);
+		return false;
+	}
+	/* Of what is received the message comes first. */
+	return k->p->h.flags & RR_CAP_OUT && wait_for_other(s, t, k, xid);
+}
+
+static bool message_came(struct rr_show *s, const struct rr_show_kept *k, struct rr_talk *t)
+{
+	static struct rr_msg m;
+	struct rr_talk_wait *w = NULL;
+	struct bytes stream = bytes_of(k->p);
+	bool halved = false;
+
+	if (decode(k->p, &m)) {
+		bytes_take(&stream, m.hdr_len);
+		halved = has_payload(&m, stream);
+		w = take_other(t, &k->p->h, m.xid);
+	}
+	if (halved && !w && wait_for_other(s, t, k, m.xid))
+		return true;
+	show_message(s, t, k, w ? w->k.p : NULL);
+	if (w)
+		wait_free(s, w);
+	return false;
+}
+
+bool rr_rdma_take(struct rr_show *s, const struct rr_show_kept *k, struct rr_talk *t)
+{
+	if (k->p->h.len > MOST) /* no library carries that */
+		return false;
+	return k->p->h.kind == RR_CAP_RECORD ? record_came(s, k, t) : message_came(s, k, t);
+}
+
+static void expire_talk(struct rr_show *s, struct rr_talk *t, uint64_t ns)
+{
+	struct rr_talk_wait **at = &t->waiting, *w;
+
+	while ((w = *at)) {
+		if (w->k.p->h.ns >= ns) {
+			at = &w->next;
+			continue;
+		}
+		*at = w->next;
+		if (w->k.p->h.kind == RR_CAP_MESSAGE)
+			show_message(s, t, &w->k, NULL);
+		wait_free(s, w);
+	}
+}
+
+void rr_rdma_expire(struct rr_show *s, uint64_t ns)
+{
+	if (ns != UINT64_MAX)
+		ns -= rr_min(ns, (uint64_t)PATIENCE);
+	for (size_t i = 0; s->waiting && i < rr_array_size(s->talks.bucket); i++)
+		for (struct rr_talk *t = s->talks.bucket[i]; t; t = t->next)
+			expire_talk(s, t, ns);
+}
