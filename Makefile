@@ -6,7 +6,7 @@ PREFIX  ?= /usr/local
 LIBDIR  ?= $(PREFIX)/lib
 CC      ?= cc
 PKG_CONFIG ?= pkg-config
-VERSION := 0.1.0
+VERSION := 0.2.0
 
 WARN    := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith
 CFLAGS  ?= -O2 -g

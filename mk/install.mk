@@ -21,6 +21,12 @@ $(call obj,tools/library.c tools/rdmarpc-conform.c tools/conform/native.c): $(BU
 $(BUILD)/gen/paths: FORCE
 	@mkdir -p $(@D)
 	@echo '$(LIBDIR) $(CASEDIR)' | cmp -s - $@ || echo '$(LIBDIR) $(CASEDIR)' >$@
+# So is what contains the version.
+$(call obj,core/base/stats.c tests/unit/test_stats.c $(addprefix tools/,$(TOOLS:=.c) check/local.c dump/extcap.c \
+    dump/pcapng.c stat/json.c)): $(BUILD)/gen/version
+$(BUILD)/gen/version: FORCE
+	@mkdir -p $(@D)
+	@echo '$(VERSION)' | cmp -s - $@ || echo '$(VERSION)' >$@
 .PHONY: FORCE
 
 .PHONY: install uninstall

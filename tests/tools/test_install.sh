@@ -7,7 +7,7 @@ trap 'rm -rf "$T" "build-install.$$"' EXIT
 # A copy is installed: another prefix makes what contains it anew, while other tests run what is there.
 b=build-install.$$
 mkdir "$b" && cp -a "$BUILD"/gen "$BUILD"/obj "$BUILD"/*.a "$BUILD"/*.so "$BUILD"/rdmarpc-* "$b" || exit 1
-make -s BUILD="$b" install DESTDIR="$T/dest" PREFIX=/opt/r >/dev/null || exit 1
+make -s BUILD="$b" install DESTDIR="$T/dest" PREFIX=/opt/r VERSION=7.6.5 >/dev/null || exit 1
 p=$T/dest/opt/r
 for f in lib/librpcrdma_shim.so bin/rdmarpc-run bin/rdmarpc-stat bin/rdmarpc-check share/man/man1/rdmarpc-check.1 bin/rdmarpc-dump share/man/man1/rdmarpc-dump.1 bin/rdmarpc-conform share/man/man1/rdmarpc-conform.1 \
 	share/rdmarpc/conform/rfc8166/null-call.case share/man/man7/rdmarpc.7 \
@@ -16,6 +16,10 @@ for f in lib/librpcrdma_shim.so bin/rdmarpc-run bin/rdmarpc-stat bin/rdmarpc-che
 	share/bash-completion/completions/rdmarpc-stat; do
 	[ -f "$p/$f" ] || is "installed: $f" missing there
 done
+version=$(sed -n 's/^VERSION := //p' Makefile)
+# The library says it in its statistics; of what is linked from objects no other is left.
+is "another version is built in" "$(grep -lr 7.6.5 "$p/bin" "$p/lib/librpcrdma_shim.so" | wc -l)" 6
+is "and the one before is not" "$(grep -lrF "$version" "$p/bin" "$p/lib/librpcrdma_shim.so")" ""
 mkdir "$T/alone" && cp "$p/bin/rdmarpc-run" "$T/alone"
 "$T/alone/rdmarpc-run" true 2>"$T/err"
 is "the prefix of this installation is built in" "$(grep -c /opt/r/lib "$T/err")" 1
