@@ -5,7 +5,7 @@
 
 #include "core/base/compiler.h"
 #include "core/base/os.h"
-#include "core/conn/conn_int.h"
+#include "core/conn/enter.h"
 
 /* Has it said so to the peer? */
 static bool shut_carried(struct rr_share *sh, int fd, bool rd, bool wr)

@@ -8,7 +8,7 @@
 
 #include "core/base/compiler.h"
 #include "core/base/os.h"
-#include "core/conn/conn_int.h"
+#include "core/conn/enter.h"
 #include "core/conn/upgrade/when.h"
 
 void rr_conn_setup(const struct rr_conn_params *p)

@@ -3,7 +3,7 @@
 
 #include "core/base/compiler.h"
 #include "core/base/os.h"
-#include "core/conn/conn_int.h"
+#include "core/conn/enter.h"
 #include "core/conn/upgrade/when.h"
 
 static bool fork_holds;		/* false: fork() by a handler that interrupted us inside */

@@ -6,7 +6,7 @@
 #include "core/base/compiler.h"
 #include "core/base/os.h"
 #include "core/base/ownfd.h"
-#include "core/conn/conn_int.h"
+#include "core/conn/enter.h"
 
 /* Ends of pairs are not waited for: any number will do. */
 static bool move_far(struct rr_share *sh, int fd)

@@ -5,7 +5,7 @@
 
 #include "core/base/compiler.h"
 #include "core/base/os.h"
-#include "core/conn/conn_int.h"
+#include "core/conn/enter.h"
 
 int rr_conn_take_error(struct rr_conn *c)
 {

@@ -6,7 +6,7 @@
 
 #include "core/base/compiler.h"
 #include "core/base/os.h"
-#include "core/conn/conn_int.h"
+#include "core/conn/enter.h"
 
 #define STUCK_LOOK	(10 * RR_MSEC)
 

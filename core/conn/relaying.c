@@ -11,7 +11,7 @@
 #include "core/base/compiler.h"
 #include "core/base/log.h"
 #include "core/base/os.h"
-#include "core/conn/conn_int.h"
+#include "core/conn/enter.h"
 
 #define ROOM	65536u
 #define HELD_MS	50	/* room for what is held shows on nothing, at times */

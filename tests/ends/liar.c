@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/conn/conn_int.h"
+#include "core/conn/enter.h"
 #include "core/prov/shm/shm_int.h"
 #include "core/wire/codec.h"
 #include "tests/lib/bytes.h"

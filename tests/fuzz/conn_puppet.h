@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 
 #include "core/base/ident.h"
-#include "core/conn/conn_int.h"
+#include "core/conn/enter.h"
 #include "core/prov/fake/fake.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/lib/fakenet.h"

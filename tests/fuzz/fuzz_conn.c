@@ -14,7 +14,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "core/conn/conn_int.h"
+#include "core/conn/enter.h"
 #include "core/prov/fake/fake.h"
 #include "tests/fuzz/conn_puppet.h"
 #include "tests/fuzz/fuzz.h"

@@ -7,7 +7,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "core/conn/conn_int.h"
+#include "core/conn/enter.h"
 #include "core/prov/fake/fake.h"
 #include "tests/lib/connpair.h"
 

@@ -23,7 +23,7 @@
 #include "core/base/compiler.h"
 #include "core/base/os.h"
 #include "core/base/ownfd.h"
-#include "core/conn/conn_int.h"
+#include "core/conn/enter.h"
 #include "core/prov/shm/shm_int.h"
 
 #define WAIT_MS	5000	/* between a connect() and the bytes that follow it */

@@ -11,7 +11,7 @@
 
 #include "core/base/compiler.h"
 #include "core/base/pages.h"
-#include "core/conn/conn_int.h"
+#include "core/conn/enter.h"
 #include "tests/lib/connpair.h"
 
 #define PAIRS	12

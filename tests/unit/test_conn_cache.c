@@ -4,7 +4,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "core/conn/conn_int.h"
+#include "core/conn/enter.h"
 
 static struct sockaddr_in6 peer(uint32_t host, uint16_t port)
 {

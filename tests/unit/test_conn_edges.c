@@ -15,7 +15,7 @@
 #include "core/base/compiler.h"
 #include "core/base/os.h"
 #include "core/base/ownfd.h"
-#include "core/conn/conn_int.h"
+#include "core/conn/enter.h"
 #include "tests/unit/conn_pair.h"
 
 TestSuite(conn_edges, .init = setup, .fini = teardown, .timeout = 60);

@@ -9,7 +9,7 @@
 
 #include "core/base/compiler.h"
 #include "core/base/os.h"
-#include "core/conn/conn_int.h"
+#include "core/conn/enter.h"
 #include "core/prov/shm/shm_int.h"
 #include "tests/unit/conn_pair.h"
 

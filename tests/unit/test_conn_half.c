@@ -15,7 +15,7 @@
 #include "core/base/os.h"
 #include "core/base/ownfd.h"
 #include "core/base/stats.h"
-#include "core/conn/conn_int.h"
+#include "core/conn/enter.h"
 #include "core/wire/cursor.h"
 #include "tests/unit/conn_pair.h"
 

@@ -6,7 +6,7 @@
 #include <netinet/in.h>
 #include <string.h>
 
-#include "core/conn/conn_int.h"
+#include "core/conn/enter.h"
 #include "core/prov/fake/fake.h"
 #include "tests/lib/connpair.h"
 #include "tests/lib/fakenet.h"

@@ -13,7 +13,7 @@
 
 #include "core/base/compiler.h"
 #include "core/base/os.h"
-#include "core/conn/conn_int.h"
+#include "core/conn/enter.h"
 #include "tests/unit/conn_pair.h"
 
 TestSuite(conn_rare, .init = setup, .fini = teardown, .timeout = 60);

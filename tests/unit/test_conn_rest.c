@@ -5,7 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "core/conn/conn_int.h"
+#include "core/conn/enter.h"
 #include "tests/unit/conn_pair.h"
 
 TestSuite(conn_rest, .init = setup, .fini = teardown);

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/conn/conn_int.h"
+#include "core/conn/enter.h"
 #include "tests/lib/connpair.h"
 
 /* What is asked of a provider for a connection from an address to another, both of this host. */

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "core/base/os.h"
-#include "core/conn/conn_int.h"
+#include "core/conn/enter.h"
 
 static struct rr_os os = {
 	.socket = socket, .bind = bind, .listen = listen, .connect = connect, .accept4 = accept4, .close = close,

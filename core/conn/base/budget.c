@@ -16,7 +16,7 @@
 #include <stdatomic.h>
 
 #include "core/base/compiler.h"
-#include "core/conn/conn_int.h"
+#include "core/conn/base/base.h"
 
 #define GRAIN	65536u		/* small messages never touch the account */
 #define LEAST	65536u		/* what a connection has in any case, and one message */

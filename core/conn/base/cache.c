@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "core/base/lock.h"
-#include "core/conn/conn_int.h"
+#include "core/conn/base/base.h"
 
 #define SLOTS	64u
 #define SHARE	16u	/* of one address at most: it may have many ports, and the others their peers in here */

@@ -4,7 +4,7 @@
 #include <netinet/in.h>
 
 #include "core/base/os.h"
-#include "core/conn/conn_int.h"
+#include "core/conn/base/base.h"
 
 /* As far as the kernel knows them; false: it is not connected. */
 static bool ask_ends(int fd, struct sockaddr_in6 out[2])

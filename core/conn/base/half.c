@@ -8,7 +8,7 @@
 #include <errno.h>
 
 #include "core/base/compiler.h"
-#include "core/conn/conn_int.h"
+#include "core/conn/base/base.h"
 
 #define BUSY	RR_MSEC		/* another thread is at it */
 

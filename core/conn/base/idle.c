@@ -9,7 +9,7 @@
 
 #include "core/base/compiler.h"
 #include "core/base/pages.h"
-#include "core/conn/conn_int.h"
+#include "core/conn/base/base.h"
 
 #define PATIENCE	8u	/* times idle_trim, at most */
 #define LOOK_MAX	128u	/* connections trimmed in one look: some milliseconds at the worst */

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "core/base/compiler.h"
-#include "core/conn/conn_int.h"
+#include "core/conn/base/base.h"
 
 size_t rr_iov_total(const struct iovec *iov, int n)
 {

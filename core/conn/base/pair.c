@@ -9,7 +9,7 @@
 #include "core/base/compiler.h"
 #include "core/base/os.h"
 #include "core/base/ownfd.h"
-#include "core/conn/conn_int.h"
+#include "core/conn/base/base.h"
 
 #define STRANGERS	8	/* who else connects to the port while it is open */
 #define PAIR_MS		1000	/* loopback: it takes no time. For all of it, whoever comes in between */

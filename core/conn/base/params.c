@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What holds for all connections of this process: the options, and what was learned of replies' sizes. */
 
-#include "core/conn/conn_int.h"
+#include "core/conn/base/base.h"
 
 /* The owner's next connections are such that children can use them. */
 _Atomic bool rr_conn_forks;

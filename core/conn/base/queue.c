@@ -8,7 +8,7 @@
 
 #include "core/base/compiler.h"
 #include "core/base/os.h"
-#include "core/conn/conn_int.h"
+#include "core/conn/base/base.h"
 
 #define PIECES		16
 #define TRASH		8192u

@@ -5,7 +5,7 @@
 
 #include "core/base/compiler.h"
 #include "core/base/os.h"
-#include "core/conn/conn_int.h"
+#include "core/conn/base/base.h"
 
 bool rr_conn_keep(struct rr_conn *c)
 {

@@ -7,7 +7,7 @@
 #include "core/base/log.h"
 #include "core/base/os.h"
 #include "core/base/stats.h"
-#include "core/conn/conn_int.h"
+#include "core/conn/base/base.h"
 #include "core/conn/base/who.h"
 
 /* rdmarpc-stat --log-level writes what it wants into the segment: taken up with the next news

@@ -10,7 +10,7 @@
  * message can be written, and one fetched. */
 
 #include "core/base/compiler.h"
-#include "core/conn/conn_int.h"
+#include "core/conn/base/base.h"
 
 /* All but n times the longest message. */
 static size_t all_but(const struct rr_share *sh, size_t n)

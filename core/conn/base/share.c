@@ -8,7 +8,7 @@
 
 #include "core/base/compiler.h"
 #include "core/base/os.h"
-#include "core/conn/conn_int.h"
+#include "core/conn/base/base.h"
 
 /* Room for the engine, whatever both sides agree on. */
 static size_t engine_room(const struct rr_eng_params *most)

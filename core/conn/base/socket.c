@@ -3,7 +3,7 @@
 
 #include "core/base/compiler.h"
 #include "core/base/os.h"
-#include "core/conn/conn_int.h"
+#include "core/conn/base/base.h"
 
 unsigned rr_anchor_poll(int fd, unsigned want)
 {

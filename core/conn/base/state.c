@@ -4,7 +4,7 @@
 #include "core/base/compiler.h"
 #include "core/base/log.h"
 #include "core/base/os.h"
-#include "core/conn/conn_int.h"
+#include "core/conn/base/base.h"
 #include "core/conn/base/who.h"
 
 static enum rr_conn_state shown_state(enum rr_conn_st st)

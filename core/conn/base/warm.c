@@ -4,7 +4,7 @@
 #include <stdatomic.h>
 
 #include "core/base/compiler.h"
-#include "core/conn/conn_int.h"
+#include "core/conn/base/base.h"
 
 #define WARM_MIN	64u	/* pages that are not worth counting */
 

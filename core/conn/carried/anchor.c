@@ -8,8 +8,8 @@
 #include "core/base/compiler.h"
 #include "core/base/log.h"
 #include "core/base/os.h"
-#include "core/conn/conn_int.h"
 #include "core/conn/base/who.h"
+#include "core/conn/carried/carried.h"
 
 /* The provider's end goes away a little before the anchor's when a process dies; longer than
  * this, and the peer has lost it while its socket lives on (exec). */

@@ -11,8 +11,8 @@
 #include "core/base/compiler.h"
 #include "core/base/log.h"
 #include "core/base/os.h"
-#include "core/conn/conn_int.h"
 #include "core/conn/base/who.h"
+#include "core/conn/carried/carried.h"
 
 #define PIECES		16
 #define GRACE		(100 * RR_MSEC)	/* as in anchor.c */

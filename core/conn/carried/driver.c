@@ -8,7 +8,7 @@
 
 #include "core/base/compiler.h"
 #include "core/base/os.h"
-#include "core/conn/conn_int.h"
+#include "core/conn/carried/carried.h"
 
 #define MAX_IOV	(1 + RR_BUF_EXTS + RR_OP_MAX_PARTS)
 #define STALE_PULL	(100 * RR_MSEC)	/* an unread reliable reply is pulled after this */

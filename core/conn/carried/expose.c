@@ -5,7 +5,7 @@
 
 #include "core/base/compiler.h"
 #include "core/base/os.h"
-#include "core/conn/conn_int.h"
+#include "core/conn/carried/carried.h"
 
 #define FENCE_LOOK_MIN	RR_MSEC
 #define FENCE_LOOK_MAX	(50 * RR_MSEC)

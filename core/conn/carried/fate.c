@@ -6,8 +6,8 @@
 #include "core/base/compiler.h"
 #include "core/base/log.h"
 #include "core/base/os.h"
-#include "core/conn/conn_int.h"
 #include "core/conn/base/who.h"
+#include "core/conn/carried/carried.h"
 
 /* For the log. */
 static int number(const struct rr_share *sh)

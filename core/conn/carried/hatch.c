@@ -8,8 +8,8 @@
 #include "core/base/compiler.h"
 #include "core/base/log.h"
 #include "core/base/os.h"
-#include "core/conn/conn_int.h"
 #include "core/conn/base/who.h"
+#include "core/conn/carried/carried.h"
 
 /* Opens it. What was collected of the current record goes out first, as one fragment that is not
  * the last; then, if the app is within a fragment, a header for the rest of it. */

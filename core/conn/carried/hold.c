@@ -5,7 +5,7 @@
 
 #include "core/base/compiler.h"
 #include "core/base/os.h"
-#include "core/conn/conn_int.h"
+#include "core/conn/carried/carried.h"
 
 /* A process of the family died inside: what it left may be half done, and is not looked at. */
 static void owner_died(struct rr_conn *c)

@@ -4,7 +4,7 @@
 #include <errno.h>
 
 #include "core/base/compiler.h"
-#include "core/conn/conn_int.h"
+#include "core/conn/carried/carried.h"
 
 int rr_stream_error(struct rr_share *sh)
 {

@@ -16,7 +16,7 @@
 
 #include "core/base/compiler.h"
 #include "core/base/os.h"
-#include "core/conn/conn_int.h"
+#include "core/conn/carried/carried.h"
 
 #define IDLE		60	/* s: less than any common time-out of firewalls and NAT */
 #define INTERVAL	60

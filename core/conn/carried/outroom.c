@@ -4,7 +4,7 @@
 #include <errno.h>
 
 #include "core/base/compiler.h"
-#include "core/conn/conn_int.h"
+#include "core/conn/carried/carried.h"
 
 /* May another record be begun that has to be collected? One that has been goes on. */
 bool rr_stream_may_begin(struct rr_share *sh)

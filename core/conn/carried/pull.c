@@ -9,7 +9,7 @@
 
 #include "core/base/compiler.h"
 #include "core/base/os.h"
-#include "core/conn/conn_int.h"
+#include "core/conn/carried/carried.h"
 
 /* Bytes [off, off+len) of a message in the peer's memory into ours. */
 int rr_drv_read_pull(struct rr_share *sh, const struct rr_pull *p, uint32_t off, void *dst,

@@ -5,7 +5,7 @@
 
 #include "core/base/compiler.h"
 #include "core/base/os.h"
-#include "core/conn/conn_int.h"
+#include "core/conn/carried/carried.h"
 
 #define FAMILY_LOOK	(50 * RR_MSEC)
 #define FULL_LOOK	RR_SEC

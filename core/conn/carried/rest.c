@@ -8,7 +8,7 @@
 
 #include "core/base/compiler.h"
 #include "core/base/os.h"
-#include "core/conn/conn_int.h"
+#include "core/conn/carried/carried.h"
 
 #define QUIET	(5 * RR_MSEC)
 

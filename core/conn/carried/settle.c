@@ -8,7 +8,7 @@
 
 #include "core/base/compiler.h"
 #include "core/base/os.h"
-#include "core/conn/conn_int.h"
+#include "core/conn/carried/carried.h"
 
 #define LOOKS	200		/* of close() itself: most peers are done by then */
 #define THREADS	64u		/* beyond so many what is under way is lost */

@@ -15,7 +15,7 @@
 #include "core/base/compiler.h"
 #include "core/base/diag.h"
 #include "core/base/os.h"
-#include "core/conn/conn_int.h"
+#include "core/conn/carried/carried.h"
 
 /* --- outbound ------------------------------------------------------------------------ */
 

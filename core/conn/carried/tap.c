@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "core/base/capture.h"
-#include "core/conn/conn_int.h"
+#include "core/conn/carried/carried.h"
 
 #define HEADER 2048u /* a transport header with as many chunks as most have */
 

@@ -4,7 +4,7 @@
 
 #include "core/base/compiler.h"
 #include "core/base/cpus.h"
-#include "core/conn/conn_int.h"
+#include "core/conn/carried/carried.h"
 
 /* Whether this end looks at memory, when next it waits, is for the peer to know: it need not
  * sleep then, either. */

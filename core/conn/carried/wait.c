@@ -4,8 +4,8 @@
 
 #include "core/base/compiler.h"
 #include "core/base/os.h"
-#include "core/conn/conn_int.h"
 #include "core/conn/base/spin.h"
+#include "core/conn/carried/carried.h"
 
 #define NEAR		4u	/* times the longest spin: a sleep that may have been the other end's wake-up */
 #define NEAR_MISSES	32u

@@ -5,7 +5,7 @@
 
 #include "core/base/compiler.h"
 #include "core/base/os.h"
-#include "core/conn/conn_int.h"
+#include "core/conn/family/family.h"
 
 static bool ours(struct rr_share *sh)
 {

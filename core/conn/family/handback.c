@@ -18,7 +18,7 @@
 #include "core/base/log.h"
 #include "core/base/os.h"
 #include "core/base/ownfd.h"
-#include "core/conn/conn_int.h"
+#include "core/conn/family/family.h"
 
 #define WATCH	(50 * RR_MSEC)		/* for what no descriptor tells */
 #define UNPULLED (2 * RR_SEC)		/* as at close(): for long replies that the peer has to fetch */

@@ -9,8 +9,8 @@
 #include "core/base/compiler.h"
 #include "core/base/log.h"
 #include "core/base/os.h"
-#include "core/conn/conn_int.h"
 #include "core/conn/base/who.h"
+#include "core/conn/family/family.h"
 
 #define LOOK_MOST	(50 * RR_MSEC)	/* no descriptor tells when the owner has done something */
 #define ASK_AGAIN	(200 * RR_MSEC)

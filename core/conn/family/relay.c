@@ -12,7 +12,7 @@
 
 #include "core/base/compiler.h"
 #include "core/base/os.h"
-#include "core/conn/conn_int.h"
+#include "core/conn/family/family.h"
 
 bool rr_relay_take_over(struct rr_conn *c)
 {

@@ -10,7 +10,7 @@
 #include "core/base/compiler.h"
 #include "core/base/log.h"
 #include "core/base/os.h"
-#include "core/conn/conn_int.h"
+#include "core/conn/native/native.h"
 
 static bool any_address(const struct sockaddr_in6 *a)
 {

@@ -10,7 +10,7 @@
 #include "core/base/compiler.h"
 #include "core/base/log.h"
 #include "core/base/os.h"
-#include "core/conn/conn_int.h"
+#include "core/conn/native/native.h"
 
 #define FDS	5u	/* of a native connection, the app's included */
 #define LATER	RR_SEC

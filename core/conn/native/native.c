@@ -15,7 +15,7 @@
 #include "core/base/compiler.h"
 #include "core/base/log.h"
 #include "core/base/os.h"
-#include "core/conn/conn_int.h"
+#include "core/conn/native/native.h"
 
 #define QUEUE		8u	/* connections that nobody has accepted; each has all of its memory */
 #define REFUSALS	8	/* requests that one look refuses: some milliseconds each */

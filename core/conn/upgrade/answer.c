@@ -6,7 +6,7 @@
 
 #include "core/base/compiler.h"
 #include "core/base/os.h"
-#include "core/conn/conn_int.h"
+#include "core/conn/upgrade/upgrade.h"
 
 /* Our side of one provider that was offered; false: not that one. */
 static bool accept_provider(struct rr_conn *c, const struct rr_prov_ops *ops,

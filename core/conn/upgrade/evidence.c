@@ -19,7 +19,7 @@
 #include "core/base/log.h"
 #include "core/base/os.h"
 #include "core/base/ownfd.h"
-#include "core/conn/conn_int.h"
+#include "core/conn/upgrade/upgrade.h"
 #include "core/conn/upgrade/when.h"
 
 #define MOST		32u

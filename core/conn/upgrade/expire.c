@@ -6,7 +6,7 @@
 
 #include "core/base/compiler.h"
 #include "core/base/os.h"
-#include "core/conn/conn_int.h"
+#include "core/conn/upgrade/upgrade.h"
 
 #define MOST	64u		/* in one look */
 

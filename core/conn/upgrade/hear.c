@@ -6,7 +6,7 @@
 
 #include "core/base/compiler.h"
 #include "core/base/os.h"
-#include "core/conn/conn_int.h"
+#include "core/conn/upgrade/upgrade.h"
 #include "core/conn/upgrade/when.h"
 
 #define PART_WAIT	RR_SEC		/* half an offer is the app's after this */

@@ -7,7 +7,7 @@
 
 #include "core/base/compiler.h"
 #include "core/base/lock.h"
-#include "core/conn/conn_int.h"
+#include "core/conn/upgrade/upgrade.h"
 #include "core/conn/upgrade/when.h"
 
 #define SLOTS	64u

@@ -5,7 +5,7 @@
 
 #include "core/base/compiler.h"
 #include "core/base/os.h"
-#include "core/conn/conn_int.h"
+#include "core/conn/upgrade/upgrade.h"
 
 /* The rule for it. The kernel is asked who the ends are where there are any. */
 static RR_NOINLINE enum rr_mode mode_of(bool server, int fd, const struct sockaddr *peer)

@@ -9,8 +9,8 @@
 #include "core/base/compiler.h"
 #include "core/base/log.h"
 #include "core/base/os.h"
-#include "core/conn/conn_int.h"
 #include "core/conn/base/who.h"
+#include "core/conn/upgrade/upgrade.h"
 
 void rr_offer_negative(struct rr_conn *c)
 {

@@ -13,7 +13,7 @@
 #include "core/base/ident.h"
 #include "core/base/os.h"
 #include "core/base/ownfd.h"
-#include "core/conn/conn_int.h"
+#include "core/conn/upgrade/upgrade.h"
 
 #define FEW_CREDITS	16u	/* of each of many native connections */
 #define FEW_BC_CREDITS	4u

@@ -18,8 +18,8 @@
 #include "core/base/compiler.h"
 #include "core/base/log.h"
 #include "core/base/os.h"
-#include "core/conn/conn_int.h"
 #include "core/conn/base/who.h"
+#include "core/conn/upgrade/upgrade.h"
 #include "core/conn/upgrade/when.h"
 
 #define WATCHED		64u	/* records of a connection on which somebody looks out for an offer */

@@ -10,7 +10,7 @@
 #include "core/base/compiler.h"
 #include "core/base/log.h"
 #include "core/base/os.h"
-#include "core/conn/conn_int.h"
+#include "core/conn/upgrade/upgrade.h"
 
 #define HOLD_MAX	(100 * RR_MSEC)
 
