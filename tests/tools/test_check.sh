@@ -169,6 +169,13 @@ mkdir -m 777 "$T/open"
 RDMARPC_RUN_DIR=$T/open json "one that others can change" "\"$T/open: others can write to it, and it is not sticky\"" 0 \
 	'[.local[] | select(.step == "run directory")][0].text'
 (ulimit -f 8; json "a small RLIMIT_FSIZE" '["warning"]' 0 '[.local[] | select(.step == "RLIMIT_FSIZE") | .verdict]')
+q='[.local[] | select(.step == "log") | [.verdict, .text]]'
+RDMARPC_LOG_FILE=$T/log json "a log file that is yet to be" "[[\"ok\",\"$T/log\"]]" 0 "$q"
+RDMARPC_LOG_FILE=$T/no/log json "one whose directory there is not" "[[\"warning\",\"$T/no/log: No such file or directory\"]]" 0 "$q"
+RDMARPC_LOG_TO=journal json "a journal that there is not" \
+	'[["warning","the journal: /run/systemd/journal/socket: No such file or directory"]]' 0 "$q"
+mkdir -p /run/systemd/journal && : >/run/systemd/journal/socket
+RDMARPC_LOG_TO=journal json "the journal" '[["ok","the journal"]]' 0 "$q"
 echo 'spin = 5' >"$T/bad.conf"
 RDMARPC_CONF=$T/bad.conf json "mistakes in the configuration" '["ok","warning"]' 0 '[.local[] | select(.step == "settings") | .verdict]'
 server=$(ss -Hltnp 'sport = :20100' | sed -n 's/.*pid=\([0-9]*\).*/\1/p')

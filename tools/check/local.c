@@ -235,16 +235,43 @@ static void check_rundir(struct rr_findings *to, const struct rr_conf *c)
 	}
 }
 
-static void check_log(struct rr_findings *to, const struct rr_conf *c)
+/* The daemon that takes lines, by the name of its socket. */
+static void check_log_daemon(struct rr_findings *to, const char *what, const char *path)
 {
+	if (!access(path, F_OK))
+		return rr_find(to, RR_V_OK, "log", "%s", what);
+	rr_find(to, RR_V_WARN, "log", "%s: %s: %s", what, path, strerror(errno));
+	rr_advise(to, "nobody takes lines there: set log_to and log_file otherwise");
+}
+
+/* The file is made when there is something to say, its directory is not. */
+static void check_log_file(struct rr_findings *to, const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	char dir[PATH_MAX];
 	struct stat st;
 
-	if (!c->log_file[0])
+	if (*path == '/' && stat(path, &st)) {
+		snprintf(dir, sizeof(dir), "%.*s", (int)(slash - path), path);
+		if (errno != ENOENT || stat(slash == path ? "/" : dir, &st)) {
+			rr_find(to, RR_V_WARN, "log", "%s: %s", path, strerror(errno));
+			rr_advise(to, "its directory must be there for those who write to it");
+			return;
+		}
+	}
+	rr_find(to, RR_V_OK, "log", "%s", path);
+}
+
+static void check_log(struct rr_findings *to, const struct rr_conf *c)
+{
+	if (c->log_to == RR_LOG_TO_JOURNAL)
+		check_log_daemon(to, "the journal", "/run/systemd/journal/socket");
+	else if (c->log_to == RR_LOG_TO_SYSLOG)
+		check_log_daemon(to, "syslog", "/dev/log");
+	else if (!c->log_file[0])
 		rr_find(to, RR_V_OK, "log", "none is configured (log_file)");
-	else if (c->log_file[0] == '/' && stat(c->log_file, &st) && errno != ENOENT)
-		rr_find(to, RR_V_WARN, "log", "%s: %s", c->log_file, strerror(errno));
 	else
-		rr_find(to, RR_V_OK, "log", "%s", c->log_file);
+		check_log_file(to, c->log_file);
 }
 
 /* --- limits and devices --- */
