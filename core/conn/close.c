@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The end of a connection as the app has it: shutdown(), close(), and a descriptor that is another's by now. */
+/* The end of a connection as the app has it: shutdown(), close(), and a descriptor that is
+ * another's by now. */
 
 #include <errno.h>
 
@@ -16,7 +17,8 @@ static bool shut_carried(struct rr_share *sh, int fd, bool rd, bool wr)
 	told = wr && !sh->reset && rr_anchor_mark(sh, fd);
 	if (rd)
 		sh->rx.shut = true;
-	rr_hint(sh, RR_HINT_IN | (wr ? RR_HINT_OVER : 0u));	/* no news for who still writes */
+	/* no news for who still writes */
+	rr_hint(sh, RR_HINT_IN | (wr ? RR_HINT_OVER : 0u));
 	return told;
 }
 
@@ -94,7 +96,8 @@ static bool leaves(struct rr_conn *c)
 	return had;
 }
 
-/* Without its lock, which a process has that does not go on: that one is left with it, and ends it. */
+/* Without its lock, which a process has that does not go on: that one is left with it, and ends
+ * it. */
 static void leave_stuck(struct rr_conn *c)
 {
 	if (leaves(c))

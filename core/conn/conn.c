@@ -28,7 +28,8 @@ static bool not_ours(const struct rr_conn *c, int st)
 	       c->owner != (int32_t)rr_pid();
 }
 
-/* The upgrade as far as it goes without waiting. Not part of rr_conn_enter(): its stack is that of the rare calls alone. */
+/* The upgrade as far as it goes without waiting. Not part of rr_conn_enter(): its stack is that
+ * of the rare calls alone. */
 static RR_NOINLINE void go_on(struct rr_conn *c, int fd)
 {
 	switch (rr_conn_st(c)) {
@@ -84,7 +85,8 @@ static int refused(const struct rr_conn *c)
 	return c->server ? -ECONNABORTED : -ECONNREFUSED;
 }
 
-static ssize_t carried_recv(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags)
+static ssize_t carried_recv(struct rr_conn *c, int fd, const struct iovec *iov, int n,
+			    int flags)
 {
 	struct rr_share *sh = c->share;
 	ssize_t rc = unlikely(rr_handback_bytes(sh)) ? rr_handback_take(sh, iov, n, flags) :
@@ -94,8 +96,10 @@ static ssize_t carried_recv(struct rr_conn *c, int fd, const struct iovec *iov, 
 	return rc;
 }
 
-/* What of ours was in the way is gone: as much more as is there, but no error and no end, which are the next call's. */
-static RR_NOINLINE ssize_t recv_on(struct rr_conn *c, int fd, const struct iovec *iov, int n, size_t done)
+/* What of ours was in the way is gone: as much more as is there, but no error and no end, which
+ * are the next call's. */
+static RR_NOINLINE ssize_t recv_on(struct rr_conn *c, int fd, const struct iovec *iov, int n,
+				   size_t done)
 {
 	struct iovec rest[16];
 	int there = rr_conn_inq(c, fd);
@@ -110,7 +114,8 @@ static RR_NOINLINE ssize_t recv_on(struct rr_conn *c, int fd, const struct iovec
 	return (ssize_t)done + rr_max(more, (ssize_t)0);
 }
 
-static RR_NOINLINE ssize_t other_recv(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags)
+static RR_NOINLINE ssize_t other_recv(struct rr_conn *c, int fd, const struct iovec *iov, int n,
+				      int flags)
 {
 	struct rr_lock *l;
 	size_t done;
@@ -180,7 +185,8 @@ static ssize_t carried_send(struct rr_conn *c, int fd, const struct iovec *iov, 
 	return rc;
 }
 
-static RR_NOINLINE ssize_t other_send(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags)
+static RR_NOINLINE ssize_t other_send(struct rr_conn *c, int fd, const struct iovec *iov, int n,
+				      int flags)
 {
 	struct rr_lock *l;
 	ssize_t rc;
@@ -288,7 +294,8 @@ again:
 		if (early != RR_CROSSED)
 			rc = early;
 		else if (!sh->rx.tcp || rr_handback_bytes(sh))
-			rc = (int)rr_min(sh->rx.bytes + rr_handback_bytes(sh), (uint64_t)INT32_MAX);
+			rc = (int)rr_min(sh->rx.bytes + rr_handback_bytes(sh),
+					 (uint64_t)INT32_MAX);
 	} else if (st == RR_S_FORKED) {
 		rc = rr_inherited_inq(c, fd);
 	} else if (rr_conn_looks_on((enum rr_conn_st)st)) {

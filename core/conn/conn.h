@@ -33,11 +33,13 @@ struct rr_conn_params {
 	uint32_t inline_size, device_inline, credits, bc_credits;
 	uint8_t ack_timeout;	/* of devices: struct rr_prov_params */
 	uint32_t max_msg, reply_chunk, reply_chunk_max;
-	uint32_t memory;	/* chunk memory (address space) per connection and side, bytes */
+	/* chunk memory (address space) per connection and side, bytes */
+	uint32_t memory;
 	uint32_t max_chunks, max_segs, max_exposed;
 	rr_time done_timeout;
 	rr_time upgrade_timeout;
-	uint32_t offer_after;	/* core/conn/upgrade/when.h: RR_AFTER_WAIT, RR_AFTER_AUTO or with which call */
+	/* core/conn/upgrade/when.h: RR_AFTER_WAIT, RR_AFTER_AUTO or with which call */
+	uint32_t offer_after;
 	rr_time negative_time;
 	rr_time spin;		/* most that a waiting thread spins; 0 never */
 	rr_time spin_worth;	/* of a sleep and a wake-up, to the user; at most spin */
@@ -45,12 +47,16 @@ struct rr_conn_params {
 	uint32_t max_stash;	/* bytes received ahead of the app, per connection */
 	uint32_t budget;	/* bytes that may wait for the peer, beyond one message … */
 	uint32_t process_budget; /* … and of all connections of the process */
-	uint32_t warm_memory;	/* bytes of chunk memory kept resident while idle, per process */
-	rr_time idle_trim;	/* a connection idle this long gives its memory back; later, up to
-				 * eight times this, if that has not paid before */
+	/* bytes of chunk memory kept resident while idle, per process */
+	uint32_t warm_memory;
+	/* a connection idle this long gives its memory back; later, up to eight times this, if
+	 * that has not paid before */
+	rr_time idle_trim;
 	enum rr_reply_chunks reply_chunks;
-	uint32_t ccp_program, rdma_reads, msgp_threshold, msgp_align; /* struct rr_eng_params: draft02 */
-	bool reverse_chunks;	/* calls against the direction may have chunks, whatever is agreed */
+	/* struct rr_eng_params: draft02 */
+	uint32_t ccp_program, rdma_reads, msgp_threshold, msgp_align;
+	/* calls against the direction may have chunks, whatever is agreed */
+	bool reverse_chunks;
 	bool reliable_replies;
 	bool done_property;	/* v2: they may be agreed on by our private property */
 	bool lenient_read_chunks; /* Read chunks at any position are taken */
@@ -58,28 +64,31 @@ struct rr_conn_params {
 	bool bypass_proxies;	/* offers are taken though the client sees other addresses */
 	char run_dir[108];	/* where ends in different network namespaces meet; "" none */
 	/* The rule for a connection, when it is made. Either address may be NULL. */
-	enum rr_mode (*mode)(bool server, const struct sockaddr *local, const struct sockaddr *peer);
+	enum rr_mode (*mode)(bool server, const struct sockaddr *local,
+			     const struct sockaddr *peer);
 	bool alike;		/* mode() says the same whatever the addresses are */
 	/* The same on the connecting side once the program of the first call is known, before
 	 * the offer: this answer counts. May be NULL. */
 	enum rr_mode (*mode_call)(const struct sockaddr *local, const struct sockaddr *peer,
 				  uint32_t program);
-	/* What is spoken on it, by the rule that decides; program is that of the first call, NULL not
-	 * known. May be NULL: RR_DIALECT_V1. */
+	/* What is spoken on it, by the rule that decides; program is that of the first call,
+	 * NULL not known. May be NULL: RR_DIALECT_V1. */
 	enum rr_dialect (*dialect)(bool server, const struct sockaddr *local,
 				   const struct sockaddr *peer, const uint32_t *program);
 	bool require_call;	/* mode_call() may say RR_MODE_REQUIRE where mode() did not */
 	uint32_t dialects;	/* all that it may answer: bit 1 << dialect; 0 any */
-	/* The RDMA CM port at which native peers reach the server's end of such a connection, or of a
-	 * listener (peer is NULL then); 0 none. May be NULL. */
-	uint16_t (*native)(bool server, const struct sockaddr *local, const struct sockaddr *peer);
+	/* The RDMA CM port at which native peers reach the server's end of such a connection,
+	 * or of a listener (peer is NULL then); 0 none. May be NULL. */
+	uint16_t (*native)(bool server, const struct sockaddr *local,
+			   const struct sockaddr *peer);
 	/* Does `rdmarpc-stat --stop` hold back new upgrades on this host? At most one system
 	 * call; asked once per upgrade. May be NULL. */
 	bool (*stopped)(void);
 	/* The number by which the app has c now, of several any; -1 none. May be NULL. */
 	int (*fd_of)(const struct rr_conn *c);
-	/* c, which the app has by fd, is no longer what it was, by no call of the app's for it: what waits for it has to
-	 * look again, before descriptors of ours are closed. Called without any lock. May be NULL. */
+	/* c, which the app has by fd, is no longer what it was, by no call of the app's for it:
+	 * what waits for it has to look again, before descriptors of ours are closed. Called
+	 * without any lock. May be NULL. */
 	void (*turned)(struct rr_conn *c, int fd);
 	/* The statistics segment, or NULL. Called at the first connection. */
 	struct rr_stat_seg *(*stats)(void);
@@ -98,44 +107,48 @@ void rr_conn_setup(const struct rr_conn_params *p);
 struct rr_conn *rr_conn_client(int fd, const struct sockaddr *peer, socklen_t len);
 struct rr_conn *rr_conn_server(int fd);
 
-/* The app listens on fd: clients of this host may know that its connections can be carried. What rr_conn_serves_not() wants when it does so no longer; 0 nothing. */
+/* The app listens on fd: clients of this host may know that its connections can be carried.
+ * What rr_conn_serves_not() wants when it does so no longer; 0 nothing. */
 uint32_t rr_conn_serves(int fd);
 void rr_conn_serves_not(uint32_t which);
 
-/* --- native peers: no library of ours at the other end, and no TCP connection. The app has a socket
- * that is connected to us, over loopback; what it would say of names is answered here. --- */
+/* --- native peers: no library of ours at the other end, and no TCP connection. The app has a
+ * socket that is connected to us, over loopback; what it would say of names is answered
+ * here. --- */
 
-/* A socket that listen() was called on: NULL unless a rule says that native peers reach it. It is
- * closed and freed as a connection is, and asked for readiness: POLLIN also says that a native
- * connection has come. Which process of a family listens on the RDMA side is decided at the first such
- * question. */
+/* A socket that listen() was called on: NULL unless a rule says that native peers reach it. It
+ * is closed and freed as a connection is, and asked for readiness: POLLIN also says that a
+ * native connection has come. Which process of a family listens on the RDMA side is decided at
+ * the first such question. */
 struct rr_conn *rr_conn_listener(int fd);
 /* Has this process, or one that it was forked from, made one that rr_conn_early() is for? */
 bool rr_conn_any_early(void);
-/* The process may give up its privileges: below port 1024, if c is a listener, it listens from now on. If it forks before
- * the first question, it does so no more: that may be the child's. */
+/* The process may give up its privileges: below port 1024, if c is a listener, it listens from
+ * now on. If it forks before the first question, it does so no more: that may be the
+ * child's. */
 void rr_conn_early(struct rr_conn *c);
 
-/* The app was refused a descriptor (EMFILE): gives back what answers that nobody has taken up yet hold of them.
- * False: nothing. Not within a call here. */
+/* The app was refused a descriptor (EMFILE): gives back what answers that nobody has taken up
+ * yet hold of them. False: nothing. Not within a call here. */
 bool rr_conn_scarce(void);
 
-/* The next native connection: an fd for the app, made with flags as of accept4(), and *out; -EAGAIN
- * there is none; RR_CONN_KERNEL none comes in by this process; else -errno. */
+/* The next native connection: an fd for the app, made with flags as of accept4(), and *out;
+ * -EAGAIN there is none; RR_CONN_KERNEL none comes in by this process; else -errno. */
 int rr_conn_accept(struct rr_conn *l, int fd, int flags, struct rr_conn **out);
 
-/* Do other processes share the TCP socket, and native peers reach this one alone? Then it leaves them what
- * the kernel has: who waits in the kernel's accept() for what another got is not there for those. */
+/* Do other processes share the TCP socket, and native peers reach this one alone? Then it
+ * leaves them what the kernel has: who waits in the kernel's accept() for what another got is
+ * not there for those. */
 bool rr_conn_defers(struct rr_conn *l);
 
-/* connect() is called on fd. A rule says that peer is reached by RDMA: the connection, which is being made
- * (or has failed, see rr_conn_dialed()); else NULL. */
+/* connect() is called on fd. A rule says that peer is reached by RDMA: the connection, which is
+ * being made (or has failed, see rr_conn_dialed()); else NULL. */
 struct rr_conn *rr_conn_dial(int fd, const struct sockaddr *peer, socklen_t len);
 
-/* How it goes, for connect(): 0 it has come about, said once; -EALREADY it has not yet; -EISCONN; a refusal's
- * -errno, said once, after which it is tried again; RR_CONN_KERNEL: it is not, or no longer, made by RDMA:
- * make the plain call. wait: the caller will ask again, and make that call if need be; else it is
- * made here when the time has come. */
+/* How it goes, for connect(): 0 it has come about, said once; -EALREADY it has not yet;
+ * -EISCONN; a refusal's -errno, said once, after which it is tried again; RR_CONN_KERNEL: it is
+ * not, or no longer, made by RDMA: make the plain call. wait: the caller will ask again, and
+ * make that call if need be; else it is made here when the time has come. */
 int rr_conn_dialed(struct rr_conn *c, int fd, bool wait);
 
 /* getsockname() and getpeername(), if the kernel's answer is not the right one. */
@@ -160,8 +173,8 @@ bool rr_conn_changed(struct rr_conn *c);
 ssize_t rr_conn_recv(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags);
 ssize_t rr_conn_send(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags);
 
-/* The app uses fd in a way that only the kernel can serve. True: from here on it is the kernel's;
- * false: something has been said to the peer already. */
+/* The app uses fd in a way that only the kernel can serve. True: from here on it is the
+ * kernel's; false: something has been said to the peer already. */
 bool rr_conn_let_go(struct rr_conn *c);
 
 /* FIONREAD: bytes that a read would find; or RR_CONN_KERNEL. */
@@ -170,7 +183,8 @@ int rr_conn_inq(struct rr_conn *c, int fd);
 /* SO_ERROR of a carried connection (taken, as the kernel does), or RR_CONN_KERNEL. */
 int rr_conn_take_error(struct rr_conn *c);
 
-/* An error that was taken and could not be told, since there were bytes to tell of: for the next call. */
+/* An error that was taken and could not be told, since there were bytes to tell of: for the
+ * next call. */
 void rr_conn_keep_error(struct rr_conn *c, int err);
 
 /* Options that we hide or imitate: true if *val was answered (get) or kept (set). */
@@ -234,18 +248,20 @@ void rr_spin_end(struct rr_spin *s, bool paid);
 int rr_conn_arm(struct rr_conn *c, int fd, unsigned want);
 void rr_conn_disarm(struct rr_conn *c, int fd);
 
-/* At rest a connection is armed, nothing is there to be read, and whatever comes, the peer's death too, shows on its
- * wake-up fd: a thread that waits to read need not call anything for it, but sleeps on the fd that this returns, for
- * POLLIN, in place of the app's. -1: it is not at rest. rr_conn_arm() puts it there, any other call for it takes it away;
- * whoever sleeps already sleeps well. Lock-free, no system call. What rr_conn_rest() has returned a descriptor for is
- * counted as rr_conn_arm() does: afterwards rr_conn_disarm() if that showed anything, else rr_conn_rested(). */
+/* At rest a connection is armed, nothing is there to be read, and whatever comes, the peer's
+ * death too, shows on its wake-up fd: a thread that waits to read need not call anything for
+ * it, but sleeps on the fd that this returns, for POLLIN, in place of the app's. -1: it is not
+ * at rest. rr_conn_arm() puts it there, any other call for it takes it away; whoever sleeps
+ * already sleeps well. Lock-free, no system call. What rr_conn_rest() has returned a descriptor
+ * for is counted as rr_conn_arm() does: afterwards rr_conn_disarm() if that showed anything,
+ * else rr_conn_rested(). */
 int rr_conn_rest(struct rr_conn *c);
 void rr_conn_rested(struct rr_conn *c);
 /* The same for one that the caller has just armed, and so counted already. */
 int rr_conn_rests(const struct rr_conn *c);
 
-/* Has no message come or gone for a while, and may it rest? Then it is not worth looking at its memory again and again.
- * Lock-free. */
+/* Has no message come or gone for a while, and may it rest? Then it is not worth looking at its
+ * memory again and again. Lock-free. */
 bool rr_conn_is_quiet(const struct rr_conn *c);
 
 /* The same for an epoll set, which stays armed without any thread: no rr_conn_disarm(); called
@@ -255,13 +271,14 @@ int rr_conn_watch(struct rr_conn *c, int fd, unsigned want);
  * and for no time; -EAGAIN: that is not so, and it may be armed or not. */
 int rr_conn_watch_plain(struct rr_conn *c, int fd, unsigned want, int wake);
 
-/* What to sleep on while waiting for want: up to 2 entries; how many. The anchor is asked for POLLRDHUP unless that is
- * wanted of it and its bytes are the app's. *until: when to look
- * again at the latest, whatever happens (a negotiation's deadline), or RR_TIME_NEVER. */
+/* What to sleep on while waiting for want: up to 2 entries; how many. The anchor is asked for
+ * POLLRDHUP unless that is wanted of it and its bytes are the app's. *until: when to look again
+ * at the latest, whatever happens (a negotiation's deadline), or RR_TIME_NEVER. */
 int rr_conn_fds(struct rr_conn *c, int fd, unsigned want, struct pollfd out[2], rr_time *until);
 
 /* The wake-up fd of a carried connection, for an inner epoll set; -1. Swallow its doorbells
- * with rr_conn_drain() before rr_conn_poll(); true: what rr_conn_fds() says may have changed. */
+ * with rr_conn_drain() before rr_conn_poll(); true: what rr_conn_fds() says may have
+ * changed. */
 int rr_conn_wake_fd(const struct rr_conn *c);
 bool rr_conn_drain(struct rr_conn *c);
 
@@ -272,8 +289,8 @@ rr_time rr_conn_idle(rr_time now);
 /* --- end --- */
 
 /* Before the kernel's shutdown(fd, how), which the caller makes after any return of 0, 1 or
- * RR_CONN_KERNEL; -errno: do not make it, that is the answer. After 1 it has succeeded for the app even if
- * that fails: a peer that has closed answers our end mark with a reset. */
+ * RR_CONN_KERNEL; -errno: do not make it, that is the answer. After 1 it has succeeded for the
+ * app even if that fails: a peer that has closed answers our end mark with a reset. */
 int rr_conn_shutdown(struct rr_conn *c, int fd, int how);
 
 /* Before the kernel closes the process's last fd of this connection. */
@@ -287,18 +304,20 @@ void rr_conn_free(struct rr_conn *c);
 
 /* --- fork: from pthread_atfork; the wrapper calls each() in the child for every connection
  * that its table still has --- */
-void rr_conn_fork_nears(struct rr_conn *c);	/* each, before rr_conn_fork_prepare(): takes its lock */
+/* each, before rr_conn_fork_prepare(): takes its lock */
+void rr_conn_fork_nears(struct rr_conn *c);
 void rr_conn_fork_prepare(void);
 void rr_conn_fork_parent(void);
 void rr_conn_fork_child(void);
 void rr_conn_forked(struct rr_conn *c);	/* parent, before fork: one more process has it */
-/* The process is about to go on as a child of itself: what only this one can use goes back to TCP, in two
- * seconds at most. */
+/* The process is about to go on as a child of itself: what only this one can use goes back to
+ * TCP, in two seconds at most. */
 void rr_conn_daemon(void);
-void rr_conn_fork_failed(struct rr_conn *c);	/* parent, for each: there is no child after all */
+/* parent, for each: there is no child after all */
+void rr_conn_fork_failed(struct rr_conn *c);
 
-/* Makes room at fd, which is ours (core/base/ownfd.h), for a file of the app's: false if it has to
- * stay where it is. The old number is the caller's to close or to put something over. */
+/* Makes room at fd, which is ours (core/base/ownfd.h), for a file of the app's: false if it has
+ * to stay where it is. The old number is the caller's to close or to put something over. */
 bool rr_conn_move_fd(int fd);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Options of the app's socket that mean something here, and the error that one of them tells. */
+/* Options of the app's socket that mean something here, and the error that one of them
+ * tells. */
 
 #include <string.h>
 
@@ -23,9 +24,12 @@ int rr_conn_take_error(struct rr_conn *c)
 
 		if (c->kept)
 			return rr_ride_error(c);
-		return rr_os->getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &rc, &len) ? RR_CONN_KERNEL : rc;
+		if (rr_os->getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &rc, &len))
+			return RR_CONN_KERNEL;
+		return rc;
 	}
-	ours = rr_conn_is_carried(c) || (rr_conn_st(c) == RR_S_FORKED && !rr_conn_relayed(c, 0));
+	ours = rr_conn_is_carried(c) ||
+	       (rr_conn_st(c) == RR_S_FORKED && !rr_conn_relayed(c, 0));
 	if (!ours || rr_conn_hold(c, &l) < 0)
 		return RR_CONN_KERNEL;
 	if (c->share->rx.early)
@@ -86,7 +90,8 @@ void rr_conn_opt_set(struct rr_conn *c, int fd, int level, int name)
 
 	if (!rr_keep_cares(level, name))
 		return;
-	if ((rr_conn_st(c) != RR_S_CARRIED && rr_conn_st(c) != RR_S_FORKED) || rr_conn_hold(c, &l) < 0)
+	if ((rr_conn_st(c) != RR_S_CARRIED && rr_conn_st(c) != RR_S_FORKED) ||
+	    rr_conn_hold(c, &l) < 0)
 		return;
 	if (rr_conn_st(c) == RR_S_CARRIED)
 		rr_keep_learn(c->share, fd);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What poll, select, epoll and blocking calls need to know of a connection, by its state; and sleeping for it. */
+/* What poll, select, epoll and blocking calls need to know of a connection, by its state; and
+ * sleeping for it. */
 
 #include <errno.h>
 #include <sched.h>
@@ -168,7 +169,8 @@ void rr_conn_disarm(struct rr_conn *c, int fd)
 	if (rr_conn_relayed(c, fd) || rr_conn_st(c) != RR_S_CARRIED || rr_conn_hold(c, &l) < 0)
 		return;
 	rr_wait_learn(c->share, rr_now());
-	/* Asked under the lock, which has ended the rest: another may have gone to sleep since. */
+	/* Asked under the lock, which has ended the rest: another may have gone to sleep
+	 * since. */
 	if (!atomic_load(&c->sleepers)) {
 		rr_ready_drain(c->share);
 		/* Nothing has come: then the anchor had something to say. */

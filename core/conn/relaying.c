@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The thread of the parent's that a forked native connection has (family/relay.c): from the app's socket to the queue pair
- * and back. Once it has taken over it is the one user of the connection's inside: it calls as the app would, but by no
- * descriptor: fd -1. */
+/* The thread of the parent's that a forked native connection has (family/relay.c): from the
+ * app's socket to the queue pair and back. Once it has taken over it is the one user of the
+ * connection's inside: it calls as the app would, but by no descriptor: fd -1. */
 
 #include <errno.h>
 #include <netinet/tcp.h>
@@ -53,7 +53,8 @@ static int pump_in(struct relay *r)
 		}
 		if (p->at == p->end)
 			return 0;
-		n = rr_os->send(r->far, p->buf + p->at, p->end - p->at, MSG_DONTWAIT | MSG_NOSIGNAL);
+		n = rr_os->send(r->far, p->buf + p->at, p->end - p->at,
+				MSG_DONTWAIT | MSG_NOSIGNAL);
 		if (n < 0 && errno == EAGAIN)
 			return 0;
 		if (n < 0)
@@ -91,7 +92,7 @@ static int pump_out(struct relay *r)
 				continue;
 			p->at = 0;
 			p->end = (uint32_t)n;
-			/* The app may have the rest of its record, and wait for this (Nagle). */
+			/* The app may have the rest of its record, and wait (Nagle). */
 			rr_os->setsockopt(r->far, IPPROTO_TCP, TCP_QUICKACK, &on, sizeof(on));
 		}
 		iov = (struct iovec){ p->buf + p->at, p->end - p->at };
@@ -130,8 +131,8 @@ static void sleep_for(struct relay *r)
 		rr_conn_disarm(r->c, -1);
 }
 
-/* Sleeps until another process wants it, or this one no more; or it could not say so any more, since the app's
- * end is shut down. False: that will not be. */
+/* Sleeps until another process wants it, or this one no more; or it could not say so any more,
+ * since the app's end is shut down. False: that will not be. */
 static bool wanted(struct relay *r)
 {
 	struct pollfd p = { r->far, RR_RELAY_WANTED, 0 };
@@ -152,7 +153,8 @@ static void end(struct relay *r, int rc)
 	struct rr_conn *c = r->c;
 
 	munmap(r, sizeof(*r));
-	if (rc < 0 && c->share)	/* not closed: a child that is being made does that by this number */
+	/* not closed: a child that is being made does that by this number */
+	if (rc < 0 && c->share)
 		rr_pair_reset(c->share->far);
 	rr_conn_free(c);
 }

@@ -2,20 +2,20 @@
 #ifndef RR_CONN_BASE_H
 #define RR_CONN_BASE_H
 
-/* The ground floor of core/conn: connections and their memory, and what knows of no other connection's doings. It calls
- * nothing above.
+/* The ground floor of core/conn: connections and their memory, and what knows of no other
+ * connection's doings. It calls nothing above.
  *
- *   share.c    what a family shares                     state.c    its state
- *   ref.c      references, and the last one              slab.c     where connections live
- *   params.c   options                                   report.c   statistics, log
- *   pool.c     chunk memory                              room.c     how that is shared out
- *   budget.c   memory that peers may cost                warm.c     memory that is kept
- *   idle.c     memory of idle connections                half.c     answers not taken up yet
- *   cache.c    peers that had no shim a moment ago       ends.c     addresses of both ends
- *   iov.c      the app's iovecs                          socket.c   the kernel's socket
- *   queue.c    what the kernel has queued                track.c    records of a TCP stream that goes by
- *   pair.c     a TCP connection to ourselves             spin.c     how long to spin: the decision, pure
- *   spinning.c the threads that do */
+ *   share.c      what a family shares             state.c      its state
+ *   ref.c        references, and the last one     slab.c       where connections live
+ *   params.c     options                          report.c     statistics, log
+ *   pool.c       chunk memory                     room.c       how that is shared out
+ *   budget.c     memory that peers may cost       warm.c       memory that is kept
+ *   idle.c       memory of idle connections       half.c       answers not taken up yet
+ *   cache.c      peers without shim               ends.c       addresses of both ends
+ *   iov.c        the app's iovecs                 socket.c     the kernel's socket
+ *   queue.c      what the kernel has queued       track.c      records that go by on TCP
+ *   pair.c       a TCP connection to ourselves    spin.c       how long to spin, pure
+ *   spinning.c   the threads that spin */
 
 #include "core/base/thread.h"
 #include "core/conn/base/state.h"
@@ -31,7 +31,8 @@ struct rr_conn *rr_slab_get(bool server, int fd);	/* NULL: no memory */
 void rr_slab_carried(struct rr_conn *c);	/* its state becomes RR_S_CARRIED */
 void rr_slab_end(struct rr_conn *c);		/* its share is about to go … */
 void rr_slab_put(struct rr_conn *c);		/* … and has gone */
-/* This process is one that has the connection (0, its pid) or no longer (its pid, 0): a slot of its own, if one is free. */
+/* This process is one that has the connection (0, its pid) or no longer (its pid, 0): a slot of
+ * its own, if one is free. */
 void rr_family_swap(struct rr_share *sh, int32_t was, int32_t now);
 /* This process has it no longer: how many still do. Under its lock. */
 uint32_t rr_conn_leave(struct rr_share *sh);
@@ -48,10 +49,11 @@ bool rr_slab_each_in_use(void (*fn)(struct rr_conn *, void *), void *ctx);
  * anybody can have it. */
 void rr_slab_in_use(uint32_t index);
 void rr_slab_rests(const struct rr_conn *c);
-/* Connection i of those that this process has had at one time, in whatever state; NULL: there are no more. */
+/* Connection i of those that this process has had at one time, in whatever state; NULL: there
+ * are no more. */
 struct rr_conn *rr_slab_at(uint32_t i);
-/* The lock of the slabs: no connection is made, or becomes carried. False: a signal handler's, that interrupted
- * who has it. */
+/* The lock of the slabs: no connection is made, or becomes carried. False: a signal handler's,
+ * that interrupted who has it. */
 bool rr_slab_hold(void);
 void rr_slab_let(void);
 /* The same with the one that holds off the end of connections. */
@@ -59,20 +61,24 @@ bool rr_slab_hold_ends(void);
 void rr_slab_let_ends(void);
 void rr_slab_forked(void);		/* in a child, before all else */
 
-/* ends.c; under its lock. The addresses of its own end, and of the peer's: the kernel is asked once. Of a family AF_UNSPEC: not
- * known. */
+/* ends.c; under its lock. The addresses of its own end, and of the peer's: the kernel is asked
+ * once. Of a family AF_UNSPEC: not known. */
 const struct sockaddr *rr_ends_own(struct rr_conn *c);
 const struct sockaddr *rr_ends_peer(struct rr_conn *c);
 bool rr_ends_known(struct rr_conn *c);		/* both of them? */
 void rr_ends_changed(struct rr_conn *c);	/* its socket was connected anew */
 
 /* half.c */
-void rr_half_add(struct rr_conn *c);	/* the answer is out, until c->deadline; under its lock */
+/* the answer is out, until c->deadline; under its lock */
+void rr_half_add(struct rr_conn *c);
 void rr_half_leave(struct rr_conn *c);
-rr_time rr_half_due(void);		/* the oldest's deadline, or when to try again; 0 there is none */
-/* The oldest that was answered before until and that take() does not pass over by -ESRCH: out of the list if that gives 0.
- * What take() has said; -ESRCH none, -EAGAIN another thread is at it. */
-int rr_half_pick(rr_time until, rr_time now, int (*take)(struct rr_conn *c), struct rr_conn **out);
+/* the oldest's deadline, or when to try again; 0 there is none */
+rr_time rr_half_due(void);
+/* The oldest that was answered before until and that take() does not pass over by -ESRCH: out
+ * of the list if that gives 0. What take() has said; -ESRCH none, -EAGAIN another thread is at
+ * it. */
+int rr_half_pick(rr_time until, rr_time now, int (*take)(struct rr_conn *c),
+		 struct rr_conn **out);
 void rr_half_forked(void);
 
 /* iov.c */
@@ -100,10 +106,11 @@ size_t rr_ride_peek_at(int fd, size_t at, uint8_t *buf, size_t len);
 /* What of the queue goes to nowhere: iovecs for n bytes, at most max. */
 int rr_ride_nowhere(struct iovec *iov, int max, size_t n);
 
-/* pair.c: a TCP connection of this process to itself, over loopback. One end is the app's: a new
- * number, made with flags as of accept4(); the other is ours. -errno. */
+/* pair.c: a TCP connection of this process to itself, over loopback. One end is the app's: a
+ * new number, made with flags as of accept4(); the other is ours. -errno. */
 int rr_pair_new(sa_family_t family, int flags, int *far);
-/* The same for the app's own socket fd, which is not connected. 0 or -errno; then it is as before. */
+/* The same for the app's own socket fd, which is not connected. 0 or -errno; then it is as
+ * before. */
 int rr_pair_connect(int fd, int *far);
 /* Takes our end away: the app's has the peer's FIN then, or its reset. */
 void rr_pair_end(int *far, bool reset);
@@ -111,31 +118,34 @@ void rr_pair_end(int *far, bool reset);
 void rr_pair_reset(int fd);
 
 /* idle.c */
-extern _Atomic rr_time rr_idle_next;	/* when to look; 0 nothing to do, or somebody is looking */
+/* when to look; 0 nothing to do, or somebody is looking */
+extern _Atomic rr_time rr_idle_next;
 
 /* The connection is carried from now on, or in use again. Under its lock. */
 void rr_idle_wake(struct rr_share *sh, rr_time now);
 
-/* A message has come or gone. That this process has no look before it although the connection was
- * not trimmed means that another of its family woke it, and may be gone by now. */
+/* A message has come or gone. That this process has no look before it although the connection
+ * was not trimmed means that another of its family woke it, and may be gone by now. */
 static inline void rr_idle_used(struct rr_share *sh, rr_time now)
 {
 	if (unlikely(sh->trimmed || !atomic_load_explicit(&rr_idle_next, memory_order_relaxed)))
 		rr_idle_wake(sh, now);
 }
 
-/* Looks at connections that may be idle, if it is time to: when to do so again. RR_TIME_NEVER */
+/* Looks at connections that may be idle, if it is time to: when to do so again.
+ * RR_TIME_NEVER */
 rr_time rr_idle_look(rr_time now);
 
 /* warm.c */
 void rr_idle_warm(struct rr_share *sh);
-/* Chunk memory that is not in use goes back; not the connection's own tables, which one that is at
- * work would have again at once. */
+/* Chunk memory that is not in use goes back; not the connection's own tables, which one that is
+ * at work would have again at once. */
 void rr_idle_trim(struct rr_share *sh);
 
 /* report.c */
 void rr_report_open(struct rr_conn *c, int fd);
-void rr_report(struct rr_conn *c, enum rr_conn_state st, enum rr_carrier carrier, enum rr_reason why);
+void rr_report(struct rr_conn *c, enum rr_conn_state st, enum rr_carrier carrier,
+	       enum rr_reason why);
 /* What the engine speaks. */
 void rr_report_dialect(struct rr_share *sh);
 /* The same, and what the first message that has come says. */
@@ -159,7 +169,8 @@ size_t rr_room_reply(const struct rr_share *sh); /* … what calls offer for the
 void rr_budget_carry(struct rr_conn *c);	/* it is carried … */
 void rr_budget_count(struct rr_conn *c);	/* … something may have changed … */
 void rr_budget_end(struct rr_conn *c);		/* … and this process has it no longer */
-/* In a forked child: what another thread had half counted begins again from the connections' parts. */
+/* In a forked child: what another thread had half counted begins again from the connections'
+ * parts. */
 void rr_budget_forked(void);
 void rr_budget_inherit(const struct rr_conn *c);
 /* Has this process nothing left but what each connection has in any case? */

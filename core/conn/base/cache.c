@@ -9,7 +9,7 @@
 #include "core/conn/base/base.h"
 
 #define SLOTS	64u
-#define SHARE	16u	/* of one address at most: it may have many ports, and the others their peers in here */
+#define SHARE	16u	/* of one address at most: others have peers in here, too */
 
 static struct {
 	struct sockaddr_in6 peer;
@@ -27,7 +27,8 @@ bool rr_cache_same(const struct sockaddr_in6 *a, const struct sockaddr_in6 *b)
 	if (a->sin6_family != b->sin6_family)
 		return false;
 	if (a->sin6_family == AF_INET)
-		return a4->sin_port == b4->sin_port && a4->sin_addr.s_addr == b4->sin_addr.s_addr;
+		return a4->sin_port == b4->sin_port &&
+		       a4->sin_addr.s_addr == b4->sin_addr.s_addr;
 	return a->sin6_port == b->sin6_port && a->sin6_scope_id == b->sin6_scope_id &&
 	       !memcmp(&a->sin6_addr, &b->sin6_addr, sizeof(a->sin6_addr));
 }
@@ -53,7 +54,8 @@ static bool same_host(const struct sockaddr_in6 *a, const struct sockaddr_in6 *b
 	return rr_cache_same(a, &c);
 }
 
-/* Its own slot, else the one of its address that ends first if it has its share, else the next. */
+/* Its own slot, else the one of its address that ends first if it has its share, else the
+ * next. */
 static uint32_t place_for(const struct sockaddr_in6 *peer)
 {
 	uint32_t n = 0, oldest = 0;

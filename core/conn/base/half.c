@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Answers that nobody has taken up yet. Each holds a descriptor and memory for a client that may never come; after
- * upgrade_timeout it is TCP's. The connection's own next step would see to that, but its app may never look at it again. So
- * these connections stand in a list, the oldest first, which upgrade/expire.c looks at.
+/* Answers that nobody has taken up yet. Each holds a descriptor and memory for a client that
+ * may never come; after upgrade_timeout it is TCP's. The connection's own next step would see
+ * to that, but its app may never look at it again. So these connections stand in a list, the
+ * oldest first, which upgrade/expire.c looks at.
  *
  * The list's lock comes before those of connections, which are only tried for under it. */
 
@@ -18,7 +19,8 @@ static _Atomic rr_time due;	/* of the oldest; 0 there is none */
 
 static void set_due(rr_time at_least)
 {
-	atomic_store_explicit(&due, oldest ? rr_max(oldest->deadline, at_least) : 0, memory_order_relaxed);
+	atomic_store_explicit(&due, oldest ? rr_max(oldest->deadline, at_least) : 0,
+			      memory_order_relaxed);
 }
 
 static void link_in(struct rr_conn *c, struct rr_conn *prev, struct rr_conn *next)
@@ -48,7 +50,8 @@ void rr_half_add(struct rr_conn *c)
 
 void rr_half_leave(struct rr_conn *c)
 {
-	if (likely(!atomic_load_explicit(&c->half, memory_order_relaxed)) || rr_lock_take(&lock) == -EDEADLK)
+	if (likely(!atomic_load_explicit(&c->half, memory_order_relaxed)) ||
+	    rr_lock_take(&lock) == -EDEADLK)
 		return;
 	if (atomic_load_explicit(&c->half, memory_order_relaxed)) {
 		take_out(c);
@@ -62,7 +65,8 @@ rr_time rr_half_due(void)
 	return atomic_load_explicit(&due, memory_order_relaxed);
 }
 
-int rr_half_pick(rr_time until, rr_time now, int (*take)(struct rr_conn *c), struct rr_conn **out)
+int rr_half_pick(rr_time until, rr_time now, int (*take)(struct rr_conn *c),
+		 struct rr_conn **out)
 {
 	struct rr_conn *c;
 	int rc = -ESRCH;

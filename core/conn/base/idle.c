@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The memory of idle connections goes back to the system: chunk memory, and when nothing is under
- * way the tables too. No thread of ours does it. A thread of the app's that is about to sleep looks
- * at all connections when that is due, and so does one that takes up a connection (apps that wait
- * where we cannot see them); and a connection that has just used much chunk memory gives that back
- * at once when the process keeps enough of it elsewhere. */
+/* The memory of idle connections goes back to the system: chunk memory, and when nothing is
+ * under way the tables too. No thread of ours does it. A thread of the app's that is about to
+ * sleep looks at all connections when that is due, and so does one that takes up a connection
+ * (apps that wait where we cannot see them); and a connection that has just used much chunk
+ * memory gives that back at once when the process keeps enough of it elsewhere. */
 
 #include <stdatomic.h>
 
@@ -12,7 +12,7 @@
 #include "core/conn/base/base.h"
 
 #define PATIENCE	8u	/* times idle_trim, at most */
-#define LOOK_MAX	128u	/* connections trimmed in one look: some milliseconds at the worst */
+#define LOOK_MAX	128u	/* connections trimmed in one look: some ms at the worst */
 
 _Atomic rr_time rr_idle_next;
 
@@ -35,11 +35,12 @@ static bool look_at_time(rr_time when)
 	rr_time none = 0;
 
 	return atomic_compare_exchange_strong_explicit(&rr_idle_next, &none, when,
-						       memory_order_acq_rel, memory_order_relaxed);
+						       memory_order_acq_rel,
+						       memory_order_relaxed);
 }
 
-/* To be trimmed and to come back costs some twenty page faults. Who comes back soon is given twice
- * the time, so that a connection with a call now and then is soon left alone. */
+/* To be trimmed and to come back costs some twenty page faults. Who comes back soon is given
+ * twice the time, so that a connection with a call now and then is soon left alone. */
 static rr_time patience(const struct rr_share *sh, rr_time now)
 {
 	rr_time most = PATIENCE * rr_cp->idle_trim;
@@ -101,9 +102,10 @@ rr_time rr_idle_look(rr_time now)
 		return RR_TIME_NEVER;
 	if (now < due)
 		return due;
-	/* From here on who takes up a connection sets the next look: it may be seen too early here.
-	 * That it is seen if it was taken up before is the matter of its lock. */
-	if (!atomic_compare_exchange_strong_explicit(&rr_idle_next, &due, 0, memory_order_acq_rel,
+	/* From here on who takes up a connection sets the next look: it may be seen too early
+	 * here. That it is seen if it was taken up before is the matter of its lock. */
+	if (!atomic_compare_exchange_strong_explicit(&rr_idle_next, &due, 0,
+						     memory_order_acq_rel,
 						     memory_order_relaxed))
 		return soon;
 	if (!rr_slab_each_in_use(look_at, &l))

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the app has in place of the TCP connection that a native peer did not make: one to ourselves. So
- * options, flags, dup and the end of a connection are the kernel's, as for any other. */
+/* What the app has in place of the TCP connection that a native peer did not make: one to
+ * ourselves. So options, flags, dup and the end of a connection are the kernel's, as for any
+ * other. */
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -12,7 +13,8 @@
 #include "core/conn/base/base.h"
 
 #define STRANGERS	8	/* who else connects to the port while it is open */
-#define PAIR_MS		1000	/* loopback: it takes no time. For all of it, whoever comes in between */
+/* loopback: it takes no time. For all of it, whoever comes in between */
+#define PAIR_MS		1000
 
 union addr {
 	struct sockaddr sa;
@@ -22,7 +24,9 @@ union addr {
 
 static int new_socket(sa_family_t family)
 {
-	return rr_ownfd_raise(rr_os->socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+	int fd = rr_os->socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	return rr_ownfd_raise(fd);
 }
 
 /* A v4 loopback address for sockets of either family: that of IPv6 may be switched off. */
@@ -115,8 +119,8 @@ int rr_pair_new(sa_family_t family, int flags, int *far)
 	return rc;
 }
 
-/* Where the app's socket may connect to: one that is bound to an address of this host reaches that, any
- * other the loopback address of its family. */
+/* Where the app's socket may connect to: one that is bound to an address of this host reaches
+ * that, any other the loopback address of its family. */
 static socklen_t reachable(int fd, union addr *a)
 {
 	socklen_t len = sizeof(*a);
@@ -141,7 +145,8 @@ static socklen_t reachable(int fd, union addr *a)
 	return a->sa.sa_family == AF_INET ? sizeof(a->in) : sizeof(a->in6);
 }
 
-/* connect() to a port of ours: done when this returns, though the socket may be non-blocking. */
+/* connect() to a port of ours: done when this returns, though the socket may be
+ * non-blocking. */
 static int connect_now(int fd, const union addr *to, socklen_t len)
 {
 	struct pollfd p = { fd, POLLOUT, 0 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What holds for all connections of this process: the options, and what was learned of replies' sizes. */
+/* What holds for all connections of this process: the options, and what was learned of replies'
+ * sizes. */
 
 #include "core/conn/base/base.h"
 

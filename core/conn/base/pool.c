@@ -181,7 +181,8 @@ static int move(struct rr_pool *p, struct rr_buf *b, uint32_t want, uint32_t end
 	for (uint32_t i = 0; i < b->nexts; i++) {
 		const struct rr_ext *e = &b->ext[i];
 
-		memcpy(p->mem + (size_t)page * RR_POOL_PAGE, p->mem + (size_t)e->page * RR_POOL_PAGE,
+		memcpy(p->mem + (size_t)page * RR_POOL_PAGE,
+		       p->mem + (size_t)e->page * RR_POOL_PAGE,
 		       (size_t)e->npages * RR_POOL_PAGE);
 		page += e->npages;
 		give_back(p, e);
@@ -252,7 +253,8 @@ uint8_t *rr_pool_at(const struct rr_pool *p, uint32_t buf, size_t off, size_t *l
 	return NULL;
 }
 
-void rr_pool_fill(const struct rr_pool *p, uint32_t buf, size_t off, const uint8_t *src, size_t n)
+void rr_pool_fill(const struct rr_pool *p, uint32_t buf, size_t off, const uint8_t *src,
+		  size_t n)
 {
 	uint8_t *to;
 	size_t room;

@@ -53,8 +53,8 @@ struct rr_pool {
 
 void rr_pool_init(struct rr_pool *p, struct rr_pool_tables *t, void *mem, size_t size);
 
-/* A buffer of at least len bytes among the first end bytes of mem (SIZE_MAX: all), or -EAGAIN: none
- * now; -ENOMEM: never. */
+/* A buffer of at least len bytes among the first end bytes of mem (SIZE_MAX: all), or -EAGAIN:
+ * none now; -ENOMEM: never. */
 int64_t rr_pool_alloc_below(struct rr_pool *p, size_t len, size_t end);
 
 static inline int64_t rr_pool_alloc(struct rr_pool *p, size_t len)
@@ -69,8 +69,8 @@ int rr_pool_grow(struct rr_pool *p, uint32_t buf, size_t len, size_t end);
 /* What buf holds is on its way to the peer until it is freed. Again when it has grown. */
 void rr_pool_outbound(struct rr_pool *p, uint32_t buf);
 
-/* Moves what a buffer holds into one extent below end, where there is room for that: 0, or -EAGAIN
- * and nothing happened. Nobody but us may use its memory meanwhile. */
+/* Moves what a buffer holds into one extent below end, where there is room for that: 0, or
+ * -EAGAIN and nothing happened. Nobody but us may use its memory meanwhile. */
 int rr_pool_gather(struct rr_pool *p, uint32_t buf, size_t end);
 
 void rr_pool_free(struct rr_pool *p, uint32_t buf);
@@ -84,7 +84,8 @@ static inline size_t rr_pool_room(const struct rr_pool *p, uint32_t buf)
 uint8_t *rr_pool_at(const struct rr_pool *p, uint32_t buf, size_t off, size_t *len);
 
 /* n bytes at off: those at src, or zeroes. */
-void rr_pool_fill(const struct rr_pool *p, uint32_t buf, size_t off, const uint8_t *src, size_t n);
+void rr_pool_fill(const struct rr_pool *p, uint32_t buf, size_t off, const uint8_t *src,
+		  size_t n);
 
 /* Is nothing in use? Then the tables may be lost, any part of them. */
 bool rr_pool_quiet(struct rr_pool *p);

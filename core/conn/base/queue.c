@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The kernel's queues of a connection whose calls go by TCP while we look on (ride.c, cross.c): each
- * call of the app's is made in a way that does not block, and what is there is looked at where it is. */
+/* The kernel's queues of a connection whose calls go by TCP while we look on (ride.c, cross.c):
+ * each call of the app's is made in a way that does not block, and what is there is looked at
+ * where it is. */
 
 #include <errno.h>
 #include <linux/sockios.h>

@@ -12,7 +12,8 @@ bool rr_conn_keep(struct rr_conn *c)
 	uint32_t refs = atomic_load_explicit(&c->refs, memory_order_relaxed);
 
 	while (refs && !atomic_compare_exchange_weak_explicit(&c->refs, &refs, refs + 1,
-							      memory_order_relaxed, memory_order_relaxed))
+							      memory_order_relaxed,
+							      memory_order_relaxed))
 		;
 	return refs;
 }
@@ -22,8 +23,9 @@ void rr_conn_free(struct rr_conn *c)
 	struct rr_share *sh = c->share;
 	bool carried = rr_conn_st(c) == RR_S_CARRIED;
 	bool family = carried && rr_conn_shareable(sh);
-	/* An upgrade that another process of the family has under way: the numbers and addresses
-	 * in there are of what that process has got since the fork. Or we have given up our part. */
+	/* An upgrade that another process of the family has under way: the numbers and
+	 * addresses in there are of what that process has got since the fork. Or we have given
+	 * up our part. */
 	bool foreign = sh && !carried && c->owner != (int32_t)rr_pid();
 
 	if (atomic_fetch_sub_explicit(&c->refs, 1, memory_order_acq_rel) != 1)

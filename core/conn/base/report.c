@@ -39,8 +39,8 @@ static bool is_carrier(enum rr_carrier carrier)
 	return carrier == RR_CARRIER_SHM || carrier == RR_CARRIER_VERBS;
 }
 
-static void set_addresses(struct rr_conn *c, enum rr_carrier carrier, const struct sockaddr *local,
-			  const struct sockaddr *peer)
+static void set_addresses(struct rr_conn *c, enum rr_carrier carrier,
+			  const struct sockaddr *local, const struct sockaddr *peer)
 {
 	rr_stats_addr(c->st, local, peer);
 	if (is_carrier(carrier)) {

@@ -36,7 +36,8 @@ size_t rr_room_reply(const struct rr_share *sh)
 /* Two messages of the largest size at least, and what is received ahead of the app. */
 size_t rr_own_memory(void)
 {
-	return rr_align(rr_max((size_t)rr_cp->memory, (size_t)rr_cp->max_msg * 2) + rr_cp->max_stash,
+	return rr_align(rr_max((size_t)rr_cp->memory, (size_t)rr_cp->max_msg * 2) +
+				rr_cp->max_stash,
 			(size_t)RR_POOL_PAGE);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The part of a connection that a family of processes shares: one mapping, laid out for the most that both sides can agree
- * on; and which processes have it. */
+/* The part of a connection that a family of processes shares: one mapping, laid out for the
+ * most that both sides can agree on; and which processes have it. */
 
 #include <string.h>
 #include <sys/mman.h>
@@ -20,7 +20,8 @@ static size_t engine_room(const struct rr_eng_params *most)
 		for (int i = 0; i < 4; i++) {
 			ep.dialect = (enum rr_dialect)d;
 			ep.connector = i & 1;
-			ep.caps = i & 2 ? most->caps : most->caps & ~(uint32_t)RR_CAP_RING_CREDITS;
+			ep.caps = i & 2 ? most->caps
+					: most->caps & ~(uint32_t)RR_CAP_RING_CREDITS;
 			room = rr_max(room, rr_eng_size(&ep));
 		}
 	return room;
@@ -68,8 +69,8 @@ struct rr_share *rr_share_new(const struct rr_prov_ops *ops, const struct rr_pro
 
 	engine_params(&ep, p);
 	size = share_layout(ops, p, &ep, &qp_at, &eng_at, &tables_at);
-	sh = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE,
-		  -1, 0);
+	sh = mmap(NULL, size, PROT_READ | PROT_WRITE,
+		  MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (sh == MAP_FAILED)
 		return NULL;
 	sh->size = size;
@@ -88,7 +89,8 @@ struct rr_share *rr_share_new(const struct rr_prov_ops *ops, const struct rr_pro
 	sh->patience = rr_cp->idle_trim;
 	atomic_store_explicit(&sh->procs, 1, memory_order_relaxed);
 	atomic_store_explicit(&sh->family[0], (int32_t)rr_pid(), memory_order_relaxed);
-	atomic_store_explicit(&sh->spin, ops->observe ? rr_cp->spin_worth : rr_cp->spin, memory_order_relaxed);
+	atomic_store_explicit(&sh->spin, ops->observe ? rr_cp->spin_worth : rr_cp->spin,
+			      memory_order_relaxed);
 	memcpy(sh->token, p->token, RR_TOKEN_LEN);
 	return sh;
 }
@@ -135,7 +137,8 @@ uint32_t rr_conn_procs(struct rr_share *sh)
 	for (uint32_t i = 0; i < RR_FAMILY; i++) {
 		int32_t pid = atomic_load_explicit(&sh->family[i], memory_order_relaxed);
 
-		if (!pid || pid == (int32_t)rr_pid() || rr_lock_is_mixed(&sh->lock) || !rr_pid_is_dead(pid))
+		if (!pid || pid == (int32_t)rr_pid() || rr_lock_is_mixed(&sh->lock) ||
+		    !rr_pid_is_dead(pid))
 			continue;
 		atomic_store_explicit(&sh->family[i], 0, memory_order_relaxed);
 		atomic_fetch_sub_explicit(&sh->procs, 1, memory_order_acq_rel);

@@ -27,7 +27,8 @@
 
 /* Immediate data of Sends that are the connection's own, not the engine's. */
 enum { RR_IMM_HATCH = 0x52480001, RR_IMM_NOTE = 0x52480002, RR_IMM_BACK = 0x52480003 };
-#define RR_IMM_CROSS	0x52580000u	/* and how many records went by TCP before, the lower half: */
+/* and how many records went by TCP before, the lower half: */
+#define RR_IMM_CROSS	0x52580000u
 #define RR_CROSS_COUNT	0xffffu
 
 #define RR_BRIEF	(300 * RR_USEC)	/* what a call of a non-blocking app may spend */
@@ -36,8 +37,10 @@ enum { RR_IMM_HATCH = 0x52480001, RR_IMM_NOTE = 0x52480002, RR_IMM_BACK = 0x5248
 #define RR_IN_BITS	(POLLIN | POLLRDNORM)
 #define RR_OUT_BITS	(POLLOUT | POLLWRNORM)
 
-#define RR_BUF_APP	(RR_BUF_NONE - 1) /* payload is in the app's memory, for this call only */
-#define RR_RX_ENTS	4096u		/* power of two: the most receives (two times 1024 credits) and buffers */
+/* payload is in the app's memory, for this call only */
+#define RR_BUF_APP	(RR_BUF_NONE - 1)
+/* power of two: the most receives (two times 1024 credits) and buffers */
+#define RR_RX_ENTS	4096u
 #define RR_PULLS	256u
 #define RR_RECVS	4096u
 #define RR_POLL_BATCH	8	/* on the app's stack, which may be a signal handler's */
@@ -56,9 +59,9 @@ struct rr_rx_ent {
 };
 #define RR_RX_HATCH	0xff	/* from here on the peer's bytes come by TCP */
 
-/* A message that is, at least in part, still in the peer's memory. On a DIRECT provider it stays there
- * until the app reads, unless Read chunks have to be put into it; otherwise it is fetched into
- * our own memory, in the order of arrival. */
+/* A message that is, at least in part, still in the peer's memory. On a DIRECT provider it
+ * stays there until the app reads, unless Read chunks have to be put into it; otherwise it is
+ * fetched into our own memory, in the order of arrival. */
 struct rr_pull {
 	bool used;
 	bool local;		/* into our own memory */
@@ -75,7 +78,8 @@ struct rr_pull {
 	uint32_t asked;		/* for which RDMA Reads are posted … */
 	uint32_t pending;	/* … and those that have not completed */
 	/* composed */
-	const uint8_t *recv;	/* the Payload stream is in a receive; NULL: at the front of buf */
+	/* the Payload stream is in a receive; NULL: at the front of buf */
+	const uint8_t *recv;
 	uint32_t stream;	/* bytes of it; 0 once it is where it belongs */
 	uint32_t nparts;
 	struct rr_range parts[RR_OP_MAX_PARTS]; /* where in the message segs belong */
@@ -114,10 +118,12 @@ struct rr_rx {
 	bool tcp;		/* and everything before it was read */
 	bool early;		/* what comes by TCP has yet to be read, and is in … */
 	struct rr_track before;
-	size_t most;		/* at a boundary: so many bytes are the next record's; 0 not looked at */
+	/* at a boundary: so many bytes are the next record's; 0 not looked at */
+	size_t most;
 	bool told;		/* the peer has crossed, after so many records: */
 	uint32_t until;
-	bool more;		/* behind a hatch: the app had yet to read bytes when the provider was lost */
+	/* behind a hatch: the app had yet to read bytes when the provider was lost */
+	bool more;
 	bool fin;		/* the anchor has ended … */
 	bool marked;		/* … and said after how many records */
 	uint64_t end;
@@ -128,8 +134,9 @@ struct rr_rx {
 
 #define RR_RING		65536u		/* power of two */
 
-/* On the way back to TCP, because a process of the family has it that cannot use the queue pair. The one
- * that can, the owner, receives what the peer still sends by RDMA into a ring, from which all read. */
+/* On the way back to TCP, because a process of the family has it that cannot use the queue
+ * pair. The one that can, the owner, receives what the peer still sends by RDMA into a ring,
+ * from which all read. */
 struct rr_handback {
 	int32_t owner;
 	int door;		/* where its children ask it; -1: it cannot */
@@ -161,7 +168,7 @@ struct rr_tables {
 
 /* One mapping. What an idle connection keeps is two pages of it, those with a *:
  *
- *   share* | queue pair*: head, tables || engine*: head, scratch, tables | struct rr_tables | ring
+ *   share* | queue pair*: head, tables || engine*: head, scratch, tables | rr_tables | ring
  *
  * Times in here are of rr_now_coarse(), unless they say otherwise. */
 struct rr_share {
@@ -170,7 +177,8 @@ struct rr_share {
 	struct rr_share *next;	/* during an offer: the same by the next provider */
 	bool called_back;	/* the peer goes back to TCP, and we are to */
 	_Atomic uint32_t procs;	/* processes that have the connection … */
-	_Atomic int32_t family[RR_FAMILY];	/* … and who they are: most end without closing */
+	/* … and who they are: most end without closing */
+	_Atomic int32_t family[RR_FAMILY];
 	_Atomic uint32_t hint;	/* for rr_conn_peek() */
 	bool dead;
 	bool reset;		/* the anchor was: there is nobody to write to */
@@ -180,30 +188,37 @@ struct rr_share {
 	uint8_t token[RR_TOKEN_LEN];
 	int far;		/* native: the other end of the app's TCP socket; else -1 */
 	bool relayed;		/* … which a relay uses */
-	struct sockaddr_in6 name[2];	/* of a request that nobody has accepted; see struct rr_conn */
-	struct sockaddr_in6 peer;	/* of the connecting side: whom it called; else zeroes */
+	/* of a request that nobody has accepted; see struct rr_conn */
+	struct sockaddr_in6 name[2];
+	/* of the connecting side: whom it called; else zeroes */
+	struct sockaddr_in6 peer;
 	struct rr_qp *qp;
 	struct rr_eng *eng;
 	struct rr_eng_params ep;
 	struct rr_stat_seg *seg;
 	struct rr_stat_conn *st;
 	struct rr_cap_ends ends;	/* its addresses */
-	_Atomic uint64_t active;	/* last message; rr_conn_spin() reads it without the lock */
+	/* last message; rr_conn_spin() reads it without the lock */
+	_Atomic uint64_t active;
 	struct rr_anchor_keep anchor;
-	rr_time keep_idle;	/* so long after it a native peer is asked whether it is there; 0 never */
+	/* so long after that a native peer is asked whether it is there; 0 never */
+	rr_time keep_idle;
 	rr_time probed;		/* when it last was … */
 	bool probing;		/* … without an answer yet */
 	bool delays;		/* a delivery may come later than its receive */
-	bool heard;		/* a message has come: what is spoken does not change any more */
+	/* a message has come: what is spoken does not change any more */
+	bool heard;
 	bool trimmed;
 	uint32_t index;		/* the connection's: its maker's, and each forked child's */
 	rr_time patience;	/* idle so long it is trimmed */
 	uint32_t warm;		/* pages counted in the process's warm memory */
-	rr_time cpu_told;	/* when the peer was last told where this end runs: once in a tick of the clock */
+	/* when the peer was last told where this end runs: once in a tick of the clock */
+	rr_time cpu_told;
 	/* spinning, learned (ready.c) */
 	_Atomic uint64_t spin;
 	_Atomic uint64_t spun;	/* in the wait that goes on */
-	_Atomic uint32_t peer_work;	/* as it stood at the wait's beginning, or when last looked at */
+	/* as it stood at the wait's beginning, or when last looked at */
+	_Atomic uint32_t peer_work;
 	_Atomic bool peer_slept;	/* … when we had sent what it is to answer */
 	_Atomic uint32_t moved;	/* large pieces, told to the peer */
 	uint32_t woke;		/* ns that wake-ups of this end take */
@@ -254,7 +269,8 @@ static inline void rr_hint_read(struct rr_share *sh)
 /* The app has just seen that there is nothing. */
 static inline void rr_hint_none(struct rr_share *sh)
 {
-	atomic_store_explicit(&sh->hint, sh->hint & (RR_HINT_LOST | RR_HINT_EARLY), memory_order_relaxed);
+	atomic_store_explicit(&sh->hint, sh->hint & (RR_HINT_LOST | RR_HINT_EARLY),
+			      memory_order_relaxed);
 }
 
 static inline uint32_t rr_handback_bytes(const struct rr_share *sh)
@@ -271,6 +287,7 @@ static inline bool rr_drv_direct(const struct rr_share *sh)
 /* share.c */
 struct rr_share *rr_share_new(const struct rr_prov_ops *ops, const struct rr_prov_params *p);
 void rr_share_free(struct rr_share *sh);
-void rr_share_unmap(struct rr_share *sh);	/* another process's: nothing in there is ours */
+/* another process's: nothing in there is ours */
+void rr_share_unmap(struct rr_share *sh);
 
 #endif

@@ -26,7 +26,8 @@ rr_time rr_spin_time(const struct rr_spin_in *in)
 	if (on_my_cpu(in) || in->crowded || in->spinners >= in->cpus)
 		return 0;
 	if (in->spun)
-		return in->at_work ? rr_min(in->worth, in->bound - rr_min(in->bound, in->spun)) : 0;
+		return in->at_work ? rr_min(in->worth, in->bound - rr_min(in->bound, in->spun))
+				   : 0;
 	if (is_asleep(in) && in->learned <= in->bound)
 		return 0;
 	return in->worth ? in->learned : 0;

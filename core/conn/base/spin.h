@@ -2,12 +2,12 @@
 #ifndef RR_CONN_SPIN_H
 #define RR_CONN_SPIN_H
 
-/* How long a waiting thread looks at memory before it sleeps: costs and observations in, nanoseconds
- * out. Pure. A spin is worth at most what it saves, a sleep and a wake-up, and only where it takes
- * nobody's CPU; when in doubt, sleep: that is what TCP does.
+/* How long a waiting thread looks at memory before it sleeps: costs and observations in,
+ * nanoseconds out. Pure. A spin is worth at most what it saves, a sleep and a wake-up, and only
+ * where it takes nobody's CPU; when in doubt, sleep: that is what TCP does.
  *
- * What is known of the peer is its own word. A lie makes its reader spin in vain, within bounds of
- * the reader's own, or sleep. */
+ * What is known of the peer is its own word. A lie makes its reader spin in vain, within bounds
+ * of the reader's own, or sleep. */
 
 #include "core/base/types.h"
 
@@ -36,9 +36,9 @@ struct rr_spin_in {
 /* How long to spin on; 0 sleep. */
 rr_time rr_spin_time(const struct rr_spin_in *in);
 
-/* How often to give way instead, because there is somebody who had better run on this CPU now: the
- * peer, or threads of this process that wait as the caller does, one after the other. It may bring
- * what is waited for without the price of a sleep and a wake-up. */
+/* How often to give way instead, because there is somebody who had better run on this CPU now:
+ * the peer, or threads of this process that wait as the caller does, one after the other. It
+ * may bring what is waited for without the price of a sleep and a wake-up. */
 uint32_t rr_spin_yields(const struct rr_spin_in *in);
 
 /* A wait that ended in a sleep. */

@@ -10,7 +10,8 @@
 #include "core/conn/conn.h"
 
 #define SEATS		64u
-#define LOST		(500 * RR_USEC)	/* from one look at the clock to the next: the CPU was another's */
+/* from one look at the clock to the next: the CPU was another's */
+#define LOST		(500 * RR_USEC)
 #define HOGGED	(2 * RR_MSEC)	/* … by somebody who has other things to do than RPC */
 #define NOBODY	RR_USEC			/* … and it was ours all the time */
 #define JUST	(40 * RR_MSEC)
@@ -101,7 +102,8 @@ static bool lasts(struct spell *p, rr_time now, rr_time most)
 {
 	rr_time length = atomic_load_explicit(&p->length, memory_order_relaxed);
 
-	return now < atomic_load_explicit(&p->began, memory_order_relaxed) + rr_min(length, most);
+	return now <
+	       atomic_load_explicit(&p->began, memory_order_relaxed) + rr_min(length, most);
 }
 
 /* --- one spin --- */

@@ -10,7 +10,8 @@
 static enum rr_conn_state shown_state(enum rr_conn_st st)
 {
 	switch (st) {
-	case RR_S_OFFERED: case RR_S_JOINING: case RR_S_ASKED: case RR_S_MEETING: return RR_CS_OFFERED;
+	case RR_S_OFFERED: case RR_S_JOINING: case RR_S_ASKED: case RR_S_MEETING:
+		return RR_CS_OFFERED;
 	case RR_S_ANSWERED: case RR_S_HEARD: case RR_S_SAID: return RR_CS_ANSWERED;
 	case RR_S_CARRIED: return RR_CS_CARRIED;
 	case RR_S_SWALLOW: case RR_S_TCP: case RR_S_WATCH: return RR_CS_TCP;
@@ -49,7 +50,8 @@ void rr_conn_become(struct rr_conn *c, enum rr_conn_st st, enum rr_reason why)
 	}
 	rr_report_adopt(c);
 	if (st == RR_S_CARRIED || carrier == RR_CARRIER_TCP || st == RR_S_REFUSED)
-		rr_report(c, st == RR_S_CARRIED && c->share->qp->native ? RR_CS_NATIVE : shown_state(st),
+		rr_report(c, st == RR_S_CARRIED && c->share->qp->native ? RR_CS_NATIVE :
+			  shown_state(st),
 			  carrier, why);
 	if (st == RR_S_CARRIED)
 		return rr_slab_carried(c);

@@ -32,16 +32,21 @@ enum rr_conn_st {
 struct rr_conn {
 	/* First what a wait looks at, of each connection in its array. */
 	_Atomic uint32_t state;		/* enum rr_conn_st; written under lock */
-	_Atomic uint32_t changed;	/* 0 or 1: not every machine exchanges bytes without a library */
-	_Atomic bool relayed;		/* used by a forked child: for the app it is the kernel's */
-	_Atomic int rest;		/* at rest (rr_conn_rest()): 1 + its wake_fd; 0 not; see rr_conn_hold() */
-	_Atomic uint32_t sleepers;	/* threads asleep for it (rr_conn_arm(), rr_conn_rest()) */
+	/* 0 or 1: not every machine exchanges bytes without a library */
+	_Atomic uint32_t changed;
+	/* used by a forked child: for the app it is the kernel's */
+	_Atomic bool relayed;
+	/* at rest (rr_conn_rest()): 1 + its wake_fd; 0 not; see rr_conn_hold() */
+	_Atomic int rest;
+	/* threads asleep for it (rr_conn_arm(), rr_conn_rest()) */
+	_Atomic uint32_t sleepers;
 	_Atomic uint32_t refs;		/* the caller's, and a relay's */
 	struct rr_lock lock;		/* until it is carried: then share->lock */
 	_Atomic bool relay;		/* a thread waits for that */
 	bool relay_asked;		/* the child has told it */
 	int anchor;			/* of a hand-back's thread */
-	_Atomic bool lingers;		/* the app has closed it, and a thread sees to what is under way … */
+	/* the app has closed it, and a thread sees to what is under way … */
+	_Atomic bool lingers;
 	void (*then)(struct rr_share *sh);	/* … and to this */
 	bool watched;			/* an epoll set keeps it armed */
 	bool server;
@@ -49,20 +54,23 @@ struct rr_conn {
 	uint8_t dialect;		/* enum rr_dialect that its rule wants */
 	int32_t owner;			/* pid that negotiates */
 	bool left;			/* this process has it no longer */
-	_Atomic int fd;			/* the number by which the app last used it; -1 it is gone */
+	/* the number by which the app last used it; -1 it is gone */
+	_Atomic int fd;
 	struct sockaddr_in6 peer;	/* client: as given to connect() (v4 or v6) */
 	socklen_t peer_len;
 	struct rr_share *share;
 	struct rr_listener *listener;	/* freed with it … */
 	uint32_t listener_size;
 	struct sockaddr_in6 name[2];	/* native: of the own end, and the peer's; v4 or v6 */
-	struct sockaddr_in6 end[2];	/* of any other the same, once the kernel was asked (ends.c) … */
+	/* of any other the same, once the kernel was asked (ends.c) … */
+	struct sockaddr_in6 end[2];
 	bool ends;			/* … when it was connected */
 	bool dial;			/* client, native */
 	bool dial_wait;			/* connect() waits, and goes on by TCP itself */
 	bool dial_told;			/* connect() has said that it is connected */
 	int dial_err;			/* why it failed, for SO_ERROR or connect() */
-	int kept;			/* an error of the kernel's, for the app's next call (ride.c) */
+	/* an error of the kernel's, for the app's next call (ride.c) */
+	int kept;
 	struct rr_stat_seg *seg;
 	struct rr_stat_conn *st;
 	/* the upgrade */
@@ -70,18 +78,21 @@ struct rr_conn {
 	rr_time deadline;
 	rr_time part_since;		/* server: half an offer is here since */
 	rr_time hold_until;		/* a verdict waits for other sleepers to wake */
-	uint8_t lack;			/* client: why a provider was not offered; enum rr_reason */
+	/* client: why a provider was not offered; enum rr_reason */
+	uint8_t lack;
 	_Atomic bool half;		/* server: in the list of half.c */
 	struct rr_conn *half_next, *half_prev;
 	bool lowat_set;			/* SO_RCVLOWAT is ours */
 	int lowat;			/* the app's SO_RCVLOWAT */
 	bool shut_rd, shut_wr;		/* the app's shutdown() during the upgrade */
 	uint64_t charged, ring;		/* bytes of this process's accounts; see budget.c */
-	uint32_t fork_round;		/* the last fork that counted it; see rr_conn_forked() */
+	/* the last fork that counted it; see rr_conn_forked() */
+	uint32_t fork_round;
 	bool skipping;			/* within an answer that is none */
 	/* riding along */
 	struct rr_track in, out;	/* in: also while an answer may come too late */
-	size_t most;			/* of the app's next record, at a boundary; 0 not looked at */
+	/* of the app's next record, at a boundary; 0 not looked at */
+	size_t most;
 	uint32_t asked_in, asked_out;	/* records when the offer went */
 	uint32_t prog;			/* of the first call … */
 	bool called;			/* … if that was seen */

@@ -8,7 +8,8 @@ static void over(struct rr_track *t, const uint8_t *p, size_t left)
 		size_t k;
 		enum rr_rm_what what = rr_rm_next(&t->rm, p, left, &k);
 
-		if (what == RR_RM_FRAGMENT && t->rm.last && !t->rm.left)	/* it ends the record, empty */
+		/* it ends the record, empty */
+		if (what == RR_RM_FRAGMENT && t->rm.last && !t->rm.left)
 			what = rr_rm_next(&t->rm, p, 0, &(size_t){ 0 });
 		t->records += what == RR_RM_RECORD;
 		p += k;
@@ -36,12 +37,14 @@ size_t rr_track_most(const struct rr_track *t, const uint8_t *head, size_t have)
 	return RR_RM_HDR + rr_rm_len(head);
 }
 
-int rr_track_cut(const struct iovec *iov, int n, size_t skip, size_t most, struct iovec *out, int max)
+int rr_track_cut(const struct iovec *iov, int n, size_t skip, size_t most, struct iovec *out,
+		 int max)
 {
 	int k = 0;
 
 	for (int i = 0; i < n && most && k < max; i++) {
-		size_t past = rr_min(iov[i].iov_len, skip), take = rr_min(iov[i].iov_len - past, most);
+		size_t past = rr_min(iov[i].iov_len, skip),
+		       take = rr_min(iov[i].iov_len - past, most);
 
 		skip -= past;
 		if (!take)

@@ -2,7 +2,8 @@
 #ifndef RR_TRACK_H
 #define RR_TRACK_H
 
-/* One direction of the app's TCP stream while we look on: where its records end, and how many there have been. */
+/* One direction of the app's TCP stream while we look on: where its records end, and how many
+ * there have been. */
 
 #include <sys/uio.h>
 
@@ -23,11 +24,13 @@ static inline bool rr_track_at_boundary(const struct rr_track *t)
 /* Moves past the first len bytes of iov[0..n). */
 void rr_track_over(struct rr_track *t, const struct iovec *iov, int n, size_t len);
 
-/* How many bytes may be read without going beyond the record's end, as far as that is known: head[0..have) are the next
- * ones, or have is 0. At least 1. */
+/* How many bytes may be read without going beyond the record's end, as far as that is known:
+ * head[0..have) are the next ones, or have is 0. At least 1. */
 size_t rr_track_most(const struct rr_track *t, const uint8_t *head, size_t have);
 
-/* The pieces of iov[0..n) from byte skip on, most bytes together and at most max of them: how many. */
-int rr_track_cut(const struct iovec *iov, int n, size_t skip, size_t most, struct iovec *out, int max);
+/* The pieces of iov[0..n) from byte skip on, most bytes together and at most max of them: how
+ * many. */
+int rr_track_cut(const struct iovec *iov, int n, size_t skip, size_t most, struct iovec *out,
+		 int max);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Chunk memory that is not in use: how much of it the process keeps, and giving it back to the system. */
+/* Chunk memory that is not in use: how much of it the process keeps, and giving it back to the
+ * system. */
 
 #include <stdatomic.h>
 
@@ -30,6 +31,7 @@ void rr_idle_warm(struct rr_share *sh)
 		return;
 	atomic_fetch_add_explicit(&warm, sh->pool.peak - sh->warm, memory_order_relaxed);
 	sh->warm = sh->pool.peak;
-	if (atomic_load_explicit(&warm, memory_order_relaxed) * RR_POOL_PAGE > rr_cp->warm_memory)
+	if (atomic_load_explicit(&warm, memory_order_relaxed) * RR_POOL_PAGE >
+	    rr_cp->warm_memory)
 		rr_idle_trim(sh);
 }

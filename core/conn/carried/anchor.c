@@ -23,8 +23,8 @@ static void was_reset(struct rr_share *sh, int err)
 		sh->err = err;
 }
 
-/* The same after the FIN, where recv() does not tell. Not after our own end mark, which may have been what
- * brought it about. */
+/* The same after the FIN, where recv() does not tell. Not after our own end mark, which may
+ * have been what brought it about. */
 static void look_for_error(struct rr_share *sh, int fd)
 {
 	socklen_t len = sizeof(int);
@@ -47,7 +47,8 @@ static bool take_mark(struct rr_share *sh, int fd)
 	if (n < 0) {
 		if (errno == EAGAIN || errno == EINTR)
 			return false;
-		/* The peer's end mark is bytes, and so brings one about where we neither read nor write. */
+		/* The peer's end mark is bytes, and so brings one about where we neither read
+		 * nor write. */
 		if (sh->rx.shut && sh->tx.shut)
 			sh->rx.fin = true;
 		else
@@ -55,7 +56,8 @@ static bool take_mark(struct rr_share *sh, int fd)
 		sh->rx.marked = false;
 		return false;
 	}
-	/* A hatch is posted before the first byte that goes by TCP; between two hosts it may arrive after it. */
+	/* A hatch is posted before the first byte that goes by TCP; between two hosts it may
+	 * arrive after it. */
 	rr_drv_progress(sh);
 	if (sh->rx.hatched)
 		return false;
@@ -77,8 +79,8 @@ static bool more_to_come(const struct rr_share *sh)
 	return sh->rx.fin && !rr_stream_is_over(sh);
 }
 
-/* Both ends of the peer: p is the anchor, and what tells that the provider's has gone. Threads may sleep for
- * the doorbells that go with that; it wakes them as well. */
+/* Both ends of the peer: p is the anchor, and what tells that the provider's has gone. Threads
+ * may sleep for the doorbells that go with that; it wakes them as well. */
 static bool look(struct rr_share *sh, struct pollfd p[2])
 {
 	bool any = rr_os->poll(p, 2, 0) > 0;
@@ -88,8 +90,8 @@ static bool look(struct rr_share *sh, struct pollfd p[2])
 	return any && p[0].revents;
 }
 
-/* The provider's end is gone, and so far the anchor has not said that the connection is over. Who closes has said
- * that it ends, and may take its time with the FIN. */
+/* The provider's end is gone, and so far the anchor has not said that the connection is over.
+ * Who closes has said that it ends, and may take its time with the FIN. */
 static void outlived(struct rr_share *sh, int fd, rr_time now)
 {
 	if (!sh->prov_lost || sh->rx.fin || sh->rx.marked || !rr_prov_matters(sh) ||
@@ -99,7 +101,8 @@ static void outlived(struct rr_share *sh, int fd, rr_time now)
 	rr_anchor_break(fd);
 }
 
-/* Behind the hatch bits are of the app's stream: as long as it has bytes to read, a FIN may be on its way. */
+/* Behind the hatch bits are of the app's stream: as long as it has bytes to read, a FIN may be
+ * on its way. */
 static void look_behind(struct rr_share *sh, unsigned bits, rr_time now)
 {
 	if (!sh->prov_lost || !bits)
@@ -111,7 +114,8 @@ static void look_behind(struct rr_share *sh, unsigned bits, rr_time now)
 
 void rr_anchor_check(struct rr_share *sh, int fd, rr_time now)
 {
-	struct pollfd p[2] = { { fd, POLLIN | POLLRDHUP, 0 }, { sh->qp->wake_fd, POLLRDHUP, 0 } };
+	struct pollfd p[2] = { { fd, POLLIN | POLLRDHUP, 0 },
+			       { sh->qp->wake_fd, POLLRDHUP, 0 } };
 
 	sh->rx.checked = now;
 	sh->rx.since = 0;
@@ -131,14 +135,17 @@ void rr_anchor_check(struct rr_share *sh, int fd, rr_time now)
 	if (sh->rx.hatched)
 		look_behind(sh, (unsigned short)p[0].revents, now);
 	outlived(sh, fd, now);
-	/* The peer said how many records there were, or had sent some, and is gone without them. */
-	if (sh->prov_lost && (sh->rx.hatch_due || (sh->rx.marked && sh->rx.records < sh->rx.end)))
+	/* The peer said how many records there were, or had sent some, and is gone without
+	 * them. */
+	if (sh->prov_lost &&
+	    (sh->rx.hatch_due || (sh->rx.marked && sh->rx.records < sh->rx.end)))
 		rr_drv_fail(sh, ECONNRESET, RR_R_PEER_DIED);
 	if (sh->rx.fin)
 		rr_hint(sh, RR_HINT_IN);
 }
 
-/* Has the peer look at its anchor. If there is no room for that, it looks when it has read so many messages. */
+/* Has the peer look at its anchor. If there is no room for that, it looks when it has read so
+ * many messages. */
 void rr_anchor_note(struct rr_share *sh)
 {
 	if (sh->prov_lost || sh->dead)

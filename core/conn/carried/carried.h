@@ -4,25 +4,25 @@
 
 /* A carried connection: two streams over messages, and the loop between engine and provider.
  *
- *   hold.c     its lock                                  fate.c     how it is lost
- *   stream.c   record stream <-> messages                driver.c   engine <-> provider
- *   inbox.c    what has arrived                          outroom.c  room for what is written
- *   pull.c     messages in the peer's memory             expose.c   our memory that the peer uses
- *   ready.c    readiness, arming                         wait.c     spinning, and what is learned
- *   rest.c     armed across waits                        tell.c     what the peer is told of us
- *   hatch.c    back to TCP at a record boundary          cross.c    not crossed from TCP yet
- *   anchor.c   end mark, FIN, loss                       keepalive.c a peer that does not answer
- *   settle.c   what is under way at the end              tap.c      what a capture sees */
+ *   hold.c       its lock                         fate.c       how it is lost
+ *   stream.c     record stream <-> messages       driver.c     engine <-> provider
+ *   inbox.c      what has arrived                 outroom.c    room for what is written
+ *   pull.c       messages in the peer's memory    expose.c     our memory that the peer uses
+ *   ready.c      readiness, arming                wait.c       spinning, and what is learned
+ *   rest.c       armed across waits               tell.c       what the peer is told of us
+ *   hatch.c      back to TCP                      cross.c      not crossed from TCP yet
+ *   anchor.c     end mark, FIN, loss              keepalive.c  silent peers
+ *   settle.c     what is under way at the end     tap.c        what a capture sees */
 
 #include "core/conn/base/base.h"
 
 /* hold.c */
-/* Takes the lock that goes with the state: the state, with *l held; or without it -EDEADLK, or -EBUSY: another
- * process of the family has it and does not go on. Nothing is known then, and nothing to be waited for.
- * Whoever does so ends the connection's rest: it may be changed. */
+/* Takes the lock that goes with the state: the state, with *l held; or without it -EDEADLK, or
+ * -EBUSY: another process of the family has it and does not go on. Nothing is known then, and
+ * nothing to be waited for. Whoever does so ends the connection's rest: it may be changed. */
 int rr_conn_hold(struct rr_conn *c, struct rr_lock **l);
-/* Its lock, wherever the process that had it has died: then it is lost. Not one that this thread has. Waits for
- * one that does not go on: for threads of ours. */
+/* Its lock, wherever the process that had it has died: then it is lost. Not one that this
+ * thread has. Waits for one that does not go on: for threads of ours. */
 void rr_share_hold(struct rr_share *sh);
 
 /* rest.c; under its lock. Is the wake-up fd all that can tell of news for a reader, and nothing
@@ -32,16 +32,20 @@ bool rr_rest_may(const struct rr_share *sh);
 void rr_rest_begin(struct rr_conn *c, unsigned want);
 /* The rest is over. */
 void rr_rest_end(struct rr_conn *c);
-/* The app has done something itself that those of its threads which sleep on the wake-up fd alone have to see. */
+/* The app has done something itself that those of its threads which sleep on the wake-up fd
+ * alone have to see. */
 void rr_rest_rouse(struct rr_conn *c);
 
-/* The short entrance: of a connection that is carried, by the number that it was last used by, and that no relay serves.
- * Its share, with the lock held; NULL: rr_conn_enter() has to look. */
+/* The short entrance: of a connection that is carried, by the number that it was last used by,
+ * and that no relay serves. Its share, with the lock held; NULL: rr_conn_enter() has to
+ * look. */
 static inline struct rr_share *rr_conn_enter_carried(struct rr_conn *c, int fd)
 {
-	if (rr_conn_st(c) != RR_S_CARRIED || fd != atomic_load_explicit(&c->fd, memory_order_relaxed) ||
+	if (rr_conn_st(c) != RR_S_CARRIED ||
+	    fd != atomic_load_explicit(&c->fd, memory_order_relaxed) ||
 	    atomic_load_explicit(&c->relay, memory_order_relaxed) ||
-	    atomic_load_explicit(&c->relayed, memory_order_relaxed) || rr_lock_try(&c->share->lock))
+	    atomic_load_explicit(&c->relayed, memory_order_relaxed) ||
+	    rr_lock_try(&c->share->lock))
 		return NULL;
 	if (likely(rr_conn_st(c) == RR_S_CARRIED)) {
 		if (unlikely(atomic_load_explicit(&c->rest, memory_order_relaxed)))
@@ -56,8 +60,10 @@ static inline struct rr_share *rr_conn_enter_carried(struct rr_conn *c, int fd)
 void rr_cross_begin(struct rr_share *sh, const struct rr_conn *c);
 #define RR_CROSSED	(-65538)	/* this direction goes by RDMA: go on there */
 ssize_t rr_cross_send(struct rr_share *sh, int fd, const struct iovec *iov, int n, int flags);
-ssize_t rr_cross_recv(struct rr_share *sh, int fd, const struct iovec *iov, int n, int flags, size_t *done);
-unsigned rr_cross_in_bits(struct rr_share *sh, int fd, int lowat);	/* lowat: the app's SO_RCVLOWAT */
+ssize_t rr_cross_recv(struct rr_share *sh, int fd, const struct iovec *iov, int n, int flags,
+		      size_t *done);
+/* lowat: the app's SO_RCVLOWAT */
+unsigned rr_cross_in_bits(struct rr_share *sh, int fd, int lowat);
 int rr_cross_inq(struct rr_share *sh, int fd);
 void rr_cross_check(struct rr_share *sh, int fd, rr_time now);
 /* Has TCP an error? Then it is the connection's, for its app's next call: who writes by RDMA
@@ -74,10 +80,12 @@ int rr_cross_now(struct rr_share *sh);
 /* May it stay TCP for good, the peer being none the wiser? Then it is. */
 bool rr_cross_never(struct rr_share *sh);
 
-/* ready.c; under the lock. As rr_conn_poll(), rr_conn_arm() (thread) or rr_conn_watch(), and rr_conn_fds(). */
+/* ready.c; under the lock. As rr_conn_poll(), rr_conn_arm() (thread) or rr_conn_watch(), and
+ * rr_conn_fds(). */
 unsigned rr_ready_poll(struct rr_conn *c, int fd, unsigned want);
 int rr_ready_arm(struct rr_conn *c, int fd, unsigned want, bool thread);
-int rr_ready_fds(struct rr_share *sh, int fd, unsigned want, struct pollfd out[2], rr_time *until);
+int rr_ready_fds(struct rr_share *sh, int fd, unsigned want, struct pollfd out[2],
+		 rr_time *until);
 /* The doorbell rings no more. */
 void rr_ready_drain(struct rr_share *sh);
 
@@ -104,12 +112,14 @@ static inline uint64_t rr_drv_cookie(uint32_t kind, uint32_t which)
 /* pull.c */
 void rr_pull_begin(struct rr_share *sh, const struct rr_op *op, rr_time now);
 /* recv: the bytes of op's receive, if that is where its stream is. */
-void rr_pull_compose(struct rr_share *sh, const struct rr_op *op, const uint8_t *recv, rr_time now);
+void rr_pull_compose(struct rr_share *sh, const struct rr_op *op, const uint8_t *recv,
+		     rr_time now);
 void rr_pull_deliver(struct rr_share *sh, uint32_t id, struct rr_rx_ent *e, rr_time now);
 void rr_pull_drop(struct rr_share *sh, uint32_t id);
 void rr_pull_read(struct rr_share *sh, uint32_t pull, int status, rr_time now);
 void rr_pull_again(struct rr_share *sh, rr_time now);
-int rr_drv_read_pull(struct rr_share *sh, const struct rr_pull *p, uint32_t off, void *dst, uint32_t len);
+int rr_drv_read_pull(struct rr_share *sh, const struct rr_pull *p, uint32_t off, void *dst,
+		     uint32_t len);
 /* It has been read where it lies, or -errno. */
 void rr_pull_done(struct rr_share *sh, uint32_t pull, int status, rr_time now);
 
@@ -140,8 +150,8 @@ void rr_expose_all_fenced(struct rr_share *sh, rr_time now);
 void rr_expose_drop(struct rr_share *sh, uint32_t buf);
 /* Has the peer read all of it? */
 bool rr_expose_consumed(struct rr_share *sh, const struct rr_buf *b);
-/* When to look whether the peer has ended its access to what is being taken back, if nothing tells
- * us; RR_TIME_NEVER. */
+/* When to look whether the peer has ended its access to what is being taken back, if nothing
+ * tells us; RR_TIME_NEVER. */
 rr_time rr_drv_fence_due(const struct rr_share *sh);
 
 /* driver.c */
@@ -149,7 +159,8 @@ struct rr_app_iov {		/* RR_BUF_APP: */
 	struct iovec *iov;	/* the first of them is for the transport header … */
 	int n;			/* … and the others are the message */
 };
-/* Carries out what the engine wants. True: there was something; whoever calls this makes sure of a kick(). */
+/* Carries out what the engine wants. True: there was something; whoever calls this makes sure
+ * of a kick(). */
 bool rr_drv_run(struct rr_share *sh, rr_time now);
 /* The same when it has just taken a message whose buffer is RR_BUF_APP. */
 void rr_drv_run_app(struct rr_share *sh, const struct rr_app_iov *app, rr_time now);
@@ -192,8 +203,8 @@ static inline bool rr_tx_carried(const struct rr_share *sh)
 {
 	return !sh->tx.tcp && !sh->tx.early && !sh->tx.shut && !sh->dead;
 }
-/* Behind the peer's hatch the anchor is the app's, but the provider has to live while our own direction is not TCP, or
- * something that stands before the hatch is to come. */
+/* Behind the peer's hatch the anchor is the app's, but the provider has to live while our own
+ * direction is not TCP, or something that stands before the hatch is to come. */
 static inline bool rr_prov_matters(const struct rr_share *sh)
 {
 	return !sh->rx.hatched || sh->rx.hatch_due || rr_tx_carried(sh);
@@ -207,8 +218,8 @@ bool rr_stream_next_is_tcp(struct rr_share *sh);
 /* The peer's other direction crosses, as it says by RR_IMM_CROSS. */
 void rr_cross_told(struct rr_share *sh, uint32_t imm);
 
-/* settle.c: has the peer memory of ours to read, calls or replies? Under its lock. And what waits for that: at close,
- * under its lock; and at exit. */
+/* settle.c: has the peer memory of ours to read, calls or replies? Under its lock. And what
+ * waits for that: at close, under its lock; and at exit. */
 bool rr_conn_unread(struct rr_share *sh);
 /* then(): under its lock, now or when it has settled. May be NULL. */
 void rr_conn_settle(struct rr_conn *c, void (*then)(struct rr_share *sh));
@@ -216,12 +227,12 @@ void rr_conn_settle_until(struct rr_share *sh, rr_time end);
 #define RR_SETTLE_MOST	(2 * RR_SEC)
 
 /* hatch.c */
-/* 0 open; -EAGAIN not now, nothing has changed; -ECONNRESET the connection is over: with a peer that has
- * no hatch for the reason that would have opened it. */
+/* 0 open; -EAGAIN not now, nothing has changed; -ECONNRESET the connection is over: with a peer
+ * that has no hatch for the reason that would have opened it. */
 int rr_hatch_open(struct rr_share *sh, enum rr_reason why);
 int rr_hatch_flush(struct rr_share *sh, int fd);
-/* The peer has asked for it, or gone back itself where one process has it: opens it, where that can be. Before
- * a record is begun, and when nothing is. */
+/* The peer has asked for it, or gone back itself where one process has it: opens it, where that
+ * can be. Before a record is begun, and when nothing is. */
 void rr_hatch_answer(struct rr_share *sh);
 
 /* anchor.c */
@@ -229,8 +240,8 @@ void rr_anchor_check(struct rr_share *sh, int fd, rr_time now);
 bool rr_anchor_mark(struct rr_share *sh, int fd);
 void rr_anchor_note(struct rr_share *sh);
 
-/* keepalive.c; under its lock. Carried from now on, by the anchor fd; its bytes may be TCP's again; does the app have
- * another value of this option than the kernel says? */
+/* keepalive.c; under its lock. Carried from now on, by the anchor fd; its bytes may be TCP's
+ * again; does the app have another value of this option than the kernel says? */
 void rr_keep_anchor(struct rr_share *sh, int fd);
 void rr_keep_leave(struct rr_share *sh, int fd);
 bool rr_keep_hides(const struct rr_share *sh, int level, int name, int *val);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Carried, but not crossed yet: calls go on by TCP, each direction until it crosses, which is at the end of a record. Its first
- * message by RDMA says how many records have gone by TCP before it; who receives it delivers those, and then what comes by RDMA.
- * Nothing is said in the TCP stream, and calls may be outstanding meanwhile. The connecting side crosses first.
+/* Carried, but not crossed yet: calls go on by TCP, each direction until it crosses, which is
+ * at the end of a record. Its first message by RDMA says how many records have gone by TCP
+ * before it; who receives it delivers those, and then what comes by RDMA. Nothing is said in
+ * the TCP stream, and calls may be outstanding meanwhile. The connecting side crosses first.
  *
- * A direction that has not crossed is TCP's in all: how it ends, and what is an error. Under the connection's lock. */
+ * A direction that has not crossed is TCP's in all: how it ends, and what is an error. Under
+ * the connection's lock. */
 
 #include <errno.h>
 #include <string.h>
@@ -29,22 +31,25 @@ void rr_cross_begin(struct rr_share *sh, const struct rr_conn *c)
 static void rx_is_over(struct rr_share *sh)
 {
 	sh->rx.early = false;
-	atomic_store_explicit(&sh->hint, (sh->hint & ~(uint32_t)RR_HINT_EARLY) | RR_HINT_IN, memory_order_relaxed);
+	atomic_store_explicit(&sh->hint, (sh->hint & ~(uint32_t)RR_HINT_EARLY) | RR_HINT_IN,
+			      memory_order_relaxed);
 }
 
 bool rr_cross_never(struct rr_share *sh)
 {
-	if (!sh->tx.early || !sh->rx.early || sh->rx.told || !(sh->prov_lost || sh->ep.connector))
+	if (!sh->tx.early || !sh->rx.early || sh->rx.told ||
+	    !(sh->prov_lost || sh->ep.connector))
 		return false;
 	sh->tx.early = false;
 	sh->tx.tcp = true;
 	rx_is_over(sh);
 	sh->rx.hatched = sh->rx.tcp = true;
-	rr_report_share(sh, RR_CS_DRAINING, sh->prov_lost ? RR_R_PEER_CHOSE_TCP : RR_R_KERNEL_ONLY);
+	rr_report_share(sh, RR_CS_DRAINING,
+			sh->prov_lost ? RR_R_PEER_CHOSE_TCP : RR_R_KERNEL_ONLY);
 	return true;
 }
 
-/* --- outbound ------------------------------------------------------------------------------- */
+/* --- outbound ----------------------------------------------------------------------------- */
 
 int rr_cross_now(struct rr_share *sh)
 {
@@ -72,7 +77,8 @@ static bool crosses(struct rr_share *sh, int fd, const struct iovec *iov, int n)
 	if (!rr_track_at_boundary(&sh->tx.before) || sh->prov_lost || sh->tx.shut ||
 	    !(sh->ep.connector || sh->rx.told) || !rr_eng_writable(sh->eng))
 		return false;
-	if (rr_iov_copy_out(mark, sizeof(mark), iov, n, 0) < sizeof(mark) || rr_rm_len(mark) > sh->ep.max_msg)
+	if (rr_iov_copy_out(mark, sizeof(mark), iov, n, 0) < sizeof(mark) ||
+	    rr_rm_len(mark) > sh->ep.max_msg)
 		return false;
 	/* Of a peer that is gone the kernel has more to say. */
 	return !(rr_anchor_poll(fd, 0) & (POLLERR | POLLHUP)) && rr_cross_now(sh) == 0;
@@ -95,7 +101,7 @@ ssize_t rr_cross_send(struct rr_share *sh, int fd, const struct iovec *iov, int 
 	return rc;
 }
 
-/* --- inbound -------------------------------------------------------------------------------- */
+/* --- inbound ------------------------------------------------------------------------------ */
 
 static bool is_over(struct rr_share *sh)
 {
@@ -107,14 +113,15 @@ static bool is_over(struct rr_share *sh)
 	return true;
 }
 
-/* The next bytes on the anchor, where a record begins: are they the end mark of who has crossed? That says so by RDMA before;
- * between two hosts it may arrive after. */
+/* The next bytes on the anchor, where a record begins: are they the end mark of who has
+ * crossed? That says so by RDMA before; between two hosts it may arrive after. */
 static bool is_mark(const struct rr_share *sh, const uint8_t *p, size_t n)
 {
 	return memcmp(p, sh->token, rr_min(n, (size_t)RR_TOKEN_LEN)) == 0;
 }
 
-/* 0: by TCP, at most rx->most bytes; 1 all of that was read; -EAGAIN nothing is there; another -errno, of the kernel's, once. */
+/* 0: by TCP, at most rx->most bytes; 1 all of that was read; -EAGAIN nothing is there; another
+ * -errno, of the kernel's, once. */
 static int next(struct rr_share *sh, int fd)
 {
 	struct rr_rx *rx = &sh->rx;
@@ -186,8 +193,10 @@ static ssize_t ended(struct rr_share *sh, int fd, ssize_t rc)
 	return sh->err && sh->err != EPIPE ? -rr_stream_error(sh) : rc;
 }
 
-/* As much as is there by TCP. *done: so many bytes; behind them, if it says so, come those by RDMA. */
-ssize_t rr_cross_recv(struct rr_share *sh, int fd, const struct iovec *iov, int n, int flags, size_t *done)
+/* As much as is there by TCP. *done: so many bytes; behind them, if it says so, come those by
+ * RDMA. */
+ssize_t rr_cross_recv(struct rr_share *sh, int fd, const struct iovec *iov, int n, int flags,
+		      size_t *done)
 {
 	size_t total = rr_iov_total(iov, n), asked;
 	ssize_t got;
@@ -205,7 +214,9 @@ ssize_t rr_cross_recv(struct rr_share *sh, int fd, const struct iovec *iov, int 
 			return got < 0 || !rr_ride_queued(fd) ? ended(sh, fd, got) : 0;
 		}
 		if (flags & MSG_PEEK) {
-			got = rr_ride_kernel_recv(fd, iov, n, 0, rr_max(apps_bytes(sh, fd), (size_t)1), MSG_PEEK);
+			got = rr_ride_kernel_recv(fd, iov, n, 0,
+						  rr_max(apps_bytes(sh, fd), (size_t)1),
+						  MSG_PEEK);
 			*done = got > 0 ? (size_t)got : 0;
 			return got > 0 ? (sh->rx.told ? RR_CROSSED : got) : ended(sh, fd, got);
 		}
@@ -231,7 +242,8 @@ unsigned rr_cross_in_bits(struct rr_share *sh, int fd, int lowat)
 	if (rc == 1)
 		return 0;	/* the caller looks again */
 	got = rr_anchor_poll(fd, RR_IN_BITS | POLLRDHUP | POLLPRI);
-	if (unlikely(lowat > 1) && sh->rx.told && (n = apps_bytes(sh, fd)) && n + sh->rx.bytes >= (size_t)lowat)
+	if (unlikely(lowat > 1) && sh->rx.told && (n = apps_bytes(sh, fd)) &&
+	    n + sh->rx.bytes >= (size_t)lowat)
 		got |= RR_IN_BITS;
 	if (rc < 0 && !(got & (POLLRDHUP | POLLHUP | POLLERR)))
 		got &= ~(unsigned)RR_IN_BITS;
@@ -248,7 +260,7 @@ int rr_cross_inq(struct rr_share *sh, int fd)
 	return (int)rr_min(sh->rx.told ? n + sh->rx.bytes : n, (size_t)INT32_MAX);
 }
 
-/* --- loss ------------------------------------------------------------------------------------ */
+/* --- loss --------------------------------------------------------------------------------- */
 
 void rr_cross_error(struct rr_share *sh, int fd)
 {
@@ -263,11 +275,13 @@ void rr_cross_error(struct rr_share *sh, int fd)
 		sh->err = err;
 }
 
-/* Is the provider's end gone? Then what has not crossed never will: TCP says what has become of the peer. Who has crossed, and sees
- * neither bytes nor an end there for a while, has lost it. */
+/* Is the provider's end gone? Then what has not crossed never will: TCP says what has become of
+ * the peer. Who has crossed, and sees neither bytes nor an end there for a while, has lost
+ * it. */
 void rr_cross_check(struct rr_share *sh, int fd, rr_time now)
 {
-	struct pollfd p[2] = { { fd, POLLIN | POLLRDHUP, 0 }, { sh->qp->wake_fd, POLLRDHUP, 0 } };
+	struct pollfd p[2] = { { fd, POLLIN | POLLRDHUP, 0 },
+			       { sh->qp->wake_fd, POLLRDHUP, 0 } };
 	bool any;
 
 	if (sh->dead)

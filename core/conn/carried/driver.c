@@ -14,7 +14,8 @@
 #define STALE_PULL	(100 * RR_MSEC)	/* an unread reliable reply is pulled after this */
 
 /* A call's own bytes, a Write chunk, a Reply chunk. */
-_Static_assert(3 * RR_BUF_EXTS <= RR_PROV_PIECES, "a provider has room for them before their post");
+_Static_assert(3 * RR_BUF_EXTS <= RR_PROV_PIECES,
+	       "a provider has room for them before their post");
 
 /* The payload of buf[off..off+len) as iovecs; how many. */
 static int buf_iov(struct rr_share *sh, uint32_t buf, size_t off, size_t len, struct iovec *iov)
@@ -35,7 +36,8 @@ static int buf_iov(struct rr_share *sh, uint32_t buf, size_t off, size_t len, st
 
 static const uint8_t zeroes[RR_PAD_MAX];	/* padding */
 
-static void post_send(struct rr_share *sh, const struct rr_op *op, const struct iovec *iov, int n, rr_time now)
+static void post_send(struct rr_share *sh, const struct rr_op *op, const struct iovec *iov,
+		      int n, rr_time now)
 {
 	uint64_t cookie = op->id ? rr_drv_cookie(RR_FOR_ENGINE, op->id) : 0;
 	int rc;
@@ -51,7 +53,8 @@ static void post_send(struct rr_share *sh, const struct rr_op *op, const struct 
 }
 
 /* A message that lies in the app's memory. */
-static void send_app(struct rr_share *sh, const struct rr_op *op, const struct rr_app_iov *app, rr_time now)
+static void send_app(struct rr_share *sh, const struct rr_op *op, const struct rr_app_iov *app,
+		     rr_time now)
 {
 	assert(app->iov);	/* it is sent within the call that brought it */
 	app->iov[0] = (struct iovec){ (void *)op->hdr, op->hdr_len };
@@ -95,6 +98,7 @@ void rr_drv_reclaim(struct rr_share *sh)
 /* RDMA Write of a buffer into the peer's segments, piece by piece where either side breaks. */
 static void op_write(struct rr_share *sh, const struct rr_op *op, rr_time now)
 {
+	uint64_t done = rr_drv_cookie(RR_FOR_ENGINE, op->id);
 	size_t off = op->off, left = op->len;
 	int rc = 1;
 
@@ -109,7 +113,7 @@ static void op_write(struct rr_share *sh, const struct rr_op *op, rr_time now)
 
 			/* On one queue pair the last to be done is the last that was posted. */
 			rc = sh->qp->ops->write(sh->qp, p, take, &op->segs[i], in_seg,
-						left == take ? rr_drv_cookie(RR_FOR_ENGINE, op->id) : 0);
+						left == take ? done : 0);
 			in_seg += take;
 			off += take;
 			left -= take;
@@ -223,8 +227,8 @@ static void op_fail(struct rr_share *sh, const struct rr_op *op)
 	rr_drv_fail(sh, ECONNRESET, why[op->why]);
 }
 
-/* The bytes of a receive. On a DIRECT provider nothing delays a delivery but a message that waits for memory, or for
- * a fence: mostly it is the receive that is being judged. */
+/* The bytes of a receive. On a DIRECT provider nothing delays a delivery but a message that
+ * waits for memory, or for a fence: mostly it is the receive that is being judged. */
 static const uint8_t *recv_of(const struct rr_share *sh, uint32_t token, const struct rr_wc *wc)
 {
 	if (likely(wc && wc->cookie == token))
@@ -315,7 +319,9 @@ bool rr_drv_send_plain(struct rr_share *sh, const struct rr_eng_out *out,
 		       const struct rr_app_iov *app, rr_time now)
 {
 	uint8_t hdr[RR_ENG_PLAIN_HDR];
-	struct rr_op op = { .buf = RR_BUF_APP, .len = out->len, .hdr = hdr, .hdr_len = sizeof(hdr) };
+	struct rr_op op = {
+		.buf = RR_BUF_APP, .len = out->len, .hdr = hdr, .hdr_len = sizeof(hdr)
+	};
 
 	if (!rr_eng_send_plain(sh->eng, out, now, hdr))
 		return false;
@@ -326,7 +332,9 @@ bool rr_drv_send_plain(struct rr_share *sh, const struct rr_eng_out *out,
 /* Is it a plain message, and so the app's at once? */
 static bool received_plain(struct rr_share *sh, const struct rr_wc *wc, rr_time now)
 {
-	struct rr_rx_ent e = { .from = RR_FROM_RECV, .since = now, .ref = (uint32_t)wc->cookie };
+	struct rr_rx_ent e = {
+		.from = RR_FROM_RECV, .since = now, .ref = (uint32_t)wc->cookie
+	};
 	struct rr_rpc rpc;
 
 	if (wc->has_imm || wc->has_inv ||
@@ -366,12 +374,13 @@ static void received(struct rr_share *sh, const struct rr_wc *wc, rr_time now)
 	if ((wc->imm & 0xffff0000u) == RR_IMM_CROSS)
 		rr_cross_told(sh, wc->imm);
 	/* Behind the hatch an app sleeps in the kernel, where it would not hear RR_IMM_BACK. */
-	sh->called_back |= wc->imm == RR_IMM_BACK || (wc->imm == RR_IMM_HATCH && !rr_conn_shareable(sh));
+	sh->called_back |= wc->imm == RR_IMM_BACK ||
+			   (wc->imm == RR_IMM_HATCH && !rr_conn_shareable(sh));
 	sh->qp->ops->repost(sh->qp, wc->cookie);
 }
 
-/* A work request has ended. What went to a peer that is gone went nowhere; what was to come from it
- * does not come any more. */
+/* A work request has ended. What went to a peer that is gone went nowhere; what was to come
+ * from it does not come any more. */
 static void completed(struct rr_share *sh, const struct rr_wc *wc, rr_time now)
 {
 	uint32_t which = (uint32_t)wc->cookie;
@@ -413,8 +422,8 @@ static bool rx_room(const struct rr_share *sh)
 	return sh->rx.tail - sh->rx.head + RR_POLL_BATCH < RR_RX_ENTS;
 }
 
-/* Messages wait for memory to be fetched into. Calls that the peer has read may be all that holds
- * the memory, and the peer may not answer them before its own message has got through. */
+/* Messages wait for memory to be fetched into. Calls that the peer has read may be all that
+ * holds the memory, and the peer may not answer them before its own message has got through. */
 static RR_NOINLINE void pull_short(struct rr_share *sh, rr_time now)
 {
 	uint32_t used;
@@ -447,8 +456,8 @@ static void take_in(struct rr_share *sh, const struct rr_wc *wc, int n, rr_time 
 		rr_drv_run(sh, now);
 }
 
-/* No more than may have been there when it began: a peer that goes on sending what nothing becomes of keeps
- * nobody in here, and its next messages are found by who is about to sleep. */
+/* No more than may have been there when it began: a peer that goes on sending what nothing
+ * becomes of keeps nobody in here, and its next messages are found by who is about to sleep. */
 rr_time rr_drv_progress(struct rr_share *sh)
 {
 	uint32_t rounds = 1 + sh->qp->recvs / RR_POLL_BATCH;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Our memory that the peer may read or write: giving it the keys, and taking them back. Under the connection's lock. */
+/* Our memory that the peer may read or write: giving it the keys, and taking them back. Under
+ * the connection's lock. */
 
 #include <errno.h>
 
@@ -35,7 +36,8 @@ static bool unexpose(struct rr_share *sh, uint32_t buf)
 	struct rr_buf *b = &sh->pool.buf[buf];
 
 	for (uint32_t i = 0; i < b->nkeys; i++) {
-		int rc = sh->qp->ops->invalidate(sh->qp, b->key[i], rr_drv_cookie(RR_FOR_FENCE, buf));
+		int rc = sh->qp->ops->invalidate(sh->qp, b->key[i],
+						 rr_drv_cookie(RR_FOR_FENCE, buf));
 
 		if (unlikely(rc == 0))
 			fence_begins(sh, b);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How a carried connection is lost: it fails, or the provider's peer is gone. Under its lock. */
+/* How a carried connection is lost: it fails, or the provider's peer is gone. Under its
+ * lock. */
 
 #include <errno.h>
 
@@ -15,8 +16,8 @@ static int number(const struct rr_share *sh)
 	return atomic_load_explicit(&sh->st->fd, memory_order_relaxed);
 }
 
-/* The peer must not have to wait for our app to notice: some never close what has failed (ntirpc, with calls
- * under way). */
+/* The peer must not have to wait for our app to notice: some never close what has failed
+ * (ntirpc, with calls under way). */
 void rr_drv_fail(struct rr_share *sh, int err, enum rr_reason why)
 {
 	if (sh->dead)
@@ -36,7 +37,8 @@ void rr_drv_remember(const struct rr_share *sh, enum rr_reason why)
 		rr_cache_add(&sh->peer, why, rr_now() + 10 * rr_cp->negative_time);
 }
 
-/* It says so by disconnecting, as TCP by its FIN. (A relay, when it has passed on what came before that.) */
+/* It says so by disconnecting, as TCP by its FIN. (A relay, when it has passed on what came
+ * before that.) */
 static void end_native(struct rr_share *sh)
 {
 	if (!sh->qp->native)

@@ -11,8 +11,8 @@
 #include "core/conn/base/who.h"
 #include "core/conn/carried/carried.h"
 
-/* Opens it. What was collected of the current record goes out first, as one fragment that is not
- * the last; then, if the app is within a fragment, a header for the rest of it. */
+/* Opens it. What was collected of the current record goes out first, as one fragment that is
+ * not the last; then, if the app is within a fragment, a header for the rest of it. */
 int rr_hatch_open(struct rr_share *sh, enum rr_reason why)
 {
 	struct rr_tx *tx = &sh->tx;
@@ -101,7 +101,7 @@ void rr_hatch_answer(struct rr_share *sh)
 {
 	if (likely(!sh->called_back))
 		return;
-	if (!(sh->ep.caps & RR_CAP_HATCH) || sh->tx.tcp || sh->tx.shut || sh->dead || sh->prov_lost ||
-	    rr_hatch_open(sh, RR_R_HATCH) != -EAGAIN)
+	if (!(sh->ep.caps & RR_CAP_HATCH) || sh->tx.tcp || sh->tx.shut || sh->dead ||
+	    sh->prov_lost || rr_hatch_open(sh, RR_R_HATCH) != -EAGAIN)
 		sh->called_back = false;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which lock a connection has, by its state, and what is left when a process of the family has died inside it. */
+/* Which lock a connection has, by its state, and what is left when a process of the family has
+ * died inside it. */
 
 #include <errno.h>
 

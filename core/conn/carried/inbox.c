@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What has arrived for the app, in order, and where that ends: at the peer's hatch, or for good. */
+/* What has arrived for the app, in order, and where that ends: at the peer's hatch, or for
+ * good. */
 
 #include <errno.h>
 

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The anchor of a connection that a device carries to another host says nothing, and what stands between the two hosts
- * forgets those that are silent. So TCP asks for us, once a minute, until it has bytes of its own again; the app is told
- * that it has set nothing of the kind. It is no reason to end the connection: where the app has not asked for that, two
- * hours without an answer may pass.
+/* The anchor of a connection that a device carries to another host says nothing, and what
+ * stands between the two hosts forgets those that are silent. So TCP asks for us, once a
+ * minute, until it has bytes of its own again; the app is told that it has set nothing of the
+ * kind. It is no reason to end the connection: where the app has not asked for that, two hours
+ * without an answer may pass.
  *
- * SO_KEEPALIVE of a connection that has no TCP to a peer under it. After TCP_KEEPIDLE seconds without a word the device is
- * given something that the peer's has to acknowledge; how often it tries and how long it waits is its own affair. If it
- * gives up, the connection ends as TCP's would, by ETIMEDOUT.
+ * SO_KEEPALIVE of a connection that has no TCP to a peer under it. After TCP_KEEPIDLE seconds
+ * without a word the device is given something that the peer's has to acknowledge; how often it
+ * tries and how long it waits is its own affair. If it gives up, the connection ends as TCP's
+ * would, by ETIMEDOUT.
  *
- * The clock is the thread that waits for the connection, which sleeps no longer than until then: who does not wait would
- * not hear of it from TCP either, until it calls. */
+ * The clock is the thread that waits for the connection, which sleeps no longer than until
+ * then: who does not wait would not hear of it from TCP either, until it calls. */
 
 #include <errno.h>
 #include <netinet/tcp.h>
@@ -54,10 +56,13 @@ static void put(int fd, const int val[RR_KEEP_OPTS])
 		rr_os->setsockopt(fd, opts[i].level, opts[i].name, &val[i], sizeof(int));
 }
 
-/* An app that has SO_KEEPALIVE itself has said how long the peer may be silent; only the first question comes sooner. */
+/* An app that has SO_KEEPALIVE itself has said how long the peer may be silent; only the first
+ * question comes sooner. */
 static void put_ours(const struct rr_anchor_keep *k, int fd)
 {
-	int val[RR_KEEP_OPTS] = { [ON] = 1, [AFTER] = IDLE, [EVERY] = INTERVAL, [TIMES] = COUNT };
+	int val[RR_KEEP_OPTS] = {
+		[ON] = 1, [AFTER] = IDLE, [EVERY] = INTERVAL, [TIMES] = COUNT
+	};
 
 	if (k->app[ON]) {
 		val[AFTER] = rr_min(k->app[AFTER], IDLE);
@@ -67,7 +72,8 @@ static void put_ours(const struct rr_anchor_keep *k, int fd)
 	put(fd, val);
 }
 
-/* TCP_USER_TIMEOUT is for bytes that are not acknowledged; such questions would count as some. */
+/* TCP_USER_TIMEOUT is for bytes that are not acknowledged; such questions would count as
+ * some. */
 static bool may_ask(const struct rr_anchor_keep *k, int fd)
 {
 	return k->app[ON] || !option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT);

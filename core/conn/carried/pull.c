@@ -82,7 +82,8 @@ static void pull_complete(struct rr_share *sh, struct rr_pull *p, rr_time now)
 	if (p->composed)
 		rr_eng_pulled(sh->eng, p->id, 0, now);
 	else
-		rr_eng_head(sh->eng, p->id, 0, head, (uint32_t)rr_min((size_t)p->len, room), now);
+		rr_eng_head(sh->eng, p->id, 0, head, (uint32_t)rr_min((size_t)p->len, room),
+			    now);
 }
 
 /* Messages that the app has yet to read get half of the memory: it may need the other half to
@@ -123,8 +124,8 @@ static void slide(struct rr_share *sh, uint32_t buf, uint32_t from, uint32_t to,
 	}
 }
 
-/* Spreads the Payload stream, which begins at the front of the buffer, to where it belongs in the
- * message: from its end on, so that nothing is written over that has yet to move. */
+/* Spreads the Payload stream, which begins at the front of the buffer, to where it belongs in
+ * the message: from its end on, so that nothing is written over that has yet to move. */
 static void spread(struct rr_share *sh, struct rr_pull *p)
 {
 	uint32_t end = p->len, left = p->stream;
@@ -292,7 +293,8 @@ void rr_pull_begin(struct rr_share *sh, const struct rr_op *op, rr_time now)
 }
 
 /* The stream is in a receive, which stays ours until the end, or was pulled itself. */
-void rr_pull_compose(struct rr_share *sh, const struct rr_op *op, const uint8_t *recv, rr_time now)
+void rr_pull_compose(struct rr_share *sh, const struct rr_op *op, const uint8_t *recv,
+		     rr_time now)
 {
 	struct rr_pull *p = recv ? pull_start(sh, op) : pull_find(sh, op->id);
 	uint32_t fetch = 0;

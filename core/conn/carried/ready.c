@@ -10,11 +10,13 @@
 #define FAMILY_LOOK	(50 * RR_MSEC)
 #define FULL_LOOK	RR_SEC
 #define ANCHOR_LOOK	RR_MSEC
-#define TOLD_LOOK	RR_SEC		/* the same where the wake-up fd tells of the peer's end … */
+/* the same where the wake-up fd tells of the peer's end … */
+#define TOLD_LOOK	RR_SEC
 #define TOLD_LOOK_END	(20 * RR_MSEC)	/* … to an app that asks for that */
 
-/* As many bytes as SO_RCVLOWAT asks for; or no more can come before some are read, since the peer cannot go
- * on: TCP is readable then, too, and knows no more of the option than half its buffer. */
+/* As many bytes as SO_RCVLOWAT asks for; or no more can come before some are read, since the
+ * peer cannot go on: TCP is readable then, too, and knows no more of the option than half its
+ * buffer. */
 static bool enough(const struct rr_conn *c, const struct rr_share *sh)
 {
 	uint64_t most = rr_min((uint64_t)c->lowat, (uint64_t)rr_cp->max_stash);
@@ -55,7 +57,8 @@ static unsigned out_bits(struct rr_share *sh, int fd)
 	return rr_eng_writable(sh->eng) && rr_stream_room(sh) ? RR_OUT_BITS : 0;
 }
 
-/* For the connection alone: what a dialect has to say first needs the other app, as connect() does not. */
+/* For the connection alone: what a dialect has to say first needs the other app, as connect()
+ * does not. */
 static bool connect_waits(const struct rr_conn *c)
 {
 	return unlikely(c->dial_wait) && !c->dial_told;
@@ -78,11 +81,12 @@ static unsigned bits(struct rr_conn *c, struct rr_share *sh, int fd, unsigned wa
 	return got & (want | POLLERR | POLLHUP);
 }
 
-/* How often the anchor is looked at, when nothing says that it has news. A living peer's end is told by its note, and a
- * dead one's by the wake-up fd. */
+/* How often the anchor is looked at, when nothing says that it has news. A living peer's end is
+ * told by its note, and a dead one's by the wake-up fd. */
 static rr_time anchor_look(const struct rr_share *sh, unsigned want)
 {
-	if (!(rr_qp_caps(sh->qp) & RR_PROV_TELLS) || sh->prov_lost || sh->rx.marked || sh->rx.hatched)
+	if (!(rr_qp_caps(sh->qp) & RR_PROV_TELLS) || sh->prov_lost || sh->rx.marked ||
+	    sh->rx.hatched)
 		return ANCHOR_LOOK;
 	return want & POLLRDHUP ? TOLD_LOOK_END : TOLD_LOOK;
 }
@@ -116,7 +120,8 @@ static bool may_lack_note(const struct rr_share *sh)
 	return !sh->rx.checked || sh->rx.since >= sh->qp->recvs / 2;
 }
 
-/* A thread sleeps on the anchor as well (rr_conn_fds()), unless it will be told of its news; an epoll set may not. */
+/* A thread sleeps on the anchor as well (rr_conn_fds()), unless it will be told of its news; an
+ * epoll set may not. */
 static void look_at_anchor(struct rr_share *sh, int fd, bool thread)
 {
 	rr_time now = rr_now_coarse();
@@ -139,8 +144,8 @@ int rr_ready_arm(struct rr_conn *c, int fd, unsigned want, bool thread)
 	look_at_anchor(sh, fd, thread);
 	if (bits(c, sh, fd, want))
 		return 1;
-	/* A writer that waits for memory waits for messages; and for receives, that come back when the
-	 * peer has read calls that get no reply. */
+	/* A writer that waits for memory waits for messages; and for receives, that come back
+	 * when the peer has read calls that get no reply. */
 	if ((want & RR_OUT_BITS) && (!rr_eng_writable(sh->eng) || rr_stream_waits(sh)))
 		what |= RR_ARM_SEND;
 	if (sh->called_back)
@@ -172,8 +177,10 @@ int rr_ready_fds(struct rr_share *sh, int fd, unsigned want, struct pollfd out[2
 		anchor = want & (RR_IN_BITS | POLLRDHUP | POLLPRI);
 	if (sh->tx.tcp || unlikely(sh->tx.early))
 		anchor |= want & RR_OUT_BITS;
-	*until = rr_min(rr_min(rr_eng_deadline(sh->eng), rr_keep_due(sh)), rr_drv_fence_due(sh));
-	if (unlikely(!rr_eng_writable(sh->eng)) && !rr_drv_direct(sh))	/* a device that is full tells of nothing */
+	*until = rr_min(rr_eng_deadline(sh->eng), rr_keep_due(sh));
+	*until = rr_min(*until, rr_drv_fence_due(sh));
+	/* a device that is full tells of nothing */
+	if (unlikely(!rr_eng_writable(sh->eng)) && !rr_drv_direct(sh))
 		*until = rr_min(*until, rr_now() + FULL_LOOK);
 	if (unlikely(atomic_load_explicit(&sh->procs, memory_order_relaxed) > 1) &&
 	    rr_conn_procs(sh) > 1)

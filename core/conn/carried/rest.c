@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Connections at rest: armed across waits, so that the kernel's answer to the app's own call says which of them
- * have news, and none of the others costs a wait more than a look at one word.
+/* Connections at rest: armed across waits, so that the kernel's answer to the app's own call
+ * says which of them have news, and none of the others costs a wait more than a look at one
+ * word.
  *
- * A rest begins when a thread arms and nothing is there; it ends when anybody takes the connection's lock. In
- * between, and for whoever went to sleep in between, this holds: all that has come since left the wake-up fd
- * readable, and nobody swallows that before every such thread is awake. */
+ * A rest begins when a thread arms and nothing is there; it ends when anybody takes the
+ * connection's lock. In between, and for whoever went to sleep in between, this holds: all that
+ * has come since left the wake-up fd readable, and nobody swallows that before every such
+ * thread is awake. */
 
 #include "core/base/compiler.h"
 #include "core/base/os.h"
@@ -15,8 +17,8 @@
 bool rr_rest_may(const struct rr_share *sh)
 {
 	const struct rr_rx *rx = &sh->rx;
-	bool plain = !sh->dead && !sh->reset && !sh->err && !sh->prov_lost && !sh->called_back && !sh->tx.tcp && !sh->tx.early &&
-		     !rx->early;
+	bool plain = !sh->dead && !sh->reset && !sh->err && !sh->prov_lost &&
+		     !sh->called_back && !sh->tx.tcp && !sh->tx.early && !rx->early;
 
 	return plain && !rx->bytes && !rx->shut && !rx->hatched && !rx->fin && !rx->marked &&
 	       !rr_handback_bytes(sh) && rr_qp_caps(sh->qp) & RR_PROV_TELLS &&
@@ -83,5 +85,6 @@ bool rr_conn_is_quiet(const struct rr_conn *c)
 {
 	return rr_conn_is_carried(c) && rr_qp_caps(c->share->qp) & RR_PROV_TELLS &&
 	       atomic_load_explicit(&c->share->procs, memory_order_relaxed) == 1 &&
-	       rr_now_coarse() > atomic_load_explicit(&c->share->active, memory_order_relaxed) + QUIET;
+	       rr_now_coarse() >
+		       atomic_load_explicit(&c->share->active, memory_order_relaxed) + QUIET;
 }

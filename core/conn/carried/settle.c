@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where what is under way goes with its poster, the end waits for it: at exit() (family/exit.c), and at close()
- * by a thread, for the peer decides how long it takes. As a TCP socket's bytes outlive both. Not without bound,
- * and not at _exit() or a signal's end. */
+/* Where what is under way goes with its poster, the end waits for it: at exit()
+ * (family/exit.c), and at close() by a thread, for the peer decides how long it takes. As a TCP
+ * socket's bytes outlive both. Not without bound, and not at _exit() or a signal's end. */
 
 #include <errno.h>
 #include <unistd.h>
@@ -13,8 +13,8 @@
 #define LOOKS	200		/* of close() itself: most peers are done by then */
 #define THREADS	64u		/* beyond so many what is under way is lost */
 
-/* Calls that the peer has left there for long it will not read now. Who is not one of ours does not tell of any but
- * by its reply, which may take its time. */
+/* Calls that the peer has left there for long it will not read now. Who is not one of ours does
+ * not tell of any but by its reply, which may take its time. */
 bool rr_conn_unread(struct rr_share *sh)
 {
 	rr_time since = rr_eng_calls_unread(sh->eng);
@@ -38,7 +38,8 @@ void rr_conn_settle_until(struct rr_share *sh, rr_time end)
 	while (!sh->dead && !sh->prov_lost && rr_conn_unread(sh) && rr_now() < end) {
 		struct pollfd p = { sh->qp->wake_fd, POLLIN, 0 };
 
-		if (ops->arm(sh->qp, RR_ARM_RECV) == 0 && rr_os->poll(&p, 1, 10) > 0 && ops->drain(sh->qp) < 0)
+		if (ops->arm(sh->qp, RR_ARM_RECV) == 0 && rr_os->poll(&p, 1, 10) > 0 &&
+		    ops->drain(sh->qp) < 0)
 			rr_drv_lost(sh);
 		rr_drv_progress(sh);
 	}
@@ -70,7 +71,8 @@ static void doze(struct rr_share *sh)
 		rr_drv_lost(sh);
 }
 
-/* The app has closed it: this thread's is the last reference, but for who looks at all of them. */
+/* The app has closed it: this thread's is the last reference, but for who looks at all of
+ * them. */
 static void *linger(void *arg)
 {
 	struct rr_conn *c = arg;
@@ -91,7 +93,8 @@ static void *linger(void *arg)
 
 static bool lingers(struct rr_conn *c, void (*then)(struct rr_share *sh))
 {
-	if (atomic_fetch_add_explicit(&lingering, 1, memory_order_relaxed) < THREADS && rr_conn_keep(c)) {
+	if (atomic_fetch_add_explicit(&lingering, 1, memory_order_relaxed) < THREADS &&
+	    rr_conn_keep(c)) {
 		c->lingers = true;
 		c->then = then;
 		if (!rr_thread(linger, c))

@@ -54,7 +54,8 @@ static void cur_skip(struct cur *c, size_t len)
 	}
 }
 
-/* len bytes, which are there, from the cursor plus skip on. How many iovecs that makes; 0: more than max. */
+/* len bytes, which are there, from the cursor plus skip on. How many iovecs that makes; 0: more
+ * than max. */
 static int cur_slice(const struct cur *c, size_t skip, size_t len, struct iovec *out, int max)
 {
 	size_t off = c->off + skip;
@@ -82,7 +83,8 @@ static void sent(struct rr_share *sh, const struct rr_rpc *rpc)
 {
 	sh->tx.records++;
 	if (unlikely(sh->trimmed))
-		rr_idle_wake(sh, rr_now_coarse());	/* only sent to, it would never be looked at */
+		/* only sent to, it would never be looked at */
+		rr_idle_wake(sh, rr_now_coarse());
 	if (rpc->type == RR_RPC_CALL && (sh->lat_n++ & 7) == 0) {
 		sh->lat_xid = rpc->xid;
 		sh->lat_start = rr_now();
@@ -95,7 +97,8 @@ static void sent(struct rr_share *sh, const struct rr_rpc *rpc)
 static int engine_send(struct rr_share *sh, const struct rr_eng_out *out,
 		       const struct rr_app_iov *app)
 {
-	rr_time now = rr_eng_is_short(sh->eng, out->rpc.type, out->len) ? sh->active : rr_now_coarse();
+	rr_time now = rr_eng_is_short(sh->eng, out->rpc.type, out->len) ? sh->active
+									: rr_now_coarse();
 	int rc;
 
 	if (likely(app) && rr_drv_send_plain(sh, out, app, now)) {
@@ -154,7 +157,8 @@ static int send_short(struct rr_share *sh, struct cur *c, size_t left)
 	out.len = mark & ~RR_RM_LAST;
 	if (!(mark & RR_RM_LAST) || left < (size_t)RR_RM_HDR + out.len)
 		return 1;
-	if (!rr_rpc_peek(p + RR_RM_HDR, (uint32_t)rr_min(n - RR_RM_HDR, (size_t)out.len), &out.rpc))
+	if (!rr_rpc_peek(p + RR_RM_HDR, (uint32_t)rr_min(n - RR_RM_HDR, (size_t)out.len),
+			 &out.rpc))
 		return -EPROTO;
 	if (!rr_eng_is_short(sh->eng, out.rpc.type, out.len))
 		return 1;
@@ -175,7 +179,8 @@ static bool would_take(struct rr_share *sh, const struct cur *c)
 	uint32_t type = sh->ep.connector ? RR_RPC_CALL : RR_RPC_REPLY;
 	uint8_t head[RR_RM_HDR + 8];	/* to the message's type */
 
-	if (rr_iov_copy_out(head, sizeof(head), c->iov + c->i, c->n - c->i, c->off) == sizeof(head))
+	if (rr_iov_copy_out(head, sizeof(head), c->iov + c->i, c->n - c->i, c->off) ==
+	    sizeof(head))
 		type = head[sizeof(head) - 1];
 	return rr_stream_may_begin(sh) && rr_eng_would_take(sh->eng, type, rr_now_coarse());
 }
@@ -238,8 +243,8 @@ struct snap {
 	struct cur cur;
 };
 
-/* The next bytes of a record that is collected, of those at p, which is where c stands. 0 go on;
- * 1 a record ended; -errno nothing of this step was taken. */
+/* The next bytes of a record that is collected, of those at p, which is where c stands. 0 go
+ * on; 1 a record ended; -errno nothing of this step was taken. */
 static int collect_step(struct rr_share *sh, struct cur *c, const uint8_t *p, size_t have)
 {
 	struct rr_tx *tx = &sh->tx;
@@ -280,7 +285,8 @@ static void take_back(struct rr_share *sh, struct cur *c, const struct snap *at)
 	sh->tx.rm = at->rm;
 	sh->tx.len = at->len;
 	*c = at->cur;
-	/* Within a fragment whose mark came with an earlier call there is room made for its bytes. */
+	/* Within a fragment whose mark came with an earlier call there is room made for its
+	 * bytes. */
 	if (sh->tx.len == 0 && !sh->tx.rm.left && sh->tx.buf != RR_BUF_NONE) {
 		rr_pool_free(&sh->pool, sh->tx.buf);
 		sh->tx.buf = RR_BUF_NONE;
@@ -299,9 +305,9 @@ static int to_tcp(struct rr_share *sh, int rc)
 	return rc ? rc : -EMSGSIZE;
 }
 
-/* Collects until the data ends, a record is sent, or it cannot go on. A record that turns out not
- * to be carriable goes back to the app as far as it came with this call: who has yet to write the
- * rest of it will also push out what was taken earlier (rr_hatch_flush()). */
+/* Collects until the data ends, a record is sent, or it cannot go on. A record that turns out
+ * not to be carriable goes back to the app as far as it came with this call: who has yet to
+ * write the rest of it will also push out what was taken earlier (rr_hatch_flush()). */
 static int send_collected(struct rr_share *sh, struct cur *c)
 {
 	struct snap at = { sh->tx.rm, sh->tx.len, *c };
@@ -328,8 +334,8 @@ static int send_collected(struct rr_share *sh, struct cur *c)
 	return 0;
 }
 
-/* The peer is gone. Unless by a reset, the first write still succeeds, as on TCP (there its answer
- * is the reset): servers that leave SIGPIPE alone live by that. */
+/* The peer is gone. Unless by a reset, the first write still succeeds, as on TCP (there its
+ * answer is the reset): servers that leave SIGPIPE alone live by that. */
 static ssize_t to_nobody(struct rr_share *sh, int fd, size_t total)
 {
 	rr_anchor_check(sh, fd, rr_now_coarse());
@@ -377,7 +383,8 @@ ssize_t rr_stream_send(struct rr_share *sh, int fd, const struct iovec *iov, int
 				rc = to_tcp(sh, rc);
 			if (rc < 0)
 				break;
-			/* Not even begun unless it could end: a copy of megabytes for nothing. */
+			/* Not even begun unless it could end: a copy of megabytes for
+			 * nothing. */
 			if (!would_take(sh, &c)) {
 				rr_drv_progress(sh);
 				if (!would_take(sh, &c)) {
@@ -481,7 +488,8 @@ struct rx_pos {
 };
 
 /* Fills one buffer from the queue; what was copied, or -errno. */
-static ssize_t fill(struct rr_share *sh, struct rx_pos *pos, uint8_t *dst, size_t len, bool peek)
+static ssize_t fill(struct rr_share *sh, struct rx_pos *pos, uint8_t *dst, size_t len,
+		    bool peek)
 {
 	size_t n = 0;
 
@@ -511,8 +519,8 @@ static ssize_t fill(struct rr_share *sh, struct rx_pos *pos, uint8_t *dst, size_
 	return (ssize_t)n;
 }
 
-/* Who sleeps in the kernel hears nothing by RDMA any more: what the peer asked for comes first; and as long as our own
- * direction is not TCP, that the provider is gone matters. */
+/* Who sleeps in the kernel hears nothing by RDMA any more: what the peer asked for comes first;
+ * and as long as our own direction is not TCP, that the provider is gone matters. */
 static ssize_t by_tcp(struct rr_share *sh, int fd)
 {
 	if (unlikely(sh->dead && sh->err))
@@ -571,7 +579,8 @@ static ssize_t take(struct rr_share *sh, const struct iovec *iov, int n, bool pe
 }
 
 /* What has come by TCP, and behind it by RDMA. */
-static RR_NOINLINE ssize_t recv_early(struct rr_share *sh, int fd, const struct iovec *iov, int n, int flags)
+static RR_NOINLINE ssize_t recv_early(struct rr_share *sh, int fd, const struct iovec *iov,
+				      int n, int flags)
 {
 	struct iovec rest[APP_PIECES];
 	size_t done;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What this end tells its peer of itself beside the messages, where the provider can: whether it looks at memory when next
- * it waits, on which CPU it runs, that a long copy goes on. */
+/* What this end tells its peer of itself beside the messages, where the provider can: whether
+ * it looks at memory when next it waits, on which CPU it runs, that a long copy goes on. */
 
 #include "core/base/compiler.h"
 #include "core/base/cpus.h"
@@ -32,8 +32,9 @@ void rr_ready_moved(struct rr_share *sh)
 		sh->qp->ops->tell(sh->qp, RR_TELL_WORK, n);
 }
 
-/* On which CPU this end takes its messages in the peer is to know before it is answered: it does
- * not spin there. Whoever finds each message there already never waits, and tells it nowhere else. */
+/* On which CPU this end takes its messages in the peer is to know before it is answered: it
+ * does not spin there. Whoever finds each message there already never waits, and tells it
+ * nowhere else. */
 void rr_tell_cpu(struct rr_share *sh, rr_time now)
 {
 	sh->cpu_told = now;

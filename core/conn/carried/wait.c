@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How long a wait for a carried connection spins, and what is learned from its end. The decision is spin.c's; here stands
- * what it is made from: what is known of the peer, and of earlier waits. */
+/* How long a wait for a carried connection spins, and what is learned from its end. The
+ * decision is spin.c's; here stands what it is made from: what is known of the peer, and of
+ * earlier waits. */
 
 #include "core/base/compiler.h"
 #include "core/base/os.h"
 #include "core/conn/base/spin.h"
 #include "core/conn/carried/carried.h"
 
-#define NEAR		4u	/* times the longest spin: a sleep that may have been the other end's wake-up */
+/* times the longest spin: a sleep that may have been the other end's wake-up */
+#define NEAR		4u
 #define NEAR_MISSES	32u
 #define TRIES		16u
 #define ATTEMPTS	7u	/* and so 4096 of them at most */
@@ -134,7 +136,8 @@ static rr_time wakes(struct rr_share *sh, rr_time now, rr_time slept)
 		return 0;
 	took = ops->rung(sh->qp, now);
 	if (took < slept) {
-		sh->woke = (uint32_t)rr_min(took, sh->woke ? sh->woke + sh->woke / 8 + 1 : took);
+		sh->woke = (uint32_t)rr_min(took,
+					    sh->woke ? sh->woke + sh->woke / 8 + 1 : took);
 		ops->tell(sh->qp, RR_TELL_WOKE, sh->woke);
 	} else {
 		took = 0;

@@ -10,13 +10,15 @@
 static bool ours(struct rr_share *sh)
 {
 	for (uint32_t i = 0; i < RR_FAMILY; i++)
-		if (atomic_load_explicit(&sh->family[i], memory_order_relaxed) == (int32_t)rr_pid())
+		if (atomic_load_explicit(&sh->family[i], memory_order_relaxed) ==
+		    (int32_t)rr_pid())
 			return true;
 	return false;
 }
 
-/* Whoever has it now, a thread that brings it back or a child that looks, drops it soon. And the app's last
- * reference may be dropped in here: who looks for its descriptor has one for a moment. */
+/* Whoever has it now, a thread that brings it back or a child that looks, drops it soon. And
+ * the app's last reference may be dropped in here: who looks for its descriptor has one for a
+ * moment. */
 static bool take(struct rr_conn *c, rr_time end)
 {
 	int rc;

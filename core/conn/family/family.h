@@ -4,8 +4,8 @@
 
 /* What a process and those that were forked from it do with a connection that they share.
  *
- *   relay.c    native: bytes by the app's socket         handback.c two of ours: back to TCP
- *   inherited.c what a child does meanwhile              exit.c     what is under way at exit() */
+ *   relay.c      native: by the app's socket      handback.c   two of ours: back to TCP
+ *   inherited.c  what a child does meanwhile      exit.c       what is under way at exit() */
 
 #include "core/conn/native/native.h"
 
@@ -42,7 +42,8 @@ ssize_t rr_handback_take(struct rr_share *sh, const struct iovec *iov, int n, in
 ssize_t rr_inherited_recv(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags);
 ssize_t rr_inherited_send(struct rr_conn *c, int fd);
 int rr_inherited_poll(struct rr_conn *c, int fd, unsigned want);
-int rr_inherited_fds(struct rr_conn *c, int fd, unsigned want, struct pollfd out[2], rr_time *until);
+int rr_inherited_fds(struct rr_conn *c, int fd, unsigned want, struct pollfd out[2],
+		     rr_time *until);
 int rr_inherited_inq(struct rr_conn *c, int fd);
 int rr_inherited_shutdown(struct rr_conn *c, int fd, bool rd, bool wr);
 void rr_inherited_close(struct rr_conn *c, int fd);

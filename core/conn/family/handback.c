@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A connection of two of ours that a provider carries for one process alone, and fork(). As long as nobody but that
- * process, the owner, uses it, it stays where it is. When a child wants to, or the owner closes what a
- * child has, it goes back to TCP, which all of them share: by the hatch in our direction, and by asking the peer
- * for the same in its own. What the peer sends by RDMA meanwhile the owner puts into a ring in memory that the
- * family shares; behind that, the kernel's socket goes on.
+/* A connection of two of ours that a provider carries for one process alone, and fork(). As
+ * long as nobody but that process, the owner, uses it, it stays where it is. When a child wants
+ * to, or the owner closes what a child has, it goes back to TCP, which all of them share: by
+ * the hatch in our direction, and by asking the peer for the same in its own. What the peer
+ * sends by RDMA meanwhile the owner puts into a ring in memory that the family shares; behind
+ * that, the kernel's socket goes on.
  *
- * A child asks by a socket pair that was made before the fork (the door), and hands over its descriptor of the
- * anchor: by which number the owner has that, or whether it still does, nobody knows. A thread of the
- * owner's, the keeper, waits there; one more for each connection is at work until it is back. */
+ * A child asks by a socket pair that was made before the fork (the door), and hands over its
+ * descriptor of the anchor: by which number the owner has that, or whether it still does,
+ * nobody knows. A thread of the owner's, the keeper, waits there; one more for each connection
+ * is at work until it is back. */
 
 #include <errno.h>
 #include <string.h>
@@ -21,14 +23,16 @@
 #include "core/conn/family/family.h"
 
 #define WATCH	(50 * RR_MSEC)		/* for what no descriptor tells */
-#define UNPULLED (2 * RR_SEC)		/* as at close(): for long replies that the peer has to fetch */
+/* as at close(): for long replies that the peer has to fetch */
+#define UNPULLED (2 * RR_SEC)
 
 /* The owner's end of the door, and its children's. */
 static struct { int in, out; } door = { -1, -1 };
 
-/* --- the work -------------------------------------------------------------------------------- */
+/* --- the work ----------------------------------------------------------------------------- */
 
-/* First the question, then the hatch: behind that the peer may look for our bytes on its socket only. */
+/* First the question, then the hatch: behind that the peer may look for our bytes on its socket
+ * only. */
 static void go_back(struct rr_share *sh, int fd)
 {
 	struct rr_handback *h = &sh->back;
@@ -49,14 +53,16 @@ static void pump(struct rr_share *sh, int fd)
 
 	while (!h->rx && rr_handback_bytes(sh) < RR_RING) {
 		uint32_t at = h->tail % RR_RING;
-		struct iovec iov = { h->ring + at, rr_min(RR_RING - rr_handback_bytes(sh), RR_RING - at) };
+		struct iovec iov = { h->ring + at,
+				     rr_min(RR_RING - rr_handback_bytes(sh), RR_RING - at) };
 		ssize_t n = rr_stream_recv(sh, fd, &iov, 1, 0);
 
 		if (n > 0) {
 			h->tail += (uint32_t)n;
 			rr_hint(sh, RR_HINT_IN);
 		} else if (n == RR_CONN_KERNEL || n == 0) {
-			h->rx = true;	/* behind the hatch; or at the end, as the kernel will say */
+			/* behind the hatch; or at the end, as the kernel will say */
+			h->rx = true;
 		} else {
 			if (n != -EAGAIN)
 				sh->err = (int)-n;	/* whose app calls next hears of it */
@@ -84,20 +90,20 @@ static bool back(const struct rr_share *sh)
 	return sh->dead || (h->tx && (h->rx || !h->reads));
 }
 
-/* --- the thread ------------------------------------------------------------------------------ */
+/* --- the thread --------------------------------------------------------------------------- */
 
-/* Nothing more to do for it? What the peer has yet to fetch from us holds up the end of a connection that the
- * app has closed. */
+/* Nothing more to do for it? What the peer has yet to fetch from us holds up the end of a
+ * connection that the app has closed. */
 static bool done(struct rr_share *sh, rr_time since)
 {
 	if (sh->back.left && !rr_conn_procs(sh))
 		return true;
-	return back(sh) && (!sh->back.left || sh->dead || sh->prov_lost || !rr_conn_unread(sh) ||
-			    rr_now() - since > UNPULLED);
+	return back(sh) && (!sh->back.left || sh->dead || sh->prov_lost ||
+			    !rr_conn_unread(sh) || rr_now() - since > UNPULLED);
 }
 
-/* Does the doorbell ring for us alone? The app's threads must hear it too, while it has the connection; and who has
- * no room does not listen. */
+/* Does the doorbell ring for us alone? The app's threads must hear it too, while it has the
+ * connection; and who has no room does not listen. */
 static bool listens(const struct rr_conn *c)
 {
 	const struct rr_share *sh = c->share;
@@ -106,7 +112,8 @@ static bool listens(const struct rr_conn *c)
 	       !atomic_load_explicit(&c->sleepers, memory_order_acquire);
 }
 
-/* The connection's last descriptor may be ours, and what nobody has read is a reset, as in the kernel. */
+/* The connection's last descriptor may be ours, and what nobody has read is a reset, as in the
+ * kernel. */
 static void let_go(struct rr_conn *c)
 {
 	struct rr_share *sh = c->share;
@@ -169,7 +176,8 @@ static void *run(void *arg)
 	return NULL;
 }
 
-/* Under its lock. anchor is ours from here on; the thread has a reference, which is counted already. */
+/* Under its lock. anchor is ours from here on; the thread has a reference, which is counted
+ * already. */
 static int start(struct rr_conn *c, int anchor)
 {
 	int rc;
@@ -187,7 +195,7 @@ static int start(struct rr_conn *c, int anchor)
 	return rc;
 }
 
-/* --- the door -------------------------------------------------------------------------------- */
+/* --- the door ----------------------------------------------------------------------------- */
 
 struct wanted {
 	struct rr_share *sh;
@@ -263,7 +271,8 @@ int rr_handback_ask(struct rr_share *sh, int fd)
 			    .msg_controllen = sizeof(ctl.buf) };
 
 	memcpy(CMSG_DATA(&ctl.hdr), &fd, sizeof(fd));
-	if (rr_os->sendmsg(sh->back.door, &m, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0 || errno == EAGAIN)
+	if (rr_os->sendmsg(sh->back.door, &m, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0 ||
+	    errno == EAGAIN)
 		return 0;
 	return -errno;
 }
@@ -274,7 +283,8 @@ static bool open_door(void)
 
 	if (door.out >= 0)
 		return true;
-	if (!rr_own_spare(-1) || syscall(SYS_socketpair, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fd))
+	if (!rr_own_spare(-1) ||
+	    syscall(SYS_socketpair, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fd))
 		return false;
 	door.in = rr_ownfd_raise(fd[0]);
 	door.out = rr_ownfd_raise(fd[1]);
@@ -302,7 +312,7 @@ void rr_handback_forked(void)
 	door.in = door.out = -1;
 }
 
-/* --- the owner's app ------------------------------------------------------------------------- */
+/* --- the owner's app ---------------------------------------------------------------------- */
 
 ssize_t rr_handback_take(struct rr_share *sh, const struct iovec *iov, int n, int flags)
 {
@@ -315,7 +325,8 @@ ssize_t rr_handback_take(struct rr_share *sh, const struct iovec *iov, int n, in
 
 		while (left && head != h->tail) {
 			uint32_t at = head % RR_RING;
-			uint32_t len = (uint32_t)rr_min(left, (size_t)rr_min(h->tail - head, RR_RING - at));
+			uint32_t there = rr_min(h->tail - head, RR_RING - at);
+			uint32_t len = (uint32_t)rr_min(left, (size_t)there);
 
 			memcpy(to, h->ring + at, len);
 			to += len;

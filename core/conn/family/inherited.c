@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a forked child does with a connection that only its parent, or a process before that, can use: it asks
- * that to go back to TCP (handback.c), and until then reads what the owner puts into the ring. Under the
- * connection's lock, which lives in the same memory. */
+/* What a forked child does with a connection that only its parent, or a process before that,
+ * can use: it asks that to go back to TCP (handback.c), and until then reads what the owner
+ * puts into the ring. Under the connection's lock, which lives in the same memory. */
 
 #include <errno.h>
 #include <sched.h>
@@ -12,7 +12,8 @@
 #include "core/conn/base/who.h"
 #include "core/conn/family/family.h"
 
-#define LOOK_MOST	(50 * RR_MSEC)	/* no descriptor tells when the owner has done something */
+/* no descriptor tells when the owner has done something */
+#define LOOK_MOST	(50 * RR_MSEC)
 #define ASK_AGAIN	(200 * RR_MSEC)
 #define SHUT_MOST	RR_SEC
 
@@ -137,7 +138,8 @@ int rr_inherited_poll(struct rr_conn *c, int fd, unsigned want)
 	return (int)(got & (want | POLLERR | POLLHUP));
 }
 
-int rr_inherited_fds(struct rr_conn *c, int fd, unsigned want, struct pollfd out[2], rr_time *until)
+int rr_inherited_fds(struct rr_conn *c, int fd, unsigned want, struct pollfd out[2],
+		     rr_time *until)
 {
 	const struct rr_handback *h = &c->share->back;
 	rr_time now = rr_now();
@@ -149,9 +151,11 @@ int rr_inherited_fds(struct rr_conn *c, int fd, unsigned want, struct pollfd out
 		events |= want & RR_OUT_BITS;
 	out[0] = (struct pollfd){ fd, (short)events, 0 };
 	if (want & RR_IN_BITS && rr_handback_bytes(c->share))
-		*until = now + RR_MSEC;	/* come since the app last looked: the kernel knows nothing of them */
+		/* come since the app last looked: the kernel knows nothing of them */
+		*until = now + RR_MSEC;
 	else if (!h->rx || !h->tx)
-		*until = now + rr_min(rr_max(h->since ? now - h->since : 0, RR_MSEC), LOOK_MOST);
+		*until = now + rr_min(rr_max(h->since ? now - h->since : 0, RR_MSEC),
+				      LOOK_MOST);
 	return 1;
 }
 

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A native connection and fork(). Its queue pair is this process's and can be no other's; but the app's socket is
- * a TCP socket, connected to us, which parent and child share as any other. So that carries the bytes as soon
- * as a child wants to (it writes; or it is about to read, and says so by an urgent byte, which is no part
- * of the stream), or the parent closes its own. A thread of the parent's, which waits for that from the fork
- * on, takes them from there to the queue pair and back (relaying.c).
+/* A native connection and fork(). Its queue pair is this process's and can be no other's; but
+ * the app's socket is a TCP socket, connected to us, which parent and child share as any other.
+ * So that carries the bytes as soon as a child wants to (it writes; or it is about to read, and
+ * says so by an urgent byte, which is no part of the stream), or the parent closes its own. A
+ * thread of the parent's, which waits for that from the fork on, takes them from there to the
+ * queue pair and back (relaying.c).
  *
- * Of the app's end the far one sees a FIN, whether it is shut down or closed. In the latter case it is made to send
- * a reset behind that (TCP_LINGER2): so a process may say that it writes no more, and another reads on.
+ * Of the app's end the far one sees a FIN, whether it is shut down or closed. In the latter
+ * case it is made to send a reset behind that (TCP_LINGER2): so a process may say that it
+ * writes no more, and another reads on.
  *
  * Once the thread has taken over, the connection is the kernel's for the app. */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Calling a native peer: connect() by RDMA CM. While the provider connects, the app's socket is as it was;
- * when it has, the socket is connected to us, over loopback. When it has not, the kernel's connect() follows
- * as if nothing had happened. */
+/* Calling a native peer: connect() by RDMA CM. While the provider connects, the app's socket is
+ * as it was; when it has, the socket is connected to us, over loopback. When it has not, the
+ * kernel's connect() follows as if nothing had happened. */
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -35,7 +35,8 @@ static bool rdma_address(const struct rr_conn *c, int fd, struct sockaddr_in6 *t
 	uint16_t port;
 
 	own_name(fd, &local);
-	port = rr_cp->native(false, (struct sockaddr *)&local, (const struct sockaddr *)&c->peer);
+	port = rr_cp->native(false, (struct sockaddr *)&local,
+			     (const struct sockaddr *)&c->peer);
 	*to = c->peer;
 	to->sin6_port = htons(port);	/* where sin_port is */
 	return port != 0;
@@ -81,7 +82,8 @@ static void failed(struct rr_conn *c, int fd, int rc)
 	rr_count(rr_stats_counters(c->st), RR_C_upgrade_failures, 1);
 	rr_info("fd %d: no native RDMA (error %d)", fd, -rc);
 	if (c->require)
-		return refuse(c, as_tcp_says(rc), rc == -ENODEV ? RR_R_NO_DEVICE : RR_R_NO_NATIVE);
+		return refuse(c, as_tcp_says(rc),
+			      rc == -ENODEV ? RR_R_NO_DEVICE : RR_R_NO_NATIVE);
 	if (rdma_address(c, fd, &to) && rc != -ENOMEM && rc != -EMFILE)
 		rr_cache_add(&to, RR_R_NO_NATIVE, rr_now() + rr_cp->negative_time);
 	go_on_by_tcp(c, fd);

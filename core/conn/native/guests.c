@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Native peers that have come in and said nothing. Each costs some descriptors and pinned memory, and costs the one who
- * comes next to nothing: RDMA CM does not ask who it is. So there are only so many of them; beyond that the one that has
- * been silent longest makes room for the next that comes, if it has had time for a first message, and else that one waits
- * at the door. And of all descriptors some are left, to TCP and to the app, however many peers are native. */
+/* Native peers that have come in and said nothing. Each costs some descriptors and pinned
+ * memory, and costs the one who comes next to nothing: RDMA CM does not ask who it is. So there
+ * are only so many of them; beyond that the one that has been silent longest makes room for the
+ * next that comes, if it has had time for a first message, and else that one waits at the door.
+ * And of all descriptors some are left, to TCP and to the app, however many peers are
+ * native. */
 
 #include <errno.h>
 #include <sys/resource.h>

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Native peers: any implementation of RFC 8166 that comes in, or is called, by RDMA CM. No library of ours at
- * the other end, so nothing of ours on the wire: no offer, no end mark, no way back to TCP.
+/* Native peers: any implementation of RFC 8166 that comes in, or is called, by RDMA CM. No
+ * library of ours at the other end, so nothing of ours on the wire: no offer, no end mark, no
+ * way back to TCP.
  *
- * A listener has two doors, the app's TCP socket and the provider's. Requests are taken from the latter when the
- * app asks for readiness, and wait in a queue for its accept(). Which process of a family opens that door is
- * decided by who asks first; another tries again now and then. */
+ * A listener has two doors, the app's TCP socket and the provider's. Requests are taken from
+ * the latter when the app asks for readiness, and wait in a queue for its accept(). Which
+ * process of a family opens that door is decided by who asks first; another tries again now and
+ * then. */
 
 #include <errno.h>
 #include <netinet/tcp.h>
@@ -17,7 +19,8 @@
 #include "core/base/os.h"
 #include "core/conn/native/native.h"
 
-#define QUEUE		8u	/* connections that nobody has accepted; each has all of its memory */
+/* connections that nobody has accepted; each has all of its memory */
+#define QUEUE		8u
 #define REFUSALS	8	/* requests that one look refuses: some milliseconds each */
 #define RETRY		(10 * RR_SEC)
 #define RETRY_SOON	RR_SEC	/* the port's owner may end; the any-address needs no device */
@@ -29,14 +32,17 @@ struct rr_listener {
 	enum rr_reason why;
 	uint16_t port;			/* of RDMA CM */
 	struct sockaddr_in6 addr;	/* the TCP socket's own; v4 or v6 */
-	rr_time full;			/* there is no room for guests before this; 0 there may be */
-	rr_time told;			/* when it was last logged that somebody was refused … */
+	/* there is no room for guests before this; 0 there may be */
+	rr_time full;
+	/* when it was last logged that somebody was refused … */
+	rr_time told;
 	uint32_t untold;		/* … and how often it was not, since */
 	struct rr_share *first;		/* the queue, oldest first */
 	struct rr_share *spare;
 	uint32_t n;
 	bool lost;			/* the door was open, until its device went */
-	bool early;			/* it was opened before anybody has looked who is there */
+	/* it was opened before anybody has looked who is there */
+	bool early;
 	_Atomic bool shared;		/* by a fork */
 };
 
@@ -104,8 +110,8 @@ static void report_door(struct rr_conn *c, int rc)
 	rr_report_adopt(c);
 	rr_report(c, rc ? RR_CS_TCP : RR_CS_LISTENING, RR_CARRIER_NONE, why);
 	if (rc)
-		rr_warn("native peers do not reach RDMA port %u: %s (error %d); TCP goes on", l->port,
-			rr_reason_text(why), -rc);
+		rr_warn("native peers do not reach RDMA port %u: %s (error %d); TCP goes on",
+			l->port, rr_reason_text(why), -rc);
 	else
 		rr_info("native peers reach RDMA port %u", l->port);
 }
@@ -140,7 +146,8 @@ static int open_door(struct rr_listener *l, int fd)
 		return -EMFILE;
 	addr.sin6_port = htons(l->port);	/* where sin_port is */
 	l->lst_size = rr_align(ops->lst_size(), (size_t)RR_PAGE);
-	l->lst = mmap(NULL, l->lst_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	l->lst = mmap(NULL, l->lst_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+		      -1, 0);
 	if (l->lst == MAP_FAILED) {
 		l->lst = NULL;
 		return -ENOMEM;
@@ -187,8 +194,8 @@ void rr_conn_early(struct rr_conn *c)
 	rr_lock_drop(lock);
 }
 
-/* Is the door expected to open? Who sleeps wakes for that, since nobody tells it. (Where there never was a device, it
- * takes another call to find one.) */
+/* Is the door expected to open? Who sleeps wakes for that, since nobody tells it. (Where there
+ * never was a device, it takes another call to find one.) */
 static bool awaited(const struct rr_listener *l)
 {
 	return l->lost || l->why == RR_R_PORT_TAKEN;
@@ -210,7 +217,8 @@ static void as_family(struct sockaddr_in6 *a, sa_family_t family)
 	memcpy(a->sin6_addr.s6_addr + 12, &in.sin_addr, 4);
 }
 
-/* The names that the connection will have; false: a rule says that this one does not come in. */
+/* The names that the connection will have; false: a rule says that this one does not come
+ * in. */
 static bool admit(const struct rr_listener *l, struct rr_share *sh)
 {
 	const struct sockaddr *local = (struct sockaddr *)&sh->name[0];
@@ -219,7 +227,8 @@ static bool admit(const struct rr_listener *l, struct rr_share *sh)
 	as_family(&sh->name[0], l->addr.sin6_family);
 	as_family(&sh->name[1], l->addr.sin6_family);
 	sh->name[0].sin6_port = l->addr.sin6_port;
-	return rr_cp->native(true, local, peer) && rr_cp->mode(true, local, peer) != RR_MODE_TCP &&
+	return rr_cp->native(true, local, peer) &&
+	       rr_cp->mode(true, local, peer) != RR_MODE_TCP &&
 	       !(rr_cp->stopped && rr_cp->stopped());
 }
 
@@ -244,9 +253,11 @@ static void report_refusal(struct rr_listener *l, int rc)
 	}
 	l->told = now;
 	if (rc)
-		rr_warn("a native peer is refused: error %d; %u others since it was last said", -rc, l->untold);
+		rr_warn("a native peer is refused: error %d; %u others since it was last said",
+			-rc, l->untold);
 	else
-		rr_info("a native peer is refused by a rule; %u others since it was last said", l->untold);
+		rr_info("a native peer is refused by a rule; %u others since it was last said",
+			l->untold);
 	l->untold = 0;
 }
 
@@ -326,7 +337,8 @@ int rr_native_poll(struct rr_conn *c, int fd, unsigned want)
 	return (int)(rr_anchor_poll(fd, want) | (c->listener->n ? want & RR_IN_BITS : 0));
 }
 
-int rr_native_fds(struct rr_conn *c, int fd, unsigned want, struct pollfd out[2], rr_time *until)
+int rr_native_fds(struct rr_conn *c, int fd, unsigned want, struct pollfd out[2],
+		  rr_time *until)
 {
 	struct rr_listener *l = c->listener;
 	bool open = door(c, fd);
@@ -359,8 +371,9 @@ static struct rr_share *dequeue(struct rr_listener *l)
 static void inherit(int listener, int fd)
 {
 	static const struct { int level, name; } option[] = {
-		{ SOL_SOCKET, SO_RCVTIMEO }, { SOL_SOCKET, SO_SNDTIMEO }, { SOL_SOCKET, SO_LINGER },
-		{ SOL_SOCKET, SO_KEEPALIVE }, { IPPROTO_TCP, TCP_NODELAY },
+		{ SOL_SOCKET, SO_RCVTIMEO }, { SOL_SOCKET, SO_SNDTIMEO },
+		{ SOL_SOCKET, SO_LINGER }, { SOL_SOCKET, SO_KEEPALIVE },
+		{ IPPROTO_TCP, TCP_NODELAY },
 	};
 	uint64_t room[2];
 
@@ -469,7 +482,8 @@ void rr_native_close(struct rr_conn *c)
 	l->n = 0;
 }
 
-/* What the parent has is none of ours; this process may open a door of its own when that is shut. */
+/* What the parent has is none of ours; this process may open a door of its own when that is
+ * shut. */
 void rr_native_forked(struct rr_conn *c)
 {
 	struct rr_listener *l = c->listener;
@@ -495,7 +509,8 @@ bool rr_conn_name(struct rr_conn *c, bool peer, struct sockaddr *addr, socklen_t
 	known = c->name[peer].sin6_family && !rr_conn_is_tcp(c);
 	if (known) {
 		name = &c->name[peer];
-		size = name->sin6_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(*name);
+		size = name->sin6_family == AF_INET ? sizeof(struct sockaddr_in)
+						    : sizeof(*name);
 		memcpy(addr, name, rr_min(*len, size));
 		*len = size;
 	}
@@ -516,14 +531,16 @@ static void over(struct rr_conn *c, enum rr_reason why)
 	rr_conn_turn(c, RR_S_TCP);
 }
 
-/* What the rule says, and nothing that is agreed on: what a peer knows that knows nothing of us. In version 2 it can
- * say so; a peer of which it is known that it does not speak that is not asked again (version-two-08 §7.2). */
+/* What the rule says, and nothing that is agreed on: what a peer knows that knows nothing of
+ * us. In version 2 it can say so; a peer of which it is known that it does not speak that is
+ * not asked again (version-two-08 §7.2). */
 void rr_native_carry(struct rr_conn *c)
 {
 	struct rr_eng_params *ep = &c->share->ep;
 
 	ep->dialect = rr_own_dialect(c, NULL);
-	if (ep->dialect == RR_DIALECT_V2 && !c->server && rr_cache_look(&c->peer, rr_now()) == RR_R_NO_DIALECT)
+	if (ep->dialect == RR_DIALECT_V2 && !c->server &&
+	    rr_cache_look(&c->peer, rr_now()) == RR_R_NO_DIALECT)
 		ep->dialect = RR_DIALECT_V1;
 	ep->caps = rr_eng_native_caps(ep->dialect, rr_own_caps());
 	rr_keep_learn(c->share, c->fd);

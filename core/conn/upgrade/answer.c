@@ -37,7 +37,8 @@ static bool accept_provider(struct rr_conn *c, const struct rr_prov_ops *ops,
 	return true;
 }
 
-/* What the client has to know of us, and no more: what we do not have in common with it is nobody's business. */
+/* What the client has to know of us, and no more: what we do not have in common with it is
+ * nobody's business. */
 static void answer_hello(struct rr_hello *answer, const struct rr_hello *h)
 {
 	rr_own_hello(answer);
@@ -46,10 +47,10 @@ static void answer_hello(struct rr_hello *answer, const struct rr_hello *h)
 	answer->inline_size = answer->recvs = 0;	/* the provider says it */
 }
 
-/* Can and may we? Makes our side of the first provider that both have, and says so in *answer. The cheap questions come
- * first: whoever fails them has cost us next to nothing. */
-bool rr_answer_accept(struct rr_conn *c, int fd, const struct rr_hello *h, struct rr_hello *answer,
-		      enum rr_reason *why)
+/* Can and may we? Makes our side of the first provider that both have, and says so in *answer.
+ * The cheap questions come first: whoever fails them has cost us next to nothing. */
+bool rr_answer_accept(struct rr_conn *c, int fd, const struct rr_hello *h,
+		      struct rr_hello *answer, enum rr_reason *why)
 {
 	enum rr_dialect dialect;
 	struct rr_prov_params p;
@@ -156,7 +157,8 @@ void rr_answer_wait(struct rr_conn *c, int fd)
 	rc = c->share->qp->ops->establish(c->share->qp);
 	if (rc == 0)
 		return rr_upgrade_carry(c);
-	/* A reset is no news for the app: whoever closes has left our answer unread, and that is all. */
+	/* A reset is no news for the app: whoever closes has left our answer unread, and that
+	 * is all. */
 	n = rr_os->recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
 	if (n == 0 && c->shut_rd)
 		return;		/* of the app's doing */
@@ -165,7 +167,8 @@ void rr_answer_wait(struct rr_conn *c, int fd)
 	look_at_deadline(c);
 }
 
-/* The same of an answer that rode along: bytes by TCP say nothing, and who sleeps does so for both. */
+/* The same of an answer that rode along: bytes by TCP say nothing, and who sleeps does so for
+ * both. */
 void rr_answer_rides(struct rr_conn *c)
 {
 	int rc = c->share->qp->ops->establish(c->share->qp);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which servers of this host have the library: each is visible for every address and port that its app listens on, by a socket
- * with a name. Abstract, for its network namespace; and a file of the run directory for others. It says no more than its name, is
- * never read, and goes with the last process that has it. A hint: who takes the name of another wins an offer that the real server
- * does not know, and answers as any other does. It is there as long as the app listens. */
+/* Which servers of this host have the library: each is visible for every address and port that
+ * its app listens on, by a socket with a name. Abstract, for its network namespace; and a file
+ * of the run directory for others. It says no more than its name, is never read, and goes with
+ * the last process that has it. A hint: who takes the name of another wins an offer that the
+ * real server does not know, and answers as any other does. It is there as long as the app
+ * listens. */
 
 #include <dirent.h>
 #include <errno.h>
@@ -66,9 +68,11 @@ static socklen_t name_of(const struct place *p, const char *dir, struct sockaddr
 	*sa = (struct sockaddr_un){ .sun_family = AF_UNIX };
 	if (dir && (!dir[0] || strlen(dir) > 50))
 		return 0;
-	n = rr_fmt(sa->sun_path + !dir, sizeof(sa->sun_path) - 1, "%s%s" PREFIX "%u-%x.%x.%x.%x", dir ? dir : "",
-		   dir ? "/" : "", p->port, ntohl(w[0]), ntohl(w[1]), ntohl(w[2]), ntohl(w[3]));
-	return dir ? (socklen_t)sizeof(*sa) : (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + n);
+	n = rr_fmt(sa->sun_path + !dir, sizeof(sa->sun_path) - 1,
+		   "%s%s" PREFIX "%u-%x.%x.%x.%x", dir ? dir : "", dir ? "/" : "", p->port,
+		   ntohl(w[0]), ntohl(w[1]), ntohl(w[2]), ntohl(w[3]));
+	return dir ? (socklen_t)sizeof(*sa)
+		   : (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + n);
 }
 
 static int new_socket(void)
@@ -125,14 +129,16 @@ static bool is_old_file(int dir, const char *name, time_t now, ino_t *ino)
 	return st.st_mtime < now - STALE_S;
 }
 
-/* The kernel says whether anybody has it. Who has taken it over meanwhile has made another file. */
+/* The kernel says whether anybody has it. Who has taken it over meanwhile has made another
+ * file. */
 static void sweep_evidence_file(int dir, const char *path, const char *name, time_t now)
 {
 	struct sockaddr_un sa = { .sun_family = AF_UNIX };
 	ino_t ino, then;
 	int fd;
 
-	if (strlen(path) + 1 + strlen(name) >= sizeof(sa.sun_path) || !is_old_file(dir, name, now, &then))
+	if (strlen(path) + 1 + strlen(name) >= sizeof(sa.sun_path) ||
+	    !is_old_file(dir, name, now, &then))
 		return;
 	fd = new_socket();
 	if (fd < 0)
@@ -146,7 +152,8 @@ static void sweep_evidence_file(int dir, const char *path, const char *name, tim
 
 static RR_NOINLINE void sweep_evidence(const char *path)
 {
-	int dir = path[0] ? rr_os_open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
+	int dir = path[0] ? rr_os_open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+			  : -1;
 	unsigned seen = 0, asked = 0;
 	struct timespec now;
 	char buf[512] RR_ALIGNED(8);
@@ -174,13 +181,13 @@ static void sweep_evidence_sometimes(void)
 	static _Atomic rr_time next;
 	rr_time now = rr_now(), due = atomic_load_explicit(&next, memory_order_relaxed);
 
-	if (now >= due && atomic_compare_exchange_strong_explicit(&next, &due, now + STALE_S * RR_SEC,
-								  memory_order_relaxed,
-								  memory_order_relaxed))
+	if (now >= due &&
+	    atomic_compare_exchange_strong_explicit(&next, &due, now + STALE_S * RR_SEC,
+						    memory_order_relaxed, memory_order_relaxed))
 		sweep_evidence(rr_cp->run_dir);
 }
 
-/* --- ours ---------------------------------------------------------------------------------- */
+/* --- ours --------------------------------------------------------------------------------- */
 
 /* Its entry, or a free one; NULL. */
 static struct given *entry(const struct place *p)
@@ -188,7 +195,8 @@ static struct given *entry(const struct place *p)
 	struct given *none = NULL;
 
 	for (struct given *g = given; g < given + MOST; g++) {
-		if (g->users && g->port == p->port && !memcmp(&g->addr, &p->addr, sizeof(p->addr)))
+		if (g->users && g->port == p->port &&
+		    !memcmp(&g->addr, &p->addr, sizeof(p->addr)))
 			return g;
 		if (!g->users && !none)
 			none = g;
@@ -279,7 +287,8 @@ bool rr_evidence_look(const struct sockaddr_in6 *peer)
 	if (fd < 0)
 		return false;
 	for (int i = 0; i < 2 && !found; i++)
-		found = answers(fd, &sa, name_of(&any, dirs[i], &sa)) || answers(fd, &sa, name_of(&p, dirs[i], &sa));
+		found = answers(fd, &sa, name_of(&any, dirs[i], &sa)) ||
+			answers(fd, &sa, name_of(&p, dirs[i], &sa));
 	rr_os->close(fd);
 	return found;
 }

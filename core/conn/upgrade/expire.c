@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Answers that nobody has taken up in time are withdrawn, and their connections are TCP's: by whichever thread of the
- * process is about to sleep, or takes up a new connection; and all of them at once when the app is short of descriptors. */
+/* Answers that nobody has taken up in time are withdrawn, and their connections are TCP's: by
+ * whichever thread of the process is about to sleep, or takes up a new connection; and all of
+ * them at once when the app is short of descriptors. */
 
 #include <errno.h>
 
@@ -10,12 +11,14 @@
 
 #define MOST	64u		/* in one look */
 
-/* Under its lock: is it TCP's now? Then its provider's part is to be freed when nobody waits for that any more. */
+/* Under its lock: is it TCP's now? Then its provider's part is to be freed when nobody waits
+ * for that any more. */
 static bool turn(struct rr_conn *c)
 {
 	enum rr_conn_st st = rr_conn_st(c);
 
-	if ((st != RR_S_ANSWERED && st != RR_S_HEARD && st != RR_S_SAID) || !rr_answer_withdraw(c))
+	if ((st != RR_S_ANSWERED && st != RR_S_HEARD && st != RR_S_SAID) ||
+	    !rr_answer_withdraw(c))
 		return false;
 	/* The number may have been closed, if it was one of several. */
 	if (rr_cp->fd_of)
@@ -38,7 +41,8 @@ static void release(struct rr_conn *c)
 	rr_share_free(sh);
 }
 
-/* With a reference and its lock: 0; -ESRCH it ends, and leaves the list by itself; with a reference alone: -EBUSY. */
+/* With a reference and its lock: 0; -ESRCH it ends, and leaves the list by itself; with a
+ * reference alone: -EBUSY. */
 static int take(struct rr_conn *c)
 {
 	if (!rr_conn_keep(c))

@@ -13,7 +13,8 @@
 
 /* Without an answer: no. Why not is said only to who sees other addresses than we do, and to
  * who is on this host. */
-static RR_NOINLINE bool say(int fd, uint32_t xid, const struct rr_hello *answer, enum rr_reason why)
+static RR_NOINLINE bool say(int fd, uint32_t xid, const struct rr_hello *answer,
+			    enum rr_reason why)
 {
 	uint8_t buf[RR_ANSWER_MAX];
 	uint32_t len =
@@ -49,8 +50,8 @@ static void answer_offer(struct rr_conn *c, int fd, uint32_t xid, const struct r
 }
 
 /* The first bytes: how many, or -errno; and what they are. */
-static RR_NOINLINE ssize_t hear(int fd, uint32_t *xid, struct rr_hello *h, uint32_t *need, enum rr_nego *what,
-				uint8_t head[RR_RM_HDR])
+static RR_NOINLINE ssize_t hear(int fd, uint32_t *xid, struct rr_hello *h, uint32_t *need,
+				enum rr_nego *what, uint8_t head[RR_RM_HDR])
 {
 	uint8_t buf[RR_OFFER_MAX];
 	ssize_t n = rr_upgrade_peek(fd, buf, sizeof(buf));
@@ -85,11 +86,13 @@ void rr_answer_step(struct rr_conn *c, int fd)
 	case RR_NEGO_OURS:
 		if (rr_upgrade_waits(c))
 			return;
-		if (rr_upgrade_stopped()) {	/* the app's own no is that of any server without us */
+		/* the app's own no is that of any server without us */
+		if (rr_upgrade_stopped()) {
 			rr_conn_become(c, RR_S_TCP, RR_R_STOPPED);
 			return;
 		}
-		if (rr_upgrade_spoken(fd))	/* no answer where the client may be within a record */
+		/* no answer where the client may be within a record */
+		if (rr_upgrade_spoken(fd))
 			break;
 		if (!rr_upgrade_consume(fd, need))
 			break;

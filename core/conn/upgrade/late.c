@@ -13,7 +13,8 @@ bool rr_upgrade_consume(int fd, uint32_t n)
 	uint8_t buf[128];
 
 	while (n) {
-		ssize_t got = rr_os->recv(fd, buf, rr_min(n, (uint32_t)sizeof(buf)), MSG_DONTWAIT);
+		ssize_t got = rr_os->recv(fd, buf, rr_min(n, (uint32_t)sizeof(buf)),
+					  MSG_DONTWAIT);
 
 		if (got <= 0)
 			return false;
@@ -32,8 +33,8 @@ ssize_t rr_upgrade_peek(int fd, void *buf, size_t len)
 	return n < 0 ? -errno : n;
 }
 
-/* Like rr_upgrade_peek(), but bytes that stand before an error are shown: the answer may be among
- * them. Where there are bytes recv() leaves the error alone. */
+/* Like rr_upgrade_peek(), but bytes that stand before an error are shown: the answer may be
+ * among them. Where there are bytes recv() leaves the error alone. */
 static ssize_t peek_answer(int fd, void *buf, size_t len)
 {
 	int bytes = 0;

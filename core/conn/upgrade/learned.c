@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What connections of this process to some address, port and program were like: a small table, in which the one that was
- * used last stays. Nothing but when an offer is made depends on it. */
+/* What connections of this process to some address, port and program were like: a small table,
+ * in which the one that was used last stays. Nothing but when an offer is made depends on
+ * it. */
 
 #include <errno.h>
 #include <string.h>
@@ -26,7 +27,8 @@ static uint32_t find(const struct sockaddr_in6 *peer, uint32_t prog)
 {
 	uint32_t i = 0;
 
-	while (i < SLOTS && !(slot[i].quarters && slot[i].prog == prog && rr_cache_same(&slot[i].peer, peer)))
+	while (i < SLOTS && !(slot[i].quarters && slot[i].prog == prog &&
+			      rr_cache_same(&slot[i].peer, peer)))
 		i++;
 	return i;
 }
@@ -56,7 +58,8 @@ static void learn(const struct sockaddr_in6 *peer, uint32_t prog, uint32_t calls
 		slot[at].prog = prog;
 		slot[at].quarters = 4 * calls;
 	} else {
-		slot[at].quarters = rr_max(slot[at].quarters - slot[at].quarters / 4 + calls, 1u);
+		slot[at].quarters = rr_max(slot[at].quarters - slot[at].quarters / 4 + calls,
+					   1u);
 	}
 	slot[at].used = ++clock_hand;
 	rr_lock_drop(&lock);

@@ -38,8 +38,10 @@ bool rr_offer_by_loopback(const struct rr_conn *c)
 	return v4 ? ntohl(v4) >> 24 == IN_LOOPBACKNET : IN6_IS_ADDR_LOOPBACK(a);
 }
 
-/* Makes our side of every provider that can be had, in order of preference. Why there is none. */
-static enum rr_reason offer_providers(struct rr_conn *c, const struct rr_prov_params *p, struct rr_hello *h)
+/* Makes our side of every provider that can be had, in order of preference. Why there is
+ * none. */
+static enum rr_reason offer_providers(struct rr_conn *c, const struct rr_prov_params *p,
+				      struct rr_hello *h)
 {
 	uint32_t most = rr_offer_by_loopback(c) ? 1 : RR_NEGO_PROVS;
 	enum rr_reason why = RR_R_NO_PROVIDER;
@@ -124,7 +126,8 @@ static int offer(struct rr_conn *c, int fd)
 	rr_count(rr_stats_counters(c->st), RR_C_offers_sent, 1);
 	c->deadline = rr_now() + rr_cp->upgrade_timeout;
 	if (rc) {
-		/* A fresh socket without 512 bytes of room: half an offer cannot be taken back. */
+		/* A fresh socket without 512 bytes of room: half an offer cannot be taken
+		 * back. */
 		rr_anchor_break(fd);
 		return rr_upgrade_fails(c, RR_R_INTERNAL), 0;
 	}
@@ -142,7 +145,8 @@ static enum rr_mode call_mode(struct rr_conn *c, const uint32_t *prog)
 
 bool rr_offer_required(struct rr_conn *c)
 {
-	return c->require || (rr_cp->require_call && call_mode(c, c->called ? &c->prog : NULL) == RR_MODE_REQUIRE);
+	return c->require || (rr_cp->require_call &&
+			      call_mode(c, c->called ? &c->prog : NULL) == RR_MODE_REQUIRE);
 }
 
 /* The app reads before it has written anything: what is there was not meant for us. */
@@ -190,7 +194,8 @@ static enum rr_reason may_offer(struct rr_conn *c, const uint8_t *head, size_t h
 {
 	enum rr_reason why = rr_offer_sniff(head, have);
 	struct rr_rpc rpc;
-	bool known = have >= RR_RM_HDR && rr_rpc_peek(head + RR_RM_HDR, (uint32_t)have - RR_RM_HDR, &rpc);
+	bool known = have >= RR_RM_HDR &&
+		     rr_rpc_peek(head + RR_RM_HDR, (uint32_t)have - RR_RM_HDR, &rpc);
 
 	c->prog = known ? rpc.prog : 0;
 	return why ? why : rr_offer_may(c, known ? &rpc.prog : NULL);
@@ -210,7 +215,7 @@ int rr_upgrade_first_write(struct rr_conn *c, int fd, const struct iovec *iov, i
 	if (!have)
 		return 0;
 	bits = rr_anchor_poll(fd, POLLIN | POLLOUT);
-	if (!bits)	/* connecting; who let the kernel judge that might offer in mid-stream */
+	if (!bits) /* connecting; who let the kernel judge that might offer in mid-stream */
 		return -EAGAIN;
 	rr_offer_peer(c);
 	why = may_offer(c, head, have);
@@ -337,8 +342,8 @@ enum rr_reason rr_offer_declined(const struct rr_conn *c, enum rr_nego what)
 }
 
 /* What the server has said so far: how many bytes, or as recv(); and what they are. */
-static RR_NOINLINE ssize_t hear(const struct rr_conn *c, int fd, struct rr_hello *h, uint32_t *need,
-				enum rr_nego *what)
+static RR_NOINLINE ssize_t hear(const struct rr_conn *c, int fd, struct rr_hello *h,
+				uint32_t *need, enum rr_nego *what)
 {
 	uint8_t buf[RR_ANSWER_MAX];
 	ssize_t n = rr_os->recv(fd, buf, sizeof(buf), MSG_PEEK | MSG_DONTWAIT);
@@ -385,7 +390,8 @@ static void hear_answer(struct rr_conn *c, int fd)
 	}
 }
 
-/* Between two hosts, what does not come about now will not soon: a firewall, another network. */
+/* Between two hosts, what does not come about now will not soon: a firewall, another
+ * network. */
 static void not_joined(struct rr_conn *c, const struct rr_prov_ops *ops, int rc)
 {
 	enum rr_reason why = rr_upgrade_why(ops, rc, RR_R_NO_ROUTE);

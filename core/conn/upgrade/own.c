@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What we say of ourselves: to a peer of ours in an offer or an answer, to a provider; and what we speak. */
+/* What we say of ourselves: to a peer of ours in an offer or an answer, to a provider; and what
+ * we speak. */
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -30,7 +31,8 @@ bool rr_own_host(const struct rr_hello *h)
 	return rr_ident_same(own, h->host);
 }
 
-static void own_ends(struct rr_conn *c, bool server, const uint8_t *token, uint8_t out[RR_IDENT])
+static void own_ends(struct rr_conn *c, bool server, const uint8_t *token,
+		     uint8_t out[RR_IDENT])
 {
 	const struct sockaddr *l = rr_ends_own(c), *p = rr_ends_peer(c);
 
@@ -57,13 +59,15 @@ void rr_own_place(struct rr_hello *h, struct rr_conn *c)
 static uint32_t own_recvs(bool native, uint32_t credits, uint32_t bc_credits)
 {
 	struct rr_eng_params ep = {
-		.credits = rr_min(credits, rr_cp->credits), .bc_credits = rr_min(bc_credits, rr_cp->bc_credits),
+		.credits = rr_min(credits, rr_cp->credits),
+		.bc_credits = rr_min(bc_credits, rr_cp->bc_credits),
 		.caps = RR_CAP_RELIABLE_REPLY,
 	};
 	uint32_t most = 0;
 
 	for (int d = 0; rr_dialect_names[d]; d++) {
-		if (native && rr_cp->dialects && !(rr_cp->dialects & 1u << d) && d != RR_DIALECT_V1)
+		if (native && rr_cp->dialects && !(rr_cp->dialects & 1u << d) &&
+		    d != RR_DIALECT_V1)
 			continue;
 		ep.dialect = (enum rr_dialect)d;
 		if (native)
@@ -78,8 +82,8 @@ static uint32_t all_recvs(bool native)
 	return own_recvs(native, rr_cp->credits, rr_cp->bc_credits);
 }
 
-/* What room.c sets aside, where messages may be fetched and calls offer memory for their replies.
- * c: NULL not known yet. */
+/* What room.c sets aside, where messages may be fetched and calls offer memory for their
+ * replies. c: NULL not known yet. */
 static size_t set_aside(const struct rr_conn *c)
 {
 	size_t longest = rr_align((size_t)rr_cp->max_msg, (size_t)RR_POOL_PAGE);
@@ -111,7 +115,9 @@ void rr_own_hello(struct rr_hello *h)
 
 enum rr_dialect rr_own_dialect(struct rr_conn *c, const uint32_t *program)
 {
-	return rr_cp->dialect ? rr_cp->dialect(c->server, rr_ends_own(c), rr_ends_peer(c), program) : RR_DIALECT_V1;
+	if (!rr_cp->dialect)
+		return RR_DIALECT_V1;
+	return rr_cp->dialect(c->server, rr_ends_own(c), rr_ends_peer(c), program);
 }
 
 /* A rule that requires RDMA requires what it is to be spoken in, too. */
@@ -119,10 +125,13 @@ uint32_t rr_own_dialects(const struct rr_conn *c)
 {
 	uint32_t d = rr_dialects_add(0, (enum rr_dialect)c->dialect);
 
-	return c->require || c->dialect == RR_DIALECT_V1 ? d : rr_dialects_add(d, RR_DIALECT_V1);
+	if (c->require || c->dialect == RR_DIALECT_V1)
+		return d;
+	return rr_dialects_add(d, RR_DIALECT_V1);
 }
 
-/* Numbers are given out from the lowest on: below fd all are in use, or were a moment ago, by the app or by us. */
+/* Numbers are given out from the lowest on: below fd all are in use, or were a moment ago, by
+ * the app or by us. */
 static bool is_spare(rlim_t limit, int fd)
 {
 	rlim_t reserve = rr_min(rr_max(limit / 4, (rlim_t)RESERVE_MIN), (rlim_t)RESERVE_MAX);
@@ -145,8 +154,9 @@ bool rr_own_spare(int fd)
 	return is_spare(limit(), fd);
 }
 
-/* Two addresses of which the one can be reached from the other without leaving the network namespace: the same one, or
- * loopback addresses. What translates them in between is none of ours (option bypass_proxies). */
+/* Two addresses of which the one can be reached from the other without leaving the network
+ * namespace: the same one, or loopback addresses. What translates them in between is none of
+ * ours (option bypass_proxies). */
 static bool is_near(const struct sockaddr_in6 *a, const struct sockaddr *to)
 {
 	const struct sockaddr_in6 *b = (const void *)to;
@@ -158,7 +168,8 @@ static bool is_near(const struct sockaddr_in6 *a, const struct sockaddr *to)
 		return a4->sin_addr.s_addr == b4->sin_addr.s_addr ||
 			(ntohl(a4->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET &&
 			 ntohl(b4->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET);
-	return a->sin6_family == AF_INET6 && !memcmp(&a->sin6_addr, &b->sin6_addr, sizeof(a->sin6_addr));
+	return a->sin6_family == AF_INET6 &&
+	       !memcmp(&a->sin6_addr, &b->sin6_addr, sizeof(a->sin6_addr));
 }
 
 bool rr_own_params(struct rr_prov_params *p, struct rr_conn *c, const uint8_t *token,

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Offers and answers that ride along. The app's calls go by TCP meanwhile, as they would without us: each is made here, under the
- * lock, in a way that does not block, so that we know where the records of both directions end and how many there have been.
+/* Offers and answers that ride along. The app's calls go by TCP meanwhile, as they would
+ * without us: each is made here, under the lock, in a way that does not block, so that we know
+ * where the records of both directions end and how many there have been.
  *
- * An offer goes in front of one of the app's calls, the answer in front of one of its replies, in the same write; what is ours is
- * taken out again at the end of a record, by who reads. So no call waits, and nobody is woken for what is not the app's.
- * When the provider is connected the connection is carried, and goes on in cross.c. Whoever finds out that bytes went by
+ * An offer goes in front of one of the app's calls, the answer in front of one of its replies,
+ * in the same write; what is ours is taken out again at the end of a record, by who reads. So
+ * no call waits, and nobody is woken for what is not the app's. When the provider is connected
+ * the connection is carried, and goes on in cross.c. Whoever finds out that bytes went by
  * unseen leaves it to TCP. */
 
 #include <arpa/inet.h>
@@ -22,8 +24,8 @@
 #include "core/conn/upgrade/upgrade.h"
 #include "core/conn/upgrade/when.h"
 
-#define WATCHED		64u	/* records of a connection on which somebody looks out for an offer */
-#define PATIENCE	64u	/* records, of either direction, after an offer that nobody has answered */
+#define WATCHED		64u	/* records during which somebody looks out for an offer */
+#define PATIENCE	64u	/* records, of either direction, after an unanswered one */
 #define LATE		256u	/* the same, until the answer does not count as one any more */
 #define PART_WAIT	RR_SEC	/* what may be ours in part is the app's after this */
 #define PIECES		16
@@ -39,12 +41,14 @@ static RR_NOINLINE bool seen_all(const struct rr_conn *c, int fd)
 		return false;
 	written = i.tcpi_bytes_sent - i.tcpi_bytes_retrans + i.tcpi_notsent_bytes;
 	return c->out.bytes + c->out.ours >= written &&
-	       c->in.bytes + c->in.ours + rr_ride_queued(fd) + 1 >= i.tcpi_bytes_received;	/* a FIN counts, too */
+	       c->in.bytes + c->in.ours + rr_ride_queued(fd) + 1 >=	/* a FIN counts, too */
+		       i.tcpi_bytes_received;
 }
 
-/* ours[0..len), and behind it what the app writes. How much of the app's, which may be 0; -EAGAIN nothing went. */
-static RR_NOINLINE ssize_t send_along(struct rr_conn *c, int fd, const uint8_t *ours, uint32_t len,
-				      const struct iovec *iov, int n, int flags)
+/* ours[0..len), and behind it what the app writes. How much of the app's, which may be 0;
+ * -EAGAIN nothing went. */
+static RR_NOINLINE ssize_t send_along(struct rr_conn *c, int fd, const uint8_t *ours,
+				      uint32_t len, const struct iovec *iov, int n, int flags)
 {
 	struct iovec both[PIECES] = { { (uint8_t *)(uintptr_t)ours, len } };
 	int k = 1 + rr_track_cut(iov, n, 0, SIZE_MAX, both + 1, PIECES - 1);
@@ -52,7 +56,8 @@ static RR_NOINLINE ssize_t send_along(struct rr_conn *c, int fd, const uint8_t *
 
 	if (rc < 0)
 		return rc;
-	if (rc < (ssize_t)len) {	/* no memory in the kernel: half of it cannot be taken back */
+	/* no memory in the kernel: half of it cannot be taken back */
+	if (rc < (ssize_t)len) {
 		rr_anchor_break(fd);
 		rr_upgrade_fails(c, RR_R_INTERNAL);
 		return -ECONNRESET;
@@ -70,7 +75,8 @@ static bool is_too_late(const struct rr_conn *c)
 	return rr_conn_st(c) == RR_S_SWALLOW;
 }
 
-/* Nobody has answered, or it does not count any more: the answer, should it come, is not the app's. */
+/* Nobody has answered, or it does not count any more: the answer, should it come, is not the
+ * app's. */
 static void leave(struct rr_conn *c, enum rr_reason why)
 {
 	rr_share_free(c->share);
@@ -78,8 +84,8 @@ static void leave(struct rr_conn *c, enum rr_reason why)
 	rr_conn_become(c, RR_S_SWALLOW, why);
 }
 
-/* What its child reads and writes nobody here sees. Of what has been said to the peer nothing is taken back: but who has
- * not been told yet need not be. */
+/* What its child reads and writes nobody here sees. Of what has been said to the peer nothing
+ * is taken back: but who has not been told yet need not be. */
 void rr_ride_forks(struct rr_conn *c, bool waits)
 {
 	enum rr_conn_st st;
@@ -142,7 +148,9 @@ void rr_ride_end(struct rr_conn *c)
 	const struct rr_share *sh = rr_conn_st(c) == RR_S_CARRIED ? c->share : NULL;
 
 	if (c->called)
-		rr_learned_end(&c->peer, c->prog, sh ? sh->tx.before.records + (uint32_t)sh->tx.records : c->out.records);
+		rr_learned_end(&c->peer, c->prog,
+			       sh ? sh->tx.before.records + (uint32_t)sh->tx.records
+				  : c->out.records);
 	c->called = false;
 }
 
@@ -159,7 +167,8 @@ static void look_at_count(struct rr_conn *c)
 			rr_conn_become(c, RR_S_TCP, RR_R_TIMEOUT);
 		break;
 	case RR_S_ASKED:
-		if (c->in.records - c->asked_in >= PATIENCE || c->out.records - c->asked_out >= PATIENCE)
+		if (c->in.records - c->asked_in >= PATIENCE ||
+		    c->out.records - c->asked_out >= PATIENCE)
 			leave(c, RR_R_NOT_ANSWERED);
 		break;
 	default:
@@ -167,13 +176,15 @@ static void look_at_count(struct rr_conn *c)
 	}
 }
 
-/* --- the client's offer -------------------------------------------------------------------- */
+/* --- the client's offer ------------------------------------------------------------------- */
 
 static uint32_t mark_len(const struct iovec *iov, int n)
 {
 	uint8_t mark[RR_RM_HDR];
 
-	return rr_iov_copy_out(mark, sizeof(mark), iov, n, 0) == sizeof(mark) ? rr_rm_len(mark) : 0;
+	if (rr_iov_copy_out(mark, sizeof(mark), iov, n, 0) < sizeof(mark))
+		return 0;
+	return rr_rm_len(mark);
 }
 
 static bool pays(struct rr_conn *c, const struct iovec *iov, int n)
@@ -192,7 +203,8 @@ static bool is_ours(const struct rr_conn *c)
 {
 	if (rr_evidence_look(&c->peer))
 		return true;
-	return !rr_offer_by_loopback(c) && rr_learned_is_ours(&c->peer) && rr_cp->verbs && rr_prov_nth(1);
+	return !rr_offer_by_loopback(c) && rr_learned_is_ours(&c->peer) && rr_cp->verbs &&
+	       rr_prov_nth(1);
 }
 
 static RR_NOINLINE enum rr_reason may_offer(struct rr_conn *c, int fd)
@@ -210,8 +222,8 @@ static RR_NOINLINE enum rr_reason may_offer(struct rr_conn *c, int fd)
 	return why || seen_all(c, fd) ? why : RR_R_KERNEL_ONLY;
 }
 
-/* A call may be on a signal handler's stack: what making an offer takes of it, and what the bytes of
- * one take, is not held at once. */
+/* A call may be on a signal handler's stack: what making an offer takes of it, and what the
+ * bytes of one take, is not held at once. */
 static RR_NOINLINE ssize_t say_offer(struct rr_conn *c, int fd, const struct rr_hello *h,
 				     const struct iovec *iov, int n, int flags)
 {
@@ -267,14 +279,14 @@ static ssize_t offer_along(struct rr_conn *c, int fd, const struct iovec *iov, i
 	return rc ? rc : rr_ride_send(c, fd, iov, n, flags);
 }
 
-/* Who is not known, on another host, may close on an offer: such a connection waits for its first call, as long as
- * that may wait. */
+/* Who is not known, on another host, may close on an offer: such a connection waits for its
+ * first call, as long as that may wait. */
 static bool must_ask_first(struct rr_conn *c, int fd, int flags)
 {
 	int fl;
 
-	if (rr_offer_by_loopback(c) || !rr_cp->verbs || !rr_prov_nth(1) || flags & MSG_DONTWAIT ||
-	    rr_learned_is_ours(&c->peer) || rr_evidence_look(&c->peer))
+	if (rr_offer_by_loopback(c) || !rr_cp->verbs || !rr_prov_nth(1) ||
+	    flags & MSG_DONTWAIT || rr_learned_is_ours(&c->peer) || rr_evidence_look(&c->peer))
 		return false;
 	fl = rr_os->fcntl(fd, F_GETFL);
 	return fl >= 0 && !(fl & O_NONBLOCK);
@@ -311,10 +323,11 @@ ssize_t rr_ride_first(struct rr_conn *c, int fd, const struct iovec *iov, int n,
 	return rc;
 }
 
-/* --- the client hears the answer ------------------------------------------------------------ */
+/* --- the client hears the answer ---------------------------------------------------------- */
 
 /* Of need bytes. As look(). */
-static int take_answer(struct rr_conn *c, int fd, enum rr_nego what, const struct rr_hello *h, uint32_t need)
+static int take_answer(struct rr_conn *c, int fd, enum rr_nego what, const struct rr_hello *h,
+		       uint32_t need)
 {
 	enum rr_reason why = RR_R_NONE;
 
@@ -353,7 +366,7 @@ static int take_answer(struct rr_conn *c, int fd, enum rr_nego what, const struc
 	return RR_RIDE_OVER;
 }
 
-/* --- the server ------------------------------------------------------------------------------ */
+/* --- the server --------------------------------------------------------------------------- */
 
 void rr_ride_begin(struct rr_conn *c, const uint8_t *head, size_t have)
 {
@@ -387,14 +400,15 @@ static RR_NOINLINE ssize_t say_answer(struct rr_conn *c, int fd, enum rr_reason 
 				      const struct iovec *iov, int n, int flags)
 {
 	uint8_t buf[RR_ANSWER_MAX];
-	uint32_t len = no ? rr_nego_put_refusal(rr_answer_refusal(no), c->xid, buf, sizeof(buf)) :
-			    rr_nego_put_answer(&c->heard, c->xid, buf, sizeof(buf));
+	uint32_t len = no ? rr_nego_put_refusal(rr_answer_refusal(no), c->xid, buf, sizeof(buf))
+			  : rr_nego_put_answer(&c->heard, c->xid, buf, sizeof(buf));
 
 	return send_along(c, fd, buf, len, iov, n, flags);
 }
 
 /* 0 not with this one; else as rr_ride_send(). */
-static ssize_t answer_along(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags)
+static ssize_t answer_along(struct rr_conn *c, int fd, const struct iovec *iov, int n,
+			    int flags)
 {
 	enum rr_reason no = (enum rr_reason)c->lack;
 	ssize_t rc;
@@ -416,7 +430,8 @@ static ssize_t answer_along(struct rr_conn *c, int fd, const struct iovec *iov, 
 	return rc ? rc : rr_ride_send(c, fd, iov, n, flags);
 }
 
-static int take_offer(struct rr_conn *c, int fd, const struct rr_hello *h, uint32_t xid, uint32_t need)
+static int take_offer(struct rr_conn *c, int fd, const struct rr_hello *h, uint32_t xid,
+		      uint32_t need)
 {
 	if (rr_upgrade_waits(c))
 		return -EAGAIN;
@@ -429,7 +444,7 @@ static int take_offer(struct rr_conn *c, int fd, const struct rr_hello *h, uint3
 	return RR_RIDE_OVER;
 }
 
-/* --- looking out ------------------------------------------------------------------------------ */
+/* --- looking out -------------------------------------------------------------------------- */
 
 static bool looks_out(const struct rr_conn *c)
 {
@@ -465,8 +480,8 @@ static void none_of_ours(struct rr_conn *c, const uint8_t *head, size_t have)
 }
 
 /* What the first n bytes at a boundary are. */
-static enum rr_nego what_is(const struct rr_conn *c, const uint8_t *p, size_t n, uint32_t *xid, struct rr_hello *h,
-			    uint32_t *need)
+static enum rr_nego what_is(const struct rr_conn *c, const uint8_t *p, size_t n, uint32_t *xid,
+			    struct rr_hello *h, uint32_t *need)
 {
 	*need = 0;
 	*xid = c->xid;
@@ -531,8 +546,8 @@ static bool may_be_ours(const struct rr_conn *c)
 	return looks_out(c) && !c->most && rr_track_at_boundary(&c->in);
 }
 
-/* 0: at most most() bytes are the app's; RR_RIDE_OVER; -EAGAIN there are none, or another -errno of the kernel's, which is the
- * app's, once. */
+/* 0: at most most() bytes are the app's; RR_RIDE_OVER; -EAGAIN there are none, or another
+ * -errno of the kernel's, which is the app's, once. */
 static int look(struct rr_conn *c, int fd)
 {
 	if (unlikely(c->skipping))
@@ -555,8 +570,8 @@ static size_t most(const struct rr_conn *c)
 
 #define STEPS		128	/* in which the queue is looked through for ours */
 
-/* Past what stands at *at of the queue: the rest of a fragment, or a mark. False: not all of it is
- * there. */
+/* Past what stands at *at of the queue: the rest of a fragment, or a mark. False: not all of it
+ * is there. */
 static bool walk(struct rr_rm *rm, int fd, size_t queued, size_t *at)
 {
 	uint8_t mark[RR_RM_HDR];
@@ -570,9 +585,10 @@ static bool walk(struct rr_rm *rm, int fd, size_t queued, size_t *at)
 	return true;
 }
 
-/* Is something of ours in the queue, of so many bytes, behind records of the app's? *at: where; *len: how long it is, 0 if it is
- * not whole. */
-static RR_NOINLINE bool find_ours(const struct rr_conn *c, int fd, size_t queued, size_t *at, size_t *len)
+/* Is something of ours in the queue, of so many bytes, behind records of the app's? *at: where;
+ * *len: how long it is, 0 if it is not whole. */
+static RR_NOINLINE bool find_ours(const struct rr_conn *c, int fd, size_t queued, size_t *at,
+				  size_t *len)
 {
 	uint8_t buf[rr_max(RR_OFFER_MAX, RR_ANSWER_MAX)];
 	struct rr_rm rm = c->in.rm;
@@ -598,7 +614,7 @@ static RR_NOINLINE bool find_ours(const struct rr_conn *c, int fd, size_t queued
 	return false;
 }
 
-/* --- the app's calls --------------------------------------------------------------------------- */
+/* --- the app's calls ---------------------------------------------------------------------- */
 
 int rr_ride_error(struct rr_conn *c)
 {
@@ -661,11 +677,13 @@ static ssize_t peek(struct rr_conn *c, int fd, const struct iovec *iov, int n)
 	}
 	m.msg_iovlen = (size_t)k;
 	got = rr_os->recvmsg(fd, &m, MSG_PEEK | MSG_DONTWAIT);
-	return got < 0 ? -errno : got - (ssize_t)rr_min(len, (size_t)got - rr_min((size_t)got, at));
+	return got < 0 ? -errno
+		       : got - (ssize_t)rr_min(len, (size_t)got - rr_min((size_t)got, at));
 }
 
 /* From one record to the next, as long as there is room and something there. */
-ssize_t rr_ride_recv(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags, size_t *done)
+ssize_t rr_ride_recv(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags,
+		     size_t *done)
 {
 	size_t total = rr_iov_total(iov, n), asked;
 	ssize_t got;
@@ -700,7 +718,8 @@ static bool is_too_little(struct rr_conn *c, int fd)
 	queued = rr_ride_queued(fd);
 	if (find_ours(c, fd, queued, &at, &len))
 		queued = len ? queued - len : at;
-	return queued < (size_t)c->lowat && !(rr_anchor_poll(fd, POLLRDHUP) & (POLLRDHUP | POLLHUP | POLLERR));
+	return queued < (size_t)c->lowat &&
+	       !(rr_anchor_poll(fd, POLLRDHUP) & (POLLRDHUP | POLLHUP | POLLERR));
 }
 
 int rr_ride_poll(struct rr_conn *c, int fd, unsigned want)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The upgrade: the client offers at the app's first write (offer.c), the server answers (answer.c), the client
- * decides. All under the connection's private lock; nothing waits longer than a moment.
- * docs/PROTOCOL.md tells it as a story. This is what both sides have in common. */
+/* The upgrade: the client offers at the app's first write (offer.c), the server answers
+ * (answer.c), the client decides. All under the connection's private lock; nothing waits longer
+ * than a moment. docs/PROTOCOL.md tells it as a story. This is what both sides have in
+ * common. */
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -21,7 +22,8 @@ bool rr_upgrade_stopped(void)
 
 bool rr_upgrade_usable(const struct rr_prov_ops *ops)
 {
-	return ops->caps & RR_PROV_FAMILY || !atomic_load_explicit(&rr_conn_forks, memory_order_relaxed);
+	return ops->caps & RR_PROV_FAMILY ||
+	       !atomic_load_explicit(&rr_conn_forks, memory_order_relaxed);
 }
 
 bool rr_upgrade_spoken(int fd)
@@ -29,7 +31,8 @@ bool rr_upgrade_spoken(int fd)
 	struct tcp_info info = { 0 };	/* the kernel's may be shorter */
 	socklen_t len = sizeof(info);
 
-	return !rr_os->getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) && info.tcpi_bytes_sent > 0;
+	return !rr_os->getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) &&
+	       info.tcpi_bytes_sent > 0;
 }
 
 bool rr_upgrade_waits(struct rr_conn *c)
@@ -60,7 +63,8 @@ enum rr_reason rr_upgrade_why(const struct rr_prov_ops *ops, int rc, enum rr_rea
 	if (ops == &rr_prov_shm || rc != -ENOMEM)
 		return other;
 	if (!atomic_exchange(&told, true))
-		rr_warn("%s: such connections stay on TCP; LimitMEMLOCK=, ulimit -l, or less of option 'memory'",
+		rr_warn("%s: such connections stay on TCP; LimitMEMLOCK=, ulimit -l, or less "
+			"of option 'memory'",
 			rr_reason_text(RR_R_MEMLOCK));
 	return RR_R_MEMLOCK;
 }
@@ -102,7 +106,8 @@ void rr_upgrade_carry(struct rr_conn *c)
 	sh->ep.invalidate = sh->qp->peer_inv;
 	sh->ep.invited = sh->qp->own_inv;
 	if (!(rr_qp_caps(sh->qp) & RR_PROV_RING)) {
-		/* What the device can send; how much of it the peer receives is the engine's matter. */
+		/* What the device can send; how much of it the peer receives is the engine's
+		 * matter. */
 		sh->ep.inline_send_max = sh->qp->recv_size;
 		sh->qp->send_size = rr_max(sh->qp->send_size, sh->qp->recv_size);
 	}

@@ -4,13 +4,12 @@
 
 /* From TCP to carried, between two of ours.
  *
- *   new.c      making a connection                       upgrade.c  what both sides have in common
- *   offer.c    the client's side                         hear.c     what a server hears first
- *   answer.c   the server's side                         own.c      what we say of ourselves
- *   ride.c     offers and answers that ride along, while calls go on by TCP
- *   when.c     when an offer pays: the decision, pure    learned.c  what earlier connections were like
- *   late.c     an answer that comes too late             expire.c   answers not taken up in time
- *   evidence.c servers of this host that have the library */
+ *   new.c        making a connection              upgrade.c    what both sides have in common
+ *   offer.c      the client's side                hear.c       what a server hears first
+ *   answer.c     the server's side                own.c        what we say of ourselves
+ *   ride.c       the same while calls go by TCP   when.c       when an offer pays, pure
+ *   late.c       an answer that comes too late    expire.c     answers that nobody takes up
+ *   learned.c    of earlier connections           evidence.c   servers of this host */
 
 #include "core/conn/carried/carried.h"
 
@@ -30,18 +29,20 @@ enum rr_reason rr_upgrade_why(const struct rr_prov_ops *ops, int rc, enum rr_rea
 bool rr_upgrade_usable(const struct rr_prov_ops *ops);
 /* Has the user stopped it? */
 bool rr_upgrade_stopped(void);
-/* Has anything been written to the socket, by calls that nobody sees (stdio, syscall(2))? Then its
- * stream is no longer at its beginning. */
+/* Has anything been written to the socket, by calls that nobody sees (stdio, syscall(2))? Then
+ * its stream is no longer at its beginning. */
 bool rr_upgrade_spoken(int fd);
-/* Other threads sleep on the anchor because nothing was there. What came wakes them; it is taken
- * only when they are up, or they would sleep on. True: wait a little. */
+/* Other threads sleep on the anchor because nothing was there. What came wakes them; it is
+ * taken only when they are up, or they would sleep on. True: wait a little. */
 bool rr_upgrade_waits(struct rr_conn *c);
-/* After that: do some sleep still, for want of a CPU, or since they want something else? They went to sleep when
- * there was nothing but TCP, and what another carrier brings would not wake them. */
+/* After that: do some sleep still, for want of a CPU, or since they want something else? They
+ * went to sleep when there was nothing but TCP, and what another carrier brings would not wake
+ * them. */
 bool rr_upgrade_unseen(const struct rr_conn *c);
 
 /* offer.c: the client's side. */
-/* Afterwards the state says what to do with the write; -EAGAIN: the socket is not connected yet. */
+/* Afterwards the state says what to do with the write; -EAGAIN: the socket is not connected
+ * yet. */
 int rr_upgrade_first_write(struct rr_conn *c, int fd, const struct iovec *iov, int n);
 ssize_t rr_upgrade_first_read(struct rr_conn *c, int fd);
 void rr_offer_step(struct rr_conn *c, int fd);	/* the offer is out, or was taken */
@@ -49,9 +50,11 @@ void rr_offer_join(struct rr_conn *c);		/* it was taken */
 
 /* Makes the providers' side, and h. RR_R_NONE, or why it cannot be. */
 enum rr_reason rr_offer_make(struct rr_conn *c, int fd, struct rr_hello *h);
-/* May the connection whose first call was of this program (NULL: not known) be upgraded? RR_R_NONE, or why not. */
+/* May the connection whose first call was of this program (NULL: not known) be upgraded?
+ * RR_R_NONE, or why not. */
 enum rr_reason rr_offer_may(struct rr_conn *c, const uint32_t *prog);
-bool rr_offer_required(struct rr_conn *c);	/* by a rule, of what is known of its first call */
+/* by a rule, of what is known of its first call */
+bool rr_offer_required(struct rr_conn *c);
 /* What it begins with: RR_R_NONE a call. */
 enum rr_reason rr_offer_sniff(const uint8_t *head, size_t have);
 void rr_offer_peer(struct rr_conn *c);	/* learns who it goes to */
@@ -61,16 +64,19 @@ enum rr_reason rr_offer_join_chosen(struct rr_conn *c, const struct rr_hello *h)
 enum rr_reason rr_offer_declined(const struct rr_conn *c, enum rr_nego what);
 void rr_offer_negative(struct rr_conn *c);
 
-/* ride.c; under the connection's lock. What is neither bytes nor -errno is RR_CONN_KERNEL, or RR_RIDE_OVER: the state is another
- * now, ask again. */
+/* ride.c; under the connection's lock. What is neither bytes nor -errno is RR_CONN_KERNEL, or
+ * RR_RIDE_OVER: the state is another now, ask again. */
 #define RR_RIDE_OVER	(-65537)
-/* The app's first write on a connection that may be offered on later; 0: it is TCP's, for it is none. */
+/* The app's first write on a connection that may be offered on later; 0: it is TCP's, for it is
+ * none. */
 ssize_t rr_ride_first(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags);
-void rr_ride_begin(struct rr_conn *c, const uint8_t *head, size_t have);	/* server: the first bytes, which are no offer */
+/* server: the first bytes, which are no offer */
+void rr_ride_begin(struct rr_conn *c, const uint8_t *head, size_t have);
 void rr_ride_heard(struct rr_conn *c, const struct rr_hello *h, uint32_t xid);
 ssize_t rr_ride_send(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags);
 /* *done: what was read, also if the rest is not to be had here. */
-ssize_t rr_ride_recv(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags, size_t *done);
+ssize_t rr_ride_recv(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags,
+		     size_t *done);
 int rr_ride_poll(struct rr_conn *c, int fd, unsigned want);
 int rr_ride_inq(struct rr_conn *c, int fd);
 void rr_ride_step(struct rr_conn *c);
@@ -81,7 +87,8 @@ void rr_ride_forks(struct rr_conn *c, bool waits);
 bool rr_ride_joined(struct rr_conn *c);
 /* The error that the app has yet to be told, once; 0 none. */
 int rr_ride_error(struct rr_conn *c);
-void rr_ride_yield(struct rr_conn *c);		/* the app wants a number of ours: gives up what may have it */
+/* the app wants a number of ours: gives up what may have it */
+void rr_ride_yield(struct rr_conn *c);
 /* In a forked child: what the parent has under way is not ours. */
 void rr_ride_orphan(struct rr_conn *c);
 void rr_ride_end(struct rr_conn *c);		/* the app closes it: what there is to learn */
@@ -92,17 +99,18 @@ bool rr_evidence_move(int fd);	/* as rr_conn_move_fd() */
 void rr_evidence_forked(void);
 
 /* answer.c: the server's side. */
-/* Can and may we? Makes our side of the first provider that both have, and says so in *answer. */
-bool rr_answer_accept(struct rr_conn *c, int fd, const struct rr_hello *h, struct rr_hello *answer,
-		      enum rr_reason *why);
+/* Can and may we? Makes our side of the first provider that both have, and says so in
+ * *answer. */
+bool rr_answer_accept(struct rr_conn *c, int fd, const struct rr_hello *h,
+		      struct rr_hello *answer, enum rr_reason *why);
 enum rr_reason rr_answer_why_not(struct rr_conn *c, const struct rr_hello *h);
 /* What a client is told of that. */
 enum rr_nego rr_answer_refusal(enum rr_reason why);
 void rr_answer_step(struct rr_conn *c, int fd);	/* nothing was said */
 void rr_answer_wait(struct rr_conn *c, int fd);	/* the answer is out */
 void rr_answer_rides(struct rr_conn *c);	/* and rode along */
-/* It has not been taken up, and from now on cannot be: the client will hear so before it sends a message. False: it has
- * been. The provider's part is still to be freed. */
+/* It has not been taken up, and from now on cannot be: the client will hear so before it sends
+ * a message. False: it has been. The provider's part is still to be freed. */
 bool rr_answer_withdraw(struct rr_conn *c);
 
 /* expire.c */
@@ -121,20 +129,23 @@ bool rr_own_host(const struct rr_hello *h);
 bool rr_own_ends(const struct rr_hello *h, struct rr_conn *c);
 /* Both, into what the client says by fd; after the token. */
 void rr_own_place(struct rr_hello *h, struct rr_conn *c);
-/* Would the app still have its reserve of descriptors if its connection fd (-1: it has none yet) got one of ours? */
+/* Would the app still have its reserve of descriptors if its connection fd (-1: it has none
+ * yet) got one of ours? */
 bool rr_own_spare(int fd);
-/* What we want of a provider for the app's socket fd (-1: it is not there yet) and its connection
- * (NULL: any that a listener gets), with an upgrade's token or none; false: descriptors are scarce. */
+/* What we want of a provider for the app's socket fd (-1: it is not there yet) and its
+ * connection (NULL: any that a listener gets), with an upgrade's token or none; false:
+ * descriptors are scarce. */
 bool rr_own_params(struct rr_prov_params *p, struct rr_conn *c, const uint8_t *token,
 		   int fd);
 
 /* late.c */
-/* What is there for the app, and stays there. -errno; -EAGAIN nothing; -EIO an error, which is the app's too. */
+/* What is there for the app, and stays there. -errno; -EAGAIN nothing; -EIO an error, which is
+ * the app's too. */
 ssize_t rr_upgrade_peek(int fd, void *buf, size_t len);
 /* Reads away n bytes that were peeked at. */
 bool rr_upgrade_consume(int fd, uint32_t n);
-/* The answer is longer than any of a shim: reads away what is there of it. RR_RIDE_OVER that was
- * all; -EAGAIN; 0 the kernel has an end or an error for the app. */
+/* The answer is longer than any of a shim: reads away what is there of it. RR_RIDE_OVER that
+ * was all; -EAGAIN; 0 the kernel has an end or an error for the app. */
 int rr_upgrade_skip(struct rr_conn *c, int fd);
 
 #endif

@@ -2,8 +2,8 @@
 #ifndef RR_WHEN_H
 #define RR_WHEN_H
 
-/* With which call of a connection the offer rides along: the decision, pure, and what earlier connections
- * have taught about it (learned.c). */
+/* With which call of a connection the offer rides along: the decision, pure, and what earlier
+ * connections have taught about it (learned.c). */
 
 #include <netinet/in.h>
 
