@@ -12,10 +12,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <string.h>
-#include <linux/tcp.h>
-#include <unistd.h>
 
 #include "core/base/compiler.h"
 #include "core/base/log.h"
@@ -30,50 +27,7 @@
 #define PART_WAIT	RR_SEC	/* what may be ours in part is the app's after this */
 #define PIECES		16
 
-/* Has nobody read or written but by us? */
-static RR_NOINLINE bool seen_all(const struct rr_conn *c, int fd)
-{
-	struct tcp_info i = { 0 };	/* the kernel's may be shorter */
-	socklen_t len = sizeof(i);
-	uint64_t written;
-
-	if (rr_os->getsockopt(fd, IPPROTO_TCP, TCP_INFO, &i, &len))
-		return false;
-	written = i.tcpi_bytes_sent - i.tcpi_bytes_retrans + i.tcpi_notsent_bytes;
-	return c->out.bytes + c->out.ours >= written &&
-	       c->in.bytes + c->in.ours + rr_ride_queued(fd) + 1 >=	/* a FIN counts, too */
-		       i.tcpi_bytes_received;
-}
-
-/* ours[0..len), and behind it what the app writes. How much of the app's, which may be 0;
- * -EAGAIN nothing went. */
-static RR_NOINLINE ssize_t send_along(struct rr_conn *c, int fd, const uint8_t *ours,
-				      uint32_t len, const struct iovec *iov, int n, int flags)
-{
-	struct iovec both[PIECES] = { { (uint8_t *)(uintptr_t)ours, len } };
-	int k = 1 + rr_track_cut(iov, n, 0, SIZE_MAX, both + 1, PIECES - 1);
-	ssize_t rc = rr_ride_kernel_send(fd, both, k, flags);
-
-	if (rc < 0)
-		return rc;
-	/* no memory in the kernel: half of it cannot be taken back */
-	if (rc < (ssize_t)len) {
-		rr_anchor_break(fd);
-		rr_upgrade_fails(c, RR_R_INTERNAL);
-		return -ECONNRESET;
-	}
-	rc -= (ssize_t)len;
-	c->out.ours += len;
-	rr_track_over(&c->out, iov, n, (size_t)rc);
-	return rc;
-}
-
 /* --- the end of it ------------------------------------------------------------------------ */
-
-static bool is_too_late(const struct rr_conn *c)
-{
-	return rr_conn_st(c) == RR_S_SWALLOW;
-}
 
 /* Nobody has answered, or it does not count any more: the answer, should it come, is not the
  * app's. */
@@ -178,120 +132,6 @@ static void look_at_count(struct rr_conn *c)
 
 /* --- the client's offer ------------------------------------------------------------------- */
 
-static uint32_t mark_len(const struct iovec *iov, int n)
-{
-	uint8_t mark[RR_RM_HDR];
-
-	if (rr_iov_copy_out(mark, sizeof(mark), iov, n, 0) < sizeof(mark))
-		return 0;
-	return rr_rm_len(mark);
-}
-
-static bool pays(struct rr_conn *c, const struct iovec *iov, int n)
-{
-	struct rr_when w = { rr_cp->offer_after, c->out.records + 1, mark_len(iov, n), 0 };
-
-	if (!c->learned && w.after == RR_AFTER_AUTO)
-		c->usual = rr_learned_usual(&c->peer, c->prog);
-	c->learned = true;
-	w.usual = c->usual;
-	return rr_when_pays(&w);
-}
-
-/* Is there one of ours, as far as one can know without asking? */
-static bool is_ours(const struct rr_conn *c)
-{
-	if (rr_evidence_look(&c->peer))
-		return true;
-	return !rr_offer_by_loopback(c) && rr_learned_is_ours(&c->peer) && rr_cp->verbs &&
-	       rr_prov_nth(1);
-}
-
-static RR_NOINLINE enum rr_reason may_offer(struct rr_conn *c, int fd)
-{
-	enum rr_reason why;
-
-	rr_offer_peer(c);
-	why = rr_offer_may(c, &c->prog);
-	if (!why && rr_anchor_poll(fd, POLLRDHUP))
-		why = RR_R_CLOSED;
-	if (!why && !is_ours(c)) {
-		why = RR_R_NO_SHIM;
-		rr_cache_add(&c->peer, why, rr_now() + RR_SEC);
-	}
-	return why || seen_all(c, fd) ? why : RR_R_KERNEL_ONLY;
-}
-
-/* A call may be on a signal handler's stack: what making an offer takes of it, and what the
- * bytes of one take, is not held at once. */
-static RR_NOINLINE ssize_t say_offer(struct rr_conn *c, int fd, const struct rr_hello *h,
-				     const struct iovec *iov, int n, int flags)
-{
-	uint8_t buf[RR_OFFER_MAX];
-	uint32_t len = rr_nego_put_offer(h, rr_cp->program, c->xid, buf, sizeof(buf));
-
-	return send_along(c, fd, buf, len, iov, n, flags);
-}
-
-/* Made, and said in one. As offer_along(). */
-static RR_NOINLINE ssize_t make_offer(struct rr_conn *c, int fd, const struct iovec *iov, int n,
-				      int flags)
-{
-	struct rr_hello h;
-	enum rr_reason why = rr_offer_make(c, fd, &h);
-
-	if (why) {
-		rr_upgrade_fails(c, why);
-		return RR_CONN_KERNEL;
-	}
-	h.caps |= RR_CAP_CROSSING;
-	return say_offer(c, fd, &h, iov, n, flags);
-}
-
-/* 0 it went by TCP alone, or is yet to; else as rr_ride_send(). */
-static ssize_t offer_along(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags)
-{
-	size_t total = rr_iov_total(iov, n);
-	enum rr_reason why;
-	ssize_t rc;
-
-	if (total < RR_RM_HDR || !pays(c, iov, n) || !rr_ride_is_room(fd, RR_OFFER_MAX + total))
-		return 0;
-	why = may_offer(c, fd);
-	if (why) {
-		rr_upgrade_fails(c, why);
-		return RR_CONN_KERNEL;
-	}
-	rc = make_offer(c, fd, iov, n, flags);
-	if (rc == RR_CONN_KERNEL)
-		return rc;
-	if (rc < 0) {
-		rr_share_free(c->share);
-		c->share = NULL;
-		return rc == -EAGAIN ? 0 : rc;
-	}
-	rr_count(rr_stats_counters(c->st), RR_C_offers_sent, 1);
-	c->asked_in = c->in.records;
-	c->asked_out = c->out.records;
-	c->deadline = rr_now() + rr_cp->upgrade_timeout;
-	c->most = 0;
-	rr_conn_become(c, RR_S_ASKED, RR_R_NONE);
-	return rc ? rc : rr_ride_send(c, fd, iov, n, flags);
-}
-
-/* Who is not known, on another host, may close on an offer: such a connection waits for its
- * first call, as long as that may wait. */
-static bool must_ask_first(struct rr_conn *c, int fd, int flags)
-{
-	int fl;
-
-	if (rr_offer_by_loopback(c) || !rr_cp->verbs || !rr_prov_nth(1) ||
-	    flags & MSG_DONTWAIT || rr_learned_is_ours(&c->peer) || rr_evidence_look(&c->peer))
-		return false;
-	fl = rr_os->fcntl(fd, F_GETFL);
-	return fl >= 0 && !(fl & O_NONBLOCK);
-}
-
 ssize_t rr_ride_first(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags)
 {
 	uint8_t head[64];
@@ -310,11 +150,13 @@ ssize_t rr_ride_first(struct rr_conn *c, int fd, const struct iovec *iov, int n,
 	c->prog = c->called ? rpc.prog : 0;
 	memcpy(&c->xid, head + RR_RM_HDR, sizeof(c->xid));
 	c->xid = ntohl(c->xid);
-	if (rr_offer_required(c) || must_ask_first(c, fd, flags))
+	if (rr_offer_required(c) || rr_ride_must_ask(c, fd, flags))
 		return RR_RIDE_OVER;
-	rc = offer_along(c, fd, iov, n, flags);
+	rc = rr_ride_offer(c, fd, iov, n, flags);
 	if (rc)
 		return rc;
+	if (rr_conn_st(c) == RR_S_ASKED) /* the offer, and nothing of the app's with it */
+		return rr_ride_send(c, fd, iov, n, flags);
 	rc = rr_ride_kernel_send(fd, iov, n, flags);
 	if (rc > 0) {
 		rr_conn_become(c, RR_S_WATCH, RR_R_FEW_CALLS);
@@ -323,134 +165,13 @@ ssize_t rr_ride_first(struct rr_conn *c, int fd, const struct iovec *iov, int n,
 	return rc;
 }
 
-/* --- the client hears the answer ---------------------------------------------------------- */
-
-/* Of need bytes. As look(). */
-static int take_answer(struct rr_conn *c, int fd, enum rr_nego what, const struct rr_hello *h,
-		       uint32_t need)
-{
-	enum rr_reason why = RR_R_NONE;
-
-	if (rr_upgrade_waits(c))
-		return -EAGAIN;
-	if (!rr_upgrade_consume(fd, need)) {
-		rr_upgrade_fails(c, RR_R_INTERNAL);
-		return RR_RIDE_OVER;
-	}
-	c->in.ours += need;
-	if (is_too_late(c)) {
-		rr_conn_become(c, RR_S_TCP, RR_R_TIMEOUT);
-		return RR_RIDE_OVER;
-	}
-	if (what != RR_NEGO_OURS) {
-		rr_learned_ours(&c->peer, what != RR_NEGO_NO);
-		rr_offer_negative(c);
-		rr_upgrade_fails(c, rr_offer_declined(c, what));
-		return RR_RIDE_OVER;
-	}
-	rr_learned_ours(&c->peer, true);
-	if (!(h->caps & RR_CAP_CROSSING))
-		why = RR_R_DECLINED;
-	else if (!seen_all(c, fd))
-		why = RR_R_KERNEL_ONLY;
-	else
-		why = rr_offer_join_chosen(c, h);
-	if (why) {
-		rr_count(rr_stats_counters(c->st), RR_C_upgrade_failures, 1);
-		rr_upgrade_fails(c, why);
-		return RR_RIDE_OVER;
-	}
-	c->deadline = rr_now() + rr_cp->upgrade_timeout;
-	rr_conn_become(c, RR_S_MEETING, RR_R_NONE);
-	rr_offer_join(c);
-	return RR_RIDE_OVER;
-}
-
-/* --- the server --------------------------------------------------------------------------- */
-
-void rr_ride_begin(struct rr_conn *c, const uint8_t *head, size_t have)
-{
-	c->part_since = 0;
-	rr_conn_become(c, RR_S_WATCH, RR_R_NO_OFFER);
-	c->most = rr_track_most(&c->in, head, have);
-}
-
-/* What it takes is made now, before anybody goes to sleep again for what is there already. */
-void rr_ride_heard(struct rr_conn *c, const struct rr_hello *h, uint32_t xid)
-{
-	enum rr_reason why = RR_R_NO_ROUTE;
-	int fd = c->fd;
-
-	rr_report_adopt(c);
-	rr_count(rr_stats_counters(c->st), RR_C_offers_received, 1);
-	c->xid = xid;
-	c->lack = RR_R_NONE;
-	if (!rr_answer_accept(c, fd, h, &c->heard, &why))
-		c->lack = (uint8_t)(why == RR_R_NO_ROUTE ? rr_answer_why_not(c, h) : why);
-	c->heard.caps |= RR_CAP_CROSSING;
-	c->deadline = rr_now() + rr_cp->upgrade_timeout;
-	c->most = 0;
-	rr_conn_become(c, RR_S_HEARD, RR_R_NONE);
-	if (c->share)
-		rr_half_add(c);
-}
-
-/* no: why it is a refusal. */
-static RR_NOINLINE ssize_t say_answer(struct rr_conn *c, int fd, enum rr_reason no,
-				      const struct iovec *iov, int n, int flags)
-{
-	uint8_t buf[RR_ANSWER_MAX];
-	uint32_t len = no ? rr_nego_put_refusal(rr_answer_refusal(no), c->xid, buf, sizeof(buf))
-			  : rr_nego_put_answer(&c->heard, c->xid, buf, sizeof(buf));
-
-	return send_along(c, fd, buf, len, iov, n, flags);
-}
-
-/* 0 not with this one; else as rr_ride_send(). */
-static ssize_t answer_along(struct rr_conn *c, int fd, const struct iovec *iov, int n,
-			    int flags)
-{
-	enum rr_reason no = (enum rr_reason)c->lack;
-	ssize_t rc;
-
-	if (!rr_iov_total(iov, n) || !rr_ride_is_room(fd, RR_ANSWER_MAX + rr_iov_total(iov, n)))
-		return 0;
-	if (!no && !seen_all(c, fd))
-		no = RR_R_KERNEL_ONLY;
-	rc = say_answer(c, fd, no, iov, n, flags);
-	if (rc < 0)
-		return rc == -EAGAIN ? 0 : rc;
-	if (no) {
-		rr_upgrade_fails(c, no);
-		return rc ? rc : RR_CONN_KERNEL;
-	}
-	c->deadline = rr_now() + rr_cp->upgrade_timeout;
-	rr_conn_become(c, RR_S_SAID, RR_R_NONE);
-	rr_half_add(c);
-	return rc ? rc : rr_ride_send(c, fd, iov, n, flags);
-}
-
-static int take_offer(struct rr_conn *c, int fd, const struct rr_hello *h, uint32_t xid,
-		      uint32_t need)
-{
-	if (rr_upgrade_waits(c))
-		return -EAGAIN;
-	if (!rr_upgrade_consume(fd, need)) {
-		rr_conn_become(c, RR_S_TCP, RR_R_INTERNAL);
-		return RR_RIDE_OVER;
-	}
-	c->in.ours += need;
-	rr_ride_heard(c, h, xid);
-	return RR_RIDE_OVER;
-}
-
 /* --- looking out -------------------------------------------------------------------------- */
 
 static bool looks_out(const struct rr_conn *c)
 {
 	enum rr_conn_st st = rr_conn_st(c);
 
-	return is_too_late(c) || st == (c->server ? RR_S_WATCH : RR_S_ASKED);
+	return rr_ride_is_late(c) || st == (c->server ? RR_S_WATCH : RR_S_ASKED);
 }
 
 /* Half of what may be ours is there: nobody hears of it until the rest is, but not for ever. */
@@ -458,10 +179,10 @@ static bool withheld(struct rr_conn *c, uint32_t need, size_t have)
 {
 	rr_time now = rr_now();
 
-	if (is_too_late(c))
+	if (rr_ride_is_late(c))
 		return true;
 	if (!c->part_since) {
-		if (!seen_all(c, c->fd))
+		if (!rr_ride_seen_all(c, c->fd))
 			return false;
 		c->part_since = now;
 	}
@@ -531,9 +252,10 @@ static RR_NOINLINE int judge(struct rr_conn *c, int fd)
 	}
 	if (s.what != RR_NEGO_OTHER && s.what != RR_NEGO_PART) {
 		if (!c->server)
-			return take_answer(c, fd, s.what, &s.h, s.need);
-		if (s.h.caps & RR_CAP_CROSSING && !rr_upgrade_stopped() && seen_all(c, fd))
-			return take_offer(c, fd, &s.h, s.xid, s.need);
+			return rr_ride_take_answer(c, fd, s.what, &s.h, s.need);
+		if (s.h.caps & RR_CAP_CROSSING && !rr_upgrade_stopped() &&
+		    rr_ride_seen_all(c, fd))
+			return rr_ride_take_offer(c, fd, &s.h, s.xid, s.need);
 		rr_debug(RR_WHO ": an offer is left to the app", RR_WHO_OF(fd, c->st));
 	}
 	none_of_ours(c, s.head, (size_t)n);
@@ -633,9 +355,9 @@ ssize_t rr_ride_send(struct rr_conn *c, int fd, const struct iovec *iov, int n, 
 		return -rr_ride_error(c);
 	if (rr_track_at_boundary(&c->out)) {
 		if (st == RR_S_WATCH && !c->server)
-			rc = offer_along(c, fd, iov, n, flags);
+			rc = rr_ride_offer(c, fd, iov, n, flags);
 		else if (st == RR_S_HEARD)
-			rc = answer_along(c, fd, iov, n, flags);
+			rc = rr_ride_answer(c, fd, iov, n, flags);
 		if (rc)
 			return rc;
 	}

@@ -8,6 +8,8 @@
  *   offer.c      the client's side                hear.c       what a server hears first
  *   answer.c     the server's side                own.c        what we say of ourselves
  *   ride.c       the same while calls go by TCP   when.c       when an offer pays, pure
+ *   ride_offer.c the client's offer so           ride_answer.c  and the server's answer
+ *   along.c      one write with the app's bytes
  *   late.c       an answer that comes too late    expire.c     answers that nobody takes up
  *   learned.c    of earlier connections           evidence.c   servers of this host */
 
@@ -63,6 +65,35 @@ bool rr_offer_by_loopback(const struct rr_conn *c);
 enum rr_reason rr_offer_join_chosen(struct rr_conn *c, const struct rr_hello *h);
 enum rr_reason rr_offer_declined(const struct rr_conn *c, enum rr_nego what);
 void rr_offer_negative(struct rr_conn *c);
+
+/* The client does not wait for the answer any more. */
+static inline bool rr_ride_is_late(const struct rr_conn *c)
+{
+	return rr_conn_st(c) == RR_S_SWALLOW;
+}
+
+/* along.c; as ride.c. Has nobody read or written but by us? */
+bool rr_ride_seen_all(const struct rr_conn *c, int fd);
+/* ours[0..len), and behind it what the app writes. How much of the app's, which may be 0;
+ * -EAGAIN nothing went. */
+ssize_t rr_ride_send_along(struct rr_conn *c, int fd, const uint8_t *ours, uint32_t len,
+			   const struct iovec *iov, int n, int flags);
+
+/* ride_offer.c; as ride.c. 0 nothing of the app's went with it, if it went; else as
+ * rr_ride_send(). */
+ssize_t rr_ride_offer(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags);
+/* Who is not known, on another host, may close on an offer: such a connection waits for its
+ * first call, as long as that may wait. */
+bool rr_ride_must_ask(struct rr_conn *c, int fd, int flags);
+/* An answer of need bytes is there: RR_RIDE_OVER, or -EAGAIN wait a little. */
+int rr_ride_take_answer(struct rr_conn *c, int fd, enum rr_nego what, const struct rr_hello *h,
+			uint32_t need);
+
+/* ride_answer.c; as rr_ride_offer() … */
+ssize_t rr_ride_answer(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags);
+/* … and as rr_ride_take_answer() */
+int rr_ride_take_offer(struct rr_conn *c, int fd, const struct rr_hello *h, uint32_t xid,
+		       uint32_t need);
 
 /* ride.c; under the connection's lock. What is neither bytes nor -errno is RR_CONN_KERNEL, or
  * RR_RIDE_OVER: the state is another now, ask again. */

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What rides along, of either side: in one write with the app's bytes, while both ends know
+ * where records end. */
+
+#include <errno.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
+
+#include "core/base/compiler.h"
+#include "core/base/os.h"
+#include "core/conn/upgrade/upgrade.h"
+
+#define PIECES	16
+
+/* Has nobody read or written but by us? */
+RR_NOINLINE bool rr_ride_seen_all(const struct rr_conn *c, int fd)
+{
+	struct tcp_info i = { 0 };	/* the kernel's may be shorter */
+	socklen_t len = sizeof(i);
+	uint64_t written;
+
+	if (rr_os->getsockopt(fd, IPPROTO_TCP, TCP_INFO, &i, &len))
+		return false;
+	written = i.tcpi_bytes_sent - i.tcpi_bytes_retrans + i.tcpi_notsent_bytes;
+	return c->out.bytes + c->out.ours >= written &&
+	       c->in.bytes + c->in.ours + rr_ride_queued(fd) + 1 >=	/* a FIN counts, too */
+		       i.tcpi_bytes_received;
+}
+
+/* ours[0..len), and behind it what the app writes. How much of the app's, which may be 0;
+ * -EAGAIN nothing went. */
+RR_NOINLINE ssize_t rr_ride_send_along(struct rr_conn *c, int fd, const uint8_t *ours,
+				      uint32_t len, const struct iovec *iov, int n, int flags)
+{
+	struct iovec both[PIECES] = { { (uint8_t *)(uintptr_t)ours, len } };
+	int k = 1 + rr_track_cut(iov, n, 0, SIZE_MAX, both + 1, PIECES - 1);
+	ssize_t rc = rr_ride_kernel_send(fd, both, k, flags);
+
+	if (rc < 0)
+		return rc;
+	/* no memory in the kernel: half of it cannot be taken back */
+	if (rc < (ssize_t)len) {
+		rr_anchor_break(fd);
+		rr_upgrade_fails(c, RR_R_INTERNAL);
+		return -ECONNRESET;
+	}
+	rc -= (ssize_t)len;
+	c->out.ours += len;
+	rr_track_over(&c->out, iov, n, (size_t)rc);
+	return rc;
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* An offer that a server has found before a call, and the answer that rides in front of one of
+ * its replies. */
+
+#include <errno.h>
+
+#include "core/base/compiler.h"
+#include "core/base/os.h"
+#include "core/conn/upgrade/upgrade.h"
+
+void rr_ride_begin(struct rr_conn *c, const uint8_t *head, size_t have)
+{
+	c->part_since = 0;
+	rr_conn_become(c, RR_S_WATCH, RR_R_NO_OFFER);
+	c->most = rr_track_most(&c->in, head, have);
+}
+
+/* What it takes is made now, before anybody goes to sleep again for what is there already. */
+void rr_ride_heard(struct rr_conn *c, const struct rr_hello *h, uint32_t xid)
+{
+	enum rr_reason why = RR_R_NO_ROUTE;
+	int fd = c->fd;
+
+	rr_report_adopt(c);
+	rr_count(rr_stats_counters(c->st), RR_C_offers_received, 1);
+	c->xid = xid;
+	c->lack = RR_R_NONE;
+	if (!rr_answer_accept(c, fd, h, &c->heard, &why))
+		c->lack = (uint8_t)(why == RR_R_NO_ROUTE ? rr_answer_why_not(c, h) : why);
+	c->heard.caps |= RR_CAP_CROSSING;
+	c->deadline = rr_now() + rr_cp->upgrade_timeout;
+	c->most = 0;
+	rr_conn_become(c, RR_S_HEARD, RR_R_NONE);
+	if (c->share)
+		rr_half_add(c);
+}
+
+/* no: why it is a refusal. */
+static RR_NOINLINE ssize_t say_answer(struct rr_conn *c, int fd, enum rr_reason no,
+				      const struct iovec *iov, int n, int flags)
+{
+	uint8_t buf[RR_ANSWER_MAX];
+	uint32_t len = no ? rr_nego_put_refusal(rr_answer_refusal(no), c->xid, buf, sizeof(buf))
+			  : rr_nego_put_answer(&c->heard, c->xid, buf, sizeof(buf));
+
+	return rr_ride_send_along(c, fd, buf, len, iov, n, flags);
+}
+
+/* 0 not with this one; else as rr_ride_send(). */
+ssize_t rr_ride_answer(struct rr_conn *c, int fd, const struct iovec *iov, int n,
+			    int flags)
+{
+	enum rr_reason no = (enum rr_reason)c->lack;
+	ssize_t rc;
+
+	if (!rr_iov_total(iov, n) || !rr_ride_is_room(fd, RR_ANSWER_MAX + rr_iov_total(iov, n)))
+		return 0;
+	if (!no && !rr_ride_seen_all(c, fd))
+		no = RR_R_KERNEL_ONLY;
+	rc = say_answer(c, fd, no, iov, n, flags);
+	if (rc < 0)
+		return rc == -EAGAIN ? 0 : rc;
+	if (no) {
+		rr_upgrade_fails(c, no);
+		return rc ? rc : RR_CONN_KERNEL;
+	}
+	c->deadline = rr_now() + rr_cp->upgrade_timeout;
+	rr_conn_become(c, RR_S_SAID, RR_R_NONE);
+	rr_half_add(c);
+	return rc;
+}
+
+int rr_ride_take_offer(struct rr_conn *c, int fd, const struct rr_hello *h, uint32_t xid,
+		      uint32_t need)
+{
+	if (rr_upgrade_waits(c))
+		return -EAGAIN;
+	if (!rr_upgrade_consume(fd, need)) {
+		rr_conn_become(c, RR_S_TCP, RR_R_INTERNAL);
+		return RR_RIDE_OVER;
+	}
+	c->in.ours += need;
+	rr_ride_heard(c, h, xid);
+	return RR_RIDE_OVER;
+}

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* An offer that rides in front of one of the app's calls, and the answer to it. */
+
+#include <errno.h>
+#include <fcntl.h>
+
+#include "core/base/compiler.h"
+#include "core/base/os.h"
+#include "core/conn/upgrade/upgrade.h"
+#include "core/conn/upgrade/when.h"
+
+static uint32_t mark_len(const struct iovec *iov, int n)
+{
+	uint8_t mark[RR_RM_HDR];
+
+	if (rr_iov_copy_out(mark, sizeof(mark), iov, n, 0) < sizeof(mark))
+		return 0;
+	return rr_rm_len(mark);
+}
+
+static bool pays(struct rr_conn *c, const struct iovec *iov, int n)
+{
+	struct rr_when w = { rr_cp->offer_after, c->out.records + 1, mark_len(iov, n), 0 };
+
+	if (!c->learned && w.after == RR_AFTER_AUTO)
+		c->usual = rr_learned_usual(&c->peer, c->prog);
+	c->learned = true;
+	w.usual = c->usual;
+	return rr_when_pays(&w);
+}
+
+/* Is there one of ours, as far as one can know without asking? */
+static bool is_ours(const struct rr_conn *c)
+{
+	if (rr_evidence_look(&c->peer))
+		return true;
+	return !rr_offer_by_loopback(c) && rr_learned_is_ours(&c->peer) && rr_cp->verbs &&
+	       rr_prov_nth(1);
+}
+
+static RR_NOINLINE enum rr_reason may_offer(struct rr_conn *c, int fd)
+{
+	enum rr_reason why;
+
+	rr_offer_peer(c);
+	why = rr_offer_may(c, &c->prog);
+	if (!why && rr_anchor_poll(fd, POLLRDHUP))
+		why = RR_R_CLOSED;
+	if (!why && !is_ours(c)) {
+		why = RR_R_NO_SHIM;
+		rr_cache_add(&c->peer, why, rr_now() + RR_SEC);
+	}
+	return why || rr_ride_seen_all(c, fd) ? why : RR_R_KERNEL_ONLY;
+}
+
+/* A call may be on a signal handler's stack: what making an offer takes of it, and what the
+ * bytes of one take, is not held at once. */
+static RR_NOINLINE ssize_t say_offer(struct rr_conn *c, int fd, const struct rr_hello *h,
+				     const struct iovec *iov, int n, int flags)
+{
+	uint8_t buf[RR_OFFER_MAX];
+	uint32_t len = rr_nego_put_offer(h, rr_cp->program, c->xid, buf, sizeof(buf));
+
+	return rr_ride_send_along(c, fd, buf, len, iov, n, flags);
+}
+
+/* Made, and said in one. As rr_ride_offer(). */
+static RR_NOINLINE ssize_t make_offer(struct rr_conn *c, int fd, const struct iovec *iov, int n,
+				      int flags)
+{
+	struct rr_hello h;
+	enum rr_reason why = rr_offer_make(c, fd, &h);
+
+	if (why) {
+		rr_upgrade_fails(c, why);
+		return RR_CONN_KERNEL;
+	}
+	h.caps |= RR_CAP_CROSSING;
+	return say_offer(c, fd, &h, iov, n, flags);
+}
+
+/* 0 it went by TCP alone, or is yet to; else as rr_ride_send(). */
+ssize_t rr_ride_offer(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags)
+{
+	size_t total = rr_iov_total(iov, n);
+	enum rr_reason why;
+	ssize_t rc;
+
+	if (total < RR_RM_HDR || !pays(c, iov, n) || !rr_ride_is_room(fd, RR_OFFER_MAX + total))
+		return 0;
+	why = may_offer(c, fd);
+	if (why) {
+		rr_upgrade_fails(c, why);
+		return RR_CONN_KERNEL;
+	}
+	rc = make_offer(c, fd, iov, n, flags);
+	if (rc == RR_CONN_KERNEL)
+		return rc;
+	if (rc < 0) {
+		rr_share_free(c->share);
+		c->share = NULL;
+		return rc == -EAGAIN ? 0 : rc;
+	}
+	rr_count(rr_stats_counters(c->st), RR_C_offers_sent, 1);
+	c->asked_in = c->in.records;
+	c->asked_out = c->out.records;
+	c->deadline = rr_now() + rr_cp->upgrade_timeout;
+	c->most = 0;
+	rr_conn_become(c, RR_S_ASKED, RR_R_NONE);
+	return rc;
+}
+
+/* Who is not known, on another host, may close on an offer: such a connection waits for its
+ * first call, as long as that may wait. */
+bool rr_ride_must_ask(struct rr_conn *c, int fd, int flags)
+{
+	int fl;
+
+	if (rr_offer_by_loopback(c) || !rr_cp->verbs || !rr_prov_nth(1) ||
+	    flags & MSG_DONTWAIT || rr_learned_is_ours(&c->peer) || rr_evidence_look(&c->peer))
+		return false;
+	fl = rr_os->fcntl(fd, F_GETFL);
+	return fl >= 0 && !(fl & O_NONBLOCK);
+}
+
+/* Of need bytes. As look(). */
+int rr_ride_take_answer(struct rr_conn *c, int fd, enum rr_nego what, const struct rr_hello *h,
+		       uint32_t need)
+{
+	enum rr_reason why = RR_R_NONE;
+
+	if (rr_upgrade_waits(c))
+		return -EAGAIN;
+	if (!rr_upgrade_consume(fd, need)) {
+		rr_upgrade_fails(c, RR_R_INTERNAL);
+		return RR_RIDE_OVER;
+	}
+	c->in.ours += need;
+	if (rr_ride_is_late(c)) {
+		rr_conn_become(c, RR_S_TCP, RR_R_TIMEOUT);
+		return RR_RIDE_OVER;
+	}
+	if (what != RR_NEGO_OURS) {
+		rr_learned_ours(&c->peer, what != RR_NEGO_NO);
+		rr_offer_negative(c);
+		rr_upgrade_fails(c, rr_offer_declined(c, what));
+		return RR_RIDE_OVER;
+	}
+	rr_learned_ours(&c->peer, true);
+	if (!(h->caps & RR_CAP_CROSSING))
+		why = RR_R_DECLINED;
+	else if (!rr_ride_seen_all(c, fd))
+		why = RR_R_KERNEL_ONLY;
+	else
+		why = rr_offer_join_chosen(c, h);
+	if (why) {
+		rr_count(rr_stats_counters(c->st), RR_C_upgrade_failures, 1);
+		rr_upgrade_fails(c, why);
+		return RR_RIDE_OVER;
+	}
+	c->deadline = rr_now() + rr_cp->upgrade_timeout;
+	rr_conn_become(c, RR_S_MEETING, RR_R_NONE);
+	rr_offer_join(c);
+	return RR_RIDE_OVER;
+}
