@@ -35,6 +35,7 @@ struct rr_prov_params {
 	size_t mem_size;	/* registered memory for chunks, per side */
 	uint8_t token[RR_TOKEN_LEN];
 	const char *run_dir;	/* may be NULL; must stay valid during set-up only */
+	bool near;		/* the peer is in this network namespace */
 	uint8_t ack_timeout;	/* on a device: 4.096 us << this until it sends again; 0 what it
 				 * finds itself */
 	int fd_floor;		/* lowest number for descriptors of ours */
@@ -312,6 +313,9 @@ void rr_prov_at_exit(void (*fn)(void));
 /* fd, which is ours, is to be another file's: true if it is one that can be done without. The
  * caller closes it. */
 bool rr_prov_forget(int fd);
+
+/* The app needs numbers: gives back what is kept for connections to come. False: nothing. */
+bool rr_prov_spare(void);
 
 /* For tests: the only provider; NULL: all. */
 void rr_prov_only(const struct rr_prov_ops *ops);

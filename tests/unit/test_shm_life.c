@@ -150,7 +150,9 @@ Test(shm_wake, descriptors_sent_with_a_bell_are_not_taken, .init = init, .fini =
 			    .msg_control = &ctl, .msg_controllen = sizeof(ctl) };
 	int fds = open_fds(), yes = 1;
 
-	setsockopt(p.s->wake_fd, SOL_SOCKET, SO_PASSRIGHTS, &yes, sizeof(yes));	/* else the kernel may see to it */
+	/* Else the kernel may see to it. */
+	setsockopt(p.s->wake_fd, SOL_SOCKET, SO_PASSRIGHTS, &yes, sizeof(yes));
+	rr_shm_of(p.s)->refusing = rr_shm_of(p.s)->plain = false;
 	CMSG_FIRSTHDR(&m)->cmsg_level = SOL_SOCKET;
 	CMSG_FIRSTHDR(&m)->cmsg_type = SCM_RIGHTS;
 	CMSG_FIRSTHDR(&m)->cmsg_len = CMSG_LEN(sizeof(int));

@@ -59,6 +59,11 @@ static struct place place_of(const struct sockaddr_in6 *a)
 	return p;
 }
 
+static bool same_place(const struct place *a, const struct place *b)
+{
+	return a->port == b->port && !memcmp(&a->addr, &b->addr, sizeof(a->addr));
+}
+
 /* Of length > 0, unless it does not fit. */
 static socklen_t name_of(const struct place *p, const char *dir, struct sockaddr_un *sa)
 {
@@ -195,8 +200,7 @@ static struct given *entry(const struct place *p)
 	struct given *none = NULL;
 
 	for (struct given *g = given; g < given + MOST; g++) {
-		if (g->users && g->port == p->port &&
-		    !memcmp(&g->addr, &p->addr, sizeof(p->addr)))
+		if (g->users && same_place(&(struct place){ g->port, g->addr }, p))
 			return g;
 		if (!g->users && !none)
 			none = g;
@@ -276,20 +280,58 @@ bool rr_evidence_move(int fd)
 	return false;
 }
 
+/* --- a server's ------------------------------------------------------------------------- */
+
+#define FRESH		(100 * RR_MSEC)	/* so long one is believed to go on */
+
+static struct {
+	struct place at;
+	rr_time until;
+} fresh[8];	/* the next goes into the place of the oldest */
+static uint32_t next_fresh;
+
+static bool was_there(const struct place *p, rr_time now)
+{
+	bool found = false;
+
+	if (rr_lock_try(&lock))
+		return false;
+	for (uint32_t i = 0; i < rr_array_size(fresh); i++)
+		found |= now < fresh[i].until && same_place(&fresh[i].at, p);
+	rr_lock_drop(&lock);
+	return found;
+}
+
+static void is_there(const struct place *p, rr_time now)
+{
+	if (rr_lock_try(&lock))
+		return;
+	fresh[next_fresh].at = *p;
+	fresh[next_fresh].until = now + FRESH;
+	next_fresh = (next_fresh + 1) % rr_array_size(fresh);
+	rr_lock_drop(&lock);
+}
+
 bool rr_evidence_look(const struct sockaddr_in6 *peer)
 {
 	struct place p = place_of(peer), any = { p.port, IN6ADDR_ANY_INIT };
 	const char *const dirs[] = { NULL, rr_cp->run_dir };
+	rr_time now = rr_now_coarse();
 	struct sockaddr_un sa;
 	bool found = false;
-	int fd = new_socket();
+	int fd;
 
+	if (was_there(&p, now))
+		return true;
+	fd = new_socket();
 	if (fd < 0)
 		return false;
 	for (int i = 0; i < 2 && !found; i++)
 		found = answers(fd, &sa, name_of(&any, dirs[i], &sa)) ||
 			answers(fd, &sa, name_of(&p, dirs[i], &sa));
 	rr_os->close(fd);
+	if (found)
+		is_there(&p, now);
 	return found;
 }
 

@@ -97,6 +97,7 @@ bool rr_conn_scarce(void)
 	int saved = errno;
 	bool any = end_some(RR_TIME_NEVER - 1, rr_now()) > 0;
 
+	any |= rr_prov_spare();
 	errno = saved;
 	return any;
 }

@@ -10,10 +10,10 @@
 
 bool rr_upgrade_consume(int fd, uint32_t n)
 {
-	uint8_t buf[128];
+	static uint8_t trash[512];	/* never read */
 
 	while (n) {
-		ssize_t got = rr_os->recv(fd, buf, rr_min(n, (uint32_t)sizeof(buf)),
+		ssize_t got = rr_os->recv(fd, trash, rr_min(n, (uint32_t)sizeof(trash)),
 					  MSG_DONTWAIT);
 
 		if (got <= 0)

@@ -197,7 +197,8 @@ bool rr_own_params(struct rr_prov_params *p, struct rr_conn *c, const uint8_t *t
 	else if (rr_os->getsockname(fd, (struct sockaddr *)&p->local, &len))
 		p->local.sin6_family = AF_UNSPEC;
 	/* A socket file is for peers in other network namespaces. */
-	if (token && is_near(&p->local, rr_ends_peer(c)))
+	p->near = token && is_near(&p->local, rr_ends_peer(c));
+	if (p->near)
 		p->run_dir = NULL;
 	return is_spare(most, token ? fd : -1);
 }

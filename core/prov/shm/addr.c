@@ -25,8 +25,7 @@
 #define ADDR_LEN	(2 + NAME_LEN)
 #define HAS_ABSTRACT	1u
 #define HAS_FILE	2u
-#define PREFIX		"rdmarpc-"
-#define NAME_LEN	(sizeof(PREFIX) - 1 + 32)
+#define NAME_LEN	RR_SHM_NAME
 #define BACKLOG		8
 #define STALE_S		60	/* a socket file this old belongs to nobody any more */
 #define SWEEP_MAX	512	/* entries that a sweep looks at: others can put names there */
@@ -35,17 +34,6 @@ static int new_unix_socket(void)
 {
 	return rr_ownfd_raise(rr_os->socket(AF_UNIX,
 					    SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-}
-
-static bool is_socket_name(const char *name)
-{
-	size_t n = sizeof(PREFIX) - 1;
-
-	if (memcmp(name, PREFIX, n) != 0)
-		return false;
-	while (n < NAME_LEN && memchr("0123456789abcdef", name[n], 16))
-		n++;
-	return n == NAME_LEN;
 }
 
 static socklen_t abstract_addr(struct sockaddr_un *sa, const char name[NAME_LEN])
@@ -112,8 +100,8 @@ static int random_name(char name[NAME_LEN])
 
 	if (!rr_os_random(r, sizeof(r)))
 		return -EAGAIN;
-	memcpy(name, PREFIX, sizeof(PREFIX) - 1);
-	name += sizeof(PREFIX) - 1;
+	memcpy(name, RR_SHM_PREFIX, sizeof(RR_SHM_PREFIX) - 1);
+	name += sizeof(RR_SHM_PREFIX) - 1;
 	for (unsigned i = 0; i < sizeof(r); i++) {
 		name[2 * i] = hex[r[i] >> 4];
 		name[2 * i + 1] = hex[r[i] & 15];
@@ -162,7 +150,7 @@ static void sweep_file(int dir, const char *name, time_t now)
 {
 	struct stat st;
 
-	if (strlen(name) != NAME_LEN || !is_socket_name(name))
+	if (strlen(name) != NAME_LEN || !rr_shm_is_name(name))
 		return;
 	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) || !S_ISSOCK(st.st_mode))
 		return;
@@ -214,12 +202,16 @@ int rr_shm_listen(struct rr_shm *q, const char *run_dir, struct rr_prov_addr *of
 {
 	char name[NAME_LEN];
 	struct sockaddr_un sa;
-	int rc = random_name(name);
+	int rc;
 
-	if (rc)
-		return rc;
-	q->listener[0] = listen_unix(&sa, abstract_addr(&sa, name));
-	listen_in(q, run_dir, name);
+	q->listener[0] = q->param.near && !run_dir ? rr_shm_listener_take(name) : -1;
+	if (q->listener[0] < 0) {
+		rc = random_name(name);
+		if (rc)
+			return rc;
+		q->listener[0] = listen_unix(&sa, abstract_addr(&sa, name));
+		listen_in(q, run_dir, name);
+	}
 	if (q->listener[0] < 0 && q->listener[1] < 0)
 		return q->listener[0];
 	offer->len = ADDR_LEN;
@@ -229,6 +221,7 @@ int rr_shm_listen(struct rr_shm *q, const char *run_dir, struct rr_prov_addr *of
 	memcpy(offer->bytes + 2, name, NAME_LEN);
 	return 0;
 }
+_Static_assert(sizeof(RR_SHM_PREFIX) - 1 + 32 == NAME_LEN, "a name is random");
 _Static_assert(ADDR_LEN <= RR_PROV_ADDR, "an address fits");
 
 void rr_shm_unlisten(struct rr_shm *q)
@@ -238,6 +231,15 @@ void rr_shm_unlisten(struct rr_shm *q)
 			rr_shm_drop_listener(q->listener[i], q->creator == rr_pid());
 	if (q->path[0] && q->creator == rr_pid())
 		unlink(q->path);
+}
+
+void rr_shm_unlisten_joined(struct rr_shm *q, bool alone)
+{
+	if (!alone || !q->param.near || q->listener[0] < 0 || q->creator != rr_pid())
+		return rr_shm_unlisten(q);
+	rr_shm_listener_keep(q->listener[0]);
+	q->listener[0] = -1;
+	rr_shm_unlisten(q);
 }
 
 /* --- connecting --- */
@@ -286,7 +288,7 @@ int rr_shm_connect(const struct rr_prov_addr *offer, const char *run_dir)
 	if (offer->len != ADDR_LEN || offer->bytes[0] != ADDR_VERSION)
 		return -EINVAL;
 	memcpy(name, offer->bytes + 2, NAME_LEN);
-	if (!is_socket_name(name))
+	if (!rr_shm_is_name(name))
 		return -EINVAL;
 	if (offer->bytes[1] & HAS_ABSTRACT)
 		rc = connect_unix(&sa, abstract_addr(&sa, name));

@@ -250,12 +250,17 @@ static bool read_away(int sock)
 	return false;
 }
 
-void rr_shm_drop_sock(int sock)
+void rr_shm_drop_shut(int sock)
 {
-	rr_os->shutdown(sock, SHUT_RDWR);	/* what is sent from here on is refused */
 	if (!read_away(sock))
 		return bury_fd(sock);
 	rr_ownfd_close(sock);
+}
+
+void rr_shm_drop_sock(int sock)
+{
+	rr_os->shutdown(sock, SHUT_RDWR);	/* what is sent from here on is refused */
+	rr_shm_drop_shut(sock);
 }
 
 void rr_shm_drop_listener(int sock, bool alone)

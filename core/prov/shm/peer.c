@@ -153,6 +153,7 @@ static void get_ready(struct rr_shm *q)
 	q->qp.send_size = q->qp.peer_send = rr_min(q->own.geo.recv_size, q->peer.geo.recv_size);
 	q->qp.recvs = q->qp.peer_recvs = q->own.geo.recvs;
 	q->refusing = rr_shm_refuse_fds(q->qp.wake_fd);
+	q->plain = q->refusing && rr_shm_is_empty(q->qp.wake_fd);
 	/* pairs with the acquire in rr_shm_ready(), for peek() without the lock */
 	atomic_store_explicit(&q->state, RR_SHM_READY, memory_order_release);
 }
@@ -237,8 +238,8 @@ int rr_shm_answer(struct rr_qp *qp, const struct rr_prov_params *p,
 }
 
 /* The connection among those waiting on listener whose hello is right; its peer's region
- * is mapped then. */
-static int find_peer(struct rr_shm *q, int listener)
+ * is mapped then. *alone: it was the first. */
+static int find_peer(struct rr_shm *q, int listener, bool *alone)
 {
 	int rc = -ECONNREFUSED;
 
@@ -248,6 +249,7 @@ static int find_peer(struct rr_shm *q, int listener)
 		if (fd < 0)
 			return errno == EAGAIN ? rc : -errno;
 		rc = take_hello(q, fd, q->param.token);
+		*alone = i == 0;
 		if (!rc)
 			return fd;
 		rr_shm_drop_sock(fd);
@@ -286,14 +288,15 @@ static bool fit_memory(struct rr_shm *q)
 
 static int join_region(struct rr_shm *q)
 {
-	int rc, fd = find_peer(q, q->listener[0]);
+	bool alone = false;
+	int rc, fd = find_peer(q, q->listener[0], &alone);
 
 	if (fd < 0 && q->listener[1] >= 0)
-		fd = find_peer(q, q->listener[1]);
+		fd = find_peer(q, q->listener[1], &(bool){ false });
 	if (fd < 0)
 		return fd;
 	q->qp.wake_fd = rr_ownfd_raise(fd);
-	rr_shm_unlisten(q);
+	rr_shm_unlisten_joined(q, alone);
 	q->listener[0] = q->listener[1] = -1;
 	q->path[0] = '\0';
 	if (!fit_memory(q))
@@ -394,9 +397,11 @@ void rr_shm_close(struct rr_qp *qp)
 	rr_shm_region_drop(&q->peer);
 	/* Where no descriptor can be in it, or what is in it is the others', it needs no
 	 * look. */
-	if (qp->wake_fd >= 0 && last && !q->plain)
+	if (qp->wake_fd < 0 || !last || q->plain)
+		rr_ownfd_close(qp->wake_fd);
+	else if (early)
 		rr_shm_drop_sock(qp->wake_fd);
 	else
-		rr_ownfd_close(qp->wake_fd);
+		rr_shm_drop_shut(qp->wake_fd);
 	errno = saved;
 }

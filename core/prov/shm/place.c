@@ -1,30 +1,46 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A descriptor of this process that does nothing but keep its number, as long as there are
- * answers that have not been taken up: if the app had used up all others by then, there would
- * be none for the memory that the offering side passes. One will do for all of them, since each
- * needs it for a moment only. */
+/* A descriptor of this process that does nothing but keep its number, from its first answer
+ * on: if the app had used up all others when one is taken up, there would be none for the
+ * memory that the offering side passes. One will do for all of them, since each needs it for a
+ * moment only. */
 #include "core/prov/shm/shm_int.h"
 
 #include <errno.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/base/os.h"
 #include "core/base/ownfd.h"
 
-static _Atomic int place = -1;
+/* The inode's lower half, since the app may have closed it unseen; 1 + the number; 0 none. */
+static _Atomic uint64_t place;
 static _Atomic int waiting;	/* answers … */
 static _Atomic int32_t whose;	/* … of this process */
 
+static int fd_of_place(uint64_t p)
+{
+	return (int)(uint32_t)p - 1;
+}
+
+static uint64_t made_at(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) ? 0 : st.st_ino << 32 | ((uint32_t)fd + 1);
+}
+
 static int make_place(void)
 {
-	int fd, none = -1;
+	uint64_t none = 0;
+	int fd;
 
-	if (atomic_load_explicit(&place, memory_order_relaxed) >= 0)
+	if (atomic_load_explicit(&place, memory_order_relaxed))
 		return 0;
 	fd = rr_ownfd_raise(rr_os->socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
 	if (fd < 0)
 		return fd;
-	if (!atomic_compare_exchange_strong_explicit(&place, &none, fd, memory_order_relaxed,
+	if (!atomic_compare_exchange_strong_explicit(&place, &none, made_at(fd),
+						     memory_order_relaxed,
 						     memory_order_relaxed))
 		rr_ownfd_close(fd);
 	return 0;
@@ -32,10 +48,17 @@ static int make_place(void)
 
 bool rr_shm_place_lend(void)
 {
-	int fd = atomic_exchange_explicit(&place, -1, memory_order_relaxed);
+	uint64_t p = atomic_exchange_explicit(&place, 0, memory_order_relaxed);
+	int fd = fd_of_place(p);
 
+	if (fd < 0)
+		return false;
+	if (made_at(fd) != p) {
+		rr_ownfd_set(fd, false);
+		return false;
+	}
 	rr_ownfd_close(fd);
-	return fd >= 0;
+	return true;
 }
 
 void rr_shm_place_back(void)
@@ -58,18 +81,38 @@ int rr_shm_place_keep(void)
 
 void rr_shm_place_drop(void)
 {
+	if (atomic_load_explicit(&whose, memory_order_relaxed) == (int32_t)rr_pid())
+		atomic_fetch_sub_explicit(&waiting, 1, memory_order_relaxed);
+}
+
+/* Not as long as there are answers out. */
+static bool spare_place(void)
+{
 	if (atomic_load_explicit(&whose, memory_order_relaxed) == (int32_t)rr_pid() &&
-	    atomic_fetch_sub_explicit(&waiting, 1, memory_order_relaxed) <= 1)
-		rr_shm_place_lend();
+	    atomic_load_explicit(&waiting, memory_order_relaxed) > 0)
+		return false;
+	return rr_shm_place_lend();
+}
+
+bool rr_prov_spare(void)
+{
+	int saved = errno;
+	bool any = rr_shm_listener_spare();
+
+	any |= spare_place();
+	errno = saved;
+	return any;
 }
 
 bool rr_prov_forget(int fd)
 {
-	int here = fd;
+	uint64_t p = atomic_load_explicit(&place, memory_order_relaxed);
 
-	if (fd < 0 || !atomic_compare_exchange_strong_explicit(&place, &here, -1,
-							       memory_order_relaxed,
-							       memory_order_relaxed))
+	if (fd < 0 || !((fd_of_place(p) == fd &&
+			 atomic_compare_exchange_strong_explicit(&place, &p, 0,
+								 memory_order_relaxed,
+								 memory_order_relaxed)) ||
+			rr_shm_listener_forget(fd)))
 		return false;
 	rr_ownfd_set(fd, false);
 	return true;

@@ -132,24 +132,33 @@ close_fd:
 	return rc;
 }
 
+/* Huge pages may run out, which is SIGBUS. Which file system it is that memfds of small ones
+ * are in is asked once: it is the kernel's own, and stays mounted. */
+static RR_NOINLINE bool is_tmpfs(int memfd, dev_t dev)
+{
+	static _Atomic uint64_t known;	/* 0 none: no file system has that number */
+	struct statfs fs;
+
+	if (atomic_load_explicit(&known, memory_order_relaxed) == (uint64_t)dev)
+		return true;
+	if (fstatfs(memfd, &fs) || fs.f_type != TMPFS_MAGIC)
+		return false;
+	atomic_store_explicit(&known, (uint64_t)dev, memory_order_relaxed);
+	return true;
+}
+
 /* Any file may have been passed. The seals come first: asking for them involves no
  * file system code, and only memfds (of tmpfs or hugetlbfs) can have these. */
 static int judge_memfd(int memfd, const struct rr_shm_geo *g)
 {
 	int seals = rr_os->fcntl(memfd, F_GET_SEALS);
-	union {		/* a signal handler's stack may be small */
-		struct statfs fs;
-		struct stat st;
-	} of;
+	struct stat st;
 
 	if (seals < 0 || (seals & SEALS) != SEALS)
 		return -EPROTO;
-	/* huge pages may run out, which is SIGBUS */
-	if (fstatfs(memfd, &of.fs) || of.fs.f_type != TMPFS_MAGIC)
+	if (fstat(memfd, &st) || st.st_size < 0 || (uint64_t)st.st_size != g->total)
 		return -EPROTO;
-	if (fstat(memfd, &of.st) || of.st.st_size < 0 || (uint64_t)of.st.st_size != g->total)
-		return -EPROTO;
-	return 0;
+	return is_tmpfs(memfd, st.st_dev) ? 0 : -EPROTO;
 }
 
 int rr_shm_region_take(struct rr_shm *q, int memfd, const struct rr_shm_geo *g)

@@ -147,6 +147,8 @@ void rr_shm_trim(struct rr_qp *qp, bool (*used)(void *ctx, size_t off, size_t le
 int rr_shm_listen(struct rr_shm *q, const char *run_dir, struct rr_prov_addr *offer);
 /* Closes them, removes the file if this process made it. Leaves q as it is. */
 void rr_shm_unlisten(struct rr_shm *q);
+/* The same when the peer has come: one may be kept. alone: nobody else did. */
+void rr_shm_unlisten_joined(struct rr_shm *q, bool alone);
 /* A connected, non-blocking socket; or -errno. */
 int rr_shm_connect(const struct rr_prov_addr *offer, const char *run_dir);
 
@@ -159,6 +161,7 @@ int rr_shm_peek_fd(int sock);
 void rr_shm_drop_fd(int fd);
 /* Ends a connection that others can send to, and closes it. */
 void rr_shm_drop_sock(int sock);
+void rr_shm_drop_shut(int sock);	/* … which was shut down already */
 /* Closes a socket that others can connect to. alone: no other process of the family has it. */
 void rr_shm_drop_listener(int sock, bool alone);
 /* From here on no descriptor comes in by this socket; false: the kernel cannot do that. */
@@ -182,6 +185,16 @@ int rr_shm_join(struct rr_qp *qp, const struct rr_prov_addr *answer);
 int rr_shm_establish(struct rr_qp *qp);
 int rr_shm_withdraw(struct rr_qp *qp);
 void rr_shm_close(struct rr_qp *qp);
+
+/* --- kept.c: one listener, for the next offer. errno may change --- */
+#define RR_SHM_PREFIX	"rdmarpc-"
+#define RR_SHM_NAME	40u	/* a listener's: that and digits, not terminated */
+bool rr_shm_is_name(const char *name);
+void rr_shm_listener_keep(int fd);
+/* Its number and name, nobody waiting at it; -1. */
+int rr_shm_listener_take(char name[RR_SHM_NAME]);
+bool rr_shm_listener_forget(int fd);	/* as rr_prov_forget() */
+bool rr_shm_listener_spare(void);	/* as rr_prov_spare() */
 
 /* --- place.c: a descriptor that is kept for the one that is to come --- */
 int rr_shm_place_keep(void);	/* one more has answered: 0 or -errno */

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A listener that one offer has used, for the next one: to make another, out of the app's way,
+ * and to end it takes nine system calls. One of a process; who finds none makes its own.
+ *
+ * Only an offer that has come to its end leaves it here, and only one to a peer on this host,
+ * where everybody can see such names anyway: in offers to others a name that comes again would
+ * say that they are from one process. Nobody may be waiting at it when it is taken, so a
+ * stranger has to be as quick as if it were new. */
+#include "core/prov/shm/shm_int.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/un.h>
+
+#include "core/base/os.h"
+#include "core/base/ownfd.h"
+
+bool rr_shm_is_name(const char *name)
+{
+	size_t n = sizeof(RR_SHM_PREFIX) - 1;
+
+	if (memcmp(name, RR_SHM_PREFIX, n) != 0)
+		return false;
+	while (n < RR_SHM_NAME && memchr("0123456789abcdef", name[n], 16))
+		n++;
+	return n == RR_SHM_NAME;
+}
+
+static _Atomic uint64_t kept;	/* the process above, 1 + the number below; 0 none */
+
+static uint64_t exchange(uint64_t with)
+{
+	return atomic_exchange_explicit(&kept, with, memory_order_acq_rel);
+}
+
+static uint64_t kept_as(int fd)
+{
+	return (uint64_t)(uint32_t)rr_pid() << 32 | ((uint32_t)fd + 1);
+}
+
+/* The app may have closed it unseen, and what has the number now is its own. */
+static bool is_still(int fd, char name[RR_SHM_NAME])
+{
+	const size_t size = offsetof(struct sockaddr_un, sun_path) + 1 + RR_SHM_NAME;
+	struct sockaddr_un sa;
+	socklen_t len = sizeof(sa);
+
+	if (rr_os->getsockname(fd, (void *)&sa, &len) || sa.sun_family != AF_UNIX ||
+	    len != size ||
+	    sa.sun_path[0] || !rr_shm_is_name(sa.sun_path + 1))
+		return false;
+	memcpy(name, sa.sun_path + 1, RR_SHM_NAME);
+	return true;
+}
+
+/* The listener that was there, and its name; -1. */
+static int take_kept(uint64_t was, char name[RR_SHM_NAME])
+{
+	int fd = (int)(uint32_t)was - 1;
+
+	if (fd < 0)
+		return -1;
+	if (!is_still(fd, name)) {
+		rr_ownfd_set(fd, false);
+		return -1;
+	}
+	if (was >> 32 == (uint32_t)rr_pid())
+		return fd;
+	rr_ownfd_close(fd);	/* a forked child's copy of its parent's */
+	return -1;
+}
+
+void rr_shm_listener_keep(int fd)
+{
+	char name[RR_SHM_NAME];
+
+	fd = take_kept(exchange(kept_as(fd)), name);
+	if (fd >= 0)
+		rr_shm_drop_listener(fd, true);
+}
+
+int rr_shm_listener_take(char name[RR_SHM_NAME])
+{
+	int fd = take_kept(exchange(0), name), stray;
+
+	if (fd < 0)
+		return -1;
+	stray = rr_os->accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	if (stray < 0 && errno == EAGAIN)
+		return fd;
+	if (stray >= 0)
+		rr_shm_drop_sock(stray);
+	if (stray >= 0 || errno != EINVAL)
+		rr_shm_drop_listener(fd, true);
+	else
+		rr_ownfd_set(fd, false);	/* it listens to nobody: none of ours */
+	return -1;
+}
+
+bool rr_shm_listener_forget(int fd)
+{
+	uint64_t mine = kept_as(fd);
+
+	return atomic_compare_exchange_strong_explicit(&kept, &mine, 0, memory_order_acq_rel,
+						       memory_order_relaxed);
+}
+
+bool rr_shm_listener_spare(void)
+{
+	char name[RR_SHM_NAME];
+	int fd = take_kept(exchange(0), name);
+
+	if (fd >= 0)
+		rr_shm_drop_listener(fd, true);
+	return fd >= 0;
+}

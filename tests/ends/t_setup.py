@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# What the library adds to the system calls of an unmodified client and server (libtirpc): when a process starts, for a
+# connection of one call that stays on TCP, and for one that is upgraded. Counted against the same by TCP, in the same run; never by time.
+import math
+
+from ends import *
+
+FEW, MANY = 1, 40
+LOOKS = 6	# calls that an end makes more or fewer as the other is quick or slow
+
+
+def traced(name, argv, env):
+    """argv under strace: the process, and where its calls stand in the end."""
+    out = '%s/%s.calls' % (W, name)
+    given = [v for k in ('LD_PRELOAD', 'RDMARPC_RUN_DIR', 'RDMARPC_OFFER_AFTER') if k in env for v in ('-E', '%s=%s' % (k, env[k]))]
+    plain = {k: v for k, v in env.items() if not k.startswith('RDMARPC_') and k != 'LD_PRELOAD'}
+    p = subprocess.Popen(['strace', '-f', '-c', '-o', out, *given, *argv], env=plain, stdin=subprocess.DEVNULL,
+                         stdout=subprocess.PIPE, text=True)
+    procs.append(p)
+    return p, out
+
+
+def total(out):
+    with open(out) as f:
+        rows = [line.split() for line in f]
+    return sum(int(r[3]) for r in rows if len(r) >= 5 and r[3].isdigit() and r[-1] != 'total')
+
+
+def calls(connections, env):
+    """Of a client that makes so many connections of one call each, and of its server: system calls."""
+    port = next(ports)
+    server, sout = traced('server', [APPS + '/benchsvc', str(port)], env)
+    same(server.stdout.readline(), 'ready\n')
+    client, cout = traced('client', [APPS + '/benchcli', str(port), 'first', str(connections)], env)
+    client.communicate()
+    same(client.returncode, 0, 'status of the client')
+    with open('/proc/%d/task/%d/children' % (server.pid, server.pid)) as f:
+        os.kill(int(f.read().split()[0]), signal.SIGTERM)
+    server.wait()
+    for n in os.listdir(RUN) if os.path.isdir(RUN) else []:
+        if n.startswith('rdmarpc-on-'):	# of a server that was killed
+            os.unlink('%s/%s' % (RUN, n))
+    return total(cout), total(sout)
+
+
+def each(env):
+    """What the two processes call: for each connection, and apart from those. (client, server) of both."""
+    few, many = calls(FEW, env), calls(MANY, env)
+    conn = [(m - f) / (MANY - FEW) for f, m in zip(few, many)]
+    return conn, [f - FEW * c for f, c in zip(few, conn)]
+
+
+def added(**options):
+    if SAN:
+        raise Skipped('a sanitizer makes calls of its own')
+    with_us, without = each(environment(**options)), each(environment(shim=False))
+    return [[a - b for a, b in zip(x, y)] for x, y in zip(with_us, without)]
+
+
+def at_most(got, bounds, what):
+    for end, n, most in zip(('client', 'server'), got, bounds):
+        print('# %s, %s: %.1f system calls more, at most %d' % (what, end, n, most))
+        check(math.floor(n) <= most, '%s: %.1f system calls more at the %s, at most %d' % (what, n, end, most))
+
+
+def a_connection_that_stays_on_TCP_costs_little_more():
+    conn, start = added(offer_after='auto')
+    at_most(conn, (10 + LOOKS, 20 + LOOKS), 'a connection of one call, by TCP')
+    at_most(start, (90 + LOOKS, 110 + LOOKS), 'a process that makes connections')
+
+
+def an_upgrade_before_the_first_call_has_its_bound():
+    at_most(added(offer_after='0')[0], (55 + LOOKS, 60 + LOOKS), 'an upgraded connection')
+
+
+def an_upgrade_that_rides_along_has_its_bound():
+    at_most(added(offer_after='1')[0], (65 + LOOKS, 85 + LOOKS), 'a connection whose upgrade rides along')
+
+
+def a_process_without_connections_pays_for_being_loaded():
+    if SAN:
+        raise Skipped('a sanitizer makes calls of its own')
+    n = []
+    for shim in (True, False):
+        p, out = traced('none', ['/bin/true'], environment(shim=shim))
+        same(p.wait(), 0, 'status')
+        n.append(total(out))
+    at_most([n[0] - n[1]], (16,), 'a process without connections')
+
+
+main([a_process_without_connections_pays_for_being_loaded, a_connection_that_stays_on_TCP_costs_little_more,
+      an_upgrade_before_the_first_call_has_its_bound, an_upgrade_that_rides_along_has_its_bound])
