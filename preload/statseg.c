@@ -19,6 +19,7 @@
 #include "core/base/os.h"
 #include "core/base/ownfd.h"
 #include "core/base/stats_abi.h"
+#include "core/base/ticks.h"
 
 #ifndef RENAME_NOREPLACE
 #define RENAME_NOREPLACE 1
@@ -238,6 +239,21 @@ static void *map_nowhere(void)
 	return p == MAP_FAILED ? NULL : p;
 }
 
+static void tell_clock(struct rr_stat_seg *seg)
+{
+	int fd = rr_os_open("/sys/devices/system/clocksource/clocksource0/current_clocksource",
+			    O_RDONLY | O_CLOEXEC);
+	char name[32];
+	ssize_t n;
+
+	if (fd < 0)
+		return;
+	n = syscall(SYS_read, fd, name, sizeof(name) - 1);
+	syscall(SYS_close, fd);
+	name[n < 0 ? 0 : n] = '\0';
+	rr_ticks_source(&seg->clock, name);
+}
+
 static struct rr_stat_seg *make_segment(void)
 {
 	uint64_t ticks = rr_proc_ticks(0);
@@ -263,6 +279,7 @@ static struct rr_stat_seg *make_segment(void)
 		atomic_store(&seg->backed, sizeof(*seg));
 	atomic_store(&rr_stats_room, give_room);
 	rr_cap_own(&seg->capture);
+	tell_clock(seg);
 	return seg;
 }
 

@@ -13,6 +13,7 @@
 #define RR_PRINTF(f, a)	__attribute__((format(printf, f, a)))
 #define RR_ALIGNED(n)	__attribute__((aligned(n)))
 #define RR_MUST_CHECK	__attribute__((warn_unused_result))
+#define RR_INLINE	inline __attribute__((always_inline))
 #define RR_NOINLINE	__attribute__((noinline))
 #define RR_COLD		__attribute__((cold, noinline))
 #define RR_UNUSED	__attribute__((unused))

@@ -54,6 +54,8 @@ void rr_stats_init(struct rr_stat_seg *seg, int pid, uint64_t start_ticks, const
 	seg->created_ns = wall_ns();
 	seg->has_log = rr_log_has_sink();
 	seg->backed = RR_STAT_SIZE;
+	seg->ntallies = RR_STAT_TALLIES;
+	seg->tally_size = sizeof(struct rr_stat_tally);
 	set_text(seg->comm, sizeof(seg->comm), comm);
 	set_text(seg->exe, sizeof(seg->exe), exe);
 	set_text(seg->release, sizeof(seg->release), RR_VERSION);
@@ -65,13 +67,13 @@ void rr_stats_init(struct rr_stat_seg *seg, int pid, uint64_t start_ticks, const
  * page or two. */
 static uint32_t take_entry(struct rr_stat_seg *seg)
 {
-	for (uint32_t w = 0; w < rr_array_size(seg->taken); w++) {
+	for (uint32_t w = 0; w < (RR_STAT_OWN + 63) / 64; w++) {
 		uint64_t map = atomic_load_explicit(&seg->taken[w], memory_order_relaxed);
 
 		while (~map) {
 			uint32_t bit = (uint32_t)__builtin_ctzll(~map);
 
-			if (w * 64 + bit == LAST)
+			if (w * 64 + bit >= RR_STAT_OWN)
 				return LAST;
 			/* Pairs with the release in put_entry_back(). */
 			if (atomic_compare_exchange_weak_explicit(&seg->taken[w], &map,
@@ -90,13 +92,15 @@ static void put_entry_back(struct rr_stat_seg *seg, uint32_t i)
 				  memory_order_release);
 }
 
-static bool allocate(struct rr_stat_seg *seg, size_t off, size_t len)
+bool rr_stats_allocate(struct rr_stat_seg *seg, size_t off, size_t len)
 {
 	rr_stats_room_fn *room = atomic_load_explicit(&rr_stats_room, memory_order_relaxed);
+	int saved = errno;
+	bool ok = !madvise((char *)seg + off, len, MADV_POPULATE_WRITE) ||
+		  (errno == EINVAL && room && room(off, len));
 
-	if (!madvise((char *)seg + off, len, MADV_POPULATE_WRITE))
-		return true;
-	return errno == EINVAL && room && room(off, len);
+	errno = saved;
+	return ok;
 }
 
 /* Has entry i memory? The first write to a page of a file on a full file system is a SIGBUS:
@@ -105,15 +109,13 @@ static bool back_entry(struct rr_stat_seg *seg, uint32_t i)
 {
 	uint32_t have = atomic_load_explicit(&seg->backed, memory_order_relaxed);
 	uint32_t end = (uint32_t)((char *)&seg->conn[i + 1] - (char *)seg), page = RR_PAGE;
-	int saved = errno;
 	bool ok;
 
 	if (end <= have)
 		return true;
 	have &= ~(page - 1);
 	end = rr_align(end, page);
-	ok = allocate(seg, have, end - have);
-	errno = saved;
+	ok = rr_stats_allocate(seg, have, end - have);
 	while (ok && have < end &&
 	       !atomic_compare_exchange_weak_explicit(&seg->backed, &have, end,
 			memory_order_relaxed, memory_order_relaxed))

@@ -48,6 +48,9 @@ void rr_stats_init(struct rr_stat_seg *seg, int pid, uint64_t start_ticks, const
 typedef bool rr_stats_room_fn(size_t off, size_t len);
 extern rr_stats_room_fn *_Atomic rr_stats_room;
 
+/* Memory for these pages of the segment's file, however it is had. errno stays. */
+bool rr_stats_allocate(struct rr_stat_seg *seg, size_t off, size_t len);
+
 /* An entry for a connection, in state RR_CS_NEW; never NULL. When the segment (or its file
  * system) is full, the last entry is shared and its counts may miss some. */
 struct rr_stat_conn *rr_stats_claim(struct rr_stat_seg *seg, int fd, bool server);

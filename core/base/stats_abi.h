@@ -16,7 +16,10 @@
 
 #define RR_STAT_MAGIC	0x72726d6164720a01ull	/* says endianness too */
 #define RR_STAT_VERSION	2u	/* 1: without the lock */
-#define RR_STAT_CONNS	4096u	/* entries; connections beyond share the last one */
+#define RR_STAT_CONNS	4096u	/* entries ... */
+#define RR_STAT_OWN	3616u	/* ... that connections have of their own; those beyond share
+				 * the last one */
+#define RR_STAT_TALLIES	64u	/* procedures, in the memory of the entries from there on */
 #define RR_STAT_COUNTERS 60u	/* room for counters.def to grow */
 #define RR_STAT_REASONS	64u
 #define RR_STAT_HIST	RR_HIST_BUCKETS
@@ -58,6 +61,38 @@ struct rr_stat_conn {
 	_Atomic uint32_t dialect, version;
 };
 
+/* Whose a tally is. The first two have no key: of the calls that this process has sent, and of
+ * those that it has received, all others. */
+struct rr_tally_key {
+	_Atomic uint32_t program, version, procedure;
+	_Atomic uint32_t server;	/* 1: calls that were received */
+};
+#define RR_TALLY_OTHERS	2u
+
+/* The calls of one procedure, and their replies, as far as they went by RPC-over-RDMA: added to
+ * atomically by all threads and forked children that have connections of the process. */
+struct rr_stat_tally {
+	_Atomic uint64_t calls;
+	/* Replies that are denied, or accepted without success. */
+	_Atomic uint64_t errors;
+	/* Calls with the XID of one that has no reply yet; they are in calls, too. */
+	_Atomic uint64_t resent;
+	/* Bytes of messages; those that are too large for one Send. */
+	_Atomic uint64_t arguments, results;
+	_Atomic uint64_t long_arguments, long_results;
+	_Atomic uint64_t room[41];
+	/* Call sent to reply taken in; server: call taken in to reply sent. */
+	_Atomic uint64_t hist[RR_STAT_HIST];
+};
+
+/* The writer's own: what it knows of the CPU's counter (ticks.h). */
+struct rr_ticks {
+	_Atomic uint64_t rate;	/* 2^32 times the ns of a tick; 0: rr_now() is used */
+	uint64_t ticks, ns;	/* what the counter and rr_now() said at one moment */
+	_Atomic uint32_t state;
+	uint32_t pad;
+};
+
 struct rr_stat_seg {
 	_Atomic uint64_t magic;		/* written last */
 	uint32_t version;
@@ -78,10 +113,18 @@ struct rr_stat_seg {
 	_Atomic uint32_t backed;	/* bytes from the start that surely have memory */
 	struct rr_counters retired;	/* sums of closed connections; atomic adds */
 	uint64_t room[RR_STAT_COUNTERS + 2 - RR_C_COUNT];
-	_Atomic uint64_t hist[RR_STAT_HIST]; /* call to reply, as seen by the requester */
+	/* Call to reply, as seen by the requester: of each eighth call. Tallies have all. */
+	_Atomic uint64_t hist[RR_STAT_HIST];
 	_Atomic uint64_t taken[RR_STAT_CONNS / 64]; /* the writer's own: entries not free */
 	struct rr_cap_desk capture;
-	uint8_t pad[8192 - 5840 - 32 - 16 - 8];	/* conn[] starts at a page */
+	/* Tallies: 0 in a library that has none. One that is ready has its key and memory; one
+	 * that is only taken may never get them. */
+	uint32_t ntallies, tally_size;
+	_Atomic uint64_t tallies_taken, tallies_ready;
+	struct rr_tally_key key[RR_STAT_TALLIES];
+	struct rr_ticks clock;
+	/* conn[] starts at a page */
+	uint8_t pad[8192 - 5840 - 32 - 24 - 16 * RR_STAT_TALLIES - 32 - 16 - 8];
 	char release[16];		/* of the library; "" is one of before 0.2 */
 	/* What rdmarpc-stat wants: enum rr_log_level + 1; 0 as configured. */
 	_Atomic uint32_t log_level;
@@ -101,6 +144,11 @@ _Static_assert(offsetof(struct rr_stat_seg, hist) == 1232, "the same on every AB
 _Static_assert(offsetof(struct rr_stat_seg, release) == 8168, "the same on every ABI");
 _Static_assert(offsetof(struct rr_stat_seg, log_level) == 8184, "the same on every ABI");
 _Static_assert(offsetof(struct rr_stat_seg, capture) == 5840, "the same on every ABI");
+_Static_assert(offsetof(struct rr_stat_seg, ntallies) == 5872, "the same on every ABI");
+_Static_assert(sizeof(struct rr_stat_tally) == 4480, "the same on every ABI");
+_Static_assert(offsetof(struct rr_stat_tally, hist) == 384, "the same on every ABI");
+_Static_assert(RR_STAT_OWN * 640 + RR_STAT_TALLIES * 4480 <= (RR_STAT_CONNS - 1) * 640, "room");
+_Static_assert(RR_STAT_OWN * 640 % 4096 == 0, "tallies start at a page");
 _Static_assert(sizeof(struct rr_stat_seg) == 8192, "conn[] starts at a page");
 _Static_assert(RR_C_COUNT < RR_STAT_COUNTERS && RR_R_COUNT <= RR_STAT_REASONS, "room");
 

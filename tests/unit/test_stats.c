@@ -123,10 +123,10 @@ Test(stats, beyond_the_last_entry_connections_share_it)
 	struct rr_stat_conn *last = &seg->conn[RR_STAT_CONNS - 1], *e = NULL;
 	struct sockaddr_in in = { .sin_family = AF_INET };
 
-	for (unsigned i = 0; i < RR_STAT_CONNS + 3; i++) {
+	for (unsigned i = 0; i < RR_STAT_OWN + 4; i++) {
 		e = rr_stats_claim(seg, (int)i, false);
 		rr_count(rr_stats_counters(e), RR_C_calls_sent, 1);
-		if (i < RR_STAT_CONNS - 1)
+		if (i < RR_STAT_OWN)
 			cr_assert_eq(e, &seg->conn[i]);
 	}
 	cr_assert_eq(e, last);
@@ -145,7 +145,7 @@ Test(stats, connections_that_share_the_last_entry_are_counted_one_by_one)
 {
 	struct rr_stat_conn *e[3];
 
-	for (unsigned i = 0; i < RR_STAT_CONNS - 1; i++)
+	for (unsigned i = 0; i < RR_STAT_OWN; i++)
 		rr_stats_claim(seg, (int)i, false);
 	for (unsigned i = 0; i < 3; i++)
 		e[i] = rr_stats_claim(seg, 9, false);

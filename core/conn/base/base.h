@@ -15,7 +15,7 @@
  *   iov.c        the app's iovecs                 socket.c     the kernel's socket
  *   queue.c      what the kernel has queued       track.c      records that go by on TCP
  *   pair.c       a TCP connection to ourselves    spin.c       how long to spin, pure
- *   spinning.c   the threads that spin */
+ *   spinning.c   the threads that spin            calls.c      calls without reply, counted */
 
 #include "core/base/thread.h"
 #include "core/conn/base/state.h"
@@ -142,6 +142,14 @@ void rr_idle_warm(struct rr_share *sh);
  * at work would have again at once. */
 void rr_idle_trim(struct rr_share *sh);
 
+/* calls.c: the statistics of procedures, under its lock. A message that the engine has taken,
+ * its head still there, and one that is delivered. */
+void rr_calls_sent(struct rr_share *sh, const struct rr_eng_out *out);
+void rr_calls_delivered(struct rr_share *sh, const struct rr_rpc *rpc,
+			const struct rr_rx_ent *e);
+/* The tables are about to go: keeps what lies in the head. */
+void rr_calls_idle(struct rr_share *sh);
+
 /* report.c */
 void rr_report_open(struct rr_conn *c, int fd);
 void rr_report(struct rr_conn *c, enum rr_conn_state st, enum rr_carrier carrier,
@@ -155,7 +163,6 @@ void rr_report_ends(struct rr_conn *c);
 void rr_report_share(struct rr_share *sh, enum rr_conn_state st, enum rr_reason why);
 void rr_report_adopt(struct rr_conn *c);
 void rr_report_close(struct rr_conn *c);
-void rr_report_latency(struct rr_share *sh, rr_time ns);
 
 /* room.c */
 size_t rr_own_memory(void);	/* for chunks, that each connection has */

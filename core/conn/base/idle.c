@@ -25,8 +25,10 @@ static void trim_tables(struct rr_share *sh)
 	if (sh->rx.head != sh->rx.tail || sh->pool.used || rr_handback_bytes(sh))
 		return;
 	keep = rr_eng_quiet(sh->eng);
-	if (keep && rr_pool_quiet(&sh->pool))
+	if (keep && rr_pool_quiet(&sh->pool)) {
+		rr_calls_idle(sh);
 		rr_pages_drop((uint8_t *)sh->eng + keep, (uint8_t *)sh + sh->size);
+	}
 }
 
 /* Sets the next look, if none is set. */

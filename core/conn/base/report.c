@@ -122,8 +122,3 @@ void rr_report_close(struct rr_conn *c)
 	rr_stats_release(c->seg, c->st);
 	c->st = NULL;
 }
-
-void rr_report_latency(struct rr_share *sh, rr_time ns)
-{
-	rr_stats_latency(sh->seg, ns);
-}

@@ -16,6 +16,7 @@
 #include "core/base/compiler.h"
 #include "core/base/lock.h"
 #include "core/base/stats_abi.h"
+#include "core/conn/base/calls.h"
 #include "core/conn/base/pool.h"
 #include "core/conn/base/track.h"
 #include "core/conn/conn.h"
@@ -160,6 +161,7 @@ struct rr_anchor_keep {
 
 /* What a connection with nothing under way can do without: zeroes are as good then. */
 struct rr_tables {
+	struct rr_call_open call[2][RR_CALLS - RR_CALLS_HEAD];
 	struct rr_rx_ent ent[RR_RX_ENTS];
 	struct rr_pull pull[RR_PULLS];
 	struct rr_pool_tables pool;
@@ -226,9 +228,7 @@ struct rr_share {
 	uint32_t near;		/* sleeps that were a little longer than one spins … */
 	uint32_t attempts;	/* … and how often it was tried to do without */
 	_Atomic uint32_t tries;	/* this time, still */
-	/* one latency sample at a time */
-	uint32_t lat_xid, lat_n;
-	rr_time lat_start;	/* rr_now() */
+	struct rr_calls calls[2];	/* sent; received */
 	struct rr_tx tx;
 	struct rr_rx rx;
 	struct rr_pull *pull;	/* RR_PULLS of them */

@@ -135,14 +135,6 @@ static void op_place(struct rr_share *sh, const struct rr_op *op, const uint8_t 
 	rr_pool_fill(&sh->pool, op->buf, end + pad, stream + r->off, op->stream - r->off);
 }
 
-static void latency_sample(struct rr_share *sh, const struct rr_rpc *rpc)
-{
-	if (sh->lat_start && rpc->type == RR_RPC_REPLY && rpc->xid == sh->lat_xid) {
-		rr_report_latency(sh, rr_now() - sh->lat_start);
-		sh->lat_start = 0;
-	}
-}
-
 /* Takes padding out of a message, where it lies. */
 static void unpad(uint8_t *at, const struct rr_op *op)
 {
@@ -162,7 +154,7 @@ static void unpad(uint8_t *at, const struct rr_op *op)
 /* For the app, in the order of these calls. */
 static void deliver(struct rr_share *sh, const struct rr_rpc *rpc, const struct rr_rx_ent *e)
 {
-	latency_sample(sh, rpc);
+	rr_calls_delivered(sh, rpc, e);
 	if (unlikely(!sh->heard)) {
 		sh->heard = true;
 		rr_report_first(sh, rpc);

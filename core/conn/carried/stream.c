@@ -79,16 +79,12 @@ static int cur_slice(const struct cur *c, size_t skip, size_t len, struct iovec 
 	return n;
 }
 
-static void sent(struct rr_share *sh, const struct rr_rpc *rpc)
+static void sent(struct rr_share *sh)
 {
 	sh->tx.records++;
 	if (unlikely(sh->trimmed))
 		/* only sent to, it would never be looked at */
 		rr_idle_wake(sh, rr_now_coarse());
-	if (rpc->type == RR_RPC_CALL && (sh->lat_n++ & 7) == 0) {
-		sh->lat_xid = rpc->xid;
-		sh->lat_start = rr_now();
-	}
 }
 
 /* Gives a message to the engine, after progress if it does not take it at once; and once more,
@@ -104,7 +100,8 @@ static int engine_send(struct rr_share *sh, const struct rr_eng_out *out,
 	if (likely(app) && rr_drv_send_plain(sh, out, app, now)) {
 		if (rr_cap_asked())
 			rr_tap_sent(sh, out, app);
-		sent(sh, &out->rpc);
+		rr_calls_sent(sh, out);
+		sent(sh);
 		return 0;
 	}
 	rc = rr_eng_send(sh->eng, out, now);
@@ -121,13 +118,15 @@ static int engine_send(struct rr_share *sh, const struct rr_eng_out *out,
 		rr_count(sh->qp->count, RR_C_credit_stalls, 1);
 	if (rc)
 		return rc;
-	if (rr_cap_asked())	/* the buffer may be another message's when this one has gone */
+	/* The buffer may be another message's when this one has gone. */
+	rr_calls_sent(sh, out);
+	if (rr_cap_asked())
 		rr_tap_sent(sh, out, app);
 	if (app)
 		rr_drv_run_app(sh, app, now);
 	else
 		rr_drv_run(sh, now);
-	sent(sh, &out->rpc);
+	sent(sh);
 	return 0;
 }
 

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Where in a statistics segment the calls of a procedure are counted. */
+
+#include "core/base/tally.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+
+#include "core/base/pages.h"
+
+#define PROBES 8u /* entries that a key may be in */
+
+static uint64_t bit_of(unsigned i)
+{
+	return UINT64_C(1) << i;
+}
+
+/* Asks for the tally's memory: the first write to a page of a file on a full file system would
+ * be a SIGBUS. Nothing but the segment's maker and its forked children ever writes to it. */
+static bool give_memory(struct rr_stat_seg *seg, unsigned i)
+{
+	size_t from = (size_t)((char *)rr_tally_at(seg, (int)i) - (char *)seg);
+	size_t off = from & ~(size_t)(RR_PAGE - 1);
+	size_t len = rr_align(from + sizeof(struct rr_stat_tally), (size_t)RR_PAGE) - off;
+
+	return atomic_load_explicit(&seg->backed, memory_order_relaxed) == RR_STAT_SIZE ||
+	       rr_stats_allocate(seg, off, len);
+}
+
+static void publish_tally(struct rr_stat_seg *seg, unsigned i)
+{
+	/* Pairs with the acquire in is_ready(), and of readers. */
+	atomic_fetch_or_explicit(&seg->tallies_ready, bit_of(i), memory_order_release);
+}
+
+static bool is_ready(const struct rr_stat_seg *seg, unsigned i)
+{
+	return atomic_load_explicit(&seg->tallies_ready, memory_order_acquire) & bit_of(i);
+}
+
+/* Once for each entry. */
+static bool take_for_good(struct rr_stat_seg *seg, unsigned i)
+{
+	return !(
+	    atomic_fetch_or_explicit(&seg->tallies_taken, bit_of(i), memory_order_relaxed) &
+	    bit_of(i));
+}
+
+static bool is_key(const struct rr_tally_key *k, bool server, uint32_t program,
+		   uint32_t version, uint32_t procedure)
+{
+	return atomic_load_explicit(&k->procedure, memory_order_relaxed) == procedure &&
+	       atomic_load_explicit(&k->program, memory_order_relaxed) == program &&
+	       atomic_load_explicit(&k->version, memory_order_relaxed) == version &&
+	       atomic_load_explicit(&k->server, memory_order_relaxed) == server;
+}
+
+static void set_key(struct rr_tally_key *k, bool server, uint32_t program, uint32_t version,
+		    uint32_t procedure)
+{
+	atomic_store_explicit(&k->program, program, memory_order_relaxed);
+	atomic_store_explicit(&k->version, version, memory_order_relaxed);
+	atomic_store_explicit(&k->procedure, procedure, memory_order_relaxed);
+	atomic_store_explicit(&k->server, server, memory_order_relaxed);
+}
+
+RR_COLD int rr_tally_others(struct rr_stat_seg *seg, bool server)
+{
+	if (take_for_good(seg, server) && give_memory(seg, server)) {
+		set_key(&seg->key[server], server, 0, 0, 0);
+		publish_tally(seg, server);
+	}
+	return is_ready(seg, server) ? server : -1;
+}
+
+/* The first entry that is free, of those where the key may be. */
+static RR_COLD int take_new(struct rr_stat_seg *seg, unsigned first, bool server,
+			    uint32_t program, uint32_t version, uint32_t procedure)
+{
+	for (unsigned n = 0; n < PROBES; n++) {
+		unsigned i =
+		    RR_TALLY_OTHERS + (first + n) % (RR_STAT_TALLIES - RR_TALLY_OTHERS);
+
+		if (!take_for_good(seg, i))
+			continue;
+		if (!give_memory(seg, i))
+			break;
+		set_key(&seg->key[i], server, program, version, procedure);
+		publish_tally(seg, i);
+		return (int)i;
+	}
+	return rr_tally_others(seg, server);
+}
+
+/* Procedures of a program lie side by side, the others where a hash puts them. */
+static unsigned first_place(bool server, uint32_t program, uint32_t version, uint32_t procedure)
+{
+	uint32_t h = (program * 2654435761u + version * 2246822519u + server) * 2654435761u;
+
+	return (h >> 26) + procedure;
+}
+
+int rr_tally_find(struct rr_stat_seg *seg, bool server, uint32_t program, uint32_t version,
+		  uint32_t procedure, bool make)
+{
+	uint64_t ready = atomic_load_explicit(&seg->tallies_ready, memory_order_acquire);
+	unsigned first = first_place(server, program, version, procedure) %
+			 (RR_STAT_TALLIES - RR_TALLY_OTHERS);
+
+	for (unsigned n = 0, i = RR_TALLY_OTHERS + first; n < PROBES; n++) {
+		if (ready & bit_of(i) &&
+		    is_key(&seg->key[i], server, program, version, procedure))
+			return (int)i;
+		if (++i == RR_STAT_TALLIES)
+			i = RR_TALLY_OTHERS;
+	}
+	return make ? take_new(seg, first, server, program, version, procedure) : -1;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef RR_TALLY_H
+#define RR_TALLY_H
+
+/* Tallies of a statistics segment (stats_abi.h): what is counted for each program, version and
+ * procedure. A bounded table without a lock: whoever finds no entry takes one for good, and
+ * what has none is counted as "others". Two threads that need the same new entry at once may
+ * take one each: readers add up those of one key.
+ *
+ * All functions: any thread, async-signal-safe; rr_tally_find() makes one madvise() when it
+ * takes an entry, and errno stays. seg is not NULL. */
+
+#include "core/base/stats_abi.h"
+
+/* The tally of a key: its index. make: take one if there is none; else -1 then. Where no more
+ * can be taken it is that of the others, or -1 if there is no memory even for that. */
+int rr_tally_find(struct rr_stat_seg *seg, bool server, uint32_t program, uint32_t version,
+		  uint32_t procedure, bool make);
+
+/* That of the others; -1: there is no memory. */
+int rr_tally_others(struct rr_stat_seg *seg, bool server);
+
+static inline struct rr_stat_tally *rr_tally_at(struct rr_stat_seg *seg, int i)
+{
+	return (struct rr_stat_tally *)&seg->conn[RR_STAT_OWN] + i;
+}
+
+static inline void rr_tally_add(_Atomic uint64_t *v, uint64_t n)
+{
+	atomic_fetch_add_explicit(v, n, memory_order_relaxed);
+}
+
+#endif

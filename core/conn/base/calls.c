@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Which calls of a connection have no reply yet: what procedures are counted by, and timed.
+ * Under the connection's lock.
+ *
+ * Both directions have a table of their own, of RR_CALLS entries found by XID. What does not
+ * fit pushes out another one, which is then neither timed nor has a reply: calls that never
+ * get one leave room. The first entries lie in the head, so that an idle connection keeps a
+ * call that takes its time; the others go with the tables. A call that is the only one, as most
+ * are, is in the first entry, and nowhere else: `solo`. */
+
+#include <string.h>
+
+#include "core/base/compiler.h"
+#include "core/base/tally.h"
+#include "core/base/ticks.h"
+#include "core/conn/base/base.h"
+
+_Static_assert(RR_CALLS <= UINT8_MAX && RR_CALLS % 64 == 0, "an index and none fit a byte");
+_Static_assert(RR_CALLS_HEAD < 64, "one word has them");
+
+/* Does a message not go whole in one Send, if nothing of it may go apart? */
+static RR_INLINE bool is_long(uint32_t len, uint32_t most)
+{
+	return len + RR_ENG_PLAIN_HDR > most;
+}
+
+static struct rr_call_open *open_entry(struct rr_share *sh, bool server, unsigned i)
+{
+	return i < RR_CALLS_HEAD ? &sh->calls[server].head[i]
+				 : &sh->tables->call[server][i - RR_CALLS_HEAD];
+}
+
+static uint8_t *xid_chain(struct rr_calls *t, uint32_t xid)
+{
+	return &t->chain[(xid * 2654435761u) >> 26];
+}
+
+/* Where the entry of that XID is linked: there 0 stands for none. A process that was killed in
+ * the middle of a change may have left an entry out, but no circle. */
+static uint8_t *link_of(struct rr_share *sh, bool server, uint32_t xid)
+{
+	uint8_t *at = xid_chain(&sh->calls[server], xid);
+
+	for (unsigned n = 0; *at && n < RR_CALLS; n++) {
+		struct rr_call_open *c = open_entry(sh, server, *at - 1u);
+
+		if (c->xid == xid)
+			break;
+		at = &c->next;
+	}
+	return at;
+}
+
+static unsigned push_out_open(struct rr_share *sh, bool server)
+{
+	struct rr_calls *t = &sh->calls[server];
+	unsigned i = t->victim++ % RR_CALLS;
+	struct rr_call_open *c = open_entry(sh, server, i);
+	uint8_t *at = xid_chain(t, c->xid);
+
+	for (unsigned n = 0; *at && n < RR_CALLS; n++) {
+		if (*at == i + 1) {
+			*at = c->next;
+			break;
+		}
+		at = &open_entry(sh, server, *at - 1u)->next;
+	}
+	return i;
+}
+
+static unsigned free_open(struct rr_share *sh, bool server)
+{
+	struct rr_calls *t = &sh->calls[server];
+
+	for (unsigned w = 0; w < rr_array_size(t->live); w++)
+		if (~t->live[w])
+			return w * 64 + (unsigned)__builtin_ctzll(~t->live[w]);
+	return push_out_open(sh, server);
+}
+
+/* --- calls --- */
+
+#define UNIT 64u
+_Static_assert(sizeof(struct rr_stat_tally) % UNIT == 0 && RR_STAT_SIZE / UNIT <= UINT16_MAX,
+	       "16 bits say where a tally is");
+_Static_assert(offsetof(struct rr_stat_seg, conn[RR_STAT_OWN]) % UNIT == 0, "the same");
+
+/* Where in the segment, in units; 0: nowhere. */
+static uint16_t tally_place(struct rr_stat_seg *seg, int tally)
+{
+	return tally < 0 ? 0
+			 : (uint16_t)(((char *)rr_tally_at(seg, tally) - (char *)seg) / UNIT);
+}
+
+static RR_INLINE struct rr_stat_tally *at_place(struct rr_stat_seg *seg, uint16_t place)
+{
+	return (struct rr_stat_tally *)((char *)seg + place * UNIT);
+}
+
+static RR_INLINE bool is_same_procedure(const struct rr_call_open *c, const struct rr_rpc *rpc)
+{
+	return c->procedure == rpc->proc && c->version == rpc->vers && c->program == rpc->prog;
+}
+
+/* Of the calls that were in this entry before one was mostly of the same procedure. */
+static RR_NOINLINE void set_procedure(struct rr_share *sh, bool server, struct rr_call_open *c,
+				      const struct rr_rpc *rpc)
+{
+	c->program = rpc->prog;
+	c->version = rpc->vers;
+	c->procedure = rpc->proc;
+	c->tally = tally_place(
+	    sh->seg, rr_tally_find(sh->seg, server, rpc->prog, rpc->vers, rpc->proc, !server));
+}
+
+static RR_INLINE void fill_open(struct rr_share *sh, bool server, struct rr_call_open *c,
+				const struct rr_rpc *rpc, uint32_t len)
+{
+	c->xid = rpc->xid;
+	c->len = len;
+	if (unlikely(!is_same_procedure(c, rpc) || !c->tally))
+		set_procedure(sh, server, c, rpc);
+	c->stamp = rr_ticks_stamp(&sh->seg->clock);
+}
+
+static RR_INLINE void add_call(struct rr_stat_seg *seg, const struct rr_call_open *c,
+			       bool too_long)
+{
+	struct rr_stat_tally *a = at_place(seg, c->tally);
+
+	rr_tally_add(&a->calls, 1);
+	rr_tally_add(&a->arguments, c->len);
+	if (unlikely(too_long))
+		rr_tally_add(&a->long_arguments, 1);
+}
+
+static void chain_in(struct rr_calls *t, struct rr_call_open *c, unsigned i)
+{
+	uint8_t *head = xid_chain(t, c->xid);
+
+	t->live[i / 64] |= UINT64_C(1) << i % 64;
+	c->next = *head;
+	*head = (uint8_t)(i + 1);
+}
+
+/* Beside others. */
+static RR_NOINLINE struct rr_call_open *open_beside(struct rr_share *sh, bool server,
+						    const struct rr_rpc *rpc, uint32_t len)
+{
+	struct rr_calls *t = &sh->calls[server];
+	struct rr_call_open *c;
+	uint8_t *at;
+	unsigned i;
+
+	if (t->solo) {
+		t->solo = false;
+		chain_in(t, &t->head[0], 0);
+	}
+	at = link_of(sh, server, rpc->xid);
+	if (unlikely(*at)) {
+		c = open_entry(sh, server, *at - 1u);
+		if (!is_same_procedure(c, rpc)) /* the XID has another meaning from now on */
+			fill_open(sh, server, c, rpc, len);
+		else if (c->tally)
+			rr_tally_add(&at_place(sh->seg, c->tally)->resent, 1);
+		return c;
+	}
+	i = free_open(sh, server);
+	c = open_entry(sh, server, i);
+	fill_open(sh, server, c, rpc, len);
+	chain_in(t, c, i);
+	t->open = rr_min(t->open + 1, RR_CALLS);
+	return c;
+}
+
+static RR_INLINE void note_call(struct rr_share *sh, bool server, const struct rr_rpc *rpc,
+				uint32_t len, bool too_long)
+{
+	struct rr_calls *t = &sh->calls[server];
+	struct rr_call_open *c = &t->head[0];
+
+	if (likely(!t->open)) {
+		t->open = 1;
+		t->solo = true;
+		fill_open(sh, server, c, rpc, len);
+	} else {
+		c = open_beside(sh, server, rpc, len);
+	}
+	if (likely(c->tally))
+		add_call(sh->seg, c, too_long);
+}
+
+/* --- replies --- */
+
+/* Most are accepted, without a verifier, and a success: zeroes. */
+static RR_INLINE enum rr_rpc_end reply_end(const uint8_t *p, uint32_t have)
+{
+	uint32_t word[3];
+
+	if (unlikely(have < 24))
+		return rr_rpc_end(p, have);
+	memcpy(&word[0], p + 8, 4);
+	memcpy(&word[1], p + 16, 8);
+	if (likely(!(word[0] | word[1] | word[2])))
+		return RR_RPC_DONE;
+	return rr_rpc_end(p, have);
+}
+
+/* The first call of a procedure that a peer makes: it has a tally of its own when the app has
+ * said that there is such a procedure, lest a peer that makes them up fills the table. The next
+ * call in this entry looks for itself. */
+static RR_COLD uint16_t first_call(struct rr_share *sh, struct rr_call_open *c,
+				   enum rr_rpc_end v)
+{
+	uint16_t place;
+	int tally = rr_tally_find(sh->seg, true, c->program, c->version, c->procedure,
+				  v != RR_RPC_REFUSED);
+
+	if (tally < 0)
+		tally = rr_tally_others(sh->seg, true);
+	place = tally_place(sh->seg, tally);
+	c->tally = place;
+	if (place)
+		add_call(sh->seg, c, is_long(c->len, sh->ep.inline_recv));
+	c->tally = 0;
+	return place;
+}
+
+/* The entry of the call, out of the table; NULL. */
+static RR_NOINLINE struct rr_call_open *close_beside(struct rr_share *sh, bool server,
+						     uint32_t xid)
+{
+	struct rr_calls *t = &sh->calls[server];
+	uint8_t *at = link_of(sh, server, xid);
+	unsigned i = *at - 1u;
+	struct rr_call_open *c;
+
+	if (unlikely(!*at))
+		return NULL;
+	c = open_entry(sh, server, i);
+	*at = c->next;
+	t->live[i / 64] &= ~(UINT64_C(1) << i % 64);
+	t->open -= t->open > 0;
+	return c;
+}
+
+static RR_INLINE void add_reply(struct rr_stat_seg *seg, uint16_t place, uint32_t len,
+				bool too_long, enum rr_rpc_end v, uint64_t ns)
+{
+	struct rr_stat_tally *a = at_place(seg, place);
+
+	rr_tally_add(&a->hist[rr_hist_bucket(ns)], 1);
+	rr_tally_add(&a->results, len);
+	if (unlikely(too_long))
+		rr_tally_add(&a->long_results, 1);
+	if (unlikely(v != RR_RPC_DONE))
+		rr_tally_add(&a->errors, 1);
+}
+
+static RR_INLINE void note_reply(struct rr_share *sh, bool server, uint32_t xid, uint32_t len,
+				 bool too_long, enum rr_rpc_end v)
+{
+	struct rr_calls *t = &sh->calls[server];
+	struct rr_call_open *c = &t->head[0];
+	uint16_t place;
+	uint64_t ns;
+
+	if (likely(t->solo)) {
+		if (unlikely(c->xid != xid))
+			return;
+		t->solo = false;
+		t->open = 0;
+	} else {
+		c = close_beside(sh, server, xid);
+		if (unlikely(!c))
+			return;
+	}
+	ns = rr_ticks_since(&sh->seg->clock, c->stamp);
+	place = c->tally;
+	if (unlikely(!place) && server)
+		place = first_call(sh, c, v);
+	if (likely(place))
+		add_reply(sh->seg, place, len, too_long, v, ns);
+	if (!server && (t->replies++ & 7) == 0)
+		rr_stats_latency(sh->seg, ns);
+}
+
+/* --- */
+
+void rr_calls_sent(struct rr_share *sh, const struct rr_eng_out *out)
+{
+	bool too_long = is_long(out->len, sh->ep.inline_send);
+
+	if (unlikely(!sh->seg))
+		return;
+	if (out->rpc.type == RR_RPC_CALL)
+		note_call(sh, false, &out->rpc, out->len, too_long);
+	else
+		note_reply(sh, true, out->rpc.xid, out->len, too_long,
+			   reply_end(out->head, out->have));
+}
+
+/* What the peer still has of a reply is not fetched for this: one that long is none that says
+ * no. */
+void rr_calls_delivered(struct rr_share *sh, const struct rr_rpc *rpc,
+			const struct rr_rx_ent *e)
+{
+	bool too_long = is_long(e->len, sh->ep.inline_recv);
+	const uint8_t *p = e->ptr;
+	size_t have = e->len; /* of them at p */
+
+	if (unlikely(!sh->seg))
+		return;
+	if (rpc->type == RR_RPC_CALL) {
+		note_call(sh, true, rpc, e->len, too_long);
+		return;
+	}
+	if (e->from == RR_FROM_BUF)
+		p = rr_pool_at(&sh->pool, e->ref, e->off, &have);
+	else if (e->from == RR_FROM_PULL)
+		have = 0;
+	have = rr_min(have, (size_t)e->len);
+	note_reply(sh, false, rpc->xid, e->len, too_long, reply_end(p, (uint32_t)have));
+}
+
+void rr_calls_idle(struct rr_share *sh)
+{
+	const uint64_t kept = (UINT64_C(1) << RR_CALLS_HEAD) - 1;
+
+	for (unsigned s = 0; s < 2; s++) {
+		struct rr_calls *t = &sh->calls[s];
+		uint64_t live = t->live[0] & kept;
+
+		if (t->solo)
+			continue;
+		memset(t->live, 0, sizeof(t->live));
+		memset(t->chain, 0, sizeof(t->chain));
+		for (unsigned i = 0; i < RR_CALLS_HEAD; i++) {
+			uint8_t *head = xid_chain(t, t->head[i].xid);
+
+			if (!(live >> i & 1))
+				continue;
+			t->head[i].next = *head;
+			*head = (uint8_t)(i + 1);
+		}
+		t->live[0] = live;
+		t->open = (uint32_t)__builtin_popcountll(live);
+	}
+}

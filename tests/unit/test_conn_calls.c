@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What is counted of the procedures that a connection's calls are of. Both ends are in this
+ * process, and count into one segment. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+
+#include "core/base/os.h"
+#include "core/base/tally.h"
+#include "core/conn/base/base.h"
+#include "tests/unit/conn_pair.h"
+
+#define PROGRAM	0x20005244u	/* of rr_test_call() */
+
+static struct rr_stat_seg *the_seg;	/* of both ends */
+
+static struct rr_stat_seg *stats(void)
+{
+	return the_seg;
+}
+
+static void start(void)
+{
+	the_seg = calloc(1, RR_STAT_SIZE);
+	rr_stats_init(the_seg, 1, 1, NULL, NULL);
+	rr_test_params.stats = stats;
+	setup();
+	carried();
+	memset((void *)&the_seg->conn[RR_STAT_OWN], 0, RR_STAT_TALLIES * sizeof(struct rr_stat_tally));
+}
+
+TestSuite(conn_calls, .init = start, .fini = teardown, .timeout = 60);
+
+static const struct rr_stat_tally *tally(bool server, uint32_t program, uint32_t procedure)
+{
+	static const struct rr_stat_tally none;
+	int i = rr_tally_find(the_seg, server, program, 1, procedure, false);
+
+	return i < 0 ? &none : rr_tally_at(the_seg, i);
+}
+
+static const struct rr_stat_tally *others(bool server)
+{
+	return rr_tally_at(the_seg, server);
+}
+
+static uint64_t timed(const struct rr_stat_tally *t)
+{
+	uint64_t n = 0;
+
+	for (unsigned i = 0; i < RR_STAT_HIST; i++)
+		n += t->hist[i];
+	return n;
+}
+
+static void put(uint8_t *to, uint32_t v)
+{
+	for (int i = 0; i < 4; i++)
+		to[i] = (uint8_t)(v >> (24 - 8 * i));
+}
+
+static void call(uint32_t xid, uint32_t program, uint32_t procedure, size_t len)
+{
+	size_t n = rr_test_call(out, xid, len, xid);
+
+	put(out + 4 + 12, program);
+	put(out + 4 + 20, procedure);
+	one_way(&p.client, &p.server, n);
+}
+
+/* status: of an accepted reply; UINT32_MAX: denied. */
+static void reply(uint32_t xid, uint32_t status, size_t len)
+{
+	size_t n = rr_test_reply(out, xid, len, xid);
+
+	put(out + 4 + 8, status == UINT32_MAX);
+	put(out + 4 + 20, status == UINT32_MAX ? 0 : status);
+	one_way(&p.server, &p.client, n);
+}
+
+static void is(const struct rr_stat_tally *t, uint64_t calls, uint64_t errors, uint64_t replies)
+{
+	cr_assert_eq(t->calls, calls, "calls %lu, not %lu", t->calls, calls);
+	cr_assert_eq(t->errors, errors, "errors %lu, not %lu", t->errors, errors);
+	cr_assert_eq(timed(t), replies, "replies %lu, not %lu", timed(t), replies);
+}
+
+static void are(uint32_t procedure, uint64_t calls, uint64_t errors, uint64_t replies)
+{
+	is(tally(false, PROGRAM, procedure), calls, errors, replies);
+	is(tally(true, PROGRAM, procedure), calls, errors, replies);
+}
+
+Test(conn_calls, every_call_is_counted_and_timed_at_both_ends_by_its_procedure)
+{
+	for (uint32_t x = 100; x < 150; x++) {
+		call(x, PROGRAM, x % 5, x);
+		reply(x, 0, 0);
+	}
+	for (uint32_t i = 0; i < 5; i++)
+		are(i, 10, 0, 10);
+	cr_assert_eq(the_seg->tallies_ready & 3, 0, "no others");
+}
+
+Test(conn_calls, sizes_are_of_the_messages_and_long_is_what_one_send_does_not_hold)
+{
+	const struct rr_stat_tally *t = tally(true, PROGRAM, 2);
+
+	call(7, PROGRAM, 2, 100);
+	reply(7, 0, 200000);
+	call(8, PROGRAM, 2, 300000);
+	reply(8, 0, 8);
+	for (unsigned server = 0; server < 2; server++) {
+		t = tally(server, PROGRAM, 2);
+		is(t, 2, 0, 2);
+		cr_assert_eq(t->arguments, 40 + 100 + 40 + 300000);
+		cr_assert_eq(t->results, 24 + 200000 + 24 + 8);
+		cr_assert_eq(t->long_arguments, 1);
+		cr_assert_eq(t->long_results, 1);
+	}
+}
+
+Test(conn_calls, failures_are_counted_by_what_the_reply_says)
+{
+	call(1, PROGRAM, 1, 0);
+	reply(1, 0, 0);		/* there is such a procedure */
+	call(2, PROGRAM, 1, 0);
+	reply(2, 4, 0);		/* GARBAGE_ARGS */
+	call(3, PROGRAM, 1, 0);
+	reply(3, 5, 0);		/* SYSTEM_ERR */
+	call(4, PROGRAM, 1, 0);
+	reply(4, UINT32_MAX, 0);
+	are(1, 4, 3, 4);
+}
+
+/* The server's app has not said that there are such. */
+Test(conn_calls, a_peer_that_makes_procedures_up_fills_no_table)
+{
+	uint64_t before = the_seg->tallies_taken;
+
+	for (uint32_t x = 1; x <= 300; x++) {
+		call(x, PROGRAM + x, x, 0);
+		reply(x, x % 2 ? 1 : UINT32_MAX, 0);
+	}
+	is(others(true), 300, 300, 300);
+	for (int i = RR_TALLY_OTHERS; i < (int)RR_STAT_TALLIES; i++)
+		if (!(before >> i & 1) && the_seg->tallies_ready >> i & 1)
+			cr_assert_eq(the_seg->key[i].server, 0, "its own calls a client knows");
+}
+
+Test(conn_calls, replies_out_of_order_find_their_calls)
+{
+	for (uint32_t x = 0; x < 40; x++)
+		call(x * 64, PROGRAM, 1, 0);	/* some of one chain */
+	are(1, 40, 0, 0);
+	for (uint32_t x = 0; x < 40; x++)
+		reply((x * 7 % 40) * 64, 0, 0);
+	are(1, 40, 0, 40);
+	call(5, PROGRAM, 1, 0);
+	reply(5, 0, 0);
+	are(1, 41, 0, 41);
+}
+
+Test(conn_calls, a_call_that_is_never_answered_is_a_call_without_a_time)
+{
+	call(1, PROGRAM, 3, 0);
+	for (uint32_t x = 2; x < 20; x++) {
+		call(x, PROGRAM, 1, 0);
+		reply(x, 0, 0);
+	}
+	are(1, 18, 0, 18);
+	is(tally(false, PROGRAM, 3), 1, 0, 0);
+	is(tally(true, PROGRAM, 3), 0, 0, 0);	/* it is no procedure yet */
+	reply(1, 0, 0);
+	are(3, 1, 0, 1);
+}
+
+Test(conn_calls, replies_to_no_call_are_not_counted)
+{
+	reply(77, 0, 0);
+	call(1, PROGRAM, 1, 0);
+	reply(77, 0, 0);
+	reply(1, 0, 0);
+	reply(1, 0, 0);
+	are(1, 1, 0, 1);
+}
+
+Test(conn_calls, a_call_sent_again_is_counted_as_such)
+{
+	call(9, PROGRAM, 1, 0);
+	reply(9, 0, 0);
+	call(5, PROGRAM, 1, 0);
+	call(5, PROGRAM, 1, 0);
+	reply(5, 0, 0);
+	are(1, 3, 0, 2);
+	cr_assert_eq(tally(false, PROGRAM, 1)->resent, 1);
+	cr_assert_eq(tally(true, PROGRAM, 1)->resent, 1);
+	call(5, PROGRAM, 1, 0);		/* the same number is a new call by now */
+	reply(5, 0, 0);
+	cr_assert_eq(tally(true, PROGRAM, 1)->resent, 1);
+}
+
+Test(conn_calls, an_xid_that_has_another_meaning_is_no_call_sent_again)
+{
+	call(5, PROGRAM, 2, 0);
+	call(5, PROGRAM, 1, 0);
+	reply(5, 0, 0);
+	is(tally(false, PROGRAM, 2), 1, 0, 0);
+	is(tally(false, PROGRAM, 1), 1, 0, 1);
+	cr_assert_eq(tally(false, PROGRAM, 1)->resent + tally(false, PROGRAM, 2)->resent, 0);
+}
+
+/* More than there is room for: the others are still counted, and those that are left timed. */
+Test(conn_calls, calls_that_push_others_out_leave_the_table_whole)
+{
+	struct rr_share *sh = p.server.c->share;
+	const unsigned n = 3 * RR_CALLS;
+
+	call(1, PROGRAM, 1, 0);
+	reply(1, 0, 0);
+	for (uint32_t x = 2; x < 2 + n; x++)
+		call(x, PROGRAM, 1, 0);
+	cr_assert_eq(sh->calls[1].open, RR_CALLS);
+	cr_assert_eq(tally(true, PROGRAM, 1)->calls, 1 + n);
+	for (uint32_t x = 2; x < 2 + n; x++)
+		reply(x, 0, 0);
+	cr_assert_eq(sh->calls[1].open, 0);
+	cr_assert_eq(timed(tally(true, PROGRAM, 1)), 1 + RR_CALLS);
+	for (unsigned i = 0; i < 64; i++)
+		cr_assert_eq(sh->calls[1].chain[i], 0);
+}
+
+/* The other way round: the server's calls, the client's replies. */
+Test(conn_calls, calls_against_the_direction_are_counted_as_well)
+{
+	size_t n = rr_test_call(out, 4711, 0, 1);
+
+	put(out + 4 + 12, 0x40000000);
+	one_way(&p.server, &p.client, n);
+	one_way(&p.client, &p.server, rr_test_reply(out, 4711, 0, 1));
+	is(tally(false, 0x40000000, 1), 1, 0, 1);
+	is(tally(true, 0x40000000, 1), 1, 0, 1);
+}
+
+/* A call that takes its time: its connection is idle meanwhile. */
+Test(conn_calls, an_idle_connection_keeps_the_calls_that_are_under_way)
+{
+	call(1, PROGRAM, 1, 0);
+	reply(1, 0, 0);
+	for (unsigned n = 1; n < RR_CALLS_HEAD; n++) {
+		for (uint32_t x = 1; x <= n; x++)
+			call(x << 20, PROGRAM, 1, 0);
+		for (unsigned i = 0; i < 2; i++)
+			rr_calls_idle((i ? &p.client : &p.server)->c->share);
+		memset(p.server.c->share->tables->call, 0xff, sizeof(p.server.c->share->tables->call));
+		for (uint32_t x = n; x; x--)
+			reply(x << 20, 0, 0);
+	}
+	are(1, 1 + 28, 0, 1 + 28);
+}
+
+Test(conn_calls, those_beyond_the_head_are_let_go_when_it_is_idle)
+{
+	struct rr_share *sh = p.server.c->share;
+
+	for (uint32_t x = 1; x <= 2 * RR_CALLS_HEAD; x++)
+		call(x, PROGRAM, 1, 0);
+	rr_calls_idle(sh);
+	cr_assert_eq(sh->calls[1].open, RR_CALLS_HEAD);
+	for (uint32_t x = 1; x <= 2 * RR_CALLS_HEAD; x++)
+		reply(x, 0, 0);
+	cr_assert_eq(timed(tally(true, PROGRAM, 1)), RR_CALLS_HEAD);
+	cr_assert_eq(sh->calls[1].open, 0);
+}
