@@ -18,8 +18,9 @@
 #include "tools/stat/stop.h"
 
 static const char usage[] =
-	"usage: rdmarpc-stat [--json] [--list] [--watch[=seconds]] [--command=name]\n"
-	"                    [--port=number] [--program=name] [--sort=key] [pid]...\n"
+	"usage: rdmarpc-stat [--json] [--list] [--procedures] [--watch[=seconds]]\n"
+	"                    [--command=name] [--port=number] [--program=name]\n"
+	"                    [--sort=key] [pid]...\n"
 	"       rdmarpc-stat --openmetrics [pid]...\n"
 	"       rdmarpc-stat --stop | --start\n"
 	"       rdmarpc-stat --log-level=level [pid]...\n"
@@ -31,6 +32,7 @@ static const char usage[] =
 	"      --program=name     only connections for that program, or its number\n"
 	"      --sort=key         by pid, uid, command, since, connections, calls, rate, "
 	"bytes, p50, p99\n"
+	"  -P, --procedures       calls, sizes and times by procedure, sent and received\n"
 	"      --openmetrics      print OpenMetrics text, for Prometheus\n"
 	"      --stop             no new upgrades on this host until --start\n"
 	"      --log-level=level  processes log off, error, warn, info, debug; configured: as "
@@ -38,7 +40,7 @@ static const char usage[] =
 	"      --version          prints the version\n";
 
 struct options {
-	bool json, list, openmetrics, stop, start;
+	bool json, list, procedures, openmetrics, stop, start;
 	uint32_t log_level;	/* as in the segment, UINT32_MAX nothing */
 	struct rr_select select;
 	double watch;		/* seconds; 0 once */
@@ -140,6 +142,8 @@ static bool show_all(FILE *to, const struct rr_places *places, const struct opti
 		rr_print_openmetrics(to, &some, places, stopped);
 	else if (o->json)
 		rr_print_json(to, &some, places, stopped);
+	else if (o->procedures)
+		rr_print_procedures(to, &some);
 	else
 		rr_print_table(to, &some, before, secs, o->list || o->npids, stopped);
 	free(some.p);
@@ -249,8 +253,11 @@ static void check_together(const struct options *o)
 
 	if (o->stop && o->start)
 		errx(2, "--stop or --start, not both");
-	if (o->openmetrics && (o->json || o->list || o->watch > 0))
-		errx(2, "--openmetrics shows all, once: without --json, --list and --watch");
+	if (o->openmetrics && (o->json || o->list || o->procedures || o->watch > 0))
+		errx(2, "--openmetrics shows all, once: without --json, --list, --procedures "
+			"and --watch");
+	if (o->procedures && o->list)
+		errx(2, "--procedures or --list, not both");
 	if ((o->openmetrics || acts) && (rr_select_filters(&o->select) || o->select.sort))
 		errx(2, "--command, --port, --program and --sort choose what is shown, by "
 		     "the table or --json");
@@ -263,6 +270,7 @@ static void parse_stat_args(struct options *o, int argc, char **argv)
 	static const struct option longs[] = {
 		{ "json", no_argument, NULL, 'j' },
 		{ "list", no_argument, NULL, 'l' },
+		{ "procedures", no_argument, NULL, 'P' },
 		{ "watch", optional_argument, NULL, 'w' },
 		{ "command", required_argument, NULL, OPT_COMMAND },
 		{ "port", required_argument, NULL, OPT_PORT },
@@ -278,10 +286,11 @@ static void parse_stat_args(struct options *o, int argc, char **argv)
 	};
 	int c;
 
-	while ((c = getopt_long(argc, argv, "jlw::h", longs, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "jlPw::h", longs, NULL)) != -1) {
 		switch (c) {
 		case 'j': o->json = true; break;
 		case 'l': o->list = true; break;
+		case 'P': o->procedures = o->select.procedures = true; break;
 		case 'w': o->watch = seconds(optarg); break;
 		case OPT_COMMAND: o->select.command = optarg; break;
 		case OPT_PORT: o->select.port = rr_select_port(optarg); break;

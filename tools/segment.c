@@ -19,6 +19,7 @@
 #define LAST		(RR_STAT_CONNS - 1)
 #define STRANGERS	1024u	/* segments of users that are neither we nor root */
 #define STRANGE_CONNS	65536u	/* and the connections in them */
+#define STRANGE_TALLIES	4096u
 #define FDS_MAX		16384u	/* descriptors looked at of a process */
 
 static void *grow_array(void *p, size_t n, size_t size)
@@ -72,9 +73,114 @@ static void read_conn(struct rr_proc *p, const struct rr_stat_conn *e, uint32_t 
 	add_counts(p->count, &e->count, ncounters);
 }
 
+/* --- tallies --- */
+
+static const struct rr_stat_tally *tally_at(const struct rr_stat_seg *s, unsigned i)
+{
+	return (const struct rr_stat_tally *)&s->conn[RR_STAT_OWN] + i;
+}
+
+/* Those that can be read. A library of before they came has none. */
+static uint64_t ready_tallies(const struct rr_stat_seg *s)
+{
+	return s->ntallies == RR_STAT_TALLIES && s->tally_size == sizeof(struct rr_stat_tally) ?
+		       s->tallies_ready : 0;
+}
+
+static int by_key_of_tally(const void *x, const void *y)
+{
+	const struct rr_proc_tally *a = x, *b = y;
+
+	if (a->server != b->server)
+		return a->server - b->server;
+	if (a->others != b->others)
+		return a->others - b->others;
+	if (a->program != b->program)
+		return a->program < b->program ? -1 : 1;
+	if (a->version != b->version)
+		return a->version < b->version ? -1 : 1;
+	return a->procedure < b->procedure ? -1 : a->procedure > b->procedure;
+}
+
+/* Two threads may have taken one each for the same key. */
+static struct rr_proc_tally *tally_of(struct rr_proc *p, const struct rr_proc_tally *key)
+{
+	for (uint32_t i = 0; i < p->ntallies; i++)
+		if (!by_key_of_tally(&p->tallies[i], key))
+			return &p->tallies[i];
+	p->tallies = grow_array(p->tallies, p->ntallies + 1, sizeof(*p->tallies));
+	p->tallies[p->ntallies] = *key;
+	return &p->tallies[p->ntallies++];
+}
+
+static void read_tally(struct rr_proc *p, const struct rr_stat_seg *s, unsigned i)
+{
+	const struct rr_stat_tally *a = tally_at(s, i);
+	bool others = i < RR_TALLY_OTHERS;
+	struct rr_proc_tally key = { .server = others ? i : s->key[i].server == 1,
+				     .others = others }, *t;
+
+	if (!others) {
+		key.program = s->key[i].program;
+		key.version = s->key[i].version;
+		key.procedure = s->key[i].procedure;
+	}
+	t = tally_of(p, &key);
+	t->calls += a->calls;
+	t->errors += a->errors;
+	t->resent += a->resent;
+	t->arguments += a->arguments;
+	t->results += a->results;
+	t->long_arguments += a->long_arguments;
+	t->long_results += a->long_results;
+	for (unsigned k = 0; k < RR_STAT_HIST; k++)
+		t->hist[k] += a->hist[k];
+}
+
+/* Of all calls, where the segment's own histogram is of some. */
+static void sum_round_trips(struct rr_proc *p)
+{
+	bool any = false;
+
+	for (uint32_t i = 0; i < p->ntallies; i++)
+		any |= !p->tallies[i].server;
+	if (any)
+		memset(p->hist, 0, sizeof(p->hist));
+	for (uint32_t i = 0; i < p->ntallies; i++)
+		for (unsigned k = 0; k < RR_STAT_HIST && !p->tallies[i].server; k++)
+			p->hist[k] += p->tallies[i].hist[k];
+}
+
+static void read_tallies(struct rr_proc *p, const struct rr_stat_seg *s)
+{
+	uint64_t ready = ready_tallies(s);
+
+	for (unsigned i = 0; i < RR_STAT_TALLIES; i++)
+		if (ready >> i & 1)
+			read_tally(p, s, i);
+	if (!p->ntallies)
+		return;
+	sum_round_trips(p);
+	qsort(p->tallies, p->ntallies, sizeof(*p->tallies), by_key_of_tally);
+}
+
+void rr_proc_fini(struct rr_proc *p)
+{
+	free(p->conns);
+	free(p->tallies);
+}
+
+/* --- */
+
 static bool is_taken(const struct rr_stat_seg *s, uint32_t i)
 {
 	return s->taken[i / 64] >> i % 64 & 1;
+}
+
+/* Entries that connections may have of their own. */
+static uint32_t own_entries(const struct rr_stat_seg *s)
+{
+	return s->ntallies ? RR_STAT_OWN : LAST;
 }
 
 static void read_body(struct rr_proc *p, const struct rr_stat_seg *s)
@@ -88,10 +194,11 @@ static void read_body(struct rr_proc *p, const struct rr_stat_seg *s)
 	for (unsigned i = 0; i < RR_STAT_HIST; i++)
 		p->hist[i] = s->hist[i];
 	add_counts(p->count, &s->retired, ncounters);
-	for (uint32_t i = 0; i < LAST; i++)
+	for (uint32_t i = 0; i < own_entries(s); i++)
 		if (is_taken(s, i))
 			read_conn(p, &s->conn[i], ncounters);
 	read_conn(p, &s->conn[LAST], ncounters);	/* shared by those beyond */
+	read_tallies(p, s);
 }
 
 bool rr_segment_parse(struct rr_proc *p, const void *bytes, size_t size)
@@ -119,19 +226,34 @@ static bool read_at(int fd, uint8_t *to, size_t size, size_t at)
 	return pread(fd, to + at, size, (off_t)at) == (ssize_t)size;
 }
 
+static bool read_tally_bytes(int fd, uint8_t *to)
+{
+	const struct rr_stat_seg *s = (const void *)to;
+	uint64_t ready = ready_tallies(s);
+
+	for (unsigned i = 0; i < RR_STAT_TALLIES; i++)
+		if (ready >> i & 1 &&
+		    !read_at(fd, to, sizeof(struct rr_stat_tally),
+			     (size_t)((const uint8_t *)tally_at(s, i) - to)))
+			return false;
+	return true;
+}
+
 /* The bytes that are looked at: up to the last entry in use, and the shared one. The counts of
  * connections that are gone are read before those of entries, as they move: one that moves
  * meanwhile is missed, never seen twice. */
 static bool read_bytes(int fd, uint8_t *to)
 {
 	const struct rr_stat_seg *s = (const void *)to;
-	uint32_t n = LAST;
+	uint32_t n;
 
 	if (!read_at(fd, to, sizeof(*s), 0))
 		return false;
+	n = own_entries(s);
 	while (n && !is_taken(s, n - 1))
 		n--;
 	return read_at(fd, to, n * sizeof(s->conn[0]), sizeof(*s)) &&
+	       read_tally_bytes(fd, to) &&
 	       read_at(fd, to, sizeof(s->conn[0]), sizeof(*s) + LAST * sizeof(s->conn[0]));
 }
 
@@ -203,7 +325,7 @@ static bool read_segment(struct rr_proc *p, int fd, int holder)
 /* --- all of them --- */
 
 /* Other users may make more segments than anybody wants to see. */
-static bool is_too_much(struct rr_procs *all, const struct rr_proc *p)
+static bool is_too_much(struct rr_procs *all, struct rr_proc *p)
 {
 	if (p->uid == 0 || p->uid == geteuid())
 		return false;
@@ -211,6 +333,9 @@ static bool is_too_much(struct rr_procs *all, const struct rr_proc *p)
 		return true;
 	all->strangers++;
 	all->strange_conns += p->nconns;
+	if (p->ntallies > STRANGE_TALLIES - all->strange_tallies)
+		p->ntallies = 0;
+	all->strange_tallies += p->ntallies;
 	return false;
 }
 
@@ -218,7 +343,7 @@ static bool is_too_much(struct rr_procs *all, const struct rr_proc *p)
 static void add_proc(struct rr_procs *all, struct rr_proc *p, bool ok)
 {
 	if (!ok || is_too_much(all, p)) {
-		free(p->conns);
+		rr_proc_fini(p);
 		return;
 	}
 	all->p = grow_array(all->p, all->n + 1, sizeof(*p));
@@ -444,7 +569,7 @@ void rr_procs_sort(struct rr_procs *all)
 void rr_procs_fini(struct rr_procs *all)
 {
 	for (uint32_t i = 0; i < all->n; i++)
-		free(all->p[i].conns);
+		rr_proc_fini(&all->p[i]);
 	free(all->p);
 	*all = (struct rr_procs){ 0 };
 }

@@ -18,6 +18,15 @@ struct rr_proc_conn {
 	uint64_t count[RR_C_COUNT];
 };
 
+/* The calls of one procedure, and their replies. */
+struct rr_proc_tally {
+	bool server;		/* they were received */
+	bool others;		/* of all procedures that have no tally of their own */
+	uint32_t program, version, procedure;
+	uint64_t calls, errors, resent, arguments, results, long_arguments, long_results;
+	uint64_t hist[RR_STAT_HIST];
+};
+
 /* One process, living or dead. What is not verified (pid, ticks, comm, exe) its owner says. */
 struct rr_proc {
 	int pid;
@@ -35,17 +44,22 @@ struct rr_proc {
 	uint64_t hist[RR_STAT_HIST];
 	struct rr_proc_conn *conns;	/* those in use, in the order of the file */
 	uint32_t nconns;
+	struct rr_proc_tally *tallies;	/* sent before received, by number, the others last */
+	uint32_t ntallies;		/* RR_STAT_TALLIES at most */
 };
+
+/* What rr_proc holds in memory of its own. */
+void rr_proc_fini(struct rr_proc *p);
 
 struct rr_procs {
 	struct rr_proc *p;
 	uint32_t n;
-	uint32_t strangers, strange_conns;	/* of other users, but root: there is a bound to
-						 * these */
+	/* Of other users, but root: there is a bound to these. */
+	uint32_t strangers, strange_conns, strange_tallies;
 };
 
 /* Reads the bytes of a segment into p, which is all zeroes: what its writer says. false: it is
- * none. bytes is aligned for struct rr_stat_seg. The caller frees p->conns. */
+ * none. bytes is aligned for struct rr_stat_seg. rr_proc_fini() in any case. */
 bool rr_segment_parse(struct rr_proc *p, const void *bytes, size_t size);
 
 /* Appends the processes of the segments in dir that can be read, pids (npids 0: all) only. */

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "core/base/stats.h"
+#include "core/base/tally.h"
 #include "tests/fuzz/fuzz.h"
 #include "tools/segment.h"
 
@@ -78,6 +79,9 @@ static void set_up(void)
 		c = rr_stats_claim(s, 3 + i, i & 1);
 		rr_stats_state(s, c, RR_CS_CARRIED, RR_CARRIER_SHM, RR_R_NONE);
 	}
+	for (uint32_t i = 0; i < 3; i++)
+		rr_tally_find(s, i & 1, 100003, 3, i, true);
+	rr_tally_others(s, true);
 	snprintf(path, sizeof(path), "%s/" NAME, dir);
 	fd = open(path, O_WRONLY | O_CREAT | O_EXCL, 0600);
 	fuzz_check(fd >= 0 && !ftruncate(fd, RR_STAT_SIZE));
@@ -96,7 +100,7 @@ static void check_text(const char *text, size_t size)
 
 static void check_proc(const struct rr_proc *p)
 {
-	fuzz_check(!p->alive && p->nconns <= RR_STAT_CONNS);
+	fuzz_check(!p->alive && p->nconns <= RR_STAT_CONNS && p->ntallies <= RR_STAT_TALLIES);
 	check_text(p->comm, sizeof(p->comm));
 	check_text(p->exe, sizeof(p->exe));
 	for (uint32_t i = 0; i < p->nconns; i++) {

@@ -69,6 +69,10 @@ static void spoil(struct rr_stat_seg *seg, unsigned seed)
 		if (random() % 2)
 			seg->conn[i].used = 1;
 	seg->ncounters = seg->nreasons = UINT32_MAX;
+	if (seed > 1) {
+		seg->ntallies = RR_STAT_TALLIES;
+		seg->tally_size = sizeof(struct rr_stat_tally);
+	}
 }
 
 /* Until the end of input. */

@@ -50,7 +50,7 @@ is "list" "$(json)" '[[5,"127.0.0.1:900","127.0.0.1:111","shm","carried","v2",1,
 q='.processes[0].flow | [.spins, .spins_paid, .spun_ns]'
 is "spinning: open and closed connections" "$(json)" '[12,9,120000]'
 q='.processes[0] | [keys_unsorted[]]'
-is "names" "$(json)" '["pid","comm","exe","release","uid","verified","alive","ended","since","connections","tcp_reasons","rpcs","messages","bytes","flow","errors","upgrade","latency_ns","list"]'
+is "names" "$(json)" '["pid","comm","exe","release","uid","verified","alive","ended","since","connections","tcp_reasons","rpcs","messages","bytes","flow","errors","upgrade","latency_ns","list","procedures"]'
 q='.processes[0].latency_ns | [.count, (.p50 > 890 and .p50 < 950), (.p99 < 950), (.max > 960000 and .max < 1040000)]'
 is "latency" "$(json)" '[100,true,true,true]'
 out=$("$stat" "$pid")
@@ -72,8 +72,10 @@ is "release" "$(json)" "\"$release\""
 cp "$(ls "$T"/run/"$pid".*)" "$T/run/$pid.72340172838076673"
 printf '\001\001\001\001\001\001\001\001' | dd of="$T/run/$pid.72340172838076673" bs=1 seek=40 conv=notrunc 2>/dev/null
 head -c 16 /dev/zero | dd of="$T/run/$pid.72340172838076673" bs=1 seek=8168 conv=notrunc 2>/dev/null
-q='.processes[1] | [.release, .alive]'
-is "a release that is not said" "$(json)" '["",false]'
+# ... nor has it tallies.
+head -c 8 /dev/zero | dd of="$T/run/$pid.72340172838076673" bs=1 seek=5872 conv=notrunc 2>/dev/null
+q='.processes[1] | [.release, .alive, .procedures, .latency_ns.count, [.list[].fd]]'
+is "a segment of before" "$(json)" '["",false,[],100,[5,7]]'
 is "a release that is not said, in the table" "$("$stat" | grep -c -e "-$")" 1
 rm "$T/run/$pid.72340172838076673"*
 q='.processes | length'
@@ -225,7 +227,7 @@ has "--sort: what there is" "$("$stat" --sort=size 2>&1)" "--sort: 'size' is non
 has "--program: what there is" "$("$stat" --program=none 2>&1)" "--program: 'none' is neither a number nor a name of /etc/rpc"
 has "--port: what there is" "$("$stat" --port=nfs 2>&1)" "--port: 'nfs' is not a port (1..65535)"
 
-for bad in --sort=size --port=0 --port=65536 --port=1x --port= --program= --program=0 --program=4294967296 --program=-1 --sort=rate "--port=1 --stop" "--command=x --log-level=info" "--sort=pid --openmetrics" "--openmetrics --json" "--openmetrics --watch" --watch=x --watch=0 --watch=nan x 0 -5 "--stop --start" --what --log-level=loud; do
+for bad in --sort=size --port=0 --port=65536 --port=1x --port= --program= --program=0 --program=4294967296 --program=-1 --sort=rate "--port=1 --stop" "--command=x --log-level=info" "--sort=pid --openmetrics" "--openmetrics --json" "--openmetrics --procedures" "--procedures --list" "--openmetrics --watch" --watch=x --watch=0 --watch=nan x 0 -5 "--stop --start" --what --log-level=loud; do
 	"$stat" $bad >/dev/null 2>&1
 	is "usage: $bad" "$?" 2
 done
@@ -277,6 +279,9 @@ for seed in 1 2 3 4 5 6 7 8; do
 	is "hostile $seed: OpenMetrics" "$?:$(grep -c -F "process_start_time" "$T/out")" "0:1"
 	timeout 100 "$stat" "$pid" >"$T/out" 2>&1
 	is "hostile $seed: table" "$?:$(tr -d ' -~\n' <"$T/out" | wc -c)" "0:0"
+	timeout 100 "$stat" --procedures "$pid" >"$T/out" 2>&1
+	is "hostile $seed: procedures" "$?:$(tr -d ' -~\n' <"$T/out" | wc -c)" "0:0"
+	is "hostile $seed: no more of them than there are" "$(($(grep -c " v[0-9]" "$T/out") <= 62))" 1
 	kill -9 "$pid"
 	end 2>/dev/null
 	rm -rf "$T"/run/*

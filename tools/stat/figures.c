@@ -2,7 +2,9 @@
 /* Sums and differences of counters, as tables show them and sort by them. */
 #include "tools/stat/figures.h"
 
-#include <stddef.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <unistd.h>
 
 uint64_t rr_fig_calls(const uint64_t *count)
 {
@@ -48,4 +50,59 @@ uint64_t rr_fig_new_quantile(const struct rr_procs *before, const struct rr_proc
 		hist[i] = p->hist[i] < then ? p->hist[i] : p->hist[i] - then;
 	}
 	return rr_hist_quantile(hist, share);
+}
+
+uint64_t rr_fig_sum(const uint64_t *v, unsigned n)
+{
+	uint64_t sum = 0;
+
+	for (unsigned i = 0; i < n; i++)
+		sum += v[i];
+	return sum;
+}
+
+/* --- texts --- */
+
+const char *rr_fig_number(uint64_t v, char buf[16])
+{
+	static const char units[] = " kMGTPE";
+	double d = (double)v;
+	unsigned u = 0;
+
+	if (v < 100000) {
+		snprintf(buf, 16, "%" PRIu64, v);
+		return buf;
+	}
+	for (; d >= 1000 && u < sizeof(units) - 2; u++)
+		d /= 1000;
+	snprintf(buf, 16, "%.*f%c", d < 100, d, units[u]);
+	return buf;
+}
+
+const char *rr_fig_time(uint64_t ns, char buf[16])
+{
+	if (!ns)
+		snprintf(buf, 16, "-");
+	else if (ns < 999950)
+		snprintf(buf, 16, "%.1fus", (double)ns / 1e3);
+	else if (ns < 10 * RR_MSEC)
+		snprintf(buf, 16, "%.2fms", (double)ns / 1e6);
+	else if (ns < 10 * RR_SEC)
+		snprintf(buf, 16, "%.0fms", (double)ns / 1e6);
+	else
+		snprintf(buf, 16, "%.0fs", (double)ns / 1e9);
+	return buf;
+}
+
+const char *rr_fig_pid(const struct rr_proc *p, char buf[16])
+{
+	bool believed = p->verified || (!p->alive && (p->uid == 0 || p->uid == geteuid()));
+
+	snprintf(buf, 16, believed ? "%d" : "(%d)", p->pid);
+	return buf;
+}
+
+const char *rr_fig_state(const struct rr_proc *p)
+{
+	return p->alive ? "live" : p->ended ? "ended" : "died";
 }

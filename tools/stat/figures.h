@@ -25,4 +25,17 @@ uint64_t rr_fig_new_calls(const struct rr_procs *before, const struct rr_proc *p
 uint64_t rr_fig_new_quantile(const struct rr_procs *before, const struct rr_proc *p,
 			     double share);
 
+/* Sum of n numbers. */
+uint64_t rr_fig_sum(const uint64_t *v, unsigned n);
+
+/* Texts for tables, in buf, which is returned, or constant. Of a number four characters at most
+ * before the unit; "-" for no time. */
+const char *rr_fig_number(uint64_t v, char buf[16]);
+const char *rr_fig_time(uint64_t ns, char buf[16]);
+
+/* A pid that is only its owner's word, or means something in another PID namespace, is in
+ * parentheses. */
+const char *rr_fig_pid(const struct rr_proc *p, char buf[16]);
+const char *rr_fig_state(const struct rr_proc *p);
+
 #endif

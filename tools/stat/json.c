@@ -6,6 +6,9 @@
 #include <string.h>
 #include <time.h>
 
+#include "tools/stat/figures.h"
+#include "tools/stat/names.h"
+
 static const struct {
 	const char *group, *name;
 } counters[] = {
@@ -13,15 +16,6 @@ static const struct {
 #include "core/base/counters.def"
 #undef RR_COUNTER
 };
-
-static uint64_t sum_of(const uint64_t *v, unsigned n)
-{
-	uint64_t s = 0;
-
-	for (unsigned i = 0; i < n; i++)
-		s += v[i];
-	return s;
-}
 
 /* Texts are printable ASCII already (segment.c, reasons.def), but for names of directories. */
 static void print_json_text(FILE *to, const char *name, const char *text)
@@ -100,7 +94,7 @@ static void json_reasons(FILE *to, const struct rr_proc *p)
 static void json_latency(FILE *to, const uint64_t hist[RR_STAT_HIST])
 {
 	fprintf(to, "\"latency_ns\":{\"count\":%" PRIu64 ",\"p50\":%" PRIu64 ",\"p90\":%" PRIu64
-		",\"p99\":%" PRIu64 ",\"max\":%" PRIu64 "}", sum_of(hist, RR_STAT_HIST),
+		",\"p99\":%" PRIu64 ",\"max\":%" PRIu64 "}", rr_fig_sum(hist, RR_STAT_HIST),
 		rr_hist_quantile(hist, 0.5), rr_hist_quantile(hist, 0.9),
 		rr_hist_quantile(hist, 0.99), rr_hist_max(hist));
 }
@@ -130,6 +124,44 @@ static void json_conn(FILE *to, const struct rr_proc_conn *c)
 	fputc('}', to);
 }
 
+static void json_tally(FILE *to, const struct rr_proc_tally *t)
+{
+	const char *program = NULL, *procedure = NULL;
+
+	if (!t->others) {
+		program = rr_name_program(t->program, t->version);
+		procedure = rr_name_procedure(t->program, t->version, t->procedure);
+	}
+	fputc('{', to);
+	print_json_text(to, "side", t->server ? "server" : "client");
+	fprintf(to,
+		",\"others\":%s,\"program\":%" PRIu32 ",\"version\":%" PRIu32
+		",\"procedure\":%" PRIu32 ",",
+		t->others ? "true" : "false", t->program, t->version, t->procedure);
+	print_json_text(to, "program_name", program ? program : "");
+	fputc(',', to);
+	print_json_text(to, "procedure_name", procedure ? procedure : "");
+	fprintf(to,
+		",\"calls\":%" PRIu64 ",\"errors\":%" PRIu64 ",\"resent\":%" PRIu64
+		",\"argument_bytes\":%" PRIu64 ",\"result_bytes\":%" PRIu64
+		",\"long_arguments\":%" PRIu64 ",\"long_results\":%" PRIu64 ",",
+		t->calls, t->errors, t->resent, t->arguments, t->results, t->long_arguments,
+		t->long_results);
+	json_latency(to, t->hist);
+	fputc('}', to);
+}
+
+static void json_tallies(FILE *to, const struct rr_proc *p)
+{
+	fputs(",\"procedures\":[", to);
+	for (uint32_t i = 0; i < p->ntallies; i++) {
+		if (i)
+			fputc(',', to);
+		json_tally(to, &p->tallies[i]);
+	}
+	fputc(']', to);
+}
+
 static void json_proc(FILE *to, const struct rr_proc *p)
 {
 	fprintf(to, "{\"pid\":%d,", p->pid);
@@ -157,7 +189,9 @@ static void json_proc(FILE *to, const struct rr_proc *p)
 			fputc(',', to);
 		json_conn(to, &p->conns[i]);
 	}
-	fputs("]}", to);
+	fputc(']', to);
+	json_tallies(to, p);
+	fputc('}', to);
 }
 
 static void json_places(FILE *to, const struct rr_places *places)

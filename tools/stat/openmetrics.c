@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/stat/names.h"
+
 /* The histogram's buckets end at powers of two of nanoseconds, from 1 us to 1 s: there the
  * segment's own, finer ones end, too. */
 #define OM_FIRST	10u
@@ -23,7 +25,7 @@ static const struct {
 
 /* What is shown under one set of labels. */
 struct om_series {
-	struct rr_proc sum;			/* its conns are not looked at */
+	struct rr_proc sum;	/* its conns are not looked at, its tallies are our own */
 	uint64_t open[RR_CARRIER_COUNT];	/* connections of the living */
 };
 
@@ -51,9 +53,47 @@ static void om_add(uint64_t *sum, const uint64_t *v, unsigned n)
 		sum[i] = om_plus(sum[i], v[i]);
 }
 
+static struct rr_proc_tally *om_grow(struct rr_proc *sum)
+{
+	sum->tallies = reallocarray(sum->tallies, sum->ntallies + 1, sizeof(*sum->tallies));
+	if (!sum->tallies)
+		err(1, NULL);
+	return &sum->tallies[sum->ntallies++];
+}
+
+static bool om_same_tally(const struct rr_proc_tally *a, const struct rr_proc_tally *b)
+{
+	return a->server == b->server && a->others == b->others && a->program == b->program &&
+	       a->version == b->version && a->procedure == b->procedure;
+}
+
+static void om_add_tally(struct rr_proc *sum, const struct rr_proc_tally *t)
+{
+	for (uint32_t i = 0; i < sum->ntallies; i++) {
+		struct rr_proc_tally *to = &sum->tallies[i];
+
+		if (!om_same_tally(to, t))
+			continue;
+		to->calls = om_plus(to->calls, t->calls);
+		to->errors = om_plus(to->errors, t->errors);
+		to->resent = om_plus(to->resent, t->resent);
+		to->arguments = om_plus(to->arguments, t->arguments);
+		to->results = om_plus(to->results, t->results);
+		to->long_arguments = om_plus(to->long_arguments, t->long_arguments);
+		to->long_results = om_plus(to->long_results, t->long_results);
+		om_add(to->hist, t->hist, RR_STAT_HIST);
+		return;
+	}
+	*om_grow(sum) = *t;
+}
+
 static void om_take(struct om_series *s, const struct rr_proc *p)
 {
 	*s = (struct om_series){ .sum = *p };
+	s->sum.tallies = NULL;
+	s->sum.ntallies = 0;
+	for (uint32_t i = 0; i < p->ntallies; i++)
+		*om_grow(&s->sum) = p->tallies[i];
 	for (uint32_t i = 0; p->alive && i < p->nconns; i++)
 		if (p->conns[i].carrier < RR_CARRIER_COUNT)
 			s->open[p->conns[i].carrier]++;
@@ -65,13 +105,17 @@ static void om_fold(struct om_series *s, const struct rr_proc *p)
 {
 	struct om_series other;
 
-	om_take(&other, p);
 	if (!s->sum.alive) {
-		*s = other;
+		free(s->sum.tallies);
+		om_take(s, p);
 		return;
 	}
 	if (!p->alive)
 		return;
+	om_take(&other, p);
+	free(other.sum.tallies);
+	for (uint32_t i = 0; i < p->ntallies; i++)
+		om_add_tally(&s->sum, &p->tallies[i]);
 	om_add(s->open, other.open, RR_CARRIER_COUNT);
 	om_add(s->sum.carriers, p->carriers, RR_CARRIER_COUNT);
 	om_add(s->sum.reasons, p->reasons, RR_STAT_REASONS);
@@ -241,35 +285,126 @@ static void om_counter(FILE *to, const struct om_all *m, unsigned c)
 	}
 }
 
-static void om_bucket(FILE *to, const struct rr_proc *p, const char *le, uint64_t count)
+/* --- histograms --- */
+
+/* The labels of a tally, or none. */
+struct om_labels {
+	const struct rr_proc *p;
+	const struct rr_proc_tally *t;
+};
+
+static void om_procedure(FILE *to, const struct rr_proc_tally *t)
 {
-	om_sample(to, "rpc_latency_seconds_bucket", p, "le", le);
-	om_number(to, count);
+	const char *program, *procedure;
+
+	fprintf(to, ",side=\"%s\",program=\"", t->server ? "server" : "client");
+	if (t->others) {
+		fputs("others\",version=\"\",procedure=\"\"", to);
+		return;
+	}
+	program = rr_name_program(t->program, t->version);
+	procedure = rr_name_procedure(t->program, t->version, t->procedure);
+	if (program)
+		fputs(program, to);
+	else
+		fprintf(to, "%" PRIu32, t->program);
+	fprintf(to, "\",version=\"%" PRIu32 "\",procedure=\"", t->version);
+	if (procedure)
+		fprintf(to, "%s\"", procedure);
+	else
+		fprintf(to, "%" PRIu32 "\"", t->procedure);
 }
 
-static void om_histogram(FILE *to, const struct rr_proc *p)
+/* As om_sample(). */
+static void om_labelled(FILE *to, const char *name, const char *suffix,
+			const struct om_labels *l, const char *le)
+{
+	fprintf(to, "rdmarpc_%s%s{pid=\"%d\",command=\"", name, suffix, l->p->pid);
+	om_text(to, l->p->comm);
+	fprintf(to, "\",uid=\"%u\"", l->p->uid);
+	if (l->t)
+		om_procedure(to, l->t);
+	if (le)
+		fprintf(to, ",le=\"%s\"", le);
+	fputs("} ", to);
+}
+
+/* step: powers of two from one bucket to the next. */
+static void om_histogram(FILE *to, const char *name, const struct om_labels *l,
+			 const uint64_t *hist, unsigned step)
 {
 	uint64_t count = 0;
 	double sum = 0;
 	unsigned i = 0;
 	char le[32];
 
-	for (unsigned shift = OM_FIRST; shift <= OM_LAST; shift++) {
+	for (unsigned shift = OM_FIRST; shift <= OM_LAST; shift += step) {
 		for (; i < RR_STAT_HIST && rr_hist_low(i) < UINT64_C(1) << shift; i++)
-			count = om_plus(count, p->hist[i]);
+			count = om_plus(count, hist[i]);
 		snprintf(le, sizeof(le), "%.9f", (double)(UINT64_C(1) << shift) / 1e9);
-		om_bucket(to, p, le, count);
+		om_labelled(to, name, "_bucket", l, le);
+		om_number(to, count);
 	}
 	for (; i < RR_STAT_HIST; i++)
-		count = om_plus(count, p->hist[i]);
-	om_bucket(to, p, "+Inf", count);
-	om_sample(to, "rpc_latency_seconds_count", p, NULL, NULL);
+		count = om_plus(count, hist[i]);
+	om_labelled(to, name, "_bucket", l, "+Inf");
+	om_number(to, count);
+	om_labelled(to, name, "_count", l, NULL);
 	om_number(to, count);
 	for (i = 0; i < RR_STAT_HIST; i++)	/* each at the middle of its bucket */
-		sum += (double)p->hist[i] *
-		       (double)(rr_hist_low(i) + rr_hist_low(i + 1)) / 2e9;
-	om_sample(to, "rpc_latency_seconds_sum", p, NULL, NULL);
+		sum += (double)hist[i] * (double)(rr_hist_low(i) + rr_hist_low(i + 1)) / 2e9;
+	om_labelled(to, name, "_sum", l, NULL);
 	fprintf(to, "%.9f\n", sum);
+}
+
+/* --- procedures --- */
+
+static const struct {
+	const char *name, *help;
+	size_t at;
+} om_tallies[] = {
+	{ "procedure_calls", "calls by procedure, sent (client) or received (server)",
+	  offsetof(struct rr_proc_tally, calls) },
+	{ "procedure_errors", "replies that are denied, or accepted without success",
+	  offsetof(struct rr_proc_tally, errors) },
+	{ "procedure_resent", "calls that were sent again, as calls counted too",
+	  offsetof(struct rr_proc_tally, resent) },
+	{ "procedure_argument_bytes", "bytes of calls, RPC headers included",
+	  offsetof(struct rr_proc_tally, arguments) },
+	{ "procedure_result_bytes", "bytes of replies, RPC headers included",
+	  offsetof(struct rr_proc_tally, results) },
+	{ "procedure_long_arguments", "calls that are too large for one Send",
+	  offsetof(struct rr_proc_tally, long_arguments) },
+	{ "procedure_long_results", "replies that are too large for one Send",
+	  offsetof(struct rr_proc_tally, long_results) },
+};
+
+static void om_procedures(FILE *to, const struct om_all *m)
+{
+	for (unsigned k = 0; k < rr_array_size(om_tallies); k++) {
+		om_family(to, om_tallies[k].name, "counter", om_tallies[k].help);
+		for (uint32_t i = 0; i < m->n; i++)
+			for (uint32_t n = 0; n < m->s[i].sum.ntallies; n++) {
+				const struct rr_proc *p = &m->s[i].sum;
+				const struct rr_proc_tally *t = &p->tallies[n];
+				uint64_t v;
+
+				memcpy(&v, (const char *)t + om_tallies[k].at, sizeof(v));
+				om_labelled(to, om_tallies[k].name, "_total",
+					    &(struct om_labels){ p, t }, NULL);
+				om_number(to, v);
+			}
+	}
+	om_family(to, "procedure_latency_seconds", "histogram",
+		  "time from a call to its reply (client), or of its service (server)");
+	for (uint32_t i = 0; i < m->n; i++)
+		for (uint32_t n = 0; n < m->s[i].sum.ntallies; n++) {
+			const struct rr_proc *p = &m->s[i].sum;
+
+			om_histogram(to, "procedure_latency_seconds",
+				     &(struct om_labels){ p, &p->tallies[n] },
+				     p->tallies[n].hist, 2);
+		}
 }
 
 void rr_print_openmetrics(FILE *to, const struct rr_procs *all, const struct rr_places *places,
@@ -283,9 +418,13 @@ void rr_print_openmetrics(FILE *to, const struct rr_procs *all, const struct rr_
 	for (unsigned c = 0; c < RR_C_COUNT; c++)
 		om_counter(to, &m, c);
 	om_family(to, "rpc_latency_seconds", "histogram",
-		  "time from a call to its reply, of the calls that were timed");
+		  "time from a call to its reply");
 	for (uint32_t i = 0; i < m.n; i++)
-		om_histogram(to, &m.s[i].sum);
+		om_histogram(to, "rpc_latency_seconds",
+			     &(struct om_labels){ &m.s[i].sum, NULL }, m.s[i].sum.hist, 1);
+	om_procedures(to, &m);
 	fputs("# EOF\n", to);
+	for (uint32_t i = 0; i < m.n; i++)
+		free(m.s[i].sum.tallies);
 	free(m.s);
 }

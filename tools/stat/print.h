@@ -20,4 +20,7 @@ void rr_print_openmetrics(FILE *to, const struct rr_procs *all, const struct rr_
 void rr_print_table(FILE *to, const struct rr_procs *all, const struct rr_procs *before,
 		    double secs, bool list, bool stopped);
 
+/* The calls of each process by procedure. */
+void rr_print_procedures(FILE *to, const struct rr_procs *all);
+
 #endif

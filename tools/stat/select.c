@@ -87,6 +87,21 @@ static uint32_t front_conns(const struct rr_select *s, struct rr_proc *p)
 	return n;
 }
 
+/* The same of tallies, whose order stays. */
+static uint32_t front_tallies(const struct rr_select *s, struct rr_proc *p)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < p->ntallies; i++)
+		if (!s->program ||
+		    (p->tallies[i].program == s->program && !p->tallies[i].others)) {
+			if (i != n)
+				p->tallies[n] = p->tallies[i];
+			n++;
+		}
+	return n;
+}
+
 static void add_wanted(struct rr_procs *to, const struct rr_select *s, struct rr_proc *p)
 {
 	uint32_t n;
@@ -94,7 +109,9 @@ static void add_wanted(struct rr_procs *to, const struct rr_select *s, struct rr
 	if (s->command && strcmp(p->comm, s->command))
 		return;
 	n = front_conns(s, p);
-	if (!n && (s->port || s->program))
+	if (s->procedures)
+		p->ntallies = front_tallies(s, p);
+	if (!n && (s->port || (s->program && !(s->procedures && p->ntallies))))
 		return;
 	to->p[to->n] = *p;
 	to->p[to->n++].nconns = n;

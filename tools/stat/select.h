@@ -16,6 +16,7 @@ struct rr_select {
 	const char *command;	/* NULL: any */
 	uint16_t port;		/* of either end of a connection; 0: any */
 	uint32_t program;	/* of its first call; 0: any */
+	bool procedures;	/* tallies are shown: those of program only */
 	enum rr_sort sort;
 };
 
@@ -32,7 +33,8 @@ bool rr_select_filters(const struct rr_select *s);
  * and programs, and where connections are chosen, no processes that have none of them. Sorted,
  * the living first; where calls or bytes decide, the connections of each, too. before: an
  * earlier reading, for what is new since then, or NULL. The caller frees p; the connections are
- * those of all, where their order changes. */
+ * those of all, where their order changes, and the tallies, of which only those that are shown
+ * remain. */
 struct rr_procs rr_select(struct rr_procs *all, const struct rr_select *s,
 			  const struct rr_procs *before);
 

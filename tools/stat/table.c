@@ -5,41 +5,8 @@
 #include <inttypes.h>
 #include <netdb.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "tools/stat/figures.h"
-
-/* Four characters at most before the unit, whatever the number. */
-static const char *short_number(uint64_t v, char buf[16])
-{
-	static const char units[] = " kMGTPE";
-	double d = (double)v;
-	unsigned u = 0;
-
-	if (v < 100000) {
-		snprintf(buf, 16, "%" PRIu64, v);
-		return buf;
-	}
-	for (; d >= 1000 && u < sizeof(units) - 2; u++)
-		d /= 1000;
-	snprintf(buf, 16, "%.*f%c", d < 100, d, units[u]);
-	return buf;
-}
-
-static const char *short_time(uint64_t ns, char buf[16])
-{
-	if (!ns)
-		snprintf(buf, 16, "-");
-	else if (ns < 999950)
-		snprintf(buf, 16, "%.1fus", (double)ns / 1e3);
-	else if (ns < 10 * RR_MSEC)
-		snprintf(buf, 16, "%.2fms", (double)ns / 1e6);
-	else if (ns < 10 * RR_SEC)
-		snprintf(buf, 16, "%.0fms", (double)ns / 1e6);
-	else
-		snprintf(buf, 16, "%.0fs", (double)ns / 1e9);
-	return buf;
-}
 
 static void table_reasons(FILE *to, const struct rr_proc *p)
 {
@@ -65,7 +32,7 @@ static void table_spins(FILE *to, const struct rr_proc *p)
 		return;
 	paid = rr_min(paid, spins);
 	fprintf(to, "        spun: %s in %s waits, of which %.1f %% saved a sleep\n",
-		short_time(p->count[RR_C_spun_ns], a), short_number(spins, b),
+		rr_fig_time(p->count[RR_C_spun_ns], a), rr_fig_number(spins, b),
 		100 * (double)paid / (double)spins);
 }
 
@@ -120,37 +87,27 @@ static void table_conn(FILE *to, const struct rr_proc_conn *c, const struct widt
 	fprintf(to, "  fd %-4d %-*s %s %-*s %-5s %-9s %7s %7s %-7s %-10s %s\n", c->fd, w->local,
 		c->local[0] ? c->local : "-", c->server ? "<-" : "->", w->peer,
 		c->peer[0] ? c->peer : "-", rr_carrier_name(c->carrier),
-		rr_state_name(c->state), short_number(rr_fig_calls(c->count), a),
-		short_number(rr_fig_bytes(c->count), b), dialect_name(c),
+		rr_state_name(c->state), rr_fig_number(rr_fig_calls(c->count), a),
+		rr_fig_number(rr_fig_bytes(c->count), b), dialect_name(c),
 		program_name(c->program, program), c->reason ? rr_reason_text(c->reason) : "-");
 }
 
 /* --- processes --- */
 
-/* A pid that is only its owner's word, or means something in another PID namespace, is in
- * parentheses. */
-static const char *table_pid(const struct rr_proc *p, char buf[16])
-{
-	bool believed = p->verified || (!p->alive && (p->uid == 0 || p->uid == geteuid()));
-
-	snprintf(buf, 16, believed ? "%d" : "(%d)", p->pid);
-	return buf;
-}
-
 static void table_proc(FILE *to, const struct rr_proc *p)
 {
 	char b[9][16];
 
-	fprintf(to, "%7s %5u %-15.15s %-5s %6s %6s %6s %8s %8s %8s %8s", table_pid(p, b[8]),
+	fprintf(to, "%7s %5u %-15.15s %-5s %6s %6s %6s %8s %8s %8s %8s", rr_fig_pid(p, b[8]),
 		p->uid, p->comm,
-		p->alive ? "live" : p->ended ? "ended" : "died",
-		short_number(p->carriers[RR_CARRIER_SHM], b[0]),
-		short_number(p->carriers[RR_CARRIER_VERBS], b[1]),
-		short_number(p->carriers[RR_CARRIER_TCP], b[2]),
-		short_number(p->count[RR_C_calls_sent], b[3]),
-		short_number(p->count[RR_C_calls_received], b[4]),
-		short_time(rr_hist_quantile(p->hist, 0.5), b[5]),
-		short_time(rr_hist_quantile(p->hist, 0.99), b[6]));
+		rr_fig_state(p),
+		rr_fig_number(p->carriers[RR_CARRIER_SHM], b[0]),
+		rr_fig_number(p->carriers[RR_CARRIER_VERBS], b[1]),
+		rr_fig_number(p->carriers[RR_CARRIER_TCP], b[2]),
+		rr_fig_number(p->count[RR_C_calls_sent], b[3]),
+		rr_fig_number(p->count[RR_C_calls_received], b[4]),
+		rr_fig_time(rr_hist_quantile(p->hist, 0.5), b[5]),
+		rr_fig_time(rr_hist_quantile(p->hist, 0.99), b[6]));
 	fprintf(to, " %8s\n", p->release[0] ? p->release : "-");
 }
 
@@ -161,14 +118,14 @@ static void table_proc_watched(FILE *to, const struct rr_proc *p,
 	char b[7][16];
 	double rate = (double)rr_fig_new_calls(before, p) / secs;
 
-	fprintf(to, "%7s %5u %-15.15s %-5s %5s %5s %5s %7s %7s %7s\n", table_pid(p, b[0]),
-		p->uid, p->comm, p->alive ? "live" : p->ended ? "ended" : "died",
-		short_number(p->carriers[RR_CARRIER_SHM], b[1]),
-		short_number(p->carriers[RR_CARRIER_VERBS], b[2]),
-		short_number(p->carriers[RR_CARRIER_TCP], b[3]),
-		before ? short_number((uint64_t)rate, b[4]) : "-",
-		short_time(rr_fig_new_quantile(before, p, 0.5), b[5]),
-		short_time(rr_fig_new_quantile(before, p, 0.99), b[6]));
+	fprintf(to, "%7s %5u %-15.15s %-5s %5s %5s %5s %7s %7s %7s\n", rr_fig_pid(p, b[0]),
+		p->uid, p->comm, rr_fig_state(p),
+		rr_fig_number(p->carriers[RR_CARRIER_SHM], b[1]),
+		rr_fig_number(p->carriers[RR_CARRIER_VERBS], b[2]),
+		rr_fig_number(p->carriers[RR_CARRIER_TCP], b[3]),
+		before ? rr_fig_number((uint64_t)rate, b[4]) : "-",
+		rr_fig_time(rr_fig_new_quantile(before, p, 0.5), b[5]),
+		rr_fig_time(rr_fig_new_quantile(before, p, 0.99), b[6]));
 }
 
 static void table_header(FILE *to, bool watched)

@@ -1,0 +1,104 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# rdmarpc-stat --procedures: exact counts of real programs, rpcbind and others of libtirpc, at both ends; in each format.
+. "$(dirname "$0")/lib-rpcbind"
+for c in jq rpcinfo; do
+	command -v $c >/dev/null || { echo "no $c"; exit 77; }
+done
+make -s BUILD="$(basename "$BUILD")" "$(basename "$BUILD")"/apps/{benchsvc,benchcli} || exit 1
+stat=$BUILD/rdmarpc-stat
+export RDMARPC_RUN_DIR=$T/run RDMARPC_UPGRADE_TIMEOUT_MS=20000
+mkdir "$T/run"
+# In the background only: the process is the program then.
+rdma() { LD_PRELOAD=$BUILD/librpcrdma_shim.so exec "$@"; }
+wait_for() {
+	until "$@"; do sleep 0.05; done
+}
+# rows SIDE PID...: calls, errors, replies of each procedure
+rows() {
+	local side=$1
+	shift
+	"$stat" --json "$@" | jq -r --arg side "$side" '.processes[].procedures[] | select(.side == $side) |
+		"\(if .others then "others" else "\(.program_name)\(.version).\(.procedure_name)" end) \(.calls) \(.errors) \(.latency_ns.count)"' |
+		awk '{ c[$1] += $2; e[$1] += $3; n[$1] += $4 } END { for (p in c) printf "%s %d %d %d\n", p, c[p], e[p], n[p] }' | sort
+}
+
+rdma rpcbind -f >/dev/null 2>&1 &
+daemon=$!
+listens() { ss -Hltn "sport = :$1" | grep -q .; }
+wait_for listens 111
+clients=
+ask() {
+	rdma rpcinfo "$@" >/dev/null 2>&1 &
+	clients="$clients $!"
+	wait $!
+}
+ask -p 127.0.0.1			# GETADDR, DUMP of version 2
+ask -s 127.0.0.1			# DUMP of version 3
+ask -T tcp 127.0.0.1 100000 4		# GETADDR, NULL
+ask -m 127.0.0.1			# GETSTAT
+ask -a 127.0.0.1.0.111 -T tcp 100000 9	# PROG_MISMATCH
+ask -a 127.0.0.1.0.111 -T tcp 100003 3	# PROG_UNAVAIL
+want="portmap2.DUMP 1 0 1
+rpcbind3.DUMP 1 0 1
+rpcbind4.GETADDR 2 0 2
+rpcbind4.GETSTAT 1 0 1
+rpcbind4.NULL 1 0 1"
+is "the server's calls: what nobody serves are others" "$(rows server $daemon)" "others 2 2 2
+$want"
+# shellcheck disable=SC2086
+is "the clients' calls" "$(rows client $clients)" "nfs3.NULL 1 1 1
+${want%%
+*}
+portmap9.NULL 1 1 1
+${want#*
+}"
+out=$("$stat" --procedures $daemon)
+has "text: whose" "$out" "$daemon rpcbind, live:
+  RECEIVED, SERVICE TIME           CALLS ERRORS RESENT  ARGS/C   RES/C LONG-A LONG-R      P50      P90      P99      MAX
+  portmap v2 DUMP                      1      0      0      40     "
+has "text: others" "$out" "
+  others                               2      2      0      40      "
+has "text: a process of no calls" "$("$stat" --procedures)" "rpcinfo, ended:
+  SENT, ROUND TRIP                 CALLS"
+is "--program: of it only" "$("$stat" --procedures --program=nfs | grep -c " v[0-9]")" 1
+"$stat" --openmetrics | /usr/bin/python3 tests/tools/openmetrics.py >"$T/om" 2>&1
+labels="command='rpcbind',pid='$daemon',procedure='GETADDR',program='rpcbind',side='server',uid='0',version='4'"
+for sample in "calls_total{$labels} 2" "errors_total{$labels} 0" "resent_total{$labels} 0" "argument_bytes_total{$labels} 176" \
+	"long_arguments_total{$labels} 0" "latency_seconds_count{$labels} 2" \
+	"calls_total{command='rpcbind',pid='$daemon',procedure='',program='others',side='server',uid='0',version=''} 2"; do
+	is "OpenMetrics: $sample" "$(grep -c -F -x "rdmarpc_procedure_$sample" "$T/om")" 1
+done
+kill $daemon
+wait $daemon 2>/dev/null
+
+# Sizes, long and short; many calls at once, of several threads and connections.
+rdma "$BUILD/apps/benchsvc" 20700 >"$T/ready" 2>&1 &
+daemon=$!
+wait_for grep -q ready "$T/ready"
+run() {
+	rdma "$BUILD/apps/benchcli" 20700 "$@" >/dev/null &
+	client=$!
+	wait $client
+}
+sums() {
+	"$stat" --json "$1" | jq -c '[.processes[].procedures[] | [.procedure, .calls, .errors, .resent, .argument_bytes, .result_bytes,
+		.long_arguments, .long_results, .latency_ns.count]]'
+}
+run arg 1000 100000	# and one in ten before
+is "arguments that are long: client" "$(sums $client)" "[[1,1101,0,0,$((1101 * 100044)),$((1101 * 24)),1101,0,1101]]"
+is "the same at the server" "$(sums $daemon)" "$(sums $client)"
+run res 500 2000
+is "results that are short: client" "$(sums $client)" "[[2,551,0,0,$((551 * 44)),$((551 * 2028)),0,0,551]]"
+run res 100 70001
+is "results that are long: client" "$(sums $client)" "[[2,111,0,0,$((111 * 44)),$((111 * 70032)),0,111,111]]"
+run threads 4 2000	# and five each before
+is "four threads: client" "$(sums $client)" "[[0,8020,0,0,320800,192480,0,0,8020]]"
+run shared 4 2000
+is "four threads on one connection: client" "$(sums $client)" "[[0,8020,0,0,320800,192480,0,0,8020]]"
+is "all of it: server" "$("$stat" --json $daemon | jq -c '[.processes[].procedures[] | [.procedure, .calls, .latency_ns.count]]')" \
+	"[[0,16040,16040],[1,1101,1101],[2,662,662]]"
+is "the process's latency is of all of them" "$("$stat" --json $client | jq .processes[].latency_ns.count)" 8020
+kill $daemon
+wait $daemon 2>/dev/null
+finish

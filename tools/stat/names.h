@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef RR_STAT_NAMES_H
+#define RR_STAT_NAMES_H
+
+#include <stdint.h>
+
+/* Names of well-known programs and procedures, as their protocols have them, in lower case and
+ * upper case; NULL: none is known. They do not depend on the host's rpc(5). */
+const char *rr_name_program(uint32_t program, uint32_t version);
+const char *rr_name_procedure(uint32_t program, uint32_t version, uint32_t procedure);
+
+#endif
