@@ -8,7 +8,7 @@
 
 #include "core/base/compiler.h"
 #include "core/base/os.h"
-#include "core/conn/enter.h"
+#include "core/conn/kinds.h"
 #include "core/conn/upgrade/when.h"
 
 void rr_conn_setup(const struct rr_conn_params *p)
@@ -20,41 +20,13 @@ void rr_conn_setup(const struct rr_conn_params *p)
 
 /* --- the entrance of every call --------------------------------------------------------- */
 
-/* An upgrade that another process of the family has begun is not ours to finish. */
-static bool not_ours(const struct rr_conn *c, int st)
+/* Not part of rr_conn_enter(): its stack is that of the rare calls alone. */
+static RR_NOINLINE int go_on(struct rr_conn *c, int fd, const struct rr_kind *k)
 {
-	return (st == RR_S_OFFERED || st == RR_S_JOINING || st == RR_S_ANSWERED ||
-		st == RR_S_TAKEN || st == RR_S_DIALING) &&
-	       c->owner != (int32_t)rr_pid();
-}
-
-/* The upgrade as far as it goes without waiting. Not part of rr_conn_enter(): its stack is that
- * of the rare calls alone. */
-static RR_NOINLINE void go_on(struct rr_conn *c, int fd)
-{
-	switch (rr_conn_st(c)) {
-	case RR_S_NEW:
-		if (c->server)
-			rr_answer_step(c, fd);
-		break;
-	case RR_S_OFFERED: case RR_S_JOINING:
-		rr_offer_step(c, fd);
-		break;
-	case RR_S_ANSWERED:
-		rr_answer_wait(c, fd);
-		break;
-	case RR_S_ASKED: case RR_S_MEETING: case RR_S_HEARD: case RR_S_SAID:
-		rr_ride_step(c);
-		break;
-	case RR_S_TAKEN:
-		rr_native_step(c);
-		break;
-	case RR_S_DIALING:
-		rr_dial_step(c, fd);
-		break;
-	default:
-		break;
-	}
+	if (k->foreign && c->owner != (int32_t)rr_pid())
+		return k->foreign(c);
+	k->step(c, fd);
+	return 0;
 }
 
 int rr_conn_enter(struct rr_conn *c, int fd, struct rr_lock **l)
@@ -62,38 +34,25 @@ int rr_conn_enter(struct rr_conn *c, int fd, struct rr_lock **l)
 	if (unlikely(fd >= 0 && fd != atomic_load_explicit(&c->fd, memory_order_relaxed)))
 		atomic_store_explicit(&c->fd, fd, memory_order_relaxed);
 	for (;;) {
-		int st = rr_conn_hold(c, l);
+		int st = rr_conn_hold(c, l), rc;
 
-		if (st < 0 || st == RR_S_CARRIED || st == RR_S_TCP || st == RR_S_REFUSED ||
-		    st == RR_S_LISTEN || st == RR_S_RELAYED || st == RR_S_FORKED)
+		if (st < 0 || !rr_kinds[st]->step)
 			return st;
-		if (not_ours(c, st)) {
+		rc = go_on(c, fd, rr_kinds[st]);
+		if (rc) {
 			rr_lock_drop(*l);
-			return -ECONNRESET;
+			return rc;
 		}
-		if (rr_conn_rides((enum rr_conn_st)st) && c->owner != (int32_t)rr_pid())
-			rr_ride_orphan(c);
-		go_on(c, fd);
 		if (rr_conn_st(c) != RR_S_CARRIED)
 			return (int)rr_conn_st(c);
 		rr_lock_drop(*l);	/* it is another lock now */
 	}
 }
 
-static int refused(const struct rr_conn *c)
+/* What a state that has no function for it says of bytes. */
+static int otherwise(const struct rr_kind *k)
 {
-	return c->server ? -ECONNABORTED : -ECONNREFUSED;
-}
-
-static ssize_t carried_recv(struct rr_conn *c, int fd, const struct iovec *iov, int n,
-			    int flags)
-{
-	struct rr_share *sh = c->share;
-	ssize_t rc = unlikely(rr_handback_bytes(sh)) ? rr_handback_take(sh, iov, n, flags) :
-						       rr_stream_recv(sh, fd, iov, n, flags);
-
-	rr_budget_count(c);
-	return rc;
+	return k->kernels ? RR_CONN_KERNEL : -EAGAIN;
 }
 
 /* What of ours was in the way is gone: as much more as is there, but no error and no end, which
@@ -117,6 +76,7 @@ static RR_NOINLINE ssize_t recv_on(struct rr_conn *c, int fd, const struct iovec
 static RR_NOINLINE ssize_t other_recv(struct rr_conn *c, int fd, const struct iovec *iov, int n,
 				      int flags)
 {
+	const struct rr_kind *k;
 	struct rr_lock *l;
 	size_t done;
 	ssize_t rc;
@@ -128,41 +88,18 @@ static RR_NOINLINE ssize_t other_recv(struct rr_conn *c, int fd, const struct io
 	if (rr_conn_st(c) == RR_S_TCP || rr_conn_relayed(c, fd))
 		return RR_CONN_KERNEL;
 again:
+	done = 0;
 	st = rr_conn_enter(c, fd, &l);
-	switch (st) {
-	case RR_S_CARRIED:
-		rc = carried_recv(c, fd, iov, n, flags);
-		break;
-	case RR_S_FORKED:
-		rc = rr_inherited_recv(c, fd, iov, n, flags);
-		break;
-	case RR_S_TCP: case RR_S_LISTEN:
-		rc = RR_CONN_KERNEL;
-		break;
-	case RR_S_WATCH: case RR_S_ASKED: case RR_S_SWALLOW:
-	case RR_S_MEETING: case RR_S_HEARD: case RR_S_SAID:
-		rc = rr_ride_recv(c, fd, iov, n, flags, &done);
-		if (rc != RR_RIDE_OVER)
-			break;
-		rr_lock_drop(l);
-		if (!done)
-			goto again;
-		return recv_on(c, fd, iov, n, done);
-	case RR_S_NEW:
-		rc = rr_upgrade_first_read(c, fd);
-		break;
-	case RR_S_REFUSED:
-		rc = refused(c);
-		break;
-	case -ECONNRESET: case -EDEADLK:
-		return st;
-	case -EBUSY:
-		return -EAGAIN;
-	default:
-		rc = -EAGAIN;
-	}
+	if (st < 0)
+		return st == -EBUSY ? -EAGAIN : st;
+	k = rr_kinds[st];
+	rc = k->recv ? k->recv(c, fd, iov, n, flags, &done) : otherwise(k);
 	rr_lock_drop(l);
-	return rc;
+	if (rc != RR_RIDE_OVER)
+		return rc;
+	if (!done)
+		goto again;
+	return recv_on(c, fd, iov, n, done);
 }
 
 ssize_t rr_conn_recv(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags)
@@ -172,22 +109,15 @@ ssize_t rr_conn_recv(struct rr_conn *c, int fd, const struct iovec *iov, int n, 
 
 	if (unlikely(!sh))
 		return other_recv(c, fd, iov, n, flags);
-	rc = carried_recv(c, fd, iov, n, flags);
+	rc = rr_carried_recv(c, fd, iov, n, flags);
 	rr_lock_drop(&sh->lock);
-	return rc;
-}
-
-static ssize_t carried_send(struct rr_conn *c, int fd, const struct iovec *iov, int n)
-{
-	ssize_t rc = rr_stream_send(c->share, fd, iov, n);
-
-	rr_budget_count(c);
 	return rc;
 }
 
 static RR_NOINLINE ssize_t other_send(struct rr_conn *c, int fd, const struct iovec *iov, int n,
 				      int flags)
 {
+	const struct rr_kind *k;
 	struct rr_lock *l;
 	ssize_t rc;
 	int st = (int)rr_conn_st(c);
@@ -196,6 +126,8 @@ static RR_NOINLINE ssize_t other_send(struct rr_conn *c, int fd, const struct io
 	if (st == RR_S_TCP || rr_conn_relayed(c, fd))
 		return RR_CONN_KERNEL;
 	st = rr_conn_enter(c, fd, &l);
+	if (st < 0)
+		return st == -EBUSY ? -EAGAIN : st;
 	if (st == RR_S_NEW && !c->server && rr_cp->offer_after != RR_AFTER_WAIT) {
 		rc = rr_ride_first(c, fd, iov, n, flags);
 		if (rc != RR_RIDE_OVER) {
@@ -213,31 +145,12 @@ static RR_NOINLINE ssize_t other_send(struct rr_conn *c, int fd, const struct io
 		if (st == RR_S_CARRIED) {
 			rr_lock_drop(l);
 			st = rr_conn_hold(c, &l);
+			if (st < 0)
+				return st == -EBUSY ? -EAGAIN : st;
 		}
 	}
-	switch (st) {
-	case RR_S_CARRIED:
-		rc = carried_send(c, fd, iov, n);
-		break;
-	case RR_S_FORKED:
-		rc = rr_inherited_send(c, fd);
-		break;
-	case RR_S_WATCH: case RR_S_ASKED: case RR_S_MEETING: case RR_S_HEARD: case RR_S_SAID:
-		rc = rr_ride_send(c, fd, iov, n, flags);
-		break;
-	case RR_S_NEW: case RR_S_TCP: case RR_S_SWALLOW: case RR_S_LISTEN:
-		rc = RR_CONN_KERNEL;
-		break;
-	case RR_S_REFUSED:
-		rc = refused(c);
-		break;
-	case -ECONNRESET: case -EDEADLK:
-		return st;
-	case -EBUSY:
-		return -EAGAIN;
-	default:
-		rc = -EAGAIN;
-	}
+	k = rr_kinds[st];
+	rc = k->send ? k->send(c, fd, iov, n, flags) : otherwise(k);
 	rr_lock_drop(l);
 	return rc;
 }
@@ -250,7 +163,7 @@ ssize_t rr_conn_send(struct rr_conn *c, int fd, const struct iovec *iov, int n, 
 
 	if (unlikely(!sh))
 		return other_send(c, fd, iov, n, flags);
-	rc = carried_send(c, fd, iov, n);
+	rc = rr_carried_send(c, fd, iov, n);
 	rr_lock_drop(&sh->lock);
 	return rc;
 }
@@ -275,6 +188,7 @@ bool rr_conn_let_go(struct rr_conn *c)
 
 int rr_conn_inq(struct rr_conn *c, int fd)
 {
+	const struct rr_kind *k;
 	struct rr_lock *l;
 	int st, rc;
 
@@ -282,27 +196,11 @@ int rr_conn_inq(struct rr_conn *c, int fd)
 	if (rr_conn_st(c) == RR_S_TCP || rr_conn_relayed(c, fd))
 		return RR_CONN_KERNEL;
 again:
-	rc = RR_CONN_KERNEL;
 	st = rr_conn_enter(c, fd, &l);
 	if (st < 0)
 		return st == -EBUSY ? 0 : st;
-	if (st == RR_S_CARRIED) {
-		struct rr_share *sh = c->share;
-		int early = sh->rx.early ? rr_cross_inq(sh, fd) : RR_CROSSED;
-
-		rr_drv_progress(sh);
-		if (early != RR_CROSSED)
-			rc = early;
-		else if (!sh->rx.tcp || rr_handback_bytes(sh))
-			rc = (int)rr_min(sh->rx.bytes + rr_handback_bytes(sh),
-					 (uint64_t)INT32_MAX);
-	} else if (st == RR_S_FORKED) {
-		rc = rr_inherited_inq(c, fd);
-	} else if (rr_conn_looks_on((enum rr_conn_st)st)) {
-		rc = rr_ride_inq(c, fd);
-	} else if (st != RR_S_NEW && st != RR_S_TCP && st != RR_S_LISTEN) {
-		rc = 0;
-	}
+	k = rr_kinds[st];
+	rc = k->inq ? k->inq(c, fd) : k->kernels ? RR_CONN_KERNEL : 0;
 	rr_lock_drop(l);
 	if (rc == RR_RIDE_OVER)
 		goto again;

@@ -7,12 +7,13 @@
 
 #include "core/base/compiler.h"
 #include "core/base/os.h"
-#include "core/conn/enter.h"
+#include "core/conn/kinds.h"
 
 #define STUCK_LOOK	(10 * RR_MSEC)
 
 static RR_NOINLINE int other_poll(struct rr_conn *c, int fd, unsigned want)
 {
+	const struct rr_kind *k;
 	struct rr_lock *l;
 	int st, rc;
 
@@ -22,38 +23,13 @@ static RR_NOINLINE int other_poll(struct rr_conn *c, int fd, unsigned want)
 	if (rr_conn_st(c) == RR_S_TCP || rr_conn_relayed(c, fd))
 		return RR_CONN_KERNEL;
 again:
-	rc = 0;
 	st = rr_conn_enter(c, fd, &l);
-	switch (st) {
-	case -EDEADLK: case -EBUSY:
-		return 0;
-	case -ECONNRESET:
+	if (st == -ECONNRESET)
 		return (int)(((RR_IN_BITS | RR_OUT_BITS) & want) | POLLERR | POLLHUP);
-	case RR_S_CARRIED:
-		rc = (int)rr_ready_poll(c, fd, want);
-		break;
-	case RR_S_FORKED:
-		rc = rr_inherited_poll(c, fd, want);
-		break;
-	case RR_S_TCP:
-		rc = RR_CONN_KERNEL;
-		break;
-	case RR_S_NEW:
-		rc = (int)rr_anchor_poll(fd, want);
-		if (c->hold_until && rr_now() < c->hold_until)
-			rc &= ~(int)RR_IN_BITS;		/* an offer, and not the app's */
-		break;
-	case RR_S_WATCH: case RR_S_ASKED: case RR_S_SWALLOW:
-	case RR_S_MEETING: case RR_S_HEARD: case RR_S_SAID:
-		rc = rr_ride_poll(c, fd, want);
-		break;
-	case RR_S_LISTEN:
-		rc = rr_native_poll(c, fd, want);
-		break;
-	case RR_S_REFUSED:
-		rc = (int)(((RR_IN_BITS | RR_OUT_BITS) & want) | POLLERR | POLLHUP);
-		break;
-	}
+	if (st < 0)
+		return 0;
+	k = rr_kinds[st];
+	rc = k->poll ? k->poll(c, fd, want) : k->kernels ? RR_CONN_KERNEL : 0;
 	rr_lock_drop(l);
 	if (rc == RR_RIDE_OVER)
 		goto again;
@@ -219,47 +195,8 @@ int rr_conn_fds(struct rr_conn *c, int fd, unsigned want, struct pollfd out[2], 
 	}
 	if (st < 0)
 		return 1;
-	switch (st) {
-	case RR_S_CARRIED:
-		n = rr_ready_fds(c->share, fd, want, out, until);
-		break;
-	case RR_S_FORKED:
-		n = rr_inherited_fds(c, fd, want, out, until);
-		break;
-	case RR_S_NEW: case RR_S_WATCH: case RR_S_ASKED:
-		if (c->part_since)
-			*until = c->part_since + RR_SEC;
-		break;
-	case RR_S_MEETING: case RR_S_HEARD: case RR_S_SAID:
-		*until = c->deadline;
-		if (!c->share || c->share->qp->wake_fd < 0)
-			break;
-		out[1] = (struct pollfd){ c->share->qp->wake_fd, POLLIN, 0 };
-		n = 2;
-		break;
-	case RR_S_OFFERED:
-		out[0].events = POLLIN | POLLRDHUP;
-		*until = c->deadline;
-		break;
-	case RR_S_LISTEN:
-		n = rr_native_fds(c, fd, want, out, until);
-		break;
-	case RR_S_JOINING: case RR_S_TAKEN: case RR_S_DIALING:
-		out[0] = (struct pollfd){ c->share->qp->wake_fd, POLLIN, 0 };
-		*until = c->deadline;
-		break;
-	case RR_S_ANSWERED:
-		out[0].events = POLLIN | POLLRDHUP;
-		out[1] = (struct pollfd){ c->share->qp->wake_fd, POLLIN, 0 };
-		*until = c->deadline;
-		n = 2;
-		break;
-	case RR_S_SWALLOW:
-		*until = rr_now() + 10 * RR_MSEC;
-		break;
-	default:
-		break;
-	}
+	if (rr_kinds[st]->fds)
+		n = rr_kinds[st]->fds(c, fd, want, out, until);
 	rr_lock_drop(l);
 	return n;
 }

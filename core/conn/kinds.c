@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The states of a connection, and what each does. A new state is one more table. */
+
+#include "core/conn/kinds.h"
+
+#include <errno.h>
+
+#include "core/base/compiler.h"
+#include "core/base/os.h"
+
+/* --- nothing is done for it here ------------------------------------------------------ */
+
+static const struct rr_kind tcp = { .kernels = true };
+
+/* Another process's. */
+static const struct rr_kind relayed = { .kernels = false };
+
+/* --- the app waits for the upgrade -------------------------------------------------------- */
+
+static int foreign_lost(struct rr_conn *c RR_UNUSED)
+{
+	return -ECONNRESET;
+}
+
+static int offered_fds(struct rr_conn *c, int fd RR_UNUSED, unsigned want RR_UNUSED,
+		       struct pollfd out[2], rr_time *until)
+{
+	out[0].events = POLLIN | POLLRDHUP;
+	*until = c->deadline;
+	return 1;
+}
+
+static const struct rr_kind offered = {
+	.step = rr_offer_step, .foreign = foreign_lost, .fds = offered_fds,
+};
+
+static struct pollfd wake_up(const struct rr_conn *c)
+{
+	return (struct pollfd){ c->share->qp->wake_fd, POLLIN, 0 };
+}
+
+/* The provider connects, and nothing else has news. */
+static int meeting_fds(struct rr_conn *c, int fd RR_UNUSED, unsigned want RR_UNUSED,
+		       struct pollfd out[2], rr_time *until)
+{
+	out[0] = wake_up(c);
+	*until = c->deadline;
+	return 1;
+}
+
+static const struct rr_kind joining = {
+	.step = rr_offer_step, .foreign = foreign_lost, .fds = meeting_fds,
+};
+
+static void taken_step(struct rr_conn *c, int fd RR_UNUSED)
+{
+	rr_native_step(c);
+}
+
+static const struct rr_kind taken = {
+	.step = taken_step, .foreign = foreign_lost, .fds = meeting_fds,
+};
+
+static void dialing_vanish(struct rr_conn *c)
+{
+	rr_share_free(c->share);
+	c->share = NULL;
+	rr_conn_become(c, RR_S_TCP, RR_R_CLOSED);
+}
+
+static const struct rr_kind dialing = {
+	.step = rr_dial_step, .foreign = foreign_lost, .fds = meeting_fds,
+	.vanish = dialing_vanish,
+};
+
+static int answered_fds(struct rr_conn *c, int fd, unsigned want, struct pollfd out[2],
+			rr_time *until)
+{
+	out[1] = wake_up(c);
+	return 1 + offered_fds(c, fd, want, out, until);
+}
+
+static const struct rr_kind answered = {
+	.step = rr_answer_wait, .foreign = foreign_lost, .fds = answered_fds,
+};
+
+/* --- nothing was said -------------------------------------------------------------------- */
+
+static void fresh_step(struct rr_conn *c, int fd)
+{
+	if (c->server)
+		rr_answer_step(c, fd);
+}
+
+static ssize_t fresh_recv(struct rr_conn *c, int fd, const struct iovec *iov RR_UNUSED,
+			  int n RR_UNUSED, int flags RR_UNUSED, size_t *done RR_UNUSED)
+{
+	return rr_upgrade_first_read(c, fd);
+}
+
+static int fresh_poll(struct rr_conn *c, int fd, unsigned want)
+{
+	unsigned got = rr_anchor_poll(fd, want);
+
+	if (c->hold_until && rr_now() < c->hold_until)
+		got &= ~(unsigned)RR_IN_BITS;	/* an offer, and not the app's */
+	return (int)got;
+}
+
+/* What may be an offer is the app's after this. */
+static int part_fds(struct rr_conn *c, int fd RR_UNUSED, unsigned want RR_UNUSED,
+		    struct pollfd out[2] RR_UNUSED, rr_time *until)
+{
+	if (c->part_since)
+		*until = c->part_since + RR_SEC;
+	return 1;
+}
+
+/* Half a connection is not worth an upgrade. */
+static int fresh_shutdown(struct rr_conn *c, int fd RR_UNUSED, bool rd RR_UNUSED,
+			  bool wr RR_UNUSED)
+{
+	rr_conn_become(c, RR_S_TCP, RR_R_CLOSED);
+	return 0;
+}
+
+static const struct rr_kind fresh = {
+	.kernels = true,
+	.step = fresh_step,
+	.recv = fresh_recv,
+	.poll = fresh_poll,
+	.fds = part_fds,
+	.shutdown = fresh_shutdown,
+};
+
+/* --- calls go by TCP, and somebody looks on ----------------------------------------------- */
+
+static void riding_step(struct rr_conn *c, int fd RR_UNUSED)
+{
+	rr_ride_step(c);
+}
+
+static int riding_foreign(struct rr_conn *c)
+{
+	rr_ride_orphan(c);
+	return 0;
+}
+
+static int riding_fds(struct rr_conn *c, int fd RR_UNUSED, unsigned want RR_UNUSED,
+		      struct pollfd out[2], rr_time *until)
+{
+	*until = c->deadline;
+	if (!c->share || c->share->qp->wake_fd < 0)
+		return 1;
+	out[1] = wake_up(c);
+	return 2;
+}
+
+#define RIDES .recv = rr_ride_recv, .poll = rr_ride_poll, .inq = rr_ride_inq
+
+static const struct rr_kind watching = { .send = rr_ride_send, .fds = part_fds, RIDES };
+
+static const struct rr_kind asked = {
+	.step = riding_step, .foreign = riding_foreign, .send = rr_ride_send, .fds = part_fds,
+	RIDES,
+};
+
+static const struct rr_kind riding = {
+	.step = riding_step, .foreign = riding_foreign, .send = rr_ride_send, .fds = riding_fds,
+	RIDES,
+};
+
+static int swallowing_fds(struct rr_conn *c RR_UNUSED, int fd RR_UNUSED,
+			  unsigned want RR_UNUSED, struct pollfd out[2] RR_UNUSED,
+			  rr_time *until)
+{
+	*until = rr_now() + 10 * RR_MSEC;
+	return 1;
+}
+
+static const struct rr_kind swallowing = {
+	.kernels = true, .fds = swallowing_fds, RIDES,
+};
+
+/* --- carried ----------------------------------------------------------------------------- */
+
+ssize_t rr_carried_recv(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags)
+{
+	struct rr_share *sh = c->share;
+	ssize_t rc = unlikely(rr_handback_bytes(sh)) ? rr_handback_take(sh, iov, n, flags) :
+						       rr_stream_recv(sh, fd, iov, n, flags);
+
+	rr_budget_count(c);
+	return rc;
+}
+
+ssize_t rr_carried_send(struct rr_conn *c, int fd, const struct iovec *iov, int n)
+{
+	ssize_t rc = rr_stream_send(c->share, fd, iov, n);
+
+	rr_budget_count(c);
+	return rc;
+}
+
+static ssize_t carried_recv(struct rr_conn *c, int fd, const struct iovec *iov, int n,
+			    int flags, size_t *done RR_UNUSED)
+{
+	return rr_carried_recv(c, fd, iov, n, flags);
+}
+
+static ssize_t carried_send(struct rr_conn *c, int fd, const struct iovec *iov, int n,
+			    int flags RR_UNUSED)
+{
+	return rr_carried_send(c, fd, iov, n);
+}
+
+static int carried_poll(struct rr_conn *c, int fd, unsigned want)
+{
+	return (int)rr_ready_poll(c, fd, want);
+}
+
+static int carried_inq(struct rr_conn *c, int fd)
+{
+	struct rr_share *sh = c->share;
+	int early = sh->rx.early ? rr_cross_inq(sh, fd) : RR_CROSSED;
+
+	rr_drv_progress(sh);
+	if (early != RR_CROSSED)
+		return early;
+	if (sh->rx.tcp && !rr_handback_bytes(sh))
+		return RR_CONN_KERNEL;
+	return (int)rr_min(sh->rx.bytes + rr_handback_bytes(sh), (uint64_t)INT32_MAX);
+}
+
+static int carried_fds(struct rr_conn *c, int fd, unsigned want, struct pollfd out[2],
+		       rr_time *until)
+{
+	return rr_ready_fds(c->share, fd, want, out, until);
+}
+
+/* 1: it has said so to the peer. */
+static int carried_shutdown(struct rr_conn *c, int fd, bool rd, bool wr)
+{
+	struct rr_share *sh = c->share;
+	bool told;
+
+	rr_anchor_check(sh, fd, rr_now_coarse());
+	told = wr && !sh->reset && rr_anchor_mark(sh, fd);
+	if (rd)
+		sh->rx.shut = true;
+	/* no news for who still writes */
+	rr_hint(sh, RR_HINT_IN | (wr ? RR_HINT_OVER : 0u));
+	if (rd)
+		rr_rest_rouse(c);
+	return told;
+}
+
+static void disconnect(struct rr_share *sh)
+{
+	sh->qp->ops->disconnect(sh->qp);
+}
+
+/* The last process closes: the peer hears how many records there were, or a reset if what it
+ * sent was not read (RFC 2525 §2.17: as the kernel does) or the connection had failed. */
+static void carried_close(struct rr_conn *c, int fd)
+{
+	struct rr_share *sh = c->share;
+
+	sh->back.left = true;	/* a thread may be at it */
+	if (rr_conn_leave(sh)) {
+		if (!rr_conn_shareable(sh))
+			rr_handback_leave(c, fd);
+		return;
+	}
+	rr_drv_progress(sh);
+	if (sh->dead || sh->rx.bytes || rr_handback_bytes(sh)) {
+		rr_anchor_reset(fd);
+		rr_anchor_note(sh);
+	} else {
+		rr_anchor_mark(sh, fd);
+		rr_conn_settle(c, disconnect);
+		return;
+	}
+	disconnect(sh);
+}
+
+static void is_reused(struct rr_share *sh)
+{
+	rr_drv_fail(sh, EBADF, RR_R_REUSED);
+}
+
+static void carried_vanish(struct rr_conn *c)
+{
+	struct rr_share *sh = c->share;
+
+	sh->back.left = true;
+	if (rr_conn_leave(sh)) {
+		if (!rr_conn_shareable(sh))
+			rr_handback_leave(c, -1);
+	} else {
+		rr_conn_settle(c, is_reused);
+	}
+}
+
+static const struct rr_kind carried = {
+	.recv = carried_recv, .send = carried_send, .poll = carried_poll, .inq = carried_inq,
+	.fds = carried_fds, .shutdown = carried_shutdown, .close = carried_close,
+	.vanish = carried_vanish,
+};
+
+/* --- carried, but only the parent can use it ---------------------------------------------- */
+
+static ssize_t forked_recv(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags,
+			   size_t *done RR_UNUSED)
+{
+	return rr_inherited_recv(c, fd, iov, n, flags);
+}
+
+static ssize_t forked_send(struct rr_conn *c, int fd, const struct iovec *iov RR_UNUSED,
+			   int n RR_UNUSED, int flags RR_UNUSED)
+{
+	return rr_inherited_send(c, fd);
+}
+
+static void forked_vanish(struct rr_conn *c)
+{
+	rr_inherited_close(c, -1);
+}
+
+static const struct rr_kind forked = {
+	.recv = forked_recv, .send = forked_send, .poll = rr_inherited_poll,
+	.inq = rr_inherited_inq, .fds = rr_inherited_fds, .shutdown = rr_inherited_shutdown,
+	.close = rr_inherited_close, .vanish = forked_vanish,
+};
+
+/* --- a listener of native peers ----------------------------------------------------------- */
+
+/* The kernel's listens no more. */
+static int listening_shutdown(struct rr_conn *c, int fd RR_UNUSED, bool rd, bool wr RR_UNUSED)
+{
+	if (rd)
+		rr_native_close(c);
+	return 0;
+}
+
+static void listening_close(struct rr_conn *c, int fd RR_UNUSED)
+{
+	rr_native_close(c);
+}
+
+static const struct rr_kind listening = {
+	.kernels = true,
+	.poll = rr_native_poll,
+	.fds = rr_native_fds,
+	.shutdown = listening_shutdown,
+	.close = listening_close,
+	.vanish = rr_native_close,
+};
+
+/* --- refused by a rule -------------------------------------------------------------------- */
+
+static ssize_t refused_send(struct rr_conn *c, int fd RR_UNUSED,
+			    const struct iovec *iov RR_UNUSED, int n RR_UNUSED,
+			    int flags RR_UNUSED)
+{
+	return c->server ? -ECONNABORTED : -ECONNREFUSED;
+}
+
+static ssize_t refused_recv(struct rr_conn *c, int fd, const struct iovec *iov, int n,
+			    int flags, size_t *done RR_UNUSED)
+{
+	return refused_send(c, fd, iov, n, flags);
+}
+
+static int refused_poll(struct rr_conn *c RR_UNUSED, int fd RR_UNUSED, unsigned want)
+{
+	return (int)(((RR_IN_BITS | RR_OUT_BITS) & want) | POLLERR | POLLHUP);
+}
+
+static const struct rr_kind refused = {
+	.recv = refused_recv, .send = refused_send, .poll = refused_poll,
+};
+
+const struct rr_kind *const rr_kinds[] = {
+	[RR_S_FREE] = &relayed,
+	[RR_S_NEW] = &fresh,
+	[RR_S_OFFERED] = &offered,
+	[RR_S_JOINING] = &joining,
+	[RR_S_ANSWERED] = &answered,
+	[RR_S_CARRIED] = &carried,
+	[RR_S_FORKED] = &forked,
+	[RR_S_SWALLOW] = &swallowing,
+	[RR_S_WATCH] = &watching,
+	[RR_S_ASKED] = &asked,
+	[RR_S_MEETING] = &riding,
+	[RR_S_HEARD] = &riding,
+	[RR_S_SAID] = &riding,
+	[RR_S_TCP] = &tcp,
+	[RR_S_REFUSED] = &refused,
+	[RR_S_LISTEN] = &listening,
+	[RR_S_TAKEN] = &taken,
+	[RR_S_DIALING] = &dialing,
+	[RR_S_RELAYED] = &relayed,
+};

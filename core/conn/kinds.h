@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef RR_CONN_KINDS_H
+#define RR_CONN_KINDS_H
+
+/* What a connection does in each state. All functions are called under the lock that goes with
+ * the state, with the number by which the app uses it. What a state has no function for is the
+ * kernel's (kernels), or there is nothing to be done, and nothing there, now. */
+
+#include "core/conn/enter.h"
+
+struct rr_kind {
+	bool kernels;
+	/* Brings an upgrade forward, as far as that goes without waiting. NULL: there is
+	 * none. */
+	void (*step)(struct rr_conn *c, int fd);
+	/* In place of that, where another process of the family has begun it: 0 the state is
+	 * another now; -errno. NULL: it makes no difference. */
+	int (*foreign)(struct rr_conn *c);
+	/* As the functions of conn.h that are called so; or RR_RIDE_OVER: the state is another
+	 * now, and *done bytes were read. */
+	ssize_t (*recv)(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags,
+			size_t *done);
+	ssize_t (*send)(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags);
+	int (*poll)(struct rr_conn *c, int fd, unsigned want);
+	int (*inq)(struct rr_conn *c, int fd);
+	/* out[0] is the app's fd, for want, and *until is RR_TIME_NEVER. */
+	int (*fds)(struct rr_conn *c, int fd, unsigned want, struct pollfd out[2],
+		   rr_time *until);
+	int (*shutdown)(struct rr_conn *c, int fd, bool rd, bool wr);
+	void (*close)(struct rr_conn *c, int fd);
+	void (*vanish)(struct rr_conn *c);
+};
+
+extern const struct rr_kind *const rr_kinds[];	/* by enum rr_conn_st */
+
+/* A carried one's, for who knows that it is. */
+ssize_t rr_carried_recv(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags);
+ssize_t rr_carried_send(struct rr_conn *c, int fd, const struct iovec *iov, int n);
+
+#endif
