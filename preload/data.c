@@ -228,6 +228,17 @@ static ssize_t recv_discard(struct rr_sock *so, struct rr_conn *c, int fd, size_
 	return so_far(c, got, r);
 }
 
+/* Are there no more bytes to come than are there? */
+static bool has_ended(struct rr_conn *c, int fd)
+{
+	struct pollfd p = { fd, POLLRDHUP, 0 };
+	int bits = rr_conn_poll(c, fd, POLLIN | POLLRDHUP);
+
+	if (bits == RR_CONN_KERNEL)
+		bits = rr_real.poll(&p, 1, 0) > 0 ? (unsigned short)p.revents : 0;
+	return bits > 0 && bits & (POLLRDHUP | POLLHUP | POLLERR);
+}
+
 /* MSG_PEEK with MSG_WAITALL: until that much is there. The bytes stay, so POLLIN is no news:
  * looked at again every millisecond. */
 static bool peek_more(struct rr_sock *so, struct rr_conn *c, int fd, size_t want, ssize_t have,
@@ -246,8 +257,7 @@ static bool peek_more(struct rr_sock *so, struct rr_conn *c, int fd, size_t want
 	if (!p->until)
 		p->until = patience_end(fd, SO_RCVTIMEO, p->since);
 	inq = rr_conn_inq(c, fd);
-	if (inq < 0 ||
-	    (rr_conn_poll(c, fd, POLLIN | POLLRDHUP) & (POLLRDHUP | POLLHUP | POLLERR)))
+	if (inq < 0 || has_ended(c, fd))
 		return false;
 	return inq > have || (rr_now() < p->until && !sleep_a_little(so));
 }

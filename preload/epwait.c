@@ -154,14 +154,27 @@ static void harvest_slept(struct rr_ep_set *s, bool slept)
 		harvest(s);
 }
 
+/* What the kernel has for a watch, of which it has told told. */
+static unsigned kernel_bits(const struct rr_ep_watch *w, unsigned told)
+{
+	uint32_t ev = w->app.events & ~(uint32_t)EPOLLEXCLUSIVE;
+	struct pollfd p = { rr_ep_watch_fd(w), (short)rr_ev_want(ev), 0 };
+	unsigned bits;
+
+	if (likely(w->kmask == ev))
+		return told;
+	/* It was managed, and its number is closed: the kernel has another mask to this day. */
+	bits = rr_real.poll(&p, 1, 0) > 0 ? rr_ev_told((unsigned short)p.revents, ev) : 0;
+	return due(w, bits) ? bits : 0;
+}
+
 /* An event of the kernel's on a watch in pass form: is it for the app? */
 static bool pass(struct rr_ep_watch *w, struct epoll_event *ev)
 {
 	unsigned bits = ev->events;
 	int r = ask_watch(w);
 
-	if (r != RR_CONN_KERNEL)
-		bits = r > 0 ? (unsigned)r : 0;
+	bits = r == RR_CONN_KERNEL ? kernel_bits(w, bits) : r > 0 ? (unsigned)r : 0;
 	if (bits)
 		tell_event(w, bits, ev);
 	w->seen = bits;

@@ -163,10 +163,13 @@ static void register_as(struct rr_ep_watch *w, enum rr_ep_form form, uint32_t ma
 	else
 		atomic_store(&w->set->keyed, true);	/* before the kernel can return it */
 	/* A registration by a number that was closed (a dup is left) is out of reach; so is
-	 * the parent's, for a forked child. */
+	 * the parent's, for a forked child. It goes on as it is, under our key. */
 	if (w->set->foreign || !rr_sock_at(w->so, w->fd) || modify(w, &ev)) {
-		if (form == RR_EP_PLAIN)
-			return;
+		if (form != RR_EP_PLAIN)
+			set_form(w, form);
+		else if (w->form == RR_EP_MANAGED)
+			set_form(w, RR_EP_PASS);
+		return;
 	}
 	set_form(w, form);
 	w->kmask = mask;

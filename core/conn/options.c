@@ -34,6 +34,8 @@ int rr_conn_take_error(struct rr_conn *c)
 		return RR_CONN_KERNEL;
 	if (c->share->rx.early)
 		rr_cross_error(c->share, c->fd);
+	else
+		rr_anchor_check(c->share, c->fd, rr_now_coarse());
 	/* Behind both ends the anchor's own error is what our end mark brought about. */
 	if (c->share->dead || c->share->err || c->share->rx.early ||
 	    (c->share->tx.shut && c->share->rx.fin)) {

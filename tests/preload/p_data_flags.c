@@ -121,6 +121,25 @@ static void peek_with_waitall_waits_too(void)
 	pthread_join(t, NULL);
 }
 
+/* On a connection whose first call is answered, whatever carries that. */
+static void peek_with_waitall_ends_at_eof(void)
+{
+	enum { HANG = 20 };
+	struct timeval tv = { HANG, 0 };
+	time_t since;
+	int s[2];
+
+	p_pair(s);
+	CHECK_EQ(setsockopt(s[0], SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof(tv)), 0);
+	put_call(s[0], 0);
+	rpc_serve_null(s[1]);
+	CHECK_EQ(close(s[1]), 0);
+	since = time(NULL);
+	CHECK_EQ(recv(s[0], got, RPC_REPLY_HEAD + 1, MSG_PEEK | MSG_WAITALL), RPC_REPLY_HEAD);
+	CHECK(time(NULL) - since < HANG / 2);	/* not by the time-out */
+	CHECK_EQ(recv(s[0], got, RPC_REPLY_HEAD + 1, MSG_WAITALL), RPC_REPLY_HEAD);
+}
+
 static void trunc_throws_bytes_away(void)
 {
 	size_t n;
@@ -566,6 +585,7 @@ static const struct p_case cases[] = {
 	{ "waitall_spans_records_and_ends_at_eof", waitall_spans_records_and_ends_at_eof },
 	{ "waitall_fills_a_vector_piece_by_piece", waitall_fills_a_vector_piece_by_piece },
 	{ "peek_with_waitall_waits_too", peek_with_waitall_waits_too },
+	{ "peek_with_waitall_ends_at_eof", peek_with_waitall_ends_at_eof },
 	{ "trunc_throws_bytes_away", trunc_throws_bytes_away },
 	{ "peek_with_trunc_counts_all_that_is_there", peek_with_trunc_counts_all_that_is_there },
 	{ "peek_and_waitall_do_not_wait_with_dontwait", peek_and_waitall_do_not_wait_with_dontwait },

@@ -69,12 +69,10 @@ void rr_cross_check(struct rr_share *sh, int fd, rr_time now);
 /* Has TCP an error? Then it is the connection's, for its app's next call: who writes by RDMA
  * has to hear of it, too. */
 void rr_cross_error(struct rr_share *sh, int fd);
-/* An error may be what our own end mark has brought about, of a peer that is gone: none that
- * TCP would have had. */
-static inline bool rr_cross_marked(const struct rr_share *sh)
-{
-	return sh->tx.shut && !sh->tx.early;
-}
+/* Before the inbound direction has crossed: has an end mark brought TCP's error about? TCP alone
+ * would have had none. Our own does where the peer is gone; but a peer that resets the
+ * connection sends no FIN before. The peer's does where we take nothing in any more. */
+bool rr_cross_is_ours(const struct rr_share *sh, int fd);
 /* Crosses at once, to go back: 0; -EAGAIN not now. */
 int rr_cross_now(struct rr_share *sh);
 /* May it stay TCP for good, the peer being none the wiser? Then it is. */

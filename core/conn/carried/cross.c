@@ -8,7 +8,9 @@
  * the connection's lock. */
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <string.h>
+#include <linux/tcp.h>
 
 #include "core/base/compiler.h"
 #include "core/base/log.h"
@@ -242,6 +244,8 @@ unsigned rr_cross_in_bits(struct rr_share *sh, int fd, int lowat)
 	if (rc == 1)
 		return 0;	/* the caller looks again */
 	got = rr_anchor_poll(fd, RR_IN_BITS | POLLRDHUP | POLLPRI);
+	if (got & POLLERR && rr_cross_is_ours(sh, fd))
+		got &= ~(unsigned)POLLERR;
 	if (unlikely(lowat > 1) && sh->rx.told && (n = apps_bytes(sh, fd)) &&
 	    n + sh->rx.bytes >= (size_t)lowat)
 		got |= RR_IN_BITS;
@@ -262,13 +266,31 @@ int rr_cross_inq(struct rr_share *sh, int fd)
 
 /* --- loss --------------------------------------------------------------------------------- */
 
+/* The peer's FIN: in the kernel's count of what was received it is one more than all bytes. */
+static bool fin_came(const struct rr_share *sh, int fd)
+{
+	const struct rr_track *in = &sh->rx.before;
+	struct tcp_info i = { 0 };	/* the kernel's may be shorter */
+	socklen_t len = sizeof(i);
+
+	return rr_os->getsockopt(fd, IPPROTO_TCP, TCP_INFO, &i, &len) ||
+	       i.tcpi_bytes_received > in->bytes + in->ours + rr_ride_queued(fd);
+}
+
+bool rr_cross_is_ours(const struct rr_share *sh, int fd)
+{
+	if (!sh->tx.shut)
+		return false;
+	return sh->tx.early ? sh->rx.shut && sh->rx.told : fin_came(sh, fd);
+}
+
 void rr_cross_error(struct rr_share *sh, int fd)
 {
 	socklen_t len = sizeof(int);
 	int err = 0;
 
 	if (rr_os->getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &len) || !err ||
-	    rr_cross_marked(sh))
+	    rr_cross_is_ours(sh, fd))
 		return;
 	sh->reset = sh->rx.fin = true;
 	if (!sh->err)

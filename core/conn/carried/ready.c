@@ -64,6 +64,18 @@ static bool connect_waits(const struct rr_conn *c)
 	return unlikely(c->dial_wait) && !c->dial_told;
 }
 
+/* How the anchor has ended, as far as that is the app's to see. */
+static unsigned anchor_end(const struct rr_share *sh, int fd)
+{
+	unsigned got = rr_anchor_poll(fd, 0), hidden = 0;
+
+	if (sh->rx.early)
+		hidden = got & POLLERR && rr_cross_is_ours(sh, fd) ? POLLERR : 0;
+	else if (!sh->rx.tcp || !sh->tx.tcp)
+		hidden = rr_stream_is_over(sh) ? ~(unsigned)POLLHUP : ~0u;
+	return got & ~hidden;
+}
+
 static unsigned bits(struct rr_conn *c, struct rr_share *sh, int fd, unsigned want)
 {
 	unsigned got = 0;
@@ -72,8 +84,8 @@ static unsigned bits(struct rr_conn *c, struct rr_share *sh, int fd, unsigned wa
 		got |= in_bits(c, sh, fd);
 	if (want & RR_OUT_BITS)
 		got |= connect_waits(c) ? RR_OUT_BITS : out_bits(sh, fd);
-	if (unlikely(sh->rx.early || (sh->rx.tcp && sh->tx.tcp)))
-		got |= rr_anchor_poll(fd, 0) & ~(rr_cross_marked(sh) ? (unsigned)POLLERR : 0u);
+	if (unlikely(sh->rx.early || sh->tx.early || (sh->rx.tcp && sh->tx.tcp)))
+		got |= anchor_end(sh, fd);
 	if (sh->dead || sh->reset || (sh->tx.shut && (sh->rx.shut || rr_stream_is_over(sh))))
 		got |= POLLHUP;
 	if (sh->err)
