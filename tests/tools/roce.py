@@ -50,8 +50,8 @@ def main():
                 print(f"packet {n}: response {psn}, not {responses.get(qp)}")
             responses[qp] = psn + 1
             continue
-        if requests.get(qp, 0) != psn:
-            print(f"packet {n}: number {psn}, not {requests.get(qp, 0)}")
+        if requests.setdefault(qp, psn) != psn:
+            print(f"packet {n}: number {psn}, not {requests[qp]}")
         length = int.from_bytes(bth[24:28], "big") if op == READ else 0
         requests[qp] = psn + max(1, -(-length // MTU))
         if op == READ:

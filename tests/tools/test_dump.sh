@@ -176,15 +176,20 @@ asks "null 0" 2
 until_ "the client's packets" taken
 asks "sum 100000" 3
 asks "big 100000" 4
-asks "echo 20" 5
+# Both ends read at a time: tshark looks for the packet numbers of both in one list.
+line=4
+for size in 4000 4100 4200 4300 4400 4500 4600 4700; do
+	line=$((line + 1))
+	asks "echo $size" $line
+done
 stop
-judge_rdma "the client's end" 4
-is "the client's end: Reads" "$(count "$READ"):$(count 'rpcordma.fragment.count > 20')" 2:2
+judge_rdma "the client's end" 11
+is "the client's end: Reads" "$(count "$READ"):$(count 'rpcordma.fragment.count > 20')" 16:2
 begin --as rdma -c 3 replies and program 0x20005244
-asks "null 0" 6
+asks "null 0" 13
 until_ "the client's packets" taken
-asks "big 100000" 7
-asks "sum 100000" 8
+asks "big 100000" 14
+asks "sum 100000" 15
 wait $reader
 is "replies only" "$?:$(count rpcordma.xid):$(count 'rpc.msgtyp == 1'):$(count 'rpc.msgtyp == 0')" 0:3:3:0
 kill $client

@@ -39,6 +39,8 @@ static struct rr_talk *talk_new(struct rr_talks *all, struct rr_talk **at,
 	t->pid = pid;
 	t->seq[0] = t->seq[1] = 1;
 	t->number = all->numbers++;
+	/* tshark looks for the numbers of both ends in one list. */
+	t->psn[1] = 1u << 23;
 	t->next = *at;
 	*at = t;
 	all->n++;
