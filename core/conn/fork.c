@@ -30,7 +30,7 @@ static bool counted(const struct rr_conn *c)
 }
 
 /* What only the parent can use: nothing of it stays here but memory that both have. */
-static void inherit(struct rr_conn *c)
+static void inherit_conn(struct rr_conn *c)
 {
 	c->share->qp->ops->close(c->share->qp);
 	atomic_store_explicit(&c->refs, 1, memory_order_relaxed);
@@ -68,7 +68,7 @@ void rr_conn_fork_child(void)
 			rr_native_forked(c);
 		rr_relay_forked(c);
 		if (rr_conn_st(c) == RR_S_CARRIED && !rr_conn_shareable(c->share))
-			inherit(c);
+			inherit_conn(c);
 	}
 }
 

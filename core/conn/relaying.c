@@ -159,7 +159,7 @@ static void end(struct relay *r, int rc)
 	rr_conn_free(c);
 }
 
-static void *run(void *arg)
+static void *run_relay(void *arg)
 {
 	struct relay *r = arg;
 	int rc, on = 1;
@@ -210,7 +210,7 @@ bool rr_relay_forks(struct rr_conn *c)
 	c->relay = true;
 	tell_close(c);
 	atomic_fetch_add_explicit(&c->refs, 1, memory_order_relaxed);
-	if (rr_thread(run, r)) {
+	if (rr_thread(run_relay, r)) {
 		rr_warn("fd %d: no thread for a native connection that is forked", c->fd);
 		end(r, -ENOMEM);
 	}

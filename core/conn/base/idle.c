@@ -69,7 +69,7 @@ struct look {
 	uint32_t left;
 };
 
-static void look_at(struct rr_conn *c, void *ctx)
+static void look_at_conn(struct rr_conn *c, void *ctx)
 {
 	struct rr_share *sh = c->share;
 	struct look *l = ctx;
@@ -110,7 +110,7 @@ rr_time rr_idle_look(rr_time now)
 						     memory_order_acq_rel,
 						     memory_order_relaxed))
 		return soon;
-	if (!rr_slab_each_in_use(look_at, &l))
+	if (!rr_slab_each_in_use(look_at_conn, &l))
 		l.next = soon;
 	if (l.next != RR_TIME_NEVER)
 		look_at_time(rr_max(l.next, soon));

@@ -22,7 +22,7 @@ union addr {
 	struct sockaddr_in6 in6;
 };
 
-static int new_socket(sa_family_t family)
+static int new_tcp_socket(sa_family_t family)
 {
 	int fd = rr_os->socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
@@ -48,7 +48,7 @@ static socklen_t loopback(union addr *a, sa_family_t family, uint16_t port)
 static int listen_once(union addr *at, socklen_t len)
 {
 	sa_family_t family = at->sa.sa_family;
-	int fd = new_socket(family), off = 0, rc;
+	int fd = new_tcp_socket(family), off = 0, rc;
 
 	if (fd < 0)
 		return fd;
@@ -106,7 +106,7 @@ int rr_pair_new(sa_family_t family, int flags, int *far)
 
 	if (listener < 0)
 		return listener;
-	*far = rc = new_socket(family);
+	*far = rc = new_tcp_socket(family);
 	if (rc >= 0) {
 		if (rr_os->connect(*far, &at.sa, len) && errno != EINPROGRESS)
 			rc = -errno;

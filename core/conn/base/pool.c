@@ -47,7 +47,7 @@ static uint32_t run_at(const struct rr_pool *p, uint32_t page, uint32_t want, ui
 }
 
 /* The first free run of want pages below end, or the longest there is. */
-static struct rr_ext find(const struct rr_pool *p, uint32_t want, uint32_t end)
+static struct rr_ext find_pages(const struct rr_pool *p, uint32_t want, uint32_t end)
 {
 	struct rr_ext best = { 0, 0 };
 
@@ -69,7 +69,7 @@ static struct rr_ext find(const struct rr_pool *p, uint32_t want, uint32_t end)
 	return best;
 }
 
-static void take(struct rr_pool *p, struct rr_buf *b, uint32_t page, uint32_t n)
+static void take_pages(struct rr_pool *p, struct rr_buf *b, uint32_t page, uint32_t n)
 {
 	mark(p, page, n, true);
 	p->used += n;
@@ -77,7 +77,7 @@ static void take(struct rr_pool *p, struct rr_buf *b, uint32_t page, uint32_t n)
 	b->npages += n;
 }
 
-static void give_back(struct rr_pool *p, const struct rr_ext *e)
+static void give_pages_back(struct rr_pool *p, const struct rr_ext *e)
 {
 	mark(p, e->page, e->npages, false);
 	p->used -= e->npages;
@@ -93,17 +93,17 @@ static int add_pages(struct rr_pool *p, struct rr_buf *b, uint32_t want, uint32_
 		uint32_t n = run_at(p, last->page + last->npages, want, end);
 
 		if (n) {
-			take(p, b, last->page + last->npages, n);
+			take_pages(p, b, last->page + last->npages, n);
 			last->npages += n;
 			want -= n;
 		}
 	}
 	while (want) {
-		struct rr_ext e = find(p, want, end);
+		struct rr_ext e = find_pages(p, want, end);
 
 		if (!e.npages || b->nexts == RR_BUF_EXTS)
 			return -EAGAIN;
-		take(p, b, e.page, e.npages);
+		take_pages(p, b, e.page, e.npages);
 		b->ext[b->nexts++] = e;
 		want -= e.npages;
 	}
@@ -153,14 +153,14 @@ static int try_pages(struct rr_pool *p, struct rr_buf *b, uint32_t want, uint32_
 	if (add_pages(p, b, want, end) == 0)
 		return 0;
 	while (b->nexts > nexts) {
-		give_back(p, &b->ext[--b->nexts]);
+		give_pages_back(p, &b->ext[--b->nexts]);
 		b->npages -= b->ext[b->nexts].npages;
 	}
 	if (nexts && b->ext[nexts - 1].npages > last) {
 		struct rr_ext *e = &b->ext[nexts - 1];
 		struct rr_ext more = { e->page + last, e->npages - last };
 
-		give_back(p, &more);
+		give_pages_back(p, &more);
 		b->npages -= more.npages;
 		e->npages = last;
 	}
@@ -170,7 +170,7 @@ static int try_pages(struct rr_pool *p, struct rr_buf *b, uint32_t want, uint32_
 /* Moves b into one extent of so many pages below end. */
 static int move(struct rr_pool *p, struct rr_buf *b, uint32_t want, uint32_t end)
 {
-	struct rr_ext to = find(p, want, end);
+	struct rr_ext to = find_pages(p, want, end);
 	uint32_t page = to.page;
 
 	if (to.npages < want)
@@ -185,7 +185,7 @@ static int move(struct rr_pool *p, struct rr_buf *b, uint32_t want, uint32_t end
 		       p->mem + (size_t)e->page * RR_POOL_PAGE,
 		       (size_t)e->npages * RR_POOL_PAGE);
 		page += e->npages;
-		give_back(p, e);
+		give_pages_back(p, e);
 	}
 	b->ext[0] = to;
 	b->npages = want;
@@ -229,7 +229,7 @@ void rr_pool_free(struct rr_pool *p, uint32_t buf)
 	struct rr_buf *b = &p->buf[buf];
 
 	for (uint32_t i = 0; i < b->nexts; i++)
-		give_back(p, &b->ext[i]);
+		give_pages_back(p, &b->ext[i]);
 	p->out -= b->out;
 	b->nexts = b->npages = b->out = b->nkeys = 0;
 	b->next_free = p->free_buf;

@@ -63,8 +63,8 @@ void rr_report_ends(struct rr_conn *c)
 }
 
 /* One line for each state that an operator may want to know of. */
-static RR_NOINLINE void say(struct rr_conn *c, enum rr_conn_state st, enum rr_carrier carrier,
-			    enum rr_reason why)
+static RR_NOINLINE void log_state(struct rr_conn *c, enum rr_conn_state st,
+				  enum rr_carrier carrier, enum rr_reason why)
 {
 	bool rdma = carrier == RR_CARRIER_SHM || carrier == RR_CARRIER_VERBS;
 	char program[24] = "";
@@ -86,7 +86,7 @@ void rr_report(struct rr_conn *c, enum rr_conn_state st, enum rr_carrier carrier
 	if (is_carrier(carrier))
 		rr_report_dialect(c->share);
 	if (unlikely(atomic_load_explicit(&rr_log_level, memory_order_relaxed) >= RR_LOG_INFO))
-		say(c, st, carrier, why);
+		log_state(c, st, carrier, why);
 }
 
 void rr_report_dialect(struct rr_share *sh)

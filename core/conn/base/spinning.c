@@ -30,7 +30,7 @@ static struct spell hogged = { .min = 100 * RR_MSEC, .max = 5 * RR_SEC };
 
 /* --- seats --- */
 
-static bool take(_Atomic uint64_t *it, uint64_t was, uint64_t until)
+static bool take_seat(_Atomic uint64_t *it, uint64_t was, uint64_t until)
 {
 	return atomic_compare_exchange_strong_explicit(it, &was, until, memory_order_relaxed,
 						       memory_order_relaxed);
@@ -41,7 +41,7 @@ static bool sit_down(struct rr_spin *s)
 	for (s->seat = 0; s->seat < s->cpus && s->seat < SEATS; s->seat++) {
 		uint64_t until = atomic_load_explicit(&seat[s->seat], memory_order_relaxed);
 
-		if (until <= s->now && take(&seat[s->seat], until, s->end))
+		if (until <= s->now && take_seat(&seat[s->seat], until, s->end))
 			return true;
 	}
 	return false;
@@ -148,7 +148,8 @@ bool rr_spin_longer(struct rr_spin *s, rr_time deadline)
 	uint64_t was = s->end;
 
 	s->end = rr_min(deadline, s->now + s->want);
-	return s->want && s->seated && s->now < deadline && take(&seat[s->seat], was, s->end);
+	return s->want && s->seated && s->now < deadline &&
+	       take_seat(&seat[s->seat], was, s->end);
 }
 
 /* Whose time slice ends while he spins has lost nothing if what he waited for was there when he

@@ -2,7 +2,7 @@
 #include "core/base/compiler.h"
 #include "core/conn/base/track.h"
 
-static void over(struct rr_track *t, const uint8_t *p, size_t left)
+static void count_over(struct rr_track *t, const uint8_t *p, size_t left)
 {
 	while (left) {
 		size_t k;
@@ -23,7 +23,7 @@ void rr_track_over(struct rr_track *t, const struct iovec *iov, int n, size_t le
 	for (int i = 0; i < n && len; i++) {
 		size_t take = rr_min(iov[i].iov_len, len);
 
-		over(t, iov[i].iov_base, take);
+		count_over(t, iov[i].iov_base, take);
 		len -= take;
 	}
 }

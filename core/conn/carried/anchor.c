@@ -81,7 +81,7 @@ static bool more_to_come(const struct rr_share *sh)
 
 /* Both ends of the peer: p is the anchor, and what tells that the provider's has gone. Threads
  * may sleep for the doorbells that go with that; it wakes them as well. */
-static bool look(struct rr_share *sh, struct pollfd p[2])
+static bool look_at_ends(struct rr_share *sh, struct pollfd p[2])
 {
 	bool any = rr_os->poll(p, 2, 0) > 0;
 
@@ -123,7 +123,7 @@ void rr_anchor_check(struct rr_share *sh, int fd, rr_time now)
 		return rr_cross_check(sh, fd, now);
 	if (sh->dead || !rr_prov_matters(sh))
 		return;
-	if (look(sh, p) && !sh->rx.hatched) {
+	if (look_at_ends(sh, p) && !sh->rx.hatched) {
 		for (int i = 0; i < 3 && take_mark(sh, fd); i++)
 			;
 		if (sh->rx.fin)

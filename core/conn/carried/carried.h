@@ -69,8 +69,8 @@ void rr_cross_check(struct rr_share *sh, int fd, rr_time now);
 /* Has TCP an error? Then it is the connection's, for its app's next call: who writes by RDMA
  * has to hear of it, too. */
 void rr_cross_error(struct rr_share *sh, int fd);
-/* Before the inbound direction has crossed: has an end mark brought TCP's error about? TCP alone
- * would have had none. Our own does where the peer is gone; but a peer that resets the
+/* Before the inbound direction has crossed: has an end mark brought TCP's error about? TCP
+ * alone would have had none. Our own does where the peer is gone; but a peer that resets the
  * connection sends no FIN before. The peer's does where we take nothing in any more. */
 bool rr_cross_is_ours(const struct rr_share *sh, int fd);
 /* Crosses at once, to go back: 0; -EAGAIN not now. */

@@ -158,7 +158,8 @@ static int next_only(struct rr_share *sh, int fd)
 	return is_over(sh) ? 1 : -EAGAIN;
 }
 
-static void over(struct rr_share *sh, const struct iovec *iov, int n, size_t done, size_t got)
+static void count_early(struct rr_share *sh, const struct iovec *iov, int n, size_t done,
+			size_t got)
 {
 	struct iovec cut[PIECES];
 
@@ -226,7 +227,7 @@ ssize_t rr_cross_recv(struct rr_share *sh, int fd, const struct iovec *iov, int 
 		got = rr_ride_kernel_recv(fd, iov, n, *done, asked, 0);
 		if (got <= 0)
 			return *done ? (ssize_t)*done : ended(sh, fd, got);
-		over(sh, iov, n, *done, (size_t)got);
+		count_early(sh, iov, n, *done, (size_t)got);
 		*done += (size_t)got;
 		if (!sh->rx.early)
 			return RR_CROSSED;

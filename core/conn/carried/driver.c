@@ -61,7 +61,7 @@ static void send_app(struct rr_share *sh, const struct rr_op *op, const struct r
 	post_send(sh, op, app->iov, app->n, now);
 }
 
-/* Not part of run(): its array is on the stack of Sends alone. */
+/* Not part of run_ops(): its array is on the stack of Sends alone. */
 static RR_NOINLINE void send_own(struct rr_share *sh, const struct rr_op *op, rr_time now)
 {
 	struct iovec iov[MAX_IOV];
@@ -240,7 +240,7 @@ static void hatch_in_turn(struct rr_share *sh)
 }
 
 /* wc: the receive that is being judged, if one is. Was there anything? */
-static bool run(struct rr_share *sh, const struct rr_app_iov *app, const struct rr_wc *wc,
+static bool run_ops(struct rr_share *sh, const struct rr_app_iov *app, const struct rr_wc *wc,
 		rr_time now)
 {
 	struct rr_op op;
@@ -299,12 +299,12 @@ static const struct rr_app_iov no_app;	/* nothing is sent from the app's memory 
 
 bool rr_drv_run(struct rr_share *sh, rr_time now)
 {
-	return run(sh, &no_app, NULL, now);
+	return run_ops(sh, &no_app, NULL, now);
 }
 
 void rr_drv_run_app(struct rr_share *sh, const struct rr_app_iov *app, rr_time now)
 {
-	run(sh, app, NULL, now);
+	run_ops(sh, app, NULL, now);
 }
 
 bool rr_drv_send_plain(struct rr_share *sh, const struct rr_eng_out *out,
@@ -349,7 +349,7 @@ static void received(struct rr_share *sh, const struct rr_wc *wc, rr_time now)
 			sh->tables->recv_at[wc->cookie % RR_RECVS] = wc->buf;
 		rr_eng_recv(sh->eng, (uint32_t)wc->cookie, wc->buf, wc->len,
 			    wc->has_inv ? wc->inv_handle : 0, now);
-		run(sh, &no_app, wc, now);
+		run_ops(sh, &no_app, wc, now);
 		if (unlikely(sh->fences) && wc->cookie < RR_RECVS)
 			sh->tables->recv_at[wc->cookie] = wc->buf;
 		return;

@@ -94,7 +94,7 @@ void rr_keep_anchor(struct rr_share *sh, int fd)
 	errno = saved;
 }
 
-static void give_back(struct rr_anchor_keep *k, int fd)
+static void give_options_back(struct rr_anchor_keep *k, int fd)
 {
 	int saved = errno;
 
@@ -106,7 +106,7 @@ static void give_back(struct rr_anchor_keep *k, int fd)
 void rr_keep_leave(struct rr_share *sh, int fd)
 {
 	if (unlikely(sh->anchor.ours) && sh->rx.tcp && (sh->tx.tcp || sh->tx.shut))
-		give_back(&sh->anchor, fd);
+		give_options_back(&sh->anchor, fd);
 }
 
 bool rr_keep_hides(const struct rr_share *sh, int level, int name, int *val)
@@ -135,7 +135,7 @@ void rr_keep_set(struct rr_share *sh, int fd, int level, int name)
 	if (may_ask(k, fd))
 		put_ours(k, fd);
 	else
-		give_back(k, fd);
+		give_options_back(k, fd);
 	errno = saved;
 }
 

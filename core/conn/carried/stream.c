@@ -279,7 +279,7 @@ static void record_done(struct rr_share *sh)
 }
 
 /* The bytes since at go back to the app. */
-static void take_back(struct rr_share *sh, struct cur *c, const struct snap *at)
+static void take_bytes_back(struct rr_share *sh, struct cur *c, const struct snap *at)
 {
 	sh->tx.rm = at->rm;
 	sh->tx.len = at->len;
@@ -320,7 +320,7 @@ static int send_collected(struct rr_share *sh, struct cur *c)
 		if (ended)
 			rc = submit(sh);
 		if (not_carriable(rc) || (ended && rc == -EAGAIN)) {
-			take_back(sh, c, &at);
+			take_bytes_back(sh, c, &at);
 			return rc == -EAGAIN ? rc : to_tcp(sh, rc);
 		}
 		if (rc)
@@ -548,7 +548,7 @@ static ssize_t nothing_there(struct rr_share *sh, int fd)
 }
 
 /* What has arrived. */
-static ssize_t take(struct rr_share *sh, const struct iovec *iov, int n, bool peek)
+static ssize_t take_arrived(struct rr_share *sh, const struct iovec *iov, int n, bool peek)
 {
 	struct rx_pos pos = { sh->rx.head, sh->rx.off };
 	size_t total = 0;
@@ -589,7 +589,7 @@ static RR_NOINLINE ssize_t recv_early(struct rr_share *sh, int fd, const struct 
 		return rc;
 	n = rr_track_cut(iov, n, done, SIZE_MAX, rest, APP_PIECES);
 	if (n && sh->rx.bytes)
-		more = take(sh, rest, n, flags & MSG_PEEK);
+		more = take_arrived(sh, rest, n, flags & MSG_PEEK);
 	return (ssize_t)done + rr_max(more, (ssize_t)0);
 }
 
@@ -615,5 +615,5 @@ ssize_t rr_stream_recv(struct rr_share *sh, int fd, const struct iovec *iov, int
 		if (!sh->rx.bytes)
 			return nothing_there(sh, fd);
 	}
-	return take(sh, iov, n, flags & MSG_PEEK);
+	return take_arrived(sh, iov, n, flags & MSG_PEEK);
 }

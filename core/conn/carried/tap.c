@@ -99,7 +99,7 @@ RR_COLD void rr_tap_delivered(struct rr_share *sh, const struct rr_rx_ent *e, rr
 
 /* Does a header of version 1 say that there are no chunks? Then it says nothing to who wants
  * records. The peer may change it meanwhile, and then be shown with chunks or without. */
-static bool says_nothing(const uint8_t *hdr, size_t len)
+static bool is_no_record(const uint8_t *hdr, size_t len)
 {
 	static const uint8_t none[RR_ENG_PLAIN_HDR - 12];
 
@@ -111,7 +111,7 @@ RR_COLD void rr_tap_posted(struct rr_share *sh, const struct iovec *iov, int n)
 	bool all = rr_cap_wants_rdma();
 	struct rr_cap_pen p = {.most = all ? 0 : (uint32_t)iov->iov_len};
 
-	if (!all && says_nothing(iov->iov_base, iov->iov_len))
+	if (!all && is_no_record(iov->iov_base, iov->iov_len))
 		return;
 	if (!begin_packet(&p, sh, RR_CAP_MESSAGE, true, iov_bytes(iov, n)))
 		return;
@@ -124,7 +124,7 @@ RR_COLD void rr_tap_received(struct rr_share *sh, const struct rr_wc *wc)
 	bool all = rr_cap_wants_rdma();
 	struct rr_cap_pen p = {.most = all ? 0 : HEADER};
 
-	if (!all && says_nothing(wc->buf, wc->len))
+	if (!all && is_no_record(wc->buf, wc->len))
 		return;
 	if (!begin_packet(&p, sh, RR_CAP_MESSAGE, false, wc->len))
 		return;

@@ -19,7 +19,7 @@ static bool ours(struct rr_share *sh)
 /* Whoever has it now, a thread that brings it back or a child that looks, drops it soon. And
  * the app's last reference may be dropped in here: who looks for its descriptor has one for a
  * moment. */
-static bool take(struct rr_conn *c, rr_time end)
+static bool take_conn(struct rr_conn *c, rr_time end)
 {
 	int rc;
 
@@ -43,7 +43,7 @@ static void at_exit(struct rr_conn *c, void *ctx)
 	struct rr_share *sh = c->share;
 	const rr_time *end = ctx;
 
-	if (!take(c, *end))
+	if (!take_conn(c, *end))
 		return;
 	if (ours(sh) && !rr_conn_shareable(sh) && rr_conn_procs(sh) > 1)
 		rr_handback_exit(c, *end);
@@ -57,7 +57,7 @@ static void at_daemon(struct rr_conn *c, void *ctx)
 	struct rr_share *sh = c->share;
 	const rr_time *end = ctx;
 
-	if (rr_conn_shareable(sh) || (sh->qp->native && !c->lingers) || !take(c, *end))
+	if (rr_conn_shareable(sh) || (sh->qp->native && !c->lingers) || !take_conn(c, *end))
 		return;
 	if (c->lingers)
 		rr_conn_settle_until(sh, *end);

@@ -127,7 +127,7 @@ static void let_go(struct rr_conn *c)
 }
 
 /* One round: how many descriptors to sleep on, or -1 it is over. */
-static int turn(struct rr_conn *c, rr_time since, struct pollfd p[2])
+static int do_round(struct rr_conn *c, rr_time since, struct pollfd p[2])
 {
 	struct rr_share *sh = c->share;
 	int n = 0;
@@ -159,14 +159,14 @@ static void heard(struct rr_conn *c)
 	rr_lock_drop(&sh->lock);
 }
 
-static void *run(void *arg)
+static void *run_return(void *arg)
 {
 	struct rr_conn *c = arg;
 	rr_time since = rr_now();
 	struct pollfd p[2];
 	int n;
 
-	while ((n = turn(c, since, p)) >= 0) {
+	while ((n = do_round(c, since, p)) >= 0) {
 		rr_time wait = rr_min(rr_max(rr_now() - since, RR_MSEC), WATCH);
 
 		if (rr_os->poll(p, (nfds_t)n, (int)(wait / RR_MSEC)) > 0)
@@ -185,7 +185,7 @@ static int start(struct rr_conn *c, int anchor)
 	c->anchor = anchor;
 	c->share->back.busy = true;
 	atomic_store_explicit(&rr_conn_forks, true, memory_order_relaxed);
-	rc = rr_thread(run, c);
+	rc = rr_thread(run_return, c);
 	if (!rc)
 		return 0;
 	c->share->back.busy = false;
@@ -202,7 +202,7 @@ struct wanted {
 	struct rr_conn *c;
 };
 
-static void find(struct rr_conn *c, void *ctx)
+static void find_wanted(struct rr_conn *c, void *ctx)
 {
 	struct wanted *w = ctx;
 
@@ -211,12 +211,12 @@ static void find(struct rr_conn *c, void *ctx)
 }
 
 /* A child wants sh, whose anchor this is. */
-static void begin(struct rr_share *sh, int anchor)
+static void begin_return(struct rr_share *sh, int anchor)
 {
 	struct wanted w = { sh, NULL };
 	bool began = false;
 
-	while (!rr_conn_each_carried(find, &w))
+	while (!rr_conn_each_carried(find_wanted, &w))
 		rr_os_nap(RR_MSEC);
 	if (w.c) {
 		rr_share_hold(sh);
@@ -258,7 +258,7 @@ static void *keeper(void *arg)
 		if (!h || h->cmsg_type != SCM_RIGHTS)
 			continue;
 		memcpy(&fd, CMSG_DATA(h), sizeof(fd));
-		begin(sh, rr_ownfd_raise(fd));
+		begin_return(sh, rr_ownfd_raise(fd));
 	}
 }
 
@@ -277,7 +277,7 @@ int rr_handback_ask(struct rr_share *sh, int fd)
 	return -errno;
 }
 
-static bool open_door(void)
+static bool make_door(void)
 {
 	int fd[2];
 
@@ -298,7 +298,7 @@ static bool open_door(void)
 
 void rr_handback_forks(struct rr_conn *c)
 {
-	if (open_door())
+	if (make_door())
 		c->share->back.door = door.out;
 	else
 		rr_warn("fd %d: children cannot use it: no thread, or no descriptors", c->fd);

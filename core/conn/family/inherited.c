@@ -18,7 +18,7 @@
 #define SHUT_MOST	RR_SEC
 
 /* What is back for another reason needs no owner any more. */
-static void look(struct rr_share *sh)
+static void look_at_return(struct rr_share *sh)
 {
 	struct rr_handback *h = &sh->back;
 
@@ -48,7 +48,7 @@ static void ask(struct rr_conn *c, int fd, bool reads)
 	rr_time now;
 
 	h->reads |= reads;
-	look(c->share);
+	look_at_return(c->share);
 	if (ready(c->share, reads))
 		return;
 	now = rr_now();

@@ -157,7 +157,7 @@ static int call(struct rr_conn *c, int fd, const struct sockaddr_in6 *to)
 			    any_address(&from) ? NULL : (struct sockaddr *)&from);
 }
 
-static void begin(struct rr_conn *c, int fd, const struct sockaddr_in6 *to)
+static void begin_call(struct rr_conn *c, int fd, const struct sockaddr_in6 *to)
 {
 	int rc;
 
@@ -198,7 +198,7 @@ struct rr_conn *rr_conn_dial(int fd, const struct sockaddr *peer, socklen_t len)
 	if (!c)
 		return NULL;
 	c->dial = true;
-	begin(c, fd, &to);
+	begin_call(c, fd, &to);
 	return c;
 }
 
@@ -208,7 +208,7 @@ static void again(struct rr_conn *c, int fd)
 	struct sockaddr_in6 to;
 
 	if (rdma_address(c, fd, &to))
-		begin(c, fd, &to);
+		begin_call(c, fd, &to);
 }
 
 int rr_dial_verdict(struct rr_conn *c, int fd, int st)

@@ -36,7 +36,7 @@ static bool is_silent(const struct rr_share *sh)
 }
 
 /* Whose lock another thread has is not silent now. */
-static void look_at(struct rr_conn *c, void *ctx)
+static void count_guest(struct rr_conn *c, void *ctx)
 {
 	struct census *n = ctx;
 
@@ -82,9 +82,9 @@ static uint32_t most_of_all(void)
 }
 
 /* Is there room? When to ask again; 0 there is. */
-static rr_time look(struct census *n, uint32_t unmet, rr_time now)
+static rr_time take_census(struct census *n, uint32_t unmet, rr_time now)
 {
-	if (!rr_conn_each_carried(look_at, n))
+	if (!rr_conn_each_carried(count_guest, n))
 		return now + LATER / 10;
 	if (n->all + unmet >= most_of_all())
 		return now + LATER;
@@ -116,7 +116,7 @@ rr_time rr_guests_full(uint32_t unmet, rr_time now)
 {
 	for (int i = 0; i < TRIES; i++) {
 		struct census n = { .until = RR_TIME_NEVER };
-		rr_time until = look(&n, unmet, now);
+		rr_time until = take_census(&n, unmet, now);
 
 		if (!until || until > now)
 			return until;

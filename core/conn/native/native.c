@@ -133,7 +133,7 @@ static bool is_v6only(int fd)
 	return !rr_os->getsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &only, &len) && only;
 }
 
-static int open_door(struct rr_listener *l, int fd)
+static int open_rdma_door(struct rr_listener *l, int fd)
 {
 	const struct rr_prov_ops *ops = rr_prov_native();
 	struct sockaddr_in6 addr = l->addr;
@@ -175,7 +175,7 @@ static bool door(struct rr_conn *c, int fd)
 	now = rr_now();
 	if (now < l->retry)
 		return false;
-	rc = open_door(l, fd);
+	rc = open_rdma_door(l, fd);
 	l->lost &= rc != 0;
 	l->retry = now + (rc == -EADDRINUSE ? RETRY_SOON : RETRY);
 	report_door(c, rc);
@@ -368,7 +368,7 @@ static struct rr_share *dequeue(struct rr_listener *l)
 }
 
 /* What a socket has from the listener that it was accepted on, of what apps look at. */
-static void inherit(int listener, int fd)
+static void inherit_options(int listener, int fd)
 {
 	static const struct { int level, name; } option[] = {
 		{ SOL_SOCKET, SO_RCVTIMEO }, { SOL_SOCKET, SO_SNDTIMEO },
@@ -402,7 +402,7 @@ static int make_conn(struct rr_share *sh, int listener, int flags, struct rr_con
 		rr_pair_end(&sh->far, false);
 		return -ENOMEM;
 	}
-	inherit(listener, fd);
+	inherit_options(listener, fd);
 	c->share = sh;
 	memcpy(c->name, sh->name, sizeof(c->name));
 	c->deadline = rr_now() + rr_cp->upgrade_timeout;
@@ -519,7 +519,7 @@ bool rr_conn_name(struct rr_conn *c, bool peer, struct sockaddr *addr, socklen_t
 }
 
 /* It never came about: the app's end sees a reset, and is the kernel's. */
-static void over(struct rr_conn *c, enum rr_reason why)
+static void end_taken(struct rr_conn *c, enum rr_reason why)
 {
 	if (c->relay)	/* which sleeps on it */
 		rr_os->shutdown(c->share->far, SHUT_RDWR);
@@ -555,5 +555,5 @@ void rr_native_step(struct rr_conn *c)
 	if (rc == 0)
 		rr_native_carry(c);
 	else if (rc != -EAGAIN || rr_now() >= c->deadline)
-		over(c, rc == -EAGAIN ? RR_R_TIMEOUT : RR_R_PEER_DIED);
+		end_taken(c, rc == -EAGAIN ? RR_R_TIMEOUT : RR_R_PEER_DIED);
 }

@@ -80,7 +80,7 @@ static socklen_t name_of(const struct place *p, const char *dir, struct sockaddr
 		   : (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + n);
 }
 
-static int new_socket(void)
+static int new_name_socket(void)
 {
 	return rr_os->socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 }
@@ -95,7 +95,7 @@ static RR_NOINLINE int claim(const struct place *p, const char *dir)
 {
 	struct sockaddr_un sa;
 	socklen_t len = name_of(p, dir, &sa);
-	int fd = len ? new_socket() : -1, rc;
+	int fd = len ? new_name_socket() : -1, rc;
 
 	if (fd < 0)
 		return -1;
@@ -145,7 +145,7 @@ static void sweep_evidence_file(int dir, const char *path, const char *name, tim
 	if (strlen(path) + 1 + strlen(name) >= sizeof(sa.sun_path) ||
 	    !is_old_file(dir, name, now, &then))
 		return;
-	fd = new_socket();
+	fd = new_name_socket();
 	if (fd < 0)
 		return;
 	rr_fmt(sa.sun_path, sizeof(sa.sun_path), "%s/%s", path, name);
@@ -242,7 +242,7 @@ uint32_t rr_conn_serves(int fd)
 }
 
 /* A child that has it from its parent leaves the file, which may be the parent's still. */
-static void take_back(struct given *g)
+static void take_name_back(struct given *g)
 {
 	struct place p = { g->port, g->addr };
 	struct sockaddr_un sa;
@@ -260,7 +260,7 @@ void rr_conn_serves_not(uint32_t which)
 	if (rr_lock_take(&lock) == -EDEADLK)
 		return;
 	if (g->users && !--g->users)
-		take_back(g);
+		take_name_back(g);
 	rr_lock_drop(&lock);
 }
 
@@ -323,7 +323,7 @@ bool rr_evidence_look(const struct sockaddr_in6 *peer)
 
 	if (was_there(&p, now))
 		return true;
-	fd = new_socket();
+	fd = new_name_socket();
 	if (fd < 0)
 		return false;
 	for (int i = 0; i < 2 && !found; i++)

@@ -13,7 +13,7 @@
 
 /* Under its lock: is it TCP's now? Then its provider's part is to be freed when nobody waits
  * for that any more. */
-static bool turn(struct rr_conn *c)
+static bool turn_to_tcp(struct rr_conn *c)
 {
 	enum rr_conn_st st = rr_conn_st(c);
 
@@ -43,7 +43,7 @@ static void release(struct rr_conn *c)
 
 /* With a reference and its lock: 0; -ESRCH it ends, and leaves the list by itself; with a
  * reference alone: -EBUSY. */
-static int take(struct rr_conn *c)
+static int take_half(struct rr_conn *c)
 {
 	if (!rr_conn_keep(c))
 		return -ESRCH;
@@ -54,7 +54,7 @@ static int take(struct rr_conn *c)
 static struct rr_conn *pick(rr_time until, rr_time now)
 {
 	struct rr_conn *c;
-	int rc = rr_half_pick(until, now, take, &c);
+	int rc = rr_half_pick(until, now, take_half, &c);
 
 	if (rc == -EBUSY)
 		rr_conn_free(c);
@@ -68,7 +68,7 @@ static uint32_t end_some(rr_time until, rr_time now)
 	struct rr_conn *c;
 
 	for (uint32_t i = 0; i < MOST && (c = pick(until, now)); i++) {
-		bool gone = turn(c);
+		bool gone = turn_to_tcp(c);
 
 		rr_lock_drop(&c->lock);
 		if (gone)

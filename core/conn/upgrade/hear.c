@@ -13,7 +13,7 @@
 
 /* Without an answer: no. Why not is said only to who sees other addresses than we do, and to
  * who is on this host. */
-static RR_NOINLINE bool say(int fd, uint32_t xid, const struct rr_hello *answer,
+static RR_NOINLINE bool say_verdict(int fd, uint32_t xid, const struct rr_hello *answer,
 			    enum rr_reason why)
 {
 	uint8_t buf[RR_ANSWER_MAX];
@@ -38,7 +38,7 @@ static void answer_offer(struct rr_conn *c, int fd, uint32_t xid, const struct r
 		if (!yes && why == RR_R_NO_ROUTE)
 			why = rr_answer_why_not(c, h);
 	}
-	if (!say(fd, xid, yes ? &answer : NULL, why)) {
+	if (!say_verdict(fd, xid, yes ? &answer : NULL, why)) {
 		rr_anchor_break(fd);
 		return rr_upgrade_fails(c, RR_R_INTERNAL);
 	}
@@ -50,8 +50,9 @@ static void answer_offer(struct rr_conn *c, int fd, uint32_t xid, const struct r
 }
 
 /* The first bytes: how many, or -errno; and what they are. */
-static RR_NOINLINE ssize_t hear(int fd, uint32_t *xid, struct rr_hello *h, uint32_t *need,
-				enum rr_nego *what, uint8_t head[RR_RM_HDR])
+static RR_NOINLINE ssize_t hear_client(int fd, uint32_t *xid, struct rr_hello *h,
+				       uint32_t *need, enum rr_nego *what,
+				       uint8_t head[RR_RM_HDR])
 {
 	uint8_t buf[RR_OFFER_MAX];
 	ssize_t n = rr_upgrade_peek(fd, buf, sizeof(buf));
@@ -69,7 +70,7 @@ void rr_answer_step(struct rr_conn *c, int fd)
 	uint32_t xid, need = 0;
 	enum rr_nego what = RR_NEGO_OTHER;
 	uint8_t head[RR_RM_HDR];
-	ssize_t n = hear(fd, &xid, &h, &need, &what, head);
+	ssize_t n = hear_client(fd, &xid, &h, &need, &what, head);
 	rr_time now;
 
 	if (n == -EAGAIN)

@@ -23,7 +23,7 @@ static struct {
 static struct rr_lock lock;
 static uint32_t clock_hand;
 
-static uint32_t find(const struct sockaddr_in6 *peer, uint32_t prog)
+static uint32_t find_slot(const struct sockaddr_in6 *peer, uint32_t prog)
 {
 	uint32_t i = 0;
 
@@ -50,7 +50,7 @@ static void learn(const struct sockaddr_in6 *peer, uint32_t prog, uint32_t calls
 
 	if (rr_lock_try(&lock))
 		return;		/* somebody else learns */
-	at = find(peer, prog);
+	at = find_slot(peer, prog);
 	calls = rr_min(calls, 1u << 16);
 	if (at == SLOTS) {
 		at = oldest();
@@ -65,13 +65,13 @@ static void learn(const struct sockaddr_in6 *peer, uint32_t prog, uint32_t calls
 	rr_lock_drop(&lock);
 }
 
-static uint32_t look(const struct sockaddr_in6 *peer, uint32_t prog)
+static uint32_t look_up(const struct sockaddr_in6 *peer, uint32_t prog)
 {
 	uint32_t at, calls = 0;
 
 	if (rr_lock_try(&lock))
 		return 0;
-	at = find(peer, prog);
+	at = find_slot(peer, prog);
 	if (at < SLOTS) {
 		slot[at].used = ++clock_hand;
 		calls = (slot[at].quarters + 3) / 4;
@@ -88,7 +88,7 @@ void rr_learned_end(const struct sockaddr_in6 *peer, uint32_t prog, uint32_t cal
 
 uint32_t rr_learned_usual(const struct sockaddr_in6 *peer, uint32_t prog)
 {
-	return prog == OURS ? 0 : look(peer, prog);
+	return prog == OURS ? 0 : look_up(peer, prog);
 }
 
 void rr_learned_ours(const struct sockaddr_in6 *peer, bool is)
@@ -99,7 +99,7 @@ void rr_learned_ours(const struct sockaddr_in6 *peer, bool is)
 		return learn(peer, OURS, 1);
 	if (rr_lock_try(&lock))
 		return;
-	at = find(peer, OURS);
+	at = find_slot(peer, OURS);
 	if (at < SLOTS)
 		slot[at].quarters = 0;
 	rr_lock_drop(&lock);
@@ -107,7 +107,7 @@ void rr_learned_ours(const struct sockaddr_in6 *peer, bool is)
 
 bool rr_learned_is_ours(const struct sockaddr_in6 *peer)
 {
-	return look(peer, OURS) > 0;
+	return look_up(peer, OURS) > 0;
 }
 
 void rr_learned_forked(void)

@@ -96,7 +96,7 @@ enum rr_reason rr_offer_make(struct rr_conn *c, int fd, struct rr_hello *h)
 }
 
 /* 0 out; 1 in part; -errno. */
-static RR_NOINLINE int say(int fd, uint32_t xid, const struct rr_hello *h)
+static RR_NOINLINE int send_offer(int fd, uint32_t xid, const struct rr_hello *h)
 {
 	uint8_t buf[RR_OFFER_MAX];
 	uint32_t len = rr_nego_put_offer(h, rr_cp->program, xid, buf, sizeof(buf));
@@ -114,7 +114,7 @@ static int offer(struct rr_conn *c, int fd)
 	rr_report_adopt(c);
 	if (why)
 		return rr_upgrade_fails(c, why), 0;
-	rc = say(fd, c->xid, &h);
+	rc = send_offer(fd, c->xid, &h);
 	if (rc < 0) {
 		rr_share_free(c->share);
 		c->share = NULL;
@@ -190,7 +190,7 @@ enum rr_reason rr_offer_may(struct rr_conn *c, const uint32_t *prog)
 }
 
 /* The same of one that begins with head. */
-static enum rr_reason may_offer(struct rr_conn *c, const uint8_t *head, size_t have)
+static enum rr_reason may_offer_on(struct rr_conn *c, const uint8_t *head, size_t have)
 {
 	enum rr_reason why = rr_offer_sniff(head, have);
 	struct rr_rpc rpc;
@@ -218,7 +218,7 @@ int rr_upgrade_first_write(struct rr_conn *c, int fd, const struct iovec *iov, i
 	if (!bits) /* connecting; who let the kernel judge that might offer in mid-stream */
 		return -EAGAIN;
 	rr_offer_peer(c);
-	why = may_offer(c, head, have);
+	why = may_offer_on(c, head, have);
 	if (!why && bits & ~(unsigned)POLLOUT)
 		why = bits & (POLLHUP | POLLERR) ? RR_R_CLOSED : RR_R_SERVER_SPOKE_FIRST;
 	if (!why && rr_upgrade_spoken(fd))
@@ -342,7 +342,7 @@ enum rr_reason rr_offer_declined(const struct rr_conn *c, enum rr_nego what)
 }
 
 /* What the server has said so far: how many bytes, or as recv(); and what they are. */
-static RR_NOINLINE ssize_t hear(const struct rr_conn *c, int fd, struct rr_hello *h,
+static RR_NOINLINE ssize_t hear_server(const struct rr_conn *c, int fd, struct rr_hello *h,
 				uint32_t *need, enum rr_nego *what)
 {
 	uint8_t buf[RR_ANSWER_MAX];
@@ -358,7 +358,7 @@ static void hear_answer(struct rr_conn *c, int fd)
 	struct rr_hello h;
 	uint32_t need = 0;
 	enum rr_nego what = RR_NEGO_PART;
-	ssize_t n = hear(c, fd, &h, &need, &what);
+	ssize_t n = hear_server(c, fd, &h, &need, &what);
 
 	if (n == 0 && c->shut_rd)
 		return give_up(c, RR_R_CLOSED);

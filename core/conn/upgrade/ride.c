@@ -219,7 +219,7 @@ struct seen {
 };
 
 /* How much is there, or -errno. */
-static RR_NOINLINE ssize_t hear(const struct rr_conn *c, int fd, struct seen *s)
+static RR_NOINLINE ssize_t hear_peer(const struct rr_conn *c, int fd, struct seen *s)
 {
 	uint8_t buf[rr_max(RR_OFFER_MAX, RR_ANSWER_MAX)];
 	ssize_t n = rr_os->recv(fd, buf, sizeof(buf), MSG_PEEK | MSG_DONTWAIT);
@@ -233,11 +233,11 @@ static RR_NOINLINE ssize_t hear(const struct rr_conn *c, int fd, struct seen *s)
 	return n;
 }
 
-/* As look(). */
+/* As look_out(). */
 static RR_NOINLINE int judge(struct rr_conn *c, int fd)
 {
 	struct seen s;
-	ssize_t n = hear(c, fd, &s);
+	ssize_t n = hear_peer(c, fd, &s);
 	bool fits;
 
 	if (n <= 0)
@@ -270,7 +270,7 @@ static bool may_be_ours(const struct rr_conn *c)
 
 /* 0: at most most() bytes are the app's; RR_RIDE_OVER; -EAGAIN there are none, or another
  * -errno of the kernel's, which is the app's, once. */
-static int look(struct rr_conn *c, int fd)
+static int look_out(struct rr_conn *c, int fd)
 {
 	if (unlikely(c->skipping))
 		return rr_upgrade_skip(c, fd);
@@ -280,7 +280,7 @@ static int look(struct rr_conn *c, int fd)
 /* The same where nobody reads: whatever is pending stays so. */
 static int look_only(struct rr_conn *c, int fd)
 {
-	return (c->skipping || may_be_ours(c)) && rr_ride_queued(fd) ? look(c, fd) : 0;
+	return (c->skipping || may_be_ours(c)) && rr_ride_queued(fd) ? look_out(c, fd) : 0;
 }
 
 static size_t most(const struct rr_conn *c)
@@ -294,7 +294,7 @@ static size_t most(const struct rr_conn *c)
 
 /* Past what stands at *at of the queue: the rest of a fragment, or a mark. False: not all of it
  * is there. */
-static bool walk(struct rr_rm *rm, int fd, size_t queued, size_t *at)
+static bool walk_records(struct rr_rm *rm, int fd, size_t queued, size_t *at)
 {
 	uint8_t mark[RR_RM_HDR];
 	size_t n = rm->left ? queued - *at : rr_ride_peek_at(fd, *at, mark, sizeof(mark));
@@ -330,7 +330,7 @@ static RR_NOINLINE bool find_ours(const struct rr_conn *c, int fd, size_t queued
 				return true;
 			}
 		}
-		if (!walk(&rm, fd, queued, at))
+		if (!walk_records(&rm, fd, queued, at))
 			break;
 	}
 	return false;
@@ -370,7 +370,8 @@ ssize_t rr_ride_send(struct rr_conn *c, int fd, const struct iovec *iov, int n, 
 }
 
 /* The app has read so many more, from byte done of iov on. */
-static void over(struct rr_conn *c, const struct iovec *iov, int n, size_t done, size_t got)
+static void count_read(struct rr_conn *c, const struct iovec *iov, int n, size_t done,
+		       size_t got)
 {
 	struct iovec cut[PIECES];
 
@@ -384,7 +385,7 @@ static ssize_t peek(struct rr_conn *c, int fd, const struct iovec *iov, int n)
 {
 	struct iovec around[2 * PIECES];
 	struct msghdr m = { .msg_iov = around };
-	int rc = look(c, fd), k;
+	int rc = look_out(c, fd), k;
 	size_t at, len;
 	ssize_t got;
 
@@ -417,14 +418,14 @@ ssize_t rr_ride_recv(struct rr_conn *c, int fd, const struct iovec *iov, int n, 
 	if (flags & MSG_PEEK)
 		return peek(c, fd, iov, n);
 	do {
-		rc = look(c, fd);
+		rc = look_out(c, fd);
 		if (rc)
 			return *done && rc != RR_RIDE_OVER ? (ssize_t)*done : rc;
 		asked = rr_min(most(c), total - *done);
 		got = rr_ride_kernel_recv(fd, iov, n, *done, asked, 0);
 		if (got <= 0)
 			return *done ? (ssize_t)*done : got;
-		over(c, iov, n, *done, (size_t)got);
+		count_read(c, iov, n, *done, (size_t)got);
 		*done += (size_t)got;
 	} while (*done < total && (size_t)got == asked && looks_out(c) && rr_ride_queued(fd));
 	return (ssize_t)*done;

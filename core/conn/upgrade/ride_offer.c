@@ -38,7 +38,7 @@ static bool is_ours(const struct rr_conn *c)
 	       rr_prov_nth(1);
 }
 
-static RR_NOINLINE enum rr_reason may_offer(struct rr_conn *c, int fd)
+static RR_NOINLINE enum rr_reason may_offer_now(struct rr_conn *c, int fd)
 {
 	enum rr_reason why;
 
@@ -88,7 +88,7 @@ ssize_t rr_ride_offer(struct rr_conn *c, int fd, const struct iovec *iov, int n,
 
 	if (total < RR_RM_HDR || !pays(c, iov, n) || !rr_ride_is_room(fd, RR_OFFER_MAX + total))
 		return 0;
-	why = may_offer(c, fd);
+	why = may_offer_now(c, fd);
 	if (why) {
 		rr_upgrade_fails(c, why);
 		return RR_CONN_KERNEL;
@@ -123,7 +123,7 @@ bool rr_ride_must_ask(struct rr_conn *c, int fd, int flags)
 	return fl >= 0 && !(fl & O_NONBLOCK);
 }
 
-/* Of need bytes. As look(). */
+/* An answer of need bytes. */
 int rr_ride_take_answer(struct rr_conn *c, int fd, enum rr_nego what, const struct rr_hello *h,
 		       uint32_t need)
 {
