@@ -251,6 +251,11 @@ if [ -d "$dir" ] && mount --bind "$T/extcap" "$dir"; then
 		wait $reader
 		is "extcap: $i" "$(grep -c "proc-0 \(Call\|Reply\)" "$T/live")" 4
 	done
+	shark -i rdmarpc -o extcap.rdmarpc.as:rdma -c 5 >"$T/live" &
+	reader=$!
+	while kill -0 $reader 2>/dev/null; do cli null 2 >/dev/null 2>&1; sleep 0.1; done
+	wait $reader
+	is "extcap: as rdma" "$(grep -c "CM: \|proc-0 \(Call\|Reply\)" "$T/live")" 5
 	umount "$dir"
 fi
 

@@ -43,10 +43,20 @@ static void say_interfaces(void)
 	rr_places_fini(&places);
 }
 
-/* Our own arguments for a capture of this interface into that pipe. */
-static int as_ours(char ***argv, char *interface, char *fifo)
+/* What can be chosen for an interface. */
+static void say_config(void)
 {
-	static char *args[7];
+	puts("arg {number=0}{call=--as}{display=Shown as}"
+	     "{tooltip=What packets are made of}{type=selector}");
+	puts("value {arg=0}{value=rpc}{display=RPC messages, in TCP}{default=true}");
+	puts("value {arg=0}{value=rdma}{display=RPC-over-RDMA messages, in RoCEv2}"
+	     "{default=false}");
+}
+
+/* Our own arguments for a capture of this interface into that pipe. */
+static int as_ours(char ***argv, char *interface, char *fifo, char *as)
+{
+	static char *args[9];
 	int n = 0;
 
 	if (!interface || !fifo)
@@ -59,11 +69,15 @@ static int as_ours(char ***argv, char *interface, char *fifo)
 		args[n++] = (char *)"-p";
 		args[n++] = interface + strlen(ALL "-");
 	}
+	if (as) {
+		args[n++] = (char *)"--as";
+		args[n++] = as;
+	}
 	*argv = args;
 	return n;
 }
 
-enum { INTERFACES, INTERFACE, DLTS, CONFIG, CAPTURE, FIFO, OTHER };
+enum { INTERFACES, INTERFACE, DLTS, CONFIG, CAPTURE, FIFO, AS, OTHER };
 
 int rr_extcap(int argc, char ***argv)
 {
@@ -74,10 +88,11 @@ int rr_extcap(int argc, char ***argv)
 		{"extcap-config", no_argument, NULL, CONFIG},
 		{"capture", no_argument, NULL, CAPTURE},
 		{"fifo", required_argument, NULL, FIFO},
+		{"as", required_argument, NULL, AS},
 		{"extcap-version", required_argument, NULL, OTHER},
 		{"extcap-capture-filter", required_argument, NULL, OTHER},
 		{0}};
-	char *interface = NULL, *fifo = NULL;
+	char *interface = NULL, *fifo = NULL, *as = NULL;
 	bool asked[OTHER + 1] = {false};
 	int c;
 
@@ -92,13 +107,17 @@ int rr_extcap(int argc, char ***argv)
 			interface = optarg;
 		if (c == FIFO)
 			fifo = optarg;
+		if (c == AS)
+			as = optarg;
 	}
 	optind = 0;
 	if (asked[CAPTURE])
-		return as_ours(argv, interface, fifo);
+		return as_ours(argv, interface, fifo, as);
 	if (asked[INTERFACES])
 		say_interfaces();
 	else if (asked[DLTS])
 		puts("dlt {number=101}{name=RAW}{display=Raw IP}");
+	else if (asked[CONFIG])
+		say_config();
 	exit(0);
 }
