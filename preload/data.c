@@ -229,7 +229,7 @@ static ssize_t recv_discard(struct rr_sock *so, struct rr_conn *c, int fd, size_
 }
 
 /* Are there no more bytes to come than are there? */
-static bool has_ended(struct rr_conn *c, int fd)
+static bool no_more_comes(struct rr_conn *c, int fd)
 {
 	struct pollfd p = { fd, POLLRDHUP, 0 };
 	int bits = rr_conn_poll(c, fd, POLLIN | POLLRDHUP);
@@ -257,7 +257,7 @@ static bool peek_more(struct rr_sock *so, struct rr_conn *c, int fd, size_t want
 	if (!p->until)
 		p->until = patience_end(fd, SO_RCVTIMEO, p->since);
 	inq = rr_conn_inq(c, fd);
-	if (inq < 0 || has_ended(c, fd))
+	if (inq < 0 || no_more_comes(c, fd))
 		return false;
 	return inq > have || (rr_now() < p->until && !sleep_a_little(so));
 }
