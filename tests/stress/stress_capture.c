@@ -32,7 +32,7 @@ static void *writer(void *arg)
 
 	for (uint32_t i = 1; !atomic_load(&stop); i++) {
 		uint32_t n = (uint32_t)rand_r(&seed) % MOST;
-		struct rr_cap_pen p = { .kind = RR_CAP_RECORD, .len = n, .handle = me, .offset = i, .ends = &ends };
+		struct rr_cap_pen p = { .kind = RR_CAP_RECORD, .len = n, .recv_size = me, .send_size = i, .ends = &ends };
 
 		memset(b, (int)(me + i), n);
 		if (!rr_cap_asked() || !rr_cap_begin(&p))
@@ -46,14 +46,14 @@ static void *writer(void *arg)
 
 static void check(const struct rr_cap_packet *h, const uint8_t *b, uint64_t *last)
 {
-	if (!h->handle || h->handle > WRITERS || h->kind != RR_CAP_RECORD || h->len >= MOST || h->captured != h->len)
+	if (!h->recv_size || h->recv_size > WRITERS || h->kind != RR_CAP_RECORD || h->len >= MOST || h->captured != h->len)
 		fail("a packet's head is torn");
 	for (uint32_t i = 0; i < h->captured; i++)
-		if (b[i] != (uint8_t)(h->handle + h->offset))
+		if (b[i] != (uint8_t)(h->recv_size + h->send_size))
 			fail("a packet is torn");
-	if (h->offset <= last[h->handle - 1])
+	if (h->send_size <= last[h->recv_size - 1])
 		fail("a thread's packets are out of order");
-	last[h->handle - 1] = h->offset;
+	last[h->recv_size - 1] = h->send_size;
 }
 
 static void drain(struct cap_reader *r, uint64_t *last)

@@ -31,8 +31,10 @@ static struct bytes bytes_of(const struct rr_tap_packet *p)
 /* The next n bytes, taken off. */
 static struct bytes bytes_take(struct bytes *b, uint32_t n)
 {
-	struct bytes head = {b->p, rr_min(n, b->len), rr_min(n, b->captured)};
+	struct bytes head = {.p = b->p};
 
+	head.len = rr_min(n, b->len);
+	head.captured = rr_min(n, b->captured);
 	b->p += head.captured;
 	b->len -= head.len;
 	b->captured -= head.captured;

@@ -93,7 +93,7 @@ void rr_show_comment(char *buf, size_t size, const struct rr_show_kept *k, uint3
 static struct rr_frame frame_of(const struct rr_cap_packet *h)
 {
 	bool in = !(h->flags & RR_CAP_OUT);
-	struct rr_frame f;
+	struct rr_frame f = {0};
 
 	memcpy(f.from.addr, h->addr[in], 16);
 	memcpy(f.to.addr, h->addr[!in], 16);
