@@ -23,7 +23,7 @@ $(BUILD)/gen/paths: FORCE
 	@echo '$(LIBDIR) $(CASEDIR)' | cmp -s - $@ || echo '$(LIBDIR) $(CASEDIR)' >$@
 # So is what contains the version.
 $(call obj,core/base/stats.c tests/unit/test_stats.c $(addprefix tools/,$(TOOLS:=.c) check/local.c dump/extcap.c \
-    dump/pcapng.c stat/json.c)): $(BUILD)/gen/version
+    dump/pcapng.c stat/baseline.c stat/json.c)): $(BUILD)/gen/version
 $(BUILD)/gen/version: FORCE
 	@mkdir -p $(@D)
 	@echo '$(VERSION)' | cmp -s - $@ || echo '$(VERSION)' >$@

@@ -12,6 +12,7 @@
 #include "config/conf.h"
 #include "config/rundir.h"
 #include "tools/places.h"
+#include "tools/stat/baseline.h"
 #include "tools/stat/print.h"
 #include "tools/stat/screen.h"
 #include "tools/stat/select.h"
@@ -22,6 +23,7 @@ static const char usage[] =
 	"                    [--command=name] [--port=number] [--program=name]\n"
 	"                    [--sort=key] [pid]...\n"
 	"       rdmarpc-stat --openmetrics [pid]...\n"
+	"       rdmarpc-stat --reset [pid]...\n"
 	"       rdmarpc-stat --stop | --start\n"
 	"       rdmarpc-stat --log-level=level [pid]...\n"
 	"  -j, --json             print JSON\n"
@@ -34,13 +36,16 @@ static const char usage[] =
 	"bytes, p50, p99\n"
 	"  -P, --procedures       calls, sizes and times by procedure, sent and received\n"
 	"      --openmetrics      print OpenMetrics text, for Prometheus\n"
+	"      --reset            tables count from now on, for this user\n"
+	"      --total            tables count since the start nevertheless\n"
 	"      --stop             no new upgrades on this host until --start\n"
 	"      --log-level=level  processes log off, error, warn, info, debug; configured: as "
 	"at their start\n"
 	"      --version          prints the version\n";
 
 struct options {
-	bool json, list, procedures, openmetrics, stop, start;
+	bool json, list, procedures, openmetrics, stop, start, reset, total;
+	const char *run_dir;	/* as configured */
 	uint32_t log_level;	/* as in the segment, UINT32_MAX nothing */
 	struct rr_select select;
 	double watch;		/* seconds; 0 once */
@@ -58,6 +63,9 @@ static struct rr_procs read_all(const struct rr_places *places, const struct opt
 		rr_rundir_sweep(places->dir[i], true);
 	rr_places_read(places, &all, o->pids, o->npids);
 	rr_procs_sort(&all);
+	/* What programs read never goes back. */
+	if (!o->json && !o->openmetrics && !o->total)
+		rr_baseline_apply(places, &all);
 	return all;
 }
 
@@ -129,6 +137,19 @@ static int set_levels(const struct rr_places *places, const struct options *o)
 		tell_places(places, false);
 	rr_procs_fini(&all);
 	return rc || !done;
+}
+
+static int reset_counts(const struct rr_places *places, const struct options *o)
+{
+	struct rr_procs all = { 0 };
+	int rc;
+
+	rr_places_read(places, &all, NULL, 0);
+	rc = missing(&all, o);
+	if (!rc)
+		rr_baseline_save(places, o->run_dir, &all, o->pids, o->npids);
+	rr_procs_fini(&all);
+	return rc;
 }
 
 /* secs: 0, or it is watched, and before was read that long ago. False: none is wanted. */
@@ -244,15 +265,21 @@ static void add_pid(struct options *o, const char *arg)
 
 enum {
 	OPT_COMMAND = 256, OPT_PORT, OPT_PROGRAM, OPT_SORT, OPT_OPENMETRICS, OPT_STOP,
-	OPT_START, OPT_VERSION, OPT_LOG_LEVEL
+	OPT_START, OPT_VERSION, OPT_LOG_LEVEL, OPT_RESET, OPT_TOTAL
 };
 
 static void check_together(const struct options *o)
 {
-	bool acts = o->stop || o->start || o->log_level != UINT32_MAX;
+	bool acts = o->stop || o->start || o->reset || o->log_level != UINT32_MAX;
 
-	if (o->stop && o->start)
-		errx(2, "--stop or --start, not both");
+	if (o->stop + o->start + o->reset + (o->log_level != UINT32_MAX) > 1)
+		errx(2, "one of --stop, --start, --reset and --log-level at a time");
+	if (o->reset && (o->json || o->list || o->procedures || o->openmetrics || o->total ||
+			 o->watch > 0))
+		errx(2, "--reset shows nothing");
+	if (o->total && (o->json || o->openmetrics))
+		errx(2, "--total: only for tables; --json and --openmetrics count since the "
+			"start");
 	if (o->openmetrics && (o->json || o->list || o->procedures || o->watch > 0))
 		errx(2, "--openmetrics shows all, once: without --json, --list, --procedures "
 			"and --watch");
@@ -277,6 +304,8 @@ static void parse_stat_args(struct options *o, int argc, char **argv)
 		{ "program", required_argument, NULL, OPT_PROGRAM },
 		{ "sort", required_argument, NULL, OPT_SORT },
 		{ "openmetrics", no_argument, NULL, OPT_OPENMETRICS },
+		{ "reset", no_argument, NULL, OPT_RESET },
+		{ "total", no_argument, NULL, OPT_TOTAL },
 		{ "stop", no_argument, NULL, OPT_STOP },
 		{ "start", no_argument, NULL, OPT_START },
 		{ "version", no_argument, NULL, OPT_VERSION },
@@ -297,6 +326,8 @@ static void parse_stat_args(struct options *o, int argc, char **argv)
 		case OPT_PROGRAM: o->select.program = rr_select_program(optarg); break;
 		case OPT_SORT: o->select.sort = rr_select_sort(optarg); break;
 		case OPT_OPENMETRICS: o->openmetrics = true; break;
+		case OPT_RESET: o->reset = true; break;
+		case OPT_TOTAL: o->total = true; break;
 		case OPT_STOP: o->stop = true; break;
 		case OPT_START: o->start = true; break;
 		case OPT_LOG_LEVEL: o->log_level = log_level(optarg); break;
@@ -331,7 +362,10 @@ int main(int argc, char **argv)
 		rr_stop_set(conf.run_dir, o.stop);
 		return 0;
 	}
+	o.run_dir = conf.run_dir;
 	rr_places_find(&places, conf.run_dir);
+	if (o.reset)
+		return reset_counts(&places, &o);
 	if (o.log_level != UINT32_MAX)
 		return set_levels(&places, &o);
 	if (o.watch > 0)

@@ -99,6 +99,21 @@ is "four threads on one connection: client" "$(sums $client)" "[[0,8020,0,0,3208
 is "all of it: server" "$("$stat" --json $daemon | jq -c '[.processes[].procedures[] | [.procedure, .calls, .latency_ns.count]]')" \
 	"[[0,16040,16040],[1,1101,1101],[2,662,662]]"
 is "the process's latency is of all of them" "$("$stat" --json $client | jq .processes[].latency_ns.count)" 8020
+
+# --reset: what is new since then, in tables.
+"$stat" --reset
+is "nothing is new" "$("$stat" --procedures $daemon)" "$daemon benchsvc, live: no calls by RDMA"
+run res 100 10
+is "--reset: what is new" "$("$stat" --procedures $daemon | sed -n 's/ v1 \([0-9]*\) *\([0-9]*\) .*/ \1 \2/p')" "  536891973 2 111"
+"$stat" --reset $daemon
+run null 10
+is "--reset of a process: what is new" "$("$stat" --procedures $daemon | grep -c " v1 NULL  *12 ")" 1
+is "--reset of a process: not of others" "$("$stat" --procedures $client | grep -c " v1 NULL  *12 ")" 1
+"$stat" --reset $client
+is "--reset of another process keeps the first one's" "$("$stat" --procedures | grep -c " v1 NULL  *12 ")" 1
+has "--total" "$("$stat" --procedures --total $daemon)" "  536891973 v1 NULL                16052      0      0      40      24 "
+is "--reset is not for programs" "$("$stat" --json $daemon | jq -c '[.processes[].procedures[].calls]')" "[16052,1101,773]"
+is "nor for OpenMetrics" "$("$stat" --openmetrics $daemon | grep -c "calls_total.* 16052\$")" 1
 kill $daemon
 wait $daemon 2>/dev/null
 finish

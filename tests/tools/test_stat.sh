@@ -181,6 +181,51 @@ if [ "$(id -u)" = 0 ]; then
 	rm -f "$T"/run/*
 fi
 
+# --reset leaves a file of the user's; segments count on.
+[ "$(id -u)" = 0 ] && file=reset || file=reset.$(id -u)
+start
+sum=$(md5sum <"$(ls "$T"/run/"$pid".*)")
+row() { "$stat" "$@" | sed -n "s/.* mkseg *live *\(.*\) $release\$/\1/p" | tr -s ' '; }
+is "before --reset" "$(row | cut -d' ' -f1-5)" "2 0 1 11 0"
+echo junk >"$T/run/$file"
+has "a file that --reset has not written" "$("$stat" 2>&1)" "what --reset has left in $T/run is of another release"
+"$stat" --reset
+is "--reset: status" "$?" 0
+is "--reset: the table" "$(row)" "0 0 0 0 0 - - "
+is "--reset: reasons and spins" "$("$stat" | grep -c -e tcp: -e spun:)" 0
+is "--reset: --total" "$(row --total | cut -d' ' -f1-5)" "2 0 1 11 0"
+is "--reset: the segment" "$(md5sum <"$(ls "$T"/run/"$pid".*)")" "$sum"
+q='.processes[0].rpcs.calls_sent'
+is "--reset: JSON" "$(json)" 11
+has "--reset: OpenMetrics" "$("$stat" --openmetrics)" "calls_sent_total{pid=\"$pid\",command=\"mkseg\",uid=\"$(id -u)\"} 11"
+for cut in 0 10 79 80 1000 5000; do
+	cp "$T/run/$file" "$T/cut"
+	truncate -s $cut "$T/cut"
+	mv "$T/run/$file" "$T/kept"
+	mv "$T/cut" "$T/run/$file"
+	is "--reset: a file cut at $cut" "$(row 2>/dev/null | cut -d' ' -f4)" 11
+	mv "$T/kept" "$T/run/$file"
+done
+ln "$T/run/$file" "$T/run/other"
+is "--reset: a file of two names" "$(row | cut -d' ' -f4)" 11
+rm "$T/run/other"
+mv "$T/run/$file" "$T/kept"
+ln -s "$T/kept" "$T/run/$file"
+is "--reset: a symbolic link" "$(row | cut -d' ' -f4)" 11
+"$stat" --reset
+is "--reset in its place" "$(row | cut -d' ' -f4):$([ -L "$T/run/$file" ] || echo file)" "0:file"
+if [ "$(id -u)" = 0 ]; then
+	chown 65534 "$T/run/$file"
+	is "--reset: another user's file" "$(row | cut -d' ' -f4)" 11
+	mkdir "$T/run/dir"
+	rm "$T/run/$file"
+fi
+"$stat" --reset 1 2>"$T/err"
+is "--reset of another pid" "$?:$(cat "$T/err")" "1:rdmarpc-stat: process 1: nothing is known of it"
+is "--reset: nothing is left lying" "$(find "$T/run" -name ".*" ! -name ".")" ""
+end
+rm -rf "$T"/run/*
+
 # Times in --watch are of the calls since the table before.
 start calls
 has "P50 since the start" "$("$stat" | grep mkseg)" "   1.0us"
@@ -227,7 +272,7 @@ has "--sort: what there is" "$("$stat" --sort=size 2>&1)" "--sort: 'size' is non
 has "--program: what there is" "$("$stat" --program=none 2>&1)" "--program: 'none' is neither a number nor a name of /etc/rpc"
 has "--port: what there is" "$("$stat" --port=nfs 2>&1)" "--port: 'nfs' is not a port (1..65535)"
 
-for bad in --sort=size --port=0 --port=65536 --port=1x --port= --program= --program=0 --program=4294967296 --program=-1 --sort=rate "--port=1 --stop" "--command=x --log-level=info" "--sort=pid --openmetrics" "--openmetrics --json" "--openmetrics --procedures" "--procedures --list" "--openmetrics --watch" --watch=x --watch=0 --watch=nan x 0 -5 "--stop --start" --what --log-level=loud; do
+for bad in --sort=size --port=0 --port=65536 --port=1x --port= --program= --program=0 --program=4294967296 --program=-1 --sort=rate "--port=1 --stop" "--command=x --log-level=info" "--sort=pid --openmetrics" "--openmetrics --json" "--openmetrics --procedures" "--procedures --list" "--openmetrics --watch" --watch=x --watch=0 --watch=nan x 0 -5 "--stop --start" --what --log-level=loud "--reset --json" "--reset --stop" "--reset --watch" "--total --json"; do
 	"$stat" $bad >/dev/null 2>&1
 	is "usage: $bad" "$?" 2
 done
