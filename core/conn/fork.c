@@ -32,7 +32,7 @@ static bool counted(const struct rr_conn *c)
 /* What only the parent can use: nothing of it stays here but memory that both have. */
 static void inherit_conn(struct rr_conn *c)
 {
-	c->share->qp->ops->close(c->share->qp);
+	rr_share_close(c->share);
 	atomic_store_explicit(&c->refs, 1, memory_order_relaxed);
 	atomic_store_explicit(&c->state, RR_S_FORKED, memory_order_relaxed);
 	atomic_store_explicit(&c->changed, true, memory_order_relaxed);

@@ -222,14 +222,14 @@ static int carried_poll(struct rr_conn *c, int fd, unsigned want)
 static int carried_inq(struct rr_conn *c, int fd)
 {
 	struct rr_share *sh = c->share;
-	int early = sh->rx.early ? rr_cross_inq(sh, fd) : RR_CROSSED;
+	int early = rr_rx_is_early(sh) ? rr_cross_inq(sh, fd) : RR_CROSSED;
 
 	rr_drv_progress(sh);
 	if (early != RR_CROSSED)
 		return early;
-	if (sh->rx.tcp && !rr_handback_bytes(sh))
+	if (rr_rx_is_tcp(sh) && !rr_handback_bytes(sh))
 		return RR_CONN_KERNEL;
-	return (int)rr_min(sh->rx.bytes + rr_handback_bytes(sh), (uint64_t)INT32_MAX);
+	return (int)rr_min(rr_rx_unread(sh) + rr_handback_bytes(sh), (uint64_t)INT32_MAX);
 }
 
 static int carried_fds(struct rr_conn *c, int fd, unsigned want, struct pollfd out[2],
@@ -247,17 +247,12 @@ static int carried_shutdown(struct rr_conn *c, int fd, bool rd, bool wr)
 	rr_anchor_check(sh, fd, rr_now_coarse());
 	told = wr && !sh->reset && rr_anchor_mark(sh, fd);
 	if (rd)
-		sh->rx.shut = true;
+		rr_rx_shut(sh);
 	/* no news for who still writes */
 	rr_hint(sh, RR_HINT_IN | (wr ? RR_HINT_OVER : 0u));
 	if (rd)
 		rr_rest_rouse(c);
 	return told;
-}
-
-static void disconnect(struct rr_share *sh)
-{
-	sh->qp->ops->disconnect(sh->qp);
 }
 
 /* The last process closes: the peer hears how many records there were, or a reset if what it
@@ -273,15 +268,15 @@ static void carried_close(struct rr_conn *c, int fd)
 		return;
 	}
 	rr_drv_progress(sh);
-	if (sh->dead || sh->rx.bytes || rr_handback_bytes(sh)) {
+	if (sh->dead || rr_rx_unread(sh) || rr_handback_bytes(sh)) {
 		rr_anchor_reset(fd);
 		rr_anchor_note(sh);
 	} else {
 		rr_anchor_mark(sh, fd);
-		rr_conn_settle(c, disconnect);
+		rr_conn_settle(c, rr_drv_disconnect);
 		return;
 	}
-	disconnect(sh);
+	rr_drv_disconnect(sh);
 }
 
 static void is_reused(struct rr_share *sh)

@@ -32,13 +32,13 @@ int rr_conn_take_error(struct rr_conn *c)
 	       (rr_conn_st(c) == RR_S_FORKED && !rr_conn_relayed(c, 0));
 	if (!ours || rr_conn_hold(c, &l) < 0)
 		return RR_CONN_KERNEL;
-	if (c->share->rx.early)
+	if (rr_rx_is_early(c->share))
 		rr_cross_error(c->share, c->fd);
 	else
 		rr_anchor_check(c->share, c->fd, rr_now_coarse());
 	/* Behind both ends the anchor's own error is what our end mark brought about. */
-	if (c->share->dead || c->share->err || c->share->rx.early ||
-	    (c->share->tx.shut && c->share->rx.fin)) {
+	if (c->share->dead || c->share->err || rr_rx_is_early(c->share) ||
+	    (c->share->tx.shut && rr_rx_has_ended(c->share))) {
 		rc = c->share->err;
 		c->share->err = 0;
 	}

@@ -145,16 +145,9 @@ void rr_conn_disarm(struct rr_conn *c, int fd)
 	if (rr_conn_relayed(c, fd) || rr_conn_st(c) != RR_S_CARRIED || rr_conn_hold(c, &l) < 0)
 		return;
 	rr_wait_learn(c->share, rr_now());
-	/* Asked under the lock, which has ended the rest: another may have gone to sleep
-	 * since. */
-	if (!atomic_load(&c->sleepers)) {
-		rr_ready_drain(c->share);
-		/* Nothing has come: then the anchor had something to say. */
-		if (!c->share->prov_lost && !c->share->qp->ops->peek(c->share->qp, RR_ARM_RECV))
-			c->share->rx.checked = 0;
-		if (!c->watched && !c->share->prov_lost)
-			c->share->qp->ops->disarm(c->share->qp);
-	}
+	/* Asked under the lock, which has ended the rest: another may sleep since. */
+	if (!atomic_load(&c->sleepers))
+		rr_ready_disarm(c);
 	rr_lock_drop(l);
 }
 
@@ -173,7 +166,7 @@ bool rr_conn_drain(struct rr_conn *c)
 	rr_wait_learn(c->share, rr_now());
 	/* A thread that sleeps in poll() has yet to see the doorbell. */
 	if (!atomic_load(&c->sleepers))
-		rr_ready_drain(c->share);
+		rr_drv_drain(c->share);
 	ends = !rr_conn_is_carried(c) || c->share->prov_lost || c->share->dead;
 	rr_lock_drop(l);
 	return ends;

@@ -19,6 +19,7 @@
 
 #include "core/base/thread.h"
 #include "core/conn/base/state.h"
+#include "core/conn/base/streams.h"
 
 extern const struct rr_conn_params *rr_cp;
 extern struct rr_sizes rr_conn_sizes;

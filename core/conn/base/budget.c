@@ -92,7 +92,7 @@ bool rr_budget_stash(const struct rr_share *sh, uint32_t len)
 {
 	uint64_t here = (uint64_t)(sh->pool.used - sh->pool.out) * RR_POOL_PAGE;
 
-	if (sh->rx.stash + len > rr_cp->max_stash)
+	if (rr_rx_stashed(sh) + len > rr_cp->max_stash)
 		return false;
 	return !rr_budget_all_used() || here + len <= LEAST;
 }

@@ -22,7 +22,7 @@ static void trim_tables(struct rr_share *sh)
 	size_t keep;
 
 	/* a pull in use is a message that the engine has not done with */
-	if (sh->rx.head != sh->rx.tail || sh->pool.used || rr_handback_bytes(sh))
+	if (!rr_rx_is_empty(sh) || sh->pool.used || rr_handback_bytes(sh))
 		return;
 	keep = rr_eng_quiet(sh->eng);
 	if (keep && rr_pool_quiet(&sh->pool)) {

@@ -95,13 +95,18 @@ struct rr_share *rr_share_new(const struct rr_prov_ops *ops, const struct rr_pro
 	return sh;
 }
 
+void rr_share_close(struct rr_share *sh)
+{
+	sh->qp->ops->close(sh->qp);
+}
+
 void rr_share_free(struct rr_share *sh)
 {
 	while (sh) {
 		struct rr_share *next = sh->next;
 		int far = sh->far;	/* and theirs who share it */
 
-		sh->qp->ops->close(sh->qp);
+		rr_share_close(sh);
 		rr_pair_end(&far, false);
 		munmap(sh, sh->size);
 		sh = next;

@@ -85,8 +85,8 @@ static bool look_at_ends(struct rr_share *sh, struct pollfd p[2])
 {
 	bool any = rr_os->poll(p, 2, 0) > 0;
 
-	if (any && p[1].revents && !sh->prov_lost && sh->qp->ops->drain(sh->qp) < 0)
-		rr_drv_lost(sh);
+	if (any && p[1].revents)
+		rr_drv_drain(sh);
 	return any && p[0].revents;
 }
 
@@ -151,7 +151,7 @@ void rr_anchor_note(struct rr_share *sh)
 	if (sh->prov_lost || sh->dead)
 		return;
 	rr_drv_say(sh, RR_IMM_NOTE);
-	sh->qp->ops->kick(sh->qp);
+	rr_drv_kick(sh);
 }
 
 /* Says how many records went by RDMA; the kernel's FIN follows. Was it to be said? */

@@ -84,8 +84,8 @@ unsigned rr_ready_poll(struct rr_conn *c, int fd, unsigned want);
 int rr_ready_arm(struct rr_conn *c, int fd, unsigned want, bool thread);
 int rr_ready_fds(struct rr_share *sh, int fd, unsigned want, struct pollfd out[2],
 		 rr_time *until);
-/* The doorbell rings no more. */
-void rr_ready_drain(struct rr_share *sh);
+/* No thread sleeps any more for what was armed. */
+void rr_ready_disarm(struct rr_conn *c);
 
 /* wait.c: a thread woke after sleeping. */
 void rr_wait_learn(struct rr_share *sh, rr_time now);
@@ -125,6 +125,7 @@ void rr_pull_done(struct rr_share *sh, uint32_t pull, int status, rr_time now);
 /* The provider's peer is gone; what it sent can still be read. */
 void rr_drv_lost(struct rr_share *sh);
 void rr_drv_fail(struct rr_share *sh, int err, enum rr_reason why);
+void rr_drv_disconnect(struct rr_share *sh);
 /* By the provider's error rc, which is not that the peer is gone. */
 void rr_drv_broken(struct rr_share *sh, int rc);
 /* A post call's verdict, told to the engine if it is final. What goes to a peer that is gone
@@ -167,6 +168,12 @@ bool rr_drv_send_plain(struct rr_share *sh, const struct rr_eng_out *out,
 		       const struct rr_app_iov *app, rr_time now);
 /* Takes in what has come. The time, if anything has; else perhaps 0. */
 rr_time rr_drv_progress(struct rr_share *sh);
+/* The doorbell rings no more; and is the provider's peer still there? */
+void rr_drv_drain(struct rr_share *sh);
+/* What kick(), arm(), repost() of a provider are. */
+void rr_drv_kick(struct rr_share *sh);
+int rr_drv_arm(struct rr_share *sh, enum rr_arm what);
+void rr_drv_repost(struct rr_share *sh, uint32_t token);
 /* A Send of the connection's own, RR_IMM_..., as send_imm(). */
 int rr_drv_say(struct rr_share *sh, uint32_t imm);
 /* As rr_pull_done(), and what the engine wants then. */
@@ -196,22 +203,6 @@ void rr_stream_push(struct rr_share *sh, const struct rr_rx_ent *e);
 bool rr_stream_is_over(const struct rr_share *sh);
 /* The error that the app has yet to be told, once; 0 none. */
 int rr_stream_error(struct rr_share *sh);
-/* May the app still write by the provider? */
-static inline bool rr_tx_carried(const struct rr_share *sh)
-{
-	return !sh->tx.tcp && !sh->tx.early && !sh->tx.shut && !sh->dead;
-}
-/* Behind the peer's hatch the anchor is the app's, but the provider has to live while our own
- * direction is not TCP, or something that stands before the hatch is to come. */
-static inline bool rr_prov_matters(const struct rr_share *sh)
-{
-	return !sh->rx.hatched || sh->rx.hatch_due || rr_tx_carried(sh);
-}
-/* The provider lost the peer, and the anchor has not yet said how: by an end or a reset. */
-static inline bool rr_stream_peer_unsure(const struct rr_share *sh)
-{
-	return sh->prov_lost && !sh->rx.fin && !sh->rx.marked && !sh->rx.more && !sh->dead;
-}
 bool rr_stream_next_is_tcp(struct rr_share *sh);
 /* The peer's other direction crosses, as it says by RR_IMM_CROSS. */
 void rr_cross_told(struct rr_share *sh, uint32_t imm);

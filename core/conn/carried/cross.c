@@ -310,8 +310,8 @@ void rr_cross_check(struct rr_share *sh, int fd, rr_time now)
 	if (sh->dead)
 		return;
 	any = rr_os->poll(p, 2, 0) > 0;
-	if (any && p[1].revents && !sh->prov_lost && sh->qp->ops->drain(sh->qp) < 0)
-		rr_drv_lost(sh);
+	if (any && p[1].revents)
+		rr_drv_drain(sh);
 	if (any && p[0].revents & POLLERR && !sh->tx.early)
 		rr_cross_error(sh, fd);
 	if (!sh->prov_lost)

@@ -399,6 +399,27 @@ static void completed(struct rr_share *sh, const struct rr_wc *wc, rr_time now)
 	}
 }
 
+void rr_drv_drain(struct rr_share *sh)
+{
+	if (!sh->prov_lost && sh->qp->ops->drain(sh->qp) < 0)
+		rr_drv_lost(sh);
+}
+
+void rr_drv_kick(struct rr_share *sh)
+{
+	sh->qp->ops->kick(sh->qp);
+}
+
+int rr_drv_arm(struct rr_share *sh, enum rr_arm what)
+{
+	return sh->qp->ops->arm(sh->qp, what);
+}
+
+void rr_drv_repost(struct rr_share *sh, uint32_t token)
+{
+	sh->qp->ops->repost(sh->qp, token);
+}
+
 int rr_drv_say(struct rr_share *sh, uint32_t imm)
 {
 	int rc = sh->qp->ops->send_imm(sh->qp, imm, 0);

@@ -16,6 +16,11 @@ static int number(const struct rr_share *sh)
 	return atomic_load_explicit(&sh->st->fd, memory_order_relaxed);
 }
 
+void rr_drv_disconnect(struct rr_share *sh)
+{
+	sh->qp->ops->disconnect(sh->qp);
+}
+
 /* The peer must not have to wait for our app to notice: some never close what has failed
  * (ntirpc, with calls under way). */
 void rr_drv_fail(struct rr_share *sh, int err, enum rr_reason why)
@@ -24,7 +29,7 @@ void rr_drv_fail(struct rr_share *sh, int err, enum rr_reason why)
 		return;
 	sh->dead = true;
 	sh->err = err;
-	sh->qp->ops->disconnect(sh->qp);
+	rr_drv_disconnect(sh);
 	rr_hint(sh, RR_HINT_IN | RR_HINT_OVER);
 	rr_count(sh->qp->count, RR_C_lost, 1);
 	rr_report_share(sh, RR_CS_DEAD, why);
@@ -43,7 +48,7 @@ static void end_native(struct rr_share *sh)
 {
 	if (!sh->qp->native)
 		return;
-	sh->rx.fin = true;
+	rr_rx_end(sh);
 	if (sh->far >= 0 && !sh->relayed)
 		rr_os->shutdown(sh->far, SHUT_WR);
 }
@@ -59,7 +64,7 @@ void rr_drv_lost(struct rr_share *sh)
 		rr_drv_remember(sh, RR_R_NO_DIALECT);
 	sh->prov_lost = true;
 	sh->prov_lost_at = rr_now_coarse();
-	sh->rx.checked = 0;
+	rr_rx_look_again(sh);
 	rr_hint(sh, RR_HINT_IN | RR_HINT_OVER | RR_HINT_LOST);
 	rr_info(RR_WHO ": the peer has left; calls without reply: %u of ours, %u of its own",
 		RR_WHO_OF(number(sh), sh->st), i.inflight, i.serving);

@@ -28,7 +28,7 @@ int rr_hatch_open(struct rr_share *sh, enum rr_reason why)
 		rr_drv_fail(sh, ECONNRESET, rc == -EMSGSIZE ? why : RR_R_PEER_DIED);
 		return -ECONNRESET;
 	}
-	sh->qp->ops->kick(sh->qp);
+	rr_drv_kick(sh);
 	tx->tcp = true;
 	tx->flush_off = tx->flush_len = 0;
 	tx->flush_ntail = 0;

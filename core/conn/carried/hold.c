@@ -16,9 +16,7 @@ static void owner_died(struct rr_conn *c)
 	if (rr_conn_st(c) != RR_S_CARRIED && rr_conn_st(c) != RR_S_FORKED)
 		return;
 	sh->back.head = sh->back.tail;
-	sh->rx.head = sh->rx.tail;
-	sh->rx.off = 0;
-	sh->rx.bytes = 0;
+	rr_rx_forget(sh);
 	sh->tx.buf = RR_BUF_NONE;
 	sh->tx.flush_len = sh->tx.flush_off = 0;
 	rr_drv_fail(sh, ECONNRESET, RR_R_INTERNAL);

@@ -105,7 +105,7 @@ static void give_options_back(struct rr_anchor_keep *k, int fd)
 
 void rr_keep_leave(struct rr_share *sh, int fd)
 {
-	if (unlikely(sh->anchor.ours) && sh->rx.tcp && (sh->tx.tcp || sh->tx.shut))
+	if (unlikely(sh->anchor.ours) && rr_rx_is_tcp(sh) && (sh->tx.tcp || sh->tx.shut))
 		give_options_back(&sh->anchor, fd);
 }
 

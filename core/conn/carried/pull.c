@@ -90,7 +90,7 @@ static void pull_complete(struct rr_share *sh, struct rr_pull *p, rr_time now)
  * make them go away. One alone gets what it needs. */
 static bool pull_memory(struct rr_share *sh, struct rr_pull *p)
 {
-	uint64_t held = sh->rx.stash + sh->pull_bytes;
+	uint64_t held = rr_rx_stashed(sh) + sh->pull_bytes;
 	int64_t buf;
 
 	if (p->turn != sh->pull_turn ||
@@ -334,13 +334,13 @@ void rr_pull_deliver(struct rr_share *sh, uint32_t id, struct rr_rx_ent *e, rr_t
 	assert(p);	/* the engine has been told of it */
 	if (!p->local) {
 		e->ref = (uint32_t)(p - sh->pull);
-		sh->rx.held++;	/* with ring credits, until it is pulled */
+		rr_rx_hold(sh);	/* with ring credits, until it is pulled */
 		return;
 	}
 	e->from = RR_FROM_BUF;
 	e->ref = p->buf;
 	e->stashed = true;
-	sh->rx.stash += p->len;
+	rr_rx_stash(sh, p->len);
 	pull_end(sh, p);
 	rr_eng_pulled(sh->eng, id, 0, now);
 }

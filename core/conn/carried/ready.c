@@ -162,7 +162,7 @@ int rr_ready_arm(struct rr_conn *c, int fd, unsigned want, bool thread)
 		what |= RR_ARM_SEND;
 	if (sh->called_back)
 		what |= RR_ARM_SEND;
-	if (!sh->prov_lost && sh->qp->ops->arm(sh->qp, what) == 1)
+	if (!sh->prov_lost && rr_drv_arm(sh, what) == 1)
 		return 1;
 	sh->armed_at = now;
 	rr_tell_doing(sh, RR_DOES_SLEEP);
@@ -170,14 +170,22 @@ int rr_ready_arm(struct rr_conn *c, int fd, unsigned want, bool thread)
 	return 0;
 }
 
-void rr_ready_drain(struct rr_share *sh)
+void rr_ready_disarm(struct rr_conn *c)
 {
-	if (!sh->prov_lost && sh->qp->ops->drain(sh->qp) < 0)
-		rr_drv_lost(sh);
+	struct rr_share *sh = c->share;
+
+	rr_drv_drain(sh);
+	if (sh->prov_lost)
+		return;
+	/* Nothing has come: then the anchor had something to say. */
+	if (!sh->qp->ops->peek(sh->qp, RR_ARM_RECV))
+		rr_rx_look_again(sh);
+	if (!c->watched)
+		sh->qp->ops->disarm(sh->qp);
 }
 
 int rr_ready_fds(struct rr_share *sh, int fd, unsigned want, struct pollfd out[2],
-		       rr_time *until)
+		 rr_time *until)
 {
 	unsigned anchor = 0;
 

@@ -16,12 +16,11 @@
 
 bool rr_rest_may(const struct rr_share *sh)
 {
-	const struct rr_rx *rx = &sh->rx;
 	bool plain = !sh->dead && !sh->reset && !sh->err && !sh->prov_lost &&
-		     !sh->called_back && !sh->tx.tcp && !sh->tx.early && !rx->early;
+		     !sh->called_back && !sh->tx.tcp && !sh->tx.early;
 
-	return plain && !rx->bytes && !rx->shut && !rx->hatched && !rx->fin && !rx->marked &&
-	       !rr_handback_bytes(sh) && rr_qp_caps(sh->qp) & RR_PROV_TELLS &&
+	return plain && rr_rx_is_quiet(sh) && !rr_handback_bytes(sh) &&
+	       rr_qp_caps(sh->qp) & RR_PROV_TELLS &&
 	       rr_eng_deadline(sh->eng) == RR_TIME_NEVER && rr_keep_due(sh) == RR_TIME_NEVER &&
 	       rr_drv_fence_due(sh) == RR_TIME_NEVER;
 }

@@ -38,9 +38,8 @@ void rr_conn_settle_until(struct rr_share *sh, rr_time end)
 	while (!sh->dead && !sh->prov_lost && rr_conn_unread(sh) && rr_now() < end) {
 		struct pollfd p = { sh->qp->wake_fd, POLLIN, 0 };
 
-		if (ops->arm(sh->qp, RR_ARM_RECV) == 0 && rr_os->poll(&p, 1, 10) > 0 &&
-		    ops->drain(sh->qp) < 0)
-			rr_drv_lost(sh);
+		if (rr_drv_arm(sh, RR_ARM_RECV) == 0 && rr_os->poll(&p, 1, 10) > 0)
+			rr_drv_drain(sh);
 		rr_drv_progress(sh);
 	}
 	now = rr_now();
@@ -62,13 +61,13 @@ static _Atomic uint32_t lingering;
 static void doze(struct rr_share *sh)
 {
 	struct pollfd p = { sh->qp->wake_fd, POLLIN, 0 };
-	bool armed = sh->qp->ops->arm(sh->qp, RR_ARM_RECV) == 0, rang;
+	bool armed = rr_drv_arm(sh, RR_ARM_RECV) == 0, rang;
 
 	rr_lock_drop(&sh->lock);
 	rang = rr_os->poll(&p, armed, armed ? 10 : 1) > 0;
 	rr_share_hold(sh);
-	if (rang && !sh->dead && !sh->prov_lost && sh->qp->ops->drain(sh->qp) < 0)
-		rr_drv_lost(sh);
+	if (rang && !sh->dead)
+		rr_drv_drain(sh);
 }
 
 /* The app has closed it: this thread's is the last reference, but for who looks at all of

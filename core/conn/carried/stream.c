@@ -396,7 +396,7 @@ ssize_t rr_stream_send(struct rr_share *sh, int fd, const struct iovec *iov, int
 	}
 	if (unlikely(sh->tx.tcp))
 		rr_diag("record that cannot be carried: TCP from here on", fd);
-	sh->qp->ops->kick(sh->qp);
+	rr_drv_kick(sh);
 	if (c.done)
 		return (ssize_t)c.done;
 	if (rc == -EMSGSIZE)
@@ -439,7 +439,7 @@ static void ent_release(struct rr_share *sh, const struct rr_rx_ent *e)
 	switch (e->from) {
 	case RR_FROM_RECV:
 		sh->rx.held--;
-		sh->qp->ops->repost(sh->qp, e->ref);
+		rr_drv_repost(sh, e->ref);
 		break;
 	case RR_FROM_PULL:
 		sh->rx.held--;
@@ -567,7 +567,7 @@ static ssize_t take_arrived(struct rr_share *sh, const struct iovec *iov, int n,
 	if (!peek) {
 		if (!sh->rx.bytes)
 			rr_hint_read(sh);
-		sh->qp->ops->kick(sh->qp);
+		rr_drv_kick(sh);
 		rr_idle_warm(sh);
 	}
 	if (rc < 0) {

@@ -37,7 +37,7 @@ static void go_back(struct rr_share *sh, int fd)
 {
 	struct rr_handback *h = &sh->back;
 
-	if (!h->told && !sh->rx.hatched && !sh->rx.fin && !sh->prov_lost &&
+	if (!h->told && rr_rx_goes_on(sh) &&
 	    rr_drv_say(sh, RR_IMM_BACK) == -EAGAIN)
 		return;
 	h->told = true;
@@ -121,7 +121,7 @@ static void let_go(struct rr_conn *c)
 	if (c->anchor < 0)
 		return;
 	if (sh->back.left && !rr_conn_procs(sh) &&
-	    (rr_handback_bytes(sh) || sh->rx.bytes) && !sh->rx.shut)
+	    (rr_handback_bytes(sh) || rr_rx_unread(sh)) && !rr_rx_is_shut(sh))
 		rr_anchor_reset(c->anchor);
 	rr_ownfd_close(c->anchor);
 }
@@ -142,7 +142,7 @@ static int do_round(struct rr_conn *c, rr_time since, struct pollfd p[2])
 	} else {
 		if (sh->tx.tcp && !sh->back.tx)
 			p[n++] = (struct pollfd){ c->anchor, POLLOUT, 0 };
-		if (listens(c) && sh->qp->ops->arm(sh->qp, RR_ARM_RECV | RR_ARM_SEND) == 0)
+		if (listens(c) && rr_drv_arm(sh, RR_ARM_RECV | RR_ARM_SEND) == 0)
 			p[n++] = (struct pollfd){ sh->qp->wake_fd, POLLIN, 0 };
 	}
 	rr_lock_drop(&sh->lock);
@@ -154,8 +154,8 @@ static void heard(struct rr_conn *c)
 	struct rr_share *sh = c->share;
 
 	rr_share_hold(sh);
-	if (listens(c) && sh->qp->ops->drain(sh->qp) < 0)
-		rr_drv_lost(sh);
+	if (listens(c))
+		rr_drv_drain(sh);
 	rr_lock_drop(&sh->lock);
 }
 

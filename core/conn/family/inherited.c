@@ -172,7 +172,7 @@ int rr_inherited_shutdown(struct rr_conn *c, int fd, bool rd, bool wr)
 	struct rr_share *sh = c->share;
 
 	if (rd)
-		sh->rx.shut = true;
+		rr_rx_shut(sh);
 	if (!wr)
 		return 0;
 	ask(c, fd, false);
@@ -188,6 +188,6 @@ void rr_inherited_close(struct rr_conn *c, int fd)
 {
 	struct rr_share *sh = c->share;
 
-	if (!rr_conn_leave(sh) && fd >= 0 && !sh->rx.shut && rr_handback_bytes(sh))
+	if (!rr_conn_leave(sh) && fd >= 0 && !rr_rx_is_shut(sh) && rr_handback_bytes(sh))
 		rr_anchor_reset(fd);
 }

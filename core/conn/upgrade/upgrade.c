@@ -127,7 +127,8 @@ void rr_upgrade_carry(struct rr_conn *c)
 	if (!c->server)
 		sh->peer = c->peer;
 	rr_keep_anchor(sh, c->fd);
-	sh->rx.shut = c->shut_rd;
+	if (c->shut_rd)
+		rr_rx_shut(sh);
 	sh->tx.shut = c->shut_wr;
 	if (rr_conn_rides(rr_conn_st(c)))
 		rr_cross_begin(sh, c);
