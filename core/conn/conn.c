@@ -85,7 +85,7 @@ static RR_NOINLINE ssize_t other_recv(struct rr_conn *c, int fd, const struct io
 	rr_relay_see(c, fd);
 	if (rr_conn_relayed(c, fd))
 		rr_relay_ask(c, fd);
-	if (rr_conn_st(c) == RR_S_TCP || rr_conn_relayed(c, fd))
+	if (rr_conn_is_tcp(c) || rr_conn_relayed(c, fd))
 		return RR_CONN_KERNEL;
 again:
 	done = 0;
@@ -193,7 +193,7 @@ int rr_conn_inq(struct rr_conn *c, int fd)
 	int st, rc;
 
 	rr_relay_see(c, fd);
-	if (rr_conn_st(c) == RR_S_TCP || rr_conn_relayed(c, fd))
+	if (rr_conn_is_tcp(c) || rr_conn_relayed(c, fd))
 		return RR_CONN_KERNEL;
 again:
 	st = rr_conn_enter(c, fd, &l);

@@ -26,7 +26,7 @@ void rr_conn_fork_parent(void)
 static bool counted(const struct rr_conn *c)
 {
 	return c->fork_round == fork_round &&
-	       (rr_conn_st(c) == RR_S_CARRIED || rr_conn_st(c) == RR_S_FORKED);
+	       rr_conn_is_shared(rr_conn_st(c));
 }
 
 /* What only the parent can use: nothing of it stays here but memory that both have. */
@@ -86,7 +86,7 @@ void rr_conn_forked(struct rr_conn *c)
 	if (rr_relay_forks(c))
 		return;
 	st = rr_conn_st(c);
-	if ((st != RR_S_CARRIED && st != RR_S_FORKED) || rr_conn_relayed(c, 0))
+	if (!rr_conn_is_shared(st) || rr_conn_relayed(c, 0))
 		return;
 	if (st == RR_S_CARRIED && !rr_conn_shareable(c->share))
 		rr_handback_forks(c);

@@ -53,7 +53,7 @@ void rr_conn_keep_error(struct rr_conn *c, int err)
 
 	if (st < 0)
 		return;
-	if (st == RR_S_CARRIED || st == RR_S_FORKED)
+	if (rr_conn_is_shared(st))
 		c->share->err = err;
 	else if (rr_conn_looks_on((enum rr_conn_st)st))
 		c->kept = err;
@@ -68,7 +68,7 @@ bool rr_conn_getopt(struct rr_conn *c, int level, int name, void *val, socklen_t
 
 	if (!val || !len)
 		return false;
-	if (st == RR_S_CARRIED || st == RR_S_FORKED)
+	if (rr_conn_is_shared(st))
 		hides |= rr_keep_hides(c->share, level, name, &own);
 	if (!hides)
 		return false;
@@ -92,12 +92,12 @@ void rr_conn_opt_set(struct rr_conn *c, int fd, int level, int name)
 
 	if (!rr_keep_cares(level, name))
 		return;
-	if ((rr_conn_st(c) != RR_S_CARRIED && rr_conn_st(c) != RR_S_FORKED) ||
+	if (!rr_conn_is_shared(rr_conn_st(c)) ||
 	    rr_conn_hold(c, &l) < 0)
 		return;
 	if (rr_conn_st(c) == RR_S_CARRIED)
 		rr_keep_learn(c->share, fd);
-	if (rr_conn_st(c) == RR_S_CARRIED || rr_conn_st(c) == RR_S_FORKED)
+	if (rr_conn_is_shared(rr_conn_st(c)))
 		rr_keep_set(c->share, fd, level, name);
 	rr_lock_drop(l);
 }

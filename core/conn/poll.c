@@ -20,7 +20,7 @@ static RR_NOINLINE int other_poll(struct rr_conn *c, int fd, unsigned want)
 	rr_relay_see(c, fd);
 	if (rr_conn_relayed(c, fd))
 		rr_relay_ask(c, fd);
-	if (rr_conn_st(c) == RR_S_TCP || rr_conn_relayed(c, fd))
+	if (rr_conn_is_tcp(c) || rr_conn_relayed(c, fd))
 		return RR_CONN_KERNEL;
 again:
 	st = rr_conn_enter(c, fd, &l);

@@ -10,10 +10,11 @@
 static bool ask_ends(int fd, struct sockaddr_in6 out[2])
 {
 	socklen_t llen = sizeof(out[0]), plen = sizeof(out[1]);
+	bool connected;
 
 	out[0].sin6_family = out[1].sin6_family = AF_UNSPEC;
-	return !rr_os->getpeername(fd, (struct sockaddr *)&out[1], &plen) &
-	       !rr_os->getsockname(fd, (struct sockaddr *)&out[0], &llen);
+	connected = !rr_os->getpeername(fd, (struct sockaddr *)&out[1], &plen);
+	return !rr_os->getsockname(fd, (struct sockaddr *)&out[0], &llen) && connected;
 }
 
 bool rr_ends_known(struct rr_conn *c)

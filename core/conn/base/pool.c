@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Chunk memory: pages of one region, the lowest free ones first, and the buffers made of
+ * them. */
+
 #include "core/conn/base/pool.h"
 
 #include <errno.h>

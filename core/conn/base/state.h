@@ -114,6 +114,12 @@ static inline bool rr_conn_looks_on(enum rr_conn_st st)
 	return st >= RR_S_SWALLOW && st <= RR_S_SAID;
 }
 
+/* Is the share's lock the connection's? */
+static inline bool rr_conn_is_shared(enum rr_conn_st st)
+{
+	return st == RR_S_CARRIED || st == RR_S_FORKED;
+}
+
 static inline enum rr_conn_st rr_conn_st(const struct rr_conn *c)
 {
 	/* pairs with the release in rr_conn_turn(): share is seen

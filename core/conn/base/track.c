@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The records of a TCP stream that goes by, counted at their marks. Payload is not looked
+ * at. */
+
 #include "core/base/compiler.h"
 #include "core/conn/base/track.h"
 

@@ -13,7 +13,7 @@ static void owner_died(struct rr_conn *c)
 {
 	struct rr_share *sh = c->share;
 
-	if (rr_conn_st(c) != RR_S_CARRIED && rr_conn_st(c) != RR_S_FORKED)
+	if (!rr_conn_is_shared(rr_conn_st(c)))
 		return;
 	sh->back.head = sh->back.tail;
 	rr_rx_forget(sh);
@@ -39,7 +39,7 @@ int rr_conn_hold(struct rr_conn *c, struct rr_lock **l)
 		enum rr_conn_st st = rr_conn_st(c);
 		int rc;
 
-		*l = st == RR_S_CARRIED || st == RR_S_FORKED ? &c->share->lock : &c->lock;
+		*l = rr_conn_is_shared(st) ? &c->share->lock : &c->lock;
 		rc = rr_lock_take(*l);
 		if (rc == -EDEADLK || rc == -EBUSY)
 			return rc;

@@ -50,7 +50,7 @@ void rr_relay_ask(struct rr_conn *c, int fd)
 
 bool rr_relay_takes(struct rr_conn *c, int fd)
 {
-	if (!c->relay || rr_conn_st(c) == RR_S_TCP)
+	if (!c->relay || rr_conn_is_tcp(c))
 		return false;
 	atomic_store_explicit(&c->relayed, true, memory_order_release);
 	rr_os->send(fd, "", 1, MSG_OOB | MSG_DONTWAIT | MSG_NOSIGNAL);
