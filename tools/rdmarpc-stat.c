@@ -13,6 +13,7 @@
 #include "config/rundir.h"
 #include "tools/places.h"
 #include "tools/stat/baseline.h"
+#include "tools/stat/ending.h"
 #include "tools/stat/print.h"
 #include "tools/stat/screen.h"
 #include "tools/stat/select.h"
@@ -63,6 +64,7 @@ static struct rr_procs read_all(const struct rr_places *places, const struct opt
 		rr_rundir_sweep(places->dir[i], true);
 	rr_places_read(places, &all, o->pids, o->npids);
 	rr_procs_sort(&all);
+	rr_endings(&all, o->watch > 0);
 	/* What programs read never goes back. */
 	if (!o->json && !o->openmetrics && !o->total)
 		rr_baseline_apply(places, &all);

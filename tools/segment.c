@@ -300,8 +300,10 @@ static void ask_names(struct rr_proc *p)
 static bool judge_proc(struct rr_proc *p, int holder)
 {
 	p->alive = holder >= 0;
-	if (!p->alive)
+	if (!p->alive) {
+		p->local = proc_is_ours() && speaks_for(p->uid, p->pid);
 		return true;
+	}
 	p->ended = false;	/* it is still exiting */
 	if (holder == 0 || !proc_is_ours())
 		return true;

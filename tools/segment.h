@@ -27,6 +27,16 @@ struct rr_proc_tally {
 	uint64_t hist[RR_STAT_HIST];
 };
 
+/* How a process has ended that did not say so itself (tools/stat/ending.h). */
+enum rr_proc_end {
+	RR_END_UNKNOWN,
+	RR_END_EXIT,	/* by _exit(): end_code is its status */
+	RR_END_SIGNAL,	/* somebody sent end_code */
+	RR_END_CRASH,	/* end_code is a signal for what it did itself */
+	RR_END_LEFT,	/* it lives, as another program, or has closed the library's
+			 * descriptor */
+};
+
 /* One process, living or dead. What is not verified (pid, ticks, comm, exe) its owner says. */
 struct rr_proc {
 	int pid;
@@ -34,6 +44,10 @@ struct rr_proc {
 	uint64_t ticks, since_ns;
 	bool alive, ended;
 	bool has_log;			/* lines of its go somewhere */
+	bool local;			/* of a dead one: its pid may be one of ours, and its
+					 * owner may speak for that process, if it is there */
+	enum rr_proc_end end;
+	int end_code;
 	bool verified;			/* it lives, pid is the kernel's word, and so are the
 					 * names */
 	char comm[32], exe[96];

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* mkseg DIR [hostile SEED | port N | calls]: a process with a statistics segment in DIR, as the shim makes it: one
+/* mkseg DIR [hostile SEED | port N | calls | exec | exit N]: a process with a statistics segment in DIR, as the shim makes it: one
  * connection over shm, one gone, one on TCP. Prints its pid, then waits for the end of its input.
  * hostile: then writes noise, strewn by SEED, into all that a reader looks at. port: the peer of
  * the first has port N, N calls and bytes more went to it in 4 us each, and there was a third one.
- * calls: a million calls took 1 us, and since then each takes 64 us. */
+ * calls: a million calls took 1 us, and since then each takes 64 us. exec, exit: what it does at the end. */
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -103,5 +103,9 @@ int main(int argc, char **argv)
 	if (argc == 4 && !strcmp(argv[2], "hostile"))
 		spoil(seg, (unsigned)atoi(argv[3]));
 	wait_end(seg, argc == 3 && !strcmp(argv[2], "calls"));
+	if (argc == 3 && !strcmp(argv[2], "exec"))
+		execlp("sleep", "sleep", "600", NULL);
+	if (argc == 4 && !strcmp(argv[2], "exit"))
+		_exit(atoi(argv[3]));
 	return 0;
 }

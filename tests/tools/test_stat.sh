@@ -50,7 +50,7 @@ is "list" "$(json)" '[[5,"127.0.0.1:900","127.0.0.1:111","shm","carried","v2",1,
 q='.processes[0].flow | [.spins, .spins_paid, .spun_ns]'
 is "spinning: open and closed connections" "$(json)" '[12,9,120000]'
 q='.processes[0] | [keys_unsorted[]]'
-is "names" "$(json)" '["pid","comm","exe","release","uid","verified","alive","ended","since","connections","tcp_reasons","rpcs","messages","bytes","flow","errors","upgrade","latency_ns","list","procedures"]'
+is "names" "$(json)" '["pid","comm","exe","release","uid","verified","alive","ended","end","end_code","since","connections","tcp_reasons","rpcs","messages","bytes","flow","errors","upgrade","latency_ns","list","procedures"]'
 q='.processes[0].latency_ns | [.count, (.p50 > 890 and .p50 < 950), (.p99 < 950), (.max > 960000 and .max < 1040000)]'
 is "latency" "$(json)" '[100,true,true,true]'
 out=$("$stat" "$pid")
@@ -104,6 +104,65 @@ q='.processes[] | [.alive, .ended, .rpcs.calls_sent]'
 is "died" "$(json)" '[false,false,11]'
 has "died, in the table" "$("$stat")" " died "
 rm -f "$T"/run/*
+
+# How it ended, while nobody has waited for it, or by who has watched it.
+orphan() {	# ARGUMENT... of mkseg, by a parent that does not wait
+	rm -f "$T/pid"
+	(ulimit -c 0 && exec /usr/bin/python3 -c 'if True:
+		import subprocess, sys, time
+		p = subprocess.Popen(sys.argv[2:], stdin=open(sys.argv[1]))
+		time.sleep(600)' "$T/in" "$mkseg" "$T/run" "$@") >"$T/pid" 8>&- & parent=$!
+	exec 8>"$T/in"
+	until [ -s "$T/pid" ]; do sleep 0.02; done
+	pid=$(cat "$T/pid")
+}
+becomes() { until grep -q "$1" "/proc/$pid/$2"; do sleep 0.02; done; }
+reaped() {
+	kill -9 $parent
+	wait $parent 2>/dev/null
+	exec 8>&-
+	rm -rf "$T"/run/* "$T/pid"
+}
+q='.processes[] | [.alive, .ended, .end, .end_code]'
+for how in "KILL:signal,9:kill" "TERM:signal,15:kill" "SEGV:crash,11:crash" "ABRT:crash,6:crash"; do
+	orphan
+	kill -s "${how%%:*}" "$pid"
+	becomes "State:.*Z" status
+	what=${how#*:} && what=${what%:*}
+	is "ended by SIG${how%%:*}" "$(json)" "[false,false,\"${what%,*}\",${what#*,}]"
+	has "ended by SIG${how%%:*}, in the table" "$("$stat")" " mkseg           $(printf %-5s "${how##*:}") "
+	has "ended by SIG${how%%:*}, and why" "$("$stat")" "end: signal ${what#*,}, "
+	has "ended by SIG${how%%:*}, for Prometheus" "$("$stat" --openmetrics)" 'state="died"} 1'
+	reaped
+done
+orphan exit 3
+exec 8>&-
+becomes "State:.*Z" status
+is "ended by _exit()" "$(json)" '[false,false,"exit",3]'
+has "ended by _exit(), in the table" "$("$stat")" "end: _exit(3)"
+has "ended by _exit(), for Prometheus" "$("$stat" --openmetrics)" 'state="ended"} 1'
+reaped
+orphan exec
+exec 8>&-
+becomes "^sleep" comm
+is "another program by now" "$(json)" '[false,false,"left",0]'
+has "another program by now, in the table" "$("$stat")" "end: the process goes on without the library"
+has "another program by now: it has not died" "$("$stat" --openmetrics)" 'state="died"} 0'
+kill -9 "$pid"
+reaped
+if [ "$(uname -r | awk -F. '{ print ($1 * 1000 + $2 >= 6015) }')" = 1 ]; then
+	start
+	"$stat" --watch=0.05 >"$T/watched" & watcher=$!
+	until grep -q " mkseg  *live " "$T/watched"; do sleep 0.02; done
+	kill -9 "$pid"
+	end 2>/dev/null
+	until grep -q " mkseg  *\(died\|kill\) " "$T/watched"; do sleep 0.02; done
+	sleep 0.2
+	kill $watcher
+	wait $watcher 2>/dev/null
+	is "who has watched it knows how it ended" "$(grep -c " mkseg  *died " "$T/watched"):$(grep -c "end: signal 9, Killed" "$T/watched" | sed 's/^[1-9][0-9]*$/yes/')" "0:yes"
+	rm -rf "$T"/run/*
+fi
 
 # --stop and --start.
 "$stat" --stop

@@ -104,5 +104,10 @@ const char *rr_fig_pid(const struct rr_proc *p, char buf[16])
 
 const char *rr_fig_state(const struct rr_proc *p)
 {
-	return p->alive ? "live" : p->ended ? "ended" : "died";
+	static const char *const ends[] = {
+		[RR_END_UNKNOWN] = "died", [RR_END_EXIT] = "ended", [RR_END_SIGNAL] = "kill",
+		[RR_END_CRASH] = "crash", [RR_END_LEFT] = "left",
+	};
+
+	return p->alive ? "live" : p->ended ? "ended" : ends[p->end];
 }

@@ -36,6 +36,8 @@ const char *rr_fig_time(uint64_t ns, char buf[16]);
 /* A pid that is only its owner's word, or means something in another PID namespace, is in
  * parentheses. */
 const char *rr_fig_pid(const struct rr_proc *p, char buf[16]);
+
+/* Five characters at most: live, ended, or how it has ended. */
 const char *rr_fig_state(const struct rr_proc *p);
 
 #endif

@@ -164,6 +164,11 @@ static void json_tallies(FILE *to, const struct rr_proc *p)
 
 static void json_proc(FILE *to, const struct rr_proc *p)
 {
+	static const char *const ends[] = {
+		[RR_END_UNKNOWN] = "", [RR_END_EXIT] = "exit", [RR_END_SIGNAL] = "signal",
+		[RR_END_CRASH] = "crash", [RR_END_LEFT] = "left",
+	};
+
 	fprintf(to, "{\"pid\":%d,", p->pid);
 	print_json_text(to, "comm", p->comm);
 	fputc(',', to);
@@ -173,6 +178,8 @@ static void json_proc(FILE *to, const struct rr_proc *p)
 	fprintf(to, ",\"uid\":%u,\"verified\":%s,\"alive\":%s,\"ended\":%s,", p->uid,
 		p->verified ? "true" : "false", p->alive ? "true" : "false",
 		p->ended ? "true" : "false");
+	print_json_text(to, "end", p->ended ? "" : ends[p->end]);
+	fprintf(to, ",\"end_code\":%d,", p->end_code);
 	json_time(to, "since", p->since_ns);
 	fprintf(to,
 		",\"connections\":{\"shm\":%" PRIu64 ",\"verbs\":%" PRIu64 ",\"tcp\":%" PRIu64

@@ -213,16 +213,19 @@ static void om_host(FILE *to, const struct rr_places *places, bool stopped)
 static void om_processes(FILE *to, const struct om_all *m)
 {
 	om_family(to, "process_state", "gauge",
-		  "1 for the state that the process is in: live, ended in order, died");
+		  "1 for the state that the process is in: live, ended in order, left, died");
 	for (uint32_t i = 0; i < m->n; i++) {
 		const struct rr_proc *p = &m->s[i].sum;
 
 		om_sample(to, "process_state", p, "state", "live");
 		om_number(to, p->alive);
 		om_sample(to, "process_state", p, "state", "ended");
-		om_number(to, !p->alive && p->ended);
+		om_number(to, !p->alive && (p->ended || p->end == RR_END_EXIT));
+		om_sample(to, "process_state", p, "state", "left");
+		om_number(to, !p->alive && p->end == RR_END_LEFT);
 		om_sample(to, "process_state", p, "state", "died");
-		om_number(to, !p->alive && !p->ended);
+		om_number(to, !p->alive && !p->ended && p->end != RR_END_EXIT &&
+				      p->end != RR_END_LEFT);
 	}
 	om_family(to, "process_release", "gauge",
 		  "1, with the release of the process's library");

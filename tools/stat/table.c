@@ -22,6 +22,19 @@ static void table_reasons(FILE *to, const struct rr_proc *p)
 		fputc('\n', to);
 }
 
+static void table_end(FILE *to, const struct rr_proc *p)
+{
+	if (p->alive || p->ended)
+		return;
+	if (p->end == RR_END_SIGNAL || p->end == RR_END_CRASH)
+		fprintf(to, "        end: signal %d, %s\n", p->end_code,
+			strsignal(p->end_code));
+	else if (p->end == RR_END_EXIT)
+		fprintf(to, "        end: _exit(%d)\n", p->end_code);
+	else if (p->end == RR_END_LEFT)
+		fputs("        end: the process goes on without the library\n", to);
+}
+
 /* What waiting has cost in CPU time, and how often that saved a sleep. */
 static void table_spins(FILE *to, const struct rr_proc *p)
 {
@@ -154,6 +167,7 @@ void rr_print_table(FILE *to, const struct rr_procs *all, const struct rr_procs 
 			table_proc_watched(to, &all->p[i], before, secs);
 		else
 			table_proc(to, &all->p[i]);
+		table_end(to, &all->p[i]);
 		table_reasons(to, &all->p[i]);
 		table_spins(to, &all->p[i]);
 		for (uint32_t k = 0; list && k < all->p[i].nconns; k++)
