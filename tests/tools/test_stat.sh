@@ -87,9 +87,11 @@ has "another pid: message" "$(cat "$T/err")" "process 1: nothing is known of it"
 is "--watch goes on" "$(timeout 100 "$stat" --watch=0.1 | grep -m 2 -c CALLS/S)" 2
 is "--watch on a terminal" "$(TERM=xterm timeout 300 /usr/bin/python3 tests/tools/watch.py "$stat" --watch=0.05 --list 2>&1)" "ok 80
 ok smaller
+ok scrolled
 ok larger
 ok stopped
 ok interrupted
+ok quit
 ok dumb"
 end
 q='.processes[] | [.comm, .alive, .ended, .rpcs.calls_sent]'

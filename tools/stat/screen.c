@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Draws on a terminal with the control sequences of ECMA-48 that all have, and xterm's for the
- * second screen. Signals are blocked and taken while it waits, so none interrupts a drawing. */
+ * second screen. Signals are blocked and read while it waits, so none interrupts a drawing. */
 #include "tools/stat/screen.h"
 
 #include <err.h>
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/signalfd.h>
+#include <termios.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -20,9 +23,38 @@ static const int ends[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
 static sigset_t taken;
 static char *shown;
 static bool is_drawn;	/* the second screen is the terminal's */
+static int signals = -1;	/* where they are read */
+
+/* Has a shell put us into the background? Then the screen is another's, until SIGCONT. */
+static bool is_background(void)
+{
+	pid_t front = tcgetpgrp(STDOUT_FILENO);
+
+	return front >= 0 && front != getpgrp();
+}
+
+/* Keys come from standard input, if that is a terminal: one by one and not shown, until it is
+ * given back as it was. */
+static bool has_keys;
+static struct termios lines;
+
+static void take_keys(void)
+{
+	struct termios raw;
+
+	has_keys = !tcgetattr(STDIN_FILENO, &lines);
+	if (!has_keys)
+		return;
+	raw = lines;
+	raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
+	raw.c_cc[VMIN] = 0;
+	raw.c_cc[VTIME] = 0;
+	has_keys = !tcsetattr(STDIN_FILENO, TCSANOW, &raw);
+}
 
 static void enter_screen(void)
 {
+	take_keys();
 	fputs("\033[?1049h\033[?25l", stdout);
 	is_drawn = true;
 }
@@ -34,6 +66,9 @@ static void leave_screen(void)
 	is_drawn = false;
 	fputs("\033[?25h\033[?1049l", stdout);
 	fflush(stdout);
+	if (has_keys && !is_background())
+		tcsetattr(STDIN_FILENO, TCSAFLUSH, &lines);
+	has_keys = false;
 }
 
 bool rr_screen_begin(void)
@@ -51,6 +86,9 @@ bool rr_screen_begin(void)
 	sigaddset(&taken, SIGCONT);
 	sigaddset(&taken, SIGWINCH);
 	sigprocmask(SIG_BLOCK, &taken, NULL);
+	signals = signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (signals < 0)
+		err(1, "signalfd");
 	setvbuf(stdout, NULL, _IOFBF, 1 << 16);
 	atexit(leave_screen);
 	return true;
@@ -74,24 +112,44 @@ static unsigned count_lines(const char *text)
 	return n;
 }
 
-/* Has a shell put us into the background? Then the screen is another's, until SIGCONT. */
-static bool is_background(void)
+static struct winsize window(void)
 {
-	pid_t front = tcgetpgrp(STDOUT_FILENO);
+	struct winsize w = { 0 };
 
-	return front >= 0 && front != getpgrp();
+	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) || !w.ws_row || !w.ws_col)
+		w = (struct winsize){ .ws_row = 24, .ws_col = 80 };
+	return w;
+}
+
+static const char *skip_lines(const char *at, unsigned n)
+{
+	for (; n; n--)
+		at += strcspn(at, "\n") + 1;
+	return at;
+}
+
+/* Lines behind the first, which stays, that have been scrolled over. */
+static unsigned scrolled;
+
+/* No further than to where the last one is seen. */
+static void scroll_to(long to)
+{
+	long most = (long)count_lines(shown) - window().ws_row;
+
+	to = to < most ? to : most;
+	scrolled = to < 0 ? 0 : (unsigned)to;
 }
 
 /* The last line has no newline: the screen would scroll. */
 static void redraw(void)
 {
-	struct winsize w = { 0 };
-	unsigned lines = count_lines(shown), left = lines;
+	struct winsize w = window();
+	unsigned all = count_lines(shown), left;
 	const char *at = shown;
 	char more[48];
 
-	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) || !w.ws_row || !w.ws_col)
-		w = (struct winsize){ .ws_row = 24, .ws_col = 80 };
+	scroll_to(scrolled);
+	left = all - scrolled;
 	if (is_background())
 		return;
 	if (!is_drawn)
@@ -109,8 +167,10 @@ static void redraw(void)
 		}
 		draw_line(at, len, w.ws_col);
 		at += len + 1;
+		if (!row)
+			at = skip_lines(at, scrolled);
 	}
-	if (lines < w.ws_row)
+	if (all < w.ws_row)
 		fputs("\r\n\033[J", stdout);
 	if (fflush(stdout) || ferror(stdout))
 		err(1, "standard output");
@@ -144,36 +204,96 @@ static void obey(int sig)
 	redraw();
 }
 
-static struct timespec time_left(const struct timespec *until)
+/* --- keys --- */
+
+/* What xterm and others send for keys that have no letter, behind ESC [ or ESC O. */
+static int escaped_key(const char *seq)
+{
+	static const struct {
+		const char *seq;
+		char key;
+	} keys[] = {
+		{ "A", 'k' }, { "B", 'j' }, { "5~", 'b' }, { "6~", ' ' }, { "H", 'g' },
+		{ "1~", 'g' }, { "F", 'G' }, { "4~", 'G' },
+	};
+
+	for (unsigned i = 0; i < rr_array_size(keys); i++)
+		if (!strncmp(seq, keys[i].seq, strlen(keys[i].seq)))
+			return keys[i].key;
+	return 0;
+}
+
+static void press(int key)
+{
+	long page = window().ws_row > 3 ? window().ws_row - 2 : 1;
+
+	switch (key) {
+	case 'j': scroll_to((long)scrolled + 1); break;
+	case 'k': scroll_to((long)scrolled - 1); break;
+	case ' ': scroll_to((long)scrolled + page); break;
+	case 'b': scroll_to((long)scrolled - page); break;
+	case 'g': scroll_to(0); break;
+	case 'G': scroll_to(INT32_MAX); break;
+	case 'q': exit(0);
+	default: break;
+	}
+}
+
+/* A key's sequence comes at once; one that is cut counts for nothing. */
+static void read_keys(void)
+{
+	char buf[65];
+	ssize_t n = read(STDIN_FILENO, buf, sizeof(buf) - 1);
+
+	if (n <= 0 && errno != EINTR && errno != EAGAIN)
+		has_keys = false;	/* the terminal is gone */
+	for (ssize_t i = 0; i < n; i++) {
+		buf[n] = '\0';
+		if (buf[i] == '\033' && i + 2 < n && (buf[i + 1] == '[' || buf[i + 1] == 'O')) {
+			press(escaped_key(buf + i + 2));
+			for (i += 2; i < n && (buf[i] < '@' || buf[i] > '~'); i++)
+				;
+		} else {
+			press(buf[i]);
+		}
+	}
+	redraw();
+}
+
+static void read_signals(void)
+{
+	struct signalfd_siginfo s;
+
+	while (read(signals, &s, sizeof(s)) == sizeof(s)) {
+		if (s.ssi_signo == SIGWINCH || s.ssi_signo == SIGCONT)
+			redraw();
+		else
+			obey((int)s.ssi_signo);
+	}
+}
+
+static double clock_now(void)
 {
 	struct timespec now;
-	long ns;
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	ns = until->tv_nsec - now.tv_nsec;
-	now.tv_sec = until->tv_sec - now.tv_sec - (ns < 0);
-	now.tv_nsec = ns < 0 ? ns + 1000000000 : ns;
-	return now.tv_sec < 0 ? (struct timespec){ 0 } : now;
+	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
 void rr_screen_wait(double secs)
 {
-	struct timespec until, left;
-	int sig;
+	double end = clock_now() + secs;
 
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += (time_t)secs;
-	until.tv_nsec += (long)((secs - (double)(time_t)secs) * 1e9);
-	if (until.tv_nsec >= 1000000000) {
-		until.tv_sec++;
-		until.tv_nsec -= 1000000000;
+	for (double left = secs; left > 0; left = end - clock_now()) {
+		struct pollfd p[] = { { signals, POLLIN, 0 }, { STDIN_FILENO, POLLIN, 0 } };
+
+		bool keys = is_drawn && has_keys && !is_background();
+
+		if (poll(p, keys ? 2 : 1, (int)(left * 1000) + 1) <= 0)
+			continue;
+		if (p[0].revents)
+			read_signals();
+		else if (p[1].revents)
+			read_keys();
 	}
-	do {
-		left = time_left(&until);
-		sig = sigtimedwait(&taken, NULL, &left);
-		if (sig == SIGWINCH || sig == SIGCONT)
-			redraw();
-		else if (sig > 0)
-			obey(sig);
-	} while (sig > 0 || errno == EINTR);
 }

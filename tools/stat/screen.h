@@ -16,7 +16,8 @@ bool rr_screen_begin(void);
  * next are drawn: also when the window's size changes. A copy of text is kept. */
 void rr_screen_draw(const char *text);
 
-/* Waits. A signal that ends the program does so here, or at the next call. */
+/* Waits. A signal that ends the program does so here, or at the next call. Keys scroll all but
+ * the first line; q ends the program with status 0. */
 void rr_screen_wait(double secs);
 
 #endif
