@@ -8,8 +8,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -61,48 +61,77 @@ static bool is_sound(const struct stat *st)
 	return !(st->st_mode & (S_IWGRP | S_IWOTH)) || (st->st_mode & S_ISVTX);
 }
 
-int rr_rundir_open(const char *dir, bool *shared)
+#define TMPFS_ENTRY	20	/* what a name adds to the size of a directory of tmpfs */
+#define SWEEP_EACH	8	/* names that are made between two sweeps */
+
+/* Is it one of tmpfs, with a number of names at which nobody sweeps? Each process adds one,
+ * and a sweep leaves no more than RR_RUN_DEAD_MAX of the dead. */
+static bool is_swept(const struct stat *st)
+{
+	return !st->st_blocks && st->st_size && st->st_size % TMPFS_ENTRY == 0 &&
+	       st->st_size / TMPFS_ENTRY % SWEEP_EACH;
+}
+
+void rr_rundir_enter(const char *dir, struct rr_rundir *out)
 {
 	int fd = (int)syscall(SYS_openat, AT_FDCWD, dir,
 			      O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	struct stat st, above;
 
+	out->fd = -1;
 	if (fd < 0)
-		return -1;
+		return;
 	if (fstat(fd, &st) || !is_sound(&st) || fstatat(fd, "..", &above, 0) ||
 	    !is_sound(&above)) {
 		syscall(SYS_close, fd);
-		return -1;
+		return;
 	}
-	if (shared)
-		*shared = st.st_mode & (S_IWGRP | S_IWOTH);
-	return fd;
+	*out = (struct rr_rundir){ fd, st.st_mode & (S_IWGRP | S_IWOTH), is_swept(&st) };
+}
+
+int rr_rundir_open(const char *dir, bool *shared)
+{
+	struct rr_rundir d;
+
+	rr_rundir_enter(dir, &d);
+	if (shared && d.fd >= 0)
+		*shared = d.shared;
+	return d.fd;
 }
 
 /* The mode again by descriptor, past the umask. */
-static int make_dir(const char *dir)
+static void make_dir(const char *dir, struct rr_rundir *out)
 {
 	mode_t mode = geteuid() == 0 ? 0755 : 0700;
 	bool made = !mkdir(dir, mode);
-	int fd = rr_rundir_open(dir, NULL);
 	struct stat st;
 
-	if (made && fd >= 0 && !fstat(fd, &st) && st.st_uid == geteuid())
-		fchmod(fd, mode);
-	return fd;
+	rr_rundir_enter(dir, out);
+	if (made && out->fd >= 0 && !fstat(out->fd, &st) && st.st_uid == geteuid())
+		fchmod(out->fd, mode);
+}
+
+static bool use(const char *dir, struct rr_rundir *out)
+{
+	rr_rundir_enter(dir, out);
+	if (out->fd < 0 && errno == ENOENT)
+		make_dir(dir, out);
+	if (out->fd < 0)
+		return false;
+	if (!faccessat(out->fd, ".", W_OK | X_OK, AT_EACCESS))
+		return true;
+	syscall(SYS_close, out->fd);
+	out->fd = -1;
+	return false;
 }
 
 bool rr_rundir_use(const char *dir)
 {
-	int fd = rr_rundir_open(dir, NULL);
-	bool ok;
+	struct rr_rundir d;
+	bool ok = use(dir, &d);
 
-	if (fd < 0 && errno == ENOENT)
-		fd = make_dir(dir);
-	if (fd < 0)
-		return false;
-	ok = !faccessat(fd, ".", W_OK | X_OK, AT_EACCESS);
-	syscall(SYS_close, fd);
+	if (ok)
+		syscall(SYS_close, d.fd);
 	return ok;
 }
 
@@ -146,15 +175,26 @@ const char *rr_rundir_fault(const char *dir)
 	return fault;
 }
 
-bool rr_rundir_find(const char *configured, const char *xdg, char out[RR_RUN_PATH])
+bool rr_rundir_find_open(const char *configured, const char *xdg, char out[RR_RUN_PATH],
+			 struct rr_rundir *dir)
 {
 	uid_t me = geteuid();
 
 	for (unsigned n = 0; rr_rundir_place(configured, xdg, me, n, out); n++)
-		if (rr_rundir_use(out))
+		if (use(out, dir))
 			return true;
 	out[0] = '\0';
 	return false;
+}
+
+bool rr_rundir_find(const char *configured, const char *xdg, char out[RR_RUN_PATH])
+{
+	struct rr_rundir dir;
+	bool found = rr_rundir_find_open(configured, xdg, out, &dir);
+
+	if (found)
+		syscall(SYS_close, dir.fd);
+	return found;
 }
 
 void rr_rundir_meet(const char *configured, const char *own, char out[RR_RUN_PATH])
@@ -163,7 +203,7 @@ void rr_rundir_meet(const char *configured, const char *own, char out[RR_RUN_PAT
 	bool ours = false;
 	int fd;
 
-	if (configured && *configured) {
+	if ((configured && *configured) || !strcmp(own, RR_RUN_DIR)) {
 		rr_fmt(out, RR_RUN_PATH, "%s", own);
 		return;
 	}
@@ -384,24 +424,33 @@ static void bury_files(struct morgue *m, int dir)
 	}
 }
 
-void rr_rundir_sweep(const char *dir, bool thorough)
+void rr_rundir_sweep_in(const struct rr_rundir *dir, bool thorough)
 {
-	bool shared;
-	int fd = rr_rundir_open(dir, &shared);
-	struct morgue *m;
-
-	if (fd < 0)
-		return;
 	/* Too much for the stack of a thread that an app made as small as it may be. */
-	m = mmap(NULL, sizeof(*m), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (m != MAP_FAILED) {
-		m->thorough = thorough;
-		m->walk_max = shared && !thorough ? WALK_SHARED : WALK_OWN;
-		walk(m, fd);
-		bury_files(m, fd);
-		munmap(m, sizeof(*m));
-	}
-	syscall(SYS_close, fd);
+	static struct morgue m;
+	static _Atomic bool busy;
+
+	if ((dir->swept && !thorough) ||
+	    atomic_exchange_explicit(&busy, true, memory_order_acquire))
+		return;		/* somebody is at it, or was when this process was forked */
+	m.thorough = thorough;
+	m.walk_max = dir->shared && !thorough ? WALK_SHARED : WALK_OWN;
+	m.walked = m.looks = m.n = 0;
+	walk(&m, dir->fd);
+	bury_files(&m, dir->fd);
+	atomic_store_explicit(&busy, false, memory_order_release);
+}
+
+void rr_rundir_sweep(const char *path, bool thorough)
+{
+	struct rr_rundir dir;
+
+	rr_rundir_enter(path, &dir);
+	if (dir.fd < 0)
+		return;
+	dir.swept = false;
+	rr_rundir_sweep_in(&dir, thorough);
+	syscall(SYS_close, dir.fd);
 }
 
 /* --- /proc --- */
@@ -426,20 +475,41 @@ static bool read_proc_head(int pid, const char *what, char *buf, unsigned size)
 	return n > 0;
 }
 
-uint64_t rr_proc_ticks(int pid)
+/* p: behind the name, or NULL. */
+static uint64_t ticks_behind(const char *p)
 {
-	char buf[1024];
-	const char *p;
 	uint64_t v = 0;
 
-	if (!read_proc_head(pid, "stat", buf, sizeof(buf)))
-		return 0;
-	p = strrchr(buf, ')');	/* field 2, the name, may hold spaces and parentheses */
 	for (int field = 2; p && field < 22; field++) {
 		p = strchr(p, ' ');
 		p = p ? p + 1 : NULL;
 	}
 	return p && scan_number(&p, &v) ? v : 0;
+}
+
+/* Field 2, the name, is in parentheses, and may hold some. */
+uint64_t rr_proc_ticks(int pid)
+{
+	char buf[1024];
+
+	if (!read_proc_head(pid, "stat", buf, sizeof(buf)))
+		return 0;
+	return ticks_behind(strrchr(buf, ')'));
+}
+
+uint64_t rr_proc_own(char *comm, unsigned size)
+{
+	char buf[1024], *name, *end;
+
+	comm[0] = '\0';
+	if (!read_proc_head(0, "stat", buf, sizeof(buf)))
+		return 0;
+	name = strchr(buf, '(');
+	end = strrchr(buf, ')');
+	if (name && end > name)
+		rr_fmt(comm, size, "%.*s", (int)(end - name - 1), name + 1);
+	comm[strcspn(comm, "\n")] = '\0';
+	return ticks_behind(end);
 }
 
 void rr_proc_comm(int pid, char *buf, unsigned size)

@@ -42,6 +42,18 @@ const char *rr_rundir_fault(const char *dir);
 /* The first place for us that can be used, or "" and false. */
 bool rr_rundir_find(const char *configured, const char *xdg, char out[RR_RUN_PATH]);
 
+/* A directory that is open: its descriptor, or -1; can other users put names into it? Need it
+ * not be swept this time? */
+struct rr_rundir {
+	int fd;
+	bool shared, swept;
+};
+/* As rr_rundir_open(), into *out. */
+void rr_rundir_enter(const char *path, struct rr_rundir *out);
+/* The same, which stays open. */
+bool rr_rundir_find_open(const char *configured, const char *xdg, char out[RR_RUN_PATH],
+			 struct rr_rundir *dir);
+
 /* Where ends in different network namespaces meet: the configured directory if there is one;
  * else RR_RUN_DIR, unless own (what rr_rundir_find() found) is elsewhere and only own can be
  * written to. "" where it is not sound. */
@@ -78,15 +90,18 @@ int rr_segment_holder(int fd);
 bool rr_rundir_retire(int dir, const char *name);
 
 /* Retires segments that nobody holds, removes those that are too many or too old. thorough:
- * looks at each; else only at some, and of those whose pid is nobody's, so that it costs little
- * at each start of a process. The caller holds no segment in dir yet: looking at it would let
- * it go. */
+ * looks at each; else only at some, and of those whose pid is nobody's, and one time in eight
+ * where that can be known (tmpfs), so that it costs little at each start of a process. The
+ * caller holds no segment in dir yet: looking at it would let it go. */
 void rr_rundir_sweep(const char *dir, bool thorough);
+void rr_rundir_sweep_in(const struct rr_rundir *dir, bool thorough);
 
 /* --- /proc --- */
 
 /* Field 22 of /proc/PID/stat (pid 0: self); 0 if there is no such process. */
 uint64_t rr_proc_ticks(int pid);
+/* The same and the name, of this process, in one. */
+uint64_t rr_proc_own(char *comm, unsigned size);
 /* The command name, "" if there is none. */
 void rr_proc_comm(int pid, char *buf, unsigned size);
 

@@ -30,19 +30,21 @@ static void *map_pages(size_t size)
 	return p == MAP_FAILED ? NULL : p;
 }
 
-/* The slot for fd, made if need be; NULL: no memory, or a number beyond the table. */
+/* The slot for fd, made if need be; NULL: no memory, or a number beyond the table. The first
+ * leaf and the first slab take no system call: most processes need no other. */
 static rr_fdt_slot *grow_table(int fd)
 {
+	static rr_fdt_slot first[RR_FDT_LEAF];
 	rr_fdt_slot *slot = rr_fdt_slot_of(fd), *leaf, *none = NULL;
 
 	if (slot || (unsigned)fd >= (unsigned)RR_FDT_LEAVES * RR_FDT_LEAF)
 		return slot;
-	leaf = map_pages(RR_FDT_LEAF * sizeof(rr_fdt_slot));
+	leaf = fd < RR_FDT_LEAF ? first : map_pages(RR_FDT_LEAF * sizeof(rr_fdt_slot));
 	if (!leaf)
 		return NULL;
 	if (!atomic_compare_exchange_strong_explicit(&rr_fdt_leaves[fd >> RR_FDT_SHIFT], &none,
 						     leaf, memory_order_release,
-						     memory_order_relaxed))
+						     memory_order_relaxed) && leaf != first)
 		/* another thread was first */
 		munmap(leaf, RR_FDT_LEAF * sizeof(rr_fdt_slot));
 	return rr_fdt_slot_of(fd);
@@ -85,7 +87,10 @@ static void push(uint32_t index)
 
 static bool add_slab(void)
 {
-	struct slab *s = map_pages(sizeof(*s)), *none;
+	static struct slab first;
+	static _Atomic bool given;
+	bool fresh = atomic_exchange_explicit(&given, true, memory_order_relaxed);
+	struct slab *s = fresh ? map_pages(sizeof(*s)) : &first, *none;
 	uint32_t at;
 
 	if (!s)

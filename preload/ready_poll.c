@@ -124,8 +124,10 @@ static int ask_slot(struct rr_work *w, struct rr_slot *s)
 	return 0;
 }
 
-/* Asks the connections that do not rest; how many entries are ready. */
-static int look_ours(struct rr_work *w)
+/* Asks the connections that do not rest; how many entries are ready. told: the kernel has just
+ * ended a sleep, and who is asked for what it said of it (take_kernel()) need not be asked
+ * twice. */
+static int look_ours(struct rr_work *w, bool told)
 {
 	int ready = 0;
 
@@ -136,6 +138,12 @@ static int look_ours(struct rr_work *w)
 
 		if (!s->file || s->rests)
 			continue;
+		if (told && s->kernel && w->kern[s->at].revents) {
+			p->revents = 0;
+			s->next = w->awake;
+			w->awake = s;
+			continue;
+		}
 		r = ask_slot(w, s);
 		if (!s->file)
 			continue;
@@ -174,6 +182,7 @@ static bool take_kernel(struct rr_work *w, struct rr_slot *s)
 	r = ask_slot(w, s);
 	if (!s->file)
 		return false;
+	s->deadlk = s->kernel && r == -EDEADLK;
 	if (r == RR_CONN_KERNEL)
 		r = s->kernel ? told : 0;
 	else if (r >= 0)
@@ -249,7 +258,7 @@ static int look_theirs(struct rr_work *w, int ready, bool told)
 /* Everything, without sleeping: how many entries are ready, or -errno. */
 static int look_once(struct rr_work *w)
 {
-	return look_theirs(w, look_ours(w), false);
+	return look_theirs(w, look_ours(w, false), false);
 }
 
 /* --- spinning --- */
@@ -337,7 +346,7 @@ static int work_spin_for(struct rr_work *w, struct rr_spin *spin)
 static int look_and_spin(struct rr_work *w, bool told)
 {
 	struct rr_spin spin = { 0 };
-	int ready = look_ours(w);
+	int ready = look_ours(w, told);
 
 	if (ready && w->deadline && !told && rr_looked_just_now(w)) {
 		none_of_the_kernels(w);

@@ -145,6 +145,7 @@ void rr_setup_conn(void)
 {
 	static struct rr_conn_params p;
 	static char own[RR_RUN_PATH];
+	struct rr_rundir dir = { .fd = -1 };
 
 	p = (struct rr_conn_params){
 		.program = conf.program,
@@ -195,11 +196,13 @@ void rr_setup_conn(void)
 		.turned = rr_sock_turned,
 		.stats = rr_statseg_get,
 	};
-	if (!rr_rundir_find(conf.run_dir, secure_getenv("XDG_RUNTIME_DIR"), own))
+	if (!rr_rundir_find_open(conf.run_dir, secure_getenv("XDG_RUNTIME_DIR"), own, &dir))
 		warn_of_rundirs();
 	rr_rundir_meet(conf.run_dir, own, p.run_dir);
 	rr_statseg_setup(own, conf.run_dir[0] ? conf.run_dir : RR_RUN_DIR);
-	rr_statseg_get();	/* before the first connection: a server is seen while it
-				 * waits */
+	/* Before the first connection: a server is seen while it waits. */
+	rr_statseg_begin(&dir);
+	if (dir.fd >= 0)
+		syscall(SYS_close, dir.fd);
 	rr_conn_setup(&p);
 }

@@ -29,6 +29,7 @@
 #endif
 
 static const char *own_dir = "", *host_dir = "";
+static const struct rr_rundir *_Atomic own_open; /* own_dir, as long as somebody has it open */
 static struct rr_stat_seg *_Atomic the_seg;
 static _Atomic pid_t making;	/* the thread that is making it; 0 none */
 
@@ -123,9 +124,9 @@ static bool reserve(int fd)
 {
 	const off_t shared = RR_STAT_SIZE - RR_PAGE;
 
-	return !ftruncate(fd, RR_STAT_SIZE) &&
-	       !rr_os_fallocate(fd, 0, 0, sizeof(struct rr_stat_seg)) &&
-	       !rr_os_fallocate(fd, 0, shared, RR_PAGE);
+	/* The last page first: with that the file has its size. */
+	return !rr_os_fallocate(fd, 0, shared, RR_PAGE) &&
+	       !rr_os_fallocate(fd, 0, 0, sizeof(struct rr_stat_seg));
 }
 
 /* Makes the new file fd the segment, mapped and held, and takes fd over. */
@@ -172,6 +173,11 @@ static bool is_free(int dir, const char *name)
 	return !lives && rr_rundir_retire(dir, name);
 }
 
+static bool take_name(int dir, const char *hidden, const char *name)
+{
+	return !syscall(SYS_renameat2, dir, hidden, dir, name, RENAME_NOREPLACE);
+}
+
 /* Under a hidden name until it is held: a file of that name that nobody holds is a dead
  * process's. The mode by descriptor, past the umask: rdmarpc-stat is for everybody. */
 static void *map_file(int dir, const char *name)
@@ -180,15 +186,14 @@ static void *map_file(int dir, const char *name)
 	void *p = NULL;
 	int fd;
 
-	if (!is_free(dir, name))
-		return NULL;
 	rr_fmt(hidden, sizeof(hidden), ".%s", name);
 	fd = create(dir, hidden);
 	if (fd < 0)
 		return NULL;
 	p = map_held(fd);
 	if (p && !fchmod(atomic_load(&held), 0644) &&
-	    !syscall(SYS_renameat2, dir, hidden, dir, name, RENAME_NOREPLACE))
+	    (take_name(dir, hidden, name) ||
+	     (is_free(dir, name) && take_name(dir, hidden, name))))
 		return p;
 	unlinkat(dir, hidden, 0);
 	if (p)
@@ -199,17 +204,22 @@ static void *map_file(int dir, const char *name)
 
 static void *map_in(const char *path, const char *name)
 {
+	const struct rr_rundir *open = atomic_load(&own_open);
+	struct rr_rundir dir;
 	void *p;
-	int dir;
 
 	if (!path[0])
 		return NULL;
-	rr_rundir_sweep(path, false);
-	dir = rr_rundir_open(path, NULL);
-	if (dir < 0)
+	if (open)
+		dir = *open;
+	else
+		rr_rundir_enter(path, &dir);
+	if (dir.fd < 0)
 		return NULL;
-	p = map_file(dir, name);
-	syscall(SYS_close, dir);
+	rr_rundir_sweep_in(&dir, false);
+	p = map_file(dir.fd, name);
+	if (!open)
+		syscall(SYS_close, dir.fd);
 	return p;
 }
 
@@ -256,8 +266,8 @@ static void tell_clock(struct rr_stat_seg *seg)
 
 static struct rr_stat_seg *make_segment(void)
 {
-	uint64_t ticks = rr_proc_ticks(0);
 	char comm[32], exe[96], name[RR_RUN_NAME];
+	uint64_t ticks = rr_proc_own(comm, sizeof(comm));
 	struct rr_stat_seg *seg = NULL;
 	ssize_t n;
 
@@ -271,7 +281,6 @@ static struct rr_stat_seg *make_segment(void)
 		seg = map_nowhere();
 	if (!seg)
 		return NULL;
-	rr_proc_comm(0, comm, sizeof(comm));
 	n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
 	exe[n < 0 ? 0 : n] = '\0';
 	rr_stats_init(seg, getpid(), ticks, comm, exe);
@@ -308,6 +317,14 @@ struct rr_stat_seg *rr_statseg_get(void)
 	atomic_store(&making, 0);
 	errno = saved;
 	return seg;
+}
+
+void rr_statseg_begin(const struct rr_rundir *own)
+{
+	if (own->fd >= 0)
+		atomic_store(&own_open, own);
+	rr_statseg_get();
+	atomic_store(&own_open, NULL);
 }
 
 /* Root's in the host's directory; our user's own. */

@@ -18,6 +18,11 @@ void rr_statseg_setup(const char *own, const char *host);
  * one that is making it. Any thread; errno is left alone. */
 struct rr_stat_seg *rr_statseg_get(void);
 
+/* The same with the directory for the segment, which the caller has open (fd -1: not) and
+ * closes. */
+struct rr_rundir;
+void rr_statseg_begin(const struct rr_rundir *own);
+
 /* Are new upgrades held back (rdmarpc-stat --stop)? At most one system call for a directory. */
 bool rr_statseg_stopped(void);
 

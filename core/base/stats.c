@@ -321,6 +321,37 @@ static char *text6(const uint8_t a[16], unsigned port, char *buf, unsigned size)
 	return buf;
 }
 
+static char *put_decimal(char *to, unsigned v)
+{
+	char digits[10];
+	int n = 0;
+
+	do {
+		digits[n++] = (char)('0' + v % 10);
+		v /= 10;
+	} while (v);
+	while (n)
+		*to++ = digits[--n];
+	return to;
+}
+
+/* Without a format: each connection has it done twice. */
+static char *text4(const uint8_t a[4], unsigned port, char *buf, unsigned size)
+{
+	char text[sizeof("255.255.255.255:65535")], *to = text;
+	size_t n;
+
+	for (int i = 0; i < 4; i++) {
+		to = put_decimal(to, a[i]);
+		*to++ = i < 3 ? '.' : ':';
+	}
+	to = put_decimal(to, port);
+	n = rr_min((size_t)(to - text), (size_t)size - 1);
+	memcpy(buf, text, n);
+	buf[n] = '\0';
+	return buf;
+}
+
 /* Not inet_ntop(): that is snprintf() inside, which is neither async-signal-safe nor free
  * of the app's locale. */
 char *rr_addr_text(const struct sockaddr *sa, char *buf, unsigned size)
@@ -346,6 +377,5 @@ char *rr_addr_text(const struct sockaddr *sa, char *buf, unsigned size)
 	} else {
 		return buf;
 	}
-	rr_fmt(buf, size, "%u.%u.%u.%u:%u", a[0], a[1], a[2], a[3], port);
-	return buf;
+	return text4(a, port, buf, size);
 }

@@ -200,6 +200,8 @@ int rr_conn_poll(struct rr_conn *c, int fd, unsigned want)
 {
 	c->polls++;
 	c->rests = false;
+	if (c->busy_from && c->polls >= c->busy_from)
+		return -EDEADLK;
 	if (c->state == RR_FAKE_NEW) {
 		if (!c->offer)
 			return RR_CONN_KERNEL;

@@ -42,6 +42,31 @@ Test(ready_poll, error_and_hangup_are_reported_unasked)
 	cr_assert_eq(p.revents, POLLHUP);
 }
 
+Test(ready_poll, after_a_sleep_a_connection_is_asked_once)
+{
+	int peer, fd = tcp(&peer);
+	struct rr_conn *c = rr_fake_conn(fd, RR_FAKE_NEW);
+	struct pollfd p = { fd, POLLIN, 0 };
+
+	cr_assert_eq(write(peer, "call", 4), 4);
+	cr_assert_eq(rr_wrap_poll(&p, 1, -1), 1);
+	cr_assert_eq(p.revents, POLLIN);
+	cr_assert_leq(c->polls, 2, "before it and after it");
+}
+
+Test(ready_poll, after_a_sleep_one_that_a_handler_has_interrupted_ends_the_call)
+{
+	int peer, fd = tcp(&peer);
+	struct rr_conn *c = rr_fake_conn(fd, RR_FAKE_NEW);
+	struct pollfd p = { fd, POLLIN, 0 };
+
+	alarm(20);	/* else it waits for ever */
+	c->busy_from = 2;
+	cr_assert_eq(write(peer, "call", 4), 4);
+	cr_assert_eq(rr_wrap_poll(&p, 1, -1), -1);
+	cr_assert_eq(errno, EINTR);
+}
+
 Test(ready_poll, others_in_the_array_are_reported_together_with_ours)
 {
 	int peer, fd = tcp(&peer), pp[2];

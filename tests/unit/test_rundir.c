@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
+#include <linux/magic.h>
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <signal.h>
@@ -15,6 +16,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -310,6 +312,30 @@ Test(rundir, sweep_retires_the_dead_and_leaves_the_living_and_what_is_not_ours)
 	cr_assert_eq(holder_seen("77.1"), -1);
 	rr_rundir_sweep(dir, true);
 	cr_assert(retired("77.1"));
+}
+
+/* On tmpfs, where the number of names can be known. */
+Test(rundir, of_processes_that_start_one_in_eight_sweeps)
+{
+	struct rr_rundir d;
+	struct statfs fs;
+	unsigned sweeps = 0;
+	char name[20];
+
+	clean();
+	strcpy(top, "/dev/shm/rr-run-XXXXXX");
+	cr_assert(mkdtemp(top));
+	snprintf(dir, sizeof(dir), "%s/d", top);
+	cr_assert(rr_rundir_use(dir));
+	for (int i = 1; i <= 64; i++) {
+		snprintf(name, sizeof(name), "%d.1", 100000 + i);
+		touch(name);
+		rr_rundir_enter(dir, &d);
+		sweeps += !d.swept;
+		close(d.fd);
+	}
+	cr_assert(!statfs(dir, &fs));
+	cr_assert(fs.f_type != TMPFS_MAGIC || sweeps == 8, "%u sweeps", sweeps);
 }
 
 Test(rundir, the_living_are_held_whatever_their_pid_is_here)

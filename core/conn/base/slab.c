@@ -23,25 +23,52 @@ static _Atomic uint32_t nslabs;
 static _Atomic uint64_t in_use[4096];
 _Static_assert(SLAB == 64, "a bit for each");
 
+static uint32_t unused;		/* at the end of the last slab: never touched so far */
+
+static struct rr_conn *new_slab(void)
+{
+	void *p = mmap(NULL, SLAB * sizeof(struct rr_conn), PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	return p == MAP_FAILED ? NULL : p;
+}
+
+/* The first is there from the start: most processes need no other. */
 static void slab_more(void)
 {
+	static struct rr_conn first[SLAB];
 	uint32_t n = atomic_load_explicit(&nslabs, memory_order_relaxed);
 	struct rr_conn *slab;
 
 	if (n == rr_array_size(slabs))
 		return;
-	slab = mmap(NULL, SLAB * sizeof(*slab), PROT_READ | PROT_WRITE,
-		    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (slab == MAP_FAILED)
+	slab = n ? new_slab() : first;
+	if (!slab)
 		return;
-	for (uint32_t i = 0; i < SLAB; i++) {
-		slab[i].index = n * SLAB + i;
-		slab[i].next = free_list;
-		free_list = &slab[i];
-	}
+	unused = SLAB;
 	slabs[n] = slab;
 	/* pairs with the acquire in rr_conn_each_carried() */
 	atomic_store_explicit(&nslabs, n + 1, memory_order_release);
+}
+
+/* One of its memory; NULL: there is none. */
+static struct rr_conn *take_free(void)
+{
+	struct rr_conn *c = free_list;
+	uint32_t n;
+
+	if (c) {
+		free_list = c->next;
+		return c;
+	}
+	if (!unused)
+		slab_more();
+	if (!unused)
+		return NULL;
+	n = atomic_load_explicit(&nslabs, memory_order_relaxed) - 1;
+	c = &slabs[n][SLAB - unused];
+	c->index = n * SLAB + SLAB - unused--;
+	return c;
 }
 
 struct rr_conn *rr_slab_get(bool server, int fd)
@@ -51,11 +78,7 @@ struct rr_conn *rr_slab_get(bool server, int fd)
 
 	if (rr_lock_take(&slab_lock) == -EDEADLK)
 		return NULL;
-	if (!free_list)
-		slab_more();
-	c = free_list;
-	if (c)
-		free_list = c->next;
+	c = take_free();
 	rr_lock_drop(&slab_lock);
 	if (!c)
 		return NULL;
