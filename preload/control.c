@@ -61,7 +61,7 @@ int rr_wrap_getsockopt(int fd, int level, int name, void *val, socklen_t *len)
 
 	if (c) {
 		if (level == SOL_SOCKET && name == SO_ERROR) {
-			err = rr_conn_take_error(c);
+			err = rr_conn_take_error(c, fd);
 			ours = err != RR_CONN_KERNEL;
 			if (ours)
 				give_int(err < 0 ? -err : err, val, len);

@@ -224,7 +224,7 @@ int rr_wrap_recvmmsg(int fd, struct mmsghdr *msgs, unsigned n, int flags,
 	    (timeout && (rr_bad_ptr(timeout) || !rr_timespec_ok(timeout))) ||
 	    !(c = rr_conn_at(fd, &so)))
 		return rr_real.recvmmsg(fd, msgs, n, flags, timeout);
-	r = rr_conn_take_error(c);
+	r = rr_conn_take_error(c, fd);
 	rr_file_put(&so->f);
 	if (r && r != RR_CONN_KERNEL)
 		return (int)rr_ret(r < 0 ? r : -r);

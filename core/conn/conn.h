@@ -180,8 +180,9 @@ bool rr_conn_let_go(struct rr_conn *c);
 /* FIONREAD: bytes that a read would find; or RR_CONN_KERNEL. */
 int rr_conn_inq(struct rr_conn *c, int fd);
 
-/* SO_ERROR of a carried connection (taken, as the kernel does), or RR_CONN_KERNEL. */
-int rr_conn_take_error(struct rr_conn *c);
+/* SO_ERROR of a carried connection (taken, as the kernel does), or RR_CONN_KERNEL. fd: its
+ * number in this call; the one it was last used by may have been closed. */
+int rr_conn_take_error(struct rr_conn *c, int fd);
 
 /* An error that was taken and could not be told, since there were bytes to tell of: for the
  * next call. */

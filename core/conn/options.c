@@ -8,7 +8,7 @@
 #include "core/base/os.h"
 #include "core/conn/enter.h"
 
-int rr_conn_take_error(struct rr_conn *c)
+int rr_conn_take_error(struct rr_conn *c, int fd)
 {
 	struct rr_lock *l;
 	int rc = RR_CONN_KERNEL;
@@ -24,7 +24,7 @@ int rr_conn_take_error(struct rr_conn *c)
 
 		if (c->kept)
 			return rr_ride_error(c);
-		if (rr_os->getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &rc, &len))
+		if (rr_os->getsockopt(fd, SOL_SOCKET, SO_ERROR, &rc, &len))
 			return RR_CONN_KERNEL;
 		return rc;
 	}
@@ -33,9 +33,9 @@ int rr_conn_take_error(struct rr_conn *c)
 	if (!ours || rr_conn_hold(c, &l) < 0)
 		return RR_CONN_KERNEL;
 	if (rr_rx_is_early(c->share))
-		rr_cross_error(c->share, c->fd);
+		rr_cross_error(c->share, fd);
 	else
-		rr_anchor_check(c->share, c->fd, rr_now_coarse());
+		rr_anchor_check(c->share, fd, rr_now_coarse());
 	/* Behind both ends the anchor's own error is what our end mark brought about. */
 	if (c->share->dead || c->share->err || rr_rx_is_early(c->share) ||
 	    (c->share->tx.shut && rr_rx_has_ended(c->share))) {

@@ -516,7 +516,7 @@ static void do_option(struct side *s, uint32_t how)
 	case 1: rr_conn_getopt(s->c, SOL_SOCKET, SO_RCVLOWAT, &val, &len); break;
 	case 2: fuzz_check(rr_conn_inq(s->c, s->fd) >= RR_CONN_KERNEL); break;
 	case 3:
-		val = rr_conn_take_error(s->c);
+		val = rr_conn_take_error(s->c, s->fd);
 		fuzz_check(val >= 0 || val == RR_CONN_KERNEL);
 		s->failed |= val > 0;
 		break;

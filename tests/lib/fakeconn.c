@@ -168,7 +168,7 @@ int rr_conn_inq(struct rr_conn *c, int fd RR_UNUSED)
 	return c->inq;
 }
 
-int rr_conn_take_error(struct rr_conn *c RR_UNUSED)
+int rr_conn_take_error(struct rr_conn *c RR_UNUSED, int fd RR_UNUSED)
 {
 	return RR_CONN_KERNEL;
 }

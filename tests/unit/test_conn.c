@@ -260,6 +260,19 @@ Test(conn, a_connection_costs_one_descriptor_and_leaves_none)
 	cr_assert_eq(count_fds(), before + 2);
 }
 
+Test(conn, a_number_that_was_closed_since_leaves_no_error)
+{
+	char byte;
+	struct iovec iov = { &byte, 1 };
+	int fd;
+
+	round_trip(1, 0, 0);
+	fd = dup(p.client.fd);
+	cr_assert_eq(rr_conn_recv(p.client.c, fd, &iov, 1, MSG_PEEK), -EAGAIN);
+	close(fd);
+	cr_assert_neq(rr_conn_take_error(p.client.c, p.client.fd), EBADF);
+}
+
 Test(conn, pipelined_calls_and_replies_out_of_order)
 {
 	enum { N = 200 };

@@ -143,7 +143,7 @@ Test(conn_busy, who_is_stopped_inside_costs_others_one_look_and_no_connection)
 		rr_conn_disarm(p.server.c, p.server.fd);
 	}
 	cr_assert_eq(sleeps(), before);
-	cr_assert_eq(rr_conn_take_error(p.server.c), RR_CONN_KERNEL);
+	cr_assert_eq(rr_conn_take_error(p.server.c, p.server.fd), RR_CONN_KERNEL);
 	goes_on(pid);
 	cr_assert_eq(rr_end_try_recv(&p.server, in, n, 0), (ssize_t)n);
 	cr_assert_eq(memcmp(in, out, n), 0);
