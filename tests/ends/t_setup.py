@@ -65,8 +65,8 @@ def at_most(got, bounds, what):
 
 def a_connection_that_stays_on_TCP_costs_little_more():
     conn, start = added(offer_after='auto')
-    at_most(conn, (10 + LOOKS, 20 + LOOKS), 'a connection of one call, by TCP')
-    at_most(start, (90 + LOOKS, 110 + LOOKS), 'a process that makes connections')
+    at_most(conn, (9 + LOOKS, 18 + LOOKS), 'a connection of one call, by TCP')
+    at_most(start, (75 + LOOKS, 100 + LOOKS), 'a process that makes connections')
 
 
 def an_upgrade_before_the_first_call_has_its_bound():
