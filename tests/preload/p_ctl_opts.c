@@ -90,6 +90,21 @@ static void a_short_buffer_gets_a_part_of_so_error(void)
 	CHECK_EQ(small[2], 9);
 }
 
+/* Whatever has become of another descriptor, by which it was used last. */
+static void so_error_is_asked_of_this_descriptor(void)
+{
+	char c;
+	int s[2], fd;
+
+	rpc_pair(s);
+	fd = dup(s[0]);
+	CHECK(fd >= 0);
+	CHECK_ERR(recv(fd, &c, 1, MSG_PEEK | MSG_DONTWAIT), EAGAIN);
+	close(fd);
+	CHECK_EQ(getopt_int(s[0], SOL_SOCKET, SO_ERROR), 0);
+	CHECK_EQ(getopt_int(s[1], SOL_SOCKET, SO_ERROR), 0);
+}
+
 static void flags_by_fcntl_and_ioctl_are_one(void)
 {
 	int s[2], on = 1, off = 0;
@@ -229,6 +244,7 @@ static const struct p_case cases[] = {
 	{ "names_are_those_of_tcp", names_are_those_of_tcp },
 	{ "options_read_back_as_set", options_read_back_as_set },
 	{ "a_short_buffer_gets_a_part_of_so_error", a_short_buffer_gets_a_part_of_so_error },
+	{ "so_error_is_asked_of_this_descriptor", so_error_is_asked_of_this_descriptor },
 	{ "flags_by_fcntl_and_ioctl_are_one", flags_by_fcntl_and_ioctl_are_one },
 	{ "what_only_terminals_have_is_refused", what_only_terminals_have_is_refused },
 	{ "a_zero_copy_send_is_notified", a_zero_copy_send_is_notified },
