@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # What the library adds to the system calls of an unmodified client and server (libtirpc): when a process starts, for a
 # connection of one call that stays on TCP, and for one that is upgraded. Counted against the same by TCP, in the same run; never by time.
+# With a sanitizer, which makes calls of its own, nothing is judged but that all of it works.
 import math
 
 from ends import *
 
 FEW, MANY = 1, 40
-LOOKS = 6	# calls that an end makes more or fewer as the other is quick or slow
+# How often one waits, finds nothing, and looks whether a number is still its file's (once in a tick of the clock) is a matter of
+# time: such calls are not counted, nor is what fails.
+WAITS = ('poll', 'ppoll', 'sched_yield', 'newfstatat', 'fstat')
 
 
 def traced(name, argv, env):
@@ -23,7 +26,8 @@ def traced(name, argv, env):
 def total(out):
     with open(out) as f:
         rows = [line.split() for line in f]
-    return sum(int(r[3]) for r in rows if len(r) >= 5 and r[3].isdigit() and r[-1] != 'total')
+    return sum(int(r[3]) - (int(r[4]) if len(r) == 6 else 0) for r in rows
+               if len(r) >= 5 and r[3].isdigit() and r[-1] not in WAITS + ('total',))
 
 
 def calls(connections, env):
@@ -51,8 +55,6 @@ def each(env):
 
 
 def added(**options):
-    if SAN:
-        raise Skipped('a sanitizer makes calls of its own')
     with_us, without = each(environment(**options)), each(environment(shim=False))
     return [[a - b for a, b in zip(x, y)] for x, y in zip(with_us, without)]
 
@@ -60,32 +62,30 @@ def added(**options):
 def at_most(got, bounds, what):
     for end, n, most in zip(('client', 'server'), got, bounds):
         print('# %s, %s: %.1f system calls more, at most %d' % (what, end, n, most))
-        check(math.floor(n) <= most, '%s: %.1f system calls more at the %s, at most %d' % (what, n, end, most))
+        check(SAN or math.floor(n) <= most, '%s: %.1f system calls more at the %s, at most %d' % (what, n, end, most))
 
 
 def a_connection_that_stays_on_TCP_costs_little_more():
     conn, start = added(offer_after='auto')
-    at_most(conn, (9 + LOOKS, 18 + LOOKS), 'a connection of one call, by TCP')
-    at_most(start, (75 + LOOKS, 100 + LOOKS), 'a process that makes connections')
+    at_most(conn, (9, 16), 'a connection of one call, by TCP')
+    at_most(start, (60, 85), 'a process that makes connections')
 
 
 def an_upgrade_before_the_first_call_has_its_bound():
-    at_most(added(offer_after='0')[0], (55 + LOOKS, 60 + LOOKS), 'an upgraded connection')
+    at_most(added(offer_after='0')[0], (46, 48), 'an upgraded connection')
 
 
 def an_upgrade_that_rides_along_has_its_bound():
-    at_most(added(offer_after='1')[0], (65 + LOOKS, 85 + LOOKS), 'a connection whose upgrade rides along')
+    at_most(added(offer_after='1')[0], (54, 54), 'a connection whose upgrade rides along')
 
 
 def a_process_without_connections_pays_for_being_loaded():
-    if SAN:
-        raise Skipped('a sanitizer makes calls of its own')
     n = []
     for shim in (True, False):
         p, out = traced('none', ['/bin/true'], environment(shim=shim))
         same(p.wait(), 0, 'status')
         n.append(total(out))
-    at_most([n[0] - n[1]], (16,), 'a process without connections')
+    at_most([n[0] - n[1]], (14,), 'a process without connections')
 
 
 main([a_process_without_connections_pays_for_being_loaded, a_connection_that_stays_on_TCP_costs_little_more,
