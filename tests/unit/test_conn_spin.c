@@ -43,17 +43,22 @@ static rr_time budget(void)
 	return asked(&p.client).want;
 }
 
-/* The client's thread has slept for so long, as it finds, and no bell woke it. When the last one rang is said in 32 bits,
+/* A thread of this end has slept for so long, as it finds, and no bell woke it. When the last one rang is said in 32 bits,
  * which come round every four seconds. */
-static void slept(rr_time t)
+static void has_slept(struct rr_end *e, rr_time t)
 {
-	struct rr_shm *q = rr_shm_of(p.client.c->share->qp);
+	struct rr_shm *q = rr_shm_of(e->c->share->qp);
 
 	atomic_store(&q->own.ctl->rung, (uint32_t)(rr_now() - AGO));
-	p.client.c->share->spun = 0;
-	p.client.c->share->armed_at = rr_now() - t;
-	atomic_fetch_add(&p.client.c->sleepers, 1);
-	rr_conn_disarm(p.client.c, p.client.fd);
+	e->c->share->spun = 0;
+	e->c->share->armed_at = rr_now() - t;
+	atomic_fetch_add(&e->c->sleepers, 1);
+	rr_conn_disarm(e->c, e->fd);
+}
+
+static void slept(rr_time t)
+{
+	has_slept(&p.client, t);
 }
 
 /* The same, where a bell woke it. */
@@ -198,11 +203,8 @@ Test(conn_spin, a_peer_that_sleeps_each_time_is_not_spun_for)
 	cr_assert_eq(rr_conn_arm(p.server.c, p.server.fd, POLLIN), 0);
 	cr_assert_gt(budget(), 0, "it sleeps this time only");
 	rr_conn_disarm(p.server.c, p.server.fd);
-	for (int i = 0; i < 40; i++) {
-		p.server.c->share->armed_at = rr_now() - RR_SEC;
-		atomic_fetch_add(&p.server.c->sleepers, 1);
-		rr_conn_disarm(p.server.c, p.server.fd);
-	}
+	for (int i = 0; i < 40; i++)
+		has_slept(&p.server, RR_SEC);
 	cr_assert_gt(budget(), 0, "it is awake");
 	cr_assert_eq(rr_conn_arm(p.server.c, p.server.fd, POLLIN), 0);
 	cr_assert_eq(budget(), 0);
