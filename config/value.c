@@ -335,6 +335,8 @@ char *rr_option_text(const struct rr_conf *c, const struct rr_option *o, char *b
 			rr_fmt(buf, size, "%s", words_of(o->type)[n]);
 		else if (o->type == RR_OPT_SIZE)
 			put_size(buf, size, n);
+		else if (o->type == RR_OPT_AFTER && n > o->max)
+			rr_fmt(buf, size, "auto");
 		else
 			rr_fmt(buf, size, o->min > 65536 ? "0x%x" : "%u", n);
 	}

@@ -2,6 +2,7 @@
 /* Options of the app's socket that mean something here, and the error that one of them
  * tells. */
 
+#include <errno.h>
 #include <string.h>
 
 #include "core/base/compiler.h"
@@ -10,8 +11,8 @@
 
 int rr_conn_take_error(struct rr_conn *c, int fd)
 {
+	int rc = RR_CONN_KERNEL, saved = errno;
 	struct rr_lock *l;
-	int rc = RR_CONN_KERNEL;
 	bool ours;
 
 	if (rr_conn_st(c) == RR_S_REFUSED && c->dial_err) {
@@ -43,6 +44,7 @@ int rr_conn_take_error(struct rr_conn *c, int fd)
 		c->share->err = 0;
 	}
 	rr_lock_drop(l);
+	errno = saved;
 	return rc;
 }
 

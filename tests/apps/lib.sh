@@ -65,6 +65,7 @@ HOST=127.0.0.1
 server_env=() client_env=()
 case $LEG in both | verbs | native | server) server_env=(LD_PRELOAD="$PRELOAD" RDMARPC_RUN_DIR="$W/stat/server") ;; esac
 
+export RDMARPC_OFFER_AFTER=${OFFER_AFTER:-0}	# carried from the first byte, so that all calls can be counted
 export RDMARPC_UPGRADE_TIMEOUT_MS=20000	# a busy machine takes its time, and an interpreted guest, too
 
 # Another host is one with another boot id.

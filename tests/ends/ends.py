@@ -44,6 +44,7 @@ def environment(shim=True, **options):
     env = dict(os.environ, PYTHONUNBUFFERED='1')
     if shim:
         env['RDMARPC_UPGRADE_TIMEOUT_MS'] = '60000'	# whoever answers may have to wait for a CPU
+        env['RDMARPC_OFFER_AFTER'] = '0'	# carried from the first byte, unless a test says otherwise
         env['LD_PRELOAD'] = ' '.join([SHIM] + SAN + os.environ.get('TEST_PRELOAD', '').split())
         env['RDMARPC_RUN_DIR'] = RUN
         if SAN:

@@ -91,6 +91,7 @@ printf '%s\n' "$out" >"$T/again.conf"
 is "it is a configuration itself" "$("$run" --check-config="$T/again.conf")" ""
 is "and says the same" "$("$run" -c "$T/again.conf" --print-config ganesha.nfsd | sed 's/ *#.*//; /^$/d')" \
 	"$(printf '%s\n' "$out" | sed 's/ *#.*//; /^$/d')"
+has "an option of a word or a number" "$(RDMARPC_OFFER_AFTER=auto "$run" --print-config)" "offer_after = auto "
 out=$("$run" -c "$T/bad.conf" --print-config)
 is "status with problems" "$?" 1
 is "they come first, as comments" "$(printf '%s\n' "$out" | grep -c '^# problem: ')" 4

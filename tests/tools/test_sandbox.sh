@@ -33,6 +33,7 @@ for c in $calls; do
 	timeout 60 "$deny" "$nr" -- env "$pair" >/dev/null 2>&1 </dev/null || continue	# programs need it themselves
 	tried=$((tried + 1))
 	is "$c is forbidden" "$(with -- "$nr" | tr '\n' ' ')" "done 0 "
+	is "$c is forbidden, calls go by TCP first" "$(with RDMARPC_OFFER_AFTER=2 -- "$nr" | tr '\n' ' ')" "done 0 "
 done
 is "enough of them are not the program's own: $tried" "$([ "$tried" -ge 15 ] && echo yes)" yes
 unix_af="$(number socket),0,ffffffff,1,97"

@@ -82,7 +82,7 @@ as_host() { # NAME COMMAND...
 	shift
 	RUN=$run unshare -m sh -c 'mount --bind "$RUN.boot_id" /proc/sys/kernel/random/boot_id && exec "$@"' - \
 		env LD_PRELOAD="$BUILD/librpcrdma_shim.so${MASK:+:$BUILD/tests/vm/mask.so}" RDMARPC_RUN_DIR="$run" \
-		RDMARPC_LOG_FILE="$run.log" RDMARPC_LOG_LEVEL=info RDMARPC_UPGRADE_TIMEOUT_MS=20000 RDMARPC_VERBS=on "$@"
+		RDMARPC_LOG_FILE="$run.log" RDMARPC_LOG_LEVEL=info RDMARPC_UPGRADE_TIMEOUT_MS=20000 RDMARPC_OFFER_AFTER=0 RDMARPC_VERBS=on "$@"
 }
 # masked PROFILE: from now on they have another device, which tests/vm/mask.c plays; what it refuses is in $W/mask.log
 masked() {

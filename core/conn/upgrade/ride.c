@@ -130,6 +130,19 @@ static void look_at_count(struct rr_conn *c)
 	}
 }
 
+/* A filter of system calls (seccomp) that forbids ours may let the app's own pass: then it is
+ * TCP's. */
+static bool is_forbidden(struct rr_conn *c, ssize_t rc)
+{
+	enum rr_conn_st st = rr_conn_st(c);
+
+	if (likely(rc != -EPERM && rc != -EACCES && rc != -ENOSYS) ||
+	    (st != RR_S_NEW && st != RR_S_WATCH))
+		return false;
+	rr_conn_become(c, RR_S_TCP, RR_R_KERNEL_ONLY);
+	return true;
+}
+
 /* --- the client's offer ------------------------------------------------------------------- */
 
 ssize_t rr_ride_first(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags)
@@ -162,7 +175,7 @@ ssize_t rr_ride_first(struct rr_conn *c, int fd, const struct iovec *iov, int n,
 		rr_conn_become(c, RR_S_WATCH, RR_R_FEW_CALLS);
 		rr_track_over(&c->out, iov, n, (size_t)rc);
 	}
-	return rc;
+	return is_forbidden(c, rc) ? RR_CONN_KERNEL : rc;
 }
 
 /* --- looking out -------------------------------------------------------------------------- */
@@ -366,7 +379,7 @@ ssize_t rr_ride_send(struct rr_conn *c, int fd, const struct iovec *iov, int n, 
 		rr_track_over(&c->out, iov, n, (size_t)rc);
 		look_at_count(c);
 	}
-	return rc;
+	return is_forbidden(c, rc) ? RR_CONN_KERNEL : rc;
 }
 
 /* The app has read so many more, from byte done of iov on. */
@@ -405,8 +418,8 @@ static ssize_t peek(struct rr_conn *c, int fd, const struct iovec *iov, int n)
 }
 
 /* From one record to the next, as long as there is room and something there. */
-ssize_t rr_ride_recv(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags,
-		     size_t *done)
+static ssize_t ride_recv(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags,
+			 size_t *done)
 {
 	size_t total = rr_iov_total(iov, n), asked;
 	ssize_t got;
@@ -429,6 +442,14 @@ ssize_t rr_ride_recv(struct rr_conn *c, int fd, const struct iovec *iov, int n, 
 		*done += (size_t)got;
 	} while (*done < total && (size_t)got == asked && looks_out(c) && rr_ride_queued(fd));
 	return (ssize_t)*done;
+}
+
+ssize_t rr_ride_recv(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags,
+		     size_t *done)
+{
+	ssize_t rc = ride_recv(c, fd, iov, n, flags, done);
+
+	return is_forbidden(c, rc) ? RR_CONN_KERNEL : rc;
 }
 
 /* Of bytes that the app wants so many of at once (SO_RCVLOWAT) ours do not count. */

@@ -13,7 +13,7 @@ tcp() {
 by_nobody() { client setpriv --reuid 65534 --clear-groups "$@"; }
 locks_no_more() { client setpriv --bounding-set -ipc_lock prlimit --memlock="$LOCK" "$@"; }
 without_plugin() { client env LD_PRELOAD="$W/bare/librpcrdma_shim.so" "$@"; }
-same_host() { env RDMARPC_VERBS=on LD_PRELOAD="$BUILD/librpcrdma_shim.so" RDMARPC_RUN_DIR="$W/client.run" "$@"; }
+same_host() { env RDMARPC_OFFER_AFTER=0 RDMARPC_VERBS=on LD_PRELOAD="$BUILD/librpcrdma_shim.so" RDMARPC_RUN_DIR="$W/client.run" "$@"; }
 devices=/dev/infiniband
 none="no RDMA device, or no permission to use it"
 
