@@ -130,17 +130,10 @@ static void look_at_count(struct rr_conn *c)
 	}
 }
 
-/* A filter of system calls (seccomp) that forbids ours may let the app's own pass: then it is
- * TCP's. */
-static bool is_forbidden(struct rr_conn *c, ssize_t rc)
+/* By a filter of system calls (seccomp), perhaps, that lets the app's own pass. */
+static bool is_forbidden(ssize_t rc)
 {
-	enum rr_conn_st st = rr_conn_st(c);
-
-	if (likely(rc != -EPERM && rc != -EACCES && rc != -ENOSYS) ||
-	    (st != RR_S_NEW && st != RR_S_WATCH))
-		return false;
-	rr_conn_become(c, RR_S_TCP, RR_R_KERNEL_ONLY);
-	return true;
+	return unlikely(rc == -EPERM || rc == -EACCES || rc == -ENOSYS);
 }
 
 /* --- the client's offer ------------------------------------------------------------------- */
@@ -174,8 +167,11 @@ ssize_t rr_ride_first(struct rr_conn *c, int fd, const struct iovec *iov, int n,
 	if (rc > 0) {
 		rr_conn_become(c, RR_S_WATCH, RR_R_FEW_CALLS);
 		rr_track_over(&c->out, iov, n, (size_t)rc);
+	} else if (is_forbidden(rc)) {
+		rr_conn_become(c, RR_S_TCP, RR_R_KERNEL_ONLY);
+		rc = RR_CONN_KERNEL;
 	}
-	return is_forbidden(c, rc) ? RR_CONN_KERNEL : rc;
+	return rc;
 }
 
 /* --- looking out -------------------------------------------------------------------------- */
@@ -379,7 +375,7 @@ ssize_t rr_ride_send(struct rr_conn *c, int fd, const struct iovec *iov, int n, 
 		rr_track_over(&c->out, iov, n, (size_t)rc);
 		look_at_count(c);
 	}
-	return is_forbidden(c, rc) ? RR_CONN_KERNEL : rc;
+	return is_forbidden(rc) && rr_ride_let_go(c) ? RR_CONN_KERNEL : rc;
 }
 
 /* The app has read so many more, from byte done of iov on. */
@@ -449,7 +445,7 @@ ssize_t rr_ride_recv(struct rr_conn *c, int fd, const struct iovec *iov, int n, 
 {
 	ssize_t rc = ride_recv(c, fd, iov, n, flags, done);
 
-	return is_forbidden(c, rc) ? RR_CONN_KERNEL : rc;
+	return is_forbidden(rc) && rr_ride_let_go(c) ? RR_CONN_KERNEL : rc;
 }
 
 /* Of bytes that the app wants so many of at once (SO_RCVLOWAT) ours do not count. */
