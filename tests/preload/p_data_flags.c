@@ -129,7 +129,7 @@ static void peek_with_waitall_ends_at_eof(void)
 	time_t since;
 	int s[2];
 
-	p_pair(s);
+	rpc_new_pair(s);
 	CHECK_EQ(setsockopt(s[0], SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof(tv)), 0);
 	put_call(s[0], 0);
 	rpc_serve_null(s[1]);

@@ -399,7 +399,7 @@ static void so_is_one_that_stays_on_tcp(void)
 {
 	int s[2], ep, d;
 
-	p_pair(s);
+	rpc_new_pair(s);
 	ep = new_set(s[1], EPOLLIN | EPOLLOUT | EPOLLWRNORM);
 	CHECK_EQ(event(ep, s[1], SOON), EPOLLOUT | EPOLLWRNORM);
 	put(s[0]);

@@ -158,4 +158,14 @@ P_UNUSED static void rpc_pair(int s[2])
 		rpc_check_leg(s, 2);
 }
 
+/* A pair on which no call was made. Not in the carried leg: one thread alone could make none there,
+ * which would wait for the other end's answer to the offer. */
+P_UNUSED static void rpc_new_pair(int s[2])
+{
+	if (p_leg("carried"))
+		rpc_pair(s);
+	else
+		p_pair(s);
+}
+
 #endif
