@@ -110,7 +110,7 @@ rm -f "$T"/run/*
 # How it ended, while nobody has waited for it, or by who has watched it.
 orphan() {	# ARGUMENT... of mkseg, by a parent that does not wait
 	rm -f "$T/pid"
-	(ulimit -c 0 && exec /usr/bin/python3 -c 'if True:
+	(exec prlimit --core=0 /usr/bin/python3 -c 'if True:
 		import subprocess, sys, time
 		p = subprocess.Popen(sys.argv[2:], stdin=open(sys.argv[1]))
 		time.sleep(600)' "$T/in" "$mkseg" "$T/run" "$@") >"$T/pid" 8>&- & parent=$!

@@ -3,7 +3,6 @@
  * thread enters between way_begin() and way_end(), as an offset into the library, and writes the list
  * to standard output. Nothing of it is thread-safe: one thread walks the way. */
 
-#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>
 #include <sys/uio.h>
