@@ -169,6 +169,11 @@ mkdir -m 777 "$T/open"
 RDMARPC_RUN_DIR=$T/open json "one that others can change" "\"$T/open: others can write to it, and it is not sticky\"" 0 \
 	'[.local[] | select(.step == "run directory")][0].text'
 (ulimit -f 8; json "a small RLIMIT_FSIZE" '["warning"]' 0 '[.local[] | select(.step == "RLIMIT_FSIZE") | .verdict]')
+if command -v strace >/dev/null; then
+	out=$(strace -e trace=pipe2,close -o "$T/trace" prlimit --nofile=7 "$check" 127.0.0.1:20100 $lab 2>&1)
+	has "no descriptors for the second pipe to the program that calls" "$out" "a pipe: Too many open files"
+	is "the first pipe and the log are closed" "$(sed '1,/EMFILE/d' "$T/trace" | grep -c ^close)" 3
+fi
 q='[.local[] | select(.step == "log") | [.verdict, .text]]'
 RDMARPC_LOG_FILE=$T/log json "a log file that is yet to be" "[[\"ok\",\"$T/log\"]]" 0 "$q"
 RDMARPC_LOG_FILE=$T/no/log json "one whose directory there is not" "[[\"warning\",\"$T/no/log: No such file or directory\"]]" 0 "$q"

@@ -327,16 +327,17 @@ static void hear_child(const struct rr_probe_spec *s, int pid, int from, struct 
 		look_at_child(pid, out);
 }
 
-void rr_probe_run(const struct rr_probe_spec *s, struct rr_probe *out)
+static void say_errno(struct rr_probe *out, const char *what)
 {
-	int to[2], from[2], pid, status;
-	FILE *log = tmpfile();
+	snprintf(out->error, sizeof(out->error), "%s: %s", what, strerror(errno));
+}
 
-	*out = (struct rr_probe){ 0 };
-	if (!log || pipe2(to, O_CLOEXEC) || pipe2(from, O_CLOEXEC)) {
-		snprintf(out->error, sizeof(out->error), "a pipe: %s", strerror(errno));
-		return;
-	}
+/* Closes the pipes. */
+static void run_child(const struct rr_probe_spec *s, const int to[2], const int from[2],
+		      FILE *log, struct rr_probe *out)
+{
+	int pid, status;
+
 	fflush(NULL);
 	pid = fork();
 	if (pid == 0)
@@ -346,13 +347,34 @@ void rr_probe_run(const struct rr_probe_spec *s, struct rr_probe *out)
 	if (pid > 0)
 		hear_child(s, pid, from[0], out);
 	else
-		snprintf(out->error, sizeof(out->error), "fork: %s", strerror(errno));
+		say_errno(out, "fork");
 	close(to[1]);
 	close(from[0]);
 	if (pid > 0 && waitpid(pid, &status, 0) == pid && WIFSIGNALED(status) && !*out->error)
 		snprintf(out->error, sizeof(out->error),
 			 "the program that makes the calls was killed by signal %d",
 			 WTERMSIG(status));
+}
+
+void rr_probe_run(const struct rr_probe_spec *s, struct rr_probe *out)
+{
+	FILE *log = tmpfile();
+	int to[2], from[2];
+
+	*out = (struct rr_probe){ 0 };
+	if (!log) {
+		say_errno(out, "a temporary file");
+		return;
+	}
+	if (pipe2(to, O_CLOEXEC)) {
+		say_errno(out, "a pipe");
+	} else if (pipe2(from, O_CLOEXEC)) {
+		say_errno(out, "a pipe");
+		close(to[0]);
+		close(to[1]);
+	} else {
+		run_child(s, to, from, log, out);
+	}
 	get_log(log, out);
 	fclose(log);
 }
