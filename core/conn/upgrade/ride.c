@@ -227,14 +227,12 @@ struct seen {
 	struct rr_hello h;
 };
 
-/* How much is there, or -errno. */
+/* How much is there, as recv() says it. */
 static RR_NOINLINE ssize_t hear_peer(const struct rr_conn *c, int fd, struct seen *s)
 {
 	uint8_t buf[rr_max(RR_OFFER_MAX, RR_ANSWER_MAX)];
 	ssize_t n = rr_os->recv(fd, buf, sizeof(buf), MSG_PEEK | MSG_DONTWAIT);
 
-	if (n < 0)
-		return -errno;
 	if (n > 0) {
 		s->what = what_is(c, buf, (size_t)n, &s->xid, &s->h, &s->need);
 		memcpy(s->head, buf, rr_min((size_t)n, sizeof(s->head)));
@@ -250,7 +248,7 @@ static RR_NOINLINE int judge(struct rr_conn *c, int fd)
 	bool fits;
 
 	if (n <= 0)
-		return (int)n;
+		return n ? -errno : 0;
 	fits = s.need <= rr_max(RR_OFFER_MAX, RR_ANSWER_MAX);
 	if (s.what == RR_NEGO_PART && fits && withheld(c, s.need, (size_t)n))
 		return -EAGAIN;
