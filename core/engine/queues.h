@@ -93,6 +93,7 @@ void rr_in_unfit(struct rr_eng *e, struct rr_in *in, enum rr_dir dir);
 
 /* --- tx.c --- */
 
+/* The entry of a message of the app's, where rr_tx_room() has said that there is one. */
 struct rr_out *rr_tx_new(struct rr_eng *e, const struct rr_eng_out *out, enum rr_tx_form form);
 bool rr_tx_room(const struct rr_eng *e);
 /* The header in e->tx into op. */

@@ -2,6 +2,8 @@
 
 /* Entries of the app's messages, and the header of whatever is sent. */
 
+#include <assert.h>
+
 #include "core/engine/queues.h"
 
 /* Control messages that wait go first. */
@@ -18,6 +20,7 @@ struct rr_out *rr_tx_new(struct rr_eng *e, const struct rr_eng_out *out, enum rr
 {
 	struct rr_out *t = rr_table_get(&e->txs);
 
+	assert(t);	/* rr_tx_room() */
 	t->n.xid = out->rpc.xid;
 	t->state = RR_TX_READY;
 	t->form = form;
