@@ -355,11 +355,12 @@ static void parse_args(struct dump_options *o, int argc, char **argv)
 
 static FILE *output(const struct dump_options *o)
 {
-	FILE *f = o->file && strcmp(o->file, "-") ? fopen(o->file, "we") : stdout;
+	bool named = o->file && strcmp(o->file, "-");
+	FILE *f = named ? fopen(o->file, "we") : stdout;
 
 	if (!f)
 		err(1, "%s", o->file);
-	if (f == stdout && isatty(STDOUT_FILENO))
+	if (!named && isatty(STDOUT_FILENO))
 		errx(2, "standard output is a terminal: -w FILE, or | tshark -r -");
 	setvbuf(f, NULL, _IOFBF, 1 << 16);
 	return f;
