@@ -27,6 +27,7 @@
 #define RR_CONN_KERNEL	(-65536)
 
 struct rr_conn;
+struct rr_counters;
 
 struct rr_conn_params {
 	uint32_t program;	/* RPC program number of the offer */
@@ -216,7 +217,7 @@ bool rr_conn_peek(const struct rr_conn *c, unsigned want);
 struct rr_spin {
 	rr_time want;		/* the longest of those asked for */
 	rr_time began, now, end;
-	const struct rr_conn *c;	/* who wants that */
+	struct rr_counters *count;	/* of who wants that, who may be gone by its end */
 	uint32_t cpu;		/* where the thread is, from 1; 0 unknown */
 	uint32_t cpus, spinners;	/* of the process */
 	uint32_t yields;	/* times to give way before anything else */
@@ -231,7 +232,7 @@ struct rr_spin {
  * against a peer on this thread's CPU. Once s has enough, no others need be asked. */
 void rr_conn_spin(const struct rr_conn *c, struct rr_spin *s);
 
-/* A spin for c, and others perhaps, is over: did it bring what was waited for? */
+/* A spin is over: did it bring what was waited for? */
 void rr_conn_spun(const struct rr_spin *s, bool paid);
 
 /* What the first of them needs to know of this process and its CPUs. */

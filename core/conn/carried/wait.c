@@ -91,7 +91,7 @@ void rr_conn_spin(const struct rr_conn *c, struct rr_spin *s)
 	if (most > s->want) {
 		s->want = most;
 		s->enough = most >= in.worth;
-		s->c = c;
+		s->count = sh->qp->count;
 	} else if (!most) {
 		s->yields = rr_max(s->yields, rr_spin_yields(&in));
 	}
@@ -99,14 +99,11 @@ void rr_conn_spin(const struct rr_conn *c, struct rr_spin *s)
 
 void rr_conn_spun(const struct rr_spin *s, bool paid)
 {
-	struct rr_counters *count;
-
-	if (!s->c || !rr_conn_is_carried(s->c))
+	if (!s->count)
 		return;
-	count = s->c->share->qp->count;
-	rr_count(count, RR_C_spins, 1);
-	rr_count(count, RR_C_spins_paid, paid);
-	rr_count(count, RR_C_spun_ns, s->now - s->began);
+	rr_count(s->count, RR_C_spins, 1);
+	rr_count(s->count, RR_C_spins_paid, paid);
+	rr_count(s->count, RR_C_spun_ns, s->now - s->began);
 }
 
 /* Two ends of which neither knows what the other does keep each other waiting for longer than
