@@ -18,7 +18,8 @@ bool rr_conn_keep(struct rr_conn *c)
 	return refs;
 }
 
-void rr_conn_free(struct rr_conn *c)
+/* Nobody has a reference any more. */
+static void end_conn(struct rr_conn *c)
 {
 	struct rr_share *sh = c->share;
 	bool carried = rr_conn_st(c) == RR_S_CARRIED;
@@ -28,8 +29,6 @@ void rr_conn_free(struct rr_conn *c)
 	 * up our part. */
 	bool foreign = sh && !carried && c->owner != (int32_t)rr_pid();
 
-	if (atomic_fetch_sub_explicit(&c->refs, 1, memory_order_acq_rel) != 1)
-		return;
 	if (carried && rr_conn_relayed(c, 0))	/* nobody has closed it in so many words */
 		rr_conn_leave(sh);
 	/* The entry is the family's: the last that closes the connection gives it back. */
@@ -48,4 +47,10 @@ void rr_conn_free(struct rr_conn *c)
 		munmap(c->listener, c->listener_size);
 	c->listener = NULL;
 	rr_slab_put(c);
+}
+
+void rr_conn_free(struct rr_conn *c)
+{
+	if (atomic_fetch_sub_explicit(&c->refs, 1, memory_order_acq_rel) == 1)
+		end_conn(c);
 }
