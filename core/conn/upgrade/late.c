@@ -10,7 +10,7 @@
 
 bool rr_upgrade_consume(int fd, uint32_t n)
 {
-	static uint8_t trash[512];	/* never read */
+	uint8_t trash[512];
 
 	while (n) {
 		ssize_t got = rr_os->recv(fd, trash, rr_min(n, (uint32_t)sizeof(trash)),
