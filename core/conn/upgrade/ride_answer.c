@@ -64,8 +64,8 @@ ssize_t rr_ride_answer(struct rr_conn *c, int fd, const struct iovec *iov, int n
 		rr_upgrade_fails(c, no);
 		return rc ? rc : RR_CONN_KERNEL;
 	}
+	rr_conn_become(c, RR_S_SAID, RR_R_NONE);	/* out of the list, too */
 	c->deadline = rr_now() + rr_cp->upgrade_timeout;
-	rr_conn_become(c, RR_S_SAID, RR_R_NONE);
 	rr_half_add(c);
 	return rc;
 }
