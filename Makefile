@@ -126,7 +126,7 @@ $(STRESS) $(SIM): $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(BUILD)/libtest.a $(
 unit: $(UNIT)
 	$(Q)scripts/run-tests $(UNIT)
 stress: $(STRESS) $(ONEMAP)
-	$(Q)TEST_PRELOAD='$(abspath $(ONEMAP))' scripts/run-tests $(STRESS)
+	$(Q)TEST_PRELOAD='$(abspath $(ONEMAP))' SAN_SUPP='$(abspath tests/san/tsan.supp)' scripts/run-tests $(STRESS)
 sim: $(SIM)
 	$(Q)$(if $(SIM_RPCS),SIM_RPCS=$(SIM_RPCS) TEST_TIMEOUT=7200 )scripts/run-tests $(SIM)
 

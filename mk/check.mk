@@ -21,7 +21,7 @@ check-asan:
 	    scripts/check unit oracle stress sim fuzz-replay preload differ hostile ends apps
 check-tsan:
 	@scripts/deps check
-	@BUILD=build-tsan SAN=thread LEGS=carried APPS="-l both $(TSAN_APPS)" \
+	@BUILD=build-tsan SAN=thread LEGS="carried crossing" APPS="-l both $(TSAN_APPS)" \
 	    scripts/check stress preload ends apps
 
 # Memcheck of a client and a server.

@@ -3,7 +3,7 @@
 # or knows nothing of us; between real processes. One test: tests/ends/run t_kill.py NAME
 
 .PHONY: check-ends
-check-ends: all $(APPBINS) $(APPS)/idlesvc $(APPS)/idlecli $(addprefix $(BUILD)/tests/ends/,liar greedy abuser)
+check-ends: all $(APPBINS) $(addprefix $(APPS)/,idlesvc idlecli benchsvc benchcli) $(addprefix $(BUILD)/tests/ends/,liar greedy abuser)
 	$(Q)BUILD='$(BUILD)' tests/ends/run $(ENDS)
 
 # make check-hostile [HOSTILE_SECONDS=20] [SEED=1]: a peer that overwrites what is shared. With SAN=, or it
