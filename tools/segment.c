@@ -87,7 +87,7 @@ static uint64_t ready_tallies(const struct rr_stat_seg *s)
 		       s->tallies_ready : 0;
 }
 
-static int by_key_of_tally(const void *x, const void *y)
+int rr_proc_tally_order(const void *x, const void *y)
 {
 	const struct rr_proc_tally *a = x, *b = y;
 
@@ -106,7 +106,7 @@ static int by_key_of_tally(const void *x, const void *y)
 static struct rr_proc_tally *tally_of(struct rr_proc *p, const struct rr_proc_tally *key)
 {
 	for (uint32_t i = 0; i < p->ntallies; i++)
-		if (!by_key_of_tally(&p->tallies[i], key))
+		if (!rr_proc_tally_order(&p->tallies[i], key))
 			return &p->tallies[i];
 	p->tallies = grow_array(p->tallies, p->ntallies + 1, sizeof(*p->tallies));
 	p->tallies[p->ntallies] = *key;
@@ -161,7 +161,7 @@ static void read_tallies(struct rr_proc *p, const struct rr_stat_seg *s)
 	if (!p->ntallies)
 		return;
 	sum_round_trips(p);
-	qsort(p->tallies, p->ntallies, sizeof(*p->tallies), by_key_of_tally);
+	qsort(p->tallies, p->ntallies, sizeof(*p->tallies), rr_proc_tally_order);
 }
 
 void rr_proc_fini(struct rr_proc *p)

@@ -23,9 +23,19 @@ struct rr_proc_tally {
 	bool server;		/* they were received */
 	bool others;		/* of all procedures that have no tally of their own */
 	uint32_t program, version, procedure;
-	uint64_t calls, errors, resent, arguments, results, long_arguments, long_results;
+	union {
+		struct {
+			uint64_t calls, errors, resent, arguments, results;
+			uint64_t long_arguments, long_results;
+		};
+		uint64_t count[7];	/* all of these */
+	};
 	uint64_t hist[RR_STAT_HIST];
 };
+
+/* Their order in rr_proc: sent before received, by number, the others last; 0: of the same
+ * procedure. For qsort(). */
+int rr_proc_tally_order(const void *a, const void *b);
 
 /* How a process has ended that did not say so itself (tools/stat/ending.h). */
 enum rr_proc_end {

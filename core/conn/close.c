@@ -14,8 +14,7 @@ int rr_conn_shutdown(struct rr_conn *c, int fd, int how)
 	struct rr_lock *l;
 	int st, rc = 0;
 
-	rr_relay_see(c, fd);
-	if (rr_conn_is_tcp(c) || rr_conn_relayed(c, fd))
+	if (rr_conn_passes(c, fd, false))
 		return RR_CONN_KERNEL;
 	st = rr_conn_enter(c, fd, &l);
 	if (st == -EBUSY)	/* nothing can be said beforehand: a bare end */

@@ -82,10 +82,7 @@ static RR_NOINLINE ssize_t other_recv(struct rr_conn *c, int fd, const struct io
 	ssize_t rc;
 	int st;
 
-	rr_relay_see(c, fd);
-	if (rr_conn_relayed(c, fd))
-		rr_relay_ask(c, fd);
-	if (rr_conn_is_tcp(c) || rr_conn_relayed(c, fd))
+	if (rr_conn_passes(c, fd, true))
 		return RR_CONN_KERNEL;
 again:
 	done = 0;
@@ -120,10 +117,9 @@ static RR_NOINLINE ssize_t other_send(struct rr_conn *c, int fd, const struct io
 	const struct rr_kind *k;
 	struct rr_lock *l;
 	ssize_t rc;
-	int st = (int)rr_conn_st(c);
+	int st;
 
-	rr_relay_see(c, fd);
-	if (st == RR_S_TCP || rr_conn_relayed(c, fd))
+	if (rr_conn_passes(c, fd, false))
 		return RR_CONN_KERNEL;
 	st = rr_conn_enter(c, fd, &l);
 	if (st < 0)
@@ -192,8 +188,7 @@ int rr_conn_inq(struct rr_conn *c, int fd)
 	struct rr_lock *l;
 	int st, rc;
 
-	rr_relay_see(c, fd);
-	if (rr_conn_is_tcp(c) || rr_conn_relayed(c, fd))
+	if (rr_conn_passes(c, fd, false))
 		return RR_CONN_KERNEL;
 again:
 	st = rr_conn_enter(c, fd, &l);

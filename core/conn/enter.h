@@ -10,6 +10,15 @@
 /* As rr_conn_hold(), and brings an upgrade forward; also -ECONNRESET, without the lock. */
 int rr_conn_enter(struct rr_conn *c, int fd, struct rr_lock **l);
 
+/* Before it enters: is the call the kernel's anyway? reads: it wants what comes in. */
+static inline bool rr_conn_passes(struct rr_conn *c, int fd, bool reads)
+{
+	rr_relay_see(c, fd);
+	if (reads && rr_conn_relayed(c, fd))
+		rr_relay_ask(c, fd);
+	return rr_conn_is_tcp(c) || rr_conn_relayed(c, fd);
+}
+
 /* relaying.c. Before a fork, in the parent: true, if it is for a relay. And in the child. */
 bool rr_relay_forks(struct rr_conn *c);
 void rr_relay_forked(struct rr_conn *c);

@@ -8,38 +8,33 @@
 #include "core/base/ownfd.h"
 #include "core/conn/enter.h"
 
-/* Ends of pairs are not waited for: any number will do. */
-static bool move_far(struct rr_share *sh, int fd)
+/* One of ours, which is not shared with other processes of the family: they use it under the
+ * same number. */
+static bool move_one(struct rr_share *sh, int *own, int fd)
 {
 	int to;
 
-	if (sh->far != fd || rr_conn_procs(sh) > 1)
+	if (*own != fd || rr_conn_procs(sh) > 1)
 		return false;
 	to = rr_os->fcntl(fd, F_DUPFD_CLOEXEC, fd + 1);
 	if (to < 0)
 		return false;
 	rr_ownfd_set(fd, false);
 	rr_ownfd_set(to, true);
-	sh->far = to;
+	*own = to;
 	return true;
 }
 
-/* One that other processes of the family use under the same number stays. */
 static bool move_wake_fd(struct rr_conn *c, int fd)
 {
 	struct rr_share *sh = c->share;
-	int to;
 
-	if (!c->relay && move_far(sh, fd))
+	/* Ends of pairs are not waited for; and who sleeps on the old number of a wake-up fd
+	 * sleeps on the same socket. */
+	if (!c->relay && move_one(sh, &sh->far, fd))
 		return true;
-	if (sh->qp->wake_fd != fd || rr_conn_procs(sh) > 1)
+	if (!move_one(sh, &sh->qp->wake_fd, fd))
 		return false;
-	to = rr_os->fcntl(fd, F_DUPFD_CLOEXEC, fd + 1);
-	if (to < 0)
-		return false;
-	rr_ownfd_set(fd, false);
-	rr_ownfd_set(to, true);
-	sh->qp->wake_fd = to;	/* who sleeps on the old number sleeps on the same socket */
 	atomic_store_explicit(&c->changed, true, memory_order_release);
 	return true;
 }

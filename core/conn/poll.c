@@ -17,10 +17,7 @@ static RR_NOINLINE int other_poll(struct rr_conn *c, int fd, unsigned want)
 	struct rr_lock *l;
 	int st, rc;
 
-	rr_relay_see(c, fd);
-	if (rr_conn_relayed(c, fd))
-		rr_relay_ask(c, fd);
-	if (rr_conn_is_tcp(c) || rr_conn_relayed(c, fd))
+	if (rr_conn_passes(c, fd, true))
 		return RR_CONN_KERNEL;
 again:
 	st = rr_conn_enter(c, fd, &l);

@@ -209,21 +209,9 @@ static void take_off(uint64_t *now, const uint64_t *was, unsigned n)
 		now[i] = now[i] < was[i] ? now[i] : now[i] - was[i];
 }
 
-static bool is_same_key(const struct rr_proc_tally *a, const struct rr_proc_tally *b)
-{
-	return a->server == b->server && a->others == b->others && a->program == b->program &&
-	       a->version == b->version && a->procedure == b->procedure;
-}
-
 static void take_off_tally(struct rr_proc_tally *t, const struct rr_proc_tally *w)
 {
-	take_off(&t->calls, &w->calls, 1);
-	take_off(&t->errors, &w->errors, 1);
-	take_off(&t->resent, &w->resent, 1);
-	take_off(&t->arguments, &w->arguments, 1);
-	take_off(&t->results, &w->results, 1);
-	take_off(&t->long_arguments, &w->long_arguments, 1);
-	take_off(&t->long_results, &w->long_results, 1);
+	take_off(t->count, w->count, rr_array_size(t->count));
 	take_off(t->hist, w->hist, RR_STAT_HIST);
 }
 
@@ -245,7 +233,7 @@ static void take_off_tallies(struct rr_proc *p, const struct rr_proc *w)
 		struct rr_proc_tally *t = &p->tallies[i];
 
 		for (uint32_t k = 0; k < w->ntallies; k++)
-			if (is_same_key(t, &w->tallies[k]))
+			if (!rr_proc_tally_order(t, &w->tallies[k]))
 				take_off_tally(t, &w->tallies[k]);
 		if (!is_quiet_tally(t)) {
 			if (n != i)

@@ -61,26 +61,14 @@ static struct rr_proc_tally *om_grow(struct rr_proc *sum)
 	return &sum->tallies[sum->ntallies++];
 }
 
-static bool om_same_tally(const struct rr_proc_tally *a, const struct rr_proc_tally *b)
-{
-	return a->server == b->server && a->others == b->others && a->program == b->program &&
-	       a->version == b->version && a->procedure == b->procedure;
-}
-
 static void om_add_tally(struct rr_proc *sum, const struct rr_proc_tally *t)
 {
 	for (uint32_t i = 0; i < sum->ntallies; i++) {
 		struct rr_proc_tally *to = &sum->tallies[i];
 
-		if (!om_same_tally(to, t))
+		if (rr_proc_tally_order(to, t))
 			continue;
-		to->calls = om_plus(to->calls, t->calls);
-		to->errors = om_plus(to->errors, t->errors);
-		to->resent = om_plus(to->resent, t->resent);
-		to->arguments = om_plus(to->arguments, t->arguments);
-		to->results = om_plus(to->results, t->results);
-		to->long_arguments = om_plus(to->long_arguments, t->long_arguments);
-		to->long_results = om_plus(to->long_results, t->long_results);
+		om_add(to->count, t->count, rr_array_size(t->count));
 		om_add(to->hist, t->hist, RR_STAT_HIST);
 		return;
 	}

@@ -99,6 +99,13 @@ ssize_t rr_ride_kernel_recv(int fd, const struct iovec *iov, int n, size_t skip,
 			    int flags);
 /* Bytes in the kernel's queue. What is pending of an error stays so, unlike where one reads. */
 size_t rr_ride_queued(int fd);
+/* TCP_INFO, of which the kernel's may be shorter: zeroes then. */
+struct tcp_info;
+bool rr_ride_info(int fd, struct tcp_info *i);
+/* Bytes that the kernel has received beyond those in its queue and those counted in, ours
+ * included. A FIN is one; who finds more has not read them. May be less than 0, by what comes
+ * meanwhile. */
+int64_t rr_ride_unread(const struct tcp_info *i, const struct rr_track *in, int fd);
 /* Is there room for len more bytes, so that all of them are taken? */
 bool rr_ride_is_room(int fd, size_t len);
 #define RR_RIDE_REACH	65536u	/* bytes of the queue that are looked at */

@@ -335,15 +335,9 @@ void rr_calls_idle(struct rr_share *sh)
 			continue;
 		memset(t->live, 0, sizeof(t->live));
 		memset(t->chain, 0, sizeof(t->chain));
-		for (unsigned i = 0; i < RR_CALLS_HEAD; i++) {
-			uint8_t *head = xid_chain(t, t->head[i].xid);
-
-			if (!(live >> i & 1))
-				continue;
-			t->head[i].next = *head;
-			*head = (uint8_t)(i + 1);
-		}
-		t->live[0] = live;
+		for (unsigned i = 0; i < RR_CALLS_HEAD; i++)
+			if (live >> i & 1)
+				chain_in(t, &t->head[i], i);
 		t->open = (uint32_t)__builtin_popcountll(live);
 	}
 }

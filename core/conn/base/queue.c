@@ -5,6 +5,9 @@
 
 #include <errno.h>
 #include <linux/sockios.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <string.h>
 #include <sys/ioctl.h>
 
 #include "core/base/compiler.h"
@@ -44,6 +47,19 @@ size_t rr_ride_queued(int fd)
 	int n = 0;
 
 	return rr_os->ioctl(fd, FIONREAD, &n) || n < 0 ? 0 : (size_t)n;
+}
+
+bool rr_ride_info(int fd, struct tcp_info *i)
+{
+	socklen_t len = sizeof(*i);
+
+	memset(i, 0, sizeof(*i));
+	return !rr_os->getsockopt(fd, IPPROTO_TCP, TCP_INFO, i, &len);
+}
+
+int64_t rr_ride_unread(const struct tcp_info *i, const struct rr_track *in, int fd)
+{
+	return (int64_t)(i->tcpi_bytes_received - in->bytes - in->ours - rr_ride_queued(fd));
 }
 
 /* The kernel counts about twice what it holds. */

@@ -8,7 +8,6 @@
  * the connection's lock. */
 
 #include <errno.h>
-#include <netinet/in.h>
 #include <string.h>
 #include <linux/tcp.h>
 
@@ -235,7 +234,8 @@ ssize_t rr_cross_recv(struct rr_share *sh, int fd, const struct iovec *iov, int 
 	return (ssize_t)*done;
 }
 
-/* The kernel's bits for this direction, but for what is not the app's. */
+/* The kernel's bits for this direction, but for what is not the app's. Errors are looked for
+ * beside it. */
 unsigned rr_cross_in_bits(struct rr_share *sh, int fd, int lowat)
 {
 	int rc = next_only(sh, fd);
@@ -245,14 +245,12 @@ unsigned rr_cross_in_bits(struct rr_share *sh, int fd, int lowat)
 	if (rc == 1)
 		return 0;	/* the caller looks again */
 	got = rr_anchor_poll(fd, RR_IN_BITS | POLLRDHUP | POLLPRI);
-	if (got & POLLERR && rr_cross_is_ours(sh, fd))
-		got &= ~(unsigned)POLLERR;
 	if (unlikely(lowat > 1) && sh->rx.told && (n = apps_bytes(sh, fd)) &&
 	    n + sh->rx.bytes >= (size_t)lowat)
 		got |= RR_IN_BITS;
 	if (rc < 0 && !(got & (POLLRDHUP | POLLHUP | POLLERR)))
 		got &= ~(unsigned)RR_IN_BITS;
-	return got;
+	return got & ~(unsigned)POLLERR;
 }
 
 int rr_cross_inq(struct rr_share *sh, int fd)
@@ -267,15 +265,11 @@ int rr_cross_inq(struct rr_share *sh, int fd)
 
 /* --- loss --------------------------------------------------------------------------------- */
 
-/* The peer's FIN: in the kernel's count of what was received it is one more than all bytes. */
 static bool fin_came(const struct rr_share *sh, int fd)
 {
-	const struct rr_track *in = &sh->rx.before;
-	struct tcp_info i = { 0 };	/* the kernel's may be shorter */
-	socklen_t len = sizeof(i);
+	struct tcp_info i;
 
-	return rr_os->getsockopt(fd, IPPROTO_TCP, TCP_INFO, &i, &len) ||
-	       i.tcpi_bytes_received > in->bytes + in->ours + rr_ride_queued(fd);
+	return !rr_ride_info(fd, &i) || rr_ride_unread(&i, &sh->rx.before, fd) > 0;
 }
 
 bool rr_cross_is_ours(const struct rr_share *sh, int fd)

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <linux/tcp.h>
-#include <netinet/in.h>
 
 #include "core/base/compiler.h"
 #include "core/base/os.h"
@@ -15,16 +14,13 @@
 /* Has nobody read or written but by us? */
 RR_NOINLINE bool rr_ride_seen_all(const struct rr_conn *c, int fd)
 {
-	struct tcp_info i = { 0 };	/* the kernel's may be shorter */
-	socklen_t len = sizeof(i);
+	struct tcp_info i;
 	uint64_t written;
 
-	if (rr_os->getsockopt(fd, IPPROTO_TCP, TCP_INFO, &i, &len))
+	if (!rr_ride_info(fd, &i))
 		return false;
 	written = i.tcpi_bytes_sent - i.tcpi_bytes_retrans + i.tcpi_notsent_bytes;
-	return c->out.bytes + c->out.ours >= written &&
-	       c->in.bytes + c->in.ours + rr_ride_queued(fd) + 1 >=	/* a FIN counts, too */
-		       i.tcpi_bytes_received;
+	return c->out.bytes + c->out.ours >= written && rr_ride_unread(&i, &c->in, fd) <= 1;
 }
 
 /* ours[0..len), and behind it what the app writes. How much of the app's, which may be 0;

@@ -5,7 +5,6 @@
  * common. */
 
 #include <errno.h>
-#include <netinet/in.h>
 #include <linux/tcp.h>
 
 #include "core/base/compiler.h"
@@ -28,11 +27,9 @@ bool rr_upgrade_usable(const struct rr_prov_ops *ops)
 
 bool rr_upgrade_spoken(int fd)
 {
-	struct tcp_info info = { 0 };	/* the kernel's may be shorter */
-	socklen_t len = sizeof(info);
+	struct tcp_info info;
 
-	return !rr_os->getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) &&
-	       info.tcpi_bytes_sent > 0;
+	return rr_ride_info(fd, &info) && info.tcpi_bytes_sent > 0;
 }
 
 bool rr_upgrade_waits(struct rr_conn *c)
