@@ -95,26 +95,31 @@ int rr_wrap_setsockopt(int fd, int level, int name, const void *val, socklen_t l
 	return rr_real.setsockopt(fd, level, name, val, len);
 }
 
-/* Names of a connection that the kernel knows by others. */
-static bool get_name(int fd, bool peer, struct sockaddr *addr, socklen_t *len)
+/* The kernel knows some connections by other names; of the others it is remembered what it
+ * says. */
+static int get_name(int fd, bool peer, struct sockaddr *addr, socklen_t *len)
 {
 	struct rr_sock *so;
 	struct rr_conn *c = addr && len ? rr_conn_at(fd, &so) : NULL;
-	bool known;
+	socklen_t room = c ? *len : 0;
+	int rc = 0;
 
-	if (likely(!c))
-		return false;
-	known = rr_conn_name(c, peer, addr, len);
+	if (!c || !rr_conn_name(c, peer, addr, len))
+		rc = (peer ? rr_real.getpeername : rr_real.getsockname)(fd, addr, len);
+	if (!c)
+		return rc;
+	if (!rc && *len <= room)
+		rr_conn_named(c, peer, addr, *len);
 	rr_file_put(&so->f);
-	return known;
+	return rc;
 }
 
 int rr_wrap_getsockname(int fd, struct sockaddr *addr, socklen_t *len)
 {
-	return get_name(fd, false, addr, len) ? 0 : rr_real.getsockname(fd, addr, len);
+	return get_name(fd, false, addr, len);
 }
 
 int rr_wrap_getpeername(int fd, struct sockaddr *addr, socklen_t *len)
 {
-	return get_name(fd, true, addr, len) ? 0 : rr_real.getpeername(fd, addr, len);
+	return get_name(fd, true, addr, len);
 }

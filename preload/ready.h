@@ -44,10 +44,12 @@ static inline unsigned rr_ev_told(unsigned got, unsigned ev)
 	return got & (ev | POLLERR | POLLHUP);
 }
 
-/* rr_conn_poll() in the app's own bits: bits, or RR_CONN_KERNEL, or -EDEADLK. */
-static inline int rr_sock_poll(struct rr_sock *so, struct rr_conn *c, int fd, unsigned ev)
+/* rr_conn_poll() in the app's own bits: bits, or RR_CONN_KERNEL, or -EDEADLK. how: 0, or one of
+ * RR_ASK_*. */
+static inline int rr_sock_poll(struct rr_sock *so, struct rr_conn *c, int fd, unsigned ev,
+			       unsigned how)
 {
-	int r = rr_conn_poll(c, fd, rr_ev_want(ev));
+	int r = rr_conn_poll(c, fd, rr_ev_want(ev) | how);
 
 	rr_sock_after(so, c);
 	return r < 0 ? r : (int)rr_ev_told((unsigned)r, ev);
@@ -83,6 +85,13 @@ bool rr_fits_stack(size_t size);
 /* poll() over fds of which some may be ours. fds[].revents are set. deadline 0: do not wait.
  * The count, or -errno. mask as for ppoll(). A cancellation point. */
 int rr_poll_wait(struct pollfd *fds, nfds_t n, rr_time deadline, const sigset_t *mask);
+
+/* The same, if of up to so many connections of ours the kernel has the first word
+ * (rr_conn_arm_plain()). RR_POLL_ON: that is not so, or not any more, and rr_poll_wait() goes
+ * on. */
+#define RR_POLL_PLAIN	4
+#define RR_POLL_ON	(-65537)
+int rr_poll_plain(struct pollfd *fds, nfds_t n, rr_time deadline, const sigset_t *mask);
 
 /* An epoll set in a poll or select. Is it readable for the app? Also readies the set's kernel
  * object so that sleeping on epfd wakes when this may have changed; *until as rr_conn_fds(). */

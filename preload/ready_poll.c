@@ -105,7 +105,7 @@ static void work_end(struct rr_work *w)
 /* --- what is ready --- */
 
 /* Bytes are about to be told of: the number is looked at, unless that was just done. */
-static int ask_slot(struct rr_work *w, struct rr_slot *s)
+static int ask_slot(struct rr_work *w, struct rr_slot *s, unsigned how)
 {
 	struct pollfd *p = &w->fds[s->at];
 	rr_time until;
@@ -113,7 +113,7 @@ static int ask_slot(struct rr_work *w, struct rr_slot *s)
 
 	if (s->conn) {
 		r = rr_sock_poll(rr_slot_sock(s), s->conn, p->fd,
-				 (unsigned)(unsigned short)p->events);
+				 (unsigned)(unsigned short)p->events, how);
 		if (r <= 0 || rr_sock_check(rr_slot_sock(s), p->fd))
 			return r;
 		rr_slot_drop(w, s);
@@ -144,7 +144,7 @@ static int look_ours(struct rr_work *w, bool told)
 			w->awake = s;
 			continue;
 		}
-		r = ask_slot(w, s);
+		r = ask_slot(w, s, RR_ASK_FIRST);
 		if (!s->file)
 			continue;
 		s->kernel = r == RR_CONN_KERNEL;
@@ -179,7 +179,8 @@ static bool take_kernel(struct rr_work *w, struct rr_slot *s)
 	} else if (!s->kernel || !told) {
 		return p->revents != 0;
 	}
-	r = ask_slot(w, s);
+	r = ask_slot(w, s, s->kernel && (told & (POLLIN | POLLERR | POLLHUP)) == POLLIN ?
+				   RR_ASK_TOLD : 0);
 	if (!s->file)
 		return false;
 	s->deadlk = s->kernel && r == -EDEADLK;
@@ -283,7 +284,7 @@ static int look_news(struct rr_work *w)
 	int ready = 0;
 
 	for (struct rr_slot *s = w->awake; s; s = s->next) {
-		int r = has_news(w, s) ? ask_slot(w, s) : 0;
+		int r = has_news(w, s) ? ask_slot(w, s, 0) : 0;
 
 		w->fds[s->at].revents = r > 0 ? (short)r : 0;
 		ready += r > 0;
@@ -594,6 +595,8 @@ int rr_poll_wait(struct pollfd *fds, nfds_t n, rr_time deadline, const sigset_t 
 
 	if (!ours)
 		return plain(fds, n, deadline, mask);
+	if (ours <= RR_POLL_PLAIN && (rc = rr_poll_plain(fds, n, deadline, mask)) != RR_POLL_ON)
+		return rc;
 	w.cancel = rr_cancel_off();
 	if (!small) {
 		mem = w.mem = rr_scratch_take(size);
@@ -646,7 +649,7 @@ static bool poll_one(struct pollfd *p)
 		return false;
 	if (rr_conn_peek(c, rr_ev_want(ev))) {
 		saved = errno;
-		r = rr_sock_poll(so, c, p->fd, ev);
+		r = rr_sock_poll(so, c, p->fd, ev, 0);
 		errno = saved;
 	}
 	rr_file_put(&so->f);

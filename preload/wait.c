@@ -258,7 +258,7 @@ static bool wait_spin_for(struct rr_conn *c, unsigned want, rr_time deadline)
 static bool wait_spin(struct sleeper *s, rr_time deadline)
 {
 	return wait_spin_for(s->c, s->want, deadline) &&
-	       (s->want == POLLIN || rr_sock_poll(s->so, s->c, s->fd, s->want));
+	       (s->want == POLLIN || rr_sock_poll(s->so, s->c, s->fd, s->want, 0));
 }
 
 static void drop_ref(void *so)
@@ -289,7 +289,7 @@ static int wait_for_sleeper(struct sleeper *s, rr_time deadline)
 		if (rc)
 			return rc;
 		/* Also takes in what else arrived; a bit or the kernel's word ends it. */
-		if (rr_sock_poll(s->so, s->c, s->fd, s->want))
+		if (rr_sock_poll(s->so, s->c, s->fd, s->want, 0))
 			break;
 		rr_fruitless_slept(&f, now, rr_now());
 		now = rr_now();

@@ -229,9 +229,12 @@ void rr_stats_release(struct rr_stat_seg *seg, struct rr_stat_conn *e)
 
 	if (!seg || e == &nowhere)
 		return;
-	for (i = 0; i < RR_C_COUNT; i++)
-		add_atomic(&seg->retired.v[i],
-			   atomic_exchange_explicit(&e->count.v[i], 0, memory_order_relaxed));
+	for (i = 0; i < RR_C_COUNT; i++) {
+		if (atomic_load_explicit(&e->count.v[i], memory_order_relaxed))
+			add_atomic(&seg->retired.v[i],
+				   atomic_exchange_explicit(&e->count.v[i], 0,
+							    memory_order_relaxed));
+	}
 	i = (uint32_t)(e - seg->conn);
 	if (i == LAST)		/* others may be in it */
 		return;

@@ -155,6 +155,9 @@ int rr_conn_dialed(struct rr_conn *c, int fd, bool wait);
 /* getsockname() and getpeername(), if the kernel's answer is not the right one. */
 bool rr_conn_name(struct rr_conn *c, bool peer, struct sockaddr *addr, socklen_t *len);
 
+/* What the kernel has just told the app of one that it is asked of: len bytes of addr. */
+void rr_conn_named(struct rr_conn *c, bool peer, const struct sockaddr *addr, socklen_t len);
+
 /* TCP for ever (or NULL)? Lock-free: then nothing below needs to be called any more, but
  * rr_conn_close() and rr_conn_free(). */
 bool rr_conn_is_tcp(const struct rr_conn *c);
@@ -199,7 +202,10 @@ void rr_conn_opt_set(struct rr_conn *c, int fd, int level, int name);
 /* --- readiness --- */
 
 /* Poll bits among want|POLLERR|POLLHUP that hold now, computed without sleeping (it may
- * poll the anchor, take in an offer or an answer). RR_CONN_KERNEL: ask the kernel. */
+ * poll the anchor, take in an offer or an answer). RR_CONN_KERNEL: ask the kernel.
+ * With want, of who asks the kernel anyway: */
+#define RR_ASK_FIRST	0x10000u	/* it will be, and then this again if it has news */
+#define RR_ASK_TOLD	0x20000u	/* it was: there are bytes or an end, and no error */
 int rr_conn_poll(struct rr_conn *c, int fd, unsigned want);
 
 /* Cheap, no lock, no system call: is it worth calling rr_conn_poll()? For spinning. */
@@ -249,6 +255,10 @@ void rr_spin_end(struct rr_spin *s, bool paid);
  * a doorbell is swallowed only when every thread that slept for it has woken. */
 int rr_conn_arm(struct rr_conn *c, int fd, unsigned want);
 void rr_conn_disarm(struct rr_conn *c, int fd);
+
+/* The same where nothing is to be known of it but what the kernel will say of the app's fd,
+ * which is then asked of rr_conn_poll(): true, armed. False: it has more to tell. */
+bool rr_conn_arm_plain(struct rr_conn *c);
 
 /* At rest a connection is armed, nothing is there to be read, and whatever comes, the peer's
  * death too, shows on its wake-up fd: a thread that waits to read need not call anything for

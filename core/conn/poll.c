@@ -109,6 +109,20 @@ int rr_conn_arm(struct rr_conn *c, int fd, unsigned want)
 	return arm(c, fd, want, true);
 }
 
+bool rr_conn_arm_plain(struct rr_conn *c)
+{
+	struct rr_lock *l;
+	bool yes;
+
+	if (!rr_conn_is_kernels(c) || rr_conn_relayed(c, 0) || rr_conn_hold(c, &l) < 0)
+		return false;
+	yes = rr_conn_is_plain(c);
+	if (yes)
+		atomic_fetch_add_explicit(&c->sleepers, 1, memory_order_acq_rel);
+	rr_lock_drop(l);
+	return yes;
+}
+
 int rr_conn_watch(struct rr_conn *c, int fd, unsigned want)
 {
 	return arm(c, fd, want, false);

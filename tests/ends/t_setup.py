@@ -67,7 +67,7 @@ def at_most(got, bounds, what):
 
 def a_connection_that_stays_on_TCP_costs_little_more():
     conn, start = added(offer_after='auto')
-    at_most(conn, (9, 16), 'a connection of one call, by TCP')
+    at_most(conn, (4, 8), 'a connection of one call, by TCP')
     at_most(start, (60, 85), 'a process that makes connections')
 
 

@@ -450,12 +450,22 @@ static bool do_read(struct side *s, size_t len, int flags)
 	return n > 0;
 }
 
+/* As epoll asks, and, where nothing is to be written, poll(). */
 static void do_poll(struct side *s, unsigned want)
 {
-	int got = rr_conn_poll(s->c, s->fd, want);
+	unsigned how = want & POLLOUT ? 0 : RR_ASK_FIRST;
+	int got = rr_conn_poll(s->c, s->fd, want | how), told;
 
-	if (got == RR_CONN_KERNEL)
-		got = fakenet_poll(s->fd, (int)want);
+	if (got == RR_CONN_KERNEL) {
+		told = fakenet_poll(s->fd, (int)want);
+		got = RR_CONN_KERNEL;
+		if (how && told)
+			got = rr_conn_poll(s->c, s->fd,
+					   want | ((told & (POLLIN | POLLERR | POLLHUP)) == POLLIN ?
+							   RR_ASK_TOLD : 0));
+		if (got == RR_CONN_KERNEL)
+			got = told;
+	}
 	fuzz_check(!(got & ~(int)(want | POLLERR | POLLHUP)));
 }
 

@@ -119,6 +119,11 @@ bool rr_conn_name(struct rr_conn *c, bool peer, struct sockaddr *addr, socklen_t
 	return false;
 }
 
+void rr_conn_named(struct rr_conn *c RR_UNUSED, bool peer RR_UNUSED,
+		   const struct sockaddr *addr RR_UNUSED, socklen_t len RR_UNUSED)
+{
+}
+
 struct rr_conn *rr_conn_client(int fd RR_UNUSED, const struct sockaddr *peer RR_UNUSED,
 			       socklen_t len RR_UNUSED)
 {
@@ -200,6 +205,8 @@ int rr_conn_poll(struct rr_conn *c, int fd, unsigned want)
 {
 	c->polls++;
 	c->rests = false;
+	c->asked = want & (RR_ASK_FIRST | RR_ASK_TOLD);
+	want &= ~c->asked;
 	if (c->busy_from && c->polls >= c->busy_from)
 		return -EDEADLK;
 	if (c->state == RR_FAKE_NEW) {
@@ -249,6 +256,15 @@ int rr_conn_arm(struct rr_conn *c, int fd RR_UNUSED, unsigned want)
 	}
 	c->sleepers--;
 	return 1;
+}
+
+bool rr_conn_arm_plain(struct rr_conn *c)
+{
+	if (!c->plain || !kernels(c))
+		return false;
+	c->arms++;
+	c->sleepers++;
+	return true;
 }
 
 void rr_conn_disarm(struct rr_conn *c, int fd RR_UNUSED)

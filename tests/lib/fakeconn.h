@@ -25,10 +25,12 @@ struct rr_conn {
 	_Atomic bool dead;		/* no drain silences the wake-up fd; the first one finds out */
 	_Atomic bool can_rest, rests;	/* an arm for POLLIN puts it to rest */
 	_Atomic bool quiet;
+	_Atomic bool plain;		/* the kernel has the first word */
 	_Atomic int accepts;		/* a listener: what rr_conn_accept() says */
 	_Atomic unsigned busy_from;	/* from this poll on a handler has interrupted its holder; 0 none */
 	rr_time spin;
 	int wake;
+	_Atomic unsigned asked;		/* RR_ASK_* of the last poll */
 	_Atomic unsigned polls, arms, disarms, drains, swallowed;
 };
 

@@ -2,27 +2,56 @@
 /* The addresses of a connection's two ends, which do not change while it is connected. */
 
 #include <netinet/in.h>
+#include <string.h>
 
 #include "core/base/os.h"
 #include "core/conn/base/base.h"
 
-/* As far as the kernel knows them; false: it is not connected. */
-static bool ask_ends(int fd, struct sockaddr_in6 out[2])
+static bool is_known(const struct rr_conn *c)
 {
-	socklen_t llen = sizeof(out[0]), plen = sizeof(out[1]);
-	bool connected;
+	return c->told[0] && c->told[1];
+}
 
-	out[0].sin6_family = out[1].sin6_family = AF_UNSPEC;
-	connected = !rr_os->getpeername(fd, (struct sockaddr *)&out[1], &plen);
-	return !rr_os->getsockname(fd, (struct sockaddr *)&out[0], &llen) && connected;
+/* As far as the kernel knows them. */
+static void ask_ends(struct rr_conn *c)
+{
+	socklen_t llen = sizeof(c->end[0]), plen = sizeof(c->end[1]);
+	struct sockaddr *own = (struct sockaddr *)&c->end[0];
+	struct sockaddr *peer = (struct sockaddr *)&c->end[1];
+
+	if (!c->told[1]) {
+		peer->sa_family = AF_UNSPEC;
+		c->told[1] = !rr_os->getpeername(c->fd, peer, &plen);
+	}
+	if (!c->told[0]) {
+		own->sa_family = AF_UNSPEC;
+		c->told[0] = !rr_os->getsockname(c->fd, own, &llen) && c->told[1];
+	}
 }
 
 bool rr_ends_known(struct rr_conn *c)
 {
-	if (c->name[0].sin6_family || c->ends)
+	if (c->name[0].sin6_family || is_known(c))
 		return true;
-	c->ends = ask_ends(c->fd, c->end);
-	return c->ends;
+	ask_ends(c);
+	return is_known(c);
+}
+
+static bool may_be_told(const struct rr_conn *c)
+{
+	return rr_conn_st(c) == RR_S_NEW || rr_conn_st(c) == RR_S_WATCH;
+}
+
+void rr_conn_named(struct rr_conn *c, bool peer, const struct sockaddr *addr, socklen_t len)
+{
+	if (!may_be_told(c) || len > sizeof(c->end[0]) || rr_lock_try(&c->lock))
+		return;
+	/* its own may be another one until it is connected */
+	if (may_be_told(c) && !c->told[peer] && (peer || c->server || c->told[1])) {
+		memcpy(&c->end[peer], addr, len);
+		c->told[peer] = true;
+	}
+	rr_lock_drop(&c->lock);
 }
 
 const struct sockaddr *rr_ends_own(struct rr_conn *c)
@@ -39,5 +68,5 @@ const struct sockaddr *rr_ends_peer(struct rr_conn *c)
 
 void rr_ends_changed(struct rr_conn *c)
 {
-	c->ends = false;
+	c->told[0] = c->told[1] = false;
 }

@@ -62,9 +62,9 @@ struct rr_conn {
 	struct rr_listener *listener;	/* freed with it … */
 	uint32_t listener_size;
 	struct sockaddr_in6 name[2];	/* native: of the own end, and the peer's; v4 or v6 */
-	/* of any other the same, once the kernel was asked (ends.c) … */
+	/* of any other the same, as the kernel has told us or the app (ends.c) … */
 	struct sockaddr_in6 end[2];
-	bool ends;			/* … when it was connected */
+	bool told[2];			/* … when it was connected */
 	bool dial;			/* client, native */
 	bool dial_wait;			/* connect() waits, and goes on by TCP itself */
 	bool dial_told;			/* connect() has said that it is connected */
@@ -93,6 +93,7 @@ struct rr_conn {
 	struct rr_track in, out;	/* in: also while an answer may come too late */
 	/* of the app's next record, at a boundary; 0 not looked at */
 	size_t most;
+	bool whole;			/* … and that is all there was when last asked */
 	uint32_t asked_in, asked_out;	/* records when the offer went */
 	uint32_t prog;			/* of the first call … */
 	bool called;			/* … if that was seen */
@@ -112,6 +113,15 @@ static inline bool rr_conn_rides(enum rr_conn_st st)
 static inline bool rr_conn_looks_on(enum rr_conn_st st)
 {
 	return st >= RR_S_SWALLOW && st <= RR_S_SAID;
+}
+
+/* Under its lock: has it nothing to tell, until the kernel says that something came in? */
+static inline bool rr_conn_is_plain(const struct rr_conn *c)
+{
+	uint32_t st = atomic_load_explicit(&c->state, memory_order_relaxed);
+
+	return (st == RR_S_NEW || st == RR_S_WATCH) && !c->kept && !c->part_since &&
+	       !c->hold_until && c->lowat <= 1;
 }
 
 /* Is the share's lock the connection's? */

@@ -206,7 +206,7 @@ static void none_of_ours(struct rr_conn *c, const uint8_t *head, size_t have)
 	if (c->lowat_set)
 		rr_conn_lowat(c, c->lowat);
 	c->part_since = 0;
-	c->most = rr_track_most(&c->in, head, have);
+	rr_ride_next(c, head, have);
 }
 
 /* What the first n bytes at a boundary are. */
@@ -284,10 +284,12 @@ static int look_out(struct rr_conn *c, int fd)
 	return may_be_ours(c) ? judge(c, fd) : 0;
 }
 
-/* The same where nobody reads: whatever is pending stays so. */
-static int look_only(struct rr_conn *c, int fd)
+/* The same where nobody reads: whatever is pending of an error stays so. told: none is. */
+static int look_only(struct rr_conn *c, int fd, bool told)
 {
-	return (c->skipping || may_be_ours(c)) && rr_ride_queued(fd) ? look_out(c, fd) : 0;
+	if (!c->skipping && !may_be_ours(c))
+		return 0;
+	return told || rr_ride_queued(fd) ? look_out(c, fd) : 0;
 }
 
 static size_t most(const struct rr_conn *c)
@@ -384,6 +386,7 @@ static void count_read(struct rr_conn *c, const struct iovec *iov, int n, size_t
 
 	rr_track_over(&c->in, cut, rr_track_cut(iov, n, done, got, cut, PIECES), got);
 	c->most = 0;
+	c->whole = false;
 	look_at_count(c);
 }
 
@@ -396,6 +399,7 @@ static ssize_t peek(struct rr_conn *c, int fd, const struct iovec *iov, int n)
 	size_t at, len;
 	ssize_t got;
 
+	c->whole = false;
 	if (rc)
 		return rc;
 	if (!find_ours(c, fd, rr_ride_queued(fd), &at, &len) || at >= rr_iov_total(iov, n))
@@ -417,6 +421,7 @@ static ssize_t ride_recv(struct rr_conn *c, int fd, const struct iovec *iov, int
 {
 	size_t total = rr_iov_total(iov, n), asked;
 	ssize_t got;
+	bool whole;
 	int rc;
 
 	*done = 0;
@@ -429,12 +434,14 @@ static ssize_t ride_recv(struct rr_conn *c, int fd, const struct iovec *iov, int
 		if (rc)
 			return *done && rc != RR_RIDE_OVER ? (ssize_t)*done : rc;
 		asked = rr_min(most(c), total - *done);
+		whole = c->whole;
 		got = rr_ride_kernel_recv(fd, iov, n, *done, asked, 0);
 		if (got <= 0)
 			return *done ? (ssize_t)*done : got;
 		count_read(c, iov, n, *done, (size_t)got);
 		*done += (size_t)got;
-	} while (*done < total && (size_t)got == asked && looks_out(c) && rr_ride_queued(fd));
+	} while (*done < total && (size_t)got == asked && looks_out(c) && !whole &&
+		 rr_ride_queued(fd));
 	return (ssize_t)*done;
 }
 
@@ -462,8 +469,13 @@ static bool is_too_little(struct rr_conn *c, int fd)
 
 int rr_ride_poll(struct rr_conn *c, int fd, unsigned want)
 {
-	int rc = want & RR_IN_BITS ? look_only(c, fd) : 0;
+	int rc;
 
+	if (want & RR_ASK_FIRST && rr_conn_is_plain(c))
+		return RR_CONN_KERNEL;
+	/* Who is told of an edge reads all that is there. */
+	c->whole = c->whole && want & (RR_ASK_FIRST | RR_ASK_TOLD);
+	rc = want & RR_IN_BITS ? look_only(c, fd, want & RR_ASK_TOLD) : 0;
 	if (unlikely(c->kept))
 		return (int)(rr_anchor_poll(fd, want) | POLLERR);
 	if (rc == RR_RIDE_OVER)
@@ -477,9 +489,10 @@ int rr_ride_poll(struct rr_conn *c, int fd, unsigned want)
 
 int rr_ride_inq(struct rr_conn *c, int fd)
 {
-	int rc = look_only(c, fd);
+	int rc = look_only(c, fd, false);
 	size_t queued, at, len;
 
+	c->whole = false;
 	if (rc == RR_RIDE_OVER)
 		return rc;
 	if (rc == -EAGAIN)

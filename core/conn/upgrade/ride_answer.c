@@ -8,11 +8,17 @@
 #include "core/base/os.h"
 #include "core/conn/upgrade/upgrade.h"
 
+void rr_ride_next(struct rr_conn *c, const uint8_t *head, size_t have)
+{
+	c->most = rr_track_most(&c->in, head, have);
+	c->whole = have == c->most && have < RR_OFFER_MAX && c->lowat <= 1;
+}
+
 void rr_ride_begin(struct rr_conn *c, const uint8_t *head, size_t have)
 {
 	c->part_since = 0;
 	rr_conn_become(c, RR_S_WATCH, RR_R_NO_OFFER);
-	c->most = rr_track_most(&c->in, head, have);
+	rr_ride_next(c, head, have);
 }
 
 /* What it takes is made now, before anybody goes to sleep again for what is there already. */

@@ -101,6 +101,8 @@ int rr_ride_take_offer(struct rr_conn *c, int fd, const struct rr_hello *h, uint
 /* The app's first write on a connection that may be offered on later; 0: it is TCP's, for it is
  * none. */
 ssize_t rr_ride_first(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags);
+/* The first have bytes of what is queued begin the app's next record. */
+void rr_ride_next(struct rr_conn *c, const uint8_t *head, size_t have);
 /* server: the first bytes, which are no offer */
 void rr_ride_begin(struct rr_conn *c, const uint8_t *head, size_t have);
 void rr_ride_heard(struct rr_conn *c, const struct rr_hello *h, uint32_t xid);

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* poll() where the kernel has the first word of each connection of ours. */
+#include <sys/epoll.h>
+
+#include "preload/ready.h"
+#include "tests/lib/ready_test.h"
+
+static struct rr_conn *plain(int fd)
+{
+	struct rr_conn *c = rr_fake_conn(fd, RR_FAKE_NEW);
+
+	c->plain = true;
+	return c;
+}
+
+static void write_byte(struct later *l)
+{
+	cr_assert_eq(write(l->fd, "x", 1), 1);
+}
+
+Test(ready_plain, what_the_kernel_says_is_asked_of_the_connection_once_and_told)
+{
+	int peer, fd = tcp(&peer), pp[2];
+	struct rr_conn *c = plain(fd);
+	struct pollfd p[2] = { { fd, POLLIN | POLLRDNORM | POLLWRBAND, 9 }, { -1, POLLIN, 9 } };
+
+	cr_assert_eq(pipe(pp), 0);
+	p[1].fd = pp[0];
+	cr_assert_eq(write(peer, "call", 4), 4);
+	cr_assert_eq(rr_wrap_poll(p, 2, -1), 1);
+	cr_assert_eq(p[0].revents, POLLIN | POLLRDNORM);
+	cr_assert_eq(p[1].revents, 0);
+	cr_assert_eq(c->polls, 1);
+	cr_assert_eq(c->asked, RR_ASK_TOLD);
+	cr_assert_eq(c->arms, 1);
+	cr_assert_eq(c->disarms, 1);
+}
+
+Test(ready_plain, of_which_the_kernel_says_nothing_is_not_asked)
+{
+	int peer, fd = tcp(&peer), pp[2];
+	struct rr_conn *c = plain(fd);
+	struct pollfd p[2] = { { fd, POLLIN, 9 }, { -1, POLLIN, 9 } };
+
+	cr_assert_eq(pipe(pp), 0);
+	p[1].fd = pp[0];
+	cr_assert_eq(write(pp[1], "x", 1), 1);
+	cr_assert_eq(rr_wrap_poll(p, 2, -1), 1);
+	cr_assert_eq(p[0].revents, 0);
+	cr_assert_eq(p[1].revents, POLLIN);
+	cr_assert_eq(rr_wrap_poll(p, 1, 0), 0);
+	cr_assert_eq(p[0].revents, 0);
+	cr_assert_eq(c->polls, 0);
+	cr_assert_eq(c->sleepers, 0);
+}
+
+Test(ready_plain, a_reset_is_no_bytes)
+{
+	int peer, fd = tcp(&peer);
+	struct linger now = { 1, 0 };
+	struct rr_conn *c = plain(fd);
+	struct pollfd p = { fd, POLLIN, 0 };
+
+	cr_assert_eq(setsockopt(peer, SOL_SOCKET, SO_LINGER, &now, sizeof(now)), 0);
+	close(peer);
+	cr_assert_eq(rr_wrap_poll(&p, 1, -1), 1);
+	cr_assert_eq(p.revents, POLLIN | POLLERR | POLLHUP);
+	cr_assert_eq(c->asked, 0);
+}
+
+Test(ready_plain, an_offer_that_was_taken_in_does_not_count_and_waiting_goes_on)
+{
+	int peer, fd = tcp(&peer);
+	struct rr_conn *c = plain(fd);
+	struct pollfd p = { fd, POLLIN, 0 };
+	struct later l = { .fd = peer, .what = write_byte };
+	rr_time from = rr_now();
+
+	c->offer = true;
+	cr_assert_eq(write(peer, "x", 1), 1);
+	cr_assert_eq(rr_wrap_poll(&p, 1, 30), 0);
+	cr_assert_geq(rr_now() - from, 30 * RR_MSEC);
+	cr_assert_eq(c->swallowed, 1);
+	start(&l);
+	cr_assert_eq(rr_wrap_poll(&p, 1, -1), 1);
+	cr_assert_eq(p.revents, POLLIN);
+	finish(&l);
+	cr_assert_eq(c->sleepers, 0);
+}
+
+Test(ready_plain, one_that_is_carried_takes_the_long_way_with_all)
+{
+	int peer[2], fd[2] = { tcp(&peer[0]), tcp(&peer[1]) };
+	struct rr_conn *c = plain(fd[0]), *d = rr_fake_conn(fd[1], RR_FAKE_CARRIED);
+	struct pollfd p[2] = { { fd[0], POLLIN, 0 }, { fd[1], POLLIN, 0 } };
+
+	d->ready = POLLIN;
+	cr_assert_eq(rr_wrap_poll(p, 2, -1), 1);
+	cr_assert_eq(p[0].revents, 0);
+	cr_assert_eq(p[1].revents, POLLIN);
+	cr_assert_eq(c->sleepers, 0);
+	cr_assert_eq(d->sleepers, 0);
+}
+
+Test(ready_plain, an_epoll_set_of_ours_takes_the_long_way)
+{
+	int peer[2], fd[2] = { tcp(&peer[0]), tcp(&peer[1]) }, set = rr_wrap_epoll_create1(0);
+	struct epoll_event ev = { .events = EPOLLIN };
+	struct rr_conn *c = plain(fd[0]), *d = rr_fake_conn(fd[1], RR_FAKE_CARRIED);
+	struct pollfd p[2] = { { fd[0], POLLIN, 0 }, { set, POLLIN, 0 } };
+
+	cr_assert_eq(rr_wrap_epoll_ctl(set, EPOLL_CTL_ADD, fd[1], &ev), 0);
+	d->ready = POLLIN;
+	cr_assert_eq(rr_wrap_poll(p, 2, -1), 1);
+	cr_assert_eq(p[1].revents, POLLIN);
+	cr_assert_eq(c->sleepers, 0);
+}
+
+Test(ready_plain, more_than_a_few_take_the_long_way)
+{
+	enum { N = RR_POLL_PLAIN + 1 };
+	struct pollfd p[N];
+	int peer[N];
+
+	for (int i = 0; i < N; i++) {
+		p[i] = (struct pollfd){ tcp(&peer[i]), POLLIN, 0 };
+		plain(p[i].fd);
+	}
+	cr_assert_eq(write(peer[N - 1], "x", 1), 1);
+	cr_assert_eq(rr_wrap_poll(p, N, -1), 1);
+	cr_assert_eq(p[N - 1].revents, POLLIN);
+}
+
+Test(ready_plain, one_that_has_left_to_tcp_is_the_kernels)
+{
+	int peer[2], fd[2] = { tcp(&peer[0]), tcp(&peer[1]) };
+	struct rr_conn *c = plain(fd[0]), *d = rr_fake_conn(fd[1], RR_FAKE_TCP);
+	struct pollfd p[2] = { { fd[0], POLLIN, 0 }, { fd[1], POLLIN, 0 } };
+
+	cr_assert_eq(write(peer[1], "x", 1), 1);
+	cr_assert_eq(rr_wrap_poll(p, 2, -1), 1);
+	cr_assert_eq(p[1].revents, POLLIN);
+	cr_assert_eq(c->arms, 1, "by the short way");
+	cr_assert_eq(d->arms, 0);
+}
+
+static void nothing(int sig RR_UNUSED)
+{
+}
+
+static void interrupt(struct later *l)
+{
+	(void)l;
+	cr_assert_eq(kill(getpid(), SIGUSR1), 0);
+}
+
+Test(ready_plain, a_handler_ends_it)
+{
+	int peer, fd = tcp(&peer);
+	struct rr_conn *c = plain(fd);
+	struct pollfd p = { fd, POLLIN, 0 };
+	struct sigaction sa = { .sa_handler = nothing };
+	struct later l = { .what = interrupt };
+	sigset_t usr1;
+
+	sigaction(SIGUSR1, &sa, NULL);
+	sigemptyset(&usr1);
+	sigaddset(&usr1, SIGUSR1);
+	pthread_sigmask(SIG_BLOCK, &usr1, NULL);	/* the other thread's, too */
+	start(&l);
+	pthread_sigmask(SIG_UNBLOCK, &usr1, NULL);
+	cr_assert_eq(rr_wrap_poll(&p, 1, -1), -1);
+	cr_assert_eq(errno, EINTR);
+	finish(&l);
+	cr_assert_eq(c->sleepers, 0);
+}
+
+static void *wait_for_ever(void *arg)
+{
+	struct pollfd p = { *(int *)arg, POLLIN, 0 };
+
+	rr_wrap_poll(&p, 1, -1);
+	return NULL;
+}
+
+Test(ready_plain, a_cancelled_thread_leaves_nothing)
+{
+	int peer, fd = tcp(&peer);
+	struct rr_conn *c = plain(fd);
+	pthread_t t;
+	void *how;
+
+	cr_assert_eq(pthread_create(&t, NULL, wait_for_ever, &fd), 0);
+	while (!c->sleepers)
+		usleep(1000);
+	pthread_cancel(t);
+	pthread_join(t, &how);
+	cr_assert_eq(how, PTHREAD_CANCELED);
+	cr_assert_eq(c->sleepers, 0);
+	cr_assert_eq(c->arms, c->disarms);
+}
