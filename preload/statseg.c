@@ -141,9 +141,13 @@ static void *map_held(int fd)
 		p = mmap(NULL, RR_STAT_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	else
 		rr_ownfd_close(fd);
-	if (p == MAP_FAILED)
+	if (p == MAP_FAILED) {
 		drop_held();
-	return p == MAP_FAILED ? NULL : p;
+		return NULL;
+	}
+	/* What is touched is a page here and there: on a disk nothing around it is to be read. */
+	madvise(p, RR_STAT_SIZE, MADV_RANDOM);
+	return p;
 }
 
 /* --- a file --- */
