@@ -145,7 +145,7 @@ static void *map_held(int fd)
 		drop_held();
 		return NULL;
 	}
-	/* What is touched is a page here and there: on a disk nothing around it is to be read. */
+	/* A page is touched here and there: on a disk nothing around it is to be read. */
 	madvise(p, RR_STAT_SIZE, MADV_RANDOM);
 	return p;
 }

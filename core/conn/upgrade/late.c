@@ -10,7 +10,7 @@
 
 bool rr_upgrade_consume(int fd, uint32_t n)
 {
-	uint8_t trash[512];
+	uint8_t trash[128];	/* handlers on a small stack make calls, too */
 
 	while (n) {
 		ssize_t got = rr_os->recv(fd, trash, rr_min(n, (uint32_t)sizeof(trash)),
