@@ -2,7 +2,6 @@
 /* Lists the run directories, and reads the segments of all of them. */
 #include "tools/places.h"
 
-#include <err.h>
 #include <glob.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,9 +19,7 @@ static void add_place(struct rr_places *p, const char *dir)
 			return;
 	if (p->n == PLACES_MAX || strlen(dir) >= RR_RUN_PATH)
 		return;
-	p->dir = reallocarray(p->dir, p->n + 1, sizeof(*p->dir));
-	if (!p->dir)
-		err(1, NULL);
+	p->dir = rr_grow_array(p->dir, p->n + 1, sizeof(*p->dir));
 	rr_fmt(p->dir[p->n++], RR_RUN_PATH, "%s", dir);
 }
 

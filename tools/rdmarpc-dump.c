@@ -250,23 +250,15 @@ static unsigned long number_arg(const char *what, const char *arg, unsigned long
 	return v;
 }
 
-static void *with_one_more(void *p, uint32_t n, size_t size)
-{
-	p = reallocarray(p, n + 1, size);
-	if (!p)
-		err(1, NULL);
-	return p;
-}
-
 static void want_pid(struct dump_options *o, const char *arg)
 {
-	o->pids = with_one_more(o->pids, o->npids, sizeof(*o->pids));
+	o->pids = rr_grow_array(o->pids, o->npids + 1, sizeof(*o->pids));
 	o->pids[o->npids++] = (int)number_arg("--pid", arg, 1, INT32_MAX);
 }
 
 static void want_comm(struct dump_options *o, const char *arg)
 {
-	o->comms = with_one_more(o->comms, o->ncomms, sizeof(*o->comms));
+	o->comms = rr_grow_array(o->comms, o->ncomms + 1, sizeof(*o->comms));
 	o->comms[o->ncomms++] = arg;
 }
 

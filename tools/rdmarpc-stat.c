@@ -259,9 +259,7 @@ static void add_pid(struct options *o, const char *arg)
 
 	if (end == arg || *end || pid < 1 || pid > INT32_MAX)
 		errx(2, "'%s' is not a pid", arg);
-	o->pids = reallocarray(o->pids, o->npids + 1, sizeof(*o->pids));
-	if (!o->pids)
-		err(1, NULL);
+	o->pids = rr_grow_array(o->pids, o->npids + 1, sizeof(*o->pids));
 	o->pids[o->npids++] = (int)pid;
 }
 

@@ -22,7 +22,7 @@
 #define STRANGE_TALLIES	4096u
 #define FDS_MAX		16384u	/* descriptors looked at of a process */
 
-static void *grow_array(void *p, size_t n, size_t size)
+void *rr_grow_array(void *p, size_t n, size_t size)
 {
 	p = reallocarray(p, n, size);
 	if (!p)
@@ -61,7 +61,7 @@ static void read_conn(struct rr_proc *p, const struct rr_stat_conn *e, uint32_t 
 
 	if (e->used != 1)
 		return;
-	p->conns = grow_array(p->conns, p->nconns + 1, sizeof(*p->conns));
+	p->conns = rr_grow_array(p->conns, p->nconns + 1, sizeof(*p->conns));
 	c = &p->conns[p->nconns++];
 	*c = (struct rr_proc_conn){ .fd = e->fd, .state = e->state, .carrier = e->carrier,
 				    .reason = e->reason, .server = e->server,
@@ -102,17 +102,20 @@ int rr_proc_tally_order(const void *x, const void *y)
 	return a->procedure < b->procedure ? -1 : a->procedure > b->procedure;
 }
 
-/* Two threads may have taken one each for the same key. */
-static struct rr_proc_tally *tally_of(struct rr_proc *p, const struct rr_proc_tally *key)
+struct rr_proc_tally *rr_proc_tally_of(struct rr_proc *p, const struct rr_proc_tally *key)
 {
 	for (uint32_t i = 0; i < p->ntallies; i++)
 		if (!rr_proc_tally_order(&p->tallies[i], key))
 			return &p->tallies[i];
-	p->tallies = grow_array(p->tallies, p->ntallies + 1, sizeof(*p->tallies));
-	p->tallies[p->ntallies] = *key;
+	p->tallies = rr_grow_array(p->tallies, p->ntallies + 1, sizeof(*p->tallies));
+	p->tallies[p->ntallies] = (struct rr_proc_tally){
+		.server = key->server, .others = key->others, .program = key->program,
+		.version = key->version, .procedure = key->procedure
+	};
 	return &p->tallies[p->ntallies++];
 }
 
+/* Two threads may have taken one each for the same key. */
 static void read_tally(struct rr_proc *p, const struct rr_stat_seg *s, unsigned i)
 {
 	const struct rr_stat_tally *a = tally_at(s, i);
@@ -125,7 +128,7 @@ static void read_tally(struct rr_proc *p, const struct rr_stat_seg *s, unsigned 
 		key.version = s->key[i].version;
 		key.procedure = s->key[i].procedure;
 	}
-	t = tally_of(p, &key);
+	t = rr_proc_tally_of(p, &key);
 	t->calls += a->calls;
 	t->errors += a->errors;
 	t->resent += a->resent;
@@ -348,7 +351,7 @@ static void add_proc(struct rr_procs *all, struct rr_proc *p, bool ok)
 		rr_proc_fini(p);
 		return;
 	}
-	all->p = grow_array(all->p, all->n + 1, sizeof(*p));
+	all->p = rr_grow_array(all->p, all->n + 1, sizeof(*p));
 	all->p[all->n++] = *p;
 }
 

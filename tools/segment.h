@@ -72,8 +72,16 @@ struct rr_proc {
 	uint32_t ntallies;		/* RR_STAT_TALLIES at most */
 };
 
+/* The tally of p that is of the same procedure as key; with zero counts, if there was none.
+ * Until the next call. */
+struct rr_proc_tally *rr_proc_tally_of(struct rr_proc *p, const struct rr_proc_tally *key);
+
 /* What rr_proc holds in memory of its own. */
 void rr_proc_fini(struct rr_proc *p);
+
+/* p, from malloc() or NULL, with room for n of so many bytes; what is new is not zeroed. Ends
+ * the program with status 1 where there is no memory. */
+void *rr_grow_array(void *p, size_t n, size_t size);
 
 struct rr_procs {
 	struct rr_proc *p;

@@ -2,7 +2,6 @@
 /* Sorts packets, and makes frames and comments of them. */
 #include "tools/dump/show.h"
 
-#include <err.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,15 +10,14 @@
 #include "core/wire/recmark.h"
 #include "tools/dump/frames.h"
 #include "tools/dump/rdma.h"
+#include "tools/segment.h"
 
 void rr_show_add(struct rr_show *s, const struct rr_tap *t, uint32_t interface,
 		 struct rr_tap_packet *p)
 {
 	if (s->nkept == s->room) {
 		s->room = s->room ? 2 * s->room : 1024;
-		s->kept = reallocarray(s->kept, s->room, sizeof(*s->kept));
-		if (!s->kept)
-			err(1, NULL);
+		s->kept = rr_grow_array(s->kept, s->room, sizeof(*s->kept));
 	}
 	s->kept[s->nkept] = (struct rr_show_kept){
 	    .p = p,

@@ -63,9 +63,7 @@ static bool read_proc(FILE *f, struct rr_proc *p)
 	p->tallies = NULL;
 	if (p->ntallies > RR_STAT_TALLIES)
 		return false;
-	p->tallies = calloc(p->ntallies + 1, sizeof(*p->tallies));
-	if (!p->tallies)
-		err(1, NULL);
+	p->tallies = rr_grow_array(NULL, p->ntallies + 1, sizeof(*p->tallies));
 	return fread(p->tallies, sizeof(*p->tallies), p->ntallies, f) == p->ntallies;
 }
 

@@ -53,26 +53,21 @@ static void om_add(uint64_t *sum, const uint64_t *v, unsigned n)
 		sum[i] = om_plus(sum[i], v[i]);
 }
 
-static struct rr_proc_tally *om_grow(struct rr_proc *sum)
-{
-	sum->tallies = reallocarray(sum->tallies, sum->ntallies + 1, sizeof(*sum->tallies));
-	if (!sum->tallies)
-		err(1, NULL);
-	return &sum->tallies[sum->ntallies++];
-}
-
 static void om_add_tally(struct rr_proc *sum, const struct rr_proc_tally *t)
 {
-	for (uint32_t i = 0; i < sum->ntallies; i++) {
-		struct rr_proc_tally *to = &sum->tallies[i];
+	struct rr_proc_tally *to = rr_proc_tally_of(sum, t);
 
-		if (rr_proc_tally_order(to, t))
-			continue;
-		om_add(to->count, t->count, rr_array_size(t->count));
-		om_add(to->hist, t->hist, RR_STAT_HIST);
-		return;
-	}
-	*om_grow(sum) = *t;
+	om_add(to->count, t->count, rr_array_size(t->count));
+	om_add(to->hist, t->hist, RR_STAT_HIST);
+}
+
+static void om_add_own(struct om_series *s, const struct rr_proc *p)
+{
+	for (uint32_t i = 0; i < p->ntallies; i++)
+		om_add_tally(&s->sum, &p->tallies[i]);
+	for (uint32_t i = 0; p->alive && i < p->nconns; i++)
+		if (p->conns[i].carrier < RR_CARRIER_COUNT)
+			s->open[p->conns[i].carrier]++;
 }
 
 static void om_take(struct om_series *s, const struct rr_proc *p)
@@ -80,19 +75,13 @@ static void om_take(struct om_series *s, const struct rr_proc *p)
 	*s = (struct om_series){ .sum = *p };
 	s->sum.tallies = NULL;
 	s->sum.ntallies = 0;
-	for (uint32_t i = 0; i < p->ntallies; i++)
-		*om_grow(&s->sum) = p->tallies[i];
-	for (uint32_t i = 0; p->alive && i < p->nconns; i++)
-		if (p->conns[i].carrier < RR_CARRIER_COUNT)
-			s->open[p->conns[i].carrier]++;
+	om_add_own(s, p);
 }
 
 /* Living processes of the same labels are of different PID namespaces: their counts are
  * added up. Of the dead the last one is shown, where none lives. */
 static void om_fold(struct om_series *s, const struct rr_proc *p)
 {
-	struct om_series other;
-
 	if (!s->sum.alive) {
 		free(s->sum.tallies);
 		om_take(s, p);
@@ -100,11 +89,7 @@ static void om_fold(struct om_series *s, const struct rr_proc *p)
 	}
 	if (!p->alive)
 		return;
-	om_take(&other, p);
-	free(other.sum.tallies);
-	for (uint32_t i = 0; i < p->ntallies; i++)
-		om_add_tally(&s->sum, &p->tallies[i]);
-	om_add(s->open, other.open, RR_CARRIER_COUNT);
+	om_add_own(s, p);
 	om_add(s->sum.carriers, p->carriers, RR_CARRIER_COUNT);
 	om_add(s->sum.reasons, p->reasons, RR_STAT_REASONS);
 	om_add(s->sum.count, p->count, RR_C_COUNT);
