@@ -64,7 +64,8 @@ struct rr_ep_watch {
 	unsigned seen;		/* edge-triggered: what was reported and still held when last
 				 * asked */
 	unsigned dry;		/* POLLIN, POLLOUT: the app used it up since */
-	int inq;		/* bytes to read when last reported */
+	int inq;		/* bytes to read when last reported … */
+	uint64_t came;		/* … and rr_conn_came() */
 	unsigned misses;	/* looks in a row that found nothing */
 	uint64_t told;		/* in this pass of its set */
 	uint64_t asked;		/* in this round of its set */
@@ -119,6 +120,8 @@ void rr_ep_activate_one(struct rr_ep_watch *w, bool news);
 void rr_ep_deactivate(struct rr_ep_watch *w);
 /* Is the watch armed now, so that it may be idle? False: look at it again. */
 bool rr_ep_arm(struct rr_ep_watch *w);
+/* Is there more to read than when it was last reported, or has more come since? */
+bool rr_ep_more(const struct rr_ep_watch *w, struct rr_conn *c, int fd);
 /* The same, and rr_ep_refresh(), for one about which nothing is unusual: 0 armed, 1 look at it
  * again, -EAGAIN: it takes both. */
 int rr_ep_arm_again(struct rr_ep_watch *w);

@@ -45,7 +45,7 @@ static bool is_edge(const struct rr_ep_watch *w, unsigned bits)
 	if (bits & ~w->seen || bits & w->dry || (bits && w->news))
 		return true;
 	c = rr_sock_conn(w->so);
-	return bits & POLLIN && c && rr_conn_inq(c, rr_ep_watch_fd(w)) > w->inq;
+	return bits & POLLIN && c && rr_ep_more(w, c, rr_ep_watch_fd(w));
 }
 
 static bool due(const struct rr_ep_watch *w, unsigned bits)
@@ -61,8 +61,10 @@ static void tell_event(struct rr_ep_watch *w, unsigned bits, struct epoll_event 
 	w->told = w->set->pass;
 	w->news = false;
 	w->dry = 0;
-	if (w->app.events & EPOLLET && bits & POLLIN && c)
+	if (w->app.events & EPOLLET && bits & POLLIN && c) {
+		w->came = rr_conn_came(c);	/* first: nothing is missed in between */
 		w->inq = rr_conn_inq(c, rr_ep_watch_fd(w));
+	}
 	if (w->app.events & EPOLLONESHOT) {
 		w->fired = true;
 		rr_ep_deactivate(w);

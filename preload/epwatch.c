@@ -296,6 +296,11 @@ int rr_ep_arm_again(struct rr_ep_watch *w)
 	return rr_conn_watch_plain(c, w->fd, rr_ev_want(w->app.events), w->wake);
 }
 
+bool rr_ep_more(const struct rr_ep_watch *w, struct rr_conn *c, int fd)
+{
+	return rr_conn_inq(c, fd) > w->inq || rr_conn_came(c) != w->came;
+}
+
 bool rr_ep_arm(struct rr_ep_watch *w)
 {
 	struct rr_conn *c = rr_sock_conn(w->so);
@@ -309,7 +314,7 @@ bool rr_ep_arm(struct rr_ep_watch *w)
 		want &= ~w->seen | w->dry;
 	if (rr_conn_watch(c, fd, want))
 		return false;
-	return !(ev & EPOLLET) || !(w->seen & POLLIN) || rr_conn_inq(c, fd) <= w->inq;
+	return !(ev & EPOLLET) || !(w->seen & POLLIN) || !rr_ep_more(w, c, fd);
 }
 
 void rr_ep_place(struct rr_ep_watch *w)

@@ -75,6 +75,7 @@ static int mod(struct rr_ep_watch *w, struct epoll_event *ev)
 	w->fired = w->news = false;
 	w->seen = w->dry = w->misses = 0;
 	w->inq = 0;
+	w->came = 0;
 	rr_ep_refresh(w, w->form != RR_EP_MANAGED);
 	rr_ep_place(w);
 	return 0;

@@ -184,6 +184,10 @@ bool rr_conn_let_go(struct rr_conn *c);
 /* FIONREAD: bytes that a read would find; or RR_CONN_KERNEL. */
 int rr_conn_inq(struct rr_conn *c, int fd);
 
+/* Grows with each record that comes by RDMA, and once when the peer's stream is over; the app's
+ * reads do not lessen it. 0 while it is not carried. */
+uint64_t rr_conn_came(struct rr_conn *c);
+
 /* SO_ERROR of a carried connection (taken, as the kernel does), or RR_CONN_KERNEL. fd: its
  * number in this call; the one it was last used by may have been closed. */
 int rr_conn_take_error(struct rr_conn *c, int fd);

@@ -183,6 +183,19 @@ bool rr_conn_drain(struct rr_conn *c)
 	return ends;
 }
 
+uint64_t rr_conn_came(struct rr_conn *c)
+{
+	uint64_t came = 0;
+	struct rr_lock *l;
+
+	if (!rr_conn_is_carried(c) || rr_conn_hold(c, &l) < 0)
+		return 0;
+	if (rr_conn_is_carried(c))
+		came = rr_rx_came(c->share) + rr_stream_is_over(c->share);
+	rr_lock_drop(l);
+	return came;
+}
+
 int rr_conn_fds(struct rr_conn *c, int fd, unsigned want, struct pollfd out[2], rr_time *until)
 {
 	struct rr_lock *l;

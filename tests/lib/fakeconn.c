@@ -173,6 +173,11 @@ int rr_conn_inq(struct rr_conn *c, int fd RR_UNUSED)
 	return c->inq;
 }
 
+uint64_t rr_conn_came(struct rr_conn *c RR_UNUSED)
+{
+	return 0;
+}
+
 int rr_conn_take_error(struct rr_conn *c RR_UNUSED, int fd RR_UNUSED)
 {
 	return RR_CONN_KERNEL;

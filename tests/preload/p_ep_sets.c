@@ -131,6 +131,32 @@ static void edge_triggered_when_it_comes(void)
 	CHECK_EQ(event(ep, s[1], SOON), EPOLLIN);
 }
 
+/* What was told has been read, as many bytes as there were: what comes then is an edge, though it is the
+ * same bit again, and the end as well. */
+static void an_edge_after_all_was_read(void)
+{
+	int s[2], ep;
+
+	rpc_pair(s);
+	ep = new_set(s[1], EPOLLIN | EPOLLET);
+	for (int i = 0; i < 5; i++) {
+		put(s[0]);
+		CHECK_EQ(event(ep, s[1], SOON), EPOLLIN);
+		get(s[1]);
+	}
+	for (int i = 0; i < 5; i++) {
+		put(s[0]);
+		put(s[0]);
+		CHECK(p_readable(s[1], SOON));
+		CHECK_EQ(event(ep, s[1], SOON), EPOLLIN);
+		get(s[1]);
+		get(s[1]);
+	}
+	CHECK_EQ(shutdown(s[0], SHUT_WR), 0);
+	CHECK(p_readable(s[1], SOON));
+	CHECK_EQ(event(ep, s[1], SOON), EPOLLIN);
+}
+
 /* The way of every edge-triggered server: read until EAGAIN, wait. */
 static void *sender(void *arg)
 {
@@ -700,6 +726,7 @@ static const struct p_case cases[] = {
 	{ "errors_are_the_kernels", errors_are_the_kernels },
 	{ "level_triggered_as_long_as_it_holds", level_triggered_as_long_as_it_holds },
 	{ "edge_triggered_when_it_comes", edge_triggered_when_it_comes },
+	{ "an_edge_after_all_was_read", an_edge_after_all_was_read },
 	{ "no_edge_is_lost", no_edge_is_lost },
 	{ "edge_of_room_after_eagain", edge_of_room_after_eagain },
 	{ "oneshot_fires_once", oneshot_fires_once },

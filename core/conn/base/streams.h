@@ -20,6 +20,12 @@ static inline uint64_t rr_rx_unread(const struct rr_share *sh)
 	return sh->rx.bytes;
 }
 
+/* Records that have come by RDMA, so far. */
+static inline uint64_t rr_rx_came(const struct rr_share *sh)
+{
+	return sh->rx.records;
+}
+
 /* Nothing is there, and nothing has been said of an end: neither by the peer nor by the app. */
 static inline bool rr_rx_is_quiet(const struct rr_share *sh)
 {
