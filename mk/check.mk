@@ -17,7 +17,7 @@ TSAN_APPS ?= rpcbind lab-svcrun lab-epoll lab-fork py-threads mountd-workers
 
 check-asan:
 	@scripts/deps check
-	@BUILD=build-asan SAN=address,undefined LEGS="idle carried" APPS="-l both $(ASAN_APPS)" \
+	@BUILD=build-asan SAN=address,undefined LEGS="idle carried crossing" APPS="-l both $(ASAN_APPS)" \
 	    scripts/check unit oracle stress sim fuzz-replay preload differ hostile ends apps
 check-tsan:
 	@scripts/deps check
