@@ -18,6 +18,15 @@ enum {
 /* any wait looks at what rests, if that was not done for so long */
 #define REST_MOST	(60 * RR_SEC)
 
+void rr_slot_wakes(struct rr_work *w, struct rr_slot *s)
+{
+	if (s->listed)
+		return;
+	s->listed = true;
+	s->next = w->awake;
+	w->awake = s;
+}
+
 /* --- at rest --- */
 
 void rr_pollrest_put(struct rr_work *w, struct rr_slot *s, int wake)
@@ -54,6 +63,7 @@ void rr_pollrest_leaves(struct rr_work *w, struct rr_slot *s, bool rang)
 {
 	s->rests = false;
 	w->resting--;
+	rr_slot_wakes(w, s);
 	w->kern[s->at] = (struct pollfd){ -1, w->fds[s->at].events, 0 };
 	if (!rang) {
 		rr_conn_rested(s->conn);

@@ -11,7 +11,8 @@
 struct rr_slot {
 	struct rr_file *file;	/* referenced; NULL: left to the kernel from now on */
 	struct rr_conn *conn;	/* NULL: an epoll set */
-	struct rr_slot *next;	/* of those awake */
+	struct rr_slot *next;	/* of those awake … */
+	bool listed;		/* … where it is */
 	uint32_t at;
 	bool kernel;		/* for now the kernel's answer is the right one */
 	bool rests;		/* its wake-up fd is in its place, and counted */
@@ -69,6 +70,8 @@ void rr_pollrest_without(struct rr_work *w);
 /* All are asked: a number may be another file's by now, closed where nobody can see it, and
  * an anchor may have ended while the peer lives. */
 void rr_pollrest_verify(struct rr_work *w);
+/* It does not rest: it is asked, and armed before the next sleep. */
+void rr_slot_wakes(struct rr_work *w, struct rr_slot *s);
 /* The slot is left to the kernel from now on. */
 void rr_slot_drop(struct rr_work *w, struct rr_slot *s);
 

@@ -136,12 +136,12 @@ static int look_ours(struct rr_work *w, bool told)
 		struct pollfd *p = &w->fds[s->at];
 		int r;
 
+		s->listed = false;
 		if (!s->file || s->rests)
 			continue;
 		if (told && s->kernel && w->kern[s->at].revents) {
 			p->revents = 0;
-			s->next = w->awake;
-			w->awake = s;
+			rr_slot_wakes(w, s);
 			continue;
 		}
 		r = ask_slot(w, s, RR_ASK_FIRST);
@@ -154,10 +154,8 @@ static int look_ours(struct rr_work *w, bool told)
 		ready += p->revents != 0;
 		if (!r)
 			rr_pollrest_tires(w, s);
-		if (!s->rests) {
-			s->next = w->awake;
-			w->awake = s;
-		}
+		if (!s->rests)
+			rr_slot_wakes(w, s);
 	}
 	return ready;
 }
