@@ -73,6 +73,14 @@ void rr_pollrest_leaves(struct rr_work *w, struct rr_slot *s, bool rang)
 	rr_ep_activate(rr_slot_sock(s));
 }
 
+void rr_plain_leaves(struct rr_work *w, struct rr_slot *s)
+{
+	s->plain = false;
+	w->plain--;
+	rr_slot_wakes(w, s);
+	rr_conn_disarm(s->conn, w->fds[s->at].fd);
+	rr_ep_activate(rr_slot_sock(s));
+}
 
 /* Without the set: each has its own entry, or is asked. */
 void rr_pollrest_without(struct rr_work *w)
@@ -144,6 +152,8 @@ void rr_slot_drop(struct rr_work *w, struct rr_slot *s)
 		return;
 	if (s->rests)
 		rr_pollrest_leaves(w, s, false);
+	if (s->plain)
+		rr_plain_leaves(w, s);
 	rr_file_put(s->file);
 	s->file = NULL;
 	s->kernel = false;
@@ -196,7 +206,7 @@ static uint64_t array_tag(const struct rr_work *w)
 /* What the kernel has to look at, about. */
 static nfds_t kernels(const struct rr_work *w)
 {
-	return w->others + (w->set ? w->n / EMPTY : w->resting);
+	return w->others + w->plain + (w->set ? w->n / EMPTY : w->resting);
 }
 
 rr_time rr_look_gap(const struct rr_work *w)

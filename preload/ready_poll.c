@@ -2,7 +2,8 @@
 /* poll() and ppoll(), and the loop that select() shares.
  *
  * The kernel's array is the app's, with the wake-up fds of connections at rest (rr_conn_rest())
- * in place of the app's own. Fds of other connections are taken out (-1) and asked; if it comes
+ * in place of the app's own. Those of which the kernel has the first word (rr_conn_arm_plain())
+ * stay as they are. Fds of other connections are taken out (-1) and asked; if it comes
  * to a sleep, what they sleep on is put behind. So who has many connections, of which few have
  * news, pays for those. The kernel asks each fd anew in every pass, and so does this: an fd
  * that another thread closed in mid-sleep is what its number is by then. */
@@ -66,6 +67,8 @@ static void find_slots(struct rr_work *w, nfds_t max)
 			continue;
 		}
 		w->others--;
+		s.plain = s.conn && !s.rests && rr_conn_arm_plain(s.conn);
+		w->plain += s.plain;
 		w->slots[w->nslots++] = s;
 	}
 }
@@ -76,7 +79,7 @@ static void recheck_slots(struct rr_work *w, bool resting)
 	for (struct rr_slot *s = w->slots; s < w->slots + w->nslots; s++) {
 		struct rr_file *f;
 
-		if (!s->file || (s->rests && !resting))
+		if (!s->file || ((s->rests || s->plain) && !resting))
 			continue;
 		f = rr_fdt_get(w->fds[s->at].fd);
 		if (f)
@@ -91,6 +94,8 @@ static void work_end(struct rr_work *w)
 	for (struct rr_slot *s = w->slots; s < w->slots + w->nslots; s++) {
 		if (s->rests)
 			rr_conn_rested(s->conn);
+		if (s->plain)
+			rr_plain_leaves(w, s);
 		if (s->file)
 			rr_file_put(s->file);
 	}
@@ -137,7 +142,7 @@ static int look_ours(struct rr_work *w, bool told)
 		int r;
 
 		s->listed = false;
-		if (!s->file || s->rests)
+		if (!s->file || s->rests || s->plain)
 			continue;
 		if (told && s->kernel && w->kern[s->at].revents) {
 			p->revents = 0;
@@ -174,6 +179,12 @@ static bool take_kernel(struct rr_work *w, struct rr_slot *s)
 		if (!told)
 			return false;
 		rr_pollrest_leaves(w, s, true);
+	} else if (s->plain) {
+		p->revents = 0;
+		if (!told)
+			return false;
+		rr_plain_leaves(w, s);
+		s->kernel = true;
 	} else if (!s->kernel || !told) {
 		return p->revents != 0;
 	}
@@ -212,7 +223,7 @@ static int look_kernel(struct rr_work *w)
 
 static bool any_kernel(const struct rr_work *w)
 {
-	if (w->others || w->resting)
+	if (w->others || w->resting || w->plain)
 		return true;
 	for (const struct rr_slot *s = w->awake; s; s = s->next)
 		if (s->kernel)
@@ -225,7 +236,7 @@ static void none_of_the_kernels(struct rr_work *w)
 	struct rr_slot *s = w->slots, *end = w->slots + w->nslots;
 
 	for (nfds_t i = 0; i < w->n; i++) {
-		if (s < end && s->at == i && (s++)->file && !s[-1].rests)
+		if (s < end && s->at == i && (s++)->file && !s[-1].rests && !s[-1].plain)
 			continue;
 		w->fds[i].revents = 0;
 	}
@@ -356,8 +367,8 @@ static int look_and_spin(struct rr_work *w, bool told)
 	if (ready || !w->deadline)
 		return ready;
 	spin_budget(w, &spin);
-	if (!told && (w->mask || w->nslots - w->resting > FEW || spin.want || spin.yields) &&
-	    !rr_looked_just_now(w))
+	if (!told && !rr_looked_just_now(w) &&
+	    (w->mask || w->nslots - w->resting - w->plain > FEW || spin.want || spin.yields))
 		ready = look_theirs(w, 0, false);
 	return ready ? ready : work_spin_for(w, &spin);
 }

@@ -116,19 +116,71 @@ Test(ready_plain, an_epoll_set_of_ours_takes_the_long_way)
 	cr_assert_eq(c->sleepers, 0);
 }
 
-Test(ready_plain, more_than_a_few_take_the_long_way)
+enum { N = RR_POLL_PLAIN + 1 };
+
+static void many(struct rr_conn *c[N], struct pollfd p[N], int peer[N])
 {
-	enum { N = RR_POLL_PLAIN + 1 };
+	for (int i = 0; i < N; i++) {
+		p[i] = (struct pollfd){ tcp(&peer[i]), POLLIN, 9 };
+		c[i] = plain(p[i].fd);
+	}
+}
+
+Test(ready_plain, of_many_only_those_are_asked_of_which_the_kernel_speaks)
+{
+	struct rr_conn *c[N];
 	struct pollfd p[N];
 	int peer[N];
 
-	for (int i = 0; i < N; i++) {
-		p[i] = (struct pollfd){ tcp(&peer[i]), POLLIN, 0 };
-		plain(p[i].fd);
-	}
+	many(c, p, peer);
 	cr_assert_eq(write(peer[N - 1], "x", 1), 1);
 	cr_assert_eq(rr_wrap_poll(p, N, -1), 1);
-	cr_assert_eq(p[N - 1].revents, POLLIN);
+	for (int i = 0; i < N; i++) {
+		cr_assert_eq(p[i].revents, i == N - 1 ? POLLIN : 0);
+		cr_assert_eq(c[i]->polls, i == N - 1);
+		cr_assert_eq(c[i]->arms, 1);
+		cr_assert_eq(c[i]->sleepers, 0);
+	}
+	cr_assert_eq(c[N - 1]->asked, RR_ASK_TOLD);
+}
+
+Test(ready_plain, of_many_one_with_an_offer_is_waited_for_again, .timeout = 20)
+{
+	struct later l = { .what = write_byte };
+	struct rr_conn *c[N];
+	struct pollfd p[N];
+	int peer[N];
+
+	many(c, p, peer);
+	l.fd = peer[1];
+	c[1]->offer = true;
+	cr_assert_eq(write(peer[1], "x", 1), 1);
+	start(&l);
+	cr_assert_eq(rr_wrap_poll(p, N, -1), 1);
+	cr_assert_eq(p[1].revents, POLLIN);
+	finish(&l);
+	cr_assert_eq(c[1]->swallowed, 1);
+	for (int i = 0; i < N; i++)
+		cr_assert_eq(c[i]->sleepers, 0);
+}
+
+Test(ready_plain, of_many_one_that_is_carried_has_news)
+{
+	struct rr_conn *c[N], *d;
+	struct pollfd p[N + 1];
+	int peer[N + 1];
+
+	many(c, p, peer);
+	p[N] = (struct pollfd){ tcp(&peer[N]), POLLIN, 9 };
+	d = rr_fake_conn(p[N].fd, RR_FAKE_CARRIED);
+	d->ready = POLLIN;
+	cr_assert_eq(rr_wrap_poll(p, N + 1, -1), 1);
+	for (int i = 0; i < N; i++) {
+		cr_assert_eq(p[i].revents, 0);
+		cr_assert_eq(c[i]->polls, 0);
+		cr_assert_eq(c[i]->sleepers, 0);
+	}
+	cr_assert_eq(p[N].revents, POLLIN);
 }
 
 Test(ready_plain, one_that_has_left_to_tcp_is_the_kernels)
