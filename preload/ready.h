@@ -55,6 +55,11 @@ static inline int rr_sock_poll(struct rr_sock *so, struct rr_conn *c, int fd, un
 	return r < 0 ? r : (int)rr_ev_told((unsigned)r, ev);
 }
 
+/* The kernel has told so of a connection that was none of its own, and that now says that the
+ * kernel's answer is the right one. If it has become TCP just then, what was told of may have
+ * been an offer, which is read away: what the kernel says now. */
+short rr_still_told(const struct rr_conn *c, const struct pollfd *p, short told);
+
 /* A thread that waits to write wakes so often: another thread's SHUT_WR shows on nothing that a
  * sleep could watch, since the anchor can always be written. */
 #define RR_SHUT_LOOK	(50 * RR_MSEC)

@@ -93,8 +93,10 @@ static int ask_plain(struct plain *s)
 		return 0;
 	r = rr_sock_poll(s->so, s->conn, s->p->fd, (unsigned short)s->p->events,
 			 plain ? RR_ASK_TOLD : 0);
-	if (r == RR_CONN_KERNEL || (r > 0 && !rr_sock_check(s->so, s->p->fd)))
+	if (r > 0 && !rr_sock_check(s->so, s->p->fd))
 		return 0;
+	if (r == RR_CONN_KERNEL)
+		r = rr_still_told(s->conn, s->p, s->p->revents);
 	s->p->revents = r > 0 ? (short)r : 0;
 	return r <= 0;
 }

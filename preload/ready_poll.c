@@ -194,7 +194,7 @@ static bool take_kernel(struct rr_work *w, struct rr_slot *s)
 		return false;
 	s->deadlk = s->kernel && r == -EDEADLK;
 	if (r == RR_CONN_KERNEL)
-		r = s->kernel ? told : 0;
+		r = s->kernel ? rr_still_told(s->conn, p, told) : 0;
 	else if (r >= 0)
 		s->kernel = false;
 	p->revents = r > 0 ? (short)r : 0;

@@ -46,6 +46,15 @@ struct timespec *rr_left(struct timespec *ts, rr_time now, rr_time end)
 	return ts;
 }
 
+short rr_still_told(const struct rr_conn *c, const struct pollfd *p, short told)
+{
+	struct pollfd k = { p->fd, p->events, 0 };
+
+	if (likely(!rr_conn_is_tcp(c)))
+		return told;
+	return rr_real.poll(&k, 1, 0) > 0 ? k.revents : 0;
+}
+
 void rr_fruitless_slept(struct rr_fruitless *f, rr_time from, rr_time to)
 {
 	f->n = to - from < RR_MSEC ? f->n + 1 : 0;

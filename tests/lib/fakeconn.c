@@ -218,6 +218,10 @@ int rr_conn_poll(struct rr_conn *c, int fd, unsigned want)
 		if (!c->offer)
 			return RR_CONN_KERNEL;
 		take_offer(c, fd);
+		if (!c->offer && c->refuses) {
+			c->state = RR_FAKE_TCP;
+			return RR_CONN_KERNEL;
+		}
 		return c->offer ? RR_CONN_KERNEL : 0;
 	}
 	if (c->state == RR_FAKE_WAITING && rr_now() >= c->until) {

@@ -25,6 +25,7 @@ struct rr_conn {
 	_Atomic bool dead;		/* no drain silences the wake-up fd; the first one finds out */
 	_Atomic bool can_rest, rests;	/* an arm for POLLIN puts it to rest */
 	_Atomic bool quiet;
+	_Atomic bool refuses;		/* … after which it is TCP */
 	_Atomic bool plain;		/* the kernel has the first word */
 	_Atomic int accepts;		/* a listener: what rr_conn_accept() says */
 	_Atomic unsigned busy_from;	/* from this poll on a handler has interrupted its holder; 0 none */

@@ -164,6 +164,37 @@ Test(ready_plain, of_many_one_with_an_offer_is_waited_for_again, .timeout = 20)
 		cr_assert_eq(c[i]->sleepers, 0);
 }
 
+Test(ready_plain, an_offer_that_was_refused_is_no_bytes)
+{
+	int peer, fd = tcp(&peer);
+	struct rr_conn *c = plain(fd);
+	struct pollfd p = { fd, POLLIN, 0 };
+
+	c->offer = c->refuses = true;
+	cr_assert_eq(write(peer, "x", 1), 1);
+	cr_assert_eq(rr_wrap_poll(&p, 1, 30), 0);
+	cr_assert_eq(c->swallowed, 1);
+	cr_assert_eq(write(peer, "x", 1), 1);
+	cr_assert_eq(rr_wrap_poll(&p, 1, -1), 1);
+	cr_assert_eq(p.revents, POLLIN);
+	cr_assert_eq(c->sleepers, 0);
+}
+
+Test(ready_plain, of_many_one_that_was_refused_has_no_bytes)
+{
+	struct rr_conn *c[N];
+	struct pollfd p[N];
+	int peer[N];
+
+	many(c, p, peer);
+	c[1]->offer = c[1]->refuses = true;
+	cr_assert_eq(write(peer[1], "x", 1), 1);
+	cr_assert_eq(rr_wrap_poll(p, N, 30), 0);
+	cr_assert_eq(c[1]->swallowed, 1);
+	for (int i = 0; i < N; i++)
+		cr_assert_eq(c[i]->sleepers, 0);
+}
+
 Test(ready_plain, of_many_one_that_is_carried_has_news)
 {
 	struct rr_conn *c[N], *d;
