@@ -156,16 +156,17 @@ static void harvest_slept(struct rr_ep_set *s, bool slept)
 		harvest(s);
 }
 
-/* What the kernel has for a watch, of which it has told told. */
-static unsigned kernel_bits(const struct rr_ep_watch *w, unsigned told)
+/* What the kernel has for a watch, of which it has told told; turned: of a connection that has
+ * become TCP since (rr_still_told()). */
+static unsigned kernel_bits(const struct rr_ep_watch *w, unsigned told, bool turned)
 {
 	uint32_t ev = w->app.events & ~(uint32_t)EPOLLEXCLUSIVE;
 	struct pollfd p = { rr_ep_watch_fd(w), (short)rr_ev_want(ev), 0 };
 	unsigned bits;
 
-	if (likely(w->kmask == ev))
+	if (likely(w->kmask == ev && !turned))
 		return told;
-	/* It was managed, and its number is closed: the kernel has another mask to this day. */
+	/* Or it was managed, and its number is closed: the kernel has another mask to this day. */
 	bits = rr_real.poll(&p, 1, 0) > 0 ? rr_ev_told((unsigned short)p.revents, ev) : 0;
 	return due(w, bits) ? bits : 0;
 }
@@ -173,10 +174,12 @@ static unsigned kernel_bits(const struct rr_ep_watch *w, unsigned told)
 /* An event of the kernel's on a watch in pass form: is it for the app? */
 static bool pass(struct rr_ep_watch *w, struct epoll_event *ev)
 {
+	struct rr_conn *c = rr_sock_conn(w->so);
 	unsigned bits = ev->events;
 	int r = ask_watch(w);
 
-	bits = r == RR_CONN_KERNEL ? kernel_bits(w, bits) : r > 0 ? (unsigned)r : 0;
+	bits = r == RR_CONN_KERNEL ? kernel_bits(w, bits, c && rr_conn_is_tcp(c)) :
+	       r > 0		   ? (unsigned)r : 0;
 	if (bits)
 		tell_event(w, bits, ev);
 	w->seen = bits;

@@ -180,6 +180,23 @@ Test(ready_plain, an_offer_that_was_refused_is_no_bytes)
 	cr_assert_eq(c->sleepers, 0);
 }
 
+Test(ready_plain, an_offer_that_was_refused_is_no_event)
+{
+	int peer, fd = tcp(&peer), set = rr_wrap_epoll_create1(0);
+	struct rr_conn *c = rr_fake_conn(fd, RR_FAKE_NEW);
+	struct epoll_event ev = { .events = EPOLLIN, .data.fd = fd }, out;
+
+	cr_assert_eq(rr_wrap_epoll_ctl(set, EPOLL_CTL_ADD, fd, &ev), 0);
+	c->offer = c->refuses = true;
+	cr_assert_eq(write(peer, "x", 1), 1);
+	cr_assert_eq(rr_wrap_epoll_wait(set, &out, 1, 30), 0);
+	cr_assert_eq(c->swallowed, 1);
+	cr_assert_eq(write(peer, "x", 1), 1);
+	cr_assert_eq(rr_wrap_epoll_wait(set, &out, 1, -1), 1);
+	cr_assert_eq(out.events, EPOLLIN);
+	cr_assert_eq(out.data.fd, fd);
+}
+
 Test(ready_plain, of_many_one_that_was_refused_has_no_bytes)
 {
 	struct rr_conn *c[N];
