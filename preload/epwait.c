@@ -166,7 +166,7 @@ static unsigned kernel_bits(const struct rr_ep_watch *w, unsigned told, bool tur
 
 	if (likely(w->kmask == ev && !turned))
 		return told;
-	/* Or it was managed, and its number is closed: the kernel has another mask to this day. */
+	/* Or it was managed, and its number is closed: the kernel has another mask. */
 	bits = rr_real.poll(&p, 1, 0) > 0 ? rr_ev_told((unsigned short)p.revents, ev) : 0;
 	return due(w, bits) ? bits : 0;
 }
