@@ -86,13 +86,12 @@ static int sleep_plain(struct plains *w, struct pollfd *fds, nfds_t n,
 static int ask_plain(struct plain *s)
 {
 	unsigned told = (unsigned short)s->p->revents;
-	bool plain = (told & (POLLIN | POLLERR | POLLHUP)) == POLLIN;
 	int r;
 
 	if (!told || !rr_sock_at(s->so, s->p->fd))
 		return 0;
 	r = rr_sock_poll(s->so, s->conn, s->p->fd, (unsigned short)s->p->events,
-			 plain ? RR_ASK_TOLD : 0);
+			 rr_ask_told(told));
 	if (r > 0 && !rr_sock_check(s->so, s->p->fd))
 		return 0;
 	if (r == RR_CONN_KERNEL)

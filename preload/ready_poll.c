@@ -188,8 +188,7 @@ static bool take_kernel(struct rr_work *w, struct rr_slot *s)
 	} else if (!s->kernel || !told) {
 		return p->revents != 0;
 	}
-	r = ask_slot(w, s, s->kernel && (told & (POLLIN | POLLERR | POLLHUP)) == POLLIN ?
-				   RR_ASK_TOLD : 0);
+	r = ask_slot(w, s, s->kernel ? rr_ask_told((unsigned short)told) : 0);
 	if (!s->file)
 		return false;
 	s->deadlk = s->kernel && r == -EDEADLK;

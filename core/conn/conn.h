@@ -212,6 +212,12 @@ void rr_conn_opt_set(struct rr_conn *c, int fd, int level, int name);
 #define RR_ASK_TOLD	0x20000u	/* it was: there are bytes or an end, and no error */
 int rr_conn_poll(struct rr_conn *c, int fd, unsigned want);
 
+/* Which of the two the kernel's bits are a reason for: RR_ASK_TOLD or 0. */
+static inline unsigned rr_ask_told(unsigned told)
+{
+	return (told & (POLLIN | POLLERR | POLLHUP)) == POLLIN ? RR_ASK_TOLD : 0;
+}
+
 /* Cheap, no lock, no system call: is it worth calling rr_conn_poll()? For spinning. */
 bool rr_conn_peek(const struct rr_conn *c, unsigned want);
 

@@ -458,11 +458,8 @@ static void do_poll(struct side *s, unsigned want)
 
 	if (got == RR_CONN_KERNEL) {
 		told = fakenet_poll(s->fd, (int)want);
-		got = RR_CONN_KERNEL;
 		if (how && told)
-			got = rr_conn_poll(s->c, s->fd,
-					   want | ((told & (POLLIN | POLLERR | POLLHUP)) == POLLIN ?
-							   RR_ASK_TOLD : 0));
+			got = rr_conn_poll(s->c, s->fd, want | rr_ask_told((unsigned)told));
 		if (got == RR_CONN_KERNEL)
 			got = told;
 	}

@@ -19,13 +19,13 @@ struct rr_conn {
 	_Atomic int sleepers;
 	_Atomic bool watched;
 	_Atomic bool offer;		/* NEW: the next event on the anchor is an offer */
+	_Atomic bool refuses;		/* … which it refuses, and is TCP */
 	_Atomic rr_time until;		/* WAITING: the deadline; then it is TCP */
 	_Atomic int inq;
 	_Atomic bool restless;		/* there is always something, which is not for the app */
 	_Atomic bool dead;		/* no drain silences the wake-up fd; the first one finds out */
 	_Atomic bool can_rest, rests;	/* an arm for POLLIN puts it to rest */
 	_Atomic bool quiet;
-	_Atomic bool refuses;		/* … after which it is TCP */
 	_Atomic bool plain;		/* the kernel has the first word */
 	_Atomic int accepts;		/* a listener: what rr_conn_accept() says */
 	_Atomic unsigned busy_from;	/* from this poll on a handler has interrupted its holder; 0 none */

@@ -68,4 +68,17 @@ static inline void write_pipe(struct later *l)
 	cr_assert_eq(write(l->fd, "x", 1), 1);
 }
 
+/* Cancels t when it sleeps. */
+static inline void cancel_asleep(pthread_t t, const _Atomic int *sleepers)
+{
+	void *how;
+
+	while (!*sleepers)
+		usleep(1000);
+	pthread_cancel(t);
+	pthread_join(t, &how);
+	cr_assert_eq(how, PTHREAD_CANCELED);
+	cr_assert_eq(*sleepers, 0);
+}
+
 #endif

@@ -288,14 +288,8 @@ Test(ready_plain, a_cancelled_thread_leaves_nothing)
 	int peer, fd = tcp(&peer);
 	struct rr_conn *c = plain(fd);
 	pthread_t t;
-	void *how;
 
 	cr_assert_eq(pthread_create(&t, NULL, wait_for_ever, &fd), 0);
-	while (!c->sleepers)
-		usleep(1000);
-	pthread_cancel(t);
-	pthread_join(t, &how);
-	cr_assert_eq(how, PTHREAD_CANCELED);
-	cr_assert_eq(c->sleepers, 0);
+	cancel_asleep(t, &c->sleepers);
 	cr_assert_eq(c->arms, c->disarms);
 }

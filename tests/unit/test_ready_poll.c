@@ -405,15 +405,9 @@ Test(ready_poll, a_cancelled_sleeper_disarms_and_lets_go)
 	struct pollfd p = { fd, POLLIN, 0 };
 	struct rr_sock *so = rr_fdt_sock(fd);
 	pthread_t t;
-	void *how;
 
 	pthread_create(&t, NULL, poll_for_ever, &p);
-	while (!c->sleepers)
-		usleep(1000);
-	pthread_cancel(t);
-	pthread_join(t, &how);
-	cr_assert_eq(how, PTHREAD_CANCELED);
-	cr_assert_eq(c->sleepers, 0);
+	cancel_asleep(t, &c->sleepers);
 	cr_assert_eq(so->f.refs, 2);
 }
 

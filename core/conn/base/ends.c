@@ -37,17 +37,12 @@ bool rr_ends_known(struct rr_conn *c)
 	return is_known(c);
 }
 
-static bool may_be_told(const struct rr_conn *c)
-{
-	return rr_conn_st(c) == RR_S_NEW || rr_conn_st(c) == RR_S_WATCH;
-}
-
 void rr_conn_named(struct rr_conn *c, bool peer, const struct sockaddr *addr, socklen_t len)
 {
-	if (!may_be_told(c) || len > sizeof(c->end[0]) || rr_lock_try(&c->lock))
+	if (!rr_conn_begins(c) || len > sizeof(c->end[0]) || rr_lock_try(&c->lock))
 		return;
 	/* its own may be another one until it is connected */
-	if (may_be_told(c) && !c->told[peer] && (peer || c->server || c->told[1])) {
+	if (rr_conn_begins(c) && !c->told[peer] && (peer || c->server || c->told[1])) {
 		memcpy(&c->end[peer], addr, len);
 		c->told[peer] = true;
 	}

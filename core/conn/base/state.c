@@ -65,7 +65,7 @@ bool rr_conn_is_tcp(const struct rr_conn *c)
 
 bool rr_conn_is_kernels(const struct rr_conn *c)
 {
-	return rr_conn_st(c) == RR_S_NEW || rr_conn_st(c) == RR_S_WATCH;
+	return rr_conn_begins(c);
 }
 
 bool rr_conn_is_carried(const struct rr_conn *c)

@@ -115,15 +115,6 @@ static inline bool rr_conn_looks_on(enum rr_conn_st st)
 	return st >= RR_S_SWALLOW && st <= RR_S_SAID;
 }
 
-/* Under its lock: has it nothing to tell, until the kernel says that something came in? */
-static inline bool rr_conn_is_plain(const struct rr_conn *c)
-{
-	uint32_t st = atomic_load_explicit(&c->state, memory_order_relaxed);
-
-	return (st == RR_S_NEW || st == RR_S_WATCH) && !c->kept && !c->part_since &&
-	       !c->hold_until && c->lowat <= 1;
-}
-
 /* Is the share's lock the connection's? */
 static inline bool rr_conn_is_shared(enum rr_conn_st st)
 {
@@ -135,6 +126,19 @@ static inline enum rr_conn_st rr_conn_st(const struct rr_conn *c)
 	/* pairs with the release in rr_conn_turn(): share is seen
 	 * once CARRIED is */
 	return (enum rr_conn_st)atomic_load_explicit(&c->state, memory_order_acquire);
+}
+
+/* rr_conn_is_kernels(), for those below it. */
+static inline bool rr_conn_begins(const struct rr_conn *c)
+{
+	return rr_conn_st(c) == RR_S_NEW || rr_conn_st(c) == RR_S_WATCH;
+}
+
+/* Under its lock: has it nothing to tell, until the kernel says that something came in? */
+static inline bool rr_conn_is_plain(const struct rr_conn *c)
+{
+	return rr_conn_begins(c) && !c->kept && !c->part_since && !c->hold_until &&
+	       c->lowat <= 1;
 }
 
 /* Is it the kernel's for the app, that calls by fd? A relay has none. */
