@@ -173,12 +173,7 @@ class Agent:
 
     def threads(self):
         """Their states."""
-        for t in os.listdir('/proc/%d/task' % self.pid):
-            try:
-                with open('/proc/%d/task/%s/stat' % (self.pid, t)) as f:
-                    yield f.read().rsplit(')', 1)[1].split()[0]
-            except (FileNotFoundError, ProcessLookupError):
-                pass	# it has just ended
+        return (text.rsplit(')', 1)[1].split()[0] for text in tasks(self.pid, 'stat'))
 
     def asleep(self):
         """Waits until none of its threads runs any more (a spinning one does)."""
@@ -200,6 +195,16 @@ class Agent:
     def reasons(self):
         """Of its connections on TCP: reason -> how many."""
         return {k: v for k, v in self.stat()['tcp_reasons'].items() if v}
+
+
+def tasks(pid, name):
+    """What the file of that name says of each of its threads."""
+    for t in os.listdir('/proc/%d/task' % pid):
+        try:
+            with open('/proc/%d/task/%s/%s' % (pid, t, name)) as f:
+                yield f.read()
+        except (FileNotFoundError, ProcessLookupError):
+            pass	# it has just ended: before it was opened, or after
 
 
 def settle(fn, want, what, timeout=SOON):

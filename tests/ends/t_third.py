@@ -125,14 +125,7 @@ def mapped(pid):
 
 def queued(pid):
     """Seconds that its threads have waited for a CPU, so far."""
-    total = 0
-    for t in os.listdir('/proc/%d/task' % pid):
-        try:
-            with open('/proc/%d/task/%s/schedstat' % (pid, t)) as f:
-                total += int(f.read().split()[1])
-        except FileNotFoundError:
-            pass
-    return total / 1e9
+    return sum(int(text.split()[1]) for text in tasks(pid, 'schedstat')) / 1e9
 
 
 def descriptors(pid):
