@@ -7,18 +7,25 @@
 #include "core/conn/base/base.h"
 #include "core/conn/base/who.h"
 
-static enum rr_conn_state shown_state(enum rr_conn_st st)
+/* What statistics and log are told of a connection that comes into a state; of a state that is
+ * not in here, nothing. What a carried connection is its queue pair says (report_carried()). */
+static const struct told {
+	enum rr_conn_state shown;
+	enum rr_carrier carrier;
+	bool is_tcp_for_good;	/* which a rule of mode 'require' does not let happen */
+} told[RR_S_COUNT] = {
+	[RR_S_WATCH] = { RR_CS_TCP, RR_CARRIER_TCP, false },
+	[RR_S_SWALLOW] = { RR_CS_TCP, RR_CARRIER_TCP, true },
+	[RR_S_TCP] = { RR_CS_TCP, RR_CARRIER_TCP, true },
+	[RR_S_REFUSED] = { RR_CS_DEAD, RR_CARRIER_NONE, false },
+};
+
+static void report_carried(struct rr_conn *c, enum rr_reason why)
 {
-	switch (st) {
-	case RR_S_OFFERED: case RR_S_JOINING: case RR_S_ASKED: case RR_S_MEETING:
-		return RR_CS_OFFERED;
-	case RR_S_ANSWERED: case RR_S_HEARD: case RR_S_SAID: return RR_CS_ANSWERED;
-	case RR_S_CARRIED: return RR_CS_CARRIED;
-	case RR_S_SWALLOW: case RR_S_TCP: case RR_S_WATCH: return RR_CS_TCP;
-	case RR_S_REFUSED: return RR_CS_DEAD;
-	case RR_S_LISTEN: return RR_CS_LISTENING;
-	default: return RR_CS_NEW;
-	}
+	const struct rr_qp *qp = c->share->qp;
+
+	rr_report(c, qp->native ? RR_CS_NATIVE : RR_CS_CARRIED,
+		  qp->ops->id == 2 ? RR_CARRIER_VERBS : RR_CARRIER_SHM, why);
 }
 
 void rr_conn_lowat(struct rr_conn *c, int bytes)
@@ -30,12 +37,10 @@ void rr_conn_lowat(struct rr_conn *c, int bytes)
 /* Under the lock of the state that it leaves. */
 void rr_conn_become(struct rr_conn *c, enum rr_conn_st st, enum rr_reason why)
 {
-	enum rr_carrier carrier = RR_CARRIER_NONE;
-
 	if (unlikely(c->lowat_set))
 		rr_conn_lowat(c, c->lowat);
 	rr_half_leave(c);
-	if ((st == RR_S_TCP || st == RR_S_SWALLOW) && c->require) {
+	if (told[st].is_tcp_for_good && c->require) {
 		st = RR_S_REFUSED;
 		rr_report_ends(c);
 		rr_err(RR_WHO ": refused: %s, and its rule is 'require'",
@@ -43,18 +48,13 @@ void rr_conn_become(struct rr_conn *c, enum rr_conn_st st, enum rr_reason why)
 		why = RR_R_REQUIRED;
 		rr_anchor_break(c->fd);
 	}
-	if (st == RR_S_TCP || st == RR_S_SWALLOW || st == RR_S_WATCH)
-		carrier = RR_CARRIER_TCP;
-	if (st == RR_S_CARRIED) {
-		carrier = c->share->qp->ops->id == 2 ? RR_CARRIER_VERBS : RR_CARRIER_SHM;
-	}
 	rr_report_adopt(c);
-	if (st == RR_S_CARRIED || carrier == RR_CARRIER_TCP || st == RR_S_REFUSED)
-		rr_report(c, st == RR_S_CARRIED && c->share->qp->native ? RR_CS_NATIVE :
-			  shown_state(st),
-			  carrier, why);
-	if (st == RR_S_CARRIED)
+	if (st == RR_S_CARRIED) {
+		report_carried(c, why);
 		return rr_slab_carried(c);
+	}
+	if (told[st].shown)
+		rr_report(c, told[st].shown, told[st].carrier, why);
 	rr_conn_turn(c, st);
 }
 

@@ -27,6 +27,7 @@ enum rr_conn_st {
 	RR_S_TAKEN,		/* server, native: provider connecting */
 	RR_S_DIALING,		/* client, native: the same */
 	RR_S_RELAYED,		/* a forked child's; see relayed */
+	RR_S_COUNT
 };
 
 struct rr_conn {
