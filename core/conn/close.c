@@ -55,7 +55,7 @@ void rr_conn_close(struct rr_conn *c, int fd)
 		return;
 	st = rr_conn_hold(c, &l);
 	/* The client may have joined, and sent what nobody has read. */
-	if (st == RR_S_SAID && rr_ride_joined(c)) {
+	if (st >= 0 && rr_kinds[st]->joined && rr_kinds[st]->joined(c)) {
 		rr_lock_drop(l);
 		st = rr_conn_hold(c, &l);
 	}

@@ -167,6 +167,7 @@ ssize_t rr_conn_send(struct rr_conn *c, int fd, const struct iovec *iov, int n, 
 bool rr_conn_let_go(struct rr_conn *c)
 {
 	struct rr_lock *l;
+	bool yes;
 	int st;
 
 	if (rr_conn_relayed(c, 0))
@@ -174,12 +175,9 @@ bool rr_conn_let_go(struct rr_conn *c)
 	st = rr_conn_hold(c, &l);
 	if (st < 0)
 		return false;
-	if (st == RR_S_NEW)
-		rr_conn_become(c, RR_S_TCP, RR_R_KERNEL_ONLY);
-	else if (rr_conn_rides((enum rr_conn_st)st))
-		rr_ride_let_go(c);
+	yes = rr_kinds[st]->let_go && rr_kinds[st]->let_go(c);
 	rr_lock_drop(l);
-	return rr_conn_is_tcp(c) || st == RR_S_LISTEN;
+	return yes;
 }
 
 int rr_conn_inq(struct rr_conn *c, int fd)

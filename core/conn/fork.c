@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* fork(): what a parent does for each connection before it, and its child with all of them. */
 
+#include <errno.h>
+
 #include "core/base/compiler.h"
 #include "core/base/os.h"
-#include "core/conn/enter.h"
+#include "core/conn/kinds.h"
 #include "core/conn/upgrade/when.h"
 
 static bool fork_holds;		/* false: fork() by a handler that interrupted us inside */
@@ -72,9 +74,23 @@ void rr_conn_fork_child(void)
 	}
 }
 
+/* waits: for its lock. Under the slabs' lock nobody waits for a connection's. */
+static void prepare_conn(struct rr_conn *c, bool waits)
+{
+	enum rr_conn_st st = rr_conn_st(c);
+
+	if (!rr_kinds[st]->forks ||
+	    (waits ? rr_lock_take(&c->lock) == -EDEADLK : rr_lock_try(&c->lock)))
+		return;
+	st = rr_conn_st(c);
+	if (rr_kinds[st]->forks)
+		rr_kinds[st]->forks(c);
+	rr_lock_drop(&c->lock);
+}
+
 void rr_conn_fork_nears(struct rr_conn *c)
 {
-	rr_ride_forks(c, true);
+	prepare_conn(c, true);
 }
 
 void rr_conn_forked(struct rr_conn *c)
@@ -82,7 +98,7 @@ void rr_conn_forked(struct rr_conn *c)
 	enum rr_conn_st st;
 
 	rr_native_forks(c);
-	rr_ride_forks(c, false);	/* what has begun to since */
+	prepare_conn(c, false);		/* what has begun to since */
 	if (rr_relay_forks(c))
 		return;
 	st = rr_conn_st(c);

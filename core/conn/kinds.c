@@ -10,7 +10,12 @@
 
 /* --- nothing is done for it here ------------------------------------------------------ */
 
-static const struct rr_kind tcp = { .kernels = true };
+static bool is_kernels(struct rr_conn *c RR_UNUSED)
+{
+	return true;
+}
+
+static const struct rr_kind tcp = { .kernels = true, .let_go = is_kernels };
 
 /* Another process's. */
 static const struct rr_kind relayed = { .kernels = false };
@@ -92,6 +97,12 @@ static void fresh_step(struct rr_conn *c, int fd)
 		rr_answer_step(c, fd);
 }
 
+static bool become_kernels(struct rr_conn *c)
+{
+	rr_conn_become(c, RR_S_TCP, RR_R_KERNEL_ONLY);
+	return rr_conn_is_tcp(c);	/* or it is refused */
+}
+
 static ssize_t fresh_recv(struct rr_conn *c, int fd, const struct iovec *iov RR_UNUSED,
 			  int n RR_UNUSED, int flags RR_UNUSED, size_t *done RR_UNUSED)
 {
@@ -127,6 +138,7 @@ static int fresh_shutdown(struct rr_conn *c, int fd RR_UNUSED, bool rd RR_UNUSED
 static const struct rr_kind fresh = {
 	.kernels = true,
 	.step = fresh_step,
+	.let_go = become_kernels,
 	.recv = fresh_recv,
 	.poll = fresh_poll,
 	.fds = part_fds,
@@ -134,17 +146,6 @@ static const struct rr_kind fresh = {
 };
 
 /* --- calls go by TCP, and somebody looks on ----------------------------------------------- */
-
-static void riding_step(struct rr_conn *c, int fd RR_UNUSED)
-{
-	rr_ride_step(c);
-}
-
-static int riding_foreign(struct rr_conn *c)
-{
-	rr_ride_orphan(c);
-	return 0;
-}
 
 static int riding_fds(struct rr_conn *c, int fd RR_UNUSED, unsigned want RR_UNUSED,
 		      struct pollfd out[2], rr_time *until)
@@ -156,18 +157,44 @@ static int riding_fds(struct rr_conn *c, int fd RR_UNUSED, unsigned want RR_UNUS
 	return 2;
 }
 
-#define RIDES .recv = rr_ride_recv, .poll = rr_ride_poll, .inq = rr_ride_inq
+/* More than the app's socket is slept on: the kernel is asked here. */
+static int riding_poll(struct rr_conn *c, int fd, unsigned want)
+{
+	int rc = rr_ride_poll(c, fd, want);
 
-static const struct rr_kind watching = { .send = rr_ride_send, .fds = part_fds, RIDES };
+	return rc == RR_CONN_KERNEL ? (int)rr_anchor_poll(fd, want) : rc;
+}
 
-static const struct rr_kind asked = {
-	.step = riding_step, .foreign = riding_foreign, .send = rr_ride_send, .fds = part_fds,
-	RIDES,
+static const struct rr_kind watching = {
+	.forks = rr_watch_forks, .let_go = become_kernels,
+	.recv = rr_ride_recv, .send = rr_watch_send, .poll = rr_ride_poll, .inq = rr_ride_inq,
+	.fds = part_fds,
 };
 
-static const struct rr_kind riding = {
-	.step = riding_step, .foreign = riding_foreign, .send = rr_ride_send, .fds = riding_fds,
-	RIDES,
+static const struct rr_kind asked = {
+	.step = rr_asked_step, .foreign = rr_ride_orphan, .yield = rr_asked_yield,
+	.recv = rr_ride_recv, .send = rr_ride_send, .poll = rr_ride_poll, .inq = rr_ride_inq,
+	.fds = part_fds,
+};
+
+static const struct rr_kind meeting = {
+	.step = rr_meeting_step, .foreign = rr_ride_orphan,
+	.recv = rr_ride_recv, .send = rr_ride_send, .poll = riding_poll, .inq = rr_ride_inq,
+	.fds = riding_fds,
+};
+
+static const struct rr_kind heard = {
+	.step = rr_heard_step, .foreign = rr_ride_orphan, .forks = rr_heard_forks,
+	.yield = rr_heard_yield,
+	.recv = rr_ride_recv, .send = rr_heard_send, .poll = riding_poll, .inq = rr_ride_inq,
+	.fds = riding_fds,
+};
+
+static const struct rr_kind said = {
+	.step = rr_said_step, .foreign = rr_ride_orphan, .forks = rr_said_forks,
+	.yield = rr_said_yield, .joined = rr_said_joined,
+	.recv = rr_ride_recv, .send = rr_ride_send, .poll = riding_poll, .inq = rr_ride_inq,
+	.fds = riding_fds,
 };
 
 static int swallowing_fds(struct rr_conn *c RR_UNUSED, int fd RR_UNUSED,
@@ -179,7 +206,8 @@ static int swallowing_fds(struct rr_conn *c RR_UNUSED, int fd RR_UNUSED,
 }
 
 static const struct rr_kind swallowing = {
-	.kernels = true, .fds = swallowing_fds, RIDES,
+	.kernels = true,
+	.recv = rr_ride_recv, .poll = riding_poll, .inq = rr_ride_inq, .fds = swallowing_fds,
 };
 
 /* --- carried ----------------------------------------------------------------------------- */
@@ -345,6 +373,7 @@ static void listening_close(struct rr_conn *c, int fd RR_UNUSED)
 
 static const struct rr_kind listening = {
 	.kernels = true,
+	.let_go = is_kernels,
 	.poll = rr_native_poll,
 	.fds = rr_native_fds,
 	.shutdown = listening_shutdown,
@@ -387,9 +416,9 @@ const struct rr_kind *const rr_kinds[] = {
 	[RR_S_SWALLOW] = &swallowing,
 	[RR_S_WATCH] = &watching,
 	[RR_S_ASKED] = &asked,
-	[RR_S_MEETING] = &riding,
-	[RR_S_HEARD] = &riding,
-	[RR_S_SAID] = &riding,
+	[RR_S_MEETING] = &meeting,
+	[RR_S_HEARD] = &heard,
+	[RR_S_SAID] = &said,
 	[RR_S_TCP] = &tcp,
 	[RR_S_REFUSED] = &refused,
 	[RR_S_LISTEN] = &listening,

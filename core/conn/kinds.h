@@ -16,6 +16,14 @@ struct rr_kind {
 	/* In place of that, where another process of the family has begun it: 0 the state is
 	 * another now; -errno. NULL: it makes no difference. */
 	int (*foreign)(struct rr_conn *c);
+	/* The process is about to fork. NULL: nothing changes. */
+	void (*forks)(struct rr_conn *c);
+	/* The app wants a number of ours: gives up what may have it. By who has begun it. */
+	void (*yield)(struct rr_conn *c);
+	/* As rr_conn_let_go(). NULL: something has been said to the peer already. */
+	bool (*let_go)(struct rr_conn *c);
+	/* Before the app closes it: is it carried now, and its lock another? */
+	bool (*joined)(struct rr_conn *c);
 	/* As the functions of conn.h that are called so; or RR_RIDE_OVER: the state is another
 	 * now, and *done bytes were read. */
 	ssize_t (*recv)(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags,

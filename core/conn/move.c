@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Descriptors of ours whose number the app wants: another one does as well. */
 
+#include <errno.h>
 #include <fcntl.h>
 
 #include "core/base/compiler.h"
 #include "core/base/os.h"
 #include "core/base/ownfd.h"
-#include "core/conn/enter.h"
+#include "core/conn/kinds.h"
 
 /* One of ours, which is not shared with other processes of the family: they use it under the
  * same number. */
@@ -39,6 +40,18 @@ static bool move_wake_fd(struct rr_conn *c, int fd)
 	return true;
 }
 
+static void yield(struct rr_conn *c)
+{
+	const struct rr_kind *k;
+
+	if (rr_lock_take(&c->lock) == -EDEADLK)
+		return;
+	k = rr_kinds[rr_conn_st(c)];
+	if (k->yield && c->owner == (int32_t)rr_pid())
+		k->yield(c);
+	rr_lock_drop(&c->lock);
+}
+
 bool rr_conn_move_fd(int fd)
 {
 	bool moved = rr_prov_forget(fd) || rr_evidence_move(fd);
@@ -47,8 +60,8 @@ bool rr_conn_move_fd(int fd)
 	for (uint32_t i = 0; !moved && (c = rr_slab_at(i)); i++) {
 		struct rr_lock *l;
 
-		if (rr_conn_rides(rr_conn_st(c)) && rr_conn_keep(c)) {
-			rr_ride_yield(c);
+		if (rr_kinds[rr_conn_st(c)]->yield && rr_conn_keep(c)) {
+			yield(c);
 			moved = !rr_ownfd_is(fd);
 			rr_conn_free(c);
 		}

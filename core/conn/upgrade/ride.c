@@ -21,75 +21,14 @@
 #include "core/conn/upgrade/upgrade.h"
 #include "core/conn/upgrade/when.h"
 
-#define WATCHED		64u	/* records during which somebody looks out for an offer */
-#define PATIENCE	64u	/* records, of either direction, after an unanswered one */
-#define LATE		256u	/* the same, until the answer does not count as one any more */
 #define PART_WAIT	RR_SEC	/* what may be ours in part is the app's after this */
 #define PIECES		16
 
 /* --- the end of it ------------------------------------------------------------------------ */
 
-/* Nobody has answered, or it does not count any more: the answer, should it come, is not the
- * app's. */
-static void leave(struct rr_conn *c, enum rr_reason why)
-{
-	rr_share_free(c->share);
-	c->share = NULL;
-	rr_conn_become(c, RR_S_SWALLOW, why);
-}
-
-/* What its child reads and writes nobody here sees. Of what has been said to the peer nothing
- * is taken back: but who has not been told yet need not be. */
-void rr_ride_forks(struct rr_conn *c, bool waits)
-{
-	enum rr_conn_st st;
-
-	if (!rr_conn_rides(rr_conn_st(c)) ||
-	    (waits ? rr_lock_take(&c->lock) == -EDEADLK : rr_lock_try(&c->lock)))
-		return;
-	st = rr_conn_st(c);
-	if (st == RR_S_SAID && !rr_answer_withdraw(c))
-		rr_answer_rides(c);
-	else if (st == RR_S_SAID || st == RR_S_HEARD || (st == RR_S_WATCH && !c->server))
-		rr_upgrade_fails(c, RR_R_FORKED);
-	rr_lock_drop(&c->lock);
-}
-
-bool rr_ride_joined(struct rr_conn *c)
-{
-	if (c->owner == (int32_t)rr_pid())
-		rr_answer_rides(c);
-	return rr_conn_is_carried(c);
-}
-
-void rr_ride_yield(struct rr_conn *c)
-{
-	enum rr_conn_st st;
-
-	if (rr_lock_take(&c->lock) == -EDEADLK)
-		return;
-	st = rr_conn_st(c);
-	if (c->owner == (int32_t)rr_pid()) {
-		if (st == RR_S_ASKED)
-			leave(c, RR_R_NO_FDS);
-		else if (st == RR_S_HEARD || (st == RR_S_SAID && rr_answer_withdraw(c)))
-			rr_upgrade_fails(c, RR_R_NO_FDS);
-		else if (st == RR_S_SAID)
-			rr_answer_rides(c);	/* and then it can be moved */
-	}
-	rr_lock_drop(&c->lock);
-}
-
-void rr_ride_orphan(struct rr_conn *c)
-{
-	if (rr_conn_st(c) == RR_S_WATCH)
-		return;
-	rr_share_unmap(c->share);
-	c->share = NULL;
-	rr_conn_become(c, RR_S_TCP, RR_R_FORKED);
-}
-
-bool rr_ride_let_go(struct rr_conn *c)
+/* The kernel does not take a call of ours: then the app makes its own, where nothing has been
+ * said to the peer yet. */
+static bool lets_go(struct rr_conn *c)
 {
 	if (rr_conn_st(c) != RR_S_WATCH)
 		return false;
@@ -106,28 +45,6 @@ void rr_ride_end(struct rr_conn *c)
 			       sh ? sh->tx.before.records + (uint32_t)sh->tx.records
 				  : c->out.records);
 	c->called = false;
-}
-
-/* How many records may go by before we stop looking. */
-static void look_at_count(struct rr_conn *c)
-{
-	switch (rr_conn_st(c)) {
-	case RR_S_WATCH:
-		if ((c->server ? c->in.records : c->out.records) >= WATCHED)
-			rr_conn_become(c, RR_S_TCP, c->server ? RR_R_NO_OFFER : RR_R_FEW_CALLS);
-		break;
-	case RR_S_SWALLOW:
-		if (c->in.records - c->asked_in >= LATE && rr_track_at_boundary(&c->in))
-			rr_conn_become(c, RR_S_TCP, RR_R_TIMEOUT);
-		break;
-	case RR_S_ASKED:
-		if (c->in.records - c->asked_in >= PATIENCE ||
-		    c->out.records - c->asked_out >= PATIENCE)
-			leave(c, RR_R_NOT_ANSWERED);
-		break;
-	default:
-		break;
-	}
 }
 
 /* By a filter of system calls (seccomp), perhaps, that lets the app's own pass. */
@@ -254,7 +171,7 @@ static RR_NOINLINE int judge(struct rr_conn *c, int fd)
 		return -EAGAIN;
 	if (s.what == RR_NEGO_PART && !c->server && !fits) {	/* no shim's */
 		c->skipping = true;
-		leave(c, RR_R_NO_SHIM);
+		rr_ride_leave(c, RR_R_NO_SHIM);
 		return RR_RIDE_OVER;
 	}
 	if (s.what != RR_NEGO_OTHER && s.what != RR_NEGO_PART) {
@@ -357,25 +274,38 @@ int rr_ride_error(struct rr_conn *c)
 
 ssize_t rr_ride_send(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags)
 {
-	enum rr_conn_st st = rr_conn_st(c);
-	ssize_t rc = 0;
+	ssize_t rc;
 
 	if (unlikely(c->kept))
 		return -rr_ride_error(c);
-	if (rr_track_at_boundary(&c->out)) {
-		if (st == RR_S_WATCH && !c->server)
-			rc = rr_ride_offer(c, fd, iov, n, flags);
-		else if (st == RR_S_HEARD)
-			rc = rr_ride_answer(c, fd, iov, n, flags);
-		if (rc)
-			return rc;
-	}
 	rc = rr_ride_kernel_send(fd, iov, n, flags);
 	if (rc > 0) {
 		rr_track_over(&c->out, iov, n, (size_t)rc);
-		look_at_count(c);
+		rr_ride_count(c);
 	}
-	return is_forbidden(rc) && rr_ride_let_go(c) ? RR_CONN_KERNEL : rc;
+	return is_forbidden(rc) && lets_go(c) ? RR_CONN_KERNEL : rc;
+}
+
+/* May something of ours go in front of what the app writes? */
+static bool goes_ahead(const struct rr_conn *c)
+{
+	return !c->kept && rr_track_at_boundary(&c->out);
+}
+
+ssize_t rr_watch_send(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags)
+{
+	ssize_t rc = 0;
+
+	if (!c->server && goes_ahead(c))
+		rc = rr_ride_offer(c, fd, iov, n, flags);
+	return rc ? rc : rr_ride_send(c, fd, iov, n, flags);
+}
+
+ssize_t rr_heard_send(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags)
+{
+	ssize_t rc = goes_ahead(c) ? rr_ride_answer(c, fd, iov, n, flags) : 0;
+
+	return rc ? rc : rr_ride_send(c, fd, iov, n, flags);
 }
 
 /* The app has read so many more, from byte done of iov on. */
@@ -387,7 +317,7 @@ static void count_read(struct rr_conn *c, const struct iovec *iov, int n, size_t
 	rr_track_over(&c->in, cut, rr_track_cut(iov, n, done, got, cut, PIECES), got);
 	c->most = 0;
 	c->whole = false;
-	look_at_count(c);
+	rr_ride_count(c);
 }
 
 /* What is there, of several records perhaps, but for what of ours is in between. */
@@ -450,7 +380,7 @@ ssize_t rr_ride_recv(struct rr_conn *c, int fd, const struct iovec *iov, int n, 
 {
 	ssize_t rc = ride_recv(c, fd, iov, n, flags, done);
 
-	return is_forbidden(rc) && rr_ride_let_go(c) ? RR_CONN_KERNEL : rc;
+	return is_forbidden(rc) && lets_go(c) ? RR_CONN_KERNEL : rc;
 }
 
 /* Of bytes that the app wants so many of at once (SO_RCVLOWAT) ours do not count. */
@@ -482,9 +412,7 @@ int rr_ride_poll(struct rr_conn *c, int fd, unsigned want)
 		return rc;
 	if (rc == -EAGAIN || (want & RR_IN_BITS && is_too_little(c, fd)))
 		return (int)(rr_anchor_poll(fd, want) & ~(unsigned)RR_IN_BITS);
-	if (rr_conn_st(c) == RR_S_WATCH || rr_conn_st(c) == RR_S_ASKED)
-		return RR_CONN_KERNEL;
-	return (int)rr_anchor_poll(fd, want);	/* more than the anchor is slept on */
+	return RR_CONN_KERNEL;
 }
 
 int rr_ride_inq(struct rr_conn *c, int fd)
@@ -501,26 +429,4 @@ int rr_ride_inq(struct rr_conn *c, int fd)
 	if (find_ours(c, fd, queued, &at, &len))
 		queued = len ? queued - len : at;
 	return (int)queued;
-}
-
-void rr_ride_step(struct rr_conn *c)
-{
-	switch (rr_conn_st(c)) {
-	case RR_S_ASKED:
-		if (rr_now() >= c->deadline)
-			leave(c, RR_R_TIMEOUT);
-		break;
-	case RR_S_MEETING:
-		rr_offer_join(c);
-		break;
-	case RR_S_HEARD:
-		if (rr_now() >= c->deadline)
-			rr_upgrade_fails(c, RR_R_ABANDONED);
-		break;
-	case RR_S_SAID:
-		rr_answer_rides(c);
-		break;
-	default:
-		break;
-	}
 }

@@ -7,9 +7,9 @@
  *   new.c        making a connection              upgrade.c    what both sides have in common
  *   offer.c      the client's side                hear.c       what a server hears first
  *   answer.c     the server's side                own.c        what we say of ourselves
- *   ride.c       the same while calls go by TCP   when.c       when an offer pays, pure
+ *   ride.c       the same while calls go by TCP   ride_states.c  and what its states differ in
  *   ride_offer.c the client's offer so           ride_answer.c  and the server's answer
- *   along.c      one write with the app's bytes
+ *   along.c      one write with the app's bytes   when.c       when an offer pays, pure
  *   late.c       an answer that comes too late    expire.c     answers that nobody takes up
  *   learned.c    of earlier connections           evidence.c   servers of this host */
 
@@ -106,25 +106,41 @@ void rr_ride_next(struct rr_conn *c, const uint8_t *head, size_t have);
 /* server: the first bytes, which are no offer */
 void rr_ride_begin(struct rr_conn *c, const uint8_t *head, size_t have);
 void rr_ride_heard(struct rr_conn *c, const struct rr_hello *h, uint32_t xid);
+/* The app's next write. In some states something of ours may go in front of it. */
 ssize_t rr_ride_send(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags);
+ssize_t rr_watch_send(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags);
+ssize_t rr_heard_send(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags);
 /* *done: what was read, also if the rest is not to be had here. */
 ssize_t rr_ride_recv(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags,
 		     size_t *done);
 int rr_ride_poll(struct rr_conn *c, int fd, unsigned want);
 int rr_ride_inq(struct rr_conn *c, int fd);
-void rr_ride_step(struct rr_conn *c);
-bool rr_ride_let_go(struct rr_conn *c);
-/* Before a fork, in the parent. Under the slab's lock nobody waits for a connection's. */
-void rr_ride_forks(struct rr_conn *c, bool waits);
-/* The answer has gone: is it carried now? Then it has another lock. */
-bool rr_ride_joined(struct rr_conn *c);
 /* The error that the app has yet to be told, once; 0 none. */
 int rr_ride_error(struct rr_conn *c);
-/* the app wants a number of ours: gives up what may have it */
-void rr_ride_yield(struct rr_conn *c);
-/* In a forked child: what the parent has under way is not ours. */
-void rr_ride_orphan(struct rr_conn *c);
 void rr_ride_end(struct rr_conn *c);		/* the app closes it: what there is to learn */
+
+/* ride_states.c; under the connection's lock. */
+/* The client does not wait for the answer any more: its connection is TCP's, but for that. */
+void rr_ride_leave(struct rr_conn *c, enum rr_reason why);
+/* Records of the app's have gone by: of either direction, and perhaps enough of them. */
+void rr_ride_count(struct rr_conn *c);
+/* In a forked child: what the parent has under way is not ours. Returns 0. */
+int rr_ride_orphan(struct rr_conn *c);
+/* How the upgrade goes on without the app's doing. */
+void rr_asked_step(struct rr_conn *c, int fd);
+void rr_meeting_step(struct rr_conn *c, int fd);
+void rr_heard_step(struct rr_conn *c, int fd);
+void rr_said_step(struct rr_conn *c, int fd);
+/* The answer has gone: is it carried now? Then it has another lock. */
+bool rr_said_joined(struct rr_conn *c);
+/* The process is about to fork. */
+void rr_watch_forks(struct rr_conn *c);
+void rr_heard_forks(struct rr_conn *c);
+void rr_said_forks(struct rr_conn *c);
+/* The app wants a number of ours: gives up what may have it. */
+void rr_asked_yield(struct rr_conn *c);
+void rr_heard_yield(struct rr_conn *c);
+void rr_said_yield(struct rr_conn *c);
 
 /* evidence.c */
 bool rr_evidence_look(const struct sockaddr_in6 *peer);

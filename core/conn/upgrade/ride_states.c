@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a connection with an upgrade that rides along (ride.c) does in each of its states when
+ * time passes, records go by, its process forks, or the app wants a number of ours. Each
+ * function is for one state; core/conn/kinds.c says which state has which. */
+
+#include "core/base/compiler.h"
+#include "core/base/os.h"
+#include "core/conn/upgrade/upgrade.h"
+
+#define WATCHED		64u	/* records during which somebody looks out for an offer */
+#define PATIENCE	64u	/* records, of either direction, after an unanswered one */
+#define LATE		256u	/* the same, until the answer does not count as one any more */
+
+/* Nobody has answered, or it does not count any more: the answer, should it come, is not the
+ * app's. */
+void rr_ride_leave(struct rr_conn *c, enum rr_reason why)
+{
+	rr_share_free(c->share);
+	c->share = NULL;
+	rr_conn_become(c, RR_S_SWALLOW, why);
+}
+
+int rr_ride_orphan(struct rr_conn *c)
+{
+	rr_share_unmap(c->share);
+	c->share = NULL;
+	rr_conn_become(c, RR_S_TCP, RR_R_FORKED);
+	return 0;
+}
+
+/* --- time passes -------------------------------------------------------------------------- */
+
+void rr_asked_step(struct rr_conn *c, int fd RR_UNUSED)
+{
+	if (rr_now() >= c->deadline)
+		rr_ride_leave(c, RR_R_TIMEOUT);
+}
+
+void rr_meeting_step(struct rr_conn *c, int fd RR_UNUSED)
+{
+	rr_offer_join(c);
+}
+
+void rr_heard_step(struct rr_conn *c, int fd RR_UNUSED)
+{
+	if (rr_now() >= c->deadline)
+		rr_upgrade_fails(c, RR_R_ABANDONED);
+}
+
+void rr_said_step(struct rr_conn *c, int fd RR_UNUSED)
+{
+	rr_answer_rides(c);
+}
+
+bool rr_said_joined(struct rr_conn *c)
+{
+	if (c->owner == (int32_t)rr_pid())
+		rr_answer_rides(c);
+	return rr_conn_is_carried(c);
+}
+
+/* --- records go by ------------------------------------------------------------------------ */
+
+static void count_watched(struct rr_conn *c)
+{
+	if ((c->server ? c->in.records : c->out.records) >= WATCHED)
+		rr_conn_become(c, RR_S_TCP, c->server ? RR_R_NO_OFFER : RR_R_FEW_CALLS);
+}
+
+static void count_asked(struct rr_conn *c)
+{
+	if (c->in.records - c->asked_in >= PATIENCE ||
+	    c->out.records - c->asked_out >= PATIENCE)
+		rr_ride_leave(c, RR_R_NOT_ANSWERED);
+}
+
+static void count_late(struct rr_conn *c)
+{
+	if (c->in.records - c->asked_in >= LATE && rr_track_at_boundary(&c->in))
+		rr_conn_become(c, RR_S_TCP, RR_R_TIMEOUT);
+}
+
+/* How many may go by before we stop looking. Not in the table of kinds.c, by whose state a call
+ * has entered: one that reads several records may come from one state into the next. */
+static void (*const count[RR_S_COUNT])(struct rr_conn *c) = {
+	[RR_S_WATCH] = count_watched,
+	[RR_S_ASKED] = count_asked,
+	[RR_S_SWALLOW] = count_late,
+};
+
+void rr_ride_count(struct rr_conn *c)
+{
+	enum rr_conn_st st = rr_conn_st(c);
+
+	if (count[st])
+		count[st](c);
+}
+
+/* --- it cannot go on ---------------------------------------------------------------------- */
+
+/* What the client has been told is not taken back once it has come. */
+static void end_said(struct rr_conn *c, enum rr_reason why)
+{
+	if (rr_answer_withdraw(c))
+		rr_upgrade_fails(c, why);
+	else
+		rr_answer_rides(c);
+}
+
+/* What its child reads and writes nobody here sees. Of what has been said to the peer nothing
+ * is taken back: but who has not been told yet need not be. */
+
+void rr_watch_forks(struct rr_conn *c)
+{
+	if (!c->server)
+		rr_upgrade_fails(c, RR_R_FORKED);
+}
+
+void rr_heard_forks(struct rr_conn *c)
+{
+	rr_upgrade_fails(c, RR_R_FORKED);
+}
+
+void rr_said_forks(struct rr_conn *c)
+{
+	end_said(c, RR_R_FORKED);
+}
+
+void rr_asked_yield(struct rr_conn *c)
+{
+	rr_ride_leave(c, RR_R_NO_FDS);
+}
+
+void rr_heard_yield(struct rr_conn *c)
+{
+	rr_upgrade_fails(c, RR_R_NO_FDS);
+}
+
+/* Where it joins instead, it is carried, and then the number can be changed. */
+void rr_said_yield(struct rr_conn *c)
+{
+	end_said(c, RR_R_NO_FDS);
+}
