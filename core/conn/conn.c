@@ -9,7 +9,6 @@
 #include "core/base/compiler.h"
 #include "core/base/os.h"
 #include "core/conn/kinds.h"
-#include "core/conn/upgrade/when.h"
 
 void rr_conn_setup(const struct rr_conn_params *p)
 {
@@ -43,8 +42,9 @@ int rr_conn_enter(struct rr_conn *c, int fd, struct rr_lock **l)
 			rr_lock_drop(*l);
 			return rc;
 		}
-		if (rr_conn_st(c) != RR_S_CARRIED)
-			return (int)rr_conn_st(c);
+		st = (int)rr_conn_st(c);
+		if (!rr_conn_is_shared((enum rr_conn_st)st))
+			return st;
 		rr_lock_drop(*l);	/* it is another lock now */
 	}
 }
@@ -121,33 +121,14 @@ static RR_NOINLINE ssize_t other_send(struct rr_conn *c, int fd, const struct io
 
 	if (rr_conn_passes(c, fd, false))
 		return RR_CONN_KERNEL;
-	st = rr_conn_enter(c, fd, &l);
-	if (st < 0)
-		return st == -EBUSY ? -EAGAIN : st;
-	if (st == RR_S_NEW && !c->server && rr_cp->offer_after != RR_AFTER_WAIT) {
-		rc = rr_ride_first(c, fd, iov, n, flags);
-		if (rc != RR_RIDE_OVER) {
-			rr_lock_drop(l);
-			return rc;
-		}
-	}
-	if (st == RR_S_NEW) {
-		rc = rr_upgrade_first_write(c, fd, iov, n);
-		if (rc) {
-			rr_lock_drop(l);
-			return rc;
-		}
-		st = (int)rr_conn_st(c);
-		if (st == RR_S_CARRIED) {
-			rr_lock_drop(l);
-			st = rr_conn_hold(c, &l);
-			if (st < 0)
-				return st == -EBUSY ? -EAGAIN : st;
-		}
-	}
-	k = rr_kinds[st];
-	rc = k->send ? k->send(c, fd, iov, n, flags) : otherwise(k);
-	rr_lock_drop(l);
+	do {
+		st = rr_conn_enter(c, fd, &l);
+		if (st < 0)
+			return st == -EBUSY ? -EAGAIN : st;
+		k = rr_kinds[st];
+		rc = k->send ? k->send(c, fd, iov, n, flags) : otherwise(k);
+		rr_lock_drop(l);
+	} while (rc == RR_RIDE_OVER);
 	return rc;
 }
 
@@ -202,6 +183,7 @@ again:
 
 int rr_conn_dialed(struct rr_conn *c, int fd, bool wait)
 {
+	const struct rr_kind *k;
 	struct rr_lock *lock;
 	int st, rc;
 
@@ -210,7 +192,10 @@ int rr_conn_dialed(struct rr_conn *c, int fd, bool wait)
 	st = rr_conn_enter(c, fd, &lock);
 	if (st < 0)
 		return st;
-	rc = rr_dial_verdict(c, fd, st);
+	do {
+		k = rr_kinds[rr_conn_st(c)];
+		rc = k->dialed ? k->dialed(c, fd) : RR_CONN_KERNEL;
+	} while (rc == RR_RIDE_OVER);
 	c->dial_wait = wait;
 	rr_lock_drop(lock);
 	return rc;

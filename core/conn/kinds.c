@@ -7,6 +7,7 @@
 
 #include "core/base/compiler.h"
 #include "core/base/os.h"
+#include "core/conn/upgrade/when.h"
 
 /* --- nothing is done for it here ------------------------------------------------------ */
 
@@ -73,9 +74,14 @@ static void dialing_vanish(struct rr_conn *c)
 	rr_conn_become(c, RR_S_TCP, RR_R_CLOSED);
 }
 
+static int dialing_dialed(struct rr_conn *c RR_UNUSED, int fd RR_UNUSED)
+{
+	return -EALREADY;
+}
+
 static const struct rr_kind dialing = {
-	.step = rr_dial_step, .foreign = foreign_lost, .fds = meeting_fds,
-	.vanish = dialing_vanish,
+	.step = rr_dial_step, .foreign = foreign_lost, .dialed = dialing_dialed,
+	.fds = meeting_fds, .vanish = dialing_vanish,
 };
 
 static int answered_fds(struct rr_conn *c, int fd, unsigned want, struct pollfd out[2],
@@ -109,6 +115,23 @@ static ssize_t fresh_recv(struct rr_conn *c, int fd, const struct iovec *iov RR_
 	return rr_upgrade_first_read(c, fd);
 }
 
+/* An offer before anything else, or with it. Where it waits for an answer, and then where it is
+ * carried, it has another function. */
+static ssize_t fresh_send(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags)
+{
+	ssize_t rc = RR_RIDE_OVER;
+
+	if (!c->server && rr_cp->offer_after != RR_AFTER_WAIT)
+		rc = rr_ride_first(c, fd, iov, n, flags);
+	if (rc != RR_RIDE_OVER)
+		return rc;
+	rc = rr_upgrade_first_write(c, fd, iov, n);
+	if (rc)
+		return rc;
+	/* Of no bytes nothing was said, and the next write is the first. */
+	return rr_conn_begins(c) ? RR_CONN_KERNEL : RR_RIDE_OVER;
+}
+
 static int fresh_poll(struct rr_conn *c, int fd, unsigned want)
 {
 	unsigned got = rr_anchor_poll(fd, want);
@@ -140,6 +163,7 @@ static const struct rr_kind fresh = {
 	.step = fresh_step,
 	.let_go = become_kernels,
 	.recv = fresh_recv,
+	.send = fresh_send,
 	.poll = fresh_poll,
 	.fds = part_fds,
 	.shutdown = fresh_shutdown,
@@ -242,6 +266,14 @@ static ssize_t carried_send(struct rr_conn *c, int fd, const struct iovec *iov, 
 	return rr_carried_send(c, fd, iov, n);
 }
 
+static int carried_dialed(struct rr_conn *c, int fd RR_UNUSED)
+{
+	if (c->dial_told)
+		return -EISCONN;
+	c->dial_told = true;
+	return 0;
+}
+
 static int carried_poll(struct rr_conn *c, int fd, unsigned want)
 {
 	return (int)rr_ready_poll(c, fd, want);
@@ -326,6 +358,7 @@ static void carried_vanish(struct rr_conn *c)
 }
 
 static const struct rr_kind carried = {
+	.dialed = carried_dialed,
 	.recv = carried_recv, .send = carried_send, .poll = carried_poll, .inq = carried_inq,
 	.fds = carried_fds, .shutdown = carried_shutdown, .close = carried_close,
 	.vanish = carried_vanish,
@@ -402,6 +435,7 @@ static int refused_poll(struct rr_conn *c RR_UNUSED, int fd RR_UNUSED, unsigned 
 }
 
 static const struct rr_kind refused = {
+	.dialed = rr_dial_again,
 	.recv = refused_recv, .send = refused_send, .poll = refused_poll,
 };
 

@@ -24,6 +24,9 @@ struct rr_kind {
 	bool (*let_go)(struct rr_conn *c);
 	/* Before the app closes it: is it carried now, and its lock another? */
 	bool (*joined)(struct rr_conn *c);
+	/* As rr_conn_dialed(), of a connection that connect() has made; or RR_RIDE_OVER: the
+	 * state is another now. NULL: the kernel's connect() goes on. */
+	int (*dialed)(struct rr_conn *c, int fd);
 	/* As the functions of conn.h that are called so; or RR_RIDE_OVER: the state is another
 	 * now, and *done bytes were read. */
 	ssize_t (*recv)(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags,

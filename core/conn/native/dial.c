@@ -202,34 +202,15 @@ struct rr_conn *rr_conn_dial(int fd, const struct sockaddr *peer, socklen_t len)
 	return c;
 }
 
-/* A refusal was told, and the app tries again. */
-static void again(struct rr_conn *c, int fd)
-{
-	struct sockaddr_in6 to;
-
-	if (rdma_address(c, fd, &to))
-		begin_call(c, fd, &to);
-}
-
-int rr_dial_verdict(struct rr_conn *c, int fd, int st)
+int rr_dial_again(struct rr_conn *c, int fd)
 {
 	int err = c->dial_err;
+	struct sockaddr_in6 to;
 
-	switch (st) {
-	case RR_S_CARRIED:
-		if (c->dial_told)
-			return -EISCONN;
-		c->dial_told = true;
-		return 0;
-	case RR_S_DIALING:
-		return -EALREADY;
-	case RR_S_REFUSED:
-		c->dial_err = 0;
-		if (err)
-			return -err;
-		again(c, fd);
-		return rr_dial_verdict(c, fd, (int)rr_conn_st(c));
-	default:
-		return RR_CONN_KERNEL;
-	}
+	c->dial_err = 0;
+	if (err)
+		return -err;
+	if (rdma_address(c, fd, &to))
+		begin_call(c, fd, &to);
+	return RR_RIDE_OVER;
 }

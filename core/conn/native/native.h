@@ -28,6 +28,7 @@ uint32_t rr_guests_each(void (*fn)(struct rr_conn *));
 rr_time rr_guests_full(uint32_t unmet, rr_time now);
 /* dial.c */
 void rr_dial_step(struct rr_conn *c, int fd);
-int rr_dial_verdict(struct rr_conn *c, int fd, int st);	/* in state st, for connect() */
+/* A refusal, for connect(): its -errno; or RR_RIDE_OVER, it was told, and is tried again. */
+int rr_dial_again(struct rr_conn *c, int fd);
 
 #endif
