@@ -298,6 +298,23 @@ static int carried_fds(struct rr_conn *c, int fd, unsigned want, struct pollfd o
 	return rr_ready_fds(c->share, fd, want, out, until);
 }
 
+static void carried_disarm(struct rr_conn *c)
+{
+	rr_wait_learn(c->share, rr_now());
+	/* Asked under the lock, which has ended the rest: another may sleep since. */
+	if (!atomic_load(&c->sleepers))
+		rr_ready_disarm(c);
+}
+
+static bool carried_drain(struct rr_conn *c)
+{
+	rr_wait_learn(c->share, rr_now());
+	/* A thread that sleeps in poll() has yet to see the doorbell. */
+	if (!atomic_load(&c->sleepers))
+		rr_drv_drain(c->share);
+	return rr_conn_relayed(c, 0) || c->share->prov_lost || c->share->dead;
+}
+
 /* 1: it has said so to the peer. */
 static int carried_shutdown(struct rr_conn *c, int fd, bool rd, bool wr)
 {
@@ -360,8 +377,9 @@ static void carried_vanish(struct rr_conn *c)
 static const struct rr_kind carried = {
 	.dialed = carried_dialed,
 	.recv = carried_recv, .send = carried_send, .poll = carried_poll, .inq = carried_inq,
-	.fds = carried_fds, .shutdown = carried_shutdown, .close = carried_close,
-	.vanish = carried_vanish,
+	.arm = rr_ready_arm, .armed = rr_rest_begin, .disarm = carried_disarm,
+	.drain = carried_drain, .fds = carried_fds, .shutdown = carried_shutdown,
+	.close = carried_close, .vanish = carried_vanish,
 };
 
 /* --- carried, but only the parent can use it ---------------------------------------------- */
@@ -391,6 +409,17 @@ static const struct rr_kind forked = {
 
 /* --- a listener of native peers ----------------------------------------------------------- */
 
+static int listening_arm(struct rr_conn *c, int fd, unsigned want, bool thread RR_UNUSED)
+{
+	return rr_native_poll(c, fd, want) > 0;
+}
+
+static bool listening_drain(struct rr_conn *c)
+{
+	rr_native_look(c, c->fd);
+	return true;
+}
+
 /* The kernel's listens no more. */
 static int listening_shutdown(struct rr_conn *c, int fd RR_UNUSED, bool rd, bool wr RR_UNUSED)
 {
@@ -408,6 +437,8 @@ static const struct rr_kind listening = {
 	.kernels = true,
 	.let_go = is_kernels,
 	.poll = rr_native_poll,
+	.arm = listening_arm,
+	.drain = listening_drain,
 	.fds = rr_native_fds,
 	.shutdown = listening_shutdown,
 	.close = listening_close,
@@ -434,9 +465,15 @@ static int refused_poll(struct rr_conn *c RR_UNUSED, int fd RR_UNUSED, unsigned 
 	return (int)(((RR_IN_BITS | RR_OUT_BITS) & want) | POLLERR | POLLHUP);
 }
 
+static int refused_arm(struct rr_conn *c RR_UNUSED, int fd RR_UNUSED, unsigned want RR_UNUSED,
+		       bool thread RR_UNUSED)
+{
+	return 1;
+}
+
 static const struct rr_kind refused = {
 	.dialed = rr_dial_again,
-	.recv = refused_recv, .send = refused_send, .poll = refused_poll,
+	.recv = refused_recv, .send = refused_send, .poll = refused_poll, .arm = refused_arm,
 };
 
 const struct rr_kind *const rr_kinds[] = {

@@ -34,6 +34,14 @@ struct rr_kind {
 	ssize_t (*send)(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags);
 	int (*poll)(struct rr_conn *c, int fd, unsigned want);
 	int (*inq)(struct rr_conn *c, int fd);
+	/* As rr_conn_arm() (thread) and rr_conn_watch(); and a thread is counted as asleep for
+	 * want since. NULL: the kernel tells all, but for a verdict that waits. */
+	int (*arm)(struct rr_conn *c, int fd, unsigned want, bool thread);
+	void (*armed)(struct rr_conn *c, unsigned want);
+	/* The same of rr_conn_disarm() and rr_conn_drain(): only in states that a connection
+	 * does not leave. NULL: nothing was armed. */
+	void (*disarm)(struct rr_conn *c);
+	bool (*drain)(struct rr_conn *c);
 	/* out[0] is the app's fd, for want, and *until is RR_TIME_NEVER. */
 	int (*fds)(struct rr_conn *c, int fd, unsigned want, struct pollfd out[2],
 		   rr_time *until);

@@ -69,6 +69,7 @@ bool rr_conn_peek(const struct rr_conn *c, unsigned want)
 
 static int arm(struct rr_conn *c, int fd, unsigned want, bool thread)
 {
+	const struct rr_kind *k;
 	struct rr_lock *l;
 	int rc = 0, st;
 
@@ -83,23 +84,21 @@ static int arm(struct rr_conn *c, int fd, unsigned want, bool thread)
 	}
 	if (st < 0)
 		return 1;
-	if (st == RR_S_CARRIED)
-		rc = rr_ready_arm(c, fd, want, thread);
-	else if (st == RR_S_REFUSED)
-		rc = 1;
-	else if (st == RR_S_LISTEN)
-		rc = rr_native_poll(c, fd, want) > 0;
+	k = rr_kinds[st];
+	if (k->arm)
+		rc = k->arm(c, fd, want, thread);
 	else if (c->hold_until && rr_now() < c->hold_until)
 		rc = 1;		/* a verdict is there, and waits for threads to wake */
 	if (rc == 0 && thread) {
 		atomic_fetch_add_explicit(&c->sleepers, 1, memory_order_acq_rel);
-		if (st == RR_S_CARRIED)
-			rr_rest_begin(c, want);
+		if (k->armed)
+			k->armed(c, want);
 	}
 	if (rc == 0 && !thread)
 		c->watched = true;
 	rr_lock_drop(l);
-	if (rc && st != RR_S_CARRIED)
+	/* It may be there for another thread, which has yet to run. */
+	if (rc && !rr_conn_is_shared((enum rr_conn_st)st))
 		sched_yield();
 	return rc;
 }
@@ -149,38 +148,29 @@ int rr_conn_watch_plain(struct rr_conn *c, int fd, unsigned want, int wake)
 
 void rr_conn_disarm(struct rr_conn *c, int fd)
 {
+	const struct rr_kind *k;
 	struct rr_lock *l;
 
 	/* pairs with the acquire in listens() */
 	atomic_fetch_sub_explicit(&c->sleepers, 1, memory_order_acq_rel);
-	if (rr_conn_relayed(c, fd) || rr_conn_st(c) != RR_S_CARRIED || rr_conn_hold(c, &l) < 0)
+	k = rr_kinds[rr_conn_st(c)];
+	if (!k->disarm || rr_conn_relayed(c, fd) || rr_conn_hold(c, &l) < 0)
 		return;
-	rr_wait_learn(c->share, rr_now());
-	/* Asked under the lock, which has ended the rest: another may sleep since. */
-	if (!atomic_load(&c->sleepers))
-		rr_ready_disarm(c);
+	k->disarm(c);
 	rr_lock_drop(l);
 }
 
 bool rr_conn_drain(struct rr_conn *c)
 {
+	const struct rr_kind *k = rr_kinds[rr_conn_st(c)];
 	struct rr_lock *l;
-	bool ends;
+	bool changed;
 
-	if (rr_conn_st(c) == RR_S_LISTEN && rr_conn_hold(c, &l) >= 0) {
-		rr_native_look(c, c->fd);
-		rr_lock_drop(l);
+	if (!k->drain || rr_conn_relayed(c, 0) || rr_conn_hold(c, &l) < 0)
 		return true;
-	}
-	if (!rr_conn_is_carried(c) || rr_conn_hold(c, &l) < 0)
-		return true;
-	rr_wait_learn(c->share, rr_now());
-	/* A thread that sleeps in poll() has yet to see the doorbell. */
-	if (!atomic_load(&c->sleepers))
-		rr_drv_drain(c->share);
-	ends = !rr_conn_is_carried(c) || c->share->prov_lost || c->share->dead;
+	changed = k->drain(c);
 	rr_lock_drop(l);
-	return ends;
+	return changed;
 }
 
 uint64_t rr_conn_came(struct rr_conn *c)
