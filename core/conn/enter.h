@@ -19,8 +19,7 @@ static inline bool rr_conn_passes(struct rr_conn *c, int fd, bool reads)
 	return rr_conn_is_tcp(c) || rr_conn_relayed(c, fd);
 }
 
-/* relaying.c. Before a fork, in the parent: true, if it is for a relay. And in the child. */
+/* relaying.c. Before a fork, in the parent: true, if it is for a relay. */
 bool rr_relay_forks(struct rr_conn *c);
-void rr_relay_forked(struct rr_conn *c);
 
 #endif

@@ -31,15 +31,6 @@ static bool counted(const struct rr_conn *c)
 	       rr_conn_is_shared(rr_conn_st(c));
 }
 
-/* What only the parent can use: nothing of it stays here but memory that both have. */
-static void inherit_conn(struct rr_conn *c)
-{
-	rr_share_close(c->share);
-	atomic_store_explicit(&c->refs, 1, memory_order_relaxed);
-	atomic_store_explicit(&c->state, RR_S_FORKED, memory_order_relaxed);
-	atomic_store_explicit(&c->changed, true, memory_order_relaxed);
-}
-
 void rr_conn_fork_child(void)
 {
 	bool apart = rr_lock_forked();
@@ -66,15 +57,13 @@ void rr_conn_fork_child(void)
 			if (apart)
 				rr_lock_mix(&c->share->lock);
 		}
-		if (rr_conn_st(c) == RR_S_LISTEN)
-			rr_native_forked(c);
-		rr_relay_forked(c);
-		if (rr_conn_st(c) == RR_S_CARRIED && !rr_conn_shareable(c->share))
-			inherit_conn(c);
+		if (rr_kinds[rr_conn_st(c)]->forked)
+			rr_kinds[rr_conn_st(c)]->forked(c);
 	}
 }
 
-/* waits: for its lock. Under the slabs' lock nobody waits for a connection's. */
+/* Before a fork, in the parent. waits: for the connection's lock, which nobody does who has the
+ * slabs'. */
 static void prepare_conn(struct rr_conn *c, bool waits)
 {
 	enum rr_conn_st st = rr_conn_st(c);
@@ -95,16 +84,13 @@ void rr_conn_fork_nears(struct rr_conn *c)
 
 void rr_conn_forked(struct rr_conn *c)
 {
-	enum rr_conn_st st;
-
 	rr_native_forks(c);
 	prepare_conn(c, false);		/* what has begun to since */
 	if (rr_relay_forks(c))
 		return;
-	st = rr_conn_st(c);
-	if (!rr_conn_is_shared(st) || rr_conn_relayed(c, 0))
+	if (!rr_conn_is_shared(rr_conn_st(c)) || rr_conn_relayed(c, 0))
 		return;
-	if (st == RR_S_CARRIED && !rr_conn_shareable(c->share))
+	if (rr_conn_is_carried(c) && !rr_conn_shareable(c->share))
 		rr_handback_forks(c);
 	/* Before the rest's end, as rr_rest_may() sees it. */
 	atomic_fetch_add(&c->share->procs, 1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The states of a connection, and what each does. A new state is one more table. */
+/* The states of a connection, and what each does. A new state is one more row. */
 
 #include "core/conn/kinds.h"
 
@@ -63,8 +63,13 @@ static void taken_step(struct rr_conn *c, int fd RR_UNUSED)
 	rr_native_step(c);
 }
 
+static void taken_forked(struct rr_conn *c)
+{
+	rr_relay_forked(c);
+}
+
 static const struct rr_kind taken = {
-	.step = taken_step, .foreign = foreign_lost, .fds = meeting_fds,
+	.step = taken_step, .forked = taken_forked, .foreign = foreign_lost, .fds = meeting_fds,
 };
 
 static void dialing_vanish(struct rr_conn *c)
@@ -115,8 +120,8 @@ static ssize_t fresh_recv(struct rr_conn *c, int fd, const struct iovec *iov RR_
 	return rr_upgrade_first_read(c, fd);
 }
 
-/* An offer before anything else, or with it. Where it waits for an answer, and then where it is
- * carried, it has another function. */
+/* The first write: an offer goes with it or before it. If the app has to wait for the answer,
+ * or the answer was there at once, the state that follows sends the bytes. */
 static ssize_t fresh_send(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags)
 {
 	ssize_t rc = RR_RIDE_OVER;
@@ -128,7 +133,7 @@ static ssize_t fresh_send(struct rr_conn *c, int fd, const struct iovec *iov, in
 	rc = rr_upgrade_first_write(c, fd, iov, n);
 	if (rc)
 		return rc;
-	/* Of no bytes nothing was said, and the next write is the first. */
+	/* After a write of no bytes, the next one is the first. */
 	return rr_conn_begins(c) ? RR_CONN_KERNEL : RR_RIDE_OVER;
 }
 
@@ -181,7 +186,18 @@ static int riding_fds(struct rr_conn *c, int fd RR_UNUSED, unsigned want RR_UNUS
 	return 2;
 }
 
-/* More than the app's socket is slept on: the kernel is asked here. */
+static int riding_take_error(struct rr_conn *c, int fd)
+{
+	int err = 0;
+	socklen_t len = sizeof(err);
+
+	if (c->kept)
+		return rr_ride_error(c);
+	return rr_os->getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &len) ? RR_CONN_KERNEL : err;
+}
+
+/* A thread sleeps on more than the app's socket then, so the kernel's answer is asked for
+ * here. */
 static int riding_poll(struct rr_conn *c, int fd, unsigned want)
 {
 	int rc = rr_ride_poll(c, fd, want);
@@ -191,18 +207,21 @@ static int riding_poll(struct rr_conn *c, int fd, unsigned want)
 
 static const struct rr_kind watching = {
 	.forks = rr_watch_forks, .let_go = become_kernels,
+	.take_error = riding_take_error,
 	.recv = rr_ride_recv, .send = rr_watch_send, .poll = rr_ride_poll, .inq = rr_ride_inq,
 	.fds = part_fds,
 };
 
 static const struct rr_kind asked = {
 	.step = rr_asked_step, .foreign = rr_ride_orphan, .yield = rr_asked_yield,
+	.take_error = riding_take_error,
 	.recv = rr_ride_recv, .send = rr_ride_send, .poll = rr_ride_poll, .inq = rr_ride_inq,
 	.fds = part_fds,
 };
 
 static const struct rr_kind meeting = {
 	.step = rr_meeting_step, .foreign = rr_ride_orphan,
+	.take_error = riding_take_error,
 	.recv = rr_ride_recv, .send = rr_ride_send, .poll = riding_poll, .inq = rr_ride_inq,
 	.fds = riding_fds,
 };
@@ -210,6 +229,7 @@ static const struct rr_kind meeting = {
 static const struct rr_kind heard = {
 	.step = rr_heard_step, .foreign = rr_ride_orphan, .forks = rr_heard_forks,
 	.yield = rr_heard_yield,
+	.take_error = riding_take_error,
 	.recv = rr_ride_recv, .send = rr_heard_send, .poll = riding_poll, .inq = rr_ride_inq,
 	.fds = riding_fds,
 };
@@ -217,6 +237,7 @@ static const struct rr_kind heard = {
 static const struct rr_kind said = {
 	.step = rr_said_step, .foreign = rr_ride_orphan, .forks = rr_said_forks,
 	.yield = rr_said_yield, .joined = rr_said_joined,
+	.take_error = riding_take_error,
 	.recv = rr_ride_recv, .send = rr_ride_send, .poll = riding_poll, .inq = rr_ride_inq,
 	.fds = riding_fds,
 };
@@ -231,155 +252,8 @@ static int swallowing_fds(struct rr_conn *c RR_UNUSED, int fd RR_UNUSED,
 
 static const struct rr_kind swallowing = {
 	.kernels = true,
+	.take_error = riding_take_error,
 	.recv = rr_ride_recv, .poll = riding_poll, .inq = rr_ride_inq, .fds = swallowing_fds,
-};
-
-/* --- carried ----------------------------------------------------------------------------- */
-
-ssize_t rr_carried_recv(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags)
-{
-	struct rr_share *sh = c->share;
-	ssize_t rc = unlikely(rr_handback_bytes(sh)) ? rr_handback_take(sh, iov, n, flags) :
-						       rr_stream_recv(sh, fd, iov, n, flags);
-
-	rr_budget_count(c);
-	return rc;
-}
-
-ssize_t rr_carried_send(struct rr_conn *c, int fd, const struct iovec *iov, int n)
-{
-	ssize_t rc = rr_stream_send(c->share, fd, iov, n);
-
-	rr_budget_count(c);
-	return rc;
-}
-
-static ssize_t carried_recv(struct rr_conn *c, int fd, const struct iovec *iov, int n,
-			    int flags, size_t *done RR_UNUSED)
-{
-	return rr_carried_recv(c, fd, iov, n, flags);
-}
-
-static ssize_t carried_send(struct rr_conn *c, int fd, const struct iovec *iov, int n,
-			    int flags RR_UNUSED)
-{
-	return rr_carried_send(c, fd, iov, n);
-}
-
-static int carried_dialed(struct rr_conn *c, int fd RR_UNUSED)
-{
-	if (c->dial_told)
-		return -EISCONN;
-	c->dial_told = true;
-	return 0;
-}
-
-static int carried_poll(struct rr_conn *c, int fd, unsigned want)
-{
-	return (int)rr_ready_poll(c, fd, want);
-}
-
-static int carried_inq(struct rr_conn *c, int fd)
-{
-	struct rr_share *sh = c->share;
-	int early = rr_rx_is_early(sh) ? rr_cross_inq(sh, fd) : RR_CROSSED;
-
-	rr_drv_progress(sh);
-	if (early != RR_CROSSED)
-		return early;
-	if (rr_rx_is_tcp(sh) && !rr_handback_bytes(sh))
-		return RR_CONN_KERNEL;
-	return (int)rr_min(rr_rx_unread(sh) + rr_handback_bytes(sh), (uint64_t)INT32_MAX);
-}
-
-static int carried_fds(struct rr_conn *c, int fd, unsigned want, struct pollfd out[2],
-		       rr_time *until)
-{
-	return rr_ready_fds(c->share, fd, want, out, until);
-}
-
-static void carried_disarm(struct rr_conn *c)
-{
-	rr_wait_learn(c->share, rr_now());
-	/* Asked under the lock, which has ended the rest: another may sleep since. */
-	if (!atomic_load(&c->sleepers))
-		rr_ready_disarm(c);
-}
-
-static bool carried_drain(struct rr_conn *c)
-{
-	rr_wait_learn(c->share, rr_now());
-	/* A thread that sleeps in poll() has yet to see the doorbell. */
-	if (!atomic_load(&c->sleepers))
-		rr_drv_drain(c->share);
-	return rr_conn_relayed(c, 0) || c->share->prov_lost || c->share->dead;
-}
-
-/* 1: it has said so to the peer. */
-static int carried_shutdown(struct rr_conn *c, int fd, bool rd, bool wr)
-{
-	struct rr_share *sh = c->share;
-	bool told;
-
-	rr_anchor_check(sh, fd, rr_now_coarse());
-	told = wr && !sh->reset && rr_anchor_mark(sh, fd);
-	if (rd)
-		rr_rx_shut(sh);
-	/* no news for who still writes */
-	rr_hint(sh, RR_HINT_IN | (wr ? RR_HINT_OVER : 0u));
-	if (rd)
-		rr_rest_rouse(c);
-	return told;
-}
-
-/* The last process closes: the peer hears how many records there were, or a reset if what it
- * sent was not read (RFC 2525 §2.17: as the kernel does) or the connection had failed. */
-static void carried_close(struct rr_conn *c, int fd)
-{
-	struct rr_share *sh = c->share;
-
-	sh->back.left = true;	/* a thread may be at it */
-	if (rr_conn_leave(sh)) {
-		if (!rr_conn_shareable(sh))
-			rr_handback_leave(c, fd);
-		return;
-	}
-	rr_drv_progress(sh);
-	if (sh->dead || rr_rx_unread(sh) || rr_handback_bytes(sh)) {
-		rr_anchor_reset(fd);
-		rr_anchor_note(sh);
-	} else {
-		rr_anchor_mark(sh, fd);
-		rr_conn_settle(c, rr_drv_disconnect);
-		return;
-	}
-	rr_drv_disconnect(sh);
-}
-
-static void is_reused(struct rr_share *sh)
-{
-	rr_drv_fail(sh, EBADF, RR_R_REUSED);
-}
-
-static void carried_vanish(struct rr_conn *c)
-{
-	struct rr_share *sh = c->share;
-
-	sh->back.left = true;
-	if (rr_conn_leave(sh)) {
-		if (!rr_conn_shareable(sh))
-			rr_handback_leave(c, -1);
-	} else {
-		rr_conn_settle(c, is_reused);
-	}
-}
-
-static const struct rr_kind carried = {
-	.dialed = carried_dialed,
-	.recv = carried_recv, .send = carried_send, .poll = carried_poll, .inq = carried_inq,
-	.arm = rr_ready_arm, .armed = rr_rest_begin, .disarm = carried_disarm,
-	.drain = carried_drain, .fds = carried_fds, .shutdown = carried_shutdown,
-	.close = carried_close, .vanish = carried_vanish,
 };
 
 /* --- carried, but only the parent can use it ---------------------------------------------- */
@@ -402,6 +276,7 @@ static void forked_vanish(struct rr_conn *c)
 }
 
 static const struct rr_kind forked = {
+	.take_error = rr_carried_take_error,
 	.recv = forked_recv, .send = forked_send, .poll = rr_inherited_poll,
 	.inq = rr_inherited_inq, .fds = rr_inherited_fds, .shutdown = rr_inherited_shutdown,
 	.close = rr_inherited_close, .vanish = forked_vanish,
@@ -435,6 +310,7 @@ static void listening_close(struct rr_conn *c, int fd RR_UNUSED)
 
 static const struct rr_kind listening = {
 	.kernels = true,
+	.forked = rr_native_forked,
 	.let_go = is_kernels,
 	.poll = rr_native_poll,
 	.arm = listening_arm,
@@ -471,18 +347,27 @@ static int refused_arm(struct rr_conn *c RR_UNUSED, int fd RR_UNUSED, unsigned w
 	return 1;
 }
 
+static int refused_take_error(struct rr_conn *c, int fd RR_UNUSED)
+{
+	int err = c->dial_err;
+
+	c->dial_err = 0;
+	return err ? err : RR_CONN_KERNEL;
+}
+
 static const struct rr_kind refused = {
+	.take_error = refused_take_error,
 	.dialed = rr_dial_again,
 	.recv = refused_recv, .send = refused_send, .poll = refused_poll, .arm = refused_arm,
 };
 
-const struct rr_kind *const rr_kinds[] = {
+const struct rr_kind *const rr_kinds[RR_S_COUNT] = {
 	[RR_S_FREE] = &relayed,
 	[RR_S_NEW] = &fresh,
 	[RR_S_OFFERED] = &offered,
 	[RR_S_JOINING] = &joining,
 	[RR_S_ANSWERED] = &answered,
-	[RR_S_CARRIED] = &carried,
+	[RR_S_CARRIED] = &rr_kind_carried,
 	[RR_S_FORKED] = &forked,
 	[RR_S_SWALLOW] = &swallowing,
 	[RR_S_WATCH] = &watching,

@@ -7,42 +7,20 @@
 
 #include "core/base/compiler.h"
 #include "core/base/os.h"
-#include "core/conn/enter.h"
+#include "core/conn/kinds.h"
 
 int rr_conn_take_error(struct rr_conn *c, int fd)
 {
-	int rc = RR_CONN_KERNEL, saved = errno;
+	int rc = RR_CONN_KERNEL, saved = errno, st;
 	struct rr_lock *l;
-	bool ours;
 
-	if (rr_conn_st(c) == RR_S_REFUSED && c->dial_err) {
-		rc = c->dial_err;
-		c->dial_err = 0;
-		return rc;
-	}
-	if (rr_conn_looks_on(rr_conn_st(c))) {
-		socklen_t len = sizeof(rc);
-
-		if (c->kept)
-			return rr_ride_error(c);
-		if (rr_os->getsockopt(fd, SOL_SOCKET, SO_ERROR, &rc, &len))
-			return RR_CONN_KERNEL;
-		return rc;
-	}
-	ours = rr_conn_is_carried(c) ||
-	       (rr_conn_st(c) == RR_S_FORKED && !rr_conn_relayed(c, 0));
-	if (!ours || rr_conn_hold(c, &l) < 0)
+	if (!rr_kinds[rr_conn_st(c)]->take_error || rr_conn_relayed(c, 0))
 		return RR_CONN_KERNEL;
-	if (rr_rx_is_early(c->share))
-		rr_cross_error(c->share, fd);
-	else
-		rr_anchor_check(c->share, fd, rr_now_coarse());
-	/* Behind both ends the anchor's own error is what our end mark brought about. */
-	if (c->share->dead || c->share->err || rr_rx_is_early(c->share) ||
-	    (c->share->tx.shut && rr_rx_has_ended(c->share))) {
-		rc = c->share->err;
-		c->share->err = 0;
-	}
+	st = rr_conn_hold(c, &l);
+	if (st < 0)
+		return RR_CONN_KERNEL;
+	if (rr_kinds[st]->take_error)
+		rc = rr_kinds[st]->take_error(c, fd);
 	rr_lock_drop(l);
 	errno = saved;
 	return rc;
@@ -97,9 +75,9 @@ void rr_conn_opt_set(struct rr_conn *c, int fd, int level, int name)
 	if (!rr_conn_is_shared(rr_conn_st(c)) ||
 	    rr_conn_hold(c, &l) < 0)
 		return;
-	if (rr_conn_st(c) == RR_S_CARRIED)
-		rr_keep_learn(c->share, fd);
-	if (rr_conn_is_shared(rr_conn_st(c)))
+	if (rr_conn_is_shared(rr_conn_st(c))) {
+		rr_keep_learn(c->share, fd);	/* of a native one */
 		rr_keep_set(c->share, fd, level, name);
+	}
 	rr_lock_drop(l);
 }

@@ -97,7 +97,7 @@ static int arm(struct rr_conn *c, int fd, unsigned want, bool thread)
 	if (rc == 0 && !thread)
 		c->watched = true;
 	rr_lock_drop(l);
-	/* It may be there for another thread, which has yet to run. */
+	/* What is there may be for another thread, which has yet to run. */
 	if (rc && !rr_conn_is_shared((enum rr_conn_st)st))
 		sched_yield();
 	return rc;

@@ -178,14 +178,6 @@ static void *run_relay(void *arg)
 	return NULL;
 }
 
-static bool native(const struct rr_conn *c)
-{
-	enum rr_conn_st st = rr_conn_st(c);
-
-	return (st == RR_S_TAKEN || st == RR_S_CARRIED) && c->share->qp->native &&
-	       !(rr_qp_caps(c->share->qp) & RR_PROV_FAMILY);
-}
-
 /* Its close is to be told from a shutdown(). */
 static void tell_close(const struct rr_conn *c)
 {
@@ -198,7 +190,7 @@ bool rr_relay_forks(struct rr_conn *c)
 {
 	struct relay *r;
 
-	if (!native(c))
+	if (!rr_relay_may(c))
 		return false;
 	if (c->relay)
 		return true;
@@ -215,16 +207,4 @@ bool rr_relay_forks(struct rr_conn *c)
 		end(r, -ENOMEM);
 	}
 	return true;
-}
-
-/* What is inside is the parent's. */
-void rr_relay_forked(struct rr_conn *c)
-{
-	if (!native(c))
-		return;
-	atomic_store_explicit(&c->relayed, true, memory_order_relaxed);
-	atomic_store_explicit(&c->refs, 1, memory_order_relaxed);
-	atomic_store_explicit(&c->state, RR_S_RELAYED, memory_order_relaxed);
-	rr_share_free(c->share);
-	c->share = NULL;
 }

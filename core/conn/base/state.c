@@ -7,8 +7,8 @@
 #include "core/conn/base/base.h"
 #include "core/conn/base/who.h"
 
-/* What statistics and log are told of a connection that comes into a state; of a state that is
- * not in here, nothing. What a carried connection is its queue pair says (report_carried()). */
+/* What statistics and log are told when a connection comes into a state: of a state that has no
+ * row, nothing. Of a carried connection report_carried() tells, by its queue pair. */
 static const struct told {
 	enum rr_conn_state shown;
 	enum rr_carrier carrier;

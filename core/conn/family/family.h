@@ -12,6 +12,11 @@
 /* relay.c */
 /* Another process has used it, or this one uses it no more: what its far end shows then. */
 #define RR_RELAY_WANTED	(POLLIN | POLLPRI | POLLRDHUP)
+/* Has it a native peer's queue pair, which is this process's alone, or a process's that it was
+ * forked from? */
+bool rr_relay_may(const struct rr_conn *c);
+/* In a child: what is inside such a connection is the parent's. False: it is none. */
+bool rr_relay_forked(struct rr_conn *c);
 /* Under its lock. From here on its bytes go over the socket. False: that will not be. */
 bool rr_relay_take_over(struct rr_conn *c);
 /* The parent's app is about to use it by fd: has another process used it since? */
@@ -38,7 +43,10 @@ int rr_handback_ask(struct rr_share *sh, int fd);
 /* What the ring has, to whoever reads next. */
 ssize_t rr_handback_take(struct rr_share *sh, const struct iovec *iov, int n, int flags);
 
-/* inherited.c: state RR_S_FORKED, under the lock. */
+/* inherited.c. In a child: of a connection that only its parent can use nothing stays but the
+ * memory that both have. */
+void rr_inherited_begin(struct rr_conn *c);
+/* Afterwards, under the lock. */
 ssize_t rr_inherited_recv(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags);
 ssize_t rr_inherited_send(struct rr_conn *c, int fd);
 int rr_inherited_poll(struct rr_conn *c, int fd, unsigned want);

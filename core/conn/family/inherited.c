@@ -17,6 +17,14 @@
 #define ASK_AGAIN	(200 * RR_MSEC)
 #define SHUT_MOST	RR_SEC
 
+void rr_inherited_begin(struct rr_conn *c)
+{
+	rr_share_close(c->share);
+	atomic_store_explicit(&c->refs, 1, memory_order_relaxed);
+	atomic_store_explicit(&c->state, RR_S_FORKED, memory_order_relaxed);
+	atomic_store_explicit(&c->changed, true, memory_order_relaxed);
+}
+
 /* What is back for another reason needs no owner any more. */
 static void look_at_return(struct rr_share *sh)
 {

@@ -16,11 +16,29 @@
 #include "core/base/os.h"
 #include "core/conn/family/family.h"
 
-bool rr_relay_take_over(struct rr_conn *c)
+bool rr_relay_may(const struct rr_conn *c)
 {
 	enum rr_conn_st st = rr_conn_st(c);
 
-	if (st != RR_S_TAKEN && st != RR_S_CARRIED)
+	return (st == RR_S_TAKEN || st == RR_S_CARRIED) && c->share->qp->native &&
+	       !(rr_qp_caps(c->share->qp) & RR_PROV_FAMILY);
+}
+
+bool rr_relay_forked(struct rr_conn *c)
+{
+	if (!rr_relay_may(c))
+		return false;
+	atomic_store_explicit(&c->relayed, true, memory_order_relaxed);
+	atomic_store_explicit(&c->refs, 1, memory_order_relaxed);
+	atomic_store_explicit(&c->state, RR_S_RELAYED, memory_order_relaxed);
+	rr_share_free(c->share);
+	c->share = NULL;
+	return true;
+}
+
+bool rr_relay_take_over(struct rr_conn *c)
+{
+	if (!rr_relay_may(c))
 		return false;
 	c->share->relayed = true;
 	atomic_store_explicit(&c->relayed, true, memory_order_release);

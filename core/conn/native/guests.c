@@ -93,20 +93,26 @@ static rr_time take_census(struct census *n, uint32_t unmet, rr_time now)
 	return n->oldest ? n->until : now + LATER;
 }
 
+/* Has it come in, and nothing become of it yet? */
+static bool is_entering(const struct rr_conn *c)
+{
+	return rr_conn_st(c) == RR_S_TAKEN;
+}
+
 uint32_t rr_guests_each(void (*fn)(struct rr_conn *))
 {
 	struct rr_conn *c;
 	uint32_t left = 0;
 
 	for (uint32_t i = 0; (c = rr_slab_at(i)); i++) {
-		if (rr_conn_st(c) != RR_S_TAKEN || !rr_conn_keep(c))
+		if (!is_entering(c) || !rr_conn_keep(c))
 			continue;
 		if (rr_lock_try(&c->lock) == 0) {
-			if (rr_conn_st(c) == RR_S_TAKEN && c->owner == (int32_t)rr_pid())
+			if (is_entering(c) && c->owner == (int32_t)rr_pid())
 				fn(c);
 			rr_lock_drop(&c->lock);
 		}
-		left += rr_conn_st(c) == RR_S_TAKEN;
+		left += is_entering(c);
 		rr_conn_free(c);
 	}
 	return left;

@@ -26,8 +26,8 @@
 
 /* --- the end of it ------------------------------------------------------------------------ */
 
-/* The kernel does not take a call of ours: then the app makes its own, where nothing has been
- * said to the peer yet. */
+/* The kernel refuses a call of ours: the app makes it instead, if nothing has been said to the
+ * peer yet. Returns whether that is so; then the connection is TCP's. */
 static bool lets_go(struct rr_conn *c)
 {
 	if (rr_conn_st(c) != RR_S_WATCH)

@@ -11,8 +11,8 @@
 #define PATIENCE	64u	/* records, of either direction, after an unanswered one */
 #define LATE		256u	/* the same, until the answer does not count as one any more */
 
-/* Nobody has answered, or it does not count any more: the answer, should it come, is not the
- * app's. */
+/* The peer has not answered, or its answer does not count any more. If the answer comes, it is
+ * swallowed: it is not the app's. */
 void rr_ride_leave(struct rr_conn *c, enum rr_reason why)
 {
 	rr_share_free(c->share);
@@ -80,8 +80,9 @@ static void count_late(struct rr_conn *c)
 		rr_conn_become(c, RR_S_TCP, RR_R_TIMEOUT);
 }
 
-/* How many may go by before we stop looking. Not in the table of kinds.c, by whose state a call
- * has entered: one that reads several records may come from one state into the next. */
+/* How many records may go by before we stop looking. This is no part of the table in kinds.c: a
+ * call that reads several records may come from one state into the next, and a row of that
+ * table is for the state in which a call has entered. */
 static void (*const count[RR_S_COUNT])(struct rr_conn *c) = {
 	[RR_S_WATCH] = count_watched,
 	[RR_S_ASKED] = count_asked,
@@ -98,7 +99,8 @@ void rr_ride_count(struct rr_conn *c)
 
 /* --- it cannot go on ---------------------------------------------------------------------- */
 
-/* What the client has been told is not taken back once it has come. */
+/* The answer is withdrawn, or the client has taken it up already, and the connection is carried
+ * as soon as the provider says so. */
 static void end_said(struct rr_conn *c, enum rr_reason why)
 {
 	if (rr_answer_withdraw(c))
@@ -107,8 +109,8 @@ static void end_said(struct rr_conn *c, enum rr_reason why)
 		rr_answer_rides(c);
 }
 
-/* What its child reads and writes nobody here sees. Of what has been said to the peer nothing
- * is taken back: but who has not been told yet need not be. */
+/* The process forks: nobody here sees what its child reads and writes. What has been said to
+ * the peer is not taken back, but an offer or an answer that has not gone yet need not go. */
 
 void rr_watch_forks(struct rr_conn *c)
 {
@@ -136,7 +138,7 @@ void rr_heard_yield(struct rr_conn *c)
 	rr_upgrade_fails(c, RR_R_NO_FDS);
 }
 
-/* Where it joins instead, it is carried, and then the number can be changed. */
+/* If the client has joined, the connection is carried, and then its number can be changed. */
 void rr_said_yield(struct rr_conn *c)
 {
 	end_said(c, RR_R_NO_FDS);

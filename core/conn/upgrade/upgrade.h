@@ -106,7 +106,8 @@ void rr_ride_next(struct rr_conn *c, const uint8_t *head, size_t have);
 /* server: the first bytes, which are no offer */
 void rr_ride_begin(struct rr_conn *c, const uint8_t *head, size_t have);
 void rr_ride_heard(struct rr_conn *c, const struct rr_hello *h, uint32_t xid);
-/* The app's next write. In some states something of ours may go in front of it. */
+/* The app's next write; in the states of the latter two an offer or an answer may go in front
+ * of it. */
 ssize_t rr_ride_send(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags);
 ssize_t rr_watch_send(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags);
 ssize_t rr_heard_send(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags);
@@ -122,22 +123,19 @@ void rr_ride_end(struct rr_conn *c);		/* the app closes it: what there is to lea
 /* ride_states.c; under the connection's lock. */
 /* The client does not wait for the answer any more: its connection is TCP's, but for that. */
 void rr_ride_leave(struct rr_conn *c, enum rr_reason why);
-/* Records of the app's have gone by: of either direction, and perhaps enough of them. */
+/* Called after the app's records have gone by TCP: gives up looking when there were many. */
 void rr_ride_count(struct rr_conn *c);
 /* In a forked child: what the parent has under way is not ours. Returns 0. */
 int rr_ride_orphan(struct rr_conn *c);
-/* How the upgrade goes on without the app's doing. */
+/* As step, joined, forks and yield in core/conn/kinds.h, of the state in the name. */
 void rr_asked_step(struct rr_conn *c, int fd);
 void rr_meeting_step(struct rr_conn *c, int fd);
 void rr_heard_step(struct rr_conn *c, int fd);
 void rr_said_step(struct rr_conn *c, int fd);
-/* The answer has gone: is it carried now? Then it has another lock. */
 bool rr_said_joined(struct rr_conn *c);
-/* The process is about to fork. */
 void rr_watch_forks(struct rr_conn *c);
 void rr_heard_forks(struct rr_conn *c);
 void rr_said_forks(struct rr_conn *c);
-/* The app wants a number of ours: gives up what may have it. */
 void rr_asked_yield(struct rr_conn *c);
 void rr_heard_yield(struct rr_conn *c);
 void rr_said_yield(struct rr_conn *c);

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a carried connection does, under its lock: its row of the table of states (kinds.c). */
+
+#include <errno.h>
+#include <fcntl.h>
+
+#include "core/base/compiler.h"
+#include "core/base/os.h"
+#include "core/base/ownfd.h"
+#include "core/conn/kinds.h"
+
+/* --- bytes -------------------------------------------------------------------------------- */
+
+ssize_t rr_carried_recv(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags)
+{
+	struct rr_share *sh = c->share;
+	ssize_t rc = unlikely(rr_handback_bytes(sh)) ? rr_handback_take(sh, iov, n, flags) :
+						       rr_stream_recv(sh, fd, iov, n, flags);
+
+	rr_budget_count(c);
+	return rc;
+}
+
+ssize_t rr_carried_send(struct rr_conn *c, int fd, const struct iovec *iov, int n)
+{
+	ssize_t rc = rr_stream_send(c->share, fd, iov, n);
+
+	rr_budget_count(c);
+	return rc;
+}
+
+static ssize_t carried_recv(struct rr_conn *c, int fd, const struct iovec *iov, int n,
+			    int flags, size_t *done RR_UNUSED)
+{
+	return rr_carried_recv(c, fd, iov, n, flags);
+}
+
+static ssize_t carried_send(struct rr_conn *c, int fd, const struct iovec *iov, int n,
+			    int flags RR_UNUSED)
+{
+	return rr_carried_send(c, fd, iov, n);
+}
+
+static int carried_dialed(struct rr_conn *c, int fd RR_UNUSED)
+{
+	if (c->dial_told)
+		return -EISCONN;
+	c->dial_told = true;
+	return 0;
+}
+
+/* --- readiness ---------------------------------------------------------------------------- */
+
+static int carried_poll(struct rr_conn *c, int fd, unsigned want)
+{
+	return (int)rr_ready_poll(c, fd, want);
+}
+
+static int carried_inq(struct rr_conn *c, int fd)
+{
+	struct rr_share *sh = c->share;
+	int early = rr_rx_is_early(sh) ? rr_cross_inq(sh, fd) : RR_CROSSED;
+
+	rr_drv_progress(sh);
+	if (early != RR_CROSSED)
+		return early;
+	if (rr_rx_is_tcp(sh) && !rr_handback_bytes(sh))
+		return RR_CONN_KERNEL;
+	return (int)rr_min(rr_rx_unread(sh) + rr_handback_bytes(sh), (uint64_t)INT32_MAX);
+}
+
+int rr_carried_take_error(struct rr_conn *c, int fd)
+{
+	struct rr_share *sh = c->share;
+	int err = RR_CONN_KERNEL;
+
+	if (rr_rx_is_early(sh))
+		rr_cross_error(sh, fd);
+	else
+		rr_anchor_check(sh, fd, rr_now_coarse());
+	/* Behind both ends the anchor's own error is what our end mark brought about. */
+	if (sh->dead || sh->err || rr_rx_is_early(sh) || (sh->tx.shut && rr_rx_has_ended(sh))) {
+		err = sh->err;
+		sh->err = 0;
+	}
+	return err;
+}
+
+static int carried_fds(struct rr_conn *c, int fd, unsigned want, struct pollfd out[2],
+		       rr_time *until)
+{
+	return rr_ready_fds(c->share, fd, want, out, until);
+}
+
+static void carried_disarm(struct rr_conn *c)
+{
+	rr_wait_learn(c->share, rr_now());
+	/* Asked under the lock, which has ended the rest: another may sleep since. */
+	if (!atomic_load(&c->sleepers))
+		rr_ready_disarm(c);
+}
+
+static bool carried_drain(struct rr_conn *c)
+{
+	rr_wait_learn(c->share, rr_now());
+	/* A thread that sleeps in poll() has yet to see the doorbell. */
+	if (!atomic_load(&c->sleepers))
+		rr_drv_drain(c->share);
+	return rr_conn_relayed(c, 0) || c->share->prov_lost || c->share->dead;
+}
+
+/* --- its end ------------------------------------------------------------------------------ */
+
+/* 1: it has said so to the peer. */
+static int carried_shutdown(struct rr_conn *c, int fd, bool rd, bool wr)
+{
+	struct rr_share *sh = c->share;
+	bool told;
+
+	rr_anchor_check(sh, fd, rr_now_coarse());
+	told = wr && !sh->reset && rr_anchor_mark(sh, fd);
+	if (rd)
+		rr_rx_shut(sh);
+	/* no news for who still writes */
+	rr_hint(sh, RR_HINT_IN | (wr ? RR_HINT_OVER : 0u));
+	if (rd)
+		rr_rest_rouse(c);
+	return told;
+}
+
+/* The last process closes: the peer hears how many records there were, or a reset if what it
+ * sent was not read (RFC 2525 §2.17: as the kernel does) or the connection had failed. */
+static void carried_close(struct rr_conn *c, int fd)
+{
+	struct rr_share *sh = c->share;
+
+	sh->back.left = true;	/* a thread may be at it */
+	if (rr_conn_leave(sh)) {
+		if (!rr_conn_shareable(sh))
+			rr_handback_leave(c, fd);
+		return;
+	}
+	rr_drv_progress(sh);
+	if (sh->dead || rr_rx_unread(sh) || rr_handback_bytes(sh)) {
+		rr_anchor_reset(fd);
+		rr_anchor_note(sh);
+	} else {
+		rr_anchor_mark(sh, fd);
+		rr_conn_settle(c, rr_drv_disconnect);
+		return;
+	}
+	rr_drv_disconnect(sh);
+}
+
+static void is_reused(struct rr_share *sh)
+{
+	rr_drv_fail(sh, EBADF, RR_R_REUSED);
+}
+
+static void carried_vanish(struct rr_conn *c)
+{
+	struct rr_share *sh = c->share;
+
+	sh->back.left = true;
+	if (rr_conn_leave(sh)) {
+		if (!rr_conn_shareable(sh))
+			rr_handback_leave(c, -1);
+	} else {
+		rr_conn_settle(c, is_reused);
+	}
+}
+
+/* --- one of the family ------------------------------------------------------------------- */
+
+static void carried_forked(struct rr_conn *c)
+{
+	if (!rr_relay_forked(c) && !rr_conn_shareable(c->share))
+		rr_inherited_begin(c);
+}
+
+/* One of ours, which is not shared with other processes of the family: they use it under the
+ * same number. */
+static bool move_one(struct rr_share *sh, int *own, int fd)
+{
+	int to;
+
+	if (*own != fd || rr_conn_procs(sh) > 1)
+		return false;
+	to = rr_os->fcntl(fd, F_DUPFD_CLOEXEC, fd + 1);
+	if (to < 0)
+		return false;
+	rr_ownfd_set(fd, false);
+	rr_ownfd_set(to, true);
+	*own = to;
+	return true;
+}
+
+static bool carried_move(struct rr_conn *c, int fd)
+{
+	struct rr_share *sh = c->share;
+
+	/* Ends of pairs are not waited for; and who sleeps on the old number of a wake-up fd
+	 * sleeps on the same socket. */
+	if (!c->relay && move_one(sh, &sh->far, fd))
+		return true;
+	if (!move_one(sh, &sh->qp->wake_fd, fd))
+		return false;
+	atomic_store_explicit(&c->changed, true, memory_order_release);
+	return true;
+}
+
+const struct rr_kind rr_kind_carried = {
+	.forked = carried_forked, .move = carried_move, .take_error = rr_carried_take_error,
+	.dialed = carried_dialed,
+	.recv = carried_recv, .send = carried_send, .poll = carried_poll, .inq = carried_inq,
+	.arm = rr_ready_arm, .armed = rr_rest_begin, .disarm = carried_disarm,
+	.drain = carried_drain, .fds = carried_fds, .shutdown = carried_shutdown,
+	.close = carried_close, .vanish = carried_vanish,
+};
