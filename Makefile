@@ -85,7 +85,7 @@ $(SHIM_OBJ): WHOLE := $(LTOFLAGS)
 $(SHIM): $(SHIM_OBJ) $(BUILD)/gen/symbols.map $(WAY)
 	$(call say,LINK,$@)
 	$(Q)$(CC) -shared -o $@ $(filter %.o,$^) $(filter-out -fno-lto,$(LDSAN)) $(if $(LTOFLAGS),$(CFLAGS) $(LTOFLAGS)) -Wl,--version-script=$(BUILD)/gen/symbols.map \
-	    $(if $(WAY),-ffunction-sections -Wl$(comma)-T$(comma)$(WAY)) \
+	    $(if $(WAY),-ffunction-sections -fdata-sections -Wl$(comma)-T$(comma)$(WAY) -Wl$(comma)--sort-section=alignment) \
 	    -Wl,-soname,librpcrdma_shim.so -Wl,-z,defs -Wl,-z,relro -Wl,-z,now -Wl,--as-needed $(LDFLAGS)
 
 # Everything but the exported names, for tools and tests: a test that linked the exports
