@@ -421,8 +421,7 @@ ssize_t rr_data_send(int fd, const struct iovec *iov, int n, int flags)
 	if (!c)
 		return RR_CONN_KERNEL;
 	r = want = vet(iov, n);
-	/* What goes by TCP so far is looked at by us before the kernel does. */
-	if (want > 0 && unlikely(!rr_conn_is_carried(c)) && !rr_appmem_readable(iov, n))
+	if (want > 0 && unlikely(rr_conn_sniffs(c)) && !rr_appmem_readable(iov, n))
 		r = want = -EFAULT;
 	if (want >= 0)
 		r = unlikely(flags & MSG_OOB) ? refuse_urgent(so, c, fd) :

@@ -177,6 +177,10 @@ bool rr_conn_changed(struct rr_conn *c);
 ssize_t rr_conn_recv(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags);
 ssize_t rr_conn_send(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags);
 
+/* Does that look at the app's bytes before the kernel has taken them, and found memory there?
+ * A carried one's are never the kernel's. Lock-free. */
+bool rr_conn_sniffs(const struct rr_conn *c);
+
 /* The app uses fd in a way that only the kernel can serve. True: from here on it is the
  * kernel's; false: something has been said to the peer already. */
 bool rr_conn_let_go(struct rr_conn *c);

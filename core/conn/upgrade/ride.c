@@ -164,8 +164,12 @@ static RR_NOINLINE int judge(struct rr_conn *c, int fd)
 	ssize_t n = hear_peer(c, fd, &s);
 	bool fits;
 
-	if (n <= 0)
-		return n ? -errno : 0;
+	if (n < 0)
+		return -errno;
+	if (!n) {
+		c->most = !c->shut_rd;	/* behind the peer's end nothing of ours comes */
+		return 0;
+	}
 	fits = s.need <= rr_max(RR_OFFER_MAX, RR_ANSWER_MAX);
 	if (s.what == RR_NEGO_PART && fits && withheld(c, s.need, (size_t)n))
 		return -EAGAIN;
