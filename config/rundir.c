@@ -111,27 +111,18 @@ static void make_dir(const char *dir, struct rr_rundir *out)
 		fchmod(out->fd, mode);
 }
 
-static bool use(const char *dir, struct rr_rundir *out)
-{
-	rr_rundir_enter(dir, out);
-	if (out->fd < 0 && errno == ENOENT)
-		make_dir(dir, out);
-	if (out->fd < 0)
-		return false;
-	if (!faccessat(out->fd, ".", W_OK | X_OK, AT_EACCESS))
-		return true;
-	syscall(SYS_close, out->fd);
-	out->fd = -1;
-	return false;
-}
-
 bool rr_rundir_use(const char *dir)
 {
 	struct rr_rundir d;
-	bool ok = use(dir, &d);
+	bool ok;
 
-	if (ok)
-		syscall(SYS_close, d.fd);
+	rr_rundir_enter(dir, &d);
+	if (d.fd < 0 && errno == ENOENT)
+		make_dir(dir, &d);
+	if (d.fd < 0)
+		return false;
+	ok = !faccessat(d.fd, ".", W_OK | X_OK, AT_EACCESS);
+	syscall(SYS_close, d.fd);
 	return ok;
 }
 
@@ -175,26 +166,15 @@ const char *rr_rundir_fault(const char *dir)
 	return fault;
 }
 
-bool rr_rundir_find_open(const char *configured, const char *xdg, char out[RR_RUN_PATH],
-			 struct rr_rundir *dir)
+bool rr_rundir_find(const char *configured, const char *xdg, char out[RR_RUN_PATH])
 {
 	uid_t me = geteuid();
 
 	for (unsigned n = 0; rr_rundir_place(configured, xdg, me, n, out); n++)
-		if (use(out, dir))
+		if (rr_rundir_use(out))
 			return true;
 	out[0] = '\0';
 	return false;
-}
-
-bool rr_rundir_find(const char *configured, const char *xdg, char out[RR_RUN_PATH])
-{
-	struct rr_rundir dir;
-	bool found = rr_rundir_find_open(configured, xdg, out, &dir);
-
-	if (found)
-		syscall(SYS_close, dir.fd);
-	return found;
 }
 
 void rr_rundir_meet(const char *configured, const char *own, char out[RR_RUN_PATH])

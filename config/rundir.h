@@ -50,9 +50,6 @@ struct rr_rundir {
 };
 /* As rr_rundir_open(), into *out. */
 void rr_rundir_enter(const char *path, struct rr_rundir *out);
-/* The same, which stays open. */
-bool rr_rundir_find_open(const char *configured, const char *xdg, char out[RR_RUN_PATH],
-			 struct rr_rundir *dir);
 
 /* Where ends in different network namespaces meet: the configured directory if there is one;
  * else RR_RUN_DIR, unless own (what rr_rundir_find() found) is elsewhere and only own can be

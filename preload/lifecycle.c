@@ -70,20 +70,28 @@ int rr_wrap_bindresvport(int fd, struct sockaddr_in *sin)
 }
 
 /* Clients are to know of it; and does a rule open another door to it? */
-static void native_listener(struct rr_sock *so, int fd)
+static void announce(struct rr_sock *so, int fd)
 {
 	struct rr_conn *c, *none = NULL;
-	int saved = errno;
 
-	if (rr_may_track() && rr_init_core() &&
-	    !atomic_load_explicit(&so->serves, memory_order_relaxed))
+	if (!atomic_load_explicit(&so->serves, memory_order_relaxed))
 		atomic_store_explicit(&so->serves, rr_conn_serves(fd), memory_order_relaxed);
-	if (rr_may_track() && !atomic_load_explicit(&so->conn, memory_order_acquire) &&
-	    rr_init_core() && (c = rr_conn_listener(fd))) {
+	if (!atomic_load_explicit(&so->conn, memory_order_acquire) &&
+	    (c = rr_conn_listener(fd))) {
 		if (atomic_compare_exchange_strong(&so->conn, &none, c))
 			rr_ep_sock_conn(so);
 		else
 			rr_conn_free(c);
+	}
+}
+
+static void meet_listener(struct rr_sock *so, int fd)
+{
+	int saved = errno;
+
+	if (rr_may_track() && rr_init_core()) {
+		rr_statseg_get(true);	/* a server is seen while it waits */
+		announce(so, fd);
 	}
 	errno = saved;
 }
@@ -95,7 +103,7 @@ int rr_wrap_listen(int fd, int backlog)
 
 	if (so) {
 		atomic_fetch_or_explicit(&so->flags, RR_SOCK_LISTENER, memory_order_relaxed);
-		native_listener(so, fd);
+		meet_listener(so, fd);
 		rr_file_put(&so->f);
 	}
 	return rc;
@@ -144,7 +152,7 @@ static bool listener(int fd)
 
 	if (!so)
 		return false;
-	native_listener(so, fd);
+	meet_listener(so, fd);
 	rr_file_put(&so->f);
 	return true;
 }

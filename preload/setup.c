@@ -63,8 +63,10 @@ void rr_setup_log(void)
 {
 	char comm[20];
 
-	rr_proc_comm(0, comm, sizeof(comm));
-	rr_log_name(comm);
+	if (conf.log_to != RR_LOG_TO_FILE || conf.log_file[0]) {
+		rr_proc_comm(0, comm, sizeof(comm));
+		rr_log_name(comm);
+	}
 	rr_logsink_setup(conf.log_to, conf.log_file, conf.log_level);
 	rr_conf_log_problems(&conf);
 	if (refused)
@@ -145,7 +147,6 @@ void rr_setup_conn(void)
 {
 	static struct rr_conn_params p;
 	static char own[RR_RUN_PATH];
-	struct rr_rundir dir = { .fd = -1 };
 
 	p = (struct rr_conn_params){
 		.program = conf.program,
@@ -196,13 +197,9 @@ void rr_setup_conn(void)
 		.turned = rr_sock_turned,
 		.stats = rr_statseg_get,
 	};
-	if (!rr_rundir_find_open(conf.run_dir, secure_getenv("XDG_RUNTIME_DIR"), own, &dir))
+	if (!rr_rundir_find(conf.run_dir, secure_getenv("XDG_RUNTIME_DIR"), own))
 		warn_of_rundirs();
 	rr_rundir_meet(conf.run_dir, own, p.run_dir);
 	rr_statseg_setup(own, conf.run_dir[0] ? conf.run_dir : RR_RUN_DIR);
-	/* Before the first connection: a server is seen while it waits. */
-	rr_statseg_begin(&dir);
-	if (dir.fd >= 0)
-		syscall(SYS_close, dir.fd);
 	rr_conn_setup(&p);
 }

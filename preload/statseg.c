@@ -29,7 +29,6 @@
 #endif
 
 static const char *own_dir = "", *host_dir = "";
-static const struct rr_rundir *_Atomic own_open; /* own_dir, as long as somebody has it open */
 static struct rr_stat_seg *_Atomic the_seg;
 static _Atomic pid_t making;	/* the thread that is making it; 0 none */
 
@@ -208,22 +207,17 @@ static void *map_file(int dir, const char *name)
 
 static void *map_in(const char *path, const char *name)
 {
-	const struct rr_rundir *open = atomic_load(&own_open);
 	struct rr_rundir dir;
 	void *p;
 
 	if (!path[0])
 		return NULL;
-	if (open)
-		dir = *open;
-	else
-		rr_rundir_enter(path, &dir);
+	rr_rundir_enter(path, &dir);
 	if (dir.fd < 0)
 		return NULL;
 	rr_rundir_sweep_in(&dir, false);
 	p = map_file(dir.fd, name);
-	if (!open)
-		syscall(SYS_close, dir.fd);
+	syscall(SYS_close, dir.fd);
 	return p;
 }
 
@@ -298,13 +292,13 @@ static struct rr_stat_seg *make_segment(void)
 
 /* --- the process's one --- */
 
-struct rr_stat_seg *rr_statseg_get(void)
+struct rr_stat_seg *rr_statseg_get(bool make)
 {
 	struct rr_stat_seg *seg = atomic_load_explicit(&the_seg, memory_order_acquire);
 	int saved = errno;
 	pid_t me, was = 0;
 
-	if (likely(seg != NULL))
+	if (likely(seg != NULL) || !make)
 		return seg;
 	me = (pid_t)syscall(SYS_gettid);
 	while (!atomic_compare_exchange_strong(&making, &was, me)) {
@@ -321,14 +315,6 @@ struct rr_stat_seg *rr_statseg_get(void)
 	atomic_store(&making, 0);
 	errno = saved;
 	return seg;
-}
-
-void rr_statseg_begin(const struct rr_rundir *own)
-{
-	if (own->fd >= 0)
-		atomic_store(&own_open, own);
-	rr_statseg_get();
-	atomic_store(&own_open, NULL);
 }
 
 /* Root's in the host's directory; our user's own. */

@@ -14,14 +14,9 @@ struct rr_stat_seg;
  * whose name a memfd is found. Both strings stay. Called before the rest. */
 void rr_statseg_setup(const char *own, const char *host);
 
-/* The segment, made at the first call in this process. NULL: no memory, or this thread is the
- * one that is making it. Any thread; errno is left alone. */
-struct rr_stat_seg *rr_statseg_get(void);
-
-/* The same with the directory for the segment, which the caller has open (fd -1: not) and
- * closes. */
-struct rr_rundir;
-void rr_statseg_begin(const struct rr_rundir *own);
+/* The segment; where there is none yet it is made (make), or NULL. NULL, too: no memory, or
+ * this thread is the one that is making it. Any thread; errno is left alone. */
+struct rr_stat_seg *rr_statseg_get(bool make);
 
 /* Are new upgrades held back (rdmarpc-stat --stop)? At most one system call for a directory. */
 bool rr_statseg_stopped(void);

@@ -91,8 +91,8 @@ struct rr_conn_params {
 	 * what waits for it has to look again, before descriptors of ours are closed. Called
 	 * without any lock. May be NULL. */
 	void (*turned)(struct rr_conn *c, int fd);
-	/* The statistics segment, or NULL. Called at the first connection. */
-	struct rr_stat_seg *(*stats)(void);
+	/* The statistics segment, or NULL. make: if there is none yet, makes it. */
+	struct rr_stat_seg *(*stats)(bool make);
 };
 
 /* What a sleep and a wake-up of both ends cost, about: 10 to 15 us of CPU time, 30 to 50 us of
@@ -177,8 +177,9 @@ bool rr_conn_changed(struct rr_conn *c);
 ssize_t rr_conn_recv(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags);
 ssize_t rr_conn_send(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags);
 
-/* Does that look at the app's bytes before the kernel has taken them, and found memory there?
- * A carried one's are never the kernel's. Lock-free. */
+/* Does that look at the app's bytes before the kernel has taken them, and found memory there,
+ * since they may begin a call that an offer pays for? A carried one's are never the kernel's.
+ * Lock-free. */
 bool rr_conn_sniffs(const struct rr_conn *c);
 
 /* The app uses fd in a way that only the kernel can serve. True: from here on it is the

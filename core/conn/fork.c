@@ -33,6 +33,7 @@ static bool counted(const struct rr_conn *c)
 
 void rr_conn_fork_child(void)
 {
+	rr_report_forked();
 	bool apart = rr_lock_forked();
 	struct rr_conn *c;
 

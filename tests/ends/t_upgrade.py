@@ -143,6 +143,7 @@ def there_is_no_memory_for_it():
         raise Skipped('a sanitizer needs memory itself')
     s, port = server()
     c = Agent()
+    c.do('L = listen()')	# it has its statistics, which take memory, too
     c.do(SHORT)
     same(c.do('ask(short(connect(%d)), 1, blob(50))' % port), 50)
     stays(c, 'out of memory')

@@ -28,7 +28,7 @@ static void *worker(void *arg)
 	long me = (long)(intptr_t)arg;
 
 	pthread_barrier_wait(&start);
-	got[me] = rr_statseg_get();
+	got[me] = rr_statseg_get(true);
 	for (int i = 0; i < LINES; i++) {
 		rr_stats_tcp(got[me], RR_R_POLICY);
 		rr_warn("line %ld %d", me, i);

@@ -95,7 +95,7 @@ int main(int argc, char **argv)
 	if (argc < 2)
 		return 2;
 	rr_statseg_setup(argv[1], "");
-	seg = rr_statseg_get();
+	seg = rr_statseg_get(true);
 	if (argc == 4 && !strcmp(argv[2], "port"))
 		fill(seg, (unsigned)atoi(argv[3]), (unsigned)atoi(argv[3]));
 	else

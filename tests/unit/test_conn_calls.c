@@ -13,7 +13,7 @@
 
 static struct rr_stat_seg *the_seg;	/* of both ends */
 
-static struct rr_stat_seg *stats(void)
+static struct rr_stat_seg *stats(bool make RR_UNUSED)
 {
 	return the_seg;
 }

@@ -32,7 +32,7 @@ static enum rr_mode mode(bool server, const struct sockaddr *local, const struct
 	return modes[server];
 }
 
-static struct rr_stat_seg *stats(void)
+static struct rr_stat_seg *stats(bool make RR_UNUSED)
 {
 	return seg;
 }

@@ -32,7 +32,7 @@ static void note_turned(struct rr_conn *c, int fd)
 	open_when_turned = c->share && rr_ownfd_is(c->share->qp->wake_fd);
 }
 
-static struct rr_stat_seg *stats(void)
+static struct rr_stat_seg *stats(bool make RR_UNUSED)
 {
 	static struct rr_stat_seg *seg;
 

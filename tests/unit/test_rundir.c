@@ -521,7 +521,7 @@ Test(rundir, start_ticks_tell_processes_apart)
 static struct rr_stat_seg *seg_of(const char *d)
 {
 	rr_statseg_setup(d, "");
-	return rr_statseg_get();
+	return rr_statseg_get(true);
 }
 
 static void own_name(char *name, size_t size)
@@ -570,7 +570,7 @@ Test(rundir, the_segment_is_a_sparse_file_that_everybody_may_read)
 	cr_assert_eq(errno, EXDEV);
 	cr_assert_eq(fds(), before + 1);
 	cr_assert_eq(dup(0), fd, "low numbers are the app's");
-	cr_assert_eq(rr_statseg_get(), seg);
+	cr_assert_eq(rr_statseg_get(true), seg);
 	own_name(name, sizeof(name));
 	snprintf(path, sizeof(path), "%s/%s", dir, name);
 	cr_assert_eq(lstat(path, &st), 0);
@@ -665,7 +665,7 @@ Test(rundir, without_a_directory_the_segment_is_a_memfd_named_after_it)
 	char name[200];
 
 	rr_statseg_setup("", "/run/somewhere");
-	seg = rr_statseg_get();
+	seg = rr_statseg_get(true);
 	cr_assert(seg);
 	cr_assert_eq(seg->pid, getpid());
 	rr_stats_release(seg, rr_stats_claim(seg, 1, false));
@@ -693,7 +693,7 @@ Test(rundir, where_files_must_stay_small_the_segment_is_memory_and_there_is_no_s
 		cr_assert_eq(setrlimit(RLIMIT_FSIZE, &lim), 0);
 		rr_statseg_fork_child();
 		cr_assert(seg_of(dir));
-		rr_stats_claim(rr_statseg_get(), 1, false);
+		rr_stats_claim(rr_statseg_get(true), 1, false);
 		cr_assert_eq(own_fd(), -1, "no descriptor for nothing");
 		cr_assert_eq(entries(), 0);
 	}
@@ -818,8 +818,8 @@ Test(rundir, a_forked_child_gets_a_segment_of_its_own_at_first_use)
 		if (errno != EXDEV || own_fd() >= 0 || fds() != before - 1)
 			_exit(2);
 		rr_stats_tcp(seg, RR_R_POLICY);	/* the parent's stays mapped */
-		_exit(entries() == 1 && rr_statseg_get() != seg && entries() == 2 &&
-		      rr_statseg_get()->pid == getpid() ? 0 : 1);
+		_exit(entries() == 1 && rr_statseg_get(true) != seg && entries() == 2 &&
+		      rr_statseg_get(true)->pid == getpid() ? 0 : 1);
 	}
 	waitpid(p, &status, 0);
 	cr_assert_eq(status, 0);

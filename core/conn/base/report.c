@@ -10,6 +10,8 @@
 #include "core/conn/base/base.h"
 #include "core/conn/base/who.h"
 
+#define UNSEEN_MAX	3u
+
 /* rdmarpc-stat --log-level writes what it wants into the segment: taken up with the next news
  * of a connection. */
 static void follow(struct rr_stat_seg *seg)
@@ -17,18 +19,49 @@ static void follow(struct rr_stat_seg *seg)
 	rr_log_follow(seg ? atomic_load_explicit(&seg->log_level, memory_order_relaxed) : 0);
 }
 
-void rr_report_open(struct rr_conn *c, int fd)
+/* Clients that have ended unseen, as far as no segment has heard of them. */
+static _Atomic uint32_t unseen;
+
+static void count_unseen(struct rr_stat_seg *seg)
 {
-	c->seg = rr_cp->stats ? rr_cp->stats() : NULL;
-	follow(c->seg);
-	c->st = rr_stats_claim(c->seg, fd, c->server);
+	uint32_t n = atomic_exchange_explicit(&unseen, 0, memory_order_relaxed);
+
+	while (n--)
+		rr_stats_tcp(seg, RR_R_FEW_CALLS);
 }
 
-/* A forked child that finds out what becomes of a connection reports in its own name: its
- * parent's entry may be gone. */
+static void begin_entry(struct rr_conn *c, int fd, bool make)
+{
+	c->seg = rr_cp->stats ? rr_cp->stats(make) : NULL;
+	follow(c->seg);
+	c->st = rr_stats_claim(c->seg, fd, c->server);
+	if (c->seg && unlikely(atomic_load_explicit(&unseen, memory_order_relaxed)))
+		count_unseen(c->seg);
+}
+
+void rr_report_open(struct rr_conn *c, int fd)
+{
+	begin_entry(c, fd, true);
+}
+
+/* To make a segment takes as long as a call, and a process of a call or two is gone before
+ * anybody could look. */
+void rr_report_client(struct rr_conn *c, int fd)
+{
+	begin_entry(c, fd, atomic_load_explicit(&unseen, memory_order_relaxed) >= UNSEEN_MAX ||
+		     atomic_load_explicit(&rr_log_level, memory_order_relaxed) >= RR_LOG_INFO);
+}
+
+void rr_report_forked(void)
+{
+	atomic_store_explicit(&unseen, 0, memory_order_relaxed);	/* the parent's */
+}
+
+/* From here on it is seen. A forked child that finds out what becomes of a connection reports
+ * in its own name: its parent's entry may be gone. */
 void rr_report_adopt(struct rr_conn *c)
 {
-	if (c->owner == (int32_t)rr_pid())
+	if (c->owner == (int32_t)rr_pid() && c->seg)
 		return;
 	c->owner = (int32_t)rr_pid();
 	rr_report_open(c, c->fd);
@@ -89,6 +122,12 @@ void rr_report(struct rr_conn *c, enum rr_conn_state st, enum rr_carrier carrier
 		log_state(c, st, carrier, why);
 }
 
+void rr_report_watched(struct rr_conn *c)
+{
+	rr_report_adopt(c);
+	rr_report(c, RR_CS_TCP, RR_CARRIER_TCP, RR_R_FEW_CALLS);
+}
+
 void rr_report_dialect(struct rr_share *sh)
 {
 	struct rr_eng_info i;
@@ -119,6 +158,8 @@ void rr_report_share(struct rr_share *sh, enum rr_conn_state st, enum rr_reason 
 
 void rr_report_close(struct rr_conn *c)
 {
+	if (!c->seg)
+		atomic_fetch_add_explicit(&unseen, 1, memory_order_relaxed);
 	rr_stats_release(c->seg, c->st);
 	c->st = NULL;
 }

@@ -70,11 +70,7 @@ bool rr_conn_is_kernels(const struct rr_conn *c)
 
 bool rr_conn_sniffs(const struct rr_conn *c)
 {
-	enum rr_conn_st st = rr_conn_st(c);
-
-	if (rr_conn_rides(st))
-		return st == RR_S_WATCH && !c->server;	/* a call, that an offer may pay for */
-	return st != RR_S_CARRIED;
+	return !c->server && rr_conn_begins(c);
 }
 
 bool rr_conn_is_carried(const struct rr_conn *c)

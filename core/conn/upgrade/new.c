@@ -35,16 +35,18 @@ struct rr_conn *rr_conn_make(bool server, int fd, const struct sockaddr *peer, s
 	mode = mode_of(server, fd, peer);
 	c = mode == RR_MODE_TCP ? NULL : rr_slab_get(server, fd);
 	if (!c) {
-		rr_stats_tcp(rr_cp->stats ? rr_cp->stats() : NULL,
+		rr_stats_tcp(rr_cp->stats ? rr_cp->stats(true) : NULL,
 			     mode == RR_MODE_TCP ? RR_R_POLICY : RR_R_NO_MEMORY);
 		return NULL;
 	}
 	c->require = mode == RR_MODE_REQUIRE;
-	if (!server) {
+	if (server) {
+		rr_report_open(c, fd);
+	} else {
 		c->peer_len = rr_min(len, (socklen_t)sizeof(c->peer));
 		memcpy(&c->peer, peer, c->peer_len);
+		rr_report_client(c, fd);
 	}
-	rr_report_open(c, fd);
 	atomic_store_explicit(&c->state, RR_S_NEW, memory_order_release);
 	return c;
 }

@@ -81,6 +81,7 @@ enum rr_reason rr_offer_make(struct rr_conn *c, int fd, struct rr_hello *h)
 	enum rr_reason why;
 	uint32_t rnd[1 + RR_TOKEN_LEN / 4];
 
+	rr_report_adopt(c);
 	if (!rr_os_random(rnd, sizeof(rnd)))
 		return RR_R_NO_MEMORY;
 	rr_own_hello(h);
@@ -111,7 +112,6 @@ static int offer(struct rr_conn *c, int fd)
 	enum rr_reason why = rr_offer_make(c, fd, &h);
 	int rc;
 
-	rr_report_adopt(c);
 	if (why)
 		return rr_upgrade_fails(c, why), 0;
 	rc = send_offer(fd, c->xid, &h);
@@ -203,15 +203,16 @@ static enum rr_reason may_offer_on(struct rr_conn *c, const uint8_t *head, size_
 
 int rr_upgrade_first_write(struct rr_conn *c, int fd, const struct iovec *iov, int n)
 {
-	uint8_t head[64];
-	size_t have = rr_iov_copy_out(head, sizeof(head), iov, n, 0);
 	rr_time start = rr_now();
 	enum rr_reason why;
+	uint8_t head[64];
 	unsigned bits;
+	size_t have;
 	int rc;
 
 	if (c->server)
 		return rr_conn_become(c, RR_S_TCP, RR_R_SERVER_SPOKE_FIRST), 0;
+	have = rr_iov_copy_out(head, sizeof(head), iov, n, 0);
 	if (!have)
 		return 0;
 	bits = rr_anchor_poll(fd, POLLIN | POLLOUT);

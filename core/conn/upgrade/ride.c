@@ -82,7 +82,10 @@ ssize_t rr_ride_first(struct rr_conn *c, int fd, const struct iovec *iov, int n,
 		return rr_ride_send(c, fd, iov, n, flags);
 	rc = rr_ride_kernel_send(fd, iov, n, flags);
 	if (rc > 0) {
-		rr_conn_become(c, RR_S_WATCH, RR_R_FEW_CALLS);
+		if (c->seg)
+			rr_conn_become(c, RR_S_WATCH, RR_R_FEW_CALLS);
+		else
+			rr_conn_turn(c, RR_S_WATCH);	/* told of with its second call */
 		rr_track_over(&c->out, iov, n, (size_t)rc);
 	} else if (is_forbidden(rc)) {
 		rr_conn_become(c, RR_S_TCP, RR_R_KERNEL_ONLY);

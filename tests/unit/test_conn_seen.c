@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* When a client is worth a statistics segment: not for its first call, and what went by unseen is counted later. */
+#include <arpa/inet.h>
+#include <criterion/criterion.h>
+#include <unistd.h>
+
+#include "core/base/compiler.h"
+#include "core/base/log.h"
+#include "core/base/stats_abi.h"
+#include "core/conn/upgrade/when.h"
+#include "tests/lib/connpair.h"
+
+static struct rr_stat_seg *seg;
+static struct sockaddr_in at = { .sin_family = AF_INET };
+static int listener;
+static uint8_t out[256];
+
+static struct rr_stat_seg *stats(bool make)
+{
+	if (!seg && make) {
+		seg = calloc(1, RR_STAT_SIZE);
+		rr_stats_init(seg, 1, 1, NULL, NULL);
+	}
+	return seg;
+}
+
+static void begin(void)
+{
+	socklen_t len = sizeof(at);
+
+	rr_test_params.stats = stats;
+	rr_test_params.offer_after = RR_AFTER_AUTO;
+	rr_test_setup();
+	at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	listener = socket(AF_INET, SOCK_STREAM, 0);
+	cr_assert(!bind(listener, (struct sockaddr *)&at, sizeof(at)) && !listen(listener, 8) &&
+		  !getsockname(listener, (struct sockaddr *)&at, &len));
+}
+
+TestSuite(conn_seen, .init = begin, .timeout = 60);
+
+/* A client of a server without us. */
+static struct rr_end begin_client(void)
+{
+	struct rr_end e = { .fd = socket(AF_INET, SOCK_STREAM, 0) };
+
+	cr_assert_eq(connect(e.fd, (struct sockaddr *)&at, sizeof(at)), 0);
+	e.c = rr_conn_client(e.fd, (struct sockaddr *)&at, sizeof(at));
+	cr_assert(e.c);
+	return e;
+}
+
+static void call(struct rr_end *e, uint32_t xid)
+{
+	size_t n = rr_test_call(out, xid, 10, 1);
+
+	cr_assert_eq(rr_end_try_send(e, out, n), (ssize_t)n);
+}
+
+static void one_call(void)
+{
+	struct rr_end e = begin_client();
+
+	call(&e, 1);
+	rr_end_close(&e);
+}
+
+Test(conn_seen, the_first_call_of_a_client_is_not_worth_a_segment)
+{
+	struct rr_end e = begin_client();
+	char there[RR_STAT_ADDR];
+
+	rr_test_params.offer_after = 10;
+	rr_addr_text((struct sockaddr *)&at, there, sizeof(there));
+	call(&e, 1);
+	cr_assert_null(seg);
+	call(&e, 2);
+	cr_assert_eq(seg->reasons[RR_R_FEW_CALLS], 1);
+	cr_assert_eq(seg->conn[0].state, RR_CS_TCP);
+	cr_assert_str_eq(seg->conn[0].peer, there);
+	rr_end_close(&e);
+	cr_assert_eq(seg->reasons[RR_R_FEW_CALLS], 1);
+}
+
+Test(conn_seen, who_makes_one_call_after_the_other_is_seen_with_the_fourth)
+{
+	for (int i = 0; i < 3; i++)
+		one_call();
+	cr_assert_null(seg);
+	one_call();
+	cr_assert_eq(seg->reasons[RR_R_FEW_CALLS], 4);
+	cr_assert_eq(seg->carriers[RR_CARRIER_TCP], 4);
+	one_call();
+	cr_assert_eq(seg->reasons[RR_R_FEW_CALLS], 5);
+}
+
+Test(conn_seen, a_child_does_not_count_what_its_parent_did)
+{
+	for (int i = 0; i < 3; i++)
+		one_call();
+	rr_conn_fork_prepare();
+	rr_conn_fork_child();
+	one_call();
+	cr_assert_null(seg);
+}
+
+Test(conn_seen, anything_else_is_seen_at_once)
+{
+	struct rr_end e = begin_client();
+
+	cr_assert_eq(rr_end_try_send(&e, "GET / HTTP/1.0\r\n\r\n", 18), 18);
+	cr_assert_eq(seg->carriers[RR_CARRIER_TCP], 1);
+	cr_assert_eq(seg->reasons[RR_R_FEW_CALLS], 0);
+	rr_end_close(&e);
+}
+
+Test(conn_seen, who_accepts_is_seen_at_once)
+{
+	struct rr_end e = { .fd = socket(AF_INET, SOCK_STREAM, 0) };
+
+	cr_assert_eq(connect(e.fd, (struct sockaddr *)&at, sizeof(at)), 0);
+	cr_assert(rr_conn_server(accept(listener, NULL, NULL)));
+	cr_assert(seg);
+}
+
+static bool to_nowhere(enum rr_log_level level RR_UNUSED, const char *line RR_UNUSED, unsigned len RR_UNUSED,
+		       unsigned at_byte RR_UNUSED)
+{
+	return true;
+}
+
+Test(conn_seen, a_log_is_told_of_the_first_call_too)
+{
+	rr_log_setup(RR_LOG_INFO, to_nowhere);
+	one_call();
+	cr_assert_eq(seg->reasons[RR_R_FEW_CALLS], 1);
+}
