@@ -26,8 +26,8 @@ Test(offer_when, a_long_first_call_is_enough)
 
 Test(offer_when, where_connections_make_many_calls_at_once)
 {
-	cr_assert(pays(RR_AFTER_AUTO, 1, 100, 8));
-	cr_assert(!pays(RR_AFTER_AUTO, 1, 100, 7));
+	cr_assert(pays(RR_AFTER_AUTO, 1, 100, 6));
+	cr_assert(!pays(RR_AFTER_AUTO, 1, 100, 5));
 }
 
 Test(offer_when, where_they_end_after_a_few_not_before_those)
@@ -61,8 +61,14 @@ Test(offer_when, calls_are_learned_by_place_and_program)
 	cr_assert_eq(rr_learned_usual(&a, 8), 0);
 	cr_assert_eq(rr_learned_usual(&b, 7), 0);
 	for (int i = 0; i < 30; i++)
+		rr_learned_end(&a, 7, 5);
+	cr_assert_eq(rr_learned_usual(&a, 7), 5, "the last ones count");
+	for (int i = 0; i < 30; i++)
 		rr_learned_end(&a, 7, 1);
-	cr_assert_leq(rr_learned_usual(&a, 7), 2, "the last ones count");
+	cr_assert_eq(rr_learned_usual(&a, 7), 1);
+	for (int i = 0; i < 30; i++)
+		rr_learned_end(&a, 7, 5);
+	cr_assert_eq(rr_learned_usual(&a, 7), 5);
 }
 
 Test(offer_when, of_many_places_the_one_used_last_stays)

@@ -258,6 +258,8 @@ static int holder_of(const char *name, bool in_space)
 			waitpid(p, NULL, 0);
 			_exit(0);
 		}
+		if (in_space)	/* end_holder() ends the one between */
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
 		if (rr_segment_hold(fd))
 			(void)!write(ready[1], "", 1);
 		close(ready[1]);

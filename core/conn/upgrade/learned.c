@@ -74,7 +74,7 @@ static uint32_t look_up(const struct sockaddr_in6 *peer, uint32_t prog)
 	at = find_slot(peer, prog);
 	if (at < SLOTS) {
 		slot[at].used = ++clock_hand;
-		calls = (slot[at].quarters + 3) / 4;
+		calls = slot[at].quarters / 4;	/* where it stays if calls do */
 	}
 	rr_lock_drop(&lock);
 	return calls;
