@@ -20,15 +20,15 @@ void rr_conn_setup(const struct rr_conn_params *p)
 /* --- the entrance of every call --------------------------------------------------------- */
 
 /* Not part of rr_conn_enter(): its stack is that of the rare calls alone. */
-static RR_NOINLINE int go_on(struct rr_conn *c, int fd, const struct rr_kind *k)
+static RR_NOINLINE int go_on(struct rr_conn *c, int fd, bool told, const struct rr_kind *k)
 {
 	if (k->foreign && c->owner != (int32_t)rr_pid())
 		return k->foreign(c);
-	k->step(c, fd);
+	(told && k->told ? k->told : k->step)(c, fd);
 	return 0;
 }
 
-int rr_conn_enter(struct rr_conn *c, int fd, struct rr_lock **l)
+int rr_conn_enter_told(struct rr_conn *c, int fd, bool told, struct rr_lock **l)
 {
 	if (unlikely(fd >= 0 && fd != atomic_load_explicit(&c->fd, memory_order_relaxed)))
 		atomic_store_explicit(&c->fd, fd, memory_order_relaxed);
@@ -37,7 +37,7 @@ int rr_conn_enter(struct rr_conn *c, int fd, struct rr_lock **l)
 
 		if (st < 0 || !rr_kinds[st]->step)
 			return st;
-		rc = go_on(c, fd, rr_kinds[st]);
+		rc = go_on(c, fd, told, rr_kinds[st]);
 		if (rc) {
 			rr_lock_drop(*l);
 			return rc;

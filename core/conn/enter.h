@@ -7,8 +7,14 @@
 #include "core/conn/family/family.h"
 
 /* conn.c */
-/* As rr_conn_hold(), and brings an upgrade forward; also -ECONNRESET, without the lock. */
-int rr_conn_enter(struct rr_conn *c, int fd, struct rr_lock **l);
+/* As rr_conn_hold(), and brings an upgrade forward; also -ECONNRESET, without the lock.
+ * told: RR_ASK_TOLD. */
+int rr_conn_enter_told(struct rr_conn *c, int fd, bool told, struct rr_lock **l);
+
+static inline int rr_conn_enter(struct rr_conn *c, int fd, struct rr_lock **l)
+{
+	return rr_conn_enter_told(c, fd, false, l);
+}
 
 /* Before it enters: is the call the kernel's anyway? reads: it wants what comes in. */
 static inline bool rr_conn_passes(struct rr_conn *c, int fd, bool reads)

@@ -105,7 +105,13 @@ static const struct rr_kind answered = {
 static void fresh_step(struct rr_conn *c, int fd)
 {
 	if (c->server)
-		rr_answer_step(c, fd);
+		rr_answer_step(c, fd, false);
+}
+
+static void fresh_told(struct rr_conn *c, int fd)
+{
+	if (c->server)
+		rr_answer_step(c, fd, true);
 }
 
 static bool become_kernels(struct rr_conn *c)
@@ -166,6 +172,7 @@ static int fresh_shutdown(struct rr_conn *c, int fd RR_UNUSED, bool rd RR_UNUSED
 static const struct rr_kind fresh = {
 	.kernels = true,
 	.step = fresh_step,
+	.told = fresh_told,
 	.let_go = become_kernels,
 	.recv = fresh_recv,
 	.send = fresh_send,

@@ -15,6 +15,9 @@ struct rr_kind {
 	/* Brings an upgrade forward, as far as that goes without waiting. NULL: there is
 	 * none. */
 	void (*step)(struct rr_conn *c, int fd);
+	/* The same, for less, when the kernel has just said that there are bytes or an end, and
+	 * no error. NULL: it makes no difference. */
+	void (*told)(struct rr_conn *c, int fd);
 	/* In place of that, where another process of the family has begun it: 0 the state is
 	 * another now; -errno. NULL: it makes no difference. */
 	int (*foreign)(struct rr_conn *c);

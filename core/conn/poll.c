@@ -20,7 +20,7 @@ static RR_NOINLINE int other_poll(struct rr_conn *c, int fd, unsigned want)
 	if (rr_conn_passes(c, fd, true))
 		return RR_CONN_KERNEL;
 again:
-	st = rr_conn_enter(c, fd, &l);
+	st = rr_conn_enter_told(c, fd, want & RR_ASK_TOLD, &l);
 	if (st == -ECONNRESET)
 		return (int)(((RR_IN_BITS | RR_OUT_BITS) & want) | POLLERR | POLLHUP);
 	if (st < 0)

@@ -50,12 +50,13 @@ static void answer_offer(struct rr_conn *c, int fd, uint32_t xid, const struct r
 }
 
 /* The first bytes: how many, or -errno; and what they are. */
-static RR_NOINLINE ssize_t hear_client(int fd, uint32_t *xid, struct rr_hello *h,
+static RR_NOINLINE ssize_t hear_client(int fd, bool told, uint32_t *xid, struct rr_hello *h,
 				       uint32_t *need, enum rr_nego *what,
 				       uint8_t head[RR_RM_HDR])
 {
 	uint8_t buf[RR_OFFER_MAX];
-	ssize_t n = rr_upgrade_peek(fd, buf, sizeof(buf));
+	ssize_t n = told ? rr_upgrade_look(fd, buf, sizeof(buf))
+			 : rr_upgrade_peek(fd, buf, sizeof(buf));
 
 	if (n > 0) {
 		*what = rr_nego_get_offer(buf, (size_t)n, rr_cp->program, xid, h, need);
@@ -64,13 +65,13 @@ static RR_NOINLINE ssize_t hear_client(int fd, uint32_t *xid, struct rr_hello *h
 	return n;
 }
 
-void rr_answer_step(struct rr_conn *c, int fd)
+void rr_answer_step(struct rr_conn *c, int fd, bool told)
 {
 	struct rr_hello h;
 	uint32_t xid, need = 0;
 	enum rr_nego what = RR_NEGO_OTHER;
 	uint8_t head[RR_RM_HDR];
-	ssize_t n = hear_client(fd, &xid, &h, &need, &what, head);
+	ssize_t n = hear_client(fd, told, &xid, &h, &need, &what, head);
 	rr_time now;
 
 	if (n == -EAGAIN)

@@ -23,14 +23,16 @@ bool rr_upgrade_consume(int fd, uint32_t n)
 	return true;
 }
 
+ssize_t rr_upgrade_look(int fd, void *buf, size_t len)
+{
+	ssize_t n = rr_os->recv(fd, buf, len, MSG_PEEK | MSG_DONTWAIT);
+
+	return n < 0 ? -errno : n;
+}
+
 ssize_t rr_upgrade_peek(int fd, void *buf, size_t len)
 {
-	ssize_t n;
-
-	if (rr_anchor_poll(fd, 0) & POLLERR)
-		return -EIO;
-	n = rr_os->recv(fd, buf, len, MSG_PEEK | MSG_DONTWAIT);
-	return n < 0 ? -errno : n;
+	return rr_anchor_poll(fd, 0) & POLLERR ? -EIO : rr_upgrade_look(fd, buf, len);
 }
 
 /* Like rr_upgrade_peek(), but bytes that stand before an error are shown: the answer may be
@@ -38,14 +40,12 @@ ssize_t rr_upgrade_peek(int fd, void *buf, size_t len)
 static ssize_t peek_answer(int fd, void *buf, size_t len)
 {
 	int bytes = 0;
-	ssize_t n;
 
 	if (!(rr_anchor_poll(fd, 0) & POLLERR))
-		return rr_upgrade_peek(fd, buf, len);
+		return rr_upgrade_look(fd, buf, len);
 	if (rr_os->ioctl(fd, FIONREAD, &bytes) || bytes <= 0)
 		return -EIO;
-	n = rr_os->recv(fd, buf, len, MSG_PEEK | MSG_DONTWAIT);
-	return n < 0 ? -errno : n;
+	return rr_upgrade_look(fd, buf, len);
 }
 
 #define PIECES	16	/* of it that one call reads: its end is the peer's to say */

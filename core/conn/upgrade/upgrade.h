@@ -153,7 +153,8 @@ bool rr_answer_accept(struct rr_conn *c, int fd, const struct rr_hello *h,
 enum rr_reason rr_answer_why_not(struct rr_conn *c, const struct rr_hello *h);
 /* What a client is told of that. */
 enum rr_nego rr_answer_refusal(enum rr_reason why);
-void rr_answer_step(struct rr_conn *c, int fd);	/* nothing was said */
+/* Nothing was said. told: RR_ASK_TOLD. */
+void rr_answer_step(struct rr_conn *c, int fd, bool told);
 void rr_answer_wait(struct rr_conn *c, int fd);	/* the answer is out */
 void rr_answer_rides(struct rr_conn *c);	/* and rode along */
 /* It has not been taken up, and from now on cannot be: the client will hear so before it sends
@@ -189,6 +190,8 @@ bool rr_own_params(struct rr_prov_params *p, struct rr_conn *c, const uint8_t *t
 /* What is there for the app, and stays there. -errno; -EAGAIN nothing; -EIO an error, which is
  * the app's too. */
 ssize_t rr_upgrade_peek(int fd, void *buf, size_t len);
+/* The same, where there is no error. */
+ssize_t rr_upgrade_look(int fd, void *buf, size_t len);
 /* Reads away n bytes that were peeked at. */
 bool rr_upgrade_consume(int fd, uint32_t n);
 /* The answer is longer than any of a shim: reads away what is there of it. RR_RIDE_OVER that

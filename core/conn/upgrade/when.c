@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An upgrade that rides along costs about as much as RDMA saves in five calls. Of a connection of which nothing
- * is known the first call says little: many make one and end. The second says that there will
- * be more of them, as a rule. Where connections to the same place have been seen before, their
- * number of calls says it better: those that make many are offered to at once, and those that
- * end after a few when they have made more than those. */
+/* An upgrade that rides along costs about as much as RDMA saves in five calls. Of a connection
+ * of which nothing is known the first call says little: many make one and end. The second says
+ * that there will be more of them, as a rule. Where connections to the same place have been
+ * seen before, their number of calls says it better: those that make many are offered to at
+ * once, and those that end after a few when they have made more than those. */
 
 #include "core/base/compiler.h"
 #include "core/conn/upgrade/when.h"
