@@ -66,7 +66,8 @@ $(BUILD)/gen/symbols.map: preload/calls.def
 	$(Q)scripts/gen-map $< >$@
 
 # Functions that a short message and the waits around it pass lie together, by their names in mk/way.list: a process that
-# has slept finds its way in a third of the pages. Only GNU ld takes a script that adds to its own.
+# has slept finds its way in a third of the pages. Small variables lie together, too, sorted by alignment: they would
+# be strewn among the tables, and each page of those that a process touches is a fault. Only GNU ld takes a script that adds to its own.
 ifneq ($(LTOFLAGS),)
 ifneq ($(findstring GNU ld,$(shell $(CC) $(LDFLAGS) -Wl,--version 2>/dev/null)),)
 WAY := $(BUILD)/gen/way.ld

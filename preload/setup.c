@@ -63,11 +63,11 @@ void rr_setup_log(void)
 {
 	char comm[20];
 
-	if (conf.log_to != RR_LOG_TO_FILE || conf.log_file[0]) {
+	rr_logsink_setup(conf.log_to, conf.log_file, conf.log_level);
+	if (rr_log_has_sink()) {
 		rr_proc_comm(0, comm, sizeof(comm));
 		rr_log_name(comm);
 	}
-	rr_logsink_setup(conf.log_to, conf.log_file, conf.log_level);
 	rr_conf_log_problems(&conf);
 	if (refused)
 		rr_warn("system call %s is forbidden (seccomp): connections stay on TCP",

@@ -33,11 +33,11 @@ static bool counted(const struct rr_conn *c)
 
 void rr_conn_fork_child(void)
 {
-	rr_report_forked();
 	bool apart = rr_lock_forked();
 	struct rr_conn *c;
 
 	rr_slab_forked();
+	rr_report_forked();
 	rr_cache_forked();
 	rr_learned_forked();
 	rr_evidence_forked();

@@ -55,15 +55,22 @@ static void die(const char *what)
 	abort();
 }
 
+int rr_test_listen(struct sockaddr_in *a)
+{
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+	socklen_t len = sizeof(*a);
+
+	*a = (struct sockaddr_in){ .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	if (bind(fd, (struct sockaddr *)a, sizeof(*a)) || listen(fd, 8) || getsockname(fd, (struct sockaddr *)a, &len))
+		die("listener");
+	return fd;
+}
+
 void rr_pair_open(struct rr_pair *p)
 {
-	struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	socklen_t len = sizeof(a);
+	struct sockaddr_in a;
 
-	p->listener = socket(AF_INET, SOCK_STREAM, 0);
-	if (bind(p->listener, (struct sockaddr *)&a, sizeof(a)) || listen(p->listener, 8) ||
-	    getsockname(p->listener, (struct sockaddr *)&a, &len))
-		die("listener");
+	p->listener = rr_test_listen(&a);
 	p->client.fd = socket(AF_INET, SOCK_STREAM, 0);
 	if (connect(p->client.fd, (struct sockaddr *)&a, sizeof(a)))
 		die("connect");

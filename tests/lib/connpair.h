@@ -4,6 +4,8 @@
 
 /* Two ends of a loopback TCP connection, each with its struct rr_conn, in one process. */
 
+#include <netinet/in.h>
+
 #include "core/conn/conn.h"
 
 struct rr_end {
@@ -21,6 +23,9 @@ extern struct rr_conn_params rr_test_params;
 
 /* rr_os is libc; rr_conn_setup(&rr_test_params). */
 void rr_test_setup(void);
+
+/* A listener on loopback, and where. */
+int rr_test_listen(struct sockaddr_in *at);
 
 void rr_pair_open(struct rr_pair *p);
 void rr_pair_close(struct rr_pair *p);

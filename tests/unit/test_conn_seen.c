@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* When a client is worth a statistics segment: not for its first call, and what went by unseen is counted later. */
-#include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <unistd.h>
 
@@ -11,7 +10,7 @@
 #include "tests/lib/connpair.h"
 
 static struct rr_stat_seg *seg;
-static struct sockaddr_in at = { .sin_family = AF_INET };
+static struct sockaddr_in at;
 static int listener;
 static uint8_t out[256];
 
@@ -26,15 +25,10 @@ static struct rr_stat_seg *stats(bool make)
 
 static void begin(void)
 {
-	socklen_t len = sizeof(at);
-
 	rr_test_params.stats = stats;
 	rr_test_params.offer_after = RR_AFTER_AUTO;
 	rr_test_setup();
-	at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	listener = socket(AF_INET, SOCK_STREAM, 0);
-	cr_assert(!bind(listener, (struct sockaddr *)&at, sizeof(at)) && !listen(listener, 8) &&
-		  !getsockname(listener, (struct sockaddr *)&at, &len));
+	listener = rr_test_listen(&at);
 }
 
 TestSuite(conn_seen, .init = begin, .timeout = 60);

@@ -161,7 +161,6 @@ void rr_calls_idle(struct rr_share *sh);
 /* report.c */
 void rr_report_open(struct rr_conn *c, int fd);
 void rr_report_client(struct rr_conn *c, int fd);	/* … which is not seen yet, perhaps */
-void rr_report_watched(struct rr_conn *c);	/* … but from now on */
 void rr_report_forked(void);			/* in the child */
 void rr_report(struct rr_conn *c, enum rr_conn_state st, enum rr_carrier carrier,
 	       enum rr_reason why);

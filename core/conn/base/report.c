@@ -122,12 +122,6 @@ void rr_report(struct rr_conn *c, enum rr_conn_state st, enum rr_carrier carrier
 		log_state(c, st, carrier, why);
 }
 
-void rr_report_watched(struct rr_conn *c)
-{
-	rr_report_adopt(c);
-	rr_report(c, RR_CS_TCP, RR_CARRIER_TCP, RR_R_FEW_CALLS);
-}
-
 void rr_report_dialect(struct rr_share *sh)
 {
 	struct rr_eng_info i;

@@ -132,7 +132,9 @@ static inline enum rr_conn_st rr_conn_st(const struct rr_conn *c)
 /* rr_conn_is_kernels(), for those below it. */
 static inline bool rr_conn_begins(const struct rr_conn *c)
 {
-	return rr_conn_st(c) == RR_S_NEW || rr_conn_st(c) == RR_S_WATCH;
+	enum rr_conn_st st = rr_conn_st(c);
+
+	return st == RR_S_NEW || st == RR_S_WATCH;
 }
 
 /* Under its lock: has it nothing to tell, until the kernel says that something came in? */

@@ -64,7 +64,7 @@ bool rr_said_joined(struct rr_conn *c)
 static void count_watched(struct rr_conn *c)
 {
 	if (unlikely(!c->seg) && c->out.records > 1)
-		rr_report_watched(c);
+		rr_conn_become(c, RR_S_WATCH, RR_R_FEW_CALLS);	/* and is told of */
 	if ((c->server ? c->in.records : c->out.records) >= WATCHED)
 		rr_conn_become(c, RR_S_TCP, c->server ? RR_R_NO_OFFER : RR_R_FEW_CALLS);
 }
