@@ -75,7 +75,8 @@ struct rr_ep_set *rr_ep_new(int epfd)
 		return NULL;
 	s = set_alloc();
 	if (s) {
-		s->f.kind = RR_KIND_EPOLL;
+		if (!s->f.kind)		/* else it is, and may be looked at (rr_fdt_peek()) */
+			s->f.kind = RR_KIND_EPOLL;
 		s->f.ino = st.st_ino;
 		atomic_store_explicit(&s->f.fds, 0, memory_order_relaxed);
 		s->foreign = s->nested = s->in_set = s->kernel_first = false;

@@ -229,7 +229,8 @@ struct rr_sock *rr_sock_new(int fd)
 		errno = saved;
 		return NULL;
 	}
-	so->f.kind = RR_KIND_SOCK;
+	if (!so->f.kind)	/* else it is, and may be looked at (rr_fdt_peek()) */
+		so->f.kind = RR_KIND_SOCK;
 	so->f.ino = st.st_ino;
 	atomic_store_explicit(&so->watches, NULL, memory_order_relaxed);
 	atomic_store_explicit(&so->f.fds, 0, memory_order_relaxed);

@@ -93,6 +93,15 @@ static inline bool rr_fdt_has(int fd)
 	return slot && atomic_load_explicit(slot, memory_order_relaxed);
 }
 
+/* The file behind fd, without a reference: it may be another's by now. */
+static inline struct rr_file *rr_fdt_peek(int fd)
+{
+	rr_fdt_slot *slot = rr_fdt_slot_of(fd);
+
+	/* pairs with the release in rr_fdt_give() */
+	return slot ? atomic_load_explicit(slot, memory_order_acquire) : NULL;
+}
+
 /* --- writers (serialized inside) --- */
 
 /* A new object with one reference, the caller's; NULL when there is no memory. */

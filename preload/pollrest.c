@@ -73,13 +73,27 @@ void rr_pollrest_leaves(struct rr_work *w, struct rr_slot *s, bool rang)
 	rr_ep_activate(rr_slot_sock(s));
 }
 
-void rr_plain_leaves(struct rr_work *w, struct rr_slot *s)
+static void not_plain(struct rr_work *w, struct rr_slot *s)
 {
+	rr_plainwait_leave(w->plainwait, s->conn);
 	s->plain = false;
 	w->plain--;
+}
+
+bool rr_plain_leaves(struct rr_work *w, struct rr_slot *s)
+{
+	struct rr_file *f = rr_fdt_get(w->fds[s->at].fd);
+
+	if (f != s->file || rr_file_conn(f) != s->conn) {
+		if (f)
+			rr_file_put(f);
+		rr_slot_drop(w, s);
+		return false;
+	}
+	not_plain(w, s);
 	rr_slot_wakes(w, s);
-	rr_conn_disarm(s->conn, w->fds[s->at].fd);
 	rr_ep_activate(rr_slot_sock(s));
+	return true;
 }
 
 /* Without the set: each has its own entry, or is asked. */
@@ -153,8 +167,9 @@ void rr_slot_drop(struct rr_work *w, struct rr_slot *s)
 	if (s->rests)
 		rr_pollrest_leaves(w, s, false);
 	if (s->plain)
-		rr_plain_leaves(w, s);
-	rr_file_put(s->file);
+		not_plain(w, s);
+	else
+		rr_file_put(s->file);
 	s->file = NULL;
 	s->kernel = false;
 	w->others++;

@@ -9,14 +9,15 @@
 
 /* One entry of the app's array that the kernel alone cannot answer. */
 struct rr_slot {
-	struct rr_file *file;	/* referenced; NULL: left to the kernel from now on */
+	/* referenced, but if plain; NULL: left to the kernel from now on */
+	struct rr_file *file;
 	struct rr_conn *conn;	/* NULL: an epoll set */
 	struct rr_slot *next;	/* of those awake … */
 	bool listed;		/* … where it is */
 	uint32_t at;
 	bool kernel;		/* for now the kernel's answer is the right one */
 	bool rests;		/* its wake-up fd is in its place, and counted */
-	bool plain;		/* the kernel has the first word of it, and it is counted */
+	bool plain;		/* the kernel has the first word of it */
 	bool armed;		/* … or what it sleeps on is behind the array */
 	bool deadlk;		/* this is a signal handler that interrupted a call on it */
 };
@@ -30,6 +31,7 @@ struct rr_work {
 	nfds_t nslots;
 	struct rr_slot *awake;	/* those that do not rest */
 	nfds_t resting, plain;
+	struct rr_plainwait *plainwait;	/* of those that are or were plain */
 	bool set;		/* this thread has the set of resting connections: it is behind
 				 * the array */
 	nfds_t others;		/* entries of the app's array that are the kernel's alone */
@@ -64,8 +66,9 @@ void rr_pollrest_put(struct rr_work *w, struct rr_slot *s, int wake);
 void rr_pollrest_tires(struct rr_work *w, struct rr_slot *s);
 /* For this thread it rests no more: it has rung, or is to be asked. */
 void rr_pollrest_leaves(struct rr_work *w, struct rr_slot *s, bool rang);
-/* The kernel has spoken of one that is plain, or it is over. */
-void rr_plain_leaves(struct rr_work *w, struct rr_slot *s);
+/* The kernel has spoken of one that is plain. False: another has its number, and the kernel's
+ * word is right. */
+bool rr_plain_leaves(struct rr_work *w, struct rr_slot *s);
 /* The kernel's answer for the set becomes one for those that rang. */
 void rr_pollrest_spread(struct rr_work *w);
 /* From now on it does without the set. */

@@ -91,10 +91,8 @@ bool rr_fits_stack(size_t size);
  * The count, or -errno. mask as for ppoll(). A cancellation point. */
 int rr_poll_wait(struct pollfd *fds, nfds_t n, rr_time deadline, const sigset_t *mask);
 
-/* The same, if of up to so many connections of ours the kernel has the first word
- * (rr_conn_arm_plain()). RR_POLL_ON: that is not so, or not any more, and rr_poll_wait() goes
- * on. */
-#define RR_POLL_PLAIN	4
+/* The same, if of all connections of ours the kernel has the first word (struct rr_plainwait).
+ * RR_POLL_ON: that is not so, or not any more, and rr_poll_wait() goes on. */
 #define RR_POLL_ON	(-65537)
 int rr_poll_plain(struct pollfd *fds, nfds_t n, rr_time deadline, const sigset_t *mask);
 

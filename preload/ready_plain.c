@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* poll() where of all connections of ours the kernel has the first word: as long as none is
- * carried, that is most waits of clients and of servers of a few. The kernel sleeps on the
- * app's own array; only what it says of ours is looked at. */
+ * carried, that is most waits of clients and of servers. The kernel sleeps on the app's own
+ * array; only what it says of ours is looked at. */
 #include <errno.h>
 #include <pthread.h>
 
@@ -11,64 +11,41 @@
 #include "preload/wrap.h"
 
 struct plain {
-	struct rr_sock *so;
-	struct rr_conn *conn;
-	struct pollfd *p;
-};
-
-struct plains {
-	struct plain of[RR_POLL_PLAIN];
-	unsigned n;
+	struct rr_plainwait *wait;	/* NULL: none of the array is ours any more */
 	int cancel;
 };
 
-static void wake_all(struct plains *w)
+/* What the kernel alone can tell of. False: it takes more than that. */
+static bool is_plain(struct plain *w, int fd)
 {
-	for (unsigned i = 0; i < w->n; i++) {
-		rr_conn_disarm(w->of[i].conn, w->of[i].p->fd);
-		rr_ep_activate(w->of[i].so);
-	}
+	struct rr_file *f = fd < 0 ? NULL : rr_fdt_peek(fd);
+	struct rr_conn *c = rr_file_conn(f);
+
+	if (!c)
+		return !f || f->kind != RR_KIND_EPOLL;
+	return rr_plainwait_add(&w->wait, c);
 }
 
-static void put_all(struct plains *w)
+static bool are_plain(struct plain *w, const struct pollfd *fds, nfds_t n)
 {
-	for (unsigned i = 0; i < w->n; i++)
-		rr_file_put(&w->of[i].so->f);
+	for (nfds_t i = 0; i < n; i++)
+		if (!is_plain(w, fds[i].fd))
+			return false;
+	return w->wait;
+}
+
+static void end_wait(struct plain *w)
+{
+	if (w->wait)
+		rr_plainwait_end(w->wait);
 }
 
 static void plain_cancelled(void *arg)
 {
-	wake_all(arg);
-	put_all(arg);
+	end_wait(arg);
 }
 
-/* False: it takes more than that. */
-static bool add_plain(struct plains *w, struct pollfd *p)
-{
-	struct rr_file *f = p->fd < 0 ? NULL : rr_fdt_get(p->fd);
-	struct rr_sock *so = f && f->kind != RR_KIND_EPOLL ? container_of(f, struct rr_sock, f)
-							   : NULL;
-	struct rr_conn *c = so ? rr_sock_conn(so) : NULL;
-	bool others = so && (!c || !rr_sock_check(so, p->fd));
-
-	if (!others && c && w->n < RR_POLL_PLAIN && rr_conn_arm_plain(c)) {
-		w->of[w->n++] = (struct plain){ so, c, p };
-		return true;
-	}
-	if (f)
-		rr_file_put(f);
-	return !f || others;
-}
-
-static bool add_all(struct plains *w, struct pollfd *fds, nfds_t n)
-{
-	for (nfds_t i = 0; i < n; i++)
-		if (!add_plain(w, &fds[i]))
-			return false;
-	return w->n > 0;
-}
-
-static int sleep_plain(struct plains *w, struct pollfd *fds, nfds_t n,
+static int sleep_plain(struct plain *w, struct pollfd *fds, nfds_t n,
 		       const struct timespec *left, const sigset_t *mask)
 {
 	int rc;
@@ -83,44 +60,61 @@ static int sleep_plain(struct plains *w, struct pollfd *fds, nfds_t n,
 
 /* What the kernel said of one of ours, which may know better: it may have been an offer, taken
  * in by now. How many entries that are ready this makes less. */
-static int ask_plain(struct plain *s)
+static int ask_plain(struct pollfd *p)
 {
-	unsigned told = (unsigned short)s->p->revents;
+	unsigned told = (unsigned short)p->revents;
+	struct rr_sock *so;
+	struct rr_conn *c = rr_conn_at(p->fd, &so);
 	int r;
 
-	if (!told || !rr_sock_at(s->so, s->p->fd))
+	if (!c)
 		return 0;
-	r = rr_sock_poll(s->so, s->conn, s->p->fd, (unsigned short)s->p->events,
-			 rr_ask_told(told));
-	if (r > 0 && !rr_sock_check(s->so, s->p->fd))
-		return 0;
+	rr_ep_activate(so);
+	r = rr_sock_poll(so, c, p->fd, (unsigned short)p->events, rr_ask_told(told));
 	if (r == RR_CONN_KERNEL)
-		r = rr_still_told(s->conn, s->p, s->p->revents);
-	s->p->revents = r > 0 ? (short)r : 0;
+		r = rr_still_told(c, p, p->revents);
+	rr_file_put(&so->f);
+	p->revents = r > 0 ? (short)r : 0;
 	return r <= 0;
 }
 
-int rr_poll_plain(struct pollfd *fds, nfds_t n, rr_time deadline, const sigset_t *mask)
+/* Of those that are ready, how many are, by our lights. */
+static int ask_all(struct pollfd *fds, nfds_t n, int ready)
 {
-	struct plains w = { .n = 0 };
+	int left = ready;
+
+	for (nfds_t i = 0; left > 0 && i < n; i++) {
+		if (!fds[i].revents)
+			continue;
+		left--;
+		if (rr_fdt_has(fds[i].fd))
+			ready -= ask_plain(&fds[i]);
+	}
+	return ready;
+}
+
+RR_NOINLINE int rr_poll_plain(struct pollfd *fds, nfds_t n, rr_time deadline,
+			      const sigset_t *mask)
+{
+	struct plain w = { .wait = NULL };
 	int rc = RR_POLL_ON, saved = errno;
-	rr_time now, until;
 	struct timespec ts;
+	rr_time now, until;
 
 	w.cancel = rr_cancel_off();
-	if (add_all(&w, fds, n)) {
+	if (are_plain(&w, fds, n) &&
+	    (rr_plainwait_is_sure(w.wait) || are_plain(&w, fds, n))) {
 		now = rr_now();
 		until = rr_min(deadline, rr_conn_idle(now));
 		rc = sleep_plain(&w, fds, n, rr_left(&ts, now, until), mask);
-		wake_all(&w);
-		for (unsigned i = 0; rc > 0 && i < w.n; i++)
-			rc -= ask_plain(&w.of[i]);
+		rr_plainwait_end(w.wait);
+		if (rc > 0)
+			rc = ask_all(fds, n, rc);
 		if (!rc && deadline && (until < deadline || rr_now() < deadline))
 			rc = RR_POLL_ON;
 	} else {
-		wake_all(&w);
+		end_wait(&w);
 	}
-	put_all(&w);
 	rr_cancel_back(w.cancel);
 	errno = saved;
 	return rc;

@@ -2,7 +2,7 @@
 /* poll() and ppoll(), and the loop that select() shares.
  *
  * The kernel's array is the app's, with the wake-up fds of connections at rest (rr_conn_rest())
- * in place of the app's own. Those of which the kernel has the first word (rr_conn_arm_plain())
+ * in place of the app's own. Those of which the kernel has the first word (struct rr_plainwait)
  * stay as they are. Fds of other connections are taken out (-1) and asked; if it comes
  * to a sleep, what they sleep on is put behind. So who has many connections, of which few have
  * news, pays for those. The kernel asks each fd anew in every pass, and so does this: an fd
@@ -27,16 +27,32 @@ enum {
 
 /* --- which entries are ours --- */
 
+static bool slot_is_plain(struct rr_work *w, struct rr_slot *s)
+{
+	s->conn = rr_file_conn(s->file);
+	s->plain = s->conn && rr_plainwait_add(&w->plainwait, s->conn);
+	return s->plain;
+}
+
 static bool slot_is_ours(struct rr_work *w, struct rr_slot *s, rr_time now)
 {
 	int fd = w->fds[s->at].fd;
 	struct rr_sock *so;
 
+	s->conn = NULL;
 	if (s->file->kind == RR_KIND_EPOLL)
 		return rr_ep_managed(s->file);
 	so = container_of(s->file, struct rr_sock, f);
 	s->conn = rr_sock_conn(so);
 	return s->conn && (rr_pollrest_finds(w, s, now) || rr_sock_check(so, fd));
+}
+
+static bool any_is_ours(const struct pollfd *fds, nfds_t n)
+{
+	for (nfds_t i = 0; i < n; i++)
+		if (fds[i].fd >= 0 && rr_fdt_has(fds[i].fd))
+			return true;
+	return false;
 }
 
 static nfds_t count_ours(const struct pollfd *fds, nfds_t n)
@@ -60,17 +76,30 @@ static void find_slots(struct rr_work *w, nfds_t max)
 		if (w->fds[i].fd < 0)
 			continue;
 		w->others++;
-		if (w->nslots == max || !(s.file = rr_fdt_get(w->fds[i].fd)))
+		if (w->nslots == max || !(s.file = rr_fdt_peek(w->fds[i].fd)))
 			continue;
-		if (!slot_is_ours(w, &s, now)) {
+		if (slot_is_plain(w, &s)) {
+			w->plain++;
+		} else if (!(s.file = rr_fdt_get(w->fds[i].fd))) {
+			continue;
+		} else if (!slot_is_ours(w, &s, now)) {
 			rr_file_put(s.file);
 			continue;
 		}
 		w->others--;
-		s.plain = s.conn && !s.rests && rr_conn_arm_plain(s.conn);
-		w->plain += s.plain;
 		w->slots[w->nslots++] = s;
 	}
+}
+
+/* Before any sleep: an upgrade that looked for sleepers meanwhile may not have seen this
+ * one. */
+static void confirm_plain(struct rr_work *w)
+{
+	if (!w->plain || rr_plainwait_is_sure(w->plainwait))
+		return;
+	for (struct rr_slot *s = w->slots; s < w->slots + w->nslots; s++)
+		if (s->plain && !rr_plainwait_stays(s->conn))
+			rr_plain_leaves(w, s);
 }
 
 /* After a sleep: slots whose fd is no longer what it was are the kernel's. */
@@ -81,9 +110,7 @@ static void recheck_slots(struct rr_work *w, bool resting)
 
 		if (!s->file || ((s->rests || s->plain) && !resting))
 			continue;
-		f = rr_fdt_get(w->fds[s->at].fd);
-		if (f)
-			rr_file_put(f);
+		f = rr_fdt_peek(w->fds[s->at].fd);
 		if (f != s->file || (s->conn && rr_conn_is_tcp(s->conn)))
 			rr_slot_drop(w, s);
 	}
@@ -94,11 +121,11 @@ static void work_end(struct rr_work *w)
 	for (struct rr_slot *s = w->slots; s < w->slots + w->nslots; s++) {
 		if (s->rests)
 			rr_conn_rested(s->conn);
-		if (s->plain)
-			rr_plain_leaves(w, s);
-		if (s->file)
+		if (s->file && !s->plain)
 			rr_file_put(s->file);
 	}
+	if (w->plainwait)
+		rr_plainwait_end(w->plainwait);
 	if (w->set)
 		rr_restset_give();
 	if (w->inner >= 0)
@@ -183,7 +210,10 @@ static bool take_kernel(struct rr_work *w, struct rr_slot *s)
 		p->revents = 0;
 		if (!told)
 			return false;
-		rr_plain_leaves(w, s);
+		if (!rr_plain_leaves(w, s)) {
+			p->revents = told;
+			return true;
+		}
 		s->kernel = true;
 	} else if (!s->kernel || !told) {
 		return p->revents != 0;
@@ -569,6 +599,7 @@ static int work_start(struct rr_work *w, void *mem, nfds_t ours)
 	w->inner = -1;
 	rr_pollrest_start(w, ours);
 	find_slots(w, ours);
+	confirm_plain(w);
 	if (!w->nslots)		/* they went away, or to TCP */
 		return 0;
 	return 1;
@@ -590,9 +621,9 @@ bool rr_fits_stack(size_t size)
 	       (size <= 4096 && !sigaltstack(NULL, &alt) && !(alt.ss_flags & SS_ONSTACK));
 }
 
-int rr_poll_wait(struct pollfd *fds, nfds_t n, rr_time deadline, const sigset_t *mask)
+static RR_NOINLINE int wait_for_ours(struct pollfd *fds, nfds_t n, nfds_t ours,
+				     rr_time deadline, const sigset_t *mask)
 {
-	nfds_t ours = count_ours(fds, n);
 	size_t size = (n + 1 + 2 * ours) * sizeof(struct pollfd) + ours *
 		      sizeof(struct rr_slot);
 	bool small = size <= RR_STACK;
@@ -601,10 +632,6 @@ int rr_poll_wait(struct pollfd *fds, nfds_t n, rr_time deadline, const sigset_t 
 	void *mem = stack;
 	int rc, saved = errno;
 
-	if (!ours)
-		return plain(fds, n, deadline, mask);
-	if (ours <= RR_POLL_PLAIN && (rc = rr_poll_plain(fds, n, deadline, mask)) != RR_POLL_ON)
-		return rc;
 	w.cancel = rr_cancel_off();
 	if (!small) {
 		mem = w.mem = rr_scratch_take(size);
@@ -629,6 +656,18 @@ int rr_poll_wait(struct pollfd *fds, nfds_t n, rr_time deadline, const sigset_t 
 	return rc;
 }
 
+int rr_poll_wait(struct pollfd *fds, nfds_t n, rr_time deadline, const sigset_t *mask)
+{
+	int rc = rr_poll_plain(fds, n, deadline, mask);
+	nfds_t ours;
+
+	if (rc != RR_POLL_ON)
+		return rc;
+	ours = count_ours(fds, n);
+	return ours ? wait_for_ours(fds, n, ours, deadline, mask)
+		    : plain(fds, n, deadline, mask);
+}
+
 /* --- the calls --- */
 
 /* Nothing of ours, or nothing that may be read: the kernel's. */
@@ -640,7 +679,7 @@ static bool none_is_ours(const struct pollfd *fds, nfds_t n)
 		return true;
 	if (n > 1024 && (getrlimit(RLIMIT_NOFILE, &lim) || n > lim.rlim_cur))
 		return true;
-	return !count_ours(fds, n);
+	return !any_is_ours(fds, n);
 }
 
 /* The short way of poll() for one descriptor, whose connection has something for the app

@@ -21,6 +21,13 @@ static inline struct rr_conn *rr_sock_conn(struct rr_sock *so)
 	return c;
 }
 
+/* The same of a file that need not be referenced: then the connection may be another by now. */
+static inline struct rr_conn *rr_file_conn(struct rr_file *f)
+{
+	return f && f->kind == RR_KIND_SOCK ? rr_sock_conn(container_of(f, struct rr_sock, f))
+					    : NULL;
+}
+
 /* The same by fd, *so referenced; NULL (and no reference): the kernel's. errno is left
  * alone. */
 static inline struct rr_conn *rr_conn_at(int fd, struct rr_sock **so)

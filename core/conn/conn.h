@@ -271,9 +271,21 @@ void rr_spin_end(struct rr_spin *s, bool paid);
 int rr_conn_arm(struct rr_conn *c, int fd, unsigned want);
 void rr_conn_disarm(struct rr_conn *c, int fd);
 
-/* The same where nothing is to be known of it but what the kernel will say of the app's fd,
- * which is then asked of rr_conn_poll(): true, armed. False: it has more to tell. */
-bool rr_conn_arm_plain(struct rr_conn *c);
+/* A thread's wait where of some connections nothing is to be known but what the kernel will say
+ * of the app's fds, which is then asked of rr_conn_poll(). Lock-free, and no system
+ * call (plainwait.c). */
+struct rr_plainwait;
+/* c is one of them. False: it has more to tell, or is one of too many: rr_conn_arm(). c need
+ * not be referenced, and may have been freed. *w: the wait; NULL before the first. */
+bool rr_plainwait_add(struct rr_plainwait **w, const struct rr_conn *c);
+/* Before it sleeps, when all are added. False: rr_plainwait_stays() is to be asked of each, and
+ * those that it denies leave. */
+bool rr_plainwait_is_sure(struct rr_plainwait *w);
+bool rr_plainwait_stays(const struct rr_conn *c);
+/* The kernel has spoken of it: it is about to be asked. */
+void rr_plainwait_leave(struct rr_plainwait *w, const struct rr_conn *c);
+/* The thread is awake. */
+void rr_plainwait_end(struct rr_plainwait *w);
 
 /* At rest a connection is armed, nothing is there to be read, and whatever comes, the peer's
  * death too, shows on its wake-up fd: a thread that waits to read need not call anything for

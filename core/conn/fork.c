@@ -44,6 +44,7 @@ void rr_conn_fork_child(void)
 	rr_budget_forked();
 	rr_handback_forked();
 	rr_half_forked();
+	rr_plainwait_forked();
 	/* Threads of the parent that were inside do not exist here. Locks in shared memory are
 	 * another matter: they are held by the parent, which goes on. */
 	for (uint32_t i = 0; (c = rr_slab_at(i)); i++) {

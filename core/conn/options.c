@@ -37,6 +37,7 @@ void rr_conn_keep_error(struct rr_conn *c, int err)
 		c->share->err = err;
 	else if (rr_conn_looks_on((enum rr_conn_st)st))
 		c->kept = err;
+	rr_conn_has_word(c);
 	rr_lock_drop(l);
 }
 
@@ -63,6 +64,7 @@ bool rr_conn_setopt(struct rr_conn *c, int level, int name, const void *val, soc
 		return false;
 	memcpy(&c->lowat, val, sizeof(int));
 	c->lowat = rr_max(c->lowat, 1);
+	rr_conn_has_word(c);
 	return c->lowat_set;
 }
 

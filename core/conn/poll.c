@@ -93,6 +93,8 @@ static int arm(struct rr_conn *c, int fd, unsigned want, bool thread)
 		atomic_fetch_add_explicit(&c->sleepers, 1, memory_order_acq_rel);
 		if (k->armed)
 			k->armed(c, want);
+		if (rr_conn_is_plain(c))
+			atomic_store_explicit(&c->own_word, false, memory_order_relaxed);
 	}
 	if (rc == 0 && !thread)
 		c->watched = true;
@@ -106,20 +108,6 @@ static int arm(struct rr_conn *c, int fd, unsigned want, bool thread)
 int rr_conn_arm(struct rr_conn *c, int fd, unsigned want)
 {
 	return arm(c, fd, want, true);
-}
-
-bool rr_conn_arm_plain(struct rr_conn *c)
-{
-	struct rr_lock *l;
-	bool yes;
-
-	if (!rr_conn_is_kernels(c) || rr_conn_relayed(c, 0) || rr_conn_hold(c, &l) < 0)
-		return false;
-	yes = rr_conn_is_plain(c);
-	if (yes)
-		atomic_fetch_add_explicit(&c->sleepers, 1, memory_order_acq_rel);
-	rr_lock_drop(l);
-	return yes;
 }
 
 int rr_conn_watch(struct rr_conn *c, int fd, unsigned want)

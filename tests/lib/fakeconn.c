@@ -267,13 +267,64 @@ int rr_conn_arm(struct rr_conn *c, int fd RR_UNUSED, unsigned want)
 	return 1;
 }
 
-bool rr_conn_arm_plain(struct rr_conn *c)
+/* One wait at a time. */
+struct rr_plainwait {
+	struct rr_conn *of[64];
+	unsigned n;
+};
+static struct rr_plainwait plainwait;
+static struct rr_conn *unsure;
+
+void rr_fake_unsure(struct rr_conn *c)
 {
-	if (!c->plain || !kernels(c))
+	unsure = c;
+}
+
+bool rr_plainwait_stays(const struct rr_conn *c)
+{
+	return c->plain && kernels(c);
+}
+
+bool rr_plainwait_add(struct rr_plainwait **w, const struct rr_conn *c)
+{
+	struct rr_conn *mine = (struct rr_conn *)(uintptr_t)c;
+
+	if (!rr_plainwait_stays(c) || plainwait.n == rr_array_size(plainwait.of))
 		return false;
-	c->arms++;
-	c->sleepers++;
+	for (unsigned i = 0; i < plainwait.n; i++)
+		if (plainwait.of[i] == c)
+			return true;
+	*w = &plainwait;
+	plainwait.of[plainwait.n++] = mine;
+	mine->arms++;
+	mine->sleepers++;
 	return true;
+}
+
+bool rr_plainwait_is_sure(struct rr_plainwait *w RR_UNUSED)
+{
+	if (!unsure)
+		return true;
+	unsure->plain = false;
+	unsure = NULL;
+	return false;
+}
+
+void rr_plainwait_leave(struct rr_plainwait *w, const struct rr_conn *c)
+{
+	for (unsigned i = 0; i < w->n; i++) {
+		if (w->of[i] != c)
+			continue;
+		w->of[i]->disarms++;
+		w->of[i]->sleepers--;
+		w->of[i] = w->of[--w->n];
+	}
+}
+
+void rr_plainwait_end(struct rr_plainwait *w)
+{
+	while (w->n)
+		rr_plainwait_leave(w, w->of[0]);
 }
 
 void rr_conn_disarm(struct rr_conn *c, int fd RR_UNUSED)

@@ -116,7 +116,7 @@ Test(ready_plain, an_epoll_set_of_ours_takes_the_long_way)
 	cr_assert_eq(c->sleepers, 0);
 }
 
-enum { N = RR_POLL_PLAIN + 1 };
+enum { N = 20 };
 
 static void many(struct rr_conn *c[N], struct pollfd p[N], int peer[N])
 {
@@ -242,6 +242,80 @@ Test(ready_plain, one_that_has_left_to_tcp_is_the_kernels)
 	cr_assert_eq(p[1].revents, POLLIN);
 	cr_assert_eq(c->arms, 1, "by the short way");
 	cr_assert_eq(d->arms, 0);
+}
+
+Test(ready_plain, one_that_an_upgrade_looked_at_meanwhile_is_asked)
+{
+	struct rr_conn *c[N];
+	struct pollfd p[N];
+	int peer[N];
+
+	many(c, p, peer);
+	rr_fake_unsure(c[3]);
+	cr_assert_eq(write(peer[3], "x", 1), 1);
+	cr_assert_eq(rr_wrap_poll(p, N, -1), 1);
+	cr_assert_eq(p[3].revents, POLLIN);
+	cr_assert_geq(c[3]->polls, 1);
+	cr_assert_eq(c[2]->polls, 0);
+	for (int i = 0; i < N; i++)
+		cr_assert_eq(c[i]->sleepers, 0);
+}
+
+Test(ready_plain, by_the_long_way_one_that_an_upgrade_looked_at_meanwhile_is_asked)
+{
+	struct rr_conn *c[N];
+	struct pollfd p[N + 1];
+	int peer[N + 1];
+
+	many(c, p, peer);
+	p[N] = (struct pollfd){ tcp(&peer[N]), POLLIN, 9 };
+	rr_fake_conn(p[N].fd, RR_FAKE_CARRIED);
+	rr_fake_unsure(c[3]);
+	cr_assert_eq(write(peer[3], "x", 1), 1);
+	cr_assert_eq(rr_wrap_poll(p, N + 1, -1), 1);
+	cr_assert_eq(p[3].revents, POLLIN);
+	cr_assert_geq(c[3]->polls, 1);
+	for (int i = 0; i < N; i++)
+		cr_assert_eq(c[i]->sleepers, 0);
+}
+
+static int closed_peer;
+
+static void close_and_write(struct later *l)
+{
+	rr_wrap_close(l->fd);
+	cr_assert_eq(write(closed_peer, "x", 1), 1);
+}
+
+/* The kernel looks at the number again when it wakes, and its word is right. */
+static void closed_in_mid_sleep(nfds_t n, int fd, int peer, struct pollfd *p)
+{
+	struct later l = { .fd = fd, .what = close_and_write };
+
+	plain(fd);
+	closed_peer = peer;
+	p[0] = (struct pollfd){ fd, POLLIN, 9 };
+	start(&l);
+	cr_assert_eq(rr_wrap_poll(p, n, -1), 1);
+	cr_assert_eq(p[0].revents, POLLNVAL);
+	finish(&l);
+}
+
+Test(ready_plain, a_number_that_was_closed_meanwhile_is_the_kernels, .timeout = 20)
+{
+	int peer, fd = tcp(&peer);
+	struct pollfd p;
+
+	closed_in_mid_sleep(1, fd, peer, &p);
+}
+
+Test(ready_plain, by_the_long_way_it_is_the_kernels_too, .timeout = 20)
+{
+	int peer[2], fd[2] = { tcp(&peer[0]), tcp(&peer[1]) };
+	struct pollfd p[2] = { [1] = { fd[1], POLLIN, 0 } };
+
+	rr_fake_conn(fd[1], RR_FAKE_CARRIED);
+	closed_in_mid_sleep(2, fd[0], peer[0], p);
 }
 
 static void nothing(int sig RR_UNUSED)

@@ -15,9 +15,11 @@
  *   iov.c        the app's iovecs                 socket.c     the kernel's socket
  *   queue.c      what the kernel has queued       track.c      records that go by on TCP
  *   pair.c       a TCP connection to ourselves    spin.c       how long to spin, pure
- *   spinning.c   the threads that spin            calls.c      calls without reply, counted */
+ *   spinning.c   the threads that spin            calls.c      calls without reply, counted
+ *   plainwait.c  waits of the kernel's connections */
 
 #include "core/base/thread.h"
+#include "core/conn/base/plainwait.h"
 #include "core/conn/base/state.h"
 #include "core/conn/base/streams.h"
 

@@ -71,10 +71,21 @@ static struct rr_conn *take_free(void)
 	return c;
 }
 
+/* A wait may still look at the connection that it was, by a number that was closed
+ * meanwhile. */
+static void reset(struct rr_conn *c)
+{
+	atomic_store_explicit(&c->changed, 0, memory_order_relaxed);
+	atomic_store_explicit(&c->relayed, false, memory_order_relaxed);
+	atomic_store_explicit(&c->own_word, false, memory_order_relaxed);
+	atomic_store_explicit(&c->rest, 0, memory_order_relaxed);
+	atomic_store_explicit(&c->sleepers, 0, memory_order_relaxed);
+	memset(&c->lock, 0, sizeof(*c) - offsetof(struct rr_conn, lock));
+}
+
 struct rr_conn *rr_slab_get(bool server, int fd)
 {
 	struct rr_conn *c;
-	uint32_t index;
 
 	if (rr_lock_take(&slab_lock) == -EDEADLK)
 		return NULL;
@@ -82,9 +93,7 @@ struct rr_conn *rr_slab_get(bool server, int fd)
 	rr_lock_drop(&slab_lock);
 	if (!c)
 		return NULL;
-	index = c->index;
-	memset(c, 0, sizeof(*c));
-	c->index = index;
+	reset(c);
 	c->server = server;
 	c->fd = fd;
 	c->owner = (int32_t)rr_pid();

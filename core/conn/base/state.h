@@ -37,11 +37,14 @@ struct rr_conn {
 	_Atomic uint32_t changed;
 	/* used by a forked child: for the app it is the kernel's */
 	_Atomic bool relayed;
+	/* it may know what the kernel does not; false: rr_conn_is_plain() */
+	_Atomic bool own_word;
 	/* at rest (rr_conn_rest()): 1 + its wake_fd; 0 not; see rr_conn_hold() */
 	_Atomic int rest;
 	/* threads asleep for it (rr_conn_arm(), rr_conn_rest()) */
 	_Atomic uint32_t sleepers;
 	_Atomic uint32_t refs;		/* the caller's, and a relay's */
+	uint32_t index;			/* of its place in the slabs, for good */
 	struct rr_lock lock;		/* until it is carried: then share->lock */
 	_Atomic bool relay;		/* a thread waits for that */
 	bool relay_asked;		/* the child has told it */
@@ -101,7 +104,6 @@ struct rr_conn {
 	uint32_t usual;			/* calls of such connections; see when.h */
 	bool learned;			/* and looked up */
 	struct rr_hello heard;
-	uint32_t index;			/* of its place in the slabs, for good */
 	struct rr_conn *next;		/* free list, or list of all */
 };
 
@@ -142,6 +144,14 @@ static inline bool rr_conn_is_plain(const struct rr_conn *c)
 {
 	return rr_conn_begins(c) && !c->kept && !c->part_since && !c->hold_until &&
 	       c->lowat <= 1;
+}
+
+/* A wait on many connections asks this one before it goes to sleep; until rr_conn_arm() finds
+ * that it is plain again. Under its lock, or before the app's call returns. */
+static inline void rr_conn_has_word(struct rr_conn *c)
+{
+	/* pairs with the acquire in rr_plainwait_stays() */
+	atomic_store_explicit(&c->own_word, true, memory_order_release);
 }
 
 /* Is it the kernel's for the app, that calls by fd? A relay has none. */

@@ -82,6 +82,7 @@ void rr_answer_step(struct rr_conn *c, int fd, bool told)
 		now = rr_now();
 		if (!c->part_since)
 			c->part_since = now;
+		rr_conn_has_word(c);
 		if (now - c->part_since < PART_WAIT)
 			return rr_conn_lowat(c, (int)rr_max(need, (uint32_t)n + 1));
 		break;

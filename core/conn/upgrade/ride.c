@@ -114,6 +114,7 @@ static bool withheld(struct rr_conn *c, uint32_t need, size_t have)
 		if (!rr_ride_seen_all(c, c->fd))
 			return false;
 		c->part_since = now;
+		rr_conn_has_word(c);
 	}
 	if (now - c->part_since >= PART_WAIT)
 		return false;

@@ -32,11 +32,16 @@ bool rr_upgrade_spoken(int fd)
 	return rr_ride_info(fd, &info) && info.tcpi_bytes_sent > 0;
 }
 
+bool rr_upgrade_unseen(struct rr_conn *c)
+{
+	return atomic_load_explicit(&c->sleepers, memory_order_acquire) || rr_plainwait_has(c);
+}
+
 bool rr_upgrade_waits(struct rr_conn *c)
 {
 	rr_time now;
 
-	if (!atomic_load_explicit(&c->sleepers, memory_order_acquire)) {
+	if (!rr_upgrade_unseen(c)) {
 		c->hold_until = 0;
 		return false;
 	}
@@ -46,10 +51,6 @@ bool rr_upgrade_waits(struct rr_conn *c)
 	return now < c->hold_until;
 }
 
-bool rr_upgrade_unseen(const struct rr_conn *c)
-{
-	return atomic_load_explicit(&c->sleepers, memory_order_acquire);
-}
 
 enum rr_reason rr_upgrade_why(const struct rr_prov_ops *ops, int rc, enum rr_reason other)
 {

@@ -40,7 +40,7 @@ bool rr_upgrade_waits(struct rr_conn *c);
 /* After that: do some sleep still, for want of a CPU, or since they want something else? They
  * went to sleep when there was nothing but TCP, and what another carrier brings would not wake
  * them. */
-bool rr_upgrade_unseen(const struct rr_conn *c);
+bool rr_upgrade_unseen(struct rr_conn *c);
 
 /* offer.c: the client's side. */
 /* Afterwards the state says what to do with the write; -EAGAIN: the socket is not connected
