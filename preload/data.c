@@ -13,6 +13,7 @@
 #include "core/base/diag.h"
 #include "core/base/os.h"
 #include "preload/appmem.h"
+#include "preload/ready.h"
 #include "preload/real.h"
 #include "preload/sock.h"
 #include "preload/wrap.h"
@@ -118,6 +119,20 @@ static rr_time patience_end(int fd, int option, rr_time since)
 	return end == RR_TIME_NEVER ? end : end - (rr_now() - since);
 }
 
+/* May this call wait at all? Then p->until says how long. */
+static bool starts_waiting(int fd, int option, int flags, struct patience *p)
+{
+	if (!p->asked) {
+		if (!may_block(fd, flags))
+			return false;
+		p->asked = true;
+		p->since = rr_now();
+	}
+	if (!p->until)
+		p->until = patience_end(fd, option, p->since);
+	return true;
+}
+
 static int sleep_a_little(struct rr_sock *so)
 {
 	int rc;
@@ -195,10 +210,17 @@ static ssize_t recv_would_discard(struct rr_sock *so, struct rr_conn *c, int fd,
 	return inq > 0 ? (ssize_t)rr_min(want, (size_t)inq) : r;
 }
 
+static int queued(int fd)
+{
+	int n = 0;
+
+	return rr_real.ioctl(fd, FIONREAD, &n) ? 0 : n;
+}
+
 static ssize_t discard_rest(int fd, size_t n, int flags)
 {
 	int saved = errno;
-	ssize_t r = rr_real.recv(fd, NULL, n, flags | MSG_DONTWAIT);
+	ssize_t r = queued(fd) ? rr_real.recv(fd, NULL, n, flags | MSG_DONTWAIT) : 0;
 
 	errno = saved;
 	return rr_max(r, (ssize_t)0);
@@ -248,14 +270,8 @@ static bool peek_more(struct rr_sock *so, struct rr_conn *c, int fd, size_t want
 
 	if (have <= 0 || (size_t)have >= want)
 		return false;
-	if (!p->asked) {
-		if (!may_block(fd, flags))
-			return false;
-		p->asked = true;
-		p->since = rr_now();
-	}
-	if (!p->until)
-		p->until = patience_end(fd, SO_RCVTIMEO, p->since);
+	if (!starts_waiting(fd, SO_RCVTIMEO, flags, p))
+		return false;
 	inq = rr_conn_inq(c, fd);
 	if (inq < 0 || no_more_comes(c, fd))
 		return false;
@@ -270,18 +286,47 @@ static ssize_t recv_some(struct rr_sock *so, struct rr_conn *c, int fd, struct c
 	return recv_once(so, c, fd, cut, flags);
 }
 
-/* The connection went back to TCP in the middle of a call. */
-static ssize_t kernel_rest(struct rr_sock *so, int fd, struct cut *cut, int flags, bool out)
+/* The connection went back to TCP in the middle of a call that has got something: what the
+ * kernel takes or gives of the rest; 0 or -errno end the call. An error of the socket is the
+ * next call's, as if the kernel had made all of this one, and poll() leaves it there. */
+static ssize_t send_rest(struct rr_sock *so, int fd, struct cut *cut, int flags)
 {
 	struct iovec room[CUT];
 	struct cut head = cut_head(cut, room);
 	struct msghdr msg = { .msg_iov = (struct iovec *)(uintptr_t)head.iov,
 			      .msg_iovlen = (size_t)head.n };
+	struct pollfd p = { fd, 0, 0 };
+	ssize_t r = 0;
+
+	if (rr_real.poll(&p, 1, 0) > 0 && p.revents & POLLERR)
+		return 0;
+	pthread_cleanup_push(put_file, &so->f);
+	r = rr_real.sendmsg(fd, &msg, flags);
+	pthread_cleanup_pop(0);
+	return r < 0 ? -errno : r;
+}
+
+static ssize_t recv_rest(struct rr_sock *so, int fd, struct cut *cut, int flags,
+			 struct patience *patience)
+{
+	bool waits = starts_waiting(fd, SO_RCVTIMEO, flags, patience);
+	struct iovec room[CUT];
+	struct cut head = cut_head(cut, room);
+	struct msghdr msg = { .msg_iov = (struct iovec *)(uintptr_t)head.iov,
+			      .msg_iovlen = (size_t)head.n };
+	struct pollfd p = { fd, POLLIN, 0 };
+	struct timespec ts;
 	ssize_t r;
+	int k;
 
 	pthread_cleanup_push(put_file, &so->f);
-	r = out ? rr_real.sendmsg(fd, &msg, flags) : rr_real.recvmsg(fd, &msg, flags);
+	k = rr_real.ppoll(&p, 1, rr_left(&ts, rr_now(), waits ? patience->until : 0), NULL);
 	pthread_cleanup_pop(0);
+	if (k < 0)
+		return -errno;
+	if ((!k || p.revents & POLLERR) && !queued(fd))
+		return 0;
+	r = rr_real.recvmsg(fd, &msg, (flags & ~MSG_WAITALL) | MSG_DONTWAIT);
 	return r < 0 ? -errno : r;
 }
 
@@ -294,7 +339,7 @@ static ssize_t recv_all(struct rr_sock *so, struct rr_conn *c, int fd, struct cu
 	ssize_t r;
 
 	for (;;) {
-		r = back ? kernel_rest(so, fd, &cut, flags, false) :
+		r = back ? recv_rest(so, fd, &cut, flags, &p) :
 			   recv_some(so, c, fd, &cut, flags & ~MSG_WAITALL);
 		if (r == RR_CONN_KERNEL && got) {
 			back = true;
@@ -367,7 +412,7 @@ static ssize_t send_all(struct rr_sock *so, struct rr_conn *c, int fd, struct cu
 	ssize_t r;
 
 	for (;;) {
-		r = back ? kernel_rest(so, fd, &cut, flags | MSG_NOSIGNAL, true) :
+		r = back ? send_rest(so, fd, &cut, flags | MSG_NOSIGNAL) :
 			   send_once(so, c, fd, &cut, flags);
 		if (r == RR_CONN_KERNEL && got) {
 			back = true;

@@ -148,6 +148,67 @@ static void who_has_not_noticed_resets_as_well(void)
 	CHECK_ERR(send(s[0], buf, rpc_call(buf, 4, 0), MSG_NOSIGNAL), EPIPE);
 }
 
+static void reset(int fd)
+{
+	struct linger now = { 1, 0 };
+
+	CHECK_EQ(setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now)), 0);
+	CHECK_EQ(close(fd), 0);
+}
+
+/* The peer of fd has reset the connection behind n bytes. A reader with flags has them, and the next one is told of the
+ * reset. */
+static void a_reset_is_told_behind(size_t n, int fd, int flags)
+{
+	while (poll(&(struct pollfd){ fd, 0, 0 }, 1, -1) != 1)
+		;
+	CHECK_EQ(recv(fd, buf, sizeof(buf), flags), n);
+	CHECK_ERR(recv(fd, buf, sizeof(buf), 0), ECONNRESET);
+	CHECK_EQ(recv(fd, buf, sizeof(buf), 0), 0);
+	CHECK_EQ(close(fd), 0);
+}
+
+/* Two calls, of which one has an offer before it. */
+static void two_calls(int s[2])
+{
+	p_pair(s);
+	for (uint32_t i = 1; i <= 2; i++)
+		p_write_all(s[0], buf, rpc_call(buf, i, 0));
+}
+
+static void a_server_is_told_of_a_reset(int flags, bool looks)
+{
+	int s[2];
+
+	two_calls(s);
+	CHECK(!looks || p_readable(s[1], P_SOON));
+	reset(s[0]);
+	a_reset_is_told_behind(2 * RPC_CALL_HEAD, s[1], flags);
+}
+
+static void a_client_is_told_of_a_reset(int flags, bool looks)
+{
+	int s[2];
+
+	two_calls(s);
+	serve(s[1]);
+	serve(s[1]);
+	CHECK(!looks || p_readable(s[0], P_SOON));
+	reset(s[1]);
+	a_reset_is_told_behind(2 * RPC_REPLY_HEAD, s[0], flags);
+}
+
+static void a_reset_behind_bytes_is_the_next_calls(void)
+{
+	static const int flags[] = { 0, MSG_DONTWAIT, MSG_WAITALL, MSG_WAITALL | MSG_DONTWAIT, MSG_TRUNC,
+				     MSG_TRUNC | MSG_WAITALL };
+
+	for (size_t i = 0; i < 2 * sizeof(flags) / sizeof(flags[0]); i++) {
+		a_server_is_told_of_a_reset(flags[i / 2], i % 2);
+		a_client_is_told_of_a_reset(flags[i / 2], i % 2);
+	}
+}
+
 /* Of who waits for a writable socket: a write that TCP takes is taken, however the program waits. */
 static void a_writable_socket_takes_the_first_call(void)
 {
@@ -189,21 +250,35 @@ static const struct p_case cases[] = {
 	{ "fionread_within_a_mark", fionread_within_a_mark },
 	{ "a_write_of_nothing_says_nothing", a_write_of_nothing_says_nothing },
 	{ "who_has_not_noticed_resets_as_well", who_has_not_noticed_resets_as_well },
+	{ "a_reset_behind_bytes_is_the_next_calls", a_reset_behind_bytes_is_the_next_calls },
 	{ "a_writable_socket_takes_the_first_call", a_writable_socket_takes_the_first_call },
 };
 
-int main(void)
+/* Behind bytes that it has not seen the server's library leaves an offer to its app. */
+static bool comes_with_another_call(void)
 {
+	const char *after = getenv("RDMARPC_OFFER_AFTER");
+
+	return p_leg("crossing") && after && strcmp(after, "1");
+}
+
+int main(int argc, char **argv)
+{
+	size_t n = sizeof(cases) / sizeof(cases[0]);
 	int s[2];
 
-	const char *after = getenv("RDMARPC_OFFER_AFTER");
-	size_t n = sizeof(cases) / sizeof(cases[0]);
-
-	/* Behind bytes that it has not seen the server's library leaves an offer to its app. */
-	if (p_leg("crossing") && after && strcmp(after, "1"))
+	if (p_leg("carried")) {
+		rpc_pair(s);	/* there the first call waits, for a server in the same thread */
+		return 0;
+	}
+	if (comes_with_another_call())
 		return p_run(cases + REFUSED, n - REFUSED);
-	if (!p_leg("carried"))
-		return p_run(cases, n);
-	rpc_pair(s);	/* there the first call waits, for a server in the same thread */
+	if (p_run(cases, n))
+		return 1;
+	if (p_leg("crossing") && argc) {	/* and with an offer that comes with the second call */
+		CHECK_EQ(setenv("RDMARPC_OFFER_AFTER", "2", 1), 0);
+		execv("/proc/self/exe", argv);
+		return 1;
+	}
 	return 0;
 }

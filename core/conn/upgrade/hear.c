@@ -49,14 +49,15 @@ static void answer_offer(struct rr_conn *c, int fd, uint32_t xid, const struct r
 	rr_half_add(c);
 }
 
-/* The first bytes: how many, or -errno; and what they are. */
+/* The first bytes: how many, or -errno; and what they are. *gone: the client has reset the
+ * connection, as far as that was asked for. */
 static RR_NOINLINE ssize_t hear_client(int fd, bool told, uint32_t *xid, struct rr_hello *h,
 				       uint32_t *need, enum rr_nego *what,
-				       uint8_t head[RR_RM_HDR])
+				       uint8_t head[RR_RM_HDR], bool *gone)
 {
 	uint8_t buf[RR_OFFER_MAX];
 	ssize_t n = told ? rr_upgrade_look(fd, buf, sizeof(buf))
-			 : rr_upgrade_peek(fd, buf, sizeof(buf));
+			 : rr_upgrade_peek(fd, buf, sizeof(buf), gone);
 
 	if (n > 0) {
 		*what = rr_nego_get_offer(buf, (size_t)n, rr_cp->program, xid, h, need);
@@ -71,7 +72,8 @@ void rr_answer_step(struct rr_conn *c, int fd, bool told)
 	uint32_t xid, need = 0;
 	enum rr_nego what = RR_NEGO_OTHER;
 	uint8_t head[RR_RM_HDR];
-	ssize_t n = hear_client(fd, told, &xid, &h, &need, &what, head);
+	bool gone = false;
+	ssize_t n = hear_client(fd, told, &xid, &h, &need, &what, head, &gone);
 	rr_time now;
 
 	if (n == -EAGAIN)
@@ -99,6 +101,9 @@ void rr_answer_step(struct rr_conn *c, int fd, bool told)
 			break;
 		if (!rr_upgrade_consume(fd, need))
 			break;
+		/* A send to who is gone would take the error that the app has yet to see. */
+		if (gone)
+			return rr_conn_become(c, RR_S_TCP, RR_R_CLOSED);
 		if (!(h.caps & RR_CAP_CROSSING))
 			return answer_offer(c, fd, xid, &h);
 		c->in.ours = need;

@@ -30,20 +30,12 @@ ssize_t rr_upgrade_look(int fd, void *buf, size_t len)
 	return n < 0 ? -errno : n;
 }
 
-ssize_t rr_upgrade_peek(int fd, void *buf, size_t len)
-{
-	return rr_anchor_poll(fd, 0) & POLLERR ? -EIO : rr_upgrade_look(fd, buf, len);
-}
-
-/* Like rr_upgrade_peek(), but bytes that stand before an error are shown: the answer may be
- * among them. Where there are bytes recv() leaves the error alone. */
-static ssize_t peek_answer(int fd, void *buf, size_t len)
+ssize_t rr_upgrade_peek(int fd, void *buf, size_t len, bool *gone)
 {
 	int bytes = 0;
 
-	if (!(rr_anchor_poll(fd, 0) & POLLERR))
-		return rr_upgrade_look(fd, buf, len);
-	if (rr_os->ioctl(fd, FIONREAD, &bytes) || bytes <= 0)
+	*gone = rr_anchor_poll(fd, 0) & POLLERR;
+	if (*gone && (rr_os->ioctl(fd, FIONREAD, &bytes) || bytes <= 0))
 		return -EIO;
 	return rr_upgrade_look(fd, buf, len);
 }
@@ -55,7 +47,8 @@ int rr_upgrade_skip(struct rr_conn *c, int fd)
 	uint8_t buf[RR_ANSWER_MAX];
 
 	for (int i = 0; i < PIECES; i++) {
-		ssize_t n = peek_answer(fd, buf, sizeof(buf));
+		bool gone;
+		ssize_t n = rr_upgrade_peek(fd, buf, sizeof(buf), &gone);
 		enum rr_rm_what what;
 		size_t k;
 

@@ -187,9 +187,11 @@ bool rr_own_params(struct rr_prov_params *p, struct rr_conn *c, const uint8_t *t
 		   int fd);
 
 /* late.c */
-/* What is there for the app, and stays there. -errno; -EAGAIN nothing; -EIO an error, which is
- * the app's too. */
-ssize_t rr_upgrade_peek(int fd, void *buf, size_t len);
+/* What is there for the app, and stays there. -errno; -EAGAIN nothing; -EIO nothing but an
+ * error, which is the app's too. *gone: the peer has reset the connection. Bytes that stand
+ * before that are shown, for they may be ours; and where there are bytes recv() leaves the
+ * error alone. */
+ssize_t rr_upgrade_peek(int fd, void *buf, size_t len, bool *gone);
 /* The same, where there is no error. */
 ssize_t rr_upgrade_look(int fd, void *buf, size_t len);
 /* Reads away n bytes that were peeked at. */
