@@ -3,6 +3,7 @@
  * tells. */
 
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
 
 #include "core/base/compiler.h"
@@ -60,12 +61,22 @@ bool rr_conn_getopt(struct rr_conn *c, int level, int name, void *val, socklen_t
 
 bool rr_conn_setopt(struct rr_conn *c, int level, int name, const void *val, socklen_t len)
 {
-	if (level != SOL_SOCKET || name != SO_RCVLOWAT || len < sizeof(int))
+	struct rr_lock *l;
+	bool ours;
+	int low;
+
+	if (level != SOL_SOCKET || name != SO_RCVLOWAT || len < sizeof(low))
 		return false;
-	memcpy(&c->lowat, val, sizeof(int));
-	c->lowat = rr_max(c->lowat, 1);
+	memcpy(&low, val, sizeof(low));
+	if (rr_conn_hold(c, &l) < 0)
+		return false;
+	c->lowat = low < 0 ? INT_MAX : rr_max(low, 1);	/* as the kernel understands it */
+	if (rr_conn_is_shared(rr_conn_st(c)))
+		rr_rx_set_lowat(c->share, c->lowat);
 	rr_conn_has_word(c);
-	return c->lowat_set;
+	ours = c->lowat_set;
+	rr_lock_drop(l);
+	return ours;
 }
 
 void rr_conn_opt_set(struct rr_conn *c, int fd, int level, int name)

@@ -239,6 +239,73 @@ static void a_fork_that_failed_has_no_child(void)
 
 /* --- vfork and spawn: the child lives in our memory --- */
 
+static void sets_low_water(int fd, int low)
+{
+	CHECK_EQ(setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &low, sizeof(low)), 0);
+}
+
+static void waits_for_two_calls(int s[2])
+{
+	p_write_all(s[0], buf, rpc_call(buf, 5, 0));
+	CHECK(!p_readable(s[1], 30));
+	p_write_all(s[0], buf, rpc_call(buf, 6, 0));
+	CHECK(p_readable(s[1], P_SOON));
+}
+
+/* An option of the socket is one for all processes that have it. */
+static void a_childs_low_water_mark_is_the_parents(void)
+{
+	int s[2];
+	pid_t pid;
+
+	rpc_pair(s);
+	pid = fork();
+	if (!pid) {
+		sets_low_water(s[1], 2 * RPC_CALL_HEAD);
+		_exit(0);
+	}
+	joined(pid);
+	waits_for_two_calls(s);
+}
+
+static void a_childs_low_water_mark_is_kept_by_an_upgrade(void)
+{
+	pthread_t t;
+	int s[2];
+	pid_t pid;
+
+	p_pair(s);
+	pid = fork();
+	if (!pid) {
+		sets_low_water(s[1], 2 * RPC_CALL_HEAD);
+		_exit(0);
+	}
+	joined(pid);
+	pthread_create(&t, NULL, rpc_null_server, &s[1]);
+	p_write_all(s[0], buf, rpc_call(buf, 1, RPC_CALL_HEAD));	/* of two calls' length */
+	CHECK_EQ(rpc_read(s[0], buf, sizeof(buf)), RPC_REPLY_HEAD);
+	pthread_join(t, NULL);
+	waits_for_two_calls(s);
+}
+
+static void a_parents_low_water_mark_is_its_childs(void)
+{
+	int s[2], go[2];
+	pid_t pid;
+
+	rpc_pair(s);
+	CHECK_EQ(pipe(go), 0);
+	pid = fork();
+	if (!pid) {
+		CHECK_EQ(read(go[0], buf, 1), 1);
+		waits_for_two_calls(s);
+		_exit(0);
+	}
+	sets_low_water(s[1], 2 * RPC_CALL_HEAD);
+	CHECK_EQ(write(go[1], "", 1), 1);
+	joined(pid);
+}
+
 static char *const run_true[] = { "true", NULL };
 
 static void a_vfork_child_closes_only_its_own(void)
@@ -352,6 +419,9 @@ static const struct p_case cases[] = {
 	{ "fork_while_other_threads_use_connections", fork_while_other_threads_use_connections },
 	{ "a_child_that_has_ended_has_no_connection", a_child_that_has_ended_has_no_connection },
 	{ "a_fork_that_failed_has_no_child", a_fork_that_failed_has_no_child },
+	{ "a_childs_low_water_mark_is_the_parents", a_childs_low_water_mark_is_the_parents },
+	{ "a_childs_low_water_mark_is_kept_by_an_upgrade", a_childs_low_water_mark_is_kept_by_an_upgrade },
+	{ "a_parents_low_water_mark_is_its_childs", a_parents_low_water_mark_is_its_childs },
 	{ "a_vfork_child_closes_only_its_own", a_vfork_child_closes_only_its_own },
 	{ "a_spawned_child_closes_only_its_own", a_spawned_child_closes_only_its_own },
 	{ "a_listener_survives_exec", a_listener_survives_exec },

@@ -451,6 +451,12 @@ static void rcvlowat_withholds_readiness(void)
 	CHECK(!p_readable(s[1], 30));
 	put(s[0], 6);
 	CHECK(p_readable(s[1], P_SOON));
+	low = -1;	/* as much as there can be */
+	CHECK_EQ(setsockopt(s[1], SOL_SOCKET, SO_RCVLOWAT, &low, sizeof(low)), 0);
+	CHECK(!p_readable(s[1], 30));
+	low = 0;
+	CHECK_EQ(setsockopt(s[1], SOL_SOCKET, SO_RCVLOWAT, &low, sizeof(low)), 0);
+	CHECK(p_readable(s[1], P_SOON));
 }
 
 /* --- poll's and select's arguments --- */

@@ -109,6 +109,7 @@ struct rr_tx {
 struct rr_rx {
 	uint32_t head, tail;	/* free-running */
 	uint32_t off;		/* bytes of the head entry that the app has, mark included */
+	uint32_t lowat;		/* the app's SO_RCVLOWAT */
 	uint64_t bytes;		/* ready for the app */
 	uint64_t stash;		/* bytes held in our own memory to free receives */
 	uint32_t held;		/* entries that hold a receive */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A connection's state: changing it, and what else changes with it. */
 
+#include <errno.h>
+
 #include "core/base/compiler.h"
 #include "core/base/log.h"
 #include "core/base/os.h"
@@ -34,6 +36,17 @@ void rr_conn_lowat(struct rr_conn *c, int bytes)
 	c->lowat_set = bytes != c->lowat;
 }
 
+/* From here on the option is the family's: any process of it may set it. */
+static void share_lowat(struct rr_conn *c)
+{
+	socklen_t len = sizeof(c->lowat);
+	int saved = errno;
+
+	if (c->forked && rr_os->getsockopt(c->fd, SOL_SOCKET, SO_RCVLOWAT, &c->lowat, &len))
+		errno = saved;
+	rr_rx_set_lowat(c->share, c->lowat);
+}
+
 /* Under the lock of the state that it leaves. */
 void rr_conn_become(struct rr_conn *c, enum rr_conn_st st, enum rr_reason why)
 {
@@ -50,6 +63,7 @@ void rr_conn_become(struct rr_conn *c, enum rr_conn_st st, enum rr_reason why)
 	}
 	rr_report_adopt(c);
 	if (st == RR_S_CARRIED) {
+		share_lowat(c);
 		report_carried(c, why);
 		return rr_slab_carried(c);
 	}

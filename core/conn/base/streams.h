@@ -80,6 +80,17 @@ static inline void rr_rx_look_again(struct rr_share *sh)
 	sh->rx.checked = 0;
 }
 
+/* The app's SO_RCVLOWAT, at least 1: the family's, as the kernel keeps it for all of them. */
+static inline uint32_t rr_rx_lowat(const struct rr_share *sh)
+{
+	return sh->rx.lowat;
+}
+
+static inline void rr_rx_set_lowat(struct rr_share *sh, int low)
+{
+	sh->rx.lowat = (uint32_t)low;
+}
+
 /* What has arrived is not looked at any more. */
 static inline void rr_rx_forget(struct rr_share *sh)
 {

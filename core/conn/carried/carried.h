@@ -62,8 +62,7 @@ void rr_cross_begin(struct rr_share *sh, const struct rr_conn *c);
 ssize_t rr_cross_send(struct rr_share *sh, int fd, const struct iovec *iov, int n, int flags);
 ssize_t rr_cross_recv(struct rr_share *sh, int fd, const struct iovec *iov, int n, int flags,
 		      size_t *done);
-/* lowat: the app's SO_RCVLOWAT */
-unsigned rr_cross_in_bits(struct rr_share *sh, int fd, int lowat);
+unsigned rr_cross_in_bits(struct rr_share *sh, int fd);
 int rr_cross_inq(struct rr_share *sh, int fd);
 void rr_cross_check(struct rr_share *sh, int fd, rr_time now);
 /* Has TCP an error? Then it is the connection's, for its app's next call: who writes by RDMA

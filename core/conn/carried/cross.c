@@ -236,7 +236,7 @@ ssize_t rr_cross_recv(struct rr_share *sh, int fd, const struct iovec *iov, int 
 
 /* The kernel's bits for this direction, but for what is not the app's. Errors are looked for
  * beside it. */
-unsigned rr_cross_in_bits(struct rr_share *sh, int fd, int lowat)
+unsigned rr_cross_in_bits(struct rr_share *sh, int fd)
 {
 	int rc = next_only(sh, fd);
 	unsigned got;
@@ -245,8 +245,8 @@ unsigned rr_cross_in_bits(struct rr_share *sh, int fd, int lowat)
 	if (rc == 1)
 		return 0;	/* the caller looks again */
 	got = rr_anchor_poll(fd, RR_IN_BITS | POLLRDHUP | POLLPRI);
-	if (unlikely(lowat > 1) && sh->rx.told && (n = apps_bytes(sh, fd)) &&
-	    n + sh->rx.bytes >= (size_t)lowat)
+	if (unlikely(sh->rx.lowat > 1) && sh->rx.told && (n = apps_bytes(sh, fd)) &&
+	    n + sh->rx.bytes >= sh->rx.lowat)
 		got |= RR_IN_BITS;
 	if (rc < 0 && !(got & (POLLRDHUP | POLLHUP | POLLERR)))
 		got &= ~(unsigned)RR_IN_BITS;

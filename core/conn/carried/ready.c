@@ -17,19 +17,19 @@
 /* As many bytes as SO_RCVLOWAT asks for; or no more can come before some are read, since the
  * peer cannot go on: TCP is readable then, too, and knows no more of the option than half its
  * buffer. */
-static bool enough(const struct rr_conn *c, const struct rr_share *sh)
+static bool enough(const struct rr_share *sh)
 {
-	uint64_t most = rr_min((uint64_t)c->lowat, (uint64_t)rr_cp->max_stash);
+	uint64_t most = rr_min((uint64_t)sh->rx.lowat, (uint64_t)rr_cp->max_stash);
 
 	return sh->rx.bytes >= most || (sh->rx.bytes && sh->rx.held > sh->qp->recvs / 2);
 }
 
-static unsigned in_bits(struct rr_conn *c, struct rr_share *sh, int fd)
+static unsigned in_bits(struct rr_share *sh, int fd)
 {
 	if (unlikely(rr_handback_bytes(sh)))
 		return RR_IN_BITS;
 	if (unlikely(sh->rx.early)) {
-		unsigned got = rr_cross_in_bits(sh, fd, c->lowat);
+		unsigned got = rr_cross_in_bits(sh, fd);
 
 		if (sh->rx.early)
 			return got;
@@ -38,7 +38,7 @@ static unsigned in_bits(struct rr_conn *c, struct rr_share *sh, int fd)
 		return rr_anchor_poll(fd, RR_IN_BITS | POLLRDHUP | POLLPRI);
 	if (sh->dead || sh->reset || sh->rx.shut || rr_stream_is_over(sh))
 		return RR_IN_BITS | POLLRDHUP;
-	return enough(c, sh) ? RR_IN_BITS : 0;
+	return enough(sh) ? RR_IN_BITS : 0;
 }
 
 static unsigned out_bits(struct rr_share *sh, int fd)
@@ -81,7 +81,7 @@ static unsigned bits(struct rr_conn *c, struct rr_share *sh, int fd, unsigned wa
 	unsigned got = 0;
 
 	if (want & (RR_IN_BITS | POLLRDHUP))
-		got |= in_bits(c, sh, fd);
+		got |= in_bits(sh, fd);
 	if (want & RR_OUT_BITS)
 		got |= connect_waits(c) ? RR_OUT_BITS : out_bits(sh, fd);
 	if (unlikely(sh->rx.early || sh->tx.early || (sh->rx.tcp && sh->tx.tcp)))
@@ -109,7 +109,7 @@ unsigned rr_ready_poll(struct rr_conn *c, int fd, unsigned want)
 	rr_time now = 0;
 	unsigned got;
 
-	if (sh->rx.bytes < (uint64_t)c->lowat || (want & RR_OUT_BITS))
+	if (sh->rx.bytes < sh->rx.lowat || (want & RR_OUT_BITS))
 		now = rr_drv_progress(sh);
 	if (!now)
 		now = rr_now_coarse();

@@ -29,7 +29,8 @@ void rr_rest_begin(struct rr_conn *c, unsigned want)
 {
 	struct rr_share *sh = c->share;
 
-	if (!(want & RR_IN_BITS) || want & RR_OUT_BITS || c->lowat != 1 || !rr_rest_may(sh))
+	if (!(want & RR_IN_BITS) || want & RR_OUT_BITS || rr_rx_lowat(sh) != 1 ||
+	    !rr_rest_may(sh))
 		return;
 	atomic_store(&c->rest, sh->qp->wake_fd + 1);
 	/* Another thread may have begun to fork (rr_conn_forked()): its child could swallow
