@@ -8,6 +8,7 @@
  * end, that is waited for. What docs/INTERPOSITION.md says is different is left out: urgent data,
  * edge-triggered sets, splice, wrong pointers other than NULL. */
 
+#include <inttypes.h>
 #include <sys/mman.h>
 #include <sys/time.h>
 
@@ -175,6 +176,34 @@ static void do_again(void)
 
 /* --- all of them --- */
 
+/* For tests/preload/shrink: which calls are to be made, and chance as it stood before each of
+ * them (D_LIST); where that is to be told (D_TRACE). So a call can be left out, and the others
+ * stay what they are. */
+static struct listed {
+	int number;
+	uint64_t random;
+} *list;
+static int listed;
+static FILE *trace;
+
+static void open_lists(void)
+{
+	const char *from = getenv("D_LIST"), *to = getenv("D_TRACE");
+	struct listed l;
+	FILE *f;
+
+	trace = to ? fopen(to, "a") : NULL;
+	f = from ? fopen(from, "r") : NULL;
+	CHECK(!from == !f && !to == !trace);
+	while (f && fscanf(f, "%d %" SCNu64, &l.number, &l.random) == 2) {
+		list = realloc(list, sizeof(l) * (size_t)(listed + 1));
+		CHECK(list);
+		list[listed++] = l;
+	}
+	if (f)
+		fclose(f);
+}
+
 struct op {
 	unsigned weight;
 	void (*run)(void);
@@ -204,6 +233,28 @@ static const struct op *pick(void)
 	return o;
 }
 
+/* Makes ready for the next call, if there is one up to number last. */
+static bool next_call(int last)
+{
+	if (list) {
+		const struct listed *l = &list[w->listed];
+
+		if (w->listed == listed || l->number > last)
+			return false;
+		w->calls = l->number - 1;
+		w->random = l->random;
+		w->listed++;
+		return true;
+	}
+	if (w->calls >= last)
+		return false;
+	if (trace) {
+		fprintf(trace, "%d %" PRIu64 "\n", w->calls + 1, w->random);
+		fflush(trace);
+	}
+	return true;
+}
+
 static void one_call(void)
 {
 	const struct op *o;
@@ -222,7 +273,7 @@ static void one_call(void)
 
 static void do_fork(void)
 {
-	int status;
+	int status, last;
 	pid_t pid;
 
 	if (half_way)	/* half way across is one process's matter */
@@ -232,7 +283,8 @@ static void do_fork(void)
 	pid = fork();
 	if (!pid) {
 		child = true;
-		for (unsigned n = 1 + chance(6); n; n--)
+		last = w->calls + 1 + (int)chance(6);
+		while (next_call(last))
 			one_call();
 		fflush(stdout);
 		_exit(0);
@@ -255,6 +307,7 @@ int main(int argc, char **argv)
 	struct sigaction sa = { .sa_handler = on_pipe };
 
 	half_way = getenv("P_HALF_WAY");
+	open_lists();
 	alarm(280);
 	sigaction(SIGPIPE, &sa, NULL);
 	on_one_cpu();
@@ -269,7 +322,7 @@ int main(int argc, char **argv)
 		connect_pair(c);
 		say("\n");
 	}
-	while (w->calls < calls)
+	while (next_call(calls))
 		one_call();
 	return fflush(stdout) ? 1 : 0;
 }

@@ -36,6 +36,7 @@ static struct world {
 	uint64_t random;
 	uint32_t xid;
 	int calls;
+	int listed;	/* calls of a list that were made */
 	struct end end[ENDS];
 } *w;
 
