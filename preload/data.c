@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 
 #include "core/base/diag.h"
+#include "core/base/iov.h"
 #include "core/base/os.h"
 #include "preload/appmem.h"
 #include "preload/ready.h"
@@ -20,48 +21,7 @@
 
 /* --- iovecs --- */
 
-/* An iovec array that is eaten from the front, without touching the app's. */
-struct cut {
-	const struct iovec *iov;
-	int n;
-	size_t skip;	/* bytes of iov[0] that are done */
-};
-
-static size_t cut_left(const struct cut *c)
-{
-	size_t sum = 0;
-
-	for (int i = 0; i < c->n; i++)
-		sum += c->iov[i].iov_len;
-	return sum - c->skip;
-}
-
-static void cut_eat(struct cut *c, size_t n)
-{
-	n += c->skip;
-	while (c->n && n >= c->iov->iov_len) {
-		n -= c->iov->iov_len;
-		c->iov++;
-		c->n--;
-	}
-	c->skip = n;
-}
-
-enum { CUT = 4 };	/* of the caller's stack */
-
-/* What is next: all of it, or after half a piece at most CUT pieces, in room. */
-static struct cut cut_head(const struct cut *c, struct iovec room[CUT])
-{
-	struct cut head = { c->iov, c->n, 0 };
-
-	if (!c->skip)
-		return head;
-	head = (struct cut){ room, rr_min(c->n, (int)CUT), 0 };
-	memcpy(room, c->iov, (size_t)head.n * sizeof(*room));
-	room[0].iov_base = (char *)room[0].iov_base + c->skip;
-	room[0].iov_len -= c->skip;
-	return head;
-}
+enum { CUT = 4 };	/* pieces of a rest that begins within one, on the caller's stack */
 
 /* How many bytes they are, or what the kernel would refuse before it looks at the socket's
  * data. */
@@ -186,12 +146,13 @@ static ssize_t reentered(int fd, int flags)
 
 /* --- receiving --- */
 
-static ssize_t recv_once(struct rr_sock *so, struct rr_conn *c, int fd, struct cut *cut,
+static ssize_t recv_once(struct rr_sock *so, struct rr_conn *c, int fd, struct rr_iov *at,
 			 int flags)
 {
 	struct iovec room[CUT];
-	struct cut head = cut_head(cut, room);
-	ssize_t r = rr_conn_recv(c, fd, head.iov, head.n, flags);
+	int n;
+	const struct iovec *iov = rr_iov_rest(at, room, CUT, &n);
+	ssize_t r = rr_conn_recv(c, fd, iov, n, flags);
 
 	rr_sock_after(so, c);
 	return r == -EDEADLK ? reentered(fd, flags) : r;
@@ -278,23 +239,24 @@ static bool peek_more(struct rr_sock *so, struct rr_conn *c, int fd, size_t want
 	return inq > have || (rr_now() < p->until && !sleep_a_little(so));
 }
 
-static ssize_t recv_some(struct rr_sock *so, struct rr_conn *c, int fd, struct cut *cut,
+static ssize_t recv_some(struct rr_sock *so, struct rr_conn *c, int fd, struct rr_iov *at,
 			 int flags)
 {
 	if (unlikely(flags & MSG_TRUNC))
-		return recv_discard(so, c, fd, cut_left(cut), flags);
-	return recv_once(so, c, fd, cut, flags);
+		return recv_discard(so, c, fd, at->left, flags);
+	return recv_once(so, c, fd, at, flags);
 }
 
 /* The connection went back to TCP in the middle of a call that has got something: what the
  * kernel takes or gives of the rest; 0 or -errno end the call. An error of the socket is the
  * next call's, as if the kernel had made all of this one, and poll() leaves it there. */
-static ssize_t send_rest(struct rr_sock *so, int fd, struct cut *cut, int flags)
+static ssize_t send_rest(struct rr_sock *so, int fd, struct rr_iov *at, int flags)
 {
 	struct iovec room[CUT];
-	struct cut head = cut_head(cut, room);
-	struct msghdr msg = { .msg_iov = (struct iovec *)(uintptr_t)head.iov,
-			      .msg_iovlen = (size_t)head.n };
+	int n;
+	const struct iovec *iov = rr_iov_rest(at, room, CUT, &n);
+	struct msghdr msg = { .msg_iov = (struct iovec *)(uintptr_t)iov,
+			      .msg_iovlen = (size_t)n };
 	struct pollfd p = { fd, 0, 0 };
 	ssize_t r = 0;
 
@@ -306,14 +268,15 @@ static ssize_t send_rest(struct rr_sock *so, int fd, struct cut *cut, int flags)
 	return r < 0 ? -errno : r;
 }
 
-static ssize_t recv_rest(struct rr_sock *so, int fd, struct cut *cut, int flags,
+static ssize_t recv_rest(struct rr_sock *so, int fd, struct rr_iov *at, int flags,
 			 struct patience *patience)
 {
 	bool waits = starts_waiting(fd, SO_RCVTIMEO, flags, patience);
 	struct iovec room[CUT];
-	struct cut head = cut_head(cut, room);
-	struct msghdr msg = { .msg_iov = (struct iovec *)(uintptr_t)head.iov,
-			      .msg_iovlen = (size_t)head.n };
+	int n;
+	const struct iovec *iov = rr_iov_rest(at, room, CUT, &n);
+	struct msghdr msg = { .msg_iov = (struct iovec *)(uintptr_t)iov,
+			      .msg_iovlen = (size_t)n };
 	struct pollfd p = { fd, POLLIN, 0 };
 	struct timespec ts;
 	ssize_t r;
@@ -330,17 +293,17 @@ static ssize_t recv_rest(struct rr_sock *so, int fd, struct cut *cut, int flags,
 	return r < 0 ? -errno : r;
 }
 
-static ssize_t recv_all(struct rr_sock *so, struct rr_conn *c, int fd, struct cut cut,
-			size_t want, int flags)
+static ssize_t recv_all(struct rr_sock *so, struct rr_conn *c, int fd, struct rr_iov at,
+			int flags)
 {
-	size_t got = 0;
+	size_t want = at.left, got = 0;
 	struct patience p = { 0 };
 	bool all = (flags & (MSG_WAITALL | MSG_PEEK)) == MSG_WAITALL, back = false;
 	ssize_t r;
 
 	for (;;) {
-		r = back ? recv_rest(so, fd, &cut, flags, &p) :
-			   recv_some(so, c, fd, &cut, flags & ~MSG_WAITALL);
+		r = back ? recv_rest(so, fd, &at, flags, &p) :
+			   recv_some(so, c, fd, &at, flags & ~MSG_WAITALL);
 		if (r == RR_CONN_KERNEL && got) {
 			back = true;
 			continue;
@@ -361,13 +324,12 @@ static ssize_t recv_all(struct rr_sock *so, struct rr_conn *c, int fd, struct cu
 		got += (size_t)r;
 		if (!all || got >= want)
 			return (ssize_t)got;
-		cut_eat(&cut, (size_t)r);
+		rr_iov_skip(&at, (size_t)r);
 	}
 }
 
 ssize_t rr_data_recv(int fd, const struct iovec *iov, int n, int flags)
 {
-	struct cut cut = { iov, n, 0 };
 	struct rr_sock *so;
 	struct rr_conn *c;
 	int saved = errno;
@@ -379,9 +341,9 @@ ssize_t rr_data_recv(int fd, const struct iovec *iov, int n, int flags)
 	c = rr_conn_at(fd, &so);
 	if (!c)
 		return RR_CONN_KERNEL;
-	r = want = flags & MSG_TRUNC ? (ssize_t)cut_left(&cut) : vet(iov, n);
+	r = want = flags & MSG_TRUNC ? (ssize_t)rr_iov_total(iov, n) : vet(iov, n);
 	if (want >= 0)
-		r = recv_all(so, c, fd, cut, (size_t)want, flags);
+		r = recv_all(so, c, fd, rr_iov_begin(iov, n, (size_t)want), flags);
 	if (fell_short(r, (size_t)want))
 		rr_sock_dry(so, POLLIN);
 	rr_file_put(&so->f);
@@ -391,29 +353,30 @@ ssize_t rr_data_recv(int fd, const struct iovec *iov, int n, int flags)
 
 /* --- sending --- */
 
-static ssize_t send_once(struct rr_sock *so, struct rr_conn *c, int fd, struct cut *cut,
+static ssize_t send_once(struct rr_sock *so, struct rr_conn *c, int fd, struct rr_iov *at,
 			 int flags)
 {
 	struct iovec room[CUT];
-	struct cut head = cut_head(cut, room);
-	ssize_t r = rr_conn_send(c, fd, head.iov, head.n, flags);
+	int n;
+	const struct iovec *iov = rr_iov_rest(at, room, CUT, &n);
+	ssize_t r = rr_conn_send(c, fd, iov, n, flags);
 
 	rr_sock_after(so, c);
 	return r == -EDEADLK ? reentered(fd, flags) : r;
 }
 
 /* A blocking send goes on until everything is written, or something happens. */
-static ssize_t send_all(struct rr_sock *so, struct rr_conn *c, int fd, struct cut cut,
-			size_t want, int flags)
+static ssize_t send_all(struct rr_sock *so, struct rr_conn *c, int fd, struct rr_iov at,
+			int flags)
 {
-	size_t got = 0;
+	size_t want = at.left, got = 0;
 	struct patience p = { 0 };
 	bool back = false;
 	ssize_t r;
 
 	for (;;) {
-		r = back ? send_rest(so, fd, &cut, flags | MSG_NOSIGNAL) :
-			   send_once(so, c, fd, &cut, flags);
+		r = back ? send_rest(so, fd, &at, flags | MSG_NOSIGNAL) :
+			   send_once(so, c, fd, &at, flags);
 		if (r == RR_CONN_KERNEL && got) {
 			back = true;
 			continue;
@@ -430,7 +393,7 @@ static ssize_t send_all(struct rr_sock *so, struct rr_conn *c, int fd, struct cu
 		got += (size_t)r;
 		if (got >= want)
 			return (ssize_t)got;
-		cut_eat(&cut, (size_t)r);
+		rr_iov_skip(&at, (size_t)r);
 	}
 }
 
@@ -453,7 +416,6 @@ static ssize_t refuse_urgent(struct rr_sock *so, struct rr_conn *c, int fd)
 
 ssize_t rr_data_send(int fd, const struct iovec *iov, int n, int flags)
 {
-	struct cut cut = { iov, n, 0 };
 	struct rr_sock *so;
 	struct rr_conn *c;
 	int saved = errno;
@@ -470,7 +432,7 @@ ssize_t rr_data_send(int fd, const struct iovec *iov, int n, int flags)
 		r = want = -EFAULT;
 	if (want >= 0)
 		r = unlikely(flags & MSG_OOB) ? refuse_urgent(so, c, fd) :
-						send_all(so, c, fd, cut, (size_t)want, flags);
+			send_all(so, c, fd, rr_iov_begin(iov, n, (size_t)want), flags);
 	if (fell_short(r, (size_t)want))
 		rr_sock_dry(so, POLLOUT);
 	rr_file_put(&so->f);

@@ -64,7 +64,7 @@ static RR_NOINLINE ssize_t recv_on(struct rr_conn *c, int fd, const struct iovec
 	int there = rr_conn_inq(c, fd);
 	ssize_t more = 0;
 
-	n = rr_track_cut(iov, n, done, SIZE_MAX, rest, 16);
+	n = rr_iov_cut(iov, n, done, SIZE_MAX, rest, 16);
 	if (n && (there == RR_CONN_KERNEL ? rr_ride_queued(fd) > 0 : there > 0)) {
 		more = rr_conn_recv(c, fd, rest, n, 0);
 		if (more == RR_CONN_KERNEL)

@@ -126,13 +126,3 @@ Test(offer_when, only_what_the_kernel_took_counts)
 	cr_assert_eq(rr_track_most(&t, stream + 10, 7), 7);
 	cr_assert_eq(rr_track_most(&t, stream + 10, 2), 2, "no more of the mark is known");
 }
-
-Test(offer_when, pieces_begin_and_end_where_they_are_asked_to)
-{
-	struct iovec iov[3] = { { stream, 4 }, { NULL, 0 }, { stream + 4, 6 } }, out[3];
-
-	cr_assert_eq(rr_track_cut(iov, 3, 2, 5, out, 3), 2);
-	cr_assert(out[0].iov_base == stream + 2 && out[0].iov_len == 2);
-	cr_assert(out[1].iov_base == stream + 4 && out[1].iov_len == 3);
-	cr_assert_eq(rr_track_cut(iov, 3, 10, 5, out, 3), 0);
-}

@@ -12,12 +12,13 @@
  *   budget.c     memory that peers may cost       warm.c       memory that is kept
  *   idle.c       memory of idle connections       half.c       answers not taken up yet
  *   cache.c      peers without shim               ends.c       addresses of both ends
- *   iov.c        the app's iovecs                 socket.c     the kernel's socket
- *   queue.c      what the kernel has queued       track.c      records that go by on TCP
- *   pair.c       a TCP connection to ourselves    spin.c       how long to spin, pure
- *   spinning.c   the threads that spin            calls.c      calls without reply, counted
+ *   socket.c     the kernel's socket              queue.c      what the kernel has queued
+ *   track.c      records that go by on TCP        pair.c       a TCP connection to ourselves
+ *   spin.c       how long to spin, pure           spinning.c   the threads that spin
+ *   calls.c      calls without reply, counted
  *   plainwait.c  waits of the kernel's connections */
 
+#include "core/base/iov.h"
 #include "core/base/thread.h"
 #include "core/conn/base/plainwait.h"
 #include "core/conn/base/state.h"
@@ -83,10 +84,6 @@ rr_time rr_half_due(void);
 int rr_half_pick(rr_time until, rr_time now, int (*take)(struct rr_conn *c),
 		 struct rr_conn **out);
 void rr_half_forked(void);
-
-/* iov.c */
-size_t rr_iov_total(const struct iovec *iov, int n);
-size_t rr_iov_copy_out(uint8_t *dst, size_t want, const struct iovec *iov, int n, size_t off);
 
 /* socket.c */
 /* What the kernel's poll() says now of the app's socket, or of another of ours. */

@@ -36,7 +36,7 @@ ssize_t rr_ride_kernel_recv(int fd, const struct iovec *iov, int n, size_t skip,
 
 	if (skip || n > PIECES || most != SIZE_MAX) {
 		m.msg_iov = cut;
-		m.msg_iovlen = (size_t)rr_track_cut(iov, n, skip, most, cut, PIECES);
+		m.msg_iovlen = (size_t)rr_iov_cut(iov, n, skip, most, cut, PIECES);
 	}
 	rc = rr_os->recvmsg(fd, &m, (flags & MSG_PEEK) | MSG_DONTWAIT);
 	return rc < 0 ? -errno : rc;

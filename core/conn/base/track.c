@@ -39,21 +39,3 @@ size_t rr_track_most(const struct rr_track *t, const uint8_t *head, size_t have)
 		return have && have < RR_RM_HDR - t->rm.have ? have : RR_RM_HDR - t->rm.have;
 	return RR_RM_HDR + rr_rm_len(head);
 }
-
-int rr_track_cut(const struct iovec *iov, int n, size_t skip, size_t most, struct iovec *out,
-		 int max)
-{
-	int k = 0;
-
-	for (int i = 0; i < n && most && k < max; i++) {
-		size_t past = rr_min(iov[i].iov_len, skip),
-		       take = rr_min(iov[i].iov_len - past, most);
-
-		skip -= past;
-		if (!take)
-			continue;
-		out[k++] = (struct iovec){ (uint8_t *)iov[i].iov_base + past, take };
-		most -= take;
-	}
-	return k;
-}

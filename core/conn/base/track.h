@@ -28,9 +28,4 @@ void rr_track_over(struct rr_track *t, const struct iovec *iov, int n, size_t le
  * head[0..have) are the next ones, or have is 0. At least 1. */
 size_t rr_track_most(const struct rr_track *t, const uint8_t *head, size_t have);
 
-/* The pieces of iov[0..n) from byte skip on, most bytes together and at most max of them: how
- * many. */
-int rr_track_cut(const struct iovec *iov, int n, size_t skip, size_t most, struct iovec *out,
-		 int max);
-
 #endif

@@ -78,7 +78,7 @@ static bool crosses(struct rr_share *sh, int fd, const struct iovec *iov, int n)
 	if (!rr_track_at_boundary(&sh->tx.before) || sh->prov_lost || sh->tx.shut ||
 	    !(sh->ep.connector || sh->rx.told) || !rr_eng_writable(sh->eng))
 		return false;
-	if (rr_iov_copy_out(mark, sizeof(mark), iov, n, 0) < sizeof(mark) ||
+	if (rr_iov_copy(mark, sizeof(mark), iov, n, 0) < sizeof(mark) ||
 	    rr_rm_len(mark) > sh->ep.max_msg)
 		return false;
 	/* Of a peer that is gone the kernel has more to say. */
@@ -162,7 +162,7 @@ static void count_early(struct rr_share *sh, const struct iovec *iov, int n, siz
 {
 	struct iovec cut[PIECES];
 
-	rr_track_over(&sh->rx.before, cut, rr_track_cut(iov, n, done, got, cut, PIECES), got);
+	rr_track_over(&sh->rx.before, cut, rr_iov_cut(iov, n, done, got, cut, PIECES), got);
 	sh->rx.most = 0;
 	is_over(sh);
 }

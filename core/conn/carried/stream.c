@@ -19,66 +19,6 @@
 
 /* --- outbound ------------------------------------------------------------------------ */
 
-/* A place in the app's iovecs. */
-struct cur {
-	const struct iovec *iov;
-	int n, i;
-	size_t off;		/* in iov[i] */
-	size_t done;		/* bytes passed */
-};
-
-static size_t cur_piece(struct cur *c, const uint8_t **p)
-{
-	while (c->i < c->n && c->off == c->iov[c->i].iov_len) {
-		c->i++;
-		c->off = 0;
-	}
-	if (c->i == c->n)
-		return 0;
-	*p = (const uint8_t *)c->iov[c->i].iov_base + c->off;
-	return c->iov[c->i].iov_len - c->off;
-}
-
-static void cur_skip(struct cur *c, size_t len)
-{
-	c->done += len;
-	while (len) {
-		size_t take = rr_min(len, c->iov[c->i].iov_len - c->off);
-
-		c->off += take;
-		len -= take;
-		if (c->off == c->iov[c->i].iov_len && c->i + 1 < c->n) {
-			c->i++;
-			c->off = 0;
-		}
-	}
-}
-
-/* len bytes, which are there, from the cursor plus skip on. How many iovecs that makes; 0: more
- * than max. */
-static int cur_slice(const struct cur *c, size_t skip, size_t len, struct iovec *out, int max)
-{
-	size_t off = c->off + skip;
-	int n = 0;
-
-	for (int i = c->i; len; i++) {
-		uint8_t *base = (uint8_t *)c->iov[i].iov_base + off;
-		size_t take;
-
-		if (off >= c->iov[i].iov_len) {
-			off -= c->iov[i].iov_len;
-			continue;
-		}
-		if (n == max)
-			return 0;
-		take = rr_min(c->iov[i].iov_len - off, len);
-		out[n++] = (struct iovec){ base, take };
-		len -= take;
-		off = 0;
-	}
-	return n;
-}
-
 static void sent(struct rr_share *sh)
 {
 	sh->tx.records++;
@@ -130,11 +70,12 @@ static int engine_send(struct rr_share *sh, const struct rr_eng_out *out,
 	return 0;
 }
 
-#define APP_PIECES	16
+/* A message goes from the app's memory if it lies in fewer pieces. */
+#define APP_PIECES	17
 
 /* A whole short record stands at the cursor: sends it from there. 0 sent; 1 not such a record;
  * -EAGAIN; -EMSGSIZE it cannot be carried; -EPROTO not ONC RPC. */
-static int send_short(struct rr_share *sh, struct cur *c, size_t left)
+static int send_short(struct rr_share *sh, struct rr_iov *c)
 {
 	uint8_t head[RR_RM_HDR + RR_RPC_PEEK];
 	struct iovec piece[1 + APP_PIECES];
@@ -145,16 +86,16 @@ static int send_short(struct rr_share *sh, struct cur *c, size_t left)
 	size_t n;
 	int rc;
 
-	if (left < RR_RM_HDR)
+	if (c->left < RR_RM_HDR)
 		return 1;
-	n = cur_piece(c, &p);
+	n = rr_iov_piece(c, &p);
 	if (n < sizeof(head)) {
-		n = rr_iov_copy_out(head, sizeof(head), c->iov + c->i, c->n - c->i, c->off);
+		n = rr_iov_copy(head, sizeof(head), c->iov, c->n, c->skip);
 		p = head;
 	}
 	mark = (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
 	out.len = mark & ~RR_RM_LAST;
-	if (!(mark & RR_RM_LAST) || left < (size_t)RR_RM_HDR + out.len)
+	if (!(mark & RR_RM_LAST) || c->left < (size_t)RR_RM_HDR + out.len)
 		return 1;
 	if (!rr_rpc_peek(p + RR_RM_HDR, (uint32_t)rr_min(n - RR_RM_HDR, (size_t)out.len),
 			 &out.rpc))
@@ -163,23 +104,22 @@ static int send_short(struct rr_share *sh, struct cur *c, size_t left)
 		return 1;
 	out.head = p + RR_RM_HDR;
 	out.have = (uint32_t)rr_min(n - RR_RM_HDR, (size_t)out.len);
-	app.n += cur_slice(c, RR_RM_HDR, out.len, piece + 1, APP_PIECES);
-	if (app.n == 1)
-		return 1;	/* in more pieces than we look at */
+	app.n += rr_iov_cut(c->iov, c->n, c->skip + RR_RM_HDR, out.len, piece + 1, APP_PIECES);
+	if (app.n == 1 + APP_PIECES)
+		return 1;	/* there may be more */
 	rc = engine_send(sh, &out, &app);
 	if (rc == 0)
-		cur_skip(c, RR_RM_HDR + (size_t)out.len);
+		rr_iov_skip(c, RR_RM_HDR + (size_t)out.len);
 	return rc;
 }
 
 /* Would the record that begins at the cursor be taken, whose end the app has yet to write? */
-static bool would_take(struct rr_share *sh, const struct cur *c)
+static bool would_take(struct rr_share *sh, const struct rr_iov *c)
 {
 	uint32_t type = sh->ep.connector ? RR_RPC_CALL : RR_RPC_REPLY;
 	uint8_t head[RR_RM_HDR + 8];	/* to the message's type */
 
-	if (rr_iov_copy_out(head, sizeof(head), c->iov + c->i, c->n - c->i, c->off) ==
-	    sizeof(head))
+	if (rr_iov_copy(head, sizeof(head), c->iov, c->n, c->skip) == sizeof(head))
 		type = head[sizeof(head) - 1];
 	return rr_stream_may_begin(sh) && rr_eng_would_take(sh->eng, type, rr_now_coarse());
 }
@@ -239,12 +179,12 @@ static void collect(struct rr_share *sh, const uint8_t *p, size_t n)
 struct snap {
 	struct rr_rm rm;
 	uint32_t len;
-	struct cur cur;
+	struct rr_iov at;
 };
 
 /* The next bytes of a record that is collected, of those at p, which is where c stands. 0 go
  * on; 1 a record ended; -errno nothing of this step was taken. */
-static int collect_step(struct rr_share *sh, struct cur *c, const uint8_t *p, size_t have)
+static int collect_step(struct rr_share *sh, struct rr_iov *c, const uint8_t *p, size_t have)
 {
 	struct rr_tx *tx = &sh->tx;
 	struct rr_rm before = tx->rm;
@@ -258,7 +198,7 @@ static int collect_step(struct rr_share *sh, struct cur *c, const uint8_t *p, si
 			tx->rm = before;
 			return rc;
 		}
-		cur_skip(c, n);
+		rr_iov_skip(c, n);
 		if (rc)
 			return rc;
 		if (!tx->rm.last || tx->rm.left)
@@ -268,7 +208,7 @@ static int collect_step(struct rr_share *sh, struct cur *c, const uint8_t *p, si
 	}
 	if (what != RR_RM_MORE)
 		collect(sh, p, n);
-	cur_skip(c, n);
+	rr_iov_skip(c, n);
 	return what == RR_RM_RECORD;
 }
 
@@ -278,12 +218,12 @@ static void record_done(struct rr_share *sh)
 	sh->tx.len = 0;
 }
 
-/* The bytes since at go back to the app. */
-static void take_bytes_back(struct rr_share *sh, struct cur *c, const struct snap *at)
+/* The bytes that were taken since go back to the app. */
+static void take_bytes_back(struct rr_share *sh, struct rr_iov *c, const struct snap *was)
 {
-	sh->tx.rm = at->rm;
-	sh->tx.len = at->len;
-	*c = at->cur;
+	sh->tx.rm = was->rm;
+	sh->tx.len = was->len;
+	*c = was->at;
 	/* Within a fragment whose mark came with an earlier call there is room made for its
 	 * bytes. */
 	if (sh->tx.len == 0 && !sh->tx.rm.left && sh->tx.buf != RR_BUF_NONE) {
@@ -307,20 +247,20 @@ static int to_tcp(struct rr_share *sh, int rc)
 /* Collects until the data ends, a record is sent, or it cannot go on. A record that turns out
  * not to be carriable goes back to the app as far as it came with this call: who has yet to
  * write the rest of it will also push out what was taken earlier (rr_hatch_flush()). */
-static int send_collected(struct rr_share *sh, struct cur *c)
+static int send_collected(struct rr_share *sh, struct rr_iov *c)
 {
-	struct snap at = { sh->tx.rm, sh->tx.len, *c };
+	struct snap was = { sh->tx.rm, sh->tx.len, *c };
 	const uint8_t *p;
 	size_t have;
 
-	while ((have = cur_piece(c, &p)) > 0) {
+	while ((have = rr_iov_piece(c, &p)) > 0) {
 		int rc = collect_step(sh, c, p, have);
 		bool ended = rc == 1;
 
 		if (ended)
 			rc = submit(sh);
 		if (not_carriable(rc) || (ended && rc == -EAGAIN)) {
-			take_bytes_back(sh, c, &at);
+			take_bytes_back(sh, c, &was);
 			return rc == -EAGAIN ? rc : to_tcp(sh, rc);
 		}
 		if (rc)
@@ -350,8 +290,8 @@ static ssize_t to_nobody(struct rr_share *sh, int fd, size_t total)
 
 ssize_t rr_stream_send(struct rr_share *sh, int fd, const struct iovec *iov, int n)
 {
-	struct cur c = { iov, n, 0, 0, 0 };
 	size_t total = rr_iov_total(iov, n);
+	struct rr_iov c = rr_iov_begin(iov, n, total);
 	int rc = 0;
 
 	if (unlikely(sh->rx.early && !sh->tx.early) && rr_anchor_poll(fd, 0) & POLLERR)
@@ -373,9 +313,9 @@ ssize_t rr_stream_send(struct rr_share *sh, int fd, const struct iovec *iov, int
 		return 0;
 	if (unlikely(sh->prov_lost))
 		return to_nobody(sh, fd, total);
-	while (c.done < total && rc == 0) {
+	while (c.left && rc == 0) {
 		if (likely(rr_rm_at_boundary(&sh->tx.rm))) {
-			rc = send_short(sh, &c, total - c.done);
+			rc = send_short(sh, &c);
 			if (rc == 0)
 				continue;
 			if (not_carriable(rc))
@@ -397,8 +337,8 @@ ssize_t rr_stream_send(struct rr_share *sh, int fd, const struct iovec *iov, int
 	if (unlikely(sh->tx.tcp))
 		rr_diag("record that cannot be carried: TCP from here on", fd);
 	rr_drv_kick(sh);
-	if (c.done)
-		return (ssize_t)c.done;
+	if (c.left < total)
+		return (ssize_t)(total - c.left);
 	if (rc == -EMSGSIZE)
 		return rr_hatch_flush(sh, fd);
 	return sh->err ? -rr_stream_error(sh) : rc;
@@ -587,7 +527,7 @@ static RR_NOINLINE ssize_t recv_early(struct rr_share *sh, int fd, const struct 
 
 	if (rc != RR_CROSSED || !done)
 		return rc;
-	n = rr_track_cut(iov, n, done, SIZE_MAX, rest, APP_PIECES);
+	n = rr_iov_cut(iov, n, done, SIZE_MAX, rest, APP_PIECES);
 	if (n && sh->rx.bytes)
 		more = take_arrived(sh, rest, n, flags & MSG_PEEK);
 	return (ssize_t)done + rr_max(more, (ssize_t)0);

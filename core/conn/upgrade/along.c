@@ -29,7 +29,7 @@ RR_NOINLINE ssize_t rr_ride_send_along(struct rr_conn *c, int fd, const uint8_t 
 				      uint32_t len, const struct iovec *iov, int n, int flags)
 {
 	struct iovec both[PIECES] = { { (uint8_t *)(uintptr_t)ours, len } };
-	int k = 1 + rr_track_cut(iov, n, 0, SIZE_MAX, both + 1, PIECES - 1);
+	int k = 1 + rr_iov_cut(iov, n, 0, SIZE_MAX, both + 1, PIECES - 1);
 	ssize_t rc = rr_ride_kernel_send(fd, both, k, flags);
 
 	if (rc < 0)

@@ -212,7 +212,7 @@ int rr_upgrade_first_write(struct rr_conn *c, int fd, const struct iovec *iov, i
 
 	if (c->server)
 		return rr_conn_become(c, RR_S_TCP, RR_R_SERVER_SPOKE_FIRST), 0;
-	have = rr_iov_copy_out(head, sizeof(head), iov, n, 0);
+	have = rr_iov_copy(head, sizeof(head), iov, n, 0);
 	if (!have)
 		return 0;
 	bits = rr_anchor_poll(fd, POLLIN | POLLOUT);

@@ -58,7 +58,7 @@ static bool is_forbidden(ssize_t rc)
 ssize_t rr_ride_first(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags)
 {
 	uint8_t head[64];
-	size_t have = rr_iov_copy_out(head, sizeof(head), iov, n, 0);
+	size_t have = rr_iov_copy(head, sizeof(head), iov, n, 0);
 	enum rr_reason why = have ? rr_offer_sniff(head, have) : RR_R_NONE;
 	struct rr_rpc rpc;
 	ssize_t rc;
@@ -322,7 +322,7 @@ static void count_read(struct rr_conn *c, const struct iovec *iov, int n, size_t
 {
 	struct iovec cut[PIECES];
 
-	rr_track_over(&c->in, cut, rr_track_cut(iov, n, done, got, cut, PIECES), got);
+	rr_track_over(&c->in, cut, rr_iov_cut(iov, n, done, got, cut, PIECES), got);
 	c->most = 0;
 	c->whole = false;
 	rr_ride_count(c);
@@ -342,10 +342,10 @@ static ssize_t peek(struct rr_conn *c, int fd, const struct iovec *iov, int n)
 		return rc;
 	if (!find_ours(c, fd, rr_ride_queued(fd), &at, &len) || at >= rr_iov_total(iov, n))
 		return rr_ride_kernel_recv(fd, iov, n, 0, SIZE_MAX, MSG_PEEK);
-	k = rr_track_cut(iov, n, 0, at, around, PIECES);
+	k = rr_iov_cut(iov, n, 0, at, around, PIECES);
 	if (len) {
 		k += rr_ride_nowhere(around + k, 1, len);
-		k += rr_track_cut(iov, n, at, SIZE_MAX, around + k, 2 * PIECES - k);
+		k += rr_iov_cut(iov, n, at, SIZE_MAX, around + k, 2 * PIECES - k);
 	}
 	m.msg_iovlen = (size_t)k;
 	got = rr_os->recvmsg(fd, &m, MSG_PEEK | MSG_DONTWAIT);

@@ -13,7 +13,7 @@ static uint32_t mark_len(const struct iovec *iov, int n)
 {
 	uint8_t mark[RR_RM_HDR];
 
-	if (rr_iov_copy_out(mark, sizeof(mark), iov, n, 0) < sizeof(mark))
+	if (rr_iov_copy(mark, sizeof(mark), iov, n, 0) < sizeof(mark))
 		return 0;
 	return rr_rm_len(mark);
 }

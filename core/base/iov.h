@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef RR_IOV_H
+#define RR_IOV_H
+
+/* The app's bytes: an array of iovecs, which nothing here changes, and a cursor over them. No
+ * function looks at what a piece points to, except rr_iov_copy(). */
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+/* --- arrays --- */
+
+/* Bytes in all pieces together; the caller knows that the sum fits. */
+size_t rr_iov_total(const struct iovec *iov, int n);
+
+/* Copies up to want bytes from byte skip on: how many there were. */
+size_t rr_iov_copy(uint8_t *dst, size_t want, const struct iovec *iov, int n, size_t skip);
+
+/* The bytes from byte skip on, at most most of them, as pieces out[0..max): how many pieces.
+ * Empty pieces are left out. If all of out is used there may have been more bytes. */
+int rr_iov_cut(const struct iovec *iov, int n, size_t skip, size_t most, struct iovec *out,
+	       int max);
+
+/* --- cursor --- */
+
+struct rr_iov {
+	const struct iovec *iov;	/* the piece that the cursor stands in, … */
+	int n;				/* … which is the first of so many, */
+	size_t skip;			/* and the bytes of it that lie before the cursor */
+	size_t left;			/* bytes behind the cursor, in all pieces */
+};
+
+/* A cursor at the beginning of iov[0..n), which has so many bytes. */
+static inline struct rr_iov rr_iov_begin(const struct iovec *iov, int n, size_t total)
+{
+	return (struct rr_iov){ iov, n, 0, total };
+}
+
+/* The bytes that lie together at the cursor: *p, and how many; 0 at the end. */
+size_t rr_iov_piece(struct rr_iov *c, const uint8_t **p);
+
+/* Moves the cursor past len bytes, of which there are not fewer. */
+void rr_iov_skip(struct rr_iov *c, size_t len);
+
+/* What is left, as an array of *n pieces: the end of the cursor's own array if the cursor
+ * stands between two pieces, else room[0..max), which may hold only the first of the bytes. */
+const struct iovec *rr_iov_rest(const struct rr_iov *c, struct iovec *room, int max, int *n);
+
+#endif
