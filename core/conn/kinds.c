@@ -4,6 +4,7 @@
 #include "core/conn/kinds.h"
 
 #include <errno.h>
+#include <sched.h>
 
 #include "core/base/compiler.h"
 #include "core/base/os.h"
@@ -37,7 +38,7 @@ static int offered_fds(struct rr_conn *c, int fd RR_UNUSED, unsigned want RR_UNU
 }
 
 static const struct rr_kind offered = {
-	.step = rr_offer_step, .foreign = foreign_lost, .fds = offered_fds,
+	.step = rr_offer_hear, .foreign = foreign_lost, .fds = offered_fds,
 };
 
 static struct pollfd wake_up(const struct rr_conn *c)
@@ -54,8 +55,13 @@ static int meeting_fds(struct rr_conn *c, int fd RR_UNUSED, unsigned want RR_UNU
 	return 1;
 }
 
+static void joining_step(struct rr_conn *c, int fd RR_UNUSED)
+{
+	rr_offer_join(c);
+}
+
 static const struct rr_kind joining = {
-	.step = rr_offer_step, .foreign = foreign_lost, .fds = meeting_fds,
+	.step = joining_step, .foreign = foreign_lost, .fds = meeting_fds,
 };
 
 static void taken_step(struct rr_conn *c, int fd RR_UNUSED)
@@ -126,21 +132,37 @@ static ssize_t fresh_recv(struct rr_conn *c, int fd, const struct iovec *iov RR_
 	return rr_upgrade_first_read(c, fd);
 }
 
+/* The offer is out, and the app's first bytes wait for what becomes of it. A server that is
+ * waiting answers within a fraction of this time. */
+static void await_briefly(struct rr_conn *c, int fd, rr_time until)
+{
+	const struct rr_kind *k;
+
+	while ((k = rr_kinds[rr_conn_st(c)])->step && rr_now() < until) {
+		k->step(c, fd);
+		sched_yield();
+	}
+}
+
 /* The first write: an offer goes with it or before it. If the app has to wait for the answer,
  * or the answer was there at once, the state that follows sends the bytes. */
 static ssize_t fresh_send(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags)
 {
 	ssize_t rc = RR_RIDE_OVER;
+	rr_time until;
 
 	if (!c->server && rr_cp->offer_after != RR_AFTER_WAIT)
 		rc = rr_ride_first(c, fd, iov, n, flags);
 	if (rc != RR_RIDE_OVER)
 		return rc;
+	until = rr_now() + RR_BRIEF;
 	rc = rr_upgrade_first_write(c, fd, iov, n);
 	if (rc)
 		return rc;
-	/* After a write of no bytes, the next one is the first. */
-	return rr_conn_begins(c) ? RR_CONN_KERNEL : RR_RIDE_OVER;
+	if (rr_conn_begins(c))	/* it has written no bytes: the next write is the first */
+		return RR_CONN_KERNEL;
+	await_briefly(c, fd, until);
+	return RR_RIDE_OVER;
 }
 
 static int fresh_poll(struct rr_conn *c, int fd, unsigned want)

@@ -3,7 +3,6 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <sched.h>
 #include <string.h>
 
 #include "core/base/compiler.h"
@@ -203,12 +202,10 @@ static enum rr_reason may_offer_on(struct rr_conn *c, const uint8_t *head, size_
 
 int rr_upgrade_first_write(struct rr_conn *c, int fd, const struct iovec *iov, int n)
 {
-	rr_time start = rr_now();
 	enum rr_reason why;
 	uint8_t head[64];
 	unsigned bits;
 	size_t have;
-	int rc;
 
 	if (c->server)
 		return rr_conn_become(c, RR_S_TCP, RR_R_SERVER_SPOKE_FIRST), 0;
@@ -228,15 +225,7 @@ int rr_upgrade_first_write(struct rr_conn *c, int fd, const struct iovec *iov, i
 		return rr_conn_become(c, RR_S_TCP, why), 0;
 	memcpy(&c->xid, head + RR_RM_HDR, sizeof(c->xid));
 	c->xid = ntohl(c->xid);
-	rc = offer(c, fd);
-	/* A server that is waiting answers within a fraction of this. */
-	while (rr_conn_st(c) == RR_S_OFFERED || rr_conn_st(c) == RR_S_JOINING) {
-		if (rr_now() - start > RR_BRIEF)
-			break;
-		rr_offer_step(c, fd);
-		sched_yield();
-	}
-	return rc;
+	return offer(c, fd);
 }
 
 /* The server closed on the offer: once more on the same socket, and without. */
@@ -298,6 +287,29 @@ enum rr_reason rr_offer_join_chosen(struct rr_conn *c, const struct rr_hello *h)
 	return why;
 }
 
+/* Between two hosts, what does not come about now will not soon: a firewall, another
+ * network. */
+static void not_joined(struct rr_conn *c, const struct rr_prov_ops *ops, int rc)
+{
+	enum rr_reason why = rr_upgrade_why(ops, rc, RR_R_NO_ROUTE);
+
+	rr_count(rr_stats_counters(c->st), RR_C_upgrade_failures, 1);
+	if (ops != &rr_prov_shm)
+		rr_cache_add(&c->peer, why, rr_now() + rr_cp->negative_time);
+	rr_upgrade_fails(c, rc == -EAGAIN ? RR_R_TIMEOUT : why);
+}
+
+void rr_offer_join(struct rr_conn *c)
+{
+	const struct rr_prov_ops *ops = c->share->qp->ops;
+	int rc = ops->establish(c->share->qp);
+
+	if (rc == 0)
+		return rr_upgrade_carry(c);
+	if (rc != -EAGAIN || rr_now() >= c->deadline)
+		not_joined(c, ops, rc);
+}
+
 static void join(struct rr_conn *c, const struct rr_hello *h)
 {
 	enum rr_reason why = rr_offer_join_chosen(c, h);
@@ -307,6 +319,7 @@ static void join(struct rr_conn *c, const struct rr_hello *h)
 		return rr_upgrade_fails(c, why);
 	}
 	rr_conn_become(c, RR_S_JOINING, RR_R_NONE);
+	rr_offer_join(c);
 }
 
 /* From here on the app's bytes go by TCP; our answer, if it still comes, is swallowed. */
@@ -354,7 +367,7 @@ static RR_NOINLINE ssize_t hear_server(const struct rr_conn *c, int fd, struct r
 	return n;
 }
 
-static void hear_answer(struct rr_conn *c, int fd)
+void rr_offer_hear(struct rr_conn *c, int fd)
 {
 	struct rr_hello h;
 	uint32_t need = 0;
@@ -389,35 +402,4 @@ static void hear_answer(struct rr_conn *c, int fd)
 	default:
 		return give_up(c, RR_R_NO_SHIM);
 	}
-}
-
-/* Between two hosts, what does not come about now will not soon: a firewall, another
- * network. */
-static void not_joined(struct rr_conn *c, const struct rr_prov_ops *ops, int rc)
-{
-	enum rr_reason why = rr_upgrade_why(ops, rc, RR_R_NO_ROUTE);
-
-	rr_count(rr_stats_counters(c->st), RR_C_upgrade_failures, 1);
-	if (ops != &rr_prov_shm)
-		rr_cache_add(&c->peer, why, rr_now() + rr_cp->negative_time);
-	rr_upgrade_fails(c, rc == -EAGAIN ? RR_R_TIMEOUT : why);
-}
-
-void rr_offer_join(struct rr_conn *c)
-{
-	const struct rr_prov_ops *ops = c->share->qp->ops;
-	int rc = ops->establish(c->share->qp);
-
-	if (rc == 0)
-		return rr_upgrade_carry(c);
-	if (rc != -EAGAIN || rr_now() >= c->deadline)
-		not_joined(c, ops, rc);
-}
-
-void rr_offer_step(struct rr_conn *c, int fd)
-{
-	if (rr_conn_st(c) == RR_S_OFFERED)
-		hear_answer(c, fd);
-	if (rr_conn_st(c) == RR_S_JOINING)
-		rr_offer_join(c);
 }

@@ -47,8 +47,10 @@ bool rr_upgrade_unseen(struct rr_conn *c);
  * yet. */
 int rr_upgrade_first_write(struct rr_conn *c, int fd, const struct iovec *iov, int n);
 ssize_t rr_upgrade_first_read(struct rr_conn *c, int fd);
-void rr_offer_step(struct rr_conn *c, int fd);	/* the offer is out, or was taken */
-void rr_offer_join(struct rr_conn *c);		/* it was taken */
+/* The offer is out: has the server answered? */
+void rr_offer_hear(struct rr_conn *c, int fd);
+/* It was taken: is the provider connected? */
+void rr_offer_join(struct rr_conn *c);
 
 /* Makes the providers' side, and h. RR_R_NONE, or why it cannot be. */
 enum rr_reason rr_offer_make(struct rr_conn *c, int fd, struct rr_hello *h);
