@@ -285,6 +285,23 @@ Test(conn_idle, a_connection_that_comes_back_soon_is_given_more_time)
 	cr_assert_leq(pages(&p->client), 2);
 }
 
+/* With a call now and then, a sleep that lasts until the next look would end once more for each. */
+Test(conn_idle, calls_that_come_before_the_time_is_over_twice_cause_no_wakeup_of_their_own)
+{
+	rr_time trim = rr_test_params.idle_trim = 1000 * RR_SEC, now;
+
+	traffic(p);
+	now = rr_now();
+	for (int i = 0; i < 20; i++) {
+		rr_time next = now + trim - trim / 10;
+
+		cr_assert_gt(rr_conn_idle(now), next, "%d: a sleeper is up again by then", i);
+		now = next;
+		p->client.c->share->active = p->server.c->share->active = now;	/* as by a call */
+	}
+	cr_assert_leq(rr_conn_idle(now), now + 2 * trim + trim / 10, "the last one is the end");
+}
+
 /* A child and its parent have the same connection. */
 Test(conn_idle, what_one_process_gave_back_no_other_misses)
 {

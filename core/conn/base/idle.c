@@ -92,6 +92,14 @@ static void look_at_conn(struct rr_conn *c, void *ctx)
 	l->next = rr_min(l->next, due);
 }
 
+/* A thread that is awake anyway looks when that is due. One that sleeps is woken for it later:
+ * a server with a call now and then is up in between, and to be woken once more for each would
+ * cost it as much as the call. */
+static rr_time wake_at(rr_time due)
+{
+	return due + rr_cp->idle_trim;
+}
+
 /* A look costs some time for each connection that is in use, so there is some time between two,
  * however many connections come and go. */
 rr_time rr_idle_look(rr_time now)
@@ -103,7 +111,7 @@ rr_time rr_idle_look(rr_time now)
 	if (!due)
 		return RR_TIME_NEVER;
 	if (now < due)
-		return due;
+		return wake_at(due);
 	/* From here on who takes up a connection sets the next look: it may be seen too early
 	 * here. That it is seen if it was taken up before is the matter of its lock. */
 	if (!atomic_compare_exchange_strong_explicit(&rr_idle_next, &due, 0,
@@ -115,5 +123,5 @@ rr_time rr_idle_look(rr_time now)
 	if (l.next != RR_TIME_NEVER)
 		look_at_time(rr_max(l.next, soon));
 	due = atomic_load_explicit(&rr_idle_next, memory_order_relaxed);
-	return due ? due : RR_TIME_NEVER;
+	return due ? wake_at(due) : RR_TIME_NEVER;
 }
