@@ -146,10 +146,10 @@ static void carried_close(struct rr_conn *c, int fd)
 		rr_anchor_note(sh);
 	} else {
 		rr_anchor_mark(sh, fd);
-		rr_conn_settle(c, rr_drv_disconnect);
+		rr_conn_settle(c, rr_carrier_disconnect);
 		return;
 	}
-	rr_drv_disconnect(sh);
+	rr_carrier_disconnect(sh);
 }
 
 static void is_reused(struct rr_share *sh)

@@ -80,7 +80,7 @@ static const struct rr_kind taken = {
 
 static void dialing_vanish(struct rr_conn *c)
 {
-	rr_share_free(c->share);
+	rr_carrier_free(c->share);
 	c->share = NULL;
 	rr_conn_become(c, RR_S_TCP, RR_R_CLOSED);
 }

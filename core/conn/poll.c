@@ -61,8 +61,7 @@ bool rr_conn_peek(const struct rr_conn *c, unsigned want)
 		return false;	/* what comes by TCP, memory does not show */
 	if (hint & (mask | RR_HINT_LOST))
 		return hint & mask;
-	return sh->qp->ops->peek(sh->qp, (want & RR_OUT_BITS) ? RR_ARM_RECV | RR_ARM_SEND
-							   : RR_ARM_RECV);
+	return rr_drv_peek(sh, want & RR_OUT_BITS ? RR_ARM_RECV | RR_ARM_SEND : RR_ARM_RECV);
 }
 
 /* --- sleeping ------------------------------------------------------------------------- */

@@ -18,6 +18,12 @@
 #define RR_IDENT	16u		/* core/base/ident.h */
 #define RR_NEGO_VERSION	2u
 
+/* A provider, and where it is reached by it. */
+struct rr_nego_prov {
+	uint8_t id;			/* struct rr_prov_ops.id */
+	struct rr_prov_addr addr;
+};
+
 /* What both say. */
 struct rr_hello {
 	uint32_t version;		/* of this exchange: RR_NEGO_VERSION */
@@ -34,10 +40,7 @@ struct rr_hello {
 					 * it */
 	uint32_t nprov;			/* offer: those on offer, in order; answer: the choice,
 					 * 1 */
-	struct {
-		uint8_t id;		/* struct rr_prov_ops.id */
-		struct rr_prov_addr addr;
-	} prov[RR_NEGO_PROVS];
+	struct rr_nego_prov prov[RR_NEGO_PROVS];
 };
 
 /* Up to four dialects, the preferred one first, a byte for each from the highest on: enum

@@ -123,7 +123,7 @@ Test(conn_spin, who_slept_while_the_peer_was_at_work_tries_without)
 		was_woken(2 * SPIN);
 	cr_assert_eq(n, 1000, "of a peer that did nothing the wake-up is known");
 	for (n = 0; n < 1000 && budget() <= SPIN; n++) {
-		rr_ready_moved(p.server.c->share);
+		rr_tell_moved(p.server.c->share);
 		was_woken(2 * SPIN);
 	}
 	cr_assert_eq(n, 32);
@@ -226,11 +226,11 @@ Test(conn_spin, a_peer_that_moves_bytes_is_waited_for_longer)
 	s.want = 0;
 	rr_conn_spin(p.client.c, &s);
 	cr_assert_eq(s.want, 0, "it did nothing");
-	rr_ready_moved(p.server.c->share);
+	rr_tell_moved(p.server.c->share);
 	rr_conn_spin(p.client.c, &s);
 	cr_assert_eq(s.want, SPIN / 4);
 	s.now = s.began + SPIN;
-	rr_ready_moved(p.server.c->share);
+	rr_tell_moved(p.server.c->share);
 	s.want = 0;
 	rr_conn_spin(p.client.c, &s);
 	cr_assert_eq(s.want, 0, "the bound");

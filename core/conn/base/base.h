@@ -5,17 +5,17 @@
 /* The ground floor of core/conn: connections and their memory, and what knows of no other
  * connection's doings. It calls nothing above.
  *
- *   share.c      what a family shares             state.c      its state
+ *   share.c      what a family shares             carrier.c    the queue pair in that
+ *   state.c      its state                        socket.c     the kernel's socket
  *   ref.c        references, and the last one     slab.c       where connections live
  *   params.c     options                          report.c     statistics, log
  *   pool.c       chunk memory                     room.c       how that is shared out
  *   budget.c     memory that peers may cost       warm.c       memory that is kept
  *   idle.c       memory of idle connections       half.c       answers not taken up yet
  *   cache.c      peers without shim               ends.c       addresses of both ends
- *   socket.c     the kernel's socket              queue.c      what the kernel has queued
- *   track.c      records that go by on TCP        pair.c       a TCP connection to ourselves
- *   spin.c       how long to spin, pure           spinning.c   the threads that spin
- *   calls.c      calls without reply, counted
+ *   queue.c      what the kernel has queued       track.c      records that go by on TCP
+ *   pair.c       a TCP connection to ourselves    spin.c       how long to spin, pure
+ *   spinning.c   the threads that spin            calls.c      calls without reply, counted
  *   plainwait.c  waits of the kernel's connections */
 
 #include "core/base/iov.h"
@@ -29,6 +29,48 @@ extern struct rr_sizes rr_conn_sizes;
 
 /* May connections of this process still be carried by what its children could not use? */
 extern _Atomic bool rr_conn_forks;
+
+/* carrier.c: the queue pair of a share, from its making to its end. What returns int returns
+ * what the provider's function of that meaning does (core/prov/prov.h). */
+/* A share whose queue pair is yet to be set up; NULL: no memory. */
+struct rr_share *rr_carrier_new(const struct rr_prov_ops *ops, const struct rr_prov_params *p);
+/* The client's side of an upgrade: what a provider offers. NULL, and *why: a child could not
+ * use it, or the provider cannot be had. */
+struct rr_share *rr_carrier_offer(const struct rr_prov_ops *ops, const struct rr_prov_params *p,
+				  struct rr_nego_prov *offer, enum rr_reason *why);
+/* The server's side, likewise, and what to answer. */
+struct rr_share *rr_carrier_answer(const struct rr_prov_ops *ops,
+				   const struct rr_prov_params *p,
+				   const struct rr_nego_prov *offer,
+				   struct rr_nego_prov *answer, enum rr_reason *why);
+/* Of what was offered only what this provider made stays; false: it has offered nothing. */
+bool rr_carrier_choose(struct rr_share **offered, uint8_t id);
+int rr_carrier_join(struct rr_share *sh, const struct rr_prov_addr *answer);
+/* In all four cases (offered, answered, called, taken): is it connected now? */
+int rr_carrier_establish(struct rr_share *sh);
+/* The answer is not valid any more; false: it has been taken up, or is for good. */
+bool rr_carrier_withdraw(struct rr_share *sh);
+/* Calls a native peer. */
+int rr_carrier_call(struct rr_share *sh, const struct rr_prov_params *p,
+		    const struct sockaddr *to, const struct sockaddr *from);
+/* A listener for native peers, in memory of its own; and the next one who has called. */
+int rr_carrier_listen(const struct rr_prov_ops *ops, const struct sockaddr *addr, bool v6only,
+		      const struct rr_prov_params *p, struct rr_lst **out);
+void rr_carrier_unlisten(struct rr_lst *lst);
+int rr_carrier_tend(struct rr_lst *lst);
+int rr_carrier_take(struct rr_lst *lst, struct rr_share *sh, const struct rr_prov_params *p);
+/* What the provider's error rc says, if it says more than other does. */
+enum rr_reason rr_carrier_why(const struct rr_share *sh, int rc, enum rr_reason other);
+/* As statistics know it. */
+enum rr_carrier rr_carrier_kind(const struct rr_share *sh);
+/* Gives memory back that holds nothing now. */
+void rr_carrier_trim(struct rr_share *sh);
+/* Ends it for the peer, at once; it is still to be closed, … */
+void rr_carrier_disconnect(struct rr_share *sh);
+/* … which ends it for this process; the share stays. */
+void rr_carrier_close(struct rr_share *sh);
+/* Ends it and the share, and all that were offered beside it; NULL is none. */
+void rr_carrier_free(struct rr_share *sh);
 
 /* slab.c */
 struct rr_conn *rr_slab_get(bool server, int fd);	/* NULL: no memory */

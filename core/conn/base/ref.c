@@ -42,7 +42,7 @@ static void end_conn(struct rr_conn *c)
 	if (foreign)
 		rr_share_unmap(sh);
 	else
-		rr_share_free(sh);
+		rr_carrier_free(sh);
 	if (c->listener)
 		munmap(c->listener, c->listener_size);
 	c->listener = NULL;

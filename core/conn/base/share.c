@@ -27,12 +27,11 @@ static size_t engine_room(const struct rr_eng_params *most)
 	return room;
 }
 
-static size_t share_layout(const struct rr_prov_ops *ops, const struct rr_prov_params *p,
-			   const struct rr_eng_params *ep, size_t *qp_at, size_t *eng_at,
-			   size_t *tables_at)
+static size_t share_layout(size_t qp_size, const struct rr_eng_params *ep, size_t *qp_at,
+			   size_t *eng_at, size_t *tables_at)
 {
 	*qp_at = rr_align(sizeof(struct rr_share), (size_t)RR_CACHELINE);
-	*eng_at = rr_align(*qp_at + ops->qp_size(p), (size_t)RR_PAGE);
+	*eng_at = rr_align(*qp_at + qp_size, (size_t)RR_PAGE);
 	*tables_at = rr_align(*eng_at + engine_room(ep), (size_t)RR_CACHELINE);
 	return rr_align(*tables_at + sizeof(struct rr_tables), (size_t)RR_PAGE) + RR_RING;
 }
@@ -61,14 +60,14 @@ static void engine_params(struct rr_eng_params *ep, const struct rr_prov_params 
 	};
 }
 
-struct rr_share *rr_share_new(const struct rr_prov_ops *ops, const struct rr_prov_params *p)
+struct rr_share *rr_share_new(const struct rr_prov_params *p, size_t qp_size)
 {
 	struct rr_eng_params ep;
 	struct rr_share *sh;
 	size_t size, qp_at, eng_at, tables_at;
 
 	engine_params(&ep, p);
-	size = share_layout(ops, p, &ep, &qp_at, &eng_at, &tables_at);
+	size = share_layout(qp_size, &ep, &qp_at, &eng_at, &tables_at);
 	sh = mmap(NULL, size, PROT_READ | PROT_WRITE,
 		  MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (sh == MAP_FAILED)
@@ -82,35 +81,13 @@ struct rr_share *rr_share_new(const struct rr_prov_ops *ops, const struct rr_pro
 	sh->rx.ent = sh->tables->ent;
 	sh->pull = sh->tables->pull;
 	sh->ep = ep;
-	sh->qp->ops = ops;
-	sh->qp->wake_fd = -1;
 	sh->far = -1;
 	sh->tx.buf = RR_BUF_NONE;
 	sh->patience = rr_cp->idle_trim;
 	atomic_store_explicit(&sh->procs, 1, memory_order_relaxed);
 	atomic_store_explicit(&sh->family[0], (int32_t)rr_pid(), memory_order_relaxed);
-	atomic_store_explicit(&sh->spin, ops->observe ? rr_cp->spin_worth : rr_cp->spin,
-			      memory_order_relaxed);
 	memcpy(sh->token, p->token, RR_TOKEN_LEN);
 	return sh;
-}
-
-void rr_share_close(struct rr_share *sh)
-{
-	sh->qp->ops->close(sh->qp);
-}
-
-void rr_share_free(struct rr_share *sh)
-{
-	while (sh) {
-		struct rr_share *next = sh->next;
-		int far = sh->far;	/* and theirs who share it */
-
-		rr_share_close(sh);
-		rr_pair_end(&far, false);
-		munmap(sh, sh->size);
-		sh = next;
-	}
 }
 
 void rr_share_unmap(struct rr_share *sh)

@@ -286,9 +286,8 @@ static inline bool rr_drv_direct(const struct rr_share *sh)
 }
 
 /* share.c */
-struct rr_share *rr_share_new(const struct rr_prov_ops *ops, const struct rr_prov_params *p);
-void rr_share_close(struct rr_share *sh);	/* the provider's part */
-void rr_share_free(struct rr_share *sh);
+/* For carrier.c: with room for a queue pair of qp_size bytes, zeroed. NULL: no memory. */
+struct rr_share *rr_share_new(const struct rr_prov_params *p, size_t qp_size);
 /* another process's: nothing in there is ours */
 void rr_share_unmap(struct rr_share *sh);
 

@@ -24,10 +24,8 @@ static const struct told {
 
 static void report_carried(struct rr_conn *c, enum rr_reason why)
 {
-	const struct rr_qp *qp = c->share->qp;
-
-	rr_report(c, qp->native ? RR_CS_NATIVE : RR_CS_CARRIED,
-		  qp->ops->id == 2 ? RR_CARRIER_VERBS : RR_CARRIER_SHM, why);
+	rr_report(c, c->share->qp->native ? RR_CS_NATIVE : RR_CS_CARRIED,
+		  rr_carrier_kind(c->share), why);
 }
 
 void rr_conn_lowat(struct rr_conn *c, int bytes)

@@ -11,14 +11,9 @@
 
 static _Atomic uint64_t warm;		/* pages of chunk memory kept by idle connections */
 
-static bool page_in_use(void *ctx, size_t off, size_t len)
-{
-	return rr_pool_in_use(ctx, off, len);
-}
-
 void rr_idle_trim(struct rr_share *sh)
 {
-	sh->qp->ops->trim(sh->qp, page_in_use, &sh->pool);
+	rr_carrier_trim(sh);
 	sh->pool.peak = sh->pool.used;
 	atomic_fetch_sub_explicit(&warm, sh->warm, memory_order_relaxed);
 	sh->warm = 0;

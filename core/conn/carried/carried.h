@@ -9,7 +9,7 @@
  *   inbox.c      what has arrived                 outroom.c    room for what is written
  *   pull.c       messages in the peer's memory    expose.c     our memory that the peer uses
  *   ready.c      readiness, arming                wait.c       spinning, and what is learned
- *   rest.c       armed across waits               tell.c       what the peer is told of us
+ *   rest.c       armed across waits               tell.c       what the ends tell of themselves
  *   hatch.c      back to TCP                      cross.c      not crossed from TCP yet
  *   anchor.c     end mark, FIN, loss              keepalive.c  silent peers
  *   settle.c     what is under way at the end     tap.c        what a capture sees */
@@ -92,12 +92,18 @@ void rr_wait_learn(struct rr_share *sh, rr_time now);
 /* tell.c */
 /* A piece of a large message was copied. */
 #define RR_LARGE	16384u
-void rr_ready_moved(struct rr_share *sh);
+void rr_tell_moved(struct rr_share *sh);
 /* This end does not sleep any more. */
-void rr_ready_runs(struct rr_share *sh);
+void rr_tell_runs(struct rr_share *sh);
 /* What it does now: enum rr_doing. */
 void rr_tell_doing(struct rr_share *sh, uint32_t doing);
 void rr_tell_cpu(struct rr_share *sh, rr_time now);	/* once in a tick of the clock */
+/* What is known of the peer now, and so what it is worth to spin for it, into in, of which cpu
+ * and spun are there. Without the lock. */
+struct rr_spin_in;
+void rr_tell_look(struct rr_share *sh, struct rr_spin_in *in);
+/* What of a sleep until now were wake-ups, of this end and the peer; 0 is not known. */
+rr_time rr_tell_wakes(struct rr_share *sh, rr_time now, rr_time slept);
 
 /* What a work request was for: a kind, and which. 0: nobody waits for it. */
 enum { RR_FOR_ENGINE = 1, RR_FOR_PULL, RR_FOR_FENCE };
@@ -124,7 +130,6 @@ void rr_pull_done(struct rr_share *sh, uint32_t pull, int status, rr_time now);
 /* The provider's peer is gone; what it sent can still be read. */
 void rr_drv_lost(struct rr_share *sh);
 void rr_drv_fail(struct rr_share *sh, int err, enum rr_reason why);
-void rr_drv_disconnect(struct rr_share *sh);
 /* By the provider's error rc, which is not that the peer is gone. */
 void rr_drv_broken(struct rr_share *sh, int rc);
 /* A post call's verdict, told to the engine if it is final. What goes to a peer that is gone
@@ -157,6 +162,8 @@ struct rr_app_iov {		/* RR_BUF_APP: */
 	struct iovec *iov;	/* the first of them is for the transport header … */
 	int n;			/* … and the others are the message */
 };
+/* The connection is carried from now on: what its dialect has to say first goes out. */
+void rr_drv_begin(struct rr_share *sh, rr_time now);
 /* Carries out what the engine wants. True: there was something; whoever calls this makes sure
  * of a kick(). */
 bool rr_drv_run(struct rr_share *sh, rr_time now);
@@ -167,12 +174,28 @@ bool rr_drv_send_plain(struct rr_share *sh, const struct rr_eng_out *out,
 		       const struct rr_app_iov *app, rr_time now);
 /* Takes in what has come. The time, if anything has; else perhaps 0. */
 rr_time rr_drv_progress(struct rr_share *sh);
-/* The doorbell rings no more; and is the provider's peer still there? */
-void rr_drv_drain(struct rr_share *sh);
-/* What kick(), arm(), repost() of a provider are. */
+/* The peer is to take notice of what was posted. */
 void rr_drv_kick(struct rr_share *sh);
-int rr_drv_arm(struct rr_share *sh, enum rr_arm what);
+/* Gives a receive back whose bytes are not needed any more. */
 void rr_drv_repost(struct rr_share *sh, uint32_t token);
+/* Asks a native peer for a sign of life; rr_keep_asked() is told how that went. */
+void rr_drv_probe(struct rr_share *sh);
+
+/* The wake-up fd. May there be something? Without the lock, and without a system call. */
+bool rr_drv_peek(const struct rr_share *sh, enum rr_arm what);
+/* It rings from now on: 0; 1 there is something already. */
+int rr_drv_arm(struct rr_share *sh, enum rr_arm what);
+/* The same is not wanted any more. */
+void rr_drv_disarm(struct rr_share *sh);
+/* It rings no more until it is armed again; and is the provider's peer still there? */
+void rr_drv_drain(struct rr_share *sh);
+/* Wakes the threads that sleep on it alone, for what this process does itself. */
+void rr_drv_rouse(struct rr_share *sh);
+
+/* Does what was posted outlive this process? If not, … */
+bool rr_drv_outlives(const struct rr_share *sh);
+/* … this waits, no longer than most, until it has arrived: has it, or is there no hope? */
+bool rr_drv_settle(struct rr_share *sh, rr_time most);
 /* A Send of the connection's own, RR_IMM_..., as send_imm(). */
 int rr_drv_say(struct rr_share *sh, uint32_t imm);
 /* As rr_pull_done(), and what the engine wants then. */
@@ -240,7 +263,9 @@ void rr_keep_set(struct rr_share *sh, int fd, int level, int name);
 void rr_keep_learn(struct rr_share *sh, int fd);
 /* When to look again; RR_TIME_NEVER. */
 rr_time rr_keep_due(const struct rr_share *sh);
-void rr_keep_look(struct rr_share *sh, rr_time now);
+bool rr_keep_is_due(struct rr_share *sh, rr_time now);
+/* A probe was posted, or rc says why not. */
+void rr_keep_asked(struct rr_share *sh, int rc);
 /* What has become of a probe: as a completion's status. */
 void rr_keep_answer(struct rr_share *sh, int status);
 

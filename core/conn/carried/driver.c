@@ -307,6 +307,13 @@ void rr_drv_run_app(struct rr_share *sh, const struct rr_app_iov *app, rr_time n
 	run_ops(sh, app, NULL, now);
 }
 
+void rr_drv_begin(struct rr_share *sh, rr_time now)
+{
+	rr_eng_window(sh->eng, sh->qp->ops->window(sh->qp));
+	if (rr_drv_run(sh, now))
+		rr_drv_kick(sh);
+}
+
 bool rr_drv_send_plain(struct rr_share *sh, const struct rr_eng_out *out,
 		       const struct rr_app_iov *app, rr_time now)
 {
@@ -410,9 +417,25 @@ void rr_drv_kick(struct rr_share *sh)
 	sh->qp->ops->kick(sh->qp);
 }
 
+bool rr_drv_peek(const struct rr_share *sh, enum rr_arm what)
+{
+	return sh->qp->ops->peek(sh->qp, what);
+}
+
 int rr_drv_arm(struct rr_share *sh, enum rr_arm what)
 {
 	return sh->qp->ops->arm(sh->qp, what);
+}
+
+void rr_drv_disarm(struct rr_share *sh)
+{
+	sh->qp->ops->disarm(sh->qp);
+}
+
+void rr_drv_rouse(struct rr_share *sh)
+{
+	if (sh->qp->ops->rouse)
+		sh->qp->ops->rouse(sh->qp);
 }
 
 void rr_drv_repost(struct rr_share *sh, uint32_t token)
@@ -427,6 +450,21 @@ int rr_drv_say(struct rr_share *sh, uint32_t imm)
 	if (rc >= 0)	/* the engine counts its own Sends only */
 		rr_eng_window(sh->eng, sh->qp->ops->window(sh->qp));
 	return rc;
+}
+
+void rr_drv_probe(struct rr_share *sh)
+{
+	rr_keep_asked(sh, sh->qp->ops->probe ? sh->qp->ops->probe(sh->qp) : -EOPNOTSUPP);
+}
+
+bool rr_drv_outlives(const struct rr_share *sh)
+{
+	return !sh->qp->ops->settle;
+}
+
+bool rr_drv_settle(struct rr_share *sh, rr_time most)
+{
+	return sh->dead || sh->prov_lost || sh->qp->ops->settle(sh->qp, most);
 }
 
 /* Is there room for whatever a batch of receives may bring? */

@@ -16,11 +16,6 @@ static int number(const struct rr_share *sh)
 	return atomic_load_explicit(&sh->st->fd, memory_order_relaxed);
 }
 
-void rr_drv_disconnect(struct rr_share *sh)
-{
-	sh->qp->ops->disconnect(sh->qp);
-}
-
 /* The peer must not have to wait for our app to notice: some never close what has failed
  * (ntirpc, with calls under way). */
 void rr_drv_fail(struct rr_share *sh, int err, enum rr_reason why)
@@ -29,7 +24,7 @@ void rr_drv_fail(struct rr_share *sh, int err, enum rr_reason why)
 		return;
 	sh->dead = true;
 	sh->err = err;
-	rr_drv_disconnect(sh);
+	rr_carrier_disconnect(sh);
 	rr_hint(sh, RR_HINT_IN | RR_HINT_OVER);
 	rr_count(sh->qp->count, RR_C_lost, 1);
 	rr_report_share(sh, RR_CS_DEAD, why);

@@ -145,7 +145,7 @@ void rr_keep_learn(struct rr_share *sh, int fd)
 {
 	int saved = errno;
 
-	if (!sh->qp->native || !sh->qp->ops->probe)
+	if (!sh->qp->native)
 		return;
 	sh->keep_idle = 0;
 	if (option(fd, SOL_SOCKET, SO_KEEPALIVE))
@@ -162,16 +162,20 @@ rr_time rr_keep_due(const struct rr_share *sh)
 	return rr_max(active, sh->probed) + sh->keep_idle;
 }
 
-void rr_keep_look(struct rr_share *sh, rr_time now)
+bool rr_keep_is_due(struct rr_share *sh, rr_time now)
 {
-	int rc;
-
 	if (likely(now < rr_keep_due(sh)))
-		return;
+		return false;
 	sh->probed = now;
-	rc = sh->qp->ops->probe(sh->qp);
+	return true;
+}
+
+void rr_keep_asked(struct rr_share *sh, int rc)
+{
 	sh->probing = rc == 0;
-	if (rc < 0 && rc != -EAGAIN)
+	if (rc == -EOPNOTSUPP)	/* by this provider a peer that is gone shows by itself */
+		sh->keep_idle = 0;
+	else if (rc < 0 && rc != -EAGAIN)
 		rr_keep_answer(sh, rc);
 }
 

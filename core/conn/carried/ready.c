@@ -151,7 +151,8 @@ int rr_ready_arm(struct rr_conn *c, int fd, unsigned want, bool thread)
 	rr_time now = rr_now();
 
 	rr_drv_progress(sh);
-	rr_keep_look(sh, now);
+	if (unlikely(rr_keep_is_due(sh, now)))
+		rr_drv_probe(sh);
 	rr_hatch_answer(sh);
 	look_at_anchor(sh, fd, thread);
 	if (bits(c, sh, fd, want))
@@ -178,10 +179,10 @@ void rr_ready_disarm(struct rr_conn *c)
 	if (sh->prov_lost)
 		return;
 	/* Nothing has come: then the anchor had something to say. */
-	if (!sh->qp->ops->peek(sh->qp, RR_ARM_RECV))
+	if (!rr_drv_peek(sh, RR_ARM_RECV))
 		rr_rx_look_again(sh);
 	if (!c->watched)
-		sh->qp->ops->disarm(sh->qp);
+		rr_drv_disarm(sh);
 }
 
 int rr_ready_fds(struct rr_share *sh, int fd, unsigned want, struct pollfd out[2],

@@ -45,15 +45,13 @@ void rr_rest_end(struct rr_conn *c)
 	 * at rest */
 	atomic_store(&c->rest, 0);
 	if (c->share && !c->share->prov_lost)
-		rr_ready_runs(c->share);
+		rr_tell_runs(c->share);
 }
 
 void rr_rest_rouse(struct rr_conn *c)
 {
-	struct rr_qp *qp = c->share->qp;
-
-	if (atomic_load(&c->sleepers) && qp->ops->rouse)
-		qp->ops->rouse(qp);
+	if (atomic_load(&c->sleepers))
+		rr_drv_rouse(c->share);
 }
 
 int rr_conn_rest(struct rr_conn *c)

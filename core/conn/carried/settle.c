@@ -30,10 +30,9 @@ bool rr_conn_unread(struct rr_share *sh)
 
 void rr_conn_settle_until(struct rr_share *sh, rr_time end)
 {
-	const struct rr_prov_ops *ops = sh->qp->ops;
 	rr_time now;
 
-	if (!ops->settle)
+	if (rr_drv_outlives(sh))
 		return;
 	while (!sh->dead && !sh->prov_lost && rr_conn_unread(sh) && rr_now() < end) {
 		struct pollfd p = { sh->qp->wake_fd, POLLIN, 0 };
@@ -43,16 +42,14 @@ void rr_conn_settle_until(struct rr_share *sh, rr_time end)
 		rr_drv_progress(sh);
 	}
 	now = rr_now();
-	if (!sh->dead && !sh->prov_lost && now < end)
-		ops->settle(sh->qp, end - now);
+	if (now < end)
+		rr_drv_settle(sh, end - now);
 }
 
 static bool is_settled(struct rr_share *sh)
 {
-	const struct rr_prov_ops *ops = sh->qp->ops;
-
 	rr_drv_progress(sh);
-	return sh->dead || sh->prov_lost || (!rr_conn_unread(sh) && ops->settle(sh->qp, 0));
+	return sh->dead || sh->prov_lost || (!rr_conn_unread(sh) && rr_drv_settle(sh, 0));
 }
 
 static _Atomic uint32_t lingering;
@@ -109,7 +106,7 @@ void rr_conn_settle(struct rr_conn *c, void (*then)(struct rr_share *sh))
 {
 	struct rr_share *sh = c->share;
 
-	if (sh->qp->ops->settle) {
+	if (!rr_drv_outlives(sh)) {
 		for (int i = 0; i < LOOKS; i++) {
 			if (is_settled(sh))
 				break;

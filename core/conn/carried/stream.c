@@ -162,7 +162,7 @@ static void collect(struct rr_share *sh, const uint8_t *p, size_t n)
 {
 	rr_count(sh->qp->count, RR_C_copied, n);
 	if (n >= RR_LARGE)
-		rr_ready_moved(sh);
+		rr_tell_moved(sh);
 	while (n) {
 		size_t room;
 		uint8_t *to = rr_pool_at(&sh->pool, sh->tx.buf, sh->tx.len, &room);
@@ -352,7 +352,7 @@ static int ent_copy(struct rr_share *sh, const struct rr_rx_ent *e, uint32_t off
 {
 	rr_count(sh->qp->count, RR_C_copied, len);
 	if (len >= RR_LARGE)
-		rr_ready_moved(sh);
+		rr_tell_moved(sh);
 	switch (e->from) {
 	case RR_FROM_RECV:
 		memcpy(dst, e->ptr + off, len);

@@ -17,37 +17,6 @@
  * of a thousand perhaps. */
 #define IDLE	(20 * RR_MSEC)
 
-/* Of a peer that cannot be seen the longest is as good as any: what is behind it (a device, a
- * network) is not known either, and two ends that sleep get out of that by trials alone. */
-static rr_time worth_of(const struct rr_share *sh)
-{
-	return sh->qp->ops->observe || !rr_cp->spin_worth ? rr_cp->spin_worth : rr_cp->spin;
-}
-
-/* What is known of the peer now. At the beginning of a wait this is kept, for what is learned
- * from it. */
-static void look_at_peer(struct rr_share *sh, struct rr_spin_in *in)
-{
-	const struct rr_prov_ops *ops = sh->qp->ops;
-	struct rr_peer_look p;
-	uint32_t work;
-	bool slept;
-
-	if (!ops->observe)
-		return;
-	ops->observe(sh->qp, in->cpu, &p);
-	in->peer_cpu = p.cpu;
-	in->peer_spins = p.doing & RR_DOES_SPIN;
-	if (p.doing)
-		in->peer = p.doing & RR_DOES_SLEEP ? RR_PEER_SLEEPS : RR_PEER_RUNS;
-	work = atomic_load_explicit(&sh->peer_work, memory_order_relaxed);
-	atomic_store_explicit(&sh->peer_work, p.work, memory_order_relaxed);
-	in->at_work = in->spun && (p.work != work || ops->is_copying(sh->qp));
-	slept = in->peer == RR_PEER_SLEEPS;
-	if (!in->spun)
-		atomic_store_explicit(&sh->peer_slept, slept, memory_order_relaxed);
-}
-
 /* Longer than the bound on trial. */
 static rr_time learned(struct rr_share *sh, bool first)
 {
@@ -76,7 +45,6 @@ void rr_conn_spin(const struct rr_conn *c, struct rr_spin *s)
 	/* two clocks, of which this one is some milliseconds behind */
 	if (s->now > atomic_load_explicit(&sh->active, memory_order_relaxed) + IDLE)
 		return;
-	in.worth = worth_of(sh);
 	in.spun = s->began ? s->now - s->began : 0;
 	in.learned = learned(sh, !s->began);
 	in.cpu = s->cpu;
@@ -85,7 +53,7 @@ void rr_conn_spin(const struct rr_conn *c, struct rr_spin *s)
 	in.crowded = s->crowded;
 	in.hogged = s->hogged;
 	in.just_hogged = s->just_hogged;
-	look_at_peer(sh, &in);
+	rr_tell_look(sh, &in);
 	most = rr_spin_time(&in);
 	atomic_store_explicit(&sh->spun, in.spun + most, memory_order_relaxed);
 	if (most > s->want) {
@@ -121,45 +89,21 @@ static bool is_time_to_try(struct rr_share *sh, rr_time slept)
 	return true;
 }
 
-/* What of a sleep was this end's wake-up, and the peer's where it slept, too. The peer
- * is told what they take when nobody is in the way. */
-static rr_time wakes(struct rr_share *sh, rr_time now, rr_time slept)
-{
-	const struct rr_prov_ops *ops = sh->qp->ops;
-	struct rr_peer_look p;
-	rr_time took;
-
-	if (!ops->observe || sh->prov_lost)
-		return 0;
-	took = ops->rung(sh->qp, now);
-	if (took < slept) {
-		sh->woke = (uint32_t)rr_min(took,
-					    sh->woke ? sh->woke + sh->woke / 8 + 1 : took);
-		ops->tell(sh->qp, RR_TELL_WOKE, sh->woke);
-	} else {
-		took = 0;
-	}
-	ops->observe(sh->qp, 0, &p);
-	if (atomic_load_explicit(&sh->peer_slept, memory_order_relaxed))
-		took += p.woke;
-	return took;
-}
-
 /* A thread woke after sleeping. */
 void rr_wait_learn(struct rr_share *sh, rr_time now)
 {
 	rr_time slept = now - sh->armed_at;
-	struct rr_spin_in in = { .bound = rr_cp->spin, .worth = worth_of(sh) };
+	struct rr_spin_in in = { .bound = rr_cp->spin };
 	struct rr_spin_wait w = { 0 };
 	uint32_t tries = 0;
 	rr_time spin;
 
 	if (!sh->armed_at)
 		return;
-	w.wakes = wakes(sh, now, slept);
+	w.wakes = rr_tell_wakes(sh, now, slept);
 	in.learned = atomic_load_explicit(&sh->spin, memory_order_relaxed);
 	in.spun = w.took = slept + atomic_load_explicit(&sh->spun, memory_order_relaxed);
-	look_at_peer(sh, &in);
+	rr_tell_look(sh, &in);
 	w.at_work = in.at_work;
 	spin = rr_spin_learn(&in, &w);
 	if (spin > in.learned) {

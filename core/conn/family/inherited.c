@@ -19,7 +19,7 @@
 
 void rr_inherited_begin(struct rr_conn *c)
 {
-	rr_share_close(c->share);
+	rr_carrier_close(c->share);
 	atomic_store_explicit(&c->refs, 1, memory_order_relaxed);
 	atomic_store_explicit(&c->state, RR_S_FORKED, memory_order_relaxed);
 	atomic_store_explicit(&c->changed, true, memory_order_relaxed);

@@ -31,7 +31,7 @@ bool rr_relay_forked(struct rr_conn *c)
 	atomic_store_explicit(&c->relayed, true, memory_order_relaxed);
 	atomic_store_explicit(&c->refs, 1, memory_order_relaxed);
 	atomic_store_explicit(&c->state, RR_S_RELAYED, memory_order_relaxed);
-	rr_share_free(c->share);
+	rr_carrier_free(c->share);
 	c->share = NULL;
 	return true;
 }

@@ -77,7 +77,7 @@ static void failed(struct rr_conn *c, int fd, int rc)
 {
 	struct sockaddr_in6 to;
 
-	rr_share_free(c->share);
+	rr_carrier_free(c->share);
 	c->share = NULL;
 	rr_count(rr_stats_counters(c->st), RR_C_upgrade_failures, 1);
 	rr_info("fd %d: no native RDMA (error %d)", fd, -rc);
@@ -127,8 +127,7 @@ static void established(struct rr_conn *c, int fd)
 
 void rr_dial_step(struct rr_conn *c, int fd)
 {
-	struct rr_qp *qp = c->share->qp;
-	int rc = qp->ops->establish(qp);
+	int rc = rr_carrier_establish(c->share);
 
 	if (rc == 0)
 		established(c, fd);
@@ -148,13 +147,13 @@ static int call(struct rr_conn *c, int fd, const struct sockaddr_in6 *to)
 		return -ENODEV;
 	if (!rr_own_params(&p, c, NULL, fd))
 		return -EMFILE;
-	c->share = rr_share_new(ops, &p);
+	c->share = rr_carrier_new(ops, &p);
 	if (!c->share)
 		return -ENOMEM;
 	own_name(fd, &from);
 	from.sin6_port = 0;
-	return ops->connect(c->share->qp, &p, (const struct sockaddr *)to,
-			    any_address(&from) ? NULL : (struct sockaddr *)&from);
+	return rr_carrier_call(c->share, &p, (const struct sockaddr *)to,
+			       any_address(&from) ? NULL : (struct sockaddr *)&from);
 }
 
 static void begin_call(struct rr_conn *c, int fd, const struct sockaddr_in6 *to)

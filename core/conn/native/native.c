@@ -27,7 +27,6 @@
 
 struct rr_listener {
 	struct rr_lst *lst;		/* NULL: the door is shut */
-	size_t lst_size;
 	rr_time retry;			/* when to try (again) */
 	enum rr_reason why;
 	uint16_t port;			/* of RDMA CM */
@@ -120,8 +119,7 @@ static void shut_door(struct rr_listener *l)
 {
 	if (!l->lst)
 		return;
-	l->lst->ops->unlisten(l->lst);
-	munmap(l->lst, l->lst_size);
+	rr_carrier_unlisten(l->lst);
 	l->lst = NULL;
 }
 
@@ -138,29 +136,13 @@ static int open_rdma_door(struct rr_listener *l, int fd)
 	const struct rr_prov_ops *ops = rr_prov_native();
 	struct sockaddr_in6 addr = l->addr;
 	struct rr_prov_params p;
-	int rc;
 
 	if (!ops)
 		return -ENODEV;
 	if (!rr_own_params(&p, NULL, NULL, fd))
 		return -EMFILE;
 	addr.sin6_port = htons(l->port);	/* where sin_port is */
-	l->lst_size = rr_align(ops->lst_size(), (size_t)RR_PAGE);
-	l->lst = mmap(NULL, l->lst_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-		      -1, 0);
-	if (l->lst == MAP_FAILED) {
-		l->lst = NULL;
-		return -ENOMEM;
-	}
-	l->lst->ops = ops;
-	l->lst->v6only = is_v6only(fd);
-	l->lst->fd = -1;
-	rc = ops->listen(l->lst, (struct sockaddr *)&addr, &p);
-	if (rc) {
-		munmap(l->lst, l->lst_size);
-		l->lst = NULL;
-	}
-	return rc;
+	return rr_carrier_listen(ops, (struct sockaddr *)&addr, is_v6only(fd), &p, &l->lst);
 }
 
 /* Is the door open? Tries, if it is time to. */
@@ -264,7 +246,6 @@ static void report_refusal(struct rr_listener *l, int rc)
 /* One request, if there is one: 0 taken or refused; -errno. */
 static int take_one(struct rr_listener *l)
 {
-	const struct rr_prov_ops *ops = l->lst->ops;
 	struct rr_prov_params p;
 	struct rr_share *sh;
 	int rc;
@@ -272,11 +253,11 @@ static int take_one(struct rr_listener *l)
 	if (!rr_own_params(&p, NULL, NULL, -1))
 		return -EMFILE;
 	if (!l->spare)
-		l->spare = rr_share_new(ops, &p);
+		l->spare = rr_carrier_new(l->lst->ops, &p);
 	sh = l->spare;
 	if (!sh)
 		return -ENOMEM;
-	rc = ops->take(l->lst, sh->qp, &p, &sh->name[1], &sh->name[0]);
+	rc = rr_carrier_take(l->lst, sh, &p);
 	if (rc == -EAGAIN || rc == -ESHUTDOWN)
 		return rc;
 	if (rc) {
@@ -288,7 +269,7 @@ static int take_one(struct rr_listener *l)
 		enqueue(l, sh);
 	} else {
 		report_refusal(l, 0);
-		rr_share_free(sh);
+		rr_carrier_free(sh);
 	}
 	return 0;
 }
@@ -312,13 +293,12 @@ static bool knocks(struct rr_conn *c, rr_time now)
 void rr_native_look(struct rr_conn *c, int fd)
 {
 	struct rr_listener *l = c->listener;
-	int rc = 0;
+	int rc;
 
 	if (!door(c, fd))
 		return;
 	l->early = false;
-	if (l->lst->ops->tend)
-		rc = l->lst->ops->tend(l->lst);
+	rc = rr_carrier_tend(l->lst);
 	for (int i = 0; !rc && i < REFUSALS && knocks(c, rr_now()); i++)
 		rc = take_one(l);
 	if (rc == -ESHUTDOWN) {
@@ -475,7 +455,7 @@ void rr_native_close(struct rr_conn *c)
 
 	shut_door(l);
 	l->retry = RR_TIME_NEVER;
-	rr_share_free(l->first);
+	rr_carrier_free(l->first);
 	if (l->spare)
 		munmap(l->spare, l->spare->size);
 	l->first = l->spare = NULL;
@@ -524,7 +504,7 @@ static void end_taken(struct rr_conn *c, enum rr_reason why)
 	if (c->relay)	/* which sleeps on it */
 		rr_os->shutdown(c->share->far, SHUT_RDWR);
 	rr_pair_end(&c->share->far, true);
-	rr_share_free(c->share);
+	rr_carrier_free(c->share);
 	c->share = NULL;
 	rr_count(rr_stats_counters(c->st), RR_C_upgrade_failures, 1);
 	rr_report(c, RR_CS_DEAD, RR_CARRIER_NONE, why);
@@ -549,8 +529,7 @@ void rr_native_carry(struct rr_conn *c)
 
 void rr_native_step(struct rr_conn *c)
 {
-	struct rr_qp *qp = c->share->qp;
-	int rc = qp->ops->establish(qp);
+	int rc = rr_carrier_establish(c->share);
 
 	if (rc == 0)
 		rr_native_carry(c);

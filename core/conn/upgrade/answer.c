@@ -8,33 +8,16 @@
 #include "core/base/os.h"
 #include "core/conn/upgrade/upgrade.h"
 
-/* Our side of one provider that was offered; false: not that one. */
-static bool accept_provider(struct rr_conn *c, const struct rr_prov_ops *ops,
-			    const struct rr_prov_params *p, const struct rr_hello *h,
-			    const struct rr_prov_addr *offered, struct rr_prov_addr *answer,
-			    enum rr_reason *why)
+/* Our side of one provider that was offered, and what to answer; NULL: not that one. */
+static struct rr_share *accept_provider(const struct rr_hello *h, uint32_t i,
+					const struct rr_prov_params *p,
+					struct rr_nego_prov *answer, enum rr_reason *why)
 {
-	int rc;
+	const struct rr_prov_ops *ops = rr_prov_by_id(h->prov[i].id);
 
 	if (!ops || (ops == &rr_prov_shm && !rr_own_host(h)))
-		return false;
-	if (!rr_upgrade_usable(ops)) {
-		*why = RR_R_FORKED;
-		return false;
-	}
-	c->share = rr_share_new(ops, p);
-	if (!c->share) {
-		*why = RR_R_NO_MEMORY;
-		return false;
-	}
-	rc = ops->answer(c->share->qp, p, offered, answer);
-	if (rc) {
-		*why = rr_upgrade_why(ops, rc, *why);
-		rr_share_free(c->share);
-		c->share = NULL;
-		return false;
-	}
-	return true;
+		return NULL;
+	return rr_carrier_answer(ops, p, &h->prov[i], answer, why);
 }
 
 /* What the client has to know of us, and no more: what we do not have in common with it is
@@ -73,10 +56,9 @@ bool rr_answer_accept(struct rr_conn *c, int fd, const struct rr_hello *h,
 		return false;
 	}
 	for (uint32_t i = 0; i < h->nprov; i++) {
-		if (!accept_provider(c, rr_prov_by_id(h->prov[i].id), &p, h, &h->prov[i].addr,
-				     &answer->prov[0].addr, why))
+		c->share = accept_provider(h, i, &p, &answer->prov[0], why);
+		if (!c->share)
 			continue;
-		answer->prov[0].id = h->prov[i].id;
 		answer->nprov = 1;
 		rr_upgrade_agree(c->share, h, dialect);
 		return true;
@@ -119,9 +101,7 @@ enum rr_nego rr_answer_refusal(enum rr_reason why)
 
 bool rr_answer_withdraw(struct rr_conn *c)
 {
-	struct rr_qp *qp = c->share->qp;
-
-	if (!qp->ops->withdraw || qp->ops->withdraw(qp) == -EAGAIN)
+	if (!rr_carrier_withdraw(c->share))
 		return false;
 	rr_count(rr_stats_counters(c->st), RR_C_upgrade_failures, 1);
 	return true;
@@ -142,7 +122,7 @@ static void look_at_deadline(struct rr_conn *c)
 static void chose_tcp(struct rr_conn *c, int rc)
 {
 	rr_count(rr_stats_counters(c->st), RR_C_upgrade_failures, 1);
-	rr_upgrade_fails(c, rr_upgrade_why(c->share->qp->ops, rc, RR_R_PEER_CHOSE_TCP));
+	rr_upgrade_fails(c, rr_carrier_why(c->share, rc, RR_R_PEER_CHOSE_TCP));
 }
 
 /* The client decides: it connects the provider, or its bytes come by TCP. */
@@ -154,7 +134,7 @@ void rr_answer_wait(struct rr_conn *c, int fd)
 
 	if (rr_upgrade_waits(c))
 		return;
-	rc = c->share->qp->ops->establish(c->share->qp);
+	rc = rr_carrier_establish(c->share);
 	if (rc == 0)
 		return rr_upgrade_carry(c);
 	/* A reset is no news for the app: whoever closes has left our answer unread, and that
@@ -171,7 +151,7 @@ void rr_answer_wait(struct rr_conn *c, int fd)
  * both. */
 void rr_answer_rides(struct rr_conn *c)
 {
-	int rc = c->share->qp->ops->establish(c->share->qp);
+	int rc = rr_carrier_establish(c->share);
 
 	if (rc == 0)
 		rr_upgrade_carry(c);

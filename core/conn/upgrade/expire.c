@@ -38,7 +38,7 @@ static void release(struct rr_conn *c)
 	sh = c->share;
 	c->share = NULL;
 	rr_lock_drop(&c->lock);
-	rr_share_free(sh);
+	rr_carrier_free(sh);
 }
 
 /* With a reference and its lock: 0; -ESRCH it ends, and leaves the list by itself; with a

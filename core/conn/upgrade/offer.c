@@ -48,25 +48,11 @@ static enum rr_reason offer_providers(struct rr_conn *c, const struct rr_prov_pa
 	const struct rr_prov_ops *ops;
 
 	for (uint32_t i = 0; i < most && (ops = rr_prov_nth(i)); i++) {
-		struct rr_share *sh;
-		int rc;
+		struct rr_share *sh = rr_carrier_offer(ops, p, &h->prov[h->nprov], &why);
 
-		if (!rr_upgrade_usable(ops)) {
-			why = RR_R_FORKED;
+		if (!sh)
 			continue;
-		}
-		sh = rr_share_new(ops, p);
-		if (!sh) {
-			why = RR_R_NO_MEMORY;
-			break;
-		}
-		rc = ops->prepare(sh->qp, p, &h->prov[h->nprov].addr);
-		if (rc) {
-			why = rr_upgrade_why(ops, rc, why);
-			rr_share_free(sh);
-			continue;
-		}
-		h->prov[h->nprov++].id = ops->id;
+		h->nprov++;
 		*at = sh;
 		at = &sh->next;
 	}
@@ -115,7 +101,7 @@ static int offer(struct rr_conn *c, int fd)
 		return rr_upgrade_fails(c, why), 0;
 	rc = send_offer(fd, c->xid, &h);
 	if (rc < 0) {
-		rr_share_free(c->share);
+		rr_carrier_free(c->share);
 		c->share = NULL;
 		if (rc == -EAGAIN)
 			return rc;
@@ -245,32 +231,16 @@ static void reconnect(struct rr_conn *c, int fd)
 	rr_upgrade_fails(c, RR_R_CLOSED_ON_OFFER);
 }
 
-/* Of what was offered only the provider of this number stays; false: it is not among them. */
-static bool choose(struct rr_conn *c, uint8_t id)
-{
-	struct rr_share **at = &c->share, *sh;
-
-	while (*at && (*at)->qp->ops->id != id)
-		at = &(*at)->next;
-	sh = *at;
-	if (!sh)
-		return false;
-	*at = sh->next;
-	sh->next = NULL;
-	rr_share_free(c->share);
-	c->share = sh;
-	return true;
-}
-
 /* Of the provider that was chosen; RR_R_NONE, or why it cannot be joined. */
 static enum rr_reason join_provider(struct rr_conn *c, const struct rr_hello *h)
 {
 	int rc;
 
-	if (h->version != RR_NEGO_VERSION || h->nprov != 1 || !choose(c, h->prov[0].id) ||
+	if (h->version != RR_NEGO_VERSION || h->nprov != 1 ||
+	    !rr_carrier_choose(&c->share, h->prov[0].id) ||
 	    memcmp(h->token, c->share->token, RR_TOKEN_LEN))
 		return RR_R_NO_PROVIDER;
-	rc = c->share->qp->ops->join(c->share->qp, &h->prov[0].addr);
+	rc = rr_carrier_join(c->share, &h->prov[0].addr);
 	return !rc ? RR_R_NONE : rc == -ECANCELED ? RR_R_ABANDONED : RR_R_NO_PROVIDER;
 }
 
@@ -289,25 +259,24 @@ enum rr_reason rr_offer_join_chosen(struct rr_conn *c, const struct rr_hello *h)
 
 /* Between two hosts, what does not come about now will not soon: a firewall, another
  * network. */
-static void not_joined(struct rr_conn *c, const struct rr_prov_ops *ops, int rc)
+static void not_joined(struct rr_conn *c, int rc)
 {
-	enum rr_reason why = rr_upgrade_why(ops, rc, RR_R_NO_ROUTE);
+	enum rr_reason why = rr_carrier_why(c->share, rc, RR_R_NO_ROUTE);
 
 	rr_count(rr_stats_counters(c->st), RR_C_upgrade_failures, 1);
-	if (ops != &rr_prov_shm)
+	if (c->share->qp->ops != &rr_prov_shm)
 		rr_cache_add(&c->peer, why, rr_now() + rr_cp->negative_time);
 	rr_upgrade_fails(c, rc == -EAGAIN ? RR_R_TIMEOUT : why);
 }
 
 void rr_offer_join(struct rr_conn *c)
 {
-	const struct rr_prov_ops *ops = c->share->qp->ops;
-	int rc = ops->establish(c->share->qp);
+	int rc = rr_carrier_establish(c->share);
 
 	if (rc == 0)
 		return rr_upgrade_carry(c);
 	if (rc != -EAGAIN || rr_now() >= c->deadline)
-		not_joined(c, ops, rc);
+		not_joined(c, rc);
 }
 
 static void join(struct rr_conn *c, const struct rr_hello *h)
@@ -325,7 +294,7 @@ static void join(struct rr_conn *c, const struct rr_hello *h)
 /* From here on the app's bytes go by TCP; our answer, if it still comes, is swallowed. */
 static void give_up(struct rr_conn *c, enum rr_reason why)
 {
-	rr_share_free(c->share);
+	rr_carrier_free(c->share);
 	c->share = NULL;
 	c->in = (struct rr_track){ 0 };
 	rr_offer_negative(c);

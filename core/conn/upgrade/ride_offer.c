@@ -97,7 +97,7 @@ ssize_t rr_ride_offer(struct rr_conn *c, int fd, const struct iovec *iov, int n,
 	if (rc == RR_CONN_KERNEL)
 		return rc;
 	if (rc < 0) {
-		rr_share_free(c->share);
+		rr_carrier_free(c->share);
 		c->share = NULL;
 		return rc == -EAGAIN ? 0 : rc;
 	}

@@ -15,7 +15,7 @@
  * swallowed: it is not the app's. */
 void rr_ride_leave(struct rr_conn *c, enum rr_reason why)
 {
-	rr_share_free(c->share);
+	rr_carrier_free(c->share);
 	c->share = NULL;
 	rr_conn_become(c, RR_S_SWALLOW, why);
 }

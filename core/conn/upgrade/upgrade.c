@@ -8,7 +8,6 @@
 #include <linux/tcp.h>
 
 #include "core/base/compiler.h"
-#include "core/base/log.h"
 #include "core/base/os.h"
 #include "core/conn/upgrade/upgrade.h"
 
@@ -17,12 +16,6 @@
 bool rr_upgrade_stopped(void)
 {
 	return rr_cp->stopped && rr_cp->stopped();
-}
-
-bool rr_upgrade_usable(const struct rr_prov_ops *ops)
-{
-	return ops->caps & RR_PROV_FAMILY ||
-	       !atomic_load_explicit(&rr_conn_forks, memory_order_relaxed);
 }
 
 bool rr_upgrade_spoken(int fd)
@@ -52,24 +45,9 @@ bool rr_upgrade_waits(struct rr_conn *c)
 }
 
 
-enum rr_reason rr_upgrade_why(const struct rr_prov_ops *ops, int rc, enum rr_reason other)
-{
-	static _Atomic uint32_t told;
-
-	if (rc == -ECHILD)
-		return RR_R_FORKED;
-	if (ops == &rr_prov_shm || rc != -ENOMEM)
-		return other;
-	if (!atomic_exchange(&told, true))
-		rr_warn("%s: such connections stay on TCP; LimitMEMLOCK=, ulimit -l, or less "
-			"of option 'memory'",
-			rr_reason_text(RR_R_MEMLOCK));
-	return RR_R_MEMLOCK;
-}
-
 void rr_upgrade_fails(struct rr_conn *c, enum rr_reason why)
 {
-	rr_share_free(c->share);
+	rr_carrier_free(c->share);
 	c->share = NULL;
 	rr_conn_become(c, RR_S_TCP, why);
 }
@@ -119,9 +97,7 @@ void rr_upgrade_carry(struct rr_conn *c)
 	sh->st = c->st;
 	sh->qp->count = sh->ep.count = rr_stats_counters(c->st);
 	sh->eng = rr_eng_init(sh->eng, &sh->ep, now);
-	rr_eng_window(sh->eng, sh->qp->ops->window(sh->qp));
-	if (rr_drv_run(sh, now))	/* what a dialect has to say first */
-		sh->qp->ops->kick(sh->qp);
+	rr_drv_begin(sh, now);
 	if (!c->server)
 		sh->peer = c->peer;
 	rr_keep_anchor(sh, c->fd);

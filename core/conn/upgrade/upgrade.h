@@ -25,10 +25,6 @@ void rr_upgrade_carry(struct rr_conn *c);
 void rr_upgrade_fails(struct rr_conn *c, enum rr_reason why);
 /* The smaller of both sides' words becomes the connection's. */
 void rr_upgrade_agree(struct rr_share *sh, const struct rr_hello *h, enum rr_dialect dialect);
-/* What a provider's error says, if it says more than other does. */
-enum rr_reason rr_upgrade_why(const struct rr_prov_ops *ops, int rc, enum rr_reason other);
-/* Not what a child could not use in a process whose children do. */
-bool rr_upgrade_usable(const struct rr_prov_ops *ops);
 /* Has the user stopped it? */
 bool rr_upgrade_stopped(void);
 /* Has anything been written to the socket, by calls that nobody sees (stdio, syscall(2))? Then
