@@ -78,7 +78,7 @@ struct rr_share *rr_share_new(const struct rr_prov_params *p, size_t qp_size)
 	sh->tables = (struct rr_tables *)((uint8_t *)sh + tables_at);
 	sh->back = (struct rr_handback){ .owner = (int32_t)rr_pid(), .door = -1,
 					 .ring = (uint8_t *)sh + size - RR_RING };
-	sh->rx.ent = sh->tables->ent;
+	rr_rx_init(sh);
 	sh->pull = sh->tables->pull;
 	sh->ep = ep;
 	sh->far = -1;

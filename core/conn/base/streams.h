@@ -14,6 +14,32 @@ static inline bool rr_rx_is_empty(const struct rr_share *sh)
 	return sh->rx.head == sh->rx.tail;
 }
 
+/* Where what arrives is queued: once. */
+static inline void rr_rx_init(struct rr_share *sh)
+{
+	sh->rx.ent = sh->tables->ent;
+}
+
+/* Would so many more messages find room in the queue? */
+static inline bool rr_rx_has_room(const struct rr_share *sh, uint32_t n)
+{
+	return sh->rx.tail - sh->rx.head + n < RR_RX_ENTS;
+}
+
+/* The i-th of those that the app has yet to read; it may have a part of the first. NULL: there
+ * are not so many. */
+static inline struct rr_rx_ent *rr_rx_nth(struct rr_share *sh, uint32_t i)
+{
+	return i < sh->rx.tail - sh->rx.head ? &sh->rx.ent[(sh->rx.head + i) % RR_RX_ENTS]
+					     : NULL;
+}
+
+/* Do those hold so many receives that the peer may not be able to go on? */
+static inline bool rr_rx_is_crowded(const struct rr_share *sh)
+{
+	return sh->rx.held > sh->qp->recvs / 2;
+}
+
 /* Bytes that the app has yet to read, those of a hand-back aside. */
 static inline uint64_t rr_rx_unread(const struct rr_share *sh)
 {
@@ -38,6 +64,18 @@ static inline bool rr_rx_is_quiet(const struct rr_share *sh)
 static inline bool rr_rx_goes_on(const struct rr_share *sh)
 {
 	return !sh->rx.hatched && !sh->rx.fin && !sh->prov_lost;
+}
+
+/* The peer has opened its hatch: what is on the anchor is the app's. */
+static inline bool rr_rx_is_hatched(const struct rr_share *sh)
+{
+	return sh->rx.hatched;
+}
+
+/* The same, and a message from before is still being fetched. */
+static inline bool rr_rx_hatch_is_due(const struct rr_share *sh)
+{
+	return sh->rx.hatch_due;
 }
 
 /* Does the app read by TCP, everything before that being read? */
@@ -74,6 +112,31 @@ static inline void rr_rx_end(struct rr_share *sh)
 	sh->rx.fin = true;
 }
 
+/* Has the peer said how many records there will have been? */
+static inline bool rr_rx_is_marked(const struct rr_share *sh)
+{
+	return sh->rx.marked;
+}
+
+/* When the anchor was last looked at, by rr_now_coarse(); 0 it has to be. */
+static inline rr_time rr_rx_looked_at(const struct rr_share *sh)
+{
+	return sh->rx.checked;
+}
+
+/* So many completions have come: messages, for the most part. */
+static inline void rr_rx_count(struct rr_share *sh, uint32_t n)
+{
+	sh->rx.since += n;
+}
+
+/* Have so many come since then that the peer may have had no room for the note by which it
+ * tells of its end? */
+static inline bool rr_rx_may_lack_note(const struct rr_share *sh)
+{
+	return !sh->rx.checked || sh->rx.since >= sh->qp->recvs / 2;
+}
+
 /* The anchor may have news: it is looked at next time. */
 static inline void rr_rx_look_again(struct rr_share *sh)
 {
@@ -108,12 +171,6 @@ static inline uint64_t rr_rx_stashed(const struct rr_share *sh)
 static inline void rr_rx_stash(struct rr_share *sh, uint32_t len)
 {
 	sh->rx.stash += len;
-}
-
-/* One more entry holds a receive, or what stands for one. */
-static inline void rr_rx_hold(struct rr_share *sh)
-{
-	sh->rx.held++;
 }
 
 /* --- outbound --- */

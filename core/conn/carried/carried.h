@@ -221,7 +221,14 @@ static inline bool rr_stream_waits(const struct rr_share *sh)
 }
 
 /* inbox.c */
+/* A message has come, for the app: behind those that have come before. */
 void rr_stream_push(struct rr_share *sh, const struct rr_rx_ent *e);
+/* It lies in this buffer of ours from now on, and holds no receive. */
+void rr_stream_moved(struct rr_share *sh, struct rr_rx_ent *e, uint32_t buf);
+/* The peer opens its hatch; false: it has done so before. It takes its place behind all that
+ * the peer has sent before, as soon as that has been fetched: called when it may have been. */
+bool rr_stream_hatch(struct rr_share *sh);
+void rr_stream_hatch_in_turn(struct rr_share *sh);
 bool rr_stream_is_over(const struct rr_share *sh);
 /* The error that the app has yet to be told, once; 0 none. */
 int rr_stream_error(struct rr_share *sh);

@@ -159,7 +159,6 @@ static void deliver(struct rr_share *sh, const struct rr_rpc *rpc, const struct 
 		sh->heard = true;
 		rr_report_first(sh, rpc);
 	}
-	sh->rx.records++;
 	if (rr_cap_asked())
 		rr_tap_delivered(sh, e, rr_drv_read_pull);
 	rr_stream_push(sh, e);
@@ -179,7 +178,6 @@ static void op_deliver(struct rr_share *sh, const struct rr_op *op, const uint8_
 			unpad((uint8_t *)recv + op->off, op);
 		e.ref = op->token;
 		e.ptr = recv + op->off;
-		sh->rx.held++;
 		break;
 	case RR_FROM_BUF:
 		e.ref = op->buf;
@@ -226,17 +224,6 @@ static const uint8_t *recv_of(const struct rr_share *sh, uint32_t token, const s
 	if (likely(wc && wc->cookie == token))
 		return wc->buf;
 	return token < RR_RECVS ? sh->tables->recv_at[token] : NULL;
-}
-
-/* The peer's hatch stands behind all that it has sent before. */
-static void hatch_in_turn(struct rr_share *sh)
-{
-	struct rr_rx_ent e = { .from = RR_RX_HATCH };
-
-	if (rr_eng_arriving(sh->eng))
-		return;
-	sh->rx.hatch_due = false;
-	rr_stream_push(sh, &e);
 }
 
 /* wc: the receive that is being judged, if one is. Was there anything? */
@@ -290,8 +277,8 @@ static bool run_ops(struct rr_share *sh, const struct rr_app_iov *app, const str
 			break;
 		}
 	}
-	if (unlikely(sh->rx.hatch_due))
-		hatch_in_turn(sh);
+	if (unlikely(rr_rx_hatch_is_due(sh)))
+		rr_stream_hatch_in_turn(sh);
 	return any;
 }
 
@@ -342,7 +329,6 @@ static bool received_plain(struct rr_share *sh, const struct rr_wc *wc, rr_time 
 	e.ptr = wc->buf + RR_ENG_PLAIN_HDR;
 	e.len = wc->len - RR_ENG_PLAIN_HDR;
 	e.reply = rpc.type == RR_RPC_REPLY;
-	sh->rx.held++;
 	deliver(sh, &rpc, &e);
 	return true;
 }
@@ -361,13 +347,12 @@ static void received(struct rr_share *sh, const struct rr_wc *wc, rr_time now)
 			sh->tables->recv_at[wc->cookie] = wc->buf;
 		return;
 	}
-	if (wc->imm == RR_IMM_HATCH && !sh->rx.hatched) {
-		sh->rx.hatched = sh->rx.hatch_due = true;
+	if (wc->imm == RR_IMM_HATCH && rr_stream_hatch(sh)) {
 		rr_eng_hatched(sh->eng);
-		hatch_in_turn(sh);
+		rr_stream_hatch_in_turn(sh);
 	}
 	if (wc->imm == RR_IMM_NOTE) {	/* the anchor has something to say */
-		sh->rx.checked = 0;
+		rr_rx_look_again(sh);
 		rr_hint(sh, RR_HINT_IN);
 	}
 	if ((wc->imm & 0xffff0000u) == RR_IMM_CROSS)
@@ -467,12 +452,6 @@ bool rr_drv_settle(struct rr_share *sh, rr_time most)
 	return sh->dead || sh->prov_lost || sh->qp->ops->settle(sh->qp, most);
 }
 
-/* Is there room for whatever a batch of receives may bring? */
-static bool rx_room(const struct rr_share *sh)
-{
-	return sh->rx.tail - sh->rx.head + RR_POLL_BATCH < RR_RX_ENTS;
-}
-
 /* Messages wait for memory to be fetched into. Calls that the peer has read may be all that
  * holds the memory, and the peer may not answer them before its own message has got through. */
 static RR_NOINLINE void pull_short(struct rr_share *sh, rr_time now)
@@ -520,12 +499,12 @@ rr_time rr_drv_progress(struct rr_share *sh)
 
 	if (unlikely(sh->dead))		/* perhaps half done by who died in the middle of it */
 		return 0;
-	for (; rounds && !sh->dead && rx_room(sh); rounds--) {
+	for (; rounds && !sh->dead && rr_rx_has_room(sh, RR_POLL_BATCH); rounds--) {
 		n = ops->poll(sh->qp, wc, RR_POLL_BATCH);
 		if (n <= 0)
 			break;
 		now = rr_now_coarse();
-		sh->rx.since += (uint32_t)n;
+		rr_rx_count(sh, (uint32_t)n);
 		rr_idle_used(sh, now);
 		atomic_store_explicit(&sh->active, now, memory_order_relaxed);
 		if (now != sh->cpu_told)
@@ -563,7 +542,7 @@ rr_time rr_drv_progress(struct rr_share *sh)
 			ran |= rr_drv_run(sh, now);
 		}
 	}
-	if (unlikely(sh->rx.held > sh->qp->recvs / 2))
+	if (unlikely(rr_rx_is_crowded(sh)))
 		rr_drv_stash(sh, now ? now : rr_now_coarse());
 	if (n > 0 || ran)
 		ops->kick(sh->qp);
@@ -573,6 +552,7 @@ rr_time rr_drv_progress(struct rr_share *sh)
 /* Copies one held message into our own memory; false when there is none to be had. */
 static bool stash_one(struct rr_share *sh, struct rr_rx_ent *e)
 {
+	struct rr_rx_ent was;
 	int64_t buf;
 	size_t off = 0;
 
@@ -595,16 +575,13 @@ static bool stash_one(struct rr_share *sh, struct rr_rx_ent *e)
 		}
 		off += take;
 	}
-	if (e->from == RR_FROM_RECV)
-		sh->qp->ops->repost(sh->qp, e->ref);
+	was = *e;
+	rr_stream_moved(sh, e, (uint32_t)buf);
+	if (was.from == RR_FROM_RECV)
+		sh->qp->ops->repost(sh->qp, was.ref);
 	else
-		rr_drv_pull_done(sh, e->ref, 0);
-	sh->rx.held--;
+		rr_drv_pull_done(sh, was.ref, 0);
 	rr_count(sh->qp->count, RR_C_copied, e->len);
-	e->from = RR_FROM_BUF;
-	e->ref = (uint32_t)buf;
-	e->stashed = true;
-	sh->rx.stash += e->len;
 	return true;
 }
 
@@ -612,12 +589,11 @@ static bool stash_one(struct rr_share *sh, struct rr_rx_ent *e)
  * a responder's memory: messages that wait for it move into our own memory, within a budget. */
 void rr_drv_stash(struct rr_share *sh, rr_time now)
 {
-	uint32_t keep = sh->qp->recvs / 2;
+	struct rr_rx_ent *e;
 
-	for (uint32_t i = sh->rx.head; i != sh->rx.tail; i++) {
-		struct rr_rx_ent *e = &sh->rx.ent[i % RR_RX_ENTS];
+	for (uint32_t i = 0; (e = rr_rx_nth(sh, i)); i++) {
 		bool slot = (e->from == RR_FROM_RECV || e->from == RR_FROM_PULL) &&
-			    sh->rx.held > keep;
+			    rr_rx_is_crowded(sh);
 		bool stale = e->from == RR_FROM_PULL && e->reply && now - e->since > STALE_PULL;
 
 		if ((slot || stale) && !stash_one(sh, e))

@@ -15,14 +15,54 @@ int rr_stream_error(struct rr_share *sh)
 	return err;
 }
 
-void rr_stream_push(struct rr_share *sh, const struct rr_rx_ent *e)
+static bool holds_receive(const struct rr_rx_ent *e)
+{
+	return e->from == RR_FROM_RECV || e->from == RR_FROM_PULL;
+}
+
+static void enqueue(struct rr_share *sh, const struct rr_rx_ent *e)
 {
 	if (sh->rx.head == sh->rx.tail)
 		sh->rx.head = sh->rx.tail = 0;	/* touches little memory */
 	sh->rx.ent[sh->rx.tail++ % RR_RX_ENTS] = *e;
-	if (e->from != RR_RX_HATCH)
-		sh->rx.bytes += (uint64_t)RR_RM_HDR + e->len;
-	rr_hint(sh, e->from == RR_RX_HATCH ? RR_HINT_IN : RR_HINT_BYTES);
+}
+
+void rr_stream_push(struct rr_share *sh, const struct rr_rx_ent *e)
+{
+	enqueue(sh, e);
+	sh->rx.records++;
+	sh->rx.bytes += (uint64_t)RR_RM_HDR + e->len;
+	/* With ring credits, what lies in the peer's memory holds its receive, too. */
+	sh->rx.held += holds_receive(e);
+	rr_hint(sh, RR_HINT_BYTES);
+}
+
+void rr_stream_moved(struct rr_share *sh, struct rr_rx_ent *e, uint32_t buf)
+{
+	sh->rx.held -= holds_receive(e);
+	sh->rx.stash += e->len;
+	e->from = RR_FROM_BUF;
+	e->ref = buf;
+	e->stashed = true;
+}
+
+bool rr_stream_hatch(struct rr_share *sh)
+{
+	if (sh->rx.hatched)
+		return false;
+	sh->rx.hatched = sh->rx.hatch_due = true;
+	return true;
+}
+
+void rr_stream_hatch_in_turn(struct rr_share *sh)
+{
+	struct rr_rx_ent e = { .from = RR_RX_HATCH };
+
+	if (rr_eng_arriving(sh->eng))
+		return;
+	sh->rx.hatch_due = false;
+	enqueue(sh, &e);
+	rr_hint(sh, RR_HINT_IN);
 }
 
 /* Has the peer's stream ended, and all of it arrived? */

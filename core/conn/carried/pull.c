@@ -334,7 +334,6 @@ void rr_pull_deliver(struct rr_share *sh, uint32_t id, struct rr_rx_ent *e, rr_t
 	assert(p);	/* the engine has been told of it */
 	if (!p->local) {
 		e->ref = (uint32_t)(p - sh->pull);
-		rr_rx_hold(sh);	/* with ring credits, until it is pulled */
 		return;
 	}
 	e->from = RR_FROM_BUF;

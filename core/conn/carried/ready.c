@@ -19,24 +19,24 @@
  * buffer. */
 static bool enough(const struct rr_share *sh)
 {
-	uint64_t most = rr_min((uint64_t)sh->rx.lowat, (uint64_t)rr_cp->max_stash);
+	uint64_t most = rr_min((uint64_t)rr_rx_lowat(sh), (uint64_t)rr_cp->max_stash);
 
-	return sh->rx.bytes >= most || (sh->rx.bytes && sh->rx.held > sh->qp->recvs / 2);
+	return rr_rx_unread(sh) >= most || (rr_rx_unread(sh) && rr_rx_is_crowded(sh));
 }
 
 static unsigned in_bits(struct rr_share *sh, int fd)
 {
 	if (unlikely(rr_handback_bytes(sh)))
 		return RR_IN_BITS;
-	if (unlikely(sh->rx.early)) {
+	if (unlikely(rr_rx_is_early(sh))) {
 		unsigned got = rr_cross_in_bits(sh, fd);
 
-		if (sh->rx.early)
+		if (rr_rx_is_early(sh))
 			return got;
 	}
-	if (!sh->rx.bytes && rr_stream_next_is_tcp(sh))
+	if (!rr_rx_unread(sh) && rr_stream_next_is_tcp(sh))
 		return rr_anchor_poll(fd, RR_IN_BITS | POLLRDHUP | POLLPRI);
-	if (sh->dead || sh->reset || sh->rx.shut || rr_stream_is_over(sh))
+	if (sh->dead || sh->reset || rr_rx_is_shut(sh) || rr_stream_is_over(sh))
 		return RR_IN_BITS | POLLRDHUP;
 	return enough(sh) ? RR_IN_BITS : 0;
 }
@@ -69,9 +69,9 @@ static unsigned anchor_end(const struct rr_share *sh, int fd)
 {
 	unsigned got = rr_anchor_poll(fd, 0), hidden = 0;
 
-	if (sh->rx.early)
+	if (rr_rx_is_early(sh))
 		hidden = got & POLLERR && rr_cross_is_ours(sh, fd) ? POLLERR : 0;
-	else if (!sh->rx.tcp || !sh->tx.tcp)
+	else if (!rr_rx_is_tcp(sh) || !sh->tx.tcp)
 		hidden = rr_stream_is_over(sh) ? ~(unsigned)POLLHUP : ~0u;
 	return got & ~hidden;
 }
@@ -84,9 +84,10 @@ static unsigned bits(struct rr_conn *c, struct rr_share *sh, int fd, unsigned wa
 		got |= in_bits(sh, fd);
 	if (want & RR_OUT_BITS)
 		got |= connect_waits(c) ? RR_OUT_BITS : out_bits(sh, fd);
-	if (unlikely(sh->rx.early || sh->tx.early || (sh->rx.tcp && sh->tx.tcp)))
+	if (unlikely(rr_rx_is_early(sh) || sh->tx.early || (rr_rx_is_tcp(sh) && sh->tx.tcp)))
 		got |= anchor_end(sh, fd);
-	if (sh->dead || sh->reset || (sh->tx.shut && (sh->rx.shut || rr_stream_is_over(sh))))
+	if (sh->dead || sh->reset ||
+	    (sh->tx.shut && (rr_rx_is_shut(sh) || rr_stream_is_over(sh))))
 		got |= POLLHUP;
 	if (sh->err)
 		got |= POLLERR;
@@ -97,8 +98,8 @@ static unsigned bits(struct rr_conn *c, struct rr_share *sh, int fd, unsigned wa
  * told by its note, and a dead one's by the wake-up fd. */
 static rr_time anchor_look(const struct rr_share *sh, unsigned want)
 {
-	if (!(rr_qp_caps(sh->qp) & RR_PROV_TELLS) || sh->prov_lost || sh->rx.marked ||
-	    sh->rx.hatched)
+	if (!(rr_qp_caps(sh->qp) & RR_PROV_TELLS) || sh->prov_lost || rr_rx_is_marked(sh) ||
+	    rr_rx_is_hatched(sh))
 		return ANCHOR_LOOK;
 	return want & POLLRDHUP ? TOLD_LOOK_END : TOLD_LOOK;
 }
@@ -109,7 +110,7 @@ unsigned rr_ready_poll(struct rr_conn *c, int fd, unsigned want)
 	rr_time now = 0;
 	unsigned got;
 
-	if (sh->rx.bytes < sh->rx.lowat || (want & RR_OUT_BITS))
+	if (rr_rx_unread(sh) < rr_rx_lowat(sh) || (want & RR_OUT_BITS))
 		now = rr_drv_progress(sh);
 	if (!now)
 		now = rr_now_coarse();
@@ -118,18 +119,12 @@ unsigned rr_ready_poll(struct rr_conn *c, int fd, unsigned want)
 	if (!got)
 		rr_hint_none(sh);
 	/* The peer's end shows beside bytes that nobody has read, and room to write. */
-	if (now - sh->rx.checked > anchor_look(sh, want)) {
+	if (now - rr_rx_looked_at(sh) > anchor_look(sh, want)) {
 		rr_anchor_check(sh, fd, now);
 		got = bits(c, sh, fd, want);
 	}
 	rr_budget_count(c);
 	return got;
-}
-
-/* Did so many messages come that the peer may have had no room for its note? */
-static bool may_lack_note(const struct rr_share *sh)
-{
-	return !sh->rx.checked || sh->rx.since >= sh->qp->recvs / 2;
 }
 
 /* A thread sleeps on the anchor as well (rr_conn_fds()), unless it will be told of its news; an
@@ -139,8 +134,8 @@ static void look_at_anchor(struct rr_share *sh, int fd, bool thread)
 	rr_time now = rr_now_coarse();
 	bool told = rr_qp_caps(sh->qp) & RR_PROV_TELLS;
 
-	if (sh->rx.hatched || sh->prov_lost || (told && may_lack_note(sh)) ||
-	    (!thread && now - sh->rx.checked > (told ? anchor_look(sh, 0) : 0)))
+	if (rr_rx_is_hatched(sh) || sh->prov_lost || (told && rr_rx_may_lack_note(sh)) ||
+	    (!thread && now - rr_rx_looked_at(sh) > (told ? anchor_look(sh, 0) : 0)))
 		rr_anchor_check(sh, fd, now);
 }
 
@@ -190,11 +185,11 @@ int rr_ready_fds(struct rr_share *sh, int fd, unsigned want, struct pollfd out[2
 {
 	unsigned anchor = 0;
 
-	if (!sh->rx.fin && !sh->rx.hatched)
+	if (!rr_rx_has_ended(sh) && !rr_rx_is_hatched(sh))
 		anchor |= POLLIN | POLLRDHUP;
-	if (sh->rx.tcp)
+	if (rr_rx_is_tcp(sh))
 		anchor |= want & (RR_IN_BITS | POLLRDHUP | POLLPRI);
-	if (unlikely(sh->rx.early))
+	if (unlikely(rr_rx_is_early(sh)))
 		anchor = want & (RR_IN_BITS | POLLRDHUP | POLLPRI);
 	if (sh->tx.tcp || unlikely(sh->tx.early))
 		anchor |= want & RR_OUT_BITS;
