@@ -141,6 +141,10 @@ static void carried_close(struct rr_conn *c, int fd)
 		return;
 	}
 	rr_drv_progress(sh);
+	/* The peer reads what we send by TCP: an end mark of its own that is left unread would
+	 * be a reset to it. */
+	if (rr_tx_is_early(sh))
+		rr_anchor_check(sh, fd, rr_now_coarse());
 	if (sh->dead || rr_rx_unread(sh) || rr_handback_bytes(sh)) {
 		rr_anchor_reset(fd);
 		rr_anchor_note(sh);

@@ -209,6 +209,80 @@ static void a_reset_behind_bytes_is_the_next_calls(void)
 	}
 }
 
+/* The first call has been answered, and in the leg that crosses the client sends the next by RDMA. */
+static void answered_pair(int s[2])
+{
+	p_pair(s);
+	call(s, 1);
+	CHECK_EQ(rpc_read(s[0], buf, sizeof(buf)), RPC_REPLY_HEAD);
+}
+
+static void client_crosses(int s[2])
+{
+	p_write_all(s[0], buf, rpc_call(buf, 7, 0));
+	CHECK_EQ(rpc_read(s[1], buf, sizeof(buf)), RPC_CALL_HEAD);
+}
+
+static int all_bits(int fd)
+{
+	struct pollfd p = { fd, POLLIN | POLLOUT | POLLRDHUP, 0 };
+
+	return poll(&p, 1, 0) == 1 ? p.revents : 0;
+}
+
+static void has_heard_of_the_end(int fd)
+{
+	while (!(all_bits(fd) & POLLHUP))
+		usleep(1000);
+	usleep(20000);	/* and of what comes of it */
+}
+
+/* Ours is bytes, which reset a socket that takes none in any more. */
+static void a_peers_end_mark_resets_nobody(void)
+{
+	int s[2], ended = POLLIN | POLLOUT | POLLRDHUP | POLLHUP;
+
+	p_pair(s);
+	p_write_all(s[0], buf, rpc_call(buf, 1, 0));
+	p_write_all(s[0], buf, rpc_call(buf, 2, 0));
+	serve(s[1]);
+	serve(s[1]);
+	CHECK_EQ(rpc_read(s[0], buf, sizeof(buf)), RPC_REPLY_HEAD);	/* and one is left there */
+	client_crosses(s);
+	p_write_all(s[1], buf, rpc_reply(buf, 7, 0));
+	CHECK_EQ(shutdown(s[0], SHUT_RDWR), 0);
+	CHECK_EQ(shutdown(s[1], SHUT_WR), 0);
+	has_heard_of_the_end(s[0]);
+	CHECK_EQ(all_bits(s[0]), ended);
+	CHECK_ERR(send(s[0], buf, 4, MSG_NOSIGNAL), EPIPE);
+	CHECK_EQ(all_bits(s[0]), ended);
+}
+
+static void a_writer_that_has_ended_hears_of_no_reset(void)
+{
+	int s[2];
+
+	answered_pair(s);
+	client_crosses(s);
+	CHECK_EQ(shutdown(s[1], SHUT_RDWR), 0);
+	CHECK_EQ(shutdown(s[0], SHUT_WR), 0);
+	usleep(20000);
+	CHECK_ERR(send(s[1], buf, 4, MSG_NOSIGNAL), EPIPE);
+}
+
+static void who_closes_without_a_look_at_the_end_resets_nobody(void)
+{
+	int s[2];
+
+	answered_pair(s);
+	client_crosses(s);
+	CHECK_EQ(shutdown(s[0], SHUT_WR), 0);
+	CHECK_EQ(close(s[1]), 0);
+	has_heard_of_the_end(s[0]);
+	CHECK_EQ(all_bits(s[0]), POLLIN | POLLOUT | POLLRDHUP | POLLHUP);
+	CHECK_EQ(read(s[0], buf, 4), 0);
+}
+
 /* Of who waits for a writable socket: a write that TCP takes is taken, however the program waits. */
 static void a_writable_socket_takes_the_first_call(void)
 {
@@ -251,6 +325,10 @@ static const struct p_case cases[] = {
 	{ "a_write_of_nothing_says_nothing", a_write_of_nothing_says_nothing },
 	{ "who_has_not_noticed_resets_as_well", who_has_not_noticed_resets_as_well },
 	{ "a_reset_behind_bytes_is_the_next_calls", a_reset_behind_bytes_is_the_next_calls },
+	{ "a_peers_end_mark_resets_nobody", a_peers_end_mark_resets_nobody },
+	{ "a_writer_that_has_ended_hears_of_no_reset", a_writer_that_has_ended_hears_of_no_reset },
+	{ "who_closes_without_a_look_at_the_end_resets_nobody",
+	  who_closes_without_a_look_at_the_end_resets_nobody },
 	{ "a_writable_socket_takes_the_first_call", a_writable_socket_takes_the_first_call },
 };
 

@@ -175,6 +175,11 @@ static inline void rr_rx_stash(struct rr_share *sh, uint32_t len)
 
 /* --- outbound --- */
 
+static inline bool rr_tx_is_early(const struct rr_share *sh)
+{
+	return sh->tx.early;
+}
+
 /* May the app still write by the provider? */
 static inline bool rr_tx_carried(const struct rr_share *sh)
 {

@@ -94,6 +94,11 @@ ssize_t rr_cross_send(struct rr_share *sh, int fd, const struct iovec *iov, int 
 		return -EPIPE;
 	if (sh->prov_lost && rr_cross_never(sh))
 		return RR_CONN_KERNEL;
+	/* The kernel would tell of an error that the peer's end mark has brought about. */
+	if (sh->tx.shut) {
+		rr_cross_error(sh, fd);
+		return sh->err ? -rr_stream_error(sh) : -EPIPE;
+	}
 	if (crosses(sh, fd, iov, n))
 		return RR_CROSSED;
 	rc = rr_ride_kernel_send(fd, iov, n, flags);
@@ -276,7 +281,7 @@ bool rr_cross_is_ours(const struct rr_share *sh, int fd)
 {
 	if (!sh->tx.shut)
 		return false;
-	return sh->tx.early ? sh->rx.shut && sh->rx.told : fin_came(sh, fd);
+	return (sh->rx.shut && sh->rx.told) || (!sh->tx.early && fin_came(sh, fd));
 }
 
 void rr_cross_error(struct rr_share *sh, int fd)
