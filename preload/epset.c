@@ -79,7 +79,7 @@ struct rr_ep_set *rr_ep_new(int epfd)
 			s->f.kind = RR_KIND_EPOLL;
 		s->f.ino = st.st_ino;
 		atomic_store_explicit(&s->f.fds, 0, memory_order_relaxed);
-		s->foreign = s->nested = s->in_set = s->kernel_first = false;
+		s->foreign = s->nested = s->in_set = s->kicked = s->kernel_first = false;
 		s->epfd = epfd;
 		atomic_store_explicit(&s->inner, -1, memory_order_relaxed);
 		s->cookie = random64();
@@ -201,12 +201,28 @@ bool rr_ep_move_fd(int fd)
 	return moved;
 }
 
+void rr_ep_wake_moved(int fd)
+{
+	if (!rr_ep_lock())
+		return;
+	for (struct rr_ep_set *s = sets; s; s = s->next)
+		for (struct rr_ep_watch *w = s->all; w; w = w->set_next)
+			if (w->wake == fd)
+				rr_ep_refresh(w, false);
+	rr_ep_unlock();
+}
+
 void rr_ep_kick(struct rr_ep_set *s)
 {
 	struct epoll_event ev = { .events = EPOLLIN | EPOLLONESHOT, .data.u64 = 0 };
 
 	if (s->inner >= 0)
-		rr_real.epoll_ctl(s->inner, EPOLL_CTL_MOD, bell, &ev);
+		s->kicked = !rr_real.epoll_ctl(s->inner, EPOLL_CTL_MOD, bell, &ev);
+}
+
+struct rr_ep_set *rr_ep_next(struct rr_ep_set *s)
+{
+	return s ? s->next : sets;
 }
 
 void rr_ep_use(struct rr_ep_set *s, int epfd)

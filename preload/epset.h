@@ -32,6 +32,7 @@ struct rr_ep_set {
 	bool nested;		/* something else than epoll_wait() waits for it */
 	bool in_set;		/* that is another epoll set, perhaps: only the kernel is asked
 				 * there */
+	bool kicked;		/* rr_ep_kick(), and nobody has looked since */
 	bool kernel_first;	/* at the next wait: ours filled the array last time */
 	int epfd;		/* a number of it, the last that was used */
 	_Atomic int inner;	/* -1: none yet */
@@ -93,8 +94,13 @@ void rr_ep_use(struct rr_ep_set *set, int epfd);
 bool rr_ep_need_inner(struct rr_ep_set *set);
 /* Makes the set's kernel object readable for a moment: one sleeper wakes and looks. */
 void rr_ep_kick(struct rr_ep_set *set);
+/* All sets, in turn: the first one behind NULL. */
+struct rr_ep_set *rr_ep_next(struct rr_ep_set *set);
 /* fd is to be another file's. True: it was a set's, and is no longer. Without the lock. */
 bool rr_ep_move_fd(int fd);
+/* The same of a connection's wake-up fd, which has another number already: inner sets take that
+ * one, as long as the old one can still be taken out. Without the lock. */
+void rr_ep_wake_moved(int fd);
 /* Is anybody asleep who would not see a change of the active list? */
 static inline bool rr_ep_asleep(const struct rr_ep_set *set)
 {
@@ -129,6 +135,10 @@ int rr_ep_arm_again(struct rr_ep_watch *w);
 int rr_ep_watch_fd(const struct rr_ep_watch *w);
 /* All watches of so, after its carrier changed. */
 void rr_ep_sync(struct rr_sock *so);
+
+/* The set at epfd is in another set of the app's from now on, whose waiters ask the kernel
+ * alone (epwait.c). */
+void rr_ep_nest(struct rr_ep_set *set, int epfd);
 
 /* --- waiting (epwait.c); without the lock --- */
 

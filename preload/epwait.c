@@ -132,6 +132,7 @@ static void harvest(struct rr_ep_set *s)
 	struct epoll_event evs[HARVEST];
 	int n = s->inner < 0 ? 0 : rr_real.epoll_wait(s->inner, evs, HARVEST, 0);
 
+	s->kicked = false;
 	for (int i = 0; i < n; i++) {
 		bool ours;
 		struct rr_ep_watch *w = rr_ep_by_key(evs[i].data.u64, &ours);
@@ -556,6 +557,7 @@ int rr_ep_wait(struct rr_ep_set *s, int epfd, struct epoll_event *evs, int max,
 	int n, saved = errno;
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &x.cancel);
+	rr_ep_show_nested();
 	if (atomic_load(&s->tagged) || !wait_plain(&x, &n))
 		n = wait_events(&x);
 	rr_file_put(&s->f);
@@ -590,6 +592,48 @@ static bool any_due(struct rr_ep_set *s)
 	return false;
 }
 
+/* Takes in what rang and arms what has nothing to tell. Returns whether something has. */
+static bool any_news(struct rr_ep_set *s, rr_time *until)
+{
+	harvest(s);
+	return any_due(s) || !arm_all(s, until);
+}
+
+/* s is in another set: the kernel's object is made readable if its watches have something to
+ * tell, and what had rung is taken in. */
+static void show_set(struct rr_ep_set *s)
+{
+	rr_time until = RR_TIME_NEVER;
+
+	/* It shows it already. Another kick would be another edge. */
+	if (s->kicked && any_due(s))
+		return;
+	if (any_news(s, &until) || until != RR_TIME_NEVER)
+		rr_ep_kick(s);
+}
+
+static _Atomic bool nests;	/* some set has been put into another one */
+
+void rr_ep_nest(struct rr_ep_set *s, int epfd)
+{
+	s->nested = s->in_set = true;
+	atomic_store_explicit(&nests, true, memory_order_relaxed);
+	rr_ep_use(s, epfd);
+	show_set(s);
+}
+
+void rr_ep_show_nested(void)
+{
+	struct rr_ep_set *s = NULL;
+
+	if (likely(!atomic_load_explicit(&nests, memory_order_relaxed)) || !rr_ep_lock())
+		return;
+	while ((s = rr_ep_next(s)))
+		if (s->in_set && !s->foreign)
+			show_set(s);
+	rr_ep_unlock();
+}
+
 /* The kernel's set is readable: is that more than events that would be taken in? Takes them
  * in. */
 static void take_kernel_in(struct rr_ep_set *s)
@@ -610,8 +654,7 @@ bool rr_ep_readable(struct rr_file *f, int epfd, rr_time *until)
 		return false;
 	s->nested = true;
 	rr_ep_use(s, epfd);
-	harvest(s);
-	yes = any_due(s) || !arm_all(s, until);
+	yes = any_news(s, until);
 	if (!yes && rr_real.poll(&p, 1, 0) > 0) {
 		take_kernel_in(s);
 		harvest(s);

@@ -322,15 +322,24 @@ int rr_wrap_dup(int fd)
 	return to;
 }
 
+/* The app wants the number of a descriptor of ours: that gets another one, if it can. */
+static bool makes_way(int to)
+{
+	if (rr_conn_move_fd(to)) {
+		rr_ep_wake_moved(to);
+		return true;
+	}
+	return rr_ep_move_fd(to) || rr_logsink_move_fd(to) || rr_statseg_move_fd(to) ||
+	       rr_cap_move_fd(to) || rr_restset_move(to);
+}
+
 /* dup2() and dup3() close `to`, unless they fail. */
 static int dup_onto(int fd, int to, int flags, bool three)
 {
 	struct rr_file *was;
 	int rc, saved = errno;
 
-	if (unlikely(rr_ownfd_is(to)) && rr_may_track() && !rr_conn_move_fd(to) &&
-	    !rr_ep_move_fd(to) && !rr_logsink_move_fd(to) && !rr_statseg_move_fd(to) &&
-	    !rr_cap_move_fd(to) && !rr_restset_move(to))
+	if (unlikely(rr_ownfd_is(to)) && rr_may_track() && !makes_way(to))
 		return (int)rr_ret(-EBUSY);	/* what Linux says of a number that is being
 						 * opened */
 	if (!rr_fdt_has(fd) && !rr_fdt_has(to))

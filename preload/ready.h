@@ -99,6 +99,9 @@ int rr_poll_plain(struct pollfd *fds, nfds_t n, rr_time deadline, const sigset_t
 /* An epoll set in a poll or select. Is it readable for the app? Also readies the set's kernel
  * object so that sleeping on epfd wakes when this may have changed; *until as rr_conn_fds(). */
 bool rr_ep_readable(struct rr_file *ep, int epfd, rr_time *until);
+/* Before a wait for any set, or a poll() of one: those that are in another set show what they
+ * have to tell by now, and no more what the app has used up since. */
+void rr_ep_show_nested(void);
 /* Has it anything that only rr_ep_readable() knows? Lock-free. */
 bool rr_ep_managed(const struct rr_file *ep);
 

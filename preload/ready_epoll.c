@@ -102,7 +102,7 @@ static int ctl(struct rr_ep_set *s, struct rr_sock *so, int op, int fd, struct e
 	return rr_real.epoll_ctl(s->epfd, op, fd, ev) ? -errno : 0;
 }
 
-/* fd is another epoll set: who waits for this one sleeps where we do not see it. */
+/* fd, which was put into an epoll set, may be another one. */
 static void nest(int fd)
 {
 	struct rr_ep_set *s = rr_ep_at(fd);
@@ -110,8 +110,7 @@ static void nest(int fd)
 	if (!s)
 		return;
 	if (rr_ep_lock()) {
-		s->nested = s->in_set = true;
-		rr_ep_kick(s);
+		rr_ep_nest(s, fd);
 		rr_ep_unlock();
 	}
 	rr_file_put(&s->f);

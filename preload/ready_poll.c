@@ -40,8 +40,10 @@ static bool slot_is_ours(struct rr_work *w, struct rr_slot *s, rr_time now)
 	struct rr_sock *so;
 
 	s->conn = NULL;
-	if (s->file->kind == RR_KIND_EPOLL)
+	if (s->file->kind == RR_KIND_EPOLL) {
+		rr_ep_show_nested();
 		return rr_ep_managed(s->file);
+	}
 	so = container_of(s->file, struct rr_sock, f);
 	s->conn = rr_sock_conn(so);
 	return s->conn && (rr_pollrest_finds(w, s, now) || rr_sock_check(so, fd));

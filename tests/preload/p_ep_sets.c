@@ -446,6 +446,59 @@ static void so_is_one_that_stays_on_tcp(void)
 	CHECK_EQ(event(ep, s[1], SOON), EPOLLOUT | EPOLLWRNORM);
 }
 
+/* A number of ours that the app wants is given another one: the set must not keep the old one, which nothing could take
+ * out again. */
+static void a_set_that_is_empty_again_has_nothing(void)
+{
+	int s[2], ep;
+
+	rpc_pair(s);
+	ep = new_set(s[1], EPOLLIN);
+	CHECK_EQ(event(ep, s[1], NOT), 0);
+	for (int n = 3; n < 1200; n++)
+		if (n != s[0] && n != s[1] && n != ep && dup2(s[0], n) == n)
+			close(n);
+	CHECK_EQ(close(s[0]), 0);
+	CHECK_EQ(event(ep, s[1], SOON), EPOLLIN);
+	CHECK_EQ(ctl(ep, EPOLL_CTL_DEL, s[1], 0), 0);
+	CHECK(!p_readable(ep, 0));
+}
+
+/* Of a set in another one only the kernel is asked. */
+static void a_set_in_a_set_has_nothing_until_something_comes(void)
+{
+	int s[2], ep, outer, empty;
+
+	rpc_pair(s);
+	ep = new_set(s[1], EPOLLIN);
+	empty = new_set(s[0], EPOLLIN);
+	CHECK_EQ(ctl(empty, EPOLL_CTL_DEL, s[0], 0), 0);
+	outer = new_set(ep, EPOLLIN);
+	CHECK_EQ(ctl(outer, EPOLL_CTL_ADD, empty, EPOLLIN), 0);
+	CHECK_EQ(event(outer, ep, NOT), 0);
+	CHECK(!p_readable(outer, 0));
+	put(s[0]);
+	CHECK_EQ(event(outer, ep, SOON), EPOLLIN);
+	get(s[1]);
+	CHECK_EQ(event(ep, s[1], NOT), 0);
+	CHECK_EQ(event(outer, ep, NOT), 0);
+	put(s[0]);
+	CHECK(p_readable(s[1], SOON));
+	CHECK_EQ(close(outer), 0);
+	outer = new_set(ep, EPOLLIN);	/* in which it is put when something is there */
+	CHECK_EQ(event(outer, ep, SOON), EPOLLIN);
+	CHECK_EQ(ctl(ep, EPOLL_CTL_MOD, s[1], EPOLLPRI), 0);
+	CHECK_EQ(event(outer, ep, NOT), 0);
+	CHECK_EQ(ctl(ep, EPOLL_CTL_MOD, s[1], EPOLLIN | EPOLLONESHOT), 0);
+	CHECK_EQ(event(outer, ep, SOON), EPOLLIN);
+	CHECK(p_readable(outer, 0));
+	get(s[1]);	/* of which the set is not asked */
+	CHECK(!p_readable(outer, 0));
+	CHECK_EQ(event(outer, ep, NOT), 0);
+	put(s[0]);
+	CHECK_EQ(event(outer, ep, SOON), EPOLLIN);
+}
+
 static void a_closed_number_can_be_added_again(void)
 {
 	int s[2], t[2], ep;
@@ -739,6 +792,9 @@ static const struct p_case cases[] = {
 	{ "a_dup_is_a_registration_of_its_own", a_dup_is_a_registration_of_its_own },
 	{ "a_closed_number_is_told_while_a_dup_lives", a_closed_number_is_told_while_a_dup_lives },
 	{ "so_is_one_that_stays_on_tcp", so_is_one_that_stays_on_tcp },
+	{ "a_set_that_is_empty_again_has_nothing", a_set_that_is_empty_again_has_nothing },
+	{ "a_set_in_a_set_has_nothing_until_something_comes",
+	  a_set_in_a_set_has_nothing_until_something_comes },
 	{ "a_closed_number_can_be_added_again", a_closed_number_can_be_added_again },
 	{ "closing_the_set_leaves_the_connection", closing_the_set_leaves_the_connection },
 	{ "a_set_can_be_polled", a_set_can_be_polled },
