@@ -190,6 +190,21 @@ ssize_t rr_wrap_recvmsg(int fd, struct msghdr *msg, int flags)
 	return rr_ret(r);
 }
 
+/* The connection has become TCP's between two messages: what the kernel gives of the rest. An
+ * error of the socket is the next call's. */
+static ssize_t kernels_messages(int fd, struct mmsghdr *msgs, unsigned n, int flags,
+				rr_time end)
+{
+	struct pollfd p = { fd, 0, 0 };
+	struct timespec ts;
+	int r = 0, saved = errno;
+
+	if (rr_real.poll(&p, 1, 0) <= 0 || !(p.revents & POLLERR))
+		r = rr_real.recvmmsg(fd, msgs, n, flags, rr_left(&ts, rr_now(), end));
+	errno = saved;
+	return rr_max(r, 0);
+}
+
 /* Up to n messages, and after one none once it is past end: their number, or as recv_msg(). */
 static ssize_t recv_msgs(int fd, struct mmsghdr *msgs, unsigned n, int flags, rr_time end)
 {
@@ -199,6 +214,8 @@ static ssize_t recv_msgs(int fd, struct mmsghdr *msgs, unsigned n, int flags, rr
 	for (i = 0; i < n && i < IOV_MAX; i++) {
 		ssize_t r = recv_msg(fd, &msgs[i].msg_hdr, one);
 
+		if (r == RR_CONN_KERNEL && i)
+			return i + kernels_messages(fd, msgs + i, n - i, one, end);
 		if (r < 0)
 			return i ? (ssize_t)i : r;
 		msgs[i].msg_len = (unsigned)r;
@@ -277,6 +294,16 @@ static size_t length(const struct msghdr *msg)
 	return sum;
 }
 
+/* As kernels_messages(). What fails behind a message that was sent nobody hears of, as in the
+ * kernel. */
+static int kernel_sends(int fd, struct mmsghdr *msgs, unsigned n, int flags)
+{
+	int saved = errno, r = rr_real.sendmmsg(fd, msgs, n, flags);
+
+	errno = saved;
+	return rr_max(r, 0);
+}
+
 /* Behind a message that was sent in part comes its rest, and so nothing more now. */
 int rr_wrap_sendmmsg(int fd, struct mmsghdr *msgs, unsigned n, int flags)
 {
@@ -297,6 +324,8 @@ int rr_wrap_sendmmsg(int fd, struct mmsghdr *msgs, unsigned n, int flags)
 			break;
 		}
 	}
+	if (r == RR_CONN_KERNEL && i)
+		return (int)i + kernel_sends(fd, msgs + i, n - i, flags);
 	if (i || n == 0)
 		return (int)i;
 	if (r != RR_CONN_KERNEL)

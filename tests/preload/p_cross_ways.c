@@ -19,14 +19,19 @@ static void call(int s[2], uint32_t xid)
 	serve(s[1]);
 }
 
-static void finish(int s[2])
+static void finish_calls(int s[2])
 {
-	CHECK_EQ(rpc_read(s[0], buf, sizeof(buf)), RPC_REPLY_HEAD);
 	for (uint32_t i = 50; i < 54; i++) {
 		call(s, i);
 		CHECK_EQ(rpc_read(s[0], buf, sizeof(buf)), RPC_REPLY_HEAD);
 		CHECK_EQ(rpc_get(buf, 1), i);
 	}
+}
+
+static void finish(int s[2])
+{
+	CHECK_EQ(rpc_read(s[0], buf, sizeof(buf)), RPC_REPLY_HEAD);
+	finish_calls(s);
 }
 
 /* The first reply is there, and behind it a refusal: the server's bytes have gone by where nobody of ours saw them. */
@@ -283,6 +288,40 @@ static void who_closes_without_a_look_at_the_end_resets_nobody(void)
 	CHECK_EQ(read(s[0], buf, 4), 0);
 }
 
+static bool is_open(int n)
+{
+	return syscall(SYS_fcntl, n, F_GETFD) >= 0;	/* the library's, too */
+}
+
+/* The upgrade fails in the middle of a call: the client's part of it goes, whose numbers its app takes. */
+static void messages_go_on_by_tcp(void)
+{
+	unsigned char reply[RPC_REPLY_HEAD];
+	struct iovec v[2] = { { reply, 20 }, { reply + 20, RPC_REPLY_HEAD - 20 } };
+	struct mmsghdr m[2] = { { .msg_hdr = { .msg_iov = &v[0], .msg_iovlen = 1 } },
+				{ .msg_hdr = { .msg_iov = &v[1], .msg_iovlen = 1 } } };
+	bool was_open[1200], is_new[1200];
+	int s[2];
+
+	p_pair(s);
+	for (int n = 0; n < 1200; n++)
+		was_open[n] = is_open(n);
+	p_write_all(s[0], buf, rpc_call(buf, 1, 0));
+	for (int n = 0; n < 1200; n++)
+		is_new[n] = !was_open[n] && is_open(n);
+	CHECK_EQ(rpc_read(s[1], buf, sizeof(buf)), RPC_CALL_HEAD);
+	for (int n = 0; n < 1200; n++)
+		if (is_new[n])
+			CHECK_EQ(dup2(0, n), n);
+	CHECK_EQ(rpc_reply(reply, 1, 0), RPC_REPLY_HEAD);
+	CHECK_EQ(sendmmsg(s[1], m, 2, 0), 2);
+	CHECK_EQ(m[0].msg_len, 20);
+	CHECK_EQ(m[1].msg_len, RPC_REPLY_HEAD - 20);
+	CHECK_EQ(rpc_read(s[0], buf, sizeof(buf)), RPC_REPLY_HEAD);
+	CHECK_EQ(memcmp(buf, reply, RPC_REPLY_HEAD), 0);
+	finish_calls(s);
+}
+
 /* Of who waits for a writable socket: a write that TCP takes is taken, however the program waits. */
 static void a_writable_socket_takes_the_first_call(void)
 {
@@ -329,6 +368,7 @@ static const struct p_case cases[] = {
 	{ "a_writer_that_has_ended_hears_of_no_reset", a_writer_that_has_ended_hears_of_no_reset },
 	{ "who_closes_without_a_look_at_the_end_resets_nobody",
 	  who_closes_without_a_look_at_the_end_resets_nobody },
+	{ "messages_go_on_by_tcp", messages_go_on_by_tcp },
 	{ "a_writable_socket_takes_the_first_call", a_writable_socket_takes_the_first_call },
 };
 
