@@ -223,8 +223,9 @@ enum rr_opcode {
 	RR_OP_EXPOSE,		/* id → rr_eng_exposed(). buf[off..off+len) with rights; a new
 				 * buf has room bytes */
 	RR_OP_WRITE,		/* id. RDMA Write buf[off..off+len) to segs, in their order */
-	RR_OP_PULL,		/* id → rr_eng_head(), then rr_eng_pulled(). RDMA Read of segs,
-				 * len bytes */
+	RR_OP_PULL,		/* id → rr_eng_head(), then rr_eng_pulled(), with room after
+				 * RR_OP_COMPOSE or RR_OP_DELIVER. RDMA Read of segs, len
+				 * bytes */
 	RR_OP_COMPOSE,		/* id → rr_eng_pulled(). A call whose arguments are in Read
 				 * chunks: see parts */
 	RR_OP_PLACE,		/* a reply whose data the peer has written to buf: see parts */

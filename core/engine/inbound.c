@@ -251,6 +251,9 @@ void rr_eng_pulled(struct rr_eng *e, uint32_t id, int status, rr_time now)
 	e->now = now;
 	if (!in || in->from != RR_FROM_PULL || in->state > RR_IN_PULLING || e->failed)
 		return;
+	/* A message whose turn to be read has yet to come is not there. */
+	if (unlikely(in->waits))
+		return;
 	if (status < 0) {
 		rr_eng_fail(e, RR_WHY_PROVIDER);
 		return;
