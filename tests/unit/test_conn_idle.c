@@ -302,6 +302,29 @@ Test(conn_idle, calls_that_come_before_the_time_is_over_twice_cause_no_wakeup_of
 	cr_assert_leq(rr_conn_idle(now), now + 2 * trim + trim / 10, "the last one is the end");
 }
 
+/* A thousand are not trimmed in one look: then the next ones follow at once. */
+Test(conn_idle, of_many_that_are_idle_the_rest_is_not_kept_waiting)
+{
+	enum { MANY = 80 };
+	rr_time trim = rr_test_params.idle_trim = 1000 * RR_SEC, now;
+	static struct rr_pair many[MANY];
+
+	for (int i = 0; i < MANY; i++) {
+		rr_pair_open(&many[i]);
+		call(&many[i], 1, 10);
+		reply(&many[i], 1, 10);
+		cr_assert(rr_conn_is_carried(many[i].client.c));
+	}
+	now = rr_now() + trim + trim / 10;
+	cr_assert_leq(rr_conn_idle(now), now + trim / 2, "there are more than a look trims");
+	now += trim / 2;
+	cr_assert_geq(rr_conn_idle(now), now + trim / 2);
+	for (int i = 0; i < MANY; i++) {
+		cr_assert_leq(pages(&many[i].client), 2, "%d", i);
+		rr_pair_close(&many[i]);
+	}
+}
+
 /* A child and its parent have the same connection. */
 Test(conn_idle, what_one_process_gave_back_no_other_misses)
 {

@@ -15,6 +15,7 @@
 #define LOOK_MAX	128u	/* connections trimmed in one look: some ms at the worst */
 
 _Atomic rr_time rr_idle_next;
+static _Atomic bool in_haste;	/* the last look found more idle ones than it may trim */
 
 /* If nothing is under way and nothing waits for the app, what the tables hold means nothing. */
 static void trim_tables(struct rr_share *sh)
@@ -97,6 +98,8 @@ static void look_at_conn(struct rr_conn *c, void *ctx)
  * cost it as much as the call. */
 static rr_time wake_at(rr_time due)
 {
+	if (atomic_load_explicit(&in_haste, memory_order_relaxed))
+		return due;
 	return due + rr_cp->idle_trim;
 }
 
@@ -120,6 +123,7 @@ rr_time rr_idle_look(rr_time now)
 		return soon;
 	if (!rr_slab_each_in_use(look_at_conn, &l))
 		l.next = soon;
+	atomic_store_explicit(&in_haste, !l.left, memory_order_relaxed);
 	if (l.next != RR_TIME_NEVER)
 		look_at_time(rr_max(l.next, soon));
 	due = atomic_load_explicit(&rr_idle_next, memory_order_relaxed);
