@@ -78,13 +78,15 @@ static const uint32_t epoll_bits[] = { EPOLLIN, EPOLLOUT, EPOLLRDHUP, EPOLLPRI, 
 static void do_epoll_ctl(void)
 {
 	struct epoll_event ev = { .events = one_in(20) ? EPOLLEXCLUSIVE : 0, .data.u64 = chance(1000) };
-	int set = (int)chance(SETS), fd = one_in(20) ? ANY_OF(NOBODYS, file, half_way ? file : sets[0]) : a_number(a_live_end());
+	int set = (int)chance(SETS), fd = one_in(20) ? ANY_OF(NOBODYS, file, half_way ? file : sets[1]) : a_number(a_live_end());
 	int op = ANY_OF(EPOLL_CTL_ADD, EPOLL_CTL_ADD, EPOLL_CTL_MOD, EPOLL_CTL_MOD, EPOLL_CTL_DEL, 9);
 
 	for (unsigned i = 0; i < P_COUNT(epoll_bits); i++)
 		ev.events |= one_in(2) ? epoll_bits[i] : 0;
 	if (set == 0 && one_in(2))
-		ev.events |= EPOLLONESHOT;	/* which sets[1] has none of, since it is polled itself */
+		ev.events |= EPOLLONESHOT;	/* which sets[1] has none of, since it is polled, and put into
+						 * sets[0]: where a ONESHOT event was told of a connection that
+						 * has ended, its set is readable once more (INTERPOSITION.md) */
 	if (op == 9 && !one_in(10))
 		op = EPOLL_CTL_MOD;
 	say("set %d: ctl %d %d %x %llu", set, op, fd, ev.events, (unsigned long long)ev.data.u64);
