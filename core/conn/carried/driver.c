@@ -586,7 +586,12 @@ static bool stash_one(struct rr_share *sh, struct rr_rx_ent *e)
 }
 
 /* A slow app must not hold the receives that control messages and other replies need, nor
- * a responder's memory: messages that wait for it move into our own memory, within a budget. */
+ * a responder's memory: messages that wait for it move into our own memory, within a budget.
+ *
+ * This is called when half of the receives are held, and not because time passes: until then an
+ * unread reply lies with its responder as unread bytes lie in a socket buffer, and to pull it
+ * before the app reads would copy it once more. The draft of reliable replies sets no time for
+ * a pull; it lets the responder take a chunk back, and ours does so after done_timeout_s. */
 void rr_drv_stash(struct rr_share *sh, rr_time now)
 {
 	struct rr_rx_ent *e;
