@@ -186,7 +186,15 @@ static inline void rr_idle_used(struct rr_share *sh, rr_time now)
 rr_time rr_idle_look(rr_time now);
 
 /* warm.c */
-void rr_idle_warm(struct rr_share *sh);
+/* A buffer may just have been freed: is it the last, then the pages that are kept are counted,
+ * and given back where the process has too many. */
+void rr_idle_count_warm(struct rr_share *sh);
+static inline void rr_idle_warm(struct rr_share *sh)
+{
+	if (unlikely(!sh->pool.used && sh->pool.peak > sh->warm))
+		rr_idle_count_warm(sh);
+}
+
 /* Chunk memory that is not in use goes back; not the connection's own tables, which one that is
  * at work would have again at once. */
 void rr_idle_trim(struct rr_share *sh);

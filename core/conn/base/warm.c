@@ -19,10 +19,9 @@ void rr_idle_trim(struct rr_share *sh)
 	sh->warm = 0;
 }
 
-/* A buffer may just have been freed. */
-void rr_idle_warm(struct rr_share *sh)
+void rr_idle_count_warm(struct rr_share *sh)
 {
-	if (likely(sh->pool.used || sh->pool.peak <= WARM_MIN || sh->pool.peak <= sh->warm))
+	if (sh->pool.peak <= WARM_MIN)
 		return;
 	atomic_fetch_add_explicit(&warm, sh->pool.peak - sh->warm, memory_order_relaxed);
 	sh->warm = sh->pool.peak;

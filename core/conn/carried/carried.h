@@ -249,9 +249,15 @@ void rr_conn_settle_until(struct rr_share *sh, rr_time end);
  * that has no hatch for the reason that would have opened it. */
 int rr_hatch_open(struct rr_share *sh, enum rr_reason why);
 int rr_hatch_flush(struct rr_share *sh, int fd);
-/* The peer has asked for it, or gone back itself where one process has it: opens it, where that
- * can be. Before a record is begun, and when nothing is. */
-void rr_hatch_answer(struct rr_share *sh);
+/* Opens it, where that can be, because the peer has asked for that, or has gone back itself
+ * where one process has the connection. Called before a record is begun, and when there is
+ * none. */
+void rr_hatch_follow(struct rr_share *sh);
+static inline void rr_hatch_answer(struct rr_share *sh)
+{
+	if (unlikely(sh->called_back))
+		rr_hatch_follow(sh);
+}
 
 /* anchor.c */
 void rr_anchor_check(struct rr_share *sh, int fd, rr_time now);

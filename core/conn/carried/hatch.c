@@ -97,10 +97,8 @@ int rr_hatch_flush(struct rr_share *sh, int fd)
 	return RR_CONN_KERNEL;
 }
 
-void rr_hatch_answer(struct rr_share *sh)
+void rr_hatch_follow(struct rr_share *sh)
 {
-	if (likely(!sh->called_back))
-		return;
 	if (!(sh->ep.caps & RR_CAP_HATCH) || sh->tx.tcp || sh->tx.shut || sh->dead ||
 	    sh->prov_lost || rr_hatch_open(sh, RR_R_HATCH) != -EAGAIN)
 		sh->called_back = false;

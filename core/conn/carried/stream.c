@@ -33,8 +33,9 @@ static void sent(struct rr_share *sh)
 static int engine_send(struct rr_share *sh, const struct rr_eng_out *out,
 		       const struct rr_app_iov *app)
 {
-	rr_time now = rr_eng_is_short(sh->eng, out->rpc.type, out->len) ? sh->active
-									: rr_now_coarse();
+	/* From the app's memory goes only what is short. */
+	bool is_short = app || rr_eng_is_short(sh->eng, out->rpc.type, out->len);
+	rr_time now = is_short ? sh->active : rr_now_coarse();
 	int rc;
 
 	if (likely(app) && rr_drv_send_plain(sh, out, app, now)) {
