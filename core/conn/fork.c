@@ -90,7 +90,8 @@ void rr_conn_forked(struct rr_conn *c)
 	prepare_conn(c, false);		/* what has begun to since */
 	if (rr_relay_forks(c))
 		return;
-	c->forked = true;
+	/* without its lock: only whether the option is asked for anew goes by it */
+	atomic_store_explicit(&c->forked, true, memory_order_relaxed);
 	if (!rr_conn_is_shared(rr_conn_st(c)) || rr_conn_relayed(c, 0))
 		return;
 	if (rr_conn_is_carried(c) && !rr_conn_shareable(c->share))

@@ -40,7 +40,8 @@ static void share_lowat(struct rr_conn *c)
 	socklen_t len = sizeof(c->lowat);
 	int saved = errno;
 
-	if (c->forked && rr_os->getsockopt(c->fd, SOL_SOCKET, SO_RCVLOWAT, &c->lowat, &len))
+	if (atomic_load_explicit(&c->forked, memory_order_relaxed) &&
+	    rr_os->getsockopt(c->fd, SOL_SOCKET, SO_RCVLOWAT, &c->lowat, &len))
 		errno = saved;
 	rr_rx_set_lowat(c->share, c->lowat);
 }
