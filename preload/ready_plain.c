@@ -34,15 +34,9 @@ static bool are_plain(struct plain *w, const struct pollfd *fds, nfds_t n)
 	return w->wait;
 }
 
-static void end_wait(struct plain *w)
-{
-	if (w->wait)
-		rr_plainwait_end(w->wait);
-}
-
 static void plain_cancelled(void *arg)
 {
-	end_wait(arg);
+	rr_plainwait_end(((struct plain *)arg)->wait);
 }
 
 static int sleep_plain(struct plain *w, struct pollfd *fds, nfds_t n,
@@ -113,7 +107,7 @@ RR_NOINLINE int rr_poll_plain(struct pollfd *fds, nfds_t n, rr_time deadline,
 		if (!rc && deadline && (until < deadline || rr_now() < deadline))
 			rc = RR_POLL_ON;
 	} else {
-		end_wait(&w);
+		rr_plainwait_end(w.wait);
 	}
 	rr_cancel_back(w.cancel);
 	errno = saved;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* poll() and ppoll(), and the loop that select() shares.
+/* The wait of poll() and select().
  *
  * The kernel's array is the app's, with the wake-up fds of connections at rest (rr_conn_rest())
  * in place of the app's own. Those of which the kernel has the first word (struct rr_plainwait)
@@ -11,7 +11,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
 #include "core/base/os.h"
 #include "preload/pollrest.h"
@@ -29,9 +28,13 @@ enum {
 
 static bool slot_is_plain(struct rr_work *w, struct rr_slot *s)
 {
-	s->conn = rr_file_conn(s->file);
-	s->plain = s->conn && rr_plainwait_add(&w->plainwait, s->conn);
-	return s->plain;
+	struct rr_conn *c = rr_file_conn(s->file);
+
+	if (!c || !rr_plainwait_add(&w->plainwait, c))
+		return false;
+	s->conn = c;
+	s->plain = true;
+	return true;
 }
 
 static bool slot_is_ours(struct rr_work *w, struct rr_slot *s, rr_time now)
@@ -39,7 +42,6 @@ static bool slot_is_ours(struct rr_work *w, struct rr_slot *s, rr_time now)
 	int fd = w->fds[s->at].fd;
 	struct rr_sock *so;
 
-	s->conn = NULL;
 	if (s->file->kind == RR_KIND_EPOLL) {
 		rr_ep_show_nested();
 		return rr_ep_managed(s->file);
@@ -47,14 +49,6 @@ static bool slot_is_ours(struct rr_work *w, struct rr_slot *s, rr_time now)
 	so = container_of(s->file, struct rr_sock, f);
 	s->conn = rr_sock_conn(so);
 	return s->conn && (rr_pollrest_finds(w, s, now) || rr_sock_check(so, fd));
-}
-
-static bool any_is_ours(const struct pollfd *fds, nfds_t n)
-{
-	for (nfds_t i = 0; i < n; i++)
-		if (fds[i].fd >= 0 && rr_fdt_has(fds[i].fd))
-			return true;
-	return false;
 }
 
 static nfds_t count_ours(const struct pollfd *fds, nfds_t n)
@@ -126,8 +120,7 @@ static void work_end(struct rr_work *w)
 		if (s->file && !s->plain)
 			rr_file_put(s->file);
 	}
-	if (w->plainwait)
-		rr_plainwait_end(w->plainwait);
+	rr_plainwait_end(w->plainwait);
 	if (w->set)
 		rr_restset_give();
 	if (w->inner >= 0)
@@ -668,72 +661,4 @@ int rr_poll_wait(struct pollfd *fds, nfds_t n, rr_time deadline, const sigset_t 
 	ours = count_ours(fds, n);
 	return ours ? wait_for_ours(fds, n, ours, deadline, mask)
 		    : plain(fds, n, deadline, mask);
-}
-
-/* --- the calls --- */
-
-/* Nothing of ours, or nothing that may be read: the kernel's. */
-static bool none_is_ours(const struct pollfd *fds, nfds_t n)
-{
-	struct rlimit lim;
-
-	if (!n || rr_bad_ptr(fds))
-		return true;
-	if (n > 1024 && (getrlimit(RLIMIT_NOFILE, &lim) || n > lim.rlim_cur))
-		return true;
-	return !any_is_ours(fds, n);
-}
-
-/* The short way of poll() for one descriptor, whose connection has something for the app
- * already: libtirpc asks so before each read, and again what a poll() of all has just told it.
- * False: nothing is known. */
-static bool poll_one(struct pollfd *p)
-{
-	unsigned ev = (unsigned short)p->events;
-	struct rr_sock *so;
-	struct rr_conn *c = rr_conn_at(p->fd, &so);
-	int r = 0, saved;
-
-	if (!c)
-		return false;
-	if (rr_conn_peek(c, rr_ev_want(ev))) {
-		saved = errno;
-		r = rr_sock_poll(so, c, p->fd, ev, 0);
-		errno = saved;
-	}
-	rr_file_put(&so->f);
-	if (r <= 0)
-		return false;
-	p->revents = (short)r;
-	return true;
-}
-
-int rr_wrap_poll(struct pollfd *fds, nfds_t n, int timeout)
-{
-	rr_time deadline = RR_TIME_NEVER;
-
-	if (n == 1 && !rr_bad_ptr(fds) && unlikely(rr_fdt_has(fds->fd))) {
-		pthread_testcancel();
-		if (poll_one(fds))
-			return 1;
-	}
-	if (likely(none_is_ours(fds, n)))
-		return rr_real.poll(fds, n, timeout);
-	if (timeout >= 0)
-		deadline = timeout ? rr_now() + (rr_time)timeout * RR_MSEC : 0;
-	return (int)rr_ret(rr_poll_wait(fds, n, deadline, NULL));
-}
-
-int rr_wrap_ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout,
-		  const sigset_t *mask)
-{
-	rr_time deadline;
-
-	if (likely(none_is_ours(fds, n)) || (timeout && rr_bad_ptr(timeout)) ||
-	    (mask && rr_bad_ptr(mask)) || (timeout && !rr_timespec_ok(timeout)))
-		return rr_real.ppoll(fds, n, timeout, mask);
-	deadline = rr_deadline(timeout);
-	if (timeout && !timeout->tv_sec && !timeout->tv_nsec)
-		deadline = 0;
-	return (int)rr_ret(rr_poll_wait(fds, n, deadline, mask));
 }

@@ -284,7 +284,7 @@ bool rr_plainwait_is_sure(struct rr_plainwait *w);
 bool rr_plainwait_stays(const struct rr_conn *c);
 /* The kernel has spoken of it: it is about to be asked. */
 void rr_plainwait_leave(struct rr_plainwait *w, const struct rr_conn *c);
-/* The thread is awake. */
+/* The thread is awake. NULL: none was begun. */
 void rr_plainwait_end(struct rr_plainwait *w);
 
 /* At rest a connection is armed, nothing is there to be read, and whatever comes, the peer's

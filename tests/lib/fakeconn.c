@@ -323,7 +323,7 @@ void rr_plainwait_leave(struct rr_plainwait *w, const struct rr_conn *c)
 
 void rr_plainwait_end(struct rr_plainwait *w)
 {
-	while (w->n)
+	while (w && w->n)
 		rr_plainwait_leave(w, w->of[0]);
 }
 

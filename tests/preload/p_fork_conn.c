@@ -252,19 +252,24 @@ static void waits_for_two_calls(int s[2])
 	CHECK(p_readable(s[1], P_SOON));
 }
 
+static void child_sets_low_water(int fd)
+{
+	pid_t pid = fork();
+
+	if (!pid) {
+		sets_low_water(fd, 2 * RPC_CALL_HEAD);
+		_exit(0);
+	}
+	joined(pid);
+}
+
 /* An option of the socket is one for all processes that have it. */
 static void a_childs_low_water_mark_is_the_parents(void)
 {
 	int s[2];
-	pid_t pid;
 
 	rpc_pair(s);
-	pid = fork();
-	if (!pid) {
-		sets_low_water(s[1], 2 * RPC_CALL_HEAD);
-		_exit(0);
-	}
-	joined(pid);
+	child_sets_low_water(s[1]);
 	waits_for_two_calls(s);
 }
 
@@ -272,15 +277,9 @@ static void a_childs_low_water_mark_is_kept_by_an_upgrade(void)
 {
 	pthread_t t;
 	int s[2];
-	pid_t pid;
 
 	p_pair(s);
-	pid = fork();
-	if (!pid) {
-		sets_low_water(s[1], 2 * RPC_CALL_HEAD);
-		_exit(0);
-	}
-	joined(pid);
+	child_sets_low_water(s[1]);
 	pthread_create(&t, NULL, rpc_null_server, &s[1]);
 	p_write_all(s[0], buf, rpc_call(buf, 1, RPC_CALL_HEAD));	/* of two calls' length */
 	CHECK_EQ(rpc_read(s[0], buf, sizeof(buf)), RPC_REPLY_HEAD);

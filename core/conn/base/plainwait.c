@@ -24,7 +24,7 @@ struct rr_plainwait {
 	_Atomic uintptr_t owner;	/* pthread_self(); 0 free */
 	_Atomic uintptr_t frame;	/* where on its stack the wait began; 0 between two */
 	uint32_t looks;			/* how often sleepers were looked for until then */
-	uint32_t first, end;		/* rows in use */
+	uint32_t first, end;		/* rows in use; end 0: none */
 };
 
 static struct rr_plainwait waits[WAITS];
@@ -32,16 +32,20 @@ static struct rr_plainwait waits[WAITS];
 static _Atomic uint64_t bits[ROWS][WAITS];
 static _Atomic uint32_t looks;
 
-static _Atomic uint64_t *bits_of(const struct rr_plainwait *w, uint32_t row)
+/* Only its own thread calls this. */
+static void set_bit(const struct rr_plainwait *w, const struct rr_conn *c, bool on)
 {
-	return &bits[row][w - waits];
+	_Atomic uint64_t *word = &bits[c->index / 64][w - waits];
+	uint64_t bit = UINT64_C(1) << c->index % 64;
+	uint64_t was = atomic_load_explicit(word, memory_order_relaxed);
+
+	atomic_store_explicit(word, on ? was | bit : was & ~bit, memory_order_release);
 }
 
 static void clear(struct rr_plainwait *w)
 {
 	for (uint32_t row = w->first; row < w->end; row++)
-		atomic_store_explicit(bits_of(w, row), 0, memory_order_release);
-	w->first = ROWS;
+		atomic_store_explicit(&bits[row][w - waits], 0, memory_order_release);
 	w->end = 0;
 }
 
@@ -83,8 +87,6 @@ static struct rr_plainwait *begin(void)
 		} else if (owner || !atomic_compare_exchange_strong(&w->owner, &owner, me)) {
 			continue;
 		}
-		w->first = ROWS;
-		w->end = 0;
 		w->looks = atomic_load_explicit(&looks, memory_order_acquire);
 		atomic_store_explicit(&w->frame, here, memory_order_relaxed);
 		return w;
@@ -102,7 +104,6 @@ bool rr_plainwait_stays(const struct rr_conn *c)
 bool rr_plainwait_add(struct rr_plainwait **at, const struct rr_conn *c)
 {
 	struct rr_plainwait *w = *at;
-	_Atomic uint64_t *word;
 	uint32_t row;
 
 	if (!rr_plainwait_stays(c) || (row = c->index / 64) >= ROWS)
@@ -110,11 +111,9 @@ bool rr_plainwait_add(struct rr_plainwait **at, const struct rr_conn *c)
 	/* Asked after the count of looks was taken, or an upgrade may be between the two. */
 	if (!w && (!(w = *at = begin()) || !rr_plainwait_stays(c)))
 		return false;
-	w->first = rr_min(w->first, row);
+	w->first = w->end ? rr_min(w->first, row) : row;
 	w->end = rr_max(w->end, row + 1);
-	word = bits_of(w, row);
-	atomic_store_explicit(word, atomic_load_explicit(word, memory_order_relaxed) |
-			      UINT64_C(1) << c->index % 64, memory_order_relaxed);
+	set_bit(w, c, true);
 	return true;
 }
 
@@ -130,15 +129,13 @@ bool rr_plainwait_is_sure(struct rr_plainwait *w)
 
 void rr_plainwait_leave(struct rr_plainwait *w, const struct rr_conn *c)
 {
-	uint32_t index = c->index;
-	_Atomic uint64_t *word = bits_of(w, index / 64);
-
-	atomic_store_explicit(word, atomic_load_explicit(word, memory_order_relaxed) &
-			      ~(UINT64_C(1) << index % 64), memory_order_release);
+	set_bit(w, c, false);
 }
 
 void rr_plainwait_end(struct rr_plainwait *w)
 {
+	if (!w)
+		return;
 	is_between(w);
 	clear(w);
 	atomic_store_explicit(&w->owner, 0, memory_order_release);
@@ -161,9 +158,6 @@ bool rr_plainwait_has(struct rr_conn *c)
 
 void rr_plainwait_forked(void)
 {
-	for (uint32_t i = 0; i < WAITS; i++) {
-		is_between(&waits[i]);
-		clear(&waits[i]);
-		atomic_store_explicit(&waits[i].owner, 0, memory_order_relaxed);
-	}
+	for (uint32_t i = 0; i < WAITS; i++)
+		rr_plainwait_end(&waits[i]);
 }

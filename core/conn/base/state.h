@@ -88,7 +88,7 @@ struct rr_conn {
 	struct rr_conn *half_next, *half_prev;
 	bool lowat_set;			/* SO_RCVLOWAT is ours */
 	int lowat;			/* the app's SO_RCVLOWAT, until it is carried */
-	_Atomic bool forked;			/* a child may have set such options since */
+	_Atomic bool forked;		/* a child may have set such options since */
 	bool shut_rd, shut_wr;		/* the app's shutdown() during the upgrade */
 	uint64_t charged, ring;		/* bytes of this process's accounts; see budget.c */
 	/* the last fork that counted it; see rr_conn_forked() */

@@ -32,10 +32,8 @@ ssize_t rr_upgrade_look(int fd, void *buf, size_t len)
 
 ssize_t rr_upgrade_peek(int fd, void *buf, size_t len, bool *gone)
 {
-	int bytes = 0;
-
 	*gone = rr_anchor_poll(fd, 0) & POLLERR;
-	if (*gone && (rr_os->ioctl(fd, FIONREAD, &bytes) || bytes <= 0))
+	if (*gone && !rr_ride_queued(fd))
 		return -EIO;
 	return rr_upgrade_look(fd, buf, len);
 }

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* poll() and ppoll(): which arrays are none of ours, and the short way for one descriptor. How
+ * they wait is ready_poll.c's. */
+#include <errno.h>
+#include <pthread.h>
+#include <sys/resource.h>
+
+#include "core/base/os.h"
+#include "preload/ready.h"
+#include "preload/real.h"
+#include "preload/wrap.h"
+
+static bool any_is_ours(const struct pollfd *fds, nfds_t n)
+{
+	for (nfds_t i = 0; i < n; i++)
+		if (fds[i].fd >= 0 && rr_fdt_has(fds[i].fd))
+			return true;
+	return false;
+}
+
+/* Nothing of ours, or nothing that may be read: the kernel's. */
+static bool none_is_ours(const struct pollfd *fds, nfds_t n)
+{
+	struct rlimit lim;
+
+	if (!n || rr_bad_ptr(fds))
+		return true;
+	if (n > 1024 && (getrlimit(RLIMIT_NOFILE, &lim) || n > lim.rlim_cur))
+		return true;
+	return !any_is_ours(fds, n);
+}
+
+/* The short way of poll() for one descriptor, whose connection has something for the app
+ * already: libtirpc asks so before each read, and again what a poll() of all has just told it.
+ * False: nothing is known. */
+static bool poll_one(struct pollfd *p)
+{
+	unsigned ev = (unsigned short)p->events;
+	struct rr_sock *so;
+	struct rr_conn *c = rr_conn_at(p->fd, &so);
+	int r = 0, saved;
+
+	if (!c)
+		return false;
+	if (rr_conn_peek(c, rr_ev_want(ev))) {
+		saved = errno;
+		r = rr_sock_poll(so, c, p->fd, ev, 0);
+		errno = saved;
+	}
+	rr_file_put(&so->f);
+	if (r <= 0)
+		return false;
+	p->revents = (short)r;
+	return true;
+}
+
+int rr_wrap_poll(struct pollfd *fds, nfds_t n, int timeout)
+{
+	rr_time deadline = RR_TIME_NEVER;
+
+	if (n == 1 && !rr_bad_ptr(fds) && unlikely(rr_fdt_has(fds->fd))) {
+		pthread_testcancel();
+		if (poll_one(fds))
+			return 1;
+	}
+	if (likely(none_is_ours(fds, n)))
+		return rr_real.poll(fds, n, timeout);
+	if (timeout >= 0)
+		deadline = timeout ? rr_now() + (rr_time)timeout * RR_MSEC : 0;
+	return (int)rr_ret(rr_poll_wait(fds, n, deadline, NULL));
+}
+
+int rr_wrap_ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout,
+		  const sigset_t *mask)
+{
+	rr_time deadline;
+
+	if (likely(none_is_ours(fds, n)) || (timeout && rr_bad_ptr(timeout)) ||
+	    (mask && rr_bad_ptr(mask)) || (timeout && !rr_timespec_ok(timeout)))
+		return rr_real.ppoll(fds, n, timeout, mask);
+	deadline = rr_deadline(timeout);
+	if (timeout && !timeout->tv_sec && !timeout->tv_nsec)
+		deadline = 0;
+	return (int)rr_ret(rr_poll_wait(fds, n, deadline, mask));
+}
