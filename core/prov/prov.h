@@ -102,14 +102,18 @@ enum rr_prov_cap {
 	RR_PROV_FAMILY	= 8,	/* forked children can use it; otherwise only close() it */
 	RR_PROV_TELLS	= 16,	/* wake_fd shows the end of the peer's process, and of its
 				 * connection */
+	RR_PROV_LOCAL	= 32,	/* of one host, by its memory: no network, no device */
 };
+
+/* In offers, hence for good. */
+enum { RR_PROV_ID_SHM = 1, RR_PROV_ID_VERBS = 2, RR_PROV_ID_FAKE = 3 };
 
 struct rr_qp;
 struct rr_lst;
 
 struct rr_prov_ops {
 	const char *name;
-	uint8_t id;		/* in offers: 1 shm, 2 verbs, 3 fake */
+	uint8_t id;		/* RR_PROV_ID_... */
 	uint32_t caps;		/* of queue pairs between two of ours; see rr_qp_caps() */
 
 	/* Bytes of state that one queue pair needs. */
@@ -289,6 +293,12 @@ struct rr_lst {
 static inline uint32_t rr_qp_caps(const struct rr_qp *qp)
 {
 	return qp->native ? qp->ops->caps & ~(uint32_t)RR_PROV_RING : qp->ops->caps;
+}
+
+/* RR_PROV_LOCAL? Of a provider that this process does not have (NULL) that is not known. */
+static inline bool rr_prov_is_local(const struct rr_prov_ops *ops)
+{
+	return ops && ops->caps & RR_PROV_LOCAL;
 }
 
 extern const struct rr_prov_ops rr_prov_shm;

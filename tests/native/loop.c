@@ -271,8 +271,9 @@ __attribute__((constructor)) static void only_this(void)
 {
 	loop = rr_prov_shm;
 	loop.name = "loop";
-	loop.caps &= ~(uint32_t)RR_PROV_FAMILY;	/* nor can a child use a queue pair of RDMA */
-	loop.id = 2;	/* shown as what it stands for */
+	/* nor can a child use a queue pair of RDMA */
+	loop.caps &= ~(uint32_t)(RR_PROV_FAMILY | RR_PROV_LOCAL);
+	loop.id = RR_PROV_ID_VERBS;	/* shown as what it stands for */
 	loop.prepare = prepare;
 	loop.answer = answer;
 	loop.join = join;

@@ -41,7 +41,7 @@ static enum rr_reason reason_of(const struct rr_prov_ops *ops, int rc, enum rr_r
 
 	if (rc == -ECHILD)
 		return RR_R_FORKED;
-	if (ops == &rr_prov_shm || rc != -ENOMEM)
+	if (rc != -ENOMEM || rr_prov_is_local(ops))	/* which locks no memory */
 		return other;
 	if (!atomic_exchange(&told, true))
 		rr_warn("%s: such connections stay on TCP; LimitMEMLOCK=, ulimit -l, or less "
@@ -193,7 +193,7 @@ int rr_carrier_take(struct rr_lst *lst, struct rr_share *sh, const struct rr_pro
 
 enum rr_carrier rr_carrier_kind(const struct rr_share *sh)
 {
-	return sh->qp->ops->id == 2 ? RR_CARRIER_VERBS : RR_CARRIER_SHM;
+	return sh->qp->ops->id == RR_PROV_ID_VERBS ? RR_CARRIER_VERBS : RR_CARRIER_SHM;
 }
 
 static bool page_in_use(void *pool, size_t off, size_t len)

@@ -84,7 +84,7 @@ void rr_keep_anchor(struct rr_share *sh, int fd)
 	struct rr_anchor_keep *k = &sh->anchor;
 	int saved = errno;
 
-	if (sh->qp->native || sh->qp->ops == &rr_prov_shm)
+	if (sh->qp->native || rr_qp_caps(sh->qp) & RR_PROV_TELLS)
 		return;
 	for (int i = 0; i < (int)RR_KEEP_OPTS; i++)
 		k->app[i] = option(fd, opts[i].level, opts[i].name);

@@ -15,7 +15,7 @@ static struct rr_share *accept_provider(const struct rr_hello *h, uint32_t i,
 {
 	const struct rr_prov_ops *ops = rr_prov_by_id(h->prov[i].id);
 
-	if (!ops || (ops == &rr_prov_shm && !rr_own_host(h)))
+	if (!ops || (rr_prov_is_local(ops) && !rr_own_host(h)))
 		return NULL;
 	return rr_carrier_answer(ops, p, &h->prov[i], answer, why);
 }
@@ -86,7 +86,7 @@ enum rr_reason rr_answer_why_not(struct rr_conn *c, const struct rr_hello *h)
 	bool rdma = false;
 
 	for (uint32_t i = 0; i < h->nprov; i++)
-		rdma |= h->prov[i].id != rr_prov_shm.id;
+		rdma |= !rr_prov_is_local(rr_prov_by_id(h->prov[i].id));
 	if (rdma && rr_cp->verbs && !rr_prov_nth(1))
 		return RR_R_NO_DEVICE;
 	return h->nprov && !rdma && rr_own_host(h) && !within_one_namespace(c) ? RR_R_ONE_HOST

@@ -264,7 +264,7 @@ static void not_joined(struct rr_conn *c, int rc)
 	enum rr_reason why = rr_carrier_why(c->share, rc, RR_R_NO_ROUTE);
 
 	rr_count(rr_stats_counters(c->st), RR_C_upgrade_failures, 1);
-	if (c->share->qp->ops != &rr_prov_shm)
+	if (!rr_prov_is_local(c->share->qp->ops))
 		rr_cache_add(&c->peer, why, rr_now() + rr_cp->negative_time);
 	rr_upgrade_fails(c, rc == -EAGAIN ? RR_R_TIMEOUT : why);
 }
@@ -306,7 +306,7 @@ static bool lacks_device(const struct rr_conn *c)
 {
 	const struct rr_share *s = c->share;
 
-	while (s && s->qp->ops == &rr_prov_shm)
+	while (s && rr_prov_is_local(s->qp->ops))
 		s = s->next;
 	return rr_cp->verbs && !s && !rr_offer_by_loopback(c);
 }

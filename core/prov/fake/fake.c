@@ -636,7 +636,7 @@ static void fake_trim(struct rr_qp *qp, bool (*used)(void *ctx, size_t off, size
 }
 
 static const struct rr_prov_ops fake_ops = {
-	.name = "fake", .id = 3,
+	.name = "fake", .id = RR_PROV_ID_FAKE,
 	.qp_size = fake_qp_size, .prepare = prepare, .answer = fake_answer, .join = fake_join,
 	.establish = establish, .disconnect = fake_disconnect, .close = close_qp,
 	.send = fake_post_send, .send_imm = send_imm, .read = rdma_read, .write = rdma_write,

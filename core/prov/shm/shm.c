@@ -236,9 +236,9 @@ static void shut_bell(struct rr_qp *qp)
 
 const struct rr_prov_ops rr_prov_shm = {
 	.name = "shm",
-	.id = 1,
+	.id = RR_PROV_ID_SHM,
 	.caps = RR_PROV_DIRECT | RR_PROV_RING | RR_PROV_SURVIVES | RR_PROV_FAMILY |
-		RR_PROV_TELLS,
+		RR_PROV_TELLS | RR_PROV_LOCAL,
 	.qp_size = shm_size,
 	.prepare = prepare_offer,
 	.answer = answer_peer,

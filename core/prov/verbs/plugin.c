@@ -95,7 +95,7 @@ static int drain_events(struct rr_qp *qp)
 
 static const struct rr_prov_ops ops = {
 	.name = "verbs",
-	.id = 2,
+	.id = RR_PROV_ID_VERBS,
 	.caps = RR_PROV_RING,
 	.qp_size = verbs_size,
 	.prepare = rr_verbs_prepare,
