@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* walker: a client and a server, which is its child, with one connection between them. After some
  * calls to get there, the recorder notes the way of a write() of one record of 104 bytes, of the
- * epoll_wait() that sleeps until the reply is there, and of the read() of it. */
+ * epoll_wait() that sleeps until the reply is there, and of the read() of it; then of an
+ * epoll_wait() that finds the reply there (epoll_found). */
 
 #include <netinet/in.h>
 #include <stdint.h>
@@ -16,7 +17,7 @@
 extern void way_begin(void) __attribute__((weak));
 extern void way_end(const char *name) __attribute__((weak));
 
-enum { RECORD = 104, WARM = 40 };
+enum { RECORD = 104, WARM = 40, THINKS = 5000 };	/* us, the server */
 
 static void must(int ok, const char *what)
 {
@@ -48,37 +49,63 @@ static void serve(int lfd)
 		uint32_t w[7] = { htonl(0x80000000u | 24), 0, htonl(1) };
 
 		memcpy(&w[1], m + 4, 4);
-		usleep(5000);	/* the client sleeps by then */
+		usleep(THINKS);	/* the client sleeps by then */
 		must(write(fd, w, sizeof(w)) == sizeof(w), "reply");
 	}
 	_exit(0);
 }
 
-static void call(int fd, int ep, uint32_t xid, int noted)
+static void begin(int noted)
 {
-	unsigned char m[RECORD], r[4096];
-	struct epoll_event ev;
+	if (noted)
+		way_begin();
+}
+
+static void end(int noted, const char *name)
+{
+	if (noted)
+		way_end(name);
+}
+
+static void send_call(int fd, uint32_t xid, int noted)
+{
+	unsigned char m[RECORD];
 	ssize_t n;
 
 	record(m, xid);
-	if (noted)
-		way_begin();
+	begin(noted);
 	n = write(fd, m, sizeof(m));
-	if (noted)
-		way_end("write");
+	end(noted, "write");
 	must(n == RECORD, "write");
-	if (noted)
-		way_begin();
+}
+
+static void await_reply(int ep, const char *name, int noted)
+{
+	struct epoll_event ev;
+	int n;
+
+	begin(noted);
 	n = epoll_wait(ep, &ev, 1, -1);
-	if (noted)
-		way_end("epoll_wait");
+	end(noted, name);
 	must(n == 1, "epoll_wait");
-	if (noted)
-		way_begin();
+}
+
+static void read_reply(int fd, int noted)
+{
+	unsigned char r[4096];
+	ssize_t n;
+
+	begin(noted);
 	n = read(fd, r, sizeof(r));
-	if (noted)
-		way_end("read");
+	end(noted, "read");
 	must(n == 28, "read");
+}
+
+static void call(int fd, int ep, uint32_t xid, int noted)
+{
+	send_call(fd, xid, noted);
+	await_reply(ep, "epoll_wait", noted);
+	read_reply(fd, noted);
 }
 
 int main(void)
@@ -102,6 +129,10 @@ int main(void)
 		call(fd, ep, i + 1, 0);
 	must(way_begin != NULL, "no recorder");
 	call(fd, ep, WARM + 1, 1);
+	send_call(fd, WARM + 2, 0);
+	usleep(10 * THINKS);
+	await_reply(ep, "epoll_found", 1);
+	read_reply(fd, 0);
 	close(fd);
 	must(waitpid(pid, &status, 0) == pid && status == 0, "server");
 	return 0;
