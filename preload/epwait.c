@@ -311,28 +311,35 @@ static void hand_over(struct rr_ep_set *s)
 		rr_ep_kick(s);
 }
 
+/* Locks the sets, for a look at this one. False: they cannot be had. */
+static bool begin_look(struct wait *x)
+{
+	if (!rr_ep_lock())
+		return false;
+	x->s->pass++;
+	rr_ep_use(x->s, x->epfd);
+	return true;
+}
+
 /* One look at everything, or, if there is time to sleep, at what is in memory alone when that
- * has nothing: how many events, or -errno. */
-static int look_at_all(struct wait *x, bool kernel)
+ * has nothing: how many events, or -errno. After begin_look(); unlocks. */
+static int finish_look(struct wait *x, bool kernel)
 {
 	struct rr_ep_set *s = x->s;
-	int n = 0, k = 0, err = 0;
+	int n = 0, k, err;
+	bool full;
 
-	if (!rr_ep_lock())
-		return -EINTR;
-	s->pass++;
-	rr_ep_use(s, x->epfd);
 	kernel |= s->kernel_first;
 	if (!s->kernel_first)
 		n = collect_events(s, x->evs, x->max);
-	s->kernel_first = n == x->max;
+	full = s->kernel_first = n == x->max;
+	if (full)
+		hand_over(s);
 	rr_ep_unlock();
-	if (!n && !kernel)
-		return 0;
-	if (n < x->max) {
-		k = rr_real.epoll_wait(x->epfd, x->evs + n, x->max - n, 0);
-		err = k < 0 ? -errno : 0;
-	}
+	if (full || (!n && !kernel))
+		return n;
+	k = rr_real.epoll_wait(x->epfd, x->evs + n, x->max - n, 0);
+	err = k < 0 ? -errno : 0;
 	if (!rr_ep_lock())
 		return n ? n : -EINTR;
 	if (k > 0) {
@@ -343,6 +350,11 @@ static int look_at_all(struct wait *x, bool kernel)
 	hand_over(s);
 	rr_ep_unlock();
 	return n ? n : err;
+}
+
+static int look_at_all(struct wait *x, bool kernel)
+{
+	return begin_look(x) ? finish_look(x, kernel) : -EINTR;
 }
 
 /* Might one of the active have something, by what memory shows? spin: also how long to spin. */
@@ -386,23 +398,36 @@ static bool memory_tells(const struct rr_ep_watch *w)
 	return c && rr_conn_is_carried(c) && !(w->app.events & EPOLLET);
 }
 
-/* Before anything else: if memory has nothing of any, they need not be asked, for they will be
- * when they are armed. */
-static bool has_nothing_new(struct wait *x, struct rr_spin *spin)
+/* Does memory say that there is nothing new of any? spin: also how long to spin. */
+static bool has_nothing_new(struct rr_ep_set *s, struct rr_spin *spin)
 {
-	struct rr_ep_set *s = x->s;
-	bool quiet;
+	bool quiet = !s->kernel_first;
 
-	if (!rr_ep_lock())
-		return false;
-	s->pass++;
-	rr_ep_use(s, x->epfd);
-	quiet = !s->kernel_first;
 	for (struct rr_ep_watch *w = s->first; w && quiet; w = w->next)
 		quiet = memory_tells(w);
-	quiet = quiet && !peek_locked(s, spin);
-	rr_ep_unlock();
-	return quiet;
+	return quiet && !peek_locked(s, spin);
+}
+
+/* The look before spinning and sleeping; if nothing is there, *spin says how long to spin. The
+ * active ones need not be asked first if memory has nothing of any: they will be when they are
+ * armed. */
+static int look_before_sleep(struct wait *x, bool first, struct rr_spin *spin)
+{
+	int n;
+
+	*spin = (struct rr_spin){ 0 };
+	if (!begin_look(x))
+		return -EINTR;
+	if (first && has_nothing_new(x->s, spin)) {
+		rr_ep_unlock();
+		return 0;
+	}
+	n = finish_look(x, false);
+	if (n)
+		return n;
+	*spin = (struct rr_spin){ 0 };
+	peek_active(x->s, spin);
+	return 0;
 }
 
 static bool epwait_spin_longer(struct wait *x, struct rr_spin *spin)
@@ -508,16 +533,12 @@ static int wait_events(struct wait *x)
 	bool first;
 	int n;
 
+	if (!x->deadline)
+		return look_at_all(x, true);
 	for (first = true;; first = false) {
-		now = (struct rr_spin){ 0 };
-		if (!first || !x->deadline || !has_nothing_new(x, &now)) {
-			n = look_at_all(x, !x->deadline);
-			if (n || !x->deadline)
-				return n;
-			now = (struct rr_spin){ 0 };
-			peek_active(x->s, &now);
-		}
-		n = epwait_spin(x, &now);
+		n = look_before_sleep(x, first, &now);
+		if (!n)
+			n = epwait_spin(x, &now);
 		if (!n)
 			n = epwait_sleep_once(x);
 		if (n)
