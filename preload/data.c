@@ -247,16 +247,23 @@ static ssize_t recv_some(struct rr_sock *so, struct rr_conn *c, int fd, struct r
 	return recv_once(so, c, fd, at, flags);
 }
 
+/* What is left at the cursor, for the kernel. */
+static struct msghdr rest_of(const struct rr_iov *at, struct iovec room[CUT])
+{
+	int n;
+	const struct iovec *iov = rr_iov_rest(at, room, CUT, &n);
+
+	return (struct msghdr){ .msg_iov = (struct iovec *)(uintptr_t)iov,
+				.msg_iovlen = (size_t)n };
+}
+
 /* The connection went back to TCP in the middle of a call that has got something: what the
  * kernel takes or gives of the rest; 0 or -errno end the call. An error of the socket is the
  * next call's, as if the kernel had made all of this one, and poll() leaves it there. */
 static ssize_t send_rest(struct rr_sock *so, int fd, struct rr_iov *at, int flags)
 {
 	struct iovec room[CUT];
-	int n;
-	const struct iovec *iov = rr_iov_rest(at, room, CUT, &n);
-	struct msghdr msg = { .msg_iov = (struct iovec *)(uintptr_t)iov,
-			      .msg_iovlen = (size_t)n };
+	struct msghdr msg = rest_of(at, room);
 	struct pollfd p = { fd, 0, 0 };
 	ssize_t r = 0;
 
@@ -273,10 +280,7 @@ static ssize_t recv_rest(struct rr_sock *so, int fd, struct rr_iov *at, int flag
 {
 	bool waits = starts_waiting(fd, SO_RCVTIMEO, flags, patience);
 	struct iovec room[CUT];
-	int n;
-	const struct iovec *iov = rr_iov_rest(at, room, CUT, &n);
-	struct msghdr msg = { .msg_iov = (struct iovec *)(uintptr_t)iov,
-			      .msg_iovlen = (size_t)n };
+	struct msghdr msg = rest_of(at, room);
 	struct pollfd p = { fd, POLLIN, 0 };
 	struct timespec ts;
 	ssize_t r;
