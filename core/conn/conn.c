@@ -106,7 +106,7 @@ ssize_t rr_conn_recv(struct rr_conn *c, int fd, const struct iovec *iov, int n, 
 
 	if (unlikely(!sh))
 		return other_recv(c, fd, iov, n, flags);
-	rc = rr_carried_recv(c, fd, iov, n, flags);
+	rc = rr_carried_recv(c, fd, iov, n, flags, NULL);
 	rr_lock_drop(&sh->lock);
 	return rc;
 }
@@ -140,7 +140,7 @@ ssize_t rr_conn_send(struct rr_conn *c, int fd, const struct iovec *iov, int n, 
 
 	if (unlikely(!sh))
 		return other_send(c, fd, iov, n, flags);
-	rc = rr_carried_send(c, fd, iov, n);
+	rc = rr_carried_send(c, fd, iov, n, flags);
 	rr_lock_drop(&sh->lock);
 	return rc;
 }

@@ -11,7 +11,9 @@
 
 /* --- bytes -------------------------------------------------------------------------------- */
 
-ssize_t rr_carried_recv(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags)
+/* done is for states that go over into another one while they read. */
+ssize_t rr_carried_recv(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags,
+			size_t *done RR_UNUSED)
 {
 	struct rr_share *sh = c->share;
 	ssize_t rc = unlikely(rr_handback_bytes(sh)) ? rr_handback_take(sh, iov, n, flags) :
@@ -21,24 +23,13 @@ ssize_t rr_carried_recv(struct rr_conn *c, int fd, const struct iovec *iov, int 
 	return rc;
 }
 
-ssize_t rr_carried_send(struct rr_conn *c, int fd, const struct iovec *iov, int n)
+ssize_t rr_carried_send(struct rr_conn *c, int fd, const struct iovec *iov, int n,
+			int flags RR_UNUSED)
 {
 	ssize_t rc = rr_stream_send(c->share, fd, iov, n);
 
 	rr_budget_count(c);
 	return rc;
-}
-
-static ssize_t carried_recv(struct rr_conn *c, int fd, const struct iovec *iov, int n,
-			    int flags, size_t *done RR_UNUSED)
-{
-	return rr_carried_recv(c, fd, iov, n, flags);
-}
-
-static ssize_t carried_send(struct rr_conn *c, int fd, const struct iovec *iov, int n,
-			    int flags RR_UNUSED)
-{
-	return rr_carried_send(c, fd, iov, n);
 }
 
 static int carried_dialed(struct rr_conn *c, int fd RR_UNUSED)
@@ -216,7 +207,8 @@ static bool carried_move(struct rr_conn *c, int fd)
 const struct rr_kind rr_kind_carried = {
 	.forked = carried_forked, .move = carried_move, .take_error = rr_carried_take_error,
 	.dialed = carried_dialed,
-	.recv = carried_recv, .send = carried_send, .poll = carried_poll, .inq = carried_inq,
+	.recv = rr_carried_recv, .send = rr_carried_send, .poll = carried_poll,
+	.inq = carried_inq,
 	.arm = rr_ready_arm, .armed = rr_rest_begin, .disarm = carried_disarm,
 	.drain = carried_drain, .fds = carried_fds, .shutdown = carried_shutdown,
 	.close = carried_close, .vanish = carried_vanish,

@@ -80,8 +80,9 @@ extern const struct rr_kind *const rr_kinds[RR_S_COUNT];
 extern const struct rr_kind rr_kind_carried;
 /* Functions of that row, for callers that know that the connection is carried; the last one
  * is also that of a forked child, where only the parent can use the connection. */
-ssize_t rr_carried_recv(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags);
-ssize_t rr_carried_send(struct rr_conn *c, int fd, const struct iovec *iov, int n);
+ssize_t rr_carried_recv(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags,
+			size_t *done);
+ssize_t rr_carried_send(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags);
 int rr_carried_take_error(struct rr_conn *c, int fd);
 
 #endif

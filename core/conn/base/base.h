@@ -233,8 +233,14 @@ size_t rr_room_reply(const struct rr_share *sh); /* … what calls offer for the
 
 /* budget.c; those that take a connection: under its lock, or when nobody has it any more */
 void rr_budget_carry(struct rr_conn *c);	/* it is carried … */
-void rr_budget_count(struct rr_conn *c);	/* … something may have changed … */
+void rr_budget_recount(struct rr_conn *c);	/* … what it uses may have changed … */
 void rr_budget_end(struct rr_conn *c);		/* … and this process has it no longer */
+/* rr_budget_recount(), where that finds anything: short messages use no memory that counts. */
+static inline void rr_budget_count(struct rr_conn *c)
+{
+	if (unlikely(c->share->pool.used || c->charged))
+		rr_budget_recount(c);
+}
 /* In a forked child: what another thread had half counted begins again from the connections'
  * parts. */
 void rr_budget_forked(void);

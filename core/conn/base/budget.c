@@ -37,7 +37,7 @@ static void charge(_Atomic uint64_t *account, uint64_t *part, uint64_t now)
 
 /* What was used once is there until the connection is idle, or uses nothing (rr_idle_warm());
  * where it is missed it is given back sooner. */
-void rr_budget_count(struct rr_conn *c)
+void rr_budget_recount(struct rr_conn *c)
 {
 	struct rr_pool *p = &c->share->pool;
 	uint64_t now;
