@@ -66,7 +66,7 @@ def all_tests(levels):
             found.append(Test(level, name, [binary], ["scripts/run-tests", binary], SIM_RPCS="240000"))
     shim = ["build/librpcrdma_shim.so", "build/rdmarpc-stat"]
     for name in names("tests/preload/p_*.c"):
-        for leg in ("idle", "carried"):
+        for leg in ("idle", "carried", "crossing"):
             found.append(Test("preload", f"{name}/{leg}", shim + [f"build/tests/preload/{name}"], ["tests/preload/run", name],
                               LEGS=leg, PRELOAD_TIMEOUT="300"))
     for seed in range(1, DIFFER_SEEDS + 1):
