@@ -58,7 +58,7 @@ static struct rr_prov_ops real;
 static rr_time clock_now;
 static unsigned busy;			/* so many posts find no room */
 static bool faulted;			/* something was done that may end the connection */
-static bool late;			/* so much time has passed that who reads now may find the memory taken back */
+static bool late;			/* so much time has passed that a reply may find its call's memory taken back */
 static struct side *puppet;		/* the hostile end */
 static uint32_t next_xid;
 static enum rr_dialect dialect;
@@ -538,9 +538,9 @@ static void do_time(uint32_t how)
 					6 * RR_SEC, 100 * RR_SEC };
 
 	clock_now += some[how % 8];
-	/* Who reads a long message so slowly loses the connection, as option done_timeout says;
-	 * and so does, in version 2, who does not answer the opening. */
-	late |= rr_cp->done_timeout < 1000 * RR_SEC && how % 8 > 3;
+	/* Who answers so slowly where replies are not reliable loses the connection, as option
+	 * done_timeout says; and so does, in version 2, who does not answer the opening. */
+	late |= !rr_cp->reliable_replies && rr_cp->done_timeout < 1000 * RR_SEC && how % 8 > 3;
 	faulted |= late || (dialect == RR_DIALECT_V2 && how % 8 > 3);
 	rr_conn_idle(clock_now);
 }

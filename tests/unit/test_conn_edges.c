@@ -431,6 +431,27 @@ Test(conn_edges, a_reply_that_must_wait_for_others_is_waited_for, .init = little
 	cr_assert_eq(rr_end_try_send(&p.server, out, n), (ssize_t)n);
 }
 
+static void little_patience(void)
+{
+	rr_test_params.done_timeout = 20 * RR_MSEC;
+	setup();
+}
+
+/* As bytes in a socket's buffer do: a client may be stopped for an hour. */
+Test(conn_edges, a_long_reply_that_is_read_late_is_there, .init = little_patience)
+{
+	size_t n;
+
+	carried();
+	one_way(&p.client, &p.server, rr_test_call(out, 10, 10, 1));
+	n = rr_test_reply(out, 10, 60000, 1);
+	cr_assert_eq(rr_end_try_send(&p.server, out, n), (ssize_t)n);
+	usleep(40000);
+	cr_assert(writable(&p.server));	/* and looks at what is due */
+	cr_assert_eq(rr_end_recv(&p.client, NULL, in, n), (ssize_t)n);
+	cr_assert_eq(memcmp(in, out, n), 0);
+}
+
 static void reply_chunks(void)
 {
 	rr_test_params.reliable_replies = false;

@@ -60,6 +60,7 @@ void rr_upgrade_agree(struct rr_share *sh, const struct rr_hello *h, enum rr_dia
 	ep->dialect = dialect;
 	ep->caps = h->caps & rr_own_caps();
 	ep->no_fallback = true;
+	ep->patient = ep->caps & RR_CAP_HATCH;	/* who has one is the library */
 	if (ep->caps & RR_CAP_RELIABLE_REPLY)
 		ep->caps |= RR_CAP_REVERSE_CHUNKS;
 	if (!(rr_qp_caps(sh->qp) & RR_PROV_RING))
