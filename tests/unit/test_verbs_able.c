@@ -54,6 +54,7 @@ static struct {
 	uint32_t mws;			/* so many, then ENOMEM; 0 any number */
 	int reg;			/* errno */
 	uint32_t refuses;		/* 1 << opcode: EINVAL at once */
+	bool unrung;			/* all is taken, then the doorbell fails; libsiw names nobody, and its errors are negative */
 	uint32_t fails;			/* 1 << opcode: at its completion, with: */
 	enum ibv_wc_status how;
 } can;
@@ -102,7 +103,9 @@ static int take_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_
 		if (wr->send_flags & IBV_SEND_SIGNALED || st)
 			wcs[nwcs++] = (struct ibv_wc){ .wr_id = wr->wr_id, .status = st };
 	}
-	return 0;
+	if (can.unrung)
+		*bad = NULL;
+	return can.unrung ? -ENOTCONN : 0;
 }
 
 static int take_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
@@ -110,7 +113,7 @@ static int take_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_
 	(void)qp;
 	(void)wr;
 	(void)bad;
-	return 0;
+	return can.unrung ? -ENOMEM : 0;
 }
 
 static int look_at(struct ibv_cq *cq, int n, struct ibv_wc *wc)
@@ -402,6 +405,30 @@ Test(verbs_able, what_else_is_refused_ends_the_connection)
 	can.refuses = 1u << IBV_WR_SEND;
 	cr_assert_lt(send_one(0), 0);
 	cr_assert_lt(v->err, 0);
+}
+
+/* siw crashed the server there. */
+Test(verbs_able, a_doorbell_that_fails_ends_the_connection)
+{
+	struct rr_wc wc;
+
+	cr_assert(establish());
+	can.unrung = true;
+	cr_assert_lt(send_one(77), 0);
+	cr_assert_lt(v->err, 0);
+	cr_assert(v->can_inv, "nothing was refused");
+	cr_assert_lt(rr_verbs_poll(&q.qp, &wc, 1), 0);
+}
+
+Test(verbs_able, a_receive_that_is_refused_ends_the_connection)
+{
+	struct rr_wc wc;
+
+	cr_assert(establish());
+	can.unrung = true;
+	rr_verbs_repost(&q.qp, 0);
+	cr_assert_lt(v->err, 0);
+	cr_assert_lt(rr_verbs_poll(&q.qp, &wc, 1), 0);
 }
 
 Test(verbs_able, beyond_the_windows_it_registers)

@@ -91,7 +91,7 @@ void rr_verbs_cm_events(struct rr_qp *qp, struct rr_vq *v)
 struct posted {
 	uint64_t id;
 	enum ibv_wr_opcode op;
-	bool signaled;
+	bool signaled, is_inline;
 	uint32_t len;
 	uint64_t first;		/* byte of the payload */
 	uint32_t inv, rkey;	/* as they are in the request, whatever they mean */
@@ -110,6 +110,7 @@ static int take_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_
 		cr_assert_lt(sq_n - sq_done, RR_VERBS_SQ, "the queue's end");
 		sq[sq_n++] = (struct posted){
 			.id = wr->wr_id, .op = wr->opcode, .signaled = wr->send_flags & IBV_SEND_SIGNALED,
+			.is_inline = wr->send_flags & IBV_SEND_INLINE,
 			.len = wr->num_sge ? wr->sg_list[0].length : 0,
 			.inv = wr->invalidate_rkey, .rkey = wr->wr.rdma.rkey,
 			.first = wr->num_sge && wr->sg_list[0].length && wr->opcode != IBV_WR_RDMA_WRITE ? *(uint8_t *)(uintptr_t)wr->sg_list[0].addr : 0,
@@ -421,6 +422,19 @@ Test(verbs_post, a_key_to_be_invalidated_is_where_every_driver_looks)
 	cr_assert_eq(rr_verbs_send(&q.qp, &(struct iovec){ mem, 20 }, 1, 0, 0x4711), 1);
 	cr_assert_eq(sq[0].op, IBV_WR_SEND_WITH_INV);
 	cr_assert(sq[0].inv == 0x4711 && sq[0].rkey == 0x4711);
+}
+
+Test(verbs_post, what_invalidates_is_not_inline_on_iwarp)
+{
+	q.qp.native = q.qp.peer_inv = v->can_inv = true;
+	for (int i = 0; i < 2; i++) {
+		dev.transport_type = i ? IBV_TRANSPORT_IWARP : IBV_TRANSPORT_IB;
+		cr_assert_eq(rr_verbs_send(&q.qp, &(struct iovec){ mem, 20 }, 1, 0, 0x4711), 1);
+		cr_assert_eq(send_one(5, 20), 1);
+	}
+	cr_assert(sq[0].is_inline && sq[1].is_inline);
+	cr_assert(!sq[2].is_inline && sq[2].op == IBV_WR_SEND_WITH_INV && sq[2].len == 20);
+	cr_assert(sq[3].is_inline, "what does not may be");
 }
 
 /* --- the end ------------------------------------------------------------------------------- */

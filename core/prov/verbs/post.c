@@ -3,6 +3,7 @@
  * Nothing here looks at completions (cq.c), and nobody waits. */
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -22,7 +23,7 @@ int rr_verbs_post_recv(struct rr_qp *qp, struct rr_vq *v, uint32_t i)
 	if (v->state == RR_V_GONE)
 		return 0;
 	sge.lkey = v->slab_mr->lkey;
-	return -ibv_post_recv(v->id->qp, &wr, &bad);
+	return -abs(ibv_post_recv(v->id->qp, &wr, &bad));
 }
 
 static uint32_t sq_used(const struct rr_vq *v)
@@ -79,7 +80,7 @@ static void note_bound(const struct ibv_send_wr *wr)
  * as it was, and invalidates it itself. */
 static int post_plainly(struct rr_vq *v, struct ibv_send_wr *bad)
 {
-	if (bad->opcode != IBV_WR_SEND_WITH_INV)
+	if (!bad || bad->opcode != IBV_WR_SEND_WITH_INV)
 		return -1;
 	v->can_inv = false;
 	rr_verbs_no_inv(v->id->verbs, true);
@@ -87,10 +88,12 @@ static int post_plainly(struct rr_vq *v, struct ibv_send_wr *bad)
 	return ibv_post_send(v->id->qp, bad, &bad);
 }
 
+/* libsiw's errors are negative, and it names no request where it has taken all and the doorbell
+ * failed, as it does at the end of a connection. */
 static int post_now(struct rr_vq *v, struct ibv_send_wr *first)
 {
 	struct ibv_send_wr *bad = first;
-	int rc = ibv_post_send(v->id->qp, first, &bad);
+	int rc = abs(ibv_post_send(v->id->qp, first, &bad));
 
 	if (likely(!rc) || (rc != ENOMEM && !post_plainly(v, bad)))
 		return 0;
@@ -178,6 +181,12 @@ int rr_verbs_post(struct rr_vq *v, struct ibv_send_wr *wr, struct rr_verbs_wqe w
 	return w.op == RR_WC_SEND;
 }
 
+/* siw says EINVAL to a Send With Invalidate whose data are inline. */
+static bool may_be_inline(const struct rr_vq *v, const struct ibv_send_wr *wr)
+{
+	return wr->opcode != IBV_WR_SEND_WITH_INV || !rr_verbs_iwarp(v->id);
+}
+
 /* The pieces as the device shall take them: from where they are if they go inline, otherwise
  * copied into a slot. They are the caller's again at once in either case. */
 static bool gather(struct rr_vq *v, uint8_t *slot, const struct iovec *iov, int niov,
@@ -185,7 +194,7 @@ static bool gather(struct rr_vq *v, uint8_t *slot, const struct iovec *iov, int 
 {
 	struct ibv_sge *sge = wr->sg_list;
 
-	if (len <= v->max_inline && niov <= (int)v->max_sge &&
+	if (len <= v->max_inline && niov <= (int)v->max_sge && may_be_inline(v, wr) &&
 	    (rr_verbs_has_room(v, 1) || !len)) {
 		for (int i = 0; i < niov; i++)
 			sge[i] = (struct ibv_sge){ .addr = (uintptr_t)iov[i].iov_base,
