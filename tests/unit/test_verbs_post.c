@@ -437,6 +437,39 @@ Test(verbs_post, what_invalidates_is_not_inline_on_iwarp)
 	cr_assert(sq[3].is_inline, "what does not may be");
 }
 
+/* The peer's device, in whatever order. */
+static void tells(uint32_t i)
+{
+	wcs[nwcs++] = (struct ibv_wc){ .wr_id = sq[i].id, .status = IBV_WC_SUCCESS };
+}
+
+/* siw: NFS writes were never read to their end, and the server stood still. */
+Test(verbs_post, a_read_ends_by_its_own_completion_only)
+{
+	struct rr_wc wc[4];
+
+	q.qp.native = true;
+	cr_assert_eq(rr_verbs_read(&q.qp, mem, 100, &seg, 0, 11), 0);
+	cr_assert_eq(rr_verbs_read(&q.qp, mem, 100, &seg, 0, 12), 0);
+	cr_assert_eq(rr_verbs_write(&q.qp, mem, 100, &seg, 0, 13), 0);
+	cr_assert_eq(send_one(5, 1000), 1);
+	tells(2);
+	cr_assert_eq(rr_verbs_poll(&q.qp, wc, 4), 1);
+	cr_assert(wc[0].op == RR_WC_WRITE && wc[0].cookie == 13);
+	cr_assert_eq(v->reads, 2);
+	cr_assert_eq(v->mr[0].users, 3, "its memory is needed yet");
+	tells(0);
+	cr_assert_eq(rr_verbs_poll(&q.qp, wc, 4), 1);
+	cr_assert(wc[0].op == RR_WC_READ && wc[0].cookie == 11);
+	cr_assert_eq(v->reads, 1);
+	tells(1);
+	cr_assert_eq(rr_verbs_poll(&q.qp, wc, 4), 1);
+	cr_assert(wc[0].op == RR_WC_READ && wc[0].cookie == 12);
+	cr_assert_eq(v->reads, 0);
+	cr_assert_eq(v->mr[0].users, 0);
+	cr_assert_eq(v->sq_tail, 3, "what was told before is over, too");
+}
+
 /* --- the end ------------------------------------------------------------------------------- */
 
 Test(verbs_post, the_end_waits_for_no_peer)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Our books of the send queue: what was posted has ended when a completion at or behind it says
- * so. */
+ * so; an RDMA Read by its own only, since siw tells of what is behind it before its data are
+ * here. */
 
 #include <errno.h>
 
@@ -30,16 +31,22 @@ int rr_verbs_status(enum ibv_wc_status s)
 	}
 }
 
-/* Everything up to the work request with this number has ended. */
+/* The work request with this number has ended, and with it everything before that is no
+ * RDMA Read under way. */
 static struct rr_verbs_wqe end_up_to(struct rr_vq *v, uint32_t seq)
 {
-	struct rr_verbs_wqe last = v->wqe[seq % RR_VERBS_SQ];
+	struct rr_verbs_wqe *last = &v->wqe[seq % RR_VERBS_SQ];
 
 	if (seq - v->sq_tail >= v->sq_head - v->sq_tail)
 		return (struct rr_verbs_wqe){ .op = RR_WC_SEND };
-	for (; v->sq_tail != seq + 1; v->sq_tail++) {
+	last->reads = false;
+	if (seq - v->sq_tail >= v->sq_done - v->sq_tail)
+		v->sq_done = seq + 1;
+	for (; v->sq_tail != v->sq_done; v->sq_tail++) {
 		const struct rr_verbs_wqe *w = &v->wqe[v->sq_tail % RR_VERBS_SQ];
 
+		if (w->reads)
+			break;
 		v->slot_tail += w->slot;
 		if (w->op == RR_WC_INVALIDATE)
 			rr_verbs_window_free(v, w->window);
@@ -49,7 +56,7 @@ static struct rr_verbs_wqe end_up_to(struct rr_vq *v, uint32_t seq)
 		if (w->handle)
 			rr_verbs_keep(v, w->handle);
 	}
-	return last;
+	return *last;
 }
 
 void rr_verbs_digest(struct rr_vq *v)

@@ -56,6 +56,7 @@ uint32_t rr_verbs_window(const struct rr_vq *v)
 static void book(struct rr_vq *v, struct ibv_send_wr *wr, struct rr_verbs_wqe w)
 {
 	wr->wr_id = v->sq_head;
+	w.reads = wr->opcode == IBV_WR_RDMA_READ;
 	v->wqe[v->sq_head++ % RR_VERBS_SQ] = w;
 	v->reads += w.op == RR_WC_READ;
 }

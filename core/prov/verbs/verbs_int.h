@@ -84,6 +84,7 @@ enum rr_verbs_proof { RR_V_UNPROVEN, RR_V_PROVEN, RR_V_REFUTED };
 struct rr_verbs_wqe {
 	enum rr_wc_op op;
 	bool slot;		/* it holds the oldest send slot in use */
+	bool reads;		/* an RDMA Read under way */
 	uint16_t window;	/* RR_WC_INVALIDATE: the window that is free then */
 	uint8_t mr;		/* RR_WC_READ, RR_WC_WRITE: of v->mr, index + 1; 0 none */
 	uint32_t handle;	/* RR_WC_READ: read to its end; 0 not */
@@ -159,6 +160,7 @@ struct rr_vq {
 	/* the send queue; free-running */
 	struct rr_verbs_wqe wqe[RR_VERBS_SQ];
 	uint32_t sq_cap, sq_head, sq_tail;
+	uint32_t sq_done;			/* of [sq_tail, sq_done) only RDMA Reads are under way */
 	uint32_t slot_head, slot_tail, sends;	/* of send slots; how many there are */
 	uint32_t max_inline, max_sge;
 	struct rr_verbs_late *late;		/* RR_VERBS_LATE of them, once there is one;
