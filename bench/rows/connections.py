@@ -21,7 +21,7 @@ def break_even(_kind):
     """The least number of calls per connection from which on the library is no slower than TCP (within 3 %)."""
     least = None
     for calls in reversed(CALLS):
-        tcp, shim = (measure(k, "benchcli", "first", 80, calls, carried=None)["per_s"] for k in (TCP, SHIM))
+        tcp, shim = (measure(k, "benchcli", "first", 400, calls, carried=None)["per_s"] for k in (TCP, SHIM))
         if shim < 0.97 * tcp:
             break
         least = calls

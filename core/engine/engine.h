@@ -80,7 +80,7 @@ struct rr_eng_params {
 	uint32_t max_exposed;	/* bytes of reliable replies exposed at once; above: -EAGAIN */
 	rr_time done_timeout;	/* reliable replies nobody pulled are fenced after this … */
 	rr_time done_timeout_pressure; /* … or this, when max_exposed is reached */
-	bool patient;		/* … or never: the peer is one of ours, and has yet to read them */
+	bool patient;		/* … or never: one of ours pulls when its app reads */
 	uint32_t recvs;		/* receives that the driver keeps posted; 0 rr_eng_recvs() */
 	uint32_t pulls;		/* messages that it can pull at a time; 0 any number */
 	/* draft02: opaque items of our calls that have so many bytes at least are sent with

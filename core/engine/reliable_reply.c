@@ -3,7 +3,8 @@
 /* Reliable replies (draft-cel-nfsv4-rpcrdma-reliable-reply-00), and replies by Read chunk
  * (draft-02 §3.8, §5.2), which are the same on the wire: a reply that no resource of the
  * requester can hold is exposed by us, to be pulled, until RDMA_DONE says that it was. A peer
- * that never says so is fenced after a while, and only then is the memory freed; not one of ours. */
+ * that never says so is fenced after a while, and only then is the memory freed; one of ours is
+ * not. */
 
 #include "core/engine/engine_int.h"
 
@@ -104,8 +105,8 @@ void rr_rel_done_received(struct rr_eng *e, struct rr_in *in)
 	rr_in_drop(e, in);
 }
 
-/* One of ours pulls a reply when its app reads it, as late as that may be: over TCP, too, unread
- * bytes stay, and their number is bounded.
+/* One of ours pulls a reply when its app reads it, as late as that may be: over TCP, too,
+ * unread bytes stay, and their number is bounded.
  * req: reliable-reply-00 i #3 */
 static rr_time done_patience(const struct rr_eng *e)
 {

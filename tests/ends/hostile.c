@@ -133,11 +133,12 @@ static void hit_slot(struct rr_shm_view *v, uint64_t r, uint64_t w)
 
 static void hit_body(struct rr_shm_view *v, uint64_t r, uint64_t w)
 {
-	struct rr_shm_slot *s = rr_shm_slot(v, (uint32_t)(r >> 20));
+	uint32_t pos = (uint32_t)(r >> 20);
+	bool in_slot = r & 3;
 	/* The header's words are at the front. */
-	uint32_t at = (uint32_t)(r >> 40) % (r & 3 ? 120 : v->geo.recv_size) & ~3u;
+	uint32_t at = (uint32_t)(r >> 40) % (r & 4 ? 120 : in_slot ? RR_SHM_SHORT : v->geo.recv_size) & ~3u;
 
-	put_word(s->data + at, w & 1 ? htonl(evil(w >> 1, 1)) : (uint32_t)w);
+	put_word((in_slot ? rr_shm_slot(v, pos)->data : rr_shm_long(v, pos)) + at, w & 1 ? htonl(evil(w >> 1, 1)) : (uint32_t)w);
 }
 
 static void hit_chunk(struct rr_shm_view *v, uint64_t r, uint64_t w)
@@ -212,7 +213,8 @@ static bool map_again(struct rr_shm_view *v, const struct rr_shm_view *of)
 	v->ctl = (void *)v->base;
 	v->freed = (void *)((uint8_t *)of->freed + by);
 	v->keys = (void *)((uint8_t *)of->keys + by);
-	v->ring += by;
+	v->ring = (void *)((uint8_t *)v->ring + by);
+	v->longs += by;
 	v->mem += by;
 	return true;
 }

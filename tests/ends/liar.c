@@ -268,7 +268,10 @@ static void scribble(struct lie *l)
 		break;
 	case 2:	/* messages that are there */
 		for (uint32_t i = 0, n = any(64); i < n; i++)
-			s->data[any(v->geo.recv_size)] ^= (uint8_t)any(256);
+			if (any(2))
+				s->data[any(RR_SHM_SHORT)] ^= (uint8_t)any(256);
+			else
+				rr_shm_long(v, (uint32_t)(s - v->ring))[any(v->geo.recv_size)] ^= (uint8_t)any(256);
 		break;
 	default:
 		for (uint32_t i = 0, n = any(64); i < n; i++)

@@ -67,8 +67,7 @@ static void receive(struct prog *g)
 	note(n);
 	for (int i = 0; i < n; i++) {
 		fuzz_check(wc[i].op == RR_WC_RECV && wc[i].len <= pair.c->recv_size);
-		fuzz_check(wc[i].buf >= us->own.ring &&
-			   wc[i].buf + wc[i].len <= us->own.ring + us->own.geo.ring_len);
+		fuzz_check(wc[i].buf >= (uint8_t *)us->own.ring && wc[i].buf + wc[i].len <= us->own.mem);
 		if (!keep)
 			ops->repost(pair.c, wc[i].cookie);
 	}

@@ -26,8 +26,8 @@ Test(offer_when, a_long_first_call_is_enough)
 
 Test(offer_when, where_connections_make_many_calls_at_once)
 {
-	cr_assert(pays(RR_AFTER_AUTO, 1, 100, 6));
-	cr_assert(!pays(RR_AFTER_AUTO, 1, 100, 5));
+	cr_assert(pays(RR_AFTER_AUTO, 1, 100, 4));
+	cr_assert(!pays(RR_AFTER_AUTO, 1, 100, 3));
 }
 
 Test(offer_when, where_they_end_after_a_few_not_before_those)

@@ -114,20 +114,20 @@ Test(shm_ring, the_smaller_of_both_sides_sizes_counts, .fini = fini)
 	cr_assert_eq(send_bytes(p.s, b, 1025), -EMSGSIZE);
 }
 
-/* Pages of a view's ring that exist. */
+/* Pages of a view's ring that exist, and of its long payloads. */
 static size_t ring_pages(const struct rr_shm_view *v)
 {
-	size_t n = v->geo.ring_len / RR_PAGE, there = 0;
+	size_t len = v->geo.ring_len + v->geo.long_len, n = len / RR_PAGE, there = 0;
 	unsigned char *vec = malloc(n);
 
-	cr_assert_eq(mincore(v->ring, v->geo.ring_len, vec), 0);
+	cr_assert_eq(mincore(v->ring, len, vec), 0);
 	for (size_t i = 0; i < n; i++)
 		there += vec[i] & 1;
 	free(vec);
 	return there;
 }
 
-/* A slot of 4112 bytes lies in three pages at most. */
+/* A payload of 4096 bytes lies in two pages at most, slots of 320 in 10. */
 Test(shm_ring, what_a_greedy_peers_ring_takes_up_is_ours_to_say, .fini = fini)
 {
 	static uint8_t b[4096];
@@ -139,7 +139,7 @@ Test(shm_ring, what_a_greedy_peers_ring_takes_up_is_ours_to_say, .fini = fini)
 		cr_assert_eq(ops->poll(p.c, &wc, 1), 1);
 		ops->repost(p.c, wc.cookie);
 	}
-	cr_assert_leq(ring_pages(&rr_shm_of(p.s)->peer), 3 * 128);
+	cr_assert_leq(ring_pages(&rr_shm_of(p.s)->peer), 2 * 128 + 10);
 	for (uint32_t i = 0; i < 100; i++)
 		cr_assert_eq(send_bytes(p.s, b, sizeof(b)), 1);
 	cr_assert_eq(send_bytes(p.s, b, 1), -EAGAIN);
@@ -151,14 +151,48 @@ static bool unused(void *ctx, size_t off, size_t len)
 	return false;
 }
 
-/* Of the slots from here on those whose first page exists. */
+/* The boundary between what lies in a slot and what does not, each byte at its place. */
+Test(shm_ring, short_and_long_payloads_arrive_in_turn, .fini = fini)
+{
+	static uint8_t b[RR_SHM_SHORT + 2];
+	struct rr_wc wc;
+
+	shm_pair_open(&p, 5);
+	for (uint32_t i = 0; i < 40; i++) {
+		uint32_t len = RR_SHM_SHORT + 2 - i % 4 - (i % 8 > 5 ? RR_SHM_SHORT - 3 : 0);
+
+		memset(b, (int)i + 1, sizeof(b));
+		cr_assert_eq(send_bytes(p.s, b, len), 1);
+		cr_assert_eq(ops->poll(p.c, &wc, 1), 1);
+		cr_assert_eq(wc.len, len);
+		cr_assert_eq(memcmp(wc.buf, b, len), 0);
+		ops->repost(p.c, wc.cookie);
+	}
+}
+
+/* A connection of a few calls is not to pay for pages. */
+Test(shm_ring, a_dozen_short_messages_lie_in_one_page, .fini = fini)
+{
+	static uint8_t b[RR_SHM_SHORT];
+	struct rr_wc wc;
+
+	shm_pair_open(&p, 200);
+	for (uint32_t i = 0; i < 11; i++) {
+		cr_assert_eq(send_bytes(p.s, b, sizeof(b)), 1);
+		cr_assert_eq(ops->poll(p.c, &wc, 1), 1);
+		ops->repost(p.c, wc.cookie);
+	}
+	cr_assert_eq(ring_pages(&rr_shm_of(p.s)->peer), 1);
+}
+
+/* Of the slots from here on those whose long payload's first page exists. */
 static uint32_t slots_made(const struct rr_shm *q)
 {
 	const struct rr_shm_view *v = &q->peer;
 	uint32_t n = 0;
 
 	while (n < v->geo.slots) {
-		uintptr_t at = (uintptr_t)rr_shm_slot(v, q->tx_pos + n);
+		uintptr_t at = (uintptr_t)rr_shm_long(v, q->tx_pos + n);
 		unsigned char there;
 
 		at &= ~(uintptr_t)(RR_PAGE - 1);
@@ -170,10 +204,10 @@ static uint32_t slots_made(const struct rr_shm *q)
 	return n;
 }
 
-/* Not for a connection of one call or two; and never more than have been used. */
+/* Not for a connection of one long call or two; and never more than have been used. */
 Test(shm_ring, who_goes_on_sending_has_pages_made_in_advance, .fini = fini)
 {
-	static uint8_t b[100];
+	static uint8_t b[RR_SHM_SHORT + 1];
 	struct rr_wc wc;
 	uint32_t ahead = 0;
 
@@ -188,7 +222,7 @@ Test(shm_ring, who_goes_on_sending_has_pages_made_in_advance, .fini = fini)
 			cr_assert(i != 18 || ahead > 8);
 			cr_assert_eq(ops->poll(p.c, &wc, 1), 1);
 			ops->repost(p.c, wc.cookie);
-			cr_assert_leq(ring_pages(&rr_shm_of(p.s)->peer), 2 * i + 2);
+			cr_assert_leq(ring_pages(&rr_shm_of(p.s)->peer), 2 * i + 2 + i / 12 + 1);
 			if (i >= 256 - 16)
 				break;
 		}
@@ -200,20 +234,21 @@ Test(shm_ring, who_goes_on_sending_has_pages_made_in_advance, .fini = fini)
 /* What the peer fills its own region with, for us to take away again and again, is its own matter. */
 Test(shm_ring, no_more_of_a_greedy_peers_ring_is_taken_away_than_we_use, .fini = fini)
 {
+	static uint8_t b[RR_SHM_SHORT + 1];
 	struct rr_shm_view *v;
 	struct rr_wc wc;
 
 	open_unlike(RR_SHM_RECV_MAX, MANY, 4096, 100);
 	for (uint32_t i = 0; i < 500; i++) {
-		cr_assert_eq(send_num(p.s, i), 1);
+		cr_assert_eq(send_bytes(p.s, b, sizeof(b)), 1);
 		cr_assert_eq(ops->poll(p.c, &wc, 1), 1);
 		ops->repost(p.c, wc.cookie);
 	}
 	v = &rr_shm_of(p.c)->own;
 	cr_assert_geq(ring_pages(v), 128);
 	for (uint32_t i = 0; i < 128; i++)	/* behind what any Send reaches */
-		v->ring[(size_t)i * v->geo.stride + 16 * RR_PAGE] = 1;
-	v->ring[400 * (size_t)v->geo.stride] = 1;
+		v->longs[(size_t)i * v->geo.stride + 16 * RR_PAGE] = 1;
+	v->longs[400 * (size_t)v->geo.stride] = 1;
 	ops->trim(p.s, unused, NULL);
 	cr_assert_eq(ring_pages(v), 129);
 	cr_assert_eq(send_num(p.s, 1), 1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An upgrade that rides along costs about as much as RDMA saves in five calls. Of a connection
+/* An upgrade that rides along costs about as much as RDMA saves in three calls. Of a connection
  * of which nothing is known the first call says little: many make one and end. The second says
  * that there will be more of them, as a rule. Where connections to the same place have been
  * seen before, their number of calls says it better: those that make many are offered to at
@@ -9,7 +9,7 @@
 #include "core/conn/upgrade/when.h"
 
 #define LARGE	32768u		/* bytes: what sends those sends more of them */
-#define MANY	6u		/* calls */
+#define MANY	4u		/* calls */
 #define FIRST	2u		/* with this one, where nothing is known */
 
 static uint32_t best(const struct rr_when *w)

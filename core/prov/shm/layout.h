@@ -6,7 +6,8 @@
  * by it and mapped by both, and the hello that passes it on. Everything is of fixed width:
  * a 32-bit program may face a 64-bit one. Bump RR_SHM_VERSION on any change.
  *
- *   ctl | freed[slots] | keys[RR_SHM_KEYS] || ring: slots * stride || mem     (|| page aligned)
+ *   ctl | freed[slots] | keys[RR_SHM_KEYS] || ring: slots || long: slots * stride || mem
+ *                                                                        (|| page aligned)
  *
  * Each ring is used as if it had as many receives as the smaller of the two
  * (rr_shm_geo_agree()): how much memory a side's Sends touch is not for its peer to say.
@@ -17,7 +18,9 @@
  *   - The sender writes {len, arg, payload} and last, with release, seq = the position. The
  *     receiver polls only that word of the one slot that is next: a 72-byte message is two
  *     cache lines, and no shared counter is touched.
- *   - The stride is an odd number of cache lines, so neighbours never share a cache set.
+ *   - Short payloads lie in the slot, so that a dozen calls touch one page; longer ones where
+ *     the slot's position has room for as much as a receive is long.
+ *   - Slots, and that room, are odd numbers of cache lines: neighbours never share a cache set.
  *   - Receives that are given back are published behind the data path in ctl: reposted
  *     (how many, the window), tail (all positions below it are free) and freed[slot] (the
  *     last position given back in that slot). The sender keeps copies and rereads when they
@@ -36,8 +39,10 @@
 #include "core/base/types.h"
 
 #define RR_SHM_MAGIC	UINT64_C(0x72726d6173686d01)	/* says endianness too */
-#define RR_SHM_VERSION	2u
+#define RR_SHM_VERSION	3u
 
+#define RR_SHM_SHORT	304u		/* bytes of payload in a slot: most calls about a file,
+					 * and their replies */
 #define RR_SHM_RECV_MIN	1024u		/* bytes of a receive */
 #define RR_SHM_RECV_MAX	262144u
 #define RR_SHM_RECVS	4096u		/* most receives */
@@ -105,9 +110,10 @@ struct rr_shm_slot {
 	_Atomic uint32_t len;
 	_Atomic uint32_t arg;
 	_Atomic uint32_t skip;	/* rr_shm_seq(position) without a message; 0 none since */
-	uint8_t data[];
+	uint8_t data[RR_SHM_SHORT];
 };
-_Static_assert(sizeof(struct rr_shm_slot) == 16, "fixed width");
+_Static_assert(sizeof(struct rr_shm_slot) == 5 * RR_CACHELINE, "fixed width, an odd number");
+_Static_assert(RR_SHM_SHORT <= RR_SHM_RECV_MIN, "what is short fits into each receive");
 
 /* An exposed piece of the owner's mem. */
 struct rr_shm_key {
@@ -124,9 +130,9 @@ _Static_assert(sizeof(struct rr_shm_key) == 32, "fixed width");
 struct rr_shm_geo {
 	uint32_t recv_size, recvs;
 	uint32_t slots;		/* a power of two, at least recvs */
-	uint32_t stride;
+	uint32_t stride;	/* from one slot's long payload to the next one's */
 	uint64_t mem_size;
-	size_t keys_off, ring_off, ring_len, mem_off, total;
+	size_t keys_off, ring_off, ring_len, long_off, long_len, mem_off, total;
 };
 
 /* 0, or -EINVAL for numbers out of range. */

@@ -44,13 +44,13 @@ int rr_shm_geo_init(struct rr_shm_geo *g, uint32_t recv_size, uint32_t recvs, ui
 	g->recvs = recvs;
 	g->mem_size = mem_size;
 	g->slots = pow2_above(recvs);
-	/* an odd number of lines: neighbouring slots fall into different cache sets */
-	g->stride = rr_align((uint32_t)sizeof(struct rr_shm_slot) + recv_size, RR_CACHELINE);
-	g->stride |= RR_CACHELINE;
+	g->stride = rr_align(recv_size, RR_CACHELINE) | RR_CACHELINE;
 	g->keys_off = rr_align(sizeof(struct rr_shm_ctl) + g->slots * sizeof(uint32_t), 64u);
 	g->ring_off = rr_align(g->keys_off + RR_SHM_KEYS * sizeof(struct rr_shm_key), RR_PAGE);
-	g->ring_len = rr_align((size_t)g->slots * g->stride, RR_PAGE);
-	g->mem_off = g->ring_off + g->ring_len;
+	g->ring_len = rr_align(g->slots * sizeof(struct rr_shm_slot), RR_PAGE);
+	g->long_off = g->ring_off + g->ring_len;
+	g->long_len = rr_align((size_t)g->slots * g->stride, RR_PAGE);
+	g->mem_off = g->long_off + g->long_len;
 	g->total = g->mem_off + (size_t)mem_size;
 	return 0;
 }
@@ -80,7 +80,8 @@ static int map_view(struct rr_shm_view *v, int memfd, const struct rr_shm_geo *g
 	v->ctl = base;
 	v->freed = (void *)(v->base + sizeof(struct rr_shm_ctl));
 	v->keys = (void *)(v->base + g->keys_off);
-	v->ring = v->base + g->ring_off;
+	v->ring = (void *)(v->base + g->ring_off);
+	v->longs = v->base + g->long_off;
 	v->mem = v->base + g->mem_off;
 	return 0;
 }
@@ -204,27 +205,36 @@ static void trim_own_tables(struct rr_shm *q)
 	rr_pages_drop(q->slot, q->fence_cookie + RR_SHM_KEYS);
 }
 
-/* Pages of the peer's ring that our Sends have touched, and not what the peer has filled the
- * rest with: to free that would take our time. Where receives are longer than our Sends by
- * pages, each slot is gone to. */
-static void trim_ring(struct rr_shm *q)
+/* Pages that our long Sends have touched, and not what the peer has filled the rest with: to
+ * free that would take our time. Where receives are longer than our Sends by pages, each
+ * slot's are gone to. */
+static void trim_longs(struct rr_shm *q)
 {
 	const struct rr_shm_geo *g = &q->peer.geo;
-	size_t used = sizeof(struct rr_shm_slot) + q->qp.send_size;
+	size_t used = q->qp.send_size;
 	size_t all = rr_align((size_t)g->slots * g->stride, RR_PAGE);
 
 	q->tx_made = 0;
 	q->tx_next_make = q->tx_pos;
 	if (g->stride - used < 2 * RR_PAGE) {
-		madvise(q->peer.ring, all, MADV_REMOVE);
+		madvise(q->peer.longs, all, MADV_REMOVE);
 		return;
 	}
 	for (uint32_t i = 0; i < g->slots; i++) {
 		size_t at = (size_t)i * g->stride & ~((size_t)RR_PAGE - 1);
 		size_t end = rr_align((size_t)i * g->stride + used, RR_PAGE);
 
-		madvise(q->peer.ring + at, end - at, MADV_REMOVE);
+		madvise(q->peer.longs + at, end - at, MADV_REMOVE);
 	}
+}
+
+static void trim_ring(struct rr_shm *q)
+{
+	size_t len = q->peer.geo.slots * sizeof(struct rr_shm_slot);
+
+	madvise(q->peer.ring, rr_align(len, RR_PAGE), MADV_REMOVE);
+	if (q->tx_made)
+		trim_longs(q);
 }
 
 /* Free chunk memory is ours to give back: no key covers it. A receive slot is not, since the

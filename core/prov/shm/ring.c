@@ -102,15 +102,14 @@ static const void *second_line(const struct rr_shm_slot *s)
 	return (const uint8_t *)s + RR_CACHELINE;
 }
 
-/* A page that is touched for the first time costs each side a fault of several us, and the peer
- * looks into the next slot before there is something in it. Who goes on sending makes the pages
- * of more and more slots in one call, as many as it has used at most; and what is there the
- * peer's next fault maps, too. */
-static void make_pages(struct rr_shm *q)
+/* A page that is touched for the first time costs each side a fault of several us. Who goes on
+ * sending long messages makes the pages of more and more of them in one call, as many as it has
+ * used at most; and what is there the peer's next fault maps, too. */
+static RR_NOINLINE void make_pages(struct rr_shm *q)
 {
 	const struct rr_shm_geo *g = &q->peer.geo;
 	uint32_t i = q->tx_pos & (g->slots - 1), n = rr_min(q->tx_made, g->slots - i);
-	uint8_t *from = (uint8_t *)rr_shm_slot(&q->peer, q->tx_pos), *last;
+	uint8_t *from = rr_shm_long(&q->peer, q->tx_pos), *last;
 
 	n = rr_min(n, (uint32_t)MAKE_MOST);
 	last = from + (n ? n - 1 : 0) * (size_t)g->stride;
@@ -135,7 +134,8 @@ static void publish(struct rr_shm *q, struct rr_shm_slot *s, uint32_t len, uint3
 	atomic_store_explicit(&s->skip, 0, memory_order_relaxed);
 	/* pairs with the acquire in rx_step(): the record is whole */
 	atomic_store_explicit(&s->seq, seq, memory_order_release);
-	if (unlikely(q->tx_made < slots && q->tx_pos - q->tx_next_make < slots))
+	if (unlikely((len & RR_SHM_LEN_MASK) > RR_SHM_SHORT) && q->tx_made < slots &&
+	    (int32_t)(q->tx_pos - q->tx_next_make) >= 0)
 		make_pages(q);
 	/* Of the next slot the peer looks at the first line only. */
 	__builtin_prefetch(second_line(rr_shm_slot(&q->peer, q->tx_pos)), 1);
@@ -147,6 +147,7 @@ int rr_shm_send(struct rr_qp *qp, const struct iovec *iov, int niov, uint64_t co
 	struct rr_shm *q = rr_shm_of(qp);
 	struct rr_shm_slot *s;
 	size_t len = 0;
+	uint8_t *to;
 	int rc = dead(q);
 
 	(void)cookie;
@@ -160,10 +161,10 @@ int rr_shm_send(struct rr_qp *qp, const struct iovec *iov, int niov, uint64_t co
 	s = claim_slot(q, &rc);
 	if (unlikely(!s))
 		return rc;
-	len = 0;
-	for (int i = 0; i < niov; len += iov[i].iov_len, i++)
+	to = likely(len <= RR_SHM_SHORT) ? s->data : rr_shm_long(&q->peer, q->tx_pos);
+	for (int i = 0; i < niov; to += iov[i].iov_len, i++)
 		if (iov[i].iov_len)
-			memcpy(s->data + len, iov[i].iov_base, iov[i].iov_len);
+			memcpy(to, iov[i].iov_base, iov[i].iov_len);
 	publish(q, s, (uint32_t)len | (inv_handle ? RR_SHM_INV : 0u), inv_handle);
 	return 1;
 }
@@ -272,8 +273,9 @@ static int take_record(struct rr_shm *q, struct rr_shm_slot *s, uint32_t pos, st
 	uint32_t word = atomic_load_explicit(&s->len, memory_order_relaxed);
 	uint32_t arg = atomic_load_explicit(&s->arg, memory_order_relaxed);
 	uint32_t len = word & RR_SHM_LEN_MASK;
+	uint8_t *data = likely(len <= RR_SHM_SHORT) ? s->data : rr_shm_long(&q->own, pos);
 
-	__builtin_prefetch(second_line(s));
+	__builtin_prefetch(likely(data == s->data) ? second_line(s) : data);
 	if (word & ~(uint32_t)(RR_SHM_LEN_MASK | RR_SHM_IMM | RR_SHM_INV))
 		return -EPROTO;
 	if (len > q->own.geo.recv_size || ((word & RR_SHM_IMM) && word != RR_SHM_IMM))
@@ -283,7 +285,7 @@ static int take_record(struct rr_shm *q, struct rr_shm_slot *s, uint32_t pos, st
 		return -EPROTO;
 	if ((word & RR_SHM_INV) && !rr_shm_key_live(q, arg))
 		return -EPROTO;
-	*wc = (struct rr_wc){ .op = RR_WC_RECV, .cookie = i, .buf = s->data, .len = len };
+	*wc = (struct rr_wc){ .op = RR_WC_RECV, .cookie = i, .buf = data, .len = len };
 	if (word & RR_SHM_IMM) {
 		wc->has_imm = true;
 		wc->imm = arg;

@@ -29,7 +29,8 @@ struct rr_shm_view {
 	struct rr_shm_ctl *ctl;
 	_Atomic uint32_t *freed;
 	struct rr_shm_key *keys;
-	uint8_t *ring;
+	struct rr_shm_slot *ring;
+	uint8_t *longs;
 	uint8_t *mem;
 };
 
@@ -68,8 +69,8 @@ struct rr_shm {
 	_Atomic uint32_t tx_reposted;	/* copies of the peer's, checked; peek() reads this
 					 * one */
 	uint32_t tx_tail;
-	uint32_t tx_made;		/* slots whose pages this side has made, since it last
-					 * trimmed … */
+	uint32_t tx_made;		/* slots for whose long payloads this side has made
+					 * pages, since it last trimmed; 0 it has sent none … */
 	uint32_t tx_next_make;		/* … and the position at which it makes more */
 
 	/* posted since the last kick(): enum rr_arm bits that the peer may be armed for */
@@ -115,9 +116,13 @@ static inline bool rr_shm_ready(const struct rr_shm *q)
 /* The slot of position pos in v. */
 static inline struct rr_shm_slot *rr_shm_slot(const struct rr_shm_view *v, uint32_t pos)
 {
-	size_t i = pos & (v->geo.slots - 1);
+	return &v->ring[pos & (v->geo.slots - 1)];
+}
 
-	return (struct rr_shm_slot *)(void *)(v->ring + i * v->geo.stride);
+/* Where the payload of a message at position pos lies, if it is not short. */
+static inline uint8_t *rr_shm_long(const struct rr_shm_view *v, uint32_t pos)
+{
+	return v->longs + (size_t)(pos & (v->geo.slots - 1)) * v->geo.stride;
 }
 
 /* Ends the connection for a reason, the first of which stays. Returns it. */

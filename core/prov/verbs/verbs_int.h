@@ -159,8 +159,7 @@ struct rr_vq {
 
 	/* the send queue; free-running */
 	struct rr_verbs_wqe wqe[RR_VERBS_SQ];
-	uint32_t sq_cap, sq_head, sq_tail;
-	uint32_t sq_done;			/* of [sq_tail, sq_done) only RDMA Reads are under way */
+	uint32_t sq_cap, sq_head, sq_tail, sq_done;	/* [tail, done): only RDMA Reads */
 	uint32_t slot_head, slot_tail, sends;	/* of send slots; how many there are */
 	uint32_t max_inline, max_sge;
 	struct rr_verbs_late *late;		/* RR_VERBS_LATE of them, once there is one;
