@@ -58,18 +58,18 @@ nothing_left() {
 
 # device_anew: what this rxe needs after its link was down: the CM gets nowhere before (rping says so too)
 device_anew() {
-	rdma link delete rxe0 && rdma link add rxe0 type rxe netdev roce0 || die "no device again"
+	rdma link delete ${DEVICE}0 && rdma link add ${DEVICE}0 type $DEVICE netdev roce0 || die "no device again"
 }
 
 # device_away: it goes from who uses it. That ends when the last of them does: rxe cannot take itself from librdmacm.
 # device_elsewhere: its address is another device's. device_home: all is as before; users of either have ended.
 device_away() {
-	rdma link delete rxe0 &
+	rdma link delete ${DEVICE}0 &
 	deletion=$!
 }
 device_elsewhere() {
 	ip link add roce1 type dummy && ip link set roce1 mtu 9000 && ip addr del 10.9.0.1/24 dev roce0 &&
-		ip addr add 10.9.0.1/24 dev roce1 && ip link set roce1 up && rdma link add rxe1 type rxe netdev roce1 ||
+		ip addr add 10.9.0.1/24 dev roce1 && ip link set roce1 up && rdma link add ${DEVICE}1 type $DEVICE netdev roce1 ||
 		die "no other device"
 }
 # deletion_ends: waits for that end, not for ever; who holds the device is shown.
@@ -86,6 +86,6 @@ deletion_ends() {
 }
 device_home() {
 	deletion_ends
-	rdma link delete rxe1 && ip link del roce1 && ip addr add 10.9.0.1/24 dev roce0 &&
-		rdma link add rxe0 type rxe netdev roce0 || die "no device again"
+	rdma link delete ${DEVICE}1 && ip link del roce1 && ip addr add 10.9.0.1/24 dev roce0 &&
+		rdma link add ${DEVICE}0 type $DEVICE netdev roce0 || die "no device again"
 }

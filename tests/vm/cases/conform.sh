@@ -3,6 +3,7 @@
 # rdmarpc-conform over the device: the library's native listener and native client with the laboratory program, and
 # the kernel's NFS server. Where Linux is known to differ, tests/conform/linux.known says how and why.
 # conform.sh [shim|linux]
+# At most 900 s.
 . "$(dirname "$0")/../lib.sh"
 . "$(dirname "$0")/../nfs.sh"
 [ -f "$BUILD/librpcrdma_verbs.so" ] || skip "built without rdma-core's headers"

@@ -46,15 +46,17 @@ for mode in drop drop-late; do
 	lab_server_kill
 	rm -rf "$W"/server.run*
 done
+port=111	# iWARP's ports are TCP's, and that one has a listener
+[ $DEVICE = rxe ] || port=112
 for how in '-f -w' -w; do	# the second: daemon(), between listen() and setuid()
-	RDMARPC_RULES='role=server port=111 native=111' server env RDMARPC_VERBS=off rpcbind $how >"$W/rpcbind.out" 2>&1 &
+	RDMARPC_RULES='role=server port=111 native='$port server env RDMARPC_VERBS=off rpcbind $how >"$W/rpcbind.out" 2>&1 &
 	for ((i = 0; i < 100; i++)); do ! rpcinfo -p $LAB_HOST >/dev/null 2>&1 || break; sleep 0.1; done
 	p=$(pgrep -x rpcbind)
 	pids="$pids $p"
 	checks=$((checks + 1))
 	[ "$(ps -o user= $p)" = _rpc ] || bad "rpcbind $how has kept its privileges: $(ps -o user= $p)"
 	rm -rf "$W"/client.run*
-	RDMARPC_RULES='role=client port=111 native=111 mode=require' client env RDMARPC_VERBS=off \
+	RDMARPC_RULES='role=client port=111 native='$port' mode=require' client env RDMARPC_VERBS=off \
 		rpcinfo -p $LAB_HOST >"$W/out" 2>&1 &&
 		grep -q ' 100000 .* 111 .*portmapper' "$W/out" || bad "rpcbind $how by RDMA: $(cat "$W/out")"
 	judge "rpcbind $how" client "$CLIENT"
