@@ -11,16 +11,18 @@
 
 FILES=$BUILD/tests/vm/nfs_files
 MNT=/mnt
+NFS_HOST=10.9.0.1
 
-# nfs_arguments [VERSION...] [ganesha|knfsd] [rdma|tcp] [full]: sets $versions $server $proto $full
+# nfs_arguments [VERSION...] [ganesha|knfsd] [rdma|tcp] [full] [mounts=N]: sets $versions $server $proto $full $mounts
 nfs_arguments() {
-	versions='' server=ganesha proto=rdma full=
+	versions='' server=ganesha proto=rdma full='' mounts=
 	for w; do
 		case $w in
 		[34]*) versions="$versions $w" ;;
 		ganesha | knfsd) server=$w ;;
 		rdma | tcp) proto=$w ;;
 		full) full=1 ;;
+		mounts=*) mounts=${w#*=} ;;
 		*) die "what is $w?" ;;
 		esac
 	done
@@ -51,7 +53,7 @@ watch_ends() {
 } 2>/dev/null
 show_ends() {
 	grep -v '^#' /sys/kernel/tracing/trace | tail -n 40
-	grep . /sys/class/infiniband/rxe0/ports/1/hw_counters/* | grep -v ':0$' | sed 's:.*/::' | xargs
+	grep . /sys/class/infiniband/${DEVICE}0/ports/1/hw_counters/* | grep -v ':0$' | sed 's:.*/::' | xargs
 }
 
 nfs_export() {
@@ -170,7 +172,7 @@ nfs_mount() {
 	[ "$2" = tcp ] || o=$o,port=20049
 	[ "$1" != 3 ] || o=$o,nolock,mountproto=tcp,mountport=20048
 	checks=$((checks + 1))
-	timeout 40 mount -t nfs -o "$o" 10.9.0.1:$path $MNT 2>"$W/mount" && return
+	timeout 40 mount -t nfs -o "$o" $NFS_HOST:$path $MNT 2>"$W/mount" && return
 	cat "$W/mount"
 	show_ends
 	dmesg | tail -n 5
@@ -232,6 +234,6 @@ nfs_finish() {
 	complaints=$(dmesg | grep -E 'rpcrdma:|svcrdma:|RPC:.*rror|NFS:.*rror|not responding')
 	[ -z "$complaints" ] || bad "the kernel complains: $complaints"
 	[ $failures = 0 ] || { show_ends; tail -n 20 "$W"/*.log "$W"/*.out 2>/dev/null; }
-	echo "$checks checks, $failures failed"
+	echo "$checks checks, $failures failed${found:+; $found}"
 	exit $((failures != 0))
 }

@@ -2,16 +2,19 @@
 /* nfs_files STEP ARGUMENT...: file operations on a mounted file system, verified. One line on stdout if all
  * was right, else one on stderr and status 1.
  *
- *	io PATH SIZE BLOCK [direct]	writes in order, reads back from the server, compares
+ *	io PATH SIZE BLOCK [direct|synced]	writes in order, reads back from the server, compares
  *	odd PATH			transfers of odd lengths at odd offsets, past the cache
  *	random PATH SIZE OPS [direct]	4 KiB blocks by four threads, each read compared
  *	mmap PATH SIZE			a shared mapping, written, synced, read from the server
+ *	model PATH SIZE OPS SEED	any order of reads, writes, lengths and mappings, against a model in memory
  *	names DIR N			the directory has exactly the files f00000...
  *	links DIR			symbolic links of all lengths; readlink
  *	rename DIR			over nothing and over another file
  *	xattr PATH BYTES		an extended attribute of so many bytes; the list; removal
  *	acl PATH NAME USERS		an ACL with so many users, as this attribute, is written and read
  *	hold PATH READY GO		opens, reads, makes file READY, waits for file GO, reads again
+ *	locks PATH OTHER TURNS		two clients' paths of one file: a lock of one's is the other's; so many times each
+ *					adds to a number in it, which its own cache does not know
  */
 #include <dirent.h>
 #include <endian.h>
@@ -27,6 +30,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -146,11 +150,14 @@ static void do_io(char **arg)
 	size_t size = number(arg[1]), block = number(arg[2]);
 	unsigned char *b = pages(block);
 	int fd = open_file(arg[0], O_RDWR | O_CREAT | O_TRUNC | o_direct(arg + 3));
+	bool synced = arg[3] && strcmp(arg[3], "synced") == 0;
 
 	for (size_t off = 0, n; off < size; off += n) {
 		n = size - off < block ? size - off : block;
 		fill(b, n, off, 1);
 		write_at(fd, b, n, off);
+		if (synced && fsync(fd))
+			die("fsync");
 	}
 	forget(fd);
 	for (size_t off = 0, n; off < size; off += n) {
@@ -274,6 +281,175 @@ static void do_mmap(char **arg)
 	munmap(m, size);
 	close(fd);
 	printf("%zu bytes mapped", size);
+}
+
+/* A file, and what it must hold: behind its end is zero, which is what a hole is read as. */
+struct model {
+	const char *path;
+	int fd;
+	size_t most, size, op;
+	unsigned char *have, *b;
+	struct worker random;
+};
+
+static void same(struct model *m, const unsigned char *b, size_t off, size_t n, const char *how)
+{
+	for (size_t i = 0; i < n; i++)
+		if (b[i] != m->have[off + i])
+			die("operation %zu: %s of %zu at %zu: at %zu there is %02x for %02x, of %zu", m->op, how, n, off,
+			    off + i, b[i], m->have[off + i], m->size);
+}
+
+static void model_truncate(struct model *m, size_t size)
+{
+	if (ftruncate(m->fd, (off_t)size))
+		die("operation %zu: ftruncate to %zu", m->op, size);
+	if (size < m->size)
+		memset(m->have + size, 0, m->size - size);
+	m->size = size;
+}
+
+static void model_change(struct model *m, size_t off, size_t n)
+{
+	fill(m->have + off, n, off, 1000 + m->op);
+	if (off + n > m->size)
+		m->size = off + n;
+}
+
+static void model_write(struct model *m, size_t off, size_t n)
+{
+	model_change(m, off, n);
+	write_at(m->fd, m->have + off, n, off);
+}
+
+static void model_read(struct model *m, size_t off, size_t n)
+{
+	size_t want = off >= m->size ? 0 : n < m->size - off ? n : m->size - off;
+	ssize_t got = pread(m->fd, m->b, n, (off_t)off);
+
+	if (got != (ssize_t)want)
+		die("operation %zu: read of %zu at %zu gave %zd, of %zu", m->op, n, off, got, m->size);
+	same(m, m->b, off, want, "read");
+}
+
+/* Of a mapping the rest of the last page is looked at, too. */
+static void model_map(struct model *m, size_t off, size_t n, bool change)
+{
+	size_t first = off & ~(size_t)(PAGE - 1), all = ((off + n + PAGE - 1) & ~(size_t)(PAGE - 1)) - first;
+	unsigned char *p;
+
+	if (off + n > m->size)
+		model_truncate(m, off + n);
+	p = mmap(NULL, all, PROT_READ | (change ? PROT_WRITE : 0), MAP_SHARED, m->fd, (off_t)first);
+	if (p == MAP_FAILED)
+		die("operation %zu: mmap", m->op);
+	if (change) {
+		model_change(m, off, n);
+		memcpy(p + (off - first), m->have + off, n);
+		if (msync(p, all, MS_SYNC))
+			die("operation %zu: msync", m->op);
+	}
+	same(m, p, first, all, change ? "changed mapping" : "mapping");
+	munmap(p, all);
+}
+
+static void model_anew(struct model *m)
+{
+	forget(m->fd);
+	if (next(&m->random, 4))
+		return;
+	if (close(m->fd))
+		die("operation %zu: close", m->op);
+	m->fd = open_file(m->path, O_RDWR);
+}
+
+static void do_model(char **arg)
+{
+	struct model m = { .path = arg[0], .most = number(arg[1]), .random.seed = number(arg[3]) };
+	size_t ops = number(arg[2]), off, n;
+
+	m.have = pages(m.most);
+	m.b = pages(m.most);
+	m.fd = open_file(arg[0], O_RDWR | O_CREAT | O_TRUNC);
+	for (; m.op < ops; m.op++) {
+		off = next(&m.random, m.most);
+		n = 1 + next(&m.random, m.most - off < 65536 ? m.most - off : 65536);
+		switch (next(&m.random, 16)) {
+		case 0: model_truncate(&m, off); break;
+		case 1: model_anew(&m); break;
+		case 2: model_map(&m, off, n, true); break;
+		case 3: case 4: case 5: model_map(&m, off, n, false); break;
+		case 6: case 7: case 8: case 9: case 10: model_write(&m, off, n); break;
+		default: model_read(&m, off, n); break;
+		}
+	}
+	forget(m.fd);
+	model_read(&m, 0, m.most);
+	close(m.fd);
+	printf("%zu operations as the model's, %zu bytes at last", ops, m.size);
+}
+
+static bool lock(int fd, short type)
+{
+	struct flock l = { .l_type = type, .l_whence = SEEK_SET };
+
+	if (!fcntl(fd, F_SETLK, &l))
+		return true;
+	if (errno != EAGAIN && errno != EACCES)
+		die("lock");
+	return false;
+}
+
+/* Whoever waits asks again and again: how soon a server tells it is not what is looked at. */
+static void take_turns(const char *path, size_t turns)
+{
+	int fd = open_file(path, O_RDWR);
+	uint64_t n;
+
+	for (size_t i = 0; i < turns; i++) {
+		while (!lock(fd, F_WRLCK))
+			usleep(1000);
+		if (pread(fd, &n, sizeof(n), 0) != sizeof(n))
+			die("no number");
+		n++;
+		write_at(fd, &n, sizeof(n), 0);
+		if (!lock(fd, F_UNLCK))
+			die("unlock");
+	}
+	close(fd);
+}
+
+static void do_locks(char **arg)
+{
+	size_t turns = number(arg[2]);
+	uint64_t n = 0;
+	int mine = open_file(arg[0], O_RDWR | O_CREAT | O_TRUNC), theirs, status[2];
+	pid_t child[2];
+
+	write_at(mine, &n, sizeof(n), 0);
+	forget(mine);
+	theirs = open_file(arg[1], O_RDWR);
+	if (!lock(mine, F_WRLCK) || lock(theirs, F_RDLCK) || !lock(mine, F_UNLCK) || !lock(theirs, F_RDLCK) ||
+	    lock(mine, F_WRLCK) || !lock(mine, F_RDLCK))
+		die("a lock of one client's is none for the other");
+	close(mine);
+	close(theirs);
+	for (int i = 0; i < 2; i++) {
+		child[i] = fork();
+		if (child[i] < 0)
+			die("fork");
+		if (!child[i]) {
+			take_turns(arg[i], turns);
+			exit(0);
+		}
+	}
+	for (int i = 0; i < 2; i++)
+		if (waitpid(child[i], &status[i], 0) != child[i])
+			die("waitpid");
+	mine = open_file(arg[0], O_RDWR);
+	if (!lock(mine, F_RDLCK) || pread(mine, &n, sizeof(n), 0) != sizeof(n) || n != 2 * turns || status[0] || status[1])
+		die("%zu turns each gave %llu", turns, (unsigned long long)n);
+	printf("%zu turns of each client", turns);
 }
 
 static void do_names(char **arg)
@@ -492,7 +668,7 @@ static const struct step {
 } steps[] = {
 	{ "io", 3, do_io },	    { "odd", 1, do_odd },	{ "random", 3, do_random }, { "mmap", 2, do_mmap },
 	{ "names", 2, do_names },   { "links", 1, do_links },	{ "rename", 1, do_rename }, { "xattr", 2, do_xattr },
-	{ "acl", 3, do_acl },	    { "hold", 3, do_hold },
+	{ "acl", 3, do_acl },	    { "hold", 3, do_hold },	{ "model", 4, do_model },   { "locks", 3, do_locks },
 };
 
 int main(int argc, char **argv)

@@ -2,15 +2,28 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Devices that cannot what their kernel driver says (tests/vm/mask.c): two shims, a native client of a native server, the
 # kernel's NFS client in front of ganesha, libnfs in front of the kernel's NFS server; the right answers, by the device,
-# and nothing hangs. masked.sh [PROFILE...]
+# and nothing hangs. masked.sh [PART...] [PROFILE...]: PART is between_ours, natively, of_ganesha or of_knfsd.
 # At most 3600 s.
 . "$(dirname "$0")/../lib.sh"
 . "$(dirname "$0")/../nfs.sh"
 [ -f "$BUILD/tests/vm/mask.so" ] || skip "built without rdma-core's headers"
-need rpcbind mount.nfs mkfs.ext4 nfs-cp ganesha.nfsd
 device_up
-nfs_modules
-[ $# != 0 ] || set -- bnxt_re irdma irdma-x722 cxgb4 hns ocrdma mlx4 mlx5 refuses-bind few-windows least
+parts='' masks=''
+for w; do
+	case $w in
+	between_ours | natively | of_*) parts="$parts $w" ;;
+	*) masks="$masks $w" ;;
+	esac
+done
+parts=${parts:-between_ours natively of_ganesha of_knfsd}
+masks=${masks:-bnxt_re irdma irdma-x722 cxgb4 hns ocrdma mlx4 mlx5 refuses-bind few-windows least}
+case $parts in *of_*)
+	need rpcbind mount.nfs mkfs.ext4 nfs-cp ganesha.nfsd
+	nfs_modules
+	mkdir -p /export
+	server=knfsd
+	trap 'nfs_down; cleanup' EXIT ;;
+esac
 head -c 3000000 /dev/urandom >"$W/up"
 clean() { rm -rf "$W"/server.run* "$W"/client.run*; }
 
@@ -72,13 +85,10 @@ of_knfsd() {
 	clean
 }
 
-trap 'nfs_down; cleanup' EXIT
-mkdir -p /export
-server=knfsd
-for mask; do
+for mask in $masks; do
 	start=$SECONDS before=$failures
 	masked "$mask"
-	for part in between_ours natively of_ganesha of_knfsd; do
+	for part in $parts; do
 		$part
 		[ -z "${V:-}" ] || echo "$mask $part: $((SECONDS - start)) s"
 	done

@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Native connections that end badly, with calls under way: an end is killed, the link goes down, the device is taken
 # away. The end that is left sees a lost connection, as on TCP; the server lives, its TCP listener goes on; of peers that
-# were killed nothing is left; and when there is a device again, native peers reach the same server. native-loss.sh [STEP...]
+# were killed nothing is left; and when there is a device again, native peers reach the same server. And such as do not
+# end, though packets get lost, altered, doubled or out of order. native-loss.sh [STEP...]
+# At most 1200 s.
 . "$(dirname "$0")/../lib.sh"
 . "$(dirname "$0")/../loss.sh"
 [ -f "$BUILD/librpcrdma_verbs.so" ] || skip "built without rdma-core's headers"
@@ -106,7 +108,39 @@ again() { # NAME: within 30 s the server is reached natively
 	judge "$1" client "$BY_VERBS"
 }
 
+# What the devices, or siw's TCP, have noticed of it
+noticed() {
+	case $DEVICE in
+	rxe) cat /sys/class/infiniband/rxw[01]/ports/1/hw_counters/{duplicate_request,out_of_seq_request,rcvd_seq_err,completer_retry_err} ;;
+	*) nstat -asz TcpRetransSegs TcpInCsumErrors TcpExtTCPOFOQueue TcpExtTCPDSACKOldSent | awk '/Tcp/ { print $2 }' ;;
+	esac | awk '{ n += $1 } END { print n }'
+}
+noise() {
+	local how d n host=$LAB_HOST devices=lo
+	modprobe sch_netem || die "no netem"
+	lab_server_kill
+	[ $DEVICE != rxe ] || { wire_up; LAB_HOST=10.9.1.1 devices='v0 v1'; }
+	LAB_TIMEOUT=250
+	lab_server epoll native_server
+	for how in 'loss 1%' 'loss 5%' 'corrupt 1%' 'duplicate 10%' 'delay 2ms reorder 75%'; do
+		for d in $devices; do tc qdisc replace dev $d root netem $how || die "netem $how"; done
+		n=$(noticed)
+		lab "$how: sum" 'sum 100000 ok' sum 100000
+		lab "$how: big" 'big 200000 ok' big 200000
+		lab "$how: threads" 'threads 4 calls 800 bad 0' threads 4
+		n=$(($(noticed) - n))
+		checks=$((checks + 1))
+		((n > 0)) || bad "$how: nobody notices"
+		at "$how: $n times noticed"
+	done
+	for d in $devices; do tc qdisc del dev $d root; done
+	lab_server_kill
+	unset LAB_TIMEOUT
+	LAB_HOST=$host
+	new_server
+}
+
 new_server
-[ $# != 0 ] || set -- killed link_down kept_alive device_gone
+[ $# != 0 ] || set -- killed link_down kept_alive device_gone noise
 for step; do $step; done
 lab_finish

@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The kernel's client mounts ganesha, which knows TCP only, over RDMA, and does what clients do; its own
 # counters and the library's agree that it was RDMA, with the chunks that RFC 8267 gives.
-# nfs-mount.sh [VERSION...] [ganesha|knfsd] [rdma|tcp] [full]: the kernel's own server, and TCP, judge this script
-# itself; full: more operations, for real processors, and time for those of others.
-# At most 900 s.
+# nfs-mount.sh [VERSION...] [ganesha|knfsd] [rdma|tcp] [full] [mounts=N]: the kernel's own server, and TCP, judge this
+# script itself; full: more operations, for real processors, and time for those of others; mounts: so many at once, of
+# version 3, which takes each address for another server (4.1 would find that it is one), and nothing else.
+# At most 1800 s.
 . "$(dirname "$0")/../lib.sh"
 . "$(dirname "$0")/../nfs.sh"
 nfs_arguments "$@"
@@ -49,7 +50,38 @@ attributes() { # VERSION
 	esac
 }
 
+of() { awk -v n="$1:" '$1 == n { print $2 }' "/proc/$(pgrep -x ganesha.nfsd)/status"; }	# kB
+addresses() { # N add|del
+	local i
+	for ((i = 1; i <= $1; i++)); do echo "addr $2 10.9.$((100 + i / 200)).$((1 + i % 200))/32 dev roce0"; done | ip -batch -
+}
+many() { # N
+	local i before start=$SECONDS
+	before=$(of VmPin)
+	addresses "$1" add || die "no addresses"
+	for ((i = 1; i <= $1; i++)); do
+		MNT=/media/$i NFS_HOST=10.9.$((100 + i / 200)).$((1 + i % 200))
+		mkdir -p $MNT
+		nfs_mount 3 $proto
+		files io f$i 64k 16k
+	done
+	echo "$1 mounts after $((SECONDS - start)) s; pinned by the server for them: $(($(of VmPin) - before)) kB;" \
+		"the guest has $(awk '$1 == "MemAvailable:" { print $2 }' /proc/meminfo) kB left"
+	for ((i = 1; i <= $1; i++)); do
+		MNT=/media/$i
+		files io f$i 64k 64k
+	done
+	judge ganesha server "c['verbs'] == $1 and not e['err_chunk_sent']"
+	for ((i = 1; i <= $1; i++)); do
+		MNT=/media/$i
+		nfs_umount
+	done
+	addresses "$1" del
+	echo "all gone after $((SECONDS - start)) s; pinned still: $(($(of VmPin) - before)) kB"
+}
+
 nfs_server
+[ -z "$mounts" ] || { many "$mounts"; nfs_finish; }
 for v in $versions; do
 	nfs_mount $v $proto rsize=1048576,wsize=1048576
 	everything $v
