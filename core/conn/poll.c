@@ -57,8 +57,9 @@ bool rr_conn_peek(const struct rr_conn *c, unsigned want)
 	if (unlikely(rr_lock_is_stuck(&sh->lock)))
 		return false;
 	hint = atomic_load_explicit(&sh->hint, memory_order_relaxed);
-	if (hint & RR_HINT_EARLY)
-		return false;	/* what comes by TCP, memory does not show */
+	if (unlikely(hint & RR_HINT_EARLY))	/* what comes by TCP, memory does not show */
+		return hint & RR_HINT_AHEAD && want & RR_IN_BITS &&
+		       rr_drv_peek(sh, RR_ARM_RECV);
 	if (hint & (mask | RR_HINT_LOST))
 		return hint & mask;
 	return rr_drv_peek(sh, want & RR_OUT_BITS ? RR_ARM_RECV | RR_ARM_SEND : RR_ARM_RECV);

@@ -119,6 +119,27 @@ Test(conn_ride, the_offer_goes_with_a_call_and_the_answer_with_its_reply)
 	goes_on_until_carried();
 }
 
+/* The answer to the first call that has crossed comes by memory: who waits for it may look there, and sleeps for nothing. */
+Test(conn_ride, who_has_crossed_sees_the_reply_in_memory)
+{
+	const struct rr_share *sh;
+	size_t n;
+
+	open_after(1);
+	for (uint32_t i = 1; i < 10 && !rr_conn_is_carried(p.client.c); i++)
+		exchange(i);
+	sh = p.client.c->share;
+	cr_assert(sh->tx.early && sh->rx.early);
+	cr_assert_not(rr_conn_peek(p.client.c, POLLIN));
+	one_way(&p.client, &p.server, rr_test_call(out, 50, 100, 50));
+	cr_assert(!sh->tx.early && sh->rx.early);
+	cr_assert_not(rr_conn_peek(p.client.c, POLLIN));
+	n = rr_test_reply(out, 50, 300, 50);
+	sends(&p.server, out, n);
+	cr_assert(rr_conn_peek(p.client.c, POLLIN));
+	finds(&p.client, out, n, 0);
+}
+
 Test(conn_ride, calls_before_it_go_by_as_they_are)
 {
 	open_after(4);

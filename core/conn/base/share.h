@@ -251,6 +251,7 @@ enum {
 	RR_HINT_LOST = 4,
 	RR_HINT_EARLY = 8,	/* ask the anchor, too */
 	RR_HINT_BYTES = 16,	/* as IN, until they have been read */
+	RR_HINT_AHEAD = 32,	/* with EARLY: we have crossed, and are answered by memory */
 };
 
 /* Under the lock; only rr_conn_peek() reads it without. */
@@ -270,7 +271,8 @@ static inline void rr_hint_read(struct rr_share *sh)
 /* The app has just seen that there is nothing. */
 static inline void rr_hint_none(struct rr_share *sh)
 {
-	atomic_store_explicit(&sh->hint, sh->hint & (RR_HINT_LOST | RR_HINT_EARLY),
+	atomic_store_explicit(&sh->hint,
+			      sh->hint & (RR_HINT_LOST | RR_HINT_EARLY | RR_HINT_AHEAD),
 			      memory_order_relaxed);
 }
 

@@ -32,7 +32,9 @@ void rr_cross_begin(struct rr_share *sh, const struct rr_conn *c)
 static void rx_is_over(struct rr_share *sh)
 {
 	sh->rx.early = false;
-	atomic_store_explicit(&sh->hint, (sh->hint & ~(uint32_t)RR_HINT_EARLY) | RR_HINT_IN,
+	atomic_store_explicit(&sh->hint,
+			      (sh->hint & ~(uint32_t)(RR_HINT_EARLY | RR_HINT_AHEAD)) |
+				      RR_HINT_IN,
 			      memory_order_relaxed);
 }
 
@@ -63,6 +65,7 @@ int rr_cross_now(struct rr_share *sh)
 	if (rc < 0)
 		return rc == -EAGAIN ? rc : -ECONNRESET;
 	tx->early = false;
+	rr_hint(sh, RR_HINT_AHEAD);
 	rr_count(sh->qp->count, RR_C_crossings, 1);
 	rr_debug(RR_WHO ": the outbound direction crosses after %u records",
 		 RR_WHO_OF(atomic_load_explicit(&sh->st->fd, memory_order_relaxed), sh->st),

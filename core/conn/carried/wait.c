@@ -29,6 +29,14 @@ static rr_time learned(struct rr_share *sh, bool first)
 	return NEAR * rr_cp->spin;
 }
 
+/* Does what comes next come by TCP, perhaps? */
+static bool asks_anchor(const struct rr_share *sh)
+{
+	uint32_t hint = atomic_load_explicit(&sh->hint, memory_order_relaxed);
+
+	return (hint & (RR_HINT_EARLY | RR_HINT_AHEAD)) == RR_HINT_EARLY;
+}
+
 void rr_conn_spin(const struct rr_conn *c, struct rr_spin *s)
 {
 	struct rr_spin_in in = { .bound = rr_cp->spin };
@@ -38,7 +46,7 @@ void rr_conn_spin(const struct rr_conn *c, struct rr_spin *s)
 	if (!rr_conn_is_carried(c))
 		return;
 	sh = c->share;
-	if (unlikely(atomic_load_explicit(&sh->hint, memory_order_relaxed) & RR_HINT_EARLY))
+	if (unlikely(asks_anchor(sh)))
 		return;
 	if (!s->now)
 		rr_spin_look_around(s);
