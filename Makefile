@@ -12,6 +12,13 @@ WARN    := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototyp
 CFLAGS  ?= -O2 -g
 BASE    := -std=gnu11 $(WARN) -I. -I$(BUILD)/gen -D_GNU_SOURCE -DRR_VERSION='"$(VERSION)"' \
            -fno-strict-aliasing -fvisibility=hidden -fPIC -pthread -MMD -MP
+# Where a long has 32 bits: offsets and inode numbers of 64, but for the names that we export, which are libc's as programs
+# without that find them.
+ifeq ($(findstring __LP64__,$(shell $(CC) $(CFLAGS) -dM -E -x c /dev/null)),)
+BASE    += -D_FILE_OFFSET_BITS=64 -Wno-psabi
+symbols_CFLAGS := -U_FILE_OFFSET_BITS
+TIME32  := $(findstring RR_TIME32,$(shell printf '\043include <time.h>\n\043if __TIMESIZE == 32\nRR_TIME32\n\043endif\n' | $(CC) $(CFLAGS) -E -x c -))
+endif
 ifneq ($(SAN),)
 SANFLAGS := -fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer
 LDSAN   := -fsanitize=$(SAN)
@@ -63,22 +70,29 @@ $(BUILD)/obj/%.o: %.c
 $(BUILD)/gen/symbols.map: preload/calls.def
 	@mkdir -p $(@D)
 	$(call say,GEN,$@)
-	$(Q)scripts/gen-map $< >$@
+	$(Q)scripts/gen-map $(if $(TIME32),-t) $< >$@
 
 # Functions that a short message and the waits around it pass lie together, by their names in mk/way.list: a process that
-# has slept finds its way in a third of the pages. Small variables lie together, too, sorted by alignment: they would
-# be strewn among the tables, and each page of those that a process touches is a fault. Only GNU ld takes a script that adds to its own.
+# has slept finds its way in a third of the pages. What runs in every program, at exec and at exit, lies in front of them: our
+# constructor and destructor, the C runtime's, and pthread_atfork(), which is linked into each library. So these are
+# in the pages that the dynamic linker has read. Small variables lie together, too, sorted by alignment, in the page of the
+# initialized data: the tables of mk/large.list come behind them, since each page that a process touches is a fault.
 ifneq ($(LTOFLAGS),)
 ifneq ($(findstring GNU ld,$(shell $(CC) $(LDFLAGS) -Wl,--version 2>/dev/null)),)
 WAY := $(BUILD)/gen/way.ld
 endif
 endif
 
-$(BUILD)/gen/way.ld: mk/way.list
+$(BUILD)/gen/way.ld: mk/way.list mk/large.list Makefile
 	@mkdir -p $(@D)
 	$(call say,GEN,$@)
-	$(Q)awk 'BEGIN { print "SECTIONS { .text.way : {" } !/^#/ { print "*(.text." $$1 " .text." $$1 ".*)" } \
-	    END { print "} } INSERT BEFORE .text;" }' $< >$@
+	$(Q)awk 'function sections(kind) { print "*(." kind "." $$1 " ." kind "." $$1 ".*)" } \
+	    BEGIN { print "SECTIONS { .text.way : {"; \
+	      print "*(.text.startup .text.startup.* .text.exit .text.exit.*) *crtbegin*.o(.text) *libc_nonshared.a:*(.text .text.*)"; \
+	      print "KEEP(*(SORT_NONE(.fini)))" } \
+	    /^#/ { next } FILENAME != was && was { print "} } INSERT BEFORE .text; SECTIONS { .bss.large (NOLOAD) : {" } { was = FILENAME } \
+	    { sections(FILENAME ~ /way/ ? "text" : "bss") } \
+	    END { print "} } INSERT AFTER .bss;" }' mk/way.list mk/large.list >$@
 
 # Every program under LD_PRELOAD pays for each segment: code and constants share one (noseparate-code), which saves two
 # mmap() calls and three page faults, 8 us of the 60 that the library adds to an exec.
@@ -109,16 +123,36 @@ $(addprefix $(BUILD)/,$(TOOLS)): $(BUILD)/%: $(BUILD)/obj/tools/%.o $(call obj,$
 
 # --- unit, oracle, stress, simulation ---------------------------------------------------
 
-UNIT   := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/test_*.c))
+# HARNESS=mini: tests/mini in the place of Criterion, which does not run under TSan, and which other machines have no package of.
+HARNESS ?= $(if $(filter thread%,$(SAN)),mini,criterion)
+ifeq ($(HARNESS),mini)
+UNITDIR := $(BUILD)/mini
+else
+UNITDIR := $(BUILD)
+endif
+UNIT   := $(patsubst tests/unit/%.c,$(UNITDIR)/tests/unit/%,$(wildcard tests/unit/test_*.c))
 STRESS := $(patsubst tests/stress/%.c,$(BUILD)/tests/stress/%,$(wildcard tests/stress/stress_*.c))
 SIM    := $(patsubst tests/sim/%.c,$(BUILD)/tests/sim/%,$(wildcard tests/sim/sim_*.c))
 
-$(filter $(addprefix $(BUILD)/tests/unit/,test_ready% test_accept),$(UNIT)): $(call obj,$(FAKECONN))
+$(filter $(addprefix $(UNITDIR)/tests/unit/,test_ready% test_accept),$(UNIT)): $(call obj,$(FAKECONN))
 
+ifeq ($(HARNESS),mini)
+$(BUILD)/obj/mini/%.o: %.c
+	@mkdir -p $(@D)
+	$(call say,CC,$<)
+	$(Q)$(CC) -isystem tests/mini $(ALLCFLAGS) $($(*F)_CFLAGS) -c -o $@ $<
+
+$(UNIT): $(UNITDIR)/tests/unit/%: $(BUILD)/obj/mini/tests/unit/%.o $(BUILD)/obj/mini/tests/mini/main.o $(BUILD)/libtest.a \
+		$(BUILD)/libcore.a
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)
+	$(Q)$(CC) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LDSAN) -pthread
+else
 $(UNIT): $(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(BUILD)/libtest.a $(BUILD)/libcore.a
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
 	$(Q)$(CC) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LDSAN) -lcriterion -pthread
+endif
 
 $(STRESS) $(SIM): $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(BUILD)/libtest.a $(BUILD)/libcore.a
 	@mkdir -p $(@D)
@@ -126,8 +160,8 @@ $(STRESS) $(SIM): $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(BUILD)/libtest.a $(
 	$(Q)$(CC) -o $@ $^ $(LDSAN) -pthread
 
 .PHONY: unit stress sim
-unit: $(UNIT)
-	$(Q)scripts/run-tests $(UNIT)
+unit: $(UNIT) $(ONEMAP)
+	$(Q)MINI_SLOW=$(if $(SAN),10,1) TEST_PRELOAD='$(abspath $(ONEMAP))' SAN_SUPP='$(abspath tests/san/tsan.supp)' scripts/run-tests $(UNIT)
 stress: $(STRESS) $(ONEMAP)
 	$(Q)TEST_PRELOAD='$(abspath $(ONEMAP))' SAN_SUPP='$(abspath tests/san/tsan.supp)' scripts/run-tests $(STRESS)
 sim: $(SIM)
@@ -140,7 +174,7 @@ $(BUILD)/tests/san/onemap.so: tests/san/onemap.c
 	$(Q)$(CC) -std=gnu11 -O1 -g $(WARN) -D_GNU_SOURCE -fPIC -shared -o $@ $<
 
 # One module's tests: make unit-wire_chunks
-unit-%: $(BUILD)/tests/unit/test_%
+unit-%: $(UNITDIR)/tests/unit/test_%
 	$(Q)scripts/run-tests $<
 
 -include $(wildcard mk/*.mk)

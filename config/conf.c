@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Loading a configuration: defaults, the file, the environment, and what they mean for each
- * other. */
+/* Loads a configuration: defaults, then the file and the environment, then the options that
+ * bound one another. The text is read by parse.c and env.c, values by value.c. */
 
 #include "config/conf.h"
 
@@ -10,7 +10,7 @@
 
 #include "config/internal.h"
 
-/* Bounds of one option that hang on another. */
+/* Options that bound one another. */
 static void check(struct rr_conf *c)
 {
 	if (c->max_message > c->memory / 2) {
@@ -24,6 +24,7 @@ static void check(struct rr_conf *c)
 	c->reply_chunk = rr_min(c->reply_chunk, c->reply_chunk_max);
 }
 
+/* The value of an environment variable; NULL: not set. */
 static const char *env(char **envp, const char *name)
 {
 	size_t n = strlen(name);
@@ -34,6 +35,7 @@ static const char *env(char **envp, const char *name)
 	return NULL;
 }
 
+/* Reads the rules in an environment variable, if it is set. */
 static void rules(struct rr_conf *c, char **envp, const char *name)
 {
 	const char *text = env(envp, name);
@@ -52,7 +54,8 @@ void rr_conf_load(struct rr_conf *c, char **envp)
 	memset(c, 0, sizeof(*c));
 	for (uint32_t i = 0; i < rr_noptions; i++)
 		rr_option_default(c, &rr_options[i]);
-	rules(c, envp, "RDMARPC_RULES");	/* the first that matches decides */
+	rules(c, envp, "RDMARPC_RULES");	/* the first rule that matches decides, so these
+						 * come first */
 	path = env(envp, "RDMARPC_CONF");
 	if (path && *path)
 		rr_conf_file(c, path, true);

@@ -2,10 +2,12 @@
 #ifndef RR_CONF_H
 #define RR_CONF_H
 
-/* Configuration: the rules of RDMARPC_RULES, rdmarpc.conf (RDMARPC_CONF, else
- * /etc/rdmarpc.conf), the rules of RDMARPC_LAST_RULES, RDMARPC_<NAME> in the environment.
+/* Configuration. Its sources, the earlier rule deciding and the later option counting: rules in
+ * RDMARPC_RULES; rdmarpc.conf (RDMARPC_CONF, else /etc/rdmarpc.conf); rules in
+ * RDMARPC_LAST_RULES; RDMARPC_<NAME> in the environment.
+ *
  * options.def is the one list of options. A wrong value never stops the program: it leaves a
- * problem, and the default. No malloc, no stdio, no locale; not async-signal-safe. */
+ * problem and the default. No malloc, no stdio, no locale; not async-signal-safe. */
 
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -17,23 +19,23 @@
 #define RR_CONF_TEXT	108u	/* a path; fits sun_path */
 #define RR_CONF_RULES	64u
 #define RR_CONF_COMMAND	64u
-#define RR_CONF_NFS	2049u	/* a native rule's port, if it names none … */
+#define RR_CONF_NFS	2049u	/* port of a native rule that names none … */
 #define RR_CONF_NFS_RDMA 20049u	/* … and its RDMA CM port */
 
-/* One [rule]: all its keys must match. */
+/* One [rule]. It matches if all its keys do. */
 struct rr_rule {
 	enum rr_mode mode;
 	uint8_t role;			/* 0 either, 'c' client, 's' server */
-	uint8_t family;			/* of address: 0 any, 4, 6 */
+	uint8_t family;			/* of the address: 0 any, 4, 6 */
 	uint8_t prefix;			/* bits of address that count */
 	bool has_port, has_program, has_dialect;
-	bool other;			/* its command is not this process's: never matches */
+	bool other;			/* its command is another process's: never matches */
 	bool has_native;
-	uint8_t dialect;		/* enum rr_dialect; without has_dialect option dialect
+	uint8_t dialect;		/* enum rr_dialect; without has_dialect, option dialect
 					 * counts */
-	uint16_t native;		/* RDMA CM port; 0 the usual one of the TCP port */
-	uint16_t port_lo, port_hi;	/* of the server's end */
-	uint32_t program;		/* of the first call; judged on the client only */
+	uint16_t native;		/* RDMA CM port; 0: the usual one for the TCP port */
+	uint16_t port_lo, port_hi;	/* of the server's end of the connection */
+	uint32_t program;		/* of the first call; only the client judges it */
 	uint8_t address[16];		/* of the peer */
 };
 
@@ -59,41 +61,42 @@ struct rr_conf {
 #undef RR_SECTION
 	struct rr_rule rules[RR_CONF_RULES];
 	uint32_t nrules;
-	uint32_t nproblems;		/* all of them; the text may hold fewer */
+	uint32_t nproblems;		/* how many there were; the text may hold fewer */
 	uint32_t problems_len;
 	char problems[4096];		/* lines, each ended by '\n' */
 };
 
-/* Reads file and environment (envp may be NULL) into c, overwriting it. In a process with
- * elevated rights (AT_SECURE) the environment does not count: it is its caller's. errno is
- * left alone. */
+/* Reads the file and the environment (envp may be NULL) into c, overwriting it. In a process
+ * with elevated rights (AT_SECURE) the environment is ignored, since the caller has chosen it.
+ * errno is left alone. */
 void rr_conf_load(struct rr_conf *c, char **envp);
 
-/* The log lines of what was wrong: after the log has been set up from c. */
+/* Logs what was wrong. Called after the log has been set up from c. */
 void rr_conf_log_problems(const struct rr_conf *c);
 
-/* What the rules say of a connection: the first that matches, else option mode; TCP if not
- * enabled. Either address may be NULL: then rules on it do not match. On the client
- * RR_MODE_AUTO also means that a rule on the program of the first call may decide: ask
- * rr_conf_mode_call() when it is known. Async-signal-safe. */
+/* The mode of a connection: that of the first rule that matches, else option mode; TCP if
+ * option enabled is off. Either address may be NULL; rules on it then do not match. On the
+ * client RR_MODE_AUTO also means that a rule on the first call's program may decide: ask
+ * rr_conf_mode_call() when the program is known. Async-signal-safe. */
 enum rr_mode rr_conf_mode(const struct rr_conf *c, bool server, const struct sockaddr *local,
 			  const struct sockaddr *peer);
 enum rr_mode rr_conf_mode_call(const struct rr_conf *c, const struct sockaddr *local,
 			       const struct sockaddr *peer, uint32_t program);
 
-/* The dialect of a connection: that of the rule which decides, else option dialect. program is
- * that of the first call; NULL: not known, rules on it do not match. Async-signal-safe. */
+/* The dialect of a connection: that of the rule that decides, else option dialect. program is
+ * that of the first call; NULL: it is not known, and rules on it do not match.
+ * Async-signal-safe. */
 enum rr_dialect rr_conf_dialect(const struct rr_conf *c, bool server,
 				const struct sockaddr *local,
 				const struct sockaddr *peer, const uint32_t *program);
 
-/* All that rr_conf_dialect() may answer: bit 1 << dialect. */
+/* All dialects that rr_conf_dialect() may return, as bits 1 << dialect. */
 uint32_t rr_conf_dialects(const struct rr_conf *c);
 
-/* The RDMA CM port on which the server's end of such a connection is reached without TCP and
- * without an offer (RFC 8166 peers in general), as the first matching rule says; 0 none. For a
- * listener peer is NULL: then a native rule on an address counts, and any other on one does
- * not; ask again when the peer is known. Async-signal-safe. */
+/* The RDMA CM port at which the server's end of the connection is reached without TCP and
+ * without an offer (by native peers), as the first matching rule says; 0: none. For a listener
+ * peer is NULL: then a native rule counts whatever its address, and any other rule on an
+ * address does not match; ask again when the peer is known. Async-signal-safe. */
 uint16_t rr_conf_native(const struct rr_conf *c, bool server, const struct sockaddr *local,
 			const struct sockaddr *peer);
 

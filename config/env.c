@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The environment: RDMARPC_<NAME> for option <name>; and what the process is called. */
+/* The environment: RDMARPC_<NAME> sets option <name>. Also what the process is called, for the
+ * rules' key 'command'. */
 
 #include <errno.h>
 #include <string.h>
@@ -9,8 +10,8 @@
 
 #define PREFIX	"RDMARPC_"
 
-/* Names that are no options: the file and the rules, which are read before; what rdmarpc-run
- * knows its program by; and what tests keep for themselves. */
+/* Variables that set no option: the file and the rules, which are read before; the family mark
+ * of rdmarpc-run; and those of the tests. */
 static bool is_other(struct rr_text name)
 {
 	return rr_text_is(name, "CONF") || rr_text_is(name, "RULES") ||
@@ -18,6 +19,7 @@ static bool is_other(struct rr_text name)
 		       (name.len > 5 && !memcmp(name.p, "TEST_", 5));
 }
 
+/* Is t the option's name in upper case? */
 static bool is_env_name(struct rr_text t, const char *option)
 {
 	if (strlen(option) != t.len)
@@ -39,6 +41,7 @@ static const struct rr_option *find_option(struct rr_text name)
 	return NULL;
 }
 
+/* Notes a variable that is no option, with the name that was probably meant. */
 static void unknown(struct rr_conf *c, struct rr_text name)
 {
 	const char *near = rr_option_nearest(name);
@@ -55,6 +58,7 @@ static void unknown(struct rr_conf *c, struct rr_text name)
 			near ? ", did you mean " PREFIX : "", upper, near ? "?" : "");
 }
 
+/* var is NAME=value, without the prefix. */
 static void take_variable(struct rr_conf *c, const char *var)
 {
 	const char *equals = strchr(var, '='), *value;
@@ -82,7 +86,7 @@ void rr_conf_environ(struct rr_conf *c, char **envp)
 			take_variable(c, *envp + sizeof(PREFIX) - 1);
 }
 
-/* --- what the process is called --- */
+/* --- the process's name --- */
 
 bool rr_glob(const char *pattern, const char *end, const char *s)
 {

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* rdmarpc.conf: lines of `key = value`, sections [rule], comments from # to the end of the
- * line. A value may stand in double quotes. Options stand before the first section. */
+/* Reads rdmarpc.conf: lines of `key = value`, sections [rule], comments from # to the end of
+ * the line. A value may stand in double quotes. Options come before the first section.
+ *
+ * The same parser reads rules from environment variables. Whether an option's value is right is
+ * judged by value.c, which rule a connection falls under by policy.c. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +17,7 @@
 #define LINE_SIZE	1024u
 #define FILE_SIZE	(256u * 1024)
 
-/* As many as there are. */
+/* OPTIONS counts the lines of options.def. */
 enum {
 	OPTIONS = 0
 #define RR_SECTION(title)
@@ -31,18 +34,19 @@ struct parser {
 	struct rr_conf *c;
 	struct rr_where at;
 	enum section section;
-	/* The rule being read. */
+	/* The rule being read: */
 	struct rr_rule rule;
 	struct rr_where rule_at;
 	bool rule_bad, has_mode;
 	char command[RR_CONF_COMMAND];
 	uint32_t command_len;
-	/* What has been read: the lines of options and of the rule's keys, 0 for none; the
-	 * rules, which follow those that c had before. */
+	/* What has been read: for each option and each key of this rule the line it was on, 0
+	 * for none; and for each rule of this text its line and whether it has a command.
+	 * `before` counts the rules that c had already. */
 	uint32_t option_line[OPTIONS], key_line[RULE_KEYS];
 	uint32_t before;
 	struct { uint32_t line : 31, command : 1; } read[RR_CONF_RULES];
-	/* The line being read. */
+	/* The line being read: */
 	char line[LINE_SIZE];
 	uint32_t len;
 	bool too_long;
@@ -52,7 +56,7 @@ static const char *const rule_keys[RULE_KEYS + 1] = { "role", "port", "address",
 						      "command", "mode",
 					 "dialect", "native", NULL };
 
-/* --- the keys of a rule: each NULL, or what is wrong --- */
+/* --- the keys of a rule. Each function returns NULL, or what is wrong with the value. --- */
 
 static const char *rule_role(struct rr_rule *r, struct rr_text t)
 {
@@ -102,6 +106,7 @@ static const char *rule_program(struct rr_rule *r, struct rr_text t)
 	return NULL;
 }
 
+/* Stores the command pattern and compares it with this process's name. */
 static const char *rule_command(struct parser *p, struct rr_text t)
 {
 	if (!t.len || t.len > RR_CONF_COMMAND)
@@ -127,18 +132,17 @@ static const char *rule_dialect(struct rr_rule *r, struct rr_text t)
 	       "not a dialect (allowed: v1, v2, draft02, slides)";
 }
 
-/* Four decimal numbers with dots between. */
+/* Four decimal numbers with dots between, none with a zero before it: to some that is octal. */
 static bool address4(struct rr_text t, uint8_t a[16])
 {
 	uint64_t v;
 
-	if (memchr(t.p, 'x', t.len) || memchr(t.p, 'X', t.len))
-		return false;
 	for (unsigned i = 0; i < 4; i++) {
 		const char *dot = i < 3 ? memchr(t.p, '.', t.len) : t.p + t.len;
 		struct rr_text part = { t.p, dot ? (uint32_t)(dot - t.p) : 0 };
 
-		if (!dot || !part.len || part.len > 3 || !rr_value_number(part, &v) || v > 255)
+		if (!dot || !rr_value_number(part, &v) || v > 255 ||
+		    (part.len > 1 && *part.p == '0'))
 			return false;
 		a[i] = (uint8_t)v;
 		t.len -= part.len + (i < 3);
@@ -153,13 +157,13 @@ static int hex(char c)
 	       c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-/* RFC 4291 §2.2: groups of up to four hex digits, one "::" for zeroes, an IPv4 tail. */
+/* An IPv6 address (RFC 4291 §2.2): groups of up to four hex digits, one "::" for a run of
+ * zeroes, and perhaps an IPv4 address at the end. */
 static bool address6(struct rr_text t, uint8_t a[16])
 {
 	unsigned n = 0, gap = 99;
 	const char *p = t.p, *end = t.p + t.len;
 
-	memset(a, 0, 16);
 	if (t.len >= 2 && p[0] == ':' && p[1] == ':') {
 		gap = 0;
 		p += 2;
@@ -209,7 +213,7 @@ static const char *rule_address(struct rr_rule *r, struct rr_text t)
 	static const char wrong[] = "not an address (allowed: IPv4 or IPv6, with /prefix for a "
 				    "network)";
 	const char *slash = memchr(t.p, '/', t.len);
-	struct rr_text host = t, bits = { t.p + t.len, 0 };
+	struct rr_text host = t, bits = t;
 	uint64_t prefix;
 
 	if (slash) {
@@ -228,6 +232,7 @@ static const char *rule_address(struct rr_rule *r, struct rr_text t)
 	return NULL;
 }
 
+/* Stores the value of a key that rule_keys has; returns NULL, or what is wrong. */
 static const char *rule_key(struct parser *p, struct rr_text key, struct rr_text value)
 {
 	if (rr_text_is(key, "role"))
@@ -251,6 +256,7 @@ static const char *rule_key(struct parser *p, struct rr_text key, struct rr_text
 
 /* --- lines --- */
 
+/* Why a rule with 'native' cannot work; NULL: it can. */
 static const char *native_wrong(const struct rr_rule *r)
 {
 	if (r->has_program)
@@ -262,8 +268,9 @@ static const char *native_wrong(const struct rr_rule *r)
 	return NULL;
 }
 
-/* For who looks for mistakes; in a program both are as good as anything. Of one text only:
- * rules of the environment are meant to stand before and behind those of the file. */
+/* Notes that the rule can never decide, for tools that check a configuration; a program is not
+ * bothered. Only rules of the same text are compared: rules from the environment are meant to
+ * stand before and behind those of the file. */
 static void remark_if_covered(struct parser *p)
 {
 	struct rr_conf *c = p->c;
@@ -278,6 +285,7 @@ static void remark_if_covered(struct parser *p)
 	}
 }
 
+/* The rule is complete and valid. */
 static void add_rule(struct parser *p)
 {
 	struct rr_conf *c = p->c;
@@ -291,7 +299,8 @@ static void add_rule(struct parser *p)
 				       (struct rr_text){ p->command, p->command_len });
 }
 
-/* A rule with a mistake in it is left out whole: half of its keys would match too much. */
+/* A rule with a mistake is left out as a whole: without one of its keys it would match too
+ * much. */
 static void end_rule(struct parser *p)
 {
 	if (p->section != SECTION_RULE || p->rule_bad)
@@ -334,7 +343,7 @@ static void begin_section(struct parser *p, struct rr_text name)
 	memset(p->key_line, 0, sizeof(p->key_line));
 }
 
-/* Its index; -1. */
+/* The key's index in rule_keys; -1: no such key. */
 static int rule_key_at(struct rr_text key)
 {
 	for (int k = 0; k < RULE_KEYS; k++)
@@ -343,6 +352,7 @@ static int rule_key_at(struct rr_text key)
 	return -1;
 }
 
+/* Remembers the line of an option or key, and notes a repetition for tools. */
 static void note_line(struct parser *p, const char *what, const char *name, uint32_t *line)
 {
 	if (*line && rr_conf_listener)
@@ -351,6 +361,7 @@ static void note_line(struct parser *p, const char *what, const char *name, uint
 	*line = p->at.line;
 }
 
+/* Notes a key that rules do not have, with what was probably meant. The rule is left out. */
 static void unknown_rule_key(struct parser *p, struct rr_text key)
 {
 	const char *near = rr_nearest(key, rule_keys);
@@ -368,6 +379,7 @@ static void unknown_rule_key(struct parser *p, struct rr_text key)
 	p->rule_bad = true;
 }
 
+/* One key of a rule. */
 static void in_rule(struct parser *p, struct rr_text key, struct rr_text value, uint32_t column)
 {
 	int k = rule_key_at(key);
@@ -387,6 +399,7 @@ static void in_rule(struct parser *p, struct rr_text key, struct rr_text value, 
 			key.p, (int)rr_min(value.len, 64u), value.p, wrong);
 }
 
+/* One option; a wrong value leaves the default. */
 static void in_options(struct parser *p, struct rr_text key, struct rr_text value,
 		       uint32_t column)
 {
@@ -419,7 +432,8 @@ static struct rr_text trim_text(const char *from, const char *to)
 	return (struct rr_text){ from, (uint32_t)(to - from) };
 }
 
-/* The end of what counts in the line: a # at its start or after a space, not in quotes. */
+/* Where the line's comment begins, or its end: a # at the beginning or after a space, outside
+ * of quotes. */
 static const char *comment(const char *line, const char *end)
 {
 	bool quoted = false;
@@ -475,6 +489,7 @@ static void end_line(struct parser *p)
 	p->too_long = false;
 }
 
+/* Takes n more bytes of the file. Lines may be split between calls. */
 static void feed(struct parser *p, const char *bytes, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -509,9 +524,9 @@ void rr_conf_bytes(struct rr_conf *c, const char *path, const char *bytes, size_
 	end_file(&p);
 }
 
-/* --- rules in the environment: one after another with ; between, keys with spaces between
- * --- */
+/* --- rules in the environment: separated by ';', with spaces between their keys --- */
 
+/* One word of a rule, key=value. */
 static void parse_pair(struct parser *p, const char *text, struct rr_text word)
 {
 	const char *equals = memchr(word.p, '=', word.len);
@@ -555,11 +570,12 @@ void rr_conf_rules(struct rr_conf *c, const char *name, const char *text, size_t
 	end_rule(&ps);
 }
 
-/* --- files: by system call, since read() and close() may be the preload library's --- */
+/* --- files. Read by system call, because read() and close() may be the preload library's.
+ * --- */
 
 static const char no_file[] = "no such file";
 
-/* -1: *wrong says why. */
+/* Opens a regular file for reading. Returns its descriptor, or -1 and the reason in *wrong. */
 static int open_file(const char *path, const char **wrong)
 {
 	struct stat st;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which rule a connection falls under. */
+/* Decides which rule a connection falls under: the first one that matches. Also which mode,
+ * dialect and RDMA port that rule gives it. */
 
 #include <string.h>
 
 #include "config/internal.h"
 
-/* An address as rules see it: an IPv4 address mapped into IPv6 is IPv4. */
+/* One end of a connection as rules see it. An IPv4 address mapped into IPv6 counts as IPv4. */
 struct end {
 	uint8_t family;		/* 0 unknown, 4, 6 */
 	uint16_t port;
@@ -37,6 +38,7 @@ static struct end end_of_address(const struct sockaddr *sa)
 	return e;
 }
 
+/* Are the first `bits` bits of both addresses the same? */
 static bool same_net(const uint8_t *a, const uint8_t *b, unsigned bits)
 {
 	unsigned rest = bits % 8;
@@ -46,7 +48,7 @@ static bool same_net(const uint8_t *a, const uint8_t *b, unsigned bits)
 	return !rest || !((a[bits / 8] ^ b[bits / 8]) >> (8 - rest));
 }
 
-/* All keys but program. */
+/* Do all keys of the rule match, 'program' aside? */
 static bool matches(const struct rr_rule *r, bool server, const struct end *local,
 		    const struct end *peer)
 {
@@ -54,8 +56,8 @@ static bool matches(const struct rr_rule *r, bool server, const struct end *loca
 
 	if (r->other || (r->role && r->role != (server ? 's' : 'c')))
 		return false;
-	if (r->has_port &&
-	    (!service->family || service->port < r->port_lo || service->port > r->port_hi))
+	if (r->has_port &&	/* of an address that is not known the port is 0 */
+	    (service->port < r->port_lo || service->port > r->port_hi))
 		return false;
 	return !r->family || (r->family == peer->family &&
 			      same_net(r->address, peer->address, r->prefix));
@@ -73,8 +75,8 @@ bool rr_rule_covers(const struct rr_rule *a, const struct rr_rule *b)
 			      same_net(a->address, b->address, a->prefix));
 }
 
-/* The rule that decides, NULL if none does. On the client, without a program, *may is set if a
- * rule on the program could come before it. */
+/* The rule that decides, or NULL. *may: on the client, while the program is not known, a rule
+ * on the program might come before that rule. */
 static const struct rr_rule *find_rule(const struct rr_conf *c, bool server,
 				       const struct sockaddr *local,
 				       const struct sockaddr *peer, const uint32_t *program,
@@ -90,7 +92,7 @@ static const struct rr_rule *find_rule(const struct rr_conf *c, bool server,
 			continue;
 		if (!r->has_program)
 			return r;
-		if (server)	/* never knows in time */
+		if (server)	/* a server never knows the program in time */
 			continue;
 		*may |= !program;
 		if (program && *program == r->program)
@@ -144,7 +146,8 @@ uint32_t rr_conf_dialects(const struct rr_conf *c)
 	return all;
 }
 
-/* NFS has a port of its own for this (RFC 8267 §6); the portmapper, and who knows, have not. */
+/* The RDMA port for a service's TCP port. NFS has one of its own (RFC 8267 §6); for other
+ * services it is the same number. */
 static uint16_t usual_port(uint16_t port)
 {
 	return port == RR_CONF_NFS ? RR_CONF_NFS_RDMA : port;
@@ -159,8 +162,9 @@ uint16_t rr_conf_native(const struct rr_conf *c, bool server, const struct socka
 		struct rr_rule r = c->rules[i];
 
 		if (!peer && r.has_native)
-			r.family = 0;	/* some peers may come in */
-		/* What the first call will be nobody knows now. */
+			r.family = 0;	/* some peers may be let in: the address decides
+					 * later */
+		/* The program of the first call is not known at this time. */
 		if (r.has_program || !matches(&r, server, &l, &p))
 			continue;
 		if (!r.has_native)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is wrong with a configuration: collected, and told when there is somebody to tell. */
+/* Problems of a configuration: collected as text, and given to a tool's listener if there is
+ * one. */
 
 #include "config/internal.h"
 
@@ -19,14 +20,15 @@ void rr_conf_problem(struct rr_conf *c, const struct rr_where *at, const char *f
 	va_start(ap, fmt);
 	n += rr_vfmt(to + n, room - n, fmt, ap);
 	va_end(ap);
-	if (n + 2 > room) {	/* cut: whole lines only */
+	if (n + 2 > room) {	/* does not fit: only whole lines are kept */
 		*to = '\0';
 		return;
 	}
 	for (unsigned i = 0; i < n; i++)
+	/* The lines are separated by newlines, so a name in the text must not have one. */
 		if (to[i] == '\n')
 			to[i] = '?';
-	if (rr_conf_listener) {		/* it wants all of them, however many */
+	if (rr_conf_listener) {		/* a listener hears of all problems, however many */
 		rr_conf_listener->problem(to, n);
 		*to = '\0';
 		return;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The run directory: which one it is, whether it can be trusted, names of files in it, and
- * those of processes that are gone, which are removed. */
+/* The run directory: which one it is, whether its owner can be trusted, the names of files in
+ * it, and the removal of files that dead processes have left. */
 
 #include "config/rundir.h"
 
@@ -29,7 +29,8 @@
 #define WALK_SHARED	256u	/* entries looked at where others can put names */
 #define WALK_OWN	65536u
 #define LOOKS		32u	/* segments opened by a sweep that is not thorough */
-#define UNFINISHED_S	60	/* a segment this old that has no name yet never gets one */
+#define UNFINISHED_S	60	/* a segment without its name for this long (seconds) never gets
+				 * one */
 
 /* --- which directory --- */
 
@@ -53,7 +54,7 @@ bool rr_rundir_place(const char *configured, const char *xdg, uid_t uid, unsigne
 	return true;
 }
 
-/* Can nobody but root, us and the owners of its entries rename or remove them? */
+/* Can an entry be renamed or removed only by root, by us and by its owner? */
 static bool is_sound(const struct stat *st)
 {
 	if (!S_ISDIR(st->st_mode) || (st->st_uid != 0 && st->st_uid != geteuid()))
@@ -61,11 +62,12 @@ static bool is_sound(const struct stat *st)
 	return !(st->st_mode & (S_IWGRP | S_IWOTH)) || (st->st_mode & S_ISVTX);
 }
 
-#define TMPFS_ENTRY	20	/* what a name adds to the size of a directory of tmpfs */
-#define SWEEP_EACH	8	/* names that are made between two sweeps */
+#define TMPFS_ENTRY	20	/* bytes that a name adds to the size of a directory on tmpfs */
+#define SWEEP_EACH	8	/* names made between two sweeps */
 
-/* Is it one of tmpfs, with a number of names at which nobody sweeps? Each process adds one,
- * and a sweep leaves no more than RR_RUN_DEAD_MAX of the dead. */
+/* Is the directory on tmpfs, with a number of names at which it need not be swept? The number
+ * of names is known by its size there. Each process adds a name, and a sweep leaves at most
+ * RR_RUN_DEAD_MAX of dead processes. */
 static bool is_swept(const struct stat *st)
 {
 	return !st->st_blocks && st->st_size && st->st_size % TMPFS_ENTRY == 0 &&
@@ -99,7 +101,7 @@ int rr_rundir_open(const char *dir, bool *shared)
 	return d.fd;
 }
 
-/* The mode again by descriptor, past the umask. */
+/* Makes the directory and enters it. fchmod() sets the mode regardless of the umask. */
 static void make_dir(const char *dir, struct rr_rundir *out)
 {
 	mode_t mode = geteuid() == 0 ? 0755 : 0700;
@@ -126,6 +128,7 @@ bool rr_rundir_use(const char *dir)
 	return ok;
 }
 
+/* What the errno of open() means for the directory. */
 static const char *open_fault(int error)
 {
 	switch (error) {
@@ -137,6 +140,7 @@ static const char *open_fault(int error)
 	}
 }
 
+/* What is wrong with the open directory; NULL: nothing. */
 static const char *fault_of(int fd)
 {
 	struct stat st, above;
@@ -195,7 +199,7 @@ void rr_rundir_meet(const char *configured, const char *own, char out[RR_RUN_PAT
 	rr_fmt(out, RR_RUN_PATH, "%s", ours ? RR_RUN_DIR : elsewhere ? own : "");
 }
 
-/* --- stop --- */
+/* --- the stop files --- */
 
 void rr_rundir_stop_name(uid_t uid, char out[RR_RUN_NAME])
 {
@@ -205,8 +209,9 @@ void rr_rundir_stop_name(uid_t uid, char out[RR_RUN_NAME])
 		rr_fmt(out, RR_RUN_NAME, RR_RUN_STOP);
 }
 
-/* Only uid can make a file of uid's, wherever the path leads now, so the path may be walked by
- * name. But others may link to one that uid has elsewhere: that has a second name. */
+/* Only user uid can make a file that uid owns, so it does not matter whether another user has
+ * changed where the path leads. Others may, however, link to a file of uid's elsewhere; such a
+ * file has more than one name. */
 bool rr_rundir_stopped(const char *dir, uid_t uid)
 {
 	char path[RR_RUN_PATH + RR_RUN_NAME], name[RR_RUN_NAME];
@@ -246,8 +251,9 @@ bool rr_segname_parse(const char *name, struct rr_segname *out)
 	return !*name;
 }
 
-/* --- who lives --- */
+/* --- which processes live --- */
 
+/* F_SETLK or F_GETLK on the first byte. Returns the lock's type, or -1. */
 static int byte_lock(int fd, int what, int type, pid_t *holder)
 {
 	struct flock64 l = { .l_type = (short)type, .l_whence = SEEK_SET, .l_len = 1 };
@@ -264,8 +270,8 @@ bool rr_segment_hold(int fd)
 	return byte_lock(fd, F_SETLK64, F_WRLCK, &none) >= 0;
 }
 
-/* Asks for a read lock, which only a write lock stands in the way of: that takes a descriptor
- * for writing, while everybody who may read the file can have a read lock on it. */
+/* Asks for a read lock, which conflicts with a write lock only. Everybody who may read the file
+ * could hold a read lock on it; a write lock takes a descriptor for writing. */
 int rr_segment_holder(int fd)
 {
 	pid_t holder;
@@ -273,7 +279,7 @@ int rr_segment_holder(int fd)
 	return byte_lock(fd, F_GETLK64, F_RDLCK, &holder) == F_WRLCK ? rr_max(holder, 0) : -1;
 }
 
-/* Not one that cannot be opened: nobody knows. */
+/* Is the segment a dead process's? Not if it cannot be opened, since then nobody knows. */
 static bool is_dead(int dir, const char *name)
 {
 	int fd = (int)syscall(SYS_openat, dir, name,
@@ -281,20 +287,32 @@ static bool is_dead(int dir, const char *name)
 	bool dead;
 
 	if (fd < 0)
-		return errno == ELOOP || errno == ENXIO;	/* no file at all */
+		return errno == ELOOP || errno == ENXIO;	/* a symbolic link or a socket:
+								 * no segment */
 	dead = rr_segment_holder(fd) < 0;
 	syscall(SYS_close, fd);
 	return dead;
 }
 
-/* --- dead processes --- */
+/* --- what dead processes leave --- */
+
+/* time(). That name is bound by a resolver function, which costs each program that is started
+ * under the library two page faults. */
+static time_t wall_seconds(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_REALTIME, &ts);
+	return ts.tv_sec;
+}
 
 bool rr_rundir_retire(int dir, const char *name)
 {
-	uint64_t now = (uint64_t)time(NULL);
+	uint64_t now = (uint64_t)wall_seconds();
 	char to[RR_RUN_NAME + 24];
 
-	/* Lives of one pid before and after an exec may end in the same second. */
+	/* A process may exec and end within one second, with the same pid: then the name is
+	 * taken. */
 	for (unsigned n = 0; n < 30; n++) {
 		rr_fmt(to, sizeof(to), "%s.%llu", name, (unsigned long long)(now + n));
 		if (!syscall(SYS_renameat2, dir, name, dir, to, RENAME_NOREPLACE))
@@ -305,11 +323,12 @@ bool rr_rundir_retire(int dir, const char *name)
 	return false;
 }
 
-/* The dead of one directory, up to a bound; a later sweep sees the rest. */
+/* Names of dead processes' segments in one directory, up to a bound; a later sweep sees the
+ * rest. */
 struct morgue {
-	char buf[4096] RR_ALIGNED(8);	/* of directory entries */
+	char buf[4096] RR_ALIGNED(8);	/* directory entries */
 	bool thorough;
-	unsigned walked, walk_max;	/* entries */
+	unsigned walked, walk_max;	/* entries seen, and to be seen at most */
 	unsigned looks;			/* segments opened */
 	unsigned n;
 	struct {
@@ -318,6 +337,8 @@ struct morgue {
 	} c[2 * RR_RUN_DEAD_MAX];
 };
 
+/* May this sweep open the segment of pid? A sweep that is not thorough opens only some, of pids
+ * that nobody has. */
 static bool may_look(struct morgue *m, int pid)
 {
 	if (!m->thorough && !(kill(pid, 0) && errno == ESRCH))
@@ -325,16 +346,18 @@ static bool may_look(struct morgue *m, int pid)
 	return m->looks++ < LOOKS || m->thorough;
 }
 
-/* A process that was killed while it made its segment has left it under a hidden name. */
+/* Removes a segment whose maker was killed before it had its name. */
 static void remove_unfinished(int dir, const char *name)
 {
 	struct stat st;
 
 	if (!fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) &&
-	    st.st_mtime < time(NULL) - UNFINISHED_S && is_dead(dir, name))
+	    st.st_mtime < wall_seconds() - UNFINISHED_S && is_dead(dir, name))
 		unlinkat(dir, name, 0);
 }
 
+/* Looks at one name: retires the segment of a dead process, and notes those that are
+ * retired. */
 static void inspect(struct morgue *m, int dir, const char *name)
 {
 	bool hidden = name[0] == '.';
@@ -368,22 +391,25 @@ static void walk(struct morgue *m, int dir)
 		}
 }
 
-/* Also what died in the future: a clock was set back, or somebody lies. */
+/* Has it been dead for too long? Also if it died in the future: a clock was set back, or
+ * somebody lies. */
 static bool too_old(uint64_t died, uint64_t now)
 {
 	return died > now + 60 || now > died + RR_RUN_DEAD_AGE;
 }
 
-/* The lock is asked once more: somebody may have named a living process's segment so. */
+/* Removes a retired segment unless it is locked: somebody may have given such a name to a
+ * living process's segment. */
 static void remove_dead(int dir, const char *name)
 {
 	if (is_dead(dir, name))
 		unlinkat(dir, name, 0);
 }
 
+/* Removes retired segments that are too old, and then the oldest, down to RR_RUN_DEAD_MAX. */
 static void bury_files(struct morgue *m, int dir)
 {
-	uint64_t now = (uint64_t)time(NULL);
+	uint64_t now = (uint64_t)wall_seconds();
 
 	for (unsigned i = 0; i < m->n;) {
 		if (!too_old(m->c[i].died, now)) {
@@ -406,13 +432,14 @@ static void bury_files(struct morgue *m, int dir)
 
 void rr_rundir_sweep_in(const struct rr_rundir *dir, bool thorough)
 {
-	/* Too much for the stack of a thread that an app made as small as it may be. */
+	/* Static, because an app may have made its thread's stack as small as allowed. */
 	static struct morgue m;
 	static _Atomic bool busy;
 
 	if ((dir->swept && !thorough) ||
 	    atomic_exchange_explicit(&busy, true, memory_order_acquire))
-		return;		/* somebody is at it, or was when this process was forked */
+		return;		/* another thread is sweeping, or was when this process was
+				 * forked */
 	m.thorough = thorough;
 	m.walk_max = dir->shared && !thorough ? WALK_SHARED : WALK_OWN;
 	m.walked = m.looks = m.n = 0;
@@ -435,7 +462,7 @@ void rr_rundir_sweep(const char *path, bool thorough)
 
 /* --- /proc --- */
 
-/* The start of /proc/PID/what (pid 0: self), terminated. */
+/* The beginning of /proc/PID/what (pid 0: this process), terminated. */
 static bool read_proc_head(int pid, const char *what, char *buf, unsigned size)
 {
 	char path[40];
@@ -455,7 +482,7 @@ static bool read_proc_head(int pid, const char *what, char *buf, unsigned size)
 	return n > 0;
 }
 
-/* p: behind the name, or NULL. */
+/* Field 22 of a stat file. p points behind field 2, the name; NULL: none. */
 static uint64_t ticks_behind(const char *p)
 {
 	uint64_t v = 0;
@@ -467,7 +494,7 @@ static uint64_t ticks_behind(const char *p)
 	return p && scan_number(&p, &v) ? v : 0;
 }
 
-/* Field 2, the name, is in parentheses, and may hold some. */
+/* Field 2, the name, is in parentheses and may contain some, so the last one counts. */
 uint64_t rr_proc_ticks(int pid)
 {
 	char buf[1024];

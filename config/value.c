@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Values of options: text to field, and what is allowed. */
+/* Values of options: how text becomes a field of struct rr_conf and back, and what is
+ * allowed. */
 
 #include <string.h>
 
@@ -52,7 +53,8 @@ const struct rr_option *rr_option_find(struct rr_text name)
 
 /* --- numbers --- */
 
-/* Digits at the front of *t, which is moved past them. */
+/* The number that *t begins with; *t is moved past it. False: there is none, or it is too
+ * large. */
 static bool take_digits(struct rr_text *t, uint64_t *v)
 {
 	unsigned base = 10, digits = 0;
@@ -92,7 +94,7 @@ static const struct unit time_units[] = {
 	{ "ns", 1 }, { "us", RR_USEC }, { "ms", RR_MSEC }, { "s", RR_SEC }, { NULL, 0 },
 };
 
-/* Number and unit; bare: the factor of a number without one. */
+/* A number with a unit. bare is the factor of a number that has none. */
 static bool value_units(struct rr_text t, const struct unit *u, uint64_t bare, uint64_t *v)
 {
 	if (!take_digits(&t, v))
@@ -114,7 +116,7 @@ static uint64_t time_factor(enum rr_opt_type type)
 	return type == RR_OPT_US ? RR_USEC : type == RR_OPT_MS ? RR_MSEC : RR_SEC;
 }
 
-/* --- words --- */
+/* --- names of values --- */
 
 static int word_index(struct rr_text t, const char *const *names)
 {
@@ -158,7 +160,7 @@ static bool value_bool(struct rr_text t, bool *v)
 
 /* --- options --- */
 
-/* Options whose value is one of an enumeration's names. */
+/* The names of an enumeration's values; NULL: the type is no enumeration. */
 static const char *const *words_of(enum rr_opt_type type)
 {
 	return type == RR_OPT_MODE ? mode_names : type == RR_OPT_DIALECT ? rr_dialect_names :
@@ -215,7 +217,8 @@ static const char *set_number_option(void *field, const struct rr_option *o, str
 	return NULL;
 }
 
-/* Relative names would mean something else in every directory that a daemon changes to. */
+/* Relative paths are refused: a daemon that changes its directory would give them another
+ * meaning. */
 static const char *set_path(char *field, const struct rr_option *o, struct rr_text t)
 {
 	bool word = !strcmp(o->name, "log_file") && rr_text_is(t, "stderr");
@@ -265,6 +268,7 @@ static unsigned put_size(char *buf, unsigned size, uint32_t v)
 	return rr_fmt(buf, size, "%u", v);
 }
 
+/* The names, separated by commas. */
 static void put_words(char *buf, unsigned size, const char *const *names)
 {
 	unsigned n = 0;
@@ -307,7 +311,7 @@ char *rr_option_allowed(const struct rr_option *o, char *buf, unsigned size)
 	return buf;
 }
 
-/* In the unit of which it is a whole number: 1500 us, 2 ms, 0. */
+/* v in the largest unit of which it is a whole number: 1500us, 2ms, 0. */
 static void format_time(char *buf, unsigned size, rr_time v)
 {
 	const struct unit *u = &time_units[3];
@@ -343,10 +347,11 @@ char *rr_option_text(const struct rr_conf *c, const struct rr_option *o, char *b
 	return buf;
 }
 
-/* --- the name that was meant --- */
+/* --- the name that was probably meant --- */
 
 #define NAME_MAX_LEN 32u
 
+/* The edit distance (Levenshtein) between a and b, upper and lower case alike. */
 static uint32_t name_distance(struct rr_text a, const char *b)
 {
 	uint32_t row[NAME_MAX_LEN + 1] = { 0 }, nb = (uint32_t)strlen(b);
@@ -367,6 +372,7 @@ static uint32_t name_distance(struct rr_text a, const char *b)
 	return row[nb];
 }
 
+/* Makes name the best if it is nearer than *least. */
 static void nearer(struct rr_text t, const char *name, const char **best, uint32_t *least)
 {
 	uint32_t d;

@@ -6,13 +6,13 @@ APPS     := $(BUILD)/apps
 APPFLAGS := -std=gnu11 -O2 -g $(WARN) -Wno-cast-function-type -D_GNU_SOURCE -I$(BUILD)/gen \
             -I/usr/include/tirpc -pthread
 APPBINS  := $(addprefix $(APPS)/,labsvc labcli nfsaio gssnfs)
-BENCHBINS := $(addprefix $(APPS)/,$(patsubst bench/%.c,%,$(wildcard bench/*.c)))
+BENCHBINS := $(addprefix $(APPS)/,$(patsubst bench/programs/%.c,%,$(wildcard bench/programs/*.c)))
 
 .PHONY: apps
 apps: $(APPBINS) $(BENCHBINS)
 
 # XDR and dispatcher by rpcgen; its code is not held to our warnings.
-vpath %.x tests/apps bench
+vpath %.x tests/apps bench/programs
 $(BUILD)/gen/%.h: %.x
 	@mkdir -p $(@D)
 	$(call say,GEN,$@)
@@ -41,7 +41,7 @@ $(APPS)/nfsaio: tests/apps/nfsaio.c
 
 $(APPS)/benchsvc: $(APPS)/gen_bench_svc.o $(APPS)/gen_bench_xdr.o
 $(APPS)/benchcli: $(APPS)/gen_bench_xdr.o
-$(BENCHBINS): $(APPS)/%: bench/%.c bench/common.h
+$(BENCHBINS): $(APPS)/%: bench/programs/%.c bench/programs/common.h
 	@mkdir -p $(@D)
 	$(call say,CC,$@)
 	$(Q)$(CC) $(APPFLAGS) -o $@ $(filter-out %.h,$^) $(if $(filter bench% getport,$(*F)),-ltirpc) $(if $(filter nfsload,$(*F)),-lnfs)

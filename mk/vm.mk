@@ -13,8 +13,8 @@ check-vm:
 bench-vm:
 	@scripts/deps vm
 	@$(MAKE) -s -j2 all apps
-	$(Q)BUILD='$(BUILD)' bench/vm $(BENCH)
-	$(Q)BUILD='$(BUILD)' bench/vm nfs
+	$(Q)BUILD='$(BUILD)' bench/guest/run $(BENCH)
+	$(Q)BUILD='$(BUILD)' bench/guest/run nfs
 
 # --- the verbs provider: a plugin, where rdma-core's headers are ---
 

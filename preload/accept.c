@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* accept(): what the kernel has, and what has come in by a listener's other door. */
+/* accept() and accept4(): returns a TCP connection that the kernel has accepted, or a native
+ * connection that has come in by the listener's RDMA side (its door).
+ *
+ * Which native connections there are is known to core/conn; this file only takes them, enters
+ * what was accepted into the fd table, and waits where the app's call may block. */
 
 #include "preload/wrap.h"
 
@@ -12,8 +16,9 @@
 #include "preload/real.h"
 #include "preload/sock.h"
 
-/* accept() on listener returned fd. The listener may be unknown (inherited across exec).
- * may: rr_may_track(). */
+/* Enters fd, which accept() on listener has just returned, into the fd table. Returns fd. may
+ * is what rr_may_track() said before the call. The listener may be unknown to us (inherited
+ * across exec): then the kernel is asked whether fd is a TCP socket. errno is left alone. */
 static int accepted(int listener, int fd, bool may)
 {
 	struct rr_sock *so;
@@ -35,9 +40,11 @@ static int accepted(int listener, int fd, bool may)
 
 /* --- native --- */
 
-#define DEFER	(5 * RR_MSEC)	/* for another process to take it */
+#define DEFER	(5 * RR_MSEC)	/* how long another process of the family gets to take what the
+				 * kernel has */
 
-/* A native connection: entered into the table, and its peer named. */
+/* Enters a native connection into the table under fd and gives its peer's name to the app.
+ * Takes over c. Returns fd, or -ENOMEM after everything has been closed again. */
 static int accept_native(int fd, struct rr_conn *c, struct sockaddr *addr, socklen_t *len)
 {
 	rr_fdt_evict(fd);
@@ -52,6 +59,7 @@ static int accept_native(int fd, struct rr_conn *c, struct sockaddr *addr, sockl
 	return fd;
 }
 
+/* Would accept() on fd return without sleeping? */
 static bool kernel_has_one(int fd)
 {
 	struct pollfd p = { fd, POLLIN, 0 };
@@ -59,8 +67,11 @@ static bool kernel_has_one(int fd)
 	return rr_real.poll(&p, 1, 0) != 0;
 }
 
-/* What the kernel has, in a blocking call that is not to block: of the threads that are woken
- * for one connection one gets so far at a time. RR_CONN_KERNEL: none of that, any more. */
+/* Accepts what the kernel has, for a blocking call that must not block in the kernel, where it
+ * would not hear of a native connection. One incoming connection wakes several threads; only
+ * one thread at a time gets past the mark RR_SOCK_ACCEPTING, so that what it saw by poll() no
+ * other thread takes before its accept4(). Returns the fd, -errno, or RR_CONN_KERNEL if the
+ * connection is gone or another thread is at it: the caller waits on. */
 static int accept_there(struct rr_sock *so, int fd, struct sockaddr *addr, socklen_t *len,
 			int flags)
 {
@@ -69,7 +80,7 @@ static int accept_there(struct rr_sock *so, int fd, struct sockaddr *addr, sockl
 	if (atomic_fetch_or_explicit(&so->flags, RR_SOCK_ACCEPTING, memory_order_acq_rel) &
 	    RR_SOCK_ACCEPTING)
 		return got;
-	/* no cancellation point, which would leave the mark */
+	/* syscall() is no cancellation point; a cancelled thread would leave the mark set. */
 	if (kernel_has_one(fd))
 		got = (int)syscall(SYS_accept4, fd, addr, len, flags);
 	if (got == -1)
@@ -86,7 +97,9 @@ static bool socket_blocks(int fd)
 	return fl >= 0 && !(fl & O_NONBLOCK);
 }
 
-/* RR_CONN_KERNEL: the plain call, whatever it does. */
+/* accept() on a listener l that has a door. Returns an fd, -errno, or RR_CONN_KERNEL: the
+ * caller makes the plain call, since fd does not block or no native connection comes in by this
+ * process. */
 static int accept_either(struct rr_sock *so, struct rr_conn *l, int fd, struct sockaddr *addr,
 			 socklen_t *len, int flags)
 {
@@ -97,7 +110,7 @@ static int accept_either(struct rr_sock *so, struct rr_conn *l, int fd, struct s
 	for (;;) {
 		rc = rr_conn_accept(l, fd, flags, &c);
 		rr_sock_after(so, l);
-		rr_sock_dry(so, POLLIN);	/* who comes next is another edge */
+		rr_sock_dry(so, POLLIN);	/* the next connection to come is a new edge */
 		if (rc >= 0)
 			return accept_native(rc, c, addr, len);
 		if (rc == -EDEADLK)
@@ -119,7 +132,8 @@ static int accept_either(struct rr_sock *so, struct rr_conn *l, int fd, struct s
 	}
 }
 
-/* RR_CONN_KERNEL: libc's call. */
+/* accept4() where fd is a listener with a door: as accept_either(). RR_CONN_KERNEL for all
+ * other fds, and for flags that the kernel has to refuse. */
 static int accept_call(int fd, struct sockaddr *addr, socklen_t *len, int flags)
 {
 	struct rr_sock *so;
@@ -131,8 +145,7 @@ static int accept_call(int fd, struct sockaddr *addr, socklen_t *len, int flags)
 	so = rr_fdt_sock(fd);
 	if (!so)
 		return RR_CONN_KERNEL;
-	l = atomic_load_explicit(&so->flags, memory_order_relaxed) & RR_SOCK_LISTENER ?
-		rr_sock_conn(so) : NULL;
+	l = rr_sock_listens(so) ? rr_sock_conn(so) : NULL;
 	rc = l ? accept_either(so, l, fd, addr, len, flags) : RR_CONN_KERNEL;
 	rr_file_put(&so->f);
 	if (rc >= 0 || rc == RR_CONN_KERNEL)
@@ -140,7 +153,8 @@ static int accept_call(int fd, struct sockaddr *addr, socklen_t *len, int flags)
 	return rc;
 }
 
-/* No descriptor for the app: is there one of ours to give instead? */
+/* accept() failed with EMFILE: could a descriptor of our own be given back, so that the caller
+ * may try again? */
 static bool found_room(int rc)
 {
 	return unlikely(rc < 0) && errno == EMFILE && rr_may_track() && rr_conn_scarce();

@@ -1,23 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Is that memory? The kernel knows, and need not be let into the data: it copies a signal set
- * in before it finds that there is nothing that could be done with it. It takes part in no
- * signal mask, and every sandbox allows the call. */
+/* Finds out whether pointers of the app lead to readable memory, without touching it. The
+ * kernel is asked by rt_sigprocmask() with an operation that does not exist: it copies the
+ * signal set in (EFAULT if it cannot) before it refuses the operation (EINVAL). So nothing
+ * changes and no byte leaves the process; a sandbox that lets a libc program run at all allows
+ * this call. */
 #include "preload/appmem.h"
 
 #include <errno.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-enum { SET = 8, NO_WAY = -1 };	/* of the kernel's set; no way to change a mask */
+enum { SET = 8, NO_WAY = -1 };	/* bytes of the kernel's signal set; an operation that
+				 * sigprocmask() does not have */
 
-/* The 8 bytes at p, which may begin anywhere. */
+/* Can 8 bytes be read at p? p need not be aligned. May change errno. */
 static bool is_readable_memory(const char *p)
 {
 	return !syscall(SYS_rt_sigprocmask, NO_WAY, p, NULL, SET) || errno != EFAULT;
 }
 
+/* Can the first and the last byte of the piece be read? len is not 0. */
 static bool is_piece_readable(const char *p, size_t len)
 {
-	/* Within the piece's pages: 8 bytes that are aligned cross no border. */
+		/* Rounded down to 8 bytes, a look stays within the page of the byte it is
+		 * for. */
 	const uintptr_t first = (uintptr_t)p & ~(uintptr_t)(SET - 1);
 	const uintptr_t last = ((uintptr_t)p + len - 1) & ~(uintptr_t)(SET - 1);
 
@@ -27,7 +32,7 @@ static bool is_piece_readable(const char *p, size_t len)
 
 bool rr_appmem_readable(const struct iovec *iov, int n)
 {
-	/* One alone is a buffer of write(), and ours, or was read before. */
+	/* A single piece is checked too: it may be write()'s buffer, which nobody has read. */
 	for (int i = 0; i < n; i++)
 		if (iov[i].iov_len && !is_piece_readable(iov[i].iov_base, iov[i].iov_len))
 			return false;

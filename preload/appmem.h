@@ -2,10 +2,12 @@
 #ifndef RR_APPMEM_H
 #define RR_APPMEM_H
 
-/* Pointers of the app's, which may be wrong: where the kernel says EFAULT we must not die of
- * SIGSEGV. (appmem.c) What is looked at for each call of a carried connection is only held
- * against the first and last page of the address space, which costs nothing; a pointer that is
- * wrong otherwise is the app's SIGSEGV there. */
+/* Checks of pointers that the app passes in and that may be wrong. Where the kernel would
+ * answer EFAULT, this library must not die of SIGSEGV (appmem.c).
+ *
+ * The calls of a carried connection only compare pointers with the first and the last page of
+ * the address space, which costs next to nothing. Any other wrong pointer there raises SIGSEGV
+ * in the app's thread. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -13,14 +15,15 @@
 
 #include "core/base/compiler.h"
 
-/* Is p certainly no memory of this process? Then the kernel is asked, for its EFAULT. */
+/* Is p certainly not memory of this process? Then the call is left to the kernel, which answers
+ * EFAULT. */
 static inline bool rr_bad_ptr(const void *p)
 {
 	return (uintptr_t)p < RR_PAGE || (uintptr_t)p > UINTPTR_MAX - RR_PAGE;
 }
 
-/* Can the pieces be read, at their beginnings and ends? A system call for each page in which
- * one of them begins or ends, and errno may change. */
+/* Can the beginning and the end of each piece be read? Makes a system call for each page in
+ * which a piece begins or ends; errno may change. */
 bool rr_appmem_readable(const struct iovec *iov, int n);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The names that fortified programs call. Libc's own function makes the message and the abort
- * when the buffer is too small; else they are what they stand for. */
+/* The names that programs built with -D_FORTIFY_SOURCE call. Each checks the buffer's size and
+ * is the ordinary call otherwise. If the buffer is too small, libc's own function is called,
+ * which prints the message and aborts. */
 
 #include "preload/real.h"
 #include "preload/wrap.h"

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Asking and setting: almost always the kernel's, since the fd is a TCP socket. */
+/* Options, names and other properties of an fd: fcntl(), ioctl(), getsockopt(), setsockopt(),
+ * getsockname(), getpeername(). The kernel answers almost all of them, since the fd is its TCP
+ * socket; this file adds what the kernel cannot know of a carried or native connection. */
 
 #include "preload/wrap.h"
 
@@ -9,6 +11,7 @@
 #include "preload/real.h"
 #include "preload/sock.h"
 
+/* Only the commands that duplicate fd concern the fd table. */
 int rr_wrap_fcntl(int fd, int cmd, void *arg)
 {
 	int rc = rr_real.fcntl(fd, cmd, arg), saved = errno;
@@ -32,10 +35,11 @@ int rr_wrap_ioctl(int fd, unsigned long cmd, void *arg)
 		rr_sock_after(so, c);
 		rr_file_put(&so->f);
 		if (n == -EDEADLK)
-			n = 0;	/* a handler within a call on it: nothing to read, as poll()
-				 * says */
+			n = 0;	/* a signal handler within a call on fd: no bytes, as poll()
+				 * says too */
 		if (n >= 0) {
-			memcpy(arg, &n, sizeof(n));	/* Python's is not aligned */
+			memcpy(arg, &n, sizeof(n));	/* Python passes a buffer that is not
+							 * aligned */
 			return 0;
 		}
 		if (n != RR_CONN_KERNEL)
@@ -44,7 +48,7 @@ int rr_wrap_ioctl(int fd, unsigned long cmd, void *arg)
 	return rr_real.ioctl(fd, cmd, arg);
 }
 
-/* An int as the kernel gives it to a buffer of *len bytes. */
+/* Stores an int as the kernel does in a buffer of *len bytes: cut, if that is smaller. */
 static void give_int(int value, void *val, socklen_t *len)
 {
 	if (*len > sizeof(value))
@@ -52,6 +56,7 @@ static void give_int(int value, void *val, socklen_t *len)
 	memcpy(val, &value, *len);
 }
 
+/* SO_ERROR and the options that we use ourselves are answered for the connection. */
 int rr_wrap_getsockopt(int fd, int level, int name, void *val, socklen_t *len)
 {
 	struct rr_sock *so;
@@ -79,7 +84,7 @@ int rr_wrap_setsockopt(int fd, int level, int name, const void *val, socklen_t l
 	int r;
 
 	if (c) {
-		/* Its notifications come from the kernel alone. */
+		/* Zero-copy notifications come from the kernel alone. */
 		if (level == SOL_SOCKET && name == SO_ZEROCOPY && !rr_conn_let_go(c)) {
 			rr_file_put(&so->f);
 			return (int)rr_ret(-EOPNOTSUPP);
@@ -95,8 +100,9 @@ int rr_wrap_setsockopt(int fd, int level, int name, const void *val, socklen_t l
 	return rr_real.setsockopt(fd, level, name, val, len);
 }
 
-/* The kernel knows some connections by other names; of the others it is remembered what it
- * says. */
+/* getsockname(), or getpeername() with peer. The kernel knows a native connection by loopback
+ * addresses only, so core/conn answers for it. For any other connection core/conn keeps what
+ * the kernel has said, to tell the peer (it may be behind a proxy). */
 static int get_name(int fd, bool peer, struct sockaddr *addr, socklen_t *len)
 {
 	struct rr_sock *so;

@@ -41,12 +41,6 @@ static inline ssize_t vet(const struct iovec *iov, int n)
 	return (ssize_t)sum;
 }
 
-/* Less than was asked for: an edge-triggered set has something to report later. */
-static bool fell_short(ssize_t r, size_t asked)
-{
-	return r == -EAGAIN || (r >= 0 && (size_t)r < asked);
-}
-
 /* --- waiting --- */
 
 static void put_file(void *f)
@@ -155,7 +149,7 @@ static ssize_t recv_once(struct rr_sock *so, struct rr_conn *c, int fd, struct r
 	ssize_t r = rr_conn_recv(c, fd, iov, n, flags);
 
 	rr_sock_after(so, c);
-	return r == -EDEADLK ? reentered(fd, flags) : r;
+	return r;
 }
 
 /* MSG_TRUNC with MSG_PEEK: how many bytes there are, want at most. */
@@ -242,7 +236,7 @@ static bool peek_more(struct rr_sock *so, struct rr_conn *c, int fd, size_t want
 static ssize_t recv_some(struct rr_sock *so, struct rr_conn *c, int fd, struct rr_iov *at,
 			 int flags)
 {
-	if (unlikely(flags & MSG_TRUNC))
+	if (flags & MSG_TRUNC)
 		return recv_discard(so, c, fd, at->left, flags);
 	return recv_once(so, c, fd, at, flags);
 }
@@ -297,17 +291,18 @@ static ssize_t recv_rest(struct rr_sock *so, int fd, struct rr_iov *at, int flag
 	return r < 0 ? -errno : r;
 }
 
-static ssize_t recv_all(struct rr_sock *so, struct rr_conn *c, int fd, struct rr_iov at,
-			int flags)
+/* A receive to whose first attempt the connection has said r: goes on with it. */
+static RR_NOINLINE ssize_t receive_further(struct rr_sock *so, struct rr_conn *c, int fd,
+					   struct rr_iov at, int flags, ssize_t r)
 {
 	size_t want = at.left, got = 0;
 	struct patience p = { 0 };
 	bool all = (flags & (MSG_WAITALL | MSG_PEEK)) == MSG_WAITALL, back = false;
-	ssize_t r;
 
-	for (;;) {
-		r = back ? recv_rest(so, fd, &at, flags, &p) :
-			   recv_some(so, c, fd, &at, flags & ~MSG_WAITALL);
+	for (;; r = back ? recv_rest(so, fd, &at, flags, &p) :
+			   recv_some(so, c, fd, &at, flags & ~MSG_WAITALL)) {
+		if (r == -EDEADLK)
+			r = reentered(fd, flags);
 		if (r == RR_CONN_KERNEL && got) {
 			back = true;
 			continue;
@@ -346,9 +341,16 @@ ssize_t rr_data_recv(int fd, const struct iovec *iov, int n, int flags)
 	if (!c)
 		return RR_CONN_KERNEL;
 	r = want = flags & MSG_TRUNC ? (ssize_t)rr_iov_total(iov, n) : vet(iov, n);
-	if (want >= 0)
-		r = recv_all(so, c, fd, rr_iov_begin(iov, n, (size_t)want), flags);
-	if (fell_short(r, (size_t)want))
+	if (want >= 0) {
+		r = unlikely(flags & MSG_TRUNC) ?
+			    recv_discard(so, c, fd, (size_t)want, flags & ~MSG_WAITALL) :
+			    rr_conn_recv(c, fd, iov, n, flags & ~MSG_WAITALL);
+		rr_sock_after(so, c);
+		if (unlikely(r <= 0 || (flags & MSG_WAITALL && r < want)))
+			r = receive_further(so, c, fd, rr_iov_begin(iov, n, (size_t)want),
+					    flags, r);
+	}
+	if (r < want && (r >= 0 || r == -EAGAIN))
 		rr_sock_dry(so, POLLIN);
 	rr_file_put(&so->f);
 	errno = saved;
@@ -366,21 +368,22 @@ static ssize_t send_once(struct rr_sock *so, struct rr_conn *c, int fd, struct r
 	ssize_t r = rr_conn_send(c, fd, iov, n, flags);
 
 	rr_sock_after(so, c);
-	return r == -EDEADLK ? reentered(fd, flags) : r;
+	return r;
 }
 
-/* A blocking send goes on until everything is written, or something happens. */
-static ssize_t send_all(struct rr_sock *so, struct rr_conn *c, int fd, struct rr_iov at,
-			int flags)
+/* A send to whose first attempt the connection has said r. A blocking one goes on until
+ * everything is written, or something happens. */
+static RR_NOINLINE ssize_t send_further(struct rr_sock *so, struct rr_conn *c, int fd,
+					struct rr_iov at, int flags, ssize_t r)
 {
 	size_t want = at.left, got = 0;
 	struct patience p = { 0 };
 	bool back = false;
-	ssize_t r;
 
-	for (;;) {
-		r = back ? send_rest(so, fd, &at, flags | MSG_NOSIGNAL) :
-			   send_once(so, c, fd, &at, flags);
+	for (;; r = back ? send_rest(so, fd, &at, flags | MSG_NOSIGNAL) :
+			   send_once(so, c, fd, &at, flags)) {
+		if (r == -EDEADLK)
+			r = reentered(fd, flags);
 		if (r == RR_CONN_KERNEL && got) {
 			back = true;
 			continue;
@@ -408,11 +411,10 @@ static void sigpipe(void)
 }
 
 /* Urgent data has no place among RPC records; on the anchor it would be taken for ours. */
-static ssize_t refuse_urgent(struct rr_sock *so, struct rr_conn *c, int fd)
+static ssize_t refuse_urgent(struct rr_conn *c, int fd)
 {
 	bool free = rr_conn_let_go(c);
 
-	rr_sock_after(so, c);
 	if (!free)
 		rr_diag("send of urgent data: EOPNOTSUPP", fd);
 	return free ? RR_CONN_KERNEL : -EOPNOTSUPP;
@@ -434,10 +436,15 @@ ssize_t rr_data_send(int fd, const struct iovec *iov, int n, int flags)
 	r = want = vet(iov, n);
 	if (want > 0 && unlikely(rr_conn_sniffs(c)) && !rr_appmem_readable(iov, n))
 		r = want = -EFAULT;
-	if (want >= 0)
-		r = unlikely(flags & MSG_OOB) ? refuse_urgent(so, c, fd) :
-			send_all(so, c, fd, rr_iov_begin(iov, n, (size_t)want), flags);
-	if (fell_short(r, (size_t)want))
+	if (want >= 0) {
+		r = unlikely(flags & MSG_OOB) ? refuse_urgent(c, fd) :
+						rr_conn_send(c, fd, iov, n, flags);
+		rr_sock_after(so, c);
+		if (unlikely(r != want) && !(flags & MSG_OOB))
+			r = send_further(so, c, fd, rr_iov_begin(iov, n, (size_t)want), flags,
+					 r);
+	}
+	if (r < want && (r >= 0 || r == -EAGAIN))
 		rr_sock_dry(so, POLLOUT);
 	rr_file_put(&so->f);
 	if (r == -EPIPE && !(flags & MSG_NOSIGNAL))

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Loads the diagnostics plugin when there is something to say, and says where
- * a call came from. */
+/* Diagnostics: logs where in the app a call came from that takes a connection off RDMA. The
+ * plugin that walks the stack is loaded at the first such call; without it only the call is
+ * logged. */
 
 #include "preload/diag.h"
 
@@ -17,8 +18,10 @@
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static rr_diag_walk_fn *walk;
-static const char *self = "";	/* this library's file */
+static const char *self = "";	/* the file name of this library, whose own frames are not
+				 * shown */
 
+/* Loads the plugin from the directory of this library. Once a process. */
 static void load(void)
 {
 	char path[512];
@@ -37,6 +40,7 @@ static void load(void)
 		rr_err("diagnostics: %s", dlerror());
 }
 
+/* Logs one stack frame: the plugin calls it for each. */
 static void line(unsigned n, const char *module, unsigned long at, const char *symbol,
 		 unsigned long offset)
 {
@@ -46,7 +50,8 @@ static void line(unsigned n, const char *module, unsigned long at, const char *s
 		rr_warn("  #%u %s+0x%lx", n, module, at);
 }
 
-/* The plugin's own calls of libc come back into our wrappers: they are not the app's. */
+/* rr_diag_hook: logs `what` and the stack. The plugin's own calls of libc come back into our
+ * wrappers; the guard tells the wrappers that those are not the app's. */
 static void hook(const char *what, int fd)
 {
 	int saved = errno;

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The epoll sets of the process: made, kicked, forked, gone. */
+/* The epoll sets of the process: how a set is made, woken, taken over after a fork, and freed.
+ * The registrations in them are epwatch.c's, waiting is epwait.c's.
+ *
+ * `lock` guards the list of sets and all watches; fork takes it, so that a child finds both
+ * whole. */
 #include "preload/epset.h"
 
 #include <errno.h>
@@ -17,8 +21,8 @@ static struct rr_lock lock;
 static struct rr_ep_set *sets, *free_sets;
 static uint64_t random_state;
 
-/* Always readable. Modified in an inner set with EPOLLONESHOT it wakes once; nothing has to be
- * read afterwards. One for the process. */
+/* An eventfd that is always readable. Adding it to an inner set with EPOLLONESHOT makes that
+ * set readable once, and nothing has to be read afterwards. All sets share the one bell. */
 static int bell = -1;
 
 bool rr_ep_lock(void)
@@ -33,6 +37,7 @@ void rr_ep_unlock(void)
 
 /* --- sets --- */
 
+/* A number that no app's epoll data is likely to be: splitmix64 from a random seed. */
 static uint64_t random64(void)
 {
 	uint64_t z;
@@ -45,7 +50,8 @@ static uint64_t random64(void)
 	return z ^ z >> 31;
 }
 
-/* Type-stable: never unmapped, for lookups that come late. */
+/* Sets are type-stable: their memory is never unmapped, so a stale pointer can still be asked
+ * for a reference, and refuses. */
 static struct rr_ep_set *set_alloc(void)
 {
 	enum { N = 16 };
@@ -75,7 +81,8 @@ struct rr_ep_set *rr_ep_new(int epfd)
 		return NULL;
 	s = set_alloc();
 	if (s) {
-		if (!s->f.kind)		/* else it is, and may be looked at (rr_fdt_peek()) */
+		if (!s->f.kind)		/* written once: rr_fdt_peek() reads it without a
+					 * reference */
 			s->f.kind = RR_KIND_EPOLL;
 		s->f.ino = st.st_ino;
 		atomic_store_explicit(&s->f.fds, 0, memory_order_relaxed);
@@ -115,7 +122,7 @@ void rr_ep_gone(struct rr_file *f)
 	int saved = errno;
 
 	if (!rr_ep_lock())
-		return;		/* lost: a few bytes */
+		return;		/* we interrupted the lock's holder: this set is leaked */
 	while (s->all)
 		rr_ep_watch_free(s->all, false);
 	rr_ownfd_close(s->inner);
@@ -150,7 +157,8 @@ bool rr_ep_need_inner(struct rr_ep_set *s)
 	return true;
 }
 
-/* The bell is in every inner set, by its number. */
+/* Gives the bell the number `to` in every inner set. False: some set could not take it, and the
+ * bell stays. */
 static bool move_bell(int to)
 {
 	struct epoll_event mute = { .events = EPOLLONESHOT };
@@ -165,13 +173,13 @@ static bool move_bell(int to)
 		if (s->inner < 0)
 			continue;
 		rr_real.epoll_ctl(s->inner, EPOLL_CTL_DEL, was, &mute);
-		rr_ep_kick(s);	/* one may have been under way */
+		rr_ep_kick(s);	/* a kick by the old number may have been under way */
 	}
 	return true;
 }
 
-/* The app's set holds the inner one by a number that is never asked for again: any other will
- * do. */
+/* Lets `to` be the number of the inner set or bell that has been fd. The app's set refers to
+ * the inner set's open file and never to its number again, so any number will do. */
 static bool move_inner(int fd, int to)
 {
 	for (struct rr_ep_set *s = sets; s; s = s->next) {
@@ -237,9 +245,11 @@ void rr_ep_use(struct rr_ep_set *s, int epfd)
 	}
 }
 
+/* --- what a fork does --- */
 /* --- fork --- */
 
-static bool fork_holds;		/* false: fork() by a handler that interrupted us inside */
+static bool fork_holds;		/* false: a signal handler forked while its thread held the
+				 * lock */
 
 void rr_ep_fork_prepare(void)
 {
@@ -252,10 +262,10 @@ void rr_ep_fork_parent(void)
 		rr_ep_unlock();
 }
 
-/* The kernel's sets are the parent's too. A child that only closes what it inherited changes
- * nothing there; one that uses a set (a daemon, whose parent exits) takes it over with
- * rr_ep_use(). Parent and child that both go on using one set are not provided for: each would
- * see the other's doorbells. */
+/* Parent and child share the kernel's sets. A child that only closes what it inherited changes
+ * nothing there. A child that uses a set (a daemon, whose parent exits) takes it over by
+ * rr_ep_use(). Parent and child using one set at the same time is not supported: each would see
+ * the other's doorbells. */
 void rr_ep_fork_child(void)
 {
 	lock = (struct rr_lock){ 0 };

@@ -2,24 +2,28 @@
 #ifndef RR_EPSET_H
 #define RR_EPSET_H
 
-/* What we know of the process's epoll sets (epset.c, epwatch.c), for epoll_ctl()
- * (ready_epoll.c) and for who waits (epwait.c).
+/* What this process knows of its epoll sets (epset.c, epwatch.c), for epoll_ctl()
+ * (ready_epoll.c) and for threads that wait (epwait.c).
  *
- * A watch shadows one registration of a TCP socket in an app's set, keyed by (set, fd number,
- * open file). In the kernel it has one of four forms:
+ * A watch shadows one registration of a TCP socket in a set of the app's. Its key is (set, fd
+ * number, open file), as in the kernel. The kernel holds the registration in one of four forms:
  *
- *   plain    the app's own mask and data: nothing of ours is involved (any more, or yet)
- *   pass     the app's mask under our data (its key): the kernel tells when, and the connection
- *            is asked before the app is told. A connection that nothing is known of yet.
- *   managed  what the connection wants to hear of from the anchor, under its key; its wake-up
- *            fd is in the set's inner epoll set. Mask, edges and ONESHOT are ours to do.
- *   hushed   nothing: a fired ONESHOT that the kernel must be quiet about
+ *   plain    the app's own mask and data. We take no part in it (yet, or any longer).
+ *   pass     the app's mask, with the watch's key as data. The kernel says that there is news,
+ *            and then the connection is asked before the app is told. For a connection of which
+ *            it is not known yet whether it will be carried.
+ *   managed  the mask that the connection needs on its anchor, under the watch's key; the
+ *            connection's wake-up fd is in the set's inner epoll set. The app's mask, its edges
+ *            and ONESHOT are our work.
+ *   hushed   no events: a ONESHOT that has fired, and the kernel must stay silent about it.
  *
- * Managed watches are either active (on the set's list: whoever waits asks their connections)
- * or idle (armed; their doorbell rings the inner set, which is in the app's set under a
- * cookie). So idle connections cost a wait nothing, and a sleep is one in the kernel.
+ * A managed watch is either active or idle. The connections of active watches, which stand on
+ * the set's list, are asked by each thread that waits. An idle watch is armed: news rings its
+ * doorbell, which makes the inner set readable, and the inner set is registered in the app's
+ * set under a cookie. So idle connections cost a wait nothing, and a sleep is one in the
+ * kernel.
  *
- * One lock for all of it: what is done under it is short, and never sleeps. */
+ * One lock guards all of this. What is done under it is short and never sleeps. */
 
 #include "core/base/lock.h"
 #include "preload/ready.h"
@@ -28,80 +32,86 @@ enum rr_ep_form { RR_EP_PLAIN, RR_EP_PASS, RR_EP_MANAGED, RR_EP_HUSHED };
 
 struct rr_ep_set {
 	struct rr_file f;
-	bool foreign;		/* inherited over fork and not used since: the parent's */
-	bool nested;		/* something else than epoll_wait() waits for it */
-	bool in_set;		/* that is another epoll set, perhaps: only the kernel is asked
-				 * there */
-	bool kicked;		/* rr_ep_kick(), and nobody has looked since */
-	bool kernel_first;	/* at the next wait: ours filled the array last time */
-	int epfd;		/* a number of it, the last that was used */
-	_Atomic int inner;	/* -1: none yet */
+	bool foreign;		/* inherited over fork and not used since: it is the parent's */
+	bool nested;		/* something other than epoll_wait() waits for it (poll, select,
+				 * a set) */
+	bool in_set;		/* it may be in another epoll set, whose waiters ask the kernel
+				 * alone */
+	bool kicked;		/* rr_ep_kick() was called, and nobody has looked since */
+	bool kernel_first;	/* our events filled the array last time: the kernel's come
+				 * first now */
+	int epfd;		/* one of its fd numbers, the one last used */
+	_Atomic int inner;	/* the inner set; -1: not made yet */
 	uint64_t cookie;
-	_Atomic uint32_t sleepers;	/* threads in the kernel's wait */
+	_Atomic uint32_t sleepers;	/* threads that wait in the kernel */
 	_Atomic uint32_t tagged;	/* watches that are not plain */
-	_Atomic bool keyed;		/* the kernel may have keys of ours in it, or has had */
-	uint64_t pass;			/* counts waits, so that none tells a watch twice */
-	uint64_t round;			/* counts rounds through the active watches, so that
-					 * none asks one twice */
+	_Atomic bool keyed;		/* the kernel may have, or have had, keys of ours in
+					 * it */
+	uint64_t pass;			/* counts waits, so that one wait reports no watch
+					 * twice */
+	uint64_t round;			/* counts rounds over the active watches, so that one
+					 * round asks none twice */
 	struct rr_ep_watch *all;
-	struct rr_ep_watch *first, *last;	/* the active ones */
-	struct rr_ep_watch *rested;		/* the one that was active last, or NULL */
+	struct rr_ep_watch *first, *last;	/* the active watches */
+	struct rr_ep_watch *rested;		/* the watch that was active last, or NULL */
 	struct rr_ep_set *next;		/* of all sets, or of the free ones */
 };
 
 struct rr_ep_watch {
 	uint64_t key;
-	struct rr_ep_set *set;	/* NULL: free */
+	struct rr_ep_set *set;	/* NULL: this watch is free */
 	struct rr_sock *so;
 	int fd;
-	struct epoll_event app;	/* as the app gave it */
+	struct epoll_event app;	/* mask and data as the app gave them */
 	enum rr_ep_form form;
-	uint32_t kmask;		/* as the kernel has it */
-	bool exclusive;		/* the kernel has EPOLLEXCLUSIVE: it cannot be modified */
-	int wake;		/* in the inner set; -1 */
-	bool fired;		/* ONESHOT: nothing until the next MOD */
+	uint32_t kmask;		/* the mask that the kernel has */
+	bool exclusive;		/* the kernel has EPOLLEXCLUSIVE, so EPOLL_CTL_MOD fails */
+	int wake;		/* the wake-up fd that is in the inner set; -1 none */
+	bool fired;		/* ONESHOT: reports nothing until the next EPOLL_CTL_MOD */
 	bool active;
-	bool news;		/* a doorbell since it was last looked at */
-	unsigned seen;		/* edge-triggered: what was reported and still held when last
-				 * asked */
-	unsigned dry;		/* POLLIN, POLLOUT: the app used it up since */
-	int inq;		/* bytes to read when last reported … */
-	uint64_t came;		/* … and rr_conn_came() */
-	unsigned misses;	/* looks in a row that found nothing */
-	uint64_t told;		/* in this pass of its set */
-	uint64_t asked;		/* in this round of its set */
+	bool news;		/* a doorbell has rung since it was last asked */
+	unsigned seen;		/* edge-triggered: bits that were reported and still held when
+				 * it was last asked */
+	unsigned dry;		/* POLLIN, POLLOUT: bits that the app has used up since */
+	int inq;		/* bytes that could be read when last reported … */
+	uint64_t came;		/* … and what rr_conn_came() was then */
+	unsigned misses;	/* how often in a row it was asked in vain */
+	uint64_t told;		/* the pass of its set in which it was reported */
+	uint64_t asked;		/* the round of its set in which it was asked */
 	struct rr_ep_watch *set_next, *so_next;
-	struct rr_ep_watch *next, *prev;	/* active, or free */
+	struct rr_ep_watch *next, *prev;	/* in the list of active watches, or of free
+						 * ones */
 };
 
-/* The lock. False: this is a signal handler that interrupted a holder. */
+/* Takes the lock. False: the caller is a signal handler that has interrupted the holder. */
 bool rr_ep_lock(void);
 void rr_ep_unlock(void);
 
-/* --- sets; everything below under the lock unless it says otherwise --- */
-
-/* Puts a set object at epfd, which was just made. NULL: no memory, the kernel's alone. Without
- * the lock. Returns no reference. */
+/* --- sets; what follows is called under the lock unless it says otherwise --- */
+/* Makes a set object for epfd, which the kernel has just returned, and enters it into the fd
+ * table. NULL: no memory, and the set is the kernel's alone. Returns no reference. Called
+ * without the lock. */
 struct rr_ep_set *rr_ep_new(int epfd);
-/* The set at epfd, referenced; NULL. Without the lock. */
+/* The set at epfd, referenced, or NULL. Called without the lock. */
 struct rr_ep_set *rr_ep_at(int epfd);
 
-/* epfd is a number of it, by which the app uses it now. A set that was inherited over fork is
- * from here on this process's. */
+/* The app uses the set by its number epfd. A set that was inherited over fork belongs to this
+ * process from here on. */
 void rr_ep_use(struct rr_ep_set *set, int epfd);
 
-/* Makes the inner set if there is none. */
+/* Makes the set's inner set if there is none. False: it could not be made. */
 bool rr_ep_need_inner(struct rr_ep_set *set);
-/* Makes the set's kernel object readable for a moment: one sleeper wakes and looks. */
+/* Makes the set's kernel object readable once, so that one sleeper wakes and looks. */
 void rr_ep_kick(struct rr_ep_set *set);
-/* All sets, in turn: the first one behind NULL. */
+/* Iterates over all sets: returns the first for NULL, NULL after the last. */
 struct rr_ep_set *rr_ep_next(struct rr_ep_set *set);
-/* fd is to be another file's. True: it was a set's, and is no longer. Without the lock. */
+/* The app wants the number fd. True: fd was an inner set or the bell and has moved to another
+ * number; fd is now the caller's to close. Called without the lock. */
 bool rr_ep_move_fd(int fd);
-/* The same of a connection's wake-up fd, which has another number already: inner sets take that
- * one, as long as the old one can still be taken out. Without the lock. */
+/* The same for a connection's wake-up fd, which has moved to another number already: the inner
+ * sets take the new number while the old one can still be removed. Called without the lock. */
 void rr_ep_wake_moved(int fd);
-/* Is anybody asleep who would not see a change of the active list? */
+/* Does a thread sleep that would not notice a change of the active list? */
 static inline bool rr_ep_asleep(const struct rr_ep_set *set)
 {
 	return atomic_load(&set->sleepers) || set->nested;
@@ -111,40 +121,44 @@ static inline bool rr_ep_asleep(const struct rr_ep_set *set)
 
 struct rr_ep_watch *rr_ep_watch_new(struct rr_ep_set *set, struct rr_sock *so, int fd,
 				    const struct epoll_event *ev);
-/* Forgets it. del: the kernel's registration goes as well. */
+/* Forgets the watch. del: removes the kernel's registration too. */
 void rr_ep_watch_free(struct rr_ep_watch *w, bool del);
 struct rr_ep_watch *rr_ep_find(struct rr_ep_set *set, const struct rr_sock *so, int fd);
-/* The watch that this data belongs to; NULL. *ours: it is a key of ours, if a stale one. */
+/* The watch whose key data is, or NULL. *ours: data is a key of ours, possibly of a watch that
+ * has been freed. */
 struct rr_ep_watch *rr_ep_by_key(uint64_t data, bool *ours);
 
-/* Brings the kernel's registration up to what the connection is now. force: even if it looks
- * the same (that starts edges and ONESHOT anew). When to look again, or RR_TIME_NEVER. */
+/* Makes the kernel's registration what the connection needs now. force: registers even if
+ * nothing seems to change, which starts edges and ONESHOT anew. Returns when to refresh again,
+ * or RR_TIME_NEVER. */
 rr_time rr_ep_refresh(struct rr_ep_watch *w, bool force);
-/* A managed watch may have something: onto the active list, or armed if nobody would look. */
+/* A managed watch may have news: makes it active, or arms it if nobody would ask it. */
 void rr_ep_place(struct rr_ep_watch *w);
+/* Puts it on the active list, unless it is there; news: a doorbell has rung. */
 void rr_ep_activate_one(struct rr_ep_watch *w, bool news);
 void rr_ep_deactivate(struct rr_ep_watch *w);
-/* Is the watch armed now, so that it may be idle? False: look at it again. */
+/* Arms the watch, so that it may be idle. False: it has something to report already. */
 bool rr_ep_arm(struct rr_ep_watch *w);
-/* Is there more to read than when it was last reported, or has more come since? */
+/* Are there more bytes than when it was last reported, or has a record come since? */
 bool rr_ep_more(const struct rr_ep_watch *w, struct rr_conn *c, int fd);
-/* The same, and rr_ep_refresh(), for one about which nothing is unusual: 0 armed, 1 look at it
- * again, -EAGAIN: it takes both. */
+/* rr_ep_refresh() and rr_ep_arm() in one cheap step, for a carried connection about which
+ * nothing is unusual. 0: armed; 1: there is news, ask it; -EAGAIN: the two calls are needed. */
 int rr_ep_arm_again(struct rr_ep_watch *w);
-/* The number to ask its connection by: fd, or if that was closed another one of so. */
+/* The fd number by which to ask the watch's connection: w->fd, or another number of the same
+ * socket if the app has closed that one; -1 none. */
 int rr_ep_watch_fd(const struct rr_ep_watch *w);
-/* All watches of so, after its carrier changed. */
+/* Refreshes all watches of so. Called after its connection changed between TCP and RDMA. */
 void rr_ep_sync(struct rr_sock *so);
 
-/* The set at epfd is in another set of the app's from now on, whose waiters ask the kernel
- * alone (epwait.c). */
+/* The set at epfd has been put into another set of the app's, whose waiters ask the kernel
+ * alone (rr_ep_show_nested()). */
 void rr_ep_nest(struct rr_ep_set *set, int epfd);
 
 /* --- waiting (epwait.c); without the lock --- */
 
-/* epoll_pwait2() on s, which epfd is a number of; takes over the caller's reference. deadline
- * 0: does not wait. fine: the deadline is the app's in nanoseconds, not in milliseconds. The
- * number of events, or -errno; errno is as it was. A cancellation point. */
+/* epoll_pwait2() on s, by its number epfd. Takes over the caller's reference. deadline 0: does
+ * not wait. fine: the app gave its deadline in nanoseconds rather than milliseconds. Returns
+ * the number of events, or -errno; errno is left alone. A cancellation point. */
 int rr_ep_wait(struct rr_ep_set *s, int epfd, struct epoll_event *evs, int max,
 	       rr_time deadline, const sigset_t *mask, bool fine);
 

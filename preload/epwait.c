@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What epoll sets tell, and waiting for it.
+/* epoll_wait() on a set that has watches of ours: which events are reported, spinning, and
+ * sleeping. The watches themselves and what the kernel holds for them are epwatch.c's.
  *
- * Level-triggered watches are told while their bits hold. Edge-triggered ones are told when a
- * bit has come that did not hold when last asked; when a bit holds that the app has used up
- * since it was told (a short read or write, or EAGAIN, in between); and when a doorbell or more
- * to read came since. So no edge is lost; some are told that the kernel would have merged into
- * an earlier one. */
+ * A level-triggered watch is reported while its bits hold. An edge-triggered watch is reported
+ * when a bit holds that did not hold when it was last asked; when a bit holds that the app has
+ * used up since it was reported (a short read or write, or EAGAIN, in between); and when a
+ * doorbell has rung or more bytes have come since. So no edge is lost. Some edges are reported
+ * that the kernel would have merged into an earlier one. */
 #include <errno.h>
 #include <limits.h>
 #include <pthread.h>
@@ -16,14 +17,18 @@
 
 enum {
 	SPIN_LOOK = 4000,
-	AT_ONCE = 20000,	/* ns: a sleep that was ended by what was there before */
+	/* ns of spinning between two looks at the kernel's own set */
+	AT_ONCE = 20000,	/* ns: a sleep this short was ended by something that was there
+				 * before it */
 	MISSES = 32,
+	/* a watch asked in vain so often in a row is armed instead */
 	HARVEST = 64,
+	/* doorbells taken in at one time */
 };
 
-/* --- what watches have to tell; under the lock --- */
+/* --- what watches have to report; called under the lock --- */
 
-/* The app's bits that hold now, or RR_CONN_KERNEL. */
+/* The bits among those the app waits for that hold now, or RR_CONN_KERNEL. */
 static int ask_watch(struct rr_ep_watch *w)
 {
 	struct rr_conn *c = rr_sock_conn(w->so);
@@ -37,7 +42,7 @@ static int ask_watch(struct rr_ep_watch *w)
 	return r < 0 ? r : (int)rr_ev_told((unsigned)r, w->app.events);
 }
 
-/* Would an edge-triggered watch be told of bits? */
+/* Would an edge-triggered watch be reported for bits? */
 static bool is_edge(const struct rr_ep_watch *w, unsigned bits)
 {
 	struct rr_conn *c;
@@ -48,11 +53,14 @@ static bool is_edge(const struct rr_ep_watch *w, unsigned bits)
 	return bits & POLLIN && c && rr_ep_more(w, c, rr_ep_watch_fd(w));
 }
 
+/* Is the watch to be reported to the app, with bits? */
 static bool due(const struct rr_ep_watch *w, unsigned bits)
 {
 	return bits && !w->fired && (!(w->app.events & EPOLLET) || is_edge(w, bits));
 }
 
+/* Reports bits to the app in *out and notes that they were reported. After ONESHOT the watch
+ * leaves the active list. */
 static void tell_event(struct rr_ep_watch *w, unsigned bits, struct epoll_event *out)
 {
 	struct rr_conn *c = rr_sock_conn(w->so);
@@ -61,8 +69,10 @@ static void tell_event(struct rr_ep_watch *w, unsigned bits, struct epoll_event 
 	w->told = w->set->pass;
 	w->news = false;
 	w->dry = 0;
+	w->misses = 0;
 	if (w->app.events & EPOLLET && bits & POLLIN && c) {
-		w->came = rr_conn_came(c);	/* first: nothing is missed in between */
+		w->came = rr_conn_came(c);	/* before inq, so that a record in between
+						 * counts as new */
 		w->inq = rr_conn_inq(c, rr_ep_watch_fd(w));
 	}
 	if (w->app.events & EPOLLONESHOT) {
@@ -71,7 +81,8 @@ static void tell_event(struct rr_ep_watch *w, unsigned bits, struct epoll_event 
 	}
 }
 
-/* A watch that has had nothing for a while need not be asked: it rings. */
+/* A watch that has had nothing for a while need not be asked by who only looks: it rings. (Who
+ * waits arms it before the sleep, and asks it all the more while spinning.) */
 static void rest(struct rr_ep_watch *w)
 {
 	if (++w->misses < MISSES)
@@ -82,8 +93,9 @@ static void rest(struct rr_ep_watch *w)
 }
 
 /* Asks the active watches, each once, in turn: those that were asked go to the end. (Any of
- * them may leave the list meanwhile: one's answer changes the others of its connection.) */
-static int collect_events(struct rr_ep_set *s, struct epoll_event *evs, int max)
+ * them may leave the list meanwhile: one's answer changes the others of its connection.) looks:
+ * this call does not wait. */
+static int collect_events(struct rr_ep_set *s, struct epoll_event *evs, int max, bool looks)
 {
 	struct rr_ep_watch *w;
 	int n = 0;
@@ -103,15 +115,15 @@ static int collect_events(struct rr_ep_set *s, struct epoll_event *evs, int max)
 		r = r > 0 ? r : 0;
 		if (due(w, (unsigned)r))
 			tell_event(w, (unsigned)r, &evs[n++]);
-		else if (w->active)
+		else if (looks && w->active)
 			rest(w);
 		w->seen = (unsigned)r;
 	}
 	return n;
 }
 
-/* A connection rang: whoever watches it looks. In other sets too, which may find nothing on
- * the fd afterwards. */
+/* The doorbell of w's connection has rung: all watches of that connection become active, those
+ * in other sets too, whose waiters may find the doorbell already swallowed. */
 static void rang(struct rr_ep_set *s, struct rr_ep_watch *w)
 {
 	struct rr_conn *c = rr_sock_conn(w->so);
@@ -122,11 +134,13 @@ static void rang(struct rr_ep_set *s, struct rr_ep_watch *w)
 			rr_ep_kick(o->set);
 	}
 	if (!c || rr_conn_drain(c))
-		rr_ep_refresh(w, false);	/* a dead peer's fd stays readable: it goes */
+		rr_ep_refresh(w, false);	/* the fd of a dead peer stays readable, so it
+						 * leaves the inner set */
 }
 
-/* Doorbells: the connections that rang are active. One handful: what is left keeps the inner
- * set readable, and some may have to stay so (another thread has yet to see them). */
+/* Takes in doorbells: the connections that rang become active. Only one handful is taken; the
+ * rest keeps the inner set readable, and some doorbells must stay because another thread has
+ * yet to see them. */
 static void harvest(struct rr_ep_set *s)
 {
 	struct epoll_event evs[HARVEST];
@@ -142,10 +156,9 @@ static void harvest(struct rr_ep_set *s)
 	}
 }
 
-/* The same after a sleep. Most of the time it was the watch that was laid to rest last that
- * rang, and its connection's memory says so: then the inner set need not be asked. But others
- * that rang keep the set readable, so that the next sleep ends at once, and then they have
- * their turn. */
+/* The same after a sleep. Most of the time the watch that was laid to rest last is the one that
+ * rang, and its connection's memory shows it; then the inner set need not be asked. Others that
+ * rang keep the inner set readable, so the next sleep ends at once and finds them. */
 static void harvest_slept(struct rr_ep_set *s, bool slept)
 {
 	struct rr_ep_watch *w = s->rested;
@@ -157,8 +170,9 @@ static void harvest_slept(struct rr_ep_set *s, bool slept)
 		harvest(s);
 }
 
-/* What the kernel has for a watch, of which it has told told; turned: of a connection that has
- * become TCP since (rr_still_told()). */
+/* The bits to report for a watch that the kernel answers. told is what the kernel has reported;
+ * turned: the connection has become TCP since, so the kernel is asked again
+ * (rr_still_told()). */
 static unsigned kernel_bits(const struct rr_ep_watch *w, unsigned told, bool turned)
 {
 	uint32_t ev = w->app.events & ~(uint32_t)EPOLLEXCLUSIVE;
@@ -167,12 +181,14 @@ static unsigned kernel_bits(const struct rr_ep_watch *w, unsigned told, bool tur
 
 	if (likely(w->kmask == ev && !turned))
 		return told;
-	/* Or it was managed, and its number is closed: the kernel has another mask. */
+	/* Either that, or the watch was managed and its number is closed, so that the kernel
+	 * still has another mask. */
 	bits = rr_real.poll(&p, 1, 0) > 0 ? rr_ev_told((unsigned short)p.revents, ev) : 0;
 	return due(w, bits) ? bits : 0;
 }
 
-/* An event of the kernel's on a watch in pass form: is it for the app? */
+/* The kernel has reported ev for a watch in pass form. Asks its connection and returns whether
+ * ev, with the bits corrected, is for the app. */
 static bool pass(struct rr_ep_watch *w, struct epoll_event *ev)
 {
 	struct rr_conn *c = rr_sock_conn(w->so);
@@ -184,13 +200,15 @@ static bool pass(struct rr_ep_watch *w, struct epoll_event *ev)
 	if (bits)
 		tell_event(w, bits, ev);
 	w->seen = bits;
-	/* Taken in: the kernel's ONESHOT has fired in vain. */
+	/* The connection took the event in, so the kernel's ONESHOT has fired in vain: force
+	 * arms it again. */
 	rr_ep_refresh(w, !bits && w->app.events & EPOLLONESHOT && w->form == RR_EP_PASS);
 	rr_ep_activate_one(w, false);
 	return bits != 0;
 }
 
-/* Of what the kernel returned, keeps what is for the app. */
+/* Of n events that the kernel returned, keeps those for the app; returns how many. Events of
+ * the inner set and of watches in other forms than pass only make watches active. */
 static int sift(struct rr_ep_set *s, struct epoll_event *evs, int n, bool slept)
 {
 	int kept = 0;
@@ -223,7 +241,7 @@ static int sift(struct rr_ep_set *s, struct epoll_event *evs, int n, bool slept)
 	return kept;
 }
 
-/* --- epoll_wait --- */
+/* --- waiting --- */
 
 struct wait {
 	struct rr_ep_set *s;	/* referenced */
@@ -234,16 +252,19 @@ struct wait {
 	const sigset_t *mask;
 	bool fine;		/* the caller gave nanoseconds */
 	struct rr_fruitless fruitless;
-	rr_time slept;		/* since when, the last time */
+	rr_time slept;		/* when the last sleep began */
 	int cancel;
 };
 
+/* The watch is armed and leaves the active list; harvest_slept() looks at it first. */
 static void lay_to_rest(struct rr_ep_watch *w)
 {
 	rr_ep_deactivate(w);
 	w->set->rested = w;
 }
 
+/* The kernel's epoll_wait() until end, which is to the millisecond unless the app gave
+ * nanoseconds. */
 static int kernel_wait(const struct wait *x, rr_time end)
 {
 	rr_time now, left = 0;
@@ -265,7 +286,8 @@ static int kernel_wait(const struct wait *x, rr_time end)
 				   end == RR_TIME_NEVER ? -1 : (int)left, x->mask);
 }
 
-/* False: it has something already. */
+/* Arms one watch. False: it has something to report already. *until is lowered to when it must
+ * be looked at again. */
 static bool arm_watch(struct rr_ep_watch *w, rr_time *until)
 {
 	int rc = rr_ep_arm_again(w);
@@ -287,7 +309,7 @@ static bool arm_watch(struct rr_ep_watch *w, rr_time *until)
 	return true;
 }
 
-/* Arms what is active. False: something is there already. */
+/* Arms all active watches. False: one of them has something to report already. */
 static bool arm_all(struct rr_ep_set *s, rr_time *until)
 {
 	struct rr_ep_watch *w, *next;
@@ -300,9 +322,9 @@ static bool arm_all(struct rr_ep_set *s, rr_time *until)
 	return armed;
 }
 
-/* Somebody else has to look after what is active when this thread goes back to the app: a
- * sleeper of this set, who also has to learn of deadlines, or whoever waits for the set
- * itself. */
+/* This thread goes back to the app, so somebody else must look after the active watches: a
+ * thread that sleeps on this set, and also has to learn of deadlines, or whoever waits for the
+ * set itself. */
 static void hand_over(struct rr_ep_set *s)
 {
 	rr_time until = RR_TIME_NEVER;
@@ -311,7 +333,7 @@ static void hand_over(struct rr_ep_set *s)
 		rr_ep_kick(s);
 }
 
-/* Locks the sets, for a look at this one. False: they cannot be had. */
+/* Takes the lock for a look at x's set. False: the lock cannot be had (a signal handler). */
 static bool begin_look(struct wait *x)
 {
 	if (!rr_ep_lock())
@@ -321,8 +343,9 @@ static bool begin_look(struct wait *x)
 	return true;
 }
 
-/* One look at everything, or, if there is time to sleep, at what is in memory alone when that
- * has nothing: how many events, or -errno. After begin_look(); unlocks. */
+/* Looks once: asks the active watches, then the kernel. Without `kernel` the kernel is asked
+ * only if the active watches had something, or if it is its turn. Returns the number of events,
+ * or -errno. Called after begin_look(); releases the lock. */
 static int finish_look(struct wait *x, bool kernel)
 {
 	struct rr_ep_set *s = x->s;
@@ -331,7 +354,7 @@ static int finish_look(struct wait *x, bool kernel)
 
 	kernel |= s->kernel_first;
 	if (!s->kernel_first)
-		n = collect_events(s, x->evs, x->max);
+		n = collect_events(s, x->evs, x->max, !x->deadline);
 	full = s->kernel_first = n == x->max;
 	if (full)
 		hand_over(s);
@@ -345,7 +368,7 @@ static int finish_look(struct wait *x, bool kernel)
 	if (k > 0) {
 		n += sift(s, x->evs + n, k, false);
 		if (n < x->max)
-			n += collect_events(s, x->evs + n, x->max - n);
+			n += collect_events(s, x->evs + n, x->max - n, !x->deadline);
 	}
 	hand_over(s);
 	rr_ep_unlock();
@@ -357,22 +380,29 @@ static int look_at_all(struct wait *x, bool kernel)
 	return begin_look(x) ? finish_look(x, kernel) : -EINTR;
 }
 
-/* Might one of the active have something, by what memory shows? spin: also how long to spin. */
+/* Does memory show that w, whose connection is c, may have something? */
+static bool peek_watch(const struct rr_ep_watch *w, const struct rr_conn *c)
+{
+	unsigned ev = w->app.events;
+
+	/* Bits that were reported already are no news for an edge-triggered watch. */
+	if (ev & EPOLLET)
+		ev &= ~w->seen | w->dry;
+	return rr_conn_peek(c, rr_ev_want(ev));
+}
+
+/* May one of the active watches have something? Also collects how long to spin. */
 static bool peek_locked(struct rr_ep_set *s, struct rr_spin *spin)
 {
 	bool found = false;
 
 	for (struct rr_ep_watch *w = s->first; w && !found; w = w->next) {
 		struct rr_conn *c = rr_sock_conn(w->so);
-		unsigned ev = w->app.events;
 
 		if (!c)
 			continue;
-		/* An edge-triggered one may have bits that were told. */
-		if (ev & EPOLLET)
-			ev &= ~w->seen | w->dry;
-		found = rr_conn_peek(c, rr_ev_want(ev));
-		if (spin && !spin->enough)
+		found = peek_watch(w, c);
+		if (!spin->enough)
 			rr_conn_spin(c, spin);
 	}
 	return found;
@@ -389,8 +419,8 @@ static bool peek_active(struct rr_ep_set *s, struct rr_spin *spin)
 	return found;
 }
 
-/* Does memory tell all about it? Not of connections that are not carried, nor of edges, which
- * depend on what a watch was asked last. */
+/* Does its connection's memory tell everything about w? Not if the connection is not carried,
+ * nor for edges, which depend on what the watch was asked last. */
 static bool memory_tells(const struct rr_ep_watch *w)
 {
 	struct rr_conn *c = rr_sock_conn(w->so);
@@ -398,7 +428,8 @@ static bool memory_tells(const struct rr_ep_watch *w)
 	return c && rr_conn_is_carried(c) && !(w->app.events & EPOLLET);
 }
 
-/* Does memory say that there is nothing new of any? spin: also how long to spin. */
+/* Does memory show that no active watch has anything new? With spin: also collects how long to
+ * spin. */
 static bool has_nothing_new(struct rr_ep_set *s, struct rr_spin *spin)
 {
 	bool quiet = !s->kernel_first;
@@ -408,9 +439,9 @@ static bool has_nothing_new(struct rr_ep_set *s, struct rr_spin *spin)
 	return quiet && !peek_locked(s, spin);
 }
 
-/* The look before spinning and sleeping; if nothing is there, *spin says how long to spin. The
- * active ones need not be asked first if memory has nothing of any: they will be when they are
- * armed. */
+/* The look before spinning and sleeping. Returns the number of events or -errno; if 0, *spin
+ * says how long to spin. The first time, active watches for which memory shows nothing are not
+ * asked: they are when they are armed for the sleep. */
 static int look_before_sleep(struct wait *x, bool first, struct rr_spin *spin)
 {
 	int n;
@@ -430,6 +461,25 @@ static int look_before_sleep(struct wait *x, bool first, struct rr_spin *spin)
 	return 0;
 }
 
+/* The same in a round of a spin, whose clock then says when the message came. */
+static bool peek_spinning(struct rr_ep_set *s, const struct rr_spin *spin)
+{
+	bool found = false;
+
+	if (!rr_ep_lock())
+		return false;
+	for (struct rr_ep_watch *w = s->first; w && !found; w = w->next) {
+		struct rr_conn *c = rr_sock_conn(w->so);
+
+		found = c && peek_watch(w, c);
+		if (found)
+			rr_conn_seen(c, spin);
+	}
+	rr_ep_unlock();
+	return found;
+}
+
+/* The time is over: do the connections want to spin for longer by now? */
 static bool epwait_spin_longer(struct wait *x, struct rr_spin *spin)
 {
 	spin->want = 0;
@@ -438,13 +488,15 @@ static bool epwait_spin_longer(struct wait *x, struct rr_spin *spin)
 	return rr_spin_longer(spin, x->deadline);
 }
 
+/* Spins until a look finds events; returns their number, 0 if the time is over, or -errno. The
+ * kernel's own set is looked at every SPIN_LOOK. */
 static int epwait_spin_until(struct wait *x, struct rr_spin *spin)
 {
 	rr_time looked = spin->now;
 	int n;
 
 	do {
-		if (!peek_active(x->s, NULL) && spin->now - looked <= SPIN_LOOK)
+		if (!peek_spinning(x->s, spin) && spin->now - looked <= SPIN_LOOK)
 			continue;
 		n = look_at_all(x, true);
 		if (n)
@@ -454,11 +506,12 @@ static int epwait_spin_until(struct wait *x, struct rr_spin *spin)
 	return 0;
 }
 
+/* Spins if the connections say that it pays. Returns as epwait_spin_until(). */
 static int epwait_spin(struct wait *x, struct rr_spin *spin)
 {
 	int n;
 
-	if (!spin->want && !spin->yields)	/* the kernel says what it has at the sleep */
+	if (!spin->want && !spin->yields)	/* the sleep asks the kernel anyway */
 		return 0;
 	n = look_at_all(x, true);
 	if (n || !rr_spin_begin(spin, x->deadline))
@@ -469,6 +522,7 @@ static int epwait_spin(struct wait *x, struct rr_spin *spin)
 	return n;
 }
 
+/* Cleanup handler of a thread that is cancelled in its sleep. */
 static void epwait_cancelled(void *arg)
 {
 	struct wait *x = arg;
@@ -477,6 +531,8 @@ static void epwait_cancelled(void *arg)
 	rr_file_put(&x->s->f);
 }
 
+/* Sleeps in the kernel; the caller has counted itself among the sleepers. A cancellation
+ * point. */
 static int kernel_sleep(struct wait *x, rr_time end)
 {
 	int k;
@@ -490,7 +546,7 @@ static int kernel_sleep(struct wait *x, rr_time end)
 	return k < 0 ? -errno : k;
 }
 
-/* Sleeps once: events, 0 look again, or -errno. */
+/* Sleeps once. Returns the number of events, 0 to look again, or -errno. */
 static int epwait_sleep_once(struct wait *x)
 {
 	struct rr_ep_set *s = x->s;
@@ -504,7 +560,8 @@ static int epwait_sleep_once(struct wait *x)
 	if (!rr_ep_lock())
 		return -EINTR;
 	rr_ep_use(s, x->epfd);
-	/* Before the active list is emptied: who activates later sees it, and kicks. */
+	/* Counted before the active list is emptied: a thread that makes a watch active later
+	 * sees the sleeper and kicks (rr_ep_place()). */
 	atomic_fetch_add(&s->sleepers, 1);
 	armed = arm_all(s, &end);
 	rr_ep_unlock();
@@ -521,12 +578,14 @@ static int epwait_sleep_once(struct wait *x)
 	s->pass++;
 	n = sift(s, x->evs, k, slept);
 	if (n < x->max)
-		n += collect_events(s, x->evs + n, x->max - n);
+		n += collect_events(s, x->evs + n, x->max - n, false);
 	hand_over(s);
 	rr_ep_unlock();
 	return n;
 }
 
+/* Looks, spins and sleeps until there are events or the deadline is over; returns their number
+ * or -errno. */
 static int wait_events(struct wait *x)
 {
 	struct rr_spin now;
@@ -551,13 +610,14 @@ static int wait_events(struct wait *x)
 	}
 }
 
-/* No watch in the set is ours now: one wait in the kernel, as it stands. One that becomes ours
- * meanwhile rings or kicks, and then there is something to sift. */
+/* No watch in the set is ours now: waits in the kernel once, as the plain call would. A watch
+ * that becomes ours meanwhile rings or kicks, and then the kernel's events are sifted. False: a
+ * watch is ours, or nothing was left after sifting. */
 static int wait_plain(struct wait *x, int *n)
 {
 	atomic_fetch_add(&x->s->sleepers, 1);
-	if (atomic_load(&x->s->tagged)) {	/* pairs with tagged, then sleepers, of who
-						 * adds */
+	if (atomic_load(&x->s->tagged)) {	/* pairs with set_form(), which counts tagged
+						 * before rr_ep_asleep() reads sleepers */
 		atomic_fetch_sub(&x->s->sleepers, 1);
 		return false;
 	}
@@ -588,16 +648,17 @@ int rr_ep_wait(struct rr_ep_set *s, int epfd, struct epoll_event *evs, int max,
 	return n;
 }
 
-/* --- a set in a poll, select or another set --- */
+/* --- a set that poll(), select() or another set waits for --- */
 
 bool rr_ep_managed(const struct rr_file *f)
 {
 	const struct rr_ep_set *s = container_of(f, const struct rr_ep_set, f);
 
-	return atomic_load(&s->tagged) || s->inner >= 0;	/* that may still show a kick */
+	return atomic_load(&s->tagged) || s->inner >= 0;	/* an inner set may still show a
+								 * kick */
 }
 
-/* Has one of the active watches something to tell? Tells nothing. */
+/* Has one of the active watches something to report? Reports nothing. */
 static bool any_due(struct rr_ep_set *s)
 {
 	for (struct rr_ep_watch *w = s->first; w; w = w->next) {
@@ -613,20 +674,22 @@ static bool any_due(struct rr_ep_set *s)
 	return false;
 }
 
-/* Takes in what rang and arms what has nothing to tell. Returns whether something has. */
+/* Takes in what rang and arms the watches that have nothing to report. Returns whether any has
+ * something. */
 static bool any_news(struct rr_ep_set *s, rr_time *until)
 {
 	harvest(s);
 	return any_due(s) || !arm_all(s, until);
 }
 
-/* s is in another set: the kernel's object is made readable if its watches have something to
- * tell, and what had rung is taken in. */
+/* s is in another epoll set, whose waiters ask the kernel alone. Makes the kernel's object
+ * readable if a watch has something to report; what had rung is taken in. */
 static void show_set(struct rr_ep_set *s)
 {
 	rr_time until = RR_TIME_NEVER;
 
-	/* It shows it already. Another kick would be another edge. */
+	/* The kernel's object shows it already. Another kick would be another edge for the
+	 * outer set. */
 	if (s->kicked && any_due(s))
 		return;
 	if (any_news(s, &until) || until != RR_TIME_NEVER)
@@ -655,8 +718,9 @@ void rr_ep_show_nested(void)
 	rr_ep_unlock();
 }
 
-/* The kernel's set is readable: is that more than events that would be taken in? Takes them
- * in. */
+/* The kernel's set is readable. Lets the connections in pass form take in what is for the
+ * library only (an offer or an answer), so that the caller can see whether anything remains for
+ * the app. */
 static void take_kernel_in(struct rr_ep_set *s)
 {
 	for (struct rr_ep_watch *w = s->all; w; w = w->set_next)
@@ -682,7 +746,7 @@ bool rr_ep_readable(struct rr_file *f, int epfd, rr_time *until)
 		yes = rr_real.poll(&p, 1, 0) > 0;
 	}
 	if (yes && s->in_set)
-		rr_ep_kick(s);	/* what rang was taken in: the outer set would not see it */
+		rr_ep_kick(s);	/* what rang was taken in, so the outer set would not see it */
 	rr_ep_unlock();
 	return yes;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Watches: the shadows of registrations, and what the kernel has in their place. */
+/* Watches: how a registration of the app's is shadowed, which form the kernel has it in
+ * (epset.h), and when it changes. Reporting events is epwait.c's. */
 #include <errno.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -8,7 +9,8 @@
 #include "core/base/os.h"
 #include "preload/real.h"
 
-/* Keys: a random prefix of the process, and the watch's index. */
+/* A key is a random prefix of the process and the watch's index. The prefix keeps apart keys
+ * and data of the app's that look alike. */
 enum { CHUNK = 256, CHUNKS = 4096, INDEX_BITS = 20 };
 
 static struct rr_ep_watch *chunks[CHUNKS];
@@ -16,6 +18,8 @@ static uint32_t nchunks;
 static struct rr_ep_watch *free_watches;
 static uint64_t prefix;
 
+/* Adds CHUNK watches to the free list. The memory is never unmapped: keys that the kernel still
+ * has may be looked up later. False: no memory, or too many. */
 static bool more_watches(void)
 {
 	struct rr_ep_watch *w;
@@ -66,6 +70,8 @@ struct rr_ep_watch *rr_ep_watch_new(struct rr_ep_set *set, struct rr_sock *so, i
 	*w = (struct rr_ep_watch){ .key = key, .set = set, .so = so, .fd = fd, .app = *ev,
 				   .kmask = ev->events, .wake = -1,
 				   .exclusive = ev->events & EPOLLEXCLUSIVE };
+	if (ev->events & EPOLLET)	/* before the watch can be seen */
+		atomic_fetch_or_explicit(&so->flags, RR_SOCK_EDGES, memory_order_relaxed);
 	w->set_next = set->all;
 	set->all = w;
 	w->so_next = atomic_load_explicit(&so->watches, memory_order_relaxed);
@@ -82,6 +88,8 @@ struct rr_ep_watch *rr_ep_find(struct rr_ep_set *set, const struct rr_sock *so, 
 	return w;
 }
 
+/* Changes the form and keeps count of the set's watches that are not plain, which wait_plain()
+ * reads. */
 static void set_form(struct rr_ep_watch *w, enum rr_ep_form form)
 {
 	if (w->form == RR_EP_PLAIN && form != RR_EP_PLAIN)
@@ -93,9 +101,9 @@ static void set_form(struct rr_ep_watch *w, enum rr_ep_form form)
 
 /* --- the wake-up fd, in the inner set --- */
 
-/* Another watch of the same connection in the same set (by a dup'ed fd), which has the same
- * wake-up fd there; NULL. The kernel holds it once, with the key of one of them: doorbells are
- * for all watches of a connection. */
+/* Another watch of the same connection in the same set (by a duplicate of the fd), whose
+ * wake-up fd is in the inner set too; NULL. The kernel holds that fd once, with the key of one
+ * of the watches: a doorbell is for all watches of a connection. */
 static struct rr_ep_watch *sharer(const struct rr_ep_watch *w)
 {
 	struct rr_ep_watch *o = w->so->watches;
@@ -105,6 +113,7 @@ static struct rr_ep_watch *sharer(const struct rr_ep_watch *w)
 	return o;
 }
 
+/* Takes the wake-up fd out of the inner set, or leaves it there under another watch's key. */
 static void drop_wake(struct rr_ep_watch *w)
 {
 	struct rr_ep_watch *heir = sharer(w);
@@ -114,6 +123,7 @@ static void drop_wake(struct rr_ep_watch *w)
 	w->wake = -1;
 }
 
+/* Makes wake (-1: none) the fd that is in the inner set for w. */
 static void set_wake(struct rr_ep_watch *w, int wake)
 {
 	struct epoll_event ev = { .events = EPOLLIN, .data.u64 = w->key };
@@ -140,18 +150,22 @@ int rr_ep_watch_fd(const struct rr_ep_watch *w)
 	return -1;
 }
 
-/* The kernel cannot modify an EPOLLEXCLUSIVE registration, only replace it. Ours do without:
- * that all sleepers wake is allowed. */
+/* EPOLL_CTL_MOD of the registration. The kernel does not modify one that has EPOLLEXCLUSIVE or
+ * is to have it, so that is replaced. Registrations in our forms go without it: the kernel may
+ * wake more than one sleeper. */
 static int modify(struct rr_ep_watch *w, struct epoll_event *ev)
 {
-	if (!w->exclusive)
+	bool was = w->exclusive;
+
+	w->exclusive = ev->events & EPOLLEXCLUSIVE;
+	if (!was && !w->exclusive)
 		return rr_real.epoll_ctl(w->set->epfd, EPOLL_CTL_MOD, w->fd, ev);
-	if (w->form == RR_EP_PLAIN || !(ev->events & EPOLLEXCLUSIVE))
-		w->exclusive = ev->events & EPOLLEXCLUSIVE;
 	rr_real.epoll_ctl(w->set->epfd, EPOLL_CTL_DEL, w->fd, NULL);
 	return rr_real.epoll_ctl(w->set->epfd, EPOLL_CTL_ADD, w->fd, ev);
 }
 
+/* Gives the kernel's registration a form and a mask. force: even if both are the same as
+ * before. */
 static void register_as(struct rr_ep_watch *w, enum rr_ep_form form, uint32_t mask, bool force)
 {
 	struct epoll_event ev = { .events = mask, .data.u64 = w->key };
@@ -162,8 +176,9 @@ static void register_as(struct rr_ep_watch *w, enum rr_ep_form form, uint32_t ma
 		ev.data = w->app.data;
 	else
 		atomic_store(&w->set->keyed, true);	/* before the kernel can return it */
-	/* A registration by a number that was closed (a dup is left) is out of reach; so is
-	 * the parent's, for a forked child. It goes on as it is, under our key. */
+	/* A registration by a number that was closed (while a duplicate is left) is out of
+	 * reach, and so is the parent's for a forked child. It stays as it is, under our
+	 * key. */
 	if (w->set->foreign || !rr_sock_at(w->so, w->fd) || modify(w, &ev)) {
 		if (form != RR_EP_PLAIN)
 			set_form(w, form);
@@ -175,7 +190,8 @@ static void register_as(struct rr_ep_watch *w, enum rr_ep_form form, uint32_t ma
 	w->kmask = mask;
 }
 
-/* The numbers of an epoll set may come and go as well. */
+/* Is there still a number by which this process reaches the set? The one in s->epfd may have
+ * been closed; then another is sought. */
 static bool have_epfd(struct rr_ep_set *s)
 {
 	struct rr_ep_set *at = rr_ep_at(s->epfd);
@@ -194,6 +210,8 @@ static bool have_epfd(struct rr_ep_set *s)
 	return true;
 }
 
+/* Gives w the managed form, for what rr_conn_fds() has returned: n fds in p and the time of the
+ * next look. */
 static rr_time manage(struct rr_ep_watch *w, const struct rr_conn *c, const struct pollfd *p,
 		      int n, rr_time until)
 {
@@ -206,10 +224,11 @@ static rr_time manage(struct rr_ep_watch *w, const struct rr_conn *c, const stru
 		else
 			wake = p[i].fd;
 	}
-	/* A socket that is not connected yet hangs up all the time, as the kernel sees it. */
+	/* The kernel reports a hang-up for a socket that is not connected yet, all the time: as
+	 * an edge that is once. */
 	if (!anchor && !rr_conn_is_carried(c))
 		anchor = EPOLLET;
-	/* Both directions are TCP's still: the kernel has the edges. */
+	/* Both directions are still TCP, so the kernel knows the edges. */
 	if (anchor & EPOLLOUT)
 		anchor |= w->app.events & EPOLLET;
 	set_wake(w, wake);
@@ -278,7 +297,6 @@ void rr_ep_activate_one(struct rr_ep_watch *w, bool news)
 	if (w->active || w->fired || w->form != RR_EP_MANAGED)
 		return;
 	w->active = true;
-	w->misses = 0;
 	w->next = NULL;
 	w->prev = s->last;
 	*(s->last ? &s->last->next : &s->first) = w;
@@ -309,7 +327,7 @@ bool rr_ep_arm(struct rr_ep_watch *w)
 
 	if (!c || fd < 0)
 		return true;
-	/* Edges: armed for what has not been told yet, and for more of what has. */
+	/* Armed for the edges that have not been reported, and for more of what has. */
 	if (ev & EPOLLET)
 		want &= ~w->seen | w->dry;
 	if (rr_conn_watch(c, fd, want))
@@ -323,6 +341,7 @@ void rr_ep_place(struct rr_ep_watch *w)
 
 	if (w->form != RR_EP_MANAGED || w->fired)
 		return;
+	/* A sleeper would not see the list: then the watch is armed, and rings. */
 	if (rr_ep_asleep(s) && rr_ep_refresh(w, false) == RR_TIME_NEVER &&
 	    (w->form != RR_EP_MANAGED || rr_ep_arm(w)))
 		return;
@@ -368,6 +387,7 @@ void rr_ep_sync(struct rr_sock *so)
 	}
 }
 
+/* Has so any watches? Then the lock is taken. */
 static bool watched(struct rr_sock *so)
 {
 	return atomic_load_explicit(&so->watches, memory_order_acquire) && rr_ep_lock();
@@ -400,22 +420,32 @@ void rr_ep_sock_conn(struct rr_sock *so)
 	rr_sock_sync(so);
 }
 
+/* That all has been read is nothing to a set that tells levels, if it is told by memory. */
+static bool dry_matters(struct rr_sock *so, unsigned want)
+{
+	struct rr_conn *c = atomic_load_explicit(&so->conn, memory_order_acquire);
+
+	return want != POLLIN || !c || !rr_conn_is_carried(c) ||
+	       atomic_load_explicit(&so->flags, memory_order_relaxed) & RR_SOCK_EDGES;
+}
+
 void rr_sock_is_dry(struct rr_sock *so, unsigned want)
 {
 	int saved = errno;
 
-	if (!watched(so))
+	if (!dry_matters(so, want) || !watched(so))
 		return;
 	for (struct rr_ep_watch *w = so->watches; w; w = w->so_next) {
 		struct rr_conn *c = rr_sock_conn(so);
 
 		w->dry |= want;
-		/* A send that was held back: there is a deadline now, and other fds. */
+		/* A send was held back: there is a deadline now, and other fds to wait for. */
 		if (c && !rr_conn_is_carried(c)) {
 			rr_ep_refresh(w, false);
 			rr_ep_place(w);
 		}
-		/* It was armed for messages only: that there was room had been told. */
+		/* The watch was armed for messages only, since the app had been told that there
+		 * is room. */
 		if (want & w->app.events & POLLOUT && !w->active)
 			rr_ep_place(w);
 	}
@@ -444,11 +474,12 @@ void rr_ep_sock_gone(struct rr_sock *so, int fd)
 	struct stat st;
 	bool mine;
 
-	/* Not watched(): a thread that is about to add one has the lock, and found so at fd. */
+	/* watched() does not do here: a thread that is about to add a watch may hold the lock,
+	 * having found so at fd. */
 	if (!rr_ep_lock())
 		return;
-	/* A forked child may keep the file open, and the kernel its registration: what bears
-	 * our key must go while the number still reaches it. */
+	/* A forked child may keep the file open, and with it the kernel's registration. One
+	 * that bears our key must be removed while fd still reaches it. */
 	mine = so->watches && !fstat(fd, &st) && st.st_ino == so->f.ino;
 	while (so->watches) {
 		struct rr_ep_watch *w = so->watches;

@@ -21,6 +21,9 @@
 
 rr_fdt_slot *_Atomic rr_fdt_leaves[RR_FDT_LEAVES];
 
+/* The first leaf and the first slab take no system call: most processes need no other. */
+static rr_fdt_slot first_leaf[RR_FDT_LEAF];
+
 static void *map_pages(size_t size)
 {
 	int saved = errno;
@@ -30,21 +33,20 @@ static void *map_pages(size_t size)
 	return p == MAP_FAILED ? NULL : p;
 }
 
-/* The slot for fd, made if need be; NULL: no memory, or a number beyond the table. The first
- * leaf and the first slab take no system call: most processes need no other. */
+/* The slot for fd, made if need be; NULL: no memory, or a number beyond the table. */
 static rr_fdt_slot *grow_table(int fd)
 {
-	static rr_fdt_slot first[RR_FDT_LEAF];
 	rr_fdt_slot *slot = rr_fdt_slot_of(fd), *leaf, *none = NULL;
 
 	if (slot || (unsigned)fd >= (unsigned)RR_FDT_LEAVES * RR_FDT_LEAF)
 		return slot;
-	leaf = fd < RR_FDT_LEAF ? first : map_pages(RR_FDT_LEAF * sizeof(rr_fdt_slot));
+	leaf = fd < RR_FDT_LEAF ? first_leaf : map_pages(RR_FDT_LEAF * sizeof(rr_fdt_slot));
 	if (!leaf)
 		return NULL;
 	if (!atomic_compare_exchange_strong_explicit(&rr_fdt_leaves[fd >> RR_FDT_SHIFT], &none,
 						     leaf, memory_order_release,
-						     memory_order_relaxed) && leaf != first)
+						     memory_order_relaxed) &&
+	    leaf != first_leaf)
 		/* another thread was first */
 		munmap(leaf, RR_FDT_LEAF * sizeof(rr_fdt_slot));
 	return rr_fdt_slot_of(fd);
@@ -60,6 +62,7 @@ struct slab {
 };
 
 static struct slab *_Atomic slabs[SLABS];
+static struct slab first_slab;
 
 /* Free list head: 1 + index in the low half; a count of changes in the high half, so that a
  * pop that slept through a pop and a push of the same socket fails. */
@@ -87,10 +90,9 @@ static void push(uint32_t index)
 
 static bool add_slab(void)
 {
-	static struct slab first;
 	static _Atomic bool given;
 	bool fresh = atomic_exchange_explicit(&given, true, memory_order_relaxed);
-	struct slab *s = fresh ? map_pages(sizeof(*s)) : &first, *none;
+	struct slab *s = fresh ? map_pages(sizeof(*s)) : &first_slab, *none;
 	uint32_t at;
 
 	if (!s)
@@ -153,18 +155,6 @@ static void release_sock(struct rr_sock *so)
 
 /* --- references --- */
 
-static bool hold_unless_zero(struct rr_file *f)
-{
-	uint32_t n = atomic_load_explicit(&f->refs, memory_order_relaxed);
-
-	while (n)
-		if (atomic_compare_exchange_weak_explicit(&f->refs, &n, n + 1,
-							  memory_order_acquire,
-							  memory_order_relaxed))
-			return true;
-	return false;
-}
-
 void rr_file_hold(struct rr_file *f)
 {
 	atomic_fetch_add_explicit(&f->refs, 1, memory_order_relaxed);
@@ -172,7 +162,7 @@ void rr_file_hold(struct rr_file *f)
 
 bool rr_sock_hold(struct rr_sock *so)
 {
-	return hold_unless_zero(&so->f);
+	return rr_file_hold_live(&so->f);
 }
 
 void rr_file_put(struct rr_file *f)
@@ -197,24 +187,12 @@ struct rr_file *rr_fdt_get(int fd)
 		f = atomic_load_explicit(slot, memory_order_acquire);
 		if (!f)
 			return NULL;
-		if (!hold_unless_zero(f))
+		if (!rr_file_hold_live(f))
 			continue;	/* its last reference went: the slot has changed */
 		if (likely(atomic_load_explicit(slot, memory_order_acquire) == f))
 			return f;
 		rr_file_put(f);
 	}
-}
-
-struct rr_sock *rr_fdt_sock(int fd)
-{
-	struct rr_file *f = rr_fdt_get(fd);
-
-	if (!f)
-		return NULL;
-	if (f->kind == RR_KIND_SOCK)
-		return container_of(f, struct rr_sock, f);
-	rr_file_put(f);
-	return NULL;
 }
 
 /* --- writers --- */
@@ -377,7 +355,7 @@ bool rr_sock_check(struct rr_sock *so, int fd)
 			return true;
 		atomic_store_explicit(&so->verified, now, memory_order_relaxed);
 	}
-	return rr_file_verify(&so->f, fd);
+	return likely(file_is_at(&so->f, fd)) || rr_file_verify(&so->f, fd);
 }
 
 bool rr_sock_at(struct rr_sock *so, int fd)

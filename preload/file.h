@@ -2,13 +2,16 @@
 #ifndef RR_FILE_H
 #define RR_FILE_H
 
-/* fd -> what we know of the open file behind it. Only TCP sockets and epoll sets that the
- * process made itself (or accepted) are here; for every other fd a lookup is one array load
- * and a branch. Objects live in type-stable slabs: a stale pointer can be asked, and
+/* What we know of the open file behind an fd. Only TCP sockets and epoll sets that the process
+ * has made or accepted itself are in the table; for every other fd a lookup is one array load
+ * and a branch.
+ *
+ * The objects live in type-stable slabs: a stale pointer can be asked for a reference, and
  * refuses. */
 
 #include <stdatomic.h>
 
+#include "core/base/compiler.h"
 #include "core/base/types.h"
 
 struct rr_conn;
@@ -17,23 +20,24 @@ struct rr_ep_watch;
 enum rr_file_kind { RR_KIND_SOCK = 1, RR_KIND_EPOLL };
 
 struct rr_file {
-	_Atomic uint32_t refs;	/* table slots and calls inside; 0: free in its slab */
-	_Atomic uint32_t fds;	/* table slots: fd numbers of this process; rr_fdt_give()
-				 * counts */
+	_Atomic uint32_t refs;	/* table slots, and calls under way; 0: free in its slab */
+	_Atomic uint32_t fds;	/* table slots, that is fd numbers of this process;
+				 * rr_fdt_give() counts them */
 	enum rr_file_kind kind;
-	uint64_t ino;		/* of the kernel object that it was made for (fstat) */
+	uint64_t ino;		/* inode of the kernel object that it was made for (fstat) */
 };
 
 enum {
 	RR_SOCK_LISTENER	= 1 << 0,
-	RR_SOCK_STDIO		= 1 << 1, /* fdopen()ed: libc may close it unseen; verify
-					   * always */
+	RR_SOCK_STDIO		= 1 << 1, /* fdopen()ed: libc may close it unseen, so it is
+					   * verified at each use */
 	RR_SOCK_ACCEPTED	= 1 << 2,
-	RR_SOCK_CONNECTING	= 1 << 3, /* connect() has begun: its connection is made,
+	RR_SOCK_CONNECTING	= 1 << 3, /* connect() has begun: its connection is made only
 					   * once */
-	RR_SOCK_ACCEPTING	= 1 << 5, /* a thread is within the kernel's accept(), which has
+	RR_SOCK_ACCEPTING	= 1 << 5, /* a thread is within the kernel's accept(), which had
 					   * one */
 	RR_SOCK_PLAIN		= 1 << 4, /* the kernel's for ever, whatever conn says */
+	RR_SOCK_EDGES		= 1 << 6, /* an epoll set watches it for edges, or has done */
 };
 
 struct rr_sock {
@@ -41,26 +45,27 @@ struct rr_sock {
 	struct rr_conn *_Atomic conn;	/* NULL: not connected, a listener, or plain TCP */
 	_Atomic uint32_t flags;
 	_Atomic rr_time verified;	/* when the inode was last compared */
-	/* Of whoever has the set of resting connections (restset.h): */
-	_Atomic uint32_t set;		/* in which life of that it was put there; 0 it is
-					 * not … */
-	int set_wake;			/* … by this number */
-	uint32_t slot;			/* where it was in the last array */
-	_Atomic uint32_t serves;	/* a listener: rr_conn_serves() */
-	struct rr_ep_watch *_Atomic watches;	/* epoll sets that watch it; epset.c's, its
-						 * lock */
+	/* Belong to the thread that holds the set of resting connections (restset.h): */
+	_Atomic uint32_t set;		/* the life of that set in which it was added; 0: it is
+					 * not in the set … */
+	int set_wake;			/* … and the wake-up fd by which it was added */
+	uint32_t slot;			/* its slot in the array that was last waited for */
+	_Atomic uint32_t serves;	/* of a listener: what rr_conn_serves() returned */
+	struct rr_ep_watch *_Atomic watches;	/* watches in epoll sets; written under
+						 * epset.c's lock */
 };
 
 /* --- the table (fdtable.c). Lock-free, no system call, async-signal-safe: --- */
 
-/* The file behind fd, referenced, or NULL. Drop with rr_file_put(), which at the last one gives
- * the connection back (rr_conn_free) or lets the epoll set go (rr_ep_gone). */
+/* The file behind fd, referenced, or NULL. Drop the reference with rr_file_put(); the last one
+ * frees the connection (rr_conn_free()) or lets the epoll set go (rr_ep_gone()). */
 struct rr_file *rr_fdt_get(int fd);
 /* The same, if it is a socket / an epoll set. */
-struct rr_sock *rr_fdt_sock(int fd);
+static inline struct rr_sock *rr_fdt_sock(int fd);
 void rr_file_put(struct rr_file *f);
 void rr_file_hold(struct rr_file *f);	/* one more reference; the caller has one */
-/* One for a caller that has none, by a pointer that may be stale; false: the socket is gone. */
+/* Takes a reference for a caller that has none, by a pointer that may be stale. False: the
+ * socket is gone. */
 bool rr_sock_hold(struct rr_sock *so);
 
 /* Two levels: leaves of RR_FDT_LEAF slots, made when they are needed and never freed. */
@@ -93,6 +98,29 @@ static inline bool rr_fdt_has(int fd)
 	return slot && atomic_load_explicit(slot, memory_order_relaxed);
 }
 
+/* One more reference, unless the last one is going. */
+static inline bool rr_file_hold_live(struct rr_file *f)
+{
+	uint32_t n = atomic_load_explicit(&f->refs, memory_order_relaxed);
+
+	while (n)
+		if (atomic_compare_exchange_weak_explicit(&f->refs, &n, n + 1,
+							  memory_order_acquire,
+							  memory_order_relaxed))
+			return true;
+	return false;
+}
+
+static inline struct rr_sock *rr_fdt_sock(int fd)
+{
+	struct rr_file *f = rr_fdt_get(fd);
+
+	if (!f || f->kind == RR_KIND_SOCK)
+		return f ? container_of(f, struct rr_sock, f) : NULL;
+	rr_file_put(f);
+	return NULL;
+}
+
 /* The file behind fd, without a reference: it may be another's by now. */
 static inline struct rr_file *rr_fdt_peek(int fd)
 {
@@ -107,15 +135,17 @@ static inline struct rr_file *rr_fdt_peek(int fd)
 /* A new object with one reference, the caller's; NULL when there is no memory. */
 struct rr_sock *rr_sock_new(int fd);
 
-/* Puts f at fd, taking over the caller's reference; what was there (closed behind our back)
- * goes. */
+/* Puts f at fd and takes over the caller's reference. A file that was there has been closed
+ * behind our back, and is let go. */
 void rr_fdt_give(int fd, struct rr_file *f);
 
-/* Empties fd and hands the table's reference to the caller; NULL if it was empty. Comes
- * before the kernel's close(fd), which makes fd reusable. *last: it was the process's last. */
+/* Empties fd and hands the table's reference to the caller; NULL if it was empty. Must come
+ * before the kernel's close(fd), which lets another thread get the number. *last: fd was the
+ * process's last number of that file. */
 struct rr_file *rr_fdt_take(int fd, bool *last);
 
-/* fd has just been handed out by the kernel: what we have there was closed behind our back. */
+/* The kernel has just handed out fd: a file that the table has there was closed behind our
+ * back, and is let go. */
 void rr_fdt_evict(int fd);
 
 /* Calls fn for every fd in the table, with a reference that is dropped again afterwards. */
@@ -127,20 +157,20 @@ int rr_fdt_next(int from);
 /* Is any fd below end in the table? */
 bool rr_fdt_any(int end);
 
-/* The lowest fd of a connection's socket, looked at (a system call); -1. */
+/* The lowest fd of a connection's socket, verified by a system call; -1. */
 int rr_fdt_fd_of(const struct rr_conn *c);
 
 /* --- identity --- */
 
-/* Is the kernel object behind fd still the one that f was made for? A system call. If not,
- * the entry is removed and its connection told; errno is left alone. */
+/* Is the kernel object behind fd still the one that f was made for? Makes a system call. If it
+ * is not, the entry is removed and its connection told. errno is left alone. */
 bool rr_file_verify(struct rr_file *f, int fd);
 
-/* Is the same object still in the table at fd? (Another thread may have closed it while we
- * slept.) */
+/* Is so still in the table at fd? Another thread may have closed fd while this one slept. */
 bool rr_sock_at(struct rr_sock *so, int fd);
 
-/* Verifies if it is due: always for stdio sockets, else once in a tick of the coarse clock. */
+/* rr_file_verify() if it is due: at each use for a socket that stdio has, else once in a tick
+ * of the coarse clock. */
 bool rr_sock_check(struct rr_sock *so, int fd);
 
 #endif

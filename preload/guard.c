@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Calls of our own plugins, by thread. Whose call it is besides is process.c's to say. */
+/* Marks calls that our own plugins make, by thread, so that wrappers pass them through. Whether
+ * a call is this process's own is process.c's to say (rr_may_track()). */
 
 #include "preload/guard.h"
 
@@ -9,8 +10,9 @@
 
 #include "core/base/compiler.h"
 
-/* Depth of rr_guard_enter() by thread. A pthread key and not __thread: general-dynamic TLS
- * needs ld.so's __tls_get_addr (one more NEEDED), initial-exec marks the library STATIC_TLS. */
+/* How deep this thread is in rr_guard_enter(). A pthread key rather than __thread:
+ * general-dynamic TLS needs ld.so's __tls_get_addr (one more NEEDED), and initial-exec marks
+ * the library STATIC_TLS. */
 static pthread_key_t guard_key;
 static _Atomic bool guard_used;
 static pthread_once_t guard_once = PTHREAD_ONCE_INIT;

@@ -2,18 +2,21 @@
 #ifndef RR_GUARD_H
 #define RR_GUARD_H
 
-/* Whose call is this? Calls by our own plugins (and what they link) come back into the
- * wrappers; calls by a vfork or posix_spawn child run in the parent's memory. Neither may
- * change our tables. Only the wrappers that make or close fds need to ask: an fd that was never
- * put into the table goes the fast way out everywhere else. */
+/* Whose call is this? Calls of our own plugins, and of libraries that they link, come back into
+ * the wrappers; calls of a vfork() or posix_spawn() child run in the parent's memory. Neither
+ * may change our tables.
+ *
+ * Only wrappers that make or close fds need to ask. An fd that was never put into the table
+ * goes the fast way out everywhere else. */
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Around calls into a plugin, on this thread; nests. May allocate: not for signal handlers. */
+/* Stand around calls into a plugin, on this thread; they nest. The first may allocate: not for
+ * signal handlers. */
 void rr_guard_enter(void);
 void rr_guard_leave(void);
-/* How many of these this thread is in. */
+/* How many rr_guard_enter() this thread is in. */
 uintptr_t rr_guard_depth(void);
 
 /* May this call change the table? Async-signal-safe; errno is left alone. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Start-up at the first TCP socket. The constructor is in start.c. */
+/* Start-up at the first TCP socket (stage 3 of init.h). What runs at exec is in start.c. */
 
 #include "preload/init.h"
 
@@ -33,8 +33,8 @@ static void (*const stages[])(void) = {
 
 enum { NOT_YET = 0, DONE = -1 };
 
-static _Atomic pid_t core;	/* NOT_YET, DONE, or the thread that is doing it */
-static bool started;		/* stage 1 is over */
+static _Atomic pid_t core;	/* NOT_YET, DONE, or the id of the thread that is doing it */
+static bool started;		/* the constructor has run */
 
 bool rr_init_core(void)
 {
@@ -43,8 +43,8 @@ bool rr_init_core(void)
 
 	if (likely(was == DONE))
 		return true;
-	/* In .preinit_array libc has no environment yet; later, clearenv() may have left
-	 * none. */
+	/* Within .preinit_array libc has no environment yet. Later, clearenv() may have left
+	 * none, which is no reason to wait. */
 	if (!started && !environ)
 		return false;
 	me = (pid_t)syscall(SYS_gettid);
@@ -54,7 +54,8 @@ bool rr_init_core(void)
 			break;
 		if (was == DONE || was == me)
 			return was == DONE;
-		sched_yield();	/* another thread reads a file: it will not be long */
+		sched_yield();	/* another thread reads the configuration: it will not be
+				 * long */
 	}
 	for (size_t i = 0; i < rr_array_size(stages); i++)
 		stages[i]();

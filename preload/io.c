@@ -16,19 +16,8 @@
 #include "preload/real.h"
 #include "preload/sock.h"
 
-static inline ssize_t recv_buf(int fd, void *buf, size_t n, int flags)
-{
-	struct iovec iov = { buf, n };
-
-	return rr_data_recv(fd, &iov, 1, flags);
-}
-
-static inline ssize_t send_buf(int fd, const void *buf, size_t n, int flags)
-{
-	struct iovec iov = { (void *)(uintptr_t)buf, n };
-
-	return rr_data_send(fd, &iov, 1, flags);
-}
+/* One buffer, as the pieces that the data calls take. */
+#define PIECE(buf, n)	(&(struct iovec){ (void *)(uintptr_t)(buf), (n) })
 
 /* --- read, write and their vectors --- */
 
@@ -56,7 +45,8 @@ ssize_t rr_wrap_read(int fd, void *buf, size_t n)
 {
 	ssize_t r;
 
-	if (likely(!rr_fdt_has(fd)) || !n || (r = recv_buf(fd, buf, n, 0)) == RR_CONN_KERNEL)
+	if (likely(!rr_fdt_has(fd)) || !n ||
+	    (r = rr_data_recv(fd, PIECE(buf, n), 1, 0)) == RR_CONN_KERNEL)
 		return kernel_read(fd, buf, n);
 	return rr_ret(r);
 }
@@ -65,7 +55,8 @@ ssize_t rr_wrap_write(int fd, const void *buf, size_t n)
 {
 	ssize_t r;
 
-	if (likely(!rr_fdt_has(fd)) || (r = send_buf(fd, buf, n, 0)) == RR_CONN_KERNEL)
+	if (likely(!rr_fdt_has(fd)) ||
+	    (r = rr_data_send(fd, PIECE(buf, n), 1, 0)) == RR_CONN_KERNEL)
 		return kernel_write(fd, buf, n);
 	return rr_ret(r);
 }
@@ -100,34 +91,57 @@ ssize_t rr_wrap_writev(int fd, const struct iovec *iov, int n)
 }
 
 /* At offset -1 these are readv() and writev(); at any other a socket has ESPIPE. RWF_NOWAIT is
- * MSG_DONTWAIT; the other flags that it takes say nothing to a socket. */
-static bool plain_vector(int fd, off_t off, int flags)
+ * MSG_DONTWAIT; the other flags that it takes say nothing to a socket. The flags for a message;
+ * -1: it is the kernel's. */
+static int vector_flags(int fd, const struct iovec *iov, int n, off64_t off, int flags)
 {
 	const int known = RWF_NOWAIT | RWF_HIPRI | RWF_DSYNC | RWF_SYNC | RWF_APPEND;
 
-	return unlikely(rr_fdt_has(fd)) && off == -1 && !(flags & ~known);
+	if (likely(!rr_fdt_has(fd)) || off != -1 || flags & ~known || empty(iov, n))
+		return -1;
+	return flags & RWF_NOWAIT ? MSG_DONTWAIT : 0;
 }
 
-ssize_t rr_wrap_preadv2(int fd, const struct iovec *iov, int n, off_t off, int flags)
+static ssize_t recv_vector(int fd, const struct iovec *iov, int n, off64_t off, int flags)
 {
-	ssize_t r;
+	int how = vector_flags(fd, iov, n, off, flags);
 
-	if (!plain_vector(fd, off, flags) || empty(iov, n) ||
-	    (r = rr_data_recv(fd, iov, n,
-			      flags & RWF_NOWAIT ? MSG_DONTWAIT : 0)) == RR_CONN_KERNEL)
-		return rr_real.preadv2(fd, iov, n, off, flags);
-	return rr_ret(r);
+	return how < 0 ? RR_CONN_KERNEL : rr_data_recv(fd, iov, n, how);
 }
 
-ssize_t rr_wrap_pwritev2(int fd, const struct iovec *iov, int n, off_t off, int flags)
+static ssize_t send_vector(int fd, const struct iovec *iov, int n, off64_t off, int flags)
 {
-	ssize_t r;
+	int how = vector_flags(fd, iov, n, off, flags);
 
-	if (!plain_vector(fd, off, flags) || empty(iov, n) ||
-	    (r = rr_data_send(fd, iov, n,
-			      flags & RWF_NOWAIT ? MSG_DONTWAIT : 0)) == RR_CONN_KERNEL)
-		return rr_real.pwritev2(fd, iov, n, off, flags);
-	return rr_ret(r);
+	return how < 0 ? RR_CONN_KERNEL : rr_data_send(fd, iov, n, how);
+}
+
+ssize_t rr_wrap_preadv2(int fd, const struct iovec *iov, int n, __off_t off, int flags)
+{
+	ssize_t r = recv_vector(fd, iov, n, off, flags);
+
+	return r == RR_CONN_KERNEL ? rr_real.preadv2(fd, iov, n, off, flags) : rr_ret(r);
+}
+
+ssize_t rr_wrap_preadv64v2(int fd, const struct iovec *iov, int n, off64_t off, int flags)
+{
+	ssize_t r = recv_vector(fd, iov, n, off, flags);
+
+	return r == RR_CONN_KERNEL ? rr_real.preadv64v2(fd, iov, n, off, flags) : rr_ret(r);
+}
+
+ssize_t rr_wrap_pwritev2(int fd, const struct iovec *iov, int n, __off_t off, int flags)
+{
+	ssize_t r = send_vector(fd, iov, n, off, flags);
+
+	return r == RR_CONN_KERNEL ? rr_real.pwritev2(fd, iov, n, off, flags) : rr_ret(r);
+}
+
+ssize_t rr_wrap_pwritev64v2(int fd, const struct iovec *iov, int n, off64_t off, int flags)
+{
+	ssize_t r = send_vector(fd, iov, n, off, flags);
+
+	return r == RR_CONN_KERNEL ? rr_real.pwritev64v2(fd, iov, n, off, flags) : rr_ret(r);
 }
 
 /* --- recv --- */
@@ -136,7 +150,8 @@ ssize_t rr_wrap_recv(int fd, void *buf, size_t n, int flags)
 {
 	ssize_t r;
 
-	if (likely(!rr_fdt_has(fd)) || (r = recv_buf(fd, buf, n, flags)) == RR_CONN_KERNEL)
+	if (likely(!rr_fdt_has(fd)) ||
+	    (r = rr_data_recv(fd, PIECE(buf, n), 1, flags)) == RR_CONN_KERNEL)
 		return rr_real.recv(fd, buf, n, flags);
 	return rr_ret(r);
 }
@@ -146,7 +161,8 @@ ssize_t rr_wrap_recvfrom(int fd, void *buf, size_t n, int flags, struct sockaddr
 {
 	ssize_t r;
 
-	if (likely(!rr_fdt_has(fd)) || (r = recv_buf(fd, buf, n, flags)) == RR_CONN_KERNEL)
+	if (likely(!rr_fdt_has(fd)) ||
+	    (r = rr_data_recv(fd, PIECE(buf, n), 1, flags)) == RR_CONN_KERNEL)
 		return rr_real.recvfrom(fd, buf, n, flags, addr, len);
 	if (r >= 0 && addr && len)
 		*len = 0;	/* TCP names nobody */
@@ -260,7 +276,8 @@ ssize_t rr_wrap_send(int fd, const void *buf, size_t n, int flags)
 {
 	ssize_t r;
 
-	if (likely(!rr_fdt_has(fd)) || (r = send_buf(fd, buf, n, flags)) == RR_CONN_KERNEL)
+	if (likely(!rr_fdt_has(fd)) ||
+	    (r = rr_data_send(fd, PIECE(buf, n), 1, flags)) == RR_CONN_KERNEL)
 		return rr_real.send(fd, buf, n, flags);
 	return rr_ret(r);
 }
@@ -271,7 +288,8 @@ ssize_t rr_wrap_sendto(int fd, const void *buf, size_t n, int flags,
 {
 	ssize_t r;
 
-	if (likely(!rr_fdt_has(fd)) || (r = send_buf(fd, buf, n, flags)) == RR_CONN_KERNEL)
+	if (likely(!rr_fdt_has(fd)) ||
+	    (r = rr_data_send(fd, PIECE(buf, n), 1, flags)) == RR_CONN_KERNEL)
 		return rr_real.sendto(fd, buf, n, flags, addr, len);
 	return rr_ret(r);
 }
@@ -340,9 +358,9 @@ enum { COPY = 4096, COPY_LITTLE = 512 };	/* of the caller's stack, which may be
 						 * PTHREAD_STACK_MIN */
 
 /* sendfile() to a connection: a copy loop. Only as much of the file is consumed as was sent. */
-static ssize_t copy_file(int out, int in, off_t *off, size_t n)
+static ssize_t copy_file(int out, int in, off64_t *off, size_t n)
 {
-	off_t at = off ? *off : rr_real.lseek(in, 0, SEEK_CUR);
+	off64_t at = off ? *off : rr_real.lseek64(in, 0, SEEK_CUR);
 	size_t room = rr_fits_stack(COPY) ? COPY : COPY_LITTLE, done = 0;
 	ssize_t r = 0, want;
 	char buf[room];
@@ -350,12 +368,12 @@ static ssize_t copy_file(int out, int in, off_t *off, size_t n)
 	if (at < 0)
 		return -EINVAL;		/* not a file */
 	while (done < n) {
-		want = pread(in, buf, rr_min(n - done, room), at);
+		want = pread64(in, buf, rr_min(n - done, room), at);
 		if (want <= 0) {
 			r = want < 0 ? (errno == ESPIPE ? -EINVAL : -errno) : 0;
 			break;
 		}
-		r = send_buf(out, buf, (size_t)want, 0);
+		r = rr_data_send(out, PIECE(buf, (size_t)want), 1, 0);
 		if (r <= 0)
 			break;
 		done += (size_t)r;
@@ -368,22 +386,42 @@ static ssize_t copy_file(int out, int in, off_t *off, size_t n)
 	if (off)
 		*off = at;
 	else
-		rr_real.lseek(in, at, SEEK_SET);
+		rr_real.lseek64(in, at, SEEK_SET);
 	return (ssize_t)done;
 }
 
-ssize_t rr_wrap_sendfile(int out, int in, off_t *off, size_t n)
+/* RR_CONN_KERNEL: it is the kernel's. */
+static ssize_t send_file(int out, int in, off64_t *off, size_t n)
 {
 	struct rr_sock *so;
 	int saved = errno;
 	ssize_t r;
 
 	if (likely(!rr_conn_at(out, &so)))
-		return rr_real.sendfile(out, in, off, n);
+		return RR_CONN_KERNEL;
 	rr_file_put(&so->f);
 	r = copy_file(out, in, off, n);
 	errno = saved;
-	return r == RR_CONN_KERNEL ? rr_real.sendfile(out, in, off, n) : rr_ret(r);
+	return r;
+}
+
+ssize_t rr_wrap_sendfile64(int out, int in, off64_t *off, size_t n)
+{
+	ssize_t r = send_file(out, in, off, n);
+
+	return r == RR_CONN_KERNEL ? rr_real.sendfile64(out, in, off, n) : rr_ret(r);
+}
+
+ssize_t rr_wrap_sendfile(int out, int in, __off_t *off, size_t n)
+{
+	off64_t wide = off ? *off : 0;
+	ssize_t r = send_file(out, in, off ? &wide : NULL, n);
+
+	if (r == RR_CONN_KERNEL)
+		return rr_real.sendfile(out, in, off, n);
+	if (off)
+		*off = (__off_t)wide;
+	return rr_ret(r);
 }
 
 /* A carried connection cannot be spliced, as many files cannot: EINVAL, and callers copy. Nor
@@ -413,7 +451,12 @@ ssize_t rr_wrap_splice(int in, off64_t *in_off, int out, off64_t *out_off, size_
 }
 
 /* A socket has ESPIPE, carried or not. */
-off_t rr_wrap_lseek(int fd, off_t off, int whence)
+__off_t rr_wrap_lseek(int fd, __off_t off, int whence)
 {
 	return rr_real.lseek(fd, off, whence);
+}
+
+off64_t rr_wrap_lseek64(int fd, off64_t off, int whence)
+{
+	return rr_real.lseek64(fd, off, whence);
 }

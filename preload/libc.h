@@ -2,8 +2,9 @@
 #ifndef RR_LIBC_H
 #define RR_LIBC_H
 
-/* The types in calls.def. The fortified and redirected inline variants of what we define
- * ourselves must not come with them. */
+/* The headers that declare the types in calls.def. They must not bring along the fortified and
+ * redirected inline variants of the functions that we define ourselves. __off_t is the offset
+ * type of the names without 64, whatever _FILE_OFFSET_BITS is; off_t is not. */
 
 #undef _FORTIFY_SOURCE
 
@@ -17,10 +18,27 @@
 #include <sys/select.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
-_Static_assert(sizeof(off_t) == sizeof(off64_t), "the *64 names are aliases");
+/* 32-bit machines have some system calls twice. There the plain name is the old one, with
+ * 16-bit user ids or 32-bit offsets. */
+#ifdef SYS_setuid32
+#define RR_SYS(name)	SYS_##name##32
+#else
+#define RR_SYS(name)	SYS_##name
+#endif
+#ifdef SYS_fcntl64
+#define RR_SYS_FCNTL	SYS_fcntl64
+#else
+#define RR_SYS_FCNTL	SYS_fcntl
+#endif
+#ifdef SYS_sendfile64
+#define RR_SYS_SENDFILE64 SYS_sendfile64
+#else
+#define RR_SYS_SENDFILE64 SYS_sendfile
+#endif
 
 #endif

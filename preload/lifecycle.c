@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* From socket() to close(): which fds are ours, and when they cease to be. */
+/* An fd's life, from socket() to close(): which fds enter the fd table, and when they leave it.
+ * accept() is accept.c's, close_range() ranges.c's. */
 
 #include "preload/wrap.h"
 
@@ -13,15 +14,17 @@
 #include "preload/epset.h"
 #include "preload/guard.h"
 #include "preload/init.h"
+#include "preload/looks.h"
 #include "preload/ready.h"
 #include "preload/real.h"
 #include "preload/restset.h"
 #include "preload/sock.h"
 #include "preload/statseg.h"
 
-/* --- coming --- */
+/* --- fds that come --- */
 
-/* A new entry for fd with a reference of the caller's; NULL: no memory, plain TCP. */
+/* Makes an entry for fd and puts it into the table. Returns it with a reference for the caller;
+ * NULL: no memory, and fd stays plain TCP. */
 static struct rr_sock *track(int fd, uint32_t flags)
 {
 	struct rr_sock *so = rr_sock_new(fd);
@@ -51,7 +54,8 @@ int rr_wrap_socket(int domain, int type, int protocol)
 	rr_fdt_evict(fd);
 	if (!is_tcp(domain, type, protocol))
 		return fd;
-	/* Now and not at connect() or accept(): daemons give up their privileges in between. */
+	/* Here and not at connect() or accept(), because daemons give up their privileges in
+	 * between. */
 	rr_init_core();
 	so = track(fd, 0);
 	if (so)
@@ -69,7 +73,8 @@ int rr_wrap_bindresvport(int fd, struct sockaddr_in *sin)
 	return rr_real.bindresvport(fd, sin);
 }
 
-/* Clients are to know of it; and does a rule open another door to it? */
+/* fd listens: clients of this host learn that its connections can be carried, and a rule may
+ * let native peers reach it, too. */
 static void announce(struct rr_sock *so, int fd)
 {
 	struct rr_conn *c, *none = NULL;
@@ -85,12 +90,13 @@ static void announce(struct rr_sock *so, int fd)
 	}
 }
 
+/* announce(), and the statistics segment is made. errno is left alone. */
 static void meet_listener(struct rr_sock *so, int fd)
 {
 	int saved = errno;
 
 	if (rr_may_track() && rr_init_core()) {
-		rr_statseg_get(true);	/* a server is seen while it waits */
+		rr_statseg_get(true);	/* rdmarpc-stat shows a server while it waits, too */
 		announce(so, fd);
 	}
 	errno = saved;
@@ -131,7 +137,7 @@ bool rr_sock_adopt(int fd, struct rr_conn *c)
 	return true;
 }
 
-/* 0: no socket, too. */
+/* An integer socket option of fd; 0 also if fd is no socket. */
 static int get_option(int fd, int name)
 {
 	socklen_t len = sizeof(int);
@@ -145,7 +151,7 @@ bool rr_speaks_tcp(int fd)
 	return get_option(fd, SO_PROTOCOL) == IPPROTO_TCP;
 }
 
-/* listen() was called on fd before exec. */
+/* fd was made a listener before exec: enters it. False: no memory. */
 static bool listener(int fd)
 {
 	struct rr_sock *so = track(fd, RR_SOCK_LISTENER);
@@ -183,7 +189,8 @@ void rr_sock_plain(struct rr_sock *so)
 	rr_sock_sync(so);
 }
 
-/* The kernel has taken this connect(), so that addr can be read. */
+/* The kernel has accepted this connect(), so addr is readable. Makes the connection, once a
+ * socket. */
 static void connecting(struct rr_sock *so, int fd, const struct sockaddr *addr, socklen_t len)
 {
 	struct rr_conn *c;
@@ -199,6 +206,7 @@ static void connecting(struct rr_sock *so, int fd, const struct sockaddr *addr, 
 	rr_ep_sock_conn(so);
 }
 
+/* May calls on fd sleep? */
 static bool blocks(int fd)
 {
 	int fl = rr_real.fcntl(fd, F_GETFL);
@@ -206,7 +214,8 @@ static bool blocks(int fd)
 	return fl >= 0 && !(fl & O_NONBLOCK);
 }
 
-/* The first connect() on so, if a native rule is for it; or one that was begun so before. */
+/* The connection by which so reaches a native peer: made now if this is the first connect() and
+ * a rule sends it there, or made by an earlier connect(). NULL: connect() is the kernel's. */
 static struct rr_conn *dial(struct rr_sock *so, int fd, const struct sockaddr *addr,
 			    socklen_t len)
 {
@@ -226,7 +235,8 @@ static struct rr_conn *dial(struct rr_sock *so, int fd, const struct sockaddr *a
 	return c;
 }
 
-/* The app's patience ends before the provider's: it goes on without it. */
+/* The app stops waiting (time-out or signal) before the provider has decided; dialing goes on.
+ * Returns connect()'s result. */
 static int leave_dialing(struct rr_conn *c, int fd, int rc)
 {
 	int now = rr_conn_dialed(c, fd, false);
@@ -234,7 +244,7 @@ static int leave_dialing(struct rr_conn *c, int fd, int rc)
 	return now == -EALREADY ? (rc == -EAGAIN ? -EINPROGRESS : rc) : now;
 }
 
-/* connect() to a native peer; RR_CONN_KERNEL: it is the kernel's. */
+/* connect() to a native peer. Returns 0 or -errno, or RR_CONN_KERNEL: the kernel's. */
 static int connect_native(struct rr_sock *so, int fd, const struct sockaddr *addr,
 			  socklen_t len)
 {
@@ -278,9 +288,10 @@ int rr_wrap_connect(int fd, const struct sockaddr *addr, socklen_t len)
 	saved = errno;
 	if (likely(!ours) || (rc < 0 && saved != EINPROGRESS && saved != EINTR))
 		return rc;
+	rr_looks_forget();
 	so = rr_fdt_sock(fd);
 	if (so) {
-		/* connect(AF_UNSPEC) takes a connection apart. */
+		/* connect(AF_UNSPEC) disconnects a socket; carrying ends with it. */
 		if (addr->sa_family == AF_UNSPEC) {
 			rr_diag("connect to AF_UNSPEC: TCP from here on", fd);
 			rr_sock_plain(so);
@@ -293,7 +304,7 @@ int rr_wrap_connect(int fd, const struct sockaddr *addr, socklen_t len)
 	return rc;
 }
 
-/* --- more numbers for one file --- */
+/* --- duplicates of an fd --- */
 
 void rr_sock_dup(int of, int fd)
 {
@@ -322,7 +333,8 @@ int rr_wrap_dup(int fd)
 	return to;
 }
 
-/* The app wants the number of a descriptor of ours: that gets another one, if it can. */
+/* The app wants the number `to`, which is a descriptor of ours: moves ours to another number.
+ * False: it cannot be moved. */
 static bool makes_way(int to)
 {
 	if (rr_conn_move_fd(to)) {
@@ -333,14 +345,15 @@ static bool makes_way(int to)
 	       rr_cap_move_fd(to) || rr_restset_move(to);
 }
 
-/* dup2() and dup3() close `to`, unless they fail. */
+/* dup2() and dup3(), which close `to` unless they fail: then it must not have been closed
+ * here. */
 static int dup_onto(int fd, int to, int flags, bool three)
 {
 	struct rr_file *was;
 	int rc, saved = errno;
 
 	if (unlikely(rr_ownfd_is(to)) && rr_may_track() && !makes_way(to))
-		return (int)rr_ret(-EBUSY);	/* what Linux says of a number that is being
+		return (int)rr_ret(-EBUSY);	/* as Linux answers for a number that is being
 						 * opened */
 	if (!rr_fdt_has(fd) && !rr_fdt_has(to))
 		return three ? rr_real.dup3(fd, to, flags) : rr_real.dup2(fd, to);
@@ -367,7 +380,8 @@ int rr_wrap_dup3(int fd, int to, int flags)
 	return dup_onto(fd, to, flags, true);
 }
 
-/* stdio will read, write and, some day, close it without our seeing it. */
+/* stdio will read and write fd by libc-internal calls, and close it some day, all unseen by
+ * us. */
 FILE *rr_wrap_fdopen(int fd, const char *mode)
 {
 	struct rr_sock *so = rr_fdt_sock(fd);
@@ -387,7 +401,7 @@ FILE *rr_wrap_fdopen(int fd, const char *mode)
 	return rr_real.fdopen(fd, mode);
 }
 
-/* --- going --- */
+/* --- fds that go --- */
 
 int rr_wrap_shutdown(int fd, int how)
 {
@@ -427,8 +441,8 @@ struct rr_file *rr_sock_closing(int fd)
 	if (!c)
 		c = atomic_load_explicit(&so->conn, memory_order_acquire);
 	else if (!(rr_conn_is_kernels(c) ? rr_sock_check(so, fd) : rr_file_verify(f, fd))) {
-		rr_conn_vanished(c);	/* the number is another file's: not ours to say goodbye
-					 * on */
+		rr_conn_vanished(c);	/* fd is another file's by now, and no end mark must be
+					 * written on it */
 		c = NULL;
 	}
 	if (c)
@@ -443,12 +457,14 @@ int rr_wrap_close(int fd)
 
 	if (likely(!rr_fdt_has(fd))) {
 		if (unlikely(rr_ownfd_is(fd)) && rr_may_track())
-			return (int)rr_ret(-EBADF);	/* for the app it does not exist */
+			return (int)rr_ret(-EBADF);	/* for the app, a descriptor of ours
+							 * does not exist */
 		return rr_real.close(fd);
 	}
-	pthread_testcancel();	/* here, or not at all: half closed would be lost */
+	pthread_testcancel();	/* a thread cancelled halfway would leave the fd half closed */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-	/* Before the kernel's close: after it the number may be another thread's new file. */
+	/* Before the kernel's close(), after which another thread may get the number for a new
+	 * file. */
 	f = rr_sock_closing(fd);
 	errno = saved;
 	rc = rr_real.close(fd);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Writes log lines where options log_to and log_file say, without a signal to the app and
- * without making it wait. */
+/* Writes log lines where options log_to and log_file say: a file, stderr, syslog or the
+ * journal. Never raises a signal in the app and never makes it wait; a line that cannot be
+ * written is dropped. */
 #include "preload/logsink.h"
 
 #include <errno.h>
@@ -21,11 +22,12 @@
 #include "core/base/ownfd.h"
 #include "core/base/types.h"
 
-/* The descriptor is kept, for a daemon soon has neither the rights nor the root directory to
- * open the file again; but what is behind its number is looked at before each write, for the
- * app may have closed it unseen. System calls by syscall(): the names are interposed. */
+/* A log file's descriptor is kept open, because a daemon soon has neither the rights nor the
+ * root directory to open the file again. The app may close it unseen, so each write first
+ * checks what is behind the number. System calls go by syscall(), since libc's names are
+ * interposed. */
 static const char *path;
-/* Of a file, or of a socket that leads to syslog or the journal. */
+/* The descriptor of the log file, or of the socket that leads to syslog or the journal. */
 static _Atomic int log_fd = -1;
 static _Atomic dev_t log_dev;
 static _Atomic ino_t log_ino;
@@ -34,16 +36,18 @@ static _Atomic ino_t log_ino;
 
 #define RR_LOG_SYSLOG	"/dev/log"
 #define RR_LOG_JOURNAL	"/run/systemd/journal/socket"
-#define RR_LOG_UNUSABLE	256u	/* bytes of a line */
+#define RR_LOG_UNUSABLE	256u	/* bytes of say_unusable()'s line */
 
-#define KERNEL_SIGSET	(_NSIG / 8)	/* bytes, of which libc's type has more */
+#define KERNEL_SIGSET	(_NSIG / 8)	/* bytes of the kernel's signal set; libc's type is
+					 * larger */
 
+/* The thread's signal mask, by system call: async-signal-safe, and no interposer sees it. */
 static int set_mask(int how, const sigset_t *set, sigset_t *old)
 {
 	return (int)syscall(SYS_rt_sigprocmask, how, set, old, KERNEL_SIGSET);
 }
 
-/* Was sig pending before our write? Only what the app has blocked can be. */
+/* Was sig pending before our write? Only signals that the app has blocked can be. */
 static bool was_pending(int sig, const sigset_t *blocked)
 {
 	sigset_t now;
@@ -52,9 +56,10 @@ static bool was_pending(int sig, const sigset_t *blocked)
 	       !syscall(SYS_rt_sigpending, &now, KERNEL_SIGSET) && sigismember(&now, sig) == 1;
 }
 
-/* Writes a line, or as much of it as there is room for. A file that may not grow (SIGXFSZ), a
- * pipe without a reader (SIGPIPE) and a terminal in the background (SIGTTOU) send a signal to
- * the thread that writes: it is blocked, and taken away again. */
+/* Writes a line, or as much of it as fits. The writing thread gets a signal from a file that
+ * may not grow (SIGXFSZ), a pipe without a reader (SIGPIPE) or a terminal in the background
+ * (SIGTTOU): these are blocked meanwhile, and one that our write has raised is consumed.
+ * Returns false if nothing was written. */
 static bool write_quietly(int fd, const char *line, unsigned len)
 {
 	static const int sigs[] = { SIGXFSZ, SIGPIPE };
@@ -86,13 +91,15 @@ static bool write_quietly(int fd, const char *line, unsigned len)
 
 /* --- the file --- */
 
-/* A file, or a device as /dev/tty or /dev/null; no pipe, whose reader could make us wait, and
- * no link, which another user may have put there: a directory for logs need not be root's
- * alone. */
+/* Opens the log file and returns its descriptor, or -1. Regular files and character devices
+ * (/dev/tty, /dev/null) are accepted. A pipe is not, since its reader could make us wait; nor
+ * is a symbolic link, since another user may have put it there: a directory for logs need not
+ * be root's alone. */
 static int open_log(struct stat *st)
 {
 	int high, fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_APPEND | O_CREAT |
-				    O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW, 0644);
+				    O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW |
+				    O_LARGEFILE, 0644);
 
 	if (fd < 0)
 		return -1;
@@ -102,7 +109,7 @@ static int open_log(struct stat *st)
 	return high;
 }
 
-/* Would the file become too large with so much more? Then the line is left out, rather than
+/* Would the file exceed RLIMIT_FSIZE with len bytes more? Then the line is left out rather than
  * cut. */
 static bool file_is_full(const struct stat *st, unsigned len)
 {
@@ -112,7 +119,8 @@ static bool file_is_full(const struct stat *st, unsigned len)
 	       lim.rlim_cur != RLIM_INFINITY && (rlim_t)st->st_size + len > lim.rlim_cur;
 }
 
-/* Puts fd, which leads to st, in place of was, which is closed only if it is still ours. */
+/* Installs fd, whose fstat() is st, in place of the descriptor was. was is closed only if it is
+ * still ours. Returns the descriptor in use, -1 if fd is -1. */
 static int put_in_place(int fd, const struct stat *st, int was, bool ours)
 {
 	int now = was;
@@ -120,7 +128,7 @@ static int put_in_place(int fd, const struct stat *st, int was, bool ours)
 	if (fd < 0)
 		return -1;
 	if (!atomic_compare_exchange_strong(&log_fd, &now, fd)) {
-		rr_ownfd_close(fd);	/* another thread did it */
+		rr_ownfd_close(fd);	/* another thread has installed one */
 		return now;
 	}
 	rr_ownfd_set(was, false);
@@ -138,15 +146,15 @@ static int reopen(int was, bool ours)
 	return put_in_place(open_log(&st), &st, was, ours);
 }
 
-/* Is it still what was opened, and what is behind it? */
+/* Is fd still the file that was opened? *st is what is behind it now. */
 static bool is_open(int fd, struct stat *st)
 {
 	return fd >= 0 && !fstat(fd, st) && st->st_dev == log_dev && st->st_ino == log_ino;
 }
 
-static _Atomic time_t looked;	/* second of the clock when the name was last looked at */
+static _Atomic time_t looked;	/* the second in which the file's name was last checked */
 
-/* Has the file another name by now (logrotate)? Looked at once a second at most. */
+/* Has the log file been renamed or removed (logrotate)? Checks at most once a second. */
 static bool was_renamed(void)
 {
 	struct timespec now;
@@ -161,6 +169,7 @@ static bool was_renamed(void)
 	return st.st_dev != log_dev || st.st_ino != log_ino;
 }
 
+/* The sink of a log file. Opens it anew if it was closed, removed or renamed. */
 static bool to_file(enum rr_log_level level, const char *line, unsigned len, unsigned at)
 {
 	int fd = log_fd, next;
@@ -170,7 +179,8 @@ static bool to_file(enum rr_log_level level, const char *line, unsigned len, uns
 	(void)level, (void)at;
 	if (!ours || !st.st_nlink || was_renamed()) {
 		next = reopen(fd, ours);
-		if (next >= 0) {	/* else the old file goes on */
+		if (next >= 0) {	/* if it cannot be opened anew, the old file is written
+					 * on */
 			fd = next;
 			ours = !fstat(fd, &st);
 		}
@@ -178,10 +188,11 @@ static bool to_file(enum rr_log_level level, const char *line, unsigned len, uns
 	return ours && !file_is_full(&st, len) && write_quietly(fd, line, len);
 }
 
-/* What 2 was when the log was set up: a daemon that closes it may get a connection under that
- * number. */
+/* What fd 2 was when the log was set up. A daemon that closes it may later get a connection
+ * under that number. */
 static struct stat stderr_then;
 
+/* Can fd be written without blocking? */
 static bool takes_more(int fd)
 {
 	struct pollfd p = { .fd = fd, .events = POLLOUT };
@@ -191,7 +202,8 @@ static bool takes_more(int fd)
 	       p.revents == POLLOUT;
 }
 
-/* Not while that would block: a full pipe, a stopped terminal. */
+/* The sink of stderr. A line is dropped while it would block, as with a full pipe or a stopped
+ * terminal. */
 static bool to_stderr(enum rr_log_level level, const char *line, unsigned len, unsigned at)
 {
 	struct stat st;
@@ -207,7 +219,7 @@ static bool to_stderr(enum rr_log_level level, const char *line, unsigned len, u
 static const char *socket_name;	/* /dev/log, or the journal's */
 static bool journal;
 
-/* A socket that leads there; -1. */
+/* A datagram socket connected to socket_name; -1. Fills in *st. */
 static int open_socket(struct stat *st)
 {
 	struct sockaddr_un sa = { .sun_family = AF_UNIX };
@@ -223,6 +235,7 @@ static int open_socket(struct stat *st)
 	return high;
 }
 
+/* Sends one line in the format of syslog (RFC 3164's header) or of the journal. */
 static bool send_line(int fd, enum rr_log_level level, const char *text, unsigned len)
 {
 	static const uint8_t severity[] = { 3, 3, 4, 6, 7 };	/* by level, RFC 5424 §6.2.1 */
@@ -241,7 +254,8 @@ static bool send_line(int fd, enum rr_log_level level, const char *text, unsigne
 	return syscall(SYS_sendmsg, fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0;
 }
 
-/* Once more where the reader was started anew, but not where it has no room. */
+/* The sink of syslog and the journal. Connects once more if the reader was restarted, but not
+ * if it has no room. */
 static bool to_socket(enum rr_log_level level, const char *line, unsigned len, unsigned at)
 {
 	int fd = log_fd;
@@ -256,7 +270,8 @@ static bool to_socket(enum rr_log_level level, const char *line, unsigned len, u
 	return fd >= 0 && send_line(fd, level, line + at, len - at);
 }
 
-/* The log file cannot be used: who has asked for one is told so by syslog, in one line. */
+/* The log file cannot be used: says so to syslog, in one line, for whoever has asked for the
+ * log. */
 static void say_unusable(int error)
 {
 	char line[RR_LOG_UNUSABLE];
@@ -278,7 +293,7 @@ static void say_unusable(int error)
 	rr_ownfd_close(fd);
 }
 
-/* --- which of them --- */
+/* --- which sink --- */
 
 static void set_up_file(const char *file, enum rr_log_level level)
 {
@@ -316,5 +331,5 @@ bool rr_logsink_move_fd(int fd)
 	if (!atomic_compare_exchange_strong(&log_fd, &ours, -1))
 		return false;
 	rr_ownfd_set(fd, false);
-	return true;	/* opened again by the next line */
+	return true;	/* the next line opens the log again */
 }

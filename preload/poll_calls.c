@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* poll() and ppoll(): which arrays are none of ours, and the short way for one descriptor. How
- * they wait is ready_poll.c's. */
+/* poll() and ppoll(): leaves arrays without fds of ours to the kernel, and answers the common
+ * case of one ready fd at once. All other waiting is ready_poll.c's. */
 #include <errno.h>
 #include <pthread.h>
 #include <sys/resource.h>
@@ -18,7 +18,7 @@ static bool any_is_ours(const struct pollfd *fds, nfds_t n)
 	return false;
 }
 
-/* Nothing of ours, or nothing that may be read: the kernel's. */
+/* Is the call the kernel's? It is if the array has no fd of ours, or cannot be read. */
 static bool none_is_ours(const struct pollfd *fds, nfds_t n)
 {
 	struct rlimit lim;
@@ -30,9 +30,9 @@ static bool none_is_ours(const struct pollfd *fds, nfds_t n)
 	return !any_is_ours(fds, n);
 }
 
-/* The short way of poll() for one descriptor, whose connection has something for the app
- * already: libtirpc asks so before each read, and again what a poll() of all has just told it.
- * False: nothing is known. */
+/* The short way of poll() for one descriptor whose connection has something for the app
+ * already. libtirpc polls so before each read, even after a poll() of all its fds has said that
+ * there is something. False: nothing is known, and p is untouched. */
 static bool poll_one(struct pollfd *p)
 {
 	unsigned ev = (unsigned short)p->events;

@@ -1,21 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Connections at rest in an array of poll() or select(): the wake-up fd stands in place of
- * the app's. */
+/* Connections at rest in the array of a poll() or select(): their wake-up fds stand in the
+ * kernel's array in place of the app's fds, or one epoll set stands for all of them
+ * (restset.h). How the wait goes is ready_poll.c's. */
 
 #include "preload/pollrest.h"
 
 #include "core/base/os.h"
+#include "preload/real.h"
 #include "preload/restset.h"
 
 enum {
-	SPIN_LOOK = 4000,	/* ns between looks at the kernel's fds … */
-	SPIN_LOOK_EACH = 250,	/* … and for each that is to be looked at */
-	MANY = 64,
 	SPREAD = 16,		/* members of the set that rang, looked at in one go */
-	EMPTY = 32,		/* entries that cost the kernel as much as one with a
-				 * descriptor */
 };
-/* any wait looks at what rests, if that was not done for so long */
+/* Each wait looks at the connections at rest if nobody has for this long. */
 #define REST_MOST	(60 * RR_SEC)
 
 void rr_slot_wakes(struct rr_work *w, struct rr_slot *s)
@@ -41,8 +38,9 @@ void rr_pollrest_put(struct rr_work *w, struct rr_slot *s, int wake)
 	w->resting++;
 }
 
-/* A connection that was at rest before this call. Who reads or writes by that number will
- * look at what it is. */
+/* Is the connection at rest since before this call? Then its wake-up fd takes the app's place.
+ * Not if the app also waits to write, nor if its number has not been verified for long: the
+ * call that reads or writes by that number verifies it. */
 bool rr_pollrest_finds(struct rr_work *w, struct rr_slot *s, rr_time now)
 {
 	struct rr_sock *so = rr_slot_sock(s);
@@ -58,7 +56,8 @@ bool rr_pollrest_finds(struct rr_work *w, struct rr_slot *s, rr_time now)
 	return wake >= 0;
 }
 
-/* It rests no more, for this thread. */
+/* The connection no longer rests, for this thread: the slot is asked from now on. rang: its
+ * wake-up fd was readable. */
 void rr_pollrest_leaves(struct rr_work *w, struct rr_slot *s, bool rang)
 {
 	s->rests = false;
@@ -73,6 +72,7 @@ void rr_pollrest_leaves(struct rr_work *w, struct rr_slot *s, bool rang)
 	rr_ep_activate(rr_slot_sock(s));
 }
 
+/* The slot is no longer plain: the kernel has spoken of it. */
 static void not_plain(struct rr_work *w, struct rr_slot *s)
 {
 	rr_plainwait_leave(w->plainwait, s->conn);
@@ -96,7 +96,7 @@ bool rr_plain_leaves(struct rr_work *w, struct rr_slot *s)
 	return true;
 }
 
-/* Without the set: each has its own entry, or is asked. */
+/* Goes on without the set: each member gets an entry of its own, or is asked. */
 void rr_pollrest_without(struct rr_work *w)
 {
 	w->set = false;
@@ -112,7 +112,7 @@ void rr_pollrest_without(struct rr_work *w)
 	}
 }
 
-/* The slot of a member of the set; NULL: it is not in this array. */
+/* The slot of a member of the set; NULL: the member is not in this array. */
 static struct rr_slot *rest_slot(struct rr_work *w, const struct rr_sock *so)
 {
 	struct rr_slot *s = w->slots + so->slot, *end = w->slots + w->nslots;
@@ -124,7 +124,7 @@ static struct rr_slot *rest_slot(struct rr_work *w, const struct rr_sock *so)
 	return s < end ? s : NULL;
 }
 
-/* One handful of members that rang. False: there are no more that are not known yet. */
+/* Looks at one handful of members that rang. False: no more are to be found. */
 static bool spread_some(struct rr_work *w)
 {
 	struct rr_sock *who[SPREAD];
@@ -146,16 +146,16 @@ static bool spread_some(struct rr_work *w)
 	return intact && n == SPREAD && fresh;
 }
 
-/* The kernel's answer for the set becomes one for its members. Those of other arrays, and
- * those that do not rest any more and have yet to be read from, are in nobody's way: they
- * join again. */
+/* Turns the kernel's answer for the set into answers for its members. Members that rang and
+ * stand in another array, or do not rest any more, are taken out of the set, since they would
+ * keep it readable; they join again at their next rest. */
 void rr_pollrest_spread(struct rr_work *w)
 {
 	struct pollfd *k = &w->kern[w->n];
 
 	if (!w->set || !k->revents)
 		return;
-	while (spread_some(w))	/* the kernel begins with those that it has not told of */
+	while (spread_some(w))	/* the kernel begins with those it has not reported yet */
 		;
 	*k = (struct pollfd){ w->set ? rr_restset_fd() : -1, POLLIN, 0 };
 }
@@ -176,7 +176,7 @@ void rr_slot_drop(struct rr_work *w, struct rr_slot *s)
 	w->kern[s->at].fd = w->fds[s->at].fd;
 }
 
-/* Nothing has happened on it for a while: whatever does will show on its wake-up fd. */
+/* Nothing has happened on the connection for a while: puts it to rest, if it can be. */
 void rr_pollrest_tires(struct rr_work *w, struct rr_slot *s)
 {
 	unsigned want = rr_slot_want(w, s);
@@ -194,71 +194,51 @@ void rr_pollrest_tires(struct rr_work *w, struct rr_slot *s)
 	rr_ep_activate(rr_slot_sock(s));
 }
 
-/* What rests is looked at: its number may be another file's by now, closed where nobody can
- * see it, and its anchor may have ended while the peer lives. */
+/* Asks the kernel about the app's own entries in one go: true, if it can say. What it leaves in
+ * revents there is overwritten by the look that follows. */
+static bool ask_anchors(struct rr_work *w)
+{
+	return w->resting && rr_real.poll(w->fds, w->n, 0) >= 0;
+}
+
+/* Checks that the number of the set is still the set's. Where it was closed unseen, the
+ * connections at rest would ring for nobody. */
+static void verify_set(struct rr_work *w)
+{
+	struct rr_sock *one;
+
+	if (w->set && rr_restset_rang(&one, 1) < 0)
+		rr_pollrest_without(w);
+}
+
+/* Verifies the connections at rest. The number of one may be another file's by now, closed
+ * where we cannot see it, and an anchor may have ended while the peer lives. The cost is one
+ * fstat() for each and one poll() for all: a connection whose anchor has nothing to report goes
+ * on resting. */
 void rr_pollrest_verify(struct rr_work *w)
 {
+	bool asked = ask_anchors(w);
+
 	w->verify = RR_TIME_NEVER;
+	verify_set(w);
 	for (struct rr_slot *s = w->slots; s < w->slots + w->nslots; s++) {
+		const struct pollfd *p = &w->fds[s->at];
+		bool same;
+
 		if (!s->file || !s->rests)
 			continue;
+		same = rr_file_verify(s->file, p->fd);
+		if (same && asked && !p->revents)
+			continue;
 		rr_pollrest_leaves(w, s, false);
-		if (!rr_file_verify(s->file, w->fds[s->at].fd))
+		if (!same)
 			rr_slot_drop(w, s);
 	}
 }
 
-/* --- asking the kernel about many: one look at a thousand takes longer than a call of RPC,
- * so there is some time between two while some connections always have news --- */
-
-static _Atomic uint64_t asked[8];	/* about which array, and when (us) */
-
-static uint64_t array_tag(const struct rr_work *w)
-{
-	return ((uintptr_t)w->fds >> 4 ^ w->n << 20) * UINT64_C(0x9e3779b97f4a7c15) >> 40;
-}
-
-/* What the kernel has to look at, about. */
-static nfds_t kernels(const struct rr_work *w)
-{
-	return w->others + w->plain + (w->set ? w->n / EMPTY : w->resting);
-}
-
-rr_time rr_look_gap(const struct rr_work *w)
-{
-	return SPIN_LOOK + SPIN_LOOK_EACH * (rr_time)kernels(w);
-}
-
-/* When the kernel was last asked about this array of many; 0 long ago. */
-rr_time rr_looked_at(const struct rr_work *w)
-{
-	uint64_t tag = array_tag(w), word;
-
-	if (kernels(w) < MANY)
-		return 0;
-	word = atomic_load_explicit(&asked[tag % 8], memory_order_relaxed);
-	return (word & 0xffffff) != tag ? 0 : (word >> 24) * RR_USEC;
-}
-
-void rr_look_note(const struct rr_work *w)
-{
-	uint64_t tag = array_tag(w);
-
-	if (kernels(w) >= MANY)
-		atomic_store_explicit(&asked[tag % 8], rr_now() / RR_USEC << 24 | tag,
-				      memory_order_relaxed);
-}
-
-bool rr_looked_just_now(const struct rr_work *w)
-{
-	rr_time at = rr_looked_at(w);
-
-	return at && rr_now() < at + rr_look_gap(w);
-}
-
 void rr_pollrest_start(struct rr_work *w, nfds_t ours)
 {
-	w->set = ours >= MANY && rr_restset_take();
+	w->set = ours >= RR_POLL_MANY && rr_restset_take();
 	if (w->set)
 		w->kern[w->n] = (struct pollfd){ rr_restset_fd(), POLLIN, 0 };
 }

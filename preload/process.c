@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What concerns the process: who owns the tables, fork, privileges that are given up. */
+/* The process: which process owns the tables, what happens at fork(), and what must be done
+ * before privileges are given up. */
 
 #include "preload/wrap.h"
 
@@ -15,7 +16,7 @@
 
 /* --- whose call it is --- */
 
-/* The process whose tables these are. A vfork child sees them, but has another pid. */
+/* The process whose tables these are. A vfork() child sees them, but has another pid. */
 static _Atomic pid_t owner;
 
 bool rr_may_track(void)
@@ -23,7 +24,7 @@ bool rr_may_track(void)
 	pid_t pid = atomic_load_explicit(&owner, memory_order_relaxed);
 
 	if (unlikely(!pid)) {
-		rr_process_init();	/* somebody's constructor ran before ours */
+		rr_process_init();	/* a constructor of another library ran before ours */
 		return !rr_guard_depth();
 	}
 	return pid == getpid() && !rr_guard_depth();
@@ -31,7 +32,7 @@ bool rr_may_track(void)
 
 /* --- fork --- */
 
-/* Is fd the lowest number of f, so that each file is told of once? */
+/* Is fd the lowest number of f? A file with several numbers is thus reported once. */
 static bool lowest(int fd, const struct rr_file *f)
 {
 	struct rr_file *g;
@@ -48,7 +49,7 @@ static bool lowest(int fd, const struct rr_file *f)
 	return true;
 }
 
-/* arg: what to tell each connection, once. */
+/* rr_fdt_each()'s function: calls *arg for each connection, once. */
 static void tell_conn(int fd, struct rr_file *f, void *arg)
 {
 	void (*const *what)(struct rr_conn *) = arg;
@@ -62,6 +63,8 @@ static void tell_conn(int fd, struct rr_file *f, void *arg)
 		(*what)(c);
 }
 
+/* The pthread_atfork() handlers: this one takes the locks that the child must find in order,
+ * the other two let go of them. */
 static void before_fork(void)
 {
 	static void (*const nears)(struct rr_conn *) = rr_conn_fork_nears;
@@ -85,7 +88,7 @@ static void after_in_parent(void)
 	errno = saved;
 }
 
-/* Threads of the parent that were within accept() are not here. */
+/* Threads of the parent that were within accept() do not exist in the child. */
 static void nobody_accepts(int fd, struct rr_file *f, void *arg)
 {
 	(void)fd;
@@ -118,7 +121,8 @@ void rr_process_init(void)
 		pthread_atfork(before_fork, after_in_parent, after_in_child);
 }
 
-/* The handlers hear of every fork(), libc's own included, but not whether it worked. */
+/* The pthread_atfork() handlers run at every fork(), libc's own included, but do not learn
+ * whether it worked. This wrapper tells the connections if it did not. */
 pid_t rr_wrap_fork(void)
 {
 	static void (*const failed)(struct rr_conn *) = rr_conn_fork_failed;
@@ -132,8 +136,8 @@ pid_t rr_wrap_fork(void)
 	return pid;
 }
 
-/* Its parent ends by libc's own _exit(), which nobody sees, and takes its queue pairs with
- * it. */
+/* daemon()'s parent ends by libc's own _exit(), which nobody can see, and its queue pairs end
+ * with it. So what only this process can use goes back to TCP first. */
 int rr_wrap_daemon(int nochdir, int noclose)
 {
 	int saved = errno;
@@ -146,7 +150,8 @@ int rr_wrap_daemon(int nochdir, int noclose)
 
 /* --- giving up privileges --- */
 
-/* What takes them is done before. */
+/* Root is about to go: what takes its rights (a listener on an RDMA port below 1024) is done
+ * before. */
 static void still_root(void)
 {
 	static void (*const early)(struct rr_conn *) = rr_conn_early;

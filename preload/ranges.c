@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* close_range() and closefrom(): what of a range is the app's is closed one by one, what is
- * ours stays open. */
+/* close_range() and closefrom(): the app's tracked fds within the range are closed one by one,
+ * and ours stay open. */
 
 #include "preload/wrap.h"
 
@@ -12,7 +12,7 @@
 #include "preload/real.h"
 #include "preload/sock.h"
 
-/* The tracked fds of [first, last], in our sense. */
+/* Closes the tracked fds in [first, last] as rr_wrap_close() does. */
 static void close_tracked(unsigned first, unsigned last)
 {
 	for (int fd = rr_fdt_next((int)first); fd >= 0 && (unsigned)fd <= last;
@@ -20,7 +20,7 @@ static void close_tracked(unsigned first, unsigned last)
 		rr_wrap_close(fd);
 }
 
-/* The kernel's close_range() on all of [first, last] that is not ours. */
+/* The kernel's close_range() on all of [first, last] but our own fds. */
 static int close_others(unsigned first, unsigned last, int flags)
 {
 	int fd = first <= INT32_MAX ? rr_ownfd_next((int)first) : -1;
@@ -38,11 +38,12 @@ int rr_wrap_close_range(unsigned first, unsigned last, int flags)
 {
 	int saved = errno, rc, cancel;
 
-	/* Only marks them, or fails; or makes an fd table for this thread alone, of which our
-	 * table of the process's fds should not hear. */
+	/* With flags the call only marks fds, or fails, or makes an fd table for this thread
+	 * alone, which is not the process's and so not ours. */
 	if (flags || first > last || !rr_may_track())
 		return rr_real.close_range(first, last, flags);
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);	/* unlike in close() */
+	/* unlike close(), it is no cancellation point */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	if (first <= INT32_MAX)
 		close_tracked(first, last);
 	rc = close_others(first, last, flags);
@@ -52,7 +53,7 @@ int rr_wrap_close_range(unsigned first, unsigned last, int flags)
 	return rc;
 }
 
-/* One past the highest number that an fd can have. */
+/* One more than the highest number that an fd can have. */
 static int fd_limit(void)
 {
 	struct rlimit lim;
@@ -62,7 +63,7 @@ static int fd_limit(void)
 	return (int)lim.rlim_max;
 }
 
-/* Before Linux 5.9, and where a sandbox knows no close_range(): one by one. */
+/* Where there is no close_range() (before Linux 5.9, or in a sandbox) each number is closed. */
 void rr_wrap_closefrom(int low)
 {
 	int saved = errno;

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The system calls of core, made directly. Not through libc's functions: those are
- * cancellation points, and a thread cancelled inside core would leave a lock held; and another
- * interposer's versions of them are none of core's business. */
+/* The system calls of core (struct rr_os), made directly. libc's functions are cancellation
+ * points: a thread cancelled inside core would leave a lock held. And they may be another
+ * interposer's, which core has nothing to do with. */
 
 #include "preload/rawos.h"
+
+#include "preload/libc.h"
 
 #include <fcntl.h>
 #include <stdarg.h>
@@ -54,7 +56,7 @@ static int raw_fcntl(int fd, int cmd, ...)
 	va_start(ap, cmd);
 	arg = va_arg(ap, long);
 	va_end(ap);
-	return (int)syscall(SYS_fcntl, fd, cmd, arg);
+	return (int)syscall(RR_SYS_FCNTL, fd, cmd, arg);
 }
 
 static int raw_ioctl(int fd, unsigned long request, ...)

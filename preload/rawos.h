@@ -4,7 +4,7 @@
 
 #include "core/base/os.h"
 
-/* What rr_os is in the preload library: system calls that are no cancellation points. */
+/* struct rr_os of the preload library: system calls that are not cancellation points. */
 extern const struct rr_os rr_raw_os;
 
 #endif

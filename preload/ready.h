@@ -2,7 +2,8 @@
 #ifndef RR_READY_H
 #define RR_READY_H
 
-/* What the readiness calls share. (ready_poll.c, wait.c, ready_select.c, ready_epoll.c) */
+/* What the readiness calls share (ready_poll.c, ready_plain.c, ready_select.c, ready_epoll.c,
+ * wait.c). */
 
 #include <pthread.h>
 #include <signal.h>
@@ -14,8 +15,9 @@
 #include "preload/libc.h"
 #include "preload/sock.h"
 
-/* Waiting calls are cancellation points only while they sleep: the system calls on the way
- * there would be too, with references and locks held. Returns what rr_cancel_back() wants. */
+/* A waiting call is a cancellation point only while it sleeps. The system calls on the way
+ * there would be, too, with references and locks held. Returns the argument for
+ * rr_cancel_back(). */
 static inline int rr_cancel_off(void)
 {
 	int was;
@@ -30,8 +32,9 @@ static inline void rr_cancel_back(int was)
 	pthread_setcancelstate(was, &was);
 }
 
-/* The bits to ask a connection for when the app asks for ev, and what the app is told then:
- * tcp_poll() sets the *NORM bits together with IN and OUT, and never the *BAND bits. */
+/* Which bits to ask a connection for when the app asks for ev, and what the app is told then.
+ * The kernel's tcp_poll() sets the *NORM bits together with IN and OUT, and never the *BAND
+ * bits. */
 static inline unsigned rr_ev_want(unsigned ev)
 {
 	return (ev & POLLRDHUP) | (ev & (POLLIN | POLLRDNORM) ? POLLIN : 0) |
@@ -44,8 +47,8 @@ static inline unsigned rr_ev_told(unsigned got, unsigned ev)
 	return got & (ev | POLLERR | POLLHUP);
 }
 
-/* rr_conn_poll() in the app's own bits: bits, or RR_CONN_KERNEL, or -EDEADLK. how: 0, or one of
- * RR_ASK_*. */
+/* rr_conn_poll() in the app's own bits. Returns bits, RR_CONN_KERNEL or -EDEADLK. how is 0 or
+ * one of RR_ASK_*. */
 static inline int rr_sock_poll(struct rr_sock *so, struct rr_conn *c, int fd, unsigned ev,
 			       unsigned how)
 {
@@ -55,57 +58,59 @@ static inline int rr_sock_poll(struct rr_sock *so, struct rr_conn *c, int fd, un
 	return r < 0 ? r : (int)rr_ev_told((unsigned)r, ev);
 }
 
-/* The kernel has told so of a connection that was none of its own, and that now says that the
- * kernel's answer is the right one. If it has become TCP just then, what was told of may have
- * been an offer, which is read away: what the kernel says now. */
+/* The kernel has reported told for the fd p of connection c, and c says that the kernel's
+ * answer counts. If c has become TCP just then, the report may have been for an offer, which
+ * has been read: asks the kernel anew. Returns the bits for the app. */
 short rr_still_told(const struct rr_conn *c, const struct pollfd *p, short told);
 
-/* A thread that waits to write wakes so often: another thread's SHUT_WR shows on nothing that a
- * sleep could watch, since the anchor can always be written. */
+/* How often a thread that waits to write wakes up. Another thread's SHUT_WR shows on nothing
+ * that the sleeper could watch, since the anchor can always be written. */
 #define RR_SHUT_LOOK	(50 * RR_MSEC)
 
-/* What is left of [now, end) for the kernel; NULL for ever. */
+/* The time from now to end as a timespec for the kernel; NULL if end is never. */
 struct timespec *rr_left(struct timespec *ts, rr_time now, rr_time end);
 
-/* CLOCK_MONOTONIC at ts from now; RR_TIME_NEVER if ts is NULL or too far to count. */
+/* CLOCK_MONOTONIC at ts from now; RR_TIME_NEVER if ts is NULL or too far off to count. */
 rr_time rr_deadline(const struct timespec *ts);
 
-/* May this timespec be a time-out? */
+/* Is ts a valid time-out? */
 bool rr_timespec_ok(const struct timespec *ts);
 
-/* After sleeps that ended at once and brought nothing, one after the other: pauses a little, so
- * that a doorbell that is another thread's to swallow, or an event that lasts, costs no CPU. */
+/* Counts sleeps in a row that ended at once and brought nothing, and then pauses: a doorbell
+ * that another thread has to swallow, or an event that lasts, must not cost a CPU. */
 struct rr_fruitless {
 	unsigned n;
 };
 void rr_fruitless_slept(struct rr_fruitless *f, rr_time from, rr_time to);
 void rr_fruitless_pause(const struct rr_fruitless *f);
 
-/* So many bytes may be on any stack. */
+/* So many bytes are fine on any stack. */
 #define RR_STACK	512u
-/* May so many bytes be on this thread's? Thousands are too many for a signal handler on an
- * alternate one. */
+/* Are size bytes fine on this thread's stack? Thousands are too many for a signal handler on an
+ * alternate stack. */
 bool rr_fits_stack(size_t size);
 
-/* poll() over fds of which some may be ours. fds[].revents are set. deadline 0: do not wait.
- * The count, or -errno. mask as for ppoll(). A cancellation point. */
+/* poll() over fds some of which may be ours. Sets fds[].revents. deadline 0: does not wait;
+ * mask as for ppoll(). Returns the count or -errno. A cancellation point. */
 int rr_poll_wait(struct pollfd *fds, nfds_t n, rr_time deadline, const sigset_t *mask);
 
-/* The same, if of all connections of ours the kernel has the first word (struct rr_plainwait).
- * RR_POLL_ON: that is not so, or not any more, and rr_poll_wait() goes on. */
+/* The same where the kernel has the first word about all connections of ours (struct
+ * rr_plainwait). RR_POLL_ON: that is not the case, or no longer, and rr_poll_wait() goes on. */
 #define RR_POLL_ON	(-65537)
 int rr_poll_plain(struct pollfd *fds, nfds_t n, rr_time deadline, const sigset_t *mask);
 
-/* An epoll set in a poll or select. Is it readable for the app? Also readies the set's kernel
- * object so that sleeping on epfd wakes when this may have changed; *until as rr_conn_fds(). */
+/* An epoll set in a poll() or select(): is it readable for the app? Also prepares the set's
+ * kernel object so that a sleep on epfd ends when this may have changed. *until as for
+ * rr_conn_fds(). */
 bool rr_ep_readable(struct rr_file *ep, int epfd, rr_time *until);
-/* Before a wait for any set, or a poll() of one: those that are in another set show what they
- * have to tell by now, and no more what the app has used up since. */
+/* Called before a wait for any set, or a poll() of one. Sets that are in another set show what
+ * they have to report by now, and no longer what the app has used up. */
 void rr_ep_show_nested(void);
-/* Has it anything that only rr_ep_readable() knows? Lock-free. */
+/* Has the set anything that only rr_ep_readable() knows? Lock-free. */
 bool rr_ep_managed(const struct rr_file *ep);
 
-/* A thread that slept on so woke: sets that watch so see what it may have swallowed. */
+/* A thread that slept on so has woken: epoll sets that watch so look for what it may have
+ * swallowed. */
 void rr_ep_activate(struct rr_sock *so);
 
 #endif

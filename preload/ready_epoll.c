@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The epoll calls. */
+/* epoll_create(), epoll_ctl() and epoll_wait() by their names: which registrations get a watch
+ * (epset.h), and which waits are ours to do. How they wait is epwait.c's. */
 #include <errno.h>
 #include <limits.h>
 #include <pthread.h>
@@ -12,8 +13,9 @@
 #include "preload/real.h"
 #include "preload/wrap.h"
 
-/* --- making --- */
+/* --- creation --- */
 
+/* Enters the new set epfd into the table. Returns epfd; errno is left alone. */
 static int created(int epfd)
 {
 	int saved = errno;
@@ -38,6 +40,8 @@ int rr_wrap_epoll_create1(int flags)
 
 /* --- epoll_ctl --- */
 
+/* EPOLL_CTL_ADD: the kernel registers first, so that its errors are the app's. Returns 0 or
+ * -errno. */
 static int add_watch(struct rr_ep_set *s, struct rr_sock *so, int fd, struct epoll_event *ev)
 {
 	struct rr_ep_watch *w, *was;
@@ -46,7 +50,7 @@ static int add_watch(struct rr_ep_set *s, struct rr_sock *so, int fd, struct epo
 	if (rc)
 		return -errno;
 	was = rr_ep_find(s, so, fd);
-	if (was)	/* the number was closed, and got the same file again */
+	if (was)	/* the number was closed and has been given to the same file again */
 		rr_ep_watch_free(was, false);
 	w = rr_ep_watch_new(s, so, fd, ev);
 	if (!w) {
@@ -58,6 +62,14 @@ static int add_watch(struct rr_ep_set *s, struct rr_sock *so, int fd, struct epo
 	return 0;
 }
 
+/* The app's mask and data are these now. */
+static void set_wanted(struct rr_ep_watch *w, const struct epoll_event *ev)
+{
+	w->app = *ev;
+	if (ev->events & EPOLLET)
+		atomic_fetch_or_explicit(&w->so->flags, RR_SOCK_EDGES, memory_order_relaxed);
+}
+
 /* What the kernel refuses to modify, and else the shadow; the kernel's registration is touched
  * only as far as the shadow's form wants it. */
 static int mod(struct rr_ep_watch *w, struct epoll_event *ev)
@@ -65,13 +77,13 @@ static int mod(struct rr_ep_watch *w, struct epoll_event *ev)
 	if (w->form == RR_EP_PLAIN) {
 		if (rr_real.epoll_ctl(w->set->epfd, EPOLL_CTL_MOD, w->fd, ev))
 			return -errno;
-		w->app = *ev;
+		set_wanted(w, ev);
 		w->kmask = ev->events;
 		return 0;
 	}
 	if ((ev->events | w->app.events) & EPOLLEXCLUSIVE)
 		return -EINVAL;
-	w->app = *ev;
+	set_wanted(w, ev);
 	w->fired = w->news = false;
 	w->seen = w->dry = w->misses = 0;
 	w->inq = 0;
@@ -81,6 +93,7 @@ static int mod(struct rr_ep_watch *w, struct epoll_event *ev)
 	return 0;
 }
 
+/* EPOLL_CTL_DEL. The kernel may know nothing of a registration whose number was closed. */
 static int del(struct rr_ep_watch *w)
 {
 	if (rr_real.epoll_ctl(w->set->epfd, EPOLL_CTL_DEL, w->fd, NULL) && errno != ENOENT)
@@ -89,9 +102,10 @@ static int del(struct rr_ep_watch *w)
 	return 0;
 }
 
+/* epoll_ctl() for a socket of ours; called under the lock. Returns 0 or -errno. */
 static int ctl(struct rr_ep_set *s, struct rr_sock *so, int op, int fd, struct epoll_event *ev)
 {
-	/* Another thread may be closing it: no watch after rr_ep_sock_gone(). */
+	/* Another thread may be closing fd: no watch may be made after rr_ep_sock_gone(). */
 	bool here = rr_sock_at(so, fd);
 	struct rr_ep_watch *w = here ? rr_ep_find(s, so, fd) : NULL;
 
@@ -102,7 +116,7 @@ static int ctl(struct rr_ep_set *s, struct rr_sock *so, int op, int fd, struct e
 	return rr_real.epoll_ctl(s->epfd, op, fd, ev) ? -errno : 0;
 }
 
-/* fd, which was put into an epoll set, may be another one. */
+/* fd has been put into an epoll set, and may be an epoll set itself. */
 static void nest(int fd)
 {
 	struct rr_ep_set *s = rr_ep_at(fd);
@@ -116,8 +130,7 @@ static void nest(int fd)
 	rr_file_put(&s->f);
 }
 
-/* Should this registration have a shadow? Listeners never will be ours, unless native peers
- * reach them. */
+/* Does this registration need a watch? Listeners do not, unless native peers reach them. */
 static bool shadowed(struct rr_sock *so)
 {
 	return !(atomic_load_explicit(&so->flags, memory_order_relaxed) &
@@ -125,14 +138,16 @@ static bool shadowed(struct rr_sock *so)
 	       atomic_load_explicit(&so->watches, memory_order_relaxed);
 }
 
-/* The set at epfd; one that we have not seen being made (SCM_RIGHTS) is taken in. */
+/* The set at epfd, or NULL. A set that was made elsewhere (passed by SCM_RIGHTS) enters the
+ * table when it gets a connection of ours. */
 static struct rr_ep_set *set_for(int epfd, int op, struct rr_sock *so)
 {
 	struct rr_ep_set *s = rr_ep_at(epfd);
 
 	if (s || op != EPOLL_CTL_ADD || !rr_sock_conn(so) || !rr_may_track())
 		return s;
-	/* A set says EFAULT if it has events, and keeps them. */
+	/* epoll_pwait() with a NULL array: a set that has events answers EFAULT and keeps them;
+	 * what is not a set answers EINVAL. */
 	if (syscall(SYS_epoll_pwait, epfd, NULL, 1, 0, NULL, 8) < 0 && errno != EFAULT &&
 	    errno != EINTR)
 		return NULL;
@@ -176,14 +191,15 @@ int rr_wrap_epoll_ctl(int epfd, int op, int fd, struct epoll_event *ev)
 
 /* --- epoll_wait --- */
 
-/* The set at epfd if this wait is ours to do, referenced. */
+/* The set at epfd, referenced, if this wait is ours to do; else NULL. */
 static struct rr_ep_set *waiting(int epfd, const struct epoll_event *evs, int max,
 				 const sigset_t *mask)
 {
 	if (!rr_fdt_has(epfd) || max <= 0 || max > INT_MAX / (int)sizeof(*evs) ||
 	    rr_bad_ptr(evs) || (mask && rr_bad_ptr(mask)))
 		return NULL;
-	pthread_testcancel();	/* before there is anything to let go of */
+	pthread_testcancel();	/* before a reference is held that a cancelled thread would
+				 * leak */
 	return rr_ep_at(epfd);
 }
 

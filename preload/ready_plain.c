@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* poll() where of all connections of ours the kernel has the first word: as long as none is
- * carried, that is most waits of clients and of servers. The kernel sleeps on the app's own
- * array; only what it says of ours is looked at. */
+/* poll() where the kernel has the first word about all connections of ours. As long as none is
+ * carried these are most waits of clients and servers. The kernel sleeps on the app's own
+ * array, and only connections that it reports are asked. */
 #include <errno.h>
 #include <pthread.h>
 
@@ -11,11 +11,11 @@
 #include "preload/wrap.h"
 
 struct plain {
-	struct rr_plainwait *wait;	/* NULL: none of the array is ours any more */
+	struct rr_plainwait *wait;	/* NULL: no entry of the array is ours */
 	int cancel;
 };
 
-/* What the kernel alone can tell of. False: it takes more than that. */
+/* Is the kernel's word enough for fd? A connection is noted in w->wait. */
 static bool is_plain(struct plain *w, int fd)
 {
 	struct rr_file *f = fd < 0 ? NULL : rr_fdt_peek(fd);
@@ -26,6 +26,7 @@ static bool is_plain(struct plain *w, int fd)
 	return rr_plainwait_add(&w->wait, c);
 }
 
+/* Is it enough for all entries, of which one at least is ours? */
 static bool are_plain(struct plain *w, const struct pollfd *fds, nfds_t n)
 {
 	for (nfds_t i = 0; i < n; i++)
@@ -52,8 +53,9 @@ static int sleep_plain(struct plain *w, struct pollfd *fds, nfds_t n,
 	return rc < 0 ? -errno : rc;
 }
 
-/* What the kernel said of one of ours, which may know better: it may have been an offer, taken
- * in by now. How many entries that are ready this makes less. */
+/* The kernel has reported p, a connection of ours, which may know better: the bytes may have
+ * been an offer that it has taken in. Corrects p->revents. Returns 1 if p is not ready after
+ * all. */
 static int ask_plain(struct pollfd *p)
 {
 	unsigned told = (unsigned short)p->revents;
@@ -72,7 +74,7 @@ static int ask_plain(struct pollfd *p)
 	return r <= 0;
 }
 
-/* Of those that are ready, how many are, by our lights. */
+/* Of the `ready` entries that the kernel reported, how many are ready for the app. */
 static int ask_all(struct pollfd *fds, nfds_t n, int ready)
 {
 	int left = ready;

@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The wait of poll() and select().
+/* The wait of poll() and select() where an fd may be ours: looks, spins, arms, sleeps.
  *
- * The kernel's array is the app's, with the wake-up fds of connections at rest (rr_conn_rest())
- * in place of the app's own. Those of which the kernel has the first word (struct rr_plainwait)
- * stay as they are. Fds of other connections are taken out (-1) and asked; if it comes
- * to a sleep, what they sleep on is put behind. So who has many connections, of which few have
- * news, pays for those. The kernel asks each fd anew in every pass, and so does this: an fd
- * that another thread closed in mid-sleep is what its number is by then. */
+ * The kernel is given an array of our own, which begins as the app's. A connection at rest
+ * (rr_conn_rest()) has its wake-up fd there in place of the app's fd. An fd about which the
+ * kernel has the first word (struct rr_plainwait) stays as it is. Any other connection of ours
+ * is taken out (-1) and asked; before a sleep, the fds to sleep on for it are added behind the
+ * array. So a process with many connections, few of which have news, pays for those few.
+ *
+ * The kernel looks every fd up anew in each pass, and so does this wait: after a sleep, an fd
+ * that another thread has closed is what its number means by then. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/base/os.h"
+#include "preload/looks.h"
 #include "preload/pollrest.h"
 #include "preload/real.h"
 #include "preload/restset.h"
@@ -20,12 +23,15 @@
 #include "preload/wrap.h"
 
 enum {
-	FEW = 8,		/* to arm, perhaps in vain */
-	SUSPECT = 8,		/* sleeps in a row that ended for nothing */
+	FEW = 8,		/* so many slots are armed without asking the kernel first */
+	SUSPECT = 8,		/* so many sleeps in a row that ended for nothing throw doubt on
+				 * the set */
 };
 
 /* --- which entries are ours --- */
 
+/* Has the kernel the first word about the slot's connection? Then it is noted in
+ * w->plainwait. */
 static bool slot_is_plain(struct rr_work *w, struct rr_slot *s)
 {
 	struct rr_conn *c = rr_file_conn(s->file);
@@ -37,6 +43,7 @@ static bool slot_is_plain(struct rr_work *w, struct rr_slot *s)
 	return true;
 }
 
+/* Is the slot, which is referenced, ours to answer? */
 static bool slot_is_ours(struct rr_work *w, struct rr_slot *s, rr_time now)
 {
 	int fd = w->fds[s->at].fd;
@@ -60,6 +67,7 @@ static nfds_t count_ours(const struct pollfd *fds, nfds_t n)
 	return ours;
 }
 
+/* Copies the app's array and makes a slot for each entry that is ours, at most max. */
 static void find_slots(struct rr_work *w, nfds_t max)
 {
 	rr_time now = rr_now_coarse();
@@ -79,6 +87,7 @@ static void find_slots(struct rr_work *w, nfds_t max)
 		} else if (!(s.file = rr_fdt_get(w->fds[i].fd))) {
 			continue;
 		} else if (!slot_is_ours(w, &s, now)) {
+			w->listeners += rr_file_listens(s.file);
 			rr_file_put(s.file);
 			continue;
 		}
@@ -87,8 +96,8 @@ static void find_slots(struct rr_work *w, nfds_t max)
 	}
 }
 
-/* Before any sleep: an upgrade that looked for sleepers meanwhile may not have seen this
- * one. */
+/* Before any sleep: an upgrade that looked for sleepers meanwhile may have missed this thread.
+ * Connections that do not stay plain are asked. */
 static void confirm_plain(struct rr_work *w)
 {
 	if (!w->plain || rr_plainwait_is_sure(w->plainwait))
@@ -98,20 +107,29 @@ static void confirm_plain(struct rr_work *w)
 			rr_plain_leaves(w, s);
 }
 
-/* After a sleep: slots whose fd is no longer what it was are the kernel's. */
-static void recheck_slots(struct rr_work *w, bool resting)
+/* After a sleep: a slot whose fd is no longer what it was is the kernel's. */
+static void recheck_slot(struct rr_work *w, struct rr_slot *s)
 {
-	for (struct rr_slot *s = w->slots; s < w->slots + w->nslots; s++) {
-		struct rr_file *f;
+	struct rr_file *f = s->file ? rr_fdt_peek(w->fds[s->at].fd) : NULL;
 
-		if (!s->file || ((s->rests || s->plain) && !resting))
-			continue;
-		f = rr_fdt_peek(w->fds[s->at].fd);
-		if (f != s->file || (s->conn && rr_conn_is_tcp(s->conn)))
-			rr_slot_drop(w, s);
-	}
+	if (s->file && (f != s->file || (s->conn && rr_conn_is_tcp(s->conn))))
+		rr_slot_drop(w, s);
 }
 
+static void recheck_awake(struct rr_work *w)
+{
+	for (struct rr_slot *s = w->awake; s; s = s->next)
+		if (!s->rests && !s->plain)
+			recheck_slot(w, s);
+}
+
+static void recheck_all(struct rr_work *w)
+{
+	for (struct rr_slot *s = w->slots; s < w->slots + w->nslots; s++)
+		recheck_slot(w, s);
+}
+
+/* Lets go of everything that the wait holds. */
 static void work_end(struct rr_work *w)
 {
 	for (struct rr_slot *s = w->slots; s < w->slots + w->nslots; s++) {
@@ -129,9 +147,10 @@ static void work_end(struct rr_work *w)
 		rr_scratch_give(w->mem);
 }
 
-/* --- what is ready --- */
+/* --- looking --- */
 
-/* Bytes are about to be told of: the number is looked at, unless that was just done. */
+/* Asks one connection or epoll set: bits, 0, RR_CONN_KERNEL or -EDEADLK. Before bytes are
+ * reported, the fd number is verified if that is due. */
 static int ask_slot(struct rr_work *w, struct rr_slot *s, unsigned how)
 {
 	struct pollfd *p = &w->fds[s->at];
@@ -151,45 +170,64 @@ static int ask_slot(struct rr_work *w, struct rr_slot *s, unsigned how)
 	return 0;
 }
 
-/* Asks the connections that do not rest; how many entries are ready. told: the kernel has just
- * ended a sleep, and who is asked for what it said of it (take_kernel()) need not be asked
- * twice. */
-static int look_ours(struct rr_work *w, bool told)
+/* Whether the app's entry is ready. told: as for look_awake(). */
+static bool look_slot(struct rr_work *w, struct rr_slot *s, bool told)
 {
+	struct pollfd *p = &w->fds[s->at];
+	int r;
+
+	s->listed = false;
+	if (!s->file || s->rests || s->plain)
+		return false;
+	if (told && s->kernel && w->kern[s->at].revents) {
+		p->revents = 0;
+		rr_slot_wakes(w, s);
+		return false;
+	}
+	r = ask_slot(w, s, RR_ASK_FIRST);
+	if (!s->file)
+		return false;
+	s->kernel = r == RR_CONN_KERNEL;
+	s->deadlk = r == -EDEADLK;
+	p->revents = r > 0 ? (short)r : 0;
+	w->kern[s->at].fd = s->kernel ? p->fd : -1;
+	if (!r)
+		rr_pollrest_tires(w, s);
+	if (!s->rests)
+		rr_slot_wakes(w, s);
+	return p->revents != 0;
+}
+
+/* After a sleep of the kernel's, before which all others were at rest or plain: asks those that
+ * were awake, but not those that the kernel has reported, which take_kernel() asks. */
+static int look_awake(struct rr_work *w)
+{
+	struct rr_slot *s = w->awake, *next;
 	int ready = 0;
 
-	w->awake = NULL;
-	for (struct rr_slot *s = w->slots + w->nslots; s-- > w->slots;) {
-		struct pollfd *p = &w->fds[s->at];
-		int r;
-
-		s->listed = false;
-		if (!s->file || s->rests || s->plain)
-			continue;
-		if (told && s->kernel && w->kern[s->at].revents) {
-			p->revents = 0;
-			rr_slot_wakes(w, s);
-			continue;
-		}
-		r = ask_slot(w, s, RR_ASK_FIRST);
-		if (!s->file)
-			continue;
-		s->kernel = r == RR_CONN_KERNEL;
-		s->deadlk = r == -EDEADLK;
-		p->revents = r > 0 ? (short)r : 0;
-		w->kern[s->at].fd = s->kernel ? p->fd : -1;
-		ready += p->revents != 0;
-		if (!r)
-			rr_pollrest_tires(w, s);
-		if (!s->rests)
-			rr_slot_wakes(w, s);
+	for (w->awake = NULL; s; s = next) {
+		next = s->next;
+		ready += look_slot(w, s, true);
 	}
 	return ready;
 }
 
-/* The kernel saw something on the anchor of a connection that is not carried yet, which may
- * know better (it may have been an offer, taken in by now); or on the wake-up fd of one at
- * rest. */
+/* Asks the connections that do not rest; how many entries are ready. */
+static int look_ours(struct rr_work *w, bool told)
+{
+	int ready = 0;
+
+	if (told)
+		return look_awake(w);
+	w->awake = NULL;
+	for (struct rr_slot *s = w->slots + w->nslots; s-- > w->slots;)
+		ready += look_slot(w, s, false);
+	return ready;
+}
+
+/* The kernel has reported entry s: a connection that is not carried yet, which may know better
+ * (an offer that it has taken in), or the wake-up fd of one at rest. Returns whether the entry
+ * is ready for the app. */
 static bool take_kernel(struct rr_work *w, struct rr_slot *s)
 {
 	struct pollfd *p = &w->fds[s->at], *k = &w->kern[s->at];
@@ -225,8 +263,8 @@ static bool take_kernel(struct rr_work *w, struct rr_slot *s)
 	return p->revents != 0;
 }
 
-/* What the kernel said, in w->kern[].revents: how many entries are ready, with those that were
- * found before. */
+/* Takes in the kernel's answer in w->kern[].revents. Returns how many entries are ready,
+ * including those found before. */
 static int look_kernel(struct rr_work *w)
 {
 	struct rr_slot *s = w->slots, *end = w->slots + w->nslots;
@@ -245,6 +283,7 @@ static int look_kernel(struct rr_work *w)
 	return ready;
 }
 
+/* Is there any entry that the kernel has to be asked about? */
 static bool any_kernel(const struct rr_work *w)
 {
 	if (w->others || w->resting || w->plain)
@@ -255,6 +294,7 @@ static bool any_kernel(const struct rr_work *w)
 	return false;
 }
 
+/* Clears revents of the entries that are the kernel's, which is not asked now. */
 static void none_of_the_kernels(struct rr_work *w)
 {
 	struct rr_slot *s = w->slots, *end = w->slots + w->nslots;
@@ -266,8 +306,8 @@ static void none_of_the_kernels(struct rr_work *w)
 	}
 }
 
-/* The kernel's entries, after ours, of which so many are ready. told: it has just said all,
- * when it ended the sleep. */
+/* Looks at the kernel's entries, after ours, of which `ready` are ready. told: the kernel has
+ * reported all when it ended the sleep. Returns how many entries are ready, or -errno. */
 static int look_theirs(struct rr_work *w, int ready, bool told)
 {
 	int rc;
@@ -284,12 +324,12 @@ static int look_theirs(struct rr_work *w, int ready, bool told)
 	if (rc < 0)
 		return ready && errno == EINTR ? ready : -errno;
 	if (!told)
-		rr_look_note(w);
+		rr_looks_note(w);
 	rr_pollrest_spread(w);
 	return look_kernel(w);
 }
 
-/* Everything, without sleeping: how many entries are ready, or -errno. */
+/* Looks at everything without sleeping. Returns how many entries are ready, or -errno. */
 static int look_once(struct rr_work *w)
 {
 	return look_theirs(w, look_ours(w, false), false);
@@ -310,21 +350,26 @@ static bool peek_work(const struct rr_work *w)
 	return false;
 }
 
-/* Asks only those that show something, after a look at everything: a server of many connections
- * need not lock each of them for one that calls. */
-static int look_news(struct rr_work *w)
+/* After a look at everything: asks only connections whose memory shows news. A server with many
+ * connections need not lock each of them when one client calls. */
+static int look_news(struct rr_work *w, const struct rr_spin *spin)
 {
 	int ready = 0;
 
 	for (struct rr_slot *s = w->awake; s; s = s->next) {
-		int r = has_news(w, s) ? ask_slot(w, s, 0) : 0;
+		int r = 0;
 
+		if (has_news(w, s)) {
+			rr_conn_seen(s->conn, spin);
+			r = ask_slot(w, s, 0);
+		}
 		w->fds[s->at].revents = r > 0 ? (short)r : 0;
 		ready += r > 0;
 	}
 	return ready;
 }
 
+/* How long the connections that are awake want to spin, into *spin. */
 static void spin_budget(const struct rr_work *w, struct rr_spin *spin)
 {
 	spin->want = 0;
@@ -334,15 +379,17 @@ static void spin_budget(const struct rr_work *w, struct rr_spin *spin)
 			rr_conn_spin(s->conn, spin);
 }
 
+/* The time is over: do they want to spin for longer by now? */
 static bool work_spin_longer(const struct rr_work *w, struct rr_spin *spin)
 {
 	spin_budget(w, spin);
 	return rr_spin_longer(spin, w->deadline);
 }
 
+/* Spins until something is ready. Returns as look_once(), or 0 when the time is over. */
 static int work_spin_until(struct rr_work *w, struct rr_spin *spin)
 {
-	rr_time gap = rr_look_gap(w), looked = rr_looked_at(w);
+	rr_time gap = rr_looks_gap(w), looked = rr_looks_last(w);
 	int ready;
 
 	if (!looked)
@@ -352,9 +399,9 @@ static int work_spin_until(struct rr_work *w, struct rr_spin *spin)
 
 		if (!kernel && !peek_work(w))
 			continue;
-		/* The kernel's were not ready a few microseconds ago: that is how
-		 * the app finds them when ours are. */
-		ready = kernel ? look_once(w) : look_news(w);
+		/* The kernel's fds were not ready some microseconds ago: the app is told of
+		 * ours alone, as the kernel might have told it then. */
+		ready = kernel ? look_once(w) : look_news(w, spin);
 		if (ready)
 			return ready;
 		looked = kernel ? spin->now : looked;
@@ -374,15 +421,15 @@ static int work_spin_for(struct rr_work *w, struct rr_spin *spin)
 	return ready;
 }
 
-/* The first look, and a spin if that is worth it. If not, the thread is about to sleep, and the
- * kernel says then at once what is ready: it is asked before only where there is much to arm in
- * vain. */
+/* The first look, and a spin if that pays. If it does not, the thread is about to sleep and the
+ * kernel will report at once what is ready, so the kernel is asked before only where much would
+ * be armed in vain. */
 static int look_and_spin(struct rr_work *w, bool told)
 {
 	struct rr_spin spin = { 0 };
 	int ready = look_ours(w, told);
 
-	if (ready && w->deadline && !told && rr_looked_just_now(w)) {
+	if (ready && w->deadline && !told && rr_looks_recent(w)) {
 		none_of_the_kernels(w);
 		return ready;
 	}
@@ -391,7 +438,7 @@ static int look_and_spin(struct rr_work *w, bool told)
 	if (ready || !w->deadline)
 		return ready;
 	spin_budget(w, &spin);
-	if (!told && !rr_looked_just_now(w) &&
+	if (!told && !rr_looks_recent(w) &&
 	    (w->mask || w->nslots - w->resting - w->plain > FEW || spin.want || spin.yields))
 		ready = look_theirs(w, 0, false);
 	return ready ? ready : work_spin_for(w, &spin);
@@ -410,13 +457,14 @@ static void disarm_work(struct rr_work *w)
 	}
 }
 
+/* Cleanup handler of a thread that is cancelled in its sleep. */
 static void poll_cancelled(void *arg)
 {
 	disarm_work(arg);
 	work_end(arg);
 }
 
-/* 0 armed; 1 look again. */
+/* Arms one slot and adds the fds to sleep on. 0: armed; 1: it has news, look again. */
 static int arm_slot(struct rr_work *w, struct rr_slot *s)
 {
 	struct pollfd *p = &w->fds[s->at], out[2];
@@ -443,13 +491,14 @@ static int arm_slot(struct rr_work *w, struct rr_slot *s)
 	if (!s->kernel && p->events & (POLLOUT | POLLWRNORM))
 		w->until = rr_min(w->until, rr_now() + RR_SHUT_LOOK);
 	if (s->kernel && until == RR_TIME_NEVER)
-		return 0;	/* in its place, with the app's own mask */
+		return 0;	/* the kernel's entry stands, with the app's own mask */
 	w->kern[s->at].fd = -1;
 	for (int i = 0; i < n; i++)
 		w->kern[w->n + w->extra++] = out[i];
 	return 0;
 }
 
+/* Arms all slots that are awake. 0: armed; 1: one has news, and nothing is armed any more. */
 static int arm_work(struct rr_work *w)
 {
 	rr_time now = rr_now();
@@ -469,38 +518,6 @@ static int arm_work(struct rr_work *w)
 	return 0;
 }
 
-/* The lengthened array exceeds RLIMIT_NOFILE: what was added goes into an epoll set, which
- * takes the place of an entry of ours; the set of those at rest alone can be done without. */
-static int shorten(struct rr_work *w)
-{
-	const struct rr_slot *s = w->awake;
-	struct pollfd *p;
-
-	if (w->extra == w->set) {
-		rr_pollrest_without(w);
-		w->extra = 0;
-		return 0;
-	}
-	while (s && w->kern[s->at].fd >= 0)
-		s = s->next;
-	if (w->inner < 0)
-		w->inner = rr_real.epoll_create1(EPOLL_CLOEXEC);
-	if (w->inner < 0 || !s)
-		return -EINVAL;
-	p = &w->kern[s->at];
-	for (nfds_t i = 0; i < w->extra; i++) {
-		struct pollfd *x = &w->kern[w->n + i];
-		struct epoll_event ev = { .events = (unsigned short)x->events };
-
-		rr_real.epoll_ctl(w->inner, EPOLL_CTL_ADD, x->fd, &ev);
-	}
-	w->extra = 0;
-	p->fd = w->inner;
-	p->events = POLLIN;
-	w->kern[w->n].revents = w->set ? POLLIN : 0;	/* perhaps */
-	return 0;
-}
-
 static int work_sleep_once(struct rr_work *w)
 {
 	struct timespec ts;
@@ -508,25 +525,9 @@ static int work_sleep_once(struct rr_work *w)
 	int rc;
 
 	rc = rr_real.ppoll(w->kern, w->n + w->extra, rr_left(&ts, now, w->until), w->mask);
-	if (rc < 0 && errno == EINVAL && w->extra && !shorten(w))
+	if (rc < 0 && errno == EINVAL && w->extra && !rr_pollshort_begin(w))
 		rc = rr_real.ppoll(w->kern, w->n, rr_left(&ts, now, w->until), w->mask);
 	return rc < 0 ? -errno : rc;
-}
-
-/* What the sleep left in w->kern belongs to the app's entries only where they are the
- * kernel's; and the array is as before. */
-static void unextend(struct rr_work *w)
-{
-	if (w->inner >= 0) {
-		for (struct rr_slot *s = w->awake; s; s = s->next) {
-			struct pollfd *k = &w->kern[s->at];
-
-			if (k->fd == w->inner)
-				*k = (struct pollfd){ -1, w->fds[s->at].events, 0 };
-		}
-		rr_real.close(w->inner);
-		w->inner = -1;
-	}
 }
 
 static int work_sleep_armed(struct rr_work *w)
@@ -539,8 +540,8 @@ static int work_sleep_armed(struct rr_work *w)
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &w->cancel);
 	pthread_cleanup_pop(0);
 	disarm_work(w);
-	unextend(w);
-	recheck_slots(w, false);
+	rr_pollshort_end(w);
+	recheck_awake(w);
 	return rc;
 }
 
@@ -557,12 +558,12 @@ static int wait_ready(struct rr_work *w)
 		if (ready || (!w->deadline && !w->mask))
 			return ready;
 		if (told)	/* and sleeps again */
-			recheck_slots(w, true);
+			recheck_all(w);
 		told = false;
 		for (struct rr_slot *s = w->awake; s; s = s->next)
 			if (s->deadlk)
 				return -EINTR;
-		if (arm_work(w)) {	/* perhaps again and again, for what the app never
+		if (arm_work(w)) {	/* this may repeat: the peer may send what the app never
 					 * sees */
 			if (rr_now() >= w->deadline)
 				return look_once(w);
@@ -595,7 +596,7 @@ static int work_start(struct rr_work *w, void *mem, nfds_t ours)
 	rr_pollrest_start(w, ours);
 	find_slots(w, ours);
 	confirm_plain(w);
-	if (!w->nslots)		/* they went away, or to TCP */
+	if (!w->nslots)		/* none is ours any more */
 		return 0;
 	return 1;
 }

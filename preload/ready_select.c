@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* select() and pselect(): by poll() when a socket of ours is in a set. The sets change only on
- * success; select() tells the time left, pselect() does not (Linux, glibc). */
+/* select() and pselect(): translated to poll() when a set holds a socket of ours. The fd sets
+ * are changed only on success. select() writes back the time left and pselect() does not, as
+ * with Linux and glibc. */
 #include <errno.h>
 #include <string.h>
 
@@ -10,14 +11,15 @@
 #include "preload/scratch.h"
 #include "preload/wrap.h"
 
-/* fs/select.c: which poll bits count for which set. */
+/* Which poll bits count for which set, as in the kernel's fs/select.c. */
 #define IN_BITS		(POLLIN | POLLRDNORM | POLLRDBAND | POLLHUP | POLLERR)
 #define OUT_BITS	(POLLOUT | POLLWRNORM | POLLWRBAND | POLLERR)
 #define EX_BITS		POLLPRI
 
 enum { WORD = 8 * sizeof(unsigned long) };
 
-/* Programs allocate fd_sets of any size: plain words, not FD_SET() with its bound. */
+/* Programs allocate fd sets of any size, so these are plain words: FD_SET() checks its
+ * bound. */
 struct sets {
 	int n;
 	unsigned long *in, *out, *ex;	/* each may be NULL */
@@ -33,6 +35,7 @@ static bool isset(const unsigned long *set, int fd)
 	return set && set[fd / WORD] >> (fd % WORD) & 1;
 }
 
+/* The fds of word i that are in any of the sets. */
 static unsigned long in_any(const struct sets *s, int i)
 {
 	unsigned long w = fd_word(s->in, i) | fd_word(s->out, i) | fd_word(s->ex, i);
@@ -58,6 +61,7 @@ static nfds_t count_sets(const struct sets *s, nfds_t *ours)
 	return n;
 }
 
+/* Writes one pollfd for each fd in the sets. */
 static void to_poll(const struct sets *s, struct pollfd *p)
 {
 	for (int i = 0; i < set_words(s); i++) {
@@ -74,8 +78,8 @@ static void to_poll(const struct sets *s, struct pollfd *p)
 	}
 }
 
-/* What of revents a set would show for this entry. poll() also reports hang-ups and errors
- * that no set asks for. */
+/* In how many sets the entry would show. poll() also reports hang-ups and errors that no set
+ * asks for. */
 static unsigned shown(const struct sets *s, const struct pollfd *p)
 {
 	unsigned r = (unsigned short)p->revents;
@@ -96,6 +100,7 @@ static void clear_sets(const struct sets *s)
 		memset(s->ex, 0, size);
 }
 
+/* Replaces the sets by what is ready. */
 static void show_sets(const struct sets *s, const struct pollfd *p, nfds_t n)
 {
 	clear_sets(s);
@@ -114,8 +119,8 @@ static void show_sets(const struct sets *s, const struct pollfd *p, nfds_t n)
 	}
 }
 
-/* The sum of what the sets show; -EBADF; 0 if poll() woke for nothing that they ask for: such
- * entries are taken out. */
+/* select()'s result for what poll() has reported, or -EBADF. 0: poll() woke only for bits that
+ * no set asks for; those entries are taken out before the next poll(). */
 static int judge_sets(const struct sets *s, struct pollfd *p, nfds_t n)
 {
 	int sum = 0;
@@ -171,7 +176,7 @@ static int select_wait(const struct sets *s, rr_time deadline, const sigset_t *m
 	return rc;
 }
 
-/* Is it for us? Then s is what to wait for. */
+/* Is the call ours to do? Then *s says what to wait for. */
 static bool are_ours(struct sets *s, int n, fd_set *r, fd_set *w, fd_set *x)
 {
 	nfds_t have;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The next definitions of all interposed names, bound when the first of them is called. */
+/* The next definitions of all interposed names (libc's, or another library's), bound when the
+ * first of them is called. Until then, and for names that the libc does not have, the calls are
+ * made as system calls here. */
 
 #include "preload/real.h"
 
@@ -12,16 +14,16 @@
 
 #include "core/base/compiler.h"
 
-/* --- fallbacks that are more than one system call of the same name --- */
+/* --- fallbacks that take more than the system call of the same name --- */
 
-/* No system call does it; who calls it that early does without. */
+/* bindresvport() is no system call: a caller this early is refused. */
 static int rr_real_none(int fd RR_UNUSED, const void *p RR_UNUSED)
 {
 	errno = EAGAIN;
 	return -1;
 }
 
-/* Without libc's part in it a child could do next to nothing. */
+/* fork() without libc's part would leave a child that can do next to nothing. */
 static pid_t rr_real_nofork(void)
 {
 	errno = EAGAIN;
@@ -47,12 +49,43 @@ static int rr_real_dup2(int fd, int to)
 	return (int)syscall(SYS_dup3, fd, to, 0);
 }
 
-/* What __chk_fail is for, without its message. */
+/* Aborts like __chk_fail(), but without its message. */
 static size_t rr_real_room(size_t n, size_t room)
 {
 	if (n > room)
 		abort();
 	return n;
+}
+
+/* Passes the offset in two words, of which a 64-bit kernel reads the first. */
+static ssize_t rr_real_preadv(long nr, int fd, const struct iovec *iov, int n, off64_t off,
+			      int flags)
+{
+	return syscall(nr, fd, iov, n, (long)off, (long)(off >> 32), flags);
+}
+
+static off64_t rr_real_lseek64(int fd, off64_t off, int whence)
+{
+#ifdef SYS__llseek
+	off64_t at;
+
+	return syscall(SYS__llseek, fd, (long)(off >> 32), (long)off, &at, whence) ? -1 : at;
+#else
+	return syscall(SYS_lseek, fd, off, whence);
+#endif
+}
+
+/* Takes times of 64 bits on all machines, since it came after them. */
+static int rr_real_pwait2(int epfd, struct epoll_event *evs, int n,
+			  const struct timespec *timeout, const sigset_t *mask)
+{
+	struct { int64_t sec, nsec; } ts;
+
+	if (timeout) {
+		ts.sec = timeout->tv_sec;
+		ts.nsec = timeout->tv_nsec;
+	}
+	return (int)syscall(SYS_epoll_pwait2, epfd, evs, n, timeout ? &ts : NULL, mask, 8);
 }
 
 static int rr_real_ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout,
@@ -61,7 +94,7 @@ static int rr_real_ppoll(struct pollfd *fds, nfds_t n, const struct timespec *ti
 	struct timespec ts;
 
 	if (timeout)
-		ts = *timeout;	/* the system call writes back what is left */
+		ts = *timeout;	/* the system call writes back the time left */
 	return (int)syscall(SYS_ppoll, fds, n, timeout ? &ts : NULL, mask, 8);
 }
 
@@ -92,7 +125,7 @@ static int rr_real_select(int n, fd_set *r, fd_set *w, fd_set *x, struct timeval
 		return rr_real_pselect(n, r, w, x, NULL, NULL);
 	ts = (struct timespec){ timeout->tv_sec, timeout->tv_usec * 1000 };
 	rc = (int)syscall(SYS_pselect6, n, r, w, x, &ts, NULL);
-	timeout->tv_sec = ts.tv_sec;	/* Linux says what was left */
+	timeout->tv_sec = ts.tv_sec;	/* as Linux does */
 	timeout->tv_usec = ts.tv_nsec / 1000;
 	return rc;
 }
@@ -105,8 +138,8 @@ static int rr_real_select(int n, fd_set *r, fd_set *w, fd_set *x, struct timeval
 
 /* --- the table before it is bound --- */
 
-/* Entries are written by the binder while others read them: whole pointers, all of them
- * right, so the order does not matter. */
+/* The binder writes entries while other threads read them. An entry is one pointer and both its
+ * values are valid, so relaxed order suffices. */
 #define LOAD(slot)	__atomic_load_n(&(slot), __ATOMIC_RELAXED)
 
 #define RR_CALL(ret, name, params, args, fallback) \
@@ -144,8 +177,8 @@ enum { UNBOUND, BINDING, BOUND };
 
 static _Atomic int state;
 
-/* Leaves an entry that has no next definition as it is: that makes the system call. The copy
- * is what spares a cast between object and function pointers. */
+/* An entry without a next definition stays as it is and makes the system call. memcpy() because
+ * C has no cast between object and function pointers. */
 #define BIND(name) do { \
 	void *sym_ = dlsym(RTLD_NEXT, #name); \
 	__typeof__(rr_real.name) fn_; \
@@ -160,8 +193,8 @@ void rr_real_bind(void)
 {
 	int was = UNBOUND, saved = errno;
 
-	/* No waiting: dlsym may be stuck in a malloc that came here. Whoever comes while
-	 * another binds makes system calls for that long. */
+	/* Nobody waits here: dlsym() may call a malloc that does I/O and so comes here. Callers
+	 * that come while another thread binds make system calls meanwhile. */
 	if (!atomic_compare_exchange_strong_explicit(&state, &was, BINDING,
 						     memory_order_acquire,
 						     memory_order_relaxed))

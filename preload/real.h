@@ -2,12 +2,12 @@
 #ifndef RR_REAL_H
 #define RR_REAL_H
 
-/* The next definition of everything we interpose: libc's, or another preloaded library's.
+/* The next definition of everything that we interpose: libc's, or another preloaded library's.
  *
- * rr_real.<name> may be called at any time, by anybody: before our constructor, inside a
- * malloc that does I/O inside dlsym, in a signal handler. An entry begins as a function that
- * binds the table and goes on; while the binding is under way (on whatever thread) and for what
- * this libc does not have, it makes the system call itself. */
+ * rr_real.<name> may be called by anybody at any time: before our constructor, in a malloc that
+ * does I/O inside dlsym(), in a signal handler. Each entry begins as a function that binds the
+ * table and goes on. While the binding is under way, on whatever thread, and for names that
+ * this libc does not have, the entry makes the system call itself. */
 
 #include "preload/libc.h"
 
@@ -22,7 +22,7 @@ extern struct rr_real rr_real;
 /* Binds the whole table unless that is done or under way. errno is left alone. */
 void rr_real_bind(void);
 
-/* In a forked child: a binding that another thread had under way is not. */
+/* In a forked child: a binding that another thread had under way starts anew. */
 void rr_real_fork_child(void);
 
 #endif

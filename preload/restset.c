@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The epoll set of connections at rest, for waits with many of them: one entry in the
- * kernel's array stands for all. */
+/* The epoll set of connections at rest, for waits with many of them: one entry in the kernel's
+ * array stands for all (restset.h). Which connections rest is pollrest.c's. */
 
 #include "preload/restset.h"
 
@@ -12,19 +12,22 @@
 #include "core/base/ownfd.h"
 #include "preload/real.h"
 
-#define LEFT	RR_SEC		/* not used for so long by its thread: the next one's */
+#define LEFT	RR_SEC		/* unused by its thread for this long, the set is the next
+				 * thread's */
 enum { BATCH = 64 };
 
 struct restset {
 	_Atomic int fd;		/* -1: none */
-	uint32_t id;		/* of its present life; members have it in rr_sock.set */
+	uint32_t id;		/* number of its present life; members have it in rr_sock.set */
 	uintptr_t owner;	/* pthread_self() */
 	rr_time used;
 };
 
 static struct restset the_set = { .fd = -1, .id = 1 };
+/* The set while no thread uses it, else NULL. */
 static struct restset *_Atomic unused = &the_set;
 
+/* Makes the kernel's set if there is none. False: it cannot be made. */
 static bool make_set(struct restset *s)
 {
 	if (s->fd < 0)
@@ -34,7 +37,8 @@ static bool make_set(struct restset *s)
 
 bool rr_restset_take(void)
 {
-	/* acquire and release: what the last user wrote */
+	/* acquire and release: pairs with the release in rr_restset_give(), for what the last
+	 * user wrote. */
 	struct restset *s = atomic_exchange_explicit(&unused, NULL, memory_order_acq_rel);
 	rr_time now = rr_now_coarse();
 	int saved = errno;
@@ -82,8 +86,7 @@ int rr_restset_rang(struct rr_sock **who, int max)
 	struct epoll_event evs[BATCH];
 	int n = rr_real.epoll_wait(the_set.fd, evs, rr_min(max, (int)BATCH), 0);
 
-	if (n < 0 && errno != EINTR) {	/* closed where nobody can see it: the number is not
-					 * ours any more */
+	if (n < 0 && errno != EINTR) {	/* closed unseen: the number is not ours any more */
 		rr_ownfd_set(the_set.fd, false);
 		the_set.fd = -1;
 		rr_restset_reset();
@@ -99,8 +102,8 @@ bool rr_restset_leave(struct rr_sock *so)
 	struct rr_conn *c = here ? rr_sock_conn(so) : NULL;
 	int wake = c ? rr_conn_wake_fd(c) : -1;
 
-	/* Its number may have changed; or it has gone, and a forked child still has the
-	 * file. */
+	/* The wake-up fd may have another number by now; or it is closed here, and a forked
+	 * child still has the file. */
 	left = wake >= 0 && !rr_real.epoll_ctl(the_set.fd, EPOLL_CTL_DEL, wake, NULL);
 	if (!left)
 		rr_restset_reset();
@@ -114,6 +117,7 @@ bool rr_restset_leave(struct rr_sock *so)
 void rr_restset_reset(void)
 {
 	rr_ownfd_close(atomic_exchange(&the_set.fd, -1));
+	/* 0 says that a socket is in no set. */
 	the_set.id += the_set.id == UINT32_MAX ? 2u : 1u;
 	make_set(&the_set);
 }
@@ -133,7 +137,7 @@ bool rr_restset_move(int fd)
 	return true;
 }
 
-/* The kernel's object is the parent's, too. */
+/* The kernel's object is the parent's as well: the child lets go of it and begins with none. */
 void rr_restset_fork_child(void)
 {
 	rr_ownfd_close(atomic_exchange(&the_set.fd, -1));

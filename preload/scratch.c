@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory for the length of one call, where it is too much for a signal handler's stack. */
+/* Memory for the length of one call, where it would be too much for a signal handler's stack.
+ * Pieces are kept for the next call; which sizes the callers need is theirs to know. */
 
 #include "preload/scratch.h"
 
@@ -13,7 +14,7 @@
 enum { SPARES = 4, LEAST = 16384, KEPT = 1 << 20 };
 
 struct piece {
-	size_t size;		/* with this head */
+	size_t size;		/* including this head */
 	uint64_t pad;
 	unsigned char mem[];
 };
@@ -50,12 +51,12 @@ void *rr_scratch_take(size_t size)
 	if (size > SIZE_MAX / 4)
 		return NULL;
 	for (int i = 0; i < SPARES; i++) {
-		/* both exchanges: what was written by the last owner happens before the next
-		 * one's use */
+		/* acq_rel in both exchanges: what the last owner wrote happens before the next
+		 * owner's use. */
 		p = atomic_exchange_explicit(&spare[i], NULL, memory_order_acq_rel);
 		if (p && p->size >= size + sizeof(*p))
 			return p->mem;
-		unmap_piece(p);		/* too small now, and so for the next call */
+		unmap_piece(p);		/* too small now, and likely so for the next call */
 	}
 	while (want < size + sizeof(*p))
 		want *= 2;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The one place where configuration becomes parameters: core knows nothing of config/. */
+/* Turns the configuration into the parameters of the layers below. Core knows nothing of
+ * config/, so this is the one place that knows both. */
 
 #include "preload/setup.h"
 
@@ -14,25 +15,27 @@
 #include "core/conn/conn.h"
 #include "preload/diag.h"
 #include "preload/file.h"
+#include "preload/libc.h"
 #include "preload/logsink.h"
 #include "preload/sock.h"
 #include "preload/statseg.h"
 
 static struct rr_conf conf;
 
-/* What filters answer. What else there may be is not ours to judge: emulators differ. */
+/* Is it the error of a filter (seccomp)? Other errors are not judged here: emulators differ. */
 static bool is_refusal(int error)
 {
 	return error == EPERM || error == EACCES || error == ENOSYS;
 }
 
-/* A system call that a filter (seccomp) refuses, of those without which not even a connection
- * that stays on TCP can be looked after; NULL none. Asked by calls that fail otherwise, too: no
- * descriptor is -1. */
+/* The name of a system call that a filter refuses and without which not even a connection that
+ * stays on TCP can be looked after; NULL: none. Each is tried with arguments that make it fail
+ * otherwise (fd -1). */
 static const char *forbidden(void)
 {
 	static const struct { const char *name; long nr; } calls[] = {
-		{ "fcntl", SYS_fcntl }, { "recvfrom", SYS_recvfrom }, { "sendto", SYS_sendto },
+		{ "fcntl", RR_SYS_FCNTL }, { "recvfrom", SYS_recvfrom },
+		{ "sendto", SYS_sendto },
 		{ "getsockopt", SYS_getsockopt }, { "setsockopt", SYS_setsockopt },
 		{ "getsockname", SYS_getsockname }, { "getpeername", SYS_getpeername },
 	};
@@ -116,7 +119,7 @@ static bool any_required(void)
 	return false;
 }
 
-/* What a wait that ends without a sleep is worth. */
+/* What it is worth to the user that a wait ends without a sleep. */
 static rr_time spin_worth(enum rr_profile profile)
 {
 	switch (profile) {
@@ -130,7 +133,8 @@ static rr_time spin_worth(enum rr_profile profile)
 	return RR_SPIN_WORTH;
 }
 
-/* Nothing fails without one, so that nobody would ever know. */
+/* Warns that no run directory can be used: nothing fails without one, so nobody would
+ * notice. */
 static void warn_of_rundirs(void)
 {
 	const char *xdg = secure_getenv("XDG_RUNTIME_DIR"), *fault;

@@ -2,7 +2,7 @@
 #ifndef RR_SOCK_H
 #define RR_SOCK_H
 
-/* What the wrappers do to sockets (lifecycle.c). */
+/* Sockets in the fd table: what the wrappers ask of them and do to them (lifecycle.c). */
 
 #include "core/base/compiler.h"
 #include "core/conn/conn.h"
@@ -10,7 +10,17 @@
 #include "preload/logsink.h"
 #include "preload/wait.h"
 
-/* The connection of so while it may concern us; NULL: everything is the kernel's. */
+static inline bool rr_sock_listens(struct rr_sock *so)
+{
+	return atomic_load_explicit(&so->flags, memory_order_relaxed) & RR_SOCK_LISTENER;
+}
+
+static inline bool rr_file_listens(struct rr_file *f)
+{
+	return f->kind == RR_KIND_SOCK && rr_sock_listens(container_of(f, struct rr_sock, f));
+}
+
+/* The connection of so as long as we have a part in it; NULL: everything is the kernel's. */
 static inline struct rr_conn *rr_sock_conn(struct rr_sock *so)
 {
 	struct rr_conn *c = atomic_load_explicit(&so->conn, memory_order_acquire);
@@ -21,14 +31,15 @@ static inline struct rr_conn *rr_sock_conn(struct rr_sock *so)
 	return c;
 }
 
-/* The same of a file that need not be referenced: then the connection may be another by now. */
+/* The same for a file that need not be referenced; the connection may then belong to another
+ * socket by now. */
 static inline struct rr_conn *rr_file_conn(struct rr_file *f)
 {
 	return f && f->kind == RR_KIND_SOCK ? rr_sock_conn(container_of(f, struct rr_sock, f))
 					    : NULL;
 }
 
-/* The same by fd, *so referenced; NULL (and no reference): the kernel's. errno is left
+/* The same by fd, with a reference to *so; NULL, and no reference: the kernel's. errno is left
  * alone. */
 static inline struct rr_conn *rr_conn_at(int fd, struct rr_sock **so)
 {
@@ -44,31 +55,33 @@ static inline struct rr_conn *rr_conn_at(int fd, struct rr_sock **so)
 	return NULL;
 }
 
-/* c, at fd, has changed by no call for it; fd -1: the app has it by no number. */
+/* Connection c at fd has changed without a call for it; fd -1: the app has no number for it. */
 void rr_sock_turned(struct rr_conn *c, int fd);
 
-/* A result of rr_conn_*: brings epoll up to date if the carrier changed. */
+/* Called after each rr_conn_* call: brings epoll up to date if the carrier has changed. */
 static inline void rr_sock_after(struct rr_sock *so, struct rr_conn *c)
 {
 	if (unlikely(rr_conn_changed(c)))
 		rr_sock_sync(so);
 }
 
-/* The kernel's for ever: disconnected, or used in a way that only the kernel can serve. */
+/* so is the kernel's for ever: it was disconnected, or used in a way that only the kernel can
+ * serve. */
 void rr_sock_plain(struct rr_sock *so);
 
-/* A connected TCP socket of which we are the accepting side. */
+/* fd is a connected TCP socket, and we are the accepting side: enters it. */
 void rr_sock_accepted(int fd);
-/* The same with its connection; NULL: that is to be made. False: no memory, c is the
+/* The same with its connection c; NULL: one is made. False: no memory, and c stays the
  * caller's. */
 bool rr_sock_adopt(int fd, struct rr_conn *c);
 bool rr_speaks_tcp(int fd);
-/* fd, inherited across exec: if it is a TCP socket, as if it had been accepted, or listen()
- * called on it. Is it? */
+/* fd was inherited across exec. If it is a TCP socket it is entered as accepted, or as a
+ * listener. Returns whether it was entered. */
 bool rr_sock_inherit(int fd);
-/* fd is a new number for the open file behind of. */
+/* fd is a new number for the open file behind `of`. */
 void rr_sock_dup(int of, int fd);
-/* Before the kernel closes fd, in our sense; what it returns (or NULL) is put afterwards. */
+/* Does our part of closing fd, before the kernel's. The caller puts the returned file (if any)
+ * afterwards. */
 struct rr_file *rr_sock_closing(int fd);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Makes the statistics segment of this process, and keeps the one descriptor by whose lock
- * others see that the process lives. */
+ * others see that the process lives. What is counted there is core/base's. */
 #include "preload/statseg.h"
 
 #include <errno.h>
@@ -30,9 +30,10 @@
 
 static const char *own_dir = "", *host_dir = "";
 static struct rr_stat_seg *_Atomic the_seg;
-static _Atomic pid_t making;	/* the thread that is making it; 0 none */
+static _Atomic pid_t making;	/* id of the thread that is making it; 0: none */
 
-/* The descriptor, and what it was opened on: the app may have closed it unseen. */
+/* The descriptor of the segment, and the file it was opened on: the app may have closed it
+ * unseen. */
 static _Atomic int held = -1;
 static dev_t held_dev;
 static ino_t held_ino;
@@ -52,7 +53,7 @@ static bool is_held(int fd)
 	return fd >= 0 && !fstat(fd, &st) && st.st_dev == held_dev && st.st_ino == held_ino;
 }
 
-/* A number out of the app's way instead of fd, which is closed; -1: there is none. */
+/* A number for fd out of the app's way; fd is closed. -1: there is none. */
 static int raise_fd(int fd)
 {
 	int high = rr_ownfd_dup(fd);
@@ -61,8 +62,8 @@ static int raise_fd(int fd)
 	return high;
 }
 
-/* Takes the lock, and fd over. It must be the only descriptor of its file: to close another one
- * would end the lock. */
+/* Locks fd and keeps it as `held`. fd must be the only descriptor of its file, since closing
+ * another one would end the lock. False: fd stays the caller's. */
 static bool hold(int fd)
 {
 	struct stat st;
@@ -86,7 +87,7 @@ static void drop_held(void)
 		syscall(SYS_close, fd);
 }
 
-/* The lock is gone for a moment, until it is taken by the new number. */
+/* The lock is gone for a moment, until the new number takes it. */
 bool rr_statseg_move_fd(int fd)
 {
 	int to;
@@ -102,7 +103,8 @@ bool rr_statseg_move_fd(int fd)
 
 /* --- its memory --- */
 
-/* Growing a file beyond RLIMIT_FSIZE would be a SIGXFSZ, also for a memfd. */
+/* May a file be as large as the segment? Growing it beyond RLIMIT_FSIZE would raise SIGXFSZ,
+ * for a memfd, too. */
 static bool may_grow(void)
 {
 	struct rlimit lim;
@@ -110,6 +112,7 @@ static bool may_grow(void)
 	return !getrlimit(RLIMIT_FSIZE, &lim) && lim.rlim_cur >= RR_STAT_SIZE;
 }
 
+/* rr_stats_room: allocates a part of the segment's file before it is written. */
 static bool give_room(size_t off, size_t len)
 {
 	int fd = atomic_load(&held);
@@ -117,18 +120,19 @@ static bool give_room(size_t off, size_t len)
 	return is_held(fd) && !rr_os_fallocate(fd, 0, (off_t)off, (off_t)len);
 }
 
-/* Memory for what every process writes, now: later, on a full file system, a write would be
- * a SIGBUS. A file system that cannot promise any is not used. */
+/* Allocates memory for what every process writes. On a full file system, a write later would
+ * raise SIGBUS. False: the file system cannot promise memory, and is not used. */
 static bool reserve(int fd)
 {
 	const off_t shared = RR_STAT_SIZE - RR_PAGE;
 
-	/* The last page first: with that the file has its size. */
+	/* The last page first: it gives the file its size. */
 	return !rr_os_fallocate(fd, 0, shared, RR_PAGE) &&
 	       !rr_os_fallocate(fd, 0, 0, sizeof(struct rr_stat_seg));
 }
 
-/* Makes the new file fd the segment, mapped and held, and takes fd over. */
+/* Makes the new file fd the segment: mapped, and held by its lock. Takes over fd. NULL: it
+ * cannot be. */
 static void *map_held(int fd)
 {
 	void *p = MAP_FAILED;
@@ -144,13 +148,15 @@ static void *map_held(int fd)
 		drop_held();
 		return NULL;
 	}
-	/* A page is touched here and there: on a disk nothing around it is to be read. */
+	/* Only some pages are touched: on a disk, nothing around them should be read ahead. */
 	madvise(p, RR_STAT_SIZE, MADV_RANDOM);
 	return p;
 }
 
-/* --- a file --- */
+/* --- a segment in the run directory --- */
 
+/* Creates a file of that name, replacing one that is left over. Returns its descriptor or
+ * -1. */
 static int create(int dir, const char *name)
 {
 	const int flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
@@ -161,8 +167,9 @@ static int create(int dir, const char *name)
 	return fd;
 }
 
-/* Has nobody else the name? The program that this process was before an exec may have left a
- * segment of that name; in another PID namespace a living process may have the same. */
+/* May this process take the name? A segment of that name may be left from the program that this
+ * process was before an exec, and is removed. In another PID namespace a living process may
+ * have the same name. */
 static bool is_free(int dir, const char *name)
 {
 	int fd = (int)syscall(SYS_openat, dir, name,
@@ -181,8 +188,9 @@ static bool take_name(int dir, const char *hidden, const char *name)
 	return !syscall(SYS_renameat2, dir, hidden, dir, name, RENAME_NOREPLACE);
 }
 
-/* Under a hidden name until it is held: a file of that name that nobody holds is a dead
- * process's. The mode by descriptor, past the umask: rdmarpc-stat is for everybody. */
+/* Makes the segment in dir. Its name is hidden until it is locked, because an unlocked file
+ * counts as a dead process's. fchmod() because the umask must not keep rdmarpc-stat, which is
+ * for everybody, from reading it. */
 static void *map_file(int dir, const char *name)
 {
 	char hidden[RR_RUN_NAME];
@@ -221,11 +229,11 @@ static void *map_in(const char *path, const char *name)
 	return p;
 }
 
-/* --- no file --- */
+/* --- a segment without a file --- */
 
-/* rdmarpc-stat finds it by its name, among the descriptors of the process: its owner's and
- * root's only. Where vm.memfd_noexec is 2, only memfds that say that they are not to be
- * executed may be made; older kernels do not know the flag. */
+/* rdmarpc-stat finds a memfd by its name among the descriptors of the process, so only the
+ * process's owner and root see it. Where vm.memfd_noexec is 2 only memfds sealed against
+ * execution may be made; older kernels do not know the flag. */
 static void *map_memfd(void)
 {
 	char name[sizeof(RR_RUN_MEMFD) + RR_RUN_PATH];
@@ -238,7 +246,7 @@ static void *map_memfd(void)
 	return fd < 0 ? NULL : map_held(fd);
 }
 
-/* Shared all the same: forked children count into it too. */
+/* Not visible to anybody, but shared, so that forked children count into it. */
 static void *map_nowhere(void)
 {
 	void *p = mmap(NULL, RR_STAT_SIZE, PROT_READ | PROT_WRITE,
@@ -247,6 +255,7 @@ static void *map_nowhere(void)
 	return p == MAP_FAILED ? NULL : p;
 }
 
+/* Says in the segment which clock source the kernel has (rr_ticks_source()). */
 static void tell_clock(struct rr_stat_seg *seg)
 {
 	int fd = rr_os_open("/sys/devices/system/clocksource/clocksource0/current_clocksource",
@@ -281,16 +290,17 @@ static struct rr_stat_seg *make_segment(void)
 		return NULL;
 	n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
 	exe[n < 0 ? 0 : n] = '\0';
+	/* Before the rest, so that whoever finds the segment finds a desk that can be asked. */
+	rr_cap_own(&seg->capture);
 	rr_stats_init(seg, getpid(), ticks, comm, exe);
 	if (atomic_load(&held) >= 0)
 		atomic_store(&seg->backed, sizeof(*seg));
 	atomic_store(&rr_stats_room, give_room);
-	rr_cap_own(&seg->capture);
 	tell_clock(seg);
 	return seg;
 }
 
-/* --- the process's one --- */
+/* --- the process's segment --- */
 
 struct rr_stat_seg *rr_statseg_get(bool make)
 {
@@ -303,7 +313,7 @@ struct rr_stat_seg *rr_statseg_get(bool make)
 	me = (pid_t)syscall(SYS_gettid);
 	while (!atomic_compare_exchange_strong(&making, &was, me)) {
 		if (was == me)
-			return NULL;	/* a signal handler interrupted it */
+			return NULL;	/* we are a signal handler that interrupted the maker */
 		was = 0;
 		sched_yield();
 	}
@@ -317,7 +327,7 @@ struct rr_stat_seg *rr_statseg_get(bool make)
 	return seg;
 }
 
-/* Root's in the host's directory; our user's own. */
+/* "stop" counts if root has put it into the host's directory, or our own user into its own. */
 bool rr_statseg_stopped(void)
 {
 	uid_t me = geteuid();
@@ -332,14 +342,14 @@ void rr_statseg_fork_child(void)
 {
 	int saved = errno;
 
-	drop_held();	/* the lock is the parent's, and did not come along */
+	drop_held();	/* its lock is the parent's, and is not inherited */
 	rr_cap_forked();
 	atomic_store_explicit(&the_seg, NULL, memory_order_relaxed);
 	atomic_store_explicit(&making, 0, memory_order_relaxed);
 	errno = saved;
 }
 
-/* A vfork child that calls exit() has its parent's memory, but another pid. */
+/* A vfork() child that calls exit() runs this with its parent's memory, but has another pid. */
 __attribute__((destructor)) static void end(void)
 {
 	struct rr_stat_seg *seg = atomic_load_explicit(&the_seg, memory_order_acquire);

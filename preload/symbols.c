@@ -3,6 +3,7 @@
 
 #include <stdarg.h>
 
+#include "preload/time64.h"
 #include "preload/wrap.h"
 
 /* Names that no header declares; libc has them for its own macros. */

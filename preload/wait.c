@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One thread waits for one connection. */
+/* Waiting of one thread for one connection: spin, arm, sleep, and the kernel's rules for
+ * restarting an interrupted call. Waits for several are ready_poll.c's and epwait.c's. */
 #include "preload/ready.h"
 
 #include <errno.h>
@@ -8,8 +9,8 @@
 #include "core/base/os.h"
 #include "preload/real.h"
 
-#define NAP	RR_MSEC		/* less than the kernel's time-outs can tell */
-/* other connections wait, too, while one rings for nothing */
+#define NAP	RR_MSEC		/* shorter than the kernel's time-outs can express */
+/* While one connection rings for nothing, others wait with it: so no pause is longer. */
 #define PAUSE_MOST (200 * RR_USEC)
 
 bool rr_timespec_ok(const struct timespec *ts)
@@ -70,15 +71,15 @@ void rr_fruitless_pause(const struct rr_fruitless *f)
 
 enum handlers { NO_HANDLER, ALL_RESTART, ALL_EINTR, MIXED };
 
-/* What a thread does to itself, and so never while it sleeps. Crash reporters handle these, in
- * programs whose other handlers all restart. */
+/* Is sig raised by the thread itself, and so never while it sleeps? Crash reporters handle
+ * these signals in programs whose other handlers all restart. */
 static bool is_fault(int sig)
 {
 	return sig == SIGSEGV || sig == SIGBUS || sig == SIGFPE || sig == SIGILL ||
 	       sig == SIGTRAP || sig == SIGSYS;
 }
 
-/* Of the signals that this thread does not block. */
+/* Which kinds of handlers are installed for the signals that this thread does not block. */
 static enum handlers scan_handlers(void)
 {
 	bool restart = false, eintr = false;
@@ -103,7 +104,8 @@ static enum handlers scan_handlers(void)
 	return restart ? MIXED : ALL_EINTR;
 }
 
-/* A scan at most a second old; what is wrong in between is put right after an EINTR. */
+/* Are there handlers of both kinds? The answer is at most a second old; sleep_in_poll() looks
+ * anew after an EINTR. */
 static bool handlers_mixed(rr_time now)
 {
 	static _Atomic uint64_t seen;	/* time | mixed */
@@ -123,16 +125,17 @@ struct sleeper {
 	struct rr_conn *c;
 	int fd;
 	unsigned want;
-	bool forever;		/* the app's call has no time-out: the kernel would restart
+	bool forever;		/* the app's call has no time-out, so the kernel would restart
 				 * it */
-	int option;		/* a nap: this says whether it has */
+	int option;		/* of a nap: the socket option that says whether it has a
+				 * time-out; else 0 */
 	struct pollfd p[2];
 	int n;
-	rr_time until;		/* for the connection's sake */
+	rr_time until;		/* when to look again for the connection's sake */
 	int cancel;
 };
 
-/* The thread is cancelled: the caller's reference goes too. */
+/* Cleanup handler of a cancelled thread, which also gives back the caller's reference. */
 static void wait_cancelled(void *arg)
 {
 	struct sleeper *s = arg;
@@ -142,7 +145,8 @@ static void wait_cancelled(void *arg)
 	rr_file_put(&s->so->f);
 }
 
-/* The kernel's own sleep of a recv(), with its restart rules. -EAGAIN: cannot be had here. */
+/* Sleeps in the kernel's recv(), which has the kernel's own restart rules. 0: look again;
+ * -EINTR; -EAGAIN: this sleep is not possible here. */
 static int sleep_in_recv(const struct sleeper *s, const struct pollfd *p)
 {
 	char b;
@@ -151,10 +155,12 @@ static int sleep_in_recv(const struct sleeper *s, const struct pollfd *p)
 		return 0;
 	if (errno == EINTR || errno == EAGAIN)
 		return -errno;
-	/* The anchor's error is taken from it now: the app must get it. */
+	/* The call has taken the anchor's error from the socket, so the app must get it. */
 	return p->fd == s->fd ? -errno : 0;
 }
 
+/* Sleeps in ppoll(). After EINTR decides by the installed handlers whether the kernel's recv()
+ * or send() would have been restarted. 0: look again; -EINTR. */
 static int sleep_in_poll(struct sleeper *s, rr_time now, rr_time end)
 {
 	struct timespec ts;
@@ -176,13 +182,13 @@ static int sleep_in_poll(struct sleeper *s, rr_time now, rr_time end)
 	}
 }
 
-/* Does p, the anchor, have bytes of the app's? (rr_conn_fds()) */
+/* Are the bytes on p, the anchor, for the app (rr_conn_fds())? */
 static bool is_apps(const struct pollfd *p)
 {
 	return p->events & POLLIN && !(p->events & POLLRDHUP);
 }
 
-/* The fd whose recv() can stand for the whole sleep; NULL if there is none. */
+/* The fd whose recv() can stand for the whole sleep; NULL: there is none. */
 static const struct pollfd *recv_sleep_on(struct sleeper *s, rr_time now, rr_time end)
 {
 	int wake = rr_conn_wake_fd(s->c);
@@ -193,8 +199,8 @@ static const struct pollfd *recv_sleep_on(struct sleeper *s, rr_time now, rr_tim
 		return &s->p[0];
 	if (!handlers_mixed(now) || (s->n > 1 && is_apps(&s->p[0])))
 		return NULL;
-	/* poll() could not tell which kind of handler ran. The peer's death wakes the
-	 * wake-up fd too; what the anchor has already must be looked at first. */
+	/* poll() could not tell which kind of handler has run. The wake-up fd wakes for the
+	 * peer's death, too; what the anchor has already must be looked at first. */
 	for (int i = 0; i < s->n; i++)
 		if ((s->n == 1 || s->p[i].fd == wake) && s->p[i].events & POLLIN &&
 		    rr_real.poll(s->p, (nfds_t)s->n, 0) == 0)
@@ -202,8 +208,9 @@ static const struct pollfd *recv_sleep_on(struct sleeper *s, rr_time now, rr_tim
 	return NULL;
 }
 
-/* Once: 0 look again, or -errno for the app. */
-static int wait_sleep_once(struct sleeper *s, rr_time deadline)
+/* Sleeps once. 0: look again; else -errno for the app. Not inlined into its caller, which
+ * siglongjmp() may return to: variables in registers would be wrong there. */
+static RR_NOINLINE int wait_sleep_once(struct sleeper *s, rr_time deadline)
 {
 	rr_time now = rr_now();
 	rr_time idle = rr_conn_idle(now);
@@ -222,7 +229,7 @@ static int wait_sleep_once(struct sleeper *s, rr_time deadline)
 	return rc;
 }
 
-/* Armed; sleeps and disarms. */
+/* Sleeps on what is armed, and disarms it. Returns as wait_sleep_once(). */
 static int wait_sleep_armed(struct sleeper *s, rr_time deadline)
 {
 	int rc = 0;
@@ -237,7 +244,7 @@ static int wait_sleep_armed(struct sleeper *s, rr_time deadline)
 	return rc;
 }
 
-/* Its time is over: does it pay to go on? */
+/* The time is over: does the connection want to spin for longer by now? */
 static bool wait_spin_longer(struct rr_conn *c, struct rr_spin *spin, rr_time deadline)
 {
 	spin->want = 0;
@@ -245,7 +252,9 @@ static bool wait_spin_longer(struct rr_conn *c, struct rr_spin *spin, rr_time de
 	return rr_spin_longer(spin, deadline);
 }
 
-static bool wait_spin_for(struct rr_conn *c, unsigned want, rr_time deadline)
+/* Spins for one of want. Returns whether memory shows it. Kept out of its caller, whose other
+ * paths need the stack. */
+static RR_NOINLINE bool wait_spin_for(struct rr_conn *c, unsigned want, rr_time deadline)
 {
 	struct rr_spin spin = { 0 };
 	bool found = rr_conn_peek(c, want);
@@ -258,23 +267,28 @@ static bool wait_spin_for(struct rr_conn *c, unsigned want, rr_time deadline)
 	while (!(found = rr_conn_peek(c, want)))
 		if (!rr_spin_on(&spin) && !wait_spin_longer(c, &spin, deadline))
 			break;
+	if (found)
+		rr_conn_seen(c, &spin);
 	rr_spin_end(&spin, found);
 	rr_conn_spun(&spin, found);
 	return found;
 }
 
-/* Unread bytes look like news for as long as they lie there: a writer asks again. */
+/* Spins; true: there may be something. Unread bytes look like news as long as they lie there,
+ * so a thread that waits to write asks again. */
 static bool wait_spin(struct sleeper *s, rr_time deadline)
 {
 	return wait_spin_for(s->c, s->want, deadline) &&
 	       (s->want == POLLIN || rr_sock_poll(s->so, s->c, s->fd, s->want, 0));
 }
 
+/* Cleanup handler of a thread that is cancelled before it waits. */
 static void drop_ref(void *so)
 {
 	rr_file_put(&((struct rr_sock *)so)->f);
 }
 
+/* Waits until s->want may hold; returns as rr_wait_one(). */
 static int wait_for_sleeper(struct sleeper *s, rr_time deadline)
 {
 	struct rr_fruitless f = { 0 };
@@ -297,7 +311,8 @@ static int wait_for_sleeper(struct sleeper *s, rr_time deadline)
 		errno = saved;
 		if (rc)
 			return rc;
-		/* Also takes in what else arrived; a bit or the kernel's word ends it. */
+		/* This also takes in what else has arrived. A bit that holds, or the kernel's
+		 * word, ends the wait. */
 		if (rr_sock_poll(s->so, s->c, s->fd, s->want, 0))
 			break;
 		rr_fruitless_slept(&f, now, rr_now());
@@ -331,8 +346,8 @@ int rr_wait_one(struct rr_sock *so, int fd, unsigned want, rr_time deadline)
 	return wait_until(&s, deadline);
 }
 
-/* With handlers of both kinds it would have to be the kernel's recv() that sleeps, to the
- * end. */
+/* If handlers of both kinds are installed the kernel's recv() would have to sleep to the end,
+ * which a nap cannot, so there is none. */
 int rr_wait_nap(struct rr_sock *so, int fd, unsigned want, int option)
 {
 	struct sleeper s = { .so = so, .fd = fd, .want = want, .option = option };

@@ -2,8 +2,8 @@
 #ifndef RR_WRAP_H
 #define RR_WRAP_H
 
-/* The logic behind the exported names. Each gives exactly what libc's function of that name
- * gives: -1 and errno, and errno as it was on success. */
+/* The logic behind the exported names. Each returns exactly what libc's function of that name
+ * returns: -1 with errno; errno is left alone on success. */
 
 #include <errno.h>
 

@@ -13,11 +13,17 @@
 #define RR_LIBDIR "/usr/local/lib"
 #endif
 
-/* The absolute name of the library beside this program (the build tree), in ../lib of it, or
- * where it was installed. False: in none of these. */
+/* Finds the absolute name of the library: beside this program (the build tree), in ../lib, or
+ * where it was installed. False: it is in none of these. */
 bool rr_library_find(char out[PATH_MAX]);
 
-/* The directories that were looked at, for a message. */
+/* Is the library also installed for programs of the other word size, where their loader finds
+ * it by $LIB? Then `both` is a name with $LIB in it, which each loader resolves to its own
+ * library, and `other` is the name of the other library. library is what rr_library_find() has
+ * found. */
+bool rr_library_pair(const char *library, char both[PATH_MAX], char other[PATH_MAX]);
+
+/* The directories that were searched, for a message. */
 const char *rr_library_places(void);
 
 #endif

@@ -23,7 +23,7 @@ static void add_place(struct rr_places *p, const char *dir)
 	rr_fmt(p->dir[p->n++], RR_RUN_PATH, "%s", dir);
 }
 
-/* A segment's name is two numbers. */
+/* Is it a user's directory? The names of segments are two numbers, this is one. */
 static bool is_users(const char *path)
 {
 	const char *name = strrchr(path, '/') + 1;
@@ -51,7 +51,7 @@ void rr_places_find(struct rr_places *p, const char *configured)
 	*p = (struct rr_places){ 0 };
 	rr_fmt(p->host, sizeof(p->host), "%s", configured[0] ? configured : RR_RUN_DIR);
 	add_place(p, p->host);
-	p->own = !configured[0] && me;	/* else it is the host's */
+	p->own = !configured[0] && me;	/* else it is the host's directory */
 	for (unsigned n = 0; rr_rundir_place(configured, xdg, me, n, dir); n++)
 		add_place(p, dir);
 	p->nown = p->n - p->own;

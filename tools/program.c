@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Will this program load the library? Static and set-user-ID ones do not. */
+/* Finds a program and tells whether it will load the library. Static, set-user-ID, musl and Go
+ * programs are recognized. */
 
 #include "tools/program.h"
 
@@ -14,6 +15,8 @@
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
+
+#include "core/base/compiler.h"
 
 #define MAX_SCRIPTS 4	/* interpreters that are scripts themselves */
 
@@ -52,7 +55,7 @@ int rr_program_find(const char *name, char *path, size_t size, const char **why)
 		snprintf(path, size, "%.*s%s%s", (int)n, dirs, n ? "/" : "", name);
 		if (!cannot_run(path, why))
 			return 0;
-		if (!access(path, F_OK) && !first) {	/* there, but not for us */
+		if (!access(path, F_OK) && !first) {	/* it exists, but we may not run it */
 			first = RR_EXIT_CANNOT;
 			first_why = *why;
 		}
@@ -69,10 +72,11 @@ int rr_program_find(const char *name, char *path, size_t size, const char **why)
 struct image {
 	unsigned char ident[EI_NIDENT];
 	unsigned machine;
-	bool interp;		/* has a dynamic loader */
+	char loader[128];	/* its dynamic loader; "": none */
+	bool go;		/* has the note that Go's linker leaves */
 };
 
-/* The 32-bit headers in terms of the 64-bit ones. */
+/* Converts 32-bit headers to 64-bit ones. */
 static void widen(const Elf32_Ehdr *from, Elf64_Ehdr *to)
 {
 	to->e_machine = from->e_machine;
@@ -81,12 +85,44 @@ static void widen(const Elf32_Ehdr *from, Elf64_Ehdr *to)
 	to->e_phnum = from->e_phnum;
 }
 
+static bool read_phdr(int fd, const Elf64_Ehdr *e, unsigned i, Elf64_Phdr *to)
+{
+	uint64_t at = e->e_phoff + (uint64_t)i * e->e_phentsize;
+	Elf32_Phdr n;
+
+	if (e->e_ident[EI_CLASS] != ELFCLASS32)
+		return pread(fd, to, sizeof(*to), (off_t)at) == sizeof(*to);
+	if (pread(fd, &n, sizeof(n), (off_t)at) != sizeof(n))
+		return false;
+	*to = (Elf64_Phdr){ .p_type = n.p_type, .p_offset = n.p_offset,
+			    .p_filesz = n.p_filesz };
+	return true;
+}
+
+/* Is a note of Go among those of the segment? */
+static bool has_go_note(int fd, const Elf64_Phdr *p)
+{
+	struct { Elf64_Nhdr h; char name[4]; } note;
+	uint64_t end = p->p_offset + p->p_filesz;
+
+	for (uint64_t at = p->p_offset; at + sizeof(note) <= end;) {
+		if (pread(fd, &note, sizeof(note), (off_t)at) != sizeof(note))
+			return false;
+		if (note.h.n_namesz == 4 && !memcmp(note.name, "Go\0", 4))
+			return true;
+		at += sizeof(note.h) + ((note.h.n_namesz + UINT64_C(3)) & ~UINT64_C(3)) +
+		      ((note.h.n_descsz + UINT64_C(3)) & ~UINT64_C(3));
+	}
+	return false;
+}
+
 static bool read_image(int fd, struct image *im)
 {
 	union { Elf64_Ehdr w; Elf32_Ehdr n; } h = { 0 };
 	Elf64_Ehdr e;
-	Elf64_Word type;
+	Elf64_Phdr p;
 
+	memset(im, 0, sizeof(*im));
 	if (pread(fd, &h, sizeof(h), 0) < (ssize_t)sizeof(h.n) ||
 	    memcmp(h.w.e_ident, ELFMAG, SELFMAG))
 		return false;
@@ -95,13 +131,13 @@ static bool read_image(int fd, struct image *im)
 	if (im->ident[EI_CLASS] == ELFCLASS32)
 		widen(&h.n, &e);
 	im->machine = e.e_machine;
-	im->interp = false;
-	for (unsigned i = 0; i < e.e_phnum; i++) {
-		if (pread(fd, &type, sizeof(type),
-			  (off_t)(e.e_phoff + (uint64_t)i * e.e_phentsize)) !=
-		    sizeof(type))
-			break;
-		im->interp |= type == PT_INTERP;
+	for (unsigned i = 0; i < e.e_phnum && read_phdr(fd, &e, i, &p); i++) {
+		if (p.p_type == PT_NOTE)
+			im->go |= has_go_note(fd, &p);
+		if (p.p_type == PT_INTERP &&
+		    pread(fd, im->loader, rr_min(p.p_filesz, sizeof(im->loader) - 1),
+			  (off_t)p.p_offset) <= 0)
+			strcpy(im->loader, "?");
 	}
 	return true;
 }
@@ -117,7 +153,8 @@ static const char *class_of(const struct image *im)
 	return im->ident[EI_CLASS] == ELFCLASS32 ? "32-bit" : "64-bit";
 }
 
-/* Would the kernel start it with more rights than ours? Then the loader ignores LD_PRELOAD. */
+/* Would the kernel start it with more rights than ours? Then the loader ignores LD_PRELOAD.
+ * Returns why, or NULL. */
 static const char *elevated(int fd)
 {
 	struct stat st;
@@ -140,9 +177,14 @@ static int check_elf(int fd, const char *path, const struct image *im, const cha
 	struct image lib;
 	int lfd;
 
-	if (!im->interp) {
+	if (!*im->loader) {
 		snprintf(why, size, "%s is statically linked: no library can be preloaded",
 			 path);
+		return RR_EXIT_CANNOT;
+	}
+	if (strstr(im->loader, "/ld-musl")) {
+		snprintf(why, size, "%s is a program of musl (%s): the library needs glibc",
+			 path, im->loader);
 		return RR_EXIT_CANNOT;
 	}
 	if (rights) {
@@ -150,6 +192,10 @@ static int check_elf(int fd, const char *path, const struct image *im, const cha
 			 rights);
 		return RR_EXIT_CANNOT;
 	}
+	if (im->go)
+		snprintf(why, size,
+			 "%s is a Go program: what it sends by its own runtime stays "
+			 "on TCP, unseen by any preloaded library", path);
 	if (!library)
 		return 0;
 	lfd = open(library, O_RDONLY | O_CLOEXEC);
@@ -167,8 +213,8 @@ static int check_elf(int fd, const char *path, const struct image *im, const cha
 	return RR_EXIT_CANNOT;
 }
 
-/* The interpreter of a #! line at fd; of one without, /bin/sh, which is what execvp(3) takes.
- * false: it is no text. */
+/* The interpreter of the #! line at fd; for a script without one /bin/sh, as with execvp(3).
+ * False: it is no text. */
 static bool interpreter(int fd, char *out, size_t size)
 {
 	char buf[256] = "";
@@ -194,6 +240,7 @@ int rr_program_check(const char *path, const char *library, char *why, size_t si
 	struct image im;
 	int fd, rc;
 
+	*why = '\0';
 	snprintf(here, sizeof(here), "%s", path);
 	for (int depth = 0; depth <= MAX_SCRIPTS; depth++) {
 		rc = cannot_run(here, &error);
@@ -205,7 +252,7 @@ int rr_program_check(const char *path, const char *library, char *why, size_t si
 		}
 		fd = open(here, O_RDONLY | O_CLOEXEC);
 		if (fd < 0)
-			return 0;	/* may be run, not read: nothing can be said */
+			return 0;	/* it may be run but not read, so nothing can be said */
 		if (read_image(fd, &im)) {
 			rc = check_elf(fd, here, &im, library, why, size);
 			close(fd);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* rdmarpc-check: would calls to a server be carried by RDMA, and if not, why. */
+/* rdmarpc-check: would calls to a server be carried by RDMA, and if not, why not? */
 #include <err.h>
 #include <errno.h>
 #include <getopt.h>
@@ -51,7 +51,7 @@ static long number_of(const char *what, const char *text, long least, long most)
 	return v;
 }
 
-/* HOST, HOST:PORT, [HOST]:PORT, or an IPv6 address alone. */
+/* Parses HOST, HOST:PORT, [HOST]:PORT, or an IPv6 address alone. */
 static void set_host(struct rr_check_peer *p, char *arg)
 {
 	char *colon = strrchr(arg, ':'), *close = strchr(arg, ']');
@@ -130,7 +130,7 @@ static void parse_arguments(struct check_args *a, int argc, char **argv)
 		errx(USAGE, "%s: which port or which program?", a->peer.host);
 }
 
-/* --- what is said --- */
+/* --- output --- */
 
 static void json_probe(const char *name, const struct rr_probe *p)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* rdmarpc-conform: judges an RPC-over-RDMA peer by the documents. */
+/* rdmarpc-conform: judges an RPC-over-RDMA peer by the documents. This file reads the
+ * arguments; suite.c plays the cases. */
 #include <arpa/inet.h>
 #include <err.h>
 #include <getopt.h>

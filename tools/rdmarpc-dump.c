@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* rdmarpc-dump: what carried connections carry, as pcapng for Wireshark and tshark. */
+/* rdmarpc-dump: writes what carried connections carry as pcapng, for Wireshark and tshark. */
 
 #include <err.h>
 #include <errno.h>
 #include <getopt.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -17,9 +18,9 @@
 #include "tools/dump/show.h"
 #include "tools/places.h"
 
-#define LOOK 20            /* ms between two looks at what there is */
-#define SCAN 10            /* looks between two looks for processes */
-#define OLD (600 * RR_SEC) /* what is known of a connection that says nothing is forgotten */
+#define LOOK 20            /* ms between two looks for packets */
+#define SCAN 10            /* looks between two searches for processes */
+#define OLD (600 * RR_SEC) /* a connection silent for this long is forgotten */
 #define TAPS 4096u         /* processes at a time */
 
 static const char usage[] =
@@ -53,7 +54,7 @@ struct dump {
 	const struct dump_options *o;
 	struct rr_show show;
 	struct rr_tap *tap[TAPS];
-	uint32_t interface[TAPS]; /* of each; NONE yet */
+	uint32_t interface[TAPS]; /* of each tap; NONE: it has none yet */
 	uint32_t ntaps;
 	uint64_t dropped;
 	bool found; /* there has been a process to capture */
@@ -97,7 +98,8 @@ static bool is_tapped(const struct dump *d, int pid)
 	return false;
 }
 
-/* Those that were named are told of, others of another user are not meant. */
+/* Says why a process cannot be captured, if it was named. Others of other users are not
+ * meant. */
 static void say_why(const struct dump *d, const struct rr_tap *t)
 {
 	if (d->o->npids || d->o->ncomms || (!d->o->quiet && t->state == RR_TAP_BUSY))
@@ -170,7 +172,15 @@ static void end_tap(struct dump *d, uint32_t i, uint64_t now)
 	d->interface[i] = d->interface[d->ntaps];
 }
 
-/* Those of processes that have ended, when all that they said is shown. */
+static void drain_all(struct dump *d)
+{
+	for (uint32_t i = 0; i < d->ntaps; i++)
+		drain_tap(d, i);
+}
+
+/* Drops taps of processes that have ended, once all that they said has been shown. What their
+ * peers said to them is shown before, too: once one end is forgotten, the other is shown in its
+ * place. */
 static void reap(struct dump *d, uint64_t now)
 {
 	for (uint32_t i = 0; i < d->ntaps;) {
@@ -178,13 +188,13 @@ static void reap(struct dump *d, uint64_t now)
 			i++;
 			continue;
 		}
-		drain_tap(d, i);
+		drain_all(d);
 		rr_show_until(&d->show, UINT64_MAX);
 		end_tap(d, i, now);
 	}
 }
 
-/* Is there nothing more to come? */
+/* Can nothing more come? */
 static bool is_done(const struct dump *d)
 {
 	const struct rr_show *s = &d->show;
@@ -199,7 +209,8 @@ static bool is_done(const struct dump *d)
 	return true;
 }
 
-/* Who reads our output may have gone while there is nothing to write. */
+/* The reader of our output may have gone while there is nothing to write: looks for that while
+ * it pauses. */
 static void pause_and_look(struct dump *d)
 {
 	struct pollfd p = {fileno(d->show.out.f), 0, 0};
@@ -208,7 +219,7 @@ static void pause_and_look(struct dump *d)
 		stopped = 1;
 }
 
-/* What is shown in one round was taken in the round before, or is older than that was. */
+/* What is shown in a round was taken in the round before, or is older than that round. */
 static void capture_all(struct dump *d, const char *run_dir)
 {
 	uint64_t before = 0, now;
@@ -220,8 +231,7 @@ static void capture_all(struct dump *d, const char *run_dir)
 				break;
 		}
 		now = dump_now();
-		for (uint32_t i = 0; i < d->ntaps; i++)
-			drain_tap(d, i);
+		drain_all(d);
 		rr_show_until(&d->show, before);
 		reap(d, now);
 		fflush(d->show.out.f);
@@ -230,8 +240,7 @@ static void capture_all(struct dump *d, const char *run_dir)
 			rr_talks_expire(&d->show.talks, now - OLD);
 		pause_and_look(d);
 	}
-	for (uint32_t i = 0; i < d->ntaps; i++)
-		drain_tap(d, i);
+	drain_all(d);
 	rr_show_end(&d->show);
 	while (d->ntaps)
 		end_tap(d, 0, dump_now());
@@ -239,14 +248,14 @@ static void capture_all(struct dump *d, const char *run_dir)
 
 /* --- options --- */
 
-static unsigned long number_arg(const char *what, const char *arg, unsigned long least,
-			       unsigned long most)
+static uint64_t number_arg(const char *what, const char *arg, uint64_t least, uint64_t most)
 {
 	char *end;
-	unsigned long v = strtoul(arg, &end, 10);
+	uint64_t v = strtoull(arg, &end, 10);
 
 	if (end == arg || *end || *arg == '-' || v < least || v > most)
-		errx(2, "%s: '%s' is not a number from %lu to %lu", what, arg, least, most);
+		errx(2, "%s: '%s' is not a number from %" PRIu64 " to %" PRIu64, what, arg,
+		     least, most);
 	return v;
 }
 
@@ -264,11 +273,10 @@ static void want_comm(struct dump_options *o, const char *arg)
 
 static uint32_t order_of(const char *arg)
 {
-	unsigned long bytes =
-	    number_arg("--buffer", arg, 64, 1ul << (RR_CAP_ORDER_MAX - 10)) * 1024;
+	uint64_t bytes = number_arg("--buffer", arg, 64, 1u << (RR_CAP_ORDER_MAX - 10)) * 1024;
 	uint32_t order = RR_CAP_ORDER_MIN;
 
-	while (1ul << order < bytes)
+	while (UINT64_C(1) << order < bytes)
 		order++;
 	return order;
 }

@@ -92,7 +92,8 @@ static void set_run_option(const char *arg)
 	rr_unit_variable(var, equals + 1);
 }
 
-/* Absolute, since the program may change its directory before it reads it. */
+/* Makes the file's name absolute, since the program may change its directory before the file is
+ * read. */
 static void set_config(const char *file)
 {
 	char path[PATH_MAX];
@@ -115,7 +116,7 @@ static int set_pid(const char *arg)
 
 static struct rr_conf conf;
 
-/* What the library would write to its log, if there is one. The program runs all the same. */
+/* Prints the problems that the library would log. The program runs all the same. */
 static void warn_of_problems(void)
 {
 	rr_conf_load(&conf, environ);
@@ -147,12 +148,32 @@ static void set_preload(const char *library, bool tirpc)
 	free(value);
 }
 
+/* Chooses the library for the program. If two are installed, it is judged by the one of its
+ * word size; what is preloaded is then the name that stands for both, because the program may
+ * start others. */
+static void pick_library(const char *path, const char *library, char preload[PATH_MAX])
+{
+	char why[3 * PATH_MAX], both[PATH_MAX], other[PATH_MAX], no[3 * PATH_MAX];
+	int rc = rr_program_check(path, library, why, sizeof(why));
+	bool pair = rr_library_pair(library, both, other);
+
+	if (rc && pair && !rr_program_check(path, other, no, sizeof(no))) {
+		rc = 0;
+		memcpy(why, no, sizeof(why));
+	}
+	if (rc)
+		fail(rc, "%s", why);
+	if (*why)
+		fprintf(stderr, "rdmarpc-run: warning: %s\n", why);
+	snprintf(preload, PATH_MAX, "%s", pair ? both : library);
+}
+
 /* --- rpcbind --- */
 
 #ifdef RR_HAVE_TIRPC
 static struct rr_guard_set guarded;
 static bool registers;
-static char *hosts;		/* with commas between */
+static char *hosts;		/* separated by commas */
 
 static void set_register(const char *programs)
 {
@@ -180,7 +201,7 @@ static int ask_rules(const char *address)
 	return rr_resolve_ask(address);
 }
 
-/* Behind what the caller has put there himself. */
+/* Appends rules to what the caller has put into the variable. */
 static void set_rules(const char *variable, const char *rules)
 {
 	const char *old = getenv(variable);
@@ -217,7 +238,7 @@ static void guard(const char *program, const char *mode)
 	if (missing)
 		fprintf(stderr, "rdmarpc-run: warning: --register: no rpcbind yet (%s)\n",
 			missing);
-	if (conf.mode != RR_MODE_TCP) {		/* where no other rule speaks */
+	if (conf.mode != RR_MODE_TCP) {		/* for connections that no other rule matches */
 		snprintf(rule, sizeof(rule), "role=server port=1-65535 native=on%s%s",
 			 mode ? " mode=" : "", mode ? mode : "");
 		set_rules("RDMARPC_LAST_RULES", rule);
@@ -229,7 +250,8 @@ static void guard(const char *program, const char *mode)
 			strerror(-rc));
 }
 
-/* What is registered, and where services are, for the program to come. */
+/* Registers the program's listeners with rpcbind (--register), and makes rules of what hosts
+ * have registered (--resolve). */
 static void meet_rpcbind(const char *library, const char *program)
 {
 	const char *mode;
@@ -285,7 +307,7 @@ static int drop_in(enum rr_unit_what what, const char *name, const char *root, b
 	return rr_unit(what, name, root, preload, library);
 }
 
-/* A script without #! is the shell's, as for execvp(3). */
+/* A script without #! is run by the shell, as execvp(3) does. */
 static void run_program(const char *path, char **argv)
 {
 	execv(path, argv);
@@ -326,7 +348,7 @@ int main(int argc, char **argv)
 		{ "print", no_argument, NULL, 'P' }, { "install", no_argument, NULL, 'I' },
 		{ "remove", no_argument, NULL, 'M' }, { 0 },
 	};
-	char path[PATH_MAX], library[PATH_MAX], text[3 * PATH_MAX];
+	char path[PATH_MAX], library[PATH_MAX], preload[PATH_MAX];
 	bool tirpc = false, print = false;
 	enum rr_unit_what what = RR_UNIT_PRINT;
 	const char *why, *unit = NULL, *root = "";
@@ -396,11 +418,9 @@ int main(int argc, char **argv)
 	rc = rr_program_find(argv[optind], path, sizeof(path), &why);
 	if (rc)
 		fail(rc, "%s: %s", argv[optind], why);
-	rc = rr_program_check(path, library, text, sizeof(text));
-	if (rc)
-		fail(rc, "%s", text);
+	pick_library(path, library, preload);
 	meet_rpcbind(library, argv[optind]);
 	warn_of_problems();
-	set_preload(library, tirpc);
+	set_preload(preload, tirpc);
 	run_program(path, argv + optind);
 }

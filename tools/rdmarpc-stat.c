@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* rdmarpc-stat: what the shim did in each process, from the segments in the run directories. */
+/* rdmarpc-stat: shows what the library has done in each process, from the segments in the run
+ * directories. */
 
 #include <err.h>
 #include <getopt.h>
@@ -46,10 +47,10 @@ static const char usage[] =
 
 struct options {
 	bool json, list, procedures, openmetrics, stop, start, reset, total;
-	const char *run_dir;	/* as configured */
-	uint32_t log_level;	/* as in the segment, UINT32_MAX nothing */
+	const char *run_dir;	/* option run_dir */
+	uint32_t log_level;	/* as in the segment; UINT32_MAX: not asked for */
 	struct rr_select select;
-	double watch;		/* seconds; 0 once */
+	double watch;		/* seconds between two tables; 0: one table */
 	int *pids;
 	uint32_t npids;
 };
@@ -65,14 +66,14 @@ static struct rr_procs read_all(const struct rr_places *places, const struct opt
 	rr_places_read(places, &all, o->pids, o->npids);
 	rr_procs_sort(&all);
 	rr_endings(&all, o->watch > 0);
-	/* What programs read never goes back. */
+	/* --reset does not count for output that programs read: it must never go back. */
 	if (!o->json && !o->openmetrics && !o->total)
 		rr_baseline_apply(places, &all);
 	return all;
 }
 
-/* Nothing in sight may mean that nobody looks in the right place. To standard error: what is on
- * the other may be read by programs. */
+/* If nothing is shown, perhaps the wrong places were searched: says which on standard error,
+ * because programs may read standard output. */
 static void tell_places(const struct rr_places *places, bool any)
 {
 	const char *fault;
@@ -92,7 +93,7 @@ static void tell_places(const struct rr_places *places, bool any)
 		      "sees");
 }
 
-/* 1 if a pid that was asked for is not there. */
+/* Returns 1 if a pid that was asked for is not there. */
 static int missing(const struct rr_procs *all, const struct options *o)
 {
 	int rc = 0;
@@ -154,7 +155,8 @@ static int reset_counts(const struct rr_places *places, const struct options *o)
 	return rc;
 }
 
-/* secs: 0, or it is watched, and before was read that long ago. False: none is wanted. */
+/* Shows everything once. secs is 0, or with --watch how long ago `before` was read. False: no
+ * more is wanted. */
 static bool show_all(FILE *to, const struct rr_places *places, const struct options *o,
 		     struct rr_procs *all, const struct rr_procs *before, double secs)
 {
@@ -213,7 +215,8 @@ static void watch_all(const struct rr_places *places, const struct options *o)
 	double then = 0, secs;
 
 	for (bool first = true;; first = false) {
-		secs = clock_secs() - then;	/* it may have been stopped meanwhile */
+		secs = clock_secs() - then;	/* the program may have been stopped
+						 * meanwhile */
 		then += secs;
 		now = read_all(places, o);
 		if (screen) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reads what processes say of themselves in their statistics segments, and what the kernel says
- * of the processes: in run directories, and among the descriptors in /proc. */
+/* Reads what processes say about themselves in their statistics segments, and what the kernel
+ * says about the processes. Segments are in run directories and among the descriptors in
+ * /proc. */
 #include "tools/segment.h"
 
 #include <dirent.h>
@@ -17,8 +18,8 @@
 #include "tools/places.h"
 
 #define LAST		(RR_STAT_CONNS - 1)
-#define STRANGERS	1024u	/* segments of users that are neither we nor root */
-#define STRANGE_CONNS	65536u	/* and the connections in them */
+#define STRANGERS	1024u	/* segments of users other than us and root, at most */
+#define STRANGE_CONNS	65536u	/* connections in those, at most */
 #define STRANGE_TALLIES	4096u
 #define FDS_MAX		16384u	/* descriptors looked at of a process */
 
@@ -30,7 +31,7 @@ void *rr_grow_array(void *p, size_t n, size_t size)
 	return p;
 }
 
-/* What a terminal must not see becomes '?'. */
+/* Copies a text; bytes that a terminal must not see become '?'. */
 static void copy_text(char *to, const char *from, size_t size)
 {
 	size_t i;
@@ -80,7 +81,7 @@ static const struct rr_stat_tally *tally_at(const struct rr_stat_seg *s, unsigne
 	return (const struct rr_stat_tally *)&s->conn[RR_STAT_OWN] + i;
 }
 
-/* Those that can be read. A library of before they came has none. */
+/* Tallies that can be read. Libraries older than tallies have none. */
 static uint64_t ready_tallies(const struct rr_stat_seg *s)
 {
 	return s->ntallies == RR_STAT_TALLIES && s->tally_size == sizeof(struct rr_stat_tally) ?
@@ -115,7 +116,7 @@ struct rr_proc_tally *rr_proc_tally_of(struct rr_proc *p, const struct rr_proc_t
 	return &p->tallies[p->ntallies++];
 }
 
-/* Two threads may have taken one each for the same key. */
+/* Adds to a tally of the same key, if there is one: two threads may each have taken one. */
 static void read_tally(struct rr_proc *p, const struct rr_stat_seg *s, unsigned i)
 {
 	const struct rr_stat_tally *a = tally_at(s, i);
@@ -140,7 +141,7 @@ static void read_tally(struct rr_proc *p, const struct rr_stat_seg *s, unsigned 
 		t->hist[k] += a->hist[k];
 }
 
-/* Of all calls, where the segment's own histogram is of some. */
+/* Sums over all calls; the segment's own histogram covers some of them. */
 static void sum_round_trips(struct rr_proc *p)
 {
 	bool any = false;
@@ -180,7 +181,7 @@ static bool is_taken(const struct rr_stat_seg *s, uint32_t i)
 	return s->taken[i / 64] >> i % 64 & 1;
 }
 
-/* Entries that connections may have of their own. */
+/* How many entries connections may have for themselves. */
 static uint32_t own_entries(const struct rr_stat_seg *s)
 {
 	return s->ntallies ? RR_STAT_OWN : LAST;
@@ -242,9 +243,9 @@ static bool read_tally_bytes(int fd, uint8_t *to)
 	return true;
 }
 
-/* The bytes that are looked at: up to the last entry in use, and the shared one. The counts of
- * connections that are gone are read before those of entries, as they move: one that moves
- * meanwhile is missed, never seen twice. */
+/* Reads the bytes that are looked at: up to the last entry in use, and the shared entry. The
+ * counts of closed connections are read before those of entries, which are added to them at the
+ * end: a count that moves meanwhile is missed but never seen twice. */
 static bool read_bytes(int fd, uint8_t *to)
 {
 	const struct rr_stat_seg *s = (const void *)to;
@@ -262,7 +263,7 @@ static bool read_bytes(int fd, uint8_t *to)
 
 /* --- what the kernel says --- */
 
-/* Does /proc number processes as we do? Else it is that of another PID namespace. */
+/* Does /proc number processes as we do? Otherwise it is that of another PID namespace. */
 static bool proc_is_ours(void)
 {
 	char buf[16];
@@ -272,8 +273,8 @@ static bool proc_is_ours(void)
 	return atoi(buf) == getpid();
 }
 
-/* May a segment of this owner speak for that process? Its own user's, or root's for a daemon
- * that gave its rights up. */
+/* May a segment of this owner speak for that process? It may if the owner is the process's
+ * user, or root, for a daemon that has given up its rights. */
 static bool speaks_for(uid_t owner, int pid)
 {
 	char path[32];
@@ -283,8 +284,8 @@ static bool speaks_for(uid_t owner, int pid)
 	return owner == 0 || (!stat(path, &st) && st.st_uid == owner);
 }
 
-/* The names of the living: daemons rename themselves, and a segment says what its owner
- * wants. */
+/* Asks the kernel for a living process's names: daemons rename themselves, and a segment says
+ * what its owner wants. */
 static void ask_names(struct rr_proc *p)
 {
 	char path[32], buf[sizeof(p->exe)];
@@ -299,7 +300,7 @@ static void ask_names(struct rr_proc *p)
 	p->ticks = rr_proc_ticks(p->pid);
 }
 
-/* holder: as rr_segment_holder() says. false: nothing to show. */
+/* holder is what rr_segment_holder() has returned. False: there is nothing to show. */
 static bool judge_proc(struct rr_proc *p, int holder)
 {
 	p->alive = holder >= 0;
@@ -329,7 +330,7 @@ static bool read_segment(struct rr_proc *p, int fd, int holder)
 
 /* --- all of them --- */
 
-/* Other users may make more segments than anybody wants to see. */
+/* Other users may make more segments than anybody wants to see: is this one too many? */
 static bool is_too_much(struct rr_procs *all, struct rr_proc *p)
 {
 	if (p->uid == 0 || p->uid == geteuid())
@@ -344,7 +345,7 @@ static bool is_too_much(struct rr_procs *all, struct rr_proc *p)
 	return false;
 }
 
-/* Takes p over. */
+/* Takes over p. */
 static void add_proc(struct rr_procs *all, struct rr_proc *p, bool ok)
 {
 	if (!ok || is_too_much(all, p)) {
@@ -399,9 +400,9 @@ void rr_procs_read(struct rr_procs *all, const char *dir, const int *pids, uint3
 
 /* --- those without a file --- */
 
-/* Opens the descriptor that entry name of dir, /proc/PID/fd, stands for, if it is called
- * want: first without effect, since the process may put something else in its place. -1: it
- * is not. */
+/* Opens the descriptor that entry name of dir (/proc/PID/fd) stands for, if its target is
+ * `want`. The first open has no effect (O_PATH), since the process may put something else in
+ * its place meanwhile. -1: it is something else. */
 static int open_link(int dir, const char *name, const char *want, int flags)
 {
 	char target[sizeof(RR_RUN_MEMFD) + RR_RUN_PATH + 32], path[40];
@@ -422,7 +423,7 @@ static int open_link(int dir, const char *name, const char *want, int flags)
 	return fd;
 }
 
-/* Only what the process itself holds: a child without a segment of its own may have its
+/* Only what the process itself holds counts: a child without a segment of its own may have its
  * parent's descriptor. */
 static bool scan_link(struct rr_procs *all, int dir, const char *name, const char *want,
 		      int pid)
@@ -482,7 +483,7 @@ void rr_procs_scan(struct rr_procs *all, const char *host, const int *pids, uint
 
 /* --- writing --- */
 
-/* Is it the segment of p, and no other file that somebody has linked to that name? */
+/* Is it the segment of p, and not another file that somebody has linked to that name? */
 static bool is_its(int fd, const struct rr_proc *p)
 {
 	uint64_t magic;

@@ -2,9 +2,9 @@
 #ifndef RR_SEGMENT_H
 #define RR_SEGMENT_H
 
-/* Reads statistics segments. A file is whatever its owner put there: read into memory (a
- * mapping could be truncated under us), every number checked before use, every text
- * terminated. Only the kernel is asked whether a process lives, and which one it is. */
+/* Reads statistics segments. A file is whatever its owner has put there: it is read into memory
+ * (a mapping could be truncated meanwhile), every number is checked before use, and every text
+ * is terminated. Only the kernel is asked whether a process lives and which one it is. */
 
 #include "core/base/stats_abi.h"
 
@@ -21,7 +21,7 @@ struct rr_proc_conn {
 /* The calls of one procedure, and their replies. */
 struct rr_proc_tally {
 	bool server;		/* they were received */
-	bool others;		/* of all procedures that have no tally of their own */
+	bool others;		/* the sum over all procedures without a tally of their own */
 	uint32_t program, version, procedure;
 	union {
 		struct {
@@ -33,11 +33,11 @@ struct rr_proc_tally {
 	uint64_t hist[RR_STAT_HIST];
 };
 
-/* Their order in rr_proc: sent before received, by number, the others last; 0: of the same
- * procedure. For qsort(). */
+/* For qsort(): the order of tallies in rr_proc. Sent calls come before received ones, then by
+ * number, the others last. 0: they are of the same procedure. */
 int rr_proc_tally_order(const void *a, const void *b);
 
-/* How a process has ended that did not say so itself (tools/stat/ending.h). */
+/* How a process has ended if it has not said so itself (tools/stat/ending.h). */
 enum rr_proc_end {
 	RR_END_UNKNOWN,
 	RR_END_EXIT,	/* by _exit(): end_code is its status */
@@ -47,21 +47,22 @@ enum rr_proc_end {
 			 * descriptor */
 };
 
-/* One process, living or dead. What is not verified (pid, ticks, comm, exe) its owner says. */
+/* One process, living or dead. What is not verified (pid, ticks, comm, exe) is its owner's
+ * word. */
 struct rr_proc {
 	int pid;
-	unsigned uid;			/* who owns the segment */
+	unsigned uid;			/* owner of the segment */
 	uint64_t ticks, since_ns;
 	bool alive, ended;
-	bool has_log;			/* lines of its go somewhere */
-	bool local;			/* of a dead one: its pid may be one of ours, and its
-					 * owner may speak for that process, if it is there */
+	bool has_log;			/* its log lines go somewhere */
+	bool local;			/* of a dead process: its pid may be one of ours, and
+					 * its owner may speak for the process of that pid */
 	enum rr_proc_end end;
 	int end_code;
-	bool verified;			/* it lives, pid is the kernel's word, and so are the
+	bool verified;			/* it lives; the kernel has confirmed its pid and
 					 * names */
 	char comm[32], exe[96];
-	char release[16];		/* of its library; "" not said */
+	char release[16];		/* of its library; "": not known */
 	uint64_t carriers[RR_CARRIER_COUNT];
 	uint64_t reasons[RR_STAT_REASONS];
 	uint64_t count[RR_C_COUNT];	/* all connections since start */
@@ -72,15 +73,15 @@ struct rr_proc {
 	uint32_t ntallies;		/* RR_STAT_TALLIES at most */
 };
 
-/* The tally of p that is of the same procedure as key; with zero counts, if there was none.
- * Until the next call. */
+/* The tally of p for the same procedure as key; one with zero counts if there is none, valid
+ * until the next call. */
 struct rr_proc_tally *rr_proc_tally_of(struct rr_proc *p, const struct rr_proc_tally *key);
 
-/* What rr_proc holds in memory of its own. */
+/* Frees what rr_proc holds. */
 void rr_proc_fini(struct rr_proc *p);
 
-/* p, from malloc() or NULL, with room for n of so many bytes; what is new is not zeroed. Ends
- * the program with status 1 where there is no memory. */
+/* Grows p, from malloc() or NULL, to n elements of so many bytes; new elements are not zeroed.
+ * Ends the program with status 1 if there is no memory. */
 void *rr_grow_array(void *p, size_t n, size_t size);
 
 struct rr_procs {
@@ -90,18 +91,20 @@ struct rr_procs {
 	uint32_t strangers, strange_conns, strange_tallies;
 };
 
-/* Reads the bytes of a segment into p, which is all zeroes: what its writer says. false: it is
- * none. bytes is aligned for struct rr_stat_seg. rr_proc_fini() in any case. */
+/* Reads the bytes of a segment, as its writer has left them, into p, which is all zeroes.
+ * False: it is none. bytes is aligned for struct rr_stat_seg. Call rr_proc_fini() in any
+ * case. */
 bool rr_segment_parse(struct rr_proc *p, const void *bytes, size_t size);
 
-/* Appends the processes of the segments in dir that can be read, pids (npids 0: all) only. */
+/* Appends the processes of segments in dir that can be read; only those in pids unless npids is
+ * 0. */
 void rr_procs_read(struct rr_procs *all, const char *dir, const int *pids, uint32_t npids);
 
-/* Appends the processes whose segment is no file (RR_RUN_MEMFD, of run directory host) and
- * whose descriptors we may look at: our user's, all users' for root. */
+/* Appends processes whose segment is no file (RR_RUN_MEMFD, of run directory host) and whose
+ * descriptors this user may see: its own, for root all. */
 void rr_procs_scan(struct rr_procs *all, const char *host, const int *pids, uint32_t npids);
 
-/* By pid, the living first. */
+/* Sorts by pid, the living first. */
 void rr_procs_sort(struct rr_procs *all);
 void rr_procs_fini(struct rr_procs *all);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The configuration as the library reads it, and each part of it with its place. */
+/* Prints the configuration as the library reads it, and where each part of it comes from;
+ * checks a file. */
 
 #include "tools/settings.h"
 
@@ -21,7 +22,7 @@
 
 #define ENV_CONF	"RDMARPC_CONF="
 
-/* Where option i has its value from; empty: the default. */
+/* Where option i has its value from; empty: it has the default. */
 static char (*origins)[PATH_MAX + 32];
 static struct rr_conf conf;
 
@@ -164,7 +165,7 @@ static void end_block(void)
 	free(counted);
 }
 
-/* Rules see a process's names: its own, and that of its file. */
+/* Takes a program's names, by which rules on commands judge: its own and that of its file. */
 static void be_called(const char *name)
 {
 	const char *slash = strrchr(name, '/');
@@ -203,7 +204,7 @@ uint32_t rr_settings_check(const char *file)
 
 /* --- of a running process --- */
 
-/* The whole file /proc/PID/NAME, with a zero byte behind it; NULL. */
+/* Reads the whole file /proc/PID/NAME, with a zero byte added; NULL: it cannot be read. */
 static char *read_proc_file(int pid, const char *name, size_t *len)
 {
 	char path[64], *all = NULL, *more;
@@ -250,7 +251,7 @@ static bool other_root(int pid)
 	       (ours.st_dev != its.st_dev || ours.st_ino != its.st_ino);
 }
 
-/* Variables, each ended by a zero byte, as an array with room for one more. */
+/* Makes an array of the variables, each of which a zero byte ends, with room for one more. */
 static char **split_variables(char *text, size_t len)
 {
 	size_t n = 0;
@@ -279,7 +280,8 @@ static char *conf_of(int pid, char **envp)
 	return asprintf(&ours, "/proc/%d/root%s", pid, path) < 0 ? NULL : ours;
 }
 
-/* Counted from the boot, which was as long ago as the clock of ticks says. */
+/* When the process started: its start time counts from boot, and the clock of ticks says how
+ * long ago that was. */
 static time_t started(int pid)
 {
 	struct timespec up;

@@ -6,18 +6,17 @@
 
 #include "config/conf.h"
 
-/* Prints to standard output, as a configuration file, what is in force for a program of that
- * name which is started with this environment, each line with where it comes from. name NULL:
- * no rule's command is left out. Returns how many problems there are, printed first as
- * comments. */
+/* Prints, as a configuration file, what is in force for a program of that name started with
+ * this environment; each line says where it comes from. name NULL: rules on commands are all
+ * included. Returns how many problems there are; they are printed first, as comments. */
 uint32_t rr_settings_print(const char *name, char **envp);
 
-/* The same for the running process pid, as far as its environment and the files of today tell.
- * -1: message on standard error. */
+/* The same for the running process pid, as far as its environment and today's files tell. -1: a
+ * message is on standard error. */
 int rr_settings_print_pid(int pid);
 
-/* Prints all that is wrong with a file, "FILE:LINE:COLUMN: text" a line, and returns how much
- * that is. */
+/* Prints all problems of a file, as lines "FILE:LINE:COLUMN: text", and returns how many there
+ * are. */
 uint32_t rr_settings_check(const char *file);
 
 #endif

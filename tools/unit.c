@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Drop-ins of systemd: /etc/systemd/system/NAME.service.d/rdmarpc.conf. What the service's own
- * unit restricts is read from its files, and what the library needs beside it is added where
- * that is safe. */
+/* Writes systemd drop-ins: /etc/systemd/system/NAME.service.d/rdmarpc.conf. What the service's
+ * own unit restricts is read from its files; what the library needs beside that is added where
+ * it is safe. */
 #include "tools/unit.h"
 
 #include <errno.h>
@@ -28,10 +28,10 @@ static unsigned nvariables;
 struct unit_facts {
 	bool found;
 	bool families; /* RestrictAddressFamilies= lists what is allowed … */
-	bool allows_unix, allows_netlink; /* … and among these are */
+	bool allows_unix, allows_netlink; /* … and these are among it */
 	bool denies_unix;
 	bool private_devices, strict; /* strict: /run cannot be written to */
-	char preload[256]; /* LD_PRELOAD= of its own */
+	char preload[256]; /* the unit's own LD_PRELOAD= */
 };
 
 static int say(const char *name, const char *what)
@@ -54,7 +54,7 @@ static void read_families(struct unit_facts *u, char *value)
 {
 	bool denied = *value == '~';
 
-	if (!*value) { /* an empty one begins anew */
+	if (!*value) { /* an empty value resets the list */
 		u->families = u->allows_unix = u->allows_netlink = u->denies_unix = false;
 		return;
 	}
@@ -68,14 +68,14 @@ static void read_families(struct unit_facts *u, char *value)
 	}
 }
 
-/* The program of an ExecStart=, behind its marks. */
+/* Judges the program of an ExecStart= line, after its prefix characters. */
 static void judge_program(const char *name, char *value, const char *library)
 {
 	char why[3 * PATH_MAX];
 
 	value += strspn(value, "-@:+!");
 	value[strcspn(value, " \t")] = '\0';
-	if (*value == '/' && rr_program_check(value, library, why, sizeof(why)))
+	if (*value == '/' && (rr_program_check(value, library, why, sizeof(why)) || *why))
 		fprintf(stderr, "rdmarpc-run: --unit %s: warning: %s\n", name, why);
 }
 
@@ -121,7 +121,7 @@ static void read_unit_file(struct unit_facts *u, const char *name, const char *p
 	fclose(f);
 }
 
-/* The first of the places that has the unit, or its template; then all drop-ins. */
+/* Reads the unit, or its template, from the first place that has it, and then all drop-ins. */
 static void read_unit(struct unit_facts *u, const char *root, const char *unit,
 		      const char *library)
 {
@@ -152,7 +152,7 @@ static void read_unit(struct unit_facts *u, const char *root, const char *unit,
 
 /* --- the drop-in --- */
 
-/* Quoted for systemd.exec(5): no specifiers, no escapes. */
+/* Writes a variable quoted for systemd.exec(5): no specifiers, no escapes. */
 static void put_variable(FILE *to, const char *name, const char *value)
 {
 	fprintf(to, "Environment=\"%s=", name);
@@ -206,7 +206,7 @@ static bool is_unit_name(const char *name)
 				  "89:_.-@\\")];
 }
 
-/* Made by us, or not there? */
+/* May the file be changed: have we written it, or does it not exist? */
 static bool is_ours_to_change(const char *path)
 {
 	char line[sizeof(MARK)] = "";
@@ -262,7 +262,7 @@ static int remove_drop_in(const char *unit, const char *root)
 		fprintf(stderr, "rdmarpc-run: %s: %s\n", path, strerror(errno));
 		return RR_EXIT_OURS;
 	}
-	rmdir(dir); /* others' drop-ins keep it */
+	rmdir(dir); /* stays if it has other drop-ins */
 	printf("now: systemctl daemon-reload && systemctl restart %s\n", unit);
 	return 0;
 }

@@ -4,8 +4,7 @@ import contextlib
 import time
 
 from .measure import Measurement, Row
-from .programs import (OPEN_FILES, SHIM, TCP, BEFORE, Failed, Server, Side, Talker, app, cpu_ns, hard_limit,
-                       limit_files)
+from .programs import OPEN_FILES, SHIM, TCP, Server, Side, Talker, app, cpu_ns, hard_limit, limit_files
 
 SETTLED = 5         # calls on each connection: by then it is carried
 CLIENTS = 4         # processes
@@ -45,8 +44,7 @@ class Crowd:
             self.opened = [c.hear()["open"] for c in self.clients]
             for c in self.clients:
                 c.tell(f"each {SETTLED}")
-            if kind in (SHIM, BEFORE) and self.side.carried() < 2 * n // clients * clients:
-                raise Failed(f"{self.side.carried()} of {2 * n} ends are carried")
+            self.side.demand(2 * n // clients * clients)
             for _ in range(2):      # whoever sleeps elsewhere gives nothing back
                 time.sleep(IDLE)
                 for c in self.clients:

@@ -86,11 +86,20 @@ class Side:
     def __exit__(self, *exc):
         shutil.rmtree(self.dir, ignore_errors=True)
 
-    def carried(self):
-        """Connections carried, of all programs together."""
+    def processes(self):
         out = subprocess.run([self.stat, "--json"], env=self.plain | {"RDMARPC_RUN_DIR": self.dir},
                              capture_output=True, text=True, check=True).stdout
-        return sum(p["connections"]["shm"] for p in json.loads(out)["processes"])
+        return json.loads(out)["processes"]
+
+    def carried(self):
+        """Connections carried, of all programs together."""
+        return sum(p["connections"]["shm"] for p in self.processes())
+
+    def demand(self, ends):
+        """So many ends are carried, or the row is not about them."""
+        if self.kind in (SHIM, BEFORE) and self.carried() < ends:
+            why = [f"{p['comm']} {k}: {n}" for p in self.processes() for k, n in p["tcp_reasons"].items()]
+            raise Failed(f"{self.carried()} of {ends} ends are carried; {', '.join(why)}")
 
     def judge(self, carried):
         """carried True or False: what must have been; None: that is the library's choice."""

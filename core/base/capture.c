@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The ring of a capture: made and ended by its writers, who never wait for anybody. */
+/* The ring of a capture: made, filled and ended by the writers, which never wait for anybody.
+ * What is captured is decided in core/conn/carried/tap.c. */
 #include "core/base/capture.h"
 
 #include <arpa/inet.h>
@@ -21,24 +22,24 @@
 #define MFD_NOEXEC_SEAL 8u
 #endif
 
-#define LOOK_AGAIN (200 * RR_MSEC) /* does the reader live? */
+#define LOOK_AGAIN (200 * RR_MSEC) /* interval for checking whether the reader lives */
 #define PATIENCE (5 * RR_SEC)      /* for a reader that has asked and not come yet */
 
-static struct rr_cap_desk nobody; /* where nobody can ask */
+static struct rr_cap_desk nobody; /* the desk if nobody can ask */
 struct rr_cap_desk *_Atomic rr_cap_desk = &nobody;
 
-static struct rr_cap_desk *_Atomic own; /* this process's; NULL none */
+static struct rr_cap_desk *_Atomic own; /* this process's desk; NULL: none */
 
-/* The capture. A ring that has been let go of stays mapped while a thread may be writing to it.
- */
+/* The capture. A ring that was given up stays mapped while a thread may be writing to it. */
 static struct rr_cap_ring *_Atomic the_ring;
 static uint32_t ring_size;
-static _Atomic uintptr_t gone;	 /* its address, and below it its size as an order; 0 none */
+/* address of the ring given up, its log2 size in the low bits; 0: none */
+static _Atomic uintptr_t gone;
 static _Atomic uint32_t writers; /* threads of this process between begin and end */
-static _Atomic bool changing;    /* a thread makes or ends the capture */
-static _Atomic uint64_t look_at; /* rr_now_coarse(): when the reader is looked for */
+static _Atomic bool changing;    /* a thread is making or ending the capture */
+static _Atomic uint64_t look_at; /* rr_now_coarse() when to check the reader next */
 static rr_time made_at;
-static uint32_t made_for; /* the `ask` that it answers */
+static uint32_t made_for; /* the `ask` that the ring answers */
 static _Atomic int ring_fd = -1;
 static dev_t ring_dev;
 static ino_t ring_ino;
@@ -70,7 +71,7 @@ static size_t mapped(uint32_t size)
 	return (size_t)RR_CAP_HEAD + size;
 }
 
-/* Unmaps what was let go of, once no thread can be within it. */
+/* Unmaps the ring that was given up, once no thread can be using it. */
 static void free_gone(void)
 {
 	uintptr_t r;
@@ -83,8 +84,8 @@ static void free_gone(void)
 		       mapped(1u << (r & (RR_PAGE - 1))));
 }
 
-/* The ring, if there is one: it stays mapped until leave_ring(). Who comes after it was taken
- * away does not see it. */
+/* The ring, if there is one: it stays mapped until leave_ring(). A thread that comes after it
+ * was given up does not see it. */
 static struct rr_cap_ring *enter_ring(void)
 {
 	atomic_fetch_add(&writers, 1);
@@ -117,8 +118,8 @@ static void close_ring_fd(void)
 		rr_ownfd_set(fd, false);
 }
 
-/* A reader has the desk that rr_cap_desk is, which is not ours in a child that writes to its
- * parent's ring: then only this process ends it. Under `changing`. */
+/* Ends the capture. A child that writes to its parent's ring uses a desk that is not its own:
+ * then the capture ends for this process only. Under `changing`. */
 static void end_capture(void)
 {
 	struct rr_cap_desk *d = atomic_load(&rr_cap_desk), *mine = atomic_load(&own);
@@ -130,7 +131,7 @@ static void end_capture(void)
 
 		if (r)
 			atomic_store(&r->ended, 1);
-		/* another reader's may stand there */
+		/* Another reader's `ask` may be there already. */
 		atomic_compare_exchange_strong(&d->ask, &ask, 0);
 	}
 	atomic_store(&rr_cap_desk, mine ? mine : &nobody);
@@ -140,7 +141,7 @@ static void end_capture(void)
 	free_gone();
 }
 
-/* Growing a file beyond RLIMIT_FSIZE would be a SIGXFSZ, also for a memfd. */
+/* Growing a file beyond RLIMIT_FSIZE raises SIGXFSZ, even for a memfd. */
 static bool may_file_be(size_t size)
 {
 	struct rlimit lim;
@@ -160,9 +161,8 @@ static int ring_file(uint32_t size)
 	fd = rr_ownfd_raise(fd);
 	if (fd < 0)
 		return fd;
-	/* Memory for the first packets, now: later, where memory may not be overcommitted, a
-	 * write would be a SIGBUS. For the others it is the reader's to see that it is there.
-	 */
+	/* Allocates memory for the first packets now: if memory cannot be overcommitted, a
+	 * later write would raise SIGBUS. Memory for the others is allocated by the reader. */
 	if (!ftruncate(fd, (off_t)mapped(size)) &&
 	    !rr_os_fallocate(fd, 0, 0, (off_t)mapped(rr_min(size, RR_CAP_FIRST))) &&
 	    !rr_os->fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
@@ -203,8 +203,7 @@ static int make_ring(uint32_t order)
 	return fd;
 }
 
-/* Somebody asks who has not got a ring: a reader that came when the last one had left, or the
- * first. */
+/* Answers a reader that has no ring: the first one, or one that came when the last had left. */
 static void answer_ask(struct rr_cap_desk *d, uint32_t ask)
 {
 	int fd;
@@ -242,7 +241,7 @@ static void answer_new(struct rr_cap_desk *d)
 		answer_ask(d, ask);
 }
 
-/* Is it time to make the ring that was asked for, or to see whether it is still read? */
+/* Is it time to make a ring that was asked for, or to check whether the ring is still read? */
 static bool is_due(void)
 {
 	struct rr_cap_ring *r = enter_ring();
@@ -258,7 +257,7 @@ static bool is_due(void)
 }
 
 /* Makes the ring that was asked for, or ends a capture that nobody reads any more. One thread
- * at a time, which nobody waits for, and which alone takes the ring away. */
+ * at a time does this; nobody waits for it, and it alone takes the ring away. */
 static void look_after(void)
 {
 	struct rr_cap_ring *r;
@@ -321,7 +320,8 @@ bool rr_cap_wants_rdma(void)
 	return atomic_load_explicit(&d->wishes, memory_order_relaxed) & RR_CAP_RDMA;
 }
 
-/* What is put in: no more than the reader wants, and than leaves room for another. */
+/* How many bytes of the payload go in: no more than the reader wants, and few enough to leave
+ * room for another packet. */
 static uint32_t captured(const struct rr_cap_pen *p, uint32_t size)
 {
 	struct rr_cap_desk *d = atomic_load_explicit(&rr_cap_desk, memory_order_relaxed);
@@ -335,8 +335,8 @@ static uint32_t captured(const struct rr_cap_pen *p, uint32_t size)
 	return p->most ? rr_min(n, p->most) : n;
 }
 
-/* Takes p->size bytes of the ring. What the reader says of its position is looked at once, and
- * can do no more than have packets dropped or overwritten. */
+/* Takes p->size bytes of the ring. The reader's position is read once; a wrong one can only
+ * cause packets to be dropped or overwritten. */
 static bool claim_room(struct rr_cap_pen *p, uint32_t size)
 {
 	struct rr_cap_ring *r = p->ring;
@@ -346,7 +346,7 @@ static bool claim_room(struct rr_cap_pen *p, uint32_t size)
 	if (!atomic_load_explicit(&r->open, memory_order_relaxed))
 		room = rr_min(size, RR_CAP_FIRST);
 	do {
-		/* Pairs with the reader's release: what it has left is zeroed. */
+		/* Pairs with the reader's release: what it has read is zeroed. */
 		used = head - atomic_load_explicit(&r->tail, memory_order_acquire);
 		if (used > room || p->size > room - used) {
 			atomic_fetch_add_explicit(&r->dropped, 1, memory_order_relaxed);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Affinity and cgroup quota: how many CPUs there are for us, whatever the machine has. */
+/* Affinity and cgroup quota: how many CPUs this process may use, whatever the machine has. How
+ * much to spin is decided in core/conn/base/spin.c. */
 #include "core/base/cpus.h"
 
 #include <errno.h>
@@ -14,11 +15,11 @@
 #include "core/base/os.h"
 
 #define REFRESH	RR_SEC
-#define SELDOM	16u	/* a quota takes opening files */
+#define SELDOM	16u	/* looks for a quota only every so often: that opens files */
 #define MOUNT	"/sys/fs/cgroup"
 
-/* Not on the app's stack, which may be a signal handler's. One thread at a time, the one that
- * has set busy. */
+/* Static, because the app's stack may be a signal handler's. Only the thread that has set busy
+ * uses them. */
 static _Atomic uint32_t busy;
 static char words[64], path[512], groups[1024];
 
@@ -54,7 +55,7 @@ uint32_t rr_cpus_of_quota(const char *text)
 	return (uint32_t)rr_min(quota / period, (uint64_t)UINT32_MAX);
 }
 
-/* What a small file says, behind what is in buf already. */
+/* Reads a small file and appends its contents to buf. */
 static bool read_small_file(const char *name, char *buf, size_t size)
 {
 	size_t len = strlen(buf);
@@ -67,7 +68,7 @@ static bool read_small_file(const char *name, char *buf, size_t size)
 	return n > 0;
 }
 
-/* Too long a name is none that could be opened. */
+/* A name that is too long is cut off, and then cannot be opened. */
 static void append_path(char *to, size_t size, const char *more)
 {
 	size_t len = strlen(to), n = rr_min(strlen(more), size - 1 - len);
@@ -76,7 +77,7 @@ static void append_path(char *to, size_t size, const char *more)
 	to[len + n] = 0;
 }
 
-/* The quota of the one group at path below the mount. */
+/* The quota of a single group at path below the mount. */
 static uint32_t quota_at(const char *mount, const char *group, bool v1)
 {
 	static const char *const files[2][2] = {
@@ -94,8 +95,8 @@ static uint32_t quota_at(const char *mount, const char *group, bool v1)
 	return rr_cpus_of_quota(words);
 }
 
-/* Of a group and all those around it the smallest. Where it is not to be seen (a container
- * whose mount begins below), the mount's own says it. */
+/* The smallest quota of a group and all groups around it. If the group cannot be seen (in a
+ * container whose mount begins below it), the mount's own quota counts. */
 static uint32_t quota_up(const char *mount, char *group, bool v1)
 {
 	uint32_t least = quota_at(mount, "", v1);
@@ -122,7 +123,7 @@ static bool has_cpu(const char *list)
 	return false;
 }
 
-/* Lines of /proc/self/cgroup are number:controllers:path; of version two there are no
+/* Lines of /proc/self/cgroup are number:controllers:path; with version two there are no
  * controllers. */
 static uint32_t quota(void)
 {
@@ -149,9 +150,9 @@ static uint32_t quota(void)
 
 /* --- affinity --- */
 
-/* The calling thread's and the process's first thread's, whichever is more: programs that give
- * each thread a CPU of its own leave the first one all, or have one thread. More CPUs than the
- * set has room for are more than enough. */
+/* The larger affinity of the calling thread and of the process's first thread: programs that
+ * give each thread a CPU of its own leave all CPUs to the first one, or have one thread. If
+ * there are more CPUs than the set has room for, that is enough anyway. */
 static uint32_t affinity(void)
 {
 	cpu_set_t mine, first;
@@ -174,7 +175,7 @@ uint32_t rr_cpus(rr_time now)
 
 	if (likely(then && now - then < REFRESH))
 		return atomic_load_explicit(&kept, memory_order_relaxed);
-	/* one of the threads that find it old */
+	/* One of the threads that find the value outdated. */
 	if (!atomic_compare_exchange_strong_explicit(&asked, &then, now | 1,
 						     memory_order_relaxed,
 						     memory_order_relaxed))

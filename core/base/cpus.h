@@ -6,17 +6,16 @@
 
 #include "core/base/types.h"
 
-/* The one that the calling thread runs on, from 1; 0 unknown. From rseq or the vDSO: no system
- * call where the C library has either. */
+/* The CPU that the calling thread runs on, from 1; 0: unknown. Uses rseq or the vDSO, so it
+ * makes no system call where the C library supports either. */
 uint32_t rr_cpu_here(void);
 
-/* How many whole ones this process may use, by its affinity and its cgroups' quotas: 0 is less
- * than one. Asked of the system now and then, at most once a second. */
+/* How many whole CPUs this process may use, by its affinity and its cgroups' quotas; 0: less
+ * than one. Asks the system at most once a second. */
 uint32_t rr_cpus(rr_time now);
 
-/* What a quota allows: the text of cpu.max ("max 100000", "150000 100000"), or of
- * cpu.cfs_quota_us with that of cpu.cfs_period_us behind it. UINT32_MAX no limit, or
- * nonsense. */
+/* What a quota allows, given the text of cpu.max ("max 100000", "150000 100000"), or of
+ * cpu.cfs_quota_us followed by that of cpu.cfs_period_us. UINT32_MAX: no limit, or nonsense. */
 uint32_t rr_cpus_of_quota(const char *text);
 
 #endif

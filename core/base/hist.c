@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Quantiles of a histogram whose buckets grow with their values. The counts are the
- * caller's. */
+/* Quantiles of a histogram whose buckets grow with their values. Counting is up to the
+ * caller. */
 
 #include "core/base/hist.h"
 
@@ -19,7 +19,7 @@ static uint64_t middle(unsigned bucket)
 	return (rr_hist_low(bucket) + rr_hist_low(bucket + 1)) / 2;
 }
 
-/* In doubles: counts may be anything, and a sum of them must not wrap. */
+/* Calculated in doubles: counts may be anything, and their sum must not wrap. */
 uint64_t rr_hist_quantile(const uint64_t count[RR_HIST_BUCKETS], double share)
 {
 	double total = 0, sum = 0;

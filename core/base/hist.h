@@ -2,9 +2,9 @@
 #ifndef RR_HIST_H
 #define RR_HIST_H
 
-/* Log-linear histogram of times: 16 buckets to a power of two, so that the middle of a
- * bucket is at most 3.1 % from any value in it. From 32 ns to 18 minutes; what lies beyond
- * counts in the first or last bucket. Pure. */
+/* A log-linear histogram of times: 16 buckets for each power of two, so that the middle of a
+ * bucket is at most 3.1 % away from any value in it. It covers 32 ns to 18 minutes; values
+ * beyond count in the first or last bucket. Pure. */
 
 #include "core/base/types.h"
 

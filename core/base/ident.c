@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Hosts by their boot id, TCP connections by their addresses. The first byte that is hashed
- * tells the two apart. */
+/* Digests that identify hosts by their boot id, and TCP connections by their addresses. The
+ * first byte that is hashed tells the two kinds apart. */
 
 #include "core/base/ident.h"
 
@@ -18,8 +18,8 @@
 
 enum { OF_HOST = 'h', OF_ENDS = 'e' };
 
-/* The text of the boot id; false: nobody knows it. It is read once: each thread that comes
- * before it is there reads it. */
+/* The text of the boot id; false: it cannot be read. It is kept after the first read; threads
+ * that come before that read it themselves. */
 static bool boot_id(uint8_t out[BOOT_ID])
 {
 	static uint8_t kept[BOOT_ID];
@@ -28,7 +28,7 @@ static bool boot_id(uint8_t out[BOOT_ID])
 	int none = 0, fd;
 	ssize_t n;
 
-	/* pairs with the release below */
+	/* Pairs with the release in this function, below. */
 	if (atomic_load_explicit(&stage, memory_order_acquire) == 2)
 		return memcpy(out, kept, BOOT_ID), true;
 	fd = rr_os_open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);

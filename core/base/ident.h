@@ -3,8 +3,8 @@
 #define RR_IDENT_H
 
 /* What two ends compare to find out where the other one is. Both are digests under the
- * connection's random token: they say equal or not, and mean nothing on another connection. All
- * zeroes: not known. */
+ * connection's random token: they can only be compared, and mean nothing on another connection.
+ * All zeroes: not known. */
 
 #include <sys/socket.h>
 
@@ -13,12 +13,12 @@
 
 #define RR_IDENT_LEN	RR_SIPHASH_LEN
 
-/* Which host this is: the same for all its processes, whatever namespaces they are in. */
+/* Identifies this host: the same for all its processes, whatever namespaces they are in. */
 void rr_host_id(const uint8_t token[16], uint8_t out[RR_IDENT_LEN]);
 
-/* Which TCP connection this is, by the addresses and ports of the end that called connect() and
- * of the other. An IPv4 address and the same one mapped into IPv6 are equal; scopes, which are
- * each host's own, do not count. */
+/* Identifies a TCP connection by the addresses and ports of the end that called connect() and
+ * of the other end. An IPv4 address equals its form mapped into IPv6; scopes are ignored
+ * because each host has its own. */
 void rr_ends_id(const uint8_t token[16], const struct sockaddr *client,
 		const struct sockaddr *server, uint8_t out[RR_IDENT_LEN]);
 

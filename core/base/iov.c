@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Walks over the app's bytes, which lie in an array of iovecs. */
+/* Walks over the app's bytes, which lie in an array of iovecs. Changes neither the array nor
+ * the bytes. */
 
 #include "core/base/iov.h"
 
@@ -57,7 +58,8 @@ size_t rr_iov_piece(struct rr_iov *c, const uint8_t **p)
 {
 	if (!c->left)
 		return 0;
-	while (c->skip == c->iov->iov_len) {	/* a piece with bytes follows: there are some */
+	/* terminates: left says that a piece with bytes follows */
+	while (c->skip == c->iov->iov_len) {
 		c->iov++;
 		c->n--;
 		c->skip = 0;

@@ -11,14 +11,14 @@
 
 /* --- arrays --- */
 
-/* Bytes in all pieces together; the caller knows that the sum fits. */
+/* Bytes of all pieces together; the caller knows that the sum fits. */
 size_t rr_iov_total(const struct iovec *iov, int n);
 
-/* Copies up to want bytes from byte skip on: how many there were. */
+/* Copies up to want bytes, from byte skip on. Returns how many there were. */
 size_t rr_iov_copy(uint8_t *dst, size_t want, const struct iovec *iov, int n, size_t skip);
 
-/* The bytes from byte skip on, at most most of them, as pieces out[0..max): how many pieces.
- * Empty pieces are left out. If all of out is used there may have been more bytes. */
+/* Describes the bytes from byte skip on, `most` of them at most, by pieces out[0..max), without
+ * empty ones. Returns the number of pieces; if that is max there may be more bytes. */
 int rr_iov_cut(const struct iovec *iov, int n, size_t skip, size_t most, struct iovec *out,
 	       int max);
 
@@ -31,20 +31,21 @@ struct rr_iov {
 	size_t left;			/* bytes behind the cursor, in all pieces */
 };
 
-/* A cursor at the beginning of iov[0..n), which has so many bytes. */
+/* A cursor at the beginning of iov[0..n), which has total bytes. */
 static inline struct rr_iov rr_iov_begin(const struct iovec *iov, int n, size_t total)
 {
 	return (struct rr_iov){ iov, n, 0, total };
 }
 
-/* The bytes that lie together at the cursor: *p, and how many; 0 at the end. */
+/* The contiguous bytes at the cursor: sets *p and returns how many; 0 at the end. */
 size_t rr_iov_piece(struct rr_iov *c, const uint8_t **p);
 
-/* Moves the cursor past len bytes, of which there are not fewer. */
+/* Moves the cursor past len bytes; there must be as many. */
 void rr_iov_skip(struct rr_iov *c, size_t len);
 
-/* What is left, as an array of *n pieces: the end of the cursor's own array if the cursor
- * stands between two pieces, else room[0..max), which may hold only the first of the bytes. */
+/* What is left, as an array of *n pieces: the rest of the cursor's own array if the cursor
+ * stands between two pieces, else room[0..max), which holds only the first bytes if max is too
+ * small. */
 const struct iovec *rr_iov_rest(const struct rr_iov *c, struct iovec *room, int max, int *n);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The lock that outlives its holder: a word with the holder's thread and namespace in it.
- * Whoever finds the holder dead takes the lock over; it is not recursive, and says so
- * (-EDEADLK). */
+/* A lock that outlives its holder: a word that names the holder's thread, and its process
+ * within its PID namespace. Whoever finds the holder dead takes the lock over, and has to
+ * repair what it protects. It is not recursive: it refuses the holder with -EDEADLK. */
 
 #include "core/base/lock.h"
 
@@ -21,39 +21,35 @@
 
 #define SPINS	200
 #define PATIENCE	(50 * SPINS)
-#define WAITED	1u	/* in the word */
-#define WAIT_MS	100	/* for a thread of our own, which goes on; then again */
-#define ONCE_MS	10	/* for another process, which may not */
+/* futex timeout while a thread of this process holds it; it goes on, so we wait again */
+#define WAIT_MS	100
+/* futex timeout while another process holds it, which may never go on */
+#define ONCE_MS	10
 
-enum {	/* in flags */
-	STUCK = 1,		/* its holder was waited for in vain */
-	MIXED = 2,
-};
-
-static _Atomic int32_t own_pid;
-static _Atomic uint32_t alias;		/* where another process may have the same pid; 0
-					 * none */
+_Atomic int32_t rr_lock_pid;
+/* stands for the pid where another process may have the same; 0: none */
+static _Atomic uint32_t alias;
 
 static int32_t self_pid(void)
 {
-	int32_t pid = atomic_load_explicit(&own_pid, memory_order_relaxed);
+	int32_t pid = atomic_load_explicit(&rr_lock_pid, memory_order_relaxed);
 
 	if (unlikely(!pid)) {
 		pid = (int32_t)getpid();
-		atomic_store_explicit(&own_pid, pid, memory_order_relaxed);
+		atomic_store_explicit(&rr_lock_pid, pid, memory_order_relaxed);
 	}
 	return pid;
 }
 
-/* The parent of the first process of a PID namespace, or of one that has entered it, cannot be
- * seen. */
+/* A parent in another PID namespace has the pid 0 for getppid(), and the first process of a
+ * namespace is 1: in both cases this process is not in its parent's namespace. */
 bool rr_lock_forked(void)
 {
 	pid_t pid = getpid();
 	bool apart = pid == 1 || getppid() == 0;
 	uint32_t rnd = 0;
 
-	atomic_store_explicit(&own_pid, (int32_t)pid, memory_order_relaxed);
+	atomic_store_explicit(&rr_lock_pid, (int32_t)pid, memory_order_relaxed);
 	if (apart || atomic_load_explicit(&alias, memory_order_relaxed)) {
 		rr_os_random(&rnd, sizeof(rnd));
 		atomic_store_explicit(&alias, (rnd >> 10) | 1, memory_order_relaxed);
@@ -68,46 +64,39 @@ static bool has(const struct rr_lock *l, uint32_t flag)
 
 void rr_lock_mix(struct rr_lock *l)
 {
-	atomic_fetch_or(&l->flags, MIXED);
+	atomic_fetch_or(&l->flags, RR_LOCK_MIXED);
 }
 
 bool rr_lock_is_mixed(const struct rr_lock *l)
 {
-	return has(l, MIXED);
+	return has(l, RR_LOCK_MIXED);
 }
 
 bool rr_lock_is_stuck(const struct rr_lock *l)
 {
-	return has(l, STUCK);
+	return has(l, RR_LOCK_STUCK);
 }
 
-/* This process, in the word of l. */
+/* How this process is named in the word of l. */
 static inline uint32_t self_in(const struct rr_lock *l)
 {
-	uint32_t other = unlikely(has(l, MIXED)) ?
+	uint32_t other = unlikely(has(l, RR_LOCK_MIXED)) ?
 			 atomic_load_explicit(&alias, memory_order_relaxed) : 0;
 
 	return other ? other : (uint32_t)self_pid();
 }
 
-/* The word of a lock that this thread holds, nobody waiting: pid and thread are in it at
- * once, so that neither a handler nor a death between two instructions finds a holder
- * without a name. */
-static inline uint32_t own_word(const struct rr_lock *l, uintptr_t self)
-{
-	uint64_t hash = (uint64_t)self * UINT64_C(0x9e3779b97f4a7c15);
-
-	return self_in(l) << 10 | (uint32_t)(hash >> 55) << 1;
-}
-
-/* Another thread may have the same nine bits. It says who it is some instructions later; if
- * nobody does, we are a handler that has interrupted those. */
+/* Is the holder, whose word is `mine`, this very thread? Another thread of the process may have
+ * the same nine bits. The holder stores its full identity some instructions after the word; if
+ * none appears for long, this is a signal handler that has interrupted those instructions. */
 static bool is_mine(struct rr_lock *l, uint32_t mine)
 {
 	for (int i = 0; i < PATIENCE; i++) {
 		uintptr_t thread = atomic_load_explicit(&l->thread, memory_order_relaxed);
 
-		if ((atomic_load_explicit(&l->word, memory_order_relaxed) & ~WAITED) != mine)
+		uint32_t word = atomic_load_explicit(&l->word, memory_order_relaxed);
+
+		if ((word & ~RR_LOCK_WAITED) != mine)
 			return false;
 		if (thread)
 			return thread == (uintptr_t)pthread_self();
@@ -118,17 +107,17 @@ static bool is_mine(struct rr_lock *l, uint32_t mine)
 	return true;
 }
 
-static inline void note_taken(struct rr_lock *l, uintptr_t self)
+static void note_taken(struct rr_lock *l, uintptr_t self)
 {
 	atomic_store_explicit(&l->thread, self, memory_order_relaxed);
 }
 
-int rr_lock_try(struct rr_lock *l)
+int rr_lock_try_held(struct rr_lock *l)
 {
 	uintptr_t self = (uintptr_t)pthread_self();
-	uint32_t free = 0, mine = own_word(l, self);
+	uint32_t free = 0, mine = rr_lock_word(self_in(l), self);
 
-	/* pairs with the release in rr_lock_drop() */
+	/* Pairs with the release in rr_lock_drop(). */
 	if (unlikely(!atomic_compare_exchange_strong_explicit(&l->word, &free, mine,
 							      memory_order_acquire,
 							      memory_order_relaxed)))
@@ -137,7 +126,7 @@ int rr_lock_try(struct rr_lock *l)
 	return 0;
 }
 
-/* Not for ever: the holder may be a process that was killed, and nobody wakes us then. */
+/* With a timeout: the holder may be a process that was killed, and then nobody wakes us. */
 static void wait_for_change(struct rr_lock *l, uint32_t word, long ms)
 {
 	struct timespec ts = { 0, ms * 1000 * 1000 };
@@ -147,8 +136,8 @@ static void wait_for_change(struct rr_lock *l, uint32_t word, long ms)
 	errno = e;
 }
 
-/* A zombie is dead, too: perhaps we ourselves should reap it. To kill(2) it is alive, to who
- * polls a pidfd it is not. */
+/* A zombie counts as dead: it may be this process itself that has to reap it. kill(2) still
+ * reports it as alive, but polling a pidfd does not. */
 bool rr_pid_is_dead(int32_t pid)
 {
 	struct timespec now = { 0, 0 };
@@ -161,7 +150,8 @@ bool rr_pid_is_dead(int32_t pid)
 	if (p.fd >= 0) {
 		dead = syscall(SYS_ppoll, &p, 1, &now, NULL, 8) == 1;
 		syscall(SYS_close, p.fd);
-	} else {	/* without it: of a child of ours wait(2) knows */
+	/* no pidfd_open(): waitid() knows the children of this process, kill() the others */
+	} else {
 		dead = (kill(pid, 0) < 0 && errno == ESRCH) ||
 		       (syscall(SYS_waitid, P_PID, pid, &si, WEXITED | WNOHANG | WNOWAIT,
 				NULL) == 0 &&
@@ -171,48 +161,52 @@ bool rr_pid_is_dead(int32_t pid)
 	return dead;
 }
 
-/* word: of another process. */
+/* Is the holder of l, another process, dead? Not known if the lock is mixed. */
 static bool of_the_dead(const struct rr_lock *l, uint32_t word)
 {
-	return !has(l, MIXED) && rr_pid_is_dead((int32_t)(word >> 10));
+	return !has(l, RR_LOCK_MIXED) && rr_pid_is_dead((int32_t)(word >> 10));
 }
 
-/* A process that is stopped cannot be told from one that is slow. Its lock is not taken away
- * from it, for it may go on; but only the first call waits. False: it has gone on just now. */
+/* The holder does not go on. A stopped process cannot be told from a slow one, and the lock is
+ * not taken from it, because it may go on; but only the first caller waits in vain. False: it
+ * has gone on just now. */
 static bool give_up_holder(struct rr_lock *l, uint32_t word)
 {
-	/* Both in one order with those of rr_lock_drop(): it takes the flag away, or we see
-	 * that. */
-	atomic_fetch_or(&l->flags, STUCK);
+	/* The flag and the word are in one order with those in rr_lock_wake(): either it clears
+	 * the flag, or we see that the word has changed. Pairs with rr_lock_wake(). */
+	atomic_fetch_or(&l->flags, RR_LOCK_STUCK);
 	if (atomic_load(&l->word) == word)
 		return true;
-	atomic_fetch_and(&l->flags, ~(uint32_t)STUCK);
+	atomic_fetch_and(&l->flags, ~(uint32_t)RR_LOCK_STUCK);
 	return false;
 }
 
-/* Makes the lock ours in place of what the word says now; with WAITED, since others may wait: a
- * needless wake-up at worst. Pairs with the release in rr_lock_drop(). */
+/* Takes the lock in place of the holder, or of nobody, that the word `was` names. Sets
+ * RR_LOCK_WAITED, because others may wait: at worst that costs a needless wake-up. Pairs with
+ * the release in rr_lock_drop(). */
 static bool replace(struct rr_lock *l, uint32_t was)
 {
 	uintptr_t self = (uintptr_t)pthread_self();
 
-	if (!atomic_compare_exchange_strong_explicit(&l->word, &was, own_word(l, self) | WAITED,
-						     memory_order_acquire,
+	uint32_t mine = rr_lock_word(self_in(l), self) | RR_LOCK_WAITED;
+
+	if (!atomic_compare_exchange_strong_explicit(&l->word, &was, mine, memory_order_acquire,
 						     memory_order_relaxed))
 		return false;
 	note_taken(l, self);
 	return true;
 }
 
-/* The lock with this word, which another process has: 0 look again, or as rr_lock_take(). */
+/* Waits for a lock that another process holds. 0: look again; anything else
+ * is rr_lock_take()'s result. */
 static int await_process(struct rr_lock *l, uint32_t word)
 {
-	if (!has(l, STUCK)) {
+	if (!has(l, RR_LOCK_STUCK)) {
 		wait_for_change(l, word, ONCE_MS);
 		if (atomic_load_explicit(&l->word, memory_order_relaxed) != word)
 			return 0;
 	}
-	/* One of several waiters inherits it. */
+	/* If there are several waiters, one of them succeeds. */
 	if (of_the_dead(l, word))
 		return replace(l, word) ? -EOWNERDEAD : 0;
 	return give_up_holder(l, word) ? -EBUSY : 0;
@@ -233,13 +227,13 @@ static RR_NOINLINE int take_slow(struct rr_lock *l)
 		word = atomic_load_explicit(&l->word, memory_order_relaxed);
 		if (!word && replace(l, 0))
 			return 0;
-		if (!word || (!(word & WAITED) &&
+		if (!word || (!(word & RR_LOCK_WAITED) &&
 			      !atomic_compare_exchange_strong_explicit(&l->word, &word,
-								       word | WAITED,
+								       word | RR_LOCK_WAITED,
 								       memory_order_relaxed,
 								       memory_order_relaxed)))
 			continue;
-		word |= WAITED;
+		word |= RR_LOCK_WAITED;
 		if (word >> 10 == self_in(l))
 			wait_for_change(l, word, WAIT_MS);
 		else if ((rc = await_process(l, word)))
@@ -254,16 +248,13 @@ int rr_lock_take(struct rr_lock *l)
 	return likely(rc != -EBUSY) ? rc : take_slow(l);
 }
 
-void rr_lock_drop(struct rr_lock *l)
+void rr_lock_wake(struct rr_lock *l)
 {
-	atomic_store_explicit(&l->thread, 0, memory_order_relaxed);
-	/* pairs with the acquire in rr_lock_try() and replace() */
-	if (unlikely(atomic_exchange_explicit(&l->word, 0, memory_order_release) & WAITED)) {
-		int e = errno;
+	int e = errno;
 
-		rr_fence();
-		atomic_fetch_and(&l->flags, ~(uint32_t)STUCK);
-		syscall(SYS_futex, &l->word, FUTEX_WAKE, 1, NULL, NULL, 0);
-		errno = e;
-	}
+	/* Orders the word before the flag. Pairs with give_up_holder(). */
+	rr_fence();
+	atomic_fetch_and(&l->flags, ~(uint32_t)RR_LOCK_STUCK);
+	syscall(SYS_futex, &l->word, FUTEX_WAKE, 1, NULL, NULL, 0);
+	errno = e;
 }

@@ -21,7 +21,8 @@ static char command[17];	/* and a space; "" none */
 void rr_log_setup(enum rr_log_level level, rr_log_sink *sink)
 {
 	configured = level;
-	/* The release pairs with the load in rr_log_write(): a sink before lines for it. */
+	/* The release pairs with the load in rr_log_write(): the sink is set before lines can
+	 * go to it. */
 	atomic_store_explicit(&the_sink, sink, memory_order_release);
 	atomic_store_explicit(&rr_log_level, sink ? level : RR_LOG_OFF, memory_order_release);
 }
@@ -76,7 +77,7 @@ static void put_padding(struct out *o, char c, int n)
 struct spec {
 	bool zero;
 	int width;
-	int precision;		/* %s: at most so many bytes; -1 all */
+	int precision;		/* %s: most bytes; -1: all */
 	int size;		/* of the integer argument */
 };
 
@@ -220,8 +221,8 @@ unsigned rr_fmt(char *buf, unsigned size, const char *fmt, ...)
 
 /* --- lines --- */
 
-/* UTC, by arithmetic: localtime() takes locks and reads files, gmtime_r() may. The date is
- * counted in years that begin in March, where the leap day comes last. */
+/* UTC by arithmetic, because localtime() takes locks and reads files, and gmtime_r() may. The
+ * date is counted in years that begin in March, so that the leap day comes last. */
 static unsigned put_utc(char *buf, unsigned size)
 {
 	struct timespec ts;
@@ -243,14 +244,15 @@ static unsigned put_utc(char *buf, unsigned size)
 
 /* --- how much --- */
 
-/* Peers have a say in how many lines there are: RATE in a second, and BURST at once. */
+/* Peers can cause lines, so there is a limit: RATE in a second, and BURST at once. */
 #define RATE	20u
 #define BURST	500u
 
-static _Atomic rr_time paid_until;	/* each line costs a RATEth of a second, in advance */
+/* each line costs 1/RATE of a second, paid in advance */
+static _Atomic rr_time paid_until;
 static _Atomic uint32_t left_out;
 
-/* Who has asked for everything gets it. */
+/* At level debug every line is written. */
 static bool may_write(rr_time now)
 {
 	rr_time was = atomic_load_explicit(&paid_until, memory_order_relaxed), to;

@@ -2,9 +2,9 @@
 #ifndef RR_LOG_H
 #define RR_LOG_H
 
-/* Logging: off unless configured. A silent line costs a load, a test and a branch. The
- * sink formats on the stack and issues one real write(2): no stdio, malloc, lock; safe
- * in signal handlers and forked children; leaves errno alone. */
+/* Logging, off unless configured. A line that is not logged costs a load, a test and a branch.
+ * The sink formats on the stack and issues one real write(2), without stdio, malloc or lock; it
+ * is safe in signal handlers and forked children, and leaves errno alone. */
 
 #include <stdatomic.h>
 #include <stdarg.h>
@@ -20,9 +20,9 @@ enum rr_log_level { RR_LOG_OFF, RR_LOG_ERROR, RR_LOG_WARN, RR_LOG_INFO, RR_LOG_D
 
 extern _Atomic int rr_log_level;
 
-/* Where lines go: called with a whole line, newline included. From line + at on it has neither
- * time nor pid: "COMMAND level: text\n". False: there was no room, the line counts as left out.
- */
+/* Where lines go. Called with a whole line, newline included; line + at is the part without
+ * time and pid: "COMMAND level: text\n". False: there was no room, and the line counts as left
+ * out. */
 typedef bool rr_log_sink(enum rr_log_level level, const char *line, unsigned len, unsigned at);
 
 /* level RR_LOG_OFF silences. Lines look like
@@ -30,18 +30,20 @@ typedef bool rr_log_sink(enum rr_log_level level, const char *line, unsigned len
  * in UTC; what does not fit in 1 KiB is cut off. */
 void rr_log_setup(enum rr_log_level level, rr_log_sink *sink);
 
-/* An operator wants another level: 1 + it, or 0 for that of rr_log_setup(). What is no level
- * changes nothing, and without a sink nothing changes. Lock-free; costs a load and a branch
- * where it is what it was. */
+/* Sets the level that an operator wants: 1 + it, or 0 for that of rr_log_setup(). A number that
+ * is no level is ignored, and without a sink nothing changes. Lock-free; costs a load and a
+ * branch if nothing has changed. */
 void rr_log_follow(uint32_t want);
-/* Does anything come of a line? */
+/* Is there a sink, so that lines go anywhere? */
 bool rr_log_has_sink(void);
 
-/* The name of this process in its lines, until then none. Before there are threads that log. */
+/* Sets the name of this process in its lines; before that there is none. To be called before
+ * there are threads that log. */
 void rr_log_name(const char *command);
 
-/* At level debug all lines are written; else 20 in a second, and some hundred at once: peers
- * must not fill a disk. The next line that is written says how many are missing.
+/* At level debug all lines are written, otherwise 20 in a second and some hundred at once,
+ * because peers must not be able to fill a disk. The next line that is written says how many
+ * are missing.
  *
  * Formats %s %d %i %u %x %X %c %p %% with 0-padding, width, l, ll, z, and %.Ns, %.*s; nothing
  * else. Control characters come out as '?': a line stays a line. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The table of system calls by which core reaches the kernel, and what needs no table. */
+/* The table of system calls through which core reaches the kernel, which others fill in, and
+ * the calls that bypass it. */
 
 #include "core/base/os.h"
 
@@ -16,22 +17,20 @@
 
 const struct rr_os *rr_os;
 
-static rr_time now(clockid_t clock)
+rr_time rr_now(void)
 {
 	struct timespec ts;
 
-	clock_gettime(clock, &ts);
+	clock_gettime(CLOCK_MONOTONIC, &ts);
 	return (rr_time)ts.tv_sec * RR_SEC + (rr_time)ts.tv_nsec;
-}
-
-rr_time rr_now(void)
-{
-	return now(CLOCK_MONOTONIC);
 }
 
 rr_time rr_now_coarse(void)
 {
-	return now(CLOCK_MONOTONIC_COARSE);
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
+	return (rr_time)ts.tv_sec * RR_SEC + (rr_time)ts.tv_nsec;
 }
 
 int rr_os_open(const char *path, int flags)
@@ -41,12 +40,18 @@ int rr_os_open(const char *path, int flags)
 
 int rr_os_openat(int dir, const char *name, int flags)
 {
-	return (int)syscall(SYS_openat, dir, name, flags, 0);
+	return (int)syscall(SYS_openat, dir, name, flags | O_LARGEFILE, 0);
 }
 
 int rr_os_fallocate(int fd, int mode, off_t off, off_t len)
 {
+#if __SIZEOF_LONG__ < 8
+	return (int)syscall(SYS_fallocate, fd, mode,
+			    __LONG_LONG_PAIR((long)(off >> 32), (long)off),
+			    __LONG_LONG_PAIR((long)(len >> 32), (long)len));
+#else
 	return (int)syscall(SYS_fallocate, fd, mode, off, len);
+#endif
 }
 
 bool rr_os_random(void *buf, size_t n)
@@ -61,7 +66,8 @@ void rr_os_nap(rr_time t)
 	syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &ts, NULL);
 }
 
-/* A page that is zero in a forked child; NULL: it cannot be had, or not yet. */
+/* A page that the kernel zeroes in a forked child; NULL: the kernel cannot do that, or another
+ * thread is just making the page. */
 static _Atomic int32_t *wiped_page(void)
 {
 	static _Atomic int32_t *_Atomic page;
@@ -78,7 +84,7 @@ static _Atomic int32_t *wiped_page(void)
 		munmap(fresh, RR_PAGE);
 		return NULL;
 	}
-	/* pairs with the acquire above */
+	/* Pairs with the acquire at the top. */
 	atomic_store_explicit(&page, fresh, memory_order_release);
 	return fresh;
 }

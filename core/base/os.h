@@ -37,16 +37,17 @@ struct rr_os {
 	int (*poll)(struct pollfd *, nfds_t, int);
 };
 
-/* libc's are cancellation points: a thread cancelled in core would leave a lock held, and one
- * in epoll_ctl(), which is none, must not be. Results and errno as libc's. */
+/* System calls made without libc, whose functions are cancellation points: a thread cancelled
+ * in core would leave a lock held, and one that the app has in epoll_ctl(), which is no
+ * cancellation point, must not be cancelled at all. Results and errno are libc's. */
 int rr_os_open(const char *path, int flags);
 int rr_os_openat(int dir, const char *name, int flags);
 int rr_os_fallocate(int fd, int mode, off_t off, off_t len);
-bool rr_os_random(void *buf, size_t n);	/* without waiting; false: there is none yet */
+bool rr_os_random(void *buf, size_t n);	/* never waits; false: the kernel has none yet */
 void rr_os_nap(rr_time t);
 
-/* getpid(), mostly without a system call, whichever way the process was forked. In a vfork()
- * child it is the parent's. */
+/* getpid(), mostly without a system call, however the process was forked. In a vfork() child it
+ * returns the parent's pid. */
 pid_t rr_pid(void);
 
 /* The table in force; set once before the first use of core. */

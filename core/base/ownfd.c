@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Descriptors of ours, a bit for each number, and how they are moved out of the app's way. */
+/* The library's own descriptors, one bit for each number, and moving them out of the app's way.
+ * Which descriptors there are is known to their owners. */
 
 #include "core/base/ownfd.h"
 
@@ -17,7 +18,7 @@
 #define WORD	64
 
 static _Atomic uint64_t owned[FDS / WORD];	/* pages that were never touched cost nothing */
-static _Atomic int top = -1;			/* none of ours was ever higher */
+static _Atomic int top = -1;			/* no number of ours was ever higher */
 
 rr_refused_fn *_Atomic rr_refused;
 
@@ -83,12 +84,13 @@ int rr_ownfd_next(int from)
 	return -1;
 }
 
-#define BEGIN_MOST	1024	/* FD_SETSIZE: who uses select() has all of its own */
+#define BEGIN_MOST	1024	/* FD_SETSIZE: an app that uses select() has these to itself */
 #define LIMIT_MIN	64
-#define TABLE_MIN	64	/* the kernel's table of a process that has opened little */
-#define TABLE_STEP	128	/* any other has twice as many entries, or four times, ... */
+#define TABLE_MIN	64	/* size of the kernel's table after few opens */
+/* larger tables have so many entries, or twice or four times as many, ... */
+#define TABLE_STEP	128
 
-/* So many entries the kernel's table has at least, if fd is in it. */
+/* How many entries the kernel's table has at least if fd is in it. */
 static int table_with(int fd)
 {
 	int n = TABLE_STEP;
@@ -108,7 +110,7 @@ int rr_ownfd_place(rlim_t limit, bool alone, int fd)
 	return alone ? at : rr_min(at, table_with(fd) / 8 * 5);
 }
 
-static _Atomic rlim_t limit_then;	/* RLIMIT_NOFILE, when last it was looked at; 0 never */
+static _Atomic rlim_t limit_then;	/* RLIMIT_NOFILE when it was last read; 0: never */
 
 int rr_ownfd_floor(int fd)
 {
@@ -120,8 +122,8 @@ int rr_ownfd_floor(int fd)
 	return rr_ownfd_place(lim.rlim_cur, __libc_single_threaded, fd);
 }
 
-/* Another number for the file behind fd, where they began when last that was looked at. One
- * that was raised since does no harm; one that was lowered fails. */
+/* Duplicates fd to where our numbers began when that was last read. If the limit was raised
+ * since, that does no harm; if it was lowered, this fails. */
 static int dup_as_then(int fd, int least)
 {
 	rlim_t limit = atomic_load_explicit(&limit_then, memory_order_relaxed);
@@ -130,7 +132,7 @@ static int dup_as_then(int fd, int least)
 	return limit && at > least ? (int)syscall(SYS_fcntl, fd, F_DUPFD_CLOEXEC, at) : -1;
 }
 
-/* Another number for the file behind fd, above least. */
+/* Another number for the file behind fd, above `least`. */
 static int dup_above(int fd, int least)
 {
 	int to = dup_as_then(fd, least);

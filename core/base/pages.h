@@ -8,9 +8,9 @@
 #include "core/base/compiler.h"
 #include "core/base/types.h"
 
-/* The whole pages between from and to go back to the system and read as zeroes from then on.
- * The memory is MAP_SHARED | MAP_ANONYMOUS, and goes away for every process that shares it; of
- * any other, or where it is locked, nothing happens. */
+/* Gives the whole pages between from and to back to the system; they read as zeroes afterwards.
+ * The memory must be MAP_SHARED | MAP_ANONYMOUS and is lost for every process that shares it.
+ * Other memory, and locked memory, stays as it is. */
 static inline void rr_pages_drop(void *from, void *to)
 {
 	uintptr_t first = rr_align((uintptr_t)from, (uintptr_t)RR_PAGE);
@@ -26,8 +26,8 @@ static inline void rr_pages_drop(void *from, void *to)
 #define MADV_POPULATE_WRITE	23
 #endif
 
-/* The pages of from and to, and those between, are there from now on, as if each had been
- * written to. False: not all of them, or the kernel cannot do that. */
+/* Allocates the pages of from and to and those between, as if each had been written to. False:
+ * not all of them, or the kernel cannot do that. */
 static inline bool rr_pages_make(void *from, void *to)
 {
 	uintptr_t first = (uintptr_t)from & ~(uintptr_t)(RR_PAGE - 1);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* SipHash-2-4-128, a byte at a time where words are read and written: what it is used for are
- * some fifty bytes, twice for each connection that is upgraded. */
+/* SipHash-2-4-128, which reads and writes words byte by byte: it is only used for some fifty
+ * bytes, twice for each connection that is upgraded. */
 
 #include "core/base/siphash.h"
 

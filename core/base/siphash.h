@@ -2,8 +2,8 @@
 #ifndef RR_SIPHASH_H
 #define RR_SIPHASH_H
 
-/* SipHash-2-4 with 128 bits (Aumasson, Bernstein): who does not know the key can neither make a
- * digest nor say anything of what went into one. */
+/* SipHash-2-4 with 128 bits (Aumasson, Bernstein): without the key one can neither make a
+ * digest nor learn anything about what went into it. */
 
 #include "core/base/types.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The statistics segment, as its writer sees it: entries of connections are taken and put
- * back without a lock. Who reads it is in tools/segment.c. */
+/* The statistics segment, as its writer sees it: takes and returns entries of connections
+ * without a lock. Reading it is in tools/segment.c. */
 
 #include "core/base/stats_abi.h"
 
@@ -17,7 +17,7 @@
 
 #define LAST	(RR_STAT_CONNS - 1)
 
-/* Where connections count when there is no segment. */
+/* Connections count here if there is no segment. */
 static struct rr_stat_conn nowhere;
 
 rr_stats_room_fn *_Atomic rr_stats_room;
@@ -63,8 +63,8 @@ void rr_stats_init(struct rr_stat_seg *seg, int pid, uint64_t start_ticks, const
 	atomic_store_explicit(&seg->magic, RR_STAT_MAGIC, memory_order_release);
 }
 
-/* The lowest free entry, else the shared last: short-lived connections stay in the first
- * page or two. */
+/* The lowest free entry, or else the shared last one. So short-lived connections stay in the
+ * first page or two. */
 static uint32_t take_entry(struct rr_stat_seg *seg)
 {
 	for (uint32_t w = 0; w < (RR_STAT_OWN + 63) / 64; w++) {
@@ -103,8 +103,8 @@ bool rr_stats_allocate(struct rr_stat_seg *seg, size_t off, size_t len)
 	return ok;
 }
 
-/* Has entry i memory? The first write to a page of a file on a full file system is a SIGBUS:
- * ask for the page first. */
+/* Makes sure that entry i has memory, because the first write to a page of a file on a full
+ * file system raises SIGBUS. */
 static bool back_entry(struct rr_stat_seg *seg, uint32_t i)
 {
 	uint32_t have = atomic_load_explicit(&seg->backed, memory_order_relaxed);
@@ -173,8 +173,8 @@ static void add_atomic(_Atomic uint64_t *v, uint64_t n)
 		atomic_fetch_add_explicit(v, n, memory_order_relaxed);
 }
 
-/* In the shared entry the carrier is that of whoever came last. That a connection is carried is
- * said once in its life. */
+/* In the shared entry the carrier is that of the connection that came last, so a change of it
+ * says nothing; but each connection becomes carried only once. */
 static bool arrives(const struct rr_stat_seg *seg, const struct rr_stat_conn *e,
 		    enum rr_conn_state state)
 {
@@ -221,8 +221,8 @@ struct rr_counters *rr_stats_counters(struct rr_stat_conn *e)
 	return &e->count;
 }
 
-/* A count is first taken from the entry, then added: a reader that sums both may for a
- * moment miss one, never see it twice. */
+/* A count is taken out of the entry first and then added to the retired ones: a reader that
+ * sums both may miss it for a moment, but never sees it twice. */
 void rr_stats_release(struct rr_stat_seg *seg, struct rr_stat_conn *e)
 {
 	uint32_t i;
@@ -236,7 +236,7 @@ void rr_stats_release(struct rr_stat_seg *seg, struct rr_stat_conn *e)
 							    memory_order_relaxed));
 	}
 	i = (uint32_t)(e - seg->conn);
-	if (i == LAST)		/* others may be in it */
+	if (i == LAST)		/* others may be using it */
 		return;
 	atomic_store_explicit(&e->used, 0, memory_order_relaxed);
 	put_entry_back(seg, i);
@@ -285,7 +285,7 @@ const char *rr_dialect_name(unsigned dialect)
 	return dialect < rr_array_size(rr_dialect_names) ? rr_dialect_names[dialect - 1] : "?";
 }
 
-/* Longest run of at least two zero groups, as RFC 5952 §4.2 wants it shortened. */
+/* The longest run of at least two zero groups, which RFC 5952 §4.2 wants shortened. */
 static int zero_run(const uint8_t a[16], int *len)
 {
 	int best = -1, start = -1;
@@ -338,7 +338,7 @@ static char *put_decimal(char *to, unsigned v)
 	return to;
 }
 
-/* Without a format: each connection has it done twice. */
+/* Without a format string, because each connection does this twice. */
 static char *text4(const uint8_t a[4], unsigned port, char *buf, unsigned size)
 {
 	char text[sizeof("255.255.255.255:65535")], *to = text;
@@ -355,8 +355,8 @@ static char *text4(const uint8_t a[4], unsigned port, char *buf, unsigned size)
 	return buf;
 }
 
-/* Not inet_ntop(): that is snprintf() inside, which is neither async-signal-safe nor free
- * of the app's locale. */
+/* Not inet_ntop(), which uses snprintf(): that is neither async-signal-safe nor independent of
+ * the app's locale. */
 char *rr_addr_text(const struct sockaddr *sa, char *buf, unsigned size)
 {
 	static const uint8_t mapped[12] = { [10] = 0xff, 0xff };

@@ -2,9 +2,9 @@
 #ifndef RR_STATS_H
 #define RR_STATS_H
 
-/* Counters. Each connection counts into its own entry of the process's statistics
- * segment (stats_abi.h); whoever holds the connection's lock is the only writer, so
- * counting is a plain add and readers see whole words. */
+/* Counters. Each connection counts into its own entry of the process's statistics segment
+ * (stats_abi.h). Only the holder of the connection's lock writes, so counting is a plain add,
+ * and readers see whole words. */
 
 #include <stdatomic.h>
 #include <sys/socket.h>
@@ -35,62 +35,62 @@ enum rr_carrier;
 enum rr_conn_state;
 enum rr_reason;
 
-/* All below: no lock, no system call but one madvise() in some claims, async-signal-safe,
- * any thread. seg may be NULL (no segment): then nothing is seen. */
+/* Everything below: no lock, no system call except a madvise() in some claims,
+ * async-signal-safe, any thread. seg may be NULL (no segment): then nothing is recorded. */
 
-/* Makes size bytes of zeroed memory (RR_STAT_SIZE) an empty segment of this process.
- * comm and exe may be NULL. Published by its magic number, last. */
+/* Turns size bytes of zeroed memory (RR_STAT_SIZE) into an empty segment of this process. comm
+ * and exe may be NULL. The magic number is written last and publishes it. */
 void rr_stats_init(struct rr_stat_seg *seg, int pid, uint64_t start_ticks, const char *comm,
 		   const char *exe);
 
-/* Allocates bytes of the segment's file, where the kernel has no MADV_POPULATE_WRITE (Linux
- * 5.14). NULL: there is no such file, and none of its memory is asked for. */
+/* Allocates bytes of the segment's file if the kernel has no MADV_POPULATE_WRITE (Linux 5.14).
+ * NULL: there is no such file, and its memory need not be allocated. */
 typedef bool rr_stats_room_fn(size_t off, size_t len);
 extern rr_stats_room_fn *_Atomic rr_stats_room;
 
-/* Memory for these pages of the segment's file, however it is had. errno stays. */
+/* Allocates memory for these pages of the segment's file, in either way. errno stays as it
+ * was. */
 bool rr_stats_allocate(struct rr_stat_seg *seg, size_t off, size_t len);
 
-/* An entry for a connection, in state RR_CS_NEW; never NULL. When the segment (or its file
- * system) is full, the last entry is shared and its counts may miss some. */
+/* An entry for a connection, in state RR_CS_NEW; never NULL. If the segment (or its file
+ * system) is full, the last entry is shared, and its counts may miss some. */
 struct rr_stat_conn *rr_stats_claim(struct rr_stat_seg *seg, int fd, bool server);
 
-/* The addresses, when they are known; either may be NULL: unchanged. */
+/* Sets the addresses, when they are known; NULL leaves one unchanged. */
 void rr_stats_addr(struct rr_stat_conn *e, const struct sockaddr *local,
 		   const struct sockaddr *peer);
 
-/* The connection's state now. Each arrival at a carrier counts once in carriers[], and for
- * TCP in reasons[] too. */
+/* Sets the connection's state. Each arrival at a carrier counts once in carriers[], and for TCP
+ * in reasons[] as well. */
 void rr_stats_state(struct rr_stat_seg *seg, struct rr_stat_conn *e, enum rr_conn_state state,
 		    enum rr_carrier carrier, enum rr_reason reason);
 
-/* What the connection speaks from now on. */
+/* Sets what the connection speaks from now on. */
 void rr_stats_dialect(struct rr_stat_conn *e, enum rr_dialect dialect, uint32_t version);
 
-/* The program of a call on the connection; 0: not known. The first one stays. */
+/* Sets the program of a call on the connection; 0: not known. The first one stays. */
 void rr_stats_program(struct rr_stat_conn *e, uint32_t program);
 
-/* A connection that never gets an entry stays on TCP, and why. */
+/* Counts a connection that stays on TCP and never gets an entry, with the reason. */
 void rr_stats_tcp(struct rr_stat_seg *seg, enum rr_reason reason);
 
 /* The counters of an entry: what rr_count() and the engine take. */
 struct rr_counters *rr_stats_counters(struct rr_stat_conn *e);
 
-/* Adds the entry's counts to the retired ones and frees it. Once per claim, after the last
- * rr_count() into it. seg: the one it was claimed from. */
+/* Adds the entry's counts to the retired ones and frees it: once for each claim, after the last
+ * rr_count() into it. seg is the segment it was claimed from. */
 void rr_stats_release(struct rr_stat_seg *seg, struct rr_stat_conn *e);
 
-/* A call was answered after ns. */
+/* Counts a call that was answered after ns. */
 void rr_stats_latency(struct rr_stat_seg *seg, uint64_t ns);
 
-/* What rdmarpc-stat prints; "?" for a number that is none. */
+/* What rdmarpc-stat prints; "?" for an invalid number. */
 const char *rr_carrier_name(unsigned carrier);
 const char *rr_state_name(unsigned state);
 const char *rr_reason_text(unsigned reason);
-const char *rr_dialect_name(unsigned dialect);	/* of struct rr_stat_conn; "" where it is not
-						 * said */
+const char *rr_dialect_name(unsigned dialect);	/* as in struct rr_stat_conn; "" if not known */
 
-/* Of enum rr_dialect, as in the configuration; NULL behind the last. */
+/* Names of enum rr_dialect, as in the configuration; NULL after the last. */
 extern const char *const rr_dialect_names[];
 
 /* "1.2.3.4:111", "[::1]:111" (a mapped IPv4 address as IPv4), "" for other families; always

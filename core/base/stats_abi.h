@@ -2,12 +2,12 @@
 #ifndef RR_STATS_ABI_H
 #define RR_STATS_ABI_H
 
-/* Layout of the statistics segment: one file per process in the run directory (or a memfd,
- * where there is none), written by the shim, read by rdmarpc-stat. The process that it is about
- * holds a lock on it while it lives (config/rundir.h). Fixed-width, the same for 32- and 64-bit
+/* The layout of the statistics segment: one file for each process in the run directory (or a
+ * memfd if there is none), written by the library and read by rdmarpc-stat. The process holds a
+ * lock on it while it lives (config/rundir.h). Fixed-width, the same for 32- and 64-bit
  * programs. The file is sparse: an entry that was never used occupies nothing. Readers trust no
- * number in it. Bump RR_STAT_VERSION on any change but appended counters and reasons, and what
- * was padding: it is zero where a process knows nothing of it. */
+ * number in it. Bump RR_STAT_VERSION on any change except appended counters and reasons, and
+ * new fields in former padding, which reads as zero from a process that does not know them. */
 
 #include "core/base/capture_abi.h"
 #include "core/base/compiler.h"
@@ -17,8 +17,8 @@
 #define RR_STAT_MAGIC	0x72726d6164720a01ull	/* says endianness too */
 #define RR_STAT_VERSION	2u	/* 1: without the lock */
 #define RR_STAT_CONNS	4096u	/* entries ... */
-#define RR_STAT_OWN	3616u	/* ... that connections have of their own; those beyond share
-				 * the last one */
+/* ... that connections have to themselves; all further ones share the last */
+#define RR_STAT_OWN	3616u
 #define RR_STAT_TALLIES	64u	/* procedures, in the memory of the entries from there on */
 #define RR_STAT_COUNTERS 60u	/* room for counters.def to grow */
 #define RR_STAT_REASONS	64u
@@ -33,7 +33,7 @@ enum rr_conn_state {	/* what rdmarpc-stat prints as state */
 	RR_CS_TCP, RR_CS_DEAD, RR_CS_NATIVE, RR_CS_LISTENING, RR_CS_COUNT
 };
 
-/* Why a connection is on TCP, or ended. Append only. */
+/* Why a connection is on TCP, or has ended. Append only. */
 enum rr_reason {
 #define RR_REASON(name, text) RR_R_##name,
 #include "core/base/reasons.def"
@@ -42,7 +42,7 @@ enum rr_reason {
 };
 
 struct rr_stat_conn {
-	_Atomic uint32_t used;		/* 0 free, 1 in use; written last */
+	_Atomic uint32_t used;		/* 0: free, 1: in use; written last */
 	_Atomic int32_t fd;
 	_Atomic uint32_t state;		/* enum rr_conn_state */
 	_Atomic uint32_t carrier;	/* enum rr_carrier */
@@ -52,43 +52,45 @@ struct rr_stat_conn {
 	uint64_t since_ns;		/* CLOCK_REALTIME */
 	struct rr_counters count;
 	uint64_t room[RR_STAT_COUNTERS - RR_C_COUNT];
-	/* The program of the first call: 0 where it is not known. A client sees it, a server of
-	 * carried connections. */
+	/* The program of the first call; 0: not known. A client knows it, and a server of
+	 * carried connections does. */
 	_Atomic uint32_t program;
 	uint32_t pad;
-	/* What a carried connection speaks: enum rr_dialect + 1, and its version's number.
-	 * Zeroes: it is not said. */
+	/* What a carried connection speaks: enum rr_dialect + 1, and the number of its version.
+	 * Zeroes: not known. */
 	_Atomic uint32_t dialect, version;
 };
 
-/* Whose a tally is. The first two have no key: of the calls that this process has sent, and of
- * those that it has received, all others. */
+/* What a tally counts. The first two have no key: they count all other calls, those that this
+ * process has sent and those that it has received. */
 struct rr_tally_key {
 	_Atomic uint32_t program, version, procedure;
 	_Atomic uint32_t server;	/* 1: calls that were received */
 };
 #define RR_TALLY_OTHERS	2u
 
-/* The calls of one procedure, and their replies, as far as they went by RPC-over-RDMA: added to
- * atomically by all threads and forked children that have connections of the process. */
+/* The calls of one procedure and their replies, as far as they went by RPC-over-RDMA. All
+ * threads of the process, and forked children that have its connections, add atomically. */
 struct rr_stat_tally {
 	_Atomic uint64_t calls;
 	/* Replies that are denied, or accepted without success. */
 	_Atomic uint64_t errors;
-	/* Calls with the XID of one that has no reply yet; they are in calls, too. */
+	/* Calls with the XID of a call that has no reply yet; they are counted in calls,
+	 * too. */
 	_Atomic uint64_t resent;
-	/* Bytes of messages; those that are too large for one Send. */
+	/* Bytes of messages, and the number of messages that are too large for one Send. */
 	_Atomic uint64_t arguments, results;
 	_Atomic uint64_t long_arguments, long_results;
 	_Atomic uint64_t room[41];
-	/* Call sent to reply taken in; server: call taken in to reply sent. */
+	/* From a call's sending to its reply's arrival; server: from a call's arrival to its
+	 * reply's sending. */
 	_Atomic uint64_t hist[RR_STAT_HIST];
 };
 
-/* The writer's own: what it knows of the CPU's counter (ticks.h). */
+/* Private to the writer: what it knows of the CPU's counter (ticks.h). */
 struct rr_ticks {
-	_Atomic uint64_t rate;	/* 2^32 times the ns of a tick; 0: rr_now() is used */
-	uint64_t ticks, ns;	/* what the counter and rr_now() said at one moment */
+	_Atomic uint64_t rate;	/* ns of a tick times 2^32; 0: rr_now() is used */
+	uint64_t ticks, ns;	/* readings of the counter and of rr_now() at one moment */
 	_Atomic uint32_t state;
 	uint32_t pad;
 };
@@ -100,33 +102,35 @@ struct rr_stat_seg {
 	uint32_t ncounters, nconns, nreasons, nhist;
 	uint32_t conn_size;
 	int32_t pid;			/* in the PID namespace of the process */
-	uint64_t start_ticks;		/* field 22 of /proc/PID/stat: tells a pid's lives
-					 * apart */
+	/* field 22 of /proc/PID/stat: tells processes with the same pid apart */
+	uint64_t start_ticks;
 	uint64_t created_ns;		/* CLOCK_REALTIME */
 	char comm[32];
 	char exe[96];
-	/* Connections since start that came to each carrier. One that was carried and later
-	 * went back to TCP is in both. */
+	/* How many connections have come to each carrier since the start. A connection that was
+	 * carried and later went back to TCP counts in both. */
 	_Atomic uint64_t carriers[RR_CARRIER_COUNT];
-	_Atomic uint64_t reasons[RR_STAT_REASONS]; /* of those on TCP: why */
-	_Atomic uint32_t ended;		/* 1: the process exited in order */
-	_Atomic uint32_t backed;	/* bytes from the start that surely have memory */
+	_Atomic uint64_t reasons[RR_STAT_REASONS]; /* for those on TCP: why */
+	_Atomic uint32_t ended;		/* 1: the process exited normally */
+	_Atomic uint32_t backed;	/* so many bytes from the start certainly have memory */
 	struct rr_counters retired;	/* sums of closed connections; atomic adds */
 	uint64_t room[RR_STAT_COUNTERS + 2 - RR_C_COUNT];
-	/* Call to reply, as seen by the requester: of each eighth call. Tallies have all. */
+	/* Times from call to reply, as seen by the requester, for every eighth call. Tallies
+	 * have all. */
 	_Atomic uint64_t hist[RR_STAT_HIST];
-	_Atomic uint64_t taken[RR_STAT_CONNS / 64]; /* the writer's own: entries not free */
+	/* private to the writer: entries that are not free */
+	_Atomic uint64_t taken[RR_STAT_CONNS / 64];
 	struct rr_cap_desk capture;
-	/* Tallies: 0 in a library that has none. One that is ready has its key and memory; one
-	 * that is only taken may never get them. */
+	/* Tallies; 0 in a library without them. A tally that is ready has its key and memory;
+	 * one that is only taken may never get them. */
 	uint32_t ntallies, tally_size;
 	_Atomic uint64_t tallies_taken, tallies_ready;
 	struct rr_tally_key key[RR_STAT_TALLIES];
 	struct rr_ticks clock;
 	/* conn[] starts at a page */
 	uint8_t pad[8192 - 5840 - 32 - 24 - 16 * RR_STAT_TALLIES - 32 - 16 - 8];
-	char release[16];		/* of the library; "" is one of before 0.2 */
-	/* What rdmarpc-stat wants: enum rr_log_level + 1; 0 as configured. */
+	char release[16];		/* of the library; "": before 0.2 */
+	/* The level that rdmarpc-stat wants: enum rr_log_level + 1; 0: as configured. */
 	_Atomic uint32_t log_level;
 	uint32_t has_log;		/* 1: lines go somewhere */
 	struct rr_stat_conn conn[];

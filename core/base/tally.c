@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where in a statistics segment the calls of a procedure are counted. */
+/* Finds where in a statistics segment the calls of a procedure are counted. What is counted,
+ * and when, is in core/conn/base/calls.c. */
 
 #include "core/base/tally.h"
 
@@ -15,8 +16,8 @@ static uint64_t bit_of(unsigned i)
 	return UINT64_C(1) << i;
 }
 
-/* Asks for the tally's memory: the first write to a page of a file on a full file system would
- * be a SIGBUS. Nothing but the segment's maker and its forked children ever writes to it. */
+/* Allocates the tally's memory, because the first write to a page of a file on a full file
+ * system raises SIGBUS. Only the segment's maker and its forked children ever write to it. */
 static bool give_memory(struct rr_stat_seg *seg, unsigned i)
 {
 	size_t from = (size_t)((char *)rr_tally_at(seg, (int)i) - (char *)seg);
@@ -29,7 +30,7 @@ static bool give_memory(struct rr_stat_seg *seg, unsigned i)
 
 static void publish_tally(struct rr_stat_seg *seg, unsigned i)
 {
-	/* Pairs with the acquire in is_ready(), and of readers. */
+	/* Pairs with the acquire in is_ready(), and with that of readers. */
 	atomic_fetch_or_explicit(&seg->tallies_ready, bit_of(i), memory_order_release);
 }
 
@@ -38,7 +39,12 @@ static bool is_ready(const struct rr_stat_seg *seg, unsigned i)
 	return atomic_load_explicit(&seg->tallies_ready, memory_order_acquire) & bit_of(i);
 }
 
-/* Once for each entry. */
+static bool was_taken(const struct rr_stat_seg *seg, unsigned i)
+{
+	return atomic_load_explicit(&seg->tallies_taken, memory_order_relaxed) & bit_of(i);
+}
+
+/* True for the first thread that takes the entry, and for no other. */
 static bool take_for_good(struct rr_stat_seg *seg, unsigned i)
 {
 	return !(
@@ -64,16 +70,23 @@ static void set_key(struct rr_tally_key *k, bool server, uint32_t program, uint3
 	atomic_store_explicit(&k->server, server, memory_order_relaxed);
 }
 
+/* Two threads that get here at once, or a thread and the signal handler that interrupts it,
+ * take the same steps, each of which may be taken twice: neither waits for the other, and no
+ * call is left uncounted. If the memory was refused once it is not asked for again. */
 RR_COLD int rr_tally_others(struct rr_stat_seg *seg, bool server)
 {
-	if (take_for_good(seg, server) && give_memory(seg, server)) {
-		set_key(&seg->key[server], server, 0, 0, 0);
-		publish_tally(seg, server);
+	if (is_ready(seg, server))
+		return server;
+	if (was_taken(seg, server) || !give_memory(seg, server)) {
+		take_for_good(seg, server);
+		return -1;
 	}
-	return is_ready(seg, server) ? server : -1;
+	set_key(&seg->key[server], server, 0, 0, 0);
+	publish_tally(seg, server);
+	return server;
 }
 
-/* The first entry that is free, of those where the key may be. */
+/* Takes the first free entry among those in which the key may be. */
 static RR_COLD int take_new(struct rr_stat_seg *seg, unsigned first, bool server,
 			    uint32_t program, uint32_t version, uint32_t procedure)
 {
@@ -92,7 +105,7 @@ static RR_COLD int take_new(struct rr_stat_seg *seg, unsigned first, bool server
 	return rr_tally_others(seg, server);
 }
 
-/* Procedures of a program lie side by side, the others where a hash puts them. */
+/* Procedures of a program lie side by side; otherwise a hash decides. */
 static unsigned first_place(bool server, uint32_t program, uint32_t version, uint32_t procedure)
 {
 	uint32_t h = (program * 2654435761u + version * 2246822519u + server) * 2654435761u;

@@ -2,22 +2,23 @@
 #ifndef RR_TALLY_H
 #define RR_TALLY_H
 
-/* Tallies of a statistics segment (stats_abi.h): what is counted for each program, version and
- * procedure. A bounded table without a lock: whoever finds no entry takes one for good, and
- * what has none is counted as "others". Two threads that need the same new entry at once may
- * take one each: readers add up those of one key.
+/* The tallies of a statistics segment (stats_abi.h): what is counted for each program, version
+ * and procedure. A bounded table without a lock: a key without an entry takes one for good, and
+ * if there is none left its calls count as "others". Two threads that need the same new entry
+ * at once may take one each; readers add up the entries of a key.
  *
- * All functions: any thread, async-signal-safe; rr_tally_find() makes one madvise() when it
- * takes an entry, and errno stays. seg is not NULL. */
+ * Any thread may call these functions, and they are async-signal-safe; rr_tally_find() makes
+ * one madvise() when it takes an entry, and errno stays as it was. seg is not NULL. */
 
 #include "core/base/stats_abi.h"
 
-/* The tally of a key: its index. make: take one if there is none; else -1 then. Where no more
- * can be taken it is that of the others, or -1 if there is no memory even for that. */
+/* The index of a key's tally. make: takes an entry if there is none; otherwise returns -1 then.
+ * If none can be taken returns the tally of the others, or -1 if there is no memory even for
+ * that. */
 int rr_tally_find(struct rr_stat_seg *seg, bool server, uint32_t program, uint32_t version,
 		  uint32_t procedure, bool make);
 
-/* That of the others; -1: there is no memory. */
+/* The tally of all others; -1: there is no memory. */
 int rr_tally_others(struct rr_stat_seg *seg, bool server);
 
 static inline struct rr_stat_tally *rr_tally_at(struct rr_stat_seg *seg, int i)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Threads of the library's own. There are none but where a process forks that has a connection
- * by RDMA, closes one from which the peer has yet to fetch something, or has been sent a
- * descriptor whose end may take its time. */
+/* Starts threads of the library's own. There are none unless the process forks while it has a
+ * connection by RDMA, closes one from which the peer has yet to fetch something, or is sent a
+ * descriptor whose close may take long. What they do is in the files that start them. */
 #include "core/base/thread.h"
 
 #include <errno.h>

@@ -2,7 +2,7 @@
 #ifndef RR_THREAD_H
 #define RR_THREAD_H
 
-/* A detached thread, with no signal of the app's in it. 0 or -errno. */
+/* Starts a detached thread in which no signal of the app is handled. 0 or -errno. */
 int rr_thread(void *(*run)(void *), void *arg);
 
 #endif

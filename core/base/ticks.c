@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Learns how long a tick of the CPU's counter is. */
+/* Learns how long a tick of the CPU's counter takes. Reading the counter is in ticks.h. */
 
 #include "core/base/ticks.h"
 
@@ -18,7 +18,7 @@ void rr_ticks_source(struct rr_ticks *t, const char *name)
 		atomic_store_explicit(&t->state, WANTED, memory_order_relaxed);
 }
 
-/* Both clocks at one moment: false if there was too much in between. */
+/* Reads both clocks at one moment. False: too much time passed in between. */
 static bool look_at_clocks(uint64_t *ticks, rr_time *ns)
 {
 	uint64_t before = __builtin_ia32_rdtsc();
@@ -40,7 +40,7 @@ static void begin_rate(struct rr_ticks *t)
 	atomic_store_explicit(&t->state, ok ? BEGUN : WANTED, memory_order_release);
 }
 
-/* 100 MHz to 10 GHz, or it is not what it seems. */
+/* 100 MHz to 10 GHz; otherwise the counter is not what it seems. */
 static bool is_sane_rate(uint64_t rate)
 {
 	return rate > (UINT64_C(1) << 32) / 10 && rate < UINT64_C(10) << 32;

@@ -2,10 +2,11 @@
 #ifndef RR_TICKS_H
 #define RR_TICKS_H
 
-/* A clock for times that are taken twice a call. Where the kernel's own clock is the CPU's
- * counter (x86-64, clocksource tsc) that is read as it is, a third of what rr_now() costs, and
- * its rate is found by two looks at both clocks, TICKS_APART from each other. Until then, and
- * everywhere else, it is rr_now(). Async-signal-safe, any thread. */
+/* A clock for times that are taken twice in each call, and in each round of a spin. If the
+ * kernel's own clock is the CPU's counter (x86-64, clocksource tsc), the counter is read
+ * directly, which costs a third of rr_now(). Its rate is found by reading both clocks twice, at
+ * an interval (ticks.c). Until then, and everywhere else, the clock is rr_now().
+ * Async-signal-safe, any thread. */
 
 #include "core/base/compiler.h"
 #include "core/base/os.h"
@@ -21,15 +22,15 @@ static inline uint64_t rr_ticks_cpu(void)
 }
 #endif
 
-/* While the rate is not known: what both clocks say, now and then. Returns rr_now(). */
+/* Called until the rate is known: compares both clocks now and then. Returns rr_now(). */
 rr_time rr_ticks_learn(struct rr_ticks *t);
 
-/* What the kernel's clock source is, as sysfs has it; before the first use. Without this it is
- * always rr_now(). */
+/* Sets the name of the kernel's clock source, as sysfs has it, before the first use. Without
+ * this the clock is always rr_now(). */
 void rr_ticks_source(struct rr_ticks *t, const char *name);
 
-/* A moment; only rr_ticks_since() knows what the number means. t is of the same segment for
- * both. */
+/* A moment; only rr_ticks_since() knows what the number means. Both must get the t of the same
+ * segment. */
 static inline uint64_t rr_ticks_stamp(struct rr_ticks *t)
 {
 #ifdef __x86_64__
@@ -39,21 +40,49 @@ static inline uint64_t rr_ticks_stamp(struct rr_ticks *t)
 	return rr_ticks_learn(t);
 }
 
-/* ns since that moment; 0 if it lies ahead. */
-static inline uint64_t rr_ticks_since(struct rr_ticks *t, uint64_t stamp)
+/* Are both of one clock, and b not the earlier one? */
+static inline bool rr_ticks_in_order(uint64_t a, uint64_t b)
 {
-	rr_time now;
-
 #ifdef __x86_64__
-	if (likely(stamp & RR_TICKS_OF_CPU)) {
-		uint64_t d = rr_ticks_cpu() - stamp;
+	if (unlikely((a ^ b) & RR_TICKS_OF_CPU))
+		return false;
+#endif
+	return a <= b;
+}
+
+/* ns between two moments that are in order; else 0. */
+static inline uint64_t rr_ticks_between(struct rr_ticks *t, uint64_t a, uint64_t b)
+{
+	if (unlikely(!rr_ticks_in_order(a, b)))
+		return 0;
+#ifdef __x86_64__
+	if (likely(a & RR_TICKS_OF_CPU)) {
 		uint64_t rate = atomic_load_explicit(&t->rate, memory_order_relaxed);
 
-		return (int64_t)d < 0 ? 0 : (uint64_t)((rr_u128)d * rate >> 32);
+		return (uint64_t)((rr_u128)(b - a) * rate >> 32);
 	}
+#else
+	(void)t;
 #endif
-	now = rr_ticks_learn(t);
-	return now < stamp ? 0 : now - stamp;
+	return b - a;
+}
+
+/* Now, by the clock that stamp is of. */
+static inline uint64_t rr_ticks_again(struct rr_ticks *t, uint64_t stamp)
+{
+#ifdef __x86_64__
+	if (likely(stamp & RR_TICKS_OF_CPU))
+		return rr_ticks_cpu();
+#else
+	(void)stamp;
+#endif
+	return rr_ticks_learn(t);
+}
+
+/* ns since that moment; 0 if it lies in the future. */
+static inline uint64_t rr_ticks_since(struct rr_ticks *t, uint64_t stamp)
+{
+	return rr_ticks_between(t, stamp, rr_ticks_again(t, stamp));
 }
 
 #endif

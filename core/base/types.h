@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* Nanoseconds of CLOCK_MONOTONIC. Pure layers are given it, never read it. */
+/* Nanoseconds of CLOCK_MONOTONIC. Pure layers are given the time and never read the clock. */
 typedef uint64_t rr_time;
 #define RR_TIME_NEVER	UINT64_MAX
 #define RR_USEC		UINT64_C(1000)
@@ -30,8 +30,8 @@ enum rr_rights {
 	RR_RIGHT_WRITE	= 2,	/* RDMA Write by the peer */
 };
 
-/* Which document's rules a connection follows; fixed at its start. A number on
- * the wire means nothing without (version, dialect). */
+/* The document whose rules a connection follows; fixed at its start. A number on the wire only
+ * has a meaning together with (version, dialect). */
 enum rr_dialect {
 	RR_DIALECT_V1,		/* RFC 8166, 8167, 8797 */
 	RR_DIALECT_V2,		/* version-two-08 */
@@ -41,15 +41,14 @@ enum rr_dialect {
 
 /* When the requester offers a Reply chunk for a reply that may be too long for a Send. */
 enum rr_reply_chunks {
-	RR_REPLY_CHUNKS_AUTO,	/* where reliable replies are agreed never, else always */
+	RR_REPLY_CHUNKS_AUTO,	/* never if reliable replies are agreed, else always */
 	RR_REPLY_CHUNKS_NEVER,
-	RR_REPLY_CHUNKS_BOUNDED, /* when an upper-layer binding knows how long it gets at
-				  * most */
+	RR_REPLY_CHUNKS_BOUNDED, /* if an upper-layer binding knows the reply's largest size */
 };
 
 /* What waiting may cost. */
 enum rr_profile {
-	RR_PROFILE_BALANCED,	/* a spin no more than the sleep that it saves */
+	RR_PROFILE_BALANCED,	/* spin no longer than the sleep that it saves */
 	RR_PROFILE_LATENCY,	/* CPU time is free */
 	RR_PROFILE_THRIFT,	/* nobody spins */
 };
@@ -58,19 +57,22 @@ enum rr_profile {
 enum rr_mode {
 	RR_MODE_AUTO,		/* if the peer can, else TCP */
 	RR_MODE_TCP,		/* never */
-	RR_MODE_REQUIRE,	/* or not at all: staying on TCP is an error */
+	RR_MODE_REQUIRE,	/* always: staying on TCP is an error */
 };
 
 /* What two peers may agree on beyond the base protocol. */
 enum rr_cap {
-	RR_CAP_RELIABLE_REPLY	= 1 << 0, /* responder-provided PZRC and RDMA_DONE */
-	RR_CAP_RING_CREDITS	= 1 << 1, /* a credit is back when its receive is reposted,
-					   * seen in ring state (shm) */
+	/* a Position-Zero Read chunk by the responder, and RDMA_DONE */
+	RR_CAP_RELIABLE_REPLY	= 1 << 0,
+	/* a credit is back once its receive is reposted, as the ring shows (shm) */
+	RR_CAP_RING_CREDITS	= 1 << 1,
 	RR_CAP_HATCH		= 1 << 2, /* either direction may go back to TCP */
-	RR_CAP_REVERSE_CHUNKS	= 1 << 3, /* calls against the connection's direction may have
-					   * chunks */
-	RR_CAP_CROSSING		= 1 << 4, /* in an offer and its answer: they ride along, calls
-					   * go on meanwhile */
+	RR_CAP_REVERSE_CHUNKS	= 1 << 3, /* reverse calls may have chunks */
+	/* offer and answer ride along, and calls go on meanwhile */
+	RR_CAP_CROSSING		= 1 << 4,
+	/* the offer comes first and is answered at once; after that, or if the answer is late,
+	 * calls go on as with CROSSING */
+	RR_CAP_MEANWHILE	= 1 << 5,
 };
 
 #endif

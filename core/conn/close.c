@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The end of a connection as the app has it: shutdown(), close(), and a descriptor that is
- * another's by now. */
+/* The end of a connection as the app sees it: shutdown(), close(), and a descriptor that
+ * belongs to another file by now. What each state does then is in kinds.c. */
 
 #include <errno.h>
 
@@ -17,7 +17,7 @@ int rr_conn_shutdown(struct rr_conn *c, int fd, int how)
 	if (rr_conn_passes(c, fd, false))
 		return RR_CONN_KERNEL;
 	st = rr_conn_enter(c, fd, &l);
-	if (st == -EBUSY)	/* nothing can be said beforehand: a bare end */
+	if (st == -EBUSY)	/* nobody can be told beforehand: a bare FIN */
 		return RR_CONN_KERNEL;
 	if (st < 0)
 		return st;
@@ -29,7 +29,8 @@ int rr_conn_shutdown(struct rr_conn *c, int fd, int how)
 	return rc;
 }
 
-/* Under its lock: once. What was taken apart is closed some day, too. */
+/* Returns true only the first time: a connection that was given up early is still closed later.
+ * Under its lock. */
 static bool leaves(struct rr_conn *c)
 {
 	bool had = !c->left;
@@ -38,8 +39,8 @@ static bool leaves(struct rr_conn *c)
 	return had;
 }
 
-/* Without its lock, which a process has that does not go on: that one is left with it, and ends
- * it. */
+/* Gives up a connection whose lock is held by a process that does not go on. That process is
+ * left with it, and will end it. Without the lock. */
 static void leave_stuck(struct rr_conn *c)
 {
 	if (leaves(c))
@@ -54,7 +55,7 @@ void rr_conn_close(struct rr_conn *c, int fd)
 	if (rr_conn_relayed(c, fd) || rr_relay_takes(c, fd))
 		return;
 	st = rr_conn_hold(c, &l);
-	/* The client may have joined, and sent what nobody has read. */
+	/* The client may have joined meanwhile, and sent a message that nobody has read. */
 	if (st >= 0 && rr_kinds[st]->joined && rr_kinds[st]->joined(c)) {
 		rr_lock_drop(l);
 		st = rr_conn_hold(c, &l);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The entrance of every call (which lock, which state), and what each does with bytes. */
+/* The entrance of every call of the app: which lock, which state. What a state does with the
+ * call is in kinds.c. */
 
 #include "core/conn/conn.h"
 
@@ -19,7 +20,7 @@ void rr_conn_setup(const struct rr_conn_params *p)
 
 /* --- the entrance of every call --------------------------------------------------------- */
 
-/* Not part of rr_conn_enter(): its stack is that of the rare calls alone. */
+/* Kept out of rr_conn_enter_told(), so that only upgrades need its stack. */
 static RR_NOINLINE int go_on(struct rr_conn *c, int fd, bool told, const struct rr_kind *k)
 {
 	if (k->foreign && c->owner != (int32_t)rr_pid())
@@ -49,14 +50,14 @@ int rr_conn_enter_told(struct rr_conn *c, int fd, bool told, struct rr_lock **l)
 	}
 }
 
-/* What a state that has no function for it says of bytes. */
+/* The result of a read or write in a state that has no function for it. */
 static int otherwise(const struct rr_kind *k)
 {
 	return k->kernels ? RR_CONN_KERNEL : -EAGAIN;
 }
 
-/* What of ours was in the way is gone: as much more as is there, but no error and no end, which
- * are the next call's. */
+/* A read has removed bytes of ours that were in the way, after `done` bytes of the app's. Reads
+ * on as far as there is something, but leaves errors and the end to the next call. */
 static RR_NOINLINE ssize_t recv_on(struct rr_conn *c, int fd, const struct iovec *iov, int n,
 				   size_t done)
 {
@@ -65,10 +66,10 @@ static RR_NOINLINE ssize_t recv_on(struct rr_conn *c, int fd, const struct iovec
 	ssize_t more = 0;
 
 	n = rr_iov_cut(iov, n, done, SIZE_MAX, rest, 16);
-	if (n && (there == RR_CONN_KERNEL ? rr_ride_queued(fd) > 0 : there > 0)) {
+	if (n && (there == RR_CONN_KERNEL ? rr_queue_bytes(fd) > 0 : there > 0)) {
 		more = rr_conn_recv(c, fd, rest, n, 0);
 		if (more == RR_CONN_KERNEL)
-			more = rr_ride_kernel_recv(fd, rest, n, 0, SIZE_MAX, 0);
+			more = rr_queue_recv(fd, rest, n, 0, SIZE_MAX, 0);
 	}
 	return (ssize_t)done + rr_max(more, (ssize_t)0);
 }
@@ -106,7 +107,9 @@ ssize_t rr_conn_recv(struct rr_conn *c, int fd, const struct iovec *iov, int n, 
 
 	if (unlikely(!sh))
 		return other_recv(c, fd, iov, n, flags);
-	rc = rr_carried_recv(c, fd, iov, n, flags, NULL);
+	rc = unlikely(rr_handback_bytes(sh)) ? rr_handback_take(sh, iov, n, flags) :
+					       rr_stream_recv(sh, fd, iov, n, flags);
+	rr_budget_count(c);
 	rr_lock_drop(&sh->lock);
 	return rc;
 }
@@ -132,7 +135,7 @@ static RR_NOINLINE ssize_t other_send(struct rr_conn *c, int fd, const struct io
 	return rc;
 }
 
-/* MSG_OOB is the wrapper's; the other flags do not matter here. */
+/* MSG_OOB is handled by the wrapper; the other flags do not matter here. */
 ssize_t rr_conn_send(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags)
 {
 	struct rr_share *sh = rr_conn_enter_carried(c, fd);
@@ -140,7 +143,8 @@ ssize_t rr_conn_send(struct rr_conn *c, int fd, const struct iovec *iov, int n, 
 
 	if (unlikely(!sh))
 		return other_send(c, fd, iov, n, flags);
-	rc = rr_carried_send(c, fd, iov, n, flags);
+	rc = rr_stream_send(sh, fd, iov, n);
+	rr_budget_count(c);
 	rr_lock_drop(&sh->lock);
 	return rc;
 }

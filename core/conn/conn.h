@@ -2,21 +2,21 @@
 #ifndef RR_CONN_H
 #define RR_CONN_H
 
-/* One TCP connection of the app that may be, or is, carried by RPC-over-RDMA: all that
- * the preload layer knows of the rest.
+/* One TCP connection of the app that may be, or is, carried by RPC-over-RDMA: everything that
+ * the preload layer knows of what lies below.
  *
  *   NEW ──▶ OFFERED (client) ──▶ CARRIED ──▶ DRAINING ──▶ TCP or DEAD
  *    │  ──▶ ANSWERED (server) ──▶ CARRIED
  *    └──▶ TCP for ever
  *
- * The app's fd stays the kernel's TCP socket, the anchor. Calls take the fd number that
- * the app used, since a connection may have several.
+ * The app's fd stays the kernel's TCP socket, the anchor. Functions take the fd that the app
+ * used in this call, because a connection may have several.
  *
- * Returns: bytes or 0, -errno (errno itself is left alone), or RR_CONN_KERNEL: "this is
- * the kernel's: make the plain call". No call here blocks (rr_conn_send and rr_conn_recv
- * may spend 300 µs waiting for a verdict). Any thread, any number at once. Not for use
- * within a signal handler that interrupted a call on the same connection: that gets
- * -EDEADLK instead of a deadlock; the wrapper makes it EINTR or EAGAIN. */
+ * Return values: bytes or 0; -errno (errno itself stays as it is); or RR_CONN_KERNEL: "this is
+ * the kernel's: make the plain call". No function blocks, but rr_conn_send() and rr_conn_recv()
+ * may spend 300 µs waiting for a verdict. Any number of threads may call at once. A signal
+ * handler that interrupted a call on the same connection gets -EDEADLK instead of a deadlock;
+ * the wrapper turns that into EINTR or EAGAIN. */
 
 #include <poll.h>
 #include <sys/socket.h>
@@ -34,329 +34,347 @@ struct rr_conn_params {
 	uint32_t inline_size, device_inline, credits, bc_credits;
 	uint8_t ack_timeout;	/* of devices: struct rr_prov_params */
 	uint32_t max_msg, reply_chunk, reply_chunk_max;
-	/* chunk memory (address space) per connection and side, bytes */
+	/* Chunk memory (address space) of each connection on each side, in bytes. */
 	uint32_t memory;
 	uint32_t max_chunks, max_segs, max_exposed;
 	rr_time done_timeout;
 	rr_time upgrade_timeout;
-	/* core/conn/upgrade/when.h: RR_AFTER_WAIT, RR_AFTER_AUTO or with which call */
+	/* RR_AFTER_WAIT, RR_AFTER_AUTO, or the number of a call (core/conn/upgrade/when.h). */
 	uint32_t offer_after;
 	rr_time negative_time;
-	rr_time spin;		/* most that a waiting thread spins; 0 never */
-	rr_time spin_worth;	/* of a sleep and a wake-up, to the user; at most spin */
-	uint32_t native_silent;	/* native peers that have come and said nothing, at most */
+	rr_time spin;		/* the longest that a waiting thread spins; 0: never */
+	rr_time spin_worth;	/* what a sleep and a wake-up cost the user; at most spin */
+	uint32_t native_silent;	/* most native peers that have said nothing yet */
 	uint32_t max_stash;	/* bytes received ahead of the app, per connection */
 	uint32_t budget;	/* bytes that may wait for the peer, beyond one message … */
-	uint32_t process_budget; /* … and of all connections of the process */
-	/* bytes of chunk memory kept resident while idle, per process */
+	uint32_t process_budget; /* … and for all connections of the process together */
+	/* Bytes of chunk memory that a process keeps resident in idle connections. */
 	uint32_t warm_memory;
-	/* a connection idle this long gives its memory back; later, up to eight times this, if
-	 * that has not paid before */
+	/* A connection that is idle for so long gives its memory back. If that did not pay
+	 * before, it keeps the memory up to eight times as long. */
 	rr_time idle_trim;
 	enum rr_reply_chunks reply_chunks;
 	/* struct rr_eng_params: draft02 */
 	uint32_t ccp_program, rdma_reads, msgp_threshold, msgp_align;
-	/* calls against the direction may have chunks, whatever is agreed */
+	/* Calls in the reverse direction may have chunks, whatever was agreed. */
 	bool reverse_chunks;
 	bool reliable_replies;
-	bool done_property;	/* v2: they may be agreed on by our private property */
-	bool lenient_read_chunks; /* Read chunks at any position are taken */
-	bool verbs;		/* RDMA devices are offered and taken, too */
-	bool bypass_proxies;	/* offers are taken though the client sees other addresses */
-	char run_dir[108];	/* where ends in different network namespaces meet; "" none */
-	/* The rule for a connection, when it is made. Either address may be NULL. */
+	bool done_property;	/* v2: reliable replies may be agreed by our own property */
+	bool lenient_read_chunks; /* Read chunks are accepted at any position */
+	bool verbs;		/* RDMA devices are offered and accepted, too */
+	bool bypass_proxies;	/* accept offers of clients that see other addresses */
+	char run_dir[108];	/* where ends in other network namespaces meet; "": nowhere */
+	/* The rule for a connection, asked when it is made. Either address may be NULL. */
 	enum rr_mode (*mode)(bool server, const struct sockaddr *local,
 			     const struct sockaddr *peer);
-	bool alike;		/* mode() says the same whatever the addresses are */
-	/* The same on the connecting side once the program of the first call is known, before
-	 * the offer: this answer counts. May be NULL. */
+	bool alike;		/* mode() does not depend on the addresses */
+	/* The same on the connecting side, once the program of the first call is known and
+	 * before an offer is made: this result counts. May be NULL. */
 	enum rr_mode (*mode_call)(const struct sockaddr *local, const struct sockaddr *peer,
 				  uint32_t program);
-	/* What is spoken on it, by the rule that decides; program is that of the first call,
-	 * NULL not known. May be NULL: RR_DIALECT_V1. */
+	/* The dialect, by the rule that applies; program is that of the first call, NULL: not
+	 * known. May be NULL: RR_DIALECT_V1. */
 	enum rr_dialect (*dialect)(bool server, const struct sockaddr *local,
 				   const struct sockaddr *peer, const uint32_t *program);
 	bool require_call;	/* mode_call() may say RR_MODE_REQUIRE where mode() did not */
-	uint32_t dialects;	/* all that it may answer: bit 1 << dialect; 0 any */
-	/* The RDMA CM port at which native peers reach the server's end of such a connection,
-	 * or of a listener (peer is NULL then); 0 none. May be NULL. */
+	uint32_t dialects;	/* all that it may return, as bits 1 << dialect; 0: any */
+	/* The RDMA CM port at which native peers reach this connection's server, or this
+	 * listener (peer is NULL then). 0: none. May be NULL. */
 	uint16_t (*native)(bool server, const struct sockaddr *local,
 			   const struct sockaddr *peer);
 	/* Does `rdmarpc-stat --stop` hold back new upgrades on this host? At most one system
-	 * call; asked once per upgrade. May be NULL. */
+	 * call; asked once for each upgrade. May be NULL. */
 	bool (*stopped)(void);
-	/* The number by which the app has c now, of several any; -1 none. May be NULL. */
+	/* The descriptor that the app has for c at present, any of several; -1: none. May be
+	 * NULL. */
 	int (*fd_of)(const struct rr_conn *c);
-	/* c, which the app has by fd, is no longer what it was, by no call of the app's for it:
-	 * what waits for it has to look again, before descriptors of ours are closed. Called
-	 * without any lock. May be NULL. */
+	/* c, which the app has as fd, has changed without a call of the app for it. Whatever
+	 * waits for it must look again before descriptors of ours are closed. Called without
+	 * any lock. May be NULL. */
 	void (*turned)(struct rr_conn *c, int fd);
-	/* The statistics segment, or NULL. make: if there is none yet, makes it. */
+	/* The statistics segment, or NULL. make: makes it if there is none yet. */
 	struct rr_stat_seg *(*stats)(bool make);
 };
 
-/* What a sleep and a wake-up of both ends cost, about: 10 to 15 us of CPU time, 30 to 50 us of
+/* About what a sleep and a wake-up of both ends cost: 10 to 15 us of CPU time, 30 to 50 us of
  * waiting. */
 #define RR_SPIN_WORTH	(50 * RR_USEC)
 
-/* Once, before anything else here, with params that stay. */
+/* Called once, before anything else here. The params must stay in memory. */
 void rr_conn_setup(const struct rr_conn_params *p);
 
-/* A connection for a socket that connect() was called on (peer as given to it), or that
- * accept() returned. NULL: not for us (policy, memory): plain TCP. The caller holds the
- * one reference to it until rr_conn_free(). */
+/* The connection for a socket that connect() was called on (peer as given to it), or that
+ * accept() returned. NULL: plain TCP, because of a rule or lack of memory. The caller holds the
+ * one reference until rr_conn_free(). */
 struct rr_conn *rr_conn_client(int fd, const struct sockaddr *peer, socklen_t len);
 struct rr_conn *rr_conn_server(int fd);
 
-/* The app listens on fd: clients of this host may know that its connections can be carried.
- * What rr_conn_serves_not() wants when it does so no longer; 0 nothing. */
+/* The app listens on fd: makes it known to clients of this host that connections there can be
+ * carried. Returns a handle for rr_conn_serves_not(), to be called when it no longer listens;
+ * 0: there is nothing to undo. */
 uint32_t rr_conn_serves(int fd);
 void rr_conn_serves_not(uint32_t which);
 
-/* --- native peers: no library of ours at the other end, and no TCP connection. The app has a
- * socket that is connected to us, over loopback; what it would say of names is answered
- * here. --- */
+/* --- native peers have no library and make no TCP connection. The app gets a socket that is
+ * connected to ourselves over loopback; questions for its addresses are answered here. --- */
 
-/* A socket that listen() was called on: NULL unless a rule says that native peers reach it. It
- * is closed and freed as a connection is, and asked for readiness: POLLIN also says that a
- * native connection has come. Which process of a family listens on the RDMA side is decided at
- * the first such question. */
+/* A socket that listen() was called on; NULL unless a rule says that native peers may reach it.
+ * It is closed and freed like a connection, and asked for readiness like one: POLLIN also says
+ * that a native connection has come. Of a family, the process that asks first listens on the
+ * RDMA side. */
 struct rr_conn *rr_conn_listener(int fd);
-/* Has this process, or one that it was forked from, made one that rr_conn_early() is for? */
+/* Has this process, or an ancestor, made a listener that rr_conn_early() is for? */
 bool rr_conn_any_early(void);
-/* The process may give up its privileges: below port 1024, if c is a listener, it listens from
- * now on. If it forks before the first question, it does so no more: that may be the
- * child's. */
+/* The process may be about to give up its privileges. If c is a listener whose RDMA port is
+ * below 1024, it listens from now on. If the process forks before it asks for readiness, it
+ * stops listening again, because the child may be the one to serve. */
 void rr_conn_early(struct rr_conn *c);
 
-/* The app was refused a descriptor (EMFILE): gives back what answers that nobody has taken up
- * yet hold of them. False: nothing. Not within a call here. */
+/* The app was refused a descriptor (EMFILE): frees those that are held by answers that nobody
+ * has taken up yet. False: there were none. Not to be called from within another call here. */
 bool rr_conn_scarce(void);
 
-/* The next native connection: an fd for the app, made with flags as of accept4(), and *out;
- * -EAGAIN there is none; RR_CONN_KERNEL none comes in by this process; else -errno. */
+/* The next native connection: a descriptor for the app, made with flags as for accept4(), and
+ * *out. -EAGAIN: there is none now; RR_CONN_KERNEL: none can come to this process; else
+ * -errno. */
 int rr_conn_accept(struct rr_conn *l, int fd, int flags, struct rr_conn **out);
 
-/* Do other processes share the TCP socket, and native peers reach this one alone? Then it
- * leaves them what the kernel has: who waits in the kernel's accept() for what another got is
- * not there for those. */
+/* Do other processes share the TCP socket, while native peers reach this process alone? Then
+ * accept() here must leave TCP clients to the others and not sleep in the kernel, where it
+ * would miss native peers. */
 bool rr_conn_defers(struct rr_conn *l);
 
-/* connect() is called on fd. A rule says that peer is reached by RDMA: the connection, which is
- * being made (or has failed, see rr_conn_dialed()); else NULL. */
+/* connect() is called on fd. If a rule says that the peer is reached by RDMA, starts that and
+ * returns the connection, which may fail at once (see rr_conn_dialed()); else NULL. */
 struct rr_conn *rr_conn_dial(int fd, const struct sockaddr *peer, socklen_t len);
 
-/* How it goes, for connect(): 0 it has come about, said once; -EALREADY it has not yet;
- * -EISCONN; a refusal's -errno, said once, after which it is tried again; RR_CONN_KERNEL: it is
- * not, or no longer, made by RDMA: make the plain call. wait: the caller will ask again, and
- * make that call if need be; else it is made here when the time has come. */
+/* What connect() has to report: 0: connected, said once; -EALREADY: not yet; -EISCONN; the
+ * -errno of a refusal, said once, after which it is tried again; RR_CONN_KERNEL: RDMA is not,
+ * or no longer, used: make the plain call. wait: the caller asks again and makes that plain
+ * call itself; otherwise it is made in here when the time has come. */
 int rr_conn_dialed(struct rr_conn *c, int fd, bool wait);
 
-/* getsockname() and getpeername(), if the kernel's answer is not the right one. */
+/* Answers getsockname() or getpeername(). False: the kernel's own answer is right. */
 bool rr_conn_name(struct rr_conn *c, bool peer, struct sockaddr *addr, socklen_t *len);
 
-/* What the kernel has just told the app of one that it is asked of: len bytes of addr. */
+/* The kernel has just told the app one of the two addresses: len bytes at addr. */
 void rr_conn_named(struct rr_conn *c, bool peer, const struct sockaddr *addr, socklen_t len);
 
-/* TCP for ever (or NULL)? Lock-free: then nothing below needs to be called any more, but
- * rr_conn_close() and rr_conn_free(). */
+/* Is c NULL, or on TCP for ever? Lock-free. If so, only rr_conn_close() and rr_conn_free()
+ * still need to be called. */
 bool rr_conn_is_tcp(const struct rr_conn *c);
 
-/* Is it carried, that is, does rr_conn_wake_fd() count? Lock-free. */
+/* Is it carried, so that rr_conn_wake_fd() counts? Lock-free. */
 bool rr_conn_is_carried(const struct rr_conn *c);
-/* Is nothing of ours under way on it, so that its end is a matter of the kernel's alone? */
+/* Is nothing of ours under way, so that the kernel alone can end it? */
 bool rr_conn_is_kernels(const struct rr_conn *c);
 
-/* Did is_tcp or is_carried change since this was last asked? (Test and clear; the wrapper
- * then brings its epoll registrations up to date.) */
+/* Has is_tcp or is_carried changed since the last call? Tests and clears; the wrapper then
+ * updates its epoll registrations. */
 bool rr_conn_changed(struct rr_conn *c);
 
-/* --- data; flags: MSG_PEEK, MSG_DONTWAIT and MSG_WAITALL are the wrapper's business
- * except that MSG_PEEK leaves the bytes. -EAGAIN: wait with rr_conn_arm(), call again.
- * -EPIPE and -ECONNRESET as the kernel would; the wrapper raises SIGPIPE. --- */
+/* --- data. Of the flags MSG_PEEK leaves the bytes in place; MSG_DONTWAIT and MSG_WAITALL are
+ * the wrapper's business. -EAGAIN: wait with rr_conn_arm(), then call again. -EPIPE and
+ * -ECONNRESET are as the kernel's; the wrapper raises SIGPIPE. --- */
 ssize_t rr_conn_recv(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags);
 ssize_t rr_conn_send(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags);
 
-/* Does that look at the app's bytes before the kernel has taken them, and found memory there,
- * since they may begin a call that an offer pays for? A carried one's are never the kernel's.
- * Lock-free. */
+/* Would rr_conn_send() look at the app's bytes before the kernel has checked that they are
+ * readable, because they may begin a call to offer with? (Bytes of a carried connection never
+ * go to the kernel.) Lock-free. */
 bool rr_conn_sniffs(const struct rr_conn *c);
 
 /* The app uses fd in a way that only the kernel can serve. True: from here on it is the
- * kernel's; false: something has been said to the peer already. */
+ * kernel's. False: something was already said to the peer. */
 bool rr_conn_let_go(struct rr_conn *c);
 
-/* FIONREAD: bytes that a read would find; or RR_CONN_KERNEL. */
+/* FIONREAD: the bytes that a read would find; or RR_CONN_KERNEL. */
 int rr_conn_inq(struct rr_conn *c, int fd);
 
-/* Grows with each record that comes by RDMA, and once when the peer's stream is over; the app's
- * reads do not lessen it. 0 while it is not carried. */
+/* A counter that grows with each record that comes by RDMA, and once more when the peer's
+ * stream is over. Reads do not lower it. 0 while the connection is not carried. */
 uint64_t rr_conn_came(struct rr_conn *c);
 
-/* SO_ERROR of a carried connection (taken, as the kernel does), or RR_CONN_KERNEL. fd: its
- * number in this call; the one it was last used by may have been closed. */
+/* SO_ERROR of a carried connection (cleared by this, as in the kernel), or RR_CONN_KERNEL. fd:
+ * its number in this call; the number that was last used may be closed. */
 int rr_conn_take_error(struct rr_conn *c, int fd);
 
-/* An error that was taken and could not be told, since there were bytes to tell of: for the
- * next call. */
+/* Keeps an error that was taken but could not be returned, because there were bytes to return:
+ * for the next call. */
 void rr_conn_keep_error(struct rr_conn *c, int err);
 
-/* Options that we hide or imitate: true if *val was answered (get) or kept (set). */
+/* Options that we hide or imitate. True: *val was filled in (get) or remembered (set). */
 bool rr_conn_getopt(struct rr_conn *c, int level, int name, void *val, socklen_t *len);
 bool rr_conn_setopt(struct rr_conn *c, int level, int name, const void *val, socklen_t len);
 
-/* The kernel has taken an option that the app set. */
+/* The kernel has accepted an option that the app has set. */
 void rr_conn_opt_set(struct rr_conn *c, int fd, int level, int name);
 
 /* --- readiness --- */
 
-/* Poll bits among want|POLLERR|POLLHUP that hold now, computed without sleeping (it may
- * poll the anchor, take in an offer or an answer). RR_CONN_KERNEL: ask the kernel.
- * With want, of who asks the kernel anyway: */
-#define RR_ASK_FIRST	0x10000u	/* it will be, and then this again if it has news */
-#define RR_ASK_TOLD	0x20000u	/* it was: there are bytes or an end, and no error */
+/* The poll bits among want|POLLERR|POLLHUP that hold now. Does not sleep, but may poll the
+ * anchor and take in an offer or an answer. RR_CONN_KERNEL: ask the kernel. A caller that asks
+ * the kernel anyway adds to want: */
+/* the kernel will be asked, then this again if it has news */
+#define RR_ASK_FIRST	0x10000u
+#define RR_ASK_TOLD	0x20000u	/* the kernel reported bytes or an end, and no error */
 int rr_conn_poll(struct rr_conn *c, int fd, unsigned want);
 
-/* Which of the two the kernel's bits are a reason for: RR_ASK_TOLD or 0. */
+/* Whether the kernel's poll bits justify RR_ASK_TOLD; else 0. */
 static inline unsigned rr_ask_told(unsigned told)
 {
 	return (told & (POLLIN | POLLERR | POLLHUP)) == POLLIN ? RR_ASK_TOLD : 0;
 }
 
-/* Cheap, no lock, no system call: is it worth calling rr_conn_poll()? For spinning. */
+/* Is it worth calling rr_conn_poll()? No lock and no system call: for spinning. */
 bool rr_conn_peek(const struct rr_conn *c, unsigned want);
 
-/* One thread's spin, for one connection or many; zeroes, and then rr_conn_spin() for each:
+/* One thread's spin, for one connection or many. Starts out as zeroes, then rr_conn_spin() is
+ * called for each connection:
  *
- *	if (rr_spin_begin(&s, deadline)) {
- *		while (nothing is there && (rr_spin_on(&s) || longer()))
- *			;
- *		rr_spin_end(&s, was there something);
- *	}
+ * 	if (rr_spin_begin(&s, deadline)) {
+ * 		while (nothing is there && (rr_spin_on(&s) || longer()))
+ * 			;
+ * 		rr_spin_end(&s, was there something);
+ * 	}
  *
  * where longer() calls rr_conn_spin() for each again and then rr_spin_longer(). */
 struct rr_spin {
-	rr_time want;		/* the longest of those asked for */
+	rr_time want;		/* the longest spin that a connection asked for */
 	rr_time began, now, end;
-	struct rr_counters *count;	/* of who wants that, who may be gone by its end */
-	uint32_t cpu;		/* where the thread is, from 1; 0 unknown */
+	/* The clock of statistics, by which now is read where it is the CPU's counter; NULL:
+	 * rr_now() alone. What it said when now was read, and at the beginning. */
+	struct rr_ticks *clock;
+	uint64_t stamp, stamp_began;
+	struct rr_counters *count;	/* of that connection, which may be gone by the end */
+	uint32_t cpu;		/* that the thread runs on, from 1; 0: unknown */
 	uint32_t cpus, spinners;	/* of the process */
-	uint32_t yields;	/* times to give way before anything else */
-	uint32_t seat;		/* of those that spin at once */
+	uint32_t yields;	/* how often to yield the CPU first */
+	uint32_t seat;		/* see spinning.c */
 	bool seated;
 	bool enough;		/* no other connection can want more */
 	bool crowded, hogged, just_hogged;	/* struct rr_spin_in */
-	bool lost;		/* meanwhile the CPU was somebody else's */
+	bool lost;		/* the CPU was given to another thread meanwhile */
 };
 
-/* How long to spin for it (on, if s has begun), into s: 0 where it does not pay, such as
- * against a peer on this thread's CPU. Once s has enough, no others need be asked. */
+/* Puts into s how long to spin for c (or how much longer, if the spin has begun). 0 where
+ * spinning does not pay, for example if the peer runs on this thread's CPU. Once s has enough,
+ * the other connections need not be asked. */
 void rr_conn_spin(const struct rr_conn *c, struct rr_spin *s);
 
-/* A spin is over: did it bring what was waited for? */
+/* rr_conn_peek() has found something of c. When s last read its clock there was nothing yet:
+ * statistics take that for the time of the message, which is about to be taken in. No lock. */
+void rr_conn_seen(const struct rr_conn *c, const struct rr_spin *s);
+/* The spin is over: did what was waited for come? */
 void rr_conn_spun(const struct rr_spin *s, bool paid);
 
-/* What the first of them needs to know of this process and its CPUs. */
+/* Collects what the first connection needs to know of this process and its CPUs. */
 void rr_spin_look_around(struct rr_spin *s);
-/* False: there is nothing to look for, or others of this process look already. */
+/* False: spinning is not worth it, or enough threads of this process spin already. */
 bool rr_spin_begin(struct rr_spin *s, rr_time deadline);
-/* A moment passes. False: the time is over. */
+/* Lets a moment pass. False: the time is over. */
 bool rr_spin_on(struct rr_spin *s);
 bool rr_spin_longer(struct rr_spin *s, rr_time deadline);
 void rr_spin_end(struct rr_spin *s, bool paid);
 
-/* A thread is about to sleep for want: 0 armed, sleep on rr_conn_fds(); 1 look again, there
- * is something. After 0, exactly one rr_conn_disarm() when the thread is awake again (however):
- * a doorbell is swallowed only when every thread that slept for it has woken. */
+/* A thread is about to sleep until `want` holds. 0: armed, so sleep on rr_conn_fds(); 1: there
+ * is something already, look again. After 0 there must be exactly one rr_conn_disarm() when the
+ * thread has woken for whatever reason: a doorbell is consumed only when all threads that slept
+ * for it have woken. */
 int rr_conn_arm(struct rr_conn *c, int fd, unsigned want);
 void rr_conn_disarm(struct rr_conn *c, int fd);
 
-/* A thread's wait where of some connections nothing is to be known but what the kernel will say
- * of the app's fds, which is then asked of rr_conn_poll(). Lock-free, and no system
- * call (plainwait.c). */
+/* A thread's wait on connections that have nothing to tell beyond what the kernel will say of
+ * the app's fds; only when it does, rr_conn_poll() is asked. Lock-free and without system calls
+ * (plainwait.c). */
 struct rr_plainwait;
-/* c is one of them. False: it has more to tell, or is one of too many: rr_conn_arm(). c need
- * not be referenced, and may have been freed. *w: the wait; NULL before the first. */
+/* Adds c to the wait *w, which is NULL before the first. False: c has more to tell, or the wait
+ * has no room for it: use rr_conn_arm(). c need not be referenced, and may even have been
+ * freed. */
 bool rr_plainwait_add(struct rr_plainwait **w, const struct rr_conn *c);
-/* Before it sleeps, when all are added. False: rr_plainwait_stays() is to be asked of each, and
- * those that it denies leave. */
+/* Asked before the thread sleeps, when all are added. False: ask rr_plainwait_stays() for each,
+ * and remove those for which it returns false. */
 bool rr_plainwait_is_sure(struct rr_plainwait *w);
 bool rr_plainwait_stays(const struct rr_conn *c);
-/* The kernel has spoken of it: it is about to be asked. */
+/* Removes c, because the kernel has reported something and c is about to be asked. */
 void rr_plainwait_leave(struct rr_plainwait *w, const struct rr_conn *c);
-/* The thread is awake. NULL: none was begun. */
+/* The thread has woken. NULL: no wait was begun. */
 void rr_plainwait_end(struct rr_plainwait *w);
 
-/* At rest a connection is armed, nothing is there to be read, and whatever comes, the peer's
- * death too, shows on its wake-up fd: a thread that waits to read need not call anything for
- * it, but sleeps on the fd that this returns, for POLLIN, in place of the app's. -1: it is not
- * at rest. rr_conn_arm() puts it there, any other call for it takes it away; whoever sleeps
- * already sleeps well. Lock-free, no system call. What rr_conn_rest() has returned a descriptor
- * for is counted as rr_conn_arm() does: afterwards rr_conn_disarm() if that showed anything,
- * else rr_conn_rested(). */
+/* At rest, a connection is armed, there is nothing to read, and whatever comes (the peer's
+ * death included) makes its wake-up fd readable. A thread that waits to read need not call
+ * anything for it: it sleeps on the fd that this returns, for POLLIN, in place of the app's.
+ * -1: the connection is not at rest. rr_conn_arm() puts it to rest and any other call ends
+ * that, without harm to threads that are asleep already. Lock-free, no system call. A thread
+ * that was given a descriptor counts as after rr_conn_arm(): afterwards it calls
+ * rr_conn_disarm() if the descriptor became readable, else rr_conn_rested(). */
 int rr_conn_rest(struct rr_conn *c);
 void rr_conn_rested(struct rr_conn *c);
-/* The same for one that the caller has just armed, and so counted already. */
+/* The same for a connection that the caller has just armed, and is counted for already. */
 int rr_conn_rests(const struct rr_conn *c);
 
-/* Has no message come or gone for a while, and may it rest? Then it is not worth looking at its
- * memory again and again. Lock-free. */
+/* Has no message come or gone for a while, and may the connection rest? Then its memory need
+ * not be looked at again and again. Lock-free. */
 bool rr_conn_is_quiet(const struct rr_conn *c);
 
-/* The same for an epoll set, which stays armed without any thread: no rr_conn_disarm(); called
- * again after each event that it has seen. */
+/* The same as rr_conn_arm() for an epoll set, which stays armed without any thread: there is no
+ * rr_conn_disarm(), and it is called again after each event that the set has reported. */
 int rr_conn_watch(struct rr_conn *c, int fd, unsigned want);
-/* The same, if it is carried, sleepers wait for wake and for the anchor's POLLIN and POLLRDHUP,
- * and for no time; -EAGAIN: that is not so, and it may be armed or not. */
+/* The same if the connection is carried and all it takes is to sleep on `wake` and on the
+ * anchor for POLLIN and POLLRDHUP, without a time limit. -EAGAIN: that is not so; it may be
+ * armed or not. */
 int rr_conn_watch_plain(struct rr_conn *c, int fd, unsigned want, int wake);
 
-/* What to sleep on while waiting for want: up to 2 entries; how many. The anchor is asked for
- * POLLRDHUP unless that is wanted of it and its bytes are the app's. *until: when to look again
- * at the latest, whatever happens (a negotiation's deadline), or RR_TIME_NEVER. */
+/* What to sleep on while waiting for `want`: fills in up to 2 entries and returns how many. The
+ * anchor is polled for POLLRDHUP only, unless its bytes are the app's. *until: when to look
+ * again at the latest, whatever happens (a deadline of the upgrade), or RR_TIME_NEVER. */
 int rr_conn_fds(struct rr_conn *c, int fd, unsigned want, struct pollfd out[2], rr_time *until);
 
-/* The wake-up fd of a carried connection, for an inner epoll set; -1. Swallow its doorbells
- * with rr_conn_drain() before rr_conn_poll(); true: what rr_conn_fds() says may have
- * changed. */
+/* The wake-up fd of a carried connection, for an inner epoll set; -1: none. rr_conn_drain()
+ * consumes its doorbells and must come before rr_conn_poll(). It returns true if what
+ * rr_conn_fds() says may have changed. */
 int rr_conn_wake_fd(const struct rr_conn *c);
 bool rr_conn_drain(struct rr_conn *c);
 
-/* A thread with nothing to do sleeps: gives the memory of idle connections back. Returns
- * when to call again; RR_TIME_NEVER. */
+/* A thread with nothing to do is about to sleep: gives the memory of idle connections back.
+ * Returns when to call again, or RR_TIME_NEVER. */
 rr_time rr_conn_idle(rr_time now);
 
 /* --- end --- */
 
-/* Before the kernel's shutdown(fd, how), which the caller makes after any return of 0, 1 or
- * RR_CONN_KERNEL; -errno: do not make it, that is the answer. After 1 it has succeeded for the
- * app even if that fails: a peer that has closed answers our end mark with a reset. */
+/* Called before the kernel's shutdown(fd, how). The caller makes that call after 0, 1 and
+ * RR_CONN_KERNEL; -errno is the app's result, and no call is made. After 1 the app is told
+ * success even if the kernel's call fails, because a peer that has closed answers our end mark
+ * with a reset. */
 int rr_conn_shutdown(struct rr_conn *c, int fd, int how);
 
-/* Before the kernel closes the process's last fd of this connection. */
+/* Called before the kernel closes this process's last fd of the connection. */
 void rr_conn_close(struct rr_conn *c, int fd);
 
-/* The app's fd number went away behind our back (its inode is another's now). */
+/* The app's fd has gone away without a call that we saw: its number belongs to another file
+ * now. */
 void rr_conn_vanished(struct rr_conn *c);
 
 /* Gives the reference back, after rr_conn_close(), when no call is inside any more. */
 void rr_conn_free(struct rr_conn *c);
 
-/* --- fork: from pthread_atfork; the wrapper calls each() in the child for every connection
- * that its table still has --- */
-/* each, before rr_conn_fork_prepare(): takes its lock */
+/* --- fork, from pthread_atfork. Functions that take a connection are called for every one that
+ * the wrapper's table has. --- */
+/* For each, before rr_conn_fork_prepare(), because it takes the connection's lock. */
 void rr_conn_fork_nears(struct rr_conn *c);
 void rr_conn_fork_prepare(void);
 void rr_conn_fork_parent(void);
 void rr_conn_fork_child(void);
-void rr_conn_forked(struct rr_conn *c);	/* parent, before fork: one more process has it */
-/* The process is about to go on as a child of itself: what only this one can use goes back to
- * TCP, in two seconds at most. */
+void rr_conn_forked(struct rr_conn *c);	/* parent, before the fork: one more process has it */
+/* The process is about to go on as its own child: what only this process can use goes back to
+ * TCP, within two seconds. */
 void rr_conn_daemon(void);
-/* parent, for each: there is no child after all */
+/* Parent, for each: the fork has failed. */
 void rr_conn_fork_failed(struct rr_conn *c);
 
-/* Makes room at fd, which is ours (core/base/ownfd.h), for a file of the app's: false if it has
- * to stay where it is. The old number is the caller's to close or to put something over. */
+/* Moves the descriptor fd of ours (core/base/ownfd.h) to another number, because the app wants
+ * to put a file there. False: it has to stay. The caller closes the old number or replaces
+ * it. */
 bool rr_conn_move_fd(int fd);
 
 #endif

@@ -2,13 +2,13 @@
 #ifndef RR_CONN_ENTER_H
 #define RR_CONN_ENTER_H
 
-/* What the app's calls enter by: the top of core/conn, whose functions are those of conn.h. */
+/* How calls of the app enter core/conn. The functions of conn.h use this. */
 
 #include "core/conn/family/family.h"
 
 /* conn.c */
-/* As rr_conn_hold(), and brings an upgrade forward; also -ECONNRESET, without the lock.
- * told: RR_ASK_TOLD. */
+/* As rr_conn_hold(), and brings the upgrade forward. Also -ECONNRESET, without the lock. told:
+ * RR_ASK_TOLD. */
 int rr_conn_enter_told(struct rr_conn *c, int fd, bool told, struct rr_lock **l);
 
 static inline int rr_conn_enter(struct rr_conn *c, int fd, struct rr_lock **l)
@@ -16,7 +16,8 @@ static inline int rr_conn_enter(struct rr_conn *c, int fd, struct rr_lock **l)
 	return rr_conn_enter_told(c, fd, false, l);
 }
 
-/* Before it enters: is the call the kernel's anyway? reads: it wants what comes in. */
+/* Asked before entering: does the call go to the kernel anyway? reads: the call wants incoming
+ * bytes. */
 static inline bool rr_conn_passes(struct rr_conn *c, int fd, bool reads)
 {
 	rr_relay_see(c, fd);
@@ -25,7 +26,7 @@ static inline bool rr_conn_passes(struct rr_conn *c, int fd, bool reads)
 	return rr_conn_is_tcp(c) || rr_conn_relayed(c, fd);
 }
 
-/* relaying.c. Before a fork, in the parent: true, if it is for a relay. */
+/* relaying.c. In the parent, before a fork. True: a relay serves this connection. */
 bool rr_relay_forks(struct rr_conn *c);
 
 #endif

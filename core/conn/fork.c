@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* fork(): what a parent does for each connection before it, and its child with all of them. */
+/* fork(): what a parent does for each connection before it, and its child for all of them. How
+ * a connection is then shared is family's matter. */
 
 #include <errno.h>
 
@@ -8,8 +9,8 @@
 #include "core/conn/kinds.h"
 #include "core/conn/upgrade/when.h"
 
-static bool fork_holds;		/* false: fork() by a handler that interrupted us inside */
-static uint32_t fork_round;	/* under the slabs' lock */
+static bool fork_holds;		/* false: a signal handler that interrupted us forks */
+static uint32_t fork_round;	/* counts forks; under the lock of the slabs */
 
 void rr_conn_fork_prepare(void)
 {
@@ -24,7 +25,7 @@ void rr_conn_fork_parent(void)
 		rr_slab_let();
 }
 
-/* Was it counted for the child that this fork makes? */
+/* Was this connection counted for the child that this fork makes? */
 static bool counted(const struct rr_conn *c)
 {
 	return c->fork_round == fork_round &&
@@ -45,12 +46,12 @@ void rr_conn_fork_child(void)
 	rr_handback_forked();
 	rr_half_forked();
 	rr_plainwait_forked();
-	/* Threads of the parent that were inside do not exist here. Locks in shared memory are
-	 * another matter: they are held by the parent, which goes on. */
+	/* Threads of the parent that were inside do not exist here, so private locks are free.
+	 * Locks in shared memory are held by the parent, which goes on and drops them. */
 	for (uint32_t i = 0; (c = rr_slab_at(i)); i++) {
 		rr_budget_inherit(c);
 		c->lock = (struct rr_lock){ 0 };
-		atomic_store_explicit(&c->half, false, memory_order_relaxed);
+		atomic_store_explicit(&c->half, 0, memory_order_relaxed);
 		atomic_store_explicit(&c->sleepers, 0, memory_order_relaxed);
 		atomic_store_explicit(&c->rest, 0, memory_order_relaxed);
 		c->lingers = false;
@@ -64,8 +65,8 @@ void rr_conn_fork_child(void)
 	}
 }
 
-/* Before a fork, in the parent. waits: for the connection's lock, which nobody does who has the
- * slabs'. */
+/* Before a fork, in the parent. waits: waits for the connection's lock, which a caller that
+ * holds the lock of the slabs must not do. */
 static void prepare_conn(struct rr_conn *c, bool waits)
 {
 	enum rr_conn_st st = rr_conn_st(c);
@@ -87,18 +88,19 @@ void rr_conn_fork_nears(struct rr_conn *c)
 void rr_conn_forked(struct rr_conn *c)
 {
 	rr_native_forks(c);
-	prepare_conn(c, false);		/* what has begun to since */
+	prepare_conn(c, false);		/* for states entered since rr_conn_fork_nears() */
 	if (rr_relay_forks(c))
 		return;
-	/* without its lock: only whether the option is asked for anew goes by it */
+	/* Stored without the lock: it only decides whether the kernel is asked for an option
+	 * again. */
 	atomic_store_explicit(&c->forked, true, memory_order_relaxed);
 	if (!rr_conn_is_shared(rr_conn_st(c)) || rr_conn_relayed(c, 0))
 		return;
 	if (rr_conn_is_carried(c) && !rr_conn_shareable(c->share))
 		rr_handback_forks(c);
-	/* Before the rest's end, as rr_rest_may() sees it. */
+	/* Must come before the end of the rest below, for rr_rest_may() in another thread. */
 	atomic_fetch_add(&c->share->procs, 1);
-	rr_slab_in_use(c->index);	/* the child may wake it, and die */
+	rr_slab_in_use(c->index);	/* the child may wake it, and then die */
 	atomic_store(&c->rest, 0);
 	c->fork_round = fork_round;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a carried connection does, under its lock: its row of the table of states (kinds.c). */
+/* What a carried connection does, under its lock: its row of the table of states (kinds.c). The
+ * streams themselves are in carried/. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +12,7 @@
 
 /* --- bytes -------------------------------------------------------------------------------- */
 
-/* done is for states that go over into another one while they read. */
+/* done is used by states that change while they read. */
 ssize_t rr_carried_recv(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags,
 			size_t *done RR_UNUSED)
 {
@@ -69,8 +70,10 @@ int rr_carried_take_error(struct rr_conn *c, int fd)
 		rr_cross_error(sh, fd);
 	else
 		rr_anchor_check(sh, fd, rr_now_coarse());
-	/* Behind both ends the anchor's own error is what our end mark brought about. */
-	if (sh->dead || sh->err || rr_rx_is_early(sh) || (sh->tx.shut && rr_rx_has_ended(sh))) {
+	/* When both directions have ended, the anchor's own error is what our end mark has
+	 * caused. */
+	if (rr_link_is_dead(sh) || sh->err || rr_rx_is_early(sh) ||
+	    (rr_tx_is_shut(sh) && rr_rx_has_ended(sh))) {
 		err = sh->err;
 		sh->err = 0;
 	}
@@ -86,7 +89,8 @@ static int carried_fds(struct rr_conn *c, int fd, unsigned want, struct pollfd o
 static void carried_disarm(struct rr_conn *c)
 {
 	rr_wait_learn(c->share, rr_now());
-	/* Asked under the lock, which has ended the rest: another may sleep since. */
+	/* Asked under the lock, which has ended the rest: another thread may have gone to sleep
+	 * since. */
 	if (!atomic_load(&c->sleepers))
 		rr_ready_disarm(c);
 }
@@ -97,46 +101,47 @@ static bool carried_drain(struct rr_conn *c)
 	/* A thread that sleeps in poll() has yet to see the doorbell. */
 	if (!atomic_load(&c->sleepers))
 		rr_drv_drain(c->share);
-	return rr_conn_relayed(c, 0) || c->share->prov_lost || c->share->dead;
+	return rr_conn_relayed(c, 0) || !rr_link_is_up(c->share);
 }
 
 /* --- its end ------------------------------------------------------------------------------ */
 
-/* 1: it has said so to the peer. */
+/* Returns 1 if the peer was told. */
 static int carried_shutdown(struct rr_conn *c, int fd, bool rd, bool wr)
 {
 	struct rr_share *sh = c->share;
 	bool told;
 
 	rr_anchor_check(sh, fd, rr_now_coarse());
-	told = wr && !sh->reset && rr_anchor_mark(sh, fd);
+	told = wr && !rr_rx_is_reset(sh) && rr_anchor_mark(sh, fd);
 	if (rd)
 		rr_rx_shut(sh);
-	/* no news for who still writes */
+	/* A thread that waits to write has no news by that. */
 	rr_hint(sh, RR_HINT_IN | (wr ? RR_HINT_OVER : 0u));
 	if (rd)
 		rr_rest_rouse(c);
 	return told;
 }
 
-/* The last process closes: the peer hears how many records there were, or a reset if what it
- * sent was not read (RFC 2525 §2.17: as the kernel does) or the connection had failed. */
+/* When the last process closes, the peer is told how many records there were. Or it gets a
+ * reset, as from the kernel (RFC 2525 §2.17), if what it sent was not read, or the connection
+ * had failed. */
 static void carried_close(struct rr_conn *c, int fd)
 {
 	struct rr_share *sh = c->share;
 
-	sh->back.left = true;	/* a thread may be at it */
+	sh->back.left = true;	/* the thread of a hand-back may be at work */
 	if (rr_conn_leave(sh)) {
 		if (!rr_conn_shareable(sh))
 			rr_handback_leave(c, fd);
 		return;
 	}
 	rr_drv_progress(sh);
-	/* The peer reads what we send by TCP: an end mark of its own that is left unread would
-	 * be a reset to it. */
+	/* The peer reads what we send by TCP. If its end mark stayed unread here, our close
+	 * would be a reset. */
 	if (rr_tx_is_early(sh))
 		rr_anchor_check(sh, fd, rr_now_coarse());
-	if (sh->dead || rr_rx_unread(sh) || rr_handback_bytes(sh)) {
+	if (rr_link_is_dead(sh) || rr_rx_unread(sh) || rr_handback_bytes(sh)) {
 		rr_anchor_reset(fd);
 		rr_anchor_note(sh);
 	} else {
@@ -173,8 +178,8 @@ static void carried_forked(struct rr_conn *c)
 		rr_inherited_begin(c);
 }
 
-/* One of ours, which is not shared with other processes of the family: they use it under the
- * same number. */
+/* Moves a descriptor of ours, unless other processes of the family have it: they use it under
+ * the same number. */
 static bool move_one(struct rr_share *sh, int *own, int fd)
 {
 	int to;
@@ -194,8 +199,8 @@ static bool carried_move(struct rr_conn *c, int fd)
 {
 	struct rr_share *sh = c->share;
 
-	/* Ends of pairs are not waited for; and who sleeps on the old number of a wake-up fd
-	 * sleeps on the same socket. */
+	/* Nobody sleeps on the ends of pairs; and a thread that sleeps on the old number of a
+	 * wake-up fd sleeps on the same socket. */
 	if (!c->relay && move_one(sh, &sh->far, fd))
 		return true;
 	if (!move_one(sh, &sh->qp->wake_fd, fd))

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The states of a connection, and what each does. A new state is one more row. */
+/* The states of a connection and what each does: one row for each state. The functions are here
+ * if they are short, else on the floor that the state belongs to. */
 
 #include "core/conn/kinds.h"
 
@@ -19,7 +20,7 @@ static bool is_kernels(struct rr_conn *c RR_UNUSED)
 
 static const struct rr_kind tcp = { .kernels = true, .let_go = is_kernels };
 
-/* Another process's. */
+/* Another process uses the connection. */
 static const struct rr_kind relayed = { .kernels = false };
 
 /* --- the app waits for the upgrade -------------------------------------------------------- */
@@ -46,7 +47,7 @@ static struct pollfd wake_up(const struct rr_conn *c)
 	return (struct pollfd){ c->share->qp->wake_fd, POLLIN, 0 };
 }
 
-/* The provider connects, and nothing else has news. */
+/* Only the provider, which is connecting, can have news. */
 static int meeting_fds(struct rr_conn *c, int fd RR_UNUSED, unsigned want RR_UNUSED,
 		       struct pollfd out[2], rr_time *until)
 {
@@ -123,7 +124,7 @@ static void fresh_told(struct rr_conn *c, int fd)
 static bool become_kernels(struct rr_conn *c)
 {
 	rr_conn_become(c, RR_S_TCP, RR_R_KERNEL_ONLY);
-	return rr_conn_is_tcp(c);	/* or it is refused */
+	return rr_conn_is_tcp(c);	/* false: a rule says 'require', and it is refused */
 }
 
 static ssize_t fresh_recv(struct rr_conn *c, int fd, const struct iovec *iov RR_UNUSED,
@@ -132,20 +133,21 @@ static ssize_t fresh_recv(struct rr_conn *c, int fd, const struct iovec *iov RR_
 	return rr_upgrade_first_read(c, fd);
 }
 
-/* The offer is out, and the app's first bytes wait for what becomes of it. A server that is
- * waiting answers within a fraction of this time. */
+/* The offer is out and the app's first bytes wait for the outcome. A server that is waiting
+ * answers within a fraction of this time. */
 static void await_briefly(struct rr_conn *c, int fd, rr_time until)
 {
 	const struct rr_kind *k;
 
-	while ((k = rr_kinds[rr_conn_st(c)])->step && rr_now() < until) {
+	while ((k = rr_kinds[rr_conn_st(c)])->step && !rr_conn_rides(rr_conn_st(c)) &&
+	       rr_now() < until) {
 		k->step(c, fd);
 		sched_yield();
 	}
 }
 
-/* The first write: an offer goes with it or before it. If the app has to wait for the answer,
- * or the answer was there at once, the state that follows sends the bytes. */
+/* The first write. An offer goes with it or before it. If the app has to wait for the answer,
+ * or the answer came at once, the state that follows sends the bytes. */
 static ssize_t fresh_send(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags)
 {
 	ssize_t rc = RR_RIDE_OVER;
@@ -159,7 +161,7 @@ static ssize_t fresh_send(struct rr_conn *c, int fd, const struct iovec *iov, in
 	rc = rr_upgrade_first_write(c, fd, iov, n);
 	if (rc)
 		return rc;
-	if (rr_conn_begins(c))	/* it has written no bytes: the next write is the first */
+	if (rr_conn_begins(c))	/* no bytes were written: the next write is the first */
 		return RR_CONN_KERNEL;
 	await_briefly(c, fd, until);
 	return RR_RIDE_OVER;
@@ -170,11 +172,11 @@ static int fresh_poll(struct rr_conn *c, int fd, unsigned want)
 	unsigned got = rr_anchor_poll(fd, want);
 
 	if (c->hold_until && rr_now() < c->hold_until)
-		got &= ~(unsigned)RR_IN_BITS;	/* an offer, and not the app's */
+		got &= ~(unsigned)RR_IN_BITS;	/* it is an offer, which is not the app's */
 	return (int)got;
 }
 
-/* What may be an offer is the app's after this. */
+/* After this time, half an offer is given to the app. */
 static int part_fds(struct rr_conn *c, int fd RR_UNUSED, unsigned want RR_UNUSED,
 		    struct pollfd out[2] RR_UNUSED, rr_time *until)
 {
@@ -183,7 +185,7 @@ static int part_fds(struct rr_conn *c, int fd RR_UNUSED, unsigned want RR_UNUSED
 	return 1;
 }
 
-/* Half a connection is not worth an upgrade. */
+/* An upgrade does not pay for a connection that is half closed. */
 static int fresh_shutdown(struct rr_conn *c, int fd RR_UNUSED, bool rd RR_UNUSED,
 			  bool wr RR_UNUSED)
 {
@@ -208,8 +210,10 @@ static const struct rr_kind fresh = {
 static int riding_fds(struct rr_conn *c, int fd RR_UNUSED, unsigned want RR_UNUSED,
 		      struct pollfd out[2], rr_time *until)
 {
-	*until = c->deadline;
-	if (!c->share || c->share->qp->wake_fd < 0)
+	rr_time turn = rr_pace_turn(c);
+
+	*until = turn ? rr_min(c->deadline, turn) : c->deadline;
+	if (turn || !c->share || c->share->qp->wake_fd < 0)
 		return 1;
 	out[1] = wake_up(c);
 	return 2;
@@ -225,7 +229,7 @@ static int riding_take_error(struct rr_conn *c, int fd)
 	return rr_os->getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &len) ? RR_CONN_KERNEL : err;
 }
 
-/* A thread sleeps on more than the app's socket then, so the kernel's answer is asked for
+/* A thread sleeps on more than the app's socket in these states, so the kernel has to be asked
  * here. */
 static int riding_poll(struct rr_conn *c, int fd, unsigned want)
 {
@@ -324,7 +328,7 @@ static bool listening_drain(struct rr_conn *c)
 	return true;
 }
 
-/* The kernel's listens no more. */
+/* The kernel's socket stops listening, so RDMA does, too. */
 static int listening_shutdown(struct rr_conn *c, int fd RR_UNUSED, bool rd, bool wr RR_UNUSED)
 {
 	if (rd)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Descriptors of ours whose number the app wants: another one does as well. */
+/* Moves descriptors of the library whose number the app wants for itself. What kinds of
+ * descriptors there are is known to their owners only. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,6 +10,7 @@
 #include "core/base/ownfd.h"
 #include "core/conn/kinds.h"
 
+/* Gives up c's upgrade if that frees a descriptor. */
 static void yield(struct rr_conn *c)
 {
 	const struct rr_kind *k;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Options of the app's socket that mean something here, and the error that one of them
- * tells. */
+/* Socket options of the app that mean something here, and the error that SO_ERROR returns. The
+ * kernel has all other options. */
 
 #include <errno.h>
 #include <limits.h>
@@ -89,7 +89,7 @@ void rr_conn_opt_set(struct rr_conn *c, int fd, int level, int name)
 	    rr_conn_hold(c, &l) < 0)
 		return;
 	if (rr_conn_is_shared(rr_conn_st(c))) {
-		rr_keep_learn(c->share, fd);	/* of a native one */
+		rr_keep_learn(c->share, fd);	/* a native one has not learned them yet */
 		rr_keep_set(c->share, fd, level, name);
 	}
 	rr_lock_drop(l);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What poll, select, epoll and blocking calls need to know of a connection, by its state; and
- * sleeping for it. */
+/* Readiness of a connection for poll, select, epoll and blocking calls, by its state; and
+ * sleeping for it. The loops that sleep are in preload. */
 
 #include <errno.h>
 #include <sched.h>
@@ -57,7 +57,7 @@ bool rr_conn_peek(const struct rr_conn *c, unsigned want)
 	if (unlikely(rr_lock_is_stuck(&sh->lock)))
 		return false;
 	hint = atomic_load_explicit(&sh->hint, memory_order_relaxed);
-	if (unlikely(hint & RR_HINT_EARLY))	/* what comes by TCP, memory does not show */
+	if (unlikely(hint & RR_HINT_EARLY))	/* memory does not show what comes by TCP */
 		return hint & RR_HINT_AHEAD && want & RR_IN_BITS &&
 		       rr_drv_peek(sh, RR_ARM_RECV);
 	if (hint & (mask | RR_HINT_LOST))
@@ -88,7 +88,7 @@ static int arm(struct rr_conn *c, int fd, unsigned want, bool thread)
 	if (k->arm)
 		rc = k->arm(c, fd, want, thread);
 	else if (c->hold_until && rr_now() < c->hold_until)
-		rc = 1;		/* a verdict is there, and waits for threads to wake */
+		rc = 1;		/* a verdict has come, and waits for threads to wake */
 	if (rc == 0 && thread) {
 		atomic_fetch_add_explicit(&c->sleepers, 1, memory_order_acq_rel);
 		if (k->armed)
@@ -99,7 +99,7 @@ static int arm(struct rr_conn *c, int fd, unsigned want, bool thread)
 	if (rc == 0 && !thread)
 		c->watched = true;
 	rr_lock_drop(l);
-	/* What is there may be for another thread, which has yet to run. */
+	/* What there is may be for another thread, which has yet to run. */
 	if (rc && !rr_conn_is_shared((enum rr_conn_st)st))
 		sched_yield();
 	return rc;
@@ -126,7 +126,7 @@ int rr_conn_watch_plain(struct rr_conn *c, int fd, unsigned want, int wake)
 	alone = atomic_load_explicit(&sh->procs, memory_order_relaxed) == 1;
 	if (alone && sh->qp->wake_fd == wake && rr_rest_may(sh)) {
 		rc = rr_ready_arm(c, fd, want, false);
-		if (!rc && !rr_rest_may(sh))	/* by what it has just looked at */
+		if (!rc && !rr_rest_may(sh))	/* because of what it has just looked at */
 			rc = -EAGAIN;
 		c->watched |= !rc;
 	}
@@ -139,7 +139,7 @@ void rr_conn_disarm(struct rr_conn *c, int fd)
 	const struct rr_kind *k;
 	struct rr_lock *l;
 
-	/* pairs with the acquire in listens() */
+	/* Pairs with the acquire in listens(). */
 	atomic_fetch_sub_explicit(&c->sleepers, 1, memory_order_acq_rel);
 	k = rr_kinds[rr_conn_st(c)];
 	if (!k->disarm || rr_conn_relayed(c, fd) || rr_conn_hold(c, &l) < 0)

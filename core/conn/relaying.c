@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The thread of the parent's that a forked native connection has (family/relay.c): from the
- * app's socket to the queue pair and back. Once it has taken over it is the one user of the
- * connection's inside: it calls as the app would, but by no descriptor: fd -1. */
+/* The thread that a forked native connection has in the parent (family/relay.c): it moves bytes
+ * between the app's socket and the queue pair. Once it has taken over, it is the only user of
+ * the connection in this process. It calls the functions of conn.h as the app would, but with
+ * -1 as fd, because it has no descriptor of the app's. */
 
 #include <errno.h>
 #include <netinet/tcp.h>
@@ -14,7 +15,7 @@
 #include "core/conn/enter.h"
 
 #define ROOM	65536u
-#define HELD_MS	50	/* room for what is held shows on nothing, at times */
+#define HELD_MS	50	/* poll interval: sometimes no descriptor reports room again */
 
 /* Bytes on their way: [at, end). */
 struct pipe {
@@ -25,13 +26,13 @@ struct pipe {
 struct relay {
 	struct rr_conn *c;
 	int far;
-	bool over;		/* the peer has ended it: only the app's end is still to come */
+	bool over;		/* the peer's stream has ended, the app's has not yet */
 	bool half;		/* the app writes no more */
-	bool deaf;		/* it reads no more: what the peer sends goes nowhere */
-	struct pipe in, out;	/* to the app; from it */
+	bool deaf;		/* the app reads no more: the peer's bytes are dropped */
+	struct pipe in, out;	/* to the app; from the app */
 };
 
-/* What the peer has sent, to the app. 0, or -errno: the connection is lost. */
+/* Moves what the peer has sent to the app. 0, or -errno: the connection is lost. */
 static int pump_in(struct relay *r)
 {
 	struct pipe *p = &r->in;
@@ -65,13 +66,13 @@ static int pump_in(struct relay *r)
 	return 0;
 }
 
-/* Have all of the app's processes closed it? Or both ends have said that they write no more. */
+/* Have all processes of the app closed the socket, or have both ends finished writing? */
 static bool gone(const struct relay *r)
 {
 	return rr_anchor_poll(r->far, 0);
 }
 
-/* What the app has written, to the peer. 1: there is nobody left on its side. */
+/* Moves what the app has written to the peer. 1: nobody on the app's side is left. */
 static int pump_out(struct relay *r)
 {
 	struct pipe *p = &r->out;
@@ -92,7 +93,8 @@ static int pump_out(struct relay *r)
 				continue;
 			p->at = 0;
 			p->end = (uint32_t)n;
-			/* The app may have the rest of its record, and wait (Nagle). */
+			/* The app may hold back the rest of its record until we acknowledge
+			 * (Nagle). */
 			rr_os->setsockopt(r->far, IPPROTO_TCP, TCP_QUICKACK, &on, sizeof(on));
 		}
 		iov = (struct iovec){ p->buf + p->at, p->end - p->at };
@@ -104,13 +106,13 @@ static int pump_out(struct relay *r)
 	return 0;
 }
 
-/* Until there may be something to do. */
+/* Sleeps until there may be something to do. */
 static void sleep_for(struct relay *r)
 {
 	bool full = r->in.at != r->in.end && !r->deaf, held = r->out.at != r->out.end;
 	unsigned want = (full || r->deaf ? 0 : POLLIN) | (held ? POLLOUT : 0);
 	short app = (short)((held || r->half ? 0 : POLLIN) | (full ? POLLOUT : 0));
-	/* That the app is gone is of no interest before it can be acted on. */
+	/* That the app is gone does not matter before it can be acted on. */
 	struct pollfd p[3] = { { held && !full ? -1 : r->far, app, 0 } };
 	rr_time until = RR_TIME_NEVER, now;
 	int n = 0, ms = -1;
@@ -131,8 +133,9 @@ static void sleep_for(struct relay *r)
 		rr_conn_disarm(r->c, -1);
 }
 
-/* Sleeps until another process wants it, or this one no more; or it could not say so any more,
- * since the app's end is shut down. False: that will not be. */
+/* Sleeps until another process wants the connection or this one has closed it, or until the
+ * app's end is shut down, after which neither could be seen any more. False: it will not be
+ * relayed. */
 static bool wanted(struct relay *r)
 {
 	struct pollfd p = { r->far, RR_RELAY_WANTED, 0 };
@@ -153,7 +156,7 @@ static void end(struct relay *r, int rc)
 	struct rr_conn *c = r->c;
 
 	munmap(r, sizeof(*r));
-	/* not closed: a child that is being made does that by this number */
+	/* Not closed: a child that is just being forked closes this number. */
 	if (rc < 0 && c->share)
 		rr_pair_reset(c->share->far);
 	rr_conn_free(c);
@@ -164,7 +167,7 @@ static void *run_relay(void *arg)
 	struct relay *r = arg;
 	int rc, on = 1;
 
-	/* Records come in the pieces in which they were read: no waiting for more of them. */
+	/* Records are written in the pieces in which they were read: do not wait for more. */
 	rr_os->setsockopt(r->far, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 	rc = wanted(r) ? 0 : 1;
 	while (!rc) {
@@ -178,7 +181,7 @@ static void *run_relay(void *arg)
 	return NULL;
 }
 
-/* Its close is to be told from a shutdown(). */
+/* Makes a close of the app's socket distinguishable from a shutdown(): see family/relay.c. */
 static void tell_close(const struct rr_conn *c)
 {
 	int fd = rr_cp->fd_of ? rr_cp->fd_of(c) : c->fd, reset = -1;
@@ -196,7 +199,7 @@ bool rr_relay_forks(struct rr_conn *c)
 		return true;
 	r = mmap(NULL, sizeof(*r), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (r == MAP_FAILED)
-		return true;	/* the child's calls go nowhere */
+		return true;	/* without a relay the child's calls go nowhere */
 	r->c = c;
 	r->far = c->share->far;
 	c->relay = true;

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Calls that were answered by an error, sent again with other chunks (version-two-08 §5.3.3).
- * Which, amend.c decides.
+/* Sends calls again, with other chunks, that were answered by an error (version-two-08 §5.3.3).
+ * amend.c decides which calls, and with which chunks.
  *
- * A responder sees that it takes no such Read chunks, or not so many segments, before it does
- * anything: then any call may be sent again. That a reply has no room it finds when the call
- * has been executed: then only one whose binding says that it does no harm. The first exposures
- * are taken back before anything is exposed anew. The message is where it was: the entry of its
- * Send stays, and its buffer with it, as long as the call may need them. With ring credits
- * nothing is kept: calls that are never answered must hold nothing. */
+ * A responder notices before it does anything that it does not accept such Read chunks, or so
+ * many segments: then any call may be sent again. That a reply has no room it notices only
+ * after the call was executed: then only a call may be sent again whose binding says that this
+ * does no harm. The first exposures are taken back before anything is exposed anew. The message
+ * is still where it was, because the entry of its Send and its buffer stay as long as the call
+ * may need them. With ring credits nothing is kept, because calls that are never answered must
+ * hold nothing. */
 
 #include "core/engine/engine_int.h"
 
@@ -16,8 +17,8 @@ bool rr_again_keeps(const struct rr_eng *e, const struct rr_plan *p)
 {
 	if (e->ring)
 		return false;
-	/* short calls without chunks may lie in memory of the app's own, unless any call has
-	 * some */
+	/* Short calls without chunks may lie in the app's own memory, unless any call has
+	 * chunks. */
 	return p->item.len || !p->fits ||
 	       (e->chunk_most && (p->reply || p->write || p->idempotent));
 }
@@ -32,7 +33,7 @@ void rr_again_over(struct rr_eng *e, struct rr_call *c)
 	rr_table_put(&e->txs, t);
 }
 
-/* What of its message is in the Send does not fit beside chunks that it did not have. */
+/* Is the inline part of the message too long beside chunks that it did not have before? */
 static bool too_long_inline(const struct rr_eng *e, const struct rr_call *c,
 			    const struct rr_out *t)
 {
@@ -52,7 +53,7 @@ static uint32_t args_of(const struct rr_out *t)
 	return t->form == RR_TX_READ_CHUNK ? t->item.len : 0;
 }
 
-/* All of its first exposures are fenced. */
+/* Called when all of its first exposures are fenced. */
 void rr_again_send(struct rr_eng *e, struct rr_call *c)
 {
 	struct rr_out *t = rr_again_tx(e, c);

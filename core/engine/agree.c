@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /* What is spoken: the codec and its traits, and what both sides have agreed on. It is set at
- * the start, and changed by the opening. */
+ * the start and changed by the opening, which decides what to agree on. */
 
 #include "core/engine/queues.h"
 
 static void header_sizes(struct rr_eng *e)
 {
-	rr_msg_init(&e->tx, RR_MSG, 0, e->codec->version, 1);
-	e->hdr_min = e->hdr_returned = e->codec->size(&e->tx);
-	e->tx.ch.nreads = RR_ENG_SEGS;
-	e->hdr_read = e->codec->size(&e->tx) - e->hdr_min;
-	e->tx.ch.nreads = 0;
-	e->tx.ch.has_reply = true;
-	e->tx.ch.reply.nsegs = e->tx.ch.nsegs = RR_ENG_SEGS;
-	e->hdr_reply = e->codec->size(&e->tx) - e->hdr_min;
-	e->tx.ch.has_reply = false;
-	e->tx.ch.nwrites = 1;
-	e->tx.ch.writes[0] = e->tx.ch.reply;
-	e->hdr_write = e->codec->size(&e->tx) - e->hdr_min;
+	rr_msg_init(&e->tmp->tx, RR_MSG, 0, e->codec->version, 1);
+	e->hdr_min = e->hdr_returned = e->codec->size(&e->tmp->tx);
+	e->tmp->tx.ch.nreads = RR_ENG_SEGS;
+	e->hdr_read = e->codec->size(&e->tmp->tx) - e->hdr_min;
+	e->tmp->tx.ch.nreads = 0;
+	e->tmp->tx.ch.has_reply = true;
+	e->tmp->tx.ch.reply.nsegs = e->tmp->tx.ch.nsegs = RR_ENG_SEGS;
+	e->hdr_reply = e->codec->size(&e->tmp->tx) - e->hdr_min;
+	e->tmp->tx.ch.has_reply = false;
+	e->tmp->tx.ch.nwrites = 1;
+	e->tmp->tx.ch.writes[0] = e->tmp->tx.ch.reply;
+	e->hdr_write = e->codec->size(&e->tmp->tx) - e->hdr_min;
 }
 
 void rr_eng_speak(struct rr_eng *e, const struct rr_codec *codec,
@@ -53,7 +53,8 @@ bool rr_eng_fall_back(struct rr_eng *e, uint32_t vers)
 	if (!codec || !e->traits->falls_back || e->p.no_fallback)
 		return false;
 	rr_eng_speak(e, codec, e->traits->falls_back);
-	rr_eng_agreed(e, false, rr_eng_may_reverse(e));	/* nothing was: it is not one of ours */
+	/* nothing was agreed: it is not one of ours */
+	rr_eng_agreed(e, false, rr_eng_may_reverse(e));
 	e->fell_back = true;
 	return true;
 }

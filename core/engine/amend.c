@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Errors in answer to a call: what it would have needed (version-two-08 §5.3.3), and whether it
- * is sent again with that (again.c). */
+/* Errors in answer to a call: finds out what the call would have needed (version-two-08
+ * §5.3.3), and decides whether again.c sends it again with that. */
 
 #include "core/engine/engine_int.h"
 
-/* of one call: a responder that always wants it otherwise never gets it */
+/* For one call, in case a responder always wants it otherwise. */
 #define TRIES	4u
 
 static bool by_whole(struct rr_call *c, const struct rr_out *t)
@@ -28,8 +28,8 @@ static bool by_fewer_segments(struct rr_call *c, uint32_t limit)
 	return limit && limit < had;
 }
 
-/* A Reply chunk, and no Write chunk, for a reply of which so much has to go there; what would
- * have gone to the Write chunk too. */
+/* Uses a Reply chunk and no Write chunk, for a reply of which `needed` bytes go there plus
+ * those that would have gone to the Write chunk. */
 static bool by_reply_chunk(const struct rr_eng *e, struct rr_call *c, uint32_t needed)
 {
 	uint64_t placed = c->write.len ? c->around + rr_ulb_padded(c->write.len) : 0;
@@ -40,7 +40,7 @@ static bool by_reply_chunk(const struct rr_eng *e, struct rr_call *c, uint32_t n
 	return size > c->reply.len && size <= e->chunk_most;
 }
 
-/* Of one Write chunk the index says nothing new. */
+/* There is one Write chunk, so its index in the error says nothing new. */
 static bool by_write_chunk(const struct rr_eng *e, struct rr_call *c, uint32_t needed)
 {
 	c->next.write = needed;
@@ -67,7 +67,7 @@ static bool amend(const struct rr_eng *e, struct rr_call *c, const struct rr_out
 	}
 }
 
-/* What the next call of its procedure is to offer. */
+/* Learns what the next call of this procedure should offer. */
 static enum rr_eng_why learn_size(struct rr_eng *e, const struct rr_call *c,
 				  const struct rr_msg *m)
 {
@@ -81,8 +81,8 @@ static enum rr_eng_why learn_size(struct rr_eng *e, const struct rr_call *c,
 	return RR_WHY_ERR_CHUNK;
 }
 
-/* The app's call cannot be answered by an error of RPC's own: if it is not sent again the app
- * sees what TCP would show it, a lost connection. */
+/* The app's call cannot be answered by an error of RPC's own. If it is not sent again, the app
+ * sees what TCP would show it: a lost connection. */
 /* req: version-two-08 5.3.3 #2 #19 */
 enum rr_eng_why rr_amend_error(struct rr_eng *e, struct rr_call *c, const struct rr_msg *m)
 {

@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /* The Connection Configuration Protocol of dialect draft02 (draft-02 §6): CONF_RDMA of program
- * 100417. As client it is what a connection begins with, and any answer but the program's own
- * leaves everything as it was. As server we answer before the app would see the call, at any
- * time; where that is not wanted the app does, who has no such program.
+ * 100417. A client's connection begins with it, and any answer except the program's own leaves
+ * everything as it was. A server answers before the app could see the call, at any time; if
+ * that is not wanted the app itself answers that it has no such program. The messages are
+ * encoded in core/wire/ccp.c.
  *
- * Sizes are of Sends, header and all, where we keep to them, and of RPC messages, with room for
- * any header, where we ask others to: the draft can be read in both ways. */
+ * The draft can be read in two ways. Sizes that we observe are of Sends, including the header;
+ * sizes that we ask others to observe are of RPC messages, leaving room for any header. */
 
 #include "core/engine/engine_int.h"
 #include "core/wire/ccp.h"
 
-/* bytes of a Send: below that not even a header with one chunk is sure to fit */
+/* Bytes of a Send: with fewer not even a header with one chunk is sure to fit. */
 #define LEAST	256u
 
 /* --- what both sides say ----------------------------------------------------------------- */
 
-/* Receives of inline_recv bytes have been posted since before the first message. */
+/* Receives of inline_recv bytes were posted before the first message. */
 /* req: draft-02 6 #1, 6.2 #1 */
 static uint32_t our_size(const struct rr_eng *e)
 {
@@ -67,7 +68,7 @@ static void take_agreement(struct rr_eng *e, const struct rr_ccp_res *res)
 	e->p.inline_peer = e->p.inline_recv;
 }
 
-/* What the draft has for a first reply counts for this one, too: it grants credits. */
+/* The draft's rule for a first reply applies to this one, too: it grants credits. */
 static void replied(struct rr_eng *e, struct rr_in *in)
 {
 	rr_credits_grant(&e->cr, in->credit, e->traits->zero_grants);
@@ -79,10 +80,10 @@ static void replied(struct rr_eng *e, struct rr_in *in)
 
 static bool hear_reply(struct rr_eng *e, struct rr_in *in, uint32_t have)
 {
+	uint32_t at = e->tmp->rx.hdr_len;
 	struct rr_ccp_res res;
 
-	switch (rr_ccp_get_reply(e->rxbuf + e->rx.hdr_len, have - e->rx.hdr_len, in->n.xid,
-				 &res)) {
+	switch (rr_ccp_get_reply(e->tmp->rxbuf + at, have - at, in->n.xid, &res)) {
 	case RR_CCP_NOT_OURS:
 		return false;
 	case RR_CCP_AGREED:
@@ -99,11 +100,11 @@ static bool hear_ccp(struct rr_eng *e, struct rr_in *in, enum rr_wire_rc rc, uin
 {
 	if (e->opening != RR_OPEN_ASKED || rc != RR_WIRE_OK || in->n.xid != RR_OPEN_XID)
 		return false;
-	if (e->rx.type == RR_MSG)
+	if (e->tmp->rx.type == RR_MSG)
 		return hear_reply(e, in, have);
-	if (e->rx.type != RR_ERROR)
+	if (e->tmp->rx.type != RR_ERROR)
 		return false;
-	if (e->rx.err == RR_ERR_VERS)
+	if (e->tmp->rx.err == RR_ERR_VERS)
 		rr_eng_fail(e, RR_WHY_ERR_VERS);
 	replied(e, in);
 	return true;
@@ -111,18 +112,18 @@ static bool hear_ccp(struct rr_eng *e, struct rr_in *in, enum rr_wire_rc rc, uin
 
 /* --- the server ------------------------------------------------------------------------- */
 
-/* Whose memory is, or may be, exposed to whom for a reply changes nothing here: the client has
- * said what holds from the next reply on. */
+/* Memory that is, or may be, exposed for replies is not affected: the client has said what
+ * holds from the next reply on. */
 bool rr_ccp_taken(struct rr_eng *e, struct rr_in *in, const uint8_t *stream)
 {
-	uint32_t len = rr_min(in->len, (uint32_t)sizeof(e->rxbuf)), xid;
+	uint32_t len = rr_min(in->len, (uint32_t)sizeof(e->tmp->rxbuf)), xid;
 	struct rr_ccp_req req;
 	enum rr_ccp what;
 
 	if (e->p.connector)
 		return false;
-	memcpy(e->rxbuf, stream, len);	/* the peer may still write to it */
-	what = rr_ccp_get_call(e->rxbuf, len, e->p.ccp_prog, &xid, &req);
+	memcpy(e->tmp->rxbuf, stream, len);	/* the peer may still write to it */
+	what = rr_ccp_get_call(e->tmp->rxbuf, len, e->p.ccp_prog, &xid, &req);
 	if (what == RR_CCP_OTHER)
 		return false;
 	e->requested = in->credit;
@@ -146,18 +147,18 @@ static uint32_t put_ccp_reply(const struct rr_eng *e, const struct rr_in *in, ui
 	return rr_ccp_put_reply((enum rr_ccp)in->err, in->n.xid, &res, at, RR_CCP_MAX);
 }
 
-/* The RPC message is no buffer of the driver's: it goes with the header. */
+/* The RPC message is not in a buffer of the driver: it goes with the header. */
 static void say_ccp(struct rr_eng *e, const struct rr_in *in, struct rr_op *op)
 {
 	bool call = e->p.connector;
 
-	rr_msg_init(&e->tx, RR_MSG, in->n.xid, e->codec->version,
+	rr_msg_init(&e->tmp->tx, RR_MSG, in->n.xid, e->codec->version,
 		    call ? e->cr.asked : rr_resp_grant(e));
-	rr_dialect_mark(e, &e->tx, call);
+	rr_dialect_mark(e, &e->tmp->tx, call);
 	rr_tx_encode(e, op);
 	if (op->hdr_len)
-		op->hdr_len += call ? put_ccp_call(e, in, e->hdr + op->hdr_len) :
-				      put_ccp_reply(e, in, e->hdr + op->hdr_len);
+		op->hdr_len += call ? put_ccp_call(e, in, e->tmp->hdr + op->hdr_len) :
+				      put_ccp_reply(e, in, e->tmp->hdr + op->hdr_len);
 }
 
 const struct rr_opening rr_opening_ccp = { .begin = begin_ccp, .say = say_ccp,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* What is said in answer to a message: RDMA_ERROR or RDMA_DONE. It is due in that message's
- * entry until the peer can take a Send, so it is bounded as the entries are. errors.c sends
+/* Makes RDMA_ERROR or RDMA_DONE due in answer to a message. It waits in that message's entry
+ * until the peer can take a Send, so the number is bounded as the entries are. errors.c sends
  * it. */
 
 #include "core/engine/queues.h"

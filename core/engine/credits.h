@@ -12,15 +12,15 @@ struct rr_credits {
 	uint32_t asked;		/* what our calls request */
 	uint32_t granted;	/* what the last reply said */
 	uint32_t inflight;	/* calls without reply */
-	/* draft-02 §3.8: RDMA_DONE costs a credit, and gets no reply. The call whose reply it
-	 * is for leaves its own to it, so that it need not wait for one; the reply to a later
-	 * call gives that back. */
-	uint32_t due;		/* RDMA_DONEs that are to be sent and have a credit */
-	uint32_t dones;		/* that have been sent … */
-	uint32_t done_back;	/* … and of them those that the peer has surely taken in */
+	/* draft-02 §3.8: RDMA_DONE costs a credit and gets no reply. So the call whose reply it
+	 * is for leaves its own credit to it, which saves it from waiting; the reply to a later
+	 * call gives the credit back. */
+	uint32_t due;		/* RDMA_DONEs that have a credit and are yet to be sent */
+	uint32_t dones;		/* RDMA_DONEs that have been sent … */
+	uint32_t done_back;	/* … and of them, those that the peer has certainly received */
 };
 
-/* RFC 8166 §3.3.3: until a reply says otherwise, one. */
+/* RFC 8166 §3.3.3: one, until a reply says otherwise. */
 /* req: rfc8166 3.3.3 #1; draft-02 6.1 #1 */
 static inline void rr_credits_reset(struct rr_credits *c, uint32_t want)
 {
@@ -32,9 +32,10 @@ static inline uint32_t rr_credits_limit(const struct rr_credits *c)
 	return c->granted < c->asked ? c->granted : c->asked;
 }
 
-/* RFC 8166 §3.3.1: the lower of asked and granted, less those in flight. A grant may
- * have shrunk below what is in flight. With nothing in flight whose reply could give back what
- * RDMA_DONEs hold, the peer has had the time to. */
+/* Is there a credit left (RFC 8166 §3.3.1)? The limit is the lower of what was asked and
+ * granted, less the calls in flight; a grant may have shrunk below that. If nothing is in
+ * flight whose reply could return the credits of RDMA_DONEs, the peer has had time to process
+ * those. */
 /* req: rfc8166 3.3.1 #1; draft-02 3.3 #3 */
 static inline bool rr_credits_left(const struct rr_credits *c)
 {
@@ -44,7 +45,7 @@ static inline bool rr_credits_left(const struct rr_credits *c)
 	       (c->inflight + c->due == 0 && limit > 0);
 }
 
-/* A call is over, but RDMA_DONE is due for its reply. */
+/* A call is over, but RDMA_DONE is due for its reply and keeps the credit. */
 /* req: draft-02 3.8 #1 */
 static inline void rr_credits_keep(struct rr_credits *c)
 {
@@ -60,15 +61,15 @@ static inline void rr_credits_done(struct rr_credits *c, bool kept)
 	c->dones++;
 }
 
-/* A reply has come to a call before which so many RDMA_DONEs were sent: Sends arrive in their
- * order, so all these have been taken in. */
+/* A reply has come to a call before which so many RDMA_DONEs were sent. Sends arrive in order,
+ * so the peer has received all of these. */
 static inline void rr_credits_done_back(struct rr_credits *c, uint32_t dones)
 {
 	if ((int32_t)(dones - c->done_back) > 0)
 		c->done_back = dones;
 }
 
-/* The peer has granted nothing, and nothing is in flight whose reply could grant more. */
+/* Has the peer granted nothing, with no call in flight whose reply could grant more? */
 static inline bool rr_credits_stuck(const struct rr_credits *c)
 {
 	return c->granted == 0 && c->inflight == 0;
@@ -86,7 +87,7 @@ static inline void rr_credits_return(struct rr_credits *c)
 	c->inflight--;
 }
 
-/* What a reply to a call of ours grants. Zero would deadlock us (§3.3.1): one, but where a
+/* Takes the grant of a reply. Zero would deadlock us (§3.3.1), so it counts as one unless the
  * dialect has a meaning for it. */
 /* req: draft-02 3.3 #2 */
 static inline void rr_credits_grant(struct rr_credits *c, uint32_t granted, bool zero)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The direction of a message, as the dialect's headers say it. */
+/* The direction of a message, as a dialect's headers express it. The headers themselves are
+ * core/wire's. */
 
 #include "core/engine/queues.h"
 
-/* Calls go from the connector to the acceptor, unless they are reverse ones. */
+/* Calls go from the connector to the acceptor, unless they are reverse calls. */
 static bool is_reverse(const struct rr_eng *e, bool call, bool ours)
 {
 	return (call == ours) != e->p.connector;

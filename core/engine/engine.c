@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The engine's entrances: which operation is next, and what each event means to whom. */
+/* The engine's entrances: which operation comes next, and which file handles each event. What a
+ * message means is decided in the files that engine_int.h lists. */
 
 #include "core/engine/engine_int.h"
 #include "core/wire/cursor.h"
@@ -15,7 +16,8 @@ static bool take_failure(struct rr_eng *e, struct rr_op *op)
 	return true;
 }
 
-/* What was queued and what has arrived whole still counts when the connection fails. */
+/* What was queued, and what has arrived completely, is still handed out when the connection
+ * fails. */
 bool rr_eng_next_op(struct rr_eng *e, struct rr_op *op)
 {
 	if (rr_eng_nothing_to_do(e))
@@ -27,13 +29,13 @@ bool rr_eng_next_op(struct rr_eng *e, struct rr_op *op)
 		return take_failure(e, op);
 	if (rr_ctl_next_op(e, op) || rr_tx_next_op(e, op))
 		return true;
-	/* a header that cannot be encoded has just failed us */
+	/* A header that cannot be encoded has just failed the connection. */
 	return unlikely(e->failed) && take_failure(e, op);
 }
 
 /* --- events ---------------------------------------------------------------------------- */
 
-/* The app's message was refused: it waits for room. */
+/* The app's message was refused and waits for room. */
 static void stall(struct rr_eng *e, bool call)
 {
 	e->stalled = true;
@@ -53,7 +55,8 @@ int rr_eng_send(struct rr_eng *e, const struct rr_eng_out *out, rr_time now)
 		return -EMSGSIZE;
 	if (unlikely(e->opening) ||
 	    (unlikely(e->unsent.head) && rr_eng_is_short(e, out->rpc.type, out->len)))
-		rc = -EAGAIN;	/* its bytes may be the app's own: at once or not at all */
+		/* its bytes may be in the app's memory: at once or not at all */
+		rc = -EAGAIN;
 	else
 		rc = out->rpc.type == RR_RPC_CALL ? rr_req_send(e, out) : rr_resp_send(e, out);
 	e->stalled = false;
@@ -65,7 +68,7 @@ int rr_eng_send(struct rr_eng *e, const struct rr_eng_out *out, rr_time now)
 static bool room_for(const struct rr_eng *e, bool call)
 {
 	if (e->failed)
-		return true;	/* the error is there to be fetched */
+		return true;	/* the app must fetch the error */
 	if (e->unsent.head || e->opening)
 		return false;
 	return call ? rr_req_writable(e) : rr_resp_writable(e);
@@ -76,7 +79,7 @@ bool rr_eng_writable(const struct rr_eng *e)
 	return room_for(e, e->stalled ? e->stalled_call : e->p.connector);
 }
 
-/* With whom reliable replies are agreed sends no chunk but at Position Zero. */
+/* A peer with which reliable replies are agreed sends no chunk except at Position Zero. */
 bool rr_eng_may_pull(const struct rr_eng *e, bool together)
 {
 	return !(together && e->reliable) && (e->pulls || rr_resp_takes_chunks(e));
@@ -108,7 +111,7 @@ bool rr_eng_is_short(const struct rr_eng *e, uint32_t type, uint32_t len)
 	return (uint64_t)len + hdr <= e->p.inline_send;
 }
 
-/* Is it a MSG without chunks? Of the header RR_ENG_RX_HEAD bytes are there. */
+/* Is it a MSG without chunks? RR_ENG_RX_HEAD bytes of the header are there. */
 static bool has_no_chunks(const struct rr_eng *e, const uint8_t *h)
 {
 	const uint8_t *lists = h + e->traits->lists;
@@ -117,17 +120,17 @@ static bool has_no_chunks(const struct rr_eng *e, const uint8_t *h)
 		rr_be32(lists + 8)) == 0;
 }
 
-/* Copies what will be judged: the peer may still write to buf. All of a header with chunks;
- * of a message without, no more than is looked at. */
+/* Copies what will be judged, because the peer may still write to buf: all of a header with
+ * chunks; of a message without chunks only what is looked at. */
 static uint32_t snapshot(struct rr_eng *e, const uint8_t *buf, uint32_t len)
 {
 	uint32_t n = rr_min(len, RR_ENG_RX_HEAD);
 
-	memcpy(e->rxbuf, buf, n);
-	if (n == len || has_no_chunks(e, e->rxbuf))
+	memcpy(e->tmp->rxbuf, buf, n);
+	if (n == len || has_no_chunks(e, e->tmp->rxbuf))
 		return n;
 	n = rr_min(len, RR_ENG_RX_MAX);
-	memcpy(e->rxbuf, buf, n);
+	memcpy(e->tmp->rxbuf, buf, n);
 	return n;
 }
 
@@ -135,7 +138,7 @@ static uint32_t snapshot(struct rr_eng *e, const uint8_t *buf, uint32_t len)
 static void dispatch(struct rr_eng *e, struct rr_in *in, const uint8_t *live, uint32_t len,
 		     uint32_t have)
 {
-	const struct rr_msg *m = &e->rx;
+	const struct rr_msg *m = &e->tmp->rx;
 
 	switch (m->type) {
 	case RR_MSG:
@@ -163,8 +166,8 @@ static void dispatch(struct rr_eng *e, struct rr_in *in, const uint8_t *live, ui
 	}
 }
 
-/* A Send With Invalidate has really taken a key, whatever the message says. Judged now: a
- * key that is made later is another one, even under the same number. */
+/* A Send With Invalidate has really taken a key away, whatever the message says. This is
+ * checked now: a key that is made later is another one, even if it has the same number. */
 /* req: reliable-reply-00 - #9 */
 static bool key_is_gone(struct rr_eng *e, uint32_t handle)
 {
@@ -172,19 +175,19 @@ static bool key_is_gone(struct rr_eng *e, uint32_t handle)
 }
 
 /* req: rfc8166 4.5.2 #1 */
-/* What an answer to this header has to say. The codec's limits are those of its tables, ours
- * may be less. */
+/* Notes what an answer to this header has to say. The codec's limits are those of its tables;
+ * ours may be lower. */
 /* req: version-two-08 4.1 #1 #2, 5.2 #2, 5.3.3 #3 #4 #5 */
 static void name_fault(const struct rr_eng *e, struct rr_in *in, enum rr_wire_rc rc)
 {
-	uint32_t most = e->rx.err == RR_ERR_SEGMENTS ? e->p.max_segs : e->p.max_chunks;
+	uint32_t most = e->tmp->rx.err == RR_ERR_SEGMENTS ? e->p.max_segs : e->p.max_chunks;
 
 	if (!e->traits->full_errors)
 		rr_in_wrong(in, rc == RR_WIRE_BAD_VERS ? RR_ERR_VERS : RR_ERR_CHUNK, 0, 0);
 	else if (rc == RR_WIRE_TOO_MANY)
-		rr_in_wrong(in, e->rx.err, rr_min(e->rx.limit, most), 0);
+		rr_in_wrong(in, e->tmp->rx.err, rr_min(e->tmp->rx.limit, most), 0);
 	else
-		rr_in_wrong(in, e->rx.err, 0, 0);
+		rr_in_wrong(in, e->tmp->rx.err, 0, 0);
 }
 
 void rr_eng_recv(struct rr_eng *e, uint32_t token, const uint8_t *buf, uint32_t len,
@@ -208,17 +211,18 @@ void rr_eng_recv(struct rr_eng *e, uint32_t token, const uint8_t *buf, uint32_t 
 	}
 	have = snapshot(e, buf, len);
 	if (unlikely(e->opening))
-		rr_open_version(e, e->rxbuf, have);
-	rc = e->codec->decode(e->rxbuf, have, &e->rx);
+		rr_open_version(e, e->tmp->rxbuf, have);
+	rc = e->codec->decode(e->tmp->rxbuf, have, &e->tmp->rx);
 	if (unlikely(rc == RR_WIRE_DISCARD)) {
 		rr_in_discard(e, in);
 		return;
 	}
-	in->n.xid = e->rx.xid;
-	in->vers = e->rx.vers;
-	in->credit = e->rx.credit;
-	in->dir = e->rx.dir;
-	if (unlikely(e->opening || e->rx.type == RR_CONNPROP) && rr_open_heard(e, in, rc, have))
+	in->n.xid = e->tmp->rx.xid;
+	in->vers = e->tmp->rx.vers;
+	in->credit = e->tmp->rx.credit;
+	in->dir = e->tmp->rx.dir;
+	if (unlikely(e->opening || e->tmp->rx.type == RR_CONNPROP) &&
+	    rr_open_heard(e, in, rc, have))
 		return;
 	if (likely(rc == RR_WIRE_OK)) {
 		dispatch(e, in, buf, len, have);
@@ -230,7 +234,7 @@ void rr_eng_recv(struct rr_eng *e, uint32_t token, const uint8_t *buf, uint32_t 
 	rr_in_unfit(e, in, in->dir);
 }
 
-/* Some of the window stays for control messages: a peer whose app does not read must
+/* Some of the window is reserved for control messages: a peer whose app does not read must
  * still be told DONE, or neither side gets on. */
 void rr_eng_window(struct rr_eng *e, uint32_t sends)
 {
@@ -279,7 +283,7 @@ void rr_eng_tick(struct rr_eng *e, rr_time now)
 	rr_open_tick(e);
 }
 
-/* The entry that an operation's id names; NULL if it is over. */
+/* The entry that an operation's id names; NULL: it is over. */
 static void *entry_of(const struct rr_eng *e, uint32_t id, enum rr_op_kind *kind)
 {
 	uint16_t idx = (id >> 16) & RR_TABLE_MAX, gen = (uint16_t)id;
@@ -320,7 +324,7 @@ void rr_eng_done(struct rr_eng *e, uint32_t id, int status, rr_time now)
 		rr_tx_done(e, entry);
 		return;
 	}
-	retry_exposures(e);	/* memory or a key has come free */
+	retry_exposures(e);	/* memory or a key has become free */
 	if (kind == RR_K_INV_SHOWN)
 		rr_rel_fenced(e, entry);
 	else if (kind == RR_K_INV_ARGS || kind == RR_K_INV_REPLY || kind == RR_K_INV_WRITE)
@@ -329,7 +333,7 @@ void rr_eng_done(struct rr_eng *e, uint32_t id, int status, rr_time now)
 
 /* --- idle ------------------------------------------------------------------------------ */
 
-/* Lists and maps hold live entries only: with empty tables they are empty. */
+/* Lists and maps contain live entries only, so with empty tables they are empty. */
 size_t rr_eng_quiet(struct rr_eng *e)
 {
 	struct rr_table *tables[] = { &e->calls, &e->serves, &e->shown, &e->ins, &e->txs };
@@ -341,7 +345,7 @@ size_t rr_eng_quiet(struct rr_eng *e)
 		return 0;
 	for (size_t i = 0; i < rr_array_size(tables); i++)
 		rr_table_reset(tables[i]);
-	return offsetof(struct rr_eng, rx);
+	return sizeof(*e);
 }
 
 void rr_eng_info(const struct rr_eng *e, struct rr_eng_info *out)

@@ -2,80 +2,81 @@
 #ifndef RR_ENGINE_INT_H
 #define RR_ENGINE_INT_H
 
-/* What the files of the engine call of each other, the lower ones first: each calls only those
- * above it here, and the queues. */
+/* What the files of the engine call of each other, from the lowest to the highest: each file
+ * calls only those that stand above it here, and the queues (queues.h). */
 
 #include "core/engine/queues.h"
 
 /* --- reduce_reply.c --- */
 
-/* Do these Write chunks, of a reply, say that something was written to them? */
+/* Do these Write chunks of a reply say that something was written to them? */
 bool rr_writes_used(const struct rr_wchunk *w, uint32_t n, const struct rr_seg *segs);
-/* Are these w's segments of ours, with lengths not larger, filled from the front (RFC 8166
- * §4.3.2.2, §4.3.3)? *used: bytes that they hold. */
+/* Does w repeat our segments of m, with lengths that are not larger, filled from the front (RFC
+ * 8166 §4.3.2.2, §4.3.3)? *used: how many bytes they hold. */
 bool rr_writes_ours(const struct rr_chunks *ch, const struct rr_wchunk *w,
 		    const struct rr_mem *m, uint32_t *used);
-/* Judges the reply to a call that offered a Write chunk, by its Payload stream (each word of it
- * is read once): where the message will lie goes to in. False: the RPC has failed (RFC 8166
- * §6.1). */
+/* Judges the reply to a call that offered a Write chunk, by its payload stream, each word of
+ * which is read once. Notes in `in` where the message will lie. False: the RPC has failed (RFC
+ * 8166 §6.1). */
 bool rr_writes_judge(const struct rr_call *c, struct rr_in *in, const struct rr_chunks *ch,
 		     const uint8_t *stream);
-/* Decides what of a reply to s is written to its Write chunks. False: a chunk is too small. */
+/* Decides which parts of a reply to s are written to its Write chunks. False: a chunk is too
+ * small. */
 bool rr_writes_plan(struct rr_serve *s, const struct rr_eng_out *out);
-/* The call's Write list and Reply chunk, with the lengths that were used (RFC 8166 §4.3.2.2,
- * §4.3.3): of the latter used bytes. */
+/* Adds the call's Write list and Reply chunk with the lengths that were used (RFC 8166
+ * §4.3.2.2, §4.3.3); of the Reply chunk, `used` bytes. */
 void rr_writes_return(struct rr_chunks *ch, const struct rr_serve *s, uint32_t used);
-/* RDMA Writes that the reply of len bytes needs before its Send. */
+/* How many RDMA Writes a reply of len bytes needs before its Send. */
 uint32_t rr_writes_count(const struct rr_serve *s, uint32_t len, bool reply_chunk);
-/* The i-th of them into op and e->wsegs; len: bytes of the message. */
+/* Fills the i-th of them into op and e->tmp->wsegs; the message has len bytes. */
 void rr_writes_op(struct rr_eng *e, const struct rr_serve *s, uint32_t i, uint32_t len,
 		  struct rr_op *op);
-/* What of the message the Send carries, into op and e->parts. */
+/* Fills into op and e->tmp->parts which bytes of the message its Send carries. */
 void rr_writes_rest(struct rr_eng *e, const struct rr_serve *s, uint32_t len, struct rr_op *op);
-/* The same as a Position-Zero Read chunk: all of the message is exposed at m. */
+/* The same as a Position-Zero Read chunk, if all of the message is exposed at m. */
 void rr_writes_show(struct rr_chunks *ch, const struct rr_serve *s, const struct rr_mem *m);
 uint32_t rr_writes_room(const struct rr_serve *s, const struct rr_wchunk *w);
 
 /* --- invalidate.c --- */
 
-/* Keeps what of a call's chunks is needed for that. */
+/* Keeps which handles of a call's chunks its reply may invalidate. */
 void rr_inv_keep(const struct rr_eng *e, struct rr_serve *s, const struct rr_in *in,
 		 const struct rr_chunks *ch);
-/* The same of a message that is to be pulled. */
+/* The same for a message that is to be pulled. */
 void rr_inv_arrived(const struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch);
-/* The Send of this call's reply invalidates one of them at the requester, where it may. */
+/* Makes the Send of this call's reply invalidate one of them at the requester, if it may. */
 void rr_inv_reply(struct rr_eng *e, const struct rr_serve *s, struct rr_op *op);
-/* The same of the DONE for a reply that was pulled. */
+/* The same for the DONE of a reply that was pulled. */
 void rr_inv_done(struct rr_eng *e, const struct rr_in *in, struct rr_op *op);
-/* Which handle of this call, or of this reply that we show, a peer that is invited to
- * (rr_eng_params.invited) may invalidate; 0 none. */
+/* The handle of this call, or of this exposed reply, that a peer may invalidate which is
+ * invited to (rr_eng_params.invited); 0: none. */
 uint32_t rr_inv_offer(const struct rr_eng *e, const struct rr_call *c,
 		      const struct rr_shown *s);
 
 /* --- padding.c --- */
 
-/* The peer's receives are aligned to this: what calls of ours are padded to, if any are. */
+/* The peer's receives are aligned to this: pads calls of ours to it, if any are padded. */
 void rr_pad_to(struct rr_eng *e, uint32_t align);
-/* Makes a call that goes inline and without chunks one with padding, if it can and should
- * be. */
+/* Pads a call that goes inline and without chunks, if that is possible and wanted. */
 void rr_pad_call(const struct rr_eng *e, const struct rr_eng_out *out, struct rr_out *t);
-/* What its Send carries, behind the header. */
+/* Fills in what its Send carries after the header. */
 void rr_pad_parts(struct rr_eng *e, const struct rr_out *t, struct rr_op *op);
-/* Finds the padding of an RDMA_MSGP (e->rx), each word of whose stream is read once. False: it
- * cannot be. */
+/* Finds the padding of an RDMA_MSGP (tmp->rx), each word of whose stream is read once. False:
+ * that is not possible. */
 bool rr_pad_in_call(struct rr_eng *e, struct rr_in *in, const uint8_t *stream);
 bool rr_pad_in_reply(struct rr_eng *e, const struct rr_call *c, struct rr_in *in,
 		     const uint8_t *stream);
 
 /* --- plan.c --- */
 
-/* With reliable replies nothing is planned but whether it fits: what does not is pulled; and
- * where the policy is so, memory for replies whose bound is known. */
+/* Plans how a call travels. With reliable replies only whether it fits inline, because a reply
+ * that does not fit is pulled; and, if the policy says so, memory for replies whose bound is
+ * known. */
 void rr_plan(const struct rr_eng *e, const struct rr_eng_out *out, struct rr_plan *p);
 
 /* --- again.c --- */
 
-/* The entry of its Send, which is kept. */
+/* The entry of the call's Send, which is kept. */
 static inline struct rr_out *rr_again_tx(const struct rr_eng *e, const struct rr_call *c)
 {
 	return rr_table_at(&e->txs, c->tx);
@@ -83,7 +84,7 @@ static inline struct rr_out *rr_again_tx(const struct rr_eng *e, const struct rr
 
 bool rr_again_keeps(const struct rr_eng *e, const struct rr_plan *p);
 void rr_again_send(struct rr_eng *e, struct rr_call *c);
-/* A call that was kept is over. */
+/* A call that was kept has ended. */
 void rr_again_over(struct rr_eng *e, struct rr_call *c);
 
 /* --- reliable_reply.c --- */
@@ -102,33 +103,35 @@ rr_time rr_rel_deadline(const struct rr_eng *e);
 /* --- responder.c --- */
 
 int rr_resp_send(struct rr_eng *e, const struct rr_eng_out *out);
-/* May a plain reply be sent? Not where its call has left chunks. */
+/* May a plain reply be sent? Not if its call has left chunks. */
 bool rr_resp_send_plain(struct rr_eng *e, uint32_t xid);
 bool rr_resp_writable(const struct rr_eng *e);
 uint32_t rr_resp_grant(const struct rr_eng *e);
-/* Keeps the chunks of a call to be; false: no room (the connection has been failed). */
+/* Keeps the chunks of what may be a call. False: there is no room, and the connection has been
+ * failed. */
 bool rr_resp_keep(struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch);
-/* A call is on the queue of deliveries, its chunks kept: it counts from now on. */
+/* A call is in the queue of deliveries and its chunks are kept: it counts from now on. */
 bool rr_resp_call(struct rr_eng *e, struct rr_in *in);
-/* reads: Read chunks. False: in knows what is wrong, as after all that judge in's chunks. */
+/* reads: number of Read chunks. False: the fault is noted in `in`, as by all functions that
+ * judge its chunks. */
 bool rr_resp_within_limits(const struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch,
 			   uint32_t reads);
-/* Does our side take chunks in the calls that it receives? */
+/* Does our side accept chunks in the calls that it receives? */
 bool rr_resp_takes_chunks(const struct rr_eng *e);
-/* Does it take these? */
+/* Does it accept these? */
 bool rr_resp_takes(const struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch);
 
 /* --- reduce_call.c --- */
 
-/* Keeps the Read list of a message in in: false if it is above the limits. */
+/* Keeps the Read list of a message in `in`. False: it exceeds the limits. */
 bool rr_reads_take(struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch);
-/* Judges a call that has Read chunks besides the Position-Zero one, or Write chunks, by its
- * Payload stream, of which have bytes are at stream: each word of it is read once, so they need
- * not be copied first. False: it must not be executed. Else its serve knows the binding if it
- * needs it, and parts, segs, stream and len of in are as RR_OP_COMPOSE has them. */
+/* Judges a call with Write chunks, or with Read chunks besides the Position-Zero one, by its
+ * payload stream, of which `have` bytes are at stream. Each word is read once, so they need not
+ * be copied first. False: the call must not be executed. Otherwise its serve knows the binding
+ * if it needs it, and parts, segs, stream and len of `in` are set as for RR_OP_COMPOSE. */
 bool rr_reads_judge(struct rr_eng *e, struct rr_in *in, const uint8_t *stream, uint32_t have,
 		    uint32_t len);
-/* The same of a reply to c, all of whose stream is there. */
+/* The same for a reply to c, whose stream is there completely. */
 bool rr_reads_judge_reply(struct rr_eng *e, const struct rr_call *c, struct rr_in *in,
 			  const uint8_t *stream, uint32_t len);
 void rr_reads_compose(struct rr_eng *e, struct rr_in *in);
@@ -138,38 +141,38 @@ void rr_reads_compose(struct rr_eng *e, struct rr_in *in);
 int rr_req_send(struct rr_eng *e, const struct rr_eng_out *out);
 bool rr_req_writable(const struct rr_eng *e);
 struct rr_call *rr_req_find(struct rr_eng *e, uint32_t xid);
-/* A plain call has been sent. False: there is no room for it, or only when another is
+/* A plain call has been sent. False: there is no room for it, or only if another call is
  * forgotten. */
 bool rr_req_send_plain(struct rr_eng *e, const struct rr_rpc *rpc);
-/* A plain reply has come. False: not to be delivered at once, or perhaps not at all. */
+/* A plain reply has come. False: it must not be delivered at once, perhaps not at all. */
 bool rr_req_reply_plain(struct rr_eng *e, uint32_t xid, uint32_t credit);
 /* stream: the receive's own bytes, which the peer may still write to. */
 void rr_req_reply_inline(struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch,
 			 const uint8_t *stream);
 void rr_req_reply_chunk(struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch);
 bool rr_req_key_gone(struct rr_eng *e, uint32_t handle);
-/* in is a reply in Read chunks that is to be pulled, and is on the queue of deliveries already.
- * Of its Payload stream have bytes are at head: all, if it has Read chunks besides. False: it
- * is not acceptable. */
+/* `in` is a reply in Read chunks that must be pulled, and is in the queue of deliveries
+ * already. `have` bytes of its payload stream are at head: all of them if it has further Read
+ * chunks. False: it is not acceptable. */
 bool rr_req_reply_pulled(struct rr_eng *e, struct rr_in *in, const uint8_t *head,
 			 uint32_t have);
-/* When a call may be forgotten that cannot now, if that is waited for; or when waiting for a
- * credit ends. */
+/* When a call becomes forgettable, if that is being waited for; or when the wait for a credit
+ * ends. */
 rr_time rr_req_deadline(const struct rr_eng *e);
 void rr_req_tick(struct rr_eng *e);
-/* A call was refused now. */
+/* A call has just been refused. */
 void rr_req_stalled(struct rr_eng *e);
-/* ERR_CHUNK for c: what that means for later calls of its procedure. */
+/* ERR_CHUNK has come for c: what that means for later calls of its procedure. */
 enum rr_eng_why rr_req_refused(struct rr_eng *e, const struct rr_call *c);
-/* What it has exposed is taken back, and then it is sent again. */
+/* Takes back what the call has exposed, and then sends it again. */
 void rr_req_withdraw(struct rr_eng *e, struct rr_call *c);
-/* The call's Send is out. */
+/* The call's Send was handed out. */
 void rr_req_sent(struct rr_eng *e, struct rr_call *c);
 void rr_req_fenced(struct rr_eng *e, struct rr_call *c, enum rr_op_kind which);
 
 /* --- amend.c --- */
 
-/* An error for c: why the connection ends, or RR_WHY_NONE. */
+/* An error has come for c. Returns why the connection ends, or RR_WHY_NONE. */
 enum rr_eng_why rr_amend_error(struct rr_eng *e, struct rr_call *c, const struct rr_msg *m);
 
 /* --- opening.c --- */
@@ -178,20 +181,20 @@ extern const struct rr_opening rr_opening_v2;
 void rr_open_begin(struct rr_eng *e);
 void rr_open_next_op(struct rr_eng *e, const struct rr_in *in, struct rr_op *op);
 void rr_open_tick(struct rr_eng *e);
-/* Bytes have arrived, and are not decoded yet. */
+/* Bytes have arrived and are not decoded yet. */
 void rr_open_version(struct rr_eng *e, const uint8_t *buf, uint32_t len);
-/* A reverse call with chunks has come: so may replies to it have. */
+/* A reverse call with chunks has come, so replies to the peer may have chunks, too. */
 void rr_open_infer(struct rr_eng *e, const struct rr_chunks *ch);
-/* True: that was all that there is to be done about in. */
+/* True: `in` has been dealt with completely. */
 bool rr_open_heard(struct rr_eng *e, struct rr_in *in, enum rr_wire_rc rc, uint32_t have);
 void rr_open_over(struct rr_eng *e);
-/* A word of ours is due in answer to in. */
+/* A word of ours is due in answer to `in`. */
 void rr_open_answer(struct rr_eng *e, struct rr_in *in);
 
 /* --- conf_rdma.c --- */
 
 extern const struct rr_opening rr_opening_ccp;
-/* A call of program ccp_prog has arrived, its message at stream. True: it is none for the
+/* A call of program ccp_prog has arrived, its message at stream. True: it is not for the
  * app. */
 bool rr_ccp_taken(struct rr_eng *e, struct rr_in *in, const uint8_t *stream);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Entries of messages from the peer: where one is until it is over, its receive, its turn to be
- * read and delivered. */
+/* Entries of messages from the peer, as long as they last: their receive, and their turn to be
+ * read and delivered. What a message means is judged in inbound.c. */
 
 #include "core/engine/queues.h"
 
@@ -92,7 +92,7 @@ void rr_in_read(struct rr_eng *e, struct rr_in *in, enum rr_opcode code)
 	rr_eng_push(e, code, rr_id(RR_K_PULL, &in->n), RR_BUF_NONE, 0, in->n.idx);
 }
 
-/* The next that waits is the first that is to be delivered. */
+/* The message that is to be delivered first goes next. */
 void rr_in_read_over(struct rr_eng *e, struct rr_in *in)
 {
 	struct rr_in *next = rr_list_head(&e->arrived, &e->ins);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Control messages: RDMA_ERROR and RDMA_DONE, sent when the peer can take a Send, and received.
- * What makes one due is in control.c. */
+/* Sends control messages (RDMA_ERROR and RDMA_DONE) when the peer can take a Send, and receives
+ * RDMA_ERROR. What makes one due is in control.c. */
 
 #include "core/engine/engine_int.h"
 
-/* DONE gets no reply that would give its credit back, so we do not charge it, unless the
- * dialect says so. But a peer that does must not be overrun: it waits until a credit is free,
- * if it has none. */
+/* DONE gets no reply that would give its credit back, so it is not charged unless the dialect
+ * says so. But a peer that does charge it must not be overrun: if there is no credit, DONE
+ * waits for one. */
 /* req: reliable-reply-00 i #4 */
 static bool may_send(const struct rr_eng *e, const struct rr_in *in)
 {
@@ -21,28 +21,28 @@ static bool may_send(const struct rr_eng *e, const struct rr_in *in)
 /* req: rfc8166 4.5 #4 #5, 4.5.1 #1; version-two-08 7.2 #1; rfc8267 6.4.2 #3 */
 static void build_error(struct rr_eng *e, const struct rr_in *in)
 {
-	rr_msg_init(&e->tx, RR_ERROR, in->n.xid, in->vers, rr_resp_grant(e));
-	e->tx.err = e->traits->errors >> in->err & 1 ? in->err : RR_ERR_CHUNK;
-	memcpy(e->tx.arm, in->arm, sizeof(e->tx.arm));
+	rr_msg_init(&e->tmp->tx, RR_ERROR, in->n.xid, in->vers, rr_resp_grant(e));
+	e->tmp->tx.err = e->traits->errors >> in->err & 1 ? in->err : RR_ERR_CHUNK;
+	memcpy(e->tmp->tx.arm, in->arm, sizeof(e->tmp->tx.arm));
 	rr_eng_count(e, in->err == RR_ERR_VERS ? RR_C_err_vers_sent : RR_C_err_chunk_sent);
 	if (in->err != RR_ERR_VERS)
 		return;
-	e->tx.vers_low = e->tx.vers_high = e->codec->version;
+	e->tmp->tx.vers_low = e->tmp->tx.vers_high = e->codec->version;
 	if (e->opening == RR_OPEN_AWAITED && e->traits->falls_back && !e->p.no_fallback)
-		e->tx.vers_low = 1;
+		e->tmp->tx.vers_low = 1;
 }
 
 /* req: reliable-reply-00 - #7 */
 static void build_done(struct rr_eng *e, const struct rr_in *in)
 {
-	rr_msg_init(&e->tx, RR_DONE, in->n.xid, e->codec->version, e->cr.asked);
-	e->tx.dir = RR_DIR_CALL;
+	rr_msg_init(&e->tmp->tx, RR_DONE, in->n.xid, e->codec->version, e->cr.asked);
+	e->tmp->tx.dir = RR_DIR_CALL;
 	if (e->traits->read_replies)
 		rr_credits_done(&e->cr, in->credit_kept);
 	rr_eng_count(e, RR_C_done_sent);
 }
 
-/* The first that may go: a DONE without credit does not hold up an ERROR. */
+/* The first that may be sent: a DONE without credit does not hold up an ERROR. */
 bool rr_ctl_next_op(struct rr_eng *e, struct rr_op *op)
 {
 	struct rr_in *in = rr_list_head(&e->control, &e->ins);
@@ -67,8 +67,8 @@ bool rr_ctl_next_op(struct rr_eng *e, struct rr_op *op)
 	return true;
 }
 
-/* RFC 8166 §4.5: it ends the call. The app's call cannot be answered by an error of RPC's
- * own, so the app sees what TCP would show it: a lost connection. */
+/* RFC 8166 §4.5: the error ends the call. The app's call cannot be answered by an error of
+ * RPC's own, so the app sees what TCP would show it: a lost connection. */
 /* req: rfc8166 4.2.4 #4; draft-02 4.3 #1; rfc8267 6.4.2 #4 #5, 6.7.2 #2 */
 void rr_ctl_error_received(struct rr_eng *e, struct rr_in *in, const struct rr_msg *m)
 {

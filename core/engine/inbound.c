@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Messages from the peer, from their arrival to their delivery. They are delivered in the
- * order in which they arrived; one whose direction is not known yet, or whose call's
- * memory is still being fenced, holds back those behind it. */
+/* Messages from the peer, from their arrival to their delivery. They are delivered in order of
+ * arrival: one whose direction is not known yet, or whose call's memory is still being fenced,
+ * holds back those behind it. Credits and chunks are judged in requester.c, responder.c and
+ * reduce_call.c. */
 
 #include "core/engine/engine_int.h"
 #include "core/wire/cursor.h"
 
-/* What the message says, as far as it can be read. */
+/* The direction of the message, as far as it can be read. */
 static enum rr_dir dir_of(const uint8_t *head, uint32_t have)
 {
 	uint32_t type = have >= 8 ? rr_be32(head + 4) : UINT32_MAX;
@@ -17,8 +18,8 @@ static enum rr_dir dir_of(const uint8_t *head, uint32_t have)
 	return type == RR_RPC_REPLY ? RR_DIR_REPLY : RR_DIR_UNKNOWN;
 }
 
-/* May a call with these chunks be taken? A message that is here cannot be in a Position-Zero
- * Read chunk as well. */
+/* May a call with these chunks be accepted? A message that is inline cannot be in a
+ * Position-Zero Read chunk as well. */
 static bool acceptable(struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch)
 {
 	if (!rr_resp_takes(e, in, ch) || !rr_reads_take(e, in, ch))
@@ -30,13 +31,13 @@ static bool acceptable(struct rr_eng *e, struct rr_in *in, const struct rr_chunk
 
 static bool judged(struct rr_eng *e, struct rr_in *in, const uint8_t *stream)
 {
-	if (e->rx.type == RR_MSGP)
+	if (e->tmp->rx.type == RR_MSGP)
 		return rr_pad_in_call(e, in, stream) ||
 		       rr_in_wrong(in, RR_ERR_CHUNK, 0, 0);
 	return rr_reads_judge(e, in, stream, in->len, in->len);
 }
 
-/* A call whose Payload stream is in the Send. */
+/* A call whose payload stream is in the Send. */
 /* req: rfc8166 6.1 #2 */
 static void call_inline(struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch,
 			const uint8_t *stream)
@@ -50,7 +51,7 @@ static void call_inline(struct rr_eng *e, struct rr_in *in, const struct rr_chun
 	}
 	if (!rr_resp_keep(e, in, ch))
 		return;
-	if (unlikely(ch->nwrites || in->nparts || e->rx.type == RR_MSGP) &&
+	if (unlikely(ch->nwrites || in->nparts || e->tmp->rx.type == RR_MSGP) &&
 	    !judged(e, in, stream)) {
 		rr_ctl_error(e, in, RR_ERR_CHUNK);
 		return;
@@ -66,7 +67,7 @@ static void call_inline(struct rr_eng *e, struct rr_in *in, const struct rr_chun
 void rr_in_msg(struct rr_eng *e, struct rr_in *in, const struct rr_msg *m, const uint8_t *live,
 	       uint32_t len, uint32_t have)
 {
-	const uint8_t *head = e->rxbuf + m->hdr_len;
+	const uint8_t *head = e->tmp->rxbuf + m->hdr_len;
 
 	have -= m->hdr_len;
 	in->off = m->hdr_len;
@@ -82,7 +83,7 @@ void rr_in_msg(struct rr_eng *e, struct rr_in *in, const struct rr_msg *m, const
 
 /* --- messages that are to be pulled ---------------------------------------------------- */
 
-/* What the header says of its direction is enough to refuse it. */
+/* Can it be refused already by what the header says of its direction? */
 static bool pullable(struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch)
 {
 	if (in->dir == RR_DIR_CALL && !rr_resp_takes(e, in, ch))
@@ -96,8 +97,9 @@ static bool pullable(struct rr_eng *e, struct rr_in *in, const struct rr_chunks 
 	return in->len || rr_in_wrong(in, RR_ERR_BAD_XDR, 0, 0);
 }
 
-/* RFC 8167 §4.1: call or late reply? The message's own head tells, nothing else does; till
- * then the credit value means nothing either. Read chunks at other positions wait for it. */
+/* RFC 8167 §4.1: is it a call or a late reply? Only the head of the message itself tells, and
+ * until then the credit value means nothing, either. Read chunks at other positions wait for
+ * that. */
 static void start_pull(struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch)
 {
 	if (!pullable(e, in, ch)) {
@@ -111,8 +113,8 @@ static void start_pull(struct rr_eng *e, struct rr_in *in, const struct rr_chunk
 	rr_in_arrive(e, in, RR_IN_PULL);
 	rr_in_read(e, in, RR_OP_PULL);
 	if (!e->ring)
-		rr_in_repost(e, in);	/* credits bound the pulls; with ring credits receives
-					 * do */
+		/* credits bound the pulls; with ring credits, receives do */
+		rr_in_repost(e, in);
 }
 
 /* req: rfc8166 4.2.4 #2 */
@@ -133,7 +135,7 @@ void rr_in_nomsg(struct rr_eng *e, struct rr_in *in, const struct rr_msg *m)
 		rr_in_refuse(e, in, m->dir, RR_ERR_CHUNK);
 }
 
-/* The pull is refused: the driver ends it before it does anything that follows. */
+/* The pull is refused: the driver ends it before it carries out anything that follows. */
 static void end_pull(struct rr_eng *e, struct rr_in *in)
 {
 	rr_eng_push(e, RR_OP_RELEASE, rr_id(RR_K_PULL, &in->n), RR_BUF_NONE, 0, 0);
@@ -142,8 +144,8 @@ static void end_pull(struct rr_eng *e, struct rr_in *in)
 	rr_in_repost(e, in);
 }
 
-/* reliable-reply-00, pull completion: DONE whether or not anybody waited for it. To a
- * peer with which that is not agreed nothing is said (RFC 8166 §4.6.2). */
+/* reliable-reply-00, pull completion: DONE is sent whether or not anybody waited for the reply.
+ * A peer with which this is not agreed is told nothing (RFC 8166 §4.6.2). */
 /* req: rfc8166 4.6.2 #1; reliable-reply-00 - #4 */
 static void refuse_reply(struct rr_eng *e, struct rr_in *in)
 {
@@ -161,7 +163,7 @@ static void refuse_call(struct rr_eng *e, struct rr_in *in)
 	rr_ctl_error(e, in, RR_ERR_CHUNK);
 }
 
-/* What is refused leaves its XID pending (RFC 8166 §4.3.1). */
+/* A reply that is refused leaves its XID pending (RFC 8166 §4.3.1). */
 /* req: rfc8166 4.3.1 #1 */
 static void judge_reply(struct rr_eng *e, struct rr_in *in, const uint8_t *head, uint32_t n)
 {
@@ -177,7 +179,7 @@ static void judge_reply(struct rr_eng *e, struct rr_in *in, const uint8_t *head,
 		refuse_reply(e, in);
 }
 
-/* Must its binding be asked? */
+/* Must the binding of this call be asked? */
 static bool asks_binding(const struct rr_eng *e, const struct rr_in *in)
 {
 	const struct rr_serve *s = in->serve ? rr_table_at(&e->serves, in->serve) : NULL;
@@ -224,10 +226,10 @@ void rr_eng_head(struct rr_eng *e, uint32_t id, int status, const uint8_t *head,
 	}
 	n = rr_min(n, in->len);
 	peek = rr_min(n, RR_RPC_PEEK);
-	memcpy(e->rxbuf, head, peek);
-	if (!rr_rpc_peek(e->rxbuf, peek, &in->rpc) || in->rpc.xid != in->n.xid ||
-	    (unlikely(e->traits->directed) && in->dir != dir_of(e->rxbuf, peek)))
-		judge_bad(e, in, e->rxbuf, peek);
+	memcpy(e->tmp->rxbuf, head, peek);
+	if (!rr_rpc_peek(e->tmp->rxbuf, peek, &in->rpc) || in->rpc.xid != in->n.xid ||
+	    (unlikely(e->traits->directed) && in->dir != dir_of(e->tmp->rxbuf, peek)))
+		judge_bad(e, in, e->tmp->rxbuf, peek);
 	else if (in->rpc.type == RR_RPC_CALL)
 		judge_call(e, in, head, n);
 	else
@@ -251,7 +253,7 @@ void rr_eng_pulled(struct rr_eng *e, uint32_t id, int status, rr_time now)
 	e->now = now;
 	if (!in || in->from != RR_FROM_PULL || in->state > RR_IN_PULLING || e->failed)
 		return;
-	/* A message whose turn to be read has yet to come is not there. */
+	/* A message that waits for its turn to be read has not been fetched. */
 	if (unlikely(in->waits))
 		return;
 	if (status < 0) {
@@ -314,7 +316,8 @@ static void finish_delivery(struct rr_eng *e, struct rr_in *in)
 		finish_pull(e, in);
 }
 
-/* Its data has been written and fenced: the rest of it joins that, and it is one message. */
+/* The reply's data was written and is fenced: the rest of it is placed around the data, which
+ * makes it one message. */
 static void place_reply(struct rr_eng *e, struct rr_in *in, struct rr_op *op)
 {
 	op->code = RR_OP_PLACE;

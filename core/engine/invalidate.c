@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Send With Invalidate: which handle of the peer's a Send of ours takes back there, and, in
- * version 2, which of ours the peer's may. One goes with each Send, and saves its owner work
- * only if nothing still needs it: Writes were posted before the Send and cannot be overtaken by
- * it, but what is read must have been read to its end.
+/* Send With Invalidate: which handle of the peer a Send of ours invalidates, and, in version 2,
+ * which of ours the peer may. Each Send can take one. It saves its owner work, and is only
+ * allowed if nothing still needs the handle: Writes were posted before the Send, which cannot
+ * overtake them, but memory that is read must have been read to its end.
  *
  * In version 1 both sides have said beforehand that any handle will do (RFC 8797 §4.1); in
- * version 2 each header names one, or none (version-two-08 §3.3). With ring credits a call may
- * be given up, and its memory fenced, while the reply is on its way: what was invalidated
- * already ends the connection. */
+ * version 2 each header names one, or none (version-two-08 §3.3). With ring credits nothing is
+ * invalidated, because a call may be given up and its memory fenced while the reply is on its
+ * way, and a second invalidation would end the connection. */
 
 #include "core/engine/engine_int.h"
 
@@ -39,7 +39,7 @@ static bool is_read(const struct rr_chunks *ch, uint32_t handle)
 	return false;
 }
 
-/* Memory for results first: the reply waits until that is fenced. */
+/* Memory for results comes first, because the reply waits until it is fenced. */
 static uint32_t first_result(const struct rr_chunks *ch)
 {
 	if (ch->has_reply && ch->reply.nsegs)
@@ -50,12 +50,14 @@ static uint32_t first_result(const struct rr_chunks *ch)
 	return 0;
 }
 
-/* A handle that the header names and does not have is none: it may not be invalidated.
+/* A handle that the header names but does not contain counts as none: it may not be
+ * invalidated.
+ *
  * req: rfc8797 4.1 #1 */
 void rr_inv_keep(const struct rr_eng *e, struct rr_serve *s, const struct rr_in *in,
 		 const struct rr_chunks *ch)
 {
-	uint32_t named = e->rx.inv_handle;
+	uint32_t named = e->tmp->rx.inv_handle;
 
 	s->result = first_result(ch);
 	s->read = ch->nreads ? ch->reads[0].seg.handle : 0;
@@ -100,12 +102,13 @@ void rr_inv_arrived(const struct rr_eng *e, struct rr_in *in, const struct rr_ch
 	in->since = e->now;
 	in->inv = ch->nreads ? ch->reads[0].seg.handle : 0;
 	if (e->traits->directed)
-		in->inv = is_read(ch, e->rx.inv_handle) ? e->rx.inv_handle : 0;
+		in->inv = is_read(ch, e->tmp->rx.inv_handle) ? e->tmp->rx.inv_handle : 0;
 }
 
-/* What was pulled has been read to its end. If that, or the credit for DONE, took long, the
- * responder may have lost patience and taken its keys back: whoever does it again ends the
- * connection.
+/* The message was pulled completely. If that, or waiting for a credit for DONE, took long, the
+ * responder may have run out of patience and taken its keys back: invalidating them again would
+ * end the connection.
+ *
  * req: reliable-reply-00 - #7 #8 #9 */
 void rr_inv_done(struct rr_eng *e, const struct rr_in *in, struct rr_op *op)
 {

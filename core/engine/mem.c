@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Memory of ours that the peer can reach, from its exposure to its fence. */
+/* Memory of ours that the peer can access, from its exposure to its fence. Which memory that
+ * is, is decided in requester.c and reliable_reply.c. */
 
 #include "core/engine/queues.h"
 

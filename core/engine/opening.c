@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* What the two ends of a connection say to each other before the first message of the app, in
- * the dialects that have such a thing. Who connected asks, the other answers; until that is
- * over the app's messages are not taken. It takes a bounded time: who gets no answer gives the
- * connection up.
+/* The opening: what the two ends say to each other before the app's first message, in dialects
+ * that have such a thing. The side that has connected asks, the other answers, and until that
+ * is over the app's messages are not taken. It takes a bounded time: without an answer the
+ * connection is given up.
  *
- * Of version 2 it is the choice of the version and RDMA2_CONNPROP (version-two-08 §4, §5.3.4,
- * §7); of draft02 see conf_rdma.c. */
+ * In version 2 it is the choice of the version and RDMA2_CONNPROP (version-two-08 §4, §5.3.4,
+ * §7), which are here; for draft02 see conf_rdma.c. */
 
 #include "core/engine/engine_int.h"
 #include "core/wire/cursor.h"
@@ -24,7 +24,7 @@ static void say_opening(struct rr_eng *e, struct rr_in *in)
 	rr_list_add(&e->control, &e->ins, in);
 }
 
-/* The tables are empty still: there is an entry. */
+/* The tables are still empty, so there is an entry. */
 /* req: version-two-08 7 #1 */
 void rr_open_begin(struct rr_eng *e)
 {
@@ -80,8 +80,8 @@ static bool fall_back(struct rr_eng *e, uint32_t vers)
 	return true;
 }
 
-/* version-two-08 §7.3: calls are answered in their own version, and who connected has chosen it
- * when its first message is here. */
+/* version-two-08 §7.3: calls are answered in their own version. The side that has connected has
+ * chosen the version when its first message arrives. */
 /* req: version-two-08 7.3 #2 */
 void rr_open_version(struct rr_eng *e, const uint8_t *buf, uint32_t len)
 {
@@ -102,24 +102,24 @@ bool rr_open_heard(struct rr_eng *e, struct rr_in *in, enum rr_wire_rc rc, uint3
 static uint32_t reverse_support(const struct rr_eng *e)
 {
 	if (!e->p.connector)
-		return RR_RVREQSUP_GENL;	/* what it sends in that direction it takes in
-						 * return */
+		/* what it sends in that direction it also accepts */
+		return RR_RVREQSUP_GENL;
 	if (e->p.bc_credits == 0)
 		return RR_RVREQSUP_NONE;
 	return e->p.caps & RR_CAP_REVERSE_CHUNKS ? RR_RVREQSUP_GENL : RR_RVREQSUP_INLINE;
 }
 
-/* §5.3.4: all that there is to know of us; far below the 1024 bytes that any peer can
+/* §5.3.4: everything there is to know about us; far less than the 1024 bytes that any peer can
  * receive. */
 /* req: version-two-08 3.2 #4, 5.2 #1, 5.3.4 #1 #3 */
 static void say_props(struct rr_eng *e, const struct rr_in *in, struct rr_op *op)
 {
 	bool reply = in->dir == RR_DIR_CALL;
-	struct rr_props *p = &e->tx.props;
+	struct rr_props *p = &e->tmp->tx.props;
 
-	rr_msg_init(&e->tx, RR_CONNPROP, in->n.xid, e->codec->version,
+	rr_msg_init(&e->tmp->tx, RR_CONNPROP, in->n.xid, e->codec->version,
 		    reply ? rr_resp_grant(e) : e->cr.asked);
-	e->tx.dir = reply ? RR_DIR_REPLY : RR_DIR_CALL;
+	e->tmp->tx.dir = reply ? RR_DIR_REPLY : RR_DIR_CALL;
 	rr_props_init(p);
 	rr_props_set(p, RR_PROP_RBSIZ, e->p.inline_recv);
 	rr_props_set(p, RR_PROP_BRS, reverse_support(e));
@@ -128,16 +128,16 @@ static void say_props(struct rr_eng *e, const struct rr_in *in, struct rr_op *op
 	rr_tx_encode(e, op);
 }
 
-/* What the peer's properties mean for us; of a peer that says none their defaults. They are
- * taken once: none of ours can change later (§5.3.4). */
+/* Takes the peer's properties; for a peer that says none these are the defaults. They are taken
+ * once only, because none of them can change later (§5.3.4). */
 /* req: reliable-reply-00 - #10 */
 static void take_props(struct rr_eng *e, const struct rr_props *p)
 {
 	uint32_t most = rr_max(e->p.inline_send_max, e->p.inline_send);
 
 	e->p.inline_send = rr_min(p->value[RR_PROP_RBSIZ], most);
-	e->p.inline_peer = p->value[RR_PROP_RBSIZ];	/* §4.2.1: so with the need for a Reply
-							 * chunk */
+	/* §4.2.1: decides about the need for a Reply chunk */
+	e->p.inline_peer = p->value[RR_PROP_RBSIZ];
 	if (e->p.inline_send < RR_V2_FIRST_MAX)
 		rr_eng_fail(e, RR_WHY_PROTOCOL);
 	e->mute |= !e->p.connector && p->value[RR_PROP_BRS] == RR_RVREQSUP_NONE;
@@ -149,7 +149,7 @@ static void take_props(struct rr_eng *e, const struct rr_props *p)
 	e->props_known = true;
 }
 
-/* §4.2.2 */
+/* The peer's reverse calls show that it accepts chunks (§4.2.2). */
 void rr_open_infer(struct rr_eng *e, const struct rr_chunks *ch)
 {
 	e->reverse_reads |= ch->nreads || ch->nwrites || ch->has_reply;
@@ -164,14 +164,15 @@ static void take_defaults(struct rr_eng *e)
 	rr_open_over(e);
 }
 
-/* To what we have asked? */
+/* Is this the answer to our question? */
 static bool is_answer(const struct rr_eng *e, const struct rr_in *in)
 {
 	return e->opening == RR_OPEN_ASKED && in->dir == RR_DIR_REPLY &&
 	       in->n.xid == RR_OPEN_XID;
 }
 
-/* Of a peer that has said something: nothing it says later changes that. */
+/* Properties have arrived. The first ones count: nothing that the peer says later changes
+ * them. */
 /* req: version-two-08 5.3.4 #4 */
 static void props_arrived(struct rr_eng *e, struct rr_in *in)
 {
@@ -180,7 +181,7 @@ static void props_arrived(struct rr_eng *e, struct rr_in *in)
 		return;
 	}
 	if (!e->props_known)
-		take_props(e, &e->rx.props);
+		take_props(e, &e->tmp->rx.props);
 	if (in->dir == RR_DIR_CALL) {
 		e->requested = in->credit;
 		if (e->opening == RR_OPEN_AWAITED)
@@ -193,11 +194,11 @@ static void props_arrived(struct rr_eng *e, struct rr_in *in)
 	}
 }
 
-/* §7.2: who does not speak version 2 says what it speaks. Who does, but has no properties, has
- * their defaults. */
+/* §7.2: a peer that does not speak version 2 says what it speaks. One that does, but has no
+ * properties, gets their defaults. */
 static void hear_refused(struct rr_eng *e, struct rr_in *in)
 {
-	const struct rr_msg *m = &e->rx;
+	const struct rr_msg *m = &e->tmp->rx;
 	bool v1 = m->err == RR_ERR_VERS && m->vers_low <= 1 && m->vers_high >= 1;
 
 	if (m->err == RR_ERR_VERS)
@@ -209,8 +210,8 @@ static void hear_refused(struct rr_eng *e, struct rr_in *in)
 	rr_in_drop(e, in);
 }
 
-/* An answer that cannot be parsed: nothing may be said to that (§5.3.3), and nothing be hoped
- * for. */
+/* The answer cannot be parsed: nothing may be said to that (§5.3.3), so the connection is given
+ * up. */
 static void spoilt(struct rr_eng *e, struct rr_in *in)
 {
 	rr_eng_fail(e, RR_WHY_PROTOCOL);
@@ -221,11 +222,11 @@ static void spoilt(struct rr_eng *e, struct rr_in *in)
 static bool hear_v2(struct rr_eng *e, struct rr_in *in, enum rr_wire_rc rc,
 		    RR_UNUSED uint32_t have)
 {
-	if (e->rx.type == RR_CONNPROP && rc == RR_WIRE_OK)
+	if (e->tmp->rx.type == RR_CONNPROP && rc == RR_WIRE_OK)
 		props_arrived(e, in);
-	else if (e->rx.type == RR_CONNPROP && is_answer(e, in))
+	else if (e->tmp->rx.type == RR_CONNPROP && is_answer(e, in))
 		spoilt(e, in);
-	else if (e->rx.type == RR_ERROR && rc == RR_WIRE_OK && is_answer(e, in))
+	else if (e->tmp->rx.type == RR_ERROR && rc == RR_WIRE_OK && is_answer(e, in))
 		hear_refused(e, in);
 	else {
 		if (e->opening == RR_OPEN_AWAITED && rc == RR_WIRE_OK && in->dir == RR_DIR_CALL)

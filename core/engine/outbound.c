@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Messages of the app, from rr_eng_send() to their Send. They leave in the order in which
- * the app wrote them: one whose memory is still being exposed holds back those behind. */
+/* Messages of the app, from rr_eng_send() to their Send. They leave in the order in which the
+ * app wrote them: one whose memory is still being exposed holds back those behind it. Control
+ * messages are errors.c's. */
 
 #include "core/engine/engine_int.h"
 
@@ -41,7 +42,7 @@ static void add_call_chunks(struct rr_chunks *ch, const struct rr_call *c)
 	}
 }
 
-/* Is anything of its message behind the header? */
+/* Does part of the message follow the header? */
 static bool has_stream(const struct rr_out *t)
 {
 	return t->form == RR_TX_INLINE || t->form == RR_TX_READ_CHUNK ||
@@ -61,24 +62,25 @@ static void build(struct rr_eng *e, const struct rr_out *t)
 	const struct rr_serve *s = serve_of(e, t);
 	const struct rr_shown *shown = t->shown ? rr_table_at(&e->shown, t->shown) : NULL;
 
-	rr_msg_init(&e->tx, has_stream(t) ? RR_MSG : RR_NOMSG, t->n.xid,
+	rr_msg_init(&e->tmp->tx, has_stream(t) ? RR_MSG : RR_NOMSG, t->n.xid,
 		    e->codec->version, call ? e->cr.asked : rr_resp_grant(e));
-	rr_dialect_mark(e, &e->tx, call);
+	rr_dialect_mark(e, &e->tmp->tx, call);
 	if (unlikely(t->form == RR_TX_PADDED)) {
-		e->tx.type = RR_MSGP;
-		e->tx.align = e->pad_align;
-		e->tx.thresh = e->p.pad_thresh;
+		e->tmp->tx.type = RR_MSGP;
+		e->tmp->tx.align = e->pad_align;
+		e->tmp->tx.thresh = e->p.pad_thresh;
 	}
 	if (c)
-		add_call_chunks(&e->tx.ch, c);
+		add_call_chunks(&e->tmp->tx.ch, c);
 	if (s)
-		rr_writes_return(&e->tx.ch, s, t->form == RR_TX_REPLY_CHUNK ? s->stream : 0);
+		rr_writes_return(&e->tmp->tx.ch, s,
+				 t->form == RR_TX_REPLY_CHUNK ? s->stream : 0);
 	if (shown && s)
-		rr_writes_show(&e->tx.ch, s, &shown->mem);
+		rr_writes_show(&e->tmp->tx.ch, s, &shown->mem);
 	else if (shown)
-		add_read_chunk(&e->tx.ch, &shown->mem, 0);
+		add_read_chunk(&e->tmp->tx.ch, &shown->mem, 0);
 	if (unlikely(e->p.invited && e->traits->directed))
-		e->tx.inv_handle = rr_inv_offer(e, c, shown);
+		e->tmp->tx.inv_handle = rr_inv_offer(e, c, shown);
 }
 
 /* --- operations ------------------------------------------------------------------------ */
@@ -107,7 +109,7 @@ static void count_sent(struct rr_eng *e, const struct rr_out *t)
 	rr_count(e->count, RR_C_sent, t->len);
 }
 
-/* What of a message goes into its Send. */
+/* Describes which bytes of a message go into its Send. */
 /* req: rfc8166 3.4.4.1 #1, 3.4.4.4 #2 */
 static void add_stream(struct rr_eng *e, const struct rr_out *t, const struct rr_serve *s,
 		       struct rr_op *op)
@@ -122,10 +124,10 @@ static void add_stream(struct rr_eng *e, const struct rr_out *t, const struct rr
 		rr_pad_parts(e, t, op);
 	if (t->form != RR_TX_READ_CHUNK)
 		return;
-	e->parts[op->nparts++] = (struct rr_range){ 0, t->item.off };
+	e->tmp->parts[op->nparts++] = (struct rr_range){ 0, t->item.off };
 	if (end < t->len)
-		e->parts[op->nparts++] = (struct rr_range){ end, t->len - end };
-	op->parts = e->parts;
+		e->tmp->parts[op->nparts++] = (struct rr_range){ end, t->len - end };
+	op->parts = e->tmp->parts;
 	op->len = t->item.off + t->len - end;
 }
 
@@ -158,7 +160,7 @@ static bool emit_send(struct rr_eng *e, struct rr_out *t, struct rr_op *op)
 	return true;
 }
 
-/* The next RDMA Write that a reply needs; false: all are out. */
+/* The next RDMA Write that a reply needs. False: all were handed out. */
 static bool emit_write(struct rr_eng *e, struct rr_out *t, struct rr_op *op)
 {
 	const struct rr_serve *s = serve_of(e, t);
@@ -178,7 +180,7 @@ static bool is_wanted(const struct rr_mem *m)
 	return m->len && m->state == RR_MEM_NONE;
 }
 
-/* What t still needs exposed; NULL nothing more. */
+/* The memory that t still needs exposed; NULL: none. */
 static struct rr_mem *next_exposure(struct rr_eng *e, const struct rr_out *t)
 {
 	struct rr_call *c = call_of(e, t);
@@ -196,13 +198,13 @@ static struct rr_mem *next_exposure(struct rr_eng *e, const struct rr_out *t)
 	return is_wanted(&c->reply) ? &c->reply : NULL;
 }
 
-/* Is it memory for a call's reply? */
+/* Is m memory for a call's reply, which the driver allocates? */
 static bool wants_new(const struct rr_call *c, const struct rr_mem *m)
 {
 	return c && m != &c->args;
 }
 
-/* A Write chunk has room around it. */
+/* A Write chunk has room around it for the rest of the reply. */
 /* req: rfc8166 3.4.4.1 #2, 3.4.5.2 #1; draft-02 3.4 #2 */
 static void expose_op(struct rr_eng *e, struct rr_out *t, const struct rr_mem *m,
 		      struct rr_op *op)
@@ -226,7 +228,7 @@ static void expose_op(struct rr_eng *e, struct rr_out *t, const struct rr_mem *m
 	t->state = RR_TX_WAIT;
 }
 
-/* True if *op was filled in; false: wait, or go on when t is READY. */
+/* True: *op was filled in. False: wait, or go on if t is READY. */
 /* req: rfc8166 3.5.3 #4 */
 static bool set_up_exposure(struct rr_eng *e, struct rr_out *t, struct rr_op *op)
 {
@@ -257,7 +259,8 @@ bool rr_tx_next_op(struct rr_eng *e, struct rr_op *op)
 
 /* --- completions ----------------------------------------------------------------------- */
 
-/* It waits for memory; or does without, if it is memory for a reply and none may ever come. */
+/* The message waits for memory; or it does without, if that was for a reply and there may never
+ * be any. */
 static void not_exposed(struct rr_eng *e, struct rr_out *t, struct rr_mem *m, int status)
 {
 	t->state = RR_TX_SETUP;
@@ -294,7 +297,7 @@ void rr_eng_exposed(struct rr_eng *e, uint32_t id, int status, uint32_t buf,
 		t->state = RR_TX_SETUP;
 }
 
-/* The buffer of a Read chunk is its call's as long as that has it exposed. */
+/* The buffer of a Read chunk belongs to its call as long as it is exposed. */
 void rr_tx_done(struct rr_eng *e, struct rr_out *t)
 {
 	const struct rr_call *c;

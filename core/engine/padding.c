@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* RDMA_MSGP (draft-02 §3.5): padding before the data of large items, so that it lies in the
- * server's receives as that wants it. Where it is the header does not say, only from which
- * length on and to what alignment: who does not know the items of a message can neither put it
- * nor take it out. Calls are sent so, if they have no chunks; taken are calls and replies,
- * without Read chunks. */
+/* RDMA_MSGP (draft-02 §3.5): padding before the data of large items, so that the data is
+ * aligned in the server's receives. The header only says from which length on items are padded,
+ * and to what alignment, but not where: only an end that knows the items of a message can
+ * insert padding or remove it. We send calls in this way if they have no chunks, and accept
+ * calls and replies without Read chunks. Which items there are is core/ulb's knowledge. */
 
 #include "core/engine/engine_int.h"
 
-#define MSGP_LEN	(RR_V1_HDR_MIN + 8u)	/* its header, without chunks */
+#define MSGP_LEN	(RR_V1_HDR_MIN + 8u)	/* length of its header without chunks */
 
 void rr_pad_to(struct rr_eng *e, uint32_t align)
 {
@@ -42,15 +42,16 @@ void rr_pad_parts(struct rr_eng *e, const struct rr_out *t, struct rr_op *op)
 {
 	uint32_t at = 0;
 
-	op->parts = e->parts;
+	op->parts = e->tmp->parts;
 	for (uint32_t i = 0; i < t->npads; i++) {
-		e->parts[op->nparts++] = (struct rr_range){ at, t->pads[i].off - at };
-		e->parts[op->nparts++] = (struct rr_range){ RR_PART_ZEROES, t->pads[i].len };
+		e->tmp->parts[op->nparts++] = (struct rr_range){ at, t->pads[i].off - at };
+		e->tmp->parts[op->nparts++] =
+			(struct rr_range){ RR_PART_ZEROES, t->pads[i].len };
 		op->len += t->pads[i].len;
 		at = t->pads[i].off;
 	}
 	if (at < t->len)
-		e->parts[op->nparts++] = (struct rr_range){ at, t->len - at };
+		e->tmp->parts[op->nparts++] = (struct rr_range){ at, t->len - at };
 }
 
 static void take_padding(struct rr_in *in, const struct rr_ulb_padding *p)
@@ -69,7 +70,7 @@ static struct rr_ulb_padding found(const struct rr_msg *m)
 	};
 }
 
-/* Nothing that is as long as that can be in it. */
+/* Can no item in it be long enough? */
 static bool none(const struct rr_in *in, const struct rr_msg *m)
 {
 	return m->align <= 1 || m->thresh > in->len;
@@ -80,10 +81,10 @@ bool rr_pad_in_call(struct rr_eng *e, struct rr_in *in, const uint8_t *stream)
 {
 	struct rr_serve *s = in->serve ? rr_table_at(&e->serves, in->serve) : NULL;
 	struct rr_ulb_view v = { .buf = stream, .have = in->len, .len = in->len };
-	struct rr_ulb_padding p = found(&e->rx);
+	struct rr_ulb_padding p = found(&e->tmp->rx);
 	bool known = rr_ulb_pad_call(&v, &p) == RR_ULB_OK;
 
-	if (in->nparts || (!known && !none(in, &e->rx)))
+	if (in->nparts || (!known && !none(in, &e->tmp->rx)))
 		return false;
 	if (known)
 		take_padding(in, &p);
@@ -97,14 +98,14 @@ bool rr_pad_in_reply(struct rr_eng *e, const struct rr_call *c, struct rr_in *in
 		     const uint8_t *stream)
 {
 	struct rr_ulb_view v = { .buf = stream, .have = in->len, .len = in->len };
-	struct rr_ulb_padding p = found(&e->rx);
-	const struct rr_chunks *ch = &e->rx.ch;
+	struct rr_ulb_padding p = found(&e->tmp->rx);
+	const struct rr_chunks *ch = &e->tmp->rx.ch;
 
 	if (rr_writes_used(ch->writes, ch->nwrites, ch->segs))
 		return false;
 	if (rr_ulb_pad_reply(&c->rec, &v, &p) == RR_ULB_OK)
 		take_padding(in, &p);
 	else
-		return none(in, &e->rx);
+		return none(in, &e->tmp->rx);
 	return true;
 }

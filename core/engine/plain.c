@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Plain messages: whole in one Send, without chunks, while nothing else is under way. That is
- * nearly every message of a program whose calls and replies are short. What they need done can
- * be said by a return value, so they take up no entry of the queues and no operation.
+/* Plain messages: those that are sent whole in one Send, without chunks, while nothing else is
+ * under way. That is nearly every message of a program whose calls and replies are short. What
+ * there is to do for one fits into a return value, so it takes up no entry of the queues and
+ * needs no operation.
  *
- * Whatever is not that simple is left to rr_eng_send() and rr_eng_recv(), before anything has
- * happened to it. All judgements about such messages are made there. */
+ * Everything less simple is left to rr_eng_send() and rr_eng_recv() before anything has been
+ * changed for it. All judgements about such messages are made there. */
 
 #include "core/engine/engine_int.h"
 #include "core/wire/v1.h"
 
 _Static_assert(RR_ENG_PLAIN_HDR == RR_V1_HDR_MIN, "a header with three empty lists");
 
-/* The order of messages is kept, since none is waiting; and control messages go first, since
- * none is due. */
+/* May the next message bypass the queues? The order of messages is kept because none is
+ * waiting, and control messages still go first because none is due. */
 static bool is_simple(const struct rr_eng *e)
 {
 	return e->simple && rr_eng_nothing_to_do(e);
@@ -51,7 +52,7 @@ bool rr_eng_send_plain(struct rr_eng *e, const struct rr_eng_out *out, rr_time n
 	return true;
 }
 
-/* The peer may still write to buf: what is judged here is copied first. */
+/* The peer may still write to buf, so whatever is judged here is copied first. */
 bool rr_eng_recv_plain(struct rr_eng *e, const uint8_t *buf, uint32_t len, rr_time now,
 		       struct rr_rpc *rpc)
 {

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* What a call needs, where the peer takes no reliable replies: how its arguments travel, and
- * what memory it offers for its reply (RFC 8166 §3.5, §6.2; RFC 8267). Where it takes them, the
- * latter alone, and only if the configuration wants it.
+/* Plans a call for a peer without reliable replies: how its arguments travel, and which memory
+ * it offers for its reply (RFC 8166 §3.5, §6.2; RFC 8267). With reliable replies only the
+ * latter is planned, and only if the configuration wants it. Which items may travel apart is
+ * core/ulb's knowledge.
  *
- * No more than one Read chunk, no Position-Zero Read chunk beside it, and for the reply either
- * a Write chunk or a Reply chunk: servers are known that can take more and get it wrong, and
- * one key is what a server can invalidate with its reply. */
+ * There is at most one Read chunk, with no Position-Zero Read chunk beside it, and for the
+ * reply either a Write chunk or a Reply chunk: servers are known that accept more and get it
+ * wrong, and one key is what a server can invalidate with its reply. */
 
 #include "core/engine/engine_int.h"
 
 /* --- the reply --------------------------------------------------------------------------- */
 
-/* RFC 8166 §3.3.2: what we receive, and no more than the peer sends. The reply's header is as
- * much longer than version 1's as the shortest of its dialect is. */
+/* RFC 8166 §3.3.2: does the reply fit into what we receive and the peer sends? Its header
+ * exceeds version 1's by as much as the shortest header of its dialect does. */
 /* req: rfc8166 3.3.3 #4 */
 static bool fits_inline(const struct rr_eng *e, uint32_t bound)
 {
@@ -22,8 +23,8 @@ static bool fits_inline(const struct rr_eng *e, uint32_t bound)
 	return rr_reply_fits_inline(bound, most - (e->hdr_min - RR_V1_HDR_MIN));
 }
 
-/* A Write chunk for the first eligible result, if everything else is sure to fit inline. Any
- * other may come into it, when the first leaves it unused (RFC 8166 §4.3.2.2). */
+/* Plans a Write chunk for the first eligible result, if everything else is sure to fit inline.
+ * Any other result may go into it if the first leaves it unused (RFC 8166 §4.3.2.2). */
 /* req: rfc8166 3.4.6 #1, 3.4.6.2 #1, 4.3.2.2 #2; rfc8267 6.4.2 #1 */
 static bool write_chunk(const struct rr_eng *e, const struct rr_ulb_call *call,
 			struct rr_plan *p)
@@ -46,7 +47,7 @@ static bool write_chunk(const struct rr_eng *e, const struct rr_ulb_call *call,
 	return true;
 }
 
-/* Results whose length is known although the reply's is not. */
+/* Bytes of results whose length is known although the reply's is not. */
 static uint64_t known_results(const struct rr_ulb_call *call)
 {
 	uint64_t sum = 0;
@@ -57,17 +58,16 @@ static uint64_t known_results(const struct rr_ulb_call *call)
 	return sum;
 }
 
-/* NULL procedures (RFC 5531 §12.1) return nothing; but what makes a security context is
- * none. */
+/* NULL procedures (RFC 5531 §12.1) return nothing, except those that make a security
+ * context. */
 static bool returns_nothing(const struct rr_rpc *rpc, const struct rr_ulb_rec *rec)
 {
 	return rpc->proc == 0 && !(rpc->cred_flavor == RR_RPCSEC_GSS && rec->gss_proc != 0);
 }
 
-/* A procedure's replies may grow: twice the largest seen is reckoned with, and less than the
- * default is never offered, however short all were so far: the next that is not would be lost,
- * and the connection with it (RFC 8166 §4.3.3 asks for a chunk wherever a reply may be too
- * long). */
+/* Replies of a procedure may grow, so twice the largest seen is expected. Less than the default
+ * is never offered, however short all replies have been: a longer one would be lost, and the
+ * connection with it (RFC 8166 §4.3.3 asks for a chunk wherever a reply may be too long). */
 static uint32_t reply_guess(const struct rr_eng *e, const struct rr_rpc *rpc,
 			    const struct rr_ulb_call *call)
 {
@@ -80,7 +80,7 @@ static uint32_t reply_guess(const struct rr_eng *e, const struct rr_rpc *rpc,
 				(uint64_t)e->chunk_most);
 }
 
-/* A Reply chunk of how many bytes. */
+/* How many bytes of Reply chunk to offer. */
 static uint32_t reply_chunk(const struct rr_eng *e, const struct rr_rpc *rpc,
 			    const struct rr_ulb_call *call)
 {
@@ -105,7 +105,7 @@ static void plan_reply(const struct rr_eng *e, const struct rr_rpc *rpc,
 
 /* --- the arguments ------------------------------------------------------------------------ */
 
-/* The largest item goes, if what is left then fits into left bytes. */
+/* Chooses the largest item, if the rest then fits into left bytes. */
 /* req: rfc8166 3.4.2 #1; rfc8267 6.4.2 #1 */
 static void plan_item(const struct rr_eng_out *out, const struct rr_ulb_call *call,
 		      uint32_t left, struct rr_plan *p)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Operations that are queued: releases, pulls, fences. What else the driver is to do is taken
- * from the queues of messages when it asks (engine.c). */
+/* The queue of operations: releases, pulls, fences. Everything else that the driver has to do
+ * is taken from the queues of messages when it asks (engine.c). */
 
 #include "core/engine/queues.h"
 
@@ -17,7 +17,7 @@ void rr_eng_push(struct rr_eng *e, enum rr_opcode code, uint32_t id, uint32_t bu
 	struct rr_qop *q;
 
 	if (unlikely(e->ops_tail - e->ops_head == e->ops_cap)) {
-		rr_eng_fail(e, RR_WHY_OVERRUN);	/* more receives than were posted */
+		rr_eng_fail(e, RR_WHY_OVERRUN);	/* more messages than receives were posted */
 		return;
 	}
 	q = &e->ops[e->ops_tail++ & (e->ops_cap - 1)];

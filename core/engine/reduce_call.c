@@ -3,13 +3,13 @@
 /* Calls whose argument data is in Read chunks (RFC 8166 §3.4.5, §6.1), and replies whose
  * results are (draft-02 §3.4).
  *
- * A call is judged by its Payload stream before anything of a Read chunk is fetched: does each
- * stand where its binding has an item, with that item's length? Only then the message
- * is put together, by the driver (RR_OP_COMPOSE). */
+ * A message is judged by its payload stream before anything of a Read chunk is fetched: is each
+ * chunk where the binding has an item, and has it that item's length? Only then does the driver
+ * put the message together (RR_OP_COMPOSE). */
 
 #include "core/engine/engine_int.h"
 
-/* The smallest position in the Read list above last; 0 there is none. */
+/* The smallest position in the Read list above last; 0: there is none. */
 static uint32_t next_position(const struct rr_chunks *ch, uint32_t last)
 {
 	uint32_t next = 0;
@@ -23,8 +23,8 @@ static uint32_t next_position(const struct rr_chunks *ch, uint32_t last)
 	return next;
 }
 
-/* Appends the segments at pos, in list order, to those of in; their bytes. RFC 8166 §3.4.5 has
- * no rule that a chunk's segments follow each other in the list. */
+/* Appends the segments at pos, in list order, to those of `in`. Returns their bytes. RFC 8166
+ * §3.4.5 does not require that a chunk's segments follow each other in the list. */
 static uint64_t take_chunk(struct rr_in *in, const struct rr_chunks *ch, uint32_t pos)
 {
 	uint64_t len = 0;
@@ -38,8 +38,7 @@ static uint64_t take_chunk(struct rr_in *in, const struct rr_chunks *ch, uint32_
 	return len;
 }
 
-/* A call that is longer than any of ours may be has no error of its own (version-two-08
- * §5.3.3). */
+/* A call that is longer than we allow has no error of its own (version-two-08 §5.3.3). */
 /* req: version-two-08 5.3.3 #13 */
 static bool read_chunk_fits(const struct rr_eng *e, struct rr_in *in, uint64_t len,
 			    uint32_t nsegs)
@@ -49,7 +48,7 @@ static bool read_chunk_fits(const struct rr_eng *e, struct rr_in *in, uint64_t l
 	return len <= e->p.max_msg || rr_in_wrong(in, RR_ERR_SYSTEM, 0, 0);
 }
 
-/* There is no room for all of these segments. */
+/* Notes which limit the segments exceed, for which there is no room. */
 /* req: version-two-08 5.3.3 #6 #13 */
 static bool name_too_many(const struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch)
 {
@@ -59,7 +58,7 @@ static bool name_too_many(const struct rr_eng *e, struct rr_in *in, const struct
 	return rr_in_wrong(in, RR_ERR_SEGMENTS, e->p.max_segs, 0);
 }
 
-/* The Read chunks at positions other than zero, the smallest first. */
+/* Takes the Read chunks at positions other than zero, the smallest first. */
 /* req: version-two-08 5.3.3 #6 */
 static bool take_parts(const struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch,
 		       uint64_t *total)
@@ -107,9 +106,8 @@ bool rr_reads_take(struct rr_eng *e, struct rr_in *in, const struct rr_chunks *c
 	return ok;
 }
 
-/* The parts get the lengths of the items that they hold: what is more is padding (RFC 8166
- * §3.4.5.2), which is not fetched, since zeroes are what it must be. False: there may be
- * none. */
+/* Gives the parts the lengths of the items that they hold. What is more is padding (RFC 8166
+ * §3.4.5.2), which is not fetched, because it must be zeroes. False: padding is not allowed. */
 /* req: rfc8166 3.4.5.2 #2; draft-02 3.4 #4 */
 static bool without_padding(const struct rr_eng *e, struct rr_in *in,
 			    const struct rr_ulb_item *items)
@@ -134,8 +132,8 @@ static bool without_padding(const struct rr_eng *e, struct rr_in *in,
 	return true;
 }
 
-/* Where the stream goes around the parts. False: it does not reach to all of them, or they
- * leave less of it than must lie before them. */
+/* Lays the stream out around the parts. False: it does not reach all of them, or leaves too
+ * little in front of them. */
 static bool lay_out_call(const struct rr_eng *e, struct rr_in *in, uint32_t stream)
 {
 	uint32_t least = in->rpc.type == RR_RPC_CALL ? RR_RPC_PEEK : RR_RPC_REPLY_PEEK;
@@ -163,7 +161,7 @@ static void view_chunks(const struct rr_in *in, struct rr_ulb_chunk *chunks)
 		chunks[i] = (struct rr_ulb_chunk){ in->parts[i].off, in->parts[i].len };
 }
 
-/* Which are not where a binding has them. */
+/* May Read chunks be where no binding has an item? */
 static bool anywhere(const struct rr_eng *e, const struct rr_rpc *rpc)
 {
 	return e->p.lenient_read_chunks ||
@@ -194,8 +192,8 @@ bool rr_reads_judge(struct rr_eng *e, struct rr_in *in, const uint8_t *stream, u
 	return lay_out_call(e, in, len);
 }
 
-/* Where nothing of the results may be reduced by their binding, or there is none, parts of them
- * are taken at any position: what the peer has taken out it must know. */
+/* If the binding allows no part of the results to be reduced, or there is none, parts are
+ * accepted at any position: the peer must know what it has taken out. */
 /* req: draft-02 3.4 #1 */
 bool rr_reads_judge_reply(struct rr_eng *e, const struct rr_call *c, struct rr_in *in,
 			  const uint8_t *stream, uint32_t len)

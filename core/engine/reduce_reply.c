@@ -2,13 +2,15 @@
 
 /* Replies whose result data goes into Write chunks (RFC 8166 §3.4.6, §4.3.2; RFC 8267 §6.4.1).
  *
- * The i-th eligible item belongs into the i-th chunk; an empty chunk wants it inline, an item
- * without bytes uses its chunk up (decision 6). What is left of the message, its Payload
- * stream, is sent inline or by the Reply chunk as an unreduced reply would be. All Writes
- * are posted before the Send on the same queue pair, which overtakes none of them.
+ * The i-th eligible item belongs into the i-th chunk. An empty chunk means that the item is
+ * wanted inline, and an item without bytes uses up its chunk (decision 6). The rest of the
+ * message, its payload stream, is sent inline or by the Reply chunk, as an unreduced reply
+ * would be. All Writes are posted before the Send on the same queue pair, so it overtakes none
+ * of them.
  *
- * As requester we offer one Write chunk at most. It lies in a buffer that has room before and
- * behind it, so that the rest of the reply can be put around the data where that is. */
+ * As requester we offer one Write chunk at most. It lies in a buffer with room before and after
+ * it, so that the rest of the reply can be put around the data in place. Which items are
+ * eligible is core/ulb's knowledge. */
 
 #include "core/engine/engine_int.h"
 
@@ -26,9 +28,9 @@ uint32_t rr_writes_room(const struct rr_serve *s, const struct rr_wchunk *w)
 	return (uint32_t)rr_min(sum, (uint64_t)UINT32_MAX);
 }
 
-/* Linux's client reckons with attributes in a READ reply of NFSv3. Where they are absent it
- * takes the bytes behind the shorter message for the first ones of the data (decision 6). It
- * can be told by its offsets: it puts the XID there. */
+/* Would the requester misplace the data? Linux's client expects attributes in a READ reply of
+ * NFSv3. If they are absent, it takes the bytes behind the shorter message for the first bytes
+ * of the data (decision 6). It can be recognized by its offsets, which hold the XID. */
 static bool misplaces(const struct rr_serve *s, const struct rr_ulb_reply *r, uint32_t xid)
 {
 	const struct rr_wchunk *w = &s->writes[0];
@@ -64,7 +66,7 @@ bool rr_writes_plan(struct rr_serve *s, const struct rr_eng_out *out)
 	return true;
 }
 
-/* The first used bytes of w, and no more. */
+/* Limits w to its first `used` bytes. */
 static void use(struct rr_chunks *ch, const struct rr_wchunk *w, uint32_t used)
 {
 	for (uint32_t i = 0; i < w->nsegs; i++) {
@@ -107,7 +109,7 @@ bool rr_writes_ours(const struct rr_chunks *ch, const struct rr_wchunk *w,
 	bool partial = false;
 
 	*used = 0;
-	/* FENCED: the peer has just invalidated it */
+	/* FENCED: the peer has just invalidated it. */
 	if ((m->state != RR_MEM_LIVE && m->state != RR_MEM_FENCED) || w->nsegs != m->nsegs)
 		return false;
 	for (uint32_t i = 0; i < m->nsegs; i++) {
@@ -122,7 +124,8 @@ bool rr_writes_ours(const struct rr_chunks *ch, const struct rr_wchunk *w,
 	return true;
 }
 
-/* The message of len bytes around the item, where that is. False: no room for it. */
+/* Lays the message of len bytes out around the item, in place. False: there is no room for
+ * it. */
 static bool lay_out_reply(const struct rr_call *c, struct rr_in *in,
 			  const struct rr_ulb_item *it, uint32_t len)
 {
@@ -154,7 +157,7 @@ bool rr_writes_judge(const struct rr_call *c, struct rr_in *in, const struct rr_
 	    (ch->nwrites && !rr_writes_ours(ch, &ch->writes[0], &c->write, &chunk.len)))
 		return false;
 	rc = rr_ulb_reply(&c->rec, &v, &r);
-	if (rc != RR_ULB_OK)	/* NONE: nothing was written, and what it is the app may say */
+	if (rc != RR_ULB_OK)	/* NONE: nothing was written, and the app may judge it */
 		return rc == RR_ULB_NONE;
 	for (uint32_t i = 0; i < r.nitems; i++) {
 		const struct rr_ulb_item *it = &r.items[i];
@@ -165,7 +168,7 @@ bool rr_writes_judge(const struct rr_call *c, struct rr_in *in, const struct rr_
 	return true;
 }
 
-/* What lies between the i-1st and the i-th placed item of a message of len bytes. */
+/* What lies before the i-th placed item, after the one before it, in a message of len bytes. */
 static struct rr_range between(const struct rr_serve *s, uint32_t i, uint32_t len)
 {
 	uint32_t from = i ? placed_end(&s->placed[i - 1]) : 0;
@@ -177,17 +180,17 @@ static struct rr_range between(const struct rr_serve *s, uint32_t i, uint32_t le
 /* req: rfc8166 3.4.4.1 #1, 3.4.4.4 #2 */
 void rr_writes_rest(struct rr_eng *e, const struct rr_serve *s, uint32_t len, struct rr_op *op)
 {
-	op->parts = e->parts;
+	op->parts = e->tmp->parts;
 	op->len = s->stream;
 	for (uint32_t i = 0; i <= s->nplaced; i++) {
 		struct rr_range r = between(s, i, len);
 
 		if (r.len)
-			e->parts[op->nparts++] = r;
+			e->tmp->parts[op->nparts++] = r;
 	}
 }
 
-/* The part r of the message, which lies in m. */
+/* Shows the part r of the message, which lies in m. */
 static void show_part(struct rr_chunks *ch, const struct rr_mem *m, struct rr_range r)
 {
 	uint32_t at = 0;
@@ -211,7 +214,7 @@ void rr_writes_show(struct rr_chunks *ch, const struct rr_serve *s, const struct
 		show_part(ch, m, between(s, i, m->len));
 }
 
-/* Nothing may be left behind the last item, but there is something before each. */
+/* Nothing may follow the last item, but there is always something before each. */
 uint32_t rr_writes_count(const struct rr_serve *s, uint32_t len, bool reply_chunk)
 {
 	if (!reply_chunk)
@@ -219,12 +222,12 @@ uint32_t rr_writes_count(const struct rr_serve *s, uint32_t len, bool reply_chun
 	return 2u * s->nplaced + (between(s, s->nplaced, len).len > 0);
 }
 
-/* Bytes skip .. skip+len of chunk w, into e->wsegs. */
+/* Puts bytes skip .. skip+len of chunk w into e->tmp->wsegs. */
 static void slice(struct rr_eng *e, const struct rr_serve *s, const struct rr_wchunk *w,
 		  uint32_t skip, uint32_t len, struct rr_op *op)
 {
 	op->len = len;
-	op->segs = e->wsegs;
+	op->segs = e->tmp->wsegs;
 	for (uint32_t i = 0; i < w->nsegs && len; i++) {
 		struct rr_seg seg = s->segs[w->first + i];
 		uint32_t past = rr_min(skip, seg.length);
@@ -234,7 +237,7 @@ static void slice(struct rr_eng *e, const struct rr_serve *s, const struct rr_wc
 		seg.length = rr_min(seg.length - past, len);
 		len -= seg.length;
 		if (seg.length)
-			e->wsegs[op->nsegs++] = seg;
+			e->tmp->wsegs[op->nsegs++] = seg;
 	}
 }
 

@@ -2,13 +2,15 @@
 
 /* Reliable replies (draft-cel-nfsv4-rpcrdma-reliable-reply-00), and replies by Read chunk
  * (draft-02 §3.8, §5.2), which are the same on the wire: a reply that no resource of the
- * requester can hold is exposed by us, to be pulled, until RDMA_DONE says that it was. A peer
- * that never says so is fenced after a while, and only then is the memory freed; one of ours is
- * not. */
+ * requester can hold is exposed by us for the requester to pull, until RDMA_DONE says that it
+ * was. If that never comes, the memory is fenced after a while and only then freed; from a peer
+ * with the library it is awaited as long as it takes. When a reply goes this way is decided in
+ * responder.c. */
 
 #include "core/engine/engine_int.h"
 
-/* A single reply may exceed the budget, or it could never be sent. */
+/* Is there room for one more? A single reply may exceed the budget, or it could never be
+ * sent. */
 bool rr_rel_room(const struct rr_eng *e, uint32_t len)
 {
 	return e->shown.used < e->shown.n &&
@@ -83,15 +85,15 @@ static struct rr_shown *find_shown(struct rr_eng *e, uint32_t xid)
 	return s;
 }
 
-/* RFC 8166 §4.6.2 and the draft agree on one rule: DONE for nothing that we expose is
+/* RFC 8166 §4.6.2 and the draft agree: a DONE for something that we do not expose is
  * dropped. */
 /* req: rfc8166 4.6.2 #2; reliable-reply-00 - #5; draft-02 3.8 #2; version-two-08 5.2 #2 */
 void rr_rel_done_received(struct rr_eng *e, struct rr_in *in)
 {
 	struct rr_shown *s = find_shown(e, in->n.xid);
 
-	if (!e->pulls) {	/* where it is a header type of its own, it is none that we
-				 * have */
+	/* where DONE is a header type of its own, we do not have that type */
+	if (!e->pulls) {
 		rr_in_wrong(in, RR_ERR_INVAL_HTYPE, 0, 0);
 		if (e->traits->directed)
 			rr_in_unfit(e, in, in->dir);
@@ -105,8 +107,9 @@ void rr_rel_done_received(struct rr_eng *e, struct rr_in *in)
 	rr_in_drop(e, in);
 }
 
-/* One of ours pulls a reply when its app reads it, as late as that may be: over TCP, too,
- * unread bytes stay, and their number is bounded.
+/* How long to wait for DONE. A peer with the library pulls a reply when its app reads it,
+ * however late: on TCP, too, unread bytes stay, and their number is bounded.
+ *
  * req: reliable-reply-00 i #3 */
 static rr_time done_patience(const struct rr_eng *e)
 {

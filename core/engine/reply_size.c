@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How large replies of a procedure have been: a small hash table that forgets, so that a
- * call can offer memory for the next. It is a guess; bounds that are known are core/ulb's. */
+/* How large the replies of a procedure have been, so that a call can offer memory for the next:
+ * a small hash table that forgets. It is a guess; bounds that are known come from core/ulb. */
 
 #include "core/base/compiler.h"
 #include "core/engine/reply_size.h"
@@ -36,8 +36,8 @@ uint32_t rr_sizes_get(const struct rr_sizes *s, uint32_t prog, uint32_t vers, ui
 	return 0;
 }
 
-/* The slot of key, made if need be: a free one within reach, else the first, whose owner
- * is forgotten. Two threads may make it twice: the first found then counts. */
+/* The slot of key, made if need be: a free one within reach, or else the first, whose owner is
+ * forgotten. If two threads make it twice, the first that is found counts. */
 static uint32_t size_slot(struct rr_sizes *s, uint64_t key)
 {
 	for (uint32_t i = 0; i < PROBES; i++) {

@@ -2,9 +2,9 @@
 #ifndef RR_REPLY_SIZE_H
 #define RR_REPLY_SIZE_H
 
-/* How large may a reply get? A transparent requester cannot know, so it learns: the
- * largest reply that each (program, version, procedure) has had. Shared by all
- * connections of a process; lock-free, bounded, forgetful. */
+/* How large replies may get. A transparent requester cannot know that, so it learns the largest
+ * reply that each (program, version, procedure) has had. Shared by all connections of a
+ * process; lock-free, bounded, and forgetful. */
 
 #include <stdatomic.h>
 
@@ -19,21 +19,21 @@ struct rr_sizes {
 	} slot[RR_SIZES_SLOTS];
 };
 
-/* The learned maximum in bytes; 0 nothing is known. */
+/* The learned maximum in bytes; 0: nothing is known. */
 uint32_t rr_sizes_get(const struct rr_sizes *s, uint32_t prog, uint32_t vers, uint32_t proc);
 
-/* A reply of len bytes was seen. */
+/* Notes a reply of len bytes. */
 void rr_sizes_seen(struct rr_sizes *s, uint32_t prog, uint32_t vers, uint32_t proc,
 		   uint32_t len);
 
-/* ERR_CHUNK: what was offered, had bytes, was too small, and v1 does not say by how much.
- * Doubles it; false when max was reached: this procedure cannot be carried. */
+/* ERR_CHUNK: the `had` bytes that were offered are too few, and version 1 does not say how many
+ * are needed. Doubles them. False: max was reached, and this procedure cannot be carried. */
 bool rr_sizes_too_small(struct rr_sizes *s, uint32_t prog, uint32_t vers, uint32_t proc,
 			uint32_t had, uint32_t max);
 
-/* Does a reply of at most bound payload bytes surely fit into one Send of inline_recv
- * bytes? The transport header in front of it is reckoned at a fixed worst case, so that
- * the answer does not depend on itself (reliable-reply-00 §2: no recursion). */
+/* Does a reply of at most `bound` payload bytes certainly fit into one Send of inline_recv
+ * bytes? The transport header is counted at a fixed worst case, so that the answer does not
+ * depend on itself (reliable-reply-00 §2: no recursion). */
 bool rr_reply_fits_inline(uint32_t bound, uint32_t inline_recv);
 
 #endif

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Our calls and their replies.
+/* Our calls and their replies. How a call travels is planned in plan.c.
  *
- * Strict (RFC 8166 §3.3.1): a call without reply holds a credit, and its entry, for ever;
- * N of them at the limit and nothing more can be sent. When a call has waited for that long
- * and no reply came, the connection is given up.
+ * Strict (RFC 8166 §3.3.1): a call without reply holds a credit and its entry for ever. Once
+ * such calls hold all credits nothing more can be sent. When a call has waited very long and no
+ * reply has come, the connection is given up.
  *
- * With ring credits the peer's posted receives are the flow control, and a call without
- * reply must hold nothing that later calls need. Entries whose memory the peer cannot
- * reach are forgotten, oldest first, when the table is full; their replies, should they
- * come, are delivered like those of unknown calls, as TCP would. A Position-Zero Read chunk
- * holds its entry until rr_eng_consumed() says that the peer has read it. A Reply chunk
- * (no reliable replies) holds it for done_timeout and is then fenced: a reply that comes
- * later still and is written there ends the connection. */
+ * With ring credits the peer's posted receives are the flow control, and a call without reply
+ * must hold nothing that later calls need. When the table is full, entries whose memory the
+ * peer cannot access are forgotten, the oldest first; if their replies come after all they are
+ * delivered like those of unknown calls, as TCP would. A Position-Zero Read chunk holds its
+ * entry until rr_eng_consumed() says that the peer has read it. A Reply chunk (without reliable
+ * replies) holds it for done_timeout and is then fenced: a reply that is written there even
+ * later ends the connection. */
 
 #include "core/engine/engine_int.h"
 
@@ -40,15 +40,15 @@ static void unlink_call(struct rr_eng *e, struct rr_call *c)
 	c->bare = false;
 }
 
-/* The buffer of its arguments, if their Send does not gather from it any more; else it goes
- * back with that (rr_tx_done()). */
+/* Gives back the buffer of its arguments. If their Send still gathers from it, rr_tx_done()
+ * does so. */
 static void args_back(struct rr_eng *e, const struct rr_call *c)
 {
 	if (!rr_table_find(&e->txs, c->tx, c->tx_gen))
 		rr_eng_release(e, c->args.buf);
 }
 
-/* Memory for the reply, but for what the app gets. */
+/* Gives back memory for the reply, except what the app gets. */
 /* req: draft-02 3.4 #5 */
 static void result_back(struct rr_eng *e, const struct rr_mem *m, const struct rr_in *in)
 {
@@ -56,7 +56,7 @@ static void result_back(struct rr_eng *e, const struct rr_mem *m, const struct r
 		rr_eng_release(e, m->buf);
 }
 
-/* c's memory is fenced: it goes back, and the reply that waited for it goes on. */
+/* c's memory is fenced: gives it back, and lets the reply that waited for it go on. */
 static void finish_call(struct rr_eng *e, struct rr_call *c)
 {
 	struct rr_in *in = c->in ? rr_table_at(&e->ins, c->in) : NULL;
@@ -86,7 +86,7 @@ static bool is_fenced(const struct rr_call *c)
 	return out_of_reach(&c->args) && out_of_reach(&c->reply) && out_of_reach(&c->write);
 }
 
-/* RFC 8166 §8.1.3: no byte for the app before the peer's access to the call's memory has
+/* RFC 8166 §8.1.3: the app gets no byte before the peer's access to the call's memory has
  * ended. */
 static void fence_call(struct rr_eng *e, struct rr_call *c, struct rr_in *in)
 {
@@ -126,7 +126,7 @@ void rr_req_fenced(struct rr_eng *e, struct rr_call *c, enum rr_op_kind which)
 			finish_call(e, c);
 		return;
 	}
-	args_back(e, c);	/* consumed; the call still waits for its reply */
+	args_back(e, c);	/* the peer has read it; the call still waits for its reply */
 	m->state = RR_MEM_NONE;
 	bare_add(e, c);
 }
@@ -165,8 +165,8 @@ void rr_req_withdraw(struct rr_eng *e, struct rr_call *c)
 	fence_call(e, c, NULL);
 }
 
-/* From now on a reply may come, and the call may be forgotten if it keeps nothing exposed
- * that the peer may still have to read. */
+/* From now on a reply may come, and the call may be forgotten unless it exposes something that
+ * the peer may still have to read. */
 void rr_req_sent(struct rr_eng *e, struct rr_call *c)
 {
 	c->sent = true;
@@ -178,9 +178,9 @@ void rr_req_sent(struct rr_eng *e, struct rr_call *c)
 
 /* --- sending --------------------------------------------------------------------------- */
 
-/* Nothing is learned for calls whose bound was known: what others of the same procedure have
- * needed (COMPOUND is one for everything) says nothing about the next. Sent again they would go
- * as they went. */
+/* What ERR_CHUNK means. Nothing is learned from calls whose bound was known: what other calls
+ * of the same procedure needed (COMPOUND is one procedure for everything) says nothing about
+ * the next. If they were sent again they would go in the same way. */
 enum rr_eng_why rr_req_refused(struct rr_eng *e, const struct rr_call *c)
 {
 	uint32_t had = rr_max(c->reply.len, e->p.inline_recv);
@@ -233,7 +233,8 @@ void rr_req_stalled(struct rr_eng *e)
 		e->starved = e->now;
 }
 
-/* Nothing can be sent before a reply comes, and none does: the app would wait for ever. */
+/* Nothing can be sent before a reply comes, and none comes: without this the app would wait for
+ * ever. */
 void rr_req_tick(struct rr_eng *e)
 {
 	if (e->starved && e->now >= e->starved + RR_ENG_STARVED)
@@ -264,7 +265,7 @@ bool rr_req_writable(const struct rr_eng *e)
 	return rr_tx_room(e) && call_room(e);
 }
 
-/* NULL: every entry waits, and none may be forgotten at once. */
+/* NULL: every entry is in use, and none may be forgotten at once. */
 static struct rr_call *call_new(struct rr_eng *e, const struct rr_rpc *rpc)
 {
 	struct rr_call *c = rr_table_get(&e->calls);
@@ -296,7 +297,7 @@ static enum rr_tx_form form_of(const struct rr_plan *p)
 	return p->fits ? RR_TX_INLINE : RR_TX_LONG_CALL;
 }
 
-/* What the plan wants exposed is, before the call goes. */
+/* Notes what the plan wants exposed before the call goes. */
 static void set_up_call(struct rr_eng *e, struct rr_call *c, struct rr_out *t,
 			const struct rr_plan *p)
 {
@@ -359,9 +360,9 @@ bool rr_req_send_plain(struct rr_eng *e, const struct rr_rpc *rpc)
 
 /* --- replies --------------------------------------------------------------------------- */
 
-/* A reply to c: what it grants counts now, its call is over. The credit comes back with the
- * delivery: a message that is held back keeps its receive, and another call's reply would
- * find none. */
+/* in is a reply to c: its grant counts now, and the call is over. The credit comes back with
+ * the delivery only: a message that is held back keeps its receive, and the reply to another
+ * call would find none. */
 /* req: rfc8166 3.3.3 #2 */
 static void answered(struct rr_eng *e, struct rr_call *c, struct rr_in *in)
 {
@@ -376,7 +377,7 @@ static void answered(struct rr_eng *e, struct rr_call *c, struct rr_in *in)
 	fence_call(e, c, in);
 }
 
-/* The Reply chunk of a reply must be the call's own (RFC 8166 §4.3.3). *used: bytes that it
+/* Is the Reply chunk of this reply the call's own (RFC 8166 §4.3.3)? *used: how many bytes it
  * holds. */
 static bool returns_ours(const struct rr_call *c, const struct rr_chunks *ch, uint32_t *used)
 {
@@ -393,12 +394,12 @@ static bool nothing_written(const struct rr_chunks *ch)
 	return sum == 0;
 }
 
-/* With ring credits nothing is held for a call that was forgotten, and a reply that has left
- * its chunks unused needs nothing: what the app asked for, it gets, and that is no error. */
+/* With ring credits nothing is held for a call that was forgotten. A reply that leaves its
+ * chunks unused needs nothing: the app gets what it asked for, and that is no error. */
 /* req: rfc8166 3.3.3 #2 */
 static void unknown_inline(struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch)
 {
-	if (e->ring && nothing_written(ch) && e->rx.type == RR_MSG) {
+	if (e->ring && nothing_written(ch) && e->tmp->rx.type == RR_MSG) {
 		rr_in_arrive(e, in, RR_IN_READY);
 		return;
 	}
@@ -406,14 +407,14 @@ static void unknown_inline(struct rr_eng *e, struct rr_in *in, const struct rr_c
 	rr_in_discard(e, in);
 }
 
-/* Has c nothing exposed, and nobody who waits for it to be over? */
+/* Has c nothing exposed, and does nobody wait for its end? */
 static bool is_bare(const struct rr_call *c)
 {
 	return c->args.state == RR_MEM_NONE && c->reply.state == RR_MEM_NONE &&
 	       c->write.state == RR_MEM_NONE && !c->again && !c->kept;
 }
 
-/* As unknown_inline() and answered(). */
+/* Does what unknown_inline() and answered() do for other replies. */
 bool rr_req_reply_plain(struct rr_eng *e, uint32_t xid, uint32_t credit)
 {
 	struct rr_call *c = rr_req_find(e, xid);
@@ -430,8 +431,8 @@ bool rr_req_reply_plain(struct rr_eng *e, uint32_t xid, uint32_t credit)
 	return true;
 }
 
-/* The reply to c, in Read chunks: the peer has memory exposed for it until RDMA_DONE. That some
- * of it is in Write chunks besides is none of what we ask for. */
+/* The reply to c (or NULL) is in Read chunks: the peer keeps memory exposed for it until
+ * RDMA_DONE. We never ask for a reply that has Write chunks as well. */
 static void take_read_reply(struct rr_eng *e, struct rr_in *in, struct rr_call *c)
 {
 	in->done_due = true;
@@ -443,8 +444,8 @@ static void take_read_reply(struct rr_eng *e, struct rr_in *in, struct rr_call *
 		in->state = RR_IN_READY;
 }
 
-/* An inline reply, parts of which are in Read chunks (draft-02 §3.4): nothing to version 1 (RFC
- * 8166 §4.3.1). Whatever becomes of it the peer is told DONE. */
+/* An inline reply with parts in Read chunks (draft-02 §3.4), which version 1 does not have (RFC
+ * 8166 §4.3.1). The peer is told DONE, whatever becomes of the reply. */
 static void reply_reads(struct rr_eng *e, struct rr_in *in, struct rr_call *c,
 			const struct rr_chunks *ch, const uint8_t *stream)
 {
@@ -455,7 +456,8 @@ static void reply_reads(struct rr_eng *e, struct rr_in *in, struct rr_call *c,
 	rr_inv_arrived(e, in, ch);
 	if (!c)
 		rr_eng_count(e, RR_C_unknown_xid);
-	if (c && e->rx.type == RR_MSG && !rr_writes_used(ch->writes, ch->nwrites, ch->segs) &&
+	if (c && e->tmp->rx.type == RR_MSG &&
+	    !rr_writes_used(ch->writes, ch->nwrites, ch->segs) &&
 	    rr_reads_take(e, in, ch) && in->nsegs == 0 &&
 	    rr_reads_judge_reply(e, c, in, stream, in->len)) {
 		rr_in_arrive(e, in, RR_IN_COMPOSE);
@@ -466,8 +468,8 @@ static void reply_reads(struct rr_eng *e, struct rr_in *in, struct rr_call *c,
 	rr_ctl_done(e, in);
 }
 
-/* The app would wait for ever for a reply whose data is not what its call asked for (RFC 8166
- * §6.1): it sees what TCP would show it, a lost connection. */
+/* If the reply's data is not what its call asked for (RFC 8166 §6.1), the app would wait for
+ * ever: it sees what TCP would show it instead, a lost connection. */
 void rr_req_reply_inline(struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch,
 			 const uint8_t *stream)
 {
@@ -481,7 +483,7 @@ void rr_req_reply_inline(struct rr_eng *e, struct rr_in *in, const struct rr_chu
 	} else if (!returns_ours(c, ch, &used) || used > 0 ||
 		   (ch->nwrites && c->write.state == RR_MEM_NONE)) {
 		rr_in_discard(e, in);
-	} else if (unlikely(e->rx.type == RR_MSGP) ? !rr_pad_in_reply(e, c, in, stream) :
+	} else if (unlikely(e->tmp->rx.type == RR_MSGP) ? !rr_pad_in_reply(e, c, in, stream) :
 		   c->write.state != RR_MEM_NONE && !rr_writes_judge(c, in, ch, stream)) {
 		rr_in_drop(e, in);
 		rr_eng_fail(e, RR_WHY_PROTOCOL);

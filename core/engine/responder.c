@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The peer's calls and our replies.
+/* The peer's calls and our replies. Which parts of them travel in chunks is decided in
+ * reduce_call.c and reduce_reply.c.
  *
- * Strict: every call without reply has an entry, and there are no more of them than we
- * granted. With ring credits only calls that offered chunks have one, since nothing else
- * needs to be known for the reply; the oldest is forgotten when the table is full. */
+ * Strict: every call without reply has an entry, and there are no more of them than we have
+ * granted. With ring credits only calls that offered chunks have one, because nothing else has
+ * to be known for the reply; when the table is full the oldest is forgotten. */
 
 #include "core/engine/engine_int.h"
 
-/* RFC 8166 §3.3.1: never more than receives are posted for, never more than asked for,
- * never zero. draft-02 §3.8: with a call and its RDMA_DONE two at least. */
+/* RFC 8166 §3.3.1: never more than receives are posted for, never more than was asked for,
+ * never zero. draft-02 §3.8: at least two, for a call and its RDMA_DONE. */
 /* req: rfc8166 3.3.1 #2; draft-02 3.3 #2 #4, 3.8 #3 */
 uint32_t rr_resp_grant(const struct rr_eng *e)
 {
@@ -27,7 +28,7 @@ static bool write_chunk_fits(const struct rr_eng *e, const struct rr_wchunk *w)
 	return w->nsegs <= e->p.max_segs;
 }
 
-/* version-two-08 §5.3.3: of what too much is there? */
+/* version-two-08 §5.3.3: notes which kind of chunks there is too much of. */
 /* req: version-two-08 5.3.3 #6 #10 #13 */
 bool rr_resp_within_limits(const struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch,
 			   uint32_t reads)
@@ -45,8 +46,8 @@ bool rr_resp_within_limits(const struct rr_eng *e, struct rr_in *in, const struc
 	return ok || rr_in_wrong(in, RR_ERR_SEGMENTS, e->p.max_segs, 0);
 }
 
-/* In the reverse direction there may be none at all; version-two-08 §5.3.3 has no word for a
- * Reply chunk alone. */
+/* In the reverse direction there may be no chunks at all; version-two-08 §5.3.3 has no error
+ * for a Reply chunk alone. */
 /* req: version-two-08 5.3.3 #7 #11 */
 bool rr_resp_takes(const struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch)
 {
@@ -116,18 +117,18 @@ bool rr_resp_keep(struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch
 	return true;
 }
 
-/* Header of the reply: what the call's chunks cost. */
+/* The size of the reply's header, which must repeat the call's chunks. */
 static uint32_t header_size(struct rr_eng *e, const struct rr_serve *s)
 {
 	if (!s || !(s->nwrites || s->has_reply))
 		return e->hdr_min;
-	rr_msg_init(&e->tx, RR_MSG, 0, e->codec->version, 1);
-	e->tx.ch.nwrites = s->nwrites;
-	e->tx.ch.nsegs = s->nsegs;
-	e->tx.ch.has_reply = s->has_reply;
-	e->tx.ch.reply = s->reply;
-	memcpy(e->tx.ch.writes, s->writes, s->nwrites * sizeof(*s->writes));
-	return e->codec->size(&e->tx);
+	rr_msg_init(&e->tmp->tx, RR_MSG, 0, e->codec->version, 1);
+	e->tmp->tx.ch.nwrites = s->nwrites;
+	e->tmp->tx.ch.nsegs = s->nsegs;
+	e->tmp->tx.ch.has_reply = s->has_reply;
+	e->tmp->tx.ch.reply = s->reply;
+	memcpy(e->tmp->tx.ch.writes, s->writes, s->nwrites * sizeof(*s->writes));
+	return e->codec->size(&e->tmp->tx);
 }
 
 /* req: rfc8167 4.1 #1 */
@@ -176,7 +177,7 @@ static void queue_reply(struct rr_eng *e, const struct rr_eng_out *out, struct r
 }
 
 /* req: reliable-reply-00 - #1 */
-/* reduced: what is placed goes to the Write chunks, the rest is exposed. */
+/* reduced: the placed parts go to the Write chunks, and the rest is exposed. */
 static int send_reliable(struct rr_eng *e, const struct rr_eng_out *out, struct rr_serve *s,
 			 bool reduced)
 {
@@ -198,14 +199,14 @@ static int send_reliable(struct rr_eng *e, const struct rr_eng_out *out, struct 
 	return 0;
 }
 
-/* What of a reply is not placed. */
+/* The bytes of a reply that are not placed. */
 static uint32_t stream_of(const struct rr_eng_out *out, const struct rr_serve *s)
 {
 	return s ? s->stream : out->len;
 }
 
-/* RFC 8166 §4.5.3: no way to convey it. Where the connection can go back to TCP that is
- * what the driver does; otherwise the peer is told. */
+/* RFC 8166 §4.5.3: there is no way to convey the reply. If the connection can go back to TCP,
+ * the driver does that; otherwise the peer is told. */
 /* req: reliable-reply-00 - #2; version-two-08 5.3.3 #14 #15 #16 #17 #18 */
 static int cannot_convey(struct rr_eng *e, const struct rr_eng_out *out, struct rr_serve *s)
 {
@@ -223,7 +224,7 @@ static int cannot_convey(struct rr_eng *e, const struct rr_eng_out *out, struct 
 	return 0;
 }
 
-/* A reply to no call: a strict peer has no receive for it. */
+/* A reply to no call is dropped: a strict peer has no receive for it. */
 static int unasked(struct rr_eng *e, const struct rr_eng_out *out)
 {
 	rr_eng_count(e, RR_C_unknown_xid);
@@ -231,15 +232,15 @@ static int unasked(struct rr_eng *e, const struct rr_eng_out *out)
 	return 0;
 }
 
-/* Is there something to write, and room in the header for a Read list that what is written
- * breaks up? */
+/* Is there something to write, and does the header have room for a Read list that is broken up
+ * by what is written? */
 static bool may_be_reduced(const struct rr_eng *e, const struct rr_serve *s, uint32_t hdr)
 {
 	return s && s->nplaced &&
 	       hdr + e->hdr_read + e->hdr_read / RR_ENG_SEGS * s->nplaced <= e->p.inline_send;
 }
 
-/* Does the peer take Read chunks in a reply of ours? */
+/* Does the peer accept Read chunks in a reply of ours? */
 /* req: draft-02 6.2 #3; reliable-reply-00 - #10 */
 static bool may_show(const struct rr_eng *e)
 {
@@ -248,16 +249,17 @@ static bool may_show(const struct rr_eng *e)
 
 bool rr_resp_send_plain(struct rr_eng *e, uint32_t xid)
 {
-	if (rr_xmap_find(&e->serve_map, &e->serves, xid))
+	/* A map that was never used is not touched here. */
+	if (e->serves.used && rr_xmap_find(&e->serve_map, &e->serves, xid))
 		return false;
 	e->refused = 0;
 	return true;
 }
 
-/* The order of preference is fixed: the call's own resources first (reliable-reply-00:
- * the responder's chunk only when they are too small). A peer with which reliable replies
- * are agreed gets its chunks back only where they fit. A Write chunk that is too small is as
- * good as none there, and to others nothing can be said but that (RFC 8166 §4.5.3). */
+/* The order of preference is fixed: the call's own resources come first (reliable-reply-00: the
+ * responder's chunk only if they are too small). A peer with which reliable replies are agreed
+ * gets its chunks back only if they fit. A Write chunk that is too small counts as none for
+ * such a peer; to others only ERR_CHUNK can be said (RFC 8166 §4.5.3). */
 /* req: rfc8166 3.5.3 #1 #3; reliable-reply-00 i #2; draft-02 3.3 #1, 3.4 #3, 3.7 #1, 5.2 #1 */
 int rr_resp_send(struct rr_eng *e, const struct rr_eng_out *out)
 {

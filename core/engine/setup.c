@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* How an engine comes into being: how much of everything its parameters want, where that lies
- * in the memory that it was given, and what it speaks, from the start and when the opening has
- * changed it. */
+/* Makes an engine: how much of everything its parameters require, where that lies in the memory
+ * that it was given, and what it speaks at the start. The opening may change the latter
+ * (agree.c). */
 
 #include "core/engine/engine_int.h"
 
@@ -27,8 +27,8 @@ uint32_t rr_eng_recvs(const struct rr_eng_params *p)
 	const struct rr_traits *t = rr_traits_of(rr_codec_first(p->dialect));
 	bool pulls = (p->caps & RR_CAP_RELIABLE_REPLY) || t->read_replies;
 
-	/* the openings' own word comes while no other control message does: it is one of
-	 * those */
+	/* The word of an opening comes when no other control message does, so it counts as one
+	 * of those. */
 	return p->credits + p->bc_credits + (pulls ? RR_ENG_SHOWN : 0) + RR_ENG_CONTROL;
 }
 
@@ -57,7 +57,7 @@ static uint32_t pow2(uint32_t n)
 	return p;
 }
 
-/* With ring credits the calls without reply are not limited by a grant; see rr_req_send(). */
+/* With ring credits calls without reply are not limited by a grant; see rr_req_send(). */
 static void table_sizes(const struct rr_eng_params *p, struct sizes *s)
 {
 	bool ring = p->caps & RR_CAP_RING_CREDITS;
@@ -65,7 +65,7 @@ static void table_sizes(const struct rr_eng_params *p, struct sizes *s)
 	uint32_t max_segs = rr_min(p->max_segs, RR_OP_MAX_SEGS);
 
 	s->calls = bounded(rr_max(asked_of(p), ring ? 16u : 1u));
-	/* Strict, each message that is being pulled has one until its head says what it is. */
+	/* Strict: each message that is being pulled has one until its head shows what it is. */
 	s->serves = bounded(granted_of(p) + (ring ? 64u : asked_of(p) + 16u));
 	s->ins = bounded(2 * rr_min(recvs, RR_TABLE_MAX) + RR_ENG_SHOWN + 16);
 	s->txs = bounded(s->calls + s->serves + 16);
@@ -98,7 +98,8 @@ static void carve_map(struct rr_xmap *map, uint8_t *base, size_t *off, uint32_t 
 	map->bits = (uint32_t)__builtin_ctz(heads);
 }
 
-/* Where its tables are behind the engine at base; base NULL only reckons. */
+/* Lays the tables out behind the engine at base, first those that plain messages use (plain.c).
+ * If base is NULL only the size matters. */
 static size_t lay_out_tables(struct rr_eng_tables *t, uint8_t *base,
 			     const struct rr_eng_params *p)
 {
@@ -107,8 +108,9 @@ static size_t lay_out_tables(struct rr_eng_tables *t, uint8_t *base,
 
 	table_sizes(p, &s);
 	carve(base, &off, sizeof(struct rr_eng));
-	carve_table(&t->calls, base, &off, s.calls, sizeof(struct rr_call));
 	carve_map(&t->call_map, base, &off, s.calls);
+	carve_table(&t->calls, base, &off, s.calls, sizeof(struct rr_call));
+	t->tmp = carve(base, &off, sizeof(*t->tmp));
 	carve_table(&t->serves, base, &off, s.serves,
 		   sizeof(struct rr_serve) + s.serve_segs * sizeof(struct rr_seg));
 	carve_map(&t->serve_map, base, &off, s.serves);

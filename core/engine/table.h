@@ -2,11 +2,10 @@
 #ifndef RR_ENGINE_TABLE_H
 #define RR_ENGINE_TABLE_H
 
-/* Bounded tables without allocation: of equal entries, lists through them, and a
- * map by XID. Entries are named by a 16-bit index from 1 on, 0 is none, so that zeroed
- * memory is the empty state and an entry that was never used is never touched. What the
- * entries of an empty table hold does not matter: their memory may be lost
- * (rr_table_reset()). */
+/* Bounded tables without allocation: entries of equal size, lists through them, and a map by
+ * XID. Entries are named by a 16-bit index from 1; 0 is none. So zeroed memory is the empty
+ * state, and an entry that was never used is never touched. The contents of an empty table do
+ * not matter: its memory may be lost (rr_table_reset()). */
 
 #include "core/base/compiler.h"
 #include "core/base/types.h"
@@ -17,7 +16,7 @@
 struct rr_node {
 	uint32_t xid;
 	uint16_t idx;		/* its own */
-	uint16_t gen;		/* of this life: stale ids do not find the next */
+	uint16_t gen;		/* generation, so that stale ids do not match */
 	uint16_t hnext;		/* map */
 	uint16_t prev, next;	/* list */
 	bool live;
@@ -31,7 +30,7 @@ struct rr_table {
 	uint16_t fresh;		/* entries ever used: 1..fresh */
 	uint16_t free;		/* list of used ones, through next */
 	uint16_t used;		/* live now */
-	uint16_t gen;		/* lives so far, of all entries */
+	uint16_t gen;		/* generations handed out, for all entries */
 };
 
 static inline void *rr_table_at(const struct rr_table *p, uint16_t idx)
@@ -39,7 +38,7 @@ static inline void *rr_table_at(const struct rr_table *p, uint16_t idx)
 	return p->base + (size_t)(idx - 1) * p->stride;
 }
 
-/* A live entry, its other fields as its last life left them; NULL when all are taken. */
+/* A live entry, whose other fields are as its last use left them; NULL: all are taken. */
 static inline void *rr_table_get(struct rr_table *p)
 {
 	struct rr_node *n;
@@ -72,13 +71,13 @@ static inline void rr_table_put(struct rr_table *p, void *entry)
 	p->used--;
 }
 
-/* Of an empty table: as new, but for the lives that were. */
+/* Makes an empty table as new, except for the generations. */
 static inline void rr_table_reset(struct rr_table *p)
 {
 	p->fresh = p->free = 0;
 }
 
-/* The entry of an operation's id; NULL if that life of it is over. */
+/* The entry of an operation's id; NULL: that use of it is over. */
 static inline void *rr_table_find(const struct rr_table *p, uint16_t idx, uint16_t gen)
 {
 	struct rr_node *n;
@@ -127,7 +126,7 @@ static inline void *rr_list_head(const struct rr_list *l, const struct rr_table 
 	return l->head ? rr_table_at(p, l->head) : NULL;
 }
 
-/* By XID, chained. An XID may be there several times (an app may use one again): the
+/* A map by XID, chained. An XID may be in it several times, because an app may reuse one: the
  * oldest is found first. */
 struct rr_xmap {
 	uint16_t *heads;

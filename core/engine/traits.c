@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The table of what the dialects do in other ways than version 1. Who asks has a pointer to its
- * row: engine.c and those below it know no dialect by its name. */
+/* The table of how dialects differ from version 1. The engine has a pointer to its dialect's
+ * row, and knows no dialect by name. Headers are core/wire's. */
 
 #include "core/engine/engine_int.h"
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Entries of the app's messages, and the header of whatever is sent. */
+/* Entries of the app's messages, and the encoding of whatever header is sent. The order of
+ * sending is outbound.c's. */
 
 #include <assert.h>
 
 #include "core/engine/queues.h"
 
-/* Control messages that wait go first. */
+/* Is there room for another message? Control messages that wait go first. */
 bool rr_tx_room(const struct rr_eng *e)
 {
 	if (e->paced && e->window <= e->nunsent + e->reserve)
@@ -40,11 +41,11 @@ struct rr_out *rr_tx_new(struct rr_eng *e, const struct rr_eng_out *out, enum rr
 
 void rr_tx_encode(struct rr_eng *e, struct rr_op *op)
 {
-	uint32_t cap = rr_min(e->p.inline_send, (uint32_t)sizeof(e->hdr));
+	uint32_t cap = rr_min(e->p.inline_send, (uint32_t)sizeof(e->tmp->hdr));
 
 	op->code = RR_OP_SEND;
-	op->hdr = e->hdr;
-	op->hdr_len = e->codec->encode(&e->tx, e->hdr, cap);
+	op->hdr = e->tmp->hdr;
+	op->hdr_len = e->codec->encode(&e->tmp->tx, e->tmp->hdr, cap);
 	if (unlikely(op->hdr_len == 0)) {
 		op->code = RR_OP_NONE;
 		rr_eng_fail(e, RR_WHY_PROTOCOL);

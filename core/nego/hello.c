@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reads and writes struct rr_hello as tagged fields. Bytes come from the peer: each length
- * is checked before it is used. */
+/* Encodes and decodes struct rr_hello as tagged fields (hello.h). The bytes come from the peer,
+ * so each length is checked before it is used; whether the values make sense is for the caller
+ * to judge. */
 
 #include <assert.h>
 
@@ -8,7 +9,7 @@
 
 #define FIELD_HDR	4u
 
-/* Numbers are for ever: 2 was a host's identity without a key. */
+/* Tags are never reused: 2 was the host's identity without a key. */
 enum { TAG_TOKEN = 1, TAG_PROV = 3, TAG_HOST = 4, TAG_ENDS = 5, TAG_WORDS = 16 };
 
 /* Fields of one word have the tags from TAG_WORDS on, in this order; append only. */
@@ -22,7 +23,7 @@ static const uint16_t word_at[] = {
 	offsetof(struct rr_hello, dialects),
 };
 
-/* The value of a new field, to be filled in; NULL if it does not fit. */
+/* Room for the value of a new field, for the caller to fill in; NULL if it does not fit. */
 static uint8_t *put_field(struct rr_wcur *c, uint32_t tag, uint32_t len)
 {
 	uint8_t *p = rr_wcur_take(c, FIELD_HDR + rr_align(len, 4u));
@@ -42,7 +43,7 @@ static void put_bytes(struct rr_wcur *c, uint32_t tag, const uint8_t *bytes, uin
 		memcpy(p, bytes, len);
 }
 
-/* What is missing counts as zeroes. */
+/* An unknown identity is not written: a missing field counts as zeroes. */
 static void put_ident(struct rr_wcur *c, uint32_t tag, const uint8_t id[RR_IDENT])
 {
 	static const uint8_t unknown[RR_IDENT];
@@ -91,8 +92,8 @@ struct field {
 	const uint8_t *value;
 };
 
-/* The next field; false at the end, or if the cursor failed: no room for it, or bytes
- * between the fields that are not zero. */
+/* The next field; false at the end, or with the cursor failed if the field is longer than what
+ * is left or its padding is not zero. */
 static bool get_field(struct rr_rcur *c, struct field *f)
 {
 	uint32_t word, padded;
@@ -124,6 +125,8 @@ static bool get_field_bytes(const struct field *f, uint8_t *out, uint32_t len)
 	return true;
 }
 
+/* Takes one provider's address. An address longer than ours, or one too many, is skipped
+ * without error: a newer peer may have it. False: malformed. */
 static bool get_prov(const struct field *f, struct rr_hello *h)
 {
 	if (f->len < 1)

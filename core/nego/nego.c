@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The offer and its answer as RPC messages, and the end mark. It judges bytes; it neither
- * sends nor waits. */
+/* Encodes and decodes the offer and its answer as RPC messages, and the end mark. It judges
+ * bytes; it neither sends, nor waits, nor decides what to offer. */
 
 #include <assert.h>
 
@@ -43,7 +43,7 @@ static void put_magic(struct rr_wcur *c)
 		memcpy(p, magic, sizeof(magic));
 }
 
-/* Puts the record mark in place: the length, or 0 if the message did not fit. */
+/* Fills in the record mark. Returns the record's length, or 0 if it did not fit. */
 static uint32_t finish_record(struct rr_wcur *c, uint8_t *buf)
 {
 	uint32_t len = (uint32_t)(c->p - buf);
@@ -115,8 +115,8 @@ uint32_t rr_nego_put_refusal(enum rr_nego no, uint32_t xid, uint8_t *buf, uint32
 
 /* --- recognising an offer --- */
 
-/* What is the same in every offer for this program, from byte 8 on. The mark before it
- * and the version behind it are judged apart; the xid may be any. */
+/* What every offer for this program has in common, from byte 8 on. The record mark before it
+ * and the version behind it are judged separately; the xid may be anything. */
 static void offer_pattern(uint32_t program, uint8_t *want)
 {
 	memset(want, 0, OFFER_MAGIC_AT);
@@ -127,7 +127,7 @@ static void offer_pattern(uint32_t program, uint8_t *want)
 	memcpy(want + OFFER_MAGIC_AT, magic, sizeof(magic));
 }
 
-/* Can these first bytes of a record mark be an offer's? */
+/* Can these bytes be the beginning of an offer's record mark? */
 static bool mark_fits(const uint8_t *buf, size_t len)
 {
 	uint8_t hdr[RR_RM_HDR] = { 0x80 };
@@ -140,7 +140,7 @@ static bool mark_fits(const uint8_t *buf, size_t len)
 	return len < RR_RM_HDR || (frag >= OFFER_FIXED - RR_RM_HDR && frag % 4 == 0);
 }
 
-/* Does every fixed byte that is there fit? */
+/* Does every fixed byte that has arrived match? */
 static bool offer_fits(const uint8_t *buf, size_t len, uint32_t program)
 {
 	uint8_t want[OFFER_MAGIC_AT + sizeof(magic)];
@@ -177,7 +177,7 @@ enum rr_nego rr_nego_get_offer(const uint8_t *buf, size_t len, uint32_t program,
 
 /* --- recognising an answer --- */
 
-/* A record of len bytes, one fragment, that is known to be a reply to our offer. */
+/* Judges a record of len bytes in one fragment that is known to be a reply to our offer. */
 static enum rr_nego judge_answer(const uint8_t *buf, uint32_t len, struct rr_hello *h)
 {
 	static const uint8_t accepted[ANSWER_MAGIC_AT - 12]; /* up to and with SUCCESS */
@@ -201,8 +201,8 @@ static enum rr_nego judge_answer(const uint8_t *buf, uint32_t len, struct rr_hel
 	return RR_NEGO_OURS;
 }
 
-/* Walks over the fragments of one record, looking at its first eight bytes of payload: our
- * xid and REPLY, in however many fragments. */
+/* A walk over the fragments of one record that compares the first eight bytes of its payload
+ * with our xid and REPLY, however many fragments they are spread over. */
 struct walk {
 	struct rr_rm rm;
 	uint8_t want[8];
@@ -232,8 +232,9 @@ static enum step walk_on(struct walk *w, const uint8_t *buf, size_t len)
 	return what == RR_RM_RECORD ? STEP_END : STEP_ON;
 }
 
-/* What would take the walk on: the rest of a header, or of what we look at in this
- * fragment, or of the fragment. */
+/* How many bytes, counted from the start of the record, must be there for the walk to make
+ * progress: the rest of the fragment header, or of the bytes to be compared as far as this
+ * fragment holds them, or of the fragment. */
 static uint32_t walk_need(const struct walk *w)
 {
 	uint64_t more = w->rm.left;
@@ -255,7 +256,7 @@ enum rr_nego rr_nego_get_answer(const uint8_t *buf, size_t len, uint32_t xid,
 	rr_put_be32(w.want + 4, RR_RPC_REPLY);
 	while (step == STEP_ON && (w.at < len || (w.rm.last && w.rm.left == 0))) {
 		step = walk_on(&w, buf, len);
-		/* crumbs for ever are nobody's reply */
+		/* no RPC peer splits eight bytes into this many tiny fragments */
 		if (w.matched < sizeof(w.want) && walk_need(&w) > RR_ANSWER_MAX)
 			return RR_NEGO_OTHER;
 	}

@@ -2,12 +2,15 @@
 #ifndef RR_NEGO_H
 #define RR_NEGO_H
 
-/* How two shims find each other in-band: one RPC call on the app's own TCP connection, to
- * our program number, and its reply (docs/PROTOCOL.md). Bytes in, bytes out; no I/O.
+/* How two shims discover each other in-band: one RPC call to our own program number on the
+ * app's TCP connection, and its reply (docs/PROTOCOL.md). Encodes, decodes and judges bytes;
+ * does no I/O.
  *
- * The offer is one fragment, one write, 4-byte aligned, at most RR_OFFER_MAX bytes with its
- * record mark: real servers reset on several fragments, on odd lengths, on 16 KiB. Fields are
- * tagged (type, length, value); unknown ones are skipped, so versions may differ. */
+ * The offer is one fragment in one write, 4-byte aligned, and at most RR_OFFER_MAX bytes long
+ * including its record mark, because real servers reset the connection when a call comes in
+ * several fragments, has an odd length or is as long as 16 KiB. Its fields are tagged (type,
+ * length, value) and unknown ones are skipped, so that the two shims may be of different
+ * versions. */
 
 #include "core/base/types.h"
 #include "core/prov/prov.h"
@@ -18,13 +21,13 @@
 #define RR_IDENT	16u		/* core/base/ident.h */
 #define RR_NEGO_VERSION	2u
 
-/* A provider, and where it is reached by it. */
+/* One provider, and the address at which its owner can be reached through it. */
 struct rr_nego_prov {
 	uint8_t id;			/* struct rr_prov_ops.id */
 	struct rr_prov_addr addr;
 };
 
-/* What both say. */
+/* What offer and answer both contain. */
 struct rr_hello {
 	uint32_t version;		/* of this exchange: RR_NEGO_VERSION */
 	uint32_t caps;			/* enum rr_cap; the answer holds the agreed ones */
@@ -43,8 +46,9 @@ struct rr_hello {
 	struct rr_nego_prov prov[RR_NEGO_PROVS];
 };
 
-/* Up to four dialects, the preferred one first, a byte for each from the highest on: enum
- * rr_dialect + 1. 0: who knows of no others speaks RR_DIALECT_V1. */
+/* A set of up to four dialects, the preferred one first: one byte for each, from the most
+ * significant byte down, which holds enum rr_dialect + 1. An empty set (0) comes from a peer
+ * that knows no dialects, and stands for RR_DIALECT_V1. */
 static inline uint32_t rr_dialects_add(uint32_t dialects, enum rr_dialect d)
 {
 	uint32_t shift = 24;
@@ -54,7 +58,8 @@ static inline uint32_t rr_dialects_add(uint32_t dialects, enum rr_dialect d)
 	return dialects | ((uint32_t)d + 1) << shift;
 }
 
-/* The first of those offered that is among ours, into *d; false: there is none. */
+/* Chooses the first of the offered dialects that is also one of ours; false if there is
+ * none. */
 bool rr_dialects_choose(uint32_t offered, uint32_t ours, enum rr_dialect *d);
 
 /* --- offering side --- */
@@ -68,8 +73,8 @@ enum rr_sniff {
 };
 enum rr_sniff rr_sniff(const uint8_t *buf, size_t len);
 
-/* Writes the offer, record mark included; its length, or 0 if it does not fit cap or
- * RR_OFFER_MAX (three addresses of full length do). */
+/* Writes the offer, record mark included. Returns its length, or 0 if that exceeds cap
+ * or RR_OFFER_MAX (three addresses of full length fit). */
 uint32_t rr_nego_put_offer(const struct rr_hello *h, uint32_t program, uint32_t xid,
 			   uint8_t *buf, uint32_t cap);
 
@@ -79,22 +84,22 @@ enum rr_nego {
 	RR_NEGO_OURS,		/* ours, *need bytes long, record mark included; h is filled
 				 * in */
 	RR_NEGO_NO,		/* reply to our offer: no shim there, *need bytes long */
-	RR_NEGO_DECLINED,	/* reply to our offer: a shim that declines, *need bytes long
-				 * … */
-	RR_NEGO_ELSEWHERE,	/* … since it sees other addresses than we do */
-	RR_NEGO_ONE_HOST,	/* … since both are on one host, and it cannot reach our
-				 * socket */
+	/* a shim's reply to our offer that declines, *need bytes long: */
+	RR_NEGO_DECLINED,	/* without a reason */
+	RR_NEGO_ELSEWHERE,	/* it sees other addresses of this connection than we do */
+	RR_NEGO_ONE_HOST,	/* both ends are on one host, and it cannot reach our socket */
 };
 
-/* Is buf[0..len), at a record boundary, the reply to our offer xid? A reply of one or of
- * several fragments, accepted or denied, whatever its body: it is ours by its xid. So no
- * call with this xid of the app's own may be outstanding.
+/* Is buf[0..len), at a record boundary, the reply to our offer xid? Any reply with this xid is,
+ * in one fragment or several, accepted or denied, whatever its body. So the app must have no
+ * call of its own outstanding with the same xid.
  *
- * *need grows from the first header to the judged words to the end of the (known) record,
- * so a caller reads up to *need and asks again with all the bytes. A shim's answer has at
- * most RR_ANSWER_MAX bytes: RR_NEGO_PART with a larger *need says that the xid did match
- * and that the verdict can only be RR_NEGO_NO; the caller, who need not store that much,
- * takes it as such and skips to the record's end with rr_rm_next() from buf on.
+ * *need grows from the first record header to the words that decide and on to the end of the
+ * record, once that is known, so a caller reads up to *need bytes and asks again with all of
+ * them. A shim's answer has at most RR_ANSWER_MAX bytes. RR_NEGO_PART with a larger *need
+ * therefore means that the xid matched and that the verdict can only be RR_NEGO_NO: the caller
+ * need not store that much, but takes it for RR_NEGO_NO and skips to the record's end with
+ * rr_rm_next(), from buf on.
  *
  * h is filled in for RR_NEGO_OURS only; the caller compares h->token with its own. An answer
  * with our magic that makes no sense is RR_NEGO_DECLINED. */
@@ -103,26 +108,26 @@ enum rr_nego rr_nego_get_answer(const uint8_t *buf, size_t len, uint32_t xid,
 
 /* --- answering side --- */
 
-/* Is buf[0..len), the first bytes of a connection, an offer? Checked strictly: every fixed
- * byte of it must be right, so that an app's own bytes are never swallowed. RR_NEGO_PART as
- * long as what is there is right. h and *xid are filled in for RR_NEGO_OURS only; h->nprov is
- * 0 if no address in it is in a form we know. Its numbers are the peer's: bound them. */
+/* Is buf[0..len), the first bytes of a connection, an offer? Every fixed byte must match, so
+ * that an app's own bytes are never swallowed; RR_NEGO_PART as long as the bytes that are there
+ * do. h and *xid are filled in for RR_NEGO_OURS only; h->nprov is 0 if none of the addresses
+ * has a form that we know. The numbers in h are the peer's: the caller has to bound them. */
 enum rr_nego rr_nego_get_offer(const uint8_t *buf, size_t len, uint32_t program,
 			       uint32_t *xid, struct rr_hello *h, uint32_t *need);
 
-/* Writes the answer that chooses h->prov[0]; h->nprov is 1. Its length, or 0 if cap is too
- * small; RR_ANSWER_MAX is enough for any. */
+/* Writes the answer that chooses h->prov[0]; h->nprov must be 1. Returns its length, or 0 if
+ * cap is too small; RR_ANSWER_MAX bytes are enough for any. */
 uint32_t rr_nego_put_answer(const struct rr_hello *h, uint32_t xid, uint8_t *buf, uint32_t cap);
 
-/* The same that declines: no is RR_NEGO_DECLINED, which says no more than that,
- * RR_NEGO_ELSEWHERE, or RR_NEGO_ONE_HOST, which is only for clients that have shown to be on
- * this host. */
+/* Writes an answer that declines. no is the reason: RR_NEGO_DECLINED, which gives none,
+ * RR_NEGO_ELSEWHERE, or RR_NEGO_ONE_HOST, which only a client may be told that has proved to be
+ * on this host. */
 uint32_t rr_nego_put_refusal(enum rr_nego no, uint32_t xid, uint8_t *buf, uint32_t cap);
 
 /* --- the end mark: last bytes of a carried direction on the TCP connection --- */
 
-/* "So many records were sent by RDMA before this": RR_MARK_LEN bytes. The token, which
- * nobody else knows, is what makes it one. */
+/* "This many records went by RDMA before this point": RR_MARK_LEN bytes. It is recognised by
+ * the token, which nobody but the two ends knows. */
 #define RR_MARK_LEN	24u
 void rr_nego_put_mark(uint8_t out[RR_MARK_LEN], const uint8_t token[RR_TOKEN_LEN],
 		      uint64_t records);

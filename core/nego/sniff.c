@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Is what an app writes the beginning of a record with an RPC call? */
+/* Is what an app writes first the beginning of a record with an RPC call? Looks at no more than
+ * the header. */
 
 #include "core/nego/nego.h"
 #include "core/wire/cursor.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The providers of this process: shm, which is built in, and verbs, which is loaded when
- * something asks for a second one and there is a device. */
+/* The providers of this process: shm, which is built in, and verbs, which is loaded when a
+ * second provider is asked for and there is a device. What a provider does is not known
+ * here. */
 
 #include "core/prov/prov.h"
 
@@ -18,7 +19,7 @@
 #include "core/base/ownfd.h"
 #include "core/prov/verbs/plugin.h"
 
-/* Asked before the plugin is loaded: most machines have none. */
+/* Checked before the plugin is loaded, because most machines have no device. */
 #define DEVICE		"/dev/infiniband/rdma_cm"
 
 static const struct rr_prov_ops *only, *verbs;

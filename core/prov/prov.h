@@ -2,16 +2,16 @@
 #ifndef RR_PROV_H
 #define RR_PROV_H
 
-/* A provider carries the messages of one connection: a queue pair with posted
- * receives, Sends, RDMA Read and Write, keys, and a way to sleep. shm is built in,
- * verbs is a plugin, fake is for tests.
+/* A provider carries the messages of one connection: a queue pair with posted receives, Sends,
+ * RDMA Read and Write, keys, and a way to sleep. shm is built in, verbs is a plugin, fake is
+ * for tests.
  *
- * Threads: the caller holds the connection's lock for every call below except
- * peek(). Memory: a queue pair's state lives where the caller says (memory that is
- * shared with forked children), so a provider keeps no pointer to process-private
- * memory in it except into its own text and tables.
+ * Threads: the caller holds the connection's lock for every call below except those that say
+ * that they need none. Memory: a queue pair's state lies where the caller says (in memory that
+ * is shared with forked children), so a provider keeps no pointer to process-private memory in
+ * it, except into its own text and tables.
  *
- * Returns: 0 or a positive result, or -errno. errno itself is left alone. */
+ * Return values: 0 or a positive result, or -errno. errno itself stays as it was. */
 
 #include <netinet/in.h>
 #include <sys/uio.h>
@@ -22,28 +22,28 @@
 
 #define RR_TOKEN_LEN	16u
 #define RR_PROV_ADDR	96u
-#define RR_PROV_FEW	24u	/* receives, where they are counted */
-#define RR_PROV_PIECES	24u	/* exposed for one message, at most */
+#define RR_PROV_FEW	24u	/* receives that do, where their number is limited */
+#define RR_PROV_PIECES	24u	/* exposed for one message at most */
 
 struct rr_prov_params {
 	uint32_t recv_size;	/* bytes of one receive buffer: our inline threshold */
 	uint32_t recvs;		/* receives to keep posted */
-	uint32_t few;		/* the same on a device, of connections beyond some hundred; 0
-				 * no fewer */
-	uint32_t long_size;	/* on a device, instead of recv_size, if that is less and there
-				 * is memory */
+	/* on a device, for connections beyond some hundred; 0: no fewer than recvs */
+	uint32_t few;
+	/* on a device, in place of recv_size if that is less and there is memory */
+	uint32_t long_size;
 	size_t mem_size;	/* registered memory for chunks, per side */
 	uint8_t token[RR_TOKEN_LEN];
 	const char *run_dir;	/* may be NULL; must stay valid during set-up only */
 	bool near;		/* the peer is in this network namespace */
-	uint8_t ack_timeout;	/* on a device: 4.096 us << this until it sends again; 0 what it
-				 * finds itself */
+	/* on a device: it sends again after 4.096 us << this; 0: as it likes */
+	uint8_t ack_timeout;
 	int fd_floor;		/* lowest number for descriptors of ours */
-	struct sockaddr_in6 local; /* the anchor's own address, v4 or v6; AF_UNSPEC unknown */
+	struct sockaddr_in6 local; /* the anchor's own address, v4 or v6; AF_UNSPEC: unknown */
 };
 
-/* Where receives are counted fewer will do: of long ones as many as fit where usual ones (of 4
- * KiB) would be. */
+/* How many receives to have where memory for them is limited: of long ones as many as fit where
+ * `usual` ones of the usual size (4 KiB) would. */
 static inline uint32_t rr_prov_recvs(uint32_t usual, uint32_t size)
 {
 	return rr_min(usual, rr_max(usual * 4096u / size, RR_PROV_FEW));
@@ -61,11 +61,11 @@ enum rr_wc_op { RR_WC_RECV, RR_WC_SEND, RR_WC_READ, RR_WC_WRITE, RR_WC_INVALIDAT
 /* A work completion. */
 struct rr_wc {
 	enum rr_wc_op op;
-	int status;		/* 0, or -errno: the connection is lost; of a probe -ETIMEDOUT:
-				 * there is no answer */
+	/* 0, or -errno: the connection is lost; -ETIMEDOUT of a probe: no answer */
+	int status;
 	uint64_t cookie;	/* of the post; of a receive: the buffer, for repost() */
 	/* RR_WC_RECV */
-	const uint8_t *buf;	/* in memory the peer may still scribble on: copy, then judge */
+	const uint8_t *buf;	/* the peer may still write here: copy, then judge */
 	uint32_t len;
 	uint32_t imm;		/* immediate data, if has_imm */
 	bool has_imm;
@@ -75,37 +75,37 @@ struct rr_wc {
 
 enum rr_arm { RR_ARM_RECV = 1, RR_ARM_SEND = 2 };
 
-/* What one end does, for the other; 0 is not known. */
+/* What one end does, for the other to know. 0: not known. */
 enum rr_doing {
 	RR_DOES_RUN	= 1,
 	RR_DOES_SLEEP	= 2,
-	RR_DOES_SPIN	= 4,	/* when next it waits, it looks at memory for a while before it
-				 * sleeps */
+	/* when it waits next, it will look at memory for a while before it sleeps */
+	RR_DOES_SPIN	= 4,
 };
 
-/* What a peer says of itself, true or not: nothing but how long somebody waits may depend on
- * it. */
+/* What a peer says of itself, true or not. It may influence how long somebody waits, and
+ * nothing else. */
 struct rr_peer_look {
-	uint32_t cpu;		/* on which it last ran, from 1; 0 unknown */
+	uint32_t cpu;		/* that it last ran on, from 1; 0: unknown */
 	uint32_t doing;		/* enum rr_doing bits, or nonsense */
-	uint32_t woke;		/* ns that its wake-ups take */
-	uint32_t work;		/* has changed: it moved bytes of this connection */
+	uint32_t woke;		/* how long its wake-ups take, in ns */
+	uint32_t work;		/* a change means that it moved bytes of this connection */
 };
 
-/* What of this a provider is told of its own end. */
+/* Which of these a provider is told about its own end. */
 enum rr_tell { RR_TELL_CPU, RR_TELL_DOING, RR_TELL_WOKE, RR_TELL_WORK };
 
 enum rr_prov_cap {
 	RR_PROV_DIRECT	= 1,	/* read() and write() finish inside the call */
 	RR_PROV_RING	= 2,	/* window() knows the peer's posted receives */
-	RR_PROV_SURVIVES = 4,	/* what was posted outlives its poster */
+	RR_PROV_SURVIVES = 4,	/* what was posted outlives the process that posted it */
 	RR_PROV_FAMILY	= 8,	/* forked children can use it; otherwise only close() it */
-	RR_PROV_TELLS	= 16,	/* wake_fd shows the end of the peer's process, and of its
-				 * connection */
-	RR_PROV_LOCAL	= 32,	/* of one host, by its memory: no network, no device */
+	/* wake_fd shows the end of the peer's process, and of its connection */
+	RR_PROV_TELLS	= 16,
+	RR_PROV_LOCAL	= 32,	/* within one host, by its memory: no network, no device */
 };
 
-/* In offers, hence for good. */
+/* These numbers appear in offers, so they must never change. */
 enum { RR_PROV_ID_SHM = 1, RR_PROV_ID_VERBS = 2, RR_PROV_ID_FAKE = 3 };
 
 struct rr_qp;
@@ -114,147 +114,153 @@ struct rr_lst;
 struct rr_prov_ops {
 	const char *name;
 	uint8_t id;		/* RR_PROV_ID_... */
-	uint32_t caps;		/* of queue pairs between two of ours; see rr_qp_caps() */
+	uint32_t caps;		/* for queue pairs between two of ours; see rr_qp_caps() */
 
 	/* Bytes of state that one queue pair needs. */
 	size_t (*qp_size)(const struct rr_prov_params *p);
 
 	/* --- set-up; qp is zeroed memory of qp_size() bytes --- */
 
-	/* The offering side, before its offer: makes what the offer must name. */
+	/* The offering side, before the offer: makes whatever the offer must name. */
 	int (*prepare)(struct rr_qp *qp, const struct rr_prov_params *p,
 		       struct rr_prov_addr *offer);
-	/* The answering side, with the offer's address. Never blocks. Fails with -errno
-	 * if it cannot be reached from here (the caller then declines). */
+	/* The answering side, given the address from the offer. Never blocks. Fails with -errno
+	 * if the address cannot be reached from here (the caller then declines). */
 	int (*answer)(struct rr_qp *qp, const struct rr_prov_params *p,
 		      const struct rr_prov_addr *offer, struct rr_prov_addr *answer);
-	/* The offering side, with the answer's address. Never blocks. */
+	/* The offering side, given the address from the answer. Never blocks. */
 	int (*join)(struct rr_qp *qp, const struct rr_prov_addr *answer);
-	/* Either side, after join() or answer(): 0 connected and ready for data, -EAGAIN
-	 * call again when wake_fd is readable, else it failed. Never blocks. */
+	/* Either side, after join() or answer(). 0: connected and ready for data; -EAGAIN: call
+	 * again when wake_fd is readable; else it has failed. Never blocks. */
 	int (*establish)(struct rr_qp *qp);
-	/* The answering side, before that has come about, has waited for long enough: 0 it will
-	 * not, and the offering side finds out in join() or establish(), before it can send;
-	 * -EAGAIN that has joined, or is about to: go on with establish(). close() is still
-	 * due. NULL: it waits for as long as it takes. */
+	/* The answering side has waited long enough to be established. 0: it no longer will be,
+	 * and the offering side finds out in join() or establish(), before it can send;
+	 * -EAGAIN: the offering side has joined, or is about to: go on with establish().
+	 * close() is still to be called. NULL: answers are valid for as long as it takes. */
 	int (*withdraw)(struct rr_qp *qp);
 
-	/* --- set-up without an upgrade: the peer is any RPC-over-RDMA implementation. NULL
-	 * where the provider has none. Afterwards establish() and the rest as above, but
-	 * qp->native: no token, no RR_PROV_RING, window() is UINT32_MAX, immediate data does
-	 * not arrive. Of params, recv_size (>= 1024), recvs, mem_size and fd_floor count; recvs
-	 * receives are posted before the peer can send. RFC 8797 private data goes both ways; a
-	 * peer without is one of 1024 bytes. --- */
+	/* --- set-up without an upgrade: the peer is any RPC-over-RDMA implementation. NULL if
+	 * the provider cannot do that. Afterwards establish() and the rest work as above, but
+	 * qp->native is set: there is no token and no RR_PROV_RING, window() is UINT32_MAX, and
+	 * immediate data does not arrive. Of the params only recv_size (>= 1024), recvs,
+	 * mem_size and fd_floor count; recvs receives are posted before the peer can send. RFC
+	 * 8797 private data goes both ways; a peer that sends none is taken to have 1024 bytes.
+	 * --- */
 
-	/* A listener; lst is zeroed memory of lst_size() bytes, of this process alone (a forked
-	 * child can only unlisten(), which leaves the parent's alone). The address as given:
-	 * its port, and the any-address means all devices (that of IPv6: of IPv4 too, unless
-	 * lst->v6only). -EADDRINUSE, -ENODEV no device, -EADDRNOTAVAIL none with that address,
-	 * ... */
+	/* A listener; lst is zeroed memory of lst_size() bytes and belongs to this process
+	 * alone (a forked child can only call unlisten(), which leaves the parent's in place).
+	 * addr includes the port; the any-address means all devices (that of IPv6 covers IPv4
+	 * too, unless lst->v6only). -EADDRINUSE; -ENODEV: no device; -EADDRNOTAVAIL: no device
+	 * with that address; ... */
 	size_t (*lst_size)(void);
 	int (*listen)(struct rr_lst *lst, const struct sockaddr *addr,
 		      const struct rr_prov_params *p);
 	void (*unlisten)(struct rr_lst *lst);
-	/* Before waiting for one: 0, or -ESHUTDOWN as below. May be NULL. */
+	/* Called before waiting for a request. 0, or -ESHUTDOWN as below. May be NULL. */
 	int (*tend)(struct rr_lst *lst);
-	/* The next connect request, into qp (zeroed, of qp_size() bytes): 0 it is being
-	 * established, go on with establish(); -EAGAIN there is none; -ESHUTDOWN the listener
-	 * is of no use any more (its device is gone); else that request could not be taken and
-	 * was refused, qp is as before. Never blocks. Either address may be NULL; v4 or v6 by
-	 * its family. */
+	/* Takes the next connect request into qp (zeroed, of qp_size() bytes). 0: it is being
+	 * established, go on with establish(); -EAGAIN: there is none; -ESHUTDOWN: the listener
+	 * is useless because its device is gone; else this request could not be taken and was
+	 * refused, and qp is unchanged. Never blocks. Both addresses may be NULL; their family
+	 * says whether they are v4 or v6. */
 	int (*take)(struct rr_lst *lst, struct rr_qp *qp, const struct rr_prov_params *p,
 		    struct sockaddr_in6 *peer, struct sockaddr_in6 *local);
-	/* Begins to connect; from may be NULL. It, or establish() later: -ENETUNREACH no device
-	 * or no route leads there; -ECONNREFUSED nobody listens, or the peer refused;
-	 * -ETIMEDOUT; -ENOMEM no memory to register (RLIMIT_MEMLOCK); ... Never blocks. */
+	/* Begins to connect; from may be NULL. This call or establish() later may return
+	 * -ENETUNREACH: no device or route leads there; -ECONNREFUSED: nobody listens, or the
+	 * peer refused; -ETIMEDOUT; -ENOMEM: memory cannot be registered (RLIMIT_MEMLOCK); ...
+	 * Never blocks. */
 	int (*connect)(struct rr_qp *qp, const struct rr_prov_params *p,
 		       const struct sockaddr *to, const struct sockaddr *from);
 
-	/* Ends it for the peer, at once: where what was posted does not outlive its poster, it
-	 * may be lost. Nothing is posted afterwards; close() is still due. */
+	/* Ends the connection for the peer at once; what was posted may be lost unless it
+	 * outlives the process. Nothing is posted afterwards; close() is still to be called. */
 	void (*disconnect)(struct rr_qp *qp);
-	/* Ends it in any state: closes wake_fd, unmaps. In a forked child that shares qp
-	 * with its parent it lets go of this process's part only. */
+	/* Ends it in any state: closes wake_fd, unmaps. In a forked child that shares qp with
+	 * its parent it gives up this process's part only. */
 	void (*close)(struct rr_qp *qp);
 
-	/* --- data. Post calls: 1 done, no completion follows; 0 a completion with
-	 * cookie follows; -EAGAIN no room (RNR, queue full); else the connection is lost --- */
+	/* --- data. Functions that post return 1: done, without a completion; 0: a completion
+	 * with this cookie follows; -EAGAIN: no room (RNR, or the queue is full); else the
+	 * connection is lost. --- */
 
-	/* A Send of the gathered pieces, which are the caller's again when this returns, but
-	 * for those in mem: they are when it completes. inv_handle != 0: Send With
+	/* A Send of the gathered pieces. The caller may reuse them when this returns, except
+	 * pieces in mem, which are in use until the completion. inv_handle != 0: Send With
 	 * Invalidate. */
 	int (*send)(struct rr_qp *qp, const struct iovec *iov, int niov, uint64_t cookie,
 		    uint32_t inv_handle);
-	/* A Send without payload that carries 32 bits for the connection itself. */
+	/* A Send without payload, with 32 bits of immediate data for the connection itself. */
 	int (*send_imm)(struct rr_qp *qp, uint32_t imm, uint64_t cookie);
-	/* RDMA Read of len bytes from seg (from byte off of it on) into local memory. On
-	 * DIRECT providers local may be any memory, otherwise it is in mem. */
+	/* RDMA Read of len bytes from seg, beginning at its byte off, into local memory. On
+	 * DIRECT providers local may be any memory, otherwise it must lie in mem. */
 	int (*read)(struct rr_qp *qp, void *local, uint32_t len, const struct rr_seg *seg,
 		    uint32_t off, uint64_t cookie);
 	/* RDMA Write, likewise. */
 	int (*write)(struct rr_qp *qp, const void *local, uint32_t len,
 		     const struct rr_seg *seg, uint32_t off, uint64_t cookie);
-	/* Exposes local[0..len), which lies in mem, with the least rights and a fresh key.
-	 * 0 and *out, or -errno (-EAGAIN: no key free now). As many as RR_PROV_PIECES may come
-	 * before the Send that tells of them. */
+	/* Exposes local[0..len), which lies in mem, with the given rights and a fresh key. 0
+	 * and *out, or -errno (-EAGAIN: no key is free now). Up to RR_PROV_PIECES may be
+	 * exposed before the Send that tells the peer of them. */
 	int (*expose)(struct rr_qp *qp, const void *local, uint32_t len,
 		      enum rr_rights rights, struct rr_seg *out);
-	/* Posts what the peer has to acknowledge and does not see; the completion, of
-	 * RR_WC_PROBE, has no cookie. NULL where a peer that is gone shows by itself. */
+	/* Posts something that the peer's device has to acknowledge and its program does not
+	 * see. The completion is RR_WC_PROBE and has no cookie. NULL if the provider notices by
+	 * itself that a peer is gone. */
 	int (*probe)(struct rr_qp *qp);
-	/* Takes a key back: from its completion on (1: now) no access by the peer succeeds. On
-	 * a DIRECT provider nothing rings for that completion: poll() is asked again after a
-	 * while. */
+	/* Takes a key back. After its completion (1: at once) no access by the peer succeeds.
+	 * On a DIRECT provider nothing rings for that completion: poll() has to be called again
+	 * after a while. */
 	int (*invalidate)(struct rr_qp *qp, uint32_t handle, uint64_t cookie);
-	/* Has the peer told, outside the protocol, that it is done with this exposed
-	 * segment? A hint, to reclaim the memory of calls that never get a reply. */
+	/* Has the peer said, outside the protocol, that it is done with this exposed segment? A
+	 * hint that helps to reclaim the memory of calls that never get a reply. */
 	bool (*consumed)(struct rr_qp *qp, uint32_t handle);
-	/* DIRECT providers: tells the peer so of a segment of its. A read() of the last byte
-	 * does not, because the same bytes may be read again (MSG_PEEK). NULL where the
-	 * completions of reads tell. */
+	/* DIRECT providers: tells the peer that we are done with a segment of its memory.
+	 * read() of the last byte does not imply that, because the same bytes may be read again
+	 * (MSG_PEEK). NULL if the completions of reads tell. */
 	void (*consume)(struct rr_qp *qp, const struct rr_seg *seg);
 
-	/* Up to n completions; 0 none; -errno the connection is lost and drained. Receives
-	 * are reported in order, each until repost() gives its buffer back. */
+	/* Returns up to n completions; 0: none; -errno: the connection is lost, and nothing
+	 * more comes. Receives are reported in order; each buffer is ours until repost() gives
+	 * it back. */
 	int (*poll)(struct rr_qp *qp, struct rr_wc *wc, int n);
 	void (*repost)(struct rr_qp *qp, uint64_t buf_cookie);
 
-	/* Waits, at most so long (0: not at all), until what was posted has arrived: has it, or
-	 * is there no hope? NULL where it outlives its poster. */
+	/* Waits until what was posted has arrived, at most this long (0: not at all). True: it
+	 * has, or never will. NULL if it outlives the process anyway. */
 	bool (*settle)(struct rr_qp *qp, rr_time most);
 
-	/* Sends that the peer's posted receives allow now; UINT32_MAX if nobody knows. */
+	/* How many Sends the peer's posted receives allow now; UINT32_MAX if that cannot be
+	 * known. */
 	uint32_t (*window)(struct rr_qp *qp);
 
 	/* --- sleeping --- */
 
-	/* Might poll() return something, or (with RR_ARM_SEND) window() more than it last did?
-	 * No lock needed, no system call: what a spinning thread asks. */
+	/* Could poll() return something, or (with RR_ARM_SEND) window() more than last time?
+	 * Needs no lock and makes no system call: a spinning thread calls it. */
 	bool (*peek)(const struct rr_qp *qp, enum rr_arm what);
-	/* After a batch of posts and reposts: wakes the peer if it armed. */
+	/* After a batch of posts and reposts: wakes the peer if it has armed. */
 	void (*kick)(struct rr_qp *qp);
-	/* From now on the peer rings wake_fd. 0 armed, 1 there is something already. */
+	/* From now on the peer rings wake_fd. 0: armed; 1: there is something already. */
 	int (*arm)(struct rr_qp *qp, enum rr_arm what);
 	void (*disarm)(struct rr_qp *qp);
-	/* What the other end is to know of this one, and what it says of itself; cpu is told
-	 * with that, unless it is 0. No lock needed, no system call, next to nothing if nothing
-	 * has changed. NULL where neither can be known. */
+	/* tell() lets the other end know something of this one; observe() reads what the other
+	 * end says of itself, and tells it our cpu as well unless that is 0. They need no lock,
+	 * make no system call, and cost next to nothing if nothing has changed. NULL if neither
+	 * can be known. */
 	void (*tell)(struct rr_qp *qp, enum rr_tell what, uint32_t value);
 	void (*observe)(struct rr_qp *qp, uint32_t cpu, struct rr_peer_look *out);
-	/* Does it copy from or to our memory at this moment? */
+	/* Is the peer copying from or to our memory at this moment? */
 	bool (*is_copying)(const struct rr_qp *qp);
-	/* ns since the peer last rang, modulo 2^32, if it says the truth; now is rr_now(). */
+	/* ns since the peer last rang, modulo 2^32, if the peer is truthful. now: rr_now(). */
 	uint32_t (*rung)(const struct rr_qp *qp, rr_time now);
-	/* Swallows doorbells on wake_fd. -ECONNRESET when the peer's end is gone. */
+	/* Consumes doorbells on wake_fd. -ECONNRESET if the peer's end is gone. */
 	int (*drain)(struct rr_qp *qp);
-	/* Wakes every thread that sleeps on wake_fd, which is readable for good from now on;
-	 * the peer is not told. For what this process does itself. NULL where nobody sleeps on
+	/* Wakes every thread that sleeps on wake_fd, which stays readable for good; the peer is
+	 * not told. For things that this process does itself. NULL if no thread sleeps on
 	 * wake_fd alone (RR_PROV_TELLS). */
 	void (*rouse)(struct rr_qp *qp);
 
-	/* Gives idle memory back to the system: of mem, the ranges for which used() is
-	 * false; receive buffers that hold nothing; and what of qp itself, whole pages of
-	 * it, holds nothing. */
+	/* Gives idle memory back to the system: ranges of mem for which used() returns false,
+	 * receive buffers that hold nothing, and whole pages of qp itself that hold nothing. */
 	void (*trim)(struct rr_qp *qp, bool (*used)(void *ctx, size_t off, size_t len),
 		     void *ctx);
 };
@@ -267,35 +273,35 @@ struct rr_qp {
 	size_t mem_size;
 	uint32_t send_size;	/* longest Send: the peer's receive size; once established */
 	uint32_t recv_size;	/* longest receive */
-	uint32_t peer_send;	/* longest Send of the peer's, where it has said so; 0
-				 * recv_size */
+	uint32_t peer_send;	/* longest Send of the peer, if it has said so; 0: recv_size */
 	uint32_t recvs;		/* receives we keep posted */
 	uint32_t peer_recvs;	/* receives that the peer keeps posted */
 	int wake_fd;		/* POLLIN: doorbell or death; -1 before set-up */
 	/* Once established: */
 	bool native;		/* by take() or connect() */
-	bool peer_inv;		/* both sides have agreed on Send With Invalidate: send() does
-				 * it */
-	bool own_inv;		/* each key of ours is of one exposure: the peer may take it
-				 * back */
-	bool peer_reads;	/* the peer can issue RDMA Reads; so can we: */
+	/* both sides have agreed on Send With Invalidate: send() does it */
+	bool peer_inv;
+	/* a key of ours covers one exposure only: the peer may invalidate it */
+	bool own_inv;
+	bool peer_reads;	/* the peer can issue RDMA Reads; and we can: */
 	bool reads;
 };
 
 /* The part of a listener that every provider has. */
 struct rr_lst {
 	const struct rr_prov_ops *ops;
-	bool v6only;		/* for listen(): IPv4 is another's (IPV6_V6ONLY) */
-	int fd;			/* POLLIN: take() has something to say */
+	bool v6only;		/* for listen(): IPv4 is not ours (IPV6_V6ONLY) */
+	int fd;			/* POLLIN: call take() */
 };
 
-/* What holds for this queue pair: enum rr_prov_cap. */
+/* The capabilities of this queue pair: enum rr_prov_cap. */
 static inline uint32_t rr_qp_caps(const struct rr_qp *qp)
 {
 	return qp->native ? qp->ops->caps & ~(uint32_t)RR_PROV_RING : qp->ops->caps;
 }
 
-/* RR_PROV_LOCAL? Of a provider that this process does not have (NULL) that is not known. */
+/* RR_PROV_LOCAL? Not known, and so false, for a provider that this process does not have
+ * (NULL). */
 static inline bool rr_prov_is_local(const struct rr_prov_ops *ops)
 {
 	return ops && ops->caps & RR_PROV_LOCAL;
@@ -303,34 +309,34 @@ static inline bool rr_prov_is_local(const struct rr_prov_ops *ops)
 
 extern const struct rr_prov_ops rr_prov_shm;
 
-/* The i-th provider of this process in order of preference, or NULL. The first call for the
- * verbs provider loads it, if there is a device at all and the plugin stands beside this
- * library. */
+/* Provider number i of this process, in order of preference, or NULL. The first request for
+ * verbs loads it, if there is a device at all and the plugin lies beside this library. */
 #define RR_PROVS	2u
 const struct rr_prov_ops *rr_prov_nth(uint32_t i);
 
-/* May providers be loaded that are not built in? No, unless this says so; once, at set-up. */
+/* Allows providers that are not built in to be loaded. Called once, at set-up; the default is
+ * no. */
 void rr_prov_plugins(bool use);
 
-/* The provider for native peers: it has listen() and connect(). Loaded if need be, whatever
- * rr_prov_plugins() has said. NULL: no device, no permission or no plugin. */
+/* The provider for native peers, which has listen() and connect(). Loaded if need be, whatever
+ * rr_prov_plugins() was told. NULL: no device, no permission or no plugin. */
 const struct rr_prov_ops *rr_prov_native(void);
 
-/* What to do when the process exits, before a provider that was loaded is of no use any
- * more. */
+/* fn is called when the process exits, while providers that were loaded can still be used. */
 void rr_prov_at_exit(void (*fn)(void));
 
-/* fd, which is ours, is to be another file's: true if it is one that can be done without. The
- * caller closes it. */
+/* The app wants the number fd, which is ours, for a file of its own. True: fd can be done
+ * without and was given up; the caller closes it. */
 bool rr_prov_forget(int fd);
 
-/* The app needs numbers: gives back what is kept for connections to come. False: nothing. */
+/* The app needs descriptors: closes those that are kept for connections to come. False: there
+ * were none. */
 bool rr_prov_spare(void);
 
 /* For tests: the only provider; NULL: all. */
 void rr_prov_only(const struct rr_prov_ops *ops);
 
-/* A provider of this process, by its number in an offer or its name; NULL. */
+/* A provider of this process, by its number in an offer or by its name; NULL. */
 const struct rr_prov_ops *rr_prov_by_id(uint8_t id);
 const struct rr_prov_ops *rr_prov_by_name(const char *name);
 

@@ -2,16 +2,16 @@
 #ifndef RR_ULB_BINDING_H
 #define RR_ULB_BINDING_H
 
-/* A binding is a table: for each procedure two formats, of its arguments and of its results.
- * A format names XDR items in their order:
+/* A binding is a table with two formats for each procedure, one of its arguments and one of its
+ * results. A format names XDR items in their order:
  *
- *   w  w12    a word, twelve words that do not matter
- *   o  o64    opaque<> or string<>; of which at most 64 bytes are reckoned with
- *   d  d1024  a DDP-eligible one. In results without a number: at most what c said
- *   [..]8     counted array; at most 8 elements are reckoned with
+ *   w  w12    a word; twelve words that do not matter
+ *   o  o64    opaque<> or string<>; one of which bounds take at most 64 bytes into account
+ *   d  d1024  the same, but DDP-eligible. In results without a number: at most what c said
+ *   [..]8     counted array; bounds take at most 8 elements into account
  *   (..)      optional-data: a bool, then the rest if it is true
  *   *(..)     any number of those, linked into a list
- *   {7:..|8:..|:..}  union: a word that decides; the arm without a number is the default
+ *   {7:..|8:..|:..}  union: a discriminating word; the arm without a number is the default
  *
  * and what the bound of a reply depends on:
  *
@@ -24,10 +24,11 @@
  *   s, S      words: the largest reply of a session to be, in the fore and back channel
  *   %         counted array of operations, from the binding's second table
  *
- * Numbers behind o, d and ] are for bounds only: longer items are walked all the same (decision
+ * Numbers behind o, d and ] are for bounds only: a longer item is walked all the same (decision
  * 6). Without a number there is no bound.
  *
- * Each element of an array takes at least a word, so that no count makes work without bytes. */
+ * Each element of an array takes at least one word, so that a large count alone causes no work:
+ * it needs as many bytes. */
 
 #include "core/base/types.h"
 

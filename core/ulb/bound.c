@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* How large the results of a format can get. Recursion is as deep as the format. */
+/* How large the results that a format describes can get. Reads no message: what the arguments
+ * say about the results has been noted by the walk (walk.c). The recursion is as deep as the
+ * format. */
 
 #include "core/base/compiler.h"
 #include "core/ulb/walk.h"

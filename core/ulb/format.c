@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The letters of a format (binding.h): where its parts begin and end. */
+/* The syntax of a format (binding.h): where its parts begin and end. What the letters mean is
+ * for walk.c and bound.c. */
 
 #include "core/ulb/walk.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The bindings that there are, by program and version. */
+/* The registry of bindings, by program and version; bindings.def lists them. */
 
 #include "core/base/compiler.h"
 #include "core/ulb/binding.h"

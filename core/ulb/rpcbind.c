@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The portmapper and rpcbind (RFC 1833): nothing is eligible. What dumps its table, calls
- * another program or returns what that has said has no bound. */
+/* The portmapper and rpcbind (RFC 1833): nothing is eligible. Replies that dump the table, or
+ * return what another program has said, have no bound. */
 
 #include "core/base/compiler.h"
 #include "core/ulb/binding.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The RPC header in front of arguments and results (RFC 5531 §9, RFC 2203 §5), and what
- * security does to them. */
+/* Walks the RPC header in front of arguments and results (RFC 5531 §9, RFC 2203 §5), and judges
+ * whether the security service leaves them readable. The walk through arguments and results
+ * themselves is in walk.c. */
 
 #include "core/base/compiler.h"
 #include "core/ulb/walk.h"
@@ -20,10 +21,10 @@
 
 /* xid, REPLY, MSG_ACCEPTED, verifier, accept_stat */
 #define REPLY_HEADER	(24u + AUTH_MAX)
-/* What may stand instead of results: the versions of PROG_MISMATCH. */
+/* What may stand in place of the results: the two versions of PROG_MISMATCH. */
 #define REPLY_ERROR	8u
-/* What RFC 2203 §5.3.3 puts around results: lengths, sequence number, checksum; for privacy
- * what a mechanism adds by its token (RFC 4121 §4.2.4). */
+/* What RFC 2203 §5.3.3 adds around the results: lengths, sequence number and checksum; for
+ * privacy also what the mechanism's token adds (RFC 4121 §4.2.4). */
 #define GSS_WRAP	(16u + 512u)
 
 static uint8_t small(uint32_t v)
@@ -31,7 +32,8 @@ static uint8_t small(uint32_t v)
 	return v < UINT8_MAX ? (uint8_t)v : UINT8_MAX;
 }
 
-/* What a walk comes to. Where nothing is eligible no chunk is right. */
+/* The verdict on a message at the end of its walk. A chunk that has not been matched with an
+ * eligible item by then stands where none may. */
 static enum rr_ulb_rc verdict_of(const struct rr_walk *w)
 {
 	bool judged = w->rc == RR_WALK_OK || w->rc == RR_WALK_STOP;
@@ -43,7 +45,7 @@ static enum rr_ulb_rc verdict_of(const struct rr_walk *w)
 	return judged ? RR_ULB_OK : RR_ULB_NONE;
 }
 
-/* There is no binding for it. */
+/* The verdict on a message for which there is no binding. */
 static enum rr_ulb_rc unbound(const struct rr_walk *w)
 {
 	return rr_walk_has_chunks(w, 0) ? RR_ULB_VIOLATION : RR_ULB_NONE;
@@ -55,10 +57,10 @@ struct header {
 	uint32_t prog, vers, proc;
 	uint32_t flavor;
 	uint32_t gss_proc, gss_service;
-	bool known;		/* the credential says all that must be known of it */
+	bool known;		/* everything that matters of the credential is known */
 };
 
-/* The length of a credential's or verifier's body; its flavor is *flavor. */
+/* Returns the length of a credential's or verifier's body, and its flavor in *flavor. */
 static uint32_t auth_length(struct rr_walk *w, uint32_t *flavor)
 {
 	uint32_t len;
@@ -184,8 +186,8 @@ static void bounds(struct rr_walk *w, const struct header *h, const struct rr_ul
 	out->nresults = w->nresults;
 }
 
-/* A control message of RPCSEC_GSS: its reply is the mechanism's, whatever procedure it
- * names. */
+/* A control message of RPCSEC_GSS. Its reply comes from the security mechanism, whatever
+ * procedure the call names. */
 static void gss_control(const struct header *h, struct rr_ulb_call *out)
 {
 	if (h->gss_proc == GSS_DESTROY)
@@ -252,7 +254,7 @@ enum rr_ulb_rc rr_ulb_call(const struct rr_ulb_view *v, uint32_t session_max,
 
 /* --- replies ---------------------------------------------------------------------------- */
 
-/* False: no results follow. */
+/* Walks a reply's header; false if no results follow. */
 static bool reply_header(struct rr_walk *w)
 {
 	uint32_t type, stat;
@@ -303,13 +305,15 @@ static void pad_init(struct rr_walk *w, const struct rr_ulb_view *v, struct rr_u
 	w->padding = p;
 }
 
-/* Nothing may be left that was not walked: it could be an opaque. */
+/* Padding is known only if the whole message has been walked: what is left could contain an
+ * opaque. */
 static enum rr_ulb_rc pad_verdict(const struct rr_walk *w)
 {
 	return w->rc == RR_WALK_OK && w->at == w->v->len ? RR_ULB_OK : RR_ULB_NONE;
 }
 
-/* Procedures without arguments in their table have none that matter, but may have some. */
+/* A procedure whose table entry has no arguments may still have some, but none that matter
+ * here. */
 enum rr_ulb_rc rr_ulb_pad_call(const struct rr_ulb_view *v, struct rr_ulb_padding *p)
 {
 	const struct rr_ulb_proc *proc;
@@ -332,7 +336,7 @@ enum rr_ulb_rc rr_ulb_pad_call(const struct rr_ulb_view *v, struct rr_ulb_paddin
 	return pad_verdict(&w);
 }
 
-/* A reply without results has no opaque. */
+/* A reply without results has no opaque, hence no padding. */
 enum rr_ulb_rc rr_ulb_pad_reply(const struct rr_ulb_rec *rec, const struct rr_ulb_view *v,
 				struct rr_ulb_padding *p)
 {

@@ -2,13 +2,13 @@
 #ifndef RR_ULB_H
 #define RR_ULB_H
 
-/* Upper-layer bindings (RFC 8166 §6, RFC 8267): which items of an RPC message may be moved
- * by chunks of their own, and how large its reply can get. Chosen for each call by the
- * program and version that it names, never for a connection (RFC 8166 §6.3).
+/* Upper-layer bindings (RFC 8166 §6, RFC 8267): which items of an RPC message may be moved in
+ * chunks of their own, and how large its reply can get. The binding is chosen for each call by
+ * the program and version that it names, never for a connection (RFC 8166 §6.3).
  *
- * Pure and bounded: the time is linear in the bytes that are there, nothing is kept between
- * calls but struct rr_ulb_rec, which the caller keeps for each XID, since replies name
- * neither their procedure nor their security service. Bytes may come from anywhere.
+ * Pure and bounded: the time is linear in the bytes that are there, and nothing is kept between
+ * calls except struct rr_ulb_rec. The caller keeps that for each XID, because a reply names
+ * neither its procedure nor its security service. The bytes may come from anybody.
  *
  *   requester                                  responder
  *   call:  what may be a Read chunk, how       call:  do the Read chunks stand where they
@@ -23,12 +23,12 @@
 
 #define RR_ULB_ITEMS	16u		/* items of one message, at most */
 #define RR_ULB_UNKNOWN	UINT32_MAX	/* no bound is known */
-/* of a call: with these bytes, or all, its rec is right */
+/* so many bytes of a call, or all of it, are enough for its rec to be right */
 #define RR_ULB_PEEK	440u
-#define RR_ULB_INLINE	UINT16_MAX	/* struct rr_ulb_item.chunk: no chunk stands for it */
+#define RR_ULB_INLINE	UINT16_MAX	/* struct rr_ulb_item.chunk: the item has no chunk */
 
-/* What is kept of a call until its reply. Plain bytes: may lie in memory shared by a family
- * of processes. All zero: no binding, nothing may be reduced. */
+/* What is kept of a call until its reply. Plain bytes, so that it may lie in memory that a
+ * family of processes shares. All zero: no binding, nothing may be reduced. */
 struct rr_ulb_rec {
 	uint8_t binding;	/* index into the registry, plus one; 0 none */
 	uint8_t proc;
@@ -43,10 +43,9 @@ struct rr_ulb_item {
 	uint32_t pos;		/* XDR position: bytes from the start of the RPC message,
 				 * before anything was reduced (RFC 8166 §3.4.5). A multiple
 				 * of four. */
-	uint32_t len;		/* bytes of data; the roundup padding behind it is not
-				 * counted */
-	uint16_t chunk;		/* its chunk: index into struct rr_ulb_view.chunks;
-				 * RR_ULB_INLINE if none stands for it */
+	uint32_t len;		/* bytes of data, without the roundup padding behind it */
+	/* index of its chunk in struct rr_ulb_view.chunks; RR_ULB_INLINE if it has none */
+	uint16_t chunk;
 	bool placed;		/* its bytes are in that chunk, and not in the stream */
 	bool early;		/* optional-data before it is absent */
 };
@@ -57,7 +56,7 @@ static inline uint32_t rr_ulb_pad(uint32_t len)
 	return -len & 3;
 }
 
-/* An item's length with that. */
+/* The length of an item together with its padding. */
 static inline uint64_t rr_ulb_padded(uint32_t len)
 {
 	return (uint64_t)len + rr_ulb_pad(len);
@@ -71,13 +70,13 @@ struct rr_ulb_chunk {
 				 * what was written */
 };
 
-/* An RPC message, as far as it is there. */
+/* An RPC message, or as much of it as has arrived. */
 struct rr_ulb_view {
 	const uint8_t *buf;
 	uint32_t have;		/* bytes at buf; fewer than len while the rest is still to
 				 * come */
-	uint32_t len;		/* bytes of the Payload stream as it is: without what chunks
-				 * hold */
+	/* bytes of the Payload stream itself, without what the chunks hold */
+	uint32_t len;
 	bool reads;		/* of a reply: chunks are Read chunks, as of a call (draft-02
 				 * §3.4) */
 	const struct rr_ulb_chunk *chunks; /* of a call: Read chunks other than the
@@ -89,9 +88,11 @@ struct rr_ulb_view {
 };
 
 enum rr_ulb_rc {
-	RR_ULB_OK,		/* walked, maybe up to an operation that is not known */
-	RR_ULB_NONE,		/* no binding, or bytes that it cannot make sense of, or too few
-				 * of them: nothing is eligible, no bound is known */
+	/* walked; a COMPOUND perhaps only up to an operation that is not in the table */
+	RR_ULB_OK,
+	/* no binding, or bytes that do not match it, or too few of them: nothing is eligible,
+	 * no bound is known */
+	RR_ULB_NONE,
 	RR_ULB_VIOLATION,	/* a chunk stands where none may, or with a wrong length (RFC
 				 * 8166 §6.1). A call is answered by ERR_CHUNK and not executed;
 				 * the RPC that such a reply belongs to has failed */
@@ -104,24 +105,25 @@ struct rr_ulb_call {
 	uint32_t nargs;
 	struct rr_ulb_item args[RR_ULB_ITEMS];	/* eligible arguments, by ascending position */
 
-	/* The call may be executed twice: nothing is changed by it, and a server that has seen
-	 * it drops it neither by a session of NFS nor by RPCSEC_GSS (RFC 2203 §5.3.3.1). */
+	/* Executing the call twice does no harm: it changes nothing, and a server that has seen
+	 * it before does not drop it, as an NFS session or RPCSEC_GSS would (RFC 2203
+	 * §5.3.3.1). */
 	bool idempotent;
 
 	/* Bounds of the reply in bytes, from the RPC header on and with the largest verifier
 	 * (RFC 8166 §8.2.2.2); RR_ULB_UNKNOWN. */
 	uint32_t reply_max;	/* if nothing is reduced */
-	uint32_t reply_rest;	/* if all of results[] are; what is not adds its padded
-				 * length */
+	/* if all of results[] are; one that is not adds its padded length */
+	uint32_t reply_rest;
 
 	/* Eligible results: the largest length of each, without padding, in the order in which
 	 * Write chunks are matched with them (RFC 8267 §6.4.1). RR_ULB_UNKNOWN: no bound. */
 	uint32_t nresults;
 	uint32_t results[RR_ULB_ITEMS];
 
-	/* CREATE_SESSION: the ca_maxresponsesize that it asks for, in the fore and in the back
-	 * channel; 0 it is no such call. Bounds for all later replies of the session (RFC 8267
-	 * §6.2.2, §6.5.2), to be handed in as session_max then. */
+	/* CREATE_SESSION: the ca_maxresponsesize that the call asks for in the fore and in the
+	 * back channel; 0 for any other call. They bound all later replies of the session (RFC
+	 * 8267 §6.2.2, §6.5.2), and the caller passes them as session_max from then on. */
 	uint32_t fore_max, back_max;
 };
 
@@ -132,52 +134,57 @@ struct rr_ulb_reply {
 	struct rr_ulb_item items[RR_ULB_ITEMS];	/* eligible results, by ascending position */
 };
 
-/* Looks at a call. session_max: the largest reply that any session of this connection allows
- * in the call's direction; RR_ULB_UNKNOWN or 0 if there is none. It counts for calls that
- * name a session only.
+/* Looks at a call. session_max is the largest reply that any session of this connection allows
+ * in the call's direction, RR_ULB_UNKNOWN or 0 if there is no session. It applies only to calls
+ * that name a session.
  *
- * Writes *out whatever it returns. After anything but OK nothing in it is eligible, its bounds
- * are unknown and out->rec allows nothing; flavor, gss_proc and gss_service are right as far as
- * the header could be read.
+ * *out is written whatever the result. After anything but RR_ULB_OK, nothing in it is eligible,
+ * its bounds are unknown and out->rec allows nothing; flavor, gss_proc and gss_service are
+ * right as far as the header could be read.
  *
- * With have < len: what stands beyond have is not eligible, and if anything of it would have
- * been needed, no bound is known. chunks are judged only with have == len: NONE otherwise. */
+ * With have < len, whatever lies beyond have is not eligible, and no bound is known if the
+ * bound depends on it. Chunks are judged only with have == len; otherwise the result is
+ * RR_ULB_NONE. */
 enum rr_ulb_rc rr_ulb_call(const struct rr_ulb_view *v, uint32_t session_max,
 			   struct rr_ulb_call *out);
 
 /* Looks at the reply to the call of which rec was kept.
  *
- * Without chunks (the responder's reply, before it is reduced): items[i] is for Write
+ * Without chunks (the responder's reply, before it is reduced): items[i] is meant for Write
  * chunk i.
  *
- * With chunks (the requester's, as it came): where each of them belongs. An item with its chunk
- * set that is not placed, of a length other than zero, is in the stream although the responder
- * had a chunk for it: right only if that was an empty chunk (RFC 8166 §6.1, §4.3.2.3). */
+ * With chunks (the requester's, as it arrived): where each chunk belongs. An item that has a
+ * chunk, is not placed and has a length other than zero is in the stream although a chunk was
+ * provided for it, which is right only if that chunk was empty (RFC 8166 §6.1, §4.3.2.3). */
 enum rr_ulb_rc rr_ulb_reply(const struct rr_ulb_rec *rec, const struct rr_ulb_view *v,
 			    struct rr_ulb_reply *out);
 
-/* RDMA_MSGP (draft-02 §3.5): padding before the data of each opaque<> or string<> of arguments
- * or results that has thresh bytes or more, so that it starts at a multiple of align. What
- * stands before them, credential and verifier with it, is never padded. */
+/* RDMA_MSGP (draft-02 §3.5): padding in front of the data of each opaque<> or string<> of
+ * arguments or results that has thresh bytes or more, so that the data starts at a multiple of
+ * align. What precedes arguments and results, including credential and verifier, is never
+ * padded. */
 struct rr_ulb_padding {
-	uint32_t align, thresh;	/* may be any */
-	uint32_t base;		/* of the message in its Send: what offsets are reckoned from */
-	bool there;		/* the message has it: at[] is where; or else, where it is to be
-				 * put */
+	uint32_t align, thresh;	/* the peer's numbers: any value */
+	/* offset of the message in its Send, which alignment counts from */
+	uint32_t base;
+	/* the padding is in the message, and at[] says where; false: at[] says where it is to
+	 * be inserted */
+	bool there;
 	uint32_t n;
 	struct { uint32_t pos, len; } at[RR_ULB_ITEMS];	/* bytes of the message as it is,
 							 * ascending */
 	struct rr_ulb_rec rec;	/* of a call: as struct rr_ulb_call has it */
 };
 
-/* Walks a call or the reply to the call of which rec was kept, all of it there, without chunks.
- * Anything but OK: there is an item that its binding does not know, or security hides, or more
- * padding than at[] holds; so padding can be neither found nor put. */
+/* Walks a call, or the reply to the call of which rec was kept; all of it must be there,
+ * without chunks. Anything but RR_ULB_OK means that padding can neither be found nor inserted:
+ * an item is unknown to the binding or hidden by security, or there is more padding than at[]
+ * holds. */
 enum rr_ulb_rc rr_ulb_pad_call(const struct rr_ulb_view *v, struct rr_ulb_padding *p);
 enum rr_ulb_rc rr_ulb_pad_reply(const struct rr_ulb_rec *rec, const struct rr_ulb_view *v,
 				struct rr_ulb_padding *p);
 
-/* Is there a binding at all? */
+/* Is there any binding for this program and version? */
 bool rr_ulb_has(uint32_t prog, uint32_t vers);
 
 #endif

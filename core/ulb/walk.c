@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Walks a message by its format. What its results may come to is reckoned in bound.c. */
+/* Walks a message by its format, and matches chunks with eligible items. How large the results
+ * can get is calculated in bound.c. */
 
 #include "core/base/compiler.h"
 #include "core/ulb/walk.h"
@@ -43,7 +44,8 @@ uint32_t rr_walk_word(struct rr_walk *w)
 	return w->rc ? 0 : rr_be32(w->v->buf + at);
 }
 
-/* What is there is part of the stream, what is to be put is not. */
+/* Padding that the message already has is part of the stream and is skipped; padding that is
+ * still to be inserted is only recorded. */
 static void walk_padding(struct rr_walk *w, uint32_t len)
 {
 	struct rr_ulb_padding *p = w->padding;
@@ -84,8 +86,9 @@ static bool get_bool(struct rr_walk *w)
 
 /* --- eligible items --------------------------------------------------------------------- */
 
-/* RFC 8166 §3.4.5.2: a Read chunk may include the roundup padding. A chunk that stands anywhere
- * else meets no item, neither do those behind it, and that is found at the end. */
+/* RFC 8166 §3.4.5.2: a Read chunk may include the roundup padding. A chunk whose position is
+ * not that of an item matches none, nor do those behind it; verdict_of() finds that at the end
+ * of the walk. */
 /* req: rfc8166 3.4.5.2 #3, 3.4.5 #1; draft-02 3.4 #4 */
 static void match_read_chunk(struct rr_walk *w, struct rr_ulb_item *it)
 {
@@ -102,9 +105,9 @@ static void match_read_chunk(struct rr_walk *w, struct rr_ulb_item *it)
 	it->placed = true;
 }
 
-/* RFC 8267 §6.4.1: the next item has the next chunk. An item without bytes leaves it to the
- * following one if it was written to: there are servers that do not count such items
- * (decision 6). */
+/* RFC 8267 §6.4.1: the next item has the next chunk. An item without bytes leaves a chunk that
+ * was written to for the item behind it, because some servers do not count such items (decision
+ * 6). */
 /* req: rfc8166 4.3.2.2 #1; rfc8267 6.4.1 #1 */
 static void match_write_chunk(struct rr_walk *w, struct rr_ulb_item *it)
 {
@@ -123,7 +126,8 @@ static void match_write_chunk(struct rr_walk *w, struct rr_ulb_item *it)
 	it->placed = written > 0;
 }
 
-/* An item that is in a chunk moves what is behind it. The whole message must have a length. */
+/* The bytes of an item that is in a chunk count for the positions of everything behind it. The
+ * whole message must still have a 32-bit length. */
 static void put_item_back(struct rr_walk *w, uint32_t len)
 {
 	w->shift += rr_ulb_padded(len);
@@ -139,8 +143,8 @@ static void walk_eligible(struct rr_walk *w)
 	it.pos = (uint32_t)(w->at + w->shift);
 	if (w->rc)
 		return;
-	if (w->nitems == RR_ULB_ITEMS) {	/* more than are reported: in the stream, or
-						 * refused */
+	/* more than we report: this one has to be in the stream, or the message is refused */
+	if (w->nitems == RR_ULB_ITEMS) {
 		rr_walk_skip(w, rr_ulb_padded(it.len));
 		return;
 	}
@@ -214,14 +218,15 @@ static const char *walk_choice(struct rr_walk *w, const char *f)
 	return end;
 }
 
-/* What the arguments say, if that could be read. */
+/* A number that was read from the arguments; no bound if it could not be read. */
 static uint64_t known(const struct rr_walk *w, uint64_t n)
 {
 	return w->rc ? RR_BOUND_NONE : n;
 }
 
-/* bitmap4 of attributes that are asked for: how large fattr4 gets. The bitmap returned is no
- * longer than the one that asks, or than the table needs. */
+/* A bitmap4 of the attributes that are asked for: how large the fattr4 that answers it can get.
+ * The bitmap that is returned is no longer than the one in the call, or than the table
+ * needs. */
 static void attributes(struct rr_walk *w)
 {
 	uint32_t n = rr_walk_word(w);

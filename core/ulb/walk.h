@@ -2,21 +2,22 @@
 #ifndef RR_ULB_WALK_H
 #define RR_ULB_WALK_H
 
-/* Walks an RPC message, as far as it is there, by the formats of binding.h; and reckons how
- * large a reply can get by the same formats. A walk ends at its first error and says what it
- * was; from then on it reads zeroes and moves no further. */
+/* Walks an RPC message, as much of it as is there, by the formats of binding.h, and calculates
+ * from the same formats how large a reply can get. A walk ends at its first error, which it
+ * remembers; from then on it reads zeroes and moves no further. */
 
 #include "core/ulb/binding.h"
 #include "core/ulb/ulb.h"
 
-/* Bytes of a reply; sums stay at or below this, which means that there is no bound. */
+/* The largest number of bytes that a bound can say. Sums are held at or below it; it means that
+ * there is no bound. */
 #define RR_BOUND_NONE	(UINT64_C(1) << 40)
 
 enum rr_walk_rc {
 	RR_WALK_OK,
-	RR_WALK_STOP,		/* an operation that is not in the table: nothing behind it is
-				 * known */
-	RR_WALK_UNSEEN,		/* it is not here yet */
+	/* an operation that is not in the table: nothing behind it can be walked */
+	RR_WALK_STOP,
+	RR_WALK_UNSEEN,		/* needs bytes that have not arrived */
 	RR_WALK_GARBAGE,
 	RR_WALK_VIOLATION,	/* a chunk where none may be */
 };
@@ -31,10 +32,11 @@ struct rr_walk {
 	const struct rr_ulb_binding *b;
 	enum rr_walk_rc rc;
 	bool reply;		/* v->chunks are Write chunks */
-	bool reduce;		/* d is eligible */
-	struct rr_ulb_padding *padding;	/* of opaques, to be found or put; NULL */
-	uint32_t padded;	/* bytes of it so far */
-	bool absent;		/* some optional-data was */
+	bool reduce;		/* eligible items (d) may be in chunks */
+	/* RDMA_MSGP's padding, to be found or put; NULL: there is none */
+	struct rr_ulb_padding *padding;
+	uint32_t padded;	/* bytes of padding so far */
+	bool absent;		/* some optional-data was absent */
 	uint32_t at;		/* bytes of the stream walked */
 	uint64_t shift;		/* bytes of placed items so far, with their padding */
 	uint32_t chunk;		/* the next of v->chunks */
@@ -46,7 +48,7 @@ struct rr_walk {
 	uint64_t attrs;		/* b: bytes of f */
 	uint64_t tag;		/* t */
 	bool session;		/* q */
-	bool idempotent;	/* so are all operations so far */
+	bool idempotent;	/* all operations so far may be executed twice */
 	uint32_t fore_max, back_max;
 	struct rr_bound ops;	/* of all operations' results together; % */
 	uint32_t nresults;
@@ -59,7 +61,7 @@ void rr_walk_init(struct rr_walk *w, const struct rr_ulb_view *v);
 /* Walks what f describes. */
 void rr_walk_format(struct rr_walk *w, const char *f);
 
-/* The first error stays. */
+/* Ends the walk with rc, unless it has ended with another error before. */
 void rr_walk_fail(struct rr_walk *w, enum rr_walk_rc rc);
 
 /* Moves over n bytes, which need not be there. */
@@ -69,14 +71,14 @@ uint32_t rr_walk_word(struct rr_walk *w);
 /* An opaque<>: its length. Its bytes need not be there. */
 uint32_t rr_walk_opaque(struct rr_walk *w);
 
-/* Is there a chunk that matters (a Read chunk, or a Write chunk that was written to), from this
- * one on? */
+/* Does any chunk from index from on matter? Read chunks always do; a Write chunk does if it was
+ * written to. */
 bool rr_walk_has_chunks(const struct rr_walk *w, uint32_t from);
 
 /* --- bounds, bound.c --- */
 
-/* The most that the results described by f can be, given what w found in the arguments. Adds
- * their eligible items to w->results if w->reduce. */
+/* The bound of the results that f describes, given what w found in the arguments. With
+ * w->reduce, appends their eligible items to w->results. */
 struct rr_bound rr_bound_format(struct rr_walk *w, const char *f);
 
 static inline uint64_t rr_bound_add(uint64_t a, uint64_t b)
@@ -86,13 +88,13 @@ static inline uint64_t rr_bound_add(uint64_t a, uint64_t b)
 
 /* --- formats, format.c --- */
 
-/* Is it such a bracket? */
+/* Is c a bracket that closes a part of a format? */
 bool rr_format_closes(char c);
 /* The bracket that closes the one at f. */
 const char *rr_format_close(const char *f);
 /* The end of the union arm that begins at f: at its '|' or '}'. */
 const char *rr_format_arm_end(const char *f);
-/* The number at f, moved behind it; none: absent. */
+/* The number at *f, and *f is moved behind it; absent if there is no number. */
 uint64_t rr_format_number(const char **f, uint64_t absent);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The Connection Configuration Protocol of draft-02 as bytes. What is agreed by it is the
- * engine's matter. */
+/* Encodes and decodes the Connection Configuration Protocol of draft-02. What is agreed by it
+ * is the engine's business. */
 
 #include "core/wire/ccp.h"
 #include "core/wire/cursor.h"
@@ -14,7 +14,7 @@
 /* RFC 5531 §9: accept_stat */
 enum { SUCCESS = 0, PROG_MISMATCH = 2, PROC_UNAVAIL = 3, GARBAGE_ARGS = 4 };
 
-/* A credential or verifier: any flavour, passed over. */
+/* Skips a credential or verifier of any flavour. */
 static void skip_auth(struct rr_rcur *c)
 {
 	uint32_t len;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* req: rfc8166 4 #1 */
+/* Encodes and decodes the three chunk lists. Whether a list makes sense for its message is the
+ * engine's business. */
 #include <assert.h>
 
 #include "core/wire/chunks.h"
@@ -47,8 +49,8 @@ static void get_read_list(struct rr_rcur *c, struct rr_chunks *ch)
 	}
 }
 
-/* A counted array. The count is judged by what the message can hold before it is judged
- * by what we can hold, and before any segment is read. */
+/* A counted array. The count is checked first against what is left of the message, then against
+ * what we can hold, and all that before any segment is read. */
 static void get_wchunk(struct rr_rcur *c, struct rr_chunks *ch, struct rr_wchunk *w)
 {
 	uint32_t n = rr_get_u32(c);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Private data of RDMA CM as bytes (RFC 8797). */
+/* Encodes and decodes the private data of RDMA CM (RFC 8797). What to do with the sizes is the
+ * provider's business. */
 
 #include "core/wire/cmdata.h"
 #include "core/wire/cursor.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The codecs that there are, by version and dialect. */
+/* The table of codecs, by version and dialect. Contains no encoding itself. */
 
 #include "core/base/compiler.h"
 #include "core/wire/codec.h"

@@ -2,7 +2,7 @@
 #ifndef RR_CODEC_H
 #define RR_CODEC_H
 
-/* Version and dialect live here and nowhere else: a codec per (version, dialect). */
+/* The one place where version and dialect matter: there is one codec for each pair of them. */
 
 #include "core/wire/msg.h"
 
@@ -16,11 +16,10 @@ struct rr_codec {
 	enum rr_dialect dialect;
 	const char *name;
 
-	/* Decodes the header at buf[0..len). Reads no byte beyond len, writes only *m,
-	 * and trusts nothing: lengths and counts are checked before they are used.
-	 * On anything but RR_WIRE_DISCARD, xid, vers, credit and proc are valid; in
-	 * version 2 also dir, and err with its arm say what an RR_ERROR in answer has to
-	 * say. */
+	/* Decodes the header at buf[0..len). Reads no byte beyond len, writes only *m, and
+	 * trusts nothing: lengths and counts are checked before they are used. After anything
+	 * but RR_WIRE_DISCARD, xid, vers, credit and proc are valid; in version 2 so is dir,
+	 * and err with its arm holds what an RR_ERROR in answer has to say. */
 	enum rr_wire_rc (*decode)(const uint8_t *buf, uint32_t len, struct rr_msg *m);
 
 	/* Encodes *m into buf[0..cap). Returns the header's length in bytes, or 0 when

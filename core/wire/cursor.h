@@ -55,7 +55,7 @@ static inline uint32_t rr_rcur_left(const struct rr_rcur *c)
 	return (uint32_t)(c->end - c->p);
 }
 
-/* The first error stays; nothing is left to read. */
+/* Keeps the first error, and leaves nothing to read. */
 static inline void rr_rcur_fail(struct rr_rcur *c, enum rr_wire_rc rc)
 {
 	if (c->rc == RR_WIRE_OK)
@@ -83,7 +83,7 @@ static inline uint64_t rr_get_u64(struct rr_rcur *c)
 	return hi << 32 | rr_get_u32(c);
 }
 
-/* The next n bytes; NULL if there are not so many. */
+/* The next n bytes; NULL if there are fewer. */
 static inline const uint8_t *rr_rcur_take(struct rr_rcur *c, uint32_t n)
 {
 	const uint8_t *p = c->p;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The codec of dialect draft02: headers of version 1, and RDMA_MSGP. */
+/* The codec of dialect draft02, whose headers are those of version 1 but for one error arm, and
+ * the padding of RDMA_MSGP. */
 
 #include "core/wire/cursor.h"
 #include "core/wire/draft02.h"
@@ -8,7 +9,7 @@
 #define ERR_LEN		(RR_PREFIX_LEN + 4)
 #define EXTRA_LEN	(8 * 4u)	/* rdma_extra */
 
-/* §4.3: version 1 as it became discards such a code. */
+/* §4.3: an error code that RFC 8166 does not have, and whose header it therefore discards. */
 /* req: draft-02 4.3 #1 */
 static bool is_other_error(const struct rr_msg *m, uint32_t len)
 {

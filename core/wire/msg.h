@@ -28,7 +28,7 @@ struct rr_wchunk {
 	uint16_t nsegs;
 };
 
-/* Which of the limits a message is above. */
+/* Which limit a message exceeds. */
 enum rr_over {
 	RR_OVER_READS,		/* segments of Read chunks */
 	RR_OVER_WRITES,		/* Write chunks */
@@ -110,7 +110,7 @@ struct rr_msg {
 	struct rr_chunks ch;
 };
 
-/* What a peer's bytes deserve. */
+/* How a message has to be treated, after its header has been decoded. */
 enum rr_wire_rc {
 	RR_WIRE_OK = 0,
 	RR_WIRE_DISCARD,	/* too short to answer, or an error that cannot be decoded:

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Transport properties as bytes: a row for each that is known. */
+/* Encodes and decodes transport properties; the table has a row for each that we know. */
 
 #include "core/wire/cursor.h"
 #include "core/wire/props.h"

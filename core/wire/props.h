@@ -41,12 +41,12 @@ static inline void rr_props_set(struct rr_props *p, enum rr_prop which, uint32_t
 struct rr_rcur;
 struct rr_wcur;
 
-/* Decodes a propset. A property without data has its default; of one that comes twice the
- * later counts. RR_WIRE_BAD_XDR stays in the cursor, for the reasons of §4.1: data beyond
- * the message, of another length than the value has, or no value of the type. */
+/* Decodes a propset. A property without data has its default value; of one that occurs twice
+ * the later counts. RR_WIRE_BAD_XDR stays in the cursor for the reasons of §4.1: data that ends
+ * beyond the message, has another length than the value, or is no value of the type. */
 void rr_props_get(struct rr_rcur *c, struct rr_props *p);
 
-/* Encodes those that are given, and the bytes that this takes. */
+/* Encodes the properties that are given; rr_props_size() is the length of that in bytes. */
 void rr_props_put(struct rr_wcur *c, const struct rr_props *p);
 uint32_t rr_props_size(const struct rr_props *p);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Record marks (RFC 5531 §11): where records and their fragments begin and end. */
+/* Decodes record marks (RFC 5531 §11): where records and their fragments begin and end. Stores
+ * no payload. */
 
 #include "core/wire/cursor.h"
 #include "core/wire/recmark.h"

@@ -34,7 +34,8 @@ static inline void rr_rm_init(struct rr_rm *rm)
 	*rm = (struct rr_rm){ 0 };
 }
 
-/* Between records, no byte of a next one seen: where the stream may change its carrier. */
+/* Between records, and no byte of the next one has been seen: only here may the stream move
+ * from TCP to RDMA or back. */
 static inline bool rr_rm_at_boundary(const struct rr_rm *rm)
 {
 	return rm->have == 0 && !rm->in_record;
@@ -46,7 +47,7 @@ static inline bool rr_rm_at_boundary(const struct rr_rm *rm)
  * RR_RM_RECORD with *n = 0. After RR_RM_RECORD the next record starts afresh. */
 enum rr_rm_what rr_rm_next(struct rr_rm *rm, const uint8_t *buf, size_t len, size_t *n);
 
-/* The fragment's length, of its header. */
+/* The fragment's length in its header. */
 static inline uint32_t rr_rm_len(const uint8_t hdr[4])
 {
 	return (uint32_t)(hdr[0] & 0x7f) << 24 | (uint32_t)hdr[1] << 16 |

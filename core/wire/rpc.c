@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A look at the first words of an RPC message. No more of it is read. */
+/* Reads the first words of an RPC message, and nothing beyond the header. */
 
 #include "core/base/compiler.h"
 #include "core/wire/cursor.h"

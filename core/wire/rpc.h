@@ -31,11 +31,11 @@ bool rr_rpc_peek(const uint8_t *buf, uint32_t len, struct rr_rpc *out);
 /* How a call has ended, as far as its reply's header says it (RFC 5531 §9). */
 enum rr_rpc_end {
 	RR_RPC_DONE,		/* a success; or too little of the reply is there */
-	RR_RPC_FAILED,		/* whoever has the procedure could not do it */
+	RR_RPC_FAILED,		/* the server has the procedure, but could not execute it */
 	RR_RPC_REFUSED,		/* denied, or there is no such program, version or procedure */
 };
 
-/* Looks at the first len bytes of a reply that rr_rpc_peek() has taken. */
+/* Looks at the first len bytes of a reply that rr_rpc_peek() has accepted. */
 enum rr_rpc_end rr_rpc_end(const uint8_t *buf, uint32_t len);
 
 #endif

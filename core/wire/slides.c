@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The codec of dialect slides: version 1, with header types for what goes against the
- * connection's direction. */
+/* The codec of dialect slides: version 1, with header types of their own for messages against
+ * the connection's direction. */
 
 #include "core/wire/chunks.h"
 #include "core/wire/v1.h"
@@ -15,7 +15,8 @@ static bool no_chunks(const struct rr_chunks *ch)
 	return ch->nreads == 0 && ch->nwrites == 0 && !ch->has_reply;
 }
 
-/* Version 1 does not know the type, so it has judged the prefix and the length only. */
+/* Version 1 does not know this header type, so its decoder has judged only the prefix and the
+ * length. */
 /* req: slides - #1 */
 static enum rr_wire_rc get_reverse(const uint8_t *buf, uint32_t len, struct rr_msg *m)
 {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* req: rfc8166 4 #1 */
+/* The codec of RPC-over-RDMA version 1 (RFC 8166). It judges headers by themselves; what they
+ * mean for a connection is the engine's business. */
 #include "core/wire/chunks.h"
 #include "core/wire/v1.h"
 

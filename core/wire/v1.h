@@ -9,9 +9,9 @@
 
 extern const struct rr_codec rr_v1_codec;
 
-/* The header of a plain message, an RDMA_MSG with three empty chunk lists (RFC 8166 §4.2.1):
- * RR_V1_HDR_MIN bytes, in which only the XID and the credit value are not always the same. What
- * rr_v1_codec encodes and decodes, for the codec's users who have nothing else to say. */
+/* The header of a plain message: an RDMA_MSG with three empty chunk lists (RFC 8166 §4.2.1),
+ * RR_V1_HDR_MIN bytes of which only the XID and the credit value vary. These functions do what
+ * rr_v1_codec does, for callers that need no other header. */
 static inline void rr_v1_put_plain(uint8_t *hdr, uint32_t xid, uint32_t credit)
 {
 	memset(hdr, 0, RR_V1_HDR_MIN);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The codec of version 2 (version-two-08). It judges headers by themselves; what they mean
- * for a connection is the engine's matter. */
+/* The codec of version 2 (version-two-08). It judges headers by themselves; what they mean for
+ * a connection is the engine's business. */
 
 #include "core/wire/chunks.h"
 #include "core/wire/v1.h"
@@ -73,7 +73,8 @@ static uint32_t error_words(uint32_t err)
 	}
 }
 
-/* Where in m->arm they go: REPLY_RESOURCE has only WRITE_RESOURCE's second. */
+/* The index in m->arm of the first of those words: REPLY_RESOURCE has only the second word of
+ * WRITE_RESOURCE. */
 static uint32_t arm_first(uint32_t err)
 {
 	return err == RR_ERR_REPLY_RESOURCE;
@@ -143,7 +144,7 @@ static uint32_t size_done(const struct rr_msg *m)
 
 /* --- header types: an extension adds a row --- */
 
-/* Those of a build that has more (tests/unit/test_wire_v2_more.c). */
+/* Room for the rows of a build that has more header types (tests/unit/test_wire_v2_more.c). */
 #ifndef RR_V2_MORE_HTYPES
 #define RR_V2_MORE_HTYPES
 #endif
@@ -182,9 +183,11 @@ static const struct htype *by_type(enum rr_htype type)
 
 /* --- decoding --- */
 
-/* Version 1's ERR_VERS, as a server without version 2 answers (§7.2): its code stands where
- * our flags do, and is what an error's flags are. So is the length that of our errors with
- * one word. Those win, since nobody's lowest version is theirs. */
+/* Is this version 1's ERR_VERS, with which a server without version 2 answers (§7.2)? Its error
+ * code is where version 2 has its flags, and its value is the one of an error's flags; its
+ * length is also that of version 2's errors with one more word. Where the lowest version that
+ * it would name is the code of such an error, it is read as that error: no server's lowest
+ * version is so high. */
 static bool is_v1_err_vers(const uint8_t *buf, uint32_t len, const struct rr_msg *m)
 {
 	uint32_t low;
@@ -240,8 +243,8 @@ static void answer_too_many(struct rr_msg *m)
 	}
 }
 
-/* What an error in answer has to say. An error is answered by none, or two peers could go
- * on for ever. */
+/* Sets err and its arm to what an error in answer to this message has to say. An error is never
+ * answered, or two peers could go on answering each other for ever. */
 static enum rr_wire_rc refuse_message(struct rr_msg *m, enum rr_wire_rc rc)
 {
 	if (m->proc == RDMA2_ERROR)

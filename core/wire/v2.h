@@ -13,13 +13,13 @@
 /* What may be sent before the peer's version is known (§7). */
 #define RR_V2_FIRST_MAX	1024u
 
-/* Differs from version 1's in what decode() answers with:
+/* Differs from version 1's codec in what decode() returns:
  * - a header type that is not in the table is RR_WIRE_BAD_HTYPE;
  * - RR_ERROR with RR_ERR_VERS is known in both its forms, version 1's of 28 bytes and this
- *   version's of 32. It is encoded in the former if vers is not 2: a peer of another version
- *   knows no other;
- * - reserved flags are RR_WIRE_BAD_XDR: what they change is not known.
- * Whoever encodes sets dir; an error's is RR_DIR_REPLY whatever is there. */
+ *   version's of 32. It is encoded in the former if vers is not 2, because a peer of another
+ *   version knows no other;
+ * - reserved flags are RR_WIRE_BAD_XDR: what they would change is not known.
+ * Whoever encodes has to set dir; an error goes out as RR_DIR_REPLY whatever dir says. */
 extern const struct rr_codec rr_v2_codec;
 
 #endif

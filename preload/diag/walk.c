@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* librpcrdma_diag.so: who called? On libunwind, which knows the names of functions that are
- * not exported. The preload library loads it only with option diagnostics on. */
+/* librpcrdma_diag.so: names the callers of an interposed call, innermost first. It is a library
+ * of its own because libunwind, which also finds functions that are not exported, must not be
+ * loaded into every process: the preload library loads it only with option diagnostics on. */
 
 #define UNW_LOCAL_ONLY
 #include <dlfcn.h>
@@ -21,14 +22,15 @@ static const char *last_part(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/* The frame at the cursor; whether it was one to show. */
+/* Passes the frame at the cursor to line(), unless it is of this plugin or of the module skip.
+ * Returns 1 if it did, else 0. */
 static int show(unw_cursor_t *c, unsigned n, const char *skip, rr_diag_line *line)
 {
 	char symbol[128];
 	unw_word_t ip = 0, offset = 0;
 	Dl_info in;
 
-	/* One back: a return address may be past its function's end. */
+	/* A return address may lie past the end of its function: look up the byte before. */
 	if (unw_get_reg(c, UNW_REG_IP, &ip) || !ip || !dladdr((void *)(ip - 1), &in) ||
 	    !in.dli_fname)
 		return 0;

@@ -5,11 +5,14 @@ import json
 import os
 import shutil
 import subprocess
+import threading
+import time
 
 from trees import Tree, all_tests, digest, files
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SOURCES = ("core/", "preload/", "config/", "tools/", "tests/", "mk/", "Makefile")
+SAVE_EVERY = 20    # seconds
 LIMIT = 900    # seconds for one test, which has no optimizer and counts lines
 
 
@@ -20,27 +23,37 @@ class Coverage:
         self.lines = {}     # test -> file -> its lines
         self.known = {}     # file -> lines that have code
         self.seconds = {}   # test -> how long it takes
+        self.lock = threading.Lock()    # of self.known, which all tests add to
         self.doubtful = []  # tests that failed while lines were counted, which some limits of files do not bear
+        self.failing = []   # those of them that fail without that, too
+        self.partial = []   # those that do not
 
     def load(self, keep):
         """What was measured before, or what is measured now. KEEP: also where sources have changed since."""
-        key = digest([f for f in files() if f.startswith(SOURCES)])
+        self.key = digest([f for f in files() if f.startswith(SOURCES)])
         old = {}
         if os.path.exists(self.file):
             with open(self.file, encoding="utf-8") as f:
                 old = json.load(f)
-        if not old or (old["key"] != key and not keep):
-            old = {"key": key, "lines": {}, "known": {}, "seconds": {}, "doubtful": []}
-        self.lines, self.seconds, self.doubtful = old["lines"], old["seconds"], old["doubtful"]
+        if not old or (old["key"] != self.key and not keep):
+            old = {"key": self.key, "lines": {}, "known": {}, "seconds": {}}
+        self.lines, self.seconds = old["lines"], old["seconds"]
+        self.doubtful, self.failing, self.partial = (old.setdefault(k, []) for k in ("doubtful", "failing", "partial"))
         self.known = {f: set(v) for f, v in old["known"].items()}
-        self.own = old.setdefault("own", {})
+        self.own, self.key = old.setdefault("own", {}), old["key"]
         tests = all_tests(self.levels)
         missing = [t for t in tests if t.id not in self.seconds or self.own.get(t.id) != t.digest()]
         if missing:
             self.measure(missing)
-            with open(self.file, "w", encoding="utf-8") as f:
-                json.dump({"key": old["key"], "own": self.own, "lines": self.lines, "seconds": self.seconds, "doubtful": self.doubtful,
-                           "known": {k: sorted(v) for k, v in self.known.items()}}, f)
+
+    def save(self):
+        """Whole or not at all: what one test took minutes for is not lost when a later one is interrupted."""
+        with self.lock:
+            known = {k: sorted(v) for k, v in self.known.items()}
+        with open(self.file + ".new", "w", encoding="utf-8") as f:
+            json.dump({"key": self.key, "own": self.own, "lines": self.lines, "seconds": self.seconds, "doubtful": self.doubtful,
+                       "failing": self.failing, "partial": self.partial, "known": known}, f)
+        os.replace(self.file + ".new", self.file)
 
     def measure(self, tests):
         # What is mapped for a moment or runs in a thread counts, too: atomically.
@@ -56,13 +69,33 @@ class Coverage:
         if not tree.make(*sorted({t for test in tests for t in test.targets}), jobs=self.jobs):
             raise SystemExit(f"scripts/mutate: does not build for coverage:\n{tree.said[-2000:]}")
         with concurrent.futures.ThreadPoolExecutor(self.jobs) as pool:
-            for test, (rc, took) in zip(tests, pool.map(lambda t: self.one(tree, t, preload), tests)):
+            running = {pool.submit(self.one, tree, t, preload): t for t in tests}
+            saved = time.monotonic()
+            for done in concurrent.futures.as_completed(running):
+                test = running[done]
+                rc, took, self.lines[test.id] = done.result()
                 self.seconds[test.id], self.own[test.id] = took, test.digest()
-                if rc != 0 and test.id not in self.doubtful:
+                for of in (self.doubtful, self.failing, self.partial):
+                    if test.id in of:
+                        of.remove(test.id)
+                if rc != 0:
                     self.doubtful.append(test.id)
+                if time.monotonic() - saved > SAVE_EVERY:
+                    self.save()
+                    saved = time.monotonic()
+        self.save()
+
+    def settle(self, tree, tests):
+        """Those tests of which nobody knows yet whether they pass where no lines are counted are run so, in TREE."""
+        doubtful = [t for t in tests if t.id in self.doubtful]
+        with concurrent.futures.ThreadPoolExecutor(self.jobs) as pool:
+            for t, (rc, _, _) in zip(doubtful, pool.map(lambda t: tree.run(t, 30 + 6 * self.seconds[t.id]), doubtful)):
+                self.doubtful.remove(t.id)
+                (self.partial if rc == 0 else self.failing).append(t.id)
+                self.save()
 
     def one(self, tree, test, preload):
-        """Exit status and seconds."""
+        """Exit status, seconds, and the lines of each file."""
         out = os.path.join(self.home, "gcda", test.id.replace("/", "_"))
         shutil.rmtree(out, ignore_errors=True)
         os.makedirs(out)
@@ -72,9 +105,9 @@ class Coverage:
         if rc != 0:
             with open(out + ".log", "w", encoding="utf-8") as f:
                 f.write(said)
-        self.lines[test.id] = self.digest(tree, out)
+        lines = self.digest(tree, out)
         shutil.rmtree(out, ignore_errors=True)
-        return rc, took
+        return rc, took, lines
 
     def digest(self, tree, out):
         """The lines that gcov counts in what one test has left."""
@@ -93,11 +126,18 @@ class Coverage:
             for doc in done.stdout.splitlines():
                 for f in json.loads(doc)["files"] if doc.startswith("{") else ():
                     if f["file"].startswith(("core/", "preload/", "config/", "tools/")) and f["file"].endswith(".c"):
-                        self.known.setdefault(f["file"], set()).update(n["line_number"] for n in f["lines"])
+                        with self.lock:
+                            self.known.setdefault(f["file"], set()).update(n["line_number"] for n in f["lines"])
                         lines.setdefault(f["file"], set()).update(n["line_number"] for n in f["lines"] if n["count"])
         return {f: sorted(v) for f, v in lines.items()}
 
     def tests_at(self, path, line):
-        """Ids of the tests that reach it. An expression's further lines have no code of their own."""
+        """Ids of the tests that reach it, and of those that may. An expression's further lines have no code of their own."""
         own = max((n for n in self.known.get(path, ()) if n <= line), default=line)
-        return [t for t, seen in self.lines.items() if own in seen.get(path, ())]
+        reach = {t for t, seen in self.lines.items() if own in seen.get(path, ())}
+        return reach, {t for t, seen in self.lines.items() if t not in reach and path in seen and self.is_vague(t, path)}
+
+    def is_vague(self, test, path):
+        """Has not everything been counted? Not what comes behind a failure, nor what a program did that was killed or has
+        become another: those of tools/ are."""
+        return test in self.partial or (test.startswith("tools/") and path.startswith("tools/"))

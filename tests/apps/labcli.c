@@ -243,6 +243,45 @@ static int cmd_threads(unsigned int n)
 	return bad != 0;
 }
 
+static _Atomic int crowd_ends;
+
+static void *crowd_main(void *arg)
+{
+	unsigned int id = (unsigned int)(uintptr_t)arg;
+	CLIENT *c = open_client(LABPROG);
+	uintptr_t bad = 0;
+
+	for (unsigned int i = 0; !crowd_ends || !i; i++) {
+		bad += echo(c, (id * 977 + i * 131) % 20000, id + i) != 0;
+		usleep(1000000);
+	}
+	clnt_destroy(c);
+	return (void *)bad;
+}
+
+/* n connections at once, each of a thread, on which calls are made until our input ends. */
+static int cmd_crowd(unsigned int n)
+{
+	pthread_t *t = calloc(n, sizeof(*t));
+	uintptr_t bad = 0;
+	char byte;
+
+	for (uintptr_t i = 0; i < n; i++)
+		pthread_create(&t[i], NULL, crowd_main, (void *)i);
+	while (read(0, &byte, 1) > 0)
+		;
+	crowd_ends = 1;
+	for (unsigned int i = 0; i < n; i++) {
+		void *r;
+
+		pthread_join(t[i], &r);
+		bad += (uintptr_t)r;
+	}
+	free(t);
+	printf("crowd %u bad %lu\n", n, (unsigned long)bad);
+	return bad != 0;
+}
+
 /* One connection used by the parent, then by a child, then by the parent again. */
 static int cmd_fork(unsigned int unused)
 {
@@ -528,7 +567,7 @@ int main(int argc, char **argv)
 		{ "null", cmd_null }, { "echo", cmd_echo }, { "sizes", cmd_sizes }, { "sum", cmd_sum },
 		{ "big", cmd_big }, { "threads", cmd_threads }, { "fork", cmd_fork },
 		{ "timeout", cmd_timeout }, { "noservice", cmd_noservice }, { "pid", cmd_pid },
-		{ "batch", cmd_batch }, { "conns", cmd_conns }, { "pipeline", cmd_pipeline },
+		{ "batch", cmd_batch }, { "conns", cmd_conns }, { "crowd", cmd_crowd }, { "pipeline", cmd_pipeline },
 		{ "stream", cmd_stream }, { "cycle", cmd_cycle },
 	};
 

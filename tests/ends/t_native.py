@@ -402,6 +402,16 @@ def what_was_sent_before_the_close_is_read_first():
     same(c.do('ending(s)'), 'EOF after 0')
 
 
+def closing_with_unread_bytes_says_nothing_that_a_native_peer_would_not_understand():
+    s, c = both()
+    c.do('s.sendall(call(1))')
+    s.do('r = read_rec(s)')
+    s.do("s.sendall(reply(1, b'x' * 100))")
+    c.do('s.close()')   # tests/native/loop.c aborts where a note of ours is sent
+    check(s.do('ending(s)') in ('EOF after 0', 'ECONNRESET'), 'it ends')
+    same(c.do('1 + 1'), 2)
+
+
 def writing_to_who_has_closed_fails_as_on_tcp():
     s, c = both()
     c.do('s.close()')

@@ -11,7 +11,7 @@
 #define WIRE	64u
 
 static pid_t self = 1;
-pid_t *rr_verbs_self = &self;
+pid_t *rr_verbs_process_self = &self;
 
 struct sent {
 	uint32_t imm, len;
@@ -36,7 +36,7 @@ static struct end *end_of(struct rr_vq *v)
 
 /* --- what the other files of the provider do --- */
 
-int rr_verbs_send_wr(struct rr_qp *qp, struct rr_vq *v, struct ibv_send_wr *wr, const struct iovec *iov, int niov,
+int rr_verbs_post_send_wr(struct rr_qp *qp, struct rr_vq *v, struct ibv_send_wr *wr, const struct iovec *iov, int niov,
 		     uint64_t cookie)
 {
 	struct end *e = end_of(v);
@@ -54,14 +54,14 @@ int rr_verbs_send_wr(struct rr_qp *qp, struct rr_vq *v, struct ibv_send_wr *wr, 
 	return 0;
 }
 
-bool *rr_verbs_key_mark(struct rr_vq *v, uint32_t handle)
+bool *rr_verbs_keys_mark(struct rr_vq *v, uint32_t handle)
 {
 	(void)v;
 	(void)handle;
 	return NULL;
 }
 
-void rr_verbs_key_read(struct rr_vq *v, uint32_t handle)
+void rr_verbs_keys_read(struct rr_vq *v, uint32_t handle)
 {
 	(void)v, (void)handle;
 }
@@ -96,7 +96,7 @@ static void hear(int i, const uint8_t *bytes, uint32_t len, uint32_t imm)
 	uint8_t *copy = tight(bytes, len);
 	struct rr_wc wc = { .op = RR_WC_RECV, .cookie = imm % RECVS, .buf = copy, .len = len, .imm = imm, .has_imm = true };
 
-	rr_verbs_is_note(&ends[i].q.qp, vq[i], &wc);
+	rr_verbs_notes_is_one(&ends[i].q.qp, vq[i], &wc);
 	free(copy);
 }
 
@@ -114,11 +114,11 @@ static void act(int i, uint8_t what, uint8_t arg)
 
 	switch (what) {
 	case 0: vq[i]->untold += vq[i]->untold < RECVS; break;
-	case 1: rr_verbs_note_count(qp, vq[i], arg & 1); break;
-	case 2: rr_verbs_note_chain(qp, vq[i]); break;
-	case 3: rr_verbs_ask_read(qp, vq[i]); break;
-	case 4: rr_verbs_keep(vq[i], arg); break;
-	case 5: rr_verbs_tell_read(qp, vq[i]); break;
+	case 1: rr_verbs_notes_count(qp, vq[i], arg & 1); break;
+	case 2: rr_verbs_notes_chain(qp, vq[i]); break;
+	case 3: rr_verbs_notes_ask_read(qp, vq[i]); break;
+	case 4: rr_verbs_notes_keep(vq[i], arg); break;
+	case 5: rr_verbs_notes_tell_read(qp, vq[i]); break;
 	case 6: vq[i]->kept_age += arg; break;
 	case 7: vq[i]->nchain = 0; break;	/* posted */
 	case 8: full = arg & 1; break;

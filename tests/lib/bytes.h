@@ -13,7 +13,7 @@
 /* A heap block of exactly len bytes, so that ASan sees a read beyond them. */
 static inline uint8_t *tight(const void *src, size_t len)
 {
-	uint8_t *p = malloc(len ? len : 1);
+	uint8_t *p = calloc(1, len ? len : 1);
 
 	if (!p)
 		abort();

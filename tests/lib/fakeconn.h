@@ -32,7 +32,7 @@ struct rr_conn {
 	rr_time spin;
 	int wake;
 	_Atomic unsigned asked;		/* RR_ASK_* of the last poll */
-	_Atomic unsigned polls, arms, disarms, drains, swallowed;
+	_Atomic unsigned polls, peeks, arms, disarms, drains, swallowed;
 };
 
 /* A tracked TCP socket at fd with such a connection. */

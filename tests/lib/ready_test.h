@@ -5,14 +5,18 @@
 /* For the tests of the waiting calls: a TCP pair, and things that happen while a call sleeps. */
 
 #include <criterion/criterion.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "core/base/compiler.h"
 #include "core/base/os.h"
+#include "preload/real.h"
 #include "preload/wrap.h"
 #include "tests/lib/fakeconn.h"
 
@@ -31,10 +35,45 @@ static inline int tcp(int *peer)
 	return s;
 }
 
+/* As the library's own constructor does, before there are threads. */
+__attribute__((constructor)) static void bind_real(void)
+{
+	rr_real_bind();
+}
+
+/* Does the kernel have a thread of this process asleep? */
+static inline bool is_asleep(pid_t tid)
+{
+	char path[48], stat[256];
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)tid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	cr_assert_geq(fd, 0);
+	n = read(fd, stat, sizeof(stat) - 1);
+	close(fd);
+	cr_assert_gt(n, 0);
+	stat[n] = '\0';
+	return !strncmp(strrchr(stat, ')'), ") S", 3);
+}
+
+/* The fewer looks the better: each takes processor time from the thread that is to go to sleep. */
+static inline void await_asleep(pid_t tid)
+{
+	while (!is_asleep(tid))
+		usleep(1000);
+}
+
+/* Something that happens once the thread that has called start() is asleep (or has looked at c again, if
+ * it spins). A thread that waits for it in finish() is asleep, too, so that it always happens. */
 struct later {
 	struct rr_conn *c;
 	unsigned add;
 	int fd;
+	bool spins;
+	unsigned peeks;		/* of c, when it was started */
+	pid_t waiter;
 	pthread_t thread;
 	void (*what)(struct later *);
 };
@@ -43,13 +82,19 @@ static inline void *run_later(void *arg)
 {
 	struct later *l = arg;
 
-	usleep(20000);
+	if (l->spins)
+		while (l->c->peeks == l->peeks && !is_asleep(l->waiter))
+			usleep(1000);
+	else
+		await_asleep(l->waiter);
 	l->what(l);
 	return NULL;
 }
 
 static inline void start(struct later *l)
 {
+	l->waiter = gettid();
+	l->peeks = l->spins ? l->c->peeks : 0;
 	cr_assert_eq(pthread_create(&l->thread, NULL, run_later, l), 0);
 }
 
@@ -66,6 +111,12 @@ static inline void make_ready(struct later *l)
 static inline void write_pipe(struct later *l)
 {
 	cr_assert_eq(write(l->fd, "x", 1), 1);
+}
+
+/* A signal that the thread alone takes, so that it is that one's sleep that ends. */
+static inline void interrupt(struct later *l)
+{
+	cr_assert_eq(tgkill(getpid(), l->waiter, SIGUSR1), 0);
 }
 
 /* Cancels t when it sleeps. */

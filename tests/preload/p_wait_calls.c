@@ -602,7 +602,7 @@ static void select_of_sets_that_are_no_memory(void)
 
 static void select_knows_numbers_beyond_1024(void)
 {
-	static unsigned long set[64];
+	static uint64_t set[64];
 	struct rlimit lim;
 	int s[2], hi = 3000;
 
@@ -614,10 +614,10 @@ static void select_knows_numbers_beyond_1024(void)
 	rpc_pair(s);
 	CHECK_EQ(dup2(s[1], hi), hi);
 	close(s[1]);
-	set[hi / 64] |= 1ul << hi % 64;
+	set[hi / 64] |= UINT64_C(1) << hi % 64;
 	put(s[0], 5);
 	CHECK_EQ(select(hi + 1, (fd_set *)(void *)set, NULL, NULL, NULL), 1);
-	CHECK_EQ(set[hi / 64], 1ul << hi % 64);
+	CHECK_EQ(set[hi / 64], UINT64_C(1) << hi % 64);
 }
 
 static const struct p_case cases[] = {

@@ -36,6 +36,9 @@ until_() {
 	done
 }
 listens() { ss -Hltn "sport = :$1" | grep -q .; }
+# A process that listens is in the run directory a moment later. Who asks for captures before finds it when he looks
+# the next time only.
+seen() { "$BUILD/rdmarpc-stat" "$1" >/dev/null 2>&1; }
 port=20800
 # serve MODE [WRAPPER...]: labsvc at $port; $server is its pid
 serve() {
@@ -47,14 +50,17 @@ serve() {
 	job=$!
 	until_ "a server" listens $port
 	server=$job
+	until_ "the server's statistics" seen "$server"
 }
 end() {
 	kill "$server"
 	wait "$job" 2>/dev/null
 }
-# begin OPTION...: captures to $T/cap; a section's header there means that all processes were asked
+# begin OPTION...: captures to $T/cap; a section's header there means that all processes were asked. Of labsvc if nothing
+# else is said: where all are captured, a client that lives long enough to be found is shown in the server's place.
 begin() {
 	rm -f "$T/cap"
+	case " $* " in *' -p '* | *' -C '*) ;; *) set -- -C labsvc "$@" ;; esac
 	"$dump" -w "$T/cap" "$@" 2>"$T/said" &
 	reader=$!
 	until_ "a capture" test -s "$T/cap"
@@ -171,6 +177,7 @@ asks() { # LINE NUMBER: it is answered by line NUMBER
 answered() { [ "$(wc -l <"$T/answers")" = "$1" ]; }
 taken() { find "/proc/$reader/fd" -lname '*rdmarpc-capture*' 2>/dev/null | grep -q .; }
 asks "null 0" 1
+until_ "the client's statistics" seen $client
 begin --as rdma -p $client
 asks "null 0" 2
 until_ "the client's packets" taken
@@ -185,7 +192,7 @@ done
 stop
 judge_rdma "the client's end" 11
 is "the client's end: Reads" "$(count "$READ"):$(count 'rpcordma.fragment.count > 20')" 16:2
-begin --as rdma -c 3 replies and program 0x20005244
+begin --as rdma -p $client -c 3 replies and program 0x20005244
 asks "null 0" 13
 until_ "the client's packets" taken
 asks "big 100000" 14
@@ -262,7 +269,7 @@ fi
 # --- who may, and one at a time ---
 begin -p "$server"
 cli null 1 >/dev/null 2>&1
-sleep 0.3
+until_ "the server's packets" taken
 out=$("$dump" -p "$server" -w /dev/null 2>&1)
 is "two readers" "$?" 1
 has "two readers" "$out" "labsvc[$server]: another rdmarpc-dump captures it"
@@ -312,9 +319,10 @@ judge "forked" 20
 end
 
 # --- rpcbind: dissectors as they are ---
-rdma rpcbind -f -w &
+LD_PRELOAD=$T/librpcrdma_shim.so rpcbind -f -w &
 server=$! job=$!
 until_ "rpcbind" listens 111
+until_ "rpcbind's statistics" seen "$server"
 begin -C rpcbind --program 100000
 rdma rpcinfo -T tcp 127.0.0.1 100000 4 >/dev/null 2>&1
 rdma rpcinfo -p 127.0.0.1 >/dev/null 2>&1

@@ -94,6 +94,34 @@ if $CC -m32 -nostdlib -pie -Wl,--dynamic-linker,/lib/ld-linux.so.2 -Wl,-e,main -
 	has "other class" "$out" "$T/m32 is a 32-bit program of machine 3, but $T/tree/librpcrdma_shim.so is 64-bit"
 fi
 
+if $CC -nostdlib -pie -Wl,--dynamic-linker,/lib/ld-musl-x86_64.so.1 -Wl,-e,main -o "$T/musl" "$T/m.c" 2>/dev/null; then
+	status 126 "$T/musl"
+	is "musl" "$out" "rdmarpc-run: $T/musl is a program of musl (/lib/ld-musl-x86_64.so.1): the library needs glibc"
+fi
+cat >"$T/go.c" <<'END'
+__asm__(".section .note.go.buildid,\"a\",%note; .balign 4; .long 4, 8, 4; .asciz \"Go\\0\"; .quad 7; .text");
+int main(void) { return 5; }
+END
+$CC -o "$T/go" "$T/go.c" || exit 1
+status 5 "$T/go"
+is "a Go program runs, with a word" "$out" \
+	"rdmarpc-run: warning: $T/go is a Go program: what it sends by its own runtime stays on TCP, unseen by any preloaded library"
+
+# Installed for two word sizes, as Debian has it.
+if [ "$(uname -m)" = x86_64 ]; then
+	for d in x86_64 i386; do
+		mkdir -p "$T/both/lib/$d-linux-gnu"
+		cp "$T/tree/librpcrdma_shim.so" "$T/both/lib/$d-linux-gnu"
+	done
+	cp "$BUILD/rdmarpc-run" "$T/both/lib/x86_64-linux-gnu"
+	out=$("$T/both/lib/x86_64-linux-gnu/rdmarpc-run" sh -c 'echo $LD_PRELOAD; grep -o -m 1 "$0.*" /proc/self/maps' "$T" 2>&1)
+	is "one name for both" "$out" "$T/both/\$LIB/librpcrdma_shim.so
+$T/both/lib/x86_64-linux-gnu/librpcrdma_shim.so"
+	rm "$T/both/lib/i386-linux-gnu/librpcrdma_shim.so"
+	out=$("$T/both/lib/x86_64-linux-gnu/rdmarpc-run" sh -c 'echo $LD_PRELOAD' 2>&1)
+	is "one library, its name" "$out" "$T/both/lib/x86_64-linux-gnu/librpcrdma_shim.so"
+fi
+
 printf '#!/bin/sh\necho $1\n' >"$T/script"
 printf 'echo $1 by the shell\n' >"$T/bare"
 printf '#! %s\n' "$T/nothing" >"$T/lost"

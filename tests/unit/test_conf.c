@@ -280,6 +280,31 @@ Test(conf, every_option_has_a_variable)
 	}
 }
 
+/* As if it were not set: the host's file, which need not be there. */
+Test(conf, an_empty_name_of_a_file_is_none)
+{
+	rr_conf_load(&conf, (char *[]){ (char[]){ "RDMARPC_CONF=" }, NULL });
+	cr_assert_str_eq(conf.problems, "");
+}
+
+Test(conf, sizes_are_told_in_the_largest_unit_that_divides_them)
+{
+	static const struct { uint32_t bytes; const char *text; } c[] = {
+		{ 0, "0" }, { 1023, "1023" }, { 1024, "1k" }, { 1025, "1025" }, { 3u << 20, "3m" }, { 1u << 30, "1g" },
+		{ (1u << 30) + 1024, "1048577k" },
+	};
+	char text[64];
+
+	for (uint32_t i = 0; i < rr_noptions; i++) {
+		const struct rr_option *o = &rr_options[i];
+
+		for (size_t k = 0; o->type == RR_OPT_SIZE && k < rr_array_size(c); k++) {
+			memcpy((char *)&conf + o->offset, &c[k].bytes, sizeof(c[k].bytes));
+			cr_assert_str_eq(rr_option_text(&conf, o, text, sizeof(text)), c[k].text, "%s", text);
+		}
+	}
+}
+
 Test(conf, the_environment_overrides_the_file)
 {
 	char path[] = "/tmp/rr-conf-XXXXXX", var[64];

@@ -396,15 +396,15 @@ Test(conn_async, a_child_that_uses_it_takes_it_back_to_tcp)
 	cr_assert_eq(rr_end_send(&p.server, &p.client, out, n), (ssize_t)n);
 	record = (ssize_t)rr_test_call(out, 2, 70000, 1);
 	cr_assert_eq(in_child(writes), 0);
-	cr_assert(p.client.c->share->tx.tcp);
 	cr_assert_eq(rr_end_recv(&p.client, &p.server, in, n), (ssize_t)n);
+	cr_assert(rr_tx_is_tcp(p.client.c->share));
 	cr_assert_eq(rr_end_recv(&p.server, &p.client, in, (size_t)record), record);
 	cr_assert_eq(memcmp(in, out, (size_t)record), 0);
 	rr_end_poll(&p.server, POLLIN);
-	cr_assert(p.server.c->share->tx.tcp, "the peer goes back, too");
+	cr_assert(rr_tx_is_tcp(p.server.c->share), "the peer goes back, too");
 	round_trip(3, 100, 60000);
 	cr_assert(rr_conn_forks, "what connects next must be such that children can use it");
-	cr_assert_not(p.client.c->share->dead || p.server.c->share->dead);
+	cr_assert_not(rr_link_is_dead(p.client.c->share) || rr_link_is_dead(p.server.c->share));
 	close_pair();
 }
 
@@ -446,7 +446,7 @@ Test(conn_async, who_is_called_back_and_sleeps_hears_of_messages_and_of_room)
 	l.ops.send_imm = say;
 	rr_end_poll(&p.client, POLLIN);
 	cr_assert_not(sh->called_back);
-	cr_assert(sh->tx.tcp);
+	cr_assert(rr_tx_is_tcp(sh));
 	close_pair();
 }
 
@@ -476,8 +476,8 @@ static void above_the_limit(bool family)
 	round_trip(1, 100, 60000);
 	n = rr_test_call(out, 2, (2 << 20) + 13, 1);
 	goes_on(0, n);
-	cr_assert(p.client.c->share->tx.tcp);
-	cr_assert_eq(p.server.c->share->tx.tcp, !family);
+	cr_assert(rr_tx_is_tcp(p.client.c->share));
+	cr_assert_eq(rr_tx_is_tcp(p.server.c->share), !family);
 	round_trip(3, 100, 60000);
 	close_pair();
 }
@@ -508,7 +508,7 @@ Test(conn_async, what_is_still_fetched_comes_before_what_is_behind_the_hatch)
 {
 	for (uint32_t delay = 1; delay <= 1000; delay *= 10) {
 		goes_on(0, hatch_behind_long_calls(delay));
-		cr_assert(p.client.c->share->tx.tcp && p.server.c->share->tx.tcp);
+		cr_assert(rr_tx_is_tcp(p.client.c->share) && rr_tx_is_tcp(p.server.c->share));
 		close_pair();
 	}
 }
@@ -518,7 +518,7 @@ Test(conn_async, what_cannot_be_fetched_any_more_is_a_reset_behind_the_hatch_too
 	size_t n = hatch_behind_long_calls(1000), off = 0;
 	ssize_t k = 0;
 
-	while (!p.server.c->share->rx.hatch_due) {
+	while (!rr_rx_hatch_is_due(p.server.c->share)) {
 		k = off < n ? rr_end_try_send(&p.client, out + off, n - off) : 0;
 		cr_assert(k >= 0 || k == -EAGAIN);
 		off += k > 0 ? (size_t)k : 0;
@@ -526,7 +526,7 @@ Test(conn_async, what_cannot_be_fetched_any_more_is_a_reset_behind_the_hatch_too
 		cr_assert(k > 0 || k == -EAGAIN);
 	}
 	rr_end_poll(&p.server, POLLIN);		/* answers the hatch */
-	cr_assert(p.server.c->share->rx.hatch_due && p.server.c->share->tx.tcp);
+	cr_assert(rr_rx_hatch_is_due(p.server.c->share) && rr_tx_is_tcp(p.server.c->share));
 	rr_fake_break(&l);
 	for (int i = 0; i < 2000 && ((k = rr_end_try_recv(&p.server, in, sizeof(in), 0)) == -EAGAIN || k > 0); i++)
 		usleep(1000);

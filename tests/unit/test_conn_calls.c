@@ -271,3 +271,88 @@ Test(conn_calls, those_beyond_the_head_are_let_go_when_it_is_idle)
 	cr_assert_eq(timed(tally(true, PROGRAM, 1)), RR_CALLS_HEAD);
 	cr_assert_eq(sh->calls[1].open, 0);
 }
+
+/* --- when a message came, by the spin that found it --- */
+
+static uint64_t client_stamp(void)
+{
+	return p.client.c->share->calls[0].head[0].stamp;
+}
+
+/* The reply to call 2 is under way; the client's spin has looked at its clock: when, and what that said. */
+static void reply_is_seen(rr_time at, uint64_t stamp)
+{
+	struct rr_spin s = { .now = at, .stamp = stamp };
+	size_t n = rr_test_reply(out, 2, 0, 2);
+
+	cr_assert_eq(rr_end_send(&p.server, &p.client, out, n), (ssize_t)n);
+	rr_conn_seen(p.client.c, &s);
+}
+
+static void take_reply(void)
+{
+	size_t n = rr_test_reply(out, 2, 0, 2);
+
+	cr_assert_eq(rr_end_recv(&p.client, &p.server, in, n), (ssize_t)n);
+}
+
+static uint64_t took_a_second(void)
+{
+	return tally(false, PROGRAM, 1)->hist[rr_hist_bucket(RR_SEC)];
+}
+
+Test(conn_calls, a_reply_came_when_the_spin_that_found_it_last_looked)
+{
+	call(2, PROGRAM, 1, 0);
+	reply_is_seen(rr_now() + RR_SEC, client_stamp() + RR_SEC);
+	take_reply();
+	are(1, 1, 0, 1);
+	cr_assert_eq(took_a_second(), 1);
+	call(2, PROGRAM, 1, 0);
+	reply(2, 0, 0);		/* which nobody spun for */
+	are(1, 2, 0, 2);
+	cr_assert_eq(took_a_second(), 1);
+}
+
+Test(conn_calls, a_call_came_when_the_spin_that_found_it_last_looked)
+{
+	struct rr_spin s = { .now = rr_now() + RR_SEC, .stamp = rr_now() - 100 * RR_SEC };
+	uint64_t n = 0;
+
+	rr_conn_seen(p.server.c, &s);
+	call(2, PROGRAM, 1, 0);
+	reply(2, 0, 0);
+	for (unsigned i = rr_hist_bucket(100 * RR_SEC); i < RR_STAT_HIST; i++)
+		n += tally(true, PROGRAM, 1)->hist[i];
+	cr_assert_eq(n, 1);
+}
+
+Test(conn_calls, a_look_of_before_the_last_tick_says_nothing)
+{
+	call(2, PROGRAM, 1, 0);
+	reply_is_seen(rr_now() - RR_SEC, client_stamp() + RR_SEC);
+	take_reply();
+	are(1, 1, 0, 1);
+	cr_assert_eq(took_a_second(), 0);
+}
+
+Test(conn_calls, nor_does_one_of_before_the_call)
+{
+	call(2, PROGRAM, 1, 0);
+	reply_is_seen(rr_now() + RR_SEC, client_stamp() - 1);
+	take_reply();
+	are(1, 1, 0, 1);
+	cr_assert_eq(tally(false, PROGRAM, 1)->hist[0], 0);
+}
+
+Test(conn_calls, nor_does_one_that_found_another_message)
+{
+	struct rr_spin s = { .now = rr_now() + RR_SEC, .stamp = rr_now() + RR_SEC };
+
+	call(2, PROGRAM, 1, 0);
+	rr_conn_seen(p.client.c, &s);
+	rr_conn_poll(p.client.c, p.client.fd, POLLIN);
+	cr_assert_eq(p.client.c->share->seen_at, 0);
+	reply(2, 0, 0);
+	are(1, 1, 0, 1);
+}

@@ -508,7 +508,7 @@ Test(conn_edges, a_provider_that_is_lost_has_nothing_to_say)
 	sh = p.server.c->share;
 	shutdown(p.client.c->share->qp->wake_fd, SHUT_RDWR);
 	rr_conn_drain(p.server.c);
-	cr_assert(sh->prov_lost);
+	cr_assert(rr_link_is_lost(sh));
 	cr_assert(rr_conn_peek(p.server.c, POLLIN));
 	cr_assert_eq(rr_end_try_recv(&p.server, in, 1, 0), -EAGAIN);
 	cr_assert(!rr_conn_peek(p.server.c, POLLIN));
@@ -527,9 +527,9 @@ Test(conn_edges, a_connection_that_fails_at_one_end_fails_at_the_other)
 	n = rr_test_reply(out, 2, 10, 1);
 	cr_assert_eq(rr_end_try_send(&p.server, out, (size_t)n), n);
 	cr_assert_eq(send(p.client.fd, "bytes that are neither a call nor a mark", 40, 0), 40);
-	for (int i = 0; i < 50000 && !p.server.c->share->dead; i++, usleep(1000))
+	for (int i = 0; i < 50000 && !rr_link_is_dead(p.server.c->share); i++, usleep(1000))
 		rr_end_poll(&p.server, POLLIN);
-	cr_assert(p.server.c->share->dead);
+	cr_assert(rr_link_is_dead(p.server.c->share));
 
 	n = rr_conn_fds(p.client.c, p.client.fd, POLLIN, fds, &until);
 	cr_assert_eq(n, 2);

@@ -223,6 +223,35 @@ Test(conn_half, one_that_another_thread_is_at_is_left_alone_for_now)
 	cr_assert(rr_conn_is_tcp(p.server.c));
 }
 
+static void wait_until(struct rr_pair *q, rr_time deadline, bool patient)
+{
+	answered(q);
+	rr_half_leave(q->server.c);
+	q->server.c->deadline = deadline;
+	rr_half_add(q->server.c, patient);
+}
+
+/* Whichever of the two lengths of time they have been given. */
+Test(conn_half, they_end_in_the_order_of_their_deadlines)
+{
+	rr_time now = rr_now();
+	struct rr_pair q[4];
+
+	for (int i = 0; i < 4; i++) {
+		rr_pair_open(&q[i]);
+		wait_until(&q[i], now + (rr_time)(i + 1) * LATER, i & 1);
+	}
+	for (int i = 0; i < 4; i++) {
+		cr_assert_eq(rr_half_due(), now + (rr_time)(i + 1) * LATER);
+		rr_conn_idle(now + (rr_time)(i + 1) * LATER);
+		for (int k = 0; k < 4; k++)
+			cr_assert_eq(rr_conn_is_tcp(q[k].server.c), k <= i, "%d at %d", k, i);
+	}
+	cr_assert_eq(rr_half_due(), 0);
+	for (int i = 0; i < 4; i++)
+		rr_pair_close(&q[i]);
+}
+
 /* --- many --- */
 
 enum { MANY = 40 };

@@ -99,6 +99,42 @@ Test(conn_idle, an_idle_connection_keeps_two_pages_a_side)
 	}
 }
 
+static void assert_two_pages(void)
+{
+	cr_assert_leq(pages(&p->client), 2, "%u", pages(&p->client));
+	cr_assert_leq(pages(&p->server), 2, "%u", pages(&p->server));
+}
+
+/* An app that waits where we cannot see it gives nothing back after its last calls. */
+Test(conn_idle, short_calls_touch_no_third_page)
+{
+	uint32_t xid = 1;
+
+	traffic(p);
+	an_hour_passes();
+	for (; xid < 300; xid++) {
+		call(p, xid, 100);
+		reply(p, xid, 100);
+	}
+	assert_two_pages();
+	/* More than the page has room for: the queue of messages goes on elsewhere. */
+	for (uint32_t i = 0; i < 24; i++) {
+		size_t n = rr_test_call(out, xid + i, 10, 0);
+
+		cr_assert_eq(rr_end_send(&p->client, &p->server, out, n), (ssize_t)n);
+	}
+	for (uint32_t i = 0; i < 24; i++) {
+		size_t n = rr_test_call(out, xid + i, 10, 0);
+
+		cr_assert_eq(rr_end_recv(&p->server, &p->client, in, n), (ssize_t)n);
+		cr_assert_eq(memcmp(in, out, n), 0);
+		reply(p, xid + i, 10);
+	}
+	cr_assert_gt(pages(&p->server), 2);
+	an_hour_passes();
+	assert_two_pages();
+}
+
 /* Waiting, or looking whether something is there, brings nothing back. */
 Test(conn_idle, asking_an_idle_connection_costs_no_page)
 {
@@ -142,11 +178,12 @@ static int looked_at(void)
 
 Test(conn_idle, what_was_given_back_is_not_touched_when_others_are_looked_at)
 {
-	for (int i = 1; i < PAIRS; i++)
+	rr_test_params.idle_trim = 1000 * RR_SEC;	/* nothing goes by itself on a busy machine */
+	for (int i = 1; i < PAIRS; i++) {
 		rr_pair_open(&pair[i]);
-	for (int i = 0; i < PAIRS; i++)
 		traffic(&pair[i]);
-	cr_expect_eq(looked_at(), 2 * PAIRS);
+	}
+	cr_expect_eq(looked_at(), 2 * (PAIRS - 1));
 	an_hour_passes();
 	cr_expect_eq(looked_at(), 0);
 	traffic(&pair[1]);
@@ -309,6 +346,9 @@ Test(conn_idle, of_many_that_are_idle_the_rest_is_not_kept_waiting)
 	rr_time trim = rr_test_params.idle_trim = 1000 * RR_SEC, now;
 	static struct rr_pair many[MANY];
 
+	if (sizeof(long) < 8)
+		cr_skip_test("addresses of 32 bits do not hold so many");
+
 	for (int i = 0; i < MANY; i++) {
 		rr_pair_open(&many[i]);
 		call(&many[i], 1, 10);
@@ -316,8 +356,8 @@ Test(conn_idle, of_many_that_are_idle_the_rest_is_not_kept_waiting)
 		cr_assert(rr_conn_is_carried(many[i].client.c));
 	}
 	now = rr_now() + trim + trim / 10;
-	cr_assert_leq(rr_conn_idle(now), now + trim / 2, "there are more than a look trims");
-	now += trim / 2;
+	cr_assert_leq(rr_conn_idle(now), now + trim / 8, "there are more than a look trims");
+	now += trim / 8;
 	cr_assert_geq(rr_conn_idle(now), now + trim / 2);
 	for (int i = 0; i < MANY; i++) {
 		cr_assert_leq(pages(&many[i].client), 2, "%d", i);

@@ -298,9 +298,9 @@ Test(conn_rare, after_the_hatch_no_more_is_said_than_there_is_room_for)
 	qp->ops->repost(qp, wc.cookie);
 	n = rr_test_call(out, 200, 2 << 20, 1);
 	cr_assert_gt(rr_end_try_send(&p.client, out, n), 0);
-	cr_assert(p.client.c->share->tx.tcp);
+	cr_assert(rr_tx_is_tcp(p.client.c->share));
 	cr_assert_eq(rr_end_recv(&p.client, NULL, in, all), (ssize_t)all);
-	cr_assert(!p.client.c->share->dead);
+	cr_assert(!rr_link_is_dead(p.client.c->share));
 }
 
 /* --- tables --- */
@@ -366,7 +366,7 @@ Test(conn_rare, the_hatch_is_seen_behind_all_that_can_wait, .init = most_credits
 	usleep(20000);
 	rr_conn_arm(p.server.c, p.server.fd, 0);
 	rr_conn_disarm(p.server.c, p.server.fd);
-	cr_assert(!p.server.c->share->dead);
+	cr_assert(!rr_link_is_dead(p.server.c->share));
 	cr_assert_eq(rr_end_recv(&p.server, NULL, in, all), (ssize_t)all);
 	cr_assert_eq(rr_end_recv(&p.server, NULL, in, (size_t)k), k);
 	cr_assert_eq(memcmp(in, out, (size_t)k), 0);

@@ -6,6 +6,7 @@
 
 #include "core/base/os.h"
 #include "core/base/ownfd.h"
+#include "core/conn/base/price.h"
 #include "core/conn/base/state.h"
 #include "core/conn/upgrade/upgrade.h"
 #include "core/conn/upgrade/when.h"
@@ -78,7 +79,7 @@ static void goes_on_until_carried(void)
 	for (uint32_t i = 100; i < 110; i++)
 		exchange(i);
 	cr_assert(rr_conn_is_carried(p.client.c) && rr_conn_is_carried(p.server.c));
-	cr_assert_not(p.client.c->share->tx.early || p.client.c->share->rx.early);
+	cr_assert_not(rr_tx_is_early(p.client.c->share) || rr_rx_is_early(p.client.c->share));
 }
 
 static void goes_on_by_tcp(void)
@@ -116,6 +117,7 @@ Test(conn_ride, the_offer_goes_with_a_call_and_the_answer_with_its_reply)
 	cr_assert_eq(state(&p.server), RR_S_SAID);
 	cr_assert_gt(arrived(&p.client, n + 1), n);
 	finds(&p.client, out, n, 0);
+	cr_assert_gt(rr_price_sum(), 0, "what both sides have made is known");
 	goes_on_until_carried();
 }
 
@@ -129,10 +131,10 @@ Test(conn_ride, who_has_crossed_sees_the_reply_in_memory)
 	for (uint32_t i = 1; i < 10 && !rr_conn_is_carried(p.client.c); i++)
 		exchange(i);
 	sh = p.client.c->share;
-	cr_assert(sh->tx.early && sh->rx.early);
+	cr_assert(rr_tx_is_early(sh) && rr_rx_is_early(sh));
 	cr_assert_not(rr_conn_peek(p.client.c, POLLIN));
 	one_way(&p.client, &p.server, rr_test_call(out, 50, 100, 50));
-	cr_assert(!sh->tx.early && sh->rx.early);
+	cr_assert(!rr_tx_is_early(sh) && rr_rx_is_early(sh));
 	cr_assert_not(rr_conn_peek(p.client.c, POLLIN));
 	n = rr_test_reply(out, 50, 300, 50);
 	sends(&p.server, out, n);

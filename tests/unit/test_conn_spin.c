@@ -4,6 +4,7 @@
 
 #include "core/base/cpus.h"
 #include "core/base/os.h"
+#include "core/base/ticks.h"
 #include "core/conn/enter.h"
 #include "core/prov/shm/shm_int.h"
 #include "tests/unit/conn_pair.h"
@@ -145,6 +146,50 @@ Test(conn_spin, no_one_spins_for_what_was_idle_for_long)
 	cr_assert_eq(s.want, 0);
 	cr_assert_eq(s.yields, 0);
 }
+
+/* --- by which clock --- */
+
+static struct rr_spin spun_by(struct rr_ticks *clock)
+{
+	struct rr_spin s;
+
+	peer_is_on(&p.server, 100000);
+	s = asked(&p.client);
+	s.clock = clock;
+	cr_assert(rr_spin_begin(&s, RR_TIME_NEVER));
+	cr_assert(rr_spin_on(&s));
+	rr_spin_end(&s, true);
+	return s;
+}
+
+Test(conn_spin, without_statistics_a_spin_reads_the_kernels_clock)
+{
+	struct rr_spin s = spun_by(NULL);
+
+	cr_assert_eq(s.stamp, s.now);
+	cr_assert(s.now >= s.began && s.now <= rr_now());
+}
+
+Test(conn_spin, so_it_does_where_statistics_have_no_other)
+{
+	static struct rr_ticks unknown;
+	struct rr_spin s = spun_by(&unknown);
+
+	cr_assert(s.now >= s.began && s.now <= rr_now());
+	cr_assert(rr_ticks_in_order(s.stamp_began, s.stamp));
+	cr_assert_eq(s.now - s.began, s.stamp - s.stamp_began);
+}
+
+#ifdef __x86_64__
+Test(conn_spin, a_spin_reads_the_cpus_counter_where_statistics_do)
+{
+	static struct rr_ticks known = { .rate = UINT64_C(3) << 32 };
+	struct rr_spin s = spun_by(&known);
+
+	cr_assert(s.stamp & s.stamp_began & RR_TICKS_OF_CPU);
+	cr_assert_eq(s.now - s.began, 3 * (s.stamp - s.stamp_began));
+}
+#endif
 
 /* --- what the ends tell each other --- */
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/engine/engine_int.h"
 #include "core/wire/ccp.h"
 #include "tests/unit/engine_draft02.h"
 
@@ -50,6 +51,7 @@ CLIENT(what_is_wanted_is_said_before_anything_else)
 	cr_assert(one_info(&o).opening);
 	answered(2000, 32, 16);
 	cr_assert_not(one_info(&o).opening);
+	cr_assert_eq(o.e->ins.used, 0, "nothing of the answer is kept");
 	cr_assert_eq(one_count(&o, RR_OP_DELIVER), 0);
 	cr_assert_eq(one_info(&o).granted, 4);
 	cr_assert_eq(one_send(&o, RR_RPC_CALL, 5, 40), 0);
@@ -328,4 +330,27 @@ CLIENT(a_call_to_who_connected_is_the_apps)
 	answered(2000, 0, 16);
 	ONE_RECV(&o, 9, 1, 6, MSG, 0, 0, 0, CONF(9, 2000, 2000, 8));
 	cr_assert_eq(one_op(&o, RR_OP_DELIVER, 0)->rpc.prog, RR_CCP_PROG);
+}
+
+/* req: draft-02 6.2 #2 */
+Test(engine_ccp, nor_than_we_have_memory_for)
+{
+	static const struct { uint32_t ours, servers, most; } row[] = {
+		{ 0, 3, 3 }, { 2, 3, 2 }, { 3, 2, 2 }, { 2, 2, 2 }, { 1, 3, 1 },
+	};
+
+	for (uint32_t i = 0; i < rr_array_size(row); i++) {
+		d02_params(true);
+		o.p.ccp_prog = RR_CCP_PROG;
+		o.p.pulls = row[i].ours;
+		one_start(&o);
+		one_run(&o);
+		answered(2000, 0, row[i].servers);
+		for (uint32_t x = 1; x <= 4; x++)
+			cr_assert_eq(one_send(&o, RR_RPC_CALL, x, 40), 0);
+		for (uint32_t x = 1; x <= 4; x++)
+			ONE_RECV(&o, x, 1, 4, NOMSG, 1, 0, 0x21, 2000, 0, 16, 0, 0, 0);
+		cr_assert_eq(one_count(&o, RR_OP_PULL), row[i].most, "%u: %u", i, one_count(&o, RR_OP_PULL));
+		finish();
+	}
 }

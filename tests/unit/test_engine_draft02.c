@@ -240,6 +240,19 @@ CLIENT(a_reply_to_a_reverse_call_is_never_a_read_chunk)
 	cr_assert_eq(one_word(&o, 0, 3), ERROR);
 }
 
+/* req: reliable-reply-00 - #10 */
+SERVER(nor_is_one_taken_as_the_reply_to_a_call_of_the_servers)
+{
+	call_out(5);
+	ONE_RECV(&o, 5, 1, 20, MSG, 1, 24, 0x77, 4, 0, 0, 0, 0, 0, A_REPLY(5));
+	cr_assert_eq(one_count(&o, RR_OP_DELIVER), 0);
+	cr_assert_eq(one_count(&o, RR_OP_PULL), 0);
+	long_reply(5, 20, 2000);
+	cr_assert_eq(one_count(&o, RR_OP_DELIVER), 0);
+	ONE_RECV(&o, 5, 1, 20, MSG, 0, 0, 0, A_REPLY(5));
+	cr_assert_eq(one_count(&o, RR_OP_DELIVER), 1);
+}
+
 /* --- the client ------------------------------------------------------------------------- */
 
 /* req: draft-02 3.6 #1, 3.8 #1 */

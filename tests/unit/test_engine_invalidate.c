@@ -87,6 +87,18 @@ Test(engine_invalidate, a_call_without_chunks_has_nothing_to_take_back)
 	one_fini(&o);
 }
 
+/* req: rfc8797 4.1 #1 */
+Test(engine_invalidate, nor_has_it_what_a_call_before_it_had)
+{
+	start(0);
+	ONE_RECV(&o, 1, 1, 8, MSG, 0, WRITE_CHUNK(0x21), 0, A_CALL(1));
+	ONE_RECV(&o, 2, 1, 8, MSG, 0, 0, 0, A_CALL(2));
+	cr_assert_eq(answered(2, 24), 0);
+	ONE_RECV(&o, 3, 1, 8, MSG, 0, 1, 0, 0, 0, A_CALL(3));	/* a Write chunk without segments */
+	cr_assert_eq(answered(3, 24), 0);
+	one_fini(&o);
+}
+
 /* There the requester may give a call up while its reply is on its way. */
 Test(engine_invalidate, nothing_with_ring_credits)
 {

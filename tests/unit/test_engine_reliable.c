@@ -116,7 +116,9 @@ Test(engine_reliable, exposed_bytes_are_bounded_and_pressure_shortens_the_wait)
 	ONE_RECV(&o, 6, 1, 20, MSG, 0, 0, 0, A_CALL(6));
 	cr_assert_eq(one_send(&o, RR_RPC_REPLY, 6, 60000), -EAGAIN);
 	cr_assert_eq(rr_eng_deadline(o.e), o.now + o.p.done_timeout_pressure);
+	cr_assert_not(rr_eng_writable(o.e));
 	ONE_RECV(&o, 5, 1, 20, DONE);
+	cr_assert(rr_eng_writable(o.e));
 	cr_assert_eq(one_send(&o, RR_RPC_REPLY, 6, 60000), 0);
 	cr_assert_eq(rr_eng_deadline(o.e), o.now + o.p.done_timeout);
 	one_fini(&o);

@@ -47,6 +47,7 @@ static void assert_ignored(void)
 	one_clear(&o);
 	ONE_RECV(&o, 5, 1, 4, MSG, 0, 0, 0, A_REPLY(5));
 	cr_assert_eq(one_count(&o, RR_OP_DELIVER), 1, "the right reply is not taken any more");
+	cr_assert_eq(one_count(&o, RR_OP_SEND), 0, "what waited for a credit");
 }
 
 /* req: rfc8166 4.3.3 #1 */
@@ -242,7 +243,7 @@ BAD_REPLY(a_reply_chunk_with_another_offset_is_discarded,
 	  5, 1, 4, NOMSG, 0, 0, 1, 1, 0x100, 100, 0, 0x5001)
 BAD_REPLY(a_reply_chunk_with_more_segments_is_discarded,
 	  5, 1, 4, NOMSG, 0, 0, 1, 2, 0x100, 100, 0, 0x5000, 0x101, 1, 0, 0)
-/* req: rfc8166 4.2.4 #3 */
+/* req: rfc8166 4.2.4 #3; reliable-reply-00 - #10 */
 BAD_REPLY(a_read_list_in_an_inline_reply_is_discarded,
 	  5, 1, 4, MSG, 1, 0, 0x77, 100, 0, 0, 0, 0, 0, A_REPLY(5))
 BAD_REPLY(an_inline_reply_with_bytes_in_the_reply_chunk_is_discarded,

@@ -2,6 +2,7 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 
+#include "core/engine/engine_int.h"
 #include "tests/lib/oneside.h"
 #include "tests/unit/usable.h"
 
@@ -396,6 +397,25 @@ Test(engine_responder, a_chunk_at_position_zero_of_no_bytes_is_refused)
 	one_fini(&o);
 }
 
+/* Its reading may fail before the error is on its way. */
+Test(engine_responder, of_a_call_that_is_refused_nothing_is_awaited)
+{
+	uint8_t head[40];
+	uint32_t id;
+
+	one_init(&o, 0, false);
+	ONE_RECV(&o, 5, 1, 20, NOMSG, 1, 0, 0x11, 2000, 0, 64, 0, 0, 0);
+	id = one_op(&o, RR_OP_PULL, 0)->id;
+	WORDS(head, A_CALL(6));	/* another XID than the header has */
+	rr_eng_head(o.e, id, 0, head, sizeof(head), o.now);
+	rr_eng_pulled(o.e, id, -EACCES, o.now);
+	one_run(&o);
+	cr_assert_eq(one_count(&o, RR_OP_FAIL), 0);
+	cr_assert_eq(one_count(&o, RR_OP_SEND), 1);
+	cr_assert_eq(one_word(&o, 0, 3), 4);	/* RDMA_ERROR */
+	one_fini(&o);
+}
+
 Test(engine_responder, more_calls_than_were_granted_end_the_connection)
 {
 	start();
@@ -424,6 +444,24 @@ Test(engine_responder, more_messages_than_there_is_room_for_end_the_connection)
 	cr_assert_eq(one_count(&o, RR_OP_PULL), 0);
 	cr_assert_gt(n, o.p.recvs + RR_ENG_SHOWN, "all receives, and what is to be said of it");
 	cr_assert_leq(n, 2 * o.p.recvs + RR_ENG_SHOWN + 17);
+	one_fini(&o);
+}
+
+/* Whose reply is awaited: no call that is being fetched has its place. */
+Test(engine_responder, a_call_that_was_delivered_is_not_forgotten_for_others)
+{
+	uint32_t n;
+
+	one_params(&o, 0, false);
+	o.p.recvs = 200;
+	one_start(&o);
+	n = o.e->tables.serves.n;
+	ONE_RECV(&o, 1, 1, 20, MSG, 0, 0, 0, A_CALL(1));
+	for (uint32_t i = 2; i <= n; i++)
+		ONE_RECV(&o, i, 1, 20, NOMSG, 1, 0, 0x11, 40, 0, 64, 0, 0, 0);
+	cr_assert_eq(one_count(&o, RR_OP_FAIL), 0);
+	ONE_RECV(&o, n + 1, 1, 20, NOMSG, 1, 0, 0x11, 40, 0, 64, 0, 0, 0);
+	cr_assert_eq(one_op(&o, RR_OP_FAIL, 0)->why, RR_WHY_OVERRUN);
 	one_fini(&o);
 }
 

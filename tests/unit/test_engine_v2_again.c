@@ -210,6 +210,15 @@ Test(engine_v2_again, a_reply_chunk_for_a_call_that_had_none)
 	one_fini(&o);
 }
 
+Test(engine_v2_again, nothing_where_nothing_more_is_needed)
+{
+	v2_begin(0, true);
+	send_lookup(5);
+	refused(5, REPLY_RESOURCE, 0, 0);
+	was_given_up(RR_WHY_TOO_LARGE);
+	one_fini(&o);
+}
+
 Test(engine_v2_again, what_no_longer_fits_inline_beside_it_is_a_long_call)
 {
 	uint32_t n;

@@ -325,6 +325,21 @@ Test(evidence, files_that_nobody_has_are_swept)
 	}
 }
 
+/* The kernel does not say that nobody has it, only that it is none of ours. */
+Test(evidence, an_old_socket_of_another_kind_is_left_alone)
+{
+	struct sockaddr_un sa = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+
+	rr_fmt(sa.sun_path, sizeof(sa.sun_path), "%s/rdmarpc-on-2049-0.0.ffff.1", rr_test_params.run_dir);
+	cr_assert_eq(bind(fd, (struct sockaddr *)&sa, sizeof(sa)), 0);
+	cr_assert_eq(listen(fd, 1), 0);
+	make_old(sa.sun_path);
+	cr_assert(rr_conn_serves(listener));
+	cr_assert_eq(access(sa.sun_path, F_OK), 0);
+	close(fd);
+}
+
 /* A server does not begin by asking for all that are there. */
 Test(evidence, of_many_files_some_are_left_to_the_next_sweep)
 {

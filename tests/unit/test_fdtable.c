@@ -3,8 +3,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/base/os.h"
 #include "preload/file.h"
 #include "tests/lib/fdtable_fakes.h"
 
@@ -311,4 +313,81 @@ Test(fdtable, an_fd_that_is_not_open_makes_no_socket)
 	errno = 77;
 	cr_assert_null(rr_sock_new(999));
 	cr_assert_eq(errno, 77);
+}
+
+/* --- numbers and what is there --- */
+
+Test(fdtable, number_0_is_one_as_any_other)
+{
+	int fd = tcp();
+	struct rr_sock *so;
+
+	cr_assert_eq(dup2(fd, 0), 0);
+	so = tracked(0);
+	cr_assert_eq(rr_fdt_next(INT_MIN), 0);
+	cr_assert_eq(rr_fdt_next(1), -1);
+	cr_assert(rr_fdt_any(1));
+	cr_assert_not(rr_fdt_any(0));
+	cr_assert_eq(rr_fdt_fd_of(some_conn), 0);
+	cr_assert_eq(rr_fdt_fd_of((struct rr_conn *)0x2000), -1);
+	rr_fdt_each(visit, &so->f);
+	cr_assert_eq(visited, 1);
+	cr_assert_eq(so->f.refs, 1);
+	close(0);
+	cr_assert_eq(rr_fdt_fd_of(some_conn), -1, "the kernel has closed it");
+}
+
+Test(fdtable, any_looks_below_its_end_alone)
+{
+	int fd = tcp();
+
+	tracked(fd);
+	cr_assert_not(rr_fdt_any(fd));
+	cr_assert(rr_fdt_any(fd + 1));
+	cr_assert(rr_fdt_any(INT_MAX));
+	cr_assert_eq(rr_fdt_next(fd), fd);
+	cr_assert_eq(rr_fdt_next(fd + 1), -1);
+}
+
+Test(fdtable, a_socket_is_at_its_own_numbers)
+{
+	int fd = tcp(), other = tcp();
+	struct rr_sock *so = tracked(fd);
+
+	tracked(other);
+	cr_assert(rr_sock_at(so, fd));
+	cr_assert_not(rr_sock_at(so, other));
+	cr_assert_not(rr_sock_at(so, other + 1));
+	cr_assert_not(rr_sock_at(so, 1 << 19));
+}
+
+Test(fdtable, a_stdio_socket_is_verified_within_the_tick_too)
+{
+	int fd = tcp(), other = tcp();
+	struct rr_sock *so = tracked(fd);
+
+	rr_file_hold(&so->f);
+	cr_assert_eq(dup2(other, fd), fd);
+	atomic_store(&so->flags, RR_SOCK_STDIO);
+	atomic_store(&so->verified, rr_now_coarse());
+	cr_assert_not(rr_sock_check(so, fd));
+	cr_assert_not(rr_fdt_has(fd));
+}
+
+/* Inodes are counted for each file system. */
+Test(fdtable, a_pipe_of_the_same_inode_is_no_socket)
+{
+	int fd = tcp(), p[2];
+	struct rr_sock *so = tracked(fd);
+	struct rr_file ep = { .refs = 1, .kind = RR_KIND_EPOLL };
+	struct stat st;
+
+	cr_assert_eq(pipe(p), 0);
+	cr_assert_eq(fstat(p[0], &st), 0);
+	so->f.ino = ep.ino = st.st_ino;
+	cr_assert(rr_file_verify(&ep, p[0]), "of a set only the inode is known");
+	rr_file_hold(&so->f);
+	cr_assert_eq(dup2(p[0], fd), fd);
+	cr_assert_not(rr_file_verify(&so->f, fd));
+	cr_assert_not(rr_fdt_has(fd));
 }

@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stddef.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -229,6 +234,48 @@ Test(lock, who_is_stopped_and_killed_with_it_is_dead)
 	rr_lock_drop(l);
 	cr_assert(!rr_lock_is_stuck(l));
 	cr_assert_eq(rr_lock_take(l), 0);
+}
+
+/* As on kernels before 5.3. */
+static void without_pidfds(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_pidfd_open, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog prog = { rr_array_size(code), code };
+
+	cr_assert_eq(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+	cr_assert_eq(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog), 0);
+	cr_assert_eq(syscall(SYS_pidfd_open, getpid(), 0), -1);
+}
+
+Test(lock, who_is_dead_is_known_without_pidfds)
+{
+	siginfo_t si;
+	int in[2];
+	pid_t pid;
+	char c;
+
+	without_pidfds();
+	cr_assert_eq(pipe(in), 0);
+	pid = fork();
+	if (!pid) {
+		_exit(read(in[0], &c, 1) != 1);
+	}
+	cr_assert_not(rr_pid_is_dead(getpid()));
+	errno = 4711;
+	cr_assert_not(rr_pid_is_dead(pid), "a child of ours that lives");
+	cr_assert_not(rr_pid_is_dead(1), "nor of ours");
+	cr_assert_eq(errno, 4711);
+	cr_assert_eq(write(in[1], "x", 1), 1);
+	cr_assert_eq(waitid(P_PID, (id_t)pid, &si, WEXITED | WNOWAIT), 0);
+	cr_assert(rr_pid_is_dead(pid), "a zombie of ours");
+	cr_assert_eq(errno, 4711);
+	cr_assert_eq(waitpid(pid, NULL, 0), pid);
+	cr_assert(rr_pid_is_dead(pid), "nobody");
 }
 
 /* A process in a PID namespace of its own; -1: that cannot be had here. */

@@ -67,6 +67,22 @@ Test(logsink, lines_are_appended_to_the_file)
 	cr_assert_eq(lines(file), 3);
 }
 
+/* Signals that a write can bring about are held back meanwhile, and no longer. */
+Test(logsink, a_line_leaves_the_apps_signals_as_they_were)
+{
+	sigset_t mine, now;
+
+	sigemptyset(&mine);
+	sigaddset(&mine, SIGUSR1);
+	cr_assert_eq(sigprocmask(SIG_SETMASK, &mine, NULL), 0);
+	rr_logsink_setup(RR_LOG_TO_FILE, file, RR_LOG_WARN);
+	rr_warn("one");
+	cr_assert_eq(lines(file), 1);
+	cr_assert_eq(sigprocmask(SIG_SETMASK, NULL, &now), 0);
+	for (int sig = 1; sig < 32; sig++)
+		cr_assert_eq(sigismember(&now, sig), sig == SIGUSR1, "%d", sig);
+}
+
 Test(logsink, its_descriptor_is_high_and_does_not_survive_exec)
 {
 	int fd, lowest = dup(0);

@@ -4,12 +4,19 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+#include "core/conn/base/price.h"
 #include "core/conn/base/track.h"
 #include "core/conn/upgrade/when.h"
 
 static bool pays(uint32_t after, uint32_t record, uint32_t len, uint32_t usual)
 {
-	return rr_when_pays(&(struct rr_when){ after, record, len, usual });
+	return rr_when_pays(&(struct rr_when){ after, record, len, usual, 0 });
+}
+
+/* Does the first call of such a connection bring the offer? */
+static bool at_once(uint32_t usual, rr_time price)
+{
+	return rr_when_pays(&(struct rr_when){ RR_AFTER_AUTO, 1, 100, usual, price });
 }
 
 Test(offer_when, of_nothing_known_the_second_call)
@@ -36,6 +43,42 @@ Test(offer_when, where_they_end_after_a_few_not_before_those)
 	cr_assert(!pays(RR_AFTER_AUTO, 3, 100, 3));
 	cr_assert(pays(RR_AFTER_AUTO, 4, 100, 3));
 	cr_assert(pays(RR_AFTER_AUTO, 2, 100, 1));
+}
+
+Test(offer_when, many_is_what_saves_the_price_of_an_upgrade)
+{
+	cr_assert(at_once(4, 40 * RR_USEC));
+	cr_assert(!at_once(4, 50 * RR_USEC));
+	cr_assert(at_once(20, 200 * RR_USEC));
+	cr_assert(!at_once(19, 200 * RR_USEC));
+	cr_assert(!at_once(3, 1), "however cheap it is");
+	cr_assert(at_once(64, RR_SEC), "however dear it is");
+	cr_assert(!at_once(63, RR_SEC));
+}
+
+Test(offer_when, a_connection_of_a_few_calls_is_asked_when_it_makes_more)
+{
+	struct rr_when w = { RR_AFTER_AUTO, 20, 100, 20, RR_SEC };
+
+	cr_assert(!rr_when_pays(&w));
+	w.record++;
+	cr_assert(rr_when_pays(&w));
+}
+
+Test(offer_when, the_price_is_the_least_time_of_each_part)
+{
+	cr_assert_eq(rr_price_sum(), 0);
+	rr_price_paid(RR_PRICE_MAKE, 100 * RR_USEC);
+	rr_price_paid(RR_PRICE_FREE, 50 * RR_USEC);
+	cr_assert_eq(rr_price_sum(), 150 * RR_USEC);
+	rr_price_paid(RR_PRICE_MAKE, 80 * RR_USEC);
+	cr_assert_eq(rr_price_sum(), 130 * RR_USEC);
+	rr_price_paid(RR_PRICE_MAKE, RR_SEC);	/* another thread had the processor */
+	cr_assert_gt(rr_price_sum(), 130 * RR_USEC);
+	cr_assert_lt(rr_price_sum(), 145 * RR_USEC);
+	for (int i = 0; i < 100; i++)
+		rr_price_paid(RR_PRICE_MAKE, RR_MSEC);
+	cr_assert_eq(rr_price_sum(), RR_MSEC + 50 * RR_USEC, "it has become dearer");
 }
 
 Test(offer_when, a_number_is_that_call_and_no_earlier_one)

@@ -143,6 +143,22 @@ Test(ownfd, a_limit_that_was_lowered_since_holds)
 	cr_assert_eq(in_child(low_limits), 0);
 }
 
+/* A program that has closed its stderr will not find it there: not even where nothing else is left. */
+static int only_stderr_is_left(void)
+{
+	__libc_single_threaded = 1;
+	limit_to(11);	/* of which 8, 4, 2 are tried */
+	while (dup(0) >= 0)
+		;
+	close(2);
+	return rr_ownfd_dup(0) == -1 && fcntl(2, F_GETFD) == -1 ? 0 : 1;
+}
+
+Test(ownfd, the_standard_ones_are_never_taken)
+{
+	cr_assert_eq(in_child(only_stderr_is_left), 0);
+}
+
 static void *raise_one(void *out)
 {
 	*(int *)out = rr_ownfd_raise(a_file());

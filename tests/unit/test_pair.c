@@ -73,3 +73,20 @@ Test(pair, its_ends_are_connected)
 	rr_pair_end(&far, false);
 	close(fd);
 }
+
+/* An app's socket of IPv6 has an anchor of its own family, by IPv4: IPv6 may be switched off. */
+Test(pair, ends_of_ipv6_are_connected_by_ipv4)
+{
+	struct sockaddr_in6 at = { 0 };
+	socklen_t len = sizeof(at);
+	char byte = 0;
+	int far, fd = rr_pair_new(AF_INET6, 0, &far);
+
+	cr_assert_geq(fd, 0);
+	cr_assert_eq(getpeername(fd, (struct sockaddr *)&at, &len), 0);
+	cr_assert(at.sin6_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(&at.sin6_addr));
+	cr_assert_eq(write(far, "x", 1), 1);
+	cr_assert(read(fd, &byte, 1) == 1 && byte == 'x');
+	rr_pair_end(&far, false);
+	close(fd);
+}

@@ -199,6 +199,18 @@ Test(policy, wildcards)
 			     c[i].match, "%s %s", c[i].pattern, c[i].name);
 }
 
+/* It is a word of a line, which goes on behind it. */
+Test(policy, a_pattern_ends_where_its_word_does)
+{
+	static const char line[] = "yp* *";
+
+	cr_assert(rr_glob(line, line + 2, "yp"));
+	cr_assert_not(rr_glob(line, line + 2, "yp* *"));
+	cr_assert_not(rr_glob(line, line + 2, "yp*"));
+	cr_assert_not(rr_glob(line, line + 1, "yp"));
+	cr_assert(rr_glob(line, line + 3, "ypbind"));
+}
+
 Test(policy, every_mistake_in_a_rule_is_named_and_the_rule_left_out)
 {
 	static const char *const c[][2] = {

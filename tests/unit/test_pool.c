@@ -134,6 +134,25 @@ Test(pool, a_buffer_of_all_extents_grows_where_there_is_room)
 	cr_assert_eq(tables.map[0], UINT64_C(1) << behind);
 }
 
+/* Two pages behind it are free, and none is below the end for the third. */
+Test(pool, what_was_added_in_place_goes_back_where_that_is_not_enough)
+{
+	int64_t b, between, other;
+
+	memset(&tables, 0, sizeof(tables));
+	rr_pool_init(&pool, &tables, mem, sizeof(mem));
+	b = rr_pool_alloc(&pool, RR_POOL_PAGE);
+	between = rr_pool_alloc(&pool, 2 * RR_POOL_PAGE);
+	other = rr_pool_alloc(&pool, RR_POOL_PAGE);
+	cr_assert(b >= 0 && between >= 0 && other >= 0);
+	rr_pool_free(&pool, (uint32_t)between);
+	cr_assert_eq(rr_pool_grow(&pool, (uint32_t)b, 4 * RR_POOL_PAGE, 4 * RR_POOL_PAGE), -EAGAIN);
+	cr_assert_eq(pool.used, 2);
+	rr_pool_free(&pool, (uint32_t)b);
+	rr_pool_free(&pool, (uint32_t)other);
+	cr_assert_eq(pool.used, 0);
+}
+
 /* --- which pages --- */
 
 enum { WORDS_OF_MAP = 3, MANY = 64 * WORDS_OF_MAP };

@@ -107,6 +107,55 @@ Test(ready_epoll, a_bit_that_the_app_used_up_in_between_is_an_edge)
 	cr_assert_eq(look(&o, 0), 0);
 }
 
+/* A set may come to tell edges later. */
+Test(ready_epoll, a_bit_that_was_used_up_after_the_app_has_asked_for_edges_is_one)
+{
+	struct one o = begin(RR_FAKE_CARRIED, EPOLLIN);
+
+	o.c->ready = POLLIN;
+	ctl(o.ep, EPOLL_CTL_MOD, o.fd, EPOLLIN | EPOLLET);
+	expect(&o, EPOLLIN);
+	dry(&o, POLLIN);
+	cr_assert_eq(look(&o, 0), 1);
+	cr_assert_eq(look(&o, 0), 0);
+}
+
+static const struct rr_ep_watch *watch_of(const struct one *o)
+{
+	struct rr_sock *so = rr_fdt_sock(o->fd);
+	const struct rr_ep_watch *w = so->watches;
+
+	rr_file_put(&so->f);
+	return w;
+}
+
+/* So a read that empties a socket does not take the lock of all sets. */
+Test(ready_epoll, that_all_was_read_is_noted_for_edges_alone)
+{
+	struct one o = begin(RR_FAKE_CARRIED, EPOLLIN);
+
+	dry(&o, POLLIN);
+	cr_assert_eq(watch_of(&o)->dry, 0);
+	dry(&o, POLLOUT);
+	cr_assert_eq(watch_of(&o)->dry, POLLOUT);
+	ctl(o.ep, EPOLL_CTL_MOD, o.fd, EPOLLIN | EPOLLET);
+	cr_assert_eq(watch_of(&o)->dry, 0);
+	dry(&o, POLLIN);
+	cr_assert_eq(watch_of(&o)->dry, POLLIN);
+}
+
+/* The read may have begun something that has a deadline. */
+Test(ready_epoll, a_watch_is_looked_at_again_after_a_read_that_tcp_brought)
+{
+	struct one o = begin(RR_FAKE_NEW, EPOLLIN);
+
+	cr_assert_eq(watch_of(&o)->form, RR_EP_PASS);
+	o.c->until = rr_now() + 60 * RR_SEC;
+	o.c->state = RR_FAKE_WAITING;
+	dry(&o, POLLIN);
+	cr_assert_eq(watch_of(&o)->form, RR_EP_MANAGED);
+}
+
 Test(ready_epoll, more_to_read_is_an_edge_even_if_the_app_left_some)
 {
 	struct one o = begin(RR_FAKE_CARRIED, EPOLLIN | EPOLLET);

@@ -38,8 +38,8 @@ Test(ready_epoll_calls, a_send_that_was_held_back_elsewhere_gives_a_sleeper_its_
 Test(ready_epoll_calls, spinning_sees_ours_and_the_kernels)
 {
 	struct one o = begin(RR_FAKE_CARRIED, EPOLLIN);
-	struct later l = { .c = o.c, .add = POLLIN, .what = make_ready };
-	struct later m = { .what = write_pipe };
+	struct later l = { .c = o.c, .add = POLLIN, .spins = true, .what = make_ready };
+	struct later m = { .c = o.c, .spins = true, .what = write_pipe };
 	int pp[2];
 
 	cr_assert_eq(pipe(pp), 0);
@@ -157,7 +157,9 @@ Test(ready_epoll_calls, a_child_whose_parent_is_gone_takes_a_set_over)
 		struct later l = { .c = o.c, .add = POLLIN, .what = make_ready };
 
 		start(&l);
-		_exit(look(&o, -1) == 1 && o.ev[0].events == EPOLLIN ? 0 : 1);
+		status = look(&o, -1) == 1 && o.ev[0].events == EPOLLIN ? 0 : 1;
+		finish(&l);
+		_exit(status);
 	}
 	waitpid(pid, &status, 0);
 	cr_assert_eq(status, 0);

@@ -80,14 +80,24 @@ Test(ready_epoll_sets, two_sets_both_hear_of_a_doorbell)
 struct waiter {
 	struct one o;
 	pthread_t thread;
+	_Atomic pid_t tid;
 };
 
 static void *wait_in(void *arg)
 {
 	struct waiter *w = arg;
 
+	w->tid = gettid();
 	expect(&w->o, EPOLLIN);
 	return NULL;
+}
+
+static void start_waiter(struct waiter *w)
+{
+	cr_assert_eq(pthread_create(&w->thread, NULL, wait_in, w), 0);
+	while (!w->tid)
+		usleep(1000);
+	await_asleep(w->tid);
 }
 
 Test(ready_epoll_sets, sleepers_of_several_sets_all_wake)
@@ -100,9 +110,8 @@ Test(ready_epoll_sets, sleepers_of_several_sets_all_wake)
 			w[i].o.ep = rr_wrap_epoll_create1(0);
 			ctl(w[i].o.ep, EPOLL_CTL_ADD, w[i].o.fd, EPOLLIN);
 		}
-		pthread_create(&w[i].thread, NULL, wait_in, &w[i]);
+		start_waiter(&w[i]);
 	}
-	usleep(30000);
 	rr_fake_ready(w[0].o.c, POLLIN, 0);
 	for (int i = 0; i < 4; i++)
 		pthread_join(w[i].thread, NULL);
@@ -114,9 +123,8 @@ Test(ready_epoll_sets, sleepers_of_one_set_are_told_a_level_one_after_the_other)
 
 	for (int i = 0; i < 3; i++) {
 		w[i].o = w[0].o;
-		pthread_create(&w[i].thread, NULL, wait_in, &w[i]);
+		start_waiter(&w[i]);
 	}
-	usleep(30000);
 	rr_fake_ready(w[0].o.c, POLLIN, 0);
 	for (int i = 0; i < 3; i++)
 		pthread_join(w[i].thread, NULL);

@@ -33,44 +33,47 @@ Test(ready_epoll_turn, an_offer_is_taken_in_and_the_oneshot_stays_armed)
 	expect(&o, EPOLLIN);
 }
 
-struct become {
-	struct one *o;
-	enum rr_fake_state state;
-	pthread_t thread;
-};
+static struct one *turning;
 
-static void *become_later(void *arg)
+/* Its sleeper goes back to sleep. */
+static void turn(struct later *l, enum rr_fake_state state)
 {
-	struct become *b = arg;
+	rr_fake_become(turning->c, turning->fd, state);
+	await_asleep(l->waiter);
+}
 
-	usleep(20000);
-	rr_fake_become(b->o->c, b->o->fd, b->state);
-	usleep(20000);
-	if (b->state == RR_FAKE_CARRIED)
-		rr_fake_ready(b->o->c, POLLIN, 0);
-	else
-		cr_assert_eq(write(b->o->peer, "x", 1), 1);
-	return NULL;
+static void become_carried(struct later *l)
+{
+	turn(l, RR_FAKE_CARRIED);
+	rr_fake_ready(turning->c, POLLIN, 0);
+}
+
+static void become_tcp(struct later *l)
+{
+	turn(l, RR_FAKE_TCP);
+	cr_assert_eq(write(turning->peer, "x", 1), 1);
 }
 
 Test(ready_epoll_turn, a_connection_becomes_carried_while_a_thread_sleeps_in_its_set)
 {
 	struct one o = begin(RR_FAKE_NEW, EPOLLIN);
-	struct become b = { .o = &o, .state = RR_FAKE_CARRIED };
+	struct later l = { .what = become_carried };
 
-	pthread_create(&b.thread, NULL, become_later, &b);
+	turning = &o;
+	start(&l);
 	expect(&o, EPOLLIN);
-	pthread_join(b.thread, NULL);
+	finish(&l);
 }
 
 Test(ready_epoll_turn, a_connection_goes_back_to_tcp_while_a_thread_sleeps_in_its_set)
 {
 	struct one o = begin(RR_FAKE_CARRIED, EPOLLIN);
-	struct become b = { .o = &o, .state = RR_FAKE_TCP };
+	struct later l = { .what = become_tcp };
 
-	pthread_create(&b.thread, NULL, become_later, &b);
+	turning = &o;
+	start(&l);
 	expect(&o, EPOLLIN);
-	pthread_join(b.thread, NULL);
+	finish(&l);
 	/* The kernel has the app's own data again. */
 	cr_assert_eq(epoll_wait(o.ep, o.ev, 8, 0), 1);
 	cr_assert_eq(o.ev[0].data.u64, (uint64_t)o.fd << 32 | 7);

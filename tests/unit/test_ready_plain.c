@@ -322,12 +322,6 @@ static void nothing(int sig RR_UNUSED)
 {
 }
 
-static void interrupt(struct later *l)
-{
-	(void)l;
-	cr_assert_eq(kill(getpid(), SIGUSR1), 0);
-}
-
 Test(ready_plain, a_handler_ends_it)
 {
 	int peer, fd = tcp(&peer);
@@ -335,14 +329,9 @@ Test(ready_plain, a_handler_ends_it)
 	struct pollfd p = { fd, POLLIN, 0 };
 	struct sigaction sa = { .sa_handler = nothing };
 	struct later l = { .what = interrupt };
-	sigset_t usr1;
 
 	sigaction(SIGUSR1, &sa, NULL);
-	sigemptyset(&usr1);
-	sigaddset(&usr1, SIGUSR1);
-	pthread_sigmask(SIG_BLOCK, &usr1, NULL);	/* the other thread's, too */
 	start(&l);
-	pthread_sigmask(SIG_UNBLOCK, &usr1, NULL);
 	cr_assert_eq(rr_wrap_poll(&p, 1, -1), -1);
 	cr_assert_eq(errno, EINTR);
 	finish(&l);
@@ -366,4 +355,20 @@ Test(ready_plain, a_cancelled_thread_leaves_nothing)
 	cr_assert_eq(pthread_create(&t, NULL, wait_for_ever, &fd), 0);
 	cancel_asleep(t, &c->sleepers);
 	cr_assert_eq(c->arms, c->disarms);
+}
+
+/* What the kernel told of a connection was told of its anchor: once that is TCP again, the kernel says what is the app's. */
+Test(ready_plain, of_a_connection_that_became_tcp_the_kernel_is_asked_again)
+{
+	int peer, fd = tcp(&peer);
+	struct rr_conn *c = plain(fd);
+	struct pollfd p = { fd, POLLIN | POLLOUT, 0 };
+
+	cr_assert_eq(rr_still_told(c, &p, POLLPRI), POLLPRI, "it is none yet");
+	c->state = RR_FAKE_TCP;
+	cr_assert_eq(rr_still_told(c, &p, POLLPRI), POLLOUT);
+	cr_assert_eq(write(peer, "x", 1), 1);
+	cr_assert_eq(rr_still_told(c, &p, POLLPRI), POLLIN | POLLOUT);
+	p.events = POLLPRI;
+	cr_assert_eq(rr_still_told(c, &p, POLLIN), 0);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* poll() and select() over scripted connections beside real fds. */
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 
 #include "tests/lib/ready_test.h"
@@ -239,37 +240,18 @@ static void on_signal(int sig RR_UNUSED)
 {
 }
 
-
-struct kill {
-	pthread_t who;
-	pthread_t thread;
-	_Atomic bool over;
-};
-
-static void *run_kill(void *arg)
-{
-	struct kill *k = arg;
-
-	do {	/* a signal before it sleeps says nothing */
-		usleep(20000);
-		pthread_kill(k->who, SIGUSR1);
-	} while (!k->over);
-	return NULL;
-}
-
 Test(ready_poll, a_handler_ends_poll_even_with_sa_restart)
 {
 	int peer, fd = tcp(&peer);
 	struct sigaction sa = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
 	struct pollfd p = { fd, POLLIN, 7 };
-	struct kill k = { .who = pthread_self() };
+	struct later l = { .what = interrupt };
 
 	sigaction(SIGUSR1, &sa, NULL);
-	pthread_create(&k.thread, NULL, run_kill, &k);
+	start(&l);
 	cr_assert_eq(rr_wrap_poll(&p, 1, -1), -1);
 	cr_assert_eq(errno, EINTR);
-	k.over = true;
-	pthread_join(k.thread, NULL);
+	finish(&l);
 }
 
 Test(ready_poll, ppoll_lets_a_pending_signal_in_only_when_nothing_is_ready)
@@ -306,7 +288,7 @@ Test(ready_poll, arguments_are_judged_by_the_kernel)
 	rr_fake_conn(fd, RR_FAKE_CARRIED);
 	cr_assert_eq(rr_wrap_ppoll(&p, 1, &bad, NULL), -1);
 	cr_assert_eq(errno, EINVAL);
-#ifndef __SANITIZE_ADDRESS__	/* it judges them first */
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)	/* they judge them first */
 	cr_assert_eq(rr_wrap_poll(&p, (nfds_t)-1, 0), -1);
 	cr_assert_eq(errno, EINVAL);
 	cr_assert_eq(rr_wrap_poll((struct pollfd *)-1, 1, 0), -1);
@@ -356,12 +338,35 @@ Test(ready_poll, large_arrays_work)
 	cr_assert_eq(p[120].revents, 0);
 }
 
+/* The anchor of one of two may have ended while its peer lives. */
+Test(ready_poll, a_long_wait_asks_those_at_rest_whose_anchor_says_something)
+{
+	int peer[2], fd[2] = { tcp(&peer[0]), tcp(&peer[1]) };
+	struct pollfd p[2] = { { fd[0], POLLIN, 0 }, { fd[1], POLLIN, 0 } };
+	struct rr_conn *c[2];
+
+	for (int i = 0; i < 2; i++) {
+		c[i] = rr_fake_conn(fd[i], RR_FAKE_CARRIED);
+		c[i]->can_rest = true;
+	}
+	cr_assert_eq(rr_wrap_poll(p, 2, 1), 0);
+	cr_assert(c[0]->rests && c[1]->rests);
+	c[0]->polls = c[1]->polls = 0;
+	cr_assert_eq(write(peer[0], "mark", 4), 4);
+	cr_assert_eq(rr_wrap_poll(p, 2, 1500), 0);
+	cr_assert_gt(c[0]->polls, 0);
+	cr_assert_eq(c[1]->polls, 0);
+	cr_assert(c[0]->rests && c[1]->rests);
+	cr_assert_eq(c[0]->sleepers, 0);
+	cr_assert_eq(c[1]->sleepers, 0);
+}
+
 Test(ready_poll, spinning_sees_ours_and_the_kernels)
 {
 	int peer, fd = tcp(&peer), pp[2];
 	struct rr_conn *c = rr_fake_conn(fd, RR_FAKE_CARRIED);
-	struct later l = { .what = write_pipe };
-	struct later m = { .c = c, .add = POLLIN, .what = make_ready };
+	struct later l = { .c = c, .spins = true, .what = write_pipe };
+	struct later m = { .c = c, .add = POLLIN, .spins = true, .what = make_ready };
 
 	cr_assert_eq(pipe(pp), 0);
 	l.fd = pp[1];
@@ -526,4 +531,98 @@ Test(ready_select, a_wake_up_for_something_no_set_asks_for_does_not_end_pselect)
 	cr_assert_eq(rr_wrap_pselect(fd + 1, NULL, &w, NULL, &ts, NULL), 0);
 	cr_assert_geq(rr_now() - from, 40 * RR_MSEC);
 	finish(&l);
+}
+
+static int kernel_looks;
+
+static int counted_poll(struct pollfd *fds, nfds_t n, int ms)
+{
+	kernel_looks++;
+	return (int)syscall(SYS_poll, fds, n, ms);
+}
+
+/* A listening TCP socket, and where it listens. */
+static int listener(struct sockaddr_in *a)
+{
+	socklen_t len = sizeof(*a);
+	int fd = rr_wrap_socket(AF_INET, SOCK_STREAM, 0);
+
+	*a = (struct sockaddr_in){ .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	cr_assert_eq(bind(fd, (struct sockaddr *)a, len), 0);
+	cr_assert_eq(rr_wrap_listen(fd, 8), 0);
+	cr_assert_eq(getsockname(fd, (struct sockaddr *)a, &len), 0);
+	return fd;
+}
+
+/* How often the kernel is asked in 1,000 calls about other and a connection that always has
+ * news. */
+static int looks_beside(int other)
+{
+	int peer, fd = tcp(&peer);
+	struct pollfd p[2] = { { other, POLLIN, 0 }, { fd, POLLIN, 0 } };
+
+	rr_fake_conn(fd, RR_FAKE_CARRIED)->ready = POLLIN;
+	rr_real.poll = counted_poll;
+	kernel_looks = 0;
+	for (int i = 0; i < 1000; i++) {
+		cr_assert_eq(rr_wrap_poll(p, 2, -1), 1);
+		cr_assert_eq(p[0].revents, 0);
+	}
+	return kernel_looks;
+}
+
+Test(ready_poll, a_listener_is_not_looked_at_in_each_call_that_finds_news_of_ours)
+{
+	struct sockaddr_in a;
+	int looks = looks_beside(listener(&a));
+
+	cr_assert_lt(looks, 1000);
+	cr_assert_gt(looks, 0);
+}
+
+Test(ready_poll, any_other_fd_is_looked_at_in_each_call)
+{
+	int pp[2];
+
+	cr_assert_eq(pipe(pp), 0);
+	cr_assert_eq(looks_beside(pp[0]), 1000);
+}
+
+Test(ready_poll, a_listener_is_looked_at_while_ours_have_news_for_ever)
+{
+	struct sockaddr_in a;
+	int peer, fd = tcp(&peer), l = listener(&a);
+	struct pollfd p[2] = { { l, POLLIN, 0 }, { fd, POLLIN, 0 } };
+
+	alarm(20);
+	rr_fake_conn(fd, RR_FAKE_CARRIED)->ready = POLLIN;
+	cr_assert_eq(rr_wrap_poll(p, 2, -1), 1);
+	/* as another process would, of which the library knows nothing */
+	cr_assert_eq(connect(socket(AF_INET, SOCK_STREAM, 0), (struct sockaddr *)&a, sizeof(a)), 0);
+	while (!p[0].revents)
+		cr_assert_geq(rr_wrap_poll(p, 2, -1), 1);
+	cr_assert_eq(p[0].revents, POLLIN);
+}
+
+static int connected(int fd, const struct sockaddr *a, socklen_t len)
+{
+	(void)fd, (void)a, (void)len;
+	return 0;
+}
+
+Test(ready_poll, a_call_after_this_process_has_connected_looks_at_its_listener)
+{
+	struct sockaddr_in a;
+	int peer, fd = tcp(&peer), s = rr_wrap_socket(AF_INET, SOCK_STREAM, 0);
+	struct pollfd p[2] = { { listener(&a), POLLIN, 0 }, { fd, POLLIN, 0 } };
+
+	rr_fake_conn(fd, RR_FAKE_CARRIED)->ready = POLLIN;
+	rr_real.poll = counted_poll;
+	rr_real.connect = connected;	/* faster than the pause is long */
+	kernel_looks = 0;
+	for (int i = 0; i < 1000; i++) {
+		cr_assert_eq(rr_wrap_connect(s, (struct sockaddr *)&a, sizeof(a)), 0);
+		cr_assert_eq(rr_wrap_poll(p, 2, -1), 1);
+	}
+	cr_assert_eq(kernel_looks, 1000);
 }

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* poll() over connections at rest, whose wake-up fd stands in place of the app's. */
+#include <sys/wait.h>
+
+#include "core/base/ownfd.h"
+#include "preload/restset.h"
 #include "tests/lib/ready_test.h"
 
 static struct rr_conn *at_rest(int fd)
@@ -17,7 +21,7 @@ static struct rr_conn *at_rest(int fd)
 static void ring_twice(struct later *l)
 {
 	rr_fake_ready(l->c, 0, 0);
-	usleep(20000);
+	await_asleep(l->waiter);
 	rr_fake_ready(l->c, POLLIN, 0);
 }
 
@@ -33,4 +37,224 @@ Test(ready_rest, one_that_has_rung_for_nothing_is_slept_for_again, .timeout = 20
 	cr_assert_eq(p.revents, POLLIN);
 	finish(&l);
 	cr_assert_eq(c->sleepers, 0);
+}
+
+static int poll_of(int fd, short events, int ms)
+{
+	struct pollfd p[2] = { { fd, events, 9 }, { -1, POLLIN, 9 } };
+	int n = rr_wrap_poll(p, 2, ms);
+
+	cr_assert_eq(!!p[0].revents, n == 1);
+	return n;
+}
+
+/* One that has had nothing is put to rest by a look at it; what else is asked for, or might be told, keeps it awake. */
+Test(ready_rest, who_is_put_to_rest_by_a_look)
+{
+	static const struct { short events; bool quiet, restless, rests; unsigned arms; enum rr_fake_state state; } c[] = {
+		{ POLLIN, true, false, true, 1, RR_FAKE_CARRIED }, { POLLIN | POLLRDNORM, true, false, true, 1, RR_FAKE_CARRIED },
+		{ POLLIN, false, false, false, 0, RR_FAKE_CARRIED }, { POLLIN | POLLOUT, true, false, false, 0, RR_FAKE_CARRIED },
+		{ POLLOUT, true, false, false, 0, RR_FAKE_CARRIED }, { 0, true, false, false, 0, RR_FAKE_CARRIED },
+		{ POLLIN, true, true, false, 1, RR_FAKE_CARRIED }, { POLLIN, true, false, false, 1, RR_FAKE_WAITING },
+	};
+
+	for (size_t i = 0; i < rr_array_size(c); i++) {
+		int peer, fd = tcp(&peer);
+		struct rr_conn *conn = rr_fake_conn(fd, c[i].state);
+
+		conn->can_rest = true;
+		conn->quiet = c[i].quiet;
+		conn->restless = c[i].restless;
+		cr_assert_eq(poll_of(fd, c[i].events, 0), 0);
+		cr_assert_eq(conn->rests, c[i].rests, "%zu", i);
+		cr_assert_eq(conn->arms, c[i].arms, "%zu", i);
+		cr_assert_eq(conn->sleepers, 0, "%zu", i);
+	}
+}
+
+/* Before it is asked, it is looked for at rest, unless it is asked for more, or its number may be another's by now. */
+Test(ready_rest, who_rests_is_asked_only_for_what_does_not_rest)
+{
+	static const struct { short events; bool stdio, old; unsigned polls; } c[] = {
+		{ POLLIN, false, false, 0 }, { POLLIN | POLLRDNORM, false, false, 0 }, { POLLIN | POLLOUT, false, false, 1 },
+		{ POLLOUT, false, false, 1 }, { 0, false, false, 1 }, { POLLIN, true, false, 1 }, { POLLIN, false, true, 1 },
+	};
+
+	for (size_t i = 0; i < rr_array_size(c); i++) {
+		int peer, fd = tcp(&peer);
+		struct rr_conn *conn = at_rest(fd);
+		struct rr_sock *so = rr_fdt_sock(fd);
+
+		if (c[i].stdio)
+			so->flags |= RR_SOCK_STDIO;
+		if (c[i].old)
+			so->verified = rr_now_coarse() - 61 * RR_SEC;
+		conn->polls = 0;
+		cr_assert_eq(poll_of(fd, c[i].events, 0), 0);
+		cr_assert_eq(conn->polls, c[i].polls, "%zu", i);
+		cr_assert_eq(conn->sleepers, 0, "%zu", i);
+		conn->ready = POLLIN | POLLHUP;
+		rr_fake_ready(conn, 0, 0);
+		cr_assert_eq(poll_of(fd, POLLIN, -1), 1, "%zu", i);
+		cr_assert_eq(conn->sleepers, 0, "%zu", i);
+		cr_assert_eq(so->f.refs, 2, "%zu", i);
+		rr_file_put(&so->f);
+	}
+}
+
+/* --- so many that one entry of the kernel's array stands for all --- */
+
+enum { N = 70 };
+static struct rr_conn *conns[N];
+static struct pollfd many[N];
+
+static void make_many(void)
+{
+	int peer, sock = tcp(&peer);
+
+	for (int i = 0; i < N; i++) {
+		int fd = dup(sock);
+
+		conns[i] = rr_fake_conn(fd, RR_FAKE_CARRIED);
+		conns[i]->can_rest = conns[i]->quiet = true;
+		many[i] = (struct pollfd){ fd, POLLIN, 9 };
+	}
+	cr_assert_eq(rr_wrap_poll(many, N, 1), 0);
+	for (int i = 0; i < N; i++) {
+		cr_assert(conns[i]->rests && !conns[i]->sleepers, "%d", i);
+		conns[i]->polls = 0;
+	}
+}
+
+/* Exactly these are told of, and of those at rest nobody else was asked. */
+static void expect_many(nfds_t n, int ms, int a, int b)
+{
+	int want = (a >= 0) + (b >= 0);
+
+	cr_assert_eq(rr_wrap_poll(many, n, ms), want);
+	for (int i = 0; i < (int)n; i++) {
+		cr_assert_eq(many[i].revents, i == a || i == b ? POLLIN : 0, "%d", i);
+		cr_assert_eq(conns[i]->sleepers, 0, "%d", i);
+	}
+}
+
+static void quieten(int i)
+{
+	rr_fake_ready(conns[i], 0, POLLIN);
+	conns[i]->polls = 0;
+}
+
+static void swap(int i, int k)
+{
+	struct pollfd p = many[i];
+	struct rr_conn *c = conns[i];
+
+	many[i] = many[k];
+	conns[i] = conns[k];
+	many[k] = p;
+	conns[k] = c;
+}
+
+Test(ready_rest, of_many_those_that_ring_are_found_wherever_they_stand, .timeout = 20)
+{
+	struct later l = { .add = POLLIN, .what = make_ready };
+
+	make_many();
+	rr_fake_ready(conns[42], POLLIN, 0);
+	expect_many(N, 0, 42, -1);
+	rr_fake_ready(conns[0], POLLIN, 0);
+	expect_many(N, -1, 42, 0);
+	for (int i = 1; i < N; i++)
+		cr_assert_eq(conns[i]->polls != 0, i == 42, "%d", i);
+	quieten(42);
+	quieten(0);
+	expect_many(N, 1, -1, -1);
+	/* In another order, and while it sleeps. */
+	for (int i = 0; i < N / 2; i++)
+		swap(i, N - 1 - i);
+	expect_many(N, 0, -1, -1);
+	l.c = conns[5];
+	start(&l);
+	expect_many(N, -1, 5, -1);
+	finish(&l);
+	quieten(5);
+	expect_many(N, 1, -1, -1);
+	for (int i = 0; i < 40; i++)	/* more than are looked at in one go */
+		rr_fake_ready(conns[i], POLLIN, 0);
+	cr_assert_eq(rr_wrap_poll(many, N, 0), 40);
+	for (int i = 0; i < N; i++)
+		cr_assert_eq(many[i].revents, i < 40 ? POLLIN : 0, "%d", i);
+}
+
+/* One that rang and is not waited for keeps nobody awake, and is told to who waits for it. */
+Test(ready_rest, of_many_one_that_is_not_in_the_array_is_nobodys_business, .timeout = 20)
+{
+	make_many();
+	swap(3, N - 1);
+	rr_fake_ready(conns[N - 1], POLLIN, 0);
+	expect_many(N - 1, 20, -1, -1);
+	for (int i = 0; i < N - 1; i++)
+		cr_assert_eq(conns[i]->polls, 0, "%d", i);
+	rr_fake_ready(conns[7], POLLIN, 0);
+	expect_many(N - 1, -1, 7, -1);
+	expect_many(N, -1, 7, N - 1);
+}
+
+/* Its descriptor was closed unseen, and its number is another file's. */
+Test(ready_rest, of_many_the_set_can_be_lost, .timeout = 20)
+{
+	make_many();
+	for (int fd = many[N - 1].fd + 1; fd < 70000; fd++)
+		if (rr_ownfd_is(fd))
+			cr_assert_eq(dup2(many[0].fd, fd), fd);
+	rr_fake_ready(conns[42], POLLIN, 0);
+	expect_many(N, -1, 42, -1);
+	quieten(42);
+	rr_fake_ready(conns[1], POLLIN, 0);
+	expect_many(N, -1, 1, -1);
+}
+
+/* A forked child has a set of its own. */
+Test(ready_rest, of_many_a_forked_child_is_told_and_so_is_its_parent, .timeout = 20)
+{
+	int status;
+	pid_t p;
+
+	make_many();
+	p = fork();
+	if (!p) {
+		rr_restset_fork_child();
+		rr_fake_ready(conns[42], POLLIN, 0);
+		expect_many(N, -1, 42, -1);
+		quieten(42);
+		expect_many(N, 1, -1, -1);
+		_exit(0);
+	}
+	cr_assert_eq(waitpid(p, &status, 0), p);
+	cr_assert_eq(status, 0);
+	rr_fake_ready(conns[9], POLLIN, 0);
+	expect_many(N, -1, 9, -1);
+}
+
+Test(ready_rest, the_set_is_one_threads_and_moves_when_asked, .timeout = 20)
+{
+	int fd;
+
+	make_many();
+	cr_assert(rr_restset_take());
+	cr_assert_not(rr_restset_take(), "a handler that interrupted it does without");
+	expect_many(N, 1, -1, -1);
+	rr_fake_ready(conns[2], POLLIN, 0);
+	expect_many(N, -1, 2, -1);
+	quieten(2);
+	rr_restset_give();
+	fd = rr_restset_fd();
+	cr_assert(rr_ownfd_is(fd));
+	cr_assert_not(rr_restset_move(fd + 1));
+	cr_assert(rr_restset_move(fd));
+	cr_assert(rr_restset_fd() != fd && rr_ownfd_is(rr_restset_fd()) && !rr_ownfd_is(fd));
+	close(fd);
+	expect_many(N, 1, -1, -1);
+	rr_fake_ready(conns[69], POLLIN, 0);
+	expect_many(N, -1, 69, -1);
 }

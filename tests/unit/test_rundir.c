@@ -22,40 +22,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "config/rundir.h"
+#include "tests/unit/rundir.h"
 #include "core/base/ownfd.h"
 #include "core/base/stats_abi.h"
 #include "preload/statseg.h"
 
-static char top[64], dir[96];
-
-static void make(void)
-{
-	strcpy(top, "/tmp/rr-run-XXXXXX");
-	cr_assert(mkdtemp(top));
-	snprintf(dir, sizeof(dir), "%s/d", top);
-}
-
-static void clean(void)
-{
-	char cmd[128];
-
-	snprintf(cmd, sizeof(cmd), "rm -rf %s", top);
-	cr_assert_eq(system(cmd), 0);
-}
-
 TestSuite(rundir, .init = make, .fini = clean);
-
-static void touch(const char *name)
-{
-	char path[200];
-	int fd;
-
-	snprintf(path, sizeof(path), "%s/%s", dir, name);
-	fd = open(path, O_CREAT | O_WRONLY, 0644);
-	cr_assert_geq(fd, 0);
-	close(fd);
-}
 
 /* The name of a process that was found dead so many seconds ago. */
 static const char *dead(int pid, long age)
@@ -66,36 +38,6 @@ static const char *dead(int pid, long age)
 	n = (n + 1) % 4;
 	snprintf(name[n], sizeof(name[n]), "%d.1.%ld", pid, (long)time(NULL) - age);
 	return name[n];
-}
-
-static bool exists(const char *name)
-{
-	char path[200];
-
-	snprintf(path, sizeof(path), "%s/%s", dir, name);
-	return !access(path, F_OK);
-}
-
-static unsigned entries(void)
-{
-	DIR *d = opendir(dir);
-	unsigned n = 0;
-
-	while (readdir(d))
-		n++;
-	closedir(d);
-	return n - 2;
-}
-
-/* A pid that was ours and is nobody's. */
-static int dead_pid(void)
-{
-	pid_t p = fork();
-
-	if (!p)
-		_exit(0);
-	waitpid(p, NULL, 0);
-	return p;
 }
 
 Test(rundir, places_are_the_configured_one_or_those_that_no_other_user_can_write)
@@ -222,21 +164,6 @@ Test(rundir, names_of_segments)
 	cr_assert_not(rr_segname_parse("12.345.1x", &s));
 	cr_assert_not(rr_segname_parse("4294967297.1", &s));
 	cr_assert_not(rr_segname_parse("1.99999999999999999999", &s));
-}
-
-/* Is there a file of name with a time behind it? */
-static bool retired(const char *name)
-{
-	DIR *d = opendir(dir);
-	struct rr_segname s;
-	struct dirent *e;
-	bool found = false;
-
-	while ((e = readdir(d)))
-		if (!strncmp(e->d_name, name, strlen(name)) && rr_segname_parse(e->d_name, &s))
-			found |= s.died + 60 > (uint64_t)time(NULL);
-	closedir(d);
-	return found;
 }
 
 /* A process that holds file name of dir, as a living one does; killed by its caller. in_space: in a PID
@@ -517,7 +444,6 @@ Test(rundir, start_ticks_tell_processes_apart)
 	cr_assert_eq(rr_proc_ticks(0), rr_proc_ticks(getpid()));
 	cr_assert_eq(rr_proc_ticks(dead_pid()), 0);
 }
-
 /* --- the segment of this process --- */
 
 static struct rr_stat_seg *seg_of(const char *d)

@@ -122,6 +122,26 @@ Test(shm_foreign, a_descriptor_that_comes_after_the_look)
 	end();
 }
 
+/* 1 a bell; 0 the end, or what would bring a descriptor; -1 nothing. */
+Test(shm_foreign, a_bell_is_read_and_a_descriptor_is_not)
+{
+	int s[2];
+
+	begin(false);
+	cr_assert_eq(shm_pair_connect(&p), 0);
+	cr_assert_eq(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, s), 0);
+	cr_assert_eq(rr_shm_read_bell(s[0]), -1);
+	cr_assert_eq(send(s[1], "", 1, 0), 1);
+	cr_assert_eq(rr_shm_read_bell(s[0]), 1);
+	cr_assert_eq(rr_shm_read_bell(s[0]), -1, "it is not there any more");
+	cr_assert(hand_over(s[1], "", 1, &s[1], 1));
+	cr_assert_eq(rr_shm_read_bell(s[0]), 0);
+	close(s[0]);
+	close(s[1]);
+	close_both();
+	end();
+}
+
 static int looks;
 
 static ssize_t recvmsg_counted(int fd, struct msghdr *m, int flags)

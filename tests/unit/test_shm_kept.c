@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the provider shm keeps for connections to come: a listener, a place. */
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -8,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/base/os.h"
 #include "core/base/ownfd.h"
 #include "core/prov/shm/shm_int.h"
 #include "tests/lib/shm_pair.h"
@@ -205,4 +207,47 @@ Test(shm_kept, the_place_stays_as_long_as_an_answer_may_be_taken_up)
 	cr_assert_eq(rr_prov_shm.join(b.c, &b.answer), 0);
 	cr_assert_eq(rr_prov_shm.establish(b.s), 0);
 	cr_assert(rr_prov_spare());
+}
+
+/* --- what accept() says of it --- */
+
+static struct rr_os os;
+
+static int out_of_descriptors(int fd, struct sockaddr *sa, socklen_t *len, int flags)
+{
+	(void)fd, (void)sa, (void)len, (void)flags;
+	errno = EMFILE;
+	return -1;
+}
+
+/* errno means nothing after success. */
+static int with_errno(int fd, struct sockaddr *sa, socklen_t *len, int flags)
+{
+	int got = accept4(fd, sa, len, flags);
+
+	errno = EINVAL;
+	return got;
+}
+
+Test(shm_kept, one_that_is_not_used_again_listens_no_more)
+{
+	int fd = -1;
+
+	for (int i = 0; i < 2; i++) {
+		used(true);
+		if (i)
+			fd = stranger(&a.offer);
+		shm_pair_init(&b, 4096, 8);
+		b.cp.near = true;
+		os = *rr_os;
+		os.accept4 = i ? with_errno : out_of_descriptors;
+		rr_os = &os;
+		cr_assert_eq(rr_prov_shm.prepare(b.c, &b.cp, &b.offer), 0);
+		os.accept4 = accept4;
+		cr_assert_not(same_name(), "%d", i);
+		cr_assert_eq(stranger(&a.offer), -1, "%d", i);
+		goes_on();
+		cr_assert(rr_prov_spare());
+	}
+	close(fd);
 }

@@ -465,6 +465,42 @@ Test(shm_setup, the_run_directory_reaches_where_the_abstract_name_does_not, .ini
 	cr_assert_eq(open_fds(), fds + 2);
 }
 
+/* The directory of the sockets is number 0 then. */
+Test(shm_setup, a_process_without_standard_input_comes_by_the_run_directory_too, .init = init, .fini = fini)
+{
+	p.cp.run_dir = p.sp.run_dir = dir;
+	cr_assert_eq(close(0), 0);
+	cr_assert_eq(ops->prepare(p.c, &p.cp, &p.offer), 0);
+	only_file();
+	cr_assert_eq(ops->answer(p.s, &p.sp, &p.offer, &p.answer), 0);
+	cr_assert_eq(ops->join(p.c, &p.answer), 0);
+	cr_assert_eq(ops->establish(p.s), 0);
+	cr_assert_eq(open("/dev/null", O_RDONLY), 0, "nor is it used up");
+}
+
+/* A socket's path has 107 characters at most. */
+Test(shm_setup, a_run_directory_with_a_long_name_is_not_used, .init = init, .fini = fini)
+{
+	char deep[128];
+
+	snprintf(deep, sizeof(deep), "%s/%049d", dir, 0);
+	cr_assert_eq(mkdir(deep, 0755), 0);
+	p.cp.run_dir = deep;
+	cr_assert_eq(ops->prepare(p.c, &p.cp, &p.offer), 0);
+	cr_assert_eq(files_in(deep), 0);
+	cr_assert_eq(p.offer.bytes[1], 1, "by its abstract name alone");
+	ops->close(p.c);
+	memset(p.c, 0, ops->qp_size(&p.cp));
+	cr_assert_eq(rmdir(deep), 0);
+	deep[strlen(deep) - 2] = '\0';	/* and this one just so */
+	cr_assert_eq(mkdir(deep, 0755), 0);
+	cr_assert_eq(ops->prepare(p.c, &p.cp, &p.offer), 0);
+	cr_assert_eq(files_in(deep), 1);
+	ops->close(p.c);
+	memset(p.c, 0, ops->qp_size(&p.cp));
+	cr_assert_eq(rmdir(deep), 0);
+}
+
 Test(shm_setup, the_file_goes_when_the_attempt_is_over, .init = init, .fini = fini)
 {
 	p.cp.run_dir = dir;

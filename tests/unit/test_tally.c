@@ -99,6 +99,34 @@ Test(tally, without_memory_there_are_none)
 	cr_assert_eq(errno, EPERM);
 }
 
+/* Another thread, or a signal handler, needs the others' tally while one is at it: it is asked for
+ * from within the request for its memory, which madvise() refuses to a segment in the middle of a
+ * page. */
+static unsigned asked;
+
+static bool ask_again(size_t off, size_t len)
+{
+	(void)off, (void)len;
+	if (asked++ == 0)
+		cr_assert_eq(rr_tally_others(seg, true), 1);
+	return true;
+}
+
+Test(tally, the_others_are_there_for_whoever_comes_in_between)
+{
+	void *mem = mmap(NULL, RR_STAT_SIZE + 64, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	cr_assert_neq(mem, MAP_FAILED);
+	seg = (struct rr_stat_seg *)((char *)mem + 64);
+	rr_stats_init(seg, 1, 1, NULL, NULL);
+	atomic_store(&seg->backed, sizeof(*seg));
+	atomic_store(&rr_stats_room, ask_again);
+	cr_assert_eq(rr_tally_others(seg, true), 1);
+	cr_assert_eq(asked, 2);
+	cr_assert_eq(seg->tallies_ready, 1 << 1);
+}
+
 static size_t given_off, given_len;
 
 static bool give(size_t off, size_t len)

@@ -73,4 +73,18 @@ Test(ticks, a_moment_that_lies_ahead_is_no_time_ago)
 	t.rate = 0;
 	cr_assert_eq(rr_ticks_since(&t, rr_now() + RR_SEC), 0);
 }
+
+Test(ticks, moments_of_two_clocks_have_no_order)
+{
+	uint64_t cpu = rr_ticks_cpu();
+
+	t.rate = UINT64_C(2) << 32;
+	cr_assert_eq(rr_ticks_between(&t, cpu, cpu + 7), 14);
+	cr_assert_eq(rr_ticks_between(&t, 100, 107), 7);
+	cr_assert_eq(rr_ticks_between(&t, 107, 100), 0);
+	cr_assert_eq(rr_ticks_between(&t, 100, cpu), 0);
+	cr_assert_eq(rr_ticks_between(&t, cpu, 100), 0);
+	cr_assert(!rr_ticks_in_order(100, cpu) && !rr_ticks_in_order(cpu, 100));
+	cr_assert(rr_ticks_in_order(cpu, cpu) && !rr_ticks_in_order(cpu + 1, cpu));
+}
 #endif

@@ -387,6 +387,23 @@ Test(ulb_call, a_read_chunk_that_ends_beyond_all_positions_is_a_violation)
 	}
 }
 
+/* Behind the arguments may be bytes that are no word. */
+Test(ulb_call, the_longest_message_is_of_as_many_bytes_as_a_length_can_say)
+{
+	for (uint32_t behind = 0; behind < 4; behind++) {
+		struct rr_ulb_chunk c = { DATA, -(DATA + 4) };
+		struct rr_ulb_view v = { .buf = m.b, .have = DATA + 4 + behind, .chunks = &c, .nchunks = 1 };
+
+		v3_write(0);
+		rr_put_be32(m.b + DATA - 4, c.len);
+		v.len = v.have;
+		cr_assert_eq(rr_ulb_call(&v, 0, &call), RR_ULB_VIOLATION, "%u", behind);
+		v.len = v.have -= 4;
+		cr_assert_eq(rr_ulb_call(&v, 0, &call), RR_ULB_OK, "%u", behind);
+		cr_assert_eq(call.len, UINT32_MAX - 3 + behind);
+	}
+}
+
 Test(ulb_call, what_stands_behind_an_item_counts_for_the_length_of_the_message)
 {
 	uint32_t pos = 40 + 32 + 8 + 4;
@@ -563,6 +580,21 @@ Test(ulb_call, a_gss_credential_that_cannot_be_read_is_no_binding)
 	rr_put_be32(m.b + 24, RR_RPCSEC_GSS);	/* without a body */
 	cr_assert_eq(look(&m), RR_ULB_NONE);
 	is_nothing();
+}
+
+/* req: rfc8166 8.2.2 #1 */
+Test(ulb_call, a_gss_credential_has_room_for_its_words)
+{
+	for (uint32_t len = 16; len <= 24; len++) {
+		m.n = 0;
+		W(&m, 7, 0, 2, NFS, 3, 6, RR_RPCSEC_GSS, len, 1, 0, 99, 1);
+		add_words(&m, (len - 13) / 4);
+		W(&m, RR_AUTH_NONE, 0, 0, 0, 0, 100);
+		cr_assert_eq(look(&m), len < 20 ? RR_ULB_NONE : RR_ULB_OK, "%u", len);
+		cr_assert_eq(call.nresults, len >= 20);
+		cr_assert(len < 20 || call.results[0] == 100, "%u", len);
+		cr_assert_not(call.idempotent);		/* the sequence number has been seen */
+	}
 }
 
 Test(ulb_call, what_changes_nothing_may_be_executed_twice)

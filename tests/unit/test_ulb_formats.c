@@ -168,6 +168,8 @@ Test(ulb_formats, bounds)
 	cr_assert_eq(bound("(w2)w", 0), 16);
 	cr_assert_eq(bound("[w2]3w", 0), 4 + 24 + 4);
 	cr_assert_eq(bound("[w]", 0), RR_BOUND_NONE);
+	cr_assert_eq(bound("[w]9w", 0), 4 + 36 + 4);
+	cr_assert_eq(bound("[o9]10", 0), 4 + 160);
 	cr_assert_eq(bound("[o]5", 0), RR_BOUND_NONE);
 	cr_assert_eq(bound("{0:w2|7:w5(w)|:w}w", 0), 4 + 28 + 4);
 	cr_assert_eq(bound("{0:{1:w|:w9}|:}", 0), 4 + 4 + 36);
@@ -175,10 +177,10 @@ Test(ulb_formats, bounds)
 	cr_assert_eq(bound("t", 0), 4 + 8);
 }
 
-static enum rr_walk_rc walk(const char *f, const uint32_t *words, uint32_t n, uint32_t *at)
+static enum rr_walk_rc walk_part(const char *f, const uint32_t *words, uint32_t n, uint32_t have, uint32_t *at)
 {
 	uint8_t b[64];
-	struct rr_ulb_view v = { .buf = b, .have = 4 * n, .len = 4 * n };
+	struct rr_ulb_view v = { .buf = b, .have = have, .len = 4 * n };
 	struct rr_walk w;
 
 	for (uint32_t i = 0; i < n; i++)
@@ -189,6 +191,11 @@ static enum rr_walk_rc walk(const char *f, const uint32_t *words, uint32_t n, ui
 	rr_walk_format(&w, f);
 	*at = w.at;
 	return w.rc;
+}
+
+static enum rr_walk_rc walk(const char *f, const uint32_t *words, uint32_t n, uint32_t *at)
+{
+	return walk_part(f, words, n, 4 * n, at);
 }
 
 #define walks(f, ...) do { \
@@ -212,6 +219,7 @@ Test(ulb_formats, walks)
 	walks("*(w2)w", 1, 5, 5, 1, 6, 6, 0, 7);
 	walks("{3:w|4:w2|:}w", 4, 1, 1, 9);
 	walks("{3:w|4:w2|:}w", 5, 9);
+	walks("{3:w|:w2}w", 5, 1, 1, 9);
 	walks("{3:{1:w|:}|4:w2}w", 3, 1, 7, 9);
 	walks("<w*(w)>w", 1, 1, 2, 0, 3);
 	garbage("w3", 1, 2);
@@ -221,4 +229,24 @@ Test(ulb_formats, walks)
 	garbage("o", 0xfffffffd, 0);
 	garbage("[w]", 0x40000000, 0);
 	garbage("[(w)]", 0xffffffff, 0, 0);
+}
+
+/* A count is work only as far as its elements are there. */
+Test(ulb_formats, an_array_is_walked_as_far_as_it_is_there)
+{
+	static const uint32_t words[] = { 3, 1, 2, 3, 4 };
+	uint32_t at;
+
+	cr_assert_eq(walk_part("[w]w", words, 5, 16, &at), RR_WALK_OK);
+	cr_assert_eq(at, 20);
+	cr_assert_eq(walk_part("[w]w", words, 5, 8, &at), RR_WALK_UNSEEN);
+	cr_assert_eq(at, 12);
+}
+
+Test(ulb_formats, what_is_not_bound_has_no_number)
+{
+	uint8_t number = 9;
+
+	cr_assert_null(rr_ulb_find(100004, 2, &number));
+	cr_assert_eq(number, 0);
 }

@@ -295,6 +295,21 @@ Test(ulb_nfs4, what_gss_puts_around_the_results_comes_on_top_of_a_sessions_bound
 	}
 }
 
+Test(ulb_nfs4, a_sessions_bound_with_what_gss_adds_is_no_bound_beyond_32_bits)
+{
+	begin_gss(&m, 4, 1, 0, 2);
+	set_proc(&m, 1);
+	W(&m, 48, 99);
+	add_opaque(&m, TAG);
+	W(&m, 1, 2);
+	sequence();
+	W(&m, GETATTR, 1, 1 << 12);
+	for (uint32_t most = UINT32_MAX - 530; most >= UINT32_MAX - 530; most++) {
+		cr_assert_eq(look_part(&m, m.n, m.n, most), RR_ULB_OK);
+		cr_assert_eq(call.reply_max, most < UINT32_MAX - 528 ? most + 528 : RR_ULB_UNKNOWN, "%u", most);
+	}
+}
+
 Test(ulb_nfs4, the_largest_counts_do_not_overflow)
 {
 	begin(0, 200);
@@ -406,4 +421,12 @@ Test(ulb_nfs4, a_compound_may_be_executed_twice_if_each_of_its_operations_may)
 	W(&m, 9999);
 	look(&m);
 	cr_assert_not(call.idempotent);
+	for (uint32_t op = 72; op <= 75; op += 3) {	/* GETXATTR, REMOVEXATTR */
+		begin(2, 2);
+		putfh();
+		W(&m, op);
+		add_opaque(&m, 3);
+		cr_assert_eq(look(&m), RR_ULB_OK);
+		cr_assert_eq(call.idempotent, op == 72);
+	}
 }

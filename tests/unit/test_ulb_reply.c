@@ -302,6 +302,9 @@ Test(ulb_reply, the_next_read_has_the_next_chunk)
 	c[0].len = 10;
 	c[1].len = 7;
 	cr_assert_eq(look_reply(&v4, &m, c, 2), RR_ULB_VIOLATION);
+	reads(len, 2);
+	reduce(len, 2, 2);
+	cr_assert_eq(look_reply(&v4, &m, c, 1), RR_ULB_VIOLATION, "it is not the second one's");
 }
 
 Test(ulb_reply, an_empty_chunk_keeps_its_read_in_the_stream)
@@ -373,4 +376,41 @@ Test(ulb_reply, a_failed_read_has_no_item_and_behind_unknown_results_there_are_n
 	W(&m, 0, 0, 3, 25, 0, 1, 4, 9, 10044, 0, 25, 0, 1, 4, 9);
 	cr_assert_eq(look_reply(&v4, &m, NULL, 0), RR_ULB_OK);
 	cr_assert_eq(reply.nitems, 1);
+}
+
+/* --- replies with Read chunks (reliable replies) ------------------------------------------ */
+
+static enum rr_ulb_rc read_chunk(struct rr_ulb_chunk c, uint32_t at, uint32_t len)
+{
+	struct rr_ulb_rec rec = rec_of(3, V3_READ);
+	struct rr_ulb_view v = { .buf = m.b, .chunks = &c, .nchunks = 1, .reads = true };
+
+	cr_assert_eq(v3_read_reply_of(len, 0, false), at);
+	cut(&m, at, rr_align(len, 4u));
+	v.have = v.len = m.n;
+	return rr_ulb_reply(&rec, &v, &reply);
+}
+
+Test(ulb_reply, data_may_be_in_a_read_chunk_at_its_place)
+{
+	uint32_t at = 24 + 4 + 4 + 8 + 4;
+
+	cr_assert_eq(read_chunk((struct rr_ulb_chunk){ at, 9 }, at, 9), RR_ULB_OK);
+	is_item(&reply.items[0], at, 9);
+	cr_assert(reply.items[0].placed);
+	cr_assert_eq(reply.len, at + 12);
+	cr_assert_eq(read_chunk((struct rr_ulb_chunk){ at, 12 }, at, 9), RR_ULB_OK);	/* with padding */
+	cr_assert_eq(read_chunk((struct rr_ulb_chunk){ at + 4, 9 }, at, 9), RR_ULB_VIOLATION);
+	cr_assert_eq(read_chunk((struct rr_ulb_chunk){ at + 4, 0 }, at, 0), RR_ULB_VIOLATION);
+}
+
+Test(ulb_reply, an_item_knows_whether_optional_data_before_it_is_absent)
+{
+	struct rr_ulb_rec rec = rec_of(3, V3_READ);
+
+	for (int attributes = 0; attributes < 2; attributes++) {
+		v3_read_reply_of(8, 0, attributes);
+		cr_assert_eq(look_reply(&rec, &m, NULL, 0), RR_ULB_OK);
+		cr_assert_eq(reply.items[0].early, !attributes);
+	}
 }

@@ -26,16 +26,16 @@
 #define RECVS	64u
 
 static pid_t self = 1;
-pid_t *rr_verbs_self = &self;
+pid_t *rr_verbs_process_self = &self;
 
 static void own_fd(int fd, bool own)
 {
 	(void)fd;
 	(void)own;
 }
-void (*rr_verbs_own_fd)(int fd, bool own) = own_fd;
+void (*rr_verbs_process_own_fd)(int fd, bool own) = own_fd;
 
-int rr_verbs_high(int fd, int floor)
+int rr_verbs_channel_high(int fd, int floor)
 {
 	(void)floor;
 	return fd;
@@ -205,8 +205,8 @@ static void make(void)
 	nwcs = 0;
 	broken = false;
 	rr_verbs_device(&device, 100);
-	v->windows = rr_verbs_windows_of(&device) != RR_V_REFUTED;
-	v->can_inv = !rr_verbs_no_inv(&device, false);
+	v->windows = rr_verbs_device_windows_of(&device) != RR_V_REFUTED;
+	v->can_inv = !rr_verbs_device_no_inv(&device, false);
 	rr_verbs_prove_alloc(v);
 }
 
@@ -215,7 +215,7 @@ static bool establish(void)
 {
 	v->state = RR_V_READY;
 	rr_verbs_prove(&q.qp, v);
-	rr_verbs_digest(v);
+	rr_verbs_books_digest(v);
 	return !v->err;
 }
 
@@ -240,7 +240,7 @@ static int send_one(uint32_t inv)
 {
 	uint8_t bytes[100] = { 0 };
 
-	return rr_verbs_send(&q.qp, &(struct iovec){ bytes, sizeof(bytes) }, 1, 0, inv);
+	return rr_verbs_data_send(&q.qp, &(struct iovec){ bytes, sizeof(bytes) }, 1, 0, inv);
 }
 
 /* Something is exposed and told of and taken back: by a window, or a registration. */
@@ -252,19 +252,19 @@ static void exposes(bool window)
 	int rc;
 
 	ndone = 0;
-	cr_assert_eq(rr_verbs_expose(&q.qp, mem, 8192, RR_RIGHT_READ, &seg), 0);
+	cr_assert_eq(rr_verbs_keys_expose(&q.qp, mem, 8192, RR_RIGHT_READ, &seg), 0);
 	cr_assert_eq(send_one(0), 1);
 	cr_assert_eq(ndone > 1 && done[ndone - 2] == IBV_WR_BIND_MW, window);
 	cr_assert_eq(done[ndone - 1], IBV_WR_SEND);
-	rc = rr_verbs_invalidate(&q.qp, seg.handle, 5);
+	rc = rr_verbs_keys_invalidate(&q.qp, seg.handle, 5);
 	cr_assert_eq(rc, window ? 0 : 1);
-	rc = rr_verbs_poll(&q.qp, wc, 4);
+	rc = rr_verbs_data_poll(&q.qp, wc, 4);
 	cr_assert_eq(rc, window);
 	if (window)
 		cr_assert(wc[0].op == RR_WC_INVALIDATE && wc[0].cookie == 5 && !wc[0].status);
 	else
 		cr_assert_eq(mrs, nmrs + 1);
-	cr_assert_eq(rr_verbs_invalidate(&q.qp, seg.handle, 5), -EINVAL, "it is gone");
+	cr_assert_eq(rr_verbs_keys_invalidate(&q.qp, seg.handle, 5), -EINVAL, "it is gone");
 }
 
 Test(verbs_able, a_device_that_can_is_asked_once)
@@ -273,7 +273,7 @@ Test(verbs_able, a_device_that_can_is_asked_once)
 
 	cr_assert(establish());
 	cr_assert_eq(ndone, 2);
-	cr_assert_eq(rr_verbs_poll(&q.qp, wc, 4), 0, "nobody hears of it");
+	cr_assert_eq(rr_verbs_data_poll(&q.qp, wc, 4), 0, "nobody hears of it");
 	exposes(true);
 	another();
 	cr_assert(establish());
@@ -289,15 +289,15 @@ Test(verbs_able, until_it_is_known_it_registers)
 	v->state = RR_V_READY;
 	rr_verbs_prove(&q.qp, v);
 	cr_assert_eq(sq_room(v), RR_VERBS_SQ - 2);
-	cr_assert_eq(rr_verbs_expose(&q.qp, mem, 8192, RR_RIGHT_READ, &seg[0]), 0);
+	cr_assert_eq(rr_verbs_keys_expose(&q.qp, mem, 8192, RR_RIGHT_READ, &seg[0]), 0);
 	cr_assert_eq(v->nkeys, 1);
-	rr_verbs_digest(v);
+	rr_verbs_books_digest(v);
 	cr_assert_eq(sq_room(v), RR_VERBS_SQ);
-	cr_assert_eq(rr_verbs_expose(&q.qp, mem + 8192, 8192, RR_RIGHT_READ, &seg[1]), 0);
+	cr_assert_eq(rr_verbs_keys_expose(&q.qp, mem + 8192, 8192, RR_RIGHT_READ, &seg[1]), 0);
 	cr_assert_eq(v->nkeys, 1);
 	cr_assert_eq(send_one(0), 1);
-	cr_assert_eq(rr_verbs_invalidate(&q.qp, seg[0].handle, 0), 1);
-	cr_assert_eq(rr_verbs_invalidate(&q.qp, seg[1].handle, 0), 0);
+	cr_assert_eq(rr_verbs_keys_invalidate(&q.qp, seg[0].handle, 0), 1);
+	cr_assert_eq(rr_verbs_keys_invalidate(&q.qp, seg[1].handle, 0), 0);
 }
 
 /* bnxt_re: EOPNOTSUPP; irdma, cxgb4: EINVAL. */
@@ -387,7 +387,7 @@ Test(verbs_able, where_send_with_invalidate_is_refused_it_sends)
 	can.refuses = 1u << IBV_WR_SEND_WITH_INV;
 	cr_assert(establish());
 	ndone = asked = 0;
-	cr_assert_eq(rr_verbs_expose(&q.qp, mem, 8192, RR_RIGHT_READ, &seg), 0);
+	cr_assert_eq(rr_verbs_keys_expose(&q.qp, mem, 8192, RR_RIGHT_READ, &seg), 0);
 	cr_assert_eq(send_one(77), 1);
 	cr_assert_eq(v->err, 0);
 	cr_assert_eq(ndone, 2, "the bind once");
@@ -417,7 +417,7 @@ Test(verbs_able, a_doorbell_that_fails_ends_the_connection)
 	cr_assert_lt(send_one(77), 0);
 	cr_assert_lt(v->err, 0);
 	cr_assert(v->can_inv, "nothing was refused");
-	cr_assert_lt(rr_verbs_poll(&q.qp, &wc, 1), 0);
+	cr_assert_lt(rr_verbs_data_poll(&q.qp, &wc, 1), 0);
 }
 
 Test(verbs_able, a_receive_that_is_refused_ends_the_connection)
@@ -426,9 +426,9 @@ Test(verbs_able, a_receive_that_is_refused_ends_the_connection)
 
 	cr_assert(establish());
 	can.unrung = true;
-	rr_verbs_repost(&q.qp, 0);
+	rr_verbs_data_repost(&q.qp, 0);
 	cr_assert_lt(v->err, 0);
-	cr_assert_lt(rr_verbs_poll(&q.qp, &wc, 1), 0);
+	cr_assert_lt(rr_verbs_data_poll(&q.qp, &wc, 1), 0);
 }
 
 Test(verbs_able, beyond_the_windows_it_registers)
@@ -438,10 +438,10 @@ Test(verbs_able, beyond_the_windows_it_registers)
 	cr_assert(establish());
 	can.mws = 2;
 	for (int i = 0; i < 4; i++)
-		cr_assert_eq(rr_verbs_expose(&q.qp, mem + 8192 * i, 8192, RR_RIGHT_READ, &seg[i]), 0);
+		cr_assert_eq(rr_verbs_keys_expose(&q.qp, mem + 8192 * i, 8192, RR_RIGHT_READ, &seg[i]), 0);
 	cr_assert_eq(send_one(0), 1);
 	for (int i = 0; i < 4; i++)
-		cr_assert_eq(rr_verbs_invalidate(&q.qp, seg[i].handle, 0), i >= 2);
+		cr_assert_eq(rr_verbs_keys_invalidate(&q.qp, seg[i].handle, 0), i >= 2);
 }
 
 /* Its peer would invalidate a registration, which nobody survives. */
@@ -452,12 +452,12 @@ Test(verbs_able, who_is_invited_finds_windows_only)
 	cr_assert(establish());
 	v->invite = true;
 	can.mws = 1;
-	cr_assert_eq(rr_verbs_expose(&q.qp, mem, 8192, RR_RIGHT_READ, &seg[0]), 0);
+	cr_assert_eq(rr_verbs_keys_expose(&q.qp, mem, 8192, RR_RIGHT_READ, &seg[0]), 0);
 	cr_assert_eq(send_one(0), 1);
-	cr_assert_eq(rr_verbs_expose(&q.qp, mem, 8192, RR_RIGHT_READ, &seg[1]), -EAGAIN);
-	cr_assert_eq(rr_verbs_invalidate(&q.qp, seg[0].handle, 0), 0);
-	rr_verbs_poll(&q.qp, (struct rr_wc[4]){ { 0 } }, 4);
-	cr_assert_eq(rr_verbs_expose(&q.qp, mem, 8192, RR_RIGHT_READ, &seg[1]), 0);
+	cr_assert_eq(rr_verbs_keys_expose(&q.qp, mem, 8192, RR_RIGHT_READ, &seg[1]), -EAGAIN);
+	cr_assert_eq(rr_verbs_keys_invalidate(&q.qp, seg[0].handle, 0), 0);
+	rr_verbs_data_poll(&q.qp, (struct rr_wc[4]){ { 0 } }, 4);
+	cr_assert_eq(rr_verbs_keys_expose(&q.qp, mem, 8192, RR_RIGHT_READ, &seg[1]), 0);
 }
 
 static int expose_until(rr_time most)
@@ -466,7 +466,7 @@ static int expose_until(rr_time most)
 	struct rr_seg seg;
 	int rc;
 
-	while ((rc = rr_verbs_expose(&q.qp, mem, 8192, RR_RIGHT_READ, &seg)) == -EAGAIN && rr_now() < end_at)
+	while ((rc = rr_verbs_keys_expose(&q.qp, mem, 8192, RR_RIGHT_READ, &seg)) == -EAGAIN && rr_now() < end_at)
 		nanosleep(&(struct timespec){ .tv_nsec = 2000000 }, NULL);
 	return rc;
 }
@@ -484,6 +484,34 @@ Test(verbs_able, nothing_is_tried_for_ever)
 	cr_assert_eq(expose_until(0), 0);
 }
 
+/* At the limit of the rdma cgroup the kernel says EAGAIN. */
+Test(verbs_able, at_the_limit_of_the_cgroup_it_registers_or_waits_as_long)
+{
+	can.alloc_mw = EAGAIN;
+	another();
+	cr_assert(establish());
+	exposes(false);
+	can.reg = EAGAIN;
+	cr_assert_eq(expose_until(10 * RR_SEC), -ENOMEM);
+	can.alloc_mw = can.reg = 0;
+	another();
+	cr_assert(v->windows, "the device has them");
+	cr_assert(establish());
+	exposes(true);
+	can.alloc_mw = EAGAIN;
+	cr_assert_eq(expose_until(0), 0, "by the window that there is");
+	cr_assert_eq(expose_until(0), 0, "and by a registration");
+	cr_assert_eq(v->nkeys, 1);
+}
+
+Test(verbs_able, at_that_limit_memory_for_the_first_window_is_not_waited_for)
+{
+	cr_assert(establish());
+	rr_verbs_mem_free(v);
+	can.reg = EAGAIN;
+	cr_assert_eq(expose_until(10 * RR_SEC), -ENOMEM);
+}
+
 /* What comes back when a call ends is waited for. */
 Test(verbs_able, what_the_connection_itself_has_in_use_is_waited_for)
 {
@@ -492,10 +520,10 @@ Test(verbs_able, what_the_connection_itself_has_in_use_is_waited_for)
 	can.alloc_mw = EOPNOTSUPP;
 	another();
 	cr_assert(establish());
-	cr_assert_eq(rr_verbs_expose(&q.qp, mem, 8192, RR_RIGHT_READ, &seg), 0);
+	cr_assert_eq(rr_verbs_keys_expose(&q.qp, mem, 8192, RR_RIGHT_READ, &seg), 0);
 	can.reg = ENOMEM;
 	cr_assert_eq(expose_until(4 * SHORT_WAIT), -EAGAIN);
-	cr_assert_eq(rr_verbs_invalidate(&q.qp, seg.handle, 0), 1);
+	cr_assert_eq(rr_verbs_keys_invalidate(&q.qp, seg.handle, 0), 1);
 	can.reg = 0;
 	cr_assert_eq(expose_until(0), 0);
 }

@@ -73,27 +73,27 @@ Test(verbs_cq, a_completion_before_arming_is_seen_though_another_thread_looks)
 	while (!other_looks)
 		sched_yield();
 	completions = 1;	/* neither does it see this one, nor will it ring */
-	cr_assert(rr_verbs_arm_cq(vq), "nobody would wake up for it");
+	cr_assert(rr_verbs_cq_arm(vq), "nobody would wake up for it");
 	pthread_join(t, NULL);
 	cr_assert_eq(vq->raw[0].wr_id, 7);
 }
 
 Test(verbs_cq, arming_an_empty_queue_finds_nothing)
 {
-	cr_assert_not(rr_verbs_arm_cq(vq));
+	cr_assert_not(rr_verbs_cq_arm(vq));
 	cr_assert(notified);
 	completions = 1;
-	cr_assert(rr_verbs_reap(vq));
+	cr_assert(rr_verbs_cq_reap(vq));
 	cr_assert_eq(completions, 0);
 }
 
 Test(verbs_cq, a_full_ring_leaves_the_rest_in_the_queue)
 {
 	completions = 6;
-	cr_assert(rr_verbs_pull(vq));
+	cr_assert(rr_verbs_cq_pull(vq));
 	cr_assert_eq(completions, 2);
 	vq->raw_tail = 3;
-	cr_assert(rr_verbs_pull(vq));
+	cr_assert(rr_verbs_cq_pull(vq));
 	cr_assert_eq(completions, 0);
 	cr_assert_eq(vq->raw_head, 6);
 }
@@ -103,7 +103,7 @@ Test(verbs_cq, what_is_taken_goes_round_the_end_of_the_ring)
 {
 	vq->raw_head = vq->raw_tail = 3;
 	completions = 3;
-	cr_assert(rr_verbs_pull(vq));
+	cr_assert(rr_verbs_cq_pull(vq));
 	cr_assert_eq(completions, 0);
 	cr_assert_eq(vq->raw_head, 6);
 	cr_assert_eq(vq->raw[1].wr_id, 7);

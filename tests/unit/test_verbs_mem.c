@@ -16,7 +16,7 @@
 #define SLAB	((size_t)RR_PAGE * 16)
 
 static pid_t self = 1;
-pid_t *rr_verbs_self = &self;
+pid_t *rr_verbs_process_self = &self;
 
 int rr_verbs_post(struct rr_vq *v, struct ibv_send_wr *wr, struct rr_verbs_wqe w)
 {
@@ -25,7 +25,7 @@ int rr_verbs_post(struct rr_vq *v, struct ibv_send_wr *wr, struct rr_verbs_wqe w
 	return w.op == RR_WC_SEND;
 }
 
-void rr_verbs_ask_read(struct rr_qp *qp, struct rr_vq *v)
+void rr_verbs_notes_ask_read(struct rr_qp *qp, struct rr_vq *v)
 {
 	(void)qp;
 	(void)v;
@@ -125,7 +125,7 @@ Test(verbs_mem, so_it_is_without_windows)
 
 	rr_verbs_mem_use(&q[0].qp, v[0], mem[0], MEM);
 	for (size_t at = 0; at < MEM; at += FIRST)
-		rr_verbs_expose(&q[0].qp, mem[0] + at, FIRST, RR_RIGHT_READ, &seg);
+		rr_verbs_keys_expose(&q[0].qp, mem[0] + at, FIRST, RR_RIGHT_READ, &seg);
 	mr = rr_verbs_mem_use(&q[1].qp, v[1], mem[1], MEM);
 	cr_assert_geq(mr, 0, "error %d", mr);
 }
@@ -135,9 +135,9 @@ Test(verbs_mem, what_nobody_was_promised_is_for_who_comes_first)
 	struct rr_seg seg;
 
 	for (size_t at = 0; at < MEM; at += FIRST)
-		cr_assert_eq(rr_verbs_expose(&q[0].qp, mem[0] + at, FIRST, RR_RIGHT_READ, &seg), 0);
+		cr_assert_eq(rr_verbs_keys_expose(&q[0].qp, mem[0] + at, FIRST, RR_RIGHT_READ, &seg), 0);
 	cr_assert_geq(rr_verbs_mem_use(&q[0].qp, v[0], mem[0], FIRST), 0, "there is some");
-	cr_assert_eq(rr_verbs_invalidate(&q[0].qp, seg.handle, 0), 1);
+	cr_assert_eq(rr_verbs_keys_invalidate(&q[0].qp, seg.handle, 0), 1);
 	cr_assert_eq(rr_verbs_mem_use(&q[0].qp, v[0], mem[0], MEM), -EAGAIN, "but not so much");
 }
 

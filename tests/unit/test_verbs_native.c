@@ -10,8 +10,8 @@
 #include "core/prov/verbs/native.c"
 
 static pid_t self = 1;
-pid_t *rr_verbs_self = &self;
-const struct rr_verbs_say *rr_verbs_say;
+pid_t *rr_verbs_process_self = &self;
+const struct rr_verbs_say *rr_verbs_process_say;
 
 /* --- RDMA CM ----------------------------------------------------------------------------- */
 
@@ -33,7 +33,7 @@ static int which(const struct rdma_cm_id *id)
 	return (int)(id - ids);
 }
 
-int rr_cm_create_id(struct rdma_event_channel *cm, struct rdma_cm_id **id)
+int rr_creds_create_id(struct rdma_event_channel *cm, struct rdma_cm_id **id)
 {
 	cr_assert_eq(cm, &channel);
 	cr_assert_lt(nids, 4);
@@ -43,21 +43,21 @@ int rr_cm_create_id(struct rdma_event_channel *cm, struct rdma_cm_id **id)
 	return 0;
 }
 
-int rr_cm_destroy_id(struct rdma_cm_id *id)
+int rr_creds_destroy_id(struct rdma_cm_id *id)
 {
 	cr_assert(door[which(id)].there);
 	door[which(id)].there = false;
 	return 0;
 }
 
-int rr_cm_v6only(struct rdma_cm_id *id, int *only)
+int rr_creds_v6only(struct rdma_cm_id *id, int *only)
 {
 	door[which(id)].v6only = *only;
 	return 0;
 }
 
 /* As the kernel's. */
-int rr_cm_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr)
+int rr_creds_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr)
 {
 	struct sockaddr_in6 a;
 
@@ -70,27 +70,27 @@ int rr_cm_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr)
 	return 0;
 }
 
-int rr_cm_listen(struct rdma_cm_id *id, int backlog)
+int rr_creds_listen(struct rdma_cm_id *id, int backlog)
 {
 	(void)backlog;
 	door[which(id)].listens = true;
 	return 0;
 }
 
-int rr_cm_migrate_id(struct rdma_cm_id *id, struct rdma_event_channel *cm)
+int rr_creds_migrate_id(struct rdma_cm_id *id, struct rdma_event_channel *cm)
 {
 	(void)id;
 	(void)cm;
 	return 0;
 }
 
-int rr_cm_reject(struct rdma_cm_id *id)
+int rr_creds_reject(struct rdma_cm_id *id)
 {
 	(void)id;
 	return 0;
 }
 
-bool rr_cm_usable(struct rdma_event_channel *cm)
+bool rr_creds_usable(struct rdma_event_channel *cm)
 {
 	(void)cm;
 	return true;
@@ -98,7 +98,7 @@ bool rr_cm_usable(struct rdma_event_channel *cm)
 
 /* --- the rest of the provider ------------------------------------------------------------ */
 
-int rr_verbs_epoll(int floor)
+int rr_verbs_channel_epoll(int floor)
 {
 	return floor;
 }
@@ -110,7 +110,7 @@ int rr_verbs_channel(struct rdma_event_channel **cm, int floor)
 	return 0;
 }
 
-int rr_verbs_watch(int set, int fd, uint32_t what)
+int rr_verbs_channel_watch(int set, int fd, uint32_t what)
 {
 	(void)set;
 	(void)fd;
@@ -118,7 +118,7 @@ int rr_verbs_watch(int set, int fd, uint32_t what)
 	return 0;
 }
 
-struct rdma_event_channel *rr_verbs_renew(struct rdma_event_channel **cm, struct rdma_cm_id *id, int set, int floor)
+struct rdma_event_channel *rr_verbs_channel_renew(struct rdma_event_channel **cm, struct rdma_cm_id *id, int set, int floor)
 {
 	(void)cm;
 	(void)id;
@@ -127,7 +127,7 @@ struct rdma_event_channel *rr_verbs_renew(struct rdma_event_channel **cm, struct
 	return NULL;
 }
 
-bool rr_verbs_event(struct rdma_event_channel *cm, struct rdma_cm_event *out, uint8_t data[UINT8_MAX])
+bool rr_verbs_channel_event(struct rdma_event_channel *cm, struct rdma_cm_event *out, uint8_t data[UINT8_MAX])
 {
 	bool was = has_event;
 
@@ -139,7 +139,7 @@ bool rr_verbs_event(struct rdma_event_channel *cm, struct rdma_cm_event *out, ui
 	return was;
 }
 
-int rr_verbs_start(struct rr_qp *qp, const struct rr_prov_params *p)
+int rr_verbs_setup_start(struct rr_qp *qp, const struct rr_prov_params *p)
 {
 	static struct rr_vq v;
 	struct rr_verbs *q = container_of(qp, struct rr_verbs, qp);
@@ -150,14 +150,14 @@ int rr_verbs_start(struct rr_qp *qp, const struct rr_prov_params *p)
 	return 0;
 }
 
-int rr_verbs_open(struct rr_qp *qp, struct rr_vq *v)
+int rr_verbs_setup_open(struct rr_qp *qp, struct rr_vq *v)
 {
 	(void)qp;
 	(void)v;
 	return 0;
 }
 
-int rr_verbs_resolve(struct rr_vq *v, const struct sockaddr *to, const struct sockaddr *from, int ms)
+int rr_verbs_setup_resolve(struct rr_vq *v, const struct sockaddr *to, const struct sockaddr *from, int ms)
 {
 	(void)v;
 	(void)ms;
@@ -168,13 +168,13 @@ int rr_verbs_resolve(struct rr_vq *v, const struct sockaddr *to, const struct so
 	return 0;
 }
 
-int rr_verbs_undo(struct rr_qp *qp, int rc)
+int rr_verbs_end_undo(struct rr_qp *qp, int rc)
 {
 	(void)qp;
 	return rc;
 }
 
-int rr_verbs_accept(struct rr_qp *qp, struct rr_vq *v, const struct rdma_conn_param *req)
+int rr_verbs_setup_accept(struct rr_qp *qp, struct rr_vq *v, const struct rdma_conn_param *req)
 {
 	(void)qp;
 	(void)v;
@@ -182,7 +182,7 @@ int rr_verbs_accept(struct rr_qp *qp, struct rr_vq *v, const struct rdma_conn_pa
 	return 0;
 }
 
-void rr_verbs_close_fd(int fd)
+void rr_verbs_channel_close_fd(int fd)
 {
 	(void)fd;
 }
@@ -237,7 +237,7 @@ static void listen_on(const char *text, bool v6only)
 	struct sockaddr_in6 a = v6(text, 20049);
 
 	listener.lst.v6only = v6only;
-	cr_assert_eq(rr_native_listen(&listener.lst, (struct sockaddr *)&a, &par), 0);
+	cr_assert_eq(rr_verbs_native_listen(&listener.lst, (struct sockaddr *)&a, &par), 0);
 }
 
 /* ganesha with Bind_addr: its socket is one of IPv6. */
@@ -262,7 +262,7 @@ Test(verbs_native, the_any_address_is_one_of_each_family)
 	cr_assert_eq(nids, 2);
 	cr_assert(door[0].at.sin6_family == AF_INET6 && door[0].v6only == 1 && door[0].listens);
 	cr_assert(is_v4(&door[1].at, "0.0.0.0", 20049) && door[1].listens);
-	rr_native_unlisten(&listener.lst);
+	rr_verbs_native_unlisten(&listener.lst);
 	cr_assert(!door[0].there && !door[1].there);
 }
 
@@ -286,7 +286,7 @@ static int hears(enum rdma_cm_event_type what, struct rdma_cm_id *id)
 
 	event = (struct rdma_cm_event){ .event = what, .id = id };
 	has_event = true;
-	return rr_native_take(&listener.lst, &q.qp, &par, NULL, NULL);
+	return rr_verbs_native_take(&listener.lst, &q.qp, &par, NULL, NULL);
 }
 
 /* Bonding: the listener is made anew. */
@@ -305,14 +305,14 @@ Test(verbs_native, a_mapped_address_is_called_as_one_of_ipv4)
 	struct sockaddr_in6 to = v6("::ffff:10.9.0.2", 20049), from = v6("::ffff:10.9.0.1", 0);
 	struct rr_verbs q = { .owner = self };
 
-	cr_assert_eq(rr_native_connect(&q.qp, &par, (struct sockaddr *)&to, (struct sockaddr *)&from), 0);
+	cr_assert_eq(rr_verbs_native_connect(&q.qp, &par, (struct sockaddr *)&to, (struct sockaddr *)&from), 0);
 	cr_assert(is_v4(&called, "10.9.0.2", 20049));
 	cr_assert(has_from && is_v4(&from_there, "10.9.0.1", 0));
 	from = v6("::ffff:0.0.0.0", 0);
-	cr_assert_eq(rr_native_connect(&q.qp, &par, (struct sockaddr *)&to, (struct sockaddr *)&from), 0);
+	cr_assert_eq(rr_verbs_native_connect(&q.qp, &par, (struct sockaddr *)&to, (struct sockaddr *)&from), 0);
 	cr_assert(!has_from, "it may come from anywhere");
 	to = v6("2001:db8::1", 20049);
-	cr_assert_eq(rr_native_connect(&q.qp, &par, (struct sockaddr *)&to, NULL), 0);
+	cr_assert_eq(rr_verbs_native_connect(&q.qp, &par, (struct sockaddr *)&to, NULL), 0);
 	cr_assert(called.sin6_family == AF_INET6 && !has_from);
 }
 

@@ -12,15 +12,15 @@
 #include "core/prov/verbs/setup.c"
 
 static pid_t self = 1;
-pid_t *rr_verbs_self = &self;
-bool rr_verbs_used, rr_verbs_orphan, rr_verbs_invite, rr_verbs_no_windows;
+pid_t *rr_verbs_process_self = &self;
+bool rr_verbs_process_used, rr_verbs_process_orphan, rr_verbs_process_invite, rr_verbs_process_no_windows;
 
 static void own_fd(int fd, bool own)
 {
 	(void)fd;
 	(void)own;
 }
-void (*rr_verbs_own_fd)(int fd, bool own) = own_fd;
+void (*rr_verbs_process_own_fd)(int fd, bool own) = own_fd;
 
 /* --- the rest of the provider ------------------------------------------------------------ */
 
@@ -34,26 +34,26 @@ NOTHING(rr_verbs_keys_free, (struct rr_vq *v))
 NOTHING(rr_verbs_mem_free, (struct rr_vq *v))
 NOTHING(rr_verbs_mem_unreserve, (struct rr_vq *v))
 NOTHING(rr_verbs_prove_alloc, (struct rr_vq *v))
-NOTHING(rr_verbs_digest, (struct rr_vq *v))
+NOTHING(rr_verbs_books_digest, (struct rr_vq *v))
 ZERO(int, rr_verbs_mem_reserve, (struct rr_vq *v, size_t need))
 ZERO(bool, rr_verbs_mem_share, (struct rr_vq *v, enum rr_verbs_share which))
-ZERO(enum rr_verbs_proof, rr_verbs_windows_of, (const struct ibv_context *dev))
-ZERO(bool, rr_verbs_no_inv, (const struct ibv_context *dev, bool found))
+ZERO(enum rr_verbs_proof, rr_verbs_device_windows_of, (const struct ibv_context *dev))
+ZERO(bool, rr_verbs_device_no_inv, (const struct ibv_context *dev, bool found))
 NOTHING(rr_verbs_prove, (struct rr_qp *qp, struct rr_vq *v))
 ZERO(int, rr_verbs_post_recv, (struct rr_qp *qp, struct rr_vq *v, uint32_t i))
-ZERO(bool, rr_verbs_settle, (struct rr_qp *qp, rr_time most))
-ZERO(uint32_t, rr_native_private_put, (const struct rr_vq *v, uint8_t out[RR_VERBS_PRIVATE]))
-ZERO(uint32_t, rr_pair_private_put, (const struct rr_vq *v, uint8_t out[RR_VERBS_PRIVATE]))
-ZERO(int, rr_cm_destroy_id, (struct rdma_cm_id *id))
-ZERO(int, rr_cm_reject, (struct rdma_cm_id *id))
-ZERO(int, rr_cm_resolve_route, (struct rdma_cm_id *id, int ms))
-ZERO(int, rr_cm_resolve_addr,
+ZERO(bool, rr_verbs_data_settle, (struct rr_qp *qp, rr_time most))
+ZERO(uint32_t, rr_verbs_private_put_native, (const struct rr_vq *v, uint8_t out[RR_VERBS_PRIVATE]))
+ZERO(uint32_t, rr_verbs_private_put_pair, (const struct rr_vq *v, uint8_t out[RR_VERBS_PRIVATE]))
+ZERO(int, rr_creds_destroy_id, (struct rdma_cm_id *id))
+ZERO(int, rr_creds_reject, (struct rdma_cm_id *id))
+ZERO(int, rr_creds_resolve_route, (struct rdma_cm_id *id, int ms))
+ZERO(int, rr_creds_resolve_addr,
      (struct rdma_cm_id *id, struct sockaddr *a, struct sockaddr *b, int ms))
-ZERO(int, rr_cm_migrate_id, (struct rdma_cm_id *id, struct rdma_event_channel *cm))
-ZERO(int, rr_cm_create_id, (struct rdma_event_channel *cm, struct rdma_cm_id **id))
-ZERO(struct rdma_event_channel *, rr_verbs_open_channel, (void))
+ZERO(int, rr_creds_migrate_id, (struct rdma_cm_id *id, struct rdma_event_channel *cm))
+ZERO(int, rr_creds_create_id, (struct rdma_event_channel *cm, struct rdma_cm_id **id))
+ZERO(struct rdma_event_channel *, rr_verbs_creds_open_channel, (void))
 
-bool rr_native_private_get(struct rr_qp *qp, struct rr_vq *v, const uint8_t *buf, uint32_t len)
+bool rr_verbs_private_get_native(struct rr_qp *qp, struct rr_vq *v, const uint8_t *buf, uint32_t len)
 {
 	(void)qp;
 	(void)v;
@@ -62,9 +62,9 @@ bool rr_native_private_get(struct rr_qp *qp, struct rr_vq *v, const uint8_t *buf
 	return true;
 }
 
-bool rr_pair_private_get(struct rr_qp *qp, struct rr_vq *v, const uint8_t *buf, uint32_t len)
+bool rr_verbs_private_get_pair(struct rr_qp *qp, struct rr_vq *v, const uint8_t *buf, uint32_t len)
 {
-	return rr_native_private_get(qp, v, buf, len);
+	return rr_verbs_private_get_native(qp, v, buf, len);
 }
 
 /* --- RDMA CM and the device -------------------------------------------------------------- */
@@ -76,7 +76,7 @@ static int vector;
 static struct rdma_cm_event event;
 static bool has_event;
 
-int rr_cm_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_attr *a)
+int rr_creds_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_attr *a)
 {
 	(void)id;
 	(void)pd;
@@ -90,14 +90,14 @@ int rr_cm_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init
 	return 0;
 }
 
-int rr_cm_ack_timeout(struct rdma_cm_id *id, uint8_t *exponent)
+int rr_creds_ack_timeout(struct rdma_cm_id *id, uint8_t *exponent)
 {
 	(void)id;
 	ack = *exponent;
 	return 0;
 }
 
-int rr_cm_connect(struct rdma_cm_id *id, struct rdma_conn_param *p)
+int rr_creds_connect(struct rdma_cm_id *id, struct rdma_conn_param *p)
 {
 	(void)id;
 	(void)p;
@@ -105,19 +105,19 @@ int rr_cm_connect(struct rdma_cm_id *id, struct rdma_conn_param *p)
 	return 0;
 }
 
-int rr_cm_accept(struct rdma_cm_id *id, struct rdma_conn_param *p)
+int rr_creds_accept(struct rdma_cm_id *id, struct rdma_conn_param *p)
 {
-	return rr_cm_connect(id, p);
+	return rr_creds_connect(id, p);
 }
 
-int rr_cm_disconnect(struct rdma_cm_id *id)
+int rr_creds_disconnect(struct rdma_cm_id *id)
 {
 	(void)id;
 	disconnects++;
 	return 0;
 }
 
-int rr_cm_get_event(struct rdma_event_channel *cm, struct rdma_cm_event **ev)
+int rr_creds_get_event(struct rdma_event_channel *cm, struct rdma_cm_event **ev)
 {
 	(void)cm;
 	*ev = &event;
@@ -221,7 +221,7 @@ static void set_up(void)
 
 	rr_os = &os;
 	q = (struct rr_verbs){ .owner = self };
-	cr_assert_eq(rr_verbs_start(&q.qp, &par), 0);
+	cr_assert_eq(rr_verbs_setup_start(&q.qp, &par), 0);
 	v = q.v;
 	v->id = &id;
 	channel.fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -260,6 +260,13 @@ Test(verbs_setup, where_it_is_not_that_it_ends_soon)
 	cr_assert_leq(tries, 2);
 }
 
+/* EAGAIN would mean "not yet" to who waits for the connection. */
+Test(verbs_setup, the_limit_of_the_rdma_cgroup_is_an_end)
+{
+	refusal = EAGAIN;
+	cr_assert_eq(rr_verbs_qp_make(&q.qp, v), -EDQUOT);
+}
+
 Test(verbs_setup, completions_interrupt_every_processor)
 {
 	unsigned seen = 0;
@@ -277,9 +284,9 @@ Test(verbs_setup, both_sides_say_when_to_send_again)
 	cr_assert_eq(connect_resolved(&q.qp, v), 0);
 	cr_assert_eq(ack_at_start, 16);
 	set_up();
-	q.qp.wake_fd = rr_verbs_epoll(3);
-	channel.fd = rr_verbs_epoll(3);	/* can be watched */
-	cr_assert_eq(rr_verbs_accept(&q.qp, v, &(struct rdma_conn_param){ 0 }), 0);
+	q.qp.wake_fd = rr_verbs_channel_epoll(3);
+	channel.fd = rr_verbs_channel_epoll(3);	/* can be watched */
+	cr_assert_eq(rr_verbs_setup_accept(&q.qp, v, &(struct rdma_conn_param){ 0 }), 0);
 	cr_assert_eq(ack_at_start, 16);
 	set_up();
 	v->param.ack_timeout = 0;

@@ -83,6 +83,9 @@ static const char *const advice[RR_R_COUNT] = {
 	[RR_R_ONE_HOST] =
 		"both ends are on this host, in different network namespaces: give both the "
 		"same run directory (containers: mount /run/rdmarpc into both)",
+	[RR_R_CGROUP] =
+		"the control group of the process has as many RDMA objects as rdma.max "
+		"allows (rdma.current): raise hca_object and hca_handle there",
 	[RR_R_NOT_ANSWERED] =
 		"the server has the library but does not answer offers that ride along: "
 		"update it, or set offer_after = 0",

@@ -2,7 +2,8 @@
 #ifndef RR_CHECK_H
 #define RR_CHECK_H
 
-/* rdmarpc-check: what would become of a program's calls to a server on this host, and why. */
+/* rdmarpc-check: what would become of a program's calls to a server, judged from this host, and
+ * why. */
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -11,7 +12,7 @@
 #include "core/base/compiler.h"
 #include "core/base/stats_abi.h"
 
-/* --- findings: what is told, step by step --- */
+/* --- findings: what is reported, step by step --- */
 
 enum rr_finding_kind { RR_V_OK, RR_V_NOTE, RR_V_WARN, RR_V_FAIL };
 
@@ -27,12 +28,12 @@ struct rr_findings {
 	unsigned n;
 };
 
-/* Appends a finding; what is unprintable in it becomes '?'. */
+/* Appends a finding; unprintable characters in it become '?'. */
 void rr_find(struct rr_findings *to, enum rr_finding_kind v, const char *what, const char *fmt,
 	     ...) RR_PRINTF(4, 5);
-/* What to change about the last one. */
+/* Says what to change about the last finding. */
 void rr_advise(struct rr_findings *to, const char *fmt, ...) RR_PRINTF(2, 3);
-/* Is any of them at least as bad? */
+/* Is any finding at least as bad as v? */
 bool rr_any(const struct rr_findings *all, enum rr_finding_kind v);
 
 void rr_findings_print(FILE *to, const char *title, const struct rr_findings *all);
@@ -41,14 +42,15 @@ void rr_check_json_text(FILE *to, const char *text);
 
 /* --- this host --- */
 
-/* library: the file found, or "". pid: 0, or a process to look at. */
+/* Looks at this host and, unless pid is 0, at process pid. library is the file that was found,
+ * or "". */
 void rr_check_local(struct rr_findings *to, const char *library, int pid);
 
-/* The value of a line "Name:	value" of /proc/PID/FILE (pid 0: self) into out; false: there is
- * none. */
+/* Writes the value of a line "Name: value" of /proc/PID/FILE (pid 0: this process) to out.
+ * False: there is no such line. */
 bool rr_check_proc_line(int pid, const char *file, const char *name, char *out, size_t size);
-/* Has process pid mapped the library? The file's name into out, with " (deleted)" behind if it
- * was replaced. -1: its mappings may not be read. */
+/* Has process pid mapped the library? Writes the file's name to out, with " (deleted)" behind
+ * it if the file was replaced. -1: its mappings may not be read. */
 int rr_check_mapped(int pid, char *out, size_t size);
 
 /* --- rpcbind --- */
@@ -59,21 +61,21 @@ struct rr_binding {
 	char netid[12];
 };
 
-/* All that the rpcbind at peer's address (any port) has registered, into *out, which the caller
- * frees; how many, or -1 with why filled in. */
+/* Reads all that the rpcbind at peer's address (any port) has registered into *out, which the
+ * caller frees. Returns how many entries there are, or -1 and the reason in why. */
 int rr_check_rpcbind(const struct sockaddr *peer, int timeout_ms, struct rr_binding **out,
 		     char *why, size_t size);
 
 /* --- calls --- */
 
-/* What a run of NULL calls came to. */
+/* What a run of NULL calls has come to. */
 struct rr_probe {
-	char error[160]; /* "": there were answers */
-	int accept; /* of the replies: RPC's accept_stat; -1 denied */
-	uint32_t low, high; /* versions, of accept 2 */
-	unsigned calls; /* that were measured */
+	char error[160]; /* "": the calls were answered */
+	int accept; /* accept_stat of the replies; -1: denied */
+	uint32_t low, high; /* versions, if accept is 2 */
+	unsigned calls; /* how many were measured */
 	uint64_t p50, p99; /* ns */
-	bool seen; /* below counts: the process's statistics were found */
+	bool seen; /* the process's statistics were found: conn counts */
 	struct rr_proc_conn_brief {
 		uint32_t carrier, state, reason, dialect, version;
 	} conn;
@@ -84,15 +86,15 @@ struct rr_probe_spec {
 	const struct sockaddr *peer;
 	socklen_t len;
 	uint32_t prog, vers;
-	unsigned calls, warm; /* measured; before */
+	unsigned calls, warm; /* how many are measured, and how many come before */
 	int timeout_ms; /* for each step */
-	const char *library; /* preloaded; NULL none */
-	const char *command; /* name of the process, for rules; NULL ours */
+	const char *library; /* is preloaded; NULL: none */
+	const char *command; /* name of the process, for rules; NULL: ours */
 };
 
 /* Runs a child that connects and makes the calls. */
 void rr_probe_run(const struct rr_probe_spec *spec, struct rr_probe *out);
-/* The child: argv as rr_probe_run() gave it. */
+/* The child. Its argv is what rr_probe_run() made. */
 #define RR_PROBE_ARG "--calls-of-a-check"
 int rr_probe_main(int argc, char **argv);
 
@@ -101,7 +103,7 @@ int rr_probe_main(int argc, char **argv);
 struct rr_check_peer {
 	const char *host;
 	uint16_t port; /* 0: rpcbind knows */
-	uint32_t prog, vers; /* 0 0: of that port; vers 0: any */
+	uint32_t prog, vers; /* both 0: the program of that port; vers 0: any version */
 	const char *library, *command;
 	int timeout_ms;
 	unsigned calls;
@@ -113,7 +115,7 @@ struct rr_check_peer {
 
 void rr_check_peer(struct rr_findings *to, struct rr_check_peer *p);
 
-/* What to change about a reason; "" nothing. */
+/* What to change, by the reason why a connection is on TCP; "": nothing. */
 const char *rr_check_advice(enum rr_reason why);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Findings, and how they are printed. */
+/* Collects findings, and prints them as text or JSON. */
 #include <err.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -53,7 +53,8 @@ bool rr_any(const struct rr_findings *all, enum rr_finding_kind v)
 	return false;
 }
 
-/* Words of text in lines of up to 96 columns; the next lines are indented. */
+/* Writes the words of text in lines of up to 96 columns; all lines but the first are
+ * indented. */
 static void put_wrapped(FILE *to, const char *text, unsigned indent)
 {
 	unsigned at = indent;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What there is on this host, without a peer: the library, settings, the run directory, limits,
- * devices; and of a running process what it is given of them. */
+/* Looks at this host, without a peer: the library, settings, the run directory, limits and
+ * devices. Of a running process: what it is given of these. */
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
@@ -76,8 +76,8 @@ int rr_check_mapped(int pid, char *out, size_t size)
 
 /* --- the library --- */
 
-/* What a program is given that is started with LD_PRELOAD=librpcrdma_shim.so: the file, or "".
- */
+/* The file that a program gets if it is started with LD_PRELOAD=librpcrdma_shim.so, into out;
+ * "": none. It asks the loader, by starting this program so. */
 static void by_bare_name(char *out, size_t size)
 {
 	char line[PATH_MAX] = "";
@@ -90,7 +90,7 @@ static void by_bare_name(char *out, size_t size)
 	pid = fork();
 	if (pid == 0) {
 		dup2(fd[1], 1);
-		close(2); /* the loader complains there */
+		close(2); /* the loader complains on standard error */
 		close(fd[0]);
 		setenv("LD_PRELOAD", LIBRARY, 1);
 		execl("/proc/self/exe", "rdmarpc-check", RR_PROBE_ARG, (char *)NULL);
@@ -105,7 +105,7 @@ static void by_bare_name(char *out, size_t size)
 		waitpid(pid, &status, 0);
 }
 
-/* Is there a 32-bit loader, and a library for it? */
+/* Is there a loader for 32-bit programs, and if so, a library for them? */
 static void check_32(struct rr_findings *to)
 {
 	static const char *const dirs[] = { "/usr/lib/i386-linux-gnu", "/lib/i386-linux-gnu",
@@ -187,7 +187,7 @@ static void check_settings(struct rr_findings *to, const struct rr_conf *c)
 
 /* --- directories --- */
 
-/* Will the first process that needs it be able to make it? */
+/* Will the first process that needs the directory be able to make it? */
 static bool is_made_on_demand(const char *dir)
 {
 	char above[RR_RUN_PATH];
@@ -235,7 +235,7 @@ static void check_rundir(struct rr_findings *to, const struct rr_conf *c)
 	}
 }
 
-/* The daemon that takes lines, by the name of its socket. */
+/* The log goes to a daemon: is its socket there? */
 static void check_log_daemon(struct rr_findings *to, const char *what, const char *path)
 {
 	if (!access(path, F_OK))
@@ -244,7 +244,8 @@ static void check_log_daemon(struct rr_findings *to, const char *what, const cha
 	rr_advise(to, "nobody takes lines there: set log_to and log_file otherwise");
 }
 
-/* The file is made when there is something to say, its directory is not. */
+/* The log goes to a file. The library makes the file when it logs something, but not its
+ * directory. */
 static void check_log_file(struct rr_findings *to, const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -323,7 +324,7 @@ static void check_limits(struct rr_findings *to, bool devices)
 			check_limit(to, devices, limits[i].name, lim.rlim_cur, limits[i].which);
 }
 
-/* Is there a device that this user may use? */
+/* Looks for RDMA devices that this user may use. Returns whether there is one. */
 static bool check_devices(struct rr_findings *to)
 {
 	DIR *d = opendir("/sys/class/infiniband");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What would become of connections to a server, step by step: its address, what rpcbind says of
- * it, NULL calls by TCP alone, then the same calls as a program makes them that has the
+/* Finds out what would become of connections to a server, step by step: its address, what
+ * rpcbind says of it, NULL calls by TCP alone, then the same calls from a program that has the
  * library. */
 #include <arpa/inet.h>
 #include <dirent.h>
@@ -73,7 +73,7 @@ static bool find_address(struct rr_findings *to, const char *host, struct sockad
 	return true;
 }
 
-/* Is it an address of this host? */
+/* Is it an address of this host? Then a socket can be bound to it. */
 static bool is_of_this_host(const struct sockaddr_storage *peer, socklen_t len)
 {
 	struct sockaddr_storage a = *peer;
@@ -94,7 +94,7 @@ static bool netid_is_tcp(const char *netid)
 	return !strcmp(netid, "tcp") || !strcmp(netid, "tcp6");
 }
 
-/* Fills in what the user has left out. */
+/* Fills in what the user has left out, from rpcbind's registrations. */
 static void fill_in(struct rr_check_peer *p, const struct rr_binding *b, int n)
 {
 	for (int i = 0; i < n; i++) {
@@ -122,7 +122,7 @@ static bool knows(const struct rr_check_peer *p, const struct rr_binding *b, int
 	return false;
 }
 
-/* Where no rpcbind knows it: what has its port by tradition. */
+/* rpcbind does not know the port: assumes the program that has it by tradition. */
 static void guess(struct rr_check_peer *p)
 {
 	if (p->prog)
@@ -169,9 +169,9 @@ static void ask_rpcbind(struct rr_findings *to, struct rr_check_peer *p,
 	free(b);
 }
 
-/* --- who listens, on this host --- */
+/* --- which process listens, on this host --- */
 
-/* The inodes of listening sockets of the port. */
+/* The inodes of sockets that listen on the port. */
 static unsigned listeners(uint16_t port, uint64_t *inode, unsigned cap)
 {
 	static const char *const files[] = { "/proc/net/tcp", "/proc/net/tcp6" };
@@ -216,8 +216,8 @@ static bool has_socket(int pid, const uint64_t *inode, unsigned n)
 
 enum listener { UNKNOWN, WITHOUT, WITH };
 
-/* Has one of those that listen on the port loaded the library? pid 1 only keeps sockets for
- * others. */
+/* Has one of the processes that listen on the port loaded the library? pid 1 is skipped, since
+ * it only holds sockets for others. */
 static enum listener look_at_listener(uint16_t port, int *pid, char file[PATH_MAX])
 {
 	enum listener what = UNKNOWN;
@@ -242,7 +242,7 @@ static enum listener look_at_listener(uint16_t port, int *pid, char file[PATH_MA
 	return what;
 }
 
-/* False: a server of this host that surely has no library is not bothered with an offer. */
+/* False: the server is on this host and surely has no library, so no offer is made to it. */
 static bool check_listener(struct rr_findings *to, struct rr_check_peer *p)
 {
 	char file[PATH_MAX], comm[32];
@@ -282,7 +282,7 @@ static const char *answer_text(int how)
 	return how < 0 ? ", answered by: denied" : how < 6 ? text[how] : ", answered strangely";
 }
 
-/* NULL calls by TCP; learns a version that the server has. */
+/* Makes NULL calls by TCP. If the server does not have the version, learns one that it has. */
 static bool call_by_tcp(struct rr_findings *to, struct rr_check_peer *p,
 			struct rr_probe_spec *s)
 {

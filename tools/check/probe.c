@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A child that does what an ordinary program does: it connects and makes NULL calls, by plain
- * blocking calls of libc, with or without the library preloaded. So what is measured, and
- * whatever goes wrong, is what a program would have. What became of its connection the parent
- * reads in the child's statistics. */
+/* A child that behaves as an ordinary program: it connects and makes NULL calls by libc's plain
+ * blocking calls, with or without the library preloaded. So times and failures are those that a
+ * program would have. The parent reads from the child's statistics what became of its
+ * connection. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +23,7 @@
 #include "tools/places.h"
 
 #define MOST_CALLS 100000u
-#define MOST_REPLY 65536u /* bytes of a reply to NULL that are taken */
+#define MOST_REPLY 65536u /* bytes of a reply to NULL that are accepted */
 #define MOST_TIME (2 * RR_SEC) /* for the calls that are measured */
 
 /* --- the child --- */
@@ -36,7 +36,7 @@ static uint64_t now_ns(void)
 	return (uint64_t)t.tv_sec * RR_SEC + (uint64_t)t.tv_nsec;
 }
 
-/* Until the parent has seen what there is to see. */
+/* Waits until the parent has looked at the statistics and closes the pipe. */
 static void stay(void)
 {
 	char c;
@@ -68,7 +68,7 @@ static int recv_bytes(int fd, void *to, size_t n)
 	return 0;
 }
 
-/* A record: its first cap bytes into to; how long it is, or -1. */
+/* Reads a record, and its first cap bytes into to. Returns its length, or -1. */
 static long get_record(int fd, void *to, size_t cap)
 {
 	size_t all = 0, n;
@@ -94,7 +94,7 @@ static long get_record(int fd, void *to, size_t cap)
 	return rc ? -1 : (long)all;
 }
 
-/* What the words of a reply say; false: it is none to this call. */
+/* Reads the words of a reply. False: it is no reply to this call. */
 static bool read_reply(const uint32_t *w, long len, uint32_t xid, int *accept, uint32_t *low,
 		       uint32_t *high)
 {
@@ -169,7 +169,7 @@ static int connect_peer(const char *host, const char *port, int ms)
 	return fd;
 }
 
-/* NAME --calls-of-a-check HOST PORT PROGRAM VERSION WARM CALLS MS. */
+/* Arguments: NAME --calls-of-a-check HOST PORT PROGRAM VERSION WARM CALLS MS. */
 int rr_probe_main(int argc, char **argv)
 {
 	unsigned warm, calls, n = 0;
@@ -239,7 +239,7 @@ static void be_child(const struct rr_probe_spec *s, int in, int out, int log)
 	_exit(2);
 }
 
-/* What comes by fd until there is a whole line, or the end, or it takes too long. */
+/* Reads a line from fd. False: fd ended, or it took too long; line has what came until then. */
 static bool get_line(int fd, char *line, size_t size, int ms)
 {
 	uint64_t end = now_ns() + (uint64_t)ms * 1000000;
@@ -262,8 +262,8 @@ static bool get_line(int fd, char *line, size_t size, int ms)
 	return false;
 }
 
-/* The child's one connection. Of one that TCP has kept from the start only the reason is
- * counted. */
+/* Takes what the statistics say of the child's one connection. If TCP has kept the connection
+ * from the start, it has no entry, and only its reason was counted. */
 static void take_state(const struct rr_proc *p, struct rr_probe *out)
 {
 	const struct rr_proc_conn *c = p->conns;
@@ -332,7 +332,7 @@ static void say_errno(struct rr_probe *out, const char *what)
 	snprintf(out->error, sizeof(out->error), "%s: %s", what, strerror(errno));
 }
 
-/* Closes the pipes. */
+/* Starts the child, listens to it and waits for its end. Closes the pipes. */
 static void run_child(const struct rr_probe_spec *s, const int to[2], const int from[2],
 		      FILE *log, struct rr_probe *out)
 {

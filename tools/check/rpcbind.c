@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What rpcbind has registered (RFC 1833): RPCBPROC_DUMP of version 3, by TCP. The answer is a
- * stranger's: bounded, every length checked. */
+/* Asks rpcbind what is registered (RFC 1833): RPCBPROC_DUMP of version 3, by TCP. The answer
+ * comes from a stranger: it is bounded, and every length is checked. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -34,7 +34,7 @@ static uint32_t xdr_word(struct xdr *x)
 	return ntohl(v);
 }
 
-/* A string, as much of it as fits. */
+/* Reads a string, as much of it as fits. */
 static void xdr_text(struct xdr *x, char *to, size_t size)
 {
 	uint32_t n = xdr_word(x);
@@ -49,7 +49,7 @@ static void xdr_text(struct xdr *x, char *to, size_t size)
 	x->at += padded;
 }
 
-/* The port of a universal address "1.2.3.4.8.1": 8 * 256 + 1; 0: it is none. */
+/* The port of a universal address ("1.2.3.4.8.1": 8 * 256 + 1); 0: it has none. */
 static uint16_t uaddr_port(const char *uaddr)
 {
 	const char *low = strrchr(uaddr, '.'), *high = low;
@@ -128,7 +128,7 @@ static int connect_rpcbind(const struct sockaddr *peer, int ms)
 	return fd;
 }
 
-/* The bindings of a reply to the dump; -1: it is none that can be read. */
+/* Reads the entries of a reply to the dump. Returns how many; -1: the reply cannot be read. */
 static int read_dump(const uint8_t *bytes, size_t len, struct rr_binding **out)
 {
 	struct xdr x = { bytes, bytes + len, false };
@@ -141,7 +141,7 @@ static int read_dump(const uint8_t *bytes, size_t len, struct rr_binding **out)
 	if (xdr_word(&x) != 1 || xdr_word(&x) != 0) /* a reply, accepted */
 		return -1;
 	xdr_word(&x);
-	xdr_text(&x, owner, sizeof(owner)); /* the verifier */
+	xdr_text(&x, owner, sizeof(owner)); /* the verifier, which is not used */
 	if (xdr_word(&x) != 0) /* done */
 		return -1;
 	while (xdr_word(&x) == 1 && !x.bad) {

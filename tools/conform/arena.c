@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory that is given back all at once. */
+/* Memory that is freed all at once. */
 
 #include "tools/conform/arena.h"
 

@@ -2,7 +2,7 @@
 #ifndef RR_CONFORM_ARENA_H
 #define RR_CONFORM_ARENA_H
 
-/* Memory that is given back all at once. */
+/* Memory that is freed all at once. Out of memory, the program ends. */
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@ struct rr_arena {
 	uint32_t n, room;
 };
 
-/* Zeroed. */
+/* Memory of n bytes, zeroed. */
 void *rr_arena_get(struct rr_arena *a, size_t n);
 char *rr_arena_text(struct rr_arena *a, const char *s, size_t n);
 void rr_arena_free(struct rr_arena *a);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The program that makes a requester call: started, waited for, stopped. */
+/* Starts, awaits and stops the program that makes a requester call. */
 
 #include <fcntl.h>
 #include <signal.h>

@@ -2,8 +2,8 @@
 #ifndef RR_CONFORM_CASE_H
 #define RR_CONFORM_CASE_H
 
-/* A case as it is read from its file: what to do to a peer, step by step, and what it must do.
- * The format is told in docs/CONFORM.md. Everything of a case lies in its arena. */
+/* A case as it is read from its file: what to do to a peer, step by step, and what the peer
+ * must do. docs/CONFORM.md describes the format. All of a case lies in its arena. */
 
 #include <stdio.h>
 
@@ -15,7 +15,7 @@
 #define RR_PAT_ALTS	6u
 #define RR_PRIVATE_MAX	32u
 
-/* name.handle and so on: what of an exposed or seen piece of memory is meant. */
+/* Which property of an exposed or received piece of memory is meant: name.handle and so on. */
 enum rr_part { RR_PART_NONE, RR_PART_HANDLE, RR_PART_LENGTH, RR_PART_OFFSET, RR_PART_SEGMENTS };
 
 /* A sum of numbers and variables. */
@@ -29,7 +29,8 @@ struct rr_expr {
 	} t[RR_EXPR_TERMS];
 };
 
-/* What a word may be: any, one of some ranges; and perhaps what to call it from now on. */
+/* What a word may be (anything, or one of some ranges), and the name that it gets from then
+ * on. */
 struct rr_pat {
 	bool any;
 	const char *bind;		/* NULL: it gets no name */
@@ -43,8 +44,8 @@ struct rr_field {
 	struct rr_pat pat;
 };
 
-/* A segment: name, name[off:len], or handle:length:offset; or all those of a chunk of the
- * peer's, with lengths that say so many bytes, from the front: name{bytes}. */
+/* A segment: name, name[off:len], or handle:length:offset. Or name{bytes}: all segments of a
+ * chunk of the peer's, with lengths that add up to so many bytes, filled from the first on. */
 struct rr_segspec {
 	struct rr_segspec *next;
 	const char *name;		/* NULL: the three numbers */
@@ -54,7 +55,7 @@ struct rr_segspec {
 	struct rr_expr num[3];		/* handle, length, offset; or off, len; or bytes */
 };
 
-/* One line of what a message says. */
+/* One line of a message's description. */
 enum rr_item_kind {
 	/* in chunk lists and the like */
 	RR_I_READ, RR_I_WRITE, RR_I_REPLY, RR_I_LISTS, RR_I_PROP,
@@ -80,7 +81,7 @@ struct rr_item {
 	uint32_t len;
 };
 
-/* What a header looks like; the dialect knows its number. */
+/* The form of a header; the dialect knows its number. */
 enum rr_msg_kind {
 	RR_K_MSG, RR_K_NOMSG, RR_K_MSGP, RR_K_DONE, RR_K_ERROR, RR_K_BCALL, RR_K_BRPLY,
 		RR_K_CONNPROP,
@@ -109,8 +110,9 @@ struct rr_step {
 	enum rr_expect what;
 	struct rr_field *fields;
 	struct rr_item *items;
-	struct rr_step *other;		/* expect: or this */
-	const char *who;		/* of alternatives: the implementation that does this */
+	struct rr_step *other;		/* expect: an alternative to this step */
+	const char *who;		/* of an alternative: the implementation that
+					 * behaves so */
 	/* memory, withdraw, set, pull, push, expect memory */
 	const char *name;
 	struct rr_expr a;
@@ -131,7 +133,7 @@ enum rr_target { RR_T_NULL, RR_T_LAB, RR_T_NFS3, RR_T_NFS4, RR_T_REVERSE, RR_T_T
 struct rr_requirement {
 	struct rr_requirement *next;
 	const char *document, *section;
-	uint32_t ordinal;		/* 0: the section as a whole */
+	uint32_t ordinal;		/* 0: the whole section */
 };
 
 struct rr_case {
@@ -145,22 +147,23 @@ struct rr_case {
 	uint32_t dialects;		/* bits of enum rr_dialect */
 	enum rr_target target;
 	uint32_t caps;			/* enum rr_cap that the tool offers in an upgrade */
-	bool native;			/* only without an upgrade */
-	bool says;			/* private data of RDMA CM other than RFC 8797's: these
-					 * bytes */
+	bool native;			/* for connections without an upgrade only */
+	bool says;			/* sends these bytes as private data of RDMA CM, in
+					 * place of RFC 8797's */
 	const uint8_t *private_data;
 	uint32_t private_len;
-	bool ends;			/* the connection does not live to see the closing
-					 * NULL */
-	bool patience;			/* that of the peer must be known */
+	bool ends;			/* the connection ends before a closing NULL call could
+					 * be made */
+	bool patience;			/* the case needs the peer's patience to be known */
 	struct rr_step *steps;
 };
 
-/* The names, for the parser, the reports and the errors. */
+/* Names for the parser, the reports and the errors. */
 extern const char *const rr_level_names[], *const rr_role_names[], *const rr_target_names[],
 	*const rr_kind_names[];
 
-/* Reads text[0..len), which is that of path. NULL: err[0..cap) says what is wrong and where. */
+/* Reads the case text[0..len), which is in file path. NULL: err[0..cap) says what is wrong, and
+ * where. */
 struct rr_case *rr_case_parse(const char *path, const char *text, size_t len, char *err,
 			      size_t cap);
 void rr_case_free(struct rr_case *c);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Variables and what is computed of them. */
+/* The variables of a case: looked up, set, computed with, compared with patterns and
+ * printed. */
 #include <err.h>
 
 #include "core/base/compiler.h"
@@ -152,10 +153,11 @@ const uint8_t *rr_env_bytes(struct rr_env *e, const struct rr_segspec *s, uint32
 	return v->at + off;
 }
 
-/* --- what dialects differ in --- */
+/* --- how dialects differ --- */
 
-/* RFC 8166 §4.2.4, the bidirection slides, and version-two-08 §5.2; UINT32_MAX: no such type.
- * The last of version 2 is no draft's: rdmarpc's own (docs/conformance.md). */
+/* Numbers of the header types: RFC 8166 §4.2.4, the bidirection slides, and version-two-08
+ * §5.2; UINT32_MAX: the dialect has no such type. The last one of version 2 is of no draft but
+ * rdmarpc's own (docs/conformance.md). */
 static const uint32_t numbers[2][RR_KINDS] = {
 	{ 0, 1, 2, 3, 4, 5, 6, UINT32_MAX, UINT32_MAX, UINT32_MAX },
 	{ 0, 1, UINT32_MAX, 0x52444d03, 4, UINT32_MAX, UINT32_MAX, 5, UINT32_MAX, UINT32_MAX },

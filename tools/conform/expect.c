@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the peer must do, and did; and what an expectation is told when it is lied to. */
+/* Compares what the peer did with what it must do. In a self-test, shows an expectation
+ * something false instead. */
 #include "tools/conform/run_int.h"
 
-#define STRICT_MAX	4u	/* alternatives that may be one implementation's */
+#define STRICT_MAX	4u	/* alternatives that may belong to one implementation */
 
-/* What an expectation gets to see. */
+/* What an expectation is shown. */
 struct shown {
 	const uint8_t *p;	/* a message; NULL none */
 	uint32_t len;
@@ -12,8 +13,7 @@ struct shown {
 	uint8_t lie[RR_LINK_RECV];
 };
 
-/* Does an alternative say what it wants of a word? Then there is no telling what would be wrong
- * with it. */
+/* Does an alternative name this field? Then it is unknown which value would be wrong for it. */
 static bool names_field(const struct rr_step *s, const char *name)
 {
 	for (const struct rr_field *f = s->fields; f; f = f->next)
@@ -22,7 +22,7 @@ static bool names_field(const struct rr_step *s, const char *name)
 	return s->other && names_field(s->other, name);
 }
 
-/* Or does it not care about what is behind the first words? */
+/* Does an alternative ignore what follows the first words? */
 static bool ignores_next(const struct rr_step *s)
 {
 	for (const struct rr_item *it = s->items; it; it = it->next)
@@ -33,8 +33,8 @@ static bool ignores_next(const struct rr_step *s)
 	return s->other && ignores_next(s->other);
 }
 
-/* Which word the lie is about: where it is; 0 and false: none. An error's code, or the first of
- * the chunk lists. */
+/* Where the word is that a lie changes: one of the first four, an error's code, or the first of
+ * the chunk lists. False, and *at 0: the message has no such word. */
 static bool lied_word(struct rr_run *r, enum rr_lie lie, const struct rr_step *s,
 		      const struct shown *sh, uint32_t *at)
 {
@@ -56,7 +56,7 @@ static bool lied_word(struct rr_run *r, enum rr_lie lie, const struct rr_step *s
 	       !(next ? ignores_next(s) : names_field(s, words[lie].name));
 }
 
-/* What can be said falsely instead of what came. */
+/* The lies that could be told about what came. */
 static uint32_t possible(struct rr_run *r, const struct rr_step *s, const struct shown *sh)
 {
 	uint32_t lies = 0, at;
@@ -66,8 +66,8 @@ static uint32_t possible(struct rr_run *r, const struct rr_step *s, const struct
 	return lies;
 }
 
-/* An expectation is lied to: a message that came has one word wrong; if none came there is
- * one. */
+/* Lies to the expectation, if it is its turn: one word of the message that came is wrong. If
+ * none came, there is one. */
 static void lie(struct rr_run *r, const struct rr_step *as, const struct rr_step *s,
 		struct shown *sh)
 {
@@ -140,8 +140,8 @@ static bool alternative(struct rr_run *r, const struct rr_step *s, const struct 
 	}
 }
 
-/* Of the alternatives of s those of the implementation that is judged strictly, copied to kept.
- * s itself, if there is nothing to choose from, or none is. */
+/* Copies to kept those alternatives of s that belong to the implementation judged strictly, and
+ * returns them. Returns s itself if there is nothing to choose from or none belongs to it. */
 static const struct rr_step *strict_ones(const struct rr_run *r, const struct rr_step *s,
 					 struct rr_step kept[STRICT_MAX])
 {
@@ -165,7 +165,7 @@ static bool nothing_strict(struct rr_run *r, const struct rr_step *a)
 			   r->o->strict);
 }
 
-/* Whoever asks is told whether s notices every change of what came. */
+/* In probe mode: does s notice every change of what came? */
 static bool notices_all(struct rr_run *r, const struct rr_step *s, const uint8_t *p,
 			uint32_t len)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Numbers, sums, patterns, fields and segments of a case. */
+/* Parses the numbers, sums, patterns, fields and segments of a case. */
 #include <ctype.h>
 
 #include "core/base/compiler.h"
 #include "tools/conform/parse.h"
 
-/* Numbers that the documents give names to. */
+/* Numbers that the documents give a name. */
 static const struct { const char *name; uint32_t value; } constants[] = {
 	{ "RDMA_MSG", 0 }, { "RDMA_NOMSG", 1 }, { "RDMA_MSGP", 2 }, { "RDMA_DONE", 3 },
 		{ "RDMA_ERROR", 4 },
@@ -130,7 +130,7 @@ bool rr_parse_expr(struct rr_parser *p, const char *s, size_t len, struct rr_exp
 	}
 }
 
-/* value, from..to, or from.. */
+/* Parses one alternative of a pattern: value, from..to, or from.. without an end. */
 static bool one_alternative(struct rr_parser *p, const char *s, size_t len, struct rr_pat *pat)
 {
 	const char *dots = memmem(s, len, "..", 2);

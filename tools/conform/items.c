@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The indented lines of a case: what a message or a piece of memory holds. */
+/* Parses the indented lines of a case: what a message or a piece of memory holds. */
 #include <ctype.h>
 
 #include "core/base/compiler.h"
@@ -34,7 +34,7 @@ static bool segments(struct rr_parser *p, uint32_t from, struct rr_item *it)
 	return true;
 }
 
-/* "-> name", or false. */
+/* Parses "-> name" at the end of the line. False: it is not there. */
 static bool arrow(struct rr_parser *p, uint32_t i, struct rr_item *it)
 {
 	if (i + 2 != p->nwords || strcmp(p->word[i], "->") != 0)
@@ -105,7 +105,7 @@ bool rr_parse_hex(struct rr_parser *p, uint32_t from, struct rr_item *it)
 	return true;
 }
 
-/* prop ID [VALUE], or prop ID hex BYTES: in what is expected, VALUE is a pattern. */
+/* prop ID [VALUE], or prop ID hex BYTES. In an expectation VALUE is a pattern. */
 static bool get_prop(struct rr_parser *p, bool expect, struct rr_item *it)
 {
 	if (!check_words(p, 2, RR_WORDS, "prop ID [VALUE | hex BYTES]") ||

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A connection when it is there: messages, memory, what completes, its end. ways.c makes it. */
+/* A connection once it exists: messages, memory, completions, its end. ways.c makes
+ * connections. */
 
 #include "tools/conform/link.h"
 
@@ -15,7 +16,7 @@
 #include "core/base/compiler.h"
 #include "core/base/os.h"
 
-#define NAP	20	/* ms: the longest sleep, however well one is woken */
+#define NAP	20	/* ms: the longest sleep, even where a wake-up is to come */
 
 /* --- set-up --- */
 
@@ -118,13 +119,14 @@ static void trace_message(struct rr_link *l, struct rr_message *m)
 
 static void note_received(struct rr_link *l, const struct rr_wc *wc)
 {
-	if (!wc->has_imm)	/* what two libraries say to each other beside the protocol */
+	if (!wc->has_imm)	/* with immediate data: what two libraries say to each other
+				 * beside the protocol */
 		append(&l->in_end,
 		       new_message(false, wc->buf, wc->len, wc->has_inv ? wc->inv_handle : 0));
 	l->ops->repost(l->qp, wc->cookie);
 }
 
-/* Takes what has completed. */
+/* Takes completed operations from the provider. */
 static void take_completed(struct rr_link *l)
 {
 	struct rr_wc wc[8];
@@ -145,7 +147,7 @@ static void take_completed(struct rr_link *l)
 		l->ops->kick(l->qp);
 }
 
-/* The TCP connection says it, too: its end is the connection's. */
+/* Has the TCP connection ended? That ends the RDMA connection, too. */
 static bool anchor_ended(struct rr_link *l)
 {
 	struct pollfd p = { l->anchor, POLLIN, 0 };
@@ -156,7 +158,7 @@ static bool anchor_ended(struct rr_link *l)
 	return recv(l->anchor, mark, sizeof(mark), MSG_DONTWAIT) <= 0 && errno != EAGAIN;
 }
 
-/* Then what has come before it is taken. */
+/* Has the connection ended? What came before its end is taken in. */
 static bool has_ended(struct rr_link *l)
 {
 	if (!anchor_ended(l))
@@ -175,13 +177,13 @@ static void sleep_until(struct rr_link *l, rr_time until)
 	if (l->ops->arm(l->qp, RR_ARM_RECV) == 0) {
 		poll(p, 2, ms);
 		if (l->ops->drain(l->qp) < 0)
-			take_completed(l);	/* what it has left */
+			take_completed(l);	/* takes what was left before the end */
 	}
 	l->ops->disarm(l->qp);
 }
 
-/* Steps until there is what is waited for: a message (cookie 0), or the completion of
- * cookie. */
+/* Takes completions until what is waited for has come: a message (cookie 0), or the completion
+ * of cookie. False: it has not come within ms. */
 static bool wait_for_completion(struct rr_link *l, uint64_t cookie, uint32_t ms)
 {
 	rr_time until = rr_now() + ms * RR_MSEC;
@@ -198,7 +200,7 @@ static bool wait_for_completion(struct rr_link *l, uint64_t cookie, uint32_t ms)
 	}
 }
 
-/* What a post call returned, seen to its end. */
+/* Waits for the end of an operation; rc is what its post call returned. Returns 0 or -errno. */
 static int finish_post(struct rr_link *l, int rc)
 {
 	if (rc != 0)
@@ -228,7 +230,7 @@ int rr_link_send(struct rr_link *l, const void *p, uint32_t len, uint32_t inv)
 	}
 	if (rc >= 0)
 		l->ops->kick(l->qp);
-	return rc < 0 ? rc : 0;	/* its completion is nobody's news */
+	return rc < 0 ? rc : 0;	/* nobody waits for its completion */
 }
 
 const struct rr_message *rr_link_recv(struct rr_link *l, uint32_t ms)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Messages, as a case describes them. */
+/* Makes the messages that a case describes. */
 #include "core/base/compiler.h"
 #include "tools/conform/wire.h"
 
@@ -10,7 +10,7 @@ static const struct rr_pat *make_field(const struct rr_field *f, const char *nam
 	return f ? &f->pat : NULL;
 }
 
-/* The value of a field, or what it is when nothing is said. */
+/* The value of a field, or `other` if the case does not give it. */
 static uint32_t value(struct rr_env *e, const struct rr_field *fields, const char *name,
 		      uint64_t other)
 {
@@ -105,7 +105,7 @@ static void put_item(struct rr_env *e, const struct rr_item *it, struct rr_bytes
 	uint64_t v;
 
 	if (it->kind < RR_I_RPC_CALL || it->kind >= RR_I_AT)
-		return;	/* not of the body: its positions may be marked later */
+		return;	/* no part of the body; its positions may be marked later */
 	a = (uint32_t)rr_env_eval(e, &it->a);
 	v = it->pat.n ? rr_env_eval(e, &it->pat.alt[0].lo) : 0;
 	if (a > RR_BODY_MAX || out->len > RR_BODY_MAX) {
@@ -144,7 +144,8 @@ void rr_make_body(struct rr_env *e, const struct rr_item *items, struct rr_bytes
 
 /* --- chunk lists --- */
 
-/* Adds the segments that one word stands for. */
+/* Adds the segments that one word stands for. False: the name stands for none, or there are too
+ * many. */
 static bool add_segments(struct rr_env *e, const struct rr_segspec *s, struct rr_chunk *ch)
 {
 	const struct rr_var *v = s->name ? rr_env_find(e, s->name) : NULL;
@@ -182,8 +183,8 @@ static void make_seg(struct rr_bytes *out, const struct rr_seg *s)
 	rr_bytes_word(out, (uint32_t)s->offset);
 }
 
-/* The segments of a line: for a Read chunk each behind its position; for others behind their
- * count. */
+/* Writes the segments of a line: those of a Read chunk each after its position, others after
+ * their count. */
 static bool put_segs(struct rr_env *e, const struct rr_item *it, struct rr_chunk *ch,
 		     struct rr_bytes *out)
 {
@@ -206,7 +207,7 @@ static bool put_segs(struct rr_env *e, const struct rr_item *it, struct rr_chunk
 	return true;
 }
 
-/* Where the chunks of a line are remembered; NULL: nowhere. */
+/* Where the chunks of a line are remembered; NULL: they are not. */
 static struct rr_chunk *remembered(struct rr_sent *sent, enum rr_item_kind kind)
 {
 	if (kind == RR_I_WRITE && sent->nwrites < RR_SENT_CHUNKS)
@@ -354,10 +355,10 @@ bool rr_make_message(struct rr_env *e, const struct rr_step *s, struct rr_bytes 
 			 rr_kind_names[s->kind]);
 		return false;
 	}
-	/* what the body repeats */
+	/* The body repeats the XID. */
 	if (s->kind != RR_K_RAW && make_field(s->fields, "xid"))
 		rr_env_set(e, "xid", value(e, s->fields, "xid", 0));
-	rr_make_body(e, s->items, &body);	/* first: its marks are positions in the
+	rr_make_body(e, s->items, &body);	/* first, since its marks are positions in the
 						 * lists */
 	ok = put_header(e, s, out);
 	rr_bytes_add(out, body.p, body.len);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Is what came what was expected? */
+/* Compares what came with what was expected. */
 #include "core/base/compiler.h"
 #include "tools/conform/wire.h"
 
-/* One comparison: where why goes. */
+/* One comparison, and where it says why it failed. */
 struct cmp {
 	struct rr_env *e;
 	char *why;
@@ -13,7 +13,7 @@ struct cmp {
 
 #define NO(c, ...) (snprintf((c)->why, (c)->cap, __VA_ARGS__), false)
 
-/* --- what is looked at, for who asks --- */
+/* --- which bytes are looked at, for rr_probe() --- */
 
 static void heeds(struct cmp *c, const uint8_t *at, size_t n, uint8_t how)
 {
@@ -23,7 +23,7 @@ static void heeds(struct cmp *c, const uint8_t *at, size_t n, uint8_t how)
 		memset(h->how + (at - h->buf), how, n);
 }
 
-/* Does a pattern leave no choice? */
+/* Does the pattern allow one value only? */
 static bool says_one(struct cmp *c, const struct rr_pat *pat)
 {
 	return !pat->any && pat->n == 1 && !pat->alt[0].open &&
@@ -68,7 +68,7 @@ static const struct rr_pat *match_field(const struct rr_field *f, const char *na
 	return f ? &f->pat : NULL;
 }
 
-/* A field, or what it is when nothing is said. */
+/* Compares a field, with `other` if the case does not give it. */
 static bool is_or(struct cmp *c, const struct rr_field *f, const char *name, uint64_t other,
 		  uint64_t v)
 {
@@ -118,7 +118,7 @@ static bool next_is(struct cmp *c, const struct rr_field *f, const char *name, u
 	return is_or(c, f, name, other, v);
 }
 
-/* Flavor and body, whatever they are; the flavor may be asked about. */
+/* Skips an authenticator: flavor and body. The flavor may be asked for. */
 static bool auth(struct cmp *c, const struct rr_field *f, const char *name)
 {
 	const struct rr_pat *pat = match_field(f, name);
@@ -227,7 +227,7 @@ static bool is_number(struct cmp *c, const struct rr_item *it)
 	if ((it->kind == RR_I_U64 && !match_get(c, "u64", &high)) || !match_get(c, "u32", &low))
 		return false;
 	heeds_pat(c, c->p - 4, &it->pat);
-	if (it->kind == RR_I_U64)	/* of a range the lower half is looked at */
+	if (it->kind == RR_I_U64)	/* of a range only the lower half is compared */
 		heeds(c, c->p - 8, 4, says_one(c, &it->pat) ? RR_HEED_EXACT : RR_HEED_NONE);
 	return word_is(c, it->kind == RR_I_U64 ? "u64" : "u32", &it->pat,
 		       (uint64_t)high << 32 | low);
@@ -308,8 +308,8 @@ static void keep_chunk(struct cmp *c, const char *name, const struct rr_chunk *c
 	v->len = 0;
 }
 
-/* A chunk that was sent comes back: the same but for the lengths, which are as the line
- * says. */
+/* Compares a chunk that the peer returns with the one that was sent: it must be the same but
+ * for the lengths, which the line gives. */
 static bool returned(struct cmp *c, const char *what, const struct rr_item *it,
 		     const struct rr_chunk *sent, const struct rr_chunk *got)
 {
@@ -350,7 +350,7 @@ static const struct rr_sent *sent_with(struct rr_env *e, uint32_t xid)
 	return NULL;
 }
 
-/* The Read segments of one line: those that follow each other at one position. */
+/* The Read segments of one line: those that follow each other with the same position. */
 static bool read_matches(struct cmp *c, const struct rr_item *it, const struct rr_seen *s,
 			 uint32_t *at)
 {
@@ -390,7 +390,7 @@ static bool reply_matches(struct cmp *c, const struct rr_item *it, const struct 
 			&s->reply);
 }
 
-/* Every chunk has its line; what has none must not be there. */
+/* Each chunk needs a line; a chunk without a line must not be there. */
 static bool lists_match(struct cmp *c, const struct rr_item *items, const struct rr_seen *s)
 {
 	const struct rr_sent *sent = sent_with(c->e, s->xid);
@@ -421,7 +421,7 @@ static bool lists_match(struct cmp *c, const struct rr_item *items, const struct
 
 /* --- properties --- */
 
-/* The value of property id: its word, or none. */
+/* Finds property id: its value as a word (0 if it has another length), and where it is. */
 static bool find_prop(const struct rr_seen *s, uint32_t id, uint32_t *v, const uint8_t **at)
 {
 	const uint8_t *p = s->body + 4, *end = s->body + s->body_len;
@@ -462,8 +462,8 @@ static bool props_match(struct cmp *c, const struct rr_item *items, const struct
 
 /* --- headers --- */
 
-/* What of the words before the lists may be what it likes: where a pattern says so, and where
- * nothing could be said. */
+/* Notes which words before the lists may have any value: where a pattern says so, and where a
+ * case cannot say anything. */
 static void heeds_header(struct cmp *c, const struct rr_step *step, const struct rr_seen *s)
 {
 	static const struct { const char *name; uint8_t how; } unsaid[] = {
@@ -482,7 +482,7 @@ static void heeds_header(struct cmp *c, const struct rr_step *step, const struct
 			heeds_pat(c, c->start + at, &f->pat);
 }
 
-/* Fields that must be right though nothing is said. */
+/* Compares fields that must be right even if the case does not give them. */
 static bool prefix_matches(struct cmp *c, const struct rr_step *step, const struct rr_seen *s)
 {
 	bool response = c->e->role == RR_RESPONDER;
@@ -500,7 +500,7 @@ static bool prefix_matches(struct cmp *c, const struct rr_step *step, const stru
 	return true;
 }
 
-/* A word of the message; or how long it is, or what it came with. */
+/* The value of a field: a word of the message, its size, or the handle that it invalidated. */
 static bool find_field(const struct cmp *c, const struct rr_seen *s, const char *name,
 		       uint32_t *v)
 {

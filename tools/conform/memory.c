@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory that the peer may use, or that is the peer's. */
+/* Steps about memory: what the peer may use, and what is the peer's. */
 #include "tools/conform/run_int.h"
 
 #include <errno.h>
@@ -61,8 +61,9 @@ static uint32_t chunk_len(const struct rr_chunk *ch)
 	return (uint32_t)rr_min(n, (uint64_t)UINT32_MAX);
 }
 
-/* What an RDMA Read or Write of the peer's memory has come to: -EACCES, it has no such memory
- * any more. A device ends the connection for that; where it goes on (shm) we end it. */
+/* Judges an RDMA Read or Write of the peer's memory. -EACCES: the peer has no such memory (any
+ * more). A device ends the connection for that; where the connection goes on (shm), it is ended
+ * here. */
 static bool judge_access(struct rr_run *r, const struct rr_step *s, const char *what, int rc)
 {
 	if (!s->refused)

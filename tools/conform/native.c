@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Connections to and of any peer by RDMA CM: the plugin, beside this program or where libraries
- * are. */
+/* Native connections, by RDMA CM. The plugin is loaded from beside this program, or from where
+ * libraries are installed. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <poll.h>
@@ -32,7 +32,7 @@ static void *open_plugin(void)
 
 static struct rr_verbs_say say;
 
-/* A build for tests has its only provider in itself. */
+/* The provider. A build for tests has its only provider linked in. */
 static const struct rr_prov_ops *provider(void)
 {
 	static const struct rr_prov_ops *found;

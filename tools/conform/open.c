@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a requester may say before its first call, answered as a server without wishes would:
- * version 2's properties by the default (version-two-08 §5.3.4), the Connection Configuration
- * Protocol by there being no such program (draft-02 §6). A case that is about them says so, and
- * answers itself. */
+/* Answers what a requester may say before its first call, as a server without wishes would:
+ * version 2's properties by the default ones (version-two-08 §5.3.4), and the Connection
+ * Configuration Protocol by PROG_UNAVAIL (draft-02 §6). A case about these says so and answers
+ * itself. */
 #include "tools/conform/wire.h"
 
 #define CCP	100417u
 
-/* Does any of what may come begin a connection? */
+/* Does an alternative of s expect what opens a connection? */
 static bool is_asked_for(const struct rr_step *s)
 {
 	for (; s; s = s->other) {
@@ -46,8 +46,8 @@ bool rr_make_opening(struct rr_env *e, const struct rr_step *s, const uint8_t *b
 		accept.pat.alt[0].lo = (struct rr_expr){ .n = 1, .t[0].value = 1 };
 		one.pat.alt[0].lo = (struct rr_expr){ .n = 1, .t[0].value = 1 };
 		answer.kind = RR_K_MSG;
-		answer.fields = &one;	/* what a case's own first reply grants is still to be
-					 * said */
+		answer.fields = &one;	/* the grant of the case's own first reply is still to
+					 * be said */
 		answer.items = &rpc;
 	} else if (seen.kind != RR_K_CONNPROP || seen.flags & 1) {
 		return false;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A case's head and its steps. */
+/* Parses the head of a case and its steps. */
 #include "core/base/compiler.h"
 #include "tools/conform/parse.h"
 
@@ -9,7 +9,7 @@ const char *const rr_target_names[] = { "null", "lab", "nfs3", "nfs4", "reverse"
 const char *const rr_kind_names[] = { "msg", "nomsg", "msgp", "done", "error", "bcall", "brply",
 				      "connprop", "other", "raw" };
 
-/* What every case may refer to. */
+/* Variables that every case may refer to. */
 static const char *const known[] = { "xid", "program", "version", "credits", "grant", "inline",
 				     "ours", "len",
 				     "patience" };
@@ -151,8 +151,8 @@ static const char *const *fields_of(enum rr_msg_kind kind)
 	}
 }
 
-/* word[from] is the kind of a message, or says what else: 0 a message, > 0 which of others, -1
- * neither. */
+/* word[1] is the kind of a message, or one of the other words. Returns 0 for a message, n for
+ * the n-th other word, -1 for neither. */
 static int kind_or(struct rr_parser *p, const char *const *others, uint32_t n,
 		   enum rr_msg_kind *kind)
 {
@@ -170,7 +170,7 @@ static int kind_or(struct rr_parser *p, const char *const *others, uint32_t n,
 	return i < 0 ? -1 : 0;
 }
 
-/* What came has two things more than what it says. */
+/* The fields of an expected message: its own, and two that are no words of it. */
 static bool expected_fields(struct rr_parser *p, struct rr_step *s)
 {
 	const char *const *own = fields_of(s->kind);
@@ -220,7 +220,7 @@ static bool expect_other(struct rr_parser *p, struct rr_step *s)
 	}
 }
 
-/* "as NAME" at the end of a line: of the alternatives this is what that implementation does. */
+/* "as NAME" at the end of a line: this alternative is what that implementation does. */
 static void expected_of(struct rr_parser *p, struct rr_step *s)
 {
 	if (p->nwords > 3 && !strcmp(p->word[p->nwords - 2], "as")) {
@@ -246,7 +246,7 @@ static bool one_expectation(struct rr_parser *p, struct rr_step *s)
 	return expected_fields(p, s) && rr_parse_items(p, true, true, &s->items);
 }
 
-/* expect THIS, and lines "or THAT" */
+/* Parses "expect THIS" and the lines "or THAT" after it. */
 static bool step_expect(struct rr_parser *p, struct rr_step *s)
 {
 	for (struct rr_step *last = s;; last = last->other) {
@@ -278,14 +278,14 @@ static bool step_memory(struct rr_parser *p, struct rr_step *s)
 	return rr_parse_items(p, false, false, &s->items);
 }
 
-/* NAME, which is there already */
+/* Parses NAME, which must be defined already. */
 static bool named(struct rr_parser *p, struct rr_step *s)
 {
 	s->name = p->word[1];
 	return step_expr_at(p, 1, &s->a);
 }
 
-/* The same, or what the peer does not let us do with it. */
+/* The same, or with "refused": the peer must refuse it. */
 static bool named_or_refused(struct rr_parser *p, struct rr_step *s, const char *text)
 {
 	s->refused = p->nwords == 3 && !strcmp(p->word[2], "refused");
@@ -352,7 +352,7 @@ static bool parse_repeat(struct rr_parser *p, struct rr_step *s)
 	return true;
 }
 
-/* What a line that is not indented begins with: a line of the head, or a step. */
+/* What a line that is not indented begins with: a word of the head, or a step. */
 static const struct {
 	const char *name;
 	bool (*head)(struct rr_parser *p);
@@ -458,7 +458,7 @@ static bool all_defined(struct rr_parser *p)
 	return true;
 }
 
-/* directory/file, without .case */
+/* Names the case by directory/file, without .case. */
 static void name_case(struct rr_case *c)
 {
 	const char *slash = strrchr(c->path, '/'), *s = c->path;

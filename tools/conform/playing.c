@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What all steps of a case need: its connection, its verdict, which expectations were met. */
+/* What all steps of a case need: the connection, the verdict, and which expectations were
+ * met. */
 
 #include "tools/conform/run_int.h"
 
@@ -19,8 +20,9 @@ bool rr_run_fail(struct rr_run *r, int line, const char *fmt, ...)
 	return false;
 }
 
-/* A server that knows no port of its client takes calls of the same XID for the same call, also
- * on another connection: the NFS server of Linux answers it from its cache. */
+/* Random XIDs, for native peers. A server that does not know its client by a port takes a call
+ * with the same XID for the same call, on another connection, too: the NFS server of Linux
+ * answers it from its cache. */
 static uint32_t other_xids(void)
 {
 	uint32_t n = (uint32_t)rr_now();

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Does an expectation look at all of what came, but for what it says that may be anything? What
- * came is changed, byte by byte, and compared again, in memory and without the peer. In this
- * way a comparison that was forgotten is found, since what a case leaves open is noted where
- * its words are read (struct rr_heeded). */
+/* Does an expectation look at everything that came, except for what it leaves open? Each byte
+ * of what came is changed and the comparison is made again, in memory and without the peer. So
+ * a forgotten comparison is found. What a case leaves open is noted where its words are read
+ * (struct rr_heeded). */
 #include "core/base/compiler.h"
 #include "tools/conform/wire.h"
 
-#define PROBES	2048u	/* of one piece of memory; of a message all bytes */
+#define PROBES	2048u	/* changes of one piece of memory; of a message each byte is changed */
 
 /* A comparison that is made again and again. */
 struct probing {
@@ -14,7 +14,7 @@ struct probing {
 	const struct rr_step *s;
 	uint8_t *buf, *how;		/* what came, to be changed; enum of struct rr_heeded */
 	uint32_t len;
-	/* The variables as they are before: a comparison gives names to what it finds. */
+	/* Copies of the variables, since a comparison gives names to what it finds. */
 	struct rr_var *is[64], was[64];
 	uint32_t nvars;
 };
@@ -34,7 +34,7 @@ static void restore_vars(const struct probing *b)
 	b->e->missing = NULL;
 }
 
-/* Is it still what the step expects? */
+/* Is the changed message still what the step expects? */
 static bool still_matches(const struct probing *b)
 {
 	char why[384];
@@ -46,7 +46,8 @@ static bool still_matches(const struct probing *b)
 	return ok;
 }
 
-/* A word of which the case says a range: one of these is not in it. */
+/* Is a change noticed in a word for which the case gives a range? One of these values is
+ * outside of it. */
 static bool range_noticed(const struct probing *b, uint32_t at)
 {
 	static const uint32_t to[] = { 0, UINT32_MAX, 0x7f7f7f7f };
@@ -84,7 +85,8 @@ static bool place_noticed(const struct probing *b, uint32_t at)
 	}
 }
 
-/* Changes what is to be heeded, place by place. False: at *at it was not noticed. */
+/* Changes all that must be compared, place by place. False: the change at *at was not
+ * noticed. */
 static bool change_all(const struct probing *b, uint32_t *probed, uint32_t *at)
 {
 	uint32_t stride = b->s->what == RR_E_MESSAGE ? 1 : 1 + b->len / PROBES;
@@ -123,7 +125,7 @@ bool rr_probe(struct rr_env *e, const struct rr_step *s, const uint8_t *buf, uin
 
 /* --- chunks --- */
 
-/* The Read segments at one position are a chunk: where the one behind that at begins. */
+/* The Read segments with one position are a chunk. Returns where the next chunk begins. */
 static uint32_t behind_chunk(const struct rr_seen *m, uint32_t at)
 {
 	uint32_t i = at;
@@ -133,7 +135,7 @@ static uint32_t behind_chunk(const struct rr_seen *m, uint32_t at)
 	return i;
 }
 
-/* Is the memory of this name read or written in steps s, and not only refused? */
+/* Do the steps read or write the memory of this name, other than to be refused? */
 static bool is_used(const struct rr_step *s, const char *name)
 {
 	for (; s; s = s->next) {

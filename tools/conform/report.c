@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Results as text, JUnit XML and tables of requirements. */
+/* Writes results as text, JSON and JUnit XML. */
 
 #include "tools/conform/report.h"
 
@@ -37,7 +37,7 @@ void rr_report_sort(struct rr_report *r)
 
 /* --- text --- */
 
-/* "4.5.2 #1" */
+/* Writes a requirement as "4.5.2 #1". */
 static void section(const struct rr_requirement *q, char *out, size_t cap)
 {
 	if (q->ordinal)
@@ -177,7 +177,7 @@ static void xml_text(const char *s, FILE *to)
 		}
 }
 
-/* Only a MUST is a failure; what else is not so is told. */
+/* Only a failed MUST is a failure in JUnit; what else has failed is reported as output. */
 static void junit_result(const struct rr_result *r, FILE *to)
 {
 	const char *element = r->verdict == RR_SKIP || r->verdict == RR_DIFFERS ? "skipped" :

@@ -9,15 +9,15 @@ enum rr_format { RR_TEXT, RR_JSON, RR_JUNIT };
 struct rr_report {
 	struct rr_result *result;	/* in the order of documents and sections */
 	uint32_t n;
-	const char *peer;		/* whom it is about, as it was named */
+	const char *peer;		/* the peer, as it was named */
 	enum rr_dialect dialect;
-	bool skipped;			/* show those that were skipped, too */
+	bool skipped;			/* also show skipped cases */
 };
 
-/* Into the order of documents and sections. */
+/* Sorts the results by document and section. */
 void rr_report_sort(struct rr_report *r);
 void rr_report_print(const struct rr_report *r, enum rr_format format, FILE *to);
-/* How many have this verdict; of this level only, if it is not negative. */
+/* How many results have this verdict; unless level is negative, of that level only. */
 uint32_t rr_report_count(const struct rr_report *r, enum rr_verdict v, int level);
 
 #endif

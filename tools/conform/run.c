@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Plays a case: its steps one after the other, then what it has come to. */
+/* Plays a case: its steps one after the other, and then its verdict. */
 
 #include "tools/conform/run_int.h"
 
@@ -29,7 +29,7 @@ static void variables(struct rr_run *r)
 
 /* --- sending --- */
 
-/* Calls have an XID of their own. */
+/* Gives the call an XID of its own. */
 static void new_xid(struct rr_run *r, const struct rr_step *s)
 {
 	if (r->o->role == RR_RESPONDER && s->kind != RR_K_DONE && s->kind != RR_K_ERROR &&
@@ -50,8 +50,8 @@ static bool step_send(struct rr_run *r, const struct rr_step *s)
 	rc = rr_link_send(&r->link, r->out.p, (uint32_t)r->out.len,
 			  (uint32_t)rr_run_eval(r, &s->a));
 	if (rc && r->link.closed && r->c->ends)
-		return r->closed_well = true;	/* it was to end; earlier than we could say
-						 * all */
+		return r->closed_well = true;	/* it was to end, and ended before all was
+						 * said */
 	return !rc || rr_run_fail(r, s->line, "cannot send: %s", strerror(-rc));
 }
 
@@ -68,7 +68,7 @@ static bool step_call(struct rr_run *r, const struct rr_step *s)
 
 /* --- steps --- */
 
-/* NULL, answered: the connection is as it should be. */
+/* Makes a NULL call, whose answer shows that the connection works. */
 static bool step_null(struct rr_run *r, const struct rr_step *s)
 {
 	struct rr_item rpc = { .kind = RR_I_RPC_CALL }, reply = { .kind = RR_I_RPC_REPLY };
@@ -133,13 +133,13 @@ static bool (*const step_of[])(struct rr_run *r, const struct rr_step *s) = {
 	[RR_STEP_PUSH] = rr_step_push, [RR_STEP_CALL] = step_call, [RR_STEP_NULL] = step_null,
 };
 
-/* What can be looked at when the connection is over. */
+/* Can the step be done after the connection has ended? */
 static bool outlives(const struct rr_step *s)
 {
 	return s->op == RR_STEP_CALL || (s->op == RR_STEP_EXPECT && s->what == RR_E_EXIT);
 }
 
-/* Until one fails, or the peer has closed as it may. */
+/* Does the steps until one fails, or until the peer closes the connection as it may. */
 static bool run_steps(struct rr_run *r, const struct rr_step *s)
 {
 	for (; s; s = s->next) {
@@ -157,8 +157,9 @@ static bool run_steps(struct rr_run *r, const struct rr_step *s)
 	return true;
 }
 
-/* After its steps the peer must be of use: on this connection, or if that is over on another. A
- * requester has had its calls answered, unless its connection was to end. */
+/* After the steps the peer must still work: on this connection or, if that has ended, on
+ * another. The calls of a requester must have been answered, unless its connection was to
+ * end. */
 static bool finish_case(struct rr_run *r)
 {
 	if (r->o->role == RR_REQUESTER)
@@ -197,7 +198,7 @@ static char *trace_of(struct rr_run *r)
 	return text;
 }
 
-/* Why this peer cannot be asked; NULL: it can. */
+/* Why the case cannot be played against this peer; NULL: it can. */
 static const char *not_for(const struct rr_options *o, const struct rr_case *c)
 {
 	if (c->role != o->role)

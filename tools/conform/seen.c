@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What came, taken apart. The peer's bytes: nothing is believed. */
+/* Takes a message apart. The bytes are the peer's, so nothing is believed. */
 #include "tools/conform/wire.h"
 
 struct reading {
@@ -30,7 +30,7 @@ static struct rr_seg see_seg(struct reading *c)
 	return (struct rr_seg){ handle, length, high << 32 | next_word(c) };
 }
 
-/* Is there one more? Optional data is 0 or 1. */
+/* Is there one more item? Optional data has 0 or 1 before it. */
 static bool more(struct reading *c)
 {
 	uint32_t w = next_word(c);
@@ -75,7 +75,7 @@ static void see_lists(struct reading *c, struct rr_seen *s)
 	s->lists_end = place(c);
 }
 
-/* The words behind an error's code: RFC 8166 §4.5; version-two-08 §6.4. */
+/* How many words follow an error's code: RFC 8166 §4.5; version-two-08 §6.4. */
 static uint32_t error_arm_words(enum rr_dialect d, uint32_t code)
 {
 	static const uint8_t words[] = { 0, 2, 0, 0, 1, 1, 1, 2, 1, 0 };
@@ -94,9 +94,9 @@ static void see_error(struct reading *c, enum rr_dialect d, struct rr_seen *s)
 		s->arm[i] = next_word(c);
 }
 
-/* A server that knows no version 2 says so in version 1's form. So long are version 2's own
- * errors of one word, too: they have the flag RESPONSE where the other has its code, and their
- * code as what would be the lowest version. */
+/* A server without version 2 says so in version 1's form. Version 2's own errors of one word
+ * have the same length: they have the flag RESPONSE where version 1 has its code, and their
+ * code where version 1 has the lowest version. */
 static bool is_v1_error(enum rr_dialect d, const uint8_t *buf, uint32_t len)
 {
 	return d == RR_DIALECT_V2 && len == 28 && rr_word(buf + 12) == 4 &&
@@ -166,7 +166,8 @@ const char *rr_seen_read(enum rr_dialect d, const uint8_t *buf, uint32_t len, st
 
 bool rr_seen_field(const struct rr_seen *s, const char *name, uint32_t *v)
 {
-	/* which arm of an error it is: limit and needed are an arm's last */
+	/* The words of an error: which arm it is tells which are there; limit and needed are an
+	 * arm's last. */
 	const struct { const char *name; bool is; uint32_t v; } fields[] = {
 		{ "xid", true, s->xid }, { "vers", true, s->vers },
 			{ "credit", true, s->credit },

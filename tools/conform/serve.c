@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The tool as a server that does everything right. */
+/* The tool as a server that does everything right, for a requester that is judged. */
 #include "tools/conform/run_int.h"
 
 static void put_chunk(struct rr_bytes *out, const struct rr_chunk *ch)
@@ -14,7 +14,7 @@ static void put_chunk(struct rr_bytes *out, const struct rr_chunk *ch)
 	}
 }
 
-/* RDMA_MSG, the call's chunks unused. */
+/* Writes the head of an RDMA_MSG that leaves the call's chunks unused. */
 static void put_answer(struct rr_run *r, const struct rr_seen *s)
 {
 	const uint32_t prefix[] = { s->xid, s->vers, r->o->link.credits, 0, 1, 0 };
@@ -35,8 +35,8 @@ static void put_answer(struct rr_run *r, const struct rr_seen *s)
 		rr_bytes_word(&r->out, i == 0 ? s->xid : i == 1);
 }
 
-/* As the laboratory program does, of which a requester's caller calls: ECHO gives back its
- * arguments, others have no results. */
+/* Answers as the laboratory program does, which a requester's caller calls: ECHO returns its
+ * arguments, other procedures have no results. */
 static void answer_call(struct rr_run *r, const struct rr_message *m)
 {
 	struct rr_seen s;

@@ -190,7 +190,7 @@ const char *rr_suite_run(const struct rr_suite *s, const struct rr_options *o,
 	return NULL;
 }
 
-/* One case, one of its expectations, one lie. */
+/* Plays one case and tells one lie to one of its expectations. */
 static void lie_to(const struct rr_options *o, const struct rr_case *c,
 		   struct rr_link_listener *from, FILE *log, struct rr_tested *t)
 {
@@ -213,7 +213,7 @@ static void lie_to(const struct rr_options *o, const struct rr_case *c,
 	fprintf(log, "%s: expectation %u: not noticed: %s\n", c->path, o->lie_at, told[o->lie]);
 }
 
-/* What a case says when nobody lies: only where it passes it can be seen to fail. */
+/* Does the case pass while nobody lies? Only then can it be seen to fail. */
 static bool passes(const struct rr_options *o, const struct rr_case *c,
 		   struct rr_link_listener *from,
 		   const struct rr_known *k, FILE *log, struct rr_tested *t,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Lines and words of a case, and its errors. */
+/* Reads the lines and words of a case, and notes errors. */
 #include <ctype.h>
 #include <stdarg.h>
 
@@ -26,7 +26,7 @@ bool rr_parse_fail(struct rr_parser *p, const char *fmt, ...)
 	return false;
 }
 
-/* A '#' is a comment where a blank or nothing follows it, and none in "#1". */
+/* A '#' begins a comment if a blank or nothing follows it; "#1" does not. */
 static bool is_comment(const char *s, const char *end)
 {
 	return *s == '#' && (s + 1 == end || isblank((unsigned char)s[1]));

@@ -24,7 +24,7 @@ static void hello_of(const struct rr_link_params *p, struct rr_hello *h)
 	h->dialects = rr_dialects_add(0, p->dialect);
 }
 
-/* Where the offer comes from. */
+/* Writes the addresses of the connection into the offer. */
 static void put_ends(struct rr_hello *h, int fd)
 {
 	struct sockaddr_storage local = { 0 }, peer = { 0 };
@@ -36,7 +36,7 @@ static void put_ends(struct rr_hello *h, int fd)
 	rr_ends_id(h->token, (struct sockaddr *)&local, (struct sockaddr *)&peer, h->ends);
 }
 
-/* Is it ours that is spoken? */
+/* Do both ends speak the dialect? */
 static bool dialect_agreed(const struct rr_link_params *p, uint32_t dialects)
 {
 	enum rr_dialect d;
@@ -44,7 +44,7 @@ static bool dialect_agreed(const struct rr_link_params *p, uint32_t dialects)
 	return rr_dialects_choose(dialects, rr_dialects_add(0, p->dialect), &d);
 }
 
-/* A packet of TCP's, as far as it goes. */
+/* Receives what TCP has within ms, at most cap bytes. Returns how many. */
 static int hear_tcp(int fd, uint8_t *buf, size_t cap, uint32_t ms)
 {
 	struct pollfd p = { fd, POLLIN, 0 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The ways in which a connection comes about: by an upgrade or by RDMA CM. */
+/* Chooses the way in which a connection is made: by an upgrade, or by RDMA CM. */
 
 #include "tools/conform/link.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What Wireshark asks of a program that captures for it. */
+/* Answers what Wireshark asks of a program that captures for it (extcap). */
 #include "tools/dump/extcap.h"
 
 #include <err.h>
@@ -12,7 +12,7 @@
 #include "config/conf.h"
 #include "tools/places.h"
 
-#define ALL "rdmarpc" /* the interface of all processes; with -PID behind it of one */
+#define ALL "rdmarpc" /* the interface of all processes; with -PID appended, of one */
 
 static bool is_alone(const char *interface)
 {
@@ -43,7 +43,7 @@ static void say_interfaces(void)
 	rr_places_fini(&places);
 }
 
-/* What can be chosen for an interface. */
+/* Lists what can be configured for an interface. */
 static void say_config(void)
 {
 	puts("arg {number=0}{call=--as}{display=Shown as}"
@@ -53,7 +53,7 @@ static void say_config(void)
 	     "{default=false}");
 }
 
-/* Our own arguments for a capture of this interface into that pipe. */
+/* Turns Wireshark's arguments for a capture of this interface into that pipe into our own. */
 static int as_ours(char ***argv, char *interface, char *fifo, char *as)
 {
 	static char *args[9];

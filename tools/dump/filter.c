@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Judges packets by their addresses, and by what their RPC headers say. */
+/* Decides which packets are shown, by their addresses and by their RPC headers. */
 #include "tools/dump/filter.h"
 
 #include <arpa/inet.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* IP, TCP and UDP headers, with checksums. */
+/* Makes IP, TCP and UDP headers with their checksums. */
 #include "tools/dump/frames.h"
 
 #include <arpa/inet.h>
@@ -17,7 +17,7 @@ static bool is_v4(const uint8_t *addr)
 	return !memcmp(addr, mapped, sizeof(mapped));
 }
 
-/* RFC 1071: the sum of 16-bit words, not folded. */
+/* RFC 1071: the sum of 16-bit words, without folding. */
 static uint64_t sum_words(const void *from, uint32_t n, uint64_t s)
 {
 	const uint8_t *p = from;
@@ -34,7 +34,7 @@ static uint16_t fold(uint64_t s)
 	return htons((uint16_t)~s);
 }
 
-/* Of pseudo-header, transport header and payload. */
+/* The checksum over pseudo-header, transport header and payload. */
 static uint16_t checksum(const struct rr_frame *f, uint8_t proto, const void *hdr, uint32_t n)
 {
 	uint32_t skip = is_v4(f->from.addr) && is_v4(f->to.addr) ? 12 : 0;

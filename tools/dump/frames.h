@@ -2,7 +2,7 @@
 #ifndef RR_FRAMES_H
 #define RR_FRAMES_H
 
-/* IP packets around bytes that went another way. Pure. */
+/* Makes IP packets around bytes that went another way. Pure: no system call and no state. */
 
 #include "core/base/types.h"
 
@@ -21,12 +21,12 @@ struct rr_frame {
 	uint32_t len, captured;
 };
 
-/* A TCP segment with PSH and ACK: headers and what was captured of the payload, into out, which
- * has room for RR_FRAME_HEADERS and that. How many bytes; *whole: with what was not captured.
- * Checksums are right where everything was captured. */
+/* Writes a TCP segment with PSH and ACK, headers and what was captured of the payload, to out,
+ * which has room for RR_FRAME_HEADERS and the payload. Returns how many bytes; *whole includes
+ * what was not captured. Checksums are right if everything was captured. */
 uint32_t rr_frame_tcp(const struct rr_frame *f, uint8_t *out, uint32_t *whole);
 
-/* The same in UDP. */
+/* The same as a UDP datagram. */
 uint32_t rr_frame_udp(const struct rr_frame *f, uint8_t *out, uint32_t *whole);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Blocks and options of pcapng, in the byte order of this machine. */
+/* Writes blocks and options of pcapng, in the byte order of this machine. */
 #include "tools/dump/pcapng.h"
 
 #include <string.h>
@@ -44,8 +44,7 @@ static struct png_option text_option(uint16_t code, const char *s)
 	return (struct png_option){code, (uint16_t)strnlen(s, 1024), s};
 }
 
-/* A block: its fixed part, then data, then options, of which those without a value are left
- * out. */
+/* Writes a block: its fixed part, then data, then those options that have a value. */
 static void block(struct rr_pcapng *p, uint32_t type, const void *fixed, uint32_t nfixed,
 		  const void *data, uint32_t ndata, const struct png_option *opt, unsigned nopt)
 {

@@ -2,8 +2,8 @@
 #ifndef RR_PCAPNG_H
 #define RR_PCAPNG_H
 
-/* Writes pcapng: a section, an interface for each process, packets with comments. All are raw
- * IP. Errors of the file stay with it: ferror(). */
+/* Writes pcapng: a section, an interface for each process, and packets with comments. All
+ * packets are raw IP. Write errors stay with the file: see ferror(). */
 
 #include <stdint.h>
 #include <stdio.h>
@@ -13,17 +13,17 @@ struct rr_pcapng {
 	uint32_t interfaces;
 };
 
-/* The section's header. */
+/* Begins with the section's header. */
 void rr_pcapng_begin(struct rr_pcapng *p, FILE *f);
 
-/* A new interface; its number. */
+/* Adds an interface; returns its number. */
 uint32_t rr_pcapng_interface(struct rr_pcapng *p, const char *name, const char *description);
 
-/* data[0..captured) of a packet of len bytes; ns: since 1970. */
+/* Writes data[0..captured) of a packet of len bytes. ns is the time since 1970. */
 void rr_pcapng_packet(struct rr_pcapng *p, uint32_t interface, uint64_t ns, const void *data,
 		      uint32_t captured, uint32_t len, const char *comment);
 
-/* What an interface has had, at its end. */
+/* Writes an interface's totals, when it ends. */
 void rr_pcapng_totals(struct rr_pcapng *p, uint32_t interface, uint64_t ns, uint64_t packets,
 		      uint64_t dropped);
 

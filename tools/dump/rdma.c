@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Puts transport messages and records together, and makes Sends, Reads and Writes of them. */
+/* Matches transport messages with records, and shows them as Sends, Reads and Writes. */
 #include "tools/dump/rdma.h"
 
 #include <err.h>
@@ -11,13 +11,14 @@
 #include "core/wire/cursor.h"
 #include "tools/dump/roce.h"
 
-#define QPN 0x100u            /* of the first connection; two for each */
+#define QPN 0x100u            /* queue pair of the first connection; each connection has two */
 #define CM_QPN 1u             /* where the connection manager is ... */
 #define CM_QKEY 0x80010000u   /* ... and its key */
-#define PATIENCE (2 * RR_SEC) /* for the record of a message, or a message for a record */
-#define MOST (64u << 20)      /* bytes of what waits */
+#define PATIENCE (2 * RR_SEC) /* how long a message waits for its record, or a record for its
+			       * message */
+#define MOST (64u << 20)      /* bytes that wait, at most */
 
-/* Bytes of a record, or of a message: captured of len. */
+/* Bytes of a record or message, of which `captured` of len are here. */
 struct bytes {
 	const uint8_t *p;
 	uint32_t len, captured;
@@ -28,7 +29,7 @@ static struct bytes bytes_of(const struct rr_tap_packet *p)
 	return (struct bytes){rr_tap_data(p), p->h.len, p->h.captured};
 }
 
-/* The next n bytes, taken off. */
+/* Takes the next n bytes off. */
 static struct bytes bytes_take(struct bytes *b, uint32_t n)
 {
 	struct bytes head = {.p = b->p};
@@ -41,7 +42,7 @@ static struct bytes bytes_take(struct bytes *b, uint32_t n)
 	return head;
 }
 
-/* What packets are made for. side: 0 the client sends, 1 the server. */
+/* What packets are made for. side is 0 if the client sends, 1 if the server does. */
 struct voice {
 	struct rr_show *s;
 	struct rr_talk *t;
@@ -75,9 +76,9 @@ static uint32_t qpn(const struct rr_talk *t, unsigned side)
 	return QPN + 2 * t->number + side;
 }
 
-/* A message from side, in as many packets as it takes, numbered from *psn on; r has what stands
- * before its first payload, and before the last one of a response. opcode: of what is in the
- * middle, the last, the first, the only one. */
+/* Writes a message from side as the packets that it takes, numbered from *psn on. r holds the
+ * headers before the first payload, and before the last one of a response. opcode: those of the
+ * middle packets, the last, the first, and an only one. */
 static void put_payload(const struct voice *v, struct rr_roce *r, unsigned side, uint32_t *psn,
 			struct bytes b, const uint8_t opcode[4])
 {
@@ -127,7 +128,7 @@ static void put_write(const struct voice *v, unsigned side, const struct rr_seg 
 	v->t->msn[!side]++;
 }
 
-/* The request takes as many packet numbers as the responses have. */
+/* A Read request takes as many packet numbers as its responses have. */
 static void put_read(const struct voice *v, unsigned side, const struct rr_seg *seg,
 		     struct bytes b)
 {
@@ -165,7 +166,8 @@ static void cm_data(const struct rr_cap_packet *h, bool ours, uint8_t *to)
 	rr_cmdata_put(&d, to);
 }
 
-/* As RDMA CM would have set it up between these addresses. */
+/* Writes the exchange by which RDMA CM would have set up a connection between these
+ * addresses. */
 static void put_set_up(const struct voice *v)
 {
 	const struct rr_cap_packet *h = &v->k->p->h;
@@ -196,10 +198,10 @@ static void put_set_up(const struct voice *v)
 
 /* --- chunks --- */
 
-/* What a message and its record are. */
+/* A message and its record. */
 struct pair {
 	const struct rr_msg *m;
-	struct bytes stream; /* of the message, behind its header */
+	struct bytes stream; /* of the message, after its header */
 	struct bytes record; /* len 0: none */
 	unsigned side;       /* whose message it is */
 	bool reply;
@@ -225,8 +227,9 @@ static void put_pieces(const struct voice *v, const struct pair *p, const struct
 	}
 }
 
-/* Where in the record what is not in the stream begins: n bytes and their padding, behind a
- * word that says how many they are. all: nothing else is missing. False: nowhere. */
+/* Where in the record those n bytes begin that are not in the stream, with their padding:
+ * behind a word with their number. all: nothing else is missing from the stream. False: not
+ * found. */
 static bool find_missing(struct bytes record, struct bytes stream, uint32_t n, bool all,
 			 uint32_t *at)
 {
@@ -248,7 +251,7 @@ static bool find_missing(struct bytes record, struct bytes stream, uint32_t n, b
 	return false;
 }
 
-/* Data that the responder has written, each item where the record has it. */
+/* Writes the data that the responder has written, each item from its place in the record. */
 static void put_write_list(const struct voice *v, const struct pair *p)
 {
 	struct bytes record = p->record, stream = p->stream, item;
@@ -285,7 +288,8 @@ static void put_written(const struct voice *v, const struct pair *p)
 		put_write_list(v, p);
 }
 
-/* Bytes of the Read chunk whose first segment is i: as many follow as have its position. */
+/* The length of the Read chunk whose first segment is i; its other segments follow and have the
+ * same position. */
 static uint32_t read_length(const struct rr_chunks *ch, uint32_t i)
 {
 	uint32_t n = 0, position = ch->reads[i].position;
@@ -295,7 +299,8 @@ static uint32_t read_length(const struct rr_chunks *ch, uint32_t i)
 	return n;
 }
 
-/* The record without what other Read chunks hold: what the one at position zero does. */
+/* The record without what other Read chunks hold, which is what the chunk at position zero
+ * holds. */
 static struct bytes without_items(const struct pair *p, uint8_t **room)
 {
 	const struct rr_chunks *ch = &p->m->ch;
@@ -364,13 +369,13 @@ static bool has_reply(struct bytes rpc)
 	return rpc.captured >= 8 && rr_be32(rpc.p + 4) == 1;
 }
 
-/* Does something of it go by RDMA Read or Write? */
+/* Does part of the message go by RDMA Read or Write? */
 static bool has_payload(const struct rr_msg *m, struct bytes stream)
 {
 	return m->type == RR_NOMSG || m->ch.nreads || (m->ch.nwrites && has_reply(stream));
 }
 
-/* record: what its chunks belong to, or NULL. */
+/* Shows a message. record is the one that its chunks belong to, or NULL. */
 static void show_message(struct rr_show *s, struct rr_talk *t, const struct rr_show_kept *k,
 			 const struct rr_tap_packet *record)
 {
@@ -409,7 +414,7 @@ static void show_message(struct rr_show *s, struct rr_talk *t, const struct rr_s
 	s->shown++;
 }
 
-/* --- what waits for its other half --- */
+/* --- messages and records that wait for each other --- */
 
 struct rr_talk_wait {
 	struct rr_talk_wait *next;
@@ -446,7 +451,7 @@ static bool wait_for_other(struct rr_show *s, struct rr_talk *t, const struct rr
 	return true;
 }
 
-/* The other half, taken off the list; NULL none. */
+/* Takes the matching half off the list; NULL: it has not come. */
 static struct rr_talk_wait *take_other(struct rr_talk *t, const struct rr_cap_packet *h,
 				       uint32_t xid)
 {
@@ -471,7 +476,7 @@ static bool record_came(struct rr_show *s, const struct rr_show_kept *k, struct 
 		wait_free(s, w);
 		return false;
 	}
-	/* Of what is received the message comes first. */
+	/* Of what is received, the message comes first. */
 	return k->p->h.flags & RR_CAP_OUT && wait_for_other(s, t, k, xid);
 }
 
@@ -497,7 +502,7 @@ static bool message_came(struct rr_show *s, const struct rr_show_kept *k, struct
 
 bool rr_rdma_take(struct rr_show *s, const struct rr_show_kept *k, struct rr_talk *t)
 {
-	if (k->p->h.len > MOST) /* no library carries that */
+	if (k->p->h.len > MOST) /* no library carries a record of this size */
 		return false;
 	return k->p->h.kind == RR_CAP_RECORD ? record_came(s, k, t) : message_came(s, k, t);
 }

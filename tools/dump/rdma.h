@@ -3,15 +3,15 @@
 #define RR_DUMP_RDMA_H
 
 /* Shows connections as RoCEv2: the exchange that sets them up, transport messages as Sends, and
- * what their chunks hold as RDMA Reads and Writes. Queue pairs and packet numbers are made up;
- * what a chunk holds is taken from the record to which it belongs. */
+ * what their chunks hold as RDMA Reads and Writes. Queue pairs and packet numbers are invented;
+ * what a chunk holds is taken from its record. */
 
 #include "tools/dump/show.h"
 
-/* A packet of connection t. True: it was kept, and is freed later. */
+/* Takes a packet of connection t. True: it is kept, and freed later. */
 bool rr_rdma_take(struct rr_show *s, const struct rr_show_kept *k, struct rr_talk *t);
 
-/* Shows of messages that have waited for their records since before ns what there is, and
+/* Shows what there is of messages that have waited for their records since before ns, and
  * forgets records whose messages have not come. */
 void rr_rdma_expire(struct rr_show *s, uint64_t ns);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Base and extended transport headers, and the checksum that routers leave alone. */
+/* Makes RoCEv2 packets: base and extended transport headers, the invariant CRC, and the
+ * messages of the connection manager. */
 #include "tools/dump/roce.h"
 
 #include <string.h>
@@ -57,7 +58,8 @@ static uint32_t crc(uint32_t c, const uint8_t *p, uint32_t n)
 	return c;
 }
 
-/* Of the n bytes of a packet before it, with what changes on the way masked. */
+/* The invariant CRC over the n bytes of a packet before it, with fields that change on the way
+ * masked. */
 static uint32_t icrc(const uint8_t *packet, uint32_t n)
 {
 	static const uint8_t lrh[8] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
@@ -120,7 +122,7 @@ uint32_t rr_roce_packet(const struct rr_roce *r, uint8_t *out, uint32_t *whole)
 enum { REQUEST = 0x10, REPLY = 0x13, READY = 0x14 };
 #define MAD_DATA 24u
 
-/* A connection's id in its own words: the client's is even. */
+/* A connection's id in the connection manager's words; the client's is even. */
 static uint32_t cm_id(const struct rr_roce_cm *c, unsigned which)
 {
 	return 2 * c->id + which;
@@ -148,7 +150,7 @@ static bool is_v4_cm(const struct rr_roce_cm *c)
 	return !memcmp(c->addr[0], mapped, 12) && !memcmp(c->addr[1], mapped, 12);
 }
 
-/* What RDMA CM puts before the private data, and that. */
+/* Writes RDMA CM's header for IP, and the private data after it. */
 static void put_ip_cm(const struct rr_roce_cm *c, uint8_t *d)
 {
 	uint32_t skip = is_v4_cm(c) ? 12 : 0;

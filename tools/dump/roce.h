@@ -2,8 +2,8 @@
 #ifndef RR_ROCE_H
 #define RR_ROCE_H
 
-/* RoCEv2 packets (InfiniBand Architecture, volume 1, chapter 9 and annex A17), and the messages
- * of its connection manager (chapter 12, annex A11). Pure. */
+/* RoCEv2 packets (InfiniBand Architecture, volume 1, chapter 9 and annex A17) and the messages
+ * of its connection manager (chapter 12, annex A11). Pure: no system call and no state. */
 
 #include "tools/dump/frames.h"
 
@@ -31,30 +31,32 @@ enum rr_roce_opcode {
 struct rr_roce {
 	uint8_t from[16], to[16]; /* IPv4 as mapped */
 	uint8_t opcode;           /* enum rr_roce_opcode */
-	bool last;                /* of its message: its receiver is to acknowledge it */
+	bool last;                /* the last packet of its message, which its receiver must
+				   * acknowledge */
 	uint32_t qpn, psn;        /* the receiver's queue pair, the number of the packet */
-	uint8_t ext[16];          /* what stands behind the base header ... */
+	uint8_t ext[16];          /* the headers after the base header ... */
 	uint32_t next;            /* ... and its length */
 	const uint8_t *payload;   /* captured of len bytes, at most RR_ROCE_MTU */
 	uint32_t len, captured;
 };
 
-/* Fills in ext: of an RDMA Read or the first packet of an RDMA Write; of a response; of a
+/* Fill in ext: for an RDMA Read or the first packet of an RDMA Write; for a response; for a
  * datagram. */
 void rr_roce_reth(struct rr_roce *r, uint64_t offset, uint32_t handle, uint32_t len);
 void rr_roce_aeth(struct rr_roce *r, uint32_t msn);
 void rr_roce_deth(struct rr_roce *r, uint32_t qkey, uint32_t qpn);
 
-/* The packet, into out, which has room for RR_ROCE_MOST. How many bytes; *whole: with what was
- * not captured. */
+/* Writes the packet to out, which has room for RR_ROCE_MOST. Returns how many bytes; *whole
+ * includes what was not captured. */
 uint32_t rr_roce_packet(const struct rr_roce *r, uint8_t *out, uint32_t *whole);
 
-/* A connection as RDMA CM sets it up, by IP addresses. Index 0 is the client's, 1 the server's.
- */
+/* A connection as RDMA CM sets it up, between IP addresses. Index 0 is the client's, 1 the
+ * server's. */
 struct rr_roce_cm {
 	uint8_t addr[2][16];
 	uint16_t port[2];
-	uint32_t qpn[2], psn[2], id; /* psn: of the first packet; id: of no other connection */
+	uint32_t qpn[2], psn[2], id; /* psn: number of the first packet; id: unique to the
+				      * connection */
 	uint8_t data[2][8];          /* private data: RFC 8797 */
 	uint32_t ndata;              /* 8, or 0 none */
 };

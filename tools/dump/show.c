@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sorts packets, and makes frames and comments of them. */
+/* Sorts packets by time, and makes frames and comments of them. */
 #include "tools/dump/show.h"
 
 #include <stdlib.h>
@@ -30,7 +30,7 @@ void rr_show_add(struct rr_show *s, const struct rr_tap *t, uint32_t interface,
 	s->nkept++;
 }
 
-/* By time; those of one time as they came. */
+/* Orders by time; packets of the same time stay in the order in which they came. */
 static int by_time(const void *a, const void *b)
 {
 	const struct rr_show_kept *x = a, *y = b;
@@ -100,7 +100,7 @@ static struct rr_frame frame_of(const struct rr_cap_packet *h)
 	return f;
 }
 
-/* A record mark and the message, in as many segments as it takes. */
+/* The record mark and the message, in as many segments as they take. */
 _Static_assert(RR_TAP_MARK == RR_RM_HDR, "room for it");
 
 static void show_record(struct rr_show *s, const struct rr_show_kept *k, struct rr_talk *t)
@@ -130,7 +130,7 @@ static void show_record(struct rr_show *s, const struct rr_show_kept *k, struct 
 	s->shown++;
 }
 
-/* True: it is not to be freed. */
+/* Shows one packet. True: it is still needed and must not be freed. */
 static bool show_one(struct rr_show *s, const struct rr_show_kept *k)
 {
 	struct rr_talk *t;
@@ -148,8 +148,7 @@ static bool show_one(struct rr_show *s, const struct rr_show_kept *k)
 	return false;
 }
 
-/* What transport messages say of records is known before the records are shown, whichever came
- * first. */
+/* Learns from transport messages before any record is shown, whichever came first. */
 static void learn_all(struct rr_show *s)
 {
 	for (uint32_t i = 0; i < s->nkept; i++) {

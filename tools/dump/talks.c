@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The table of connections. */
+/* The table of connections: what their packets have told about each. */
 #include "tools/dump/talks.h"
 
 #include <err.h>
@@ -9,7 +9,7 @@
 #include "core/wire/codec.h"
 #include "core/wire/cursor.h"
 
-/* The same for both ends. */
+/* The same for both directions of a connection. */
 static uint32_t hash(const struct rr_cap_packet *p)
 {
 	uint32_t h = (uint32_t)p->port[0] + p->port[1];
@@ -19,7 +19,7 @@ static uint32_t hash(const struct rr_cap_packet *p)
 	return (h ^ h >> 12) % rr_array_size(((struct rr_talks *)0)->bucket);
 }
 
-/* Is it the connection of p? here: its end that is shown is p's own. */
+/* Is it p's connection? here: the end that is shown is p's own. */
 static bool is_of(const struct rr_talk *t, const struct rr_cap_packet *p, bool here)
 {
 	return t->port[0] == p->port[!here] && t->port[1] == p->port[here] &&
@@ -39,7 +39,7 @@ static struct rr_talk *talk_new(struct rr_talks *all, struct rr_talk **at,
 	t->pid = pid;
 	t->seq[0] = t->seq[1] = 1;
 	t->number = all->numbers++;
-	/* tshark looks for the numbers of both ends in one list. */
+	/* tshark keeps the numbers of both ends in one list, so they must differ. */
 	t->psn[1] = 1u << 23;
 	t->next = *at;
 	*at = t;
@@ -47,7 +47,7 @@ static struct rr_talk *talk_new(struct rr_talks *all, struct rr_talk **at,
 	return t;
 }
 
-/* Its other end is shown from now on. */
+/* The connection is shown from its other end from now on. */
 static void turn_round(struct rr_talk *t, const struct rr_cap_packet *p)
 {
 	uint32_t seq = t->seq[0];
@@ -59,8 +59,8 @@ static void turn_round(struct rr_talk *t, const struct rr_cap_packet *p)
 	memset(t->note, 0, sizeof(t->note));
 }
 
-/* A process may call itself: then both ends are of one tap, and the first that spoke is shown.
- */
+/* A process may call itself: then both ends come from one tap, and the end that spoke first is
+ * shown. */
 struct rr_talk *rr_talks_get(struct rr_talks *all, const struct rr_cap_packet *p, int pid)
 {
 	struct rr_talk **bucket = &all->bucket[hash(p)], *t = *bucket;

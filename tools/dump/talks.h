@@ -3,8 +3,8 @@
 #define RR_TALKS_H
 
 /* What is known of each connection from its packets: how many bytes have gone each way, in
- * which chunks messages went, and which calls are of a program. Where both ends are captured,
- * one of them is shown. */
+ * which chunks messages went, and which calls are of the wanted program. If both ends are
+ * captured, one of them is shown. */
 
 #include "tools/dump/tap.h"
 
@@ -38,16 +38,17 @@ struct rr_talk {
 	struct rr_talk *next; /* in its bucket */
 	uint8_t addr[2][16];  /* of the end that is shown, and of the other */
 	uint16_t port[2];
-	int pid;         /* whose tap it is shown from; 0 that has ended: whoever comes next */
+	int pid;         /* the process from whose tap it is shown; 0: that has ended, and the
+			  * next to come takes its place */
 	uint64_t last;   /* ns of its last packet */
 	uint32_t seq[2]; /* next byte sent, received by the end that is shown */
 	struct rr_talk_note note[RR_TALK_NOTES];
 	struct rr_talk_call *calls; /* NULL none yet */
-	/* rdma.c's, by side: 0 the client's, 1 the server's */
-	uint32_t number; /* of no other connection */
-	uint32_t psn[2]; /* number of the next packet that it asks something by */
-	uint32_t msn[2]; /* of the last message that it has taken */
-	bool set_up;     /* what sets it up has been shown */
+	/* Used by rdma.c, by side: 0 the client's, 1 the server's. */
+	uint32_t number; /* unique to the connection */
+	uint32_t psn[2]; /* number of the next packet with a request of this side */
+	uint32_t msn[2]; /* of the last message that this side has taken */
+	bool set_up;     /* its set-up exchange has been shown */
 	struct rr_talk_wait *waiting;
 };
 
@@ -56,17 +57,17 @@ struct rr_talks {
 	uint32_t n, numbers;
 };
 
-/* The connection of packet p, which came from pid's tap. NULL: it is shown from its other end.
- */
+/* The connection of packet p, which came from pid's tap. NULL: the connection is shown from its
+ * other end. */
 struct rr_talk *rr_talks_get(struct rr_talks *all, const struct rr_cap_packet *p, int pid);
 
-/* The tap of pid is gone. */
+/* The tap of pid has ended. */
 void rr_talks_left(struct rr_talks *all, int pid);
 
-/* Forgets those on which there was nothing since ns. */
+/* Forgets connections without a packet since ns. */
 void rr_talks_expire(struct rr_talks *all, uint64_t ns);
 
-/* What can read a transport message, if anything can: both ends may have fallen back to
+/* The codec that can read a transport message, or NULL: both ends may have fallen back to
  * version 1. */
 const struct rr_codec *rr_talk_codec(const struct rr_tap_packet *p);
 
@@ -76,10 +77,11 @@ uint8_t rr_talk_kinds(const struct rr_msg *m);
 /* Learns from a transport message. */
 void rr_talk_learn(struct rr_talk *t, const struct rr_tap_packet *p);
 
-/* In which chunks (enum rr_talk_chunk) the message with this xid went. */
+/* The chunks (enum rr_talk_chunk) in which the message with this xid went. */
 uint32_t rr_talk_chunks(const struct rr_talk *t, uint32_t xid, bool out);
 
-/* A call of the program that is looked for; and is the reply with this xid one of those? */
+/* The first notes a call of the wanted program; the second asks whether the reply with this xid
+ * is to such a call. */
 void rr_talk_call(struct rr_talk *t, uint32_t xid);
 bool rr_talk_answers(struct rr_talk *t, uint32_t xid);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Finds the desk and the ring of another process by its descriptors, and empties the ring. */
+/* Finds the capture desk and the ring of another process by its descriptors, and empties the
+ * ring. */
 #include "tools/dump/tap.h"
 
 #include <dirent.h>
@@ -23,8 +24,9 @@
 
 /* --- descriptors of another process --- */
 
-/* Opens what the descriptor `name` of dir, /proc/PID/fd, stands for: first without effect,
- * since the process may put something else in its place meanwhile. Regular files only. */
+/* Opens what the descriptor `name` of dir (/proc/PID/fd) stands for, if it is a regular file.
+ * The first open has no effect on the file (O_PATH), since the process may put something else
+ * in its place meanwhile. */
 static int open_fd(int dir, const char *name)
 {
 	int at = openat(dir, name, O_PATH | O_CLOEXEC), fd = -1;
@@ -55,7 +57,7 @@ static bool read_bytes_at(int fd, void *to, size_t n, size_t at)
 	return pread(fd, to, n, (off_t)at) == (ssize_t)n;
 }
 
-/* Only the segment that pid itself holds: a child may have its parent's descriptor. */
+/* Is it the segment that pid itself holds? A child may have its parent's descriptor. */
 static bool is_own_segment(int fd, int pid)
 {
 	struct {
@@ -171,7 +173,8 @@ static int open_ring(int pid, int number)
 	return fd;
 }
 
-/* By this the process sees that we live. false: another reader has it. */
+/* Takes the lock by which the process sees that its reader lives. False: another reader has
+ * it. */
 static bool lock_ring(int fd)
 {
 	struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
@@ -203,7 +206,7 @@ static void open_given(struct rr_tap *t, int number)
 	}
 	t->fd = open_ring(t->pid, number);
 	if (t->fd < 0 || !is_ring(t->fd, &t->size))
-		return drop_ring(t); /* it may have let go of it: is asked again */
+		return drop_ring(t); /* the process may have let go of it: it is asked again */
 	if (!lock_ring(t->fd)) {
 		drop_ring(t);
 		return tap_refuse(t, RR_TAP_BUSY, "another rdmarpc-dump captures it");
@@ -227,7 +230,8 @@ static void open_given(struct rr_tap *t, int number)
 	t->state = RR_TAP_RUNS;
 }
 
-/* Does another reader have what the desk says was given? Else it has died before its time. */
+/* Does another reader have the capture that the desk says was given? If not, that reader has
+ * died. */
 static bool is_being_read(const struct rr_tap *t)
 {
 	uint32_t asked = desk_read(t, DESK(ask)), size;
@@ -282,7 +286,7 @@ void rr_tap_step(struct rr_tap *t, const struct rr_tap_wish *w)
 		t->state = RR_TAP_ENDED;
 }
 
-/* What lies between tail and tail + n, zeroed behind us. */
+/* Copies what lies between tail and tail + n, and zeroes it. */
 static void copy_out(struct rr_tap *t, uint64_t at, uint8_t *to, uint32_t n)
 {
 	uint8_t *bytes = (uint8_t *)t->ring + RR_CAP_HEAD;
@@ -300,7 +304,7 @@ static void copy_out(struct rr_tap *t, uint64_t at, uint8_t *to, uint32_t n)
 	}
 }
 
-/* The packet of `size` bytes at the tail, if its parts agree. */
+/* Copies the packet of `size` bytes at the tail, if its parts agree. */
 static struct rr_tap_packet *copy_packet(struct rr_tap *t, uint32_t size)
 {
 	struct rr_tap_packet *p = malloc(sizeof(*p) + RR_TAP_MARK + size);
@@ -316,8 +320,8 @@ static struct rr_tap_packet *copy_packet(struct rr_tap *t, uint32_t size)
 	return NULL;
 }
 
-/* The process has written what no library writes, or has let go of the ring: another is asked
- * for. */
+/* Asks for another ring: the process has written what no library writes, or has let go of the
+ * ring. */
 static void ask_for_another(struct rr_tap *t)
 {
 	atomic_store(&t->ring->open, 2);
@@ -360,7 +364,7 @@ struct rr_tap_packet *rr_tap_take(struct rr_tap *t)
 	return NULL;
 }
 
-/* The memory goes back now: a process that is idle lets go of it at its next message only. */
+/* Gives the memory back now: an idle process lets go of the ring only at its next message. */
 void rr_tap_close(struct rr_tap *t)
 {
 	if (t->ring) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which native listeners the processes of a family really have, by their statistics
+/* Finds out which native listeners the processes of a family really have, by their statistics
  * segments. */
 
 #include "tools/run/doors.h"
@@ -9,7 +9,7 @@
 
 #include "tools/places.h"
 
-/* "0.0.0.0:111", "[::]:111" */
+/* Parses "0.0.0.0:111" or "[::]:111". */
 static void add_door(struct rr_doors *d, const struct rr_proc_conn *c)
 {
 	const char *port = strrchr(c->local, ':');
@@ -35,7 +35,8 @@ uint64_t rr_doors_read(struct rr_doors *d, const struct rr_family *f,
 	if (f->nmembers)
 		rr_places_read(&places, &all, pids, f->nmembers);
 	d->n = 0;
-	/* Only what the kernel says to be of a member: another's segment may claim to be. */
+	/* Only processes that the kernel says are members: another's segment may claim to
+	 * be. */
 	for (uint32_t i = 0; i < all.n; i++)
 		for (uint32_t k = 0; all.p[i].verified && k < all.p[i].nconns; k++)
 			add_door(d, &all.p[i].conns[k]);
@@ -48,7 +49,8 @@ uint64_t rr_doors_read(struct rr_doors *d, const struct rr_family *f,
 	return h;
 }
 
-/* Of processes that share a listener one has the port, and the others say that it is taken. */
+/* If several processes share a listener, one has the port and the others report that it is
+ * taken. */
 const char *rr_doors_shut(const struct rr_doors *d, const struct rr_listening *l)
 {
 	const char *why = "the program's library does not say that it listens for RDMA";

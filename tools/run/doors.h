@@ -18,15 +18,16 @@ struct rr_doors {
 		uint8_t family;		/* 4, 6: of the TCP listener beside it */
 		uint16_t port;		/* … and its port */
 		bool open;
-		uint32_t reason;	/* why not, enum rr_reason */
+		uint32_t reason;	/* why it is shut: enum rr_reason */
 	} door[RR_DOORS];
 };
 
-/* Reads them, where conf has the run directory. Returns a number that changes when they do. */
+/* Reads them; conf says where the run directory is. Returns a number that changes when they
+ * do. */
 uint64_t rr_doors_read(struct rr_doors *d, const struct rr_family *f,
 		       const struct rr_conf *conf);
 
-/* NULL: native peers reach the listener l by RDMA, says its library. Else why not. */
+/* NULL: the library says that native peers reach listener l by RDMA. Else why not. */
 const char *rr_doors_shut(const struct rr_doors *d, const struct rr_listening *l);
 
 #endif

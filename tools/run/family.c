@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The processes of a program that was started, and at which ports they listen, found in
+/* Finds the processes that a program has become, and the ports on which they listen, in
  * /proc. */
 
 #include "tools/run/family.h"
@@ -30,7 +30,7 @@ struct proc {
 	bool member;
 };
 
-/* The start of a file of the process whose directory dir is; terminated. */
+/* Reads the start of a file of a process, whose /proc directory is dir; terminated. */
 static bool read_text(int dir, const char *name, char *buf, size_t size)
 {
 	int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
@@ -42,7 +42,7 @@ static bool read_text(int dir, const char *name, char *buf, size_t size)
 	return n > 0;
 }
 
-/* What is opened below it is of one process, even if the pid is used again. */
+/* Opens /proc/PID. What is opened below it is of one process, even if the pid is used again. */
 static int open_proc(int pid)
 {
 	char path[32];
@@ -64,7 +64,7 @@ static bool read_dir(int dir, int pid, struct proc *p, uid_t uid[3])
 	return true;
 }
 
-/* false: gone, or dead and not waited for. */
+/* False: the process is gone, or dead and not waited for. */
 static bool read_proc_stat(int pid, struct proc *p)
 {
 	int dir = open_proc(pid);
@@ -76,7 +76,8 @@ static bool read_proc_stat(int pid, struct proc *p)
 	return there;
 }
 
-/* Up to ENVIRON_MAX bytes of it: more than exec takes. To be freed; NULL. */
+/* Reads the environment, up to ENVIRON_MAX bytes, which is more than exec takes. The caller
+ * frees it; NULL: it cannot be read. */
 static char *read_environ(int dir, size_t *len)
 {
 	int fd = openat(dir, "environ", O_RDONLY | O_CLOEXEC);
@@ -90,7 +91,7 @@ static char *read_environ(int dir, size_t *len)
 	return buf;
 }
 
-/* Does the environment at exec have the family's mark? */
+/* Did the environment have the family's mark at exec? */
 static bool has_mark(int dir, const char *mark)
 {
 	char want[sizeof(RR_FAMILY_VAR) + 64], *text;
@@ -118,8 +119,8 @@ static void keep_stack(struct rr_family *f, uint64_t stack)
 		f->stacks[f->nstacks++ % RR_FAMILY_STACKS] = stack;
 }
 
-/* May the mark count for a process of these users? One whose users differ has more rights than
- * who started it, which gave it its environment. */
+/* May the mark count for a process of these users? If its users differ, it has more rights than
+ * the process that started it and gave it the environment. */
 static bool may_be_marked(const struct rr_family *f, const uid_t uid[3], uint64_t stack)
 {
 	uid_t own = getuid();
@@ -130,8 +131,8 @@ static bool may_be_marked(const struct rr_family *f, const uid_t uid[3], uint64_
 	       (f->missed || knows_stack(f, stack));
 }
 
-/* The users are looked at again afterwards: an exec in between may have changed them and the
- * environment. */
+/* The users are checked again afterwards, since an exec in between may have changed them and
+ * the environment. */
 static bool is_marked(const struct rr_family *f, const struct proc *p)
 {
 	int dir = open_proc(p->who.pid);
@@ -176,8 +177,8 @@ static int by_pid(const void *a, const void *b)
 	return (p->who.pid > q->who.pid) - (p->who.pid < q->who.pid);
 }
 
-/* Without the caller's own session: who watches the family was started by it, and is not of
- * it. */
+/* Lists all processes except those of the caller's own session: the processes that watch the
+ * family were started by it, and are not members. */
 static void list_procs(struct procs *all, uint64_t since)
 {
 	DIR *d = opendir("/proc");
@@ -212,7 +213,7 @@ static bool has_member(const struct procs *all, int pid)
 	return p && p->member;
 }
 
-/* Adds the children of members, and theirs. */
+/* Adds the children of members, and their children. */
 static void add_children(struct procs *all)
 {
 	bool more = true;
@@ -262,7 +263,8 @@ static struct rr_member owner_of(const struct rr_listening *l, uint32_t n, uint6
 	return (struct rr_member){ 0 };
 }
 
-/* Did a user of the family's make it, or root where that watches? */
+/* Is it likely to be the family's, because one of its users has made it, or because root
+ * watches and root has? */
 static bool is_likely(const struct rr_family *f, uid_t maker)
 {
 	if (maker == getuid())
@@ -273,8 +275,8 @@ static bool is_likely(const struct rr_family *f, uid_t maker)
 	return false;
 }
 
-/* Adds those that are likely to be the family's, or the others. Listening sockets stand first
- * in the kernel's list. */
+/* Reads listening sockets: those likely to be the family's, or the others. Listening sockets
+ * come first in the kernel's list. */
 static uint64_t read_listeners(struct rr_family *f, const char *path, uint8_t family,
 			       bool likely, uint64_t h)
 {
@@ -298,7 +300,8 @@ static uint64_t read_listeners(struct rr_family *f, const char *path, uint8_t fa
 	return h;
 }
 
-/* Any user can have more sockets than there is room for here: such users come last. */
+/* Any user can have more sockets than there is room for here, so sockets of other users come
+ * last. */
 uint64_t rr_family_listeners(struct rr_family *f)
 {
 	struct rr_listening before[RR_FAMILY_PORTS];
@@ -316,7 +319,7 @@ uint64_t rr_family_listeners(struct rr_family *f)
 	return h;
 }
 
-/* The eldest counts: it is watched, and children come and go. */
+/* The eldest member owns a shared socket: it is watched, while children come and go. */
 static bool claim_listener(struct rr_listening *l, uint32_t n, uint64_t inode,
 			   struct rr_member who)
 {
@@ -330,7 +333,8 @@ static bool claim_listener(struct rr_listening *l, uint32_t n, uint64_t inode,
 	return false;
 }
 
-/* The sockets l that who has become his, if they are not an elder's. Has he any? */
+/* Marks sockets that process `who` has as its own, unless an elder one has them. Returns
+ * whether it has any. */
 static bool claim_dir(struct rr_listening *l, uint32_t n, const char *dir, struct rr_member who)
 {
 	char path[80], target[64];
@@ -352,7 +356,7 @@ static bool claim_dir(struct rr_listening *l, uint32_t n, const char *dir, struc
 	return any;
 }
 
-/* Of a process whose first thread has ended, only the other threads have descriptors. */
+/* If the first thread of a process has ended, only its other threads show descriptors. */
 static bool claim_all(struct rr_listening *l, uint32_t n, struct rr_member who)
 {
 	char path[48], task[64];
@@ -376,7 +380,7 @@ static bool claim_all(struct rr_listening *l, uint32_t n, struct rr_member who)
 	return any;
 }
 
-/* Those of before that have no owner now: their inodes to out. */
+/* Writes to out the inodes of earlier sockets that have no owner now. */
 static uint32_t orphans(const struct rr_family *f, const struct rr_listening *before,
 			struct rr_listening *out)
 {
@@ -407,7 +411,7 @@ int rr_family_init(struct rr_family *f)
 	return 0;
 }
 
-/* In exec the kernel closes descriptors a little before it says where the stack is. */
+/* During exec the kernel closes descriptors shortly before it shows where the new stack is. */
 void rr_family_meet(struct rr_family *f)
 {
 	static const struct timespec pause = { 0, 200000 };
@@ -448,7 +452,8 @@ void rr_family_scan(struct rr_family *f)
 	for (size_t i = 0; i < all.n; i++)
 		if (all.p[i].member)
 			take_member_in(f, all.p[i].who);
-	/* Who has a socket of a member that is no more is its child, if nothing else tells. */
+	/* A process that has a socket of a member that is gone is that member's child, if
+	 * nothing else tells. */
 	norphans = orphans(f, before, orphan);
 	for (size_t i = 0; norphans && i < all.n; i++)
 		if (!all.p[i].member && claim_all(orphan, norphans, all.p[i].who))
@@ -461,7 +466,7 @@ const struct rr_listening *rr_family_listener(const struct rr_family *f, const c
 {
 	bool tcp6 = !strcmp(netid, "tcp6");
 
-	/* A socket of IPv6 may serve IPv4 too: nfs-ganesha has one for both. */
+	/* An IPv6 socket may serve IPv4, too: nfs-ganesha has one for both. */
 	for (uint32_t i = 0; i < f->nlisteners; i++)
 		if (f->listeners[i].port == port && f->listeners[i].owner.pid &&
 		    (f->listeners[i].family == 6 || !tcp6))

@@ -3,19 +3,21 @@
 #define RR_FAMILY_H
 
 /* The processes that one program has become, through fork, daemon() and exec, and the TCP ports
- * that they listen on. Read from /proc: nobody tells. A process is of the family if its parent
- * is, if it was seen to be, if it has a listening socket that a member was seen with, or if its
- * environment at exec has RR_FAMILY_VAR with the family's mark, which what daemon() has left
- * without a parent still has.
+ * on which they listen. All of it is read from /proc, since nobody reports it.
  *
- * The mark is a secret, but other processes may have read it from a member of their user. So it
- * counts only for a process of the watcher's own user, or, where the watcher is root, for one
- * that has become another user since it was forked from a member: no exec has moved its stack
- * since. A program that ends before anybody has seen its stack leaves it unknown; then the
- * first look takes the mark alone, which nobody can have read yet.
+ * A process is of the family if its parent is; if it was seen to be before; if it has a
+ * listening socket with which a member was seen; or if its environment at exec has
+ * RR_FAMILY_VAR with the family's mark, which a process without a parent (after daemon()) still
+ * has.
  *
- * What is none of that is lost sight of: a process that overwrites its environment and loses
- * its parent at once, before it listens; or one that does so, becomes another user and calls
+ * The mark is a secret, but other processes of a member's user may have read it. So it counts
+ * only for a process of the watcher's own user, or, if the watcher is root, for a process that
+ * has become another user since it was forked from a member, and has not called exec since: its
+ * stack has not moved. If a program ends before its stack was seen, the stack is unknown; then
+ * the first look accepts the mark alone, which nobody can have read by then.
+ *
+ * A process that fits none of these is lost: one that overwrites its environment and loses its
+ * parent at once, before it listens; or one that does so, becomes another user and calls
  * exec. */
 
 #include <stdbool.h>
@@ -29,45 +31,46 @@
 
 struct rr_member {
 	int pid;
-	uint64_t ticks;		/* start time: a pid that is used again has another */
+	uint64_t ticks;		/* start time: if a pid is used again, this differs */
 	uid_t user;		/* its real user */
 };
 
 struct rr_listening {
 	uint8_t family;		/* 4, 6 */
 	uint16_t port;
-	uid_t maker;		/* who made the socket */
+	uid_t maker;		/* the user who made the socket */
 	uint64_t inode;
-	struct rr_member owner;	/* pid 0: none of the family */
+	struct rr_member owner;	/* pid 0: no member of the family */
 };
 
 struct rr_family {
 	char mark[33];			/* 128 random bits */
-	uint64_t since;			/* nobody of the family is older */
-	bool missed;			/* the first was gone before anybody saw its stack */
-	uint32_t nstacks;		/* of members, free-running: the oldest goes */
+	uint64_t since;			/* no member is older */
+	bool missed;			/* the first process was gone before its stack was
+					 * seen */
+	uint32_t nstacks;		/* of members, free-running: the oldest is replaced */
 	uint64_t stacks[RR_FAMILY_STACKS];
 	uint32_t nmembers;
 	struct rr_member members[RR_FAMILY_MEMBERS];
-	uint32_t nlisteners;		/* of this network namespace, whoever's */
+	uint32_t nlisteners;		/* in this network namespace, of any process */
 	struct rr_listening listeners[RR_FAMILY_PORTS];
 };
 
-/* The family of the calling process. Who looks at it afterwards is in a session of its own. 0
- * or -errno. */
+/* Makes the calling process a family. The process that watches it must be in a session of its
+ * own. Returns 0 or -errno. */
 int rr_family_init(struct rr_family *f);
 
-/* The first process has just called exec: looks where its stack is now. */
+/* The first process has just called exec: notes where its stack is now. */
 void rr_family_meet(struct rr_family *f);
 
-/* Looks which sockets listen now; owners of new ones are known after rr_family_scan(). Returns
- * a number that changes when they do. */
+/* Looks which sockets listen now. The owners of new ones are known after rr_family_scan().
+ * Returns a number that changes when the sockets do. */
 uint64_t rr_family_listeners(struct rr_family *f);
 
-/* Looks at all processes: who is of the family, and whose the listening sockets are. */
+/* Looks at all processes: which are members, and which listening sockets are theirs. */
 void rr_family_scan(struct rr_family *f);
 
-/* Who listens on port for netid "tcp" or "tcp6"; NULL: nobody of the family. */
+/* The member that listens on port for netid "tcp" or "tcp6"; NULL: none does. */
 const struct rr_listening *rr_family_listener(const struct rr_family *f, const char *netid,
 					     uint16_t port);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The two processes that register a program's native listeners with rpcbind while it runs, and
- * take that back when it has ended. */
+ * take the registrations back when it has ended. */
 
 #include "tools/run/guard.h"
 
@@ -30,7 +30,8 @@
 #define PUT_MAX		256u
 #define WATCH_MAX	64u
 #define SOON_MS		20
-#define LATE_MS		2000	/* how long a change may go unseen, after a while without one */
+#define LATE_MS		2000	/* how late a change may be noticed, after a while without
+				 * any */
 #define RESTARTS	20
 
 struct watch {
@@ -38,13 +39,13 @@ struct watch {
 	int pidfd;
 };
 
-/* In memory that keeper and worker share. */
+/* Lies in memory that keeper and worker share. */
 struct guard {
 	struct rr_family family;
 	struct rr_guard_set set;
 	struct rr_conf conf;
 	uint32_t nput, nwant;
-	struct rr_rpcb put[PUT_MAX];	/* what stands in rpcbind by us, or may */
+	struct rr_rpcb put[PUT_MAX];	/* what we have registered with rpcbind, or may have */
 	struct rr_rpcb want[PUT_MAX];
 	struct rr_rpcb_list there;
 	uint64_t seen;			/* listeners at the last scan … */
@@ -57,13 +58,14 @@ struct guard {
 	uint32_t nwatch;
 	struct watch watch[WATCH_MAX];
 	uint32_t nblamed;
-	struct rr_rpcb blamed[PUT_MAX];	/* what has been logged as standing there by others */
+	struct rr_rpcb blamed[PUT_MAX];	/* entries of others that have been logged as standing
+					 * in the way */
 	int log_fd;
 };
 
 static struct guard *g;
 
-/* --- what is to be put --- */
+/* --- what is to be registered --- */
 
 static bool same_name(const struct rr_rpcb *a, const struct rr_rpcb *b)
 {
@@ -92,7 +94,7 @@ static bool is_asked(uint32_t program)
 	return !g->set.n;
 }
 
-/* The RDMA port of a listener: what the program's own library makes of the rules. 0: none. */
+/* The RDMA port of a listener, as the program's own library reads the rules; 0: none. */
 static uint16_t native_port(const char *host, bool tcp6, uint16_t port)
 {
 	struct sockaddr_in6 in6 = { .sin6_family = AF_INET6, .sin6_port = htons(port) };
@@ -104,7 +106,7 @@ static uint16_t native_port(const char *host, bool tcp6, uint16_t port)
 	return rr_conf_native(&g->conf, true, tcp6 ? (void *)&in6 : (void *)&in, NULL);
 }
 
-/* For once: what stands in the way of e. */
+/* Logs, once, what stands in the way of entry e. */
 static void blame(const struct rr_rpcb *e, const char *what)
 {
 	if (find_entry_of(g->blamed, g->nblamed, e))
@@ -121,9 +123,9 @@ static void forgive(const struct rr_rpcb *e)
 			g->blamed[i] = g->blamed[--g->nblamed];
 }
 
-/* Does who registered tcp speak for the listener l on its port? The guard's user may have
- * sockets registered by anybody. For another user's, only that user speaks: what root has
- * registered may be left over from a program that is gone. */
+/* Does the user who registered tcp speak for listener l on its port? Sockets of the guard's own
+ * user may have been registered by anybody. For another user's socket only that user speaks:
+ * what root has registered may be left over from a program that is gone. */
 static bool is_their_word(const struct rr_rpcb *tcp, const struct rr_listening *l)
 {
 	int64_t owner = rr_rpcb_user(tcp);
@@ -131,8 +133,8 @@ static bool is_their_word(const struct rr_rpcb *tcp, const struct rr_listening *
 	return l->maker == getuid() || owner < 0 || owner == l->maker || owner == l->owner.user;
 }
 
-/* Where there is no room for all, what root and the listener's users have registered goes
- * before what others have. */
+/* If there is no room for all, entries of root and of the listener's users go before those of
+ * others. */
 static bool is_first(const struct rr_rpcb *tcp, const struct rr_listening *l)
 {
 	int64_t owner = rr_rpcb_user(tcp);
@@ -140,7 +142,7 @@ static bool is_first(const struct rr_rpcb *tcp, const struct rr_listening *l)
 	return owner <= 0 || owner == l->maker || owner == l->owner.user;
 }
 
-/* Who of the family listens where tcp says, if that is an entry for "tcp" or "tcp6". */
+/* The member that listens where tcp says, if tcp is an entry for "tcp" or "tcp6". */
 static const struct rr_listening *listener_of(const struct rr_rpcb *tcp, char host[128])
 {
 	uint16_t port = 0;
@@ -150,7 +152,7 @@ static const struct rr_listening *listener_of(const struct rr_rpcb *tcp, char ho
 	return port ? rr_family_listener(&g->family, tcp->netid, port) : NULL;
 }
 
-/* What stands there for the family, and under the names that are to be put. */
+/* Does e matter: an entry for the family, or under a name that is to be registered? */
 static bool matters(const struct rr_rpcb *e)
 {
 	char host[128];
@@ -183,14 +185,14 @@ static void consider(const struct rr_rpcb *tcp, bool first)
 		blame(&e, shut);
 }
 
-/* --- putting and taking back --- */
+/* --- registering and taking back --- */
 
 static void take_registration_back(uint32_t i)
 {
 	struct rr_rpcb *e = &g->put[i];
 	const struct rr_rpcb *now = find_entry_of(g->there.e, g->there.n, e);
 
-	/* Others may have put theirs since the program took back all of its own. */
+	/* Others may have registered theirs since the program took back all of its own. */
 	if (now && same_entry(now, e)) {
 		if (rr_rpcb_unset(e))
 			rr_info("rpcbind: took back %u version %u %s %s", e->prog, e->vers,
@@ -202,7 +204,7 @@ static void take_registration_back(uint32_t i)
 	*e = g->put[--g->nput];
 }
 
-/* Noted as put before it is: this process may end in between. */
+/* Noted before it is done, since this process may end in between. */
 static bool put_registration(const struct rr_rpcb *e)
 {
 	const struct rr_rpcb *noted = find_entry_of(g->put, g->nput, e);
@@ -230,7 +232,7 @@ static bool put_registration(const struct rr_rpcb *e)
 	return false;
 }
 
-/* Brings rpcbind to what is wanted. true: something was done. */
+/* Brings rpcbind's entries to what is wanted. True: something was changed. */
 static bool reconcile(void)
 {
 	bool done = false;
@@ -273,7 +275,7 @@ static void watch_member(struct rr_member who)
 		g->nwatch++;
 }
 
-/* Who listens; as long as nobody does, everybody. */
+/* Watches the processes that listen; all members as long as none listens. */
 static void watch_owners(void)
 {
 	forget_watched();
@@ -310,7 +312,7 @@ static uint64_t digest(void)
 	return h;
 }
 
-/* For once. */
+/* Logs a problem once. */
 static void complain(const char *wrong)
 {
 	bool left_out = !wrong && g->there.left_out;
@@ -325,8 +327,8 @@ static void complain(const char *wrong)
 	g->left_out = left_out;
 }
 
-/* What stands in rpcbind for the family, as the last scan has found that. NULL, or why it is
- * not known. */
+/* Reads what rpcbind has for the family, as the last scan has found the family. Returns NULL,
+ * or why it is not known. */
 static const char *look_there(bool *changed)
 {
 	const char *wrong = rr_rpcb_dump(&g->there);
@@ -341,8 +343,8 @@ static const char *look_there(bool *changed)
 	return wrong;
 }
 
-/* A process that is just in exec shows no environment: so all are looked at more than once
- * before only changes count. */
+/* A process in the middle of exec shows no environment, so all processes are looked at more
+ * than once before only changes count. */
 static void look_at_family(bool died)
 {
 	const char *wrong;
@@ -412,7 +414,7 @@ static bool to_log(enum rr_log_level level, const char *line, unsigned len, unsi
 	return write(g->log_fd, line, len) >= 0;
 }
 
-/* Away from the terminal, the descriptors, the directory and the signals of the program. */
+/* Detaches from the program's terminal, descriptors, directory and signals. */
 static void detach(void)
 {
 	int null = open("/dev/null", O_RDWR), log = g->log_fd;
@@ -438,12 +440,12 @@ static void detach(void)
 	prctl(PR_SET_NAME, "rdmarpc-guard");
 }
 
-/* Until the program is in exec, which closes the other end of the pipe, or has failed. */
+/* Waits until the program is in exec, which closes the other end of the pipe, or has failed. */
 static void await_exec(const int started[2])
 {
 	struct pollfd p = { .fd = started[0], .events = POLLIN };
 
-	setsid();	/* signals of the terminal are the program's */
+	setsid();	/* the terminal's signals are for the program */
 	close(started[1]);
 	poll(&p, 1, LATE_MS);
 	close(started[0]);
@@ -501,7 +503,8 @@ const char *rr_guard_programs(struct rr_guard_set *set, const char *text)
 	return set->n ? NULL : "";
 }
 
-/* As the program's library opens it (preload/logsink.c): no pipe, and no link. */
+/* Opens the log file as the program's library does (preload/logsink.c): no pipe, and no
+ * symbolic link. */
 static int open_log_file(const char *path)
 {
 	int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK |
@@ -515,7 +518,7 @@ static int open_log_file(const char *path)
 	return fd;
 }
 
-/* Rules on a command mean the program's name. */
+/* Rules on a command mean the program's name, not ours. */
 static void load_conf(const char *name)
 {
 	char *own = program_invocation_short_name;
@@ -532,7 +535,7 @@ static void load_conf(const char *name)
 
 int rr_guard_start(const struct rr_guard_set *set, const char *name)
 {
-	int status = 0;		/* and so it stays where SIGCHLD is ignored */
+	int status = 0;		/* stays 0 where SIGCHLD is ignored */
 	int log, started[2], rc;
 	pid_t pid;
 

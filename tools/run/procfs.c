@@ -15,7 +15,7 @@ static unsigned digit(char c)
 	       c >= 'a' && c <= 'f' ? (unsigned)(c - 'a' + 10) : 16;
 }
 
-/* The number at *p, and *p behind it; false if there is none below 2^64. */
+/* Reads the number at *p and moves *p behind it. False: there is none below 2^64. */
 static bool number_at(const char **p, unsigned base, uint64_t *v)
 {
 	const char *start = *p;
@@ -27,7 +27,7 @@ static bool number_at(const char **p, unsigned base, uint64_t *v)
 	return *p > start;
 }
 
-/* The start of the n-th word from p on, words being what spaces and tabs separate; NULL. */
+/* The n-th word from p on; spaces and tabs separate words. NULL: there are fewer. */
 static const char *nth_word(const char *p, unsigned n)
 {
 	for (;; n--) {
@@ -49,7 +49,7 @@ static bool number_field(const char *p, unsigned n, uint64_t most, uint64_t *v)
 
 bool rr_procfs_stat(const char *text, struct rr_procfs_stat *out)
 {
-	const char *p = strrchr(text, ')');	/* the name before it may hold anything */
+	const char *p = strrchr(text, ')');	/* the name before it may contain anything */
 	uint64_t parent, session, threads;
 	const char *state;
 

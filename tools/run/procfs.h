@@ -2,8 +2,8 @@
 #ifndef RR_PROCFS_H
 #define RR_PROCFS_H
 
-/* What files of /proc say of a process. A process chooses some of that text itself (its name,
- * its environment), so these functions take any bytes. They read no files. */
+/* What files of /proc say about a process. A process chooses some of that text itself (its
+ * name, its environment), so these functions accept any bytes. They read no files. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,7 +13,7 @@
 struct rr_procfs_stat {
 	int parent, session;
 	uint64_t ticks;		/* start time */
-	uint64_t stack;		/* where exec put the stack; 0: the reader may not know */
+	uint64_t stack;		/* where exec has put the stack; 0: the reader may not know */
 	bool over;		/* dead and not waited for: all of its threads have ended */
 };
 

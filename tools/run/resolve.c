@@ -91,7 +91,7 @@ static int64_t now_ms(void)
 	return t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-/* All that comes, in time; "" if nothing does. */
+/* Reads all that comes in time; "" if nothing does. */
 static void read_answer(int fd, char *buf, size_t size)
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };
@@ -108,7 +108,7 @@ static void read_answer(int fd, char *buf, size_t size)
 	buf[n] = '\0';
 }
 
-/* NULL, or why there is no answer. */
+/* Returns NULL, or why there is no answer. */
 static const char *ask_resolver(const char *address, const char *library,
 				char answer[ANSWER_SIZE])
 {
@@ -152,7 +152,7 @@ static void parse_answer(const char *answer)
 
 /* --- rules --- */
 
-/* Is a service with that universal address reached at the host's own one? */
+/* Is the service with that universal address at the host's own address? */
 static bool is_service_at(const char *uaddr, const char *address)
 {
 	uint8_t a[16], b[16];
@@ -167,8 +167,8 @@ static bool is_service_at(const char *uaddr, const char *address)
 	       !memcmp(a, b, family == AF_INET6 ? 16 : 4);
 }
 
-/* There is room for more than the RR_CONF_RULES that the configuration takes, and complains
- * about. */
+/* There is room for more rules than RR_CONF_RULES, so that the configuration notices and
+ * reports too many. */
 static void add_rule_for(struct rr_rules *r, const char *address, uint16_t from, uint16_t to,
 			 const char *mode)
 {
@@ -205,7 +205,7 @@ static void add_both_rules(struct rr_rules *r, const char *address, const char *
 		}
 }
 
-/* One address. NULL, or why it has given no rules. */
+/* Resolves one address. Returns NULL, or why it has given no rules. */
 static const char *resolve_address(char *address, const char *library, const char *mode,
 				   struct rr_rules *out)
 {

@@ -2,9 +2,9 @@
 #ifndef RR_RESOLVE_H
 #define RR_RESOLVE_H
 
-/* What hosts have registered with rpcbind for netids rdma and rdma6, made into native rules for
- * a client: where a (program, version) is there for TCP and for RDMA, connects to the one port
- * go to the other. A host gets rules for its own addresses only, whatever it says. */
+/* Makes native rules for a client of what hosts have registered with rpcbind for netids rdma
+ * and rdma6. If a (program, version) is registered for TCP and for RDMA, connections to the one
+ * port go to the other. Whatever a host says, it gets rules for its own addresses only. */
 
 #include <stddef.h>
 

@@ -17,8 +17,8 @@ static const struct timeval patience = { 5, 0 };
 
 /* --- connections --- */
 
-/* The owner of what is put by a connection is the effective user at the time of its
- * connect(). */
+/* Connects to rpcbind's local socket. The owner of what is registered by a connection is the
+ * effective user at the time of its connect(). */
 static int connect_local(void)
 {
 	static const struct sockaddr_un at = { .sun_family = AF_UNIX,
@@ -53,7 +53,7 @@ static int connect_address(const struct sockaddr *sa)
 	return -1;
 }
 
-/* Takes fd over. */
+/* Takes over fd. */
 static CLIENT *client_on(int fd)
 {
 	struct sockaddr_storage ss = { 0 };
@@ -107,8 +107,8 @@ static void keep_entry(struct rr_rpcb_list *l, const struct rr_rpcb *e)
 	l->e[l->n++] = *e;
 }
 
-/* RFC 1833 §2.1, rpcblist: decoded in place, since lists and strings that a peer makes grow are
- * not what a helper of ours should allocate. */
+/* RFC 1833 §2.1, rpcblist: decoded in place, because a helper should not allocate lists and
+ * strings whose size a peer chooses. */
 static bool_t entries(XDR *x, struct rr_rpcb_list *l)
 {
 	struct rr_rpcb e;
@@ -118,7 +118,8 @@ static bool_t entries(XDR *x, struct rr_rpcb_list *l)
 	for (uint32_t i = 0; i <= RR_RPCB_READ && xdr_bool(x, &more); i++) {
 		if (!more)
 			return TRUE;
-		memset(&e, 0, sizeof(e));	/* what a text does not fill is compared, too */
+		memset(&e, 0, sizeof(e));	/* compared as a whole, so what a text does not
+						 * fill must be zero */
 		if (!xdr_uint32_t(x, &e.prog) || !xdr_uint32_t(x, &e.vers) ||
 		    !text(x, e.netid, sizeof(e.netid)) || !text(x, e.addr, sizeof(e.addr)) ||
 		    !text(x, e.owner, sizeof(e.owner)))
@@ -199,7 +200,7 @@ bool rr_rpcb_set(const struct rr_rpcb *e)
 	bool done = change_registration(RPCBPROC_SET, e);
 
 	if (other && seteuid(own))
-		abort();	/* from root to another user and back: cannot fail */
+		abort();	/* from root to another user and back, which cannot fail */
 	return done;
 }
 

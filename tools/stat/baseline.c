@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The file that rdmarpc-stat --reset leaves, and what is shown since then. */
+/* The file that rdmarpc-stat --reset leaves, and what to show since then. */
 #include "tools/stat/baseline.h"
 
 #include <err.h>
@@ -16,7 +16,7 @@
 
 #define MAGIC	"rdmarpc-stat reset " RR_VERSION
 #define NAME	"reset"
-#define PROCS	65536u	/* more are not read */
+#define PROCS	65536u	/* no more are read */
 
 /* The file: this, then for each process a struct rr_proc without its pointers, and its tallies.
  * It is read by the release that wrote it. */
@@ -39,7 +39,7 @@ static void file_name(char name[RR_RUN_NAME])
 
 /* --- reading --- */
 
-/* Only our own file, which nobody else has a name for. */
+/* Opens the file if it is our own and has only one name. */
 static FILE *open_noted(int dir, const char *name)
 {
 	int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -67,7 +67,7 @@ static bool read_proc(FILE *f, struct rr_proc *p)
 	return fread(p->tallies, sizeof(*p->tallies), p->ntallies, f) == p->ntallies;
 }
 
-/* In place of what was, if that is older. */
+/* Reads the file in place of what was read before, if that is older. */
 static void read_procs(FILE *f, const char *dir, struct rr_procs *was, int64_t *when)
 {
 	struct head h;
@@ -92,7 +92,7 @@ static void read_procs(FILE *f, const char *dir, struct rr_procs *was, int64_t *
 	}
 }
 
-/* Nothing, if there is no such file at any of the places: the last one. */
+/* Reads the newest such file of all places; nothing, if there is none. */
 static struct rr_procs load_noted(const struct rr_places *places)
 {
 	struct rr_procs was = { 0 };
@@ -200,7 +200,7 @@ void rr_baseline_save(const struct rr_places *places, const char *configured,
 
 /* --- what is left --- */
 
-/* A count that has become less is none of what was noted. */
+/* A count that is lower than before is not the one that was noted. */
 static void take_off(uint64_t *now, const uint64_t *was, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)
@@ -222,7 +222,7 @@ static bool is_quiet_tally(const struct rr_proc_tally *t)
 	return !any;
 }
 
-/* Those of which there is nothing new are not there. */
+/* Tallies without anything new are removed. */
 static void take_off_tallies(struct rr_proc *p, const struct rr_proc *w)
 {
 	uint32_t n = 0;

@@ -14,7 +14,7 @@
 
 #include "config/rundir.h"
 
-#define KEPT	512u	/* descriptors, or what was learned by them */
+#define KEPT	512u	/* descriptors of processes, or what was learned by them */
 
 /* As in linux/pidfd.h, which older systems do not have. */
 struct pidfd_exit {
@@ -28,7 +28,7 @@ struct pidfd_exit {
 _Static_assert(sizeof(struct pidfd_exit) == 64, "the first version of the kernel's");
 
 static struct kept {
-	int pid, fd;		/* fd -1: it was asked already */
+	int pid, fd;		/* fd -1: the kernel was asked already */
 	uint64_t ticks;
 	unsigned uid;
 	enum rr_proc_end end;
@@ -36,14 +36,14 @@ static struct kept {
 } kept[KEPT];
 static uint32_t nkept;
 
-/* Signals of what a program does wrong, in contrast to those that somebody sends. */
+/* Is it a signal for what a program has done wrong, not one that somebody sends? */
 static bool is_crash(int signal)
 {
 	return signal == SIGSEGV || signal == SIGBUS || signal == SIGILL || signal == SIGFPE ||
 	       signal == SIGABRT || signal == SIGSYS || signal == SIGTRAP;
 }
 
-/* status: as of waitpid(). */
+/* status is as from waitpid(). */
 static void set_end(struct rr_proc *p, int status)
 {
 	if (WIFSIGNALED(status)) {
@@ -55,7 +55,7 @@ static void set_end(struct rr_proc *p, int status)
 	}
 }
 
-/* --- of those that were seen alive --- */
+/* --- processes that were seen alive --- */
 
 static struct kept *kept_of(const struct rr_proc *p)
 {
@@ -65,7 +65,7 @@ static struct kept *kept_of(const struct rr_proc *p)
 	return NULL;
 }
 
-/* The oldest gives way. */
+/* Keeps a descriptor of p; the oldest gives way. */
 static void keep_living(const struct rr_proc *p)
 {
 	struct kept k = { .pid = p->pid, .ticks = p->ticks, .uid = p->uid };
@@ -101,11 +101,12 @@ static void ask_kept(struct rr_proc *p)
 	p->end_code = k->code;
 }
 
-/* --- of those that are in /proc --- */
+/* --- processes that are in /proc --- */
 
-#define EXITING	4u		/* of its flags: PF_EXITING */
+#define EXITING	4u		/* one of its flags: PF_EXITING */
 
-/* State, or '?' where it is about to end, and wait status. false: there is no such process. */
+/* Reads the state ('?' if the process is about to end) and the wait status. False: there is no
+ * such process. */
 static bool read_stat(int pid, char *state, int *status)
 {
 	unsigned flags;
@@ -134,7 +135,7 @@ static bool read_stat(int pid, char *state, int *status)
 	return true;
 }
 
-/* 0 is also what the kernel says to those who may not know. */
+/* A wait status of 0 is also what the kernel tells those who may not know. */
 static void look_in_proc(struct rr_proc *p)
 {
 	uint64_t ticks = rr_proc_ticks(p->pid);

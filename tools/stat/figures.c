@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sums and differences of counters, as tables show them and sort by them. */
+/* Sums and differences of counters, for tables and for sorting. */
 #include "tools/stat/figures.h"
 
 #include <inttypes.h>

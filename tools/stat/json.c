@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* rdmarpc-stat --json. */
+/* rdmarpc-stat --json: prints processes, connections and counters as one JSON object. */
 #include "tools/stat/print.h"
 
 #include <inttypes.h>
@@ -17,7 +17,8 @@ static const struct {
 #undef RR_COUNTER
 };
 
-/* Texts are printable ASCII already (segment.c, reasons.def), but for names of directories. */
+/* Prints a text. All are printable ASCII already (segment.c, reasons.def), except names of
+ * directories. */
 static void print_json_text(FILE *to, const char *name, const char *text)
 {
 	fprintf(to, "\"%s\":\"", name);
@@ -55,7 +56,7 @@ static void json_group(FILE *to, const uint64_t *v, const char *group)
 	fputc('}', to);
 }
 
-/* Was the group of counter i begun by an earlier one? New counters stand at the end of
+/* Has an earlier counter begun the group of counter i? New counters are at the end of
  * counters.def, whatever their group. */
 static bool seen(unsigned i)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Programs and procedures by name. */
+/* Names of programs and procedures. */
 #include "tools/stat/names.h"
 
 #include <stddef.h>
 #include <string.h>
 
-/* Versions lo to hi of a program. names: of the procedures from 0 on, with a space between; "-"
- * for a number that none has. */
+/* Versions lo to hi of a program. names: of its procedures from 0 on, separated by spaces; "-"
+ * for a number without a procedure. */
 static const struct program {
 	uint32_t number, lo, hi;
 	const char *name, *names;
@@ -74,7 +74,7 @@ const char *rr_name_program(uint32_t program, uint32_t version)
 	return name;
 }
 
-/* The word of that number, in memory that the next call uses again. */
+/* The n-th word of names, in memory that the next call uses again. */
 static const char *word(const char *names, uint32_t n)
 {
 	static char buf[32];
@@ -90,7 +90,7 @@ static const char *word(const char *names, uint32_t n)
 	return buf;
 }
 
-/* Procedure 0 does nothing in every program (RFC 5531 section 12). */
+/* Procedure 0 does nothing in every program (RFC 5531 §12). */
 const char *rr_name_procedure(uint32_t program, uint32_t version, uint32_t procedure)
 {
 	for (unsigned i = 0; i < N; i++)

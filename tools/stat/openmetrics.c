@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* rdmarpc-stat --openmetrics: OpenMetrics 1.0 text. Only types that the older Prometheus text
- * format has as well (counter, gauge, histogram), since node-exporter reads files as that. */
+/* rdmarpc-stat --openmetrics: OpenMetrics 1.0 text. It uses only types that the older
+ * Prometheus text format has as well (counter, gauge, histogram), since node-exporter reads
+ * files in that format. */
 #include "tools/stat/print.h"
 
 #include <err.h>
@@ -10,8 +11,8 @@
 
 #include "tools/stat/names.h"
 
-/* The histogram's buckets end at powers of two of nanoseconds, from 1 us to 1 s: there the
- * segment's own, finer ones end, too. */
+/* The histogram's buckets end at powers of two of nanoseconds, from 1 us to 1 s, where the
+ * segment's finer buckets end, too. */
 #define OM_FIRST	10u
 #define OM_LAST		30u
 
@@ -25,8 +26,8 @@ static const struct {
 
 /* What is shown under one set of labels. */
 struct om_series {
-	struct rr_proc sum;	/* its conns are not looked at, its tallies are our own */
-	uint64_t open[RR_CARRIER_COUNT];	/* connections of the living */
+	struct rr_proc sum;	/* conns are not used; the tallies are our own */
+	uint64_t open[RR_CARRIER_COUNT];	/* connections of living processes */
 };
 
 struct om_all {
@@ -41,7 +42,8 @@ static bool om_same(const struct rr_proc *a, const struct rr_proc *b)
 	return a->pid == b->pid && a->uid == b->uid && !strcmp(a->comm, b->comm);
 }
 
-/* Counts are whatever the owner of a segment wrote: a sum stays at the largest number. */
+/* Adds counts, which are whatever the owner of a segment wrote: a sum stays at the largest
+ * number. */
 static uint64_t om_plus(uint64_t a, uint64_t b)
 {
 	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
@@ -78,8 +80,8 @@ static void om_take(struct om_series *s, const struct rr_proc *p)
 	om_add_own(s, p);
 }
 
-/* Living processes of the same labels are of different PID namespaces: their counts are
- * added up. Of the dead the last one is shown, where none lives. */
+/* Adds p to a series. Living processes with the same labels are of different PID namespaces and
+ * are added up. Of dead ones the last is shown, if none lives. */
 static void om_fold(struct om_series *s, const struct rr_proc *p)
 {
 	if (!s->sum.alive) {
@@ -96,7 +98,7 @@ static void om_fold(struct om_series *s, const struct rr_proc *p)
 	om_add(s->sum.hist, p->hist, RR_STAT_HIST);
 }
 
-/* all: the living first, the dead by age. */
+/* all must be sorted: the living first, the dead by age. */
 static struct om_all om_collect(const struct rr_procs *all)
 {
 	struct om_all m = { calloc(all->n + 1, sizeof(*m.s)), 0 };
@@ -123,8 +125,8 @@ static void om_family(FILE *to, const char *name, const char *type, const char *
 	fprintf(to, "# TYPE rdmarpc_%s %s\n# HELP rdmarpc_%s %s\n", name, type, name, help);
 }
 
-/* The value of a label: UTF-8, where a backslash, a quote and a newline are written as two
- * characters. What else is not printable ASCII becomes '?'. */
+/* Prints a label's value: UTF-8, with a backslash, a quote and a newline written as two
+ * characters. Anything else that is not printable ASCII becomes '?'. */
 static void om_text(FILE *to, const char *text)
 {
 	for (; *text; text++) {
@@ -138,7 +140,7 @@ static void om_text(FILE *to, const char *text)
 	}
 }
 
-/* A sample up to its value. label: one more, or NULL. */
+/* Prints a sample up to its value. label is one more label, or NULL. */
 static void om_sample(FILE *to, const char *name, const struct rr_proc *p, const char *label,
 		      const char *value)
 {
@@ -244,7 +246,7 @@ static void om_connections(FILE *to, const struct om_all *m)
 		}
 }
 
-/* A counter of nanoseconds is shown in seconds, and so named. */
+/* A counter of nanoseconds is shown in seconds, and named so. */
 static void om_counter(FILE *to, const struct om_all *m, unsigned c)
 {
 	char name[80], sample[96];
@@ -305,7 +307,7 @@ static void om_labelled(FILE *to, const char *name, const char *suffix,
 	fputs("} ", to);
 }
 
-/* step: powers of two from one bucket to the next. */
+/* step: by how many powers of two one bucket's end is above the last. */
 static void om_histogram(FILE *to, const char *name, const struct om_labels *l,
 			 const uint64_t *hist, unsigned step)
 {
@@ -327,7 +329,7 @@ static void om_histogram(FILE *to, const char *name, const struct om_labels *l,
 	om_number(to, count);
 	om_labelled(to, name, "_count", l, NULL);
 	om_number(to, count);
-	for (i = 0; i < RR_STAT_HIST; i++)	/* each at the middle of its bucket */
+	for (i = 0; i < RR_STAT_HIST; i++)	/* each counts as the middle of its bucket */
 		sum += (double)hist[i] * (double)(rr_hist_low(i) + rr_hist_low(i + 1)) / 2e9;
 	om_labelled(to, name, "_sum", l, NULL);
 	fprintf(to, "%.9f\n", sum);

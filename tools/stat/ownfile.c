@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Files of the user's in a run directory. */
+/* Makes and replaces files of the user's in a run directory. */
 #include "tools/stat/ownfile.h"
 
 #include <err.h>
@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A new file with a name of no meaning, to be put in place at once. */
+/* Makes a new file with a meaningless name, to be put in place at once. */
 int rr_ownfile_make(int dir, const char *stem, char name[RR_RUN_NAME])
 {
 	int fd = -1;
@@ -28,9 +28,9 @@ int rr_ownfile_make(int dir, const char *stem, char name[RR_RUN_NAME])
 	return fd;
 }
 
-/* Puts our file in the place of whatever others may have put there, of any kind, in one step.
- * Where the directory is sticky only root may do that; what comes out is removed as far as that
- * goes. */
+/* Puts our file in place of whatever has the name, of any kind, in one step. In a sticky
+ * directory only root may replace others' files. What was there is removed as far as
+ * possible. */
 void rr_ownfile_put(int dir, const char *hidden, const char *path, const char *name)
 {
 	if (!renameat2(dir, hidden, dir, name, RENAME_NOREPLACE))

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* rdmarpc-stat --procedures: what each process has called, and what it was called for. */
+/* rdmarpc-stat --procedures: which procedures each process has called, and for which it was
+ * called. */
 #include "tools/stat/print.h"
 
 #include <inttypes.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Draws on a terminal with the control sequences of ECMA-48 that all have, and xterm's for the
- * second screen. Signals are blocked and read while it waits, so none interrupts a drawing. */
+/* Draws on a terminal, with the control sequences of ECMA-48 that all terminals have, and
+ * xterm's for the second screen. Signals are blocked, and read while the program waits, so none
+ * interrupts a drawing. */
 #include "tools/stat/screen.h"
 
 #include <err.h>
@@ -22,10 +23,11 @@ static const int ends[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
 
 static sigset_t taken;
 static char *shown;
-static bool is_drawn;	/* the second screen is the terminal's */
-static int signals = -1;	/* where they are read */
+static bool is_drawn;	/* the terminal shows the second screen */
+static int signals = -1;	/* the descriptor from which they are read */
 
-/* Has a shell put us into the background? Then the screen is another's, until SIGCONT. */
+/* Has a shell put this program into the background? Then the screen is another's, until
+ * SIGCONT. */
 static bool is_background(void)
 {
 	pid_t front = tcgetpgrp(STDOUT_FILENO);
@@ -33,8 +35,8 @@ static bool is_background(void)
 	return front >= 0 && front != getpgrp();
 }
 
-/* Keys come from standard input, if that is a terminal: one by one and not shown, until it is
- * given back as it was. */
+/* Keys come from standard input if that is a terminal: one by one and without echo, until the
+ * terminal is set back. */
 static bool has_keys;
 static struct termios lines;
 
@@ -100,7 +102,8 @@ static void draw_line(const char *line, size_t len, size_t cols)
 {
 	fwrite(line, 1, len < cols ? len : cols, stdout);
 	if (len < cols)
-		fputs("\033[K", stdout);	/* at the last column it would erase that */
+		fputs("\033[K", stdout);	/* at the last column this would erase the last
+						 * character */
 }
 
 static unsigned count_lines(const char *text)
@@ -128,10 +131,10 @@ static const char *skip_lines(const char *at, unsigned n)
 	return at;
 }
 
-/* Lines behind the first, which stays, that have been scrolled over. */
+/* How many lines after the first, which stays, are scrolled out of view. */
 static unsigned scrolled;
 
-/* No further than to where the last one is seen. */
+/* Scrolls, but not beyond the last line. */
 static void scroll_to(long to)
 {
 	long most = (long)count_lines(shown) - window().ws_row;
@@ -140,7 +143,7 @@ static void scroll_to(long to)
 	scrolled = to < 0 ? 0 : (unsigned)to;
 }
 
-/* The last line has no newline: the screen would scroll. */
+/* The last line has no newline, or the screen would scroll. */
 static void redraw(void)
 {
 	struct winsize w = window();
@@ -187,7 +190,7 @@ void rr_screen_draw(const char *text)
 
 /* --- waiting --- */
 
-/* Does what the signal would have done without us. */
+/* Does what the signal would have done to a program that does not handle it. */
 static void obey(int sig)
 {
 	struct sigaction was, plain = { .sa_handler = SIG_DFL };
@@ -199,14 +202,14 @@ static void obey(int sig)
 	sigaction(sig, &plain, &was);
 	raise(sig);
 	sigprocmask(SIG_UNBLOCK, &one, NULL);
-	sigprocmask(SIG_BLOCK, &one, NULL);	/* here after a stop only */
+	sigprocmask(SIG_BLOCK, &one, NULL);	/* here only after a stop */
 	sigaction(sig, &was, NULL);
 	redraw();
 }
 
 /* --- keys --- */
 
-/* What xterm and others send for keys that have no letter, behind ESC [ or ESC O. */
+/* What xterm and others send, after ESC [ or ESC O, for keys that have no letter. */
 static int escaped_key(const char *seq)
 {
 	static const struct {
@@ -239,7 +242,7 @@ static void press(int key)
 	}
 }
 
-/* A key's sequence comes at once; one that is cut counts for nothing. */
+/* Reads keys. A key's sequence comes at once; an incomplete one is ignored. */
 static void read_keys(void)
 {
 	char buf[65];

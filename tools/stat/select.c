@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Filters and orders what was read. */
+/* Chooses and sorts the processes and connections that are shown. */
 #include "tools/stat/select.h"
 
 #include <err.h>
@@ -58,7 +58,7 @@ bool rr_select_filters(const struct rr_select *s)
 	return s->command || s->port || s->program;
 }
 
-/* The port of "1.2.3.4:111" or "[::1]:111". */
+/* Has the address ("1.2.3.4:111" or "[::1]:111") this port? */
 static bool has_port(const char *address, uint16_t port)
 {
 	const char *colon = strrchr(address, ':');
@@ -72,7 +72,7 @@ static bool conn_is_wanted(const struct rr_select *s, const struct rr_proc_conn 
 	       (!s->program || c->program == s->program);
 }
 
-/* Brings the connections that are wanted to the front: how many. */
+/* Moves the wanted connections to the front; returns how many. */
 static uint32_t front_conns(const struct rr_select *s, struct rr_proc *p)
 {
 	uint32_t n = 0;
@@ -87,7 +87,7 @@ static uint32_t front_conns(const struct rr_select *s, struct rr_proc *p)
 	return n;
 }
 
-/* The same of tallies, whose order stays. */
+/* The same for tallies, which keep their order. */
 static uint32_t front_tallies(const struct rr_select *s, struct rr_proc *p)
 {
 	uint32_t n = 0;
@@ -124,7 +124,7 @@ struct order {
 	const struct rr_procs *before;
 };
 
-/* Figures are given the other way round: most first. */
+/* Figures are compared the other way round, so that the largest comes first. */
 static int least_first(uint64_t a, uint64_t b)
 {
 	return a < b ? -1 : a > b;

@@ -20,21 +20,22 @@ struct rr_select {
 	enum rr_sort sort;
 };
 
-/* An option's value. One that is unknown ends the program with status 2 and a message that says
- * what is allowed. */
+/* Parse an option's value. An unknown one ends the program with status 2 and a message that
+ * says what is allowed. */
 enum rr_sort rr_select_sort(const char *arg);
 uint16_t rr_select_port(const char *arg);
 uint32_t rr_select_program(const char *arg);	/* a number, or a name of rpc(5) */
 
-/* Does it leave processes or connections out? */
+/* Does it leave out processes or connections? */
 bool rr_select_filters(const struct rr_select *s);
 
-/* Those of all that are wanted: no processes of other commands, no connections of other ports
- * and programs, and where connections are chosen, no processes that have none of them. Sorted,
- * the living first; where calls or bytes decide, the connections of each, too. before: an
- * earlier reading, for what is new since then, or NULL. The caller frees p; the connections are
- * those of all, where their order changes, and the tallies, of which only those that are shown
- * remain. */
+/* The wanted ones of all: without processes of other commands and connections of other ports
+ * and programs; and if connections are chosen, without processes that have none of them. They
+ * are sorted, the living first; if calls or bytes decide, so are the connections of each.
+ * before is an earlier reading, for what is new since then, or NULL.
+ *
+ * The caller frees p. The connections belong to all, where their order changes; so do the
+ * tallies, of which only those that are shown remain. */
 struct rr_procs rr_select(struct rr_procs *all, const struct rr_select *s,
 			  const struct rr_procs *before);
 

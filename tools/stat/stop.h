@@ -4,7 +4,7 @@
 
 #include "tools/places.h"
 
-/* Puts the user's stop file into the run directory, or takes it away. configured: option
+/* Puts the user's stop file into the run directory, or takes it away. configured is option
  * run_dir. Ends the program with status 1 and a message if it cannot. */
 void rr_stop_set(const char *configured, bool on);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The table of rdmarpc-stat. */
+/* Prints the table of rdmarpc-stat. */
 #include "tools/stat/print.h"
 
 #include <inttypes.h>
@@ -35,7 +35,7 @@ static void table_end(FILE *to, const struct rr_proc *p)
 		fputs("        end: the process goes on without the library\n", to);
 }
 
-/* What waiting has cost in CPU time, and how often that saved a sleep. */
+/* Prints the CPU time that waiting has cost, and how often that saved a sleep. */
 static void table_spins(FILE *to, const struct rr_proc *p)
 {
 	uint64_t spins = p->count[RR_C_spins], paid = p->count[RR_C_spins_paid];
@@ -51,7 +51,7 @@ static void table_spins(FILE *to, const struct rr_proc *p)
 
 /* --- connections --- */
 
-/* Addresses of IPv6 may be wider than what is usual. */
+/* IPv6 addresses may need more than the usual width. */
 struct widths {
 	int local, peer;
 };
@@ -85,7 +85,7 @@ static const char *program_name(uint32_t program, char buf[16])
 	return e ? e->r_name : buf;
 }
 
-/* Says of version 2 whether the peer knows only version 1. */
+/* Names the dialect; for version 2 it says if the peer knows only version 1. */
 static const char *dialect_name(const struct rr_proc_conn *c)
 {
 	if (c->dialect == RR_DIALECT_V2 + 1 && c->version == 1)
@@ -124,7 +124,7 @@ static void table_proc(FILE *to, const struct rr_proc *p)
 	fprintf(to, " %8s\n", p->release[0] ? p->release : "-");
 }
 
-/* Within 80 columns. */
+/* A line of at most 80 columns. */
 static void table_proc_watched(FILE *to, const struct rr_proc *p,
 			       const struct rr_procs *before, double secs)
 {

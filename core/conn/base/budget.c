@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What peers that do not read may cost, as socket buffers bound it on TCP. A connection is full
- * when what it has sent and its peer has not taken reaches its budget: a next message waits
- * then, but what is under way is not cut short, so that the longest message passes where
- * nothing else does. When all connections of the process together have used up the process's
- * budget, each is full with much less, but never with nothing.
+/* Bounds what a peer that does not read may cost, as socket buffers do for TCP. A connection is
+ * full when the bytes that it has sent and the peer has not taken reach the connection's
+ * budget. Then the next message waits; but a message under way is not cut short, so that the
+ * longest message passes if nothing else is there. When all connections together have used up
+ * the process's budget, each is full with much less, but never with nothing.
  *
- * Two accounts. Chunk memory, in our own region, is counted as it is used: calls and replies
- * that are exposed, a record being collected, messages received ahead of the app. The peer's
- * ring, whose pages are charged to us where we touch them first, is reserved for as long as the
- * connection lives, since a peer can keep it from ever being trimmed.
+ * There are two accounts. Chunk memory, in our own region, is counted as it is used: exposed
+ * calls and replies, a record being collected, messages received ahead of the app. The peer's
+ * ring, whose pages are charged to us where we touch them first, is reserved as long as the
+ * connection lives, because a peer can keep it from ever being trimmed.
  *
- * They are this process's alone, and so is each connection's part in them (struct rr_conn): who
- * dies takes all with it, and what a family shares is counted by each process that has it. */
+ * Both accounts belong to this process alone, and so does each connection's part in them
+ * (struct rr_conn). A process that dies takes its part with it, and what a family shares is
+ * counted by each process that has it. */
 
 #include <stdatomic.h>
 
 #include "core/base/compiler.h"
 #include "core/conn/base/base.h"
 
-#define GRAIN	65536u		/* small messages never touch the account */
-#define LEAST	65536u		/* what a connection has in any case, and one message */
-#define SLOT	(4096u + 128u)	/* of a ring with receives of the usual size */
+#define GRAIN	65536u		/* small messages never change the account */
+#define LEAST	65536u		/* each connection may always have so much, and one message */
+#define SLOT	(4096u + 128u)	/* one slot of a ring whose receives have the usual size */
 
 static _Atomic uint64_t used, rings;
 
@@ -35,8 +36,9 @@ static void charge(_Atomic uint64_t *account, uint64_t *part, uint64_t now)
 	*part = now;
 }
 
-/* What was used once is there until the connection is idle, or uses nothing (rr_idle_warm());
- * where it is missed it is given back sooner. */
+/* Memory that was used once stays allocated until the connection is idle or uses nothing
+ * (rr_idle_warm()), so the peak is what counts. If the process is short of memory, the pages
+ * above what is in use are given back first. */
 void rr_budget_recount(struct rr_conn *c)
 {
 	struct rr_pool *p = &c->share->pool;
@@ -76,8 +78,9 @@ void rr_budget_inherit(const struct rr_conn *c)
 	atomic_fetch_add_explicit(&rings, c->ring, memory_order_relaxed);
 }
 
-/* A native peer is known to have read a call by its reply only: what is under way there is
- * bounded by its credits, and by memory that is pinned. */
+/* A native peer shows that it has read a call only by its reply, so the connection's budget
+ * says nothing there: what is under way is bounded by the peer's credits, and by the memory
+ * that can be pinned. */
 bool rr_budget_room(const struct rr_share *sh)
 {
 	uint64_t out = (uint64_t)sh->pool.out * RR_POOL_PAGE;
@@ -87,7 +90,8 @@ bool rr_budget_room(const struct rr_share *sh)
 	return !rr_budget_all_used() && (sh->qp->native || out < rr_cp->budget);
 }
 
-/* A short message takes up a page, which does not count while there is enough of them. */
+/* A short message takes up a whole page. That is not held against it while there are enough
+ * pages. */
 bool rr_budget_stash(const struct rr_share *sh, uint32_t len)
 {
 	uint64_t here = (uint64_t)(sh->pool.used - sh->pool.out) * RR_POOL_PAGE;
@@ -98,8 +102,8 @@ bool rr_budget_stash(const struct rr_share *sh, uint32_t len)
 }
 
 /* Half of the process's budget is for rings, and no connection gets more than a small part of
- * what is left of that: the first hundred are not aware of it, of thousands each still has
- * one. */
+ * what is left of that half. The first hundred connections do not notice; out of thousands,
+ * each still gets one. */
 uint32_t rr_budget_recvs(uint32_t recvs, uint32_t size)
 {
 	uint64_t slot = rr_max(size, SLOT), most = rr_cp->process_budget / 2;

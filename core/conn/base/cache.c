@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Peers that are not asked for a while, having no shim as it seems, or replies that cannot be
- * carried: (address, port) -> why, and until when. */
+/* Peers that get no offer for a while, because they seem to have no library or have sent
+ * replies that cannot be carried: (address, port) -> why, and until when. How long is the
+ * caller's decision. */
 
 #include <errno.h>
 #include <string.h>
@@ -9,7 +10,7 @@
 #include "core/conn/base/base.h"
 
 #define SLOTS	64u
-#define SHARE	16u	/* of one address at most: others have peers in here, too */
+#define SHARE	16u	/* slots of one address at most, to leave room for others */
 
 static struct {
 	struct sockaddr_in6 peer;
@@ -19,7 +20,7 @@ static struct {
 static struct rr_lock lock;
 static uint32_t next;
 
-/* v4 and v6 peers compare by family, port and address; nothing else of the structure counts. */
+/* v4 and v6 peers compare by family, port and address; no other field counts. */
 bool rr_cache_same(const struct sockaddr_in6 *a, const struct sockaddr_in6 *b)
 {
 	const struct sockaddr_in *a4 = (const void *)a, *b4 = (const void *)b;
@@ -50,12 +51,12 @@ static bool same_host(const struct sockaddr_in6 *a, const struct sockaddr_in6 *b
 {
 	struct sockaddr_in6 c = *b;
 
-	c.sin6_port = a->sin6_port;	/* where IPv4 has it, too */
+	c.sin6_port = a->sin6_port;	/* sin_port lies at the same offset */
 	return rr_cache_same(a, &c);
 }
 
-/* Its own slot, else the one of its address that ends first if it has its share, else the
- * next. */
+/* The peer's own slot. If there is none: the slot that expires first of the peer's address, if
+ * that address has its share of slots already; else the next in turn. */
 static uint32_t place_for(const struct sockaddr_in6 *peer)
 {
 	uint32_t n = 0, oldest = 0;
@@ -81,6 +82,16 @@ void rr_cache_add(const struct sockaddr_in6 *peer, enum rr_reason why, rr_time u
 	slot[at].peer = *peer;
 	slot[at].why = why;
 	slot[at].until = until;
+	rr_lock_drop(&lock);
+}
+
+void rr_cache_drop(const struct sockaddr_in6 *peer)
+{
+	if (rr_lock_take(&lock) == -EDEADLK)
+		return;
+	for (uint32_t i = 0; i < SLOTS; i++)
+		if (slot[i].until && rr_cache_same(&slot[i].peer, peer))
+			slot[i].until = 0;
 	rr_lock_drop(&lock);
 }
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which calls of a connection have no reply yet: what procedures are counted by, and timed.
- * Under the connection's lock.
+/* The calls of a connection that have no reply yet: from them procedures are counted and timed.
+ * Reading the counts is rdmarpc-stat's. Under the connection's lock.
  *
- * Both directions have a table of their own, of RR_CALLS entries found by XID. What does not
- * fit pushes out another one, which is then neither timed nor has a reply: calls that never
- * get one leave room. The first entries lie in the head, so that an idle connection keeps a
- * call that takes its time; the others go with the tables. A call that is the only one, as most
- * are, is in the first entry, and nowhere else: `solo`. */
+ * Each direction has a table of RR_CALLS entries, found by XID. If the table is full, a new
+ * call replaces an older one, which is then neither timed nor counted as answered: so calls
+ * that never get a reply do not block the table. The first entries lie in the head, so that an
+ * idle connection remembers a call that takes long; the others go with the tables. If there is
+ * only one call, as is usual, it is in the first entry and not linked anywhere: `solo`. */
 
 #include <string.h>
 
@@ -18,7 +18,7 @@
 _Static_assert(RR_CALLS <= UINT8_MAX && RR_CALLS % 64 == 0, "an index and none fit a byte");
 _Static_assert(RR_CALLS_HEAD < 64, "one word has them");
 
-/* Does a message not go whole in one Send, if nothing of it may go apart? */
+/* Is a message too long for one Send, if nothing of it goes in chunks? */
 static RR_INLINE bool is_long(uint32_t len, uint32_t most)
 {
 	return len + RR_ENG_PLAIN_HDR > most;
@@ -35,8 +35,8 @@ static uint8_t *xid_chain(struct rr_calls *t, uint32_t xid)
 	return &t->chain[(xid * 2654435761u) >> 26];
 }
 
-/* Where the entry of that XID is linked: there 0 stands for none. A process that was killed in
- * the middle of a change may have left an entry out, but no circle. */
+/* The link that points to the entry of this XID; *link is 0 if there is none. A process that
+ * was killed in the middle of a change may have left an entry unlinked, but never a loop. */
 static uint8_t *link_of(struct rr_share *sh, bool server, uint32_t xid)
 {
 	uint8_t *at = xid_chain(&sh->calls[server], xid);
@@ -85,7 +85,7 @@ _Static_assert(sizeof(struct rr_stat_tally) % UNIT == 0 && RR_STAT_SIZE / UNIT <
 	       "16 bits say where a tally is");
 _Static_assert(offsetof(struct rr_stat_seg, conn[RR_STAT_OWN]) % UNIT == 0, "the same");
 
-/* Where in the segment, in units; 0: nowhere. */
+/* The place of a tally in the segment, in units; 0: none. */
 static uint16_t tally_place(struct rr_stat_seg *seg, int tally)
 {
 	return tally < 0 ? 0
@@ -102,7 +102,8 @@ static RR_INLINE bool is_same_procedure(const struct rr_call_open *c, const stru
 	return c->procedure == rpc->proc && c->version == rpc->vers && c->program == rpc->prog;
 }
 
-/* Of the calls that were in this entry before one was mostly of the same procedure. */
+/* The call that was in this entry before was most likely of the same procedure, so this is
+ * rare. */
 static RR_NOINLINE void set_procedure(struct rr_share *sh, bool server, struct rr_call_open *c,
 				      const struct rr_rpc *rpc)
 {
@@ -113,14 +114,15 @@ static RR_NOINLINE void set_procedure(struct rr_share *sh, bool server, struct r
 	    sh->seg, rr_tally_find(sh->seg, server, rpc->prog, rpc->vers, rpc->proc, !server));
 }
 
+/* came: a stamp; 0 now. */
 static RR_INLINE void fill_open(struct rr_share *sh, bool server, struct rr_call_open *c,
-				const struct rr_rpc *rpc, uint32_t len)
+				const struct rr_rpc *rpc, uint32_t len, uint64_t came)
 {
 	c->xid = rpc->xid;
 	c->len = len;
 	if (unlikely(!is_same_procedure(c, rpc) || !c->tally))
 		set_procedure(sh, server, c, rpc);
-	c->stamp = rr_ticks_stamp(&sh->seg->clock);
+	c->stamp = came ? came : rr_ticks_stamp(&sh->seg->clock);
 }
 
 static RR_INLINE void add_call(struct rr_stat_seg *seg, const struct rr_call_open *c,
@@ -143,9 +145,10 @@ static void chain_in(struct rr_calls *t, struct rr_call_open *c, unsigned i)
 	*head = (uint8_t)(i + 1);
 }
 
-/* Beside others. */
+/* Opens an entry while others are open. */
 static RR_NOINLINE struct rr_call_open *open_beside(struct rr_share *sh, bool server,
-						    const struct rr_rpc *rpc, uint32_t len)
+						    const struct rr_rpc *rpc, uint32_t len,
+						    uint64_t came)
 {
 	struct rr_calls *t = &sh->calls[server];
 	struct rr_call_open *c;
@@ -159,22 +162,22 @@ static RR_NOINLINE struct rr_call_open *open_beside(struct rr_share *sh, bool se
 	at = link_of(sh, server, rpc->xid);
 	if (unlikely(*at)) {
 		c = open_entry(sh, server, *at - 1u);
-		if (!is_same_procedure(c, rpc)) /* the XID has another meaning from now on */
-			fill_open(sh, server, c, rpc, len);
+		if (!is_same_procedure(c, rpc)) /* the XID was reused for another call */
+			fill_open(sh, server, c, rpc, len, came);
 		else if (c->tally)
 			rr_tally_add(&at_place(sh->seg, c->tally)->resent, 1);
 		return c;
 	}
 	i = free_open(sh, server);
 	c = open_entry(sh, server, i);
-	fill_open(sh, server, c, rpc, len);
+	fill_open(sh, server, c, rpc, len, came);
 	chain_in(t, c, i);
 	t->open = rr_min(t->open + 1, RR_CALLS);
 	return c;
 }
 
 static RR_INLINE void note_call(struct rr_share *sh, bool server, const struct rr_rpc *rpc,
-				uint32_t len, bool too_long)
+				uint32_t len, bool too_long, uint64_t came)
 {
 	struct rr_calls *t = &sh->calls[server];
 	struct rr_call_open *c = &t->head[0];
@@ -182,9 +185,9 @@ static RR_INLINE void note_call(struct rr_share *sh, bool server, const struct r
 	if (likely(!t->open)) {
 		t->open = 1;
 		t->solo = true;
-		fill_open(sh, server, c, rpc, len);
+		fill_open(sh, server, c, rpc, len, came);
 	} else {
-		c = open_beside(sh, server, rpc, len);
+		c = open_beside(sh, server, rpc, len, came);
 	}
 	if (likely(c->tally))
 		add_call(sh->seg, c, too_long);
@@ -192,7 +195,7 @@ static RR_INLINE void note_call(struct rr_share *sh, bool server, const struct r
 
 /* --- replies --- */
 
-/* Most are accepted, without a verifier, and a success: zeroes. */
+/* Most replies are accepted, without a verifier, and successful: these words are all zero. */
 static RR_INLINE enum rr_rpc_end reply_end(const uint8_t *p, uint32_t have)
 {
 	uint32_t word[3];
@@ -206,9 +209,9 @@ static RR_INLINE enum rr_rpc_end reply_end(const uint8_t *p, uint32_t have)
 	return rr_rpc_end(p, have);
 }
 
-/* The first call of a procedure that a peer makes: it has a tally of its own when the app has
- * said that there is such a procedure, lest a peer that makes them up fills the table. The next
- * call in this entry looks for itself. */
+/* The first call of a procedure by a peer. It only gets a tally of its own once the app has
+ * confirmed by its reply that the procedure exists, so that a peer cannot fill the table with
+ * invented ones. The next call in this entry looks the tally up itself. */
 static RR_COLD uint16_t first_call(struct rr_share *sh, struct rr_call_open *c,
 				   enum rr_rpc_end v)
 {
@@ -226,7 +229,7 @@ static RR_COLD uint16_t first_call(struct rr_share *sh, struct rr_call_open *c,
 	return place;
 }
 
-/* The entry of the call, out of the table; NULL. */
+/* Takes the call's entry out of the table; NULL: there is none. */
 static RR_NOINLINE struct rr_call_open *close_beside(struct rr_share *sh, bool server,
 						     uint32_t xid)
 {
@@ -258,7 +261,7 @@ static RR_INLINE void add_reply(struct rr_stat_seg *seg, uint16_t place, uint32_
 }
 
 static RR_INLINE void note_reply(struct rr_share *sh, bool server, uint32_t xid, uint32_t len,
-				 bool too_long, enum rr_rpc_end v)
+				 bool too_long, enum rr_rpc_end v, uint64_t came)
 {
 	struct rr_calls *t = &sh->calls[server];
 	struct rr_call_open *c = &t->head[0];
@@ -275,7 +278,9 @@ static RR_INLINE void note_reply(struct rr_share *sh, bool server, uint32_t xid,
 		if (unlikely(!c))
 			return;
 	}
-	ns = rr_ticks_since(&sh->seg->clock, c->stamp);
+	if (unlikely(!came || !rr_ticks_in_order(c->stamp, came)))
+		came = rr_ticks_again(&sh->seg->clock, c->stamp);
+	ns = rr_ticks_between(&sh->seg->clock, c->stamp, came);
 	place = c->tally;
 	if (unlikely(!place) && server)
 		place = first_call(sh, c, v);
@@ -294,25 +299,37 @@ void rr_calls_sent(struct rr_share *sh, const struct rr_eng_out *out)
 	if (unlikely(!sh->seg))
 		return;
 	if (out->rpc.type == RR_RPC_CALL)
-		note_call(sh, false, &out->rpc, out->len, too_long);
+		note_call(sh, false, &out->rpc, out->len, too_long, 0);
 	else
 		note_reply(sh, true, out->rpc.xid, out->len, too_long,
-			   reply_end(out->head, out->have));
+			   reply_end(out->head, out->have), 0);
 }
 
-/* What the peer still has of a reply is not fetched for this: one that long is none that says
- * no. */
+/* When what is delivered came, by the spin that found it: a stamp, once. 0: nobody spun, or the
+ * kernel's clock has ticked since then: the thread may have been without its CPU. */
+static RR_INLINE uint64_t take_seen(struct rr_share *sh, rr_time tick)
+{
+	if (atomic_load_explicit(&sh->seen_at, memory_order_relaxed) < tick)
+		return 0;
+	atomic_store_explicit(&sh->seen_at, 0, memory_order_relaxed);
+	return atomic_load_explicit(&sh->seen, memory_order_relaxed);
+}
+
+/* The part of a reply that is still in the peer's memory is not fetched for this: a reply that
+ * long is not a refusal. */
 void rr_calls_delivered(struct rr_share *sh, const struct rr_rpc *rpc,
 			const struct rr_rx_ent *e)
 {
 	bool too_long = is_long(e->len, sh->ep.inline_recv);
 	const uint8_t *p = e->ptr;
-	size_t have = e->len; /* of them at p */
+	size_t have = e->len; /* of which so many are at p */
+	uint64_t came;
 
 	if (unlikely(!sh->seg))
 		return;
+	came = take_seen(sh, e->since);
 	if (rpc->type == RR_RPC_CALL) {
-		note_call(sh, true, rpc, e->len, too_long);
+		note_call(sh, true, rpc, e->len, too_long, came);
 		return;
 	}
 	if (e->from == RR_FROM_BUF)
@@ -320,7 +337,7 @@ void rr_calls_delivered(struct rr_share *sh, const struct rr_rpc *rpc,
 	else if (e->from == RR_FROM_PULL)
 		have = 0;
 	have = rr_min(have, (size_t)e->len);
-	note_reply(sh, false, rpc->xid, e->len, too_long, reply_end(p, (uint32_t)have));
+	note_reply(sh, false, rpc->xid, e->len, too_long, reply_end(p, (uint32_t)have), came);
 }
 
 void rr_calls_idle(struct rr_share *sh)

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The queue pair that carries a connection: how it is set up, from either side and with either
- * kind of peer, and how it ends. What goes through it in between is no matter of this file's
- * (carried/driver.c).
+ * kind of peer, and how it ends. The messages that pass through it in between are the matter of
+ * carried/driver.c.
  *
- * Whoever sets one up gets a share around it, or the reason why there is none. */
+ * Whoever sets up a queue pair gets a share around it, or the reason why there is none. */
 
 #include <errno.h>
 #include <sys/mman.h>
 
 #include "core/base/compiler.h"
 #include "core/base/log.h"
+#include "core/base/os.h"
 #include "core/conn/base/base.h"
+#include "core/conn/base/price.h"
 
 struct rr_share *rr_carrier_new(const struct rr_prov_ops *ops, const struct rr_prov_params *p)
 {
@@ -27,22 +29,27 @@ struct rr_share *rr_carrier_new(const struct rr_prov_ops *ops, const struct rr_p
 
 /* --- between two of ours ------------------------------------------------------------------ */
 
-/* Not what a child could not use in a process whose children do. */
+/* False if a forked child could not use this provider in a process whose children do use
+ * connections. */
 static bool is_usable(const struct rr_prov_ops *ops)
 {
 	return ops->caps & RR_PROV_FAMILY ||
 	       !atomic_load_explicit(&rr_conn_forks, memory_order_relaxed);
 }
 
-/* What a provider's error rc says, if it says more than other does. */
+/* The reason for the provider's error rc; `other` if rc says nothing more specific. */
 static enum rr_reason reason_of(const struct rr_prov_ops *ops, int rc, enum rr_reason other)
 {
 	static _Atomic uint32_t told;
 
 	if (rc == -ECHILD)
 		return RR_R_FORKED;
-	if (rc != -ENOMEM || rr_prov_is_local(ops))	/* which locks no memory */
+	if (rc == -EDQUOT)
+		return RR_R_CGROUP;
+	if (rc != -ENOMEM)
 		return other;
+	if (rr_prov_is_local(ops))	/* a local provider locks no memory */
+		return RR_R_NO_MEMORY;
 	if (!atomic_exchange(&told, true))
 		rr_warn("%s: such connections stay on TCP; LimitMEMLOCK=, ulimit -l, or less "
 			"of option 'memory'",
@@ -55,7 +62,15 @@ enum rr_reason rr_carrier_why(const struct rr_share *sh, int rc, enum rr_reason 
 	return reason_of(sh->qp->ops, rc, other);
 }
 
-/* A share with a queue pair that nothing was done with yet; NULL, and why. */
+/* The part was begun then, and returned rc. Returns rc. */
+static int paid(enum rr_price part, rr_time begun, int rc)
+{
+	if (!rc)
+		rr_price_paid(part, rr_now() - begun);
+	return rc;
+}
+
+/* A share whose queue pair is untouched; NULL, and the reason in *why. */
 static struct rr_share *new_usable(const struct rr_prov_ops *ops,
 				   const struct rr_prov_params *p, enum rr_reason *why)
 {
@@ -70,10 +85,11 @@ static struct rr_share *new_usable(const struct rr_prov_ops *ops,
 	return sh;
 }
 
-/* sh, of which rc says whether its part is made; else NULL, and why. */
-static struct rr_share *if_made(struct rr_share *sh, int rc, enum rr_reason *why)
+/* The making of sh was begun then, and has returned rc. Returns sh if rc is 0; otherwise frees
+ * it, sets *why and returns NULL. */
+static struct rr_share *if_made(struct rr_share *sh, rr_time begun, int rc, enum rr_reason *why)
 {
-	if (!rc)
+	if (!paid(RR_PRICE_MAKE, begun, rc))
 		return sh;
 	*why = rr_carrier_why(sh, rc, *why);
 	rr_carrier_free(sh);
@@ -83,12 +99,13 @@ static struct rr_share *if_made(struct rr_share *sh, int rc, enum rr_reason *why
 struct rr_share *rr_carrier_offer(const struct rr_prov_ops *ops, const struct rr_prov_params *p,
 				  struct rr_nego_prov *offer, enum rr_reason *why)
 {
+	rr_time begun = rr_now();
 	struct rr_share *sh = new_usable(ops, p, why);
 
 	if (!sh)
 		return NULL;
 	offer->id = ops->id;
-	return if_made(sh, ops->prepare(sh->qp, p, &offer->addr), why);
+	return if_made(sh, begun, ops->prepare(sh->qp, p, &offer->addr), why);
 }
 
 struct rr_share *rr_carrier_answer(const struct rr_prov_ops *ops,
@@ -96,12 +113,13 @@ struct rr_share *rr_carrier_answer(const struct rr_prov_ops *ops,
 				   const struct rr_nego_prov *offer,
 				   struct rr_nego_prov *answer, enum rr_reason *why)
 {
+	rr_time begun = rr_now();
 	struct rr_share *sh = new_usable(ops, p, why);
 
 	if (!sh)
 		return NULL;
 	answer->id = ops->id;
-	return if_made(sh, ops->answer(sh->qp, p, &offer->addr, &answer->addr), why);
+	return if_made(sh, begun, ops->answer(sh->qp, p, &offer->addr, &answer->addr), why);
 }
 
 bool rr_carrier_choose(struct rr_share **offered, uint8_t id)
@@ -122,12 +140,16 @@ bool rr_carrier_choose(struct rr_share **offered, uint8_t id)
 
 int rr_carrier_join(struct rr_share *sh, const struct rr_prov_addr *answer)
 {
-	return sh->qp->ops->join(sh->qp, answer);
+	rr_time begun = rr_now();
+
+	return paid(RR_PRICE_JOIN, begun, sh->qp->ops->join(sh->qp, answer));
 }
 
 int rr_carrier_establish(struct rr_share *sh)
 {
-	return sh->qp->ops->establish(sh->qp);
+	rr_time begun = rr_now();
+
+	return paid(RR_PRICE_ESTABLISH, begun, sh->qp->ops->establish(sh->qp));
 }
 
 bool rr_carrier_withdraw(struct rr_share *sh)
@@ -220,11 +242,13 @@ void rr_carrier_free(struct rr_share *sh)
 {
 	while (sh) {
 		struct rr_share *next = sh->next;
-		int far = sh->far;	/* and theirs who share it */
+		rr_time begun = rr_now();
+		int far = sh->far;	/* a copy: the rest of the family keeps using sh->far */
 
 		rr_carrier_close(sh);
 		rr_pair_end(&far, false);
 		munmap(sh, sh->size);
+		rr_price_paid(RR_PRICE_FREE, rr_now() - begun);
 		sh = next;
 	}
 }

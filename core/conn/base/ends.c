@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The addresses of a connection's two ends, which do not change while it is connected. */
+/* The addresses of a connection's two ends. They do not change while it is connected, so the
+ * kernel is asked for them once; this file does not change them. */
 
 #include <netinet/in.h>
 #include <string.h>
@@ -12,7 +13,8 @@ static bool is_known(const struct rr_conn *c)
 	return c->told[0] && c->told[1];
 }
 
-/* As far as the kernel knows them. */
+/* Asks the kernel for the addresses that are not known yet. Our own counts only once the socket
+ * is connected, because connect() may change it. */
 static void ask_ends(struct rr_conn *c)
 {
 	socklen_t llen = sizeof(c->end[0]), plen = sizeof(c->end[1]);
@@ -41,7 +43,7 @@ void rr_conn_named(struct rr_conn *c, bool peer, const struct sockaddr *addr, so
 {
 	if (!rr_conn_begins(c) || len > sizeof(c->end[0]) || rr_lock_try(&c->lock))
 		return;
-	/* its own may be another one until it is connected */
+	/* Our own address may still change until the socket is connected. */
 	if (rr_conn_begins(c) && !c->told[peer] && (peer || c->server || c->told[1])) {
 		memcpy(&c->end[peer], addr, len);
 		c->told[peer] = true;

@@ -1,38 +1,40 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The memory of idle connections goes back to the system: chunk memory, and when nothing is
- * under way the tables too. No thread of ours does it. A thread of the app's that is about to
- * sleep looks at all connections when that is due, and so does one that takes up a connection
- * (apps that wait where we cannot see them); and a connection that has just used much chunk
- * memory gives that back at once when the process keeps enough of it elsewhere. */
+/* Gives the memory of idle connections back to the system: chunk memory, and the tables as well
+ * if nothing is under way. The library has no thread for this. A thread of the app that is
+ * about to sleep looks at all connections when that is due; so does one that takes up a
+ * connection, because some apps wait where we cannot see them. A connection that has just used
+ * much chunk memory gives it back at once if the process keeps enough elsewhere (warm.c). */
 
 #include <stdatomic.h>
 
 #include "core/base/compiler.h"
-#include "core/base/pages.h"
 #include "core/conn/base/base.h"
 
 #define PATIENCE	8u	/* times idle_trim, at most */
-#define LOOK_MAX	128u	/* connections trimmed in one look: some ms at the worst */
+#define LOOK_MAX	128u	/* connections trimmed in one look: some ms at worst */
+#define HASTE		8u	/* while there are more idle ones: looks per idle_trim */
 
 _Atomic rr_time rr_idle_next;
 static _Atomic bool in_haste;	/* the last look found more idle ones than it may trim */
 
-/* If nothing is under way and nothing waits for the app, what the tables hold means nothing. */
+/* Drops the tables if nothing is under way and nothing waits for the app: they hold nothing
+ * then. */
 static void trim_tables(struct rr_share *sh)
 {
 	size_t keep;
 
-	/* a pull in use is a message that the engine has not done with */
+	/* A pull in use is a message that the engine is not done with: rr_eng_quiet() covers
+	 * it. */
 	if (!rr_rx_is_empty(sh) || sh->pool.used || rr_handback_bytes(sh))
 		return;
 	keep = rr_eng_quiet(sh->eng);
 	if (keep && rr_pool_quiet(&sh->pool)) {
 		rr_calls_idle(sh);
-		rr_pages_drop((uint8_t *)sh->eng + keep, (uint8_t *)sh + sh->size);
+		rr_share_trim(sh, keep);
 	}
 }
 
-/* Sets the next look, if none is set. */
+/* Schedules the next look, if none is scheduled. False: one was. */
 static bool look_at_time(rr_time when)
 {
 	rr_time none = 0;
@@ -42,8 +44,9 @@ static bool look_at_time(rr_time when)
 						       memory_order_relaxed);
 }
 
-/* To be trimmed and to come back costs some twenty page faults. Who comes back soon is given
- * twice the time, so that a connection with a call now and then is soon left alone. */
+/* How long this connection may be idle from now on. Trimming and coming back cost some twenty
+ * page faults. A connection that comes back soon is given twice the time, so that one with a
+ * call now and then is soon left alone. */
 static rr_time patience(const struct rr_share *sh, rr_time now)
 {
 	rr_time most = PATIENCE * rr_cp->idle_trim;
@@ -93,9 +96,9 @@ static void look_at_conn(struct rr_conn *c, void *ctx)
 	l->next = rr_min(l->next, due);
 }
 
-/* A thread that is awake anyway looks when that is due. One that sleeps is woken for it later:
- * a server with a call now and then is up in between, and to be woken once more for each would
- * cost it as much as the call. */
+/* When a sleeping thread has to wake up for a look. A thread that is awake anyway looks as soon
+ * as that is due, but a sleeping one is woken later: a server with a call now and then is awake
+ * in between, and an extra wake-up for each would cost as much as the call. */
 static rr_time wake_at(rr_time due)
 {
 	if (atomic_load_explicit(&in_haste, memory_order_relaxed))
@@ -103,8 +106,8 @@ static rr_time wake_at(rr_time due)
 	return due + rr_cp->idle_trim;
 }
 
-/* A look costs some time for each connection that is in use, so there is some time between two,
- * however many connections come and go. */
+/* A look costs some time for each connection in use. So there is a minimum time between two
+ * looks, however many connections come and go. */
 rr_time rr_idle_look(rr_time now)
 {
 	rr_time due = atomic_load_explicit(&rr_idle_next, memory_order_relaxed);
@@ -115,8 +118,8 @@ rr_time rr_idle_look(rr_time now)
 		return RR_TIME_NEVER;
 	if (now < due)
 		return wake_at(due);
-	/* From here on who takes up a connection sets the next look: it may be seen too early
-	 * here. That it is seen if it was taken up before is the matter of its lock. */
+	/* From here on, a thread that takes up a connection schedules the next look itself. If
+	 * it did so before, this look sees the connection, because both take its lock. */
 	if (!atomic_compare_exchange_strong_explicit(&rr_idle_next, &due, 0,
 						     memory_order_acq_rel,
 						     memory_order_relaxed))
@@ -125,7 +128,7 @@ rr_time rr_idle_look(rr_time now)
 		l.next = soon;
 	atomic_store_explicit(&in_haste, !l.left, memory_order_relaxed);
 	if (l.next != RR_TIME_NEVER)
-		look_at_time(rr_max(l.next, soon));
+		look_at_time(rr_max(l.next, l.left ? soon : now + rr_cp->idle_trim / HASTE));
 	due = atomic_load_explicit(&rr_idle_next, memory_order_relaxed);
 	return due ? wake_at(due) : RR_TIME_NEVER;
 }

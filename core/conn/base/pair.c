@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the app has in place of the TCP connection that a native peer did not make: one to
- * ourselves. So options, flags, dup and the end of a connection are the kernel's, as for any
- * other. */
+/* The TCP connection that the app is given in place of the one that a native peer never made: a
+ * connection to ourselves. This way options, flags, dup and the end of the connection work in
+ * the kernel, as for any other socket. No payload passes through it. */
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -12,8 +12,8 @@
 #include "core/base/ownfd.h"
 #include "core/conn/base/base.h"
 
-#define STRANGERS	8	/* who else connects to the port while it is open */
-/* loopback: it takes no time. For all of it, whoever comes in between */
+#define STRANGERS	8	/* others that may connect to the port while it is open */
+/* Time for all of it, whoever connects in between; loopback itself takes none. */
 #define PAIR_MS		1000
 
 union addr {
@@ -29,7 +29,8 @@ static int new_tcp_socket(sa_family_t family)
 	return rr_ownfd_raise(fd);
 }
 
-/* A v4 loopback address for sockets of either family: that of IPv6 may be switched off. */
+/* An IPv4 loopback address for sockets of either family, because IPv6 may be switched off on
+ * it. */
 static socklen_t loopback(union addr *a, sa_family_t family, uint16_t port)
 {
 	static const uint8_t mapped[16] = { [10] = 0xff, 0xff, 127, 0, 0, 1 };
@@ -44,7 +45,7 @@ static socklen_t loopback(union addr *a, sa_family_t family, uint16_t port)
 	return family == AF_INET ? sizeof(a->in) : sizeof(a->in6);
 }
 
-/* A listener for one connection, at an address with any port; *at: which it is. */
+/* A listener for one connection, with any free port; *at becomes its address. -errno. */
 static int listen_once(union addr *at, socklen_t len)
 {
 	sa_family_t family = at->sa.sa_family;
@@ -70,7 +71,8 @@ static bool same_end(const union addr *a, const union addr *b)
 		!memcmp(&a->in6.sin6_addr, &b->in6.sin6_addr, sizeof(a->in6.sin6_addr));
 }
 
-/* The connection to listener whose other end is fd; anybody may connect. -errno. */
+/* Accepts the connection whose other end is fd and closes all others, since anybody may
+ * connect. Returns the new descriptor or -errno. */
 static int accept_ours(int listener, int fd, int flags)
 {
 	struct pollfd p = { listener, POLLIN, 0 };
@@ -119,8 +121,9 @@ int rr_pair_new(sa_family_t family, int flags, int *far)
 	return rc;
 }
 
-/* Where the app's socket may connect to: one that is bound to an address of this host reaches
- * that, any other the loopback address of its family. */
+/* An address that the app's socket can connect to: its own, if it is bound to an address of
+ * this host, else the loopback address of its family. Returns its length; 0: the socket is
+ * gone. */
 static socklen_t reachable(int fd, union addr *a)
 {
 	socklen_t len = sizeof(*a);
@@ -145,8 +148,7 @@ static socklen_t reachable(int fd, union addr *a)
 	return a->sa.sa_family == AF_INET ? sizeof(a->in) : sizeof(a->in6);
 }
 
-/* connect() to a port of ours: done when this returns, though the socket may be
- * non-blocking. */
+/* connect() to a port of ours. It is complete on return, even if the socket is non-blocking. */
 static int connect_now(int fd, const union addr *to, socklen_t len)
 {
 	struct pollfd p = { fd, POLLOUT, 0 };

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What holds for all connections of this process: the options, and what was learned of replies'
- * sizes. */
+/* What all connections of this process share: the options, and the sizes of replies that were
+ * learned. How the options are read is no matter of this file (config/). */
 
 #include "core/conn/base/base.h"
 
-/* The owner's next connections are such that children can use them. */
+/* See base.h. */
 _Atomic bool rr_conn_forks;
 
 const struct rr_conn_params *rr_cp;

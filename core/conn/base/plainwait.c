@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Threads that sleep where of some connections the kernel has the first word: which they are.
+/* Which threads sleep on connections for which the kernel has the first word. Sleeping itself
+ * is the caller's matter (preload/ready_plain.c).
  *
- * A poll() of a thousand such connections must not touch a counter of each. So the wait has a
- * number, and of each connection a bit by its index; whoever is about to take a connection away
- * from the kernel looks for it in the bits of all waits. Both sides write first and look then:
- * the wait its bits and then rr_conn.own_word, the other side own_word and then the bits; with
- * the fences between, one of the two sees the other. That it need not look at each connection
- * a second time, a wait compares how often anybody has looked for sleepers at all. */
+ * A poll() of a thousand such connections must not touch a counter in each. So every wait has a
+ * number, and sets a bit by the index of each connection that it covers. Whoever is about to
+ * take a connection away from the kernel looks for the connection's bit in all waits. Both
+ * sides write first and then look: the wait writes its bits and looks at rr_conn.own_word, the
+ * other side writes own_word and looks at the bits. Because of the fences between, at least one
+ * of the two sees the other. To avoid visiting each connection a second time, a wait only
+ * checks whether anybody has looked for sleepers since it began. */
 
 #include <pthread.h>
 #include <signal.h>
@@ -16,23 +18,23 @@
 #include "core/conn/base/state.h"
 
 enum {
-	WAITS = 32,		/* of more threads each connection counts its own sleepers */
-	ROWS = 512,		/* of 64 connections; those beyond do so, too */
+	WAITS = 32,		/* further threads are counted by each connection */
+	ROWS = 512,		/* of 64 connections; the others count their sleepers, too */
 };
 
 struct rr_plainwait {
 	_Atomic uintptr_t owner;	/* pthread_self(); 0 free */
 	_Atomic uintptr_t frame;	/* where on its stack the wait began; 0 between two */
-	uint32_t looks;			/* how often sleepers were looked for until then */
+	uint32_t looks;			/* value of `looks` when the wait began */
 	uint32_t first, end;		/* rows in use; end 0: none */
 };
 
 static struct rr_plainwait waits[WAITS];
-/* Each wait's bits are written by its thread alone. */
+/* The bits of a wait are written by its own thread only. */
 static _Atomic uint64_t bits[ROWS][WAITS];
 static _Atomic uint32_t looks;
 
-/* Only its own thread calls this. */
+/* Only the thread that owns w calls this. */
 static void set_bit(const struct rr_plainwait *w, const struct rr_conn *c, bool on)
 {
 	_Atomic uint64_t *word = &bits[c->index / 64][w - waits];
@@ -56,8 +58,9 @@ static bool on_other_stack(void)
 	return !sigaltstack(NULL, &alt) && alt.ss_flags & SS_ONSTACK;
 }
 
-/* This thread's: has a signal handler interrupted it, and are we in that? Else the handler has
- * left by siglongjmp(), and the stack where it began is ours again. */
+/* Was w, which this thread owns, abandoned? If its frame lies at or below the current one, then
+ * a signal handler left the wait by siglongjmp(), and its stack is in use again. Otherwise we
+ * are in a handler that interrupted the wait, and it is still needed. */
 static bool was_left(const struct rr_plainwait *w, uintptr_t here)
 {
 	uintptr_t frame = atomic_load_explicit(&w->frame, memory_order_relaxed);
@@ -65,13 +68,14 @@ static bool was_left(const struct rr_plainwait *w, uintptr_t here)
 	return frame && frame <= here && !on_other_stack();
 }
 
-/* From here on, until it begins anew, no handler takes it for one that was left. */
+/* Until the wait begins anew, no signal handler will take it for an abandoned one. */
 static void is_between(struct rr_plainwait *w)
 {
 	atomic_store_explicit(&w->frame, 0, memory_order_relaxed);
 	atomic_signal_fence(memory_order_seq_cst);
 }
 
+/* A free wait, or the one that this thread has abandoned. NULL: all are taken. */
 static struct rr_plainwait *begin(void)
 {
 	uintptr_t me = (uintptr_t)pthread_self(), here = (uintptr_t)__builtin_frame_address(0);
@@ -97,7 +101,7 @@ static struct rr_plainwait *begin(void)
 bool rr_plainwait_stays(const struct rr_conn *c)
 {
 	return rr_conn_begins(c) && !rr_conn_relayed(c, 0) &&
-	       /* pairs with the release in rr_conn_has_word() */
+	       /* Pairs with the release in rr_conn_has_word(). */
 	       !atomic_load_explicit(&c->own_word, memory_order_acquire);
 }
 
@@ -108,7 +112,8 @@ bool rr_plainwait_add(struct rr_plainwait **at, const struct rr_conn *c)
 
 	if (!rr_plainwait_stays(c) || (row = c->index / 64) >= ROWS)
 		return false;
-	/* Asked after the count of looks was taken, or an upgrade may be between the two. */
+	/* The connection is asked again after the count of looks was taken, because an upgrade
+	 * may have begun between the two. */
 	if (!w && (!(w = *at = begin()) || !rr_plainwait_stays(c)))
 		return false;
 	w->first = w->end ? rr_min(w->first, row) : row;
@@ -121,7 +126,7 @@ bool rr_plainwait_is_sure(struct rr_plainwait *w)
 {
 	uint32_t was = w->looks;
 
-	/* pairs with the fence in rr_plainwait_has() */
+	/* Pairs with the fence in rr_plainwait_has(). */
 	atomic_thread_fence(memory_order_seq_cst);
 	w->looks = atomic_load_explicit(&looks, memory_order_acquire);
 	return w->looks == was;
@@ -148,10 +153,10 @@ bool rr_plainwait_has(struct rr_conn *c)
 
 	rr_conn_has_word(c);
 	atomic_fetch_add_explicit(&looks, 1, memory_order_acq_rel);
-	/* pairs with the fence in rr_plainwait_is_sure() */
+	/* Pairs with the fence in rr_plainwait_is_sure(). */
 	atomic_thread_fence(memory_order_seq_cst);
 	for (uint32_t i = 0; row < ROWS && i < WAITS; i++)
-		/* pairs with the release of who leaves */
+		/* Pairs with the release in set_bit() and clear(). */
 		any |= atomic_load_explicit(&bits[row][i], memory_order_acquire);
 	return any >> c->index % 64 & 1;
 }

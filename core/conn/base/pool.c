@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Chunk memory: pages of one region, the lowest free ones first, and the buffers made of
- * them. */
+/* Chunk memory: pages of one region, the lowest free ones first, and the buffers made of them.
+ * It neither registers memory nor gives pages back to the system (warm.c, idle.c). */
 
 #include "core/conn/base/pool.h"
 
@@ -24,6 +24,7 @@ static bool page_used(const struct rr_pool *p, uint32_t page)
 	return p->map[page / 64] >> (page % 64) & 1;
 }
 
+/* Sets or clears n bits of the map, a word at a time. */
 static void mark(struct rr_pool *p, uint32_t page, uint32_t n, bool used)
 {
 	while (n) {
@@ -39,7 +40,7 @@ static void mark(struct rr_pool *p, uint32_t page, uint32_t n, bool used)
 	}
 }
 
-/* Length of the free run at page below end, looking no further than want. */
+/* The length of the free run that begins at page, up to want pages and below end. */
 static uint32_t run_at(const struct rr_pool *p, uint32_t page, uint32_t want, uint32_t end)
 {
 	uint32_t n = 0;
@@ -49,7 +50,7 @@ static uint32_t run_at(const struct rr_pool *p, uint32_t page, uint32_t want, ui
 	return n;
 }
 
-/* The first free run of want pages below end, or the longest there is. */
+/* The first free run of want pages below end; if there is none, the longest run. */
 static struct rr_ext find_pages(const struct rr_pool *p, uint32_t want, uint32_t end)
 {
 	struct rr_ext best = { 0, 0 };
@@ -86,7 +87,8 @@ static void give_pages_back(struct rr_pool *p, const struct rr_ext *e)
 	p->used -= e->npages;
 }
 
-/* Adds want pages to b: in place if the pages behind it are free, else as new extents. */
+/* Adds want pages to b: in place if the pages after its last extent are free, else as new
+ * extents. On -EAGAIN b keeps the pages that it got so far: see try_pages(). */
 static int add_pages(struct rr_pool *p, struct rr_buf *b, uint32_t want, uint32_t end)
 {
 	if (want > p->npages - p->used)
@@ -148,7 +150,7 @@ int64_t rr_pool_alloc_below(struct rr_pool *p, size_t len, size_t end)
 	return id;
 }
 
-/* The same, or nothing. */
+/* add_pages(), but on failure b is as it was. */
 static int try_pages(struct rr_pool *p, struct rr_buf *b, uint32_t want, uint32_t end)
 {
 	uint32_t nexts = b->nexts, last = nexts ? b->ext[nexts - 1].npages : 0;
@@ -170,7 +172,7 @@ static int try_pages(struct rr_pool *p, struct rr_buf *b, uint32_t want, uint32_
 	return -EAGAIN;
 }
 
-/* Moves b into one extent of so many pages below end. */
+/* Moves b into one extent of `want` pages below end. -EAGAIN: no free run is that long. */
 static int move(struct rr_pool *p, struct rr_buf *b, uint32_t want, uint32_t end)
 {
 	struct rr_ext to = find_pages(p, want, end);
@@ -205,7 +207,7 @@ int rr_pool_grow(struct rr_pool *p, uint32_t buf, size_t len, size_t end)
 		return 0;
 	if (len > (size_t)last * RR_POOL_PAGE)
 		return -ENOMEM;
-	/* Double, so that a record of many small fragments grows a few times only. */
+	/* Doubling makes a record of many small fragments grow only a few times. */
 	if (try_pages(p, b, rr_max(need - had, rr_min(had, p->npages - p->used)), last) == 0 ||
 	    try_pages(p, b, need - had, last) == 0 || move(p, b, need, last) == 0)
 		return 0;

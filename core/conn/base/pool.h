@@ -2,19 +2,20 @@
 #ifndef RR_POOL_H
 #define RR_POOL_H
 
-/* Registered memory of one connection, handed out as buffers for whole RPC messages. A
- * buffer grows while its record arrives (the length of a record of several fragments is not
- * known at its start); it is a list of extents, usually one, since growing in place is tried
- * first. Lowest pages first: the warm ones.
+/* The chunk memory of one connection: registered memory, handed out as buffers for whole RPC
+ * messages. A buffer grows while its record arrives, because the length of a record of several
+ * fragments is not known at its start. A buffer is a list of extents, usually one, since
+ * growing in place is tried first. The lowest free pages are taken first, because they are the
+ * warm ones.
  *
- * Under the connection's lock; state lives in memory shared with forked children. */
+ * Under the connection's lock; the state lies in memory that is shared with forked children. */
 
 #include "core/base/types.h"
 
 #define RR_POOL_PAGE	4096u
 #define RR_POOL_PAGES	65536u		/* at most: 256 MiB */
 #define RR_POOL_BUFS	1024u
-#define RR_BUF_EXTS	8u		/* what the engine takes of segments */
+#define RR_BUF_EXTS	8u		/* as many segments as the engine takes */
 
 struct rr_ext {
 	uint32_t page, npages;
@@ -23,17 +24,19 @@ struct rr_ext {
 struct rr_buf {
 	uint32_t nexts;
 	uint32_t npages;		/* in all extents … */
-	uint32_t out;			/* … and of them counted in the pool's */
-	uint32_t nkeys;			/* exposed: one key per extent; 0 not exposed */
-	uint16_t fencing;		/* keys being taken back; the rest of the driver's */
-	bool dying;			/* free it when they are */
-	uint32_t fence_id;		/* or tell the engine; 0 it has not asked */
+	uint32_t out;			/* … and how many of them the pool counts as `out` */
+	uint32_t nkeys;			/* one key per extent while exposed; 0: not exposed */
+	/* keys being taken back; the other fields below are the driver's */
+	uint16_t fencing;
+	bool dying;			/* free the buffer once they are taken back */
+	/* … or tell the engine by this id; 0: it has not asked */
+	uint32_t fence_id;
 	uint32_t next_free;
 	struct rr_ext ext[RR_BUF_EXTS];
 	uint32_t key[RR_BUF_EXTS];
 };
 
-/* Zeroed at first; lost, and zeroed again, when rr_pool_quiet() says so. */
+/* All zero at first. May be lost, and read as zero again, when rr_pool_quiet() returns true. */
 struct rr_pool_tables {
 	uint64_t map[RR_POOL_PAGES / 64]; /* 1: in use */
 	struct rr_buf buf[RR_POOL_BUFS];
@@ -45,16 +48,16 @@ struct rr_pool {
 	struct rr_buf *buf;
 	uint32_t npages;
 	uint32_t used;			/* pages … */
-	uint32_t out;			/* … and those of messages on their way to the peer */
+	uint32_t out;			/* … and how many belong to messages on their way out */
 	uint32_t peak;			/* highest used since the last trim */
-	uint32_t free_buf;		/* list head + 1; 0 none */
-	uint32_t fresh_buf;		/* never used from here on */
+	uint32_t free_buf;		/* list of free ones: 1 + index; 0: empty */
+	uint32_t fresh_buf;		/* buffers from this index on were never used */
 };
 
 void rr_pool_init(struct rr_pool *p, struct rr_pool_tables *t, void *mem, size_t size);
 
-/* A buffer of at least len bytes among the first end bytes of mem (SIZE_MAX: all), or -EAGAIN:
- * none now; -ENOMEM: never. */
+/* A new buffer of at least len bytes, within the first `end` bytes of mem (SIZE_MAX: anywhere).
+ * -EAGAIN: there is no room now; -ENOMEM: there never will be. */
 int64_t rr_pool_alloc_below(struct rr_pool *p, size_t len, size_t end);
 
 static inline int64_t rr_pool_alloc(struct rr_pool *p, size_t len)
@@ -62,15 +65,16 @@ static inline int64_t rr_pool_alloc(struct rr_pool *p, size_t len)
 	return rr_pool_alloc_below(p, len, SIZE_MAX);
 }
 
-/* Makes room for len bytes in all, new ones among the first end; 0, -EAGAIN, -ENOMEM. What it
- * holds stays. */
+/* Makes a buffer at least len bytes large; new pages come from the first `end` bytes. Its
+ * contents stay. 0, -EAGAIN or -ENOMEM as above. */
 int rr_pool_grow(struct rr_pool *p, uint32_t buf, size_t len, size_t end);
 
-/* What buf holds is on its way to the peer until it is freed. Again when it has grown. */
+/* Counts what buf holds as outbound until it is freed. To be called again after it has
+ * grown. */
 void rr_pool_outbound(struct rr_pool *p, uint32_t buf);
 
-/* Moves what a buffer holds into one extent below end, where there is room for that: 0, or
- * -EAGAIN and nothing happened. Nobody but us may use its memory meanwhile. */
+/* Moves a buffer's contents into one extent below `end`. 0, or -EAGAIN if there is no room, and
+ * then nothing has changed. Nobody else may be using the buffer's memory meanwhile. */
 int rr_pool_gather(struct rr_pool *p, uint32_t buf, size_t end);
 
 void rr_pool_free(struct rr_pool *p, uint32_t buf);
@@ -80,17 +84,18 @@ static inline size_t rr_pool_room(const struct rr_pool *p, uint32_t buf)
 	return (size_t)p->buf[buf].npages * RR_POOL_PAGE;
 }
 
-/* The contiguous piece that holds byte off: its address, and in *len how far it goes. */
+/* The address of byte `off`, and in *len how many bytes follow contiguously. NULL: beyond the
+ * end. */
 uint8_t *rr_pool_at(const struct rr_pool *p, uint32_t buf, size_t off, size_t *len);
 
-/* n bytes at off: those at src, or zeroes. */
+/* Fills n bytes from offset off: with those at src, or with zeroes if src is NULL. */
 void rr_pool_fill(const struct rr_pool *p, uint32_t buf, size_t off, const uint8_t *src,
 		  size_t n);
 
-/* Is nothing in use? Then the tables may be lost, any part of them. */
+/* Returns true if no buffer is in use: then the tables may be dropped, wholly or in part. */
 bool rr_pool_quiet(struct rr_pool *p);
 
-/* Is any page of mem[off..off+len) in use? (What a provider's trim() asks.) */
+/* Is any page of mem[off..off+len) in use? A provider's trim() asks this. */
 bool rr_pool_in_use(const struct rr_pool *p, size_t off, size_t len);
 
 #endif

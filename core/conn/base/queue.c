@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The kernel's queues of a connection whose calls go by TCP while we look on (ride.c, cross.c):
- * each call of the app's is made in a way that does not block, and what is there is looked at
- * where it is. */
+/* The kernel's socket queues of a connection whose calls go by TCP while we look on (ride.c,
+ * cross.c). Every call of the app is made without blocking, and bytes are looked at where they
+ * lie in the queue. What the bytes mean is not decided here. */
 
 #include <errno.h>
 #include <linux/sockios.h>
@@ -17,7 +17,7 @@
 #define PIECES		16
 #define TRASH		8192u
 
-ssize_t rr_ride_kernel_send(int fd, const struct iovec *iov, int n, int flags)
+ssize_t rr_queue_send(int fd, const struct iovec *iov, int n, int flags)
 {
 	struct msghdr m = { .msg_iov = (struct iovec *)(uintptr_t)iov,
 			    .msg_iovlen = (size_t)n };
@@ -26,8 +26,8 @@ ssize_t rr_ride_kernel_send(int fd, const struct iovec *iov, int n, int flags)
 	return rc < 0 ? -errno : rc;
 }
 
-ssize_t rr_ride_kernel_recv(int fd, const struct iovec *iov, int n, size_t skip, size_t most,
-			    int flags)
+ssize_t rr_queue_recv(int fd, const struct iovec *iov, int n, size_t skip, size_t most,
+		      int flags)
 {
 	struct iovec cut[PIECES];
 	struct msghdr m = { .msg_iov = (struct iovec *)(uintptr_t)iov,
@@ -42,14 +42,14 @@ ssize_t rr_ride_kernel_recv(int fd, const struct iovec *iov, int n, size_t skip,
 	return rc < 0 ? -errno : rc;
 }
 
-size_t rr_ride_queued(int fd)
+size_t rr_queue_bytes(int fd)
 {
 	int n = 0;
 
 	return rr_os->ioctl(fd, FIONREAD, &n) || n < 0 ? 0 : (size_t)n;
 }
 
-bool rr_ride_info(int fd, struct tcp_info *i)
+bool rr_queue_info(int fd, struct tcp_info *i)
 {
 	socklen_t len = sizeof(*i);
 
@@ -57,13 +57,13 @@ bool rr_ride_info(int fd, struct tcp_info *i)
 	return !rr_os->getsockopt(fd, IPPROTO_TCP, TCP_INFO, i, &len);
 }
 
-int64_t rr_ride_unread(const struct tcp_info *i, const struct rr_track *in, int fd)
+int64_t rr_queue_unread(const struct tcp_info *i, const struct rr_track *in, int fd)
 {
-	return (int64_t)(i->tcpi_bytes_received - in->bytes - in->ours - rr_ride_queued(fd));
+	return (int64_t)(i->tcpi_bytes_received - in->bytes - in->ours - rr_queue_bytes(fd));
 }
 
-/* The kernel counts about twice what it holds. */
-bool rr_ride_is_room(int fd, size_t len)
+/* The kernel accounts for about twice the bytes that it holds. */
+bool rr_queue_has_room(int fd, size_t len)
 {
 	int queued = 0, room = 0;
 	socklen_t n = sizeof(room);
@@ -74,7 +74,7 @@ bool rr_ride_is_room(int fd, size_t len)
 			   2 * ((size_t)queued + len) + RR_PAGE < (size_t)room);
 }
 
-int rr_ride_nowhere(struct iovec *iov, int max, size_t n)
+int rr_queue_nowhere(struct iovec *iov, int max, size_t n)
 {
 	static uint8_t trash[TRASH];	/* never read */
 	int k = 0;
@@ -84,15 +84,15 @@ int rr_ride_nowhere(struct iovec *iov, int max, size_t n)
 	return k;
 }
 
-size_t rr_ride_peek_at(int fd, size_t at, uint8_t *buf, size_t len)
+size_t rr_queue_peek_at(int fd, size_t at, uint8_t *buf, size_t len)
 {
-	struct iovec iov[RR_RIDE_REACH / TRASH + 1];
+	struct iovec iov[RR_QUEUE_REACH / TRASH + 1];
 	struct msghdr m = { .msg_iov = iov };
 	ssize_t n;
 
-	if (at > RR_RIDE_REACH)
+	if (at > RR_QUEUE_REACH)
 		return 0;
-	m.msg_iovlen = (size_t)rr_ride_nowhere(iov, RR_RIDE_REACH / TRASH, at);
+	m.msg_iovlen = (size_t)rr_queue_nowhere(iov, RR_QUEUE_REACH / TRASH, at);
 	iov[m.msg_iovlen++] = (struct iovec){ buf, len };
 	n = rr_os->recvmsg(fd, &m, MSG_PEEK | MSG_DONTWAIT);
 	return n > (ssize_t)at ? (size_t)n - at : 0;

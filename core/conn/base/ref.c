@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* References to a connection, and what the last one ends. */
+/* References to a connection, and what is torn down with the last one. What the app's close()
+ * does before that is in core/conn/close.c. */
 
 #include <sys/mman.h>
 
@@ -18,20 +19,21 @@ bool rr_conn_keep(struct rr_conn *c)
 	return refs;
 }
 
-/* Nobody has a reference any more. */
+/* The last reference is gone: frees everything that the connection has. */
 static void end_conn(struct rr_conn *c)
 {
 	struct rr_share *sh = c->share;
 	bool carried = rr_conn_st(c) == RR_S_CARRIED;
 	bool family = carried && rr_conn_shareable(sh);
-	/* An upgrade that another process of the family has under way: the numbers and
-	 * addresses in there are of what that process has got since the fork. Or we have given
-	 * up our part. */
+	/* Another process of the family negotiates this upgrade, or we have given up our part
+	 * in it: the descriptors and addresses in the share are those of that process and not
+	 * ours to close. */
 	bool foreign = sh && !carried && c->owner != (int32_t)rr_pid();
 
-	if (carried && rr_conn_relayed(c, 0))	/* nobody has closed it in so many words */
+	if (carried && rr_conn_relayed(c, 0))	/* nobody has closed it explicitly */
 		rr_conn_leave(sh);
-	/* The entry is the family's: the last that closes the connection gives it back. */
+	/* The entry belongs to the family: the last process that closes the connection releases
+	 * it. */
 	if (family ? !atomic_load_explicit(&sh->procs, memory_order_relaxed)
 				  : c->owner == (int32_t)rr_pid())
 		rr_report_close(c);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What became of a connection, for rdmarpc-stat and the log. */
+/* Tells rdmarpc-stat and the log what has become of a connection. The counters of messages and
+ * procedures are counted elsewhere (calls.c, core/base/tally.c). */
 
 #include <unistd.h>
 
@@ -10,16 +11,17 @@
 #include "core/conn/base/base.h"
 #include "core/conn/base/who.h"
 
+/* A client process gets a segment once so many of its connections have ended without one. */
 #define UNSEEN_MAX	3u
 
-/* rdmarpc-stat --log-level writes what it wants into the segment: taken up with the next news
- * of a connection. */
+/* `rdmarpc-stat --log-level` writes the level that it wants into the segment. The process takes
+ * it up with the next news of a connection. */
 static void follow(struct rr_stat_seg *seg)
 {
 	rr_log_follow(seg ? atomic_load_explicit(&seg->log_level, memory_order_relaxed) : 0);
 }
 
-/* Clients that have ended unseen, as far as no segment has heard of them. */
+/* Clients that ended while this process had no segment to count them in. */
 static _Atomic uint32_t unseen;
 
 static void count_unseen(struct rr_stat_seg *seg)
@@ -44,8 +46,9 @@ void rr_report_open(struct rr_conn *c, int fd)
 	begin_entry(c, fd, true);
 }
 
-/* To make a segment takes as long as a call, and a process of a call or two is gone before
- * anybody could look. */
+/* Making a segment takes as long as a call, and a process that makes a call or two is gone
+ * before anybody could look at it. So the first clients of a process are not entered, unless it
+ * logs. */
 void rr_report_client(struct rr_conn *c, int fd)
 {
 	begin_entry(c, fd, atomic_load_explicit(&unseen, memory_order_relaxed) >= UNSEEN_MAX ||
@@ -57,8 +60,8 @@ void rr_report_forked(void)
 	atomic_store_explicit(&unseen, 0, memory_order_relaxed);	/* the parent's */
 }
 
-/* From here on it is seen. A forked child that finds out what becomes of a connection reports
- * in its own name: its parent's entry may be gone. */
+/* From here on the connection has an entry. A forked child that finds out what becomes of a
+ * connection reports it in its own name, because its parent's entry may be gone. */
 void rr_report_adopt(struct rr_conn *c)
 {
 	if (c->owner == (int32_t)rr_pid() && c->seg)
@@ -95,7 +98,7 @@ void rr_report_ends(struct rr_conn *c)
 	addresses(c, c->fd);
 }
 
-/* One line for each state that an operator may want to know of. */
+/* Logs one line for each state that an operator may want to know of. */
 static RR_NOINLINE void log_state(struct rr_conn *c, enum rr_conn_state st,
 				  enum rr_carrier carrier, enum rr_reason why)
 {

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How chunk memory is shared out where messages of the peer's are fetched into it. Three kinds
- * of buffers are there: of messages on their way to the peer, free once it has fetched them;
- * those that calls of ours offer for their replies, free once it has written these; and what
- * was fetched, free once the app has read it. If the first two took up all, two ends would wait
- * for each other for ever: each for memory to fetch into what the other has to be rid of first.
+/* How a connection's chunk memory is divided. It holds three kinds of buffers: messages on
+ * their way to the peer, free once the peer has fetched them; buffers that our calls offer for
+ * their replies, free once the peer has written those; and messages fetched from the peer, free
+ * once the app has read them. If the first two could take up everything, two ends could wait
+ * for each other for ever, each lacking memory to fetch what the other has to get rid of first.
  *
- * So the last part of the memory, of the longest message's size, is for fetching alone, and the
- * part before that, as long, for messages of either way: however full of offers it is, one
- * message can be written, and one fetched. */
+ * So the last part of the memory, as large as the longest message, is for fetching alone, and
+ * the part before it, equally large, is not for offers: however full of offers the memory is,
+ * one message can be written and one fetched. The buffers themselves are pool.c's. */
 
 #include "core/base/compiler.h"
 #include "core/conn/base/base.h"
 
-/* All but n times the longest message. */
+/* All of the memory but n times the longest message, if anything may have to be fetched into
+ * it. */
 static size_t all_but(const struct rr_share *sh, size_t n)
 {
 	size_t all = (size_t)sh->pool.npages * RR_POOL_PAGE;
@@ -33,7 +34,8 @@ size_t rr_room_reply(const struct rr_share *sh)
 	return all_but(sh, 2);
 }
 
-/* Two messages of the largest size at least, and what is received ahead of the app. */
+/* Room for two messages of the largest size at least, and for what is received ahead of the
+ * app. */
 size_t rr_own_memory(void)
 {
 	return rr_align(rr_max((size_t)rr_cp->memory, (size_t)rr_cp->max_msg * 2) +

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The part of a connection that a family of processes shares: one mapping, laid out for the
- * most that both sides can agree on; and which processes have it. */
+ * most that both sides could agree on; and the list of the processes that have it. The queue
+ * pair in it is set up by carrier.c. */
 
 #include <string.h>
 #include <sys/mman.h>
@@ -8,9 +9,10 @@
 
 #include "core/base/compiler.h"
 #include "core/base/os.h"
+#include "core/base/pages.h"
 #include "core/conn/base/base.h"
 
-/* Room for the engine, whatever both sides agree on. */
+/* The room that the engine needs, whatever the two sides will agree on. */
 static size_t engine_room(const struct rr_eng_params *most)
 {
 	struct rr_eng_params ep = *most;
@@ -27,16 +29,23 @@ static size_t engine_room(const struct rr_eng_params *most)
 	return room;
 }
 
+/* The queue of messages for the app begins so far behind a page's start that its last entries
+ * are in the engine's first page. */
+#define RX_SIZE		(RR_RX_ENTS * sizeof(struct rr_rx_ent))
+#define RX_NEAR		((RR_RX_ENTS - RR_RX_FIRST) * sizeof(struct rr_rx_ent))
+_Static_assert(RX_SIZE % RR_PAGE == 0 && RX_NEAR % RR_CACHELINE == 0, "aligned as the engine");
+
+/* Lays the parts out behind one another; returns the size of all. */
 static size_t share_layout(size_t qp_size, const struct rr_eng_params *ep, size_t *qp_at,
 			   size_t *eng_at, size_t *tables_at)
 {
 	*qp_at = rr_align(sizeof(struct rr_share), (size_t)RR_CACHELINE);
-	*eng_at = rr_align(*qp_at + qp_size, (size_t)RR_PAGE);
+	*eng_at = rr_align(*qp_at + qp_size, (size_t)RR_PAGE) + RX_SIZE + RX_NEAR;
 	*tables_at = rr_align(*eng_at + engine_room(ep), (size_t)RR_CACHELINE);
 	return rr_align(*tables_at + sizeof(struct rr_tables), (size_t)RR_PAGE) + RR_RING;
 }
 
-/* The most that both sides can agree on: what memory is laid out for. */
+/* The engine's parameters at the most that both sides can agree on. */
 static void engine_params(struct rr_eng_params *ep, const struct rr_prov_params *p)
 {
 	*ep = (struct rr_eng_params){
@@ -78,7 +87,7 @@ struct rr_share *rr_share_new(const struct rr_prov_params *p, size_t qp_size)
 	sh->tables = (struct rr_tables *)((uint8_t *)sh + tables_at);
 	sh->back = (struct rr_handback){ .owner = (int32_t)rr_pid(), .door = -1,
 					 .ring = (uint8_t *)sh + size - RR_RING };
-	rr_rx_init(sh);
+	rr_rx_init(sh, (void *)((uint8_t *)sh->eng - RX_SIZE));
 	sh->pull = sh->tables->pull;
 	sh->ep = ep;
 	sh->far = -1;
@@ -88,6 +97,12 @@ struct rr_share *rr_share_new(const struct rr_prov_params *p, size_t qp_size)
 	atomic_store_explicit(&sh->family[0], (int32_t)rr_pid(), memory_order_relaxed);
 	memcpy(sh->token, p->token, RR_TOKEN_LEN);
 	return sh;
+}
+
+void rr_share_trim(struct rr_share *sh, size_t keep)
+{
+	rr_pages_drop((uint8_t *)sh->eng - RX_NEAR - RX_SIZE, sh->eng);
+	rr_pages_drop((uint8_t *)sh->eng + keep, (uint8_t *)sh + sh->size);
 }
 
 void rr_share_unmap(struct rr_share *sh)

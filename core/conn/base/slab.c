@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where connections live, and finding all that are in some state. */
+/* The memory that connections live in, and iterating over those in some state. Slabs are never
+ * freed, and this file decides nothing about a connection's life. */
 
 #include <errno.h>
 #include <string.h>
@@ -11,19 +12,23 @@
 
 #define SLAB	64u
 
-/* Type-stable: a connection's memory never becomes anything else. */
+/* Type-stable: memory of a connection is only ever reused for a connection, so that a stale
+ * pointer can be looked at. */
 static struct rr_lock slab_lock;
-static struct rr_lock reap_lock;	/* holds off the end of connections */
+/* held while connections are iterated over, so that none ends */
+static struct rr_lock reap_lock;
 static struct rr_conn *free_list;
 static struct rr_conn *slabs[4096];	/* each of SLAB connections */
+static struct rr_conn first_slab[SLAB];	/* most processes need no other */
 static _Atomic uint32_t nslabs;
 
-/* Of each slab, the connections whose memory is in use as far as this process knows: who looks
- * for idle ones passes the others over without touching them. */
+/* For each slab, which connections use their memory as far as this process knows. The search
+ * for idle connections skips the others without touching them. */
 static _Atomic uint64_t in_use[4096];
 _Static_assert(SLAB == 64, "a bit for each");
 
-static uint32_t unused;		/* at the end of the last slab: never touched so far */
+/* connections at the end of the last slab that were never touched */
+static uint32_t unused;
 
 static struct rr_conn *new_slab(void)
 {
@@ -33,25 +38,23 @@ static struct rr_conn *new_slab(void)
 	return p == MAP_FAILED ? NULL : p;
 }
 
-/* The first is there from the start: most processes need no other. */
 static void slab_more(void)
 {
-	static struct rr_conn first[SLAB];
 	uint32_t n = atomic_load_explicit(&nslabs, memory_order_relaxed);
 	struct rr_conn *slab;
 
 	if (n == rr_array_size(slabs))
 		return;
-	slab = n ? new_slab() : first;
+	slab = n ? new_slab() : first_slab;
 	if (!slab)
 		return;
 	unused = SLAB;
 	slabs[n] = slab;
-	/* pairs with the acquire in rr_conn_each_carried() */
+	/* Pairs with the acquire in rr_conn_each_carried(). */
 	atomic_store_explicit(&nslabs, n + 1, memory_order_release);
 }
 
-/* One of its memory; NULL: there is none. */
+/* A connection's memory; NULL: there is none. */
 static struct rr_conn *take_free(void)
 {
 	struct rr_conn *c = free_list;
@@ -71,8 +74,9 @@ static struct rr_conn *take_free(void)
 	return c;
 }
 
-/* A wait may still look at the connection that it was, by a number that was closed
- * meanwhile. */
+/* Clears a connection for reuse. A wait may still be looking at the previous connection in this
+ * memory, by a descriptor that was closed meanwhile; therefore the fields that it reads are
+ * stored atomically. */
 static void reset(struct rr_conn *c)
 {
 	atomic_store_explicit(&c->changed, 0, memory_order_relaxed);
@@ -106,7 +110,7 @@ void rr_slab_put(struct rr_conn *c)
 {
 	atomic_store_explicit(&c->state, RR_S_FREE, memory_order_release);
 	if (rr_lock_take(&slab_lock) == -EDEADLK)
-		return;		/* lost to this process; a handler that closes mid-call */
+		return;		/* a handler that interrupted the holder: this slot is lost */
 	c->next = free_list;
 	free_list = c;
 	rr_lock_drop(&slab_lock);
@@ -114,7 +118,7 @@ void rr_slab_put(struct rr_conn *c)
 
 void rr_slab_end(struct rr_conn *c)
 {
-	/* rr_conn_each_carried() may be looking at it. */
+	/* rr_conn_each_carried() may be looking at the connection. */
 	if (rr_lock_take(&reap_lock) == -EDEADLK)
 		return;
 	atomic_store_explicit(&c->state, RR_S_FREE, memory_order_release);
@@ -124,7 +128,7 @@ void rr_slab_end(struct rr_conn *c)
 
 bool rr_conn_each_carried(void (*fn)(struct rr_conn *, void *), void *ctx)
 {
-	/* pairs with the release in slab_more() */
+	/* Pairs with the release in slab_more(). */
 	uint32_t n = atomic_load_explicit(&nslabs, memory_order_acquire);
 
 	if (rr_lock_try(&reap_lock))
@@ -153,7 +157,7 @@ void rr_slab_rests(const struct rr_conn *c)
 
 bool rr_slab_each_in_use(void (*fn)(struct rr_conn *, void *), void *ctx)
 {
-	/* pairs with the release in slab_more() */
+	/* Pairs with the release in slab_more(). */
 	uint32_t n = atomic_load_explicit(&nslabs, memory_order_acquire);
 
 	if (rr_lock_try(&reap_lock))
@@ -172,8 +176,9 @@ bool rr_slab_each_in_use(void (*fn)(struct rr_conn *, void *), void *ctx)
 	return true;
 }
 
-/* Not while another thread forks: a connection that it did not count for the child, but which
- * the child finds carried, would end when the child closes it. */
+/* The slab lock keeps another thread from forking at this moment: the fork would not have
+ * counted this connection for the child, but the child would find it carried, and its close
+ * would end the connection for the parent as well. */
 void rr_slab_carried(struct rr_conn *c)
 {
 	bool held = rr_lock_take(&slab_lock) != -EDEADLK;
@@ -186,7 +191,7 @@ void rr_slab_carried(struct rr_conn *c)
 
 struct rr_conn *rr_slab_at(uint32_t i)
 {
-	/* pairs with the release in slab_more() */
+	/* Pairs with the release in slab_more(). */
 	uint32_t n = atomic_load_explicit(&nslabs, memory_order_acquire);
 
 	return i < n * SLAB ? &slabs[i / SLAB][i % SLAB] : NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A socket of the app's, or of ours, as the kernel has it: asking it, and ending it so that the
- * other end sees a reset. */
+/* Asks the kernel about a socket, and ends one so that the other end sees a reset. It moves no
+ * bytes (queue.c). */
 
 #include "core/base/compiler.h"
 #include "core/base/os.h"
@@ -20,8 +20,8 @@ void rr_anchor_reset(int fd)
 	rr_os->setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
 }
 
-/* Ends the anchor so that its peer sees a reset when it is closed, and this side's sleepers
- * wake. */
+/* Shuts the anchor down in a way that makes its peer see a reset at the close, and wakes
+ * whoever sleeps on it in this process. */
 void rr_anchor_break(int fd)
 {
 	rr_anchor_reset(fd);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The decision how long to spin. Nothing here asks the system or the clock. */
+/* Decides how long to spin. Nothing here asks the system or the clock. */
 #include "core/conn/base/spin.h"
 
 #include "core/base/compiler.h"
@@ -7,15 +7,15 @@
 #define LEAST	(2 * RR_USEC)	/* less is not worth beginning */
 #define THREADS	8u
 
-/* Whoever spins here keeps from running what he waits for. */
+/* Does the peer run on this CPU? Then spinning keeps it from running. */
 static bool on_my_cpu(const struct rr_spin_in *in)
 {
 	return in->cpu && in->cpu == in->peer_cpu;
 }
 
-/* Has the peer to wake first, and will it be asleep again the next time? Then the wait is as
- * long as its wake-up, and spinning saves the own one at most. Else staying awake is how both
- * ends get out of sleeping. */
+/* Does the peer have to wake first, and will it be asleep again the next time? Then the wait is
+ * as long as its wake-up, and spinning saves at most our own. Otherwise staying awake is how
+ * both ends get out of sleeping. */
 static bool is_asleep(const struct rr_spin_in *in)
 {
 	return in->peer == RR_PEER_SLEEPS && !in->peer_spins && in->worth < in->bound;
@@ -35,7 +35,7 @@ rr_time rr_spin_time(const struct rr_spin_in *in)
 
 uint32_t rr_spin_yields(const struct rr_spin_in *in)
 {
-	/* Whom we have just woken the kernel runs next, most of the time. */
+	/* The kernel usually runs next whom we have just woken. */
 	if (on_my_cpu(in) && in->peer == RR_PEER_SLEEPS)
 		return in->learned && !in->spun && !in->just_hogged;
 	if (in->spun || in->hogged || !in->learned)

@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Threads of this process that spin: how many at once, how each does it, and what it notices
- * meanwhile. */
+/* The threads of this process that spin: how many at once, how a spin goes, and what it notices
+ * about others that want the CPU. How long to spin is decided in spin.c. */
 #include <sched.h>
 #include <stdatomic.h>
 
 #include "core/base/compiler.h"
 #include "core/base/cpus.h"
 #include "core/base/os.h"
+#include "core/base/ticks.h"
 #include "core/conn/conn.h"
 
 #define SEATS		64u
-/* from one look at the clock to the next: the CPU was another's */
+/* Time between two looks at the clock: the CPU was given to somebody else. */
 #define LOST		(500 * RR_USEC)
-#define HOGGED	(2 * RR_MSEC)	/* … by somebody who has other things to do than RPC */
-#define NOBODY	RR_USEC			/* … and it was ours all the time */
+#define HOGGED	(2 * RR_MSEC)	/* … who has other things to do than RPC */
+#define NOBODY	RR_USEC			/* … or to nobody: it was ours all the time */
 #define JUST	(40 * RR_MSEC)
 
-/* Who spins has a seat, which says until when: one that was left without a word (a signal
- * handler that jumped away, a fork) is free after that. */
+/* A spinning thread takes a seat, which says until when it is taken. A seat that was abandoned
+ * (by a signal handler that jumped away, or a fork) is free again after that. */
 static _Atomic uint64_t seat[SEATS];
 
-/* For how long something is not done again that was no good: from min to max. */
+/* For how long something that did no good is not tried again: between min and max. */
 struct spell {
 	_Atomic uint64_t began, length;
 	rr_time min, max;
@@ -47,7 +48,8 @@ static bool sit_down(struct rr_spin *s)
 	return false;
 }
 
-/* Unless it was taken for left. Who takes it at this moment is not counted, once. */
+/* Frees the seat, unless another thread has taken it for an abandoned one. A thread that takes
+ * it at this very moment goes uncounted, which does no harm. */
 static void get_up(struct rr_spin *s)
 {
 	if (atomic_load_explicit(&seat[s->seat], memory_order_relaxed) == s->end)
@@ -56,7 +58,7 @@ static void get_up(struct rr_spin *s)
 
 /* --- who else wants the CPU --- */
 
-/* Twice as long if it has just been so. */
+/* The spell lasts twice as long as the last one if that ended only recently. */
 static void begin_spell(struct spell *p, rr_time now)
 {
 	rr_time began = atomic_load_explicit(&p->began, memory_order_relaxed);
@@ -67,12 +69,25 @@ static void begin_spell(struct spell *p, rr_time now)
 	atomic_store_explicit(&p->began, now, memory_order_relaxed);
 }
 
-/* Reads the clock: the time that has passed. */
+static void begin_clock(struct rr_spin *s)
+{
+	s->stamp = s->now;
+	if (s->clock)
+		s->stamp = rr_ticks_stamp(s->clock);
+	s->stamp_began = s->stamp;
+}
+
+/* Reads the clock and returns the time since it was last read. */
 static rr_time read_clock(struct rr_spin *s)
 {
 	rr_time before = s->now;
 
-	s->now = rr_now();
+	if (!s->clock) {
+		s->now = s->stamp = rr_now();
+		return s->now - before;
+	}
+	s->stamp = rr_ticks_again(s->clock, s->stamp_began);
+	s->now = s->began + rr_ticks_between(s->clock, s->stamp_began, s->stamp);
 	return s->now - before;
 }
 
@@ -83,7 +98,8 @@ static void spin_a_moment(struct rr_spin *s)
 		s->lost = true;
 }
 
-/* Once more only if somebody has run meanwhile, and soon let go again. */
+/* Yields the CPU. Goes on yielding only if somebody has run meanwhile, and soon let go
+ * again. */
 static void give_way(struct rr_spin *s)
 {
 	rr_time took;
@@ -97,7 +113,7 @@ static void give_way(struct rr_spin *s)
 		s->yields = 0;
 }
 
-/* Does it last, or its first part if that is shorter? */
+/* Is the spell still on? Only the first `most` of it count. */
 static bool lasts(struct spell *p, rr_time now, rr_time most)
 {
 	rr_time length = atomic_load_explicit(&p->length, memory_order_relaxed);
@@ -125,6 +141,7 @@ bool rr_spin_begin(struct rr_spin *s, rr_time deadline)
 	if (!s->want && !s->yields)
 		return false;
 	s->began = s->now;
+	begin_clock(s);
 	s->end = rr_min(deadline, s->now + s->want);
 	s->seated = s->want && sit_down(s);
 	if (!s->seated)
@@ -152,8 +169,8 @@ bool rr_spin_longer(struct rr_spin *s, rr_time deadline)
 	       take_seat(&seat[s->seat], was, s->end);
 }
 
-/* Whose time slice ends while he spins has lost nothing if what he waited for was there when he
- * came back. */
+/* A thread whose time slice ended while it was spinning has lost nothing if what it waited for
+ * was there when it came back; `paid` says so. */
 void rr_spin_end(struct rr_spin *s, bool paid)
 {
 	if (s->seated)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A connection's state: changing it, and what else changes with it. */
+/* Changes a connection's state, along with what must change at the same time. Which state comes
+ * next is decided on the floors above. */
 
 #include <errno.h>
 
@@ -9,12 +10,12 @@
 #include "core/conn/base/base.h"
 #include "core/conn/base/who.h"
 
-/* What statistics and log are told when a connection comes into a state: of a state that has no
- * row, nothing. Of a carried connection report_carried() tells, by its queue pair. */
+/* What statistics and log are told when a connection enters a state; nothing, if the state has
+ * no row. A carried connection is reported by report_carried(), according to its queue pair. */
 static const struct told {
 	enum rr_conn_state shown;
 	enum rr_carrier carrier;
-	bool is_tcp_for_good;	/* which a rule of mode 'require' does not let happen */
+	bool is_tcp_for_good;	/* not allowed by a rule of mode 'require' */
 } told[RR_S_COUNT] = {
 	[RR_S_WATCH] = { RR_CS_TCP, RR_CARRIER_TCP, false },
 	[RR_S_SWALLOW] = { RR_CS_TCP, RR_CARRIER_TCP, true },
@@ -34,7 +35,7 @@ void rr_conn_lowat(struct rr_conn *c, int bytes)
 	c->lowat_set = bytes != c->lowat;
 }
 
-/* From here on the option is the family's: any process of it may set it. */
+/* Once the connection is carried, the option is the family's: any process of it may set it. */
 static void share_lowat(struct rr_conn *c)
 {
 	socklen_t len = sizeof(c->lowat);
@@ -46,7 +47,7 @@ static void share_lowat(struct rr_conn *c)
 	rr_rx_set_lowat(c->share, c->lowat);
 }
 
-/* Under the lock of the state that it leaves. */
+/* Called under the lock that belongs to the state it leaves. */
 void rr_conn_become(struct rr_conn *c, enum rr_conn_st st, enum rr_reason why)
 {
 	if (unlikely(c->lowat_set))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The records of a TCP stream that goes by, counted at their marks. Payload is not looked
- * at. */
+/* Counts the records of a TCP stream at their marks. It does not look at payload, and neither
+ * reads nor writes the socket. */
 
 #include "core/base/compiler.h"
 #include "core/conn/base/track.h"
@@ -11,7 +11,7 @@ static void count_over(struct rr_track *t, const uint8_t *p, size_t left)
 		size_t k;
 		enum rr_rm_what what = rr_rm_next(&t->rm, p, left, &k);
 
-		/* it ends the record, empty */
+		/* An empty last fragment ends the record, too. */
 		if (what == RR_RM_FRAGMENT && t->rm.last && !t->rm.left)
 			what = rr_rm_next(&t->rm, p, 0, &(size_t){ 0 });
 		t->records += what == RR_RM_RECORD;

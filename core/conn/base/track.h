@@ -2,8 +2,8 @@
 #ifndef RR_TRACK_H
 #define RR_TRACK_H
 
-/* One direction of the app's TCP stream while we look on: where its records end, and how many
- * there have been. */
+/* One direction of the app's TCP stream while the connection looks on: where its records end,
+ * and how many have gone by. */
 
 #include <sys/uio.h>
 
@@ -11,8 +11,8 @@
 
 struct rr_track {
 	struct rr_rm rm;
-	uint64_t bytes;		/* of the app's … */
-	uint64_t ours;		/* … and those in between that were not */
+	uint64_t bytes;		/* of the app's stream … */
+	uint64_t ours;		/* … and those in between that are the library's own */
 	uint32_t records;	/* that have ended */
 };
 
@@ -24,8 +24,8 @@ static inline bool rr_track_at_boundary(const struct rr_track *t)
 /* Moves past the first len bytes of iov[0..n). */
 void rr_track_over(struct rr_track *t, const struct iovec *iov, int n, size_t len);
 
-/* How many bytes may be read without going beyond the record's end, as far as that is known:
- * head[0..have) are the next ones, or have is 0. At least 1. */
+/* How many bytes may be read without going beyond the end of the record, as far as that is
+ * known. head[0..have) are the next bytes in the queue; have may be 0. Returns at least 1. */
 size_t rr_track_most(const struct rr_track *t, const uint8_t *head, size_t have);
 
 #endif

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Chunk memory that is not in use: how much of it the process keeps, and giving it back to the
- * system. */
+/* Chunk memory that is not in use: counts how much of it the process keeps, and gives it back
+ * to the system. When a connection is idle is decided in idle.c. */
 
 #include <stdatomic.h>
 
 #include "core/base/compiler.h"
 #include "core/conn/base/base.h"
 
-#define WARM_MIN	64u	/* pages that are not worth counting */
+#define WARM_MIN	64u	/* fewer pages are not worth counting */
 
-static _Atomic uint64_t warm;		/* pages of chunk memory kept by idle connections */
+static _Atomic uint64_t warm;		/* pages that connections keep and do not use */
 
 void rr_idle_trim(struct rr_share *sh)
 {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Carried, but not crossed yet: calls go on by TCP, each direction until it crosses, which is
- * at the end of a record. Its first message by RDMA says how many records have gone by TCP
- * before it; who receives it delivers those, and then what comes by RDMA. Nothing is said in
- * the TCP stream, and calls may be outstanding meanwhile. The connecting side crosses first.
+/* A carried connection that has not crossed yet. Calls go on by TCP, in each direction until it
+ * crosses, at the end of a record. The first RDMA message of a direction says how many records
+ * have gone by TCP before it; the receiver delivers those first, and then what comes by RDMA.
+ * Nothing is added to the TCP stream for this, and calls may be outstanding. The connecting
+ * side crosses first.
  *
- * A direction that has not crossed is TCP's in all: how it ends, and what is an error. Under
- * the connection's lock. */
+ * A direction that has not crossed is TCP's in every respect, including its end and its errors.
+ * After the crossing stream.c takes over. Under the connection's lock. */
 
 #include <errno.h>
 #include <string.h>
@@ -22,16 +23,16 @@
 
 void rr_cross_begin(struct rr_share *sh, const struct rr_conn *c)
 {
-	sh->tx.early = sh->rx.early = true;
+	rr_ways_are_early(sh);
 	sh->tx.before = c->out;
 	sh->rx.before = c->in;
 	sh->rx.most = 0;
 	rr_hint(sh, RR_HINT_EARLY);
 }
 
-static void rx_is_over(struct rr_share *sh)
+/* The app has read everything that came by TCP before the crossing. */
+static void hint_not_early(struct rr_share *sh)
 {
-	sh->rx.early = false;
 	atomic_store_explicit(&sh->hint,
 			      (sh->hint & ~(uint32_t)(RR_HINT_EARLY | RR_HINT_AHEAD)) |
 				      RR_HINT_IN,
@@ -40,15 +41,13 @@ static void rx_is_over(struct rr_share *sh)
 
 bool rr_cross_never(struct rr_share *sh)
 {
-	if (!sh->tx.early || !sh->rx.early || sh->rx.told ||
-	    !(sh->prov_lost || sh->ep.connector))
+	if (!rr_tx_is_early(sh) || !rr_rx_is_uncrossed(sh) ||
+	    !(rr_link_is_lost(sh) || sh->ep.connector))
 		return false;
-	sh->tx.early = false;
-	sh->tx.tcp = true;
-	rx_is_over(sh);
-	sh->rx.hatched = sh->rx.tcp = true;
+	rr_ways_stay_tcp(sh);
+	hint_not_early(sh);
 	rr_report_share(sh, RR_CS_DRAINING,
-			sh->prov_lost ? RR_R_PEER_CHOSE_TCP : RR_R_KERNEL_ONLY);
+			rr_link_is_lost(sh) ? RR_R_PEER_CHOSE_TCP : RR_R_KERNEL_ONLY);
 	return true;
 }
 
@@ -64,7 +63,7 @@ int rr_cross_now(struct rr_share *sh)
 	rc = rr_drv_say(sh, RR_IMM_CROSS | (tx->before.records & RR_CROSS_COUNT));
 	if (rc < 0)
 		return rc == -EAGAIN ? rc : -ECONNRESET;
-	tx->early = false;
+	rr_way_out_crossed(sh);
 	rr_hint(sh, RR_HINT_AHEAD);
 	rr_count(sh->qp->count, RR_C_crossings, 1);
 	rr_debug(RR_WHO ": the outbound direction crosses after %u records",
@@ -73,18 +72,19 @@ int rr_cross_now(struct rr_share *sh)
 	return 0;
 }
 
-/* Now, with the record that begins in iov? Not with one that would have to go back at once. */
+/* Can the outbound direction cross now, with the record that begins in iov? Not with a record
+ * that would have to go back to TCP at once. */
 static bool crosses(struct rr_share *sh, int fd, const struct iovec *iov, int n)
 {
 	uint8_t mark[RR_RM_HDR];
 
-	if (!rr_track_at_boundary(&sh->tx.before) || sh->prov_lost || sh->tx.shut ||
-	    !(sh->ep.connector || sh->rx.told) || !rr_eng_writable(sh->eng))
+	if (!rr_track_at_boundary(&sh->tx.before) || rr_link_is_lost(sh) || rr_tx_is_shut(sh) ||
+	    (rr_rx_is_uncrossed(sh) && !sh->ep.connector) || !rr_eng_writable(sh->eng))
 		return false;
 	if (rr_iov_copy(mark, sizeof(mark), iov, n, 0) < sizeof(mark) ||
 	    rr_rm_len(mark) > sh->ep.max_msg)
 		return false;
-	/* Of a peer that is gone the kernel has more to say. */
+	/* Of a peer that is gone the kernel has more to report. */
 	return !(rr_anchor_poll(fd, 0) & (POLLERR | POLLHUP)) && rr_cross_now(sh) == 0;
 }
 
@@ -93,18 +93,19 @@ ssize_t rr_cross_send(struct rr_share *sh, int fd, const struct iovec *iov, int 
 	ssize_t rc;
 
 	rr_drv_progress(sh);
-	if (sh->dead)
+	if (rr_link_is_dead(sh))
 		return -EPIPE;
-	if (sh->prov_lost && rr_cross_never(sh))
+	if (rr_link_is_lost(sh) && rr_cross_never(sh))
 		return RR_CONN_KERNEL;
-	/* The kernel would tell of an error that the peer's end mark has brought about. */
-	if (sh->tx.shut) {
+	/* The kernel would report an error that the peer's end mark has caused, so it is not
+	 * asked. */
+	if (rr_tx_is_shut(sh)) {
 		rr_cross_error(sh, fd);
 		return sh->err ? -rr_stream_error(sh) : -EPIPE;
 	}
 	if (crosses(sh, fd, iov, n))
 		return RR_CROSSED;
-	rc = rr_ride_kernel_send(fd, iov, n, flags);
+	rc = rr_queue_send(fd, iov, n, flags);
 	if (rc > 0)
 		rr_track_over(&sh->tx.before, iov, n, (size_t)rc);
 	return rc;
@@ -112,25 +113,30 @@ ssize_t rr_cross_send(struct rr_share *sh, int fd, const struct iovec *iov, int 
 
 /* --- inbound ------------------------------------------------------------------------------ */
 
+/* Has the app read all records from before the crossing? Then marks the direction as
+ * crossed. */
 static bool is_over(struct rr_share *sh)
 {
 	struct rr_rx *rx = &sh->rx;
 
-	if (!rr_track_at_boundary(&rx->before) || !rx->told || rx->before.records != rx->until)
+	if (!rr_track_at_boundary(&rx->before) || rr_rx_is_uncrossed(sh) ||
+	    rx->before.records != rx->until)
 		return false;
-	rx_is_over(sh);
+	rr_way_in_crossed(sh);
+	hint_not_early(sh);
 	return true;
 }
 
-/* The next bytes on the anchor, where a record begins: are they the end mark of who has
- * crossed? That says so by RDMA before; between two hosts it may arrive after. */
+/* Are the next bytes on the anchor, at the end of a record, the end mark of a peer that has
+ * crossed? The peer announces its crossing by RDMA before, but between two hosts that may
+ * arrive later. */
 static bool is_mark(const struct rr_share *sh, const uint8_t *p, size_t n)
 {
 	return memcmp(p, sh->token, rr_min(n, (size_t)RR_TOKEN_LEN)) == 0;
 }
 
-/* 0: by TCP, at most rx->most bytes; 1 all of that was read; -EAGAIN nothing is there; another
- * -errno, of the kernel's, once. */
+/* What comes next. 0: at most rx->most bytes by TCP; 1: everything by TCP was read; -EAGAIN:
+ * there is nothing; or another -errno of the kernel, which is reported once. */
 static int next(struct rr_share *sh, int fd)
 {
 	struct rr_rx *rx = &sh->rx;
@@ -156,10 +162,10 @@ static int next(struct rr_share *sh, int fd)
 	return n < 0 ? -errno : 0;
 }
 
-/* Where nobody reads: what is pending of an error stays so. */
+/* The same for a caller that does not read, so a pending error must stay pending. */
 static int next_only(struct rr_share *sh, int fd)
 {
-	if (rr_ride_queued(fd))
+	if (rr_queue_bytes(fd))
 		return next(sh, fd);
 	rr_drv_progress(sh);
 	return is_over(sh) ? 1 : -EAGAIN;
@@ -175,36 +181,38 @@ static void count_early(struct rr_share *sh, const struct iovec *iov, int n, siz
 	is_over(sh);
 }
 
-/* Bytes in the kernel's queue that are the app's. The last ones may be the end mark. */
+/* How many bytes in the kernel's queue are the app's: the last ones may be the end mark. */
 static size_t apps_bytes(const struct rr_share *sh, int fd)
 {
-	size_t queued = rr_ride_queued(fd);
+	size_t queued = rr_queue_bytes(fd);
 	uint8_t mark[RR_MARK_LEN];
 
-	if (queued < RR_MARK_LEN || !sh->rx.told)
+	if (queued < RR_MARK_LEN || rr_rx_is_uncrossed(sh))
 		return queued;
-	if (rr_ride_peek_at(fd, queued - RR_MARK_LEN, mark, sizeof(mark)) == RR_MARK_LEN &&
+	if (rr_queue_peek_at(fd, queued - RR_MARK_LEN, mark, sizeof(mark)) == RR_MARK_LEN &&
 	    !memcmp(mark, sh->token, RR_TOKEN_LEN))
 		queued -= RR_MARK_LEN;
 	return queued;
 }
 
+/* The kernel has returned rc instead of bytes: notes an end or an error, and returns what the
+ * app is to be told. */
 static ssize_t ended(struct rr_share *sh, int fd, ssize_t rc)
 {
 	if (rc == 0)
-		sh->rx.fin = true;
+		rr_way_in_fin(sh);
 	else if (rc != -EAGAIN && rc != -EINTR)
-		sh->reset = sh->rx.fin = true;
-	else if (sh->prov_lost)
+		rr_way_in_reset(sh);
+	else if (rr_link_is_lost(sh))
 		rr_cross_check(sh, fd, rr_now_coarse());
-	if (!sh->rx.early)
+	if (!rr_rx_is_early(sh))
 		return RR_CROSSED;
-	/* What rr_cross_error() has had from the kernel; EPIPE is for who writes. */
+	/* The error that rr_cross_error() took from the kernel. EPIPE is for writers only. */
 	return sh->err && sh->err != EPIPE ? -rr_stream_error(sh) : rc;
 }
 
-/* As much as is there by TCP. *done: so many bytes; behind them, if it says so, come those by
- * RDMA. */
+/* Reads as much as there is by TCP. *done: how many bytes; if RR_CROSSED is returned, those
+ * that follow come by RDMA. */
 ssize_t rr_cross_recv(struct rr_share *sh, int fd, const struct iovec *iov, int n, int flags,
 		      size_t *done)
 {
@@ -220,30 +228,30 @@ ssize_t rr_cross_recv(struct rr_share *sh, int fd, const struct iovec *iov, int 
 		if (rc < 0)
 			return *done ? (ssize_t)*done : ended(sh, fd, rc);
 		if (!total) {
-			got = rr_ride_kernel_recv(fd, iov, n, 0, SIZE_MAX, flags);
-			return got < 0 || !rr_ride_queued(fd) ? ended(sh, fd, got) : 0;
+			got = rr_queue_recv(fd, iov, n, 0, SIZE_MAX, flags);
+			return got < 0 || !rr_queue_bytes(fd) ? ended(sh, fd, got) : 0;
 		}
 		if (flags & MSG_PEEK) {
-			got = rr_ride_kernel_recv(fd, iov, n, 0,
-						  rr_max(apps_bytes(sh, fd), (size_t)1),
-						  MSG_PEEK);
+			got = rr_queue_recv(fd, iov, n, 0,
+					    rr_max(apps_bytes(sh, fd), (size_t)1), MSG_PEEK);
 			*done = got > 0 ? (size_t)got : 0;
-			return got > 0 ? (sh->rx.told ? RR_CROSSED : got) : ended(sh, fd, got);
+			return got > 0 ? (rr_rx_is_uncrossed(sh) ? got : RR_CROSSED) :
+					 ended(sh, fd, got);
 		}
 		asked = rr_min(sh->rx.most ? sh->rx.most : SIZE_MAX, total - *done);
-		got = rr_ride_kernel_recv(fd, iov, n, *done, asked, 0);
+		got = rr_queue_recv(fd, iov, n, *done, asked, 0);
 		if (got <= 0)
 			return *done ? (ssize_t)*done : ended(sh, fd, got);
 		count_early(sh, iov, n, *done, (size_t)got);
 		*done += (size_t)got;
-		if (!sh->rx.early)
+		if (!rr_rx_is_early(sh))
 			return RR_CROSSED;
-	} while (*done < total && (size_t)got == asked && rr_ride_queued(fd));
+	} while (*done < total && (size_t)got == asked && rr_queue_bytes(fd));
 	return (ssize_t)*done;
 }
 
-/* The kernel's bits for this direction, but for what is not the app's. Errors are looked for
- * beside it. */
+/* The kernel's poll bits for this direction, without what is not the app's. POLLERR is for the
+ * caller to look for. */
 unsigned rr_cross_in_bits(struct rr_share *sh, int fd)
 {
 	int rc = next_only(sh, fd);
@@ -253,8 +261,8 @@ unsigned rr_cross_in_bits(struct rr_share *sh, int fd)
 	if (rc == 1)
 		return 0;	/* the caller looks again */
 	got = rr_anchor_poll(fd, RR_IN_BITS | POLLRDHUP | POLLPRI);
-	if (unlikely(sh->rx.lowat > 1) && sh->rx.told && (n = apps_bytes(sh, fd)) &&
-	    n + sh->rx.bytes >= sh->rx.lowat)
+	if (unlikely(sh->rx.lowat > 1) && !rr_rx_is_uncrossed(sh) &&
+	    (n = apps_bytes(sh, fd)) && n + sh->rx.bytes >= sh->rx.lowat)
 		got |= RR_IN_BITS;
 	if (rc < 0 && !(got & (POLLRDHUP | POLLHUP | POLLERR)))
 		got &= ~(unsigned)RR_IN_BITS;
@@ -268,7 +276,7 @@ int rr_cross_inq(struct rr_share *sh, int fd)
 	if (next_only(sh, fd) == 1)
 		return RR_CROSSED;
 	n = apps_bytes(sh, fd);
-	return (int)rr_min(sh->rx.told ? n + sh->rx.bytes : n, (size_t)INT32_MAX);
+	return (int)rr_min(rr_rx_is_uncrossed(sh) ? n : n + sh->rx.bytes, (size_t)INT32_MAX);
 }
 
 /* --- loss --------------------------------------------------------------------------------- */
@@ -277,14 +285,15 @@ static bool fin_came(const struct rr_share *sh, int fd)
 {
 	struct tcp_info i;
 
-	return !rr_ride_info(fd, &i) || rr_ride_unread(&i, &sh->rx.before, fd) > 0;
+	return !rr_queue_info(fd, &i) || rr_queue_unread(&i, &sh->rx.before, fd) > 0;
 }
 
 bool rr_cross_is_ours(const struct rr_share *sh, int fd)
 {
-	if (!sh->tx.shut)
+	if (!rr_tx_is_shut(sh))
 		return false;
-	return (sh->rx.shut && sh->rx.told) || (!sh->tx.early && fin_came(sh, fd));
+	return (rr_rx_is_shut(sh) && !rr_rx_is_uncrossed(sh)) ||
+	       (!rr_tx_is_early(sh) && fin_came(sh, fd));
 }
 
 void rr_cross_error(struct rr_share *sh, int fd)
@@ -295,35 +304,35 @@ void rr_cross_error(struct rr_share *sh, int fd)
 	if (rr_os->getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &len) || !err ||
 	    rr_cross_is_ours(sh, fd))
 		return;
-	sh->reset = sh->rx.fin = true;
+	rr_way_in_reset(sh);
 	if (!sh->err)
 		sh->err = err;
 }
 
-/* Is the provider's end gone? Then what has not crossed never will: TCP says what has become of
- * the peer. Who has crossed, and sees neither bytes nor an end there for a while, has lost
- * it. */
+/* Looks for the end of a peer. If the provider's peer is gone, a direction that has not crossed
+ * never will, and TCP tells what has become of the peer. If our direction has crossed and
+ * neither bytes nor an end show on TCP for a while, the connection is lost. */
 void rr_cross_check(struct rr_share *sh, int fd, rr_time now)
 {
 	struct pollfd p[2] = { { fd, POLLIN | POLLRDHUP, 0 },
 			       { sh->qp->wake_fd, POLLRDHUP, 0 } };
 	bool any;
 
-	if (sh->dead)
+	if (rr_link_is_dead(sh))
 		return;
 	any = rr_os->poll(p, 2, 0) > 0;
 	if (any && p[1].revents)
 		rr_drv_drain(sh);
-	if (any && p[0].revents & POLLERR && !sh->tx.early)
+	if (any && p[0].revents & POLLERR && !rr_tx_is_early(sh))
 		rr_cross_error(sh, fd);
-	if (!sh->prov_lost)
+	if (!rr_link_is_lost(sh))
 		return;
 	rr_drv_progress(sh);
 	if (rr_cross_never(sh))
 		return;
 	if (p[0].revents)
-		sh->rx.more = true;
-	else if (!sh->tx.early && !sh->tx.tcp && now - sh->prov_lost_at > GRACE) {
+		rr_link_has_more(sh);
+	else if (!rr_tx_is_early(sh) && !rr_tx_is_tcp(sh) && now - sh->lost_at > GRACE) {
 		rr_drv_fail(sh, ECONNRESET, RR_R_PEER_DIED);
 		rr_anchor_break(fd);
 	}

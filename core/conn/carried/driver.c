@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The one loop between engine and provider: carries out what the engine asks for, and tells
- * it what has happened. Under the connection's lock. */
+/* The one loop between engine and provider: carries out what the engine asks for, and tells it
+ * what has happened. It makes no decisions about the protocol, which are the engine's. Under
+ * the connection's lock. */
 
 #include <assert.h>
 #include <errno.h>
@@ -11,13 +12,13 @@
 #include "core/conn/carried/carried.h"
 
 #define MAX_IOV	(1 + RR_BUF_EXTS + RR_OP_MAX_PARTS)
-#define STALE_PULL	(100 * RR_MSEC)	/* an unread reliable reply is pulled after this */
+#define STALE_PULL	(100 * RR_MSEC)	/* an unread reliable reply is pulled after so long */
 
-/* A call's own bytes, a Write chunk, a Reply chunk. */
+/* The pieces of a call with its own bytes, a Write chunk and a Reply chunk. */
 _Static_assert(3 * RR_BUF_EXTS <= RR_PROV_PIECES,
 	       "a provider has room for them before their post");
 
-/* The payload of buf[off..off+len) as iovecs; how many. */
+/* Describes the payload of buf[off..off+len) in iov; returns how many entries. */
 static int buf_iov(struct rr_share *sh, uint32_t buf, size_t off, size_t len, struct iovec *iov)
 {
 	int n = 0;
@@ -48,11 +49,11 @@ static void post_send(struct rr_share *sh, const struct rr_op *op, const struct 
 	rc = sh->qp->ops->send(sh->qp, iov, n, cookie, op->inv_handle);
 	if (unlikely(rc != 1 || op->id))
 		rr_drv_posted(sh, op->id, rc, now);
-	if (!rr_drv_direct(sh))	/* its queue may be full now, whatever the peer can take */
+	if (!rr_drv_direct(sh))	/* its queue may be full, however much the peer can take */
 		rr_eng_window(sh->eng, sh->qp->ops->window(sh->qp));
 }
 
-/* A message that lies in the app's memory. */
+/* Sends a message that lies in the app's memory. */
 static void send_app(struct rr_share *sh, const struct rr_op *op, const struct rr_app_iov *app,
 		     rr_time now)
 {
@@ -61,7 +62,7 @@ static void send_app(struct rr_share *sh, const struct rr_op *op, const struct r
 	post_send(sh, op, app->iov, app->n, now);
 }
 
-/* Not part of run_ops(): its array is on the stack of Sends alone. */
+/* Kept out of run_ops(), so that only Sends need stack for the array. */
 static RR_NOINLINE void send_own(struct rr_share *sh, const struct rr_op *op, rr_time now)
 {
 	struct iovec iov[MAX_IOV];
@@ -79,8 +80,8 @@ static RR_NOINLINE void send_own(struct rr_share *sh, const struct rr_op *op, rr
 	post_send(sh, op, iov, n, now);
 }
 
-/* Something is short: memory of calls that were read by the peer but never answered comes
- * back (libtirpc batching, client time-outs). */
+/* Memory is short: frees what calls hold that the peer has read but will never answer (libtirpc
+ * batching, client time-outs). */
 void rr_drv_reclaim(struct rr_share *sh)
 {
 	rr_time now = rr_now_coarse();
@@ -95,7 +96,8 @@ void rr_drv_reclaim(struct rr_share *sh)
 	}
 }
 
-/* RDMA Write of a buffer into the peer's segments, piece by piece where either side breaks. */
+/* RDMA Writes of a buffer into the peer's segments, one for each piece that is contiguous on
+ * both sides. */
 static void op_write(struct rr_share *sh, const struct rr_op *op, rr_time now)
 {
 	uint64_t done = rr_drv_cookie(RR_FOR_ENGINE, op->id);
@@ -111,7 +113,8 @@ static void op_write(struct rr_share *sh, const struct rr_op *op, rr_time now)
 			uint32_t take = (uint32_t)rr_min(rr_min(room, left),
 							 (size_t)(op->segs[i].length - in_seg));
 
-			/* On one queue pair the last to be done is the last that was posted. */
+			/* A queue pair works in order: the last one posted is the last to
+			 * complete. */
 			rc = sh->qp->ops->write(sh->qp, p, take, &op->segs[i], in_seg,
 						left == take ? done : 0);
 			in_seg += take;
@@ -122,7 +125,7 @@ static void op_write(struct rr_share *sh, const struct rr_op *op, rr_time now)
 	rr_drv_posted(sh, op->id, rc, now);
 }
 
-/* The peer has written a reply's data: what else there is of it goes around that. */
+/* The peer has written a reply's data in its place: puts the rest of the reply around it. */
 static void op_place(struct rr_share *sh, const struct rr_op *op, const uint8_t *recv)
 {
 	const struct rr_range *r = &op->parts[0];
@@ -135,7 +138,7 @@ static void op_place(struct rr_share *sh, const struct rr_op *op, const uint8_t 
 	rr_pool_fill(&sh->pool, op->buf, end + pad, stream + r->off, op->stream - r->off);
 }
 
-/* Takes padding out of a message, where it lies. */
+/* Removes padding from a message, in place. */
 static void unpad(uint8_t *at, const struct rr_op *op)
 {
 	uint32_t from, to = op->parts[0].off;
@@ -151,7 +154,7 @@ static void unpad(uint8_t *at, const struct rr_op *op)
 	}
 }
 
-/* For the app, in the order of these calls. */
+/* Hands a message to the app's queue. The statistics and a capture must see it first. */
 static void deliver(struct rr_share *sh, const struct rr_rpc *rpc, const struct rr_rx_ent *e)
 {
 	rr_calls_delivered(sh, rpc, e);
@@ -209,7 +212,7 @@ static void op_fail(struct rr_share *sh, const struct rr_op *op)
 		[RR_WHY_NO_ANSWER] = RR_R_NO_DIALECT, [RR_WHY_REFUSED] = RR_R_ERR_CHUNK,
 	};
 
-	/* The app will connect again, and ask the same. */
+	/* The app will connect again and make the same call. */
 	if (op->why == RR_WHY_TOO_LARGE || op->why == RR_WHY_REFUSED)
 		rr_drv_remember(sh, RR_R_SIZE_KNOWN);
 	if (op->why == RR_WHY_NO_ANSWER || op->why == RR_WHY_ERR_VERS)
@@ -217,8 +220,9 @@ static void op_fail(struct rr_share *sh, const struct rr_op *op)
 	rr_drv_fail(sh, ECONNRESET, why[op->why]);
 }
 
-/* The bytes of a receive. On a DIRECT provider nothing delays a delivery but a message that
- * waits for memory, or for a fence: mostly it is the receive that is being judged. */
+/* The bytes of a receive. On a DIRECT provider a delivery is delayed only by a message that
+ * waits for memory or for a fence, so most of the time it is the receive that is being judged
+ * (wc). */
 static const uint8_t *recv_of(const struct rr_share *sh, uint32_t token, const struct rr_wc *wc)
 {
 	if (likely(wc && wc->cookie == token))
@@ -226,7 +230,8 @@ static const uint8_t *recv_of(const struct rr_share *sh, uint32_t token, const s
 	return token < RR_RECVS ? sh->tables->recv_at[token] : NULL;
 }
 
-/* wc: the receive that is being judged, if one is. Was there anything? */
+/* Carries out all operations. wc: the receive that is being judged, or NULL. True: there were
+ * some. */
 static bool run_ops(struct rr_share *sh, const struct rr_app_iov *app, const struct rr_wc *wc,
 		rr_time now)
 {
@@ -311,11 +316,12 @@ bool rr_drv_send_plain(struct rr_share *sh, const struct rr_eng_out *out,
 
 	if (!rr_eng_send_plain(sh->eng, out, now, hdr))
 		return false;
-	send_app(sh, &op, app, now);
+	app->iov[0] = (struct iovec){ hdr, sizeof(hdr) };
+	post_send(sh, &op, app->iov, app->n, now);
 	return true;
 }
 
-/* Is it a plain message, and so the app's at once? */
+/* Is it a plain message? Then it goes to the app at once. */
 static bool received_plain(struct rr_share *sh, const struct rr_wc *wc, rr_time now)
 {
 	struct rr_rx_ent e = {
@@ -357,14 +363,14 @@ static void received(struct rr_share *sh, const struct rr_wc *wc, rr_time now)
 	}
 	if ((wc->imm & 0xffff0000u) == RR_IMM_CROSS)
 		rr_cross_told(sh, wc->imm);
-	/* Behind the hatch an app sleeps in the kernel, where it would not hear RR_IMM_BACK. */
+	/* After the hatch an app sleeps in the kernel, where it would not hear RR_IMM_BACK. */
 	sh->called_back |= wc->imm == RR_IMM_BACK ||
 			   (wc->imm == RR_IMM_HATCH && !rr_conn_shareable(sh));
 	sh->qp->ops->repost(sh->qp, wc->cookie);
 }
 
-/* A work request has ended. What went to a peer that is gone went nowhere; what was to come
- * from it does not come any more. */
+/* A work request has completed. A message for a peer that is gone counts as sent, and bytes
+ * that were to come from it do not come any more. */
 static void completed(struct rr_share *sh, const struct rr_wc *wc, rr_time now)
 {
 	uint32_t which = (uint32_t)wc->cookie;
@@ -393,7 +399,7 @@ static void completed(struct rr_share *sh, const struct rr_wc *wc, rr_time now)
 
 void rr_drv_drain(struct rr_share *sh)
 {
-	if (!sh->prov_lost && sh->qp->ops->drain(sh->qp) < 0)
+	if (!rr_link_is_lost(sh) && sh->qp->ops->drain(sh->qp) < 0)
 		rr_drv_lost(sh);
 }
 
@@ -449,11 +455,11 @@ bool rr_drv_outlives(const struct rr_share *sh)
 
 bool rr_drv_settle(struct rr_share *sh, rr_time most)
 {
-	return sh->dead || sh->prov_lost || sh->qp->ops->settle(sh->qp, most);
+	return !rr_link_is_up(sh) || sh->qp->ops->settle(sh->qp, most);
 }
 
-/* Messages wait for memory to be fetched into. Calls that the peer has read may be all that
- * holds the memory, and the peer may not answer them before its own message has got through. */
+/* Messages wait for memory to be fetched into. That memory may be held only by calls that the
+ * peer has read, and the peer may not answer them before its own message has got through. */
 static RR_NOINLINE void pull_short(struct rr_share *sh, rr_time now)
 {
 	uint32_t used;
@@ -486,20 +492,22 @@ static void take_in(struct rr_share *sh, const struct rr_wc *wc, int n, rr_time 
 		rr_drv_run(sh, now);
 }
 
-/* No more than may have been there when it began: a peer that goes on sending what nothing
- * becomes of keeps nobody in here, and its next messages are found by who is about to sleep. */
+/* Takes in no more than may have been there when it began: a peer that keeps sending what leads
+ * to nothing must not keep this thread in here. Its next messages are found by whoever is about
+ * to sleep. */
 rr_time rr_drv_progress(struct rr_share *sh)
 {
 	uint32_t rounds = 1 + sh->qp->recvs / RR_POLL_BATCH;
 	const struct rr_prov_ops *ops = sh->qp->ops;
 	struct rr_wc wc[RR_POLL_BATCH];
 	rr_time now = 0;
-	bool ran = false;	/* something that the peer may sleep for */
+	bool ran = false;	/* operations ran that the peer may be asleep for */
 	int n = 0;
 
-	if (unlikely(sh->dead))		/* perhaps half done by who died in the middle of it */
+	/* A process may have died in the middle of changing it. */
+	if (unlikely(rr_link_is_dead(sh)))
 		return 0;
-	for (; rounds && !sh->dead && rr_rx_has_room(sh, RR_POLL_BATCH); rounds--) {
+	for (; rounds && !rr_link_is_dead(sh) && rr_rx_has_room(sh, RR_POLL_BATCH); rounds--) {
 		n = ops->poll(sh->qp, wc, RR_POLL_BATCH);
 		if (n <= 0)
 			break;
@@ -518,7 +526,7 @@ rr_time rr_drv_progress(struct rr_share *sh)
 		pull_short(sh, now);
 		ran |= rr_drv_run(sh, now);
 	}
-	if (unlikely(n < 0 && !sh->prov_lost)) {
+	if (unlikely(n < 0 && !rr_link_is_lost(sh))) {
 		if (n == -ECONNRESET)
 			rr_drv_lost(sh);
 		else
@@ -546,10 +554,11 @@ rr_time rr_drv_progress(struct rr_share *sh)
 		rr_drv_stash(sh, now ? now : rr_now_coarse());
 	if (n > 0 || ran)
 		ops->kick(sh->qp);
+	rr_calls_unsee(sh);
 	return now;
 }
 
-/* Copies one held message into our own memory; false when there is none to be had. */
+/* Copies one message that holds a receive into our own memory. False: there is no room. */
 static bool stash_one(struct rr_share *sh, struct rr_rx_ent *e)
 {
 	struct rr_rx_ent was;
@@ -585,13 +594,15 @@ static bool stash_one(struct rr_share *sh, struct rr_rx_ent *e)
 	return true;
 }
 
-/* A slow app must not hold the receives that control messages and other replies need, nor
- * a responder's memory: messages that wait for it move into our own memory, within a budget.
+/* A slow app must not keep the receives that control messages and other replies need, nor a
+ * responder's memory. So messages that wait for the app are moved into our own memory, within a
+ * budget.
  *
- * This is called when half of the receives are held, and not because time passes: until then an
- * unread reply lies with its responder as unread bytes lie in a socket buffer, and to pull it
- * before the app reads would copy it once more. The draft of reliable replies sets no time for
- * a pull; it lets the responder take a chunk back, and ours does so after done_timeout_s. */
+ * This happens when half of the receives are held, and not after some time: until then an
+ * unread reply stays with its responder, just as unread bytes stay in a socket buffer, and
+ * pulling it before the app reads would copy it once more. The draft of reliable replies sets
+ * no time for a pull; it lets the responder take a chunk back, and ours does so after
+ * done_timeout_s. */
 void rr_drv_stash(struct rr_share *sh, rr_time now)
 {
 	struct rr_rx_ent *e;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Our memory that the peer may read or write: giving it the keys, and taking them back. Under
- * the connection's lock. */
+/* Our memory that the peer may read or write: gives the peer keys, and takes them back. Which
+ * memory and when is the engine's decision. Under the connection's lock. */
 
 #include <errno.h>
 
@@ -18,7 +18,7 @@ static void fence_begins(struct rr_share *sh, struct rr_buf *b)
 		sh->fences_since = rr_now_coarse();
 }
 
-/* Some looks soon, then as many again for each doubling of the time. */
+/* Looks soon at first, then at growing intervals. */
 rr_time rr_drv_fence_due(const struct rr_share *sh)
 {
 	rr_time now, waited;
@@ -30,7 +30,7 @@ rr_time rr_drv_fence_due(const struct rr_share *sh)
 	return now + rr_min(rr_max(waited / 4, FENCE_LOOK_MIN), FENCE_LOOK_MAX);
 }
 
-/* Takes all keys of a buffer back. True: done. */
+/* Takes all keys of a buffer back. True: done; false: completions are to come. */
 static bool unexpose(struct rr_share *sh, uint32_t buf)
 {
 	struct rr_buf *b = &sh->pool.buf[buf];
@@ -41,14 +41,14 @@ static bool unexpose(struct rr_share *sh, uint32_t buf)
 
 		if (unlikely(rc == 0))
 			fence_begins(sh, b);
-		if (rc < 0)	/* nor can the peer use it any more */
+		if (rc < 0)	/* the peer cannot use the key any more, either */
 			rr_drv_posted(sh, 0, rc, 0);
 	}
 	b->nkeys = 0;
 	return !b->fencing;
 }
 
-/* The peer has taken this key back: it is not to be done again. */
+/* See carried.h. */
 void rr_expose_key_gone(struct rr_share *sh, uint32_t handle)
 {
 	for (uint32_t i = 0; i < sh->pool.fresh_buf; i++) {
@@ -63,7 +63,7 @@ void rr_expose_key_gone(struct rr_share *sh, uint32_t handle)
 	}
 }
 
-/* The buffer is nobody's any more: free once the peer cannot reach it. */
+/* See carried.h. */
 void rr_expose_drop(struct rr_share *sh, uint32_t buf)
 {
 	if (unexpose(sh, buf))
@@ -97,7 +97,7 @@ void rr_expose_fenced(struct rr_share *sh, uint32_t buf, rr_time now)
 	b->dying = false;
 }
 
-/* The connection is gone, and every key with it, whether or not completions still come. */
+/* See carried.h. */
 void rr_expose_all_fenced(struct rr_share *sh, rr_time now)
 {
 	for (uint32_t i = 0; i < sh->pool.fresh_buf; i++) {

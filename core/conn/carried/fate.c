@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How a carried connection is lost: it fails, or the provider's peer is gone. Under its
- * lock. */
+/* How a carried connection is lost: it fails, or the provider's peer is gone. When that is the
+ * case is decided by the callers. Under its lock. */
 
 #include <errno.h>
 
@@ -10,19 +10,18 @@
 #include "core/conn/base/who.h"
 #include "core/conn/carried/carried.h"
 
-/* For the log. */
+/* The app's fd, for the log. */
 static int number(const struct rr_share *sh)
 {
 	return atomic_load_explicit(&sh->st->fd, memory_order_relaxed);
 }
 
-/* The peer must not have to wait for our app to notice: some never close what has failed
- * (ntirpc, with calls under way). */
+/* Disconnects at once: the peer must not have to wait for our app to notice, because some apps
+ * never close what has failed (ntirpc, with calls under way). */
 void rr_drv_fail(struct rr_share *sh, int err, enum rr_reason why)
 {
-	if (sh->dead)
+	if (!rr_link_fail(sh))
 		return;
-	sh->dead = true;
 	sh->err = err;
 	rr_carrier_disconnect(sh);
 	rr_hint(sh, RR_HINT_IN | RR_HINT_OVER);
@@ -37,13 +36,13 @@ void rr_drv_remember(const struct rr_share *sh, enum rr_reason why)
 		rr_cache_add(&sh->peer, why, rr_now() + 10 * rr_cp->negative_time);
 }
 
-/* It says so by disconnecting, as TCP by its FIN. (A relay, when it has passed on what came
- * before that.) */
+/* A native peer ends its stream by disconnecting, as TCP does by its FIN. (A relay shuts the
+ * far end down itself, after passing on what came before.) */
 static void end_native(struct rr_share *sh)
 {
 	if (!sh->qp->native)
 		return;
-	rr_rx_end(sh);
+	rr_way_in_fin(sh);
 	if (sh->far >= 0 && !sh->relayed)
 		rr_os->shutdown(sh->far, SHUT_WR);
 }
@@ -52,13 +51,12 @@ void rr_drv_lost(struct rr_share *sh)
 {
 	struct rr_eng_info i;
 
-	if (sh->prov_lost)
+	if (!rr_link_lose(sh))
 		return;
 	rr_eng_info(sh->eng, &i);
 	if (i.fell_back)
 		rr_drv_remember(sh, RR_R_NO_DIALECT);
-	sh->prov_lost = true;
-	sh->prov_lost_at = rr_now_coarse();
+	sh->lost_at = rr_now_coarse();
 	rr_rx_look_again(sh);
 	rr_hint(sh, RR_HINT_IN | RR_HINT_OVER | RR_HINT_LOST);
 	rr_info(RR_WHO ": the peer has left; calls without reply: %u of ours, %u of its own",

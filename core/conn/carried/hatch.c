@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The escape hatch: at a record boundary a direction says, as its last RDMA message, that
- * everything after it is on TCP. For records above the size limit, and for whatever turns
- * out not to be ONC RPC. There is no way back. */
+/* The escape hatch: at the end of a record a direction says, as its last RDMA message, that
+ * everything after it comes by TCP. It is used for records above the size limit, for whatever
+ * turns out not to be ONC RPC, and after fork(). There is no way back to RDMA. */
 
 #include <errno.h>
 
@@ -11,15 +11,16 @@
 #include "core/conn/base/who.h"
 #include "core/conn/carried/carried.h"
 
-/* Opens it. What was collected of the current record goes out first, as one fragment that is
- * not the last; then, if the app is within a fragment, a header for the rest of it. */
+/* See carried.h. What was collected of the current record goes out first by TCP, as one
+ * fragment that is not the last; then, if the app is within a fragment, a fragment header for
+ * the rest of it. */
 int rr_hatch_open(struct rr_share *sh, enum rr_reason why)
 {
 	struct rr_tx *tx = &sh->tx;
 	int rc = -EMSGSIZE;
 
 	if (sh->ep.caps & RR_CAP_HATCH)
-		rc = unlikely(tx->early) ? rr_cross_now(sh) : 0;
+		rc = unlikely(rr_tx_is_early(sh)) ? rr_cross_now(sh) : 0;
 	if (rc == 0)
 		rc = rr_drv_say(sh, RR_IMM_HATCH);
 	if (rc == -EAGAIN)
@@ -29,7 +30,7 @@ int rr_hatch_open(struct rr_share *sh, enum rr_reason why)
 		return -ECONNRESET;
 	}
 	rr_drv_kick(sh);
-	tx->tcp = true;
+	rr_way_out_hatched(sh);
 	tx->flush_off = tx->flush_len = 0;
 	tx->flush_ntail = 0;
 	if (tx->len) {
@@ -53,7 +54,8 @@ int rr_hatch_open(struct rr_share *sh, enum rr_reason why)
 	return 0;
 }
 
-/* The piece of the flush at byte off: header, collected data, tail. */
+/* The piece of the flush that begins at byte off: of the header, the collected data, or the
+ * tail. */
 static const uint8_t *flush_at(struct rr_share *sh, uint32_t off, size_t *len)
 {
 	struct rr_tx *tx = &sh->tx;
@@ -73,7 +75,8 @@ static const uint8_t *flush_at(struct rr_share *sh, uint32_t off, size_t *len)
 	return p;
 }
 
-/* RR_CONN_KERNEL when all of it is out, else -EAGAIN or the kernel's error. */
+/* Sends what has to go by TCP before the app's bytes. RR_CONN_KERNEL when all of it is out,
+ * else -EAGAIN or the kernel's error. */
 int rr_hatch_flush(struct rr_share *sh, int fd)
 {
 	struct rr_tx *tx = &sh->tx;
@@ -99,7 +102,7 @@ int rr_hatch_flush(struct rr_share *sh, int fd)
 
 void rr_hatch_follow(struct rr_share *sh)
 {
-	if (!(sh->ep.caps & RR_CAP_HATCH) || sh->tx.tcp || sh->tx.shut || sh->dead ||
-	    sh->prov_lost || rr_hatch_open(sh, RR_R_HATCH) != -EAGAIN)
+	if (!(sh->ep.caps & RR_CAP_HATCH) || rr_tx_is_tcp(sh) || rr_tx_is_shut(sh) ||
+	    !rr_link_is_up(sh) || rr_hatch_open(sh, RR_R_HATCH) != -EAGAIN)
 		sh->called_back = false;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which lock a connection has, by its state, and what is left when a process of the family has
- * died inside it. */
+/* Which lock a connection has in its state, and what is left when a process of the family has
+ * died while it held the lock. The lock itself is core/base/lock.c. */
 
 #include <errno.h>
 
@@ -8,7 +8,8 @@
 #include "core/base/os.h"
 #include "core/conn/carried/carried.h"
 
-/* A process of the family died inside: what it left may be half done, and is not looked at. */
+/* A process of the family died while it held the lock. What it left may be half done and is not
+ * looked at any more. */
 static void owner_died(struct rr_conn *c)
 {
 	struct rr_share *sh = c->share;

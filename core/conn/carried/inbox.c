@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What has arrived for the app, in order, and where that ends: at the peer's hatch, or for
- * good. */
+/* The queue of what has arrived for the app, in order, and where the stream ends: at the peer's
+ * hatch, or for good. Copying to the app is stream.c's. */
 
 #include <errno.h>
 
@@ -23,7 +23,8 @@ static bool holds_receive(const struct rr_rx_ent *e)
 static void enqueue(struct rr_share *sh, const struct rr_rx_ent *e)
 {
 	if (sh->rx.head == sh->rx.tail)
-		sh->rx.head = sh->rx.tail = 0;	/* touches little memory */
+		/* keeps to the same entries: touches little memory */
+		sh->rx.head = sh->rx.tail = RR_RX_FIRST;
 	sh->rx.ent[sh->rx.tail++ % RR_RX_ENTS] = *e;
 }
 
@@ -32,7 +33,7 @@ void rr_stream_push(struct rr_share *sh, const struct rr_rx_ent *e)
 	enqueue(sh, e);
 	sh->rx.records++;
 	sh->rx.bytes += (uint64_t)RR_RM_HDR + e->len;
-	/* With ring credits, what lies in the peer's memory holds its receive, too. */
+	/* With ring credits, a message in the peer's memory holds its receive, too. */
 	sh->rx.held += holds_receive(e);
 	rr_hint(sh, RR_HINT_BYTES);
 }
@@ -48,10 +49,7 @@ void rr_stream_moved(struct rr_share *sh, struct rr_rx_ent *e, uint32_t buf)
 
 bool rr_stream_hatch(struct rr_share *sh)
 {
-	if (sh->rx.hatched)
-		return false;
-	sh->rx.hatched = sh->rx.hatch_due = true;
-	return true;
+	return rr_way_in_hatches(sh);
 }
 
 void rr_stream_hatch_in_turn(struct rr_share *sh)
@@ -60,36 +58,32 @@ void rr_stream_hatch_in_turn(struct rr_share *sh)
 
 	if (rr_eng_arriving(sh->eng))
 		return;
-	sh->rx.hatch_due = false;
+	rr_way_in_hatched(sh);
 	enqueue(sh, &e);
 	rr_hint(sh, RR_HINT_IN);
 }
 
-/* Has the peer's stream ended, and all of it arrived? */
+/* Has the peer's stream ended, and has all of it arrived? */
 bool rr_stream_is_over(const struct rr_share *sh)
 {
-	return sh->rx.fin && (!sh->rx.marked || sh->rx.records >= sh->rx.end);
+	return rr_rx_has_ended(sh) && !rr_rx_lacks_records(sh);
 }
 
-/* Has everything before the peer's hatch been read? */
+/* Has the app read everything before the peer's hatch? */
 bool rr_stream_next_is_tcp(struct rr_share *sh)
 {
 	if (sh->rx.head != sh->rx.tail &&
 	    sh->rx.ent[sh->rx.head % RR_RX_ENTS].from == RR_RX_HATCH) {
 		sh->rx.head++;
-		sh->rx.tcp = true;
+		rr_way_in_tcp(sh);
 	}
-	return sh->rx.tcp;
+	return rr_rx_is_tcp(sh);
 }
 
 void rr_cross_told(struct rr_share *sh, uint32_t imm)
 {
 	uint32_t have = sh->rx.before.records, more = (imm - have) & RR_CROSS_COUNT;
 
-	if (!sh->rx.early || sh->rx.told || more > RR_CROSS_COUNT / 2) {
+	if (more > RR_CROSS_COUNT / 2 || !rr_way_in_crosses(sh, have + more))
 		rr_drv_fail(sh, ECONNRESET, RR_R_PROTOCOL);
-		return;
-	}
-	sh->rx.told = true;
-	sh->rx.until = have + more;
 }

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The anchor of a connection that a device carries to another host says nothing, and what
- * stands between the two hosts forgets those that are silent. So TCP asks for us, once a
- * minute, until it has bytes of its own again; the app is told that it has set nothing of the
- * kind. It is no reason to end the connection: where the app has not asked for that, two hours
- * without an answer may pass.
+/* Keepalive, for both kinds of peers. Whether a peer is gone is reported by fate.c.
  *
- * SO_KEEPALIVE of a connection that has no TCP to a peer under it. After TCP_KEEPIDLE seconds
- * without a word the device is given something that the peer's has to acknowledge; how often it
- * tries and how long it waits is its own affair. If it gives up, the connection ends as TCP's
- * would, by ETIMEDOUT.
+ * Between two of ours, the anchor of a connection that a device carries to another host is
+ * silent, and firewalls or NATs between the hosts forget silent connections. So TCP sends
+ * probes for us, once a minute, until it has bytes of its own again; the app is told that none
+ * of this is set. These probes are no reason to end the connection: unless the app has asked
+ * for that, two hours may pass without an answer.
  *
- * The clock is the thread that waits for the connection, which sleeps no longer than until
- * then: who does not wait would not hear of it from TCP either, until it calls. */
+ * With a native peer, SO_KEEPALIVE is imitated. After TCP_KEEPIDLE seconds of silence the
+ * device is given something that the peer's device has to acknowledge; how often it tries and
+ * how long it waits is up to the device. If it gives up, the connection ends by ETIMEDOUT, as
+ * TCP's would.
+ *
+ * The clock for that is the thread that waits for the connection: it sleeps no longer than
+ * until the next probe. An app that does not wait would not hear of it from TCP either, until
+ * it makes a call. */
 
 #include <errno.h>
 #include <netinet/tcp.h>
@@ -49,15 +52,15 @@ static int which(int level, int name)
 	return -1;
 }
 
-/* The times before what they are for. */
+/* Sets the times before the option that uses them. */
 static void put(int fd, const int val[RR_KEEP_OPTS])
 {
 	for (int i = RR_KEEP_OPTS - 1; i >= 0; i--)
 		rr_os->setsockopt(fd, opts[i].level, opts[i].name, &val[i], sizeof(int));
 }
 
-/* An app that has SO_KEEPALIVE itself has said how long the peer may be silent; only the first
- * question comes sooner. */
+/* If the app has set SO_KEEPALIVE itself, it has said how long the peer may be silent, so only
+ * the first probe comes earlier. */
 static void put_ours(const struct rr_anchor_keep *k, int fd)
 {
 	int val[RR_KEEP_OPTS] = {
@@ -72,8 +75,8 @@ static void put_ours(const struct rr_anchor_keep *k, int fd)
 	put(fd, val);
 }
 
-/* TCP_USER_TIMEOUT is for bytes that are not acknowledged; such questions would count as
- * some. */
+/* TCP_USER_TIMEOUT limits how long bytes may go unacknowledged, and our probes would count as
+ * such: none are sent then, unless the app has asked for probes itself. */
 static bool may_ask(const struct rr_anchor_keep *k, int fd)
 {
 	return k->app[ON] || !option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT);
@@ -105,7 +108,8 @@ static void give_options_back(struct rr_anchor_keep *k, int fd)
 
 void rr_keep_leave(struct rr_share *sh, int fd)
 {
-	if (unlikely(sh->anchor.ours) && rr_rx_is_tcp(sh) && (sh->tx.tcp || sh->tx.shut))
+	if (unlikely(sh->anchor.ours) && rr_rx_is_tcp(sh) &&
+	    (rr_tx_is_tcp(sh) || rr_tx_is_shut(sh)))
 		give_options_back(&sh->anchor, fd);
 }
 
@@ -155,7 +159,7 @@ void rr_keep_learn(struct rr_share *sh, int fd)
 
 rr_time rr_keep_due(const struct rr_share *sh)
 {
-	if (likely(!sh->keep_idle) || sh->probing || sh->dead || sh->prov_lost)
+	if (likely(!sh->keep_idle) || sh->probing || !rr_link_is_up(sh))
 		return RR_TIME_NEVER;
 	rr_time active = sh->active;
 
@@ -173,7 +177,7 @@ bool rr_keep_is_due(struct rr_share *sh, rr_time now)
 void rr_keep_asked(struct rr_share *sh, int rc)
 {
 	sh->probing = rc == 0;
-	if (rc == -EOPNOTSUPP)	/* by this provider a peer that is gone shows by itself */
+	if (rc == -EOPNOTSUPP)	/* this provider notices by itself that a peer is gone */
 		sh->keep_idle = 0;
 	else if (rc < 0 && rc != -EAGAIN)
 		rr_keep_answer(sh, rc);

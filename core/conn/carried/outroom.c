@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Is there room for what the app writes? */
+/* Decides whether there is room for what the app writes. Collecting and sending it is
+ * stream.c's. */
 
 #include <errno.h>
 
 #include "core/base/compiler.h"
 #include "core/conn/carried/carried.h"
 
-/* May another record be begun that has to be collected? One that has been goes on. */
+/* See carried.h. Remembers in tx.full that there was no room. */
 bool rr_stream_may_begin(struct rr_share *sh)
 {
 	bool within = !rr_rm_at_boundary(&sh->tx.rm);

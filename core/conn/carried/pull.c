@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Messages that lie in the peer's memory: fetched when the app reads where an RDMA Read ends
- * inside the call (DIRECT providers), else into our own memory as soon as there is any for
- * them; and so are those that Read chunks must be put into. Under the connection's lock. */
+/* Messages that lie in the peer's memory. If an RDMA Read completes within the call (DIRECT
+ * providers), a message is fetched when the app reads it; otherwise it is fetched into our own
+ * memory as soon as there is room. Messages that Read chunks must be put into are always
+ * fetched. What a message means is the engine's matter. Under the connection's lock. */
 
 #include <assert.h>
 #include <errno.h>
@@ -11,7 +12,7 @@
 #include "core/base/os.h"
 #include "core/conn/carried/carried.h"
 
-/* Bytes [off, off+len) of a message in the peer's memory into ours. */
+/* Reads bytes [off, off+len) of a message from the peer's memory. */
 int rr_drv_read_pull(struct rr_share *sh, const struct rr_pull *p, uint32_t off, void *dst,
 		     uint32_t len)
 {
@@ -37,7 +38,7 @@ int rr_drv_read_pull(struct rr_share *sh, const struct rr_pull *p, uint32_t off,
 	return len ? -EPROTO : 0;
 }
 
-/* Its owner may have the memory back. */
+/* Tells the peer that it may reuse the memory. */
 static void pull_consumed(struct rr_share *sh, const struct rr_pull *p)
 {
 	const struct rr_prov_ops *ops = sh->qp->ops;
@@ -72,7 +73,7 @@ static void pull_failed(struct rr_share *sh, const struct rr_pull *p, int rc, rr
 		rr_eng_head(sh->eng, p->id, rc, NULL, 0, now);
 }
 
-/* All of it is here: the engine judges it, if it has not done so. */
+/* Everything is here. If the engine has not judged the message yet, it does so now. */
 static void pull_complete(struct rr_share *sh, struct rr_pull *p, rr_time now)
 {
 	size_t room;
@@ -86,8 +87,9 @@ static void pull_complete(struct rr_share *sh, struct rr_pull *p, rr_time now)
 			    now);
 }
 
-/* Messages that the app has yet to read get half of the memory: it may need the other half to
- * make them go away. One alone gets what it needs. */
+/* Finds memory for p, when it is p's turn. Messages that the app has yet to read get at most
+ * half of the memory, because the app may need the other half to make them go away. One message
+ * alone gets what it needs. */
 static bool pull_memory(struct rr_share *sh, struct rr_pull *p)
 {
 	uint64_t held = rr_rx_stashed(sh) + sh->pull_bytes;
@@ -105,13 +107,14 @@ static bool pull_memory(struct rr_share *sh, struct rr_pull *p)
 	return true;
 }
 
-/* Within one page a buffer is in one piece: the last bytes of [.., end) that are, at most n. */
+/* A buffer is contiguous within a page: the length of the last contiguous piece that ends at
+ * `end`, at most n. */
 static uint32_t tail_piece(uint32_t end, uint32_t n)
 {
 	return rr_min(n, (end - 1) % RR_POOL_PAGE + 1);
 }
 
-/* n bytes of a buffer to a place further behind, the last ones first. */
+/* Moves n bytes of a buffer to a later position, the last ones first. */
 static void slide(struct rr_share *sh, uint32_t buf, uint32_t from, uint32_t to, uint32_t n)
 {
 	while (n) {
@@ -124,8 +127,8 @@ static void slide(struct rr_share *sh, uint32_t buf, uint32_t from, uint32_t to,
 	}
 }
 
-/* Spreads the Payload stream, which begins at the front of the buffer, to where it belongs in
- * the message: from its end on, so that nothing is written over that has yet to move. */
+/* Spreads the payload stream, which lies at the front of the buffer, to where its parts belong
+ * in the message: from its end on, so that nothing is overwritten that has yet to move. */
 static void spread(struct rr_share *sh, struct rr_pull *p)
 {
 	uint32_t end = p->len, left = p->stream;
@@ -145,7 +148,8 @@ static void spread(struct rr_share *sh, struct rr_pull *p)
 	p->stream = 0;
 }
 
-/* The byte of the peer's memory that p->asked means: its segment, and where in that. */
+/* The place in the peer's memory of byte p->asked of what is fetched: its segment, and the
+ * offset in it. */
 static const struct rr_seg *pull_at(const struct rr_pull *p, uint32_t *off)
 {
 	const struct rr_seg *s = p->segs;
@@ -155,7 +159,7 @@ static const struct rr_seg *pull_at(const struct rr_pull *p, uint32_t *off)
 	return s;
 }
 
-/* Where in the message that byte belongs, and how many with it. */
+/* Where in the message that byte belongs, and in *n how many bytes belong there with it. */
 static uint32_t pull_to(const struct rr_pull *p, uint32_t *n)
 {
 	const struct rr_range *r = p->parts;
@@ -170,7 +174,8 @@ static uint32_t pull_to(const struct rr_pull *p, uint32_t *n)
 	return r->off + at;
 }
 
-/* As many RDMA Reads as there is room for; 0, -EAGAIN, or why it fails. */
+/* Posts as many RDMA Reads as there is room for. 0: all are posted; -EAGAIN: some are left; or
+ * why the message fails. */
 static int pull_ask(struct rr_share *sh, struct rr_pull *p)
 {
 	uint64_t who = rr_drv_cookie(RR_FOR_PULL, (uint32_t)(p - sh->pull));
@@ -215,7 +220,7 @@ static bool unfinished(const struct rr_pull *p)
 	return p->used && p->local && (p->buf == RR_BUF_NONE || p->asked < p->fetch);
 }
 
-/* There may be memory now, or room to post. */
+/* Tries again after memory, or room to post, may have become free. */
 void rr_pull_again(struct rr_share *sh, rr_time now)
 {
 	uint32_t turn = sh->pull_turn - 1;
@@ -250,7 +255,7 @@ static struct rr_pull *pull_start(struct rr_share *sh, const struct rr_op *op)
 	return p;
 }
 
-/* Takes a turn for memory: room bytes. */
+/* Queues p for `room` bytes of our memory. */
 static void pull_local(struct rr_share *sh, struct rr_pull *p, uint32_t room)
 {
 	p->local = true;
@@ -267,8 +272,9 @@ static void pull_segs(struct rr_pull *p, const struct rr_op *op, uint32_t fetch)
 	p->asked = p->pending = 0;
 }
 
-/* On a DIRECT provider the payload stays where it is until the app reads: only the head is
- * fetched now. Unless there is more to it than one chunk. */
+/* Begins to fetch a message. On a DIRECT provider the payload stays in the peer's memory until
+ * the app reads, and only the head is fetched now, unless there are Read chunks to be put
+ * in. */
 void rr_pull_begin(struct rr_share *sh, const struct rr_op *op, rr_time now)
 {
 	struct rr_pull *p = pull_start(sh, op);
@@ -292,7 +298,8 @@ void rr_pull_begin(struct rr_share *sh, const struct rr_op *op, rr_time now)
 	rr_eng_head(sh->eng, id, rc, head, rc ? 0 : n, now);
 }
 
-/* The stream is in a receive, which stays ours until the end, or was pulled itself. */
+/* recv: the payload stream is in this receive, which stays ours until the end; NULL: it was
+ * pulled itself. */
 void rr_pull_compose(struct rr_share *sh, const struct rr_op *op, const uint8_t *recv,
 		     rr_time now)
 {
@@ -326,7 +333,7 @@ void rr_pull_done(struct rr_share *sh, uint32_t pull, int status, rr_time now)
 	rr_eng_pulled(sh->eng, p->id, status, now);
 }
 
-/* The engine takes the message: e says where the app finds it. */
+/* The engine accepts the message: fills into e where the app finds it. */
 void rr_pull_deliver(struct rr_share *sh, uint32_t id, struct rr_rx_ent *e, rr_time now)
 {
 	struct rr_pull *p = pull_find(sh, id);
@@ -344,7 +351,7 @@ void rr_pull_deliver(struct rr_share *sh, uint32_t id, struct rr_rx_ent *e, rr_t
 	rr_eng_pulled(sh->eng, id, 0, now);
 }
 
-/* The engine refuses it. */
+/* The engine refuses the message. */
 void rr_pull_drop(struct rr_share *sh, uint32_t id)
 {
 	struct rr_pull *p = pull_find(sh, id);
@@ -356,7 +363,8 @@ void rr_pull_drop(struct rr_share *sh, uint32_t id)
 	pull_end(sh, p);
 }
 
-/* One of its RDMA Reads has ended. What a connection that is gone still owed does not come. */
+/* An RDMA Read of this pull has completed. If the connection is gone, no further completions
+ * come. */
 void rr_pull_read(struct rr_share *sh, uint32_t pull, int status, rr_time now)
 {
 	struct rr_pull *p = &sh->pull[pull];

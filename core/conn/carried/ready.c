@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Readiness of a carried connection, and arming it. Under its lock. */
+/* Readiness of a carried connection, and arming it for a sleep. Sleeping itself is preload's.
+ * Under its lock. */
 
 #include <errno.h>
 
@@ -7,16 +8,17 @@
 #include "core/base/os.h"
 #include "core/conn/carried/carried.h"
 
+/* Times between two looks at what no descriptor reports. */
 #define FAMILY_LOOK	(50 * RR_MSEC)
 #define FULL_LOOK	RR_SEC
 #define ANCHOR_LOOK	RR_MSEC
-/* the same where the wake-up fd tells of the peer's end … */
+/* The same if the wake-up fd reports the peer's end … */
 #define TOLD_LOOK	RR_SEC
-#define TOLD_LOOK_END	(20 * RR_MSEC)	/* … to an app that asks for that */
+#define TOLD_LOOK_END	(20 * RR_MSEC)	/* … and the app asked for that */
 
-/* As many bytes as SO_RCVLOWAT asks for; or no more can come before some are read, since the
- * peer cannot go on: TCP is readable then, too, and knows no more of the option than half its
- * buffer. */
+/* Has enough arrived for POLLIN: as many bytes as SO_RCVLOWAT asks for? Or can no more arrive
+ * before some are read, because the peer is out of credits? TCP is readable then, too: it heeds
+ * the option only up to half of its buffer. */
 static bool enough(const struct rr_share *sh)
 {
 	uint64_t most = rr_min((uint64_t)rr_rx_lowat(sh), (uint64_t)rr_cp->max_stash);
@@ -36,42 +38,43 @@ static unsigned in_bits(struct rr_share *sh, int fd)
 	}
 	if (!rr_rx_unread(sh) && rr_stream_next_is_tcp(sh))
 		return rr_anchor_poll(fd, RR_IN_BITS | POLLRDHUP | POLLPRI);
-	if (sh->dead || sh->reset || rr_rx_is_shut(sh) || rr_stream_is_over(sh))
+	if (rr_link_is_dead(sh) || rr_rx_is_reset(sh) || rr_rx_is_shut(sh) ||
+	    rr_stream_is_over(sh))
 		return RR_IN_BITS | POLLRDHUP;
 	return enough(sh) ? RR_IN_BITS : 0;
 }
 
 static unsigned out_bits(struct rr_share *sh, int fd)
 {
-	if (unlikely(sh->tx.early))
+	if (unlikely(rr_tx_is_early(sh)))
 		return rr_anchor_poll(fd, RR_OUT_BITS);
-	if (sh->tx.tcp) {
+	if (rr_tx_is_tcp(sh)) {
 		int rc = rr_hatch_flush(sh, fd);
 
 		return rc == -EAGAIN ? 0 : rr_anchor_poll(fd, RR_OUT_BITS);
 	}
-	if (sh->dead || sh->reset || sh->tx.shut)
+	if (rr_link_is_dead(sh) || rr_rx_is_reset(sh) || rr_tx_is_shut(sh))
 		return RR_OUT_BITS;
-	if (sh->prov_lost)
+	if (rr_link_is_lost(sh))
 		return rr_stream_peer_unsure(sh) ? 0 : RR_OUT_BITS;
 	return rr_eng_writable(sh->eng) && rr_stream_room(sh) ? RR_OUT_BITS : 0;
 }
 
-/* For the connection alone: what a dialect has to say first needs the other app, as connect()
- * does not. */
+/* POLLOUT only means "connected" here. The dialect's opening exchange needs the peer
+ * application to run, which connect() does not. */
 static bool connect_waits(const struct rr_conn *c)
 {
 	return unlikely(c->dial_wait) && !c->dial_told;
 }
 
-/* How the anchor has ended, as far as that is the app's to see. */
+/* How the anchor has ended, as far as the app may see that. */
 static unsigned anchor_end(const struct rr_share *sh, int fd)
 {
 	unsigned got = rr_anchor_poll(fd, 0), hidden = 0;
 
 	if (rr_rx_is_early(sh))
 		hidden = got & POLLERR && rr_cross_is_ours(sh, fd) ? POLLERR : 0;
-	else if (!rr_rx_is_tcp(sh) || !sh->tx.tcp)
+	else if (!rr_rx_is_tcp(sh) || !rr_tx_is_tcp(sh))
 		hidden = rr_stream_is_over(sh) ? ~(unsigned)POLLHUP : ~0u;
 	return got & ~hidden;
 }
@@ -84,22 +87,23 @@ static unsigned bits(struct rr_conn *c, struct rr_share *sh, int fd, unsigned wa
 		got |= in_bits(sh, fd);
 	if (want & RR_OUT_BITS)
 		got |= connect_waits(c) ? RR_OUT_BITS : out_bits(sh, fd);
-	if (unlikely(rr_rx_is_early(sh) || sh->tx.early || (rr_rx_is_tcp(sh) && sh->tx.tcp)))
+	if (unlikely(rr_rx_is_early(sh) || rr_tx_is_early(sh) ||
+		     (rr_rx_is_tcp(sh) && rr_tx_is_tcp(sh))))
 		got |= anchor_end(sh, fd);
-	if (sh->dead || sh->reset ||
-	    (sh->tx.shut && (rr_rx_is_shut(sh) || rr_stream_is_over(sh))))
+	if (rr_link_is_dead(sh) || rr_rx_is_reset(sh) ||
+	    (rr_tx_is_shut(sh) && (rr_rx_is_shut(sh) || rr_stream_is_over(sh))))
 		got |= POLLHUP;
 	if (sh->err)
 		got |= POLLERR;
 	return got & (want | POLLERR | POLLHUP);
 }
 
-/* How often the anchor is looked at, when nothing says that it has news. A living peer's end is
- * told by its note, and a dead one's by the wake-up fd. */
+/* How often the anchor is looked at when nothing reports that it has news. A living peer
+ * announces its end by a note, and a dead one's shows on the wake-up fd. */
 static rr_time anchor_look(const struct rr_share *sh, unsigned want)
 {
-	if (!(rr_qp_caps(sh->qp) & RR_PROV_TELLS) || sh->prov_lost || rr_rx_is_marked(sh) ||
-	    rr_rx_is_hatched(sh))
+	if (!(rr_qp_caps(sh->qp) & RR_PROV_TELLS) || rr_link_is_lost(sh) ||
+	    rr_rx_is_marked(sh) || rr_rx_is_hatched(sh))
 		return ANCHOR_LOOK;
 	return want & POLLRDHUP ? TOLD_LOOK_END : TOLD_LOOK;
 }
@@ -118,7 +122,7 @@ unsigned rr_ready_poll(struct rr_conn *c, int fd, unsigned want)
 	got = bits(c, sh, fd, want);
 	if (!got)
 		rr_hint_none(sh);
-	/* The peer's end shows beside bytes that nobody has read, and room to write. */
+	/* The peer's end must show even beside unread bytes, or room to write. */
 	if (now - rr_rx_looked_at(sh) > anchor_look(sh, want)) {
 		rr_anchor_check(sh, fd, now);
 		got = bits(c, sh, fd, want);
@@ -127,14 +131,14 @@ unsigned rr_ready_poll(struct rr_conn *c, int fd, unsigned want)
 	return got;
 }
 
-/* A thread sleeps on the anchor as well (rr_conn_fds()), unless it will be told of its news; an
- * epoll set may not. */
+/* A sleeping thread also sleeps on the anchor (rr_conn_fds()), unless news of it will be
+ * reported; an epoll set may not. */
 static void look_at_anchor(struct rr_share *sh, int fd, bool thread)
 {
 	rr_time now = rr_now_coarse();
 	bool told = rr_qp_caps(sh->qp) & RR_PROV_TELLS;
 
-	if (rr_rx_is_hatched(sh) || sh->prov_lost || (told && rr_rx_may_lack_note(sh)) ||
+	if (rr_rx_is_hatched(sh) || rr_link_is_lost(sh) || (told && rr_rx_may_lack_note(sh)) ||
 	    (!thread && now - rr_rx_looked_at(sh) > (told ? anchor_look(sh, 0) : 0)))
 		rr_anchor_check(sh, fd, now);
 }
@@ -152,13 +156,13 @@ int rr_ready_arm(struct rr_conn *c, int fd, unsigned want, bool thread)
 	look_at_anchor(sh, fd, thread);
 	if (bits(c, sh, fd, want))
 		return 1;
-	/* A writer that waits for memory waits for messages; and for receives, that come back
-	 * when the peer has read calls that get no reply. */
+	/* A writer that waits for memory waits for messages, but also for receives, which come
+	 * back when the peer has read calls that get no reply. */
 	if ((want & RR_OUT_BITS) && (!rr_eng_writable(sh->eng) || rr_stream_waits(sh)))
 		what |= RR_ARM_SEND;
 	if (sh->called_back)
 		what |= RR_ARM_SEND;
-	if (!sh->prov_lost && rr_drv_arm(sh, what) == 1)
+	if (!rr_link_is_lost(sh) && rr_drv_arm(sh, what) == 1)
 		return 1;
 	sh->armed_at = now;
 	rr_tell_doing(sh, RR_DOES_SLEEP);
@@ -171,9 +175,9 @@ void rr_ready_disarm(struct rr_conn *c)
 	struct rr_share *sh = c->share;
 
 	rr_drv_drain(sh);
-	if (sh->prov_lost)
+	if (rr_link_is_lost(sh))
 		return;
-	/* Nothing has come: then the anchor had something to say. */
+	/* If nothing has come by RDMA, the anchor had something to say. */
 	if (!rr_drv_peek(sh, RR_ARM_RECV))
 		rr_rx_look_again(sh);
 	if (!c->watched)
@@ -191,20 +195,20 @@ int rr_ready_fds(struct rr_share *sh, int fd, unsigned want, struct pollfd out[2
 		anchor |= want & (RR_IN_BITS | POLLRDHUP | POLLPRI);
 	if (unlikely(rr_rx_is_early(sh)))
 		anchor = want & (RR_IN_BITS | POLLRDHUP | POLLPRI);
-	if (sh->tx.tcp || unlikely(sh->tx.early))
+	if (rr_tx_is_tcp(sh) || unlikely(rr_tx_is_early(sh)))
 		anchor |= want & RR_OUT_BITS;
 	*until = rr_min(rr_eng_deadline(sh->eng), rr_keep_due(sh));
 	*until = rr_min(*until, rr_drv_fence_due(sh));
-	/* a device that is full tells of nothing */
+	/* A device that is full does not report when it no longer is. */
 	if (unlikely(!rr_eng_writable(sh->eng)) && !rr_drv_direct(sh))
 		*until = rr_min(*until, rr_now() + FULL_LOOK);
 	if (unlikely(atomic_load_explicit(&sh->procs, memory_order_relaxed) > 1) &&
 	    rr_conn_procs(sh) > 1)
 		*until = rr_min(*until, rr_now() + FAMILY_LOOK);
 	out[0] = (struct pollfd){ fd, (short)anchor, 0 };
-	if (sh->dead)	/* of which the wake-up fd would tell for ever */
+	if (rr_link_is_dead(sh))	/* its wake-up fd would be readable for ever */
 		return 1;
-	if (sh->prov_lost) {
+	if (rr_link_is_lost(sh)) {
 		if (rr_prov_matters(sh))
 			*until = rr_min(*until, rr_now() + FAMILY_LOOK);
 		return 1;

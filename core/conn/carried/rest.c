@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Connections at rest: armed across waits, so that the kernel's answer to the app's own call
- * says which of them have news, and none of the others costs a wait more than a look at one
- * word.
+/* Connections at rest: they stay armed across waits. The kernel's answer to the app's own call
+ * then says which of them have news, and each of the others costs a wait no more than a look at
+ * one word.
  *
- * A rest begins when a thread arms and nothing is there; it ends when anybody takes the
- * connection's lock. In between, and for whoever went to sleep in between, this holds: all that
- * has come since left the wake-up fd readable, and nobody swallows that before every such
- * thread is awake. */
+ * A rest begins when a thread arms the connection and there is nothing to read; it ends when
+ * anybody takes the connection's lock. Every thread that goes to sleep in between can rely on
+ * this: everything that has come since has made the wake-up fd readable, and nobody consumes
+ * that before all these threads are awake. */
 
 #include "core/base/compiler.h"
 #include "core/base/os.h"
@@ -16,8 +16,8 @@
 
 bool rr_rest_may(const struct rr_share *sh)
 {
-	bool plain = !sh->dead && !sh->reset && !sh->err && !sh->prov_lost &&
-		     !sh->called_back && !sh->tx.tcp && !sh->tx.early;
+	bool plain = rr_link_is_up(sh) && !sh->err && !sh->called_back &&
+		     !rr_tx_is_tcp(sh) && !rr_tx_is_early(sh);
 
 	return plain && rr_rx_is_quiet(sh) && !rr_handback_bytes(sh) &&
 	       rr_qp_caps(sh->qp) & RR_PROV_TELLS &&
@@ -33,7 +33,7 @@ void rr_rest_begin(struct rr_conn *c, unsigned want)
 	    !rr_rest_may(sh))
 		return;
 	atomic_store(&c->rest, sh->qp->wake_fd + 1);
-	/* Another thread may have begun to fork (rr_conn_forked()): its child could swallow
+	/* Another thread may have begun to fork (rr_conn_forked()), and the child could consume
 	 * bells. */
 	if (atomic_load(&sh->procs) > 1)
 		atomic_store(&c->rest, 0);
@@ -41,10 +41,10 @@ void rr_rest_begin(struct rr_conn *c, unsigned want)
 
 void rr_rest_end(struct rr_conn *c)
 {
-	/* pairs with rr_conn_rest(): who counts sleepers after this sees all that found it
-	 * at rest */
+	/* Pairs with rr_conn_rest(): whoever counts the sleepers after this store sees all
+	 * threads that found the connection at rest. */
 	atomic_store(&c->rest, 0);
-	if (c->share && !c->share->prov_lost)
+	if (c->share && !rr_link_is_lost(c->share))
 		rr_tell_runs(c->share);
 }
 
@@ -60,7 +60,8 @@ int rr_conn_rest(struct rr_conn *c)
 
 	if (!fd)
 		return -1;
-	/* pairs with rr_rest_end(): counted before the drain that follows it, or refused */
+	/* Pairs with rr_rest_end(): this thread is counted before the drain that follows there,
+	 * or refused. */
 	atomic_fetch_add(&c->sleepers, 1);
 	fd = atomic_load(&c->rest);
 	if (unlikely(!fd))
@@ -70,7 +71,7 @@ int rr_conn_rest(struct rr_conn *c)
 
 void rr_conn_rested(struct rr_conn *c)
 {
-	/* pairs with the acquire in listens() */
+	/* Pairs with the acquire in listens(). */
 	atomic_fetch_sub_explicit(&c->sleepers, 1, memory_order_acq_rel);
 }
 

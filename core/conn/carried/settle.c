@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where what is under way goes with its poster, the end waits for it: at exit()
- * (family/exit.c), and at close() by a thread, for the peer decides how long it takes. As a TCP
- * socket's bytes outlive both. Not without bound, and not at _exit() or a signal's end. */
+/* If what was posted would be lost with this process, its end waits until the peer has it: at
+ * exit() (family/exit.c), and at close() in a thread, because the peer decides how long it
+ * takes. The bytes of a TCP socket survive both. The wait is bounded, and there is none at
+ * _exit() or when a signal ends the process. */
 
 #include <errno.h>
 #include <unistd.h>
@@ -10,11 +11,12 @@
 #include "core/base/os.h"
 #include "core/conn/carried/carried.h"
 
-#define LOOKS	200		/* of close() itself: most peers are done by then */
-#define THREADS	64u		/* beyond so many what is under way is lost */
+#define LOOKS	200		/* looks by close() itself: most peers are done by then */
+#define THREADS	64u		/* most threads; beyond that, what is under way is lost */
 
-/* Calls that the peer has left there for long it will not read now. Who is not one of ours does
- * not tell of any but by its reply, which may take its time. */
+/* See carried.h. Calls that the peer has left unread for long do not count: it will not read
+ * them now. A peer without the library shows that it has read a call only by its reply, which
+ * may take long, so its calls do not count either. */
 bool rr_conn_unread(struct rr_share *sh)
 {
 	rr_time since = rr_eng_calls_unread(sh->eng);
@@ -34,7 +36,7 @@ void rr_conn_settle_until(struct rr_share *sh, rr_time end)
 
 	if (rr_drv_outlives(sh))
 		return;
-	while (!sh->dead && !sh->prov_lost && rr_conn_unread(sh) && rr_now() < end) {
+	while (rr_link_is_up(sh) && rr_conn_unread(sh) && rr_now() < end) {
 		struct pollfd p = { sh->qp->wake_fd, POLLIN, 0 };
 
 		if (rr_drv_arm(sh, RR_ARM_RECV) == 0 && rr_os->poll(&p, 1, 10) > 0)
@@ -49,12 +51,13 @@ void rr_conn_settle_until(struct rr_share *sh, rr_time end)
 static bool is_settled(struct rr_share *sh)
 {
 	rr_drv_progress(sh);
-	return sh->dead || sh->prov_lost || (!rr_conn_unread(sh) && rr_drv_settle(sh, 0));
+	return !rr_link_is_up(sh) || (!rr_conn_unread(sh) && rr_drv_settle(sh, 0));
 }
 
 static _Atomic uint32_t lingering;
 
-/* Until there may be something to do. Under its lock, but not while it sleeps. */
+/* Sleeps until there may be something to do. Called with the lock, which is dropped
+ * meanwhile. */
 static void doze(struct rr_share *sh)
 {
 	struct pollfd p = { sh->qp->wake_fd, POLLIN, 0 };
@@ -63,12 +66,12 @@ static void doze(struct rr_share *sh)
 	rr_lock_drop(&sh->lock);
 	rang = rr_os->poll(&p, armed, armed ? 10 : 1) > 0;
 	rr_share_hold(sh);
-	if (rang && !sh->dead)
+	if (rang && !rr_link_is_dead(sh))
 		rr_drv_drain(sh);
 }
 
-/* The app has closed it: this thread's is the last reference, but for who looks at all of
- * them. */
+/* The app has closed the connection. This thread has the last reference, apart from iterations
+ * over all connections. */
 static void *linger(void *arg)
 {
 	struct rr_conn *c = arg;
@@ -87,6 +90,8 @@ static void *linger(void *arg)
 	return NULL;
 }
 
+/* Starts a thread that waits for c to settle. False: there are too many, or none can be
+ * made. */
 static bool lingers(struct rr_conn *c, void (*then)(struct rr_share *sh))
 {
 	if (atomic_fetch_add_explicit(&lingering, 1, memory_order_relaxed) < THREADS &&

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The app's byte stream <-> whole RPC messages. Under the connection's lock.
+/* Converts between the app's byte stream and whole RPC messages. Under the connection's lock.
  *
- * Outbound, what is accepted is posted: the write that brings a record's last byte takes it
- * only if the message can be sent now. So nothing that the app has handed over waits in this
- * process, and nothing is lost when it exits. A record that stands whole in the app's memory
+ * Outbound, what is accepted is posted: the write that brings a record's last byte takes that
+ * byte only if the message can be sent now. So nothing that the app has handed over waits in
+ * this process, and nothing is lost when it exits. A record that lies whole in the app's memory
  * goes straight from there into the peer's receive; others are collected in chunk memory.
  *
- * Inbound, a message is a record of one fragment. Its bytes are copied once, from wherever
- * they are (receive buffer, our memory, the peer's memory), into the app's buffer. */
+ * Inbound, a message becomes a record of one fragment. Its bytes are copied once, from where
+ * they lie (a receive, our memory, the peer's memory), into the app's buffer.
+ *
+ * Chunks, credits and headers are the engine's; posting is driver.c's. */
 
 #include <errno.h>
 #include <string.h>
@@ -23,17 +25,17 @@ static void sent(struct rr_share *sh)
 {
 	sh->tx.records++;
 	if (unlikely(sh->trimmed))
-		/* only sent to, it would never be looked at */
+		/* A connection that only sends would otherwise never be looked at. */
 		rr_idle_wake(sh, rr_now_coarse());
 }
 
-/* Gives a message to the engine, after progress if it does not take it at once; and once more,
- * since being asked may have made it fence what a forgotten call had exposed. 1: from the app's
- * memory it cannot go any more. */
+/* Gives a message to the engine. If the engine does not take it, processes what has arrived and
+ * tries again; and once more, because the first attempt may have made the engine fence what a
+ * forgotten call had exposed. 1: the message can no longer go from the app's memory. */
 static int engine_send(struct rr_share *sh, const struct rr_eng_out *out,
 		       const struct rr_app_iov *app)
 {
-	/* From the app's memory goes only what is short. */
+	/* Only short messages go from the app's memory. */
 	bool is_short = app || rr_eng_is_short(sh->eng, out->rpc.type, out->len);
 	rr_time now = is_short ? sh->active : rr_now_coarse();
 	int rc;
@@ -53,13 +55,14 @@ static int engine_send(struct rr_share *sh, const struct rr_eng_out *out,
 		rr_drv_reclaim(sh);
 		if (app && !rr_eng_is_short(sh->eng, out->rpc.type, out->len))
 			return 1;
-		rc = sh->dead ? -ECONNRESET : rr_eng_send(sh->eng, out, now);
+		rc = rr_link_is_dead(sh) ? -ECONNRESET : rr_eng_send(sh->eng, out, now);
 	}
 	if (unlikely(rc == -EAGAIN))
 		rr_count(sh->qp->count, RR_C_credit_stalls, 1);
 	if (rc)
 		return rc;
-	/* The buffer may be another message's when this one has gone. */
+	/* Counted before the message is posted: after that the buffer may be another
+	 * message's. */
 	rr_calls_sent(sh, out);
 	if (rr_cap_asked())
 		rr_tap_sent(sh, out, app);
@@ -71,11 +74,11 @@ static int engine_send(struct rr_share *sh, const struct rr_eng_out *out,
 	return 0;
 }
 
-/* A message goes from the app's memory if it lies in fewer pieces. */
+/* A message goes from the app's memory only if it lies in fewer pieces than this. */
 #define APP_PIECES	17
 
-/* A whole short record stands at the cursor: sends it from there. 0 sent; 1 not such a record;
- * -EAGAIN; -EMSGSIZE it cannot be carried; -EPROTO not ONC RPC. */
+/* If a whole short record lies at the cursor, sends it from there. 0: sent; 1: there is no such
+ * record; -EAGAIN; -EMSGSIZE: it cannot be carried; -EPROTO: it is not ONC RPC. */
 static int send_short(struct rr_share *sh, struct rr_iov *c)
 {
 	uint8_t head[RR_RM_HDR + RR_RPC_PEEK];
@@ -89,7 +92,12 @@ static int send_short(struct rr_share *sh, struct rr_iov *c)
 
 	if (c->left < RR_RM_HDR)
 		return 1;
-	n = rr_iov_piece(c, &p);
+	if (likely(c->n == 1)) {
+		p = (const uint8_t *)c->iov->iov_base + c->skip;
+		n = c->left;
+	} else {
+		n = rr_iov_piece(c, &p);
+	}
 	if (n < sizeof(head)) {
 		n = rr_iov_copy(head, sizeof(head), c->iov, c->n, c->skip);
 		p = head;
@@ -105,27 +113,33 @@ static int send_short(struct rr_share *sh, struct rr_iov *c)
 		return 1;
 	out.head = p + RR_RM_HDR;
 	out.have = (uint32_t)rr_min(n - RR_RM_HDR, (size_t)out.len);
-	app.n += rr_iov_cut(c->iov, c->n, c->skip + RR_RM_HDR, out.len, piece + 1, APP_PIECES);
+	if (likely(c->n == 1))
+		piece[app.n++] = (struct iovec){
+			(uint8_t *)c->iov->iov_base + c->skip + RR_RM_HDR, out.len
+		};
+	else
+		app.n += rr_iov_cut(c->iov, c->n, c->skip + RR_RM_HDR, out.len, piece + 1,
+				    APP_PIECES);
 	if (app.n == 1 + APP_PIECES)
-		return 1;	/* there may be more */
+		return 1;	/* there may be more pieces */
 	rc = engine_send(sh, &out, &app);
 	if (rc == 0)
 		rr_iov_skip(c, RR_RM_HDR + (size_t)out.len);
 	return rc;
 }
 
-/* Would the record that begins at the cursor be taken, whose end the app has yet to write? */
+/* Would the record that begins at the cursor be accepted, once the app has written its end? */
 static bool would_take(struct rr_share *sh, const struct rr_iov *c)
 {
 	uint32_t type = sh->ep.connector ? RR_RPC_CALL : RR_RPC_REPLY;
-	uint8_t head[RR_RM_HDR + 8];	/* to the message's type */
+	uint8_t head[RR_RM_HDR + 8];	/* up to the message's type */
 
 	if (rr_iov_copy(head, sizeof(head), c->iov, c->n, c->skip) == sizeof(head))
 		type = head[sizeof(head) - 1];
 	return rr_stream_may_begin(sh) && rr_eng_would_take(sh->eng, type, rr_now_coarse());
 }
 
-/* The record in tx.buf is complete. As send_short(). */
+/* Sends the complete record in tx.buf. Returns as send_short(). */
 static int submit(struct rr_share *sh)
 {
 	struct rr_eng_out out = { .buf = sh->tx.buf, .len = sh->tx.len };
@@ -140,7 +154,7 @@ static int submit(struct rr_share *sh)
 	return engine_send(sh, &out, NULL);
 }
 
-/* Room for need payload bytes of the current record. */
+/* Makes room for `need` payload bytes of the current record. */
 static int make_room(struct rr_share *sh, size_t need)
 {
 	int rc;
@@ -176,15 +190,15 @@ static void collect(struct rr_share *sh, const uint8_t *p, size_t n)
 	}
 }
 
-/* Where a write may have to go back to. */
+/* The state that a write may have to go back to. */
 struct snap {
 	struct rr_rm rm;
 	uint32_t len;
 	struct rr_iov at;
 };
 
-/* The next bytes of a record that is collected, of those at p, which is where c stands. 0 go
- * on; 1 a record ended; -errno nothing of this step was taken. */
+/* Takes the next bytes of a record that is being collected, from p, where the cursor c stands.
+ * 0: go on; 1: a record has ended; -errno: this step has taken nothing. */
 static int collect_step(struct rr_share *sh, struct rr_iov *c, const uint8_t *p, size_t have)
 {
 	struct rr_tx *tx = &sh->tx;
@@ -204,7 +218,8 @@ static int collect_step(struct rr_share *sh, struct rr_iov *c, const uint8_t *p,
 			return rc;
 		if (!tx->rm.last || tx->rm.left)
 			return 0;
-		what = rr_rm_next(&tx->rm, NULL, 0, &n);	/* it ends the record, empty */
+		/* an empty last fragment ends the record */
+		what = rr_rm_next(&tx->rm, NULL, 0, &n);
 		return what == RR_RM_RECORD;
 	}
 	if (what != RR_RM_MORE)
@@ -219,14 +234,14 @@ static void record_done(struct rr_share *sh)
 	sh->tx.len = 0;
 }
 
-/* The bytes that were taken since go back to the app. */
+/* Returns to the app the bytes that were taken since. */
 static void take_bytes_back(struct rr_share *sh, struct rr_iov *c, const struct snap *was)
 {
 	sh->tx.rm = was->rm;
 	sh->tx.len = was->len;
 	*c = was->at;
-	/* Within a fragment whose mark came with an earlier call there is room made for its
-	 * bytes. */
+	/* Within a fragment whose mark came with an earlier call, the room for its bytes
+	 * stays. */
 	if (sh->tx.len == 0 && !sh->tx.rm.left && sh->tx.buf != RR_BUF_NONE) {
 		rr_pool_free(&sh->pool, sh->tx.buf);
 		sh->tx.buf = RR_BUF_NONE;
@@ -238,16 +253,17 @@ static bool not_carriable(int rc)
 	return rc == -EMSGSIZE || rc == -EPROTO;
 }
 
-/* -EMSGSIZE: from here on the app's bytes are the kernel's; or why that cannot be. */
+/* Opens the hatch. -EMSGSIZE: from here on the app's bytes are the kernel's; or why that is not
+ * possible. */
 static int to_tcp(struct rr_share *sh, int rc)
 {
 	rc = rr_hatch_open(sh, rc == -EPROTO ? RR_R_NOT_RPC : RR_R_TOO_LARGE);
 	return rc ? rc : -EMSGSIZE;
 }
 
-/* Collects until the data ends, a record is sent, or it cannot go on. A record that turns out
- * not to be carriable goes back to the app as far as it came with this call: who has yet to
- * write the rest of it will also push out what was taken earlier (rr_hatch_flush()). */
+/* Collects until the data ends, a record was sent, or it cannot go on. If the record cannot be
+ * carried, the bytes of this call go back to the app: it has yet to write the rest of the
+ * record, and that write also pushes out what was collected earlier (rr_hatch_flush()). */
 static int send_collected(struct rr_share *sh, struct rr_iov *c)
 {
 	struct snap was = { sh->tx.rm, sh->tx.len, *c };
@@ -274,8 +290,9 @@ static int send_collected(struct rr_share *sh, struct rr_iov *c)
 	return 0;
 }
 
-/* The peer is gone. Unless by a reset, the first write still succeeds, as on TCP (there its
- * answer is the reset): servers that leave SIGPIPE alone live by that. */
+/* The peer is gone. Unless it has reset the connection, the first write still succeeds, as on
+ * TCP, where only the peer's answer is the reset: servers that do not handle SIGPIPE rely on
+ * that. */
 static ssize_t to_nobody(struct rr_share *sh, int fd, size_t total)
 {
 	rr_anchor_check(sh, fd, rr_now_coarse());
@@ -283,10 +300,32 @@ static ssize_t to_nobody(struct rr_share *sh, int fd, size_t total)
 		return -rr_stream_error(sh);
 	if (rr_stream_peer_unsure(sh))
 		return -EAGAIN;
-	if (sh->tx.void_once)
+	return rr_link_void(sh) ? (ssize_t)total : -EPIPE;
+}
+
+/* Handles what has to come before the app's bytes can go by RDMA. RR_CROSSED: they can now;
+ * else the result for the app. */
+static RR_NOINLINE ssize_t send_unusual(struct rr_share *sh, int fd, const struct iovec *iov,
+					int n, size_t total)
+{
+	if (rr_rx_is_early(sh) && !rr_tx_is_early(sh) && rr_anchor_poll(fd, 0) & POLLERR)
+		rr_cross_error(sh, fd);
+	if (sh->err)
+		return -rr_stream_error(sh);
+	rr_hatch_answer(sh);
+	if (rr_tx_is_early(sh)) {
+		ssize_t rc = rr_cross_send(sh, fd, iov, n, 0);
+
+		if (rc != RR_CROSSED)
+			return rc;
+	}
+	if (rr_tx_is_tcp(sh))
+		return rr_hatch_flush(sh, fd);
+	if (rr_link_is_dead(sh) || rr_rx_is_reset(sh) || rr_tx_is_shut(sh))
 		return -EPIPE;
-	sh->tx.void_once = true;
-	return (ssize_t)total;
+	if (rr_link_is_lost(sh) && total)
+		return to_nobody(sh, fd, total);
+	return RR_CROSSED;
 }
 
 ssize_t rr_stream_send(struct rr_share *sh, int fd, const struct iovec *iov, int n)
@@ -295,25 +334,14 @@ ssize_t rr_stream_send(struct rr_share *sh, int fd, const struct iovec *iov, int
 	struct rr_iov c = rr_iov_begin(iov, n, total);
 	int rc = 0;
 
-	if (unlikely(sh->rx.early && !sh->tx.early) && rr_anchor_poll(fd, 0) & POLLERR)
-		rr_cross_error(sh, fd);
-	if (unlikely(sh->err))
-		return -rr_stream_error(sh);
-	rr_hatch_answer(sh);
-	if (unlikely(sh->tx.early)) {
-		ssize_t sent = rr_cross_send(sh, fd, iov, n, 0);
+	if (unlikely(!rr_stream_is_usual(sh))) {
+		ssize_t sent = send_unusual(sh, fd, iov, n, total);
 
 		if (sent != RR_CROSSED)
 			return sent;
 	}
-	if (unlikely(sh->tx.tcp))
-		return rr_hatch_flush(sh, fd);
-	if (unlikely(sh->dead || sh->reset || sh->tx.shut))
-		return -EPIPE;
 	if (!total)
 		return 0;
-	if (unlikely(sh->prov_lost))
-		return to_nobody(sh, fd, total);
 	while (c.left && rc == 0) {
 		if (likely(rr_rm_at_boundary(&sh->tx.rm))) {
 			rc = send_short(sh, &c);
@@ -323,8 +351,8 @@ ssize_t rr_stream_send(struct rr_share *sh, int fd, const struct iovec *iov, int
 				rc = to_tcp(sh, rc);
 			if (rc < 0)
 				break;
-			/* Not even begun unless it could end: a copy of megabytes for
-			 * nothing. */
+			/* Does not begin a record that could not end: that would copy megabytes
+			 * for nothing. */
 			if (!would_take(sh, &c)) {
 				rr_drv_progress(sh);
 				if (!would_take(sh, &c)) {
@@ -335,7 +363,7 @@ ssize_t rr_stream_send(struct rr_share *sh, int fd, const struct iovec *iov, int
 		}
 		rc = send_collected(sh, &c);
 	}
-	if (unlikely(sh->tx.tcp))
+	if (unlikely(!rr_tx_is_rdma(sh)))
 		rr_diag("record that cannot be carried: TCP from here on", fd);
 	rr_drv_kick(sh);
 	if (c.left < total)
@@ -347,7 +375,7 @@ ssize_t rr_stream_send(struct rr_share *sh, int fd, const struct iovec *iov, int
 
 /* --- inbound ------------------------------------------------------------------------- */
 
-/* payload bytes [off, off+len) of a message into dst */
+/* Copies payload bytes [off, off+len) of a message to dst. */
 static int ent_copy(struct rr_share *sh, const struct rr_rx_ent *e, uint32_t off, uint8_t *dst,
 		    uint32_t len)
 {
@@ -394,7 +422,8 @@ static void ent_release(struct rr_share *sh, const struct rr_rx_ent *e)
 	}
 }
 
-/* Bytes [at, ...) of entry e, its record mark first, into dst[0..len); how many, or -errno. */
+/* Copies bytes [at, ...) of entry e, with its record mark in front, to dst[0..len). Returns how
+ * many, or -errno. */
 static ssize_t ent_bytes(struct rr_share *sh, const struct rr_rx_ent *e, uint32_t at,
 			 uint8_t *dst, size_t len)
 {
@@ -427,7 +456,7 @@ struct rx_pos {
 	uint32_t off;
 };
 
-/* Fills one buffer from the queue; what was copied, or -errno. */
+/* Fills one buffer from the queue. Returns how many bytes were copied, or -errno. */
 static ssize_t fill(struct rr_share *sh, struct rx_pos *pos, uint8_t *dst, size_t len,
 		    bool peek)
 {
@@ -459,11 +488,12 @@ static ssize_t fill(struct rr_share *sh, struct rx_pos *pos, uint8_t *dst, size_
 	return (ssize_t)n;
 }
 
-/* Who sleeps in the kernel hears nothing by RDMA any more: what the peer asked for comes first;
- * and as long as our own direction is not TCP, that the provider is gone matters. */
+/* The app is about to read from TCP. A thread that sleeps in the kernel hears nothing by RDMA,
+ * so what the peer has asked for is done first; and while our own direction is not TCP's, it
+ * matters whether the provider's peer is gone. */
 static ssize_t by_tcp(struct rr_share *sh, int fd)
 {
-	if (unlikely(sh->dead && sh->err))
+	if (unlikely(rr_link_is_dead(sh) && sh->err))
 		return -rr_stream_error(sh);
 	rr_hatch_answer(sh);
 	if (unlikely(sh->called_back))
@@ -480,15 +510,15 @@ static ssize_t nothing_there(struct rr_share *sh, int fd)
 {
 	if (rr_stream_next_is_tcp(sh))
 		return by_tcp(sh, fd);
-	/* EPIPE is a reset behind the FIN, and for who writes. */
+	/* EPIPE means a reset after the FIN, and is for writers only. */
 	if (sh->err && sh->err != EPIPE)
 		return -rr_stream_error(sh);
-	if (sh->dead || sh->rx.shut || rr_stream_is_over(sh))
+	if (rr_link_is_dead(sh) || rr_rx_is_shut(sh) || rr_stream_is_over(sh))
 		return 0;
 	return -EAGAIN;
 }
 
-/* What has arrived. */
+/* Copies what has arrived to the app. */
 static ssize_t take_arrived(struct rr_share *sh, const struct iovec *iov, int n, bool peek)
 {
 	struct rx_pos pos = { sh->rx.head, sh->rx.off };
@@ -518,9 +548,9 @@ static ssize_t take_arrived(struct rr_share *sh, const struct iovec *iov, int n,
 	return (ssize_t)total;
 }
 
-/* What has come by TCP, and behind it by RDMA. */
-static RR_NOINLINE ssize_t recv_early(struct rr_share *sh, int fd, const struct iovec *iov,
-				      int n, int flags)
+/* Reads what has come by TCP before the crossing, and after it what has come by RDMA. */
+static ssize_t recv_early(struct rr_share *sh, int fd, const struct iovec *iov, int n,
+			  int flags)
 {
 	struct iovec rest[APP_PIECES];
 	size_t done;
@@ -534,16 +564,28 @@ static RR_NOINLINE ssize_t recv_early(struct rr_share *sh, int fd, const struct 
 	return (ssize_t)done + rr_max(more, (ssize_t)0);
 }
 
+/* RR_CROSSED: go on with what has come by RDMA. */
+static RR_NOINLINE ssize_t recv_tcp(struct rr_share *sh, int fd, const struct iovec *iov, int n,
+				    int flags)
+{
+	ssize_t rc = RR_CROSSED;
+
+	if (rr_rx_is_early(sh))
+		rc = recv_early(sh, fd, iov, n, flags);
+	if (rc == RR_CROSSED && rr_rx_is_tcp(sh)) {
+		rr_drv_progress(sh);
+		rc = by_tcp(sh, fd);
+	}
+	return rc;
+}
+
 ssize_t rr_stream_recv(struct rr_share *sh, int fd, const struct iovec *iov, int n, int flags)
 {
-	if (unlikely(sh->rx.early)) {
-		ssize_t rc = recv_early(sh, fd, iov, n, flags);
+	if (unlikely(rr_rx_is_read_by_tcp(sh))) {
+		ssize_t rc = recv_tcp(sh, fd, iov, n, flags);
+
 		if (rc != RR_CROSSED)
 			return rc;
-	}
-	if (unlikely(sh->rx.tcp)) {
-		rr_drv_progress(sh);
-		return by_tcp(sh, fd);
 	}
 	if (!sh->rx.bytes)
 		rr_drv_progress(sh);
@@ -551,7 +593,7 @@ ssize_t rr_stream_recv(struct rr_share *sh, int fd, const struct iovec *iov, int
 		rr_time now = rr_now_coarse();
 
 		rr_hint_none(sh);
-		if (now - sh->rx.checked > RR_MSEC || sh->prov_lost)
+		if (now - sh->rx.checked > RR_MSEC || rr_link_is_lost(sh))
 			rr_anchor_check(sh, fd, now);
 		if (!sh->rx.bytes)
 			return nothing_there(sh, fd);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a capture sees of a connection: its records, and the transport messages that they went
- * in. Under the connection's lock, and only while somebody captures. */
+/* Writes what a capture sees of a connection: its records, and the transport messages that they
+ * went in. Only while somebody captures, and under the connection's lock. The ring itself is
+ * core/base/capture.c. */
 
 #include <string.h>
 
 #include "core/base/capture.h"
 #include "core/conn/carried/carried.h"
 
-#define HEADER 2048u /* a transport header with as many chunks as most have */
+#define HEADER 2048u /* room for a transport header with as many chunks as most have */
 
 static bool begin_packet(struct rr_cap_pen *p, const struct rr_share *sh, enum rr_cap_kind kind,
 			 bool out, size_t len)
@@ -50,7 +51,7 @@ static void put_buf(struct rr_share *sh, struct rr_cap_pen *p, uint32_t buf, siz
 	}
 }
 
-/* The message is still in the peer's memory. */
+/* Copies a message that is still in the peer's memory. */
 static bool put_pull(struct rr_share *sh, struct rr_cap_pen *p, const struct rr_pull *pull,
 		     rr_tap_read *read)
 {
@@ -68,7 +69,7 @@ RR_COLD void rr_tap_sent(struct rr_share *sh, const struct rr_eng_out *out,
 {
 	struct rr_cap_pen p = {0};
 
-	if (app && rr_cap_wants_rdma()) /* it is in one Send, whole */
+	if (app && rr_cap_wants_rdma()) /* it goes whole in one Send, which is captured, too */
 		return;
 	if (!begin_packet(&p, sh, RR_CAP_RECORD, true, out->len))
 		return;
@@ -97,8 +98,8 @@ RR_COLD void rr_tap_delivered(struct rr_share *sh, const struct rr_rx_ent *e, rr
 	rr_cap_end(&p, good);
 }
 
-/* Does a header of version 1 say that there are no chunks? Then it says nothing to who wants
- * records. The peer may change it meanwhile, and then be shown with chunks or without. */
+/* Does a header of version 1 have no chunks? Then it tells a reader who wants records nothing.
+ * The peer may change it meanwhile; the packet is then shown with chunks or without. */
 static bool is_no_record(const uint8_t *hdr, size_t len)
 {
 	static const uint8_t none[RR_ENG_PLAIN_HDR - 12];

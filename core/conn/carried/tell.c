@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the two ends of a connection tell each other of themselves beside the messages, where
- * the provider can: whether an end looks at memory when next it waits, on which CPU it runs,
- * that a long copy goes on, how long its wake-ups take. Nothing depends on it but how long
- * somebody waits. */
+/* What the two ends of a connection tell each other about themselves beside the messages, if
+ * the provider can do that: whether an end will spin when it waits next, which CPU it runs on,
+ * that a long copy is in progress, how long its wake-ups take. It only influences how long
+ * somebody waits, so a lie does little harm. */
 
 #include "core/base/compiler.h"
 #include "core/base/cpus.h"
@@ -11,14 +11,14 @@
 
 /* --- of this end --- */
 
-/* Whether this end looks at memory, when next it waits, is for the peer to know: it need not
- * sleep then, either. */
+/* Says what this end does, and whether it will spin when it waits next: then the peer need not
+ * sleep, either. */
 void rr_tell_doing(struct rr_share *sh, uint32_t doing)
 {
 	const struct rr_prov_ops *ops = sh->qp->ops;
 	bool spins = atomic_load_explicit(&sh->spin, memory_order_relaxed);
 
-	if (ops->tell && !sh->prov_lost)
+	if (ops->tell && !rr_link_is_lost(sh))
 		ops->tell(sh->qp, RR_TELL_DOING, doing | (spins ? RR_DOES_SPIN : 0u));
 }
 
@@ -27,31 +27,31 @@ void rr_tell_runs(struct rr_share *sh)
 	rr_tell_doing(sh, RR_DOES_RUN);
 }
 
-/* For whoever waits for it meanwhile: the copying of a large message goes on. */
+/* Tells a peer that waits meanwhile that the copying of a large message goes on. */
 void rr_tell_moved(struct rr_share *sh)
 {
 	uint32_t n = atomic_load_explicit(&sh->moved, memory_order_relaxed) + 1;
 
 	atomic_store_explicit(&sh->moved, n, memory_order_relaxed);
-	if (sh->qp->ops->tell && !sh->prov_lost)
+	if (sh->qp->ops->tell && !rr_link_is_lost(sh))
 		sh->qp->ops->tell(sh->qp, RR_TELL_WORK, n);
 }
 
-/* On which CPU this end takes its messages in the peer is to know before it is answered: it
- * does not spin there. Whoever finds each message there already never waits, and tells it
- * nowhere else. */
+/* Tells the peer on which CPU this end takes messages in, before the reply is sent, so that the
+ * peer does not spin on that CPU. An end that finds each message there already never waits, and
+ * has no other occasion to tell. */
 void rr_tell_cpu(struct rr_share *sh, rr_time now)
 {
 	sh->cpu_told = now;
-	if (sh->qp->ops->tell && !sh->prov_lost)
+	if (sh->qp->ops->tell && !rr_link_is_lost(sh))
 		sh->qp->ops->tell(sh->qp, RR_TELL_CPU, rr_cpu_here());
 }
 
 /* --- of the peer --- */
 
-/* At the beginning of a wait this is kept, for what is learned from it. Of a peer that cannot
- * be seen the longest spin is as good as any: what is behind it (a device, a network) is not
- * known either, and two ends that sleep get out of that by trials alone. */
+/* Keeps what it sees at the beginning of a wait, to learn from the difference. If the peer
+ * cannot be seen, the longest spin is as good as any: what lies between (a device, a network)
+ * is not known either, and two ends that both sleep get out of that only by trials. */
 void rr_tell_look(struct rr_share *sh, struct rr_spin_in *in)
 {
 	const struct rr_prov_ops *ops = sh->qp->ops;
@@ -77,15 +77,15 @@ void rr_tell_look(struct rr_share *sh, struct rr_spin_in *in)
 		atomic_store_explicit(&sh->peer_slept, slept, memory_order_relaxed);
 }
 
-/* What of a sleep was this end's wake-up, and the peer's where it slept, too. The peer
- * is told what they take when nobody is in the way. */
+/* How much of a sleep was this end's wake-up, plus the peer's if it slept as well. Also tells
+ * the peer how long our wake-ups take when nothing else delays them. */
 rr_time rr_tell_wakes(struct rr_share *sh, rr_time now, rr_time slept)
 {
 	const struct rr_prov_ops *ops = sh->qp->ops;
 	struct rr_peer_look p;
 	rr_time took;
 
-	if (!ops->observe || sh->prov_lost)
+	if (!ops->observe || rr_link_is_lost(sh))
 		return 0;
 	took = ops->rung(sh->qp, now);
 	if (took < slept) {

@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How long a wait for a carried connection spins, and what is learned from its end. The
- * decision is spin.c's; here stands what it is made from: what is known of the peer, and of
- * earlier waits. */
+/* How long a wait for a carried connection spins, and what is learned when it ends. spin.c
+ * decides; this file collects what it needs: what is known of the peer, and of earlier
+ * waits. */
 
 #include "core/base/compiler.h"
 #include "core/base/os.h"
 #include "core/conn/base/spin.h"
 #include "core/conn/carried/carried.h"
 
-/* times the longest spin: a sleep that may have been the other end's wake-up */
+/* Times the longest spin: a sleep that short may have been caused by the other end's
+ * wake-up. */
 #define NEAR		4u
 #define NEAR_MISSES	32u
 #define TRIES		16u
-#define ATTEMPTS	7u	/* and so 4096 of them at most */
-/* A connection on which nothing has happened for so long is not worth looking at its peer, one
- * of a thousand perhaps. */
+#define ATTEMPTS	7u	/* which makes at most 4096 of them */
+/* After so long without a message a connection, perhaps one of a thousand, is not worth looking
+ * at its peer. */
 #define IDLE	(20 * RR_MSEC)
 
-/* Longer than the bound on trial. */
+/* How long to spin by what was learned; longer than the bound while that is on trial. */
 static rr_time learned(struct rr_share *sh, bool first)
 {
 	uint32_t tries = atomic_load_explicit(&sh->tries, memory_order_relaxed);
@@ -29,7 +30,7 @@ static rr_time learned(struct rr_share *sh, bool first)
 	return NEAR * rr_cp->spin;
 }
 
-/* Does what comes next come by TCP, perhaps? */
+/* May the next bytes come by TCP? */
 static bool asks_anchor(const struct rr_share *sh)
 {
 	uint32_t hint = atomic_load_explicit(&sh->hint, memory_order_relaxed);
@@ -50,7 +51,7 @@ void rr_conn_spin(const struct rr_conn *c, struct rr_spin *s)
 		return;
 	if (!s->now)
 		rr_spin_look_around(s);
-	/* two clocks, of which this one is some milliseconds behind */
+	/* These are two clocks; `active` is some milliseconds behind. */
 	if (s->now > atomic_load_explicit(&sh->active, memory_order_relaxed) + IDLE)
 		return;
 	in.spun = s->began ? s->now - s->began : 0;
@@ -68,9 +69,18 @@ void rr_conn_spin(const struct rr_conn *c, struct rr_spin *s)
 		s->want = most;
 		s->enough = most >= in.worth;
 		s->count = sh->qp->count;
+		s->clock = sh->seg ? &sh->seg->clock : NULL;
 	} else if (!most) {
 		s->yields = rr_max(s->yields, rr_spin_yields(&in));
 	}
+}
+
+void rr_conn_seen(const struct rr_conn *c, const struct rr_spin *s)
+{
+	if (!rr_conn_is_carried(c))
+		return;
+	atomic_store_explicit(&c->share->seen, s->stamp, memory_order_relaxed);
+	atomic_store_explicit(&c->share->seen_at, s->now, memory_order_relaxed);
 }
 
 void rr_conn_spun(const struct rr_spin *s, bool paid)
@@ -82,12 +92,12 @@ void rr_conn_spun(const struct rr_spin *s, bool paid)
 	rr_count(s->count, RR_C_spun_ns, s->now - s->began);
 }
 
-/* Two ends of which neither knows what the other does keep each other waiting for longer than
- * either would spin: by their wake-ups. Neither gets out of that alone. They have slept as
- * often, so after some such sleeps both spin for longer, a few times, and then go on as in the
- * beginning. If it was no use, twice as many sleeps have to come before the next attempt. The
- * same where the wake-ups are known, but the peer was at work: copies take longer on CPUs that
- * have slept than on those that spin. */
+/* Is it time to try spinning for longer? Two ends that know nothing of each other can keep each
+ * other waiting, by their wake-ups, for longer than either would spin, and neither gets out of
+ * that alone. But both have slept equally often. So after a number of such sleeps both spin for
+ * longer, a few times, and then go back to normal. If that did not help, twice as many sleeps
+ * have to pass before the next attempt. The same happens if the wake-ups are known but the peer
+ * was at work, because copies take longer on a CPU that has slept than on one that spins. */
 static bool is_time_to_try(struct rr_share *sh, rr_time slept)
 {
 	if (slept >= NEAR * rr_cp->spin || (++sh->near >> sh->attempts) < NEAR_MISSES)
@@ -97,7 +107,7 @@ static bool is_time_to_try(struct rr_share *sh, rr_time slept)
 	return true;
 }
 
-/* A thread woke after sleeping. */
+/* A thread has woken after a sleep: learns how long the next wait should spin. */
 void rr_wait_learn(struct rr_share *sh, rr_time now)
 {
 	rr_time slept = now - sh->armed_at;

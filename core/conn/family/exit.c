@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* exit() and daemon(): what is under way of each connection is waited for, a little. */
+/* exit() and daemon(): waits a little for what each connection has under way. The waiting
+ * itself is in carried/settle.c, the way back to TCP in handback.c. */
 
 #include <errno.h>
 
@@ -7,6 +8,7 @@
 #include "core/base/os.h"
 #include "core/conn/family/family.h"
 
+/* Is this process listed in the share's family? */
 static bool ours(struct rr_share *sh)
 {
 	for (uint32_t i = 0; i < RR_FAMILY; i++)
@@ -16,9 +18,9 @@ static bool ours(struct rr_share *sh)
 	return false;
 }
 
-/* Whoever has it now, a thread that brings it back or a child that looks, drops it soon. And
- * the app's last reference may be dropped in here: who looks for its descriptor has one for a
- * moment. */
+/* Takes a reference and the lock. Other holders of the lock, such as the thread of a hand-back
+ * or a child that looks, drop it soon. The app's last reference may be dropped in here, because
+ * a search for a connection's descriptor takes one for a moment. */
 static bool take_conn(struct rr_conn *c, rr_time end)
 {
 	int rc;

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A connection of two of ours that a provider carries for one process alone, and fork(). As
- * long as nobody but that process, the owner, uses it, it stays where it is. When a child wants
- * to, or the owner closes what a child has, it goes back to TCP, which all of them share: by
- * the hatch in our direction, and by asking the peer for the same in its own. What the peer
- * sends by RDMA meanwhile the owner puts into a ring in memory that the family shares; behind
- * that, the kernel's socket goes on.
+/* Hands a connection between two of ours back to TCP after fork(), if its provider carries it
+ * for one process alone. As long as only that process, the owner, uses the connection, it stays
+ * where it is. When a child wants to use it, or the owner closes what a child has, it goes back
+ * to TCP, which they can all share: our direction by the hatch, and the other by asking the
+ * peer for the same. What the peer still sends by RDMA the owner puts into a ring in the memory
+ * that the family shares; after that, everybody reads from the kernel's socket.
  *
- * A child asks by a socket pair that was made before the fork (the door), and hands over its
- * descriptor of the anchor: by which number the owner has that, or whether it still does,
- * nobody knows. A thread of the owner's, the keeper, waits there; one more for each connection
- * is at work until it is back. */
+ * A child asks through a socket pair that was made before the fork (the door), and passes its
+ * own descriptor of the anchor, because it cannot know under which number the owner has the
+ * anchor, or whether it still has it. A thread of the owner, the keeper, waits at the door; one
+ * more thread for each connection works until that connection is back. What the child does
+ * meanwhile is in inherited.c. */
 
 #include <errno.h>
 #include <string.h>
@@ -22,17 +23,17 @@
 #include "core/base/ownfd.h"
 #include "core/conn/family/family.h"
 
-#define WATCH	(50 * RR_MSEC)		/* for what no descriptor tells */
-/* as at close(): for long replies that the peer has to fetch */
+#define WATCH	(50 * RR_MSEC)		/* poll interval, for what no descriptor reports */
+/* As at close(): time for the peer to fetch long replies. */
 #define UNPULLED (2 * RR_SEC)
 
-/* The owner's end of the door, and its children's. */
+/* The owner's end of the door, and the end for its children. */
 static struct { int in, out; } door = { -1, -1 };
 
 /* --- the work ----------------------------------------------------------------------------- */
 
-/* First the question, then the hatch: behind that the peer may look for our bytes on its socket
- * only. */
+/* Asks the peer first and opens the hatch then: after the hatch the peer may look for our bytes
+ * on its socket only. */
 static void go_back(struct rr_share *sh, int fd)
 {
 	struct rr_handback *h = &sh->back;
@@ -41,12 +42,13 @@ static void go_back(struct rr_share *sh, int fd)
 	    rr_drv_say(sh, RR_IMM_BACK) == -EAGAIN)
 		return;
 	h->told = true;
-	if (!sh->tx.tcp && !sh->tx.shut && !sh->prov_lost && rr_hatch_open(sh, RR_R_FORKED))
+	if (!rr_tx_is_tcp(sh) && !rr_tx_is_shut(sh) && !rr_link_is_lost(sh) &&
+	    rr_hatch_open(sh, RR_R_FORKED))
 		return;
-	h->tx = !sh->tx.tcp || rr_hatch_flush(sh, fd) == RR_CONN_KERNEL;
+	h->tx = !rr_tx_is_tcp(sh) || rr_hatch_flush(sh, fd) == RR_CONN_KERNEL;
 }
 
-/* What has come by RDMA, into the ring. */
+/* Moves what has come by RDMA into the ring. */
 static void pump(struct rr_share *sh, int fd)
 {
 	struct rr_handback *h = &sh->back;
@@ -61,59 +63,62 @@ static void pump(struct rr_share *sh, int fd)
 			h->tail += (uint32_t)n;
 			rr_hint(sh, RR_HINT_IN);
 		} else if (n == RR_CONN_KERNEL || n == 0) {
-			/* behind the hatch; or at the end, as the kernel will say */
+			/* After the hatch; or at the end of the stream, which the kernel will
+			 * report. */
 			h->rx = true;
 		} else {
 			if (n != -EAGAIN)
-				sh->err = (int)-n;	/* whose app calls next hears of it */
+				sh->err = (int)-n;	/* for whichever app calls next */
 			return;
 		}
 	}
 }
 
-/* What can be done now. */
+/* Does whatever can be done now. fd: the anchor. */
 static void step(struct rr_share *sh, int fd)
 {
 	rr_drv_progress(sh);
-	if (!sh->dead && !sh->back.tx)
+	if (!rr_link_is_dead(sh) && !sh->back.tx)
 		go_back(sh, fd);
-	if (!sh->dead && sh->back.reads)
+	if (!rr_link_is_dead(sh) && sh->back.reads)
 		pump(sh, fd);
-	if (sh->dead)
+	if (rr_link_is_dead(sh))
 		rr_anchor_break(fd);
 }
 
+/* Is the connection back on TCP, in all directions that anybody needs? */
 static bool back(const struct rr_share *sh)
 {
 	const struct rr_handback *h = &sh->back;
 
-	return sh->dead || (h->tx && (h->rx || !h->reads));
+	return rr_link_is_dead(sh) || (h->tx && (h->rx || !h->reads));
 }
 
 /* --- the thread --------------------------------------------------------------------------- */
 
-/* Nothing more to do for it? What the peer has yet to fetch from us holds up the end of a
- * connection that the app has closed. */
+/* Is nothing left to do? After the app has closed the connection, what the peer has yet to
+ * fetch from us keeps it alive for a while. */
 static bool done(struct rr_share *sh, rr_time since)
 {
 	if (sh->back.left && !rr_conn_procs(sh))
 		return true;
-	return back(sh) && (!sh->back.left || sh->dead || sh->prov_lost ||
+	return back(sh) && (!sh->back.left || !rr_link_is_up(sh) ||
 			    !rr_conn_unread(sh) || rr_now() - since > UNPULLED);
 }
 
-/* Does the doorbell ring for us alone? The app's threads must hear it too, while it has the
- * connection; and who has no room does not listen. */
+/* Does this thread alone have to listen to the doorbell? While the app's threads have the
+ * connection they must hear it, too; and without room in the ring there is no point in
+ * listening. */
 static bool listens(const struct rr_conn *c)
 {
 	const struct rr_share *sh = c->share;
 
-	return !sh->prov_lost && !c->watched && rr_handback_bytes(sh) < RR_RING &&
+	return !rr_link_is_lost(sh) && !c->watched && rr_handback_bytes(sh) < RR_RING &&
 	       !atomic_load_explicit(&c->sleepers, memory_order_acquire);
 }
 
-/* The connection's last descriptor may be ours, and what nobody has read is a reset, as in the
- * kernel. */
+/* Closes our descriptor of the anchor. It may be the last one, and then unread bytes make the
+ * close a reset, as in the kernel. */
 static void let_go(struct rr_conn *c)
 {
 	struct rr_share *sh = c->share;
@@ -126,7 +131,7 @@ static void let_go(struct rr_conn *c)
 	rr_ownfd_close(c->anchor);
 }
 
-/* One round: how many descriptors to sleep on, or -1 it is over. */
+/* One round. Returns how many descriptors to sleep on, or -1: it is over. */
 static int do_round(struct rr_conn *c, rr_time since, struct pollfd p[2])
 {
 	struct rr_share *sh = c->share;
@@ -140,7 +145,7 @@ static int do_round(struct rr_conn *c, rr_time since, struct pollfd p[2])
 		sh->back.since = sh->back.again = 0;
 		n = -1;
 	} else {
-		if (sh->tx.tcp && !sh->back.tx)
+		if (rr_tx_is_tcp(sh) && !sh->back.tx)
 			p[n++] = (struct pollfd){ c->anchor, POLLOUT, 0 };
 		if (listens(c) && rr_drv_arm(sh, RR_ARM_RECV | RR_ARM_SEND) == 0)
 			p[n++] = (struct pollfd){ sh->qp->wake_fd, POLLIN, 0 };
@@ -149,6 +154,7 @@ static int do_round(struct rr_conn *c, rr_time since, struct pollfd p[2])
 	return n;
 }
 
+/* The doorbell rang. */
 static void heard(struct rr_conn *c)
 {
 	struct rr_share *sh = c->share;
@@ -176,8 +182,8 @@ static void *run_return(void *arg)
 	return NULL;
 }
 
-/* Under its lock. anchor is ours from here on; the thread has a reference, which is counted
- * already. */
+/* Starts the thread; it takes the reference that the caller has taken. anchor is ours from here
+ * on. Under the lock. */
 static int start(struct rr_conn *c, int anchor)
 {
 	int rc;
@@ -210,7 +216,7 @@ static void find_wanted(struct rr_conn *c, void *ctx)
 		w->c = c;
 }
 
-/* A child wants sh, whose anchor this is. */
+/* A child wants the connection of sh; anchor is the descriptor that it has passed. */
 static void begin_return(struct rr_share *sh, int anchor)
 {
 	struct wanted w = { sh, NULL };
@@ -239,6 +245,7 @@ union passed {
 	char buf[CMSG_SPACE(sizeof(int))];
 };
 
+/* The thread at the door: one message for each connection that a child wants. */
 static void *keeper(void *arg)
 {
 	int in = (int)(intptr_t)arg;
@@ -277,6 +284,7 @@ int rr_handback_ask(struct rr_share *sh, int fd)
 	return -errno;
 }
 
+/* Makes the door and its keeper, once in a process. False: no thread or no descriptors. */
 static bool make_door(void)
 {
 	int fd[2];
@@ -304,7 +312,8 @@ void rr_handback_forks(struct rr_conn *c)
 		rr_warn("fd %d: children cannot use it: no thread, or no descriptors", c->fd);
 }
 
-/* What is carried already is asked for at the door that there was. */
+/* A connection that is carried already is asked for at the door of the process that carries it;
+ * this process needs a new one for its own children. */
 void rr_handback_forked(void)
 {
 	if (door.in >= 0)
@@ -359,7 +368,7 @@ void rr_handback_leave(struct rr_conn *c, int fd)
 	}
 }
 
-/* The app may close or move it meanwhile. */
+/* Drops the lock while it waits, so the app may close or move the connection meanwhile. */
 void rr_handback_exit(struct rr_conn *c, rr_time end)
 {
 	struct rr_share *sh = c->share;

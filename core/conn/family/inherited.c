@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What a forked child does with a connection that only its parent, or a process before that,
- * can use: it asks that to go back to TCP (handback.c), and until then reads what the owner
- * puts into the ring. Under the connection's lock, which lives in the same memory. */
+ * can use: it asks that owner to go back to TCP (handback.c), and until then reads what the
+ * owner puts into the ring. It never touches the queue pair. Under the connection's lock, which
+ * lies in the shared memory. */
 
 #include <errno.h>
 #include <sched.h>
@@ -12,7 +13,8 @@
 #include "core/conn/base/who.h"
 #include "core/conn/family/family.h"
 
-/* no descriptor tells when the owner has done something */
+/* No descriptor reports that the owner has done something, so the child looks again after
+ * this. */
 #define LOOK_MOST	(50 * RR_MSEC)
 #define ASK_AGAIN	(200 * RR_MSEC)
 #define SHUT_MOST	RR_SEC
@@ -25,23 +27,24 @@ void rr_inherited_begin(struct rr_conn *c)
 	atomic_store_explicit(&c->changed, true, memory_order_relaxed);
 }
 
-/* What is back for another reason needs no owner any more. */
+/* A direction that went back to TCP for another reason needs no owner any more. */
 static void look_at_return(struct rr_share *sh)
 {
 	struct rr_handback *h = &sh->back;
 
-	h->tx |= sh->tx.tcp && sh->tx.flush_off == sh->tx.flush_len;
+	h->tx |= rr_tx_is_tcp(sh) && sh->tx.flush_off == sh->tx.flush_len;
 	h->rx |= rr_stream_next_is_tcp(sh);
 }
 
+/* Can the child's call be served now? */
 static bool ready(const struct rr_share *sh, bool reads)
 {
 	const struct rr_handback *h = &sh->back;
 
-	return sh->dead || (reads ? h->rx || rr_handback_bytes(sh) : h->tx);
+	return rr_link_is_dead(sh) || (reads ? h->rx || rr_handback_bytes(sh) : h->tx);
 }
 
-/* There is no owner any more, or it has no way to hear us. */
+/* There is no owner any more, or it cannot hear us: the connection is lost. */
 static void lost(struct rr_conn *c, int fd)
 {
 	rr_warn(RR_WHO ": %s, and its owner is gone: lost", RR_WHO_OF(fd, c->st),
@@ -50,6 +53,7 @@ static void lost(struct rr_conn *c, int fd)
 	rr_anchor_break(fd);
 }
 
+/* Asks the owner, unless that was done a moment ago. reads: the child wants to read. */
 static void ask(struct rr_conn *c, int fd, bool reads)
 {
 	struct rr_handback *h = &c->share->back;
@@ -70,7 +74,7 @@ static void ask(struct rr_conn *c, int fd, bool reads)
 		lost(c, fd);
 }
 
-/* With the lock dropped meanwhile. */
+/* Waits for the owner, with the lock dropped meanwhile. */
 static void await(struct rr_share *sh, bool reads, rr_time most)
 {
 	rr_time start = rr_now();
@@ -85,7 +89,7 @@ static void await(struct rr_share *sh, bool reads, rr_time most)
 	}
 }
 
-/* From here on it is like any TCP connection of this process. */
+/* Is everything back? Then from here on it is like any TCP connection of this process. */
 static bool home(struct rr_conn *c)
 {
 	struct rr_share *sh = c->share;
@@ -109,7 +113,7 @@ ssize_t rr_inherited_recv(struct rr_conn *c, int fd, const struct iovec *iov, in
 		return RR_CONN_KERNEL;
 	if (sh->err)
 		return -rr_stream_error(sh);
-	return sh->dead ? 0 : -EAGAIN;
+	return rr_link_is_dead(sh) ? 0 : -EAGAIN;
 }
 
 ssize_t rr_inherited_send(struct rr_conn *c, int fd)
@@ -122,7 +126,7 @@ ssize_t rr_inherited_send(struct rr_conn *c, int fd)
 		return RR_CONN_KERNEL;
 	if (sh->err)
 		return -rr_stream_error(sh);
-	return sh->dead ? -EPIPE : -EAGAIN;
+	return rr_link_is_dead(sh) ? -EPIPE : -EAGAIN;
 }
 
 int rr_inherited_poll(struct rr_conn *c, int fd, unsigned want)
@@ -141,7 +145,7 @@ int rr_inherited_poll(struct rr_conn *c, int fd, unsigned want)
 		got |= rr_anchor_poll(fd, want & in);
 	if (sh->back.tx)
 		got |= rr_anchor_poll(fd, want & RR_OUT_BITS);
-	if (sh->dead)
+	if (rr_link_is_dead(sh))
 		got |= RR_IN_BITS | RR_OUT_BITS | POLLRDHUP | POLLHUP | (sh->err ? POLLERR : 0);
 	return (int)(got & (want | POLLERR | POLLHUP));
 }
@@ -159,7 +163,7 @@ int rr_inherited_fds(struct rr_conn *c, int fd, unsigned want, struct pollfd out
 		events |= want & RR_OUT_BITS;
 	out[0] = (struct pollfd){ fd, (short)events, 0 };
 	if (want & RR_IN_BITS && rr_handback_bytes(c->share))
-		/* come since the app last looked: the kernel knows nothing of them */
+		/* Bytes that came since the app last looked: the kernel cannot report them. */
 		*until = now + RR_MSEC;
 	else if (!h->rx || !h->tx)
 		*until = now + rr_min(rr_max(h->since ? now - h->since : 0, RR_MSEC),
@@ -187,7 +191,7 @@ int rr_inherited_shutdown(struct rr_conn *c, int fd, bool rd, bool wr)
 	await(sh, false, SHUT_MOST);
 	if (sh->back.tx)
 		return 0;
-	if (!sh->dead)
+	if (!rr_link_is_dead(sh))
 		lost(c, fd);
 	return -ECONNRESET;
 }

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A native connection and fork(). Its queue pair is this process's and can be no other's; but
- * the app's socket is a TCP socket, connected to us, which parent and child share as any other.
- * So that carries the bytes as soon as a child wants to (it writes; or it is about to read, and
- * says so by an urgent byte, which is no part of the stream), or the parent closes its own. A
- * thread of the parent's, which waits for that from the fork on, takes them from there to the
- * queue pair and back (relaying.c).
+/* A native connection and fork(). Its queue pair belongs to this process and cannot be shared.
+ * But the app's socket is a TCP socket connected to ourselves, which parent and child share as
+ * any other. So that socket carries the bytes as soon as a child wants to use the connection
+ * (it writes, or it is about to read and says so by an urgent byte, which is not part of the
+ * stream), or when the parent closes its own descriptor. A thread of the parent, which waits
+ * for that from the fork on, moves the bytes between the socket and the queue pair
+ * (core/conn/relaying.c).
  *
- * Of the app's end the far one sees a FIN, whether it is shut down or closed. In the latter
- * case it is made to send a reset behind that (TCP_LINGER2): so a process may say that it
- * writes no more, and another reads on.
+ * The far end sees a FIN both when the app's end is shut down and when it is closed. If it was
+ * closed, the far end gets a reset after the FIN (TCP_LINGER2): this distinguishes a process
+ * that has finished writing, while another reads on.
  *
- * Once the thread has taken over, the connection is the kernel's for the app. */
+ * Once the thread has taken over, the connection is the kernel's as far as the app is
+ * concerned. */
 
 #include "core/base/compiler.h"
 #include "core/base/os.h"
@@ -46,7 +48,7 @@ bool rr_relay_take_over(struct rr_conn *c)
 	return true;
 }
 
-/* What another process has done already counts before what this one is about to do. */
+/* What another process has done already comes before what this one is about to do. */
 void rr_relay_look(struct rr_conn *c)
 {
 	struct rr_lock *l;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Calling a native peer: connect() by RDMA CM. While the provider connects, the app's socket is
- * as it was; when it has, the socket is connected to us, over loopback. When it has not, the
- * kernel's connect() follows as if nothing had happened. */
+/* Dials a native peer: connect() by RDMA CM. While the provider connects, the app's socket
+ * stays as it was. When the provider has connected, the socket is connected to ourselves over
+ * loopback (base/pair.c); if it could not, the kernel's connect() follows as if nothing had
+ * happened. */
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -28,7 +29,7 @@ static bool own_name(int fd, struct sockaddr_in6 *a)
 	return !rr_os->getsockname(fd, (struct sockaddr *)a, &len);
 }
 
-/* The peer's RDMA CM address; false: it is none of a native rule. */
+/* The peer's RDMA CM address. False: no native rule covers it. */
 static bool rdma_address(const struct rr_conn *c, int fd, struct sockaddr_in6 *to)
 {
 	struct sockaddr_in6 local;
@@ -51,7 +52,8 @@ static void refuse(struct rr_conn *c, int err, enum rr_reason why)
 	rr_conn_turn(c, RR_S_REFUSED);
 }
 
-/* From here on it is a connection by TCP like others; who waits in connect() makes the call. */
+/* From here on it is a TCP connection like others. A thread that waits in connect() makes the
+ * kernel's call itself. */
 static void go_on_by_tcp(struct rr_conn *c, int fd)
 {
 	rr_conn_turn(c, RR_S_NEW);
@@ -60,7 +62,7 @@ static void go_on_by_tcp(struct rr_conn *c, int fd)
 		refuse(c, errno, RR_R_NO_ROUTE);
 }
 
-/* What connect() says where there is no other way. */
+/* The errno for connect() if a rule forbids TCP. */
 static int as_tcp_says(int rc)
 {
 	switch (rc) {
@@ -82,14 +84,14 @@ static void failed(struct rr_conn *c, int fd, int rc)
 	rr_count(rr_stats_counters(c->st), RR_C_upgrade_failures, 1);
 	rr_info("fd %d: no native RDMA (error %d)", fd, -rc);
 	if (c->require)
-		return refuse(c, as_tcp_says(rc),
-			      rc == -ENODEV ? RR_R_NO_DEVICE : RR_R_NO_NATIVE);
-	if (rdma_address(c, fd, &to) && rc != -ENOMEM && rc != -EMFILE)
+		return refuse(c, as_tcp_says(rc), rc == -ENODEV ? RR_R_NO_DEVICE
+					    : rc == -EDQUOT ? RR_R_CGROUP : RR_R_NO_NATIVE);
+	if (rdma_address(c, fd, &to) && rc != -ENOMEM && rc != -EMFILE && rc != -EDQUOT)
 		rr_cache_add(&to, RR_R_NO_NATIVE, rr_now() + rr_cp->negative_time);
 	go_on_by_tcp(c, fd);
 }
 
-/* The address that TCP would have come from. */
+/* The address that a TCP connection would have come from, for the app to see. */
 static void route_name(const struct rr_conn *c, struct sockaddr_in6 *name)
 {
 	uint16_t port = name->sin6_port;
@@ -161,7 +163,7 @@ static void begin_call(struct rr_conn *c, int fd, const struct sockaddr_in6 *to)
 	int rc;
 
 	rr_report_adopt(c);
-	c->dial_wait = true;	/* until it is under way */
+	c->dial_wait = true;	/* until the call is under way */
 	rc = call(c, fd, to);
 	if (rc)
 		return failed(c, fd, rc);
@@ -169,7 +171,7 @@ static void begin_call(struct rr_conn *c, int fd, const struct sockaddr_in6 *to)
 	atomic_store_explicit(&c->state, RR_S_DIALING, memory_order_release);
 }
 
-/* Did it fail a moment ago? */
+/* Did dialling this peer fail a short while ago? */
 static bool known_bad(const struct rr_conn *c, const struct sockaddr_in6 *to)
 {
 	rr_time now = rr_now();

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Native peers that have come in and said nothing. Each costs some descriptors and pinned
- * memory, and costs the one who comes next to nothing: RDMA CM does not ask who it is. So there
- * are only so many of them; beyond that the one that has been silent longest makes room for the
- * next that comes, if it has had time for a first message, and else that one waits at the door.
- * And of all descriptors some are left, to TCP and to the app, however many peers are
- * native. */
+/* Native peers that have connected and said nothing yet. Each costs some descriptors and pinned
+ * memory here, but costs the peer next to nothing, because RDMA CM does not authenticate. So
+ * their number is limited. Beyond that, the one that has been silent longest makes room for the
+ * next, if it has had time for a first message; otherwise the next one waits at the door. Some
+ * of all descriptors are always left to TCP and the app, however many peers are native. */
 
 #include <errno.h>
 #include <sys/resource.h>
@@ -14,14 +13,14 @@
 #include "core/base/os.h"
 #include "core/conn/native/native.h"
 
-#define FDS	5u	/* of a native connection, the app's included */
+#define FDS	5u	/* that a native connection takes, the app's included */
 #define LATER	RR_SEC
 #define TRIES	8
 
 struct census {
 	uint32_t all, silent;
-	struct rr_conn *oldest;	/* of those that are silent … */
-	rr_time until;		/* … and how long it may be */
+	struct rr_conn *oldest;	/* of the silent ones … */
+	rr_time until;		/* … and how long it may stay silent */
 };
 
 static bool is_guest(const struct rr_conn *c)
@@ -29,13 +28,13 @@ static bool is_guest(const struct rr_conn *c)
 	return c->server && c->share->qp->native;
 }
 
-/* Under its lock. */
+/* Has the peer said nothing yet? Under its lock. */
 static bool is_silent(const struct rr_share *sh)
 {
-	return !sh->heard && !sh->dead && !sh->prov_lost;
+	return !sh->heard && rr_link_is_up(sh);
 }
 
-/* Whose lock another thread has is not silent now. */
+/* Counts c. A connection whose lock another thread has is not silent now. */
 static void count_guest(struct rr_conn *c, void *ctx)
 {
 	struct census *n = ctx;
@@ -55,7 +54,8 @@ static void count_guest(struct rr_conn *c, void *ctx)
 	rr_lock_drop(&c->share->lock);
 }
 
-/* Unless it has spoken, and nobody has listened. */
+/* Ends the guest that has been silent longest, unless it has spoken and nobody has listened
+ * yet. */
 static void show_out(struct rr_conn *c, void *ctx)
 {
 	struct census *n = ctx;
@@ -66,12 +66,13 @@ static void show_out(struct rr_conn *c, void *ctx)
 	rr_drv_progress(sh);
 	if (is_silent(sh)) {
 		rr_drv_fail(sh, ECONNRESET, RR_R_SILENT);
-		if (sh->far >= 0)	/* the app sleeps on it, or its relay */
+		if (sh->far >= 0)	/* wakes the app or its relay, which may sleep on it */
 			rr_os->shutdown(sh->far, SHUT_RDWR);
 	}
 	rr_lock_drop(&sh->lock);
 }
 
+/* How many native connections RLIMIT_NOFILE has room for. */
 static uint32_t most_of_all(void)
 {
 	struct rlimit rl;
@@ -81,7 +82,7 @@ static uint32_t most_of_all(void)
 	return (uint32_t)rl.rlim_cur / 4 * 3 / FDS;
 }
 
-/* Is there room? When to ask again; 0 there is. */
+/* Counts the guests. Returns 0 if there is room for one more, else when to ask again. */
 static rr_time take_census(struct census *n, uint32_t unmet, rr_time now)
 {
 	if (!rr_conn_each_carried(count_guest, n))
@@ -93,7 +94,7 @@ static rr_time take_census(struct census *n, uint32_t unmet, rr_time now)
 	return n->oldest ? n->until : now + LATER;
 }
 
-/* Has it come in, and nothing become of it yet? */
+/* Has the peer connected, but the connection not become carried yet? */
 static bool is_entering(const struct rr_conn *c)
 {
 	return rr_conn_st(c) == RR_S_TAKEN;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Native peers: any implementation of RFC 8166 that comes in, or is called, by RDMA CM. No
- * library of ours at the other end, so nothing of ours on the wire: no offer, no end mark, no
- * way back to TCP.
+/* Native peers: any implementation of RFC 8166 that dials us, or is dialled, by RDMA CM. There
+ * is no library of ours at the other end, so nothing of ours goes on the wire: no offer, no end
+ * mark, no way back to TCP. Dialling is dial.c's.
  *
- * A listener has two doors, the app's TCP socket and the provider's. Requests are taken from
- * the latter when the app asks for readiness, and wait in a queue for its accept(). Which
- * process of a family opens that door is decided by who asks first; another tries again now and
- * then. */
+ * A listener has two doors, the app's TCP socket and the provider's RDMA listener. Requests are
+ * taken from the latter when the app asks for readiness, and wait in a queue for its accept().
+ * Of a family, the process that asks first opens the RDMA listener; the others try again now
+ * and then. */
 
 #include <errno.h>
 #include <netinet/tcp.h>
@@ -19,35 +19,36 @@
 #include "core/base/os.h"
 #include "core/conn/native/native.h"
 
-/* connections that nobody has accepted; each has all of its memory */
+/* Connections that wait for accept(); each has all of its memory already. */
 #define QUEUE		8u
-#define REFUSALS	8	/* requests that one look refuses: some milliseconds each */
+#define REFUSALS	8	/* refused in one look; each takes some milliseconds */
 #define RETRY		(10 * RR_SEC)
 #define RETRY_SOON	RR_SEC	/* the port's owner may end; the any-address needs no device */
 
 struct rr_listener {
 	struct rr_lst *lst;		/* NULL: the door is shut */
-	rr_time retry;			/* when to try (again) */
+	rr_time retry;			/* when to try to open it */
 	enum rr_reason why;
 	uint16_t port;			/* of RDMA CM */
 	struct sockaddr_in6 addr;	/* the TCP socket's own; v4 or v6 */
-	/* there is no room for guests before this; 0 there may be */
+	/* Until when there is no room for guests; 0: there may be some. */
 	rr_time full;
-	/* when it was last logged that somebody was refused … */
+	/* When a refusal was last logged … */
 	rr_time told;
-	uint32_t untold;		/* … and how often it was not, since */
+	uint32_t untold;		/* … and how many refusals were not logged since */
 	struct rr_share *first;		/* the queue, oldest first */
-	struct rr_share *spare;
+	struct rr_share *spare;	/* a share without a request, for the next one */
 	uint32_t n;
-	bool lost;			/* the door was open, until its device went */
-	/* it was opened before anybody has looked who is there */
+	bool lost;			/* its device went away while the door was open */
+	/* The door was opened before the app gave up its privileges, and nobody has asked for
+	 * readiness yet. */
 	bool early;
-	_Atomic bool shared;		/* by a fork */
+	_Atomic bool shared;		/* with other processes, by a fork */
 };
 
 /* --- the door ---------------------------------------------------------------------------- */
 
-static _Atomic bool any_reserved;	/* a listener's port, ever */
+static _Atomic bool any_reserved;	/* some listener had a reserved port */
 
 bool rr_conn_any_early(void)
 {
@@ -96,7 +97,8 @@ static enum rr_reason why_not(int rc)
 	}
 }
 
-/* Told when it changes, for the log of a process that tries again and again. */
+/* Reports the state of the door when it changes, because the process may try again and
+ * again. */
 static void report_door(struct rr_conn *c, int rc)
 {
 	struct rr_listener *l = c->listener;
@@ -145,7 +147,7 @@ static int open_rdma_door(struct rr_listener *l, int fd)
 	return rr_carrier_listen(ops, (struct sockaddr *)&addr, is_v6only(fd), &p, &l->lst);
 }
 
-/* Is the door open? Tries, if it is time to. */
+/* Is the door open? Tries to open it, if it is time to. */
 static bool door(struct rr_conn *c, int fd)
 {
 	struct rr_listener *l = c->listener;
@@ -164,6 +166,8 @@ static bool door(struct rr_conn *c, int fd)
 	return rc == 0;
 }
 
+/* The app may be about to drop its privileges, so a reserved port is opened now. If it forks
+ * next, rr_native_forks() shuts the door again. */
 void rr_conn_early(struct rr_conn *c)
 {
 	struct rr_listener *l = c->listener;
@@ -176,8 +180,8 @@ void rr_conn_early(struct rr_conn *c)
 	rr_lock_drop(lock);
 }
 
-/* Is the door expected to open? Who sleeps wakes for that, since nobody tells it. (Where there
- * never was a device, it takes another call to find one.) */
+/* Is the door expected to open? Nothing reports that, so a sleeping thread wakes up for it.
+ * (Where there never was a device, another call is needed to find one.) */
 static bool awaited(const struct rr_listener *l)
 {
 	return l->lost || l->why == RR_R_PORT_TAKEN;
@@ -185,7 +189,7 @@ static bool awaited(const struct rr_listener *l)
 
 /* --- who comes in ------------------------------------------------------------------------ */
 
-/* A v4 address as the app's socket knows it. */
+/* Rewrites an IPv4 address the way the app's socket shows it. */
 static void as_family(struct sockaddr_in6 *a, sa_family_t family)
 {
 	const struct sockaddr_in in = *(const struct sockaddr_in *)(const void *)a;
@@ -199,8 +203,7 @@ static void as_family(struct sockaddr_in6 *a, sa_family_t family)
 	memcpy(a->sin6_addr.s6_addr + 12, &in.sin_addr, 4);
 }
 
-/* The names that the connection will have; false: a rule says that this one does not come
- * in. */
+/* Sets the addresses that the connection will show. False: a rule does not admit this peer. */
 static bool admit(const struct rr_listener *l, struct rr_share *sh)
 {
 	const struct sockaddr *local = (struct sockaddr *)&sh->name[0];
@@ -224,7 +227,7 @@ static void enqueue(struct rr_listener *l, struct rr_share *sh)
 	l->n++;
 }
 
-/* Who comes to be refused is not to fill the log. */
+/* Logs a refusal, but not each: a peer that keeps coming must not fill the log. */
 static void report_refusal(struct rr_listener *l, int rc)
 {
 	rr_time now = rr_now();
@@ -243,7 +246,7 @@ static void report_refusal(struct rr_listener *l, int rc)
 	l->untold = 0;
 }
 
-/* One request, if there is one: 0 taken or refused; -errno. */
+/* Takes one request, if there is one. 0: taken or refused; or -errno. */
 static int take_one(struct rr_listener *l)
 {
 	struct rr_prov_params p;
@@ -274,7 +277,7 @@ static int take_one(struct rr_listener *l)
 	return 0;
 }
 
-/* Does somebody knock, and may come in? */
+/* Is there a request that there is room for? */
 static bool knocks(struct rr_conn *c, rr_time now)
 {
 	struct rr_listener *l = c->listener;
@@ -283,9 +286,9 @@ static bool knocks(struct rr_conn *c, rr_time now)
 
 	if (l->n >= QUEUE || now < l->full || !rr_anchor_poll(l->lst->fd, POLLIN))
 		return false;
-	unmet = l->n + rr_guests_each(rr_native_step);	/* whose app need not look at them */
+	unmet = l->n + rr_guests_each(rr_native_step);	/* an app may never look at them */
 	l->full = rr_guests_full(unmet, now);
-	if (was != !!l->full)	/* the door is watched, or is not */
+	if (was != !!l->full)	/* whether the door is watched has changed */
 		atomic_store_explicit(&c->changed, true, memory_order_release);
 	return !l->full;
 }
@@ -328,7 +331,7 @@ int rr_native_fds(struct rr_conn *c, int fd, unsigned want, struct pollfd out[2]
 		*until = l->retry;
 	if (l->full)
 		*until = rr_min(*until, l->full);
-	/* While the queue is full, who knocks does not wake anybody. */
+	/* While the queue is full, a request wakes nobody. */
 	if (!open || l->n >= QUEUE || l->full || !(want & RR_IN_BITS))
 		return 1;
 	out[1] = (struct pollfd){ l->lst->fd, POLLIN, 0 };
@@ -347,7 +350,7 @@ static struct rr_share *dequeue(struct rr_listener *l)
 	return sh;
 }
 
-/* What a socket has from the listener that it was accepted on, of what apps look at. */
+/* Options that an accepted socket inherits from its listener, as far as apps look at them. */
 static void inherit_options(int listener, int fd)
 {
 	static const struct { int level, name; } option[] = {
@@ -365,7 +368,7 @@ static void inherit_options(int listener, int fd)
 	}
 }
 
-/* The app's end of sh: its fd, or -errno. */
+/* Makes the app's end of sh. Returns its descriptor, or -errno. */
 static int make_conn(struct rr_share *sh, int listener, int flags, struct rr_conn **out)
 {
 	struct rr_conn *c;
@@ -407,13 +410,13 @@ int rr_conn_accept(struct rr_conn *c, int fd, int flags, struct rr_conn **out)
 		return RR_CONN_KERNEL;
 	}
 	rr_native_look(c, fd);
-	if (l->n == QUEUE)	/* there is room: the door is watched again */
+	if (l->n == QUEUE)	/* there is room again: the door is watched again */
 		atomic_store_explicit(&c->changed, true, memory_order_release);
 	sh = dequeue(l);
 	rc = l->lst || awaited(l) ? -EAGAIN : RR_CONN_KERNEL;
 	if (sh) {
 		rc = make_conn(sh, fd, flags, out);
-		if (rc < 0) {	/* as in the kernel it waits for a better time */
+		if (rc < 0) {	/* as in the kernel, it stays in the queue */
 			sh->next = l->first;
 			l->first = sh;
 			l->n++;
@@ -442,7 +445,7 @@ void rr_native_forks(struct rr_conn *c)
 	if (!l)
 		return;
 	l->shared = true;
-	if (l->early)		/* the child, perhaps, is to look */
+	if (l->early)		/* perhaps it is the child that will accept */
 		shut_door(l);
 	l->early = false;
 }
@@ -462,8 +465,8 @@ void rr_native_close(struct rr_conn *c)
 	l->n = 0;
 }
 
-/* What the parent has is none of ours; this process may open a door of its own when that is
- * shut. */
+/* In a child: the queue and the door are the parent's. This process may open a door of its own
+ * when the parent's is shut. */
 void rr_native_forked(struct rr_conn *c)
 {
 	struct rr_listener *l = c->listener;
@@ -498,10 +501,10 @@ bool rr_conn_name(struct rr_conn *c, bool peer, struct sockaddr *addr, socklen_t
 	return known;
 }
 
-/* It never came about: the app's end sees a reset, and is the kernel's. */
+/* The connection was never established: the app's end sees a reset, and is the kernel's. */
 static void end_taken(struct rr_conn *c, enum rr_reason why)
 {
-	if (c->relay)	/* which sleeps on it */
+	if (c->relay)	/* its relay sleeps on the socket */
 		rr_os->shutdown(c->share->far, SHUT_RDWR);
 	rr_pair_end(&c->share->far, true);
 	rr_carrier_free(c->share);
@@ -511,9 +514,9 @@ static void end_taken(struct rr_conn *c, enum rr_reason why)
 	rr_conn_turn(c, RR_S_TCP);
 }
 
-/* What the rule says, and nothing that is agreed on: what a peer knows that knows nothing of
- * us. In version 2 it can say so; a peer of which it is known that it does not speak that is
- * not asked again (version-two-08 §7.2). */
+/* Parameters come from the rule, and nothing is negotiated: the peer does not know the library.
+ * In version 2 the peer could answer in version 1; a peer that is known not to speak version 2
+ * is not asked again (version-two-08 §7.2). */
 void rr_native_carry(struct rr_conn *c)
 {
 	struct rr_eng_params *ep = &c->share->ep;

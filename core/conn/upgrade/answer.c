@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The server's side of the upgrade. */
+/* The server's side of the upgrade, once an offer was received (hear.c): accepts or declines
+ * it, and waits for the client's decision. */
 
 #include <errno.h>
 #include <string.h>
@@ -8,7 +9,7 @@
 #include "core/base/os.h"
 #include "core/conn/upgrade/upgrade.h"
 
-/* Our side of one provider that was offered, and what to answer; NULL: not that one. */
+/* Our side of provider i of the offer, with its part of the answer; NULL: it cannot be used. */
 static struct rr_share *accept_provider(const struct rr_hello *h, uint32_t i,
 					const struct rr_prov_params *p,
 					struct rr_nego_prov *answer, enum rr_reason *why)
@@ -20,8 +21,7 @@ static struct rr_share *accept_provider(const struct rr_hello *h, uint32_t i,
 	return rr_carrier_answer(ops, p, &h->prov[i], answer, why);
 }
 
-/* What the client has to know of us, and no more: what we do not have in common with it is
- * nobody's business. */
+/* The client is told only what it has to know: capabilities that it lacks are left out. */
 static void answer_hello(struct rr_hello *answer, const struct rr_hello *h)
 {
 	rr_own_hello(answer);
@@ -30,8 +30,8 @@ static void answer_hello(struct rr_hello *answer, const struct rr_hello *h)
 	answer->inline_size = answer->recvs = 0;	/* the provider says it */
 }
 
-/* Can and may we? Makes our side of the first provider that both have, and says so in *answer.
- * The cheap questions come first: whoever fails them has cost us next to nothing. */
+/* See upgrade.h. Cheap checks come first, so that an offer that fails them costs next to
+ * nothing. */
 bool rr_answer_accept(struct rr_conn *c, int fd, const struct rr_hello *h,
 		      struct rr_hello *answer, enum rr_reason *why)
 {
@@ -66,7 +66,7 @@ bool rr_answer_accept(struct rr_conn *c, int fd, const struct rr_hello *h,
 	return false;
 }
 
-/* A connection from an address to itself does not leave its network namespace. */
+/* A connection between equal addresses does not leave its network namespace. */
 static bool within_one_namespace(struct rr_conn *c)
 {
 	const void *a = rr_ends_own(c), *b = rr_ends_peer(c);
@@ -80,7 +80,7 @@ static bool within_one_namespace(struct rr_conn *c)
 	return a4->sin_addr.s_addr == b4->sin_addr.s_addr;
 }
 
-/* Why an offer came to nothing. */
+/* Returns why no provider of an acceptable offer could be used. */
 enum rr_reason rr_answer_why_not(struct rr_conn *c, const struct rr_hello *h)
 {
 	bool rdma = false;
@@ -107,16 +107,17 @@ bool rr_answer_withdraw(struct rr_conn *c)
 	return true;
 }
 
-/* Nobody has come for too long: what we hold ready is not worth it. */
+/* Withdraws the answer if the client has not come for too long: what is held ready for it costs
+ * memory and a descriptor. */
 static void look_at_deadline(struct rr_conn *c)
 {
 	if (rr_now() < c->deadline)
 		return;
 	if (rr_answer_withdraw(c))
 		return rr_upgrade_fails(c, RR_R_ABANDONED);
-	/* Somebody comes, and the provider will say when. */
+	/* The client is on its way, and the provider will say when it has arrived. */
 	rr_half_leave(c);
-	c->deadline = rr_now() + rr_cp->upgrade_timeout;
+	c->deadline = rr_now() + rr_pace_patience(c);
 }
 
 static void chose_tcp(struct rr_conn *c, int rc)
@@ -125,7 +126,8 @@ static void chose_tcp(struct rr_conn *c, int rc)
 	rr_upgrade_fails(c, rr_carrier_why(c->share, rc, RR_R_PEER_CHOSE_TCP));
 }
 
-/* The client decides: it connects the provider, or its bytes come by TCP. */
+/* Waits for the client's decision: either it connects the provider, or its bytes come by
+ * TCP. */
 void rr_answer_wait(struct rr_conn *c, int fd)
 {
 	uint8_t byte;
@@ -137,26 +139,26 @@ void rr_answer_wait(struct rr_conn *c, int fd)
 	rc = rr_carrier_establish(c->share);
 	if (rc == 0)
 		return rr_upgrade_carry(c);
-	/* A reset is no news for the app: whoever closes has left our answer unread, and that
-	 * is all. */
+	/* A reset is not reported to the app: a client that closes with our answer unread
+	 * causes one, and means nothing by it. */
 	n = rr_os->recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
 	if (n == 0 && c->shut_rd)
-		return;		/* of the app's doing */
+		return;		/* the app itself has shut the socket */
 	if (n >= 0 || (errno != EAGAIN && errno != EINTR))
 		return chose_tcp(c, rc);
 	look_at_deadline(c);
 }
 
-/* The same of an answer that rode along: bytes by TCP say nothing, and who sleeps does so for
- * both. */
+/* The same for an answer that rode along. Here bytes that come by TCP decide nothing, and
+ * threads asleep are woken by either way. */
 void rr_answer_rides(struct rr_conn *c)
 {
-	int rc = rr_carrier_establish(c->share);
+	int rc = rr_pace_establish(c);
 
 	if (rc == 0)
 		rr_upgrade_carry(c);
-	else if (rc != -EAGAIN)
-		chose_tcp(c, rc);
-	else
+	else if (rc == -EAGAIN)
 		look_at_deadline(c);
+	else if (rc != RR_PACE_TURN)
+		chose_tcp(c, rc);
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which servers of this host have the library: each is visible for every address and port that
- * its app listens on, by a socket with a name. Abstract, for its network namespace; and a file
- * of the run directory for others. It says no more than its name, is never read, and goes with
- * the last process that has it. A hint: who takes the name of another wins an offer that the
- * real server does not know, and answers as any other does. It is there as long as the app
- * listens. */
+/* Shows which servers of this host have the library. For each address and port that an app
+ * listens on there is a socket with a name: an abstract one for its own network namespace, and
+ * a file in the run directory for others. The socket says nothing beyond its name, is never
+ * read, and disappears with the last process that has it. It is only a hint: a process that
+ * takes another's name gains an offer that the real server does not know and refuses as any
+ * server would. It exists as long as the app listens. Servers on other hosts are
+ * learned.c's. */
 
 #include <dirent.h>
 #include <errno.h>
@@ -26,15 +27,15 @@
 
 #define MOST		32u
 #define PREFIX		"rdmarpc-on-"
-#define STALE_S		60	/* one that nobody has is not just being made by then */
-#define SWEEP_SEEN	512u	/* entries of the run directory that one sweep looks at … */
-#define SWEEP_ASKED	64u	/* … and those of them that it asks who has them */
+#define STALE_S		60	/* by then a file without an owner is not just being made */
+#define SWEEP_SEEN	512u	/* entries of the run directory looked at in one sweep … */
+#define SWEEP_ASKED	64u	/* … and how many of those are tested for an owner */
 
 static struct given {
 	uint16_t port;
 	struct in6_addr addr;
-	int fd[2];		/* abstract, in the run directory; -1 none */
-	int32_t owner;		/* the process whose file it is */
+	int fd[2];		/* abstract, in the run directory; -1: none */
+	int32_t owner;		/* the process that has made the file */
 	uint32_t users;		/* listeners of this process; 0 the entry is free */
 } given[MOST];
 static struct rr_lock lock;
@@ -64,7 +65,7 @@ static bool same_place(const struct place *a, const struct place *b)
 	return a->port == b->port && !memcmp(&a->addr, &b->addr, sizeof(a->addr));
 }
 
-/* Of length > 0, unless it does not fit. */
+/* Returns the length of the name; 0: it does not fit. */
 static socklen_t name_of(const struct place *p, const char *dir, struct sockaddr_un *sa)
 {
 	const uint32_t *w = p->addr.s6_addr32;
@@ -90,7 +91,7 @@ static bool answers(int fd, const struct sockaddr_un *sa, socklen_t len)
 	return len && (rr_os->connect(fd, (const void *)sa, len) == 0 || errno == EPERM);
 }
 
-/* -1: it is taken, or cannot be had. */
+/* A socket with the name of p. -1: the name is taken, or cannot be had. */
 static RR_NOINLINE int claim(const struct place *p, const char *dir)
 {
 	struct sockaddr_un sa;
@@ -101,7 +102,7 @@ static RR_NOINLINE int claim(const struct place *p, const char *dir)
 		return -1;
 	rc = rr_os->bind(fd, (const void *)&sa, len);
 	if (rc && dir && errno == EADDRINUSE && !answers(fd, &sa, len)) {
-		unlink(sa.sun_path);	/* a dead process's */
+		unlink(sa.sun_path);	/* a dead process has left it */
 		rc = rr_os->bind(fd, (const void *)&sa, len);
 	}
 	if (rc) {
@@ -134,8 +135,8 @@ static bool is_old_file(int dir, const char *name, time_t now, ino_t *ino)
 	return st.st_mtime < now - STALE_S;
 }
 
-/* The kernel says whether anybody has it. Who has taken it over meanwhile has made another
- * file. */
+/* Removes a file if the kernel says that nobody has its socket. A process that took the name
+ * over meanwhile has made another file, with another inode. */
 static void sweep_evidence_file(int dir, const char *path, const char *name, time_t now)
 {
 	struct sockaddr_un sa = { .sun_family = AF_UNIX };
@@ -180,7 +181,7 @@ static RR_NOINLINE void sweep_evidence(const char *path)
 	rr_os->close(dir);
 }
 
-/* At most once in STALE_S per process. */
+/* At most once every STALE_S seconds in a process. */
 static void sweep_evidence_sometimes(void)
 {
 	static _Atomic rr_time next;
@@ -194,7 +195,7 @@ static void sweep_evidence_sometimes(void)
 
 /* --- ours --------------------------------------------------------------------------------- */
 
-/* Its entry, or a free one; NULL. */
+/* The entry for p, or a free one; NULL: all are in use. */
 static struct given *entry(const struct place *p)
 {
 	struct given *none = NULL;
@@ -241,7 +242,7 @@ uint32_t rr_conn_serves(int fd)
 	return rr_cp && rr_cp->offer_after != RR_AFTER_WAIT ? serve(fd) : 0;
 }
 
-/* A child that has it from its parent leaves the file, which may be the parent's still. */
+/* A child that inherited the socket leaves the file alone: it may still be its parent's. */
 static void take_name_back(struct given *g)
 {
 	struct place p = { g->port, g->addr };
@@ -282,12 +283,12 @@ bool rr_evidence_move(int fd)
 
 /* --- a server's ------------------------------------------------------------------------- */
 
-#define FRESH		(100 * RR_MSEC)	/* so long one is believed to go on */
+#define FRESH		(100 * RR_MSEC)	/* for so long it is believed to be still there */
 
 static struct {
 	struct place at;
 	rr_time until;
-} fresh[8];	/* the next goes into the place of the oldest */
+} fresh[8];	/* a ring */
 static uint32_t next_fresh;
 
 static bool was_there(const struct place *p, rr_time now)

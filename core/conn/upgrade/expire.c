@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Answers that nobody has taken up in time are withdrawn, and their connections are TCP's: by
- * whichever thread of the process is about to sleep, or takes up a new connection; and all of
- * them at once when the app is short of descriptors. */
+/* Withdraws answers that nobody has taken up in time, which turns their connections over to
+ * TCP. That is done by whichever thread of the process is about to sleep or takes up a new
+ * connection; and for all of them at once when the app is short of descriptors. The list itself
+ * is in base/half.c. */
 
 #include <errno.h>
 
@@ -9,10 +10,10 @@
 #include "core/base/os.h"
 #include "core/conn/upgrade/upgrade.h"
 
-#define MOST	64u		/* in one look */
+#define MOST	64u		/* connections in one look */
 
-/* Under its lock: is it TCP's now? Then its provider's part is to be freed when nobody waits
- * for that any more. */
+/* Turns c over to TCP if its answer can be withdrawn; its share must then be freed by
+ * release(), without the lock. Under its lock. */
 static bool turn_to_tcp(struct rr_conn *c)
 {
 	enum rr_conn_st st = rr_conn_st(c);
@@ -20,13 +21,14 @@ static bool turn_to_tcp(struct rr_conn *c)
 	if ((st != RR_S_ANSWERED && st != RR_S_HEARD && st != RR_S_SAID) ||
 	    !rr_answer_withdraw(c))
 		return false;
-	/* The number may have been closed, if it was one of several. */
+	/* If the app had several descriptors, it may have closed the one that we know. */
 	if (rr_cp->fd_of)
 		atomic_store_explicit(&c->fd, rr_cp->fd_of(c), memory_order_relaxed);
 	rr_conn_become(c, RR_S_TCP, RR_R_ABANDONED);
 	return true;
 }
 
+/* Tells preload that the connection is TCP's, and frees its share. */
 static void release(struct rr_conn *c)
 {
 	struct rr_share *sh;
@@ -34,15 +36,15 @@ static void release(struct rr_conn *c)
 	if (rr_cp->turned)
 		rr_cp->turned(c, atomic_load_explicit(&c->fd, memory_order_relaxed));
 	if (rr_lock_take(&c->lock) == -EDEADLK)
-		return;		/* with the connection */
+		return;		/* freed with the connection */
 	sh = c->share;
 	c->share = NULL;
 	rr_lock_drop(&c->lock);
 	rr_carrier_free(sh);
 }
 
-/* With a reference and its lock: 0; -ESRCH it ends, and leaves the list by itself; with a
- * reference alone: -EBUSY. */
+/* For rr_half_pick(): 0 with a reference and c's lock; -ESRCH: c is ending and will leave the
+ * list by itself; -EBUSY with a reference only. */
 static int take_half(struct rr_conn *c)
 {
 	if (!rr_conn_keep(c))
@@ -50,7 +52,8 @@ static int take_half(struct rr_conn *c)
 	return rr_lock_try(&c->lock) ? -EBUSY : 0;
 }
 
-/* The oldest, with a reference and its lock, if it was answered before until; NULL. */
+/* The oldest connection that was due before `until`, with a reference and its lock; NULL:
+ * none. */
 static struct rr_conn *pick(rr_time until, rr_time now)
 {
 	struct rr_conn *c;
@@ -61,7 +64,7 @@ static struct rr_conn *pick(rr_time until, rr_time now)
 	return rc ? NULL : c;
 }
 
-/* How many are not any more. */
+/* Returns how many connections were turned over to TCP. */
 static uint32_t end_some(rr_time until, rr_time now)
 {
 	uint32_t n = 0;

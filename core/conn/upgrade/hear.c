@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The first bytes that a server hears of a connection: an offer, half of one, or the app's. */
+/* Judges the first bytes that a server receives on a connection: an offer, half of one, or the
+ * app's own. Offers that come later are ride.c's. */
 
 #include <errno.h>
 #include <string.h>
@@ -9,26 +10,30 @@
 #include "core/conn/upgrade/upgrade.h"
 #include "core/conn/upgrade/when.h"
 
-#define PART_WAIT	RR_SEC		/* half an offer is the app's after this */
+#define PART_WAIT	RR_SEC		/* after this, half an offer is given to the app */
 
-/* Without an answer: no. Why not is said only to who sees other addresses than we do, and to
- * who is on this host. */
-static RR_NOINLINE bool say_verdict(int fd, uint32_t xid, const struct rr_hello *answer,
-			    enum rr_reason why)
+/* Sends the answer, or a refusal if answer is NULL. A client is told why only if it sees other
+ * addresses of the connection than we do, or runs on this host. Returns the length; 0: it could
+ * not be sent. */
+static RR_NOINLINE uint32_t say_verdict(int fd, uint32_t xid, const struct rr_hello *answer,
+					enum rr_reason why)
 {
 	uint8_t buf[RR_ANSWER_MAX];
 	uint32_t len =
 		answer ? rr_nego_put_answer(answer, xid, buf, sizeof(buf))
 		       : rr_nego_put_refusal(rr_answer_refusal(why), xid, buf, sizeof(buf));
 
-	return rr_os->send(fd, buf, len, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)len;
+	return rr_os->send(fd, buf, len, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)len ? len : 0;
 }
 
-static void answer_offer(struct rr_conn *c, int fd, uint32_t xid, const struct rr_hello *h)
+/* Answers an offer of need bytes, which have been read. */
+static void answer_offer(struct rr_conn *c, int fd, uint32_t xid, const struct rr_hello *h,
+			 uint32_t need)
 {
 	enum rr_reason why = RR_R_KERNEL_ONLY;
 	struct rr_hello answer;
 	bool yes = false;
+	uint32_t len;
 
 	rr_report_adopt(c);
 	rr_count(rr_stats_counters(c->st), RR_C_offers_received, 1);
@@ -38,19 +43,29 @@ static void answer_offer(struct rr_conn *c, int fd, uint32_t xid, const struct r
 		if (!yes && why == RR_R_NO_ROUTE)
 			why = rr_answer_why_not(c, h);
 	}
-	if (!say_verdict(fd, xid, yes ? &answer : NULL, why)) {
+	if (yes)
+		answer.caps |= h->caps & RR_CAP_MEANWHILE;
+	len = say_verdict(fd, xid, yes ? &answer : NULL, why);
+	if (!len) {
 		rr_anchor_break(fd);
 		return rr_upgrade_fails(c, RR_R_INTERNAL);
 	}
 	if (!yes)
 		return rr_upgrade_fails(c, why);
-	c->deadline = rr_now() + rr_cp->upgrade_timeout;
-	rr_conn_become(c, RR_S_ANSWERED, RR_R_NONE);
-	rr_half_add(c);
+	if (h->caps & RR_CAP_MEANWHILE) {
+		c->in.ours = need;
+		c->out.ours = len;
+		rr_conn_become(c, RR_S_SAID, RR_R_NONE);
+		rr_pace_expire(c);
+	} else {
+		rr_conn_become(c, RR_S_ANSWERED, RR_R_NONE);
+		c->deadline = rr_now() + rr_cp->upgrade_timeout;
+		rr_half_add(c, false);
+	}
 }
 
-/* The first bytes: how many, or -errno; and what they are. *gone: the client has reset the
- * connection, as far as that was asked for. */
+/* Peeks at the first bytes and says in *what what they are. Returns their number or -errno.
+ * *gone: the client has reset the connection; only set if !told. */
 static RR_NOINLINE ssize_t hear_client(int fd, bool told, uint32_t *xid, struct rr_hello *h,
 				       uint32_t *need, enum rr_nego *what,
 				       uint8_t head[RR_RM_HDR], bool *gone)
@@ -80,7 +95,8 @@ void rr_answer_step(struct rr_conn *c, int fd, bool told)
 		return;
 	switch (what) {
 	case RR_NEGO_PART:
-		/* Quiet until the rest is here, but not for ever: it may be the app's. */
+		/* The app hears nothing until the rest is here; but not for ever, because the
+		 * bytes may be the app's. */
 		now = rr_now();
 		if (!c->part_since)
 			c->part_since = now;
@@ -91,21 +107,23 @@ void rr_answer_step(struct rr_conn *c, int fd, bool told)
 	case RR_NEGO_OURS:
 		if (rr_upgrade_waits(c))
 			return;
-		/* the app's own no is that of any server without us */
+		/* Upgrades are stopped: the app declines the offer itself, as a server without
+		 * the library does. */
 		if (rr_upgrade_stopped()) {
 			rr_conn_become(c, RR_S_TCP, RR_R_STOPPED);
 			return;
 		}
-		/* no answer where the client may be within a record */
+		/* No answer may go if the app may have written half a record. */
 		if (rr_upgrade_spoken(fd))
 			break;
 		if (!rr_upgrade_consume(fd, need))
 			break;
-		/* A send to who is gone would take the error that the app has yet to see. */
+		/* A send to a client that is gone would consume the error that the app has yet
+		 * to see. */
 		if (gone)
 			return rr_conn_become(c, RR_S_TCP, RR_R_CLOSED);
 		if (!(h.caps & RR_CAP_CROSSING))
-			return answer_offer(c, fd, xid, &h);
+			return answer_offer(c, fd, xid, &h, need);
 		c->in.ours = need;
 		return rr_ride_heard(c, &h, xid);
 	default:

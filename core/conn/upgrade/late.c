@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the peer says that is not for the app: looking at it, and reading it away. */
+/* Bytes from the peer that are not for the app: peeks at them, and discards them. What they
+ * mean is decided by the callers (ride.c, hear.c, offer.c). */
 
 #include <errno.h>
 #include <sys/ioctl.h>
@@ -10,7 +11,7 @@
 
 bool rr_upgrade_consume(int fd, uint32_t n)
 {
-	uint8_t trash[128];	/* handlers on a small stack make calls, too */
+	uint8_t trash[128];	/* small: a signal handler's stack may be short */
 
 	while (n) {
 		ssize_t got = rr_os->recv(fd, trash, rr_min(n, (uint32_t)sizeof(trash)),
@@ -33,12 +34,12 @@ ssize_t rr_upgrade_look(int fd, void *buf, size_t len)
 ssize_t rr_upgrade_peek(int fd, void *buf, size_t len, bool *gone)
 {
 	*gone = rr_anchor_poll(fd, 0) & POLLERR;
-	if (*gone && !rr_ride_queued(fd))
+	if (*gone && !rr_queue_bytes(fd))
 		return -EIO;
 	return rr_upgrade_look(fd, buf, len);
 }
 
-#define PIECES	16	/* of it that one call reads: its end is the peer's to say */
+#define PIECES	16	/* pieces read in one call, because the peer decides how long it is */
 
 int rr_upgrade_skip(struct rr_conn *c, int fd)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What connections of this process to some address, port and program were like: a small table,
- * in which the one that was used last stays. Nothing but when an offer is made depends on
- * it. */
+/* What earlier connections of this process to an address, port and program were like: a small
+ * table, in which the least recently used entry is replaced. Only the time of an offer depends
+ * on it, so a wrong entry costs little. */
 
 #include <errno.h>
 #include <string.h>
@@ -12,12 +12,12 @@
 #include "core/conn/upgrade/when.h"
 
 #define SLOTS	64u
-#define OURS	0u		/* in place of a program: there is one of ours */
+#define OURS	0u		/* in place of a program: the server has the library */
 
 static struct {
 	struct sockaddr_in6 peer;
 	uint32_t prog;
-	uint32_t quarters;	/* calls, times four; 0 free */
+	uint32_t quarters;	/* mean number of calls, times four; 0: a free slot */
 	uint32_t used;
 } slot[SLOTS];
 static struct rr_lock lock;
@@ -43,13 +43,13 @@ static uint32_t oldest(void)
 	return at;
 }
 
-/* The last one counts a quarter. */
+/* Takes a connection with so many calls into the mean, with a weight of a quarter. */
 static void learn(const struct sockaddr_in6 *peer, uint32_t prog, uint32_t calls)
 {
 	uint32_t at;
 
 	if (rr_lock_try(&lock))
-		return;		/* somebody else learns */
+		return;		/* another thread is learning */
 	at = find_slot(peer, prog);
 	calls = rr_min(calls, 1u << 16);
 	if (at == SLOTS) {
@@ -74,7 +74,7 @@ static uint32_t look_up(const struct sockaddr_in6 *peer, uint32_t prog)
 	at = find_slot(peer, prog);
 	if (at < SLOTS) {
 		slot[at].used = ++clock_hand;
-		calls = slot[at].quarters / 4;	/* where it stays if calls do */
+		calls = slot[at].quarters / 4;	/* it stays there if the number of calls does */
 	}
 	rr_lock_drop(&lock);
 	return calls;

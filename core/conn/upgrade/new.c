@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Making a connection: not one that a rule leaves to TCP. */
+/* Makes connections, except those that a rule leaves to TCP. It neither sends nor reads
+ * anything. */
 
 #include <string.h>
 
@@ -7,7 +8,8 @@
 #include "core/base/os.h"
 #include "core/conn/upgrade/upgrade.h"
 
-/* The rule for it. The kernel is asked who the ends are where there are any. */
+/* The mode of the rule for this connection. The kernel is asked for its addresses only if rules
+ * differ by them. */
 static RR_NOINLINE enum rr_mode mode_of(bool server, int fd, const struct sockaddr *peer)
 {
 	struct sockaddr_storage local = { 0 }, remote = { 0 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The client's side of the upgrade. */
+/* The client's side of the upgrade: makes the offer, hears the answer, joins the provider. How
+ * an offer rides along with calls is ride_offer.c's. */
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -10,10 +11,18 @@
 #include "core/base/os.h"
 #include "core/conn/base/who.h"
 #include "core/conn/upgrade/upgrade.h"
+#include "core/conn/upgrade/when.h"
 
 void rr_offer_negative(struct rr_conn *c)
 {
 	rr_cache_add(&c->peer, RR_R_NEGATIVE_CACHE, rr_now() + rr_cp->negative_time);
+}
+
+void rr_offer_is_ours(struct rr_conn *c)
+{
+	rr_learned_ours(&c->peer, true);
+	if (rr_cache_look(&c->peer, rr_now()) == RR_R_TIMEOUT)
+		rr_cache_drop(&c->peer);
 }
 
 static enum rr_reason sniff_reason(enum rr_sniff s)
@@ -26,7 +35,7 @@ static enum rr_reason sniff_reason(enum rr_sniff s)
 	}
 }
 
-/* To that no device leads: nothing but shm is looked for. */
+/* Is the server at a loopback address? No device leads there, so only shm is offered. */
 bool rr_offer_by_loopback(const struct rr_conn *c)
 {
 	const struct in6_addr *a = &c->peer.sin6_addr;
@@ -37,8 +46,8 @@ bool rr_offer_by_loopback(const struct rr_conn *c)
 	return v4 ? ntohl(v4) >> 24 == IN_LOOPBACKNET : IN6_IS_ADDR_LOOPBACK(a);
 }
 
-/* Makes our side of every provider that can be had, in order of preference. Why there is
- * none. */
+/* Makes our side of every provider that can be had, in order of preference. Returns the last
+ * reason why one could not. */
 static enum rr_reason offer_providers(struct rr_conn *c, const struct rr_prov_params *p,
 				      struct rr_hello *h)
 {
@@ -59,7 +68,7 @@ static enum rr_reason offer_providers(struct rr_conn *c, const struct rr_prov_pa
 	return why;
 }
 
-/* Makes the providers' side, and h. RR_R_NONE, or why it cannot be. */
+/* See upgrade.h. */
 enum rr_reason rr_offer_make(struct rr_conn *c, int fd, struct rr_hello *h)
 {
 	struct rr_prov_params p;
@@ -71,7 +80,7 @@ enum rr_reason rr_offer_make(struct rr_conn *c, int fd, struct rr_hello *h)
 		return RR_R_NO_MEMORY;
 	rr_own_hello(h);
 	h->dialects = rr_own_dialects(c);
-	c->xid ^= rnd[0] | 1;	/* not the xid of the app's own call */
+	c->xid ^= rnd[0] | 1;	/* must differ from the xid of the app's call */
 	memcpy(h->token, rnd + 1, RR_TOKEN_LEN);
 	rr_own_place(h, c);
 	if (!rr_own_params(&p, c, h->token, fd))
@@ -81,13 +90,14 @@ enum rr_reason rr_offer_make(struct rr_conn *c, int fd, struct rr_hello *h)
 	return h->nprov ? RR_R_NONE : why;
 }
 
-/* 0 out; 1 in part; -errno. */
-static RR_NOINLINE int send_offer(int fd, uint32_t xid, const struct rr_hello *h)
+/* Sends the offer. 0: all of it went; 1: a part; or -errno. */
+static RR_NOINLINE int send_offer(struct rr_conn *c, int fd, const struct rr_hello *h)
 {
 	uint8_t buf[RR_OFFER_MAX];
-	uint32_t len = rr_nego_put_offer(h, rr_cp->program, xid, buf, sizeof(buf));
+	uint32_t len = rr_nego_put_offer(h, rr_cp->program, c->xid, buf, sizeof(buf));
 	ssize_t n = rr_os->send(fd, buf, len, MSG_DONTWAIT | MSG_NOSIGNAL);
 
+	c->out.ours = len;
 	return n < 0 ? -errno : (uint32_t)n < len;
 }
 
@@ -99,19 +109,23 @@ static int offer(struct rr_conn *c, int fd)
 
 	if (why)
 		return rr_upgrade_fails(c, why), 0;
-	rc = send_offer(fd, c->xid, &h);
+	c->meanwhile = rr_cp->offer_after != RR_AFTER_WAIT && !c->require;
+	if (c->meanwhile)
+		h.caps |= RR_CAP_MEANWHILE;
+	rc = send_offer(c, fd, &h);
 	if (rc < 0) {
 		rr_carrier_free(c->share);
 		c->share = NULL;
 		if (rc == -EAGAIN)
 			return rc;
-		rr_conn_become(c, RR_S_TCP, RR_R_CLOSED);	/* the kernel tells the app */
+		/* the kernel tells the app why */
+		rr_conn_become(c, RR_S_TCP, RR_R_CLOSED);
 		return 0;
 	}
 	rr_count(rr_stats_counters(c->st), RR_C_offers_sent, 1);
 	c->deadline = rr_now() + rr_cp->upgrade_timeout;
 	if (rc) {
-		/* A fresh socket without 512 bytes of room: half an offer cannot be taken
+		/* A fresh socket without 512 bytes of room. Half an offer cannot be taken
 		 * back. */
 		rr_anchor_break(fd);
 		return rr_upgrade_fails(c, RR_R_INTERNAL), 0;
@@ -120,7 +134,7 @@ static int offer(struct rr_conn *c, int fd)
 	return 0;
 }
 
-/* The rule for this connection now that its first call is known. */
+/* The rule's mode for this connection, now that its first call is known. */
 static enum rr_mode call_mode(struct rr_conn *c, const uint32_t *prog)
 {
 	if (!rr_cp->mode_call || !prog)
@@ -143,7 +157,8 @@ ssize_t rr_upgrade_first_read(struct rr_conn *c, int fd)
 	return RR_CONN_KERNEL;
 }
 
-/* Who the offer goes to: connect() may have been called more than once. */
+/* Learns the address that the offer goes to, because connect() may have been called more than
+ * once. */
 void rr_offer_peer(struct rr_conn *c)
 {
 	const struct sockaddr *a = rr_ends_peer(c);
@@ -169,12 +184,12 @@ enum rr_reason rr_offer_may(struct rr_conn *c, const uint32_t *prog)
 	c->require = mode == RR_MODE_REQUIRE;
 	c->dialect = (uint8_t)rr_own_dialect(c, prog);
 	known = rr_cache_look(&c->peer, rr_now());
-	if (known == RR_R_NO_NATIVE)	/* of its RDMA port */
+	if (known == RR_R_NO_NATIVE)	/* that is about its RDMA port */
 		known = RR_R_NONE;
 	return known ? known : rr_upgrade_stopped() ? RR_R_STOPPED : RR_R_NONE;
 }
 
-/* The same of one that begins with head. */
+/* The same for a connection whose stream begins with head. */
 static enum rr_reason may_offer_on(struct rr_conn *c, const uint8_t *head, size_t have)
 {
 	enum rr_reason why = rr_offer_sniff(head, have);
@@ -199,7 +214,8 @@ int rr_upgrade_first_write(struct rr_conn *c, int fd, const struct iovec *iov, i
 	if (!have)
 		return 0;
 	bits = rr_anchor_poll(fd, POLLIN | POLLOUT);
-	if (!bits) /* connecting; who let the kernel judge that might offer in mid-stream */
+	/* connecting; if the kernel handled this write, the next could offer in mid-stream */
+	if (!bits)
 		return -EAGAIN;
 	rr_offer_peer(c);
 	why = may_offer_on(c, head, have);
@@ -214,7 +230,8 @@ int rr_upgrade_first_write(struct rr_conn *c, int fd, const struct iovec *iov, i
 	return offer(c, fd);
 }
 
-/* The server closed on the offer: once more on the same socket, and without. */
+/* The server closed the connection on the offer: connects the same socket again, without an
+ * offer this time. */
 static void reconnect(struct rr_conn *c, int fd)
 {
 	struct sockaddr none = { .sa_family = AF_UNSPEC };
@@ -231,7 +248,7 @@ static void reconnect(struct rr_conn *c, int fd)
 	rr_upgrade_fails(c, RR_R_CLOSED_ON_OFFER);
 }
 
-/* Of the provider that was chosen; RR_R_NONE, or why it cannot be joined. */
+/* Joins the provider that the answer has chosen. RR_R_NONE, or why that is not possible. */
 static enum rr_reason join_provider(struct rr_conn *c, const struct rr_hello *h)
 {
 	int rc;
@@ -257,8 +274,8 @@ enum rr_reason rr_offer_join_chosen(struct rr_conn *c, const struct rr_hello *h)
 	return why;
 }
 
-/* Between two hosts, what does not come about now will not soon: a firewall, another
- * network. */
+/* The provider did not connect. Between two hosts it will not soon, because of a firewall or
+ * another network: the server gets no offers for a while. */
 static void not_joined(struct rr_conn *c, int rc)
 {
 	enum rr_reason why = rr_carrier_why(c->share, rc, RR_R_NO_ROUTE);
@@ -271,11 +288,12 @@ static void not_joined(struct rr_conn *c, int rc)
 
 void rr_offer_join(struct rr_conn *c)
 {
-	int rc = rr_carrier_establish(c->share);
+	int rc = rr_conn_rides(rr_conn_st(c)) ? rr_pace_establish(c)
+					      : rr_carrier_establish(c->share);
 
 	if (rc == 0)
 		return rr_upgrade_carry(c);
-	if (rc != -EAGAIN || rr_now() >= c->deadline)
+	if (rc != RR_PACE_TURN && (rc != -EAGAIN || rr_now() >= c->deadline))
 		not_joined(c, rc);
 }
 
@@ -291,7 +309,7 @@ static void join(struct rr_conn *c, const struct rr_hello *h)
 	rr_offer_join(c);
 }
 
-/* From here on the app's bytes go by TCP; our answer, if it still comes, is swallowed. */
+/* From here on the app's bytes go by TCP. If the answer still comes, it is swallowed. */
 static void give_up(struct rr_conn *c, enum rr_reason why)
 {
 	rr_carrier_free(c->share);
@@ -301,7 +319,28 @@ static void give_up(struct rr_conn *c, enum rr_reason why)
 	rr_conn_become(c, RR_S_SWALLOW, why);
 }
 
-/* An RDMA device is wished for, and we had none to offer. */
+void rr_offer_meet(struct rr_conn *c, enum rr_reason why)
+{
+	if (why) {
+		rr_count(rr_stats_counters(c->st), RR_C_upgrade_failures, 1);
+		return rr_upgrade_fails(c, why);
+	}
+	c->deadline = rr_now() + rr_pace_patience(c);
+	rr_conn_become(c, RR_S_MEETING, RR_R_NONE);
+	rr_offer_join(c);
+}
+
+/* The wait for the answer is over. The call goes by TCP, and so do those of other connections
+ * that would have to ask this server first. Whether the server has the library is not known
+ * yet: its answer still counts. */
+static void wait_no_more(struct rr_conn *c)
+{
+	rr_cache_add(&c->peer, RR_R_TIMEOUT, rr_now() + rr_cp->negative_time);
+	c->deadline = rr_now() + rr_pace_patience(c);
+	rr_conn_become(c, RR_S_ASKED, RR_R_NONE);
+}
+
+/* Was an RDMA device needed that we did not have? */
 static bool lacks_device(const struct rr_conn *c)
 {
 	const struct rr_share *s = c->share;
@@ -324,7 +363,8 @@ enum rr_reason rr_offer_declined(const struct rr_conn *c, enum rr_nego what)
 	return lacks_device(c) ? RR_R_NO_DEVICE : RR_R_DECLINED;
 }
 
-/* What the server has said so far: how many bytes, or as recv(); and what they are. */
+/* Peeks at what the server has said so far, and says in *what what it is. Returns the number of
+ * bytes, or as recv(). */
 static RR_NOINLINE ssize_t hear_server(const struct rr_conn *c, int fd, struct rr_hello *h,
 				uint32_t *need, enum rr_nego *what)
 {
@@ -348,9 +388,9 @@ void rr_offer_hear(struct rr_conn *c, int fd)
 	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
 		return reconnect(c, fd);
 	if (what == RR_NEGO_PART && need <= RR_ANSWER_MAX) {
-		if (rr_now() >= c->deadline)
-			give_up(c, RR_R_TIMEOUT);
-		return;
+		if (rr_now() < c->deadline)
+			return;
+		return c->meanwhile ? wait_no_more(c) : give_up(c, RR_R_TIMEOUT);
 	}
 	if (n > 0 && rr_upgrade_waits(c))
 		return;
@@ -358,6 +398,10 @@ void rr_offer_hear(struct rr_conn *c, int fd)
 	case RR_NEGO_OURS:
 		if (!rr_upgrade_consume(fd, need))
 			return rr_upgrade_fails(c, RR_R_INTERNAL);
+		rr_offer_is_ours(c);
+		c->in.ours = need;
+		if (c->meanwhile && h.caps & RR_CAP_MEANWHILE)
+			return rr_offer_meet(c, rr_offer_join_chosen(c, &h));
 		if (rr_upgrade_unseen(c))
 			return rr_upgrade_fails(c, RR_R_KERNEL_ONLY);
 		return join(c, &h);
@@ -366,6 +410,7 @@ void rr_offer_hear(struct rr_conn *c, int fd)
 	case RR_NEGO_ONE_HOST:
 	case RR_NEGO_NO:
 		rr_upgrade_consume(fd, need);
+		rr_learned_ours(&c->peer, what != RR_NEGO_NO);
 		rr_offer_negative(c);
 		return rr_upgrade_fails(c, rr_offer_declined(c, what));
 	default:

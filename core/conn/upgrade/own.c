@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What we say of ourselves: to a peer of ours in an offer or an answer, to a provider; and what
- * we speak. */
+/* What we tell of ourselves, to the other end in an offer or an answer, and to a provider; and
+ * which dialects we speak. What the peer tells is judged in answer.c and offer.c. */
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -16,12 +16,12 @@
 #include "core/base/ownfd.h"
 #include "core/conn/upgrade/upgrade.h"
 
-#define FEW_CREDITS	16u	/* of each of many native connections */
+#define FEW_CREDITS	16u	/* of each one, when there are many native connections */
 #define FEW_BC_CREDITS	4u
 #define OWN_RECVS	4u		/* hatch, note: messages that are not the engine's */
-#define LIMIT_MIN	64u	/* of RLIMIT_NOFILE: with so few none is used for us */
-#define RESERVE_MIN	32u	/* descriptors that are left to the app: a quarter of them, … */
-#define RESERVE_MAX	1024u	/* … between these */
+#define LIMIT_MIN	64u	/* of RLIMIT_NOFILE: with fewer we use none */
+#define RESERVE_MIN	32u	/* descriptors left to the app: a quarter, but at least … */
+#define RESERVE_MAX	1024u	/* … and at most so many */
 
 bool rr_own_host(const struct rr_hello *h)
 {
@@ -31,6 +31,7 @@ bool rr_own_host(const struct rr_hello *h)
 	return rr_ident_same(own, h->host);
 }
 
+/* The identity of the two addresses under this token; zeroes if they are not known. */
 static void own_ends(struct rr_conn *c, bool server, const uint8_t *token,
 		     uint8_t out[RR_IDENT])
 {
@@ -55,7 +56,7 @@ void rr_own_place(struct rr_hello *h, struct rr_conn *c)
 	own_ends(c, false, h->token, h->ends);
 }
 
-/* Which dialect it will be is not known yet. */
+/* How many receives we need at most: the dialect has yet to be agreed on. */
 static uint32_t own_recvs(bool native, uint32_t credits, uint32_t bc_credits)
 {
 	struct rr_eng_params ep = {
@@ -82,8 +83,8 @@ static uint32_t all_recvs(bool native)
 	return own_recvs(native, rr_cp->credits, rr_cp->bc_credits);
 }
 
-/* What room.c sets aside, where messages may be fetched and calls offer memory for their
- * replies. c: NULL not known yet. */
+/* What room.c will set aside if messages may have to be fetched while calls offer memory for
+ * their replies. c: NULL if the connection is not known yet. */
 static size_t set_aside(const struct rr_conn *c)
 {
 	size_t longest = rr_align((size_t)rr_cp->max_msg, (size_t)RR_POOL_PAGE);
@@ -120,7 +121,7 @@ enum rr_dialect rr_own_dialect(struct rr_conn *c, const uint32_t *program)
 	return rr_cp->dialect(c->server, rr_ends_own(c), rr_ends_peer(c), program);
 }
 
-/* A rule that requires RDMA requires what it is to be spoken in, too. */
+/* A rule that requires RDMA requires its dialect as well. */
 uint32_t rr_own_dialects(const struct rr_conn *c)
 {
 	uint32_t d = rr_dialects_add(0, (enum rr_dialect)c->dialect);
@@ -130,8 +131,8 @@ uint32_t rr_own_dialects(const struct rr_conn *c)
 	return rr_dialects_add(d, RR_DIALECT_V1);
 }
 
-/* Numbers are given out from the lowest on: below fd all are in use, or were a moment ago, by
- * the app or by us. */
+/* The kernel hands out the lowest free number: all below fd are in use, or were a moment ago,
+ * by the app or by us. */
 static bool is_spare(rlim_t limit, int fd)
 {
 	rlim_t reserve = rr_min(rr_max(limit / 4, (rlim_t)RESERVE_MIN), (rlim_t)RESERVE_MAX);
@@ -141,7 +142,7 @@ static bool is_spare(rlim_t limit, int fd)
 	return (rlim_t)fd + 1 + (rlim_t)rr_ownfd_above(fd) + reserve < limit;
 }
 
-/* RLIMIT_NOFILE. */
+/* The soft limit of RLIMIT_NOFILE. */
 static rlim_t limit(void)
 {
 	struct rlimit rl;
@@ -154,9 +155,9 @@ bool rr_own_spare(int fd)
 	return is_spare(limit(), fd);
 }
 
-/* Two addresses of which the one can be reached from the other without leaving the network
- * namespace: the same one, or loopback addresses. What translates them in between is none of
- * ours (option bypass_proxies). */
+/* Can one address be reached from the other without leaving the network namespace? True if they
+ * are equal, or both are loopback addresses. With option bypass_proxies something may translate
+ * addresses in between, so they prove nothing. */
 static bool is_near(const struct sockaddr_in6 *a, const struct sockaddr *to)
 {
 	const struct sockaddr_in6 *b = (const void *)to;
@@ -196,7 +197,7 @@ bool rr_own_params(struct rr_prov_params *p, struct rr_conn *c, const uint8_t *t
 		memcpy(&p->local, rr_ends_own(c), sizeof(p->local));
 	else if (rr_os->getsockname(fd, (struct sockaddr *)&p->local, &len))
 		p->local.sin6_family = AF_UNSPEC;
-	/* A socket file is for peers in other network namespaces. */
+	/* A socket file is only needed for peers in other network namespaces. */
 	p->near = token && is_near(&p->local, rr_ends_peer(c));
 	if (p->near)
 		p->run_dir = NULL;

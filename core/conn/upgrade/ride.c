@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Offers and answers that ride along. The app's calls go by TCP meanwhile, as they would
- * without us: each is made here, under the lock, in a way that does not block, so that we know
- * where the records of both directions end and how many there have been.
+/* Offers and answers that ride along. The app's calls go on by TCP, as they would without the
+ * library. Each call of the app is made here, under the lock and without blocking, so that we
+ * know where the records of both directions end and how many have gone by.
  *
- * An offer goes in front of one of the app's calls, the answer in front of one of its replies,
- * in the same write; what is ours is taken out again at the end of a record, by who reads. So
- * no call waits, and nobody is woken for what is not the app's. When the provider is connected
- * the connection is carried, and goes on in cross.c. Whoever finds out that bytes went by
- * unseen leaves it to TCP. */
+ * An offer goes in front of one of the app's calls and the answer in front of one of its
+ * replies, in the same write. The reader takes them out again at the end of a record. So no
+ * call waits, and no thread is woken for bytes that are not the app's. When the provider is
+ * connected the connection becomes carried, and goes on in cross.c. If it turns out that bytes
+ * went by unseen, the connection is left to TCP. */
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -21,13 +21,13 @@
 #include "core/conn/upgrade/upgrade.h"
 #include "core/conn/upgrade/when.h"
 
-#define PART_WAIT	RR_SEC	/* what may be ours in part is the app's after this */
+#define PART_WAIT	RR_SEC	/* after this, a part of what may be ours is given to the app */
 #define PIECES		16
 
 /* --- the end of it ------------------------------------------------------------------------ */
 
-/* The kernel refuses a call of ours: the app makes it instead, if nothing has been said to the
- * peer yet. Returns whether that is so; then the connection is TCP's. */
+/* The kernel has refused a call of ours. If nothing was said to the peer yet, the connection is
+ * turned over to TCP and the app makes the call itself: true. */
 static bool lets_go(struct rr_conn *c)
 {
 	if (rr_conn_st(c) != RR_S_WATCH)
@@ -47,7 +47,8 @@ void rr_ride_end(struct rr_conn *c)
 	c->called = false;
 }
 
-/* By a filter of system calls (seccomp), perhaps, that lets the app's own pass. */
+/* Was the call refused by a filter of system calls (seccomp), which may allow the app's own
+ * call? */
 static bool is_forbidden(ssize_t rc)
 {
 	return unlikely(rc == -EPERM || rc == -EACCES || rc == -ENOSYS);
@@ -78,14 +79,14 @@ ssize_t rr_ride_first(struct rr_conn *c, int fd, const struct iovec *iov, int n,
 	rc = rr_ride_offer(c, fd, iov, n, flags);
 	if (rc)
 		return rc;
-	if (rr_conn_st(c) == RR_S_ASKED) /* the offer, and nothing of the app's with it */
+	if (rr_conn_st(c) == RR_S_ASKED) /* the offer went, and nothing of the app's with it */
 		return rr_ride_send(c, fd, iov, n, flags);
-	rc = rr_ride_kernel_send(fd, iov, n, flags);
+	rc = rr_queue_send(fd, iov, n, flags);
 	if (rc > 0) {
 		if (c->seg)
 			rr_conn_become(c, RR_S_WATCH, RR_R_FEW_CALLS);
 		else
-			rr_conn_turn(c, RR_S_WATCH);	/* told of with its second call */
+			rr_conn_turn(c, RR_S_WATCH);	/* reported with its second call */
 		rr_track_over(&c->out, iov, n, (size_t)rc);
 	} else if (is_forbidden(rc)) {
 		rr_conn_become(c, RR_S_TCP, RR_R_KERNEL_ONLY);
@@ -96,6 +97,7 @@ ssize_t rr_ride_first(struct rr_conn *c, int fd, const struct iovec *iov, int n,
 
 /* --- looking out -------------------------------------------------------------------------- */
 
+/* Must records from the peer be checked for an offer or an answer? */
 static bool looks_out(const struct rr_conn *c)
 {
 	enum rr_conn_st st = rr_conn_st(c);
@@ -103,7 +105,8 @@ static bool looks_out(const struct rr_conn *c)
 	return rr_ride_is_late(c) || st == (c->server ? RR_S_WATCH : RR_S_ASKED);
 }
 
-/* Half of what may be ours is there: nobody hears of it until the rest is, but not for ever. */
+/* Part of what may be ours has arrived. Returns true if the app is not to hear of it until the
+ * rest is here; but not for ever. */
 static bool withheld(struct rr_conn *c, uint32_t need, size_t have)
 {
 	rr_time now = rr_now();
@@ -122,6 +125,7 @@ static bool withheld(struct rr_conn *c, uint32_t need, size_t have)
 	return true;
 }
 
+/* What stands at the boundary is not ours: the app may read it. */
 static void none_of_ours(struct rr_conn *c, const uint8_t *head, size_t have)
 {
 	if (c->lowat_set)
@@ -130,7 +134,7 @@ static void none_of_ours(struct rr_conn *c, const uint8_t *head, size_t have)
 	rr_ride_next(c, head, have);
 }
 
-/* What the first n bytes at a boundary are. */
+/* What the first n bytes at a record boundary are. */
 static enum rr_nego what_is(const struct rr_conn *c, const uint8_t *p, size_t n, uint32_t *xid,
 			    struct rr_hello *h, uint32_t *need)
 {
@@ -140,7 +144,7 @@ static enum rr_nego what_is(const struct rr_conn *c, const uint8_t *p, size_t n,
 			   rr_nego_get_answer(p, n, c->xid, h, need);
 }
 
-/* What stands at a boundary, and its first bytes. */
+/* What stands at a record boundary, and its first bytes. */
 struct seen {
 	enum rr_nego what;
 	uint32_t need, xid;
@@ -148,7 +152,7 @@ struct seen {
 	struct rr_hello h;
 };
 
-/* How much is there, as recv() says it. */
+/* Peeks at the queue. Returns how many bytes are there, as recv() does. */
 static RR_NOINLINE ssize_t hear_peer(const struct rr_conn *c, int fd, struct seen *s)
 {
 	uint8_t buf[rr_max(RR_OFFER_MAX, RR_ANSWER_MAX)];
@@ -161,23 +165,35 @@ static RR_NOINLINE ssize_t hear_peer(const struct rr_conn *c, int fd, struct see
 	return n;
 }
 
-/* As look_out(). */
+/* The peer ended the connection instead of answering: it may be another server by now, one that
+ * closes on an offer. The next connection asks first, and so loses no call. */
+static void ends_unanswered(const struct rr_conn *c)
+{
+	if (!c->server && !c->shut_rd)
+		rr_learned_ours(&c->peer, false);
+}
+
+/* Returns as look_out(). */
 static RR_NOINLINE int judge(struct rr_conn *c, int fd)
 {
 	struct seen s;
 	ssize_t n = hear_peer(c, fd, &s);
+	int err = n < 0 ? errno : 0;
 	bool fits;
 
-	if (n < 0)
-		return -errno;
+	if (!n || err == ECONNRESET)
+		ends_unanswered(c);
+	if (err)
+		return -err;
 	if (!n) {
-		c->most = !c->shut_rd;	/* behind the peer's end nothing of ours comes */
+		c->most = !c->shut_rd;	/* nothing of ours comes after the peer's end */
 		return 0;
 	}
 	fits = s.need <= rr_max(RR_OFFER_MAX, RR_ANSWER_MAX);
 	if (s.what == RR_NEGO_PART && fits && withheld(c, s.need, (size_t)n))
 		return -EAGAIN;
-	if (s.what == RR_NEGO_PART && !c->server && !fits) {	/* no shim's */
+	/* too long for an answer of the library */
+	if (s.what == RR_NEGO_PART && !c->server && !fits) {
 		c->skipping = true;
 		rr_ride_leave(c, RR_R_NO_SHIM);
 		return RR_RIDE_OVER;
@@ -194,14 +210,15 @@ static RR_NOINLINE int judge(struct rr_conn *c, int fd)
 	return 0;
 }
 
-/* Do the next bytes begin what nobody has looked at? */
+/* Do the next bytes begin a record that has not been looked at? */
 static bool may_be_ours(const struct rr_conn *c)
 {
 	return looks_out(c) && !c->most && rr_track_at_boundary(&c->in);
 }
 
-/* 0: at most most() bytes are the app's; RR_RIDE_OVER; -EAGAIN there are none, or another
- * -errno of the kernel's, which is the app's, once. */
+/* Looks for something of ours at the front of the queue and takes it out. 0: at most most()
+ * bytes are the app's; RR_RIDE_OVER; -EAGAIN: there is nothing for the app; or another -errno
+ * of the kernel, which the app has to be told, since it is no longer pending. */
 static int look_out(struct rr_conn *c, int fd)
 {
 	if (unlikely(c->skipping))
@@ -209,14 +226,16 @@ static int look_out(struct rr_conn *c, int fd)
 	return may_be_ours(c) ? judge(c, fd) : 0;
 }
 
-/* The same where nobody reads: whatever is pending of an error stays so. told: none is. */
+/* The same for a caller that does not read, so a pending error must stay pending. told: none
+ * is. */
 static int look_only(struct rr_conn *c, int fd, bool told)
 {
 	if (!c->skipping && !may_be_ours(c))
 		return 0;
-	return told || rr_ride_queued(fd) ? look_out(c, fd) : 0;
+	return told || rr_queue_bytes(fd) ? look_out(c, fd) : 0;
 }
 
+/* How many bytes may be read without reading something of ours. */
 static size_t most(const struct rr_conn *c)
 {
 	if (!looks_out(c))
@@ -224,14 +243,14 @@ static size_t most(const struct rr_conn *c)
 	return c->most ? c->most : rr_track_most(&c->in, NULL, 0);
 }
 
-#define STEPS		128	/* in which the queue is looked through for ours */
+#define STEPS		128	/* marks examined in a search for ours */
 
-/* Past what stands at *at of the queue: the rest of a fragment, or a mark. False: not all of it
- * is there. */
+/* Moves *at past one element of the queue: the rest of a fragment, or a mark. False: it is not
+ * all there. */
 static bool walk_records(struct rr_rm *rm, int fd, size_t queued, size_t *at)
 {
 	uint8_t mark[RR_RM_HDR];
-	size_t n = rm->left ? queued - *at : rr_ride_peek_at(fd, *at, mark, sizeof(mark));
+	size_t n = rm->left ? queued - *at : rr_queue_peek_at(fd, *at, mark, sizeof(mark));
 
 	if (!n)
 		return false;
@@ -241,8 +260,8 @@ static bool walk_records(struct rr_rm *rm, int fd, size_t queued, size_t *at)
 	return true;
 }
 
-/* Is something of ours in the queue, of so many bytes, behind records of the app's? *at: where;
- * *len: how long it is, 0 if it is not whole. */
+/* Is there something of ours among the queued bytes, behind records of the app's? *at: where;
+ * *len: its length, 0 if it is not complete. */
 static RR_NOINLINE bool find_ours(const struct rr_conn *c, int fd, size_t queued, size_t *at,
 				  size_t *len)
 {
@@ -255,10 +274,10 @@ static RR_NOINLINE bool find_ours(const struct rr_conn *c, int fd, size_t queued
 	if (!looks_out(c) || queued <= most(c))
 		return false;
 	*at = 0;
-	for (int i = 0; i < STEPS && *at < queued && *at < RR_RIDE_REACH; i++) {
-		/* One that was looked at is the app's. */
+	for (int i = 0; i < STEPS && *at < queued && *at < RR_QUEUE_REACH; i++) {
+		/* The record at the boundary is the app's if it was looked at before. */
 		if (rr_rm_at_boundary(&rm) && (*at || !c->most)) {
-			n = rr_ride_peek_at(fd, *at, buf, sizeof(buf));
+			n = rr_queue_peek_at(fd, *at, buf, sizeof(buf));
 			if (n && what_is(c, buf, n, &xid, &h, &need) != RR_NEGO_OTHER) {
 				*len = n >= need ? need : 0;
 				return true;
@@ -286,7 +305,7 @@ ssize_t rr_ride_send(struct rr_conn *c, int fd, const struct iovec *iov, int n, 
 
 	if (unlikely(c->kept))
 		return -rr_ride_error(c);
-	rc = rr_ride_kernel_send(fd, iov, n, flags);
+	rc = rr_queue_send(fd, iov, n, flags);
 	if (rc > 0) {
 		rr_track_over(&c->out, iov, n, (size_t)rc);
 		rr_ride_count(c);
@@ -316,7 +335,7 @@ ssize_t rr_heard_send(struct rr_conn *c, int fd, const struct iovec *iov, int n,
 	return rc ? rc : rr_ride_send(c, fd, iov, n, flags);
 }
 
-/* The app has read so many more, from byte done of iov on. */
+/* The app has read `got` bytes, into iov from byte `done` on. */
 static void count_read(struct rr_conn *c, const struct iovec *iov, int n, size_t done,
 		       size_t got)
 {
@@ -328,7 +347,7 @@ static void count_read(struct rr_conn *c, const struct iovec *iov, int n, size_t
 	rr_ride_count(c);
 }
 
-/* What is there, of several records perhaps, but for what of ours is in between. */
+/* MSG_PEEK: shows what is there, perhaps several records, without what is ours in between. */
 static ssize_t peek(struct rr_conn *c, int fd, const struct iovec *iov, int n)
 {
 	struct iovec around[2 * PIECES];
@@ -340,11 +359,11 @@ static ssize_t peek(struct rr_conn *c, int fd, const struct iovec *iov, int n)
 	c->whole = false;
 	if (rc)
 		return rc;
-	if (!find_ours(c, fd, rr_ride_queued(fd), &at, &len) || at >= rr_iov_total(iov, n))
-		return rr_ride_kernel_recv(fd, iov, n, 0, SIZE_MAX, MSG_PEEK);
+	if (!find_ours(c, fd, rr_queue_bytes(fd), &at, &len) || at >= rr_iov_total(iov, n))
+		return rr_queue_recv(fd, iov, n, 0, SIZE_MAX, MSG_PEEK);
 	k = rr_iov_cut(iov, n, 0, at, around, PIECES);
 	if (len) {
-		k += rr_ride_nowhere(around + k, 1, len);
+		k += rr_queue_nowhere(around + k, 1, len);
 		k += rr_iov_cut(iov, n, at, SIZE_MAX, around + k, 2 * PIECES - k);
 	}
 	m.msg_iovlen = (size_t)k;
@@ -353,7 +372,7 @@ static ssize_t peek(struct rr_conn *c, int fd, const struct iovec *iov, int n)
 		       : got - (ssize_t)rr_min(len, (size_t)got - rr_min((size_t)got, at));
 }
 
-/* From one record to the next, as long as there is room and something there. */
+/* Reads from one record to the next, as long as there is room and something to read. */
 static ssize_t ride_recv(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags,
 			 size_t *done)
 {
@@ -373,13 +392,13 @@ static ssize_t ride_recv(struct rr_conn *c, int fd, const struct iovec *iov, int
 			return *done && rc != RR_RIDE_OVER ? (ssize_t)*done : rc;
 		asked = rr_min(most(c), total - *done);
 		whole = c->whole;
-		got = rr_ride_kernel_recv(fd, iov, n, *done, asked, 0);
+		got = rr_queue_recv(fd, iov, n, *done, asked, 0);
 		if (got <= 0)
 			return *done ? (ssize_t)*done : got;
 		count_read(c, iov, n, *done, (size_t)got);
 		*done += (size_t)got;
 	} while (*done < total && (size_t)got == asked && looks_out(c) && !whole &&
-		 rr_ride_queued(fd));
+		 rr_queue_bytes(fd));
 	return (ssize_t)*done;
 }
 
@@ -391,14 +410,14 @@ ssize_t rr_ride_recv(struct rr_conn *c, int fd, const struct iovec *iov, int n, 
 	return is_forbidden(rc) && lets_go(c) ? RR_CONN_KERNEL : rc;
 }
 
-/* Of bytes that the app wants so many of at once (SO_RCVLOWAT) ours do not count. */
+/* Are there too few bytes for the app's SO_RCVLOWAT, ours not counted? */
 static bool is_too_little(struct rr_conn *c, int fd)
 {
 	size_t queued, at, len;
 
 	if (likely(c->lowat <= 1) || !looks_out(c))
 		return false;
-	queued = rr_ride_queued(fd);
+	queued = rr_queue_bytes(fd);
 	if (find_ours(c, fd, queued, &at, &len))
 		queued = len ? queued - len : at;
 	return queued < (size_t)c->lowat &&
@@ -411,7 +430,8 @@ int rr_ride_poll(struct rr_conn *c, int fd, unsigned want)
 
 	if (want & RR_ASK_FIRST && rr_conn_is_plain(c))
 		return RR_CONN_KERNEL;
-	/* Who is told of an edge reads all that is there. */
+	/* A caller that is told of an edge reads everything there is, and must not stop at a
+	 * record. */
 	c->whole = c->whole && want & (RR_ASK_FIRST | RR_ASK_TOLD);
 	rc = want & RR_IN_BITS ? look_only(c, fd, want & RR_ASK_TOLD) : 0;
 	if (unlikely(c->kept))
@@ -433,7 +453,7 @@ int rr_ride_inq(struct rr_conn *c, int fd)
 		return rc;
 	if (rc == -EAGAIN)
 		return 0;
-	queued = rr_ride_queued(fd);
+	queued = rr_queue_bytes(fd);
 	if (find_ours(c, fd, queued, &at, &len))
 		queued = len ? queued - len : at;
 	return (int)queued;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An offer that a server has found before a call, and the answer that rides in front of one of
- * its replies. */
+/* The server's counterpart of ride_offer.c: an offer that was found in front of a call, and the
+ * answer that rides in front of one of the app's replies. */
 
 #include <errno.h>
 
@@ -21,7 +21,8 @@ void rr_ride_begin(struct rr_conn *c, const uint8_t *head, size_t have)
 	rr_ride_next(c, head, have);
 }
 
-/* What it takes is made now, before anybody goes to sleep again for what is there already. */
+/* The provider's side is made now, before any thread can go to sleep again on what has arrived
+ * already. */
 void rr_ride_heard(struct rr_conn *c, const struct rr_hello *h, uint32_t xid)
 {
 	enum rr_reason why = RR_R_NO_ROUTE;
@@ -34,14 +35,15 @@ void rr_ride_heard(struct rr_conn *c, const struct rr_hello *h, uint32_t xid)
 	if (!rr_answer_accept(c, fd, h, &c->heard, &why))
 		c->lack = (uint8_t)(why == RR_R_NO_ROUTE ? rr_answer_why_not(c, h) : why);
 	c->heard.caps |= RR_CAP_CROSSING;
-	c->deadline = rr_now() + rr_cp->upgrade_timeout;
 	c->most = 0;
 	rr_conn_become(c, RR_S_HEARD, RR_R_NONE);
 	if (c->share)
-		rr_half_add(c);
+		rr_pace_expire(c);
+	else
+		c->deadline = rr_now() + rr_pace_patience(c);
 }
 
-/* no: why it is a refusal. */
+/* no: the reason for a refusal, or RR_R_NONE. */
 static RR_NOINLINE ssize_t say_answer(struct rr_conn *c, int fd, enum rr_reason no,
 				      const struct iovec *iov, int n, int flags)
 {
@@ -52,14 +54,15 @@ static RR_NOINLINE ssize_t say_answer(struct rr_conn *c, int fd, enum rr_reason 
 	return rr_ride_send_along(c, fd, buf, len, iov, n, flags);
 }
 
-/* 0 not with this one; else as rr_ride_send(). */
+/* 0: the answer does not go with this write; otherwise as rr_ride_send(). */
 ssize_t rr_ride_answer(struct rr_conn *c, int fd, const struct iovec *iov, int n,
 			    int flags)
 {
 	enum rr_reason no = (enum rr_reason)c->lack;
 	ssize_t rc;
 
-	if (!rr_iov_total(iov, n) || !rr_ride_is_room(fd, RR_ANSWER_MAX + rr_iov_total(iov, n)))
+	if (!rr_iov_total(iov, n) ||
+	    !rr_queue_has_room(fd, RR_ANSWER_MAX + rr_iov_total(iov, n)))
 		return 0;
 	if (!no && !rr_ride_seen_all(c, fd))
 		no = RR_R_KERNEL_ONLY;
@@ -70,9 +73,8 @@ ssize_t rr_ride_answer(struct rr_conn *c, int fd, const struct iovec *iov, int n
 		rr_upgrade_fails(c, no);
 		return rc ? rc : RR_CONN_KERNEL;
 	}
-	rr_conn_become(c, RR_S_SAID, RR_R_NONE);	/* out of the list, too */
-	c->deadline = rr_now() + rr_cp->upgrade_timeout;
-	rr_half_add(c);
+	rr_conn_become(c, RR_S_SAID, RR_R_NONE);	/* leaves its queue of half.c, too */
+	rr_pace_expire(c);
 	return rc;
 }
 

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An offer that rides in front of one of the app's calls, and the answer to it. */
+/* An offer that rides in front of one of the app's calls, and the answer to it. What goes by in
+ * the meantime is ride.c's. */
 
 #include <errno.h>
 #include <fcntl.h>
 
 #include "core/base/compiler.h"
 #include "core/base/os.h"
+#include "core/conn/base/price.h"
 #include "core/conn/upgrade/upgrade.h"
 #include "core/conn/upgrade/when.h"
 
@@ -20,7 +22,8 @@ static uint32_t mark_len(const struct iovec *iov, int n)
 
 static bool pays(struct rr_conn *c, const struct iovec *iov, int n)
 {
-	struct rr_when w = { rr_cp->offer_after, c->out.records + 1, mark_len(iov, n), 0 };
+	struct rr_when w = { .after = rr_cp->offer_after, .record = c->out.records + 1,
+			     .len = mark_len(iov, n), .price = rr_price_sum() };
 
 	if (!c->learned && w.after == RR_AFTER_AUTO)
 		c->usual = rr_learned_usual(&c->peer, c->prog);
@@ -29,7 +32,7 @@ static bool pays(struct rr_conn *c, const struct iovec *iov, int n)
 	return rr_when_pays(&w);
 }
 
-/* Is there one of ours, as far as one can know without asking? */
+/* Is there a server with the library, as far as that can be known without asking it? */
 static bool is_ours(const struct rr_conn *c)
 {
 	if (rr_evidence_look(&c->peer))
@@ -38,6 +41,7 @@ static bool is_ours(const struct rr_conn *c)
 	       rr_prov_nth(1);
 }
 
+/* May the offer go with this call? RR_R_NONE, or why not. */
 static RR_NOINLINE enum rr_reason may_offer_now(struct rr_conn *c, int fd)
 {
 	enum rr_reason why;
@@ -53,8 +57,8 @@ static RR_NOINLINE enum rr_reason may_offer_now(struct rr_conn *c, int fd)
 	return why || rr_ride_seen_all(c, fd) ? why : RR_R_KERNEL_ONLY;
 }
 
-/* A call may be on a signal handler's stack: what making an offer takes of it, and what the
- * bytes of one take, is not held at once. */
+/* A call may run on a signal handler's stack. Making the offer and encoding it both need much
+ * of that, so they are separate functions, and the two buffers never exist at once. */
 static RR_NOINLINE ssize_t say_offer(struct rr_conn *c, int fd, const struct rr_hello *h,
 				     const struct iovec *iov, int n, int flags)
 {
@@ -64,7 +68,7 @@ static RR_NOINLINE ssize_t say_offer(struct rr_conn *c, int fd, const struct rr_
 	return rr_ride_send_along(c, fd, buf, len, iov, n, flags);
 }
 
-/* Made, and said in one. As rr_ride_offer(). */
+/* Makes the offer and sends it. Returns as rr_ride_offer(). */
 static RR_NOINLINE ssize_t make_offer(struct rr_conn *c, int fd, const struct iovec *iov, int n,
 				      int flags)
 {
@@ -79,16 +83,19 @@ static RR_NOINLINE ssize_t make_offer(struct rr_conn *c, int fd, const struct io
 	return say_offer(c, fd, &h, iov, n, flags);
 }
 
-/* 0 it went by TCP alone, or is yet to; else as rr_ride_send(). */
+/* See upgrade.h. */
 ssize_t rr_ride_offer(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags)
 {
 	size_t total = rr_iov_total(iov, n);
 	enum rr_reason why;
 	ssize_t rc;
 
-	if (total < RR_RM_HDR || !pays(c, iov, n) || !rr_ride_is_room(fd, RR_OFFER_MAX + total))
+	if (total < RR_RM_HDR || !pays(c, iov, n) ||
+	    !rr_queue_has_room(fd, RR_OFFER_MAX + total))
 		return 0;
 	why = may_offer_now(c, fd);
+	if (why == RR_R_TIMEOUT)
+		return 0;	/* another connection has asked, and the answer is late */
 	if (why) {
 		rr_upgrade_fails(c, why);
 		return RR_CONN_KERNEL;
@@ -104,26 +111,26 @@ ssize_t rr_ride_offer(struct rr_conn *c, int fd, const struct iovec *iov, int n,
 	rr_count(rr_stats_counters(c->st), RR_C_offers_sent, 1);
 	c->asked_in = c->in.records;
 	c->asked_out = c->out.records;
-	c->deadline = rr_now() + rr_cp->upgrade_timeout;
+	c->deadline = rr_now() + rr_pace_patience(c);
 	c->most = 0;
 	rr_conn_become(c, RR_S_ASKED, RR_R_NONE);
 	return rc;
 }
 
-/* Who is not known, on another host, may close on an offer: such a connection waits for its
- * first call, as long as that may wait. */
+/* See upgrade.h. Only a blocking write can be made to wait. */
 bool rr_ride_must_ask(struct rr_conn *c, int fd, int flags)
 {
 	int fl;
 
 	if (rr_offer_by_loopback(c) || !rr_cp->verbs || !rr_prov_nth(1) ||
-	    flags & MSG_DONTWAIT || rr_learned_is_ours(&c->peer) || rr_evidence_look(&c->peer))
+	    flags & MSG_DONTWAIT || rr_learned_is_ours(&c->peer) ||
+	    rr_evidence_look(&c->peer) || rr_cache_look(&c->peer, rr_now()) == RR_R_TIMEOUT)
 		return false;
 	fl = rr_os->fcntl(fd, F_GETFL);
 	return fl >= 0 && !(fl & O_NONBLOCK);
 }
 
-/* An answer of need bytes. */
+/* See upgrade.h. */
 int rr_ride_take_answer(struct rr_conn *c, int fd, enum rr_nego what, const struct rr_hello *h,
 		       uint32_t need)
 {
@@ -137,6 +144,8 @@ int rr_ride_take_answer(struct rr_conn *c, int fd, enum rr_nego what, const stru
 	}
 	c->in.ours += need;
 	if (rr_ride_is_late(c)) {
+		if (what != RR_NEGO_NO)
+			rr_offer_is_ours(c);
 		rr_conn_become(c, RR_S_TCP, RR_R_TIMEOUT);
 		return RR_RIDE_OVER;
 	}
@@ -146,20 +155,13 @@ int rr_ride_take_answer(struct rr_conn *c, int fd, enum rr_nego what, const stru
 		rr_upgrade_fails(c, rr_offer_declined(c, what));
 		return RR_RIDE_OVER;
 	}
-	rr_learned_ours(&c->peer, true);
-	if (!(h->caps & RR_CAP_CROSSING))
+	rr_offer_is_ours(c);
+	if (!(h->caps & (c->meanwhile ? RR_CAP_MEANWHILE : RR_CAP_CROSSING)))
 		why = RR_R_DECLINED;
 	else if (!rr_ride_seen_all(c, fd))
 		why = RR_R_KERNEL_ONLY;
 	else
 		why = rr_offer_join_chosen(c, h);
-	if (why) {
-		rr_count(rr_stats_counters(c->st), RR_C_upgrade_failures, 1);
-		rr_upgrade_fails(c, why);
-		return RR_RIDE_OVER;
-	}
-	c->deadline = rr_now() + rr_cp->upgrade_timeout;
-	rr_conn_become(c, RR_S_MEETING, RR_R_NONE);
-	rr_offer_join(c);
+	rr_offer_meet(c, why);
 	return RR_RIDE_OVER;
 }

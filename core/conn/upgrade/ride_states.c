@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What a connection with an upgrade that rides along (ride.c) does in each of its states when
- * time passes, records go by, its process forks, or the app wants a number of ours. Each
- * function is for one state; core/conn/kinds.c says which state has which. */
+ * time passes, records go by, its process forks, or the app needs one of our descriptor
+ * numbers. Each function is for one state; core/conn/kinds.c says which state has which. Bytes
+ * are not handled here. */
 
 #include "core/base/compiler.h"
 #include "core/base/os.h"
 #include "core/conn/upgrade/upgrade.h"
 
-#define WATCHED		64u	/* records during which somebody looks out for an offer */
-#define PATIENCE	64u	/* records, of either direction, after an unanswered one */
-#define LATE		256u	/* the same, until the answer does not count as one any more */
+#define WATCHED		64u	/* records of the app in which an offer may come */
+#define PATIENCE	64u	/* records of either direction without an answer */
+#define LATE		256u	/* the same, until nothing can be the answer any more */
 
-/* The peer has not answered, or its answer does not count any more. If the answer comes, it is
- * swallowed: it is not the app's. */
+/* The peer has not answered, or its answer no longer counts. If it still comes, it is
+ * swallowed, because it is not the app's. */
 void rr_ride_leave(struct rr_conn *c, enum rr_reason why)
 {
 	rr_carrier_free(c->share);
@@ -64,7 +65,8 @@ bool rr_said_joined(struct rr_conn *c)
 static void count_watched(struct rr_conn *c)
 {
 	if (unlikely(!c->seg) && c->out.records > 1)
-		rr_conn_become(c, RR_S_WATCH, RR_R_FEW_CALLS);	/* and is told of */
+		/* its second call: it is reported now */
+		rr_conn_become(c, RR_S_WATCH, RR_R_FEW_CALLS);
 	if ((c->server ? c->in.records : c->out.records) >= WATCHED)
 		rr_conn_become(c, RR_S_TCP, c->server ? RR_R_NO_OFFER : RR_R_FEW_CALLS);
 }
@@ -82,9 +84,9 @@ static void count_late(struct rr_conn *c)
 		rr_conn_become(c, RR_S_TCP, RR_R_TIMEOUT);
 }
 
-/* How many records may go by before we stop looking. This is no part of the table in kinds.c: a
- * call that reads several records may come from one state into the next, and a row of that
- * table is for the state in which a call has entered. */
+/* How many records may go by before we stop looking. This table is separate from kinds.c
+ * because a call that reads several records may pass from one state into the next, whereas a
+ * row of kinds.c is for the state in which a call has entered. */
 static void (*const count[RR_S_COUNT])(struct rr_conn *c) = {
 	[RR_S_WATCH] = count_watched,
 	[RR_S_ASKED] = count_asked,
@@ -101,7 +103,7 @@ void rr_ride_count(struct rr_conn *c)
 
 /* --- it cannot go on ---------------------------------------------------------------------- */
 
-/* The answer is withdrawn, or the client has taken it up already, and the connection is carried
+/* Withdraws the answer. If the client has taken it up already, the connection becomes carried
  * as soon as the provider says so. */
 static void end_said(struct rr_conn *c, enum rr_reason why)
 {
@@ -111,8 +113,9 @@ static void end_said(struct rr_conn *c, enum rr_reason why)
 		rr_answer_rides(c);
 }
 
-/* The process forks: nobody here sees what its child reads and writes. What has been said to
- * the peer is not taken back, but an offer or an answer that has not gone yet need not go. */
+/* The process forks: this process will not see what its child reads and writes. What was said
+ * to the peer cannot be taken back, but an offer or an answer that has not gone yet need not
+ * go. */
 
 void rr_watch_forks(struct rr_conn *c)
 {
@@ -140,7 +143,7 @@ void rr_heard_yield(struct rr_conn *c)
 	rr_upgrade_fails(c, RR_R_NO_FDS);
 }
 
-/* If the client has joined, the connection is carried, and then its number can be changed. */
+/* If the client has joined, the connection is carried, and its descriptor can be moved then. */
 void rr_said_yield(struct rr_conn *c)
 {
 	end_said(c, RR_R_NO_FDS);

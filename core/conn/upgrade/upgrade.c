@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The upgrade: the client offers at the app's first write (offer.c), the server answers
- * (answer.c), the client decides. All under the connection's private lock; nothing waits longer
- * than a moment. docs/PROTOCOL.md tells it as a story. This is what both sides have in
- * common. */
+/* What both sides of the upgrade have in common. The client offers at the app's first write
+ * (offer.c), the server answers (answer.c), and the client decides; docs/PROTOCOL.md tells the
+ * whole story. All of it runs under the connection's private lock, and nothing waits longer
+ * than a moment. */
 
 #include <errno.h>
 #include <linux/tcp.h>
@@ -22,7 +22,7 @@ bool rr_upgrade_spoken(int fd)
 {
 	struct tcp_info info;
 
-	return rr_ride_info(fd, &info) && info.tcpi_bytes_sent > 0;
+	return rr_queue_info(fd, &info) && info.tcpi_bytes_sent > 0;
 }
 
 bool rr_upgrade_unseen(struct rr_conn *c)
@@ -60,7 +60,7 @@ void rr_upgrade_agree(struct rr_share *sh, const struct rr_hello *h, enum rr_dia
 	ep->dialect = dialect;
 	ep->caps = h->caps & rr_own_caps();
 	ep->no_fallback = true;
-	ep->patient = ep->caps & RR_CAP_HATCH;	/* who has one is the library */
+	ep->patient = ep->caps & RR_CAP_HATCH;	/* a peer with a hatch has the library */
 	if (ep->caps & RR_CAP_RELIABLE_REPLY)
 		ep->caps |= RR_CAP_REVERSE_CHUNKS;
 	if (!(rr_qp_caps(sh->qp) & RR_PROV_RING))
@@ -83,8 +83,8 @@ void rr_upgrade_carry(struct rr_conn *c)
 	sh->ep.invalidate = sh->qp->peer_inv;
 	sh->ep.invited = sh->qp->own_inv;
 	if (!(rr_qp_caps(sh->qp) & RR_PROV_RING)) {
-		/* What the device can send; how much of it the peer receives is the engine's
-		 * matter. */
+		/* The device's limit. How much of that the peer can receive is for the engine
+		 * to know. */
 		sh->ep.inline_send_max = sh->qp->recv_size;
 		sh->qp->send_size = rr_max(sh->qp->send_size, sh->qp->recv_size);
 	}
@@ -92,7 +92,8 @@ void rr_upgrade_carry(struct rr_conn *c)
 	if (!(sh->ep.caps & RR_CAP_RING_CREDITS))
 		rr_eng_fit(&sh->ep, sh->qp->recvs);
 	sh->ep.max_msg = (uint32_t)rr_min((size_t)sh->ep.max_msg, sh->qp->mem_size / 2);
-	/* In version 1, where what is pulled is there at once, nothing waits but for memory. */
+	/* A delivery may come later than its receive, unless pulls complete within the call (a
+	 * DIRECT provider) and the version is 1: there only lack of memory delays one. */
 	sh->delays = !rr_drv_direct(sh) || sh->ep.dialect != RR_DIALECT_V1;
 	sh->seg = c->seg;
 	sh->st = c->st;
@@ -104,7 +105,8 @@ void rr_upgrade_carry(struct rr_conn *c)
 	rr_keep_anchor(sh, c->fd);
 	if (c->shut_rd)
 		rr_rx_shut(sh);
-	sh->tx.shut = c->shut_wr;
+	if (c->shut_wr)
+		rr_way_out_shut(sh);
 	if (rr_conn_rides(rr_conn_st(c)))
 		rr_cross_begin(sh, c);
 	rr_count(sh->qp->count, RR_C_upgraded, 1);

@@ -1,22 +1,39 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An upgrade that rides along costs about as much as RDMA saves in three calls. Of a connection
- * of which nothing is known the first call says little: many make one and end. The second says
- * that there will be more of them, as a rule. Where connections to the same place have been
- * seen before, their number of calls says it better: those that make many are offered to at
- * once, and those that end after a few when they have made more than those. */
+/* Decides with which call an offer should go; pure. If nothing is known of a connection, its
+ * first call says little, because many make one call and end; a second call usually means that
+ * more will follow. Where connections to the same place have been seen before, the number of
+ * their calls says it better: if those save more than an upgrade costs, the offer goes at once;
+ * if they end earlier, it goes once this connection has made more calls than those. */
 
 #include "core/base/compiler.h"
 #include "core/conn/upgrade/when.h"
 
-#define LARGE	32768u		/* bytes: what sends those sends more of them */
-#define MANY	4u		/* calls */
-#define FIRST	2u		/* with this one, where nothing is known */
+#define LARGE	32768u		/* bytes: whoever sends so much at once sends more */
+#define FEW	4u		/* calls that never save what an upgrade costs */
+#define ENOUGH	64u		/* calls that always do */
+#define SAVED	(10 * RR_USEC)	/* of the price, by each call: a round trip saves about 30 us
+				 * of both ends, whose parts are alike; half as much again goes
+				 * into page faults, which the price leaves out */
+#define FIRST	2u		/* the record to offer with if nothing is known */
+#define LITTLE	(100 * RR_USEC)	/* a shorter step set nothing up, but looked for news */
 
+/* As many calls save what an upgrade costs. */
+static uint32_t worth(rr_time price)
+{
+	return (uint32_t)rr_max(rr_min(price / SAVED, (rr_time)ENOUGH), (rr_time)FEW);
+}
+
+/* The record to offer with, for offer_after = auto. */
 static uint32_t best(const struct rr_when *w)
 {
-	if (w->len >= LARGE || w->usual >= MANY)
+	if (w->len >= LARGE || w->usual >= worth(w->price))
 		return 1;
 	return w->usual ? rr_max(w->usual + 1, FIRST) : FIRST;
+}
+
+rr_time rr_when_next(rr_time began, rr_time ended)
+{
+	return ended - began < LITTLE ? 0 : ended + (ended - began);
 }
 
 bool rr_when_pays(const struct rr_when *w)

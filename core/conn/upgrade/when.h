@@ -2,7 +2,7 @@
 #ifndef RR_WHEN_H
 #define RR_WHEN_H
 
-/* With which call of a connection the offer rides along: the decision, pure, and what earlier
+/* With which call of a connection an offer should go: the decision, pure, and what earlier
  * connections have taught about it (learned.c). */
 
 #include <netinet/in.h>
@@ -10,24 +10,29 @@
 #include "core/base/types.h"
 
 /* Option offer_after. */
-#define RR_AFTER_WAIT	0u		/* before the first call, which waits for the answer */
+/* offer before the first call, which waits for the answer */
+#define RR_AFTER_WAIT	0u
 #define RR_AFTER_AUTO	UINT32_MAX
 
 struct rr_when {
 	uint32_t after;		/* the option; not RR_AFTER_WAIT */
-	uint32_t record;	/* of this direction, from 1: the one that is about to go */
-	uint32_t len;		/* bytes of it, as its first record mark says */
-	uint32_t usual;		/* calls that such connections have made so far; 0 unknown */
+	uint32_t record;	/* number of the record that is about to go, from 1 */
+	uint32_t len;		/* its bytes, as its first record mark says */
+	uint32_t usual;		/* calls that such connections usually make; 0: unknown */
+	rr_time price;		/* what an upgrade costs this process; 0: unknown */
 };
 
-/* With this one? */
+/* Should the offer go with this record? */
 bool rr_when_pays(const struct rr_when *w);
+
+/* A part of a set-up took from began to ended. When may the next part begin? 0: at once. */
+rr_time rr_when_next(rr_time began, rr_time ended);
 
 /* A connection to peer (v4 or v6) for program prog has ended after so many calls. */
 void rr_learned_end(const struct sockaddr_in6 *peer, uint32_t prog, uint32_t calls);
-/* What those before it made, about; 0 unknown. */
+/* About how many calls earlier connections made; 0: unknown. */
 uint32_t rr_learned_usual(const struct sockaddr_in6 *peer, uint32_t prog);
-/* At this address and port there is, or was, one of ours. */
+/* Whether the server at this address and port has the library. */
 void rr_learned_ours(const struct sockaddr_in6 *peer, bool is);
 bool rr_learned_is_ours(const struct sockaddr_in6 *peer);
 void rr_learned_forked(void);

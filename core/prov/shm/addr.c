@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where the offering side listens: an abstract address, which reaches everyone in the same
- * network namespace, and, if there is a run directory, a socket file in it, which reaches
- * everyone who sees the same directory (other network namespaces, too). Both have the same
- * random name. The offer carries nothing but that, and each side looks into its own run
- * directory: an offer cannot make a server connect to other programs' sockets.
+/* Where the offering side listens: at an abstract address, which everyone in the same network
+ * namespace can reach, and, if there is a run directory, at a socket file in it, which everyone
+ * can reach who sees the same directory (other network namespaces, too). Both have the same
+ * random name. The offer carries nothing but that name, and each side looks into its own run
+ * directory, so an offer cannot make a server connect to other programs' sockets. Who connects
+ * is judged in peer.c.
  *
  *   address = version, HAS_..., name */
 #include "core/prov/shm/shm_int.h"
@@ -28,7 +29,7 @@
 #define NAME_LEN	RR_SHM_NAME
 #define BACKLOG		8
 #define STALE_S		60	/* a socket file this old belongs to nobody any more */
-#define SWEEP_MAX	512	/* entries that a sweep looks at: others can put names there */
+#define SWEEP_MAX	512	/* entries looked at in one sweep: others can add names there */
 
 static int new_unix_socket(void)
 {
@@ -44,7 +45,7 @@ static socklen_t abstract_addr(struct sockaddr_un *sa, const char name[NAME_LEN]
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + NAME_LEN);
 }
 
-/* dir/name, or false if that is too long for a socket address. */
+/* dir/name. False: it is too long for a socket address. */
 static bool join_path(char out[108], const char *dir, const char name[NAME_LEN])
 {
 	size_t n = strlen(dir);
@@ -65,9 +66,9 @@ static bool dir_is_sound(const struct stat *st)
 	return !(st->st_mode & (S_IWGRP | S_IWOTH)) || (st->st_mode & S_ISVTX);
 }
 
-/* Opens a directory in which nobody but its files' owners, root and we can put another file in
- * a file's place. What is done in it then goes by its descriptor, wherever path leads later.
- * -1: it is not such a directory. */
+/* Opens a directory in which nobody but the owner of a file, root and this user can replace
+ * that file. Everything done in it then goes by its descriptor, wherever path leads later. -1:
+ * it is not such a directory. */
 static int open_sound(const char *path)
 {
 	int fd = path ? rr_os_open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
@@ -80,8 +81,8 @@ static int open_sound(const char *path)
 	return fd;
 }
 
-/* The address of dir/name (name NULL: of the socket file that dir is open on), by
- * descriptor. */
+/* The address of dir/name by dir's descriptor; if name is NULL, of the socket file that dir
+ * itself is open on. */
 static socklen_t fd_addr(struct sockaddr_un *sa, int dir, const char *name)
 {
 	memset(sa, 0, sizeof(*sa));
@@ -124,7 +125,7 @@ static int listen_unix(const struct sockaddr_un *sa, socklen_t len)
 	return fd;
 }
 
-/* The file's mode comes from the app's umask; other users must be able to connect. */
+/* The app's umask determines the file's mode, but other users must be able to connect. */
 static int listen_file(struct rr_shm *q, int dir, const char *run_dir,
 		       const char name[NAME_LEN])
 {
@@ -158,7 +159,7 @@ static void sweep_file(int dir, const char *name, time_t now)
 		unlinkat(dir, name, 0);
 }
 
-/* Removes the files of processes that were killed within a handshake. */
+/* Removes files of processes that were killed in the middle of a handshake. */
 static void sweep(int dir)
 {
 	struct timespec now;
@@ -176,7 +177,7 @@ static void sweep(int dir)
 		}
 }
 
-/* At most once in STALE_S per process. */
+/* At most once every STALE_S seconds in a process. */
 static RR_NOINLINE void sweep_sometimes(int dir)
 {
 	static _Atomic rr_time next;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Descriptors that nobody asked for. Whoever can send to an AF_UNIX socket of ours can put some
- * into it: the peer at any time, and before the proof every user of the host. The last close()
- * of a file runs that file's own code in the closing thread, for as long as whoever made the
- * file likes: a TCP socket with SO_LINGER whose reader does not read; a file of a file system
- * in user space. And a file is closed, too, when recv() has no room for it, or with the socket
- * that it lies in.
+/* Descriptors that nobody asked for. Whoever can send to an AF_UNIX socket of ours can put
+ * descriptors into it: the peer at any time, and before the proof every user of the host. The
+ * last close() of a file runs code of that file in the closing thread, for as long as the
+ * file's maker likes: a TCP socket with SO_LINGER whose reader does not read, or a file of a
+ * file system in user space. A file is also closed when recv() has no room for it, or together
+ * with the socket that it lies in.
  *
- * So nothing of that is closed in a thread of the app's. A socket is looked into before it is
- * read or closed. If there are descriptors that nobody is waiting for, the connection has
- * failed, and a thread of our own closes the socket with all that is in it. That thread is
- * started the first time that this happens, which no honest peer brings about. Where the kernel
- * can refuse descriptors (Linux 6.16) it does, as soon as none is to come any more. */
+ * So no such file is closed in a thread of the app. A socket is looked into before it is read
+ * or closed. If it holds descriptors that nobody is waiting for, the connection has failed, and
+ * a thread of our own closes the socket with everything in it. That thread is started when this
+ * happens for the first time, which no honest peer causes. Where the kernel can refuse
+ * descriptors (Linux 6.16) it is told to, as soon as none is expected any more. */
 #include "core/prov/shm/shm_int.h"
 
 #include <errno.h>
@@ -23,20 +23,20 @@
 #include "core/base/ownfd.h"
 #include "core/base/thread.h"
 
-/* Where the numbers are those that most machines have. */
+/* Only on architectures that use the common numbers. */
 #if !defined(SO_PASSRIGHTS) && SO_PASSCRED == 16
 #define SO_PASSRIGHTS	83
 #endif
 
 #define GRAVES		32u
-/* from here on there are no new connections by shm, so GRAVES is enough */
+/* With so many there are no new connections by shm, so GRAVES is enough. */
 #define TOO_MANY	8u
 #define MANY_BLOCKS	(512 << 11)	/* 512 MiB, in the units of stat() */
 #define PACKETS		1024	/* more than a socket holds (net.unix.max_dgram_qlen) */
 
-static _Atomic int grave[GRAVES];	/* descriptors + 1, each until it is closed; 0 none */
-static _Atomic pid_t digger;		/* the process whose thread is at it; a forked child has
-					 * none */
+static _Atomic int grave[GRAVES];	/* descriptors + 1, each until it is closed; 0: free */
+/* the process whose thread closes them; a forked child has none */
+static _Atomic pid_t digger;
 
 static uint32_t buried(void)
 {
@@ -76,18 +76,18 @@ static void *dig(void *unused)
 static void start_digging(void)
 {
 	if (become_digger() && rr_thread(dig, NULL))
-		atomic_store(&digger, 0);	/* the next time, then */
+		atomic_store(&digger, 0);	/* tried again next time */
 }
 
 bool rr_shm_burdened(void)
 {
 	if (likely(!buried()))
 		return false;
-	start_digging();	/* in a forked child they are still there */
+	start_digging();	/* a forked child has inherited them */
 	return buried() >= TOO_MANY;
 }
 
-/* Memory, and not so much that giving it back takes long. */
+/* Is it memory, and so little that freeing it is quick? */
 static bool is_harmless(int fd)
 {
 	struct stat st;
@@ -96,8 +96,8 @@ static bool is_harmless(int fd)
 	       st.st_blocks < MANY_BLOCKS;
 }
 
-/* Where there is no room for it any more it stays open: that is one for each connection that
- * was there already. */
+/* Leaves fd to the thread. If there is no room for it, it stays open: that can only be one for
+ * each connection that existed before. */
 static void bury_fd(int fd)
 {
 	rr_ownfd_set(fd, true);
@@ -135,7 +135,7 @@ bool rr_shm_refuse_fds(int sock)
 #endif
 }
 
-/* Peeks at the next packet, with room for so many bytes of control messages: false if there is
+/* Peeks at the next packet, with room for `size` bytes of control messages. False: there is
  * none. */
 static bool look_at_packet(int sock, struct msghdr *m, void *room, size_t size)
 {
@@ -160,7 +160,7 @@ ssize_t rr_shm_read_bell(int sock)
 	char bell;
 
 	if (!look_at_packet(sock, &m, NULL, 0))
-		return -1;	/* and what comes only now has not been looked at */
+		return -1;	/* a packet that comes only now has not been looked at */
 	if (m.msg_flags & MSG_CTRUNC)
 		return 0;
 	return rr_os->recv(sock, &bell, 1, MSG_DONTWAIT);
@@ -183,7 +183,7 @@ int rr_shm_peek_fd(int sock)
 	struct cmsghdr *c;
 	int fd;
 
-	/* no room for a second one */
+	/* There is no room for a second one. */
 	if (!look_at_packet(sock, &m, &ctl, CMSG_LEN(sizeof(int))))
 		return -errno;
 	c = CMSG_FIRSTHDR(&m);
@@ -197,8 +197,8 @@ int rr_shm_peek_fd(int sock)
 	return -EPROTO;
 }
 
-/* recv() has returned 0: is that the end, or was it an empty packet, behind which there may be
- * others? With credentials asked for, each packet has a control message. */
+/* recv() has returned 0. Is that the end, or was it an empty packet, which others may follow?
+ * With credentials asked for, each packet has a control message. */
 static bool at_end(int sock)
 {
 	union {
@@ -213,8 +213,8 @@ static bool at_end(int sock)
 			!(m.msg_flags & MSG_CTRUNC);
 }
 
-/* The descriptors of the next packet: false if they cannot be closed here. A hello of ours may
- * lie there, with its memory, if we have not waited for it. */
+/* Closes the descriptors of the next packet if that is harmless; false: it is not. The packet
+ * may be a hello of an honest peer with its memory, which we did not wait for. */
 static bool has_no_fds(int sock)
 {
 	int fd = rr_shm_peek_fd(sock);
@@ -228,7 +228,7 @@ static bool has_no_fds(int sock)
 	return yes;
 }
 
-/* Reads away what is there. False: there are descriptors in it, or it does not end. */
+/* Reads everything that is there. False: it holds descriptors, or does not end. */
 static bool read_away(int sock)
 {
 	char byte;
@@ -259,7 +259,7 @@ void rr_shm_drop_shut(int sock)
 
 void rr_shm_drop_sock(int sock)
 {
-	rr_os->shutdown(sock, SHUT_RDWR);	/* what is sent from here on is refused */
+	rr_os->shutdown(sock, SHUT_RDWR);	/* anything sent from here on is refused */
 	rr_shm_drop_shut(sock);
 }
 

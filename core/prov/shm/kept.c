@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A listener that one offer has used, for the next one: to make another, out of the app's way,
- * and to end it takes nine system calls. One of a process; who finds none makes its own.
+/* Keeps a listener that an offer has used for the next offer, because making another one, out
+ * of the app's way, and closing it takes nine system calls. There is one for each process; an
+ * offer that finds none makes its own.
  *
- * Only an offer that has come to its end leaves it here, and only one to a peer on this host,
- * where everybody can see such names anyway: in offers to others a name that comes again would
- * say that they are from one process. Nobody may be waiting at it when it is taken, so a
- * stranger has to be as quick as if it were new. */
+ * Only an offer that has succeeded leaves its listener here, and only one to a peer on this
+ * host, where everybody can see such names anyway: in offers to others a repeated name would
+ * reveal that they come from one process. Nobody may be waiting at the listener when it is
+ * taken, so a stranger has to be as quick as with a new one. */
 #include "core/prov/shm/shm_int.h"
 
 #include <errno.h>
@@ -26,7 +27,7 @@ bool rr_shm_is_name(const char *name)
 	return n == RR_SHM_NAME;
 }
 
-static _Atomic uint64_t kept;	/* the process above, 1 + the number below; 0 none */
+static _Atomic uint64_t kept;	/* pid in the upper half, 1 + the descriptor below; 0: none */
 
 static uint64_t exchange(uint64_t with)
 {
@@ -38,7 +39,7 @@ static uint64_t kept_as(int fd)
 	return (uint64_t)(uint32_t)rr_pid() << 32 | ((uint32_t)fd + 1);
 }
 
-/* The app may have closed it unseen, and what has the number now is its own. */
+/* Is it still our listener? The app may have closed it unseen, and reused the number. */
 static bool is_still(int fd, char name[RR_SHM_NAME])
 {
 	const size_t size = offsetof(struct sockaddr_un, sun_path) + 1 + RR_SHM_NAME;
@@ -53,7 +54,7 @@ static bool is_still(int fd, char name[RR_SHM_NAME])
 	return true;
 }
 
-/* The listener that was there, and its name; -1. */
+/* The listener that was kept, and its name; -1: there is none that this process can use. */
 static int take_kept(uint64_t was, char name[RR_SHM_NAME])
 {
 	int fd = (int)(uint32_t)was - 1;
@@ -66,7 +67,7 @@ static int take_kept(uint64_t was, char name[RR_SHM_NAME])
 	}
 	if (was >> 32 == (uint32_t)rr_pid())
 		return fd;
-	rr_ownfd_close(fd);	/* a forked child's copy of its parent's */
+	rr_ownfd_close(fd);	/* a forked child's copy of its parent's listener */
 	return -1;
 }
 
@@ -93,7 +94,7 @@ int rr_shm_listener_take(char name[RR_SHM_NAME])
 	if (stray >= 0 || errno != EINVAL)
 		rr_shm_drop_listener(fd, true);
 	else
-		rr_ownfd_set(fd, false);	/* it listens to nobody: none of ours */
+		rr_ownfd_set(fd, false);	/* it does not listen: not ours any more */
 	return -1;
 }
 

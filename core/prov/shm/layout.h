@@ -2,34 +2,36 @@
 #ifndef RR_SHM_LAYOUT_H
 #define RR_SHM_LAYOUT_H
 
-/* What the two ends of a shm connection share: one region (a sealed memfd) per side, owned
- * by it and mapped by both, and the hello that passes it on. Everything is of fixed width:
+/* What the two ends of a shm connection share: for each side one region (a sealed memfd), which
+ * it owns and both map, and the hello that passes it on. All fields have fixed widths, because
  * a 32-bit program may face a 64-bit one. Bump RR_SHM_VERSION on any change.
  *
  *   ctl | freed[slots] | keys[RR_SHM_KEYS] || ring: slots || long: slots * stride || mem
  *                                                                        (|| page aligned)
  *
  * Each ring is used as if it had as many receives as the smaller of the two
- * (rr_shm_geo_agree()): how much memory a side's Sends touch is not for its peer to say.
+ * (rr_shm_geo_agree()): how much memory a side's Sends touch is not for its peer to decide.
  *
- * Receive ring: slots, used in the order of an ever growing position p (slot p % slots),
- * rather than a byte ring, because receives come back in any order (a message may wait for
- * its reader while later ones are given back) and a slot is free on its own.
+ * The receive ring consists of slots, used in the order of an ever growing position p (slot p %
+ * slots). It is not a byte ring, because receives are given back in any order (a message may
+ * wait for its reader while later ones are given back) and each slot becomes free on its own.
+ *
  *   - The sender writes {len, arg, payload} and last, with release, seq = the position. The
- *     receiver polls only that word of the one slot that is next: a 72-byte message is two
+ *     receiver polls only that word of the slot that is next: a 72-byte message takes two
  *     cache lines, and no shared counter is touched.
- *   - Short payloads lie in the slot, so that a dozen calls touch one page; longer ones where
- *     the slot's position has room for as much as a receive is long.
- *   - Slots, and that room, are odd numbers of cache lines: neighbours never share a cache set.
- *   - Receives that are given back are published behind the data path in ctl: reposted
- *     (how many, the window), tail (all positions below it are free) and freed[slot] (the
- *     last position given back in that slot). The sender keeps copies and rereads when they
- *     look full; freed[] only when a slot at its turn is not below tail.
- *   - A slot that is not free when its turn comes (its message is held, or not yet looked
- *     at) is passed over: the sender writes the position into the slot's skip word and
- *     leaves the rest alone. If the slot is passed over again, or comes free and is used, in
- *     a later round before the receiver gets there, the newer skip or seq says by itself
- *     that the awaited position holds no message.
+ *   - Short payloads lie in the slot, so that a dozen calls touch one page; longer ones in
+ *     the position's long area, which has room for a whole receive.
+ *   - Slots and long areas are odd numbers of cache lines, so that neighbours never share a
+ *     cache set.
+ *   - Receives that are given back are published in ctl, off the data path: reposted (how
+ *     many, the window), tail (all positions below it are free) and freed[slot] (the last
+ *     position given back in that slot). The sender keeps copies and rereads them when they
+ *     look full, freed[] only when a slot is not below tail at its turn.
+ *   - A slot that is not free when its turn comes (its message is held, or not yet looked at)
+ *     is passed over: the sender writes the position into the slot's skip word and leaves the
+ *     rest alone. If the slot is passed over again, or becomes free and is used in a later
+ *     round before the receiver gets there, the newer skip or seq by itself says that the
+ *     awaited position holds no message.
  *
  * A page that was never touched, or was punched out, reads as zeroes: no seq is 0. */
 
@@ -68,32 +70,34 @@ struct rr_shm_hello {
 };
 _Static_assert(sizeof(struct rr_shm_hello) == 48, "fixed width");
 
-/* Lines by writer, two cache lines apart for the sake of adjacent-line prefetch. */
+/* Fields by their writer, two cache lines apart because of adjacent-line prefetch. */
 struct rr_shm_ctl {
 	_Atomic uint32_t armed;		/* enum rr_arm bits: owner sets, peer clears, rings */
-	_Atomic uint32_t joined;	/* enum rr_shm_joined, in the answering side's: whoever
-					 * sets it first */
-	/* What the peer decides by how long to wait for the owner; 0 is not known. Beside
-	 * armed, which the peer looks at after each message anyway, and like it written only
-	 * when something changes. */
-	_Atomic uint32_t cpu;		/* owner: on which it last ran, from 1 */
+	/* enum rr_shm_joined, in the answering side's region: set by whoever is first */
+	_Atomic uint32_t joined;
+	/* By these words the peer decides how long to wait for the owner; 0: not known. They
+	 * lie beside armed, which the peer looks at after each message anyway, and like it are
+	 * written only when something changes. */
+	_Atomic uint32_t cpu;		/* owner: that it last ran on, from 1 */
 	_Atomic uint32_t doing;		/* owner: enum rr_doing bits */
-	_Atomic uint32_t woke;		/* owner: ns from a bell to being awake */
-	_Atomic uint32_t work;		/* owner: counts large pieces that it has moved */
-	_Atomic uint32_t rung;		/* peer: its CLOCK_MONOTONIC at the last bell, low
-					 * bits */
+	/* owner: how long it takes from a bell to being awake, in ns */
+	_Atomic uint32_t woke;
+	_Atomic uint32_t work;		/* owner: count of large pieces that it has moved */
+	/* peer: its CLOCK_MONOTONIC at its last bell, the low bits */
+	_Atomic uint32_t rung;
 	uint8_t pad0[100];
 	_Atomic uint32_t reposted;	/* owner: receives given back so far */
-	_Atomic uint32_t tail;		/* owner: positions below are consumed and free */
+	_Atomic uint32_t tail;		/* owner: all positions below are free */
 	uint8_t pad1[120];
-	_Atomic uint32_t accessing;	/* peer: the handle whose memory it is copying, or 0 */
+	/* peer: the handle under which it copies at present, or 0 */
+	_Atomic uint32_t accessing;
 	uint8_t pad2[124];
 };
 _Static_assert(sizeof(struct rr_shm_ctl) == 384, "fixed width");
 
 enum rr_shm_joined {
 	RR_SHM_JOINED = 1,	/* offering side: its hello is sent, messages may follow */
-	RR_SHM_WITHDRAWN = 2,	/* answering side: none will be taken */
+	RR_SHM_WITHDRAWN = 2,	/* answering side: no messages will be accepted */
 };
 
 enum {	/* in rr_shm_slot.len, above the length */
@@ -109,7 +113,7 @@ struct rr_shm_slot {
 	_Atomic uint32_t seq;	/* rr_shm_seq(position); 0 never written */
 	_Atomic uint32_t len;
 	_Atomic uint32_t arg;
-	_Atomic uint32_t skip;	/* rr_shm_seq(position) without a message; 0 none since */
+	_Atomic uint32_t skip;	/* rr_shm_seq(position) of a skipped position; 0: none */
 	uint8_t data[RR_SHM_SHORT];
 };
 _Static_assert(sizeof(struct rr_shm_slot) == 5 * RR_CACHELINE, "fixed width, an odd number");
@@ -121,34 +125,34 @@ struct rr_shm_key {
 	_Atomic uint32_t rights;
 	_Atomic uint64_t offset;	/* in mem */
 	_Atomic uint32_t length;
-	_Atomic uint32_t consumed;	/* peer: the handle, once it reads no more */
+	_Atomic uint32_t consumed;	/* peer: the handle, once it will not read any more */
 	uint32_t pad[2];
 };
 _Static_assert(sizeof(struct rr_shm_key) == 32, "fixed width");
 
-/* Sizes and places in a region, as both sides compute them from three numbers. */
+/* Sizes and offsets of a region, which both sides compute from three numbers. */
 struct rr_shm_geo {
 	uint32_t recv_size, recvs;
 	uint32_t slots;		/* a power of two, at least recvs */
-	uint32_t stride;	/* from one slot's long payload to the next one's */
+	uint32_t stride;	/* distance between the long payloads of two slots */
 	uint64_t mem_size;
 	size_t keys_off, ring_off, ring_len, long_off, long_len, mem_off, total;
 };
 
-/* 0, or -EINVAL for numbers out of range. */
+/* 0, or -EINVAL if a number is out of range. */
 int rr_shm_geo_init(struct rr_shm_geo *g, uint32_t recv_size, uint32_t recvs,
 		    uint64_t mem_size);
 
-/* What a side maps of its peer's is freed by whoever of the two unmaps it last, so a region has
- * so many bytes at most: 160 MiB, which is more than most options alone make of it, or four
- * times as many as the other's. */
+/* The largest region that a side accepts from its peer: 160 MiB, which is more than most
+ * options can make of it, or four times its own size. The limit is needed because the memory is
+ * freed by whichever of the two unmaps it last. */
 size_t rr_shm_geo_bearable(const struct rr_shm_geo *other);
 
-/* Of two rings, each of which stays as long as it is, so many receives and slots are used as
- * the one with fewer has. */
+/* Makes both sides use as many receives and slots as the ring with fewer has. The rings keep
+ * their layout. */
 void rr_shm_geo_agree(struct rr_shm_geo *a, struct rr_shm_geo *b);
 
-/* Positions count modulo 2^32, of which the low 31 bits go into the word. */
+/* Positions count modulo 2^32; the low 31 bits go into the word. */
 static inline uint32_t rr_shm_seq(uint32_t pos)
 {
 	return pos << 1 | 1;

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* req: rfc8166 8.1 #1 */
-/* Set-up. The offering side listens, so that the answering side (often a single-threaded
- * server inside some read()) needs no listener of its own and never waits:
+/* Set-up. The offering side listens, so that the answering side (often a single-threaded server
+ * inside some read()) needs no listener of its own and never waits:
  *
  *   client  prepare()    opens a listener; its address goes into the offer
  *   server  answer()     connects, sends hello + memfd; then the answer goes out on TCP
  *   client  join()       finds that hello waiting, checks, maps; sends hello + memfd: ready
  *   server  establish()  takes it, checks, maps: ready
  *
- * A server that has waited for long enough gives up by withdraw(). One compare-exchange in its
- * own region decides between that and join(), whose last step is the other one; so an
+ * A server that has waited long enough gives up by withdraw(). One compare-exchange in its own
+ * region decides between that and join(), of which the exchange is the last step. So an
  * offering side that is ready has a peer that takes its messages.
  *
- * The kernel orders the server's hello before its answer, so join() never has to wait.
- * Anybody may connect to the listener; what counts is the proof (layout.h). A hello is
- * judged before its descriptor is received at all. One that is not memory, or that nobody asked
- * for, is not closed here, since its own code would run in this thread (foreign.c). */
+ * The kernel delivers the server's hello before the answer, so join() never has to wait.
+ * Anybody may connect to the listener; what counts is the proof (layout.h). A hello is judged
+ * before its descriptor is received at all. A descriptor that is not memory, or that nobody
+ * asked for, is not closed here, because closing it could run code of its file system in this
+ * thread (foreign.c). */
 #include "core/prov/shm/shm_int.h"
 
 #include <errno.h>
@@ -26,10 +27,10 @@
 #include "core/base/os.h"
 #include "core/base/ownfd.h"
 
-/* strangers' connections that join_region() looks at, per listener */
+/* Connections of strangers that join_region() looks at, for each listener. */
 #define STRAY_MAX	8
 
-/* In time that does not depend on where they differ. */
+/* Compares in constant time. */
 static bool same_bytes(const uint8_t *a, const uint8_t *b, size_t n)
 {
 	unsigned diff = 0;
@@ -50,8 +51,9 @@ static int judge_hello(const struct rr_shm_hello *h, const uint8_t *proof, struc
 	return 0;
 }
 
-/* The offering side may have joined already, and has no way back then: a place is kept for what
- * it sends, and if even that is taken by another thread, it is looked for again. */
+/* Receives the memfd. The offering side may have joined already and then cannot go back, so a
+ * descriptor number is kept in reserve for it. If even that one is taken by another thread, the
+ * next attempt has to find one (-EAGAIN). */
 static int take_fd(struct rr_shm *q, int sock, bool *lent)
 {
 	int fd = rr_shm_peek_fd(sock);
@@ -69,7 +71,7 @@ static void drop_place(struct rr_shm *q)
 	q->keeps_place = false;
 }
 
-/* The peer's hello from sock, and its region. -EAGAIN: not there yet. */
+/* Takes the peer's hello from sock, and maps its region. -EAGAIN: it is not there yet. */
 static int take_hello(struct rr_shm *q, int sock, const uint8_t *proof)
 {
 	struct rr_shm_hello h;
@@ -92,7 +94,7 @@ static int take_hello(struct rr_shm *q, int sock, const uint8_t *proof)
 	rc = fd = take_fd(q, sock, &lent);
 	if (fd >= 0)
 		rc = rr_shm_region_take(q, fd, &g);
-	if (!rc) {	/* the mapping's reference is the last one */
+	if (!rc) {	/* from here on only the mapping keeps it alive */
 		rr_os->recv(sock, &h, sizeof(h), MSG_DONTWAIT);
 		rr_os->close(fd);
 	} else if (fd >= 0) {
@@ -131,7 +133,7 @@ static int send_hello(struct rr_shm *q, int sock, int memfd, const uint8_t *proo
 	return 0;
 }
 
-/* Makes our region and passes it on. */
+/* Makes our region and passes it to the peer. */
 static int greet(struct rr_shm *q, int sock, const uint8_t *proof)
 {
 	int memfd = rr_shm_region_make(q), rc;
@@ -145,8 +147,8 @@ static int greet(struct rr_shm *q, int sock, const uint8_t *proof)
 	return rc;
 }
 
-/* The smaller of both sides' wishes: what we send takes up memory, for which the peer's word
- * alone is not enough. */
+/* Settles the sizes: the smaller of what the two sides wish for, because what we send takes up
+ * memory, for which the peer's word alone is not enough. */
 static void get_ready(struct rr_shm *q)
 {
 	rr_shm_geo_agree(&q->own.geo, &q->peer.geo);
@@ -154,11 +156,11 @@ static void get_ready(struct rr_shm *q)
 	q->qp.recvs = q->qp.peer_recvs = q->own.geo.recvs;
 	q->refusing = rr_shm_refuse_fds(q->qp.wake_fd);
 	q->plain = q->refusing && rr_shm_is_empty(q->qp.wake_fd);
-	/* pairs with the acquire in rr_shm_ready(), for peek() without the lock */
+	/* Pairs with the acquire in rr_shm_ready(), for peek() without the lock. */
 	atomic_store_explicit(&q->state, RR_SHM_READY, memory_order_release);
 }
 
-/* Keys of one connection should mean nothing on another. */
+/* A generation for keys, so that keys of one connection mean nothing on another. */
 static uint32_t new_key_gen(void)
 {
 	static _Atomic uint32_t next;
@@ -190,7 +192,8 @@ static int init_shm(struct rr_shm *q, const struct rr_prov_params *p, enum rr_sh
 	return 0;
 }
 
-/* A set-up step failed: as if it had never begun; close() then finds nothing to do. */
+/* A set-up step has failed: returns q to the state before, in which close() finds nothing to
+ * do. */
 static int undo(struct rr_shm *q, int rc)
 {
 	rr_shm_close(&q->qp);
@@ -220,7 +223,7 @@ int rr_shm_answer(struct rr_qp *qp, const struct rr_prov_params *p,
 	struct rr_shm *q = rr_shm_of(qp);
 	int saved = errno, rc = init_shm(q, p, RR_SHM_ANSWERED);
 
-	answer->len = 0;	/* all that is to be said is said in the hello */
+	answer->len = 0;	/* everything there is to say is in the hello */
 	if (!rc) {
 		rc = rr_shm_connect(offer, p->run_dir);
 		if (rc >= 0) {
@@ -237,8 +240,8 @@ int rr_shm_answer(struct rr_qp *qp, const struct rr_prov_params *p,
 	return rc;
 }
 
-/* The connection among those waiting on listener whose hello is right; its peer's region
- * is mapped then. *alone: it was the first. */
+/* Accepts connections waiting at listener until one has a valid hello, and maps its peer's
+ * region. *alone: it was the first one. */
 static int find_peer(struct rr_shm *q, int listener, bool *alone)
 {
 	int rc = -ECONNREFUSED;
@@ -253,13 +256,13 @@ static int find_peer(struct rr_shm *q, int listener, bool *alone)
 		if (!rc)
 			return fd;
 		rr_shm_drop_sock(fd);
-		if (rc == -EAGAIN)	/* a stranger without a hello */
+		if (rc == -EAGAIN)	/* a stranger that has sent no hello */
 			rc = -ECONNREFUSED;
 	}
 	return rc;
 }
 
-/* The last step, after which messages may be sent: unless the answering side has given up
+/* The last step, after which messages may be sent. -ECANCELED: the answering side has given up
  * before. */
 static int join_last(struct rr_shm *q)
 {
@@ -270,8 +273,8 @@ static int join_last(struct rr_shm *q)
 						       memory_order_relaxed) ? 0 : -ECANCELED;
 }
 
-/* No more memory than the server will map, but as much as it has itself. False: that cannot
- * be. */
+/* Reduces our memory to what the server will map, but not below what it has itself. False: that
+ * is not possible. */
 static bool fit_memory(struct rr_shm *q)
 {
 	size_t most = rr_shm_geo_bearable(&q->peer.geo), total = q->own.geo.total;
@@ -348,7 +351,7 @@ int rr_shm_establish(struct rr_qp *qp)
 	return rc;
 }
 
-/* The other side says that it has joined: then its hello is there, or it lies. */
+/* The other side says that it has joined: then its hello has come, or the peer lies. */
 static bool is_coming(struct rr_shm *q)
 {
 	uint8_t byte;
@@ -369,14 +372,14 @@ int rr_shm_withdraw(struct rr_qp *qp)
 						     memory_order_relaxed) &&
 	    none != RR_SHM_WITHDRAWN && is_coming(q))
 		rc = -EAGAIN;
-	if (!rc)	/* and who sleeps for it wakes; a forked child may have it, too */
+	if (!rc)	/* also wakes threads, and a forked child, that sleep on it */
 		rr_os->shutdown(qp->wake_fd, SHUT_RDWR);
 	errno = saved;
 	return rc;
 }
 
 /* Leaves qp as it is: other processes of the family may still use it, and the numbers and
- * addresses in it are theirs, too, unless one of them has called disconnect(). */
+ * addresses in it are theirs as well, unless one of them has called disconnect(). */
 void rr_shm_close(struct rr_qp *qp)
 {
 	struct rr_shm *q = rr_shm_of(qp);
@@ -395,8 +398,8 @@ void rr_shm_close(struct rr_qp *qp)
 	}
 	rr_shm_region_drop(&q->own);
 	rr_shm_region_drop(&q->peer);
-	/* Where no descriptor can be in it, or what is in it is the others', it needs no
-	 * look. */
+	/* The socket has to be searched only if descriptors may be in it, and if nobody else
+	 * will close it later. */
 	if (qp->wake_fd < 0 || !last || q->plain)
 		rr_ownfd_close(qp->wake_fd);
 	else if (early)

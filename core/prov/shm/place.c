@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A descriptor of this process that does nothing but keep its number, from its first answer
- * on: if the app had used up all others when one is taken up, there would be none for the
- * memory that the offering side passes. One will do for all of them, since each needs it for a
- * moment only. */
+/* Holds one descriptor number in reserve while answers are out. If the app had used up all
+ * numbers when the offering side joins, there would be none for the memory that it passes. One
+ * number will do for all answers, because each needs it for a moment only. */
 #include "core/prov/shm/shm_int.h"
 
 #include <errno.h>
@@ -12,10 +11,11 @@
 #include "core/base/os.h"
 #include "core/base/ownfd.h"
 
-/* The inode's lower half, since the app may have closed it unseen; 1 + the number; 0 none. */
+/* Lower half of the inode, because the app may have closed the descriptor unseen; 1 + the
+ * number; 0: none. */
 static _Atomic uint64_t place;
-static _Atomic int waiting;	/* answers … */
-static _Atomic int32_t whose;	/* … of this process */
+static _Atomic int waiting;	/* number of answers that are out … */
+static _Atomic int32_t whose;	/* … in this process (a forked child starts at none) */
 
 static int fd_of_place(uint64_t p)
 {
@@ -26,7 +26,7 @@ static uint64_t made_at(int fd)
 {
 	struct stat st;
 
-	return fstat(fd, &st) ? 0 : st.st_ino << 32 | ((uint32_t)fd + 1);
+	return fstat(fd, &st) ? 0 : (uint64_t)st.st_ino << 32 | ((uint32_t)fd + 1);
 }
 
 static int make_place(void)
@@ -85,7 +85,7 @@ void rr_shm_place_drop(void)
 		atomic_fetch_sub_explicit(&waiting, 1, memory_order_relaxed);
 }
 
-/* Not as long as there are answers out. */
+/* Frees the number, unless answers are out. */
 static bool spare_place(void)
 {
 	if (atomic_load_explicit(&whose, memory_order_relaxed) == (int32_t)rr_pid() &&

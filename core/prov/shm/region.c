@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Shared memory of a connection: our region made and sealed, the peer's judged and mapped,
- * both trimmed when idle. What is in a ring is not looked at here. */
+/* The shared memory of a connection: makes and seals our region, judges and maps the peer's,
+ * and trims both when idle. The messages in the rings are not looked at here. */
 
 #include "core/prov/shm/shm_int.h"
 
@@ -68,13 +68,40 @@ void rr_shm_geo_agree(struct rr_shm_geo *a, struct rr_shm_geo *b)
 	a->slots = b->slots = rr_min(a->slots, b->slots);
 }
 
+/* Regions may use a quarter of the address space. On 32 bits that is 26 connections with
+ * default options; the app's own memory comes first. */
+#define MAPPED_MAX	(SIZE_MAX / 4)
+static _Atomic size_t mapped;
+
+static void unmapped(size_t n)
+{
+	atomic_fetch_sub_explicit(&mapped, n, memory_order_relaxed);
+}
+
+static bool may_map(size_t n)
+{
+	if (n > MAPPED_MAX)
+		return false;
+	if (atomic_fetch_add_explicit(&mapped, n, memory_order_relaxed) <= MAPPED_MAX - n)
+		return true;
+	unmapped(n);
+	return false;
+}
+
 static int map_view(struct rr_shm_view *v, int memfd, const struct rr_shm_geo *g)
 {
-	void *base = mmap(NULL, g->total, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
-			  memfd, 0);
+	void *base;
+	int rc;
 
-	if (base == MAP_FAILED)
-		return -errno;
+	if (!may_map(g->total))
+		return -ENOMEM;
+	base = mmap(NULL, g->total, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, memfd,
+		    0);
+	if (base == MAP_FAILED) {
+		rc = -errno;
+		unmapped(g->total);
+		return rc;
+	}
 	v->base = base;
 	v->geo = *g;
 	v->ctl = base;
@@ -86,8 +113,8 @@ static int map_view(struct rr_shm_view *v, int memfd, const struct rr_shm_geo *g
 	return 0;
 }
 
-/* Where vm.memfd_noexec is 2, only memfds that say so may be made; older kernels do not
- * know the flag. */
+/* With vm.memfd_noexec=2 only memfds with this flag may be made; older kernels do not know the
+ * flag. */
 static int new_memfd(void)
 {
 	unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
@@ -98,7 +125,7 @@ static int new_memfd(void)
 	return fd < 0 ? -errno : fd;
 }
 
-/* Growing a file beyond RLIMIT_FSIZE would send SIGXFSZ, which kills the app. */
+/* Growing a file beyond RLIMIT_FSIZE would raise SIGXFSZ, which kills the app. */
 static bool size_allowed(size_t size)
 {
 	struct rlimit lim;
@@ -133,8 +160,8 @@ close_fd:
 	return rc;
 }
 
-/* Huge pages may run out, which is SIGBUS. Which file system it is that memfds of small ones
- * are in is asked once: it is the kernel's own, and stays mounted. */
+/* A memfd of huge pages is refused, because those may run out, which raises SIGBUS. The file
+ * system of ordinary memfds is looked up once: it is the kernel's own, and stays mounted. */
 static RR_NOINLINE bool is_tmpfs(int memfd, dev_t dev)
 {
 	static _Atomic uint64_t known;	/* 0 none: no file system has that number */
@@ -148,18 +175,29 @@ static RR_NOINLINE bool is_tmpfs(int memfd, dev_t dev)
 	return true;
 }
 
-/* Any file may have been passed. The seals come first: asking for them involves no
- * file system code, and only memfds (of tmpfs or hugetlbfs) can have these. */
+/* Is the file of that size? Puts its file system's number into *dev. */
+static RR_NOINLINE bool has_size(int memfd, uint64_t size, dev_t *dev)
+{
+	struct stat st;
+
+	if (fstat(memfd, &st) || st.st_size < 0 || (uint64_t)st.st_size != size)
+		return false;
+	*dev = st.st_dev;
+	return true;
+}
+
+/* Any kind of file may have been passed. The seals are checked first: that involves no code of
+ * its file system, and only memfds (of tmpfs or hugetlbfs) can have them.
+ * What the kernel fills in for the other two checks lies on the stack during that check alone:
+ * this may run in a signal handler, at the bottom of the call that upgrades a connection. */
 static int judge_memfd(int memfd, const struct rr_shm_geo *g)
 {
 	int seals = rr_os->fcntl(memfd, F_GET_SEALS);
-	struct stat st;
+	dev_t dev;
 
-	if (seals < 0 || (seals & SEALS) != SEALS)
+	if (seals < 0 || (seals & SEALS) != SEALS || !has_size(memfd, g->total, &dev))
 		return -EPROTO;
-	if (fstat(memfd, &st) || st.st_size < 0 || (uint64_t)st.st_size != g->total)
-		return -EPROTO;
-	return is_tmpfs(memfd, st.st_dev) ? 0 : -EPROTO;
+	return is_tmpfs(memfd, dev) ? 0 : -EPROTO;
 }
 
 int rr_shm_region_take(struct rr_shm *q, int memfd, const struct rr_shm_geo *g)
@@ -171,8 +209,10 @@ int rr_shm_region_take(struct rr_shm *q, int memfd, const struct rr_shm_geo *g)
 
 void rr_shm_region_drop(struct rr_shm_view *v)
 {
-	if (v->base)
-		munmap(v->base, v->geo.total);
+	if (!v->base)
+		return;
+	munmap(v->base, v->geo.total);
+	unmapped(v->geo.total);
 }
 
 struct trim {
@@ -181,7 +221,7 @@ struct trim {
 	void *ctx;
 };
 
-/* Bisects down to pages: an idle connection costs one question and one call. */
+/* Bisects down to pages, so that an idle connection costs one question and one call. */
 static void trim_range(const struct trim *t, size_t off, size_t len)
 {
 	size_t half = rr_align(len / 2, RR_PAGE);
@@ -194,9 +234,9 @@ static void trim_range(const struct trim *t, size_t off, size_t len)
 	}
 }
 
-/* The peer's ring is empty (rr_shm_tx_idle()): if nothing is held and no key is out either, the
- * tables say nothing any more. Slots below the peer's tail are free whatever tx_used says;
- * handles do not come again because they count in key_gen. */
+/* Called when the peer's ring is empty (rr_shm_tx_idle()). If no receive is held and no key is
+ * out, the tables contain nothing that matters: slots below the peer's tail are free whatever
+ * tx_used says, and handles do not repeat because key_gen goes on counting. */
 static void trim_own_tables(struct rr_shm *q)
 {
 	if (q->rx_held || q->key_live || q->fence_list)
@@ -205,9 +245,9 @@ static void trim_own_tables(struct rr_shm *q)
 	rr_pages_drop(q->slot, q->fence_cookie + RR_SHM_KEYS);
 }
 
-/* Pages that our long Sends have touched, and not what the peer has filled the rest with: to
- * free that would take our time. Where receives are longer than our Sends by pages, each
- * slot's are gone to. */
+/* Frees the pages that our long Sends have touched, but not those that the peer itself has
+ * filled around them, because freeing those would take our time. If a receive is longer than
+ * our Sends by whole pages, each slot's pages are freed separately. */
 static void trim_longs(struct rr_shm *q)
 {
 	const struct rr_shm_geo *g = &q->peer.geo;
@@ -237,11 +277,11 @@ static void trim_ring(struct rr_shm *q)
 		trim_longs(q);
 }
 
-/* Free chunk memory is ours to give back: no key covers it. A receive slot is not, since the
- * peer may be writing to any that is posted. So each side gives back the other's ring: of
- * the slots it alone writes it knows that none is in the making, and when everything that
- * it sent has been given back, that none is read; a slot that vanishes reads as empty. What
- * stays of an idle connection: per region the control page, the page of the slot that
+/* Free chunk memory can be freed by its owner, because no key covers it. A receive slot cannot,
+ * because the peer may be writing to any slot that is posted. So each side frees the other's
+ * ring: it alone writes those slots and knows that none is being written; and when everything
+ * that it has sent was given back, none is being read. A freed slot reads as empty. What
+ * remains of an idle connection in each region are the control page, the page of the slot that
  * peek() looks at, and what the keys in use need beyond the control page. */
 void rr_shm_trim(struct rr_qp *qp, bool (*used)(void *ctx, size_t off, size_t len), void *ctx)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Messages in the rings: sending into the peer's, receiving from our own. Indices of the
- * peer's are read once and checked before they are used. */
+/* Messages in the rings: sends into the peer's, receives from our own. An index that the peer
+ * writes is read once and checked before it is used. Chunks are xfer.c's. */
 
 #include "core/prov/shm/shm_int.h"
 
@@ -22,14 +22,15 @@ static uint32_t known_back(const struct rr_shm *q)
 	return atomic_load_explicit(&q->tx_reposted, memory_order_relaxed);
 }
 
-/* Takes in what the peer says it has given back. */
+/* Reads how many receives the peer has given back. */
 static int tx_refresh(struct rr_shm *q)
 {
 	uint32_t sent = atomic_load_explicit(&q->tx_sent, memory_order_relaxed);
-	/* pairs with the release in rr_shm_repost(): slots counted here are found free below */
+	/* Pairs with the release in rr_shm_repost(): slots that are counted here are found to
+	 * be free below. */
 	uint32_t back = atomic_load_explicit(&q->peer.ctl->reposted, memory_order_acquire);
 
-	/* it can neither take back what it gave nor give back what was not sent */
+	/* The peer can neither take back what it gave, nor give back what was not sent. */
 	if (sent - back > sent - known_back(q))
 		return rr_shm_fail(q, -EPROTO);
 	atomic_store_explicit(&q->tx_reposted, back, memory_order_relaxed);
@@ -39,12 +40,13 @@ static int tx_refresh(struct rr_shm *q)
 static uint32_t tx_room(const struct rr_shm *q)
 {
 	uint32_t sent = atomic_load_explicit(&q->tx_sent, memory_order_relaxed);
+	uint32_t back = atomic_load_explicit(&q->tx_reposted, memory_order_relaxed);
 
-	return q->peer.geo.recvs - (sent - known_back(q));
+	return q->peer.geo.recvs - (sent - back);
 }
 
-/* May the slot at tx_pos be written? A tail that makes no sense is no proof: the unsigned
- * difference is then large. */
+/* May the slot at tx_pos be written? A tail that makes no sense proves nothing: the unsigned
+ * difference is large then. */
 static bool tx_slot_free(struct rr_shm *q)
 {
 	const uint32_t slots = q->peer.geo.slots;
@@ -52,7 +54,8 @@ static bool tx_slot_free(struct rr_shm *q)
 
 	if (likely(q->tx_pos - q->tx_tail < slots))
 		return true;
-	/* both pair with the releases in rr_shm_repost(): its reads of the slot are over */
+	/* Both pair with the releases in rr_shm_repost(): the peer has finished reading the
+	 * slot. */
 	q->tx_tail = atomic_load_explicit(&q->peer.ctl->tail, memory_order_acquire);
 	if (q->tx_pos - q->tx_tail < slots)
 		return true;
@@ -60,7 +63,7 @@ static bool tx_slot_free(struct rr_shm *q)
 		q->slot[i].tx_used;
 }
 
-/* The next free slot; those that are not free are passed over. NULL: *rc says why. */
+/* The next free slot; slots that are not free are passed over. NULL: *rc says why. */
 static struct rr_shm_slot *claim_slot(struct rr_shm *q, int *rc)
 {
 	if (unlikely(tx_room(q) == 0)) {
@@ -76,11 +79,11 @@ static struct rr_shm_slot *claim_slot(struct rr_shm *q, int *rc)
 
 		if (likely(tx_slot_free(q)))
 			return s;
-		/* orders nothing: there is nothing with it */
+		/* Orders nothing, because no data goes with it. */
 		atomic_store_explicit(&s->skip, rr_shm_seq(q->tx_pos), memory_order_relaxed);
 		q->tx_pos++;
 	}
-	*rc = rr_shm_fail(q, -EPROTO);	/* it counted a receive that does not exist */
+	*rc = rr_shm_fail(q, -EPROTO);	/* the peer counted a receive that does not exist */
 	return NULL;
 }
 
@@ -95,16 +98,17 @@ static int dead(const struct rr_shm *q)
 	return 0;
 }
 
-/* Even a short message reaches into it, and it is in the other end's cache: to be fetched while
- * there is something else to do. */
+/* Even a short message reaches into this line, which is in the other end's cache: prefetched
+ * while there is something else to do. */
 static const void *second_line(const struct rr_shm_slot *s)
 {
 	return (const uint8_t *)s + RR_CACHELINE;
 }
 
-/* A page that is touched for the first time costs each side a fault of several us. Who goes on
- * sending long messages makes the pages of more and more of them in one call, as many as it has
- * used at most; and what is there the peer's next fault maps, too. */
+/* Makes pages for coming long messages. A page that is touched for the first time costs each
+ * side a fault of several us. A sender that goes on sending long messages makes the pages for
+ * more and more of them in one call, at most as many as it has used so far; the peer's next
+ * fault then maps them, too. */
 static RR_NOINLINE void make_pages(struct rr_shm *q)
 {
 	const struct rr_shm_geo *g = &q->peer.geo;
@@ -114,7 +118,7 @@ static RR_NOINLINE void make_pages(struct rr_shm *q)
 	n = rr_min(n, (uint32_t)MAKE_MOST);
 	last = from + (n ? n - 1 : 0) * (size_t)g->stride;
 	if (g->stride > 2 * RR_PAGE || (n && !rr_pages_make(from, last + RR_CACHELINE)))
-		n = g->slots;	/* each as it is touched */
+		n = g->slots;	/* each page when it is touched */
 	n = rr_max(n, (uint32_t)MAKE_LEAST);
 	q->tx_made += n;
 	q->tx_next_make = q->tx_pos + n;
@@ -130,14 +134,15 @@ static void publish(struct rr_shm *q, struct rr_shm_slot *s, uint32_t len, uint3
 	q->unkicked |= RR_ARM_RECV;
 	atomic_store_explicit(&s->len, len, memory_order_relaxed);
 	atomic_store_explicit(&s->arg, arg, memory_order_relaxed);
-	/* left alone for 2^30 positions it would look like one to come */
+	/* A skip word that was left alone for 2^30 positions would look like one of the
+	 * future. */
 	atomic_store_explicit(&s->skip, 0, memory_order_relaxed);
-	/* pairs with the acquire in rx_step(): the record is whole */
+	/* Pairs with the acquire in rx_step(): the record is complete. */
 	atomic_store_explicit(&s->seq, seq, memory_order_release);
 	if (unlikely((len & RR_SHM_LEN_MASK) > RR_SHM_SHORT) && q->tx_made < slots &&
 	    (int32_t)(q->tx_pos - q->tx_next_make) >= 0)
 		make_pages(q);
-	/* Of the next slot the peer looks at the first line only. */
+	/* The peer looks at the first line of the next slot only. */
 	__builtin_prefetch(second_line(rr_shm_slot(&q->peer, q->tx_pos)), 1);
 }
 
@@ -185,8 +190,8 @@ int rr_shm_send_imm(struct rr_qp *qp, uint32_t imm, uint64_t cookie)
 	return 1;
 }
 
-/* Takes in the peer's latest word, however much room there is: what it has not seen keeps
- * rr_shm_tx_peek() true, and nobody could sleep. */
+/* Always reads what the peer last said, however much room there is: while there is something
+ * that we have not read, rr_shm_tx_peek() stays true and nobody could sleep. */
 uint32_t rr_shm_window(struct rr_qp *qp)
 {
 	struct rr_shm *q = rr_shm_of(qp);
@@ -196,11 +201,11 @@ uint32_t rr_shm_window(struct rr_qp *qp)
 	return tx_room(q);
 }
 
-/* Has the peer given receives back since window() last looked? Not "is there room": an owner
- * that keeps some of the room in reserve would never get to sleep. */
+/* Has the peer given receives back since window() last looked? This does not ask whether there
+ * is room, because then a caller that keeps some room in reserve could never sleep. */
 bool rr_shm_tx_peek(const struct rr_shm *q)
 {
-	/* the caller acts on it only through window(), which orders */
+	/* The caller acts on this only through window(), which orders. */
 	uint32_t back = atomic_load_explicit(&q->peer.ctl->reposted, memory_order_relaxed);
 
 	return back != known_back(q);
@@ -208,7 +213,7 @@ bool rr_shm_tx_peek(const struct rr_shm *q)
 
 bool rr_shm_tx_idle(struct rr_shm *q)
 {
-	/* pairs with the release in rr_shm_repost(): the peer reads none of the slots */
+	/* Pairs with the release in rr_shm_repost(): the peer does not read any slot. */
 	uint32_t tail = atomic_load_explicit(&q->peer.ctl->tail, memory_order_acquire);
 
 	return !dead(q) && !tx_refresh(q) && tx_room(q) == q->peer.geo.recvs &&
@@ -219,14 +224,14 @@ bool rr_shm_tx_idle(struct rr_shm *q)
 
 enum slot_look { EMPTY, RECORD, PASSED, NONSENSE };
 
-/* Is the word of a position of this slot, how far from pos (modulo 2^31)? */
+/* Does this word hold a position of this slot, and how far is it ahead of pos (modulo 2^31)? */
 static bool slot_distance(uint32_t word, uint32_t pos, uint32_t slots, uint32_t *ahead)
 {
 	*ahead = ((word >> 1) - pos) & (UINT32_MAX >> 1);
 	return (word & 1) && *ahead % slots == 0;
 }
 
-/* What do the words of the slot at pos say? */
+/* What the words of the slot at pos say. */
 static enum slot_look look_at_slot(uint32_t seq, uint32_t skip, uint32_t pos, uint32_t slots)
 {
 	uint32_t ahead;
@@ -252,7 +257,7 @@ bool rr_shm_rx_peek(const struct rr_shm *q)
 {
 	uint32_t pos = atomic_load_explicit(&q->rx_pos, memory_order_relaxed);
 	struct rr_shm_slot *s = rr_shm_slot(&q->own, pos);
-	/* the caller acts on it only through poll(), which orders */
+	/* The caller acts on this only through poll(), which orders. */
 	uint32_t seq = atomic_load_explicit(&s->seq, memory_order_relaxed);
 	uint32_t skip = atomic_load_explicit(&s->skip, memory_order_relaxed);
 
@@ -266,7 +271,7 @@ static void rx_advance(struct rr_shm *q, uint32_t pos)
 		q->rx_tail++;
 }
 
-/* Judges the record in the slot at pos, of which nothing but the payload is looked at again. */
+/* Judges the record in the slot at pos. Afterwards only its payload is looked at again. */
 static int take_record(struct rr_shm *q, struct rr_shm_slot *s, uint32_t pos, struct rr_wc *wc)
 {
 	uint32_t i = pos & (q->own.geo.slots - 1);
@@ -280,7 +285,8 @@ static int take_record(struct rr_shm *q, struct rr_shm_slot *s, uint32_t pos, st
 		return -EPROTO;
 	if (len > q->own.geo.recv_size || ((word & RR_SHM_IMM) && word != RR_SHM_IMM))
 		return -EPROTO;
-	/* more than we posted, or over a message that we still hold */
+	/* More messages than we have posted receives, or one over a message that we still
+	 * hold. */
 	if (q->rx_held == q->own.geo.recvs || q->slot[i].rx_seq)
 		return -EPROTO;
 	if ((word & RR_SHM_INV) && !rr_shm_key_live(q, arg))
@@ -298,18 +304,18 @@ static int take_record(struct rr_shm *q, struct rr_shm_slot *s, uint32_t pos, st
 	return 1;
 }
 
-/* One step along the ring: 1 *wc is a receive, 0 a slot was passed over, -EAGAIN nothing
- * there, else the peer lies. */
+/* One step along the ring. 1: *wc is a receive; 0: a slot was passed over; -EAGAIN: there is
+ * nothing; else the peer lies. */
 static int rx_step(struct rr_shm *q, struct rr_wc *wc)
 {
 	uint32_t pos = atomic_load_explicit(&q->rx_pos, memory_order_relaxed);
 	struct rr_shm_slot *s = rr_shm_slot(&q->own, pos);
-	/* pairs with the release in publish() */
+	/* Pairs with the release in publish(). */
 	uint32_t seq = atomic_load_explicit(&s->seq, memory_order_acquire);
 	uint32_t skip = atomic_load_explicit(&s->skip, memory_order_relaxed);
 	int rc = 0;
 
-	/* known, however old it is */
+	/* This record was taken already, however long ago. */
 	if (seq == q->slot[pos & (q->own.geo.slots - 1)].rx_last)
 		seq = 0;
 	switch (look_at_slot(seq, skip, pos, q->own.geo.slots)) {
@@ -325,8 +331,8 @@ static int rx_step(struct rr_shm *q, struct rr_wc *wc)
 	}
 	if (rc >= 0)
 		rx_advance(q, pos);
-	/* In force before the message is seen. Who has sent it copies under that key no
-	 * more. */
+	/* The key must be invalid before the message is seen. A truthful sender no longer
+	 * copies under it. */
 	if (rc == 1 && wc->has_inv && rr_shm_invalidate(&q->qp, wc->inv_handle, 0) == 0)
 		return -EPROTO;
 	return rc;
@@ -336,7 +342,7 @@ static int poll_ring(struct rr_shm *q, struct rr_wc *wc, int n)
 {
 	int got = 0, rc = atomic_load_explicit(&q->err, memory_order_relaxed);
 
-	/* bounded even if the peer feeds us with skips for ever */
+	/* Bounded even if the peer sends us skips for ever. */
 	for (uint32_t step = 0; !rc && got < n && step <= q->own.geo.slots; step++) {
 		rc = rx_step(q, &wc[got]);
 		if (rc == 1) {
@@ -345,7 +351,7 @@ static int poll_ring(struct rr_shm *q, struct rr_wc *wc, int n)
 		}
 	}
 	if (unlikely(!rc && got == 0 && n > 0))
-		rc = -EPROTO;	/* a whole round of skips: then it had no reason to skip */
+		rc = -EPROTO;	/* a whole round of skips, for which there was no reason */
 	if (unlikely(rc && rc != -EAGAIN))
 		rr_shm_fail(q, rc);
 	if (got)
@@ -374,8 +380,9 @@ void rr_shm_repost(struct rr_qp *qp, uint64_t buf_cookie)
 	uint32_t i = (uint32_t)buf_cookie;
 
 	assert(buf_cookie <= mask && q->slot[i].rx_seq);
-	/* The releases pair with the acquires in tx_slot_free() and tx_refresh(): our reads of
-	 * the slot are over. reposted is last: what it counts can be found. */
+	/* These releases pair with the acquires in tx_slot_free() and tx_refresh(): we have
+	 * finished reading the slot. reposted comes last, so that what it counts can be
+	 * found. */
 	atomic_store_explicit(&q->own.freed[i], q->slot[i].rx_seq, memory_order_release);
 	q->slot[i].rx_seq = 0;
 	q->rx_held--;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The shm provider: RDMA semantics between two processes of one host. */
+/* The shm provider: RDMA semantics between two processes of one host. This file has the table
+ * of operations, the doorbell, and what the two ends tell each other; messages are ring.c's,
+ * copies xfer.c's, set-up peer.c's. */
 
 #include "core/prov/shm/shm_int.h"
 
@@ -45,8 +47,8 @@ static bool peek_rings(const struct rr_qp *qp, enum rr_arm what)
 		((what & RR_ARM_SEND) && rr_shm_tx_peek(q));
 }
 
-/* Doorbell: one byte. EAGAIN means that so many are pending that one more tells nothing;
- * of death the peer's end of the socket tells. */
+/* Rings the doorbell: sends one byte. EAGAIN means that so many are pending that one more would
+ * tell nothing. If the peer has died, its end of the socket shows that. */
 static void ring_bell(struct rr_shm *q)
 {
 	int saved = errno;
@@ -68,16 +70,17 @@ static void kick_peer(struct rr_qp *qp)
 		return;
 	q->unkicked = 0;
 	armed = &q->peer.ctl->armed;
-	/* Pairs with the fence in arm_bell(): we see that it armed, or it sees what we did. */
+	/* Pairs with the fence in arm_bell(): either we see that the peer has armed, or it sees
+	 * what we posted. */
 	rr_fence();
 	if (likely(!(atomic_load_explicit(armed, memory_order_relaxed) & done)))
 		return;
-	/* only one of those who ring at once does */
+	/* Of several threads that get here at once, only one rings. */
 	if (atomic_fetch_and_explicit(armed, ~done, memory_order_relaxed) & done)
 		ring_bell(q);
 }
 
-/* Bits that someone else has armed stay: that sleeper still waits for its bell. */
+/* Bits that another sleeper has armed stay set, because it still waits for its bell. */
 static int arm_bell(struct rr_qp *qp, enum rr_arm what)
 {
 	struct rr_shm *q = rr_shm_of(qp);
@@ -87,7 +90,7 @@ static int arm_bell(struct rr_qp *qp, enum rr_arm what)
 		return 0;
 	before = atomic_fetch_or_explicit(&q->own.ctl->armed, (uint32_t)what,
 					  memory_order_relaxed);
-	/* pairs with the fence in kick_peer() */
+	/* Pairs with the fence in kick_peer(). */
 	rr_fence();
 	if (!peek_rings(qp, what))
 		return 0;
@@ -100,7 +103,7 @@ static void disarm_bell(struct rr_qp *qp)
 {
 	struct rr_shm *q = rr_shm_of(qp);
 
-	/* no order needed: a bell too many is swallowed by drain_bell() */
+	/* No ordering is needed: drain_bell() swallows a bell too many. */
 	if (rr_shm_ready(q))
 		atomic_store_explicit(&q->own.ctl->armed, 0, memory_order_relaxed);
 }
@@ -122,8 +125,8 @@ static _Atomic uint32_t *word_of(struct rr_shm_ctl *ctl, enum rr_tell what)
 	return &ctl->work;
 }
 
-/* Written only when it changes, or the peer would have to fetch the line that it looks at after
- * each message. */
+/* Written only when the value changes. Otherwise the peer would have to fetch the cache line,
+ * which it looks at after each message. */
 static void tell_peer(struct rr_qp *qp, enum rr_tell what, uint32_t value)
 {
 	struct rr_shm *q = rr_shm_of(qp);
@@ -167,7 +170,7 @@ static uint32_t rung(const struct rr_qp *qp, rr_time now)
 	return (uint32_t)now - atomic_load_explicit(&q->own.ctl->rung, memory_order_relaxed);
 }
 
-/* Of a socket that this end has shut itself. */
+/* Has the peer closed its end? For a socket whose reading half this end has shut itself. */
 static bool hung_up(const struct rr_shm *q)
 {
 	struct pollfd p = { .fd = q->qp.wake_fd };
@@ -184,12 +187,13 @@ static ssize_t read_bell(struct rr_shm *q)
 		return rr_os->recv(q->qp.wake_fd, &bell, 1, MSG_DONTWAIT);
 	n = rr_shm_read_bell(q->qp.wake_fd);
 	if (q->refusing && (n > 0 ? rr_shm_is_empty(q->qp.wake_fd) : n < 0 && errno == EAGAIN))
-		q->plain = true;	/* what came before it did is gone */
+		q->plain = true;	/* what was sent before it refused is gone now */
 	return n;
 }
 
-/* One bell, since whoever rings has taken the bit that asked for it; of another the next sleep
- * tells. And of a peer that is gone, a little later. */
+/* Consumes one bell only, because whoever rings has cleared the bit that asked for it. If there
+ * is another, the next sleep ends at once; and it notices a peer that is gone a little
+ * later. */
 static int drain_bell(struct rr_qp *qp)
 {
 	struct rr_shm *q = rr_shm_of(qp);
@@ -207,7 +211,7 @@ static int drain_bell(struct rr_qp *qp)
 	return atomic_load_explicit(&q->lost, memory_order_relaxed) ? -ECONNRESET : 0;
 }
 
-/* Only the reading half: the peer's bells fail from now on, and it does not take that for an
+/* Shuts only the reading half: from now on the peer's bells fail, which it does not take for an
  * end. */
 static void rouse(struct rr_qp *qp)
 {
@@ -221,7 +225,7 @@ static void rouse(struct rr_qp *qp)
 	errno = saved;
 }
 
-/* Whoever of this process's family sleeps on it wakes, too. */
+/* Other processes of the family that sleep on the socket wake up, too. */
 static void shut_bell(struct rr_qp *qp)
 {
 	struct rr_shm *q = rr_shm_of(qp);

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* RDMA Read and Write are plain copies from and to the peer's mapping, under its keys.
+/* RDMA Read and Write are plain copies from and to the peer's mapping, under its keys. Rings
+ * are ring.c's.
  *
- * Fencing. A copy cannot be stopped from outside, so invalidate() must know whether one is
- * under way. A queue pair's calls are serialized by its owner's lock, so there is at most
- * one copy per direction, and one word tells it: the copier writes the handle into
- * accessing, then looks whether the key is still there; the exporter takes the key away,
- * then looks at accessing. With a full fence between the two steps on both sides at least
- * one sees the other. The exporter never waits for a copy under way, since the peer says when
- * that ends: it looks a few more times, and then the completion comes later, from poll(). Until
- * then the key belongs to nobody. A copy that does not end (the peer is stopped, or lies) costs
- * the connection, and since a region is never used for anything but its connection, what such a
- * peer may still write hurts nobody. A peer that ignores all this can read and write the whole
- * of mem at any time: mem must hold nothing but this connection's messages, and what is found
- * there is copied before it is judged. */
+ * Fencing. A copy cannot be stopped from outside, so invalidate() must know whether one is in
+ * progress. The calls on a queue pair are serialized by its owner's lock, so there is at most
+ * one copy in each direction, and one word describes it. The copier writes the handle into
+ * accessing and then looks whether the key is still there; the exporter removes the key and
+ * then looks at accessing. With a full fence between the two steps on both sides, at least one
+ * side sees the other. The exporter never waits for a copy in progress, because its end is up
+ * to the peer: it looks a few more times, and then the completion comes later, from poll().
+ * Until then the key belongs to nobody. A copy that does not end (the peer is stopped, or lies)
+ * costs the connection; and because a region is never used for another connection, what such a
+ * peer may still write harms nobody. A peer that ignores all of this can read and write the
+ * whole of mem at any time: mem must hold nothing but this connection's messages, and what is
+ * found there is copied before it is judged. */
 #include "core/prov/shm/shm_int.h"
 
 #include <errno.h>
@@ -20,14 +21,14 @@
 
 #include "core/base/os.h"
 
-/* A peer that is throttled (cpu.max) may stand still for some periods of 100 ms. */
+/* A throttled peer (cpu.max) may stand still for some periods of 100 ms. */
 #define FENCE_WAIT	(500 * RR_MSEC)
-#define FENCE_LOOKS	200	/* some microseconds: as long as most copies last */
+#define FENCE_LOOKS	200	/* some microseconds: as long as most copies take */
 #define KEY_MASK	(RR_SHM_KEYS - 1)
 
 /* --- our keys --- */
 
-/* Key numbers count modulo 2^22 above the index; never 0. */
+/* The part above the index counts modulo 2^22 and is never 0. */
 static uint32_t fresh_handle(struct rr_shm *q, uint32_t i)
 {
 	uint32_t handle;
@@ -75,7 +76,7 @@ int rr_shm_expose(struct rr_qp *qp, const void *local, uint32_t len, enum rr_rig
 	atomic_store_explicit(&k->offset, off, memory_order_relaxed);
 	atomic_store_explicit(&k->length, len, memory_order_relaxed);
 	atomic_store_explicit(&k->consumed, 0, memory_order_relaxed);
-	/* pairs with the acquire in enter(): whoever knows the handle sees the rest */
+	/* Pairs with the acquire in enter(): whoever knows the handle sees the rest. */
 	atomic_store_explicit(&k->handle, q->key[i].handle, memory_order_release);
 	*out = (struct rr_seg){ .handle = q->key[i].handle, .length = len, .offset = off };
 	return 0;
@@ -94,18 +95,18 @@ static void give_key(struct rr_shm *q, uint32_t i)
 	q->key_free = i + 1;
 }
 
-/* Under which handle the peer is copying; 0 none. Pairs with the release in leave_access():
- * under any other it has ended. */
+/* The handle under which the peer is copying; 0: none. Pairs with the release in
+ * leave_access(): copies under any other handle have ended. */
 static uint32_t copying(const struct rr_shm *q)
 {
 	return atomic_load_explicit(&q->own.ctl->accessing, memory_order_acquire);
 }
 
-/* Has the copy under handle ended, or does it after some more looks? Of a dead peer none is
- * under way. */
+/* Has the copy under handle ended, or does it within some more looks? A dead peer has none in
+ * progress. */
 static bool fence_out(const struct rr_shm *q, uint32_t handle)
 {
-	/* pairs with the fence in enter() */
+	/* Pairs with the fence in enter(). */
 	rr_fence();
 	if (likely(copying(q) != handle) ||
 	    atomic_load_explicit(&q->lost, memory_order_relaxed))
@@ -118,15 +119,15 @@ static bool fence_out(const struct rr_shm *q, uint32_t handle)
 	return false;
 }
 
-/* The peer's time for the copy under handle begins. */
+/* From now on the peer's time for the copy under handle runs. */
 static void fence_await(struct rr_shm *q, uint32_t handle)
 {
 	q->fence_end = rr_now_coarse() + FENCE_WAIT;
 	atomic_store_explicit(&q->fencing, handle, memory_order_relaxed);
 }
 
-/* The peer copies under key i: under none of those in the list, which rr_shm_fenced() will
- * find. */
+/* The peer copies under key i, so it does not copy under any other key in the list;
+ * rr_shm_fenced() will notice that. */
 static void fence_add(struct rr_shm *q, uint32_t i, uint64_t cookie)
 {
 	if (!q->fence_list)
@@ -136,7 +137,7 @@ static void fence_add(struct rr_shm *q, uint32_t i, uint64_t cookie)
 	q->fence_list = (uint16_t)(i + 1);
 }
 
-/* The one copy that has not ended: has it had its time? */
+/* handle: the one copy that has not ended, or 0. Has it used up its time? */
 static void fence_judge(struct rr_shm *q, uint32_t handle)
 {
 	if (!handle)
@@ -174,7 +175,8 @@ int rr_shm_fenced(struct rr_shm *q, struct rr_wc *wc, int n)
 	return got;
 }
 
-/* A handle that is not valid (any more) needs nothing: the peer may have invalidated it. */
+/* A handle that is not valid (any more) needs nothing: the peer may have invalidated it
+ * itself. */
 int rr_shm_invalidate(struct rr_qp *qp, uint32_t handle, uint64_t cookie)
 {
 	struct rr_shm *q = rr_shm_of(qp);
@@ -198,7 +200,7 @@ bool rr_shm_consumed(struct rr_qp *qp, uint32_t handle)
 	struct rr_shm *q = rr_shm_of(qp);
 	struct rr_shm_key *k = &q->own.keys[handle & KEY_MASK];
 
-	/* the peer's copy is over by then; pairs with the release in rr_shm_consume() */
+	/* The peer's copy is over by then; pairs with the release in rr_shm_consume(). */
 	return rr_shm_key_live(q, handle) &&
 		atomic_load_explicit(&k->consumed, memory_order_acquire) == handle;
 }
@@ -207,12 +209,12 @@ bool rr_shm_consumed(struct rr_qp *qp, uint32_t handle)
 
 static void leave_access(struct rr_shm *q)
 {
-	/* pairs with the acquire in copying() */
+	/* Pairs with the acquire in copying(). */
 	atomic_store_explicit(&q->peer.ctl->accessing, 0, memory_order_release);
 }
 
-/* What the wire and the key table say, against each other and against the mapping. The
- * answer is in our own memory, or it would be worth nothing. */
+/* Checks the segment from the wire and the key table against each other and against the
+ * mapping. The result lies in our own memory, where the peer cannot change it. */
 /* req: rfc8166 8.1 #1 */
 static bool covers(const struct rr_shm *q, struct rr_shm_key *k, enum rr_rights right,
 		   const struct rr_seg *seg, uint32_t off, uint32_t len, uint64_t *start)
@@ -232,7 +234,7 @@ static bool covers(const struct rr_shm *q, struct rr_shm_key *k, enum rr_rights 
 	return *start >= base && *start - base <= size && len <= size - (*start - base);
 }
 
-/* Asks for the right to copy; the address, or NULL: remote access error. */
+/* Asks for permission to copy. Returns the address, or NULL: a remote access error. */
 static uint8_t *enter(struct rr_shm *q, enum rr_rights right, const struct rr_seg *seg,
 		      uint32_t off, uint32_t len)
 {
@@ -242,9 +244,9 @@ static uint8_t *enter(struct rr_shm *q, enum rr_rights right, const struct rr_se
 	if (!seg->handle)
 		return NULL;
 	atomic_store_explicit(&q->peer.ctl->accessing, seg->handle, memory_order_relaxed);
-	/* pairs with the fence in fence_out() */
+	/* Pairs with the fence in fence_out(). */
 	rr_fence();
-	/* pairs with the release in rr_shm_expose() */
+	/* Pairs with the release in rr_shm_expose(). */
 	if (atomic_load_explicit(&k->handle, memory_order_acquire) != seg->handle ||
 	    !covers(q, k, right, seg, off, len, &start)) {
 		leave_access(q);
@@ -277,7 +279,7 @@ void rr_shm_consume(struct rr_qp *qp, const struct rr_seg *seg)
 {
 	struct rr_shm_key *k = &rr_shm_of(qp)->peer.keys[seg->handle & KEY_MASK];
 
-	/* pairs with the acquire in rr_shm_consumed() */
+	/* Pairs with the acquire in rr_shm_consumed(). */
 	atomic_store_explicit(&k->consumed, seg->handle, memory_order_release);
 }
 

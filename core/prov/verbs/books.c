@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Our books of the send queue: what was posted has ended when a completion at or behind it says
- * so; an RDMA Read by its own only, since siw tells of what is behind it before its data are
- * here. */
+/* Our books of the send queue. A posted work request has ended when a completion for it, or for
+ * a later one, says so. An RDMA Read ends by its own completion only, because siw reports later
+ * requests before the data of a Read have arrived. Posting is post.c's, the CQ itself
+ * cq.c's. */
 
 #include <errno.h>
 
 #include "core/base/compiler.h"
 #include "core/prov/verbs/queue.h"
 
-/* What a failed work request says of the connection: gone, our device could not, or one of us
- * has broken a rule. */
-int rr_verbs_status(enum ibv_wc_status s)
+/* See queue.h. */
+int rr_verbs_books_status(enum ibv_wc_status s)
 {
 	switch (s) {
 	case IBV_WC_WR_FLUSH_ERR:
@@ -31,8 +31,8 @@ int rr_verbs_status(enum ibv_wc_status s)
 	}
 }
 
-/* The work request with this number has ended, and with it everything before that is no
- * RDMA Read under way. */
+/* The work request with this number has ended, and with it everything before it except RDMA
+ * Reads in progress. Returns its entry. */
 static struct rr_verbs_wqe end_up_to(struct rr_vq *v, uint32_t seq)
 {
 	struct rr_verbs_wqe *last = &v->wqe[seq % RR_VERBS_SQ];
@@ -49,30 +49,30 @@ static struct rr_verbs_wqe end_up_to(struct rr_vq *v, uint32_t seq)
 			break;
 		v->slot_tail += w->slot;
 		if (w->op == RR_WC_INVALIDATE)
-			rr_verbs_window_free(v, w->window);
+			rr_verbs_keys_free_window(v, w->window);
 		v->reads -= w->op == RR_WC_READ;
 		if (w->mr)
 			rr_verbs_mem_unuse(v, w->mr - 1u);
 		if (w->handle)
-			rr_verbs_keep(v, w->handle);
+			rr_verbs_notes_keep(v, w->handle);
 	}
 	return *last;
 }
 
-void rr_verbs_digest(struct rr_vq *v)
+void rr_verbs_books_digest(struct rr_vq *v)
 {
-	rr_verbs_pull(v);
+	rr_verbs_cq_pull(v);
 	for (; v->raw_seen != atomic_load_explicit(&v->raw_head, memory_order_acquire);
 	     v->raw_seen++) {
 		struct ibv_wc *raw = &v->raw[v->raw_seen & (v->raw_cap - 1)];
 		struct rr_verbs_wqe w;
 
 		if (raw->status != IBV_WC_SUCCESS)
-			rr_verbs_fail(v, rr_verbs_status(raw->status));
+			rr_verbs_fail(v, rr_verbs_books_status(raw->status));
 		if (raw->wr_id & RR_VERBS_RECV)
 			continue;
 		if (unlikely(raw->wr_id & RR_VERBS_PROOF)) {
-			rr_verbs_proof(v, raw);
+			rr_verbs_prove_result(v, raw);
 			raw->byte_len = RR_WC_SEND;	/* nobody is told */
 			continue;
 		}
@@ -80,5 +80,5 @@ void rr_verbs_digest(struct rr_vq *v)
 		raw->wr_id = w.cookie;
 		raw->byte_len = w.op;
 	}
-	rr_verbs_catch_up(v);
+	rr_verbs_post_catch_up(v);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Our descriptors, and the channels by which RDMA CM tells of events. What an event means for a
- * connection is cm.c's, for a connection that is being made setup.c's, for a listener
- * native.c's. */
+/* Our descriptors, and the channels on which RDMA CM reports events. What an event means is
+ * decided elsewhere: by cm.c for a connection, by setup.c for one that is being made, by
+ * native.c for a listener. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +14,7 @@
 #include "core/base/os.h"
 #include "core/prov/verbs/rdmacm.h"
 
-int rr_verbs_high(int fd, int floor)
+int rr_verbs_channel_high(int fd, int floor)
 {
 	int to = rr_os->fcntl(fd, F_DUPFD_CLOEXEC, floor);
 
@@ -22,34 +22,34 @@ int rr_verbs_high(int fd, int floor)
 		rr_os->close(fd);
 	else
 		to = fd;
-	rr_verbs_own_fd(to, true);
+	rr_verbs_process_own_fd(to, true);
 	return to;
 }
 
-void rr_verbs_close_fd(int fd)
+void rr_verbs_channel_close_fd(int fd)
 {
 	if (fd < 0)
 		return;
-	rr_verbs_own_fd(fd, false);
+	rr_verbs_process_own_fd(fd, false);
 	rr_os->close(fd);
 }
 
-int rr_verbs_quiet(int fd)
+int rr_verbs_channel_quiet(int fd)
 {
 	int fl = rr_os->fcntl(fd, F_GETFL);
 
 	return fl < 0 || rr_os->fcntl(fd, F_SETFL, fl | O_NONBLOCK) < 0 ? -errno : 0;
 }
 
-int rr_verbs_epoll(int floor)
+int rr_verbs_channel_epoll(int floor)
 {
 	int fd = (int)syscall(SYS_epoll_create1, EPOLL_CLOEXEC);
 
-	return fd < 0 ? -errno : rr_verbs_high(fd, floor);
+	return fd < 0 ? -errno : rr_verbs_channel_high(fd, floor);
 }
 
-/* which: 0 the CM's, 1 completions'. */
-int rr_verbs_watch(int set, int fd, uint32_t which)
+/* which: 0 for the CM's events, 1 for completions. */
+int rr_verbs_channel_watch(int set, int fd, uint32_t which)
 {
 	struct epoll_event ev = { .events = EPOLLIN, .data.u32 = which };
 
@@ -58,37 +58,38 @@ int rr_verbs_watch(int set, int fd, uint32_t which)
 
 int rr_verbs_channel(struct rdma_event_channel **cm, int floor)
 {
-	if (rr_verbs_orphan)
+	if (rr_verbs_process_orphan)
 		return -ECHILD;
-	*cm = rr_verbs_open_channel();
+	*cm = rr_verbs_creds_open_channel();
 	if (!*cm)
 		return -errno;
-	rr_verbs_used = true;
-	(*cm)->fd = rr_verbs_high((*cm)->fd, floor);
-	return rr_verbs_quiet((*cm)->fd);
+	rr_verbs_process_used = true;
+	(*cm)->fd = rr_verbs_channel_high((*cm)->fd, floor);
+	return rr_verbs_channel_quiet((*cm)->fd);
 }
 
 void rr_verbs_channel_free(struct rdma_event_channel *cm)
 {
 	if (!cm)
 		return;
-	rr_verbs_own_fd(cm->fd, false);
+	rr_verbs_process_own_fd(cm->fd, false);
 	rdma_destroy_event_channel(cm);
 }
 
 void rr_verbs_channel_forked(const struct rdma_event_channel *cm)
 {
 	if (cm)
-		rr_verbs_close_fd(cm->fd);
+		rr_verbs_channel_close_fd(cm->fd);
 }
 
-struct rdma_event_channel *rr_verbs_renew(struct rdma_event_channel **cm, struct rdma_cm_id *id,
-					  int set, int floor)
+struct rdma_event_channel *rr_verbs_channel_renew(struct rdma_event_channel **cm,
+						  struct rdma_cm_id *id, int set, int floor)
 {
 	struct rdma_event_channel *now = NULL, *old = *cm;
 	int rc = rr_verbs_channel(&now, floor);
 
-	if (!rc && !(rc = rr_verbs_watch(set, now->fd, 0)) && rr_cm_migrate_id(id, now))
+	if (!rc && !(rc = rr_verbs_channel_watch(set, now->fd, 0)) &&
+	    rr_creds_migrate_id(id, now))
 		rc = -errno;
 	if (rc) {
 		rr_verbs_channel_free(now);
@@ -100,15 +101,14 @@ struct rdma_event_channel *rr_verbs_renew(struct rdma_event_channel **cm, struct
 	return old;
 }
 
-/* The next event, acknowledged (an id cannot be destroyed or moved before); p's private data is
- * in data. False: none. */
-bool rr_verbs_event(struct rdma_event_channel *cm, struct rdma_cm_event *out,
-		    uint8_t data[UINT8_MAX])
+/* See rdmacm.h. */
+bool rr_verbs_channel_event(struct rdma_event_channel *cm, struct rdma_cm_event *out,
+			    uint8_t data[UINT8_MAX])
 {
 	struct rdma_conn_param *p = &out->param.conn;
 	struct rdma_cm_event *ev;
 
-	if (rr_cm_get_event(cm, &ev))
+	if (rr_creds_get_event(cm, &ev))
 		return false;
 	*out = *ev;
 	if (p->private_data)

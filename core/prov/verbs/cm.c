@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What RDMA CM tells of a connection that is made, and how it is disconnected. */
+/* Handles what RDMA CM reports about an established connection, and disconnects it. Making one
+ * is setup.c's. */
 
 #include "core/base/compiler.h"
 #include "core/base/os.h"
@@ -7,30 +8,31 @@
 #include "core/prov/verbs/rdmacm.h"
 #include "core/prov/verbs/setup.h"
 
-/* The kernel waits until all that is its device's is given back. What has been received is
- * ours. */
+/* The device is being removed, and the kernel waits until we have freed everything of it. What
+ * has been received stays ours. */
 static void device_gone(struct rr_vq *v)
 {
-	rr_verbs_digest(v);
+	rr_verbs_books_digest(v);
 	rr_verbs_device_gone(v->id->verbs);
-	rr_verbs_objects_free(v);
-	rr_verbs_digest(v);	/* what another thread has just taken */
+	rr_verbs_qp_free_objects(v);
+	rr_verbs_books_digest(v); /* completions that another thread has just taken */
 	v->state = RR_V_GONE;
 }
 
-/* What cannot be heard is most likely that the peer has left. */
+/* The channel cannot be read any more. If it cannot be replaced, an unread event most likely
+ * means that the peer has left. */
 static void renew_channel(struct rr_qp *qp, struct rr_vq *v)
 {
 	struct pollfd p = { v->cm->fd, POLLIN, 0 };
-	struct rdma_event_channel *old = rr_verbs_renew(&v->cm, v->id, qp->wake_fd,
-							v->param.fd_floor);
+	struct rdma_event_channel *old =
+	    rr_verbs_channel_renew(&v->cm, v->id, qp->wake_fd, v->param.fd_floor);
 
 	if (!old) {
 		v->lost |= rr_os->poll(&p, 1, 0) > 0;
 		return;
 	}
-	if (v->listener && !rr_cm_migrate_id(v->listener, v->cm))
-		rr_cm_destroy_id(v->listener);
+	if (v->listener && !rr_creds_migrate_id(v->listener, v->cm))
+		rr_creds_destroy_id(v->listener);
 	v->listener = NULL;
 	rr_verbs_channel_free(old);
 }
@@ -38,12 +40,12 @@ static void renew_channel(struct rr_qp *qp, struct rr_vq *v)
 static bool next_cm_event(struct rr_qp *qp, struct rr_vq *v, struct rdma_cm_event *ev,
 			  uint8_t data[UINT8_MAX])
 {
-	if (rr_verbs_event(v->cm, ev, data))
+	if (rr_verbs_channel_event(v->cm, ev, data))
 		return true;
 	if (likely(errno != EACCES))
 		return false;
 	renew_channel(qp, v);
-	return !v->lost && rr_verbs_event(v->cm, ev, data);
+	return !v->lost && rr_verbs_channel_event(v->cm, ev, data);
 }
 
 void rr_verbs_cm_events(struct rr_qp *qp, struct rr_vq *v)
@@ -55,27 +57,27 @@ void rr_verbs_cm_events(struct rr_qp *qp, struct rr_vq *v)
 	for (uint32_t i = 0; i < RR_VERBS_EVENTS && v->state == RR_V_READY &&
 	     next_cm_event(qp, v, &ev, data); i++) {
 		if (ev.event == RDMA_CM_EVENT_CONNECT_REQUEST) {
-			rr_cm_reject(ev.id);
-			rr_cm_destroy_id(ev.id);
+			rr_creds_reject(ev.id);
+			rr_creds_destroy_id(ev.id);
 		} else if (ev.id == v->id && ev.event != RDMA_CM_EVENT_ESTABLISHED) {
-			/* ADDR_CHANGE: the address is another link's (bonding), and no packet
-			 * gets through from here */
+			/* ADDR_CHANGE: the address has moved to another link (bonding), and no
+			 * packet gets through from here. */
 			v->lost = true;
 			gone |= ev.event == RDMA_CM_EVENT_DEVICE_REMOVAL;
-			rr_cm_disconnect(v->id);	/* nor does the peer reach our memory
-							 * any more */
+			/* the peer cannot reach our memory any more, either */
+			rr_creds_disconnect(v->id);
 		}
 	}
 	if (gone)
 		device_gone(v);
 }
 
-void rr_verbs_disconnect(struct rr_qp *qp)
+void rr_verbs_cm_disconnect(struct rr_qp *qp)
 {
 	struct rr_vq *v = rr_verbs_of(qp);
 	int saved = errno;
 
 	if (v && v->state == RR_V_READY)
-		rr_cm_disconnect(v->id);
+		rr_creds_disconnect(v->id);
 	errno = saved;
 }

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The completion queue, and what was taken from it but not yet looked at: v->raw. One thread
- * has the connection's lock; any number of others spin, and take completions, too. */
+/* The completion queue, and the completions that were taken from it and not looked at yet:
+ * v->raw. One thread has the connection's lock; any number of other threads spin, and take
+ * completions as well. What a completion means is books.c's. */
 #include <sched.h>
 
 #include "core/base/compiler.h"
 #include "core/prov/verbs/queue.h"
 
-bool rr_verbs_pull(struct rr_vq *v)
+bool rr_verbs_cq_pull(struct rr_vq *v)
 {
 	uint32_t not_busy = 0;
 	uint32_t head, tail, at, room;
@@ -16,7 +17,7 @@ bool rr_verbs_pull(struct rr_vq *v)
 						     memory_order_acquire,
 						     memory_order_relaxed))
 		return false;
-	/* Only the holder of cq_busy adds. */
+	/* Only the holder of cq_busy adds entries. */
 	head = atomic_load_explicit(&v->raw_head, memory_order_relaxed);
 	tail = atomic_load_explicit(&v->raw_tail, memory_order_acquire);
 	do {
@@ -25,7 +26,7 @@ bool rr_verbs_pull(struct rr_vq *v)
 		n = room ? ibv_poll_cq(v->cq, (int)room, &v->raw[at]) : 0;
 		head += n > 0 ? (uint32_t)n : 0;
 	} while (n > 0 && (uint32_t)n == room);
-	/* pairs with the acquires of raw_head: the entries are there once it says so */
+	/* Pairs with the acquires of raw_head: entries are visible once it counts them. */
 	atomic_store_explicit(&v->raw_head, head, memory_order_release);
 	atomic_store_explicit(&v->cq_busy, false, memory_order_release);
 	return true;
@@ -37,20 +38,20 @@ static bool has_taken(const struct rr_vq *v)
 	       atomic_load_explicit(&v->raw_tail, memory_order_acquire);
 }
 
-bool rr_verbs_reap(struct rr_vq *v)
+bool rr_verbs_cq_reap(struct rr_vq *v)
 {
 	if (!has_taken(v))
-		rr_verbs_pull(v);
+		rr_verbs_cq_pull(v);
 	return has_taken(v);
 }
 
-/* Asked for first, looked at second, and by this thread itself: another that is at it may have
- * looked just before. */
-bool rr_verbs_arm_cq(struct rr_vq *v)
+/* Requests the notification first and polls afterwards, and does so itself: another thread that
+ * is polling may have looked just before the request. */
+bool rr_verbs_cq_arm(struct rr_vq *v)
 {
 	if (ibv_req_notify_cq(v->cq, 0))
 		v->err = v->err ? v->err : -EIO;
-	while (!has_taken(v) && !rr_verbs_pull(v))
+	while (!has_taken(v) && !rr_verbs_cq_pull(v))
 		sched_yield();
 	return has_taken(v);
 }

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Threads that changed who they are.
+/* Calls to RDMA devices by threads that have changed their credentials.
  *
- * The kernel takes a write() to an RDMA device only from a thread with the very credentials
- * that the descriptor was opened with: not equal ones, the same object. setfsuid() and
- * setresuid() make new ones, also when they lead back to the old identity; file servers do that
- * for each request, in any of their threads. librdmacm talks by write(), and so do the
- * doorbells of software devices. What the kernel refuses (EACCES):
+ * The kernel accepts a write() to an RDMA device only from a thread with the very credentials
+ * that the descriptor was opened with: not equal ones, but the same object. setfsuid() and
+ * setresuid() make new ones, even if they lead back to the old identity, and file servers call
+ * them for each request, in any of their threads. librdmacm talks to the kernel by write(), and
+ * so do the doorbells of software devices. What the kernel refuses (EACCES) is handled here:
  *
- * - Commands of a verbs device come here by way of the library's write(), and go by ioctl(),
- *   which is not held to that. (libibverbs itself talks by ioctl() already; its drivers, which
- *   it loads, have our write().)
- * - The CM has no such call. Its channels are opened by a thread of ours that never changes,
- *   and it calls librdmacm for others. (Not by way of write(): a program that has loaded
- *   librdmacm with RTLD_DEEPBIND, as ganesha does by Ceph's libraries, has it with libc's.)
+ * - Commands of a verbs device come here by way of the library's write(), and go on by ioctl(),
+ *   which has no such check. (libibverbs itself uses ioctl() already; the drivers that it loads
+ *   call our write().)
+ * - The CM has no such ioctl(). Its channels are opened by a thread of ours that never changes
+ *   its credentials, and that calls librdmacm for others. (Not by way of write(): a program
+ *   that has loaded librdmacm with RTLD_DEEPBIND, as ganesha does through Ceph's libraries,
+ *   calls libc's.)
  *
- * setuid() by libc changes that thread, too. Then a channel is of no use any more, and what is
- * on it moves to another one, when the next event should be read (rr_verbs_renew()). */
+ * libc's setuid() changes that thread, too. Then the channel is useless, and what is on it
+ * moves to a new one when the next event is to be read (rr_verbs_channel_renew()). */
 #include "core/prov/verbs/rdmacm.h"
 
 #include <errno.h>
@@ -31,12 +32,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* librdmacm looks through sysfs, loads drivers, opens devices */
+/* librdmacm searches sysfs, loads drivers and opens devices on it. */
 #define STACK	(256u * 1024)
 
 /* --- the thread ------------------------------------------------------------------------ */
 
-/* -1 and errno, if it fails. */
+/* Returns -1 with errno if it fails. */
 typedef int job_fn(void *arg);
 
 struct job {
@@ -49,7 +50,7 @@ static struct {
 	pthread_mutex_t lock;	/* one job at a time */
 	sem_t asked, done;
 	struct job *job;
-	pid_t pid;		/* of the process that it is a thread of */
+	pid_t pid;		/* the process whose thread it is */
 } agent = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static void run_job(struct job *j)
@@ -70,7 +71,7 @@ static void *agent_main(void *arg)
 	return NULL;
 }
 
-/* In the agent's lock. */
+/* Starts the thread, once in a process. Called with the agent's lock held. */
 static bool agent_start(void)
 {
 	pthread_attr_t attr;
@@ -95,7 +96,8 @@ static bool agent_start(void)
 	return !rc;
 }
 
-/* False if there is no such thread and start does not ask for one. */
+/* Runs j in the agent's thread. False: there is no such thread, and start does not ask for
+ * one. */
 static bool by_agent(struct job *j, bool start)
 {
 	bool there;
@@ -120,7 +122,7 @@ static int open_channel(void *arg)
 	return *channel ? 0 : -1;
 }
 
-struct rdma_event_channel *rr_verbs_open_channel(void)
+struct rdma_event_channel *rr_verbs_creds_open_channel(void)
 {
 	struct rdma_event_channel *channel = NULL;
 	struct job j = { .fn = open_channel, .arg = &channel };
@@ -141,7 +143,8 @@ void rr_verbs_creds_forked(void)
 
 /* --- librdmacm ------------------------------------------------------------------------- */
 
-/* What is refused has done nothing yet. */
+/* Calls fn here, and again in the agent's thread if the kernel refuses it: a refused call has
+ * had no effect. */
 static int call_agent(job_fn *fn, void *arg)
 {
 	struct job j = { .fn = fn, .arg = arg };
@@ -161,7 +164,8 @@ struct cm_args {
 	int n;
 };
 
-/* rr_cm_NAME PARAMS: what, of the arguments as they follow. */
+/* Defines rr_creds_NAME PARAMS, which evaluates `what` with the arguments that follow as x->a,
+ * x->b, … */
 #define CALL(name, params, what, ...)                                           \
 	static int do_##name(void *arg)                                         \
 	{                                                                       \
@@ -169,7 +173,7 @@ struct cm_args {
                                                                                 \
 		return what;                                                    \
 	}                                                                       \
-	int rr_cm_##name params                                                 \
+	int rr_creds_##name params                                                 \
 	{                                                                       \
 		return call_agent(do_##name, &(struct cm_args){ .a = __VA_ARGS__ });     \
 	}
@@ -201,7 +205,7 @@ CALL(migrate_id, (struct rdma_cm_id *id, struct rdma_event_channel *cm),
 CALL(get_event, (struct rdma_event_channel *cm, struct rdma_cm_event **ev),
      rdma_get_cm_event(x->a, x->b), cm, ev)
 
-/* Who may write nothing may write. */
+/* A thread that may not write zero bytes may not write anything. */
 static int probe_channel(void *arg)
 {
 	const struct rdma_event_channel *cm = arg;
@@ -209,7 +213,7 @@ static int probe_channel(void *arg)
 	return (int)syscall(SYS_write, cm->fd, "", 0);
 }
 
-bool rr_cm_usable(struct rdma_event_channel *cm)
+bool rr_creds_usable(struct rdma_event_channel *cm)
 {
 	return !call_agent(probe_channel, cm) || errno != EACCES;
 }
@@ -225,8 +229,8 @@ static struct ib_uverbs_attr attr(uint16_t id, size_t len, uint64_t data)
 					.len = (uint16_t)len, .data = data };
 }
 
-/* The kernel holds a command against its driver's number (EINVAL), which libibverbs does not
- * tell. Those who have doorbells by write() are few, and a process has one kind as a rule. */
+/* The kernel checks a command against the driver's number (EINVAL), which libibverbs does not
+ * reveal. Few drivers ring doorbells by write(), and a process usually has one kind only. */
 static bool invoke(int fd, struct ib_uverbs_ioctl_hdr *cmd)
 {
 	static _Atomic uint32_t last = RDMA_DRIVER_RXE;
@@ -244,7 +248,7 @@ static bool invoke(int fd, struct ib_uverbs_ioctl_hdr *cmd)
 	return false;
 }
 
-/* A write()'s command as an ioctl(); false if this is no verbs device. */
+/* Repeats a command that was given to write() as an ioctl(). False: this is no verbs device. */
 static bool as_ioctl(int fd, const void *buf, size_t n)
 {
 	_Alignas(8) char room[sizeof(struct ib_uverbs_ioctl_hdr) + ATTRS *
@@ -265,7 +269,7 @@ static bool as_ioctl(int fd, const void *buf, size_t n)
 	return invoke(fd, cmd);
 }
 
-ssize_t rr_verbs_refused(int fd, const void *buf, size_t n)
+ssize_t rr_verbs_creds_refused(int fd, const void *buf, size_t n)
 {
 	if (as_ioctl(fd, buf, n))
 		return (ssize_t)n;

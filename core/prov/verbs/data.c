@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the connection asks for, and what it is told: messages, RDMA Reads and Writes,
- * completions. */
+/* What core/conn asks of a connection and hears from it: messages, RDMA Reads and Writes,
+ * completions. The queues below are post.c's and books.c's. */
 
 #include <errno.h>
 #include <sched.h>
@@ -11,13 +11,13 @@
 #include "core/prov/verbs/setup.h"
 
 #ifndef FULL_WAIT
-/* a device gives up sooner, but not on a peer that says it is not ready */
+/* A device gives up sooner, except on a peer that says it is not ready. */
 #define FULL_WAIT	(10 * RR_SEC)
 #endif
 #define CM_LOOK		(100 * RR_MSEC)
 
-/* IB_WC_WITH_INVALIDATE as the kernel's rxe hands it through; elsewhere on RC this bit is not
- * set. */
+/* IB_WC_WITH_INVALIDATE as the kernel's rxe passes it through; on RC no other device sets this
+ * bit. */
 #define WC_WITH_INV	(IBV_WC_WITH_INV | IBV_WC_IP_CSUM_OK)
 
 /* --- completions ----------------------------------------------------------------------- */
@@ -37,12 +37,12 @@ static void fill_received(struct rr_qp *qp, struct rr_vq *v, const struct ibv_wc
 		wc->has_imm = true;
 		wc->imm = be32toh(raw->imm_data);
 	} else if (raw->wc_flags & WC_WITH_INV && raw->invalidated_rkey) {
-		wc->has_inv = rr_verbs_key_gone(v, raw->invalidated_rkey);
+		wc->has_inv = rr_verbs_keys_gone(v, raw->invalidated_rkey);
 		wc->inv_handle = wc->has_inv ? raw->invalidated_rkey : 0;
 	}
 }
 
-/* One completion; false: it is nothing to be told. */
+/* Translates one completion. False: there is nothing to report. */
 static bool tell_completion(struct rr_qp *qp, struct rr_vq *v, const struct ibv_wc *raw,
 			    struct rr_wc *wc)
 {
@@ -50,19 +50,19 @@ static bool tell_completion(struct rr_qp *qp, struct rr_vq *v, const struct ibv_
 		if (raw->status != IBV_WC_SUCCESS)
 			return false;
 		fill_received(qp, v, raw, wc);
-		if (rr_verbs_is_note(qp, v, wc))
+		if (rr_verbs_notes_is_one(qp, v, wc))
 			return false;
 		v->kept_age++;
 		return true;
 	}
 	*wc = (struct rr_wc){ .op = (enum rr_wc_op)raw->byte_len, .cookie = raw->wr_id,
-			      .status = raw->status ? rr_verbs_status(raw->status) : 0 };
+			      .status = raw->status ? rr_verbs_books_status(raw->status) : 0 };
 	if (wc->op == RR_WC_PROBE && raw->status == IBV_WC_RETRY_EXC_ERR)
 		wc->status = -ETIMEDOUT;
 	return wc->op != RR_WC_SEND;
 }
 
-/* Who never sleeps hears of the CM's events too, if later. */
+/* A thread that only polls must process CM events as well, if somewhat later. */
 static void look_at_cm(struct rr_qp *qp, struct rr_vq *v)
 {
 	rr_time now = rr_now_coarse();
@@ -78,8 +78,8 @@ static bool queue_is_full(const struct rr_vq *v)
 	return v->late_head != v->late_tail || v->slot_head - v->slot_tail == v->sends;
 }
 
-/* Full, and nothing leaves: that is no slow app at the other end, which has receives all the
- * same. */
+/* Ends the connection if the queue has been full for long and nothing leaves it. That is not a
+ * slow app at the other end: its device would still have receives. */
 static void look_at_full(struct rr_vq *v)
 {
 	rr_time now;
@@ -97,7 +97,7 @@ static void look_at_full(struct rr_vq *v)
 	}
 }
 
-int rr_verbs_poll(struct rr_qp *qp, struct rr_wc *wc, int n)
+int rr_verbs_data_poll(struct rr_qp *qp, struct rr_wc *wc, int n)
 {
 	struct rr_vq *v = rr_verbs_of(qp);
 	uint32_t tail;
@@ -106,12 +106,12 @@ int rr_verbs_poll(struct rr_qp *qp, struct rr_wc *wc, int n)
 	if (!v || (v->state != RR_V_READY && v->state != RR_V_GONE))
 		return v && !v->err ? 0 : -ECONNRESET;
 	if (v->state == RR_V_READY)
-		rr_verbs_digest(v);
+		rr_verbs_books_digest(v);
 	tail = atomic_load_explicit(&v->raw_tail, memory_order_relaxed);
 	for (; got < n && tail != v->raw_seen; tail++)
 		got += tell_completion(qp, v, &v->raw[tail & (v->raw_cap - 1)], &wc[got]);
 	atomic_store_explicit(&v->raw_tail, tail, memory_order_release);
-	rr_verbs_tell_read(qp, v);
+	rr_verbs_notes_tell_read(qp, v);
 	look_at_full(v);
 	if (got)
 		return got;
@@ -121,8 +121,8 @@ int rr_verbs_poll(struct rr_qp *qp, struct rr_wc *wc, int n)
 
 /* --- posts ----------------------------------------------------------------------------- */
 
-int rr_verbs_send(struct rr_qp *qp, const struct iovec *iov, int niov, uint64_t cookie,
-		  uint32_t inv_handle)
+int rr_verbs_data_send(struct rr_qp *qp, const struct iovec *iov, int niov, uint64_t cookie,
+		       uint32_t inv_handle)
 {
 	struct rr_vq *v = rr_verbs_of(qp);
 	struct ibv_send_wr wr = { .opcode = IBV_WR_SEND };
@@ -132,18 +132,19 @@ int rr_verbs_send(struct rr_qp *qp, const struct iovec *iov, int niov, uint64_t 
 		rc = -EAGAIN;
 	if (rc)
 		return rc;
-	if (inv_handle && qp->peer_inv && v->can_inv) {	/* otherwise the peer does it itself */
+	/* if not, the peer invalidates the key itself */
+	if (inv_handle && qp->peer_inv && v->can_inv) {
 		wr.opcode = IBV_WR_SEND_WITH_INV;
 		wr.invalidate_rkey = inv_handle;
 		wr.wr.rdma.rkey = inv_handle;	/* where libsiw looks for it */
 	}
-	rr_verbs_note_chain(qp, v);
-	rc = rr_verbs_send_wr(qp, v, &wr, iov, niov, cookie);
+	rr_verbs_notes_chain(qp, v);
+	rc = rr_verbs_post_send_wr(qp, v, &wr, iov, niov, cookie);
 	v->window -= rc >= 0 && !qp->native;
 	return rc;
 }
 
-int rr_verbs_send_imm(struct rr_qp *qp, uint32_t imm, uint64_t cookie)
+int rr_verbs_data_send_imm(struct rr_qp *qp, uint32_t imm, uint64_t cookie)
 {
 	struct rr_vq *v = rr_verbs_of(qp);
 	struct ibv_send_wr wr = { .opcode = IBV_WR_SEND_WITH_IMM, .imm_data = htobe32(imm) };
@@ -155,12 +156,12 @@ int rr_verbs_send_imm(struct rr_qp *qp, uint32_t imm, uint64_t cookie)
 		rc = -EAGAIN;
 	if (rc)
 		return rc;
-	rc = rr_verbs_send_wr(qp, v, &wr, NULL, 0, cookie);
+	rc = rr_verbs_post_send_wr(qp, v, &wr, NULL, 0, cookie);
 	v->window -= rc >= 0;
 	return rc;
 }
 
-void rr_verbs_repost(struct rr_qp *qp, uint64_t buf_cookie)
+void rr_verbs_data_repost(struct rr_qp *qp, uint64_t buf_cookie)
 {
 	struct rr_vq *v = rr_verbs_of(qp);
 	int rc;
@@ -173,7 +174,7 @@ void rr_verbs_repost(struct rr_qp *qp, uint64_t buf_cookie)
 	if (qp->native)
 		return;
 	v->untold++;
-	rr_verbs_note_count(qp, v, true);
+	rr_verbs_notes_count(qp, v, true);
 }
 
 static int post_rdma(struct rr_qp *qp, enum ibv_wr_opcode op, const void *local, uint32_t len,
@@ -192,8 +193,8 @@ static int post_rdma(struct rr_qp *qp, enum ibv_wr_opcode op, const void *local,
 		return -EFAULT;
 	if (read && !v->depth)
 		return -EOPNOTSUPP;
-	/* Reads wait for the peer's memory: half of the queue is theirs. */
-	if (read && (v->reads >= v->sq_cap / 2 || !rr_verbs_has_room(v, 1)))
+	/* Reads wait for the peer's memory, so they may use only half of the queue. */
+	if (read && (v->reads >= v->sq_cap / 2 || !rr_verbs_post_has_room(v, 1)))
 		return -EAGAIN;
 	rc = rr_verbs_mem_use(qp, v, p, len);
 	if (rc < 0)
@@ -207,28 +208,29 @@ static int post_rdma(struct rr_qp *qp, enum ibv_wr_opcode op, const void *local,
 		.handle = read && !qp->native && len == seg->length - off ? seg->handle : 0 });
 }
 
-int rr_verbs_read(struct rr_qp *qp, void *local, uint32_t len, const struct rr_seg *seg,
-		  uint32_t off, uint64_t cookie)
+int rr_verbs_data_read(struct rr_qp *qp, void *local, uint32_t len, const struct rr_seg *seg,
+		       uint32_t off, uint64_t cookie)
 {
 	return post_rdma(qp, IBV_WR_RDMA_READ, local, len, seg, off, cookie);
 }
 
-int rr_verbs_write(struct rr_qp *qp, const void *local, uint32_t len, const struct rr_seg *seg,
-		   uint32_t off, uint64_t cookie)
+int rr_verbs_data_write(struct rr_qp *qp, const void *local, uint32_t len,
+			const struct rr_seg *seg, uint32_t off, uint64_t cookie)
 {
 	return post_rdma(qp, IBV_WR_RDMA_WRITE, local, len, seg, off, cookie);
 }
 
-/* A Write of no bytes: the peer's device looks at neither key nor address, and answers. Not so
- * on iWARP, where a Write has ended when TCP has taken it: there it is a Read of no bytes. */
-int rr_verbs_probe(struct rr_qp *qp)
+/* A Write of zero bytes: the peer's device looks at neither key nor address, and acknowledges
+ * it. On iWARP a Write completes as soon as TCP has taken it, so there it is a Read of zero
+ * bytes. */
+int rr_verbs_data_probe(struct rr_qp *qp)
 {
 	struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_WRITE };
 	struct rr_vq *v = rr_verbs_of(qp);
 	struct ibv_sge sge = { 0 };
 	int rc = rr_verbs_usable(v);
 
-	if (!rc && !rr_verbs_has_room(v, 1))
+	if (!rc && !rr_verbs_post_has_room(v, 1))
 		rc = -EAGAIN;
 	if (rc)
 		return rc;
@@ -241,22 +243,23 @@ int rr_verbs_probe(struct rr_qp *qp)
 	return rr_verbs_post(v, &wr, (struct rr_verbs_wqe){ .op = RR_WC_PROBE });
 }
 
-bool rr_verbs_settle(struct rr_qp *qp, rr_time most)
+bool rr_verbs_data_settle(struct rr_qp *qp, rr_time most)
 {
 	struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_WRITE };
 	struct rr_vq *v = rr_verbs_of(qp);
 	rr_time end = rr_now() + most;
 
-	if (!v || !rr_verbs_unsettled(v))
+	if (!v || !rr_verbs_post_unsettled(v))
 		return true;
-	/* The last one may be unsignaled: a Write of no bytes behind it tells. */
+	/* The last one may be unsignaled: a Write of zero bytes after it completes when it
+	 * has. */
 	if (v->unsignaled && rr_verbs_post(v, &wr,
 					   (struct rr_verbs_wqe){ .op = RR_WC_WRITE }) < 0)
 		return true;
 	do {
-		rr_verbs_digest(v);
-		rr_verbs_cm_events(qp, v);	/* the peer may have left first */
+		rr_verbs_books_digest(v);
+		rr_verbs_cm_events(qp, v);	/* the peer may have left */
 		sched_yield();
-	} while (rr_verbs_unsettled(v) && rr_now() < end);
-	return !rr_verbs_unsettled(v);
+	} while (rr_verbs_post_unsettled(v) && rr_now() < end);
+	return !rr_verbs_post_unsettled(v);
 }

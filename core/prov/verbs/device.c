@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What this process knows of each device: its descriptors, and what it has been found not to
- * be able to.
+/* What this process knows about each device: its descriptors, and what it was found unable to
+ * do. The trials themselves are prove.c's.
  *
  * librdmacm opens a device once in a process, with descriptors at whatever numbers are free,
- * and keeps it. The first connection or listener that is given the device moves them out of
- * the app's way, before anybody has used it, and they are spared by the app's close loops:
- * doorbells of devices in software are written to such a descriptor. */
+ * and keeps it open. The first connection or listener on the device moves the descriptors out
+ * of the app's way before anybody uses them, and hides them from the app's close loops:
+ * doorbells of software devices are written to such a descriptor. */
 #include <pthread.h>
 
 #include "core/prov/verbs/rdmacm.h"
 
-#define DEVICES	16u	/* of more than that nothing is remembered */
+#define DEVICES	16u	/* further devices are not remembered */
 
 struct device {
 	const struct ibv_context *ctx;
@@ -23,7 +23,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct device devices[DEVICES];
 static unsigned ndevices;
 
-/* In the lock; NULL. */
+/* NULL: not known. Called with the lock held. */
 static struct device *find_device(const struct ibv_context *ctx)
 {
 	for (unsigned i = 0; i < ndevices; i++)
@@ -34,8 +34,8 @@ static struct device *find_device(const struct ibv_context *ctx)
 
 static void forget(struct device *d)
 {
-	rr_verbs_own_fd(d->cmd, false);
-	rr_verbs_own_fd(d->async, false);
+	rr_verbs_process_own_fd(d->cmd, false);
+	rr_verbs_process_own_fd(d->async, false);
 	*d = devices[--ndevices];
 }
 
@@ -46,12 +46,12 @@ void rr_verbs_device(struct ibv_context *ctx, int floor)
 	pthread_mutex_lock(&lock);
 	d = find_device(ctx);
 	if (d && (d->cmd != ctx->cmd_fd || d->async != ctx->async_fd)) {
-		forget(d);	/* another device, which was opened where that one was */
+		forget(d);	/* another device that was opened at the same address */
 		d = NULL;
 	}
 	if (!d && ndevices < DEVICES) {
-		ctx->cmd_fd = rr_verbs_high(ctx->cmd_fd, floor);
-		ctx->async_fd = rr_verbs_high(ctx->async_fd, floor);
+		ctx->cmd_fd = rr_verbs_channel_high(ctx->cmd_fd, floor);
+		ctx->async_fd = rr_verbs_channel_high(ctx->async_fd, floor);
 		devices[ndevices++] = (struct device){ .ctx = ctx, .cmd = ctx->cmd_fd,
 						       .async = ctx->async_fd };
 	}
@@ -78,7 +78,7 @@ void rr_verbs_device_forked(void)
 
 /* --- what it can ------------------------------------------------------------------------- */
 
-enum rr_verbs_proof rr_verbs_windows_of(const struct ibv_context *ctx)
+enum rr_verbs_proof rr_verbs_device_windows_of(const struct ibv_context *ctx)
 {
 	enum rr_verbs_proof is = RR_V_UNPROVEN;
 	const struct device *d;
@@ -91,7 +91,7 @@ enum rr_verbs_proof rr_verbs_windows_of(const struct ibv_context *ctx)
 	return is;
 }
 
-void rr_verbs_windows_are(const struct ibv_context *ctx, enum rr_verbs_proof is)
+void rr_verbs_device_windows_are(const struct ibv_context *ctx, enum rr_verbs_proof is)
 {
 	struct device *d;
 
@@ -102,7 +102,7 @@ void rr_verbs_windows_are(const struct ibv_context *ctx, enum rr_verbs_proof is)
 	pthread_mutex_unlock(&lock);
 }
 
-bool rr_verbs_no_inv(const struct ibv_context *ctx, bool found)
+bool rr_verbs_device_no_inv(const struct ibv_context *ctx, bool found)
 {
 	struct device *d;
 	bool is = found;

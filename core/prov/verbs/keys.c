@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the peer may reach: a window of type 2, or a registration, per exposure. */
+/* What the peer may access: for each exposure a window of type 2, or a registration. Which
+ * memory is exposed is decided by the caller; the registrations of mem are mem.c's. */
 #include <errno.h>
 
 #include "core/base/compiler.h"
@@ -10,14 +11,13 @@
 #define SHORT_WAIT	(5 * RR_SEC)
 #endif
 
-/* Something failed for err. -EAGAIN: more can be had when this connection gives back what it
- * has exposed, or, for some time, when other connections do. Nobody tries that again for
- * ever. */
+/* Turns the failure err into a result. -EAGAIN: there will be more when this connection takes
+ * something back, or, for a limited time, when other connections do. */
 static int short_of(struct rr_vq *v, int err)
 {
 	rr_time now;
 
-	if (err != ENOMEM)
+	if (!rr_verbs_scarce(err))
 		return err ? -err : -EIO;
 	if (v->nkeys || v->nmw > v->nmw_free)
 		return -EAGAIN;
@@ -68,14 +68,14 @@ static int reg_invalidate(struct rr_vq *v, uint32_t handle)
 
 /* --- windows ----------------------------------------------------------------------------- */
 
-void rr_verbs_window_free(struct rr_vq *v, uint16_t window)
+void rr_verbs_keys_free_window(struct rr_vq *v, uint16_t window)
 {
 	v->mw[window].live = false;
 	rr_verbs_mem_unuse(v, v->mw[window].mr);
 	v->mw_free[v->nmw_free++] = window;
 }
 
-/* A free window, a new one if there is none; -EAGAIN all are in use, else -errno. */
+/* A free window, or a new one. -EAGAIN: all are in use; or -errno. */
 static int window_get(struct rr_vq *v)
 {
 	if (v->nmw_free)
@@ -84,7 +84,9 @@ static int window_get(struct rr_vq *v)
 		return -EAGAIN;
 	errno = 0;
 	v->mw[v->nmw].mw = ibv_alloc_mw(v->pd, IBV_MW_TYPE_2);
-	return v->mw[v->nmw].mw ? (int)v->nmw++ : errno ? -errno : -EIO;
+	if (v->mw[v->nmw].mw)
+		return (int)v->nmw++;
+	return rr_verbs_scarce(errno) ? -ENOMEM : errno ? -errno : -EIO;
 }
 
 /* req: rfc8166 8.1 #1 */
@@ -107,7 +109,7 @@ static int window_expose(struct rr_qp *qp, struct rr_vq *v, const void *local, u
 	}
 	w = &v->mw[i];
 	w->mr = (uint8_t)mr;
-	/* The low byte is ours to change: an old key opens nothing. */
+	/* The key's low byte is ours to change, so an old key opens nothing. */
 	w->rkey = ibv_inc_rkey(w->mw->rkey);
 	w->live = true;
 	w->read = false;
@@ -124,7 +126,7 @@ static int window_expose(struct rr_qp *qp, struct rr_vq *v, const void *local, u
 	return 0;
 }
 
-/* The window with this key; NULL. */
+/* The window with this key; NULL: none. */
 static struct rr_verbs_mw *window_of(struct rr_vq *v, uint32_t handle)
 {
 	for (uint32_t i = 0; i < v->nmw; i++)
@@ -146,8 +148,8 @@ static int window_invalidate(struct rr_vq *v, uint32_t handle, uint64_t cookie)
 
 /* ----------------------------------------------------------------------------------------- */
 
-int rr_verbs_expose(struct rr_qp *qp, const void *local, uint32_t len, enum rr_rights rights,
-		    struct rr_seg *out)
+int rr_verbs_keys_expose(struct rr_qp *qp, const void *local, uint32_t len,
+			 enum rr_rights rights, struct rr_seg *out)
 {
 	struct rr_vq *v = rr_verbs_of(qp);
 	int rc = rr_verbs_usable(v);
@@ -155,8 +157,8 @@ int rr_verbs_expose(struct rr_qp *qp, const void *local, uint32_t len, enum rr_r
 	if (rc || !v)
 		return rc;
 	rc = v->windows ? window_expose(qp, v, local, len, rights, out) : -EOPNOTSUPP;
-	/* The device has no more windows. But a peer that may invalidate what is exposed must
-	 * find one. */
+	/* The device has no more windows, so the memory is registered. But a peer that may
+	 * invalidate exposures must find a window. */
 	if (rc && rc != -EAGAIN)
 		rc = v->invite ? short_of(v, -rc) : reg_expose(v, local, len, rights, out);
 	if (rc)
@@ -167,7 +169,7 @@ int rr_verbs_expose(struct rr_qp *qp, const void *local, uint32_t len, enum rr_r
 	return 0;
 }
 
-int rr_verbs_invalidate(struct rr_qp *qp, uint32_t handle, uint64_t cookie)
+int rr_verbs_keys_invalidate(struct rr_qp *qp, uint32_t handle, uint64_t cookie)
 {
 	struct rr_vq *v = rr_verbs_of(qp);
 	int rc = rr_verbs_usable(v);
@@ -177,17 +179,17 @@ int rr_verbs_invalidate(struct rr_qp *qp, uint32_t handle, uint64_t cookie)
 	return rc ? rc : window_invalidate(v, handle, cookie);
 }
 
-bool rr_verbs_key_gone(struct rr_vq *v, uint32_t handle)
+bool rr_verbs_keys_gone(struct rr_vq *v, uint32_t handle)
 {
 	const struct rr_verbs_mw *w = v->invite ? window_of(v, handle) : NULL;
 
 	if (w)
-		rr_verbs_window_free(v, (uint16_t)(w - v->mw));
+		rr_verbs_keys_free_window(v, (uint16_t)(w - v->mw));
 	return w;
 }
 
-/* Has the peer read it? */
-bool *rr_verbs_key_mark(struct rr_vq *v, uint32_t handle)
+/* See queue.h. */
+bool *rr_verbs_keys_mark(struct rr_vq *v, uint32_t handle)
 {
 	struct rr_verbs_mw *w = window_of(v, handle);
 
@@ -197,9 +199,9 @@ bool *rr_verbs_key_mark(struct rr_vq *v, uint32_t handle)
 	return w ? &w->read : NULL;
 }
 
-void rr_verbs_key_read(struct rr_vq *v, uint32_t handle)
+void rr_verbs_keys_read(struct rr_vq *v, uint32_t handle)
 {
-	bool *read = rr_verbs_key_mark(v, handle);
+	bool *read = rr_verbs_keys_mark(v, handle);
 
 	if (read)
 		*read = true;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Registered memory: as much as is used.
+/* Registered memory: as much of mem as is used.
  *
- * The caller uses mem from its beginning on. What is registered grows by doubling, always from
- * there, so that any piece lies in one registration, and after a few steps there is none any
- * more. Shorter ones go when nothing uses them; all of them when the connection is idle. */
+ * The caller uses mem from its beginning on. Registrations grow by doubling and always start
+ * there, so any piece lies in one registration, and after a few steps no more are needed.
+ * Shorter ones go when nothing uses them, and all of them when the connection is idle. Rights
+ * of the peer are not given here (keys.c). */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -24,10 +25,10 @@
 
 /* Bytes that this process's connections may come to lock. */
 static _Atomic size_t reserved;
-static _Atomic uint32_t given[RR_V_SHARES];	/* connections that have one */
-static _Atomic int reserved_by;		/* pid: a forked child has none of them */
+static _Atomic uint32_t given[RR_V_SHARES];	/* connections that have such receives */
+static _Atomic int reserved_by;		/* pid; a forked child has reserved nothing */
 
-/* CAP_IPC_LOCK counts in the first user namespace only. */
+/* Is memory locking unlimited? CAP_IPC_LOCK counts in the initial user namespace only. */
 static bool unlimited(void)
 {
 	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
@@ -56,7 +57,7 @@ static void count_own(void)
 	reserved_by = rr_verbs_pid;
 }
 
-/* The process's limit; none is SIZE_MAX. */
+/* The process's limit; SIZE_MAX: none. */
 static size_t memlock_limit(void)
 {
 	struct rlimit lim;
@@ -66,7 +67,8 @@ static size_t memlock_limit(void)
 	return lim.rlim_cur;
 }
 
-/* Enough for whatever it may need later: a connection that has begun does not fail for it. */
+/* Reserves enough for whatever the connection may need later, so that one that has begun does
+ * not fail for lack of it. */
 int rr_verbs_mem_reserve(struct rr_vq *v, size_t need)
 {
 	size_t most = memlock_limit();
@@ -78,9 +80,9 @@ int rr_verbs_mem_reserve(struct rr_vq *v, size_t need)
 	return atomic_fetch_add(&reserved, need) + need <= most ? 0 : -ENOMEM;
 }
 
-/* What is registered twice counts twice. What a connection registers beyond what was reserved
- * for it (shorter ones as long as the peer keeps them in use, exposures without windows) must
- * not come out of what was reserved for others. */
+/* Memory that is registered twice counts twice. What a connection registers beyond its
+ * reservation (shorter registrations that the peer keeps in use, exposures without windows)
+ * must not come out of what was reserved for others. */
 bool rr_verbs_mem_charge(struct rr_vq *v, size_t len)
 {
 	size_t over = v->pinned + len > v->param.mem_size ? v->pinned + len -
@@ -144,7 +146,7 @@ static void retire(struct rr_vq *v, struct rr_verbs_mr *m)
 	*m = (struct rr_verbs_mr){ 0 };
 }
 
-/* The longest there is; NULL. */
+/* The longest registration; NULL: there is none. */
 static struct rr_verbs_mr *longest(struct rr_vq *v)
 {
 	struct rr_verbs_mr *best = NULL;
@@ -155,7 +157,7 @@ static struct rr_verbs_mr *longest(struct rr_vq *v)
 	return best;
 }
 
-/* What is shorter than the longest serves those who use it already. */
+/* Frees registrations that are shorter than the longest one and have no users. */
 static void retire_unused(struct rr_vq *v)
 {
 	const struct rr_verbs_mr *keep = longest(v);
@@ -165,14 +167,14 @@ static void retire_unused(struct rr_vq *v)
 			retire(v, &v->mr[i]);
 }
 
-/* One that has the first end bytes. */
+/* A new registration of at least the first `end` bytes. NULL with errno. */
 static struct rr_verbs_mr *grow_mr(struct rr_qp *qp, struct rr_vq *v, size_t end)
 {
 	int access = IBV_ACCESS_LOCAL_WRITE | (v->windows ||
 					       v->on_trial ? IBV_ACCESS_MW_BIND : 0) |
 		     (rr_verbs_iwarp(v->id) ? IBV_ACCESS_REMOTE_WRITE : 0);
-	/* mem is not more than 2^(RR_VERBS_MRS - 2) times the first: there is always a free
-	 * one */
+	/* mem is at most 2^(RR_VERBS_MRS - 2) times as long as the first registration, so there
+	 * is always a free entry. */
 	size_t len = rr_max(FIRST,
 			    rr_align(qp->mem_size >> (RR_VERBS_MRS - 2), (size_t)RR_PAGE));
 	struct rr_verbs_mr *m = v->mr;
@@ -194,10 +196,11 @@ static struct rr_verbs_mr *grow_mr(struct rr_qp *qp, struct rr_vq *v, size_t end
 	return m;
 }
 
-/* A limit that is reached while shorter ones are still in use is not, once they are gone. */
+/* If a limit is reached while shorter registrations are in use, there will be room once they
+ * are gone: -EAGAIN. */
 static int mr_error(const struct rr_vq *v)
 {
-	int err = errno;
+	int err = rr_verbs_scarce(errno) ? ENOMEM : errno;
 
 	for (uint32_t i = 0; i < RR_VERBS_MRS; i++)
 		if (v->mr[i].users && err == ENOMEM)
@@ -231,8 +234,9 @@ void rr_verbs_mem_free(struct rr_vq *v)
 			retire(v, &v->mr[i]);
 }
 
-/* What is pinned stays, and what others use is pinned. */
-void rr_verbs_trim(struct rr_qp *qp, bool (*used)(void *ctx, size_t off, size_t len), void *ctx)
+/* Nothing can be given back while it is pinned by a user. */
+void rr_verbs_mem_trim(struct rr_qp *qp, bool (*used)(void *ctx, size_t off, size_t len),
+		       void *ctx)
 {
 	struct rr_vq *v = rr_verbs_of(qp);
 	struct rr_verbs_mr *m = v ? longest(v) : NULL;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Peers of any make: listening for them, and connecting to them. RFC 8166, 8797. */
+/* Native peers, of any implementation: listens for them and connects to them (RFC 8166, 8797).
+ * Between two of ours it is pair.c. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,18 +11,18 @@
 #include "core/prov/verbs/setup.h"
 #include "core/wire/cmdata.h"
 
-#define RESOLVE_MS	4000	/* neighbours may take some seconds */
-/* requests that nobody has taken yet; the kernel refuses more */
+#define RESOLVE_MS	4000	/* neighbour discovery may take some seconds */
+/* Requests that nobody has taken yet; the kernel refuses more. */
 #define BACKLOG		128
 
 static int start_native(struct rr_qp *qp, const struct rr_prov_params *p)
 {
-	int rc = p->recv_size < RR_CMDATA_DEFAULT ? -EINVAL : rr_verbs_start(qp, p);
+	int rc = p->recv_size < RR_CMDATA_DEFAULT ? -EINVAL : rr_verbs_setup_start(qp, p);
 
 	if (rc)
 		return rc;
 	qp->native = true;
-	return rr_verbs_open(qp, rr_verbs_of(qp));
+	return rr_verbs_setup_open(qp, rr_verbs_of(qp));
 }
 
 /* --- connecting ------------------------------------------------------------------------ */
@@ -40,8 +41,8 @@ static bool any_v4(const struct sockaddr_in6 *a)
 	       ((const struct sockaddr_in *)(const void *)a)->sin_addr.s_addr == INADDR_ANY;
 }
 
-int rr_native_connect(struct rr_qp *qp, const struct rr_prov_params *p,
-		      const struct sockaddr *to, const struct sockaddr *from)
+int rr_verbs_native_connect(struct rr_qp *qp, const struct rr_prov_params *p,
+			    const struct sockaddr *to, const struct sockaddr *from)
 {
 	int saved = errno, rc = start_native(qp, p);
 	struct sockaddr_in6 there, here;
@@ -54,36 +55,36 @@ int rr_native_connect(struct rr_qp *qp, const struct rr_prov_params *p,
 		from = any_v4(&here) ? NULL : (struct sockaddr *)&here;
 	}
 	if (!rc)
-		rc = rr_verbs_resolve(rr_verbs_of(qp), (struct sockaddr *)&there, from,
-				      RESOLVE_MS);
+		rc = rr_verbs_setup_resolve(rr_verbs_of(qp), (struct sockaddr *)&there, from,
+					    RESOLVE_MS);
 	if (rc)
-		rr_verbs_undo(qp, rc);
+		rr_verbs_end_undo(qp, rc);
 	errno = saved;
 	return rc == -ENODEV || rc == -EADDRNOTAVAIL ? -ENETUNREACH : rc;
 }
 
 /* --- listening ------------------------------------------------------------------------- */
 
-size_t rr_native_lst_size(void)
+size_t rr_verbs_native_lst_size(void)
 {
 	return sizeof(struct rr_verbs_lst);
 }
 
-/* One listener of l, at addr. */
+/* Makes one listener of l, at addr. */
 static int listen_native(struct rr_verbs_lst *l, struct rdma_cm_id **id,
 			 const struct sockaddr_in6 *addr, int v6only)
 {
-	if (rr_cm_create_id(l->cm, id) ||
-	    (addr->sin6_family == AF_INET6 && rr_cm_v6only(*id, &v6only)) ||
-	    rr_cm_bind_addr(*id, (struct sockaddr *)(uintptr_t)addr))
+	if (rr_creds_create_id(l->cm, id) ||
+	    (addr->sin6_family == AF_INET6 && rr_creds_v6only(*id, &v6only)) ||
+	    rr_creds_bind_addr(*id, (struct sockaddr *)(uintptr_t)addr))
 		return -errno;
-	if ((*id)->verbs)	/* not at the any-address */
+	if ((*id)->verbs)	/* the address is a device's */
 		rr_verbs_device((*id)->verbs, l->fd_floor);
-	return rr_cm_listen(*id, BACKLOG) ? -errno : 0;
+	return rr_creds_listen(*id, BACKLOG) ? -errno : 0;
 }
 
-/* IPv6's any-address hears those of IPv4, too; not so on iWARP, where drivers listen for the
- * one family that the address is of. So there are two listeners, everywhere. */
+/* IPv6's any-address covers IPv4 as well, except on iWARP, where drivers listen for the family
+ * of the address only. So there are always two listeners. */
 static int open_at(struct rr_verbs_lst *l, const struct sockaddr *addr)
 {
 	struct sockaddr_in6 at, at4 = { .sin6_family = AF_INET };
@@ -95,10 +96,10 @@ static int open_at(struct rr_verbs_lst *l, const struct sockaddr *addr)
 	at4.sin6_port = at.sin6_port;	/* where sin_port is */
 	both = at.sin6_family == AF_INET6 && IN6_IS_ADDR_UNSPECIFIED(&at.sin6_addr) &&
 	       !l->lst.v6only;
-	l->lst.fd = rr_verbs_epoll(l->fd_floor);
+	l->lst.fd = rr_verbs_channel_epoll(l->fd_floor);
 	rc = l->lst.fd < 0 ? l->lst.fd : rr_verbs_channel(&l->cm, l->fd_floor);
 	if (!rc)
-		rc = rr_verbs_watch(l->lst.fd, l->cm->fd, 0);
+		rc = rr_verbs_channel_watch(l->lst.fd, l->cm->fd, 0);
 	if (!rc)
 		rc = listen_native(l, &l->id, &at, both || l->lst.v6only);
 	if (!rc && both)
@@ -106,8 +107,8 @@ static int open_at(struct rr_verbs_lst *l, const struct sockaddr *addr)
 	return rc;
 }
 
-int rr_native_listen(struct rr_lst *lst, const struct sockaddr *addr,
-		     const struct rr_prov_params *p)
+int rr_verbs_native_listen(struct rr_lst *lst, const struct sockaddr *addr,
+			   const struct rr_prov_params *p)
 {
 	struct rr_verbs_lst *l = container_of(lst, struct rr_verbs_lst, lst);
 	int saved = errno, rc;
@@ -117,12 +118,12 @@ int rr_native_listen(struct rr_lst *lst, const struct sockaddr *addr,
 	l->fd_floor = p->fd_floor;
 	rc = open_at(l, addr);
 	if (rc)
-		rr_native_unlisten(lst);
+		rr_verbs_native_unlisten(lst);
 	errno = saved;
 	return rc;
 }
 
-void rr_native_unlisten(struct rr_lst *lst)
+void rr_verbs_native_unlisten(struct rr_lst *lst)
 {
 	struct rr_verbs_lst *l = container_of(lst, struct rr_verbs_lst, lst);
 	int saved = errno;
@@ -132,45 +133,46 @@ void rr_native_unlisten(struct rr_lst *lst)
 		rr_verbs_channel_forked(l->old);
 	} else {
 		if (l->id)
-			rr_cm_destroy_id(l->id);
+			rr_creds_destroy_id(l->id);
 		if (l->id4)
-			rr_cm_destroy_id(l->id4);
+			rr_creds_destroy_id(l->id4);
 		rr_verbs_channel_free(l->cm);
 		rr_verbs_channel_free(l->old);
 	}
-	rr_verbs_close_fd(lst->fd);
+	rr_verbs_channel_close_fd(lst->fd);
 	l->id = l->id4 = NULL;
 	l->cm = l->old = NULL;
 	lst->fd = -1;
 	errno = saved;
 }
 
-/* The request gets a channel of its own, and is accepted. */
+/* Gives the request a channel of its own, and accepts it. */
 static int take_request(struct rr_qp *qp, const struct rr_prov_params *p, struct rdma_cm_id *id,
 			const struct rdma_conn_param *req)
 {
 	int rc = start_native(qp, p);
 	struct rr_vq *v = rr_verbs_of(qp);
 
-	if (!rc && (!v || rr_cm_migrate_id(id, v->cm)))
+	if (!rc && (!v || rr_creds_migrate_id(id, v->cm)))
 		rc = -errno;
 	if (rc || !v) {
-		rr_cm_reject(id);
-		rr_cm_destroy_id(id);
+		rr_creds_reject(id);
+		rr_creds_destroy_id(id);
 		return rc;
 	}
 	v->id = id;
-	return rr_verbs_accept(qp, v, req);
+	return rr_verbs_setup_accept(qp, v, req);
 }
 
-/* The process has become somebody else: the listener gets another channel, and keeps its port.
- * Requests that wait move with it, but what they ask for stays on the old channel: librdmacm
- * drops them, and they are refused when that is closed; not before they have been read. */
+/* The process has changed its credentials: the listener gets another channel and keeps its
+ * port. Pending requests move with it, but their events stay on the old channel, where
+ * librdmacm drops them: they are refused when that channel is closed, which must not happen
+ * before they have been read. */
 static int renew_listener(struct rr_verbs_lst *l)
 {
-	if (l->old || !(l->old = rr_verbs_renew(&l->cm, l->id, l->lst.fd, l->fd_floor)))
+	if (l->old || !(l->old = rr_verbs_channel_renew(&l->cm, l->id, l->lst.fd, l->fd_floor)))
 		return -ESHUTDOWN;
-	return l->id4 && rr_cm_migrate_id(l->id4, l->cm) ? -ESHUTDOWN : 0;
+	return l->id4 && rr_creds_migrate_id(l->id4, l->cm) ? -ESHUTDOWN : 0;
 }
 
 static void drop_old(struct rr_verbs_lst *l)
@@ -179,14 +181,14 @@ static void drop_old(struct rr_verbs_lst *l)
 	l->old = NULL;
 }
 
-/* While nobody waits, nobody is refused by that. */
-int rr_native_tend(struct rr_lst *lst)
+/* Done while nobody is waiting, so that nobody is refused by it. */
+int rr_verbs_native_tend(struct rr_lst *lst)
 {
 	struct rr_verbs_lst *l = container_of(lst, struct rr_verbs_lst, lst);
 	struct pollfd p = { lst->fd, POLLIN, 0 };
 	int saved = errno, rc = 0;
 
-	if (l->owner == rr_verbs_pid && l->id && !rr_cm_usable(l->cm)) {
+	if (l->owner == rr_verbs_pid && l->id && !rr_creds_usable(l->cm)) {
 		rc = renew_listener(l);
 		if (rr_os->poll(&p, 1, 0) == 0)
 			drop_old(l);
@@ -195,24 +197,24 @@ int rr_native_tend(struct rr_lst *lst)
 	return rc;
 }
 
-/* 0, -EAGAIN none, -ESHUTDOWN there never will be one. */
+/* 0; -EAGAIN: no request; -ESHUTDOWN: there will never be one. */
 static int next_request(struct rr_verbs_lst *l, struct rdma_cm_event *ev,
 			uint8_t data[UINT8_MAX])
 {
-	if (rr_verbs_event(l->cm, ev, data))
+	if (rr_verbs_channel_event(l->cm, ev, data))
 		return 0;
 	if (unlikely(errno == EACCES)) {
 		if (renew_listener(l))
 			return -ESHUTDOWN;
-		if (rr_verbs_event(l->cm, ev, data))
+		if (rr_verbs_channel_event(l->cm, ev, data))
 			return 0;
 	}
 	drop_old(l);
 	return -EAGAIN;
 }
 
-/* Its device is gone, or its address is another link's (bonding) and what listens there has to
- * be made anew. */
+/* Is the listener useless because its device is gone, or because its address has moved to
+ * another link (bonding), so that a new listener is needed? */
 static bool listener_is_over(const struct rr_verbs_lst *l, const struct rdma_cm_event *ev)
 {
 	if (ev->id != l->id && ev->id != l->id4)
@@ -223,8 +225,8 @@ static bool listener_is_over(const struct rr_verbs_lst *l, const struct rdma_cm_
 	       ev->event == RDMA_CM_EVENT_ADDR_CHANGE;
 }
 
-int rr_native_take(struct rr_lst *lst, struct rr_qp *qp, const struct rr_prov_params *p,
-		   struct sockaddr_in6 *peer, struct sockaddr_in6 *local)
+int rr_verbs_native_take(struct rr_lst *lst, struct rr_qp *qp, const struct rr_prov_params *p,
+			 struct sockaddr_in6 *peer, struct sockaddr_in6 *local)
 {
 	struct rr_verbs_lst *l = container_of(lst, struct rr_verbs_lst, lst);
 	struct rdma_cm_event ev;
@@ -245,7 +247,7 @@ int rr_native_take(struct rr_lst *lst, struct rr_qp *qp, const struct rr_prov_pa
 		address(local, rdma_get_local_addr(ev.id));
 		rc = take_request(qp, p, ev.id, &ev.param.conn);
 		if (rc) {
-			rr_verbs_undo(qp, rc);
+			rr_verbs_end_undo(qp, rc);
 			rc = rc == -EAGAIN ? -ENOBUFS : rc;
 		}
 		break;

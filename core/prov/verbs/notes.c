@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What two of ours say to each other below the protocol, by Sends with immediate data: receives
- * that were given back, and chunks that were read. */
+/* What two of ours tell each other below the protocol, by Sends with immediate data: how many
+ * receives were given back, and which chunks were read. When to ask is decided by the
+ * callers. */
 #include <errno.h>
 #include <string.h>
 
@@ -10,8 +11,8 @@
 
 /* --- saying ---------------------------------------------------------------------------- */
 
-/* False: there is no room. The last slot is left for a message, which has been told that there
- * is one. */
+/* Sends a note. False: there is no room. The last slot is left for a message, whose sender was
+ * told that there is one. */
 static bool send_note(struct rr_qp *qp, struct rr_vq *v, uint32_t what)
 {
 	struct ibv_send_wr wr = { .opcode = IBV_WR_SEND_WITH_IMM,
@@ -24,7 +25,7 @@ static bool send_note(struct rr_qp *qp, struct rr_vq *v, uint32_t what)
 	for (uint32_t i = 0; i < n; i++)
 		rr_put_be32(handles + 4 * i, v->kept[i]);
 	if (rr_verbs_usable(v) || (n && last) ||
-	    rr_verbs_send_wr(qp, v, &wr, &iov, n > 0, 0) < 0)
+	    rr_verbs_post_send_wr(qp, v, &wr, &iov, n > 0, 0) < 0)
 		return false;
 	v->nkept -= n;
 	memmove(v->kept, v->kept + n, v->nkept * sizeof(v->kept[0]));
@@ -36,7 +37,7 @@ static bool count_is_due(const struct rr_qp *qp, const struct rr_vq *v)
 	return v->untold >= rr_max(qp->recvs / 4, 1u);
 }
 
-void rr_verbs_note_chain(struct rr_qp *qp, struct rr_vq *v)
+void rr_verbs_notes_chain(struct rr_qp *qp, struct rr_vq *v)
 {
 	if (!count_is_due(qp, v) || v->nchain > RR_VERBS_CHAIN)
 		return;
@@ -46,33 +47,34 @@ void rr_verbs_note_chain(struct rr_qp *qp, struct rr_vq *v)
 	v->untold = 0;
 }
 
-void rr_verbs_note_count(struct rr_qp *qp, struct rr_vq *v, bool waits)
+void rr_verbs_notes_count(struct rr_qp *qp, struct rr_vq *v, bool waits)
 {
 	if ((waits ? v->untold >= rr_max(qp->recvs / 3, 1u) : count_is_due(qp, v)) &&
 	    send_note(qp, v, v->untold))
 		v->untold = 0;
 }
 
-void rr_verbs_ask_read(struct rr_qp *qp, struct rr_vq *v)
+void rr_verbs_notes_ask_read(struct rr_qp *qp, struct rr_vq *v)
 {
 	if (!v->asking)
 		v->asking = send_note(qp, v, RR_VERBS_ASK);
 }
 
-/* Who wants to know is short of memory: the peer is asked. */
-bool rr_verbs_consumed(struct rr_qp *qp, uint32_t handle)
+/* A caller that wants to know is short of memory, so the peer is asked. */
+bool rr_verbs_notes_consumed(struct rr_qp *qp, uint32_t handle)
 {
 	struct rr_vq *v = rr_verbs_of(qp);
-	const bool *read = rr_verbs_usable(v) ? NULL : rr_verbs_key_mark(v, handle);
+	const bool *read = rr_verbs_usable(v) ? NULL : rr_verbs_keys_mark(v, handle);
 
 	if (!read || *read || qp->native)
 		return read && *read;
-	rr_verbs_ask_read(qp, v);
+	rr_verbs_notes_ask_read(qp, v);
 	return false;
 }
 
-/* One was read to its end. Of a peer that does not hear the oldest is forgotten. */
-void rr_verbs_keep(struct rr_vq *v, uint32_t handle)
+/* Notes that a handle was read to its end. If the peer never acknowledges, the oldest is
+ * dropped. */
+void rr_verbs_notes_keep(struct rr_vq *v, uint32_t handle)
 {
 	if (v->nkept == RR_VERBS_KEPT)
 		memmove(v->kept, v->kept + 1, --v->nkept * sizeof(v->kept[0]));
@@ -81,7 +83,7 @@ void rr_verbs_keep(struct rr_vq *v, uint32_t handle)
 	v->kept[v->nkept++] = handle;
 }
 
-void rr_verbs_tell_read(struct rr_qp *qp, struct rr_vq *v)
+void rr_verbs_notes_tell_read(struct rr_qp *qp, struct rr_vq *v)
 {
 	bool old = v->kept_age >= RR_VERBS_AGE;
 
@@ -97,19 +99,19 @@ void rr_verbs_tell_read(struct rr_qp *qp, struct rr_vq *v)
 
 /* --- hearing --------------------------------------------------------------------------- */
 
-/* Handles, as many as are in there. To look for one takes a while: not more often than one was
- * exposed. */
+/* Processes the handles in a note. Searching for each takes a while, so no more are looked for
+ * than were exposed. */
 static void hear_handles(struct rr_vq *v, const struct rr_wc *wc)
 {
 	uint32_t n = rr_min(rr_min(wc->len / 4, RR_VERBS_TELL), v->shown);
 
 	v->shown -= n;
 	for (uint32_t i = 0; i < n; i++)
-		rr_verbs_key_read(v, rr_be32(wc->buf + 4 * i));
+		rr_verbs_keys_read(v, rr_be32(wc->buf + 4 * i));
 	v->asking = false;
 }
 
-bool rr_verbs_is_note(struct rr_qp *qp, struct rr_vq *v, const struct rr_wc *wc)
+bool rr_verbs_notes_is_one(struct rr_qp *qp, struct rr_vq *v, const struct rr_wc *wc)
 {
 	uint32_t n = wc->imm & RR_VERBS_COUNT;
 	int rc;

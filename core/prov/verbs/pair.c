@@ -1,30 +1,31 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The upgrade between two of ours: who listens where, and the token by which they know each
- * other. */
+/* The upgrade between two of ours: which side listens where, and the token by which they
+ * recognize each other. The steps of RDMA CM that follow are setup.c's. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <string.h>
 
 #include "core/base/compiler.h"
+#include "core/base/os.h"
 #include "core/prov/verbs/rdmacm.h"
 #include "core/prov/verbs/setup.h"
 
 #define RESOLVE_MS	1000
 
 
-#define ADDR_VERSION	2	/* of an offer: of all that two of ours say to each other */
+#define ADDR_VERSION	2	/* of an offer, and of everything two of ours tell each other */
 
-/* An address in an answer: family, port, address, scope. */
+/* The form of an address in an answer: family, port, address, scope. */
 #define ADDR_LEN	24u
 
-/* Our end is made when the answer is here: an offer that is declined costs nothing. */
-int rr_verbs_prepare(struct rr_qp *qp, const struct rr_prov_params *p,
-		     struct rr_prov_addr *offer)
+/* Our end is made only when the answer has come: an offer that is declined costs nothing. */
+int rr_verbs_pair_prepare(struct rr_qp *qp, const struct rr_prov_params *p,
+			  struct rr_prov_addr *offer)
 {
 	struct ibv_device **list;
 	int n = 0;
 
-	if (rr_verbs_orphan)
+	if (rr_verbs_process_orphan)
 		return -ECHILD;
 	list = ibv_get_device_list(&n);
 	if (!list)
@@ -34,8 +35,8 @@ int rr_verbs_prepare(struct rr_qp *qp, const struct rr_prov_params *p,
 		return -ENODEV;
 	offer->bytes[0] = ADDR_VERSION;
 	offer->len = 1;
-	n = rr_verbs_start(qp, p);
-	return n ? rr_verbs_undo(qp, n) : 0;
+	n = rr_verbs_setup_start(qp, p);
+	return n ? rr_verbs_end_undo(qp, n) : 0;
 }
 
 static int address_put(const struct rdma_cm_id *id, struct rr_prov_addr *out)
@@ -58,7 +59,8 @@ static int address_put(const struct rdma_cm_id *id, struct rr_prov_addr *out)
 	return 0;
 }
 
-/* The peer's word. A scope is the host's own: link-local addresses are not for this. */
+/* Reads the address that the peer has sent. The scope is ignored because it only has a meaning
+ * on its own host: link-local addresses are not supported. */
 static int address_get(const struct rr_prov_addr *in, struct sockaddr_storage *out)
 {
 	struct sockaddr_in *v4 = (struct sockaddr_in *)out;
@@ -79,7 +81,7 @@ static int address_get(const struct rr_prov_addr *in, struct sockaddr_storage *o
 	return 0;
 }
 
-/* The anchor's own address with any port; a v4-mapped one as what it is. */
+/* The anchor's own address, with any port; a v4-mapped one becomes one of IPv4. */
 static int own_address(const struct rr_prov_params *p, struct sockaddr_in6 *out)
 {
 	const struct sockaddr_in *v4 = (struct sockaddr_in *)(void *)out;
@@ -95,18 +97,20 @@ static int own_address(const struct rr_prov_params *p, struct sockaddr_in6 *out)
 	return 0;
 }
 
-/* A listener where TCP has led the peer: if that address is no device's, there is no route. */
+/* Makes a listener at the address to which TCP has led the peer. If that is not a device's,
+ * there is no route. */
 static int listen_pair(struct rr_qp *qp, struct rr_vq *v, struct rr_prov_addr *answer)
 {
 	struct sockaddr_in6 a;
 	int rc = v ? own_address(&v->param, &a) : -ENOMEM;
 
 	if (!rc)
-		rc = rr_verbs_open(qp, v);
+		rc = rr_verbs_setup_open(qp, v);
 	if (rc)
 		return rc;
-	if (rr_cm_create_id(v->cm, &v->listener) ||
-	    rr_cm_bind_addr(v->listener, (struct sockaddr *)&a) || rr_cm_listen(v->listener, 2))
+	if (rr_creds_create_id(v->cm, &v->listener) ||
+	    rr_creds_bind_addr(v->listener, (struct sockaddr *)&a) ||
+	    rr_creds_listen(v->listener, 2))
 		return -errno;
 	if (!v->listener->verbs)
 		return -ENODEV;
@@ -116,38 +120,46 @@ static int listen_pair(struct rr_qp *qp, struct rr_vq *v, struct rr_prov_addr *a
 	return address_put(v->listener, answer);
 }
 
-int rr_verbs_answer(struct rr_qp *qp, const struct rr_prov_params *p,
-		    const struct rr_prov_addr *offer, struct rr_prov_addr *answer)
+int rr_verbs_pair_answer(struct rr_qp *qp, const struct rr_prov_params *p,
+			 const struct rr_prov_addr *offer, struct rr_prov_addr *answer)
 {
 	int saved = errno, rc;
 
 	if (offer->len < 1 || offer->bytes[0] != ADDR_VERSION)
 		return -EPROTO;
-	rc = rr_verbs_start(qp, p);
+	rc = rr_verbs_setup_start(qp, p);
 	if (!rc)
 		rc = listen_pair(qp, rr_verbs_of(qp), answer);
 	if (rc)
-		rr_verbs_undo(qp, rc);
+		rr_verbs_end_undo(qp, rc);
 	errno = saved;
 	return rc;
 }
 
-/* Nobody has come yet: whoever does finds that nothing listens. One who has been accepted may
- * have sent something. */
-int rr_verbs_withdraw(struct rr_qp *qp)
+/* Has somebody connected whom we have not looked at yet? */
+static bool is_called(const struct rr_vq *v)
+{
+	struct pollfd p = { v->cm ? v->cm->fd : -1, POLLIN, 0 };
+
+	return v->listener && rr_os->poll(&p, 1, 0) > 0;
+}
+
+/* If nobody has connected, the listener goes and later attempts fail. A peer that has been
+ * accepted may have sent something: -EAGAIN. */
+int rr_verbs_pair_withdraw(struct rr_qp *qp)
 {
 	struct rr_vq *v = rr_verbs_of(qp);
 
-	if (v && !v->err && v->state != RR_V_LISTENING)
+	if (v && !v->err && (v->state != RR_V_LISTENING || is_called(v)))
 		return -EAGAIN;
 	if (v && v->listener) {
-		rr_cm_destroy_id(v->listener);
+		rr_creds_destroy_id(v->listener);
 		v->listener = NULL;
 	}
 	return 0;
 }
 
-int rr_verbs_join(struct rr_qp *qp, const struct rr_prov_addr *answer)
+int rr_verbs_pair_join(struct rr_qp *qp, const struct rr_prov_addr *answer)
 {
 	struct rr_vq *v = rr_verbs_of(qp);
 	struct sockaddr_storage to;
@@ -157,9 +169,9 @@ int rr_verbs_join(struct rr_qp *qp, const struct rr_prov_addr *answer)
 		return -ECONNRESET;
 	rc = address_get(answer, &to);
 	if (!rc)
-		rc = rr_verbs_open(qp, v);
+		rc = rr_verbs_setup_open(qp, v);
 	if (!rc)
-		rc = rr_verbs_resolve(v, (struct sockaddr *)&to, NULL, RESOLVE_MS);
+		rc = rr_verbs_setup_resolve(v, (struct sockaddr *)&to, NULL, RESOLVE_MS);
 	errno = saved;
 	return rc;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The provider's table, and what it takes to sleep. */
+/* The plugin's entry, the provider's table of operations, and what is needed to sleep.
+ * Everything else is in the files that the table names. */
 #include "core/prov/verbs/plugin.h"
 
 #include <errno.h>
@@ -26,7 +27,7 @@ static uint32_t verbs_window(struct rr_qp *qp)
 {
 	const struct rr_vq *v = rr_verbs_of(qp);
 
-	return v && !v->err && !v->lost ? rr_verbs_window(v) : 0;
+	return v && !v->err && !v->lost ? rr_verbs_post_window(v) : 0;
 }
 
 static bool peek_queue(const struct rr_qp *qp, enum rr_arm what)
@@ -36,7 +37,7 @@ static bool peek_queue(const struct rr_qp *qp, enum rr_arm what)
 	(void)what;
 	if (!v || v->err || v->lost)
 		return true;
-	return v->state == RR_V_READY && rr_verbs_reap(v);
+	return v->state == RR_V_READY && rr_verbs_cq_reap(v);
 }
 
 static void nothing(struct rr_qp *qp)
@@ -51,8 +52,8 @@ static int arm_queue(struct rr_qp *qp, enum rr_arm what)
 	(void)what;
 	if (!v || v->state != RR_V_READY)
 		return 0;
-	rr_verbs_note_count(qp, v, false);
-	return rr_verbs_arm_cq(v) || v->err || v->lost;
+	rr_verbs_notes_count(qp, v, false);
+	return rr_verbs_cq_arm(v) || v->err || v->lost;
 }
 
 static bool take_cq_event(struct rr_vq *v)
@@ -63,7 +64,8 @@ static bool take_cq_event(struct rr_vq *v)
 
 	if (!v->comp)
 		return false;
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);	/* it is a read() */
+	/* it is a read(), and so a cancellation point */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	rc = ibv_get_cq_event(v->comp, &cq, &ctx);
 	pthread_setcancelstate(cancel, NULL);
 	if (!rc)
@@ -71,8 +73,8 @@ static bool take_cq_event(struct rr_vq *v)
 	return !rc;
 }
 
-/* Nearly always it is the completion queue. If the CM has something to say, too, wake_fd goes
- * on saying so. */
+/* Nearly always it is the completion queue. If the CM has an event, too, wake_fd stays
+ * readable. */
 static int drain_events(struct rr_qp *qp)
 {
 	struct rr_vq *v = rr_verbs_of(qp);
@@ -94,43 +96,45 @@ static int drain_events(struct rr_qp *qp)
 }
 
 static const struct rr_prov_ops ops = {
-	.name = "verbs",
-	.id = RR_PROV_ID_VERBS,
-	.caps = RR_PROV_RING,
-	.qp_size = verbs_size,
-	.prepare = rr_verbs_prepare,
-	.answer = rr_verbs_answer,
-	.join = rr_verbs_join,
-	.lst_size = rr_native_lst_size,
-	.listen = rr_native_listen,
-	.unlisten = rr_native_unlisten,
-	.tend = rr_native_tend,
-	.take = rr_native_take,
-	.connect = rr_native_connect,
-	.establish = rr_verbs_establish,
-	.withdraw = rr_verbs_withdraw,
-	.disconnect = rr_verbs_disconnect,
-	.close = rr_verbs_close,
-	.send = rr_verbs_send,
-	.send_imm = rr_verbs_send_imm,
-	.read = rr_verbs_read,
-	.write = rr_verbs_write,
-	.probe = rr_verbs_probe,
-	.expose = rr_verbs_expose,
-	.invalidate = rr_verbs_invalidate,
-	.consumed = rr_verbs_consumed,
-	.poll = rr_verbs_poll,
-	.repost = rr_verbs_repost,
-	.settle = rr_verbs_settle,
-	.window = verbs_window,
-	.peek = peek_queue,
-	.kick = nothing,
-	.arm = arm_queue,
-	.disarm = nothing,
-	.drain = drain_events,
-	.trim = rr_verbs_trim,
+    .name = "verbs",
+    .id = RR_PROV_ID_VERBS,
+    .caps = RR_PROV_RING,
+    .qp_size = verbs_size,
+    .prepare = rr_verbs_pair_prepare,
+    .answer = rr_verbs_pair_answer,
+    .join = rr_verbs_pair_join,
+    .lst_size = rr_verbs_native_lst_size,
+    .listen = rr_verbs_native_listen,
+    .unlisten = rr_verbs_native_unlisten,
+    .tend = rr_verbs_native_tend,
+    .take = rr_verbs_native_take,
+    .connect = rr_verbs_native_connect,
+    .establish = rr_verbs_setup_establish,
+    .withdraw = rr_verbs_pair_withdraw,
+    .disconnect = rr_verbs_cm_disconnect,
+    .close = rr_verbs_end_close,
+    .send = rr_verbs_data_send,
+    .send_imm = rr_verbs_data_send_imm,
+    .read = rr_verbs_data_read,
+    .write = rr_verbs_data_write,
+    .probe = rr_verbs_data_probe,
+    .expose = rr_verbs_keys_expose,
+    .invalidate = rr_verbs_keys_invalidate,
+    .consumed = rr_verbs_notes_consumed,
+    .poll = rr_verbs_data_poll,
+    .repost = rr_verbs_data_repost,
+    .settle = rr_verbs_data_settle,
+    .window = verbs_window,
+    .peek = peek_queue,
+    .kick = nothing,
+    .arm = arm_queue,
+    .disarm = nothing,
+    .drain = drain_events,
+    .trim = rr_verbs_mem_trim,
 };
 
+/* Puts the pid into a page that the kernel wipes at fork. Without MADV_WIPEONFORK it stays in
+ * process.c's variable. */
 static void make_self(void)
 {
 	void *page = mmap(NULL, RR_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
@@ -141,18 +145,18 @@ static void make_self(void)
 	if (madvise(page, RR_PAGE, MADV_WIPEONFORK))
 		munmap(page, RR_PAGE);
 	else
-		rr_verbs_self = page;
+		rr_verbs_process_self = page;
 }
 
 static void forked(void)
 {
 	rr_verbs_pid = getpid();
-	rr_verbs_orphan |= rr_verbs_used;
+	rr_verbs_process_orphan |= rr_verbs_process_used;
 	rr_verbs_creds_forked();
 	rr_verbs_device_forked();
 }
 
-/* librdmacm and libibverbs end after this. What is called then only closes descriptors. */
+/* Runs before librdmacm and libibverbs end. Calls after this only close descriptors. */
 __attribute__((destructor)) static void end(void)
 {
 	if (getpid() != rr_verbs_pid)
@@ -176,12 +180,12 @@ RR_EXPORT const struct rr_prov_ops *rr_verbs_plugin(uint32_t abi,
 	}
 	rr_verbs_pid = getpid();
 	rr_os = env->os;
-	rr_verbs_own_fd = env->own_fd;
-	rr_verbs_no_windows = env->no_windows;
-	rr_verbs_invite = env->invite;
-	rr_verbs_say = env->say;
+	rr_verbs_process_own_fd = env->own_fd;
+	rr_verbs_process_no_windows = env->no_windows;
+	rr_verbs_process_invite = env->invite;
+	rr_verbs_process_say = env->say;
 	at_exit = env->at_exit;
 	if (env->on_refused)
-		env->on_refused(rr_verbs_refused);
+		env->on_refused(rr_verbs_creds_refused);
 	return &ops;
 }

@@ -2,8 +2,8 @@
 #ifndef RR_VERBS_PLUGIN_H
 #define RR_VERBS_PLUGIN_H
 
-/* What librpcrdma_verbs.so exports: its provider, or NULL if it was built for another
- * library. */
+/* What librpcrdma_verbs.so exports: its provider, or NULL if it was built for another version
+ * of the library. */
 
 #include "core/base/os.h"
 #include "core/base/ownfd.h"
@@ -11,30 +11,29 @@
 
 #define RR_VERBS_PLUGIN	"librpcrdma_verbs.so"
 #define RR_VERBS_ENTRY	"rr_verbs_plugin"
-/* Changes with every change of struct rr_prov_ops, rr_prov_params, rr_qp, rr_wc or what is
- * here. */
+/* Must change with every change of struct rr_prov_ops, rr_prov_params, rr_qp, rr_wc or of this
+ * file. */
 #define RR_VERBS_ABI	8u
 
 #define RR_VERBS_SAY	32u
-/* What native peers are told instead of our private data (RFC 8797): nothing, or any bytes. */
+/* For tests: bytes that native peers get in place of our private data (RFC 8797), or none. */
 struct rr_verbs_say {
 	bool instead;
 	uint8_t len;
 	uint8_t bytes[RR_VERBS_SAY];
 };
 
-/* What the plugin needs of the library. */
+/* What the plugin needs from the library. */
 struct rr_verbs_env {
 	const struct rr_os *os;
 	void (*own_fd)(int fd, bool own);	/* rr_ownfd_set() */
 	void (*on_refused)(rr_refused_fn *fn);	/* sets rr_refused; may be NULL */
-	void (*at_exit)(void);			/* to be called when the process exits; may be
-						 * NULL */
-	bool no_windows;			/* as on a device without them; for tests */
-	bool invite;				/* as on one that stands remote invalidation;
-						 * for tests */
-	const struct rr_verbs_say *say;		/* read at each connection; NULL. For who judges
-						 * peers */
+	void (*at_exit)(void);			/* called when the process exits; may be NULL */
+	bool no_windows;			/* for tests: as if the device had no windows */
+	/* for tests: as if the device were trusted with remote invalidation */
+	bool invite;
+	/* for programs that judge peers: read at each connection; or NULL */
+	const struct rr_verbs_say *say;
 };
 
 typedef const struct rr_prov_ops *rr_verbs_plugin_fn(uint32_t abi,

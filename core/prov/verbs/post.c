@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The send queue and the receives: what is posted, in which order, and what waits for room.
- * Nothing here looks at completions (cq.c), and nobody waits. */
+/* Posts to the send queue and the receive queue: in which order, and what has to wait for room.
+ * It does not look at completions (books.c), and never waits itself. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -31,7 +31,7 @@ static uint32_t sq_used(const struct rr_vq *v)
 	return v->sq_head - v->sq_tail;
 }
 
-/* What the send queue takes: less, as long as the trial is there, which is in no books. */
+/* How much the send queue takes: less while the trial is posted, which is not in our books. */
 static uint32_t sq_room(const struct rr_vq *v)
 {
 	return v->sq_cap - 2u * v->on_trial;
@@ -42,13 +42,13 @@ static bool has_send_slot(const struct rr_vq *v)
 	return v->slot_head - v->slot_tail < v->sends;
 }
 
-/* Room for n more, and nothing that stands before them. */
-bool rr_verbs_has_room(const struct rr_vq *v, uint32_t n)
+/* See queue.h. */
+bool rr_verbs_post_has_room(const struct rr_vq *v, uint32_t n)
 {
 	return v->late_head == v->late_tail && sq_used(v) + v->nchain + n <= sq_room(v);
 }
 
-uint32_t rr_verbs_window(const struct rr_vq *v)
+uint32_t rr_verbs_post_window(const struct rr_vq *v)
 {
 	return v->late_head == v->late_tail && has_send_slot(v) ? v->window : 0;
 }
@@ -69,28 +69,28 @@ static void sign(struct rr_vq *v, struct ibv_send_wr *wr, enum rr_wc_op op)
 	}
 }
 
-/* A bind names the window by its old key; from now on this is the old one. */
+/* A bind names the window by its old key; once it is posted, the new key is the window's. */
 static void note_bound(const struct ibv_send_wr *wr)
 {
 	if (wr->opcode == IBV_WR_BIND_MW)
 		wr->bind_mw.mw->rkey = wr->bind_mw.rkey;
 }
 
-/* Some drivers (bnxt_re, ocrdma) have no Send With Invalidate, though their kernel half says
- * so. What came before it in the chain is posted. The requester that is not told finds its key
- * as it was, and invalidates it itself. */
+/* Posts a refused Send With Invalidate as a plain Send. Some drivers (bnxt_re, ocrdma) lack
+ * that operation although their kernel half claims it. Whatever came before it in the chain is
+ * posted. The requester finds its key still valid and invalidates it itself. */
 static int post_plainly(struct rr_vq *v, struct ibv_send_wr *bad)
 {
 	if (!bad || bad->opcode != IBV_WR_SEND_WITH_INV)
 		return -1;
 	v->can_inv = false;
-	rr_verbs_no_inv(v->id->verbs, true);
+	rr_verbs_device_no_inv(v->id->verbs, true);
 	bad->opcode = IBV_WR_SEND;
 	return ibv_post_send(v->id->qp, bad, &bad);
 }
 
-/* libsiw's errors are negative, and it names no request where it has taken all and the doorbell
- * failed, as it does at the end of a connection. */
+/* libsiw's errors are negative. It names no request if it has accepted all of them and only the
+ * doorbell failed, as happens at the end of a connection. */
 static int post_now(struct rr_vq *v, struct ibv_send_wr *first)
 {
 	struct ibv_send_wr *bad = first;
@@ -102,10 +102,11 @@ static int post_now(struct rr_vq *v, struct ibv_send_wr *first)
 	return -EIO;
 }
 
-/* Whose data the queue can take now is the peer's choice: its device may keep the oldest work
- * request for as long as it likes (RNR, no answer). Nobody waits for that. What has no room is
- * kept here, in its order, and Sends of messages stop, which are all that makes more of it, but
- * for what one message takes and keys that are taken back. */
+/* Keeps a work request that has no room. How soon the queue moves is the peer's choice, because
+ * its device may hold up the oldest request for as long as it likes (RNR, no answer), and
+ * nobody waits for that. Requests that have no room are kept in order. Sends of messages stop
+ * meanwhile, and only they cause more requests, except for the rest of one message and for keys
+ * that are taken back. */
 static int keep_late(struct rr_vq *v, const struct ibv_send_wr *wr, struct rr_verbs_wqe w)
 {
 	struct rr_verbs_late *l;
@@ -140,8 +141,8 @@ static int post_late(struct rr_vq *v, const struct ibv_send_wr *wr, struct rr_ve
 	return rc ? rc : w.op == RR_WC_SEND;
 }
 
-/* What was kept, as far as there is room. */
-void rr_verbs_catch_up(struct rr_vq *v)
+/* See queue.h. */
+void rr_verbs_post_catch_up(struct rr_vq *v)
 {
 	while (unlikely(v->late_tail != v->late_head) && sq_used(v) < sq_room(v) &&
 	       !rr_verbs_usable(v)) {
@@ -164,7 +165,7 @@ int rr_verbs_post(struct rr_vq *v, struct ibv_send_wr *wr, struct rr_verbs_wqe w
 	uint32_t n = v->nchain;
 
 	v->slot_head += w.slot;
-	if (unlikely(!rr_verbs_has_room(v, 1)))
+	if (unlikely(!rr_verbs_post_has_room(v, 1)))
 		return post_late(v, wr, w);
 	for (uint32_t i = 0; i < n; i++) {
 		book(v, &v->chain[i], (struct rr_verbs_wqe){ .op = RR_WC_SEND });
@@ -182,21 +183,21 @@ int rr_verbs_post(struct rr_vq *v, struct ibv_send_wr *wr, struct rr_verbs_wqe w
 	return w.op == RR_WC_SEND;
 }
 
-/* siw says EINVAL to a Send With Invalidate whose data are inline. */
+/* siw refuses a Send With Invalidate whose data are inline (EINVAL). */
 static bool may_be_inline(const struct rr_vq *v, const struct ibv_send_wr *wr)
 {
 	return wr->opcode != IBV_WR_SEND_WITH_INV || !rr_verbs_iwarp(v->id);
 }
 
-/* The pieces as the device shall take them: from where they are if they go inline, otherwise
- * copied into a slot. They are the caller's again at once in either case. */
+/* Describes the pieces for the device: where they lie if they go inline, else copied into a
+ * slot. In either case the caller may reuse them at once. True: the slot is used. */
 static bool gather(struct rr_vq *v, uint8_t *slot, const struct iovec *iov, int niov,
 		   size_t len, struct ibv_send_wr *wr)
 {
 	struct ibv_sge *sge = wr->sg_list;
 
 	if (len <= v->max_inline && niov <= (int)v->max_sge && may_be_inline(v, wr) &&
-	    (rr_verbs_has_room(v, 1) || !len)) {
+	    (rr_verbs_post_has_room(v, 1) || !len)) {
 		for (int i = 0; i < niov; i++)
 			sge[i] = (struct ibv_sge){ .addr = (uintptr_t)iov[i].iov_base,
 						   .length = (uint32_t)iov[i].iov_len };
@@ -214,8 +215,8 @@ static bool gather(struct rr_vq *v, uint8_t *slot, const struct iovec *iov, int 
 	return true;
 }
 
-int rr_verbs_send_wr(struct rr_qp *qp, struct rr_vq *v, struct ibv_send_wr *wr,
-		     const struct iovec *iov, int niov, uint64_t cookie)
+int rr_verbs_post_send_wr(struct rr_qp *qp, struct rr_vq *v, struct ibv_send_wr *wr,
+			  const struct iovec *iov, int niov, uint64_t cookie)
 {
 	struct rr_verbs_wqe w = { .op = RR_WC_SEND, .cookie = cookie };
 	struct ibv_sge sge[RR_VERBS_SGE];
@@ -234,7 +235,7 @@ int rr_verbs_send_wr(struct rr_qp *qp, struct rr_vq *v, struct ibv_send_wr *wr,
 	return rr_verbs_post(v, wr, w);
 }
 
-bool rr_verbs_unsettled(const struct rr_vq *v)
+bool rr_verbs_post_unsettled(const struct rr_vq *v)
 {
 	return !rr_verbs_usable(v) && (sq_used(v) || v->late_head != v->late_tail);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Private data of RDMA CM: what the ends of a connection tell each other when it is made (RFC
- * 8797). */
+/* Private data of RDMA CM: what the two ends tell each other when a connection is made (RFC
+ * 8797). The format of RFC 8797 itself is core/wire/cmdata.c's. */
 
 #include <string.h>
 
@@ -11,12 +11,12 @@
 #include "core/wire/cursor.h"
 
 #define TOKEN_MAGIC	"RRtk"
-/* of the peer's that are believed in: options do not come to more */
+/* Most receives of a peer that are believed: options do not allow more. */
 #define RECVS		4096u
 
 /* --- between two of ours: the token, and how many receives there are ---------------------- */
 
-uint32_t rr_pair_private_put(const struct rr_vq *v, uint8_t out[RR_VERBS_PRIVATE])
+uint32_t rr_verbs_private_put_pair(const struct rr_vq *v, uint8_t out[RR_VERBS_PRIVATE])
 {
 	struct rr_cmdata d = { .remote_inv = v->said_inv, .send_size = v->param.recv_size,
 			       .recv_size = v->param.recv_size };
@@ -28,7 +28,8 @@ uint32_t rr_pair_private_put(const struct rr_vq *v, uint8_t out[RR_VERBS_PRIVATE
 	return RR_VERBS_PRIVATE;
 }
 
-bool rr_pair_private_get(struct rr_qp *qp, struct rr_vq *v, const uint8_t *buf, uint32_t len)
+bool rr_verbs_private_get_pair(struct rr_qp *qp, struct rr_vq *v, const uint8_t *buf,
+			       uint32_t len)
 {
 	struct rr_cmdata d;
 	uint32_t at = rr_cmdata_get(buf, len, &d);
@@ -48,23 +49,24 @@ bool rr_pair_private_get(struct rr_qp *qp, struct rr_vq *v, const uint8_t *buf, 
 
 /* --- with anybody ------------------------------------------------------------------------ */
 
-uint32_t rr_native_private_put(const struct rr_vq *v, uint8_t out[RR_VERBS_PRIVATE])
+uint32_t rr_verbs_private_put_native(const struct rr_vq *v, uint8_t out[RR_VERBS_PRIVATE])
 {
 	struct rr_cmdata d = { .remote_inv = v->said_inv, .send_size = v->param.recv_size,
 			       .recv_size = v->param.recv_size };
 
-	if (unlikely(rr_verbs_say && rr_verbs_say->instead)) {
+	if (unlikely(rr_verbs_process_say && rr_verbs_process_say->instead)) {
 		_Static_assert(RR_VERBS_SAY <= RR_VERBS_PRIVATE, "what is said has room");
-		memcpy(out, rr_verbs_say->bytes, rr_verbs_say->len);
-		return rr_verbs_say->len;
+		memcpy(out, rr_verbs_process_say->bytes, rr_verbs_process_say->len);
+		return rr_verbs_process_say->len;
 	}
 	rr_cmdata_put(&d, out);
 	return RR_CMDATA_LEN;
 }
 
-/* Who says nothing that we understand has the defaults: nothing is refused for it. */
+/* A peer that sends nothing we understand gets the defaults, and is not refused for it. */
 /* req: rfc8797 4 #1 */
-bool rr_native_private_get(struct rr_qp *qp, struct rr_vq *v, const uint8_t *buf, uint32_t len)
+bool rr_verbs_private_get_native(struct rr_qp *qp, struct rr_vq *v, const uint8_t *buf,
+				 uint32_t len)
 {
 	struct rr_cmdata d;
 

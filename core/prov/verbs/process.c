@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the provider knows of the process that it is in, once for all connections. plugin.c sets
- * it. */
+/* What the provider knows about the process, once for all connections. plugin.c sets it. */
 
 #include "core/prov/verbs/verbs_int.h"
 
-static pid_t self;		/* where the kernel cannot wipe it */
-pid_t *rr_verbs_self = &self;
+static pid_t self;		/* fallback for kernels without MADV_WIPEONFORK */
+pid_t *rr_verbs_process_self = &self;
 
-void (*rr_verbs_own_fd)(int fd, bool own);
-bool rr_verbs_no_windows, rr_verbs_invite;
-const struct rr_verbs_say *rr_verbs_say;
-bool rr_verbs_used, rr_verbs_orphan;
+void (*rr_verbs_process_own_fd)(int fd, bool own);
+bool rr_verbs_process_no_windows, rr_verbs_process_invite;
+const struct rr_verbs_say *rr_verbs_process_say;
+bool rr_verbs_process_used, rr_verbs_process_orphan;

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Whether a device has memory windows of type 2, found out and not believed: capabilities are
- * what the kernel's driver says, and the driver's half in user space may know nothing of them
- * (bnxt_re: no alloc_mw, no BIND_MW) or of type 1 only (irdma, cxgb4).
+/* Finds out whether a device has memory windows of type 2, instead of believing its
+ * capabilities. Those are set by the kernel driver, while the driver's half in user space may
+ * lack windows (bnxt_re: no alloc_mw, no BIND_MW) or have only type 1 (irdma, cxgb4).
  *
- * The first connection by a device allocates a window and, when there is a queue pair,
- * binds one and invalidates it, before anything else is posted. It does not wait for that:
- * what it exposes is registered until the window has been taken back. Where one of the
- * three is refused, this connection and every other by that device register. A bind that
- * fails later ends this one connection: its queue pair is in error.
+ * The first connection on a device allocates a window and, when there is a queue pair, binds
+ * one and invalidates it before anything else is posted. It does not wait for that: until the
+ * window has been taken back, exposures are registered. If one of the three steps is refused,
+ * this connection and all others on that device register. A bind that fails later ends only its
+ * own connection, whose queue pair is then in error.
  *
- * No window is older than the queue pair it is bound by: of a process that is killed the
- * kernel frees the newest first, and rxe takes a minute to destroy such a queue pair, and
- * complains. */
+ * No window is older than the queue pair that it is bound by: when a process is killed the
+ * kernel frees the newest objects first, and rxe takes a minute to destroy a queue pair with
+ * bound windows, and complains. */
 #include <errno.h>
 
 #include "core/base/compiler.h"
@@ -22,18 +22,19 @@
 
 static void refute(struct rr_vq *v)
 {
-	rr_verbs_windows_are(v->id->verbs, RR_V_REFUTED);
+	rr_verbs_device_windows_are(v->id->verbs, RR_V_REFUTED);
 	v->windows = false;
 }
 
-/* NULL: v->windows is no longer set. */
+/* A window. NULL: v->windows is cleared. */
 static struct ibv_mw *alloc_window(struct rr_vq *v)
 {
 	struct ibv_mw *mw;
 
 	errno = 0;
 	mw = ibv_alloc_mw(v->pd, IBV_MW_TYPE_2);
-	if (!mw && errno != ENOMEM)	/* of those another connection may have more */
+	/* if windows are only scarce, other connections may use them all */
+	if (!mw && !rr_verbs_scarce(errno))
 		refute(v);
 	v->windows = mw;
 	return mw;
@@ -41,7 +42,7 @@ static struct ibv_mw *alloc_window(struct rr_vq *v)
 
 static bool to_prove(const struct rr_vq *v)
 {
-	return v->windows && rr_verbs_windows_of(v->id->verbs) != RR_V_PROVEN;
+	return v->windows && rr_verbs_device_windows_of(v->id->verbs) != RR_V_PROVEN;
 }
 
 void rr_verbs_prove_alloc(struct rr_vq *v)
@@ -52,7 +53,8 @@ void rr_verbs_prove_alloc(struct rr_vq *v)
 		ibv_dealloc_mw(mw);
 }
 
-/* Bound, and taken back. 0, or errno: refused, and nothing is posted that matters. */
+/* Binds a window and invalidates it. 0, or an errno: it was refused, and nothing of importance
+ * is posted. */
 static int post_trial(struct rr_qp *qp, struct rr_vq *v)
 {
 	struct ibv_mw *mw = v->mw[0].mw;
@@ -82,7 +84,7 @@ void rr_verbs_prove(struct rr_qp *qp, struct rr_vq *v)
 {
 	int mr;
 
-	/* Who is invited (v->invite) is so by drivers of which it is known. */
+	/* Devices with v->invite are known to have them. */
 	if (v->invite || !to_prove(v))
 		return;
 	v->mw[0].mw = alloc_window(v);
@@ -97,7 +99,7 @@ void rr_verbs_prove(struct rr_qp *qp, struct rr_vq *v)
 		v->on_trial = true;
 		return;
 	}
-	/* It may be a registration that can be bound to that was refused. */
+	/* It may have been a registration that allows binds that was refused. */
 	rr_verbs_keys_free(v);
 	v->nmw_free = 0;
 	if (mr >= 0)
@@ -108,14 +110,14 @@ void rr_verbs_prove(struct rr_qp *qp, struct rr_vq *v)
 	v->windows = false;
 }
 
-/* A queue pair that was flushed, since the peer has left, says nothing of the device. */
-void rr_verbs_proof(struct rr_vq *v, const struct ibv_wc *raw)
+/* Completions that were flushed because the peer has left say nothing about the device. */
+void rr_verbs_prove_result(struct rr_vq *v, const struct ibv_wc *raw)
 {
 	if (raw->status != IBV_WC_SUCCESS && raw->status != IBV_WC_WR_FLUSH_ERR)
 		refute(v);
 	if (raw->status != IBV_WC_SUCCESS || raw->wr_id == RR_VERBS_PROOF || !v->on_trial)
-		return;		/* the last: taken back, or refused meanwhile */
-	rr_verbs_windows_are(v->id->verbs, RR_V_PROVEN);
+		return;		/* the bind; or the trial has failed meanwhile */
+	rr_verbs_device_windows_are(v->id->verbs, RR_V_PROVEN);
 	rr_verbs_mem_unuse(v, v->trial_mr);
 	v->on_trial = false;
 	v->windows = true;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A queue pair, its completion queue and its registered memory, within what the device says. */
+/* A queue pair, its completion queue and its registered memory, within the device's limits. How
+ * they are used is in the files that queue.h names. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -22,7 +23,7 @@ static uint8_t *map_memory(size_t size)
 	return p == MAP_FAILED ? NULL : p;
 }
 
-/* Drivers whose windows of type 2 the peer may invalidate. */
+/* Is it a driver whose windows of type 2 can be invalidated by the peer safely? */
 static bool trusted(const struct ibv_device *dev)
 {
 	static const char *const driver[] = { "mlx5_core" };
@@ -37,7 +38,7 @@ static bool trusted(const struct ibv_device *dev)
 	for (uint32_t i = 0; i < rr_array_size(driver); i++)
 		if (name && !strcmp(name + 1, driver[i]))
 			return true;
-	return rr_verbs_invite;
+	return rr_verbs_process_invite;
 }
 
 static int limits(const struct rr_qp *qp, struct rr_vq *v)
@@ -50,11 +51,12 @@ static int limits(const struct rr_qp *qp, struct rr_vq *v)
 		return -EIO;
 	v->sq_cap = rr_min(RR_VERBS_SQ, (uint32_t)a.max_qp_wr);
 	v->max_sge = rr_min(RR_VERBS_SGE, (uint32_t)a.max_sge);
-	v->windows = a.device_cap_flags & (IBV_DEVICE_MEM_WINDOW_TYPE_2A |
-					   IBV_DEVICE_MEM_WINDOW_TYPE_2B) &&
-		     !rr_verbs_no_windows && rr_verbs_windows_of(v->id->verbs) != RR_V_REFUTED;
+	v->windows = a.device_cap_flags &
+			 (IBV_DEVICE_MEM_WINDOW_TYPE_2A | IBV_DEVICE_MEM_WINDOW_TYPE_2B) &&
+		     !rr_verbs_process_no_windows &&
+		     rr_verbs_device_windows_of(v->id->verbs) != RR_V_REFUTED;
 	v->can_inv = a.device_cap_flags & IBV_DEVICE_MEM_MGT_EXTENSIONS &&
-		     !rr_verbs_no_inv(v->id->verbs, false);
+		     !rr_verbs_device_no_inv(v->id->verbs, false);
 	v->depth = (uint8_t)rr_min(RR_VERBS_DEPTH, (uint32_t)rr_max(a.max_qp_init_rd_atom, 0));
 	v->depth_in = (uint8_t)rr_min(RR_VERBS_DEPTH, (uint32_t)rr_max(a.max_qp_rd_atom, 0));
 	if (rr_verbs_recvs(qp) > (uint32_t)a.max_qp_wr || v->sq_cap < 2 * RR_VERBS_SENDS ||
@@ -81,7 +83,7 @@ static int make_memory(struct rr_qp *qp, struct rr_vq *v)
 	return 0;
 }
 
-/* Each completion queue interrupts another processor. */
+/* Spreads interrupts: each completion queue uses the next vector. */
 static _Atomic unsigned vectors;
 
 static int make_cq(struct rr_qp *qp, struct rr_vq *v)
@@ -100,8 +102,8 @@ static int make_cq(struct rr_qp *qp, struct rr_vq *v)
 	return v->cq ? 0 : -errno;
 }
 
-/* Bytes of inline data that are asked for, one after the other: devices say of themselves only
- * whether they would do. hfi1 and mlx: all of it; irdma: 101 or 48; bnxt_re: 96; hns: 32; some:
+/* Sizes of inline data to try, one after the other, because devices only tell whether they
+ * would accept one. hfi1 and mlx: all of it; irdma: 101 or 48; bnxt_re: 96; hns: 32; some:
  * none. */
 static const uint32_t inlines[] = { RR_VERBS_INLINE, 128, 96, 64, 48, 32, 0 };
 
@@ -118,10 +120,10 @@ static int make_qp(const struct rr_qp *qp, struct rr_vq *v)
 	for (uint32_t i = 0; rc && i < rr_array_size(inlines); i++) {
 		a.cap = wished;
 		a.cap.max_inline_data = inlines[i];
-		rc = rr_cm_create_qp(v->id, v->pd, &a);
+		rc = rr_creds_create_qp(v->id, v->pd, &a);
 		if (rc && errno != EINVAL && errno != EOPNOTSUPP && inlines[i])
-			i = rr_array_size(inlines) - 2;	/* it is not for that; once more
-							 * without */
+			/* the size is not the reason: try once more without */
+			i = rr_array_size(inlines) - 2;
 	}
 	if (rc)
 		return -errno;
@@ -144,7 +146,7 @@ int rr_verbs_qp_make(struct rr_qp *qp, struct rr_vq *v)
 		rc = make_qp(qp, v);
 	for (uint32_t i = 0; !rc && i < rr_verbs_recvs(qp); i++)
 		rc = rr_verbs_post_recv(qp, v, i);
-	return rc;
+	return rc == -EAGAIN ? -EDQUOT : rc;	/* rr_verbs_scarce() */
 }
 
 /* Threads may look at the CQ without the caller's lock: from here on none does. */
@@ -165,13 +167,13 @@ static void cq_free(struct rr_vq *v)
 static void cm_free(struct rr_vq *v)
 {
 	if (v->id)
-		rr_cm_destroy_id(v->id);
+		rr_creds_destroy_id(v->id);
 	if (v->listener)
-		rr_cm_destroy_id(v->listener);
+		rr_creds_destroy_id(v->listener);
 	v->id = v->listener = NULL;
 }
 
-void rr_verbs_objects_free(struct rr_vq *v)
+void rr_verbs_qp_free_objects(struct rr_vq *v)
 {
 	rr_verbs_keys_free(v);
 	if (v->id && v->id->qp)
@@ -182,7 +184,7 @@ void rr_verbs_objects_free(struct rr_vq *v)
 	if (v->cq)
 		cq_free(v);
 	if (v->comp) {
-		rr_verbs_own_fd(v->comp->fd, false);
+		rr_verbs_process_own_fd(v->comp->fd, false);
 		ibv_destroy_comp_channel(v->comp);
 	}
 	if (v->pd)
@@ -195,7 +197,7 @@ void rr_verbs_objects_free(struct rr_vq *v)
 
 void rr_verbs_qp_free(struct rr_qp *qp, struct rr_vq *v)
 {
-	rr_verbs_objects_free(v);
+	rr_verbs_qp_free_objects(v);
 	if (v->slab)
 		munmap(v->slab, v->slab_size);
 	if (qp->mem)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* req: rfc8166 5 #1 */
-/* Making a connection by RDMA CM: from its state to the event that says it is established.
- * Nothing here waits. */
+/* Makes a connection by RDMA CM, from its state to the event that says it is established.
+ * Nothing here waits. Which address to use is decided by pair.c and native.c. */
 
 #include <errno.h>
 #include <pthread.h>
@@ -13,7 +13,7 @@
 #include "core/prov/verbs/rdmacm.h"
 #include "core/prov/verbs/setup.h"
 
-/* connection requests with a wrong token that are refused, not more */
+/* Connection requests with a wrong token that are refused before the port is closed. */
 #define STRANGERS	8
 
 /* --- its state -------------------------------------------------------------------------- */
@@ -26,7 +26,8 @@ static int sized(struct rr_qp *qp, struct rr_vq *v, uint32_t size, uint32_t recv
 	return rr_verbs_mem_reserve(v, rr_verbs_slab(qp, v) + qp->mem_size);
 }
 
-/* With long receives, if they may be had; else with all that are asked for. */
+/* Chooses long receives if this connection may have them, otherwise as many usual ones as are
+ * asked for. */
 static int size_up(struct rr_qp *qp, struct rr_vq *v, const struct rr_prov_params *p)
 {
 	bool full;
@@ -40,7 +41,7 @@ static int size_up(struct rr_qp *qp, struct rr_vq *v, const struct rr_prov_param
 	return sized(qp, v, p->recv_size, full ? p->recvs : rr_min(p->recvs, p->few));
 }
 
-int rr_verbs_start(struct rr_qp *qp, const struct rr_prov_params *p)
+int rr_verbs_setup_start(struct rr_qp *qp, const struct rr_prov_params *p)
 {
 	struct rr_verbs *q = container_of(qp, struct rr_verbs, qp);
 	uint32_t cap = 1;
@@ -63,19 +64,21 @@ int rr_verbs_start(struct rr_qp *qp, const struct rr_prov_params *p)
 
 /* --- connecting ------------------------------------------------------------------------ */
 
-int rr_verbs_open(struct rr_qp *qp, struct rr_vq *v)
+int rr_verbs_setup_open(struct rr_qp *qp, struct rr_vq *v)
 {
 	int rc;
 
-	qp->wake_fd = rr_verbs_epoll(v->param.fd_floor);
+	qp->wake_fd = rr_verbs_channel_epoll(v->param.fd_floor);
 	if (qp->wake_fd < 0)
 		return qp->wake_fd;
 	rc = rr_verbs_channel(&v->cm, v->param.fd_floor);
-	return rc ? rc : rr_verbs_watch(qp->wake_fd, v->cm->fd, 0);
+	return rc ? rc : rr_verbs_channel_watch(qp->wake_fd, v->cm->fd, 0);
 }
 
-/* RFC 8797 §4.1: for those whose keys may be invalidated, and those who do it. Who accepts a
- * native peer exposes nothing to it; there it means no more than the latter.
+/* Should our private data announce remote invalidation (RFC 8797 §4.1)? Yes if our keys may be
+ * invalidated, and if we would invalidate the peer's. An end that accepts a native peer exposes
+ * nothing to it, so there it only means the latter.
+ *
  * req: rfc8797 4.1 #2 */
 static bool says_inv(const struct rr_qp *qp, const struct rr_vq *v)
 {
@@ -89,13 +92,15 @@ static void conn_param(struct rr_qp *qp, struct rr_vq *v, uint8_t data[RR_VERBS_
 	uint32_t len;
 
 	v->said_inv = says_inv(qp, v);
-	len = qp->native ? rr_native_private_put(v, data) : rr_pair_private_put(v, data);
+	len = qp->native ? rr_verbs_private_put_native(v, data)
+			 : rr_verbs_private_put_pair(v, data);
 
 	*p = (struct rdma_conn_param){
 		.private_data = data, .private_data_len = (uint8_t)len,
 		.responder_resources = v->depth_in, .initiator_depth = v->depth,
-		/* The second is what the peer does when it finds no receive of ours: it waits.
-		 * What we do is for the peer to say (Linux: nothing, the connection ends). */
+		/* The second count is how long the peer tries if it finds no receive of ours:
+		 * for ever. How long we try is for the peer to say (Linux: not at all, the
+		 * connection ends). */
 		.retry_count = 7, .rnr_retry_count = 7,
 	};
 }
@@ -104,11 +109,11 @@ static bool private_get(struct rr_qp *qp, struct rr_vq *v, const struct rdma_con
 {
 	uint32_t len = p->private_data ? p->private_data_len : 0;
 
-	return qp->native ? rr_native_private_get(qp, v, p->private_data, len)
-			  : rr_pair_private_get(qp, v, p->private_data, len);
+	return qp->native ? rr_verbs_private_get_native(qp, v, p->private_data, len)
+			  : rr_verbs_private_get_pair(qp, v, p->private_data, len);
 }
 
-/* What the peer has said of RDMA Reads, in our terms: how many each of us may have out. */
+/* The peer's limits for RDMA Reads, in our terms: how many each end may have in progress. */
 static void depths(struct rr_qp *qp, struct rr_vq *v, const struct rdma_conn_param *p)
 {
 	v->depth = rr_min(v->depth, p->initiator_depth);
@@ -117,14 +122,14 @@ static void depths(struct rr_qp *qp, struct rr_vq *v, const struct rdma_conn_par
 	qp->peer_reads = v->depth_in > 0;
 }
 
-/* Those of the device itself are nothing to wait for: what they mean for a queue pair, its
- * completions and the CM tell. But they pile up in the kernel. */
+/* Asynchronous events of the device need no reaction, because the completions and the CM report
+ * what they mean for a queue pair. But they must be read, or they pile up in the kernel. */
 static void async_events(struct rr_vq *v)
 {
 	struct ibv_async_event ev;
 	int cancel;
 
-	if (!v->id || !v->id->verbs || rr_verbs_quiet(v->id->verbs->async_fd))
+	if (!v->id || !v->id->verbs || rr_verbs_channel_quiet(v->id->verbs->async_fd))
 		return;
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	while (!ibv_get_async_event(v->id->verbs, &ev))
@@ -139,18 +144,17 @@ static int make_and_watch(struct rr_qp *qp, struct rr_vq *v)
 	async_events(v);
 	if (rc)
 		return rc;
-	v->comp->fd = rr_verbs_high(v->comp->fd, v->param.fd_floor);
-	rc = rr_verbs_quiet(v->comp->fd);
-	return rc ? rc : rr_verbs_watch(qp->wake_fd, v->comp->fd, 1);
+	v->comp->fd = rr_verbs_channel_high(v->comp->fd, v->param.fd_floor);
+	rc = rr_verbs_channel_quiet(v->comp->fd);
+	return rc ? rc : rr_verbs_channel_watch(qp->wake_fd, v->comp->fd, 1);
 }
 
-/* How soon what was lost is sent again: our side's part of it, and not what the path's lifetime
- * of RDMA CM makes of it, which are seconds. A kernel that does not know the option, and iWARP,
- * go on without. */
+/* Sets how soon lost packets are sent again from our side, because RDMA CM derives seconds from
+ * the path's lifetime. Kernels without the option, and iWARP, go on without it. */
 static void soon_again(struct rr_vq *v)
 {
 	if (v->param.ack_timeout)
-		rr_cm_ack_timeout(v->id, &v->param.ack_timeout);
+		rr_creds_ack_timeout(v->id, &v->param.ack_timeout);
 }
 
 static int connect_resolved(struct rr_qp *qp, struct rr_vq *v)
@@ -161,10 +165,10 @@ static int connect_resolved(struct rr_qp *qp, struct rr_vq *v)
 	v->state = RR_V_CONNECTING;
 	conn_param(qp, v, data, &p);
 	soon_again(v);
-	return rr_cm_connect(v->id, &p) ? -errno : 0;
+	return rr_creds_connect(v->id, &p) ? -errno : 0;
 }
 
-int rr_verbs_accept(struct rr_qp *qp, struct rr_vq *v, const struct rdma_conn_param *req)
+int rr_verbs_setup_accept(struct rr_qp *qp, struct rr_vq *v, const struct rdma_conn_param *req)
 {
 	uint8_t data[RR_VERBS_PRIVATE];
 	struct rdma_conn_param p;
@@ -173,29 +177,29 @@ int rr_verbs_accept(struct rr_qp *qp, struct rr_vq *v, const struct rdma_conn_pa
 	if (private_get(qp, v, req))
 		rc = make_and_watch(qp, v);
 	if (rc) {
-		rr_cm_reject(v->id);
+		rr_creds_reject(v->id);
 		return rc;
 	}
 	depths(qp, v, req);
 	v->state = RR_V_ACCEPTING;
 	conn_param(qp, v, data, &p);
 	soon_again(v);
-	return rr_cm_accept(v->id, &p) ? -errno : 0;
+	return rr_creds_accept(v->id, &p) ? -errno : 0;
 }
 
-int rr_verbs_resolve(struct rr_vq *v, const struct sockaddr *to, const struct sockaddr *from,
-		     int ms)
+int rr_verbs_setup_resolve(struct rr_vq *v, const struct sockaddr *to,
+			   const struct sockaddr *from, int ms)
 {
 	v->state = RR_V_ADDR;
 	v->resolve_ms = ms;
-	return rr_cm_create_id(v->cm, &v->id) ||
-	       rr_cm_resolve_addr(v->id, (struct sockaddr *)(uintptr_t)from,
-				  (struct sockaddr *)(uintptr_t)to, ms) ? -errno : 0;
+	return rr_creds_create_id(v->cm, &v->id) ||
+	       rr_creds_resolve_addr(v->id, (struct sockaddr *)(uintptr_t)from,
+				     (struct sockaddr *)(uintptr_t)to, ms) ? -errno : 0;
 }
 
 /* --- its events ------------------------------------------------------------------------ */
 
-/* On the connecting side the accepting side's word counts now. */
+/* On the connecting side the accepting side's private data counts only now. */
 static int note_established(struct rr_qp *qp, struct rr_vq *v, const struct rdma_conn_param *p)
 {
 	if (v->state == RR_V_CONNECTING) {
@@ -210,7 +214,7 @@ static int note_established(struct rr_qp *qp, struct rr_vq *v, const struct rdma
 	return 0;
 }
 
-/* Why it came to nothing. */
+/* The -errno for a set-up that failed. */
 static int failure_of(enum rdma_cm_event_type what)
 {
 	switch (what) {
@@ -228,23 +232,24 @@ static int failure_of(enum rdma_cm_event_type what)
 	}
 }
 
-/* Somebody has come to our port. The one who knows the token gets the connection, and the port
- * is shut: those who come for nothing else than to be refused would be, in the app's calls, as
- * fast as they like. */
+/* Somebody has connected to our port. The peer that knows the token gets the connection, and
+ * the port is closed. Strangers that come only to be refused could otherwise keep coming, and
+ * each refusal takes time out of the app's calls; so after some of them the port is closed as
+ * well. */
 static int requested(struct rr_qp *qp, struct rr_vq *v, struct rdma_cm_id *id,
 		     const struct rdma_conn_param *req)
 {
 	if (v->state != RR_V_LISTENING ||
-	    !rr_pair_private_get(qp, v, req->private_data,
-				 req->private_data ? req->private_data_len : 0)) {
-		rr_cm_reject(id);
-		rr_cm_destroy_id(id);
+	    !rr_verbs_private_get_pair(qp, v, req->private_data,
+				       req->private_data ? req->private_data_len : 0)) {
+		rr_creds_reject(id);
+		rr_creds_destroy_id(id);
 		return ++v->strangers > STRANGERS ? -ECONNREFUSED : 0;
 	}
 	v->id = id;
-	rr_cm_destroy_id(v->listener);
+	rr_creds_destroy_id(v->listener);
 	v->listener = NULL;
-	return rr_verbs_accept(qp, v, req);
+	return rr_verbs_setup_accept(qp, v, req);
 }
 
 static int set_up_event(struct rr_qp *qp, struct rr_vq *v, enum rdma_cm_event_type what,
@@ -258,7 +263,7 @@ static int set_up_event(struct rr_qp *qp, struct rr_vq *v, enum rdma_cm_event_ty
 		if (rc)
 			return rc;
 		v->state = RR_V_ROUTE;
-		return rr_cm_resolve_route(v->id, v->resolve_ms) ? -errno : 0;
+		return rr_creds_resolve_route(v->id, v->resolve_ms) ? -errno : 0;
 	case RDMA_CM_EVENT_ROUTE_RESOLVED:
 		return connect_resolved(qp, v);
 	case RDMA_CM_EVENT_CONNECT_REQUEST:
@@ -270,7 +275,7 @@ static int set_up_event(struct rr_qp *qp, struct rr_vq *v, enum rdma_cm_event_ty
 	}
 }
 
-int rr_verbs_establish(struct rr_qp *qp)
+int rr_verbs_setup_establish(struct rr_qp *qp)
 {
 	struct rr_vq *v = rr_verbs_of(qp);
 	uint8_t data[UINT8_MAX];
@@ -280,7 +285,7 @@ int rr_verbs_establish(struct rr_qp *qp)
 	if (!v)
 		return -ECONNRESET;
 	for (uint32_t i = 0; i < RR_VERBS_EVENTS && v->state != RR_V_READY && !v->err &&
-	     rr_verbs_event(v->cm, &ev, data); i++) {
+	     rr_verbs_channel_event(v->cm, &ev, data); i++) {
 		int rc = set_up_event(qp, v, ev.event, ev.id, &ev.param.conn);
 
 		if (rc)

@@ -2,72 +2,76 @@
 #ifndef RR_VERBS_SETUP_H
 #define RR_VERBS_SETUP_H
 
-/* Connections, from private data to the end, and what the table in plugin.c names. */
+/* Connections from private data to their end: the functions that the table in plugin.c
+ * names. */
 
 #include "core/prov/verbs/verbs_int.h"
 
 /* --- private.c --- */
 
-uint32_t rr_pair_private_put(const struct rr_vq *v, uint8_t out[RR_VERBS_PRIVATE]);
-/* The peer's private data; false if it does not know the token. */
-bool rr_pair_private_get(struct rr_qp *qp, struct rr_vq *v, const uint8_t *buf, uint32_t len);
-uint32_t rr_native_private_put(const struct rr_vq *v, uint8_t out[RR_VERBS_PRIVATE]);
-bool rr_native_private_get(struct rr_qp *qp, struct rr_vq *v, const uint8_t *buf, uint32_t len);
+uint32_t rr_verbs_private_put_pair(const struct rr_vq *v, uint8_t out[RR_VERBS_PRIVATE]);
+/* Takes the peer's private data. False: the peer does not know the token. */
+bool rr_verbs_private_get_pair(struct rr_qp *qp, struct rr_vq *v, const uint8_t *buf,
+			       uint32_t len);
+uint32_t rr_verbs_private_put_native(const struct rr_vq *v, uint8_t out[RR_VERBS_PRIVATE]);
+bool rr_verbs_private_get_native(struct rr_qp *qp, struct rr_vq *v, const uint8_t *buf,
+				 uint32_t len);
 
 /* --- cm.c --- */
 
-void rr_verbs_disconnect(struct rr_qp *qp);
-/* Takes what the CM has to say about a connected queue pair. */
+void rr_verbs_cm_disconnect(struct rr_qp *qp);
+/* Processes the CM's events for a connected queue pair. */
 void rr_verbs_cm_events(struct rr_qp *qp, struct rr_vq *v);
 
 /* --- data.c --- */
 
-int rr_verbs_send(struct rr_qp *qp, const struct iovec *iov, int niov, uint64_t cookie,
-		  uint32_t inv_handle);
-int rr_verbs_send_imm(struct rr_qp *qp, uint32_t imm, uint64_t cookie);
-int rr_verbs_read(struct rr_qp *qp, void *local, uint32_t len, const struct rr_seg *seg,
-		  uint32_t off, uint64_t cookie);
-int rr_verbs_write(struct rr_qp *qp, const void *local, uint32_t len, const struct rr_seg *seg,
-		   uint32_t off, uint64_t cookie);
-int rr_verbs_poll(struct rr_qp *qp, struct rr_wc *wc, int n);
-void rr_verbs_repost(struct rr_qp *qp, uint64_t buf_cookie);
-int rr_verbs_probe(struct rr_qp *qp);
-bool rr_verbs_settle(struct rr_qp *qp, rr_time most);
+int rr_verbs_data_send(struct rr_qp *qp, const struct iovec *iov, int niov, uint64_t cookie,
+		       uint32_t inv_handle);
+int rr_verbs_data_send_imm(struct rr_qp *qp, uint32_t imm, uint64_t cookie);
+int rr_verbs_data_read(struct rr_qp *qp, void *local, uint32_t len, const struct rr_seg *seg,
+		       uint32_t off, uint64_t cookie);
+int rr_verbs_data_write(struct rr_qp *qp, const void *local, uint32_t len,
+			const struct rr_seg *seg, uint32_t off, uint64_t cookie);
+int rr_verbs_data_poll(struct rr_qp *qp, struct rr_wc *wc, int n);
+void rr_verbs_data_repost(struct rr_qp *qp, uint64_t buf_cookie);
+int rr_verbs_data_probe(struct rr_qp *qp);
+bool rr_verbs_data_settle(struct rr_qp *qp, rr_time most);
 
 /* --- end.c --- */
 
-int rr_verbs_undo(struct rr_qp *qp, int rc);	/* frees all of it; rc */
-void rr_verbs_close(struct rr_qp *qp);
+int rr_verbs_end_undo(struct rr_qp *qp, int rc); /* frees everything; returns rc */
+void rr_verbs_end_close(struct rr_qp *qp);
 
 /* --- setup.c --- */
 
-int rr_verbs_start(struct rr_qp *qp, const struct rr_prov_params *p);	/* its state … */
-int rr_verbs_open(struct rr_qp *qp, struct rr_vq *v);			/* … and channel */
-int rr_verbs_resolve(struct rr_vq *v, const struct sockaddr *to, const struct sockaddr *from,
-		     int ms);
-/* Accepts the request that v->id is; refuses it if it fails. */
-int rr_verbs_accept(struct rr_qp *qp, struct rr_vq *v, const struct rdma_conn_param *req);
-int rr_verbs_establish(struct rr_qp *qp);
+/* makes its state … */
+int rr_verbs_setup_start(struct rr_qp *qp, const struct rr_prov_params *p);
+int rr_verbs_setup_open(struct rr_qp *qp, struct rr_vq *v); /* … and its channel */
+int rr_verbs_setup_resolve(struct rr_vq *v, const struct sockaddr *to,
+			   const struct sockaddr *from, int ms);
+/* Accepts the request that v->id stands for. If that fails, refuses it. */
+int rr_verbs_setup_accept(struct rr_qp *qp, struct rr_vq *v, const struct rdma_conn_param *req);
+int rr_verbs_setup_establish(struct rr_qp *qp);
 
 /* --- pair.c: between two of ours --- */
 
-int rr_verbs_prepare(struct rr_qp *qp, const struct rr_prov_params *p,
-		     struct rr_prov_addr *offer);
-int rr_verbs_answer(struct rr_qp *qp, const struct rr_prov_params *p,
-		    const struct rr_prov_addr *offer, struct rr_prov_addr *answer);
-int rr_verbs_join(struct rr_qp *qp, const struct rr_prov_addr *answer);
-int rr_verbs_withdraw(struct rr_qp *qp);
+int rr_verbs_pair_prepare(struct rr_qp *qp, const struct rr_prov_params *p,
+			  struct rr_prov_addr *offer);
+int rr_verbs_pair_answer(struct rr_qp *qp, const struct rr_prov_params *p,
+			 const struct rr_prov_addr *offer, struct rr_prov_addr *answer);
+int rr_verbs_pair_join(struct rr_qp *qp, const struct rr_prov_addr *answer);
+int rr_verbs_pair_withdraw(struct rr_qp *qp);
 
 /* --- native.c: with anybody --- */
 
-size_t rr_native_lst_size(void);
-int rr_native_listen(struct rr_lst *lst, const struct sockaddr *addr,
-		     const struct rr_prov_params *p);
-void rr_native_unlisten(struct rr_lst *lst);
-int rr_native_tend(struct rr_lst *lst);
-int rr_native_take(struct rr_lst *lst, struct rr_qp *qp, const struct rr_prov_params *p,
-		   struct sockaddr_in6 *peer, struct sockaddr_in6 *local);
-int rr_native_connect(struct rr_qp *qp, const struct rr_prov_params *p,
-		      const struct sockaddr *to, const struct sockaddr *from);
+size_t rr_verbs_native_lst_size(void);
+int rr_verbs_native_listen(struct rr_lst *lst, const struct sockaddr *addr,
+			   const struct rr_prov_params *p);
+void rr_verbs_native_unlisten(struct rr_lst *lst);
+int rr_verbs_native_tend(struct rr_lst *lst);
+int rr_verbs_native_take(struct rr_lst *lst, struct rr_qp *qp, const struct rr_prov_params *p,
+			 struct sockaddr_in6 *peer, struct sockaddr_in6 *local);
+int rr_verbs_native_connect(struct rr_qp *qp, const struct rr_prov_params *p,
+			    const struct sockaddr *to, const struct sockaddr *from);
 
 #endif

@@ -3,29 +3,30 @@
 #define RR_VERBS_INT_H
 
 /* The verbs provider: an RC queue pair by RDMA CM, in a plugin of its own, so that only a
- * process that uses it has rdma-core in it.
+ * process that uses it has rdma-core loaded.
  *
  * What the kernel knows of a queue pair belongs to the process that made it. So struct
- * rr_verbs, which forked children share, holds nothing but a pointer that is good in that
- * process; in any other every call says that the connection is lost.
+ * rr_verbs, which forked children share, holds nothing but a pointer that is valid in that
+ * process; in any other process every call says that the connection is lost.
  *
- * The answering side listens on a port of its own, bound to the address that its end of the TCP
- * connection has; the offering side connects there, and says the token in its private data,
- * behind the eight bytes of RFC 8797. Nobody else gets in.
+ * The answering side listens on a port of its own, at the address of its end of the TCP
+ * connection. The offering side connects there and puts the token into its private data, after
+ * the eight bytes of RFC 8797. Nobody else is let in.
  *
- * With native peers there is none of that, and no counted receives: RFC 8166's credits are all.
+ * With native peers there is no token, and receives are not counted: RFC 8166's credits are all
+ * there is.
  *
- * Flow control: each side counts the receives that the other has posted (its private data says
- * how many there are, notes say which came back), so that no Send finds none, and calls that
- * are never answered hold nothing.
+ * Flow control between two of ours: each side counts the receives that the other has posted
+ * (the private data says how many there are, notes say how many came back). So no Send arrives
+ * without a receive, and calls that are never answered hold nothing.
  *
- * Memory: one PD per connection. mem is registered as far as it is used, and not before; when a
- * connection is idle it is given back. Receives, send slots and mem have local rights. What is
- * exposed has a memory window of type 2, bound under a fresh key with just the right that it
- * needs, in one post with the Send that tells of it, and invalidated by us, or by the peer on
- * devices that are known to stand that: one that does it twice, or while we do, brings down a
- * kernel with the rxe of Linux 6.1. On devices without such windows what is exposed is
- * registered instead, for as long as it is exposed: as tight, but a system call each time. */
+ * Memory: one PD for each connection. mem is registered only as far as it has been used, and
+ * given back when the connection is idle. Receives, send slots and mem have local rights. Each
+ * exposure has a memory window of type 2, bound under a fresh key with only the right that it
+ * needs, in one post with the Send that announces it. It is invalidated by us, or by the peer
+ * if the device is known to handle that: a peer that invalidates twice, or while we do, crashes
+ * a kernel with the rxe of Linux 6.1. On devices without such windows each exposure is
+ * registered for as long as it lasts: just as tight, but one system call each time. */
 
 #include <errno.h>
 #include <rdma/rdma_cma.h>
@@ -35,63 +36,63 @@
 #include "core/base/compiler.h"
 #include "core/prov/prov.h"
 
-#define RR_VERBS_INLINE	256u		/* wished for */
+#define RR_VERBS_INLINE	256u		/* bytes of inline data that we wish for */
 #define RR_VERBS_SGE	4u
-#define RR_VERBS_LONG	16u		/* connections of a process that have long receives */
-#define RR_VERBS_FULL	128u		/* of the others, those that get all they ask for */
-#define RR_VERBS_SENDS	32u		/* send slots, at most */
+#define RR_VERBS_LONG	16u		/* connections of a process with long receives */
+#define RR_VERBS_FULL	128u		/* of the others: those with all receives they want */
+#define RR_VERBS_SENDS	32u		/* send slots at most */
 #define RR_VERBS_SQ	512u
-/* work requests that wait for room: all keys taken back, and a message's */
+/* Work requests that may wait for room: all keys being taken back, and those of one message. */
 #define RR_VERBS_LATE	2048u
-#define RR_VERBS_DEPTH	16u		/* RDMA Reads at a time, each way, at most */
+#define RR_VERBS_DEPTH	16u		/* RDMA Reads in progress, each way, at most */
 #define RR_VERBS_KEYS	1024u		/* exposed at once */
-/* of the CM, looked at in one call: anybody may bring them about */
+/* CM events processed in one call: anybody may cause them. */
 #define RR_VERBS_EVENTS	16u
-#define RR_VERBS_CHAIN	RR_PROV_PIECES	/* binds that wait for the next post */
+#define RR_VERBS_CHAIN	RR_PROV_PIECES	/* binds that may wait for the next post */
 #define RR_VERBS_PRIVATE (8u + 4u + RR_TOKEN_LEN + 4u)	/* RFC 8797, magic, token, receives */
 #define RR_VERBS_MRS	8u		/* registrations of mem at once */
-#define RR_VERBS_NOTES	8u		/* receives on top, for the provider's own notes */
+#define RR_VERBS_NOTES	8u		/* further receives, for the provider's own notes */
 
-/* Immediate data of a note: so many receives were given back since the last one. Such a note is
- * due when a quarter of them was, and shares the doorbell of the next Send if that comes before
- * a third was, and before we sleep; of each other kind there is one under way at most. So
- * RR_VERBS_NOTES are enough. */
+/* Immediate data of a note: this many receives were given back since the last one. Such a note
+ * is due when a quarter of the receives was given back. It goes with the next Send, if one
+ * comes before a third was given back and before we sleep. Of each other kind at most one note
+ * is in progress. Therefore RR_VERBS_NOTES are enough. */
 #define RR_VERBS_NOTE	0x52570000u
-#define RR_VERBS_ASK	0x00008000u	/* say what you have read of mine */
-#define RR_VERBS_READ	0x00004000u	/* its payload: handles whose last byte was read; … */
-#define RR_VERBS_HEARD	0x00002000u	/* … the answer to that: another may come */
+#define RR_VERBS_ASK	0x00008000u	/* asks what the other end has read */
+#define RR_VERBS_READ	0x00004000u	/* payload: handles that were read to their end; … */
+#define RR_VERBS_HEARD	0x00002000u	/* … and the acknowledgement: another may follow */
 #define RR_VERBS_COUNT	0x00001fffu
 
-/* Handles that were read to their end, kept until the peer asks, or until so many receives
- * later. It may have taken a handle back meanwhile and given it out again, but not so soon:
- * each time takes a message, and a key is new 255 times. */
+/* Handles that were read to their end. They are kept until the peer asks, or until so many
+ * receives later. By then the peer may have taken a handle back, but not have given the same
+ * one out again: each time takes a message, and a key changes 255 times before it repeats. */
 #define RR_VERBS_KEPT	RR_VERBS_SQ
 #define RR_VERBS_AGE	128u
-#define RR_VERBS_TELL	256u	/* handles in a note, at most: they fit in 1024 bytes */
+#define RR_VERBS_TELL	256u	/* handles in a note at most: they fit into 1024 bytes */
 
 enum rr_verbs_state {
 	RR_V_LISTENING, RR_V_ADDR, RR_V_ROUTE, RR_V_CONNECTING, RR_V_ACCEPTING, RR_V_READY,
-	RR_V_GONE,	/* with its device: what was received is left */
+	RR_V_GONE,	/* the device was removed; received messages can still be read */
 };
 
-/* What not every connection of a process can have. */
+/* Kinds of receives that only some connections of a process can have. */
 enum rr_verbs_share { RR_V_LONG, RR_V_FULL, RR_V_SHARES };
 
-/* Windows of type 2, of a device whose kernel driver says that it has them. */
+/* What is known about windows of type 2 on a device whose kernel driver claims to have them. */
 enum rr_verbs_proof { RR_V_UNPROVEN, RR_V_PROVEN, RR_V_REFUTED };
 
-/* A posted work request that is not known to have ended. */
+/* A posted work request that may still be in progress. */
 struct rr_verbs_wqe {
 	enum rr_wc_op op;
-	bool slot;		/* it holds the oldest send slot in use */
-	bool reads;		/* an RDMA Read under way */
-	uint16_t window;	/* RR_WC_INVALIDATE: the window that is free then */
-	uint8_t mr;		/* RR_WC_READ, RR_WC_WRITE: of v->mr, index + 1; 0 none */
-	uint32_t handle;	/* RR_WC_READ: read to its end; 0 not */
+	bool slot;		/* it uses the oldest send slot in use */
+	bool reads;		/* an RDMA Read in progress */
+	uint16_t window;	/* RR_WC_INVALIDATE: the window that becomes free */
+	uint8_t mr;		/* RR_WC_READ, RR_WC_WRITE: index in v->mr + 1; 0: none */
+	uint32_t handle;	/* RR_WC_READ: the handle that is read to its end; else 0 */
 	uint64_t cookie;
 };
 
-/* One that has no room on the send queue. */
+/* A work request that had no room on the send queue. */
 struct rr_verbs_late {
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
@@ -101,91 +102,90 @@ struct rr_verbs_late {
 /* One process's part. */
 struct rr_vq {
 	enum rr_verbs_state state;
-	int err;		/* -errno that ended it; 0 */
-	bool lost;		/* the peer is gone; what has arrived still counts */
+	int err;		/* the -errno that ended it; 0: none */
+	bool lost;		/* the peer is gone; what has arrived can still be read */
 	struct rr_prov_params param;
 	struct rdma_event_channel *cm;
 	struct rdma_cm_id *listener, *id;
 	struct ibv_pd *pd;
 	struct ibv_comp_channel *comp;
 	struct ibv_cq *cq;
-	uint32_t strangers;	/* who have come to our port without the token */
-	bool remote_inv;	/* the peer takes Send With Invalidate */
-	bool invite;		/* so do we */
+	uint32_t strangers;	/* connections to our port without the token */
+	bool remote_inv;	/* the peer accepts Send With Invalidate */
+	bool invite;		/* … and so do we */
 	bool can_inv;		/* the device can post one, as far as is known */
-	bool said_inv;		/* our private data speaks for it */
-	uint8_t depth, depth_in; /* RDMA Reads that we, and the peer, may have out; 0 none */
+	bool said_inv;		/* our private data has announced it */
+	uint8_t depth, depth_in; /* most RDMA Reads in progress: ours, the peer's; 0: none */
 	int resolve_ms;
-	rr_time cm_seen;	/* when its events were looked at without being told to */
+	rr_time cm_seen;	/* when its events were last looked at without a wake-up */
 
 	uint8_t *slab;		/* receives, then send slots */
 	size_t slab_size;
 	struct ibv_mr *slab_mr;
-	size_t locked;		/* bytes that count in the process's locked memory; 0 it has no
-				 * limit … */
-	size_t pinned, over;	/* … of memory for chunks, registered; and what of that counts
-				 * on top */
-	bool share[RR_V_SHARES]; /* one of those that have such receives */
-	/* mem, from its beginning on, as far as it was used: one that is as long as needed, and
-	 * shorter ones as long as somebody uses them */
+	/* bytes that count as this process's locked memory; 0: it has no limit … */
+	size_t locked;
+	/* … bytes registered of chunk memory, and how many of those count extra */
+	size_t pinned, over;
+	bool share[RR_V_SHARES]; /* has receives of this kind */
+	/* Registrations of mem, each from its beginning, as far as it was used: one that is
+	 * long enough, and shorter ones as long as they have users. */
 	struct rr_verbs_mr {
 		struct ibv_mr *mr;
 		size_t len;
-		uint32_t users;	/* work requests, windows */
+		uint32_t users;	/* work requests and windows */
 	} mr[RR_VERBS_MRS];
-	/* Without windows: what is exposed. */
+	/* Without windows: the exposures. */
 	struct rr_verbs_key {
 		struct ibv_mr *mr;
-		bool read;	/* the peer says so */
+		bool read;	/* the peer says that it has read it */
 	} key[RR_VERBS_KEYS];
 	uint32_t nkeys;
-	/* With windows: those that were made; which of them are free, last in first out. */
+	/* With windows: all that were made, and a stack of the free ones. */
 	bool windows;
 	struct rr_verbs_mw {
 		struct ibv_mw *mw;
-		uint32_t rkey;	/* mw->rkey once the bind is posted */
+		uint32_t rkey;	/* equals mw->rkey once the bind is posted */
 		bool live, read;
-		uint8_t mr;	/* of v->mr, that it is bound to */
+		uint8_t mr;	/* index in v->mr of the registration it is bound to */
 	} mw[RR_VERBS_KEYS];
 	uint16_t mw_free[RR_VERBS_KEYS];
 	uint32_t nmw, nmw_free;
-	struct ibv_send_wr chain[RR_VERBS_CHAIN + 1];	/* binds, a note */
+	struct ibv_send_wr chain[RR_VERBS_CHAIN + 1];	/* binds, and a note */
 	uint32_t nchain;
-	bool on_trial;		/* the first of them is; windows are used when it has stood that
-				 * … */
-	uint8_t trial_mr;	/* … bound to this one of v->mr */
-	rr_time short_since;	/* rr_now_coarse(): nothing can be exposed since then; 0 it
-				 * can */
+	bool on_trial;		/* window 0 is; windows are used once it has passed … */
+	uint8_t trial_mr;	/* … it is bound to this one of v->mr */
+	rr_time short_since;	/* nothing can be exposed since then; 0: it can */
 
-	/* the send queue; free-running */
+	/* The send queue, free-running. */
 	struct rr_verbs_wqe wqe[RR_VERBS_SQ];
-	uint32_t sq_cap, sq_head, sq_tail, sq_done;	/* [tail, done): only RDMA Reads */
-	uint32_t slot_head, slot_tail, sends;	/* of send slots; how many there are */
+	uint32_t sq_cap, sq_head, sq_tail, sq_done;	/* [tail, done): Reads in progress */
+	uint32_t slot_head, slot_tail, sends;	/* send slots in use; how many there are */
 	uint32_t max_inline, max_sge;
-	struct rr_verbs_late *late;		/* RR_VERBS_LATE of them, once there is one;
-						 * free-running */
+	/* RR_VERBS_LATE of them, once one is needed; free-running */
+	struct rr_verbs_late *late;
 	uint32_t late_head, late_tail;
-	rr_time full_since;			/* rr_now_coarse(), and sq_tail then; 0 it is
-						 * not */
+	/* rr_now_coarse() when it became full, and sq_tail then; 0: it is not */
+	rr_time full_since;
 	uint32_t full_tail;
 
-	/* receives that the peer has posted for us (native: UINT32_MAX), and of ours those that
-	 * it does not know of yet */
+	/* Receives that the peer has posted for us (native: UINT32_MAX), and those of ours that
+	 * it does not know of yet. */
 	uint32_t window, untold;
 	uint32_t unsignaled;
-	uint32_t reads;		/* of them */
+	uint32_t reads;		/* RDMA Reads in the send queue */
 
-	/* what we have read of the peer's, and how many receives ago the first of it */
+	/* Handles of the peer's that we have read, and how many receives ago the first was
+	 * added. */
 	uint32_t kept[RR_VERBS_KEPT], nkept, kept_age;
-	uint32_t shown;		/* exposures of ours of which the peer has yet to say so */
-	bool asked, told;	/* the peer wants to know; it has not yet heard */
-	bool asking;		/* we want to */
+	uint32_t shown;		/* exposures of ours that the peer has not said to have read */
+	bool asked, told;	/* the peer has asked; our answer is not acknowledged yet */
+	bool asking;		/* we have asked */
 
-	/* completions taken from the CQ and not yet looked at: peek() has no lock of the
-	 * caller's */
+	/* Completions taken from the CQ and not looked at yet. Atomic because peek() runs
+	 * without the caller's lock. */
 	_Atomic uint32_t cq_busy;
 	_Atomic uint32_t raw_head, raw_tail;
-	uint32_t raw_seen;	/* of them, those before this are in our books */
+	uint32_t raw_seen;	/* those before this one are in our books */
 	uint32_t raw_cap;	/* power of two */
 	struct ibv_wc raw[];
 };
@@ -197,46 +197,44 @@ struct rr_verbs {
 };
 
 struct rr_verbs_lst {
-	struct rr_lst lst;	/* its fd is an epoll set, of cm */
+	struct rr_lst lst;	/* its fd is an epoll set that watches cm */
 	struct rdma_event_channel *cm;
-	struct rdma_event_channel *old;	/* requests that are not read yet were made on it;
-					 * NULL */
+	struct rdma_event_channel *old;	/* has requests that are not read yet; or NULL */
 	struct rdma_cm_id *id;
-	struct rdma_cm_id *id4;		/* where id is that of IPv6's any-address: IPv4's, if it
-					 * belongs to it; NULL */
+	struct rdma_cm_id *id4;		/* IPv4's, if id is at IPv6's any-address; or NULL */
 	pid_t owner;
 	int fd_floor;
 };
 
-/* The process that we are. In a forked child it is 0 at once, before any handler of
- * pthread_atfork() runs. */
-extern pid_t *rr_verbs_self;
-#define rr_verbs_pid (*rr_verbs_self)
+/* The pid of this process. In a forked child it reads 0 at once, before any handler of
+ * pthread_atfork() has run. */
+extern pid_t *rr_verbs_process_self;
+#define rr_verbs_pid (*rr_verbs_process_self)
 
-/* Descriptors that the app does not know: set, and taken back before they are closed. */
-extern void (*rr_verbs_own_fd)(int fd, bool own);
+/* Marks a descriptor as hidden from the app, and undoes that before it is closed. */
+extern void (*rr_verbs_process_own_fd)(int fd, bool own);
 
-/* librdmacm has opened devices in this process: it keeps them. In a forked child it would use
- * them on, and what it made would be the parent's: so such a child does without. */
-extern bool rr_verbs_used, rr_verbs_orphan;
+/* librdmacm has opened devices in this process, and keeps them. A forked child would go on
+ * using them, and what it made would be its parent's; so such a child does without RDMA. */
+extern bool rr_verbs_process_used, rr_verbs_process_orphan;
 
-/* For tests: any device that has windows is known to stand remote invalidation. */
-extern bool rr_verbs_invite;
+/* For tests: any device with windows counts as trusted with remote invalidation. */
+extern bool rr_verbs_process_invite;
 
 /* See struct rr_verbs_env. */
-extern const struct rr_verbs_say *rr_verbs_say;
+extern const struct rr_verbs_say *rr_verbs_process_say;
 
-/* Memory windows are not to be used. */
-extern bool rr_verbs_no_windows;
+/* Memory windows must not be used. */
+extern bool rr_verbs_process_no_windows;
 
-/* The first reason counts. */
+/* Ends the connection for a reason; the first one counts. */
 static inline void rr_verbs_fail(struct rr_vq *v, int err)
 {
 	if (!v->err)
 		v->err = err;
 }
 
-/* This process's part of qp; NULL if it has none. */
+/* This process's part of qp; NULL: it has none. */
 static inline struct rr_vq *rr_verbs_of(const struct rr_qp *qp)
 {
 	const struct rr_verbs *q = container_of(qp, struct rr_verbs, qp);
@@ -244,19 +242,19 @@ static inline struct rr_vq *rr_verbs_of(const struct rr_qp *qp)
 	return q->owner == rr_verbs_pid ? q->v : NULL;
 }
 
-/* wr_id of a receive; below it the buffer. */
+/* wr_id of a receive; the lower bits are the buffer's index. */
 #define RR_VERBS_RECV	(UINT64_C(1) << 63)
-/* wr_id of what proves something; below it its number. It is in no books. */
+/* wr_id of the trial (prove.c); the lower bits number it. It is not in our books. */
 #define RR_VERBS_PROOF	(UINT64_C(1) << 62)
 
-/* iWARP has no immediate data, and no other key for the sink of an RDMA Read than one that the
- * peer may write to. */
+/* Is it iWARP? That has no immediate data, and needs the sink of an RDMA Read to be registered
+ * with a right for the peer to write. */
 static inline bool rr_verbs_iwarp(const struct rdma_cm_id *id)
 {
 	return id->verbs->device->transport_type == IBV_TRANSPORT_IWARP;
 }
 
-/* RDMA CM takes no v4-mapped addresses: a is then the one of IPv4. */
+/* RDMA CM accepts no v4-mapped addresses: turns one into the address of IPv4. */
 static inline void rr_verbs_unmap(struct sockaddr_in6 *a)
 {
 	struct sockaddr_in v4 = { .sin_family = AF_INET, .sin_port = a->sin6_port };
@@ -268,7 +266,7 @@ static inline void rr_verbs_unmap(struct sockaddr_in6 *a)
 	memcpy(a, &v4, sizeof(v4));
 }
 
-/* 0, or -errno: can it be used? */
+/* Can it be used? 0, or -errno. */
 static inline int rr_verbs_usable(const struct rr_vq *v)
 {
 	if (!v || v->state != RR_V_READY || v->lost)
@@ -282,7 +280,7 @@ static inline uint32_t rr_verbs_recvs(const struct rr_qp *qp)
 	return qp->native ? qp->recvs : qp->recvs + RR_VERBS_NOTES;
 }
 
-/* Send slots, a power of two: fewer for long messages, and where there are few receives. */
+/* Send slots, a power of two: fewer for long messages, and if there are few receives. */
 static inline uint32_t rr_verbs_sends(const struct rr_qp *qp)
 {
 	if (qp->recv_size > 8192 || qp->recvs < RR_VERBS_SENDS)
@@ -290,7 +288,7 @@ static inline uint32_t rr_verbs_sends(const struct rr_qp *qp)
 	return qp->recv_size > 4096 ? RR_VERBS_SENDS / 2 : RR_VERBS_SENDS;
 }
 
-/* Receives, then send slots. */
+/* Bytes of the receives and the send slots, which follow them. */
 static inline size_t rr_verbs_slab(const struct rr_qp *qp, const struct rr_vq *v)
 {
 	return rr_align((size_t)(rr_verbs_recvs(qp) + v->sends) * qp->recv_size,
