@@ -8,12 +8,19 @@
 # DIR holds the share, the console and the pid. KVM where it works, else QEMU's own interpreter (VM_ACCEL=tcg
 # asks for it at once: some machines have a /dev/kvm that hangs). VM_ACCEL=icount: time is counted in instructions
 # of one CPU, 1 ns each, so that it passes alike on any machine, however busy. VM_QEMU: further arguments for QEMU.
+# VM_INIT=systemd: that is the guest's first process, with no more units than its journal and files of its own take.
 
 VM_HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 VM_CPUS=${VM_CPUS:-2}
 VM_MEMORY=${VM_MEMORY:-2560}
+exec {VM_TICK}<> <(:)	# nobody writes there
 
-guest_alive() { [ -s "$1/pid" ] && kill -0 "$(cat "$1/pid")" 2>/dev/null; }
+# Looking for what a guest does starts no process: it has the CPUs.
+guest_tick() { read -r -t 0.05 -u "$VM_TICK"; true; }
+guest_alive() {
+	local pid
+	[ -s "$1/pid" ] && read -r pid <"$1/pid" && kill -0 "$pid" 2>/dev/null
+}
 
 guest_boot() { # DIR KERNELDIR INITRD SECONDS ACCEL...
 	local dir=$1 share=$1/share kernel=$2 initrd=$3 i=$(($4 * 20))
@@ -23,7 +30,7 @@ guest_boot() { # DIR KERNELDIR INITRD SECONDS ACCEL...
 	cp "$VM_HERE/guest-main" "$share/main"
 	setsid timeout -k 3 "${VM_LIFE:-5400}" qemu-system-x86_64 -nodefaults -no-user-config -display none \
 		-no-reboot -M q35 "$@" -smp "$VM_CPUS" -m "$VM_MEMORY" -kernel "$kernel/vmlinux" -initrd "$initrd" \
-		-append "console=ttyS0 quiet loglevel=4 panic=-1 mitigations=off nokaslr audit=0 apparmor=0 selinux=0 nowatchdog rcupdate.rcu_expedited=1 random.trust_cpu=on no_timer_check tsc=reliable vm.kernel=$kernel" \
+		-append "console=ttyS0 quiet loglevel=4 panic=-1 mitigations=off nokaslr audit=0 apparmor=0 selinux=0 nowatchdog rcupdate.rcu_expedited=1 random.trust_cpu=on no_timer_check tsc=reliable vm.kernel=$kernel vm.init=${VM_INIT:-bash} systemd.unit=vm.target" \
 		-serial file:"$dir/console" \
 		-fsdev local,id=root,path=/,security_model=none,readonly=on,multidevs=remap \
 		-device virtio-9p-pci,fsdev=root,mount_tag=hostroot \
@@ -33,7 +40,7 @@ guest_boot() { # DIR KERNELDIR INITRD SECONDS ACCEL...
 	disown $!
 	while ((i-- > 0)) && guest_alive "$dir"; do
 		[ ! -e "$share/ready" ] || return 0
-		sleep 0.05
+		guest_tick
 	done
 	guest_kill "$dir"
 	return 1
@@ -48,7 +55,7 @@ guest_start() { # DIR KERNELDIR INITRD
 	if [ "${VM_ACCEL:-}" = icount ]; then
 		VM_CPUS=1 guest_boot "$@" 120 -accel tcg,thread=single,tb-size=256 -icount shift=0,sleep=on -cpu Nehalem && return 0
 	else
-		guest_boot "$@" 60 -accel tcg,thread=multi,tb-size=256 -cpu Nehalem && return 0
+		guest_boot "$@" 400 -accel tcg,thread=multi,tb-size=256 -cpu Nehalem && return 0
 	fi
 	echo "vm: the guest did not come up" >&2
 	tail -n 20 "$1/console" "$1/qemu.log" >&2
@@ -64,10 +71,10 @@ guest_run() { # DIR SECONDS COMMAND...
 	printf '%s\n' "$*" >"$share/$n.cmd"
 	echo "$limit" >"$share/$n.limit"
 	: >"$share/$n.go"
-	for ((i = (limit + 10) * 30; i > 0; i--)); do
+	for ((i = (limit + 10) * 20; i > 0; i--)); do
 		[ ! -e "$share/$n.rc" ] || break
 		guest_alive "$dir" || break
-		sleep 0.03
+		guest_tick
 	done
 	[ ! -e "$share/$n.out" ] || cat "$share/$n.out"
 	[ ! -e "$share/$n.rc" ] || return "$(cat "$share/$n.rc")"
@@ -81,7 +88,7 @@ guest_kill() { # DIR
 	for ((i = 0; i < 60; i++)); do
 		guest_alive "$1" || break
 		[ $i != 40 ] || kill -TERM "$(cat "$1/pid")" 2>/dev/null
-		sleep 0.05
+		guest_tick
 	done
 	rm -f "$1/pid"
 }

@@ -72,16 +72,19 @@ wire_up() {
 	rdma link add rxw0 type rxe netdev v0 && rdma link add rxw1 type rxe netdev v1 || die "no rxe device"
 }
 
-# server COMMAND... and client COMMAND...: with the shim, as on two hosts: each has a boot id and a run
-# directory of its own ($W/server.run, $W/client.run), so that there is no shared memory between them. (rxe
-# of Linux 6.1 does not work in network namespaces: its sockets are all in the first one. And without KVM
-# everything takes its time, so that an upgrade may have much of it.)
+# server COMMAND... and client COMMAND...: with the shim, as on two hosts: each has a boot id (the client the guest's
+# own) and a run directory of its own ($W/server.run, $W/client.run), so that there is no shared memory between them.
+# (rxe of Linux 6.1 does not work in network namespaces: its sockets are all in the first one. And without KVM
+# everything takes its time, the start of a process too, so that an upgrade may have much of it.)
 as_host() { # NAME COMMAND...
-	local run=$W/$1.run
-	[ -d "$run" ] || { mkdir -m 1777 "$run"; cat /proc/sys/kernel/random/uuid >"$run.boot_id"; }
+	local run=$W/$1.run own=()
+	[ -d "$run" ] || mkdir -m 1777 "$run"
+	if [ "$1" != client ]; then
+		[ -e "$run.boot_id" ] || cat /proc/sys/kernel/random/uuid >"$run.boot_id"
+		own=(unshare -m sh -c 'mount --bind "$RUN.boot_id" /proc/sys/kernel/random/boot_id && exec "$@"' -)
+	fi
 	shift
-	RUN=$run unshare -m sh -c 'mount --bind "$RUN.boot_id" /proc/sys/kernel/random/boot_id && exec "$@"' - \
-		env LD_PRELOAD="$BUILD/librpcrdma_shim.so${MASK:+:$BUILD/tests/vm/mask.so}" RDMARPC_RUN_DIR="$run" \
+	RUN=$run "${own[@]}" env LD_PRELOAD="$BUILD/librpcrdma_shim.so${MASK:+:$BUILD/tests/vm/mask.so}" RDMARPC_RUN_DIR="$run" \
 		RDMARPC_LOG_FILE="$run.log" RDMARPC_LOG_LEVEL=info RDMARPC_UPGRADE_TIMEOUT_MS=20000 RDMARPC_OFFER_AFTER=0 RDMARPC_VERBS=on "$@"
 }
 # masked PROFILE: from now on they have another device, which tests/vm/mask.c plays; what it refuses is in $W/mask.log
@@ -104,18 +107,29 @@ bad() { echo "FAIL $*"; failures=$((failures + 1)); }
 BY_VERBS='c["verbs"] >= 1 and c["tcp"] == c["shm"] == 0 and e["lost"] == 0'
 
 # judge NAME SIDE RULE: what the statistics of each of its processes must say, in Python: c connections, m
-# messages, e errors, u upgrade, p all
+# messages, e errors, u upgrade, p all. One Python judges for the whole case, as its start takes half a second here.
 judge() {
-	local name=$1 side=$2 rule=$3
+	local name=$1 side=$2 rule=$3 said='' ok=
 	stat_of "$side" >"$W/json"
-	python3 -c '
+	[ -n "${JUDGE_PID:-}" ] || coproc JUDGE { exec /usr/bin/python3 -I -c '
 import json, sys
-seen = [p for p in json.load(open(sys.argv[1]))["processes"] if sum(p["connections"].values())]
-bad = [p for p in seen if not eval(sys.argv[2], {}, {
-           "p": p, "c": p["connections"], "m": p["messages"], "e": p["errors"], "u": p["upgrade"]})]
-for p in bad:
-    print({k: p[k] for k in ("comm", "connections", "tcp_reasons", "messages", "errors", "upgrade")})
-sys.exit(bool(bad) or not seen)' "$W/json" "$rule" || { echo "FAIL $name: $side: not so: $rule"; failures=$((failures + 1)); }
+for line in sys.stdin:
+    path, rule = line.rstrip("\n").split("\t")
+    try:
+        seen = [p for p in json.load(open(path))["processes"] if sum(p["connections"].values())]
+        bad = [p for p in seen if not eval(rule, {}, {
+                   "p": p, "c": p["connections"], "m": p["messages"], "e": p["errors"], "u": p["upgrade"]})]
+        for p in bad:
+            print({k: p[k] for k in ("comm", "connections", "tcp_reasons", "messages", "errors", "upgrade")})
+        print("so" if seen and not bad else "not so", flush=True)
+    except Exception as e:
+        print(repr(e), "not so", sep="\n", flush=True)'; }
+	printf '%s\t%s\n' "$W/json" "$rule" >&"${JUDGE[1]}"
+	while read -r said <&"${JUDGE[0]}"; do
+		case $said in so) ok=1 ;; 'not so') ;; *) echo "$said"; continue ;; esac
+		break
+	done
+	[ -n "$ok" ] || { echo "FAIL $name: $side: not so: $rule"; failures=$((failures + 1)); }
 }
 # lab NAME WANTED ARGUMENT...: labcli prints what grep finds WANTED in, and CLIENT holds for its statistics
 lab() {
@@ -134,12 +148,20 @@ lab() {
 lab_server() { # MODE [AS]
 	background "$W/server.out" ${2:-server} env LAB_ADDRESS=$LAB_HOST labsvc "$1" 20801
 	for ((i = 0; i < 100; i++)); do
-		ss -Hltn 'sport = :20801' | grep -q . && return
+		ss -Hltn 'sport = :20801' | grep -q . && { await_door "$(lab_server_pid)"; return; }
 		sleep 0.1
 	done
 	die "labsvc does not listen"
 }
 lab_server_pid() { ss -Hltnp 'sport = :20801' | sed 's/.*pid=\([0-9]*\).*/\1/'; }
+# A server that native peers reach opens its RDMA port when it first waits, which is after listen().
+await_door() { # PID
+	tr '\0' '\n' <"/proc/$1/environ" | grep -q '^RDMARPC_RULES=.*native=' || return 0
+	for ((i = 0; i < 100; i++)); do
+		! grep -q "\[$1\].* native peers reach" "$W/server.run.log" || return 0
+		sleep 0.1
+	done
+}
 at() { echo "$SECONDS s: $*"; }	# seen of a case that fails
 lab_server_kill() {	# and waits until the port is free
 	kill -9 "$(lab_server_pid)" 2>/dev/null

@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # rdmarpc-conform over the device: the library's native listener and native client with the laboratory program, and
 # the kernel's NFS server. Where Linux is known to differ, tests/conform/linux.known says how and why.
-# conform.sh [shim|linux]
-# At most 900 s.
+# conform.sh [shim] [linux] [v1] [v2] [draft02] [slides]: in these dialects, of which Linux has v1 only; all by default
+# At most 3600 s.
 . "$(dirname "$0")/../lib.sh"
 . "$(dirname "$0")/../nfs.sh"
 [ -f "$BUILD/librpcrdma_verbs.so" ] || skip "built without rdma-core's headers"
 cases=$(cd "$(dirname "$0")/../../conform" && pwd)
 # Everything takes its time where the guest is interpreted.
-tool="$BUILD/rdmarpc-conform --timeout=10000 --silence=300"
+tool="$BUILD/rdmarpc-conform --timeout=40000 --silence=300"
 lab='--serves=lab --program=0x20005244:1'
 
 judged() { # NAME COMMAND...
@@ -25,16 +25,17 @@ judged() { # NAME COMMAND...
 	fi
 }
 
-of_shim() {
-	RDMARPC_RULES='role=server port=20801 native=20901' background "$W/server.out" \
+of_shim() { # DIALECT
+	RDMARPC_RULES="role=server port=20801 native=20901 dialect=$1" background "$W/server.out" \
 		server env LAB_ADDRESS=$LAB_HOST labsvc svcrun 20801
 	wait_port 20801
-	judged responder $tool $lab rdma://$LAB_HOST:20901 "$cases/cases"
+	judged "$1 responder" $tool --dialect="$1" $lab rdma://$LAB_HOST:20901 "$cases/cases"
 	lab_server_kill
-	export RDMARPC_RULES='role=client port=20802 native=20902 mode=require'
+	export RDMARPC_RULES="role=client port=20802 native=20902 mode=require dialect=$1"
 	printf '#!/bin/bash\n%s\nW=%s BUILD=%s\nas_host client "$BUILD/tests/conform/rawcall" "$@"\n' "$(declare -f as_host)" "$W" "$BUILD" >"$W/caller"
 	chmod +x "$W/caller"
-	judged requester $tool ${lab/=lab/=lab,nfs3} "--requester=$W/caller $LAB_HOST 20802" rdma://$LAB_HOST:20902 "$cases/cases"
+	judged "$1 requester" $tool --dialect="$1" ${lab/=lab/=lab,nfs3,reverse} "--requester=$W/caller $LAB_HOST 20802" \
+		rdma://$LAB_HOST:20902 "$cases/cases"
 	unset RDMARPC_RULES
 }
 
@@ -56,8 +57,19 @@ of_linux() {
 }
 
 device_up
-[ $# != 0 ] || set -- shim linux
-for what; do "of_$what"; done
+dialects='' peers=
+for what; do
+	case $what in
+	shim | linux) peers="$peers $what" ;;
+	*) dialects="$dialects $what" ;;
+	esac
+done
+for peer in ${peers:-shim linux}; do
+	case $peer in
+	shim) for d in ${dialects:-v1 v2 draft02 slides}; do of_shim "$d"; done ;;
+	*) of_linux ;;
+	esac
+done
 [ $failures = 0 ] || tail -n 20 "$W"/*.log "$W"/*.out 2>/dev/null
 echo "$checks checks, $failures failed"
 exit $((failures != 0))

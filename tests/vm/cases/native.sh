@@ -3,6 +3,7 @@
 # Native mode over the device, without NFS: a native listener and a native client, which know of each other
 # nothing but the RDMA port; plain TCP beside them; and nobody there, which is TCP. Servers that give up their
 # privileges when they listen, rpcbind at its own port among them, or when they have connections.
+# At most 900 s.
 . "$(dirname "$0")/../lib.sh"
 need rpcbind rpcinfo
 [ -f "$BUILD/librpcrdma_verbs.so" ] || skip "built without rdma-core's headers"

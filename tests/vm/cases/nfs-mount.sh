@@ -10,8 +10,8 @@
 . "$(dirname "$0")/../nfs.sh"
 nfs_arguments "$@"
 need fio
-ops=800
-[ -z "$full" ] || ops=20000 TMO=240
+ops=800 seq=16m
+[ -z "$full" ] || ops=20000 seq=64m TMO=240
 
 # fio writes blocks of 4 KiB in any order, each with a checksum, reads them back in turn and at the end.
 fio_verifies() { # OPTION...
@@ -24,7 +24,7 @@ fio_verifies() { # OPTION...
 everything() { # VERSION
 	files io f10 10m 64k
 	files io f10 10m 10m
-	files io seq 64m 1m
+	files io seq $seq 1m
 	files io direct 4m 1m direct
 	files odd odd
 	files random random 2m $ops
