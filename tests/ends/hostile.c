@@ -184,12 +184,19 @@ static void mutate(struct mutator *m)
 	}
 }
 
+/* SIGTERM may interrupt it. */
+static void await(sem_t *s)
+{
+	while (sem_wait(s))
+		;
+}
+
 static void *mutator_thread(void *arg)
 {
 	struct mutator *m = arg;
 
 	for (;;) {
-		sem_wait(&m->go);
+		await(&m->go);
 		for (unsigned n = 1; !atomic_load_explicit(&m->stop, memory_order_relaxed); n++) {
 			mutate(m);
 			if (m->nap_every && n % m->nap_every == 0)
@@ -250,7 +257,7 @@ static bool begin_mutating(struct rr_conn *c)
 static void end_mutating(void)
 {
 	atomic_store(&mut.stop, true);
-	sem_wait(&mut.stopped);
+	await(&mut.stopped);
 	for (int i = 0; i < 2; i++)
 		munmap(mut.view[i].base, mut.view[i].geo.total);
 }
@@ -400,20 +407,27 @@ static void as_client(const struct sockaddr_in *to)
 	speak(&e, false);
 }
 
-static void as_server(int listener)
-{
-	struct rr_end e = { .fd = accept(listener, NULL, NULL) };
-
-	if (e.fd < 0)
-		return;
-	e.c = rr_conn_server(e.fd);
-	speak(&e, true);
-}
+static int ended[2];	/* a pipe, readable from SIGTERM on: a wait that is about to begin sees it, too */
 
 static void stop_it(int sig)
 {
 	(void)sig;
 	over = 1;
+	if (write(ended[1], "", 1) != 1)
+		_exit(2);
+}
+
+static void as_server(int listener)
+{
+	struct pollfd p[2] = { { .fd = listener, .events = POLLIN }, { .fd = ended[0], .events = POLLIN } };
+	struct rr_end e = { .fd = -1 };
+
+	if (poll(p, 2, -1) > 0 && p[0].revents)
+		e.fd = accept(listener, NULL, NULL);
+	if (e.fd < 0)
+		return;
+	e.c = rr_conn_server(e.fd);
+	speak(&e, true);
 }
 
 static int listen_on(struct sockaddr_in *a)
@@ -442,7 +456,7 @@ int main(int argc, char **argv)
 {
 	struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	bool server = argc == 4 && !strcmp(argv[1], "server");
-	struct sigaction sa = { .sa_handler = stop_it };	/* interrupts accept() */
+	struct sigaction sa = { .sa_handler = stop_it };
 	uint64_t first;
 	time_t end = 0;
 	pthread_t t;
@@ -452,6 +466,8 @@ int main(int argc, char **argv)
 		return 64;
 	a.sin_port = htons((in_port_t)atoi(argv[2]));
 	first = strtoull(argv[3], NULL, 0);
+	if (pipe(ended))
+		return 2;
 	sigaction(SIGTERM, &sa, NULL);
 	rr_test_params.program = 0x2052444d;	/* the default of option program */
 	rr_test_params.negative_time = 0;
