@@ -420,20 +420,11 @@ void rr_ep_sock_conn(struct rr_sock *so)
 	rr_sock_sync(so);
 }
 
-/* That all has been read is nothing to a set that tells levels, if it is told by memory. */
-static bool dry_matters(struct rr_sock *so, unsigned want)
-{
-	struct rr_conn *c = atomic_load_explicit(&so->conn, memory_order_acquire);
-
-	return want != POLLIN || !c || !rr_conn_is_carried(c) ||
-	       atomic_load_explicit(&so->flags, memory_order_relaxed) & RR_SOCK_EDGES;
-}
-
 void rr_sock_is_dry(struct rr_sock *so, unsigned want)
 {
 	int saved = errno;
 
-	if (!dry_matters(so, want) || !watched(so))
+	if (!watched(so))
 		return;
 	for (struct rr_ep_watch *w = so->watches; w; w = w->so_next) {
 		struct rr_conn *c = rr_sock_conn(so);

@@ -8,10 +8,10 @@ from .programs import SHIM, TCP, UNIX, Server, Side, Talker, app, cpu_ns
 SETTLED = 5     # calls on each connection: by then it is carried
 
 
-def held(side, server, client, n):
+def held(side, client, n):
     """All n connections of one client are carried by now, or this row is not about them."""
     client.tell(f"each {SETTLED}")
-    side.demand(2 * n)
+    side.demand(n, [client.pid])
     time.sleep(1.5)     # until they are idle, also by the library's own measure
 
 
@@ -21,7 +21,7 @@ def one_active(server, n, paced, burst):
         with Side(kind) as side, Server(side, server) as s, \
                 Talker(side, [app("idlecli"), side.address, str(n), "1"]) as client:
             opened = client.hear()["open"]
-            held(side, s, client, n)
+            held(side, client, n)
             cpu = cpu_ns(s.pid)
             run = client.tell(f"calls {paced} 10000")
             cpu = cpu_ns(s.pid) - cpu
@@ -59,7 +59,7 @@ def resting(kind, n, size):
         cpu = -sum(map(cpu_ns, pids))
         time.sleep(5)
         cpu += sum(map(cpu_ns, pids))
-        side.demand(2 * n)
+        side.demand(n, [client.pid])
         return kib, cpu
 
 

@@ -44,7 +44,7 @@ class Crowd:
             self.opened = [c.hear()["open"] for c in self.clients]
             for c in self.clients:
                 c.tell(f"each {SETTLED}")
-            self.side.demand(2 * n // clients * clients)
+            self.side.demand(n // clients, [c.pid for c in self.clients])
             for _ in range(2):      # whoever sleeps elsewhere gives nothing back
                 time.sleep(IDLE)
                 for c in self.clients:

@@ -8,15 +8,6 @@
 
 #include "core/base/compiler.h"
 
-size_t rr_iov_total(const struct iovec *iov, int n)
-{
-	size_t total = 0;
-
-	for (int i = 0; i < n; i++)
-		total += iov[i].iov_len;
-	return total;
-}
-
 size_t rr_iov_copy(uint8_t *dst, size_t want, const struct iovec *iov, int n, size_t skip)
 {
 	size_t got = 0;
@@ -66,18 +57,6 @@ size_t rr_iov_piece(struct rr_iov *c, const uint8_t **p)
 	}
 	*p = (const uint8_t *)c->iov->iov_base + c->skip;
 	return c->iov->iov_len - c->skip;
-}
-
-void rr_iov_skip(struct rr_iov *c, size_t len)
-{
-	c->left -= len;
-	len += c->skip;
-	while (c->n && len >= c->iov->iov_len) {
-		len -= c->iov->iov_len;
-		c->iov++;
-		c->n--;
-	}
-	c->skip = len;
 }
 
 const struct iovec *rr_iov_rest(const struct rr_iov *c, struct iovec *room, int max, int *n)

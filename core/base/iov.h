@@ -12,7 +12,14 @@
 /* --- arrays --- */
 
 /* Bytes of all pieces together; the caller knows that the sum fits. */
-size_t rr_iov_total(const struct iovec *iov, int n);
+static inline size_t rr_iov_total(const struct iovec *iov, int n)
+{
+	size_t total = 0;
+
+	for (int i = 0; i < n; i++)
+		total += iov[i].iov_len;
+	return total;
+}
 
 /* Copies up to want bytes, from byte skip on. Returns how many there were. */
 size_t rr_iov_copy(uint8_t *dst, size_t want, const struct iovec *iov, int n, size_t skip);
@@ -41,7 +48,17 @@ static inline struct rr_iov rr_iov_begin(const struct iovec *iov, int n, size_t 
 size_t rr_iov_piece(struct rr_iov *c, const uint8_t **p);
 
 /* Moves the cursor past len bytes; there must be as many. */
-void rr_iov_skip(struct rr_iov *c, size_t len);
+static inline void rr_iov_skip(struct rr_iov *c, size_t len)
+{
+	c->left -= len;
+	len += c->skip;
+	while (c->n && len >= c->iov->iov_len) {
+		len -= c->iov->iov_len;
+		c->iov++;
+		c->n--;
+	}
+	c->skip = len;
+}
 
 /* What is left, as an array of *n pieces: the rest of the cursor's own array if the cursor
  * stands between two pieces, else room[0..max), which holds only the first bytes if max is too

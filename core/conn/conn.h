@@ -24,10 +24,12 @@
 
 #include "core/base/types.h"
 
-#define RR_CONN_KERNEL	(-65536)
-
 struct rr_conn;
 struct rr_counters;
+
+#include "core/conn/face.h"
+
+#define RR_CONN_KERNEL	(-65536)
 
 struct rr_conn_params {
 	uint32_t program;	/* RPC program number of the offer */
@@ -160,29 +162,13 @@ bool rr_conn_name(struct rr_conn *c, bool peer, struct sockaddr *addr, socklen_t
 /* The kernel has just told the app one of the two addresses: len bytes at addr. */
 void rr_conn_named(struct rr_conn *c, bool peer, const struct sockaddr *addr, socklen_t len);
 
-/* Is c NULL, or on TCP for ever? Lock-free. If so, only rr_conn_close() and rr_conn_free()
- * still need to be called. */
-bool rr_conn_is_tcp(const struct rr_conn *c);
-
-/* Is it carried, so that rr_conn_wake_fd() counts? Lock-free. */
-bool rr_conn_is_carried(const struct rr_conn *c);
-/* Is nothing of ours under way, so that the kernel alone can end it? */
-bool rr_conn_is_kernels(const struct rr_conn *c);
-
-/* Has is_tcp or is_carried changed since the last call? Tests and clears; the wrapper then
- * updates its epoll registrations. */
-bool rr_conn_changed(struct rr_conn *c);
+/* --- what a call can see of the connection without entering it is in face.h --- */
 
 /* --- data. Of the flags MSG_PEEK leaves the bytes in place; MSG_DONTWAIT and MSG_WAITALL are
  * the wrapper's business. -EAGAIN: wait with rr_conn_arm(), then call again. -EPIPE and
  * -ECONNRESET are as the kernel's; the wrapper raises SIGPIPE. --- */
 ssize_t rr_conn_recv(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags);
 ssize_t rr_conn_send(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags);
-
-/* Would rr_conn_send() look at the app's bytes before the kernel has checked that they are
- * readable, because they may begin a call to offer with? (Bytes of a carried connection never
- * go to the kernel.) Lock-free. */
-bool rr_conn_sniffs(const struct rr_conn *c);
 
 /* The app uses fd in a way that only the kernel can serve. True: from here on it is the
  * kernel's. False: something was already said to the peer. */

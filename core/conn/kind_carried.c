@@ -205,7 +205,7 @@ static bool carried_move(struct rr_conn *c, int fd)
 		return true;
 	if (!move_one(sh, &sh->qp->wake_fd, fd))
 		return false;
-	atomic_store_explicit(&c->changed, true, memory_order_release);
+	atomic_store_explicit(&c->face.changed, true, memory_order_release);
 	return true;
 }
 

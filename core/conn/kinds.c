@@ -111,13 +111,13 @@ static const struct rr_kind answered = {
 
 static void fresh_step(struct rr_conn *c, int fd)
 {
-	if (c->server)
+	if (c->face.server)
 		rr_answer_step(c, fd, false);
 }
 
 static void fresh_told(struct rr_conn *c, int fd)
 {
-	if (c->server)
+	if (c->face.server)
 		rr_answer_step(c, fd, true);
 }
 
@@ -153,7 +153,7 @@ static ssize_t fresh_send(struct rr_conn *c, int fd, const struct iovec *iov, in
 	ssize_t rc = RR_RIDE_OVER;
 	rr_time until;
 
-	if (!c->server && rr_cp->offer_after != RR_AFTER_WAIT)
+	if (!c->face.server && rr_cp->offer_after != RR_AFTER_WAIT)
 		rc = rr_ride_first(c, fd, iov, n, flags);
 	if (rc != RR_RIDE_OVER)
 		return rc;
@@ -161,7 +161,7 @@ static ssize_t fresh_send(struct rr_conn *c, int fd, const struct iovec *iov, in
 	rc = rr_upgrade_first_write(c, fd, iov, n);
 	if (rc)
 		return rc;
-	if (rr_conn_begins(c))	/* no bytes were written: the next write is the first */
+	if (rr_conn_is_kernels(c))	/* no bytes were written: the next write is the first */
 		return RR_CONN_KERNEL;
 	await_briefly(c, fd, until);
 	return RR_RIDE_OVER;
@@ -360,7 +360,7 @@ static ssize_t refused_send(struct rr_conn *c, int fd RR_UNUSED,
 			    const struct iovec *iov RR_UNUSED, int n RR_UNUSED,
 			    int flags RR_UNUSED)
 {
-	return c->server ? -ECONNABORTED : -ECONNREFUSED;
+	return c->face.server ? -ECONNABORTED : -ECONNREFUSED;
 }
 
 static ssize_t refused_recv(struct rr_conn *c, int fd, const struct iovec *iov, int n,

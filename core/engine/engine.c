@@ -100,17 +100,6 @@ bool rr_eng_would_take(struct rr_eng *e, uint32_t type, rr_time now)
 	return yes;
 }
 
-bool rr_eng_is_short(const struct rr_eng *e, uint32_t type, uint32_t len)
-{
-	uint32_t hdr = e->hdr_returned;
-
-	if (unlikely(type == RR_RPC_CALL ? e->chunk_most | e->pad_align : e->reducing))
-		return false;
-	if (type == RR_RPC_CALL)
-		hdr = e->hdr_min;
-	return (uint64_t)len + hdr <= e->p.inline_send;
-}
-
 /* Is it a MSG without chunks? RR_ENG_RX_HEAD bytes of the header are there. */
 static bool has_no_chunks(const struct rr_eng *e, const uint8_t *h)
 {

@@ -13,6 +13,17 @@
 
 _Static_assert(RR_ENG_PLAIN_HDR == RR_V1_HDR_MIN, "a header with three empty lists");
 
+bool rr_eng_is_short(const struct rr_eng *e, uint32_t type, uint32_t len)
+{
+	uint32_t hdr = e->hdr_returned;
+
+	if (unlikely(type == RR_RPC_CALL ? e->chunk_most | e->pad_align : e->reducing))
+		return false;
+	if (type == RR_RPC_CALL)
+		hdr = e->hdr_min;
+	return (uint64_t)len + hdr <= e->p.inline_send;
+}
+
 /* May the next message bypass the queues? The order of messages is kept because none is
  * waiting, and control messages still go first because none is due. */
 static bool is_simple(const struct rr_eng *e)

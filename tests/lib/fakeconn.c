@@ -25,7 +25,7 @@ struct rr_conn *rr_fake_conn(int fd, enum rr_fake_state state)
 
 	made[atomic_fetch_add(&nmade, 1) % rr_array_size(made)] = c;
 	c->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	c->state = state;
+	c->face.state = state;
 	c->until = RR_TIME_NEVER;
 	c->accepts = RR_CONN_KERNEL;
 	so->conn = c;
@@ -52,8 +52,8 @@ void rr_fake_become(struct rr_conn *c, int fd, enum rr_fake_state state)
 {
 	struct rr_sock *so = rr_fdt_sock(fd);
 
-	c->state = state;
-	c->changed = true;
+	c->face.state = state;
+	c->face.changed = true;
 	if (rr_conn_changed(c))
 		rr_sock_sync(so);
 	rr_file_put(&so->f);
@@ -135,27 +135,6 @@ struct rr_conn *rr_conn_server(int fd RR_UNUSED)
 	return NULL;
 }
 
-bool rr_conn_is_tcp(const struct rr_conn *c)
-{
-	return c->state == RR_FAKE_TCP;
-}
-
-bool rr_conn_is_kernels(const struct rr_conn *c)
-{
-	(void)c;
-	return false;
-}
-
-bool rr_conn_is_carried(const struct rr_conn *c)
-{
-	return c->state == RR_FAKE_CARRIED;
-}
-
-bool rr_conn_changed(struct rr_conn *c)
-{
-	return atomic_exchange(&c->changed, false);
-}
-
 ssize_t rr_conn_recv(struct rr_conn *c RR_UNUSED, int fd RR_UNUSED,
 		     const struct iovec *iov RR_UNUSED, int n RR_UNUSED, int flags RR_UNUSED)
 {
@@ -214,21 +193,21 @@ int rr_conn_poll(struct rr_conn *c, int fd, unsigned want)
 	want &= ~c->asked;
 	if (c->busy_from && c->polls >= c->busy_from)
 		return -EDEADLK;
-	if (c->state == RR_FAKE_NEW) {
+	if (c->face.state == RR_FAKE_NEW) {
 		if (!c->offer)
 			return RR_CONN_KERNEL;
 		take_offer(c, fd);
 		if (!c->offer && c->refuses) {
-			c->state = RR_FAKE_TCP;
+			c->face.state = RR_FAKE_TCP;
 			return RR_CONN_KERNEL;
 		}
 		return c->offer ? RR_CONN_KERNEL : 0;
 	}
-	if (c->state == RR_FAKE_WAITING && rr_now() >= c->until) {
-		c->state = RR_FAKE_TCP;
-		c->changed = true;
+	if (c->face.state == RR_FAKE_WAITING && rr_now() >= c->until) {
+		c->face.state = RR_FAKE_TCP;
+		c->face.changed = true;
 	}
-	if (c->state == RR_FAKE_TCP)
+	if (c->face.state == RR_FAKE_TCP)
 		return RR_CONN_KERNEL;
 	return (int)(c->ready & (want | EVER));
 }
@@ -236,7 +215,7 @@ int rr_conn_poll(struct rr_conn *c, int fd, unsigned want)
 bool rr_conn_peek(const struct rr_conn *c, unsigned want)
 {
 	atomic_fetch_add(&((struct rr_conn *)(uintptr_t)c)->peeks, 1);
-	return c->state == RR_FAKE_CARRIED && c->ready & (want | EVER);
+	return c->face.state == RR_FAKE_CARRIED && c->ready & (want | EVER);
 }
 
 void rr_conn_spin(const struct rr_conn *c, struct rr_spin *s)
@@ -257,7 +236,7 @@ void rr_conn_spun(const struct rr_spin *s RR_UNUSED, bool paid RR_UNUSED)
 
 static bool kernels(const struct rr_conn *c)
 {
-	return c->state == RR_FAKE_NEW || c->state == RR_FAKE_TCP;
+	return c->face.state == RR_FAKE_NEW || c->face.state == RR_FAKE_TCP;
 }
 
 int rr_conn_arm(struct rr_conn *c, int fd RR_UNUSED, unsigned want)
@@ -265,7 +244,7 @@ int rr_conn_arm(struct rr_conn *c, int fd RR_UNUSED, unsigned want)
 	c->arms++;
 	c->sleepers++;
 	if (!c->restless && (kernels(c) || !(c->ready & (want | EVER)))) {
-		c->rests = c->can_rest && c->state == RR_FAKE_CARRIED && want == POLLIN;
+		c->rests = c->can_rest && c->face.state == RR_FAKE_CARRIED && want == POLLIN;
 		return 0;
 	}
 	c->sleepers--;
@@ -377,7 +356,7 @@ int rr_conn_watch_plain(struct rr_conn *c RR_UNUSED, int fd RR_UNUSED, unsigned 
 int rr_conn_fds(struct rr_conn *c, int fd, unsigned want, struct pollfd out[2], rr_time *until)
 {
 	*until = RR_TIME_NEVER;
-	switch (atomic_load(&c->state)) {
+	switch (atomic_load(&c->face.state)) {
 	case RR_FAKE_CARRIED:
 		out[0] = (struct pollfd){ c->wake, POLLIN, 0 };
 		out[1] = (struct pollfd){ fd, POLLRDHUP, 0 };
@@ -398,7 +377,7 @@ int rr_conn_fds(struct rr_conn *c, int fd, unsigned want, struct pollfd out[2], 
 
 int rr_conn_wake_fd(const struct rr_conn *c)
 {
-	return c->state == RR_FAKE_CARRIED ? c->wake : -1;
+	return c->face.state == RR_FAKE_CARRIED ? c->wake : -1;
 }
 
 bool rr_conn_drain(struct rr_conn *c)

@@ -10,12 +10,17 @@
 #include "core/conn/conn.h"
 #include "preload/file.h"
 
-enum rr_fake_state { RR_FAKE_NEW, RR_FAKE_WAITING, RR_FAKE_CARRIED, RR_FAKE_TCP };
+/* States with which conn.h's own inline functions answer as the script wants. */
+enum rr_fake_state {
+	RR_FAKE_NEW = RR_S_HEARD,
+	RR_FAKE_WAITING = RR_S_OFFERED,
+	RR_FAKE_CARRIED = RR_S_CARRIED,
+	RR_FAKE_TCP = RR_S_TCP
+};
 
 struct rr_conn {
-	_Atomic int state;
+	struct rr_conn_face face;	/* whose state is an enum rr_fake_state */
 	_Atomic unsigned ready;		/* POLLIN, POLLOUT, POLLRDHUP, POLLHUP, POLLERR */
-	_Atomic bool changed;
 	_Atomic int sleepers;
 	_Atomic bool watched;
 	_Atomic bool offer;		/* NEW: the next event on the anchor is an offer */

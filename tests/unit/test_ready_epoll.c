@@ -151,7 +151,7 @@ Test(ready_epoll, a_watch_is_looked_at_again_after_a_read_that_tcp_brought)
 
 	cr_assert_eq(watch_of(&o)->form, RR_EP_PASS);
 	o.c->until = rr_now() + 60 * RR_SEC;
-	o.c->state = RR_FAKE_WAITING;
+	o.c->face.state = RR_FAKE_WAITING;
 	dry(&o, POLLIN);
 	cr_assert_eq(watch_of(&o)->form, RR_EP_MANAGED);
 }

@@ -18,7 +18,7 @@ static void hold(struct later *l)
 	struct rr_sock *so = rr_fdt_sock(l->fd);
 
 	l->c->until = rr_now() + 20 * RR_MSEC;
-	l->c->state = RR_FAKE_WAITING;
+	l->c->face.state = RR_FAKE_WAITING;
 	rr_sock_dry(so, POLLOUT);
 	rr_file_put(&so->f);
 }

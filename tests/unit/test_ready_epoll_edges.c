@@ -51,7 +51,7 @@ Test(ready_epoll_edges, one_that_is_found_to_be_tcp_is_the_kernels_at_once)
 	o.c->ready = POLLIN;
 	expect(&o, EPOLLIN);
 	o.c->ready = 0;
-	o.c->state = RR_FAKE_TCP;
+	o.c->face.state = RR_FAKE_TCP;
 	cr_assert_eq(write(o.peer, "x", 1), 1);
 	cr_assert_eq(look(&o, 0), 1);
 	cr_assert_eq(o.ev[0].events, EPOLLIN);

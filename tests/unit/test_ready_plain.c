@@ -365,7 +365,7 @@ Test(ready_plain, of_a_connection_that_became_tcp_the_kernel_is_asked_again)
 	struct pollfd p = { fd, POLLIN | POLLOUT, 0 };
 
 	cr_assert_eq(rr_still_told(c, &p, POLLPRI), POLLPRI, "it is none yet");
-	c->state = RR_FAKE_TCP;
+	c->face.state = RR_FAKE_TCP;
 	cr_assert_eq(rr_still_told(c, &p, POLLPRI), POLLOUT);
 	cr_assert_eq(write(peer, "x", 1), 1);
 	cr_assert_eq(rr_still_told(c, &p, POLLPRI), POLLIN | POLLOUT);

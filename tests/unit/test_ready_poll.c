@@ -195,7 +195,7 @@ Test(ready_poll, a_deadline_of_a_negotiation_ends_in_the_kernels_answer)
 
 static void become_tcp(struct later *l)
 {
-	l->c->state = RR_FAKE_TCP;
+	l->c->face.state = RR_FAKE_TCP;
 	cr_assert_eq(write(l->fd, "x", 1), 1);
 	rr_fake_ready(l->c, 0, 0);
 }

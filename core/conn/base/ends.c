@@ -41,10 +41,10 @@ bool rr_ends_known(struct rr_conn *c)
 
 void rr_conn_named(struct rr_conn *c, bool peer, const struct sockaddr *addr, socklen_t len)
 {
-	if (!rr_conn_begins(c) || len > sizeof(c->end[0]) || rr_lock_try(&c->lock))
+	if (!rr_conn_is_kernels(c) || len > sizeof(c->end[0]) || rr_lock_try(&c->lock))
 		return;
 	/* Our own address may still change until the socket is connected. */
-	if (rr_conn_begins(c) && !c->told[peer] && (peer || c->server || c->told[1])) {
+	if (rr_conn_is_kernels(c) && !c->told[peer] && (peer || c->face.server || c->told[1])) {
 		memcpy(&c->end[peer], addr, len);
 		c->told[peer] = true;
 	}

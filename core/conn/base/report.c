@@ -36,7 +36,7 @@ static void begin_entry(struct rr_conn *c, int fd, bool make)
 {
 	c->seg = rr_cp->stats ? rr_cp->stats(make) : NULL;
 	follow(c->seg);
-	c->st = rr_stats_claim(c->seg, fd, c->server);
+	c->st = rr_stats_claim(c->seg, fd, c->face.server);
 	if (c->seg && unlikely(atomic_load_explicit(&unseen, memory_order_relaxed)))
 		count_unseen(c->seg);
 }

@@ -79,8 +79,8 @@ static struct rr_conn *take_free(void)
  * stored atomically. */
 static void reset(struct rr_conn *c)
 {
-	atomic_store_explicit(&c->changed, 0, memory_order_relaxed);
-	atomic_store_explicit(&c->relayed, false, memory_order_relaxed);
+	atomic_store_explicit(&c->face.changed, 0, memory_order_relaxed);
+	atomic_store_explicit(&c->face.relayed, false, memory_order_relaxed);
 	atomic_store_explicit(&c->own_word, false, memory_order_relaxed);
 	atomic_store_explicit(&c->rest, 0, memory_order_relaxed);
 	atomic_store_explicit(&c->sleepers, 0, memory_order_relaxed);
@@ -98,7 +98,7 @@ struct rr_conn *rr_slab_get(bool server, int fd)
 	if (!c)
 		return NULL;
 	reset(c);
-	c->server = server;
+	c->face.server = server;
 	c->fd = fd;
 	c->owner = (int32_t)rr_pid();
 	c->lowat = 1;
@@ -108,7 +108,7 @@ struct rr_conn *rr_slab_get(bool server, int fd)
 
 void rr_slab_put(struct rr_conn *c)
 {
-	atomic_store_explicit(&c->state, RR_S_FREE, memory_order_release);
+	atomic_store_explicit(&c->face.state, RR_S_FREE, memory_order_release);
 	if (rr_lock_take(&slab_lock) == -EDEADLK)
 		return;		/* a handler that interrupted the holder: this slot is lost */
 	c->next = free_list;
@@ -121,7 +121,7 @@ void rr_slab_end(struct rr_conn *c)
 	/* rr_conn_each_carried() may be looking at the connection. */
 	if (rr_lock_take(&reap_lock) == -EDEADLK)
 		return;
-	atomic_store_explicit(&c->state, RR_S_FREE, memory_order_release);
+	atomic_store_explicit(&c->face.state, RR_S_FREE, memory_order_release);
 	rr_slab_rests(c);
 	rr_lock_drop(&reap_lock);
 }

@@ -71,29 +71,3 @@ void rr_conn_become(struct rr_conn *c, enum rr_conn_st st, enum rr_reason why)
 		rr_report(c, told[st].shown, told[st].carrier, why);
 	rr_conn_turn(c, st);
 }
-
-bool rr_conn_is_tcp(const struct rr_conn *c)
-{
-	return rr_conn_st(c) == RR_S_TCP;
-}
-
-bool rr_conn_is_kernels(const struct rr_conn *c)
-{
-	return rr_conn_begins(c);
-}
-
-bool rr_conn_sniffs(const struct rr_conn *c)
-{
-	return !c->server && rr_conn_begins(c);
-}
-
-bool rr_conn_is_carried(const struct rr_conn *c)
-{
-	return rr_conn_st(c) == RR_S_CARRIED && !rr_conn_relayed(c, 0);
-}
-
-bool rr_conn_changed(struct rr_conn *c)
-{
-	return atomic_load_explicit(&c->changed, memory_order_relaxed) &&
-	       atomic_exchange_explicit(&c->changed, false, memory_order_acquire);
-}

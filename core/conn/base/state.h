@@ -5,40 +5,11 @@
 /* A connection of this process, and the state that it is in. */
 
 #include "core/conn/base/share.h"
-
-enum rr_conn_st {
-	RR_S_FREE,
-	RR_S_NEW,		/* nothing was said */
-	RR_S_OFFERED,		/* client: the offer is out */
-	RR_S_JOINING,		/* client: answered, provider connecting */
-	RR_S_ANSWERED,		/* server: the client decides */
-	RR_S_CARRIED,
-	RR_S_FORKED,		/* carried, but only the parent can use it; see inherited.c */
-	RR_S_SWALLOW,		/* client: stays on TCP, but an answer may still come */
-	/* From here to RR_S_SAID calls go on by TCP while the connection looks on (ride.c). */
-	RR_S_WATCH,		/* client: may offer; server: there may be an offer */
-	RR_S_ASKED,		/* client: the offer is out */
-	RR_S_MEETING,		/* client: answered, provider connecting */
-	RR_S_HEARD,		/* server: the answer goes with the app's next reply */
-	RR_S_SAID,		/* server: the answer has gone, the client may join */
-	RR_S_TCP,
-	RR_S_REFUSED,		/* its rule says 'require', and it cannot be carried */
-	RR_S_LISTEN,		/* no connection: a listener of native peers */
-	RR_S_TAKEN,		/* server, native: provider connecting */
-	RR_S_DIALING,		/* client, native: the same */
-	RR_S_RELAYED,		/* a forked child's, served by a relay; see `relayed` */
-	RR_S_COUNT
-};
+#include "core/conn/face.h"
 
 struct rr_conn {
 	/* The first fields are what a wait looks at, for each connection in its array. */
-	_Atomic uint32_t state;		/* enum rr_conn_st; written under lock */
-	/* 0 or 1. Not a bool: some machines cannot exchange single bytes without a library
-	 * call. */
-	_Atomic uint32_t changed;
-	/* A forked child uses the connection through a relay in this process: to this process's
-	 * own app the socket is the kernel's. */
-	_Atomic bool relayed;
+	struct rr_conn_face face;
 	/* It may have something to tell that the kernel does not know; false:
 	 * rr_conn_is_plain(). */
 	_Atomic bool own_word;
@@ -56,7 +27,6 @@ struct rr_conn {
 	_Atomic bool lingers;
 	void (*then)(struct rr_share *sh);	/* … and then calls this */
 	bool watched;			/* an epoll set keeps it armed */
-	bool server;
 	bool require;
 	uint8_t dialect;		/* enum rr_dialect that its rule wants */
 	int32_t owner;			/* pid of the process that negotiates */
@@ -115,6 +85,8 @@ struct rr_conn {
 	struct rr_conn *next;		/* free list, or list of all */
 };
 
+_Static_assert(offsetof(struct rr_conn, face) == 0, "rr_conn_face() relies on it");
+
 /* Does the connection look on while calls go by TCP? */
 static inline bool rr_conn_rides(enum rr_conn_st st)
 {
@@ -134,25 +106,11 @@ static inline bool rr_conn_is_shared(enum rr_conn_st st)
 	return st == RR_S_CARRIED || st == RR_S_FORKED;
 }
 
-static inline enum rr_conn_st rr_conn_st(const struct rr_conn *c)
-{
-	/* Pairs with the release in rr_conn_turn(): whoever sees CARRIED sees share, too. */
-	return (enum rr_conn_st)atomic_load_explicit(&c->state, memory_order_acquire);
-}
-
-/* rr_conn_is_kernels(), for the floors below it. */
-static inline bool rr_conn_begins(const struct rr_conn *c)
-{
-	enum rr_conn_st st = rr_conn_st(c);
-
-	return st == RR_S_NEW || st == RR_S_WATCH;
-}
-
 /* Has the connection nothing to tell until the kernel says that something came in? Under its
  * lock. */
 static inline bool rr_conn_is_plain(const struct rr_conn *c)
 {
-	return rr_conn_begins(c) && !c->kept && !c->part_since && !c->hold_until &&
+	return rr_conn_is_kernels(c) && !c->kept && !c->part_since && !c->hold_until &&
 	       c->lowat <= 1;
 }
 
@@ -168,15 +126,16 @@ static inline void rr_conn_has_word(struct rr_conn *c)
  * itself passes -1 as fd. */
 static inline bool rr_conn_relayed(const struct rr_conn *c, int fd)
 {
-	return unlikely(atomic_load_explicit(&c->relayed, memory_order_relaxed)) && fd >= 0;
+	return unlikely(atomic_load_explicit(&c->face.relayed, memory_order_relaxed)) &&
+	       fd >= 0;
 }
 
 /* Changes the state and nothing else, and lets readiness know. */
 static inline void rr_conn_turn(struct rr_conn *c, enum rr_conn_st st)
 {
 	/* Pairs with the acquire in rr_conn_st(). */
-	atomic_store_explicit(&c->state, st, memory_order_release);
-	atomic_store_explicit(&c->changed, true, memory_order_release);
+	atomic_store_explicit(&c->face.state, st, memory_order_release);
+	atomic_store_explicit(&c->face.changed, true, memory_order_release);
 }
 
 /* state.c */

@@ -43,7 +43,7 @@ static inline struct rr_share *rr_conn_enter_carried(struct rr_conn *c, int fd)
 	if (rr_conn_st(c) != RR_S_CARRIED ||
 	    fd != atomic_load_explicit(&c->fd, memory_order_relaxed) ||
 	    atomic_load_explicit(&c->relay, memory_order_relaxed) ||
-	    atomic_load_explicit(&c->relayed, memory_order_relaxed) ||
+	    atomic_load_explicit(&c->face.relayed, memory_order_relaxed) ||
 	    rr_lock_try(&c->share->lock))
 		return NULL;
 	if (likely(rr_conn_st(c) == RR_S_CARRIED)) {

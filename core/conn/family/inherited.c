@@ -23,8 +23,8 @@ void rr_inherited_begin(struct rr_conn *c)
 {
 	rr_carrier_close(c->share);
 	atomic_store_explicit(&c->refs, 1, memory_order_relaxed);
-	atomic_store_explicit(&c->state, RR_S_FORKED, memory_order_relaxed);
-	atomic_store_explicit(&c->changed, true, memory_order_relaxed);
+	atomic_store_explicit(&c->face.state, RR_S_FORKED, memory_order_relaxed);
+	atomic_store_explicit(&c->face.changed, true, memory_order_relaxed);
 }
 
 /* A direction that went back to TCP for another reason needs no owner any more. */
@@ -97,8 +97,8 @@ static bool home(struct rr_conn *c)
 	if (!sh->back.tx || !sh->back.rx || rr_handback_bytes(sh))
 		return false;
 	rr_conn_leave(sh);
-	atomic_store_explicit(&c->relayed, true, memory_order_release);
-	atomic_store_explicit(&c->changed, true, memory_order_release);
+	atomic_store_explicit(&c->face.relayed, true, memory_order_release);
+	atomic_store_explicit(&c->face.changed, true, memory_order_release);
 	return true;
 }
 

@@ -30,9 +30,9 @@ bool rr_relay_forked(struct rr_conn *c)
 {
 	if (!rr_relay_may(c))
 		return false;
-	atomic_store_explicit(&c->relayed, true, memory_order_relaxed);
+	atomic_store_explicit(&c->face.relayed, true, memory_order_relaxed);
 	atomic_store_explicit(&c->refs, 1, memory_order_relaxed);
-	atomic_store_explicit(&c->state, RR_S_RELAYED, memory_order_relaxed);
+	atomic_store_explicit(&c->face.state, RR_S_RELAYED, memory_order_relaxed);
 	rr_carrier_free(c->share);
 	c->share = NULL;
 	return true;
@@ -43,8 +43,8 @@ bool rr_relay_take_over(struct rr_conn *c)
 	if (!rr_relay_may(c))
 		return false;
 	c->share->relayed = true;
-	atomic_store_explicit(&c->relayed, true, memory_order_release);
-	atomic_store_explicit(&c->changed, true, memory_order_release);
+	atomic_store_explicit(&c->face.relayed, true, memory_order_release);
+	atomic_store_explicit(&c->face.changed, true, memory_order_release);
 	return true;
 }
 
@@ -72,7 +72,7 @@ bool rr_relay_takes(struct rr_conn *c, int fd)
 {
 	if (!c->relay || rr_conn_is_tcp(c))
 		return false;
-	atomic_store_explicit(&c->relayed, true, memory_order_release);
+	atomic_store_explicit(&c->face.relayed, true, memory_order_release);
 	rr_os->send(fd, "", 1, MSG_OOB | MSG_DONTWAIT | MSG_NOSIGNAL);
 	return true;
 }

@@ -168,7 +168,7 @@ static void begin_call(struct rr_conn *c, int fd, const struct sockaddr_in6 *to)
 	if (rc)
 		return failed(c, fd, rc);
 	c->deadline = rr_now() + rr_cp->upgrade_timeout;
-	atomic_store_explicit(&c->state, RR_S_DIALING, memory_order_release);
+	atomic_store_explicit(&c->face.state, RR_S_DIALING, memory_order_release);
 }
 
 /* Did dialling this peer fail a short while ago? */

@@ -25,7 +25,7 @@ struct census {
 
 static bool is_guest(const struct rr_conn *c)
 {
-	return c->server && c->share->qp->native;
+	return c->face.server && c->share->qp->native;
 }
 
 /* Has the peer said nothing yet? Under its lock. */

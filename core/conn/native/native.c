@@ -81,7 +81,7 @@ struct rr_conn *rr_conn_listener(int fd)
 	c->listener = l;
 	c->listener_size = sizeof(*l);
 	rr_report_open(c, fd);
-	atomic_store_explicit(&c->state, RR_S_LISTEN, memory_order_release);
+	atomic_store_explicit(&c->face.state, RR_S_LISTEN, memory_order_release);
 	if (port < IPPORT_RESERVED)
 		atomic_store_explicit(&any_reserved, true, memory_order_relaxed);
 	return c;
@@ -107,7 +107,7 @@ static void report_door(struct rr_conn *c, int rc)
 	if (rc && why == l->why)
 		return;
 	l->why = why;
-	atomic_store_explicit(&c->changed, true, memory_order_release);
+	atomic_store_explicit(&c->face.changed, true, memory_order_release);
 	rr_report_adopt(c);
 	rr_report(c, rc ? RR_CS_TCP : RR_CS_LISTENING, RR_CARRIER_NONE, why);
 	if (rc)
@@ -289,7 +289,7 @@ static bool knocks(struct rr_conn *c, rr_time now)
 	unmet = l->n + rr_guests_each(rr_native_step);	/* an app may never look at them */
 	l->full = rr_guests_full(unmet, now);
 	if (was != !!l->full)	/* whether the door is watched has changed */
-		atomic_store_explicit(&c->changed, true, memory_order_release);
+		atomic_store_explicit(&c->face.changed, true, memory_order_release);
 	return !l->full;
 }
 
@@ -391,7 +391,7 @@ static int make_conn(struct rr_share *sh, int listener, int flags, struct rr_con
 	c->deadline = rr_now() + rr_cp->upgrade_timeout;
 	rr_report_open(c, fd);
 	rr_report(c, RR_CS_NEW, RR_CARRIER_NONE, RR_R_NONE);
-	atomic_store_explicit(&c->state, RR_S_TAKEN, memory_order_release);
+	atomic_store_explicit(&c->face.state, RR_S_TAKEN, memory_order_release);
 	*out = c;
 	return fd;
 }
@@ -411,7 +411,7 @@ int rr_conn_accept(struct rr_conn *c, int fd, int flags, struct rr_conn **out)
 	}
 	rr_native_look(c, fd);
 	if (l->n == QUEUE)	/* there is room again: the door is watched again */
-		atomic_store_explicit(&c->changed, true, memory_order_release);
+		atomic_store_explicit(&c->face.changed, true, memory_order_release);
 	sh = dequeue(l);
 	rc = l->lst || awaited(l) ? -EAGAIN : RR_CONN_KERNEL;
 	if (sh) {
@@ -522,7 +522,7 @@ void rr_native_carry(struct rr_conn *c)
 	struct rr_eng_params *ep = &c->share->ep;
 
 	ep->dialect = rr_own_dialect(c, NULL);
-	if (ep->dialect == RR_DIALECT_V2 && !c->server &&
+	if (ep->dialect == RR_DIALECT_V2 && !c->face.server &&
 	    rr_cache_look(&c->peer, rr_now()) == RR_R_NO_DIALECT)
 		ep->dialect = RR_DIALECT_V1;
 	ep->caps = rr_eng_native_caps(ep->dialect, rr_own_caps());

@@ -49,7 +49,7 @@ struct rr_conn *rr_conn_make(bool server, int fd, const struct sockaddr *peer, s
 		memcpy(&c->peer, peer, c->peer_len);
 		rr_report_client(c, fd);
 	}
-	atomic_store_explicit(&c->state, RR_S_NEW, memory_order_release);
+	atomic_store_explicit(&c->face.state, RR_S_NEW, memory_order_release);
 	return c;
 }
 

@@ -151,7 +151,7 @@ bool rr_offer_required(struct rr_conn *c)
 /* The app reads before it has written anything: what is there was not meant for us. */
 ssize_t rr_upgrade_first_read(struct rr_conn *c, int fd)
 {
-	if (c->server || !(rr_anchor_poll(fd, POLLIN | POLLOUT) & ~(unsigned)POLLOUT))
+	if (c->face.server || !(rr_anchor_poll(fd, POLLIN | POLLOUT) & ~(unsigned)POLLOUT))
 		return -EAGAIN;
 	rr_conn_become(c, RR_S_TCP, RR_R_SERVER_SPOKE_FIRST);
 	return RR_CONN_KERNEL;
@@ -208,7 +208,7 @@ int rr_upgrade_first_write(struct rr_conn *c, int fd, const struct iovec *iov, i
 	unsigned bits;
 	size_t have;
 
-	if (c->server)
+	if (c->face.server)
 		return rr_conn_become(c, RR_S_TCP, RR_R_SERVER_SPOKE_FIRST), 0;
 	have = rr_iov_copy(head, sizeof(head), iov, n, 0);
 	if (!have)

@@ -118,7 +118,7 @@ enum rr_dialect rr_own_dialect(struct rr_conn *c, const uint32_t *program)
 {
 	if (!rr_cp->dialect)
 		return RR_DIALECT_V1;
-	return rr_cp->dialect(c->server, rr_ends_own(c), rr_ends_peer(c), program);
+	return rr_cp->dialect(c->face.server, rr_ends_own(c), rr_ends_peer(c), program);
 }
 
 /* A rule that requires RDMA requires its dialect as well. */

@@ -102,7 +102,7 @@ static bool looks_out(const struct rr_conn *c)
 {
 	enum rr_conn_st st = rr_conn_st(c);
 
-	return rr_ride_is_late(c) || st == (c->server ? RR_S_WATCH : RR_S_ASKED);
+	return rr_ride_is_late(c) || st == (c->face.server ? RR_S_WATCH : RR_S_ASKED);
 }
 
 /* Part of what may be ours has arrived. Returns true if the app is not to hear of it until the
@@ -140,7 +140,7 @@ static enum rr_nego what_is(const struct rr_conn *c, const uint8_t *p, size_t n,
 {
 	*need = 0;
 	*xid = c->xid;
-	return c->server ? rr_nego_get_offer(p, n, rr_cp->program, xid, h, need) :
+	return c->face.server ? rr_nego_get_offer(p, n, rr_cp->program, xid, h, need) :
 			   rr_nego_get_answer(p, n, c->xid, h, need);
 }
 
@@ -169,7 +169,7 @@ static RR_NOINLINE ssize_t hear_peer(const struct rr_conn *c, int fd, struct see
  * closes on an offer. The next connection asks first, and so loses no call. */
 static void ends_unanswered(const struct rr_conn *c)
 {
-	if (!c->server && !c->shut_rd)
+	if (!c->face.server && !c->shut_rd)
 		rr_learned_ours(&c->peer, false);
 }
 
@@ -193,13 +193,13 @@ static RR_NOINLINE int judge(struct rr_conn *c, int fd)
 	if (s.what == RR_NEGO_PART && fits && withheld(c, s.need, (size_t)n))
 		return -EAGAIN;
 	/* too long for an answer of the library */
-	if (s.what == RR_NEGO_PART && !c->server && !fits) {
+	if (s.what == RR_NEGO_PART && !c->face.server && !fits) {
 		c->skipping = true;
 		rr_ride_leave(c, RR_R_NO_SHIM);
 		return RR_RIDE_OVER;
 	}
 	if (s.what != RR_NEGO_OTHER && s.what != RR_NEGO_PART) {
-		if (!c->server)
+		if (!c->face.server)
 			return rr_ride_take_answer(c, fd, s.what, &s.h, s.need);
 		if (s.h.caps & RR_CAP_CROSSING && !rr_upgrade_stopped() &&
 		    rr_ride_seen_all(c, fd))
@@ -323,7 +323,7 @@ ssize_t rr_watch_send(struct rr_conn *c, int fd, const struct iovec *iov, int n,
 {
 	ssize_t rc = 0;
 
-	if (!c->server && goes_ahead(c))
+	if (!c->face.server && goes_ahead(c))
 		rc = rr_ride_offer(c, fd, iov, n, flags);
 	return rc ? rc : rr_ride_send(c, fd, iov, n, flags);
 }

@@ -67,8 +67,8 @@ static void count_watched(struct rr_conn *c)
 	if (unlikely(!c->seg) && c->out.records > 1)
 		/* its second call: it is reported now */
 		rr_conn_become(c, RR_S_WATCH, RR_R_FEW_CALLS);
-	if ((c->server ? c->in.records : c->out.records) >= WATCHED)
-		rr_conn_become(c, RR_S_TCP, c->server ? RR_R_NO_OFFER : RR_R_FEW_CALLS);
+	if ((c->face.server ? c->in.records : c->out.records) >= WATCHED)
+		rr_conn_become(c, RR_S_TCP, c->face.server ? RR_R_NO_OFFER : RR_R_FEW_CALLS);
 }
 
 static void count_asked(struct rr_conn *c)
@@ -119,7 +119,7 @@ static void end_said(struct rr_conn *c, enum rr_reason why)
 
 void rr_watch_forks(struct rr_conn *c)
 {
-	if (!c->server)
+	if (!c->face.server)
 		rr_upgrade_fails(c, RR_R_FORKED);
 }
 

@@ -76,7 +76,7 @@ void rr_upgrade_carry(struct rr_conn *c)
 	rr_time now = rr_now_coarse();
 
 	rr_pool_init(&sh->pool, &sh->tables->pool, sh->qp->mem, sh->qp->mem_size);
-	sh->ep.connector = !c->server;
+	sh->ep.connector = !c->face.server;
 	sh->ep.inline_send = sh->qp->send_size;
 	sh->ep.inline_recv = sh->qp->recv_size;
 	sh->ep.inline_peer = sh->qp->peer_send;
@@ -100,7 +100,7 @@ void rr_upgrade_carry(struct rr_conn *c)
 	sh->qp->count = sh->ep.count = rr_stats_counters(c->st);
 	sh->eng = rr_eng_init(sh->eng, &sh->ep, now);
 	rr_drv_begin(sh, now);
-	if (!c->server)
+	if (!c->face.server)
 		sh->peer = c->peer;
 	rr_keep_anchor(sh, c->fd);
 	if (c->shut_rd)
