@@ -10,13 +10,19 @@
 
 static bool pays(uint32_t after, uint32_t record, uint32_t len, uint32_t usual)
 {
-	return rr_when_pays(&(struct rr_when){ after, record, len, usual, 0 });
+	return rr_when_pays(&(struct rr_when){ after, record, len, usual, 0, 0 });
 }
 
 /* Does the first call of such a connection bring the offer? */
 static bool at_once(uint32_t usual, rr_time price)
 {
-	return rr_when_pays(&(struct rr_when){ RR_AFTER_AUTO, 1, 100, usual, price });
+	return rr_when_pays(&(struct rr_when){ RR_AFTER_AUTO, 1, 100, usual, price, 0 });
+}
+
+/* The same where a call takes so long by TCP. */
+static bool at_once_by(rr_time trip, uint32_t usual, rr_time price)
+{
+	return rr_when_pays(&(struct rr_when){ RR_AFTER_AUTO, 1, 100, usual, price, trip });
 }
 
 Test(offer_when, of_nothing_known_the_second_call)
@@ -56,9 +62,33 @@ Test(offer_when, many_is_what_saves_the_price_of_an_upgrade)
 	cr_assert(!at_once(63, RR_SEC));
 }
 
+Test(offer_when, a_call_that_takes_longer_by_tcp_saves_more)
+{
+	cr_assert(at_once_by(36 * RR_USEC, 20, 200 * RR_USEC));
+	cr_assert(!at_once_by(36 * RR_USEC, 19, 200 * RR_USEC));
+	cr_assert(at_once_by(120 * RR_USEC, 6, 200 * RR_USEC));
+	cr_assert(!at_once_by(120 * RR_USEC, 5, 200 * RR_USEC));
+	cr_assert(at_once_by(18 * RR_USEC, 40, 200 * RR_USEC));
+	cr_assert(!at_once_by(18 * RR_USEC, 39, 200 * RR_USEC));
+	cr_assert(at_once_by(RR_SEC, 4, 200 * RR_USEC), "a server that works");
+	cr_assert(!at_once_by(RR_SEC, 13, 600 * RR_USEC), "… is none that TCP holds up");
+	cr_assert(!at_once_by(1, 63, RR_USEC), "nothing to save");
+}
+
+Test(offer_when, the_trip_is_the_least_time_of_a_call)
+{
+	cr_assert_eq(rr_price_trip(), 0);
+	rr_price_tripped(120 * RR_USEC);
+	rr_price_tripped(RR_SEC);
+	cr_assert_gt(rr_price_trip(), 120 * RR_USEC);
+	cr_assert_lt(rr_price_trip(), 150 * RR_USEC);
+	rr_price_tripped(100 * RR_USEC);
+	cr_assert_eq(rr_price_trip(), 100 * RR_USEC);
+}
+
 Test(offer_when, a_connection_of_a_few_calls_is_asked_when_it_makes_more)
 {
-	struct rr_when w = { RR_AFTER_AUTO, 20, 100, 20, RR_SEC };
+	struct rr_when w = { RR_AFTER_AUTO, 20, 100, 20, RR_SEC, 0 };
 
 	cr_assert(!rr_when_pays(&w));
 	w.record++;

@@ -2,8 +2,9 @@
 #ifndef RR_PRICE_H
 #define RR_PRICE_H
 
-/* What an upgrade costs this process: the time that its parts take, without what else has had
- * the processor meanwhile. Kept by carrier.c; any thread, no locks. */
+/* What an upgrade costs this process, and what a call by TCP costs it, which an upgrade would
+ * save: about the least time that each has lately taken, without what else has had the
+ * processor meanwhile. Kept by carrier.c and ride.c; any thread, no locks. */
 
 #include "core/base/types.h"
 
@@ -19,5 +20,10 @@ enum rr_price {
 void rr_price_paid(enum rr_price part, rr_time took);
 /* The sum of all parts; 0: none is known yet. */
 rr_time rr_price_sum(void);
+
+/* A call by TCP has got its reply after this time, while no other was under way. */
+void rr_price_tripped(rr_time took);
+/* What a call and its reply take by TCP; 0: not known yet. */
+rr_time rr_price_trip(void);
 
 #endif

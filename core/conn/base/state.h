@@ -76,6 +76,9 @@ struct rr_conn {
 	size_t most;
 	bool whole;			/* … and the queue held nothing more when last asked */
 	uint32_t asked_in, asked_out;	/* records counted when the offer went */
+	/* Client: when the only call under way went, for its round trip; 0: there are none or
+	 * several. */
+	rr_time alone_since;
 	uint32_t prog;			/* program of the first call … */
 	bool called;			/* … if a call was seen */
 	bool meanwhile;			/* RR_CAP_MEANWHILE was offered */

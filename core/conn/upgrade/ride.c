@@ -17,6 +17,7 @@
 #include "core/base/compiler.h"
 #include "core/base/log.h"
 #include "core/base/os.h"
+#include "core/conn/base/price.h"
 #include "core/conn/base/who.h"
 #include "core/conn/upgrade/upgrade.h"
 #include "core/conn/upgrade/when.h"
@@ -54,6 +55,24 @@ static bool is_forbidden(ssize_t rc)
 	return unlikely(rc == -EPERM || rc == -EACCES || rc == -ENOSYS);
 }
 
+/* --- how long a call takes by TCP --------------------------------------------------------- */
+
+/* Bytes of the app have gone. */
+static void time_call(struct rr_conn *c)
+{
+	if (!c->face.server)
+		c->alone_since = c->out.records == c->in.records + 1 ? rr_now() : 0;
+}
+
+/* Bytes for the app have come. */
+static void time_reply(struct rr_conn *c)
+{
+	if (!c->alone_since || c->in.records != c->out.records)
+		return;
+	rr_price_tripped(rr_now() - c->alone_since);
+	c->alone_since = 0;
+}
+
 /* --- the client's offer ------------------------------------------------------------------- */
 
 ssize_t rr_ride_first(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags)
@@ -88,6 +107,7 @@ ssize_t rr_ride_first(struct rr_conn *c, int fd, const struct iovec *iov, int n,
 		else
 			rr_conn_turn(c, RR_S_WATCH);	/* reported with its second call */
 		rr_track_over(&c->out, iov, n, (size_t)rc);
+		time_call(c);
 	} else if (is_forbidden(rc)) {
 		rr_conn_become(c, RR_S_TCP, RR_R_KERNEL_ONLY);
 		rc = RR_CONN_KERNEL;
@@ -308,6 +328,7 @@ ssize_t rr_ride_send(struct rr_conn *c, int fd, const struct iovec *iov, int n, 
 	rc = rr_queue_send(fd, iov, n, flags);
 	if (rc > 0) {
 		rr_track_over(&c->out, iov, n, (size_t)rc);
+		time_call(c);
 		rr_ride_count(c);
 	}
 	return is_forbidden(rc) && lets_go(c) ? RR_CONN_KERNEL : rc;
@@ -342,6 +363,7 @@ static void count_read(struct rr_conn *c, const struct iovec *iov, int n, size_t
 	struct iovec cut[PIECES];
 
 	rr_track_over(&c->in, cut, rr_iov_cut(iov, n, done, got, cut, PIECES), got);
+	time_reply(c);
 	c->most = 0;
 	c->whole = false;
 	rr_ride_count(c);

@@ -23,7 +23,8 @@ static uint32_t mark_len(const struct iovec *iov, int n)
 static bool pays(struct rr_conn *c, const struct iovec *iov, int n)
 {
 	struct rr_when w = { .after = rr_cp->offer_after, .record = c->out.records + 1,
-			     .len = mark_len(iov, n), .price = rr_price_sum() };
+			     .len = mark_len(iov, n), .price = rr_price_sum(),
+			     .trip = rr_price_trip() };
 
 	if (!c->learned && w.after == RR_AFTER_AUTO)
 		c->usual = rr_learned_usual(&c->peer, c->prog);

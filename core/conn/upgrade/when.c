@@ -11,22 +11,27 @@
 #define LARGE	32768u		/* bytes: whoever sends so much at once sends more */
 #define FEW	4u		/* calls that never save what an upgrade costs */
 #define ENOUGH	64u		/* calls that always do */
-#define SAVED	(10 * RR_USEC)	/* of the price, by each call: a round trip saves about 30 us
-				 * of both ends, whose parts are alike; half as much again goes
-				 * into page faults, which the price leaves out */
+#define ENDS	3u		/* times the price: both ends pay alike, and half as much
+				 * again goes into page faults, which the price leaves out */
+#define TRIP	(36 * RR_USEC)	/* a call by TCP, if that is not known … */
+#define LONGEST	(150 * RR_USEC)	/* … and what of it can be TCP's: a longer one is a server that
+				 * works, which no upgrade makes shorter */
 #define FIRST	2u		/* the record to offer with if nothing is known */
 #define LITTLE	(100 * RR_USEC)	/* a shorter step set nothing up, but looked for news */
 
-/* As many calls save what an upgrade costs. */
-static uint32_t worth(rr_time price)
+/* As many calls save what an upgrade costs: each five sixths of its round trip. */
+static uint32_t worth(const struct rr_when *w)
 {
-	return (uint32_t)rr_max(rr_min(price / SAVED, (rr_time)ENOUGH), (rr_time)FEW);
+	rr_time trip = w->trip ? rr_min(w->trip, LONGEST) : TRIP;
+	rr_time calls = ENDS * w->price / (trip - trip / 6);
+
+	return (uint32_t)rr_max(rr_min(calls, (rr_time)ENOUGH), (rr_time)FEW);
 }
 
 /* The record to offer with, for offer_after = auto. */
 static uint32_t best(const struct rr_when *w)
 {
-	if (w->len >= LARGE || w->usual >= worth(w->price))
+	if (w->len >= LARGE || w->usual >= worth(w))
 		return 1;
 	return w->usual ? rr_max(w->usual + 1, FIRST) : FIRST;
 }

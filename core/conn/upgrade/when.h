@@ -20,6 +20,7 @@ struct rr_when {
 	uint32_t len;		/* its bytes, as its first record mark says */
 	uint32_t usual;		/* calls that such connections usually make; 0: unknown */
 	rr_time price;		/* what an upgrade costs this process; 0: unknown */
+	rr_time trip;		/* what a call by TCP takes; 0: unknown */
 };
 
 /* Should the offer go with this record? */
