@@ -10,7 +10,8 @@
 
 #include "config/internal.h"
 
-/* Options that bound one another. */
+/* Options that bound one another. max_message is told to the user, because it may have been
+ * set; the sizes of Reply chunks just follow it. */
 static void check(struct rr_conf *c)
 {
 	if (c->max_message > c->memory / 2) {
@@ -44,6 +45,9 @@ static void rules(struct rr_conf *c, char **envp, const char *name)
 		rr_conf_rules(c, name, text, strlen(text));
 }
 
+/* Order decides: for rules the first that matches, for options the last that is set. So the
+ * rules of RDMARPC_RULES are read before those of the file, and single options of the
+ * environment after it. Bounds between options are checked when all are known. */
 void rr_conf_load(struct rr_conf *c, char **envp)
 {
 	int saved = errno;
@@ -67,6 +71,7 @@ void rr_conf_load(struct rr_conf *c, char **envp)
 	errno = saved;
 }
 
+/* The text may hold fewer problems than there were; the rest is counted. */
 void rr_conf_log_problems(const struct rr_conf *c)
 {
 	const char *line = c->problems;

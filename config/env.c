@@ -19,7 +19,8 @@ static bool is_other(struct rr_text name)
 		       (name.len > 5 && !memcmp(name.p, "TEST_", 5));
 }
 
-/* Is t the option's name in upper case? */
+/* Is t the option's name in upper case? Variables are compared exactly: an environment may hold
+ * many names, and only ours are meant. */
 static bool is_env_name(struct rr_text t, const char *option)
 {
 	if (strlen(option) != t.len)
@@ -58,7 +59,8 @@ static void unknown(struct rr_conf *c, struct rr_text name)
 			near ? ", did you mean " PREFIX : "", upper, near ? "?" : "");
 }
 
-/* var is NAME=value, without the prefix. */
+/* Takes in one variable; var is NAME=value, without the prefix. The value is cut at 4096 bytes,
+ * which is more than any option takes. */
 static void take_variable(struct rr_conf *c, const char *var)
 {
 	const char *equals = strchr(var, '='), *value;
@@ -88,6 +90,9 @@ void rr_conf_environ(struct rr_conf *c, char **envp)
 
 /* --- the process's name --- */
 
+/* A '*' is tried with ever more of s: only the last one has to be tried again, because an
+ * earlier one that matched less would leave more for the last. So the time is bounded by the
+ * product of both lengths. */
 bool rr_glob(const char *pattern, const char *end, const char *s)
 {
 	const char *star = NULL, *retry = NULL;
@@ -110,6 +115,7 @@ bool rr_glob(const char *pattern, const char *end, const char *s)
 	}
 }
 
+/* Either name suffices: they differ for a script, and for a daemon that has renamed itself. */
 bool rr_conf_is_command(struct rr_text pattern)
 {
 	const char *end = pattern.p + pattern.len;

@@ -30,6 +30,8 @@ enum {
 
 enum section { SECTION_OPTIONS, SECTION_RULE, SECTION_UNKNOWN };
 
+/* The state of a text that is being read. A file arrives in pieces, so a line is collected
+ * before it is taken apart. */
 struct parser {
 	struct rr_conf *c;
 	struct rr_where at;
@@ -69,6 +71,7 @@ static const char *rule_role(struct rr_rule *r, struct rr_text t)
 	return NULL;
 }
 
+/* A port; 0 is none. */
 static bool port_number(struct rr_text t, uint16_t *port)
 {
 	uint64_t v;
@@ -106,7 +109,8 @@ static const char *rule_program(struct rr_rule *r, struct rr_text t)
 	return NULL;
 }
 
-/* Stores the command pattern and compares it with this process's name. */
+/* Stores the command pattern and compares it with this process's name. A rule for another
+ * command is kept, so that tools can show it, but never matches. */
 static const char *rule_command(struct parser *p, struct rr_text t)
 {
 	if (!t.len || t.len > RR_CONF_COMMAND)
@@ -117,6 +121,7 @@ static const char *rule_command(struct parser *p, struct rr_text t)
 	return NULL;
 }
 
+/* "on" leaves the port 0, which stands for the usual one. */
 static const char *rule_native(struct rr_rule *r, struct rr_text t)
 {
 	r->has_native = true;
@@ -157,8 +162,10 @@ static int hex(char c)
 	       c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-/* An IPv6 address (RFC 4291 §2.2): groups of up to four hex digits, one "::" for a run of
- * zeroes, and perhaps an IPv4 address at the end. */
+/* Parses an IPv6 address (RFC 4291 §2.2) into a: groups of up to four hex digits, one "::" for
+ * a run of zeroes, and perhaps an IPv4 address at the end. n counts the bytes that are there,
+ * gap is where in them the "::" stands (99: nowhere). At the end what is behind the gap is
+ * moved to the end of the address. */
 static bool address6(struct rr_text t, uint8_t a[16])
 {
 	unsigned n = 0, gap = 99;
@@ -208,6 +215,8 @@ static bool address6(struct rr_text t, uint8_t a[16])
 	return true;
 }
 
+/* Parses HOST or HOST/PREFIX. A colon tells the families apart. Without a prefix all bits
+ * count. */
 static const char *rule_address(struct rr_rule *r, struct rr_text t)
 {
 	static const char wrong[] = "not an address (allowed: IPv4 or IPv6, with /prefix for a "
@@ -285,7 +294,8 @@ static void remark_if_covered(struct parser *p)
 	}
 }
 
-/* The rule is complete and valid. */
+/* Appends the rule, which is complete and valid; there is room for it. A tool hears of it with
+ * its command, of which the rule itself has no copy. */
 static void add_rule(struct parser *p)
 {
 	struct rr_conf *c = p->c;
@@ -299,8 +309,9 @@ static void add_rule(struct parser *p)
 				       (struct rr_text){ p->command, p->command_len });
 }
 
-/* A rule with a mistake is left out as a whole: without one of its keys it would match too
- * much. */
+/* Ends the rule that is being read, if there is one. A rule with a mistake is left out as a
+ * whole: without one of its keys it would match too much. A native rule without a port is
+ * NFS's. */
 static void end_rule(struct parser *p)
 {
 	if (p->section != SECTION_RULE || p->rule_bad)
@@ -325,6 +336,8 @@ static void end_rule(struct parser *p)
 		add_rule(p);
 }
 
+/* Begins a section; what is left of the last one is judged first. Keys in a section of an
+ * unknown name are skipped, since nobody knows what they mean. */
 static void begin_section(struct parser *p, struct rr_text name)
 {
 	end_rule(p);
@@ -379,7 +392,7 @@ static void unknown_rule_key(struct parser *p, struct rr_text key)
 	p->rule_bad = true;
 }
 
-/* One key of a rule. */
+/* Takes in one key of a rule. column is that of the value, for a problem with it. */
 static void in_rule(struct parser *p, struct rr_text key, struct rr_text value, uint32_t column)
 {
 	int k = rule_key_at(key);
@@ -433,7 +446,7 @@ static struct rr_text trim_text(const char *from, const char *to)
 }
 
 /* Where the line's comment begins, or its end: a # at the beginning or after a space, outside
- * of quotes. */
+ * of quotes. So a # within a value needs no quotes. */
 static const char *comment(const char *line, const char *end)
 {
 	bool quoted = false;
@@ -447,6 +460,8 @@ static const char *comment(const char *line, const char *end)
 	return end;
 }
 
+/* Takes one complete line apart. Quotes are taken off a value only if they enclose all of
+ * it. */
 static void take_line(struct parser *p)
 {
 	const char *end = comment(p->line, p->line + p->len), *equals;
@@ -477,6 +492,7 @@ static void take_line(struct parser *p)
 		in_options(p, key, value, (uint32_t)(value.p - p->line) + 1);
 }
 
+/* A line that is too long is ignored as a whole; half of a value could mean something else. */
 static void end_line(struct parser *p)
 {
 	p->at.column = 1;
@@ -502,6 +518,7 @@ static void feed(struct parser *p, const char *bytes, size_t n)
 	}
 }
 
+/* The last line may have no newline. */
 static void end_file(struct parser *p)
 {
 	if (p->len)
@@ -548,6 +565,8 @@ static bool ends_word(char c)
 	return is_space(c) || c == ';' || c == '\n';
 }
 
+/* Each rule is a section, so that the checks and messages are those of a file. Rules are
+ * separated by ';' or a newline; columns count from the beginning of the variable. */
 void rr_conf_rules(struct rr_conf *c, const char *name, const char *text, size_t len)
 {
 	const char *end = text + len, *p = text, *word;
@@ -594,6 +613,8 @@ static int open_file(const char *path, const char **wrong)
 	return -1;
 }
 
+/* The size is bounded, because the path may be anything that the caller names. A problem with
+ * the file as a whole has no line. */
 void rr_conf_file(struct rr_conf *c, const char *path, bool must)
 {
 	struct rr_where nowhere = { 0 };

@@ -63,6 +63,7 @@ static bool matches(const struct rr_rule *r, bool server, const struct end *loca
 			      same_net(r->address, peer->address, r->prefix));
 }
 
+/* Each key of a that is set has to be at least as wide as the same key of b. */
 bool rr_rule_covers(const struct rr_rule *a, const struct rr_rule *b)
 {
 	if (a->role && a->role != b->role)
@@ -76,7 +77,7 @@ bool rr_rule_covers(const struct rr_rule *a, const struct rr_rule *b)
 }
 
 /* The rule that decides, or NULL. *may: on the client, while the program is not known, a rule
- * on the program might come before that rule. */
+ * on the program might come before that rule; then the answer is not final. */
 static const struct rr_rule *find_rule(const struct rr_conf *c, bool server,
 				       const struct sockaddr *local,
 				       const struct sockaddr *peer, const uint32_t *program,
@@ -101,6 +102,8 @@ static const struct rr_rule *find_rule(const struct rr_conf *c, bool server,
 	return NULL;
 }
 
+/* While the program may still decide, AUTO keeps both ways open: rr_conf_mode_call() is asked
+ * again at the first call. */
 static enum rr_mode judge_rules(const struct rr_conf *c, bool server,
 				const struct sockaddr *local,
 				const struct sockaddr *peer, const uint32_t *program)
@@ -136,6 +139,7 @@ enum rr_dialect rr_conf_dialect(const struct rr_conf *c, bool server,
 	return r && r->has_dialect ? (enum rr_dialect)r->dialect : c->dialect;
 }
 
+/* Rules of other commands are counted as well, though none of them matches here. */
 uint32_t rr_conf_dialects(const struct rr_conf *c)
 {
 	uint32_t all = 1u << c->dialect;
@@ -146,8 +150,8 @@ uint32_t rr_conf_dialects(const struct rr_conf *c)
 	return all;
 }
 
-/* The RDMA port for a service's TCP port. NFS has one of its own (RFC 8267 §6); for other
- * services it is the same number. */
+/* The RDMA port for a service's TCP port. NFS has one of its own, 20049 (RFC 8267 §6.3 and §9);
+ * for other services it is the same number. */
 static uint16_t usual_port(uint16_t port)
 {
 	return port == RR_CONF_NFS ? RR_CONF_NFS_RDMA : port;

@@ -8,6 +8,8 @@
 
 const struct rr_conf_listener *rr_conf_listener;
 
+/* The line is written to where the next one would go, and is taken off again if it does not fit
+ * or a listener has taken it. */
 void rr_conf_problem(struct rr_conf *c, const struct rr_where *at, const char *fmt, ...)
 {
 	char *to = c->problems + c->problems_len;

@@ -34,6 +34,7 @@
 
 /* --- which directory --- */
 
+/* A path in $XDG_RUNTIME_DIR that would not fit is no place at all, rather than a cut one. */
 bool rr_rundir_place(const char *configured, const char *xdg, uid_t uid, unsigned n,
 		     char out[RR_RUN_PATH])
 {
@@ -54,7 +55,8 @@ bool rr_rundir_place(const char *configured, const char *xdg, uid_t uid, unsigne
 	return true;
 }
 
-/* Can an entry be renamed or removed only by root, by us and by its owner? */
+/* Is it a directory in which only root, this user and an entry's owner can rename or remove the
+ * entry? Either nobody else can write to it, or it is sticky. */
 static bool is_sound(const struct stat *st)
 {
 	if (!S_ISDIR(st->st_mode) || (st->st_uid != 0 && st->st_uid != geteuid()))
@@ -65,15 +67,17 @@ static bool is_sound(const struct stat *st)
 #define TMPFS_ENTRY	20	/* bytes that a name adds to the size of a directory on tmpfs */
 #define SWEEP_EACH	8	/* names made between two sweeps */
 
-/* Is the directory on tmpfs, with a number of names at which it need not be swept? The number
- * of names is known by its size there. Each process adds a name, and a sweep leaves at most
- * RR_RUN_DEAD_MAX of dead processes. */
+/* Is the directory on tmpfs (no blocks, a size that is a multiple of TMPFS_ENTRY), with a
+ * number of names at which it need not be swept? Each process adds a name, so one start in
+ * SWEEP_EACH sweeps. A sweep leaves at most RR_RUN_DEAD_MAX names of dead processes. */
 static bool is_swept(const struct stat *st)
 {
 	return !st->st_blocks && st->st_size && st->st_size % TMPFS_ENTRY == 0 &&
 	       st->st_size / TMPFS_ENTRY % SWEEP_EACH;
 }
 
+/* The directory above is judged through the descriptor, since the path may lead elsewhere by
+ * then. A symbolic link as the last part is refused. */
 void rr_rundir_enter(const char *dir, struct rr_rundir *out)
 {
 	int fd = (int)syscall(SYS_openat, AT_FDCWD, dir,
@@ -101,7 +105,8 @@ int rr_rundir_open(const char *dir, bool *shared)
 	return d.fd;
 }
 
-/* Makes the directory and enters it. fchmod() sets the mode regardless of the umask. */
+/* Makes the directory and enters it. fchmod() sets the mode regardless of the umask, but only
+ * if the directory is one that this process has made. */
 static void make_dir(const char *dir, struct rr_rundir *out)
 {
 	mode_t mode = geteuid() == 0 ? 0755 : 0700;
@@ -140,7 +145,8 @@ static const char *open_fault(int error)
 	}
 }
 
-/* What is wrong with the open directory; NULL: nothing. */
+/* What is wrong with the open directory; NULL: nothing. The tests are those of
+ * rr_rundir_enter() and rr_rundir_use(), told apart for a message. */
 static const char *fault_of(int fd)
 {
 	struct stat st, above;
@@ -181,6 +187,8 @@ bool rr_rundir_find(const char *configured, const char *xdg, char out[RR_RUN_PAT
 	return false;
 }
 
+/* Ends in different network namespaces have to look in the same directory. That is the host's,
+ * if it is sound, unless this process can only write elsewhere. */
 void rr_rundir_meet(const char *configured, const char *own, char out[RR_RUN_PATH])
 {
 	bool elsewhere = own[0] && strncmp(own, RR_RUN_DIR, sizeof(RR_RUN_DIR) - 1) != 0;
@@ -226,6 +234,7 @@ bool rr_rundir_stopped(const char *dir, uid_t uid)
 
 /* --- names --- */
 
+/* Reads a decimal number and moves *p behind it. False: there is none, or it does not fit. */
 static bool scan_number(const char **p, uint64_t *v)
 {
 	const char *start = *p;
@@ -237,6 +246,8 @@ static bool scan_number(const char **p, uint64_t *v)
 	return *p > start;
 }
 
+/* Refuses everything that no process makes: names that go on after the numbers, a pid of 0, a
+ * time of 0. */
 bool rr_segname_parse(const char *name, struct rr_segname *out)
 {
 	uint64_t pid;
@@ -263,6 +274,8 @@ static int byte_lock(int fd, int what, int type, pid_t *holder)
 	return rc < 0 ? rc : l.l_type;
 }
 
+/* F_SETLK and not F_OFD_SETLK, because the latter belongs to the open file, which a child has
+ * too; see docs/decisions/0017-run-directory.md. */
 bool rr_segment_hold(int fd)
 {
 	pid_t none;
@@ -377,6 +390,8 @@ static void inspect(struct morgue *m, int dir, const char *name)
 	}
 }
 
+/* Looks at the directory's entries, up to the bound. getdents64() is called directly, because
+ * opendir() would allocate. */
 static void walk(struct morgue *m, int dir)
 {
 	long n;
@@ -406,7 +421,8 @@ static void remove_dead(int dir, const char *name)
 		unlinkat(dir, name, 0);
 }
 
-/* Removes retired segments that are too old, and then the oldest, down to RR_RUN_DEAD_MAX. */
+/* Removes retired segments that are too old, and then the oldest, down to RR_RUN_DEAD_MAX. What
+ * the table had no room for is left to a later sweep. */
 static void bury_files(struct morgue *m, int dir)
 {
 	uint64_t now = (uint64_t)wall_seconds();
@@ -430,6 +446,8 @@ static void bury_files(struct morgue *m, int dir)
 	}
 }
 
+/* A sweep is only housekeeping, so it is left out where it would cost or wait: at most starts
+ * on tmpfs, and while another thread is at it. */
 void rr_rundir_sweep_in(const struct rr_rundir *dir, bool thorough)
 {
 	/* Static, because an app may have made its thread's stack as small as allowed. */
@@ -462,7 +480,8 @@ void rr_rundir_sweep(const char *path, bool thorough)
 
 /* --- /proc --- */
 
-/* The beginning of /proc/PID/what (pid 0: this process), terminated. */
+/* Reads the beginning of /proc/PID/what (pid 0: this process), terminated. False, with "": it
+ * cannot be read. */
 static bool read_proc_head(int pid, const char *what, char *buf, unsigned size)
 {
 	char path[40];

@@ -43,6 +43,7 @@ bool rr_text_is_nocase(struct rr_text t, const char *word)
 	return true;
 }
 
+/* Options are few and looked up at the start only, so a walk will do. */
 const struct rr_option *rr_option_find(struct rr_text name)
 {
 	for (uint32_t i = 0; i < rr_noptions; i++)
@@ -82,6 +83,8 @@ bool rr_value_number(struct rr_text t, uint64_t *v)
 	return take_digits(&t, v) && !t.len;
 }
 
+/* A suffix and what it multiplies by. A list of units ends with NULL, and the smallest comes
+ * first. */
 struct unit {
 	const char *name;
 	uint64_t factor;
@@ -94,7 +97,8 @@ static const struct unit time_units[] = {
 	{ "ns", 1 }, { "us", RR_USEC }, { "ms", RR_MSEC }, { "s", RR_SEC }, { NULL, 0 },
 };
 
-/* A number with a unit. bare is the factor of a number that has none. */
+/* Parses a number with a unit, perhaps after blanks; bare is the factor of a number that has
+ * none. Returns false if the product does not fit into 64 bits. */
 static bool value_units(struct rr_text t, const struct unit *u, uint64_t bare, uint64_t *v)
 {
 	if (!take_digits(&t, v))
@@ -111,6 +115,7 @@ static bool value_units(struct rr_text t, const struct unit *u, uint64_t bare, u
 	return false;
 }
 
+/* The unit of an option's numbers without a suffix, and of its bounds, in ns. */
 static uint64_t time_factor(enum rr_opt_type type)
 {
 	return type == RR_OPT_US ? RR_USEC : type == RR_OPT_MS ? RR_MSEC : RR_SEC;
@@ -118,6 +123,7 @@ static uint64_t time_factor(enum rr_opt_type type)
 
 /* --- names of values --- */
 
+/* The index of t in names, whatever its case; -1: it is none of them. */
 static int word_index(struct rr_text t, const char *const *names)
 {
 	for (int i = 0; names[i]; i++)
@@ -146,6 +152,7 @@ bool rr_value_dialect(struct rr_text t, uint8_t *dialect)
 	return true;
 }
 
+/* Words for off and on alternate, so the lowest bit of the index is the value. */
 static bool value_bool(struct rr_text t, bool *v)
 {
 	static const char *const names[] = { "off", "on", "no", "yes", "false", "true", "0",
@@ -168,6 +175,7 @@ static const char *const *words_of(enum rr_opt_type type)
 	       type == RR_OPT_LEVEL ? level_names : type == RR_OPT_PLACE ? place_names : NULL;
 }
 
+/* The names stand in the order of the enumeration, whose fields all have the size of int. */
 static const char *set_word(void *field, enum rr_opt_type type, struct rr_text t)
 {
 	int i = word_index(t, words_of(type));
@@ -257,6 +265,7 @@ void rr_option_default(struct rr_conf *c, const struct rr_option *o)
 	rr_option_set(c, o, (struct rr_text){ o->def, (uint32_t)strlen(o->def) });
 }
 
+/* Writes v in the largest unit of which it is a whole number; returns the length. */
 static unsigned put_size(char *buf, unsigned size, uint32_t v)
 {
 	if (v && !(v % (1 << 30)))
@@ -321,6 +330,7 @@ static void format_time(char *buf, unsigned size, rr_time v)
 	rr_fmt(buf, size, v ? "%lu%s" : "%lu", (unsigned long)(v / u->factor), u->name);
 }
 
+/* The text is such that rr_option_set() makes the same value of it. */
 char *rr_option_text(const struct rr_conf *c, const struct rr_option *o, char *buf,
 		     unsigned size)
 {
@@ -351,7 +361,9 @@ char *rr_option_text(const struct rr_conf *c, const struct rr_option *o, char *b
 
 #define NAME_MAX_LEN 32u
 
-/* The edit distance (Levenshtein) between a and b, upper and lower case alike. */
+/* The edit distance (Levenshtein) between a and b, upper and lower case alike. b has at most
+ * NAME_MAX_LEN characters. One row of the usual table is kept: row[j] is the distance between
+ * what was seen of a and the first j characters of b. */
 static uint32_t name_distance(struct rr_text a, const char *b)
 {
 	uint32_t row[NAME_MAX_LEN + 1] = { 0 }, nb = (uint32_t)strlen(b);
@@ -386,6 +398,7 @@ static void nearer(struct rr_text t, const char *name, const char **best, uint32
 	}
 }
 
+/* Longer names may differ in more letters: up to a third of them, and one more. */
 const char *rr_nearest(struct rr_text t, const char *const *names)
 {
 	uint32_t least = t.len / 3 + 2;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Finds librpcrdma_shim.so for the tools, and the library of the other word size. */
+/* Finds librpcrdma_shim.so for the tools, and the library of the other word size. Only files
+ * that can be read count; whether one is the right library for a program is judged in
+ * program.c. */
 #include "tools/library.h"
 
 #include <dlfcn.h>
@@ -11,6 +13,8 @@
 
 #include "core/base/compiler.h"
 
+/* Is the library in directory dir/sub? out receives its name without symbolic links, so that a
+ * replaced link does not change what is preloaded later. */
 static bool is_in(const char *dir, const char *sub, char out[PATH_MAX])
 {
 	char path[PATH_MAX];
@@ -20,6 +24,7 @@ static bool is_in(const char *dir, const char *sub, char out[PATH_MAX])
 	return realpath(path, out) && !access(out, R_OK);
 }
 
+/* The directory of this program's file; "" if /proc does not say. */
 static void own_directory(char self[PATH_MAX])
 {
 	ssize_t n = readlink("/proc/self/exe", self, PATH_MAX - 1);
@@ -68,6 +73,10 @@ static bool directory_of_libc(char out[PATH_MAX])
 	return slash;
 }
 
+/* Debian's directories (lib/x86_64-linux-gnu) and those of others (lib64) are told apart by
+ * where this program's own libc is, because only the loader knows what it puts for $LIB. The
+ * library has to lie in that directory below some prefix; the other one lies in the other
+ * directory below the same prefix. */
 bool rr_library_pair(const char *library, char both[PATH_MAX], char other[PATH_MAX])
 {
 	size_t n, i = 0, end = strlen(library) - strlen("/" RR_LIBRARY);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Lists the run directories, and reads the segments of all of them. */
+/* Lists the run directories, and reads the segments of all of them. Which directories there are
+ * follows the rules by which processes choose one (config/rundir.c): a tool that knows fewer
+ * would not show every process. */
 #include "tools/places.h"
 
 #include <glob.h>
@@ -12,6 +14,8 @@
 /* other users can make directories, where an administrator lets them */
 #define PLACES_MAX	4096u
 
+/* Adds dir unless it is there already, too long, or one too many. Whether it exists is not
+ * asked here. */
 static void add_place(struct rr_places *p, const char *dir)
 {
 	for (uint32_t i = 0; i < p->n; i++)
@@ -42,6 +46,9 @@ static void add_matches(struct rr_places *p, const char *pattern)
 	globfree(&g);
 }
 
+/* The order is: the host's directory first, then those of this user, then for root those of all
+ * others. own and nown mark this user's; without a configured directory a plain user has none
+ * in the host's. */
 void rr_places_find(struct rr_places *p, const char *configured)
 {
 	const char *xdg = getenv("XDG_RUNTIME_DIR");
@@ -62,6 +69,7 @@ void rr_places_find(struct rr_places *p, const char *configured)
 	}
 }
 
+/* Of another user's place only its absence is told; its rights are that user's to choose. */
 const char *rr_places_fault(const struct rr_places *p, uint32_t i)
 {
 	const char *fault = rr_rundir_fault(p->dir[i]);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Finds a program and tells whether it will load the library. Static, set-user-ID, musl and Go
- * programs are recognized. */
+ * programs are recognized. The file is read and not run; what its headers say is bounded by
+ * what pread() returns. Between this look and exec the file may change: then the loader says
+ * what is wrong. */
 
 #include "tools/program.h"
 
@@ -22,6 +24,8 @@
 
 /* --- finding --- */
 
+/* May the file be executed? Returns 0, or the exit status that a shell would give, and the
+ * reason in *why. */
 static int cannot_run(const char *path, const char **why)
 {
 	struct stat st;
@@ -40,6 +44,9 @@ static int cannot_run(const char *path, const char **why)
 	return RR_EXIT_CANNOT;
 }
 
+/* Like a shell, goes on with the next directory if a file may not be executed, but remembers
+ * that it saw one: the message is then about that. An empty entry of PATH is the current
+ * directory. */
 int rr_program_find(const char *name, char *path, size_t size, const char **why)
 {
 	const char *dirs = getenv("PATH"), *first_why = NULL;
@@ -76,7 +83,8 @@ struct image {
 	bool go;		/* has the note that Go's linker leaves */
 };
 
-/* Converts 32-bit headers to 64-bit ones. */
+/* Copies the fields of a 32-bit header that are used here to a 64-bit one. Headers of the other
+ * byte order are not converted; such a program cannot run here anyway. */
 static void widen(const Elf32_Ehdr *from, Elf64_Ehdr *to)
 {
 	to->e_machine = from->e_machine;
@@ -85,6 +93,7 @@ static void widen(const Elf32_Ehdr *from, Elf64_Ehdr *to)
 	to->e_phnum = from->e_phnum;
 }
 
+/* Reads program header i, of either class. Returns false beyond the end of the file. */
 static bool read_phdr(int fd, const Elf64_Ehdr *e, unsigned i, Elf64_Phdr *to)
 {
 	uint64_t at = e->e_phoff + (uint64_t)i * e->e_phentsize;
@@ -99,7 +108,9 @@ static bool read_phdr(int fd, const Elf64_Ehdr *e, unsigned i, Elf64_Phdr *to)
 	return true;
 }
 
-/* Is a note of Go among those of the segment? */
+/* Is a note of Go among those of the segment? Notes are a header, a name and a description,
+ * each padded to four bytes; their sizes are the file's own, and a nonsense size ends the walk
+ * at the segment's end. */
 static bool has_go_note(int fd, const Elf64_Phdr *p)
 {
 	struct { Elf64_Nhdr h; char name[4]; } note;
@@ -116,6 +127,8 @@ static bool has_go_note(int fd, const Elf64_Phdr *p)
 	return false;
 }
 
+/* Reads the headers. Returns false if the file is not ELF. An interpreter that cannot be read
+ * is noted as "?", since the program is not static at least. */
 static bool read_image(int fd, struct image *im)
 {
 	union { Elf64_Ehdr w; Elf32_Ehdr n; } h = { 0 };
@@ -142,6 +155,7 @@ static bool read_image(int fd, struct image *im)
 	return true;
 }
 
+/* Can the loader of one map the other: the same word size, byte order and machine? */
 static bool same_kind(const struct image *a, const struct image *b)
 {
 	return a->ident[EI_CLASS] == b->ident[EI_CLASS] &&
@@ -170,6 +184,9 @@ static const char *elevated(int fd)
 	return NULL;
 }
 
+/* Judges an ELF program and the library for it. The tests are ordered by what would happen:
+ * nothing could be preloaded, the wrong libc, LD_PRELOAD ignored, a library that does not
+ * fit. */
 static int check_elf(int fd, const char *path, const struct image *im, const char *library,
 		     char *why, size_t size)
 {
@@ -213,8 +230,9 @@ static int check_elf(int fd, const char *path, const struct image *im, const cha
 	return RR_EXIT_CANNOT;
 }
 
-/* The interpreter of the #! line at fd; for a script without one /bin/sh, as with execvp(3).
- * False: it is no text. */
+/* Writes the interpreter of the #! line at fd to out; for a script without one /bin/sh, as
+ * with execvp(3). Returns false if the file is not text, which a zero byte in its beginning
+ * shows. */
 static bool interpreter(int fd, char *out, size_t size)
 {
 	char buf[256] = "";
@@ -233,6 +251,8 @@ static bool interpreter(int fd, char *out, size_t size)
 	return true;
 }
 
+/* Follows #! lines until it comes to an ELF file: that is the process into which the library
+ * has to get. The kernel follows a bounded number as well. */
 int rr_program_check(const char *path, const char *library, char *why, size_t size)
 {
 	char here[PATH_MAX], next[PATH_MAX];

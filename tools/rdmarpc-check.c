@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* rdmarpc-check: would calls to a server be carried by RDMA, and if not, why not? */
+/* rdmarpc-check: would calls to a server be carried by RDMA, and if not, why not? This file
+ * reads the arguments and prints the report; what is looked at is in tools/check. The program
+ * is also the child that makes the calls (probe.c), and the one that asks the loader for a
+ * library (local.c). */
 #include <err.h>
 #include <errno.h>
 #include <getopt.h>
@@ -39,6 +42,7 @@ struct check_args {
 	bool json, verbose;
 };
 
+/* Parses an option's number, or ends the program. */
 static long number_of(const char *what, const char *text, long least, long most)
 {
 	char *end;
@@ -51,7 +55,8 @@ static long number_of(const char *what, const char *text, long least, long most)
 	return v;
 }
 
-/* Parses HOST, HOST:PORT, [HOST]:PORT, or an IPv6 address alone. */
+/* Parses HOST, HOST:PORT, [HOST]:PORT, or an IPv6 address alone: one with several colons and no
+ * brackets has no port. arg is changed. */
 static void set_host(struct rr_check_peer *p, char *arg)
 {
 	char *colon = strrchr(arg, ':'), *close = strchr(arg, ']');
@@ -72,6 +77,7 @@ static void set_host(struct rr_check_peer *p, char *arg)
 	p->host = arg;
 }
 
+/* Parses PROGRAM[:VERSION]. Version 0 means any. */
 static void set_callee(struct rr_check_peer *p, char *arg)
 {
 	char *colon = strchr(arg, ':');
@@ -140,6 +146,8 @@ static void json_probe(const char *name, const struct rr_probe *p)
 	putchar('}');
 }
 
+/* What was found of the peer, with the steps. Before the connection was seen, its carrier is
+ * "none" and the other names are empty. */
 static void json_peer(const struct rr_check_peer *p, const struct rr_findings *steps)
 {
 	static const char *const ends[] = { "unreached", "tcp", "carried" };
@@ -171,6 +179,7 @@ static void print_more(const struct rr_check_peer *p)
 		printf("what the library logged\n%s", p->carried.log);
 }
 
+/* The exit status, which scripts read: without a peer only problems of this host count. */
 static int status_of(const struct rr_check_peer *p, const struct rr_findings *local)
 {
 	if (!p->host)
@@ -203,6 +212,8 @@ static void report(const struct check_args *a, const struct rr_findings *local,
 		print_more(&a->peer);
 }
 
+/* With RR_PROBE_ARG alone this process was started by by_bare_name(), and says what the loader
+ * gave it; with more arguments it is the child of a probe. */
 int main(int argc, char **argv)
 {
 	struct check_args a = { .peer = { .timeout_ms = 5000, .calls = 2000 } };

@@ -57,6 +57,7 @@ static uint32_t read_number(const char *option, const char *text, uint32_t least
 	return (uint32_t)v;
 }
 
+/* The index of text in names; ends the program if it is none of them. */
 static uint32_t which_of(const char *option, const char *text, const char *const *names,
 			 uint32_t n)
 {
@@ -66,6 +67,7 @@ static uint32_t which_of(const char *option, const char *text, const char *const
 	errx(2, "--%s: there is no '%s'", option, text);
 }
 
+/* N or N:V; without a version 1. */
 static void set_program(struct rr_options *o, char *text)
 {
 	char *colon = strchr(text, ':');
@@ -76,12 +78,15 @@ static void set_program(struct rr_options *o, char *text)
 	o->version = colon ? read_number("program", colon + 1, 0, UINT32_MAX) : 1;
 }
 
+/* Names of targets, separated by commas; text is cut at them. */
 static void set_serves(struct rr_options *o, char *text)
 {
 	for (char *name; (name = strsep(&text, ","));)
 		o->targets |= 1u << which_of("serves", name, rr_target_names, RR_TARGETS);
 }
 
+/* Parses HOST:PORT, with brackets around an IPv6 address, and takes the first address of the
+ * host. */
 static void resolve_peer(const char *peer, const char *where, struct sockaddr_storage *out)
 {
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *found;
@@ -104,6 +109,7 @@ static void resolve_peer(const char *peer, const char *where, struct sockaddr_st
 	freeaddrinfo(found);
 }
 
+/* The scheme says how connections are made: shm:// by an upgrade, rdma:// by RDMA CM. */
 static void set_peer(struct arguments *a, const char *peer)
 {
 	a->peer = peer;
@@ -139,6 +145,8 @@ static const struct option longs[] = {
 	{ "help", no_argument, NULL, 'h' }, { 0 },
 };
 
+/* Options that name a file. One that cannot be read or written ends the program before any case
+ * is played. */
 static void set_files(struct arguments *a, int c)
 {
 	char why[512];
@@ -166,6 +174,7 @@ static void set_conform_number(struct rr_options *o, int c)
 	}
 }
 
+/* Options that only store a number are left to set_conform_number(). */
 static void set_conform_option(struct arguments *a, int c)
 {
 	static const char *const formats[] = { "text", "json", "junit" };
@@ -192,6 +201,8 @@ static void set_conform_option(struct arguments *a, int c)
 	}
 }
 
+/* Adds a file, or all cases below a directory. A case that cannot be parsed ends the
+ * program. */
 static void add_cases(struct arguments *a, const char *path)
 {
 	char why[512];
@@ -200,6 +211,7 @@ static void add_cases(struct arguments *a, const char *path)
 		errx(2, "%s", why);
 }
 
+/* With --check there is no peer, and all arguments are cases. */
 static void parse_conform_args(struct arguments *a, int argc, char **argv)
 {
 	int c;
@@ -221,6 +233,7 @@ static void parse_conform_args(struct arguments *a, int argc, char **argv)
 
 /* --- what is done --- */
 
+/* Returns 1 if a lie was believed or a case failed honestly. */
 static int self_test(struct arguments *a)
 {
 	struct rr_tested t = { 0 };
@@ -233,6 +246,7 @@ static int self_test(struct arguments *a)
 	return t.believed || t.failed;
 }
 
+/* Returns the exit status: a failed MUST weighs more than a peer that was not reached. */
 static int judge_peer(struct arguments *a)
 {
 	struct rr_report r = { .peer = a->peer, .dialect = a->o.dialect,

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* rdmarpc-dump: writes what carried connections carry as pcapng, for Wireshark and tshark. */
+/* rdmarpc-dump: writes what carried connections carry as pcapng, for Wireshark and tshark. This
+ * file finds processes, asks each for a capture and empties the rings in turn; tools/dump has
+ * the rest. One thread does it all, with a look every LOOK ms: packets wait in the rings
+ * meanwhile, and are dropped and counted if a ring is full. */
 
 #include <err.h>
 #include <errno.h>
@@ -69,6 +72,7 @@ static void on_signal(int sig)
 	stopped = 1;
 }
 
+/* The clock that the captured processes use. */
 static uint64_t dump_now(void)
 {
 	struct timespec ts;
@@ -79,6 +83,7 @@ static uint64_t dump_now(void)
 
 /* --- processes --- */
 
+/* A process is wanted if its pid or its name was given; without either every process is. */
 static bool is_to_tap(const struct dump_options *o, const struct rr_proc *p)
 {
 	for (uint32_t i = 0; i < o->npids; i++)
@@ -106,6 +111,8 @@ static void say_why(const struct dump *d, const struct rr_tap *t)
 		warnx("%s[%d]: %s", t->comm, t->pid, t->why);
 }
 
+/* Asks the process for a capture. One that refuses is kept in the table as well, so that it is
+ * not asked again at each search. */
 static void add_tap(struct dump *d, int pid, const char *comm)
 {
 	struct rr_tap *t = malloc(sizeof(*t));
@@ -121,6 +128,8 @@ static void add_tap(struct dump *d, int pid, const char *comm)
 	d->tap[d->ntaps++] = t;
 }
 
+/* Looks for processes to capture. With names all must be read, since another process of that
+ * name may have come. */
 static void scan(struct dump *d, const char *run_dir)
 {
 	struct rr_places places;
@@ -141,6 +150,8 @@ static void scan(struct dump *d, const char *run_dir)
 
 /* --- packets --- */
 
+/* Takes what a ring has. A process gets an interface in the file with its first packet, so that
+ * silent ones do not appear. */
 static void drain_tap(struct dump *d, uint32_t i)
 {
 	struct rr_tap *t = d->tap[i];
@@ -157,6 +168,7 @@ static void drain_tap(struct dump *d, uint32_t i)
 	}
 }
 
+/* Ends a capture, writes its totals and takes it out of the table. */
 static void end_tap(struct dump *d, uint32_t i, uint64_t now)
 {
 	struct rr_tap *t = d->tap[i];
@@ -194,7 +206,8 @@ static void reap(struct dump *d, uint64_t now)
 	}
 }
 
-/* Can nothing more come? */
+/* Can nothing more come? If pids were named, the program ends with the last of them; otherwise
+ * a new process may come at any time. */
 static bool is_done(const struct dump *d)
 {
 	const struct rr_show *s = &d->show;
@@ -219,7 +232,8 @@ static void pause_and_look(struct dump *d)
 		stopped = 1;
 }
 
-/* What is shown in a round was taken in the round before, or is older than that round. */
+/* What is shown in a round was taken in the round before, or is older than that round: by then
+ * packets of the same time have come from all processes, and can be sorted. */
 static void capture_all(struct dump *d, const char *run_dir)
 {
 	uint64_t before = 0, now;
@@ -248,6 +262,7 @@ static void capture_all(struct dump *d, const char *run_dir)
 
 /* --- options --- */
 
+/* Parses an option's decimal number, or ends the program with status 2. */
 static uint64_t number_arg(const char *what, const char *arg, uint64_t least, uint64_t most)
 {
 	char *end;
@@ -271,6 +286,7 @@ static void want_comm(struct dump_options *o, const char *arg)
 	o->comms[o->ncomms++] = arg;
 }
 
+/* --buffer is in KiB; a ring's size is a power of two, so it is rounded up. */
 static uint32_t order_of(const char *arg)
 {
 	uint64_t bytes = number_arg("--buffer", arg, 64, 1u << (RR_CAP_ORDER_MAX - 10)) * 1024;
@@ -353,6 +369,7 @@ static void parse_args(struct dump_options *o, int argc, char **argv)
 		optind += rr_filter_word(&o->filter, argv[optind], argv[optind + 1]);
 }
 
+/* A terminal cannot show pcapng. The buffer is flushed once a round. */
 static FILE *output(const struct dump_options *o)
 {
 	bool named = o->file && strcmp(o->file, "-");
@@ -366,6 +383,7 @@ static FILE *output(const struct dump_options *o)
 	return f;
 }
 
+/* A broken pipe is no error: the reader (head, tshark -c) has seen enough. */
 int main(int argc, char **argv)
 {
 	struct sigaction sa = {.sa_handler = on_signal};

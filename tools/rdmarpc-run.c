@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* rdmarpc-run: starts a program with librpcrdma_shim.so preloaded. */
+/* rdmarpc-run: starts a program with librpcrdma_shim.so preloaded. It becomes the program by
+ * exec and leaves no process behind, except for the guard of --register. Everything that can be
+ * checked is checked before, since the library itself never stops a program. Also prints and
+ * checks the configuration, and writes drop-ins for systemd. */
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -48,6 +51,7 @@ static const char usage[] =
 	"      --version         prints the version\n";
 
 static void fail(int status, const char *fmt, ...) RR_PRINTF(2, 3) __attribute__((noreturn));
+/* Prints a message and ends the program. */
 static void fail(int status, const char *fmt, ...)
 {
 	va_list ap;
@@ -62,6 +66,9 @@ static void fail(int status, const char *fmt, ...)
 
 /* --- options --- */
 
+/* Checks -o NAME=VALUE as the library would, and passes it on in the environment, which counts
+ * more than the file. A mistake is told here, where the user sees it; the library could only
+ * log it. */
 static void set_run_option(const char *arg)
 {
 	const char *equals = strchr(arg, '=');
@@ -126,6 +133,7 @@ static void warn_of_problems(void)
 
 /* --- the library --- */
 
+/* LD_PRELOAD separates names by spaces and colons and knows no quoting. */
 static void find_library(char out[PATH_MAX])
 {
 	if (!rr_library_find(out))
@@ -134,6 +142,8 @@ static void find_library(char out[PATH_MAX])
 		fail(RR_EXIT_OURS, "%s: a path with a space or colon cannot be preloaded", out);
 }
 
+/* The library comes first, before what the caller preloads: then its functions are the ones
+ * that are called. libtirpc is opened once to see that it is there. */
 static void set_preload(const char *library, bool tirpc)
 {
 	const char *old = getenv("LD_PRELOAD");
@@ -175,6 +185,7 @@ static struct rr_guard_set guarded;
 static bool registers;
 static char *hosts;		/* separated by commas */
 
+/* programs is NULL for --register without a list: then all programs count. */
 static void set_register(const char *programs)
 {
 	const char *bad = programs ? rr_guard_programs(&guarded, programs) : NULL;
@@ -184,6 +195,7 @@ static void set_register(const char *programs)
 	registers = true;
 }
 
+/* Appends to the list of hosts; the option may be given more than once. */
 static void set_resolve(const char *names)
 {
 	char *more;
@@ -213,6 +225,8 @@ static void set_rules(const char *variable, const char *rules)
 	free(value);
 }
 
+/* A host that gives no rules is only a warning: its connections stay as they would be without
+ * --resolve. */
 static void resolve_all(const char *library, const char *mode)
 {
 	static struct rr_rules rules;
@@ -229,6 +243,8 @@ static void resolve_all(const char *library, const char *mode)
 		set_rules("RDMARPC_RULES", rules.text);
 }
 
+/* Starts the guard, and a rule that makes the program's listeners native ones. The rule comes
+ * last, so that any other rule about a listener decides first. */
 static void guard(const char *program, const char *mode)
 {
 	const char *slash = strrchr(program, '/'), *missing = rr_rpcb_missing();
@@ -330,6 +346,9 @@ static void run_program(const char *path, char **argv)
 	     strerror(errno));
 }
 
+/* The order matters: rules of --resolve and --register are in the environment before
+ * warn_of_problems() reads it, and LD_PRELOAD is set last, so that processes that this program
+ * starts itself do not get it. */
 int main(int argc, char **argv)
 {
 	static const struct option longs[] = {

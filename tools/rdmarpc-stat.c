@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* rdmarpc-stat: shows what the library has done in each process, from the segments in the run
- * directories. */
+ * directories. This file reads the arguments and goes from one reading to the next;
+ * tools/segment.c reads segments, tools/stat prints them. The processes are not asked and
+ * notice nothing, except for --log-level, which writes one word into their segments. */
 
 #include <err.h>
 #include <getopt.h>
@@ -57,6 +59,9 @@ struct options {
 
 /* --- showing --- */
 
+/* Reads everything once: removes what long dead processes have left, reads the living and the
+ * dead, finds out how the dead have ended, and subtracts what --reset has noted. The caller
+ * frees the result by rr_procs_fini(). */
 static struct rr_procs read_all(const struct rr_places *places, const struct options *o)
 {
 	struct rr_procs all = { 0 };
@@ -112,6 +117,8 @@ static int missing(const struct rr_procs *all, const struct options *o)
 
 /* --- the level of logs --- */
 
+/* Writes the wanted level into the segments of this user's processes, for root of all. Returns
+ * the exit status: 1 if a process was asked for and is not there, or none was told. */
 static int set_levels(const struct rr_places *places, const struct options *o)
 {
 	struct rr_procs all = { 0 };
@@ -142,6 +149,8 @@ static int set_levels(const struct rr_places *places, const struct options *o)
 	return rc || !done;
 }
 
+/* Reads all processes, not only those that were asked for, because the others keep what was
+ * noted of them before. */
 static int reset_counts(const struct rr_places *places, const struct options *o)
 {
 	struct rr_procs all = { 0 };
@@ -177,6 +186,7 @@ static bool show_all(FILE *to, const struct rr_places *places, const struct opti
 	return any;
 }
 
+/* Draws by way of memory: the screen needs the whole text, to scroll and to draw it again. */
 static void draw_all(const struct rr_places *places, const struct options *o,
 		     struct rr_procs *all, const struct rr_procs *before, double secs)
 {
@@ -208,6 +218,9 @@ static void pause_for(double secs)
 	nanosleep(&pause, NULL);
 }
 
+/* Reads and shows until the program ends. The last reading is kept, since rates are
+ * differences. Time is measured and not assumed: a reading itself takes some, and a stopped
+ * program much. */
 static void watch_all(const struct rr_places *places, const struct options *o)
 {
 	bool screen = !o->json && rr_screen_begin();
@@ -234,6 +247,8 @@ static void watch_all(const struct rr_places *places, const struct options *o)
 
 /* --- options --- */
 
+/* The argument of --watch in seconds; NULL is one second. The comparison is written so that NaN
+ * fails it. */
 static double seconds(const char *arg)
 {
 	char *end;
@@ -244,6 +259,7 @@ static double seconds(const char *arg)
 	return v;
 }
 
+/* The level as it is in the segment: 0 for the configured one, else 1 + the level. */
 static uint32_t log_level(const char *arg)
 {
 	static const char *const names[] = { "configured", "off",  "error",
@@ -271,6 +287,7 @@ enum {
 	OPT_START, OPT_VERSION, OPT_LOG_LEVEL, OPT_RESET, OPT_TOTAL
 };
 
+/* Refuses options that contradict each other, instead of ignoring one of them. */
 static void check_together(const struct options *o)
 {
 	bool acts = o->stop || o->start || o->reset || o->log_level != UINT32_MAX;
@@ -350,6 +367,8 @@ static void parse_stat_args(struct options *o, int argc, char **argv)
 	check_together(o);
 }
 
+/* The exit status is 1 if a pid was asked for of which nothing is known; scripts rely on
+ * that. */
 int main(int argc, char **argv)
 {
 	static struct rr_conf conf;

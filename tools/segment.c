@@ -50,12 +50,15 @@ static bool is_segment(const struct rr_stat_seg *s, size_t size)
 	       s->conn_size == sizeof(struct rr_stat_conn);
 }
 
+/* n is what both sides know: an older library has fewer counters, a newer one more. */
 static void add_counts(uint64_t *sum, const struct rr_counters *c, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)
 		sum[i] += c->v[i];
 }
 
+/* Appends entry e if it is in use. Its counts also go into those of the process, because the
+ * segment only sums up closed connections. */
 static void read_conn(struct rr_proc *p, const struct rr_stat_conn *e, uint32_t ncounters)
 {
 	struct rr_proc_conn *c;
@@ -88,6 +91,8 @@ static uint64_t ready_tallies(const struct rr_stat_seg *s)
 		       s->tallies_ready : 0;
 }
 
+/* For qsort(). Numbers are compared and not subtracted, since they are of 32 bits without a
+ * sign. */
 int rr_proc_tally_order(const void *x, const void *y)
 {
 	const struct rr_proc_tally *a = x, *b = y;
@@ -155,6 +160,8 @@ static void sum_round_trips(struct rr_proc *p)
 			p->hist[k] += p->tallies[i].hist[k];
 }
 
+/* Reads the tallies that are complete. `ready` is read once: a bit that a process sets
+ * meanwhile counts the next time. */
 static void read_tallies(struct rr_proc *p, const struct rr_stat_seg *s)
 {
 	uint64_t ready = ready_tallies(s);
@@ -187,6 +194,7 @@ static uint32_t own_entries(const struct rr_stat_seg *s)
 	return s->ntallies ? RR_STAT_OWN : LAST;
 }
 
+/* Adds up the whole segment, from the bytes that read_bytes() has taken. */
 static void read_body(struct rr_proc *p, const struct rr_stat_seg *s)
 {
 	uint32_t ncounters = rr_min(s->ncounters, (uint32_t)RR_C_COUNT);
@@ -205,6 +213,9 @@ static void read_body(struct rr_proc *p, const struct rr_stat_seg *s)
 	read_tallies(p, s);
 }
 
+/* Only the head is judged as a whole: size, versions and the sizes of its parts have to be
+ * those that this release knows. All other numbers are used as they are or bounded where they
+ * are used. */
 bool rr_segment_parse(struct rr_proc *p, const void *bytes, size_t size)
 {
 	const struct rr_stat_seg *s = bytes;
@@ -225,11 +236,14 @@ bool rr_segment_parse(struct rr_proc *p, const void *bytes, size_t size)
 
 /* --- the bytes of a file --- */
 
+/* Reads size bytes at position `at` of the file to the same position in memory. A short read,
+ * of a file that was truncated, fails. */
 static bool read_at(int fd, uint8_t *to, size_t size, size_t at)
 {
 	return pread(fd, to + at, size, (off_t)at) == (ssize_t)size;
 }
 
+/* Reads the memory of tallies that are ready. The others may never have got any. */
 static bool read_tally_bytes(int fd, uint8_t *to)
 {
 	const struct rr_stat_seg *s = (const void *)to;
@@ -317,6 +331,9 @@ static bool judge_proc(struct rr_proc *p, int holder)
 	return speaks_for(p->uid, holder);
 }
 
+/* Reads the segment at fd into p. The memory is static, because a segment has some megabytes; p
+ * keeps nothing that points into it. Returns false if there is nothing to show; p may then have
+ * something to free. */
 static bool read_segment(struct rr_proc *p, int fd, int holder)
 {
 	static struct { alignas(8) uint8_t b[RR_STAT_SIZE]; } seg;
@@ -364,6 +381,9 @@ static bool is_wanted_pid(int pid, const int *pids, uint32_t npids)
 	return !npids;
 }
 
+/* Reads one file of a run directory. If the kernel has confirmed who holds the lock, it does
+ * not matter what the file is called. Otherwise the name has to agree with what the segment
+ * says of itself. */
 static void read_segment_file(struct rr_procs *all, int dir, const char *file, const int *pids,
 			      uint32_t npids)
 {
@@ -386,6 +406,7 @@ static void read_segment_file(struct rr_procs *all, int dir, const char *file, c
 	close(fd);
 }
 
+/* A directory that cannot be opened has no processes for this user. */
 void rr_procs_read(struct rr_procs *all, const char *dir, const int *pids, uint32_t npids)
 {
 	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -423,8 +444,9 @@ static int open_link(int dir, const char *name, const char *want, int flags)
 	return fd;
 }
 
-/* Only what the process itself holds counts: a child without a segment of its own may have its
- * parent's descriptor. */
+/* Appends the process if this descriptor is the segment that it holds. A child without a
+ * segment of its own may have its parent's descriptor, which the lock tells apart. Returns true
+ * if the segment was found, so that the search ends. */
 static bool scan_link(struct rr_procs *all, int dir, const char *name, const char *want,
 		      int pid)
 {
@@ -441,6 +463,8 @@ static bool scan_link(struct rr_procs *all, int dir, const char *name, const cha
 	return ok;
 }
 
+/* Looks through the descriptors of a process. Their number is bounded, because the process
+ * decides how many it has. */
 static void scan_process(struct rr_procs *all, const char *want, int pid)
 {
 	uint32_t n = FDS_MAX;
@@ -464,6 +488,8 @@ static bool is_known_proc(const struct rr_procs *all, int pid)
 	return false;
 }
 
+/* Processes that were found by a file are not searched again: a walk through /proc costs the
+ * most. */
 void rr_procs_scan(struct rr_procs *all, const char *host, const int *pids, uint32_t npids)
 {
 	DIR *d = npids || !proc_is_ours() ? NULL : opendir("/proc");
@@ -495,6 +521,8 @@ static bool is_its(int fd, const struct rr_proc *p)
 	       pread(fd, &magic, sizeof(magic), 0) == sizeof(magic) && magic == RR_STAT_MAGIC;
 }
 
+/* Writes the level into the segment at fd and closes that. Returns false if fd is -1, is not
+ * p's segment, or cannot be written to. */
 static bool write_level(int fd, const struct rr_proc *p, uint32_t level)
 {
 	bool ok = fd >= 0 && is_its(fd, p) &&
@@ -506,6 +534,8 @@ static bool write_level(int fd, const struct rr_proc *p, uint32_t level)
 	return ok;
 }
 
+/* The name of the file says when its process started; is_its() then makes sure that it is the
+ * right process. */
 static bool set_level_file(const char *dir, const struct rr_proc *p, uint32_t level)
 {
 	int at = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -555,6 +585,7 @@ bool rr_segment_set_level(const struct rr_places *places, const struct rr_proc *
 
 /* --- */
 
+/* Equal pids are told apart by age: a dead process may have had the pid before. */
 static int compare(const void *a, const void *b)
 {
 	const struct rr_proc *x = a, *y = b;

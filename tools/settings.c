@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Prints the configuration as the library reads it, and where each part of it comes from;
- * checks a file. */
+ * checks a file. The library's own parser reads it (config/), with a listener that is told of
+ * each value: so nothing can be understood differently here. */
 
 #include "tools/settings.h"
 
@@ -37,6 +38,7 @@ static uint32_t ncounted, nproblems;
 
 /* --- listening while it is read --- */
 
+/* An option may be set more than once; the last one counts, and overwrites the origin. */
 static void note_option(const struct rr_where *at, const char *name, const struct rr_option *o)
 {
 	char *to = origins[o - rr_options];
@@ -47,6 +49,8 @@ static void note_option(const struct rr_where *at, const char *name, const struc
 		snprintf(to, sizeof(*origins), "environment, %s", name);
 }
 
+/* Rules come in the order in which they are tried. There are RR_CONF_RULES at most, and as many
+ * places in `counted`. */
 static void note_rule(const struct rr_where *at, const struct rr_rule *r,
 		      struct rr_text command)
 {
@@ -86,6 +90,8 @@ static const struct rr_conf_listener checking = { ignore_option, ignore_rule, pr
 
 /* --- writing it down --- */
 
+/* Prints a line as a configuration file has it, with its origin as a comment. A value that is
+ * empty or has a blank or a '#' needs quotes. */
 static void put_option(const struct rr_option *o)
 {
 	char text[RR_CONF_TEXT + 16], line[2 * RR_CONF_TEXT + 32];
@@ -97,6 +103,7 @@ static void put_option(const struct rr_option *o)
 	printf("%-39s # %s\n", line, *origin ? origin : "default");
 }
 
+/* Options are printed in the order of options.def, with its section titles. */
 static void put_options(void)
 {
 	uint32_t i = 0;
@@ -145,6 +152,8 @@ static void put_rule(const struct counted *k)
 		printf("native = on\n");
 }
 
+/* Sets the listener and makes room for what it notes. Returns false, and says so, if there is
+ * no memory; the caller then counts one problem. */
 static bool begin_block(const struct rr_conf_listener *listener)
 {
 	origins = calloc(rr_noptions, sizeof(*origins));
@@ -226,6 +235,8 @@ static char *read_proc_file(int pid, const char *name, size_t *len)
 	return all;
 }
 
+/* Was the process started with more rights than its caller had? The library then ignores the
+ * environment. The auxiliary vector is read in words of this program's size. */
 static bool is_secure(int pid)
 {
 	size_t len, at = 0;
@@ -241,6 +252,7 @@ static bool is_secure(int pid)
 	return secure;
 }
 
+/* Does the process see another file system (chroot, container)? */
 static bool other_root(int pid)
 {
 	struct stat ours, its;
@@ -266,7 +278,8 @@ static char **split_variables(char *text, size_t len)
 	return all;
 }
 
-/* The file that the process reads, as seen from here. */
+/* The file that the process reads, as seen from here, which the caller frees. A process in a
+ * container has files of its own, which /proc/PID/root leads to. */
 static char *conf_of(int pid, char **envp)
 {
 	const char *path = RR_CONF_FILE;
@@ -291,6 +304,8 @@ static time_t started(int pid)
 	return time(NULL) - up.tv_sec + (time_t)(rr_proc_ticks(pid) / hz);
 }
 
+/* Warns of what makes the output a guess: a process without the library, or a file that was
+ * changed since the process read it. */
 static void say_what_differs(int pid, const char *file)
 {
 	struct stat st;
@@ -306,7 +321,8 @@ static void say_what_differs(int pid, const char *file)
 	free(maps);
 }
 
-/* envp has room for one more. */
+/* Prints the settings for process pid, with its environment but its file's name as seen from
+ * here. envp has room for one more. */
 static void print_of(int pid, char **envp, const char *file)
 {
 	char comm[32], *var = NULL;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Writes systemd drop-ins: /etc/systemd/system/NAME.service.d/rdmarpc.conf. What the service's
  * own unit restricts is read from its files; what the library needs beside that is added where
- * it is safe. */
+ * it is safe. systemd itself is not asked, so this works in an image that is not running, below
+ * --root. */
 #include "tools/unit.h"
 
 #include <errno.h>
@@ -34,12 +35,14 @@ struct unit_facts {
 	char preload[256]; /* the unit's own LD_PRELOAD= */
 };
 
+/* Prints a message about the unit; returns the exit status for a failure. */
 static int say(const char *name, const char *what)
 {
 	fprintf(stderr, "rdmarpc-run: --unit %s: %s\n", name, what);
 	return RR_EXIT_OURS;
 }
 
+/* More than VARIABLES are left out; there are fewer options. */
 void rr_unit_variable(const char *name, const char *value)
 {
 	if (nvariables == VARIABLES)
@@ -50,6 +53,8 @@ void rr_unit_variable(const char *name, const char *value)
 
 /* --- the unit's own files --- */
 
+/* Takes in one RestrictAddressFamilies= line. A list that begins with '~' forbids, another
+ * allows; lines add up. */
 static void read_families(struct unit_facts *u, char *value)
 {
 	bool denied = *value == '~';
@@ -68,7 +73,8 @@ static void read_families(struct unit_facts *u, char *value)
 	}
 }
 
-/* Judges the program of an ExecStart= line, after its prefix characters. */
+/* Warns if the program of an ExecStart= line cannot load the library. The prefix characters
+ * before it are systemd's. A path with specifiers or without a slash is not judged. */
 static void judge_program(const char *name, char *value, const char *library)
 {
 	char why[3 * PATH_MAX];
@@ -79,6 +85,8 @@ static void judge_program(const char *name, char *value, const char *library)
 		fprintf(stderr, "rdmarpc-run: --unit %s: warning: %s\n", name, why);
 }
 
+/* Takes in one line KEY=VALUE. Sections are not told apart: the keys that matter here stand in
+ * [Service] only. */
 static void read_line(struct unit_facts *u, const char *name, char *line, const char *library)
 {
 	char *value = strchr(line, '='), *at;
@@ -102,6 +110,7 @@ static void read_line(struct unit_facts *u, const char *name, char *line, const 
 	}
 }
 
+/* Our own drop-in is left out: what it changes must not count as the unit's own. */
 static void read_unit_file(struct unit_facts *u, const char *name, const char *path,
 			   const char *library)
 {
@@ -166,6 +175,8 @@ static void put_variable(FILE *to, const char *name, const char *value)
 	fputs("\"\n", to);
 }
 
+/* Each addition has its reason in the file, for the administrator who finds it. LimitMEMLOCK
+ * and AF_NETLINK are for RDMA devices, and are left out on a host without any. */
 static void write_drop_in(FILE *to, const char *unit, const struct unit_facts *u,
 			  const char *preload)
 {
@@ -188,6 +199,7 @@ static void write_drop_in(FILE *to, const char *unit, const struct unit_facts *u
 		fputs("RestrictAddressFamilies=AF_NETLINK\n", to);
 }
 
+/* Says what the drop-in cannot mend. */
 static void warn_of(const char *unit, const struct unit_facts *u)
 {
 	if (!u->found)
@@ -199,6 +211,7 @@ static void warn_of(const char *unit, const struct unit_facts *u)
 			  "hosts stay on TCP");
 }
 
+/* Is it a name that may become part of a path? No slash, and no leading dot. */
 static bool is_unit_name(const char *name)
 {
 	return *name && *name != '.' && strlen(name) < 200 &&
@@ -220,6 +233,8 @@ static bool is_ours_to_change(const char *path)
 	return ours;
 }
 
+/* The file is written under another name and then renamed, so that systemd never reads half of
+ * it. A rdmarpc.conf that somebody else has written stays. */
 static int install_drop_in(const char *unit, const char *root, const struct unit_facts *u,
 			   const char *preload)
 {
@@ -267,6 +282,7 @@ static int remove_drop_in(const char *unit, const char *root)
 	return 0;
 }
 
+/* The name may be given with or without ".service". */
 int rr_unit(enum rr_unit_what what, const char *name, const char *root, const char *preload,
 	    const char *library)
 {

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The ring of a capture: made, filled and ended by the writers, which never wait for anybody.
- * What is captured is decided in core/conn/carried/tap.c. */
+ * What is captured is decided in core/conn/carried/tap.c; the reader is tools/dump/tap.c.
+ *
+ * A writer claims room by moving `head` (claim_room()), copies its packet and then stores the
+ * commit word (rr_cap_end()), so a reader sees whole packets only. A ring that was given up may
+ * be unmapped only when no thread writes any more: `writers` counts those, and `gone` keeps the
+ * ring until then. */
 #include "core/base/capture.h"
 
 #include <arpa/inet.h>
@@ -93,12 +98,15 @@ static struct rr_cap_ring *enter_ring(void)
 	return atomic_load(&the_ring);
 }
 
+/* The last writer unmaps a ring that was given up meanwhile. */
 static void leave_ring(void)
 {
 	if (atomic_fetch_sub(&writers, 1) == 1 && unlikely(atomic_load(&gone)))
 		free_gone();
 }
 
+/* Is the file behind fd still the ring? The app may have closed our number and opened something
+ * else there. */
 static bool is_ring_fd(int fd)
 {
 	struct stat st;
@@ -106,6 +114,7 @@ static bool is_ring_fd(int fd)
 	return fd >= 0 && !fstat(fd, &st) && st.st_dev == ring_dev && st.st_ino == ring_ino;
 }
 
+/* Closes the ring's descriptor if it is still ours; otherwise only forgets the number. */
 static void close_ring_fd(void)
 {
 	int fd = atomic_exchange(&ring_fd, -1);
@@ -149,6 +158,8 @@ static bool may_file_be(size_t size)
 	return !getrlimit(RLIMIT_FSIZE, &lim) && lim.rlim_cur >= size;
 }
 
+/* Makes the ring's file and seals its size, which the reader insists on. Returns the
+ * descriptor, or -errno, which the desk tells the reader. */
 static int ring_file(uint32_t size)
 {
 	int fd;
@@ -171,6 +182,9 @@ static int ring_file(uint32_t size)
 	return -ENOMEM;
 }
 
+/* Makes and maps a ring of 2^order bytes, within bounds, since the reader's wish is not
+ * trusted. Returns its descriptor or -errno. The ring is complete before the_ring shows it to
+ * writers. */
 static int make_ring(uint32_t order)
 {
 	struct rr_cap_ring *r;
@@ -221,6 +235,8 @@ static void answer_ask(struct rr_cap_desk *d, uint32_t ask)
 		end_capture();
 }
 
+/* The reader's lock says so once it has come (`open` 1); before that it is given PATIENCE.
+ * `open` 2: it has left. Only F_GETLK is used, which never waits. */
 static bool reader_lives(const struct rr_cap_ring *r, rr_time now)
 {
 	struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
@@ -233,6 +249,7 @@ static bool reader_lives(const struct rr_cap_ring *r, rr_time now)
 	       l.l_type != F_UNLCK;
 }
 
+/* Only the process whose desk it is answers; a child may be looking at its parent's. */
 static void answer_new(struct rr_cap_desk *d)
 {
 	uint32_t ask = atomic_load_explicit(&d->ask, memory_order_acquire);
@@ -277,6 +294,8 @@ static void look_after(void)
 	atomic_store(&changing, false);
 }
 
+/* A child that writes to its parent's ring gets its own desk when that capture ends
+ * (end_capture()). */
 void rr_cap_own(struct rr_cap_desk *desk)
 {
 	atomic_store(&desk->version, RR_CAP_VERSION);
@@ -291,6 +310,8 @@ void rr_cap_forks(void)
 		look_after();
 }
 
+/* Threads of the parent that were between begin and end are not in the child, nor is one that
+ * was making a ring. */
 void rr_cap_forked(void)
 {
 	atomic_store(&own, NULL);
@@ -358,6 +379,7 @@ static bool claim_room(struct rr_cap_pen *p, uint32_t size)
 	return true;
 }
 
+/* The place of a free-running position; the size is a power of two. */
 static uint8_t *ring_at(const struct rr_cap_pen *p, uint64_t at)
 {
 	return (uint8_t *)p->ring + RR_CAP_HEAD + (at & (ring_size - 1));
@@ -368,6 +390,7 @@ static uint32_t to_end(uint64_t at)
 	return ring_size - (uint32_t)(at & (ring_size - 1));
 }
 
+/* Copies n bytes to p->at, in two parts if they wrap around the ring's end. */
 static void ring_put(struct rr_cap_pen *p, const uint8_t *from, uint32_t n)
 {
 	uint32_t first = rr_min(n, to_end(p->at));
@@ -380,6 +403,7 @@ static void ring_put(struct rr_cap_pen *p, const uint8_t *from, uint32_t n)
 	p->at += n - first;
 }
 
+/* Writes the packet's head, except for the commit word: that stays zero until rr_cap_end(). */
 static void put_head(struct rr_cap_pen *p)
 {
 	struct rr_cap_packet h = {
@@ -403,6 +427,7 @@ static void put_head(struct rr_cap_pen *p)
 	ring_put(p, (const uint8_t *)&h + sizeof(h.commit), sizeof(h) - sizeof(h.commit));
 }
 
+/* The size is fixed here, so the packet has room in the ring whatever is put later. */
 bool rr_cap_begin(struct rr_cap_pen *p)
 {
 	look_after();

@@ -55,7 +55,8 @@ uint32_t rr_cpus_of_quota(const char *text)
 	return (uint32_t)rr_min(quota / period, (uint64_t)UINT32_MAX);
 }
 
-/* Reads a small file and appends its contents to buf. */
+/* Reads a small file and appends its contents to buf, terminated. False: it is empty or cannot
+ * be read. */
 static bool read_small_file(const char *name, char *buf, size_t size)
 {
 	size_t len = strlen(buf);
@@ -77,7 +78,9 @@ static void append_path(char *to, size_t size, const char *more)
 	to[len + n] = 0;
 }
 
-/* The quota of a single group at path below the mount. */
+/* The quota of a single group at path below the mount, in whole CPUs; UINT32_MAX: none can be
+ * read. Version one has two files for what version two has in one, and both are read into
+ * `words`. */
 static uint32_t quota_at(const char *mount, const char *group, bool v1)
 {
 	static const char *const files[2][2] = {

@@ -4,6 +4,8 @@
 
 #include "core/base/hist.h"
 
+/* The inverse of rr_hist_bucket(). The first 32 buckets are 32 ns wide; from then on 16 buckets
+ * cover each power of two. */
 uint64_t rr_hist_low(unsigned bucket)
 {
 	unsigned shift;
@@ -14,6 +16,7 @@ uint64_t rr_hist_low(unsigned bucket)
 	return (uint64_t)(bucket % 16 + 16) << shift << 5;
 }
 
+/* All values of a bucket are shown as its middle. */
 static uint64_t middle(unsigned bucket)
 {
 	return (rr_hist_low(bucket) + rr_hist_low(bucket + 1)) / 2;

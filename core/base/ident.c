@@ -55,6 +55,8 @@ void rr_host_id(const uint8_t token[16], uint8_t out[RR_IDENT_LEN])
 		rr_siphash(out, token, what, sizeof(what));
 }
 
+/* Writes address and port as 18 bytes; IPv4 is mapped into IPv6, so that both ends write the
+ * same whatever socket they have. False: it is another family. */
 static bool pack_address(uint8_t out[ADDRESS], const struct sockaddr *sa)
 {
 	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };

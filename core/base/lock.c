@@ -30,6 +30,7 @@ _Atomic int32_t rr_lock_pid;
 /* stands for the pid where another process may have the same; 0: none */
 static _Atomic uint32_t alias;
 
+/* getpid() is a system call, so the pid is kept; rr_lock_forked() sets it anew in a child. */
 static int32_t self_pid(void)
 {
 	int32_t pid = atomic_load_explicit(&rr_lock_pid, memory_order_relaxed);
@@ -107,6 +108,7 @@ static bool is_mine(struct rr_lock *l, uint32_t mine)
 	return true;
 }
 
+/* From here on is_mine() can tell this thread from one with the same nine bits. */
 static void note_taken(struct rr_lock *l, uintptr_t self)
 {
 	atomic_store_explicit(&l->thread, self, memory_order_relaxed);
@@ -212,6 +214,9 @@ static int await_process(struct rr_lock *l, uint32_t word)
 	return give_up_holder(l, word) ? -EBUSY : 0;
 }
 
+/* The lock is held: spins, and then sleeps until it is free. Before it sleeps it sets
+ * RR_LOCK_WAITED, because only then does rr_lock_drop() wake somebody. Results are those of
+ * rr_lock_take(). */
 static RR_NOINLINE int take_slow(struct rr_lock *l)
 {
 	uint32_t word;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Lines of the log, put together without malloc, stdio or locale. Where they go is the
- * sink's matter (preload/logsink.c). */
+/* Lines of the log, put together without malloc, stdio or locale, on the caller's stack: a line
+ * may be written in a signal handler or in a forked child. Where lines go is the sink's matter
+ * (preload/logsink.c). */
 
 #include "core/base/log.h"
 
@@ -43,6 +44,7 @@ bool rr_log_has_sink(void)
 	return atomic_load_explicit(&the_sink, memory_order_acquire) != NULL;
 }
 
+/* A space would end the name for whoever splits the line at spaces. */
 void rr_log_name(const char *name)
 {
 	unsigned n = rr_fmt(command, sizeof(command) - 1, "%s", name);
@@ -56,6 +58,8 @@ void rr_log_name(const char *name)
 
 /* --- formatting --- */
 
+/* Where formatted text goes; what does not fit is dropped, and a byte for the NUL is always
+ * left. */
 struct out {
 	char *buf;
 	unsigned size, n;
@@ -93,6 +97,8 @@ static void put_text(struct out *o, const struct spec *s, const char *text)
 		put_char(o, text[i]);
 }
 
+/* Digits are made from the lowest on. Zeroes for padding stand behind the sign, spaces before
+ * it. */
 static void put_number(struct out *o, const struct spec *s, uint64_t v, unsigned base,
 		       const char *sign, bool upper)
 {
@@ -129,6 +135,8 @@ static int64_t get_signed(struct log_args *a, int size)
 	return size == 8 ? va_arg(a->ap, long long) : va_arg(a->ap, int);
 }
 
+/* Parses a conversion from behind its '%'; returns where its verb is. Width and precision are
+ * bounded, since the sum of their digits could overflow. */
 static const char *get_spec(const char *f, struct spec *s, struct log_args *a)
 {
 	*s = (struct spec){ .zero = *f == '0', .precision = -1, .size = sizeof(int) };
@@ -152,6 +160,7 @@ static const char *get_spec(const char *f, struct spec *s, struct log_args *a)
 	return f;
 }
 
+/* Writes one argument. log.h lists the verbs; %% is what is left for the default. */
 static void convert(struct out *o, const struct spec *s, char verb, struct log_args *a)
 {
 	int64_t v;
@@ -271,11 +280,15 @@ static bool may_write(rr_time now)
 	return true;
 }
 
+/* Says in the next line that is written how many are missing before it. */
 static unsigned put_left_out(char *line, unsigned size, uint32_t n)
 {
 	return n ? rr_fmt(line, size, "[%u lines left out] ", n) : 0;
 }
 
+/* A line that the sink has no room for counts as left out, together with those that it would
+ * have reported. Bytes that are not text become '?', so that nothing that a peer sends can look
+ * like another line. */
 void rr_log_write(enum rr_log_level level, const char *fmt, ...)
 {
 	static const char *const name[] = { "off", "error", "warn", "info", "debug" };

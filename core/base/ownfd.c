@@ -22,11 +22,13 @@ static _Atomic int top = -1;			/* no number of ours was ever higher */
 
 rr_refused_fn *_Atomic rr_refused;
 
+/* Numbers beyond the table are not tracked; it covers the kernel's default nr_open. */
 static bool counts(int fd)
 {
 	return fd >= 0 && fd < FDS;
 }
 
+/* Raises `top`, which never sinks: it only bounds how far others have to look. */
 static void raise_top(int fd)
 {
 	int was = atomic_load_explicit(&top, memory_order_relaxed);
@@ -52,6 +54,7 @@ void rr_ownfd_set(int fd, bool own)
 	}
 }
 
+/* The bits of fd and of the numbers after it in the same word, the lowest first. */
 static uint64_t word_from(int fd)
 {
 	return atomic_load_explicit(&owned[fd / WORD], memory_order_relaxed) >> (fd % WORD);
@@ -62,6 +65,7 @@ bool rr_ownfd_is(int fd)
 	return counts(fd) && word_from(fd) & 1;
 }
 
+/* Counts by words; `top` ends the walk, which would otherwise go through the whole table. */
 int rr_ownfd_above(int fd)
 {
 	int last = atomic_load_explicit(&top, memory_order_relaxed), n = 0;
@@ -112,6 +116,7 @@ int rr_ownfd_place(rlim_t limit, bool alone, int fd)
 
 static _Atomic rlim_t limit_then;	/* RLIMIT_NOFILE when it was last read; 0: never */
 
+/* Also notes the limit, for dup_as_then(). */
 int rr_ownfd_floor(int fd)
 {
 	struct rlimit lim;
@@ -132,7 +137,8 @@ static int dup_as_then(int fd, int least)
 	return limit && at > least ? (int)syscall(SYS_fcntl, fd, F_DUPFD_CLOEXEC, at) : -1;
 }
 
-/* Another number for the file behind fd, above `least`. */
+/* Another number for the file behind fd, above `least`; -1: there is none. Tries ever lower
+ * places, because the limit may be so low that the usual one is out of reach. */
 static int dup_above(int fd, int least)
 {
 	int to = dup_as_then(fd, least);
@@ -150,6 +156,7 @@ int rr_ownfd_dup(int fd)
 	return to;
 }
 
+/* At worst fd stays where it is, which is less tidy but works. */
 int rr_ownfd_raise(int fd)
 {
 	int to;

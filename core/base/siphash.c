@@ -4,6 +4,8 @@
 
 #include "core/base/siphash.h"
 
+/* Reads up to eight bytes as a little-endian number, whatever the machine's order and the
+ * alignment. */
 static uint64_t get_le64(const uint8_t *p, size_t n)
 {
 	uint64_t v = 0;
@@ -24,6 +26,7 @@ static uint64_t rotate(uint64_t v, int by)
 	return v << by | v >> (64 - by);
 }
 
+/* SipRound, n times. */
 static void rounds(uint64_t v[4], int n)
 {
 	while (n--) {
@@ -39,6 +42,7 @@ static void rounds(uint64_t v[4], int n)
 	}
 }
 
+/* Takes in one word of the message: two rounds, hence the 2 of SipHash-2-4. */
 static void mix_word(uint64_t v[4], uint64_t word)
 {
 	v[3] ^= word;
@@ -46,6 +50,8 @@ static void mix_word(uint64_t v[4], uint64_t word)
 	v[0] ^= word;
 }
 
+/* The last word has the rest of the message and its length. The constants 0xee and 0xdd are
+ * those of the variant with 128 bits. */
 void rr_siphash(uint8_t out[RR_SIPHASH_LEN], const uint8_t key[16], const void *in, size_t len)
 {
 	const uint8_t *p = in;

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The statistics segment, as its writer sees it: takes and returns entries of connections
- * without a lock. Reading it is in tools/segment.c. */
+ * without a lock, and names what is in them. Reading it is in tools/segment.c.
+ *
+ * Memory of the segment's file is allocated before it is written to (back_entry()): on a full
+ * file system the app would otherwise get a SIGBUS from a library that only wanted to count. */
 
 #include "core/base/stats_abi.h"
 
@@ -22,6 +25,8 @@ static struct rr_stat_conn nowhere;
 
 rr_stats_room_fn *_Atomic rr_stats_room;
 
+/* Times in the segment are of the wall clock, so that readers need not know when the host
+ * booted. */
 static uint64_t wall_ns(void)
 {
 	struct timespec ts;
@@ -30,6 +35,7 @@ static uint64_t wall_ns(void)
 	return (uint64_t)ts.tv_sec * RR_SEC + (uint64_t)ts.tv_nsec;
 }
 
+/* Copies a text that may be cut, and clears what is behind it. from may be NULL. */
 static void set_text(char *to, size_t size, const char *from)
 {
 	size_t n = from ? strnlen(from, size - 1) : 0;
@@ -63,8 +69,9 @@ void rr_stats_init(struct rr_stat_seg *seg, int pid, uint64_t start_ticks, const
 	atomic_store_explicit(&seg->magic, RR_STAT_MAGIC, memory_order_release);
 }
 
-/* The lowest free entry, or else the shared last one. So short-lived connections stay in the
- * first page or two. */
+/* Takes the lowest free entry; returns the shared last one if there is none. So short-lived
+ * connections stay in the first page or two. The map is read once and then follows the exchange
+ * that failed. */
 static uint32_t take_entry(struct rr_stat_seg *seg)
 {
 	for (uint32_t w = 0; w < (RR_STAT_OWN + 63) / 64; w++) {
@@ -123,6 +130,7 @@ static bool back_entry(struct rr_stat_seg *seg, uint32_t i)
 	return ok;
 }
 
+/* An entry with memory; the shared one always has some. */
 static struct rr_stat_conn *find_entry(struct rr_stat_seg *seg)
 {
 	uint32_t i = take_entry(seg);
@@ -167,6 +175,7 @@ void rr_stats_addr(struct rr_stat_conn *e, const struct sockaddr *local,
 		rr_addr_text(peer, e->peer, sizeof(e->peer));
 }
 
+/* Threads of the process and forked children add to the same numbers. */
 static void add_atomic(_Atomic uint64_t *v, uint64_t n)
 {
 	if (n)
@@ -181,6 +190,8 @@ static bool arrives(const struct rr_stat_seg *seg, const struct rr_stat_conn *e,
 	return e == &seg->conn[LAST] && (state == RR_CS_CARRIED || state == RR_CS_NATIVE);
 }
 
+/* A connection that changes its carrier counts at the new one. Without a segment only the entry
+ * is set. */
 void rr_stats_state(struct rr_stat_seg *seg, struct rr_stat_conn *e, enum rr_conn_state state,
 		    enum rr_carrier carrier, enum rr_reason reason)
 {
@@ -285,7 +296,9 @@ const char *rr_dialect_name(unsigned dialect)
 	return dialect < rr_array_size(rr_dialect_names) ? rr_dialect_names[dialect - 1] : "?";
 }
 
-/* The longest run of at least two zero groups, which RFC 5952 §4.2 wants shortened. */
+/* Returns where the longest run of at least two zero groups begins, which RFC 5952 §4.2 wants
+ * shortened, and its length; -1: there is none. Of two runs of the same length the first
+ * counts. */
 static int zero_run(const uint8_t a[16], int *len)
 {
 	int best = -1, start = -1;
@@ -306,6 +319,8 @@ static int zero_run(const uint8_t a[16], int *len)
 	return best;
 }
 
+/* Writes "[address]:port" with the address as RFC 5952 wants it: lower case, no leading zeroes,
+ * the longest run of zeroes as "::". */
 static char *text6(const uint8_t a[16], unsigned port, char *buf, unsigned size)
 {
 	int len, run = zero_run(a, &len);

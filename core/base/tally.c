@@ -28,6 +28,7 @@ static bool give_memory(struct rr_stat_seg *seg, unsigned i)
 	       rr_stats_allocate(seg, off, len);
 }
 
+/* Makes the tally visible, once its memory and key are there. */
 static void publish_tally(struct rr_stat_seg *seg, unsigned i)
 {
 	/* Pairs with the acquire in is_ready(), and with that of readers. */
@@ -61,6 +62,7 @@ static bool is_key(const struct rr_tally_key *k, bool server, uint32_t program,
 	       atomic_load_explicit(&k->server, memory_order_relaxed) == server;
 }
 
+/* The order does not matter: nobody reads the key before publish_tally(). */
 static void set_key(struct rr_tally_key *k, bool server, uint32_t program, uint32_t version,
 		    uint32_t procedure)
 {
@@ -86,7 +88,9 @@ RR_COLD int rr_tally_others(struct rr_stat_seg *seg, bool server)
 	return server;
 }
 
-/* Takes the first free entry among those in which the key may be. */
+/* Takes the first free entry among those in which the key may be, for good; if there is none,
+ * or no memory, the calls count as those of others. Two threads may each take an entry for the
+ * same key; readers add them up. */
 static RR_COLD int take_new(struct rr_stat_seg *seg, unsigned first, bool server,
 			    uint32_t program, uint32_t version, uint32_t procedure)
 {
@@ -105,7 +109,8 @@ static RR_COLD int take_new(struct rr_stat_seg *seg, unsigned first, bool server
 	return rr_tally_others(seg, server);
 }
 
-/* Procedures of a program lie side by side; otherwise a hash decides. */
+/* Where the search for a key begins. Procedures of a program lie side by side, so they do not
+ * collide among themselves; otherwise a hash decides. */
 static unsigned first_place(bool server, uint32_t program, uint32_t version, uint32_t procedure)
 {
 	uint32_t h = (program * 2654435761u + version * 2246822519u + server) * 2654435761u;
@@ -113,6 +118,7 @@ static unsigned first_place(bool server, uint32_t program, uint32_t version, uin
 	return (h >> 26) + procedure;
 }
 
+/* Looks at PROBES entries at most, so that the cost is bounded however full the table is. */
 int rr_tally_find(struct rr_stat_seg *seg, bool server, uint32_t program, uint32_t version,
 		  uint32_t procedure, bool make)
 {

@@ -10,6 +10,8 @@
 
 #define STACK	(256u * 1024)
 
+/* All signals are blocked before the thread begins, because it inherits the mask: none of the
+ * app's handlers ever runs on its small stack. */
 int rr_thread(void *(*run)(void *), void *arg)
 {
 	pthread_attr_t attr;

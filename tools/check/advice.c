@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What to change, by the reason for which a connection is on TCP. docs/OPERATIONS.md says
- * more. */
+/* What to change, by the reason for which a connection is on TCP. A reason without an entry
+ * needs no advice: it is in order, or its text says all. docs/OPERATIONS.md says more. */
 #include "tools/check/check.h"
 
 #define AT_THE_SERVER                                                                          \
@@ -91,6 +91,7 @@ static const char *const advice[RR_R_COUNT] = {
 		"update it, or set offer_after = 0",
 };
 
+/* The number comes from another process's statistics, so it may be any. */
 const char *rr_check_advice(enum rr_reason why)
 {
 	return (unsigned)why < RR_R_COUNT && advice[why] ? advice[why] : "";

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Collects findings, and prints them as text or JSON. */
+/* Collects findings, and prints them as text or JSON. The order in which they are found is the
+ * order of the report. Texts are bounded and cleaned when they are added, so that what comes
+ * from a peer, a log or a file name cannot disturb a terminal. */
 #include <err.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -9,6 +11,7 @@
 
 static const char *const verdicts[] = { "ok", "note", "warning", "problem" };
 
+/* Replaces everything but printable ASCII, in place. */
 static void clean(char *text)
 {
 	for (; *text; text++)
@@ -16,6 +19,7 @@ static void clean(char *text)
 			*text = '?';
 }
 
+/* A text that is too long is cut. Ends the program with status 2 if there is no memory. */
 void rr_find(struct rr_findings *to, enum rr_finding_kind v, const char *what, const char *fmt,
 	     ...)
 {
@@ -34,6 +38,7 @@ void rr_find(struct rr_findings *to, enum rr_finding_kind v, const char *what, c
 	clean(f->text);
 }
 
+/* There must be a finding already; its advice is replaced. */
 void rr_advise(struct rr_findings *to, const char *fmt, ...)
 {
 	struct rr_finding *f = &to->f[to->n - 1];
@@ -73,6 +78,7 @@ static void put_wrapped(FILE *to, const char *text, unsigned indent)
 	fputc('\n', to);
 }
 
+/* Verdict and step are columns; text and advice are wrapped beside them. */
 void rr_findings_print(FILE *to, const char *title, const struct rr_findings *all)
 {
 	fprintf(to, "%s\n", title);
@@ -88,6 +94,7 @@ void rr_findings_print(FILE *to, const char *title, const struct rr_findings *al
 	}
 }
 
+/* Escapes quotes and backslashes only: the text has to be clean otherwise. */
 void rr_check_json_text(FILE *to, const char *text)
 {
 	fputc('"', to);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Looks at this host, without a peer: the library, settings, the run directory, limits and
- * devices. Of a running process: what it is given of these. */
+ * devices. Of a running process: what it is given of these.
+ *
+ * Nothing is changed on the host. Each function adds what it has found as a step of the report,
+ * good news as well, so that a reader sees what was looked at. */
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
@@ -23,6 +26,7 @@
 
 /* --- /proc --- */
 
+/* pid 0 is this process. */
 static void proc_path(char *to, size_t size, int pid, const char *file)
 {
 	if (pid)
@@ -31,6 +35,8 @@ static void proc_path(char *to, size_t size, int pid, const char *file)
 		snprintf(to, size, "/proc/self/%s", file);
 }
 
+/* Names are compared from the beginning of the line, so "Max open files" needs no colon. The
+ * value goes to the end of the line. */
 bool rr_check_proc_line(int pid, const char *file, const char *name, char *out, size_t size)
 {
 	char path[64], line[512];
@@ -51,6 +57,8 @@ bool rr_check_proc_line(int pid, const char *file, const char *name, char *out, 
 	return found;
 }
 
+/* Lines of /proc/PID/maps end with the file's name. The first one that is the library suffices:
+ * all parts of it are mapped from the same file. */
 int rr_check_mapped(int pid, char *out, size_t size)
 {
 	char path[64], *line = NULL, *name;
@@ -76,8 +84,10 @@ int rr_check_mapped(int pid, char *out, size_t size)
 
 /* --- the library --- */
 
-/* The file that a program gets if it is started with LD_PRELOAD=librpcrdma_shim.so, into out;
- * "": none. It asks the loader, by starting this program so. */
+/* Asks the loader which file a program gets that is started with LD_PRELOAD=librpcrdma_shim.so,
+ * and writes it to out; "" if it finds none. Where loaders search depends on ld.so.conf, its
+ * cache and the word size: so this program is started that way and prints what it has mapped
+ * (main() of rdmarpc-check). */
 static void by_bare_name(char *out, size_t size)
 {
 	char line[PATH_MAX] = "";
@@ -105,7 +115,9 @@ static void by_bare_name(char *out, size_t size)
 		waitpid(pid, &status, 0);
 }
 
-/* Is there a loader for 32-bit programs, and if so, a library for them? */
+/* On a 64-bit host that has a loader for 32-bit programs, looks for a library for those. Byte 4
+ * of an ELF file says its class; 1 is 32-bit, so a library of the other kind in /usr/lib does
+ * not count. */
 static void check_32(struct rr_findings *to)
 {
 	static const char *const dirs[] = { "/usr/lib/i386-linux-gnu", "/lib/i386-linux-gnu",
@@ -132,6 +144,8 @@ static void check_32(struct rr_findings *to)
 		LIBRARY);
 }
 
+/* library is the file that was found, or "". The plugin for RDMA devices has to lie beside the
+ * library, which loads it from there. */
 static void check_library(struct rr_findings *to, const char *library)
 {
 	char found[PATH_MAX], plugin[PATH_MAX + 32];
@@ -168,6 +182,8 @@ static void check_library(struct rr_findings *to, const char *library)
 
 /* --- settings --- */
 
+/* Reports which file was read, what it says in general, and each problem that the library would
+ * log. */
 static void check_settings(struct rr_findings *to, const struct rr_conf *c)
 {
 	static const char *const modes[] = { "auto", "tcp", "require" };
@@ -199,6 +215,8 @@ static bool is_made_on_demand(const char *dir)
 	return !access(*above ? above : "/", W_OK | X_OK);
 }
 
+/* Goes through the places in the order in which a process tries them, and stops at the first
+ * that can be used. Also says if upgrades are stopped by root or this user. */
 static void check_rundir(struct rr_findings *to, const struct rr_conf *c)
 {
 	const char *xdg = getenv("XDG_RUNTIME_DIR"), *fault;
@@ -277,6 +295,8 @@ static void check_log(struct rr_findings *to, const struct rr_conf *c)
 
 /* --- limits and devices --- */
 
+/* Judges one limit by what the library needs of it. devices: locked memory matters only where
+ * there is an RDMA device. */
 static void check_limit(struct rr_findings *to, bool devices, const char *name, rlim_t is,
 			int which)
 {
@@ -307,6 +327,7 @@ static void check_limit(struct rr_findings *to, bool devices, const char *name, 
 	}
 }
 
+/* The limits of this process; a program that is started from the same shell has them too. */
 static void check_limits(struct rr_findings *to, bool devices)
 {
 	static const struct {
@@ -324,7 +345,8 @@ static void check_limits(struct rr_findings *to, bool devices)
 			check_limit(to, devices, limits[i].name, lim.rlim_cur, limits[i].which);
 }
 
-/* Looks for RDMA devices that this user may use. Returns whether there is one. */
+/* Looks for RDMA devices that this user may use. Returns whether there is one. RDMA CM may be
+ * there although no device has a name in /sys. */
 static bool check_devices(struct rr_findings *to)
 {
 	DIR *d = opendir("/sys/class/infiniband");
@@ -359,6 +381,7 @@ static bool check_devices(struct rr_findings *to)
 
 /* --- a process --- */
 
+/* Which of the namespaces that decide whether two ends can meet are the process's own. */
 static void check_namespaces(struct rr_findings *to, int pid)
 {
 	static const char *const names[] = { "net", "mnt", "pid", "user" };
@@ -386,6 +409,8 @@ static void check_namespaces(struct rr_findings *to, int pid)
 			      "directory in common: mount " RR_RUN_DIR " into both");
 }
 
+/* As check_limits(), by what /proc says of the process: its limits may have been set by a unit
+ * or a shell that this program does not know. */
 static void check_process_limits(struct rr_findings *to, int pid)
 {
 	static const struct {
@@ -406,6 +431,7 @@ static void check_process_limits(struct rr_findings *to, int pid)
 				    limits[i].which);
 }
 
+/* What a filter allows cannot be read; the report says where the library's calls are listed. */
 static void check_seccomp(struct rr_findings *to, int pid)
 {
 	char v[64];
@@ -422,6 +448,8 @@ static void check_seccomp(struct rr_findings *to, int pid)
 		      "docs/OPERATIONS.md lists them");
 }
 
+/* A library that was replaced on disk since it was loaded is named "(deleted)" by the
+ * kernel. */
 static void check_process(struct rr_findings *to, int pid)
 {
 	char comm[32], file[PATH_MAX];
@@ -453,6 +481,7 @@ static void check_process(struct rr_findings *to, int pid)
 	check_process_limits(to, pid);
 }
 
+/* The limits come after the devices, because some count only if there is one. */
 void rr_check_local(struct rr_findings *to, const char *library, int pid)
 {
 	static struct rr_conf conf;

@@ -36,6 +36,7 @@ static void set_port(struct sockaddr_storage *a, uint16_t port)
 		((struct sockaddr_in *)a)->sin_port = htons(port);
 }
 
+/* The address as a report shows it, with brackets around IPv6. */
 static void set_address(struct rr_check_peer *p, const struct sockaddr_storage *a,
 			socklen_t len)
 {
@@ -49,6 +50,8 @@ static void set_address(struct rr_check_peer *p, const struct sockaddr_storage *
 
 /* --- the address --- */
 
+/* Writes the first address of the host to *a, and reports all. Programs may try the others too,
+ * but what is told apart here has to be one connection. Returns false if the name has none. */
 static bool find_address(struct rr_findings *to, const char *host, struct sockaddr_storage *a,
 			 socklen_t *len)
 {
@@ -73,7 +76,8 @@ static bool find_address(struct rr_findings *to, const char *host, struct sockad
 	return true;
 }
 
-/* Is it an address of this host? Then a socket can be bound to it. */
+/* Is it an address of this host? A socket can be bound to it then. A datagram socket is used,
+ * so that no listener's port is in the way. */
 static bool is_of_this_host(const struct sockaddr_storage *peer, socklen_t len)
 {
 	struct sockaddr_storage a = *peer;
@@ -94,7 +98,8 @@ static bool netid_is_tcp(const char *netid)
 	return !strcmp(netid, "tcp") || !strcmp(netid, "tcp6");
 }
 
-/* Fills in what the user has left out, from rpcbind's registrations. */
+/* Fills in what the user has left out, from rpcbind's registrations for TCP: the port of the
+ * program, or the program of the port, and the highest version below 1000. */
 static void fill_in(struct rr_check_peer *p, const struct rr_binding *b, int n)
 {
 	for (int i = 0; i < n; i++) {
@@ -112,6 +117,7 @@ static void fill_in(struct rr_check_peer *p, const struct rr_binding *b, int n)
 	}
 }
 
+/* Is the program registered at the port: for TCP, or with rdma at any port for RDMA? */
 static bool knows(const struct rr_check_peer *p, const struct rr_binding *b, int n, bool rdma)
 {
 	for (int i = 0; i < n; i++)
@@ -133,6 +139,8 @@ static void guess(struct rr_check_peer *p)
 		p->prog = 100000;
 }
 
+/* Without an answer the user's words count alone, since rpcbind may be closed off by a firewall
+ * while the service is not. */
 static void ask_rpcbind(struct rr_findings *to, struct rr_check_peer *p,
 			const struct sockaddr_storage *a)
 {
@@ -171,7 +179,8 @@ static void ask_rpcbind(struct rr_findings *to, struct rr_check_peer *p,
 
 /* --- which process listens, on this host --- */
 
-/* The inodes of sockets that listen on the port. */
+/* Writes to inode the inodes of at most cap sockets that listen on the port, of any address;
+ * returns how many. */
 static unsigned listeners(uint16_t port, uint64_t *inode, unsigned cap)
 {
 	static const char *const files[] = { "/proc/net/tcp", "/proc/net/tcp6" };
@@ -191,6 +200,8 @@ static unsigned listeners(uint16_t port, uint64_t *inode, unsigned cap)
 	return n;
 }
 
+/* Has the process one of these sockets? Of another user's process nothing can be seen, and the
+ * answer is no. */
 static bool has_socket(int pid, const uint64_t *inode, unsigned n)
 {
 	char path[64], target[64], want[64];
@@ -242,7 +253,9 @@ static enum listener look_at_listener(uint16_t port, int *pid, char file[PATH_MA
 	return what;
 }
 
-/* False: the server is on this host and surely has no library, so no offer is made to it. */
+/* Reports which process of this host listens, and whether it has the library. Returns false if
+ * it surely has none: then no offer is made to it. If nobody can be seen (another user's
+ * process), nothing is reported. */
 static bool check_listener(struct rr_findings *to, struct rr_check_peer *p)
 {
 	char file[PATH_MAX], comm[32];
@@ -270,6 +283,8 @@ static bool check_listener(struct rr_findings *to, struct rr_check_peer *p)
 
 /* --- calls --- */
 
+/* The accept_stat of RFC 5531 §9 in words; negative: the call was denied. Zero, success, needs
+ * none. */
 static const char *answer_text(int how)
 {
 	static const char *const text[] = { "",
@@ -282,7 +297,8 @@ static const char *answer_text(int how)
 	return how < 0 ? ", answered by: denied" : how < 6 ? text[how] : ", answered strangely";
 }
 
-/* Makes NULL calls by TCP. If the server does not have the version, learns one that it has. */
+/* Makes NULL calls by TCP. If the server does not have the version, its answer names those that
+ * it has (PROG_MISMATCH), and the highest is tried. Returns false if no call was answered. */
 static bool call_by_tcp(struct rr_findings *to, struct rr_check_peer *p,
 			struct rr_probe_spec *s)
 {
@@ -306,6 +322,7 @@ static bool call_by_tcp(struct rr_findings *to, struct rr_check_peer *p,
 	return true;
 }
 
+/* Reports a connection that was carried, and its times beside those of TCP. */
 static void tell_carried(struct rr_findings *to, struct rr_check_peer *p)
 {
 	const struct rr_probe *c = &p->carried;
@@ -322,6 +339,7 @@ static void tell_carried(struct rr_findings *to, struct rr_check_peer *p)
 		(double)p->tcp.p99 / 1e3);
 }
 
+/* Reports why the connection stayed on TCP, and what can be done about it. */
 static void tell_tcp(struct rr_findings *to, struct rr_check_peer *p)
 {
 	const struct rr_probe *c = &p->carried;
@@ -338,6 +356,8 @@ static void tell_tcp(struct rr_findings *to, struct rr_check_peer *p)
 			(double)c->p50 / 1e3, (double)c->p99 / 1e3, c->calls);
 }
 
+/* The program that calls has the library preloaded. What became of its connection is read from
+ * its statistics: the calls themselves look the same either way. */
 static void call_with_library(struct rr_findings *to, struct rr_check_peer *p,
 			      struct rr_probe_spec *s)
 {
@@ -359,6 +379,8 @@ static void call_with_library(struct rr_findings *to, struct rr_check_peer *p,
 		tell_tcp(to, p);
 }
 
+/* Each step needs the one before; the first that fails ends the walk. `end` says how far it
+ * came. */
 void rr_check_peer(struct rr_findings *to, struct rr_check_peer *p)
 {
 	struct sockaddr_storage a = { 0 };

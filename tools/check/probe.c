@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A child that behaves as an ordinary program: it connects and makes NULL calls by libc's plain
  * blocking calls, with or without the library preloaded. So times and failures are those that a
- * program would have. The parent reads from the child's statistics what became of its
- * connection. */
+ * program would have.
+ *
+ * The two talk by pipes: the child writes one line to its standard output, then waits for the
+ * end of its standard input. The parent meanwhile reads from the child's statistics what became
+ * of its connection; then it closes the pipe. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -46,6 +49,8 @@ static void stay(void)
 }
 
 static void end_with(const char *what) __attribute__((noreturn));
+/* Says what has failed and why, and ends the child. errno 0 is a connection that was closed;
+ * EAGAIN is a timeout of the socket. */
 static void end_with(const char *what)
 {
 	printf("error %s: %s\n", what,
@@ -57,6 +62,7 @@ static void end_with(const char *what)
 	exit(0);
 }
 
+/* Reads n bytes. Returns 0, or -1 with errno, which is 0 if the connection has ended. */
 static int recv_bytes(int fd, void *to, size_t n)
 {
 	for (ssize_t r; n; to = (char *)to + r, n -= (size_t)r) {
@@ -68,7 +74,9 @@ static int recv_bytes(int fd, void *to, size_t n)
 	return 0;
 }
 
-/* Reads a record, and its first cap bytes into to. Returns its length, or -1. */
+/* Reads a record, which may come in fragments (RFC 5531 §11), and its first cap bytes into to.
+ * Returns its length, or -1. The length is the server's word and is bounded before memory is
+ * allocated for it. */
 static long get_record(int fd, void *to, size_t cap)
 {
 	size_t all = 0, n;
@@ -94,7 +102,9 @@ static long get_record(int fd, void *to, size_t cap)
 	return rc ? -1 : (long)all;
 }
 
-/* Reads the words of a reply. False: it is no reply to this call. */
+/* Reads the words of a reply of len bytes. Returns false if it is no reply to this call.
+ * *accept is -1 for a denied one. low and high are set for PROG_MISMATCH. The verifier's length
+ * is the server's, and is checked before it is skipped. */
 static bool read_reply(const uint32_t *w, long len, uint32_t xid, int *accept, uint32_t *low,
 		       uint32_t *high)
 {
@@ -117,6 +127,7 @@ static bool read_reply(const uint32_t *w, long len, uint32_t xid, int *accept, u
 	return true;
 }
 
+/* Makes one call and waits for its reply; n is its XID. Any failure ends the child. */
 static void call_null(int fd, uint32_t prog, uint32_t vers, uint32_t n, int *accept,
 		      uint32_t *low, uint32_t *high)
 {
@@ -169,7 +180,9 @@ static int connect_peer(const char *host, const char *port, int ms)
 	return fd;
 }
 
-/* Arguments: NAME --calls-of-a-check HOST PORT PROGRAM VERSION WARM CALLS MS. */
+/* Arguments: NAME --calls-of-a-check HOST PORT PROGRAM VERSION WARM CALLS MS. The calls before
+ * those that are measured let an upgrade take place; the measured ones end after MOST_TIME,
+ * however slow the server is. */
 int rr_probe_main(int argc, char **argv)
 {
 	unsigned warm, calls, n = 0;
@@ -207,6 +220,9 @@ int rr_probe_main(int argc, char **argv)
 
 /* --- the parent --- */
 
+/* The child becomes this program again, by exec, so that the loader preloads the library into
+ * it. argv[0] is the name by which the configuration's rules judge it. The library logs to
+ * standard error, which is a file of the parent's. */
 static void be_child(const struct rr_probe_spec *s, int in, int out, int log)
 {
 	char host[INET6_ADDRSTRLEN + 20], port[8], arg[5][16], preload[4200];
@@ -239,7 +255,8 @@ static void be_child(const struct rr_probe_spec *s, int in, int out, int log)
 	_exit(2);
 }
 
-/* Reads a line from fd. False: fd ended, or it took too long; line has what came until then. */
+/* Reads a line from fd within ms. Returns false if fd ended or it took too long; line has what
+ * came until then. Reads byte by byte, since there is only one line. */
 static bool get_line(int fd, char *line, size_t size, int ms)
 {
 	uint64_t end = now_ns() + (uint64_t)ms * 1000000;
@@ -281,6 +298,7 @@ static void take_state(const struct rr_proc *p, struct rr_probe *out)
 			out->conn.reason = i;
 }
 
+/* The child holds its segment, so it counts only if it still lives: it waits in stay(). */
 static void look_at_child(int pid, struct rr_probe *out)
 {
 	static struct rr_conf conf;
@@ -306,6 +324,8 @@ static void get_log(FILE *log, struct rr_probe *out)
 	out->log[n] = '\0';
 }
 
+/* Takes the child's one line. It has four timeouts and ten seconds more: it connects, makes
+ * calls, and may wait for an upgrade. */
 static void hear_child(const struct rr_probe_spec *s, int pid, int from, struct rr_probe *out)
 {
 	char line[256];
@@ -332,7 +352,8 @@ static void say_errno(struct rr_probe *out, const char *what)
 	snprintf(out->error, sizeof(out->error), "%s: %s", what, strerror(errno));
 }
 
-/* Starts the child, listens to it and waits for its end. Closes the pipes. */
+/* Starts the child, listens to it and waits for its end. Closes the pipes, the child's input
+ * first, since that is what the child waits for. */
 static void run_child(const struct rr_probe_spec *s, const int to[2], const int from[2],
 		      FILE *log, struct rr_probe *out)
 {
@@ -356,6 +377,8 @@ static void run_child(const struct rr_probe_spec *s, const int to[2], const int 
 			 WTERMSIG(status));
 }
 
+/* The log is a temporary file and not a pipe, because the child would be stopped by a pipe that
+ * nobody reads. */
 void rr_probe_run(const struct rr_probe_spec *s, struct rr_probe *out)
 {
 	FILE *log = tmpfile();

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Asks rpcbind what is registered (RFC 1833): RPCBPROC_DUMP of version 3, by TCP. The answer
- * comes from a stranger: it is bounded, and every length is checked. */
+/* Asks rpcbind what is registered (RFC 1833): RPCBPROC_DUMP of version 3, by TCP, written out
+ * by hand so that this tool needs no libtirpc. The answer comes from a stranger: it is bounded,
+ * and every length is checked. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -16,6 +17,7 @@
 
 /* --- XDR --- */
 
+/* What is left of a reply. bad: something was missing, and all that follows reads as zero. */
 struct xdr {
 	const uint8_t *at, *end;
 	bool bad;
@@ -34,7 +36,8 @@ static uint32_t xdr_word(struct xdr *x)
 	return ntohl(v);
 }
 
-/* Reads a string, as much of it as fits. */
+/* Reads a string (RFC 4506 §4.11): its length, its bytes and padding to a multiple of four.
+ * What does not fit into `to` is left out. */
 static void xdr_text(struct xdr *x, char *to, size_t size)
 {
 	uint32_t n = xdr_word(x);
@@ -49,7 +52,8 @@ static void xdr_text(struct xdr *x, char *to, size_t size)
 	x->at += padded;
 }
 
-/* The port of a universal address ("1.2.3.4.8.1": 8 * 256 + 1); 0: it has none. */
+/* The port of a universal address ("1.2.3.4.8.1": 8 * 256 + 1; RFC 5665 §5.2.3); 0 if it has
+ * none. The host's part may have dots or colons, so the numbers are looked for from the end. */
 static uint16_t uaddr_port(const char *uaddr)
 {
 	const char *low = strrchr(uaddr, '.'), *high = low;
@@ -75,6 +79,8 @@ static bool all_read(int fd, void *to, size_t n)
 	return true;
 }
 
+/* Reads a record of any number of fragments, which the caller frees. NULL: the connection
+ * ended, took too long, or sends more than MOST_BYTES. */
 static uint8_t *record(int fd, size_t *len)
 {
 	uint8_t *all = NULL, *more;
@@ -101,6 +107,8 @@ static uint8_t *record(int fd, size_t *len)
 	return NULL;
 }
 
+/* Connects to port 111 of the peer's host. SO_SNDTIMEO also bounds connect(), which then fails
+ * with EINPROGRESS. */
 static int connect_rpcbind(const struct sockaddr *peer, int ms)
 {
 	struct timeval tv = { .tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000 };
@@ -128,7 +136,9 @@ static int connect_rpcbind(const struct sockaddr *peer, int ms)
 	return fd;
 }
 
-/* Reads the entries of a reply to the dump. Returns how many; -1: the reply cannot be read. */
+/* Reads the entries of a reply to the dump (rpcblist of RFC 1833 §2.1) into *out, which the
+ * caller frees. Returns how many, or -1 if the reply is none or denies the call. A list that
+ * breaks off gives what came before. */
 static int read_dump(const uint8_t *bytes, size_t len, struct rr_binding **out)
 {
 	struct xdr x = { bytes, bytes + len, false };
@@ -161,6 +171,9 @@ static int read_dump(const uint8_t *bytes, size_t len, struct rr_binding **out)
 	return n;
 }
 
+/* The call: its record mark (the last fragment, 40 bytes), XID, type CALL, RPC version 2,
+ * program 100000, version 3, procedure 4 (RPCBPROC_DUMP), and credential and verifier of
+ * AUTH_NONE. */
 int rr_check_rpcbind(const struct sockaddr *peer, int timeout_ms, struct rr_binding **out,
 		     char *why, size_t size)
 {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory that is freed all at once. */
+/* Memory that is freed all at once. A case and the variables of a run each have an arena, so
+ * that nothing that is parsed or bound has to be freed piece by piece. Each piece is an
+ * allocation of its own: a sanitizer then sees a read beyond its end. */
 
 #include "tools/conform/arena.h"
 
@@ -19,6 +21,7 @@ void *rr_arena_get(struct rr_arena *a, size_t n)
 	return a->block[a->n++];
 }
 
+/* A copy of s[0..n) with a NUL behind it, which s need not have. */
 char *rr_arena_text(struct rr_arena *a, const char *s, size_t n)
 {
 	char *t = rr_arena_get(a, n + 1);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Starts, awaits and stops the program that makes a requester call. */
+/* Starts, awaits and stops the program that makes a requester call. Its command is the user's
+ * own (--requester), and is run by a shell. */
 
 #include <fcntl.h>
 #include <signal.h>
@@ -8,6 +9,9 @@
 
 #include "tools/conform/run.h"
 
+/* The child leads a process group of its own, so that rr_caller_stop() also ends what the
+ * command has started. Its output is thrown away: what it did is judged by its messages and its
+ * exit status. Returns false if there is no process. */
 bool rr_caller_start(struct rr_caller *c, const char *command, const char *verb, uint64_t n)
 {
 	char line[4096];
@@ -40,6 +44,8 @@ bool rr_caller_ended(struct rr_caller *c)
 	return true;
 }
 
+/* The group is killed first; the pid is killed as well, in case the child has not come to
+ * setpgid() yet. Does nothing if there is no caller, or it has ended. */
 void rr_caller_stop(struct rr_caller *c)
 {
 	if (c->pid && !rr_caller_ended(c)) {

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The variables of a case: looked up, set, computed with, compared with patterns and
- * printed. */
+/* The variables of a case: looked up, set, computed with, compared with patterns and printed;
+ * and how the dialects' header types differ. Sums are of 64 bits and wrap: a case may compute
+ * with the offsets of memory. */
 #include <err.h>
 
 #include "core/base/compiler.h"
 #include "tools/conform/wire.h"
 
+/* Grows by doubling. The result is valid until the next call that appends. */
 uint8_t *rr_bytes_more(struct rr_bytes *b, size_t n)
 {
 	if (b->len + n > b->cap) {
@@ -44,6 +46,7 @@ void rr_env_free(struct rr_env *e)
 	*e = (struct rr_env){ 0 };
 }
 
+/* Variables are few, so a list will do. The newest is in front. */
 struct rr_var *rr_env_find(struct rr_env *e, const char *name)
 {
 	struct rr_var *v = e->vars;
@@ -53,6 +56,7 @@ struct rr_var *rr_env_find(struct rr_env *e, const char *name)
 	return v;
 }
 
+/* name is not copied; it belongs to the case, which outlives its run. */
 struct rr_var *rr_env_var(struct rr_env *e, const char *name)
 {
 	struct rr_var *v = rr_env_find(e, name);
@@ -71,6 +75,8 @@ void rr_env_set(struct rr_env *e, const char *name, uint64_t n)
 	rr_env_var(e, name)->num = n;
 }
 
+/* A property of a variable. The length of memory that is not exposed is that of the memory
+ * itself. */
 static uint64_t part(const struct rr_var *v, enum rr_part part)
 {
 	uint64_t sum = 0;
@@ -91,6 +97,8 @@ static uint64_t part(const struct rr_var *v, enum rr_part part)
 	}
 }
 
+/* A variable without a value counts as 0. Its name is noted in `missing`, and the step that
+ * used it fails afterwards (run_steps()): so no caller has to check. */
 uint64_t rr_env_eval(struct rr_env *e, const struct rr_expr *x)
 {
 	uint64_t sum = 0;
@@ -107,6 +115,8 @@ uint64_t rr_env_eval(struct rr_env *e, const struct rr_expr *x)
 	return sum;
 }
 
+/* Alternatives are tried from the left, and any of them suffices. The value is bound only if it
+ * matches. */
 bool rr_env_match(struct rr_env *e, const struct rr_pat *pat, uint64_t v)
 {
 	bool ok = pat->any;
@@ -119,6 +129,7 @@ bool rr_env_match(struct rr_env *e, const struct rr_pat *pat, uint64_t v)
 	return ok;
 }
 
+/* Writes what the pattern stands for now, "4|7..9", for a message to the user. */
 void rr_env_print(struct rr_env *e, const struct rr_pat *pat, char *out, size_t cap)
 {
 	size_t at = 0;
@@ -138,6 +149,8 @@ void rr_env_print(struct rr_env *e, const struct rr_pat *pat, char *out, size_t 
 	}
 }
 
+/* Returns what there is of the named part: less than was asked for if the memory ends before.
+ * *len is 0 if there is no such memory. */
 const uint8_t *rr_env_bytes(struct rr_env *e, const struct rr_segspec *s, uint32_t *len)
 {
 	const struct rr_var *v = s->name ? rr_env_find(e, s->name) : NULL;
@@ -175,6 +188,8 @@ bool rr_kind_has_lists(enum rr_msg_kind kind)
 	       kind == RR_K_BCALL || kind == RR_K_BRPLY;
 }
 
+/* Only version 2 has two layouts: its ends may fall back to version 1. The dialects other than
+ * v2 are all laid out as version 1 is. */
 enum rr_dialect rr_layout(enum rr_dialect d, uint32_t vers)
 {
 	return d == RR_DIALECT_V2 && vers == 1 ? RR_DIALECT_V1 : d;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Compares what the peer did with what it must do. In a self-test, shows an expectation
- * something false instead. */
+ * something false instead: the expectation has to fail then, or it proves nothing about a
+ * peer. */
 #include "tools/conform/run_int.h"
 
 #define STRICT_MAX	4u	/* alternatives that may belong to one implementation */
 
-/* What an expectation is shown. */
+/* What an expectation is shown: the message that came, or the lie that was made of it. */
 struct shown {
 	const uint8_t *p;	/* a message; NULL none */
 	uint32_t len;
@@ -33,8 +34,10 @@ static bool ignores_next(const struct rr_step *s)
 	return s->other && ignores_next(s->other);
 }
 
-/* Where the word is that a lie changes: one of the first four, an error's code, or the first of
- * the chunk lists. False, and *at 0: the message has no such word. */
+/* Where the word is that a lie changes: one of the first four, an error's code, the first of
+ * the chunk lists, or a word of a chunk that later steps use. Returns false, and *at 0, if the
+ * message has no such word, or if the case leaves the word open: then nobody could say that the
+ * lie should be noticed. Without a message there is one lie, a message at all. */
 static bool lied_word(struct rr_run *r, enum rr_lie lie, const struct rr_step *s,
 		      const struct shown *sh, uint32_t *at)
 {
@@ -66,8 +69,9 @@ static uint32_t possible(struct rr_run *r, const struct rr_step *s, const struct
 	return lies;
 }
 
-/* Lies to the expectation, if it is its turn: one word of the message that came is wrong. If
- * none came, there is one. */
+/* Lies to the expectation if it is its turn: one word of the message that came is made wrong,
+ * or if none came, a message is made up. `as` is the step by which the expectation is counted.
+ * With probe set, only notes which lies would be possible. */
 static void lie(struct rr_run *r, const struct rr_step *as, const struct rr_step *s,
 		struct shown *sh)
 {
@@ -92,6 +96,7 @@ static void lie(struct rr_run *r, const struct rr_step *as, const struct rr_step
 	sh->closed = false;
 }
 
+/* If silence is all that is allowed, waiting for the long timeout would only cost time. */
 static bool wants_silence_only(const struct rr_step *s)
 {
 	for (; s; s = s->other)
@@ -100,6 +105,8 @@ static bool wants_silence_only(const struct rr_step *s)
 	return true;
 }
 
+/* Waits for the next message, answers what a requester says before its first call, and puts
+ * into sh what is to be judged. */
 static void look_for_message(struct rr_run *r, const struct rr_step *as,
 			     const struct rr_step *s, struct shown *sh)
 {
@@ -121,6 +128,7 @@ static void look_for_message(struct rr_run *r, const struct rr_step *as,
 	rr_env_set(&r->env, "len", sh->len);
 }
 
+/* Is what came what this alternative expects? If not, why says what it is instead. */
 static bool alternative(struct rr_run *r, const struct rr_step *s, const struct shown *sh,
 			char *why, size_t cap)
 {
@@ -159,13 +167,16 @@ static const struct rr_step *strict_ones(const struct rr_run *r, const struct rr
 	return n ? kept : s;
 }
 
+/* Fails the case: what came is allowed by the documents, but is not what the implementation is
+ * known to do. */
 static bool nothing_strict(struct rr_run *r, const struct rr_step *a)
 {
 	return rr_run_fail(r, a->line, "this is what came, and no alternative says 'as %s'",
 			   r->o->strict);
 }
 
-/* In probe mode: does s notice every change of what came? */
+/* In probe mode: does s notice every change of what came? If it does not, the case fails with
+ * the byte that it overlooks. */
 static bool notices_all(struct rr_run *r, const struct rr_step *s, const uint8_t *p,
 			uint32_t len)
 {
@@ -176,6 +187,8 @@ static bool notices_all(struct rr_run *r, const struct rr_step *s, const uint8_t
 			   "and the case does not say so", at, len, p[at]);
 }
 
+/* The probe is made only the first time that an expectation is met (in a repeat), and only of
+ * expectations without alternatives: what one of them notices, another may allow. */
 bool rr_run_expects(struct rr_run *r, const struct rr_step *as, const struct rr_step *step)
 {
 	char why[384], came[160] = "";
@@ -203,6 +216,8 @@ bool rr_run_expects(struct rr_run *r, const struct rr_step *as, const struct rr_
 		    s->other ? "; nor is it what else is allowed" : "");
 }
 
+/* Compares memory of ours, which the peer has written, or memory of the peer's, which was
+ * pulled before. */
 static bool expect_memory(struct rr_run *r, const struct rr_step *s)
 {
 	struct rr_var *v = rr_run_memory(r, s);
@@ -239,6 +254,8 @@ static bool expect_value(struct rr_run *r, const struct rr_step *s)
 			   (unsigned long long)v, (unsigned long long)v, want);
 }
 
+/* Providers that cannot know whether the peer has read let the expectation pass
+ * (rr_link_was_read() is -1). */
 static bool expect_read(struct rr_run *r, const struct rr_step *s)
 {
 	struct rr_var *v = rr_run_memory(r, s);

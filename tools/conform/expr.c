@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Parses the numbers, sums, patterns, fields and segments of a case. */
+/* Parses the numbers, sums, patterns, fields and segments of a case. Names are resolved later,
+ * when the case is played: here it is only noted which ones are used and which are defined, and
+ * parse.c compares both at the end. */
 #include <ctype.h>
 
 #include "core/base/compiler.h"
 #include "tools/conform/parse.h"
 
-/* Numbers that the documents give a name. */
+/* Numbers that the documents give a name. They are written out here and not taken from
+ * core/wire: a judge must not share the constants of those whom it judges. */
 static const struct { const char *name; uint32_t value; } constants[] = {
 	{ "RDMA_MSG", 0 }, { "RDMA_NOMSG", 1 }, { "RDMA_MSGP", 2 }, { "RDMA_DONE", 3 },
 		{ "RDMA_ERROR", 4 },
@@ -32,6 +35,8 @@ static bool is_constant(const char *s, size_t len, uint64_t *v)
 	return false;
 }
 
+/* Variables begin with a small letter, constants with a capital, so that a new constant never
+ * takes the name of a variable. */
 static bool is_variable_name(const char *s, size_t len)
 {
 	if (!len || !islower((unsigned char)*s))
@@ -42,6 +47,7 @@ static bool is_variable_name(const char *s, size_t len)
 	return true;
 }
 
+/* Notes that the case gives this name a value somewhere. */
 void rr_parse_defines(struct rr_parser *p, const char *name)
 {
 	struct rr_ref *r = rr_arena_get(&p->c->arena, sizeof(*r));
@@ -53,6 +59,8 @@ void rr_parse_defines(struct rr_parser *p, const char *name)
 		rr_parse_fail(p, "'%s' is no name: small letters, digits and _", name);
 }
 
+/* Notes that the case uses this name, and where. Returns a copy that lives as long as the
+ * case. */
 static const char *refers(struct rr_parser *p, const char *s, size_t len)
 {
 	struct rr_ref *r = rr_arena_get(&p->c->arena, sizeof(*r));
@@ -64,6 +72,8 @@ static const char *refers(struct rr_parser *p, const char *s, size_t len)
 	return r->name;
 }
 
+/* Parses decimal or 0x... digits. False: s is no number, or too large for 64 bits; the caller
+ * then tries other meanings. */
 static bool parse_number(const char *s, size_t len, uint64_t *v)
 {
 	int base = len > 2 && s[0] == '0' && s[1] == 'x' ? 16 : 10;
@@ -81,6 +91,7 @@ static bool parse_number(const char *s, size_t len, uint64_t *v)
 	return len > 0;
 }
 
+/* Parses what is behind the dot of NAME.handle. */
 static bool part_of(struct rr_parser *p, const char *s, size_t len, enum rr_part *part)
 {
 	static const char *const parts[] = { [RR_PART_HANDLE] = "handle",
@@ -94,6 +105,7 @@ static bool part_of(struct rr_parser *p, const char *s, size_t len, enum rr_part
 	return i > 0;
 }
 
+/* Parses one term: a number, a constant, a variable, or a part of a variable. */
 static bool term(struct rr_parser *p, const char *s, size_t len, struct rr_term *t)
 {
 	const char *dot = memchr(s, '.', len);
@@ -109,6 +121,9 @@ static bool term(struct rr_parser *p, const char *s, size_t len, struct rr_term 
 	return !dot || part_of(p, dot + 1, len - head - 1, &t->part);
 }
 
+/* Terms are separated by + and -, without blanks, since a line is split into words at
+ * blanks. There is no multiplication, and there are no parentheses: a case is easier to read
+ * without. */
 bool rr_parse_expr(struct rr_parser *p, const char *s, size_t len, struct rr_expr *e)
 {
 	const char *end = s + len;
@@ -148,6 +163,7 @@ static bool one_alternative(struct rr_parser *p, const char *s, size_t len, stru
 	return true;
 }
 
+/* text must live as long as the case, because the name of a bound value points into it. */
 bool rr_parse_pat(struct rr_parser *p, const char *text, struct rr_pat *pat)
 {
 	const char *q = strchr(text, '?');
@@ -175,12 +191,14 @@ bool rr_parse_pat(struct rr_parser *p, const char *text, struct rr_pat *pat)
 	return !rr_parse_failed(p);
 }
 
+/* What is sent must be a single value, so no range, alternative or name. */
 static bool exactly_one(const struct rr_pat *pat)
 {
 	return !pat->any && !pat->bind && pat->n == 1 && !pat->alt[0].open &&
 	       !memcmp(&pat->alt[0].lo, &pat->alt[0].hi, sizeof(pat->alt[0].lo));
 }
 
+/* Cuts the words at their '=' in place. exact: of a message that is sent. */
 bool rr_parse_fields(struct rr_parser *p, uint32_t from, const char *const *allowed, bool exact,
 		     struct rr_field **out)
 {
@@ -208,6 +226,7 @@ bool rr_parse_fields(struct rr_parser *p, uint32_t from, const char *const *allo
 	return true;
 }
 
+/* Parses name[offset:length] from the bracket on. */
 static bool part_of_memory(struct rr_parser *p, const char *text, const char *open,
 			   struct rr_segspec *s)
 {
@@ -224,6 +243,7 @@ static bool part_of_memory(struct rr_parser *p, const char *text, const char *op
 					   &s->num[1]));
 }
 
+/* Parses name{bytes} from the brace on. */
 static bool filled(struct rr_parser *p, const char *text, const char *open,
 		   struct rr_segspec *s)
 {
@@ -235,6 +255,8 @@ static bool filled(struct rr_parser *p, const char *text, const char *open,
 	return rr_parse_expr(p, open + 1, (size_t)(close - open - 1), &s->num[0]);
 }
 
+/* A word that begins with a variable's name is that variable's memory; anything else has to be
+ * three numbers, handle:length:offset, which a case uses for memory that nobody has exposed. */
 bool rr_parse_seg(struct rr_parser *p, const char *text, struct rr_segspec *s)
 {
 	const char *open = strpbrk(text, "[{"), *colon = strchr(text, ':'),

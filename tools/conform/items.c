@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Parses the indented lines of a case: what a message or a piece of memory holds. */
+/* Parses the indented lines of a case: what a message or a piece of memory holds. The same line
+ * can describe what is sent or what is expected; where that differs, the functions take
+ * `expect`. A table says which line may stand where. */
 #include <ctype.h>
 
 #include "core/base/compiler.h"
@@ -10,6 +12,8 @@ static const char *const call_fields[] = { "xid", "type", "rpcvers", "prog", "ve
 static const char *const reply_fields[] = { "xid", "type", "stat", "accept", "low", "high",
 					    NULL };
 
+/* Checks the number of words. Called with bounds that nothing meets (0, 0) it just fails, with
+ * the line's form in the message. */
 static bool check_words(struct rr_parser *p, uint32_t least, uint32_t most, const char *form)
 {
 	if (p->nwords >= least && p->nwords <= most)
@@ -22,6 +26,7 @@ static bool item_expr_at(struct rr_parser *p, uint32_t i, struct rr_expr *e)
 	return rr_parse_expr(p, p->word[i], strlen(p->word[i]), e);
 }
 
+/* Parses the words from `from` on as segments, in their order. */
 static bool segments(struct rr_parser *p, uint32_t from, struct rr_item *it)
 {
 	struct rr_segspec **out = &it->segs;
@@ -44,6 +49,8 @@ static bool arrow(struct rr_parser *p, uint32_t i, struct rr_item *it)
 	return true;
 }
 
+/* The end of an expected Write or Reply chunk: either "-> name" or a pattern for each segment's
+ * length. */
 static bool lengths(struct rr_parser *p, uint32_t from, struct rr_item *it)
 {
 	struct rr_field **out = &it->lens;
@@ -58,6 +65,8 @@ static bool lengths(struct rr_parser *p, uint32_t from, struct rr_item *it)
 	return true;
 }
 
+/* Segments are sent, but of an expected chunk only the position can be said and a name given:
+ * handles and offsets are the peer's own. */
 static bool get_read(struct rr_parser *p, bool expect, struct rr_item *it)
 {
 	if (!expect)
@@ -121,6 +130,8 @@ static bool get_prop(struct rr_parser *p, bool expect, struct rr_item *it)
 	return rr_parse_pat(p, p->word[2], &it->lens->pat);
 }
 
+/* The kind in the table is a placeholder: the second word says whether it is a call or a
+ * reply. */
 static bool get_rpc(struct rr_parser *p, bool expect, struct rr_item *it)
 {
 	static const char *const types[] = { "call", "reply" };
@@ -160,6 +171,8 @@ static bool get_string(struct rr_parser *p, bool expect, struct rr_item *it)
 	return true;
 }
 
+/* Lines with one number. `expect` makes no difference: what is sent is also what is
+ * expected. */
 static bool get_length(struct rr_parser *p, bool expect, struct rr_item *it)
 {
 	(void)expect;
@@ -198,6 +211,8 @@ static bool get_rest(struct rr_parser *p, bool expect, struct rr_item *it)
 	       rr_parse_fail(p, "rest: only of what is expected");
 }
 
+/* Where a line may stand: among the chunk lists of a message or in a body; of what is sent or
+ * of what is expected. */
 enum where { LISTS = 1, BODY = 2, SENT = 4, EXPECTED = 8, BOTH = SENT | EXPECTED };
 
 static const struct {
@@ -226,6 +241,8 @@ static const struct {
 	{ "at", RR_I_AT, LISTS | SENT, get_two }, { "cut", RR_I_CUT, LISTS | SENT, get_length },
 };
 
+/* Parses a line by the table. Names that may not stand here are left out, so that an error
+ * lists only those that may. */
 static bool one_item(struct rr_parser *p, bool expect, bool lists, struct rr_item *it)
 {
 	const char *names[rr_array_size(forms)];

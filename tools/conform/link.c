@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A connection once it exists: messages, memory, completions, its end. ways.c makes
- * connections. */
+ * connections. A case is played by one thread, so each call here waits for what it needs, at
+ * most for the connection's timeout. Nothing is retried and nothing corrected: what the peer
+ * does wrong has to be seen. */
 
 #include "tools/conform/link.h"
 
@@ -28,6 +30,8 @@ void rr_link_prov_params(const struct rr_link_params *p, struct rr_prov_params *
 	};
 }
 
+/* The memory is a mapping because providers expect zeroed pages that can be shared. anchor is
+ * kept: the caller may have it open already. */
 const char *rr_link_new(struct rr_link *l, const struct rr_link_params *p,
 			const struct rr_prov_ops *ops, const struct rr_prov_params *pp)
 {
@@ -46,6 +50,7 @@ const char *rr_link_new(struct rr_link *l, const struct rr_link_params *p,
 	return NULL;
 }
 
+/* Waits until the provider has connected. A provider's -EAGAIN means "not yet". */
 const char *rr_link_establish(struct rr_link *l)
 {
 	rr_time until = rr_now() + l->p.timeout * RR_MSEC;
@@ -67,6 +72,8 @@ void rr_link_unlisten(struct rr_link_listener *l)
 	free(l);
 }
 
+/* Closes whatever there is; may be called for a connection that was made only in part. Messages
+ * that rr_link_recv() has returned are gone afterwards. */
 void rr_link_close(struct rr_link *l)
 {
 	if (l->qp) {
@@ -92,6 +99,7 @@ void rr_link_close(struct rr_link *l)
 
 /* --- completions --- */
 
+/* A copy of the message, which the caller owns. The provider's buffer goes back to the peer. */
 static struct rr_message *new_message(bool sent, const void *p, uint32_t len, uint32_t inv)
 {
 	struct rr_message *m = calloc(1, sizeof(*m) + len);
@@ -106,17 +114,22 @@ static struct rr_message *new_message(bool sent, const void *p, uint32_t len, ui
 	return m;
 }
 
+/* Adds m to a list; *end points to the last pointer in it. */
 static void append(struct rr_message ***end, struct rr_message *m)
 {
 	**end = m;
 	*end = &m->next;
 }
 
+/* The trace owns all messages that were sent or taken, in this order, until the link is
+ * closed. */
 static void trace_message(struct rr_link *l, struct rr_message *m)
 {
 	append(&l->trace_end, m);
 }
 
+/* Takes a message in and gives its receive back to the peer. The copy comes first: with shm the
+ * peer could still write to the buffer. */
 static void note_received(struct rr_link *l, const struct rr_wc *wc)
 {
 	if (!wc->has_imm)	/* with immediate data: what two libraries say to each other
@@ -126,7 +139,9 @@ static void note_received(struct rr_link *l, const struct rr_wc *wc)
 	l->ops->repost(l->qp, wc->cookie);
 }
 
-/* Takes completed operations from the provider. */
+/* Takes completed operations from the provider. Cookies grow with each operation, and only one
+ * that completes later is waited for at a time, so the last completed cookie says enough. A
+ * failed completion ends the connection. */
 static void take_completed(struct rr_link *l)
 {
 	struct rr_wc wc[8];
@@ -147,7 +162,8 @@ static void take_completed(struct rr_link *l)
 		l->ops->kick(l->qp);
 }
 
-/* Has the TCP connection ended? That ends the RDMA connection, too. */
+/* Has the TCP connection ended? That ends the RDMA connection, too. What comes on it otherwise
+ * (the end mark of a library) is thrown away. */
 static bool anchor_ended(struct rr_link *l)
 {
 	struct pollfd p = { l->anchor, POLLIN, 0 };
@@ -168,6 +184,8 @@ static bool has_ended(struct rr_link *l)
 	return true;
 }
 
+/* Sleeps until something has come or NAP is over. arm() returns 1 if there is something
+ * already; then nobody sleeps. */
 static void sleep_until(struct rr_link *l, rr_time until)
 {
 	struct pollfd p[2] = { { l->qp->wake_fd, POLLIN, 0 }, { l->anchor, POLLIN, 0 } };
@@ -212,6 +230,8 @@ static int finish_post(struct rr_link *l, int rc)
 
 /* --- messages --- */
 
+/* -EAGAIN means that the peer has posted no receive: waiting is right then, since only a lost
+ * connection is an error. The message is in the trace even if it could not be sent. */
 int rr_link_send(struct rr_link *l, const void *p, uint32_t len, uint32_t inv)
 {
 	rr_time until = rr_now() + l->p.timeout * RR_MSEC;
@@ -250,6 +270,8 @@ const struct rr_message *rr_link_recv(struct rr_link *l, uint32_t ms)
 
 /* --- memory --- */
 
+/* Pieces are whole pages and are never given back within a connection: no key of a case ever
+ * covers memory that an earlier key did. 0xee shows a case what the peer has not written. */
 uint8_t *rr_link_memory(struct rr_link *l, uint32_t len)
 {
 	size_t room = rr_align(rr_max(len, 1u), 4096u);
@@ -273,6 +295,8 @@ int rr_link_withdraw(struct rr_link *l, uint32_t handle)
 	return finish_post(l, l->ops->invalidate(l->qp, handle, ++l->cookies));
 }
 
+/* Reads segment by segment, to consecutive memory at `at`. A provider with consume() (shm) has
+ * to be told that the segment is done with. */
 int rr_link_read(struct rr_link *l, uint8_t *at, const struct rr_chunk *ch)
 {
 	int rc = 0;
@@ -288,6 +312,8 @@ int rr_link_read(struct rr_link *l, uint8_t *at, const struct rr_chunk *ch)
 	return rc;
 }
 
+/* Writes from the first segment on, as a responder must (RFC 8166 §3.4.6). -EMSGSIZE: the chunk
+ * is too small, and is full now. */
 int rr_link_write(struct rr_link *l, const uint8_t *at, uint32_t len, const struct rr_chunk *ch)
 {
 	int rc = 0;

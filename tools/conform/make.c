@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Makes the messages that a case describes. */
+/* Makes the messages that a case describes, byte for byte: also those that no implementation
+ * would send. What the case does not say has its usual value. Nothing is checked here but that
+ * memory exists and sizes stay within RR_BODY_MAX. */
 #include "core/base/compiler.h"
 #include "tools/conform/wire.h"
 
+/* The pattern that the case gives for a field, or NULL. */
 static const struct rr_pat *make_field(const struct rr_field *f, const char *name)
 {
 	while (f && strcmp(f->name, name) != 0)
@@ -19,6 +22,7 @@ static uint32_t value(struct rr_env *e, const struct rr_field *fields, const cha
 	return (uint32_t)(pat ? rr_env_eval(e, &pat->alt[0].lo) : other);
 }
 
+/* The value of a variable that is a number; 0 if the case has not set it. */
 static uint64_t make_variable(struct rr_env *e, const char *name)
 {
 	struct rr_var *v = rr_env_find(e, name);
@@ -28,6 +32,8 @@ static uint64_t make_variable(struct rr_env *e, const char *name)
 
 /* --- bodies --- */
 
+/* An authenticator of RFC 5531 §8.2: flavor, length, body. Only AUTH_SYS has a body here; a
+ * case that needs another writes it as words. */
 static void put_auth(struct rr_bytes *out, uint32_t flavor)
 {
 	/* AUTH_SYS: stamp, machine "conf", uid, gid, no groups */
@@ -53,6 +59,8 @@ static void make_rpc_call(struct rr_env *e, const struct rr_item *it, struct rr_
 	put_auth(out, 0);
 }
 
+/* Only an accepted reply has a verifier (RFC 5531 §9). In a denied one `accept` stands for the
+ * reason of the denial, which is at the same place. */
 static void make_rpc_reply(struct rr_env *e, const struct rr_item *it, struct rr_bytes *out)
 {
 	const struct rr_field *f = it->fields;
@@ -99,6 +107,8 @@ static void put_copy(struct rr_env *e, const struct rr_segspec *s, struct rr_byt
 	rr_bytes_add(out, p, len);
 }
 
+/* Appends one line's part of a body. Lengths come from a case and its variables, which the peer
+ * can set: so they are bounded before anything is made. */
 static void put_item(struct rr_env *e, const struct rr_item *it, struct rr_bytes *out)
 {
 	uint32_t a;
@@ -144,8 +154,9 @@ void rr_make_body(struct rr_env *e, const struct rr_item *items, struct rr_bytes
 
 /* --- chunk lists --- */
 
-/* Adds the segments that one word stands for. False: the name stands for none, or there are too
- * many. */
+/* Adds the segments that one word stands for. Returns false if the name stands for none, or
+ * there are too many. A part of memory is always in its first segment; a filled chunk gets its
+ * bytes from the first segment on, the others become empty. */
 static bool add_segments(struct rr_env *e, const struct rr_segspec *s, struct rr_chunk *ch)
 {
 	const struct rr_var *v = s->name ? rr_env_find(e, s->name) : NULL;
@@ -175,6 +186,7 @@ static bool add_segments(struct rr_env *e, const struct rr_segspec *s, struct rr
 	return true;
 }
 
+/* A plain segment: handle, length, 64-bit offset (RFC 8166 §3.4.3). */
 static void make_seg(struct rr_bytes *out, const struct rr_seg *s)
 {
 	rr_bytes_word(out, s->handle);
@@ -207,7 +219,8 @@ static bool put_segs(struct rr_env *e, const struct rr_item *it, struct rr_chunk
 	return true;
 }
 
-/* Where the chunks of a line are remembered; NULL: they are not. */
+/* Where the chunks of a line are remembered, so that match.c can tell whether a reply returns
+ * them; NULL: they are not. */
 static struct rr_chunk *remembered(struct rr_sent *sent, enum rr_item_kind kind)
 {
 	if (kind == RR_I_WRITE && sent->nwrites < RR_SENT_CHUNKS)
@@ -218,6 +231,8 @@ static struct rr_chunk *remembered(struct rr_sent *sent, enum rr_item_kind kind)
 	return &sent->reply;
 }
 
+/* Writes one of the three lists of a header. The Read and Write lists end with a word of 0; the
+ * Reply chunk is optional data, with a 0 only if it is not there (RFC 8166 §4.3). */
 static bool put_list(struct rr_env *e, const struct rr_item *items, enum rr_item_kind kind,
 		     struct rr_sent *sent, struct rr_bytes *out)
 {
@@ -237,6 +252,7 @@ static bool put_list(struct rr_env *e, const struct rr_item *items, enum rr_item
 	return true;
 }
 
+/* Messages are remembered by XID in a ring; the oldest is overwritten. */
 static bool make_lists(struct rr_env *e, const struct rr_step *s, uint32_t xid,
 		       struct rr_bytes *out)
 {
@@ -249,6 +265,8 @@ static bool make_lists(struct rr_env *e, const struct rr_step *s, uint32_t xid,
 	       put_list(e, s->items, RR_I_REPLY, sent, out);
 }
 
+/* Properties of version 2: their number, then each with its id and its value as opaque. A value
+ * is one word, or the bytes that the case gives. */
 static void put_props(struct rr_env *e, enum rr_msg_kind kind, const struct rr_item *items,
 		      struct rr_bytes *out)
 {
@@ -272,12 +290,15 @@ static void put_props(struct rr_env *e, enum rr_msg_kind kind, const struct rr_i
 
 /* --- headers --- */
 
+/* The layout is that of the version that the message claims, which a case may choose. */
 static enum rr_dialect layout(struct rr_env *e, const struct rr_step *s)
 {
 	return rr_layout(e->dialect,
 			 value(e, s->fields, "vers", rr_dialect_version(e->dialect)));
 }
 
+/* The words with which every header begins. Version 2 has a fifth, the flags: RESPONSE is set
+ * by the end that answers, and in errors. */
 static void put_prefix(struct rr_env *e, const struct rr_step *s, uint32_t number,
 		       struct rr_bytes *out)
 {
@@ -292,6 +313,7 @@ static void put_prefix(struct rr_env *e, const struct rr_step *s, uint32_t numbe
 		rr_bytes_word(out, value(e, f, "flags", response));
 }
 
+/* Words that are written only if the case names them, in the order of names. */
 static void put_named(struct rr_env *e, const struct rr_step *s, const char *const *names,
 		      struct rr_bytes *out)
 {
@@ -300,6 +322,7 @@ static void put_named(struct rr_env *e, const struct rr_step *s, const char *con
 			rr_bytes_word(out, value(e, s->fields, *names, 0));
 }
 
+/* A kind without lists gets some if the case gives chunks all the same. */
 static bool has_lists(const struct rr_step *s)
 {
 	for (const struct rr_item *it = s->items; it; it = it->next)
@@ -308,6 +331,8 @@ static bool has_lists(const struct rr_step *s)
 	return rr_kind_has_lists(s->kind);
 }
 
+/* A raw message has no header at all. The lists are remembered under the first word, which is
+ * the XID that was really written. */
 static bool put_header(struct rr_env *e, const struct rr_step *s, struct rr_bytes *out)
 {
 	static const char *const arms[] = { "err", "low", "high", "limit", "chunk", "needed",
@@ -329,6 +354,8 @@ static bool put_header(struct rr_env *e, const struct rr_step *s, struct rr_byte
 	return !has_lists(s) || make_lists(e, s, rr_word(out->p), out);
 }
 
+/* Changes the message that is made already: shortens it or overwrites a word. An offset beyond
+ * its end is ignored. */
 static void change_bytes(struct rr_env *e, const struct rr_item *it, struct rr_bytes *out)
 {
 	uint64_t a = rr_env_eval(e, &it->a);
@@ -341,6 +368,8 @@ static void change_bytes(struct rr_env *e, const struct rr_item *it, struct rr_b
 			out->p[a + (uint64_t)i] = (uint8_t)(b >> (24 - 8 * i));
 }
 
+/* The body is made before the header, because a mark in it may be the position of a Read
+ * chunk. */
 bool rr_make_message(struct rr_env *e, const struct rr_step *s, struct rr_bytes *out, char *why,
 		     size_t cap)
 {

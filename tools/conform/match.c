@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Compares what came with what was expected. */
+/* Compares what came with what was expected. The bytes are the peer's: every length is checked
+ * against what is left before it is used. A comparison also notes which bytes it has looked at
+ * (heeds()), so that rr_probe() can tell a forgotten comparison from a word that the case
+ * leaves open. */
 #include "core/base/compiler.h"
 #include "tools/conform/wire.h"
 
-/* One comparison, and where it says why it failed. */
+/* One comparison, and where it says why it failed. For a body: p is the next byte, start and
+ * end its limits. */
 struct cmp {
 	struct rr_env *e;
 	char *why;
@@ -15,6 +19,8 @@ struct cmp {
 
 /* --- which bytes are looked at, for rr_probe() --- */
 
+/* Notes for n bytes how they are compared. Bytes outside of the buffer that is probed (memory
+ * of the tool's own) are not meant. What nobody notes counts as compared exactly. */
 static void heeds(struct cmp *c, const uint8_t *at, size_t n, uint8_t how)
 {
 	const struct rr_heeded *h = c->e->heeded;
@@ -30,12 +36,14 @@ static bool says_one(struct cmp *c, const struct rr_pat *pat)
 	       rr_env_eval(c->e, &pat->alt[0].lo) == rr_env_eval(c->e, &pat->alt[0].hi);
 }
 
+/* Does the pattern allow any value? "0.." does as well. */
 static bool says_nothing(struct cmp *c, const struct rr_pat *pat)
 {
 	return pat->any ||
 	       (pat->n == 1 && pat->alt[0].open && rr_env_eval(c->e, &pat->alt[0].lo) == 0);
 }
 
+/* Notes for a word what its pattern leaves open. */
 static void heeds_pat(struct cmp *c, const uint8_t *at, const struct rr_pat *pat)
 {
 	if (c->e->heeded)
@@ -68,7 +76,8 @@ static const struct rr_pat *match_field(const struct rr_field *f, const char *na
 	return f ? &f->pat : NULL;
 }
 
-/* Compares a field, with `other` if the case does not give it. */
+/* Compares a field with the case's pattern; if the case does not give one, with `other`, which
+ * is what is right in general. */
 static bool is_or(struct cmp *c, const struct rr_field *f, const char *name, uint64_t other,
 		  uint64_t v)
 {
@@ -86,6 +95,7 @@ static uint64_t match_variable(struct rr_env *e, const char *name)
 
 /* --- bodies --- */
 
+/* Takes the next n bytes of a body. Returns false, with a reason, if there are not so many. */
 static bool match_take(struct cmp *c, const char *what, uint32_t n, const uint8_t **at)
 {
 	if ((size_t)(c->end - c->p) < n)
@@ -106,6 +116,7 @@ static bool match_get(struct cmp *c, const char *what, uint32_t *v)
 	return true;
 }
 
+/* Takes the next word and compares it as is_or() does. */
 static bool next_is(struct cmp *c, const struct rr_field *f, const char *name, uint64_t other)
 {
 	const struct rr_pat *pat = match_field(f, name);
@@ -118,7 +129,9 @@ static bool next_is(struct cmp *c, const struct rr_field *f, const char *name, u
 	return is_or(c, f, name, other, v);
 }
 
-/* Skips an authenticator: flavor and body. The flavor may be asked for. */
+/* Skips an authenticator: flavor, length and body. A body of more than 400 bytes, which RFC
+ * 5531 §8.2 does not allow, is taken for one of 400. The flavor is compared if the case asks
+ * for it; the body may be anything. */
 static bool auth(struct cmp *c, const struct rr_field *f, const char *name)
 {
 	const struct rr_pat *pat = match_field(f, name);
@@ -135,6 +148,8 @@ static bool auth(struct cmp *c, const struct rr_field *f, const char *name)
 	return true;
 }
 
+/* The words of a call in the order of RFC 5531 §9. The XID, program and version are those of
+ * the case unless it says otherwise. */
 static bool is_call(struct cmp *c, const struct rr_item *it)
 {
 	const struct rr_field *f = it->fields;
@@ -147,6 +162,8 @@ static bool is_call(struct cmp *c, const struct rr_item *it)
 	       auth(c, f, "cred") && auth(c, NULL, "verf");
 }
 
+/* A denied reply has no verifier. What follows the status depends on it; the case says how much
+ * of that it expects. */
 static bool is_reply(struct cmp *c, const struct rr_item *it)
 {
 	const struct rr_field *f = it->fields;
@@ -200,6 +217,8 @@ static bool is_fill(struct cmp *c, uint32_t len, uint8_t byte)
 	return true;
 }
 
+/* A counted opaque: its length, its bytes, and padding, which must be zeroes (RFC 4506
+ * §4.10). */
 static bool is_counted(struct cmp *c, const struct rr_item *it, uint32_t len)
 {
 	uint32_t n;
@@ -233,6 +252,7 @@ static bool is_number(struct cmp *c, const struct rr_item *it)
 		       (uint64_t)high << 32 | low);
 }
 
+/* Compares the next bytes of the body with one line. Lines that are no part of a body match. */
 static bool item_matches(struct cmp *c, const struct rr_item *it)
 {
 	uint32_t a = (uint32_t)rr_env_eval(c->e, &it->a);
@@ -264,6 +284,8 @@ static bool is_body(enum rr_item_kind kind)
 	return kind >= RR_I_RPC_CALL && kind <= RR_I_REST;
 }
 
+/* Compares a body with all lines. Without any line about it the body may be anything; with one
+ * it must end where the lines do. The reason of a failure names the line. */
 static bool body_matches(struct cmp *c, const struct rr_item *items, const uint8_t *buf,
 			 uint32_t len)
 {
@@ -298,6 +320,8 @@ bool rr_match_body(struct rr_env *e, const struct rr_item *items, const uint8_t 
 
 /* --- chunks --- */
 
+/* Gives the chunk a name, under which later steps read, write or return it. Nothing of it has
+ * been pulled yet. */
 static void keep_chunk(struct cmp *c, const char *name, const struct rr_chunk *ch)
 {
 	struct rr_var *v = rr_env_var(c->e, name);
@@ -308,8 +332,9 @@ static void keep_chunk(struct cmp *c, const char *name, const struct rr_chunk *c
 	v->len = 0;
 }
 
-/* Compares a chunk that the peer returns with the one that was sent: it must be the same but
- * for the lengths, which the line gives. */
+/* Compares a chunk that the peer returns with the one that was sent: the same segments, but for
+ * the lengths, which the line gives and which may not grow (RFC 8166 §3.4.6). A requester's
+ * chunk is not returned but offered: the line gives it a name, and it may be anything. */
 static bool returned(struct cmp *c, const char *what, const struct rr_item *it,
 		     const struct rr_chunk *sent, const struct rr_chunk *got)
 {
@@ -342,6 +367,8 @@ static bool returned(struct cmp *c, const char *what, const struct rr_item *it,
 	return !len || NO(c, "%s of %u segments, fewer than expected", what, got->n);
 }
 
+/* The chunks of the last message that was sent with this XID; NULL if there were none, or too
+ * many messages since. */
 static const struct rr_sent *sent_with(struct rr_env *e, uint32_t xid)
 {
 	for (uint32_t i = e->nsent; i > 0 && i + RR_SENT > e->nsent; i--)
@@ -350,7 +377,8 @@ static const struct rr_sent *sent_with(struct rr_env *e, uint32_t xid)
 	return NULL;
 }
 
-/* The Read segments of one line: those that follow each other with the same position. */
+/* Compares the Read segments of one line: those that follow each other with the same position
+ * are one chunk. *at moves behind them. */
 static bool read_matches(struct cmp *c, const struct rr_item *it, const struct rr_seen *s,
 			 uint32_t *at)
 {
@@ -390,7 +418,8 @@ static bool reply_matches(struct cmp *c, const struct rr_item *it, const struct 
 			&s->reply);
 }
 
-/* Each chunk needs a line; a chunk without a line must not be there. */
+/* Compares the chunk lists. Each chunk needs a line, and a chunk without a line must not be
+ * there. "lists any" ends the comparison. */
 static bool lists_match(struct cmp *c, const struct rr_item *items, const struct rr_seen *s)
 {
 	const struct rr_sent *sent = sent_with(c->e, s->xid);
@@ -421,7 +450,9 @@ static bool lists_match(struct cmp *c, const struct rr_item *items, const struct
 
 /* --- properties --- */
 
-/* Finds property id: its value as a word (0 if it has another length), and where it is. */
+/* Finds property id among those of a CONNPROP: *v is its value as a word (0 if it has another
+ * length), *at where the value is. The lengths are the peer's: one that reaches beyond the body
+ * ends the search. */
 static bool find_prop(const struct rr_seen *s, uint32_t id, uint32_t *v, const uint8_t **at)
 {
 	const uint8_t *p = s->body + 4, *end = s->body + s->body_len;
@@ -441,6 +472,8 @@ static bool find_prop(const struct rr_seen *s, uint32_t id, uint32_t *v, const u
 	return false;
 }
 
+/* Properties that the case does not name may be there as well; a peer may know more than the
+ * case. */
 static bool props_match(struct cmp *c, const struct rr_item *items, const struct rr_seen *s)
 {
 	heeds(c, s->body, s->body_len, RR_HEED_NONE);
@@ -513,6 +546,8 @@ static bool find_field(const struct cmp *c, const struct rr_seen *s, const char 
 	return true;
 }
 
+/* Compares the fields that the case gives. A field that this message does not have is a failure
+ * too. */
 static bool fields_match(struct cmp *c, const struct rr_step *step, const struct rr_seen *s)
 {
 	for (const struct rr_field *f = step->fields; f; f = f->next) {
@@ -526,6 +561,8 @@ static bool fields_match(struct cmp *c, const struct rr_step *step, const struct
 	return true;
 }
 
+/* The order matters for the reason that is reported: first whether it is a message at all, then
+ * its kind, then the words. `grant` and `xid` are set for the steps that follow. */
 bool rr_match_message(struct rr_env *e, const struct rr_step *step, const uint8_t *buf,
 		      uint32_t len, char *why, size_t cap)
 {

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Steps about memory: what the peer may use, and what is the peer's. */
+/* Steps about memory: what the peer may use, and what is the peer's. The tool's memory lies in
+ * that of the connection (rr_link_memory()) and ends with it. */
 #include "tools/conform/run_int.h"
 
 #include <errno.h>
 
+/* The memory is filled before it is exposed, because a peer may read it at once. `xid` is set
+ * first: the contents may be a whole call, which must have the XID of the message that names
+ * it. */
 bool rr_step_memory(struct rr_run *r, const struct rr_step *s)
 {
 	struct rr_var *v = rr_env_var(&r->env, s->name);
@@ -31,6 +35,8 @@ bool rr_step_memory(struct rr_run *r, const struct rr_step *s)
 				  strerror(-rc));
 }
 
+/* The variable that stands for memory or for a chunk of the peer's. NULL: there is none, and
+ * the case has failed. */
 struct rr_var *rr_run_memory(struct rr_run *r, const struct rr_step *s)
 {
 	struct rr_var *v = rr_env_find(&r->env, s->name);
@@ -52,6 +58,8 @@ bool rr_step_withdraw(struct rr_run *r, const struct rr_step *s)
 	return true;
 }
 
+/* The bytes of a chunk. The lengths are the peer's, so the sum is cut where it would not
+ * fit. */
 static uint32_t chunk_len(const struct rr_chunk *ch)
 {
 	uint64_t n = 0;
@@ -81,6 +89,7 @@ static bool judge_access(struct rr_run *r, const struct rr_step *s, const char *
 	return r->closed_well = true;
 }
 
+/* The whole chunk is read; a later `expect memory` looks at it. */
 bool rr_step_pull(struct rr_run *r, const struct rr_step *s)
 {
 	struct rr_var *v = rr_run_memory(r, s);
@@ -94,6 +103,8 @@ bool rr_step_pull(struct rr_run *r, const struct rr_step *s)
 	return judge_access(r, s, "RDMA Read of", rr_link_read(&r->link, v->at, &v->chunk));
 }
 
+/* If the peer is to refuse, all of the chunk is written to, so that every segment's right is
+ * tried. */
 bool rr_step_push(struct rr_run *r, const struct rr_step *s)
 {
 	struct rr_var *v = rr_run_memory(r, s);

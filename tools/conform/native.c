@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Native connections, by RDMA CM. The plugin is loaded from beside this program, or from where
- * libraries are installed. */
+/* Native connections, by RDMA CM. The provider is the plugin that the library uses, too; it is
+ * loaded from beside this program, or from where libraries are installed. So the tool itself
+ * needs no rdma-core, and judges peers over shared memory where there is none. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <poll.h>
@@ -17,6 +18,8 @@
 
 static char why_not[256];
 
+/* The directory of this program comes first, so that a build is tested with its own plugin.
+ * Returns NULL if neither place has one; dlerror() then tells of the second. */
 static void *open_plugin(void)
 {
 	char path[4096 + sizeof(RR_VERBS_PLUGIN)];
@@ -32,7 +35,8 @@ static void *open_plugin(void)
 
 static struct rr_verbs_say say;
 
-/* The provider. A build for tests has its only provider linked in. */
+/* Returns the provider, or NULL and the reason in why_not. A build for tests has its only
+ * provider linked in. */
 static const struct rr_prov_ops *provider(void)
 {
 	static const struct rr_prov_ops *found;
@@ -59,6 +63,8 @@ static const struct rr_prov_ops *provider(void)
 	return found;
 }
 
+/* The plugin looks at `say` whenever it connects or accepts, so it must be set anew for each
+ * case. A provider that is linked in for tests has no private data. */
 bool rr_link_native_say(const struct rr_case *c)
 {
 	_Static_assert(RR_PRIVATE_MAX <= RR_VERBS_SAY, "what a case says has room");
@@ -71,6 +77,7 @@ bool rr_link_native_say(const struct rr_case *c)
 	return true;
 }
 
+/* establish() goes on with what connect() has only begun. */
 const char *rr_link_native_connect(struct rr_link *l, const struct rr_link_params *p)
 {
 	const struct rr_prov_ops *ops = provider();
@@ -104,6 +111,8 @@ const char *rr_link_native_listen(struct rr_link_listener *l, const struct rr_li
 	return rc ? strerror(-rc) : NULL;
 }
 
+/* Waits until a peer connects, at most for the timeout. A request that the provider itself
+ * refuses fails the accept. */
 const char *rr_link_native_accept(struct rr_link *l, struct rr_link_listener *from,
 				  const struct rr_link_params *p)
 {

@@ -7,7 +7,8 @@
 
 #define CCP	100417u
 
-/* Does an alternative of s expect what opens a connection? */
+/* Does an alternative of s expect what opens a connection? A raw message may be anything, so it
+ * counts; so does a call whose program is asked for. */
 static bool is_asked_for(const struct rr_step *s)
 {
 	for (; s; s = s->other) {
@@ -21,12 +22,15 @@ static bool is_asked_for(const struct rr_step *s)
 	return false;
 }
 
+/* Is it a call (word 1 is 0) of the protocol's program? 24 bytes reach to the procedure. */
 static bool is_ccp(const struct rr_seen *s)
 {
 	return s->kind == RR_K_MSG && s->body_len >= 24 && rr_word(s->body + 4) == 0 &&
 	       rr_word(s->body + 12) == CCP;
 }
 
+/* The answer is made by the same function as a case's messages, from a step that is put
+ * together here. Returns false if the message is none of an opening: then it is the case's. */
 bool rr_make_opening(struct rr_env *e, const struct rr_step *s, const uint8_t *buf,
 		     uint32_t len,
 		    struct rr_bytes *out)

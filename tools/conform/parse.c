@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Parses the head of a case and its steps. */
+/* Parses the head of a case and its steps. text.c splits the lines, items.c parses the indented
+ * ones, expr.c the values. A parser's function returns false after rr_parse_fail(), and its
+ * caller passes that on; there is no recovery, since one error at a time is enough for a file
+ * of some lines. */
 #include "core/base/compiler.h"
 #include "tools/conform/parse.h"
 
@@ -19,6 +22,7 @@ static bool step_expr_at(struct rr_parser *p, uint32_t i, struct rr_expr *e)
 	return rr_parse_expr(p, p->word[i], strlen(p->word[i]), e);
 }
 
+/* Checks the number of words; text is the line's form, for the message. */
 static bool form(struct rr_parser *p, uint32_t least, uint32_t most, const char *text)
 {
 	return (p->nwords >= least && p->nwords <= most) ||
@@ -33,6 +37,8 @@ static bool head_title(struct rr_parser *p)
 	return *p->rest || rr_parse_fail(p, "a title that says nothing");
 }
 
+/* Appends a requirement: document and section are words 1 and 2. ordinal is "#N", or NULL for
+ * the whole section. */
 static bool one_requirement(struct rr_parser *p, const char *ordinal)
 {
 	struct rr_requirement **at = &p->c->requires, *r;
@@ -57,6 +63,8 @@ static bool head_requires(struct rr_parser *p)
 	return ok;
 }
 
+/* Parses a line of two words, of which the second is one of names. out points to an enum of the
+ * size of int. */
 static bool head_word(struct rr_parser *p, const char *const *names, uint32_t n, void *out)
 {
 	int i = p->nwords == 2 ? rr_parse_which(p, p->word[0], p->word[1], names, n) :
@@ -82,6 +90,7 @@ static bool head_target(struct rr_parser *p)
 	return head_word(p, rr_target_names, RR_TARGETS, &p->c->target);
 }
 
+/* A case for several dialects is played in each of them. */
 static bool head_dialect(struct rr_parser *p)
 {
 	for (uint32_t i = 1; i < p->nwords; i++) {
@@ -130,6 +139,7 @@ static bool head_ends(struct rr_parser *p)
 
 /* --- steps --- */
 
+/* The fields that a header of this kind can be given, ending with NULL. */
 static const char *const *fields_of(enum rr_msg_kind kind)
 {
 	static const char *const none[] = { NULL };
@@ -195,6 +205,8 @@ static bool parse_send(struct rr_parser *p, struct rr_step *s)
 	       rr_parse_items(p, false, true, &s->items);
 }
 
+/* Parses what is expected other than a message. The lists of `others` in one_expectation() and
+ * of enum rr_expect have the same order. */
 static bool expect_other(struct rr_parser *p, struct rr_step *s)
 {
 	switch (s->what) {
@@ -220,7 +232,7 @@ static bool expect_other(struct rr_parser *p, struct rr_step *s)
 	}
 }
 
-/* "as NAME" at the end of a line: this alternative is what that implementation does. */
+/* Takes "as NAME" off the end of a line: this alternative is what that implementation does. */
 static void expected_of(struct rr_parser *p, struct rr_step *s)
 {
 	if (p->nwords > 3 && !strcmp(p->word[p->nwords - 2], "as")) {
@@ -262,6 +274,7 @@ static bool step_expect(struct rr_parser *p, struct rr_step *s)
 	}
 }
 
+/* The rights are enum rr_rights, in the order of the words: none is 0. */
 static bool step_memory(struct rr_parser *p, struct rr_step *s)
 {
 	static const char *const rights[] = { "none", "read", "write" };
@@ -338,6 +351,8 @@ static bool parse_call(struct rr_parser *p, struct rr_step *s)
 
 static bool steps(struct rr_parser *p, bool inner, struct rr_step **out);
 
+/* The body is parsed by steps(), which ends at the line "end". Depth is bounded, since both
+ * recurse. */
 static bool parse_repeat(struct rr_parser *p, struct rr_step *s)
 {
 	if (!form(p, 3, 3, "repeat NAME TIMES") || !step_expr_at(p, 2, &s->a))
@@ -377,6 +392,8 @@ static const struct {
 	{ "null", NULL, step_plain, RR_STEP_NULL },
 };
 
+/* The index in lines[] of the line's first word; -1 and an error if it may not stand here. head
+ * and step say what may. */
 static int line_of(struct rr_parser *p, bool head, bool step)
 {
 	const char *names[rr_array_size(lines)];
@@ -391,6 +408,7 @@ static int line_of(struct rr_parser *p, bool head, bool step)
 			      rr_array_size(lines));
 }
 
+/* Parses steps up to the end of the file, or if inner is set, up to the "end" of the repeat. */
 static bool steps(struct rr_parser *p, bool inner, struct rr_step **out)
 {
 	int from = p->line;
@@ -414,6 +432,7 @@ static bool steps(struct rr_parser *p, bool inner, struct rr_step **out)
 	return !inner || rr_parse_fail(p, "the repeat of line %d has no end", from);
 }
 
+/* Parses the head. The first line that is a step ends it, and is held for steps(). */
 static bool head(struct rr_parser *p)
 {
 	while (rr_parse_line(p)) {
@@ -446,6 +465,9 @@ static bool defined(const struct rr_parser *p, const char *name)
 	return false;
 }
 
+/* Is each name that is used given a value somewhere? The order is not checked here; a variable
+ * that has no value yet fails its step when the case is played. A case that names `patience` is
+ * noted. */
 static bool all_defined(struct rr_parser *p)
 {
 	for (const struct rr_ref *r = p->refs; r; r = r->next) {
@@ -473,6 +495,8 @@ static void name_case(struct rr_case *c)
 	snprintf(c->name, sizeof(c->name), "%.*s", (int)len, s);
 }
 
+/* The text may be anything (tests/fuzz/fuzz_conform.c): counts and depths are bounded, and
+ * nothing of it is kept but copies in the arena. */
 struct rr_case *rr_case_parse(const char *path, const char *text, size_t len, char *err,
 			      size_t cap)
 {

@@ -6,6 +6,7 @@
 
 #include <stdarg.h>
 
+/* The first failure counts: what fails afterwards is most often its consequence. */
 bool rr_run_fail(struct rr_run *r, int line, const char *fmt, ...)
 {
 	va_list ap;
@@ -20,9 +21,9 @@ bool rr_run_fail(struct rr_run *r, int line, const char *fmt, ...)
 	return false;
 }
 
-/* Random XIDs, for native peers. A server that does not know its client by a port takes a call
- * with the same XID for the same call, on another connection, too: the NFS server of Linux
- * answers it from its cache. */
+/* Where the XIDs of a native connection begin: at random. A server that does not know its
+ * client by a port takes a call with the same XID for the same call, on another connection,
+ * too: the NFS server of Linux answers it from its cache. */
 static uint32_t other_xids(void)
 {
 	uint32_t n = (uint32_t)rr_now();
@@ -31,6 +32,8 @@ static uint32_t other_xids(void)
 	return n & 0xffffff00;
 }
 
+/* A case without a connection is not failed but RR_UNREACHED: nothing was learned of the peer.
+ * `inline` and `ours` are known only now. */
 bool rr_run_connected(struct rr_run *r)
 {
 	struct rr_link_params p = r->o->link;
@@ -55,6 +58,8 @@ bool rr_run_connected(struct rr_run *r)
 	return true;
 }
 
+/* Only what comes before the first message of another kind is an opening; after that everything
+ * is the case's. */
 bool rr_run_opens(struct rr_run *r, const struct rr_step *s, const struct rr_message *m)
 {
 	r->opened = r->opened || !rr_make_opening(&r->env, s, m->bytes, m->len, &r->out);
@@ -63,6 +68,7 @@ bool rr_run_opens(struct rr_run *r, const struct rr_step *s, const struct rr_mes
 	return !r->opened;
 }
 
+/* Beyond RR_MEETINGS an expectation counts as met, so that it is neither probed nor lied to. */
 bool rr_run_met(const struct rr_run *r, const struct rr_step *s)
 {
 	for (uint32_t i = 0; i < r->met; i++)

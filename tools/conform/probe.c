@@ -19,6 +19,7 @@ struct probing {
 	uint32_t nvars;
 };
 
+/* Beyond 64 variables the newest are saved, those in front; cases have far fewer. */
 static void save_vars(struct probing *b)
 {
 	for (struct rr_var *v = b->e->vars; v && b->nvars < rr_array_size(b->is); v = v->next) {
@@ -27,6 +28,7 @@ static void save_vars(struct probing *b)
 	}
 }
 
+/* Puts the values back. Variables that a comparison has made remain in the list. */
 static void restore_vars(const struct probing *b)
 {
 	for (uint32_t i = 0; i < b->nvars; i++)
@@ -63,6 +65,7 @@ static bool range_noticed(const struct probing *b, uint32_t at)
 	return noticed;
 }
 
+/* 0x55 changes half of the bits, so the byte is another one in any case. */
 static bool byte_noticed(const struct probing *b, uint32_t at)
 {
 	bool noticed;
@@ -73,6 +76,8 @@ static bool byte_noticed(const struct probing *b, uint32_t at)
 	return noticed;
 }
 
+/* Is a change at this place noticed, if it has to be? A range that is cut by the end of the
+ * buffer cannot be tried. */
 static bool place_noticed(const struct probing *b, uint32_t at)
 {
 	switch (b->how[at]) {
@@ -85,8 +90,9 @@ static bool place_noticed(const struct probing *b, uint32_t at)
 	}
 }
 
-/* Changes all that must be compared, place by place. False: the change at *at was not
- * noticed. */
+/* Changes all that must be compared, place by place. Returns false if the change at *at was not
+ * noticed. Of a message each byte is changed; of memory, which may be large, some thousand
+ * places. */
 static bool change_all(const struct probing *b, uint32_t *probed, uint32_t *at)
 {
 	uint32_t stride = b->s->what == RR_E_MESSAGE ? 1 : 1 + b->len / PROBES;
@@ -99,6 +105,8 @@ static bool change_all(const struct probing *b, uint32_t *probed, uint32_t *at)
 	return true;
 }
 
+/* The first comparison is with what really came and fills in `how`. If it does not match, the
+ * case fails anyway, and there is nothing to probe. Without memory nothing is probed. */
 bool rr_probe(struct rr_env *e, const struct rr_step *s, const uint8_t *buf, uint32_t len,
 	      uint32_t *probed, uint32_t *at)
 {
@@ -147,6 +155,8 @@ static bool is_used(const struct rr_step *s, const char *name)
 	return false;
 }
 
+/* Walks through the lines and the message's lists side by side. *at is where the first segment
+ * of the chunk begins that a line names. */
 bool rr_probe_kept(struct rr_env *e, const struct rr_step *s, const uint8_t *buf, uint32_t len,
 		   uint32_t *at)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Writes results as text, JSON and JUnit XML. */
+/* Writes results as text, JSON and JUnit XML, in the same order. The text is for people, and
+ * leaves out skipped cases unless they are asked for; the others are for programs. */
 
 #include "tools/conform/report.h"
 
@@ -18,6 +19,8 @@ uint32_t rr_report_count(const struct rr_report *r, enum rr_verdict v, int level
 	return n;
 }
 
+/* Sections are compared as versions are, so that 4.10 comes after 4.9. A case stands where its
+ * first requirement does. */
 static int by_section(const void *va, const void *vb)
 {
 	const struct rr_case *a = ((const struct rr_result *)va)->c,
@@ -46,6 +49,8 @@ static void section(const struct rr_requirement *q, char *out, size_t cap)
 		snprintf(out, cap, "%s", q->section);
 }
 
+/* A line for the case; if it did not pass, the place in its file, the reason and the
+ * messages. */
 static void text_result(const struct rr_result *r, FILE *to)
 {
 	char where[32];
@@ -116,6 +121,7 @@ static void json_member(const char *name, const char *value, FILE *to)
 	put_json_text(value, to);
 }
 
+/* A case has at least one requirement (head()), so the last one closes the list. */
 static void json_requirements(const struct rr_requirement *q, FILE *to)
 {
 	fputs(",\"requires\":[", to);
@@ -165,6 +171,7 @@ static void print_json(const struct rr_report *r, FILE *to)
 
 /* --- JUnit --- */
 
+/* Escapes what XML gives a meaning, for text and for attributes alike. */
 static void xml_text(const char *s, FILE *to)
 {
 	for (; *s; s++)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Plays a case: its steps one after the other, and then its verdict. */
+/* Plays a case: its steps one after the other, and then its verdict. Each case has its own
+ * connection, variables and memory, so that no case depends on the one before. */
 
 #include "tools/conform/run_int.h"
 
@@ -7,6 +8,8 @@
 #define LAB_PROGRAM	0x20005244u
 #define SHOWN		192u	/* bytes of a message, in a trace */
 
+/* Sets what every case may refer to. The program is that of the target where the target is
+ * fixed, else the user's (--program). */
 static void variables(struct rr_run *r)
 {
 	static const struct { uint32_t program, version; } fixed[RR_TARGETS] = {
@@ -29,7 +32,9 @@ static void variables(struct rr_run *r)
 
 /* --- sending --- */
 
-/* Gives the call an XID of its own. */
+/* Gives a call an XID of its own, unless this end is the responder. Messages that belong to an
+ * earlier one (DONE, an error) keep the last XID; so does a raw message, whose words are all
+ * the case's. */
 static void new_xid(struct rr_run *r, const struct rr_step *s)
 {
 	if (r->o->role == RR_RESPONDER && s->kind != RR_K_DONE && s->kind != RR_K_ERROR &&
@@ -37,6 +42,7 @@ static void new_xid(struct rr_run *r, const struct rr_step *s)
 		rr_env_set(&r->env, "xid", r->next_xid++);
 }
 
+/* A connection that was to end may end while the case still sends; that is no failure. */
 static bool step_send(struct rr_run *r, const struct rr_step *s)
 {
 	char why[160];
@@ -55,6 +61,8 @@ static bool step_send(struct rr_run *r, const struct rr_step *s)
 	return !rc || rr_run_fail(r, s->line, "cannot send: %s", strerror(-rc));
 }
 
+/* Each call of the command is a program of its own and makes a new connection, which the next
+ * step that needs it accepts. */
 static bool step_call(struct rr_run *r, const struct rr_step *s)
 {
 	if (!r->o->caller)
@@ -68,7 +76,8 @@ static bool step_call(struct rr_run *r, const struct rr_step *s)
 
 /* --- steps --- */
 
-/* Makes a NULL call, whose answer shows that the connection works. */
+/* Makes a NULL call, whose answer shows that the connection works. s is NULL for the call that
+ * ends each case; the reason of its failure says so then. */
 static bool step_null(struct rr_run *r, const struct rr_step *s)
 {
 	struct rr_item rpc = { .kind = RR_I_RPC_CALL }, reply = { .kind = RR_I_RPC_REPLY };
@@ -91,6 +100,7 @@ static bool step_null(struct rr_run *r, const struct rr_step *s)
 
 static bool run_steps(struct rr_run *r, const struct rr_step *s);
 
+/* The number may depend on what the peer said (a grant), so it is bounded. */
 static bool step_repeat(struct rr_run *r, const struct rr_step *s)
 {
 	uint64_t n = rr_run_eval(r, &s->a);
@@ -139,7 +149,8 @@ static bool outlives(const struct rr_step *s)
 	return s->op == RR_STEP_CALL || (s->op == RR_STEP_EXPECT && s->what == RR_E_EXIT);
 }
 
-/* Does the steps until one fails, or until the peer closes the connection as it may. */
+/* Does the steps until one fails. Once the peer has closed the connection as it may, the steps
+ * that need a connection are left out. Returns false if the case has failed. */
 static bool run_steps(struct rr_run *r, const struct rr_step *s)
 {
 	for (; s; s = s->next) {
@@ -184,6 +195,8 @@ static void print_message(FILE *f, enum rr_dialect d, const struct rr_message *m
 	fprintf(f, m->len > SHOWN ? " ...\n" : "\n");
 }
 
+/* All messages of the connection as text, which the caller frees; NULL without memory. A
+ * connection that is closed already has no trace. */
 static char *trace_of(struct rr_run *r)
 {
 	size_t size;
@@ -198,7 +211,8 @@ static char *trace_of(struct rr_run *r)
 	return text;
 }
 
-/* Why the case cannot be played against this peer; NULL: it can. */
+/* Why the case cannot be played against this peer, or NULL if it can. Also tells the provider
+ * which private data the case wants; so it is called for every case that is played. */
 static const char *not_for(const struct rr_options *o, const struct rr_case *c)
 {
 	if (c->role != o->role)
@@ -220,6 +234,9 @@ static const char *not_for(const struct rr_options *o, const struct rr_case *c)
 	return NULL;
 }
 
+/* A requester connects only when it is made to call; to a responder the tool connects before
+ * the first step. The trace is taken before the connection is closed, because it belongs to
+ * that. */
 void rr_run_case(const struct rr_options *o, const struct rr_case *c,
 		 struct rr_link_listener *from, struct rr_result *out)
 {

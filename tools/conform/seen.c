@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Takes a message apart. The bytes are the peer's, so nothing is believed. */
+/* Takes a message apart: header, chunk lists, and where the body begins. The bytes are the
+ * peer's, so nothing is believed: a word beyond the end reads as 0 and marks the message as
+ * bad, and counts are bounded by the arrays that they fill. */
 #include "tools/conform/wire.h"
 
 struct reading {
@@ -7,6 +9,7 @@ struct reading {
 	bool bad;
 };
 
+/* Beyond the end p does not move, so what follows reads as zeroes, which end every list. */
 static uint32_t next_word(struct reading *c)
 {
 	if (c->end - c->p < 4) {
@@ -17,6 +20,7 @@ static uint32_t next_word(struct reading *c)
 	return rr_word(c->p - 4);
 }
 
+/* The position of the next word in the message. */
 static uint32_t place(const struct reading *c)
 {
 	return (uint32_t)(c->p - c->start);
@@ -39,6 +43,7 @@ static bool more(struct reading *c)
 	return w == 1 && !c->bad;
 }
 
+/* A counted array of plain segments (RFC 8166 §4.3). `at` is where the segments begin. */
 static void get_chunk(struct reading *c, struct rr_chunk *ch)
 {
 	uint32_t n = next_word(c);
@@ -50,6 +55,8 @@ static void get_chunk(struct reading *c, struct rr_chunk *ch)
 		ch->seg[ch->n++] = see_seg(c);
 }
 
+/* Reads the three lists in their order: Read list, Write list, Reply chunk (RFC 8166 §4.3).
+ * More chunks than there is room for make the message bad: no case needs so many. */
 static void see_lists(struct reading *c, struct rr_seen *s)
 {
 	s->lists_at = place(c);
@@ -103,6 +110,7 @@ static bool is_v1_error(enum rr_dialect d, const uint8_t *buf, uint32_t len)
 	       rr_word(buf + 16) == 1 && error_arm_words(d, rr_word(buf + 20)) != 1;
 }
 
+/* The kind with this number in the dialect; RR_K_OTHER if it has none. */
 static enum rr_msg_kind kind_of(enum rr_dialect d, uint32_t proc)
 {
 	uint32_t number;
@@ -113,6 +121,8 @@ static enum rr_msg_kind kind_of(enum rr_dialect d, uint32_t proc)
 	return RR_K_OTHER;
 }
 
+/* Reads what follows the fixed words of a header, by its kind. Of other kinds nothing is known,
+ * and the rest is their body. */
 static void see_body(struct reading *c, enum rr_dialect d, struct rr_seen *s)
 {
 	switch (s->kind) {
@@ -136,6 +146,8 @@ static void see_body(struct reading *c, enum rr_dialect d, struct rr_seen *s)
 	}
 }
 
+/* The header's version decides on the layout, since a peer of version 2 may fall back. s is
+ * filled in even if the message is bad. */
 const char *rr_seen_read(enum rr_dialect d, const uint8_t *buf, uint32_t len, struct rr_seen *s)
 {
 	struct reading c;
@@ -189,6 +201,7 @@ bool rr_seen_field(const struct rr_seen *s, const char *name, uint32_t *v)
 	return false;
 }
 
+/* The same names as in rr_seen_field(), with the positions of their words. */
 bool rr_seen_at(const struct rr_seen *s, const char *name, uint32_t *at)
 {
 	bool lists = s->kind == RR_K_MSG || s->kind == RR_K_NOMSG, msgp = s->kind == RR_K_MSGP;

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The tool as a server that does everything right, for a requester that is judged. */
+/* The tool as a server that does everything right, for a requester that is judged. It knows
+ * the laboratory program only, and calls that are short: what is beyond that a case answers
+ * itself. */
 #include "tools/conform/run_int.h"
 
+/* Returns a Write or Reply chunk of the call as unused: the same segments with lengths of 0
+ * (RFC 8166 §4.3.2.2). */
 static void put_chunk(struct rr_bytes *out, const struct rr_chunk *ch)
 {
 	rr_bytes_word(out, 1);
@@ -14,7 +18,8 @@ static void put_chunk(struct rr_bytes *out, const struct rr_chunk *ch)
 	}
 }
 
-/* Writes the head of an RDMA_MSG that leaves the call's chunks unused. */
+/* Writes the head of a reply to s: an RDMA_MSG that leaves the call's chunks unused, and an RPC
+ * reply that is accepted and successful, without results yet. */
 static void put_answer(struct rr_run *r, const struct rr_seen *s)
 {
 	const uint32_t prefix[] = { s->xid, s->vers, r->o->link.credits, 0, 1, 0 };
@@ -35,8 +40,9 @@ static void put_answer(struct rr_run *r, const struct rr_seen *s)
 		rr_bytes_word(&r->out, i == 0 ? s->xid : i == 1);
 }
 
-/* Answers as the laboratory program does, which a requester's caller calls: ECHO returns its
- * arguments, other procedures have no results. */
+/* Answers as the laboratory program does, which a requester's caller calls: ECHO (procedure 1)
+ * returns its arguments, other procedures have no results. 40 bytes is the shortest RPC header
+ * of a call. What is no sound call gets no answer, and the caller's own timeout tells. */
 static void answer_call(struct rr_run *r, const struct rr_message *m)
 {
 	struct rr_seen s;
@@ -50,6 +56,9 @@ static void answer_call(struct rr_run *r, const struct rr_message *m)
 	rr_link_send(&r->link, r->out.p, (uint32_t)r->out.len, 0);
 }
 
+/* Waits in short steps, because the end of the command is not an event of the connection. Its
+ * connection may end before the command does. Four timeouts are for commands that make several
+ * calls. */
 bool rr_run_serve(struct rr_run *r, const struct rr_step *s)
 {
 	int line = s ? s->line : 0;

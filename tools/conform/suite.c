@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Finds case files, reads them, and plays them one after the other. */
+/* Finds case files, reads them, and plays them one after the other, for a report or for a
+ * self-test. */
 
 #include "tools/conform/suite.h"
 
@@ -12,6 +13,8 @@
 
 /* --- cases --- */
 
+/* Reads a file into memory that the caller frees, with a NUL behind it. A file that is longer
+ * than CASE_MAX is cut there, and its last line will hardly parse. NULL: err says why. */
 static char *read_case_file(const char *path, size_t *len, char *err, size_t cap)
 {
 	FILE *f = fopen(path, "re");
@@ -46,6 +49,7 @@ static bool add_file(struct rr_suite *s, const char *path, char *err, size_t cap
 	return true;
 }
 
+/* The order of cases must not depend on the file system. */
 static int by_name(const FTSENT **a, const FTSENT **b)
 {
 	return strcmp((*a)->fts_name, (*b)->fts_name);
@@ -57,6 +61,8 @@ static bool is_case(const FTSENT *e)
 	       !strcmp(e->fts_name + e->fts_namelen - 5, ".case");
 }
 
+/* The first case that cannot be parsed ends the search: a suite with a gap would judge less
+ * than it says. Links are not followed. */
 bool rr_suite_add(struct rr_suite *s, const char *path, char *err, size_t cap)
 {
 	char *roots[] = { (char *)(uintptr_t)path, NULL };
@@ -88,6 +94,7 @@ void rr_suite_free(struct rr_suite *s)
 
 /* --- known differences --- */
 
+/* Splits the line at its first ": ". NULL: there is none. */
 static struct rr_known *known_line(char *line)
 {
 	char *colon = strstr(line, ": ");
@@ -154,6 +161,7 @@ void rr_known_free(struct rr_known *k)
 
 /* --- playing --- */
 
+/* One listener serves all cases of a requester; *from stays NULL for a responder. */
 static const char *listen_for(const struct rr_options *o, struct rr_link_listener **from)
 {
 	const char *why;
@@ -169,6 +177,7 @@ static const char *listen_for(const struct rr_options *o, struct rr_link_listene
 	return why;
 }
 
+/* On success r->result belongs to the caller. */
 const char *rr_suite_run(const struct rr_suite *s, const struct rr_options *o,
 			 const struct rr_known *k, struct rr_report *r)
 {
@@ -190,7 +199,8 @@ const char *rr_suite_run(const struct rr_suite *s, const struct rr_options *o,
 	return NULL;
 }
 
-/* Plays one case and tells one lie to one of its expectations. */
+/* Plays one case and tells one lie to one of its expectations. A verdict other than RR_FAIL
+ * means that the lie was believed, unless it could not be told at all. */
 static void lie_to(const struct rr_options *o, const struct rr_case *c,
 		   struct rr_link_listener *from, FILE *log, struct rr_tested *t)
 {
@@ -213,7 +223,9 @@ static void lie_to(const struct rr_options *o, const struct rr_case *c,
 	fprintf(log, "%s: expectation %u: not noticed: %s\n", c->path, o->lie_at, told[o->lie]);
 }
 
-/* Does the case pass while nobody lies? Only then can it be seen to fail. */
+/* Plays the case honestly, with probes. Returns true if it passes: only then can it be seen to
+ * fail. `honest` is the result, which says how many expectations there are and which lies can
+ * be told. */
 static bool passes(const struct rr_options *o, const struct rr_case *c,
 		   struct rr_link_listener *from,
 		   const struct rr_known *k, FILE *log, struct rr_tested *t,
@@ -235,6 +247,7 @@ static bool passes(const struct rr_options *o, const struct rr_case *c,
 	return r.verdict == RR_PASS;
 }
 
+/* Each lie is a run of its own, because the case is over once it has failed. */
 const char *rr_suite_self_test(const struct rr_suite *s, const struct rr_options *o,
 			       const struct rr_known *k, FILE *log, struct rr_tested *t)
 {

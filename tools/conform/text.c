@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reads the lines and words of a case, and notes errors. */
+/* Reads the lines and words of a case, and notes errors. Words are separated by blanks; one
+ * that is in quotation marks may contain them. Nothing here knows what a word means. */
 #include <ctype.h>
 #include <stdarg.h>
 
@@ -10,6 +11,7 @@ bool rr_parse_failed(const struct rr_parser *p)
 	return p->err[0] != '\0';
 }
 
+/* Only the first error is kept: the others are most often its consequences. */
 bool rr_parse_fail(struct rr_parser *p, const char *fmt, ...)
 {
 	va_list ap;
@@ -32,6 +34,8 @@ static bool is_comment(const char *s, const char *end)
 	return *s == '#' && (s + 1 == end || isblank((unsigned char)s[1]));
 }
 
+/* Takes the next word from *at on, as a copy in the arena. The quotation marks stay part of
+ * it. */
 static bool one_word(struct rr_parser *p, const char **at, const char *end)
 {
 	const char *s = *at, *from = s;
@@ -50,6 +54,8 @@ static bool one_word(struct rr_parser *p, const char **at, const char *end)
 	return true;
 }
 
+/* Splits a line into words. rest is the line from its second word on, as it was written: a
+ * title is not made of words. */
 static bool split_line(struct rr_parser *p, const char *s, const char *end)
 {
 	p->nwords = 0;
@@ -67,6 +73,8 @@ static bool split_line(struct rr_parser *p, const char *s, const char *end)
 	}
 }
 
+/* A line that is held is returned again: its reader has found that it belongs to somebody
+ * else. */
 bool rr_parse_line(struct rr_parser *p)
 {
 	if (p->held) {
@@ -97,6 +105,7 @@ bool rr_parse_indented(struct rr_parser *p)
 	return p->indented;
 }
 
+/* Names that are NULL may not stand here, and are not listed. */
 int rr_parse_which(struct rr_parser *p, const char *what, const char *word,
 		   const char *const *names, uint32_t n)
 {

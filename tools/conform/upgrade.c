@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Connections by the upgrade that docs/PROTOCOL.md describes: a TCP connection, an offer and
- * its answer on it, then the provider shm. */
+ * its answer on it, then the provider shm. Only this is taken from the library (core/nego,
+ * core/prov/shm): it is how a peer with the library is reached, and is not what is judged. */
 #include <errno.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -14,6 +15,8 @@
 
 #define ops (&rr_prov_shm)
 
+/* What this end says of itself in an offer or an answer. It speaks one dialect only, so that
+ * the peer cannot choose another. */
 static void hello_of(const struct rr_link_params *p, struct rr_hello *h)
 {
 	*h = (struct rr_hello){
@@ -24,7 +27,8 @@ static void hello_of(const struct rr_link_params *p, struct rr_hello *h)
 	h->dialects = rr_dialects_add(0, p->dialect);
 }
 
-/* Writes the addresses of the connection into the offer. */
+/* Writes the host and the connection's addresses into the offer, as hashes with the token. The
+ * peer compares them with its own and sees whether a proxy stands between. */
 static void put_ends(struct rr_hello *h, int fd)
 {
 	struct sockaddr_storage local = { 0 }, peer = { 0 };
@@ -44,7 +48,8 @@ static bool dialect_agreed(const struct rr_link_params *p, uint32_t dialects)
 	return rr_dialects_choose(dialects, rr_dialects_add(0, p->dialect), &d);
 }
 
-/* Receives what TCP has within ms, at most cap bytes. Returns how many. */
+/* Receives what TCP has within ms, at most cap bytes. Returns how many, 0 at the end, or -1. An
+ * offer or answer is short, and is expected to come in one piece. */
 static int hear_tcp(int fd, uint8_t *buf, size_t cap, uint32_t ms)
 {
 	struct pollfd p = { fd, POLLIN, 0 };
@@ -52,6 +57,9 @@ static int hear_tcp(int fd, uint8_t *buf, size_t cap, uint32_t ms)
 	return poll(&p, 1, (int)ms) == 1 ? (int)recv(fd, buf, cap, 0) : -1;
 }
 
+/* Sends the offer h and goes on by the answer. Returns NULL once the connection is established,
+ * or why there is none, in words for the user: most reasons are about the set-up and not about
+ * the peer. */
 static const char *ask_upgrade(struct rr_link *l, const struct rr_link_params *p,
 			       struct rr_hello *h)
 {
@@ -83,6 +91,7 @@ static const char *ask_upgrade(struct rr_link *l, const struct rr_link_params *p
 	       rr_link_establish(l);
 }
 
+/* The shared memory is made before the offer, because the offer has to name it. */
 const char *rr_link_upgrade_connect(struct rr_link *l, const struct rr_link_params *p)
 {
 	socklen_t len = p->addr.ss_family == AF_INET ? sizeof(struct sockaddr_in) :
@@ -110,6 +119,8 @@ const char *rr_link_upgrade_connect(struct rr_link *l, const struct rr_link_para
 	return ask_upgrade(l, p, &h);
 }
 
+/* The listener is an ordinary TCP socket; the address may be one that a case used just
+ * before. */
 const char *rr_link_upgrade_listen(struct rr_link_listener *l, const struct rr_link_params *p)
 {
 	socklen_t len = p->addr.ss_family == AF_INET ? sizeof(struct sockaddr_in) :
@@ -125,6 +136,8 @@ const char *rr_link_upgrade_listen(struct rr_link_listener *l, const struct rr_l
 	return NULL;
 }
 
+/* The provider reaches the peer's memory before the answer is sent: an answer promises that it
+ * works. */
 static const char *answer_upgrade(struct rr_link *l, const struct rr_link_params *p,
 				  const struct rr_hello *offer, uint32_t xid)
 {
@@ -155,6 +168,8 @@ static const char *answer_upgrade(struct rr_link *l, const struct rr_link_params
 	return rr_link_establish(l);
 }
 
+/* Judges the first bytes of the connection only. A requester without the library makes no
+ * offer, and cannot be judged this way. */
 const char *rr_link_upgrade_accept(struct rr_link *l, struct rr_link_listener *from,
 				   const struct rr_link_params *p)
 {

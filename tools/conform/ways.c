@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Chooses the way in which a connection is made: by an upgrade, or by RDMA CM. */
+/* Chooses the way in which a connection is made: by an upgrade, or by RDMA CM. Also gives
+ * the library's code its table of system calls: here that is libc's own, as nothing is
+ * interposed. */
 
 #include "tools/conform/link.h"
 
@@ -22,6 +24,7 @@ static const struct rr_os libc_os = {
 	.send = send, .recvmsg = recvmsg, .sendmsg = sendmsg, .poll = poll,
 };
 
+/* What was made in part is closed if the connection fails, so the caller never has to. */
 const char *rr_link_connect(struct rr_link *l, const struct rr_link_params *p)
 {
 	const char *why;
@@ -35,6 +38,7 @@ const char *rr_link_connect(struct rr_link *l, const struct rr_link_params *p)
 	return why;
 }
 
+/* On failure *out is still the caller's, to be freed by rr_link_unlisten(). */
 const char *rr_link_listen(struct rr_link_listener **out, const struct rr_link_params *p)
 {
 	struct rr_link_listener *l = calloc(1, sizeof(*l));

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Answers what Wireshark asks of a program that captures for it (extcap). */
+/* Answers what Wireshark asks of a program that captures for it (extcap). Wireshark runs the
+ * program several times: for the list of interfaces, the link type and the settings of one, and
+ * at last to capture into a pipe. Each answer is lines of a fixed form on standard output. */
 #include "tools/dump/extcap.h"
 
 #include <err.h>
@@ -19,6 +21,8 @@ static bool is_alone(const char *interface)
 	return !strncmp(interface, ALL "-", strlen(ALL "-"));
 }
 
+/* Lists an interface for all processes, and one for each living process of which the kernel has
+ * confirmed the pid: rdmarpc-dump captures no others. */
 static void say_interfaces(void)
 {
 	static struct rr_conf conf;
@@ -53,7 +57,9 @@ static void say_config(void)
 	     "{default=false}");
 }
 
-/* Turns Wireshark's arguments for a capture of this interface into that pipe into our own. */
+/* Turns Wireshark's arguments (capture this interface into this pipe) into those of
+ * rdmarpc-dump. Returns their number; *argv becomes an array in static memory. `as` may be
+ * NULL. */
 static int as_ours(char ***argv, char *interface, char *fifo, char *as)
 {
 	static char *args[9];
@@ -79,6 +85,9 @@ static int as_ours(char ***argv, char *interface, char *fifo, char *as)
 
 enum { INTERFACES, INTERFACE, DLTS, CONFIG, CAPTURE, FIFO, AS, OTHER };
 
+/* Only argv[1] decides whether the arguments are Wireshark's. Options that need no answer (its
+ * version, a filter) are accepted and ignored. optind is set back, since main() parses what
+ * as_ours() has made. */
 int rr_extcap(int argc, char ***argv)
 {
 	static const struct option longs[] = {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Decides which packets are shown, by their addresses and by their RPC headers. */
+/* Decides which packets are shown, by their addresses and by their RPC headers. Bad words of
+ * the user end the program with status 2; bytes of a packet never do: a record that is not RPC
+ * matches no condition on RPC. */
 #include "tools/dump/filter.h"
 
 #include <arpa/inet.h>
@@ -11,6 +13,8 @@
 #include "core/wire/cursor.h"
 #include "core/wire/rpc.h"
 
+/* Parses a number in C's notation. strtoul() would take "-1" for a large number, so that is
+ * refused first. `what` names it in the message. */
 static unsigned long filter_number(const char *what, const char *text, unsigned long most)
 {
 	char *end;
@@ -21,6 +25,8 @@ static unsigned long filter_number(const char *what, const char *text, unsigned 
 	return v;
 }
 
+/* A name is looked up only if it does not begin with a digit, so that a number never depends on
+ * /etc/rpc. */
 uint32_t rr_filter_program(const char *text)
 {
 	struct rpcent *e = *text < '0' || *text > '9' ? getrpcbyname(text) : NULL;
@@ -69,6 +75,9 @@ bool rr_filter_ends(const struct rr_filter *f, const struct rr_cap_packet *p)
 	       !memcmp(p->addr[1], f->host, 16);
 }
 
+/* Only a call names its program. A reply is recognized by the XID of a call that was let
+ * through before; the reply to a call from before the capture is not shown. "calls" and
+ * "replies" together are the same as neither. */
 bool rr_filter_rpc(const struct rr_filter *f, struct rr_talk *t, const uint8_t *from,
 		   uint32_t n)
 {

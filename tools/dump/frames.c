@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Makes IP, TCP and UDP headers with their checksums. */
+/* Makes IP, TCP and UDP headers with their checksums, around a payload of which only the first
+ * bytes may have been captured. There are no Ethernet headers and no fragments: packets are raw
+ * IP, and the caller keeps them shorter than 64 KiB (RR_FRAME_MOST). */
 #include "tools/dump/frames.h"
 
 #include <arpa/inet.h>
@@ -10,6 +12,7 @@
 #include <netinet/udp.h>
 #include <string.h>
 
+/* Is it an IPv4 address in IPv6-mapped form, ::ffff:a.b.c.d? */
 static bool is_v4(const uint8_t *addr)
 {
 	static const uint8_t mapped[12] = {[10] = 0xff, 0xff};
@@ -27,6 +30,7 @@ static uint64_t sum_words(const void *from, uint32_t n, uint64_t s)
 	return n ? s + (uint32_t)(p[0] << 8) : s;
 }
 
+/* Ends a sum by adding the carries back in. Returns the checksum in network byte order. */
 static uint16_t fold(uint64_t s)
 {
 	while (s >> 16)
@@ -34,7 +38,9 @@ static uint16_t fold(uint64_t s)
 	return htons((uint16_t)~s);
 }
 
-/* The checksum over pseudo-header, transport header and payload. */
+/* The checksum over pseudo-header, transport header (hdr, n bytes) and payload. The
+ * pseudo-header has the two addresses, the protocol and the length. Returns 0 if a part of the
+ * payload was not captured, because nobody can compute it then. */
 static uint16_t checksum(const struct rr_frame *f, uint8_t proto, const void *hdr, uint32_t n)
 {
 	uint32_t skip = is_v4(f->from.addr) && is_v4(f->to.addr) ? 12 : 0;
@@ -47,6 +53,8 @@ static uint16_t checksum(const struct rr_frame *f, uint8_t proto, const void *hd
 	return fold(sum_words(f->payload, f->len, sum_words(hdr, n, s)));
 }
 
+/* Writes the IP header for len bytes behind it; returns the header's length. Both ends must be
+ * IPv4 for an IPv4 header: a mixed pair is written as IPv6 with the mapped address. */
 static uint32_t put_ip(const struct rr_frame *f, uint8_t proto, uint32_t len, uint8_t *out)
 {
 	struct iphdr v4 = {
@@ -71,6 +79,9 @@ static uint32_t put_ip(const struct rr_frame *f, uint8_t proto, uint32_t len, ui
 	return sizeof(v6);
 }
 
+/* Puts a packet together: IP header, transport header hdr of n bytes, and what there is of the
+ * payload. The headers carry the lengths of the whole packet, as in any capture with a snapshot
+ * length. */
 static uint32_t put_packet(const struct rr_frame *f, uint8_t proto, const void *hdr, uint32_t n,
 			   uint8_t *out, uint32_t *whole)
 {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Writes blocks and options of pcapng, in the byte order of this machine. */
+/* Writes blocks and options of pcapng, in the byte order of this machine: a reader learns the
+ * order from the section header's magic number. Only what rdmarpc-dump needs is here. Nothing
+ * is checked after each write, because stdio keeps the error for the caller (ferror()). */
 #include "tools/dump/pcapng.h"
 
 #include <string.h>
@@ -30,6 +32,8 @@ static uint32_t padded(uint32_t n)
 	return rr_align(n, 4u);
 }
 
+/* Writes n bytes and zeroes up to a multiple of four, to which pcapng aligns every part of a
+ * block. */
 static void put_padded(struct rr_pcapng *p, const void *from, uint32_t n)
 {
 	static const uint8_t zeroes[4];
@@ -39,12 +43,16 @@ static void put_padded(struct rr_pcapng *p, const void *from, uint32_t n)
 	fwrite(zeroes, 1, padded(n) - n, p->f);
 }
 
+/* An option that points to s, which must live until block() has written it. The length is
+ * bounded because an option's length field has 16 bits. */
 static struct png_option text_option(uint16_t code, const char *s)
 {
 	return (struct png_option){code, (uint16_t)strnlen(s, 1024), s};
 }
 
-/* Writes a block: its fixed part, then data, then those options that have a value. */
+/* Writes a block: its fixed part, then data, then the options. The length of the whole block
+ * stands at both ends, so that a reader can also go backwards. The option with code 0 and
+ * length 0 ends the list. */
 static void block(struct rr_pcapng *p, uint32_t type, const void *fixed, uint32_t nfixed,
 		  const void *data, uint32_t ndata, const struct png_option *opt, unsigned nopt)
 {
@@ -64,6 +72,8 @@ static void block(struct rr_pcapng *p, uint32_t type, const void *fixed, uint32_
 	put_padded(p, &len, 4);
 }
 
+/* The section's length is not known before it ends, and a pipe cannot be rewound. The format
+ * has all bits set for "not specified". */
 void rr_pcapng_begin(struct rr_pcapng *p, FILE *f)
 {
 	struct {
@@ -79,6 +89,9 @@ void rr_pcapng_begin(struct rr_pcapng *p, FILE *f)
 	block(p, SECTION, &s, sizeof(s), NULL, 0, &by, 1);
 }
 
+/* Interfaces have no number in the file: a reader counts their blocks, as `interfaces` does
+ * here. Times are nanoseconds (9: ten to the power of -9). A snaplen of 0 means no limit, since
+ * the process cuts packets before they arrive here. */
 uint32_t rr_pcapng_interface(struct rr_pcapng *p, const char *name, const char *description)
 {
 	struct {
@@ -94,6 +107,8 @@ uint32_t rr_pcapng_interface(struct rr_pcapng *p, const char *name, const char *
 	return p->interfaces++;
 }
 
+/* An enhanced packet block. The time is one 64-bit number, but is stored as two words, the high
+ * one first in either byte order. */
 void rr_pcapng_packet(struct rr_pcapng *p, uint32_t interface, uint64_t ns, const void *data,
 		      uint32_t captured, uint32_t len, const char *comment)
 {

@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Matches transport messages with records, and shows them as Sends, Reads and Writes. */
+/* Matches transport messages with records, and shows them as Sends, Reads and Writes.
+ *
+ * A transport message says which memory the chunks are in, and only the record has their bytes.
+ * So a message with chunks waits for its record and a record for its message, up to PATIENCE.
+ * When exactly the Reads and Writes went, and in which pieces, is not known: they are shown
+ * beside the Send that they belong to, an item per segment. Queue pairs and packet numbers are
+ * invented. */
 #include "tools/dump/rdma.h"
 
 #include <err.h>
@@ -42,7 +48,8 @@ static struct bytes bytes_take(struct bytes *b, uint32_t n)
 	return head;
 }
 
-/* What packets are made for. side is 0 if the client sends, 1 if the server does. */
+/* What packets are made for: the connection, the packet that is being shown (for its ends), the
+ * time and the comment. */
 struct voice {
 	struct rr_show *s;
 	struct rr_talk *t;
@@ -51,6 +58,8 @@ struct voice {
 	const char *comment;
 };
 
+/* Who has sent the packet: 0 the client, 1 the server. A client's packet that is sent, or a
+ * server's that is received, comes from the client. */
 static unsigned side_of(const struct rr_cap_packet *h)
 {
 	return !(h->flags & RR_CAP_SERVER) != !!(h->flags & RR_CAP_OUT);
@@ -58,6 +67,7 @@ static unsigned side_of(const struct rr_cap_packet *h)
 
 /* --- packets --- */
 
+/* Fills in the addresses of r, which side has sent, and writes the packet to the capture. */
 static void show_packet(const struct voice *v, struct rr_roce *r, unsigned side)
 {
 	static uint8_t out[RR_ROCE_MOST];
@@ -76,9 +86,10 @@ static uint32_t qpn(const struct rr_talk *t, unsigned side)
 	return QPN + 2 * t->number + side;
 }
 
-/* Writes a message from side as the packets that it takes, numbered from *psn on. r holds the
- * headers before the first payload, and before the last one of a response. opcode: those of the
- * middle packets, the last, the first, and an only one. */
+/* Writes a message from side as the packets that it takes, at least one, numbered from *psn on.
+ * opcode has four numbers: middle, last, first, only. The headers in r->ext go before the first
+ * payload, and of a Read response also before the last one. The last packet of a request asks
+ * for an acknowledgement, but no response does; acknowledgements themselves are not shown. */
 static void put_payload(const struct voice *v, struct rr_roce *r, unsigned side, uint32_t *psn,
 			struct bytes b, const uint8_t opcode[4])
 {
@@ -116,6 +127,8 @@ static void put_send(const struct voice *v, unsigned side, struct bytes b)
 	v->t->msn[!side]++;
 }
 
+/* seg is memory that the peer has exposed; b is what goes there. A Write counts as a message of
+ * its own at the peer, hence msn. */
 static void put_write(const struct voice *v, unsigned side, const struct rr_seg *seg,
 		      struct bytes b)
 {
@@ -128,7 +141,8 @@ static void put_write(const struct voice *v, unsigned side, const struct rr_seg 
 	v->t->msn[!side]++;
 }
 
-/* A Read request takes as many packet numbers as its responses have. */
+/* Shows an RDMA Read by side, and the peer's responses. The request has the number of the first
+ * response, and takes as many numbers from the requester's sequence as there are responses. */
 static void put_read(const struct voice *v, unsigned side, const struct rr_seg *seg,
 		     struct bytes b)
 {
@@ -158,6 +172,8 @@ static void put_mad(const struct voice *v, unsigned side, const uint8_t *mad, ui
 	show_packet(v, &r, side);
 }
 
+/* Writes the private data of RFC 8797 for one end. ours: of the end that is captured. h has the
+ * sizes of both, as this end sees them. */
 static void cm_data(const struct rr_cap_packet *h, bool ours, uint8_t *to)
 {
 	struct rr_cmdata d = {.send_size = ours ? h->send_size : h->recv_size,
@@ -166,8 +182,10 @@ static void cm_data(const struct rr_cap_packet *h, bool ours, uint8_t *to)
 	rr_cmdata_put(&d, to);
 }
 
-/* Writes the exchange by which RDMA CM would have set up a connection between these
- * addresses. */
+/* Shows the exchange by which RDMA CM would have set up a connection between these addresses,
+ * once, before the first message. No process has sent these packets, and their comment says so.
+ * A reader needs them to know which queue pairs belong together and that RPC-over-RDMA is
+ * spoken on them. */
 static void put_set_up(const struct voice *v)
 {
 	const struct rr_cap_packet *h = &v->k->p->h;
@@ -207,6 +225,8 @@ struct pair {
 	bool reply;
 };
 
+/* The bytes of a Write or Reply chunk. In a reply the responder has set the segments' lengths
+ * to what it has written (RFC 8166 §3.4.6). */
 static uint32_t wchunk_length(const struct rr_msg *m, const struct rr_wchunk *w)
 {
 	uint32_t n = 0;
@@ -216,6 +236,8 @@ static uint32_t wchunk_length(const struct rr_msg *m, const struct rr_wchunk *w)
 	return n;
 }
 
+/* Shows b as RDMA Writes into the segments of w, in their order, which the responder must keep
+ * (RFC 8166 §3.4.6). */
 static void put_pieces(const struct voice *v, const struct pair *p, const struct rr_wchunk *w,
 		       struct bytes b)
 {
@@ -227,9 +249,15 @@ static void put_pieces(const struct voice *v, const struct pair *p, const struct
 	}
 }
 
-/* Where in the record those n bytes begin that are not in the stream, with their padding:
- * behind a word with their number. all: nothing else is missing from the stream. False: not
- * found. */
+/* Finds the item of n bytes that is in the record but not in the stream of the reply, because
+ * it went into a Write chunk. An item of variable length is led by its length, which stays in
+ * the stream, and is padded to a multiple of four, which never goes into the chunk (RFC 8166
+ * §3.4.6.2).
+ *
+ * The item lies at or before the first difference; its beginning may be equal to what follows
+ * it. So the search goes backwards from there, word by word, for a length of n. all: nothing
+ * else is missing, so the rest must agree to the last byte. Returns false if there is no such
+ * place; else *at is an offset into both. */
 static bool find_missing(struct bytes record, struct bytes stream, uint32_t n, bool all,
 			 uint32_t *at)
 {
@@ -251,7 +279,9 @@ static bool find_missing(struct bytes record, struct bytes stream, uint32_t n, b
 	return false;
 }
 
-/* Writes the data that the responder has written, each item from its place in the record. */
+/* Shows the data that the responder has written, each item from its place in the record. Shows
+ * none of the further items if one is not found, and nothing at all if a part was not captured:
+ * where an item lies can be told only from complete bytes. */
 static void put_write_list(const struct voice *v, const struct pair *p)
 {
 	struct bytes record = p->record, stream = p->stream, item;
@@ -276,6 +306,9 @@ static void put_write_list(const struct voice *v, const struct pair *p)
 	}
 }
 
+/* Shows what the responder has written before it sent its reply: the whole reply into the Reply
+ * chunk (RDMA_NOMSG, RFC 8166 §3.5.3), or items by the Write list. In a call these chunks only
+ * offer memory. */
 static void put_written(const struct voice *v, const struct pair *p)
 {
 	const struct rr_chunks *ch = &p->m->ch;
@@ -299,8 +332,10 @@ static uint32_t read_length(const struct rr_chunks *ch, uint32_t i)
 	return n;
 }
 
-/* The record without what other Read chunks hold, which is what the chunk at position zero
- * holds. */
+/* The record without the items that other Read chunks hold, which is what the chunk at position
+ * zero holds. The caller frees *room, to which the result points. Positions come from a message
+ * and are not trusted: one that goes backwards is skipped, and bytes_take() takes no more than
+ * there is, so the copy never exceeds record.captured. */
 static struct bytes without_items(const struct pair *p, uint8_t **room)
 {
 	const struct rr_chunks *ch = &p->m->ch;
@@ -330,6 +365,9 @@ static struct bytes without_items(const struct pair *p, uint8_t **room)
 	return b;
 }
 
+/* Shows the RDMA Reads by which the receiver of a message pulls its Read chunks. Segments of
+ * the same position are one chunk; each takes the next bytes of it. The receiver is the one
+ * that reads, hence !side. */
 static void put_reads(const struct voice *v, const struct pair *p)
 {
 	const struct rr_chunks *ch = &p->m->ch;
@@ -356,6 +394,8 @@ static void put_reads(const struct voice *v, const struct pair *p)
 
 /* --- messages --- */
 
+/* Only messages that carry an RPC message count. Everything else (errors, RDMA_DONE) is shown
+ * as a plain Send. */
 static bool decode(const struct rr_tap_packet *p, struct rr_msg *m)
 {
 	const struct rr_codec *c = rr_talk_codec(p);
@@ -364,6 +404,8 @@ static bool decode(const struct rr_tap_packet *p, struct rr_msg *m)
 	       (m->type == RR_MSG || m->type == RR_NOMSG || m->type == RR_MSGP);
 }
 
+/* Is it the beginning of a reply? The word after the XID is 0 in a call and 1 in a reply (RFC
+ * 5531 §9). */
 static bool has_reply(struct bytes rpc)
 {
 	return rpc.captured >= 8 && rr_be32(rpc.p + 4) == 1;
@@ -375,7 +417,11 @@ static bool has_payload(const struct rr_msg *m, struct bytes stream)
 	return m->type == RR_NOMSG || m->ch.nreads || (m->ch.nwrites && has_reply(stream));
 }
 
-/* Shows a message. record is the one that its chunks belong to, or NULL. */
+/* Shows a message with everything that belongs to it, in the order in which it could have gone:
+ * what the responder writes, the Send, what the receiver reads. record is the one that its
+ * chunks belong to, or NULL if it never came; then only the Send is shown. A message that
+ * cannot be decoded has no chunks. Does nothing if the filter leaves the message out, or enough
+ * were shown. */
 static void show_message(struct rr_show *s, struct rr_talk *t, const struct rr_show_kept *k,
 			 const struct rr_tap_packet *record)
 {
@@ -416,6 +462,8 @@ static void show_message(struct rr_show *s, struct rr_talk *t, const struct rr_s
 
 /* --- messages and records that wait for each other --- */
 
+/* A message or a record that waits for its other half. It owns its packet and a copy of the
+ * process's name, since the tap may be gone by the time that it is shown. */
 struct rr_talk_wait {
 	struct rr_talk_wait *next;
 	struct rr_show_kept k;
@@ -430,6 +478,8 @@ static void wait_free(struct rr_show *s, struct rr_talk_wait *w)
 	free(w);
 }
 
+/* Puts the packet at the end of the connection's list. Returns false if too many bytes wait
+ * already: then the caller shows or drops the packet without its other half. */
 static bool wait_for_other(struct rr_show *s, struct rr_talk *t, const struct rr_show_kept *k,
 			   uint32_t xid)
 {
@@ -451,7 +501,8 @@ static bool wait_for_other(struct rr_show *s, struct rr_talk *t, const struct rr
 	return true;
 }
 
-/* Takes the matching half off the list; NULL: it has not come. */
+/* Takes the matching half off the list: the same XID and sender, but a record for a message and
+ * a message for a record. Returns NULL if it has not come. */
 static struct rr_talk_wait *take_other(struct rr_talk *t, const struct rr_cap_packet *h,
 				       uint32_t xid)
 {
@@ -466,6 +517,9 @@ static struct rr_talk_wait *take_other(struct rr_talk *t, const struct rr_cap_pa
 	return NULL;
 }
 
+/* Returns true if the record is kept. One that nothing waits for and that was received is
+ * dropped, because of what is received the message always comes first: that message had no
+ * chunks, or has expired. */
 static bool record_came(struct rr_show *s, const struct rr_show_kept *k, struct rr_talk *t)
 {
 	uint32_t xid = k->p->h.captured >= 4 ? rr_be32(rr_tap_data(k->p)) : 0;
@@ -480,6 +534,8 @@ static bool record_came(struct rr_show *s, const struct rr_show_kept *k, struct 
 	return k->p->h.flags & RR_CAP_OUT && wait_for_other(s, t, k, xid);
 }
 
+/* Returns true if the message is kept until its record comes. One without chunks needs no
+ * record, and is shown at once. */
 static bool message_came(struct rr_show *s, const struct rr_show_kept *k, struct rr_talk *t)
 {
 	static struct rr_msg m;
@@ -507,6 +563,8 @@ bool rr_rdma_take(struct rr_show *s, const struct rr_show_kept *k, struct rr_tal
 	return k->p->h.kind == RR_CAP_RECORD ? record_came(s, k, t) : message_came(s, k, t);
 }
 
+/* Shows messages that have waited since before ns without their chunks, and frees records whose
+ * message has not come. */
 static void expire_talk(struct rr_show *s, struct rr_talk *t, uint64_t ns)
 {
 	struct rr_talk_wait **at = &t->waiting, *w;

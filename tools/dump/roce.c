@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Makes RoCEv2 packets: base and extended transport headers, the invariant CRC, and the
- * messages of the connection manager. */
+ * messages of the connection manager. They are made so that Wireshark dissects and
+ * reassembles them; fields that only a device would need have plausible constants. Nothing
+ * is parsed here. */
 #include "tools/dump/roce.h"
 
 #include <string.h>
@@ -41,7 +43,8 @@ void rr_roce_deth(struct rr_roce *r, uint32_t qkey, uint32_t qpn)
 	r->next = 8;
 }
 
-/* The CRC of Ethernet, four bits at a time. */
+/* The CRC of Ethernet (reflected, polynomial 0xedb88320), four bits at a time. The caller
+ * begins with all bits set and inverts the result. */
 static uint32_t crc(uint32_t c, const uint8_t *p, uint32_t n)
 {
 	static const uint32_t of[16] = {
@@ -58,8 +61,9 @@ static uint32_t crc(uint32_t c, const uint8_t *p, uint32_t n)
 	return c;
 }
 
-/* The invariant CRC over the n bytes of a packet before it, with fields that change on the way
- * masked. */
+/* The invariant CRC over the n bytes of a packet before it (annex A17). Fields that a router
+ * may change count as all ones. Eight bytes of ones stand for the local route header, which
+ * RoCE does not have. h is a copy, so that the packet itself keeps its fields. */
 static uint32_t icrc(const uint8_t *packet, uint32_t n)
 {
 	static const uint8_t lrh[8] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
@@ -81,6 +85,9 @@ static uint32_t icrc(const uint8_t *packet, uint32_t n)
 	return ~crc(crc(crc(UINT32_MAX, lrh, sizeof(lrh)), h, most), packet + most, n - most);
 }
 
+/* Writes the base transport header and the extended headers of r; returns their length. pad is
+ * the number of bytes that fill the payload up to a multiple of four; the receiver takes them
+ * off again. */
 static uint32_t put_bth(const struct rr_roce *r, uint32_t pad, uint8_t *to)
 {
 	to[0] = r->opcode;
@@ -93,6 +100,12 @@ static uint32_t put_bth(const struct rr_roce *r, uint32_t pad, uint8_t *to)
 	return BTH + r->next;
 }
 
+/* The invariant CRC covers the IP and UDP headers too, so the packet is made twice: first with
+ * zeroes in place of the CRC, to compute it, then with the CRC, because the UDP checksum covers
+ * that. Without the whole payload there is no CRC, and the packet ends where the capture does.
+ *
+ * The UDP source port is made from the receiver's queue pair, so that each direction of a
+ * connection keeps one. */
 uint32_t rr_roce_packet(const struct rr_roce *r, uint8_t *out, uint32_t *whole)
 {
 	uint8_t ib[BTH + sizeof(r->ext) + RR_ROCE_MTU + 3 + ICRC];
@@ -128,6 +141,9 @@ static uint32_t cm_id(const struct rr_roce_cm *c, unsigned which)
 	return 2 * c->id + which;
 }
 
+/* Begins a management datagram: clears it, writes the common header and the sender's id, and
+ * returns where the message's own data begins. All three messages of an exchange have the same
+ * transaction id. from is 0 for the client, 1 for the server. */
 static uint8_t *begin_mad(const struct rr_roce_cm *c, uint16_t attribute, unsigned from,
 			  uint8_t *mad)
 {
@@ -150,7 +166,8 @@ static bool is_v4_cm(const struct rr_roce_cm *c)
 	return !memcmp(c->addr[0], mapped, 12) && !memcmp(c->addr[1], mapped, 12);
 }
 
-/* Writes RDMA CM's header for IP, and the private data after it. */
+/* Writes RDMA CM's header for IP (annex A11) at d, and the private data behind it. The client's
+ * port and both addresses are in this header; the server's port is in the service id. */
 static void put_ip_cm(const struct rr_roce_cm *c, uint8_t *d)
 {
 	uint32_t skip = is_v4_cm(c) ? 12 : 0;
@@ -163,6 +180,8 @@ static void put_ip_cm(const struct rr_roce_cm *c, uint8_t *d)
 	memcpy(d + 36, c->data[0], c->ndata);
 }
 
+/* Offsets into d are those of the ConnectRequest in chapter 12. Time-outs and retry counts are
+ * of no use to a reader of the capture, but a dissector shows them, so they are plausible. */
 void rr_roce_request(const struct rr_roce_cm *c, uint8_t mad[RR_ROCE_MAD])
 {
 	uint8_t *d = begin_mad(c, REQUEST, 0, mad);
@@ -184,6 +203,8 @@ void rr_roce_request(const struct rr_roce_cm *c, uint8_t mad[RR_ROCE_MAD])
 	put_ip_cm(c, d + 140);
 }
 
+/* Offsets are those of the ConnectReply in chapter 12. Its private data has no header of RDMA
+ * CM before it: only the request needs to say the addresses. */
 void rr_roce_reply(const struct rr_roce_cm *c, uint8_t mad[RR_ROCE_MAD])
 {
 	uint8_t *d = begin_mad(c, REPLY, 1, mad);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sorts packets by time, and makes frames and comments of them. */
+/* Sorts packets by time, and makes frames and comments of them. Each packet that comes in is
+ * kept until rr_show_until() reaches its time. This file writes RPC records as TCP; with
+ * --as rdma it hands packets to rdma.c. It trusts the lengths in a packet, which tap.c has
+ * checked. */
 #include "tools/dump/show.h"
 
 #include <stdlib.h>
@@ -12,6 +15,8 @@
 #include "tools/dump/rdma.h"
 #include "tools/segment.h"
 
+/* A pid in a packet is of the captured process's PID namespace. For the process itself the pid
+ * that this program sees is known; for a forked child only the packet's own word is. */
 void rr_show_add(struct rr_show *s, const struct rr_tap *t, uint32_t interface,
 		 struct rr_tap_packet *p)
 {
@@ -42,6 +47,7 @@ static int by_time(const void *a, const void *b)
 
 /* --- comments --- */
 
+/* Writes the names of the chunks to buf, joined by "and"; "none" if there are none. */
 static void chunks_text(char *buf, size_t size, uint32_t chunks)
 {
 	static const struct {
@@ -88,6 +94,7 @@ void rr_show_comment(char *buf, size_t size, const struct rr_show_kept *k, uint3
 
 /* --- records --- */
 
+/* The frame's ends: h has our own end first, and the sender has to be first in the frame. */
 static struct rr_frame frame_of(const struct rr_cap_packet *h)
 {
 	bool in = !(h->flags & RR_CAP_OUT);
@@ -100,9 +107,13 @@ static struct rr_frame frame_of(const struct rr_cap_packet *h)
 	return f;
 }
 
-/* The record mark and the message, in as many segments as they take. */
+/* show_record() writes the record mark into the room that tap.c leaves before the payload. */
 _Static_assert(RR_TAP_MARK == RR_RM_HDR, "room for it");
 
+/* Writes a record mark and the message as TCP, in as many segments as they take. Sequence
+ * numbers count what has been shown in each direction, so that a dissector can reassemble the
+ * stream. A record that was cut by the snapshot length still counts in full: the last segments
+ * then have no captured bytes. */
 static void show_record(struct rr_show *s, const struct rr_show_kept *k, struct rr_talk *t)
 {
 	static uint8_t out[RR_FRAME_HEADERS + RR_FRAME_MOST];
@@ -130,7 +141,8 @@ static void show_record(struct rr_show *s, const struct rr_show_kept *k, struct 
 	s->shown++;
 }
 
-/* Shows one packet. True: it is still needed and must not be freed. */
+/* Shows one packet. Returns true if rdma.c keeps it: then the caller must not free it. A
+ * transport message is not shown as such among records, see learn_all(). */
 static bool show_one(struct rr_show *s, const struct rr_show_kept *k)
 {
 	struct rr_talk *t;
@@ -148,7 +160,8 @@ static bool show_one(struct rr_show *s, const struct rr_show_kept *k)
 	return false;
 }
 
-/* Learns from transport messages before any record is shown, whichever came first. */
+/* Learns from transport messages before any record is shown, because a record's comment names
+ * the chunks in which it went, and its message may come earlier or later. */
 static void learn_all(struct rr_show *s)
 {
 	for (uint32_t i = 0; i < s->nkept; i++) {
@@ -164,6 +177,8 @@ static void learn_all(struct rr_show *s)
 	}
 }
 
+/* What is later than ns stays, and is numbered anew, so that by_time() keeps the order of
+ * arrival. For UINT64_MAX, the end, rr_show_end() expires what waits in rdma.c. */
 void rr_show_until(struct rr_show *s, uint64_t ns)
 {
 	uint32_t i = 0, n = 0;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The table of connections: what their packets have told about each. */
+/* The table of connections: what their packets have told about each. A connection is found by
+ * the addresses and ports of both ends, in either direction. It is made by its first packet and
+ * forgotten when it has been silent for long; nothing says that it has ended. */
 #include "tools/dump/talks.h"
 
 #include <err.h>
@@ -9,7 +11,8 @@
 #include "core/wire/codec.h"
 #include "core/wire/cursor.h"
 
-/* The same for both directions of a connection. */
+/* Adds up both ends, so that a packet of either direction finds the same bucket. Whoever
+ * chooses addresses can make buckets long; that costs time, nothing else. */
 static uint32_t hash(const struct rr_cap_packet *p)
 {
 	uint32_t h = (uint32_t)p->port[0] + p->port[1];
@@ -19,7 +22,8 @@ static uint32_t hash(const struct rr_cap_packet *p)
 	return (h ^ h >> 12) % rr_array_size(((struct rr_talks *)0)->bucket);
 }
 
-/* Is it p's connection? here: the end that is shown is p's own. */
+/* Is t the connection of packet p? here: does the packet come from the end that is shown?
+ * Otherwise it must come from the other end. */
 static bool is_of(const struct rr_talk *t, const struct rr_cap_packet *p, bool here)
 {
 	return t->port[0] == p->port[!here] && t->port[1] == p->port[here] &&
@@ -27,6 +31,8 @@ static bool is_of(const struct rr_talk *t, const struct rr_cap_packet *p, bool h
 	       !memcmp(t->addr[1], p->addr[here], 16);
 }
 
+/* Makes a connection that is shown from the end that p comes from, and puts it in front of *at.
+ * Ends the program if there is no memory. */
 static struct rr_talk *talk_new(struct rr_talks *all, struct rr_talk **at,
 				const struct rr_cap_packet *p, int pid)
 {
@@ -47,7 +53,8 @@ static struct rr_talk *talk_new(struct rr_talks *all, struct rr_talk **at,
 	return t;
 }
 
-/* The connection is shown from its other end from now on. */
+/* From now on the connection is shown from its other end, p's. What was sent becomes what was
+ * received. The notes are dropped, since their directions would be wrong. */
 static void turn_round(struct rr_talk *t, const struct rr_cap_packet *p)
 {
 	uint32_t seq = t->seq[0];
@@ -59,8 +66,9 @@ static void turn_round(struct rr_talk *t, const struct rr_cap_packet *p)
 	memset(t->note, 0, sizeof(t->note));
 }
 
-/* A process may call itself: then both ends come from one tap, and the end that spoke first is
- * shown. */
+/* Returns NULL for the end that is not shown, so that no message appears twice when both ends
+ * are captured. If the process of the shown end has gone, the other end takes over. A process
+ * may call itself: then both ends come from one tap, and the end that spoke first is shown. */
 struct rr_talk *rr_talks_get(struct rr_talks *all, const struct rr_cap_packet *p, int pid)
 {
 	struct rr_talk **bucket = &all->bucket[hash(p)], *t = *bucket;
@@ -88,6 +96,7 @@ void rr_talks_left(struct rr_talks *all, int pid)
 				t->pid = 0;
 }
 
+/* A connection on which messages wait in rdma.c stays, because they hang on it. */
 void rr_talks_expire(struct rr_talks *all, uint64_t ns)
 {
 	for (size_t i = 0; i < rr_array_size(all->bucket); i++) {
@@ -106,6 +115,8 @@ void rr_talks_expire(struct rr_talks *all, uint64_t ns)
 	}
 }
 
+/* A Read chunk at position zero holds the whole message; one at another position holds a data
+ * item of it (RFC 8166 §3.4.5 and §3.5.3). */
 uint8_t rr_talk_kinds(const struct rr_msg *m)
 {
 	uint8_t k = 0;
@@ -119,6 +130,8 @@ uint8_t rr_talk_kinds(const struct rr_msg *m)
 	return m->type == RR_MSGP ? k | RR_CHUNK_PADDED : k;
 }
 
+/* The version is the second word of every header. If the dialect of the packet has no such
+ * version, version 1 is tried: the decoder judges the rest. */
 const struct rr_codec *rr_talk_codec(const struct rr_tap_packet *p)
 {
 	const struct rr_codec *c = NULL;
@@ -128,6 +141,8 @@ const struct rr_codec *rr_talk_codec(const struct rr_tap_packet *p)
 	return c ? c : rr_codec_first(RR_DIALECT_V1);
 }
 
+/* Messages that cannot be decoded, and those that carry no RPC message (errors, RDMA_DONE), are
+ * ignored. Of two messages with the same note the later one wins. */
 void rr_talk_learn(struct rr_talk *t, const struct rr_tap_packet *p)
 {
 	const struct rr_codec *c = rr_talk_codec(p);
@@ -143,6 +158,8 @@ void rr_talk_learn(struct rr_talk *t, const struct rr_tap_packet *p)
 				   (uint8_t)m.vers, true};
 }
 
+/* The note may have been overwritten by another message since; then 0 says that nothing is
+ * known. */
 uint32_t rr_talk_chunks(const struct rr_talk *t, uint32_t xid, bool out)
 {
 	const struct rr_talk_note *n = &t->note[xid % RR_TALK_NOTES];
@@ -159,6 +176,8 @@ void rr_talk_call(struct rr_talk *t, uint32_t xid)
 	t->calls[xid % RR_TALK_CALLS] = (struct rr_talk_call){xid, true};
 }
 
+/* A call has one reply: the note is used up, so that a later call with the same XID has to be
+ * of the program again. */
 bool rr_talk_answers(struct rr_talk *t, uint32_t xid)
 {
 	struct rr_talk_call *c = t->calls ? &t->calls[xid % RR_TALK_CALLS] : NULL;

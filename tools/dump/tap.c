@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Finds the capture desk and the ring of another process by its descriptors, and empties the
- * ring. */
+ * ring. The protocol between both is in core/base/capture_abi.h; core/base/capture.c is the
+ * process's side.
+ *
+ * Everything that is read from the process is a stranger's word: a file is judged after it was
+ * opened, the ring's size must be sealed, and a packet is copied out before its lengths are
+ * judged. */
 #include "tools/dump/tap.h"
 
 #include <dirent.h>
@@ -24,9 +29,10 @@
 
 /* --- descriptors of another process --- */
 
-/* Opens what the descriptor `name` of dir (/proc/PID/fd) stands for, if it is a regular file.
- * The first open has no effect on the file (O_PATH), since the process may put something else
- * in its place meanwhile. */
+/* Opens what the descriptor `name` of dir (/proc/PID/fd) stands for, if it is a regular file
+ * with at most one name, such as a memfd. Returns a descriptor or -1. The file is opened twice:
+ * the first open has no effect on it (O_PATH), so that what is checked is what is opened,
+ * whatever the process puts in its place meanwhile. */
 static int open_fd(int dir, const char *name)
 {
 	int at = openat(dir, name, O_PATH | O_CLOEXEC), fd = -1;
@@ -42,6 +48,8 @@ static int open_fd(int dir, const char *name)
 	return fd;
 }
 
+/* Can a descriptor with this link target be a statistics segment? The name is only a first
+ * sieve; is_own_segment() decides. */
 static bool is_segment_name(const char *target)
 {
 	const char *base = strrchr(target, '/');
@@ -57,7 +65,8 @@ static bool read_bytes_at(int fd, void *to, size_t n, size_t at)
 	return pread(fd, to, n, (off_t)at) == (ssize_t)n;
 }
 
-/* Is it the segment that pid itself holds? A child may have its parent's descriptor. */
+/* Is it the segment that pid itself holds? The lock on the segment tells, since a child may
+ * have its parent's descriptor. */
 static bool is_own_segment(int fd, int pid)
 {
 	struct {
@@ -71,6 +80,7 @@ static bool is_own_segment(int fd, int pid)
 	       head.version == RR_STAT_VERSION && rr_segment_holder(fd) == pid;
 }
 
+/* Opens the descriptor if it is the segment of pid. Returns -1 if not. */
 static int open_segment(int dir, const char *name, int pid)
 {
 	char target[RR_RUN_PATH + RR_RUN_NAME + 64];
@@ -88,6 +98,9 @@ static int open_segment(int dir, const char *name, int pid)
 	return -1;
 }
 
+/* Looks through the descriptors of pid for its segment. Returns -1 with errno 0 if it has none,
+ * or with opendir()'s reason: ENOENT no such process, EACCES another user's. The number looked
+ * at is bounded, because the process decides how many it has. */
 static int find_segment(int pid)
 {
 	uint32_t n = FDS_MAX;
@@ -109,6 +122,8 @@ static int find_segment(int pid)
 
 /* --- the desk --- */
 
+/* The desk is read and written by pread() and pwrite(), never mapped: the process could
+ * truncate a mapping under this program. */
 static uint32_t desk_read(const struct rr_tap *t, size_t at)
 {
 	uint32_t v = 0;
@@ -128,6 +143,9 @@ static void tap_refuse(struct rr_tap *t, enum rr_tap_state state, const char *wh
 	t->why = why;
 }
 
+/* Asks for a capture. The number only has to differ from the last one and from zero, which
+ * means "none"; so the process sees a new request. `ask` is written last, because the process
+ * takes the wishes when it sees that. */
 static void ask_at_desk(struct rr_tap *t, const struct rr_tap_wish *w)
 {
 	struct timespec ts;
@@ -145,6 +163,8 @@ static void ask_at_desk(struct rr_tap *t, const struct rr_tap_wish *w)
 
 /* --- the ring --- */
 
+/* Is the file a ring whose size can no longer change? Only then may it be mapped: the seals
+ * keep it from being truncated under this program, which would be a SIGBUS. */
 static bool is_ring(int fd, uint32_t *size)
 {
 	int seals = fcntl(fd, F_GET_SEALS);
@@ -158,6 +178,8 @@ static bool is_ring(int fd, uint32_t *size)
 	return !(*size & (*size - 1));
 }
 
+/* Opens descriptor `number` of process pid. -1: the process has no such file, or it may not be
+ * opened. */
 static int open_ring(int pid, int number)
 {
 	char path[32], name[16];
@@ -182,6 +204,8 @@ static bool lock_ring(int fd)
 	return !fcntl(fd, F_OFD_SETLK, &l);
 }
 
+/* Lets go of the ring; closing it also drops the lock. The count of dropped packets goes on
+ * with the next ring. */
 static void drop_ring(struct rr_tap *t)
 {
 	if (t->ring)
@@ -193,6 +217,9 @@ static void drop_ring(struct rr_tap *t)
 	t->fd = -1;
 }
 
+/* The process has answered with a descriptor, or with -errno. Order matters: the lock comes
+ * first, so that two readers never empty one ring; then the memory, which the reader pays for;
+ * `open` comes last and tells the process that its reader is here and all memory is there. */
 static void open_given(struct rr_tap *t, int number)
 {
 	size_t whole;
@@ -286,7 +313,8 @@ void rr_tap_step(struct rr_tap *t, const struct rr_tap_wish *w)
 		t->state = RR_TAP_ENDED;
 }
 
-/* Copies what lies between tail and tail + n, and zeroes it. */
+/* Copies n bytes from position `at` of the ring to `to` (NULL: nowhere) and zeroes them in the
+ * ring, because a zero is how the reader sees that a packet is not complete yet. */
 static void copy_out(struct rr_tap *t, uint64_t at, uint8_t *to, uint32_t n)
 {
 	uint8_t *bytes = (uint8_t *)t->ring + RR_CAP_HEAD;
@@ -304,7 +332,9 @@ static void copy_out(struct rr_tap *t, uint64_t at, uint8_t *to, uint32_t n)
 	}
 }
 
-/* Copies the packet of `size` bytes at the tail, if its parts agree. */
+/* Copies the packet of `size` bytes at the tail. The caller has checked that size is at least
+ * that of the header. Returns NULL if the header, now that the process cannot change it any
+ * more, claims more payload than there is. */
 static struct rr_tap_packet *copy_packet(struct rr_tap *t, uint32_t size)
 {
 	struct rr_tap_packet *p = malloc(sizeof(*p) + RR_TAP_MARK + size);
@@ -320,8 +350,8 @@ static struct rr_tap_packet *copy_packet(struct rr_tap *t, uint32_t size)
 	return NULL;
 }
 
-/* Asks for another ring: the process has written what no library writes, or has let go of the
- * ring. */
+/* Gives the ring up, because the process has written what no library writes, or has let go of
+ * it. rr_tap_step() then asks for a new one. */
 static void ask_for_another(struct rr_tap *t)
 {
 	atomic_store(&t->ring->open, 2);
@@ -329,6 +359,9 @@ static void ask_for_another(struct rr_tap *t)
 	t->state = RR_TAP_WAITS;
 }
 
+/* `ended` is read before the commit word: if the word is zero even then, no packet was written
+ * before the end. A commit word that is larger than the ring or smaller than a header is no
+ * library's, and the ring is given up; so copy_out() stays within the ring. */
 struct rr_tap_packet *rr_tap_take(struct rr_tap *t)
 {
 	while (t->ring) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Finds out which native listeners the processes of a family really have, by their statistics
- * segments. */
+ * segments. rpcbind must not name an RDMA port at which nobody answers; only the library in the
+ * process knows whether it could open one. */
 
 #include "tools/run/doors.h"
 
@@ -9,7 +10,8 @@
 
 #include "tools/places.h"
 
-/* Parses "0.0.0.0:111" or "[::]:111". */
+/* Adds an entry of a listener: it has a local address and no peer. Parses "0.0.0.0:111" or
+ * "[::]:111". A listener is open, or is shut for the reason that its state TCP gives. */
 static void add_door(struct rr_doors *d, const struct rr_proc_conn *c)
 {
 	const char *port = strrchr(c->local, ':');
@@ -21,6 +23,8 @@ static void add_door(struct rr_doors *d, const struct rr_proc_conn *c)
 					    (uint16_t)atoi(port + 1), open, c->reason };
 }
 
+/* The digest (FNV-1a) is only compared with the last one: another one means that rpcbind has to
+ * be looked at again. */
 uint64_t rr_doors_read(struct rr_doors *d, const struct rr_family *f,
 		       const struct rr_conf *conf)
 {

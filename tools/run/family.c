@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Finds the processes that a program has become, and the ports on which they listen, in
- * /proc. */
+/* Finds the processes that a program has become, and the ports on which they listen, in /proc.
+ * family.h says which processes count; this file keeps that order: descent first, which the
+ * kernel tells, then the mark, and for those without either the sockets.
+ *
+ * What processes write themselves (environments, names) is read to a bound, and judged by exact
+ * comparison. Only rr_family_meet() waits, for some milliseconds. */
 
 #include "tools/run/family.h"
 
@@ -51,6 +55,8 @@ static int open_proc(int pid)
 	return open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 }
 
+/* Fills in p and the three user ids from the files of one /proc directory. Returns false if the
+ * process is gone, or dead and not waited for. */
 static bool read_dir(int dir, int pid, struct proc *p, uid_t uid[3])
 {
 	char buf[4096];
@@ -64,7 +70,7 @@ static bool read_dir(int dir, int pid, struct proc *p, uid_t uid[3])
 	return true;
 }
 
-/* False: the process is gone, or dead and not waited for. */
+/* As read_dir(), for a pid. The three users are not needed for descent. */
 static bool read_proc_stat(int pid, struct proc *p)
 {
 	int dir = open_proc(pid);
@@ -105,6 +111,8 @@ static bool has_mark(int dir, const char *mark)
 	return found;
 }
 
+/* Has a member this stack? A zero, of a process whose stack this program may not see, never
+ * counts. */
 static bool knows_stack(const struct rr_family *f, uint64_t stack)
 {
 	for (uint32_t i = 0; stack && i < rr_min(f->nstacks, RR_FAMILY_STACKS); i++)
@@ -113,14 +121,17 @@ static bool knows_stack(const struct rr_family *f, uint64_t stack)
 	return false;
 }
 
+/* Notes the stack of a member; the oldest of RR_FAMILY_STACKS is replaced. */
 static void keep_stack(struct rr_family *f, uint64_t stack)
 {
 	if (stack && !knows_stack(f, stack))
 		f->stacks[f->nstacks++ % RR_FAMILY_STACKS] = stack;
 }
 
-/* May the mark count for a process of these users? If its users differ, it has more rights than
- * the process that started it and gave it the environment. */
+/* May the mark count for a process of these users (real, effective, saved)? If they differ, the
+ * process has more rights than the one that started it and gave it the environment. A process
+ * of another user counts only for root, and only with a member's stack, which fork() keeps and
+ * exec changes. */
 static bool may_be_marked(const struct rr_family *f, const uid_t uid[3], uint64_t stack)
 {
 	uid_t own = getuid();
@@ -131,8 +142,9 @@ static bool may_be_marked(const struct rr_family *f, const uid_t uid[3], uint64_
 	       (f->missed || knows_stack(f, stack));
 }
 
-/* The users are checked again afterwards, since an exec in between may have changed them and
- * the environment. */
+/* Reads everything below one descriptor of /proc/PID, so that a pid that is used again cannot
+ * mix two processes. The users are checked again afterwards, since an exec in between may have
+ * changed them and the environment. */
 static bool is_marked(const struct rr_family *f, const struct proc *p)
 {
 	int dir = open_proc(p->who.pid);
@@ -156,6 +168,7 @@ struct procs {
 	struct proc *p;
 };
 
+/* Without memory the process is left out, and found by a later scan. */
 static void add_proc_seen(struct procs *all, const struct proc *p)
 {
 	struct proc *more;
@@ -177,8 +190,8 @@ static int by_pid(const void *a, const void *b)
 	return (p->who.pid > q->who.pid) - (p->who.pid < q->who.pid);
 }
 
-/* Lists all processes except those of the caller's own session: the processes that watch the
- * family were started by it, and are not members. */
+/* Lists all processes that are not older than the family, except those of the caller's own
+ * session: the processes that watch the family were started by it, and are not members. */
 static void list_procs(struct procs *all, uint64_t since)
 {
 	DIR *d = opendir("/proc");
@@ -197,6 +210,7 @@ static void list_procs(struct procs *all, uint64_t since)
 		qsort(all->p, all->n, sizeof(*all->p), by_pid);
 }
 
+/* The start time tells a process from a later one with the same pid. */
 static bool was_member(const struct rr_family *f, struct rr_member m)
 {
 	for (uint32_t i = 0; i < f->nmembers; i++)
@@ -213,7 +227,8 @@ static bool has_member(const struct procs *all, int pid)
 	return p && p->member;
 }
 
-/* Adds the children of members, and their children. */
+/* Adds the children of members, and their children, until nothing changes. A child's pid may be
+ * smaller than its parent's, so one pass is not enough. */
 static void add_children(struct procs *all)
 {
 	bool more = true;
@@ -233,6 +248,9 @@ static void keep_stacks(struct rr_family *f, const struct procs *all)
 			keep_stack(f, all->p[i].stack);
 }
 
+/* Marks members in `all`, by descent first. Stacks are noted in between: those of members by
+ * descent are sure, while those of members by the mark count only at the first look of a family
+ * whose first process was missed. */
 static void judge_procs(struct rr_family *f, struct procs *all)
 {
 	for (size_t i = 0; i < all->n; i++)
@@ -255,6 +273,8 @@ static uint64_t mix(uint64_t h, uint64_t v)
 	return (h ^ v) * 0x100000001b3u;	/* FNV-1a */
 }
 
+/* The owner that the socket had before; pid 0 if it is new. A scan is needed to know the owners
+ * of new ones. */
 static struct rr_member owner_of(const struct rr_listening *l, uint32_t n, uint64_t inode)
 {
 	for (uint32_t i = 0; i < n; i++)
@@ -275,8 +295,9 @@ static bool is_likely(const struct rr_family *f, uid_t maker)
 	return false;
 }
 
-/* Reads listening sockets: those likely to be the family's, or the others. Listening sockets
- * come first in the kernel's list. */
+/* Appends listening sockets: those likely to be the family's, or the others; returns the digest
+ * h continued by them. Listening sockets come first in the kernel's list, so the first that
+ * does not listen ends it, however many connections there are. */
 static uint64_t read_listeners(struct rr_family *f, const char *path, uint8_t family,
 			       bool likely, uint64_t h)
 {
@@ -319,7 +340,8 @@ uint64_t rr_family_listeners(struct rr_family *f)
 	return h;
 }
 
-/* The eldest member owns a shared socket: it is watched, while children come and go. */
+/* Makes `who` the owner of the socket with this inode, unless an elder member is: that one is
+ * watched, while children come and go. Returns false if the inode is none of those in l. */
 static bool claim_listener(struct rr_listening *l, uint32_t n, uint64_t inode,
 			   struct rr_member who)
 {
@@ -380,7 +402,8 @@ static bool claim_all(struct rr_listening *l, uint32_t n, struct rr_member who)
 	return any;
 }
 
-/* Writes to out the inodes of earlier sockets that have no owner now. */
+/* Writes to out the inodes of sockets that had an owner before and have none now; returns how
+ * many. */
 static uint32_t orphans(const struct rr_family *f, const struct rr_listening *before,
 			struct rr_listening *out)
 {
@@ -411,7 +434,9 @@ int rr_family_init(struct rr_family *f)
 	return 0;
 }
 
-/* During exec the kernel closes descriptors shortly before it shows where the new stack is. */
+/* During exec the kernel closes descriptors shortly before it shows where the new stack is; so
+ * this waits, up to 10 ms. A stack that was not seen then is missed, and the first scan trusts
+ * the mark alone. */
 void rr_family_meet(struct rr_family *f)
 {
 	static const struct timespec pause = { 0, 200000 };
@@ -429,6 +454,7 @@ void rr_family_meet(struct rr_family *f)
 	f->missed = true;
 }
 
+/* Adds a member and claims its sockets. Beyond RR_FAMILY_MEMBERS a process is not followed. */
 static void take_member_in(struct rr_family *f, struct rr_member who)
 {
 	if (f->nmembers == RR_FAMILY_MEMBERS)
@@ -437,6 +463,9 @@ static void take_member_in(struct rr_family *f, struct rr_member who)
 	claim_all(f->listeners, f->nlisteners, who);
 }
 
+/* Everything is judged anew from /proc; only the last members, their stacks and their sockets
+ * are carried over. A scan reads some files of each process of the host, so the guard makes one
+ * only while something changes. */
 void rr_family_scan(struct rr_family *f)
 {
 	struct rr_listening before[RR_FAMILY_PORTS], orphan[RR_FAMILY_PORTS] = { 0 };

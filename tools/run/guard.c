@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The two processes that register a program's native listeners with rpcbind while it runs, and
- * take the registrations back when it has ended. */
+ * take the registrations back when it has ended. docs/decisions/0010-rpcbind.md says why there
+ * are two, and why they are not the program's parents.
+ *
+ * The worker's loop: who is of the family, where does it listen, what has it registered for
+ * TCP, and which RDMA ports are open? From these follows what is wanted (consider()), and
+ * reconcile() brings rpcbind to it. All that is known lies in shared memory, so that a new
+ * worker goes on where a killed one was. */
 
 #include "tools/run/guard.h"
 
@@ -39,7 +45,8 @@ struct watch {
 	int pidfd;
 };
 
-/* Lies in memory that keeper and worker share. */
+/* Lies in memory that keeper and worker share. A worker may be killed at any instruction, so an
+ * entry is in `put` before it is registered (put_registration()). */
 struct guard {
 	struct rr_family family;
 	struct rr_guard_set set;
@@ -67,6 +74,7 @@ static struct guard *g;
 
 /* --- what is to be registered --- */
 
+/* The three together are what rpcbind keeps one entry for (RFC 1833 §2.2.1). */
 static bool same_name(const struct rr_rpcb *a, const struct rr_rpcb *b)
 {
 	return a->prog == b->prog && a->vers == b->vers && !strcmp(a->netid, b->netid);
@@ -77,6 +85,7 @@ static bool same_entry(const struct rr_rpcb *a, const struct rr_rpcb *b)
 	return same_name(a, b) && !strcmp(a->addr, b->addr);
 }
 
+/* The entry of that name among n, whatever its address; NULL if there is none. */
 static const struct rr_rpcb *find_entry_of(const struct rr_rpcb *in, uint32_t n,
 					   const struct rr_rpcb *e)
 {
@@ -86,6 +95,7 @@ static const struct rr_rpcb *find_entry_of(const struct rr_rpcb *in, uint32_t n,
 	return NULL;
 }
 
+/* Was the program named to --register, or were all meant? */
 static bool is_asked(uint32_t program)
 {
 	for (unsigned i = 0; i < g->set.n; i++)
@@ -94,7 +104,8 @@ static bool is_asked(uint32_t program)
 	return !g->set.n;
 }
 
-/* The RDMA port of a listener, as the program's own library reads the rules; 0: none. */
+/* The RDMA port of a listener at host and port, as the program's own library reads the rules; 0
+ * if it has none. */
 static uint16_t native_port(const char *host, bool tcp6, uint16_t port)
 {
 	struct sockaddr_in6 in6 = { .sin6_family = AF_INET6, .sin6_port = htons(port) };
@@ -106,7 +117,8 @@ static uint16_t native_port(const char *host, bool tcp6, uint16_t port)
 	return rr_conf_native(&g->conf, true, tcp6 ? (void *)&in6 : (void *)&in, NULL);
 }
 
-/* Logs, once, what stands in the way of entry e. */
+/* Logs what stands in the way of entry e, once for each name until forgive(). Beyond PUT_MAX
+ * names it is logged each time. */
 static void blame(const struct rr_rpcb *e, const char *what)
 {
 	if (find_entry_of(g->blamed, g->nblamed, e))
@@ -116,6 +128,7 @@ static void blame(const struct rr_rpcb *e, const char *what)
 		g->blamed[g->nblamed++] = *e;
 }
 
+/* The entry could be registered: a later failure is news again. */
 static void forgive(const struct rr_rpcb *e)
 {
 	for (uint32_t i = g->nblamed; i-- > 0;)
@@ -162,6 +175,10 @@ static bool matters(const struct rr_rpcb *e)
 		listener_of(e, host));
 }
 
+/* Adds to what is wanted the entry that belongs beside tcp: the same program, version and
+ * owner, with the RDMA port in place of the TCP port. `first` says which of two passes this is
+ * (is_first()). A listener whose door is shut gets none; it is blamed only after things have
+ * come to rest, because a door opens some time after its listener. */
 static void consider(const struct rr_rpcb *tcp, bool first)
 {
 	bool tcp6 = !strcmp(tcp->netid, "tcp6");
@@ -187,6 +204,7 @@ static void consider(const struct rr_rpcb *tcp, bool first)
 
 /* --- registering and taking back --- */
 
+/* Takes entry i of put off the table and, if it is still ours, out of rpcbind. */
 static void take_registration_back(uint32_t i)
 {
 	struct rr_rpcb *e = &g->put[i];
@@ -204,7 +222,9 @@ static void take_registration_back(uint32_t i)
 	*e = g->put[--g->nput];
 }
 
-/* Noted before it is done, since this process may end in between. */
+/* Registers e. It is noted before it is done, since this process may be killed in between; the
+ * fence keeps the compiler from changing that order. An entry of others under the same name
+ * stays. Returns true if rpcbind has it now. */
 static bool put_registration(const struct rr_rpcb *e)
 {
 	const struct rr_rpcb *noted = find_entry_of(g->put, g->nput, e);
@@ -232,7 +252,8 @@ static bool put_registration(const struct rr_rpcb *e)
 	return false;
 }
 
-/* Brings rpcbind's entries to what is wanted. True: something was changed. */
+/* Brings rpcbind's entries to what is wanted. What is not wanted any more goes first, so that
+ * an entry with another address can take its place. Returns true if something was changed. */
 static bool reconcile(void)
 {
 	bool done = false;
@@ -263,6 +284,8 @@ static void forget_watched(void)
 		close(g->watch[--g->nwatch].pidfd);
 }
 
+/* Opens a descriptor of the process that becomes readable at its end. Without room for it, or a
+ * kernel without pidfd_open(), the end is noticed by the next look. */
 static void watch_member(struct rr_member who)
 {
 	for (uint32_t i = 0; i < g->nwatch; i++)
@@ -288,6 +311,8 @@ static void watch_owners(void)
 
 enum event { NOTHING, SOMEBODY_DIED, STOP };
 
+/* Waits for a signal to this worker, the end of a process that is watched, or the end of the
+ * pause. */
 static enum event wait_for_event(int signals)
 {
 	struct pollfd p[WATCH_MAX + 1] = { { .fd = signals, .events = POLLIN } };
@@ -301,6 +326,8 @@ static enum event wait_for_event(int signals)
 
 /* --- the worker --- */
 
+/* A number that changes when the entries do. Entries are compared as bytes, so rpcb.c fills
+ * them with zeroes. */
 static uint64_t digest(void)
 {
 	uint64_t h = 0;
@@ -312,7 +339,7 @@ static uint64_t digest(void)
 	return h;
 }
 
-/* Logs a problem once. */
+/* Logs that rpcbind does not answer, or has too much, once until that changes. */
 static void complain(const char *wrong)
 {
 	bool left_out = !wrong && g->there.left_out;
@@ -327,8 +354,8 @@ static void complain(const char *wrong)
 	g->left_out = left_out;
 }
 
-/* Reads what rpcbind has for the family, as the last scan has found the family. Returns NULL,
- * or why it is not known. */
+/* Reads what rpcbind has for the family, as the last scan has found the family. Without an
+ * answer nothing is known, so nothing may be changed. Returns NULL, or why nothing is known. */
 static const char *look_there(bool *changed)
 {
 	const char *wrong = rr_rpcb_dump(&g->there);
@@ -343,8 +370,9 @@ static const char *look_there(bool *changed)
 	return wrong;
 }
 
-/* A process in the middle of exec shows no environment, so all processes are looked at more
- * than once before only changes count. */
+/* One round of the worker. Looks become rare while nothing changes (pause_ms grows by half each
+ * time, up to LATE_MS) and frequent after a change. A process in the middle of exec shows no
+ * environment, so all processes are looked at more than once before only changes count. */
 static void look_at_family(bool died)
 {
 	const char *wrong;
@@ -369,6 +397,8 @@ static void look_at_family(bool died)
 	g->pause_ms = changed ? SOON_MS : rr_min(g->pause_ms * 3 / 2 + 1, LATE_MS);
 }
 
+/* The program has ended. An rpcbind that does not answer is asked again for some seconds; if
+ * its socket is gone, so are its entries. */
 static void take_all_back(void)
 {
 	static const struct timespec pause = { 0, 300000000 };
@@ -382,6 +412,8 @@ static void take_all_back(void)
 	}
 }
 
+/* The worker: goes on until no member lives or it is told to stop. Either way what it has
+ * registered is taken back. */
 static void work(void)
 {
 	enum event e = NOTHING;
@@ -408,13 +440,16 @@ static void work(void)
 
 /* --- the keeper --- */
 
+/* The sink of the log: one write(), as in the library. */
 static bool to_log(enum rr_log_level level, const char *line, unsigned len, unsigned at)
 {
 	(void)level, (void)at;
 	return write(g->log_fd, line, len) >= 0;
 }
 
-/* Detaches from the program's terminal, descriptors, directory and signals. */
+/* Detaches from the program's terminal, descriptors, directory and signals. Only the log's
+ * descriptor stays, at a number that close_range() spares. A limit on the size of files would
+ * raise SIGXFSZ when the log grows, so that is ignored. */
 static void detach(void)
 {
 	int null = open("/dev/null", O_RDWR), log = g->log_fd;
@@ -452,6 +487,9 @@ static void await_exec(const int started[2])
 	rr_family_meet(&g->family);
 }
 
+/* The keeper: starts a worker, and another if that one was killed, up to RESTARTS times.
+ * Signals that end a service are left to the worker, which takes everything back first. If
+ * fork() fails, the keeper does the work itself. */
 static void keep_running(const int started[2])
 {
 	static const struct timespec pause = { 0, 100000000 };
@@ -518,7 +556,8 @@ static int open_log_file(const char *path)
 	return fd;
 }
 
-/* Rules on a command mean the program's name, not ours. */
+/* Reads the configuration as the program will: rules on a command mean the program's name, so
+ * this process takes that name meanwhile. */
 static void load_conf(const char *name)
 {
 	char *own = program_invocation_short_name;
@@ -533,6 +572,9 @@ static void load_conf(const char *name)
 	rr_log_setup(g->log_fd < 0 ? RR_LOG_OFF : g->conf.log_level, to_log);
 }
 
+/* The guard is forked twice, so that it is nobody's child: the program must not find a child
+ * that it did not make. `started` is a pipe whose other end exec closes; by that the keeper
+ * knows when the program has begun. The mark is set in the environment before that. */
 int rr_guard_start(const struct rr_guard_set *set, const char *name)
 {
 	int status = 0;		/* stays 0 where SIGCHLD is ignored */

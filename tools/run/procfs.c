@@ -40,13 +40,16 @@ static const char *nth_word(const char *p, unsigned n)
 	}
 }
 
-/* The n-th word as a number up to most. */
+/* The n-th word as a number up to most, counted from 0 at p. False: it is none, or larger. */
 static bool number_field(const char *p, unsigned n, uint64_t most, uint64_t *v)
 {
 	p = nth_word(p, n);
 	return p && number_at(&p, 10, v) && *v <= most;
 }
 
+/* After the name the words are fields 3 on of proc(5), so word n is field n + 3: 4 parent, 6
+ * session, 20 threads, 22 start time, 28 start of the stack, which is 0 for those who may not
+ * know. */
 bool rr_procfs_stat(const char *text, struct rr_procfs_stat *out)
 {
 	const char *p = strrchr(text, ')');	/* the name before it may contain anything */
@@ -68,6 +71,7 @@ bool rr_procfs_stat(const char *text, struct rr_procfs_stat *out)
 	return true;
 }
 
+/* The line has real, effective, saved and file system user. */
 bool rr_procfs_uids(const char *text, uid_t uid[3])
 {
 	const char *p = strstr(text, "\nUid:");
@@ -82,7 +86,8 @@ bool rr_procfs_uids(const char *text, uid_t uid[3])
 }
 
 /* "  0: 00000000:006F 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0
- * 1234 ..." */
+ * 1234 ...": words 1 and 2 are the local and the remote address with their ports in hex, word
+ * 3 is the state, 7 the user, 9 the inode. */
 bool rr_procfs_tcp(const char *line, struct rr_procfs_tcp *out)
 {
 	const char *p = nth_word(line, 1), *state = nth_word(line, 3);
@@ -100,6 +105,8 @@ bool rr_procfs_tcp(const char *line, struct rr_procfs_tcp *out)
 	return true;
 }
 
+/* An environment is strings that end in zero bytes; one without its end, as a process may write
+ * it, counts up to the last byte. */
 bool rr_procfs_environ_has(const char *bytes, size_t n, const char *entry)
 {
 	size_t len = strlen(entry);

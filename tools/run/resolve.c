@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Asks the rpcbind of each host for netids rdma and rdma6, and makes native rules of the
- * answers. */
+ * answers. The question is asked by another process of this program (--ask), for two reasons:
+ * it can have the library preloaded, to ask over RDMA, and a host that makes it wait can be
+ * given up. */
 
 #include "tools/run/resolve.h"
 
@@ -26,6 +28,7 @@ static struct rr_rpcb_list there;
 
 /* --- the one who asks --- */
 
+/* Does the entry say something about TCP or RDMA at an address that can be parsed? */
 static bool is_of_use(const struct rr_rpcb *e)
 {
 	char host[128];
@@ -38,6 +41,7 @@ static bool is_of_use(const struct rr_rpcb *e)
 	       inet_pton(strchr(host, ':') ? AF_INET6 : AF_INET, host, addr) == 1;
 }
 
+/* Prints a line for each entry, or "! REASON". Its reader is ask_resolver(). */
 int rr_resolve_ask(const char *address)
 {
 	static const struct addrinfo hints = { .ai_flags = AI_NUMERICHOST,
@@ -64,6 +68,9 @@ int rr_resolve_ask(const char *address)
 
 /* --- asking --- */
 
+/* The child: becomes `rdmarpc-run --ask=ADDRESS`, with the answer on descriptor `out`. With a
+ * library it gets a rule that sends the call to RDMA port 111 and nowhere else (mode require).
+ * The scope of a link-local address (behind '%') is no part of a rule. */
 static void run_ask(int out, const char *address, const char *library)
 {
 	char rules[128], arg[INET6_ADDRSTRLEN + 32],
@@ -91,7 +98,8 @@ static int64_t now_ms(void)
 	return t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-/* Reads all that comes in time; "" if nothing does. */
+/* Reads all that comes within PATIENCE_MS, as text; "" if nothing does. An answer that is
+ * longer than size is cut. */
 static void read_answer(int fd, char *buf, size_t size)
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };
@@ -108,7 +116,8 @@ static void read_answer(int fd, char *buf, size_t size)
 	buf[n] = '\0';
 }
 
-/* Returns NULL, or why there is no answer. */
+/* Asks over TCP (library NULL) or over RDMA. Returns NULL, or why there is no answer, which may
+ * point into answer. */
 static const char *ask_resolver(const char *address, const char *library,
 				char answer[ANSWER_SIZE])
 {
@@ -137,6 +146,7 @@ static const char *ask_resolver(const char *address, const char *library,
 	       !WEXITSTATUS(status) ? NULL : "no answer in time";
 }
 
+/* Fields are bounded by their widths; a line that is not an entry is ignored. */
 static void parse_answer(const char *answer)
 {
 	const char *line = answer, *end;
@@ -152,7 +162,8 @@ static void parse_answer(const char *answer)
 
 /* --- rules --- */
 
-/* Is the service with that universal address at the host's own address? */
+/* Is the service with that universal address at the host's own address, or at all of its
+ * addresses? A host must not send its clients to another host. */
 static bool is_service_at(const char *uaddr, const char *address)
 {
 	uint8_t a[16], b[16];
@@ -167,8 +178,8 @@ static bool is_service_at(const char *uaddr, const char *address)
 	       !memcmp(a, b, family == AF_INET6 ? 16 : 4);
 }
 
-/* There is room for more rules than RR_CONF_RULES, so that the configuration notices and
- * reports too many. */
+/* Adds a rule for connections to port `from` of the address, unless there is one. There is room
+ * for more rules than RR_CONF_RULES, so that the configuration notices and reports too many. */
 static void add_rule_for(struct rr_rules *r, const char *address, uint16_t from, uint16_t to,
 			 const char *mode)
 {
@@ -187,6 +198,8 @@ static void add_rule_for(struct rr_rules *r, const char *address, uint16_t from,
 	r->n++;
 }
 
+/* A rule for each pair of entries with the same program and version, one for TCP and one for
+ * RDMA, in the address's family. */
 static void add_both_rules(struct rr_rules *r, const char *address, const char *mode)
 {
 	const char *tcp = strchr(address, ':') ? "tcp6" : "tcp",
@@ -205,7 +218,8 @@ static void add_both_rules(struct rr_rules *r, const char *address, const char *
 		}
 }
 
-/* Resolves one address. Returns NULL, or why it has given no rules. */
+/* Resolves one address: asks over TCP, and if that fails over RDMA, since a host may serve
+ * nothing else. Returns NULL, or why it has given no rules. A scope is cut off the address. */
 static const char *resolve_address(char *address, const char *library, const char *mode,
 				   struct rr_rules *out)
 {
@@ -231,6 +245,8 @@ static const char *resolve_address(char *address, const char *library, const cha
 	return why;
 }
 
+/* All addresses of the host are asked. The first failure is reported, and only if no address
+ * has given a rule. */
 const char *rr_resolve(const char *host, const char *library, const char *mode,
 		       struct rr_rules *out)
 {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Calls of rpcbind's own protocol, by libtirpc. */
+/* Calls of rpcbind's own protocol (RFC 1833), by libtirpc. Its rpcb_set() refuses netids that
+ * /etc/netconfig does not have, so the procedures are called directly. Each call has a
+ * connection of its own, with a time-out, and leaves nothing behind. */
 
 #include "tools/run/rpcb.h"
 
@@ -36,6 +38,8 @@ static int connect_local(void)
 	return -1;
 }
 
+/* Connects to a host's rpcbind. SO_SNDTIMEO also bounds connect(), which then fails with
+ * EINPROGRESS. */
 static int connect_address(const struct sockaddr *sa)
 {
 	socklen_t len = sa->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) :
@@ -53,7 +57,7 @@ static int connect_address(const struct sockaddr *sa)
 	return -1;
 }
 
-/* Takes over fd. */
+/* An RPC client on fd, which it takes over; NULL if there is none. clnt_destroy() closes fd. */
 static CLIENT *client_on(int fd)
 {
 	struct sockaddr_storage ss = { 0 };
@@ -87,11 +91,14 @@ const char *rr_rpcb_missing(void)
 
 /* --- dump --- */
 
+/* Decodes a string into buf. A longer one fails, and with it the whole answer. */
 static bool_t text(XDR *x, char *buf, u_int size)
 {
 	return xdr_string(x, &buf, size - 1);
 }
 
+/* Appends an entry if it matters. Those of other users get half of the room at most, so that
+ * they cannot crowd out the others. */
 static void keep_entry(struct rr_rpcb_list *l, const struct rr_rpcb *e)
 {
 	int64_t user = rr_rpcb_user(e);
@@ -107,8 +114,9 @@ static void keep_entry(struct rr_rpcb_list *l, const struct rr_rpcb *e)
 	l->e[l->n++] = *e;
 }
 
-/* RFC 1833 §2.1, rpcblist: decoded in place, because a helper should not allocate lists and
- * strings whose size a peer chooses. */
+/* Decodes a list of entries (rpcblist, RFC 1833 §2.1) in place, because a helper should not
+ * allocate lists and strings whose size a peer chooses. Each entry is led by TRUE, and FALSE
+ * ends the list. */
 static bool_t entries(XDR *x, struct rr_rpcb_list *l)
 {
 	struct rr_rpcb e;
@@ -129,6 +137,8 @@ static bool_t entries(XDR *x, struct rr_rpcb_list *l)
 	return FALSE;
 }
 
+/* Asks for all entries, in version 4 and then in version 3, whose answer is the same. Takes
+ * over fd. Returns NULL, or why there is no answer. */
 static const char *dump(int fd, struct rr_rpcb_list *l)
 {
 	CLIENT *c = client_on(fd);
@@ -162,6 +172,8 @@ const char *rr_rpcb_dump_at(const struct sockaddr *sa, struct rr_rpcb_list *l)
 
 /* --- set, unset --- */
 
+/* Calls SET or UNSET with e. The owner in the argument is left empty, since rpcbind takes the
+ * user who has connected. */
 static bool change_registration(rpcproc_t proc, const struct rr_rpcb *e)
 {
 	struct rpcb arg = {
@@ -192,6 +204,8 @@ int64_t rr_rpcb_user(const struct rr_rpcb *e)
 	       uid < UINT32_MAX ? (int64_t)uid : -1;
 }
 
+/* Becomes e's owner for the time of the connect(), if this process is root: rpcbind lets a
+ * program take back all of its entries only if none between them has another owner. */
 bool rr_rpcb_set(const struct rr_rpcb *e)
 {
 	int64_t user = rr_rpcb_user(e);
@@ -211,7 +225,8 @@ bool rr_rpcb_unset(const struct rr_rpcb *e)
 
 /* --- universal addresses --- */
 
-/* The end of text before a dot and a number below 256 that end it; NULL if it does not. */
+/* Reads the number below 256 that ends addr[..end), and the dot before it. Returns where the
+ * dot is, or NULL if there is no such number. */
 static const char *octet(const char *addr, const char *end, unsigned *v)
 {
 	const char *p = end;
@@ -225,6 +240,8 @@ static const char *octet(const char *addr, const char *end, unsigned *v)
 	return p < end && p > addr && p[-1] == '.' && n < 256 ? p - 1 : NULL;
 }
 
+/* The port is the last two numbers; what comes before them is the host, whose form does not
+ * matter here. */
 uint16_t rr_uaddr_port(const char *addr, char *host)
 {
 	unsigned hi, lo;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The file that rdmarpc-stat --reset leaves, and what to show since then. */
+/* The file that rdmarpc-stat --reset leaves, and what to show since then. The file is one
+ * user's and has only that user's view: processes count on, and other users and programs see
+ * their full counts. docs/decisions/0023-reset.md says why. */
 #include "tools/stat/baseline.h"
 
 #include <err.h>
@@ -27,6 +29,7 @@ struct head {
 	int64_t when;		/* seconds since 1970 */
 };
 
+/* Root's file has no uid behind its name, as with the stop file. */
 static void file_name(char name[RR_RUN_NAME])
 {
 	uid_t me = geteuid();
@@ -39,7 +42,9 @@ static void file_name(char name[RR_RUN_NAME])
 
 /* --- reading --- */
 
-/* Opens the file if it is our own and has only one name. */
+/* Opens the file for reading if it is our own and has only one name. Otherwise another user
+ * could put a file, or a link to one of ours, in its place. Returns NULL if there is none that
+ * can be trusted. */
 static FILE *open_noted(int dir, const char *name)
 {
 	int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -54,6 +59,8 @@ static FILE *open_noted(int dir, const char *name)
 	return f;
 }
 
+/* Reads a process and its tallies. Pointers in the file mean nothing and are replaced. The
+ * number of tallies is checked before memory is allocated for them. */
 static bool read_proc(FILE *f, struct rr_proc *p)
 {
 	if (fread(p, sizeof(*p), 1, f) != 1)
@@ -67,7 +74,9 @@ static bool read_proc(FILE *f, struct rr_proc *p)
 	return fread(p->tallies, sizeof(*p->tallies), p->ntallies, f) == p->ntallies;
 }
 
-/* Reads the file in place of what was read before, if that is older. */
+/* Reads the file in place of what was read before, unless that is newer. The structures are
+ * stored as they are in memory, so a file of another release is refused; a file that ends early
+ * gives those processes that are complete. */
 static void read_procs(FILE *f, const char *dir, struct rr_procs *was, int64_t *when)
 {
 	struct head h;
@@ -92,7 +101,8 @@ static void read_procs(FILE *f, const char *dir, struct rr_procs *was, int64_t *
 	}
 }
 
-/* Reads the newest such file of all places; nothing, if there is none. */
+/* Reads the newest such file of all places; returns no processes if there is none. The caller
+ * frees the result by rr_procs_fini(). */
 static struct rr_procs load_noted(const struct rr_places *places)
 {
 	struct rr_procs was = { 0 };
@@ -114,6 +124,8 @@ static struct rr_procs load_noted(const struct rr_places *places)
 	return was;
 }
 
+/* The same process in what was noted, or NULL. Pids are used again: the start time and the
+ * segment's age tell processes with the same pid apart. */
 static const struct rr_proc *noted(const struct rr_procs *was, const struct rr_proc *p)
 {
 	for (uint32_t i = 0; i < was->n; i++) {
@@ -136,6 +148,7 @@ static bool is_to_be_noted(const struct rr_proc *p, const int *pids, uint32_t np
 	return !npids;
 }
 
+/* Connections are not written: counts since a reset are shown for processes only. */
 static void write_proc(FILE *f, const struct rr_proc *p)
 {
 	struct rr_proc plain = *p;
@@ -147,6 +160,8 @@ static void write_proc(FILE *f, const struct rr_proc *p)
 	fwrite(p->tallies, sizeof(*p->tallies), p->ntallies, f);
 }
 
+/* The head is written twice, since the number of processes is known only at the end. Processes
+ * that were not asked for keep what was noted of them before. */
 static void write_procs(FILE *f, const struct rr_procs *all, const struct rr_procs *was,
 			const int *pids, uint32_t npids)
 {
@@ -167,6 +182,7 @@ static void write_procs(FILE *f, const struct rr_procs *all, const struct rr_pro
 	fwrite(&h, sizeof(h), 1, f);
 }
 
+/* The file is complete before it gets its name, so that a reader never sees half of it. */
 void rr_baseline_save(const struct rr_places *places, const char *configured,
 		      const struct rr_procs *all, const int *pids, uint32_t npids)
 {
@@ -200,7 +216,8 @@ void rr_baseline_save(const struct rr_places *places, const char *configured,
 
 /* --- what is left --- */
 
-/* A count that is lower than before is not the one that was noted. */
+/* Subtracts what was noted. A count that is lower than before is not the one that was noted,
+ * and stays as it is. */
 static void take_off(uint64_t *now, const uint64_t *was, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)
@@ -213,6 +230,8 @@ static void take_off_tally(struct rr_proc_tally *t, const struct rr_proc_tally *
 	take_off(t->hist, w->hist, RR_STAT_HIST);
 }
 
+/* Has nothing been counted since the reset? Histograms count replies, so a call that was made
+ * before and answered after the reset is news, too. */
 static bool is_quiet_tally(const struct rr_proc_tally *t)
 {
 	uint64_t any = t->calls | t->errors;
@@ -222,7 +241,7 @@ static bool is_quiet_tally(const struct rr_proc_tally *t)
 	return !any;
 }
 
-/* Tallies without anything new are removed. */
+/* Subtracts the tallies of w from those of p, and removes tallies without anything new. */
 static void take_off_tallies(struct rr_proc *p, const struct rr_proc *w)
 {
 	uint32_t n = 0;
@@ -242,6 +261,8 @@ static void take_off_tallies(struct rr_proc *p, const struct rr_proc *w)
 	p->ntallies = n;
 }
 
+/* Processes that were not there at the reset keep all that they have counted: all of it is
+ * new. */
 void rr_baseline_apply(const struct rr_places *places, struct rr_procs *all)
 {
 	struct rr_procs was = load_noted(places);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Asks the kernel how processes have ended. */
+/* Asks the kernel how processes have ended that did not say so themselves. Two sources: a pidfd
+ * that was opened while the process lived (Linux 6.15 tells its exit status), and /proc for a
+ * process that nobody has waited for, or that lives on without the library. If neither knows,
+ * the end stays RR_END_UNKNOWN. */
 #include "tools/stat/ending.h"
 
 #include <fcntl.h>
@@ -36,14 +39,15 @@ static struct kept {
 } kept[KEPT];
 static uint32_t nkept;
 
-/* Is it a signal for what a program has done wrong, not one that somebody sends? */
+/* Is it a signal for what a program has done wrong itself? Anybody can send these as well, but
+ * hardly anybody does. */
 static bool is_crash(int signal)
 {
 	return signal == SIGSEGV || signal == SIGBUS || signal == SIGILL || signal == SIGFPE ||
 	       signal == SIGABRT || signal == SIGSYS || signal == SIGTRAP;
 }
 
-/* status is as from waitpid(). */
+/* Sets the end from a status as waitpid() gives it. */
 static void set_end(struct rr_proc *p, int status)
 {
 	if (WIFSIGNALED(status)) {
@@ -57,6 +61,8 @@ static void set_end(struct rr_proc *p, int status)
 
 /* --- processes that were seen alive --- */
 
+/* The entry of this very process: its start time tells it from a later one with the same
+ * pid. */
 static struct kept *kept_of(const struct rr_proc *p)
 {
 	for (uint32_t i = 0; i < nkept; i++)
@@ -65,7 +71,9 @@ static struct kept *kept_of(const struct rr_proc *p)
 	return NULL;
 }
 
-/* Keeps a descriptor of p; the oldest gives way. */
+/* Keeps a descriptor of p. If there are KEPT already, the oldest gives way. Only pids that the
+ * kernel has confirmed are opened; any other may be a process that has nothing to do with the
+ * segment. */
 static void keep_living(const struct rr_proc *p)
 {
 	struct kept k = { .pid = p->pid, .ticks = p->ticks, .uid = p->uid };
@@ -83,6 +91,9 @@ static void keep_living(const struct rr_proc *p)
 	kept[nkept++] = k;
 }
 
+/* Asks by the descriptor that was kept, if there is one. The kernel answers once the process
+ * has ended; the answer is noted, so that later calls need no descriptor. An older kernel
+ * refuses the request, and nothing is learned. */
 static void ask_kept(struct rr_proc *p)
 {
 	struct pidfd_exit x = { .mask = PIDFD_EXIT };
@@ -105,8 +116,9 @@ static void ask_kept(struct rr_proc *p)
 
 #define EXITING	4u		/* one of its flags: PF_EXITING */
 
-/* Reads the state ('?' if the process is about to end) and the wait status. False: there is no
- * such process. */
+/* Reads the state ('?' if the process is about to end) and the wait status of /proc/PID/stat.
+ * Returns false if there is no such process. Field 2, the command's name, is in parentheses and
+ * may hold anything, spaces and parentheses too; so fields are counted from the last ')'. */
 static bool read_stat(int pid, char *state, int *status)
 {
 	unsigned flags;
@@ -135,7 +147,10 @@ static bool read_stat(int pid, char *state, int *status)
 	return true;
 }
 
-/* A wait status of 0 is also what the kernel tells those who may not know. */
+/* Looks in /proc. The start time is read before and after, because the pid may be given to
+ * another process meanwhile. A process that runs on has lost the library: by exec, or because
+ * its descriptor was closed. A wait status of 0 is also what the kernel tells those who may not
+ * know, so only root believes it. */
 static void look_in_proc(struct rr_proc *p)
 {
 	uint64_t ticks = rr_proc_ticks(p->pid);
@@ -153,6 +168,7 @@ static void look_in_proc(struct rr_proc *p)
 
 /* --- */
 
+/* A process that has said itself that it ended in order (`ended`) needs no question. */
 void rr_endings(struct rr_procs *all, bool keep)
 {
 	for (uint32_t i = 0; i < all->n; i++) {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sums and differences of counters, for tables and for sorting. */
+/* Sums and differences of counters, for tables and for sorting, and their short texts. Pure,
+ * but for geteuid(). Counters are whatever a segment's owner has written, so a difference never
+ * assumes that the later reading is larger. */
 #include "tools/stat/figures.h"
 
 #include <inttypes.h>
@@ -16,12 +18,14 @@ uint64_t rr_fig_bytes(const uint64_t *count)
 	return count[RR_C_sent] + count[RR_C_received];
 }
 
+/* A connection that was carried and then went back to TCP counts twice, as in the segment. */
 uint64_t rr_fig_connections(const struct rr_proc *p)
 {
 	return p->carriers[RR_CARRIER_SHM] + p->carriers[RR_CARRIER_VERBS] +
 	       p->carriers[RR_CARRIER_TCP];
 }
 
+/* The start time tells a process from a later one with the same pid. */
 const struct rr_proc *rr_fig_earlier(const struct rr_procs *before, const struct rr_proc *p)
 {
 	for (uint32_t i = 0; before && i < before->n; i++)
@@ -38,6 +42,8 @@ uint64_t rr_fig_new_calls(const struct rr_procs *before, const struct rr_proc *p
 	return now < then ? now : now - then;
 }
 
+/* The quantile of the differences: buckets are subtracted one by one, so that what was slow
+ * long ago does not weigh on what is shown now. */
 uint64_t rr_fig_new_quantile(const struct rr_procs *before, const struct rr_proc *p,
 			     double share)
 {
@@ -63,6 +69,8 @@ uint64_t rr_fig_sum(const uint64_t *v, unsigned n)
 
 /* --- texts --- */
 
+/* Units are powers of 1000. Numbers below 100000 are exact; larger ones have a unit, and one
+ * decimal place below 100 units. */
 const char *rr_fig_number(uint64_t v, char buf[16])
 {
 	static const char units[] = " kMGTPE";
@@ -79,6 +87,8 @@ const char *rr_fig_number(uint64_t v, char buf[16])
 	return buf;
 }
 
+/* The limits are a little below a round number where rounding would add a digit: 999950 ns
+ * would be 1000.0us. */
 const char *rr_fig_time(uint64_t ns, char buf[16])
 {
 	if (!ns)
@@ -94,6 +104,8 @@ const char *rr_fig_time(uint64_t ns, char buf[16])
 	return buf;
 }
 
+/* A dead process's pid is known only from its segment. That is believed if the segment's owner
+ * is root or the user who looks. */
 const char *rr_fig_pid(const struct rr_proc *p, char buf[16])
 {
 	bool believed = p->verified || (!p->alive && (p->uid == 0 || p->uid == geteuid()));

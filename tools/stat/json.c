@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* rdmarpc-stat --json: prints processes, connections and counters as one JSON object. */
+/* rdmarpc-stat --json: prints processes, connections and counters as one JSON object. Names and
+ * meanings are an interface: they may be added to, but not changed (rdmarpc-stat(1)). Numbers
+ * of 64 bits are printed as they are; whoever reads them as doubles loses the last digits. */
 #include "tools/stat/print.h"
 
 #include <inttypes.h>
@@ -17,8 +19,8 @@ static const struct {
 #undef RR_COUNTER
 };
 
-/* Prints a text. All are printable ASCII already (segment.c, reasons.def), except names of
- * directories. */
+/* Prints "name":"text". Texts are printable ASCII already (segment.c, reasons.def), except
+ * names of directories; anything else becomes '?', because JSON has to be valid UTF-8. */
 static void print_json_text(FILE *to, const char *name, const char *text)
 {
 	fprintf(to, "\"%s\":\"", name);
@@ -31,6 +33,8 @@ static void print_json_text(FILE *to, const char *name, const char *text)
 	fputc('"', to);
 }
 
+/* Prints a time since 1970 as ISO 8601, in UTC and whole seconds. An owner of a segment can
+ * write a time that gmtime_r() refuses; then the text is empty. */
 static void json_time(FILE *to, const char *name, uint64_t ns)
 {
 	time_t t = (time_t)(ns / RR_SEC);
@@ -42,6 +46,7 @@ static void json_time(FILE *to, const char *name, uint64_t ns)
 	print_json_text(to, name, buf);
 }
 
+/* Prints the counters of one group as an object, in the order of counters.def. */
 static void json_group(FILE *to, const uint64_t *v, const char *group)
 {
 	const char *comma = "";
@@ -56,8 +61,8 @@ static void json_group(FILE *to, const uint64_t *v, const char *group)
 	fputc('}', to);
 }
 
-/* Has an earlier counter begun the group of counter i? New counters are at the end of
- * counters.def, whatever their group. */
+/* Has an earlier counter begun the group of counter i? New counters are appended to
+ * counters.def whatever their group, so that the members of a group are not side by side. */
 static bool seen(unsigned i)
 {
 	for (unsigned k = 0; k < i; k++)
@@ -77,6 +82,7 @@ static void json_groups(FILE *to, const uint64_t *v)
 	}
 }
 
+/* Only reasons that have occurred are listed. Index 0 is a connection without a reason. */
 static void json_reasons(FILE *to, const struct rr_proc *p)
 {
 	const char *comma = "";
@@ -92,6 +98,8 @@ static void json_reasons(FILE *to, const struct rr_proc *p)
 	fputc('}', to);
 }
 
+/* Quantiles are computed from the buckets of a histogram, and are as exact as those; 0 means
+ * that nothing was measured. */
 static void json_latency(FILE *to, const uint64_t hist[RR_STAT_HIST])
 {
 	fprintf(to, "\"latency_ns\":{\"count\":%" PRIu64 ",\"p50\":%" PRIu64 ",\"p90\":%" PRIu64
@@ -125,6 +133,8 @@ static void json_conn(FILE *to, const struct rr_proc_conn *c)
 	fputc('}', to);
 }
 
+/* Names are those of well-known programs; unknown ones are empty, and the numbers are there
+ * always. */
 static void json_tally(FILE *to, const struct rr_proc_tally *t)
 {
 	const char *program = NULL, *procedure = NULL;
@@ -202,6 +212,7 @@ static void json_proc(FILE *to, const struct rr_proc *p)
 	fputc('}', to);
 }
 
+/* Directories in which segments were looked for, each with what is wrong with it, or "". */
 static void json_places(FILE *to, const struct rr_places *places)
 {
 	const char *fault;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Names of programs and procedures. */
+/* Names of well-known programs and procedures. The table is fixed: output that programs read
+ * must not depend on the /etc/rpc of the host where it was made. */
 #include "tools/stat/names.h"
 
 #include <stddef.h>
@@ -60,6 +61,8 @@ static const struct program {
 
 #define N (sizeof(programs) / sizeof(programs[0]))
 
+/* Searches backwards, so that of an unknown version the name of the program's first entry
+ * remains. */
 const char *rr_name_program(uint32_t program, uint32_t version)
 {
 	const char *name = NULL;
@@ -74,7 +77,8 @@ const char *rr_name_program(uint32_t program, uint32_t version)
 	return name;
 }
 
-/* The n-th word of names, in memory that the next call uses again. */
+/* The n-th word of names, in memory that the next call uses again; NULL if there are fewer, or
+ * the word is "-". */
 static const char *word(const char *names, uint32_t n)
 {
 	static char buf[32];

@@ -37,13 +37,15 @@ struct om_all {
 
 /* --- one series for each set of labels --- */
 
+/* Have both the same labels? In OpenMetrics a set of labels may appear only once in a
+ * family. */
 static bool om_same(const struct rr_proc *a, const struct rr_proc *b)
 {
 	return a->pid == b->pid && a->uid == b->uid && !strcmp(a->comm, b->comm);
 }
 
-/* Adds counts, which are whatever the owner of a segment wrote: a sum stays at the largest
- * number. */
+/* Adds counts. Both are whatever the owner of a segment wrote, so a sum stays at the largest
+ * number instead of wrapping. */
 static uint64_t om_plus(uint64_t a, uint64_t b)
 {
 	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
@@ -63,6 +65,8 @@ static void om_add_tally(struct rr_proc *sum, const struct rr_proc_tally *t)
 	om_add(to->hist, t->hist, RR_STAT_HIST);
 }
 
+/* Adds what a series keeps for itself: tallies by procedure, and open connections by carrier. A
+ * carrier out of range is ignored, since it is an index here. */
 static void om_add_own(struct om_series *s, const struct rr_proc *p)
 {
 	for (uint32_t i = 0; i < p->ntallies; i++)
@@ -72,6 +76,8 @@ static void om_add_own(struct om_series *s, const struct rr_proc *p)
 			s->open[p->conns[i].carrier]++;
 }
 
+/* Begins a series with p. The tallies are copied, because rr_proc_tally_of() grows them;
+ * everything else that is a pointer belongs to p still. */
 static void om_take(struct om_series *s, const struct rr_proc *p)
 {
 	*s = (struct om_series){ .sum = *p };
@@ -98,7 +104,8 @@ static void om_fold(struct om_series *s, const struct rr_proc *p)
 	om_add(s->sum.hist, p->hist, RR_STAT_HIST);
 }
 
-/* all must be sorted: the living first, the dead by age. */
+/* Makes the series of all processes. all must be sorted: the living first, the dead by age. The
+ * caller frees the tallies and s. */
 static struct om_all om_collect(const struct rr_procs *all)
 {
 	struct om_all m = { calloc(all->n + 1, sizeof(*m.s)), 0 };
@@ -120,6 +127,7 @@ static struct om_all om_collect(const struct rr_procs *all)
 
 /* --- lines --- */
 
+/* The lines that begin a family. All its samples must follow before the next family begins. */
 static void om_family(FILE *to, const char *name, const char *type, const char *help)
 {
 	fprintf(to, "# TYPE rdmarpc_%s %s\n# HELP rdmarpc_%s %s\n", name, type, name, help);
@@ -167,6 +175,8 @@ static void om_seconds(FILE *to, uint64_t ns)
 
 /* --- families --- */
 
+/* What is of the host and not of a process. A directory that does not exist is no fault here:
+ * nothing has needed it yet. */
 static void om_host(FILE *to, const struct rr_places *places, bool stopped)
 {
 	const char *fault;
@@ -185,6 +195,8 @@ static void om_host(FILE *to, const struct rr_places *places, bool stopped)
 	}
 }
 
+/* A process has a sample for each state, one of which is 1: so a query can count processes by
+ * state. "died" is every end that was not in order. */
 static void om_processes(FILE *to, const struct om_all *m)
 {
 	om_family(to, "process_state", "gauge",
@@ -217,6 +229,9 @@ static void om_processes(FILE *to, const struct om_all *m)
 	}
 }
 
+/* "connections" counts since the start, "open_connections" what there is now. Reasons that
+ * never occurred are left out: most of them are rare, and each would be a series for each
+ * process. */
 static void om_connections(FILE *to, const struct om_all *m)
 {
 	om_family(to, "connections", "counter", "connections that came to each carrier");
@@ -246,7 +261,8 @@ static void om_connections(FILE *to, const struct om_all *m)
 		}
 }
 
-/* A counter of nanoseconds is shown in seconds, and named so. */
+/* Prints a counter of counters.def. OpenMetrics wants base units: nanoseconds are shown in
+ * seconds, and named so. A counter's sample has "_total" behind the family's name. */
 static void om_counter(FILE *to, const struct om_all *m, unsigned c)
 {
 	char name[80], sample[96];
@@ -293,7 +309,8 @@ static void om_procedure(FILE *to, const struct rr_proc_tally *t)
 		fprintf(to, "%" PRIu32 "\"", t->procedure);
 }
 
-/* As om_sample(). */
+/* As om_sample(), with the labels of l. suffix follows the name; le is the bucket's upper end,
+ * or NULL. */
 static void om_labelled(FILE *to, const char *name, const char *suffix,
 			const struct om_labels *l, const char *le)
 {
@@ -307,7 +324,9 @@ static void om_labelled(FILE *to, const char *name, const char *suffix,
 	fputs("} ", to);
 }
 
-/* step: by how many powers of two one bucket's end is above the last. */
+/* Prints a histogram: the buckets, which are cumulative, then count and sum. step is by how
+ * many powers of two one bucket's end is above the last. The segment has finer buckets without
+ * a sum, so the sum is an estimate: each call counts as the middle of its bucket. */
 static void om_histogram(FILE *to, const char *name, const struct om_labels *l,
 			 const uint64_t *hist, unsigned step)
 {
@@ -357,6 +376,8 @@ static const struct {
 	  offsetof(struct rr_proc_tally, long_results) },
 };
 
+/* Families of the tallies. Their histograms have every second bucket only (step 2), because
+ * there may be many procedures for each process. */
 static void om_procedures(FILE *to, const struct om_all *m)
 {
 	for (unsigned k = 0; k < rr_array_size(om_tallies); k++) {
@@ -385,6 +406,7 @@ static void om_procedures(FILE *to, const struct om_all *m)
 		}
 }
 
+/* "# EOF" must be the last line: a reader sees by it that nothing is missing. */
 void rr_print_openmetrics(FILE *to, const struct rr_procs *all, const struct rr_places *places,
 			  bool stopped)
 {

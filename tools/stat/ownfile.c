@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Makes and replaces files of the user's in a run directory. */
+/* Makes and replaces files of the user's in a run directory. Other users may put names into
+ * such a directory: so a file is made under a new name, and moved into place in one step. */
 #include "tools/stat/ownfile.h"
 
 #include <err.h>
@@ -10,7 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Makes a new file with a meaningless name, to be put in place at once. */
+/* O_EXCL makes sure that the file is new; the name only has to be one that is rarely taken, so
+ * random() will do. */
 int rr_ownfile_make(int dir, const char *stem, char name[RR_RUN_NAME])
 {
 	int fd = -1;
@@ -28,9 +30,9 @@ int rr_ownfile_make(int dir, const char *stem, char name[RR_RUN_NAME])
 	return fd;
 }
 
-/* Puts our file in place of whatever has the name, of any kind, in one step. In a sticky
- * directory only root may replace others' files. What was there is removed as far as
- * possible. */
+/* RENAME_EXCHANGE works for whatever has the name, even a directory, which a plain rename could
+ * not replace. The old file then has the hidden name and is removed as far as possible. If even
+ * that fails, the directory is sticky and the file is another user's. */
 void rr_ownfile_put(int dir, const char *hidden, const char *path, const char *name)
 {
 	if (!renameat2(dir, hidden, dir, name, RENAME_NOREPLACE))

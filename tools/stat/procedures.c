@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* rdmarpc-stat --procedures: which procedures each process has called, and for which it was
- * called. */
+ * called. Only calls that went by RDMA are tallied. Sizes are averages for a call. */
 #include "tools/stat/print.h"
 
 #include <inttypes.h>
@@ -24,11 +24,14 @@ static const char *procedure_text(const struct rr_proc_tally *t, char buf[80])
 	return buf;
 }
 
+/* An average, rounded down; 0 if there is nothing to divide by. */
 static uint64_t per_call(uint64_t sum, uint64_t n)
 {
 	return n ? sum / n : 0;
 }
 
+/* Arguments are divided by calls but results by replies, since a call may have no reply yet.
+ * The histogram has one entry for each reply. */
 static void procedure_line(FILE *to, const struct rr_proc_tally *t)
 {
 	uint64_t replies = rr_fig_sum(t->hist, RR_STAT_HIST);
@@ -53,6 +56,8 @@ static void procedure_header(FILE *to, bool server)
 		"RESENT", "ARGS/C", "RES/C", "LONG-A", "LONG-R", "P50", "P90", "P99", "MAX");
 }
 
+/* Tallies are sorted with sent calls first (rr_proc_tally_order()), so a header is due when the
+ * side changes. */
 static void procedures_of(FILE *to, const struct rr_proc *p)
 {
 	char pid[16];

@@ -40,6 +40,8 @@ static bool is_background(void)
 static bool has_keys;
 static struct termios lines;
 
+/* Without ICANON a key arrives at once and not with its line; VMIN and VTIME of 0 make read()
+ * return 0 when there is none. */
 static void take_keys(void)
 {
 	struct termios raw;
@@ -54,6 +56,7 @@ static void take_keys(void)
 	has_keys = !tcsetattr(STDIN_FILENO, TCSANOW, &raw);
 }
 
+/* Switches to the second screen and hides the cursor. */
 static void enter_screen(void)
 {
 	take_keys();
@@ -61,6 +64,8 @@ static void enter_screen(void)
 	is_drawn = true;
 }
 
+/* Gives the terminal back: also at exit() and before a stop, when it must be as it was found. A
+ * program in the background must not set the terminal, because it is the shell's then. */
 static void leave_screen(void)
 {
 	if (!is_drawn)
@@ -73,6 +78,10 @@ static void leave_screen(void)
 	has_keys = false;
 }
 
+/* Signals that were ignored when the program began (nohup) stay ignored, because they are
+ * not taken. SIGTSTP and SIGCONT are taken so that the screen can be given back during a
+ * stop. Standard output is fully buffered, so that a picture goes out at once and does not
+ * flicker. */
 bool rr_screen_begin(void)
 {
 	const char *term = getenv("TERM");
@@ -98,6 +107,8 @@ bool rr_screen_begin(void)
 
 /* --- drawing --- */
 
+/* Writes a line as far as there are columns, and erases what an earlier picture has left behind
+ * it. */
 static void draw_line(const char *line, size_t len, size_t cols)
 {
 	fwrite(line, 1, len < cols ? len : cols, stdout);
@@ -115,6 +126,7 @@ static unsigned count_lines(const char *text)
 	return n;
 }
 
+/* A terminal that does not know its size has 24 lines of 80 columns. */
 static struct winsize window(void)
 {
 	struct winsize w = { 0 };
@@ -143,7 +155,9 @@ static void scroll_to(long to)
 	scrolled = to < 0 ? 0 : (unsigned)to;
 }
 
-/* The last line has no newline, or the screen would scroll. */
+/* Draws the text as it was last given, from the line to which it is scrolled. The first line,
+ * the table's header, always stays. If there are more lines than rows, the last row says how
+ * many. The last line has no newline, or the screen would scroll. */
 static void redraw(void)
 {
 	struct winsize w = window();
@@ -190,7 +204,9 @@ void rr_screen_draw(const char *text)
 
 /* --- waiting --- */
 
-/* Does what the signal would have done to a program that does not handle it. */
+/* Does what the signal would have done to a program that does not handle it. raise() only makes
+ * it pending; it is delivered where it is unblocked, and a fatal one ends the program there,
+ * with the right status for the shell. */
 static void obey(int sig)
 {
 	struct sigaction was, plain = { .sa_handler = SIG_DFL };
@@ -209,7 +225,8 @@ static void obey(int sig)
 
 /* --- keys --- */
 
-/* What xterm and others send, after ESC [ or ESC O, for keys that have no letter. */
+/* The letter for a key that has none: xterm and others send a sequence for it. seq is what
+ * follows ESC [ or ESC O. Returns 0 for unknown ones. */
 static int escaped_key(const char *seq)
 {
 	static const struct {
@@ -226,6 +243,8 @@ static int escaped_key(const char *seq)
 	return 0;
 }
 
+/* Does what a key says: as in less(1), j and k scroll by a line, space and b by a page, g and G
+ * to the ends. */
 static void press(int key)
 {
 	long page = window().ws_row > 3 ? window().ws_row - 2 : 1;
@@ -242,7 +261,8 @@ static void press(int key)
 	}
 }
 
-/* Reads keys. A key's sequence comes at once; an incomplete one is ignored. */
+/* Reads keys and obeys them. A key's sequence comes in one read(); an incomplete one is
+ * ignored. buf has a NUL at its end, so escaped_key() cannot read beyond it. */
 static void read_keys(void)
 {
 	char buf[65];
@@ -283,6 +303,9 @@ static double clock_now(void)
 	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
+/* Signals and keys do not end the wait, but are handled in it. One millisecond is added because
+ * the conversion rounds down, and the last one would be spent spinning. Keys are left alone
+ * while the program is in the background: reading the terminal would stop it (SIGTTIN). */
 void rr_screen_wait(double secs)
 {
 	double end = clock_now() + secs;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Chooses and sorts the processes and connections that are shown. */
+/* Chooses and sorts the processes and connections that are shown. Nothing is copied but the
+ * array of processes: connections and tallies are rearranged where they are. */
 #include "tools/stat/select.h"
 
 #include <err.h>
@@ -18,6 +19,7 @@ static const char *const sort_names[] = {
 	[RR_SORT_P50] = "p50",	 [RR_SORT_P99] = "p99",
 };
 
+/* The message lists the names by hand; it must agree with sort_names. */
 enum rr_sort rr_select_sort(const char *arg)
 {
 	for (unsigned i = RR_SORT_PID; i < rr_array_size(sort_names); i++)
@@ -37,6 +39,8 @@ uint16_t rr_select_port(const char *arg)
 	return (uint16_t)v;
 }
 
+/* A name is looked up only if it does not begin with a digit, so that a number never depends on
+ * /etc/rpc. */
 uint32_t rr_select_program(const char *arg)
 {
 	struct rpcent *e = *arg < '0' || *arg > '9' ? getrpcbyname(arg) : NULL;
@@ -66,13 +70,15 @@ static bool has_port(const char *address, uint16_t port)
 	return colon && strtoul(colon + 1, NULL, 10) == port;
 }
 
+/* All conditions must hold. The port may be at either end. */
 static bool conn_is_wanted(const struct rr_select *s, const struct rr_proc_conn *c)
 {
 	return (!s->port || has_port(c->local, s->port) || has_port(c->peer, s->port)) &&
 	       (!s->program || c->program == s->program);
 }
 
-/* Moves the wanted connections to the front; returns how many. */
+/* Moves the wanted connections to the front; returns how many. They are swapped and not
+ * overwritten, because all of them still belong to the reading. */
 static uint32_t front_conns(const struct rr_select *s, struct rr_proc *p)
 {
 	uint32_t n = 0;
@@ -87,7 +93,8 @@ static uint32_t front_conns(const struct rr_select *s, struct rr_proc *p)
 	return n;
 }
 
-/* The same for tallies, which keep their order. */
+/* Moves the wanted tallies to the front, in their order; returns how many. The others are
+ * lost. */
 static uint32_t front_tallies(const struct rr_select *s, struct rr_proc *p)
 {
 	uint32_t n = 0;
@@ -102,6 +109,9 @@ static uint32_t front_tallies(const struct rr_select *s, struct rr_proc *p)
 	return n;
 }
 
+/* Appends p if it is wanted. If connections are chosen by port or program, a process without
+ * any such connection is left out, unless tallies of the program are to be shown. The pointers
+ * are shared with p. */
 static void add_wanted(struct rr_procs *to, const struct rr_select *s, struct rr_proc *p)
 {
 	uint32_t n;
@@ -124,7 +134,8 @@ struct order {
 	const struct rr_procs *before;
 };
 
-/* Figures are compared the other way round, so that the largest comes first. */
+/* Compares for ascending order. Figures are passed the other way round, so that the largest
+ * comes first. */
 static int least_first(uint64_t a, uint64_t b)
 {
 	return a < b ? -1 : a > b;
@@ -157,6 +168,8 @@ static int by_key(const struct order *o, const struct rr_proc *a, const struct r
 	return 0;
 }
 
+/* For qsort_r(): the living first, then by key, then by pid and age, so that equal ones do not
+ * change places from one reading to the next. */
 static int by_order(const void *x, const void *y, void *order)
 {
 	const struct rr_proc *a = x, *b = y;

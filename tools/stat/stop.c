@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* rdmarpc-stat --stop and --start: the files that hold back new upgrades. */
+/* rdmarpc-stat --stop and --start: the files that hold back new upgrades. A library looks for
+ * the file before it upgrades a connection; connections that are carried already stay so. The
+ * file's content does not matter, only its name and owner. */
 #include "tools/stat/stop.h"
 
 #include <err.h>
@@ -10,6 +12,7 @@
 #include "config/rundir.h"
 #include "tools/stat/ownfile.h"
 
+/* Does nothing if the wish is fulfilled already. Root's file is that of the whole host. */
 void rr_stop_set(const char *configured, bool on)
 {
 	char place[RR_RUN_PATH], name[RR_RUN_NAME], path[RR_RUN_PATH + RR_RUN_NAME];
@@ -31,6 +34,7 @@ void rr_stop_set(const char *configured, bool on)
 	close(dir);
 }
 
+/* Root's stop file in the host's directory counts for everybody. */
 bool rr_stop_any(const struct rr_places *places)
 {
 	uid_t me = geteuid();

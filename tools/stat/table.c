@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Prints the table of rdmarpc-stat. */
+/* Prints the table of rdmarpc-stat: a line for each process, indented lines for what is unusual
+ * about it, and with --list a line for each connection. People read it; programs should read
+ * --json, since columns may change. */
 #include "tools/stat/print.h"
 
 #include <inttypes.h>
@@ -8,6 +10,7 @@
 
 #include "tools/stat/figures.h"
 
+/* Why connections are on TCP: one line for all reasons that have occurred, or none. */
 static void table_reasons(FILE *to, const struct rr_proc *p)
 {
 	const char *sep = "        tcp: ";
@@ -22,6 +25,7 @@ static void table_reasons(FILE *to, const struct rr_proc *p)
 		fputc('\n', to);
 }
 
+/* How a process ended that has not said so itself; nothing if that is not known. */
 static void table_end(FILE *to, const struct rr_proc *p)
 {
 	if (p->alive || p->ended)
@@ -35,7 +39,8 @@ static void table_end(FILE *to, const struct rr_proc *p)
 		fputs("        end: the process goes on without the library\n", to);
 }
 
-/* Prints the CPU time that waiting has cost, and how often that saved a sleep. */
+/* Prints the CPU time that waiting has cost, and how often that saved a sleep. The two counters
+ * are read at different times, so the second may be larger; then it is cut. */
 static void table_spins(FILE *to, const struct rr_proc *p)
 {
 	uint64_t spins = p->count[RR_C_spins], paid = p->count[RR_C_spins_paid];
@@ -51,7 +56,8 @@ static void table_spins(FILE *to, const struct rr_proc *p)
 
 /* --- connections --- */
 
-/* IPv6 addresses may need more than the usual width. */
+/* Widths of the address columns. IPv6 addresses may need more than the usual width, and all
+ * lines must have the same. */
 struct widths {
 	int local, peer;
 };
@@ -75,6 +81,7 @@ static void table_conn_header(FILE *to, const struct widths *w)
 		"PROGRAM", "REASON");
 }
 
+/* The program's name on this host, or its number in buf; "-" if it is not known. */
 static const char *program_name(uint32_t program, char buf[16])
 {
 	struct rpcent *e = NULL;
@@ -152,6 +159,8 @@ static void table_header(FILE *to, bool watched)
 			"CALLSIN", "P50", "P99", "RELEASE");
 }
 
+/* With --watch the columns are fewer and show rates, so that a line fits an 80-column
+ * terminal. */
 void rr_print_table(FILE *to, const struct rr_procs *all, const struct rr_procs *before,
 		    double secs, bool list, bool stopped)
 {

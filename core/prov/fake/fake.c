@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A provider for tests: a link between two queue pairs of one process, driven step by step,
- * whose chances come from a seed. It is in no product. */
+ * whose chances come from a seed. It is in no product.
+ *
+ * A post puts an operation into the sender's queue; a step executes some from either queue,
+ * touches memory and makes completions; poll() hands those out. With `direct` a post does all
+ * of it at once. It is strict where hardware is strict: whatever a device would refuse breaks
+ * the link and is counted, so that a test can demand that it never happened. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -54,6 +59,7 @@ struct rr_fake_qp {
 	uint32_t nrq;
 };
 
+/* The link to which queue pairs that are made now belong. One at a time, in one thread. */
 static struct rr_fake_link *current;
 
 static struct rr_fake_qp *fake_of(struct rr_qp *qp)
@@ -61,6 +67,8 @@ static struct rr_fake_qp *fake_of(struct rr_qp *qp)
 	return container_of(qp, struct rr_fake_qp, qp);
 }
 
+/* The next random number of the link (xorshift). Everything that is left to chance is drawn
+ * from here, so a seed repeats a run exactly. */
 static uint64_t chance(struct rr_fake_link *l)
 {
 	l->rng ^= l->rng << 13;
@@ -69,11 +77,14 @@ static uint64_t chance(struct rr_fake_link *l)
 	return l->rng;
 }
 
+/* Is the connection over for q: broken, or its peer gone? */
 static bool is_lost(const struct rr_fake_qp *q)
 {
 	return q->link->broken || !q->peer;
 }
 
+/* What was posted or has completed is lost, as on a device. Receives that have arrived stay,
+ * and are still handed out by poll(). */
 void rr_fake_break(struct rr_fake_link *l)
 {
 	l->broken = true;
@@ -95,6 +106,8 @@ static size_t fake_qp_size(const struct rr_prov_params *p)
 	return sizeof(struct rr_fake_qp);
 }
 
+/* Makes memory and receive buffers, and posts all receives. The queues have a fixed size, so
+ * too many receives are refused. */
 static int fake_set_up(struct rr_qp *qp, const struct rr_prov_params *p)
 {
 	struct rr_fake_qp *q = fake_of(qp);
@@ -116,6 +129,7 @@ static int fake_set_up(struct rr_qp *qp, const struct rr_prov_params *p)
 	return 0;
 }
 
+/* The offer is the address of the queue pair, which only this process can use. */
 static int prepare(struct rr_qp *qp, const struct rr_prov_params *p, struct rr_prov_addr *offer)
 {
 	struct rr_fake_qp *q = fake_of(qp);
@@ -154,6 +168,7 @@ static int fake_answer(struct rr_qp *qp, const struct rr_prov_params *p,
 	return 0;
 }
 
+/* Both ends may send from here on; before that establish() says that it is too early. */
 static int fake_join(struct rr_qp *qp, const struct rr_prov_addr *out)
 {
 	struct rr_fake_qp *q = fake_of(qp);
@@ -175,6 +190,7 @@ static void fake_disconnect(struct rr_qp *qp)
 	rr_fake_break(fake_of(qp)->link);
 }
 
+/* Ends the link for both ends. The other end's structure stays until it is closed as well. */
 static void close_qp(struct rr_qp *qp)
 {
 	struct rr_fake_qp *q = fake_of(qp);
@@ -194,6 +210,8 @@ static void close_qp(struct rr_qp *qp)
 
 /* --- keys ------------------------------------------------------------------------------ */
 
+/* The live key with this handle. Its low bits are the key's place, the others are random: so a
+ * handle of an earlier exposure finds nothing. */
 static struct fake_key *key_find(struct rr_fake_qp *q, uint32_t handle)
 {
 	struct fake_key *k = &q->keys[handle % KEYS];
@@ -227,6 +245,8 @@ bool rr_fake_key(const struct rr_qp *qp, uint32_t n, struct rr_seg *out)
 	return false;
 }
 
+/* Handle and offset are random, so that an engine that mixes them up, or computes with an
+ * address, is caught. */
 static int expose(struct rr_qp *qp, const void *local, uint32_t len, enum rr_rights rights,
 		  struct rr_seg *out)
 {
@@ -248,6 +268,7 @@ static int expose(struct rr_qp *qp, const void *local, uint32_t len, enum rr_rig
 	return 0;
 }
 
+/* All bytes were read, and the reader knows that. */
 static bool consumed(struct rr_qp *qp, uint32_t handle)
 {
 	struct fake_key *k = key_find(fake_of(qp), handle);
@@ -255,6 +276,8 @@ static bool consumed(struct rr_qp *qp, uint32_t handle)
 	return k && k->read >= k->len;
 }
 
+/* Only with `direct` the reader says so itself; otherwise has_read() counts bytes as reads
+ * complete. */
 static void consume(struct rr_qp *qp, const struct rr_seg *seg)
 {
 	struct rr_fake_qp *q = fake_of(qp);
@@ -264,13 +287,16 @@ static void consume(struct rr_qp *qp, const struct rr_seg *seg)
 		k->read = k->len;
 }
 
+/* Something that no device would let happen: counts it and breaks the link. */
 static void violate(struct rr_fake_qp *q)
 {
 	q->link->violations++;
 	rr_fake_break(q->link);
 }
 
-/* The bytes that the peer of q means by seg; NULL ends the connection. */
+/* The bytes of the peer's memory that w means; NULL, and the connection is lost, if no key
+ * allows it. The right must be exactly the one that the operation needs. The sum of offsets is
+ * of 64 bits and is checked by subtraction, so it cannot wrap into the key's range. */
 static uint8_t *reach(struct rr_fake_qp *q, const struct fake_wqe *w, enum rr_rights right)
 {
 	struct fake_key *k = key_find(q->peer, w->seg.handle);
@@ -284,7 +310,8 @@ static uint8_t *reach(struct rr_fake_qp *q, const struct fake_wqe *w, enum rr_ri
 	return (uint8_t *)(uintptr_t)k->local + (at - k->base);
 }
 
-/* The reader hears of it: only now it may tell. */
+/* The completion of a Read has reached its poster: only now the peer may be told that the bytes
+ * were read. */
 static void has_read(struct rr_fake_qp *q, const struct fake_wqe *w)
 {
 	struct fake_key *k = q->peer &&
@@ -306,6 +333,9 @@ static void kill_key(struct rr_fake_qp *q, uint32_t handle)
 
 /* --- execution ------------------------------------------------------------------------- */
 
+/* Executes a Send: the oldest posted receive takes it. Without a receive, or with one that is
+ * too short, a device would end the connection, too. Send With Invalidate ends the key at the
+ * peer before the receive is seen. */
 static void run_send(struct rr_fake_qp *q, struct fake_wqe *w)
 {
 	struct rr_fake_qp *to = q->peer;
@@ -337,6 +367,7 @@ static void run_send(struct rr_fake_qp *q, struct fake_wqe *w)
 	};
 }
 
+/* Executes an operation: bytes move now, whenever its completion shows. */
 static void run_wqe(struct rr_fake_qp *q, struct fake_wqe *w)
 {
 	uint8_t *at;
@@ -361,6 +392,8 @@ static void run_wqe(struct rr_fake_qp *q, struct fake_wqe *w)
 	}
 }
 
+/* Gives the operation a completion that shows after a random number of steps. Without `reorder`
+ * none shows before an earlier one. */
 static void complete(struct rr_fake_qp *q, struct fake_wqe *w)
 {
 	struct rr_fake_link *l = q->link;
@@ -373,7 +406,8 @@ static void complete(struct rr_fake_qp *q, struct fake_wqe *w)
 	q->cq[q->ncq++] = *w;
 }
 
-/* The next operation of q: the oldest, but a Read may be passed by what follows it. */
+/* The next operation of q: the oldest. With `reorder` a Read may be passed by what follows it,
+ * as on a device, where only the order of Sends and Writes is kept. */
 static uint32_t pick_wqe(struct rr_fake_qp *q)
 {
 	uint32_t i = 0;
@@ -384,6 +418,8 @@ static uint32_t pick_wqe(struct rr_fake_qp *q)
 	return i;
 }
 
+/* Takes an operation out of the queue before it runs, because it may break the link, which
+ * empties the queue. */
 static void execute(struct rr_fake_qp *q)
 {
 	uint32_t i = pick_wqe(q);
@@ -395,6 +431,8 @@ static void execute(struct rr_fake_qp *q)
 	complete(q, &w);
 }
 
+/* Four operations at most, each of an end that is drawn: so the ends advance at different
+ * paces. */
 void rr_fake_step(struct rr_fake_link *l)
 {
 	l->step++;
@@ -418,6 +456,8 @@ bool rr_fake_busy(const struct rr_fake_link *l)
 
 /* --- posts ----------------------------------------------------------------------------- */
 
+/* Queues the operation, or with `direct` executes it. Results are those of prov.h. Completions
+ * count in the limit, so that complete() always has room. */
 static int post(struct rr_fake_qp *q, struct fake_wqe *w)
 {
 	if (is_lost(q))
@@ -433,6 +473,7 @@ static int post(struct rr_fake_qp *q, struct fake_wqe *w)
 	return 0;
 }
 
+/* How many Sends the peer's receives allow, less those that are on their way. */
 static uint32_t fake_window(struct rr_qp *qp)
 {
 	struct rr_fake_qp *q = fake_of(qp);
@@ -454,7 +495,9 @@ static bool in_mem(const struct rr_qp *qp, const void *local, size_t len)
 	return p >= qp->mem && p + len <= qp->mem + qp->mem_size;
 }
 
-/* What is not registered is the poster's again when the call returns. */
+/* Copies pieces that are not registered, since those are the poster's again when the call
+ * returns. Registered pieces are read when the Send is executed: whoever changes them too early
+ * is found out. */
 static void take_pieces(struct rr_qp *qp, struct fake_wqe *w)
 {
 	size_t total = 0;
@@ -502,6 +545,7 @@ static int send_imm(struct rr_qp *qp, uint32_t imm, uint64_t cookie)
 	return post(fake_of(qp), &w);
 }
 
+/* Local memory must be registered, but for `direct`, as prov.h has it. */
 static int fake_rdma(struct rr_qp *qp, enum rr_wc_op op, void *local, uint32_t len,
 		     const struct rr_seg *seg, uint32_t off, uint64_t cookie)
 {
@@ -525,7 +569,8 @@ static int rdma_write(struct rr_qp *qp, const void *local, uint32_t len,
 	return fake_rdma(qp, RR_WC_WRITE, (void *)(uintptr_t)local, len, seg, off, cookie);
 }
 
-/* As on shm while the peer copies: it can begin nothing any more, and has yet to end. */
+/* As on shm while the peer copies: the key is dead at once, so the peer can begin nothing any
+ * more, but the completion comes later. */
 static int invalidate_later(struct rr_fake_qp *q, struct fake_wqe *w)
 {
 	if (q->ncq == QUEUE)
@@ -549,6 +594,7 @@ static int fake_invalidate(struct rr_qp *qp, uint32_t handle, uint64_t cookie)
 
 /* --- completions ----------------------------------------------------------------------- */
 
+/* Takes the first completion that is due. */
 static bool take_cq(struct rr_fake_qp *q, struct rr_wc *wc)
 {
 	uint32_t i = 0;
@@ -563,6 +609,7 @@ static bool take_cq(struct rr_fake_qp *q, struct rr_wc *wc)
 	return true;
 }
 
+/* Takes the oldest message that has arrived; receives keep their order. */
 static bool take_rq(struct rr_fake_qp *q, struct rr_wc *wc)
 {
 	if (q->nrq == 0)
@@ -572,6 +619,8 @@ static bool take_rq(struct rr_fake_qp *q, struct rr_wc *wc)
 	return true;
 }
 
+/* Receives and completions are mixed by chance, since a device has two queues for them. A lost
+ * connection is reported only when nothing is left to take. */
 static int poll_cq(struct rr_qp *qp, struct rr_wc *wc, int n)
 {
 	struct rr_fake_qp *q = fake_of(qp);
