@@ -72,6 +72,8 @@ static struct rr_ep_set *set_alloc(void)
 	return s;
 }
 
+/* See epset.h. Everything else of the set is in place before it has a reference, because
+ * whoever finds it in the fd table afterwards uses it. */
 struct rr_ep_set *rr_ep_new(int epfd)
 {
 	struct rr_ep_set *s;
@@ -116,6 +118,9 @@ struct rr_ep_set *rr_ep_at(int epfd)
 	return NULL;
 }
 
+/* Called for the last reference (fdtable.c): no number of this process leads to the set any
+ * more, and no call uses it. The watches stand on the lists of sockets as well, and leave those
+ * here. */
 void rr_ep_gone(struct rr_file *f)
 {
 	struct rr_ep_set *s = container_of(f, struct rr_ep_set, f), **at = &sets;
@@ -137,6 +142,8 @@ void rr_ep_gone(struct rr_file *f)
 
 /* --- the inner set --- */
 
+/* The bell stands in each inner set from the beginning, silenced: a kick then takes one system
+ * call (rr_ep_kick()). */
 bool rr_ep_need_inner(struct rr_ep_set *s)
 {
 	struct epoll_event ev = { .events = EPOLLIN, .data.u64 = s->cookie };
@@ -220,6 +227,8 @@ void rr_ep_wake_moved(int fd)
 	rr_ep_unlock();
 }
 
+/* The bell is always readable, so arming it makes the inner set readable at once. ONESHOT
+ * silences it again when harvest() has taken that in. */
 void rr_ep_kick(struct rr_ep_set *s)
 {
 	struct epoll_event ev = { .events = EPOLLIN | EPOLLONESHOT, .data.u64 = 0 };
@@ -233,6 +242,8 @@ struct rr_ep_set *rr_ep_next(struct rr_ep_set *s)
 	return s ? s->next : sets;
 }
 
+/* All watches are asked when a set is taken over, because doorbells that rang meanwhile may
+ * have been taken in by another process. */
 void rr_ep_use(struct rr_ep_set *s, int epfd)
 {
 	s->epfd = epfd;
@@ -246,7 +257,6 @@ void rr_ep_use(struct rr_ep_set *s, int epfd)
 }
 
 /* --- what a fork does --- */
-/* --- fork --- */
 
 static bool fork_holds;		/* false: a signal handler forked while its thread held the
 				 * lock */

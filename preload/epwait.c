@@ -16,14 +16,14 @@
 #include "preload/real.h"
 
 enum {
-	SPIN_LOOK = 4000,
 	/* ns of spinning between two looks at the kernel's own set */
-	AT_ONCE = 20000,	/* ns: a sleep this short was ended by something that was there
-				 * before it */
+	SPIN_LOOK = 4000,
+	/* ns: a sleep this short was ended by something that was there before it */
+	AT_ONCE = 20000,
+	/* a watch that was asked in vain so often in a row is armed instead */
 	MISSES = 32,
-	/* a watch asked in vain so often in a row is armed instead */
-	HARVEST = 64,
 	/* doorbells taken in at one time */
+	HARVEST = 64,
 };
 
 /* --- what watches have to report; called under the lock --- */
@@ -81,8 +81,9 @@ static void tell_event(struct rr_ep_watch *w, unsigned bits, struct epoll_event 
 	}
 }
 
-/* A watch that has had nothing for a while need not be asked by who only looks: it rings. (Who
- * waits arms it before the sleep, and asks it all the more while spinning.) */
+/* A thread that does not wait need not ask a watch again and again that has had nothing for a
+ * while: the watch is armed instead, and rings. (A thread that waits arms it before its sleep
+ * anyway, and asks it all the more while it spins.) */
 static void rest(struct rr_ep_watch *w)
 {
 	if (++w->misses < MISSES)
@@ -181,8 +182,8 @@ static unsigned kernel_bits(const struct rr_ep_watch *w, unsigned told, bool tur
 
 	if (likely(w->kmask == ev && !turned))
 		return told;
-	/* Either that, or the watch was managed and its number is closed, so that the kernel
-	 * still has another mask. */
+	/* The kernel is asked anew: for the sake of `turned`, or because the watch was managed,
+	 * its number is closed and the kernel still has another mask. */
 	bits = rr_real.poll(&p, 1, 0) > 0 ? rr_ev_told((unsigned short)p.revents, ev) : 0;
 	return due(w, bits) ? bits : 0;
 }

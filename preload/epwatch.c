@@ -43,6 +43,8 @@ static bool more_watches(void)
 	return true;
 }
 
+/* data comes from the kernel, but it may be the app's own: it counts only if it equals the key
+ * of a watch in all its bits. */
 struct rr_ep_watch *rr_ep_by_key(uint64_t data, bool *ours)
 {
 	uint32_t index = data & ((1u << INDEX_BITS) - 1);
@@ -56,6 +58,9 @@ struct rr_ep_watch *rr_ep_by_key(uint64_t data, bool *ours)
 	return *ours && w->set ? w : NULL;
 }
 
+/* Called under the lock, as everything that changes a list of watches. The release pairs with
+ * the acquires in watched() and rr_ep_activate(), which look without the lock whether there is
+ * any watch. */
 struct rr_ep_watch *rr_ep_watch_new(struct rr_ep_set *set, struct rr_sock *so, int fd,
 				    const struct epoll_event *ev)
 {
@@ -239,6 +244,8 @@ static rr_time manage(struct rr_ep_watch *w, const struct rr_conn *c, const stru
 	return w->fired ? RR_TIME_NEVER : until;
 }
 
+/* Three cases: the connection is TCP's, or none of ours any more (plain); the kernel alone can
+ * tell news of it for now (pass); or it has other ways to be told (managed). */
 rr_time rr_ep_refresh(struct rr_ep_watch *w, bool force)
 {
 	struct rr_conn *c = rr_sock_conn(w->so);
@@ -352,6 +359,8 @@ void rr_ep_place(struct rr_ep_watch *w)
 
 /* --- going --- */
 
+/* The watch goes back to the free list with its key, because the kernel may still return the
+ * key for an event that is on its way: rr_ep_by_key() then finds no set. */
 void rr_ep_watch_free(struct rr_ep_watch *w, bool del)
 {
 	struct rr_ep_watch **at = &w->set->all, *o, *before = NULL;
@@ -404,6 +413,8 @@ void rr_sock_sync(struct rr_sock *so)
 	errno = saved;
 }
 
+/* The app may have put another file at fd meanwhile; only if that is still this connection's
+ * socket is it told. */
 void rr_sock_turned(struct rr_conn *c, int fd)
 {
 	struct rr_sock *so = fd >= 0 ? rr_fdt_sock(fd) : NULL;
@@ -444,6 +455,8 @@ void rr_sock_is_dry(struct rr_sock *so, unsigned want)
 	errno = saved;
 }
 
+/* Another thread has woken from this socket, and may have swallowed the doorbell that an idle
+ * watch was waiting for: all its watches are asked again. */
 void rr_ep_activate(struct rr_sock *so)
 {
 	int saved = errno;

@@ -36,6 +36,9 @@ enum { NOT_YET = 0, DONE = -1 };
 static _Atomic pid_t core;	/* NOT_YET, DONE, or the id of the thread that is doing it */
 static bool started;		/* the constructor has run */
 
+/* See init.h. The thread that changes NOT_YET to its own id does the stage, the others wait for
+ * it. The acquire pairs with the release at its end: a thread that sees DONE sees all that was
+ * set up. */
 bool rr_init_core(void)
 {
 	pid_t was = atomic_load_explicit(&core, memory_order_acquire), me;
@@ -69,6 +72,8 @@ void rr_init_started(void)
 	started = true;
 }
 
+/* The thread that was doing the stage may have been another one of the parent's, which the
+ * child does not have. */
 void rr_init_fork_child(void)
 {
 	if (atomic_load_explicit(&core, memory_order_relaxed) != DONE)

@@ -25,6 +25,7 @@ static bool none_is_ours(const struct pollfd *fds, nfds_t n)
 
 	if (!n || rr_bad_ptr(fds))
 		return true;
+	/* the kernel refuses it, and its array is not looked through for that */
 	if (n > 1024 && (getrlimit(RLIMIT_NOFILE, &lim) || n > lim.rlim_cur))
 		return true;
 	return !any_is_ours(fds, n);
@@ -59,6 +60,7 @@ int rr_wrap_poll(struct pollfd *fds, nfds_t n, int timeout)
 	rr_time deadline = RR_TIME_NEVER;
 
 	if (n == 1 && !rr_bad_ptr(fds) && unlikely(rr_fdt_has(fds->fd))) {
+		/* poll() is a cancellation point even where it does not wait */
 		pthread_testcancel();
 		if (poll_one(fds))
 			return 1;

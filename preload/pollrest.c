@@ -194,8 +194,8 @@ void rr_pollrest_tires(struct rr_work *w, struct rr_slot *s)
 	rr_ep_activate(rr_slot_sock(s));
 }
 
-/* Asks the kernel about the app's own entries in one go: true, if it can say. What it leaves in
- * revents there is overwritten by the look that follows. */
+/* Asks the kernel about the app's own entries in one go. False: it does not say. What it leaves
+ * in revents is overwritten by the look that follows. */
 static bool ask_anchors(struct rr_work *w)
 {
 	return w->resting && rr_real.poll(w->fds, w->n, 0) >= 0;

@@ -18,6 +18,7 @@ int rr_pollshort_begin(struct rr_work *w)
 		w->extra = 0;
 		return 0;
 	}
+	/* an entry of ours that stands empty: the set goes there */
 	while (s && w->kern[s->at].fd >= 0)
 		s = s->next;
 	if (w->inner < 0)
@@ -39,6 +40,8 @@ int rr_pollshort_begin(struct rr_work *w)
 	return 0;
 }
 
+/* Closing the set ends its entries. The slot that had lent its place is empty again, as before
+ * the sleep. */
 void rr_pollshort_end(struct rr_work *w)
 {
 	if (w->inner >= 0) {

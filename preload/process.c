@@ -19,6 +19,8 @@
 /* The process whose tables these are. A vfork() child sees them, but has another pid. */
 static _Atomic pid_t owner;
 
+/* May this call change the tables? Not in a vfork() child, whose memory is its parent's, nor
+ * within a call into a plugin (guard.h). */
 bool rr_may_track(void)
 {
 	pid_t pid = atomic_load_explicit(&owner, memory_order_relaxed);
@@ -79,6 +81,7 @@ static void before_fork(void)
 	errno = saved;
 }
 
+/* In the opposite order of before_fork(). */
 static void after_in_parent(void)
 {
 	int saved = errno;
@@ -98,6 +101,8 @@ static void nobody_accepts(int fd, struct rr_file *f, void *arg)
 					  ~(uint32_t)RR_SOCK_ACCEPTING, memory_order_relaxed);
 }
 
+/* From here on the tables are this process's own copy, and calls of the child may change them
+ * (rr_may_track()). */
 static void after_in_child(void)
 {
 	int saved = errno;

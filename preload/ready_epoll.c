@@ -70,8 +70,9 @@ static void set_wanted(struct rr_ep_watch *w, const struct epoll_event *ev)
 		atomic_fetch_or_explicit(&w->so->flags, RR_SOCK_EDGES, memory_order_relaxed);
 }
 
-/* What the kernel refuses to modify, and else the shadow; the kernel's registration is touched
- * only as far as the shadow's form wants it. */
+/* EPOLL_CTL_MOD. A plain registration is the kernel's, and so is the result. In all other forms
+ * the shadow changes, which arms ONESHOT and edges anew; the kernel's registration is touched
+ * only as far as its form wants it. */
 static int mod(struct rr_ep_watch *w, struct epoll_event *ev)
 {
 	if (w->form == RR_EP_PLAIN) {
@@ -155,6 +156,8 @@ static struct rr_ep_set *set_for(int epfd, int op, struct rr_sock *so)
 	return rr_ep_at(epfd);
 }
 
+/* Only operations on a socket of ours need the lock. Bad pointers and unknown operations are
+ * the kernel's to refuse. */
 int rr_wrap_epoll_ctl(int epfd, int op, int fd, struct epoll_event *ev)
 {
 	struct rr_ep_set *s;
@@ -203,6 +206,7 @@ static struct rr_ep_set *waiting(int epfd, const struct epoll_event *evs, int ma
 	return rr_ep_at(epfd);
 }
 
+/* The deadline for a time-out in milliseconds: 0 does not wait, a negative one is for ever. */
 static rr_time ms_deadline(int timeout)
 {
 	if (timeout < 0)

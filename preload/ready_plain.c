@@ -35,11 +35,13 @@ static bool are_plain(struct plain *w, const struct pollfd *fds, nfds_t n)
 	return w->wait;
 }
 
+/* Cleanup handler of a thread that is cancelled in its sleep. */
 static void plain_cancelled(void *arg)
 {
 	rr_plainwait_end(((struct plain *)arg)->wait);
 }
 
+/* Sleeps in the kernel on the app's own array. A cancellation point. */
 static int sleep_plain(struct plain *w, struct pollfd *fds, nfds_t n,
 		       const struct timespec *left, const sigset_t *mask)
 {
@@ -89,6 +91,10 @@ static int ask_all(struct pollfd *fds, nfds_t n, int ready)
 	return ready;
 }
 
+/* An upgrade may take a connection away from the kernel while the array is read. So, if
+ * rr_plainwait_is_sure() says no, all of it is asked a second time before the sleep. RR_POLL_ON
+ * also follows a sleep that was ended for the sake of idle connections, or by news that was not
+ * for the app. */
 RR_NOINLINE int rr_poll_plain(struct pollfd *fds, nfds_t n, rr_time deadline,
 			      const sigset_t *mask)
 {

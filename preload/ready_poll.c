@@ -58,6 +58,8 @@ static bool slot_is_ours(struct rr_work *w, struct rr_slot *s, rr_time now)
 	return s->conn && (rr_pollrest_finds(w, s, now) || rr_sock_check(so, fd));
 }
 
+/* How much room the arrays need. Another thread may add or take away some before they are
+ * filled; find_slots() makes no more slots than this. */
 static nfds_t count_ours(const struct pollfd *fds, nfds_t n)
 {
 	nfds_t ours = 0;
@@ -337,6 +339,7 @@ static int look_once(struct rr_work *w)
 
 /* --- spinning --- */
 
+/* Does memory show something new? Costs no lock and no system call. */
 static bool has_news(const struct rr_work *w, const struct rr_slot *s)
 {
 	return s->file && s->conn && rr_conn_peek(s->conn, rr_slot_want(w, s));
@@ -518,6 +521,7 @@ static int arm_work(struct rr_work *w)
 	return 0;
 }
 
+/* EINVAL: with our entries the array is longer than RLIMIT_NOFILE allows. */
 static int work_sleep_once(struct rr_work *w)
 {
 	struct timespec ts;
@@ -530,6 +534,7 @@ static int work_sleep_once(struct rr_work *w)
 	return rc < 0 ? -errno : rc;
 }
 
+/* Sleeps, and disarms everything afterwards, however the sleep ends. A cancellation point. */
 static int work_sleep_armed(struct rr_work *w)
 {
 	int rc;
@@ -547,6 +552,9 @@ static int work_sleep_armed(struct rr_work *w)
 
 /* --- the loop --- */
 
+/* Looks, spins, arms and sleeps until something is ready or the time is over. Returns as
+ * rr_poll_wait(). With a signal mask the kernel is called even if there is no time to wait,
+ * because a pending signal that the mask lets in has to end the call. */
 static int wait_ready(struct rr_work *w)
 {
 	rr_time slept, now;
@@ -588,6 +596,7 @@ static int wait_ready(struct rr_work *w)
 	}
 }
 
+/* Fills the arrays, which lie in mem one behind the other. 0: no entry is ours any more. */
 static int work_start(struct rr_work *w, void *mem, nfds_t ours)
 {
 	w->kern = mem;
@@ -601,6 +610,7 @@ static int work_start(struct rr_work *w, void *mem, nfds_t ours)
 	return 1;
 }
 
+/* The kernel's own call, on the app's array. */
 static int plain(struct pollfd *fds, nfds_t n, rr_time deadline, const sigset_t *mask)
 {
 	struct timespec ts;
@@ -617,6 +627,8 @@ bool rr_fits_stack(size_t size)
 	       (size <= 4096 && !sigaltstack(NULL, &alt) && !(alt.ss_flags & SS_ONSTACK));
 }
 
+/* The arrays lie on the stack if they are small, otherwise in memory that is kept for such
+ * calls (scratch.h): this may run on a signal handler's stack. */
 static RR_NOINLINE int wait_for_ours(struct pollfd *fds, nfds_t n, nfds_t ours,
 				     rr_time deadline, const sigset_t *mask)
 {

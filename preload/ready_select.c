@@ -35,7 +35,7 @@ static bool isset(const unsigned long *set, int fd)
 	return set && set[fd / WORD] >> (fd % WORD) & 1;
 }
 
-/* The fds of word i that are in any of the sets. */
+/* The fds of word i that are in any of the sets; bits from s->n on do not count. */
 static unsigned long in_any(const struct sets *s, int i)
 {
 	unsigned long w = fd_word(s->in, i) | fd_word(s->out, i) | fd_word(s->ex, i);
@@ -138,6 +138,8 @@ static int judge_sets(const struct sets *s, struct pollfd *p, nfds_t n)
 	return sum;
 }
 
+/* The loop is for hang-ups that poll() reports and select() does not: without those entries it
+ * waits on. */
 static int by_poll(const struct sets *s, struct pollfd *p, nfds_t n, rr_time deadline,
 		   const sigset_t *mask)
 {
@@ -160,6 +162,7 @@ static int by_poll(const struct sets *s, struct pollfd *p, nfds_t n, rr_time dea
 	}
 }
 
+/* Waits for what *s says, by poll() over the fds that are in any of the sets. */
 static int select_wait(const struct sets *s, rr_time deadline, const sigset_t *mask)
 {
 	nfds_t none, n = count_sets(s, &none);
@@ -176,7 +179,8 @@ static int select_wait(const struct sets *s, rr_time deadline, const sigset_t *m
 	return rc;
 }
 
-/* Is the call ours to do? Then *s says what to wait for. */
+/* Is the call ours to do? Then *s says what to wait for. A number of fds beyond any limit is
+ * the kernel's to refuse. */
 static bool are_ours(struct sets *s, int n, fd_set *r, fd_set *w, fd_set *x)
 {
 	nfds_t have;
@@ -190,6 +194,7 @@ static bool are_ours(struct sets *s, int n, fd_set *r, fd_set *w, fd_set *x)
 	return have != 0;
 }
 
+/* As in Linux, the time left is written back even after an error. */
 int rr_wrap_select(int n, fd_set *r, fd_set *w, fd_set *x, struct timeval *timeout)
 {
 	rr_time deadline = RR_TIME_NEVER, now;
@@ -214,6 +219,7 @@ int rr_wrap_select(int n, fd_set *r, fd_set *w, fd_set *x, struct timeval *timeo
 	return (int)rr_ret(rc);
 }
 
+/* The mask holds for the sleep only, so it is passed on to ppoll() (ready_poll.c). */
 int rr_wrap_pselect(int n, fd_set *r, fd_set *w, fd_set *x, const struct timespec *timeout,
 		    const sigset_t *mask)
 {

@@ -5,6 +5,8 @@
 
 #include "core/engine/queues.h"
 
+/* Calculates what each kind of chunk adds to a header of this codec if it has as many segments
+ * as we ever use. Whether a message fits is decided by these, before its header is built. */
 static void header_sizes(struct rr_eng *e)
 {
 	rr_msg_init(&e->tmp->tx, RR_MSG, 0, e->codec->version, 1);
@@ -29,6 +31,9 @@ void rr_eng_speak(struct rr_eng *e, const struct rr_codec *codec,
 	header_sizes(e);
 }
 
+/* Derives how messages may travel from what was agreed on, from the parameters and from the
+ * dialect. The results stand in flags, so that nobody has to ask for all of that with each
+ * message. */
 void rr_eng_agreed(struct rr_eng *e, bool reliable, bool reverse_chunks)
 {
 	e->reliable = reliable && e->p.caps & RR_CAP_RELIABLE_REPLY && e->traits->reliable;
@@ -46,6 +51,8 @@ bool rr_eng_may_reverse(const struct rr_eng *e)
 	return e->p.caps & RR_CAP_REVERSE_CHUNKS && e->traits->general;
 }
 
+/* From then on the engine is as if that version had been spoken from the start; the caller ends
+ * the opening. */
 bool rr_eng_fall_back(struct rr_eng *e, uint32_t vers)
 {
 	const struct rr_codec *codec = rr_codec_find(vers, RR_DIALECT_V1);

@@ -5,6 +5,8 @@
 
 #include "core/engine/queues.h"
 
+/* Entries are used again without being cleared, so what a message does not set when it is
+ * judged is set here. */
 struct rr_in *rr_in_new(struct rr_eng *e, uint32_t token)
 {
 	struct rr_in *in = rr_table_get(&e->ins);
@@ -26,6 +28,7 @@ struct rr_in *rr_in_new(struct rr_eng *e, uint32_t token)
 	return in;
 }
 
+/* No receive belongs to such an entry, so there is none to give back. */
 struct rr_in *rr_in_own(struct rr_eng *e, uint32_t xid)
 {
 	struct rr_in *in = rr_table_get(&e->ins);
@@ -48,6 +51,7 @@ void rr_in_forget_chunks(struct rr_eng *e, struct rr_in *in)
 	in->serve = 0;
 }
 
+/* A receive is given back once; later calls do nothing. */
 void rr_in_repost(struct rr_eng *e, struct rr_in *in)
 {
 	if (!in->held)
@@ -77,6 +81,8 @@ void rr_in_arrive(struct rr_eng *e, struct rr_in *in, enum rr_in_state state)
 
 /* --- reading the peer's memory ------------------------------------------------------------ */
 
+/* The limit is the peer's or the driver's. A message beyond it stays in the queue of deliveries
+ * with the operation noted in waits, and rr_in_read_over() begins it. */
 /* req: draft-02 6.2 #2 */
 void rr_in_read(struct rr_eng *e, struct rr_in *in, enum rr_opcode code)
 {

@@ -29,6 +29,8 @@ static bool acceptable(struct rr_eng *e, struct rr_in *in, const struct rr_chunk
 	return in->nsegs == 0 || rr_in_wrong(in, RR_ERR_BAD_XDR, 0, 0);
 }
 
+/* Does the payload stream agree with the binding? Asked only where something depends on that:
+ * padding, Read chunks, or Write chunks for the reply. */
 static bool judged(struct rr_eng *e, struct rr_in *in, const uint8_t *stream)
 {
 	if (e->tmp->rx.type == RR_MSGP)
@@ -187,6 +189,8 @@ static bool asks_binding(const struct rr_eng *e, const struct rr_in *in)
 	return in->nparts || (s && s->nwrites);
 }
 
+/* The message is known to be a call now. Its chunks were kept when it arrived; whether they may
+ * be there at all depends on the direction, so that is asked here. */
 static void judge_call(struct rr_eng *e, struct rr_in *in, const uint8_t *head, uint32_t n)
 {
 	if (!rr_resp_takes_chunks(e) ||
@@ -201,6 +205,7 @@ static void judge_call(struct rr_eng *e, struct rr_in *in, const uint8_t *head, 
 		rr_reads_compose(e, in);
 }
 
+/* The head is not that of an RPC message, or contradicts the transport header. */
 static void judge_bad(struct rr_eng *e, struct rr_in *in, const uint8_t *head, uint32_t n)
 {
 	enum rr_dir dir = in->dir ? in->dir : dir_of(head, n);
@@ -211,6 +216,8 @@ static void judge_bad(struct rr_eng *e, struct rr_in *in, const uint8_t *head, u
 		refuse_call(e, in);
 }
 
+/* head may lie in memory that the peer can still write to, so the RPC header is copied before
+ * it is judged. What is judged in place has each of its words read once only. */
 void rr_eng_head(struct rr_eng *e, uint32_t id, int status, const uint8_t *head, uint32_t n,
 		 rr_time now)
 {
@@ -246,6 +253,8 @@ static void finish_pull(struct rr_eng *e, struct rr_in *in)
 		rr_table_put(&e->ins, in);
 }
 
+/* The peer's memory is not touched any more, so a DONE may go out now. A message may have been
+ * handed to the app before that (RR_IN_PULLING): then it ends here. */
 void rr_eng_pulled(struct rr_eng *e, uint32_t id, int status, rr_time now)
 {
 	struct rr_in *in = rr_table_find(&e->ins, (id >> 16) & RR_TABLE_MAX, (uint16_t)id);
@@ -290,6 +299,8 @@ static void count_delivery(struct rr_eng *e, const struct rr_in *in)
 			     call ? RR_C_long_calls_received : RR_C_reliable_replies_received);
 }
 
+/* A reply gives its call's credit back when it is delivered. If a DONE is still due for it, and
+ * the dialect charges that, the credit is kept for the DONE. */
 static void give_credit_back(struct rr_eng *e, struct rr_in *in)
 {
 	in->credit_due = false;
@@ -302,6 +313,7 @@ static void give_credit_back(struct rr_eng *e, struct rr_in *in)
 		rr_eng_fail(e, RR_WHY_CREDITS);
 }
 
+/* A pull goes on for as long as the driver copies; its entry lasts until rr_eng_pulled(). */
 static void finish_delivery(struct rr_eng *e, struct rr_in *in)
 {
 	if (in->credit_due)
@@ -335,6 +347,7 @@ static void place_reply(struct rr_eng *e, struct rr_in *in, struct rr_op *op)
 	rr_in_repost(e, in);
 }
 
+/* Only the oldest message is looked at: if it is not ready, those behind it wait. */
 bool rr_in_next_op(struct rr_eng *e, struct rr_op *op)
 {
 	struct rr_in *in = rr_list_head(&e->arrived, &e->ins);

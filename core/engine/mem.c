@@ -5,6 +5,8 @@
 
 #include "core/engine/queues.h"
 
+/* The segments go into a header as they are, so they must hold the message exactly and fit into
+ * the arrays that a header is built from. */
 bool rr_mem_set(struct rr_mem *m, uint32_t buf, uint32_t len, const struct rr_seg *segs,
 		uint32_t n)
 {
@@ -25,6 +27,8 @@ bool rr_mem_set(struct rr_mem *m, uint32_t buf, uint32_t len, const struct rr_se
 	return true;
 }
 
+/* A Send invalidates one key. If that was the only one, the memory is fenced; if not,
+ * rr_mem_fence() still has to take back the others. A second invalidation is not believed. */
 bool rr_mem_key_gone(struct rr_mem *m, uint32_t handle)
 {
 	uint32_t i = 0;

@@ -30,6 +30,7 @@ static struct rr_wchunk add_segs(struct rr_chunks *ch, const struct rr_mem *m)
 	return w;
 }
 
+/* Memory that could not be exposed for the reply is simply not offered (not_exposed()). */
 static void add_call_chunks(struct rr_chunks *ch, const struct rr_call *c)
 {
 	if (c->args.state == RR_MEM_LIVE)
@@ -54,6 +55,8 @@ static struct rr_serve *serve_of(const struct rr_eng *e, const struct rr_out *t)
 	return t->serve ? rr_table_at(&e->serves, t->serve) : NULL;
 }
 
+/* Builds the header of t in e->tmp->tx. Its chunks are those of the call that t is, or those
+ * that the call it answers has come with. */
 /* req: rfc8166 4.2.1 #1, 4.3.1 #1, 4.6.1 #1; rfc8167 5.1 #1, 5.2 #1; version-two-08 7.3 #1 */
 static void build(struct rr_eng *e, const struct rr_out *t)
 {
@@ -131,6 +134,9 @@ static void add_stream(struct rr_eng *e, const struct rr_out *t, const struct rr
 	op->len = t->item.off + t->len - end;
 }
 
+/* The Send ends what had to be prepared: what the reply needed of its call is freed, the call
+ * counts as sent, an exposed reply begins to wait for its DONE. False: the window does not
+ * allow it now, or the header cannot be encoded. */
 static bool emit_send(struct rr_eng *e, struct rr_out *t, struct rr_op *op)
 {
 	struct rr_serve *s = serve_of(e, t);
@@ -244,6 +250,8 @@ static bool set_up_exposure(struct rr_eng *e, struct rr_out *t, struct rr_op *op
 	return true;
 }
 
+/* Only the oldest message is looked at. The Writes of a reply are handed out before its Send: a
+ * queue pair keeps that order, so the peer's memory is complete when the Send arrives. */
 bool rr_tx_next_op(struct rr_eng *e, struct rr_op *op)
 {
 	struct rr_out *t = rr_list_head(&e->unsent, &e->txs);
@@ -287,6 +295,7 @@ void rr_eng_exposed(struct rr_eng *e, uint32_t id, int status, uint32_t buf,
 	assert(m);	/* it is what WAIT is for */
 	c = call_of(e, t);
 	fresh = wants_new(c, m);
+	/* the peer would refuse the call again for the same reason */
 	if (status == 0 && c && c->max_segs && n > c->max_segs)
 		rr_eng_fail(e, RR_WHY_TOO_LARGE);
 	else if (status == -EAGAIN || (status == -ENOMEM && fresh))

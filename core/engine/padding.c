@@ -10,12 +10,15 @@
 
 #define MSGP_LEN	(RR_V1_HDR_MIN + 8u)	/* length of its header without chunks */
 
+/* A number that would need more padding than RR_PAD_MAX changes nothing. */
 void rr_pad_to(struct rr_eng *e, uint32_t align)
 {
 	if (e->traits->padding && e->p.connector && e->p.pad_thresh && align <= RR_PAD_MAX + 1)
 		e->pad_align = align > 1 ? align : 0;
 }
 
+/* All of the call has to be there, and all of its items known; otherwise it goes without
+ * padding, which is always right. */
 /* req: draft-02 3.5 #1 */
 void rr_pad_call(const struct rr_eng *e, const struct rr_eng_out *out, struct rr_out *t)
 {
@@ -38,6 +41,7 @@ void rr_pad_call(const struct rr_eng *e, const struct rr_eng_out *out, struct rr
 	t->npads = (uint16_t)p.n;
 }
 
+/* The Send alternates between parts of the message and zeroes. */
 void rr_pad_parts(struct rr_eng *e, const struct rr_out *t, struct rr_op *op)
 {
 	uint32_t at = 0;
@@ -54,6 +58,7 @@ void rr_pad_parts(struct rr_eng *e, const struct rr_out *t, struct rr_op *op)
 		e->tmp->parts[op->nparts++] = (struct rr_range){ at, t->len - at };
 }
 
+/* Notes where the padding is, for the driver to leave it out when it delivers the message. */
 static void take_padding(struct rr_in *in, const struct rr_ulb_padding *p)
 {
 	for (uint32_t i = 0; i < p->n; i++) {

@@ -11,6 +11,8 @@ void rr_eng_fail(struct rr_eng *e, enum rr_eng_why why)
 		e->failed = why;
 }
 
+/* There is room for whatever an honest peer can cause (table_sizes() in setup.c), so a full
+ * queue ends the connection. */
 void rr_eng_push(struct rr_eng *e, enum rr_opcode code, uint32_t id, uint32_t buf, uint32_t inv,
 		 uint16_t in)
 {
@@ -24,6 +26,8 @@ void rr_eng_push(struct rr_eng *e, enum rr_opcode code, uint32_t id, uint32_t bu
 	*q = (struct rr_qop){ .code = code, .id = id, .buf = buf, .inv = inv, .in = in };
 }
 
+/* How much of the message must be there before it is judged: all of it if parts of it are
+ * elsewhere, more than the RPC header if the binding is to be asked. */
 static void fill_pull(const struct rr_eng *e, const struct rr_in *in, struct rr_op *op)
 {
 	const struct rr_serve *s = in->serve ? rr_table_at(&e->serves, in->serve) : NULL;
@@ -35,6 +39,8 @@ static void fill_pull(const struct rr_eng *e, const struct rr_in *in, struct rr_
 	op->head = op->room ? in->len : s && s->nwrites ? RR_ULB_PEEK : RR_RPC_PEEK;
 }
 
+/* The segments of a Position-Zero Read chunk come first and have been fetched already; the
+ * others hold the parts. */
 static void fill_compose(const struct rr_in *in, struct rr_op *op)
 {
 	op->from = in->nsegs ? RR_FROM_PULL : RR_FROM_RECV;

@@ -78,6 +78,9 @@ static bool take_parts(const struct rr_eng *e, struct rr_in *in, const struct rr
 	return true;
 }
 
+/* Sorts the Read list into `in`: the Position-Zero Read chunk first, then the others by
+ * position. All counts and sums are the peer's, and each is checked before the next step relies
+ * on it. */
 static bool take_list(struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch)
 {
 	uint64_t total;
@@ -168,6 +171,8 @@ static bool anywhere(const struct rr_eng *e, const struct rr_rpc *rpc)
 	       (e->traits->unbound_reads && !rr_ulb_has(rpc->prog, rpc->vers));
 }
 
+/* A call without a binding may have Read chunks where the dialect or the configuration says so.
+ * The parts then are as long as the chunks. */
 /* req: rfc8166 3.4.4.4 #1, 3.4.5 #1, 6.1 #3; draft-02 3.4 #1 */
 bool rr_reads_judge(struct rr_eng *e, struct rr_in *in, const uint8_t *stream, uint32_t have,
 		    uint32_t len)

@@ -77,6 +77,8 @@ static void use(struct rr_chunks *ch, const struct rr_wchunk *w, uint32_t used)
 	}
 }
 
+/* A chunk that was not written to goes back with length zero. Of the Write chunks `placed` says
+ * what was written, in the order of the chunks. */
 /* req: rfc8166 3.4.6 #2, 3.4.6.2 #3, 4.3.2.2 #3, 4.3.2.3 #2, 4.3.3 #2; rfc8267 6.4.1 #4 */
 void rr_writes_return(struct rr_chunks *ch, const struct rr_serve *s, uint32_t used)
 {
@@ -115,6 +117,8 @@ bool rr_writes_ours(const struct rr_chunks *ch, const struct rr_wchunk *w,
 	for (uint32_t i = 0; i < m->nsegs; i++) {
 		const struct rr_seg *got = &ch->segs[w->first + i], *ours = &m->segs[i];
 
+		/* chunks are filled from the front: nothing may follow a segment that is not
+		 * full */
 		if (got->handle != ours->handle || got->offset != ours->offset ||
 		    got->length > ours->length || (partial && got->length))
 			return false;
@@ -142,6 +146,8 @@ static bool lay_out_reply(const struct rr_call *c, struct rr_in *in,
 	return true;
 }
 
+/* The one item that was written, if any, has to be where our Write chunk is; the rest of the
+ * reply is then laid out around it. */
 /* req: rfc8166 3.4.6.2 #3, 4.3.2.2 #4, 6.1 #4 #5 */
 bool rr_writes_judge(const struct rr_call *c, struct rr_in *in, const struct rr_chunks *ch,
 		     const uint8_t *stream)

@@ -8,6 +8,8 @@
 #define HDR_WORST	164u	/* a v1 header that returns a Write chunk of eight segments */
 #define PROBES		8u
 
+/* A key is never 0, which stands for a free slot. Two procedures with the same key share a
+ * guess, which does no harm. */
 static uint64_t key_of(uint32_t prog, uint32_t vers, uint32_t proc)
 {
 	uint64_t k = ((uint64_t)prog << 32 | proc) * UINT64_C(0x9e3779b97f4a7c15);
@@ -23,6 +25,8 @@ static uint32_t probe_at(uint64_t key, uint32_t i)
 	return ((uint32_t)key + i) % RR_SIZES_SLOTS;
 }
 
+/* The acquire pairs with the release in size_slot(): whoever sees a key in a slot also sees
+ * that its predecessor's size was reset. */
 uint32_t rr_sizes_get(const struct rr_sizes *s, uint32_t prog, uint32_t vers, uint32_t proc)
 {
 	uint64_t key = key_of(prog, vers, proc);
@@ -69,6 +73,8 @@ void rr_sizes_seen(struct rr_sizes *s, uint32_t prog, uint32_t vers, uint32_t pr
 	raise_to(s, key_of(prog, vers, proc), len);
 }
 
+/* The error does not say how much would have been enough, so twice as much is tried next.
+ * False: what was offered was the most already. */
 bool rr_sizes_too_small(struct rr_sizes *s, uint32_t prog, uint32_t vers, uint32_t proc,
 			uint32_t had, uint32_t max)
 {

@@ -81,6 +81,8 @@ static void serve_put(struct rr_eng *e, struct rr_serve *s)
 	rr_table_put(&e->serves, s);
 }
 
+/* With ring credits the oldest call that offered chunks makes room: its reply, if it ever
+ * comes, does without them. A strict peer gets none, and the caller fails the connection. */
 static struct rr_serve *serve_new(struct rr_eng *e)
 {
 	struct rr_serve *s = rr_table_get(&e->serves);

@@ -10,6 +10,8 @@ struct sizes {
 	uint32_t calls, serves, ins, txs, ops, serve_segs, in_segs;
 };
 
+/* The credits that we ask for as requester, which the peer's half grants: the forward ones for
+ * the side that has connected, the reverse ones for the other. */
 /* req: slides - #4; version-two-08 1 #1 */
 static uint32_t asked_of(const struct rr_eng_params *p)
 {
@@ -32,6 +34,8 @@ uint32_t rr_eng_recvs(const struct rr_eng_params *p)
 	return p->credits + p->bc_credits + (pulls ? RR_ENG_SHOWN : 0) + RR_ENG_CONTROL;
 }
 
+/* The receives for control messages stay; the others are shared in the proportion of the
+ * credits, with one for the reverse direction at least. */
 void rr_eng_fit(struct rr_eng_params *p, uint32_t recvs)
 {
 	uint32_t all = p->credits + p->bc_credits, others = rr_eng_recvs(p) - all;
@@ -74,6 +78,7 @@ static void table_sizes(const struct rr_eng_params *p, struct sizes *s)
 	s->in_segs = rr_min(rr_min(p->max_chunks, RR_MAX_SEGS) * max_segs, RR_OP_MAX_SEGS);
 }
 
+/* A piece of n bytes on cache lines of its own. With base NULL only *off counts. */
 static void *carve(uint8_t *base, size_t *off, size_t n)
 {
 	void *at = (void *)((uintptr_t)base + *off);	/* without base nobody looks at it */
@@ -141,6 +146,7 @@ static void agreed_before(struct rr_eng *e)
 	e->reverse_reads = e->reliable;
 }
 
+/* mem is all zeroes, which is also what "empty" means for each table. */
 struct rr_eng *rr_eng_init(void *mem, const struct rr_eng_params *p, rr_time now)
 {
 	const struct rr_codec *codec = rr_codec_first(p->dialect);

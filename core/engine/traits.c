@@ -5,6 +5,8 @@
 
 #include "core/engine/engine_int.h"
 
+/* Where the chunk lists begin in a header: behind the four fixed words of version 1 (RFC 8166
+ * §4.2), or the six of version 2. */
 #define LISTS_V1	16u
 #define LISTS_V2	24u
 #define ERR(name)	(1u << RR_ERR_##name)

@@ -17,6 +17,8 @@ bool rr_tx_room(const struct rr_eng *e)
 	return e->txs.used < e->txs.n;
 }
 
+/* The message goes to the end of the queue; the caller fills in what its form needs beyond
+ * that. */
 struct rr_out *rr_tx_new(struct rr_eng *e, const struct rr_eng_out *out, enum rr_tx_form form)
 {
 	struct rr_out *t = rr_table_get(&e->txs);
@@ -39,6 +41,8 @@ struct rr_out *rr_tx_new(struct rr_eng *e, const struct rr_eng_out *out, enum rr
 	return t;
 }
 
+/* A header that does not fit means that the peer has left us no way to say anything; the
+ * connection ends. Each Send uses up one of those that the window allows. */
 void rr_tx_encode(struct rr_eng *e, struct rr_op *op)
 {
 	uint32_t cap = rr_min(e->p.inline_send, (uint32_t)sizeof(e->tmp->hdr));

@@ -52,6 +52,7 @@ static void put_ident(struct rr_wcur *c, uint32_t tag, const uint8_t id[RR_IDENT
 		put_bytes(c, tag, id, RR_IDENT);
 }
 
+/* Zeroes are not written: a missing word counts as zero. */
 static void put_word(struct rr_wcur *c, uint32_t i, const struct rr_hello *h)
 {
 	uint8_t *p;
@@ -63,6 +64,7 @@ static void put_word(struct rr_wcur *c, uint32_t i, const struct rr_hello *h)
 		rr_put_be32(p, v);
 }
 
+/* One field for each provider. The length of the address follows from the field's. */
 static void put_prov(struct rr_wcur *c, uint8_t id, const struct rr_prov_addr *addr)
 {
 	uint8_t *p;
@@ -75,6 +77,7 @@ static void put_prov(struct rr_wcur *c, uint8_t id, const struct rr_prov_addr *a
 	memcpy(p + 1, addr->bytes, addr->len);
 }
 
+/* A cursor that is full remembers that; the caller asks once, at the end. */
 void rr_hello_put(struct rr_wcur *c, const struct rr_hello *h)
 {
 	assert(h->nprov <= RR_NEGO_PROVS);
@@ -117,6 +120,7 @@ static bool get_field(struct rr_rcur *c, struct field *f)
 	return c->rc == RR_WIRE_OK;
 }
 
+/* False: the length is not the one that this tag has. */
 static bool get_field_bytes(const struct field *f, uint8_t *out, uint32_t len)
 {
 	if (f->len != len)
@@ -151,6 +155,7 @@ static bool get_field_word(const struct field *f, struct rr_hello *h)
 	return true;
 }
 
+/* A tag that is not known comes from a newer peer, and is skipped. */
 static bool is_known_tag(uint32_t tag)
 {
 	return tag == TAG_TOKEN || (tag >= TAG_PROV && tag <= TAG_ENDS) ||
@@ -173,6 +178,8 @@ static bool get_known(const struct field *f, struct rr_hello *h)
 	}
 }
 
+/* A hello without a token is none. A known field that comes twice could mean two things, so it
+ * makes the hello malformed; only providers may repeat, and their order counts. */
 bool rr_hello_get(struct rr_rcur *c, struct rr_hello *h)
 {
 	uint32_t seen = 0;	/* a bit for each known tag but TAG_PROV */

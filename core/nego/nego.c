@@ -54,6 +54,7 @@ static uint32_t finish_record(struct rr_wcur *c, uint8_t *buf)
 	return len;
 }
 
+/* The mark is put last, when the length is known; a cursor that was full gives length 0. */
 uint32_t rr_nego_put_offer(const struct rr_hello *h, uint32_t program, uint32_t xid,
 			   uint8_t *buf, uint32_t cap)
 {
@@ -152,6 +153,8 @@ static bool offer_fits(const uint8_t *buf, size_t len, uint32_t program)
 	return fixed <= 8 || memcmp(buf + 8, want + 8, fixed - 8) == 0;
 }
 
+/* mark_fits() has held the length against OFFER_FIXED and RR_OFFER_MAX, so neither the
+ * subtraction nor *need can go wrong. Bytes that fit but make no sense are the app's. */
 enum rr_nego rr_nego_get_offer(const uint8_t *buf, size_t len, uint32_t program,
 			       uint32_t *xid, struct rr_hello *h, uint32_t *need)
 {
@@ -213,6 +216,8 @@ struct walk {
 
 enum step { STEP_ON, STEP_END, STEP_OTHER };
 
+/* Takes the next piece of the record: a header, or data up to the end of its fragment or of
+ * what is there. */
 static enum step walk_on(struct walk *w, const uint8_t *buf, size_t len)
 {
 	bool inside = w->rm.in_record;
@@ -272,6 +277,7 @@ enum rr_nego rr_nego_get_answer(const uint8_t *buf, size_t len, uint32_t xid,
 
 /* --- dialects --- */
 
+/* Each set has four bytes at most, so all pairs are tried, in the order of the offer. */
 bool rr_dialects_choose(uint32_t offered, uint32_t ours, enum rr_dialect *d)
 {
 	if (!offered)
@@ -297,6 +303,7 @@ void rr_nego_put_mark(uint8_t out[RR_MARK_LEN], const uint8_t token[RR_TOKEN_LEN
 	rr_put_be64(out + RR_TOKEN_LEN, records);
 }
 
+/* RR_MARK_LEN bytes are there. The number is the peer's. */
 bool rr_nego_get_mark(const uint8_t *buf, const uint8_t token[RR_TOKEN_LEN], uint64_t *records)
 {
 	if (memcmp(buf, token, RR_TOKEN_LEN) != 0)

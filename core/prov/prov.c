@@ -32,6 +32,7 @@ static void on_refused(rr_refused_fn *fn)
 	rr_refused = fn;
 }
 
+/* The plugin gets this function when it is loaded; what it is to call can be set later. */
 static void call_exiting(void)
 {
 	if (exiting)
@@ -43,6 +44,10 @@ void rr_prov_at_exit(void (*fn)(void))
 	exiting = fn;
 }
 
+/* Loads the plugin that lies beside this library, which dladdr() finds by a symbol of ours.
+ * RTLD_LOCAL keeps rdma-core's names away from the app; RTLD_NOW makes a missing symbol fail
+ * here, and not within a call of the app's. Runs once; if it fails, verbs stays NULL and a
+ * warning says why. */
 static void load_verbs(void)
 {
 	struct rr_verbs_env env = { .os = rr_os, .own_fd = rr_ownfd_set,
@@ -68,6 +73,8 @@ static void load_verbs(void)
 			plugin ? RR_VERBS_PLUGIN " is of another version" : dlerror());
 }
 
+/* Looking for verbs may load it, which opens files and devices; the app's errno is kept.
+ * pthread_once() lets other threads wait until that is over. */
 const struct rr_prov_ops *rr_prov_nth(uint32_t i)
 {
 	int saved = errno;
@@ -104,6 +111,7 @@ void rr_prov_only(const struct rr_prov_ops *ops)
 	only = ops;
 }
 
+/* The number may come from a peer: an unknown one gives NULL. */
 const struct rr_prov_ops *rr_prov_by_id(uint8_t id)
 {
 	const struct rr_prov_ops *ops;

@@ -7,6 +7,7 @@
 #include "core/base/compiler.h"
 #include "core/ulb/walk.h"
 
+/* A size that no Write chunk can reduce. */
 static struct rr_bound both(uint64_t n)
 {
 	return (struct rr_bound){ n, n };
@@ -36,6 +37,8 @@ static uint64_t opaque(uint64_t data)
 	return data >= RR_BOUND_NONE ? RR_BOUND_NONE : rr_bound_add(4, rr_align(data, 4));
 }
 
+/* An item that can go by Write chunk leaves its length word in the reply (RFC 8166 §3.4.4.1),
+ * and no padding (§3.4.4.4). Items beyond RR_ULB_ITEMS count as ones that cannot. */
 static struct rr_bound bound_eligible(struct rr_walk *w, uint64_t limit)
 {
 	uint64_t data = rr_min(w->count, limit);
@@ -46,6 +49,8 @@ static struct rr_bound bound_eligible(struct rr_walk *w, uint64_t limit)
 	return (struct rr_bound){ opaque(data), 4 };
 }
 
+/* The number of elements stands behind the closing bracket; an array without one has no
+ * bound. */
 static struct rr_bound bound_array(struct rr_walk *w, const char **f)
 {
 	const char *inner = *f + 1;
@@ -56,6 +61,7 @@ static struct rr_bound bound_array(struct rr_walk *w, const char **f)
 	return bound_sum(both(4), times(rr_bound_format(w, inner), n));
 }
 
+/* Optional-data counts as present. */
 static struct rr_bound bound_optional(struct rr_walk *w, const char **f)
 {
 	const char *inner = *f + 1;
@@ -64,6 +70,7 @@ static struct rr_bound bound_optional(struct rr_walk *w, const char **f)
 	return bound_sum(both(4), rr_bound_format(w, inner));
 }
 
+/* Nobody knows which arm the server will choose, so the largest counts, in either respect. */
 static struct rr_bound bound_choice(struct rr_walk *w, const char **f)
 {
 	const char *arm = *f + 1, *end = rr_format_close(*f);
@@ -78,6 +85,7 @@ static struct rr_bound bound_choice(struct rr_walk *w, const char **f)
 	return bound_sum(both(4), most);
 }
 
+/* Letters that stand for nothing in results take no bytes. */
 static struct rr_bound bound_letter(struct rr_walk *w, char c, uint64_t number)
 {
 	switch (c) {
@@ -97,6 +105,7 @@ static struct rr_bound bound_letter(struct rr_walk *w, char c, uint64_t number)
 	return both(0);
 }
 
+/* The bound of the element at *f, which is moved behind it. */
 static struct rr_bound bound_element(struct rr_walk *w, const char **f)
 {
 	const char *at = *f;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The syntax of a format (binding.h): where its parts begin and end. What the letters mean is
- * for walk.c and bound.c. */
+ * for walk.c and bound.c. Formats are constants of ours, so nothing here checks them. */
 
 #include "core/ulb/walk.h"
 
@@ -14,6 +14,8 @@ bool rr_format_closes(char c)
 	return c == ']' || c == ')' || c == '>' || c == '}';
 }
 
+/* f must stand at an opening bracket. All kinds of brackets count alike, because formats nest
+ * properly. */
 const char *rr_format_close(const char *f)
 {
 	for (uint32_t depth = 0;; f++) {
@@ -24,6 +26,7 @@ const char *rr_format_close(const char *f)
 	}
 }
 
+/* Unions within the arm are skipped as a whole, with their own '|'. */
 const char *rr_format_arm_end(const char *f)
 {
 	for (; *f != '|' && *f != '}'; f++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /* NFS version 3 (RFC 1813); DDP-eligible by RFC 8267 §4: the data of WRITE and READ, the paths
- * of SYMLINK and READLINK. */
+ * of SYMLINK and READLINK. procs_twice has those that only read. */
 
 #include "core/base/compiler.h"
 #include "core/ulb/binding.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /* MOUNT, NLM and NSM (RFC 1813, XNFS): nothing is eligible. RFC 8267 §5.1 has them go by TCP;
- * if they come all the same, most of their replies have a bound. */
+ * if they come all the same, most of their replies have a bound. A procedure that a table
+ * leaves out has none. */
 
 #include "core/base/compiler.h"
 #include "core/ulb/binding.h"

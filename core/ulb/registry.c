@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The registry of bindings, by program and version; bindings.def lists them. */
+/* The registry of bindings, by program and version; bindings.def lists them. A number, which
+ * fits into the record of a call (struct rr_ulb_rec), stands for a binding; 0 stands for none.
+ * The list is short, so it is searched from its beginning. */
 
 #include "core/base/compiler.h"
 #include "core/ulb/binding.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /* The portmapper and rpcbind (RFC 1833): nothing is eligible. Replies that dump the table, or
- * return what another program has said, have no bound. */
+ * return what another program has said, have no bound. Those are left out of the tables. */
 
 #include "core/base/compiler.h"
 #include "core/ulb/binding.h"

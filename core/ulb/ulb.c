@@ -27,6 +27,7 @@
  * privacy also what the mechanism's token adds (RFC 4121 §4.2.4). */
 #define GSS_WRAP	(16u + 512u)
 
+/* A number for struct rr_ulb_rec, which has one byte for it. */
 static uint8_t small(uint32_t v)
 {
 	return v < UINT8_MAX ? (uint8_t)v : UINT8_MAX;
@@ -88,6 +89,8 @@ static uint32_t gss_credential(struct rr_walk *w, uint32_t len, struct header *h
 	return len - 16;
 }
 
+/* With a flavor that is not in the list, h->known stays false: what the security service does
+ * to the arguments cannot be told then. */
 static void credential(struct rr_walk *w, struct header *h)
 {
 	uint32_t len = auth_length(w, &h->flavor);
@@ -113,6 +116,8 @@ static void verifier(struct rr_walk *w)
 	rr_walk_skip(w, rr_ulb_padded(auth_length(w, &flavor)));
 }
 
+/* Walks the header of a call. False: it is none, or not all of it is there; what could be read
+ * is in *h all the same. */
 static bool call_header(struct rr_walk *w, struct header *h)
 {
 	uint32_t type, rpcvers;
@@ -148,6 +153,7 @@ static bool is_readable_header(const struct header *h)
 	return is_plain_header(h) || (is_data(h) && h->gss_service == SVC_INTEGRITY);
 }
 
+/* NULL: the binding says nothing about this procedure, so nothing of it may be reduced. */
 static const struct rr_ulb_proc *procedure(const struct rr_ulb_binding *b, uint32_t proc)
 {
 	if (!b || proc >= b->nprocs || !b->procs[proc].res)
@@ -155,6 +161,9 @@ static const struct rr_ulb_proc *procedure(const struct rr_ulb_binding *b, uint3
 	return &b->procs[proc];
 }
 
+/* Walks the arguments as far as the security service lets them be read. Under integrity
+ * protection they stand behind the length of the protected body and its sequence number (RFC
+ * 2203). */
 static void arguments(struct rr_walk *w, const struct header *h, const struct rr_ulb_proc *p)
 {
 	if (!p->args || !is_readable_header(h))
@@ -164,6 +173,7 @@ static void arguments(struct rr_walk *w, const struct header *h, const struct rr
 	rr_walk_format(w, p->args);
 }
 
+/* The bound of a whole reply, in the form in which callers get it. */
 static uint32_t total(uint64_t results, uint64_t extra, uint64_t limit)
 {
 	uint64_t n = rr_bound_add(REPLY_HEADER, rr_bound_add(results, extra));
@@ -201,6 +211,8 @@ static void note_header(const struct header *h, struct rr_ulb_rec *rec)
 	rec->gss_service = small(h->gss_service);
 }
 
+/* Until the binding, the security service and the walk have all allowed it, *out says that
+ * nothing is eligible and that no bound is known. */
 static enum rr_ulb_rc look_at_call(struct rr_walk *w, uint32_t session_max,
 				   struct rr_ulb_call *out)
 {

@@ -24,6 +24,8 @@ void rr_walk_fail(struct rr_walk *w, enum rr_walk_rc rc)
 		w->rc = rc;
 }
 
+/* w->at never exceeds the message's length, so the subtraction cannot wrap; n has 64 bits, so
+ * it cannot either, however long an item claims to be. */
 void rr_walk_skip(struct rr_walk *w, uint64_t n)
 {
 	if (w->rc)
@@ -135,6 +137,8 @@ static void put_item_back(struct rr_walk *w, uint32_t len)
 		rr_walk_fail(w, RR_WALK_VIOLATION);
 }
 
+/* An item is in a chunk or in the stream. Its length word is in the stream in either case (RFC
+ * 8166 §3.4.4.1). */
 static void walk_eligible(struct rr_walk *w)
 {
 	struct rr_ulb_item it = { .chunk = RR_ULB_INLINE, .early = w->absent };
@@ -171,6 +175,8 @@ bool rr_walk_has_chunks(const struct rr_walk *w, uint32_t from)
 
 /* --- elements --------------------------------------------------------------------------- */
 
+/* The count is the sender's. Each element takes a word at least, so the bytes that are there
+ * limit the work. */
 static const char *walk_array(struct rr_walk *w, const char *f)
 {
 	const char *end = rr_format_close(f) + 1;
@@ -184,6 +190,8 @@ static const char *walk_array(struct rr_walk *w, const char *f)
 	return end;
 }
 
+/* Absence is noted, because some clients misplace what follows it (struct rr_ulb_item.early,
+ * reduce_reply.c). */
 static const char *walk_optional(struct rr_walk *w, const char *f)
 {
 	if (get_bool(w))
@@ -200,6 +208,7 @@ static const char *walk_list(struct rr_walk *w, const char *f)
 	return rr_format_close(f) + 1;
 }
 
+/* A value that no arm has, in a union without a default, makes the message garbage. */
 static const char *walk_choice(struct rr_walk *w, const char *f)
 {
 	const char *end = rr_format_close(f) + 1, *arm = f + 1;
@@ -247,6 +256,8 @@ static void attributes(struct rr_walk *w)
 	w->attrs = known(w, sum);
 }
 
+/* The next operation of a COMPOUND. NULL: the walk ends, with RR_WALK_STOP if the operation is
+ * one that the table does not have; what has been walked before it still counts. */
 static const struct rr_ulb_proc *operation(struct rr_walk *w)
 {
 	uint32_t num = rr_walk_word(w);
@@ -261,6 +272,8 @@ static const struct rr_ulb_proc *operation(struct rr_walk *w)
 	return NULL;
 }
 
+/* Walks the arguments of one operation, and adds the bound of its result, in front of which its
+ * number stands. */
 static void one_call(struct rr_walk *w, const struct rr_ulb_proc *op)
 {
 	struct rr_bound b;
@@ -274,6 +287,8 @@ static void one_call(struct rr_walk *w, const struct rr_ulb_proc *op)
 	w->ops.rest = rr_bound_add(w->ops.rest, b.rest + 4);
 }
 
+/* All operations of a COMPOUND; the results together have a bound only if every operation was
+ * walked. */
 static void operations(struct rr_walk *w)
 {
 	const struct rr_ulb_proc *op;
@@ -338,6 +353,7 @@ static void walk_letter(struct rr_walk *w, char c, uint64_t number)
 	}
 }
 
+/* Walks the element at f; returns where the next one begins. */
 static const char *walk_element(struct rr_walk *w, const char *f)
 {
 	char c = *f;

@@ -40,6 +40,9 @@ static void drop(struct rr_conn *c)
 	rr_conn_free(c);
 }
 
+/* Only what this process carries, or what has been closed and lingers, is waited for. A
+ * connection that a child still wants goes back to TCP first, because the queue pair ends with
+ * this process. */
 static void at_exit(struct rr_conn *c, void *ctx)
 {
 	struct rr_share *sh = c->share;
@@ -54,6 +57,8 @@ static void at_exit(struct rr_conn *c, void *ctx)
 	drop(c);
 }
 
+/* daemon() leaves the connection to the child, and a queue pair cannot follow it: what can go
+ * back to TCP goes now. */
 static void at_daemon(struct rr_conn *c, void *ctx)
 {
 	struct rr_share *sh = c->share;
@@ -68,6 +73,7 @@ static void at_daemon(struct rr_conn *c, void *ctx)
 	drop(c);
 }
 
+/* A list that is in use by another thread is tried again until the time is up. */
 static void each(void (*fn)(struct rr_conn *, void *))
 {
 	rr_time end = rr_now() + RR_SETTLE_MOST;

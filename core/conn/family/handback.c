@@ -323,6 +323,8 @@ void rr_handback_forked(void)
 
 /* --- the owner's app ---------------------------------------------------------------------- */
 
+/* Ring indices run freely, so their difference is how much is there. MSG_PEEK leaves the head
+ * where it is. Under the share's lock, like everything that reads or fills the ring. */
 ssize_t rr_handback_take(struct rr_share *sh, const struct iovec *iov, int n, int flags)
 {
 	struct rr_handback *h = &sh->back;
@@ -349,6 +351,9 @@ ssize_t rr_handback_take(struct rr_share *sh, const struct iovec *iov, int n, in
 	return n;
 }
 
+/* If a thread is at work already, it goes on by itself. Otherwise one is started, with a
+ * reference to the connection and with a descriptor of the anchor that the app does not
+ * close. */
 void rr_handback_leave(struct rr_conn *c, int fd)
 {
 	struct rr_share *sh = c->share;

@@ -19,6 +19,8 @@
 #define ASK_AGAIN	(200 * RR_MSEC)
 #define SHUT_MOST	RR_SEC
 
+/* Closes the child's copies of descriptors; memory that is shared stays mapped. `changed` makes
+ * whoever watches the connection look again at what to sleep on. */
 void rr_inherited_begin(struct rr_conn *c)
 {
 	rr_carrier_close(c->share);
@@ -102,6 +104,8 @@ static bool home(struct rr_conn *c)
 	return true;
 }
 
+/* First what the owner has put into the ring, in its order; when that is read and the way back
+ * is complete, the kernel's bytes follow. */
 ssize_t rr_inherited_recv(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags)
 {
 	struct rr_share *sh = c->share;
@@ -116,6 +120,8 @@ ssize_t rr_inherited_recv(struct rr_conn *c, int fd, const struct iovec *iov, in
 	return rr_link_is_dead(sh) ? 0 : -EAGAIN;
 }
 
+/* The child writes to the kernel's socket only when everything that the owner had accepted has
+ * gone. The wait is short, because the app's call may be a non-blocking one. */
 ssize_t rr_inherited_send(struct rr_conn *c, int fd)
 {
 	struct rr_share *sh = c->share;
@@ -129,6 +135,7 @@ ssize_t rr_inherited_send(struct rr_conn *c, int fd)
 	return rr_link_is_dead(sh) ? -EPIPE : -EAGAIN;
 }
 
+/* A direction that is not back yet is not ready, except for bytes in the ring. */
 int rr_inherited_poll(struct rr_conn *c, int fd, unsigned want)
 {
 	struct rr_share *sh = c->share;
@@ -179,6 +186,8 @@ int rr_inherited_inq(struct rr_conn *c, int fd)
 	return (int)rr_handback_bytes(c->share);
 }
 
+/* A FIN before the owner's bytes have gone would cut them off, so this waits for the way back.
+ * If the owner does not manage in time, the connection ends. */
 int rr_inherited_shutdown(struct rr_conn *c, int fd, bool rd, bool wr)
 {
 	struct rr_share *sh = c->share;
@@ -196,6 +205,7 @@ int rr_inherited_shutdown(struct rr_conn *c, int fd, bool rd, bool wr)
 	return -ECONNRESET;
 }
 
+/* Unread bytes make the last close a reset, as in the kernel. */
 void rr_inherited_close(struct rr_conn *c, int fd)
 {
 	struct rr_share *sh = c->share;

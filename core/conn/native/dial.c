@@ -21,6 +21,7 @@ static bool any_address(const struct sockaddr_in6 *a)
 		IN6_IS_ADDR_UNSPECIFIED(&a->sin6_addr);
 }
 
+/* The socket's own address; zeroes and false if the kernel does not say. */
 static bool own_name(int fd, struct sockaddr_in6 *a)
 {
 	socklen_t len = sizeof(*a);
@@ -45,6 +46,7 @@ static bool rdma_address(const struct rr_conn *c, int fd, struct sockaddr_in6 *t
 
 /* --- how it ends ------------------------------------------------------------------------- */
 
+/* The app's connect() fails with err, now or when it asks. */
 static void refuse(struct rr_conn *c, int err, enum rr_reason why)
 {
 	c->dial_err = err;
@@ -75,6 +77,9 @@ static int as_tcp_says(int rc)
 	}
 }
 
+/* A rule that requires RDMA refuses the connection. Otherwise the kernel's connect() follows,
+ * and the peer is not dialled again for a while, unless what was lacking is memory, a
+ * descriptor or a share of the cgroup of this process. */
 static void failed(struct rr_conn *c, int fd, int rc)
 {
 	struct sockaddr_in6 to;
@@ -91,7 +96,8 @@ static void failed(struct rr_conn *c, int fd, int rc)
 	go_on_by_tcp(c, fd);
 }
 
-/* The address that a TCP connection would have come from, for the app to see. */
+/* The address that a TCP connection would have come from, for the app to see. Connecting a
+ * datagram socket makes the kernel choose it, and sends nothing. */
 static void route_name(const struct rr_conn *c, struct sockaddr_in6 *name)
 {
 	uint16_t port = name->sin6_port;
@@ -108,6 +114,8 @@ static void route_name(const struct rr_conn *c, struct sockaddr_in6 *name)
 	name->sin6_port = port;
 }
 
+/* The app sees the addresses that a TCP connection would have had, not those of the loopback
+ * connection behind its socket. */
 static void established(struct rr_conn *c, int fd)
 {
 	struct rr_share *sh = c->share;
@@ -139,6 +147,8 @@ void rr_dial_step(struct rr_conn *c, int fd)
 
 /* --- how it begins ----------------------------------------------------------------------- */
 
+/* Begins to connect. 0: rr_dial_step() goes on with it; or -errno, and the caller frees the
+ * share. */
 static int call(struct rr_conn *c, int fd, const struct sockaddr_in6 *to)
 {
 	const struct rr_prov_ops *ops = rr_prov_native();
@@ -181,6 +191,8 @@ static bool known_bad(const struct rr_conn *c, const struct sockaddr_in6 *to)
 	       (rr_cp->stopped && rr_cp->stopped());
 }
 
+/* NULL: no rule wants this, or it failed a short while ago and is not required, so the kernel's
+ * connect() is to be called. Nothing has been done to the socket then. */
 struct rr_conn *rr_conn_dial(int fd, const struct sockaddr *peer, socklen_t len)
 {
 	struct rr_conn probe = { .peer_len = rr_min(len, (socklen_t)sizeof(probe.peer)) }, *c;

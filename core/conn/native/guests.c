@@ -119,6 +119,8 @@ uint32_t rr_guests_each(void (*fn)(struct rr_conn *))
 	return left;
 }
 
+/* The guest that was found silent may speak before it is shown out, so the census is repeated,
+ * but not for ever. */
 rr_time rr_guests_full(uint32_t unmet, rr_time now)
 {
 	for (int i = 0; i < TRIES; i++) {

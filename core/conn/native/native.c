@@ -55,6 +55,8 @@ bool rr_conn_any_early(void)
 	return unlikely(atomic_load_explicit(&any_reserved, memory_order_relaxed));
 }
 
+/* NULL: no native rule covers the address. The door is opened later (door()), so a process that
+ * only forks opens none. */
 struct rr_conn *rr_conn_listener(int fd)
 {
 	struct sockaddr_in6 addr = { 0 };
@@ -125,6 +127,7 @@ static void shut_door(struct rr_listener *l)
 	l->lst = NULL;
 }
 
+/* For an IPv4 socket the kernel knows no such option, and the answer is no. */
 static bool is_v6only(int fd)
 {
 	socklen_t len = sizeof(int);
@@ -133,6 +136,7 @@ static bool is_v6only(int fd)
 	return !rr_os->getsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &only, &len) && only;
 }
 
+/* Listens at the same address as the app's socket, at the port that the rule gives. */
 static int open_rdma_door(struct rr_listener *l, int fd)
 {
 	const struct rr_prov_ops *ops = rr_prov_native();
@@ -203,7 +207,8 @@ static void as_family(struct sockaddr_in6 *a, sa_family_t family)
 	memcpy(a->sin6_addr.s6_addr + 12, &in.sin_addr, 4);
 }
 
-/* Sets the addresses that the connection will show. False: a rule does not admit this peer. */
+/* Sets the addresses that the connection will show. False: a rule does not admit this peer. The
+ * local port is that of the app's TCP listener, which the app expects. */
 static bool admit(const struct rr_listener *l, struct rr_share *sh)
 {
 	const struct sockaddr *local = (struct sockaddr *)&sh->name[0];
@@ -255,6 +260,8 @@ static int take_one(struct rr_listener *l)
 
 	if (!rr_own_params(&p, NULL, NULL, -1))
 		return -EMFILE;
+	/* kept for the next look if there is no request: looks are frequent, requests are
+	 * not */
 	if (!l->spare)
 		l->spare = rr_carrier_new(l->lst->ops, &p);
 	sh = l->spare;
@@ -293,6 +300,9 @@ static bool knocks(struct rr_conn *c, rr_time now)
 	return !l->full;
 }
 
+/* Called with the listener's lock before each accept() and each question about readiness. The
+ * number of requests handled in one look is limited, because each takes time out of the app's
+ * call. */
 void rr_native_look(struct rr_conn *c, int fd)
 {
 	struct rr_listener *l = c->listener;
@@ -320,6 +330,8 @@ int rr_native_poll(struct rr_conn *c, int fd, unsigned want)
 	return (int)(rr_anchor_poll(fd, want) | (c->listener->n ? want & RR_IN_BITS : 0));
 }
 
+/* What to sleep on: the app's socket, and the door if a request could be taken. *until: when to
+ * wake up for what no descriptor reports. */
 int rr_native_fds(struct rr_conn *c, int fd, unsigned want, struct pollfd out[2],
 		  rr_time *until)
 {
@@ -396,6 +408,8 @@ static int make_conn(struct rr_share *sh, int listener, int flags, struct rr_con
 	return fd;
 }
 
+/* Returns the new descriptor, -EAGAIN: there is no native peer now; RR_CONN_KERNEL: only the
+ * kernel can have one; or -errno. */
 int rr_conn_accept(struct rr_conn *c, int fd, int flags, struct rr_conn **out)
 {
 	struct rr_listener *l = c->listener;
@@ -452,6 +466,7 @@ void rr_native_forks(struct rr_conn *c)
 
 /* --- the end of a listener --------------------------------------------------------------- */
 
+/* Peers in the queue see their connections end, as those do that wait in the kernel's queue. */
 void rr_native_close(struct rr_conn *c)
 {
 	struct rr_listener *l = c->listener;
@@ -480,6 +495,8 @@ void rr_native_forked(struct rr_conn *c)
 
 /* --- its connections --------------------------------------------------------------------- */
 
+/* The addresses of a native connection as the app is to see them; false: the kernel knows them.
+ * As with getpeername(2), *len is the full length even where the address was cut. */
 bool rr_conn_name(struct rr_conn *c, bool peer, struct sockaddr *addr, socklen_t *len)
 {
 	const struct sockaddr_in6 *name;
@@ -530,6 +547,8 @@ void rr_native_carry(struct rr_conn *c)
 	rr_upgrade_carry(c);
 }
 
+/* One more step towards a carried connection, for a peer that was accepted; a limited time is
+ * allowed for it. */
 void rr_native_step(struct rr_conn *c)
 {
 	int rc = rr_carrier_establish(c->share);

@@ -93,6 +93,8 @@ enum rr_reason rr_answer_why_not(struct rr_conn *c, const struct rr_hello *h)
 									       : RR_R_NO_ROUTE;
 }
 
+/* Two reasons have a verdict of their own in the answer. All others are told as a plain
+ * refusal. */
 enum rr_nego rr_answer_refusal(enum rr_reason why)
 {
 	return why == RR_R_ADDRESSES ? RR_NEGO_ELSEWHERE :
@@ -120,6 +122,8 @@ static void look_at_deadline(struct rr_conn *c)
 	c->deadline = rr_now() + rr_pace_patience(c);
 }
 
+/* The client's bytes have come by TCP, or it is gone, or the provider has failed with rc: what
+ * was held ready for it is freed. */
 static void chose_tcp(struct rr_conn *c, int rc)
 {
 	rr_count(rr_stats_counters(c->st), RR_C_upgrade_failures, 1);

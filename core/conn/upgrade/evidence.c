@@ -45,6 +45,8 @@ struct place {
 	struct in6_addr addr;	/* IPv4 mapped; zeroes: any */
 };
 
+/* Both families in one form: an IPv4 address as IPv6 writes it, and either any-address as
+ * zeroes. */
 static struct place place_of(const struct sockaddr_in6 *a)
 {
 	const struct sockaddr_in *in = (const void *)a;
@@ -86,6 +88,8 @@ static int new_name_socket(void)
 	return rr_os->socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 }
 
+/* Does a socket with this name exist? EPERM: there is one, and the kernel only keeps us from
+ * connecting to it. */
 static bool answers(int fd, const struct sockaddr_un *sa, socklen_t len)
 {
 	return len && (rr_os->connect(fd, (const void *)sa, len) == 0 || errno == EPERM);
@@ -111,12 +115,14 @@ static RR_NOINLINE int claim(const struct place *p, const char *dir)
 	}
 	if (dir)
 		chmod(sa.sun_path, 0666);
+	/* what others send to it is refused, and takes no memory */
 	rr_os->shutdown(fd, SHUT_RD);
 	return rr_ownfd_raise(fd);
 }
 
 /* --- files of processes that were killed ------------------------------------------------- */
 
+/* Other programs may put files into the directory: only names of our form are looked at. */
 static bool is_evidence(const char *name)
 {
 	size_t n = sizeof(PREFIX) - 1;
@@ -124,6 +130,8 @@ static bool is_evidence(const char *name)
 	return !strncmp(name, PREFIX, n) && !name[n + strspn(name + n, "0123456789abcdef.-")];
 }
 
+/* True for an old socket file that this user may remove. *ino is set even if the file is not
+ * old. */
 static bool is_old_file(int dir, const char *name, time_t now, ino_t *ino)
 {
 	struct stat st;
@@ -156,6 +164,7 @@ static void sweep_evidence_file(int dir, const char *path, const char *name, tim
 	rr_os->close(fd);
 }
 
+/* Both counts are limited, because others can add files and this thread is the app's. */
 static RR_NOINLINE void sweep_evidence(const char *path)
 {
 	int dir = path[0] ? rr_os_open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
@@ -209,6 +218,9 @@ static struct given *entry(const struct place *p)
 	return none;
 }
 
+/* Several listeners at one place share an entry, which counts them. Returns its number from 1
+ * on; 0: there is no evidence of this one, for which a rule, a lack of descriptors or a full
+ * table is reason enough. */
 static RR_NOINLINE uint32_t serve(int fd)
 {
 	struct sockaddr_in6 a = { 0 };
@@ -265,6 +277,8 @@ void rr_conn_serves_not(uint32_t which)
 	rr_lock_drop(&lock);
 }
 
+/* The app wants the number fd. The socket goes on under another number, or is gone if there is
+ * none. */
 bool rr_evidence_move(int fd)
 {
 	int to;
@@ -291,6 +305,7 @@ static struct {
 } fresh[8];	/* a ring */
 static uint32_t next_fresh;
 
+/* A thread that finds the lock taken does not wait: it asks the kernel instead. */
 static bool was_there(const struct place *p, rr_time now)
 {
 	bool found = false;
@@ -313,6 +328,8 @@ static void is_there(const struct place *p, rr_time now)
 	rr_lock_drop(&lock);
 }
 
+/* A server at the any-address serves this one too, so each place is looked for under two names,
+ * and in the namespace before the directory. */
 bool rr_evidence_look(const struct sockaddr_in6 *peer)
 {
 	struct place p = place_of(peer), any = { p.port, IN6ADDR_ANY_INIT };
@@ -336,6 +353,7 @@ bool rr_evidence_look(const struct sockaddr_in6 *peer)
 	return found;
 }
 
+/* The parent's thread that may have held the lock is not in the child. */
 void rr_evidence_forked(void)
 {
 	lock = (struct rr_lock){ 0 };

@@ -81,6 +81,8 @@ static RR_NOINLINE ssize_t hear_client(int fd, bool told, uint32_t *xid, struct 
 	return n;
 }
 
+/* The bytes are peeked at and stay where they are until they are known to be an offer. In any
+ * other case the app reads them as if we had not been here. */
 void rr_answer_step(struct rr_conn *c, int fd, bool told)
 {
 	struct rr_hello h;

@@ -9,6 +9,8 @@
 #include "core/base/os.h"
 #include "core/conn/upgrade/upgrade.h"
 
+/* See upgrade.h. The bytes have been peeked at, so they are there; false: another reader has
+ * taken them, and the stream is not ours to judge any more. */
 bool rr_upgrade_consume(int fd, uint32_t n)
 {
 	uint8_t trash[128];	/* small: a signal handler's stack may be short */
@@ -24,6 +26,7 @@ bool rr_upgrade_consume(int fd, uint32_t n)
 	return true;
 }
 
+/* MSG_DONTWAIT: the app's socket may be a blocking one. */
 ssize_t rr_upgrade_look(int fd, void *buf, size_t len)
 {
 	ssize_t n = rr_os->recv(fd, buf, len, MSG_PEEK | MSG_DONTWAIT);
@@ -31,6 +34,7 @@ ssize_t rr_upgrade_look(int fd, void *buf, size_t len)
 	return n < 0 ? -errno : n;
 }
 
+/* poll() shows a pending error without consuming it, as recv() would if no bytes are there. */
 ssize_t rr_upgrade_peek(int fd, void *buf, size_t len, bool *gone)
 {
 	*gone = rr_anchor_poll(fd, 0) & POLLERR;
@@ -55,6 +59,7 @@ int rr_upgrade_skip(struct rr_conn *c, int fd)
 			return n == -EAGAIN ? -EAGAIN : 0;
 		what = rr_rm_next(&c->in.rm, buf, (size_t)n, &k);
 		rr_upgrade_consume(fd, (uint32_t)k);
+		/* an empty last fragment: its end needs no further byte */
 		if (what == RR_RM_FRAGMENT && c->in.rm.last && !c->in.rm.left)
 			what = rr_rm_next(&c->in.rm, NULL, 0, &k);
 		if (what == RR_RM_RECORD) {

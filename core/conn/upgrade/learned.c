@@ -23,6 +23,7 @@ static struct {
 static struct rr_lock lock;
 static uint32_t clock_hand;
 
+/* Returns SLOTS if there is none. Called with the lock held, as all that touch slot[]. */
 static uint32_t find_slot(const struct sockaddr_in6 *peer, uint32_t prog)
 {
 	uint32_t i = 0;
@@ -33,6 +34,7 @@ static uint32_t find_slot(const struct sockaddr_in6 *peer, uint32_t prog)
 	return i;
 }
 
+/* clock_hand may wrap: only differences count. */
 static uint32_t oldest(void)
 {
 	uint32_t at = 0;
@@ -65,6 +67,7 @@ static void learn(const struct sockaddr_in6 *peer, uint32_t prog, uint32_t calls
 	rr_lock_drop(&lock);
 }
 
+/* 0 also where the lock is taken: nobody waits for a guess. */
 static uint32_t look_up(const struct sockaddr_in6 *peer, uint32_t prog)
 {
 	uint32_t at, calls = 0;
@@ -91,6 +94,7 @@ uint32_t rr_learned_usual(const struct sockaddr_in6 *peer, uint32_t prog)
 	return prog == OURS ? 0 : look_up(peer, prog);
 }
 
+/* "Yes" is an entry of its own, for a program that no call has; "no" frees that entry. */
 void rr_learned_ours(const struct sockaddr_in6 *peer, bool is)
 {
 	uint32_t at;

@@ -25,6 +25,9 @@ static RR_NOINLINE enum rr_mode mode_of(bool server, int fd, const struct sockad
 	return rr_cp->mode(server, (struct sockaddr *)&local, peer);
 }
 
+/* See upgrade.h. A server that takes up a new connection first looks after answers that nobody
+ * has taken up. The state is set last, because it makes the connection one that others may
+ * use. */
 struct rr_conn *rr_conn_make(bool server, int fd, const struct sockaddr *peer, socklen_t len)
 {
 	enum rr_mode mode;
@@ -53,6 +56,7 @@ struct rr_conn *rr_conn_make(bool server, int fd, const struct sockaddr *peer, s
 	return c;
 }
 
+/* NULL also for an address that is neither of IPv4 nor of IPv6. */
 struct rr_conn *rr_conn_client(int fd, const struct sockaddr *peer, socklen_t len)
 {
 	if (!peer || len < sizeof(struct sockaddr_in) ||

@@ -13,11 +13,13 @@
 #include "core/conn/upgrade/upgrade.h"
 #include "core/conn/upgrade/when.h"
 
+/* This server gets no offers for a while. */
 void rr_offer_negative(struct rr_conn *c)
 {
 	rr_cache_add(&c->peer, RR_R_NEGATIVE_CACHE, rr_now() + rr_cp->negative_time);
 }
 
+/* Connections that went by TCP because the answer took so long may offer again. */
 void rr_offer_is_ours(struct rr_conn *c)
 {
 	rr_learned_ours(&c->peer, true);
@@ -101,6 +103,8 @@ static RR_NOINLINE int send_offer(struct rr_conn *c, int fd, const struct rr_hel
 	return n < 0 ? -errno : (uint32_t)n < len;
 }
 
+/* Makes and sends the offer before the app's first bytes. 0: the state says what has become of
+ * it; -EAGAIN: nothing has happened, and the app's write is to be tried again. */
 static int offer(struct rr_conn *c, int fd)
 {
 	struct rr_hello h;
@@ -174,6 +178,8 @@ enum rr_reason rr_offer_sniff(const uint8_t *head, size_t have)
 	return sniff_reason(rr_sniff(head, have));
 }
 
+/* The rules decide first, then what earlier connections to this server have shown, then whether
+ * the user has stopped upgrades. */
 enum rr_reason rr_offer_may(struct rr_conn *c, const uint32_t *prog)
 {
 	enum rr_mode mode = call_mode(c, prog);
@@ -201,6 +207,9 @@ static enum rr_reason may_offer_on(struct rr_conn *c, const uint8_t *head, size_
 	return why ? why : rr_offer_may(c, known ? &rpc.prog : NULL);
 }
 
+/* Everything that could make an offer harmful is checked before anything is sent: is this RPC,
+ * may the server be offered to, has it said nothing yet, has nobody else written to the socket?
+ * In case of doubt the connection is left to TCP. */
 int rr_upgrade_first_write(struct rr_conn *c, int fd, const struct iovec *iov, int n)
 {
 	enum rr_reason why;
@@ -231,7 +240,8 @@ int rr_upgrade_first_write(struct rr_conn *c, int fd, const struct iovec *iov, i
 }
 
 /* The server closed the connection on the offer: connects the same socket again, without an
- * offer this time. */
+ * offer this time. Connecting a TCP socket to AF_UNSPEC dissolves what it was connected to
+ * (connect(2)). */
 static void reconnect(struct rr_conn *c, int fd)
 {
 	struct sockaddr none = { .sa_family = AF_UNSPEC };
@@ -286,6 +296,8 @@ static void not_joined(struct rr_conn *c, int rc)
 	rr_upgrade_fails(c, rc == -EAGAIN ? RR_R_TIMEOUT : why);
 }
 
+/* RR_PACE_TURN: other connections set up their devices first, which is no failure however late
+ * it is. */
 void rr_offer_join(struct rr_conn *c)
 {
 	int rc = rr_conn_rides(rr_conn_st(c)) ? rr_pace_establish(c)
@@ -297,6 +309,7 @@ void rr_offer_join(struct rr_conn *c)
 		not_joined(c, rc);
 }
 
+/* The app's calls wait while the provider connects, until the deadline of the offer. */
 static void join(struct rr_conn *c, const struct rr_hello *h)
 {
 	enum rr_reason why = rr_offer_join_chosen(c, h);
@@ -350,6 +363,7 @@ static bool lacks_device(const struct rr_conn *c)
 	return rr_cp->verbs && !s && !rr_offer_by_loopback(c);
 }
 
+/* What we lack ourselves says more than the server's refusal. */
 enum rr_reason rr_offer_declined(const struct rr_conn *c, enum rr_nego what)
 {
 	if (what == RR_NEGO_NO)
@@ -376,6 +390,9 @@ static RR_NOINLINE ssize_t hear_server(const struct rr_conn *c, int fd, struct r
 	return n;
 }
 
+/* An end or an error instead of an answer most likely means that the server did not accept the
+ * offer as a call: it gets the connection again without one (reconnect()). If the app has shut
+ * reading itself, an end means nothing. */
 void rr_offer_hear(struct rr_conn *c, int fd)
 {
 	struct rr_hello h;

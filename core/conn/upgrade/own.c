@@ -78,6 +78,7 @@ static uint32_t own_recvs(bool native, uint32_t credits, uint32_t bc_credits)
 	return native ? most : most + OWN_RECVS;
 }
 
+/* As many as the options ask for, with nothing reduced yet by what the peer says. */
 static uint32_t all_recvs(bool native)
 {
 	return own_recvs(native, rr_cp->credits, rr_cp->bc_credits);
@@ -102,6 +103,8 @@ uint32_t rr_own_caps(void)
 	       (rr_cp->reverse_chunks ? RR_CAP_REVERSE_CHUNKS : 0);
 }
 
+/* What offers and answers have in common. The token, the dialects and the providers are the
+ * caller's to add. */
 void rr_own_hello(struct rr_hello *h)
 {
 	memset(h, 0, sizeof(*h));
@@ -150,6 +153,7 @@ static rlim_t limit(void)
 	return getrlimit(RLIMIT_NOFILE, &rl) ? RLIM_INFINITY : rl.rlim_cur;
 }
 
+/* Asked before descriptors are made: the app's own open() must not fail because of ours. */
 bool rr_own_spare(int fd)
 {
 	return is_spare(limit(), fd);
@@ -188,6 +192,7 @@ bool rr_own_params(struct rr_prov_params *p, struct rr_conn *c, const uint8_t *t
 		.fd_floor = rr_ownfd_place(most, __libc_single_threaded, 0),
 		.ack_timeout = rr_cp->ack_timeout,
 	};
+	/* between two of ours the process's budget decides how many receives there may be */
 	if (token) {
 		p->recvs = rr_budget_recvs(rr_prov_recvs(p->recvs, p->recv_size), p->recv_size);
 		p->long_size = rr_cp->device_inline;

@@ -44,6 +44,8 @@ rr_time rr_pace_turn(const struct rr_conn *c)
 	return likely(!at) || !c->share || !by_device(c) || rr_now() >= at ? 0 : at;
 }
 
+/* See upgrade.h. Two threads may begin a step at the same time; that does no harm, since the
+ * turn is only about the app's time. */
 int rr_pace_establish(struct rr_conn *c)
 {
 	rr_time began;

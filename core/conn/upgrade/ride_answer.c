@@ -14,6 +14,7 @@ void rr_ride_next(struct rr_conn *c, const uint8_t *head, size_t have)
 	c->whole = have == c->most && have < RR_OFFER_MAX && c->lowat <= 1;
 }
 
+/* The server looks on from now: an offer may still come in front of a later call. */
 void rr_ride_begin(struct rr_conn *c, const uint8_t *head, size_t have)
 {
 	c->part_since = 0;
@@ -78,6 +79,8 @@ ssize_t rr_ride_answer(struct rr_conn *c, int fd, const struct iovec *iov, int n
 	return rc;
 }
 
+/* The offer is out of the stream from here on, so the app never sees it; the call behind it is
+ * its next. */
 int rr_ride_take_offer(struct rr_conn *c, int fd, const struct rr_hello *h, uint32_t xid,
 		      uint32_t need)
 {

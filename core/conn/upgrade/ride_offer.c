@@ -11,6 +11,7 @@
 #include "core/conn/upgrade/upgrade.h"
 #include "core/conn/upgrade/when.h"
 
+/* The length that the record mark gives; 0: the write is shorter than a mark. */
 static uint32_t mark_len(const struct iovec *iov, int n)
 {
 	uint8_t mark[RR_RM_HDR];
@@ -20,6 +21,7 @@ static uint32_t mark_len(const struct iovec *iov, int n)
 	return rr_rm_len(mark);
 }
 
+/* Does the offer pay with this call? What earlier connections have shown is looked up once. */
 static bool pays(struct rr_conn *c, const struct iovec *iov, int n)
 {
 	struct rr_when w = { .after = rr_cp->offer_after, .record = c->out.records + 1,
@@ -33,7 +35,9 @@ static bool pays(struct rr_conn *c, const struct iovec *iov, int n)
 	return rr_when_pays(&w);
 }
 
-/* Is there a server with the library, as far as that can be known without asking it? */
+/* Is there a server with the library, as far as that can be known without asking it? A server
+ * on another host must have been met before, and there must be a device by which it could be
+ * reached. */
 static bool is_ours(const struct rr_conn *c)
 {
 	if (rr_evidence_look(&c->peer))
@@ -104,6 +108,7 @@ ssize_t rr_ride_offer(struct rr_conn *c, int fd, const struct iovec *iov, int n,
 	rc = make_offer(c, fd, iov, n, flags);
 	if (rc == RR_CONN_KERNEL)
 		return rc;
+	/* -EAGAIN: nothing went, and a later call may carry an offer */
 	if (rc < 0) {
 		rr_carrier_free(c->share);
 		c->share = NULL;
@@ -118,7 +123,9 @@ ssize_t rr_ride_offer(struct rr_conn *c, int fd, const struct iovec *iov, int n,
 	return rc;
 }
 
-/* See upgrade.h. Only a blocking write can be made to wait. */
+/* See upgrade.h. Only a blocking write can be made to wait. A server that is known to have the
+ * library need not be asked first, and one that took too long to answer is not made to delay
+ * every connection. */
 bool rr_ride_must_ask(struct rr_conn *c, int fd, int flags)
 {
 	int fl;
@@ -144,6 +151,7 @@ int rr_ride_take_answer(struct rr_conn *c, int fd, enum rr_nego what, const stru
 		return RR_RIDE_OVER;
 	}
 	c->in.ours += need;
+	/* too late to be used, but it shows that the server has the library */
 	if (rr_ride_is_late(c)) {
 		if (what != RR_NEGO_NO)
 			rr_offer_is_ours(c);

@@ -30,6 +30,8 @@ bool rr_upgrade_unseen(struct rr_conn *c)
 	return atomic_load_explicit(&c->sleepers, memory_order_acquire) || rr_plainwait_has(c);
 }
 
+/* See upgrade.h. The sleepers have HOLD_MAX to wake up. After that the caller goes on, and
+ * rr_upgrade_unseen() tells it whether some still sleep. */
 bool rr_upgrade_waits(struct rr_conn *c)
 {
 	rr_time now;
@@ -70,6 +72,9 @@ void rr_upgrade_agree(struct rr_share *sh, const struct rr_hello *h, enum rr_dia
 	ep->max_msg = rr_max(rr_min(ep->max_msg, h->max_msg), 1024u);
 }
 
+/* Under the connection's lock. The engine and the driver begin here with what was agreed on;
+ * from rr_conn_become() on the app's calls find a carried connection. What the app has shut
+ * before counts for the new way as well. */
 void rr_upgrade_carry(struct rr_conn *c)
 {
 	struct rr_share *sh = c->share;

@@ -37,6 +37,8 @@ static int new_unix_socket(void)
 					    SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 }
 
+/* An abstract address begins with a zero byte. Its length counts, because its name is not
+ * terminated (unix(7)). */
 static socklen_t abstract_addr(struct sockaddr_un *sa, const char name[NAME_LEN])
 {
 	memset(sa, 0, sizeof(*sa));
@@ -59,6 +61,8 @@ static bool join_path(char out[108], const char *dir, const char name[NAME_LEN])
 	return true;
 }
 
+/* It belongs to root or to this user, and others either cannot write to it or, as in /tmp,
+ * cannot replace what is not theirs. */
 static bool dir_is_sound(const struct stat *st)
 {
 	if (!S_ISDIR(st->st_mode) || (st->st_uid != 0 && st->st_uid != geteuid()))
@@ -82,7 +86,8 @@ static int open_sound(const char *path)
 }
 
 /* The address of dir/name by dir's descriptor; if name is NULL, of the socket file that dir
- * itself is open on. */
+ * itself is open on. It is short however long the directory's path is, and it leads to the
+ * directory that was judged. */
 static socklen_t fd_addr(struct sockaddr_un *sa, int dir, const char *name)
 {
 	memset(sa, 0, sizeof(*sa));
@@ -94,6 +99,8 @@ static socklen_t fd_addr(struct sockaddr_un *sa, int dir, const char *name)
 
 /* --- listening --- */
 
+/* 128 random bits, so that nobody else can be listening at the name first. -EAGAIN: the kernel
+ * has none yet. */
 static int random_name(char name[NAME_LEN])
 {
 	static const char hex[] = "0123456789abcdef";
@@ -147,6 +154,8 @@ static int listen_file(struct rr_shm *q, int dir, const char *run_dir,
 	return -EACCES;
 }
 
+/* Others may put names into the directory. Only a socket with a name of our form goes, and only
+ * one of this user's unless we are root. */
 static void sweep_file(int dir, const char *name, time_t now)
 {
 	struct stat st;
@@ -199,6 +208,8 @@ static void listen_in(struct rr_shm *q, const char *run_dir, const char name[NAM
 	rr_os->close(dir);
 }
 
+/* See shm_int.h. One of the two listeners is enough. An offer to a peer on this host that needs
+ * no file may name the listener of an earlier offer (kept.c). */
 int rr_shm_listen(struct rr_shm *q, const char *run_dir, struct rr_prov_addr *offer)
 {
 	char name[NAME_LEN];
@@ -225,6 +236,7 @@ int rr_shm_listen(struct rr_shm *q, const char *run_dir, struct rr_prov_addr *of
 _Static_assert(sizeof(RR_SHM_PREFIX) - 1 + 32 == NAME_LEN, "a name is random");
 _Static_assert(ADDR_LEN <= RR_PROV_ADDR, "an address fits");
 
+/* A forked child closes its copies only: the listeners and the file are its parent's. */
 void rr_shm_unlisten(struct rr_shm *q)
 {
 	for (int i = 0; i < 2; i++)
@@ -260,6 +272,8 @@ static int connect_unix(const struct sockaddr_un *sa, socklen_t len)
 	return fd;
 }
 
+/* The file is opened before it is judged, and connected to by that descriptor, so that nobody
+ * can put another one in its place in between. */
 static int connect_file(const char *run_dir, const char name[NAME_LEN])
 {
 	int dir = open_sound(run_dir), file, rc = -ECONNREFUSED;
@@ -280,6 +294,8 @@ static int connect_file(const char *run_dir, const char name[NAME_LEN])
 	return rc;
 }
 
+/* The offer comes from the peer: nothing but a name of our form is accepted, and such a name
+ * leads nowhere but to a listener in the namespace or in our own run directory. */
 int rr_shm_connect(const struct rr_prov_addr *offer, const char *run_dir)
 {
 	char name[NAME_LEN];

@@ -47,6 +47,7 @@ static uint32_t buried(void)
 	return n;
 }
 
+/* True if this process had no such thread: the caller now is it, or has to start it. */
 static bool become_digger(void)
 {
 	pid_t was = atomic_load(&digger), me = rr_pid();
@@ -57,6 +58,8 @@ static bool become_digger(void)
 static void *dig(void *unused)
 {
 	(void)unused;
+	/* A descriptor may be buried after the last look and before digger is 0. Whoever buried
+	 * it then has started no thread, so this one looks again. */
 	do {
 		while (buried()) {
 			for (uint32_t i = 0; i < GRAVES; i++) {

@@ -29,6 +29,7 @@ bool rr_shm_is_name(const char *name)
 
 static _Atomic uint64_t kept;	/* pid in the upper half, 1 + the descriptor below; 0: none */
 
+/* The thread that exchanges owns what was there, so no two threads get the same listener. */
 static uint64_t exchange(uint64_t with)
 {
 	return atomic_exchange_explicit(&kept, with, memory_order_acq_rel);
@@ -71,6 +72,8 @@ static int take_kept(uint64_t was, char name[RR_SHM_NAME])
 	return -1;
 }
 
+/* If another one was kept before, that one is closed: which of the two stays does not
+ * matter. */
 void rr_shm_listener_keep(int fd)
 {
 	char name[RR_SHM_NAME];
@@ -98,6 +101,8 @@ int rr_shm_listener_take(char name[RR_SHM_NAME])
 	return -1;
 }
 
+/* The exchange succeeds only while exactly this descriptor of this process is kept; from then
+ * on no offer can take it. */
 bool rr_shm_listener_forget(int fd)
 {
 	uint64_t mine = kept_as(fd);

@@ -40,6 +40,9 @@ static bool same_bytes(const uint8_t *a, const uint8_t *b, size_t n)
 	return diff == 0;
 }
 
+/* The proof is compared first: whoever does not have it gets no further. The sizes are not
+ * believed either: the layout is calculated from three numbers, each within its limit, and has
+ * to end where the peer says. */
 static int judge_hello(const struct rr_shm_hello *h, const uint8_t *proof, struct rr_shm_geo *g)
 {
 	if (!same_bytes(h->proof, proof, RR_SHM_PROOF))
@@ -105,6 +108,8 @@ static int take_hello(struct rr_shm *q, int sock, const uint8_t *proof)
 	return rc;
 }
 
+/* One packet with one descriptor. The receiver judges the bytes before it lets the descriptor
+ * in. */
 static int send_hello(struct rr_shm *q, int sock, int memfd, const uint8_t *proof)
 {
 	struct rr_shm_hello h = {
@@ -203,6 +208,8 @@ static int undo(struct rr_shm *q, int rc)
 	return rc;
 }
 
+/* See prov.h. The region is made in join() only, so an offer that is declined costs no
+ * memory. */
 int rr_shm_prepare(struct rr_qp *qp, const struct rr_prov_params *p, struct rr_prov_addr *offer)
 {
 	struct rr_shm *q = rr_shm_of(qp);
@@ -217,6 +224,8 @@ int rr_shm_prepare(struct rr_qp *qp, const struct rr_prov_params *p, struct rr_p
 	return rc;
 }
 
+/* See prov.h. The number for the client's memfd is taken before the hello goes out, because
+ * from the hello on the client may join, and a joined client cannot go back. */
 int rr_shm_answer(struct rr_qp *qp, const struct rr_prov_params *p,
 		  const struct rr_prov_addr *offer, struct rr_prov_addr *answer)
 {
@@ -289,6 +298,8 @@ static bool fit_memory(struct rr_shm *q)
 	return true;
 }
 
+/* After the greeting, EPIPE and ECONNRESET mean that the server has withdrawn and shut the
+ * socket down. The client then stays on TCP; nothing has been sent. */
 static int join_region(struct rr_shm *q)
 {
 	bool alone = false;
@@ -327,6 +338,8 @@ int rr_shm_join(struct rr_qp *qp, const struct rr_prov_addr *answer)
 	return rc;
 }
 
+/* See prov.h. -EAGAIN: the client has not joined yet. After any other error nothing is left of
+ * the connection. */
 int rr_shm_establish(struct rr_qp *qp)
 {
 	struct rr_shm *q = rr_shm_of(qp);
@@ -359,6 +372,8 @@ static bool is_coming(struct rr_shm *q)
 	return rr_os->recv(q->qp.wake_fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
 }
 
+/* See prov.h. If the client was faster, its hello was sent before it set the word: so either
+ * the hello is there, or the peer lies and gets no connection. */
 int rr_shm_withdraw(struct rr_qp *qp)
 {
 	struct rr_shm *q = rr_shm_of(qp);

@@ -22,6 +22,7 @@ static int fd_of_place(uint64_t p)
 	return (int)(uint32_t)p - 1;
 }
 
+/* What identifies the socket at fd; 0: it cannot be told, and counts as no place. */
 static uint64_t made_at(int fd)
 {
 	struct stat st;
@@ -29,6 +30,7 @@ static uint64_t made_at(int fd)
 	return fstat(fd, &st) ? 0 : (uint64_t)st.st_ino << 32 | ((uint32_t)fd + 1);
 }
 
+/* Two threads may make one at the same time: the second closes its own. */
 static int make_place(void)
 {
 	uint64_t none = 0;
@@ -46,6 +48,8 @@ static int make_place(void)
 	return 0;
 }
 
+/* Closes the socket, so that its number is free for the next descriptor. Another thread may be
+ * faster; the caller then tries again later. */
 bool rr_shm_place_lend(void)
 {
 	uint64_t p = atomic_exchange_explicit(&place, 0, memory_order_relaxed);
@@ -79,6 +83,7 @@ int rr_shm_place_keep(void)
 	return 0;
 }
 
+/* An answer of the parent's does not count in a forked child, which has never counted it. */
 void rr_shm_place_drop(void)
 {
 	if (atomic_load_explicit(&whose, memory_order_relaxed) == (int32_t)rr_pid())
@@ -104,6 +109,8 @@ bool rr_prov_spare(void)
 	return any;
 }
 
+/* A place or a listener is given up by an exchange, so that a thread that is about to use it
+ * either has it already or no longer finds it. */
 bool rr_prov_forget(int fd)
 {
 	uint64_t p = atomic_load_explicit(&place, memory_order_relaxed);

@@ -31,7 +31,10 @@ static uint32_t pow2_above(uint32_t v)
 	return p;
 }
 
-/* req: rfc8166 3.3.3 #3 */
+/* Calculates where everything in a region lies. The numbers may be the peer's, so each is held
+ * against its limit before anything is calculated from it.
+ *
+ * req: rfc8166 3.3.3 #3 */
 int rr_shm_geo_init(struct rr_shm_geo *g, uint32_t recv_size, uint32_t recvs, uint64_t mem_size)
 {
 	if (recv_size < RR_SHM_RECV_MIN || recv_size > RR_SHM_RECV_MAX)
@@ -55,6 +58,8 @@ int rr_shm_geo_init(struct rr_shm_geo *g, uint32_t recv_size, uint32_t recvs, ui
 	return 0;
 }
 
+/* How large a region of the peer's is mapped, whatever its owner asks for: so much, or four
+ * times our own if that is more. */
 #define BEARABLE	((size_t)160 << 20)
 
 size_t rr_shm_geo_bearable(const struct rr_shm_geo *other)
@@ -62,6 +67,8 @@ size_t rr_shm_geo_bearable(const struct rr_shm_geo *other)
 	return rr_max(BEARABLE, 4 * other->total);
 }
 
+/* Both sides use as many receives as the side with fewer receives has. In the longer ring the
+ * other slots stay unused. */
 void rr_shm_geo_agree(struct rr_shm_geo *a, struct rr_shm_geo *b)
 {
 	a->recvs = b->recvs = rr_min(a->recvs, b->recvs);
@@ -88,6 +95,8 @@ static bool may_map(size_t n)
 	return false;
 }
 
+/* Maps a region whose size has been judged, and finds its parts. MAP_NORESERVE: most of it is
+ * never touched. */
 static int map_view(struct rr_shm_view *v, int memfd, const struct rr_shm_geo *g)
 {
 	void *base;
@@ -133,6 +142,8 @@ static bool size_allowed(size_t size)
 	return getrlimit(RLIMIT_FSIZE, &lim) == 0 && lim.rlim_cur >= size;
 }
 
+/* See shm_int.h, which also says why the control page is allocated here (SIGBUS). The size is
+ * sealed before the peer gets the file. */
 int rr_shm_region_make(struct rr_shm *q)
 {
 	struct rr_shm_geo g;
@@ -268,6 +279,8 @@ static void trim_longs(struct rr_shm *q)
 	}
 }
 
+/* Frees the slots of the peer's ring, which is empty, and of the pages behind them those that
+ * our long Sends have touched, if there were any. */
 static void trim_ring(struct rr_shm *q)
 {
 	size_t len = q->peer.geo.slots * sizeof(struct rr_shm_slot);

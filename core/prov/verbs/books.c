@@ -9,7 +9,10 @@
 #include "core/base/compiler.h"
 #include "core/prov/verbs/queue.h"
 
-/* See queue.h. */
+/* Sorts completion codes by who is at fault. Flushed requests and those that nobody has
+ * acknowledged mean that the peer is gone. -EACCES: a key of the peer's does not permit what we
+ * tried. -EIO: our own device or our own request is at fault. Anything else breaks a rule of
+ * the transport. */
 int rr_verbs_books_status(enum ibv_wc_status s)
 {
 	switch (s) {
@@ -37,11 +40,15 @@ static struct rr_verbs_wqe end_up_to(struct rr_vq *v, uint32_t seq)
 {
 	struct rr_verbs_wqe *last = &v->wqe[seq % RR_VERBS_SQ];
 
+	/* Indices run freely, so this asks whether seq is outside of [tail, head). A completion
+	 * that fits nothing in the queue must not move the indices. */
 	if (seq - v->sq_tail >= v->sq_head - v->sq_tail)
 		return (struct rr_verbs_wqe){ .op = RR_WC_SEND };
 	last->reads = false;
 	if (seq - v->sq_tail >= v->sq_done - v->sq_tail)
 		v->sq_done = seq + 1;
+	/* Places are given back in order only, because numbers and send slots are: a Read in
+	 * progress holds up everything behind it. */
 	for (; v->sq_tail != v->sq_done; v->sq_tail++) {
 		const struct rr_verbs_wqe *w = &v->wqe[v->sq_tail % RR_VERBS_SQ];
 
@@ -59,6 +66,9 @@ static struct rr_verbs_wqe end_up_to(struct rr_vq *v, uint32_t seq)
 	return *last;
 }
 
+/* See queue.h. Only the holder of the connection's lock gets here. Between raw_seen and
+ * raw_head nobody else touches the entries, so they can be rewritten where they lie. The
+ * acquire pairs with the release in rr_verbs_cq_pull(). */
 void rr_verbs_books_digest(struct rr_vq *v)
 {
 	rr_verbs_cq_pull(v);
@@ -67,6 +77,8 @@ void rr_verbs_books_digest(struct rr_vq *v)
 		struct ibv_wc *raw = &v->raw[v->raw_seen & (v->raw_cap - 1)];
 		struct rr_verbs_wqe w;
 
+		/* after an error the entry is still taken off: its memory and its window become
+		 * free */
 		if (raw->status != IBV_WC_SUCCESS)
 			rr_verbs_fail(v, rr_verbs_books_status(raw->status));
 		if (raw->wr_id & RR_VERBS_RECV)

@@ -14,6 +14,8 @@
 #include "core/base/os.h"
 #include "core/prov/verbs/rdmacm.h"
 
+/* Numbers below floor are left to the app, which expects the lowest free one from its next
+ * open(). If there is no room above, a low number is better than none. */
 int rr_verbs_channel_high(int fd, int floor)
 {
 	int to = rr_os->fcntl(fd, F_DUPFD_CLOEXEC, floor);
@@ -41,6 +43,7 @@ int rr_verbs_channel_quiet(int fd)
 	return fl < 0 || rr_os->fcntl(fd, F_SETFL, fl | O_NONBLOCK) < 0 ? -errno : 0;
 }
 
+/* By system calls, because libc's names would lead into the wrappers of the preload library. */
 int rr_verbs_channel_epoll(int floor)
 {
 	int fd = (int)syscall(SYS_epoll_create1, EPOLL_CLOEXEC);
@@ -56,6 +59,9 @@ int rr_verbs_channel_watch(int set, int fd, uint32_t which)
 	return syscall(SYS_epoll_ctl, set, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
 }
 
+/* Opens a channel, non-blocking, with its descriptor out of the app's way. 0 or -errno
+ * (-ECHILD: see rr_verbs_process_orphan); *cm may be set even then, and is the caller's to
+ * free. */
 int rr_verbs_channel(struct rdma_event_channel **cm, int floor)
 {
 	if (rr_verbs_process_orphan)
@@ -64,6 +70,7 @@ int rr_verbs_channel(struct rdma_event_channel **cm, int floor)
 	if (!*cm)
 		return -errno;
 	rr_verbs_process_used = true;
+	/* librdmacm reads the number from here each time, so it can be replaced */
 	(*cm)->fd = rr_verbs_channel_high((*cm)->fd, floor);
 	return rr_verbs_channel_quiet((*cm)->fd);
 }
@@ -88,6 +95,8 @@ struct rdma_event_channel *rr_verbs_channel_renew(struct rdma_event_channel **cm
 	struct rdma_event_channel *now = NULL, *old = *cm;
 	int rc = rr_verbs_channel(&now, floor);
 
+	/* The new channel is watched before the id moves to it, so that no event of the id can
+	 * go unnoticed. */
 	if (!rc && !(rc = rr_verbs_channel_watch(set, now->fd, 0)) &&
 	    rr_creds_migrate_id(id, now))
 		rc = -errno;
@@ -101,7 +110,8 @@ struct rdma_event_channel *rr_verbs_channel_renew(struct rdma_event_channel **cm
 	return old;
 }
 
-/* See rdmacm.h. */
+/* See rdmacm.h. The length of private data has eight bits, so data has room for whatever the
+ * peer sends. */
 bool rr_verbs_channel_event(struct rdma_event_channel *cm, struct rdma_cm_event *out,
 			    uint8_t data[UINT8_MAX])
 {

@@ -37,6 +37,8 @@ static void renew_channel(struct rr_qp *qp, struct rr_vq *v)
 	rr_verbs_channel_free(old);
 }
 
+/* The next event, after the channel was renewed if this process has changed its identity
+ * (EACCES, see creds.c). False: there is none. */
 static bool next_cm_event(struct rr_qp *qp, struct rr_vq *v, struct rdma_cm_event *ev,
 			  uint8_t data[UINT8_MAX])
 {
@@ -56,6 +58,7 @@ void rr_verbs_cm_events(struct rr_qp *qp, struct rr_vq *v)
 
 	for (uint32_t i = 0; i < RR_VERBS_EVENTS && v->state == RR_V_READY &&
 	     next_cm_event(qp, v, &ev, data); i++) {
+		/* somebody who has come to our port too late */
 		if (ev.event == RDMA_CM_EVENT_CONNECT_REQUEST) {
 			rr_creds_reject(ev.id);
 			rr_creds_destroy_id(ev.id);

@@ -53,6 +53,7 @@ static struct {
 	pid_t pid;		/* the process whose thread it is */
 } agent = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
+/* errno belongs to a thread, so the agent's is carried back in the job. */
 static void run_job(struct job *j)
 {
 	j->r = j->fn(j->arg);
@@ -136,6 +137,8 @@ struct rdma_event_channel *rr_verbs_creds_open_channel(void)
 	return channel;
 }
 
+/* Another thread may have held the lock at the fork. The agent itself is not in the child:
+ * agent.pid says so. */
 void rr_verbs_creds_forked(void)
 {
 	pthread_mutex_init(&agent.lock, NULL);

@@ -22,6 +22,8 @@
 
 /* --- completions ----------------------------------------------------------------------- */
 
+/* Describes a received message. An invalidation counts only if the key belongs to a live window
+ * of ours; what else a peer or a driver says of it is ignored. */
 static void fill_received(struct rr_qp *qp, struct rr_vq *v, const struct ibv_wc *raw,
 			  struct rr_wc *wc)
 {
@@ -97,6 +99,9 @@ static void look_at_full(struct rr_vq *v)
 	}
 }
 
+/* Reports completions in the order in which the CQ had them. Errors come last, so that whatever
+ * arrived before the connection broke is delivered first. Storing raw_tail gives places back to
+ * rr_verbs_cq_pull() (pairs with its acquire), after the entries have been copied out. */
 int rr_verbs_data_poll(struct rr_qp *qp, struct rr_wc *wc, int n)
 {
 	struct rr_vq *v = rr_verbs_of(qp);
@@ -121,6 +126,8 @@ int rr_verbs_data_poll(struct rr_qp *qp, struct rr_wc *wc, int n)
 
 /* --- posts ----------------------------------------------------------------------------- */
 
+/* A message takes one of the receives that the peer has told us of, and is counted only if it
+ * was posted. A native peer tells of none; there window stays UINT32_MAX. */
 int rr_verbs_data_send(struct rr_qp *qp, const struct iovec *iov, int niov, uint64_t cookie,
 		       uint32_t inv_handle)
 {
@@ -161,6 +168,8 @@ int rr_verbs_data_send_imm(struct rr_qp *qp, uint32_t imm, uint64_t cookie)
 	return rc;
 }
 
+/* Posts the receive again and counts it as not yet told to the peer. If that fails the
+ * connection ends, because from then on the peer would count a receive that is not there. */
 void rr_verbs_data_repost(struct rr_qp *qp, uint64_t buf_cookie)
 {
 	struct rr_vq *v = rr_verbs_of(qp);
@@ -177,6 +186,8 @@ void rr_verbs_data_repost(struct rr_qp *qp, uint64_t buf_cookie)
 	rr_verbs_notes_count(qp, v, true);
 }
 
+/* Posts one Read or Write between mem and the peer's segment. The local side is checked here;
+ * that the peer's side stays within its key is for the peer's device to see. */
 static int post_rdma(struct rr_qp *qp, enum ibv_wr_opcode op, const void *local, uint32_t len,
 		     const struct rr_seg *seg, uint32_t off, uint64_t cookie)
 {
@@ -199,6 +210,8 @@ static int post_rdma(struct rr_qp *qp, enum ibv_wr_opcode op, const void *local,
 	rc = rr_verbs_mem_use(qp, v, p, len);
 	if (rc < 0)
 		return rc;
+	/* The registration has one user more until the completion. A Read that reaches the end
+	 * of the segment notes its handle, for the peer to be told (notes.c). */
 	sge.lkey = v->mr[rc].mr->lkey;
 	wr.wr.rdma.remote_addr = seg->offset + off;
 	wr.wr.rdma.rkey = seg->handle;

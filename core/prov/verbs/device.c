@@ -32,6 +32,7 @@ static struct device *find_device(const struct ibv_context *ctx)
 	return NULL;
 }
 
+/* The last entry takes the place of d. Called with the lock held. */
 static void forget(struct device *d)
 {
 	rr_verbs_process_own_fd(d->cmd, false);
@@ -39,6 +40,8 @@ static void forget(struct device *d)
 	*d = devices[--ndevices];
 }
 
+/* The new numbers are stored in the context itself, where libibverbs and its drivers look for
+ * them. Nobody else may be using the device then: its user calls this first. */
 void rr_verbs_device(struct ibv_context *ctx, int floor)
 {
 	struct device *d;
@@ -69,6 +72,7 @@ void rr_verbs_device_gone(const struct ibv_context *ctx)
 	pthread_mutex_unlock(&lock);
 }
 
+/* In the child no thread holds the lock, whatever it was in the parent. */
 void rr_verbs_device_forked(void)
 {
 	pthread_mutex_init(&lock, NULL);
@@ -78,6 +82,8 @@ void rr_verbs_device_forked(void)
 
 /* --- what it can ------------------------------------------------------------------------- */
 
+/* A device that is not remembered (there are more than DEVICES) stays unproven: each connection
+ * tries it anew. */
 enum rr_verbs_proof rr_verbs_device_windows_of(const struct ibv_context *ctx)
 {
 	enum rr_verbs_proof is = RR_V_UNPROVEN;

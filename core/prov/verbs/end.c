@@ -24,6 +24,9 @@ static void let_fds_go(struct rr_qp *qp, struct rr_vq *v)
 	rr_verbs_channel_close_fd(qp->wake_fd);
 }
 
+/* The order matters: the ids go before the channel that they report to, and memory is unlocked
+ * before its reservation is given back for other connections to use. A forked child that did
+ * not make the connection closes its copies of the descriptors, nothing else. */
 void rr_verbs_end_close(struct rr_qp *qp)
 {
 	struct rr_verbs *q = container_of(qp, struct rr_verbs, qp);
@@ -48,6 +51,7 @@ void rr_verbs_end_close(struct rr_qp *qp)
 	errno = saved;
 }
 
+/* For a set-up that fails half-way: nothing of it stays behind. Returns rc, which says why. */
 int rr_verbs_end_undo(struct rr_qp *qp, int rc)
 {
 	rr_verbs_end_close(qp);

@@ -29,6 +29,8 @@ static int short_of(struct rr_vq *v, int err)
 
 /* --- registered as it is exposed ------------------------------------------------------- */
 
+/* Registers local for this exposure alone, under a key of its own. A remote right to write
+ * needs the local one as well (ibv_reg_mr(3)). */
 static int reg_expose(struct rr_vq *v, const void *local, uint32_t len, enum rr_rights rights,
 		      struct rr_seg *out)
 {
@@ -52,6 +54,8 @@ static int reg_expose(struct rr_vq *v, const void *local, uint32_t len, enum rr_
 	return 0;
 }
 
+/* Returns 1, since deregistration is over when the call returns; nothing is posted for it.
+ * -EINVAL: no exposure has this key. */
 static int reg_invalidate(struct rr_vq *v, uint32_t handle)
 {
 	for (uint32_t i = 0; i < v->nkeys; i++) {
@@ -89,7 +93,10 @@ static int window_get(struct rr_vq *v)
 	return rr_verbs_scarce(errno) ? -ENOMEM : errno ? -errno : -EIO;
 }
 
-/* req: rfc8166 8.1 #1 */
+/* Prepares a bind in v->chain. It is posted together with the Send that tells the peer of the
+ * key, and before that Send, so the peer never has a key that is not bound yet.
+ *
+ * req: rfc8166 8.1 #1 */
 static int window_expose(struct rr_qp *qp, struct rr_vq *v, const void *local, uint32_t len,
 			 enum rr_rights rights, struct rr_seg *out)
 {
@@ -135,6 +142,8 @@ static struct rr_verbs_mw *window_of(struct rr_vq *v, uint32_t handle)
 	return NULL;
 }
 
+/* The window becomes free when the completion of this request is entered (end_up_to() in
+ * books.c), not earlier: until then the peer may still use it. */
 static int window_invalidate(struct rr_vq *v, uint32_t handle, uint64_t cookie)
 {
 	struct ibv_send_wr wr = { .opcode = IBV_WR_LOCAL_INV, .invalidate_rkey = handle };
@@ -174,11 +183,15 @@ int rr_verbs_keys_invalidate(struct rr_qp *qp, uint32_t handle, uint64_t cookie)
 	struct rr_vq *v = rr_verbs_of(qp);
 	int rc = rr_verbs_usable(v);
 
+	/* A registration can be taken back even when the connection is lost. A window cannot,
+	 * because that takes a working queue pair. */
 	if (v && v->state != RR_V_GONE && !window_of(v, handle))
 		return reg_invalidate(v, handle);
 	return rc ? rc : window_invalidate(v, handle, cookie);
 }
 
+/* The handle comes from a completion. It counts only on a device that is trusted with remote
+ * invalidation, and only if it is the key of a live window. */
 bool rr_verbs_keys_gone(struct rr_vq *v, uint32_t handle)
 {
 	const struct rr_verbs_mw *w = v->invite ? window_of(v, handle) : NULL;
@@ -207,6 +220,7 @@ void rr_verbs_keys_read(struct rr_vq *v, uint32_t handle)
 		*read = true;
 }
 
+/* A trial that is still posted ends with its window: that it succeeds no longer counts. */
 void rr_verbs_keys_free(struct rr_vq *v)
 {
 	v->on_trial = false;

@@ -47,6 +47,8 @@ static bool unlimited(void)
 	return n <= 0 || strstr(map, " 4294967295");
 }
 
+/* Starts counting anew in a forked child: memory that its parent has locked does not count for
+ * the child. */
 static void count_own(void)
 {
 	if (reserved_by == rr_verbs_pid)
@@ -113,6 +115,7 @@ void rr_verbs_mem_uncharge(struct rr_vq *v, size_t len)
 	v->over = over;
 }
 
+/* Adds first and looks afterwards, so that two threads cannot both get the last one. */
 bool rr_verbs_mem_share(struct rr_vq *v, enum rr_verbs_share which)
 {
 	static const uint32_t most[RR_V_SHARES] = { [RR_V_LONG] = RR_VERBS_LONG,
@@ -139,6 +142,7 @@ void rr_verbs_mem_unreserve(struct rr_vq *v)
 
 /* --- registering ----------------------------------------------------------------------- */
 
+/* Deregisters m, which has no users. */
 static void retire(struct rr_vq *v, struct rr_verbs_mr *m)
 {
 	ibv_dereg_mr(m->mr);
@@ -208,6 +212,8 @@ static int mr_error(const struct rr_vq *v)
 	return -err;
 }
 
+/* See queue.h. The longest registration has whatever a shorter one has, so only that one gets
+ * new users, and the others run out of them. */
 int rr_verbs_mem_use(struct rr_qp *qp, struct rr_vq *v, const void *local, size_t len)
 {
 	size_t end = (size_t)((const uint8_t *)local - qp->mem) + len;
@@ -234,7 +240,8 @@ void rr_verbs_mem_free(struct rr_vq *v)
 			retire(v, &v->mr[i]);
 }
 
-/* Nothing can be given back while it is pinned by a user. */
+/* Gives all of mem back while the connection is idle. A registration pins its pages, so it has
+ * to go first, and it cannot go while a work request or a window uses it. */
 void rr_verbs_mem_trim(struct rr_qp *qp, bool (*used)(void *ctx, size_t off, size_t len),
 		       void *ctx)
 {

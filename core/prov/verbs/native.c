@@ -15,6 +15,8 @@
 /* Requests that nobody has taken yet; the kernel refuses more. */
 #define BACKLOG		128
 
+/* Makes qp's state and its channel. Receives are never shorter than 1024 bytes, since a peer
+ * that does not know ours may send that much (RFC 8166 §3.3.3). */
 static int start_native(struct rr_qp *qp, const struct rr_prov_params *p)
 {
 	int rc = p->recv_size < RR_CMDATA_DEFAULT ? -EINVAL : rr_verbs_setup_start(qp, p);
@@ -27,6 +29,7 @@ static int start_native(struct rr_qp *qp, const struct rr_prov_params *p)
 
 /* --- connecting ------------------------------------------------------------------------ */
 
+/* Copies an address of either family to where there is room for both; to may be NULL. */
 static void address(struct sockaddr_in6 *to, const struct sockaddr *from)
 {
 	if (!to)
@@ -41,6 +44,9 @@ static bool any_v4(const struct sockaddr_in6 *a)
 	       ((const struct sockaddr_in *)(const void *)a)->sin_addr.s_addr == INADDR_ANY;
 }
 
+/* If the app has bound to IPv4's any-address, RDMA CM chooses where to come from. -ENODEV and
+ * -EADDRNOTAVAIL mean that no device of ours leads to the peer, which callers know as
+ * -ENETUNREACH. */
 int rr_verbs_native_connect(struct rr_qp *qp, const struct rr_prov_params *p,
 			    const struct sockaddr *to, const struct sockaddr *from)
 {
@@ -123,6 +129,8 @@ int rr_verbs_native_listen(struct rr_lst *lst, const struct sockaddr *addr,
 	return rc;
 }
 
+/* The ids go before the channels that they report to. In a forked child only descriptors are
+ * closed: the parent's listener stays. */
 void rr_verbs_native_unlisten(struct rr_lst *lst)
 {
 	struct rr_verbs_lst *l = container_of(lst, struct rr_verbs_lst, lst);
@@ -146,7 +154,8 @@ void rr_verbs_native_unlisten(struct rr_lst *lst)
 	errno = saved;
 }
 
-/* Gives the request a channel of its own, and accepts it. */
+/* Gives the request a channel of its own, and accepts it. id belongs to qp from the moment it
+ * has moved there; before that a failure refuses and destroys it here. */
 static int take_request(struct rr_qp *qp, const struct rr_prov_params *p, struct rdma_cm_id *id,
 			const struct rdma_conn_param *req)
 {
@@ -175,6 +184,7 @@ static int renew_listener(struct rr_verbs_lst *l)
 	return l->id4 && rr_creds_migrate_id(l->id4, l->cm) ? -ESHUTDOWN : 0;
 }
 
+/* Closes the channel from before the credentials changed, if there is one. */
 static void drop_old(struct rr_verbs_lst *l)
 {
 	rr_verbs_channel_free(l->old);
@@ -225,6 +235,9 @@ static bool listener_is_over(const struct rr_verbs_lst *l, const struct rdma_cm_
 	       ev->event == RDMA_CM_EVENT_ADDR_CHANGE;
 }
 
+/* See prov.h. At most RR_VERBS_EVENTS events are looked at in one call, because anybody can
+ * cause them. -EAGAIN of a request that failed would read as "there is none", so it becomes
+ * -ENOBUFS. */
 int rr_verbs_native_take(struct rr_lst *lst, struct rr_qp *qp, const struct rr_prov_params *p,
 			 struct sockaddr_in6 *peer, struct sockaddr_in6 *local)
 {

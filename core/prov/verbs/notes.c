@@ -32,11 +32,13 @@ static bool send_note(struct rr_qp *qp, struct rr_vq *v, uint32_t what)
 	return true;
 }
 
+/* A quarter is late enough for notes to be rare, and early enough for the peer to go on. */
 static bool count_is_due(const struct rr_qp *qp, const struct rr_vq *v)
 {
 	return v->untold >= rr_max(qp->recvs / 4, 1u);
 }
 
+/* v->chain has one place more than binds may take, so a note fits behind them. */
 void rr_verbs_notes_chain(struct rr_qp *qp, struct rr_vq *v)
 {
 	if (!count_is_due(qp, v) || v->nchain > RR_VERBS_CHAIN)
@@ -83,6 +85,9 @@ void rr_verbs_notes_keep(struct rr_vq *v, uint32_t handle)
 	v->kept[v->nkept++] = handle;
 }
 
+/* At most one such note is on its way. The next waits until the peer has acknowledged the last
+ * one; if that does not come for long, the handles are forgotten, because they may mean
+ * something else by now (see RR_VERBS_AGE). */
 void rr_verbs_notes_tell_read(struct rr_qp *qp, struct rr_vq *v)
 {
 	bool old = v->kept_age >= RR_VERBS_AGE;
@@ -111,6 +116,9 @@ static void hear_handles(struct rr_vq *v, const struct rr_wc *wc)
 	v->asking = false;
 }
 
+/* The note is the peer's word. A count beyond the receives that it can have given back ends the
+ * connection: believing it would make us send into receives that are not there. The receive is
+ * posted again here, since the caller never hears of it. */
 bool rr_verbs_notes_is_one(struct rr_qp *qp, struct rr_vq *v, const struct rr_wc *wc)
 {
 	uint32_t n = wc->imm & RR_VERBS_COUNT;

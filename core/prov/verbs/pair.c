@@ -27,6 +27,7 @@ int rr_verbs_pair_prepare(struct rr_qp *qp, const struct rr_prov_params *p,
 
 	if (rr_verbs_process_orphan)
 		return -ECHILD;
+	/* only to see whether there is any */
 	list = ibv_get_device_list(&n);
 	if (!list)
 		return -errno;
@@ -39,6 +40,7 @@ int rr_verbs_pair_prepare(struct rr_qp *qp, const struct rr_prov_params *p,
 	return n ? rr_verbs_end_undo(qp, n) : 0;
 }
 
+/* Writes the address of our listener for the peer, in network order. Always 0. */
 static int address_put(const struct rdma_cm_id *id, struct rr_prov_addr *out)
 {
 	const struct sockaddr *sa = rdma_get_local_addr((struct rdma_cm_id *)(uintptr_t)id);
@@ -98,7 +100,8 @@ static int own_address(const struct rr_prov_params *p, struct sockaddr_in6 *out)
 }
 
 /* Makes a listener at the address to which TCP has led the peer. If that is not a device's,
- * there is no route. */
+ * there is no route. Notes need immediate data, which iWARP does not have, so iWARP is declined
+ * here. */
 static int listen_pair(struct rr_qp *qp, struct rr_vq *v, struct rr_prov_addr *answer)
 {
 	struct sockaddr_in6 a;
@@ -120,6 +123,8 @@ static int listen_pair(struct rr_qp *qp, struct rr_vq *v, struct rr_prov_addr *a
 	return address_put(v->listener, answer);
 }
 
+/* The offer says nothing but its version: who comes is known by the token, not by an
+ * address. */
 int rr_verbs_pair_answer(struct rr_qp *qp, const struct rr_prov_params *p,
 			 const struct rr_prov_addr *offer, struct rr_prov_addr *answer)
 {
@@ -159,6 +164,8 @@ int rr_verbs_pair_withdraw(struct rr_qp *qp)
 	return 0;
 }
 
+/* Begins to connect; the rest happens in rr_verbs_setup_establish(). After a failure the caller
+ * still has to call close(). */
 int rr_verbs_pair_join(struct rr_qp *qp, const struct rr_prov_addr *answer)
 {
 	struct rr_vq *v = rr_verbs_of(qp);

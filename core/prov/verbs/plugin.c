@@ -30,6 +30,8 @@ static uint32_t verbs_window(struct rr_qp *qp)
 	return v && !v->err && !v->lost ? rr_verbs_post_window(v) : 0;
 }
 
+/* Called without the connection's lock, by threads that spin. An error counts as news, so that
+ * the thread goes and finds it. */
 static bool peek_queue(const struct rr_qp *qp, enum rr_arm what)
 {
 	struct rr_vq *v = rr_verbs_of(qp);
@@ -40,11 +42,13 @@ static bool peek_queue(const struct rr_qp *qp, enum rr_arm what)
 	return v->state == RR_V_READY && rr_verbs_cq_reap(v);
 }
 
+/* Work requests ring the device when they are posted; there is nothing to kick or to disarm. */
 static void nothing(struct rr_qp *qp)
 {
 	(void)qp;
 }
 
+/* A peer that waits for receives must hear of them now: this thread is about to sleep. */
 static int arm_queue(struct rr_qp *qp, enum rr_arm what)
 {
 	struct rr_vq *v = rr_verbs_of(qp);
@@ -56,6 +60,8 @@ static int arm_queue(struct rr_qp *qp, enum rr_arm what)
 	return rr_verbs_cq_arm(v) || v->err || v->lost;
 }
 
+/* Takes one notification off the completion channel, and acknowledges it at once:
+ * ibv_destroy_cq() waits for all that were not. */
 static bool take_cq_event(struct rr_vq *v)
 {
 	struct ibv_cq *cq;
@@ -95,6 +101,8 @@ static int drain_events(struct rr_qp *qp)
 	return v->lost || v->err ? -ECONNRESET : 0;
 }
 
+/* Of the capabilities only RR_PROV_RING: nothing finishes inside a call, nothing outlives the
+ * process, and forked children can use none of it. */
 static const struct rr_prov_ops ops = {
     .name = "verbs",
     .id = RR_PROV_ID_VERBS,
@@ -148,6 +156,8 @@ static void make_self(void)
 		rr_verbs_process_self = page;
 }
 
+/* In a child: what librdmacm has opened is the parent's, so a child of a process that has used
+ * it does without RDMA. */
 static void forked(void)
 {
 	rr_verbs_pid = getpid();
@@ -168,6 +178,8 @@ __attribute__((destructor)) static void end(void)
 
 rr_verbs_plugin_fn rr_verbs_plugin;
 
+/* Called by core/prov/prov.c once it has loaded the plugin. If it is called again, the new env
+ * counts. */
 RR_EXPORT const struct rr_prov_ops *rr_verbs_plugin(uint32_t abi,
 						    const struct rr_verbs_env *env)
 {

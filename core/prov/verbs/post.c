@@ -11,6 +11,8 @@
 #include "core/prov/verbs/queue.h"
 #include "core/prov/verbs/rdmacm.h"
 
+/* Posts receive number i, whose buffer is part i of the slab. 0 or -errno; 0 also when the
+ * device is gone, where nothing can be posted any more. */
 int rr_verbs_post_recv(struct rr_qp *qp, struct rr_vq *v, uint32_t i)
 {
 	struct ibv_sge sge = {
@@ -53,6 +55,7 @@ uint32_t rr_verbs_post_window(const struct rr_vq *v)
 	return v->late_head == v->late_tail && has_send_slot(v) ? v->window : 0;
 }
 
+/* Gives wr the next number, by which its completion will be known, and enters it. */
 static void book(struct rr_vq *v, struct ibv_send_wr *wr, struct rr_verbs_wqe w)
 {
 	wr->wr_id = v->sq_head;
@@ -61,6 +64,9 @@ static void book(struct rr_vq *v, struct ibv_send_wr *wr, struct rr_verbs_wqe w)
 	v->reads += w.op == RR_WC_READ;
 }
 
+/* Completions cost time, so a Send asks for one only now and then. A send slot is free only
+ * when a completion says so; asking after half of the slots leaves time for it to come.
+ * Requests of other kinds have a caller who waits for them. */
 static void sign(struct rr_vq *v, struct ibv_send_wr *wr, enum rr_wc_op op)
 {
 	if (op != RR_WC_SEND || ++v->unsignaled >= v->sends / 2) {
@@ -128,6 +134,8 @@ static int keep_late(struct rr_vq *v, const struct ibv_send_wr *wr, struct rr_ve
 	return 0;
 }
 
+/* Puts the chain and wr behind those that wait already. To the caller it makes no difference: a
+ * Send counts as posted (1), all else completes later (0). */
 static int post_late(struct rr_vq *v, const struct ibv_send_wr *wr, struct rr_verbs_wqe w)
 {
 	uint32_t n = v->nchain;
@@ -159,6 +167,8 @@ void rr_verbs_post_catch_up(struct rr_vq *v)
 	}
 }
 
+/* See queue.h. What waits in the chain is linked before wr, so the device executes it first. In
+ * our books each of those is a Send without a completion. */
 int rr_verbs_post(struct rr_vq *v, struct ibv_send_wr *wr, struct rr_verbs_wqe w)
 {
 	struct ibv_send_wr *first = wr;
@@ -215,6 +225,8 @@ static bool gather(struct rr_vq *v, uint8_t *slot, const struct iovec *iov, int 
 	return true;
 }
 
+/* See queue.h. Slots lie behind the receives in the slab; each is as long as a receive of ours,
+ * and send_size is never more than that (private.c). */
 int rr_verbs_post_send_wr(struct rr_qp *qp, struct rr_vq *v, struct ibv_send_wr *wr,
 			  const struct iovec *iov, int niov, uint64_t cookie)
 {

@@ -28,6 +28,8 @@ uint32_t rr_verbs_private_put_pair(const struct rr_vq *v, uint8_t out[RR_VERBS_P
 	return RR_VERBS_PRIVATE;
 }
 
+/* All of it comes from a stranger until the token has been compared, and lengths are checked
+ * before anything is read. The count of receives bounds what notes may say later (notes.c). */
 bool rr_verbs_private_get_pair(struct rr_qp *qp, struct rr_vq *v, const uint8_t *buf,
 			       uint32_t len)
 {

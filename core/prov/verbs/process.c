@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the provider knows about the process, once for all connections. plugin.c sets it. */
+/* What the provider knows about the process, once for all connections. plugin.c sets it. The
+ * pid is read through a pointer, because it normally stands in a page that the kernel wipes at
+ * fork. */
 
 #include "core/prov/verbs/verbs_int.h"
 

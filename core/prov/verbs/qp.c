@@ -15,6 +15,7 @@
 #include "core/prov/verbs/queue.h"
 #include "core/prov/verbs/rdmacm.h"
 
+/* Address space only: pages come when they are touched or registered. */
 static uint8_t *map_memory(size_t size)
 {
 	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE,
@@ -41,6 +42,8 @@ static bool trusted(const struct ibv_device *dev)
 	return rr_verbs_process_invite;
 }
 
+/* Fits what we want to what the device has. -ENOBUFS: it has too little of something that we
+ * cannot do without; -EOPNOTSUPP: two of ours need immediate data, and iWARP has none. */
 static int limits(const struct rr_qp *qp, struct rr_vq *v)
 {
 	struct ibv_device_attr a;
@@ -65,6 +68,8 @@ static int limits(const struct rr_qp *qp, struct rr_vq *v)
 	return 0;
 }
 
+/* The slab is registered as a whole, for local use only. mem is registered later, as far as it
+ * is used (mem.c). */
 static int make_memory(struct rr_qp *qp, struct rr_vq *v)
 {
 	v->slab_size = rr_verbs_slab(qp, v);
@@ -86,6 +91,8 @@ static int make_memory(struct rr_qp *qp, struct rr_vq *v)
 /* Spreads interrupts: each completion queue uses the next vector. */
 static _Atomic unsigned vectors;
 
+/* An overrun would break the queue pair, so there is an entry for every receive and every
+ * request of the send queue. */
 static int make_cq(struct rr_qp *qp, struct rr_vq *v)
 {
 	unsigned nvectors = rr_max((unsigned)v->id->verbs->num_comp_vectors, 1u);
@@ -132,6 +139,8 @@ static int make_qp(const struct rr_qp *qp, struct rr_vq *v)
 	return 0;
 }
 
+/* See queue.h. Receives are posted here, before the connection is established, because the peer
+ * may send as soon as it is. */
 int rr_verbs_qp_make(struct rr_qp *qp, struct rr_vq *v)
 {
 	int rc;
@@ -173,6 +182,9 @@ static void cm_free(struct rr_vq *v)
 	v->id = v->listener = NULL;
 }
 
+/* The kernel destroys nothing that something else still uses: windows are taken back first,
+ * then the queue pair, then registrations and the CQ, then the channel of the CQ and the PD.
+ * The ids are last, because their device's context is used until then. */
 void rr_verbs_qp_free_objects(struct rr_vq *v)
 {
 	rr_verbs_keys_free(v);
@@ -195,6 +207,7 @@ void rr_verbs_qp_free_objects(struct rr_vq *v)
 	v->pd = NULL;
 }
 
+/* Memory is unmapped after the objects in which it is registered. */
 void rr_verbs_qp_free(struct rr_qp *qp, struct rr_vq *v)
 {
 	rr_verbs_qp_free_objects(v);

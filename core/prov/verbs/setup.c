@@ -18,6 +18,8 @@
 
 /* --- its state -------------------------------------------------------------------------- */
 
+/* Sets the sizes and reserves the locked memory that they need. -ENOMEM: too much; the
+ * reservation is still to be given back. */
 static int sized(struct rr_qp *qp, struct rr_vq *v, uint32_t size, uint32_t recvs)
 {
 	v->param.recv_size = qp->recv_size = size;
@@ -41,6 +43,8 @@ static int size_up(struct rr_qp *qp, struct rr_vq *v, const struct rr_prov_param
 	return sized(qp, v, p->recv_size, full ? p->recvs : rr_min(p->recvs, p->few));
 }
 
+/* Makes the state, and nothing that the kernel knows of, so that an offer which is declined has
+ * cost little. raw has a power of two entries, because its indices run freely. */
 int rr_verbs_setup_start(struct rr_qp *qp, const struct rr_prov_params *p)
 {
 	struct rr_verbs *q = container_of(qp, struct rr_verbs, qp);
@@ -64,6 +68,8 @@ int rr_verbs_setup_start(struct rr_qp *qp, const struct rr_prov_params *p)
 
 /* --- connecting ------------------------------------------------------------------------ */
 
+/* wake_fd is an epoll set of two: the CM's channel now, the completions later
+ * (make_and_watch()). */
 int rr_verbs_setup_open(struct rr_qp *qp, struct rr_vq *v)
 {
 	int rc;
@@ -105,6 +111,7 @@ static void conn_param(struct rr_qp *qp, struct rr_vq *v, uint8_t data[RR_VERBS_
 	};
 }
 
+/* Takes the peer's private data. False: a peer of ours does not know the token. */
 static bool private_get(struct rr_qp *qp, struct rr_vq *v, const struct rdma_conn_param *p)
 {
 	uint32_t len = p->private_data ? p->private_data_len : 0;
@@ -137,6 +144,7 @@ static void async_events(struct rr_vq *v)
 	pthread_setcancelstate(cancel, NULL);
 }
 
+/* Makes the queue pair and has its completions ring wake_fd. */
 static int make_and_watch(struct rr_qp *qp, struct rr_vq *v)
 {
 	int rc = rr_verbs_qp_make(qp, v);
@@ -168,6 +176,8 @@ static int connect_resolved(struct rr_qp *qp, struct rr_vq *v)
 	return rr_creds_connect(v->id, &p) ? -errno : 0;
 }
 
+/* See setup.h. Private data is judged first: a stranger without the token costs no queue
+ * pair. */
 int rr_verbs_setup_accept(struct rr_qp *qp, struct rr_vq *v, const struct rdma_conn_param *req)
 {
 	uint8_t data[RR_VERBS_PRIVATE];
@@ -252,6 +262,9 @@ static int requested(struct rr_qp *qp, struct rr_vq *v, struct rdma_cm_id *id,
 	return rr_verbs_setup_accept(qp, v, req);
 }
 
+/* The connecting side hears of the address, then of the route, then that the connection is
+ * established; the answering side hears of a request first. The queue pair is made as soon as
+ * the device is known. 0, or the -errno that ends the set-up. */
 static int set_up_event(struct rr_qp *qp, struct rr_vq *v, enum rdma_cm_event_type what,
 			struct rdma_cm_id *id, const struct rdma_conn_param *p)
 {
@@ -275,6 +288,7 @@ static int set_up_event(struct rr_qp *qp, struct rr_vq *v, enum rdma_cm_event_ty
 	}
 }
 
+/* See prov.h. A limited number of events in one call, because strangers can cause some. */
 int rr_verbs_setup_establish(struct rr_qp *qp)
 {
 	struct rr_vq *v = rr_verbs_of(qp);
