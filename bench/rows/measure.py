@@ -4,7 +4,7 @@ import statistics
 from dataclasses import dataclass
 from typing import Callable
 
-from .programs import BEFORE, BUILDS, SHIM, TCP
+from .programs import BEFORE, BUILDS, SHIM, TCP, Failed
 
 # How a row's number comes about from TCP's median and the shim's; above: more is better.
 RATIOS = {"less": (lambda tcp, shim: tcp / shim, True),     # of times: how many times shorter
@@ -61,26 +61,35 @@ def shown(value):
 @dataclass
 class Measurement:
     """play(kind) measures once. rows: by suffix of the measurement's name. rounds: half as many with --quick. slow: none
-    then."""
+    then. before_failed: why the revision before could not be measured, if it could not."""
     play: Callable
     rows: dict
     kinds: tuple = (TCP, SHIM)
     rounds: int = 7
     slow: bool = False
+    before_failed: str = ""
 
     def run(self, rounds):
         """What each kind's plays have measured, in turn."""
         kinds = self.kinds + ((BEFORE,) if BEFORE in BUILDS and SHIM in self.kinds else ())
         runs = {k: [] for k in kinds}
         for _ in range(rounds):
-            for kind in kinds:
-                runs[kind].append(self.play(kind))
+            for kind in list(runs):
+                try:
+                    runs[kind].append(self.play(kind))
+                except Failed as why:
+                    if kind != BEFORE:  # which may not be able to do what the row asks for
+                        raise
+                    del runs[kind]
+                    self.before_failed = str(why)
         return runs
 
     def judge(self, name, runs):
         """The rows' lines."""
         details = {k: {m: shown(statistics.median(r[m] for r in rs)) for m in rs[0] if all(m in r for r in rs)}
                    for k, rs in runs.items()}
+        if self.before_failed:
+            details["before_failed"] = self.before_failed
         for suffix, row in self.rows.items():
             yield {"row": name + suffix, "label": row.label, **row.judge(runs), "medians": details}
             details = {}    # with the first of the rows
