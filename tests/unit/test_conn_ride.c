@@ -121,6 +121,36 @@ Test(conn_ride, the_offer_goes_with_a_call_and_the_answer_with_its_reply)
 	goes_on_until_carried();
 }
 
+/* What a call takes by TCP: of one alone, between its last byte and its reply's. */
+Test(conn_ride, a_call_alone_is_timed)
+{
+	size_t n;
+
+	open_after(5);
+	n = rr_test_call(out, 1, 100, 1);
+	one_way(&p.client, &p.server, n);
+	rr_os_nap(20 * RR_MSEC);
+	n = rr_test_reply(out, 1, 100, 1);
+	sends(&p.server, out, n);
+	cr_assert_eq(rr_end_try_recv(&p.client, in, n / 2, 0), (ssize_t)(n / 2));
+	cr_assert_eq(rr_price_trip(), 0, "half a reply");
+	finds(&p.client, out + n / 2, n - n / 2, 0);
+	cr_assert_geq(rr_price_trip(), 20 * RR_MSEC);
+	cr_assert_lt(rr_price_trip(), 10 * RR_SEC);
+}
+
+Test(conn_ride, calls_that_overlap_are_not_timed)
+{
+	open_after(9);
+	for (uint32_t i = 1; i <= 2; i++)
+		one_way(&p.client, &p.server, rr_test_call(out, i, 100, i));
+	for (uint32_t i = 1; i <= 2; i++)
+		one_way(&p.server, &p.client, rr_test_reply(out, i, 100, i));
+	cr_assert_eq(rr_price_trip(), 0);
+	exchange(3);
+	cr_assert_gt(rr_price_trip(), 0);
+}
+
 /* The answer to the first call that has crossed comes by memory: who waits for it may look there, and sleeps for nothing. */
 Test(conn_ride, who_has_crossed_sees_the_reply_in_memory)
 {
