@@ -90,13 +90,6 @@ static int accept_there(struct rr_sock *so, int fd, struct sockaddr *addr, sockl
 	return got < 0 ? got : accepted(fd, got, true);
 }
 
-static bool socket_blocks(int fd)
-{
-	int fl = rr_real.fcntl(fd, F_GETFL);
-
-	return fl >= 0 && !(fl & O_NONBLOCK);
-}
-
 /* accept() on a listener l that has a door. Returns an fd, -errno, or RR_CONN_KERNEL: the
  * caller makes the plain call, since fd does not block or no native connection comes in by this
  * process. */
@@ -117,7 +110,7 @@ static int accept_either(struct rr_sock *so, struct rr_conn *l, int fd, struct s
 			return -EINTR;
 		if (rc != -EAGAIN)
 			return rc;
-		if (!socket_blocks(fd))
+		if (!rr_wait_allowed(fd))
 			return RR_CONN_KERNEL;
 		if (rr_conn_defers(l) && kernel_has_one(fd))
 			rr_os_nap(DEFER);

@@ -51,12 +51,7 @@ static void put_file(void *f)
 /* May this call sleep? And until when? Asked only when it is about to. */
 static bool may_block(int fd, int flags)
 {
-	int fl;
-
-	if (flags & MSG_DONTWAIT)
-		return false;
-	fl = rr_real.fcntl(fd, F_GETFL);
-	return fl >= 0 && !(fl & O_NONBLOCK);
+	return !(flags & MSG_DONTWAIT) && rr_wait_allowed(fd);
 }
 
 /* One call's patience. until: 0 not yet known. */

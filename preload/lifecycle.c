@@ -206,14 +206,6 @@ static void connecting(struct rr_sock *so, int fd, const struct sockaddr *addr, 
 	rr_ep_sock_conn(so);
 }
 
-/* May calls on fd sleep? */
-static bool blocks(int fd)
-{
-	int fl = rr_real.fcntl(fd, F_GETFL);
-
-	return fl >= 0 && !(fl & O_NONBLOCK);
-}
-
 /* The connection by which so reaches a native peer: made now if this is the first connect() and
  * a rule sends it there, or made by an earlier connect(). NULL: connect() is the kernel's. */
 static struct rr_conn *dial(struct rr_sock *so, int fd, const struct sockaddr *addr,
@@ -255,7 +247,7 @@ static int connect_native(struct rr_sock *so, int fd, const struct sockaddr *add
 
 	if (!c || addr->sa_family == AF_UNSPEC)
 		return RR_CONN_KERNEL;
-	wait = blocks(fd);
+	wait = rr_wait_allowed(fd);
 	rc = rr_conn_dialed(c, fd, wait);
 	until = rc == -EALREADY && wait ? rr_wait_deadline(fd, SO_SNDTIMEO) : 0;
 	while (rc == -EALREADY && wait) {

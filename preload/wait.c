@@ -25,6 +25,13 @@ rr_time rr_deadline(const struct timespec *ts)
 	return rr_now() + (rr_time)ts->tv_sec * RR_SEC + (rr_time)ts->tv_nsec;
 }
 
+bool rr_wait_allowed(int fd)
+{
+	int fl = rr_real.fcntl(fd, F_GETFL);
+
+	return fl >= 0 && !(fl & O_NONBLOCK);
+}
+
 rr_time rr_wait_deadline(int fd, int option)
 {
 	struct timeval tv;

@@ -26,6 +26,9 @@ int rr_wait_one(struct rr_sock *so, int fd, unsigned want, rr_time deadline);
  * calls. option is SO_RCVTIMEO or SO_SNDTIMEO, whichever belongs to want. */
 int rr_wait_nap(struct rr_sock *so, int fd, unsigned want, int option);
 
+/* May calls on fd sleep? One system call. */
+bool rr_wait_allowed(int fd);
+
 /* When a call that begins now times out by option (SO_RCVTIMEO, SO_SNDTIMEO) of fd;
  * RR_TIME_NEVER. */
 rr_time rr_wait_deadline(int fd, int option);

@@ -107,9 +107,7 @@ ssize_t rr_conn_recv(struct rr_conn *c, int fd, const struct iovec *iov, int n, 
 
 	if (unlikely(!sh))
 		return other_recv(c, fd, iov, n, flags);
-	rc = unlikely(rr_handback_bytes(sh)) ? rr_handback_take(sh, iov, n, flags) :
-					       rr_stream_recv(sh, fd, iov, n, flags);
-	rr_budget_count(c);
+	rc = rr_carried_recv(c, fd, iov, n, flags, NULL);
 	rr_lock_drop(&sh->lock);
 	return rc;
 }
@@ -143,8 +141,7 @@ ssize_t rr_conn_send(struct rr_conn *c, int fd, const struct iovec *iov, int n, 
 
 	if (unlikely(!sh))
 		return other_send(c, fd, iov, n, flags);
-	rc = rr_stream_send(sh, fd, iov, n);
-	rr_budget_count(c);
+	rc = rr_carried_send(c, fd, iov, n, flags);
 	rr_lock_drop(&sh->lock);
 	return rc;
 }

@@ -12,27 +12,6 @@
 
 /* --- bytes -------------------------------------------------------------------------------- */
 
-/* done is used by states that change while they read. */
-ssize_t rr_carried_recv(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags,
-			size_t *done RR_UNUSED)
-{
-	struct rr_share *sh = c->share;
-	ssize_t rc = unlikely(rr_handback_bytes(sh)) ? rr_handback_take(sh, iov, n, flags) :
-						       rr_stream_recv(sh, fd, iov, n, flags);
-
-	rr_budget_count(c);
-	return rc;
-}
-
-ssize_t rr_carried_send(struct rr_conn *c, int fd, const struct iovec *iov, int n,
-			int flags RR_UNUSED)
-{
-	ssize_t rc = rr_stream_send(c->share, fd, iov, n);
-
-	rr_budget_count(c);
-	return rc;
-}
-
 static int carried_dialed(struct rr_conn *c, int fd RR_UNUSED)
 {
 	if (c->dial_told)

@@ -79,11 +79,29 @@ extern const struct rr_kind *const rr_kinds[RR_S_COUNT];
 
 /* kind_carried.c */
 extern const struct rr_kind rr_kind_carried;
-/* Functions of that row, for callers that know that the connection is carried. The last one
- * also serves a forked child, where only the parent can use the connection. */
-ssize_t rr_carried_recv(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags,
-			size_t *done);
-ssize_t rr_carried_send(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags);
+/* Of that row; it also serves a forked child, where only the parent can use the connection. */
 int rr_carried_take_error(struct rr_conn *c, int fd);
+
+/* Bytes of that row, inline in the short way of conn.c, which need not look into the table.
+ * done is used by states that change while they read. */
+static inline ssize_t rr_carried_recv(struct rr_conn *c, int fd, const struct iovec *iov,
+				      int n, int flags, size_t *done RR_UNUSED)
+{
+	struct rr_share *sh = c->share;
+	ssize_t rc = unlikely(rr_handback_bytes(sh)) ? rr_handback_take(sh, iov, n, flags) :
+						       rr_stream_recv(sh, fd, iov, n, flags);
+
+	rr_budget_count(c);
+	return rc;
+}
+
+static inline ssize_t rr_carried_send(struct rr_conn *c, int fd, const struct iovec *iov,
+				      int n, int flags RR_UNUSED)
+{
+	ssize_t rc = rr_stream_send(c->share, fd, iov, n);
+
+	rr_budget_count(c);
+	return rc;
+}
 
 #endif
