@@ -246,8 +246,9 @@ Test(engine_reliable, a_pulled_reply_with_another_xid_is_dropped_and_the_call_st
 	one_fini(&o);
 }
 
-/* A peer that charges DONE to our credits must not be overrun. */
-/* req: reliable-reply-00 i #4 */
+/* A peer that charges DONE to our credits must not be overrun. While the DONE waits its entry is its own, and no reading of that
+ * reply concerns it any more. */
+/* req: reliable-reply-00 - #3, i #4 */
 Test(engine_reliable, a_strict_peer_gets_done_only_within_its_grant)
 {
 	uint8_t head[24];
@@ -263,7 +264,10 @@ Test(engine_reliable, a_strict_peer_gets_done_only_within_its_grant)
 	rr_eng_pulled(o.e, id, 0, o.now);
 	one_run(&o);
 	cr_assert_eq(one_count(&o, RR_OP_SEND), 0);
+	rr_eng_pulled(o.e, id, -ECONNRESET, o.now);
 	ONE_RECV(&o, 6, 1, 1, MSG, 0, 0, 0, A_REPLY(6));
+	cr_assert_eq(one_count(&o, RR_OP_FAIL), 0);
+	cr_assert_eq(one_word(&o, 0, 0), 5);
 	cr_assert_eq(one_word(&o, 0, 3), DONE);
 	one_fini(&o);
 }
