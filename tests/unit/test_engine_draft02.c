@@ -175,6 +175,9 @@ SERVER(a_call_and_its_done_have_two_credits_whatever_was_asked_for)
 	ONE_RECV(&o, 7, 1, 0, MSG, 0, 0, 0, A_CALL(7));
 	one_send(&o, RR_RPC_REPLY, 6, 24);
 	cr_assert_eq(one_word(&o, 1, 2), 2);
+	ONE_RECV(&o, 8, 1, 1000, MSG, 0, 0, 0, A_CALL(8));
+	one_send(&o, RR_RPC_REPLY, 8, 24);
+	cr_assert_eq(one_word(&o, 2, 2), o.p.credits, "and there are receives for no more");
 }
 
 /* req: draft-02 3.3 #1 */
