@@ -44,7 +44,7 @@ static void begin(bool old)
 
 static bool send_slow(int sock, const void *packet, size_t len, int n)
 {
-	int fd[8];
+	int fd[8] = { 0 };
 	bool rc;
 
 	for (int i = 0; i < n; i++)
