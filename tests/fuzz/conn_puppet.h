@@ -210,7 +210,7 @@ static void puppet_hello(struct prog *g, const struct rr_conn *victim, const uin
 	uint32_t len;
 
 	odd_hello(g, &h, token);
-	if (victim->server) {
+	if (victim->face.server) {
 		if (get(g, 1) & 7)
 			true_place(&h, fd);
 		len = rr_nego_put_offer(&h, rr_cp->program, 77, buf, sizeof(buf));
