@@ -14,6 +14,7 @@
 #include "core/base/compiler.h"
 #include "core/base/os.h"
 #include "core/conn/enter.h"
+#include "core/conn/native/native.h"
 #include "tests/unit/conn_pair.h"
 
 TestSuite(conn_rare, .init = setup, .fini = teardown, .timeout = 60);
@@ -69,6 +70,31 @@ Test(conn_rare, who_goes_to_sleep_while_another_wakes_is_woken)
 	cr_assert_eq(poll(&bell, 1, 0), 1);
 	rr_conn_disarm(p.server.c, p.server.fd);
 	p.server.c->share->qp->ops = &rr_prov_shm;
+}
+
+/* --- native peers that say nothing --- */
+
+/* One that another thread is looking at just now has said nothing either: if it were not counted, one too many would come in,
+ * and stay until the next one comes. */
+Test(conn_rare, who_is_silent_is_counted_whoever_has_its_lock)
+{
+	struct rr_share *sh;
+
+	rr_test_params.native_silent = 1;
+	carried();
+	sh = p.server.c->share;
+	cr_assert_eq(rr_guests_full(0, rr_now()), 0, "it is not native");
+	sh->qp->native = true;
+	sh->heard = false;
+	p.server.c->deadline = RR_TIME_NEVER - 1;
+	cr_assert_neq(rr_guests_full(0, rr_now()), 0);
+	cr_assert_eq(rr_lock_take(&sh->lock), 0);
+	cr_assert_neq(rr_guests_full(0, rr_now()), 0, "while another thread has its lock");
+	sh->heard = true;
+	cr_assert_eq(rr_guests_full(0, rr_now()), 0, "it has spoken");
+	rr_lock_drop(&sh->lock);
+	cr_assert_eq(rr_guests_full(0, rr_now()), 0);
+	sh->qp->native = false;
 }
 
 /* --- what the anchor has to say is said once --- */

@@ -206,7 +206,7 @@ struct rr_share {
 	bool probing;		/* a probe is out and has not been answered */
 	bool delays;		/* a delivery may come later than its receive */
 	/* A message has come: the dialect is settled. */
-	bool heard;
+	_Atomic bool heard;
 	bool trimmed;
 	uint32_t index;		/* in the slabs: equal in all processes of the family */
 	rr_time patience;	/* trimmed after being idle for so long */

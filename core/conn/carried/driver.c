@@ -158,8 +158,8 @@ static void unpad(uint8_t *at, const struct rr_op *op)
 static void deliver(struct rr_share *sh, const struct rr_rpc *rpc, const struct rr_rx_ent *e)
 {
 	rr_calls_delivered(sh, rpc, e);
-	if (unlikely(!sh->heard)) {
-		sh->heard = true;
+	if (unlikely(!atomic_load_explicit(&sh->heard, memory_order_relaxed))) {
+		atomic_store_explicit(&sh->heard, true, memory_order_relaxed);
 		rr_report_first(sh, rpc);
 	}
 	if (rr_cap_asked())

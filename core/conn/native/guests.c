@@ -28,13 +28,19 @@ static bool is_guest(const struct rr_conn *c)
 	return c->face.server && c->share->qp->native;
 }
 
+static bool has_spoken(const struct rr_share *sh)
+{
+	return atomic_load_explicit(&sh->heard, memory_order_relaxed);
+}
+
 /* Has the peer said nothing yet? Under its lock. */
 static bool is_silent(const struct rr_share *sh)
 {
-	return !sh->heard && rr_link_is_up(sh);
+	return !has_spoken(sh) && rr_link_is_up(sh);
 }
 
-/* Counts c. A connection whose lock another thread has is not silent now. */
+/* Counts c. A connection whose lock another thread has may be about to hear its first message,
+ * so it is not the one to go; but it is counted, or one too many would come in and stay. */
 static void count_guest(struct rr_conn *c, void *ctx)
 {
 	struct census *n = ctx;
@@ -42,8 +48,10 @@ static void count_guest(struct rr_conn *c, void *ctx)
 	if (!is_guest(c))
 		return;
 	n->all++;
-	if (rr_lock_try(&c->share->lock))
+	if (rr_lock_try(&c->share->lock)) {
+		n->silent += !has_spoken(c->share);
 		return;
+	}
 	if (is_silent(c->share)) {
 		n->silent++;
 		if (c->deadline < n->until) {
