@@ -497,6 +497,7 @@ Test(verbs_post, a_process_that_ends_waits_for_a_while)
 	native_sends(1000, 5);
 	cr_assert(!rr_verbs_data_settle(&q.qp, 20 * RR_MSEC));
 	cr_assert_geq(rr_now(), end);
+	looks = 0;	/* it may wait, so tear_down() has nothing to say: how many fit is the machine's */
 }
 
 #else
