@@ -151,6 +151,26 @@ Test(conn_ride, calls_that_overlap_are_not_timed)
 	cr_assert_gt(rr_price_trip(), 0);
 }
 
+/* … nor is one that the offer's call comes after, as long as there is no answer. */
+Test(conn_ride, a_call_that_the_offer_comes_after_is_not_timed)
+{
+	size_t n = 0;
+
+	open_after(2);
+	for (uint32_t i = 1; i <= 2; i++)
+		n += rr_test_call(out + n, i, 100, i);
+	sends(&p.client, out, n / 2);
+	sends(&p.client, out + n / 2, n / 2);
+	cr_assert_eq(state(&p.client), RR_S_ASKED);
+	for (uint32_t i = 1; i <= 2; i++) {
+		n = rr_test_reply(out, i, 100, i);
+		cr_assert_eq(send(p.server.fd, out, n, 0), (ssize_t)n);
+		arrived(&p.client, n);
+		finds(&p.client, out, n, 0);
+	}
+	cr_assert_eq(rr_price_trip(), 0);
+}
+
 /* The answer to the first call that has crossed comes by memory: who waits for it may look there, and sleeps for nothing. */
 Test(conn_ride, who_has_crossed_sees_the_reply_in_memory)
 {

@@ -40,10 +40,9 @@ void rr_rest_rouse(struct rr_conn *c);
  * no relay. Returns its share with the lock held; NULL: use rr_conn_enter(). */
 static inline struct rr_share *rr_conn_enter_carried(struct rr_conn *c, int fd)
 {
-	if (rr_conn_st(c) != RR_S_CARRIED ||
+	if (!rr_conn_is_carried(c) ||
 	    fd != atomic_load_explicit(&c->fd, memory_order_relaxed) ||
 	    atomic_load_explicit(&c->relay, memory_order_relaxed) ||
-	    atomic_load_explicit(&c->face.relayed, memory_order_relaxed) ||
 	    rr_lock_try(&c->share->lock))
 		return NULL;
 	if (likely(rr_conn_st(c) == RR_S_CARRIED)) {

@@ -43,6 +43,6 @@ RR_NOINLINE ssize_t rr_ride_send_along(struct rr_conn *c, int fd, const uint8_t 
 	}
 	rc -= (ssize_t)len;
 	c->out.ours += len;
-	rr_track_over(&c->out, iov, n, (size_t)rc);
+	rr_passed_out(c, iov, n, (size_t)rc);
 	return rc;
 }

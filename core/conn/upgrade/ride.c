@@ -17,7 +17,6 @@
 #include "core/base/compiler.h"
 #include "core/base/log.h"
 #include "core/base/os.h"
-#include "core/conn/base/price.h"
 #include "core/conn/base/who.h"
 #include "core/conn/upgrade/upgrade.h"
 #include "core/conn/upgrade/when.h"
@@ -55,24 +54,6 @@ static bool is_forbidden(ssize_t rc)
 	return unlikely(rc == -EPERM || rc == -EACCES || rc == -ENOSYS);
 }
 
-/* --- how long a call takes by TCP --------------------------------------------------------- */
-
-/* Bytes of the app have gone. */
-static void time_call(struct rr_conn *c)
-{
-	if (!c->face.server)
-		c->alone_since = c->out.records == c->in.records + 1 ? rr_now() : 0;
-}
-
-/* Bytes for the app have come. */
-static void time_reply(struct rr_conn *c)
-{
-	if (!c->alone_since || c->in.records != c->out.records)
-		return;
-	rr_price_tripped(rr_now() - c->alone_since);
-	c->alone_since = 0;
-}
-
 /* --- the client's offer ------------------------------------------------------------------- */
 
 ssize_t rr_ride_first(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags)
@@ -106,8 +87,7 @@ ssize_t rr_ride_first(struct rr_conn *c, int fd, const struct iovec *iov, int n,
 			rr_conn_become(c, RR_S_WATCH, RR_R_FEW_CALLS);
 		else
 			rr_conn_turn(c, RR_S_WATCH);	/* reported with its second call */
-		rr_track_over(&c->out, iov, n, (size_t)rc);
-		time_call(c);
+		rr_passed_out(c, iov, n, (size_t)rc);
 	} else if (is_forbidden(rc)) {
 		rr_conn_become(c, RR_S_TCP, RR_R_KERNEL_ONLY);
 		rc = RR_CONN_KERNEL;
@@ -327,8 +307,7 @@ ssize_t rr_ride_send(struct rr_conn *c, int fd, const struct iovec *iov, int n, 
 		return -rr_ride_error(c);
 	rc = rr_queue_send(fd, iov, n, flags);
 	if (rc > 0) {
-		rr_track_over(&c->out, iov, n, (size_t)rc);
-		time_call(c);
+		rr_passed_out(c, iov, n, (size_t)rc);
 		rr_ride_count(c);
 	}
 	return is_forbidden(rc) && lets_go(c) ? RR_CONN_KERNEL : rc;
@@ -360,10 +339,7 @@ ssize_t rr_heard_send(struct rr_conn *c, int fd, const struct iovec *iov, int n,
 static void count_read(struct rr_conn *c, const struct iovec *iov, int n, size_t done,
 		       size_t got)
 {
-	struct iovec cut[PIECES];
-
-	rr_track_over(&c->in, cut, rr_iov_cut(iov, n, done, got, cut, PIECES), got);
-	time_reply(c);
+	rr_passed_in(c, iov, n, done, got);
 	c->most = 0;
 	c->whole = false;
 	rr_ride_count(c);

@@ -12,7 +12,7 @@
  *   along.c      one write with the app's bytes   when.c       when an offer pays, pure
  *   late.c       peeking at and discarding bytes  expire.c     answers that nobody takes up
  *   learned.c    what earlier connections showed  evidence.c   servers of this host
- *   pace.c       many upgrades at once, in turns */
+ *   pace.c       many upgrades at once, in turns  passed.c     counts and times what goes by */
 
 #include "core/conn/carried/carried.h"
 
@@ -79,6 +79,11 @@ static inline bool rr_ride_is_late(const struct rr_conn *c)
 {
 	return rr_conn_st(c) == RR_S_SWALLOW;
 }
+
+/* passed.c. Bytes of the app have gone: the first len of iov[0..n). */
+void rr_passed_out(struct rr_conn *c, const struct iovec *iov, int n, size_t len);
+/* The app has read len bytes, into iov[0..n) from byte `done` on. */
+void rr_passed_in(struct rr_conn *c, const struct iovec *iov, int n, size_t done, size_t len);
 
 /* along.c. Has nobody read from or written to the socket but us? */
 bool rr_ride_seen_all(const struct rr_conn *c, int fd);
