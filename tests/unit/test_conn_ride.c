@@ -208,6 +208,26 @@ Test(conn_ride, calls_before_it_go_by_as_they_are)
 	goes_on_until_carried();
 }
 
+/* No offer can come on such a stream, and whoever looks on pays for each read. */
+static void is_not_looked_on(const char *first, size_t n)
+{
+	open_after(2);
+	sends(&p.client, (const uint8_t *)first, n);
+	arrived(&p.server, n);
+	finds(&p.server, (const uint8_t *)first, n, 0);
+	cr_assert_eq(state(&p.server), RR_S_TCP);
+}
+
+Test(conn_ride, a_stream_that_is_not_rpc_is_not_looked_on)
+{
+	is_not_looked_on("GET / HTTP/1.0\r\n\r\n", 18);
+}
+
+Test(conn_ride, a_stream_that_begins_with_a_few_bytes_is_not_looked_on)
+{
+	is_not_looked_on("\x80\0\0\x28\0\0\0\1\0\0\0\0\0\0\0", 15);
+}
+
 /* Three bytes of a mark are too few to say how long the call is: it goes without an offer, and so does its rest. */
 Test(conn_ride, no_offer_stands_within_a_call)
 {

@@ -64,10 +64,11 @@ static void answer_offer(struct rr_conn *c, int fd, uint32_t xid, const struct r
 	}
 }
 
-/* Peeks at the first bytes and says in *what what they are. Returns their number or -errno.
- * *gone: the client has reset the connection; only set if !told. */
+/* Peeks at the first bytes and says in *what what they are, and in *why whether a client with
+ * the library would never make an offer on such a stream (rr_offer_sniff()). Returns their
+ * number or -errno. *gone: the client has reset the connection; only set if !told. */
 static RR_NOINLINE ssize_t hear_client(int fd, bool told, uint32_t *xid, struct rr_hello *h,
-				       uint32_t *need, enum rr_nego *what,
+				       uint32_t *need, enum rr_nego *what, enum rr_reason *why,
 				       uint8_t head[RR_RM_HDR], bool *gone)
 {
 	uint8_t buf[RR_OFFER_MAX];
@@ -76,6 +77,7 @@ static RR_NOINLINE ssize_t hear_client(int fd, bool told, uint32_t *xid, struct 
 
 	if (n > 0) {
 		*what = rr_nego_get_offer(buf, (size_t)n, rr_cp->program, xid, h, need);
+		*why = rr_offer_sniff(buf, (size_t)n);
 		memcpy(head, buf, rr_min((size_t)n, (size_t)RR_RM_HDR));
 	}
 	return n;
@@ -88,9 +90,10 @@ void rr_answer_step(struct rr_conn *c, int fd, bool told)
 	struct rr_hello h;
 	uint32_t xid, need = 0;
 	enum rr_nego what = RR_NEGO_OTHER;
+	enum rr_reason why = RR_R_NO_OFFER;
 	uint8_t head[RR_RM_HDR];
 	bool gone = false;
-	ssize_t n = hear_client(fd, told, &xid, &h, &need, &what, head, &gone);
+	ssize_t n = hear_client(fd, told, &xid, &h, &need, &what, &why, head, &gone);
 	rr_time now;
 
 	if (n == -EAGAIN)
@@ -129,6 +132,9 @@ void rr_answer_step(struct rr_conn *c, int fd, bool told)
 		c->in.ours = need;
 		return rr_ride_heard(c, &h, xid);
 	default:
+		/* What is not RPC is not looked at again, which would cost each read of it. */
+		if (n > 0 && why)
+			return rr_conn_become(c, RR_S_TCP, why);
 		if (n > 0 && rr_cp->offer_after != RR_AFTER_WAIT)
 			return rr_ride_begin(c, head, (size_t)n);
 		break;
