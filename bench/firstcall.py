@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""firstcall.py PORT threads     with two threads asleep beside it, connect() and the first call: {"first": ns}
+"""firstcall.py PORT threads     how long connect() and the first call take while two other threads sleep: {"first": ns}
 firstcall.py PORT refused     non-blocking connections: how many of their first send()s were refused although
                               select() had said that the socket is writable, and how long it took until the
                               call was sent: {"refused": .., "p50": ns}"""

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash
 # For the scripts beside this file, which bench/real starts. Each sources this, starts its servers as tests/apps
-# does (LEG=tcp: nobody has the library; LEG=both: both ends), puts loads to them and ends with "loaded":
+# does (LEG=tcp: neither end has the library; LEG=both: both ends have it), puts loads on them and ends with "loaded":
 #
 #	load NAME OPERATIONS COMMAND...
 #
 # A load is played once for each of PLACES: unpinned; pinned, servers and client on a CPU each; busy, unpinned beside
-# four processes that compute for ever. OPERATIONS is how many the command makes, or "-": its last line says
-# "OPERATIONS SECONDS". A line of JSON for each: operations a second, and CPU time of an operation, of all processes.
+# four processes that compute for ever. OPERATIONS is how many operations the command makes; with "-" its last line says
+# "OPERATIONS SECONDS". Each play prints a line of JSON: operations a second, and the CPU time of one in all processes.
 . "$(dirname "${BASH_SOURCE[0]}")/../../tests/apps/lib.sh"
 unset RDMARPC_UPGRADE_TIMEOUT_MS
 PLACES=${PLACES:-unpinned pinned busy}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* benchcli PORT|PATH null|arg|res N [SIZE]	p50 and p99 of N round trips, in ns, as JSON
  * benchcli PORT|PATH first N [CALLS]		the same of new connections: connect, CALLS (1) NULL calls, close
- * benchcli PORT|PATH paced N GAP		the same of NULL calls that come GAP us apart, and the CPU time of all:
- *						of this process, and of the process whose pid is in BENCH_SERVER
+ * benchcli PORT|PATH paced N GAP		the same of NULL calls that come GAP us apart, and the CPU time of all,
+ *						in this process and in the one whose pid is in BENCH_SERVER
  * benchcli PORT|PATH threads N [CALLS]		N threads, each a connection: NULL calls per second
  * benchcli PORT|PATH shared N [CALLS]		N threads that share one connection
  *
@@ -62,7 +62,7 @@ static void print_calls(const char *what, unsigned int n, unsigned int size, uin
 	bench_blob blob = { size, calloc(1, size + 1) };
 	CLIENT *c = open_client();
 
-	for (unsigned int i = 0; i < n / 10 + 1; i++)	/* warm */
+	for (unsigned int i = 0; i < n / 10 + 1; i++)	/* warms up, untimed */
 		ask_once(c, what, &blob);
 	for (unsigned int i = 0; i < n; i++) {
 		uint64_t t = now();

@@ -70,7 +70,7 @@ static inline struct address address_of(const char *text)
 	return a;
 }
 
-/* Ends the program if it cannot. */
+/* Returns a listening socket. Ends the program if it cannot be made. */
 static inline int listen_at(const struct address *a)
 {
 	int on = 1, fd = socket(a->any.sa_family, SOCK_STREAM, 0);

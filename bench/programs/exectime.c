@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* exectime N [NAME=VALUE]... PROGRAM [ARG]...: median time from posix_spawn() to the end of PROGRAM, whose
- * environment is just that and whose standard output goes nowhere, in ns, as JSON. */
+ * environment has those variables only and whose standard output is discarded, in ns, as JSON. */
 #include <fcntl.h>
 #include <spawn.h>
 #include <sys/wait.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* idlesvc PORT|PATH: an RPC server on epoll that answers every call with an empty result. Not libtirpc,
- * whose servers poll(). Says "ready" when it listens. */
+ * whose servers use poll(). Says "ready" when it listens. */
 #include <sys/epoll.h>
 #include <unistd.h>
 
@@ -19,7 +19,7 @@ static int reply(int fd, uint32_t xid)
 	return write(fd, w, sizeof(w)) == sizeof(w);
 }
 
-/* Takes what is there of single-fragment records; false: the connection ended. */
+/* Reads what is there of records, each of one fragment, and answers. False: the connection ended. */
 static int take(int fd)
 {
 	static unsigned char buf[1 << 16];

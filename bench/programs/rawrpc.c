@@ -19,8 +19,8 @@
 #define LAST	0x80000000u
 #define MOST	(4u << 20)
 #define PROG	0x20005245u
-#define CALL	10u	/* words of a call's header, of a reply's */
-#define REPLY	6u
+#define CALL	10u	/* words of a call's header … */
+#define REPLY	6u	/* … and of a reply's */
 
 enum { PROC_NULL, PROC_ARG, PROC_RES };
 
@@ -48,7 +48,7 @@ static int all(int fd, void *at, size_t len, int out)
 	return 0;
 }
 
-/* A record into buf, its mark apart; its length in words, 0 at the end. */
+/* Reads a record into buf, without its mark. Returns its length in words; 0 at the end. */
 static uint32_t take(int fd)
 {
 	uint32_t mark, len;
@@ -61,7 +61,8 @@ static uint32_t take(int fd)
 	return len / 4;
 }
 
-/* Mark and header are in buf; what follows them is an opaque of size bytes, or nothing. */
+/* Sends a record. Its header is in buf behind the room for the mark, words long; an opaque of size
+ * bytes follows, or nothing. */
 static int give(int fd, uint32_t words, int opaque, uint32_t size)
 {
 	uint32_t len = words * 4 + (opaque ? 4 + size : 0);

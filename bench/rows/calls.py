@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Calls on connections that are there: latency, threads, CPU time of calls that come now and then."""
+"""Calls on connections that are open already: latency, many threads, CPU time of calls that come now and then."""
 from .measure import Measurement, Row
 from .programs import ANYWHERE, APART, Busy, SHIM, TCP, TOGETHER, UNIX, measure
 
@@ -23,7 +23,7 @@ def threads(label, must, mode, n, calls):
 
 
 def paced(gap, gap_us, calls):
-    """CPU time of a call, of both ends together, where they are called now and then."""
+    """The CPU time that a call takes, at both ends together, with a gap before each call."""
     def play(kind):
         run = measure(kind, "benchcli", "paced", calls, gap_us)
         return {"cpu_per_call": (run["cpu"] + run["server_cpu"]) / calls, "p50": run["p50"]}

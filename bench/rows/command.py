@@ -19,7 +19,7 @@ def revision():
 
 
 def run(name, measurement, args):
-    """The lines of a measurement's rows."""
+    """Runs a measurement, and prints and returns the lines of its rows."""
     rounds = args.rounds or max(1, measurement.rounds // 2 if args.quick else measurement.rounds)
     start = time.monotonic()
     try:
@@ -35,9 +35,9 @@ def run(name, measurement, args):
 
 def arguments(measurements, text):
     args = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
-    args.add_argument("--quick", action="store_true", help="half of the rounds, and not what takes minutes")
-    args.add_argument("--rounds", type=int, help="so many of each")
-    args.add_argument("--rows", help=f"some of: {', '.join(measurements)}")
+    args.add_argument("--quick", action="store_true", help="half of the rounds, without the rows that take minutes")
+    args.add_argument("--rounds", type=int, help="how many rounds each row has")
+    args.add_argument("--rows", help=f"only these, with commas between them, of: {', '.join(measurements)}")
     args.add_argument("--before", metavar="BUILD", help="a build directory of another revision to compare with")
     args = args.parse_args()
     args.rows = args.rows.split(",") if args.rows else [n for n, m in measurements.items() if not (args.quick and m.slow)]
@@ -54,7 +54,7 @@ def main(measurements, text):
     for build in set(programs.BUILDS.values()):
         if not os.path.exists(programs.library(build)):
             sys.exit(f"there is no {programs.library(build)}")
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))     # what was started is ended
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))     # so that programs are ended, too
     programs.limit_files(programs.OPEN_FILES)
     start, load = time.monotonic(), os.getloadavg()[0]
     lines = [line for name in args.rows for line in run(name, measurements[name], args)]

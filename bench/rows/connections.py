@@ -9,8 +9,8 @@ from .programs import (CLIENT_ONLY, SERVER_ONLY, SHIM, TCP, UNIX, ROOT, Server, 
                        hard_limit, limit_files, measure, OPEN_FILES, run_client)
 
 FIRSTCALL = os.path.join(ROOT, "bench", "firstcall.py")
-CALLS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)  # per connection, of which one breaks even
-PAIRS = 5       # runs of each, with TCP and with the library in turn: one alone differs by more than the 3 %
+CALLS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)  # calls per connection, tried for where it breaks even
+PAIRS = 5       # runs of each, with TCP and with the library in turn, since single runs differ by more than 3 %
 
 
 def one_call(kind):
@@ -31,17 +31,17 @@ def break_even(_kind):
 
 
 def one_process(kind):
-    """A process for each call, as rpcinfo is one."""
+    """A process for each call, like rpcinfo."""
     with Side(kind) as side, Server(side, "benchsvc") as s:
         variables = [f"{k}={v}" for k, v in side.client_env.items()
                      if k in ("LD_PRELOAD", "RDMARPC_RUN_DIR", "LAB_ADDRESS")]
-        with Side(TCP) as starter:  # which itself has no library
+        with Side(TCP) as starter:  # exectime itself runs without the library
             return run_client(starter, s, [app("exectime"), "100", *variables, app("benchcli"), side.address, "first", "1"])
 
 
 def python_client(what, times):
-    """The medians of a number of processes. Their limits are those of a daemon, since it may not be slower where many
-    descriptors are allowed."""
+    """The medians of so many processes. They have the highest limit of descriptors, as daemons do, because the library must
+    not be slower where many are allowed."""
     def play(kind):
         limit_files(hard_limit())
         try:

@@ -9,7 +9,7 @@ SETTLED = 5     # calls on each connection: by then it is carried
 
 
 def held(side, client, n):
-    """All n connections of one client are carried by now, or this row is not about them."""
+    """Makes sure that all n connections of the client are carried, which the row is about, and lets them become idle."""
     client.tell(f"each {SETTLED}")
     side.demand(n, [client.pid])
     time.sleep(1.5)     # until they are idle, also by the library's own measure
@@ -38,7 +38,7 @@ def active_rows(what, n, **more):
 
 
 def memory_kib(pid):
-    """Private and shared memory that this process answers for: what several map counts in parts."""
+    """Private memory of this process, and its part of the memory that it shares with others."""
     fields = {}
     with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as f:
         for line in f.readlines()[1:]:
@@ -48,7 +48,7 @@ def memory_kib(pid):
 
 
 def resting(kind, n, size):
-    """KiB of both processes with n connections, and CPU ns that they took in 5 s of idling."""
+    """KiB of both processes with n connections, and CPU ns that they take in 5 s of idling."""
     with Side(kind) as side, Server(side, "idlesvc") as s, \
             Talker(side, [app("idlecli"), side.address, str(n), "1", str(size)]) as client:
         client.hear()

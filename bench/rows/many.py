@@ -16,7 +16,7 @@ WATCHED = 5         # s
 
 
 def memory(pid):
-    """KiB that this process answers for: private memory and its part of what several map; page tables."""
+    """KiB of this process: private memory and its part of shared memory; page tables."""
     fields = {}
     for name in ("smaps_rollup", "status"):
         with open(f"/proc/{pid}/{name}", encoding="ascii") as f:
@@ -45,7 +45,7 @@ class Crowd:
             for c in self.clients:
                 c.tell(f"each {SETTLED}")
             self.side.demand(n // clients, [c.pid for c in self.clients])
-            for _ in range(2):      # whoever sleeps elsewhere gives nothing back
+            for _ in range(2):      # a client gives memory back only while it is in calls that the library sees
                 time.sleep(IDLE)
                 for c in self.clients:
                     c.tell("calls 5 100000")

@@ -6,17 +6,17 @@ from typing import Callable
 
 from .programs import BEFORE, BUILDS, SHIM, TCP, Failed
 
-# How a row's number comes about from TCP's median and the shim's; above: more is better.
+# How a row's number is computed from TCP's median and the shim's, and whether a larger number is better.
 RATIOS = {"less": (lambda tcp, shim: tcp / shim, True),     # of times: how many times shorter
           "more": (lambda tcp, shim: shim / tcp, True),     # of rates: how many times higher
           "added": (lambda tcp, shim: shim - tcp, False),
-          "alone": (lambda tcp, shim: shim, False),         # nothing that TCP could be compared by
-          "told": (lambda tcp, shim: shim, False)}          # likewise, and nothing must be
+          "alone": (lambda tcp, shim: shim, False),         # TCP has no such figure
+          "told": (lambda tcp, shim: shim, False)}          # likewise, and there is no bound
 
 
 @dataclass
 class Row:
-    """must: the bound of what is measured, at least or at most. scale: display, from the metric's unit."""
+    """must: the bound, a least or a greatest number. scale: what the metric is divided by to get its unit."""
     label: str
     metric: str
     how: str
@@ -60,8 +60,8 @@ def shown(value):
 
 @dataclass
 class Measurement:
-    """play(kind) measures once. rows: by suffix of the measurement's name. rounds: half as many with --quick. slow: none
-    then. before_failed: why the revision before could not be measured, if it could not."""
+    """play(kind) measures once. rows: by suffix of the measurement's name. rounds: half as many with --quick. slow: left out
+    with --quick. before_failed: why the revision before could not be measured, if it could not."""
     play: Callable
     rows: dict
     kinds: tuple = (TCP, SHIM)
@@ -78,7 +78,7 @@ class Measurement:
                 try:
                     runs[kind].append(self.play(kind))
                 except Failed as why:
-                    if kind != BEFORE:  # which may not be able to do what the row asks for
+                    if kind != BEFORE:  # an older revision may be unable to do what the row asks for
                         raise
                     del runs[kind]
                     self.before_failed = str(why)
@@ -92,4 +92,4 @@ class Measurement:
             details["before_failed"] = self.before_failed
         for suffix, row in self.rows.items():
             yield {"row": name + suffix, "label": row.label, **row.judge(runs), "medians": details}
-            details = {}    # with the first of the rows
+            details = {}    # only the first row has them

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Programs of the benchmark as they are started: with or without the library, on which CPU."""
+"""Starts the programs of the benchmark: with or without the library, on a CPU of their own or anywhere."""
 import json
 import os
 import resource
@@ -16,10 +16,10 @@ BUILD = os.path.realpath(os.path.join(ROOT, os.environ.get("BUILD", "build")))
 CPUS = sorted(os.sched_getaffinity(0))
 SERVER_CPU, CLIENT_CPU = CPUS[0], CPUS[-1]
 APART, TOGETHER, ANYWHERE = (SERVER_CPU, CLIENT_CPU), (CLIENT_CPU, CLIENT_CPU), (None, None)
-OPEN_FILES = 16384  # with a limit of 4,096 a server keeps so many free that 1,532 of 2,000 connections were carried
+OPEN_FILES = 16384  # with a limit of 4,096 a server keeps so many free that only 1,532 of 2,000 connections were carried
 LIMIT = 180     # s, for each program
 
-# Who has the library. "before" is as "shim", with the library of another build.
+# Who has the library. "before" is like "shim", with the library of another build.
 TCP, SHIM, UNIX, CLIENT_ONLY, SERVER_ONLY, BEFORE = "tcp", "shim", "unix", "client", "server", "before"
 BUILDS = {SHIM: BUILD, CLIENT_ONLY: BUILD, SERVER_ONLY: BUILD}
 
@@ -96,8 +96,8 @@ class Side:
         return sum(p["connections"]["shm"] for p in self.processes())
 
     def demand(self, connections, clients):
-        """So many connections of each of these processes are carried, or the row is not about them. The server is not
-        asked: releases before 0.2 count 4,095 carried connections of a process at most."""
+        """Fails unless so many connections of each of these processes are carried. The server is not asked: releases
+        before 0.2 count 4,095 carried connections of a process at most."""
         if self.kind not in (SHIM, BEFORE):
             return
         carried = {p["pid"]: p["connections"]["shm"] for p in self.processes()}
@@ -107,7 +107,7 @@ class Side:
             raise Failed(f"{self.kind}: {counts} connections are carried, not {connections} each; {', '.join(why)}")
 
     def judge(self, carried):
-        """carried True or False: what must have been; None: that is the library's choice."""
+        """Fails unless connections were carried (True) or none was (False); None: that is the library's choice."""
         if self.kind in (SHIM, BEFORE) and carried is not None and bool(self.carried()) != carried:
             raise Failed("nothing was carried" if carried else "something was carried")
 
@@ -128,7 +128,7 @@ class Busy:
 
 
 class Server:
-    """A server on its CPU, from when it says that it is ready."""
+    """A server on its CPU. It has said that it is ready."""
 
     def __init__(self, side, name, cpu=SERVER_CPU):
         self.proc = subprocess.Popen(pinned(cpu, [app(name), side.address]), env=side.server_env,
@@ -151,7 +151,7 @@ class Server:
 
 
 def run_client(side, server, argv, cpu=CLIENT_CPU):
-    """Runs a client to its end: the JSON that it prints."""
+    """Runs a client to its end and returns the JSON that it prints."""
     env = side.client_env | {"BENCH_SERVER": str(server.pid)}
     try:
         run = subprocess.run(pinned(cpu, argv), env=env, capture_output=True, text=True, timeout=LIMIT)
@@ -163,7 +163,7 @@ def run_client(side, server, argv, cpu=CLIENT_CPU):
 
 
 def measure(kind, client, *args, server="benchsvc", cpus=APART, carried=True, **options):
-    """One run of a client against a fresh server, cpus are theirs: the client's JSON."""
+    """Runs a client once against a fresh server, on these CPUs, and returns the client's JSON."""
     with Side(kind, **options) as side, Server(side, server, cpus[0]) as s:
         result = run_client(side, s, [app(client), side.address, *map(str, args)], cpus[1])
         side.judge(carried)
@@ -171,7 +171,7 @@ def measure(kind, client, *args, server="benchsvc", cpus=APART, carried=True, **
 
 
 class Talker:
-    """A client that does what it is told line by line, and answers each line with one of JSON."""
+    """A client that does what it is told line by line, and answers each line with a line of JSON."""
 
     def __init__(self, side, argv, cpu=CLIENT_CPU):
         self.proc = subprocess.Popen(pinned(cpu, argv), env=side.client_env, text=True, bufsize=1,
@@ -188,7 +188,7 @@ class Talker:
         self.proc.wait()
 
     def hear(self):
-        """A line is an answer, so that nothing is in our buffer when we wait for the next."""
+        """Each answer is one line, so nothing is left in our buffer when select() waits for the next."""
         if not select.select([self.proc.stdout], [], [], LIMIT)[0]:
             raise Failed("the client hangs")
         line = self.proc.stdout.readline()

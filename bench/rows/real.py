@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Real programs, as tests/apps starts them: operations a second, and CPU time of an operation, of all processes."""
+"""Real programs, as tests/apps starts them: operations a second, and the CPU time of an operation in all processes."""
 import json
 import os
 import re
@@ -10,7 +10,7 @@ from .programs import BUILD, BUILDS, ROOT, Failed
 
 PLACES = {"unpinned": "unpinned", "pinned": "pinned", "busy": "busy machine"}
 LIMIT = 600     # s, for a case with all of its loads
-# What a load must reach: no less than TCP, but for its spread; of some more.
+# What a load must reach: as much as TCP, less what TCP itself varies by. Some loads must reach more.
 LEVEL = 0.95
 MUST = {"getattr.busy": 1.1, "read.busy": 1.1, "create.busy": 1.1, "read8.unpinned": 1.2}
 

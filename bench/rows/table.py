@@ -16,7 +16,7 @@ def number(value):
 
 
 def shims(line):
-    """What the row's own kind measured: of most rows the shim on both ends."""
+    """What the row's own kind has measured, which is the shim on both ends in most rows."""
     return cell(line, next((k for k in ("client", "server") if k in line), "shim"))
 
 

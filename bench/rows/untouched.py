@@ -7,11 +7,11 @@ import subprocess
 from .measure import Measurement, Row
 from .programs import BUILDS, CLIENT_CPU, app, library, measure, pinned
 
-PAIRS = 5   # of a play: single runs differ by more than the library may cost
+PAIRS = 5   # runs in a play, since single runs differ by more than the library may cost
 
 
 def pingpong(kind):
-    """The same programs without RPC: loaded, and not loaded."""
+    """A round trip that is not RPC: with the library loaded, nothing may be carried."""
     runs = [measure(kind, "pingpong", 4000, server="pingpong", carried=False)["p50"] for _ in range(PAIRS)]
     return {"p50": statistics.median(runs)}
 

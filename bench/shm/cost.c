@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a short message costs, printed, never judged: CPU time per side of a stream one way
- * between two pinned threads, and the round trip of a ping-pong. The best of several
- * batches, because whoever waits for a thread that is not running spins. */
+/* Prints what a short message costs, and judges nothing: the CPU time of each side of a one-way
+ * stream between two pinned threads, and the round trip of a ping-pong. The best of several
+ * batches counts, because a thread spins while the other one is not running. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>

@@ -4,8 +4,8 @@
  * amend.c decides which calls, and with which chunks.
  *
  * A responder notices before it does anything that it does not accept such Read chunks, or so
- * many segments: then any call may be sent again. That a reply has no room it notices only
- * after the call was executed: then only a call may be sent again whose binding says that this
+ * many segments: then any call may be sent again. It notices only after the call was executed
+ * that the reply has no room: then only a call may be sent again whose binding says that this
  * does no harm. The first exposures are taken back before anything is exposed anew. The message
  * is still where it was, because the entry of its Send and its buffer stay as long as the call
  * may need them. With ring credits nothing is kept, because calls that are never answered must

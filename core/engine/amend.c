@@ -5,7 +5,7 @@
 
 #include "core/engine/engine_int.h"
 
-/* For one call, in case a responder always wants it otherwise. */
+/* A call is sent this often at most, in case a responder finds fault with it each time. */
 #define TRIES	4u
 
 static bool by_whole(struct rr_call *c, const struct rr_out *t)

@@ -110,7 +110,8 @@ struct rr_eng_params {
 
 /* The least number of receives for these parameters: for replies to our calls, the peer's
  * calls, its RDMA_DONEs and errors. The engine ends the connection (RR_WHY_OVERRUN) if far more
- * messages arrive than receives can be posted. With ring credits at least two. */
+ * messages arrive than receives can be posted. With ring credits fewer will do, but not fewer
+ * than two. */
 uint32_t rr_eng_recvs(const struct rr_eng_params *p);
 
 /* Reduces the credits if rr_eng_recvs(p) is more than recvs. */
@@ -141,9 +142,9 @@ struct rr_eng_out {
  * rr_eng_next_op() next returns false, so its buf may be memory that is valid during this call
  * only. 0: taken. -EAGAIN: no credit, window, slot or exposure budget now, and nothing has
  * happened: ask again after a reply, a window update or a DONE. -EMSGSIZE: it can never be
- * carried on this connection (the driver opens the hatch). -ECONNRESET: after RR_OP_FAIL. A
- * reply that a strict peer cannot receive is taken, and the peer is told ERR_CHUNK. In dialects
- * with an opening (version 2) nothing is taken before it is over.
+ * carried on this connection (the driver opens the hatch). -ECONNRESET: the engine has failed.
+ * A reply that a strict peer cannot receive is taken, and the peer is told ERR_CHUNK. In
+ * dialects with an opening (version 2) nothing is taken before it is over.
  *
  * With RR_CAP_RING_CREDITS nothing is taken before the first rr_eng_window(), and a few Sends
  * of the window stay reserved for control messages. Calls that never get a reply hold nothing

@@ -35,6 +35,7 @@ void rr_writes_op(struct rr_eng *e, const struct rr_serve *s, uint32_t i, uint32
 void rr_writes_rest(struct rr_eng *e, const struct rr_serve *s, uint32_t len, struct rr_op *op);
 /* The same as a Position-Zero Read chunk, if all of the message is exposed at m. */
 void rr_writes_show(struct rr_chunks *ch, const struct rr_serve *s, const struct rr_mem *m);
+/* The bytes that the call's chunk w holds. */
 uint32_t rr_writes_room(const struct rr_serve *s, const struct rr_wchunk *w);
 
 /* --- invalidate.c --- */
@@ -89,8 +90,9 @@ void rr_again_over(struct rr_eng *e, struct rr_call *c);
 
 /* --- reliable_reply.c --- */
 
-/* 0 and *out, or -EAGAIN, -EMSGSIZE. */
 bool rr_rel_room(const struct rr_eng *e, uint32_t len);
+/* Reserves an entry for a reply of len bytes at buf. Returns 0 and the entry in *out, or
+ * -EAGAIN. */
 int rr_rel_reserve(struct rr_eng *e, uint32_t xid, uint32_t buf, uint32_t len,
 		   struct rr_shown **out);
 bool rr_rel_key_gone(struct rr_eng *e, uint32_t handle);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Entries of messages from the peer, as long as they last: their receive, and their turn to be
- * read and delivered. What a message means is judged in inbound.c. */
+/* Entries of messages from the peer, from arrival to release: the receive that a message lies
+ * in, and its turn to be read and delivered. What a message means is judged in inbound.c. */
 
 #include "core/engine/queues.h"
 

@@ -194,8 +194,8 @@ static void props_arrived(struct rr_eng *e, struct rr_in *in)
 	}
 }
 
-/* §7.2: a peer that does not speak version 2 says what it speaks. One that does, but has no
- * properties, gets their defaults. */
+/* §7.2: a peer that does not speak version 2 says what it speaks. One that does, but does not
+ * know properties, is taken to have the defaults. */
 static void hear_refused(struct rr_eng *e, struct rr_in *in)
 {
 	const struct rr_msg *m = &e->tmp->rx;

@@ -4,8 +4,8 @@
  * results are (draft-02 §3.4).
  *
  * A message is judged by its payload stream before anything of a Read chunk is fetched: is each
- * chunk where the binding has an item, and has it that item's length? Only then does the driver
- * put the message together (RR_OP_COMPOSE). */
+ * chunk where the binding has an item, and does it have that item's length? Only then does the
+ * driver put the message together (RR_OP_COMPOSE). */
 
 #include "core/engine/engine_int.h"
 
@@ -109,8 +109,9 @@ bool rr_reads_take(struct rr_eng *e, struct rr_in *in, const struct rr_chunks *c
 	return ok;
 }
 
-/* Gives the parts the lengths of the items that they hold. What is more is padding (RFC 8166
- * §3.4.5.2), which is not fetched, because it must be zeroes. False: padding is not allowed. */
+/* Gives the parts the lengths of the items that they hold. What a chunk has beyond that is
+ * padding (RFC 8166 §3.4.5.2), which is not fetched, because it must be zeroes. False: there is
+ * padding, and the dialect does not allow it. */
 /* req: rfc8166 3.4.5.2 #2; draft-02 3.4 #4 */
 static bool without_padding(const struct rr_eng *e, struct rr_in *in,
 			    const struct rr_ulb_item *items)

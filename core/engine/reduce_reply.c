@@ -2,7 +2,7 @@
 
 /* Replies whose result data goes into Write chunks (RFC 8166 §3.4.6, §4.3.2; RFC 8267 §6.4.1).
  *
- * The i-th eligible item belongs into the i-th chunk. An empty chunk means that the item is
+ * The i-th eligible item belongs in the i-th chunk. An empty chunk means that the item is
  * wanted inline, and an item without bytes uses up its chunk (decision 6). The rest of the
  * message, its payload stream, is sent inline or by the Reply chunk, as an unreduced reply
  * would be. All Writes are posted before the Send on the same queue pair, so it overtakes none

@@ -3,9 +3,9 @@
 /* Reliable replies (draft-cel-nfsv4-rpcrdma-reliable-reply-00), and replies by Read chunk
  * (draft-02 §3.8, §5.2), which are the same on the wire: a reply that no resource of the
  * requester can hold is exposed by us for the requester to pull, until RDMA_DONE says that it
- * was. If that never comes, the memory is fenced after a while and only then freed; from a peer
- * with the library it is awaited as long as it takes. When a reply goes this way is decided in
- * responder.c. */
+ * was pulled. If RDMA_DONE does not come, the memory is fenced after a while and only then
+ * freed; a peer with the library may take as long as it likes. When a reply goes this way is
+ * decided in responder.c. */
 
 #include "core/engine/engine_int.h"
 

@@ -61,7 +61,7 @@ static uint32_t pow2(uint32_t n)
 	return p;
 }
 
-/* With ring credits calls without reply are not limited by a grant; see rr_req_send(). */
+/* With ring credits no grant limits the calls without reply; see requester.c. */
 static void table_sizes(const struct rr_eng_params *p, struct sizes *s)
 {
 	bool ring = p->caps & RR_CAP_RING_CREDITS;

@@ -20,8 +20,9 @@
  *   b         bitmap4 of the arguments: the attributes that are asked for, for f
  *   f         fattr4 of the results
  *   t         string that the results repeat
- *   q         nothing on the wire: the session's largest reply holds
- *   s, S      words: the largest reply of a session to be, in the fore and back channel
+ *   q         nothing on the wire: replies are no larger than the session allows
+ *   s, S      words: the largest reply that a new session will allow, in its fore and back
+ *             channel
  *   %         counted array of operations, from the binding's second table
  *
  * Numbers behind o, d and ] are for bounds only: a longer item is walked all the same (decision
@@ -43,12 +44,11 @@ struct rr_ulb_binding {
 	uint32_t prog, vers;
 	uint32_t nprocs, nops;
 	const struct rr_ulb_proc *procs;
-	const struct rr_ulb_proc *ops;		/* of %, by operation number; NULL, NULL: none
-						 * such */
-	uint64_t procs_twice;			/* bit 1 << procedure: may be executed twice
-						 * … */
-	uint64_t ops_twice[2];			/* … and of operations, 64 in each */
-	const uint16_t *attrs;			/* of f: bytes of each attribute at most */
+	/* of %, by operation number; both formats NULL: there is no such operation */
+	const struct rr_ulb_proc *ops;
+	uint64_t procs_twice;		/* bit 1 << procedure: may be executed twice … */
+	uint64_t ops_twice[2];		/* … and of operations, 64 in each word */
+	const uint16_t *attrs;		/* of f: bytes of each attribute at most */
 	uint32_t nattrs;
 };
 

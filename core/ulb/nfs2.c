@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /* NFS version 2 (RFC 1094); DDP-eligible by RFC 8267 §4: the data of WRITE and READ, the paths
- * of SYMLINK and READLINK. No operation needs more than its count to know its reply.
- * procs_twice has those that only read. */
+ * of SYMLINK and READLINK. The bound of a reply depends on no argument but the count.
+ * procs_twice has the procedures that only read. */
 
 #include "core/base/compiler.h"
 #include "core/ulb/binding.h"

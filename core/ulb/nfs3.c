@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /* NFS version 3 (RFC 1813); DDP-eligible by RFC 8267 §4: the data of WRITE and READ, the paths
- * of SYMLINK and READLINK. procs_twice has those that only read. */
+ * of SYMLINK and READLINK. procs_twice has the procedures that only read. */
 
 #include "core/base/compiler.h"
 #include "core/ulb/binding.h"
@@ -29,7 +29,8 @@ static const struct rr_ulb_proc procs[] = {
 	[13] = { NULL, "w" WCC },				/* RMDIR */
 	[14] = { NULL, "w" WCC WCC },				/* RENAME */
 	[15] = { NULL, "w" ATTR WCC },				/* LINK */
-	/* The count covers all of READDIR3resok; servers that count entries only are known. */
+	/* The count covers all of READDIR3resok, but some servers count the entries only. So
+	 * what is not an entry comes on top of the count here. */
 	[16] = { "ow4c", "{0:" ATTR "w2<*(w2ow2)>w|:" ATTR "}" },	/* READDIR */
 	[17] = { "ow5c", "{0:" ATTR "w2<*(w2ow2" ATTR "(o))>w|:" ATTR "}" }, /* READDIRPLUS */
 	[18] = { NULL, "{0:" ATTR "w13|:" ATTR "}" },		/* FSSTAT */

@@ -2,9 +2,9 @@
 /* req: rfc8166 3.4.4.3 #1 */
 
 /* NFS version 4, all minor versions (RFC 7531, 5662, 7863, 8276); DDP-eligible by RFC 8267
- * §6.1: the data of WRITE and READ, the linkdata of CREATE and READLINK, and no other, of
- * READ_PLUS and WRITE_SAME neither. An operation means the same in each minor version that
- * has it. */
+ * §6.1: the data of WRITE and READ, the linkdata of CREATE and READLINK, and nothing else, not
+ * even the data of READ_PLUS and WRITE_SAME. An operation means the same in each minor version
+ * that has it. */
 
 #include "core/base/compiler.h"
 #include "core/ulb/nfs4_ops.h"
@@ -120,7 +120,8 @@ static const struct rr_ulb_proc procs[] = {
 const struct rr_ulb_binding rr_ulb_nfs4 = {
 	.prog = 100003, .vers = 4, .procs = procs, .nprocs = rr_array_size(procs),
 	.ops = ops, .nops = rr_array_size(ops),
-	/* Nothing of a session: that remembers what it has executed. */
+	/* SEQUENCE and what else a session needs are not below, because a session remembers
+	 * what it has executed. */
 	.procs_twice = RR_TWICE(0) | RR_TWICE(1),
 	.ops_twice = {
 		RR_TWICE(3) | RR_TWICE(9) | RR_TWICE(10) | RR_TWICE(13) | RR_TWICE(15) |

@@ -14,7 +14,7 @@
  *   call:  what may be a Read chunk, how       call:  do the Read chunks stand where they
  *          large the reply can get, which             may? what is to be kept for the reply
  *          results may have Write chunks
- *   reply: where the Write chunks' bytes       reply: which of its bytes belong into which
+ *   reply: where the Write chunks' bytes       reply: which of its bytes go into which
  *          belong                                     Write chunk
  *
  * A program is added as a file with a table (binding.h) and a line in bindings.def. */

@@ -32,16 +32,18 @@ enum rr_ccp {
 	RR_CCP_GARBAGE,		/* arguments, credential or verifier are cut off or too long */
 };
 
-/* Judges an RPC message. *xid is valid but for RR_CCP_OTHER. Any credential will do. */
+/* Judges an RPC message. *xid is valid unless the result is RR_CCP_OTHER. Any credential is
+ * accepted. */
 enum rr_ccp rr_ccp_get_call(const uint8_t *buf, uint32_t len, uint32_t program, uint32_t *xid,
 			    struct rr_ccp_req *req);
 
-/* The reply that such a call gets, but for RR_CCP_OTHER; res for RR_CCP_CONF only. Its
- * length, or 0 if cap is too small. */
+/* Encodes the reply to a call that was judged to be `what`, which is not RR_CCP_OTHER. Only
+ * RR_CCP_CONF uses res. Returns the reply's length, or 0 if cap is too small. */
 uint32_t rr_ccp_put_reply(enum rr_ccp what, uint32_t xid, const struct rr_ccp_res *res,
 			  uint8_t *buf, uint32_t cap);
 
-/* Procedure 1 with AUTH_NONE. Its length, or 0 if cap is too small. */
+/* Encodes a call of procedure 1 with AUTH_NONE. Returns its length, or 0 if cap is too
+ * small. */
 uint32_t rr_ccp_put_call(uint32_t program, uint32_t xid, const struct rr_ccp_req *req,
 			 uint8_t *buf, uint32_t cap);
 

@@ -6,7 +6,7 @@
 #include "core/wire/v1.h"
 #include "core/wire/v2.h"
 
-/* Of one dialect, the version that a connection starts with comes first. */
+/* If a dialect has several codecs, the one that a connection starts with comes first. */
 static const struct rr_codec *const codecs[] = {
 	&rr_v1_codec,
 	&rr_v2_codec,

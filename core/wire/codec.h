@@ -18,8 +18,9 @@ struct rr_codec {
 
 	/* Decodes the header at buf[0..len). Reads no byte beyond len, writes only *m, and
 	 * trusts nothing: lengths and counts are checked before they are used. After anything
-	 * but RR_WIRE_DISCARD, xid, vers, credit and proc are valid; in version 2 so is dir,
-	 * and err with its arm holds what an RR_ERROR in answer has to say. */
+	 * but RR_WIRE_DISCARD, xid, vers, credit and proc are valid. In version 2 so is dir,
+	 * except after RR_WIRE_BAD_VERS; and if the header is refused, err and its arm hold
+	 * what an RR_ERROR in answer has to say. */
 	enum rr_wire_rc (*decode)(const uint8_t *buf, uint32_t len, struct rr_msg *m);
 
 	/* Encodes *m into buf[0..cap). Returns the header's length in bytes, or 0 when

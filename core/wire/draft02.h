@@ -10,7 +10,7 @@
  * that word ends at offset at of the Send: so many that the data starts at a multiple of
  * align, if it has thresh bytes or more (draft-02 §3.5, RFC 5666 §3.9). Offsets count from
  * the start of the transport header, since it is receive buffers that the data is to fit.
- * align 0: none. The peer's numbers may be any. */
+ * Returns 0 if align is 0. align and thresh may be the peer's, and have any value. */
 uint32_t rr_msgp_pad(uint32_t align, uint32_t thresh, uint32_t at, uint32_t len);
 
 #endif

@@ -50,9 +50,9 @@ struct rr_chunks {
 /* Header types by meaning; the codec knows their numbers. */
 enum rr_htype {
 	RR_MSG,			/* the RPC message follows the header */
-	RR_NOMSG,		/* it is elsewhere: PZRC or Reply chunk */
+	RR_NOMSG,		/* it is in a Position-Zero Read chunk or a Reply chunk */
 	RR_ERROR,
-	RR_MSGP,		/* padded; RFC 8166 §4.6.1: recognised, refused */
+	RR_MSGP,		/* padded; only draft02 accepts it (RFC 8166 §4.6.1) */
 	RR_DONE,		/* pull completion; RFC 8166 §4.6.2 */
 	RR_HTYPE_OTHER,		/* a procedure number the dialect does not have */
 	RR_CONNPROP,		/* version-two-08 §5.3.4 */

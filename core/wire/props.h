@@ -3,7 +3,7 @@
 #define RR_PROPS_H
 
 /* Transport properties of RPC-over-RDMA version 2 (version-two-08 §4): what an end of a
- * connection says about itself in RDMA2_CONNPROP. A property more is a row in props.c. */
+ * connection says about itself in RDMA2_CONNPROP. Each property has a row in props.c. */
 
 #include "core/base/types.h"
 

@@ -184,10 +184,10 @@ static const struct htype *by_type(enum rr_htype type)
 /* --- decoding --- */
 
 /* Is this version 1's ERR_VERS, with which a server without version 2 answers (§7.2)? Its error
- * code is where version 2 has its flags, and its value is the one of an error's flags; its
- * length is also that of version 2's errors with one more word. Where the lowest version that
- * it would name is the code of such an error, it is read as that error: no server's lowest
- * version is so high. */
+ * code stands where version 2 has its flags, and equals the flags of an error; its length is
+ * also that of version 2's errors with one more word. If the lowest version that the message
+ * would name is the code of such an error, the message is read as that error: no server's
+ * lowest version is so high. */
 static bool is_v1_err_vers(const uint8_t *buf, uint32_t len, const struct rr_msg *m)
 {
 	uint32_t low;
