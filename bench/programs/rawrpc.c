@@ -61,8 +61,8 @@ static uint32_t take(int fd)
 	return len / 4;
 }
 
-/* Sends a record. Its header is in buf behind the room for the mark, words long; an opaque of size
- * bytes follows, or nothing. */
+/* Sends a record. Its header, so many words long, is in buf behind the room for the mark; an
+ * opaque of size bytes follows, or nothing. */
 static int give(int fd, uint32_t words, int opaque, uint32_t size)
 {
 	uint32_t len = words * 4 + (opaque ? 4 + size : 0);

@@ -161,8 +161,8 @@ bool rr_eng_would_take(struct rr_eng *e, uint32_t type, rr_time now);
 
 /* Can a message of len bytes always be sent whole in one Send? The driver uses this to choose a
  * buffer before the record is complete. False if memory may have to be exposed first, for a
- * call's reply; and while a call waits whose reply may have to be written to Write chunks, from
- * memory of the driver. */
+ * call's reply; if calls may be padded; and while a call waits whose reply may have to be
+ * written to Write chunks, from memory of the driver. */
 bool rr_eng_is_short(const struct rr_eng *e, uint32_t type, uint32_t len);
 
 /* May the peer send messages that have to be pulled? together: ones that must lie in one piece

@@ -142,9 +142,9 @@ struct rr_ulb_reply {
  * its bounds are unknown and out->rec allows nothing; flavor, gss_proc and gss_service are
  * right as far as the header could be read.
  *
- * With have < len, whatever lies beyond have is not eligible, and no bound is known if the
- * bound depends on it. Chunks are judged only with have == len; otherwise the result is
- * RR_ULB_NONE. */
+ * With have < len, an item is eligible only if its length word lies within have, and no bound
+ * is known if the bound depends on what lies beyond. If a word beyond have is needed to judge
+ * the chunks, the result is RR_ULB_NONE. */
 enum rr_ulb_rc rr_ulb_call(const struct rr_ulb_view *v, uint32_t session_max,
 			   struct rr_ulb_call *out);
 

@@ -2,7 +2,8 @@
 #ifndef RR_CODEC_H
 #define RR_CODEC_H
 
-/* The one place where version and dialect matter: there is one codec for each pair of them. */
+/* What differs between versions and dialects in the bytes of a header: there is one codec for
+ * each pair of them. */
 
 #include "core/wire/msg.h"
 

@@ -2,8 +2,8 @@
 #ifndef RR_MSG_H
 #define RR_MSG_H
 
-/* One transport header, whatever its version: what the codecs decode into and
- * encode from, and the only form of a header that the engine knows. */
+/* One transport header, whatever its version: what the codecs decode into and encode from, and
+ * the only form of a header that the engine knows, plain messages aside (v1.h). */
 
 #include <string.h>
 
