@@ -138,7 +138,7 @@ static const char *open_fault(int error)
 {
 	switch (error) {
 	case ENOENT: return RR_RUNDIR_MISSING;
-	case ENOTDIR: return "is no directory, or a symbolic link";
+	case ENOTDIR: return "is a symbolic link, or not a directory";
 	case ELOOP: return "is a symbolic link";
 	case EACCES: return "you may not look into it";
 	default: return "cannot be opened";

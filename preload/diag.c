@@ -37,7 +37,7 @@ static void load(void)
 	plugin = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	*(void **)&walk = plugin ? dlsym(plugin, "rr_diag_walk") : NULL;
 	if (!walk)
-		rr_err("diagnostics: %s", dlerror());
+		rr_err("diagnostics cannot show call stacks: %s", dlerror());
 }
 
 /* Logs one stack frame: the plugin calls it for each. */

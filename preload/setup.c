@@ -142,7 +142,7 @@ static void warn_of_rundirs(void)
 
 	for (unsigned n = 0; rr_rundir_place(conf.run_dir, xdg, geteuid(), n, dir); n++) {
 		fault = rr_rundir_fault(dir);
-		rr_warn("run directory %s: %s; statistics are in memory", dir,
+		rr_warn("run directory %s: %s; statistics are kept in memory", dir,
 			fault ? fault : "cannot be used");
 	}
 }

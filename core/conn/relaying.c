@@ -206,7 +206,8 @@ bool rr_relay_forks(struct rr_conn *c)
 	tell_close(c);
 	atomic_fetch_add_explicit(&c->refs, 1, memory_order_relaxed);
 	if (rr_thread(run_relay, r)) {
-		rr_warn("fd %d: no thread for a native connection that is forked", c->fd);
+		rr_warn("fd %d: no thread to relay a native connection to forked processes: it "
+			"is reset", c->fd);
 		end(r, -ENOMEM);
 	}
 	return true;

@@ -69,7 +69,7 @@ static void load_verbs(void)
 	if (entry)
 		verbs = entry(RR_VERBS_ABI, &env);
 	if (!verbs)
-		rr_warn("no RDMA: %s",
+		rr_warn("RDMA devices are not used: %s",
 			plugin ? RR_VERBS_PLUGIN " is of another version" : dlerror());
 }
 

@@ -95,7 +95,7 @@ is "nothing is logged where no log is configured" "$(cat "$T/syslog")" ""
 rm -f "$T/log"
 run RDMARPC_LOG_FILE="$T/log" RDMARPC_RUN_DIR="$T/no/such" --
 is "a run directory that cannot be used" "$(sed 's/.*rpcpair //' "$T/log")" \
-	"warn: run directory $T/no/such: does not exist; statistics are in memory"
+	"warn: run directory $T/no/such: does not exist; statistics are kept in memory"
 
 # --- nobody waits ---
 kill $reader; wait $reader 2>/dev/null

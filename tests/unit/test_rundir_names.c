@@ -57,7 +57,7 @@ Test(rundir_names, what_is_wrong_with_a_directory_is_said)
 	chmod(top, 0755);
 	snprintf(path, sizeof(path), "%s/link", top);
 	cr_assert_eq(symlink(dir, path), 0);
-	cr_assert_str_eq(fault(path), "is no directory, or a symbolic link");
+	cr_assert_str_eq(fault(path), "is a symbolic link, or not a directory");
 	snprintf(path, sizeof(path), "%s/0123456789012345678901234567890123456789", top);
 	cr_assert_eq(symlink(path, path), 0);
 	snprintf(path + strlen(path), 3, "/x");

@@ -348,8 +348,8 @@ static void complain(const char *wrong)
 		rr_warn("rpcbind: %s: nothing is registered or taken back until it answers",
 			wrong);
 	if (left_out && !g->left_out)
-		rr_warn("rpcbind: of what matters here %u entries are not looked at: there are "
-			"too many", g->there.left_out);
+		rr_warn("rpcbind: too many entries: %u of those that matter here are ignored",
+			g->there.left_out);
 	g->wrong = wrong;
 	g->left_out = left_out;
 }

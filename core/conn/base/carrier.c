@@ -51,8 +51,8 @@ static enum rr_reason reason_of(const struct rr_prov_ops *ops, int rc, enum rr_r
 	if (rr_prov_is_local(ops))	/* a local provider locks no memory */
 		return RR_R_NO_MEMORY;
 	if (!atomic_exchange(&told, true))
-		rr_warn("%s: such connections stay on TCP; LimitMEMLOCK=, ulimit -l, or less "
-			"of option 'memory'",
+		rr_warn("%s: such connections stay on TCP; raise LimitMEMLOCK= or ulimit -l, "
+			"or lower option 'memory'",
 			rr_reason_text(RR_R_MEMLOCK));
 	return RR_R_MEMLOCK;
 }

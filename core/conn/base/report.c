@@ -131,7 +131,7 @@ void rr_report_dialect(struct rr_share *sh)
 
 	rr_eng_info(sh->eng, &i);
 	if (i.fell_back)
-		rr_info(RR_WHO ": the peer does not speak dialect %s: version %u",
+		rr_info(RR_WHO ": the peer does not speak dialect %s: falls back to version %u",
 			RR_WHO_OF(atomic_load_explicit(&sh->st->fd, memory_order_relaxed),
 				  sh->st),
 			rr_dialect_names[sh->ep.dialect], i.version);

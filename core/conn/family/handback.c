@@ -195,7 +195,8 @@ static int start(struct rr_conn *c, int anchor)
 	if (!rc)
 		return 0;
 	c->share->back.busy = false;
-	rr_warn("fd %d: no thread for a connection that is forked", c->fd);
+	rr_warn("fd %d: no thread to take the connection back to TCP for a forked process: it "
+		"is lost", c->fd);
 	if (anchor >= 0)
 		rr_ownfd_close(anchor);
 	return rc;
@@ -309,7 +310,8 @@ void rr_handback_forks(struct rr_conn *c)
 	if (make_door())
 		c->share->back.door = door.out;
 	else
-		rr_warn("fd %d: children cannot use it: no thread, or no descriptors", c->fd);
+		rr_warn("fd %d: no thread or no descriptors by which a forked process could "
+			"use the connection: if one does, it is lost", c->fd);
 }
 
 /* A connection that is carried already is asked for at the door of the process that carries it;

@@ -87,7 +87,7 @@ static void failed(struct rr_conn *c, int fd, int rc)
 	rr_carrier_free(c->share);
 	c->share = NULL;
 	rr_count(rr_stats_counters(c->st), RR_C_upgrade_failures, 1);
-	rr_info("fd %d: no native RDMA (error %d)", fd, -rc);
+	rr_info("fd %d: cannot connect by native RDMA (error %d)", fd, -rc);
 	if (c->require)
 		return refuse(c, as_tcp_says(rc), rc == -ENODEV ? RR_R_NO_DEVICE
 					    : rc == -EDQUOT ? RR_R_CGROUP : RR_R_NO_NATIVE);

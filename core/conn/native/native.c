@@ -113,7 +113,7 @@ static void report_door(struct rr_conn *c, int rc)
 	rr_report_adopt(c);
 	rr_report(c, rc ? RR_CS_TCP : RR_CS_LISTENING, RR_CARRIER_NONE, why);
 	if (rc)
-		rr_warn("native peers do not reach RDMA port %u: %s (error %d); TCP goes on",
+		rr_warn("native peers cannot reach RDMA port %u: %s (error %d); others use TCP",
 			l->port, rr_reason_text(why), -rc);
 	else
 		rr_info("native peers reach RDMA port %u", l->port);
@@ -243,10 +243,10 @@ static void report_refusal(struct rr_listener *l, int rc)
 	}
 	l->told = now;
 	if (rc)
-		rr_warn("a native peer is refused: error %d; %u others since it was last said",
+		rr_warn("refused a native peer: error %d (%u more since the last such line)",
 			-rc, l->untold);
 	else
-		rr_info("a native peer is refused by a rule; %u others since it was last said",
+		rr_info("refused a native peer by a rule (%u more since the last such line)",
 			l->untold);
 	l->untold = 0;
 }
