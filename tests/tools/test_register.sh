@@ -156,14 +156,16 @@ no_guards "after one socket for both"
 
 # --- daemons ---
 for how in daemon first lost child; do
+	rm -f "$T/go"
 	case $how in
 	first) start unreg $P daemon sleep 100 port 5000 tcp $P serve ;;
-	child) start unreg $P port 5000 tcp $P sleep 200 child exit 0 ;;
-	*) start unreg $P port 5000 tcp $P sleep 200 $how serve ;;
+	child) start unreg $P port 5000 tcp $P until "$T/go" child exit 0 ;;
+	*) start unreg $P port 5000 tcp $P until "$T/go" $how serve ;;
 	esac
+	until_is "$how: registered" $P "rdma:$A.19.136:superuser tcp:$A.19.136:superuser"
+	: >"$T/go"	# the guard knows it by now
 	wait $pid
 	is "$how: the parent's status" $? 0
-	until_is "$how: registered" $P "rdma:$A.19.136:superuser tcp:$A.19.136:superuser"
 	sleep 0.5
 	until_is "$how: followed" $P "rdma:$A.19.136:superuser tcp:$A.19.136:superuser"
 	daemon=$(pgrep -x rpcreg)
