@@ -10,28 +10,11 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "core/base/compiler.h"
 
 const struct rr_os *rr_os;
-
-rr_time rr_now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (rr_time)ts.tv_sec * RR_SEC + (rr_time)ts.tv_nsec;
-}
-
-rr_time rr_now_coarse(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
-	return (rr_time)ts.tv_sec * RR_SEC + (rr_time)ts.tv_nsec;
-}
 
 int rr_os_open(const char *path, int flags)
 {

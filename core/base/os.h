@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 #include <sys/types.h>
 #include <sys/uio.h>
+#include <time.h>
 
 #include "core/base/types.h"
 
@@ -53,11 +54,25 @@ pid_t rr_pid(void);
 /* The table in force; set once before the first use of core. */
 extern const struct rr_os *rr_os;
 
+static inline rr_time rr_clock(clockid_t which)
+{
+	struct timespec ts;
+
+	clock_gettime(which, &ts);
+	return (rr_time)ts.tv_sec * RR_SEC + (rr_time)ts.tv_nsec;
+}
+
 /* CLOCK_MONOTONIC, by the vDSO: no system call, async-signal-safe. */
-rr_time rr_now(void);
+static inline rr_time rr_now(void)
+{
+	return rr_clock(CLOCK_MONOTONIC);
+}
 
 /* The same clock at its last tick: up to some milliseconds behind, several times cheaper. Not
  * to be compared with rr_now(). */
-rr_time rr_now_coarse(void);
+static inline rr_time rr_now_coarse(void)
+{
+	return rr_clock(CLOCK_MONOTONIC_COARSE);
+}
 
 #endif

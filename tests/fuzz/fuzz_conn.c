@@ -67,8 +67,8 @@ static uint64_t chances;
 
 /* --- what stands in for the host (see fuzz_conn_LD in mk/fuzz.mk) ---------------------------- */
 
-rr_time __wrap_rr_now(void);
-rr_time __wrap_rr_now_coarse(void);
+int __real_clock_gettime(clockid_t which, struct timespec *ts);
+int __wrap_clock_gettime(clockid_t which, struct timespec *ts);
 bool __wrap_rr_os_random(void *buf, size_t n);
 void __wrap_rr_os_nap(rr_time t);
 void *__real_mmap(void *at, size_t len, int prot, int flags, int fd, off_t off);
@@ -76,15 +76,15 @@ void *__wrap_mmap(void *at, size_t len, int prot, int flags, int fd, off_t off);
 int __real_munmap(void *at, size_t len);
 int __wrap_munmap(void *at, size_t len);
 
-/* Who waits for a moment to pass sees it pass. */
-rr_time __wrap_rr_now(void)
+/* For rr_now() and rr_now_coarse(): whoever waits for a moment to pass sees it pass. The day and
+ * the hour, which the fuzzer itself needs, are the host's. */
+int __wrap_clock_gettime(clockid_t which, struct timespec *ts)
 {
-	return clock_now += RR_USEC;
-}
-
-rr_time __wrap_rr_now_coarse(void)
-{
-	return clock_now;
+	if (which != CLOCK_MONOTONIC && which != CLOCK_MONOTONIC_COARSE)
+		return __real_clock_gettime(which, ts);
+	clock_now += which == CLOCK_MONOTONIC ? RR_USEC : 0;
+	*ts = (struct timespec){ (time_t)(clock_now / RR_SEC), (long)(clock_now % RR_SEC) };
+	return 0;
 }
 
 bool __wrap_rr_os_random(void *buf, size_t n)
