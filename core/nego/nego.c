@@ -22,7 +22,6 @@
  *  52 version of the exchange             40 verdict
  *  56 fields: hello.h                     44 if chosen, fields: hello.h
  */
-#define RPC_VERSION	2u
 #define PROG_VERSION	1u
 #define PROG_PROC	1u
 
@@ -64,7 +63,7 @@ uint32_t rr_nego_put_offer(const struct rr_hello *h, uint32_t program, uint32_t 
 	rr_put_u32(&c, 0);	/* the mark, later */
 	rr_put_u32(&c, xid);
 	rr_put_u32(&c, RR_RPC_CALL);
-	rr_put_u32(&c, RPC_VERSION);
+	rr_put_u32(&c, RR_RPC_VERSION);
 	rr_put_u32(&c, program);
 	rr_put_u32(&c, PROG_VERSION);
 	rr_put_u32(&c, PROG_PROC);
@@ -121,7 +120,7 @@ uint32_t rr_nego_put_refusal(enum rr_nego no, uint32_t xid, uint8_t *buf, uint32
 static void offer_pattern(uint32_t program, uint8_t *want)
 {
 	memset(want, 0, OFFER_MAGIC_AT);
-	rr_put_be32(want + 12, RPC_VERSION);
+	rr_put_be32(want + 12, RR_RPC_VERSION);
 	rr_put_be32(want + 16, program);
 	rr_put_be32(want + 20, PROG_VERSION);
 	rr_put_be32(want + 24, PROG_PROC);

@@ -8,7 +8,6 @@
 #include "core/ulb/walk.h"
 #include "core/wire/rpc.h"
 
-#define RPC_VERSION	2u
 #define AUTH_MAX	400u	/* RFC 5531 §8.2: body of a credential or verifier */
 #define AUTH_SHORT	2u
 #define AUTH_DH		3u
@@ -125,7 +124,7 @@ static bool call_header(struct rr_walk *w, struct header *h)
 	rr_walk_word(w);			/* xid */
 	type = rr_walk_word(w);
 	rpcvers = rr_walk_word(w);
-	if (!w->rc && (type != RR_RPC_CALL || rpcvers != RPC_VERSION))
+	if (!w->rc && (type != RR_RPC_CALL || rpcvers != RR_RPC_VERSION))
 		rr_walk_fail(w, RR_WALK_GARBAGE);
 	h->prog = rr_walk_word(w);
 	h->vers = rr_walk_word(w);

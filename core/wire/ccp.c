@@ -6,7 +6,6 @@
 #include "core/wire/cursor.h"
 #include "core/wire/rpc.h"
 
-#define RPC_VERSION	2u
 #define CCP_VERSION	1u
 #define CONF_RDMA	1u
 #define AUTH_MAX	400u	/* RFC 5531 §8.2 */
@@ -115,7 +114,7 @@ uint32_t rr_ccp_put_call(uint32_t program, uint32_t xid, const struct rr_ccp_req
 	rr_wcur_init(&c, buf, cap);
 	rr_put_u32(&c, xid);
 	rr_put_u32(&c, RR_RPC_CALL);
-	rr_put_u32(&c, RPC_VERSION);
+	rr_put_u32(&c, RR_RPC_VERSION);
 	rr_put_u32(&c, program);
 	rr_put_u32(&c, CCP_VERSION);
 	rr_put_u32(&c, CONF_RDMA);
