@@ -105,8 +105,6 @@ rr_time rr_rel_deadline(const struct rr_eng *e);
 /* --- responder.c --- */
 
 int rr_resp_send(struct rr_eng *e, const struct rr_eng_out *out);
-/* May a plain reply be sent? Not if its call has left chunks. */
-bool rr_resp_send_plain(struct rr_eng *e, uint32_t xid);
 bool rr_resp_writable(const struct rr_eng *e);
 uint32_t rr_resp_grant(const struct rr_eng *e);
 /* Keeps the chunks of what may be a call. False: there is no room, and the connection has been
@@ -142,12 +140,6 @@ void rr_reads_compose(struct rr_eng *e, struct rr_in *in);
 
 int rr_req_send(struct rr_eng *e, const struct rr_eng_out *out);
 bool rr_req_writable(const struct rr_eng *e);
-struct rr_call *rr_req_find(struct rr_eng *e, uint32_t xid);
-/* A plain call has been sent. False: there is no room for it, or only if another call is
- * forgotten. */
-bool rr_req_send_plain(struct rr_eng *e, const struct rr_rpc *rpc);
-/* A plain reply has come. False: it must not be delivered at once, perhaps not at all. */
-bool rr_req_reply_plain(struct rr_eng *e, uint32_t xid, uint32_t credit);
 /* stream: the receive's own bytes, which the peer may still write to. */
 void rr_req_reply_inline(struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch,
 			 const uint8_t *stream);
@@ -168,8 +160,6 @@ void rr_req_stalled(struct rr_eng *e);
 enum rr_eng_why rr_req_refused(struct rr_eng *e, const struct rr_call *c);
 /* Takes back what the call has exposed, and then sends it again. */
 void rr_req_withdraw(struct rr_eng *e, struct rr_call *c);
-/* The call's Send was handed out. */
-void rr_req_sent(struct rr_eng *e, struct rr_call *c);
 void rr_req_fenced(struct rr_eng *e, struct rr_call *c, enum rr_op_kind which);
 
 /* --- amend.c --- */

@@ -3,6 +3,7 @@
 /* Sends control messages (RDMA_ERROR and RDMA_DONE) when the peer can take a Send, and receives
  * RDMA_ERROR. What makes one due is in control.c. */
 
+#include "core/engine/call.h"
 #include "core/engine/engine_int.h"
 
 /* DONE gets no reply that would give its credit back, so it is not charged unless the dialect
@@ -72,7 +73,7 @@ bool rr_ctl_next_op(struct rr_eng *e, struct rr_op *op)
 /* req: rfc8166 4.2.4 #4; draft-02 4.3 #1; rfc8267 6.4.2 #4 #5, 6.7.2 #2 */
 void rr_ctl_error_received(struct rr_eng *e, struct rr_in *in, const struct rr_msg *m)
 {
-	struct rr_call *c = rr_req_find(e, m->xid);
+	struct rr_call *c = rr_call_find(e, m->xid);
 	enum rr_eng_why why = RR_WHY_ERR_VERS;
 
 	if (!c) {

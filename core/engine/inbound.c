@@ -5,6 +5,7 @@
  * holds back those behind it. Credits and chunks are judged in requester.c, responder.c and
  * reduce_call.c. */
 
+#include "core/engine/call.h"
 #include "core/engine/engine_int.h"
 #include "core/wire/cursor.h"
 
@@ -171,7 +172,7 @@ static void judge_reply(struct rr_eng *e, struct rr_in *in, const uint8_t *head,
 {
 	bool ok = e->reliable ? !in->nparts : rr_req_takes_reads(e);
 
-	if (ok && !e->ring && !rr_req_find(e, in->n.xid)) {
+	if (ok && !e->ring && !rr_call_find(e, in->n.xid)) {
 		rr_eng_count(e, RR_C_unknown_xid);
 		ok = false;
 	}

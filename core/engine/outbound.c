@@ -4,6 +4,7 @@
  * app wrote them: one whose memory is still being exposed holds back those behind it. Control
  * messages are errors.c's. */
 
+#include "core/engine/call.h"
 #include "core/engine/engine_int.h"
 
 static struct rr_call *call_of(const struct rr_eng *e, const struct rr_out *t)
@@ -154,7 +155,7 @@ static bool emit_send(struct rr_eng *e, struct rr_out *t, struct rr_op *op)
 	if (s)
 		rr_inv_reply(e, s, op);
 	if (t->call)
-		rr_req_sent(e, call_of(e, t));
+		rr_call_sent(e, call_of(e, t));
 	if (s)
 		rr_table_put(&e->serves, s);
 	if (t->shown)

@@ -8,6 +8,7 @@
  * Everything less simple is left to rr_eng_send() and rr_eng_recv() before anything has been
  * changed for it. All judgements about such messages are made there. */
 
+#include "core/engine/call.h"
 #include "core/engine/engine_int.h"
 #include "core/wire/v1.h"
 
@@ -46,6 +47,62 @@ static void count_plain(struct rr_eng *e, bool call, bool ours, uint32_t len)
 		rr_eng_count(e, ours ? RR_C_reverse_calls_sent : RR_C_reverse_calls_received);
 }
 
+/* --- calls of ours ------------------------------------------------------------------------ */
+
+/* What rr_req_send() does for other calls. False: there is no room for it, or only if another
+ * call is forgotten. */
+static bool open_plain(struct rr_eng *e, const struct rr_rpc *rpc)
+{
+	struct rr_call *c = rr_call_open(e, rpc);
+
+	if (!c)
+		return false;
+	c->bounded = c->idempotent = false;
+	c->rec = (struct rr_ulb_rec){ 0 };
+	rr_call_sent(e, c);
+	return true;
+}
+
+/* Has c exposed nothing that must be fenced before its reply is delivered, and does nothing
+ * else wait for its end? */
+static bool ends_at_once(const struct rr_call *c)
+{
+	return c->args.state == RR_MEM_NONE && c->reply.state == RR_MEM_NONE &&
+	       c->write.state == RR_MEM_NONE && !c->again && !c->kept;
+}
+
+/* What rr_req_reply_inline() does for other replies: the grant counts, and the call, if we know
+ * it, is over. False: the reply must not be delivered at once, perhaps not at all. */
+static bool close_plain(struct rr_eng *e, uint32_t xid, uint32_t credit)
+{
+	struct rr_call *c = rr_call_find(e, xid);
+
+	if (unlikely(!c))
+		return true;
+	if (unlikely(!ends_at_once(c)))
+		return false;
+	rr_credits_grant(&e->cr, credit, e->traits->zero_grants);
+	rr_credits_done_back(&e->cr, c->dones);
+	rr_call_unlink(e, c);
+	rr_credits_return(&e->cr);
+	rr_table_put(&e->calls, c);
+	return true;
+}
+
+/* --- calls of the peer -------------------------------------------------------------------- */
+
+/* What rr_resp_send() does for other replies. False: the call has left chunks. */
+static bool answer_plain(struct rr_eng *e, uint32_t xid)
+{
+	/* A map that was never used is not touched here. */
+	if (e->serves.used && rr_xmap_find(&e->serve_map, &e->serves, xid))
+		return false;
+	e->refused = 0;
+	return true;
+}
+
+/* --- both --------------------------------------------------------------------------------- */
+
 bool rr_eng_send_plain(struct rr_eng *e, const struct rr_eng_out *out, rr_time now,
 		       uint8_t hdr[RR_ENG_PLAIN_HDR])
 {
@@ -54,7 +111,7 @@ bool rr_eng_send_plain(struct rr_eng *e, const struct rr_eng_out *out, rr_time n
 	if (!is_simple(e) || e->window <= e->reserve || out->len > e->p.max_msg)
 		return false;
 	e->now = now;
-	if (call ? !rr_req_send_plain(e, &out->rpc) : !rr_resp_send_plain(e, out->rpc.xid))
+	if (call ? !open_plain(e, &out->rpc) : !answer_plain(e, out->rpc.xid))
 		return false;
 	rr_v1_put_plain(hdr, out->rpc.xid, call ? e->cr.asked : rr_resp_grant(e));
 	e->stalled = false;
@@ -87,7 +144,7 @@ bool rr_eng_recv_plain(struct rr_eng *e, const uint8_t *buf, uint32_t len, rr_ti
 	e->now = now;
 	if (rpc->type == RR_RPC_CALL)
 		e->requested = rr_v1_plain_credit(head);
-	else if (!rr_req_reply_plain(e, rpc->xid, rr_v1_plain_credit(head)))
+	else if (!close_plain(e, rpc->xid, rr_v1_plain_credit(head)))
 		return false;
 	count_plain(e, rpc->type == RR_RPC_CALL, false, len - RR_ENG_PLAIN_HDR);
 	return true;

@@ -14,31 +14,8 @@
  * replies) holds it for done_timeout and is then fenced: a reply that is written there even
  * later ends the connection. */
 
+#include "core/engine/call.h"
 #include "core/engine/engine_int.h"
-
-struct rr_call *rr_req_find(struct rr_eng *e, uint32_t xid)
-{
-	struct rr_call *c = rr_xmap_find(&e->call_map, &e->calls, xid);
-
-	return c && c->sent ? c : NULL;
-}
-
-static void bare_add(struct rr_eng *e, struct rr_call *c)
-{
-	if (!e->ring || c->bare)
-		return;
-	c->bare = true;
-	rr_list_add(&e->bare, &e->calls, c);
-}
-
-/* Nobody waits for c any more. */
-static void unlink_call(struct rr_eng *e, struct rr_call *c)
-{
-	rr_xmap_del(&e->call_map, &e->calls, c);
-	if (c->bare)
-		rr_list_del(&e->bare, &e->calls, c);
-	c->bare = false;
-}
 
 /* Gives back the buffer of its arguments. If their Send still gathers from it, rr_tx_done()
  * does so. */
@@ -128,7 +105,7 @@ void rr_req_fenced(struct rr_eng *e, struct rr_call *c, enum rr_op_kind which)
 	}
 	args_back(e, c);	/* the peer has read it; the call still waits for its reply */
 	m->state = RR_MEM_NONE;
-	bare_add(e, c);
+	rr_call_make_bare(e, c);
 }
 
 void rr_eng_consumed(struct rr_eng *e, uint32_t buf, rr_time now)
@@ -163,17 +140,6 @@ void rr_req_withdraw(struct rr_eng *e, struct rr_call *c)
 	c->again = true;
 	c->sent = false;
 	fence_call(e, c, NULL);
-}
-
-/* From now on a reply may come, and the call may be forgotten unless it exposes something that
- * the peer may still have to read. */
-void rr_req_sent(struct rr_eng *e, struct rr_call *c)
-{
-	c->sent = true;
-	c->dones = e->cr.dones;
-	c->since = e->now;
-	if (c->args.state == RR_MEM_NONE)
-		bare_add(e, c);
 }
 
 /* --- sending --------------------------------------------------------------------------- */
@@ -247,7 +213,7 @@ static bool forget_one(struct rr_eng *e)
 
 	if (!c)
 		return false;
-	unlink_call(e, c);
+	rr_call_unlink(e, c);
 	rr_credits_return(&e->cr);
 	fence_call(e, c, NULL);
 	return e->calls.used < e->calls.n;
@@ -268,25 +234,10 @@ bool rr_req_writable(const struct rr_eng *e)
 /* NULL: every entry is in use, and none may be forgotten at once. */
 static struct rr_call *call_new(struct rr_eng *e, const struct rr_rpc *rpc)
 {
-	struct rr_call *c = rr_table_get(&e->calls);
+	struct rr_call *c = rr_call_open(e, rpc);
 
 	if (!c && forget_one(e))
-		c = rr_table_get(&e->calls);
-	if (!c)
-		return NULL;
-	c->n.xid = rpc->xid;
-	c->sent = c->bare = c->kept = c->again = false;
-	c->tries = 0;
-	c->max_segs = 0;
-	c->in = 0;
-	c->prog = rpc->prog;
-	c->vers = rpc->vers;
-	c->proc = rpc->proc;
-	c->args.state = c->reply.state = c->write.state = RR_MEM_NONE;
-	c->args.len = c->reply.len = c->write.len = 0;
-	c->tx = 0;
-	rr_xmap_add(&e->call_map, &e->calls, c);
-	rr_credits_take(&e->cr);
+		c = rr_call_open(e, rpc);
 	return c;
 }
 
@@ -346,18 +297,6 @@ int rr_req_send(struct rr_eng *e, const struct rr_eng_out *out)
 	return 0;
 }
 
-bool rr_req_send_plain(struct rr_eng *e, const struct rr_rpc *rpc)
-{
-	struct rr_call *c = e->calls.used < e->calls.n ? call_new(e, rpc) : NULL;
-
-	if (!c)
-		return false;
-	c->bounded = c->idempotent = false;
-	c->rec = (struct rr_ulb_rec){ 0 };
-	rr_req_sent(e, c);
-	return true;
-}
-
 /* --- replies --------------------------------------------------------------------------- */
 
 /* in is a reply to c: its grant counts now, and the call is over. The credit comes back with
@@ -371,7 +310,7 @@ static void answered(struct rr_eng *e, struct rr_call *c, struct rr_in *in)
 		rr_sizes_seen(e->p.sizes, c->prog, c->vers, c->proc, in->len);
 	rr_credits_grant(&e->cr, in->credit, e->traits->zero_grants);
 	rr_credits_done_back(&e->cr, c->dones);
-	unlink_call(e, c);
+	rr_call_unlink(e, c);
 	in->credit_due = true;
 	in->state = RR_IN_FENCE;
 	fence_call(e, c, in);
@@ -405,30 +344,6 @@ static void unknown_inline(struct rr_eng *e, struct rr_in *in, const struct rr_c
 	}
 	rr_eng_count(e, RR_C_unknown_xid);
 	rr_in_discard(e, in);
-}
-
-/* Has c nothing exposed, and does nobody wait for its end? */
-static bool is_bare(const struct rr_call *c)
-{
-	return c->args.state == RR_MEM_NONE && c->reply.state == RR_MEM_NONE &&
-	       c->write.state == RR_MEM_NONE && !c->again && !c->kept;
-}
-
-/* Does what unknown_inline() and answered() do for other replies. */
-bool rr_req_reply_plain(struct rr_eng *e, uint32_t xid, uint32_t credit)
-{
-	struct rr_call *c = rr_req_find(e, xid);
-
-	if (unlikely(!c))
-		return true;
-	if (unlikely(!is_bare(c)))
-		return false;
-	rr_credits_grant(&e->cr, credit, e->traits->zero_grants);
-	rr_credits_done_back(&e->cr, c->dones);
-	unlink_call(e, c);
-	rr_credits_return(&e->cr);
-	rr_table_put(&e->calls, c);
-	return true;
 }
 
 /* The reply to c (or NULL) is in Read chunks: the peer keeps memory exposed for it until
@@ -473,7 +388,7 @@ static void reply_reads(struct rr_eng *e, struct rr_in *in, struct rr_call *c,
 void rr_req_reply_inline(struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch,
 			 const uint8_t *stream)
 {
-	struct rr_call *c = rr_req_find(e, in->n.xid);
+	struct rr_call *c = rr_call_find(e, in->n.xid);
 	uint32_t used;
 
 	if (ch->nreads) {
@@ -496,7 +411,7 @@ void rr_req_reply_inline(struct rr_eng *e, struct rr_in *in, const struct rr_chu
 /* req: rfc8166 4.5 #3 */
 void rr_req_reply_chunk(struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch)
 {
-	struct rr_call *c = rr_req_find(e, in->n.xid);
+	struct rr_call *c = rr_call_find(e, in->n.xid);
 	uint32_t used;
 
 	if (!c)
@@ -517,7 +432,7 @@ void rr_req_reply_chunk(struct rr_eng *e, struct rr_in *in, const struct rr_chun
 
 bool rr_req_reply_pulled(struct rr_eng *e, struct rr_in *in, const uint8_t *head, uint32_t have)
 {
-	struct rr_call *c = rr_req_find(e, in->n.xid);
+	struct rr_call *c = rr_call_find(e, in->n.xid);
 	const struct rr_serve *s = in->serve ? rr_table_at(&e->serves, in->serve) : NULL;
 
 	if (s && rr_writes_used(s->writes, s->nwrites, s->segs))
