@@ -16,6 +16,7 @@
  *   settle.c     what is under way at the end     tap.c        what a capture sees */
 
 #include "core/conn/base/base.h"
+#include "core/conn/carried/driver.h"
 
 /* hold.c. Takes the lock that goes with the state. Returns the state, with *l held; or, without
  * the lock, -EDEADLK, or -EBUSY if another process of the family holds the lock and does not go
@@ -157,54 +158,6 @@ bool rr_expose_consumed(struct rr_share *sh, const struct rr_buf *b);
  * completion reports it; RR_TIME_NEVER. */
 rr_time rr_drv_fence_due(const struct rr_share *sh);
 
-/* driver.c */
-struct rr_app_iov {		/* RR_BUF_APP: a message in the app's memory */
-	struct iovec *iov;	/* the first entry is for the transport header … */
-	int n;			/* … and the others hold the message */
-};
-/* The connection has become carried: sends what its dialect has to say first. */
-void rr_drv_begin(struct rr_share *sh, rr_time now);
-/* Carries out the operations that the engine wants. True: there were some. The caller sees to a
- * kick(). */
-bool rr_drv_run(struct rr_share *sh, rr_time now);
-/* The same after the engine has taken a message whose buffer is RR_BUF_APP. */
-void rr_drv_run_app(struct rr_share *sh, const struct rr_app_iov *app, rr_time now);
-/* Posts a short message from the app's memory at once, if it is plain (rr_eng_send_plain()).
- * False: it is not, and nothing has happened. */
-bool rr_drv_send_plain(struct rr_share *sh, const struct rr_eng_out *out,
-		       const struct rr_app_iov *app, rr_time now);
-/* Processes everything that has arrived. Returns the time if anything has; else perhaps 0. */
-rr_time rr_drv_progress(struct rr_share *sh);
-/* Makes the peer take notice of what was posted. */
-void rr_drv_kick(struct rr_share *sh);
-/* Gives back a receive whose bytes are not needed any more. */
-void rr_drv_repost(struct rr_share *sh, uint32_t token);
-/* Asks a native peer for a sign of life; rr_keep_asked() hears how that went. */
-void rr_drv_probe(struct rr_share *sh);
-
-/* The wake-up fd. Without lock and system calls: may there be something to process? */
-bool rr_drv_peek(const struct rr_share *sh, enum rr_arm what);
-/* Makes the wake-up fd ring from now on: 0; 1: there is something already. */
-int rr_drv_arm(struct rr_share *sh, enum rr_arm what);
-/* Undoes that. */
-void rr_drv_disarm(struct rr_share *sh);
-/* Consumes the bell, which is silent until armed again; sees if the provider's peer is gone. */
-void rr_drv_drain(struct rr_share *sh);
-/* Rings the wake-up fd for this process's own threads, which may sleep on it alone. */
-void rr_drv_rouse(struct rr_share *sh);
-
-/* Does what was posted outlive this process? If not, … */
-bool rr_drv_outlives(const struct rr_share *sh);
-/* … this waits, for `most` at the longest, until it has arrived. True: it has, or never
- * will. */
-bool rr_drv_settle(struct rr_share *sh, rr_time most);
-/* Posts a Send that belongs to the connection itself, RR_IMM_...; returns as send_imm(). */
-int rr_drv_say(struct rr_share *sh, uint32_t imm);
-/* As rr_pull_done(), and carries out what the engine wants then. */
-void rr_drv_pull_done(struct rr_share *sh, uint32_t pull, int status);
-void rr_drv_stash(struct rr_share *sh, rr_time now);
-void rr_drv_reclaim(struct rr_share *sh);
-
 /* stream.c */
 ssize_t rr_stream_send(struct rr_share *sh, int fd, const struct iovec *iov, int n);
 ssize_t rr_stream_recv(struct rr_share *sh, int fd, const struct iovec *iov, int n, int flags);
@@ -287,7 +240,6 @@ void rr_keep_answer(struct rr_share *sh, int status);
 /* tap.c: packets for a capture, if rr_cap_asked(); under its lock. Of a record that the engine
  * has just taken, from the app's memory or (app NULL) out->buf; of one that is delivered, read
  * from the peer's memory by a function; and of a transport message in either direction. */
-struct rr_app_iov;
 typedef int rr_tap_read(struct rr_share *sh, const struct rr_pull *p, uint32_t off, void *dst,
 			uint32_t len);
 void rr_tap_sent(struct rr_share *sh, const struct rr_eng_out *out,

@@ -12,7 +12,7 @@
 #include "core/conn/carried/carried.h"
 
 #define MAX_IOV	(1 + RR_BUF_EXTS + RR_OP_MAX_PARTS)
-#define STALE_PULL	(100 * RR_MSEC)	/* an unread reliable reply is pulled after so long */
+#define STALE_PULL	(100 * RR_MSEC)	/* the age of a reliable reply that is moved, too */
 
 /* The pieces of a call with its own bytes, a Write chunk and a Reply chunk. */
 _Static_assert(3 * RR_BUF_EXTS <= RR_PROV_PIECES,
@@ -273,7 +273,7 @@ static bool run_ops(struct rr_share *sh, const struct rr_app_iov *app, const str
 			op_release(sh, &op);
 			break;
 		case RR_OP_REPOST:
-			sh->qp->ops->repost(sh->qp, op.token);
+			rr_drv_repost(sh, op.token);
 			break;
 		case RR_OP_FAIL:
 			op_fail(sh, &op);
@@ -403,37 +403,6 @@ void rr_drv_drain(struct rr_share *sh)
 		rr_drv_lost(sh);
 }
 
-void rr_drv_kick(struct rr_share *sh)
-{
-	sh->qp->ops->kick(sh->qp);
-}
-
-bool rr_drv_peek(const struct rr_share *sh, enum rr_arm what)
-{
-	return sh->qp->ops->peek(sh->qp, what);
-}
-
-int rr_drv_arm(struct rr_share *sh, enum rr_arm what)
-{
-	return sh->qp->ops->arm(sh->qp, what);
-}
-
-void rr_drv_disarm(struct rr_share *sh)
-{
-	sh->qp->ops->disarm(sh->qp);
-}
-
-void rr_drv_rouse(struct rr_share *sh)
-{
-	if (sh->qp->ops->rouse)
-		sh->qp->ops->rouse(sh->qp);
-}
-
-void rr_drv_repost(struct rr_share *sh, uint32_t token)
-{
-	sh->qp->ops->repost(sh->qp, token);
-}
-
 int rr_drv_say(struct rr_share *sh, uint32_t imm)
 {
 	int rc = sh->qp->ops->send_imm(sh->qp, imm, 0);
@@ -446,16 +415,6 @@ int rr_drv_say(struct rr_share *sh, uint32_t imm)
 void rr_drv_probe(struct rr_share *sh)
 {
 	rr_keep_asked(sh, sh->qp->ops->probe ? sh->qp->ops->probe(sh->qp) : -EOPNOTSUPP);
-}
-
-bool rr_drv_outlives(const struct rr_share *sh)
-{
-	return !sh->qp->ops->settle;
-}
-
-bool rr_drv_settle(struct rr_share *sh, rr_time most)
-{
-	return !rr_link_is_up(sh) || sh->qp->ops->settle(sh->qp, most);
 }
 
 /* Messages wait for memory to be fetched into. That memory may be held only by calls that the
@@ -587,7 +546,7 @@ static bool stash_one(struct rr_share *sh, struct rr_rx_ent *e)
 	was = *e;
 	rr_stream_moved(sh, e, (uint32_t)buf);
 	if (was.from == RR_FROM_RECV)
-		sh->qp->ops->repost(sh->qp, was.ref);
+		rr_drv_repost(sh, was.ref);
 	else
 		rr_drv_pull_done(sh, was.ref, 0);
 	rr_count(sh->qp->count, RR_C_copied, e->len);
@@ -615,7 +574,7 @@ void rr_drv_stash(struct rr_share *sh, rr_time now)
 		if ((slot || stale) && !stash_one(sh, e))
 			return;
 	}
-	sh->qp->ops->kick(sh->qp);
+	rr_drv_kick(sh);
 }
 
 void rr_drv_pull_done(struct rr_share *sh, uint32_t pull, int status)
