@@ -10,7 +10,6 @@
 #include <sys/syscall.h>
 
 #include "core/base/os.h"
-#include "preload/data.h"
 #include "preload/guard.h"
 #include "preload/ready.h"
 #include "preload/real.h"

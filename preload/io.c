@@ -1,28 +1,133 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The data calls by their names: each is rr_data_recv() or rr_data_send(), or libc's. */
+/* The data calls by their names. Whatever a call's name, it becomes an iovec array for the
+ * connection (rr_io_recv(), rr_io_send()), which most often can serve it at once; if not,
+ * further.c goes on. What the connection does not want goes to libc's function unchanged, and
+ * without a reference held: that is where threads are cancelled. */
 
-#include "preload/wrap.h"
+#include "preload/io.h"
 
 #include <errno.h>
 #include <limits.h>
+#include <pthread.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "core/base/diag.h"
+#include "core/base/iov.h"
 #include "core/base/os.h"
 #include "core/base/ownfd.h"
-#include "preload/data.h"
+#include "preload/appmem.h"
+#include "preload/further.h"
 #include "preload/ready.h"
 #include "preload/real.h"
 #include "preload/sock.h"
+#include "preload/wrap.h"
 
-/* One buffer, as the pieces that the data calls take. */
-#define PIECE(buf, n)	(&(struct iovec){ (void *)(uintptr_t)(buf), (n) })
+/* --- what they become --- */
+
+/* Returns how many bytes the pieces have; or the -errno by which the kernel refuses them before
+ * it looks at the socket's data. */
+static inline ssize_t vet(const struct iovec *iov, int n)
+{
+	size_t sum = 0;
+
+	if (n && rr_bad_ptr(iov))
+		return -EFAULT;
+	for (int i = 0; i < n; i++) {
+		if (iov[i].iov_len && rr_bad_ptr(iov[i].iov_base))
+			return -EFAULT;
+		if (iov[i].iov_len > SSIZE_MAX - sum)
+			return -EINVAL;
+		sum += iov[i].iov_len;
+	}
+	return (ssize_t)sum;
+}
+
+ssize_t rr_io_recv(int fd, const struct iovec *iov, int n, int flags)
+{
+	struct rr_sock *so;
+	struct rr_conn *c;
+	int saved = errno;
+	ssize_t r, want;
+
+	if ((flags & (MSG_OOB | MSG_ERRQUEUE)) || n < 0 || n > IOV_MAX)
+		return RR_CONN_KERNEL;
+	pthread_testcancel();	/* as libc's: even if there is no need to wait */
+	c = rr_conn_at(fd, &so);
+	if (!c)
+		return RR_CONN_KERNEL;
+	r = want = flags & MSG_TRUNC ? (ssize_t)rr_iov_total(iov, n) : vet(iov, n);
+	if (want >= 0) {
+		r = unlikely(flags & MSG_TRUNC) ?
+			    rr_further_discard(so, c, fd, (size_t)want, flags & ~MSG_WAITALL) :
+			    rr_conn_recv(c, fd, iov, n, flags & ~MSG_WAITALL);
+		rr_sock_after(so, c);
+		if (unlikely(r <= 0 || (flags & MSG_WAITALL && r < want)))
+			r = rr_further_recv(so, c, fd, rr_iov_begin(iov, n, (size_t)want),
+					    flags, r);
+	}
+	if (r < want && (r >= 0 || r == -EAGAIN))
+		rr_sock_dry(so, POLLIN);
+	rr_file_put(&so->f);
+	errno = saved;
+	return r;
+}
+
+/* Raises SIGPIPE in this thread, as the kernel does. */
+static void sigpipe(void)
+{
+	syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), SIGPIPE);
+}
+
+/* Urgent data has no place among RPC records, and the peer's library would take it for bytes of
+ * ours on the anchor. */
+static ssize_t refuse_urgent(struct rr_conn *c, int fd)
+{
+	bool free = rr_conn_let_go(c);
+
+	if (!free)
+		rr_diag("send of urgent data: EOPNOTSUPP", fd);
+	return free ? RR_CONN_KERNEL : -EOPNOTSUPP;
+}
+
+ssize_t rr_io_send(int fd, const struct iovec *iov, int n, int flags)
+{
+	struct rr_sock *so;
+	struct rr_conn *c;
+	int saved = errno;
+	ssize_t r, want;
+
+	if (n < 0 || n > IOV_MAX)
+		return RR_CONN_KERNEL;
+	pthread_testcancel();
+	c = rr_conn_at(fd, &so);
+	if (!c)
+		return RR_CONN_KERNEL;
+	r = want = vet(iov, n);
+	if (want > 0 && unlikely(rr_conn_sniffs(c)) && !rr_appmem_readable(iov, n))
+		r = want = -EFAULT;
+	if (want >= 0) {
+		r = unlikely(flags & MSG_OOB) ? refuse_urgent(c, fd) :
+						rr_conn_send(c, fd, iov, n, flags);
+		rr_sock_after(so, c);
+		if (unlikely(r != want) && !(flags & MSG_OOB))
+			r = rr_further_send(so, c, fd, rr_iov_begin(iov, n, (size_t)want),
+					    flags, r);
+	}
+	if (r < want && (r >= 0 || r == -EAGAIN))
+		rr_sock_dry(so, POLLOUT);
+	rr_file_put(&so->f);
+	if (r == -EPIPE && !(flags & MSG_NOSIGNAL))
+		sigpipe();
+	errno = saved;
+	return r;
+}
 
 /* --- read, write and their vectors --- */
 
-/* By read() and write() the libraries of rdma-core reach their devices and channels, under a
- * connection's lock: no place to be cancelled at. */
+/* The libraries of rdma-core call read() and write() for their devices and channels, which are
+ * descriptors of ours. They do so under a connection's lock, so they must not be cancelled
+ * there: the system call itself is no cancellation point. */
 static ssize_t kernel_read(int fd, void *buf, size_t n)
 {
 	return unlikely(rr_ownfd_is(fd)) ? syscall(SYS_read, fd, buf, n) :
@@ -46,7 +151,7 @@ ssize_t rr_wrap_read(int fd, void *buf, size_t n)
 	ssize_t r;
 
 	if (likely(!rr_fdt_has(fd)) || !n ||
-	    (r = rr_data_recv(fd, PIECE(buf, n), 1, 0)) == RR_CONN_KERNEL)
+	    (r = rr_io_recv(fd, RR_PIECE(buf, n), 1, 0)) == RR_CONN_KERNEL)
 		return kernel_read(fd, buf, n);
 	return rr_ret(r);
 }
@@ -56,7 +161,7 @@ ssize_t rr_wrap_write(int fd, const void *buf, size_t n)
 	ssize_t r;
 
 	if (likely(!rr_fdt_has(fd)) ||
-	    (r = rr_data_send(fd, PIECE(buf, n), 1, 0)) == RR_CONN_KERNEL)
+	    (r = rr_io_send(fd, RR_PIECE(buf, n), 1, 0)) == RR_CONN_KERNEL)
 		return kernel_write(fd, buf, n);
 	return rr_ret(r);
 }
@@ -74,25 +179,25 @@ ssize_t rr_wrap_readv(int fd, const struct iovec *iov, int n)
 	ssize_t r;
 
 	if (likely(!rr_fdt_has(fd)) || empty(iov, n) ||
-	    (r = rr_data_recv(fd, iov, n, 0)) == RR_CONN_KERNEL)
+	    (r = rr_io_recv(fd, iov, n, 0)) == RR_CONN_KERNEL)
 		return rr_real.readv(fd, iov, n);
 	return rr_ret(r);
 }
 
-/* Of no bytes it is 0 at once, unlike write(). */
+/* writev() of no bytes is 0 at once, unlike write(). */
 ssize_t rr_wrap_writev(int fd, const struct iovec *iov, int n)
 {
 	ssize_t r;
 
 	if (likely(!rr_fdt_has(fd)) || empty(iov, n) ||
-	    (r = rr_data_send(fd, iov, n, 0)) == RR_CONN_KERNEL)
+	    (r = rr_io_send(fd, iov, n, 0)) == RR_CONN_KERNEL)
 		return rr_real.writev(fd, iov, n);
 	return rr_ret(r);
 }
 
-/* At offset -1 these are readv() and writev(); at any other a socket has ESPIPE. RWF_NOWAIT is
- * MSG_DONTWAIT; the other flags that it takes say nothing to a socket. The flags for a message;
- * -1: it is the kernel's. */
+/* At offset -1 preadv2() and pwritev2() are readv() and writev(); at any other a socket has
+ * ESPIPE. RWF_NOWAIT is MSG_DONTWAIT; the other known flags mean nothing to a socket. Returns
+ * the flags as those of recv() and send(); -1: the call is the kernel's. */
 static int vector_flags(int fd, const struct iovec *iov, int n, off64_t off, int flags)
 {
 	const int known = RWF_NOWAIT | RWF_HIPRI | RWF_DSYNC | RWF_SYNC | RWF_APPEND;
@@ -106,14 +211,14 @@ static ssize_t recv_vector(int fd, const struct iovec *iov, int n, off64_t off, 
 {
 	int how = vector_flags(fd, iov, n, off, flags);
 
-	return how < 0 ? RR_CONN_KERNEL : rr_data_recv(fd, iov, n, how);
+	return how < 0 ? RR_CONN_KERNEL : rr_io_recv(fd, iov, n, how);
 }
 
 static ssize_t send_vector(int fd, const struct iovec *iov, int n, off64_t off, int flags)
 {
 	int how = vector_flags(fd, iov, n, off, flags);
 
-	return how < 0 ? RR_CONN_KERNEL : rr_data_send(fd, iov, n, how);
+	return how < 0 ? RR_CONN_KERNEL : rr_io_send(fd, iov, n, how);
 }
 
 ssize_t rr_wrap_preadv2(int fd, const struct iovec *iov, int n, __off_t off, int flags)
@@ -151,7 +256,7 @@ ssize_t rr_wrap_recv(int fd, void *buf, size_t n, int flags)
 	ssize_t r;
 
 	if (likely(!rr_fdt_has(fd)) ||
-	    (r = rr_data_recv(fd, PIECE(buf, n), 1, flags)) == RR_CONN_KERNEL)
+	    (r = rr_io_recv(fd, RR_PIECE(buf, n), 1, flags)) == RR_CONN_KERNEL)
 		return rr_real.recv(fd, buf, n, flags);
 	return rr_ret(r);
 }
@@ -162,14 +267,15 @@ ssize_t rr_wrap_recvfrom(int fd, void *buf, size_t n, int flags, struct sockaddr
 	ssize_t r;
 
 	if (likely(!rr_fdt_has(fd)) ||
-	    (r = rr_data_recv(fd, PIECE(buf, n), 1, flags)) == RR_CONN_KERNEL)
+	    (r = rr_io_recv(fd, RR_PIECE(buf, n), 1, flags)) == RR_CONN_KERNEL)
 		return rr_real.recvfrom(fd, buf, n, flags, addr, len);
 	if (r >= 0 && addr && len)
 		*len = 0;	/* TCP names nobody */
 	return rr_ret(r);
 }
 
-/* What a received message says beside its bytes: TCP has no name and no control data. */
+/* Fills in what a received message says beside its bytes: TCP has no name and no control
+ * data. */
 static void no_ancillary(struct msghdr *msg, int flags)
 {
 	if (msg->msg_name)
@@ -184,7 +290,7 @@ static ssize_t recv_msg(int fd, struct msghdr *msg, int flags)
 
 	if (rr_bad_ptr(msg) || msg->msg_iovlen > IOV_MAX)
 		return RR_CONN_KERNEL;
-	r = rr_data_recv(fd, msg->msg_iov, (int)msg->msg_iovlen, flags);
+	r = rr_io_recv(fd, msg->msg_iov, (int)msg->msg_iovlen, flags);
 	if (r >= 0)
 		no_ancillary(msg, flags);
 	return r;
@@ -194,7 +300,7 @@ static ssize_t send_msg(int fd, const struct msghdr *msg, int flags)
 {
 	if (rr_bad_ptr(msg) || msg->msg_iovlen > IOV_MAX)
 		return RR_CONN_KERNEL;
-	return rr_data_send(fd, msg->msg_iov, (int)msg->msg_iovlen, flags);
+	return rr_io_send(fd, msg->msg_iov, (int)msg->msg_iovlen, flags);
 }
 
 ssize_t rr_wrap_recvmsg(int fd, struct msghdr *msg, int flags)
@@ -206,8 +312,8 @@ ssize_t rr_wrap_recvmsg(int fd, struct msghdr *msg, int flags)
 	return rr_ret(r);
 }
 
-/* The connection has become TCP's between two messages: what the kernel gives of the rest. An
- * error of the socket is the next call's. */
+/* The connection has become TCP's between two messages: returns how many of the others the
+ * kernel gives. An error of the socket is left for the next call. */
 static ssize_t kernels_messages(int fd, struct mmsghdr *msgs, unsigned n, int flags,
 				rr_time end)
 {
@@ -221,7 +327,8 @@ static ssize_t kernels_messages(int fd, struct mmsghdr *msgs, unsigned n, int fl
 	return rr_max(r, 0);
 }
 
-/* Up to n messages, and after one none once it is past end: their number, or as recv_msg(). */
+/* Receives up to n messages, and no further one once it is later than `end`. Returns their
+ * number; if there is none, as recv_msg(). */
 static ssize_t recv_msgs(int fd, struct mmsghdr *msgs, unsigned n, int flags, rr_time end)
 {
 	int one = flags & ~MSG_WAITFORONE;
@@ -243,8 +350,8 @@ static ssize_t recv_msgs(int fd, struct mmsghdr *msgs, unsigned n, int flags, rr
 	return (ssize_t)i;
 }
 
-/* The kernel looks at the time-out only between messages, and so does this; and at the socket's
- * error before all of them. */
+/* As the kernel does, this looks at the socket's error before all messages, and at the time-out
+ * only between two of them. */
 int rr_wrap_recvmmsg(int fd, struct mmsghdr *msgs, unsigned n, int flags,
 		     struct timespec *timeout)
 {
@@ -277,7 +384,7 @@ ssize_t rr_wrap_send(int fd, const void *buf, size_t n, int flags)
 	ssize_t r;
 
 	if (likely(!rr_fdt_has(fd)) ||
-	    (r = rr_data_send(fd, PIECE(buf, n), 1, flags)) == RR_CONN_KERNEL)
+	    (r = rr_io_send(fd, RR_PIECE(buf, n), 1, flags)) == RR_CONN_KERNEL)
 		return rr_real.send(fd, buf, n, flags);
 	return rr_ret(r);
 }
@@ -289,7 +396,7 @@ ssize_t rr_wrap_sendto(int fd, const void *buf, size_t n, int flags,
 	ssize_t r;
 
 	if (likely(!rr_fdt_has(fd)) ||
-	    (r = rr_data_send(fd, PIECE(buf, n), 1, flags)) == RR_CONN_KERNEL)
+	    (r = rr_io_send(fd, RR_PIECE(buf, n), 1, flags)) == RR_CONN_KERNEL)
 		return rr_real.sendto(fd, buf, n, flags, addr, len);
 	return rr_ret(r);
 }
@@ -312,8 +419,8 @@ static size_t length(const struct msghdr *msg)
 	return sum;
 }
 
-/* As kernels_messages(). What fails behind a message that was sent nobody hears of, as in the
- * kernel. */
+/* As kernels_messages(). An error that comes after a message was sent is not reported, as in
+ * the kernel. */
 static int kernel_sends(int fd, struct mmsghdr *msgs, unsigned n, int flags)
 {
 	int saved = errno, r = rr_real.sendmmsg(fd, msgs, n, flags);
@@ -322,7 +429,8 @@ static int kernel_sends(int fd, struct mmsghdr *msgs, unsigned n, int flags)
 	return rr_max(r, 0);
 }
 
-/* Behind a message that was sent in part comes its rest, and so nothing more now. */
+/* Stops after a message that was sent only in part, because its rest must go before the next
+ * one. */
 int rr_wrap_sendmmsg(int fd, struct mmsghdr *msgs, unsigned n, int flags)
 {
 	struct rr_sock *so;
@@ -350,113 +458,4 @@ int rr_wrap_sendmmsg(int fd, struct mmsghdr *msgs, unsigned n, int flags)
 		return (int)rr_ret(r);
 kernel:
 	return rr_real.sendmmsg(fd, msgs, n, flags);
-}
-
-/* --- files to sockets --- */
-
-enum { COPY = 4096, COPY_LITTLE = 512 };	/* of the caller's stack, which may be
-						 * PTHREAD_STACK_MIN */
-
-/* sendfile() to a connection: a copy loop. Only as much of the file is consumed as was sent. */
-static ssize_t copy_file(int out, int in, off64_t *off, size_t n)
-{
-	off64_t at = off ? *off : rr_real.lseek64(in, 0, SEEK_CUR);
-	size_t room = rr_fits_stack(COPY) ? COPY : COPY_LITTLE, done = 0;
-	ssize_t r = 0, want;
-	char buf[room];
-
-	if (at < 0)
-		return -EINVAL;		/* not a file */
-	while (done < n) {
-		want = pread64(in, buf, rr_min(n - done, room), at);
-		if (want <= 0) {
-			r = want < 0 ? (errno == ESPIPE ? -EINVAL : -errno) : 0;
-			break;
-		}
-		r = rr_data_send(out, PIECE(buf, (size_t)want), 1, 0);
-		if (r <= 0)
-			break;
-		done += (size_t)r;
-		at += r;
-		if (r < want)
-			break;
-	}
-	if (!done)
-		return r;
-	if (off)
-		*off = at;
-	else
-		rr_real.lseek64(in, at, SEEK_SET);
-	return (ssize_t)done;
-}
-
-/* RR_CONN_KERNEL: it is the kernel's. */
-static ssize_t send_file(int out, int in, off64_t *off, size_t n)
-{
-	struct rr_sock *so;
-	int saved = errno;
-	ssize_t r;
-
-	if (likely(!rr_conn_at(out, &so)))
-		return RR_CONN_KERNEL;
-	rr_file_put(&so->f);
-	r = copy_file(out, in, off, n);
-	errno = saved;
-	return r;
-}
-
-ssize_t rr_wrap_sendfile64(int out, int in, off64_t *off, size_t n)
-{
-	ssize_t r = send_file(out, in, off, n);
-
-	return r == RR_CONN_KERNEL ? rr_real.sendfile64(out, in, off, n) : rr_ret(r);
-}
-
-ssize_t rr_wrap_sendfile(int out, int in, __off_t *off, size_t n)
-{
-	off64_t wide = off ? *off : 0;
-	ssize_t r = send_file(out, in, off ? &wide : NULL, n);
-
-	if (r == RR_CONN_KERNEL)
-		return rr_real.sendfile(out, in, off, n);
-	if (off)
-		*off = (__off_t)wide;
-	return rr_ret(r);
-}
-
-/* A carried connection cannot be spliced, as many files cannot: EINVAL, and callers copy. Nor
- * one whose upgrade is under way. With one of which nothing was said yet the kernel can do so
- * for ever. True: make the call. */
-static bool may_splice(int fd)
-{
-	struct rr_sock *so;
-	struct rr_conn *c = rr_conn_at(fd, &so);
-	bool free;
-
-	if (likely(!c))
-		return true;
-	free = rr_conn_let_go(c);
-	rr_sock_after(so, c);
-	rr_diag(free ? "splice: TCP from here on" : "splice: EINVAL", fd);
-	rr_file_put(&so->f);
-	return free;
-}
-
-ssize_t rr_wrap_splice(int in, off64_t *in_off, int out, off64_t *out_off, size_t n,
-		       unsigned flags)
-{
-	if (!may_splice(in) || !may_splice(out))
-		return rr_ret(-EINVAL);
-	return rr_real.splice(in, in_off, out, out_off, n, flags);
-}
-
-/* A socket has ESPIPE, carried or not. */
-__off_t rr_wrap_lseek(int fd, __off_t off, int whence)
-{
-	return rr_real.lseek(fd, off, whence);
-}
-
-off64_t rr_wrap_lseek64(int fd, off64_t off, int whence)
-{
-	return rr_real.lseek64(fd, off, whence);
 }

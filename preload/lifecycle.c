@@ -10,7 +10,6 @@
 #include "core/base/capture.h"
 #include "core/base/diag.h"
 #include "core/base/ownfd.h"
-#include "preload/data.h"
 #include "preload/epset.h"
 #include "preload/guard.h"
 #include "preload/init.h"
