@@ -392,32 +392,30 @@ static bool peek_watch(const struct rr_ep_watch *w, const struct rr_conn *c)
 	return rr_conn_peek(c, rr_ev_want(ev));
 }
 
-/* May one of the active watches have something? Also collects how long to spin. */
-static bool peek_locked(struct rr_ep_set *s, struct rr_spin *spin)
+/* The first connection among those of the active watches of which memory shows that it may have
+ * something; NULL: there is none. spin: also collects how long to spin; may be NULL. */
+static struct rr_conn *peek_active(struct rr_ep_set *s, struct rr_spin *spin)
 {
-	bool found = false;
-
-	for (struct rr_ep_watch *w = s->first; w && !found; w = w->next) {
+	for (struct rr_ep_watch *w = s->first; w; w = w->next) {
 		struct rr_conn *c = rr_sock_conn(w->so);
 
 		if (!c)
 			continue;
-		found = peek_watch(w, c);
-		if (!spin->enough)
+		if (spin && !spin->enough)
 			rr_conn_spin(c, spin);
+		if (peek_watch(w, c))
+			return c;
 	}
-	return found;
+	return NULL;
 }
 
-static bool peek_active(struct rr_ep_set *s, struct rr_spin *spin)
+/* Collects how long to spin. */
+static void ask_spin(struct rr_ep_set *s, struct rr_spin *spin)
 {
-	bool found = rr_ep_lock();
-
-	if (found) {
-		found = peek_locked(s, spin);
-		rr_ep_unlock();
-	}
-	return found;
+	if (!rr_ep_lock())
+		return;
+	peek_active(s, spin);
+	rr_ep_unlock();
 }
 
 /* Does its connection's memory tell everything about w? Not if the connection is not carried,
@@ -429,15 +427,14 @@ static bool memory_tells(const struct rr_ep_watch *w)
 	return c && rr_conn_is_carried(c) && !(w->app.events & EPOLLET);
 }
 
-/* Does memory show that no active watch has anything new? With spin: also collects how long to
- * spin. */
+/* Does memory show that no active watch has anything new? Also collects how long to spin. */
 static bool has_nothing_new(struct rr_ep_set *s, struct rr_spin *spin)
 {
 	bool quiet = !s->kernel_first;
 
 	for (struct rr_ep_watch *w = s->first; w && quiet; w = w->next)
 		quiet = memory_tells(w);
-	return quiet && !peek_locked(s, spin);
+	return quiet && !peek_active(s, spin);
 }
 
 /* The look before spinning and sleeping. Returns the number of events or -errno; if 0, *spin
@@ -458,26 +455,22 @@ static int look_before_sleep(struct wait *x, bool first, struct rr_spin *spin)
 	if (n)
 		return n;
 	*spin = (struct rr_spin){ 0 };
-	peek_active(x->s, spin);
+	ask_spin(x->s, spin);
 	return 0;
 }
 
-/* The same in a round of a spin, whose clock then says when the message came. */
+/* Looks at memory in a round of a spin, whose clock then says when the message came. */
 static bool peek_spinning(struct rr_ep_set *s, const struct rr_spin *spin)
 {
-	bool found = false;
+	struct rr_conn *c;
 
 	if (!rr_ep_lock())
 		return false;
-	for (struct rr_ep_watch *w = s->first; w && !found; w = w->next) {
-		struct rr_conn *c = rr_sock_conn(w->so);
-
-		found = c && peek_watch(w, c);
-		if (found)
-			rr_conn_seen(c, spin);
-	}
+	c = peek_active(s, NULL);
+	if (c)
+		rr_conn_seen(c, spin);
 	rr_ep_unlock();
-	return found;
+	return c;
 }
 
 /* The time is over: do the connections want to spin for longer by now? */
@@ -485,7 +478,7 @@ static bool epwait_spin_longer(struct wait *x, struct rr_spin *spin)
 {
 	spin->want = 0;
 	spin->enough = false;
-	peek_active(x->s, spin);
+	ask_spin(x->s, spin);
 	return rr_spin_longer(spin, x->deadline);
 }
 
