@@ -214,7 +214,7 @@ struct rr_share {
 	/* When the peer was last told which CPU this end runs on: at most once in a tick of the
 	 * clock. */
 	rr_time cpu_told;
-	/* What spinning has learned (ready.c). */
+	/* What spinning has learned (carried/wait.c). */
 	_Atomic uint64_t spin;
 	_Atomic uint64_t spun;	/* in the wait that goes on */
 	/* The peer's counter when the wait began, or when it was last looked at. */

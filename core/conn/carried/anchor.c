@@ -24,8 +24,8 @@ static void was_reset(struct rr_share *sh, int err)
 		sh->err = err;
 }
 
-/* After the FIN recv() does not report an error, so the socket is asked. Not after our own end
- * mark, which may have caused the error. */
+/* After the FIN recv() does not report an error, so the socket is asked. Not called after our
+ * own end mark, which may have caused the error. */
 static void look_for_error(struct rr_share *sh, int fd)
 {
 	socklen_t len = sizeof(int);
@@ -149,8 +149,8 @@ void rr_anchor_check(struct rr_share *sh, int fd, rr_time now)
 		rr_hint(sh, RR_HINT_IN);
 }
 
-/* Makes the peer look at its anchor. If there is no room for the note, the peer looks after so
- * many messages anyway (rr_rx_may_lack_note()). */
+/* Makes the peer look at its anchor. If there is no room for the note, the peer looks anyway
+ * once so many messages have come that it may lack one (rr_rx_may_lack_note()). */
 void rr_anchor_note(struct rr_share *sh)
 {
 	if (!rr_link_is_up(sh) || sh->qp->native)	/* RFC 8166 has no such Sends */

@@ -12,7 +12,7 @@
 #include "core/conn/carried/carried.h"
 
 #define MAX_IOV	(1 + RR_BUF_EXTS + RR_OP_MAX_PARTS)
-#define STALE_PULL	(100 * RR_MSEC)	/* the age of a reliable reply that is moved, too */
+#define STALE_PULL	(100 * RR_MSEC)	/* an unread reliable reply this old is moved, too */
 
 /* The pieces of a call with its own bytes, a Write chunk and a Reply chunk. */
 _Static_assert(3 * RR_BUF_EXTS <= RR_PROV_PIECES,

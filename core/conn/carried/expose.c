@@ -48,7 +48,6 @@ static bool unexpose(struct rr_share *sh, uint32_t buf)
 	return !b->fencing;
 }
 
-/* See carried.h. */
 void rr_expose_key_gone(struct rr_share *sh, uint32_t handle)
 {
 	for (uint32_t i = 0; i < sh->pool.fresh_buf; i++) {
@@ -63,7 +62,6 @@ void rr_expose_key_gone(struct rr_share *sh, uint32_t handle)
 	}
 }
 
-/* See carried.h. */
 void rr_expose_drop(struct rr_share *sh, uint32_t buf)
 {
 	if (unexpose(sh, buf))
@@ -97,7 +95,6 @@ void rr_expose_fenced(struct rr_share *sh, uint32_t buf, rr_time now)
 	b->dying = false;
 }
 
-/* See carried.h. */
 void rr_expose_all_fenced(struct rr_share *sh, rr_time now)
 {
 	for (uint32_t i = 0; i < sh->pool.fresh_buf; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* How a carried connection is lost: it fails, or the provider's peer is gone. When that is the
- * case is decided by the callers. Under its lock. */
+ * case is decided by the callers. Under the connection's lock. */
 
 #include <errno.h>
 

@@ -22,8 +22,8 @@ static bool holds_receive(const struct rr_rx_ent *e)
 
 static void enqueue(struct rr_share *sh, const struct rr_rx_ent *e)
 {
+	/* An empty queue begins anew at the same entries, so that it touches little memory. */
 	if (sh->rx.head == sh->rx.tail)
-		/* keeps to the same entries: touches little memory */
 		sh->rx.head = sh->rx.tail = RR_RX_FIRST;
 	sh->rx.ent[sh->rx.tail++ % RR_RX_ENTS] = *e;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Readiness of a carried connection, and arming it for a sleep. Sleeping itself is preload's.
- * Under its lock. */
+ * Under the connection's lock. */
 
 #include <errno.h>
 

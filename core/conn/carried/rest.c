@@ -71,7 +71,7 @@ int rr_conn_rest(struct rr_conn *c)
 
 void rr_conn_rested(struct rr_conn *c)
 {
-	/* Pairs with the acquire in listens(). */
+	/* Pairs with the acquire in listens() (family/handback.c). */
 	atomic_fetch_sub_explicit(&c->sleepers, 1, memory_order_acq_rel);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* If what was posted would be lost with this process, its end waits until the peer has it: at
- * exit() (family/exit.c), and at close() in a thread, because the peer decides how long it
- * takes. The bytes of a TCP socket survive both. The wait is bounded, and there is none at
- * _exit() or when a signal ends the process. */
+/* Where what was posted would be lost with this process, its exit() (family/exit.c) and the
+ * close() of a connection wait until the peer has it; close() does so in a thread, because the
+ * peer decides how long it takes. The bytes of a TCP socket survive both. The wait is bounded,
+ * and there is none at _exit() or when a signal ends the process. */
 
 #include <errno.h>
 #include <unistd.h>

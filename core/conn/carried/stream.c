@@ -31,7 +31,8 @@ static void sent(struct rr_share *sh)
 
 /* Gives a message to the engine. If the engine does not take it, processes what has arrived and
  * tries again; and once more, because the first attempt may have made the engine fence what a
- * forgotten call had exposed. 1: the message can no longer go from the app's memory. */
+ * forgotten call had exposed. Returns 0; 1: the message can no longer go from the app's memory;
+ * or what rr_eng_send() returns. */
 static int engine_send(struct rr_share *sh, const struct rr_eng_out *out,
 		       const struct rr_app_iov *app)
 {
@@ -234,7 +235,7 @@ static void record_done(struct rr_share *sh)
 	sh->tx.len = 0;
 }
 
-/* Returns to the app the bytes that were taken since. */
+/* Goes back to the state `was`: the bytes taken since then are the app's again. */
 static void take_bytes_back(struct rr_share *sh, struct rr_iov *c, const struct snap *was)
 {
 	sh->tx.rm = was->rm;

@@ -24,15 +24,6 @@ static bool begin_packet(struct rr_cap_pen *p, const struct rr_share *sh, enum r
 	return rr_cap_begin(p);
 }
 
-static size_t iov_bytes(const struct iovec *iov, int n)
-{
-	size_t len = 0;
-
-	for (int i = 0; i < n; i++)
-		len += iov[i].iov_len;
-	return len;
-}
-
 static void put_iov(struct rr_cap_pen *p, const struct iovec *iov, int n)
 {
 	for (int i = 0; i < n; i++)
@@ -98,8 +89,9 @@ RR_COLD void rr_tap_delivered(struct rr_share *sh, const struct rr_rx_ent *e, rr
 	rr_cap_end(&p, good);
 }
 
-/* Does a header of version 1 have no chunks? Then it tells a reader who wants records nothing.
- * The peer may change it meanwhile; the packet is then shown with chunks or without. */
+/* Does a header of version 1 have no chunks? Then it tells nothing to a reader who wants
+ * records only. The peer may change a received header meanwhile; its packet is then shown with
+ * chunks or without. */
 static bool is_no_record(const uint8_t *hdr, size_t len)
 {
 	static const uint8_t none[RR_ENG_PLAIN_HDR - 12];
@@ -114,7 +106,7 @@ RR_COLD void rr_tap_posted(struct rr_share *sh, const struct iovec *iov, int n)
 
 	if (!all && is_no_record(iov->iov_base, iov->iov_len))
 		return;
-	if (!begin_packet(&p, sh, RR_CAP_MESSAGE, true, iov_bytes(iov, n)))
+	if (!begin_packet(&p, sh, RR_CAP_MESSAGE, true, rr_iov_total(iov, n)))
 		return;
 	put_iov(&p, iov, n);
 	rr_cap_end(&p, true);
