@@ -56,6 +56,13 @@ struct rr_var *rr_env_find(struct rr_env *e, const char *name)
 	return v;
 }
 
+uint64_t rr_env_num(struct rr_env *e, const char *name)
+{
+	const struct rr_var *v = rr_env_find(e, name);
+
+	return v ? v->num : 0;
+}
+
 /* name is not copied; it belongs to the case, which outlives its run. */
 struct rr_var *rr_env_var(struct rr_env *e, const char *name)
 {
@@ -73,6 +80,13 @@ struct rr_var *rr_env_var(struct rr_env *e, const char *name)
 void rr_env_set(struct rr_env *e, const char *name, uint64_t n)
 {
 	rr_env_var(e, name)->num = n;
+}
+
+const struct rr_pat *rr_field_pat(const struct rr_field *f, const char *name)
+{
+	while (f && strcmp(f->name, name) != 0)
+		f = f->next;
+	return f ? &f->pat : NULL;
 }
 
 /* A property of a variable. The length of memory that is not exposed is that of the memory

@@ -17,10 +17,7 @@ struct shown {
 /* Does an alternative name this field? Then it is unknown which value would be wrong for it. */
 static bool names_field(const struct rr_step *s, const char *name)
 {
-	for (const struct rr_field *f = s->fields; f; f = f->next)
-		if (!strcmp(f->name, name))
-			return true;
-	return s->other && names_field(s->other, name);
+	return rr_field_pat(s->fields, name) || (s->other && names_field(s->other, name));
 }
 
 /* Does an alternative ignore what follows the first words? */

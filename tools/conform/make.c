@@ -5,29 +5,13 @@
 #include "core/base/compiler.h"
 #include "tools/conform/wire.h"
 
-/* The pattern that the case gives for a field, or NULL. */
-static const struct rr_pat *make_field(const struct rr_field *f, const char *name)
-{
-	while (f && strcmp(f->name, name) != 0)
-		f = f->next;
-	return f ? &f->pat : NULL;
-}
-
 /* The value of a field, or `other` if the case does not give it. */
 static uint32_t value(struct rr_env *e, const struct rr_field *fields, const char *name,
 		      uint64_t other)
 {
-	const struct rr_pat *pat = make_field(fields, name);
+	const struct rr_pat *pat = rr_field_pat(fields, name);
 
 	return (uint32_t)(pat ? rr_env_eval(e, &pat->alt[0].lo) : other);
-}
-
-/* The value of a variable that is a number; 0 if the case has not set it. */
-static uint64_t make_variable(struct rr_env *e, const char *name)
-{
-	struct rr_var *v = rr_env_find(e, name);
-
-	return v ? v->num : 0;
 }
 
 /* --- bodies --- */
@@ -49,11 +33,11 @@ static void make_rpc_call(struct rr_env *e, const struct rr_item *it, struct rr_
 {
 	const struct rr_field *f = it->fields;
 
-	rr_bytes_word(out, value(e, f, "xid", make_variable(e, "xid")));
+	rr_bytes_word(out, value(e, f, "xid", rr_env_num(e, "xid")));
 	rr_bytes_word(out, value(e, f, "type", 0));
 	rr_bytes_word(out, value(e, f, "rpcvers", 2));
-	rr_bytes_word(out, value(e, f, "prog", make_variable(e, "program")));
-	rr_bytes_word(out, value(e, f, "vers", make_variable(e, "version")));
+	rr_bytes_word(out, value(e, f, "prog", rr_env_num(e, "program")));
+	rr_bytes_word(out, value(e, f, "vers", rr_env_num(e, "version")));
 	rr_bytes_word(out, value(e, f, "proc", 0));
 	put_auth(out, value(e, f, "cred", 0));
 	put_auth(out, 0);
@@ -66,15 +50,15 @@ static void make_rpc_reply(struct rr_env *e, const struct rr_item *it, struct rr
 	const struct rr_field *f = it->fields;
 	uint32_t stat = value(e, f, "stat", 0), accept = value(e, f, "accept", 0);
 
-	rr_bytes_word(out, value(e, f, "xid", make_variable(e, "xid")));
+	rr_bytes_word(out, value(e, f, "xid", rr_env_num(e, "xid")));
 	rr_bytes_word(out, value(e, f, "type", 1));
 	rr_bytes_word(out, stat);
 	if (stat == 0)
 		put_auth(out, 0);
 	rr_bytes_word(out, accept);
-	if (make_field(f, "low"))
+	if (rr_field_pat(f, "low"))
 		rr_bytes_word(out, value(e, f, "low", 0));
-	if (make_field(f, "high"))
+	if (rr_field_pat(f, "high"))
 		rr_bytes_word(out, value(e, f, "high", 0));
 }
 
@@ -305,11 +289,11 @@ static void put_prefix(struct rr_env *e, const struct rr_step *s, uint32_t numbe
 	const struct rr_field *f = s->fields;
 	bool response = e->role == RR_REQUESTER || s->kind == RR_K_ERROR;
 
-	rr_bytes_word(out, value(e, f, "xid", make_variable(e, "xid")));
+	rr_bytes_word(out, value(e, f, "xid", rr_env_num(e, "xid")));
 	rr_bytes_word(out, value(e, f, "vers", rr_dialect_version(e->dialect)));
-	rr_bytes_word(out, value(e, f, "credit", make_variable(e, "credits")));
+	rr_bytes_word(out, value(e, f, "credit", rr_env_num(e, "credits")));
 	rr_bytes_word(out, value(e, f, "proc", number));
-	if (layout(e, s) == RR_DIALECT_V2 || make_field(f, "flags"))
+	if (layout(e, s) == RR_DIALECT_V2 || rr_field_pat(f, "flags"))
 		rr_bytes_word(out, value(e, f, "flags", response));
 }
 
@@ -318,7 +302,7 @@ static void put_named(struct rr_env *e, const struct rr_step *s, const char *con
 		      struct rr_bytes *out)
 {
 	for (; *names; names++)
-		if (make_field(s->fields, *names))
+		if (rr_field_pat(s->fields, *names))
 			rr_bytes_word(out, value(e, s->fields, *names, 0));
 }
 
@@ -378,14 +362,14 @@ bool rr_make_message(struct rr_env *e, const struct rr_step *s, struct rr_bytes 
 	bool ok;
 
 	out->len = 0;
-	if (s->kind < RR_K_OTHER && !make_field(s->fields, "proc") &&
+	if (s->kind < RR_K_OTHER && !rr_field_pat(s->fields, "proc") &&
 	    !rr_kind_number(e->dialect, s->kind, &number)) {
 		snprintf(why, cap, "dialect %s has no %s", rr_dialect_names[e->dialect],
 			 rr_kind_names[s->kind]);
 		return false;
 	}
 	/* The body repeats the XID. */
-	if (s->kind != RR_K_RAW && make_field(s->fields, "xid"))
+	if (s->kind != RR_K_RAW && rr_field_pat(s->fields, "xid"))
 		rr_env_set(e, "xid", value(e, s->fields, "xid", 0));
 	rr_make_body(e, s->items, &body);	/* first, since its marks are positions in the
 						 * lists */

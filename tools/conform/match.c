@@ -69,28 +69,14 @@ static bool word_equals(struct cmp *c, const char *what, uint64_t want, uint64_t
 			       (unsigned long long)v, (unsigned long long)want);
 }
 
-static const struct rr_pat *match_field(const struct rr_field *f, const char *name)
-{
-	while (f && strcmp(f->name, name) != 0)
-		f = f->next;
-	return f ? &f->pat : NULL;
-}
-
 /* Compares a field with the case's pattern; if the case does not give one, with `other`, which
  * is what is right in general. */
 static bool is_or(struct cmp *c, const struct rr_field *f, const char *name, uint64_t other,
 		  uint64_t v)
 {
-	const struct rr_pat *pat = match_field(f, name);
+	const struct rr_pat *pat = rr_field_pat(f, name);
 
 	return pat ? word_is(c, name, pat, v) : word_equals(c, name, other, v);
-}
-
-static uint64_t match_variable(struct rr_env *e, const char *name)
-{
-	struct rr_var *v = rr_env_find(e, name);
-
-	return v ? v->num : 0;
 }
 
 /* --- bodies --- */
@@ -119,7 +105,7 @@ static bool match_get(struct cmp *c, const char *what, uint32_t *v)
 /* Takes the next word and compares it as is_or() does. */
 static bool next_is(struct cmp *c, const struct rr_field *f, const char *name, uint64_t other)
 {
-	const struct rr_pat *pat = match_field(f, name);
+	const struct rr_pat *pat = rr_field_pat(f, name);
 	uint32_t v;
 
 	if (!match_get(c, name, &v))
@@ -134,7 +120,7 @@ static bool next_is(struct cmp *c, const struct rr_field *f, const char *name, u
  * for it; the body may be anything. */
 static bool auth(struct cmp *c, const struct rr_field *f, const char *name)
 {
-	const struct rr_pat *pat = match_field(f, name);
+	const struct rr_pat *pat = rr_field_pat(f, name);
 	const uint8_t *at = c->p, *body;
 	uint32_t flavor, len;
 
@@ -154,10 +140,10 @@ static bool is_call(struct cmp *c, const struct rr_item *it)
 {
 	const struct rr_field *f = it->fields;
 
-	return next_is(c, f, "xid", match_variable(c->e, "xid")) && next_is(c, f, "type", 0) &&
+	return next_is(c, f, "xid", rr_env_num(c->e, "xid")) && next_is(c, f, "type", 0) &&
 	       next_is(c, f, "rpcvers", 2) &&
-		       next_is(c, f, "prog", match_variable(c->e, "program")) &&
-	       next_is(c, f, "vers", match_variable(c->e, "version")) &&
+		       next_is(c, f, "prog", rr_env_num(c->e, "program")) &&
+	       next_is(c, f, "vers", rr_env_num(c->e, "version")) &&
 		       next_is(c, f, "proc", 0) &&
 	       auth(c, f, "cred") && auth(c, NULL, "verf");
 }
@@ -168,14 +154,14 @@ static bool is_reply(struct cmp *c, const struct rr_item *it)
 {
 	const struct rr_field *f = it->fields;
 
-	if (!next_is(c, f, "xid", match_variable(c->e, "xid")) || !next_is(c, f, "type", 1) ||
+	if (!next_is(c, f, "xid", rr_env_num(c->e, "xid")) || !next_is(c, f, "type", 1) ||
 	    !next_is(c, f, "stat", 0))
 		return false;
 	if (rr_word(c->p - 4) == 0 && !auth(c, NULL, "verf"))
 		return false;
 	return next_is(c, f, "accept", 0) &&
-	       (!match_field(f, "low") || next_is(c, f, "low", 0)) &&
-	       (!match_field(f, "high") || next_is(c, f, "high", 0));
+	       (!rr_field_pat(f, "low") || next_is(c, f, "low", 0)) &&
+	       (!rr_field_pat(f, "high") || next_is(c, f, "high", 0));
 }
 
 static bool bytes_are(struct cmp *c, const char *what, const uint8_t *want, uint32_t len)
@@ -521,14 +507,14 @@ static bool prefix_matches(struct cmp *c, const struct rr_step *step, const stru
 	bool response = c->e->role == RR_RESPONDER;
 	struct rr_env *e = c->e;
 
-	if (response && !is_or(c, step->fields, "xid", match_variable(e, "xid"), s->xid))
+	if (response && !is_or(c, step->fields, "xid", rr_env_num(e, "xid"), s->xid))
 		return false;
 	if (!is_or(c, step->fields, "vers", rr_dialect_version(e->dialect), s->vers))
 		return false;
 	if (rr_layout(e->dialect, s->vers) == RR_DIALECT_V2 &&
 	    !is_or(c, step->fields, "flags", response, s->flags))
 		return false;
-	if (!match_field(step->fields, "credit") && s->credit == 0)
+	if (!rr_field_pat(step->fields, "credit") && s->credit == 0)
 		return NO(c, "credit is 0");
 	return true;
 }
@@ -575,7 +561,7 @@ bool rr_match_message(struct rr_env *e, const struct rr_step *step, const uint8_
 		return body_matches(&c, step->items, buf, len);
 	if (bad)
 		return NO(&c, "%s", bad);
-	if (s.kind != step->kind && !match_field(step->fields, "proc"))
+	if (s.kind != step->kind && !rr_field_pat(step->fields, "proc"))
 		return NO(&c, "%s came, expected %s", rr_kind_names[s.kind],
 			  rr_kind_names[step->kind]);
 	if (!fields_match(&c, step, &s) || !prefix_matches(&c, step, &s))

@@ -15,9 +15,8 @@ static bool is_asked_for(const struct rr_step *s)
 		if (s->kind == RR_K_CONNPROP || s->kind == RR_K_RAW)
 			return true;
 		for (const struct rr_item *it = s->items; it; it = it->next)
-			for (const struct rr_field *f = it->fields; f; f = f->next)
-				if (it->kind == RR_I_RPC_CALL && !strcmp(f->name, "prog"))
-					return true;
+			if (it->kind == RR_I_RPC_CALL && rr_field_pat(it->fields, "prog"))
+				return true;
 	}
 	return false;
 }

@@ -176,50 +176,63 @@ const char *rr_seen_read(enum rr_dialect d, const uint8_t *buf, uint32_t len, st
 	return c.bad ? "a header that cannot be decoded" : NULL;
 }
 
-bool rr_seen_field(const struct rr_seen *s, const char *name, uint32_t *v)
+/* A word of a header by its name: its value, and where in the message it is. */
+struct named_word {
+	const char *name;
+	bool is;			/* the message has it */
+	uint32_t v, at;
+};
+
+#define NOWHERE	UINT32_MAX	/* it is not written, and counts as 0 */
+
+/* The words of an error: which arm it is tells which are there; limit and needed are an arm's
+ * last. */
+static bool find_word(const struct rr_seen *s, const char *name, struct named_word *out)
 {
-	/* The words of an error: which arm it is tells which are there; limit and needed are an
-	 * arm's last. */
-	const struct { const char *name; bool is; uint32_t v; } fields[] = {
-		{ "xid", true, s->xid }, { "vers", true, s->vers },
-			{ "credit", true, s->credit },
-		{ "proc", true, s->proc }, { "flags", true, s->flags }, { "inv", true, s->inv },
-		{ "align", true, s->align }, { "thresh", true, s->thresh },
-		{ "err", s->kind == RR_K_ERROR, s->err },
-			{ "low", s->err == 1 && s->narm == 2, s->arm[0] },
-		{ "high", s->err == 1 && s->narm == 2, s->arm[1] },
-			{ "limit", s->narm == 1, s->arm[0] },
-		{ "chunk", s->err == 7 && s->narm == 2, s->arm[0] },
-		{ "needed", s->narm > 0, s->narm ? s->arm[s->narm - 1] : 0 },
+	bool inv = s->v2 && (s->kind == RR_K_MSG || s->kind == RR_K_NOMSG);
+	bool msgp = s->kind == RR_K_MSGP, one = s->narm == 1, two = s->narm == 2;
+	uint32_t last = s->narm ? s->arm[s->narm - 1] : 0, arm = s->err_at + 4;
+	const struct named_word words[] = {
+		{ "xid", true, s->xid, 0 },
+		{ "vers", true, s->vers, 4 },
+		{ "credit", true, s->credit, 8 },
+		{ "proc", true, s->proc, 12 },
+		{ "flags", true, s->flags, s->v2 ? 16 : NOWHERE },
+		{ "inv", true, s->inv, inv ? 20 : NOWHERE },
+		{ "align", true, s->align, msgp ? 16 : NOWHERE },
+		{ "thresh", true, s->thresh, msgp ? 20 : NOWHERE },
+		{ "err", s->kind == RR_K_ERROR, s->err, s->err_at },
+		{ "low", s->err == 1 && two, s->arm[0], arm },
+		{ "high", s->err == 1 && two, s->arm[1], arm + 4 },
+		{ "limit", one, s->arm[0], arm },
+		{ "chunk", s->err == 7 && two, s->arm[0], arm },
+		{ "needed", s->narm > 0, last, s->err_at + 4 * s->narm },
 	};
 
-	for (size_t i = 0; i < sizeof(fields) / sizeof(*fields); i++)
-		if (fields[i].is && !strcmp(fields[i].name, name)) {
-			*v = fields[i].v;
+	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
+		if (words[i].is && !strcmp(words[i].name, name)) {
+			*out = words[i];
 			return true;
 		}
 	return false;
 }
 
-/* The same names as in rr_seen_field(), with the positions of their words. */
+bool rr_seen_field(const struct rr_seen *s, const char *name, uint32_t *v)
+{
+	struct named_word w;
+
+	if (!find_word(s, name, &w))
+		return false;
+	*v = w.v;
+	return true;
+}
+
 bool rr_seen_at(const struct rr_seen *s, const char *name, uint32_t *at)
 {
-	bool lists = s->kind == RR_K_MSG || s->kind == RR_K_NOMSG, msgp = s->kind == RR_K_MSGP;
-	const struct { const char *name; bool is; uint32_t at; } words[] = {
-		{ "xid", true, 0 }, { "vers", true, 4 }, { "credit", true, 8 },
-		{ "proc", true, 12 }, { "flags", s->v2, 16 }, { "inv", s->v2 && lists, 20 },
-		{ "align", msgp, 16 }, { "thresh", msgp, 20 },
-		{ "err", s->err_at > 0, s->err_at }, { "low", s->narm == 2, s->err_at + 4 },
-		{ "high", s->narm == 2, s->err_at + 8 },
-		{ "limit", s->narm == 1, s->err_at + 4 },
-		{ "chunk", s->narm == 2, s->err_at + 4 },
-		{ "needed", s->narm > 0, s->err_at + 4 * s->narm },
-	};
+	struct named_word w;
 
-	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
-		if (words[i].is && !strcmp(words[i].name, name)) {
-			*at = words[i].at;
-			return true;
-		}
-	return false;
+	if (!find_word(s, name, &w) || w.at == NOWHERE)
+		return false;
+	*at = w.at;
+	return true;
 }

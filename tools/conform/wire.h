@@ -73,12 +73,16 @@ struct rr_env {
 void rr_env_free(struct rr_env *e);
 void rr_env_set(struct rr_env *e, const char *name, uint64_t v);
 struct rr_var *rr_env_find(struct rr_env *e, const char *name);
+/* The number of this variable; 0 if the case has not set it. */
+uint64_t rr_env_num(struct rr_env *e, const char *name);
 /* The variable of this name; made if there is none. */
 struct rr_var *rr_env_var(struct rr_env *e, const char *name);
 uint64_t rr_env_eval(struct rr_env *e, const struct rr_expr *x);
 /* Does v match the pattern? Then it gets the pattern's name. */
 bool rr_env_match(struct rr_env *e, const struct rr_pat *pat, uint64_t v);
 void rr_env_print(struct rr_env *e, const struct rr_pat *pat, char *out, size_t cap);
+/* The pattern that the case gives for the field of this name; NULL: it does not name it. */
+const struct rr_pat *rr_field_pat(const struct rr_field *f, const char *name);
 
 /* The bytes that a copy names, as far as they exist. */
 const uint8_t *rr_env_bytes(struct rr_env *e, const struct rr_segspec *s, uint32_t *len);
