@@ -222,7 +222,7 @@ static bool admit(const struct rr_listener *l, struct rr_share *sh)
 	       !(rr_cp->stopped && rr_cp->stopped());
 }
 
-static void enqueue(struct rr_listener *l, struct rr_share *sh)
+static void queue_peer(struct rr_listener *l, struct rr_share *sh)
 {
 	struct rr_share **at = &l->first;
 
@@ -276,7 +276,7 @@ static int take_one(struct rr_listener *l)
 	}
 	l->spare = NULL;
 	if (admit(l, sh)) {
-		enqueue(l, sh);
+		queue_peer(l, sh);
 	} else {
 		report_refusal(l, 0);
 		rr_carrier_free(sh);
@@ -350,7 +350,7 @@ int rr_native_fds(struct rr_conn *c, int fd, unsigned want, struct pollfd out[2]
 	return 2;
 }
 
-static struct rr_share *dequeue(struct rr_listener *l)
+static struct rr_share *unqueue_peer(struct rr_listener *l)
 {
 	struct rr_share *sh = l->first;
 
@@ -426,7 +426,7 @@ int rr_conn_accept(struct rr_conn *c, int fd, int flags, struct rr_conn **out)
 	rr_native_look(c, fd);
 	if (l->n == QUEUE)	/* there is room again: the door is watched again */
 		atomic_store_explicit(&c->face.changed, true, memory_order_release);
-	sh = dequeue(l);
+	sh = unqueue_peer(l);
 	rc = l->lst || awaited(l) ? -EAGAIN : RR_CONN_KERNEL;
 	if (sh) {
 		rc = make_conn(sh, fd, flags, out);
