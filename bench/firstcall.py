@@ -5,19 +5,19 @@ firstcall.py PORT refused     non-blocking connections: how many of their first 
                               select() had said that the socket is writable, and how long it took until the
                               call was sent: {"refused": .., "p50": ns}"""
 import json
+import os
 import select
 import socket
 import statistics
-import struct
 import sys
 import threading
 import time
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests", "lib"))
+import rpc
+
 CONNECTIONS = 200
-
-
-def null_call(xid):
-    return struct.pack(">11I", 0x80000000 | 40, xid, 0, 2, 0x20005245, 1, 0, 0, 0, 0, 0)
+NULL_CALL = rpc.record(rpc.call(1, 0x20005245, 1, 0))
 
 
 def with_threads(port):
@@ -25,7 +25,7 @@ def with_threads(port):
         threading.Thread(target=time.sleep, args=(5,), daemon=True).start()
     start = time.monotonic_ns()
     with socket.create_connection(("127.0.0.1", port)) as s:
-        s.sendall(null_call(1))
+        s.sendall(NULL_CALL)
         s.recv(28, socket.MSG_WAITALL)
         return time.monotonic_ns() - start
 
@@ -39,7 +39,7 @@ def refused(port):
         start, no = time.monotonic_ns(), False
         while True:
             try:
-                s.send(null_call(1))
+                s.send(NULL_CALL)
                 break
             except BlockingIOError:
                 no = True

@@ -10,12 +10,12 @@ the server calls the first, which answers and gives the delegation back. With BA
 connection, to that port, which has been put beside the session's (BIND_CONN_TO_SESSION)."""
 import os
 import select
-import socket
 import struct
 import sys
 import time
 
-import pyrpc
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import rpc
 
 NFS, NFS_VERSION, COMPOUND, CB_PROGRAM = 100003, 4, 1, 0x40000000
 (CLOSE, DELEGRETURN, GETFH, LOOKUP, OPEN, PUTFH, PUTROOTFH, READ, WRITE, EXCHANGE_ID, CREATE_SESSION, DESTROY_SESSION,
@@ -27,27 +27,6 @@ CONN_BACK_CHAN = TO_BACK = 2
 ACCESS_READ, ACCESS_WRITE, ACCESS_BOTH, WANT_NO_DELEGATION = 1, 2, 3, 0x400
 SLOTS, BLOCK, BLOCKS = 8, 100000, 16
 STATEID = 16
-
-
-class Cursor:
-    """Reads XDR."""
-    def __init__(self, data):
-        self.data, self.at = data, 0
-
-    def fixed(self, n):
-        part = self.data[self.at:self.at + n]
-        assert len(part) == n, "a truncated reply"
-        self.at += n + -n % 4
-        return part
-
-    def u32(self):
-        return struct.unpack(">I", self.fixed(4))[0]
-
-    def u64(self):
-        return struct.unpack(">Q", self.fixed(8))[0]
-
-    def opaque(self):
-        return self.fixed(self.u32())
 
 
 def op(number, fmt="", *args, tail=b""):
@@ -62,12 +41,12 @@ def compound(xid, *ops):
     """The record of a call."""
     args = struct.pack(">3I", 0, 1, len(ops)) + b"".join(ops)
     root = struct.pack(">9I", 1, 20, 0, 0, 0, 0, 0, 0, 0)   # AUTH_SYS; and a verifier of AUTH_NONE
-    return pyrpc.record(struct.pack(">6I", xid, 0, 2, NFS, NFS_VERSION, COMPOUND) + root + args)
+    return rpc.record(rpc.call(xid, NFS, NFS_VERSION, COMPOUND, args, root))
 
 
 def path(names):
     """The operations that lead there from the root."""
-    return [op(PUTROOTFH)] + [op(LOOKUP, tail=pyrpc.opaque(name)) for name in names.split(b"/") if name]
+    return [op(PUTROOTFH)] + [op(LOOKUP, tail=rpc.opaque(name)) for name in names.split(b"/") if name]
 
 
 class Status(Exception):
@@ -76,11 +55,11 @@ class Status(Exception):
 
 class Client:
     def __init__(self, port, name=b"nfs41", flags=CONN_BACK_CHAN):
-        self.sock = socket.create_connection((pyrpc.HOST, port))
+        self.sock = rpc.connect(port)
         self.xid, self.slots, self.recalled = 0, [0] * SLOTS, []
         verifier = os.urandom(8)
         r = self.ask(op(EXCHANGE_ID, "8s", verifier,
-                        tail=pyrpc.opaque(name) + struct.pack(">3I", 0, 0, 0)))
+                        tail=rpc.opaque(name) + struct.pack(">3I", 0, 0, 0)))
         self.clientid, sequence = r.u64(), r.u32()
         r = self.ask(op(CREATE_SESSION, "Q2I", self.clientid, sequence, flags,
                         tail=channel(1 << 20) + channel(4096) + struct.pack(">3I", CB_PROGRAM, 1, 0)))
@@ -100,13 +79,12 @@ class Client:
     def receive(self):
         """The next reply: its xid, and the result of its last operation. Calls that come first are answered."""
         while True:
-            msg = pyrpc.receive_record(self.sock)
-            xid, *head = struct.unpack_from(">6I", msg)
-            if head[0] == 1:
+            msg = rpc.receive_record(self.sock)
+            xid, kind = struct.unpack_from(">2I", msg)
+            if kind == rpc.REPLY:
                 break
             self.called(self.sock, msg)
-        assert head == [1, 0, 0, 0, 0], "not accepted"
-        r = Cursor(msg[24:])
+        r = rpc.Cursor(rpc.results_of(msg))
         r.u32()
         r.opaque()
         for left in reversed(range(r.u32())):
@@ -119,15 +97,11 @@ class Client:
 
     def called(self, sock, msg):
         """The server's call: nothing, or a sequence and a delegation to be given back."""
-        xid, _, _, _, _, proc = struct.unpack_from(">6I", msg)
-        accepted = struct.pack(">6I", xid, 1, 0, 0, 0, 0)
+        xid, _, _, proc, args = rpc.parse_call(msg)
         if proc != COMPOUND:
-            sock.sendall(pyrpc.record(accepted))
+            sock.sendall(rpc.record(rpc.reply(xid)))
             return
-        r = Cursor(msg[24:])
-        for _ in range(2):  # credential and verifier
-            r.u32()
-            r.opaque()
+        r = rpc.Cursor(args)
         tag, _, _, count = r.opaque(), r.u32(), r.u32(), r.u32()
         results = b""
         for _ in range(count):
@@ -144,8 +118,8 @@ class Client:
                 self.recalled.append(r.fixed(STATEID))
                 r.u32()
                 r.opaque()
-        sock.sendall(pyrpc.record(accepted + struct.pack(">I", 0) + pyrpc.opaque(tag) +
-                                  struct.pack(">I", count) + results))
+        sock.sendall(rpc.record(rpc.reply(xid, struct.pack(">I", 0) + rpc.opaque(tag) +
+                                          struct.pack(">I", count) + results)))
 
     def ask(self, *ops, slot=None):
         xid = self.send(*ops, slot=slot)
@@ -155,21 +129,21 @@ class Client:
 
     def create(self, directory, name):
         """Stateid and file handle (as an operation) of a new file."""
-        owner = struct.pack(">Q", self.clientid) + pyrpc.opaque(b"owner")
+        owner = struct.pack(">Q", self.clientid) + rpc.opaque(b"owner")
         make = struct.pack(">4I", 1, 0, 0, 0)
-        claim = struct.pack(">I", 0) + pyrpc.opaque(name)
+        claim = struct.pack(">I", 0) + rpc.opaque(name)
         where = path(directory)
         access = ACCESS_BOTH | WANT_NO_DELEGATION
         stateid = self.ask(*where, op(OPEN, "3I", 0, access, 0, tail=owner + make + claim), slot=0).fixed(STATEID)
-        r = self.ask(*where, op(LOOKUP, tail=pyrpc.opaque(name)), op(GETFH), slot=0)
-        return stateid, op(PUTFH, tail=pyrpc.opaque(r.opaque()))
+        r = self.ask(*where, op(LOOKUP, tail=rpc.opaque(name)), op(GETFH), slot=0)
+        return stateid, op(PUTFH, tail=rpc.opaque(r.opaque()))
 
     def open(self, directory, name, access):
         """The result of an OPEN."""
-        owner = struct.pack(">Q", self.clientid) + pyrpc.opaque(b"owner")
+        owner = struct.pack(">Q", self.clientid) + rpc.opaque(b"owner")
         where = path(directory)
         return self.ask(*where, op(OPEN, "3I", 0, access, 0, tail=owner + struct.pack(">2I", 0, 0) +
-                                   pyrpc.opaque(name)), slot=0)
+                                   rpc.opaque(name)), slot=0)
 
     def end(self):
         self.ask(op(DESTROY_SESSION, "16s", self.session))
@@ -201,9 +175,9 @@ def opened(c, *args):
 
 def bind(c, port):
     """A connection that the server will call back by."""
-    sock = socket.create_connection((pyrpc.HOST, port))
+    sock = rpc.connect(port)
     sock.sendall(compound(1, op(BIND_CONN_TO_SESSION, "16s2I", c.session, TO_BACK, 0)))
-    r = Cursor(pyrpc.receive_record(sock)[24:])
+    r = rpc.Cursor(rpc.results_of(rpc.receive_record(sock)))
     assert r.u32() == 0, "BIND_CONN_TO_SESSION is refused"
     r.fixed(16)     # tag, one result, its operation, its status
     assert (r.fixed(16), r.u32()) == (c.session, TO_BACK), "bound otherwise"
@@ -215,7 +189,7 @@ def take_calls(c, fh, back):
     if not back:
         c.ask(fh, op(READ, "16sQI", bytes(STATEID), 0, 1), slot=1)
     while back and select.select([back], [], [], 0)[0]:
-        c.called(back, pyrpc.receive_record(back))
+        c.called(back, rpc.receive_record(back))
 
 
 def delegation(c, file, fh, back):
@@ -262,7 +236,7 @@ def main(port, directory, what="", *more):
     data = os.urandom(BLOCK * BLOCKS)
     stateid, fh = c.create(directory.encode(), b"new41")
     for at in range(0, len(data), BLOCK):
-        r = c.ask(fh, op(WRITE, "16sQI", stateid, at, 0, tail=pyrpc.opaque(data[at:at + BLOCK])), slot=0)
+        r = c.ask(fh, op(WRITE, "16sQI", stateid, at, 0, tail=rpc.opaque(data[at:at + BLOCK])), slot=0)
         assert r.u32() == BLOCK
     same = read_all(c, stateid, fh) == data
     c.ask(fh, op(CLOSE, "I16s", 0, stateid), slot=0)

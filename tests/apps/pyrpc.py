@@ -13,130 +13,61 @@ import selectors
 import socket
 import struct
 import sys
-import threading
 import time
 
-HOST = os.environ.get("LAB_ADDRESS", "127.0.0.1")
-PROG, NULL, ECHO, SUM, BIG, SLEEP = 0x20005244, 0, 1, 2, 3, 4
-LAST = 0x80000000
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import rpc
+
+PROG, VERS, NULL, ECHO, SUM, BIG, SLEEP = 0x20005244, 1, 0, 1, 2, 3, 4
 SIZES = [0, 1, 3, 4, 100, 1000, 3996, 4096, 8192, 9000, 16384, 65535, 65536, 65537, 262144, 1048576]
 
 
-# --- XDR and record marking
-
-def opaque(b):
-    return struct.pack(">I", len(b)) + b + bytes(-len(b) % 4)
-
-
-def unopaque(b):
-    (n,) = struct.unpack_from(">I", b)
-    return b[4:4 + n]
-
-
-def call(xid, proc, args=b"", prog=PROG, vers=1):
-    return struct.pack(">10I", xid, 0, 2, prog, vers, proc, 0, 0, 0, 0) + args
-
-
-def record(msg, fragment=0):
-    """The message as a record, of fragments of so many bytes."""
-    if not fragment:
-        return struct.pack(">I", LAST | len(msg)) + msg
-    out = b""
-    for at in range(0, len(msg), fragment):
-        part = msg[at:at + fragment]
-        last = LAST if at + fragment >= len(msg) else 0
-        out += struct.pack(">I", last | len(part)) + part
-    return out
-
-
-def receive_exactly(sock, n):
-    buf = bytearray(n)
-    view, at = memoryview(buf), 0
-    while at < n:
-        got = sock.recv_into(view[at:])
-        if not got:
-            raise EOFError
-        at += got
-    return bytes(buf)
-
-
-def receive_record(sock):
-    msg = b""
-    while True:
-        (mark,) = struct.unpack(">I", receive_exactly(sock, 4))
-        msg += receive_exactly(sock, mark & ~LAST)
-        if mark & LAST:
-            return msg
+def call(xid, proc, args):
+    return rpc.call(xid, PROG, VERS, proc, args)
 
 
 async def read_record(reader):
-    msg = b""
-    while True:
+    msg, last = b"", 0
+    while not last:
         (mark,) = struct.unpack(">I", await reader.readexactly(4))
-        msg += await reader.readexactly(mark & ~LAST)
-        if mark & LAST:
-            return msg
+        last = mark & rpc.LAST
+        msg += await reader.readexactly(mark & ~rpc.LAST)
+    return msg
 
 
 # --- the server
 
-def parse(msg):
-    """xid, message type, RPC version, program, version, procedure, arguments of a call"""
-    *head, _, cred = struct.unpack_from(">8I", msg)
-    at = 32 + (cred + 3 & ~3)
-    _, verf = struct.unpack_from(">2I", msg, at)
-    return *head, msg[at + 8 + (verf + 3 & ~3):]
-
-
 def answer(msg):
-    xid, _, _, prog, vers, proc, args = parse(msg)
-    head = struct.pack(">5I", xid, 1, 0, 0, 0)
+    xid, prog, vers, proc, args = rpc.parse_call(msg)
     if prog != PROG:
-        return head + struct.pack(">I", 1)
-    if vers != 1:
-        return head + struct.pack(">3I", 2, 1, 1)
-    done = head + struct.pack(">I", 0)
+        return rpc.reply(xid, accept=rpc.PROG_UNAVAIL)
+    if vers != VERS:
+        return rpc.reply(xid, struct.pack(">2I", VERS, VERS), rpc.PROG_MISMATCH)
     if proc == NULL:
-        return done
+        return rpc.reply(xid)
     if proc == ECHO:
-        return done + opaque(unopaque(args))
+        return rpc.reply(xid, rpc.opaque(rpc.unopaque(args)))
     (n,) = struct.unpack_from(">I", args) if args else (0,)
     if proc == SUM:
-        return done + struct.pack(">q", sum(struct.unpack_from(f">{n}i", args, 4)))
+        return rpc.reply(xid, struct.pack(">q", sum(struct.unpack_from(f">{n}i", args, 4))))
     if proc == BIG:
-        return done + opaque(bytes((i * 7 + (i >> 8)) & 255 for i in range(n)))
+        return rpc.reply(xid, rpc.opaque(bytes((i * 7 + (i >> 8)) & 255 for i in range(n))))
     if proc == SLEEP:
         time.sleep(n / 1000)
-        return done + args[:4]
-    return head + struct.pack(">I", 3)
-
-
-def serve_connection(conn, answer=answer):
-    with conn:
-        try:
-            while True:
-                conn.sendall(record(answer(receive_record(conn))))
-        except (EOFError, OSError):
-            pass
-
-
-def serve_threads(port):
-    listener = socket.create_server((HOST, port), backlog=64)
-    while True:
-        conn, _ = listener.accept()
-        threading.Thread(target=serve_connection, args=(conn,), daemon=True).start()
+        return rpc.reply(xid, args[:4])
+    return rpc.reply(xid, accept=rpc.PROC_UNAVAIL)
 
 
 async def serve_asyncio(port):
     async def one(reader, writer):
         try:
             while True:
-                writer.write(record(answer(await read_record(reader))))
+                writer.write(rpc.record(answer(await read_record(reader))))
                 await writer.drain()
         except (asyncio.IncompleteReadError, OSError):
             writer.close()
 
-    server = await asyncio.start_server(one, HOST, port)
+    server = await asyncio.start_server(one, rpc.HOST, port)
     await server.serve_forever()
 
 
@@ -144,18 +75,18 @@ async def serve_asyncio(port):
 
 def client_blocking(port, fragment=0):
     calls = 0
-    with socket.create_connection((HOST, port)) as sock:
+    with rpc.connect(port) as sock:
         def ask(proc, args):
             nonlocal calls
             calls += 1
-            sock.sendall(record(call(calls, proc, args), fragment))
-            reply = receive_record(sock)
-            assert struct.unpack_from(">6I", reply) == (calls, 1, 0, 0, 0, 0)
-            return reply[24:]
+            sock.sendall(rpc.record(call(calls, proc, args), fragment))
+            reply = rpc.receive_record(sock)
+            assert rpc.xid_of(reply) == calls
+            return rpc.results_of(reply)
 
         for n in SIZES:
             data = random.randbytes(n)
-            assert unopaque(ask(ECHO, opaque(data))) == data, n
+            assert rpc.unopaque(ask(ECHO, rpc.opaque(data))) == data, n
         for n in (10, 1000, 200000):
             ints = [random.randint(-2**31, 2**31 - 1) for _ in range(n)]
             (got,) = struct.unpack(">q", ask(SUM, struct.pack(f">I{n}i", n, *ints)))
@@ -169,17 +100,16 @@ def client_fragments(port):
 
 async def asyncio_client(port):
     """300 calls outstanding."""
-    reader, writer = await asyncio.open_connection(HOST, port)
+    reader, writer = await asyncio.open_connection(rpc.HOST, port)
     want = {}
     for i in range(300):
         want[i] = random.randbytes(i * 397 % 30000)
-        writer.write(record(call(i, ECHO, opaque(want[i]))))
+        writer.write(rpc.record(call(i, ECHO, rpc.opaque(want[i]))))
 
     async def take_replies():
         while want:
             reply = await read_record(reader)
-            (xid,) = struct.unpack_from(">I", reply)
-            assert unopaque(reply[24:]) == want.pop(xid)
+            assert rpc.unopaque(rpc.results_of(reply)) == want.pop(rpc.xid_of(reply))
 
     await asyncio.gather(take_replies(), writer.drain())
     writer.close()
@@ -198,13 +128,13 @@ def client_nonblocking(port):
 
     sock = socket.socket()
     sock.setblocking(False)
-    sock.connect_ex((HOST, port))
+    sock.connect_ex((rpc.HOST, port))
     sel = selectors.PollSelector()
     sel.register(sock, selectors.EVENT_WRITE)
     sel.select(5)
     assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == 0
-    out = b"".join(record(call(1000 + i, ECHO, opaque(payload(i)))) for i in range(200))
-    got, answered = b"", 0
+    out = b"".join(rpc.record(call(1000 + i, ECHO, rpc.opaque(payload(i)))) for i in range(200))
+    got, answered = bytearray(), 0
     while answered < 200:
         sel.modify(sock, selectors.EVENT_READ | (selectors.EVENT_WRITE if out else 0))
         for _, events in sel.select(5):
@@ -220,21 +150,17 @@ def client_nonblocking(port):
                     continue
                 assert data
                 got += data
-        while len(got) >= 4:
-            size = struct.unpack_from(">I", got)[0] & ~LAST
-            if len(got) < 4 + size:
-                break
-            reply, got = got[4:4 + size], got[4 + size:]
-            assert unopaque(reply[24:]) == payload(struct.unpack_from(">I", reply)[0] - 1000)
+        while reply := rpc.take_record(got):
+            assert rpc.unopaque(rpc.results_of(reply)) == payload(rpc.xid_of(reply) - 1000)
             answered += 1
     sock.close()
     return 200
 
 
 def mnt(port, path):
-    with socket.create_connection((HOST, port)) as sock:
-        sock.sendall(record(call(77, 1, opaque(path.encode()), prog=100005, vers=3)))
-        print("mnt status", struct.unpack_from(">I", receive_record(sock), 24)[0])
+    with rpc.connect(port) as sock:
+        reply = rpc.ask(sock, rpc.call(77, 100005, 3, 1, rpc.opaque(path.encode())))
+        print("mnt status", struct.unpack_from(">I", rpc.results_of(reply))[0])
     return 1
 
 
@@ -242,7 +168,7 @@ def main(role, port, what):
     if role == "server":
         if what == "asyncio":
             asyncio.run(serve_asyncio(int(port)))
-        serve_threads(int(port))
+        rpc.serve(rpc.listen(int(port)), lambda: answer)
     if role == "mnt":
         calls = mnt(int(port), what)
     else:

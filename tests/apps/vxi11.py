@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """vxi11.py PORT: an instrument's VXI-11 core channel (create_link, device_write, device_read,
 destroy_link), registered with rpcbind. *IDN? is answered with its name, WAVE? with 60,000 bytes."""
+import os
 import socket
 import struct
 import sys
-import threading
 
-import pyrpc
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import rpc
 
 PROG, VERS = 0x0607AF, 1
 CREATE_LINK, WRITE, READ, DESTROY_LINK = 10, 11, 12, 23
@@ -29,25 +30,24 @@ class Link:
         if proc == CREATE_LINK:
             return struct.pack(">4I", 0, 1, 0, 65536)
         if proc == WRITE:
-            data = pyrpc.unopaque(args[16:])
+            data = rpc.unopaque(args[16:])
             self.pending = answer_to(data)
             return struct.pack(">2I", 0, len(data))
         if proc == READ:
             (size,) = struct.unpack_from(">I", args, 4)
             part, self.pending = self.pending[:size], self.pending[size:]
             if not part:
-                return struct.pack(">2I", IO_TIMEOUT, 0) + pyrpc.opaque(b"")
-            return struct.pack(">2I", 0, 0 if self.pending else END) + pyrpc.opaque(part)
+                return struct.pack(">2I", IO_TIMEOUT, 0) + rpc.opaque(b"")
+            return struct.pack(">2I", 0, 0 if self.pending else END) + rpc.opaque(part)
         if proc == DESTROY_LINK:
             return struct.pack(">I", 0)
         return b""
 
     def answer(self, msg):
-        xid, _, _, prog, _, proc, args = pyrpc.parse(msg)
-        head = struct.pack(">5I", xid, 1, 0, 0, 0)
+        xid, prog, _, proc, args = rpc.parse_call(msg)
         if prog != PROG:
-            return head + struct.pack(">I", 1)
-        return head + struct.pack(">I", 0) + self.perform(proc, args)
+            return rpc.reply(xid, accept=rpc.PROG_UNAVAIL)
+        return rpc.reply(xid, self.perform(proc, args))
 
 
 def register(port):
@@ -56,16 +56,14 @@ def register(port):
         sock.bind(("127.0.0.1", 1001))
         sock.connect(("127.0.0.1", 111))
         args = struct.pack(">4I", PROG, VERS, TCP, port)
-        sock.sendall(pyrpc.record(pyrpc.call(1, PMAP_SET, args, prog=PMAP, vers=2)))
-        assert pyrpc.receive_record(sock)[-4:] == struct.pack(">I", 1), "rpcbind refused"
+        reply = rpc.ask(sock, rpc.call(1, PMAP, 2, PMAP_SET, args))
+        assert rpc.results_of(reply) == struct.pack(">I", 1), "rpcbind refused"
 
 
 def main(port):
-    listener = socket.create_server((pyrpc.HOST, port))
+    listener = rpc.listen(port)
     register(port)
-    while True:
-        conn, _ = listener.accept()
-        threading.Thread(target=pyrpc.serve_connection, args=(conn, Link().answer), daemon=True).start()
+    rpc.serve(listener, lambda: Link().answer)
 
 
 if __name__ == "__main__":

@@ -4,46 +4,23 @@
 # so that a call may block. Started by ends.py, with the library or without; it knows nothing of it.
 import ctypes, errno, fcntl, hashlib, json, os, random, select, signal, socket, struct, sys, termios, threading, time, traceback
 
-LAST = 0x80000000
+# By names that no line of a test gives to something else.
+from rpc import LAST, PROG_UNAVAIL, call as put_call, reply as put_reply, take_record, xid_of
+from rpc import receive_exactly as read_n, receive_record as read_rec, record as rec
+
+OURS = 0x20000001
 
 
-def rec(payload):
-    return struct.pack('>I', LAST | len(payload)) + payload
-
-
-def call(xid, body=b'', prog=0x20000001, proc=0):
-    return rec(struct.pack('>10I', xid, 0, 2, prog, 1, proc, 0, 0, 0, 0) + body)
+def call(xid, body=b'', prog=OURS, proc=0):
+    return rec(put_call(xid, prog, 1, proc, body))
 
 
 def reply(xid, body=b''):
-    return rec(struct.pack('>6I', xid, 1, 0, 0, 0, 0) + body)
+    return rec(put_reply(xid, body))
 
 
 def blob(n, seed=0):
     return random.Random(seed).randbytes(n)
-
-
-def read_n(s, n):
-    b = bytearray()
-    while len(b) < n:
-        got = s.recv(min(n - len(b), 1 << 20))
-        if not got:
-            raise EOFError('after %d of %d bytes' % (len(b), n))
-        b += got
-    return bytes(b)
-
-
-def read_rec(s):
-    out, last = b'', 0
-    while not last:
-        mark, = struct.unpack('>I', read_n(s, 4))
-        last = mark & LAST
-        out += read_n(s, mark & ~LAST)
-    return out
-
-
-def xid_of(record):
-    return struct.unpack('>I', record[:4])[0]
 
 
 def listen(host='127.0.0.1', port=0, family=socket.AF_INET, backlog=16):
@@ -83,7 +60,6 @@ def burst(s, n, length):
     return n
 
 
-OURS = 0x20000001
 strangers = 0	# calls to programs that are not ours
 
 
@@ -93,7 +69,7 @@ def echo_one(s):
     r = read_rec(s)
     if struct.unpack('>I', r[12:16])[0] != OURS:
         strangers += 1
-        return s.sendall(rec(struct.pack('>6I', xid_of(r), 1, 0, 0, 0, 1)))
+        return s.sendall(rec(put_reply(xid_of(r), accept=PROG_UNAVAIL)))
     s.sendall(reply(xid_of(r), r[40:]))
 
 
@@ -235,10 +211,9 @@ class Loop:
             mark, = struct.unpack('>I', into[:4])
             if not mark & LAST or mark & ~LAST > 1 << 25:
                 raise EOFError
-            if len(into) < 4 + (mark & ~LAST):
+            r = take_record(into)
+            if r is None:
                 return
-            r = bytes(into[4:4 + (mark & ~LAST)])
-            del into[:4 + len(r)]
             out += reply(xid_of(r), r[40:])
 
 

@@ -19,9 +19,10 @@ def public(path):
 
 SHIM = public(BUILD + '/librpcrdma_shim.so')
 AGENT = public(HERE + '/agent.py')
+public(HERE + '/../lib/rpc.py')	# which it imports
 SUPP = public(HERE + '/../san/tsan.supp')
 
-sys.path.insert(0, HERE)
+sys.path[:0] = [HERE, HERE + '/../lib']
 from agent import blob, call, read_n, read_rec, rec, reply, xid_of  # noqa: E402,F401
 
 

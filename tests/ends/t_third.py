@@ -24,10 +24,8 @@ def echo_one(s):
 
 class Big(Loop):
     def answer(self, into, out):
-        while len(into) >= 4 and len(into) >= 4 + (struct.unpack('>I', into[:4])[0] & ~LAST):
-            n = 4 + (struct.unpack('>I', into[:4])[0] & ~LAST)
-            out += answer_to(bytes(into[4:n]))
-            del into[:n]
+        while (r := take_record(into)) is not None:
+            out += answer_to(r)
 '''
 
 PROBE = '''

@@ -2,21 +2,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """rawlab.py HOST PORT: a client of tests/apps/lab.x that makes a call for each line that it reads, "PROCEDURE BYTES", says what
 length the answer had, and stays until its input ends."""
-import socket
+import os
 import struct
 import sys
 
-server = socket.create_connection((sys.argv[1], int(sys.argv[2])))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import rpc
 
-
-def take(n):
-    got = b""
-    while len(got) < n:
-        more = server.recv(n - len(got))
-        if not more:
-            sys.exit("the server has closed the connection")
-        got += more
-    return got
+PROG, VERS = 0x20005244, 1
 
 
 def arguments(proc, size):
@@ -29,9 +22,8 @@ def arguments(proc, size):
     return 3, struct.pack(">I", size)
 
 
+server = rpc.connect(int(sys.argv[2]), sys.argv[1])
 for xid, line in enumerate(sys.stdin, 1):
-    name, bytes_ = line.split()
-    proc, args = arguments(name, int(bytes_) & ~3)
-    msg = struct.pack(">10I", xid, 0, 2, 0x20005244, 1, proc, 0, 0, 0, 0) + args
-    server.sendall(struct.pack(">I", 1 << 31 | len(msg)) + msg)
-    print(name, len(take(struct.unpack(">I", take(4))[0] & 0x7fffffff)), flush=True)
+    name, size = line.split()
+    proc, args = arguments(name, int(size) & ~3)
+    print(name, len(rpc.ask(server, rpc.call(xid, PROG, VERS, proc, args))), flush=True)

@@ -80,23 +80,19 @@ far2=$(there ss -Hltnp 'sport = :20101' | sed -n 's/.*pid=\([0-9]*\).*/\1/p')
 is "the server says the same" "$(nsenter -t "$far2" -n -m "$BUILD/rdmarpc-stat" --json "$far2" | jq -c '[.processes[].tcp_reasons | keys[]] | map(select(test("one host"))) | length')" 1
 
 # --- servers of ill will, on another host as it were ---
+PYTHONPATH=$PWD/tests/lib
+export PYTHONPATH
 cat >"$T/ill.py" <<'P'
 import socket, struct, sys
+from rpc import opaque, parse_call, receive_record, record, reply
 how, address, port = sys.argv[1], sys.argv[2], int(sys.argv[3])
 L = socket.create_server((address, port))
-def get(c):
-    m = c.recv(4, socket.MSG_WAITALL)
-    if len(m) < 4:
-        return b''
-    return c.recv(struct.unpack('>I', m)[0] & 0x7fffffff, socket.MSG_WAITALL)
-def reply(c, xid, words, tail=b''):
-    b = struct.pack('>%dI' % (len(words) + 1), xid, *words) + tail
-    c.sendall(struct.pack('>I', 0x80000000 | len(b)) + b)
 while True:
     c, _ = L.accept()
+    say = lambda *words, tail=b'': c.sendall(record(reply(xid, struct.pack('>%dI' % len(words), *words) + tail)))
     try:
-        while b := get(c):
-            xid, _, _, prog = struct.unpack('>4I', b[:16])
+        while True:
+            xid, prog, _, _, _ = parse_call(receive_record(c))
             print('program', prog, flush=True)
             if how == 'picky' and prog != 0x20005244:
                 break
@@ -107,17 +103,16 @@ while True:
             elif how == 'long':
                 c.sendall(b'\x7f\xff\xff\xff' + b'x' * 100)
             elif how == 'binds-long':    # a string that ends behind the record
-                reply(c, xid, [1, 0, 0, 0, 0, 1, 100003, 3, 0xfffffff0])
+                say(1, 100003, 3, 0xfffffff0)
             elif how == 'binds-cut':
-                reply(c, xid, [1, 0, 0, 0, 0, 1, 100003])
+                say(1, 100003)
             elif how == 'binds-odd':    # words without a port, one with, and a control character in a name
-                def s(t): return struct.pack('>I', len(t)) + t + b'\0' * (-len(t) % 4)
-                row = lambda p, n, u: struct.pack('>3I', 1, p, 1) + s(n) + s(u) + s(b'root')
+                row = lambda p, n, u: struct.pack('>3I', 1, p, 1) + opaque(n) + opaque(u) + opaque(b'root')
                 tail = row(7, b'tcp', b'999.1') + row(8, b'\x1b[2J', b'') + row(0x20005244, b'tcp', b'10.77.0.2.78.133')
-                reply(c, xid, [1, 0, 0, 0, 0], tail + struct.pack('>I', 0))
+                say(tail=tail + struct.pack('>I', 0))
             else:
-                reply(c, xid, [1, 0, 0, 0, 0])
-    except OSError:
+                say()
+    except (EOFError, OSError):
         pass
     c.close()
 P

@@ -5,13 +5,12 @@
 The file with-N has N bytes, and so has without-N, whose READ replies say nothing of its attributes. Byte i of
 either is (i * 7 + (i >> 8)) & 255."""
 import os
-import socket
 import struct
 import sys
 import threading
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "apps"))
-import pyrpc
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import rpc
 
 NFS, MOUNT, BLOCK = 100003, 100005, 1 << 20
 GETATTR, LOOKUP, ACCESS, READ, FSSTAT, FSINFO, PATHCONF = 1, 3, 4, 6, 18, 19, 20
@@ -42,14 +41,14 @@ def read(name, rest):
     at, count = struct.unpack_from(">QI", rest)
     data = (pattern * (count // len(pattern) + 2))[at % len(pattern):][:max(0, min(count, size_of(name) - at))]
     eof = at + len(data) >= size_of(name)
-    return (NONE if name.startswith(b"without") else some(name)) + struct.pack(">2I", len(data), eof) + pyrpc.opaque(data)
+    return (NONE if name.startswith(b"without") else some(name)) + struct.pack(">2I", len(data), eof) + rpc.opaque(data)
 
 
 def lookup(name, rest):
-    wanted = pyrpc.unopaque(rest)
+    wanted = rpc.unopaque(rest)
     if not wanted.startswith(b"with"):
         return None
-    return pyrpc.opaque(wanted) + some(wanted) + some(name)
+    return rpc.opaque(wanted) + some(wanted) + some(name)
 
 
 PROCEDURES = {
@@ -69,28 +68,24 @@ def nfs(proc, args):
         return b""
     if proc not in PROCEDURES:
         return struct.pack(">2I", NOTSUPP, 0)
-    name = pyrpc.unopaque(args)
+    name = rpc.unopaque(args)
     result = PROCEDURES[proc](name, args[4 + (len(name) + 3 & ~3):])
     return struct.pack(">2I", NOENT, 0) if result is None else struct.pack(">I", OK) + result
 
 
 def mount(proc, args):
-    return struct.pack(">I", 0) + pyrpc.opaque(ROOT) + struct.pack(">2I", 1, 1) if proc == 1 else b""
+    return struct.pack(">I", 0) + rpc.opaque(ROOT) + struct.pack(">2I", 1, 1) if proc == 1 else b""
 
 
 def answer(msg):
-    xid, _, _, prog, vers, proc, args = pyrpc.parse(msg)
-    head = struct.pack(">5I", xid, 1, 0, 0, 0)
+    xid, prog, vers, proc, args = rpc.parse_call(msg)
     if (prog, vers) not in ((NFS, 3), (MOUNT, 3)):
-        return head + struct.pack(">I", 1)
-    return head + struct.pack(">I", 0) + (nfs if prog == NFS else mount)(proc, args)
+        return rpc.reply(xid, accept=rpc.PROG_UNAVAIL)
+    return rpc.reply(xid, (nfs if prog == NFS else mount)(proc, args))
 
 
 def serve(port):
-    listener = socket.create_server((pyrpc.HOST, port), backlog=16)
-    while True:
-        conn, _ = listener.accept()
-        threading.Thread(target=pyrpc.serve_connection, args=(conn, answer), daemon=True).start()
+    rpc.serve(rpc.listen(port), lambda: answer)
 
 
 threading.Thread(target=serve, args=(int(sys.argv[2]),), daemon=True).start()
