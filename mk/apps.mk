@@ -3,7 +3,7 @@
 # asynchronous NFS client (libnfs), and what the benchmark measures with.
 
 APPS     := $(BUILD)/apps
-APPFLAGS := -std=gnu11 -O2 -g $(WARN) -Wno-cast-function-type -D_GNU_SOURCE -I$(BUILD)/gen \
+APPFLAGS := -std=gnu11 -O2 -g $(WARN) -Wno-cast-function-type -D_GNU_SOURCE -I. -I$(BUILD)/gen \
             -I/usr/include/tirpc -pthread
 APPBINS  := $(addprefix $(APPS)/,labsvc labcli nfsaio gssnfs)
 BENCHBINS := $(addprefix $(APPS)/,$(patsubst bench/programs/%.c,%,$(wildcard bench/programs/*.c)))
@@ -41,7 +41,7 @@ $(APPS)/nfsaio: tests/apps/nfsaio.c
 
 $(APPS)/benchsvc: $(APPS)/gen_bench_svc.o $(APPS)/gen_bench_xdr.o
 $(APPS)/benchcli: $(APPS)/gen_bench_xdr.o
-$(BENCHBINS): $(APPS)/%: bench/programs/%.c bench/programs/common.h
+$(BENCHBINS): $(APPS)/%: bench/programs/%.c bench/programs/common.h tests/lib/rpc.h
 	@mkdir -p $(@D)
 	$(call say,CC,$@)
 	$(Q)$(CC) $(APPFLAGS) -o $@ $(filter-out %.h,$^) $(if $(filter bench% getport,$(*F)),-ltirpc) $(if $(filter nfsload,$(*F)),-lnfs)

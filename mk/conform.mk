@@ -18,7 +18,7 @@ $(BUILD)/fuzz/fuzz_conform $(BUILD)/tests/fuzz/fuzz_conform: \
 		$(call obj,$(addprefix tools/conform/,parse.c items.c text.c arena.c expr.c env.c make.c match.c seen.c))
 
 # What the requester's calls are made by.
-$(BUILD)/tests/conform/rawcall: tests/conform/rawcall.c
+$(BUILD)/tests/conform/rawcall: tests/conform/rawcall.c tests/lib/rpc.h
 	@mkdir -p $(@D)
 	$(call say,CC,$@)
 	$(Q)$(CC) $(APPFLAGS) -o $@ $<

@@ -43,10 +43,10 @@ $(BUILD)/tests/tools/mkseg: $(BUILD)/obj/tests/tools/mkseg.o $(BUILD)/libcore.a
 	$(Q)$(CC) -o $@ $^ $(LDSAN) -pthread
 
 # An ordinary program, for tests of what the library logs and shows.
-$(BUILD)/tests/tools/rpcpair: tests/tools/rpcpair.c
+$(BUILD)/tests/tools/rpcpair: tests/tools/rpcpair.c tests/lib/rpc.h
 	@mkdir -p $(@D)
 	$(call say,CC,$@)
-	$(Q)$(CC) -std=gnu11 -O1 -g $(WARN) -D_GNU_SOURCE -pthread -o $@ $<
+	$(Q)$(CC) -std=gnu11 -O1 -g $(WARN) -D_GNU_SOURCE -I. -pthread -o $@ $<
 
 # A sandbox, for tests of what is forbidden.
 $(BUILD)/tests/tools/deny: tests/tools/deny.c

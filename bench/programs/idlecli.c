@@ -7,11 +7,10 @@
  *	each CALLS	makes CALLS empty calls on every connection
  *	calls N GAP	makes N on the first connection, GAP us apart, and prints their times and its CPU time
  */
-#include <unistd.h>
-
 #include "common.h"
+#include "tests/lib/rpc.h"
 
-#define HEAD	48u	/* record mark, call header, length of the argument */
+#define PROG	0x20005245u
 
 static unsigned int size;
 static int *fds;
@@ -22,34 +21,25 @@ static void fail(const char *what)
 	exit(1);
 }
 
+/* Procedure 1 has an opaque of so many zeroes, 0 has no argument. */
 static void send_call(int fd, uint32_t arg)
 {
-	/* mark, xid, CALL, RPC version, program, version, procedure, credential, verifier, length */
-	uint32_t w[HEAD / 4] = { 0x80000000u | (HEAD - 4 + arg), (uint32_t)fd, 0, 2, 0x20005245, 1, arg ? 1 : 0,
-				 0, 0, 0, 0, arg };
-	uint32_t len = arg ? HEAD + arg : HEAD - 4;	/* an empty argument has no length either */
-	unsigned char *m = calloc(1, HEAD + (size_t)arg);
+	unsigned char *m = calloc(1, RPC_CALL_HEAD + 4 + (size_t)arg);
+	size_t len;
 
 	if (!m)
 		fail("calloc");
-	if (!arg)
-		w[0] -= 4;
-	for (unsigned int i = 0; i < HEAD / 4; i++)
-		w[i] = htonl(w[i]);
-	memcpy(m, w, HEAD);
-	for (size_t at = 0; at < len;) {
-		ssize_t n = write(fd, m + at, len - at);
-
-		if (n <= 0)
-			fail("write");
-		at += (size_t)n;
-	}
+	len = rpc_put_call(m, (uint32_t)fd, PROG, 1, arg ? 1 : 0, arg ? 4 + (size_t)arg : 0);
+	if (arg)
+		rpc_put(m, RPC_CALL_HEAD / 4, arg);
+	if (!rpc_write_all(fd, m, len))
+		fail("write");
 	free(m);
 }
 
 static void get_reply(int fd)
 {
-	unsigned char answer[28];
+	unsigned char answer[RPC_REPLY_HEAD];
 
 	if (recv(fd, answer, sizeof(answer), MSG_WAITALL) != sizeof(answer))
 		fail("recv");

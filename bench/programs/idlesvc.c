@@ -2,9 +2,9 @@
 /* idlesvc PORT|PATH: an RPC server on epoll that answers every call with an empty result. Not libtirpc,
  * whose servers use poll(). Says "ready" when it listens. */
 #include <sys/epoll.h>
-#include <unistd.h>
 
 #include "common.h"
+#include "tests/lib/rpc.h"
 
 #define MAXFD	65536
 
@@ -12,11 +12,9 @@ static struct { uint32_t have, left; unsigned char head[8]; } in[MAXFD]; /* per 
 
 static int reply(int fd, uint32_t xid)
 {
-	uint32_t w[] = { 0x80000000u | 24, xid, 1, 0, 0, 0, 0 };
+	unsigned char w[RPC_REPLY_HEAD];
 
-	for (int i = 0; i < 7; i++)
-		w[i] = htonl(w[i]);
-	return write(fd, w, sizeof(w)) == sizeof(w);
+	return write(fd, w, rpc_put_reply(w, xid, 0)) == sizeof(w);
 }
 
 /* Reads what is there of records, each of one fragment, and answers. False: the connection ended. */
@@ -24,7 +22,6 @@ static int take(int fd)
 {
 	static unsigned char buf[1 << 16];
 	ssize_t n = read(fd, buf, sizeof(buf));
-	uint32_t w[2];
 
 	if (n <= 0)
 		return 0;
@@ -33,8 +30,7 @@ static int take(int fd)
 			in[fd].head[in[fd].have++] = buf[at++];
 			if (in[fd].have < 8)
 				continue;
-			memcpy(w, in[fd].head, 8);
-			in[fd].left = (ntohl(w[0]) & 0x7fffffff) - 4;
+			in[fd].left = (rpc_get(in[fd].head, 0) & ~RPC_LAST) - 4;
 		} else {
 			uint32_t k = (uint32_t)(n - at) < in[fd].left ? (uint32_t)(n - at) : in[fd].left;
 
@@ -42,9 +38,8 @@ static int take(int fd)
 			in[fd].left -= k;
 		}
 		if (in[fd].left == 0) {
-			memcpy(w, in[fd].head, 8);
 			in[fd].have = 0;
-			if (!reply(fd, ntohl(w[1])))
+			if (!reply(fd, rpc_get(in[fd].head, RPC_XID)))
 				return 0;
 		}
 	}

@@ -15,21 +15,16 @@
  *			to a server that takes anything for a checksum
  *
  * Exits with 0 if the answers were as they should be. */
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <stdbool.h>
-#include <stdint.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
+
+#include "tests/lib/rpc.h"
 
 #define ROOM	(4u << 20)
 #define LAB	0x20005244u
 #define NFS	100003u
 #define XID	0x1234u	/* of the first call */
-#define HEAD	40u	/* of a call with AUTH_NONE */
 #define GSS	6u	/* flavor, version 1 */
 #define SEQ	7u
 #define HANDLE	0x48444c45u
@@ -37,27 +32,23 @@
 
 enum { SVC_NONE = 1, SVC_INTEGRITY };	/* of RFC 2203 */
 
-static uint8_t msg[ROOM + 4];	/* behind a record mark */
-static uint32_t len;
+static uint8_t msg[ROOM + RPC_MARK];	/* a record */
+static uint32_t len;			/* of it, its mark included */
 static uint32_t xid = XID - 1;
-static uint32_t gss;		/* service; 0: AUTH_NONE */
-static uint32_t body;		/* where the integrity's is */
+static uint32_t gss;			/* service; 0: AUTH_NONE */
+static uint32_t body;			/* where the integrity's is */
 static int fd;
 
 static void put(uint32_t v)
 {
-	v = htonl(v);
-	memcpy(msg + 4 + len, &v, 4);
+	rpc_put(msg, len / 4, v);
 	len += 4;
 }
 
+/* A word of the record; 0 beyond its end. */
 static uint32_t get(uint32_t at)
 {
-	uint32_t v = 0;
-
-	if (at + 4 <= len)
-		memcpy(&v, msg + 4 + at, 4);
-	return ntohl(v);
+	return 4 * at + 4 <= len ? rpc_get(msg, at) : 0;
 }
 
 static uint8_t pattern(uint32_t i)
@@ -73,14 +64,14 @@ static void put_words(const uint32_t *p, size_t n)
 
 static void put_call(uint32_t prog, uint32_t vers, uint32_t proc)
 {
-	const uint32_t words[] = { ++xid, 0, 2, prog, vers, proc };
 	/* DATA, a sequence number, a handle; and a checksum of what is before it */
 	const uint32_t cred[] = { GSS, 24, 1, 0, SEQ, gss, 4, HANDLE, GSS, 4, SUM };
-	const uint32_t none[4] = { 0 };
 
-	len = 0;
-	put_words(words, sizeof(words) / 4);
-	put_words(gss ? cred : none, gss ? sizeof(cred) / 4 : 4);
+	len = (uint32_t)rpc_put_call(msg, ++xid, prog, vers, proc, 0);
+	if (!gss)
+		return;
+	len -= 16;	/* credential and verifier of AUTH_NONE */
+	put_words(cred, sizeof(cred) / 4);
 	if (gss != SVC_INTEGRITY)
 		return;
 	body = len;
@@ -91,11 +82,9 @@ static void put_call(uint32_t prog, uint32_t vers, uint32_t proc)
 /* The arguments are all there: the length of what was checked, and its checksum. */
 static void end_call(void)
 {
-	uint32_t n = htonl(len - body - 4);
-
 	if (gss != SVC_INTEGRITY)
 		return;
-	memcpy(msg + 4 + body, &n, 4);
+	rpc_put(msg, body / 4, len - body - 4);
 	put(4);
 	put(SUM);
 }
@@ -104,47 +93,29 @@ static void put_opaque(uint32_t n)
 {
 	put(n);
 	for (uint32_t i = 0; i < n; i++)
-		msg[4 + len + i] = pattern(i);
-	memset(msg + 4 + len + n, 0, 4);
+		msg[len + i] = pattern(i);
+	memset(msg + len + n, 0, 4);
 	len += (n + 3) & ~3u;
-}
-
-/* All n bytes, or the end of the program. */
-static void all(bool out, uint8_t *p, size_t n)
-{
-	while (n > 0) {
-		ssize_t k = out ? send(fd, p, n, MSG_NOSIGNAL) : recv(fd, p, n, 0);
-
-		if (k <= 0)
-			exit(1);
-		p += k;
-		n -= (size_t)k;
-	}
 }
 
 static void send_message(void)
 {
-	uint32_t mark = htonl(0x80000000u | len);
-
-	memcpy(msg, &mark, 4);
-	all(true, msg, len + 4);
+	rpc_put_mark(msg, len - RPC_MARK);
+	if (!rpc_write_all(fd, msg, len))
+		exit(1);
 }
 
 static void receive_message(void)
 {
-	uint32_t mark;
-
-	all(false, (uint8_t *)&mark, 4);
-	len = ntohl(mark) & 0x7fffffff;
-	if (!(ntohl(mark) >> 31) || len > ROOM)
+	len = (uint32_t)rpc_read_record(fd, msg, sizeof(msg));
+	if (!len)
 		exit(1);
-	all(false, msg + 4, len);
 }
 
 /* The reply to our call: accepted, without error. */
 static bool is_success(void)
 {
-	return len >= 24 && get(0) == xid && get(4) == 1 && get(8) == 0 && get(20) == 0;
+	return rpc_is_success(msg, len, xid);
 }
 
 /* Of a file of which nobody knows more than its handle. */
@@ -170,7 +141,8 @@ static bool do_read(uint32_t n)
 	receive_message();
 	if (gss == SVC_INTEGRITY)
 		return is_success();
-	ok = is_success() && get(24) == 0 && get(28) == 0 && get(32) == n && get(40) == n && len == 44 + ((n + 3) & ~3u);
+	ok = is_success() && get(7) == 0 && get(8) == 0 && get(9) == n && get(11) == n &&
+	     len == 48 + ((n + 3) & ~3u);
 	for (uint32_t i = 0; ok && i < n; i++)
 		ok = msg[48 + i] == pattern(i);
 	return ok;
@@ -188,7 +160,7 @@ static bool do_write(uint32_t n)
 	receive_message();
 	if (gss == SVC_INTEGRITY)
 		return is_success();
-	return is_success() && get(24) == 0 && get(28) == 0 && get(32) == 0 && get(36) == n;
+	return is_success() && get(7) == 0 && get(8) == 0 && get(9) == 0 && get(10) == n;
 }
 
 static void send_echo(uint32_t n)
@@ -204,10 +176,10 @@ static bool do_echo(uint32_t n)
 	uint32_t end;
 
 	send_echo(n);
-	end = len - HEAD;
-	memcpy(want, msg + 4 + HEAD, end);
+	end = len - RPC_CALL_HEAD;
+	memcpy(want, msg + RPC_CALL_HEAD, end);
 	receive_message();
-	return is_success() && len == 24 + end && !memcmp(msg + 4 + 24, want, end);
+	return is_success() && len == RPC_REPLY_HEAD + end && !memcmp(msg + RPC_REPLY_HEAD, want, end);
 }
 
 static bool do_null(uint32_t prog, uint32_t vers)
@@ -251,13 +223,10 @@ static bool write_null(uint32_t n)
 /* The call in msg becomes its reply. */
 static void reply_with_arguments(void)
 {
-	uint32_t rest = len - HEAD;
+	uint32_t rest = len - RPC_CALL_HEAD;
 
-	memmove(msg + 4 + 24, msg + 4 + HEAD, rest);
-	len = 4;
-	for (uint32_t i = 1; i < 6; i++)
-		put(i == 1);
-	len += rest;
+	memmove(msg + RPC_REPLY_HEAD, msg + RPC_CALL_HEAD, rest);
+	len = (uint32_t)rpc_put_reply(msg, get(RPC_XID), rest);
 	send_message();
 }
 
@@ -270,7 +239,7 @@ static bool do_reverse(uint32_t n)
 	send_message();
 	while (calls < n || !answered) {
 		receive_message();
-		if (get(4) == 0 && len >= HEAD) {
+		if (get(RPC_TYPE) == 0 && len >= RPC_CALL_HEAD) {
 			reply_with_arguments();
 			calls++;
 		} else if (answered || !is_success()) {
@@ -302,7 +271,7 @@ int main(int argc, char **argv)
 		{ "echo-null", echo_null, 0 }, { "read-null", read_null, 0 }, { "write-null", write_null, 0 },
 		{ "gssi-read", do_read, SVC_INTEGRITY }, { "gssi-write", do_write, SVC_INTEGRITY },
 	};
-	struct sockaddr_in a = { .sin_family = AF_INET };
+	struct sockaddr_in a;
 	uint32_t n = argc > 4 ? (uint32_t)strtoul(argv[4], NULL, 0) : 0;
 
 	if (argc < 5 || n > ROOM / 2)
@@ -310,10 +279,10 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < sizeof(verbs) / sizeof(*verbs); i++) {
 		if (strcmp(argv[3], verbs[i].name) != 0)
 			continue;
-		a.sin_port = htons((in_port_t)atoi(argv[2]));
-		fd = socket(AF_INET, SOCK_STREAM, 0);
-		if (inet_pton(AF_INET, argv[1], &a.sin_addr) != 1 ||
-		    connect(fd, (struct sockaddr *)&a, sizeof(a)))
+		signal(SIGPIPE, SIG_IGN);
+		a = rpc_address(argv[1], atoi(argv[2]));
+		fd = rpc_connect(&a);
+		if (fd < 0)
 			return 1;
 		gss = verbs[i].gss;
 		return !verbs[i].run(n);

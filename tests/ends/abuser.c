@@ -19,6 +19,7 @@
 #include "core/prov/shm/shm_int.h"
 #include "core/wire/codec.h"
 #include "tests/lib/bytes.h"
+#include "tests/lib/rpc.h"
 #include "tests/lib/slowfd.h"
 #include "tests/lib/upgrade.h"
 
@@ -337,12 +338,10 @@ static bool open_peer(struct peer *p, const struct abuse *a, const struct sockad
 {
 	uint8_t token[RR_TOKEN_LEN];
 	struct rr_hello h;
-	int fd = socket(AF_INET, SOCK_STREAM, 0);
+	int fd = rpc_connect(to);
 
-	if (fd < 0 || connect(fd, (const struct sockaddr *)to, sizeof(*to))) {
-		close(fd);
+	if (fd < 0)
 		return false;
-	}
 	*p = (struct peer){ .open = true, .u.fd = fd };
 	if (tcp)
 		return true;
@@ -382,7 +381,7 @@ static const struct abuse *find(const char *name)
 int main(int argc, char **argv)
 {
 	static struct peer peers[MOST];
-	struct sockaddr_in to = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct sockaddr_in to;
 	const struct abuse *a;
 	rr_time end;
 	int n;
@@ -391,7 +390,7 @@ int main(int argc, char **argv)
 		return 64;
 	a = find(argv[1]);
 	tcp = !strcmp(argv[2], "tcp");
-	to.sin_port = htons((in_port_t)atoi(argv[3]));
+	to = rpc_address("127.0.0.1", atoi(argv[3]));
 	n = rr_min(atoi(argv[5]), MOST);
 	for (int i = 0; i < n; i++)
 		reopen(&peers[i], a, &to);

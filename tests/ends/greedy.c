@@ -13,6 +13,7 @@
 #include "core/prov/shm/shm_int.h"
 #include "core/wire/codec.h"
 #include "tests/lib/bytes.h"
+#include "tests/lib/rpc.h"
 #include "tests/lib/upgrade.h"
 
 #define ops (&rr_prov_shm)
@@ -27,10 +28,10 @@ static void upgrade(struct up *u, const struct sockaddr_in *to, uint8_t i)
 	const uint8_t token[RR_TOKEN_LEN] = { i, 1 };
 	struct rr_hello h;
 
-	up_new(u, socket(AF_INET, SOCK_STREAM, 0), token, RR_SHM_RECV_MAX, MANY);
+	up_new(u, rpc_connect(to), token, RR_SHM_RECV_MAX, MANY);
 	up_hello(u, &h);
 	h.credits = h.bc_credits = h.max_msg = UINT32_MAX;
-	if (connect(u->fd, (const struct sockaddr *)to, sizeof(*to)) || !up_offer(u, &h))
+	if (u->fd < 0 || !up_offer(u, &h))
 		exit(2);
 	if (!up_join(u))
 		exit(3);
@@ -54,14 +55,14 @@ static bool ask(struct rr_qp *qp, uint32_t xid, uint32_t len)
 
 int main(int argc, char **argv)
 {
-	struct sockaddr_in to = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct sockaddr_in to;
 	uint32_t asked = 0;
 	int n, idle = 0;
 	char byte;
 
 	if (argc != 4 || (n = atoi(argv[2])) > MOST)
 		return 64;
-	to.sin_port = htons((in_port_t)atoi(argv[1]));
+	to = rpc_address("127.0.0.1", atoi(argv[1]));
 	for (int i = 0; i < n; i++)
 		upgrade(&up[i], &to, (uint8_t)i);
 	while (idle < ROUNDS) {

@@ -25,6 +25,7 @@
 #include "core/prov/shm/shm_int.h"
 #include "tests/lib/bytes.h"
 #include "tests/lib/connpair.h"
+#include "tests/lib/rpc.h"
 
 #define BODY_MAX	100000u
 #define PATIENCE_MS	50	/* that a call waits for its reply: the peer may have lost the connection */
@@ -397,9 +398,9 @@ static void pick_parameters(void)
 
 static void as_client(const struct sockaddr_in *to)
 {
-	struct rr_end e = { .fd = socket(AF_INET, SOCK_STREAM, 0) };
+	struct rr_end e = { .fd = rpc_connect(to) };
 
-	if (connect(e.fd, (const struct sockaddr *)to, sizeof(*to))) {
+	if (e.fd < 0) {
 		fprintf(stderr, "hostile: seed %llu: connect: %s\n", (unsigned long long)seed - 1, strerror(errno));
 		exit(3);
 	}
@@ -430,14 +431,6 @@ static void as_server(int listener)
 	speak(&e, true);
 }
 
-static int listen_on(struct sockaddr_in *a)
-{
-	int fd = socket(AF_INET, SOCK_STREAM, 0), on = 1;
-
-	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-	return bind(fd, (struct sockaddr *)a, sizeof(*a)) || listen(fd, 16) ? -1 : fd;
-}
-
 static int report(uint64_t last)
 {
 	unsigned long all = 0;
@@ -454,7 +447,7 @@ static int report(uint64_t last)
 
 int main(int argc, char **argv)
 {
-	struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct sockaddr_in a;
 	bool server = argc == 4 && !strcmp(argv[1], "server");
 	struct sigaction sa = { .sa_handler = stop_it };
 	uint64_t first;
@@ -464,7 +457,7 @@ int main(int argc, char **argv)
 
 	if (!server && (argc != 5 || strcmp(argv[1], "client")))
 		return 64;
-	a.sin_port = htons((in_port_t)atoi(argv[2]));
+	a = rpc_address("127.0.0.1", atoi(argv[2]));
 	first = strtoull(argv[3], NULL, 0);
 	if (pipe(ended))
 		return 2;
@@ -476,7 +469,7 @@ int main(int argc, char **argv)
 	sem_init(&mut.stopped, 0, 0);
 	if (pthread_create(&t, NULL, mutator_thread, &mut))
 		return 2;
-	if (server && (fd = listen_on(&a)) < 0)
+	if (server && (fd = rpc_listen(&a)) < 0)
 		return 2;
 	if (!server)
 		end = time(NULL) + atoi(argv[4]);

@@ -19,6 +19,7 @@
 #include "core/wire/codec.h"
 #include "tests/lib/bytes.h"
 #include "tests/lib/msgs.h"
+#include "tests/lib/rpc.h"
 #include "tests/lib/upgrade.h"
 
 #define ops (&rr_prov_shm)
@@ -351,19 +352,19 @@ static void numbers(const struct up *u, struct rr_hello *h)
 	h->max_msg = word();
 }
 
-static void as_client(struct sockaddr_in *to)
+static void as_client(const struct sockaddr_in *to)
 {
-	int fd = socket(AF_INET, SOCK_STREAM, 0);
+	int fd = rpc_connect(to);
 	uint8_t token[RR_TOKEN_LEN];
 	struct rr_hello h;
 	struct lie *l;
 	struct up u;
 
+	if (fd < 0)
+		exit(2);
 	random_token(token);
 	l = new_lie(&u, fd, token);
 	numbers(&u, &h);
-	if (connect(fd, (struct sockaddr *)to, sizeof(*to)))
-		exit(2);
 	if (up_offer(&u, &h) && up_join(&u))
 		lie(l);
 	up_close(&u);
@@ -390,15 +391,15 @@ static void as_server(int listener)
 
 int main(int argc, char **argv)
 {
-	struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct sockaddr_in a;
 	bool client = argc == 5 && !strcmp(argv[1], "client");
-	int on = 1, fd;
+	int fd;
 
 	if (client) {
 		time_t end = time(NULL) + atoi(argv[4]);
 
 		seed = strtoull(argv[3], NULL, 0);
-		a.sin_port = htons((in_port_t)atoi(argv[2]));
+		a = rpc_address("127.0.0.1", atoi(argv[2]));
 		while (time(NULL) < end)
 			as_client(&a);
 		printf("connections %lu messages %lu\n", connections, messages);
@@ -407,10 +408,9 @@ int main(int argc, char **argv)
 	if (argc != 4)
 		return 64;
 	seed = strtoull(argv[3], NULL, 0);
-	a.sin_port = htons((in_port_t)atoi(argv[2]));
-	fd = socket(AF_INET, SOCK_STREAM, 0);
-	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-	if (bind(fd, (struct sockaddr *)&a, sizeof(a)) || listen(fd, 16))
+	a = rpc_address("127.0.0.1", atoi(argv[2]));
+	fd = rpc_listen(&a);
+	if (fd < 0)
 		return 2;
 	for (;;)
 		as_server(fd);

@@ -14,6 +14,7 @@
 #include "core/base/compiler.h"
 #include "core/base/os.h"
 #include "core/wire/recmark.h"
+#include "tests/lib/rpc.h"
 
 static const struct rr_os libc_os = {
 	.socket = socket, .bind = bind, .listen = listen, .connect = connect,
@@ -57,11 +58,11 @@ static void die(const char *what)
 
 int rr_test_listen(struct sockaddr_in *a)
 {
-	int fd = socket(AF_INET, SOCK_STREAM, 0);
-	socklen_t len = sizeof(*a);
+	int fd;
 
-	*a = (struct sockaddr_in){ .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	if (bind(fd, (struct sockaddr *)a, sizeof(*a)) || listen(fd, 8) || getsockname(fd, (struct sockaddr *)a, &len))
+	*a = rpc_address("127.0.0.1", 0);
+	fd = rpc_listen(a);
+	if (fd < 0)
 		die("listener");
 	return fd;
 }
@@ -71,8 +72,8 @@ void rr_pair_open(struct rr_pair *p)
 	struct sockaddr_in a;
 
 	p->listener = rr_test_listen(&a);
-	p->client.fd = socket(AF_INET, SOCK_STREAM, 0);
-	if (connect(p->client.fd, (struct sockaddr *)&a, sizeof(a)))
+	p->client.fd = rpc_connect(&a);
+	if (p->client.fd < 0)
 		die("connect");
 	p->server.fd = accept(p->listener, NULL, NULL);
 	p->client.c = rr_conn_client(p->client.fd, (struct sockaddr *)&a, sizeof(a));

@@ -7,28 +7,12 @@
  * library idle (P_LEG, see tests/preload/run) the records are of another RPC version, which it
  * does not know: what it must leave alone. */
 
-#include <arpa/inet.h>
 #include <linux/sockios.h>
 #include <netinet/tcp.h>
 #include <sys/ioctl.h>
 
+#include "tests/lib/rpc.h"
 #include "tests/preload/p.h"
-
-enum { RPC_CALL_HEAD = 44, RPC_REPLY_HEAD = 28 };	/* with the record mark */
-
-static inline void rpc_put(unsigned char *p, unsigned at, uint32_t v)
-{
-	v = htonl(v);
-	memcpy(p + 4 * at, &v, 4);
-}
-
-static inline uint32_t rpc_get(const unsigned char *p, unsigned at)
-{
-	uint32_t v;
-
-	memcpy(&v, p + 4 * at, 4);
-	return ntohl(v);
-}
 
 static inline void rpc_fill(unsigned char *p, size_t n, uint32_t xid)
 {
@@ -40,15 +24,9 @@ static inline void rpc_fill(unsigned char *p, size_t n, uint32_t xid)
  * multiple of four. Program 0x20000099, AUTH_NONE. */
 P_UNUSED static size_t rpc_call(unsigned char *p, uint32_t xid, size_t n)
 {
-	rpc_put(p, 0, 0x80000000u | (uint32_t)(RPC_CALL_HEAD - 4 + n));
-	rpc_put(p, 1, xid);
-	rpc_put(p, 2, 0);
-	rpc_put(p, 3, p_leg("idle") ? 3 : 2);
-	rpc_put(p, 4, 0x20000099);
-	rpc_put(p, 5, 1);
-	rpc_put(p, 6, n ? 1 : 0);
-	for (unsigned i = 7; i < 11; i++)
-		rpc_put(p, i, 0);
+	rpc_put_call(p, xid, 0x20000099, 1, n ? 1 : 0, n);
+	if (p_leg("idle"))
+		rpc_put(p, RPC_VERSION, 3);
 	rpc_fill(p + RPC_CALL_HEAD, n, xid);
 	return RPC_CALL_HEAD + n;
 }
@@ -56,11 +34,7 @@ P_UNUSED static size_t rpc_call(unsigned char *p, uint32_t xid, size_t n)
 /* The same for an accepted, successful reply. */
 P_UNUSED static size_t rpc_reply(unsigned char *p, uint32_t xid, size_t n)
 {
-	rpc_put(p, 0, 0x80000000u | (uint32_t)(RPC_REPLY_HEAD - 4 + n));
-	rpc_put(p, 1, xid);
-	rpc_put(p, 2, 1);
-	for (unsigned i = 3; i < 7; i++)
-		rpc_put(p, i, 0);
+	rpc_put_reply(p, xid, n);
 	rpc_fill(p + RPC_REPLY_HEAD, n, xid);
 	return RPC_REPLY_HEAD + n;
 }
@@ -68,13 +42,10 @@ P_UNUSED static size_t rpc_reply(unsigned char *p, uint32_t xid, size_t n)
 /* Reads one record of one fragment with read(): its length, mark included. */
 P_UNUSED static size_t rpc_read(int fd, unsigned char *p, size_t room)
 {
-	size_t n;
+	size_t n = rpc_read_record(fd, p, room);
 
-	p_read_all(fd, p, 4);
-	n = rpc_get(p, 0) & 0x7fffffff;
-	CHECK(n + 4 <= room);
-	p_read_all(fd, p + 4, n);
-	return n + 4;
+	CHECK(n);
+	return n;
 }
 
 /* Serves one call that has no argument. */

@@ -86,7 +86,7 @@ if [ -e "$BUILD/librpcrdma_diag.so" ]; then
 	has "diagnostics: and its caller" "$log" " main+0x"
 	shim RDMARPC_DIAGNOSTICS=on RDMARPC_MAX_MESSAGE=64k -- calls 100000
 	has "diagnostics: a record above the limit" "$log" "record that cannot be carried: TCP from here on"
-	has "diagnostics: who wrote it" "$log" " put+0x"
+	has "diagnostics: who wrote it" "$log" " call+0x"
 	shim -- splice
 	is "off by default" "$log" ""
 fi

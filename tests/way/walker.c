@@ -5,16 +5,15 @@
  * an epoll_wait() that finds the reply there (epoll_found). */
 
 #include <errno.h>
-#include <netinet/in.h>
 #include <sched.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
-#include <unistd.h>
+
+#include "tests/lib/rpc.h"
+
+#define NOBODYS	0x20005246u	/* program */
 
 extern void way_begin(void) __attribute__((weak));
 extern void way_end(const char *name) __attribute__((weak));
@@ -26,18 +25,6 @@ static void must(int ok, const char *what)
 	if (!ok) {
 		perror(what);
 		_exit(1);
-	}
-}
-
-/* A call of a program that nobody has: mark, XID, CALL, RPC 2, program, version, procedure, no
- * credential, no verifier, then the argument. */
-static void record(unsigned char m[RECORD], uint32_t xid)
-{
-	uint32_t w[RECORD / 4] = { 0x80000000u | (RECORD - 4), xid, 0, 2, 0x20005246, 1, 1 };
-
-	for (int i = 0; i < RECORD / 4; i++) {
-		w[i] = htonl(w[i]);
-		memcpy(m + 4 * i, &w[i], 4);
 	}
 }
 
@@ -58,11 +45,8 @@ static void serve(int lfd)
 
 	must(fd >= 0, "accept");
 	while (await_call(fd, m) == RECORD) {
-		uint32_t w[7] = { htonl(0x80000000u | 24), 0, htonl(1) };
-
-		memcpy(&w[1], m + 4, 4);
 		usleep(THINKS);	/* the client sleeps by then */
-		must(write(fd, w, sizeof(w)) == sizeof(w), "reply");
+		must(rpc_write_all(fd, m, rpc_put_reply(m, rpc_get(m, RPC_XID), 0)), "reply");
 	}
 	_exit(0);
 }
@@ -81,10 +65,10 @@ static void end(int noted, const char *name)
 
 static void send_call(int fd, uint32_t xid, int noted)
 {
-	unsigned char m[RECORD];
+	unsigned char m[RECORD] = "";
 	ssize_t n;
 
-	record(m, xid);
+	rpc_put_call(m, xid, NOBODYS, 1, 1, RECORD - RPC_CALL_HEAD);
 	begin(noted);
 	n = write(fd, m, sizeof(m));
 	end(noted, "write");
@@ -110,7 +94,7 @@ static void read_reply(int fd, int noted)
 	begin(noted);
 	n = read(fd, r, sizeof(r));
 	end(noted, "read");
-	must(n == 28, "read");
+	must(n == RPC_REPLY_HEAD, "read");
 }
 
 static void call(int fd, int ep, uint32_t xid, int noted)
@@ -122,19 +106,17 @@ static void call(int fd, int ep, uint32_t xid, int noted)
 
 int main(void)
 {
-	struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	socklen_t len = sizeof(a);
+	struct sockaddr_in a = rpc_address("127.0.0.1", 0);
 	struct epoll_event ev = { .events = EPOLLIN };
-	int lfd = socket(AF_INET, SOCK_STREAM, 0), fd, ep, status;
+	int lfd = rpc_listen(&a), fd, ep, status;
 	pid_t pid;
 
-	must(!bind(lfd, (struct sockaddr *)&a, len) && !listen(lfd, 1), "listen");
-	must(!getsockname(lfd, (struct sockaddr *)&a, &len), "getsockname");
+	must(lfd >= 0, "listen");
 	if ((pid = fork()) == 0)
 		serve(lfd);
 	close(lfd);
-	fd = socket(AF_INET, SOCK_STREAM, 0);
-	must(!connect(fd, (struct sockaddr *)&a, len), "connect");
+	fd = rpc_connect(&a);
+	must(fd >= 0, "connect");
 	ep = epoll_create1(0);
 	must(!epoll_ctl(ep, EPOLL_CTL_ADD, fd, &ev), "epoll_ctl");
 	for (uint32_t i = 0; i < WARM; i++)
