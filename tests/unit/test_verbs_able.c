@@ -14,10 +14,10 @@
 
 #include "core/prov/verbs/books.c"
 #include "core/prov/verbs/cq.c"
-#include "core/prov/verbs/data.c"
+#include "core/prov/verbs/traffic.c"
 #include "core/prov/verbs/device.c"
 #include "core/prov/verbs/keys.c"
-#include "core/prov/verbs/mem.c"
+#include "core/prov/verbs/mr.c"
 #include "core/prov/verbs/notes.c"
 #include "core/prov/verbs/post.c"
 #include "core/prov/verbs/prove.c"
@@ -222,7 +222,7 @@ static bool establish(void)
 static void over(void)
 {
 	rr_verbs_keys_free(v);
-	rr_verbs_mem_free(v);
+	rr_verbs_mr_free(v);
 	free(v->slab);
 	free(v);
 	cr_assert_eq(mws, 0, "%u windows are left", mws);
@@ -240,7 +240,7 @@ static int send_one(uint32_t inv)
 {
 	uint8_t bytes[100] = { 0 };
 
-	return rr_verbs_data_send(&q.qp, &(struct iovec){ bytes, sizeof(bytes) }, 1, 0, inv);
+	return rr_verbs_traffic_send(&q.qp, &(struct iovec){ bytes, sizeof(bytes) }, 1, 0, inv);
 }
 
 /* Something is exposed and told of and taken back: by a window, or a registration. */
@@ -258,7 +258,7 @@ static void exposes(bool window)
 	cr_assert_eq(done[ndone - 1], IBV_WR_SEND);
 	rc = rr_verbs_keys_invalidate(&q.qp, seg.handle, 5);
 	cr_assert_eq(rc, window ? 0 : 1);
-	rc = rr_verbs_data_poll(&q.qp, wc, 4);
+	rc = rr_verbs_traffic_poll(&q.qp, wc, 4);
 	cr_assert_eq(rc, window);
 	if (window)
 		cr_assert(wc[0].op == RR_WC_INVALIDATE && wc[0].cookie == 5 && !wc[0].status);
@@ -273,7 +273,7 @@ Test(verbs_able, a_device_that_can_is_asked_once)
 
 	cr_assert(establish());
 	cr_assert_eq(ndone, 2);
-	cr_assert_eq(rr_verbs_data_poll(&q.qp, wc, 4), 0, "nobody hears of it");
+	cr_assert_eq(rr_verbs_traffic_poll(&q.qp, wc, 4), 0, "nobody hears of it");
 	exposes(true);
 	another();
 	cr_assert(establish());
@@ -417,7 +417,7 @@ Test(verbs_able, a_doorbell_that_fails_ends_the_connection)
 	cr_assert_lt(send_one(77), 0);
 	cr_assert_lt(v->err, 0);
 	cr_assert(v->can_inv, "nothing was refused");
-	cr_assert_lt(rr_verbs_data_poll(&q.qp, &wc, 1), 0);
+	cr_assert_lt(rr_verbs_traffic_poll(&q.qp, &wc, 1), 0);
 }
 
 Test(verbs_able, a_receive_that_is_refused_ends_the_connection)
@@ -426,9 +426,9 @@ Test(verbs_able, a_receive_that_is_refused_ends_the_connection)
 
 	cr_assert(establish());
 	can.unrung = true;
-	rr_verbs_data_repost(&q.qp, 0);
+	rr_verbs_traffic_repost(&q.qp, 0);
 	cr_assert_lt(v->err, 0);
-	cr_assert_lt(rr_verbs_data_poll(&q.qp, &wc, 1), 0);
+	cr_assert_lt(rr_verbs_traffic_poll(&q.qp, &wc, 1), 0);
 }
 
 Test(verbs_able, beyond_the_windows_it_registers)
@@ -456,7 +456,7 @@ Test(verbs_able, who_is_invited_finds_windows_only)
 	cr_assert_eq(send_one(0), 1);
 	cr_assert_eq(rr_verbs_keys_expose(&q.qp, mem, 8192, RR_RIGHT_READ, &seg[1]), -EAGAIN);
 	cr_assert_eq(rr_verbs_keys_invalidate(&q.qp, seg[0].handle, 0), 0);
-	rr_verbs_data_poll(&q.qp, (struct rr_wc[4]){ { 0 } }, 4);
+	rr_verbs_traffic_poll(&q.qp, (struct rr_wc[4]){ { 0 } }, 4);
 	cr_assert_eq(rr_verbs_keys_expose(&q.qp, mem, 8192, RR_RIGHT_READ, &seg[1]), 0);
 }
 
@@ -507,7 +507,7 @@ Test(verbs_able, at_the_limit_of_the_cgroup_it_registers_or_waits_as_long)
 Test(verbs_able, at_that_limit_memory_for_the_first_window_is_not_waited_for)
 {
 	cr_assert(establish());
-	rr_verbs_mem_free(v);
+	rr_verbs_mr_free(v);
 	can.reg = EAGAIN;
 	cr_assert_eq(expose_until(10 * RR_SEC), -ENOMEM);
 }

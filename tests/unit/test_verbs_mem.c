@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "core/prov/verbs/keys.c"
-#include "core/prov/verbs/mem.c"
+#include "core/prov/verbs/mr.c"
 
 #define MIB	((size_t)1 << 20)
 #define LIMIT	(5 * MIB)
@@ -85,7 +85,7 @@ static int start(int i)
 	v[i]->param.mem_size = MEM;
 	q[i] = (struct rr_verbs){ .owner = self, .v = v[i], .qp = { .mem = mem[i], .mem_size = MEM } };
 	counted += SLAB;
-	return rr_verbs_mem_reserve(v[i], SLAB + MEM);
+	return rr_verbs_mr_reserve(v[i], SLAB + MEM);
 }
 
 static void set_up(void)
@@ -106,7 +106,7 @@ TestSuite(verbs_mem, .init = set_up);
 static void be_greedy(int i)
 {
 	for (size_t len = FIRST; len <= MEM; len *= 2)
-		rr_verbs_mem_use(&q[i].qp, v[i], mem[i], len);
+		rr_verbs_mr_use(&q[i].qp, v[i], mem[i], len);
 }
 
 Test(verbs_mem, who_is_promised_memory_has_it_whatever_the_other_pins)
@@ -114,7 +114,7 @@ Test(verbs_mem, who_is_promised_memory_has_it_whatever_the_other_pins)
 	int mr;
 
 	be_greedy(0);
-	mr = rr_verbs_mem_use(&q[1].qp, v[1], mem[1], MEM);
+	mr = rr_verbs_mr_use(&q[1].qp, v[1], mem[1], MEM);
 	cr_assert_geq(mr, 0, "error %d", mr);
 }
 
@@ -123,10 +123,10 @@ Test(verbs_mem, so_it_is_without_windows)
 	struct rr_seg seg;
 	int mr;
 
-	rr_verbs_mem_use(&q[0].qp, v[0], mem[0], MEM);
+	rr_verbs_mr_use(&q[0].qp, v[0], mem[0], MEM);
 	for (size_t at = 0; at < MEM; at += FIRST)
 		rr_verbs_keys_expose(&q[0].qp, mem[0] + at, FIRST, RR_RIGHT_READ, &seg);
-	mr = rr_verbs_mem_use(&q[1].qp, v[1], mem[1], MEM);
+	mr = rr_verbs_mr_use(&q[1].qp, v[1], mem[1], MEM);
 	cr_assert_geq(mr, 0, "error %d", mr);
 }
 
@@ -136,9 +136,9 @@ Test(verbs_mem, what_nobody_was_promised_is_for_who_comes_first)
 
 	for (size_t at = 0; at < MEM; at += FIRST)
 		cr_assert_eq(rr_verbs_keys_expose(&q[0].qp, mem[0] + at, FIRST, RR_RIGHT_READ, &seg), 0);
-	cr_assert_geq(rr_verbs_mem_use(&q[0].qp, v[0], mem[0], FIRST), 0, "there is some");
+	cr_assert_geq(rr_verbs_mr_use(&q[0].qp, v[0], mem[0], FIRST), 0, "there is some");
 	cr_assert_eq(rr_verbs_keys_invalidate(&q[0].qp, seg.handle, 0), 1);
-	cr_assert_eq(rr_verbs_mem_use(&q[0].qp, v[0], mem[0], MEM), -EAGAIN, "but not so much");
+	cr_assert_eq(rr_verbs_mr_use(&q[0].qp, v[0], mem[0], MEM), -EAGAIN, "but not so much");
 }
 
 Test(verbs_mem, what_is_given_back_can_be_had)
@@ -146,13 +146,13 @@ Test(verbs_mem, what_is_given_back_can_be_had)
 	struct rr_vq *old = v[0];
 
 	be_greedy(0);
-	rr_verbs_mem_free(old);
-	rr_verbs_mem_unreserve(old);
+	rr_verbs_mr_free(old);
+	rr_verbs_mr_unreserve(old);
 	counted -= SLAB;
 	cr_assert_eq(start(0), 0);
 	be_greedy(0);
-	rr_verbs_mem_unreserve(v[0]);
-	rr_verbs_mem_unreserve(v[1]);
+	rr_verbs_mr_unreserve(v[0]);
+	rr_verbs_mr_unreserve(v[1]);
 	cr_assert_eq(reserved, 0);
 }
 

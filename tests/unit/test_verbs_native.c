@@ -7,7 +7,7 @@
 
 #include <arpa/inet.h>
 
-#include "core/prov/verbs/native.c"
+#include "core/prov/verbs/native_cm.c"
 
 static pid_t self = 1;
 pid_t *rr_verbs_process_self = &self;

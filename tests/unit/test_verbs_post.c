@@ -13,7 +13,7 @@
 
 #include "core/prov/verbs/books.c"
 #include "core/prov/verbs/cq.c"
-#include "core/prov/verbs/data.c"
+#include "core/prov/verbs/traffic.c"
 #include "core/prov/verbs/notes.c"
 #include "core/prov/verbs/post.c"
 #include "core/prov/verbs/rdmacm.h"
@@ -28,7 +28,7 @@ pid_t *rr_verbs_process_self = &self;
 
 static uint32_t keys_looked_for;
 
-int rr_verbs_mem_use(struct rr_qp *qp, struct rr_vq *v, const void *local, size_t len)
+int rr_verbs_mr_use(struct rr_qp *qp, struct rr_vq *v, const void *local, size_t len)
 {
 	(void)qp;
 	(void)local;
@@ -37,7 +37,7 @@ int rr_verbs_mem_use(struct rr_qp *qp, struct rr_vq *v, const void *local, size_
 	return 0;
 }
 
-void rr_verbs_mem_unuse(struct rr_vq *v, uint32_t i)
+void rr_verbs_mr_unuse(struct rr_vq *v, uint32_t i)
 {
 	v->mr[i].users--;
 }
@@ -207,7 +207,7 @@ static int send_one(uint8_t first, uint32_t len)
 	uint8_t bytes[1024] = { first };
 	struct iovec iov = { bytes, len };
 	uint32_t before = looks;
-	int rc = rr_verbs_data_send(&q.qp, &iov, 1, 0, 0);
+	int rc = rr_verbs_traffic_send(&q.qp, &iov, 1, 0, 0);
 
 	cr_assert_lt(looks - before, FEW, "it waits for the peer");
 	return rc;
@@ -233,11 +233,11 @@ Test(verbs_post, sends_stop_where_their_slots_end)
 
 	cr_assert_eq(native_sends(1000, 100), RR_VERBS_SENDS);
 	cr_assert_eq(send_one(0, 1000), -EAGAIN);
-	cr_assert_eq(rr_verbs_data_poll(&q.qp, wc, 4), 0);
+	cr_assert_eq(rr_verbs_traffic_poll(&q.qp, wc, 4), 0);
 	cr_assert_eq(rr_verbs_post_window(v), 0);
 	cr_assert_eq(v->err, 0, "it may yet have some");
 	leaves(RR_VERBS_SENDS);
-	cr_assert_eq(rr_verbs_data_poll(&q.qp, wc, 4), 0);
+	cr_assert_eq(rr_verbs_traffic_poll(&q.qp, wc, 4), 0);
 	cr_assert_neq(rr_verbs_post_window(v), 0);
 	cr_assert_eq(send_one(9, 1000), 1);
 }
@@ -254,17 +254,17 @@ Test(verbs_post, who_never_takes_any_is_given_up_some_time)
 
 	native_sends(1000, 100);
 	for (int i = 0; i < 6; i++) {
-		cr_assert_eq(rr_verbs_data_poll(&q.qp, wc, 4), 0);
+		cr_assert_eq(rr_verbs_traffic_poll(&q.qp, wc, 4), 0);
 		a_while();
 		leaves(16);
-		rr_verbs_data_poll(&q.qp, wc, 4);
+		rr_verbs_traffic_poll(&q.qp, wc, 4);
 		cr_assert_gt(native_sends(1000, 16), 0);
 	}
 	for (int i = 0; i < 4; i++) {
-		rr_verbs_data_poll(&q.qp, wc, 4);
+		rr_verbs_traffic_poll(&q.qp, wc, 4);
 		a_while();
 	}
-	cr_assert_eq(rr_verbs_data_poll(&q.qp, wc, 4), -ECONNRESET);
+	cr_assert_eq(rr_verbs_traffic_poll(&q.qp, wc, 4), -ECONNRESET);
 }
 
 Test(verbs_post, who_is_only_quiet_is_not)
@@ -273,7 +273,7 @@ Test(verbs_post, who_is_only_quiet_is_not)
 
 	native_sends(1000, 3);
 	for (int i = 0; i < 4; i++) {
-		cr_assert_eq(rr_verbs_data_poll(&q.qp, wc, 4), 0);
+		cr_assert_eq(rr_verbs_traffic_poll(&q.qp, wc, 4), 0);
 		a_while();
 	}
 }
@@ -288,7 +288,7 @@ Test(verbs_post, short_sends_stop_where_the_queue_ends)
 	cr_assert_eq(sq_n, RR_VERBS_SQ);
 	while (sq_done < n) {
 		leaves(32);
-		rr_verbs_data_poll(&q.qp, wc, 4);
+		rr_verbs_traffic_poll(&q.qp, wc, 4);
 	}
 	for (uint32_t i = 0; i < n; i++)
 		cr_assert_eq(sq[i].first, (uint8_t)i, "in their order");
@@ -303,17 +303,17 @@ Test(verbs_post, what_one_message_takes_waits_in_its_order)
 
 	native_sends(20, RR_VERBS_SQ - 10);
 	for (uint32_t i = 0; i < 200; i++)
-		cr_assert_eq(rr_verbs_data_write(&q.qp, mem, 100, &seg, 0, i + 1), 0);
+		cr_assert_eq(rr_verbs_traffic_write(&q.qp, mem, 100, &seg, 0, i + 1), 0);
 	cr_assert_eq(send_one(77, 20), 1, "it belongs to them");
 	cr_assert_eq(rr_verbs_post_window(v), 0, "but nothing else is begun");
-	cr_assert_eq(rr_verbs_data_read(&q.qp, mem, 100, &seg, 0, 1), -EAGAIN);
-	cr_assert_eq(rr_verbs_data_probe(&q.qp), -EAGAIN);
+	cr_assert_eq(rr_verbs_traffic_read(&q.qp, mem, 100, &seg, 0, 1), -EAGAIN);
+	cr_assert_eq(rr_verbs_traffic_probe(&q.qp), -EAGAIN);
 	cr_assert_lt(looks, FEW);
 	while (sq_done < RR_VERBS_SQ - 10 + 201) {
 		int n;
 
 		leaves(20);
-		n = rr_verbs_data_poll(&q.qp, wc, 64);
+		n = rr_verbs_traffic_poll(&q.qp, wc, 64);
 		for (int i = 0; i < n; i++)
 			cr_assert(wc[i].op == RR_WC_WRITE && wc[i].cookie == ++writes);
 	}
@@ -328,7 +328,7 @@ Test(verbs_post, there_is_an_end_to_what_is_kept)
 {
 	uint32_t n = 0;
 
-	while (rr_verbs_data_write(&q.qp, mem, 1, &seg, 0, 1) == 0)
+	while (rr_verbs_traffic_write(&q.qp, mem, 1, &seg, 0, 1) == 0)
 		cr_assert_lt(n++, 10000);
 	cr_assert_eq(v->err, -ECONNRESET);
 	cr_assert_lt(looks, FEW);
@@ -350,7 +350,7 @@ Test(verbs_post, notes_that_are_never_taken_are_not_waited_for)
 		uint32_t before = looks;
 
 		comes(RR_VERBS_NOTE | RR_VERBS_READ | RR_VERBS_ASK, 0);
-		rr_verbs_data_poll(&q.qp, wc, 4);
+		rr_verbs_traffic_poll(&q.qp, wc, 4);
 		cr_assert_lt(looks - before, FEW);
 		looks = before;
 	}
@@ -365,7 +365,7 @@ Test(verbs_post, no_more_keys_are_looked_for_than_were_shown)
 	v->shown = 5;
 	for (int i = 0; i < 40; i++) {
 		comes(RR_VERBS_NOTE | RR_VERBS_READ, 1024);
-		rr_verbs_data_poll(&q.qp, wc, 4);
+		rr_verbs_traffic_poll(&q.qp, wc, 4);
 		leaves(10);
 	}
 	cr_assert_eq(keys_looked_for, 5);
@@ -377,7 +377,7 @@ Test(verbs_post, receives_that_were_never_used_do_not_come_back)
 	struct rr_wc wc[4];
 
 	comes(RR_VERBS_NOTE | 1, 0);
-	cr_assert_eq(rr_verbs_data_poll(&q.qp, wc, 4), -EPROTO);
+	cr_assert_eq(rr_verbs_traffic_poll(&q.qp, wc, 4), -EPROTO);
 }
 
 /* The last slot is for a message: one was promised. */
@@ -390,11 +390,11 @@ Test(verbs_post, a_note_leaves_the_message_its_slot)
 	for (uint32_t i = 0; i < 100; i++)
 		rr_verbs_notes_keep(v, i);
 	v->asked = true;
-	rr_verbs_data_poll(&q.qp, wc, 4);
+	rr_verbs_traffic_poll(&q.qp, wc, 4);
 	cr_assert_neq(rr_verbs_post_window(v), 0);
 	cr_assert_eq(send_one(2, 1000), 1);
 	leaves(RR_VERBS_SENDS);
-	rr_verbs_data_poll(&q.qp, wc, 4);
+	rr_verbs_traffic_poll(&q.qp, wc, 4);
 	cr_assert(v->told, "then it is told");
 }
 
@@ -404,14 +404,14 @@ Test(verbs_post, a_probe_is_what_the_peers_device_answers)
 {
 	struct rr_wc wc[4];
 
-	cr_assert_eq(rr_verbs_data_probe(&q.qp), 0);
+	cr_assert_eq(rr_verbs_traffic_probe(&q.qp), 0);
 	cr_assert_eq(sq[0].op, IBV_WR_RDMA_WRITE);
 	dev.transport_type = IBV_TRANSPORT_IWARP;	/* a Write ends there when TCP has it */
-	cr_assert_eq(rr_verbs_data_probe(&q.qp), 0);
+	cr_assert_eq(rr_verbs_traffic_probe(&q.qp), 0);
 	dev.transport_type = IBV_TRANSPORT_IB;
 	cr_assert(sq[1].op == IBV_WR_RDMA_READ && sq[1].signaled && !sq[1].len);
 	leaves(2);
-	cr_assert_eq(rr_verbs_data_poll(&q.qp, wc, 4), 2);
+	cr_assert_eq(rr_verbs_traffic_poll(&q.qp, wc, 4), 2);
 	cr_assert(wc[1].op == RR_WC_PROBE && !wc[1].status);
 }
 
@@ -419,7 +419,7 @@ Test(verbs_post, a_probe_is_what_the_peers_device_answers)
 Test(verbs_post, a_key_to_be_invalidated_is_where_every_driver_looks)
 {
 	q.qp.peer_inv = v->can_inv = true;
-	cr_assert_eq(rr_verbs_data_send(&q.qp, &(struct iovec){ mem, 20 }, 1, 0, 0x4711), 1);
+	cr_assert_eq(rr_verbs_traffic_send(&q.qp, &(struct iovec){ mem, 20 }, 1, 0, 0x4711), 1);
 	cr_assert_eq(sq[0].op, IBV_WR_SEND_WITH_INV);
 	cr_assert(sq[0].inv == 0x4711 && sq[0].rkey == 0x4711);
 }
@@ -429,7 +429,7 @@ Test(verbs_post, what_invalidates_is_not_inline_on_iwarp)
 	q.qp.native = q.qp.peer_inv = v->can_inv = true;
 	for (int i = 0; i < 2; i++) {
 		dev.transport_type = i ? IBV_TRANSPORT_IWARP : IBV_TRANSPORT_IB;
-		cr_assert_eq(rr_verbs_data_send(&q.qp, &(struct iovec){ mem, 20 }, 1, 0, 0x4711), 1);
+		cr_assert_eq(rr_verbs_traffic_send(&q.qp, &(struct iovec){ mem, 20 }, 1, 0, 0x4711), 1);
 		cr_assert_eq(send_one(5, 20), 1);
 	}
 	cr_assert(sq[0].is_inline && sq[1].is_inline);
@@ -449,21 +449,21 @@ Test(verbs_post, a_read_ends_by_its_own_completion_only)
 	struct rr_wc wc[4];
 
 	q.qp.native = true;
-	cr_assert_eq(rr_verbs_data_read(&q.qp, mem, 100, &seg, 0, 11), 0);
-	cr_assert_eq(rr_verbs_data_read(&q.qp, mem, 100, &seg, 0, 12), 0);
-	cr_assert_eq(rr_verbs_data_write(&q.qp, mem, 100, &seg, 0, 13), 0);
+	cr_assert_eq(rr_verbs_traffic_read(&q.qp, mem, 100, &seg, 0, 11), 0);
+	cr_assert_eq(rr_verbs_traffic_read(&q.qp, mem, 100, &seg, 0, 12), 0);
+	cr_assert_eq(rr_verbs_traffic_write(&q.qp, mem, 100, &seg, 0, 13), 0);
 	cr_assert_eq(send_one(5, 1000), 1);
 	tells(2);
-	cr_assert_eq(rr_verbs_data_poll(&q.qp, wc, 4), 1);
+	cr_assert_eq(rr_verbs_traffic_poll(&q.qp, wc, 4), 1);
 	cr_assert(wc[0].op == RR_WC_WRITE && wc[0].cookie == 13);
 	cr_assert_eq(v->reads, 2);
 	cr_assert_eq(v->mr[0].users, 3, "its memory is needed yet");
 	tells(0);
-	cr_assert_eq(rr_verbs_data_poll(&q.qp, wc, 4), 1);
+	cr_assert_eq(rr_verbs_traffic_poll(&q.qp, wc, 4), 1);
 	cr_assert(wc[0].op == RR_WC_READ && wc[0].cookie == 11);
 	cr_assert_eq(v->reads, 1);
 	tells(1);
-	cr_assert_eq(rr_verbs_data_poll(&q.qp, wc, 4), 1);
+	cr_assert_eq(rr_verbs_traffic_poll(&q.qp, wc, 4), 1);
 	cr_assert(wc[0].op == RR_WC_READ && wc[0].cookie == 12);
 	cr_assert_eq(v->reads, 0);
 	cr_assert_eq(v->mr[0].users, 0);
@@ -475,7 +475,7 @@ Test(verbs_post, a_read_ends_by_its_own_completion_only)
 Test(verbs_post, the_end_waits_for_no_peer)
 {
 	native_sends(1000, 5);
-	cr_assert(!rr_verbs_data_settle(&q.qp, 0));
+	cr_assert(!rr_verbs_traffic_settle(&q.qp, 0));
 	cr_assert_lt(looks, FEW);
 	cr_assert(rr_verbs_post_unsettled(v));
 }
@@ -485,9 +485,9 @@ Test(verbs_post, the_end_sees_what_has_left)
 	native_sends(1000, 5);
 	leaves(5);
 	q.qp.native = true;
-	rr_verbs_data_settle(&q.qp, 0);
+	rr_verbs_traffic_settle(&q.qp, 0);
 	leaves(1);
-	cr_assert(rr_verbs_data_settle(&q.qp, 0), "the mark behind it");
+	cr_assert(rr_verbs_traffic_settle(&q.qp, 0), "the mark behind it");
 }
 
 Test(verbs_post, a_process_that_ends_waits_for_a_while)
@@ -495,7 +495,7 @@ Test(verbs_post, a_process_that_ends_waits_for_a_while)
 	rr_time end = rr_now() + 20 * RR_MSEC;
 
 	native_sends(1000, 5);
-	cr_assert(!rr_verbs_data_settle(&q.qp, 20 * RR_MSEC));
+	cr_assert(!rr_verbs_traffic_settle(&q.qp, 20 * RR_MSEC));
 	cr_assert_geq(rr_now(), end);
 	looks = 0;	/* it may wait, so tear_down() has nothing to say: how many fit is the machine's */
 }

@@ -9,7 +9,7 @@
 #include "core/prov/verbs/cm.c"
 #include "core/prov/verbs/end.c"
 #include "core/prov/verbs/qp.c"
-#include "core/prov/verbs/setup.c"
+#include "core/prov/verbs/cm_setup.c"
 
 static pid_t self = 1;
 pid_t *rr_verbs_process_self = &self;
@@ -31,17 +31,17 @@ void (*rr_verbs_process_own_fd)(int fd, bool own) = own_fd;
 NOTHING(rr_verbs_device, (struct ibv_context *dev, int floor))
 NOTHING(rr_verbs_device_gone, (const struct ibv_context *dev))
 NOTHING(rr_verbs_keys_free, (struct rr_vq *v))
-NOTHING(rr_verbs_mem_free, (struct rr_vq *v))
-NOTHING(rr_verbs_mem_unreserve, (struct rr_vq *v))
+NOTHING(rr_verbs_mr_free, (struct rr_vq *v))
+NOTHING(rr_verbs_mr_unreserve, (struct rr_vq *v))
 NOTHING(rr_verbs_prove_alloc, (struct rr_vq *v))
 NOTHING(rr_verbs_books_digest, (struct rr_vq *v))
-ZERO(int, rr_verbs_mem_reserve, (struct rr_vq *v, size_t need))
-ZERO(bool, rr_verbs_mem_share, (struct rr_vq *v, enum rr_verbs_share which))
+ZERO(int, rr_verbs_mr_reserve, (struct rr_vq *v, size_t need))
+ZERO(bool, rr_verbs_mr_share, (struct rr_vq *v, enum rr_verbs_share which))
 ZERO(enum rr_verbs_proof, rr_verbs_device_windows_of, (const struct ibv_context *dev))
 ZERO(bool, rr_verbs_device_no_inv, (const struct ibv_context *dev, bool found))
 NOTHING(rr_verbs_prove, (struct rr_qp *qp, struct rr_vq *v))
 ZERO(int, rr_verbs_post_recv, (struct rr_qp *qp, struct rr_vq *v, uint32_t i))
-ZERO(bool, rr_verbs_data_settle, (struct rr_qp *qp, rr_time most))
+ZERO(bool, rr_verbs_traffic_settle, (struct rr_qp *qp, rr_time most))
 ZERO(uint32_t, rr_verbs_private_put_native, (const struct rr_vq *v, uint8_t out[RR_VERBS_PRIVATE]))
 ZERO(uint32_t, rr_verbs_private_put_pair, (const struct rr_vq *v, uint8_t out[RR_VERBS_PRIVATE]))
 ZERO(int, rr_creds_destroy_id, (struct rdma_cm_id *id))

@@ -59,7 +59,7 @@ static struct rr_verbs_wqe end_up_to(struct rr_vq *v, uint32_t seq)
 			rr_verbs_keys_free_window(v, w->window);
 		v->reads -= w->op == RR_WC_READ;
 		if (w->mr)
-			rr_verbs_mem_unuse(v, w->mr - 1u);
+			rr_verbs_mr_unuse(v, w->mr - 1u);
 		if (w->handle)
 			rr_verbs_notes_keep(v, w->handle);
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Our descriptors, and the channels on which RDMA CM reports events. What an event means is
- * decided elsewhere: by cm.c for a connection, by setup.c for one that is being made, by
- * native.c for a listener. */
+ * decided elsewhere: by cm.c for a connection, by cm_setup.c for one that is being made, by
+ * native_cm.c for a listener. */
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Handles what RDMA CM reports about an established connection, and disconnects it. Making one
- * is setup.c's. */
+ * is cm_setup.c's. */
 
 #include "core/base/compiler.h"
 #include "core/base/os.h"
 #include "core/prov/verbs/queue.h"
 #include "core/prov/verbs/rdmacm.h"
-#include "core/prov/verbs/setup.h"
+#include "core/prov/verbs/connections.h"
 
 /* The device is being removed, and the kernel waits until we have freed everything of it. What
  * has been received stays ours. */

@@ -9,7 +9,7 @@
 #include "core/base/os.h"
 #include "core/prov/verbs/queue.h"
 #include "core/prov/verbs/rdmacm.h"
-#include "core/prov/verbs/setup.h"
+#include "core/prov/verbs/connections.h"
 
 #define LOOKS	256	/* more than an idle device needs for what is in progress */
 
@@ -38,14 +38,14 @@ void rr_verbs_end_close(struct rr_qp *qp)
 		errno = saved;
 		return;
 	}
-	for (int i = 0; i < LOOKS && !rr_verbs_data_settle(qp, 0); i++)
+	for (int i = 0; i < LOOKS && !rr_verbs_traffic_settle(qp, 0); i++)
 		;
 	rr_verbs_cm_disconnect(qp);
 	rr_verbs_qp_free(qp, v);
 	rr_verbs_channel_free(v->cm);
 	rr_verbs_channel_close_fd(qp->wake_fd);
 	qp->wake_fd = -1;
-	rr_verbs_mem_unreserve(v);
+	rr_verbs_mr_unreserve(v);
 	free(v);
 	q->v = NULL;
 	errno = saved;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the peer may access: for each exposure a window of type 2, or a registration. Which
- * memory is exposed is decided by the caller; the registrations of mem are mem.c's. */
+ * memory is exposed is decided by the caller; the registrations of mem are mr.c's. */
 #include <errno.h>
 
 #include "core/base/compiler.h"
@@ -40,13 +40,13 @@ static int reg_expose(struct rr_vq *v, const void *local, uint32_t len, enum rr_
 
 	if (v->nkeys == RR_VERBS_KEYS)
 		return -EAGAIN;
-	if (!rr_verbs_mem_charge(v, len))
+	if (!rr_verbs_mr_charge(v, len))
 		return short_of(v, errno);
 	mr = ibv_reg_mr(v->pd, (void *)(uintptr_t)local, len, access);
 	if (!mr) {
 		int err = errno;
 
-		rr_verbs_mem_uncharge(v, len);
+		rr_verbs_mr_uncharge(v, len);
 		return short_of(v, err);
 	}
 	v->key[v->nkeys++] = (struct rr_verbs_key){ .mr = mr };
@@ -61,7 +61,7 @@ static int reg_invalidate(struct rr_vq *v, uint32_t handle)
 	for (uint32_t i = 0; i < v->nkeys; i++) {
 		if (v->key[i].mr->rkey != handle)
 			continue;
-		rr_verbs_mem_uncharge(v, v->key[i].mr->length);
+		rr_verbs_mr_uncharge(v, v->key[i].mr->length);
 		if (ibv_dereg_mr(v->key[i].mr))
 			return -EIO;
 		v->key[i] = v->key[--v->nkeys];
@@ -75,7 +75,7 @@ static int reg_invalidate(struct rr_vq *v, uint32_t handle)
 void rr_verbs_keys_free_window(struct rr_vq *v, uint16_t window)
 {
 	v->mw[window].live = false;
-	rr_verbs_mem_unuse(v, v->mw[window].mr);
+	rr_verbs_mr_unuse(v, v->mw[window].mr);
 	v->mw_free[v->nmw_free++] = window;
 }
 
@@ -106,12 +106,12 @@ static int window_expose(struct rr_qp *qp, struct rr_vq *v, const void *local, u
 
 	if (v->nchain >= RR_VERBS_CHAIN)
 		return -EAGAIN;
-	mr = rr_verbs_mem_use(qp, v, local, len);
+	mr = rr_verbs_mr_use(qp, v, local, len);
 	if (mr < 0)
 		return mr;
 	i = window_get(v);
 	if (i < 0) {
-		rr_verbs_mem_unuse(v, (uint32_t)mr);
+		rr_verbs_mr_unuse(v, (uint32_t)mr);
 		return i;
 	}
 	w = &v->mw[i];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The upgrade between two of ours: which side listens where, and the token by which they
- * recognize each other. The steps of RDMA CM that follow are setup.c's. */
+ * recognize each other. The steps of RDMA CM that follow are cm_setup.c's. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "core/base/compiler.h"
 #include "core/base/os.h"
 #include "core/prov/verbs/rdmacm.h"
-#include "core/prov/verbs/setup.h"
+#include "core/prov/verbs/connections.h"
 
 #define RESOLVE_MS	1000
 

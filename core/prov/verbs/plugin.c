@@ -13,7 +13,7 @@
 #include "core/base/compiler.h"
 #include "core/prov/verbs/queue.h"
 #include "core/prov/verbs/rdmacm.h"
-#include "core/prov/verbs/setup.h"
+#include "core/prov/verbs/connections.h"
 
 static void (*at_exit)(void);
 
@@ -121,28 +121,28 @@ static const struct rr_prov_ops ops = {
     .withdraw = rr_verbs_pair_withdraw,
     .disconnect = rr_verbs_cm_disconnect,
     .close = rr_verbs_end_close,
-    .send = rr_verbs_data_send,
-    .send_imm = rr_verbs_data_send_imm,
-    .read = rr_verbs_data_read,
-    .write = rr_verbs_data_write,
-    .probe = rr_verbs_data_probe,
+    .send = rr_verbs_traffic_send,
+    .send_imm = rr_verbs_traffic_send_imm,
+    .read = rr_verbs_traffic_read,
+    .write = rr_verbs_traffic_write,
+    .probe = rr_verbs_traffic_probe,
     .expose = rr_verbs_keys_expose,
     .invalidate = rr_verbs_keys_invalidate,
     .consumed = rr_verbs_notes_consumed,
-    .poll = rr_verbs_data_poll,
-    .repost = rr_verbs_data_repost,
-    .settle = rr_verbs_data_settle,
+    .poll = rr_verbs_traffic_poll,
+    .repost = rr_verbs_traffic_repost,
+    .settle = rr_verbs_traffic_settle,
     .window = verbs_window,
     .peek = peek_queue,
     .kick = nothing,
     .arm = arm_queue,
     .disarm = nothing,
     .drain = drain_events,
-    .trim = rr_verbs_mem_trim,
+    .trim = rr_verbs_mr_trim,
 };
 
 /* Puts the pid into a page that the kernel wipes at fork. Without MADV_WIPEONFORK it stays in
- * process.c's variable. */
+ * globals.c's variable. */
 static void make_self(void)
 {
 	void *page = mmap(NULL, RR_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,

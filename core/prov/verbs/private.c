@@ -6,7 +6,7 @@
 
 #include "core/base/compiler.h"
 #include "core/prov/verbs/plugin.h"
-#include "core/prov/verbs/setup.h"
+#include "core/prov/verbs/connections.h"
 #include "core/wire/cmdata.h"
 #include "core/wire/cursor.h"
 

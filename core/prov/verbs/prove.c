@@ -92,7 +92,7 @@ void rr_verbs_prove(struct rr_qp *qp, struct rr_vq *v)
 		return;
 	v->mw_free[0] = 0;
 	v->nmw = v->nmw_free = 1;
-	mr = rr_verbs_mem_use(qp, v, qp->mem, TRIAL);
+	mr = rr_verbs_mr_use(qp, v, qp->mem, TRIAL);
 	v->trial_mr = (uint8_t)rr_max(mr, 0);
 	if (mr >= 0 && !post_trial(qp, v)) {
 		v->windows = false;
@@ -103,8 +103,8 @@ void rr_verbs_prove(struct rr_qp *qp, struct rr_vq *v)
 	rr_verbs_keys_free(v);
 	v->nmw_free = 0;
 	if (mr >= 0)
-		rr_verbs_mem_unuse(v, (uint32_t)mr);
-	rr_verbs_mem_free(v);
+		rr_verbs_mr_unuse(v, (uint32_t)mr);
+	rr_verbs_mr_free(v);
 	if (mr != -ENOMEM)
 		refute(v);
 	v->windows = false;
@@ -118,7 +118,7 @@ void rr_verbs_prove_result(struct rr_vq *v, const struct ibv_wc *raw)
 	if (raw->status != IBV_WC_SUCCESS || raw->wr_id == RR_VERBS_PROOF || !v->on_trial)
 		return;		/* the bind; or the trial has failed meanwhile */
 	rr_verbs_device_windows_are(v->id->verbs, RR_V_PROVEN);
-	rr_verbs_mem_unuse(v, v->trial_mr);
+	rr_verbs_mr_unuse(v, v->trial_mr);
 	v->on_trial = false;
 	v->windows = true;
 }

@@ -69,7 +69,7 @@ static int limits(const struct rr_qp *qp, struct rr_vq *v)
 }
 
 /* The slab is registered as a whole, for local use only. mem is registered later, as far as it
- * is used (mem.c). */
+ * is used (mr.c). */
 static int make_memory(struct rr_qp *qp, struct rr_vq *v)
 {
 	v->slab_size = rr_verbs_slab(qp, v);
@@ -190,7 +190,7 @@ void rr_verbs_qp_free_objects(struct rr_vq *v)
 	rr_verbs_keys_free(v);
 	if (v->id && v->id->qp)
 		rdma_destroy_qp(v->id);
-	rr_verbs_mem_free(v);
+	rr_verbs_mr_free(v);
 	if (v->slab_mr)
 		ibv_dereg_mr(v->slab_mr);
 	if (v->cq)

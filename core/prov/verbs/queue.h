@@ -15,22 +15,22 @@ static inline bool rr_verbs_scarce(int err)
 	return err == ENOMEM || err == EAGAIN;
 }
 
-/* --- mem.c --- */
+/* --- mr.c --- */
 
 /* May this connection lock so much memory? 0, or -ENOMEM; to be given back in either case. */
-int rr_verbs_mem_reserve(struct rr_vq *v, size_t need);
-/* May it have receives of this kind? rr_verbs_mem_unreserve() gives back that as well. */
-bool rr_verbs_mem_share(struct rr_vq *v, enum rr_verbs_share which);
-void rr_verbs_mem_unreserve(struct rr_vq *v);
-/* May so many more bytes be registered? False with errno ENOMEM. rr_verbs_mem_uncharge() gives
+int rr_verbs_mr_reserve(struct rr_vq *v, size_t need);
+/* May it have receives of this kind? rr_verbs_mr_unreserve() gives back that as well. */
+bool rr_verbs_mr_share(struct rr_vq *v, enum rr_verbs_share which);
+void rr_verbs_mr_unreserve(struct rr_vq *v);
+/* May so many more bytes be registered? False with errno ENOMEM. rr_verbs_mr_uncharge() gives
  * them back. */
-bool rr_verbs_mem_charge(struct rr_vq *v, size_t len);
-void rr_verbs_mem_uncharge(struct rr_vq *v, size_t len);
+bool rr_verbs_mr_charge(struct rr_vq *v, size_t len);
+void rr_verbs_mr_uncharge(struct rr_vq *v, size_t len);
 /* A registration of mem that covers local[0..len): its index, with one more user; or -errno. */
-int rr_verbs_mem_use(struct rr_qp *qp, struct rr_vq *v, const void *local, size_t len);
-void rr_verbs_mem_unuse(struct rr_vq *v, uint32_t i);
-void rr_verbs_mem_free(struct rr_vq *v);
-void rr_verbs_mem_trim(struct rr_qp *qp, bool (*used)(void *ctx, size_t off, size_t len),
+int rr_verbs_mr_use(struct rr_qp *qp, struct rr_vq *v, const void *local, size_t len);
+void rr_verbs_mr_unuse(struct rr_vq *v, uint32_t i);
+void rr_verbs_mr_free(struct rr_vq *v);
+void rr_verbs_mr_trim(struct rr_qp *qp, bool (*used)(void *ctx, size_t off, size_t len),
 		       void *ctx);
 
 /* --- post.c --- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef RR_VERBS_SETUP_H
-#define RR_VERBS_SETUP_H
+#ifndef RR_VERBS_CONNECTIONS_H
+#define RR_VERBS_CONNECTIONS_H
 
 /* Connections from private data to their end: the functions that the table in plugin.c
  * names. */
@@ -23,26 +23,26 @@ void rr_verbs_cm_disconnect(struct rr_qp *qp);
 /* Processes the CM's events for a connected queue pair. */
 void rr_verbs_cm_events(struct rr_qp *qp, struct rr_vq *v);
 
-/* --- data.c --- */
+/* --- traffic.c --- */
 
-int rr_verbs_data_send(struct rr_qp *qp, const struct iovec *iov, int niov, uint64_t cookie,
-		       uint32_t inv_handle);
-int rr_verbs_data_send_imm(struct rr_qp *qp, uint32_t imm, uint64_t cookie);
-int rr_verbs_data_read(struct rr_qp *qp, void *local, uint32_t len, const struct rr_seg *seg,
-		       uint32_t off, uint64_t cookie);
-int rr_verbs_data_write(struct rr_qp *qp, const void *local, uint32_t len,
-			const struct rr_seg *seg, uint32_t off, uint64_t cookie);
-int rr_verbs_data_poll(struct rr_qp *qp, struct rr_wc *wc, int n);
-void rr_verbs_data_repost(struct rr_qp *qp, uint64_t buf_cookie);
-int rr_verbs_data_probe(struct rr_qp *qp);
-bool rr_verbs_data_settle(struct rr_qp *qp, rr_time most);
+int rr_verbs_traffic_send(struct rr_qp *qp, const struct iovec *iov, int niov, uint64_t cookie,
+			  uint32_t inv_handle);
+int rr_verbs_traffic_send_imm(struct rr_qp *qp, uint32_t imm, uint64_t cookie);
+int rr_verbs_traffic_read(struct rr_qp *qp, void *local, uint32_t len, const struct rr_seg *seg,
+			  uint32_t off, uint64_t cookie);
+int rr_verbs_traffic_write(struct rr_qp *qp, const void *local, uint32_t len,
+			   const struct rr_seg *seg, uint32_t off, uint64_t cookie);
+int rr_verbs_traffic_poll(struct rr_qp *qp, struct rr_wc *wc, int n);
+void rr_verbs_traffic_repost(struct rr_qp *qp, uint64_t buf_cookie);
+int rr_verbs_traffic_probe(struct rr_qp *qp);
+bool rr_verbs_traffic_settle(struct rr_qp *qp, rr_time most);
 
 /* --- end.c --- */
 
 int rr_verbs_end_undo(struct rr_qp *qp, int rc); /* frees everything; returns rc */
 void rr_verbs_end_close(struct rr_qp *qp);
 
-/* --- setup.c --- */
+/* --- cm_setup.c --- */
 
 /* makes its state … */
 int rr_verbs_setup_start(struct rr_qp *qp, const struct rr_prov_params *p);
@@ -62,7 +62,7 @@ int rr_verbs_pair_answer(struct rr_qp *qp, const struct rr_prov_params *p,
 int rr_verbs_pair_join(struct rr_qp *qp, const struct rr_prov_addr *answer);
 int rr_verbs_pair_withdraw(struct rr_qp *qp);
 
-/* --- native.c: with anybody --- */
+/* --- native_cm.c: with anybody --- */
 
 size_t rr_verbs_native_lst_size(void);
 int rr_verbs_native_listen(struct rr_lst *lst, const struct sockaddr *addr,

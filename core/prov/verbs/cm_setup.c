@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* req: rfc8166 5 #1 */
 /* Makes a connection by RDMA CM, from its state to the event that says it is established.
- * Nothing here waits. Which address to use is decided by pair.c and native.c. */
+ * Nothing here waits. Which address to use is decided by pair.c and native_cm.c. */
 
 #include <errno.h>
 #include <pthread.h>
@@ -11,7 +11,7 @@
 #include "core/base/os.h"
 #include "core/prov/verbs/queue.h"
 #include "core/prov/verbs/rdmacm.h"
-#include "core/prov/verbs/setup.h"
+#include "core/prov/verbs/connections.h"
 
 /* Connection requests with a wrong token that are refused before the port is closed. */
 #define STRANGERS	8
@@ -25,7 +25,7 @@ static int sized(struct rr_qp *qp, struct rr_vq *v, uint32_t size, uint32_t recv
 	v->param.recv_size = qp->recv_size = size;
 	v->param.recvs = qp->recvs = recvs;
 	v->sends = rr_verbs_sends(qp);
-	return rr_verbs_mem_reserve(v, rr_verbs_slab(qp, v) + qp->mem_size);
+	return rr_verbs_mr_reserve(v, rr_verbs_slab(qp, v) + qp->mem_size);
 }
 
 /* Chooses long receives if this connection may have them, otherwise as many usual ones as are
@@ -34,12 +34,12 @@ static int size_up(struct rr_qp *qp, struct rr_vq *v, const struct rr_prov_param
 {
 	bool full;
 
-	if (p->long_size > p->recv_size && rr_verbs_mem_share(v, RR_V_LONG)) {
+	if (p->long_size > p->recv_size && rr_verbs_mr_share(v, RR_V_LONG)) {
 		if (!sized(qp, v, p->long_size, rr_prov_recvs(p->recvs, p->long_size)))
 			return 0;
-		rr_verbs_mem_unreserve(v);
+		rr_verbs_mr_unreserve(v);
 	}
-	full = rr_verbs_mem_share(v, RR_V_FULL) || !p->few;
+	full = rr_verbs_mr_share(v, RR_V_FULL) || !p->few;
 	return sized(qp, v, p->recv_size, full ? p->recvs : rr_min(p->recvs, p->few));
 }
 
@@ -176,7 +176,7 @@ static int connect_resolved(struct rr_qp *qp, struct rr_vq *v)
 	return rr_creds_connect(v->id, &p) ? -errno : 0;
 }
 
-/* See setup.h. Private data is judged first: a stranger without the token costs no queue
+/* See connections.h. Private data is judged first: a stranger without the token costs no queue
  * pair. */
 int rr_verbs_setup_accept(struct rr_qp *qp, struct rr_vq *v, const struct rdma_conn_param *req)
 {

@@ -71,7 +71,7 @@ static size_t memlock_limit(void)
 
 /* Reserves enough for whatever the connection may need later, so that one that has begun does
  * not fail for lack of it. */
-int rr_verbs_mem_reserve(struct rr_vq *v, size_t need)
+int rr_verbs_mr_reserve(struct rr_vq *v, size_t need)
 {
 	size_t most = memlock_limit();
 
@@ -85,7 +85,7 @@ int rr_verbs_mem_reserve(struct rr_vq *v, size_t need)
 /* Memory that is registered twice counts twice. What a connection registers beyond its
  * reservation (shorter registrations that the peer keeps in use, exposures without windows)
  * must not come out of what was reserved for others. */
-bool rr_verbs_mem_charge(struct rr_vq *v, size_t len)
+bool rr_verbs_mr_charge(struct rr_vq *v, size_t len)
 {
 	size_t over = v->pinned + len > v->param.mem_size ? v->pinned + len -
 		      v->param.mem_size : 0;
@@ -103,7 +103,7 @@ bool rr_verbs_mem_charge(struct rr_vq *v, size_t len)
 	return true;
 }
 
-void rr_verbs_mem_uncharge(struct rr_vq *v, size_t len)
+void rr_verbs_mr_uncharge(struct rr_vq *v, size_t len)
 {
 	size_t over;
 
@@ -116,7 +116,7 @@ void rr_verbs_mem_uncharge(struct rr_vq *v, size_t len)
 }
 
 /* Adds first and looks afterwards, so that two threads cannot both get the last one. */
-bool rr_verbs_mem_share(struct rr_vq *v, enum rr_verbs_share which)
+bool rr_verbs_mr_share(struct rr_vq *v, enum rr_verbs_share which)
 {
 	static const uint32_t most[RR_V_SHARES] = { [RR_V_LONG] = RR_VERBS_LONG,
 						    [RR_V_FULL] = RR_VERBS_FULL };
@@ -128,7 +128,7 @@ bool rr_verbs_mem_share(struct rr_vq *v, enum rr_verbs_share which)
 	return v->share[which];
 }
 
-void rr_verbs_mem_unreserve(struct rr_vq *v)
+void rr_verbs_mr_unreserve(struct rr_vq *v)
 {
 	for (int i = 0; i < RR_V_SHARES; i++) {
 		if (v->share[i])
@@ -146,7 +146,7 @@ void rr_verbs_mem_unreserve(struct rr_vq *v)
 static void retire(struct rr_vq *v, struct rr_verbs_mr *m)
 {
 	ibv_dereg_mr(m->mr);
-	rr_verbs_mem_uncharge(v, m->len);
+	rr_verbs_mr_uncharge(v, m->len);
 	*m = (struct rr_verbs_mr){ 0 };
 }
 
@@ -188,11 +188,11 @@ static struct rr_verbs_mr *grow_mr(struct rr_qp *qp, struct rr_vq *v, size_t end
 	len = rr_min(len, qp->mem_size);
 	while (m->mr)
 		m++;
-	if (!rr_verbs_mem_charge(v, len))
+	if (!rr_verbs_mr_charge(v, len))
 		return NULL;
 	m->mr = ibv_reg_mr(v->pd, qp->mem, len, access);
 	if (!m->mr) {
-		rr_verbs_mem_uncharge(v, len);
+		rr_verbs_mr_uncharge(v, len);
 		return NULL;
 	}
 	m->len = len;
@@ -214,7 +214,7 @@ static int mr_error(const struct rr_vq *v)
 
 /* See queue.h. The longest registration has whatever a shorter one has, so only that one gets
  * new users, and the others run out of them. */
-int rr_verbs_mem_use(struct rr_qp *qp, struct rr_vq *v, const void *local, size_t len)
+int rr_verbs_mr_use(struct rr_qp *qp, struct rr_vq *v, const void *local, size_t len)
 {
 	size_t end = (size_t)((const uint8_t *)local - qp->mem) + len;
 	struct rr_verbs_mr *m = longest(v);
@@ -227,13 +227,13 @@ int rr_verbs_mem_use(struct rr_qp *qp, struct rr_vq *v, const void *local, size_
 	return (int)(m - v->mr);
 }
 
-void rr_verbs_mem_unuse(struct rr_vq *v, uint32_t i)
+void rr_verbs_mr_unuse(struct rr_vq *v, uint32_t i)
 {
 	if (--v->mr[i].users == 0)
 		retire_unused(v);
 }
 
-void rr_verbs_mem_free(struct rr_vq *v)
+void rr_verbs_mr_free(struct rr_vq *v)
 {
 	for (uint32_t i = 0; i < RR_VERBS_MRS; i++)
 		if (v->mr[i].mr)
@@ -242,7 +242,7 @@ void rr_verbs_mem_free(struct rr_vq *v)
 
 /* Gives all of mem back while the connection is idle. A registration pins its pages, so it has
  * to go first, and it cannot go while a work request or a window uses it. */
-void rr_verbs_mem_trim(struct rr_qp *qp, bool (*used)(void *ctx, size_t off, size_t len),
+void rr_verbs_mr_trim(struct rr_qp *qp, bool (*used)(void *ctx, size_t off, size_t len),
 		       void *ctx)
 {
 	struct rr_vq *v = rr_verbs_of(qp);

@@ -8,7 +8,7 @@
 #include "core/base/compiler.h"
 #include "core/base/os.h"
 #include "core/prov/verbs/queue.h"
-#include "core/prov/verbs/setup.h"
+#include "core/prov/verbs/connections.h"
 
 #ifndef FULL_WAIT
 /* A device gives up sooner, except on a peer that says it is not ready. */
@@ -102,7 +102,7 @@ static void look_at_full(struct rr_vq *v)
 /* Reports completions in the order in which the CQ had them. Errors come last, so that whatever
  * arrived before the connection broke is delivered first. Storing raw_tail gives places back to
  * rr_verbs_cq_pull() (pairs with its acquire), after the entries have been copied out. */
-int rr_verbs_data_poll(struct rr_qp *qp, struct rr_wc *wc, int n)
+int rr_verbs_traffic_poll(struct rr_qp *qp, struct rr_wc *wc, int n)
 {
 	struct rr_vq *v = rr_verbs_of(qp);
 	uint32_t tail;
@@ -128,8 +128,8 @@ int rr_verbs_data_poll(struct rr_qp *qp, struct rr_wc *wc, int n)
 
 /* A message takes one of the receives that the peer has told us of, and is counted only if it
  * was posted. A native peer tells of none; there window stays UINT32_MAX. */
-int rr_verbs_data_send(struct rr_qp *qp, const struct iovec *iov, int niov, uint64_t cookie,
-		       uint32_t inv_handle)
+int rr_verbs_traffic_send(struct rr_qp *qp, const struct iovec *iov, int niov, uint64_t cookie,
+			  uint32_t inv_handle)
 {
 	struct rr_vq *v = rr_verbs_of(qp);
 	struct ibv_send_wr wr = { .opcode = IBV_WR_SEND };
@@ -151,7 +151,7 @@ int rr_verbs_data_send(struct rr_qp *qp, const struct iovec *iov, int niov, uint
 	return rc;
 }
 
-int rr_verbs_data_send_imm(struct rr_qp *qp, uint32_t imm, uint64_t cookie)
+int rr_verbs_traffic_send_imm(struct rr_qp *qp, uint32_t imm, uint64_t cookie)
 {
 	struct rr_vq *v = rr_verbs_of(qp);
 	struct ibv_send_wr wr = { .opcode = IBV_WR_SEND_WITH_IMM, .imm_data = htobe32(imm) };
@@ -170,7 +170,7 @@ int rr_verbs_data_send_imm(struct rr_qp *qp, uint32_t imm, uint64_t cookie)
 
 /* Posts the receive again and counts it as not yet told to the peer. If that fails the
  * connection ends, because from then on the peer would count a receive that is not there. */
-void rr_verbs_data_repost(struct rr_qp *qp, uint64_t buf_cookie)
+void rr_verbs_traffic_repost(struct rr_qp *qp, uint64_t buf_cookie)
 {
 	struct rr_vq *v = rr_verbs_of(qp);
 	int rc;
@@ -207,7 +207,7 @@ static int post_rdma(struct rr_qp *qp, enum ibv_wr_opcode op, const void *local,
 	/* Reads wait for the peer's memory, so they may use only half of the queue. */
 	if (read && (v->reads >= v->sq_cap / 2 || !rr_verbs_post_has_room(v, 1)))
 		return -EAGAIN;
-	rc = rr_verbs_mem_use(qp, v, p, len);
+	rc = rr_verbs_mr_use(qp, v, p, len);
 	if (rc < 0)
 		return rc;
 	/* The registration has one user more until the completion. A Read that reaches the end
@@ -221,14 +221,14 @@ static int post_rdma(struct rr_qp *qp, enum ibv_wr_opcode op, const void *local,
 		.handle = read && !qp->native && len == seg->length - off ? seg->handle : 0 });
 }
 
-int rr_verbs_data_read(struct rr_qp *qp, void *local, uint32_t len, const struct rr_seg *seg,
-		       uint32_t off, uint64_t cookie)
+int rr_verbs_traffic_read(struct rr_qp *qp, void *local, uint32_t len, const struct rr_seg *seg,
+			  uint32_t off, uint64_t cookie)
 {
 	return post_rdma(qp, IBV_WR_RDMA_READ, local, len, seg, off, cookie);
 }
 
-int rr_verbs_data_write(struct rr_qp *qp, const void *local, uint32_t len,
-			const struct rr_seg *seg, uint32_t off, uint64_t cookie)
+int rr_verbs_traffic_write(struct rr_qp *qp, const void *local, uint32_t len,
+			   const struct rr_seg *seg, uint32_t off, uint64_t cookie)
 {
 	return post_rdma(qp, IBV_WR_RDMA_WRITE, local, len, seg, off, cookie);
 }
@@ -236,7 +236,7 @@ int rr_verbs_data_write(struct rr_qp *qp, const void *local, uint32_t len,
 /* A Write of zero bytes: the peer's device looks at neither key nor address, and acknowledges
  * it. On iWARP a Write completes as soon as TCP has taken it, so there it is a Read of zero
  * bytes. */
-int rr_verbs_data_probe(struct rr_qp *qp)
+int rr_verbs_traffic_probe(struct rr_qp *qp)
 {
 	struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_WRITE };
 	struct rr_vq *v = rr_verbs_of(qp);
@@ -256,7 +256,7 @@ int rr_verbs_data_probe(struct rr_qp *qp)
 	return rr_verbs_post(v, &wr, (struct rr_verbs_wqe){ .op = RR_WC_PROBE });
 }
 
-bool rr_verbs_data_settle(struct rr_qp *qp, rr_time most)
+bool rr_verbs_traffic_settle(struct rr_qp *qp, rr_time most)
 {
 	struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_WRITE };
 	struct rr_vq *v = rr_verbs_of(qp);

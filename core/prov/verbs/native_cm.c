@@ -8,7 +8,7 @@
 #include "core/base/compiler.h"
 #include "core/base/os.h"
 #include "core/prov/verbs/rdmacm.h"
-#include "core/prov/verbs/setup.h"
+#include "core/prov/verbs/connections.h"
 #include "core/wire/cmdata.h"
 
 #define RESOLVE_MS	4000	/* neighbour discovery may take some seconds */
