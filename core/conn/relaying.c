@@ -158,7 +158,7 @@ static void end(struct relay *r, int rc)
 	munmap(r, sizeof(*r));
 	/* Not closed: a child that is just being forked closes this number. */
 	if (rc < 0 && c->share)
-		rr_pair_reset(c->share->far);
+		rr_loopback_reset(c->share->far);
 	rr_conn_free(c);
 }
 

@@ -227,7 +227,7 @@ Test(conn_rare, a_pair_that_was_not_made_has_no_other_end)
 	int far = -1;
 
 	own_os()->accept4 = none_left;
-	cr_assert_eq(rr_pair_new(AF_INET, 0, &far), -EMFILE);
+	cr_assert_eq(rr_loopback_new(AF_INET, 0, &far), -EMFILE);
 	cr_assert_lt(far, 0);
 }
 

@@ -14,7 +14,7 @@
  *   idle.c       memory of idle connections       half.c       answers not taken up yet
  *   cache.c      peers not worth an offer         ends.c       addresses of both ends
  *   queue.c      the kernel's socket queues       track.c      counts records on TCP
- *   pair.c       a TCP connection to ourselves    spin.c       how long to spin, pure
+ *   loopback.c   a TCP connection to ourselves    spin.c       how long to spin, pure
  *   spinning.c   the threads that spin            calls.c      calls awaiting a reply
  *   plainwait.c  sleepers on the kernel's connections
  *   ways.c       which way both streams go, and how they end */
@@ -169,17 +169,17 @@ size_t rr_queue_peek_at(int fd, size_t at, uint8_t *buf, size_t len);
  * iovecs. */
 int rr_queue_nowhere(struct iovec *iov, int max, size_t n);
 
-/* pair.c: a TCP connection of this process to itself, over loopback. Returns the app's end, a
- * new descriptor made with flags as for accept4(), and our end in *far; or -errno. */
-int rr_pair_new(sa_family_t family, int flags, int *far);
+/* loopback.c: a TCP connection of this process to itself, over loopback. Returns the app's end,
+ * a new descriptor made with flags as for accept4(), and our end in *far; or -errno. */
+int rr_loopback_new(sa_family_t family, int flags, int *far);
 /* The same for the app's own socket fd, which is not connected. Returns 0 or -errno; on error
  * the socket is as it was. */
-int rr_pair_connect(int fd, int *far);
+int rr_loopback_connect(int fd, int *far);
 /* Closes our end: the app's end sees a FIN, or a reset. */
-void rr_pair_end(int *far, bool reset);
+void rr_loopback_end(int *far, bool reset);
 /* Resets the connection from the app's end: our end sees a reset, and fd is no longer
  * connected. */
-void rr_pair_reset(int fd);
+void rr_loopback_reset(int fd);
 
 /* idle.c */
 /* When idle connections are to be looked at next; 0: nothing to do, or a thread is looking. */

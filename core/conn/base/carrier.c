@@ -246,7 +246,7 @@ void rr_carrier_free(struct rr_share *sh)
 		int far = sh->far;	/* a copy: the rest of the family keeps using sh->far */
 
 		rr_carrier_close(sh);
-		rr_pair_end(&far, false);
+		rr_loopback_end(&far, false);
 		munmap(sh, sh->size);
 		rr_price_paid(RR_PRICE_FREE, rr_now() - begun);
 		sh = next;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Dials a native peer: connect() by RDMA CM. While the provider connects, the app's socket
  * stays as it was. When the provider has connected, the socket is connected to ourselves over
- * loopback (base/pair.c); if it could not, the kernel's connect() follows as if nothing had
+ * loopback (base/loopback.c); if it could not, the kernel's connect() follows as if nothing had
  * happened. */
 
 #include <arpa/inet.h>
@@ -124,7 +124,7 @@ static void established(struct rr_conn *c, int fd)
 
 	own_name(fd, &bound);
 	if (rr_own_spare(-1))
-		rc = rr_pair_connect(fd, &sh->far);
+		rc = rr_loopback_connect(fd, &sh->far);
 	if (rc)
 		return failed(c, fd, rc);
 	own_name(fd, &now);

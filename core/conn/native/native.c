@@ -388,13 +388,13 @@ static int make_conn(struct rr_share *sh, int listener, int flags, struct rr_con
 
 	if (!rr_own_spare(-1))
 		return -EMFILE;
-	fd = rr_pair_new(sh->name[0].sin6_family, flags, &sh->far);
+	fd = rr_loopback_new(sh->name[0].sin6_family, flags, &sh->far);
 	if (fd < 0)
 		return fd;
 	c = rr_slab_get(true, fd);
 	if (!c) {
 		rr_os->close(fd);
-		rr_pair_end(&sh->far, false);
+		rr_loopback_end(&sh->far, false);
 		return -ENOMEM;
 	}
 	inherit_options(listener, fd);
@@ -523,7 +523,7 @@ static void end_taken(struct rr_conn *c, enum rr_reason why)
 {
 	if (c->relay)	/* its relay sleeps on the socket */
 		rr_os->shutdown(c->share->far, SHUT_RDWR);
-	rr_pair_end(&c->share->far, true);
+	rr_loopback_end(&c->share->far, true);
 	rr_carrier_free(c->share);
 	c->share = NULL;
 	rr_count(rr_stats_counters(c->st), RR_C_upgrade_failures, 1);

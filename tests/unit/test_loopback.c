@@ -46,15 +46,15 @@ static void set_up(void)
 	rr_os = &os;
 }
 
-TestSuite(pair, .init = set_up);
+TestSuite(loopback, .init = set_up);
 
-Test(pair, strangers_at_its_port_share_the_time_that_one_has)
+Test(loopback, strangers_at_its_port_share_the_time_that_one_has)
 {
 	int far = -1, rc;
 
 	os.poll = poll_late;
 	os.accept4 = accept_stranger;
-	rc = rr_pair_new(AF_INET, 0, &far);
+	rc = rr_loopback_new(AF_INET, 0, &far);
 	cr_assert_eq(rc, -ECONNABORTED);
 	cr_assert_eq(far, -1);
 	cr_assert_gt(came, 1);
@@ -62,31 +62,31 @@ Test(pair, strangers_at_its_port_share_the_time_that_one_has)
 	cr_assert_leq(last_ms, first_ms - 20 * (came - 2), "the last one as long as the first");
 }
 
-Test(pair, its_ends_are_connected)
+Test(loopback, its_ends_are_connected)
 {
 	char byte = 0;
-	int far, fd = rr_pair_new(AF_INET, 0, &far);
+	int far, fd = rr_loopback_new(AF_INET, 0, &far);
 
 	cr_assert_geq(fd, 0);
 	cr_assert_eq(write(far, "x", 1), 1);
 	cr_assert(read(fd, &byte, 1) == 1 && byte == 'x');
-	rr_pair_end(&far, false);
+	rr_loopback_end(&far, false);
 	close(fd);
 }
 
 /* An app's socket of IPv6 has an anchor of its own family, by IPv4: IPv6 may be switched off. */
-Test(pair, ends_of_ipv6_are_connected_by_ipv4)
+Test(loopback, ends_of_ipv6_are_connected_by_ipv4)
 {
 	struct sockaddr_in6 at = { 0 };
 	socklen_t len = sizeof(at);
 	char byte = 0;
-	int far, fd = rr_pair_new(AF_INET6, 0, &far);
+	int far, fd = rr_loopback_new(AF_INET6, 0, &far);
 
 	cr_assert_geq(fd, 0);
 	cr_assert_eq(getpeername(fd, (struct sockaddr *)&at, &len), 0);
 	cr_assert(at.sin6_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(&at.sin6_addr));
 	cr_assert_eq(write(far, "x", 1), 1);
 	cr_assert(read(fd, &byte, 1) == 1 && byte == 'x');
-	rr_pair_end(&far, false);
+	rr_loopback_end(&far, false);
 	close(fd);
 }

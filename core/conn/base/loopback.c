@@ -100,7 +100,7 @@ static int accept_ours(int listener, int fd, int flags)
 	return -ECONNABORTED;
 }
 
-int rr_pair_new(sa_family_t family, int flags, int *far)
+int rr_loopback_new(sa_family_t family, int flags, int *far)
 {
 	union addr at;
 	socklen_t len = loopback(&at, family, 0);
@@ -115,7 +115,7 @@ int rr_pair_new(sa_family_t family, int flags, int *far)
 		else
 			rc = accept_ours(listener, *far, flags);
 		if (rc < 0)
-			rr_pair_end(far, false);
+			rr_loopback_end(far, false);
 	}
 	rr_ownfd_close(listener);
 	return rc;
@@ -165,14 +165,14 @@ static int connect_now(int fd, const union addr *to, socklen_t len)
 	return -err;
 }
 
-void rr_pair_reset(int fd)
+void rr_loopback_reset(int fd)
 {
 	struct sockaddr none = { .sa_family = AF_UNSPEC };
 
 	rr_os->connect(fd, &none, sizeof(none));
 }
 
-int rr_pair_connect(int fd, int *far)
+int rr_loopback_connect(int fd, int *far)
 {
 	union addr at;
 	socklen_t len = reachable(fd, &at);
@@ -185,14 +185,14 @@ int rr_pair_connect(int fd, int *far)
 		rc = accept_ours(listener, fd, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	rr_ownfd_close(listener);
 	if (rc < 0) {
-		rr_pair_reset(fd);
+		rr_loopback_reset(fd);
 		return rc;
 	}
 	*far = rr_ownfd_raise(rc);
 	return 0;
 }
 
-void rr_pair_end(int *far, bool reset)
+void rr_loopback_end(int *far, bool reset)
 {
 	if (*far < 0)
 		return;
