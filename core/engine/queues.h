@@ -5,7 +5,7 @@
 /* The engine's lower floor: queues and entries, through which all other files say what they
  * want done. Nothing here calls functions of engine_int.h. */
 
-#include "core/engine/state.h"
+#include "core/engine/engine_state.h"
 
 static inline void rr_eng_count(struct rr_eng *e, enum rr_counter c)
 {
@@ -37,7 +37,7 @@ static inline bool rr_in_wrong(struct rr_in *in, enum rr_errcode err, uint32_t a
 	return false;
 }
 
-/* --- queue.c --- */
+/* --- op_queue.c --- */
 
 void rr_eng_push(struct rr_eng *e, enum rr_opcode code, uint32_t id, uint32_t buf, uint32_t inv,
 		 uint16_t in);

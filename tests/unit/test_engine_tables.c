@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How much of everything an engine has (core/engine/setup.c): what its parameters promise has room, and nothing is beyond what an
+/* How much of everything an engine has (core/engine/engine_init.c): what its parameters promise has room, and nothing is beyond what an
  * index can name. */
 #include <criterion/criterion.h>
 #include <stdlib.h>

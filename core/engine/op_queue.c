@@ -11,8 +11,8 @@ void rr_eng_fail(struct rr_eng *e, enum rr_eng_why why)
 		e->failed = why;
 }
 
-/* There is room for whatever an honest peer can cause (table_sizes() in setup.c), so a full
- * queue ends the connection. */
+/* There is room for whatever an honest peer can cause (table_sizes() in engine_init.c), so a
+ * full queue ends the connection. */
 void rr_eng_push(struct rr_eng *e, enum rr_opcode code, uint32_t id, uint32_t buf, uint32_t inv,
 		 uint16_t in)
 {
