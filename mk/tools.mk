@@ -13,7 +13,7 @@ plugins:
 endif
 all: plugins
 
-$(DIAG): $(BUILD)/obj/preload/diag/walk.o
+$(DIAG): $(BUILD)/obj/preload/diag/callers.o
 	$(call say,LINK,$@)
 	$(Q)$(CC) -shared -o $@ $< $(LDSAN) -Wl,-soname,librpcrdma_diag.so -Wl,-z,defs $(LDFLAGS) \
 	    $(shell $(PKG_CONFIG) --libs libunwind)

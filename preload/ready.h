@@ -3,7 +3,7 @@
 #define RR_READY_H
 
 /* What the readiness calls share (ready_poll.c, ready_plain.c, ready_select.c, ready_epoll.c,
- * wait.c). */
+ * wait_one.c). */
 
 #include <pthread.h>
 #include <signal.h>

@@ -13,7 +13,7 @@
 #include "config/conf.h"
 #include "config/rundir.h"
 #include "core/conn/conn.h"
-#include "preload/diag.h"
+#include "preload/diag_plugin.h"
 #include "preload/file.h"
 #include "preload/libc.h"
 #include "preload/logsink.h"

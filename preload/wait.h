@@ -2,7 +2,8 @@
 #ifndef RR_WAIT_H
 #define RR_WAIT_H
 
-/* Waiting for a connection: spin, arm, sleep (wait.c), and what other files tell epoll sets. */
+/* Waiting for a connection: spin, arm, sleep (wait_one.c), and what other files tell epoll
+ * sets. */
 
 #include <sys/epoll.h>
 

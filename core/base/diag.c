@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The hook of diagnostics. preload/diag.c sets it; nobody else does. */
+/* The hook of diagnostics. preload/diag_plugin.c sets it; nobody else does. */
 
 #include "core/base/diag.h"
 

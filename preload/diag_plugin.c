@@ -3,7 +3,7 @@
  * plugin that walks the stack is loaded at the first such call; without it only the call is
  * logged. */
 
-#include "preload/diag.h"
+#include "preload/diag_plugin.h"
 
 #include <dlfcn.h>
 #include <errno.h>

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "core/base/compiler.h"
-#include "preload/diag.h"
+#include "preload/diag_plugin.h"
 
 #define MAX_FRAMES 64u
 
