@@ -4,7 +4,7 @@
  * can reach who sees the same directory (other network namespaces, too). Both have the same
  * random name. The offer carries nothing but that name, and each side looks into its own run
  * directory, so an offer cannot make a server connect to other programs' sockets. Who connects
- * is judged in peer.c.
+ * is judged in rendezvous.c.
  *
  *   address = version, HAS_..., name */
 #include "core/prov/shm/shm_int.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The shm provider: RDMA semantics between two processes of one host. This file has the table
  * of operations, the doorbell, and what the two ends tell each other; messages are ring.c's,
- * copies xfer.c's, set-up peer.c's. */
+ * copies xfer.c's, set-up rendezvous.c's. */
 
 #include "core/prov/shm/shm_int.h"
 

@@ -187,7 +187,7 @@ bool rr_shm_is_empty(int sock);
 /* Are so many such descriptors pending that there should be no new connections? */
 bool rr_shm_burdened(void);
 
-/* --- peer.c --- */
+/* --- rendezvous.c --- */
 int rr_shm_prepare(struct rr_qp *qp, const struct rr_prov_params *p,
 		   struct rr_prov_addr *offer);
 int rr_shm_answer(struct rr_qp *qp, const struct rr_prov_params *p,
