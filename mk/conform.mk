@@ -2,7 +2,7 @@
 # rdmarpc-conform and its cases. make check-conform [CONFORM="ARGUMENT..."]: our library judged by them.
 
 CONFORM_OBJ := $(call obj,$(wildcard tools/conform/*.c))
-$(BUILD)/obj/tools/conform/native.o: BASE += -DRR_LIBDIR='"$(LIBDIR)"'
+$(BUILD)/obj/tools/conform/link_native.o: BASE += -DRR_LIBDIR='"$(LIBDIR)"'
 $(BUILD)/rdmarpc-conform: $(CONFORM_OBJ)
 rdmarpc-conform_LIBS := -ldl
 
@@ -15,7 +15,7 @@ $(CONFORM_LOOP): $(BUILD)/obj/tools/rdmarpc-conform.o $(CONFORM_OBJ) $(BUILD)/ob
 
 # The parser under a fuzzer.
 $(BUILD)/fuzz/fuzz_conform $(BUILD)/tests/fuzz/fuzz_conform: \
-		$(call obj,$(addprefix tools/conform/,parse.c items.c text.c arena.c expr.c env.c make.c match.c seen.c))
+		$(call obj,$(addprefix tools/conform/,case.c items.c text.c arena.c expr.c case_env.c make.c match.c seen.c))
 
 # What the requester's calls are made by.
 $(BUILD)/tests/conform/rawcall: tests/conform/rawcall.c tests/lib/rpc.h

@@ -17,7 +17,7 @@ library_CFLAGS = -DRR_LIBDIR='"$(LIBDIR)"'
 # And where rdmarpc-conform has its cases.
 rdmarpc-conform_CFLAGS = -DRR_CASEDIR='"$(CASEDIR)"'
 # What contains a path is built anew when that has become another.
-$(call obj,tools/library.c tools/rdmarpc-conform.c tools/conform/native.c): $(BUILD)/gen/paths
+$(call obj,tools/library.c tools/rdmarpc-conform.c tools/conform/link_native.c): $(BUILD)/gen/paths
 $(BUILD)/gen/paths: FORCE
 	@mkdir -p $(@D)
 	@echo '$(LIBDIR) $(CASEDIR)' | cmp -s - $@ || echo '$(LIBDIR) $(CASEDIR)' >$@

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* rdmarpc-check: would calls to a server be carried by RDMA, and if not, why not? This file
  * reads the arguments and prints the report; what is looked at is in tools/check. The program
- * is also the child that makes the calls (probe.c), and the one that asks the loader for a
- * library (local.c). */
+ * is also the child that makes the calls (probe_child.c), and the one that asks the loader for
+ * a library (local.c). */
 #include <err.h>
 #include <errno.h>
 #include <getopt.h>

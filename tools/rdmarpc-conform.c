@@ -249,16 +249,16 @@ static int self_test(struct arguments *a)
 /* Returns the exit status: a failed MUST weighs more than a peer that was not reached. */
 static int judge_peer(struct arguments *a)
 {
-	struct rr_report r = { .peer = a->peer, .dialect = a->o.dialect,
+	struct rr_results r = { .peer = a->peer, .dialect = a->o.dialect,
 			       .skipped = a->verbose };
 	const char *why = rr_suite_run(&a->suite, &a->o, a->known, &r);
 	int rc;
 
 	if (why)
 		errx(3, "%s: %s", a->peer, why);
-	rr_report_print(&r, a->format, a->to);
-	rc = rr_report_count(&r, RR_FAIL, RR_MUST) ? 1 :
-	     rr_report_count(&r, RR_UNREACHED, -1) ? 3 : 0;
+	rr_results_print(&r, a->format, a->to);
+	rc = rr_results_count(&r, RR_FAIL, RR_MUST) ? 1 :
+	     rr_results_count(&r, RR_UNREACHED, -1) ? 3 : 0;
 	for (uint32_t i = 0; i < r.n; i++)
 		free(r.result[i].trace);
 	free(r.result);

@@ -20,7 +20,7 @@
 #include "tools/settings.h"
 #include "tools/unit.h"
 #ifdef RR_HAVE_TIRPC
-#include "tools/run/guard.h"
+#include "tools/run/rpcb_guard.h"
 #include "tools/run/resolve.h"
 #include "tools/run/rpcb.h"
 #endif

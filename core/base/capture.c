@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The ring of a capture: made, filled and ended by the writers, which never wait for anybody.
- * What is captured is decided in core/conn/carried/tap.c; the reader is tools/dump/tap.c.
+ * What is captured is decided in core/conn/carried/tap.c; the reader is
+ * tools/dump/process_tap.c.
  *
  * A writer claims room by moving `head` (claim_room()), copies its packet and then stores the
  * commit word (rr_cap_end()), so a reader sees whole packets only. A ring that was given up may

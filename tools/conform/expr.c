@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Parses the numbers, sums, patterns, fields and segments of a case. Names are resolved later,
  * when the case is played: here it is only noted which ones are used and which are defined, and
- * parse.c compares both at the end. */
+ * case.c compares both at the end. */
 #include <ctype.h>
 
 #include "core/base/compiler.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A connection once it exists: messages, memory, completions, its end. ways.c makes
+/* A connection once it exists: messages, memory, completions, its end. link_ways.c makes
  * connections. A case is played by one thread, so each call here waits for what it needs, at
  * most for the connection's timeout. Nothing is retried and nothing corrected: what the peer
  * does wrong has to be seen. */

@@ -87,7 +87,7 @@ int rr_link_write(struct rr_link *l, const uint8_t *at, uint32_t len,
 /* Has the peer read all of it? -1: this provider cannot know. */
 int rr_link_was_read(struct rr_link *l, uint32_t handle);
 
-/* --- for upgrade.c and native.c, which make connections --- */
+/* --- for link_upgrade.c and link_native.c, which make connections --- */
 
 /* Makes the queue pair's state for provider ops. Returns NULL, or why not. */
 const char *rr_link_new(struct rr_link *l, const struct rr_link_params *p,
@@ -101,13 +101,13 @@ struct rr_link_listener {
 	struct rr_lst *lst;		/* native; NULL */
 };
 
-/* --- upgrade.c --- */
+/* --- link_upgrade.c --- */
 const char *rr_link_upgrade_connect(struct rr_link *l, const struct rr_link_params *p);
 const char *rr_link_upgrade_listen(struct rr_link_listener *l, const struct rr_link_params *p);
 const char *rr_link_upgrade_accept(struct rr_link *l, struct rr_link_listener *from,
 				   const struct rr_link_params *p);
 
-/* --- native.c --- */
+/* --- link_native.c --- */
 /* Sets the private data that native peers get from now on: c's, or RFC 8797's. False: this
  * provider cannot do that. */
 bool rr_link_native_say(const struct rr_case *c);

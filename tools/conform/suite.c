@@ -179,7 +179,7 @@ static const char *listen_for(const struct rr_options *o, struct rr_link_listene
 
 /* On success r->result belongs to the caller. */
 const char *rr_suite_run(const struct rr_suite *s, const struct rr_options *o,
-			 const struct rr_known *k, struct rr_report *r)
+			 const struct rr_known *k, struct rr_results *r)
 {
 	struct rr_link_listener *from;
 	const char *why = listen_for(o, &from);
@@ -195,7 +195,7 @@ const char *rr_suite_run(const struct rr_suite *s, const struct rr_options *o,
 	}
 	if (from)
 		rr_link_unlisten(from);
-	rr_report_sort(r);
+	rr_results_sort(r);
 	return NULL;
 }
 

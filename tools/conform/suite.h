@@ -4,7 +4,7 @@
 
 /* Cases from files and directories, and what is known about a peer. */
 
-#include "tools/conform/report.h"
+#include "tools/conform/results.h"
 
 struct rr_suite {
 	struct rr_case **c;
@@ -29,7 +29,7 @@ void rr_known_free(struct rr_known *k);
 
 /* Plays all cases; their results are in r, in order. Returns NULL, or why not. */
 const char *rr_suite_run(const struct rr_suite *s, const struct rr_options *o,
-			 const struct rr_known *k, struct rr_report *r);
+			 const struct rr_known *k, struct rr_results *r);
 
 /* What a self-test has come to. */
 struct rr_tested {

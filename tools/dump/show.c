@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Sorts packets by time, and makes frames and comments of them. Each packet that comes in is
  * kept until rr_show_until() reaches its time. This file writes RPC records as TCP; with
- * --as rdma it hands packets to rdma.c. It trusts the lengths in a packet, which tap.c has
- * checked. */
+ * --as rdma it hands packets to rdma.c. It trusts the lengths in a packet, which process_tap.c
+ * has checked. */
 #include "tools/dump/show.h"
 
 #include <stdlib.h>
@@ -107,7 +107,8 @@ static struct rr_frame frame_of(const struct rr_cap_packet *h)
 	return f;
 }
 
-/* show_record() writes the record mark into the room that tap.c leaves before the payload. */
+/* show_record() writes the record mark into the room that process_tap.c leaves before the
+ * payload. */
 _Static_assert(RR_TAP_MARK == RR_RM_HDR, "room for it");
 
 /* Writes a record mark and the message as TCP, in as many segments as they take. Sequence

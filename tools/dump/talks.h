@@ -6,7 +6,7 @@
  * which chunks messages went, and which calls are of the wanted program. If both ends are
  * captured, one of them is shown. */
 
-#include "tools/dump/tap.h"
+#include "tools/dump/process_tap.h"
 
 #define RR_TALK_NOTES 64u   /* messages whose chunks are remembered; a power of two */
 #define RR_TALK_CALLS 4096u /* calls of the program that is looked for; the same */

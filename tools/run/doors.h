@@ -8,7 +8,7 @@
  * another that has the port. */
 
 #include "config/conf.h"
-#include "tools/run/family.h"
+#include "tools/run/proc_family.h"
 
 #define RR_DOORS 256u
 

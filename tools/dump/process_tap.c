@@ -6,7 +6,7 @@
  * Everything that is read from the process is a stranger's word: a file is judged after it was
  * opened, the ring's size must be sealed, and a packet is copied out before its lengths are
  * judged. */
-#include "tools/dump/tap.h"
+#include "tools/dump/process_tap.h"
 
 #include <dirent.h>
 #include <err.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef RR_GUARD_H
-#define RR_GUARD_H
+#ifndef RR_RPCB_GUARD_H
+#define RR_RPCB_GUARD_H
 
 /* The guard of a program that registers with rpcbind. It registers netids rdma and rdma6 (RFC
  * 5665 §5.1, RFC 8166 §5) beside what the program has registered for tcp and tcp6, and takes
@@ -12,7 +12,7 @@
  * of the listening socket on the registered port. So a daemon that has left its parent is
  * followed, and what others register is never touched. */
 
-#include "tools/run/family.h"
+#include "tools/run/proc_family.h"
 
 #define RR_GUARD_PROGRAMS	32u
 

@@ -8,7 +8,7 @@
  * reconcile() brings rpcbind to it. All that is known lies in shared memory, so that a new
  * worker goes on where a killed one was. */
 
-#include "tools/run/guard.h"
+#include "tools/run/rpcb_guard.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -44,7 +44,7 @@ struct rr_tap {
 	enum rr_tap_state state;
 	const char *why;
 	uint64_t packets, dropped;
-	/* Private to tap.c: */
+	/* Private to process_tap.c: */
 	int seg, fd; /* -1 */
 	uint32_t ask;
 	uint64_t lost_before; /* dropped in rings that are gone */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Finds the processes that a program has become, and the ports on which they listen, in /proc.
- * family.h says which processes count; this file keeps that order: descent first, which the
- * kernel tells, then the mark, and for those without either the sockets.
+ * proc_family.h says which processes count; this file keeps that order: descent first, which
+ * the kernel tells, then the mark, and for those without either the sockets.
  *
  * What processes write themselves (environments, names) is read to a bound, and judged by exact
  * comparison. Only rr_family_meet() waits, for some milliseconds. */
 
-#include "tools/run/family.h"
+#include "tools/run/proc_family.h"
 
 #include <ctype.h>
 #include <dirent.h>

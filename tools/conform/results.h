@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef RR_CONFORM_REPORT_H
-#define RR_CONFORM_REPORT_H
+#ifndef RR_CONFORM_RESULTS_H
+#define RR_CONFORM_RESULTS_H
 
 #include "tools/conform/run.h"
 
 enum rr_format { RR_TEXT, RR_JSON, RR_JUNIT };
 
-struct rr_report {
+struct rr_results {
 	struct rr_result *result;	/* in the order of documents and sections */
 	uint32_t n;
 	const char *peer;		/* the peer, as it was named */
@@ -15,9 +15,9 @@ struct rr_report {
 };
 
 /* Sorts the results by document and section. */
-void rr_report_sort(struct rr_report *r);
-void rr_report_print(const struct rr_report *r, enum rr_format format, FILE *to);
+void rr_results_sort(struct rr_results *r);
+void rr_results_print(const struct rr_results *r, enum rr_format format, FILE *to);
 /* How many results have this verdict; unless level is negative, of that level only. */
-uint32_t rr_report_count(const struct rr_report *r, enum rr_verdict v, int level);
+uint32_t rr_results_count(const struct rr_results *r, enum rr_verdict v, int level);
 
 #endif

@@ -2,14 +2,14 @@
 /* Writes results as text, JSON and JUnit XML, in the same order. The text is for people, and
  * leaves out skipped cases unless they are asked for; the others are for programs. */
 
-#include "tools/conform/report.h"
+#include "tools/conform/results.h"
 
 static const char *const verdicts[] = {
 	[RR_PASS] = "pass", [RR_FAIL] = "FAIL", [RR_SKIP] = "skip", [RR_DIFFERS] = "differs",
 	[RR_UNREACHED] = "UNREACHED",
 };
 
-uint32_t rr_report_count(const struct rr_report *r, enum rr_verdict v, int level)
+uint32_t rr_results_count(const struct rr_results *r, enum rr_verdict v, int level)
 {
 	uint32_t n = 0;
 
@@ -33,7 +33,7 @@ static int by_section(const void *va, const void *vb)
 	return d ? d : strcmp(a->name, b->name);
 }
 
-void rr_report_sort(struct rr_report *r)
+void rr_results_sort(struct rr_results *r)
 {
 	qsort(r->result, r->n, sizeof(*r->result), by_section);
 }
@@ -68,19 +68,20 @@ static void text_result(const struct rr_result *r, FILE *to)
 		fputs(r->trace, to);
 }
 
-static void text_sums(const struct rr_report *r, FILE *to)
+static void text_sums(const struct rr_results *r, FILE *to)
 {
 	fputc('\n', to);
 	for (int level = RR_MUST; level <= RR_MAY; level++)
 		fprintf(to, "%-6s  %3u pass, %u fail, %u differ as expected\n",
 			rr_level_names[level],
-			rr_report_count(r, RR_PASS, level), rr_report_count(r, RR_FAIL, level),
-			rr_report_count(r, RR_DIFFERS, level));
+			rr_results_count(r, RR_PASS, level),
+			rr_results_count(r, RR_FAIL, level),
+			rr_results_count(r, RR_DIFFERS, level));
 	fprintf(to, "%u cases were skipped, in %u the peer was not reached\n",
-		rr_report_count(r, RR_SKIP, -1), rr_report_count(r, RR_UNREACHED, -1));
+		rr_results_count(r, RR_SKIP, -1), rr_results_count(r, RR_UNREACHED, -1));
 }
 
-static void print_text(const struct rr_report *r, FILE *to)
+static void print_text(const struct rr_results *r, FILE *to)
 {
 	const char *document = "";
 
@@ -155,7 +156,7 @@ static void json_result(const struct rr_result *r, FILE *to)
 	fprintf(to, ",\"seconds\":%.3f}", r->seconds);
 }
 
-static void print_json(const struct rr_report *r, FILE *to)
+static void print_json(const struct rr_results *r, FILE *to)
 {
 	fputc('{', to);
 	json_member("peer", r->peer, to);
@@ -209,23 +210,23 @@ static void junit_result(const struct rr_result *r, FILE *to)
 	fputs("</testcase>\n", to);
 }
 
-static void print_junit(const struct rr_report *r, FILE *to)
+static void print_junit(const struct rr_results *r, FILE *to)
 {
 	fprintf(to,
 		"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"rdmarpc-conform "
 		"%s\" tests=\"%u\" "
 		"failures=\"%u\" errors=\"%u\" skipped=\"%u\">\n", rr_dialect_names[r->dialect],
 		r->n,
-		rr_report_count(r, RR_FAIL, RR_MUST), rr_report_count(r, RR_UNREACHED, -1),
-		rr_report_count(r, RR_SKIP, -1) + rr_report_count(r, RR_DIFFERS, -1));
+		rr_results_count(r, RR_FAIL, RR_MUST), rr_results_count(r, RR_UNREACHED, -1),
+		rr_results_count(r, RR_SKIP, -1) + rr_results_count(r, RR_DIFFERS, -1));
 	for (uint32_t i = 0; i < r->n; i++)
 		junit_result(&r->result[i], to);
 	fputs("</testsuite>\n", to);
 }
 
-void rr_report_print(const struct rr_report *r, enum rr_format format, FILE *to)
+void rr_results_print(const struct rr_results *r, enum rr_format format, FILE *to)
 {
-	static void (*const print[])(const struct rr_report *r, FILE *to) = {
+	static void (*const print[])(const struct rr_results *r, FILE *to) = {
 		[RR_TEXT] = print_text, [RR_JSON] = print_json, [RR_JUNIT] = print_junit,
 	};
 
