@@ -31,6 +31,8 @@ if [ -z "${IN_NAMESPACES:-}" ]; then
 	IN_NAMESPACES=1 exec unshare -u $net -m -p -f --mount-proc --kill-child bash "$0" "$@"
 fi
 
+. "$HERE/../lib/wait.sh"
+
 skip() { echo "$*"; exit 77; }
 die() { echo "FAIL $*"; exit 1; }
 
@@ -102,14 +104,13 @@ helper() {
 # await COMMAND...: until it succeeds; false: it took too long
 await() {
 	local i
-	for ((i = 0; i < 900; i++)); do
+	for ((i = 0; i < 1800; i++)); do
 		"$@" && return
 		sleep 0.1
 	done
 	return 1
 }
 
-listening() { ss -Hltn "sport = :$1" | grep -q .; }
 rpcbind_knows() { rpcinfo -p 127.0.0.1 2>/dev/null | grep -Eq "^ *$1 +$2 +tcp "; }
 
 # waitport PORT: until somebody listens there (no connection is made)
@@ -124,7 +125,7 @@ registered() {
 	await rpcbind_knows "$1" "$2" || die "program $1 version $2 is not registered"
 }
 
-judge() { /usr/bin/python3 "$HERE/judge.py" "$@"; }
+judge() { /usr/bin/python3 -I -S "$HERE/judge.py" "$@"; }
 snapshot() { RDMARPC_RUN_DIR=$1 "$BUILD/rdmarpc-stat" --json; }
 
 checks=0 failures=0

@@ -5,6 +5,7 @@
 # guest's kernel must have had nothing to complain of.
 
 set -u
+. "${BASH_SOURCE[0]%/*}/../lib/wait.sh"
 die() { echo "FAIL $*"; exit 1; }
 skip() { echo "$*"; exit 77; }
 # Bash calls this, in a process of its own, for what is no command and no function.
@@ -77,15 +78,17 @@ wire_up() {
 # (rxe of Linux 6.1 does not work in network namespaces: its sockets are all in the first one. And without KVM
 # everything takes its time, the start of a process too, so that an upgrade may have much of it.)
 as_host() { # NAME COMMAND...
-	local run=$W/$1.run own=()
-	[ -d "$run" ] || mkdir -m 1777 "$run"
-	if [ "$1" != client ]; then
-		[ -e "$run.boot_id" ] || cat /proc/sys/kernel/random/uuid >"$run.boot_id"
-		own=(unshare -m sh -c 'mount --bind "$RUN.boot_id" /proc/sys/kernel/random/boot_id && exec "$@"' -)
-	fi
+	local name=$1 run=$W/$1.run with
 	shift
-	RUN=$run "${own[@]}" env LD_PRELOAD="$BUILD/librpcrdma_shim.so${MASK:+:$BUILD/tests/vm/mask.so}" RDMARPC_RUN_DIR="$run" \
-		RDMARPC_LOG_FILE="$run.log" RDMARPC_LOG_LEVEL=info RDMARPC_UPGRADE_TIMEOUT_MS=20000 RDMARPC_OFFER_AFTER=0 RDMARPC_VERBS=on "$@"
+	with=(LD_PRELOAD="$BUILD/librpcrdma_shim.so${MASK:+:$BUILD/tests/vm/mask.so}" RDMARPC_RUN_DIR="$run" RDMARPC_LOG_FILE="$run.log"
+		RDMARPC_LOG_LEVEL=info RDMARPC_UPGRADE_TIMEOUT_MS=20000 RDMARPC_OFFER_AFTER=0 RDMARPC_VERBS=on)
+	[ -d "$run" ] || mkdir -m 1777 "$run"
+	if [ "$name" = client ]; then
+		(export "${with[@]}" && exec "$@")	# without env, which would be one process image more for each call
+		return
+	fi
+	[ -e "$run.boot_id" ] || cat /proc/sys/kernel/random/uuid >"$run.boot_id"
+	RUN=$run unshare -m sh -c 'mount --bind "$RUN.boot_id" /proc/sys/kernel/random/boot_id && exec "$@"' - env "${with[@]}" "$@"
 }
 # masked PROFILE: from now on they have another device, which tests/vm/mask.c plays; what it refuses is in $W/mask.log
 masked() {
@@ -106,19 +109,21 @@ bad() { echo "FAIL $*"; failures=$((failures + 1)); }
 
 BY_VERBS='c["verbs"] >= 1 and c["tcp"] == c["shm"] == 0 and e["lost"] == 0'
 
-# judge NAME SIDE RULE: what the statistics of each of its processes must say, in Python: c connections, m
-# messages, e errors, u upgrade, p all. One Python judges for the whole case, as its start takes half a second here.
-judge() {
-	local name=$1 side=$2 rule=$3 said='' ok=
+# holds SIDE RULE: whether the statistics of each of its processes say so, in Python: c connections, m messages,
+# e errors, u upgrade, p all of it, and `all` those of every process. What they say instead is in $differs. One Python
+# judges for the whole case, as its start takes a second here.
+holds() {
+	local side=$1 rule=$2 said=
+	differs=
 	stat_of "$side" >"$W/json"
-	[ -n "${JUDGE_PID:-}" ] || coproc JUDGE { exec /usr/bin/python3 -I -c '
+	[ -n "${JUDGE_PID:-}" ] || coproc JUDGE { exec /usr/bin/python3 -I -S -c '
 import json, sys
 for line in sys.stdin:
     path, rule = line.rstrip("\n").split("\t")
     try:
         seen = [p for p in json.load(open(path))["processes"] if sum(p["connections"].values())]
         bad = [p for p in seen if not eval(rule, {}, {
-                   "p": p, "c": p["connections"], "m": p["messages"], "e": p["errors"], "u": p["upgrade"]})]
+                   "all": seen, "p": p, "c": p["connections"], "m": p["messages"], "e": p["errors"], "u": p["upgrade"]})]
         for p in bad:
             print({k: p[k] for k in ("comm", "connections", "tcp_reasons", "messages", "errors", "upgrade")})
         print("so" if seen and not bad else "not so", flush=True)
@@ -126,18 +131,25 @@ for line in sys.stdin:
         print(repr(e), "not so", sep="\n", flush=True)'; }
 	printf '%s\t%s\n' "$W/json" "$rule" >&"${JUDGE[1]}"
 	while read -r said <&"${JUDGE[0]}"; do
-		case $said in so) ok=1 ;; 'not so') ;; *) echo "$said"; continue ;; esac
-		break
+		case $said in so) return 0 ;; 'not so') return 1 ;; esac
+		differs+=$said$'\n'
 	done
-	[ -n "$ok" ] || { echo "FAIL $name: $side: not so: $rule"; failures=$((failures + 1)); }
+	return 1
 }
-# lab NAME WANTED ARGUMENT...: labcli prints what grep finds WANTED in, and CLIENT holds for its statistics
+# judge NAME SIDE RULE: that holds.
+judge() {
+	local differs
+	holds "$2" "$3" && return
+	bad "$1: $2: not so: $3"
+	printf %s "$differs"
+}
+# lab NAME WANTED ARGUMENT...: labcli prints what the regular expression WANTED matches, and CLIENT holds for its statistics
 lab() {
 	local name=$1 want=$2
 	shift 2
 	checks=$((checks + 1))
 	rm -rf "$W"/client.run*
-	if ! ${AS:-client} timeout "${LAB_TIMEOUT:-60}" labcli $LAB_HOST 20801 "$@" >"$W/out" 2>"$W/err" || ! grep -q "$want" "$W/out"; then
+	if ! ${AS:-client} timeout "${LAB_TIMEOUT:-60}" labcli $LAB_HOST 20801 "$@" >"$W/out" 2>"$W/err" || ! contains "$W/out" "$want"; then
 		echo "FAIL $name: not '$want'"
 		cat "$W/out" "$W/err"
 		failures=$((failures + 1))
@@ -147,26 +159,28 @@ lab() {
 
 lab_server() { # MODE [AS]
 	background "$W/server.out" ${2:-server} env LAB_ADDRESS=$LAB_HOST labsvc "$1" 20801
-	for ((i = 0; i < 100; i++)); do
-		ss -Hltn 'sport = :20801' | grep -q . && { await_door "$(lab_server_pid)"; return; }
+	for ((i = 0; i < 300; i++)); do
+		! listening 20801 || { await_door "$(lab_server_pid)"; return; }
 		sleep 0.1
 	done
 	die "labsvc does not listen"
 }
-lab_server_pid() { ss -Hltnp 'sport = :20801' | sed 's/.*pid=\([0-9]*\).*/\1/'; }
+lab_server_pid() {
+	[[ ! $(ss -Hltnp 'sport = :20801') =~ .*pid=([0-9]+) ]] || echo "${BASH_REMATCH[1]}"
+}
 # A server that native peers reach opens its RDMA port when it first waits, which is after listen().
 await_door() { # PID
-	tr '\0' '\n' <"/proc/$1/environ" | grep -q '^RDMARPC_RULES=.*native=' || return 0
-	for ((i = 0; i < 100; i++)); do
-		! grep -q "\[$1\].* native peers reach" "$W/server.run.log" || return 0
+	grep -qz '^RDMARPC_RULES=.*native=' "/proc/$1/environ" || return 0
+	for ((i = 0; i < 300; i++)); do
+		! contains "$W/server.run.log" "\[$1\][^"$'\n'"]* native peers reach" || return 0
 		sleep 0.1
 	done
 }
 at() { echo "$SECONDS s: $*"; }	# seen of a case that fails
 lab_server_kill() {	# and waits until the port is free
 	kill -9 "$(lab_server_pid)" 2>/dev/null
-	for ((i = 0; i < 100; i++)); do
-		ss -Hltn 'sport = :20801' | grep -q . || return
+	for ((i = 0; i < 300; i++)); do
+		listening 20801 || return 0
 		sleep 0.1
 	done
 	die "labsvc does not die"

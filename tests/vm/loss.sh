@@ -3,8 +3,12 @@
 # For cases in which something is lost with calls under way, after lib.sh: $before and $fds are what resources() and
 # server_fds() said before.
 
-resources() { rdma resource show 2>/dev/null | tr -s ' ' | sed 's/ ctx .*//'; }
-server_fds() { ls "/proc/$(lab_server_pid)/fd" | wc -l; }
+resources() { rdma resource show 2>/dev/null | sed 's/  */ /g; s/ ctx .*//'; }
+server_fds() {
+	local open
+	open=("/proc/$(lab_server_pid)/fd"/*)
+	echo ${#open[@]}
+}
 
 # stream SIZE: a client whose calls are under way when this returns
 stream() {
@@ -13,7 +17,7 @@ stream() {
 	rm -rf "$W"/client.run* "$W/stream"
 	background "$W/stream" ${AS:-client} labcli $LAB_HOST 20801 stream "$1"
 	for ((i = 0; i < 600; i++)); do
-		grep -qs streaming "$W/stream" && return
+		! contains "$W/stream" streaming || return 0
 		kill -0 $pid 2>/dev/null || break
 		sleep 0.1
 	done
@@ -75,7 +79,7 @@ device_elsewhere() {
 # deletion_ends: waits for that end, not for ever; who holds the device is shown.
 deletion_ends() {
 	local i
-	for ((i = 0; i < 600; i++)); do
+	for ((i = 0; i < 1200; i++)); do
 		kill -0 $deletion 2>/dev/null || return 0
 		sleep 0.1
 	done

@@ -64,16 +64,15 @@ nfs_export() {
 	mkdir /export/dir && (cd /export/dir && seq -f 'f%05g' 0 1999 | xargs touch)
 }
 
-port_of() { ss -Hltn "sport = :$1" | grep -q .; }
 wait_port() {
 	local i
-	for ((i = 0; i < 300; i++)); do port_of "$1" && return; sleep 0.1; done
+	for ((i = 0; i < 600; i++)); do ! listening "$1" || return 0; sleep 0.1; done
 	tail -n 20 "$W"/*.out 2>/dev/null
 	die "nobody listens on port $1"
 }
 
 rpcbind_up() {
-	port_of 111 || { background "$W/rpcbind.out" rpcbind -f -w; wait_port 111; }
+	listening 111 || { background "$W/rpcbind.out" rpcbind -f -w; wait_port 111; }
 }
 
 knfsd_up() {
@@ -96,7 +95,7 @@ knfsd_down() {
 ceph_up() {
 	. "$(dirname "${BASH_SOURCE[0]}")/../apps/ceph.sh"
 	background "$W/ceph.out" $ceph_command 10.9.0.1
-	for ((i = 0; i < 600; i++)); do
+	for ((i = 0; i < 1800; i++)); do
 		[ ! -e "$W/ceph/ready" ] || return
 		kill -0 "$pid" 2>/dev/null || break
 		sleep 0.1

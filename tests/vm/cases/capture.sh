@@ -12,8 +12,8 @@ LAB_HOST=10.9.1.2
 capture() {
 	background "$W/tcpdump" tcpdump -i v0 -B 65536 -s 0 -w "$W/pcap" udp port 4791
 	tcpdump=$pid
-	for ((i = 0; i < 100; i++)); do
-		grep -q 'listening on' "$W/tcpdump" && return
+	for ((i = 0; i < 300; i++)); do
+		! contains "$W/tcpdump" 'listening on' || return 0
 		sleep 0.1
 	done
 	die "tcpdump does not begin"

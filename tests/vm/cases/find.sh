@@ -8,7 +8,7 @@ need rpcbind rpcinfo
 [ -x "$BUILD/tests/tools/rpcreg" ] || skip "built without libtirpc"
 [ -f "$BUILD/librpcrdma_verbs.so" ] || skip "built without rdma-core's headers"
 device_up
-ss -Hltn 'sport = :111' | grep -q . || background "$W/rpcbind.out" rpcbind -f -w
+listening 111 || background "$W/rpcbind.out" rpcbind -f -w
 run() { # HOST ARGUMENT...: rdmarpc-run, which itself knows nothing of the library
 	local host=$1
 	shift
@@ -42,8 +42,8 @@ chmod 600 /dev/infiniband/*
 background "$W/barred.out" run server --register setpriv --reuid 65534 --clear-groups \
 	"$BUILD/tests/tools/rpcreg" port 20803 tcp 300002 serve
 barred='300002 version 1 rdma 0.0.0.0.81.67: no RDMA device, or no permission to use it'
-for ((i = 0; i < 300; i++)); do ! grep -q "warn: rpcbind: $barred" "$W/server.run.log" || break; sleep 0.1; done
-grep -q "warn: rpcbind: $barred" "$W/server.run.log" || die "not said: $barred"
+for ((i = 0; i < 600; i++)); do ! contains "$W/server.run.log" "warn: rpcbind: $barred" || break; sleep 0.1; done
+contains "$W/server.run.log" "warn: rpcbind: $barred" || die "not said: $barred"
 registered "tcp " 300002
 chmod 666 /dev/infiniband/*
 kill $(pgrep -x rpcreg)

@@ -18,7 +18,7 @@ cycle() {
 	rm -f "$W/cycle"
 	client labcli 10.9.0.1 20801 cycle "$1" <"$W/hold" >"$W/cycle" 2>&1 &
 	for ((i = 0; i < 12000; i++)); do
-		grep -q 'cycle' "$W/cycle" && break
+		! contains "$W/cycle" cycle || break
 		sleep 0.1
 	done
 	grep -q "cycle $1 bad 0" "$W/cycle" || { cat "$W/cycle"; die "not 'cycle $1 bad 0'"; }

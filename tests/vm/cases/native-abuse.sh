@@ -100,8 +100,8 @@ disperse() { local i; for i in $peers; do kill "$i" 2>/dev/null; wait "$i" 2>/de
 channels() { find "/proc/$1/fd" -lname /dev/infiniband/rdma_cm | wc -l; }
 
 background "$W/server.out" end server python3 "$W/server.py"
-for ((i = 0; i < 100; i++)); do
-	ss -Hltn 'sport = :20801' | grep -q . && break
+for ((i = 0; i < 300; i++)); do
+	listening 20801 && break
 	sleep 0.1
 done
 p=$(lab_server_pid)

@@ -62,7 +62,7 @@ for how in '-f -w' -w; do	# the second: daemon(), between listen() and setuid()
 		grep -q ' 100000 .* 111 .*portmapper' "$W/out" || bad "rpcbind $how by RDMA: $(cat "$W/out")"
 	judge "rpcbind $how" client "$CLIENT"
 	kill $p
-	for ((i = 0; i < 100; i++)); do kill -0 $p 2>/dev/null || break; sleep 0.1; done
+	for ((i = 0; i < 300; i++)); do kill -0 $p 2>/dev/null || break; sleep 0.1; done
 	[ $failures = 0 ] || cat "$W"/server.run.log
 	rm -rf "$W"/server.run*
 done

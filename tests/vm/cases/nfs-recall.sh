@@ -40,7 +40,7 @@ recall() { # VERSION
 	# a server asks first whether it can call back
 	for ((i = 0; i < 3; i++)); do cat $MNT/shared.$version >/dev/null; sleep 1; done
 	background "$W/hold" "$FILES" hold $MNT/shared.$version "$W/ready" "$W/go"
-	for ((i = 0; i < 100; i++)); do [ ! -e "$W/ready" ] || break; sleep 0.1; done
+	for ((i = 0; i < 300; i++)); do [ ! -e "$W/ready" ] || break; sleep 0.1; done
 	other "echo the second >$OTHER/shared.$version" >"$W/other" 2>&1 ||
 		bad "the other client: $(cat "$W/other")"
 	: >"$W/go"

@@ -49,11 +49,8 @@ ends() {
 }
 
 # Before it was carried it would be TCP's, and not be told.
-carried() { stat_of client | python3 -c '
-import json, sys
-sys.exit(sum(p["connections"]["verbs"] for p in json.load(sys.stdin)["processes"] if p["alive"]) != 2)'; }
 limit=$((SECONDS + 60))
-until carried; do
+until holds client 'sum(x["connections"]["verbs"] for x in all if x["alive"]) == 2'; do
 	((SECONDS < limit)) || die "the clients are not carried"
 	sleep 0.5
 done

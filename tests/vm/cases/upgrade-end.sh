@@ -59,7 +59,7 @@ one() { # MESSAGE HOW
 	checks=$((checks + 1))
 	rm -rf "$W"/*.run*
 	background "$W/server.out" server timeout 60 python3 "$W/server.py" "$1" "$2"
-	for ((i = 0; i < 100; i++)); do ss -Hltn 'sport = :20801' | grep -q . && break; sleep 0.1; done
+	for ((i = 0; i < 300; i++)); do listening 20801 && break; sleep 0.1; done
 	client timeout 60 python3 "$W/client.py" "$1" "$2" >"$W/client.out" 2>&1
 	wait $pid
 	cat "$W/client.out" "$W/server.out" >"$W/out"

@@ -38,7 +38,7 @@ serves() { # NAME < what it does with connection c, of listener s
 	{ printf 'from rpc import *\ns = listen()\nwhile True:\n    c, _ = s.accept()\n'; sed 's/^/    /'; } >"$W/$1.py"
 	rm -rf "$W"/server.run*
 	background "$W/py.out" server env PYTHONPATH="$W" python3 "$W/$1.py"
-	for ((i = 0; i < 100; i++)); do ss -Hltn 'sport = :20801' | grep -q . && return; sleep 0.1; done
+	for ((i = 0; i < 300; i++)); do listening 20801 && return; sleep 0.1; done
 	die "$1 does not listen"
 }
 
