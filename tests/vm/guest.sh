@@ -22,6 +22,12 @@ guest_alive() {
 	[ -s "$1/pid" ] && read -r pid <"$1/pid" && kill -0 "$pid" 2>/dev/null
 }
 
+guest_cpu() { # DIR: seconds that its QEMU has computed; 0 if it is gone
+	local stat
+	read -r -a stat <"/proc/$(pgrep -P "$(cat "$1/pid")")/stat" || stat=()
+	echo $(((${stat[13]:-0} + ${stat[14]:-0}) / $(getconf CLK_TCK)))
+} 2>/dev/null
+
 guest_boot() { # DIR KERNELDIR INITRD SECONDS ACCEL...
 	local dir=$1 share=$1/share kernel=$2 initrd=$3 i=$(($4 * 20))
 	shift 4
