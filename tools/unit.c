@@ -32,7 +32,12 @@ struct unit_facts {
 	bool allows_unix, allows_netlink; /* … and these are among it */
 	bool denies_unix;
 	bool private_devices, strict; /* strict: /run cannot be written to */
-	char preload[256]; /* the unit's own LD_PRELOAD= */
+	char preload[256]; /* the unit's own LD_PRELOAD=, or that of a file that it names */
+};
+
+/* Where the unit's files are looked for, and the library by which its programs are judged. */
+struct unit_place {
+	const char *root, *unit, *library;
 };
 
 /* Prints a message about the unit; returns the exit status for a failure. */
@@ -85,94 +90,188 @@ static void judge_program(const char *name, char *value, const char *library)
 		fprintf(stderr, "rdmarpc-run: --unit %s: warning: %s\n", name, why);
 }
 
-/* Takes in one line KEY=VALUE. Sections are not told apart: the keys that matter here stand in
- * [Service] only. */
-static void read_line(struct unit_facts *u, const char *name, char *line, const char *library)
+/* The value of LD_PRELOAD among the assignments of an Environment= line, or of one line of an
+ * environment file. */
+static void read_preload(struct unit_facts *u, const char *assignments)
 {
-	char *value = strchr(line, '='), *at;
+	const char *at = assignments;
 
-	if (!value || *line == '#' || *line == ';')
-		return;
-	*value++ = '\0';
-	value += strspn(value, " \t");
-	value[strcspn(value, "\r\n")] = '\0';
-	if (!strcmp(line, "RestrictAddressFamilies"))
-		read_families(u, value);
-	else if (!strcmp(line, "PrivateDevices"))
-		u->private_devices = strchr("1yYtT", *value) && *value;
-	else if (!strcmp(line, "ProtectSystem"))
-		u->strict = !strcmp(value, "strict");
-	else if (!strcmp(line, "ExecStart"))
-		judge_program(name, value, library);
-	else if (!strcmp(line, "Environment") && (at = strstr(value, "LD_PRELOAD="))) {
-		snprintf(u->preload, sizeof(u->preload), "%s", at + strlen("LD_PRELOAD="));
+	while ((at = strstr(at, "LD_PRELOAD="))) {
+		bool whole = at == assignments || strchr(" \t\"'", at[-1]);
+
+		at += strlen("LD_PRELOAD=");
+		if (!whole) /* the end of a longer name */
+			continue;
+		at += strspn(at, "\"'");
+		snprintf(u->preload, sizeof(u->preload), "%s", at);
 		u->preload[strcspn(u->preload, " \t\"'")] = '\0';
 	}
 }
 
-/* Our own drop-in is left out: what it changes must not count as the unit's own. */
-static void read_unit_file(struct unit_facts *u, const char *name, const char *path,
-			   const char *library)
+static char *trim(char *s)
+{
+	char *end;
+
+	s += strspn(s, " \t\r");
+	for (end = s + strlen(s); end > s && strchr(" \t\r", end[-1]);)
+		*--end = '\0';
+	return s;
+}
+
+/* The text of a file, in which a line that ends with a backslash is joined with the next one,
+ * as systemd.syntax(7) has it. NULL: there is no such file. The caller frees it. */
+static char *read_joined(const char *path)
 {
 	FILE *f = fopen(path, "re");
-	char *line = NULL;
+	char *text = NULL;
 	size_t room = 0;
 
 	if (!f)
-		return;
-	u->found = true;
-	while (getline(&line, &room, f) > 0) {
-		if (!strncmp(line, MARK, sizeof(MARK) - 1))
-			break; /* our own */
-		read_line(u, name, line, library);
+		return NULL;
+	if (getdelim(&text, &room, '\0', f) < 0) {
+		free(text);
+		text = calloc(1, 1);
 	}
-	free(line);
 	fclose(f);
+	for (char *at = text; at && (at = strstr(at, "\\\n"));)
+		*at++ = ' ', *at++ = ' ';
+	return text;
 }
 
-/* Reads the unit, or its template, from the first place that has it, and then all drop-ins. */
-static void read_unit(struct unit_facts *u, const char *root, const char *unit,
-		      const char *library)
+/* What an environment file sets counts more than Environment=, and so more than the drop-in. */
+static void read_environment_file(struct unit_facts *u, const char *root, const char *value)
 {
-	static const char *const dirs[] = { "/etc/systemd/system", "/run/systemd/system",
-					    "/usr/local/lib/systemd/system",
-					    "/usr/lib/systemd/system", "/lib/systemd/system" };
-	const char *at = strchr(unit, '@'), *dot = strrchr(unit, '.');
-	char path[PATH_MAX], pattern[PATH_MAX];
+	char path[PATH_MAX], *text, *rest, *line;
+
+	snprintf(path, sizeof(path), "%s%s", root, value + (*value == '-'));
+	rest = text = read_joined(path);
+	while ((line = strsep(&rest, "\n")))
+		if (!strncmp(line = trim(line), "LD_PRELOAD=", strlen("LD_PRELOAD=")))
+			read_preload(u, line);
+	free(text);
+}
+
+/* Takes in one line KEY=VALUE. Sections are not told apart: the keys that matter here stand in
+ * [Service] only. */
+static void read_line(struct unit_facts *u, const struct unit_place *at, char *line)
+{
+	char *value = strchr(line, '='), *key;
+
+	if (!value)
+		return;
+	*value++ = '\0';
+	key = trim(line);
+	value = trim(value);
+	if (*key == '#' || *key == ';')
+		return;
+	if (!strcmp(key, "RestrictAddressFamilies"))
+		read_families(u, value);
+	else if (!strcmp(key, "PrivateDevices"))
+		u->private_devices = *value && strchr("1yYtT", *value);
+	else if (!strcmp(key, "ProtectSystem"))
+		u->strict = !strcmp(value, "strict");
+	else if (!strcmp(key, "ExecStart"))
+		judge_program(at->unit, value, at->library);
+	else if (!strcmp(key, "Environment"))
+		read_preload(u, value);
+	else if (!strcmp(key, "EnvironmentFile"))
+		read_environment_file(u, at->root, value);
+}
+
+/* Our own drop-in is left out: what it changes must not count as the unit's own. */
+static void read_unit_file(struct unit_facts *u, const struct unit_place *at, const char *path)
+{
+	char *text = read_joined(path), *rest = text, *line;
+
+	if (!text)
+		return;
+	u->found = true;
+	if (strncmp(text, MARK, sizeof(MARK) - 1))
+		while ((line = strsep(&rest, "\n")))
+			read_line(u, at, line);
+	free(text);
+}
+
+static const char *const unit_dirs[] = { "/etc/systemd/system", "/run/systemd/system",
+					 "/usr/local/lib/systemd/system",
+					 "/usr/lib/systemd/system", "/lib/systemd/system" };
+
+static void read_drop_ins(struct unit_facts *u, const struct unit_place *at, const char *name)
+{
+	char pattern[PATH_MAX];
+	bool found = u->found;
 	glob_t g;
 
-	for (size_t i = 0; i < sizeof(dirs) / sizeof(*dirs) && !u->found; i++) {
-		snprintf(path, sizeof(path), "%s%s/%s", root, dirs[i], unit);
-		read_unit_file(u, unit, path, library);
-		if (u->found || !at)
-			continue;
-		snprintf(path, sizeof(path), "%s%s/%.*s@%s", root, dirs[i], (int)(at - unit),
-			 unit, dot);
-		read_unit_file(u, unit, path, library);
-	}
-	for (size_t i = sizeof(dirs) / sizeof(*dirs); i--;) {
-		snprintf(pattern, sizeof(pattern), "%s%s/%s.d/*.conf", root, dirs[i], unit);
+	for (size_t i = sizeof(unit_dirs) / sizeof(*unit_dirs); i--;) {
+		snprintf(pattern, sizeof(pattern), "%s%s/%s.d/*.conf", at->root, unit_dirs[i],
+			 name);
 		if (!glob(pattern, 0, NULL, &g))
 			for (size_t k = 0; k < g.gl_pathc; k++)
-				read_unit_file(u, unit, g.gl_pathv[k], library);
+				read_unit_file(u, at, g.gl_pathv[k]);
 		globfree(&g);
 	}
+	u->found = found;
+}
+
+/* Reads the unit, or its template, from the first place that has it, and then all drop-ins:
+ * those of all services, of the template and of the unit. */
+static void read_unit(struct unit_facts *u, const struct unit_place *at)
+{
+	const char *instance = strchr(at->unit, '@'), *dot = strrchr(at->unit, '.');
+	char path[PATH_MAX], template[256] = "";
+
+	if (instance)
+		snprintf(template, sizeof(template), "%.*s@%s", (int)(instance - at->unit),
+			 at->unit, dot);
+	for (size_t i = 0; i < sizeof(unit_dirs) / sizeof(*unit_dirs) && !u->found; i++) {
+		snprintf(path, sizeof(path), "%s%s/%s", at->root, unit_dirs[i], at->unit);
+		read_unit_file(u, at, path);
+		if (u->found || !*template)
+			continue;
+		snprintf(path, sizeof(path), "%s%s/%s", at->root, unit_dirs[i], template);
+		read_unit_file(u, at, path);
+	}
+	read_drop_ins(u, at, "service");
+	if (*template && strcmp(template, at->unit))
+		read_drop_ins(u, at, template);
+	read_drop_ins(u, at, at->unit);
 }
 
 /* --- the drop-in --- */
 
-/* Writes a variable quoted for systemd.exec(5): no specifiers, no escapes. */
-static void put_variable(FILE *to, const char *name, const char *value)
+/* Writes text between quotes, as systemd.exec(5) reads it: no specifiers, no escapes. */
+static void put_quoted(FILE *to, const char *before, const char *text)
 {
-	fprintf(to, "Environment=\"%s=", name);
-	for (; *value; value++) {
-		if (*value == '%' || *value == '\\')
-			fputc(*value, to);
-		else if (*value == '"')
+	fprintf(to, "\"%s", before);
+	for (; *text; text++) {
+		if (*text == '%' || *text == '\\')
+			fputc(*text, to);
+		else if (*text == '"')
 			fputc('\\', to);
-		fputc(*value, to);
+		fputc(*text, to);
 	}
 	fputs("\"\n", to);
+}
+
+static void put_variable(FILE *to, const char *name, const char *value)
+{
+	char assigned[80];
+
+	snprintf(assigned, sizeof(assigned), "%s=", name);
+	fputs("Environment=", to);
+	put_quoted(to, assigned, value);
+}
+
+/* The directory in which the service keeps its statistics: option run_dir, or root's own. */
+static void put_run_dir(FILE *to)
+{
+	const char *dir = "/run/rdmarpc";
+
+	for (unsigned i = 0; i < nvariables; i++)
+		if (!strcmp(variables[i].name, "RDMARPC_RUN_DIR"))
+			dir = variables[i].value;
+	fputs("# Statistics.\nReadWritePaths=", to);
+	put_quoted(to, "-", dir);
 }
 
 /* Each addition has its reason in the file, for the administrator who finds it. LimitMEMLOCK
@@ -187,7 +286,7 @@ static void write_drop_in(FILE *to, const char *unit, const struct unit_facts *u
 	for (unsigned i = 0; i < nvariables; i++)
 		put_variable(to, variables[i].name, variables[i].value);
 	if (u->strict)
-		fputs("# Statistics.\nReadWritePaths=-/run/rdmarpc\n", to);
+		put_run_dir(to);
 	if (u->families && !u->allows_unix)
 		fputs("# Ends on one host meet by sockets of the kind "
 		      "AF_UNIX.\nRestrictAddressFamilies=AF_UNIX\n",
@@ -296,7 +395,7 @@ int rr_unit(enum rr_unit_what what, const char *name, const char *root, const ch
 									       : ".service");
 	if (what == RR_UNIT_REMOVE)
 		return remove_drop_in(unit, root);
-	read_unit(&u, root, unit, library);
+	read_unit(&u, &(struct unit_place){ root, unit, library });
 	warn_of(unit, &u);
 	if (*u.preload)
 		return say(
