@@ -178,7 +178,7 @@ static ssize_t recv_rest(struct rr_sock *so, int fd, const struct rr_iov *at, in
 	int k;
 
 	pthread_cleanup_push(put_file, &so->f);
-	k = rr_real.ppoll(&p, 1, rr_left(&ts, rr_now(), waits ? patience->until : 0), NULL);
+	k = rr_real_sleep(&p, 1, rr_left(&ts, rr_now(), waits ? patience->until : 0), NULL);
 	pthread_cleanup_pop(0);
 	if (k < 0)
 		return -errno;

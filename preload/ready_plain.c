@@ -49,7 +49,7 @@ static int sleep_plain(struct plain *w, struct pollfd *fds, nfds_t n,
 
 	pthread_cleanup_push(plain_cancelled, w);
 	rr_cancel_back(w->cancel);
-	rc = rr_real.ppoll(fds, n, left, mask);
+	rc = rr_real_sleep(fds, n, left, mask);
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &w->cancel);
 	pthread_cleanup_pop(0);
 	return rc < 0 ? -errno : rc;

@@ -528,9 +528,9 @@ static int work_sleep_once(struct rr_work *w)
 	rr_time now = rr_now();
 	int rc;
 
-	rc = rr_real.ppoll(w->kern, w->n + w->extra, rr_left(&ts, now, w->until), w->mask);
+	rc = rr_real_sleep(w->kern, w->n + w->extra, rr_left(&ts, now, w->until), w->mask);
 	if (rc < 0 && errno == EINVAL && w->extra && !rr_pollshort_begin(w))
-		rc = rr_real.ppoll(w->kern, w->n, rr_left(&ts, now, w->until), w->mask);
+		rc = rr_real_sleep(w->kern, w->n, rr_left(&ts, now, w->until), w->mask);
 	return rc < 0 ? -errno : rc;
 }
 
@@ -614,7 +614,7 @@ static int work_start(struct rr_work *w, void *mem, nfds_t ours)
 static int plain(struct pollfd *fds, nfds_t n, rr_time deadline, const sigset_t *mask)
 {
 	struct timespec ts;
-	int rc = rr_real.ppoll(fds, n, rr_left(&ts, deadline ? rr_now() : 0, deadline), mask);
+	int rc = rr_real_sleep(fds, n, rr_left(&ts, deadline ? rr_now() : 0, deadline), mask);
 
 	return rc < 0 ? -errno : rc;
 }

@@ -7,6 +7,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -204,6 +205,25 @@ void rr_real_bind(void)
 #include "preload/calls.def"
 	atomic_store_explicit(&state, BOUND, memory_order_release);
 	errno = saved;
+}
+
+static int whole_ms(const struct timespec *t)
+{
+	if (!t)
+		return -1;
+	if (t->tv_sec >= INT_MAX / 1000)
+		return INT_MAX;
+	return (int)t->tv_sec * 1000 + (int)((t->tv_nsec + 999999) / 1000000);
+}
+
+int rr_real_sleep(struct pollfd *fds, nfds_t n, const struct timespec *timeout,
+		  const sigset_t *mask)
+{
+	int rc = rr_real.ppoll(fds, n, timeout, mask);
+
+	if (likely(rc >= 0 || (errno != EPERM && errno != EACCES && errno != ENOSYS) || mask))
+		return rc;
+	return rr_real.poll(fds, n, whole_ms(timeout));
 }
 
 void rr_real_fork_child(void)

@@ -19,6 +19,12 @@ struct rr_real {
 
 extern struct rr_real rr_real;
 
+/* ppoll(); but poll() where mask is NULL and a filter of system calls forbids ppoll() with an
+ * error: the app itself may have called poll(), which the filter allows. A cancellation
+ * point. */
+int rr_real_sleep(struct pollfd *fds, nfds_t n, const struct timespec *timeout,
+		  const sigset_t *mask);
+
 /* Binds the whole table unless that is done or under way. errno is left alone. */
 void rr_real_bind(void);
 

@@ -172,7 +172,7 @@ static int sleep_in_poll(struct sleeper *s, rr_time now, rr_time end)
 {
 	struct timespec ts;
 
-	if (rr_real.ppoll(s->p, (nfds_t)s->n, rr_left(&ts, now, end), NULL) >= 0)
+	if (rr_real_sleep(s->p, (nfds_t)s->n, rr_left(&ts, now, end), NULL) >= 0)
 		return 0;
 	if (errno != EINTR)
 		return 0;

@@ -2,6 +2,7 @@
 /* A sandbox by seccomp, as systemd's SystemCallFilter=, RestrictAddressFamilies= and MemoryDenyWriteExecute= make it:
  *	deny RULE... -- COMMAND...	these system calls fail
  *	deny allow NUMBER... [RULE...] -- COMMAND...	all but these fail with EPERM
+ *	deny kill NUMBER... [RULE...] -- COMMAND...	all but these kill the process, systemd's default
  * RULE: NUMBER[,ARGUMENT,MASK,VALUE[,ERRNO]]: where (ARGUMENT & MASK) == VALUE. EPERM, unless it says another. */
 #include <errno.h>
 #include <linux/audit.h>
@@ -56,7 +57,9 @@ static void put_rule(const char *text)
 int main(int argc, char **argv)
 {
 	struct sock_fprog prog = { .filter = code };
-	int i = 1, allow = argc > 1 && !strcmp(argv[1], "allow");
+	int i = 1, kill = argc > 1 && !strcmp(argv[1], "kill");
+	int allow = kill || (argc > 1 && !strcmp(argv[1], "allow"));
+	unsigned rest = kill ? SECCOMP_RET_KILL_PROCESS : SECCOMP_RET_ERRNO | EPERM;
 
 	load(offsetof(struct seccomp_data, nr));
 	for (int k = 1 + allow; k < argc && strcmp(argv[k], "--"); k++)	/* refusals first */
@@ -67,7 +70,7 @@ int main(int argc, char **argv)
 			put(BPF_JMP | BPF_JEQ | BPF_K, 0, 1, (unsigned)atoi(argv[i]));
 			put(BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW);
 		}
-	put(BPF_RET | BPF_K, 0, 0, allow ? SECCOMP_RET_ERRNO | EPERM : SECCOMP_RET_ALLOW);
+	put(BPF_RET | BPF_K, 0, 0, allow ? rest : SECCOMP_RET_ALLOW);
 	prog.len = n;
 	if (i + 1 >= argc || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
 	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog))

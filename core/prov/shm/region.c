@@ -142,35 +142,6 @@ static bool size_allowed(size_t size)
 	return getrlimit(RLIMIT_FSIZE, &lim) == 0 && lim.rlim_cur >= size;
 }
 
-/* See shm_int.h, which also says why the control page is allocated here (SIGBUS). The size is
- * sealed before the peer gets the file. */
-int rr_shm_region_make(struct rr_shm *q)
-{
-	struct rr_shm_geo g;
-	int rc = rr_shm_geo_init(&g, q->param.recv_size, q->param.recvs, q->param.mem_size);
-	int fd;
-
-	if (rc)
-		return rc;
-	if (!size_allowed(g.total))
-		return -EFBIG;
-	fd = new_memfd();
-	if (fd < 0)
-		return fd;
-	if (ftruncate(fd, (off_t)g.total) || rr_os_fallocate(fd, 0, 0, RR_PAGE) ||
-	    rr_os->fcntl(fd, F_ADD_SEALS, SEALS)) {
-		rc = -errno;
-		goto close_fd;
-	}
-	rc = map_view(&q->own, fd, &g);
-	if (rc)
-		goto close_fd;
-	return fd;
-close_fd:
-	rr_os->close(fd);
-	return rc;
-}
-
 /* A memfd of huge pages is refused, because those may run out, which raises SIGBUS. The file
  * system of ordinary memfds is looked up once: it is the kernel's own, and stays mounted. */
 static RR_NOINLINE bool is_tmpfs(int memfd, dev_t dev)
@@ -209,6 +180,57 @@ static int judge_memfd(int memfd, const struct rr_shm_geo *g)
 	if (seals < 0 || (seals & SEALS) != SEALS || !has_size(memfd, g->total, &dev))
 		return -EPROTO;
 	return is_tmpfs(memfd, dev) ? 0 : -EPROTO;
+}
+
+/* Can this process take a peer's memfd in and judge it? A filter of system calls (seccomp) may
+ * forbid that, and a server must know it before it answers: the client makes its first call as
+ * soon as it has the answer and the server's region. A memfd of our own shows it; once it has
+ * succeeded it is not tried again. */
+static int try_judging(int memfd, const struct rr_shm_geo *g)
+{
+	static _Atomic bool known;
+	struct msghdr none = { 0 };
+	int rc;
+
+	if (atomic_load_explicit(&known, memory_order_relaxed))
+		return 0;
+	if (rr_os->recvmsg(memfd, &none, MSG_DONTWAIT) < 0 && errno != ENOTSOCK)
+		return -errno;
+	rc = judge_memfd(memfd, g);
+	if (!rc)
+		atomic_store_explicit(&known, true, memory_order_relaxed);
+	return rc;
+}
+
+/* See shm_int.h, which also says why the control page is allocated here (SIGBUS). The size is
+ * sealed before the peer gets the file. */
+int rr_shm_region_make(struct rr_shm *q)
+{
+	struct rr_shm_geo g;
+	int rc = rr_shm_geo_init(&g, q->param.recv_size, q->param.recvs, q->param.mem_size);
+	int fd;
+
+	if (rc)
+		return rc;
+	if (!size_allowed(g.total))
+		return -EFBIG;
+	fd = new_memfd();
+	if (fd < 0)
+		return fd;
+	if (ftruncate(fd, (off_t)g.total) || rr_os_fallocate(fd, 0, 0, RR_PAGE) ||
+	    rr_os->fcntl(fd, F_ADD_SEALS, SEALS)) {
+		rc = -errno;
+		goto close_fd;
+	}
+	rc = try_judging(fd, &g);
+	if (!rc)
+		rc = map_view(&q->own, fd, &g);
+	if (rc)
+		goto close_fd;
+	return fd;
+close_fd:
+	rr_os->close(fd);
+	return rc;
 }
 
 int rr_shm_region_take(struct rr_shm *q, int memfd, const struct rr_shm_geo *g)
