@@ -40,7 +40,25 @@ answered() {
 		sleep 1
 	done
 	[ $i != 30 ] || bad "$name: not '$want': $(cat "$W/out")"
-	judge "$name" "$(pid_of "$name")" 'p["alive"] and c["shm"] >= 1 and e["lost"] == 0'
+	judge "$name" "$(pid_of "$name")" \
+		'p["alive"] and c["shm"] >= 1 and p["rpcs"]["calls_received"] >= 1 and p["rpcs"]["replies_sent"] >= 1 and e["lost"] == 0'
+}
+# removed NAME WANTED COMMAND...: without the library; nothing of the drop-in is left, and WANTED is seen over TCP
+removed() {
+	local name=$1 want=$2 i
+	shift 2
+	checks=$((checks + 4))
+	$R/rdmarpc-run --unit="$name" --remove >"$W/out" 2>&1 || bad "--unit=$name --remove: $(cat "$W/out")"
+	[ ! -e "/etc/systemd/system/$name.service.d" ] || bad "$name: it leaves $(find "/etc/systemd/system/$name.service.d")"
+	sd daemon-reload && sd restart "$name" || return
+	[ "$(systemctl show -p DropInPaths --value "$name")" = '' ] || bad "$name: systemd has a drop-in yet"
+	for ((i = 0; i < 30; i++)); do
+		called "$@" >"$W/out" 2>&1 && grep -q "$want" "$W/out" && break
+		sleep 1
+	done
+	[ $i != 30 ] || bad "$name, removed: not '$want': $(cat "$W/out")"
+	grep -q libc "/proc/$(pid_of "$name")/maps" || bad "$name, removed: it has no process"
+	! grep -q librpcrdma "/proc/$(pid_of "$name")/maps" || bad "$name, removed: the library is there still"
 }
 # journal TEXT: is in the library's log
 journal() {
@@ -63,7 +81,7 @@ sd restart rpcbind
 [ "$(pid_of rpcbind)" != "$was" ] || bad "it is the process that it was"
 answered rpcbind 'program 100000 version 2 ready' rpcinfo -T tcp 127.0.0.1 100000 2
 
-# --- one that keeps what it has of rights ---
+# --- a hardened one ---
 cat >/etc/systemd/system/hard.service <<X
 [Service]
 ExecStart=$R/labsvc svcrun 20801
@@ -74,7 +92,6 @@ PrivateTmp=yes
 PrivateDevices=yes
 NoNewPrivileges=yes
 SystemCallFilter=@system-service
-SystemCallErrorNumber=EPERM
 RestrictAddressFamilies=AF_INET AF_INET6
 MemoryDenyWriteExecute=yes
 X
@@ -84,13 +101,15 @@ if unit hard -o log_to=journal -o log_level=warn; then
 	answered hard 'sum 100000 ok' labcli 127.0.0.1 20801 sum 100000
 	journal 'labsvc info: .*shm'
 	[ "$(journalctl -t rdmarpc -o cat --no-pager | grep -c 'labsvc info: .*carried, shm')" = 1 ] || bad "it has told before"
+	removed hard 'sum 100000 ok' labcli 127.0.0.1 20801 sum 100000
 fi
 
 # --- NIS ---
 if [ -e /lib/systemd/system/ypserv.service ]; then
 	echo labdom >/etc/defaultdomain
 	mkdir -p /var/yp/labdom
-	unit ypserv && answered ypserv 'program 100004 version 2 ready' rpcinfo -T tcp 127.0.0.1 100004 2
+	unit ypserv && answered ypserv 'program 100004 version 2 ready' rpcinfo -T tcp 127.0.0.1 100004 2 &&
+		removed ypserv 'program 100004 version 2 ready' rpcinfo -T tcp 127.0.0.1 100004 2
 fi
 
 # --- ganesha ---
@@ -104,7 +123,8 @@ if [ -e /lib/systemd/system/nfs-ganesha.service ]; then
 		EXPORT { Export_Id = 1; Path = $W/exp; Pseudo = /exp; Access_Type = RW; Squash = No_Root_Squash;
 			Protocols = 3,4; Transports = TCP; FSAL { Name = MEM; } }
 	X
-	unit nfs-ganesha && answered nfs-ganesha 'program 100003 version 3 ready' rpcinfo -T tcp 127.0.0.1 100003 3
+	unit nfs-ganesha && answered nfs-ganesha 'program 100003 version 3 ready' rpcinfo -T tcp 127.0.0.1 100003 3 &&
+		removed nfs-ganesha 'program 100003 version 3 ready' rpcinfo -T tcp 127.0.0.1 100003 3
 fi
 
 # --- kadmin ---
@@ -118,15 +138,12 @@ if [ -e /lib/systemd/system/krb5-admin-server.service ]; then
 	cp "$W/krb5.conf" /etc/krb5.conf
 	cp "$W/kdc.conf" /etc/krb5kdc/kdc.conf
 	unit krb5-admin-server &&
-		answered krb5-admin-server 'lab/admin@LAB' kadmin -r LAB -p lab/admin -w secret -q listprincs
+		answered krb5-admin-server 'lab/admin@LAB' kadmin -r LAB -p lab/admin -w secret -q listprincs &&
+		removed krb5-admin-server 'lab/admin@LAB' kadmin -r LAB -p lab/admin -w secret -q listprincs
 fi
 
-# --- and without ---
-checks=$((checks + 2))
-$R/rdmarpc-run --unit=rpcbind --remove >"$W/out" 2>&1 || bad "--remove: $(cat "$W/out")"
-sd daemon-reload
-sd restart rpcbind
-! grep -q librpcrdma "/proc/$(pid_of rpcbind)/maps" || bad "the library is there still"
-called rpcinfo -T tcp 127.0.0.1 100000 2 >"$W/out" 2>&1 || bad "by TCP: $(cat "$W/out")"
+removed rpcbind 'program 100000 version 2 ready' rpcinfo -T tcp 127.0.0.1 100000 2
+checks=$((checks + 1))
+[ -z "$(find /etc/systemd/system -name '*rdmarpc*')" ] || bad "left: $(find /etc/systemd/system -name '*rdmarpc*')"
 echo "$checks checks, $failures failed"
 exit $((failures != 0))
