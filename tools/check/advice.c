@@ -25,7 +25,8 @@ static const char *const advice[RR_R_COUNT] = {
 	[RR_R_CLOSED_ON_OFFER] =
 		"the server takes no unknown program numbers: a rule with mode = tcp for "
 		"its port spares the attempt",
-	[RR_R_NO_OFFER] = "the client has no library, or its rules say tcp",
+	[RR_R_NO_OFFER] = "the client has no library, its rules say tcp, or it made too few "
+			  "calls on the connection (option offer_after)",
 	[RR_R_DECLINED] =
 		"the server's library declines: its log says why (log_level = info); most "
 		"often its rules, another network namespace without a run directory in "
