@@ -12,7 +12,7 @@
 /* Do these Write chunks of a reply say that something was written to them? */
 bool rr_writes_used(const struct rr_wchunk *w, uint32_t n, const struct rr_seg *segs);
 /* Does w repeat our segments of m, with lengths that are not larger, filled from the front (RFC
- * 8166 §4.3.2.2, §4.3.3)? *used: how many bytes they hold. */
+ * 8166 §4.3.2.2, §4.3.3)? Adds to *used how many bytes they hold. */
 bool rr_writes_ours(const struct rr_chunks *ch, const struct rr_wchunk *w,
 		    const struct rr_mem *m, uint32_t *used);
 /* Judges the reply to a call that offered a Write chunk, by its payload stream, each word of

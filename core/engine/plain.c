@@ -49,16 +49,15 @@ static void count_plain(struct rr_eng *e, bool call, bool ours, uint32_t len)
 
 /* --- calls of ours ------------------------------------------------------------------------ */
 
-/* What rr_req_send() does for other calls. False: there is no room for it, or only if another
- * call is forgotten. */
+/* What rr_req_send() does for other calls. What plans note in a call is zero in every entry,
+ * because with a peer of plain messages nothing is planned (rr_eng_agreed()). False: there is
+ * no room for it, or only if another call is forgotten. */
 static bool open_plain(struct rr_eng *e, const struct rr_rpc *rpc)
 {
 	struct rr_call *c = rr_call_open(e, rpc);
 
 	if (!c)
 		return false;
-	c->bounded = c->idempotent = false;
-	c->rec = (struct rr_ulb_rec){ 0 };
 	rr_call_sent(e, c);
 	return true;
 }

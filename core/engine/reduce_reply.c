@@ -110,7 +110,6 @@ bool rr_writes_ours(const struct rr_chunks *ch, const struct rr_wchunk *w,
 {
 	bool partial = false;
 
-	*used = 0;
 	/* FENCED: the peer has just invalidated it. */
 	if ((m->state != RR_MEM_LIVE && m->state != RR_MEM_FENCED) || w->nsegs != m->nsegs)
 		return false;

@@ -207,16 +207,16 @@ void rr_req_tick(struct rr_eng *e)
 		rr_eng_fail(e, RR_WHY_CREDITS);
 }
 
-static bool forget_one(struct rr_eng *e)
+/* Forgets the oldest call that may be forgotten; call_room() has said that there is one. Its
+ * entry is free at once unless its memory has to be fenced first. */
+static void forget_one(struct rr_eng *e)
 {
 	struct rr_call *c = forgettable(e);
 
-	if (!c)
-		return false;
+	assert(c);
 	rr_call_unlink(e, c);
 	rr_credits_return(&e->cr);
 	fence_call(e, c, NULL);
-	return e->calls.used < e->calls.n;
 }
 
 static bool call_room(const struct rr_eng *e)
@@ -231,13 +231,16 @@ bool rr_req_writable(const struct rr_eng *e)
 	return rr_tx_room(e) && call_room(e);
 }
 
-/* NULL: every entry is in use, and none may be forgotten at once. */
+/* Called while there is call_room(). NULL: every entry is in use, and the one that was forgotten
+ * is still being fenced. */
 static struct rr_call *call_new(struct rr_eng *e, const struct rr_rpc *rpc)
 {
 	struct rr_call *c = rr_call_open(e, rpc);
 
-	if (!c && forget_one(e))
+	if (!c) {
+		forget_one(e);
 		c = rr_call_open(e, rpc);
+	}
 	return c;
 }
 

@@ -112,6 +112,7 @@ Test(engine_credits, calls_that_never_get_a_reply_hold_nothing_with_ring_credits
 		cr_assert_eq(one_send(&o, RR_RPC_CALL, i, 40), 0, "call %u", i);
 		one_clear(&o);
 	}
+	cr_assert_eq(one_info(&o).inflight, 16, "those that the table holds");
 	answer(1, 8);	/* long forgotten: TCP would deliver it */
 	cr_assert_eq(one_count(&o, RR_OP_DELIVER), 1);
 	cr_assert_eq(o.count.v[RR_C_unknown_xid], 0);

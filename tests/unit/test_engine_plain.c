@@ -179,6 +179,18 @@ CASE(calls_without_reply_are_forgotten_as_ever)
 	RECV(1, 1, 16, MSG, 0, 0, 0, A_REPLY(1));
 }
 
+/* Calls whose arguments the peer has not read yet are not forgotten. */
+CASE(calls_that_must_be_kept_leave_no_room)
+{
+	for (uint32_t xid = 1; xid <= 16; xid++)
+		cr_assert_eq(send_both(RR_RPC_CALL, xid, 5000), 0);
+	cr_assert_eq(send_both(RR_RPC_CALL, 17, 40), -EAGAIN);
+	RECV(3, 1, 16, MSG, 0, 0, 0, A_REPLY(3));
+	cr_assert_eq(nplain, 0);
+	cr_assert_eq(send_both(RR_RPC_CALL, 17, 40), 0);
+	cr_assert_eq(nplain, 1);
+}
+
 Test(engine_plain, a_strict_peer_does_not_take_it, .fini = finish)
 {
 	begin(0, false);

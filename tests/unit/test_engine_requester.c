@@ -268,6 +268,43 @@ CASE(gaps_between_the_segments_of_a_reply_chunk_are_discarded)
 	cr_assert_eq(o.count.v[RR_C_discarded], 1);
 }
 
+CASE(a_reply_chunk_is_filled_from_the_front)
+{
+	static const uint32_t filled[][2] = { { 100, 0 }, { 2048, 0 }, { 2048, 100 }, { 2048, 2048 } };
+	uint32_t key = 0x100;
+
+	o.nsegs = 2;
+	for (uint32_t i = 0; i < rr_array_size(filled); i++, key += 2) {
+		call_out(5);
+		ONE_RECV(&o, 5, 1, 4, NOMSG, 0, 0, 1, 2, key, filled[i][0], 0, 0x5000,
+			 key + 1, filled[i][1], 0, 0x5000 + 2048);
+		cr_assert_eq(one_count(&o, RR_OP_DELIVER), 1, "row %u", i);
+		cr_assert_eq(one_op(&o, RR_OP_DELIVER, 0)->len, filled[i][0] + filled[i][1]);
+	}
+	/* The call's entry and the decoded header have held a second segment before. */
+	o.nsegs = 1;
+	call_out(5);
+	ONE_RECV(&o, 5, 1, 4, NOMSG, 0, 0, 1, 1, key, 300, 0, 0x5000);
+	cr_assert_eq(one_count(&o, RR_OP_DELIVER), 1);
+	cr_assert_eq(one_op(&o, RR_OP_DELIVER, 0)->len, 300);
+}
+
+/* An earlier call, which had the same entry, has offered it. */
+CASE(a_reply_chunk_that_its_call_did_not_offer_is_discarded)
+{
+	uint8_t b[64];
+
+	call_out(5);
+	ONE_RECV(&o, 5, 1, 4, MSG, 0, 0, 0, A_REPLY(5));
+	cr_assert_eq(one_send_bytes(&o, b, WORDS(b, NULL_CALL(6))), 0);
+	cr_assert_eq(one_word(&o, 0, 6), 0);
+	one_clear(&o);
+	ONE_RECV(&o, 6, 1, 4, NOMSG, 0, 0, 1, 1, 0x100, 100, 0, 0x5000);
+	cr_assert_eq(one_count(&o, RR_OP_DELIVER), 0);
+	cr_assert_eq(o.count.v[RR_C_discarded], 1);
+	cr_assert_eq(one_info(&o).inflight, 1);
+}
+
 /* RFC 8166 §4.3.1, §4.6.2 */
 /* req: rfc8166 4.3.1 #1, 4.6.2 #1; reliable-reply-00 - #10 */
 CASE(a_read_list_in_a_reply_without_agreement_is_dropped_unanswered_and_the_xid_stays)
