@@ -9,6 +9,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "core/base/ownfd.h"
@@ -46,6 +47,19 @@ static unsigned lines(const char *path)
 	return n;
 }
 
+/* Does the file have the text? It is short. */
+static bool has(const char *path, const char *text)
+{
+	char buf[2048] = "";
+	FILE *f = fopen(path, "r");
+
+	if (f) {
+		buf[fread(buf, 1, sizeof(buf) - 1, f)] = '\0';
+		fclose(f);
+	}
+	return strstr(buf, text);
+}
+
 static int log_fd(void)
 {
 	for (int fd = 0; fd < 70000; fd++)
@@ -65,6 +79,7 @@ Test(logsink, lines_are_appended_to_the_file)
 	rr_info("silent");
 	rr_warn("two");
 	cr_assert_eq(lines(file), 3);
+	cr_assert_not(has(file, "left out"));
 }
 
 /* Signals that a write can bring about are held back meanwhile, and no longer. */
@@ -96,6 +111,25 @@ Test(logsink, its_descriptor_is_high_and_does_not_survive_exec)
 	cr_assert(fcntl(fd, F_GETFD) & FD_CLOEXEC);
 	cr_assert_eq(dup(0), lowest);
 	cr_assert_not(rr_ownfd_is(-1));
+}
+
+Test(logsink, a_new_file_is_written_by_its_owner_and_read_by_all)
+{
+	struct stat st;
+
+	umask(0);
+	rr_logsink_setup(RR_LOG_TO_FILE, file, RR_LOG_WARN);
+	cr_assert_eq(stat(file, &st), 0);
+	cr_assert_eq(st.st_mode & 07777, 0644);
+}
+
+Test(logsink, where_no_standard_input_is_open_its_number_stays_free)
+{
+	close(0);
+	rr_logsink_setup(RR_LOG_TO_FILE, file, RR_LOG_WARN);
+	rr_warn("one");
+	cr_assert_eq(lines(file), 1);
+	cr_assert_lt(fcntl(0, F_GETFD), 0);
 }
 
 Test(logsink, a_descriptor_closed_unseen_is_opened_again)
@@ -136,8 +170,8 @@ Test(logsink, a_deleted_file_is_begun_anew_and_nothing_leaks)
 	cr_assert(fd == log_fd() || fcntl(fd, F_GETFD) < 0);
 }
 
-/* logrotate's "create": another file has the name. At once, or within the second after the last look. */
-Test(logsink, a_renamed_file_is_begun_anew)
+/* By logrotate: nobody has the name, or, with its "create", another file. At once, or within the second after the last look. */
+static void rotated(bool create)
 {
 	char old[90];
 	int fd;
@@ -147,6 +181,8 @@ Test(logsink, a_renamed_file_is_begun_anew)
 	rr_warn("one");
 	fd = log_fd();
 	cr_assert_eq(rename(file, old), 0);
+	if (create)
+		close(open(file, O_CREAT | O_WRONLY, 0644));
 	for (int i = 0; i < 3000 && lines(file) == 0; i++) {
 		rr_warn("to one of them");
 		usleep(10000);
@@ -154,6 +190,46 @@ Test(logsink, a_renamed_file_is_begun_anew)
 	cr_assert_gt(lines(file), 0);
 	cr_assert_geq(lines(old), 1);
 	cr_assert(fd == log_fd() || fcntl(fd, F_GETFD) < 0, "nothing leaks");
+}
+
+Test(logsink, a_renamed_file_is_begun_anew)
+{
+	rotated(false);
+}
+
+Test(logsink, the_file_that_has_its_name_now_is_written_to)
+{
+	rotated(true);
+}
+
+static time_t second(void)
+{
+	struct timespec now;
+
+	cr_assert_eq(clock_gettime(CLOCK_MONOTONIC_COARSE, &now), 0);
+	return now.tv_sec;
+}
+
+/* Between two lines of one second nobody notices the new name; where the second ends it is tried again. */
+Test(logsink, its_name_is_looked_at_once_a_second)
+{
+	time_t began;
+	char old[90];
+
+	snprintf(old, sizeof(old), "%s/old", dir);
+	rr_logsink_setup(RR_LOG_TO_FILE, file, RR_LOG_DEBUG);
+	for (;;) {
+		began = second();
+		rr_warn("one");
+		cr_assert_eq(rename(file, old), 0);
+		rr_warn("two");
+		if (second() == began)
+			break;
+		if (access(file, F_OK))
+			cr_assert_eq(rename(old, file), 0);
+	}
+	cr_assert(has(old, "two"));
+	cr_assert(access(file, F_OK), "there is a new one");
 }
 
 Test(logsink, a_renamed_file_goes_on_where_no_new_one_can_be_made)
@@ -195,6 +271,29 @@ Test(logsink, a_pipe_is_no_log)
 	rr_logsink_setup(RR_LOG_TO_FILE, file, RR_LOG_WARN);
 	rr_warn("no reader: neither blocks nor is a SIGPIPE");
 	cr_assert_eq(log_fd(), -1);
+}
+
+/* In a child, whose standard descriptors are a file: nothing of the app's is written to instead. */
+Test(logsink, nor_is_one_with_a_reader)
+{
+	char other[90], c;
+	int status;
+	pid_t p;
+
+	snprintf(other, sizeof(other), "%s/other", dir);
+	cr_assert_eq(mkfifo(file, 0600), 0);
+	p = fork();
+	if (!p) {
+		int reader = open(file, O_RDONLY | O_NONBLOCK), fd = open(other, O_RDWR | O_CREAT, 0600);
+
+		for (int to = 0; to < 3; to++)
+			dup2(fd, to);
+		rr_logsink_setup(RR_LOG_TO_FILE, file, RR_LOG_WARN);
+		rr_warn("one");
+		_exit(reader < 0 || log_fd() >= 0 || lines(other) > 0 || read(reader, &c, 1) > 0);
+	}
+	waitpid(p, &status, 0);
+	cr_assert_eq(status, 0);
 }
 
 Test(logsink, a_file_that_cannot_be_opened_is_silence)
@@ -306,7 +405,7 @@ Test(logsink, a_file_that_may_not_grow_ends_the_log_without_a_signal)
 
 Test(logsink, another_writer_at_the_limit_is_no_signal_either)
 {
-	struct rlimit lim = { 2000, 2000 };
+	struct rlimit lim = { 2000, RLIM_INFINITY };
 	int status, fd;
 	pid_t p = fork();
 
@@ -319,10 +418,15 @@ Test(logsink, another_writer_at_the_limit_is_no_signal_either)
 		lseek(2, 2000, SEEK_SET);
 		setrlimit(RLIMIT_FSIZE, &lim);
 		rr_warn("one");
+		lim.rlim_cur = RLIM_INFINITY;
+		setrlimit(RLIMIT_FSIZE, &lim);
+		lseek(2, 0, SEEK_SET);
+		rr_warn("two");
 		_exit(signals);
 	}
 	waitpid(p, &status, 0);
 	cr_assert_eq(status, 0);
+	cr_assert(has(file, "[1 lines left out] two"), "the line that had no room is missed");
 }
 
 /* stderr is a pipe: without a reader, or one that nobody reads from. */

@@ -205,3 +205,26 @@ Test(logsink_socket, its_descriptor_goes_where_the_app_wants_its_number)
 	cr_assert_neq(log_fd(), fd);
 	cr_assert_geq(fcntl(fd, F_GETFD), 0);
 }
+
+/* Something is mounted over the directory of the log, where the first file has the same number. */
+Test(logsink_socket, a_file_of_another_device_is_another_file)
+{
+	static const char log[] = "/run/logs/log";
+	struct stat st = { 0 };
+	ino_t was;
+
+	cr_assert_eq(mkdir("/run/logs", 0755) | mount("none", "/run/logs", "tmpfs", 0, NULL), 0);
+	rr_logsink_setup(RR_LOG_TO_FILE, log, RR_LOG_DEBUG);
+	rr_warn("one");
+	was = inode(log_fd());
+	cr_assert_eq(mount("none", "/run/logs", "tmpfs", 0, NULL), 0);
+	close(open(log, O_CREAT | O_WRONLY, 0644));
+	cr_assert_eq(stat(log, &st), 0);
+	cr_assert_eq(st.st_ino, was);
+	for (int i = 0; i < 3000 && !st.st_size; i++) {
+		rr_warn("to one of them");
+		usleep(10000);
+		cr_assert_eq(stat(log, &st), 0);
+	}
+	cr_assert_gt(st.st_size, 0);
+}
