@@ -202,11 +202,15 @@ Test(fdtable, any_other_socket_is_verified_when_it_is_due)
 
 Test(fdtable, a_number_beyond_the_table_stays_untracked)
 {
+	static const int beyond[] = { 1 << 20, INT_MAX };
 	struct rr_sock *so = rr_sock_new(tcp());
 
-	rr_fdt_give(1 << 20, &so->f);
-	cr_assert_not(rr_fdt_has(1 << 20));
-	cr_assert_null(rr_fdt_get(1 << 20));
+	for (size_t i = 0; i < rr_array_size(beyond); i++) {
+		rr_file_hold(&so->f);
+		rr_fdt_give(beyond[i], &so->f);
+		cr_assert_not(rr_fdt_has(beyond[i]));
+		cr_assert_null(rr_fdt_get(beyond[i]));
+	}
 }
 
 Test(fdtable, a_million_fds_have_slots)

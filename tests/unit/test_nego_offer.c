@@ -257,6 +257,10 @@ Test(nego_offer, record_marks_that_cannot_be_ours_are_refused_from_the_first_byt
 	cr_assert_eq(judge((const uint8_t *)"\x16\x03\x01", 3, &h, &need), RR_NEGO_OTHER);
 	cr_assert_eq(judge((const uint8_t *)"\x80\x01", 2, &h, &need), RR_NEGO_OTHER);
 	cr_assert_eq(judge((const uint8_t *)"\x80\x00\x01", 3, &h, &need), RR_NEGO_PART);
+	for (uint32_t frag = 0; frag <= 60; frag += 4) {	/* all that is fixed, and its end */
+		rr_put_be32(buf, 0x80000000 | frag);
+		cr_assert_eq(judge(buf, 4, &h, &need), frag < 52 ? RR_NEGO_OTHER : RR_NEGO_PART, "%u bytes", frag);
+	}
 }
 
 Test(nego_offer, an_apps_first_call_is_never_held_back)
