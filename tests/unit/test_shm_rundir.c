@@ -103,6 +103,22 @@ Test(shm_rundir, a_run_directory_that_others_could_tamper_with_is_not_used)
 	cr_assert_lt(ops->answer(p.s, &p.sp, &p.offer, &p.answer), 0);
 }
 
+/* Whoever it is could put other sockets in place of those that are there. */
+Test(shm_rundir, a_run_directory_of_another_user_is_not_used)
+{
+	if (geteuid())
+		cr_skip("needs root");
+	p.cp.run_dir = p.sp.run_dir = dir;
+	cr_assert_eq(ops->prepare(p.c, &p.cp, &p.offer), 0);
+	only_file();
+	cr_assert_eq(chown(dir, 65534, 65534), 0);
+	cr_assert_lt(ops->answer(p.s, &p.sp, &p.offer, &p.answer), 0);
+	ops->close(p.c);
+	cr_assert_eq(ops->prepare(p.c, &p.cp, &p.offer), 0);
+	cr_assert_eq(p.offer.bytes[1], 1, "by its abstract name alone");
+	cr_assert_eq(files_in(dir), 0);
+}
+
 Test(shm_rundir, files_of_killed_processes_are_swept)
 {
 	struct timespec old[2] = { { .tv_sec = 1000 }, { .tv_sec = 1000 } };
