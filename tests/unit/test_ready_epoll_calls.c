@@ -201,3 +201,20 @@ Test(ready_epoll_calls, a_handler_that_forks_leaves_the_lock_to_who_has_it)
 	cr_assert_not(rr_ep_lock(), "it was dropped");
 	rr_ep_unlock();
 }
+
+/* What happens to a socket in a signal handler that has interrupted the holder of the lock. */
+Test(ready_epoll_calls, a_handler_within_the_lock_leaves_it_to_the_holder)
+{
+	struct one o = begin(RR_FAKE_CARRIED, EPOLLIN);
+	struct rr_sock *so = rr_fdt_sock(o.fd);
+
+	cr_assert(rr_ep_lock());
+	rr_ep_activate(so);
+	cr_assert_not(rr_ep_lock());
+	rr_sock_is_dry(so, POLLIN);
+	cr_assert_not(rr_ep_lock());
+	rr_sock_sync(so);
+	cr_assert_not(rr_ep_lock());
+	rr_ep_unlock();
+	rr_file_put(&so->f);
+}
