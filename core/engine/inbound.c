@@ -132,7 +132,7 @@ void rr_in_nomsg(struct rr_eng *e, struct rr_in *in, const struct rr_msg *m)
 	}
 	for (uint32_t i = 0; i < ch->reply.nsegs; i++)
 		len += ch->segs[ch->reply.first + i].length;
-	if (len > 0)	/* there is a Reply chunk, and only a reply can be in there */
+	if (len > 0)	/* in a Reply chunk, where only a reply can be */
 		rr_req_reply_chunk(e, in, ch);
 	else
 		rr_in_refuse(e, in, m->dir, RR_ERR_CHUNK);
