@@ -231,8 +231,8 @@ bool rr_req_writable(const struct rr_eng *e)
 	return rr_tx_room(e) && call_room(e);
 }
 
-/* Called while there is call_room(). NULL: every entry is in use, and the one that was forgotten
- * is still being fenced. */
+/* Called while there is call_room(). NULL: every entry is in use, and the memory of the call
+ * that was forgotten is still being fenced. */
 static struct rr_call *call_new(struct rr_eng *e, const struct rr_rpc *rpc)
 {
 	struct rr_call *c = rr_call_open(e, rpc);
