@@ -292,7 +292,7 @@ RR_NOINLINE ssize_t rr_further_recv(struct rr_sock *so, struct rr_conn *c, int f
 			r = wait_for_data(so, fd, POLLIN, flags, &p);
 			if (!r)
 				continue;
-			if ((r == RR_CONN_KERNEL && got) || (!want && p.asked))
+			if (!want && p.asked)
 				r = 0;	/* recv() of no bytes waits, too, but is content
 					 * however the wait ends */
 		} else if (r > 0 && (flags & MSG_PEEK) && (flags & MSG_WAITALL)) {
@@ -330,8 +330,6 @@ RR_NOINLINE ssize_t rr_further_send(struct rr_sock *so, struct rr_conn *c, int f
 			r = wait_for_data(so, fd, POLLOUT, flags, &p);
 			if (!r)
 				continue;
-			if (r == RR_CONN_KERNEL && got)
-				return (ssize_t)got;
 		}
 		if (r <= 0)
 			return so_far(c, got, r);

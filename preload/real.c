@@ -14,6 +14,7 @@
 #include <sys/syscall.h>
 
 #include "core/base/compiler.h"
+#include "core/base/os.h"
 
 /* --- fallbacks that take more than the system call of the same name --- */
 
@@ -221,7 +222,7 @@ int rr_real_sleep(struct pollfd *fds, nfds_t n, const struct timespec *timeout,
 {
 	int rc = rr_real.ppoll(fds, n, timeout, mask);
 
-	if (likely(rc >= 0 || (errno != EPERM && errno != EACCES && errno != ENOSYS) || mask))
+	if (likely(rc >= 0 || !rr_os_is_filtered(errno) || mask))
 		return rc;
 	return rr_real.poll(fds, n, whole_ms(timeout));
 }

@@ -12,6 +12,7 @@
 
 #include "config/conf.h"
 #include "config/rundir.h"
+#include "core/base/os.h"
 #include "core/conn/conn.h"
 #include "preload/diag_plugin.h"
 #include "preload/file.h"
@@ -21,12 +22,6 @@
 #include "preload/statseg.h"
 
 static struct rr_conf conf;
-
-/* Is it the error of a filter (seccomp)? Other errors are not judged here: emulators differ. */
-static bool is_refusal(int error)
-{
-	return error == EPERM || error == EACCES || error == ENOSYS;
-}
 
 /* The name of a system call that a filter refuses and without which not even a connection that
  * stays on TCP can be looked after; NULL: none. Each is tried with arguments that make it fail
@@ -43,10 +38,10 @@ static const char *forbidden(void)
 	const char *which = NULL;
 	int saved = errno;
 
-	if (syscall(SYS_ppoll, NULL, 0, &no_time, NULL, 0) < 0 && is_refusal(errno))
+	if (syscall(SYS_ppoll, NULL, 0, &no_time, NULL, 0) < 0 && rr_os_is_filtered(errno))
 		which = "ppoll";
 	for (size_t i = 0; i < rr_array_size(calls) && !which; i++)
-		if (syscall(calls[i].nr, -1, 0, 0, 0, 0, 0) < 0 && is_refusal(errno))
+		if (syscall(calls[i].nr, -1, 0, 0, 0, 0, 0) < 0 && rr_os_is_filtered(errno))
 			which = calls[i].name;
 	errno = saved;
 	return which;

@@ -9,6 +9,7 @@
  * Every entry has the libc function's meaning: -1 and errno. Callers in core
  * turn that into -errno at once, and the wrapper layer restores the app's errno. */
 
+#include <errno.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/types.h>
@@ -53,6 +54,13 @@ pid_t rr_pid(void);
 
 /* The table in force; set once before the first use of core. */
 extern const struct rr_os *rr_os;
+
+/* Is it an error by which a filter of system calls (seccomp) refuses a call? Other errors tell
+ * nothing of a filter, because emulators of system calls differ. */
+static inline bool rr_os_is_filtered(int error)
+{
+	return error == EPERM || error == EACCES || error == ENOSYS;
+}
 
 static inline rr_time rr_clock(clockid_t which)
 {

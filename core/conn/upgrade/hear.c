@@ -64,21 +64,21 @@ static void answer_offer(struct rr_conn *c, int fd, uint32_t xid, const struct r
 	}
 }
 
-/* Peeks at the first bytes and says in *what what they are, and in *why whether a client with
- * the library would never make an offer on such a stream (rr_offer_sniff()). Returns their
- * number or -errno. *gone: the client has reset the connection; only set if !told. */
-static RR_NOINLINE ssize_t hear_client(int fd, bool told, uint32_t *xid, struct rr_hello *h,
-				       uint32_t *need, enum rr_nego *what, enum rr_reason *why,
-				       uint8_t head[RR_RM_HDR], bool *gone)
+/* Peeks at the first bytes and says in *s what they are, and in *why whether a client with the
+ * library would never make an offer on such a stream (rr_offer_sniff()). Returns their number
+ * or -errno. *gone: the client has reset the connection; only set if !told. */
+static RR_NOINLINE ssize_t hear_client(int fd, bool told, struct rr_front *s,
+				       enum rr_reason *why, bool *gone)
 {
 	uint8_t buf[RR_OFFER_MAX];
 	ssize_t n = told ? rr_upgrade_look(fd, buf, sizeof(buf))
 			 : rr_upgrade_peek(fd, buf, sizeof(buf), gone);
 
 	if (n > 0) {
-		*what = rr_nego_get_offer(buf, (size_t)n, rr_cp->program, xid, h, need);
+		s->what = rr_nego_get_offer(buf, (size_t)n, rr_cp->program, &s->xid, &s->h,
+					    &s->need);
 		*why = rr_offer_sniff(buf, (size_t)n);
-		memcpy(head, buf, rr_min((size_t)n, (size_t)RR_RM_HDR));
+		memcpy(s->head, buf, rr_min((size_t)n, sizeof(s->head)));
 	}
 	return n;
 }
@@ -87,18 +87,15 @@ static RR_NOINLINE ssize_t hear_client(int fd, bool told, uint32_t *xid, struct 
  * other case the app reads them as if we had not been here. */
 void rr_answer_step(struct rr_conn *c, int fd, bool told)
 {
-	struct rr_hello h;
-	uint32_t xid, need = 0;
-	enum rr_nego what = RR_NEGO_OTHER;
-	enum rr_reason why = RR_R_NO_OFFER;
-	uint8_t head[RR_RM_HDR];
+	enum rr_reason why = RR_R_NONE;
 	bool gone = false;
-	ssize_t n = hear_client(fd, told, &xid, &h, &need, &what, &why, head, &gone);
+	struct rr_front s;
+	ssize_t n = hear_client(fd, told, &s, &why, &gone);
 	rr_time now;
 
 	if (n == -EAGAIN)
 		return;
-	switch (what) {
+	switch (n > 0 ? s.what : RR_NEGO_OTHER) {
 	case RR_NEGO_PART:
 		/* The app hears nothing until the rest is here; but not for ever, because the
 		 * bytes may be the app's. */
@@ -107,7 +104,7 @@ void rr_answer_step(struct rr_conn *c, int fd, bool told)
 			c->part_since = now;
 		rr_conn_has_word(c);
 		if (now - c->part_since < PART_WAIT)
-			return rr_conn_lowat(c, (int)rr_max(need, (uint32_t)n + 1));
+			return rr_conn_lowat(c, (int)rr_max(s.need, (uint32_t)n + 1));
 		break;
 	case RR_NEGO_OURS:
 		if (rr_upgrade_waits(c))
@@ -121,22 +118,22 @@ void rr_answer_step(struct rr_conn *c, int fd, bool told)
 		/* No answer may go if the app may have written half a record. */
 		if (rr_upgrade_spoken(fd))
 			break;
-		if (!rr_upgrade_consume(fd, need))
+		if (!rr_upgrade_consume(fd, s.need))
 			break;
 		/* A send to a client that is gone would consume the error that the app has yet
 		 * to see. */
 		if (gone)
 			return rr_conn_become(c, RR_S_TCP, RR_R_CLOSED);
-		if (!(h.caps & RR_CAP_CROSSING))
-			return answer_offer(c, fd, xid, &h, need);
-		c->in.ours = need;
-		return rr_ride_heard(c, &h, xid);
+		if (!(s.h.caps & RR_CAP_CROSSING))
+			return answer_offer(c, fd, s.xid, &s.h, s.need);
+		c->in.ours = s.need;
+		return rr_ride_heard(c, &s.h, s.xid);
 	default:
 		/* What is not RPC is not looked at again, which would cost each read of it. */
-		if (n > 0 && why)
+		if (why)
 			return rr_conn_become(c, RR_S_TCP, why);
 		if (n > 0 && rr_cp->offer_after != RR_AFTER_WAIT)
-			return rr_ride_begin(c, head, (size_t)n);
+			return rr_ride_begin(c, s.head, (size_t)n);
 		break;
 	}
 	rr_conn_become(c, RR_S_TCP, RR_R_NO_OFFER);

@@ -47,11 +47,10 @@ void rr_ride_end(struct rr_conn *c)
 	c->called = false;
 }
 
-/* Was the call refused by a filter of system calls (seccomp), which may allow the app's own
- * call? */
+/* Was the call refused by a filter that may allow the app's own call? */
 static bool is_forbidden(ssize_t rc)
 {
-	return unlikely(rc == -EPERM || rc == -EACCES || rc == -ENOSYS);
+	return unlikely(rc < 0 && rr_os_is_filtered((int)-rc));
 }
 
 /* --- the client's offer ------------------------------------------------------------------- */
@@ -144,16 +143,8 @@ static enum rr_nego what_is(const struct rr_conn *c, const uint8_t *p, size_t n,
 			   rr_nego_get_answer(p, n, c->xid, h, need);
 }
 
-/* What stands at a record boundary, and its first bytes. */
-struct seen {
-	enum rr_nego what;
-	uint32_t need, xid;
-	uint8_t head[RR_RM_HDR];
-	struct rr_hello h;
-};
-
 /* Peeks at the queue. Returns how many bytes are there, as recv() does. */
-static RR_NOINLINE ssize_t hear_peer(const struct rr_conn *c, int fd, struct seen *s)
+static RR_NOINLINE ssize_t hear_peer(const struct rr_conn *c, int fd, struct rr_front *s)
 {
 	uint8_t buf[rr_max(RR_OFFER_MAX, RR_ANSWER_MAX)];
 	ssize_t n = rr_os->recv(fd, buf, sizeof(buf), MSG_PEEK | MSG_DONTWAIT);
@@ -176,7 +167,7 @@ static void ends_unanswered(const struct rr_conn *c)
 /* Returns as look_out(). */
 static RR_NOINLINE int judge(struct rr_conn *c, int fd)
 {
-	struct seen s;
+	struct rr_front s;
 	ssize_t n = hear_peer(c, fd, &s);
 	int err = n < 0 ? errno : 0;
 	bool fits;

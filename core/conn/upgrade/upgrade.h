@@ -85,6 +85,14 @@ void rr_passed_out(struct rr_conn *c, const struct iovec *iov, int n, size_t len
 /* The app has read len bytes, into iov[0..n) from byte `done` on. */
 void rr_passed_in(struct rr_conn *c, const struct iovec *iov, int n, size_t done, size_t len);
 
+/* What a look at the first bytes of a record has shown (hear.c, ride.c). */
+struct rr_front {
+	enum rr_nego what;
+	uint32_t need, xid;	/* of what is ours, or may be */
+	uint8_t head[RR_RM_HDR];
+	struct rr_hello h;
+};
+
 /* along.c. Has nobody read from or written to the socket but us? */
 bool rr_ride_seen_all(const struct rr_conn *c, int fd);
 /* Sends ours[0..len), followed by what the app writes. Returns how many of the app's bytes
