@@ -2,8 +2,8 @@
 #ifndef RR_EPSET_H
 #define RR_EPSET_H
 
-/* What this process knows of its epoll sets (epset.c, epwatch.c), for epoll_ctl()
- * (ready_epoll.c) and for threads that wait (epwait.c).
+/* What this process knows of its epoll sets (epset.c, epwatch.c, epnews.c), for epoll_ctl()
+ * (ready_epoll.c) and for threads that wait (epwait.c, epnested.c).
  *
  * A watch shadows one registration of a TCP socket in a set of the app's. Its key is (set, fd
  * number, open file), as in the kernel. The kernel holds the registration in one of four forms:
@@ -135,8 +135,32 @@ rr_time rr_ep_refresh(struct rr_ep_watch *w, bool force);
 /* A managed watch may have news: makes it active, or arms it if nobody would ask it. */
 void rr_ep_place(struct rr_ep_watch *w);
 /* Puts it on the active list, unless it is there; news: a doorbell has rung. */
-void rr_ep_activate_one(struct rr_ep_watch *w, bool news);
-void rr_ep_deactivate(struct rr_ep_watch *w);
+static inline void rr_ep_activate_one(struct rr_ep_watch *w, bool news)
+{
+	struct rr_ep_set *s = w->set;
+
+	w->news |= news;
+	if (w->active || w->fired || w->form != RR_EP_MANAGED)
+		return;
+	w->active = true;
+	w->next = NULL;
+	w->prev = s->last;
+	*(s->last ? &s->last->next : &s->first) = w;
+	s->last = w;
+}
+
+/* Takes it from the active list, if it is there. */
+static inline void rr_ep_deactivate(struct rr_ep_watch *w)
+{
+	struct rr_ep_set *s = w->set;
+
+	if (!w->active)
+		return;
+	w->active = false;
+	*(w->prev ? &w->prev->next : &s->first) = w->next;
+	*(w->next ? &w->next->prev : &s->last) = w->prev;
+}
+
 /* Arms the watch, so that it may be idle. False: it has something to report already. */
 bool rr_ep_arm(struct rr_ep_watch *w);
 /* Are there more bytes than when it was last reported, or has a record come since? */
@@ -144,11 +168,38 @@ bool rr_ep_more(const struct rr_ep_watch *w, struct rr_conn *c, int fd);
 /* rr_ep_refresh() and rr_ep_arm() in one cheap step, for a carried connection about which
  * nothing is unusual. 0: armed; 1: there is news, ask it; -EAGAIN: the two calls are needed. */
 int rr_ep_arm_again(struct rr_ep_watch *w);
+/* Any number by which w's socket is open; -1 none. */
+int rr_ep_other_fd(const struct rr_ep_watch *w);
 /* The fd number by which to ask the watch's connection: w->fd, or another number of the same
  * socket if the app has closed that one; -1 none. */
-int rr_ep_watch_fd(const struct rr_ep_watch *w);
+static inline int rr_ep_watch_fd(const struct rr_ep_watch *w)
+{
+	return likely(rr_sock_at(w->so, w->fd)) ? w->fd : rr_ep_other_fd(w);
+}
+
 /* Refreshes all watches of so. Called after its connection changed between TCP and RDMA. */
 void rr_ep_sync(struct rr_sock *so);
+
+/* --- what they have to report (epnews.c) --- */
+
+/* The bits among those the app waits for that hold now, or RR_CONN_KERNEL. */
+int rr_ep_ask(struct rr_ep_watch *w);
+/* Asks the active watches, each once, and puts what they report into evs; looks: this call does
+ * not wait. Returns the number of events, at most max. */
+int rr_ep_collect(struct rr_ep_set *set, struct epoll_event *evs, int max, bool looks);
+/* Takes in doorbells, a handful: the connections that rang become active. */
+void rr_ep_harvest(struct rr_ep_set *set);
+/* Of n events that the kernel returned, keeps those for the app; returns how many. Events of
+ * the inner set and of watches in other forms than pass only make watches active. slept: the
+ * caller has slept for these events. */
+int rr_ep_sift(struct rr_ep_set *set, struct epoll_event *evs, int n, bool slept);
+/* Arms all active watches. False: one of them has something to report already. *until is
+ * lowered to when one must be looked at again. */
+bool rr_ep_arm_all(struct rr_ep_set *set, rr_time *until);
+/* Has one of the active watches something to report? Reports nothing. */
+bool rr_ep_any_due(struct rr_ep_set *set);
+
+/* --- sets within sets (epnested.c) --- */
 
 /* The set at epfd has been put into another set of the app's, whose waiters ask the kernel
  * alone (rr_ep_show_nested()). */

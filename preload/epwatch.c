@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Watches: how a registration of the app's is shadowed, which form the kernel has it in
- * (epset.h), and when it changes. Reporting events is epwait.c's. */
+ * (epset.h), and when it changes. Reporting events is epnews.c's. */
 #include <errno.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -145,10 +145,8 @@ static void set_wake(struct rr_ep_watch *w, int wake)
 
 /* --- the app's fd, in the app's set --- */
 
-int rr_ep_watch_fd(const struct rr_ep_watch *w)
+int rr_ep_other_fd(const struct rr_ep_watch *w)
 {
-	if (likely(rr_sock_at(w->so, w->fd)))
-		return w->fd;
 	for (int fd = rr_fdt_next(0); fd >= 0; fd = rr_fdt_next(fd + 1))
 		if (rr_sock_at(w->so, fd))
 			return fd;
@@ -284,31 +282,6 @@ rr_time rr_ep_refresh(struct rr_ep_watch *w, bool force)
 }
 
 /* --- active and idle --- */
-
-void rr_ep_deactivate(struct rr_ep_watch *w)
-{
-	struct rr_ep_set *s = w->set;
-
-	if (!w->active)
-		return;
-	w->active = false;
-	*(w->prev ? &w->prev->next : &s->first) = w->next;
-	*(w->next ? &w->next->prev : &s->last) = w->prev;
-}
-
-void rr_ep_activate_one(struct rr_ep_watch *w, bool news)
-{
-	struct rr_ep_set *s = w->set;
-
-	w->news |= news;
-	if (w->active || w->fired || w->form != RR_EP_MANAGED)
-		return;
-	w->active = true;
-	w->next = NULL;
-	w->prev = s->last;
-	*(s->last ? &s->last->next : &s->first) = w;
-	s->last = w;
-}
 
 int rr_ep_arm_again(struct rr_ep_watch *w)
 {

@@ -103,9 +103,15 @@ int rr_poll_plain(struct pollfd *fds, nfds_t n, rr_time deadline, const sigset_t
  * kernel object so that a sleep on epfd ends when this may have changed. *until as for
  * rr_conn_fds(). */
 bool rr_ep_readable(struct rr_file *ep, int epfd, rr_time *until);
+extern _Atomic bool rr_ep_nests;	/* some set has been put into another one */
+void rr_ep_show_all_nested(void);
 /* Called before a wait for any set, or a poll() of one. Sets that are in another set show what
  * they have to report by now, and no longer what the app has used up. */
-void rr_ep_show_nested(void);
+static inline void rr_ep_show_nested(void)
+{
+	if (unlikely(atomic_load_explicit(&rr_ep_nests, memory_order_relaxed)))
+		rr_ep_show_all_nested();
+}
 /* Has the set anything that only rr_ep_readable() knows? Lock-free. */
 bool rr_ep_managed(const struct rr_file *ep);
 

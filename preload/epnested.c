@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* An epoll set that poll(), select() or another set waits for: whether it is readable for the
+ * app, and what makes its kernel object readable. */
+#include "preload/epset.h"
+#include "preload/real.h"
+
+bool rr_ep_managed(const struct rr_file *f)
+{
+	const struct rr_ep_set *s = container_of(f, const struct rr_ep_set, f);
+
+	return atomic_load(&s->tagged) || s->inner >= 0;	/* an inner set may still show a
+								 * kick */
+}
+
+/* Takes in what rang and arms the watches that have nothing to report. Returns whether any has
+ * something. */
+static bool any_news(struct rr_ep_set *s, rr_time *until)
+{
+	rr_ep_harvest(s);
+	return rr_ep_any_due(s) || !rr_ep_arm_all(s, until);
+}
+
+/* s is in another epoll set, whose waiters ask the kernel alone. Makes the kernel's object
+ * readable if a watch has something to report; what had rung is taken in. */
+static void show_set(struct rr_ep_set *s)
+{
+	rr_time until = RR_TIME_NEVER;
+
+	/* The kernel's object shows it already. Another kick would be another edge for the
+	 * outer set. */
+	if (s->kicked && rr_ep_any_due(s))
+		return;
+	if (any_news(s, &until) || until != RR_TIME_NEVER)
+		rr_ep_kick(s);
+}
+
+_Atomic bool rr_ep_nests;
+
+void rr_ep_nest(struct rr_ep_set *s, int epfd)
+{
+	s->nested = s->in_set = true;
+	atomic_store_explicit(&rr_ep_nests, true, memory_order_relaxed);
+	rr_ep_use(s, epfd);
+	show_set(s);
+}
+
+void rr_ep_show_all_nested(void)
+{
+	struct rr_ep_set *s = NULL;
+
+	if (!rr_ep_lock())
+		return;
+	while ((s = rr_ep_next(s)))
+		if (s->in_set && !s->foreign)
+			show_set(s);
+	rr_ep_unlock();
+}
+
+/* The kernel's set is readable. Lets the connections in pass form take in what is for the
+ * library only (an offer or an answer), so that the caller can see whether anything remains for
+ * the app. */
+static void take_kernel_in(struct rr_ep_set *s)
+{
+	for (struct rr_ep_watch *w = s->all; w; w = w->set_next)
+		if (w->form == RR_EP_PASS && !w->fired)
+			rr_ep_ask(w);
+}
+
+bool rr_ep_readable(struct rr_file *f, int epfd, rr_time *until)
+{
+	struct rr_ep_set *s = container_of(f, struct rr_ep_set, f);
+	struct pollfd p = { epfd, POLLIN, 0 };
+	bool yes;
+
+	*until = RR_TIME_NEVER;
+	if (!rr_ep_lock())
+		return false;
+	s->nested = true;
+	rr_ep_use(s, epfd);
+	yes = any_news(s, until);
+	if (!yes && rr_real.poll(&p, 1, 0) > 0) {
+		take_kernel_in(s);
+		rr_ep_harvest(s);
+		yes = rr_real.poll(&p, 1, 0) > 0;
+	}
+	if (yes && s->in_set)
+		rr_ep_kick(s);	/* what rang was taken in, so the outer set would not see it */
+	rr_ep_unlock();
+	return yes;
+}
