@@ -35,26 +35,51 @@ struct patience {
 	rr_time until;		/* and waits until then; 0: not known yet */
 };
 
-/* The time-out counts from when the call began to wait. */
-static rr_time patience_end(int fd, int option, rr_time since)
-{
-	rr_time end = rr_wait_deadline(fd, option);
+/* A call that goes on. */
+struct further {
+	struct rr_sock *so;
+	struct rr_conn *c;
+	int fd, flags;		/* as the app gave them */
+	unsigned news;		/* POLLIN or POLLOUT: what it waits for */
+	bool all;		/* it goes on until it has got all that it wants */
+	bool back;		/* the connection has gone back to TCP, so the kernel has the
+				 * rest */
+	size_t want, got;
+	struct rr_iov at;	/* what is left */
+	struct patience patience;
+};
 
-	return end == RR_TIME_NEVER ? end : end - (rr_now() - since);
+/* The socket's time-out for the call. */
+static int timeout_option(const struct further *f)
+{
+	return f->news == POLLIN ? SO_RCVTIMEO : SO_SNDTIMEO;
 }
 
-/* May this call wait at all? If so, p->until says how long. */
-static bool starts_waiting(int fd, int option, int flags, struct patience *p)
+/* May this call wait at all? Asks once. */
+static bool begins_to_wait(struct further *f)
 {
-	if (!p->asked) {
-		if (!may_block(fd, flags))
-			return false;
-		p->asked = true;
-		p->since = rr_now();
-	}
-	if (!p->until)
-		p->until = patience_end(fd, option, p->since);
+	struct patience *p = &f->patience;
+
+	if (p->asked)
+		return true;
+	if (!may_block(f->fd, f->flags))
+		return false;
+	p->asked = true;
+	p->since = rr_now();
 	return true;
+}
+
+/* Until when the call waits. Its time-out counts from when it began to. */
+static rr_time wait_end(struct further *f)
+{
+	struct patience *p = &f->patience;
+
+	if (p->until)
+		return p->until;
+	p->until = rr_wait_deadline(f->fd, timeout_option(f));
+	if (p->until != RR_TIME_NEVER)
+		p->until -= rr_now() - p->since;
+	return p->until;
 }
 
 static int sleep_a_little(struct rr_sock *so)
@@ -67,36 +92,32 @@ static int sleep_a_little(struct rr_sock *so)
 	return rc;
 }
 
-/* Waits for want. 0: try again; -EAGAIN, -EINTR: the result of the call; RR_CONN_KERNEL: fd is
+/* Waits for news. 0: try again; -EAGAIN, -EINTR: the result of the call; RR_CONN_KERNEL: fd is
  * another file now. A cancellation point: a cancelled thread gives the caller's reference back.
  * A nap comes first, because most answers come within one, and what a long sleep needs to know
  * costs system calls. */
-static int wait_for_data(struct rr_sock *so, int fd, unsigned want, int flags,
-			 struct patience *p)
+static int wait_for_news(struct further *f)
 {
-	int option = want == POLLIN ? SO_RCVTIMEO : SO_SNDTIMEO, rc;
+	bool first = !f->patience.asked;
+	int rc;
 
-	if (!p->asked) {
-		if (!may_block(fd, flags))
-			return -EAGAIN;
-		p->asked = true;
-		p->since = rr_now();
-		rc = rr_wait_nap(so, fd, want, option);
+	if (!begins_to_wait(f))
+		return -EAGAIN;
+	if (first) {
+		rc = rr_wait_nap(f->so, f->fd, f->news, timeout_option(f));
 		if (rc != -EAGAIN)
 			return rc;
 	}
-	if (!p->until)
-		p->until = patience_end(fd, option, p->since);
-	if (p->until != RR_TIME_NEVER && rr_now() >= p->until)
+	if (wait_end(f) != RR_TIME_NEVER && rr_now() >= wait_end(f))
 		return -EAGAIN;
-	if (!rr_file_verify(&so->f, fd))
+	if (!rr_file_verify(&f->so->f, f->fd))
 		return RR_CONN_KERNEL;
 	/* If it is cancelled, it gives our reference back itself. */
-	return rr_wait_one(so, fd, want, p->until);
+	return rr_wait_one(f->so, f->fd, f->news, wait_end(f));
 }
 
-/* The result of a call that got so many bytes before its last attempt returned r. An error
- * after bytes is kept for the next call. */
+/* The result of a call whose last attempt returned r: what it got before, if that is anything.
+ * An error after bytes is kept for the next call. */
 static ssize_t so_far(struct rr_conn *c, size_t got, ssize_t r)
 {
 	if (got && r < 0 && r != -EAGAIN && r != -EINTR && r != RR_CONN_KERNEL)
@@ -114,17 +135,47 @@ static ssize_t reentered(int fd, int flags)
 typedef ssize_t (*conn_call)(struct rr_conn *c, int fd, const struct iovec *iov, int n,
 			     int flags);
 
-/* Makes the call with what is left at the cursor. */
-static ssize_t try_again(conn_call call, struct rr_sock *so, struct rr_conn *c, int fd,
-			 const struct rr_iov *at, int flags)
+/* Makes the call with what is left. */
+static ssize_t try_again(conn_call call, struct further *f, int flags)
 {
 	struct iovec room[CUT];
 	int n;
-	const struct iovec *iov = rr_iov_rest(at, room, CUT, &n);
-	ssize_t r = call(c, fd, iov, n, flags);
+	const struct iovec *iov = rr_iov_rest(&f->at, room, CUT, &n);
+	ssize_t r = call(f->c, f->fd, iov, n, flags);
 
-	rr_sock_after(so, c);
+	rr_sock_after(f->so, f->c);
 	return r;
+}
+
+/* The last attempt returned *r: waits if that is what the call has to do. Returns true if there
+ * is to be another attempt; else the call is over, and *r its result. */
+static bool goes_on(struct further *f, ssize_t *r)
+{
+	if (*r == -EDEADLK)
+		*r = reentered(f->fd, f->flags);
+	if (*r == RR_CONN_KERNEL && f->got) {
+		f->back = true;
+		return true;
+	}
+	if (*r == -EAGAIN && !f->back) {
+		*r = wait_for_news(f);
+		if (!*r)
+			return true;
+		/* recv() of no bytes waits, too, but is content however the wait ends */
+		if (f->news == POLLIN && !f->want && f->patience.asked)
+			*r = 0;
+	}
+	if (*r <= 0) {
+		*r = so_far(f->c, f->got, *r);
+		return false;
+	}
+	f->got += (size_t)*r;
+	if (f->all && f->got < f->want) {
+		rr_iov_skip(&f->at, (size_t)*r);
+		return true;
+	}
+	*r = (ssize_t)f->got;
+	return false;
 }
 
 /* --- a call that has got something, and whose connection has gone back to TCP since --- */
@@ -137,7 +188,7 @@ static int queued(int fd)
 	return rr_real.ioctl(fd, FIONREAD, &n) ? 0 : n;
 }
 
-/* What is left at the cursor, as the kernel takes it. */
+/* What is left, as the kernel takes it. */
 static struct msghdr rest_of(const struct rr_iov *at, struct iovec room[CUT])
 {
 	int n;
@@ -150,41 +201,40 @@ static struct msghdr rest_of(const struct rr_iov *at, struct iovec room[CUT])
 /* Sends the rest. Returns how many bytes the kernel took; 0 and -errno end the call. An error
  * of the socket is left for the next call, as if the kernel had made all of this one: poll()
  * does not consume it. */
-static ssize_t send_rest(struct rr_sock *so, int fd, const struct rr_iov *at, int flags)
+static ssize_t send_rest(struct further *f)
 {
 	struct iovec room[CUT];
-	struct msghdr msg = rest_of(at, room);
-	struct pollfd p = { fd, 0, 0 };
+	struct msghdr msg = rest_of(&f->at, room);
+	struct pollfd p = { f->fd, 0, 0 };
 	ssize_t r = 0;
 
 	if (rr_real.poll(&p, 1, 0) > 0 && p.revents & POLLERR)
 		return 0;
-	pthread_cleanup_push(put_file, &so->f);
-	r = rr_real.sendmsg(fd, &msg, flags);
+	pthread_cleanup_push(put_file, &f->so->f);
+	r = rr_real.sendmsg(f->fd, &msg, f->flags | MSG_NOSIGNAL);
 	pthread_cleanup_pop(0);
 	return r < 0 ? -errno : r;
 }
 
 /* The same for a receive, which waits as long as the call may. */
-static ssize_t recv_rest(struct rr_sock *so, int fd, const struct rr_iov *at, int flags,
-			 struct patience *patience)
+static ssize_t recv_rest(struct further *f)
 {
-	bool waits = starts_waiting(fd, SO_RCVTIMEO, flags, patience);
+	rr_time until = begins_to_wait(f) ? wait_end(f) : 0;
 	struct iovec room[CUT];
-	struct msghdr msg = rest_of(at, room);
-	struct pollfd p = { fd, POLLIN, 0 };
+	struct msghdr msg = rest_of(&f->at, room);
+	struct pollfd p = { f->fd, POLLIN, 0 };
 	struct timespec ts;
 	ssize_t r;
 	int k;
 
-	pthread_cleanup_push(put_file, &so->f);
-	k = rr_real_sleep(&p, 1, rr_left(&ts, rr_now(), waits ? patience->until : 0), NULL);
+	pthread_cleanup_push(put_file, &f->so->f);
+	k = rr_real_sleep(&p, 1, rr_left(&ts, rr_now(), until), NULL);
 	pthread_cleanup_pop(0);
 	if (k < 0)
 		return -errno;
-	if ((!k || p.revents & POLLERR) && !queued(fd))
+	if ((!k || p.revents & POLLERR) && !queued(f->fd))
 		return 0;
-	r = rr_real.recvmsg(fd, &msg, (flags & ~MSG_WAITALL) | MSG_DONTWAIT);
+	r = rr_real.recvmsg(f->fd, &msg, (f->flags & ~MSG_WAITALL) | MSG_DONTWAIT);
 	return r < 0 ? -errno : r;
 }
 
@@ -247,65 +297,42 @@ static bool no_more_comes(struct rr_conn *c, int fd)
 	return bits > 0 && bits & (POLLRDHUP | POLLHUP | POLLERR);
 }
 
-/* MSG_PEEK with MSG_WAITALL waits until `want` bytes are there, of which the call has seen
- * `have`. True: look again. The bytes stay where they are, so POLLIN is no news, and the
- * connection is looked at every millisecond. */
-static bool peek_more(struct rr_sock *so, struct rr_conn *c, int fd, size_t want, ssize_t have,
-		      int flags, struct patience *p)
+/* MSG_PEEK with MSG_WAITALL waits until all bytes are there that the call wants; it has seen
+ * `have` of them. True: look again. The bytes stay where they are, so POLLIN is no news, and
+ * the connection is looked at every millisecond. */
+static bool peek_more(struct further *f, ssize_t have)
 {
 	int inq;
 
-	if (have <= 0 || (size_t)have >= want)
+	if (have <= 0 || (size_t)have >= f->want)
 		return false;
-	if (!starts_waiting(fd, SO_RCVTIMEO, flags, p))
+	if (!begins_to_wait(f))
 		return false;
-	inq = rr_conn_inq(c, fd);
-	if (inq < 0 || no_more_comes(c, fd))
+	inq = rr_conn_inq(f->c, f->fd);
+	if (inq < 0 || no_more_comes(f->c, f->fd))
 		return false;
-	return inq > have || (rr_now() < p->until && !sleep_a_little(so));
+	return inq > have || (rr_now() < wait_end(f) && !sleep_a_little(f->so));
 }
 
-static ssize_t recv_some(struct rr_sock *so, struct rr_conn *c, int fd,
-			 const struct rr_iov *at, int flags)
+static ssize_t recv_some(struct further *f)
 {
+	int flags = f->flags & ~MSG_WAITALL;
+
 	if (flags & MSG_TRUNC)
-		return rr_further_discard(so, c, fd, at->left, flags);
-	return try_again(rr_conn_recv, so, c, fd, at, flags);
+		return rr_further_discard(f->so, f->c, f->fd, f->at.left, flags);
+	return try_again(rr_conn_recv, f, flags);
 }
 
 RR_NOINLINE ssize_t rr_further_recv(struct rr_sock *so, struct rr_conn *c, int fd,
 				    struct rr_iov at, int flags, ssize_t r)
 {
-	size_t want = at.left, got = 0;
-	struct patience p = { 0 };
-	bool all = (flags & (MSG_WAITALL | MSG_PEEK)) == MSG_WAITALL, back = false;
+	bool all = flags & MSG_WAITALL, peeks = flags & MSG_PEEK;
+	struct further f = { .so = so, .c = c, .fd = fd, .flags = flags, .news = POLLIN,
+			     .all = all && !peeks, .want = at.left, .at = at };
 
-	for (;; r = back ? recv_rest(so, fd, &at, flags, &p) :
-			   recv_some(so, c, fd, &at, flags & ~MSG_WAITALL)) {
-		if (r == -EDEADLK)
-			r = reentered(fd, flags);
-		if (r == RR_CONN_KERNEL && got) {
-			back = true;
-			continue;
-		}
-		if (r == -EAGAIN && !back) {
-			r = wait_for_data(so, fd, POLLIN, flags, &p);
-			if (!r)
-				continue;
-			if (!want && p.asked)
-				r = 0;	/* recv() of no bytes waits, too, but is content
-					 * however the wait ends */
-		} else if (r > 0 && (flags & MSG_PEEK) && (flags & MSG_WAITALL)) {
-			if (peek_more(so, c, fd, want, r, flags, &p))
-				continue;
-		}
-		if (r <= 0)
-			return so_far(c, got, r);
-		got += (size_t)r;
-		if (!all || got >= want)
-			return (ssize_t)got;
-		rr_iov_skip(&at, (size_t)r);
-	}
+	while ((all && peeks && peek_more(&f, r)) || goes_on(&f, &r))
+		r = f.back ? recv_rest(&f) : recv_some(&f);
+	return r;
 }
 
 /* --- sending --- */
@@ -314,28 +341,10 @@ RR_NOINLINE ssize_t rr_further_recv(struct rr_sock *so, struct rr_conn *c, int f
 RR_NOINLINE ssize_t rr_further_send(struct rr_sock *so, struct rr_conn *c, int fd,
 				    struct rr_iov at, int flags, ssize_t r)
 {
-	size_t want = at.left, got = 0;
-	struct patience p = { 0 };
-	bool back = false;
+	struct further f = { .so = so, .c = c, .fd = fd, .flags = flags, .news = POLLOUT,
+			     .all = true, .want = at.left, .at = at };
 
-	for (;; r = back ? send_rest(so, fd, &at, flags | MSG_NOSIGNAL) :
-			   try_again(rr_conn_send, so, c, fd, &at, flags)) {
-		if (r == -EDEADLK)
-			r = reentered(fd, flags);
-		if (r == RR_CONN_KERNEL && got) {
-			back = true;
-			continue;
-		}
-		if (r == -EAGAIN && !back) {
-			r = wait_for_data(so, fd, POLLOUT, flags, &p);
-			if (!r)
-				continue;
-		}
-		if (r <= 0)
-			return so_far(c, got, r);
-		got += (size_t)r;
-		if (got >= want)
-			return (ssize_t)got;
-		rr_iov_skip(&at, (size_t)r);
-	}
+	while (goes_on(&f, &r))
+		r = f.back ? send_rest(&f) : try_again(rr_conn_send, &f, flags);
+	return r;
 }
