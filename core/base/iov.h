@@ -29,6 +29,11 @@ size_t rr_iov_copy(uint8_t *dst, size_t want, const struct iovec *iov, int n, si
 int rr_iov_cut(const struct iovec *iov, int n, size_t skip, size_t most, struct iovec *out,
 	       int max);
 
+/* Pieces of a cut that lies on the stack. The app's array may have a thousand; then one call of
+ * the kernel's fills or sends the first so many. Whoever counts the bytes of such a call makes
+ * the same cut. */
+#define RR_IOV_CUT	16
+
 /* --- cursor --- */
 
 struct rr_iov {

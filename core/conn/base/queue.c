@@ -14,7 +14,6 @@
 #include "core/base/os.h"
 #include "core/conn/base/base.h"
 
-#define PIECES		16
 #define TRASH		8192u
 
 ssize_t rr_queue_send(int fd, const struct iovec *iov, int n, int flags)
@@ -29,14 +28,14 @@ ssize_t rr_queue_send(int fd, const struct iovec *iov, int n, int flags)
 ssize_t rr_queue_recv(int fd, const struct iovec *iov, int n, size_t skip, size_t most,
 		      int flags)
 {
-	struct iovec cut[PIECES];
+	struct iovec cut[RR_IOV_CUT];
 	struct msghdr m = { .msg_iov = (struct iovec *)(uintptr_t)iov,
 			    .msg_iovlen = (size_t)n };
 	ssize_t rc;
 
-	if (skip || n > PIECES || most != SIZE_MAX) {
+	if (skip || n > RR_IOV_CUT || most != SIZE_MAX) {
 		m.msg_iov = cut;
-		m.msg_iovlen = (size_t)rr_iov_cut(iov, n, skip, most, cut, PIECES);
+		m.msg_iovlen = (size_t)rr_iov_cut(iov, n, skip, most, cut, RR_IOV_CUT);
 	}
 	rc = rr_os->recvmsg(fd, &m, (flags & MSG_PEEK) | MSG_DONTWAIT);
 	return rc < 0 ? -errno : rc;

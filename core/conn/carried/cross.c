@@ -18,7 +18,6 @@
 #include "core/conn/base/who.h"
 #include "core/conn/carried/carried.h"
 
-#define PIECES		16
 #define GRACE		(100 * RR_MSEC)	/* as in anchor.c */
 
 void rr_cross_begin(struct rr_share *sh, const struct rr_conn *c)
@@ -174,9 +173,9 @@ static int next_only(struct rr_share *sh, int fd)
 static void count_early(struct rr_share *sh, const struct iovec *iov, int n, size_t done,
 			size_t got)
 {
-	struct iovec cut[PIECES];
+	struct iovec cut[RR_IOV_CUT];
 
-	rr_track_over(&sh->rx.before, cut, rr_iov_cut(iov, n, done, got, cut, PIECES), got);
+	rr_track_over(&sh->rx.before, cut, rr_iov_cut(iov, n, done, got, cut, RR_IOV_CUT), got);
 	sh->rx.most = 0;
 	is_over(sh);
 }

@@ -9,8 +9,6 @@
 #include "core/base/os.h"
 #include "core/conn/upgrade/upgrade.h"
 
-#define PIECES	16
-
 /* Compares our own counts with the kernel's. A retransmission counts as sent again, and a FIN
  * as one byte received. */
 RR_NOINLINE bool rr_ride_seen_all(const struct rr_conn *c, int fd)
@@ -29,8 +27,8 @@ RR_NOINLINE bool rr_ride_seen_all(const struct rr_conn *c, int fd)
 RR_NOINLINE ssize_t rr_ride_send_along(struct rr_conn *c, int fd, const uint8_t *ours,
 				      uint32_t len, const struct iovec *iov, int n, int flags)
 {
-	struct iovec both[PIECES] = { { (uint8_t *)(uintptr_t)ours, len } };
-	int k = 1 + rr_iov_cut(iov, n, 0, SIZE_MAX, both + 1, PIECES - 1);
+	struct iovec both[RR_IOV_CUT] = { { (uint8_t *)(uintptr_t)ours, len } };
+	int k = 1 + rr_iov_cut(iov, n, 0, SIZE_MAX, both + 1, RR_IOV_CUT - 1);
 	ssize_t rc = rr_queue_send(fd, both, k, flags);
 
 	if (rc < 0)

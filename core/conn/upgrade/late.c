@@ -43,13 +43,13 @@ ssize_t rr_upgrade_peek(int fd, void *buf, size_t len, bool *gone)
 	return rr_upgrade_look(fd, buf, len);
 }
 
-#define PIECES	16	/* pieces read in one call, because the peer decides how long it is */
+#define SKIPS	16	/* reads in one call, because the peer decides how long its answer is */
 
 int rr_upgrade_skip(struct rr_conn *c, int fd)
 {
 	uint8_t buf[RR_ANSWER_MAX];
 
-	for (int i = 0; i < PIECES; i++) {
+	for (int i = 0; i < SKIPS; i++) {
 		bool gone;
 		ssize_t n = rr_upgrade_peek(fd, buf, sizeof(buf), &gone);
 		enum rr_rm_what what;

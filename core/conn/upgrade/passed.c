@@ -7,8 +7,6 @@
 #include "core/conn/base/price.h"
 #include "core/conn/upgrade/upgrade.h"
 
-#define PIECES	16
-
 void rr_passed_out(struct rr_conn *c, const struct iovec *iov, int n, size_t len)
 {
 	rr_track_over(&c->out, iov, n, len);
@@ -18,9 +16,9 @@ void rr_passed_out(struct rr_conn *c, const struct iovec *iov, int n, size_t len
 
 void rr_passed_in(struct rr_conn *c, const struct iovec *iov, int n, size_t done, size_t len)
 {
-	struct iovec cut[PIECES];
+	struct iovec cut[RR_IOV_CUT];
 
-	rr_track_over(&c->in, cut, rr_iov_cut(iov, n, done, len, cut, PIECES), len);
+	rr_track_over(&c->in, cut, rr_iov_cut(iov, n, done, len, cut, RR_IOV_CUT), len);
 	if (!c->alone_since || c->in.records != c->out.records)
 		return;
 	rr_price_tripped(rr_now() - c->alone_since);

@@ -22,7 +22,6 @@
 #include "core/conn/upgrade/when.h"
 
 #define PART_WAIT	RR_SEC	/* after this, a part of what may be ours is given to the app */
-#define PIECES		16
 
 /* --- the end of it ------------------------------------------------------------------------ */
 
@@ -339,7 +338,7 @@ static void count_read(struct rr_conn *c, const struct iovec *iov, int n, size_t
 /* MSG_PEEK: shows what is there, perhaps several records, without what is ours in between. */
 static ssize_t peek(struct rr_conn *c, int fd, const struct iovec *iov, int n)
 {
-	struct iovec around[2 * PIECES];
+	struct iovec around[2 * RR_IOV_CUT];
 	struct msghdr m = { .msg_iov = around };
 	int rc = look_out(c, fd), k;
 	size_t at, len;
@@ -350,10 +349,10 @@ static ssize_t peek(struct rr_conn *c, int fd, const struct iovec *iov, int n)
 		return rc;
 	if (!find_ours(c, fd, rr_queue_bytes(fd), &at, &len) || at >= rr_iov_total(iov, n))
 		return rr_queue_recv(fd, iov, n, 0, SIZE_MAX, MSG_PEEK);
-	k = rr_iov_cut(iov, n, 0, at, around, PIECES);
+	k = rr_iov_cut(iov, n, 0, at, around, RR_IOV_CUT);
 	if (len) {
 		k += rr_queue_nowhere(around + k, 1, len);
-		k += rr_iov_cut(iov, n, at, SIZE_MAX, around + k, 2 * PIECES - k);
+		k += rr_iov_cut(iov, n, at, SIZE_MAX, around + k, 2 * RR_IOV_CUT - k);
 	}
 	m.msg_iovlen = (size_t)k;
 	got = rr_os->recvmsg(fd, &m, MSG_PEEK | MSG_DONTWAIT);
