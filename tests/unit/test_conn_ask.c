@@ -78,8 +78,11 @@ static void goes_on(bool carried)
 	}
 	cr_assert_eq(rr_conn_is_carried(p.client.c), carried);
 	cr_assert_eq(rr_conn_is_carried(p.server.c), carried);
-	if (carried)
+	if (carried) {
 		cr_assert_not(rr_tx_is_early(p.client.c->share) || rr_rx_is_early(p.client.c->share));
+		/* without statistics all connections have the same counters */
+		cr_assert_eq(p.client.c->share->qp->count->v[RR_C_crossings], 2, "each direction once");
+	}
 }
 
 static enum rr_reason known(void)

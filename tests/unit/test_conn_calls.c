@@ -225,6 +225,12 @@ Test(conn_calls, calls_that_push_others_out_leave_the_table_whole)
 		reply(x, 0, 0);
 	cr_assert_eq(sh->calls[1].open, 0);
 	cr_assert_eq(timed(tally(true, PROGRAM, 1)), 1 + RR_CALLS);
+	for (uint32_t x = 1; x < 4; x++) {	/* one after the other needs no table */
+		call(x, PROGRAM, 1, 0);
+		cr_assert(sh->calls[1].solo && sh->calls[1].open == 1);
+		reply(x, 0, 0);
+		cr_assert(!sh->calls[1].solo && sh->calls[1].open == 0);
+	}
 	for (unsigned i = 0; i < 64; i++)
 		cr_assert_eq(sh->calls[1].chain[i], 0);
 }

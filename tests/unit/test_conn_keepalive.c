@@ -151,3 +151,32 @@ Test(conn_keepalive, on_one_host_nothing_stands_between)
 	as_before(&p.client, kernels);
 	as_before(&p.server, kernels);
 }
+
+Test(conn_keepalive, a_probe_is_out_until_it_is_answered)
+{
+	struct rr_share *sh;
+
+	call(1, 100);
+	sh = p.client.c->share;
+	sh->keep_idle = RR_SEC;
+	rr_keep_asked(sh, 0);
+	cr_assert(sh->probing, "it went out");
+	rr_keep_answer(sh, 0);
+	cr_assert(!sh->probing && rr_link_is_up(sh));
+	rr_keep_asked(sh, -EAGAIN);
+	cr_assert(!sh->probing && rr_link_is_up(sh) && sh->keep_idle, "it is asked again");
+	rr_keep_asked(sh, 1);
+	cr_assert(!sh->probing && rr_link_is_up(sh));
+	rr_keep_asked(sh, -EOPNOTSUPP);
+	cr_assert(!sh->probing && rr_link_is_up(sh) && !sh->keep_idle);
+}
+
+/* That another call of the app's finds it out is the same. */
+Test(conn_keepalive, a_probe_without_an_answer_ends_the_connection)
+{
+	char byte;
+
+	call(1, 100);
+	rr_keep_asked(p.client.c->share, -ETIMEDOUT);
+	cr_assert_eq(rr_end_try_recv(&p.client, &byte, 1, 0), -ETIMEDOUT);
+}

@@ -47,3 +47,22 @@ Test(own, where_addresses_may_be_translated_there_is_one, .init = init)
 	rr_test_params.bypass_proxies = true;
 	cr_assert_str_eq(params("127.0.0.1", "127.0.0.1").run_dir, "/run/somewhere");
 }
+
+/* A native peer has no offer: there are receives for whatever a rule may say, and for nothing else. */
+Test(own, native_peers_have_receives_for_the_dialects_of_the_rules, .init = init)
+{
+	const uint32_t only = 1u << RR_DIALECT_V1;
+	struct rr_prov_params p;
+	uint32_t any;
+
+	rr_test_params.dialects = 0;
+	cr_assert(rr_own_params(&p, NULL, NULL, -1));
+	any = p.recvs;
+	rr_test_params.dialects = only | 1u << RR_DIALECT_V2 | 1u << RR_DIALECT_SLIDES | 1u << RR_DIALECT_DRAFT02;
+	cr_assert(rr_own_params(&p, NULL, NULL, -1));
+	cr_assert_eq(p.recvs, any);
+	rr_test_params.dialects = only;
+	cr_assert(rr_own_params(&p, NULL, NULL, -1));
+	cr_assert_lt(p.recvs, any);
+	cr_assert_geq(p.recvs, rr_test_params.credits + rr_test_params.bc_credits);
+}

@@ -288,6 +288,10 @@ Test(policy, the_dialect_is_that_of_the_rule_that_decides_else_the_options)
 		cr_assert_eq(dialect(server, 112, NULL), RR_DIALECT_V2);
 		cr_assert_eq(dialect(server, 113, NULL), RR_DIALECT_V2);
 	}
+	/* what stands behind the last rule is none */
+	conf.rules[conf.nrules] = (struct rr_rule){ .has_dialect = true, .dialect = RR_DIALECT_V1 };
+	cr_assert_eq(rr_conf_dialects(&conf),
+		     1u << RR_DIALECT_V2 | 1u << RR_DIALECT_SLIDES | 1u << RR_DIALECT_DRAFT02);
 }
 
 Test(policy, a_rule_with_a_dialect_needs_no_mode)

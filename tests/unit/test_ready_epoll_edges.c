@@ -233,3 +233,20 @@ Test(ready_epoll_edges, a_deadline_in_a_set_that_is_polled_bounds_the_sleep)
 	cr_assert_geq(rr_now() - from, 30 * RR_MSEC);
 	expect(&o, EPOLLOUT);
 }
+
+Test(ready_epoll_edges, a_wake_up_descriptor_that_was_taken_out_is_put_in_again)
+{
+	struct one o = begin(RR_FAKE_CARRIED, EPOLLIN);
+	struct later l = { .c = o.c, .add = POLLIN, .what = make_ready };
+
+	for (int i = 0; i < 3; i++) {
+		cr_assert_eq(look(&o, 1), 0);
+		rr_fake_become(o.c, o.fd, RR_FAKE_TCP);
+		cr_assert_eq(look(&o, 1), 0);
+		rr_fake_become(o.c, o.fd, RR_FAKE_CARRIED);
+		start(&l);
+		cr_assert_eq(look(&o, 20000), 1);
+		finish(&l);
+		rr_fake_ready(o.c, 0, POLLIN);
+	}
+}

@@ -279,6 +279,26 @@ Test(ready_poll, ppoll_lets_a_pending_signal_in_only_when_nothing_is_ready)
 	cr_assert_eq(rr_wrap_ppoll(&p, 1, &none, &block), 0);
 }
 
+/* NULL, a second and some, a nanosecond: only {0, 0} does not wait. */
+Test(ready_poll, ppoll_waits_as_long_as_it_is_told)
+{
+	int peer, fd = tcp(&peer);
+	struct rr_conn *c = rr_fake_conn(fd, RR_FAKE_CARRIED);
+	struct later l = { .c = c, .add = POLLIN, .what = make_ready };
+	struct timespec some = { 30, 0 }, little = { 0, 30000000 };
+	struct pollfd p = { fd, POLLIN, 0 };
+	rr_time from = rr_now();
+
+	cr_assert_eq(rr_wrap_ppoll(&p, 1, &little, NULL), 0);
+	cr_assert_geq(rr_now() - from, 30 * RR_MSEC);
+	for (int i = 0; i < 2; i++) {
+		start(&l);
+		cr_assert_eq(rr_wrap_ppoll(&p, 1, i ? &some : NULL, NULL), 1);
+		finish(&l);
+		rr_fake_ready(c, 0, POLLIN);
+	}
+}
+
 Test(ready_poll, arguments_are_judged_by_the_kernel)
 {
 	int peer, fd = tcp(&peer);
