@@ -35,7 +35,6 @@ NOTHING(rr_verbs_mr_free, (struct rr_vq *v))
 NOTHING(rr_verbs_mr_unreserve, (struct rr_vq *v))
 NOTHING(rr_verbs_prove_alloc, (struct rr_vq *v))
 NOTHING(rr_verbs_books_digest, (struct rr_vq *v))
-ZERO(int, rr_verbs_mr_reserve, (struct rr_vq *v, size_t need))
 ZERO(bool, rr_verbs_mr_share, (struct rr_vq *v, enum rr_verbs_share which))
 ZERO(enum rr_verbs_proof, rr_verbs_device_windows_of, (const struct ibv_context *dev))
 ZERO(bool, rr_verbs_device_no_inv, (const struct ibv_context *dev, bool found))
@@ -53,6 +52,13 @@ ZERO(int, rr_creds_migrate_id, (struct rdma_cm_id *id, struct rdma_event_channel
 ZERO(int, rr_creds_create_id, (struct rdma_event_channel *cm, struct rdma_cm_id **id))
 ZERO(struct rdma_event_channel *, rr_verbs_creds_open_channel, (void))
 
+static size_t reserved;
+int rr_verbs_mr_reserve(struct rr_vq *v, size_t need)
+{
+	reserved = need;
+	return 0;
+}
+
 bool rr_verbs_private_get_native(struct rr_qp *qp, struct rr_vq *v, const uint8_t *buf, uint32_t len)
 {
 	(void)qp;
@@ -69,9 +75,9 @@ bool rr_verbs_private_get_pair(struct rr_qp *qp, struct rr_vq *v, const uint8_t 
 
 /* --- RDMA CM and the device -------------------------------------------------------------- */
 
-static uint32_t max_inline, tries;
+static uint32_t max_inline, tries, max_wr, entries;
 static int ack, ack_at_start, refusal;
-static unsigned disconnects;
+static unsigned disconnects, rights;
 static int vector;
 static struct rdma_cm_event event;
 static bool has_event;
@@ -81,7 +87,8 @@ int rr_creds_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_i
 	(void)id;
 	(void)pd;
 	tries++;
-	cr_assert_eq(a->cap.max_send_wr, RR_VERBS_SQ);
+	cr_assert(tries == 1 || a->cap.max_send_wr == entries);
+	entries = a->cap.max_send_wr;
 	if (refusal || a->cap.max_inline_data > max_inline) {
 		a->cap.max_send_wr = 1;		/* a driver may leave anything */
 		errno = refusal ? refusal : EINVAL;
@@ -152,7 +159,7 @@ static struct ibv_mr mr;
 int ibv_query_device(struct ibv_context *ctx, struct ibv_device_attr *a)
 {
 	(void)ctx;
-	*a = (struct ibv_device_attr){ .max_qp_wr = 4096, .max_sge = 4, .max_cqe = 65536, .max_qp_rd_atom = 16,
+	*a = (struct ibv_device_attr){ .max_qp_wr = (int)max_wr, .max_sge = 4, .max_cqe = 65536, .max_qp_rd_atom = 16,
 				       .max_qp_init_rd_atom = 16 };
 	return 0;
 }
@@ -185,7 +192,7 @@ struct ibv_mr *ibv_reg_mr(struct ibv_pd *p, void *addr, size_t len, int access)
 	(void)p;
 	(void)addr;
 	(void)len;
-	(void)access;
+	rights = (unsigned)access;
 	return &mr;
 }
 
@@ -213,11 +220,10 @@ static struct rdma_cm_id id = { .verbs = &device };
 static struct rr_verbs q;
 static struct rr_vq *v;
 
-static void set_up(void)
+static void set_up_with(uint32_t recvs)
 {
-	static const struct rr_prov_params par = { .recv_size = 4096, .recvs = 32, .mem_size = 1 << 20, .ack_timeout = 16 };
-
 	static const struct rr_os os = { .fcntl = fcntl, .close = close };
+	const struct rr_prov_params par = { .recv_size = 4096, .recvs = recvs, .mem_size = 1 << 20, .ack_timeout = 16 };
 
 	rr_os = &os;
 	q = (struct rr_verbs){ .owner = self };
@@ -226,9 +232,15 @@ static void set_up(void)
 	v->id = &id;
 	channel.fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	max_inline = 256;
+	max_wr = 4096;
 	refusal = 0;
 	tries = disconnects = 0;
 	ack = ack_at_start = -1;
+}
+
+static void set_up(void)
+{
+	set_up_with(32);
 }
 
 TestSuite(verbs_setup, .init = set_up, .timeout = 60);
@@ -238,8 +250,41 @@ static uint32_t inline_of(uint32_t device_has)
 	set_up();
 	max_inline = device_has;
 	cr_assert_eq(rr_verbs_qp_make(&q.qp, v), 0);
-	cr_assert_eq(v->sq_cap, RR_VERBS_SQ);
+	cr_assert_eq(v->sq_cap, entries);
 	return v->max_inline;
+}
+
+/* With receives for its notes, 8. */
+static uint32_t queue_of(uint32_t recvs)
+{
+	set_up_with(recvs);
+	cr_assert_eq(rr_verbs_qp_make(&q.qp, v), 0);
+	cr_assert_eq(v->sq_cap, entries);
+	return entries;
+}
+
+Test(verbs_setup, the_send_queue_is_as_long_as_its_receives_need)
+{
+	cr_assert_eq(queue_of(1), 128);
+	cr_assert_eq(queue_of(34), 128);
+	cr_assert_eq(queue_of(35), 256);
+	cr_assert_eq(queue_of(100), 512);
+	cr_assert_eq(queue_of(1000), 512, "and not longer");
+}
+
+/* mlx5: entries of 448 bytes, and a number of bytes that is a power of two. */
+Test(verbs_setup, queues_count_as_locked_memory)
+{
+	set_up_with(24);
+	cr_assert_geq(reserved, (1u << 20) + (32 + 8) * 4096 + 128 * 512 + 256 * 64);
+	cr_assert_leq(reserved, (1u << 20) + (32 + 8) * 4096 + 128 * 512 + 2 * 256 * 64);
+}
+
+/* On PCI Express; whoever looks before the completion has itself to blame. */
+Test(verbs_setup, receives_may_be_written_in_any_order)
+{
+	cr_assert_eq(rr_verbs_qp_make(&q.qp, v), 0);
+	cr_assert_eq(rights, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_RELAXED_ORDERING);
 }
 
 /* irdma has 101 or 48, bnxt_re 96, hns 32. */

@@ -18,14 +18,15 @@
 
 /* --- its state -------------------------------------------------------------------------- */
 
-/* Sets the sizes and reserves the locked memory that they need. -ENOMEM: too much; the
- * reservation is still to be given back. */
+/* Sets the sizes and reserves the locked memory that they need, with that of the queues.
+ * -ENOMEM: too much; the reservation is still to be given back. */
 static int sized(struct rr_qp *qp, struct rr_vq *v, uint32_t size, uint32_t recvs)
 {
 	v->param.recv_size = qp->recv_size = size;
 	v->param.recvs = qp->recvs = recvs;
 	v->sends = rr_verbs_sends(qp);
-	return rr_verbs_mr_reserve(v, rr_verbs_slab(qp, v) + qp->mem_size);
+	return rr_verbs_mr_reserve(v, rr_verbs_slab(qp, v) + rr_verbs_queues(qp) +
+				   qp->mem_size);
 }
 
 /* Chooses long receives if this connection may have them, otherwise as many usual ones as are

@@ -35,7 +35,7 @@ static int reg_expose(struct rr_vq *v, const void *local, uint32_t len, enum rr_
 		      struct rr_seg *out)
 {
 	int access = rights == RR_RIGHT_READ ? IBV_ACCESS_REMOTE_READ
-					     : IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+					     : RR_VERBS_LOCAL | IBV_ACCESS_REMOTE_WRITE;
 	struct ibv_mr *mr;
 
 	if (v->nkeys == RR_VERBS_KEYS)

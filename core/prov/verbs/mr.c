@@ -174,8 +174,7 @@ static void retire_unused(struct rr_vq *v)
 /* A new registration of at least the first `end` bytes. NULL with errno. */
 static struct rr_verbs_mr *grow_mr(struct rr_qp *qp, struct rr_vq *v, size_t end)
 {
-	int access = IBV_ACCESS_LOCAL_WRITE | (v->windows ||
-					       v->on_trial ? IBV_ACCESS_MW_BIND : 0) |
+	int access = RR_VERBS_LOCAL | (v->windows || v->on_trial ? IBV_ACCESS_MW_BIND : 0) |
 		     (rr_verbs_iwarp(v->id) ? IBV_ACCESS_REMOTE_WRITE : 0);
 	/* mem is at most 2^(RR_VERBS_MRS - 2) times as long as the first registration, so there
 	 * is always a free entry. */

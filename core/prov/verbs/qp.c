@@ -52,7 +52,7 @@ static int limits(const struct rr_qp *qp, struct rr_vq *v)
 		return -EOPNOTSUPP;
 	if (ibv_query_device(v->id->verbs, &a))
 		return -EIO;
-	v->sq_cap = rr_min(RR_VERBS_SQ, (uint32_t)a.max_qp_wr);
+	v->sq_cap = rr_min(rr_verbs_sq(qp), (uint32_t)a.max_qp_wr);
 	v->max_sge = rr_min(RR_VERBS_SGE, (uint32_t)a.max_sge);
 	v->windows = a.device_cap_flags &
 			 (IBV_DEVICE_MEM_WINDOW_TYPE_2A | IBV_DEVICE_MEM_WINDOW_TYPE_2B) &&
@@ -80,7 +80,7 @@ static int make_memory(struct rr_qp *qp, struct rr_vq *v)
 	v->pd = ibv_alloc_pd(v->id->verbs);
 	if (!v->pd)
 		return -errno;
-	v->slab_mr = ibv_reg_mr(v->pd, v->slab, v->slab_size, IBV_ACCESS_LOCAL_WRITE);
+	v->slab_mr = ibv_reg_mr(v->pd, v->slab, v->slab_size, RR_VERBS_LOCAL);
 	if (!v->slab_mr)
 		return -errno;
 	rr_verbs_prove_alloc(v);

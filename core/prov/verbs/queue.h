@@ -8,11 +8,41 @@
 
 #include "core/prov/verbs/verbs_int.h"
 
+/* Rights of memory that only this process uses. Nobody looks at it before a completion, which
+ * the device writes in order, so the bytes before that may come in any order over PCI Express.
+ * libibverbs clears the bit where the kernel does not know it. */
+#define RR_VERBS_LOCAL	((int)IBV_ACCESS_LOCAL_WRITE | (int)IBV_ACCESS_RELAXED_ORDERING)
+
 /* Did the kernel refuse an object for err since there are too many? EAGAIN, which is "later"
  * among us, means that the rdma cgroup has reached its limit (rdma.max). */
 static inline bool rr_verbs_scarce(int err)
 {
 	return err == ENOMEM || err == EAGAIN;
+}
+
+/* Bytes of an entry of the send queue (mlx5 has the longest), and of the CQ. */
+#define RR_VERBS_SQE	512u
+#define RR_VERBS_CQE	64u
+
+/* The send queue: three requests for each receive, since a message may need a bind and an
+ * invalidation besides its Send; what needs more waits (post.c). A power of two, to which
+ * drivers round it up. */
+static inline uint32_t rr_verbs_sq(const struct rr_qp *qp)
+{
+	uint32_t n = RR_VERBS_SQ_LEAST;
+
+	while (n < RR_VERBS_SQ && n < 3 * rr_verbs_recvs(qp))
+		n *= 2;
+	return n;
+}
+
+/* Bytes of the queues, at most. Drivers of most adapters keep them in memory of the process,
+ * which is locked as any other. The CQ's length is rounded up to a power of two. */
+static inline size_t rr_verbs_queues(const struct rr_qp *qp)
+{
+	size_t sq = rr_verbs_sq(qp), recvs = rr_verbs_recvs(qp);
+
+	return rr_align(sq * RR_VERBS_SQE + 2 * (sq + recvs) * RR_VERBS_CQE, (size_t)RR_PAGE);
 }
 
 /* --- mr.c --- */

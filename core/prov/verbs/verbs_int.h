@@ -41,7 +41,8 @@
 #define RR_VERBS_LONG	16u		/* connections of a process with long receives */
 #define RR_VERBS_FULL	128u		/* of the others: those with all receives they want */
 #define RR_VERBS_SENDS	32u		/* send slots at most */
-#define RR_VERBS_SQ	512u
+#define RR_VERBS_SQ	512u		/* send queue at most … */
+#define RR_VERBS_SQ_LEAST 128u		/* … and of a connection with few receives */
 /* Work requests that may wait for room: all keys being taken back, and those of one message. */
 #define RR_VERBS_LATE	2048u
 #define RR_VERBS_DEPTH	16u		/* RDMA Reads in progress, each way, at most */
