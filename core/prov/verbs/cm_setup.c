@@ -195,6 +195,8 @@ int rr_verbs_setup_accept(struct rr_qp *qp, struct rr_vq *v, const struct rdma_c
 	v->state = RR_V_ACCEPTING;
 	conn_param(qp, v, data, &p);
 	soon_again(v);
+	if (ibv_req_notify_cq(v->cq, 0))	/* for hear_message() */
+		return -EIO;
 	return rr_creds_accept(v->id, &p) ? -errno : 0;
 }
 
@@ -289,6 +291,15 @@ static int set_up_event(struct rr_qp *qp, struct rr_vq *v, enum rdma_cm_event_ty
 	}
 }
 
+/* A message has come before the CM's last packet (RTU), which may be lost. The CM is told, and
+ * says that the connection is established; else it would send its own packet again after some
+ * seconds, for the peer to repeat the last one. */
+static void hear_message(struct rr_vq *v)
+{
+	if (v->state == RR_V_ACCEPTING && rr_verbs_cq_reap(v))
+		rr_creds_established(v->id);
+}
+
 /* See prov.h. A limited number of events in one call, because strangers can cause some. */
 int rr_verbs_setup_establish(struct rr_qp *qp)
 {
@@ -306,6 +317,7 @@ int rr_verbs_setup_establish(struct rr_qp *qp)
 		if (rc)
 			rr_verbs_fail(v, rc);
 	}
+	hear_message(v);
 	errno = saved;
 	if (v->err)
 		return v->err;

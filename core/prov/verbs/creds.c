@@ -203,6 +203,7 @@ CALL(connect, (struct rdma_cm_id *id, struct rdma_conn_param *p), rdma_connect(x
 CALL(accept, (struct rdma_cm_id *id, struct rdma_conn_param *p), rdma_accept(x->a, x->b), id, p)
 CALL(reject, (struct rdma_cm_id *id), rdma_reject(x->a, NULL, 0), id)
 CALL(disconnect, (struct rdma_cm_id *id), rdma_disconnect(x->a), id)
+CALL(established, (struct rdma_cm_id *id), rdma_notify(x->a, IBV_EVENT_COMM_EST), id)
 CALL(migrate_id, (struct rdma_cm_id *id, struct rdma_event_channel *cm),
      rdma_migrate_id(x->a, x->b), id, cm)
 CALL(get_event, (struct rdma_event_channel *cm, struct rdma_cm_event **ev),

@@ -28,6 +28,8 @@ int rr_creds_connect(struct rdma_cm_id *id, struct rdma_conn_param *p);
 int rr_creds_accept(struct rdma_cm_id *id, struct rdma_conn_param *p);
 int rr_creds_reject(struct rdma_cm_id *id);
 int rr_creds_disconnect(struct rdma_cm_id *id);
+/* rdma_notify(): the peer has sent something on the queue pair, so it is established. */
+int rr_creds_established(struct rdma_cm_id *id);
 int rr_creds_migrate_id(struct rdma_cm_id *id, struct rdma_event_channel *cm);
 int rr_creds_get_event(struct rdma_event_channel *cm, struct rdma_cm_event **ev);
 /* Can any thread of this process still use this channel? */

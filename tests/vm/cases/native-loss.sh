@@ -3,7 +3,7 @@
 # Native connections that end badly, with calls under way: an end is killed, the link goes down, the device is taken
 # away. The end that is left sees a lost connection, as on TCP; the server lives, its TCP listener goes on; of peers that
 # were killed nothing is left; and when there is a device again, native peers reach the same server. And such as do not
-# end, though packets get lost, altered, doubled or out of order. native-loss.sh [STEP...]
+# end, though packets get lost, altered, doubled or out of order, or the last one of the set-up never comes. native-loss.sh [STEP...]
 # At most 1200 s.
 . "$(dirname "$0")/../lib.sh"
 . "$(dirname "$0")/../loss.sh"
@@ -140,7 +140,32 @@ noise() {
 	new_server
 }
 
+# The CM's last packet, "ready to use", never gets through: attribute 0x14 of a datagram to queue pair 1. The server
+# knows by the client's first message that the connection is there, and takes no time-out of the CM's for it.
+rtu() {
+	local host=$LAB_HOST start
+	modprobe -a sch_prio cls_u32 act_gact || die "no filters for packets"
+	lab_server_kill
+	wire_up
+	LAB_HOST=10.9.1.1
+	rm -rf "$W"/server.run*
+	lab_server epoll native_server
+	tc qdisc replace dev v1 root handle 1: prio
+	tc filter add dev v1 parent 1: protocol ip u32 match u16 4791 0xffff at 22 match u32 1 0xffffff at 32 \
+		match u16 0x14 0xffff at 64 action drop || die "no filter"
+	start=$SECONDS
+	LAB_TIMEOUT=15 lab rtu-lost 'conns 3 bad 0' conns 3
+	checks=$((checks + 1))
+	tc -s filter show dev v1 | grep -Eq 'dropped [1-9]' || bad "rtu: nothing was dropped: $(tc -s filter show dev v1)"
+	at "rtu: 3 connections in $((SECONDS - start)) s"
+	tc qdisc del dev v1 root
+	judge rtu server 'c["verbs"] == 3 and e["lost"] == 0'
+	lab_server_kill
+	LAB_HOST=$host
+	new_server
+}
+
 new_server
-[ $# != 0 ] || set -- killed link_down kept_alive device_gone noise
+[ $# != 0 ] || set -- killed link_down kept_alive device_gone noise rtu
 for step; do $step; done
 lab_finish
