@@ -39,12 +39,13 @@ background() {
 	pids="$pids $pid"
 }
 
-# device_up: one on a dummy interface, address 10.9.0.1: soft-RoCE, or what DEVICE says (tests/vm/run CASE@siw).
+# device_up: one on a dummy interface, address 10.9.0.1: soft-RoCE, or what DEVICE says (tests/vm/run CASE@siw). ib_uverbs
+# comes before rdma_cm: the kernel tells the module that came last first that a device goes (docs/DEVICES.md).
 DEVICE=${DEVICE:-rxe}
 device_up() {
 	[ ! -e /sys/class/infiniband/${DEVICE}0 ] || return 0
-	case $DEVICE in rxe) modprobe rdma_rxe ;; *) modprobe "$DEVICE" ;; esac &&
-		modprobe -a rdma_ucm ib_uverbs dummy || die "the kernel has no $DEVICE"
+	modprobe ib_uverbs && case $DEVICE in rxe) modprobe rdma_rxe ;; *) modprobe "$DEVICE" ;; esac &&
+		modprobe -a rdma_ucm dummy || die "the kernel has no $DEVICE"
 	ip link add roce0 type dummy && ip link set roce0 mtu 9000 && ip addr add 10.9.0.1/24 dev roce0 &&
 		ip link set roce0 up && rdma link add ${DEVICE}0 type $DEVICE netdev roce0 || die "no $DEVICE device"
 }
