@@ -22,12 +22,16 @@ objects() { sed -n 's/.*hca_object=\([0-9]*\).*/\1/p' $root/limited/rdma.current
 limit() { echo "rxe0 hca_object=$1" >$root/limited/rdma.max || die "rdma.max"; }
 LIMIT='limit of RDMA objects reached (rdma.max of the cgroup)'
 
-# one_is_there: a connection that calls all the time; its objects are $each
+# one_is_there: a connection that calls all the time; its objects are $each. Its first calls go by TCP.
 one_is_there() {
 	local i
 	background "$W/first" "$1" labcli $LAB_HOST 20801 stream 0
-	for ((i = 0; i < 300; i++)); do ! grep -q streaming "$W/first" || break; sleep 0.1; done
-	sleep 0.5
+	for ((i = 0; i < 300; i++)); do
+		each=$(objects)
+		[ "${each:-0}" -le 3 ] || break
+		sleep 0.1
+	done
+	sleep 1
 	each=$(objects)
 	[ "${each:-0}" -gt 3 ] || die "one connection takes '$each' objects"
 }
