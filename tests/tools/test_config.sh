@@ -111,4 +111,8 @@ out=$("$run" --print-config --pid=99999999 2>&1)
 is "no such process" "$?:$out" "1:rdmarpc-run: process 99999999: No such file or directory"
 out=$("$run" --print-config --pid=x 2>&1)
 is "no process id" "$?:$out" "125:rdmarpc-run: --pid: 'x' is no process id"
+for id in 0 -1 "${pid}x" 2147483648 ''; do
+	out=$("$run" --print-config --pid="$id" 2>&1)
+	is "nor is '$id'" "$?:$out" "125:rdmarpc-run: --pid: '$id' is no process id"
+done
 finish

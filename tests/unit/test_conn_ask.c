@@ -3,6 +3,7 @@
  * late is taken all the same, and others go on by TCP until then. */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <unistd.h>
 
 #include "core/base/os.h"
 #include "core/conn/enter.h"
@@ -203,4 +204,24 @@ Test(conn_ask, who_has_longer_keeps_nobody_from_ending)
 	p.server.c->half_prev = NULL;
 	cr_assert_eq(rr_half_due(), now + 3600 * RR_SEC);
 	rr_pair_close(&q);
+}
+
+/* A peer that has crossed and ends: between two hosts the mark may come before the word that it crosses. */
+Test(conn_ask, an_end_mark_is_not_for_the_app_though_nobody_has_heard_of_a_crossing)
+{
+	uint8_t mark[RR_MARK_LEN] = { 0 };
+	size_t n = ask();
+	struct rr_share *sh;
+
+	answers();
+	sends(n);
+	finds(&p.server, &p.client, n);
+	cr_assert(rr_conn_is_carried(p.client.c));
+	sh = p.client.c->share;
+	cr_assert(rr_rx_is_early(sh), "the server has yet to reply");
+	memcpy(mark, sh->token, RR_TOKEN_LEN);
+	cr_assert_eq(write(p.server.fd, mark, sizeof(mark)), (ssize_t)sizeof(mark));
+	for (int i = 0; i < 3; i++)
+		cr_assert_eq(rr_end_try_recv(&p.client, in, 100, 0), -EAGAIN);
+	cr_assert_eq(rr_queue_bytes(p.client.fd), sizeof(mark), "it is there still");
 }

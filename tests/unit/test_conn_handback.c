@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A forked child asks its parent for a connection: by a message to the door, with a descriptor. */
-#include <criterion/criterion.h>
+/* A forked child has a connection that only its parent can use: it asks for it by a message to the parent's door, and
+ * the parent takes it back to TCP. The provider is that of tests/native, whose queue pairs no child can use. */
+#include <dirent.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <string.h>
-#include <unistd.h>
+#include <pthread.h>
 
 #include "core/base/os.h"
-#include "core/conn/family/family.h"
-#include "tests/lib/connpair.h"
+#include "core/conn/enter.h"
+#include "tests/unit/conn_forks.h"
 
 static struct rr_share share;
 static int asked, error;
@@ -62,4 +63,154 @@ Test(conn_handback, the_door_hears_which_connection_and_gets_the_descriptor)
 	memcpy(&got, CMSG_DATA(&ctl.hdr), sizeof(got));
 	cr_assert_eq(write(got, "x", 1), 1);
 	cr_assert_eq(read(pipe_fd[0], &(char){ 0 }, 1), 1);
+}
+
+/* --- both ends in this process, the server's in a child as well --- */
+
+static bool no_threads;
+
+int pthread_create(pthread_t *t, const pthread_attr_t *attr, void *(*run)(void *), void *arg)
+{
+	int (*real)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+
+	if (no_threads)
+		return EAGAIN;
+	*(void **)&real = dlsym(RTLD_NEXT, "pthread_create");
+	return real(t, attr, run, arg);
+}
+
+static struct rr_pair p;
+
+static bool passes(struct rr_end *from, struct rr_end *to, size_t n)
+{
+	return rr_end_send(from, to, out, n) == (ssize_t)n && rr_end_recv(to, from, in, n) == (ssize_t)n &&
+	       !memcmp(in, out, n);
+}
+
+static void carried(void)
+{
+	rr_test_setup();
+	rr_pair_open(&p);
+	for (uint32_t i = 1; i < 4; i++) {
+		cr_assert(passes(&p.client, &p.server, rr_test_call(out, i, 100, i)));
+		cr_assert(passes(&p.server, &p.client, rr_test_reply(out, i, 100, i)));
+	}
+	cr_assert(rr_conn_is_carried(p.client.c) && rr_conn_is_carried(p.server.c));
+}
+
+TestSuite(conn_family, .init = carried, .timeout = 20);
+
+Test(conn_family, a_child_serves_what_its_parent_keeps_too)
+{
+	pid_t pid = forks(&p.client, &p.server);
+
+	if (!pid) {
+		serves(&p.server, 10, 20);
+		_exit(0);
+	}
+	calls(&p.client, 10, 20);
+	cr_assert_eq(status(pid), 0);
+	rr_pair_close(&p);
+}
+
+Test(conn_family, a_child_serves_what_its_parent_has_closed)
+{
+	pid_t pid = forks(&p.client, &p.server);
+
+	if (!pid) {
+		serves(&p.server, 10, 20);
+		_exit(0);
+	}
+	rr_end_close(&p.server);
+	calls(&p.client, 10, 20);
+	cr_assert_eq(status(pid), 0);
+	cr_assert_eq(rr_end_recv(&p.client, NULL, in, 1), 0, "nobody has it any more");
+	rr_pair_close(&p);
+}
+
+/* What the parent has been sent and has not read, the child finds. */
+Test(conn_family, a_child_reads_what_was_there_before)
+{
+	size_t n = rr_test_call(out, 10, 1000, 10);
+	struct pollfd fds[2];
+	rr_time until;
+	pid_t pid;
+
+	cr_assert_eq(rr_end_send(&p.client, &p.server, out, n), (ssize_t)n);
+	cr_assert_eq(rr_end_send(&p.client, &p.server, out, n), (ssize_t)n);
+	for (int i = 0; i < 20000 && !(rr_end_poll(&p.server, POLLIN) & POLLIN); i++)
+		;
+	pid = forks(&p.client, &p.server);
+	if (!pid) {
+		while (!(rr_end_poll(&p.server, POLLIN) & POLLIN))
+			rr_os_nap(RR_MSEC);
+		until = RR_TIME_NEVER;
+		holds(rr_conn_fds(p.server.c, p.server.fd, POLLIN, fds, &until) >= 1 && fds[0].fd == p.server.fd);
+		holds(rr_end_try_recv(&p.server, in, 100, MSG_PEEK) == 100 && !memcmp(in, out, 100));
+		holds(rr_conn_inq(p.server.c, p.server.fd) == RR_CONN_KERNEL || rr_conn_inq(p.server.c, p.server.fd) > 0);
+		for (int i = 0; i < 2; i++) {
+			memset(in, 0, n);
+			holds(rr_end_recv(&p.server, NULL, in, n) == (ssize_t)n && !memcmp(in, out, n));
+		}
+		serves(&p.server, 20, 25);
+		holds(rr_conn_relayed(p.server.c, p.server.fd));	/* from here on it is the kernel's */
+		_exit(0);
+	}
+	rr_end_close(&p.server);
+	calls(&p.client, 20, 25);
+	cr_assert_eq(status(pid), 0);
+	rr_pair_close(&p);
+}
+
+Test(conn_family, a_child_ends_its_directions)
+{
+	pid_t pid = forks(&p.client, &p.server);
+
+	if (!pid) {
+		holds(rr_conn_shutdown(p.server.c, p.server.fd, SHUT_RD) == 0);
+		shutdown(p.server.fd, SHUT_RD);
+		holds(rr_end_recv(&p.server, NULL, in, 1) == 0);
+		holds(rr_conn_shutdown(p.server.c, p.server.fd, SHUT_WR) >= RR_CONN_KERNEL);
+		shutdown(p.server.fd, SHUT_WR);
+		_exit(0);
+	}
+	rr_end_close(&p.server);
+	cr_assert_eq(rr_end_recv(&p.client, NULL, in, 1), 0);
+	cr_assert_eq(status(pid), 0);
+	rr_pair_close(&p);
+}
+
+static int descriptors(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	int n = 0;
+
+	while (readdir(d))
+		n++;
+	closedir(d);
+	return n;
+}
+
+/* What the child has passed is closed again. */
+Test(conn_family, without_a_thread_the_connection_is_lost)
+{
+	int before, rc;
+	pid_t pid;
+
+	pid = forks(&p.client, &p.server);	/* the door has its keeper from here on */
+	if (!pid)
+		_exit(0);
+	cr_assert_eq(status(pid), 0);
+	no_threads = true;
+	before = descriptors();
+	pid = forks(&p.client, &p.server);
+	if (!pid) {
+		do
+			rc = (int)rr_end_try_recv(&p.server, in, 1, 0);
+		while (rc == -EAGAIN);
+		_exit(-rc);
+	}
+	cr_assert_eq(status(pid), ECONNRESET);
+	cr_assert_leq(descriptors(), before);
+	rr_pair_close(&p);
 }

@@ -395,3 +395,21 @@ Test(conn_idle, what_one_process_gave_back_no_other_misses)
 		cr_assert_leq(pages(&p->client), 2);
 	}
 }
+
+static void look_within(struct rr_conn *c, void *arg)
+{
+	(void)c;
+	*(rr_time *)arg = rr_idle_look(rr_now() + 100 * RR_SEC);
+}
+
+/* As another thread may be at that moment. */
+Test(conn_idle, a_look_that_finds_somebody_going_over_the_connections_comes_again)
+{
+	rr_time next = 0;
+
+	traffic(p);
+	cr_assert_neq(atomic_load(&rr_idle_next), 0);
+	cr_assert(rr_slab_each_in_use(look_within, &next));
+	cr_assert_neq(next, RR_TIME_NEVER);
+	cr_assert_neq(atomic_load(&rr_idle_next), 0);
+}

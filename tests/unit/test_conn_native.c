@@ -2,20 +2,16 @@
 /* Listeners for native peers: the two doors, who comes in and how the app sees them. The provider is
  * that of tests/native, the client is a connection of the same process. */
 #include <arpa/inet.h>
-#include <criterion/criterion.h>
 #include <fcntl.h>
 #include <netinet/tcp.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
-#include <unistd.h>
 
 #include "core/base/os.h"
 #include "core/conn/enter.h"
 #include "core/conn/native/native.h"
-#include "tests/lib/connpair.h"
+#include "tests/unit/conn_forks.h"
 
 static uint16_t port;		/* of RDMA CM; 0: no rule */
 static rr_time ahead;		/* of the real clock */
@@ -183,7 +179,7 @@ Test(conn_native, a_v6_listener_shows_v4_peers_as_mapped_addresses)
 Test(conn_native, a_v4_listener_shows_them_as_they_are_and_a_name_is_cut_as_the_kernel_does)
 {
 	struct sockaddr_in6 name;
-	struct sockaddr_in *in = (void *)&name;
+	struct sockaddr_in *v4 = (void *)&name;
 	struct rr_end client, server;
 	struct door d;
 	socklen_t len = sizeof(name);
@@ -194,20 +190,20 @@ Test(conn_native, a_v4_listener_shows_them_as_they_are_and_a_name_is_cut_as_the_
 	meet(&client, &server);
 	memset(&name, 0x5a, sizeof(name));
 	cr_assert(rr_conn_name(server.c, true, (struct sockaddr *)&name, &len));
-	cr_assert(len == sizeof(*in) && in->sin_family == AF_INET && in->sin_port == htons(700) &&
-		  in->sin_addr.s_addr == htonl(INADDR_LOOPBACK));
+	cr_assert(len == sizeof(*v4) && v4->sin_family == AF_INET && v4->sin_port == htons(700) &&
+		  v4->sin_addr.s_addr == htonl(INADDR_LOOPBACK));
 	memset(&name, 0x5a, sizeof(name));
 	len = 4;
 	cr_assert(rr_conn_name(server.c, true, (struct sockaddr *)&name, &len));
-	cr_assert_eq(len, sizeof(*in));
-	cr_assert_eq(in->sin_addr.s_addr, 0x5a5a5a5a, "what there is no room for is not written");
+	cr_assert_eq(len, sizeof(*v4));
+	cr_assert_eq(v4->sin_addr.s_addr, 0x5a5a5a5a, "what there is no room for is not written");
 	len = 0;
 	cr_assert(rr_conn_name(server.c, true, (struct sockaddr *)&name, &len));
 	len = (socklen_t)-1;
 	cr_assert_not(rr_conn_name(server.c, true, (struct sockaddr *)&name, &len), "EINVAL is the kernel's to say");
 	len = sizeof(name);
 	cr_assert(rr_conn_name(client.c, true, (struct sockaddr *)&name, &len));
-	cr_assert(in->sin_port == d.own.sin6_port && in->sin_addr.s_addr == htonl(INADDR_LOOPBACK));
+	cr_assert(v4->sin_port == d.own.sin6_port && v4->sin_addr.s_addr == htonl(INADDR_LOOPBACK));
 	rr_end_close(&client);
 	rr_end_close(&server);
 	close_door(&d);
@@ -282,6 +278,21 @@ Test(conn_native, peers_queue_and_a_full_queue_is_not_waited_for)
 	close_door(&d);
 }
 
+/* shutdown() of a listener ends its listening, for what comes in only. */
+Test(conn_native, a_listener_that_is_shut_down_has_no_door)
+{
+	struct rr_conn *came;
+	struct door d;
+
+	open_door(&d, AF_INET);
+	cr_assert_eq(rr_conn_poll(d.l, d.fd, POLLIN), 0);
+	cr_assert_eq(rr_conn_shutdown(d.l, d.fd, SHUT_WR), 0);
+	cr_assert_eq(rr_conn_accept(d.l, d.fd, 0, &came), -EAGAIN);
+	cr_assert_eq(rr_conn_shutdown(d.l, d.fd, SHUT_RD), 0);
+	cr_assert_eq(rr_conn_accept(d.l, d.fd, 0, &came), RR_CONN_KERNEL);
+	close_door(&d);
+}
+
 Test(conn_native, a_peer_that_no_rule_admits_is_refused)
 {
 	struct rr_end client, server;
@@ -321,7 +332,7 @@ Test(conn_native, a_port_that_is_taken_is_waited_for)
 {
 	rr_time until = RR_TIME_NEVER;
 	struct door first, second;
-	struct rr_conn *out;
+	struct rr_conn *came;
 	struct pollfd p[2];
 
 	open_door(&first, AF_INET);
@@ -332,7 +343,7 @@ Test(conn_native, a_port_that_is_taken_is_waited_for)
 	cr_assert(atomic_load(&second.l->face.changed));
 	cr_assert_eq(rr_conn_fds(second.l, second.fd, POLLIN, p, &until), 1);
 	cr_assert(until > rr_now() && until <= rr_now() + RR_SEC, "a thread that sleeps wakes up for it");
-	cr_assert_eq(rr_conn_accept(second.l, second.fd, 0, &out), -EAGAIN);
+	cr_assert_eq(rr_conn_accept(second.l, second.fd, 0, &came), -EAGAIN);
 	atomic_store(&second.l->face.changed, false);
 	ahead = 2 * RR_SEC;
 	cr_assert_eq(rr_conn_poll(second.l, second.fd, POLLIN), RR_CONN_KERNEL);
@@ -350,7 +361,7 @@ Test(conn_native, a_port_that_is_taken_is_waited_for)
 Test(conn_native, without_a_device_nobody_waits)
 {
 	rr_time until = RR_TIME_NEVER;
-	struct rr_conn *out;
+	struct rr_conn *came;
 	struct pollfd p[2];
 	struct door d;
 
@@ -359,7 +370,7 @@ Test(conn_native, without_a_device_nobody_waits)
 	cr_assert_eq(rr_conn_poll(d.l, d.fd, POLLIN), RR_CONN_KERNEL);
 	cr_assert_eq(rr_conn_fds(d.l, d.fd, POLLIN, p, &until), 1);
 	cr_assert_eq(until, RR_TIME_NEVER);
-	cr_assert_eq(rr_conn_accept(d.l, d.fd, 0, &out), RR_CONN_KERNEL);
+	cr_assert_eq(rr_conn_accept(d.l, d.fd, 0, &came), RR_CONN_KERNEL);
 	unsetenv("RDMARPC_TEST_NO_DEVICE");
 	ahead = 2 * RR_SEC;
 	cr_assert_eq(rr_conn_poll(d.l, d.fd, POLLIN), RR_CONN_KERNEL, "not that soon");
@@ -383,7 +394,7 @@ static void device_goes(void)
 Test(conn_native, a_device_that_went_away_is_waited_for_until_it_is_back)
 {
 	rr_time until = RR_TIME_NEVER;
-	struct rr_conn *out;
+	struct rr_conn *came;
 	struct pollfd p[2];
 	struct door d;
 
@@ -397,16 +408,16 @@ Test(conn_native, a_device_that_went_away_is_waited_for_until_it_is_back)
 	cr_assert(atomic_load(&d.l->face.changed));
 	cr_assert_eq(rr_conn_fds(d.l, d.fd, POLLIN, p, &until), 1);
 	cr_assert(until > rr_now() && until <= rr_now() + RR_SEC);
-	cr_assert_eq(rr_conn_accept(d.l, d.fd, 0, &out), -EAGAIN);
+	cr_assert_eq(rr_conn_accept(d.l, d.fd, 0, &came), -EAGAIN);
 	ahead = 2 * RR_SEC;
 	setenv("RDMARPC_TEST_NO_DEVICE", "1", 1);
 	cr_assert_eq(rr_conn_poll(d.l, d.fd, POLLIN), RR_CONN_KERNEL);
-	cr_assert_eq(rr_conn_accept(d.l, d.fd, 0, &out), -EAGAIN, "still away");
+	cr_assert_eq(rr_conn_accept(d.l, d.fd, 0, &came), -EAGAIN, "still away");
 	unsetenv("RDMARPC_TEST_NO_DEVICE");
 	ahead = 13 * RR_SEC;
 	rr_conn_early(d.l);
 	rr_native_forks(d.l);	/* shut again, and what a device did before is over */
-	cr_assert_eq(rr_conn_accept(d.l, d.fd, 0, &out), RR_CONN_KERNEL);
+	cr_assert_eq(rr_conn_accept(d.l, d.fd, 0, &came), RR_CONN_KERNEL);
 	close_door(&d);
 }
 
@@ -483,4 +494,55 @@ Test(conn_native, a_child_begins_anew)
 	cr_assert(rr_conn_defers(d.l));
 	cr_assert_eq(rr_conn_accept(d.l, d.fd, 0, &server.c), -EAGAIN);
 	close_door(&d);
+}
+
+/* The queue pair stays the parent's, which moves bytes between that and the socket that both have. */
+static void served_by_a_child(bool leaves, bool before)
+{
+	struct rr_end client, server;
+	struct door d;
+	pid_t pid;
+
+	open_door(&d, AF_INET);
+	call(&client, &d);
+	cr_assert_geq(taken(&d, &server), 0);
+	meet(&client, &server);
+	if (before) {	/* what the parent has been sent and has not read */
+		size_t n = rr_test_call(out, 9, 900, 9);
+
+		cr_assert_eq(rr_end_send(&client, &server, out, n), (ssize_t)n);
+	}
+	pid = forks(&client, &server);
+	if (!pid) {
+		serves(&server, before ? 9 : 10, 60);
+		_exit(0);
+	}
+	if (leaves)
+		rr_end_close(&server);
+	if (before) {
+		size_t n = rr_test_reply(out, 9, 1800, 9);
+
+		cr_assert_eq(rr_end_recv(&client, NULL, in, n), (ssize_t)n);
+	}
+	calls(&client, 10, 60);
+	cr_assert_eq(status(pid), 0);
+	rr_end_close(&server);
+	cr_assert_eq(rr_end_recv(&client, NULL, in, 1), 0, "nobody has it any more");
+	rr_end_close(&client);
+	close_door(&d);
+}
+
+Test(conn_native, a_child_serves_by_its_parents_queue_pair)
+{
+	served_by_a_child(false, false);
+}
+
+Test(conn_native, a_child_serves_on_when_its_parent_has_closed)
+{
+	served_by_a_child(true, false);
+}
+
+Test(conn_native, a_child_finds_what_its_parent_had_been_sent)
+{
+	served_by_a_child(true, true);
 }
