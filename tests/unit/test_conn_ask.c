@@ -57,6 +57,8 @@ static void answers(void)
 		rr_os_nap(RR_MSEC);
 	}
 	cr_assert_eq(state(&p.server), RR_S_SAID);
+	cr_assert_gt(p.server.c->deadline, rr_now());
+	cr_assert_neq(rr_half_due(), 0, "it does not wait for ever");
 }
 
 static void sends(size_t n)
@@ -83,6 +85,7 @@ static void goes_on(bool carried)
 		cr_assert_not(rr_tx_is_early(p.client.c->share) || rr_rx_is_early(p.client.c->share));
 		/* without statistics all connections have the same counters */
 		cr_assert_eq(p.client.c->share->qp->count->v[RR_C_crossings], 2, "each direction once");
+		cr_assert_eq(p.client.c->share->qp->count->v[RR_C_memory_stalls], 0);
 	}
 }
 

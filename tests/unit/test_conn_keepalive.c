@@ -171,6 +171,37 @@ Test(conn_keepalive, a_probe_is_out_until_it_is_answered)
 	cr_assert(!sh->probing && rr_link_is_up(sh) && !sh->keep_idle);
 }
 
+static int probe_status;
+
+static int one_probe(struct rr_qp *qp, struct rr_wc *wc, int n)
+{
+	(void)qp;
+	if (probe_status > 0 || n < 1)
+		return 0;
+	*wc = (struct rr_wc){ .op = RR_WC_PROBE, .status = probe_status };
+	probe_status = 1;
+	return 1;
+}
+
+Test(conn_keepalive, the_answer_comes_as_a_completion)
+{
+	static struct rr_prov_ops ops;
+	struct rr_share *sh;
+	char byte;
+
+	call(1, 100);
+	sh = p.client.c->share;
+	ops = *sh->qp->ops;
+	ops.poll = one_probe;
+	sh->qp->ops = &ops;
+	for (int dead = 0; dead < 2; dead++) {
+		rr_keep_asked(sh, 0);
+		probe_status = dead ? -ETIMEDOUT : 0;
+		cr_assert_eq(rr_end_try_recv(&p.client, &byte, 1, 0), dead ? -ETIMEDOUT : -EAGAIN);
+		cr_assert(!sh->probing && probe_status == 1);
+	}
+}
+
 /* That another call of the app's finds it out is the same. */
 Test(conn_keepalive, a_probe_without_an_answer_ends_the_connection)
 {

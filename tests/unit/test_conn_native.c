@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <netinet/tcp.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
 
@@ -496,6 +497,37 @@ Test(conn_native, a_child_begins_anew)
 	close_door(&d);
 }
 
+static unsigned stepped;
+
+static void steps(struct rr_conn *c)
+{
+	(void)c;
+	stepped++;
+}
+
+Test(conn_native, those_that_come_in_are_counted)
+{
+	struct rr_end client[3], server[3];
+	struct door d;
+
+	open_door(&d, AF_INET);
+	for (unsigned i = 0; i < 3; i++) {
+		call(&client[i], &d);
+		cr_assert_geq(taken(&d, &server[i]), 0);
+		stepped = 0;
+		cr_assert_eq(rr_guests_each(steps), i + 1);
+		cr_assert_eq(stepped, i + 1);
+	}
+	meet(&client[1], &server[1]);
+	cr_assert_eq(rr_guests_each(steps), 2);
+	for (unsigned i = 0; i < 3; i++) {
+		rr_end_close(&client[i]);
+		rr_end_close(&server[i]);
+	}
+	cr_assert_eq(rr_guests_each(steps), 0);
+	close_door(&d);
+}
+
 /* The queue pair stays the parent's, which moves bytes between that and the socket that both have. */
 static void served_by_a_child(bool leaves, bool before)
 {
@@ -545,4 +577,20 @@ Test(conn_native, a_child_serves_on_when_its_parent_has_closed)
 Test(conn_native, a_child_finds_what_its_parent_had_been_sent)
 {
 	served_by_a_child(true, true);
+}
+
+/* Three quarters of all descriptors, of which a native connection takes five. */
+Test(conn_native, some_descriptors_are_left_to_others)
+{
+	struct rlimit rl = { 400, 400 };
+	rr_time now = rr_now();
+
+	rr_test_params.native_silent = 1000;
+	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &rl), 0);
+	cr_assert_eq(rr_guests_full(0, now), 0);
+	cr_assert_eq(rr_guests_full(59, now), 0);
+	cr_assert_eq(rr_guests_full(60, now), now + RR_SEC);
+	rr_test_params.native_silent = 7;
+	cr_assert_eq(rr_guests_full(6, now), 0);
+	cr_assert_eq(rr_guests_full(7, now), now + RR_SEC, "those at the door may say nothing, too");
 }

@@ -34,6 +34,7 @@ Test(conn_plainwait, who_sleeps_is_found_until_it_leaves)
 	for (int i = 0; i < 100; i++)
 		cr_assert(rr_plainwait_add(&w, c[i]));
 	cr_assert(rr_plainwait_add(&w, c[0]), "twice in an array");
+	cr_assert(rr_plainwait_add(&w, c[99]), "in any order");
 	cr_assert(rr_plainwait_is_sure(w));
 	for (int i = 0; i < 200; i++)
 		cr_assert_eq(rr_plainwait_has(c[i]), i < 100);

@@ -66,3 +66,29 @@ Test(own, native_peers_have_receives_for_the_dialects_of_the_rules, .init = init
 	cr_assert_lt(p.recvs, any);
 	cr_assert_geq(p.recvs, rr_test_params.credits + rr_test_params.bc_credits);
 }
+
+static bool near(const char *from, const char *to)
+{
+	static const uint8_t token[RR_TOKEN_LEN];
+	struct sockaddr_in6 a = { .sin6_family = AF_INET6 }, b = a;
+	socklen_t len = sizeof(b);
+	struct rr_prov_params p;
+	int l = socket(AF_INET6, SOCK_STREAM, 0), fd = socket(AF_INET6, SOCK_STREAM, 0);
+
+	cr_assert_eq(inet_pton(AF_INET6, from, &a.sin6_addr) & inet_pton(AF_INET6, to, &b.sin6_addr), 1);
+	cr_assert_eq(bind(l, (void *)&b, sizeof(b)), 0);
+	cr_assert_eq(listen(l, 1), 0);
+	cr_assert_eq(getsockname(l, (void *)&b, &len), 0);
+	cr_assert_eq(bind(fd, (void *)&a, sizeof(a)), 0);
+	cr_assert_eq(connect(fd, (void *)&b, sizeof(b)), 0);
+	cr_assert(rr_own_params(&p, &(struct rr_conn){ .fd = fd }, token, fd));
+	close(fd);
+	close(l);
+	return p.near;
+}
+
+Test(own, ends_with_one_v6_address_are_in_one_namespace, .init = init)
+{
+	cr_assert(near("::ffff:127.0.0.1", "::ffff:127.0.0.1"));
+	cr_assert_not(near("::ffff:127.0.0.2", "::ffff:127.0.0.1"));
+}

@@ -201,3 +201,18 @@ Test(ownfd, those_above_a_number_are_counted)
 	rr_ownfd_set(63, false);
 	cr_assert_eq(rr_ownfd_above(-1), 3);
 }
+
+static int closes_zero(void)
+{
+	close(0);
+	if (dup(1) != 0)
+		return 1;
+	rr_ownfd_close(0);
+	return fcntl(0, F_GETFD) == -1 ? 0 : 2;
+}
+
+/* Where no number above was to be had, ours may be low. */
+Test(ownfd, the_lowest_one_is_closed_too)
+{
+	cr_assert_eq(in_child(closes_zero), 0);
+}

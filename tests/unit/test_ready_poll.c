@@ -279,6 +279,60 @@ Test(ready_poll, ppoll_lets_a_pending_signal_in_only_when_nothing_is_ready)
 	cr_assert_eq(rr_wrap_ppoll(&p, 1, &none, &block), 0);
 }
 
+/* More entries than the stack is used for. */
+Test(ready_poll, select_over_many_descriptors)
+{
+	int peer, fd = tcp(&peer), two[2], n = 1, most = 0;
+	struct rr_conn *c = rr_fake_conn(fd, RR_FAKE_CARRIED);
+	struct timeval none = { 0, 0 };
+	fd_set r;
+
+	cr_assert_eq(pipe(two), 0);
+	cr_assert_eq(write(two[1], "x", 1), 1);
+	c->ready = POLLIN;
+	FD_ZERO(&r);
+	FD_SET(fd, &r);
+	for (; n < 900; n++) {
+		most = dup(two[0]);
+		cr_assert(most >= 0 && most < FD_SETSIZE);
+		FD_SET(most, &r);
+	}
+	cr_assert_eq(rr_wrap_select(most + 1, &r, NULL, NULL, &none), n);
+	cr_assert(FD_ISSET(fd, &r) && FD_ISSET(most, &r));
+}
+
+static int fake_error;
+
+static int fails(struct pollfd *p, nfds_t n, int timeout)
+{
+	(void)p;
+	(void)n;
+	(void)timeout;
+	errno = fake_error;
+	return -1;
+}
+
+/* What is ready is not lost by a signal; another error is the app's. */
+Test(ready_poll, an_error_of_the_kernels_beside_ours)
+{
+	int peer, fd = tcp(&peer), two[2];
+	struct rr_conn *c = rr_fake_conn(fd, RR_FAKE_CARRIED);
+	struct pollfd p[2] = { { fd, POLLIN, 0 }, { -1, POLLIN, 0 } };
+
+	cr_assert_eq(pipe(two), 0);
+	p[1].fd = two[0];
+	rr_real.poll = fails;
+	for (int ready = 0; ready < 2; ready++) {
+		c->ready = ready ? POLLIN : 0;
+		fake_error = EINTR;
+		cr_assert_eq(rr_wrap_poll(p, 2, 0), ready ? 1 : -1, "%d", ready);
+		cr_assert(ready || errno == EINTR);
+		fake_error = ENOMEM;
+		cr_assert_eq(rr_wrap_poll(p, 2, 0), -1);
+		cr_assert_eq(errno, ENOMEM);
+	}
+}
+
 /* NULL, a second and some, a nanosecond: only {0, 0} does not wait. */
 Test(ready_poll, ppoll_waits_as_long_as_it_is_told)
 {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/ulb/binding.h"
 #include "tests/unit/ulb_msg.h"
 
 static struct msg m;
@@ -429,4 +430,26 @@ Test(ulb_nfs4, a_compound_may_be_executed_twice_if_each_of_its_operations_may)
 		cr_assert_eq(look(&m), RR_ULB_OK);
 		cr_assert_eq(call.idempotent, op == 72);
 	}
+}
+
+/* A call of others may have changed something by the time that it is sent again. */
+extern const struct rr_ulb_binding rr_ulb_nfs4;
+
+Test(ulb_nfs4, only_operations_that_change_nothing_are_executed_twice)
+{
+	static const uint8_t same[] = {
+		3, 9, 10, 13, 15, 16,		/* ACCESS GETATTR GETFH LOCKT LOOKUP LOOKUPP */
+		17, 22, 23, 24, 25, 26, 27,	/* NVERIFY PUTFH PUTPUBFH PUTROOTFH READ READDIR READLINK */
+		31, 32, 33, 37,			/* RESTOREFH SAVEFH SECINFO VERIFY */
+		47, 48, 52, 55,			/* GETDEVICEINFO GETDEVICELIST SECINFO_NO_NAME TEST_STATEID */
+		67, 68, 69, 72, 74,		/* OFFLOAD_STATUS READ_PLUS SEEK GETXATTR LISTXATTRS */
+	};
+	uint64_t want[2] = { 0 };
+
+	for (size_t i = 0; i < sizeof(same); i++)
+		want[same[i] / 64] |= UINT64_C(1) << same[i] % 64;
+	for (int i = 0; i < 2; i++)
+		cr_assert_eq(rr_ulb_nfs4.ops_twice[i], want[i], "%llx, not %llx", (unsigned long long)rr_ulb_nfs4.ops_twice[i],
+			     (unsigned long long)want[i]);
+	cr_assert_eq(rr_ulb_nfs4.procs_twice, 3);
 }
