@@ -26,25 +26,30 @@ static const struct profile {
 	unsigned inline_data, sge;	/* at most */
 	int reads;			/* at a time */
 	int wr, cqe;
-	unsigned mws;			/* so many windows there are; 0 any number */
+	unsigned mws, mrs, qps;		/* so many there are of them; 0 any number */
+	unsigned posts;			/* each one of so many fails (EIO); 0 none */
 } profiles[] = {
 	/* libbnxt_re has no windows in its table and no such work requests; its kernel half
 	 * says 2B */
-	{ "bnxt_re", true, true, EOPNOTSUPP, OPS(BIND_MW) | OPS(LOCAL_INV) | OPS(SEND_WITH_INV), 0, 96, 6, 126, 16351, 65535, 0 },
+	{ "bnxt_re", true, true, EOPNOTSUPP, OPS(BIND_MW) | OPS(LOCAL_INV) | OPS(SEND_WITH_INV), 0, 96, 6, 126, 16351, .cqe = 65535 },
 	/* windows of type 1 only, whatever is said */
-	{ "irdma", true, true, EINVAL, 0, 0, 101, 13, 127, 4063, 1048574, 0 },
-	{ "irdma-x722", true, true, EINVAL, 0, 0, 48, 3, 63, 2047, 65535, 0 },
-	{ "cxgb4", true, true, EINVAL, 0, 0, 64, 4, 32, 1023, 8191, 0 },
-	{ "hns", false, true, EOPNOTSUPP, OPS(BIND_MW), 0, 32, 2, 128, 32767, 4194303, 0 },
-	{ "ocrdma", false, true, EOPNOTSUPP, OPS(BIND_MW) | OPS(LOCAL_INV) | OPS(SEND_WITH_INV), 0, 64, 4, 16, 8191, 32767, 0 },
-	{ "mlx4", true, true, 0, 0, 0, 256, 32, 16, 16351, 65408, 0 },
-	{ "mlx5", true, true, 0, 0, 0, 256, 30, 16, 32767, 4194303, 0 },
+	{ "irdma", true, true, EINVAL, 0, 0, 101, 13, 127, 4063, .cqe = 1048574 },
+	{ "irdma-x722", true, true, EINVAL, 0, 0, 48, 3, 63, 2047, .cqe = 65535 },
+	{ "cxgb4", true, true, EINVAL, 0, 0, 64, 4, 32, 1023, .cqe = 8191 },
+	{ "hns", false, true, EOPNOTSUPP, OPS(BIND_MW), 0, 32, 2, 128, 32767, .cqe = 4194303 },
+	{ "ocrdma", false, true, EOPNOTSUPP, OPS(BIND_MW) | OPS(LOCAL_INV) | OPS(SEND_WITH_INV), 0, 64, 4, 16, 8191, .cqe = 32767 },
+	{ "mlx4", true, true, 0, 0, 0, 256, 32, 16, 16351, .cqe = 65408 },
+	{ "mlx5", true, true, 0, 0, 0, 256, 30, 16, 32767, .cqe = 4194303 },
 	/* none that is known: what could be said too late */
-	{ "refuses-bind", true, true, 0, OPS(BIND_MW), 0, 256, 32, 16, 16351, 65408, 0 },
-	{ "fails-bind", true, true, 0, 0, OPS(BIND_MW), 256, 32, 16, 16351, 65408, 0 },
-	{ "few-windows", true, true, 0, 0, 0, 256, 32, 16, 16351, 65408, 3 },
+	{ "refuses-bind", true, true, 0, OPS(BIND_MW), 0, 256, 32, 16, 16351, .cqe = 65408 },
+	{ "fails-bind", true, true, 0, 0, OPS(BIND_MW), 256, 32, 16, 16351, .cqe = 65408 },
+	{ "few-windows", true, true, 0, 0, 0, 256, 32, 16, 16351, 65408, .mws = 3 },
+	/* faults: objects that run out, a queue that breaks */
+	{ "few-regs", false, true, EOPNOTSUPP, OPS(BIND_MW), 0, 256, 32, 16, 16351, 65408, .mrs = 5 },
+	{ "few-pairs", true, true, 0, 0, 0, 256, 32, 16, 16351, 65408, .qps = 2 },
+	{ "fails-posts", true, true, 0, 0, 0, 256, 32, 16, 16351, 65408, .posts = 40 },
 	/* of everything the least that will do */
-	{ "least", false, false, EOPNOTSUPP, OPS(BIND_MW) | OPS(LOCAL_INV) | OPS(SEND_WITH_INV), 0, 0, 1, 1, 1023, 4095, 0 },
+	{ "least", false, false, EOPNOTSUPP, OPS(BIND_MW) | OPS(LOCAL_INV) | OPS(SEND_WITH_INV), 0, 0, 1, 1, 1023, .cqe = 4095 },
 };
 
 static const struct profile *mine(void)
@@ -85,18 +90,30 @@ static void *real(const char *name)
 }
 
 static struct ibv_context_ops was;	/* of the one kind of device that there is */
-static unsigned mws;
+static unsigned mws, mrs, qps, posts;
+
+/* Is there none left of something, of which there are `most` and `n` are in use? */
+static bool none_left(unsigned most, unsigned n, const char *what)
+{
+	if (!most || n < most)
+		return false;
+	say(what);
+	errno = ENOMEM;
+	return true;
+}
 
 static struct ibv_mw *alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 {
 	const struct profile *p = mine();
 	struct ibv_mw *mw;
 
-	errno = p->alloc_mw ? p->alloc_mw : p->mws && mws >= p->mws ? ENOMEM : 0;
-	if (errno) {
+	if (p->alloc_mw) {
 		say("alloc_mw\n");
+		errno = p->alloc_mw;
 		return NULL;
 	}
+	if (none_left(p->mws, mws, "alloc_mw\n"))
+		return NULL;
 	mw = was.alloc_mw(pd, type);
 	mws += !!mw;
 	return mw;
@@ -117,6 +134,12 @@ static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_
 
 	for (; wr && !rc; wr = wr->next) {
 		struct ibv_send_wr one = *wr, *which = &one;
+
+		if (p->posts && ++posts % p->posts == 0) {
+			say("broken\n");
+			*bad = wr;
+			return EIO;
+		}
 
 		one.next = NULL;
 		if (p->refuses & 1u << wr->opcode) {
@@ -189,8 +212,46 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 		errno = EINVAL;
 		return NULL;
 	}
+	if (none_left(p->qps, qps, "create_qp\n"))
+		return NULL;
 	qp = fn(pd, attr);
+	qps += !!qp;
 	if (qp && attr->cap.max_inline_data > p->inline_data)
 		attr->cap.max_inline_data = p->inline_data;
 	return qp;
+}
+
+int ibv_destroy_qp(struct ibv_qp *qp)
+{
+	int (*fn)(struct ibv_qp *) = (int (*)(struct ibv_qp *))real("ibv_destroy_qp");
+
+	qps--;
+	return fn(qp);
+}
+
+struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t n, uint64_t iova, unsigned access)
+{
+	struct ibv_mr *(*fn)(struct ibv_pd *, void *, size_t, uint64_t, unsigned) =
+		(struct ibv_mr * (*)(struct ibv_pd *, void *, size_t, uint64_t, unsigned))real("ibv_reg_mr_iova2");
+	struct ibv_mr *mr;
+
+	if (none_left(mine()->mrs, mrs, "reg_mr\n"))
+		return NULL;
+	mr = fn(pd, addr, n, iova, access);
+	mrs += !!mr;
+	return mr;
+}
+
+#undef ibv_reg_mr
+struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t n, int access)
+{
+	return ibv_reg_mr_iova2(pd, addr, n, (uintptr_t)addr, (unsigned)access);
+}
+
+int ibv_dereg_mr(struct ibv_mr *mr)
+{
+	int (*fn)(struct ibv_mr *) = (int (*)(struct ibv_mr *))real("ibv_dereg_mr");
+
+	mrs--;
+	return fn(mr);
 }

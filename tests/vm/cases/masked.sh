@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Devices that cannot what their kernel driver says (tests/vm/mask.c): two shims, a native client of a native server, the
 # kernel's NFS client in front of ganesha, libnfs in front of the kernel's NFS server; the right answers, by the device,
-# and nothing hangs. masked.sh [PART...] [PROFILE...]: PART is between_ours, natively, of_ganesha or of_knfsd.
+# and nothing hangs. Faults: such as run out of objects or whose queues break; calls are right or end as those of TCP do.
+# masked.sh [PART...] [PROFILE...]: PART is between_ours, natively, of_ganesha, of_knfsd or faults.
 # At most 3600 s.
 . "$(dirname "$0")/../lib.sh"
 . "$(dirname "$0")/../nfs.sh"
@@ -11,10 +12,12 @@ device_up
 parts='' masks=''
 for w; do
 	case $w in
-	between_ours | natively | of_*) parts="$parts $w" ;;
+	between_ours | natively | of_* | faults) parts="$parts $w" ;;
 	*) masks="$masks $w" ;;
 	esac
 done
+faulty='few-regs few-pairs fails-posts'
+[ "$parts" != ' faults' ] || masks=${masks:-$faulty}
 parts=${parts:-between_ours natively of_ganesha of_knfsd}
 masks=${masks:-bnxt_re irdma irdma-x722 cxgb4 hns ocrdma mlx4 mlx5 refuses-bind few-windows least}
 case $parts in *of_*)
@@ -83,6 +86,43 @@ of_knfsd() {
 	judge "$MASK down" client 'c["verbs"] >= 1 and e["lost"] == 0'
 	nfs_down
 	clean
+}
+
+# may_end NAME COMMAND...: the right answer, or the end of a connection (what may not be TCP is refused), and that soon
+ENDS='RPC: \(Unable to \(send\|receive\)\|Remote system error - Connection refused\)'
+may_end() {
+	local rc
+	checks=$((checks + 1))
+	clean_client
+	$AS timeout 60 labcli $LAB_HOST 20801 "${@:2}" >"$W/out" 2>"$W/err"
+	rc=$?
+	case $rc in
+	0) right=$((right + 1)) ;;
+	124) bad "$MASK $*: hangs" ;;
+	*) grep -q "$ENDS" "$W/err" && ended=$((ended + 1)) || bad "$MASK $*: $rc: $(cat "$W/out" "$W/err")" ;;
+	esac
+	[ -z "${V:-}" ] || at "$MASK $*: $rc"
+}
+# The client's device has the fault, then the server's; and who comes next, without one, is served.
+faults() {
+	local s c right=0 ended=0
+	for AS in client native_client; do
+		for s in '' "$MASK"; do
+			[ "$s" ] && c='' || c=$MASK
+			MASK=$s lab_server epoll ${AS/client/server}
+			MASK=$c may_end "$AS $s null" null 50
+			MASK=$c may_end "$AS $s sum" sum 100000
+			MASK=$c may_end "$AS $s threads" threads 4
+			MASK=$c may_end "$AS $s conns" conns 4
+			[ "$s" ] || MASK='' CLIENT=True lab "$MASK afterwards" 'sum 100000 ok' sum 100000
+			checks=$((checks + 1))
+			[ "$(lab_server_pid)" ] || bad "$MASK: $AS: the server has died"
+			lab_server_kill
+			clean
+		done
+	done
+	unset AS
+	echo "$MASK: $right right, $ended ended"
 }
 
 for mask in $masks; do
