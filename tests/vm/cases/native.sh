@@ -21,9 +21,10 @@ for mode in svcrun epoll; do
 	lab_server $mode native_server
 	lab $mode-null 'null ok 20' null 20
 	lab $mode-sum 'sum 100000 ok' sum 100000
+	lab $mode-longest 'sum 2000000 ok' sum 2000000
 	lab $mode-conns 'conns 3 bad 0' conns 3
 	AS=plain_client CLIENT=$BY_TCP lab $mode-tcp 'null ok 5' null 5
-	judge $mode server 'c["verbs"] == 5 and c["tcp"] == 1 and e["lost"] == 0'
+	judge $mode server 'c["verbs"] == 6 and c["tcp"] == 1 and e["lost"] == 0'
 	lab_server_kill
 	rm -rf "$W"/server.run*
 done
