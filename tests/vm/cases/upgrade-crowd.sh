@@ -5,6 +5,7 @@
 # library is known to be there (by its evidence, which on one host shows), so that offers ride along.
 # upgrade-crowd.sh [PROCESSES [CONNECTIONS]]
 # At most 600 s.
+# On two processors.
 . "$(dirname "$0")/../lib.sh"
 [ -f "$BUILD/librpcrdma_verbs.so" ] || skip "built without rdma-core's headers"
 device_up

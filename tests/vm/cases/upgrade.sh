@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Two shims that have no memory in common find each other by TCP and carry by verbs: unmodified libtirpc
 # programs, the right answers, and by both sides' own counters nothing on TCP and nothing lost.
+# On two processors.
 . "$(dirname "$0")/../lib.sh"
 [ -f "$BUILD/librpcrdma_verbs.so" ] || skip "built without rdma-core's headers"
 device_up

@@ -3,6 +3,7 @@
 # req: rfc8166 5 #1
 # The verbs provider by itself with native peers: pairs that know nothing of each other, librdmacm alone, and
 # the kernel's NFS server and client. verbs-native.sh [CYCLES]: so many connections (200) leave nothing.
+# On two processors.
 . "$(dirname "$0")/../lib.sh"
 [ -x "$BUILD/tests/vm/verbs_native" ] || skip "built without rdma-core's headers"
 need rpcbind rpc.nfsd
