@@ -23,9 +23,9 @@
 #include <sys/uio.h>
 
 #include "core/base/types.h"
+#include "core/engine/params.h"
 
 struct rr_conn;
-struct rr_counters;
 
 #include "core/conn/face.h"
 
@@ -33,13 +33,12 @@ struct rr_counters;
 
 struct rr_conn_params {
 	uint32_t program;	/* RPC program number of the offer */
-	uint32_t inline_size, device_inline, credits, bc_credits;
+	/* As far as the user chooses them; all other fields are zero. */
+	struct rr_eng_params eng;
+	uint32_t inline_size, device_inline;
 	uint8_t ack_timeout;	/* of devices: struct rr_prov_params */
-	uint32_t max_msg, reply_chunk, reply_chunk_max;
 	/* Chunk memory (address space) of each connection on each side, in bytes. */
 	uint32_t memory;
-	uint32_t max_chunks, max_segs, max_exposed;
-	rr_time done_timeout;
 	rr_time upgrade_timeout;
 	/* RR_AFTER_WAIT, RR_AFTER_AUTO, or the number of a call (core/conn/upgrade/when.h). */
 	uint32_t offer_after;
@@ -55,14 +54,9 @@ struct rr_conn_params {
 	/* A connection that is idle for so long gives its memory back. If that did not pay
 	 * before, it keeps the memory up to eight times as long. */
 	rr_time idle_trim;
-	enum rr_reply_chunks reply_chunks;
-	/* struct rr_eng_params: draft02 */
-	uint32_t ccp_program, rdma_reads, msgp_threshold, msgp_align;
 	/* Calls in the reverse direction may have chunks, whatever was agreed. */
 	bool reverse_chunks;
 	bool reliable_replies;
-	bool done_property;	/* v2: reliable replies may be agreed by our own property */
-	bool lenient_read_chunks; /* Read chunks are accepted at any position */
 	bool verbs;		/* RDMA devices are offered and accepted, too */
 	bool bypass_proxies;	/* accept offers of clients that see other addresses */
 	char run_dir[108];	/* where ends in other network namespaces meet; "": nowhere */

@@ -56,6 +56,7 @@ struct rr_traits {
 	bool zero_grants;	/* a grant of zero means: nothing before another reply */
 	/* the header of a message without chunks is rr_v1_put_plain()'s */
 	bool plain;
+	bool prompt;		/* only lack of memory delays a delivery whose pulls are done */
 	const struct rr_opening *opening; /* NULL: there is no opening */
 };
 

@@ -18,17 +18,17 @@
 static const struct rr_traits traits[] = {
 	[RR_DIALECT_V1] = {
 		.lists = LISTS_V1, .errors = ERRORS_V1, .reliable = true, .general = true,
-			 .plain = true,
+		.plain = true, .prompt = true,
 	},
 	[RR_DIALECT_V2] = {
 		.lists = LISTS_V2, .errors = ERRORS_V2, .reliable = true, .directed = true,
 		.full_errors = true, .falls_back = &traits[RR_DIALECT_V1],
-			       .opening = &rr_opening_v2,
+		.opening = &rr_opening_v2,
 	},
 	[RR_DIALECT_DRAFT02] = {
 		.lists = LISTS_V1, .errors = ERRORS_V1, .read_replies = true,
 		.unbound_reads = true, .exact_reads = true, .zero_grants = true,
-				 .padding = true,
+		.padding = true,
 		.opening = &rr_opening_ccp,
 	},
 	[RR_DIALECT_SLIDES] = { .lists = LISTS_V1, .errors = ERRORS_V1, .reverse_types = true },
@@ -43,4 +43,16 @@ uint32_t rr_eng_native_caps(enum rr_dialect dialect, uint32_t caps)
 {
 	return caps & (RR_CAP_REVERSE_CHUNKS |
 		       (traits[dialect].opening ? RR_CAP_RELIABLE_REPLY : 0u));
+}
+
+enum rr_dialect rr_eng_falls_back(enum rr_dialect dialect)
+{
+	const struct rr_traits *other = traits[dialect].falls_back;
+
+	return other ? (enum rr_dialect)(other - traits) : dialect;
+}
+
+bool rr_eng_delays(enum rr_dialect dialect)
+{
+	return !traits[dialect].prompt;
 }

@@ -392,7 +392,7 @@ static void pick_parameters(void)
 	uint64_t rng = seed ^ 0xc0f;
 
 	rr_test_params.inline_size = sizes[rng_below(&rng, 3)];
-	rr_test_params.credits = credits[rng_below(&rng, 3)];
+	rr_test_params.eng.credits = credits[rng_below(&rng, 3)];
 	rr_test_params.memory = 1u << (20 + rng_below(&rng, 5));
 }
 

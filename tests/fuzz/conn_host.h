@@ -119,24 +119,24 @@ static void set_params(uint32_t how)
 	struct rr_conn_params *p = &rr_test_params;
 
 	p->inline_size = 1024u << (how & 1);
-	p->credits = 4;
-	p->bc_credits = 2;
-	p->max_msg = MSG_MAX;
-	p->reply_chunk = 4096;
-	p->reply_chunk_max = MSG_MAX;
-	p->max_chunks = p->max_segs = 8;
-	p->max_exposed = 4 * MSG_MAX;
-	p->done_timeout = (how & 64 ? 2 : 1000000) * RR_SEC;
+	p->eng.credits = 4;
+	p->eng.bc_credits = 2;
+	p->eng.max_msg = MSG_MAX;
+	p->eng.reply_chunk = 4096;
+	p->eng.reply_chunk_max = MSG_MAX;
+	p->eng.max_chunks = p->eng.max_segs = 8;
+	p->eng.max_exposed = 4 * MSG_MAX;
+	p->eng.done_timeout = (how & 64 ? 2 : 1000000) * RR_SEC;
 	p->upgrade_timeout = 5 * RR_SEC;
 	p->spin = 0;
 	p->max_stash = 16384;
 	p->warm_memory = 65536;
 	p->idle_trim = 100 * RR_MSEC;
 	p->reliable_replies = !(how & 2);
-	p->done_property = !(how & 4);
+	p->eng.no_done = how & 4;
 	p->reverse_chunks = how & 8;
-	p->lenient_read_chunks = how & 16;
-	p->reply_chunks = (enum rr_reply_chunks)(how >> 5 & 1);
+	p->eng.lenient_read_chunks = how & 16;
+	p->eng.reply_chunks = (enum rr_reply_chunks)(how >> 5 & 1);
 	p->dialect = wanted;
 }
 

@@ -28,7 +28,7 @@ static void do_time(uint32_t how)
 	clock_now += some[how % 8];
 	/* Who answers so slowly where replies are not reliable loses the connection, as option
 	 * done_timeout says; and so does, in version 2, who does not answer the opening. */
-	late |= !rr_cp->reliable_replies && rr_cp->done_timeout < 1000 * RR_SEC && how % 8 > 3;
+	late |= !rr_cp->reliable_replies && rr_cp->eng.done_timeout < 1000 * RR_SEC && how % 8 > 3;
 	faulted |= late || (dialect == RR_DIALECT_V2 && how % 8 > 3);
 	rr_conn_idle(clock_now);
 }

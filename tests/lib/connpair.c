@@ -34,13 +34,16 @@ static enum rr_mode always(bool server, const struct sockaddr *local, const stru
 
 struct rr_conn_params rr_test_params = {
 	.program = 0x52444d41,
-	.inline_size = 4096, .credits = 32, .bc_credits = 8,
-	.max_msg = 1 << 20, .reply_chunk = 65536, .reply_chunk_max = 1 << 20,
-	.max_chunks = 16, .max_segs = 16, .max_exposed = 8 << 20,
-	.done_timeout = 30 * RR_SEC, .upgrade_timeout = 50 * RR_SEC, .negative_time = RR_SEC,
+	.eng = {
+		.credits = 32, .bc_credits = 8,
+		.max_msg = 1 << 20, .reply_chunk = 65536, .reply_chunk_max = 1 << 20,
+		.max_chunks = 16, .max_segs = 16, .max_exposed = 8 << 20,
+		.done_timeout = 30 * RR_SEC,
+	},
+	.inline_size = 4096, .upgrade_timeout = 50 * RR_SEC, .negative_time = RR_SEC,
 	.spin = 20 * RR_USEC, .max_stash = 1 << 20, .budget = 4 << 20,
 	.process_budget = 256 << 20, .warm_memory = 16 << 20,
-	.idle_trim = 2 * RR_SEC, .reliable_replies = true, .done_property = true,
+	.idle_trim = 2 * RR_SEC, .reliable_replies = true,
 	.mode = always,
 };
 

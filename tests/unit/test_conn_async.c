@@ -86,7 +86,7 @@ Test(conn_async, messages_arrive_in_the_order_in_which_they_were_written)
 /* As many long replies as there are credits, all of them to be pulled before one is here. */
 Test(conn_async, as_many_pulls_as_calls_are_under_way)
 {
-	const uint32_t calls = rr_test_params.credits;
+	const uint32_t calls = rr_test_params.eng.credits;
 	size_t n = 0, got = 0;
 
 	open_pair(true, 3000, true, 13);

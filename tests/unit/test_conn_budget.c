@@ -24,7 +24,7 @@ static struct rr_conn_params defaults;
 
 static void setup(void)
 {
-	rr_test_params.max_msg = (1 << 20) + 64;
+	rr_test_params.eng.max_msg = (1 << 20) + 64;
 	rr_test_params.memory = 16 << 20;
 	rr_test_setup();
 	rr_pair_open(p);

@@ -177,7 +177,7 @@ static size_t opaque_reply(uint8_t *rec, uint32_t xid, uint32_t len)
 Test(conn_chunks, replies_around_the_inline_threshold_pass_beside_reliable_replies)
 {
 	rr_test_setup();
-	rr_test_params.reply_chunks = RR_REPLY_CHUNKS_BOUNDED;
+	rr_test_params.eng.reply_chunks = RR_REPLY_CHUNKS_BOUNDED;
 	open_over(&(struct rr_fake_conf){ .direct = true, .ring = true, .eager = true }, 17);
 	for (uint32_t len = 4096 - 64; len < 4096 + 16; len += 4) {
 		send_one(&p.client, &p.server, readdir_call(out, len, 8000));

@@ -203,11 +203,11 @@ static size_t write_call(uint32_t xid, uint32_t len)
 /* RDMA_MSGP: what the app reads has no padding any more. */
 Test(conn_dialects, padded_calls_of_draft02_pass_unaltered)
 {
-	rr_test_params.ccp_program = 100417;
-	rr_test_params.rdma_reads = 4;
-	rr_test_params.msgp_threshold = 64;
+	rr_test_params.eng.ccp_prog = 100417;
+	rr_test_params.eng.rdma_reads = 4;
+	rr_test_params.eng.pad_thresh = 64;
 	for (uint32_t align = 1; align <= 4096; align *= 4) {
-		rr_test_params.msgp_align = align;
+		rr_test_params.eng.pad_align = align;
 		rr_test_setup();
 		speak(RR_DIALECT_DRAFT02);
 		for (uint32_t len = 60; len < 5000; len += 211) {
@@ -228,8 +228,8 @@ Test(conn_dialects, what_waits_behind_a_message_that_is_pulled_later_is_still_th
 	static const size_t size[] = { 70001, 60001, 100, 200 };
 	size_t n = 0, k;
 
-	rr_test_params.ccp_program = 100417;
-	rr_test_params.rdma_reads = 1;
+	rr_test_params.eng.ccp_prog = 100417;
+	rr_test_params.eng.rdma_reads = 1;
 	rr_test_setup();
 	speak(RR_DIALECT_DRAFT02);
 	cr_assert_eq(round_trip(&p.client, &p.server, 1, 100, 100), 0);

@@ -32,8 +32,8 @@ static void arrives_alone(struct rr_end *to, const uint8_t *want, size_t n)
 static void small_chunks(void)
 {
 	rr_test_params.reliable_replies = false;
-	rr_test_params.reply_chunk = 1024;
-	rr_test_params.reply_chunk_max = 2048;
+	rr_test_params.eng.reply_chunk = 1024;
+	rr_test_params.eng.reply_chunk_max = 2048;
 	setup();
 }
 
@@ -411,7 +411,7 @@ Test(conn_edges, who_waits_for_an_entry_of_the_call_table_can_sleep)
 
 static void little_exposed(void)
 {
-	rr_test_params.max_exposed = 65536;
+	rr_test_params.eng.max_exposed = 65536;
 	setup();
 }
 
@@ -434,7 +434,7 @@ Test(conn_edges, a_reply_that_must_wait_for_others_is_waited_for, .init = little
 
 static void little_patience(void)
 {
-	rr_test_params.done_timeout = 20 * RR_MSEC;
+	rr_test_params.eng.done_timeout = 20 * RR_MSEC;
 	setup();
 }
 
@@ -456,8 +456,8 @@ Test(conn_edges, a_long_reply_that_is_read_late_is_there, .init = little_patienc
 static void reply_chunks(void)
 {
 	rr_test_params.reliable_replies = false;
-	rr_test_params.reply_chunk = 8192;
-	rr_test_params.done_timeout = 200 * RR_MSEC;
+	rr_test_params.eng.reply_chunk = 8192;
+	rr_test_params.eng.done_timeout = 200 * RR_MSEC;
 	setup();
 }
 
@@ -560,7 +560,7 @@ Test(conn_edges, a_connection_that_has_failed_wakes_nobody_any_more)
 static void no_reply_chunks(void)
 {
 	rr_test_params.reliable_replies = false;
-	rr_test_params.reply_chunk = 0;
+	rr_test_params.eng.reply_chunk = 0;
 	rr_test_params.negative_time = RR_SEC;
 	setup();
 }

@@ -333,7 +333,7 @@ Test(conn_rare, after_the_hatch_no_more_is_said_than_there_is_room_for)
 
 static void many_credits(void)
 {
-	rr_test_params.credits = 1024;
+	rr_test_params.eng.credits = 1024;
 	rr_test_params.memory = 64 << 20;
 	setup();
 }
@@ -362,7 +362,7 @@ Test(conn_rare, long_messages_that_nobody_reads_are_only_that, .init = many_cred
 
 static void most_credits(void)
 {
-	rr_test_params.bc_credits = 1024;
+	rr_test_params.eng.bc_credits = 1024;
 	rr_test_params.budget = 16 << 20;
 	rr_test_params.process_budget = 1 << 30;
 	many_credits();

@@ -20,7 +20,7 @@ TestSuite(conn_room, .timeout = 60);
 static void open_pair(bool direct, bool reliable, bool reverse)
 {
 	rr_test_setup();
-	rr_test_params.max_msg = rr_test_params.reply_chunk_max = MSG;
+	rr_test_params.eng.max_msg = rr_test_params.eng.reply_chunk_max = MSG;
 	rr_test_params.memory = 2 * MSG;
 	rr_test_params.max_stash = 65536;
 	rr_test_params.reliable_replies = reliable;

@@ -26,8 +26,8 @@ static void open_pair(void)
 {
 	rr_test_setup();
 	rr_test_params.inline_size = INLINE;
-	rr_test_params.credits = 8;
-	rr_test_params.bc_credits = 2;
+	rr_test_params.eng.credits = 8;
+	rr_test_params.eng.bc_credits = 2;
 	open_over(&(struct rr_fake_conf){ .direct = true, .eager = true, .ring = true }, 7);
 	send_one(&p.client, &p.server, rr_test_call(out, 1, 10, 1));
 	send_one(&p.server, &p.client, rr_test_reply(out, 1, 10, 1));

@@ -64,7 +64,7 @@ Test(own, native_peers_have_receives_for_the_dialects_of_the_rules, .init = init
 	rr_test_params.dialects = only;
 	cr_assert(rr_own_params(&p, NULL, NULL, -1));
 	cr_assert_lt(p.recvs, any);
-	cr_assert_geq(p.recvs, rr_test_params.credits + rr_test_params.bc_credits);
+	cr_assert_geq(p.recvs, rr_test_params.eng.credits + rr_test_params.eng.bc_credits);
 }
 
 static bool near(const char *from, const char *to)

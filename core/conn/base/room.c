@@ -38,7 +38,7 @@ size_t rr_room_reply(const struct rr_share *sh)
  * app. */
 size_t rr_own_memory(void)
 {
-	return rr_align(rr_max((size_t)rr_cp->memory, (size_t)rr_cp->max_msg * 2) +
+	return rr_align(rr_max((size_t)rr_cp->memory, (size_t)rr_cp->eng.max_msg * 2) +
 				rr_cp->max_stash,
 			(size_t)RR_POOL_PAGE);
 }

@@ -48,25 +48,14 @@ static size_t share_layout(size_t qp_size, const struct rr_eng_params *ep, size_
 /* The engine's parameters at the most that both sides can agree on. */
 static void engine_params(struct rr_eng_params *ep, const struct rr_prov_params *p)
 {
-	*ep = (struct rr_eng_params){
-		.caps = RR_CAP_RELIABLE_REPLY | RR_CAP_RING_CREDITS | RR_CAP_HATCH |
-			RR_CAP_REVERSE_CHUNKS,
-		.recvs = p->recvs, .pulls = RR_PULLS,
-		.inline_send = p->recv_size, .inline_recv = p->recv_size,
-		.credits = rr_cp->credits, .bc_credits = rr_cp->bc_credits,
-		.max_msg = rr_cp->max_msg,
-		.reply_chunk = rr_cp->reply_chunk, .reply_chunk_max = rr_cp->reply_chunk_max,
-		.reply_chunks = rr_cp->reply_chunks,
-		.no_done = !rr_cp->done_property,
-		.lenient_read_chunks = rr_cp->lenient_read_chunks,
-		.ccp_prog = rr_cp->ccp_program, .rdma_reads = rr_cp->rdma_reads,
-		.pad_thresh = rr_cp->msgp_threshold, .pad_align = rr_cp->msgp_align,
-		.max_chunks = rr_cp->max_chunks, .max_segs = rr_cp->max_segs,
-		.max_exposed = rr_cp->max_exposed,
-		.done_timeout = rr_cp->done_timeout,
-		.done_timeout_pressure = rr_cp->done_timeout / 10,
-		.sizes = &rr_conn_sizes,
-	};
+	*ep = rr_cp->eng;
+	ep->caps = RR_CAP_RELIABLE_REPLY | RR_CAP_RING_CREDITS | RR_CAP_HATCH |
+		   RR_CAP_REVERSE_CHUNKS;
+	ep->recvs = p->recvs;
+	ep->pulls = RR_PULLS;
+	ep->inline_send = ep->inline_recv = p->recv_size;
+	ep->done_timeout_pressure = ep->done_timeout / 10;
+	ep->sizes = &rr_conn_sizes;
 }
 
 struct rr_share *rr_share_new(const struct rr_prov_params *p, size_t qp_size)

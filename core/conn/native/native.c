@@ -537,11 +537,13 @@ static void end_taken(struct rr_conn *c, enum rr_reason why)
 void rr_native_carry(struct rr_conn *c)
 {
 	struct rr_eng_params *ep = &c->share->ep;
+	enum rr_dialect other;
 
 	ep->dialect = rr_own_dialect(c, NULL);
-	if (ep->dialect == RR_DIALECT_V2 && !c->face.server &&
+	other = rr_eng_falls_back(ep->dialect);
+	if (other != ep->dialect && !c->face.server &&
 	    rr_cache_look(&c->peer, rr_now()) == RR_R_NO_DIALECT)
-		ep->dialect = RR_DIALECT_V1;
+		ep->dialect = other;
 	ep->caps = rr_eng_native_caps(ep->dialect, rr_own_caps());
 	rr_keep_learn(c->share, c->fd);
 	rr_upgrade_carry(c);

@@ -60,8 +60,8 @@ void rr_own_place(struct rr_hello *h, struct rr_conn *c)
 static uint32_t own_recvs(bool native, uint32_t credits, uint32_t bc_credits)
 {
 	struct rr_eng_params ep = {
-		.credits = rr_min(credits, rr_cp->credits),
-		.bc_credits = rr_min(bc_credits, rr_cp->bc_credits),
+		.credits = rr_min(credits, rr_cp->eng.credits),
+		.bc_credits = rr_min(bc_credits, rr_cp->eng.bc_credits),
 		.caps = RR_CAP_RELIABLE_REPLY,
 	};
 	uint32_t most = 0;
@@ -81,16 +81,16 @@ static uint32_t own_recvs(bool native, uint32_t credits, uint32_t bc_credits)
 /* As many as the options ask for, with nothing reduced yet by what the peer says. */
 static uint32_t all_recvs(bool native)
 {
-	return own_recvs(native, rr_cp->credits, rr_cp->bc_credits);
+	return own_recvs(native, rr_cp->eng.credits, rr_cp->eng.bc_credits);
 }
 
 /* What room.c will set aside if messages may have to be fetched while calls offer memory for
  * their replies. c: NULL if the connection is not known yet. */
 static size_t set_aside(const struct rr_conn *c)
 {
-	size_t longest = rr_align((size_t)rr_cp->max_msg, (size_t)RR_POOL_PAGE);
+	size_t longest = rr_align((size_t)rr_cp->eng.max_msg, (size_t)RR_POOL_PAGE);
 
-	if (!rr_cp->reverse_chunks && rr_cp->reply_chunks != RR_REPLY_CHUNKS_BOUNDED &&
+	if (!rr_cp->reverse_chunks && rr_cp->eng.reply_chunks != RR_REPLY_CHUNKS_BOUNDED &&
 	    !(c && c->dialect != RR_DIALECT_V1))
 		return 0;
 	return 2 * longest;
@@ -112,9 +112,9 @@ void rr_own_hello(struct rr_hello *h)
 	h->caps = rr_own_caps();
 	h->inline_size = rr_cp->inline_size;
 	h->recvs = rr_prov_recvs(all_recvs(false), rr_cp->inline_size);
-	h->credits = rr_cp->credits;
-	h->bc_credits = rr_cp->bc_credits;
-	h->max_msg = rr_cp->max_msg;
+	h->credits = rr_cp->eng.credits;
+	h->bc_credits = rr_cp->eng.bc_credits;
+	h->max_msg = rr_cp->eng.max_msg;
 }
 
 enum rr_dialect rr_own_dialect(struct rr_conn *c, const uint32_t *program)

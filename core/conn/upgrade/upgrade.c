@@ -97,9 +97,8 @@ void rr_upgrade_carry(struct rr_conn *c)
 	if (!(sh->ep.caps & RR_CAP_RING_CREDITS))
 		rr_eng_fit(&sh->ep, sh->qp->recvs);
 	sh->ep.max_msg = (uint32_t)rr_min((size_t)sh->ep.max_msg, sh->qp->mem_size / 2);
-	/* A delivery may come later than its receive, unless pulls complete within the call (a
-	 * DIRECT provider) and the version is 1: there only lack of memory delays one. */
-	sh->delays = !rr_drv_direct(sh) || sh->ep.dialect != RR_DIALECT_V1;
+	/* On a DIRECT provider pulls complete within the call. */
+	sh->delays = !rr_drv_direct(sh) || rr_eng_delays(sh->ep.dialect);
 	sh->seg = c->seg;
 	sh->st = c->st;
 	sh->qp->count = sh->ep.count = rr_stats_counters(c->st);
