@@ -52,7 +52,7 @@ void rr_conn_close(struct rr_conn *c, int fd)
 	struct rr_lock *l;
 	int st;
 
-	if (rr_conn_relayed(c, fd) || rr_relay_takes(c, fd))
+	if (rr_relay_takes(c, fd))
 		return;
 	st = rr_conn_hold(c, &l);
 	/* The client may have joined meanwhile, and sent a message that nobody has read. */
@@ -76,9 +76,7 @@ void rr_conn_vanished(struct rr_conn *c)
 	int st;
 
 	atomic_store_explicit(&c->fd, -1, memory_order_relaxed);
-	if (rr_conn_relayed(c, 0))
-		return;
-	st = rr_conn_hold(c, &l);
+	st = rr_conn_hold_apps(c, 0, &l);
 	if (st == -EBUSY)
 		leave_stuck(c);
 	if (st < 0)

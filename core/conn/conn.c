@@ -61,11 +61,11 @@ static int otherwise(const struct rr_kind *k)
 static RR_NOINLINE ssize_t recv_on(struct rr_conn *c, int fd, const struct iovec *iov, int n,
 				   size_t done)
 {
-	struct iovec rest[16];
+	struct iovec rest[RR_IOV_CUT];
 	int there = rr_conn_inq(c, fd);
 	ssize_t more = 0;
 
-	n = rr_iov_cut(iov, n, done, SIZE_MAX, rest, 16);
+	n = rr_iov_cut(iov, n, done, SIZE_MAX, rest, RR_IOV_CUT);
 	if (n && (there == RR_CONN_KERNEL ? rr_queue_bytes(fd) > 0 : there > 0)) {
 		more = rr_conn_recv(c, fd, rest, n, 0);
 		if (more == RR_CONN_KERNEL)
@@ -152,11 +152,9 @@ bool rr_conn_let_go(struct rr_conn *c)
 	bool yes;
 	int st;
 
-	if (rr_conn_relayed(c, 0))
-		return true;
-	st = rr_conn_hold(c, &l);
+	st = rr_conn_hold_apps(c, 0, &l);
 	if (st < 0)
-		return false;
+		return st == RR_CONN_KERNEL;
 	yes = rr_kinds[st]->let_go && rr_kinds[st]->let_go(c);
 	rr_lock_drop(l);
 	return yes;

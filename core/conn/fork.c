@@ -94,7 +94,7 @@ void rr_conn_forked(struct rr_conn *c)
 	/* Stored without the lock: it only decides whether the kernel is asked for an option
 	 * again. */
 	atomic_store_explicit(&c->forked, true, memory_order_relaxed);
-	if (!rr_conn_is_shared(rr_conn_st(c)) || rr_conn_relayed(c, 0))
+	if (!rr_conn_is_shared(rr_conn_st(c)))
 		return;
 	if (rr_conn_is_carried(c) && !rr_conn_shareable(c->share))
 		rr_handback_forks(c);

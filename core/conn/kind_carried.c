@@ -80,7 +80,7 @@ static bool carried_drain(struct rr_conn *c)
 	/* A thread that sleeps in poll() has yet to see the doorbell. */
 	if (!atomic_load(&c->sleepers))
 		rr_drv_drain(c->share);
-	return rr_conn_relayed(c, 0) || !rr_link_is_up(c->share);
+	return !rr_link_is_up(c->share);
 }
 
 /* --- its end ------------------------------------------------------------------------------ */

@@ -15,9 +15,9 @@ int rr_conn_take_error(struct rr_conn *c, int fd)
 	int rc = RR_CONN_KERNEL, saved = errno, st;
 	struct rr_lock *l;
 
-	if (!rr_kinds[rr_conn_st(c)]->take_error || rr_conn_relayed(c, 0))
+	if (!rr_kinds[rr_conn_st(c)]->take_error)
 		return RR_CONN_KERNEL;
-	st = rr_conn_hold(c, &l);
+	st = rr_conn_hold_apps(c, 0, &l);
 	if (st < 0)
 		return RR_CONN_KERNEL;
 	if (rr_kinds[st]->take_error)

@@ -142,7 +142,7 @@ void rr_conn_disarm(struct rr_conn *c, int fd)
 	/* Pairs with the acquire in listens(). */
 	atomic_fetch_sub_explicit(&c->sleepers, 1, memory_order_acq_rel);
 	k = rr_kinds[rr_conn_st(c)];
-	if (!k->disarm || rr_conn_relayed(c, fd) || rr_conn_hold(c, &l) < 0)
+	if (!k->disarm || rr_conn_hold_apps(c, fd, &l) < 0)
 		return;
 	k->disarm(c);
 	rr_lock_drop(l);
@@ -154,7 +154,7 @@ bool rr_conn_drain(struct rr_conn *c)
 	struct rr_lock *l;
 	bool changed;
 
-	if (!k->drain || rr_conn_relayed(c, 0) || rr_conn_hold(c, &l) < 0)
+	if (!k->drain || rr_conn_hold_apps(c, 0, &l) < 0)
 		return true;
 	changed = k->drain(c);
 	rr_lock_drop(l);
@@ -181,9 +181,9 @@ int rr_conn_fds(struct rr_conn *c, int fd, unsigned want, struct pollfd out[2], 
 
 	*until = RR_TIME_NEVER;
 	out[0] = (struct pollfd){ fd, (short)want, 0 };
-	if (rr_conn_is_tcp(c) || rr_conn_relayed(c, fd))
+	if (rr_conn_is_tcp(c))
 		return 1;
-	st = rr_conn_hold(c, &l);
+	st = rr_conn_hold_apps(c, fd, &l);
 	if (st == -EBUSY) {
 		out[0].events = 0;
 		*until = rr_now() + STUCK_LOOK;

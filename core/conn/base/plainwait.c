@@ -100,7 +100,7 @@ static struct rr_plainwait *begin(void)
 
 bool rr_plainwait_stays(const struct rr_conn *c)
 {
-	return rr_conn_is_kernels(c) && !rr_conn_relayed(c, 0) &&
+	return rr_conn_is_kernels(c) &&
 	       /* Pairs with the release in rr_conn_has_word(). */
 	       !atomic_load_explicit(&c->own_word, memory_order_acquire);
 }

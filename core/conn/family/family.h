@@ -30,7 +30,7 @@ static inline void rr_relay_see(struct rr_conn *c, int fd)
 }
 /* The child's app wants to read: asks the parent to begin. */
 void rr_relay_ask(struct rr_conn *c, int fd);
-/* The parent's app closes the connection. True: the relay goes on without the app. */
+/* The app closes the connection. True: a relay goes on without the app, or did so already. */
 bool rr_relay_takes(struct rr_conn *c, int fd);
 
 /* handback.c, for the owner: before it forks; and in the child. */

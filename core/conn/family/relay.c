@@ -70,6 +70,8 @@ void rr_relay_ask(struct rr_conn *c, int fd)
 
 bool rr_relay_takes(struct rr_conn *c, int fd)
 {
+	if (rr_conn_relayed(c, fd))
+		return true;
 	if (!c->relay || rr_conn_is_tcp(c))
 		return false;
 	atomic_store_explicit(&c->face.relayed, true, memory_order_release);
