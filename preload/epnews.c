@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the watches of an epoll set have to report: they are asked, their doorbells are taken in,
- * the kernel's events are sifted, and watches that have nothing to report are armed. Waiting is
- * epwait.c's; the watches themselves and what the kernel holds for them are epwatch.c's.
+/* What the watches of an epoll set have to report: they are asked, their doorbells are taken
+ * in, the kernel's events are sifted, and watches that have nothing to report are armed.
+ * Waiting is epwait.c's; the watches themselves and what the kernel holds for them are
+ * epwatch.c's.
  *
  * A level-triggered watch is reported while its bits hold. An edge-triggered watch is reported
  * when a bit holds that did not hold when it was last asked; when a bit holds that the app has

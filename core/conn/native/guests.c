@@ -127,7 +127,7 @@ uint32_t rr_guests_each(void (*fn)(struct rr_conn *))
 	return left;
 }
 
-/* The guest that was found silent may speak before it is shown out, so the census is repeated,
+/* The guest that was found silent may speak before it is ended, so guests are counted again,
  * but not for ever. */
 rr_time rr_guests_full(uint32_t unmet, rr_time now)
 {

@@ -297,7 +297,7 @@ bool rr_evidence_move(int fd)
 
 /* --- a server's ------------------------------------------------------------------------- */
 
-#define FRESH		(100 * RR_MSEC)	/* for so long it is believed to be still there */
+#define FRESH		(100 * RR_MSEC)	/* a name that was found counts for so long */
 
 static struct {
 	struct place at;
