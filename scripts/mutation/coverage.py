@@ -137,6 +137,10 @@ class Coverage:
         reach = {t for t, seen in self.lines.items() if own in seen.get(path, ())}
         return reach, {t for t, seen in self.lines.items() if t not in reach and path in seen and self.is_vague(t, path)}
 
+    def tests_of_data(self, path):
+        """Those that reach any line of its folder: a table has no lines of its own, nor need its file have any."""
+        return {t for t, seen in self.lines.items() if any(os.path.dirname(f) == os.path.dirname(path) for f in seen)}
+
     def is_vague(self, test, path):
         """Has not everything been counted? Not what comes behind a failure, nor what a program did that was killed or has
         become another: those of tools/ are."""

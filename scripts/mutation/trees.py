@@ -89,7 +89,11 @@ class Tree:
         self.home, self.path, self.flags = home, os.path.join(home, name), make_flags
 
     def sync(self):
-        """Makes it what the work tree is; times are kept, so that only what has changed is built again."""
+        """Makes it what the work tree is; times are kept, so that only what has changed is built again. The object of a
+        mutant that was on trial when a run was ended is newer than its source, which is put right here."""
+        for was in glob.glob(os.path.join(self.path, "build/obj/**/*.was"), recursive=True):
+            shutil.move(was, was.removesuffix(".was"))
+            os.utime(was.removesuffix(".was"))
         want = set(files())
         for root, dirs, here in os.walk(self.path):
             if root == self.path:
