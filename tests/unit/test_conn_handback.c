@@ -180,9 +180,9 @@ Test(conn_family, a_child_ends_its_directions)
 	rr_pair_close(&p);
 }
 
-static int descriptors(void)
+static int entries(const char *of)
 {
-	DIR *d = opendir("/proc/self/fd");
+	DIR *d = opendir(of);
 	int n = 0;
 
 	while (readdir(d))
@@ -202,7 +202,7 @@ Test(conn_family, without_a_thread_the_connection_is_lost)
 		_exit(0);
 	cr_assert_eq(status(pid), 0);
 	no_threads = true;
-	before = descriptors();
+	before = entries("/proc/self/fd");
 	pid = forks(&p.client, &p.server);
 	if (!pid) {
 		do
@@ -211,6 +211,28 @@ Test(conn_family, without_a_thread_the_connection_is_lost)
 		_exit(-rc);
 	}
 	cr_assert_eq(status(pid), ECONNRESET);
-	cr_assert_leq(descriptors(), before);
+	cr_assert_leq(entries("/proc/self/fd"), before);
+	rr_pair_close(&p);
+}
+
+/* An app may shut down what it does not know. */
+Test(conn_family, the_thread_at_the_door_ends_with_the_door)
+{
+	int type, threads, i;
+	socklen_t len;
+	pid_t pid = forks(&p.client, &p.server);
+
+	if (!pid)
+		_exit(0);
+	cr_assert_eq(status(pid), 0);
+	threads = entries("/proc/self/task");
+	for (int fd = 3; fd < 2000; fd++) {
+		len = sizeof(type);
+		if (!getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) && type == SOCK_SEQPACKET)
+			shutdown(fd, SHUT_RDWR);
+	}
+	for (i = 0; i < 5000 && entries("/proc/self/task") >= threads; i++)
+		rr_os_nap(RR_MSEC);
+	cr_assert_lt(i, 5000, "it runs on");
 	rr_pair_close(&p);
 }
