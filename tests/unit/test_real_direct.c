@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Where the C library has not got a call, the kernel is called as the library would call it. */
+#include <criterion/criterion.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <sys/epoll.h>
+#include <sys/select.h>
+#include <unistd.h>
+
+#include "core/base/os.h"
+#include "preload/real.h"
+
+/* The C library has nothing. (Sanitizers look for their own by this; there it is the library that is tested.) */
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+void *dlsym(void *handle, const char *name)
+{
+	(void)handle;
+	(void)name;
+	return NULL;
+}
+#endif
+
+static int two[2];
+
+static void setup(void)
+{
+	cr_assert_eq(pipe(two), 0);
+}
+
+TestSuite(real_direct, .init = setup, .timeout = 60);
+
+static void ready(void)
+{
+	cr_assert_eq(write(two[1], "x", 1), 1);
+}
+
+Test(real_direct, poll_and_ppoll_wait_as_long_as_they_are_told)
+{
+	struct pollfd p = { two[0], POLLIN, 0 };
+	struct timespec some = { 0, 20000000 };
+	rr_time from = rr_now();
+
+	cr_assert_eq(rr_real.poll(&p, 1, 0), 0);
+	cr_assert_eq(rr_real.poll(&p, 1, 20), 0);
+	cr_assert_geq(rr_now() - from, 20 * RR_MSEC);
+	from = rr_now();
+	cr_assert_eq(rr_real.ppoll(&p, 1, &some, NULL), 0);
+	cr_assert_geq(rr_now() - from, 20 * RR_MSEC);
+	cr_assert(some.tv_sec == 0 && some.tv_nsec == 20000000, "the time is the caller's");
+	from = rr_now();
+	cr_assert_eq(rr_real.poll(&p, 1, 1010), 0);
+	cr_assert_geq(rr_now() - from, 1010 * RR_MSEC);
+	ready();
+	cr_assert_eq(rr_real.poll(&p, 1, -1), 1);
+	p.revents = 0;
+	cr_assert_eq(rr_real.ppoll(&p, 1, NULL, NULL), 1);
+	cr_assert_eq(p.revents, POLLIN);
+}
+
+Test(real_direct, select_tells_the_time_that_is_left)
+{
+	struct timeval tv = { 0, 20000 };
+	struct timespec ts = { 0, 20000000 };
+	rr_time from = rr_now();
+	fd_set r;
+
+	FD_ZERO(&r);
+	FD_SET(two[0], &r);
+	cr_assert_eq(rr_real.select(two[0] + 1, &r, NULL, NULL, &tv), 0);
+	cr_assert_geq(rr_now() - from, 20 * RR_MSEC);
+	cr_assert(tv.tv_sec == 0 && tv.tv_usec == 0);
+	from = rr_now();
+	FD_SET(two[0], &r);
+	cr_assert_eq(rr_real.pselect(two[0] + 1, &r, NULL, NULL, &ts, NULL), 0);
+	cr_assert_geq(rr_now() - from, 20 * RR_MSEC);
+	cr_assert_eq(ts.tv_nsec, 20000000);
+	ready();
+	for (int i = 0; i < 3; i++) {
+		tv = (struct timeval){ 500, 999999 };
+		FD_SET(two[0], &r);
+		cr_assert_eq(i == 0 ? rr_real.select(two[0] + 1, &r, NULL, NULL, &tv) :
+			     i == 1 ? rr_real.select(two[0] + 1, &r, NULL, NULL, NULL) :
+				      rr_real.pselect(two[0] + 1, &r, NULL, NULL, NULL, NULL), 1);
+		cr_assert(FD_ISSET(two[0], &r));
+	}
+	for (int i = 0; i < 20; i++) {
+		tv = (struct timeval){ 500, 999999 };
+		cr_assert_eq(rr_real.select(two[0] + 1, &r, NULL, NULL, &tv), 1);
+		cr_assert(tv.tv_sec <= 500 && tv.tv_sec > 0 && tv.tv_usec <= 999999);
+	}
+}
+
+Test(real_direct, epoll_waits_as_long_as_it_is_told)
+{
+	struct epoll_event ev = { .events = EPOLLIN, .data.u64 = 7 };
+	struct timespec some = { 0, 20000000 };
+	int ep = epoll_create1(0);
+	rr_time from = rr_now();
+
+	cr_assert_eq(epoll_ctl(ep, EPOLL_CTL_ADD, two[0], &ev), 0);
+	cr_assert_eq(rr_real.epoll_wait(ep, &ev, 1, 20), 0);
+	cr_assert_geq(rr_now() - from, 20 * RR_MSEC);
+	from = rr_now();
+	cr_assert_eq(rr_real.epoll_pwait2(ep, &ev, 1, &some, NULL), 0);
+	cr_assert_geq(rr_now() - from, 20 * RR_MSEC);
+	ready();
+	cr_assert_eq(rr_real.epoll_pwait2(ep, &ev, 1, NULL, NULL), 1);
+	cr_assert_eq(rr_real.epoll_wait(ep, &ev, 1, -1), 1);
+	cr_assert(ev.events == EPOLLIN && ev.data.u64 == 7);
+}
