@@ -99,6 +99,13 @@ int rr_poll_wait(struct pollfd *fds, nfds_t n, rr_time deadline, const sigset_t 
 #define RR_POLL_ON	(-65537)
 int rr_poll_plain(struct pollfd *fds, nfds_t n, rr_time deadline, const sigset_t *mask);
 
+/* The same for one fd, by one sleep at most: whatever is not decided by that returns
+ * RR_POLL_ON. There is a deadline other than 0, and no mask. */
+int rr_poll_nap(struct pollfd *p, rr_time deadline);
+
+/* Spins for one of want, if that pays. Returns whether memory shows it. */
+bool rr_wait_spin(struct rr_conn *c, unsigned want, rr_time deadline);
+
 /* An epoll set in a poll() or select(): is it readable for the app? Also prepares the set's
  * kernel object so that a sleep on epfd ends when this may have changed. *until as for
  * rr_conn_fds(). */

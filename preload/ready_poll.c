@@ -666,9 +666,11 @@ static RR_NOINLINE int wait_for_ours(struct pollfd *fds, nfds_t n, nfds_t ours,
 
 int rr_poll_wait(struct pollfd *fds, nfds_t n, rr_time deadline, const sigset_t *mask)
 {
-	int rc = rr_poll_plain(fds, n, deadline, mask);
 	nfds_t ours;
+	int rc = n == 1 && deadline && !mask ? rr_poll_nap(fds, deadline) : RR_POLL_ON;
 
+	if (rc == RR_POLL_ON)
+		rc = rr_poll_plain(fds, n, deadline, mask);
 	if (rc != RR_POLL_ON)
 		return rc;
 	ours = count_ours(fds, n);

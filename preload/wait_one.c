@@ -259,9 +259,8 @@ static bool wait_spin_longer(struct rr_conn *c, struct rr_spin *spin, rr_time de
 	return rr_spin_longer(spin, deadline);
 }
 
-/* Spins for one of want. Returns whether memory shows it. Kept out of its caller, whose other
- * paths need the stack. */
-static RR_NOINLINE bool wait_spin_for(struct rr_conn *c, unsigned want, rr_time deadline)
+/* Kept out of its callers, whose other paths need the stack. */
+RR_NOINLINE bool rr_wait_spin(struct rr_conn *c, unsigned want, rr_time deadline)
 {
 	struct rr_spin spin = { 0 };
 	bool found = rr_conn_peek(c, want);
@@ -285,7 +284,7 @@ static RR_NOINLINE bool wait_spin_for(struct rr_conn *c, unsigned want, rr_time 
  * so a thread that waits to write asks again. */
 static bool wait_spin(struct sleeper *s, rr_time deadline)
 {
-	return wait_spin_for(s->c, s->want, deadline) &&
+	return rr_wait_spin(s->c, s->want, deadline) &&
 	       (s->want == POLLIN || rr_sock_poll(s->so, s->c, s->fd, s->want, 0));
 }
 

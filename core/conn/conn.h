@@ -293,6 +293,9 @@ void rr_conn_rested(struct rr_conn *c);
 /* The same for a connection that the caller has just armed, and is counted for already. */
 int rr_conn_rests(const struct rr_conn *c);
 
+/* Is the connection of a kind that may rest? Lock-free. */
+bool rr_conn_may_rest(const struct rr_conn *c);
+
 /* Has no message come or gone for a while, and may the connection rest? Then its memory need
  * not be looked at again and again. Lock-free. */
 bool rr_conn_is_quiet(const struct rr_conn *c);

@@ -335,6 +335,11 @@ void rr_conn_rested(struct rr_conn *c)
 	c->sleepers--;
 }
 
+bool rr_conn_may_rest(const struct rr_conn *c)
+{
+	return c->can_rest && c->face.state == RR_FAKE_CARRIED;
+}
+
 bool rr_conn_is_quiet(const struct rr_conn *c)
 {
 	return c->can_rest && c->quiet;

@@ -80,10 +80,15 @@ int rr_conn_rests(const struct rr_conn *c)
 	return atomic_load_explicit(&c->rest, memory_order_acquire) - 1;
 }
 
-bool rr_conn_is_quiet(const struct rr_conn *c)
+bool rr_conn_may_rest(const struct rr_conn *c)
 {
 	return rr_conn_is_carried(c) && rr_qp_caps(c->share->qp) & RR_PROV_TELLS &&
-	       atomic_load_explicit(&c->share->procs, memory_order_relaxed) == 1 &&
+	       atomic_load_explicit(&c->share->procs, memory_order_relaxed) == 1;
+}
+
+bool rr_conn_is_quiet(const struct rr_conn *c)
+{
+	return rr_conn_may_rest(c) &&
 	       rr_now_coarse() >
 		       atomic_load_explicit(&c->share->active, memory_order_relaxed) + QUIET;
 }
