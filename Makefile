@@ -134,6 +134,9 @@ UNIT   := $(patsubst tests/unit/%.c,$(UNITDIR)/tests/unit/%,$(wildcard tests/uni
 STRESS := $(patsubst tests/stress/%.c,$(BUILD)/tests/stress/%,$(wildcard tests/stress/stress_*.c))
 SIM    := $(patsubst tests/sim/%.c,$(BUILD)/tests/sim/%,$(wildcard tests/sim/sim_*.c))
 
+# A unit test runs for a moment: to optimize it would take four times as long as to compile it does.
+$(BUILD)/obj/tests/unit/%.o $(BUILD)/obj/mini/tests/unit/%.o: CFLAGS += -O0
+
 $(filter $(addprefix $(UNITDIR)/tests/unit/,test_ready% test_accept),$(UNIT)): $(call obj,$(FAKECONN))
 $(addprefix $(UNITDIR)/tests/unit/test_conn_,handback native): $(BUILD)/obj/tests/native/loop.o
 $(UNITDIR)/tests/unit/test_procfs: $(BUILD)/obj/tools/run/procfs.o
@@ -174,6 +177,11 @@ $(BUILD)/tests/san/onemap.so: tests/san/onemap.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)
 	$(Q)$(CC) -std=gnu11 -O1 -g $(WARN) -D_GNU_SOURCE -fPIC -shared -o $@ $<
+
+# What "make check" runs of this directory and, of the one with sanitizers, of that. The files in mk/ have more of them.
+.PHONY: programs sanitized
+programs: all $(UNIT) $(STRESS) $(SIM) $(ONEMAP)
+sanitized: all $(ONEMAP)
 
 # One module's tests: make unit-wire_chunks
 unit-%: $(UNITDIR)/tests/unit/test_%

@@ -10,6 +10,7 @@ BENCHBINS := $(addprefix $(APPS)/,$(patsubst bench/programs/%.c,%,$(wildcard ben
 
 .PHONY: apps
 apps: $(APPBINS) $(BENCHBINS)
+programs sanitized: apps
 
 # XDR and dispatcher by rpcgen; its code is not held to our warnings.
 vpath %.x tests/apps bench/programs

@@ -23,6 +23,8 @@ $(BUILD)/tests/conform/rawcall: tests/conform/rawcall.c tests/lib/rpc.h
 	$(call say,CC,$@)
 	$(Q)$(CC) $(APPFLAGS) -o $@ $<
 
+programs: $(CONFORM_LOOP) $(BUILD)/tests/conform/rawcall
+
 .PHONY: check-conform
 check-conform: all $(CONFORM_LOOP) $(BUILD)/tests/conform/rawcall $(addprefix $(APPS)/,labsvc labcli)
 	$(Q)BUILD='$(BUILD)' tests/conform/run $(CONFORM)

@@ -9,6 +9,8 @@ $(BUILD)/gen-docs: $(BUILD)/obj/scripts/gen-docs.o $(BUILD)/libcore.a
 
 gen_docs = $(BUILD)/gen-docs $(if $(filter man/%,$(1)),man $(1).in,example)
 
+programs: $(BUILD)/gen-docs
+
 .PHONY: docs docs-check check-example
 docs: $(BUILD)/gen-docs
 	$(Q)$(foreach f,$(DOCS_MADE),$(call gen_docs,$(f)) >$(f) &&) scripts/conformance

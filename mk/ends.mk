@@ -2,6 +2,9 @@
 # make check-ends [ENDS="t_kill.py ..."] [ROUNDS=10]: what happens when an end dies, lies, stays silent,
 # or knows nothing of us; between real processes. One test: tests/ends/run t_kill.py NAME
 
+programs: $(addprefix $(BUILD)/tests/ends/,liar greedy abuser)
+sanitized: $(BUILD)/tests/ends/hostile
+
 .PHONY: check-ends
 check-ends: all $(APPBINS) $(addprefix $(APPS)/,idlesvc idlecli benchsvc benchcli) $(addprefix $(BUILD)/tests/ends/,liar greedy abuser)
 	$(Q)BUILD='$(BUILD)' tests/ends/run $(ENDS)

@@ -58,5 +58,6 @@ $(REPLAY): $(BUILD)/tests/fuzz/%: $(BUILD)/obj/tests/fuzz/%.o $(BUILD)/obj/tests
 	$(call say,LINK,$@)
 	$(Q)$(CC) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LDSAN) $($(*F)_LD) -pthread
 
+programs: $(REPLAY)
 fuzz-replay: $(REPLAY)
 	$(Q)scripts/run-tests $(REPLAY)

@@ -41,5 +41,6 @@ $(ORACLE): $(BUILD)/tests/oracle/%: $(BUILD)/obj/tests/oracle/%.o \
 	$(Q)$(CC) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LDSAN) $(TIRPC_LIBS) -pthread
 
 .PHONY: oracle
+programs: $(ORACLE)
 oracle: $(ORACLE)
 	$(Q)scripts/run-tests $(ORACLE)

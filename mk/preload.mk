@@ -15,6 +15,8 @@ $(addprefix $(BUILD)/tests/preload/,$(PRELOAD_ALL) d_calls): $(BUILD)/tests/prel
 	$(Q)$(CC) -std=gnu11 -O1 -g $(WARN) -D_GNU_SOURCE -I. -pthread $(SANFLAGS) -MMD -MP -MT $@ \
 	    -MF $(BUILD)/obj/tests/preload/$*.d $($*_CFLAGS) -o $@ $<
 
+programs sanitized: $(addprefix $(BUILD)/tests/preload/,$(PRELOAD_ALL) d_calls)
+
 .PHONY: check-preload check-differ
 check-preload: all $(addprefix $(BUILD)/tests/preload/,$(PRELOAD)) $(ONEMAP)
 	$(Q)BUILD='$(BUILD)' TEST_PRELOAD='$(abspath $(ONEMAP))' tests/preload/run $(PRELOAD)

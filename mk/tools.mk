@@ -60,6 +60,9 @@ $(BUILD)/tests/tools/rpcreg: tests/tools/rpcreg.c
 	$(call say,CC,$@)
 	$(Q)$(CC) -std=gnu11 -O1 -g $(WARN) -D_GNU_SOURCE -o $@ $< $(RUN_FLAGS) $(rdmarpc-run_LIBS)
 
+TOOLS_RUN := $(addprefix $(BUILD)/tests/tools/,mkseg rpcpair rpcreg deny)
+programs: $(TOOLS_RUN)
+
 .PHONY: check-tools
-check-tools: all $(addprefix $(BUILD)/tests/tools/,mkseg rpcpair rpcreg deny) $(addprefix $(APPS)/,labsvc labcli) $(LOOP_SHIM)
+check-tools: all $(TOOLS_RUN) $(addprefix $(APPS)/,labsvc labcli) $(LOOP_SHIM)
 	$(Q)scripts/run-tests $(wildcard tests/tools/*.sh)

@@ -2,6 +2,8 @@
 # make check-vm [VM="CASE[:ARGUMENT,...]..."]: what needs a verbs device, in a guest that has a software one.
 # VM=all: all cases; by default those that "make check" runs.
 
+programs: vm-programs
+
 .PHONY: check-vm
 check-vm:
 	@scripts/deps vm || true	# what cannot run is skipped, and says why
