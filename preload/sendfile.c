@@ -29,7 +29,7 @@ static ssize_t copy_file(int out, int in, off64_t *off, size_t n)
 	while (done < n) {
 		want = pread64(in, buf, rr_min(n - done, room), at);
 		if (want <= 0) {
-			r = want < 0 ? (errno == ESPIPE ? -EINVAL : -errno) : 0;
+			r = want < 0 ? -errno : 0;
 			break;
 		}
 		r = rr_io_send(out, RR_PIECE(buf, (size_t)want), 1, 0);

@@ -304,8 +304,9 @@ static void wrong_arguments_are_refused(void)
 	/* Not constants: the compiler would know better. */
 	volatile int below = -1;
 	void *volatile nowhere = NULL;
+	int s[2], two[2];
+	off_t off = 0;
 	char c;
-	int s[2];
 
 	rpc_pair(s);
 	CHECK_ERR(readv(s[0], &v, below), EINVAL);
@@ -324,6 +325,11 @@ static void wrong_arguments_are_refused(void)
 	CHECK_ERR(read(-1, &c, 1), EBADF);
 	CHECK_ERR(write(999, &c, 1), EBADF);
 	CHECK_ERR(send(0x7fffffff, &c, 1, 0), EBADF);
+	CHECK_EQ(pipe(two), 0);
+	CHECK_EQ(write(two[1], "x", 1), 1);
+	CHECK_ERR(sendfile(s[0], two[0], &off, 1), ESPIPE);	/* a pipe has no places */
+	CHECK_EQ(off, 0);
+	CHECK_EQ(read(two[0], &c, 1), 1);
 }
 
 /* Of a new connection the library looks at the first bytes itself; later what costs nothing is looked at. */
