@@ -143,4 +143,14 @@ is "one that does not look at a word" "$?:$(grep -c 'a.case:6: fails though nobo
 is "nobody there" "$?" 3
 "$conform" nobody:1 "$T/doc" >/dev/null 2>&1
 is "no peer" "$?" 2
+for o in timeout silence patience; do
+	for n in 0 600001 1x ''; do
+		out=$("$conform" --$o="$n" --check "$T/doc" 2>&1)
+		is "--$o=$n" "$?:$out" "2:rdmarpc-conform: --$o: '$n' is no number from 1 to 600000"
+	done
+	for n in 1 600000; do
+		"$conform" --$o="$n" --check "$T/doc" >/dev/null 2>&1
+		is "--$o=$n" "$?" 0
+	done
+done
 finish
