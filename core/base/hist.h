@@ -16,11 +16,9 @@ static inline unsigned rr_hist_bucket(uint64_t ns)
 	uint64_t u = ns >> 5;
 	unsigned shift;
 
-	if (u < 32)
-		return (unsigned)u;
 	if (u >> 35)
 		return RR_HIST_BUCKETS - 1;
-	shift = 59 - (unsigned)__builtin_clzll(u);
+	shift = 59 - (unsigned)__builtin_clzll(u | 16);	/* 0 for the first 32 */
 	return shift * 16 + (unsigned)(u >> shift);
 }
 

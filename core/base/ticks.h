@@ -40,14 +40,22 @@ static inline uint64_t rr_ticks_stamp(struct rr_ticks *t)
 	return rr_ticks_learn(t);
 }
 
-/* Are both of one clock, and b not the earlier one? */
-static inline bool rr_ticks_in_order(uint64_t a, uint64_t b)
+/* As rr_ticks_stamp(), but 0 while the rate is yet to be learned. */
+static inline uint64_t rr_ticks_glance(struct rr_ticks *t)
 {
 #ifdef __x86_64__
-	if (unlikely((a ^ b) & RR_TICKS_OF_CPU))
-		return false;
+	return likely(atomic_load_explicit(&t->rate, memory_order_relaxed)) ? rr_ticks_cpu()
+									     : 0;
+#else
+	return rr_ticks_learn(t);
 #endif
-	return a <= b;
+}
+
+/* Are both of one clock, and b not the earlier one? Stamps of one clock are never 2^62 apart,
+ * and those of two clocks differ by 2^63 and less than that, either way. */
+static inline bool rr_ticks_in_order(uint64_t a, uint64_t b)
+{
+	return !((b - a) >> 62);
 }
 
 /* ns between two moments that are in order; else 0. */

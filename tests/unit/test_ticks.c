@@ -86,5 +86,11 @@ Test(ticks, moments_of_two_clocks_have_no_order)
 	cr_assert_eq(rr_ticks_between(&t, cpu, 100), 0);
 	cr_assert(!rr_ticks_in_order(100, cpu) && !rr_ticks_in_order(cpu, 100));
 	cr_assert(rr_ticks_in_order(cpu, cpu) && !rr_ticks_in_order(cpu + 1, cpu));
+	/* Wherever the two clocks stand: a counter may have begun before, or long after. */
+	cr_assert(!rr_ticks_in_order(1, RR_TICKS_OF_CPU | UINT64_C(1) << 61));
+	cr_assert(!rr_ticks_in_order(UINT64_C(1) << 61, RR_TICKS_OF_CPU | 1));
+	cr_assert(!rr_ticks_in_order(RR_TICKS_OF_CPU | 1, UINT64_C(1) << 61));
+	cr_assert(!rr_ticks_in_order(RR_TICKS_OF_CPU | UINT64_C(1) << 61, 1));
+	cr_assert_eq(rr_ticks_between(&t, UINT64_C(1) << 61, RR_TICKS_OF_CPU | 1), 0);
 }
 #endif

@@ -6,7 +6,11 @@
  * call replaces an older one, which is then neither timed nor counted as answered: so calls
  * that never get a reply do not block the table. The first entries lie in the head, so that an
  * idle connection remembers a call that takes long; the others go with the tables. If there is
- * only one call, as is usual, it is in the first entry and not linked anywhere: `solo`. */
+ * only one call, as is usual, it is in the first entry and not linked anywhere (RR_CALLS_SOLO).
+ *
+ * What is usual has a short way: count_usual_call() and count_usual_reply() judge a message
+ * before they change anything, and what they refuse is left to note_call() and note_reply(),
+ * which handle every case. */
 
 #include <string.h>
 
@@ -94,7 +98,7 @@ static uint16_t tally_place(struct rr_stat_seg *seg, int tally)
 
 static RR_INLINE struct rr_stat_tally *at_place(struct rr_stat_seg *seg, uint16_t place)
 {
-	return (struct rr_stat_tally *)((char *)seg + place * UNIT);
+	return (struct rr_stat_tally *)((char *)seg + (size_t)place * UNIT);
 }
 
 static RR_INLINE bool is_same_procedure(const struct rr_call_open *c, const struct rr_rpc *rpc)
@@ -104,8 +108,8 @@ static RR_INLINE bool is_same_procedure(const struct rr_call_open *c, const stru
 
 /* The call that was in this entry before was most likely of the same procedure, so this is
  * rare. */
-static RR_NOINLINE void set_procedure(struct rr_share *sh, bool server, struct rr_call_open *c,
-				      const struct rr_rpc *rpc)
+static void set_procedure(struct rr_share *sh, bool server, struct rr_call_open *c,
+			  const struct rr_rpc *rpc)
 {
 	c->program = rpc->prog;
 	c->version = rpc->vers;
@@ -115,23 +119,23 @@ static RR_NOINLINE void set_procedure(struct rr_share *sh, bool server, struct r
 }
 
 /* came: a stamp; 0 now. */
-static RR_INLINE void fill_open(struct rr_share *sh, bool server, struct rr_call_open *c,
-				const struct rr_rpc *rpc, uint32_t len, uint64_t came)
+static void fill_open(struct rr_share *sh, bool server, struct rr_call_open *c,
+		      const struct rr_rpc *rpc, uint32_t len, uint64_t came)
 {
 	c->xid = rpc->xid;
 	c->len = len;
-	if (unlikely(!is_same_procedure(c, rpc) || !c->tally))
+	if (!is_same_procedure(c, rpc) || !c->tally)
 		set_procedure(sh, server, c, rpc);
 	c->stamp = came ? came : rr_ticks_stamp(&sh->seg->clock);
 }
 
-static RR_INLINE void add_call(struct rr_stat_seg *seg, const struct rr_call_open *c,
+static RR_INLINE void add_call(struct rr_stat_seg *seg, uint16_t place, uint32_t len,
 			       bool too_long)
 {
-	struct rr_stat_tally *a = at_place(seg, c->tally);
+	struct rr_stat_tally *a = at_place(seg, place);
 
 	rr_tally_add(&a->calls, 1);
-	rr_tally_add(&a->arguments, c->len);
+	rr_tally_add(&a->arguments, len);
 	if (unlikely(too_long))
 		rr_tally_add(&a->long_arguments, 1);
 }
@@ -146,17 +150,16 @@ static void chain_in(struct rr_calls *t, struct rr_call_open *c, unsigned i)
 }
 
 /* Opens an entry while others are open. */
-static RR_NOINLINE struct rr_call_open *open_beside(struct rr_share *sh, bool server,
-						    const struct rr_rpc *rpc, uint32_t len,
-						    uint64_t came)
+static struct rr_call_open *open_beside(struct rr_share *sh, bool server,
+					const struct rr_rpc *rpc, uint32_t len, uint64_t came)
 {
 	struct rr_calls *t = &sh->calls[server];
 	struct rr_call_open *c;
 	uint8_t *at;
 	unsigned i;
 
-	if (t->solo) {
-		t->solo = false;
+	if (t->open == RR_CALLS_SOLO) {
+		t->open = 1;
 		chain_in(t, &t->head[0], 0);
 	}
 	at = link_of(sh, server, rpc->xid);
@@ -176,37 +179,53 @@ static RR_NOINLINE struct rr_call_open *open_beside(struct rr_share *sh, bool se
 	return c;
 }
 
-static RR_INLINE void note_call(struct rr_share *sh, bool server, const struct rr_rpc *rpc,
-				uint32_t len, bool too_long, uint64_t came)
+static RR_NOINLINE void note_call(struct rr_share *sh, bool server, const struct rr_rpc *rpc,
+				  uint32_t len, uint32_t most, uint64_t came)
 {
 	struct rr_calls *t = &sh->calls[server];
 	struct rr_call_open *c = &t->head[0];
 
-	if (likely(!t->open)) {
-		t->open = 1;
-		t->solo = true;
+	if (!t->open) {
+		t->open = RR_CALLS_SOLO;
 		fill_open(sh, server, c, rpc, len, came);
 	} else {
 		c = open_beside(sh, server, rpc, len, came);
 	}
-	if (likely(c->tally))
-		add_call(sh->seg, c, too_long);
+	if (c->tally)
+		add_call(sh->seg, c->tally, len, is_long(len, most));
+}
+
+/* Usual: a short call while no other is open, of the same procedure as the last one. */
+static RR_INLINE bool count_usual_call(struct rr_share *sh, bool server,
+				       const struct rr_rpc *rpc, uint32_t len, uint32_t most,
+				       uint64_t came)
+{
+	struct rr_calls *t = &sh->calls[server];
+	struct rr_call_open *c = &t->head[0];
+
+	if (unlikely(t->open || !is_same_procedure(c, rpc) || !c->tally ||
+		     is_long(len, most) || !came))
+		return false;
+	t->open = RR_CALLS_SOLO;
+	c->xid = rpc->xid;
+	c->len = len;
+	c->stamp = came;
+	add_call(sh->seg, c->tally, len, false);
+	return true;
 }
 
 /* --- replies --- */
 
 /* Most replies are accepted, without a verifier, and successful: these words are all zero. */
-static RR_INLINE enum rr_rpc_end reply_end(const uint8_t *p, uint32_t have)
+static RR_INLINE bool is_plain_success(const uint8_t *p, size_t have)
 {
 	uint32_t word[3];
 
 	if (unlikely(have < 24))
-		return rr_rpc_end(p, have);
+		return false;
 	memcpy(&word[0], p + 8, 4);
 	memcpy(&word[1], p + 16, 8);
-	if (likely(!(word[0] | word[1] | word[2])))
-		return RR_RPC_DONE;
-	return rr_rpc_end(p, have);
+	return !(word[0] | word[1] | word[2]);
 }
 
 /* The first call of a procedure by a peer. It only gets a tally of its own once the app has
@@ -224,14 +243,13 @@ static RR_COLD uint16_t first_call(struct rr_share *sh, struct rr_call_open *c,
 	place = tally_place(sh->seg, tally);
 	c->tally = place;
 	if (place)
-		add_call(sh->seg, c, is_long(c->len, sh->ep.inline_recv));
+		add_call(sh->seg, place, c->len, is_long(c->len, sh->ep.inline_recv));
 	c->tally = 0;
 	return place;
 }
 
 /* Takes the call's entry out of the table; NULL: there is none. */
-static RR_NOINLINE struct rr_call_open *close_beside(struct rr_share *sh, bool server,
-						     uint32_t xid)
+static struct rr_call_open *close_beside(struct rr_share *sh, bool server, uint32_t xid)
 {
 	struct rr_calls *t = &sh->calls[server];
 	uint8_t *at = link_of(sh, server, xid);
@@ -260,84 +278,134 @@ static RR_INLINE void add_reply(struct rr_stat_seg *seg, uint16_t place, uint32_
 		rr_tally_add(&a->errors, 1);
 }
 
-static RR_INLINE void note_reply(struct rr_share *sh, bool server, uint32_t xid, uint32_t len,
-				 bool too_long, enum rr_rpc_end v, uint64_t came)
+/* Older readers of the segment have no tallies; they see the times of each eighth call. */
+static RR_INLINE void sample(struct rr_share *sh, uint64_t ns)
+{
+	if ((sh->calls[0].replies++ & 7) == 0)
+		rr_stats_latency(sh->seg, ns);
+}
+
+static RR_NOINLINE void note_reply(struct rr_share *sh, bool server, uint32_t xid, uint32_t len,
+				   bool too_long, enum rr_rpc_end v, uint64_t came)
 {
 	struct rr_calls *t = &sh->calls[server];
 	struct rr_call_open *c = &t->head[0];
 	uint16_t place;
 	uint64_t ns;
 
-	if (likely(t->solo)) {
-		if (unlikely(c->xid != xid))
+	if (t->open == RR_CALLS_SOLO) {
+		if (c->xid != xid)
 			return;
-		t->solo = false;
 		t->open = 0;
 	} else {
 		c = close_beside(sh, server, xid);
-		if (unlikely(!c))
+		if (!c)
 			return;
 	}
-	if (unlikely(!came || !rr_ticks_in_order(c->stamp, came)))
+	if (!came || !rr_ticks_in_order(c->stamp, came))
 		came = rr_ticks_again(&sh->seg->clock, c->stamp);
 	ns = rr_ticks_between(&sh->seg->clock, c->stamp, came);
 	place = c->tally;
-	if (unlikely(!place) && server)
+	if (!place && server)
 		place = first_call(sh, c, v);
-	if (likely(place))
+	if (place)
 		add_reply(sh->seg, place, len, too_long, v, ns);
-	if (!server && (t->replies++ & 7) == 0)
-		rr_stats_latency(sh->seg, ns);
+	if (!server)
+		sample(sh, ns);
+}
+
+/* Usual: a short success, of the only open call, which came before it by the same clock. */
+static RR_INLINE bool count_usual_reply(struct rr_share *sh, bool server, uint32_t xid,
+					uint32_t len, uint32_t most, const uint8_t *p,
+					size_t have, uint64_t came)
+{
+	struct rr_calls *t = &sh->calls[server];
+	struct rr_call_open *c = &t->head[0];
+	uint64_t ns;
+
+	if (unlikely(t->open != RR_CALLS_SOLO || c->xid != xid || !c->tally ||
+		     is_long(len, most) || !is_plain_success(p, have) ||
+		     !rr_ticks_in_order(c->stamp, came)))
+		return false;
+	t->open = 0;
+	ns = rr_ticks_between(&sh->seg->clock, c->stamp, came);
+	add_reply(sh->seg, c->tally, len, false, RR_RPC_DONE, ns);
+	if (!server)
+		sample(sh, ns);
+	return true;
 }
 
 /* --- */
 
+static RR_NOINLINE void reply_sent(struct rr_share *sh, const struct rr_eng_out *out)
+{
+	note_reply(sh, true, out->rpc.xid, out->len, is_long(out->len, sh->ep.inline_send),
+		   rr_rpc_end(out->head, out->have), 0);
+}
+
 void rr_calls_sent(struct rr_share *sh, const struct rr_eng_out *out)
 {
-	bool too_long = is_long(out->len, sh->ep.inline_send);
+	const struct rr_rpc *rpc = &out->rpc;
+	uint32_t most = sh->ep.inline_send;
+	uint64_t now;
 
 	if (unlikely(!sh->seg))
 		return;
-	if (out->rpc.type == RR_RPC_CALL)
-		note_call(sh, false, &out->rpc, out->len, too_long, 0);
-	else
-		note_reply(sh, true, out->rpc.xid, out->len, too_long,
-			   reply_end(out->head, out->have), 0);
+	now = rr_ticks_glance(&sh->seg->clock);
+	if (rpc->type == RR_RPC_CALL) {
+		if (!count_usual_call(sh, false, rpc, out->len, most, now))
+			note_call(sh, false, rpc, out->len, most, now);
+	} else if (!count_usual_reply(sh, true, rpc->xid, out->len, most, out->head, out->have,
+				      now)) {
+		reply_sent(sh, out);
+	}
 }
 
-/* When what is delivered came, by the spin that found it: a stamp, once. 0: nobody spun, or the
- * kernel's clock has ticked since then: the thread may have been without its CPU. */
+/* When what is delivered came, a stamp. The spin that found it has left one, which counts once.
+ * Otherwise it is now: nobody spun, or the kernel's clock has ticked since then, and the thread
+ * may have been without its CPU. */
 static RR_INLINE uint64_t take_seen(struct rr_share *sh, rr_time tick)
 {
 	if (atomic_load_explicit(&sh->seen_at, memory_order_relaxed) < tick)
-		return 0;
+		return rr_ticks_stamp(&sh->seg->clock);
 	atomic_store_explicit(&sh->seen_at, 0, memory_order_relaxed);
 	return atomic_load_explicit(&sh->seen, memory_order_relaxed);
 }
 
 /* The part of a reply that is still in the peer's memory is not fetched for this: a reply that
  * long is not a refusal. */
+static RR_NOINLINE void reply_delivered(struct rr_share *sh, uint32_t xid,
+					const struct rr_rx_ent *e, uint64_t came)
+{
+	const uint8_t *p = e->ptr;
+	size_t have = e->len; /* of which so many are at p */
+
+	if (e->from == RR_FROM_BUF)
+		p = rr_pool_at(&sh->pool, e->ref, e->off, &have);
+	else if (e->from == RR_FROM_PULL)
+		have = 0;
+	have = rr_min(have, (size_t)e->len);
+	note_reply(sh, false, xid, e->len, is_long(e->len, sh->ep.inline_recv),
+		   rr_rpc_end(p, (uint32_t)have), came);
+}
+
 void rr_calls_delivered(struct rr_share *sh, const struct rr_rpc *rpc,
 			const struct rr_rx_ent *e)
 {
-	bool too_long = is_long(e->len, sh->ep.inline_recv);
-	const uint8_t *p = e->ptr;
-	size_t have = e->len; /* of which so many are at p */
+	uint32_t most = sh->ep.inline_recv;
 	uint64_t came;
 
 	if (unlikely(!sh->seg))
 		return;
 	came = take_seen(sh, e->since);
 	if (rpc->type == RR_RPC_CALL) {
-		note_call(sh, true, rpc, e->len, too_long, came);
-		return;
+		if (!count_usual_call(sh, true, rpc, e->len, most, came))
+			note_call(sh, true, rpc, e->len, most, came);
+	} else if (unlikely(e->from != RR_FROM_RECV) ||
+		   !count_usual_reply(sh, false, rpc->xid, e->len, most, e->ptr, e->len,
+				      came)) {
+		reply_delivered(sh, rpc->xid, e, came);
 	}
-	if (e->from == RR_FROM_BUF)
-		p = rr_pool_at(&sh->pool, e->ref, e->off, &have);
-	else if (e->from == RR_FROM_PULL)
-		have = 0;
-	have = rr_min(have, (size_t)e->len);
-	note_reply(sh, false, rpc->xid, e->len, too_long, reply_end(p, (uint32_t)have), came);
 }
 
 void rr_calls_idle(struct rr_share *sh)
@@ -348,7 +416,7 @@ void rr_calls_idle(struct rr_share *sh)
 		struct rr_calls *t = &sh->calls[s];
 		uint64_t live = t->live[0] & kept;
 
-		if (t->solo)
+		if (t->open == RR_CALLS_SOLO)
 			continue;
 		memset(t->live, 0, sizeof(t->live));
 		memset(t->chain, 0, sizeof(t->chain));

@@ -17,10 +17,11 @@ struct rr_call_open {
 #define RR_CALLS	192u	/* for each direction: more than usual credits allow */
 #define RR_CALLS_HEAD	8u
 
+#define RR_CALLS_SOLO	UINT32_MAX	/* one, in head[0], which live and chain ignore */
+
 /* The open calls of one direction, by XID (calls.c). All zero: there are none. */
 struct rr_calls {
-	uint32_t open;
-	bool solo;		/* the only call is in head[0]; live and chain ignore it */
+	uint32_t open;		/* how many, or RR_CALLS_SOLO */
 	uint32_t replies;
 	uint32_t victim;	/* which entry is replaced next if all are in use */
 	uint64_t live[RR_CALLS / 64];
