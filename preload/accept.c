@@ -10,6 +10,7 @@
 #include <sys/syscall.h>
 
 #include "core/base/os.h"
+#include "preload/appmem.h"
 #include "preload/guard.h"
 #include "preload/ready.h"
 #include "preload/real.h"
@@ -34,6 +35,27 @@ static int accepted(int listener, int fd, bool may)
 	if (known || rr_speaks_tcp(fd))
 		rr_sock_accepted(fd);
 	errno = saved;
+	return fd;
+}
+
+/* The room that the app has for the peer's address; 0 also if fd is no listener of ours. */
+static socklen_t room_for_name(int fd, const struct sockaddr *addr, const socklen_t *len)
+{
+	return addr && rr_fdt_has(fd) && !rr_bad_ptr(len) ? *len : 0;
+}
+
+/* The kernel has told the app the peer's address, if there was room for it: then core/conn need
+ * not ask for it. Returns fd. */
+static int tells_name(int fd, const struct sockaddr *addr, const socklen_t *len, socklen_t room)
+{
+	struct rr_sock *so;
+	struct rr_conn *c = room && fd >= 0 ? rr_conn_at(fd, &so) : NULL;
+
+	if (!c)
+		return fd;
+	if (*len <= room)
+		rr_conn_named(c, true, addr, *len);
+	rr_file_put(&so->f);
 	return fd;
 }
 
@@ -154,6 +176,7 @@ static bool found_room(int rc)
 
 int rr_wrap_accept(int fd, struct sockaddr *addr, socklen_t *len)
 {
+	socklen_t room = room_for_name(fd, addr, len);
 	bool may = rr_may_track();
 	int rc = may ? accept_call(fd, addr, len, 0) : RR_CONN_KERNEL;
 
@@ -162,11 +185,12 @@ int rr_wrap_accept(int fd, struct sockaddr *addr, socklen_t *len)
 	rc = rr_real.accept(fd, addr, len);
 	if (found_room(rc))
 		rc = rr_real.accept(fd, addr, len);
-	return accepted(fd, rc, may);
+	return tells_name(accepted(fd, rc, may), addr, len, room);
 }
 
 int rr_wrap_accept4(int fd, struct sockaddr *addr, socklen_t *len, int flags)
 {
+	socklen_t room = room_for_name(fd, addr, len);
 	bool may = rr_may_track();
 	int rc = may ? accept_call(fd, addr, len, flags) : RR_CONN_KERNEL;
 
@@ -175,5 +199,5 @@ int rr_wrap_accept4(int fd, struct sockaddr *addr, socklen_t *len, int flags)
 	rc = rr_real.accept4(fd, addr, len, flags);
 	if (found_room(rc))
 		rc = rr_real.accept4(fd, addr, len, flags);
-	return accepted(fd, rc, may);
+	return tells_name(accepted(fd, rc, may), addr, len, room);
 }

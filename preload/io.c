@@ -104,8 +104,6 @@ ssize_t rr_io_send(int fd, const struct iovec *iov, int n, int flags)
 	if (!c)
 		return RR_CONN_KERNEL;
 	r = want = vet(iov, n);
-	if (want > 0 && unlikely(rr_conn_sniffs(c)) && !rr_appmem_readable(iov, n))
-		r = want = -EFAULT;
 	if (want >= 0) {
 		r = unlikely(flags & MSG_OOB) ? refuse_urgent(c, fd) :
 						rr_conn_send(c, fd, iov, n, flags);

@@ -431,7 +431,7 @@ struct rr_file *rr_sock_closing(int fd)
 	c = rr_sock_conn(so);
 	if (!c)
 		c = atomic_load_explicit(&so->conn, memory_order_acquire);
-	else if (!(rr_conn_is_kernels(c) ? rr_sock_check(so, fd) : rr_file_verify(f, fd))) {
+	else if (!rr_conn_is_kernels(c) && !rr_file_verify(f, fd)) {
 		rr_conn_vanished(c);	/* fd is another file's by now, and no end mark must be
 					 * written on it */
 		c = NULL;

@@ -47,6 +47,8 @@ static bool poll_one(struct pollfd *p)
 		saved = errno;
 		r = rr_sock_poll(so, c, p->fd, ev, 0);
 		errno = saved;
+	} else if (ev && !(ev & ~(POLLIN | POLLRDNORM)) && rr_conn_has_seen(c)) {
+		r = (int)ev;
 	}
 	rr_file_put(&so->f);
 	if (r <= 0)

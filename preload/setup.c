@@ -14,6 +14,7 @@
 #include "config/rundir.h"
 #include "core/base/os.h"
 #include "core/conn/conn.h"
+#include "preload/appmem.h"
 #include "preload/diag_plugin.h"
 #include "preload/file.h"
 #include "preload/libc.h"
@@ -195,6 +196,7 @@ void rr_setup_conn(void)
 		.native = any_native() ? native_rule : NULL,
 		.stopped = rr_statseg_stopped,
 		.fd_of = rr_fdt_fd_of,
+		.readable = rr_appmem_readable,
 		.turned = rr_sock_turned,
 		.stats = rr_statseg_get,
 	};

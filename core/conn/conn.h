@@ -84,6 +84,9 @@ struct rr_conn_params {
 	/* The descriptor that the app has for c at present, any of several; -1: none. May be
 	 * NULL. */
 	int (*fd_of)(const struct rr_conn *c);
+	/* Can these bytes of the app be read? Asked before they are looked at, unless the
+	 * kernel has read them already. May be NULL. */
+	bool (*readable)(const struct iovec *iov, int n);
 	/* c, which the app has as fd, has changed without a call of the app for it. Whatever
 	 * waits for it must look again before descriptors of ours are closed. Called without
 	 * any lock. May be NULL. */
@@ -205,6 +208,11 @@ static inline unsigned rr_ask_told(unsigned told)
 {
 	return (told & (POLLIN | POLLERR | POLLHUP)) == POLLIN ? RR_ASK_TOLD : 0;
 }
+
+/* Would a read find bytes or the end? True: the kernel has said so within a tick of the coarse
+ * clock, and nobody has read since, as far as this process sees. Only of connections on which
+ * the kernel has the first word. No system call. */
+bool rr_conn_has_seen(struct rr_conn *c);
 
 /* Is it worth calling rr_conn_poll()? No lock and no system call: for spinning. */
 bool rr_conn_peek(const struct rr_conn *c, unsigned want);

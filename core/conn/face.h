@@ -79,14 +79,6 @@ static inline bool rr_conn_is_kernels(const struct rr_conn *c)
 	return st == RR_S_NEW || st == RR_S_WATCH;
 }
 
-/* Would rr_conn_send() look at the app's bytes before the kernel has checked that they are
- * readable, because they may begin a call to offer with? (Bytes of a carried connection never
- * go to the kernel.) */
-static inline bool rr_conn_sniffs(const struct rr_conn *c)
-{
-	return !rr_conn_face(c)->server && rr_conn_is_kernels(c);
-}
-
 /* Has is_tcp or is_carried changed since the last call? Tests and clears; the wrapper then
  * updates its epoll registrations. */
 static inline bool rr_conn_changed(struct rr_conn *c)

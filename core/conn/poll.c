@@ -45,6 +45,18 @@ int rr_conn_poll(struct rr_conn *c, int fd, unsigned want)
 	return rc;
 }
 
+bool rr_conn_has_seen(struct rr_conn *c)
+{
+	struct rr_lock *l;
+	bool has;
+
+	if (!rr_conn_is_kernels(c) || rr_conn_hold(c, &l) < 0)
+		return false;
+	has = rr_conn_is_plain(c) && c->most && c->looked == rr_now_coarse();
+	rr_lock_drop(l);
+	return has;
+}
+
 bool rr_conn_peek(const struct rr_conn *c, unsigned want)
 {
 	uint32_t in = want & (RR_IN_BITS | POLLRDHUP) ? RR_HINT_IN | RR_HINT_BYTES : 0;

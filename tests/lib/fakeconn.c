@@ -119,6 +119,11 @@ bool rr_conn_name(struct rr_conn *c, bool peer, struct sockaddr *addr, socklen_t
 	return false;
 }
 
+bool rr_conn_has_seen(struct rr_conn *c)
+{
+	return c->seen;
+}
+
 void rr_conn_named(struct rr_conn *c RR_UNUSED, bool peer RR_UNUSED,
 		   const struct sockaddr *addr RR_UNUSED, socklen_t len RR_UNUSED)
 {

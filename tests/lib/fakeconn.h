@@ -32,6 +32,7 @@ struct rr_conn {
 	_Atomic bool can_rest, rests;	/* an arm for POLLIN puts it to rest */
 	_Atomic bool quiet;
 	_Atomic bool plain;		/* the kernel has the first word */
+	_Atomic bool seen;		/* there are bytes: what rr_conn_has_seen() says */
 	_Atomic int accepts;		/* a listener: what rr_conn_accept() says */
 	_Atomic unsigned busy_from;	/* from this poll on a handler has interrupted its holder; 0 none */
 	rr_time spin;

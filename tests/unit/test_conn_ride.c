@@ -516,3 +516,71 @@ Test(conn_ride, no_offer_goes_any_more_once_it_has_forked)
 	cr_assert_eq(state(&p.client), RR_S_TCP);
 	goes_on_by_tcp();
 }
+
+/* The kernel says that there is something, and a look finds what. The tick in which that was may end at any moment. */
+static void sees(struct rr_end *e)
+{
+	for (int i = 0; i < 1000 && !rr_conn_has_seen(e->c); i++)
+		cr_assert_eq(rr_conn_poll(e->c, e->fd, POLLIN | RR_ASK_TOLD), RR_CONN_KERNEL);
+	cr_assert(rr_conn_has_seen(e->c));
+}
+
+Test(conn_ride, what_was_seen_is_there_until_it_is_read)
+{
+	size_t n;
+
+	open_after(9);
+	exchange(1);
+	cr_assert_eq(state(&p.server), RR_S_WATCH);
+	n = rr_test_call(out, 2, 100, 2);
+	sends(&p.client, out, n);
+	arrived(&p.server, n);
+	cr_assert_not(rr_conn_has_seen(p.server.c), "nobody has looked");
+	sees(&p.server);
+	finds(&p.server, out, n, 0);
+	cr_assert_not(rr_conn_has_seen(p.server.c), "it was read");
+	shutdown(p.client.fd, SHUT_WR);
+	while (!(rr_anchor_poll(p.server.fd, POLLRDHUP) & POLLRDHUP))
+		rr_os_nap(RR_MSEC);
+	sees(&p.server);
+	cr_assert_eq(rr_end_try_recv(&p.server, in, 1, 0), 0, "the end");
+}
+
+Test(conn_ride, what_was_seen_long_ago_or_before_a_fork_may_have_been_read)
+{
+	size_t n;
+
+	open_after(9);
+	exchange(1);
+	n = rr_test_call(out, 2, 100, 2);
+	sends(&p.client, out, n);
+	arrived(&p.server, n);
+	sees(&p.server);
+	rr_os_nap(20 * RR_MSEC);	/* more than a tick */
+	cr_assert_not(rr_conn_has_seen(p.server.c));
+	sees(&p.server);
+	rr_conn_fork_nears(p.server.c);
+	cr_assert_not(rr_conn_has_seen(p.server.c));
+}
+
+static bool is_never_readable(const struct iovec *iov, int n)
+{
+	(void)iov, (void)n;
+	return false;
+}
+
+Test(conn_ride, a_first_call_without_an_offer_is_not_looked_at_before_the_kernel_has_read_it)
+{
+	rr_test_params.readable = is_never_readable;
+	open_after(9);
+	exchange(1);
+	cr_assert_eq(state(&p.client), RR_S_WATCH);
+	exchange(2);
+}
+
+Test(conn_ride, a_first_call_that_an_offer_may_go_with_is_refused_where_it_cannot_be_read)
+{
+	rr_test_params.readable = is_never_readable;
+	open_after(1);
+	cr_assert_eq(rr_end_try_send(&p.client, out, rr_test_call(out, 1, 100, 1)), -EFAULT);
+}

@@ -69,6 +69,13 @@ static ssize_t forbidden_sendmsg(int fd, const struct msghdr *m, int flags)
 	return -1;
 }
 
+static ssize_t forbidden_send(int fd, const void *buf, size_t n, int flags)
+{
+	(void)buf;
+	(void)n;
+	return forbidden_sendmsg(fd, NULL, flags);
+}
+
 /* ... by a filter of system calls: the app's own call may be allowed. */
 Test(conn_wrong, a_first_call_that_may_not_be_sent_our_way_is_the_kernels)
 {
@@ -77,6 +84,7 @@ Test(conn_wrong, a_first_call_that_may_not_be_sent_our_way_is_the_kernels)
 
 	open_after(5);
 	own_os()->sendmsg = forbidden_sendmsg;
+	os.send = forbidden_send;
 	cr_assert_eq(rr_conn_send(p.client.c, p.client.fd, &iov, 1, 0), RR_CONN_KERNEL);
 	cr_assert_eq(rr_conn_st(p.client.c), RR_S_TCP);
 }

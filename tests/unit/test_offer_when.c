@@ -133,6 +133,10 @@ Test(offer_when, calls_are_learned_by_place_and_program)
 	cr_assert_eq(rr_learned_usual(&a, 7), 20);
 	cr_assert_eq(rr_learned_usual(&a, 8), 0);
 	cr_assert_eq(rr_learned_usual(&b, 7), 0);
+	rr_learned_end(&a, 9, 30);
+	rr_learned_ours(&a, true);
+	cr_assert_eq(rr_learned_most(&a), 30, "of any program there");
+	cr_assert_eq(rr_learned_most(&b), 0);
 	for (int i = 0; i < 30; i++)
 		rr_learned_end(&a, 7, 5);
 	cr_assert_eq(rr_learned_usual(&a, 7), 5, "the last ones count");

@@ -372,3 +372,19 @@ Test(ready_plain, of_a_connection_that_became_tcp_the_kernel_is_asked_again)
 	p.events = POLLPRI;
 	cr_assert_eq(rr_still_told(c, &p, POLLIN), 0);
 }
+
+Test(ready_plain, of_one_in_which_bytes_were_seen_the_kernel_is_not_asked_for_bytes_again)
+{
+	int peer, fd = tcp(&peer);
+	struct rr_conn *c = plain(fd);
+	struct pollfd p = { fd, POLLIN, 0 };
+
+	c->seen = true;		/* the kernel has none */
+	cr_assert_eq(rr_wrap_poll(&p, 1, 0), 1);
+	cr_assert_eq(p.revents, POLLIN);
+	p.events = POLLIN | POLLPRI;
+	cr_assert_eq(rr_wrap_poll(&p, 1, 0), 0, "for more than bytes it is asked");
+	p.events = 0;
+	cr_assert_eq(rr_wrap_poll(&p, 1, 0), 0);
+	cr_assert_eq(p.revents, 0);
+}

@@ -74,6 +74,8 @@ struct rr_conn {
 	/* At a record boundary: how many bytes belong to the app's next record; 0: not known
 	 * yet. */
 	size_t most;
+	rr_time looked;			/* … and when the kernel last said that bytes or an end
+					 * are there, by the coarse clock */
 	bool whole;			/* … and the queue held nothing more when last asked */
 	uint32_t asked_in, asked_out;	/* records counted when the offer went */
 	/* Client: when the only call under way went, for its round trip; 0: there are none or

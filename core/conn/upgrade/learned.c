@@ -19,19 +19,19 @@ static struct {
 	uint32_t prog;
 	uint32_t quarters;	/* mean number of calls, times four; 0: a free slot */
 	uint32_t used;
-} slot[SLOTS];
+} lesson[SLOTS];
 static struct rr_lock lock;
 static uint32_t clock_hand;
+static uint32_t nslots;		/* those behind have never been used, and are not touched */
 
-/* Returns SLOTS if there is none. Called with the lock held, as all that touch slot[]. */
+/* Returns SLOTS if there is none. Called with the lock held, as all that touch lesson[]. */
 static uint32_t find_slot(const struct sockaddr_in6 *peer, uint32_t prog)
 {
-	uint32_t i = 0;
-
-	while (i < SLOTS && !(slot[i].quarters && slot[i].prog == prog &&
-			      rr_cache_same(&slot[i].peer, peer)))
-		i++;
-	return i;
+	for (uint32_t i = 0; i < nslots; i++)
+		if (lesson[i].quarters && lesson[i].prog == prog &&
+		    rr_cache_same(&lesson[i].peer, peer))
+			return i;
+	return SLOTS;
 }
 
 /* clock_hand may wrap: only differences count. */
@@ -39,8 +39,10 @@ static uint32_t oldest(void)
 {
 	uint32_t at = 0;
 
+	if (nslots < SLOTS)
+		return nslots++;
 	for (uint32_t i = 1; i < SLOTS; i++)
-		if (clock_hand - slot[i].used > clock_hand - slot[at].used)
+		if (clock_hand - lesson[i].used > clock_hand - lesson[at].used)
 			at = i;
 	return at;
 }
@@ -56,14 +58,14 @@ static void learn(const struct sockaddr_in6 *peer, uint32_t prog, uint32_t calls
 	calls = rr_min(calls, 1u << 16);
 	if (at == SLOTS) {
 		at = oldest();
-		slot[at].peer = *peer;
-		slot[at].prog = prog;
-		slot[at].quarters = 4 * calls;
+		lesson[at].peer = *peer;
+		lesson[at].prog = prog;
+		lesson[at].quarters = 4 * calls;
 	} else {
-		slot[at].quarters = rr_max(slot[at].quarters - slot[at].quarters / 4 + calls,
-					   1u);
+		lesson[at].quarters -= lesson[at].quarters / 4;
+		lesson[at].quarters = rr_max(lesson[at].quarters + calls, 1u);
 	}
-	slot[at].used = ++clock_hand;
+	lesson[at].used = ++clock_hand;
 	rr_lock_drop(&lock);
 }
 
@@ -76,8 +78,9 @@ static uint32_t look_up(const struct sockaddr_in6 *peer, uint32_t prog)
 		return 0;
 	at = find_slot(peer, prog);
 	if (at < SLOTS) {
-		slot[at].used = ++clock_hand;
-		calls = slot[at].quarters / 4;	/* it stays there if the number of calls does */
+		lesson[at].used = ++clock_hand;
+		/* it stays there if the number of calls does */
+		calls = lesson[at].quarters / 4;
 	}
 	rr_lock_drop(&lock);
 	return calls;
@@ -94,6 +97,20 @@ uint32_t rr_learned_usual(const struct sockaddr_in6 *peer, uint32_t prog)
 	return prog == OURS ? 0 : look_up(peer, prog);
 }
 
+uint32_t rr_learned_most(const struct sockaddr_in6 *peer)
+{
+	uint32_t most = 0;
+
+	if (rr_lock_try(&lock))
+		return 0;
+	for (uint32_t i = 0; i < nslots; i++)
+		if (lesson[i].quarters && lesson[i].prog != OURS &&
+		    rr_cache_same(&lesson[i].peer, peer))
+			most = rr_max(most, lesson[i].quarters / 4);
+	rr_lock_drop(&lock);
+	return most;
+}
+
 /* "Yes" is an entry of its own, for a program that no call has; "no" frees that entry. */
 void rr_learned_ours(const struct sockaddr_in6 *peer, bool is)
 {
@@ -105,7 +122,7 @@ void rr_learned_ours(const struct sockaddr_in6 *peer, bool is)
 		return;
 	at = find_slot(peer, OURS);
 	if (at < SLOTS)
-		slot[at].quarters = 0;
+		lesson[at].quarters = 0;
 	rr_lock_drop(&lock);
 }
 

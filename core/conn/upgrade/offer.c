@@ -219,6 +219,8 @@ int rr_upgrade_first_write(struct rr_conn *c, int fd, const struct iovec *iov, i
 
 	if (c->face.server)
 		return rr_conn_become(c, RR_S_TCP, RR_R_SERVER_SPOKE_FIRST), 0;
+	if (!rr_upgrade_readable(iov, n))
+		return -EFAULT;
 	have = rr_iov_copy(head, sizeof(head), iov, n, 0);
 	if (!have)
 		return 0;

@@ -54,24 +54,76 @@ static bool is_forbidden(ssize_t rc)
 
 /* --- the client's offer ------------------------------------------------------------------- */
 
-ssize_t rr_ride_first(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags)
+/* What do the first bytes of the stream say? RR_R_NONE: they begin a call, which is noted. */
+static enum rr_reason note_first(struct rr_conn *c, const uint8_t *head, size_t have)
 {
-	uint8_t head[64];
-	size_t have = rr_iov_copy(head, sizeof(head), iov, n, 0);
-	enum rr_reason why = have ? rr_offer_sniff(head, have) : RR_R_NONE;
+	enum rr_reason why = rr_offer_sniff(head, have);
 	struct rr_rpc rpc;
-	ssize_t rc;
 
-	if (why) {
-		rr_conn_become(c, RR_S_TCP, why);
-		return RR_CONN_KERNEL;
-	}
-	if (!have)
-		return RR_CONN_KERNEL;
+	if (why)
+		return why;
 	c->called = rr_rpc_peek(head + RR_RM_HDR, (uint32_t)have - RR_RM_HDR, &rpc);
 	c->prog = c->called ? rpc.prog : 0;
 	memcpy(&c->xid, head + RR_RM_HDR, sizeof(c->xid));
 	c->xid = ntohl(c->xid);
+	return RR_R_NONE;
+}
+
+/* The app's first bytes go without an offer, and are looked at when the kernel has read them:
+ * then they are known to be readable. */
+static ssize_t send_first(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags)
+{
+	uint8_t head[64];
+	ssize_t rc = rr_queue_send(fd, iov, n, flags);
+	enum rr_reason why;
+	size_t have;
+
+	if (is_forbidden(rc)) {
+		rr_conn_become(c, RR_S_TCP, RR_R_KERNEL_ONLY);
+		return RR_CONN_KERNEL;
+	}
+	if (rc <= 0)
+		return rc;
+	have = rr_iov_copy(head, rr_min(sizeof(head), (size_t)rc), iov, n, 0);
+	why = note_first(c, head, have);
+	if (why) {
+		rr_conn_become(c, RR_S_TCP, why);
+		return rc;
+	}
+	if (c->seg)
+		rr_conn_become(c, RR_S_WATCH, RR_R_FEW_CALLS);
+	else
+		rr_conn_turn(c, RR_S_WATCH);	/* reported with its second call */
+	rr_passed_out(c, iov, n, (size_t)rc);
+	return rc;
+}
+
+/* Must the first call be looked at before it goes, because of a rule for its program, or since
+ * an offer may go with it or before it? */
+static bool looks_first(const struct rr_conn *c, size_t total)
+{
+	return c->require || rr_cp->require_call || rr_ride_may_pay(c, total) ||
+	       (rr_cp->verbs && !rr_offer_by_loopback(c));
+}
+
+ssize_t rr_ride_first(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags)
+{
+	size_t total = rr_iov_total(iov, n);
+	uint8_t head[64];
+	enum rr_reason why;
+	ssize_t rc;
+
+	if (!total)
+		return RR_CONN_KERNEL;
+	if (!looks_first(c, total))
+		return send_first(c, fd, iov, n, flags);
+	if (!rr_upgrade_readable(iov, n))
+		return -EFAULT;
+	why = note_first(c, head, rr_iov_copy(head, sizeof(head), iov, n, 0));
+	if (why) {
+		rr_conn_become(c, RR_S_TCP, why);
+		return RR_CONN_KERNEL;
+	}
 	if (rr_offer_required(c) || rr_ride_must_ask(c, fd, flags))
 		return RR_RIDE_OVER;
 	rc = rr_ride_offer(c, fd, iov, n, flags);
@@ -79,18 +131,7 @@ ssize_t rr_ride_first(struct rr_conn *c, int fd, const struct iovec *iov, int n,
 		return rc;
 	if (rr_conn_st(c) == RR_S_ASKED) /* the offer went, and nothing of the app's with it */
 		return rr_ride_send(c, fd, iov, n, flags);
-	rc = rr_queue_send(fd, iov, n, flags);
-	if (rc > 0) {
-		if (c->seg)
-			rr_conn_become(c, RR_S_WATCH, RR_R_FEW_CALLS);
-		else
-			rr_conn_turn(c, RR_S_WATCH);	/* reported with its second call */
-		rr_passed_out(c, iov, n, (size_t)rc);
-	} else if (is_forbidden(rc)) {
-		rr_conn_become(c, RR_S_TCP, RR_R_KERNEL_ONLY);
-		rc = RR_CONN_KERNEL;
-	}
-	return rc;
+	return send_first(c, fd, iov, n, flags);
 }
 
 /* --- looking out -------------------------------------------------------------------------- */
@@ -422,6 +463,8 @@ int rr_ride_poll(struct rr_conn *c, int fd, unsigned want)
 	 * record. */
 	c->whole = c->whole && want & (RR_ASK_FIRST | RR_ASK_TOLD);
 	rc = want & RR_IN_BITS ? look_only(c, fd, want & RR_ASK_TOLD) : 0;
+	if (want & RR_ASK_TOLD && c->most)
+		c->looked = rr_now_coarse();
 	if (unlikely(c->kept))
 		return (int)(rr_anchor_poll(fd, want) | POLLERR);
 	if (rc == RR_RIDE_OVER)

@@ -11,6 +11,11 @@
 #include "core/conn/upgrade/upgrade.h"
 #include "core/conn/upgrade/when.h"
 
+/* A record of which the app writes so much at first is taken to be whole: apps that write it in
+ * pieces begin with its mark, or fill a buffer of a page or more. */
+#define WHOLE_LEAST	16u
+#define WHOLE_MOST	4095u
+
 /* The length that the record mark gives; 0: the write is shorter than a mark. */
 static uint32_t mark_len(const struct iovec *iov, int n)
 {
@@ -21,12 +26,36 @@ static uint32_t mark_len(const struct iovec *iov, int n)
 	return rr_rm_len(mark);
 }
 
-/* Does the offer pay with this call? What earlier connections have shown is looked up once. */
-static bool pays(struct rr_conn *c, const struct iovec *iov, int n)
+/* The length of the record of which `total` bytes are about to go. Its mark is read only where
+ * it may say more than that; 0: it cannot be read. */
+static uint32_t record_len(const struct iovec *iov, int n, size_t total)
 {
-	struct rr_when w = { .after = rr_cp->offer_after, .record = c->out.records + 1,
-			     .len = mark_len(iov, n), .price = rr_price_sum(),
-			     .trip = rr_price_trip() };
+	if (total >= WHOLE_LEAST && total <= WHOLE_MOST)
+		return (uint32_t)total;
+	return rr_upgrade_readable(iov, n) ? mark_len(iov, n) : 0;
+}
+
+static struct rr_when when(const struct rr_conn *c, uint32_t len)
+{
+	return (struct rr_when){ .after = rr_cp->offer_after, .record = c->out.records + 1,
+				 .len = len, .price = rr_price_sum(),
+				 .trip = rr_price_trip() };
+}
+
+bool rr_ride_may_pay(const struct rr_conn *c, size_t total)
+{
+	struct rr_when w = when(c, 0);
+
+	if (total < WHOLE_LEAST || total > WHOLE_MOST)
+		return true;
+	w.usual = rr_learned_most(&c->peer);
+	return rr_when_pays(&w);
+}
+
+/* Does the offer pay with this call? What earlier connections have shown is looked up once. */
+static bool pays(struct rr_conn *c, const struct iovec *iov, int n, size_t total)
+{
+	struct rr_when w = when(c, record_len(iov, n, total));
 
 	if (!c->learned && w.after == RR_AFTER_AUTO)
 		c->usual = rr_learned_usual(&c->peer, c->prog);
@@ -95,7 +124,7 @@ ssize_t rr_ride_offer(struct rr_conn *c, int fd, const struct iovec *iov, int n,
 	enum rr_reason why;
 	ssize_t rc;
 
-	if (total < RR_RM_HDR || !pays(c, iov, n) ||
+	if (total < RR_RM_HDR || !pays(c, iov, n, total) ||
 	    !rr_queue_has_room(fd, RR_OFFER_MAX + total))
 		return 0;
 	why = may_offer_now(c, fd);

@@ -119,6 +119,7 @@ static void end_said(struct rr_conn *c, enum rr_reason why)
 
 void rr_watch_forks(struct rr_conn *c)
 {
+	c->looked = 0;	/* the child may read what was seen */
 	if (!c->face.server)
 		rr_upgrade_fails(c, RR_R_FORKED);
 }

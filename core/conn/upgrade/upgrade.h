@@ -42,6 +42,13 @@ bool rr_upgrade_waits(struct rr_conn *c);
  * wake them. */
 bool rr_upgrade_unseen(struct rr_conn *c);
 
+/* May the app's bytes be looked at? If not, the call's result is -EFAULT. Not asked of bytes
+ * that the kernel has read. */
+static inline bool rr_upgrade_readable(const struct iovec *iov, int n)
+{
+	return !rr_cp->readable || rr_cp->readable(iov, n);
+}
+
 /* offer.c: the client's side. */
 /* The app's first write. Afterwards the connection's state says how to go on with it. -EAGAIN:
  * the socket is not connected yet. */
@@ -103,6 +110,9 @@ ssize_t rr_ride_send_along(struct rr_conn *c, int fd, const uint8_t *ours, uint3
 /* ride_offer.c. Makes an offer and sends it in front of the app's bytes, if it pays. 0: none of
  * the app's bytes went; the state says whether the offer did. Otherwise as rr_ride_send(). */
 ssize_t rr_ride_offer(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags);
+/* May an offer go with the first call, of which the app writes `total` bytes now? What the call
+ * is has not been looked at. */
+bool rr_ride_may_pay(const struct rr_conn *c, size_t total);
 /* A server on another host that is not known may close the connection on an offer. Must this
  * connection therefore offer before its first call, which then waits for the answer? */
 bool rr_ride_must_ask(struct rr_conn *c, int fd, int flags);

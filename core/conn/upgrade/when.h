@@ -33,6 +33,8 @@ rr_time rr_when_next(rr_time began, rr_time ended);
 void rr_learned_end(const struct sockaddr_in6 *peer, uint32_t prog, uint32_t calls);
 /* About how many calls earlier connections made; 0: unknown. */
 uint32_t rr_learned_usual(const struct sockaddr_in6 *peer, uint32_t prog);
+/* The most that is known of any program there; 0: nothing. */
+uint32_t rr_learned_most(const struct sockaddr_in6 *peer);
 /* Whether the server at this address and port has the library. */
 void rr_learned_ours(const struct sockaddr_in6 *peer, bool is);
 bool rr_learned_is_ours(const struct sockaddr_in6 *peer);
