@@ -21,7 +21,7 @@
 
 rr_fdt_slot *_Atomic rr_fdt_leaves[RR_FDT_LEAVES];
 
-/* The first leaf and the first slab take no system call: most processes need no other. */
+/* The first leaf takes no system call: most processes need no other. */
 static rr_fdt_slot first_leaf[RR_FDT_LEAF];
 
 static void *map_pages(size_t size)
@@ -54,33 +54,44 @@ static rr_fdt_slot *grow_table(int fd)
 
 /* --- slabs --- */
 
-enum { SLAB = 256, SLABS = 4096 };
+/* Each slab has twice as many sockets as the one before, so a few are enough for any number,
+ * and a process with few sockets touches little. */
+enum { FIRST = 16, SLABS = 17, SOCKS = FIRST * ((1 << SLABS) - 1) };
 
-struct slab {
-	_Atomic uint32_t next[SLAB];	/* free list: 1 + index of the next free one */
-	struct rr_sock socks[SLAB];
-};
+static struct rr_sock *_Atomic socks[SLABS];
+static struct rr_sock first_socks[FIRST];
 
-static struct slab *_Atomic slabs[SLABS];
-static struct slab first_slab;
+static _Atomic uint32_t nsocks;	/* those behind have never been used */
 
 /* Free list head: 1 + index in the low half; a count of changes in the high half, so that a
  * pop that slept through a pop and a push of the same socket fails. */
 static _Atomic uint64_t free_head;
 
-static struct slab *slab_of(uint32_t index)
+static unsigned slab_of(uint32_t index)
 {
-	return atomic_load_explicit(&slabs[index / SLAB], memory_order_acquire);
+	return 31 - (unsigned)__builtin_clz(index / FIRST + 1);
 }
 
-static void push(uint32_t index)
+/* The index of a slab's first socket. */
+static uint32_t base_of(unsigned slab)
 {
-	_Atomic uint32_t *next = &slab_of(index)->next[index % SLAB];
+	return FIRST * ((1u << slab) - 1);
+}
+
+static struct rr_sock *sock_at(uint32_t index)
+{
+	unsigned k = slab_of(index);
+
+	return atomic_load_explicit(&socks[k], memory_order_acquire) + (index - base_of(k));
+}
+
+static void push(uint32_t index, struct rr_sock *so)
+{
 	uint64_t head = atomic_load_explicit(&free_head, memory_order_relaxed);
 	uint64_t mine;
 
 	do {
-		atomic_store_explicit(next, (uint32_t)head, memory_order_relaxed);
+		atomic_store_explicit(&so->next, (uint32_t)head, memory_order_relaxed);
 		mine = ((head >> 32) + 1) << 32 | (index + 1);
 		/* release: what was done to the socket happens before its next life */
 	} while (!atomic_compare_exchange_weak_explicit(&free_head, &head, mine,
@@ -88,49 +99,54 @@ static void push(uint32_t index)
 							memory_order_relaxed));
 }
 
-static bool add_slab(void)
+/* Is there memory for the sockets of slab k? Makes it if need be. */
+static bool has_slab(unsigned k)
 {
-	static _Atomic bool given;
-	bool fresh = atomic_exchange_explicit(&given, true, memory_order_relaxed);
-	struct slab *s = fresh ? map_pages(sizeof(*s)) : &first_slab, *none;
-	uint32_t at;
+	size_t size = (sizeof(struct rr_sock) * FIRST) << k;
+	struct rr_sock *s, *none = NULL;
 
+	if (atomic_load_explicit(&socks[k], memory_order_relaxed))
+		return true;
+	s = k ? map_pages(size) : first_socks;
 	if (!s)
 		return false;
-	for (at = 0; at < SLABS; at++) {
-		none = NULL;
-		if (atomic_compare_exchange_strong(&slabs[at], &none, s))
-			break;
-	}
-	if (at == SLABS) {
-		munmap(s, sizeof(*s));
-		return false;
-	}
-	for (uint32_t i = SLAB; i-- > 0;)
-		push(at * SLAB + i);
+	/* Pairs with the acquire in sock_at(). */
+	if (!atomic_compare_exchange_strong_explicit(&socks[k], &none, s, memory_order_release,
+						     memory_order_relaxed) && k)
+		munmap(s, size);	/* another thread was first */
 	return true;
+}
+
+/* A socket that was never used. */
+static struct rr_sock *next_sock(void)
+{
+	uint32_t index = atomic_load_explicit(&nsocks, memory_order_relaxed);
+
+	do {
+		if (index >= SOCKS || !has_slab(slab_of(index)))
+			return NULL;
+	} while (!atomic_compare_exchange_weak_explicit(&nsocks, &index, index + 1,
+							memory_order_relaxed,
+							memory_order_relaxed));
+	return sock_at(index);
 }
 
 static struct rr_sock *pop(void)
 {
 	/* acquire: pairs with the release in push() */
 	uint64_t head = atomic_load_explicit(&free_head, memory_order_acquire), mine;
-	uint32_t index;
+	struct rr_sock *so;
 
 	do {
-		while (!(uint32_t)head) {
-			if (!add_slab())
-				return NULL;
-			head = atomic_load_explicit(&free_head, memory_order_acquire);
-		}
-		index = (uint32_t)head - 1;
+		if (!(uint32_t)head)
+			return next_sock();
+		so = sock_at((uint32_t)head - 1);
 		mine = ((head >> 32) + 1) << 32 |
-		       atomic_load_explicit(&slab_of(index)->next[index % SLAB],
-					    memory_order_relaxed);
+		       atomic_load_explicit(&so->next, memory_order_relaxed);
 	} while (!atomic_compare_exchange_weak_explicit(&free_head, &head, mine,
 							memory_order_acquire,
 							memory_order_acquire));
-	return &slab_of(index)->socks[index % SLAB];
+	return so;
 }
 
 static void release_sock(struct rr_sock *so)
@@ -143,13 +159,11 @@ static void release_sock(struct rr_sock *so)
 		rr_conn_free(c);
 	if (serves)
 		rr_conn_serves_not(serves);
-	for (uint32_t at = 0; at < SLABS; at++) {
-		struct slab *s = atomic_load_explicit(&slabs[at], memory_order_acquire);
+	for (unsigned k = 0; k < SLABS; k++) {
+		struct rr_sock *s = atomic_load_explicit(&socks[k], memory_order_acquire);
 
-		if (s && so >= s->socks && so < s->socks + SLAB) {
-			push(at * SLAB + (uint32_t)(so - s->socks));
-			return;
-		}
+		if (s && so >= s && so < s + (FIRST << k))
+			return push(base_of(k) + (uint32_t)(so - s), so);
 	}
 }
 

@@ -51,6 +51,7 @@ struct rr_sock {
 	int set_wake;			/* … and the wake-up fd by which it was added */
 	uint32_t slot;			/* its slot in the array that was last waited for */
 	_Atomic uint32_t serves;	/* of a listener: what rr_conn_serves() returned */
+	_Atomic uint32_t next;		/* while it is free: 1 + the next one; 0: none */
 	struct rr_ep_watch *_Atomic watches;	/* watches in epoll sets; written under
 						 * epset.c's lock */
 };

@@ -395,3 +395,24 @@ Test(fdtable, a_pipe_of_the_same_inode_is_no_socket)
 	cr_assert_not(rr_file_verify(&so->f, fd));
 	cr_assert_not(rr_fdt_has(fd));
 }
+
+Test(fdtable, sockets_of_several_slabs_are_apart_and_are_used_again)
+{
+	enum { N = 300 };	/* five slabs */
+	struct rr_sock *so[N];
+	int fd = tcp();
+
+	for (int i = 0; i < N; i++) {
+		so[i] = rr_sock_new(fd);
+		cr_assert_not_null(so[i]);
+		so[i]->slot = (uint32_t)i;
+	}
+	for (int i = 0; i < N; i++)
+		cr_assert_eq(so[i]->slot, i);
+	for (int i = 0; i < N; i++)
+		rr_file_put(&so[i]->f);
+	for (int i = N; i-- > 0;)
+		cr_assert_eq(rr_sock_new(fd), so[i], "%d", i);
+	cr_assert_neq(rr_sock_new(fd), so[0]);
+	close(fd);
+}

@@ -18,14 +18,15 @@ static struct rr_lock slab_lock;
 /* held while connections are iterated over, so that none ends */
 static struct rr_lock reap_lock;
 static struct rr_conn *free_list;
-static struct rr_conn *slabs[4096];	/* each of SLAB connections */
+static struct {
+	struct rr_conn *conns;		/* SLAB of them */
+	/* Which of them use their memory as far as this process knows. The search for idle
+	 * connections skips the others without touching them. */
+	_Atomic uint64_t in_use;
+} slabs[4096];
+_Static_assert(SLAB == 64, "a bit for each");
 static struct rr_conn first_slab[SLAB];	/* most processes need no other */
 static _Atomic uint32_t nslabs;
-
-/* For each slab, which connections use their memory as far as this process knows. The search
- * for idle connections skips the others without touching them. */
-static _Atomic uint64_t in_use[4096];
-_Static_assert(SLAB == 64, "a bit for each");
 
 /* connections at the end of the last slab that were never touched */
 static uint32_t unused;
@@ -49,7 +50,7 @@ static void slab_more(void)
 	if (!slab)
 		return;
 	unused = SLAB;
-	slabs[n] = slab;
+	slabs[n].conns = slab;
 	/* Pairs with the acquire in rr_conn_each_carried(). */
 	atomic_store_explicit(&nslabs, n + 1, memory_order_release);
 }
@@ -69,7 +70,7 @@ static struct rr_conn *take_free(void)
 	if (!unused)
 		return NULL;
 	n = atomic_load_explicit(&nslabs, memory_order_relaxed) - 1;
-	c = &slabs[n][SLAB - unused];
+	c = &slabs[n].conns[SLAB - unused];
 	c->index = n * SLAB + SLAB - unused--;
 	return c;
 }
@@ -135,8 +136,8 @@ bool rr_conn_each_carried(void (*fn)(struct rr_conn *, void *), void *ctx)
 		return false;
 	for (uint32_t i = 0; i < n; i++)
 		for (uint32_t j = 0; j < SLAB; j++)
-			if (rr_conn_st(&slabs[i][j]) == RR_S_CARRIED)
-				fn(&slabs[i][j], ctx);
+			if (rr_conn_st(&slabs[i].conns[j]) == RR_S_CARRIED)
+				fn(&slabs[i].conns[j], ctx);
 	rr_lock_drop(&reap_lock);
 	return true;
 }
@@ -145,14 +146,14 @@ void rr_slab_in_use(uint32_t index)
 {
 	uint64_t bit = UINT64_C(1) << index % SLAB;
 
-	atomic_fetch_or_explicit(&in_use[index / SLAB], bit, memory_order_relaxed);
+	atomic_fetch_or_explicit(&slabs[index / SLAB].in_use, bit, memory_order_relaxed);
 }
 
 void rr_slab_rests(const struct rr_conn *c)
 {
 	uint64_t bit = UINT64_C(1) << c->index % SLAB;
 
-	atomic_fetch_and_explicit(&in_use[c->index / SLAB], ~bit, memory_order_relaxed);
+	atomic_fetch_and_explicit(&slabs[c->index / SLAB].in_use, ~bit, memory_order_relaxed);
 }
 
 bool rr_slab_each_in_use(void (*fn)(struct rr_conn *, void *), void *ctx)
@@ -163,10 +164,10 @@ bool rr_slab_each_in_use(void (*fn)(struct rr_conn *, void *), void *ctx)
 	if (rr_lock_try(&reap_lock))
 		return false;
 	for (uint32_t i = 0; i < n; i++) {
-		uint64_t bits = atomic_load_explicit(&in_use[i], memory_order_relaxed);
+		uint64_t bits = atomic_load_explicit(&slabs[i].in_use, memory_order_relaxed);
 
 		for (; bits; bits &= bits - 1) {
-			struct rr_conn *c = &slabs[i][__builtin_ctzll(bits)];
+			struct rr_conn *c = &slabs[i].conns[__builtin_ctzll(bits)];
 
 			if (rr_conn_st(c) == RR_S_CARRIED)
 				fn(c, ctx);
@@ -194,7 +195,7 @@ struct rr_conn *rr_slab_at(uint32_t i)
 	/* Pairs with the release in slab_more(). */
 	uint32_t n = atomic_load_explicit(&nslabs, memory_order_acquire);
 
-	return i < n * SLAB ? &slabs[i / SLAB][i % SLAB] : NULL;
+	return i < n * SLAB ? &slabs[i / SLAB].conns[i % SLAB] : NULL;
 }
 
 bool rr_slab_hold(void)
