@@ -20,7 +20,7 @@ server_fds() {
 }
 restarted() { # VERSION
 	local i start
-	background "$W/writer" sh -c "cd $MNT && exec $FILES io restart$1 10485760 64k synced"
+	background "$W/writer" sh -c "cd $MNT && exec $FILES io restart$1 4194304 64k synced"
 	for ((i = 0; i < 300 && $(stat -c %s /export/restart"$1" 2>/dev/null || echo 0) < 1048576; i++)); do sleep 0.1; done
 	kill -0 "$pid" 2>/dev/null || bad "$1: the writer has ended too soon: $(cat "$W/writer")"
 	kill -9 "$(cat "$W/ganesha.pid")"
