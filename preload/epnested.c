@@ -4,12 +4,15 @@
 #include "preload/epset.h"
 #include "preload/real.h"
 
+_Atomic bool rr_ep_nests;
+
 bool rr_ep_managed(const struct rr_file *f)
 {
 	const struct rr_ep_set *s = container_of(f, const struct rr_ep_set, f);
 
-	return atomic_load(&s->tagged) || s->inner >= 0;	/* an inner set may still show a
-								 * kick */
+	return atomic_load(&s->tagged) ||
+	       s->inner >= 0 ||		/* an inner set may still show a kick */
+	       atomic_load_explicit(&rr_ep_nests, memory_order_relaxed);
 }
 
 /* Takes in what rang and arms the watches that have nothing to report. Returns whether any has
@@ -21,39 +24,43 @@ static bool any_news(struct rr_ep_set *s, rr_time *until)
 }
 
 /* s is in another epoll set, whose waiters ask the kernel alone. Makes the kernel's object
- * readable if a watch has something to report; what had rung is taken in. */
-static void show_set(struct rr_ep_set *s)
+ * readable if a watch has something to report; what had rung is taken in. *until is lowered to
+ * when that must be done again. */
+static void show_set(struct rr_ep_set *s, rr_time *until)
 {
-	rr_time until = RR_TIME_NEVER;
-
 	/* The kernel's object shows it already. Another kick would be another edge for the
 	 * outer set. */
 	if (s->kicked && rr_ep_any_due(s))
 		return;
-	if (any_news(s, &until) || until != RR_TIME_NEVER)
+	if (any_news(s, until))
 		rr_ep_kick(s);
 }
 
-_Atomic bool rr_ep_nests;
-
 void rr_ep_nest(struct rr_ep_set *s, int epfd)
 {
+	rr_time until = RR_TIME_NEVER;
+
 	s->nested = s->in_set = true;
 	atomic_store_explicit(&rr_ep_nests, true, memory_order_relaxed);
 	rr_ep_use(s, epfd);
-	show_set(s);
+	show_set(s, &until);
+	/* Threads that sleep on the outer set learn by this when to look. */
+	if (until != RR_TIME_NEVER)
+		rr_ep_kick(s);
 }
 
-void rr_ep_show_all_nested(void)
+rr_time rr_ep_show_all_nested(void)
 {
+	rr_time until = RR_TIME_NEVER;
 	struct rr_ep_set *s = NULL;
 
 	if (!rr_ep_lock())
-		return;
+		return until;
 	while ((s = rr_ep_next(s)))
 		if (s->in_set && !s->foreign)
-			show_set(s);
+			show_set(s, &until);
 	rr_ep_unlock();
+	return until;
 }
 
 /* The kernel's set is readable. Lets the connections in pass form take in what is for the

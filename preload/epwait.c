@@ -22,6 +22,7 @@ struct wait {
 	struct epoll_event *evs;
 	int max;
 	rr_time deadline;	/* 0: do not wait */
+	rr_time nested;		/* when rr_ep_show_nested() is due */
 	const sigset_t *mask;
 	bool fine;		/* the caller gave nanoseconds */
 	struct rr_fruitless fruitless;
@@ -280,7 +281,7 @@ static int epwait_sleep_once(struct wait *x)
 
 	x->slept = rr_now();
 	if (end)
-		end = rr_min(end, rr_conn_idle(x->slept));
+		end = rr_min(rr_min(end, x->nested), rr_conn_idle(x->slept));
 	if (!rr_ep_lock())
 		return -EINTR;
 	rr_ep_use(s, x->epfd);
@@ -329,6 +330,8 @@ static int wait_events(struct wait *x)
 		now.now = rr_now();
 		if (now.now >= x->deadline)
 			return look_at_all(x, true);
+		if (now.now >= x->nested)
+			x->nested = rr_ep_show_nested();
 		rr_fruitless_slept(&x->fruitless, x->slept, now.now);
 		rr_fruitless_pause(&x->fruitless);
 	}
@@ -336,16 +339,22 @@ static int wait_events(struct wait *x)
 
 /* No watch in the set is ours now: waits in the kernel once, as the plain call would. A watch
  * that becomes ours meanwhile rings or kicks, and then the kernel's events are sifted. False: a
- * watch is ours, or nothing was left after sifting. */
+ * watch is ours, nothing was left after sifting, or sets within sets were due. */
 static int wait_plain(struct wait *x, int *n)
 {
+	rr_time end = rr_min(x->deadline, x->nested);
+
 	atomic_fetch_add(&x->s->sleepers, 1);
 	if (atomic_load(&x->s->tagged)) {	/* pairs with set_form(), which counts tagged
 						 * before rr_ep_asleep() reads sleepers */
 		atomic_fetch_sub(&x->s->sleepers, 1);
 		return false;
 	}
-	*n = kernel_sleep(x, x->deadline);
+	*n = kernel_sleep(x, end);
+	if (!*n && end < x->deadline) {
+		x->nested = rr_ep_show_nested();
+		return false;
+	}
 	if (*n <= 0 || !atomic_load(&x->s->keyed) || !rr_ep_lock())
 		return true;
 	x->s->pass++;
@@ -362,7 +371,7 @@ int rr_ep_wait(struct rr_ep_set *s, int epfd, struct epoll_event *evs, int max,
 	int n, saved = errno;
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &x.cancel);
-	rr_ep_show_nested();
+	x.nested = rr_ep_show_nested();
 	if (atomic_load(&s->tagged) || !wait_plain(&x, &n))
 		n = wait_events(&x);
 	rr_file_put(&s->f);

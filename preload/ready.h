@@ -111,13 +111,15 @@ bool rr_wait_spin(struct rr_conn *c, unsigned want, rr_time deadline);
  * rr_conn_fds(). */
 bool rr_ep_readable(struct rr_file *ep, int epfd, rr_time *until);
 extern _Atomic bool rr_ep_nests;	/* some set has been put into another one */
-void rr_ep_show_all_nested(void);
+rr_time rr_ep_show_all_nested(void);
 /* Called before a wait for any set, or a poll() of one. Sets that are in another set show what
- * they have to report by now, and no longer what the app has used up. */
-static inline void rr_ep_show_nested(void)
+ * they have to report by now, and no longer what the app has used up. Returns when to call it
+ * again, because of what no descriptor reports; RR_TIME_NEVER if there is nothing like that. */
+static inline rr_time rr_ep_show_nested(void)
 {
-	if (unlikely(atomic_load_explicit(&rr_ep_nests, memory_order_relaxed)))
-		rr_ep_show_all_nested();
+	if (likely(!atomic_load_explicit(&rr_ep_nests, memory_order_relaxed)))
+		return RR_TIME_NEVER;
+	return rr_ep_show_all_nested();
 }
 /* Has the set anything that only rr_ep_readable() knows? Lock-free. */
 bool rr_ep_managed(const struct rr_file *ep);

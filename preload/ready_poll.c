@@ -476,6 +476,7 @@ static int arm_slot(struct rr_work *w, struct rr_slot *s)
 
 	if (!s->conn) {
 		w->kern[s->at].fd = p->fd;
+		w->until = rr_min(w->until, rr_ep_show_nested());
 		if (p->events & (POLLIN | POLLRDNORM) && rr_ep_readable(s->file, p->fd, &until))
 			return 1;
 		w->until = rr_min(w->until, until);

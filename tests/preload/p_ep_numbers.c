@@ -155,6 +155,30 @@ static void a_set_in_a_set_has_nothing_until_something_comes(void)
 	CHECK_EQ(event(outer, ep, SOON), EPOLLIN);
 }
 
+/* The peer has gone, of which a registration without bits does not tell. The connection has to be looked at again
+ * and again, but the set has nothing to report meanwhile. */
+static void a_set_in_a_set_has_nothing_while_only_time_may_tell(void)
+{
+	int s[2], ep, outer;
+
+	rpc_pair(s);
+	put(s[0]);
+	get(s[1]);
+	ep = new_set(s[1], 0);
+	outer = new_set(ep, EPOLLIN);
+	CHECK_EQ(close(s[0]), 0);
+	CHECK(p_readable(s[1], SOON));
+	for (int i = 0; i < 3; i++) {
+		CHECK_EQ(event(outer, ep, 0), 0);
+		CHECK_EQ(event(outer, ep, 100), 0);
+		CHECK(!p_readable(outer, 100));
+	}
+	CHECK_EQ(shutdown(s[1], SHUT_WR), 0);	/* both directions have ended */
+	CHECK_EQ(event(outer, ep, SOON), EPOLLIN);
+	CHECK(p_readable(outer, SOON));
+	CHECK_EQ(event(ep, s[1], SOON), EPOLLHUP);
+}
+
 static void a_set_can_be_polled(void)
 {
 	int s[2], ep, outer;
@@ -229,6 +253,8 @@ static const struct p_case cases[] = {
 	  a_closed_number_is_told_while_a_dup_lives },
 	{ "so_is_one_that_stays_on_tcp", so_is_one_that_stays_on_tcp },
 	{ "a_set_that_is_empty_again_has_nothing", a_set_that_is_empty_again_has_nothing },
+	{ "a_set_in_a_set_has_nothing_while_only_time_may_tell",
+	  a_set_in_a_set_has_nothing_while_only_time_may_tell },
 	{ "a_set_in_a_set_has_nothing_until_something_comes",
 	  a_set_in_a_set_has_nothing_until_something_comes },
 	{ "a_closed_number_can_be_added_again", a_closed_number_can_be_added_again },
