@@ -379,6 +379,19 @@ Test(verbs_able, a_peer_that_leaves_proves_nothing)
 	exposes(true);
 }
 
+/* Another thread had pulled the completion when the device went. */
+Test(verbs_able, what_fails_after_the_device_has_gone_is_no_result)
+{
+	struct ibv_wc late = { .wr_id = RR_VERBS_PROOF, .status = IBV_WC_MW_BIND_ERR };
+
+	cr_assert(establish());
+	v->on_trial = false;
+	v->id = NULL;
+	rr_verbs_prove_result(v, &late);
+	v->id = &id;
+	exposes(true);
+}
+
 /* A Linux server that was told that it may, on bnxt_re or ocrdma. */
 Test(verbs_able, where_send_with_invalidate_is_refused_it_sends)
 {

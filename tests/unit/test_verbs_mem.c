@@ -156,6 +156,14 @@ Test(verbs_mem, what_is_given_back_can_be_had)
 	cr_assert_eq(reserved, 0);
 }
 
+Test(verbs_mem, a_forked_child_has_promised_nothing)
+{
+	cr_assert(rr_verbs_mr_share(v[0], RR_V_LONG));
+	rr_verbs_mr_forked();
+	cr_assert_eq(reserved, 0);
+	cr_assert_eq(given[RR_V_LONG], 0);
+}
+
 #else
 
 Test(verbs_mem, needs_the_headers_of_rdma_core, .disabled = true)

@@ -26,7 +26,6 @@
 /* Bytes that this process's connections may come to lock. */
 static _Atomic size_t reserved;
 static _Atomic uint32_t given[RR_V_SHARES];	/* connections that have such receives */
-static _Atomic int reserved_by;		/* pid; a forked child has reserved nothing */
 
 /* Is memory locking unlimited? CAP_IPC_LOCK counts in the initial user namespace only. */
 static bool unlimited(void)
@@ -47,16 +46,11 @@ static bool unlimited(void)
 	return n <= 0 || strstr(map, " 4294967295");
 }
 
-/* Starts counting anew in a forked child: memory that its parent has locked does not count for
- * the child. */
-static void count_own(void)
+void rr_verbs_mr_forked(void)
 {
-	if (reserved_by == rr_verbs_pid)
-		return;
 	reserved = 0;
 	for (int i = 0; i < RR_V_SHARES; i++)
 		given[i] = 0;
-	reserved_by = rr_verbs_pid;
 }
 
 /* The process's limit; SIZE_MAX: none. */
@@ -75,7 +69,6 @@ int rr_verbs_mr_reserve(struct rr_vq *v, size_t need)
 {
 	size_t most = memlock_limit();
 
-	count_own();
 	if (most == SIZE_MAX)
 		return 0;
 	v->locked = need;
@@ -121,7 +114,6 @@ bool rr_verbs_mr_share(struct rr_vq *v, enum rr_verbs_share which)
 	static const uint32_t most[RR_V_SHARES] = { [RR_V_LONG] = RR_VERBS_LONG,
 						    [RR_V_FULL] = RR_VERBS_FULL };
 
-	count_own();
 	v->share[which] = atomic_fetch_add(&given[which], 1) < most[which];
 	if (!v->share[which])
 		atomic_fetch_sub(&given[which], 1);

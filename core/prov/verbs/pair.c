@@ -22,15 +22,18 @@
 int rr_verbs_pair_prepare(struct rr_qp *qp, const struct rr_prov_params *p,
 			  struct rr_prov_addr *offer)
 {
+	int n = 0, saved = errno;
 	struct ibv_device **list;
-	int n = 0;
 
 	if (rr_verbs_process_orphan)
 		return -ECHILD;
 	/* only to see whether there is any */
 	list = ibv_get_device_list(&n);
 	if (!list)
-		return -errno;
+		n = -errno;
+	errno = saved;
+	if (!list)
+		return n;
 	ibv_free_device_list(list);
 	if (!n)
 		return -ENODEV;

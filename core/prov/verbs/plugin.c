@@ -164,6 +164,7 @@ static void forked(void)
 	rr_verbs_process_orphan |= rr_verbs_process_used;
 	rr_verbs_creds_forked();
 	rr_verbs_device_forked();
+	rr_verbs_mr_forked();
 }
 
 /* Runs before librdmacm and libibverbs end. Calls after this only close descriptors. */

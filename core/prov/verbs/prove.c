@@ -110,13 +110,16 @@ void rr_verbs_prove(struct rr_qp *qp, struct rr_vq *v)
 	v->windows = false;
 }
 
-/* Completions that were flushed because the peer has left say nothing about the device. */
+/* Completions that were flushed because the peer has left say nothing about the device. A
+ * trial that has ended has no result any more: its device may be gone, and v->id with it. */
 void rr_verbs_prove_result(struct rr_vq *v, const struct ibv_wc *raw)
 {
+	if (!v->on_trial)
+		return;
 	if (raw->status != IBV_WC_SUCCESS && raw->status != IBV_WC_WR_FLUSH_ERR)
 		refute(v);
-	if (raw->status != IBV_WC_SUCCESS || raw->wr_id == RR_VERBS_PROOF || !v->on_trial)
-		return;		/* the bind; or the trial has failed meanwhile */
+	if (raw->status != IBV_WC_SUCCESS || raw->wr_id == RR_VERBS_PROOF)
+		return;		/* the bind */
 	rr_verbs_device_windows_are(v->id->verbs, RR_V_PROVEN);
 	rr_verbs_mr_unuse(v, v->trial_mr);
 	v->on_trial = false;

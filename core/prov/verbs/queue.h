@@ -52,6 +52,9 @@ int rr_verbs_mr_reserve(struct rr_vq *v, size_t need);
 /* May it have receives of this kind? rr_verbs_mr_unreserve() gives back that as well. */
 bool rr_verbs_mr_share(struct rr_vq *v, enum rr_verbs_share which);
 void rr_verbs_mr_unreserve(struct rr_vq *v);
+/* In a forked child, which has one thread: counts anew, since what its parent has locked does
+ * not count for the child. */
+void rr_verbs_mr_forked(void);
 /* May so many more bytes be registered? False with errno ENOMEM. rr_verbs_mr_uncharge() gives
  * them back. */
 bool rr_verbs_mr_charge(struct rr_vq *v, size_t len);
