@@ -293,5 +293,5 @@ Test(conn_budget, a_few_receives_of_the_largest_size_at_least)
 {
 	cr_assert_eq(rr_budget_recvs(100, 262144), RR_PROV_FEW);
 	cr_assert_eq(rr_budget_recvs(10, 262144), 10);
-	cr_assert_eq(rr_budget_recvs(4000, 1024), 4194304 / 4224);
+	cr_assert_eq(rr_budget_recvs(4000, 1024), 4194304 / (4096 + 384));
 }

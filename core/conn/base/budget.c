@@ -21,7 +21,8 @@
 
 #define GRAIN	65536u		/* small messages never change the account */
 #define LEAST	65536u		/* each connection may always have so much, and one message */
-#define SLOT	(4096u + 128u)	/* one slot of a ring whose receives have the usual size */
+#define USUAL	4096u		/* size of a receive; shorter ones count as much */
+#define SLOT	384u		/* of a ring, beside the payload of each receive */
 
 static _Atomic uint64_t used, rings;
 
@@ -34,6 +35,11 @@ static void charge(_Atomic uint64_t *account, uint64_t *part, uint64_t now)
 {
 	atomic_fetch_add_explicit(account, now - *part, memory_order_relaxed);
 	*part = now;
+}
+
+static uint64_t slot_size(uint32_t recv_size)
+{
+	return rr_max(recv_size, USUAL) + SLOT;
 }
 
 /* Memory that was used once stays allocated until the connection is idle or uses nothing
@@ -57,7 +63,7 @@ void rr_budget_carry(struct rr_conn *c)
 {
 	const struct rr_qp *qp = c->share->qp;
 
-	charge(&rings, &c->ring, (uint64_t)qp->recvs * rr_max(qp->recv_size, SLOT));
+	charge(&rings, &c->ring, qp->recvs * slot_size(qp->recv_size));
 }
 
 void rr_budget_end(struct rr_conn *c)
@@ -106,9 +112,9 @@ bool rr_budget_stash(const struct rr_share *sh, uint32_t len)
  * each still gets one. */
 uint32_t rr_budget_recvs(uint32_t recvs, uint32_t size)
 {
-	uint64_t slot = rr_max(size, SLOT), most = rr_cp->process_budget / 2;
+	uint64_t most = rr_cp->process_budget / 2;
 	uint64_t left = most - rr_min(most, atomic_load_explicit(&rings, memory_order_relaxed));
-	uint64_t fit = rr_min(left / 16, (uint64_t)rr_cp->budget) / slot;
+	uint64_t fit = rr_min(left / 16, (uint64_t)rr_cp->budget) / slot_size(size);
 
 	return (uint32_t)rr_min((uint64_t)recvs, rr_max(fit, (uint64_t)RR_PROV_FEW));
 }
