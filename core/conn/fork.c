@@ -87,7 +87,6 @@ void rr_conn_fork_nears(struct rr_conn *c)
 
 void rr_conn_forked(struct rr_conn *c)
 {
-	rr_native_forks(c);
 	prepare_conn(c, false);		/* for states entered since rr_conn_fork_nears() */
 	if (rr_relay_forks(c))
 		return;

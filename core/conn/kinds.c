@@ -343,6 +343,7 @@ static void listening_close(struct rr_conn *c, int fd RR_UNUSED)
 
 static const struct rr_kind listening = {
 	.kernels = true,
+	.forks = rr_native_forks,
 	.forked = rr_native_forked,
 	.let_go = is_kernels,
 	.poll = rr_native_poll,

@@ -417,7 +417,7 @@ Test(conn_native, a_device_that_went_away_is_waited_for_until_it_is_back)
 	unsetenv("RDMARPC_TEST_NO_DEVICE");
 	ahead = 13 * RR_SEC;
 	rr_conn_early(d.l);
-	rr_native_forks(d.l);	/* shut again, and what a device did before is over */
+	rr_conn_fork_nears(d.l);	/* shut again, and what a device did before is over */
 	cr_assert_eq(rr_conn_accept(d.l, d.fd, 0, &came), RR_CONN_KERNEL);
 	close_door(&d);
 }
@@ -442,7 +442,7 @@ Test(conn_native, a_reserved_port_is_opened_before_privileges_go)
 		if (forks == 2)	/* somebody serves here */
 			cr_assert_eq(rr_conn_poll(d.l, d.fd, POLLIN), 0);
 		if (forks)
-			rr_native_forks(d.l);
+			rr_conn_fork_nears(d.l);
 		cr_assert_eq(rr_conn_defers(d.l), forks == 2);
 		setenv("RDMARPC_TEST_NO_DEVICE", "1", 1);
 		cr_assert_eq(rr_conn_poll(d.l, d.fd, POLLIN), forks == 1 ? RR_CONN_KERNEL : 0, "%d", forks);

@@ -456,8 +456,6 @@ void rr_native_forks(struct rr_conn *c)
 {
 	struct rr_listener *l = c->listener;
 
-	if (!l)
-		return;
 	l->shared = true;
 	if (l->early)		/* perhaps it is the child that will accept */
 		shut_door(l);

@@ -9,8 +9,8 @@
 
 #include "core/conn/upgrade/upgrade.h"
 
-/* native.c; under the lock, except for the first. */
-void rr_native_forks(struct rr_conn *l);	/* before a fork; for any connection */
+/* native.c; under the lock. */
+void rr_native_forks(struct rr_conn *l);	/* before a fork, in the parent */
 void rr_native_forked(struct rr_conn *l);	/* in a child that has inherited the listener */
 int rr_native_poll(struct rr_conn *l, int fd, unsigned want);
 int rr_native_fds(struct rr_conn *l, int fd, unsigned want, struct pollfd out[2],
