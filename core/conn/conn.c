@@ -34,7 +34,7 @@ int rr_conn_enter_told(struct rr_conn *c, int fd, bool told, struct rr_lock **l)
 	if (unlikely(fd >= 0 && fd != atomic_load_explicit(&c->fd, memory_order_relaxed)))
 		atomic_store_explicit(&c->fd, fd, memory_order_relaxed);
 	for (;;) {
-		int st = rr_conn_hold(c, l), rc;
+		int st = rr_conn_hold_apps(c, fd, l), rc;
 
 		if (st < 0 || !rr_kinds[st]->step)
 			return st;

@@ -85,12 +85,9 @@ static int arm(struct rr_conn *c, int fd, unsigned want, bool thread)
 	struct rr_lock *l;
 	int rc = 0, st;
 
-	if (rr_conn_relayed(c, fd)) {
-		atomic_fetch_add_explicit(&c->sleepers, thread, memory_order_acq_rel);
-		return 0;
-	}
 	st = rr_conn_enter(c, fd, &l);
-	if (st == -EBUSY) {	/* rr_conn_fds() says when to look again */
+	/* rr_conn_fds() says when to look again, or that the kernel tells everything. */
+	if (st == -EBUSY || st == RR_CONN_KERNEL) {
 		atomic_fetch_add_explicit(&c->sleepers, thread, memory_order_acq_rel);
 		return 0;
 	}

@@ -33,6 +33,32 @@ void rr_relay_ask(struct rr_conn *c, int fd);
 /* The app closes the connection. True: a relay goes on without the app, or did so already. */
 bool rr_relay_takes(struct rr_conn *c, int fd);
 
+/* Asked before entering: does the call go to the kernel anyway? reads: the call wants incoming
+ * bytes. */
+static inline bool rr_conn_passes(struct rr_conn *c, int fd, bool reads)
+{
+	bool relayed;
+
+	rr_relay_see(c, fd);
+	relayed = rr_conn_relayed(c, fd);
+	if (reads && relayed)
+		rr_relay_ask(c, fd);
+	return relayed || rr_conn_is_tcp(c);
+}
+
+/* As rr_conn_hold(), for a call of the app's that brings no upgrade forward. RR_CONN_KERNEL,
+ * without the lock: a relay uses the connection. */
+static inline int rr_conn_hold_apps(struct rr_conn *c, int fd, struct rr_lock **l)
+{
+	int st = rr_conn_relayed(c, fd) ? RR_CONN_KERNEL : rr_conn_hold(c, l);
+
+	if (st >= 0 && rr_conn_relayed(c, fd)) {	/* since a moment ago */
+		rr_lock_drop(*l);
+		st = RR_CONN_KERNEL;
+	}
+	return st;
+}
+
 /* handback.c, for the owner: before it forks; and in the child. */
 void rr_handback_forks(struct rr_conn *c);
 void rr_handback_forked(void);
