@@ -10,8 +10,8 @@
 
 #include "config/internal.h"
 
-/* Options that bound one another. max_message is told to the user, because it may have been
- * set; the sizes of Reply chunks just follow it. */
+/* Enforces the bounds between options. The user is told of a lowered max_message, which may
+ * have been set; the sizes of Reply chunks follow it silently. */
 static void check(struct rr_conf *c)
 {
 	if (c->max_message > c->memory / 2) {
@@ -58,8 +58,7 @@ void rr_conf_load(struct rr_conf *c, char **envp)
 	memset(c, 0, sizeof(*c));
 	for (uint32_t i = 0; i < rr_noptions; i++)
 		rr_option_default(c, &rr_options[i]);
-	rules(c, envp, "RDMARPC_RULES");	/* the first rule that matches decides, so these
-						 * come first */
+	rules(c, envp, "RDMARPC_RULES");
 	path = env(envp, "RDMARPC_CONF");
 	if (path && *path)
 		rr_conf_file(c, path, true);

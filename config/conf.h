@@ -2,9 +2,10 @@
 #ifndef RR_CONF_H
 #define RR_CONF_H
 
-/* Configuration. Its sources, the earlier rule deciding and the later option counting: rules in
- * RDMARPC_RULES; rdmarpc.conf (RDMARPC_CONF, else /etc/rdmarpc.conf); rules in
- * RDMARPC_LAST_RULES; RDMARPC_<NAME> in the environment.
+/* Configuration. Its sources, in the order in which they are read: rules in RDMARPC_RULES;
+ * rdmarpc.conf (RDMARPC_CONF, else /etc/rdmarpc.conf); rules in RDMARPC_LAST_RULES;
+ * RDMARPC_<NAME> in the environment. Of the rules that match a connection the first decides; of
+ * the values of an option the last counts.
  *
  * options.def is the one list of options. A wrong value never stops the program: it leaves a
  * problem and the default. No malloc, no stdio, no locale; not async-signal-safe. */

@@ -59,8 +59,8 @@ static void unknown(struct rr_conf *c, struct rr_text name)
 			near ? ", did you mean " PREFIX : "", upper, near ? "?" : "");
 }
 
-/* Takes in one variable; var is NAME=value, without the prefix. The value is cut at 4096 bytes,
- * which is more than any option takes. */
+/* Takes in one variable; var is NAME=value, without the prefix. The value is cut off at 4096
+ * bytes, which is more than any option allows. */
 static void take_variable(struct rr_conf *c, const char *var)
 {
 	const char *equals = strchr(var, '='), *value;

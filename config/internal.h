@@ -30,7 +30,8 @@ struct rr_text {
 };
 
 bool rr_text_is(struct rr_text t, const char *word);		/* are they equal? */
-bool rr_text_is_nocase(struct rr_text t, const char *word);	/* ... in lower case? */
+/* The same, whatever the case of t; word is in lower case. */
+bool rr_text_is_nocase(struct rr_text t, const char *word);
 
 /* The option of that name, or NULL. */
 const struct rr_option *rr_option_find(struct rr_text name);

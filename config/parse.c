@@ -277,9 +277,9 @@ static const char *native_wrong(const struct rr_rule *r)
 	return NULL;
 }
 
-/* Notes that the rule can never decide, for tools that check a configuration; a program is not
- * bothered. Only rules of the same text are compared: rules from the environment are meant to
- * stand before and behind those of the file. */
+/* Notes that the rule can never decide, for tools that check a configuration; in the library
+ * nothing is said. Only rules of the same text are compared: rules from the environment are
+ * meant to stand before and behind those of the file. */
 static void remark_if_covered(struct parser *p)
 {
 	struct rr_conf *c = p->c;
@@ -294,8 +294,8 @@ static void remark_if_covered(struct parser *p)
 	}
 }
 
-/* Appends the rule, which is complete and valid; there is room for it. A tool hears of it with
- * its command, of which the rule itself has no copy. */
+/* Appends the rule, which is complete and valid; there is room for it. A tool is told the rule
+ * and its command separately, because struct rr_rule has no copy of the command. */
 static void add_rule(struct parser *p)
 {
 	struct rr_conf *c = p->c;
@@ -336,8 +336,8 @@ static void end_rule(struct parser *p)
 		add_rule(p);
 }
 
-/* Begins a section; what is left of the last one is judged first. Keys in a section of an
- * unknown name are skipped, since nobody knows what they mean. */
+/* Begins a section, after the rule that the last section may hold has been ended. Keys in a
+ * section of an unknown name are skipped, because nobody knows what they mean. */
 static void begin_section(struct parser *p, struct rr_text name)
 {
 	end_rule(p);
@@ -445,8 +445,9 @@ static struct rr_text trim_text(const char *from, const char *to)
 	return (struct rr_text){ from, (uint32_t)(to - from) };
 }
 
-/* Where the line's comment begins, or its end: a # at the beginning or after a space, outside
- * of quotes. So a # within a value needs no quotes. */
+/* Where the line's comment begins; `end` if it has none. A comment begins with a # that stands
+ * outside of quotes, at the beginning of the line or after a space. So a # within a value needs
+ * no quotes. */
 static const char *comment(const char *line, const char *end)
 {
 	bool quoted = false;

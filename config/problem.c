@@ -26,8 +26,8 @@ void rr_conf_problem(struct rr_conf *c, const struct rr_where *at, const char *f
 		*to = '\0';
 		return;
 	}
-	for (unsigned i = 0; i < n; i++)
 	/* The lines are separated by newlines, so a name in the text must not have one. */
+	for (unsigned i = 0; i < n; i++)
 		if (to[i] == '\n')
 			to[i] = '?';
 	if (rr_conf_listener) {		/* a listener hears of all problems, however many */

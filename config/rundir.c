@@ -76,8 +76,8 @@ static bool is_swept(const struct stat *st)
 	       st->st_size / TMPFS_ENTRY % SWEEP_EACH;
 }
 
-/* The directory above is judged through the descriptor, since the path may lead elsewhere by
- * then. A symbolic link as the last part is refused. */
+/* The directory above is judged through the descriptor, because the path may lead elsewhere by
+ * then. A symbolic link as the last part of the path is refused. */
 void rr_rundir_enter(const char *dir, struct rr_rundir *out)
 {
 	int fd = (int)syscall(SYS_openat, AT_FDCWD, dir,
@@ -309,8 +309,8 @@ static bool is_dead(int dir, const char *name)
 
 /* --- what dead processes leave --- */
 
-/* time(). That name is bound by a resolver function, which costs each program that is started
- * under the library two page faults. */
+/* What time() returns. The name time is bound by a resolver function (IFUNC), which would cost
+ * each program that is started under the library two page faults. */
 static time_t wall_seconds(void)
 {
 	struct timespec ts;
@@ -406,8 +406,8 @@ static void walk(struct morgue *m, int dir)
 		}
 }
 
-/* Has it been dead for too long? Also if it died in the future: a clock was set back, or
- * somebody lies. */
+/* Has the process been dead for too long? A time of death in the future counts as too long: a
+ * clock was set back, or the name is a lie. */
 static bool too_old(uint64_t died, uint64_t now)
 {
 	return died > now + 60 || now > died + RR_RUN_DEAD_AGE;

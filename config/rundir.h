@@ -67,8 +67,8 @@ bool rr_rundir_stopped(const char *dir, uid_t uid);
 
 /* --- segments --- */
 
-/* A segment's name, "PID.TICKS". With ".TIME" behind it it is a process's that was found dead
- * at that time (seconds since the epoch). */
+/* A segment's name, "PID.TICKS". A name with ".TIME" behind that belongs to a process that was
+ * found dead at that time (seconds since the epoch). */
 struct rr_segname {
 	int pid;
 	uint64_t ticks;
@@ -76,9 +76,10 @@ struct rr_segname {
 };
 bool rr_segname_parse(const char *name, struct rr_segname *out);
 
-/* A living process holds a write lock on its segment, by F_SETLK, which fork() does not pass
- * on. The kernel says which process has it and ends it with the process; closing any descriptor
- * of the file ends it, too. False: another process has it. */
+/* Takes the lock by which others see that the process lives: a write lock on its segment, by
+ * F_SETLK, which fork() does not pass on. The kernel says which process has the lock, and ends
+ * it with the process. Closing any descriptor of the file ends it, too. False: another process
+ * has the lock. */
 bool rr_segment_hold(int fd);
 
 /* The holder of segment fd: its pid as this process sees it; 0: a process that has no pid here

@@ -97,8 +97,9 @@ static const struct unit time_units[] = {
 	{ "ns", 1 }, { "us", RR_USEC }, { "ms", RR_MSEC }, { "s", RR_SEC }, { NULL, 0 },
 };
 
-/* Parses a number with a unit, perhaps after blanks; bare is the factor of a number that has
- * none. Returns false if the product does not fit into 64 bits. */
+/* Parses a number with a unit, perhaps with blanks between the two; bare is the factor of a
+ * number without a unit. False: t is no such number, or the product does not fit into 64
+ * bits. */
 static bool value_units(struct rr_text t, const struct unit *u, uint64_t bare, uint64_t *v)
 {
 	if (!take_digits(&t, v))

@@ -34,15 +34,16 @@ enum {
 	RR_SOCK_ACCEPTED	= 1 << 2,
 	RR_SOCK_CONNECTING	= 1 << 3, /* connect() has begun: its connection is made only
 					   * once */
-	RR_SOCK_ACCEPTING	= 1 << 5, /* a thread is within the kernel's accept(), which had
-					   * one */
+	RR_SOCK_ACCEPTING	= 1 << 5, /* a thread is taking a connection that it saw pending
+					   * in the kernel (accept.c) */
 	RR_SOCK_PLAIN		= 1 << 4, /* the kernel's for ever, whatever conn says */
 	RR_SOCK_EDGES		= 1 << 6, /* an epoll set watches it for edges, or has done */
 };
 
 struct rr_sock {
 	struct rr_file f;
-	struct rr_conn *_Atomic conn;	/* NULL: not connected, a listener, or plain TCP */
+	/* NULL: not connected, plain TCP, or a listener that no native rule is for */
+	struct rr_conn *_Atomic conn;
 	_Atomic uint32_t flags;
 	_Atomic rr_time verified;	/* when the inode was last compared */
 	/* Belong to the thread that holds the set of resting connections (restset.h): */
@@ -122,7 +123,7 @@ static inline struct rr_sock *rr_fdt_sock(int fd)
 	return NULL;
 }
 
-/* The file behind fd, without a reference: it may be another's by now. */
+/* The file behind fd, without a reference: the object may stand for another file by now. */
 static inline struct rr_file *rr_fdt_peek(int fd)
 {
 	rr_fdt_slot *slot = rr_fdt_slot_of(fd);

@@ -12,11 +12,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Stand around calls into a plugin, on this thread; they nest. The first may allocate: not for
- * signal handlers. */
+/* These two stand around each call into a plugin, on the same thread; pairs nest. The first
+ * rr_guard_enter() of a thread may allocate, so signal handlers must not call it. */
 void rr_guard_enter(void);
 void rr_guard_leave(void);
-/* How many rr_guard_enter() this thread is in. */
+/* How many rr_guard_enter() of this thread still wait for their rr_guard_leave(). */
 uintptr_t rr_guard_depth(void);
 
 /* May this call change the table? Async-signal-safe; errno is left alone. */

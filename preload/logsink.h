@@ -13,8 +13,8 @@
  * but no file is made. */
 void rr_logsink_setup(enum rr_log_to to, const char *file, enum rr_log_level level);
 
-/* The app wants the number fd: if it is the log's descriptor, gives it up. Returns whether it
- * was. */
+/* The app wants the number fd: if that is the log's descriptor, the log gives it up. Returns
+ * whether it was. */
 bool rr_logsink_move_fd(int fd);
 
 #endif

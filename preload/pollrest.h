@@ -43,8 +43,7 @@ struct rr_work {
 	nfds_t listeners;	/* … and how many of these are TCP listeners of this process */
 	const sigset_t *mask;
 	rr_time deadline;
-	rr_time until;
-				/* when to look again for the connections' sake */
+	rr_time until;		/* when to look again for the connections' sake */
 	rr_time verify;		/* when to verify those at rest; 0: not known yet */
 	struct rr_fruitless fruitless;
 	int cancel;
@@ -62,8 +61,8 @@ static inline unsigned rr_slot_want(const struct rr_work *w, const struct rr_slo
 	return rr_ev_want((unsigned short)w->fds[s->at].events);
 }
 
-/* Begins a wait. Takes the set of resting connections if there are so many of ours that the
- * kernel would otherwise look at each of them at each wait. */
+/* Begins a wait on an array of which `ours` entries are ours. From RR_POLL_MANY on it takes the
+ * set of resting connections, so that the kernel need not look at each of them at each wait. */
 void rr_pollrest_start(struct rr_work *w, nfds_t ours);
 /* Was the connection at rest before this call? Then its wake-up fd stands in the app's place
  * now. */

@@ -63,8 +63,8 @@ static inline int rr_sock_poll(struct rr_sock *so, struct rr_conn *c, int fd, un
  * has been read: asks the kernel anew. Returns the bits for the app. */
 short rr_still_told(const struct rr_conn *c, const struct pollfd *p, short told);
 
-/* How often a thread that waits to write wakes up. Another thread's SHUT_WR shows on nothing
- * that the sleeper could watch, since the anchor can always be written. */
+/* How often a thread that waits to write wakes up. No descriptor tells it of another thread's
+ * SHUT_WR, because the anchor can always be written. */
 #define RR_SHUT_LOOK	(50 * RR_MSEC)
 
 /* The time from now to end as a timespec for the kernel; NULL if end is never. */
@@ -103,7 +103,7 @@ int rr_poll_plain(struct pollfd *fds, nfds_t n, rr_time deadline, const sigset_t
  * RR_POLL_ON. There is a deadline other than 0, and no mask. */
 int rr_poll_nap(struct pollfd *p, rr_time deadline);
 
-/* Spins for one of want, if that pays. Returns whether memory shows it. */
+/* Spins until c may have one of want, if spinning pays. Returns whether it may. */
 bool rr_wait_spin(struct rr_conn *c, unsigned want, rr_time deadline);
 
 /* An epoll set in a poll() or select(): is it readable for the app? Also prepares the set's

@@ -4,8 +4,8 @@
 
 /* An epoll set of ours that holds the wake-up fds of connections at rest, for threads that wait
  * for many by poll() or select(): in the kernel's array it stands for all of them. The process
- * has one. Only the thread that used it last may use it, other threads do without. Connections
- * stay in it across waits. */
+ * has one. It belongs to the thread that used it last, until that thread has not used it for a
+ * second; other threads do without. Connections stay in it across waits. */
 
 #include "preload/sock.h"
 

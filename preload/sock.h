@@ -74,6 +74,7 @@ void rr_sock_accepted(int fd);
 /* The same with its connection c; NULL: one is made. False: no memory, and c stays the
  * caller's. */
 bool rr_sock_adopt(int fd, struct rr_conn *c);
+/* Is fd a TCP socket? One system call. */
 bool rr_speaks_tcp(int fd);
 /* fd was inherited across exec. If it is a TCP socket it is entered as accepted, or as a
  * listener. Returns whether it was entered. */

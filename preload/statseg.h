@@ -10,12 +10,14 @@
 
 struct rr_stat_seg;
 
-/* own is the directory for the segment, "" for none. host is the directory whose "stop" counts,
- * too, and by whose name a memfd is found. Both strings are kept. Called before the rest. */
+/* own is the directory for the segment, "" for none. host is the directory whose file "stop"
+ * counts as well, and by whose name a memfd is found. Both are kept by reference. Called before
+ * the rest. */
 void rr_statseg_setup(const char *own, const char *host);
 
-/* The segment. make: it is made if there is none yet; else NULL then. NULL also if there is no
- * memory, or if this very thread is making it. Any thread; errno is left alone. */
+/* Returns the segment. If there is none yet, make decides: true makes it, false returns NULL.
+ * NULL also if there is no memory, or if this very thread is making the segment. Any thread may
+ * call this; errno is left alone. */
 struct rr_stat_seg *rr_statseg_get(bool make);
 
 /* Does rdmarpc-stat --stop hold back new upgrades? Makes at most one system call for each

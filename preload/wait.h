@@ -50,8 +50,8 @@ static inline void rr_sock_dry(struct rr_sock *so, unsigned want)
 	if (!atomic_load_explicit(&so->watches, memory_order_acquire))
 		return;
 	c = atomic_load_explicit(&so->conn, memory_order_acquire);
-	/* That all has been read is nothing to a set that tells levels, if it is told by
-	 * memory. */
+	/* A level-triggered set looks into memory whether a carried connection has something
+	 * to read. So it need not hear that everything was read. */
 	if (want != POLLIN || !c || !rr_conn_is_carried(c) ||
 	    atomic_load_explicit(&so->flags, memory_order_relaxed) & RR_SOCK_EDGES)
 		rr_sock_is_dry(so, want);

@@ -2,8 +2,8 @@
 #ifndef RR_WRAP_H
 #define RR_WRAP_H
 
-/* The logic behind the exported names. Each returns exactly what libc's function of that name
- * returns: -1 with errno; errno is left alone on success. */
+/* The logic behind the exported names. Each function returns exactly what libc's function of
+ * that name returns. A failure is -1 with errno; a success leaves errno alone. */
 
 #include <errno.h>
 

@@ -9,12 +9,15 @@
  *    │  ──▶ ANSWERED (server) ──▶ CARRIED
  *    └──▶ TCP for ever
  *
- * The app's fd stays the kernel's TCP socket, the anchor. Functions take the fd that the app
- * used in this call, because a connection may have several.
+ * These are the states that statistics show (enum rr_conn_state); face.h has finer ones. The
+ * app's fd stays the kernel's TCP socket, the anchor. Functions take the fd that the app used
+ * in this call, because a connection may have several.
  *
- * Return values: bytes or 0; -errno (errno itself stays as it is); or RR_CONN_KERNEL: "this is
- * the kernel's: make the plain call". No function blocks, but rr_conn_send() and rr_conn_recv()
- * may spend 300 µs waiting for a verdict. Any number of threads may call at once. A signal
+ * Return values: bytes or 0; -errno (errno itself stays as it is); or RR_CONN_KERNEL: the call
+ * is the kernel's, so the wrapper makes the plain one. No function blocks, but some wait for a
+ * bounded time: rr_conn_send() up to 300 µs for the answer to an offer or, in a forked child,
+ * for the connection's owner; rr_conn_shutdown() in a forked child up to a second for the
+ * owner; rr_conn_daemon() up to two seconds. Any number of threads may call at once. A signal
  * handler that interrupted a call on the same connection gets -EDEADLK instead of a deadlock;
  * the wrapper turns that into EINTR or EAGAIN. */
 
@@ -33,7 +36,7 @@ struct rr_conn;
 
 struct rr_conn_params {
 	uint32_t program;	/* RPC program number of the offer */
-	/* As far as the user chooses them; all other fields are zero. */
+	/* The fields that the user chooses are set; all others are zero. */
 	struct rr_eng_params eng;
 	uint32_t inline_size, device_inline;
 	uint8_t ack_timeout;	/* of devices: struct rr_prov_params */
@@ -78,8 +81,8 @@ struct rr_conn_params {
 	 * listener (peer is NULL then). 0: none. May be NULL. */
 	uint16_t (*native)(bool server, const struct sockaddr *local,
 			   const struct sockaddr *peer);
-	/* Does `rdmarpc-stat --stop` hold back new upgrades on this host? At most one system
-	 * call; asked once for each upgrade. May be NULL. */
+	/* Does `rdmarpc-stat --stop` hold back new upgrades on this host? At most two system
+	 * calls; asked once for each upgrade. May be NULL. */
 	bool (*stopped)(void);
 	/* The descriptor that the app has for c at present, any of several; -1: none. May be
 	 * NULL. */
@@ -210,8 +213,8 @@ static inline unsigned rr_ask_told(unsigned told)
 }
 
 /* Would a read find bytes or the end? True: the kernel has said so within a tick of the coarse
- * clock, and nobody has read since, as far as this process sees. Only of connections on which
- * the kernel has the first word. No system call. */
+ * clock, and nobody has read since, as far as this process sees. Always false for a connection
+ * on which the kernel does not have the first word. No system call. */
 bool rr_conn_has_seen(struct rr_conn *c);
 
 /* Is it worth calling rr_conn_poll()? No lock and no system call: for spinning. */
@@ -231,11 +234,12 @@ struct rr_spin {
 	rr_time want;		/* the longest spin that a connection asked for */
 	rr_time began, now, end;
 	/* The clock of statistics, by which now is read where it is the CPU's counter; NULL:
-	 * rr_now() alone. What it said when now was read, and at the beginning. */
+	 * rr_now() alone. stamp and stamp_began: what that clock said when now was read last,
+	 * and when the spin began. */
 	struct rr_ticks *clock;
 	uint64_t stamp, stamp_began;
 	struct rr_counters *count;	/* of that connection, which may be gone by the end */
-	uint32_t cpu;		/* that the thread runs on, from 1; 0: unknown */
+	uint32_t cpu;		/* the CPU that the thread runs on, from 1; 0: unknown */
 	uint32_t cpus, spinners;	/* of the process */
 	uint32_t yields;	/* how often to yield the CPU first */
 	uint32_t seat;		/* see spinning.c */
@@ -250,10 +254,11 @@ struct rr_spin {
  * the other connections need not be asked. */
 void rr_conn_spin(const struct rr_conn *c, struct rr_spin *s);
 
-/* rr_conn_peek() has found something of c. When s last read its clock there was nothing yet:
- * statistics take that for the time of the message, which is about to be taken in. No lock. */
+/* rr_conn_peek() has found something on c. When s last read its clock there was nothing yet, so
+ * statistics take that reading as the time at which the message came. The message is about to
+ * be taken in. No lock. */
 void rr_conn_seen(const struct rr_conn *c, const struct rr_spin *s);
-/* The spin is over: did what was waited for come? */
+/* The spin is over. paid: what was waited for has come. */
 void rr_conn_spun(const struct rr_spin *s, bool paid);
 
 /* Collects what the first connection needs to know of this process and its CPUs. */

@@ -12,9 +12,9 @@ struct rr_credits {
 	uint32_t asked;		/* what our calls request */
 	uint32_t granted;	/* what the last reply said */
 	uint32_t inflight;	/* calls without reply */
-	/* draft-02 §3.8: RDMA_DONE costs a credit and gets no reply. So that it need not wait
-	 * for a credit, the call whose reply it acknowledges leaves its own to it; the reply to
-	 * a later call gives that credit back. */
+	/* draft-02 §3.8: RDMA_DONE costs a credit and gets no reply. So that RDMA_DONE need not
+	 * wait for a credit, it inherits the one of the call whose reply it acknowledges. The
+	 * reply to a later call gives that credit back. */
 	uint32_t due;		/* RDMA_DONEs that have a credit and are yet to be sent */
 	uint32_t dones;		/* RDMA_DONEs that have been sent … */
 	uint32_t done_back;	/* … and of them, those that the peer has certainly received */

@@ -71,8 +71,9 @@ struct rr_eng_out {
  * only. 0: taken. -EAGAIN: no credit, window, slot or exposure budget now, and nothing has
  * happened: ask again after a reply, a window update or a DONE. -EMSGSIZE: it can never be
  * carried on this connection (the driver opens the hatch). -ECONNRESET: the engine has failed.
- * A reply that a strict peer cannot receive is taken, and the peer is told ERR_CHUNK. In
- * dialects with an opening (version 2) nothing is taken before it is over.
+ * Without a hatch, a reply that cannot be conveyed in any way is taken as well, and the peer is
+ * told ERR_CHUNK. In dialects with an opening (version 2) nothing is taken before the opening
+ * is over.
  *
  * With RR_CAP_RING_CREDITS nothing is taken before the first rr_eng_window(), and a few Sends
  * of the window stay reserved for control messages. Calls that never get a reply hold nothing
@@ -186,7 +187,7 @@ enum rr_eng_why {
 	RR_WHY_ERR_VERS,
 	RR_WHY_PROTOCOL,	/* the peer broke the protocol beyond repair */
 	RR_WHY_PROVIDER,	/* an operation failed */
-	/* strict peer: calls without reply have held all credits for too long */
+	/* without ring credits: there is no credit, and no reply comes that could bring one */
 	RR_WHY_CREDITS,
 	RR_WHY_OVERRUN,		/* the peer sent more than was granted */
 	RR_WHY_TOO_LARGE,	/* ERR_CHUNK, and no more can be offered (RFC 8166 §4.5.3) */

@@ -49,8 +49,8 @@ void rr_inv_arrived(const struct rr_eng *e, struct rr_in *in, const struct rr_ch
 void rr_inv_reply(struct rr_eng *e, const struct rr_serve *s, struct rr_op *op);
 /* The same for the DONE of a reply that was pulled. */
 void rr_inv_done(struct rr_eng *e, const struct rr_in *in, struct rr_op *op);
-/* The handle of this call, or of this exposed reply, that a peer may invalidate which is
- * invited to (rr_eng_params.invited); 0: none. */
+/* The handle of this call, or of this exposed reply, that the peer may invalidate if it was
+ * invited to do so (rr_eng_params.invited); 0: none. */
 uint32_t rr_inv_offer(const struct rr_eng *e, const struct rr_call *c,
 		      const struct rr_shown *s);
 
@@ -70,9 +70,9 @@ bool rr_pad_in_reply(struct rr_eng *e, const struct rr_call *c, struct rr_in *in
 
 /* --- plan.c --- */
 
-/* Plans how a call travels. With reliable replies only whether it fits inline, because a reply
- * that does not fit is pulled; and, if the policy says so, memory for replies whose bound is
- * known. */
+/* Plans how a call travels. With reliable replies, a plan only says whether the call fits
+ * inline, because a reply that does not fit is pulled. If the policy says so, it also has
+ * memory for replies whose bound is known. */
 void rr_plan(const struct rr_eng *e, const struct rr_eng_out *out, struct rr_plan *p);
 
 /* --- again.c --- */
@@ -150,8 +150,8 @@ bool rr_req_key_gone(struct rr_eng *e, uint32_t handle);
  * chunks. False: it is not acceptable. */
 bool rr_req_reply_pulled(struct rr_eng *e, struct rr_in *in, const uint8_t *head,
 			 uint32_t have);
-/* When a call becomes forgettable, if that is being waited for; or when the wait for a credit
- * ends. */
+/* When the oldest call may be forgotten, if an app's message waits for that; or when the wait
+ * for a credit ends. */
 rr_time rr_req_deadline(const struct rr_eng *e);
 void rr_req_tick(struct rr_eng *e);
 /* A call has just been refused. */

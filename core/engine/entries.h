@@ -61,8 +61,8 @@ enum rr_mem_state {
 
 struct rr_mem {
 	enum rr_mem_state state;
-	uint32_t buf, len;
-	uint32_t nsegs;		/* len, while RR_MEM_NONE: bytes to be exposed; 0: none */
+	uint32_t buf, len;	/* len, while RR_MEM_NONE: bytes to be exposed; 0: none */
+	uint32_t nsegs;
 	/* of several keys, the one that the peer has invalidated; 0: none */
 	uint32_t gone;
 	struct rr_seg segs[RR_ENG_SEGS];

@@ -22,13 +22,13 @@
 
 #define RR_TOKEN_LEN	16u
 #define RR_PROV_ADDR	96u
-#define RR_PROV_FEW	24u	/* receives that do, where their number is limited */
-#define RR_PROV_PIECES	24u	/* exposed for one message at most */
+#define RR_PROV_FEW	24u	/* receives that suffice where memory for them is limited */
+#define RR_PROV_PIECES	24u	/* pieces exposed for one message, at most */
 
 struct rr_prov_params {
 	uint32_t recv_size;	/* bytes of one receive buffer: our inline threshold */
 	uint32_t recvs;		/* receives to keep posted */
-	/* on a device, for connections beyond some hundred; 0: no fewer than recvs */
+	/* on a device, instead of recvs, for connections beyond some hundred; 0: recvs */
 	uint32_t few;
 	/* on a device, in place of recv_size if that is less and there is memory */
 	uint32_t long_size;
@@ -86,7 +86,7 @@ enum rr_doing {
 /* What a peer says of itself, true or not. It may influence how long somebody waits, and
  * nothing else. */
 struct rr_peer_look {
-	uint32_t cpu;		/* that it last ran on, from 1; 0: unknown */
+	uint32_t cpu;		/* the CPU that it last ran on, from 1; 0: unknown */
 	uint32_t doing;		/* enum rr_doing bits, or nonsense */
 	uint32_t woke;		/* how long its wake-ups take, in ns */
 	uint32_t work;		/* a change means that it moved bytes of this connection */
@@ -133,9 +133,9 @@ struct rr_prov_ops {
 	/* Either side, after join() or answer(). 0: connected and ready for data; -EAGAIN: call
 	 * again when wake_fd is readable; else it has failed. Never blocks. */
 	int (*establish)(struct rr_qp *qp);
-	/* The answering side has waited long enough to be established. 0: it no longer will be,
-	 * and the offering side finds out in join() or establish(), before it can send;
-	 * -EAGAIN: the offering side has joined, or is about to: go on with establish().
+	/* The answering side has waited long enough for establish() to succeed. 0: the answer
+	 * is withdrawn, and the offering side finds out in join() or establish(), before it can
+	 * send; -EAGAIN: the offering side has joined, or is about to: go on with establish().
 	 * close() is still to be called. NULL: answers are valid for as long as it takes. */
 	int (*withdraw)(struct rr_qp *qp);
 

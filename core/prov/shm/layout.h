@@ -78,12 +78,12 @@ struct rr_shm_ctl {
 	/* By these words the peer decides how long to wait for the owner; 0: not known. They
 	 * lie beside armed, which the peer looks at after each message anyway, and like it are
 	 * written only when something changes. */
-	_Atomic uint32_t cpu;		/* owner: that it last ran on, from 1 */
+	_Atomic uint32_t cpu;		/* owner: the CPU that it last ran on, from 1 */
 	_Atomic uint32_t doing;		/* owner: enum rr_doing bits */
-	/* owner: how long it takes from a bell to being awake, in ns */
+	/* owner: how long it takes from a doorbell to being awake, in ns */
 	_Atomic uint32_t woke;
 	_Atomic uint32_t work;		/* owner: count of large pieces that it has moved */
-	/* peer: its CLOCK_MONOTONIC at its last bell, the low bits */
+	/* peer: the low bits of its CLOCK_MONOTONIC when it last rang */
 	_Atomic uint32_t rung;
 	uint8_t pad0[100];
 	_Atomic uint32_t reposted;	/* owner: receives given back so far */

@@ -90,7 +90,7 @@ struct rr_shm {
 	/* set-up */
 	struct rr_prov_params param;	/* run_dir is not kept */
 	int listener[2];		/* abstract, file; -1 */
-	bool keeps_place;		/* place.c */
+	bool keeps_place;		/* its answer counts in place.c */
 	/* owns the sockets until the connection is ready, and unlinks path */
 	pid_t creator;
 	/* the kernel lets no descriptors into wake_fd any more */

@@ -291,9 +291,9 @@ static int set_up_event(struct rr_qp *qp, struct rr_vq *v, enum rdma_cm_event_ty
 	}
 }
 
-/* A message has come before the CM's last packet (RTU), which may be lost. The CM is told, and
- * says that the connection is established; else it would send its own packet again after some
- * seconds, for the peer to repeat the last one. */
+/* A message may come before the CM's last packet (RTU), which may be lost. Then the CM is told
+ * that the peer has sent something, and reports that the connection is established. Otherwise
+ * the CM would wait some seconds, and send its reply again for the peer to repeat the RTU. */
 static void hear_message(struct rr_vq *v)
 {
 	if (v->state == RR_V_ACCEPTING && rr_verbs_cq_reap(v))

@@ -44,7 +44,7 @@ void rr_verbs_end_close(struct rr_qp *qp);
 
 /* --- cm_setup.c --- */
 
-/* makes its state … */
+/* Makes qp's state … */
 int rr_verbs_setup_start(struct rr_qp *qp, const struct rr_prov_params *p);
 int rr_verbs_setup_open(struct rr_qp *qp, struct rr_vq *v); /* … and its channel */
 int rr_verbs_setup_resolve(struct rr_vq *v, const struct sockaddr *to,
@@ -62,7 +62,7 @@ int rr_verbs_pair_answer(struct rr_qp *qp, const struct rr_prov_params *p,
 int rr_verbs_pair_join(struct rr_qp *qp, const struct rr_prov_addr *answer);
 int rr_verbs_pair_withdraw(struct rr_qp *qp);
 
-/* --- native_cm.c: with anybody --- */
+/* --- native_cm.c: with native peers --- */
 
 size_t rr_verbs_native_lst_size(void);
 int rr_verbs_native_listen(struct rr_lst *lst, const struct sockaddr *addr,

@@ -17,7 +17,8 @@ bool rr_verbs_cq_pull(struct rr_vq *v)
 						     memory_order_acquire,
 						     memory_order_relaxed))
 		return false;
-	/* Only the holder of cq_busy adds entries. */
+	/* Only the holder of cq_busy adds entries. The acquire pairs with the release in
+	 * rr_verbs_traffic_poll(): entries before raw_tail have been copied out. */
 	head = atomic_load_explicit(&v->raw_head, memory_order_relaxed);
 	tail = atomic_load_explicit(&v->raw_tail, memory_order_acquire);
 	do {
@@ -26,7 +27,8 @@ bool rr_verbs_cq_pull(struct rr_vq *v)
 		n = room ? ibv_poll_cq(v->cq, (int)room, &v->raw[at]) : 0;
 		head += n > 0 ? (uint32_t)n : 0;
 	} while (n > 0 && (uint32_t)n == room);
-	/* Pairs with the acquires of raw_head: entries are visible once it counts them. */
+	/* Pairs with the acquires in has_taken() and rr_verbs_books_digest(): entries are
+	 * visible to whoever sees raw_head count them. */
 	atomic_store_explicit(&v->raw_head, head, memory_order_release);
 	atomic_store_explicit(&v->cq_busy, false, memory_order_release);
 	return true;

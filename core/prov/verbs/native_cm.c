@@ -29,7 +29,8 @@ static int start_native(struct rr_qp *qp, const struct rr_prov_params *p)
 
 /* --- connecting ------------------------------------------------------------------------ */
 
-/* Copies an address of either family to where there is room for both; to may be NULL. */
+/* Copies an address of either family into a sockaddr_in6, which has room for both. to may be
+ * NULL. */
 static void address(struct sockaddr_in6 *to, const struct sockaddr *from)
 {
 	if (!to)
@@ -191,7 +192,8 @@ static void drop_old(struct rr_verbs_lst *l)
 	l->old = NULL;
 }
 
-/* Done while nobody is waiting, so that nobody is refused by it. */
+/* The old channel is closed only while no request is pending: closing it would refuse the
+ * pending ones (see renew_listener()). */
 int rr_verbs_native_tend(struct rr_lst *lst)
 {
 	struct rr_verbs_lst *l = container_of(lst, struct rr_verbs_lst, lst);

@@ -79,8 +79,8 @@ static bool take_cq_event(struct rr_vq *v)
 	return !rc;
 }
 
-/* Nearly always it is the completion queue. If the CM has an event, too, wake_fd stays
- * readable. */
+/* Nearly always the completion queue has rung, so it is asked first, without a look at wake_fd.
+ * If the CM has an event, too, wake_fd stays readable for the next call. */
 static int drain_events(struct rr_qp *qp)
 {
 	struct rr_vq *v = rr_verbs_of(qp);

@@ -2,8 +2,8 @@
 #ifndef RR_VERBS_PLUGIN_H
 #define RR_VERBS_PLUGIN_H
 
-/* What librpcrdma_verbs.so exports: its provider, or NULL if it was built for another version
- * of the library. */
+/* The one function that librpcrdma_verbs.so exports, RR_VERBS_ENTRY. It returns the provider,
+ * or NULL if the plugin was built for another version of the library. */
 
 #include "core/base/os.h"
 #include "core/base/ownfd.h"
@@ -11,12 +11,13 @@
 
 #define RR_VERBS_PLUGIN	"librpcrdma_verbs.so"
 #define RR_VERBS_ENTRY	"rr_verbs_plugin"
-/* Must change with every change of struct rr_prov_ops, rr_prov_params, rr_qp, rr_wc or of this
- * file. */
+/* This number must change with every change of struct rr_prov_ops, rr_prov_params, rr_qp, rr_wc
+ * or of this file. */
 #define RR_VERBS_ABI	8u
 
 #define RR_VERBS_SAY	32u
-/* For tests: bytes that native peers get in place of our private data (RFC 8797), or none. */
+/* For programs that judge peers (rdmarpc-conform): bytes that native peers get in place of our
+ * private data (RFC 8797). */
 struct rr_verbs_say {
 	bool instead;
 	uint8_t len;
@@ -32,7 +33,7 @@ struct rr_verbs_env {
 	bool no_windows;			/* for tests: as if the device had no windows */
 	/* for tests: as if the device were trusted with remote invalidation */
 	bool invite;
-	/* for programs that judge peers: read at each connection; or NULL */
+	/* read for each native connection; NULL: our own private data is sent */
 	const struct rr_verbs_say *say;
 };
 

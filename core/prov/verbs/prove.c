@@ -33,7 +33,7 @@ static struct ibv_mw *alloc_window(struct rr_vq *v)
 
 	errno = 0;
 	mw = ibv_alloc_mw(v->pd, IBV_MW_TYPE_2);
-	/* if windows are only scarce, other connections may use them all */
+	/* If windows are only scarce, other connections have them: that refutes nothing. */
 	if (!mw && !rr_verbs_scarce(errno))
 		refute(v);
 	v->windows = mw;
@@ -99,7 +99,8 @@ void rr_verbs_prove(struct rr_qp *qp, struct rr_vq *v)
 		v->on_trial = true;
 		return;
 	}
-	/* It may have been a registration that allows binds that was refused. */
+	/* What was refused may have been a registration that allows binds: the next one is made
+	 * without that right. */
 	rr_verbs_keys_free(v);
 	v->nmw_free = 0;
 	if (mr >= 0)

@@ -158,7 +158,8 @@ int rr_verbs_qp_make(struct rr_qp *qp, struct rr_vq *v)
 	return rc == -EAGAIN ? -EDQUOT : rc;	/* rr_verbs_scarce() */
 }
 
-/* Threads may look at the CQ without the caller's lock: from here on none does. */
+/* Other threads may be polling the CQ without the caller's lock. Taking cq_busy for good (pairs
+ * with the release in rr_verbs_cq_pull()) keeps them away from here on. */
 static void cq_free(struct rr_vq *v)
 {
 	uint32_t not_busy = 0;

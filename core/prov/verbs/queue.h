@@ -13,8 +13,8 @@
  * libibverbs clears the bit where the kernel does not know it. */
 #define RR_VERBS_LOCAL	((int)IBV_ACCESS_LOCAL_WRITE | (int)IBV_ACCESS_RELAXED_ORDERING)
 
-/* Did the kernel refuse an object for err since there are too many? EAGAIN, which is "later"
- * among us, means that the rdma cgroup has reached its limit (rdma.max). */
+/* Does err say that the kernel refused an object because there are too many? EAGAIN means that
+ * the rdma cgroup has reached its limit (rdma.max); among our own results it means "later". */
 static inline bool rr_verbs_scarce(int err)
 {
 	return err == ENOMEM || err == EAGAIN;
@@ -24,9 +24,9 @@ static inline bool rr_verbs_scarce(int err)
 #define RR_VERBS_SQE	512u
 #define RR_VERBS_CQE	64u
 
-/* The send queue: three requests for each receive, since a message may need a bind and an
- * invalidation besides its Send; what needs more waits (post.c). A power of two, to which
- * drivers round it up. */
+/* Entries of the send queue: three for each receive, because a message may need a bind and an
+ * invalidation besides its Send. Requests beyond that wait (post.c). The number is a power of
+ * two because drivers would round it up to one anyway. */
 static inline uint32_t rr_verbs_sq(const struct rr_qp *qp)
 {
 	uint32_t n = RR_VERBS_SQ_LEAST;
@@ -47,7 +47,8 @@ static inline size_t rr_verbs_queues(const struct rr_qp *qp)
 
 /* --- mr.c --- */
 
-/* May this connection lock so much memory? 0, or -ENOMEM; to be given back in either case. */
+/* May this connection lock so much memory? 0, or -ENOMEM. In either case the caller calls
+ * rr_verbs_mr_unreserve() later. */
 int rr_verbs_mr_reserve(struct rr_vq *v, size_t need);
 /* May it have receives of this kind? rr_verbs_mr_unreserve() gives back that as well. */
 bool rr_verbs_mr_share(struct rr_vq *v, enum rr_verbs_share which);
@@ -126,7 +127,8 @@ bool rr_verbs_notes_is_one(struct rr_qp *qp, struct rr_vq *v, const struct rr_wc
 
 /* Called before the queue pair is made: clears v->windows if the device cannot make one. */
 void rr_verbs_prove_alloc(struct rr_vq *v);
-/* Called when it is made: posts the trial, unless the device has passed one. */
+/* Called when the connection is established, before anything else is posted to the send queue:
+ * posts the trial, unless the device has passed one. */
 void rr_verbs_prove(struct rr_qp *qp, struct rr_vq *v);
 /* Takes a completion whose wr_id has RR_VERBS_PROOF. */
 void rr_verbs_prove_result(struct rr_vq *v, const struct ibv_wc *raw);

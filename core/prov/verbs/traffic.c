@@ -35,7 +35,7 @@ static void fill_received(struct rr_qp *qp, struct rr_vq *v, const struct ibv_wc
 	};
 	if (raw->wc_flags & IBV_WC_WITH_IMM) {
 		if (qp->native)
-			return;		/* RFC 8166 has none */
+			return;		/* RFC 8166 gives immediate data no meaning */
 		wc->has_imm = true;
 		wc->imm = be32toh(raw->imm_data);
 	} else if (raw->wc_flags & WC_WITH_INV && raw->invalidated_rkey) {
@@ -139,7 +139,7 @@ int rr_verbs_traffic_send(struct rr_qp *qp, const struct iovec *iov, int niov, u
 		rc = -EAGAIN;
 	if (rc)
 		return rc;
-	/* if not, the peer invalidates the key itself */
+	/* Where we do not invalidate its key, the peer does so itself. */
 	if (inv_handle && qp->peer_inv && v->can_inv) {
 		wr.opcode = IBV_WR_SEND_WITH_INV;
 		wr.invalidate_rkey = inv_handle;

@@ -64,9 +64,10 @@
 #define RR_VERBS_HEARD	0x00002000u	/* … and the acknowledgement: another may follow */
 #define RR_VERBS_COUNT	0x00001fffu
 
-/* Handles that were read to their end. They are kept until the peer asks, or until so many
- * receives later. By then the peer may have taken a handle back, but not have given the same
- * one out again: each time takes a message, and a key changes 255 times before it repeats. */
+/* Handles that were read to their end. The peer is told of them when it asks, and RR_VERBS_AGE
+ * receives after the first of them at the latest. By then the peer may have taken a handle
+ * back, but cannot have given the same one out again: each time takes a message, and a key
+ * changes 255 times before it repeats. */
 #define RR_VERBS_KEPT	RR_VERBS_SQ
 #define RR_VERBS_AGE	128u
 #define RR_VERBS_TELL	256u	/* handles in a note at most: they fit into 1024 bytes */
@@ -153,8 +154,9 @@ struct rr_vq {
 	uint32_t nmw, nmw_free;
 	struct ibv_send_wr chain[RR_VERBS_CHAIN + 1];	/* binds, and a note */
 	uint32_t nchain;
-	bool on_trial;		/* window 0 is; windows are used once it has passed … */
-	uint8_t trial_mr;	/* … it is bound to this one of v->mr */
+	/* window 0 is on trial (prove.c): windows are used once it has passed … */
+	bool on_trial;
+	uint8_t trial_mr;	/* … index in v->mr of the registration it is bound to */
 	rr_time short_since;	/* nothing can be exposed since then; 0: it can */
 
 	/* The send queue, free-running. */
@@ -165,7 +167,8 @@ struct rr_vq {
 	/* RR_VERBS_LATE of them, once one is needed; free-running */
 	struct rr_verbs_late *late;
 	uint32_t late_head, late_tail;
-	/* rr_now_coarse() when it became full, and sq_tail then; 0: it is not */
+	/* rr_now_coarse() when the send queue became full, and sq_tail then; 0: it is not
+	 * full */
 	rr_time full_since;
 	uint32_t full_tail;
 
@@ -215,8 +218,9 @@ extern pid_t *rr_verbs_process_self;
 /* Marks a descriptor as hidden from the app, and undoes that before it is closed. */
 extern void (*rr_verbs_process_own_fd)(int fd, bool own);
 
-/* librdmacm has opened devices in this process, and keeps them. A forked child would go on
- * using them, and what it made would be its parent's; so such a child does without RDMA. */
+/* used: librdmacm has opened devices in this process, and keeps them. A forked child would go
+ * on using them, and what it made would be its parent's. So such a child, an orphan, does
+ * without RDMA. */
 extern bool rr_verbs_process_used, rr_verbs_process_orphan;
 
 /* For tests: any device with windows counts as trusted with remote invalidation. */
