@@ -11,7 +11,7 @@
 
 #include "core/base/log.h"
 
-/* other users can make directories, where an administrator lets them */
+/* A bound, because other users can make directories where an administrator lets them. */
 #define PLACES_MAX	4096u
 
 /* Adds dir unless it is there already, too long, or one too many. Whether it exists is not
@@ -58,7 +58,7 @@ void rr_places_find(struct rr_places *p, const char *configured)
 	*p = (struct rr_places){ 0 };
 	rr_fmt(p->host, sizeof(p->host), "%s", configured[0] ? configured : RR_RUN_DIR);
 	add_place(p, p->host);
-	p->own = !configured[0] && me;	/* else it is the host's directory */
+	p->own = !configured[0] && me;	/* behind the host's, or the host's itself */
 	for (unsigned n = 0; rr_rundir_place(configured, xdg, me, n, dir); n++)
 		add_place(p, dir);
 	p->nown = p->n - p->own;

@@ -103,8 +103,8 @@ static bool is_tapped(const struct dump *d, int pid)
 	return false;
 }
 
-/* Says why a process cannot be captured, if it was named. Others of other users are not
- * meant. */
+/* Says why a process cannot be captured. If no process was named, only one that another reader
+ * captures is worth a message: processes of other users can always be there. */
 static void say_why(const struct dump *d, const struct rr_tap *t)
 {
 	if (d->o->npids || d->o->ncomms || (!d->o->quiet && t->state == RR_TAP_BUSY))
@@ -128,8 +128,8 @@ static void add_tap(struct dump *d, int pid, const char *comm)
 	d->tap[d->ntaps++] = t;
 }
 
-/* Looks for processes to capture. With names all must be read, since another process of that
- * name may have come. */
+/* Looks for processes to capture. If names were given, all processes must be read, since
+ * another one of that name may have come. */
 static void scan(struct dump *d, const char *run_dir)
 {
 	struct rr_places places;

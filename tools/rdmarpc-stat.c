@@ -164,8 +164,8 @@ static int reset_counts(const struct rr_places *places, const struct options *o)
 	return rc;
 }
 
-/* Shows everything once. secs is 0, or with --watch how long ago `before` was read. False: no
- * more is wanted. */
+/* Shows everything once. secs is 0, or with --watch how long ago `before` was read. Returns
+ * whether there was a process to show. */
 static bool show_all(FILE *to, const struct rr_places *places, const struct options *o,
 		     struct rr_procs *all, const struct rr_procs *before, double secs)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* nfsload URL getattr|read|create SECONDS [DEPTH]: operations on one libnfs connection (NFSv3), back to back: GETATTR, READ of
- * 4 KiB with DEPTH (1) of them outstanding, CREATE of files that were not there. Prints "OPERATIONS SECONDS". */
+/* nfsload URL getattr|read|create SECONDS [DEPTH]: makes operations on one libnfs connection
+ * (NFSv3), back to back: GETATTR; READ of 4 KiB, with DEPTH (1) of them outstanding; or CREATE
+ * of files that were not there. Prints "OPERATIONS SECONDS". */
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/time.h>

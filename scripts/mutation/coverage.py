@@ -24,7 +24,7 @@ class Coverage:
         self.known = {}     # file -> lines that have code
         self.seconds = {}   # test -> how long it takes
         self.lock = threading.Lock()    # of self.known, which all tests add to
-        self.doubtful = []  # tests that failed while lines were counted, which some limits of files do not bear
+        self.doubtful = []  # tests that failed while lines were counted: some limit the size of files
         self.failing = []   # those of them that fail without that, too
         self.partial = []   # those that do not
 

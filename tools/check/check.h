@@ -50,7 +50,8 @@ void rr_check_local(struct rr_findings *to, const char *library, int pid);
  * False: there is no such line. */
 bool rr_check_proc_line(int pid, const char *file, const char *name, char *out, size_t size);
 /* Has process pid mapped the library? Writes the file's name to out, with " (deleted)" behind
- * it if the file was replaced. -1: its mappings may not be read. */
+ * it if the file was replaced. Returns 1 if it has, 0 if not, and -1 if its mappings may not be
+ * read. */
 int rr_check_mapped(int pid, char *out, size_t size);
 
 /* --- rpcbind --- */

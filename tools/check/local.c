@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Looks at this host, without a peer: the library, settings, the run directory, limits and
- * devices. Of a running process: what it is given of these.
+/* Looks at this host, without a peer: the library, settings, the run directory, the log, limits
+ * and devices. Also looks at what a running process has of these.
  *
  * Nothing is changed on the host. Each function adds what it has found as a step of the report,
  * good news as well, so that a reader sees what was looked at. */

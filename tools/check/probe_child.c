@@ -3,9 +3,9 @@
  * blocking calls, with or without the library preloaded. So times and failures are those that a
  * program would have.
  *
- * The two talk by pipes: the child writes one line to its standard output, then waits for the
- * end of its standard input. The parent meanwhile reads from the child's statistics what became
- * of its connection; then it closes the pipe. */
+ * Parent and child talk by pipes: the child writes one line to its standard output, then waits
+ * for the end of its standard input. The parent meanwhile reads from the child's statistics
+ * what became of its connection; then it closes the pipe. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -249,7 +249,7 @@ static void be_child(const struct rr_probe_spec *s, int in, int out, int log)
 		setenv("RDMARPC_LOG_FILE", "stderr", 1);
 		setenv("RDMARPC_LOG_LEVEL", "debug", 1);
 	} else {
-		setenv("RDMARPC_ENABLED", "off", 1); /* should it be preloaded all the same */
+		setenv("RDMARPC_ENABLED", "off", 1); /* in case it is preloaded all the same */
 	}
 	execv("/proc/self/exe", argv);
 	_exit(2);
@@ -298,7 +298,8 @@ static void take_state(const struct rr_proc *p, struct rr_probe *out)
 			out->conn.reason = i;
 }
 
-/* The child holds its segment, so it counts only if it still lives: it waits in stay(). */
+/* A segment counts only if its process still lives. So the child waits in stay() until this is
+ * done. */
 static void look_at_child(int pid, struct rr_probe *out)
 {
 	static struct rr_conf conf;

@@ -183,8 +183,8 @@ const uint8_t *rr_env_bytes(struct rr_env *e, const struct rr_segspec *s, uint32
 /* --- how dialects differ --- */
 
 /* Numbers of the header types: RFC 8166 §4.2.4, the bidirection slides, and version-two-08
- * §5.2; UINT32_MAX: the dialect has no such type. The last one of version 2 is of no draft but
- * rdmarpc's own (docs/conformance.md). */
+ * §5.2; UINT32_MAX: the dialect has no such type. Version 2's DONE, 0x52444d03, is in no draft:
+ * it is rdmarpc's own (docs/conformance.md). */
 static const uint32_t numbers[2][RR_KINDS] = {
 	{ 0, 1, 2, 3, 4, 5, 6, UINT32_MAX, UINT32_MAX, UINT32_MAX },
 	{ 0, 1, UINT32_MAX, 0x52444d03, 4, UINT32_MAX, UINT32_MAX, 5, UINT32_MAX, UINT32_MAX },

@@ -72,7 +72,7 @@ static uint32_t possible(struct rr_run *r, const struct rr_step *s, const struct
 static void lie(struct rr_run *r, const struct rr_step *as, const struct rr_step *s,
 		struct shown *sh)
 {
-	static const uint8_t one[4] = { 0, 0, 0, 1 };	/* byte, where there were more */
+	static const uint8_t one[4] = { 0, 0, 0, 1 };	/* the length of a chunk of one byte */
 	uint32_t at;
 
 	if (!rr_run_meets(r, as, r->o->probe ? possible(r, s, sh) : 0) ||

@@ -11,7 +11,7 @@
 #include "tools/conform/wire.h"
 
 #define RR_LINK_MEM	(4u << 20)	/* memory for a case's chunks */
-/* With shm the smaller number of both sides counts: so not fewer than a library posts. */
+/* Not fewer than a library posts, because with shm the smaller number of both ends counts. */
 #define RR_LINK_RECVS	256u
 #define RR_LINK_RECV	4096u
 

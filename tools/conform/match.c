@@ -19,8 +19,9 @@ struct cmp {
 
 /* --- which bytes are looked at, for rr_probe() --- */
 
-/* Notes for n bytes how they are compared. Bytes outside of the buffer that is probed (memory
- * of the tool's own) are not meant. What nobody notes counts as compared exactly. */
+/* Notes for n bytes how they are compared. Bytes outside of the buffer that is probed, which
+ * are memory of the tool's own, are ignored. Bytes of which nothing is noted count as compared
+ * exactly. */
 static void heeds(struct cmp *c, const uint8_t *at, size_t n, uint8_t how)
 {
 	const struct rr_heeded *h = c->e->heeded;

@@ -49,8 +49,8 @@ bool rr_make_opening(struct rr_env *e, const struct rr_step *s, const uint8_t *b
 		accept.pat.alt[0].lo = (struct rr_expr){ .n = 1, .t[0].value = 1 };
 		one.pat.alt[0].lo = (struct rr_expr){ .n = 1, .t[0].value = 1 };
 		answer.kind = RR_K_MSG;
-		answer.fields = &one;	/* the grant of the case's own first reply is still to
-					 * be said */
+		answer.fields = &one;	/* one credit: only the case's own first reply makes
+					 * the grant */
 		answer.items = &rpc;
 	} else if (seen.kind != RR_K_CONNPROP || seen.flags & 1) {
 		return false;

@@ -21,9 +21,9 @@ bool rr_run_fail(struct rr_run *r, int line, const char *fmt, ...)
 	return false;
 }
 
-/* Where the XIDs of a native connection begin: at random. A server that does not know its
- * client by a port takes a call with the same XID for the same call, on another connection,
- * too: the NFS server of Linux answers it from its cache. */
+/* Where the XIDs of a native connection begin: at random. A server that does not tell clients
+ * apart by their ports takes calls with one XID for the same call, even on different
+ * connections: the NFS server of Linux answers the second one from its cache. */
 static uint32_t other_xids(void)
 {
 	uint32_t n = (uint32_t)rr_now();

@@ -185,8 +185,8 @@ struct named_word {
 
 #define NOWHERE	UINT32_MAX	/* it is not written, and counts as 0 */
 
-/* The words of an error: which arm it is tells which are there; limit and needed are an arm's
- * last. */
+/* An error's code decides which words follow it (its arm). `limit` and `needed` are the last
+ * word of an arm. */
 static bool find_word(const struct rr_seen *s, const char *name, struct named_word *out)
 {
 	bool inv = s->v2 && (s->kind == RR_K_MSG || s->kind == RR_K_NOMSG);

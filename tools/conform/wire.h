@@ -49,7 +49,7 @@ struct rr_heeded {
 	uint32_t len;
 };
 
-enum { RR_HEED_EXACT, RR_HEED_RANGE, RR_HEED_NONE };	/* of a range: a word */
+enum { RR_HEED_EXACT, RR_HEED_RANGE, RR_HEED_NONE };	/* RANGE is noted for words */
 
 struct rr_env {
 	struct rr_arena arena;
@@ -150,7 +150,8 @@ struct rr_seen {
 /* Takes a message apart. Returns NULL, or what is malformed. */
 const char *rr_seen_read(enum rr_dialect d, const uint8_t *buf, uint32_t len,
 			 struct rr_seen *s);
-/* The word of this name (enum rr_field of an error, of msgp, ...), if the message has it. */
+/* The value of the word of this name (a field of a header, an error, ...). False: the message
+ * has none. */
 bool rr_seen_field(const struct rr_seen *s, const char *name, uint32_t *v);
 
 /* Where in the message the word of this name is. False, and 0: it has none. */

@@ -38,7 +38,7 @@ static void say_interfaces(void)
 	for (uint32_t i = 0; i < all.n; i++) {
 		const struct rr_proc *p = &all.p[i];
 
-		/* What means something here ends its name. */
+		/* Braces have a meaning in these lines, so the name ends before one. */
 		if (p->alive && p->verified)
 			printf("interface {value=%s-%d}{display=RPC-over-RDMA: %.*s[%d]}\n",
 			       ALL, p->pid, (int)strcspn(p->comm, "{}"), p->comm, p->pid);

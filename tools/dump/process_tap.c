@@ -247,7 +247,7 @@ static void open_given(struct rr_tap *t, int number)
 	if (t->ring == MAP_FAILED)
 		err(1, "process %d: its packets", t->pid);
 	t->tail = 0;
-	/* Pairs with the release that published it. */
+	/* Pairs with the release in make_ring(). */
 	if (atomic_load_explicit(&t->ring->magic, memory_order_acquire) != RR_CAP_MAGIC ||
 	    t->ring->version != RR_CAP_VERSION) {
 		drop_ring(t);
@@ -387,7 +387,7 @@ struct rr_tap_packet *rr_tap_take(struct rr_tap *t)
 		else
 			p = copy_packet(t, size);
 		t->tail += size;
-		/* Pairs with the acquire in claim_room(): it is zeroed. */
+		/* Pairs with the acquire in claim_room(): the room is zeroed by then. */
 		atomic_store_explicit(&t->ring->tail, t->tail, memory_order_release);
 		if (p) {
 			t->packets++;

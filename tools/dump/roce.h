@@ -35,7 +35,7 @@ struct rr_roce {
 				   * acknowledge */
 	uint32_t qpn, psn;        /* the receiver's queue pair, the number of the packet */
 	uint8_t ext[16];          /* the headers after the base header ... */
-	uint32_t next;            /* ... and its length */
+	uint32_t next;            /* ... and their length */
 	const uint8_t *payload;   /* captured of len bytes, at most RR_ROCE_MTU */
 	uint32_t len, captured;
 };

@@ -179,7 +179,8 @@ static void learn_all(struct rr_show *s)
 }
 
 /* What is later than ns stays, and is numbered anew, so that by_time() keeps the order of
- * arrival. For UINT64_MAX, the end, rr_show_end() expires what waits in rdma.c. */
+ * arrival. With UINT64_MAX all packets are shown, but nothing that waits in rdma.c expires:
+ * packets that come later may complete it. rr_show_end() expires it. */
 void rr_show_until(struct rr_show *s, uint64_t ns)
 {
 	uint32_t i = 0, n = 0;

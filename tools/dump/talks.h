@@ -67,8 +67,8 @@ void rr_talks_left(struct rr_talks *all, int pid);
 /* Forgets connections without a packet since ns. */
 void rr_talks_expire(struct rr_talks *all, uint64_t ns);
 
-/* The codec that can read a transport message, or NULL: both ends may have fallen back to
- * version 1. */
+/* The codec for a transport message: that of the header's version in the packet's dialect, or
+ * version 1's if the dialect has no such version. Both ends may have fallen back to that. */
 const struct rr_codec *rr_talk_codec(const struct rr_tap_packet *p);
 
 /* The chunks that a message has: enum rr_talk_chunk. */

@@ -4,8 +4,8 @@
 
 /* The native listeners that the processes of a family really have: their libraries say so in
  * the statistics segments (core/base/stats_abi.h). A listener's RDMA port opens when its
- * program first waits for it, and not at all where there is no device, no permission, or
- * another that has the port. */
+ * program first waits for it, and not at all where there is no device or no permission, or
+ * where another process has the port. */
 
 #include "config/conf.h"
 #include "tools/run/proc_family.h"

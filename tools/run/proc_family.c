@@ -283,8 +283,8 @@ static struct rr_member owner_of(const struct rr_listening *l, uint32_t n, uint6
 	return (struct rr_member){ 0 };
 }
 
-/* Is it likely to be the family's, because one of its users has made it, or because root
- * watches and root has? */
+/* Is a socket likely to be the family's, because the watcher's user or a member's user has made
+ * it? */
 static bool is_likely(const struct rr_family *f, uid_t maker)
 {
 	if (maker == getuid())
@@ -481,8 +481,8 @@ void rr_family_scan(struct rr_family *f)
 	for (size_t i = 0; i < all.n; i++)
 		if (all.p[i].member)
 			take_member_in(f, all.p[i].who);
-	/* A process that has a socket of a member that is gone is that member's child, if
-	 * nothing else tells. */
+	/* A process that is no member by now, but has a socket that belonged to a member which
+	 * is gone, is taken for that member's child. */
 	norphans = orphans(f, before, orphan);
 	for (size_t i = 0; norphans && i < all.n; i++)
 		if (!all.p[i].member && claim_all(orphan, norphans, all.p[i].who))

@@ -16,12 +16,13 @@ struct rr_rules {
 };
 
 /* Asks the rpcbind of each address of host over TCP, then, where that fails, over RDMA with the
- * library at that path. mode: of the rules, or NULL. NULL, or why host has given none. */
+ * library at that path. Appends the rules to out. mode: what the rules say for it, or NULL.
+ * Returns NULL, or why host has given no rules. */
 const char *rr_resolve(const char *host, const char *library, const char *mode,
 		       struct rr_rules *out);
 
 /* What rr_resolve() runs this program for, as --ask=ADDRESS: prints what rpcbind there has, or
- * why not. An exit status. */
+ * why not. Returns an exit status. */
 int rr_resolve_ask(const char *address);
 
 #endif

@@ -500,11 +500,11 @@ static void keep_running(const int started[2])
 	detach();
 	for (int i = 0; i < RESTARTS; i++) {
 		pid = fork();
-		if (pid <= 0) {		/* or there is no keeper */
+		if (pid <= 0) {		/* the worker, or the keeper if fork() failed */
 			work();
 			_exit(0);
 		}
-		signal(SIGTERM, SIG_IGN);	/* the worker ends, and then this */
+		signal(SIGTERM, SIG_IGN);	/* the worker ends by it, and then the keeper */
 		signal(SIGINT, SIG_IGN);
 		signal(SIGHUP, SIG_IGN);
 		while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
@@ -596,7 +596,7 @@ int rr_guard_start(const struct rr_guard_set *set, const char *name)
 	pid = fork();
 	if (pid < 0)
 		return -errno;
-	if (!pid) {	/* whose child is nobody's: the program has none that it did not make */
+	if (!pid) {	/* ends at once, so that its child, the keeper, is nobody's */
 		pid = fork();
 		if (!pid)
 			keep_running(started);

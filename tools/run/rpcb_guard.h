@@ -16,7 +16,7 @@
 
 #define RR_GUARD_PROGRAMS	32u
 
-/* The RPC programs to put; none: all. */
+/* The RPC programs to register; n 0: all. */
 struct rr_guard_set {
 	unsigned n;
 	uint32_t program[RR_GUARD_PROGRAMS];

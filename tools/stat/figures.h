@@ -28,8 +28,8 @@ uint64_t rr_fig_new_quantile(const struct rr_procs *before, const struct rr_proc
 /* Sum of n numbers. */
 uint64_t rr_fig_sum(const uint64_t *v, unsigned n);
 
-/* Texts for tables, in buf or constant. A number takes at most four characters before its unit;
- * "-" stands for no time. */
+/* Texts for tables, in buf or constant. A number takes five characters with its unit (six where
+ * 99.95 is rounded to 100.0); "-" stands for no time. */
 const char *rr_fig_number(uint64_t v, char buf[16]);
 const char *rr_fig_time(uint64_t ns, char buf[16]);
 

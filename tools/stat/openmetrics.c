@@ -196,7 +196,7 @@ static void om_host(FILE *to, const struct rr_places *places, bool stopped)
 }
 
 /* A process has a sample for each state, one of which is 1: so a query can count processes by
- * state. "died" is every end that was not in order. */
+ * state. "died" is an end by a signal, or one of which nothing is known. */
 static void om_processes(FILE *to, const struct om_all *m)
 {
 	om_family(to, "process_state", "gauge",

@@ -11,8 +11,9 @@
  * name. Returns its descriptor, for writing. */
 int rr_ownfile_make(int dir, const char *stem, char name[RR_RUN_NAME]);
 
-/* Puts it in place of whatever has the name, of any kind and owner, in one step. In a sticky
- * directory only root may do that to others' files. path is that of name, for messages. */
+/* Gives the file `hidden`, which rr_ownfile_make() has made, its name, in one step. Whatever
+ * has the name already is replaced, of any kind and owner; in a sticky directory only root may
+ * do that to others' files. path is that of name, for messages. */
 void rr_ownfile_put(int dir, const char *hidden, const char *path, const char *name);
 
 #endif

@@ -29,10 +29,10 @@ uint32_t rr_select_program(const char *arg);	/* a number, or a name of rpc(5) */
 /* Does it leave out processes or connections? */
 bool rr_select_filters(const struct rr_select *s);
 
-/* The wanted ones of all: without processes of other commands and connections of other ports
- * and programs; and if connections are chosen, without processes that have none of them. They
- * are sorted, the living first; if calls or bytes decide, so are the connections of each.
- * before is an earlier reading, for what is new since then, or NULL.
+/* Returns the wanted processes of all: without processes of other commands and connections of
+ * other ports and programs; and if connections are chosen, without processes that have none of
+ * them. They are sorted, the living first; if calls or bytes decide, so are the connections of
+ * each. before is an earlier reading, for what is new since then, or NULL.
  *
  * The caller frees p. The connections belong to all, where their order changes; so do the
  * tallies, of which only those that are shown remain. */
