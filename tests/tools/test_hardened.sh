@@ -57,7 +57,7 @@ done
 mount -t tmpfs -o mode=1777 tmpfs /tmp && mount -t tmpfs -o mode=1777 tmpfs /var/tmp || exit 92
 while read -r _ at _; do
 	case " $WRITABLE /proc /dev /sys /tmp /var/tmp " in *" $at "*) continue ;; esac
-	case $at in /proc/* | /dev/* | /sys/*) continue ;; esac
+	case $at in /proc/* | /dev/* | /sys/* | /tmp/* | /var/tmp/*) continue ;; esac
 	mount -o remount,bind,ro "$at" || exit 93
 done </proc/self/mounts
 cd / && exec "$@"

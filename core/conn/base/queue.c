@@ -17,17 +17,31 @@
 #define TRASH		8192u
 
 /* Most calls have one piece, which costs the kernel less by send() and recv(): it copies no
- * struct msghdr and no vector. */
+ * struct msghdr and no vector. Where a filter of system calls forbids sendmsg() or recvmsg()
+ * alone, the first piece of several goes or comes by itself, as a short write or read does. */
+
+static const struct iovec *first_piece(const struct iovec *iov, size_t n)
+{
+	while (n > 1 && !iov->iov_len) {
+		iov++;
+		n--;
+	}
+	return iov;
+}
 
 ssize_t rr_queue_send(int fd, const struct iovec *iov, int n, int flags)
 {
 	struct msghdr m = { .msg_iov = (struct iovec *)(uintptr_t)iov,
 			    .msg_iovlen = (size_t)n };
-	ssize_t rc;
+	ssize_t rc = -1;
 
 	flags |= MSG_DONTWAIT | MSG_NOSIGNAL;
-	rc = n == 1 ? rr_os->send(fd, iov->iov_base, iov->iov_len, flags)
-		    : rr_os->sendmsg(fd, &m, flags);
+	if (n != 1)
+		rc = rr_os->sendmsg(fd, &m, flags);
+	if (n == 1 || (n && rc < 0 && rr_os_is_filtered(errno))) {
+		iov = first_piece(iov, (size_t)n);
+		rc = rr_os->send(fd, iov->iov_base, iov->iov_len, flags);
+	}
 	return rc < 0 ? -errno : rc;
 }
 
@@ -37,16 +51,19 @@ ssize_t rr_queue_recv(int fd, const struct iovec *iov, int n, size_t skip, size_
 	struct iovec cut[RR_IOV_CUT];
 	struct msghdr m = { .msg_iov = (struct iovec *)(uintptr_t)iov,
 			    .msg_iovlen = (size_t)n };
-	ssize_t rc;
+	ssize_t rc = -1;
 
 	if (skip || n > RR_IOV_CUT || most != SIZE_MAX) {
 		m.msg_iov = cut;
 		m.msg_iovlen = (size_t)rr_iov_cut(iov, n, skip, most, cut, RR_IOV_CUT);
 	}
 	flags = (flags & MSG_PEEK) | MSG_DONTWAIT;
-	rc = m.msg_iovlen == 1
-		     ? rr_os->recv(fd, m.msg_iov->iov_base, m.msg_iov->iov_len, flags)
-		     : rr_os->recvmsg(fd, &m, flags);
+	if (m.msg_iovlen != 1)
+		rc = rr_os->recvmsg(fd, &m, flags);
+	if (m.msg_iovlen == 1 || (m.msg_iovlen && rc < 0 && rr_os_is_filtered(errno))) {
+		iov = first_piece(m.msg_iov, m.msg_iovlen);
+		rc = rr_os->recv(fd, iov->iov_base, iov->iov_len, flags);
+	}
 	return rc < 0 ? -errno : rc;
 }
 
