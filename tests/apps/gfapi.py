@@ -81,7 +81,7 @@ def main(host, volume, log, mode):
     else:
         callback(volume, log)
     sys.stdout.flush()
-    time.sleep(2)       # for replies that glfs_close() does not wait for
+    time.sleep(5)       # for what comes after glfs_close(), also on a busy machine
     os._exit(0)         # glfs_fini() takes seconds
 
 
