@@ -106,6 +106,9 @@ while True:
                 say(1, 100003, 3, 0xfffffff0)
             elif how == 'binds-cut':
                 say(1, 100003)
+            elif how == 'binds-two':    # two versions at a port each
+                row = lambda v, u: struct.pack('>3I', 1, 0x20005244, v) + opaque(b'tcp') + opaque(u) + opaque(b'root')
+                say(tail=row(2, b'10.77.0.2.0.9') + row(1, b'10.77.0.2.78.133') + struct.pack('>I', 0))
             elif how == 'binds-odd':    # words without a port, one with, and a control character in a name
                 row = lambda p, n, u: struct.pack('>3I', 1, p, 1) + opaque(n) + opaque(u) + opaque(b'root')
                 tail = row(7, b'tcp', b'999.1') + row(8, b'\x1b[2J', b'') + row(0x20005244, b'tcp', b'10.77.0.2.78.133')
@@ -135,6 +138,15 @@ for how in binds-long binds-cut binds-odd; do
 	kill $last
 	wait $last 2>/dev/null
 done
+ill binds-two 10.77.0.2 111 || exit 1
+q='.peer | [.address, .program_version]'
+json "two ports: that of the version" '["10.77.0.2:20101",1]' 1 "$q" 10.77.0.2 $lab:1
+json "two ports: that of another version" '["10.77.0.2:9",2]' 3 "$q" 10.77.0.2 $lab:2
+json "two ports: the first, if none has the version" '["10.77.0.2:9",3]' 3 "$q" 10.77.0.2 $lab:3
+json "two ports: the first, if no version is asked for" '["10.77.0.2:9",2]' 3 "$q" 10.77.0.2 $lab
+json "two ports: the port's own version" '["10.77.0.2:20101",1]' 1 "$q" 10.77.0.2:20101
+kill $last
+wait $last 2>/dev/null
 json "nobody listens" '["unreached","connecting: Connection refused"]' 3 '.peer | [.end, .tcp.error]' 127.0.0.1:9 $lab
 json "no such name" '"unreached"' 3 .peer.end does-not-exist.invalid:9 $lab
 
@@ -151,9 +163,11 @@ background "$BUILD/rdmarpc-run" -- "$BUILD/apps/labsvc" register 20110
 n=0
 until rpcinfo -p 127.0.0.1 2>/dev/null | grep -q 20110; do n=$((n + 1)); [ $n -lt 250 ] || exit 1; sleep 0.02; done
 json "the program's port" '["carried","127.0.0.1:20110"]' 0 '.peer | [.end, .address]' 127.0.0.1 $lab
+json "the port of a program's version" '["carried","127.0.0.1:20110",1]' 0 '.peer | [.end, .address, .program_version]' 127.0.0.1 $lab:1
 json "the port's program" "[\"carried\",$((lab))]" 0 '.peer | [.end, .program]' 127.0.0.1:20110
 json "rpcbind itself, which has no library" '"tcp"' 1 .peer.end 127.0.0.1 portmapper
 json "a program that is not there" '"unreached"' 3 .peer.end 127.0.0.1 0x20001111
+json "the program of a port, of a version" "[\"carried\",$((lab)),1]" 0 '.peer | [.end, .program, .program_version]' 127.0.0.1:20110 $lab:1
 json "a port of nobody's" '"unreached"' 3 .peer.end 127.0.0.1:20101
 
 # --- this host ---

@@ -98,23 +98,32 @@ static bool netid_is_tcp(const char *netid)
 	return !strcmp(netid, "tcp") || !strcmp(netid, "tcp6");
 }
 
+/* Is it a registration for TCP, and does it not contradict what is known? */
+static bool fits(const struct rr_check_peer *p, const struct rr_binding *b)
+{
+	return netid_is_tcp(b->netid) && b->port && (!p->prog || b->prog == p->prog) &&
+	       (!p->port || b->port == p->port);
+}
+
 /* Fills in what the user has left out, from rpcbind's registrations for TCP: the port of the
- * program, or the program of the port, and the highest version below 1000. */
+ * program, or the program of the port, and the highest version below 1000. A program may have
+ * another port for each version: that of the version asked for comes before the first. */
 static void fill_in(struct rr_check_peer *p, const struct rr_binding *b, int n)
 {
-	for (int i = 0; i < n; i++) {
-		if (!netid_is_tcp(b[i].netid) || !b[i].port)
-			continue;
-		if (p->prog ? b[i].prog != p->prog : b[i].port != p->port)
-			continue;
-		if (!p->port || (p->port == b[i].port && !p->prog)) {
-			p->port = b[i].port;
-			p->prog = b[i].prog;
-		}
-		if (b[i].prog == p->prog && b[i].port == p->port && b[i].vers > p->vers &&
-		    b[i].vers < 1000)
+	const struct rr_binding *found = NULL;
+	uint32_t asked = p->vers;
+
+	for (int i = 0; i < n; i++)
+		if (fits(p, &b[i]) &&
+		    (!found || (asked && b[i].vers == asked && found->vers != asked)))
+			found = &b[i];
+	if (!found)
+		return;
+	p->prog = found->prog;
+	p->port = found->port;
+	for (int i = 0; i < n && !asked; i++)
+		if (fits(p, &b[i]) && b[i].vers > p->vers && b[i].vers < 1000)
 			p->vers = b[i].vers;
-	}
 }
 
 /* Is the program registered at the port: for TCP, or with rdma at any port for RDMA? */
@@ -146,7 +155,7 @@ static void ask_rpcbind(struct rr_findings *to, struct rr_check_peer *p,
 {
 	struct rr_binding *b;
 	uint16_t asked = p->port;
-	bool given = p->prog != 0, vers = p->vers != 0;
+	bool given = p->prog != 0;
 	char why[128];
 	int n = rr_check_rpcbind((const struct sockaddr *)a, p->timeout_ms, &b, why,
 				 sizeof(why));
@@ -156,8 +165,7 @@ static void ask_rpcbind(struct rr_findings *to, struct rr_check_peer *p,
 		guess(p);
 		return;
 	}
-	if (!vers)
-		fill_in(p, b, n);
+	fill_in(p, b, n);
 	guess(p);
 	if (!p->prog)
 		rr_find(to, RR_V_NOTE, "rpcbind", "%d registrations, none for TCP port %u", n,
