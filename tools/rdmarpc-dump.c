@@ -53,16 +53,23 @@ struct dump_options {
 	uint64_t count;
 };
 
+/* A process in the table. Pids are used again, and a process may go on as another program:
+ * times tell them apart. */
+struct tapped {
+	struct rr_tap tap;
+	uint64_t ticks, since_ns; /* the process's start, its segment's */
+	uint32_t interface;       /* NONE: it has none yet */
+};
+#define NONE UINT32_MAX
+
 struct dump {
 	const struct dump_options *o;
 	struct rr_show show;
-	struct rr_tap *tap[TAPS];
-	uint32_t interface[TAPS]; /* of each tap; NONE: it has none yet */
+	struct tapped *tapped[TAPS];
 	uint32_t ntaps;
 	uint64_t dropped;
 	bool found; /* there has been a process to capture */
 };
-#define NONE UINT32_MAX
 
 static volatile sig_atomic_t stopped;
 
@@ -98,9 +105,15 @@ static bool is_to_tap(const struct dump_options *o, const struct rr_proc *p)
 static bool is_tapped(const struct dump *d, int pid)
 {
 	for (uint32_t i = 0; i < d->ntaps; i++)
-		if (d->tap[i]->pid == pid)
+		if (d->tapped[i]->tap.pid == pid)
 			return true;
 	return false;
+}
+
+/* Is a capture asked for or under way? */
+static bool is_capturing(const struct rr_tap *t)
+{
+	return t->state == RR_TAP_WAITS || t->state == RR_TAP_RUNS;
 }
 
 /* Says why a process cannot be captured. If no process was named, only one that another reader
@@ -113,19 +126,49 @@ static void say_why(const struct dump *d, const struct rr_tap *t)
 
 /* Asks the process for a capture. One that refuses is kept in the table as well, so that it is
  * not asked again at each search. */
-static void add_tap(struct dump *d, int pid, const char *comm)
+static void add_tap(struct dump *d, const struct rr_proc *p)
 {
-	struct rr_tap *t = malloc(sizeof(*t));
+	struct tapped *t = malloc(sizeof(*t));
 
 	if (!t)
 		err(1, NULL);
-	rr_tap_open(t, pid, comm, &d->o->wish);
-	if (t->state != RR_TAP_WAITS)
-		say_why(d, t);
+	rr_tap_open(&t->tap, p->pid, p->comm, &d->o->wish);
+	if (t->tap.state != RR_TAP_WAITS)
+		say_why(d, &t->tap);
 	else
 		d->found = true;
-	d->interface[d->ntaps] = NONE;
-	d->tap[d->ntaps++] = t;
+	t->ticks = p->ticks;
+	t->since_ns = p->since_ns;
+	t->interface = NONE;
+	d->tapped[d->ntaps++] = t;
+}
+
+static bool is_still_there(const struct tapped *t, const struct rr_procs *all)
+{
+	for (uint32_t i = 0; i < all->n; i++) {
+		const struct rr_proc *p = &all->p[i];
+
+		if (p->alive && p->verified && p->pid == t->tap.pid && p->ticks == t->ticks &&
+		    p->since_ns == t->since_ns)
+			return true;
+	}
+	return false;
+}
+
+/* Looks at processes that are not captured. Nothing else tells when such a process has ended,
+ * or when its other reader has left. */
+static void look_again(struct dump *d, const struct rr_procs *all)
+{
+	for (uint32_t i = 0; i < d->ntaps; i++) {
+		struct tapped *t = d->tapped[i];
+
+		if (is_capturing(&t->tap))
+			continue;
+		if (!is_still_there(t, all))
+			t->tap.state = RR_TAP_ENDED;
+		else if (rr_tap_retry(&t->tap, &d->o->wish))
+			d->found = true;
+	}
 }
 
 /* Looks for processes to capture. If names were given, all processes must be read, since
@@ -138,11 +181,12 @@ static void scan(struct dump *d, const char *run_dir)
 	rr_places_find(&places, run_dir);
 	rr_places_read(&places, &all, d->o->ncomms ? NULL : d->o->pids,
 		       d->o->ncomms ? 0 : d->o->npids);
+	look_again(d, &all);
 	for (uint32_t i = 0; i < all.n && d->ntaps < TAPS; i++) {
 		const struct rr_proc *p = &all.p[i];
 
 		if (p->alive && p->verified && is_to_tap(d->o, p) && !is_tapped(d, p->pid))
-			add_tap(d, p->pid, p->comm);
+			add_tap(d, p);
 	}
 	rr_procs_fini(&all);
 	rr_places_fini(&places);
@@ -152,42 +196,44 @@ static void scan(struct dump *d, const char *run_dir)
 
 /* Takes what a ring has. A process gets an interface in the file with its first packet, so that
  * silent ones do not appear. */
-static void drain_tap(struct dump *d, uint32_t i)
+static void drain_tap(struct dump *d, struct tapped *of)
 {
-	struct rr_tap *t = d->tap[i];
+	struct rr_tap *t = &of->tap;
+	bool capturing = is_capturing(t);
 	struct rr_tap_packet *p;
 	char name[48];
 
 	rr_tap_step(t, &d->o->wish);
+	if (capturing && (t->state == RR_TAP_BUSY || t->state == RR_TAP_REFUSED))
+		say_why(d, t);
 	while ((p = rr_tap_take(t))) {
-		if (d->interface[i] == NONE) {
+		if (of->interface == NONE) {
 			snprintf(name, sizeof(name), "rdmarpc:%d", t->pid);
-			d->interface[i] = rr_pcapng_interface(&d->show.out, name, t->comm);
+			of->interface = rr_pcapng_interface(&d->show.out, name, t->comm);
 		}
-		rr_show_add(&d->show, t, d->interface[i], p);
+		rr_show_add(&d->show, t, of->interface, p);
 	}
 }
 
 /* Ends a capture, writes its totals and takes it out of the table. */
 static void end_tap(struct dump *d, uint32_t i, uint64_t now)
 {
-	struct rr_tap *t = d->tap[i];
+	struct tapped *of = d->tapped[i];
+	struct rr_tap *t = &of->tap;
 
 	rr_tap_close(t);
-	if (d->interface[i] != NONE)
-		rr_pcapng_totals(&d->show.out, d->interface[i], now, t->packets, t->dropped);
+	if (of->interface != NONE)
+		rr_pcapng_totals(&d->show.out, of->interface, now, t->packets, t->dropped);
 	d->dropped += t->dropped;
 	rr_talks_left(&d->show.talks, t->pid);
-	free(t);
-	d->ntaps--;
-	d->tap[i] = d->tap[d->ntaps];
-	d->interface[i] = d->interface[d->ntaps];
+	free(of);
+	d->tapped[i] = d->tapped[--d->ntaps];
 }
 
 static void drain_all(struct dump *d)
 {
 	for (uint32_t i = 0; i < d->ntaps; i++)
-		drain_tap(d, i);
+		drain_tap(d, d->tapped[i]);
 }
 
 /* Drops taps of processes that have ended, once all that they said has been shown. What their
@@ -196,7 +242,7 @@ static void drain_all(struct dump *d)
 static void reap(struct dump *d, uint64_t now)
 {
 	for (uint32_t i = 0; i < d->ntaps;) {
-		if (d->tap[i]->state != RR_TAP_ENDED) {
+		if (d->tapped[i]->tap.state != RR_TAP_ENDED) {
 			i++;
 			continue;
 		}
@@ -217,7 +263,7 @@ static bool is_done(const struct dump *d)
 	if (!d->o->npids || d->o->ncomms || !d->found)
 		return false;
 	for (uint32_t i = 0; i < d->ntaps; i++)
-		if (d->tap[i]->state == RR_TAP_WAITS || d->tap[i]->state == RR_TAP_RUNS)
+		if (is_capturing(&d->tapped[i]->tap))
 			return false;
 	return true;
 }

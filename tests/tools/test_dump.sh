@@ -8,7 +8,7 @@ if [ "$(id -u)" != 0 ] || ! unshare -m true 2>/dev/null; then
 fi
 [ "${1:-}" = inside ] || exec unshare -m -n -p -f --mount-proc --kill-child -- "$0" inside
 . "$(dirname "$0")/lib"
-for c in tshark setpriv rpcbind rpcinfo; do
+for c in tshark setpriv prlimit rpcbind rpcinfo; do
 	command -v $c >/dev/null || { echo "no $c"; exit 77; }
 done
 mount --make-rprivate / && mount -t tmpfs -o mode=755 tmpfs /run && ip link set lo up || exit 1
@@ -273,7 +273,20 @@ until_ "the server's packets" taken
 out=$("$dump" -p "$server" -w /dev/null 2>&1)
 is "two readers" "$?" 1
 has "two readers" "$out" "labsvc[$server]: another rdmarpc-dump captures it"
+# The second reader waits for its turn.
+first=$reader
+"$dump" -w "$T/second" -C labsvc 2>"$T/waits" &
+reader=$!
+until_ "the second reader's word" grep -q "another rdmarpc-dump captures it" "$T/waits"
+kill $first
+wait $first
+mine() { cli null 1 >/dev/null 2>&1; taken; }
+until_ "the second reader's turn" mine
+is "calls in its turn" "$(cli null 5 2>/dev/null)" "null ok 5"
 stop
+calls=$(shark -r "$T/second" -Y 'rpc.msgtyp == 0' | wc -l)
+is "calls in its turn: all are there" "$((calls >= 5))" 1
+is "and it has said that it waits once" "$(grep -c another "$T/waits")" 1
 out=$(as $A "$dump" -p "$server" -w /dev/null 2>&1)
 is "another user" "$?" 1
 has "another user" "$out" "labsvc[$server]: permission denied"
@@ -291,6 +304,32 @@ kill $reader
 wait $reader
 mv "$T/own" "$T/cap"
 judge "one's own" 5
+end
+
+# A process that cannot be captured, and then another one with its number.
+serve svcrun prlimit --fsize=33554432
+begin -C labsvc -B 65536
+refused() { cli null 1 >/dev/null 2>&1; grep -q "RLIMIT_FSIZE" "$T/said"; }
+until_ "a refusal" refused
+sleep 1		# five searches
+is "who has refused is not asked again" "$(grep -c RLIMIT_FSIZE "$T/said")" 1
+if [ -w /proc/sys/kernel/ns_last_pid ]; then
+	was=$server
+	port=$((port + 1))
+	end
+	echo $((was - 1)) >/proc/sys/kernel/ns_last_pid
+	LD_PRELOAD=$T/librpcrdma_shim.so "$T/labsvc" svcrun $port >"$T/svc.out" 2>&1 &
+	server=$! job=$!
+	is "the number is another's" "$server" "$was"
+	until_ "a server" listens $port
+	until_ "the other process's packets" mine
+	is "calls of the other" "$(cli null 5 2>/dev/null)" "null ok 5"
+	stop
+	calls=$(shark -r "$T/cap" -Y 'rpc.msgtyp == 0' | wc -l)
+	is "calls of the other: all are there" "$((calls >= 5))" 1
+else
+	stop
+fi
 end
 
 # --- what the captured notice ---

@@ -294,6 +294,13 @@ void rr_tap_open(struct rr_tap *t, int pid, const char *comm, const struct rr_ta
 	ask_at_desk(t, w);
 }
 
+bool rr_tap_retry(struct rr_tap *t, const struct rr_tap_wish *w)
+{
+	if (t->state == RR_TAP_BUSY && !is_being_read(t))
+		ask_at_desk(t, w);
+	return t->state == RR_TAP_WAITS;
+}
+
 void rr_tap_step(struct rr_tap *t, const struct rr_tap_wish *w)
 {
 	if (t->state != RR_TAP_WAITS && t->state != RR_TAP_RUNS)

@@ -56,6 +56,10 @@ struct rr_tap {
 /* Finds the segment of process pid and asks for a capture. */
 void rr_tap_open(struct rr_tap *t, int pid, const char *comm, const struct rr_tap_wish *w);
 
+/* Asks a process again that another reader captured, if that reader has left. True: it has been
+ * asked. */
+bool rr_tap_retry(struct rr_tap *t, const struct rr_tap_wish *w);
+
 /* Sees how far the capture has come. Afterwards rr_tap_take() returns what there is. */
 void rr_tap_step(struct rr_tap *t, const struct rr_tap_wish *w);
 
