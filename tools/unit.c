@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -151,6 +152,31 @@ static void read_environment_file(struct unit_facts *u, const char *root, const 
 	free(text);
 }
 
+/* Takes in a boolean. False: the value is none; systemd ignores it, and *v stays. */
+static bool read_boolean(bool *v, const char *value)
+{
+	static const char *const word[2][6] = { { "0", "no", "n", "false", "f", "off" },
+						{ "1", "yes", "y", "true", "t", "on" } };
+
+	for (unsigned i = 0; i < 12; i++)
+		if (!strcasecmp(value, word[i / 6][i % 6])) {
+			*v = i / 6;
+			return true;
+		}
+	return false;
+}
+
+/* Takes in ProtectSystem=, a boolean or a word. */
+static void read_protection(struct unit_facts *u, const char *value)
+{
+	bool some;
+
+	if (!strcmp(value, "strict"))
+		u->strict = true;
+	else if (!strcmp(value, "full") || read_boolean(&some, value))
+		u->strict = false;
+}
+
 /* Takes in one line KEY=VALUE. Sections are not told apart: the keys that matter here stand in
  * [Service] only. */
 static void read_line(struct unit_facts *u, const struct unit_place *at, char *line)
@@ -167,9 +193,9 @@ static void read_line(struct unit_facts *u, const struct unit_place *at, char *l
 	if (!strcmp(key, "RestrictAddressFamilies"))
 		read_families(u, value);
 	else if (!strcmp(key, "PrivateDevices"))
-		u->private_devices = *value && strchr("1yYtT", *value);
+		read_boolean(&u->private_devices, value);
 	else if (!strcmp(key, "ProtectSystem"))
-		u->strict = !strcmp(value, "strict");
+		read_protection(u, value);
 	else if (!strcmp(key, "ExecStart"))
 		judge_program(at->unit, value, at->library);
 	else if (!strcmp(key, "Environment"))

@@ -70,6 +70,19 @@ has "AF_UNIX is forbidden" "$(unit hard 2>&1 >/dev/null)" "keeps connections on 
 sed -i '/^RestrictAddressFamilies/d' "$etc/hard.service"
 is "no restriction is begun" "$(unit hard | grep -c AF_UNIX)" 0
 
+# --- ProtectSystem=, a boolean or a word, of which systemd ignores what is neither ---
+protected() { { echo '[Service]' && printf 'ProtectSystem=%s\n' "$@"; } >"$etc/hard.service" && unit hard | grep -c ReadWritePaths; }
+for v in yes On full 0; do
+	is "ProtectSystem=$v after strict" "$(protected strict "$v")" 0
+	is "ProtectSystem=strict after $v" "$(protected "$v" strict)" 1
+done
+for v in '' Strict FULL perhaps; do
+	is "ProtectSystem=$v after strict" "$(protected strict "$v")" 1
+	is "ProtectSystem=$v after full" "$(protected full "$v")" 0
+done
+cp "$T/hard.service" "$etc"
+sed -i '/^RestrictAddressFamilies/d' "$etc/hard.service"
+
 # --- a preload of its own ---
 mine=$etc/hard.service.d/mine.conf
 printf '[Service]\nEnvironment="A=b" LD_PRELOAD=libjemalloc.so.2\n' >"$mine"
@@ -131,6 +144,23 @@ RestrictAddressFamilies=AF_NETLINK'
 	is "a device: systemd reads it" "$(verify hard.service)" ""
 	sed -i 's/^RestrictAddressFamilies=.*/& AF_UNIX AF_NETLINK/' "$etc/hard.service"
 	is "a device, families that are allowed already" "$(with_device --unit=hard 2>/dev/null | grep -c AF_)" 0
+	private() { { echo '[Service]' && printf 'PrivateDevices=%s\n' "$@"; } >"$etc/hard.service"; }
+	hides() { with_device --unit=hard 2>&1 >/dev/null | grep -c PrivateDevices; }
+	for v in 1 yes y true t on ON Yes; do
+		private "$v"
+		is "PrivateDevices=$v" "$(hides)" 1
+	done
+	for v in 0 no n false f off OFF No; do
+		private yes "$v"
+		is "PrivateDevices=$v after yes" "$(hides)" 0
+	done
+	# systemd ignores what is no boolean.
+	for v in '' yesterday 10 ye; do
+		private no "$v"
+		is "PrivateDevices=$v after no" "$(hides)" 0
+		private yes "$v"
+		is "PrivateDevices=$v after yes" "$(hides)" 1
+	done
 	cp "$T/hard.service" "$etc"
 fi
 
