@@ -140,6 +140,7 @@ $(BUILD)/obj/tests/unit/%.o $(BUILD)/obj/mini/tests/unit/%.o: CFLAGS += -O0
 $(filter $(addprefix $(UNITDIR)/tests/unit/,test_ready% test_accept),$(UNIT)): $(call obj,$(FAKECONN))
 $(addprefix $(UNITDIR)/tests/unit/test_conn_,handback native): $(BUILD)/obj/tests/native/loop.o
 $(UNITDIR)/tests/unit/test_procfs: $(BUILD)/obj/tools/run/procfs.o
+$(UNITDIR)/tests/unit/test_figures: $(BUILD)/obj/tools/stat/figures.o
 
 ifeq ($(HARNESS),mini)
 $(BUILD)/obj/mini/%.o: %.c

@@ -69,8 +69,11 @@ uint64_t rr_fig_sum(const uint64_t *v, unsigned n)
 
 /* --- texts --- */
 
+/* The limits of both functions are a little below a round number where rounding would add a
+ * digit: 99950 k would be 100.0M, and 999950 ns 1000.0us. */
+
 /* Units are powers of 1000. Numbers below 100000 are exact; larger ones have a unit, and one
- * decimal place below 100 units. */
+ * decimal place below 100 units: five characters at most. */
 const char *rr_fig_number(uint64_t v, char buf[16])
 {
 	static const char units[] = " kMGTPE";
@@ -81,23 +84,21 @@ const char *rr_fig_number(uint64_t v, char buf[16])
 		snprintf(buf, 16, "%" PRIu64, v);
 		return buf;
 	}
-	for (; d >= 1000 && u < sizeof(units) - 2; u++)
+	for (; d >= 999.5 && u < sizeof(units) - 2; u++)
 		d /= 1000;
-	snprintf(buf, 16, "%.*f%c", d < 100, d, units[u]);
+	snprintf(buf, 16, "%.*f%c", d < 99.95, d, units[u]);
 	return buf;
 }
 
-/* The limits are a little below a round number where rounding would add a digit: 999950 ns
- * would be 1000.0us. */
 const char *rr_fig_time(uint64_t ns, char buf[16])
 {
 	if (!ns)
 		snprintf(buf, 16, "-");
 	else if (ns < 999950)
 		snprintf(buf, 16, "%.1fus", (double)ns / 1e3);
-	else if (ns < 10 * RR_MSEC)
+	else if (ns < 9995000)
 		snprintf(buf, 16, "%.2fms", (double)ns / 1e6);
-	else if (ns < 10 * RR_SEC)
+	else if (ns < 9999500000)
 		snprintf(buf, 16, "%.0fms", (double)ns / 1e6);
 	else
 		snprintf(buf, 16, "%.0fs", (double)ns / 1e9);
