@@ -267,6 +267,15 @@ for cut in 0 10 79 80 1000 5000; do
 	is "--reset: a file cut at $cut" "$(row 2>/dev/null | cut -d' ' -f4)" 11
 	mv "$T/kept" "$T/run/$file"
 done
+# A file that ends within a process: what is there of that, pointers included, is not believed.
+size=$(od -An -tu4 -j48 -N4 "$T/run/$file" | tr -d ' ')
+for short in 1 17; do
+	{ head -c 72 "$T/run/$file" && head -c $((size - short)) /dev/zero | tr '\0' '\377'; } >"$T/cut"
+	mv "$T/run/$file" "$T/kept"
+	mv "$T/cut" "$T/run/$file"
+	is "--reset: a file of other bytes, $short too short" "$(row 2>/dev/null | cut -d' ' -f4)" 11
+	mv "$T/kept" "$T/run/$file"
+done
 ln "$T/run/$file" "$T/run/other"
 is "--reset: a file of two names" "$(row | cut -d' ' -f4)" 11
 rm "$T/run/other"

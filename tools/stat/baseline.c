@@ -63,12 +63,12 @@ static FILE *open_noted(int dir, const char *name)
  * number of tallies is checked before memory is allocated for them. */
 static bool read_proc(FILE *f, struct rr_proc *p)
 {
-	if (fread(p, sizeof(*p), 1, f) != 1)
-		return false;
-	p->conns = NULL;
+	bool whole = fread(p, sizeof(*p), 1, f) == 1;
+
+	p->conns = NULL;	/* also of half a process: the caller frees it */
 	p->nconns = 0;
 	p->tallies = NULL;
-	if (p->ntallies > RR_STAT_TALLIES)
+	if (!whole || p->ntallies > RR_STAT_TALLIES)
 		return false;
 	p->tallies = rr_grow_array(NULL, p->ntallies + 1, sizeof(*p->tallies));
 	return fread(p->tallies, sizeof(*p->tallies), p->ntallies, f) == p->ntallies;
