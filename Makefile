@@ -141,6 +141,8 @@ $(filter $(addprefix $(UNITDIR)/tests/unit/,test_ready% test_accept),$(UNIT)): $
 $(addprefix $(UNITDIR)/tests/unit/test_conn_,handback native): $(BUILD)/obj/tests/native/loop.o
 $(UNITDIR)/tests/unit/test_procfs: $(BUILD)/obj/tools/run/procfs.o
 $(UNITDIR)/tests/unit/test_figures: $(BUILD)/obj/tools/stat/figures.o
+$(UNITDIR)/tests/unit/test_conform_suite: $(BUILD)/obj/tools/conform/suite.o
+$(UNITDIR)/tests/unit/test_conform_suite: private LDSAN += -Wl,--wrap=calloc,--wrap=reallocarray
 
 ifeq ($(HARNESS),mini)
 $(BUILD)/obj/mini/%.o: %.c

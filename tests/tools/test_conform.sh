@@ -109,6 +109,10 @@ import sys, xml.etree.ElementTree as e
 s = e.parse(sys.stdin).getroot()
 print(s.get("tests"), s.get("failures"), [[k.tag for k in t] for t in s])' >"$T/out"
 is "JUnit" "$(cat "$T/out")" "3 1 [[], ['failure', 'system-out'], ['system-out']]"
+printf '%scall null 1\n' "$head" >"$T/doc/b.case"
+judge >"$T/out"
+is "a call that nobody can make" "$(grep -c 'b.case:4: call needs --requester' "$T/out")" 1
+printf '%ssend msg vers=7\n\trpc call\nexpect error vers=7 err=ERR_CHUNK\n' "$head" >"$T/doc/b.case"
 printf '# none\ndoc/b: it is so\n' >"$T/known"
 judge --known="$T/known" >"$T/out"
 is "a known difference" "$?:$(grep -A 1 '^  differs' "$T/out" | grep -c 'it is so')" 0:1

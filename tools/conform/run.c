@@ -66,7 +66,7 @@ static bool step_send(struct rr_run *r, const struct rr_step *s)
 static bool step_call(struct rr_run *r, const struct rr_step *s)
 {
 	if (!r->o->caller)
-		return rr_run_fail(r, s->line, "there is no caller (--caller)");
+		return rr_run_fail(r, s->line, "call needs --requester");
 	if (r->connected)
 		rr_link_close(&r->link);
 	r->connected = r->opened = r->closed_well = false;

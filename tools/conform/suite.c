@@ -38,13 +38,18 @@ static bool add_file(struct rr_suite *s, const char *path, char *err, size_t cap
 	size_t len = 0;
 	char *text = read_case_file(path, &len, err, cap);
 	struct rr_case *c = text ? rr_case_parse(path, text, len, err, cap) : NULL;
+	struct rr_case **grown;
 
 	free(text);
 	if (!c)
 		return false;
-	s->c = reallocarray(s->c, s->n + 1, sizeof(*s->c));
-	if (!s->c)
+	grown = reallocarray(s->c, s->n + 1, sizeof(*s->c));
+	if (!grown) {
+		snprintf(err, cap, "%s: out of memory", path);
+		rr_case_free(c);
 		return false;
+	}
+	s->c = grown;
 	s->c[s->n++] = c;
 	return true;
 }
@@ -94,18 +99,22 @@ void rr_suite_free(struct rr_suite *s)
 
 /* --- known differences --- */
 
-/* Splits the line at its first ": ". NULL: there is none. */
-static struct rr_known *known_line(char *line)
+/* Splits the line at its first ": ". NULL: *why says why. */
+static struct rr_known *known_line(char *line, const char **why)
 {
 	char *colon = strstr(line, ": ");
 	struct rr_known *k = colon ? calloc(1, sizeof(*k)) : NULL;
 
+	*why = colon ? "out of memory" : "should be 'CASE: REASON'";
 	if (!k)
 		return NULL;
 	*colon = '\0';
 	k->name = strdup(line);
 	k->reason = strdup(colon + 2);
-	return k;
+	if (k->name && k->reason)
+		return k;
+	rr_known_free(k);
+	return NULL;
 }
 
 bool rr_known_read(struct rr_known **list, const char *path, char *err, size_t cap)
@@ -113,15 +122,16 @@ bool rr_known_read(struct rr_known **list, const char *path, char *err, size_t c
 	size_t len = 0;
 	char *text = read_case_file(path, &len, err, cap), *rest = text, *line;
 	bool ok = text != NULL;
+	const char *why;
 	int n = 0;
 
 	while ((line = strsep(&rest, "\n"))) {
 		n++;
 		if (!*line || *line == '#')
 			continue;
-		*list = known_line(line);
+		*list = known_line(line, &why);
 		if (!*list) {
-			snprintf(err, cap, "%s:%d: should be 'CASE: REASON'", path, n);
+			snprintf(err, cap, "%s:%d: %s", path, n, why);
 			free(text);
 			return false;
 		}
@@ -182,13 +192,16 @@ const char *rr_suite_run(const struct rr_suite *s, const struct rr_options *o,
 			 const struct rr_known *k, struct rr_results *r)
 {
 	struct rr_link_listener *from;
-	const char *why = listen_for(o, &from);
+	const char *why;
 
-	if (why)
-		return why;
 	r->result = calloc(s->n, sizeof(*r->result));
 	if (!r->result)
 		return "out of memory";
+	why = listen_for(o, &from);
+	if (why) {
+		free(r->result);
+		return why;
+	}
 	for (r->n = 0; r->n < s->n; r->n++) {
 		rr_run_case(o, s->c[r->n], from, &r->result[r->n]);
 		rr_known_apply(k, &r->result[r->n]);
