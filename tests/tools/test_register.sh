@@ -64,6 +64,21 @@ out=$("$run" --resolve 127.0.0.1 sh -c 'echo "$RDMARPC_RULES" ran' 2>&1)
 has "--resolve, no rpcbind" "$out" "rdmarpc-run: warning: --resolve 127.0.0.1: 127.0.0.1: Connection refused (over RDMA: "
 has "--resolve, no rpcbind: the program runs" "$out" " ran"
 
+# --- no guard ---
+if command -v strace >/dev/null; then
+	# shellcheck disable=SC2016 # the program's
+	out=$(strace -o "$T/trace" -e trace=mmap,munmap,openat,pipe2,close,clone,execve -e inject=clone:error=EAGAIN \
+		"$run" --register sh -c 'echo "mark ${RDMARPC_FAMILY-none}"' 2>&1)
+	has "no guard: said" "$out" "nobody can watch the program: Resource temporarily unavailable"
+	has "no guard: the program runs, and has no mark" "$out" "mark none"
+	before() { sed '/INJECTED/q' "$T/trace" | sed -n "$1" | tail -n 1; }
+	after=$(sed '1,/INJECTED/d;/^execve/,$d' "$T/trace")
+	for was in "close($(before 's/^pipe2(\[\([0-9]*\),.*/\1/p')" "close($(before 's/^pipe2(\[.*, \(.*\)\].*/\1/p')" \
+		"close($(before "s|^openat.*\"$T/log\".* = ||p")" "munmap($(before 's/^mmap.*MAP_SHARED.* = //p')"; do
+		has "no guard: what was there for it" "$after" "$was"
+	done
+fi
+
 rpcbind -f -w >"$T/rpcbind.log" 2>&1 &
 rpcbind=$!
 listens 111

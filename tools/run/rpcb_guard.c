@@ -572,41 +572,55 @@ static void load_conf(const char *name)
 	rr_log_setup(g->log_fd < 0 ? RR_LOG_OFF : g->conf.log_level, to_log);
 }
 
-/* The guard is forked twice, so that it is nobody's child: the program must not find a child
+/* The keeper is forked twice, so that it is nobody's child: the program must not find a child
  * that it did not make. `started` is a pipe whose other end exec closes; by that the keeper
- * knows when the program has begun. The mark is set in the environment before that. */
-int rr_guard_start(const struct rr_guard_set *set, const char *name)
+ * knows when the program has begun. Returns 0 or -errno. */
+static int start_keeper(void)
 {
 	int status = 0;		/* stays 0 where SIGCHLD is ignored */
-	int log, started[2], rc;
+	int started[2], rc = 0;
 	pid_t pid;
 
-	g = mmap(NULL, sizeof(*g), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (g == MAP_FAILED)
-		return -errno;
-	g->set = *set;
-	rc = rr_family_init(&g->family);
-	if (rc)
-		return rc;
-	load_conf(name);
-	setenv(RR_FAMILY_VAR, g->family.mark, 1);
-	log = g->log_fd;	/* g is the keeper's from here on */
 	if (pipe2(started, O_CLOEXEC))
 		return -errno;
 	pid = fork();
-	if (pid < 0)
-		return -errno;
 	if (!pid) {	/* ends at once, so that its child, the keeper, is nobody's */
 		pid = fork();
 		if (!pid)
 			keep_running(started);
 		_exit(pid < 0);
 	}
-	close(started[0]);	/* exec closes the other end */
-	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+	if (pid < 0)
+		rc = -errno;
+	close(started[0]);
+	while (!rc && waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
-	if (log > 2)
-		close(log);
+	if (status)
+		rc = -EAGAIN;
+	if (rc)
+		close(started[1]);	/* otherwise exec closes it */
+	return rc;
+}
+
+/* The mark is in the environment before exec, which is when the keeper looks for it. */
+int rr_guard_start(const struct rr_guard_set *set, const char *name)
+{
+	int log, rc;
+
+	g = mmap(NULL, sizeof(*g), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (g == MAP_FAILED)
+		return -errno;
+	g->set = *set;
+	rc = rr_family_init(&g->family);
+	if (!rc) {
+		load_conf(name);
+		log = g->log_fd;	/* g is the keeper's as soon as there is one */
+		rc = start_keeper();
+		if (!rc)
+			setenv(RR_FAMILY_VAR, g->family.mark, 1);
+		if (log > 2)
+			close(log);
+	}
 	munmap(g, sizeof(*g));
-	return status ? -EAGAIN : 0;
+	return rc;
 }
