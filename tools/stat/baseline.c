@@ -157,7 +157,8 @@ static void write_proc(FILE *f, const struct rr_proc *p)
 	plain.nconns = 0;
 	plain.tallies = NULL;
 	fwrite(&plain, sizeof(plain), 1, f);
-	fwrite(p->tallies, sizeof(*p->tallies), p->ntallies, f);
+	if (p->ntallies)	/* without any there is no array */
+		fwrite(p->tallies, sizeof(*p->tallies), p->ntallies, f);
 }
 
 /* The head is written twice, since the number of processes is known only at the end. Processes
