@@ -154,9 +154,8 @@ struct rr_vq {
 	uint32_t nmw, nmw_free;
 	struct ibv_send_wr chain[RR_VERBS_CHAIN + 1];	/* binds, and a note */
 	uint32_t nchain;
-	/* window 0 is on trial (prove.c): windows are used once it has passed … */
-	bool on_trial;
-	uint8_t trial_mr;	/* … index in v->mr of the registration it is bound to */
+	bool on_trial;		/* window 0 is (prove.c): none is used before it has passed */
+	uint8_t trial_mr;	/* index in v->mr of the registration it is bound to */
 	rr_time short_since;	/* nothing can be exposed since then; 0: it can */
 
 	/* The send queue, free-running. */
@@ -167,8 +166,7 @@ struct rr_vq {
 	/* RR_VERBS_LATE of them, once one is needed; free-running */
 	struct rr_verbs_late *late;
 	uint32_t late_head, late_tail;
-	/* rr_now_coarse() when the send queue became full, and sq_tail then; 0: it is not
-	 * full */
+	/* rr_now_coarse() when the send queue became full, and sq_tail then; 0: not full */
 	rr_time full_since;
 	uint32_t full_tail;
 
@@ -218,9 +216,8 @@ extern pid_t *rr_verbs_process_self;
 /* Marks a descriptor as hidden from the app, and undoes that before it is closed. */
 extern void (*rr_verbs_process_own_fd)(int fd, bool own);
 
-/* used: librdmacm has opened devices in this process, and keeps them. A forked child would go
- * on using them, and what it made would be its parent's. So such a child, an orphan, does
- * without RDMA. */
+/* used: librdmacm has opened devices in this process, and keeps them. What a forked child made
+ * with them would be its parent's. So such a child, an orphan, does without RDMA. */
 extern bool rr_verbs_process_used, rr_verbs_process_orphan;
 
 /* For tests: any device with windows counts as trusted with remote invalidation. */
