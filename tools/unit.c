@@ -32,7 +32,8 @@ struct unit_facts {
 	bool families; /* RestrictAddressFamilies= lists what is allowed … */
 	bool allows_unix, allows_netlink; /* … and these are among it */
 	bool denies_unix;
-	bool private_devices, strict; /* strict: /run cannot be written to */
+	bool private_devices;
+	bool strict, dynamic_user; /* either: /run cannot be written to */
 	char preload[256]; /* the unit's own LD_PRELOAD=, or that of a file that it names */
 };
 
@@ -194,6 +195,8 @@ static void read_line(struct unit_facts *u, const struct unit_place *at, char *l
 		read_families(u, value);
 	else if (!strcmp(key, "PrivateDevices"))
 		read_boolean(&u->private_devices, value);
+	else if (!strcmp(key, "DynamicUser"))
+		read_boolean(&u->dynamic_user, value);
 	else if (!strcmp(key, "ProtectSystem"))
 		read_protection(u, value);
 	else if (!strcmp(key, "ExecStart"))
@@ -311,7 +314,7 @@ static void write_drop_in(FILE *to, const char *unit, const struct unit_facts *u
 	put_variable(to, "LD_PRELOAD", preload);
 	for (unsigned i = 0; i < nvariables; i++)
 		put_variable(to, variables[i].name, variables[i].value);
-	if (u->strict)
+	if (u->strict || u->dynamic_user)
 		put_run_dir(to);
 	if (u->families && !u->allows_unix)
 		fputs("# Ends on one host meet by sockets of the kind "

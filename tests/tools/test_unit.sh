@@ -72,6 +72,10 @@ is "no restriction is begun" "$(unit hard | grep -c AF_UNIX)" 0
 
 # --- ProtectSystem=, a boolean or a word, of which systemd ignores what is neither ---
 protected() { { echo '[Service]' && printf 'ProtectSystem=%s\n' "$@"; } >"$etc/hard.service" && unit hard | grep -c ReadWritePaths; }
+dynamic() { { echo '[Service]' && printf '%s\n' "$@"; } >"$etc/hard.service" && unit hard | grep -c ReadWritePaths; }
+is "DynamicUser= implies strict" "$(dynamic DynamicUser=yes)" 1
+is "DynamicUser= implies strict, whatever else is said" "$(dynamic DynamicUser=on ProtectSystem=no)" 1
+is "DynamicUser=no implies nothing" "$(dynamic DynamicUser=no)" 0
 for v in yes On full 0; do
 	is "ProtectSystem=$v after strict" "$(protected strict "$v")" 0
 	is "ProtectSystem=strict after $v" "$(protected "$v" strict)" 1
