@@ -10,7 +10,7 @@ wire_up
 LAB_HOST=10.9.1.2
 
 capture() {
-	background "$W/tcpdump" tcpdump -i v0 -B 65536 -s 0 -w "$W/pcap" udp port 4791
+	background "$W/tcpdump" tcpdump -i v0 --immediate-mode -U -B 65536 -s 0 -w "$W/pcap" udp port 4791
 	tcpdump=$pid
 	for ((i = 0; i < 300; i++)); do
 		! contains "$W/tcpdump" 'listening on' || return 0
@@ -20,7 +20,12 @@ capture() {
 }
 # captured KIND...: these were there, and nothing wrong
 captured() {
-	sleep 0.5
+	local size=-1
+	for ((i = 0; i < 60; i++)); do	# until tcpdump has written what has come
+		sleep 0.5
+		[ "$size" != "$(stat -c %s "$W/pcap")" ] || break
+		size=$(stat -c %s "$W/pcap")
+	done
 	kill "$tcpdump"
 	wait "$tcpdump"
 	checks=$((checks + 1))
