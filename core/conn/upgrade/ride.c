@@ -54,12 +54,16 @@ static bool is_forbidden(ssize_t rc)
 
 /* --- the client's offer ------------------------------------------------------------------- */
 
-/* What do the first bytes of the stream say? RR_R_NONE: they begin a call, which is noted. */
-static enum rr_reason note_first(struct rr_conn *c, const uint8_t *head, size_t have)
+/* What do the first bytes of the stream say, which are the first `have` of these? RR_R_NONE:
+ * they begin a call, which is noted. */
+static enum rr_reason note_first(struct rr_conn *c, const struct iovec *iov, int n, size_t have)
 {
-	enum rr_reason why = rr_offer_sniff(head, have);
+	enum rr_reason why;
 	struct rr_rpc rpc;
+	uint8_t head[64];
 
+	have = rr_iov_copy(head, rr_min(sizeof(head), have), iov, n, 0);
+	why = rr_offer_sniff(head, have);
 	if (why)
 		return why;
 	c->called = rr_rpc_peek(head + RR_RM_HDR, (uint32_t)have - RR_RM_HDR, &rpc);
@@ -69,14 +73,13 @@ static enum rr_reason note_first(struct rr_conn *c, const uint8_t *head, size_t 
 	return RR_R_NONE;
 }
 
-/* The app's first bytes go without an offer, and are looked at when the kernel has read them:
- * then they are known to be readable. */
-static ssize_t send_first(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags)
+/* The app's first bytes go without an offer. Unless they are noted already they are looked at
+ * when the kernel has read them: then they are known to be readable. */
+static ssize_t send_first(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags,
+			  bool noted)
 {
-	uint8_t head[64];
 	ssize_t rc = rr_queue_send(fd, iov, n, flags);
 	enum rr_reason why;
-	size_t have;
 
 	if (is_forbidden(rc)) {
 		rr_conn_become(c, RR_S_TCP, RR_R_KERNEL_ONLY);
@@ -84,8 +87,7 @@ static ssize_t send_first(struct rr_conn *c, int fd, const struct iovec *iov, in
 	}
 	if (rc <= 0)
 		return rc;
-	have = rr_iov_copy(head, rr_min(sizeof(head), (size_t)rc), iov, n, 0);
-	why = note_first(c, head, have);
+	why = noted ? RR_R_NONE : note_first(c, iov, n, (size_t)rc);
 	if (why) {
 		rr_conn_become(c, RR_S_TCP, why);
 		return rc;
@@ -109,17 +111,16 @@ static bool looks_first(const struct rr_conn *c, size_t total)
 ssize_t rr_ride_first(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags)
 {
 	size_t total = rr_iov_total(iov, n);
-	uint8_t head[64];
 	enum rr_reason why;
 	ssize_t rc;
 
 	if (!total)
 		return RR_CONN_KERNEL;
 	if (!looks_first(c, total))
-		return send_first(c, fd, iov, n, flags);
+		return send_first(c, fd, iov, n, flags, false);
 	if (!rr_upgrade_readable(iov, n))
 		return -EFAULT;
-	why = note_first(c, head, rr_iov_copy(head, sizeof(head), iov, n, 0));
+	why = note_first(c, iov, n, total);
 	if (why) {
 		rr_conn_become(c, RR_S_TCP, why);
 		return RR_CONN_KERNEL;
@@ -131,7 +132,7 @@ ssize_t rr_ride_first(struct rr_conn *c, int fd, const struct iovec *iov, int n,
 		return rc;
 	if (rr_conn_st(c) == RR_S_ASKED) /* the offer went, and nothing of the app's with it */
 		return rr_ride_send(c, fd, iov, n, flags);
-	return send_first(c, fd, iov, n, flags);
+	return send_first(c, fd, iov, n, flags, true);
 }
 
 /* --- looking out -------------------------------------------------------------------------- */
