@@ -65,6 +65,14 @@ static inline void await_asleep(pid_t tid)
 		usleep(1000);
 }
 
+static inline struct rr_conn *conn_that_rests(int fd)
+{
+	struct rr_conn *c = rr_fake_conn(fd, RR_FAKE_CARRIED);
+
+	c->can_rest = true;
+	return c;
+}
+
 /* Something that happens once the thread that has called start() is asleep (or has looked at c again, if
  * it spins). A thread that waits for it in finish() is asleep, too, so that it always happens. */
 struct later {
@@ -106,6 +114,14 @@ static inline void finish(struct later *l)
 static inline void make_ready(struct later *l)
 {
 	rr_fake_ready(l->c, l->add, 0);
+}
+
+/* A message that is none of the app's, and then one that is. */
+static inline void ring_twice(struct later *l)
+{
+	rr_fake_ready(l->c, 0, 0);
+	await_asleep(l->waiter);
+	rr_fake_ready(l->c, POLLIN, 0);
 }
 
 static inline void write_pipe(struct later *l)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tests/lib/shm_pair.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -87,23 +86,4 @@ void shm_pair_close(struct shm_pair *p)
 	rr_prov_shm.close(p->s);
 	shm_qp_free(p->c, &p->cp);
 	shm_qp_free(p->s, &p->sp);
-}
-
-int open_fds(void)
-{
-	DIR *d = (rr_prov_spare(), opendir("/proc/self/fd"));
-	int n = -3;	/* ".", ".." and the directory's own */
-
-	while (d && readdir(d))
-		n++;
-	if (d)
-		closedir(d);
-	return n;
-}
-
-bool open_fds_get_to(int n)
-{
-	for (int i = 0; i < 10000 && open_fds() != n; i++)
-		usleep(1000);
-	return open_fds() == n;
 }

@@ -5,6 +5,7 @@
 /* Both ends of a shm connection in one process, for tests of the provider. */
 
 #include "core/prov/prov.h"
+#include "tests/lib/open_fds.h"
 
 struct shm_pair {
 	struct rr_prov_params cp, sp;
@@ -27,10 +28,5 @@ void shm_pair_close(struct shm_pair *p);
 /* The memory of one queue pair. */
 struct rr_qp *shm_qp_new(const struct rr_prov_params *p);
 void shm_qp_free(struct rr_qp *qp, const struct rr_prov_params *p);
-
-/* Open descriptors of this process. */
-int open_fds(void);
-/* Waits until there are so many: what a peer has sent is closed by a thread. */
-bool open_fds_get_to(int n);
 
 #endif

@@ -56,6 +56,17 @@ static inline void serves(struct rr_end *server, uint32_t first, uint32_t last)
 	}
 }
 
+/* A child that does so and exits. */
+static inline pid_t child_serves(struct rr_end *client, struct rr_end *server, uint32_t first, uint32_t last)
+{
+	pid_t pid = forks(client, server);
+
+	if (pid)
+		return pid;
+	serves(server, first, last);
+	_exit(0);
+}
+
 static inline void calls(struct rr_end *client, uint32_t first, uint32_t last)
 {
 	for (uint32_t i = first; i <= last; i++) {

@@ -2,7 +2,6 @@
 /* Connections over a real TCP loopback pair and the shm provider, both ends in this process. */
 
 #include <criterion/criterion.h>
-#include <dirent.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdlib.h>
@@ -11,6 +10,7 @@
 
 #include "core/base/compiler.h"
 #include "core/prov/prov.h"
+#include "tests/lib/open_fds.h"
 #include "tests/unit/conn_pair.h"
 
 TestSuite(conn, .init = setup, .fini = teardown, .timeout = 60);
@@ -232,23 +232,12 @@ Test(conn, a_first_write_under_16_bytes_stays_on_tcp)
 	cr_assert(rr_conn_is_tcp(p.client.c));
 }
 
-static int count_fds(void)
-{
-	DIR *d = (rr_prov_spare(), opendir("/proc/self/fd"));
-	int n = 0;
-
-	while (readdir(d))
-		n++;
-	closedir(d);
-	return n;
-}
-
 Test(conn, a_connection_costs_one_descriptor_and_leaves_none)
 {
-	int before = count_fds();
+	int before = open_fds();
 
 	round_trip(1, 0, 0);
-	cr_assert_eq(count_fds(), before + 2, "one for each end");
+	cr_assert_eq(open_fds(), before + 2, "one for each end");
 	for (int i = 0; i < 20; i++) {
 		struct rr_pair q = p;
 
@@ -257,7 +246,7 @@ Test(conn, a_connection_costs_one_descriptor_and_leaves_none)
 		rr_pair_close(&p);
 		p = q;
 	}
-	cr_assert_eq(count_fds(), before + 2);
+	cr_assert_eq(open_fds(), before + 2);
 }
 
 Test(conn, a_number_that_was_closed_since_leaves_no_error)

@@ -2,7 +2,6 @@
 /* Offers of which nothing more is heard, clients that come late, addresses that differ, descriptors that are scarce: what
  * strangers are told, and what an answer costs. */
 #include <criterion/criterion.h>
-#include <dirent.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -17,6 +16,7 @@
 #include "core/base/stats.h"
 #include "core/conn/enter.h"
 #include "core/wire/cursor.h"
+#include "tests/lib/open_fds.h"
 #include "tests/unit/conn_pair.h"
 
 #define LATER	(3600 * RR_SEC)
@@ -54,17 +54,6 @@ static void begin(void)
 }
 
 TestSuite(conn_half, .init = begin, .fini = teardown, .timeout = 60);
-
-static int count_fds(void)
-{
-	DIR *d = (rr_prov_spare(), opendir("/proc/self/fd"));
-	int n = 0;
-
-	while (readdir(d))
-		n++;
-	closedir(d);
-	return n;
-}
 
 /* The client's first call, as far as it goes without its server. */
 static size_t offer(struct rr_end *client)
@@ -112,7 +101,7 @@ static void goes_on_by_tcp(struct rr_pair *q, size_t n)
 
 Test(conn_half, an_answer_ends_when_some_thread_goes_to_sleep)
 {
-	int before = count_fds();
+	int before = open_fds();
 	size_t n = answered(&p);
 	rr_time due = rr_conn_idle(rr_now());
 
@@ -121,13 +110,13 @@ Test(conn_half, an_answer_ends_when_some_thread_goes_to_sleep)
 	cr_assert_eq(rr_conn_idle(rr_now() + LATER), RR_TIME_NEVER);
 	cr_assert(rr_conn_is_tcp(p.server.c));
 	cr_assert_eq(reason(p.server.c), RR_R_ABANDONED);
-	cr_assert_eq(count_fds(), before + 1, "the client's listener");
+	cr_assert_eq(open_fds(), before + 1, "the client's listener");
 	cr_assert_eq(turned, 1);
 	cr_assert_eq(turned_fd, p.server.fd);
 	cr_assert(open_when_turned, "who waits for it looks elsewhere before the number is another's");
 	goes_on_by_tcp(&p, n);
 	cr_assert_eq(reason(p.client.c), RR_R_ABANDONED);
-	cr_assert_eq(count_fds(), before);
+	cr_assert_eq(open_fds(), before);
 }
 
 Test(conn_half, an_answer_ends_at_its_connections_own_next_step)
@@ -276,15 +265,15 @@ Test(conn_half, silent_offers_cost_two_descriptors_each_and_one_when_their_time_
 		rr_pair_open(&many[i]);
 		offer(&many[i].client);
 	}
-	before = count_fds();
+	before = open_fds();
 	for (int i = 0; i < MANY; i++) {
 		rr_end_poll(&many[i].server, POLLIN);
-		after[i] = count_fds();
+		after[i] = open_fds();
 	}
 	cr_assert_eq(after[0], before + 2, "one, and one place for all");
 	cr_assert_eq(after[MANY - 1], before + MANY + 1);
 	rr_conn_idle(rr_now() + LATER);
-	cr_assert_eq(count_fds(), before);
+	cr_assert_eq(open_fds(), before);
 	many_close();
 }
 
@@ -296,11 +285,11 @@ Test(conn_half, an_app_that_is_short_of_descriptors_gets_them_at_once)
 		rr_pair_open(&many[i]);
 		offer(&many[i].client);
 	}
-	before = count_fds();
+	before = open_fds();
 	for (int i = 0; i < MANY; i++)
 		rr_end_poll(&many[i].server, POLLIN);
 	cr_assert(rr_conn_scarce());
-	cr_assert_eq(count_fds(), before);
+	cr_assert_eq(open_fds(), before);
 	cr_assert_not(rr_conn_scarce());
 	many_close();
 }
@@ -327,7 +316,7 @@ Test(conn_half, no_answer_is_given_where_descriptors_are_scarce)
 		offer(&many[i].client);
 	limited(256);
 	for (int i = 0; i < MANY; i++) {
-		before = count_fds();
+		before = open_fds();
 		rr_end_poll(&many[i].server, POLLIN);
 		if (rr_conn_st(many[i].server.c) == RR_S_ANSWERED) {
 			answers++;
@@ -335,7 +324,7 @@ Test(conn_half, no_answer_is_given_where_descriptors_are_scarce)
 			continue;
 		}
 		cr_assert_eq(reason(many[i].server.c), RR_R_NO_FDS);
-		cr_assert_eq(count_fds(), before);
+		cr_assert_eq(open_fds(), before);
 		scarce++;
 	}
 	setrlimit(RLIMIT_NOFILE, &was);
@@ -366,14 +355,14 @@ static int no_peer(int fd, struct sockaddr *sa, socklen_t *len)
 static void is_refused(const char *hex, enum rr_reason here, enum rr_reason there)
 {
 	size_t n = offer(&p.client);
-	int before = count_fds();
+	int before = open_fds();
 	uint8_t bytes[200];
 	ssize_t got;
 	char text[401];
 
 	cr_assert_eq(rr_end_poll(&p.server, POLLIN), 0);
 	cr_assert(rr_conn_is_tcp(p.server.c));
-	cr_assert_eq(count_fds(), before);
+	cr_assert_eq(open_fds(), before);
 	got = recv(p.client.fd, bytes, sizeof(bytes), MSG_PEEK | MSG_DONTWAIT);
 	memset(bytes + 4, 0, 4);	/* the xid */
 	for (ssize_t i = 0; i < got; i++)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A forked child has a connection that only its parent can use: it asks for it by a message to the parent's door, and
  * the parent takes it back to TCP. The provider is that of tests/native, whose queue pairs no child can use. */
-#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -9,6 +8,7 @@
 
 #include "core/base/os.h"
 #include "core/conn/enter.h"
+#include "tests/lib/open_fds.h"
 #include "tests/unit/conn_forks.h"
 
 static struct rr_share share;
@@ -102,12 +102,8 @@ TestSuite(conn_family, .init = carried, .timeout = 20);
 
 Test(conn_family, a_child_serves_what_its_parent_keeps_too)
 {
-	pid_t pid = forks(&p.client, &p.server);
+	pid_t pid = child_serves(&p.client, &p.server, 10, 20);
 
-	if (!pid) {
-		serves(&p.server, 10, 20);
-		_exit(0);
-	}
 	calls(&p.client, 10, 20);
 	cr_assert_eq(status(pid), 0);
 	rr_pair_close(&p);
@@ -115,12 +111,8 @@ Test(conn_family, a_child_serves_what_its_parent_keeps_too)
 
 Test(conn_family, a_child_serves_what_its_parent_has_closed)
 {
-	pid_t pid = forks(&p.client, &p.server);
+	pid_t pid = child_serves(&p.client, &p.server, 10, 20);
 
-	if (!pid) {
-		serves(&p.server, 10, 20);
-		_exit(0);
-	}
 	rr_end_close(&p.server);
 	calls(&p.client, 10, 20);
 	cr_assert_eq(status(pid), 0);
@@ -180,17 +172,6 @@ Test(conn_family, a_child_ends_its_directions)
 	rr_pair_close(&p);
 }
 
-static int entries(const char *of)
-{
-	DIR *d = opendir(of);
-	int n = 0;
-
-	while (readdir(d))
-		n++;
-	closedir(d);
-	return n;
-}
-
 /* What the child has passed is closed again. */
 Test(conn_family, without_a_thread_the_connection_is_lost)
 {
@@ -202,7 +183,7 @@ Test(conn_family, without_a_thread_the_connection_is_lost)
 		_exit(0);
 	cr_assert_eq(status(pid), 0);
 	no_threads = true;
-	before = entries("/proc/self/fd");
+	before = open_fds();
 	pid = forks(&p.client, &p.server);
 	if (!pid) {
 		do
@@ -212,9 +193,9 @@ Test(conn_family, without_a_thread_the_connection_is_lost)
 	}
 	cr_assert_eq(status(pid), ECONNRESET);
 	/* by the keeper, in its own time */
-	for (int i = 0; i < 5000 && entries("/proc/self/fd") > before; i++)
+	for (int i = 0; i < 5000 && open_fds() > before; i++)
 		usleep(1000);
-	cr_assert_leq(entries("/proc/self/fd"), before);
+	cr_assert_leq(open_fds(), before);
 	rr_pair_close(&p);
 }
 
@@ -228,13 +209,13 @@ Test(conn_family, the_thread_at_the_door_ends_with_the_door)
 	if (!pid)
 		_exit(0);
 	cr_assert_eq(status(pid), 0);
-	threads = entries("/proc/self/task");
+	threads = dir_entries("/proc/self/task");
 	for (int fd = 3; fd < 2000; fd++) {
 		len = sizeof(type);
 		if (!getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) && type == SOCK_SEQPACKET)
 			shutdown(fd, SHUT_RDWR);
 	}
-	for (i = 0; i < 5000 && entries("/proc/self/task") >= threads; i++)
+	for (i = 0; i < 5000 && dir_entries("/proc/self/task") >= threads; i++)
 		rr_os_nap(RR_MSEC);
 	cr_assert_lt(i, 5000, "it runs on");
 	rr_pair_close(&p);

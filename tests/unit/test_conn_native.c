@@ -544,11 +544,7 @@ static void served_by_a_child(bool leaves, bool before)
 
 		cr_assert_eq(rr_end_send(&client, &server, out, n), (ssize_t)n);
 	}
-	pid = forks(&client, &server);
-	if (!pid) {
-		serves(&server, before ? 9 : 10, 60);
-		_exit(0);
-	}
+	pid = child_serves(&client, &server, before ? 9 : 10, 60);
 	if (leaves)
 		rr_end_close(&server);
 	if (before) {

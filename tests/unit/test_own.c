@@ -8,26 +8,32 @@
 #include "core/conn/enter.h"
 #include "tests/lib/connpair.h"
 
-/* What is asked of a provider for a connection from an address to another, both of this host. */
-static struct rr_prov_params params(const char *from, const char *to)
+/* What is asked of a provider for a connection between two addresses of this host, both of len bytes. */
+static struct rr_prov_params asked_for(const void *from, const void *to, socklen_t len)
 {
 	static const uint8_t token[RR_TOKEN_LEN];
-	struct sockaddr_in a = { .sin_family = AF_INET }, b = a;
-	socklen_t len = sizeof(b);
+	sa_family_t family = ((const struct sockaddr *)from)->sa_family;
+	int l = socket(family, SOCK_STREAM, 0), fd = socket(family, SOCK_STREAM, 0);
+	struct sockaddr_storage at;
 	struct rr_prov_params p;
-	int l = socket(AF_INET, SOCK_STREAM, 0), fd = socket(AF_INET, SOCK_STREAM, 0);
 
-	a.sin_addr.s_addr = inet_addr(from);
-	b.sin_addr.s_addr = inet_addr(to);
-	cr_assert_eq(bind(l, (void *)&b, sizeof(b)), 0);
+	cr_assert_eq(bind(l, to, len), 0);
 	cr_assert_eq(listen(l, 1), 0);
-	cr_assert_eq(getsockname(l, (void *)&b, &len), 0);
-	cr_assert_eq(bind(fd, (void *)&a, sizeof(a)), 0);
-	cr_assert_eq(connect(fd, (void *)&b, sizeof(b)), 0);
+	cr_assert_eq(getsockname(l, (void *)&at, &len), 0);
+	cr_assert_eq(bind(fd, from, len), 0);
+	cr_assert_eq(connect(fd, (void *)&at, len), 0);
 	cr_assert(rr_own_params(&p, &(struct rr_conn){ .fd = fd }, token, fd));
 	close(fd);
 	close(l);
 	return p;
+}
+
+static struct rr_prov_params params(const char *from, const char *to)
+{
+	struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = inet_addr(from) };
+	struct sockaddr_in b = { .sin_family = AF_INET, .sin_addr.s_addr = inet_addr(to) };
+
+	return asked_for(&a, &b, sizeof(a));
 }
 
 static void init(void)
@@ -69,22 +75,10 @@ Test(own, native_peers_have_receives_for_the_dialects_of_the_rules, .init = init
 
 static bool near(const char *from, const char *to)
 {
-	static const uint8_t token[RR_TOKEN_LEN];
 	struct sockaddr_in6 a = { .sin6_family = AF_INET6 }, b = a;
-	socklen_t len = sizeof(b);
-	struct rr_prov_params p;
-	int l = socket(AF_INET6, SOCK_STREAM, 0), fd = socket(AF_INET6, SOCK_STREAM, 0);
 
 	cr_assert_eq(inet_pton(AF_INET6, from, &a.sin6_addr) & inet_pton(AF_INET6, to, &b.sin6_addr), 1);
-	cr_assert_eq(bind(l, (void *)&b, sizeof(b)), 0);
-	cr_assert_eq(listen(l, 1), 0);
-	cr_assert_eq(getsockname(l, (void *)&b, &len), 0);
-	cr_assert_eq(bind(fd, (void *)&a, sizeof(a)), 0);
-	cr_assert_eq(connect(fd, (void *)&b, sizeof(b)), 0);
-	cr_assert(rr_own_params(&p, &(struct rr_conn){ .fd = fd }, token, fd));
-	close(fd);
-	close(l);
-	return p.near;
+	return asked_for(&a, &b, sizeof(a)).near;
 }
 
 Test(own, ends_with_one_v6_address_are_in_one_namespace, .init = init)

@@ -2,14 +2,6 @@
 /* poll() of one fd whose connection may rest: one sleep on its wake-up fd, and nothing else is looked at. */
 #include "tests/lib/ready_test.h"
 
-static struct rr_conn *conn_that_rests(int fd)
-{
-	struct rr_conn *c = rr_fake_conn(fd, RR_FAKE_CARRIED);
-
-	c->can_rest = true;
-	return c;
-}
-
 /* What is asked for is told by one look at the connection after one sleep; nothing is held in the end. */
 Test(ready_nap, one_that_rings_is_asked_once, .timeout = 20)
 {
@@ -89,13 +81,6 @@ Test(ready_nap, a_long_wait_goes_on_behind_it, .timeout = 20)
 }
 
 /* A message that is none of the app's ends the first sleep; what comes behind it ends the call. */
-static void ring_twice(struct later *l)
-{
-	rr_fake_ready(l->c, 0, 0);
-	await_asleep(l->waiter);
-	rr_fake_ready(l->c, POLLIN, 0);
-}
-
 Test(ready_nap, one_that_rings_for_nothing_is_waited_for_again, .timeout = 20)
 {
 	int peer, fd = tcp(&peer);

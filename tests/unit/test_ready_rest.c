@@ -8,21 +8,12 @@
 
 static struct rr_conn *at_rest(int fd)
 {
-	struct rr_conn *c = rr_fake_conn(fd, RR_FAKE_CARRIED);
+	struct rr_conn *c = conn_that_rests(fd);
 	struct pollfd p = { fd, POLLIN, 0 };
 
-	c->can_rest = true;
 	cr_assert_eq(rr_wrap_poll(&p, 1, 1), 0);
 	cr_assert(c->rests);
 	return c;
-}
-
-/* A message that is none of the app's, and then one that is. */
-static void ring_twice(struct later *l)
-{
-	rr_fake_ready(l->c, 0, 0);
-	await_asleep(l->waiter);
-	rr_fake_ready(l->c, POLLIN, 0);
 }
 
 Test(ready_rest, one_that_has_rung_for_nothing_is_slept_for_again, .timeout = 20)
