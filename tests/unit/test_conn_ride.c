@@ -192,6 +192,44 @@ Test(conn_ride, who_has_crossed_sees_the_reply_in_memory)
 	finds(&p.client, out, n, 0);
 }
 
+static const struct rr_os *real_os;
+static int shut_at, looks;
+
+static int poll_and_be_shut(struct pollfd *fds, nfds_t nfds, int ms)
+{
+	if (looks++ == shut_at)
+		cr_assert_eq(shutdown(p.client.fd, SHUT_RDWR), 0);
+	return real_os->poll(fds, nfds, ms);
+}
+
+/* Another thread's shutdown() reaches the kernel after us, before any one of the looks at the socket:
+ * POLLHUP does not show without the rest. */
+Test(conn_ride, an_end_shows_with_all_its_bits)
+{
+	const int all = POLLIN | POLLOUT | POLLRDHUP | POLLHUP;
+	struct rr_os os;
+	int got;
+
+	for (shut_at = 0; !shut_at || looks >= shut_at; shut_at++) {
+		if (shut_at)
+			leave();
+		open_after(1);
+		for (uint32_t i = 1; i < 10 && !rr_conn_is_carried(p.client.c); i++)
+			exchange(i);
+		cr_assert(rr_rx_is_early(p.client.c->share));
+		cr_assert_eq(rr_conn_shutdown(p.client.c, p.client.fd, SHUT_RDWR), 0);
+		looks = 0;
+		real_os = rr_os;
+		os = *rr_os;
+		os.poll = poll_and_be_shut;
+		rr_os = &os;
+		got = rr_conn_poll(p.client.c, p.client.fd, POLLIN | POLLOUT | POLLRDHUP);
+		rr_os = real_os;
+		cr_assert(!(got & POLLHUP) || (got & all) == all, "look %d: %#x", shut_at, got);
+	}
+	cr_assert_gt(shut_at, 2);
+}
+
 Test(conn_ride, calls_before_it_go_by_as_they_are)
 {
 	open_after(4);

@@ -30,7 +30,7 @@ static unsigned in_bits(struct rr_share *sh, int fd)
 {
 	if (unlikely(rr_handback_bytes(sh)))
 		return RR_IN_BITS;
-	if (unlikely(rr_rx_is_early(sh))) {
+	if (unlikely(rr_rx_is_early(sh)) && !rr_link_is_dead(sh)) {
 		unsigned got = rr_cross_in_bits(sh, fd);
 
 		if (rr_rx_is_early(sh))
@@ -44,14 +44,15 @@ static unsigned in_bits(struct rr_share *sh, int fd)
 	return enough(sh) ? RR_IN_BITS : 0;
 }
 
+/* Without the end of the anchor, which is anchor_end()'s. */
 static unsigned out_bits(struct rr_share *sh, int fd)
 {
 	if (unlikely(rr_tx_is_early(sh)))
-		return rr_anchor_poll(fd, RR_OUT_BITS);
+		return rr_anchor_poll(fd, RR_OUT_BITS) & RR_OUT_BITS;
 	if (rr_tx_is_tcp(sh)) {
 		int rc = rr_hatch_flush(sh, fd);
 
-		return rc == -EAGAIN ? 0 : rr_anchor_poll(fd, RR_OUT_BITS);
+		return rc == -EAGAIN ? 0 : rr_anchor_poll(fd, RR_OUT_BITS) & ~(unsigned)POLLHUP;
 	}
 	if (rr_link_is_dead(sh) || rr_rx_is_reset(sh) || rr_tx_is_shut(sh))
 		return RR_OUT_BITS;
@@ -83,15 +84,18 @@ static unsigned bits(struct rr_conn *c, struct rr_share *sh, int fd, unsigned wa
 {
 	unsigned got = 0;
 
+	/* First: the kernel is told of the app's shutdown() after us, maybe between two looks,
+	 * and never shows POLLHUP without the bits that go with it. */
+	if (unlikely(rr_rx_is_early(sh) || rr_tx_is_early(sh) ||
+		     (rr_rx_is_tcp(sh) && rr_tx_is_tcp(sh))))
+		got |= anchor_end(sh, fd);
 	if (want & (RR_IN_BITS | POLLRDHUP))
 		got |= in_bits(sh, fd);
 	if (want & RR_OUT_BITS)
 		got |= connect_waits(c) ? RR_OUT_BITS : out_bits(sh, fd);
-	if (unlikely(rr_rx_is_early(sh) || rr_tx_is_early(sh) ||
-		     (rr_rx_is_tcp(sh) && rr_tx_is_tcp(sh))))
-		got |= anchor_end(sh, fd);
 	if (rr_link_is_dead(sh) || rr_rx_is_reset(sh) ||
-	    (rr_tx_is_shut(sh) && (rr_rx_is_shut(sh) || rr_stream_is_over(sh))))
+	    (!rr_rx_is_early(sh) && rr_tx_is_shut(sh) &&
+	     (rr_rx_is_shut(sh) || rr_stream_is_over(sh))))
 		got |= POLLHUP;
 	if (sh->err)
 		got |= POLLERR;
