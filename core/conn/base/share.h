@@ -286,7 +286,7 @@ static inline uint32_t rr_handback_bytes(const struct rr_share *sh)
 /* Does everything that is posted complete within the call? */
 static inline bool rr_drv_direct(const struct rr_share *sh)
 {
-	return sh->qp->ops->caps & RR_PROV_DIRECT;
+	return rr_qp_caps(sh->qp) & RR_PROV_DIRECT;
 }
 
 /* share.c */

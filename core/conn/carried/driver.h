@@ -70,6 +70,39 @@ static inline bool rr_drv_settle(struct rr_share *sh, rr_time most)
 	return !rr_link_is_up(sh) || sh->qp->ops->settle(sh->qp, most);
 }
 
+/* --- memory of this side and the peer's --- */
+
+/* These return as the operations of prov.h do. */
+static inline int rr_drv_expose(struct rr_share *sh, void *p, uint32_t len,
+				enum rr_rights rights, struct rr_seg *seg)
+{
+	return sh->qp->ops->expose(sh->qp, p, len, rights, seg);
+}
+
+static inline int rr_drv_invalidate(struct rr_share *sh, uint32_t key, uint64_t cookie)
+{
+	return sh->qp->ops->invalidate(sh->qp, key, cookie);
+}
+
+/* Has the peer read all of the memory that the key stands for? */
+static inline bool rr_drv_consumed(const struct rr_share *sh, uint32_t key)
+{
+	return sh->qp->ops->consumed(sh->qp, key);
+}
+
+static inline int rr_drv_read(struct rr_share *sh, void *dst, uint32_t len,
+			      const struct rr_seg *seg, uint32_t off, uint64_t cookie)
+{
+	return sh->qp->ops->read(sh->qp, dst, len, seg, off, cookie);
+}
+
+/* Tells the peer that its memory was read, if the provider can. */
+static inline void rr_drv_consume(struct rr_share *sh, const struct rr_seg *seg)
+{
+	if (sh->qp->ops->consume)
+		sh->qp->ops->consume(sh->qp, seg);
+}
+
 /* --- the wake-up fd --- */
 
 /* Without lock and system calls: may there be something to process? */

@@ -36,8 +36,7 @@ static bool unexpose(struct rr_share *sh, uint32_t buf)
 	struct rr_buf *b = &sh->pool.buf[buf];
 
 	for (uint32_t i = 0; i < b->nkeys; i++) {
-		int rc = sh->qp->ops->invalidate(sh->qp, b->key[i],
-						 rr_drv_cookie(RR_FOR_FENCE, buf));
+		int rc = rr_drv_invalidate(sh, b->key[i], rr_drv_cookie(RR_FOR_FENCE, buf));
 
 		if (unlikely(rc == 0))
 			fence_begins(sh, b);
@@ -109,7 +108,7 @@ void rr_expose_all_fenced(struct rr_share *sh, rr_time now)
 bool rr_expose_consumed(struct rr_share *sh, const struct rr_buf *b)
 {
 	for (uint32_t i = 0; i < b->nkeys; i++)
-		if (!sh->qp->ops->consumed(sh->qp, b->key[i]))
+		if (!rr_drv_consumed(sh, b->key[i]))
 			return false;
 	return b->nkeys > 0;
 }
@@ -139,7 +138,7 @@ RR_NOINLINE void rr_expose(struct rr_share *sh, const struct rr_op *op, rr_time 
 		uint8_t *p = rr_pool_at(&sh->pool, buf, off, &room);
 		size_t take = rr_min(room, left);
 
-		rc = sh->qp->ops->expose(sh->qp, p, (uint32_t)take, op->rights, &segs[n]);
+		rc = rr_drv_expose(sh, p, (uint32_t)take, op->rights, &segs[n]);
 		if (rc)
 			break;
 		sh->pool.buf[buf].key[n] = segs[n].handle;

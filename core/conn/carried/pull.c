@@ -28,7 +28,7 @@ int rr_drv_read_pull(struct rr_share *sh, const struct rr_pull *p, uint32_t off,
 			continue;
 		}
 		take = rr_min(s->length - off, len);
-		rc = sh->qp->ops->read(sh->qp, to, take, s, off, 0);
+		rc = rr_drv_read(sh, to, take, s, off, 0);
 		if (rc < 0)
 			return rc;
 		to += take;
@@ -41,10 +41,8 @@ int rr_drv_read_pull(struct rr_share *sh, const struct rr_pull *p, uint32_t off,
 /* Tells the peer that it may reuse the memory. */
 static void pull_consumed(struct rr_share *sh, const struct rr_pull *p)
 {
-	const struct rr_prov_ops *ops = sh->qp->ops;
-
-	for (uint32_t i = 0; ops->consume && i < p->nsegs; i++)
-		ops->consume(sh->qp, &p->segs[i]);
+	for (uint32_t i = 0; i < p->nsegs; i++)
+		rr_drv_consume(sh, &p->segs[i]);
 }
 
 static struct rr_pull *pull_new(struct rr_share *sh)
@@ -192,7 +190,7 @@ static int pull_ask(struct rr_share *sh, struct rr_pull *p)
 		int rc;
 
 		take = (uint32_t)rr_min(room, (size_t)rr_min(n, s->length - off));
-		rc = sh->qp->ops->read(sh->qp, to, take, s, off, who);
+		rc = rr_drv_read(sh, to, take, s, off, who);
 		if (rc < 0)
 			return rc;
 		p->pending += rc == 0;
