@@ -215,20 +215,33 @@ static const struct pollfd *recv_sleep_on(struct sleeper *s, rr_time now, rr_tim
 	return NULL;
 }
 
-/* Sleeps once. 0: look again; else -errno for the app. Not inlined into its caller, which
- * siglongjmp() may return to: variables in registers would be wrong there. */
+/* Does the app's socket alone have news, and when does not matter to us? The kernel's recv() then
+ * sleeps as the app's would: it has the rules for signals, and the socket's time-out. */
+static bool is_kernels_sleep(const struct sleeper *s, rr_time deadline)
+{
+	return (s->option || deadline == RR_TIME_NEVER) && s->n == 1 && s->p[0].fd == s->fd &&
+	       s->p[0].events == POLLIN && s->until == RR_TIME_NEVER;
+}
+
+/* Sleeps once. 0: look again; else -errno for the app, or -EAGAIN: there can be no nap. Not
+ * inlined into its caller, which siglongjmp() may return to: variables in registers would be
+ * wrong there. */
 static RR_NOINLINE int wait_sleep_once(struct sleeper *s, rr_time deadline)
 {
 	rr_time now = rr_now();
 	rr_time idle = rr_conn_idle(now);
 	rr_time end = rr_min(rr_min(deadline, s->until), idle);
-	const struct pollfd *one;
+	const struct pollfd *one = NULL;
 	int rc = -EAGAIN;
 
+	if (idle == RR_TIME_NEVER && is_kernels_sleep(s, deadline))
+		one = &s->p[0];
+	else if (s->option && handlers_mixed(now))
+		return -EAGAIN;
 	if (s->want == POLLOUT)
 		end = rr_min(end, now + RR_SHUT_LOOK);
-	one = recv_sleep_on(s, now, end);
-
+	if (!one)
+		one = recv_sleep_on(s, now, end);
 	if (one)
 		rc = sleep_in_recv(s, one);
 	if (rc == -EAGAIN)
@@ -357,7 +370,6 @@ int rr_wait_one(struct rr_sock *so, int fd, unsigned want, rr_time deadline)
 int rr_wait_nap(struct rr_sock *so, int fd, unsigned want, int option)
 {
 	struct sleeper s = { .so = so, .fd = fd, .want = want, .option = option };
-	rr_time now = rr_now();
 
-	return handlers_mixed(now) ? -EAGAIN : wait_until(&s, now + NAP);
+	return wait_until(&s, rr_now() + NAP);
 }

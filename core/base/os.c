@@ -49,16 +49,19 @@ void rr_os_nap(rr_time t)
 	syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &ts, NULL);
 }
 
-/* A page that the kernel zeroes in a forked child; NULL: the kernel cannot do that, or another
- * thread is just making the page. */
+enum { PAGE_WORTH = 8 };
+
+/* A page that the kernel zeroes in a forked child; NULL: the kernel cannot do that, or the pid
+ * has not been asked for so often yet that the page would cost less than the system calls. */
 static _Atomic int32_t *wiped_page(void)
 {
 	static _Atomic int32_t *_Atomic page;
-	static _Atomic uint32_t tried;
+	static _Atomic uint32_t asked;
 	_Atomic int32_t *p = atomic_load_explicit(&page, memory_order_acquire);
 	void *fresh;
 
-	if (likely(p != NULL) || atomic_exchange_explicit(&tried, true, memory_order_relaxed))
+	if (likely(p != NULL) ||
+	    atomic_fetch_add_explicit(&asked, 1, memory_order_relaxed) != PAGE_WORTH)
 		return p;
 	fresh = mmap(NULL, RR_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (fresh == MAP_FAILED)

@@ -100,6 +100,45 @@ def no_call_of_a_connection_costs_a_client_anything():
     added_at_most([((3, 7), 'a connection of four calls, by TCP')], length=4, offer_after='64')
 
 
+# Makes so many connections, and waits in recv() for the reply to a call on each.
+RECEIVER = """
+import socket, sys
+sys.path.insert(0, %r)
+import rpc
+for i in range(int(sys.argv[2])):
+    with socket.create_connection(('127.0.0.1', int(sys.argv[1]))) as s:
+        s.sendall(rpc.record(rpc.call(i, 1, 1, 0)))
+        s.recv(28, socket.MSG_WAITALL)
+""" % os.path.realpath(HERE + '/../lib')
+
+
+def answers_late(listener):
+    """Serves a call on each connection that comes, after its client has fallen asleep."""
+    while True:
+        s = listener.accept()[0]
+        with s:
+            read_rec(s)
+            time.sleep(0.01)
+            s.sendall(rec(reply(0)))
+
+
+def received(n, env):
+    """The system calls of a client that waits in recv() on so many connections."""
+    with socket.create_server(('127.0.0.1', 0)) as listener:
+        threading.Thread(target=answers_late, args=(listener,), daemon=True).start()
+        p, out = traced('receiver', ['/usr/bin/python3', '-c', RECEIVER, str(listener.getsockname()[1]), str(n)], env)
+        same(p.wait(), 0, 'status of the client')
+    return total(out)
+
+
+def who_waits_in_recv_sleeps_there():
+    """A look, whether it may wait, the sleep, the receive, where TCP has the receive. Nothing is asked about signals."""
+    few, many = ([received(n, env) for env in (environment(offer_after='64'), environment(shim=False))] for n in (FEW, MANY))
+    conn = [(m - f) / (MANY - FEW) for f, m in zip(few, many)]
+    at_most([conn[0] - conn[1]], (7,), 'a connection whose client waits in recv()')
+    at_most([few[0] - few[1] - FEW * (conn[0] - conn[1])], (55,), 'a process that waits in recv()')
+
+
 def an_upgrade_before_the_first_call_has_its_bound():
     added_at_most([((46, 48), 'an upgraded connection')], offer_after='0')
 
@@ -136,6 +175,6 @@ def a_call_now_and_then_takes_one_more_at_the_client():
 
 
 main([a_process_without_connections_pays_for_being_loaded, a_connection_that_stays_on_TCP_costs_little_more,
-      no_call_of_a_connection_costs_a_client_anything,
+      no_call_of_a_connection_costs_a_client_anything, who_waits_in_recv_sleeps_there,
       an_upgrade_before_the_first_call_has_its_bound, an_upgrade_that_rides_along_has_its_bound,
       a_call_now_and_then_takes_one_more_at_the_client])
