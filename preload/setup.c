@@ -19,6 +19,7 @@
 #include "preload/file.h"
 #include "preload/libc.h"
 #include "preload/logsink.h"
+#include "preload/rundirs.h"
 #include "preload/sock.h"
 #include "preload/statseg.h"
 
@@ -129,24 +130,9 @@ static rr_time spin_worth(enum rr_profile profile)
 	return RR_SPIN_WORTH;
 }
 
-/* Warns that no run directory can be used: nothing fails without one, so nobody would
- * notice. */
-static void warn_of_rundirs(void)
-{
-	const char *xdg = secure_getenv("XDG_RUNTIME_DIR"), *fault;
-	char dir[RR_RUN_PATH];
-
-	for (unsigned n = 0; rr_rundir_place(conf.run_dir, xdg, geteuid(), n, dir); n++) {
-		fault = rr_rundir_fault(dir);
-		rr_warn("run directory %s: %s; statistics are kept in memory", dir,
-			fault ? fault : "cannot be used");
-	}
-}
-
 void rr_setup_conn(void)
 {
 	static struct rr_conn_params p;
-	static char own[RR_RUN_PATH];
 
 	p = (struct rr_conn_params){
 		.program = conf.program,
@@ -199,10 +185,9 @@ void rr_setup_conn(void)
 		.readable = rr_appmem_readable,
 		.turned = rr_sock_turned,
 		.stats = rr_statseg_get,
+		.run_dir = rr_rundirs_meet,
 	};
-	if (!rr_rundir_find(conf.run_dir, secure_getenv("XDG_RUNTIME_DIR"), own))
-		warn_of_rundirs();
-	rr_rundir_meet(conf.run_dir, own, p.run_dir);
-	rr_statseg_setup(own, conf.run_dir[0] ? conf.run_dir : RR_RUN_DIR);
+	rr_rundirs_setup(conf.run_dir);
+	rr_statseg_setup(rr_rundirs_own, conf.run_dir[0] ? conf.run_dir : RR_RUN_DIR);
 	rr_conn_setup(&p);
 }

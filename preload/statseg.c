@@ -28,7 +28,8 @@
 #define MFD_NOEXEC_SEAL 8u
 #endif
 
-static const char *own_dir = "", *host_dir = "";
+static const char *(*own_dir)(void);
+static const char *host_dir = "";
 static struct rr_stat_seg *_Atomic the_seg;
 static _Atomic pid_t making;	/* id of the thread that is making it; 0: none */
 
@@ -38,7 +39,7 @@ static _Atomic int held = -1;
 static dev_t held_dev;
 static ino_t held_ino;
 
-void rr_statseg_setup(const char *own, const char *host)
+void rr_statseg_setup(const char *(*own)(void), const char *host)
 {
 	own_dir = own;
 	host_dir = host;
@@ -280,7 +281,7 @@ static struct rr_stat_seg *make_segment(void)
 
 	rr_fmt(name, sizeof(name), "%d.%llu", getpid(), (unsigned long long)ticks);
 	if (may_grow()) {
-		seg = map_in(own_dir, name);
+		seg = map_in(own_dir(), name);
 		if (!seg)
 			seg = map_memfd();
 	}
@@ -332,8 +333,10 @@ bool rr_statseg_stopped(void)
 {
 	uid_t me = geteuid();
 	int saved = errno;
-	bool stopped = rr_rundir_stopped(host_dir, 0) || (me && rr_rundir_stopped(own_dir, me));
+	bool stopped = rr_rundir_stopped(host_dir, 0);
 
+	if (!stopped && me)
+		stopped = rr_rundir_stopped(own_dir(), me);
 	errno = saved;
 	return stopped;
 }

@@ -10,10 +10,10 @@
 
 struct rr_stat_seg;
 
-/* own is the directory for the segment, "" for none. host is the directory whose file "stop"
- * counts as well, and by whose name a memfd is found. Both are kept by reference. Called before
- * the rest. */
-void rr_statseg_setup(const char *own, const char *host);
+/* own() is asked for the directory of the segment, "" for none. host is the directory whose
+ * file "stop" counts as well, and by whose name a memfd is found; it is kept by reference.
+ * Called before the rest. */
+void rr_statseg_setup(const char *(*own)(void), const char *host);
 
 /* Returns the segment. If there is none yet, make decides: true makes it, false returns NULL.
  * NULL also if there is no memory, or if this very thread is making the segment. Any thread may

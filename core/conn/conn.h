@@ -62,7 +62,6 @@ struct rr_conn_params {
 	bool reliable_replies;
 	bool verbs;		/* RDMA devices are offered and accepted, too */
 	bool bypass_proxies;	/* accept offers of clients that see other addresses */
-	char run_dir[108];	/* where ends in other network namespaces meet; "": nowhere */
 	/* The rule for a connection, asked when it is made. Either address may be NULL. */
 	enum rr_mode (*mode)(bool server, const struct sockaddr *local,
 			     const struct sockaddr *peer);
@@ -96,6 +95,9 @@ struct rr_conn_params {
 	void (*turned)(struct rr_conn *c, int fd);
 	/* The statistics segment, or NULL. make: makes it if there is none yet. */
 	struct rr_stat_seg *(*stats)(bool make);
+	/* The directory in which ends in other network namespaces meet, "" for none. Asked when
+	 * it is needed. May be NULL. */
+	const char *(*run_dir)(void);
 };
 
 /* About what a sleep and a wake-up of both ends cost: 10 to 15 us of CPU time, 30 to 50 us of

@@ -92,7 +92,7 @@ def added_at_most(rows, length=1, **options):
 
 def a_connection_that_stays_on_TCP_costs_little_more():
     added_at_most([((3, 4), 'a connection of one call, by TCP'), ((55, 75), 'a process that makes connections'),
-                   ((20, 75), 'a process of one call')], offer_after='auto')
+                   ((14, 75), 'a process of one call')], offer_after='auto')
 
 
 def no_call_of_a_connection_costs_a_client_anything():

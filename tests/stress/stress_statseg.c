@@ -61,16 +61,23 @@ static int count_lines(const char *path)
 	return n;
 }
 
+static char dir[] = "/tmp/rr-stress-XXXXXX";
+
+static const char *own_dir(void)
+{
+	return dir;
+}
+
 int main(void)
 {
-	char dir[] = "/tmp/rr-stress-XXXXXX", log[64], cmd[80];
+	char log[64], cmd[80];
 	pthread_t t[THREADS], c;
 	int lines, rc = 0;
 
 	if (!mkdtemp(dir))
 		return 1;
 	snprintf(log, sizeof(log), "%s/log", dir);
-	rr_statseg_setup(dir, "");
+	rr_statseg_setup(own_dir, "");
 	rr_logsink_setup(RR_LOG_TO_FILE, log, RR_LOG_DEBUG);	/* at which no line is left out */
 	pthread_barrier_init(&start, NULL, THREADS);
 	pthread_create(&c, NULL, closer, NULL);

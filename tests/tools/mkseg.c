@@ -88,13 +88,21 @@ static void wait_end(struct rr_stat_seg *seg, bool calls)
 		rr_stats_latency(seg, 64 * RR_USEC);
 }
 
+static const char *own;
+
+static const char *own_dir(void)
+{
+	return own;
+}
+
 int main(int argc, char **argv)
 {
 	struct rr_stat_seg *seg;
 
 	if (argc < 2)
 		return 2;
-	rr_statseg_setup(argv[1], "");
+	own = argv[1];
+	rr_statseg_setup(own_dir, "");
 	seg = rr_statseg_get(true);
 	if (argc == 4 && !strcmp(argv[2], "port"))
 		fill(seg, (unsigned)atoi(argv[3]), (unsigned)atoi(argv[3]));

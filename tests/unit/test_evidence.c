@@ -31,12 +31,20 @@ static int counted_socket(int family, int type, int protocol)
 	return socket(family, type, protocol);
 }
 
+static char run_dir[32];
+
+static const char *our_run_dir(void)
+{
+	return run_dir;
+}
+
 static void begin(void)
 {
 	static struct rr_os os;
 
-	strcpy(rr_test_params.run_dir, "/tmp/rdmarpc-evidence.XXXXXX");
-	cr_assert(mkdtemp(rr_test_params.run_dir));
+	strcpy(run_dir, "/tmp/rdmarpc-evidence.XXXXXX");
+	cr_assert(mkdtemp(run_dir));
+	rr_test_params.run_dir = our_run_dir;
 	rr_test_params.offer_after = 1;
 	rr_test_setup();
 	os = *rr_os;
@@ -49,7 +57,7 @@ static void end(void)
 {
 	char command[160];
 
-	snprintf(command, sizeof(command), "rm -rf '%s'", rr_test_params.run_dir);
+	snprintf(command, sizeof(command), "rm -rf '%s'", run_dir);
 	cr_assert_eq(system(command), 0);
 }
 
@@ -96,7 +104,7 @@ static struct sockaddr_un file_of(const struct sockaddr_in *a)
 	struct sockaddr_un sa = { .sun_family = AF_UNIX };
 	uint32_t addr = ntohl(a->sin_addr.s_addr);
 
-	rr_fmt(sa.sun_path, sizeof(sa.sun_path), "%s/rdmarpc-on-%u-0.0.%x.%x", rr_test_params.run_dir, ntohs(a->sin_port),
+	rr_fmt(sa.sun_path, sizeof(sa.sun_path), "%s/rdmarpc-on-%u-0.0.%x.%x", run_dir, ntohs(a->sin_port),
 		 addr ? 0xffffu : 0u, addr);
 	return sa;
 }
@@ -155,7 +163,7 @@ Test(evidence, a_server_is_seen_as_long_as_its_app_listens)
 
 Test(evidence, without_a_run_directory_the_namespace_has_the_name)
 {
-	rr_test_params.run_dir[0] = 0;
+	rr_test_params.run_dir = NULL;
 	rr_test_setup();
 	cr_assert(rr_conn_serves(listener));
 	cr_assert(seen_at(&at));
@@ -246,7 +254,7 @@ Test(evidence, only_what_the_internet_can_reach_is_shown)
 {
 	char path[128];
 
-	snprintf(path, sizeof(path), "%s/door", rr_test_params.run_dir);
+	snprintf(path, sizeof(path), "%s/door", run_dir);
 	cr_assert_eq(rr_conn_serves(make_file(path, true)), 0);
 	rr_test_params.offer_after = RR_AFTER_WAIT;
 	cr_assert_eq(rr_conn_serves(listener), 0);
@@ -309,18 +317,18 @@ Test(evidence, files_that_nobody_has_are_swept)
 	char path[160];
 
 	for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++) {
-		snprintf(path, sizeof(path), "%s/%s", rr_test_params.run_dir, files[i].name);
+		snprintf(path, sizeof(path), "%s/%s", run_dir, files[i].name);
 		make_file(path, files[i].alive);
 		if (files[i].old)
 			make_old(path);
 	}
-	snprintf(path, sizeof(path), "%s/rdmarpc-on-1-0", rr_test_params.run_dir);
+	snprintf(path, sizeof(path), "%s/rdmarpc-on-1-0", run_dir);
 	close(open(path, O_CREAT | O_WRONLY, 0600));
 	make_old(path);
 	cr_assert(rr_conn_serves(listener));
 	cr_assert_eq(access(path, F_OK), 0, "it is no socket");
 	for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++) {
-		snprintf(path, sizeof(path), "%s/%s", rr_test_params.run_dir, files[i].name);
+		snprintf(path, sizeof(path), "%s/%s", run_dir, files[i].name);
 		cr_assert_eq(!access(path, F_OK), files[i].stays, "%s", files[i].name);
 	}
 }
@@ -331,7 +339,7 @@ Test(evidence, an_old_socket_of_another_kind_is_left_alone)
 	struct sockaddr_un sa = { .sun_family = AF_UNIX };
 	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
 
-	rr_fmt(sa.sun_path, sizeof(sa.sun_path), "%s/rdmarpc-on-2049-0.0.ffff.1", rr_test_params.run_dir);
+	rr_fmt(sa.sun_path, sizeof(sa.sun_path), "%s/rdmarpc-on-2049-0.0.ffff.1", run_dir);
 	cr_assert_eq(bind(fd, (struct sockaddr *)&sa, sizeof(sa)), 0);
 	cr_assert_eq(listen(fd, 1), 0);
 	make_old(sa.sun_path);
@@ -348,13 +356,13 @@ Test(evidence, of_many_files_some_are_left_to_the_next_sweep)
 
 	close(fd);
 	for (int i = 0; i < 70; i++) {
-		snprintf(path, sizeof(path), "%s/rdmarpc-on-%d-0", rr_test_params.run_dir, i);
+		snprintf(path, sizeof(path), "%s/rdmarpc-on-%d-0", run_dir, i);
 		make_file(path, false);
 		make_old(path);
 	}
 	cr_assert(rr_conn_serves(listener));
 	for (int i = 0; i < 70; i++) {
-		snprintf(path, sizeof(path), "%s/rdmarpc-on-%d-0", rr_test_params.run_dir, i);
+		snprintf(path, sizeof(path), "%s/rdmarpc-on-%d-0", run_dir, i);
 		left += !access(path, F_OK);
 	}
 	/* It may have asked for the one that has just been made. */

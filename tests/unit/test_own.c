@@ -36,10 +36,15 @@ static struct rr_prov_params params(const char *from, const char *to)
 	return asked_for(&a, &b, sizeof(a));
 }
 
+static const char *somewhere(void)
+{
+	return "/run/somewhere";
+}
+
 static void init(void)
 {
 	rr_test_setup();
-	strcpy(rr_test_params.run_dir, "/run/somewhere");
+	rr_test_params.run_dir = somewhere;
 }
 
 Test(own, ends_in_one_network_namespace_need_no_socket_file, .init = init)

@@ -16,9 +16,22 @@
 
 TestSuite(statseg, .init = make, .fini = clean);
 
+static const char *dir_of_seg;
+
+static const char *own_dir(void)
+{
+	return dir_of_seg;
+}
+
+static void set_up(const char *own, const char *host)
+{
+	dir_of_seg = own;
+	rr_statseg_setup(own_dir, host);
+}
+
 static struct rr_stat_seg *seg_of(const char *d)
 {
-	rr_statseg_setup(d, "");
+	set_up(d, "");
 	return rr_statseg_get(true);
 }
 
@@ -162,7 +175,7 @@ Test(statseg, without_a_directory_the_segment_is_a_memfd_named_after_it)
 	struct rr_stat_seg *seg;
 	char name[200];
 
-	rr_statseg_setup("", "/run/somewhere");
+	set_up("", "/run/somewhere");
 	seg = rr_statseg_get(true);
 	cr_assert(seg);
 	cr_assert_eq(seg->pid, getpid());
@@ -332,7 +345,7 @@ Test(statseg, upgrades_are_stopped_by_root_in_the_hosts_directory_and_by_us_in_o
 
 	snprintf(other, sizeof(other), "%s/e", top);
 	cr_assert(rr_rundir_use(dir));
-	rr_statseg_setup(other, dir);
+	set_up(other, dir);
 	cr_assert_not(rr_statseg_stopped());
 	if (geteuid() == 0) {
 		touch("stop");
@@ -346,7 +359,7 @@ Test(statseg, upgrades_are_stopped_by_root_in_the_hosts_directory_and_by_us_in_o
 	} else {
 		rr_rundir_stop_name(geteuid(), name);
 		touch(name);
-		rr_statseg_setup(dir, other);
+		set_up(dir, other);
 		cr_assert(rr_statseg_stopped());
 	}
 }

@@ -26,6 +26,12 @@
 #include "core/conn/base/streams.h"
 
 extern const struct rr_conn_params *rr_cp;
+
+/* The directory in which ends in other network namespaces meet; "": none. */
+static inline const char *rr_run_dir(void)
+{
+	return rr_cp->run_dir ? rr_cp->run_dir() : "";
+}
 extern struct rr_sizes rr_conn_sizes;
 
 /* Forked children use connections of this process: from now on it only uses providers that

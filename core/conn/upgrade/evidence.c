@@ -199,7 +199,7 @@ static void sweep_evidence_sometimes(void)
 	if (now >= due &&
 	    atomic_compare_exchange_strong_explicit(&next, &due, now + STALE_S * RR_SEC,
 						    memory_order_relaxed, memory_order_relaxed))
-		sweep_evidence(rr_cp->run_dir);
+		sweep_evidence(rr_run_dir());
 }
 
 /* --- ours --------------------------------------------------------------------------------- */
@@ -242,7 +242,7 @@ static RR_NOINLINE uint32_t serve(int fd)
 		g->addr = p.addr;
 		g->owner = (int32_t)rr_pid();
 		g->fd[0] = claim(&p, NULL);
-		g->fd[1] = claim(&p, rr_cp->run_dir);
+		g->fd[1] = claim(&p, rr_run_dir());
 	}
 	rr_lock_drop(&lock);
 	sweep_evidence_sometimes();
@@ -260,7 +260,7 @@ static void take_name_back(struct given *g)
 	struct place p = { g->port, g->addr };
 	struct sockaddr_un sa;
 
-	if (g->fd[1] >= 0 && g->owner == (int32_t)rr_pid() && name_of(&p, rr_cp->run_dir, &sa))
+	if (g->fd[1] >= 0 && g->owner == (int32_t)rr_pid() && name_of(&p, rr_run_dir(), &sa))
 		unlink(sa.sun_path);
 	for (int i = 0; i < 2; i++)
 		rr_ownfd_close(g->fd[i]);
@@ -333,7 +333,7 @@ static void is_there(const struct place *p, rr_time now)
 bool rr_evidence_look(const struct sockaddr_in6 *peer)
 {
 	struct place p = place_of(peer), any = { p.port, IN6ADDR_ANY_INIT };
-	const char *const dirs[] = { NULL, rr_cp->run_dir };
+	const char *const dirs[] = { NULL, rr_run_dir() };
 	rr_time now = rr_now_coarse();
 	struct sockaddr_un sa;
 	bool found = false;

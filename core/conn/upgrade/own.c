@@ -182,13 +182,13 @@ bool rr_own_params(struct rr_prov_params *p, struct rr_conn *c, const uint8_t *t
 {
 	rlim_t most = limit();
 	socklen_t len = sizeof(p->local);
+	const char *dir = "";
 
 	*p = (struct rr_prov_params){
 		.recv_size = rr_cp->inline_size,
 		.recvs = all_recvs(!token),
 		.few = token ? RR_PROV_FEW : own_recvs(true, FEW_CREDITS, FEW_BC_CREDITS),
 		.mem_size = rr_own_memory() + set_aside(c),
-		.run_dir = rr_cp->run_dir[0] ? rr_cp->run_dir : NULL,
 		.fd_floor = rr_ownfd_place(most, __libc_single_threaded, 0),
 		.ack_timeout = rr_cp->ack_timeout,
 	};
@@ -204,7 +204,8 @@ bool rr_own_params(struct rr_prov_params *p, struct rr_conn *c, const uint8_t *t
 		p->local.sin6_family = AF_UNSPEC;
 	/* A socket file is only needed for peers in other network namespaces. */
 	p->near = token && is_near(&p->local, rr_ends_peer(c));
-	if (p->near)
-		p->run_dir = NULL;
+	if (token && !p->near)
+		dir = rr_run_dir();
+	p->run_dir = dir[0] ? dir : NULL;
 	return is_spare(most, token ? fd : -1);
 }
