@@ -76,6 +76,8 @@ wire_up() {
 
 # server COMMAND... and client COMMAND...: with the shim, as on two hosts: each has a boot id (the client the guest's
 # own) and a run directory of its own ($W/server.run, $W/client.run), so that there is no shared memory between them.
+# The server's mounts follow the guest's. If a copy of an NFS mount stayed with the server, the kernel's client would stay
+# connected after umount, and would take leave of the server only when the copy goes: in the server's own exit.
 # (rxe of Linux 6.1 does not work in network namespaces: its sockets are all in the first one. And without KVM
 # everything takes its time, the start of a process too, so that an upgrade may have much of it.)
 as_host() { # NAME COMMAND...
@@ -89,7 +91,8 @@ as_host() { # NAME COMMAND...
 		return
 	fi
 	[ -e "$run.boot_id" ] || cat /proc/sys/kernel/random/uuid >"$run.boot_id"
-	RUN=$run unshare -m sh -c 'mount --bind "$RUN.boot_id" /proc/sys/kernel/random/boot_id && exec "$@"' - env "${with[@]}" "$@"
+	RUN=$run unshare -m --propagation slave \
+		sh -c 'mount --bind "$RUN.boot_id" /proc/sys/kernel/random/boot_id && exec "$@"' - env "${with[@]}" "$@"
 }
 # masked PROFILE: from now on they have another device, which tests/vm/mask.c plays; what it refuses is in $W/mask.log
 masked() {

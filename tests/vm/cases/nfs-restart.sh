@@ -41,6 +41,7 @@ remounted() { # VERSION
 		nfs_umount
 		nfs_mount "$1" $proto
 		[ -s $MNT/restart"$1" ] || bad "$1: mount $i has no file"
+		[ $proto != rdma ] || counted "$1: mount $i has a connection of its own" 'connects == 1'
 	done
 	checks=$((checks + 1))
 	for ((i = 0; i < 200 && $(server_fds) > before + 10; i++)); do sleep 0.1; done
