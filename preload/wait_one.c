@@ -215,7 +215,7 @@ static const struct pollfd *recv_sleep_on(struct sleeper *s, rr_time now, rr_tim
 	return NULL;
 }
 
-/* Does the app's socket alone have news, and when does not matter to us? The kernel's recv() then
+/* Does the app's socket alone have news, with no time of ours near? The kernel's recv() then
  * sleeps as the app's would: it has the rules for signals, and the socket's time-out. */
 static bool is_kernels_sleep(const struct sleeper *s, rr_time deadline)
 {

@@ -408,7 +408,7 @@ Test(fdtable, sockets_of_several_slabs_are_apart_and_are_used_again)
 		so[i]->slot = (uint32_t)i;
 	}
 	for (int i = 0; i < N; i++)
-		cr_assert_eq(so[i]->slot, i);
+		cr_assert_eq(so[i]->slot, (uint32_t)i);
 	for (int i = 0; i < N; i++)
 		rr_file_put(&so[i]->f);
 	for (int i = N; i-- > 0;)

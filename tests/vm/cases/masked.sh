@@ -114,7 +114,8 @@ faults() {
 			MASK=$c may_end "$AS $s sum" sum 100000
 			MASK=$c may_end "$AS $s threads" threads 4
 			MASK=$c may_end "$AS $s conns" conns 4
-			[ "$s" ] || MASK='' CLIENT=True lab "$MASK afterwards" 'sum 100000 ok' sum 100000
+			what="$MASK afterwards"
+			[ "$s" ] || MASK='' CLIENT=True lab "$what" 'sum 100000 ok' sum 100000
 			checks=$((checks + 1))
 			[ "$(lab_server_pid)" ] || bad "$MASK: $AS: the server has died"
 			lab_server_kill
