@@ -230,7 +230,7 @@ static void answer_ask(struct rr_cap_desk *d, uint32_t ask)
 	made_for = ask;
 	fd = make_ring(atomic_load(&d->order));
 	atomic_store(&d->fd, fd);
-	/* Pairs with the reader's acquire. */
+	/* After fd: the reader reads this first, and fd by another system call. */
 	atomic_store_explicit(&d->given, ask, memory_order_release);
 	if (fd < 0)
 		end_capture();

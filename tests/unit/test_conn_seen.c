@@ -76,6 +76,45 @@ Test(conn_seen, the_first_call_of_a_client_is_not_worth_a_segment)
 	cr_assert_eq(seg->reasons[RR_R_FEW_CALLS], 1);
 }
 
+static enum rr_mode none(bool server RR_UNUSED, const struct sockaddr *local RR_UNUSED,
+			 const struct sockaddr *peer RR_UNUSED)
+{
+	return RR_MODE_TCP;
+}
+
+static void by_rule(bool server)
+{
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	cr_assert_eq(connect(fd, (struct sockaddr *)&at, sizeof(at)), 0);
+	cr_assert_null(server ? rr_conn_server(fd) :
+				rr_conn_client(fd, (struct sockaddr *)&at, sizeof(at)));
+	close(fd);
+}
+
+Test(conn_seen, clients_that_a_rule_leaves_to_tcp_are_not_worth_a_segment_either)
+{
+	rr_test_params.mode = none;
+	for (int i = 0; i < 3; i++)
+		by_rule(false);
+	cr_assert_null(seg);
+	by_rule(false);
+	cr_assert_eq(seg->reasons[RR_R_POLICY], 4);
+	by_rule(false);
+	cr_assert_eq(seg->reasons[RR_R_POLICY], 5);
+}
+
+Test(conn_seen, a_server_that_a_rule_leaves_to_tcp_is_seen)
+{
+	one_call();
+	rr_test_params.mode = none;
+	by_rule(false);
+	cr_assert_null(seg);
+	by_rule(true);
+	cr_assert_eq(seg->reasons[RR_R_POLICY], 2);
+	cr_assert_eq(seg->reasons[RR_R_FEW_CALLS], 1);
+}
+
 Test(conn_seen, who_makes_one_call_after_the_other_is_seen_with_the_fourth)
 {
 	for (int i = 0; i < 3; i++)

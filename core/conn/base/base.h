@@ -239,6 +239,8 @@ static inline void rr_calls_unsee(struct rr_share *sh)
 /* report.c */
 void rr_report_open(struct rr_conn *c, int fd);
 void rr_report_client(struct rr_conn *c, int fd);	/* may postpone making a segment */
+/* Of a connection that was never ours. The same of clients that a rule leaves to TCP. */
+void rr_report_none(bool server, enum rr_reason why);
 void rr_report_forked(void);			/* in the child */
 void rr_report(struct rr_conn *c, enum rr_conn_state st, enum rr_carrier carrier,
 	       enum rr_reason why);

@@ -21,15 +21,31 @@ static void follow(struct rr_stat_seg *seg)
 	rr_log_follow(seg ? atomic_load_explicit(&seg->log_level, memory_order_relaxed) : 0);
 }
 
-/* Clients that ended while this process had no segment to count them in. */
-static _Atomic uint32_t unseen;
+/* Clients of which this process had no segment to count them in: those that ended, and those
+ * that a rule had left to TCP. */
+static _Atomic uint32_t unseen, unseen_policy;
+
+static uint32_t all_unseen(void)
+{
+	return atomic_load_explicit(&unseen, memory_order_relaxed) +
+	       atomic_load_explicit(&unseen_policy, memory_order_relaxed);
+}
+
+static void count_each(struct rr_stat_seg *seg, _Atomic uint32_t *unseen_ones,
+		       enum rr_reason why)
+{
+	uint32_t n = atomic_exchange_explicit(unseen_ones, 0, memory_order_relaxed);
+
+	while (n--)
+		rr_stats_tcp(seg, why);
+}
 
 static void count_unseen(struct rr_stat_seg *seg)
 {
-	uint32_t n = atomic_exchange_explicit(&unseen, 0, memory_order_relaxed);
-
-	while (n--)
-		rr_stats_tcp(seg, RR_R_FEW_CALLS);
+	if (likely(!all_unseen()))
+		return;
+	count_each(seg, &unseen, RR_R_FEW_CALLS);
+	count_each(seg, &unseen_policy, RR_R_POLICY);
 }
 
 static void begin_entry(struct rr_conn *c, int fd, bool make)
@@ -37,7 +53,7 @@ static void begin_entry(struct rr_conn *c, int fd, bool make)
 	c->seg = rr_cp->stats ? rr_cp->stats(make) : NULL;
 	follow(c->seg);
 	c->st = rr_stats_claim(c->seg, fd, c->face.server);
-	if (c->seg && unlikely(atomic_load_explicit(&unseen, memory_order_relaxed)))
+	if (c->seg)
 		count_unseen(c->seg);
 }
 
@@ -49,15 +65,35 @@ void rr_report_open(struct rr_conn *c, int fd)
 /* Making a segment takes as long as a call, and a process that makes a call or two is gone
  * before anybody could look at it. So the first clients of a process are not entered, unless it
  * logs. */
-void rr_report_client(struct rr_conn *c, int fd)
+static bool clients_are_seen(void)
 {
-	begin_entry(c, fd, atomic_load_explicit(&unseen, memory_order_relaxed) >= UNSEEN_MAX ||
-		     atomic_load_explicit(&rr_log_level, memory_order_relaxed) >= RR_LOG_INFO);
+	return all_unseen() >= UNSEEN_MAX ||
+	       atomic_load_explicit(&rr_log_level, memory_order_relaxed) >= RR_LOG_INFO;
 }
 
+void rr_report_client(struct rr_conn *c, int fd)
+{
+	begin_entry(c, fd, clients_are_seen());
+}
+
+void rr_report_none(bool server, enum rr_reason why)
+{
+	bool waits = !server && why == RR_R_POLICY && !clients_are_seen();
+	struct rr_stat_seg *seg = rr_cp->stats ? rr_cp->stats(!waits) : NULL;
+
+	if (!seg && waits)
+		atomic_fetch_add_explicit(&unseen_policy, 1, memory_order_relaxed);
+	if (!seg)
+		return;
+	count_unseen(seg);
+	rr_stats_tcp(seg, why);
+}
+
+/* Those were the parent's. */
 void rr_report_forked(void)
 {
-	atomic_store_explicit(&unseen, 0, memory_order_relaxed);	/* the parent's */
+	atomic_store_explicit(&unseen, 0, memory_order_relaxed);
+	atomic_store_explicit(&unseen_policy, 0, memory_order_relaxed);
 }
 
 /* From here on the connection has an entry. A forked child that finds out what becomes of a

@@ -40,8 +40,7 @@ struct rr_conn *rr_conn_make(bool server, int fd, const struct sockaddr *peer, s
 	mode = mode_of(server, fd, peer);
 	c = mode == RR_MODE_TCP ? NULL : rr_slab_get(server, fd);
 	if (!c) {
-		rr_stats_tcp(rr_cp->stats ? rr_cp->stats(true) : NULL,
-			     mode == RR_MODE_TCP ? RR_R_POLICY : RR_R_NO_MEMORY);
+		rr_report_none(server, mode == RR_MODE_TCP ? RR_R_POLICY : RR_R_NO_MEMORY);
 		return NULL;
 	}
 	c->require = mode == RR_MODE_REQUIRE;

@@ -4,6 +4,35 @@
 
 #include "core/prov/fake/fake_int.h"
 
+static bool in_mem(const struct rr_qp *qp, const void *local, size_t len)
+{
+	const uint8_t *p = local;
+
+	return p >= qp->mem && p + len <= qp->mem + qp->mem_size;
+}
+
+/* Copies pieces that are not registered, since those are the poster's again when the call
+ * returns. Registered pieces are read when the Send is executed: whoever changes them too early
+ * is found out. */
+static void take_pieces(const struct rr_qp *qp, struct fake_wqe *w)
+{
+	size_t total = 0;
+
+	for (int i = 0; i < w->niov; i++)
+		total += w->iov[i].iov_len;
+	w->copy = malloc(total + 1);
+	if (!w->copy)
+		abort();
+	total = 0;
+	for (int i = 0; i < w->niov; i++) {
+		if (in_mem(qp, w->iov[i].iov_base, w->iov[i].iov_len))
+			continue;
+		memcpy(w->copy + total, w->iov[i].iov_base, w->iov[i].iov_len);
+		w->iov[i].iov_base = w->copy + total;
+		total += w->iov[i].iov_len;
+	}
+}
+
 /* Queues the operation, or with `direct` executes it. Results are those of prov.h. Completions
  * count in the limit, so that rr_fake_complete() always has room. */
 static int post(struct rr_fake_qp *q, struct fake_wqe *w)
@@ -17,6 +46,8 @@ static int post(struct rr_fake_qp *q, struct fake_wqe *w)
 	}
 	if (q->nsq + q->ncq >= FAKE_QUEUE)
 		return -EAGAIN;
+	if (w->niov)
+		take_pieces(&q->qp, w);
 	q->sq[q->nsq++] = *w;
 	return 0;
 }
@@ -36,51 +67,16 @@ uint32_t rr_fake_window(struct rr_qp *qp)
 	return q->peer->nposted > queued ? q->peer->nposted - queued : 0;
 }
 
-static bool in_mem(const struct rr_qp *qp, const void *local, size_t len)
-{
-	const uint8_t *p = local;
-
-	return p >= qp->mem && p + len <= qp->mem + qp->mem_size;
-}
-
-/* Copies pieces that are not registered, since those are the poster's again when the call
- * returns. Registered pieces are read when the Send is executed: whoever changes them too early
- * is found out. */
-static void take_pieces(struct rr_qp *qp, struct fake_wqe *w)
-{
-	size_t total = 0;
-
-	for (int i = 0; i < w->niov; i++)
-		total += w->iov[i].iov_len;
-	w->copy = malloc(total + 1);
-	if (!w->copy)
-		abort();
-	total = 0;
-	for (int i = 0; i < w->niov; i++) {
-		if (in_mem(qp, w->iov[i].iov_base, w->iov[i].iov_len))
-			continue;
-		memcpy(w->copy + total, w->iov[i].iov_base, w->iov[i].iov_len);
-		w->iov[i].iov_base = w->copy + total;
-		total += w->iov[i].iov_len;
-	}
-}
-
 int rr_fake_send(struct rr_qp *qp, const struct iovec *iov, int niov, uint64_t cookie,
 		 uint32_t inv)
 {
 	struct fake_wqe w = { .wc = { .op = RR_WC_SEND, .cookie = cookie, .inv_handle = inv } };
-	int rc;
 
 	if (rr_fake_window(qp) == 0)
 		return rr_fake_lost(rr_fake_of(qp)) ? -ECONNRESET : -EAGAIN;
 	for (; w.niov < niov && w.niov < FAKE_IOVS; w.niov++)
 		w.iov[w.niov] = iov[w.niov];
-	if (!rr_fake_of(qp)->link->conf.direct)
-		take_pieces(qp, &w);
-	rc = post(rr_fake_of(qp), &w);
-	if (rc < 0)
-		free(w.copy);
-	return rc;
+	return post(rr_fake_of(qp), &w);
 }
 
 int rr_fake_send_imm(struct rr_qp *qp, uint32_t imm, uint64_t cookie)
