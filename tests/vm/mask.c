@@ -89,6 +89,15 @@ static void *real(const char *name)
 	return fn;
 }
 
+/* A program may load a library with RTLD_DEEPBIND, as ganesha does its file systems. The
+ * libibverbs that comes with it would be found before what is here, and nothing be masked. */
+void *dlopen(const char *file, int mode)
+{
+	void *(*fn)(const char *, int) = (void *(*)(const char *, int))dlsym(RTLD_NEXT, "dlopen");
+
+	return fn(file, mode & ~RTLD_DEEPBIND);
+}
+
 static struct ibv_context_ops was;	/* of the one kind of device that there is */
 static unsigned mws, mrs, qps, posts;
 

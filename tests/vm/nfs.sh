@@ -67,7 +67,7 @@ nfs_export() {
 wait_port() {
 	local i
 	for ((i = 0; i < 600; i++)); do ! listening "$1" || return 0; sleep 0.1; done
-	tail -n 20 "$W"/*.out 2>/dev/null
+	tail -n 20 "$W"/*.out "$W"/ganesha.log 2>/dev/null
 	die "nobody listens on port $1"
 }
 
@@ -81,6 +81,7 @@ knfsd_up() {
 	mkdir -p /var/lib/nfs/v4recovery
 	exportfs -o rw,no_root_squash,insecure,fsid=0,no_subtree_check,async '*:/export' || die "exportfs"
 	background "$W/mountd.out" rpc.mountd -F -p 20048
+	mountd_pid=$pid
 	echo 1048576 >/proc/fs/nfsd/max_block_size	# less is the default of a small machine
 	rpc.nfsd -L 10 -G 10 --rdma=20049 "${NFSD_THREADS:-8}" || die "rpc.nfsd"
 	echo Y >/proc/fs/nfsd/v4_end_grace
@@ -89,6 +90,8 @@ knfsd_up() {
 knfsd_down() {
 	rpc.nfsd 0
 	exportfs -ua
+	[ -z "${mountd_pid:-}" ] || { kill "$mountd_pid"; wait "$mountd_pid"; } 2>/dev/null	# its port is ganesha's, too
+	mountd_pid=
 }
 
 # A file system of Ceph: it has what FSAL_VFS has not, delegations, ACLs and extended attributes.

@@ -77,6 +77,7 @@ of_knfsd() {
 	server=knfsd
 	knfsd_up
 	mkdir -m 777 /export/files
+	rm -f "$W/down"		# nfs-cp makes it
 	checks=$((checks + 2))
 	RDMARPC_RULES=$by client timeout 60 nfs-cp "$W/up" "$url/up?$o" >"$W/out" 2>&1 || bad "$MASK up: $(cat "$W/out")"
 	knfsd_has /export/files/up
@@ -130,11 +131,12 @@ for mask in $masks; do
 	start=$SECONDS before=$failures
 	masked "$mask"
 	for part in $parts; do
+		opened=$(grep -c opened "$MASK_LOG")
 		$part
+		checks=$((checks + 1))
+		[ "$(grep -c opened "$MASK_LOG")" -gt "$opened" ] || bad "$mask $part: nobody has opened such a device"
 		[ -z "${V:-}" ] || echo "$mask $part: $((SECONDS - start)) s"
 	done
-	checks=$((checks + 1))
-	grep -q opened "$MASK_LOG" || bad "$mask: nobody has opened such a device"
 	echo "$mask: $((failures - before)) failures, $((SECONDS - start)) s; $(sort "$MASK_LOG" | uniq -c | xargs)"
 done
 nfs_finish
