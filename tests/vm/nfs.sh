@@ -166,6 +166,7 @@ nfs_server() {
 nfs_down() {
 	umount -f -l $MNT 2>/dev/null
 	"${server}_down"
+	mountpoint -q /export || return 0	# the case itself has been here
 	for ((i = 0; i < 100; i++)); do umount /export 2>/dev/null && return; sleep 0.1; done
 	echo "/export stays in use"
 }
