@@ -12,31 +12,35 @@ static bool in_mem(const struct rr_qp *qp, const void *local, size_t len)
 }
 
 /* Copies pieces that are not registered, since those are the poster's again when the call
- * returns. Registered pieces are read when the Send is executed: whoever changes them too early
- * is found out. */
-static void take_pieces(const struct rr_qp *qp, struct fake_wqe *w)
+ * returns; the result is freed with the operation. Registered pieces are read when the Send is
+ * executed: whoever changes them too early is found out. */
+static uint8_t *take_pieces(const struct rr_qp *qp, struct iovec *iov, int n)
 {
 	size_t total = 0;
+	uint8_t *copy;
 
-	for (int i = 0; i < w->niov; i++)
-		total += w->iov[i].iov_len;
-	w->copy = malloc(total + 1);
-	if (!w->copy)
+	for (int i = 0; i < n; i++)
+		total += iov[i].iov_len;
+	copy = malloc(total + 1);
+	if (!copy)
 		abort();
 	total = 0;
-	for (int i = 0; i < w->niov; i++) {
-		if (in_mem(qp, w->iov[i].iov_base, w->iov[i].iov_len))
+	for (int i = 0; i < n; i++) {
+		if (in_mem(qp, iov[i].iov_base, iov[i].iov_len))
 			continue;
-		memcpy(w->copy + total, w->iov[i].iov_base, w->iov[i].iov_len);
-		w->iov[i].iov_base = w->copy + total;
-		total += w->iov[i].iov_len;
+		memcpy(copy + total, iov[i].iov_base, iov[i].iov_len);
+		iov[i].iov_base = copy + total;
+		total += iov[i].iov_len;
 	}
+	return copy;
 }
 
 /* Queues the operation, or with `direct` executes it. Results are those of prov.h. Completions
  * count in the limit, so that rr_fake_complete() always has room. */
 static int post(struct rr_fake_qp *q, struct fake_wqe *w)
 {
+	struct fake_wqe *queued;
+
 	if (rr_fake_lost(q))
 		return -ECONNRESET;
 	if (q->link->conf.direct) {
@@ -46,9 +50,10 @@ static int post(struct rr_fake_qp *q, struct fake_wqe *w)
 	}
 	if (q->nsq + q->ncq >= FAKE_QUEUE)
 		return -EAGAIN;
+	queued = &q->sq[q->nsq++];
+	*queued = *w;
 	if (w->niov)
-		take_pieces(&q->qp, w);
-	q->sq[q->nsq++] = *w;
+		queued->copy = take_pieces(&q->qp, queued->iov, w->niov);
 	return 0;
 }
 
