@@ -195,12 +195,20 @@ static bool is_apps(const struct pollfd *p)
 	return p->events & POLLIN && !(p->events & POLLRDHUP);
 }
 
-/* The fd whose recv() can stand for the whole sleep; NULL: there is none. */
-static const struct pollfd *recv_sleep_on(struct sleeper *s, rr_time now, rr_time end)
+/* The fd whose recv() can stand for the whole sleep; NULL: there is none. ours: when it has to
+ * end for our sake. If the app's socket alone can have news, the kernel sees to the socket's
+ * time-out, too. A listener has no recv(). */
+static const struct pollfd *recv_sleep_on(struct sleeper *s, rr_time now, rr_time ours,
+					  rr_time deadline)
 {
 	int wake = rr_conn_wake_fd(s->c);
 
-	if (end != RR_TIME_NEVER || !s->n)
+	if (ours != RR_TIME_NEVER || !s->n || rr_sock_listens(s->so))
+		return NULL;
+	if ((s->option || deadline == RR_TIME_NEVER) && s->n == 1 && s->p[0].fd == s->fd &&
+	    s->p[0].events == POLLIN)
+		return &s->p[0];
+	if (deadline != RR_TIME_NEVER)
 		return NULL;
 	if (s->n == 1 && s->p[0].fd == wake && s->p[0].events == POLLIN)
 		return &s->p[0];
@@ -215,37 +223,25 @@ static const struct pollfd *recv_sleep_on(struct sleeper *s, rr_time now, rr_tim
 	return NULL;
 }
 
-/* Does the app's socket alone have news, with no time of ours near? The kernel's recv() then
- * sleeps as the app's would: it has the rules for signals, and the socket's time-out. */
-static bool is_kernels_sleep(const struct sleeper *s, rr_time deadline)
-{
-	return (s->option || deadline == RR_TIME_NEVER) && s->n == 1 && s->p[0].fd == s->fd &&
-	       s->p[0].events == POLLIN && s->until == RR_TIME_NEVER;
-}
-
 /* Sleeps once. 0: look again; else -errno for the app, or -EAGAIN: there can be no nap. Not
  * inlined into its caller, which siglongjmp() may return to: variables in registers would be
  * wrong there. */
 static RR_NOINLINE int wait_sleep_once(struct sleeper *s, rr_time deadline)
 {
 	rr_time now = rr_now();
-	rr_time idle = rr_conn_idle(now);
-	rr_time end = rr_min(rr_min(deadline, s->until), idle);
-	const struct pollfd *one = NULL;
+	rr_time ours = rr_min(s->until, rr_conn_idle(now));
+	const struct pollfd *one;
 	int rc = -EAGAIN;
 
-	if (idle == RR_TIME_NEVER && is_kernels_sleep(s, deadline))
-		one = &s->p[0];
-	else if (s->option && handlers_mixed(now))
-		return -EAGAIN;
 	if (s->want == POLLOUT)
-		end = rr_min(end, now + RR_SHUT_LOOK);
-	if (!one)
-		one = recv_sleep_on(s, now, end);
+		ours = rr_min(ours, now + RR_SHUT_LOOK);
+	one = recv_sleep_on(s, now, ours, deadline);
+	if (!one && s->option && handlers_mixed(now))
+		return -EAGAIN;
 	if (one)
 		rc = sleep_in_recv(s, one);
 	if (rc == -EAGAIN)
-		rc = sleep_in_poll(s, now, end);
+		rc = sleep_in_poll(s, now, rr_min(deadline, ours));
 	return rc;
 }
 

@@ -49,7 +49,7 @@ void rr_os_nap(rr_time t)
 	syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &ts, NULL);
 }
 
-enum { PAGE_WORTH = 8 };
+enum { PAGE_WORTH = 8 };	/* system calls that cost about as much as the page */
 
 /* A page that the kernel zeroes in a forked child; NULL: the kernel cannot do that, or the pid
  * has not been asked for so often yet that the page would cost less than the system calls. */

@@ -26,13 +26,13 @@
 #include "core/conn/base/streams.h"
 
 extern const struct rr_conn_params *rr_cp;
+extern struct rr_sizes rr_conn_sizes;
 
 /* The directory in which ends in other network namespaces meet; "": none. */
 static inline const char *rr_run_dir(void)
 {
 	return rr_cp->run_dir ? rr_cp->run_dir() : "";
 }
-extern struct rr_sizes rr_conn_sizes;
 
 /* Forked children use connections of this process: from now on it only uses providers that
  * children can use, too. */
@@ -239,7 +239,7 @@ static inline void rr_calls_unsee(struct rr_share *sh)
 /* report.c */
 void rr_report_open(struct rr_conn *c, int fd);
 void rr_report_client(struct rr_conn *c, int fd);	/* may postpone making a segment */
-/* Of a connection that was never ours. The same of clients that a rule leaves to TCP. */
+/* Of a connection that was never ours. The same for clients that a rule leaves to TCP. */
 void rr_report_none(bool server, enum rr_reason why);
 void rr_report_forked(void);			/* in the child */
 void rr_report(struct rr_conn *c, enum rr_conn_state st, enum rr_carrier carrier,
