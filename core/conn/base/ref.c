@@ -30,8 +30,6 @@ static void end_conn(struct rr_conn *c)
 	 * ours to close. */
 	bool foreign = sh && !carried && c->owner != (int32_t)rr_pid();
 
-	if (carried && rr_conn_relayed(c, 0))	/* nobody has closed it explicitly */
-		rr_conn_leave(sh);
 	/* The entry belongs to the family: the last process that closes the connection releases
 	 * it. */
 	if (family ? !atomic_load_explicit(&sh->procs, memory_order_relaxed)
