@@ -142,7 +142,7 @@ $(addprefix $(UNITDIR)/tests/unit/test_conn_,handback native): $(BUILD)/obj/test
 $(UNITDIR)/tests/unit/test_procfs: $(BUILD)/obj/tools/run/procfs.o
 $(UNITDIR)/tests/unit/test_figures: $(BUILD)/obj/tools/stat/figures.o
 $(UNITDIR)/tests/unit/test_conform_suite: $(BUILD)/obj/tools/conform/suite.o
-$(UNITDIR)/tests/unit/test_conform_suite: private LDSAN += -Wl,--wrap=calloc,--wrap=reallocarray
+test_conform_suite_LD := -Wl,--wrap=calloc,--wrap=reallocarray
 
 ifeq ($(HARNESS),mini)
 $(BUILD)/obj/mini/%.o: %.c
@@ -154,12 +154,12 @@ $(UNIT): $(UNITDIR)/tests/unit/%: $(BUILD)/obj/mini/tests/unit/%.o $(BUILD)/obj/
 		$(BUILD)/libcore.a
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
-	$(Q)$(CC) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LDSAN) -pthread
+	$(Q)$(CC) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LDSAN) $($(*F)_LD) -pthread
 else
 $(UNIT): $(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(BUILD)/libtest.a $(BUILD)/libcore.a
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
-	$(Q)$(CC) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LDSAN) -lcriterion -pthread
+	$(Q)$(CC) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LDSAN) $($(*F)_LD) -lcriterion -pthread
 endif
 
 $(STRESS) $(SIM): $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(BUILD)/libtest.a $(BUILD)/libcore.a
