@@ -36,8 +36,9 @@ static const char usage[] =
     "  -c, --count=COUNT      ends after so many records\n"
     "  -s, --snaplen=BYTES    of each record only so many (default: all)\n"
     "  -B, --buffer=KIB       memory for each process's packets (default: 4096)\n"
-    "      --as=rpc|rdma      records, in TCP segments; or RPC-over-RDMA messages, in RoCEv2 "
-    "packets\n"
+    "      --as=rpc|rdma|wire records, in TCP segments; or RPC-over-RDMA messages, in RoCEv2 "
+    "packets:\n"
+    "                         with headers of version 1, which tshark knows, or as they went\n"
     "  -q, --quiet            says nothing\n"
     "      --version          prints the version\n"
     "filter: host ADDRESS, port N, program N, calls, replies; all must be true\n";
@@ -47,7 +48,7 @@ struct dump_options {
 	const char **comms;
 	uint32_t npids, ncomms;
 	const char *file;
-	bool quiet;
+	bool quiet, wire;
 	struct rr_tap_wish wish;
 	struct rr_filter filter;
 	uint64_t count;
@@ -345,9 +346,10 @@ static uint32_t order_of(const char *arg)
 
 static void set_as(struct dump_options *o, const char *arg)
 {
-	o->wish.wishes = strcmp(arg, "rdma") ? 0 : RR_CAP_RDMA;
-	if (strcmp(arg, "rpc") && strcmp(arg, "rdma"))
-		errx(2, "--as: '%s' is none of: rpc, rdma", arg);
+	o->wire = !strcmp(arg, "wire");
+	o->wish.wishes = o->wire || !strcmp(arg, "rdma") ? RR_CAP_RDMA : 0;
+	if (!o->wish.wishes && strcmp(arg, "rpc"))
+		errx(2, "--as: '%s' is none of: rpc, rdma, wire", arg);
 }
 
 enum { OPT_PROGRAM = 256, OPT_AS, OPT_VERSION };
@@ -445,6 +447,7 @@ int main(int argc, char **argv)
 	d.show.filter = o.filter;
 	d.show.most = o.count;
 	d.show.rdma = o.wish.wishes & RR_CAP_RDMA;
+	d.show.wire = o.wire;
 	rr_pcapng_begin(&d.show.out, output(&o));
 	sigaction(SIGINT, &sa, NULL);
 	sigaction(SIGTERM, &sa, NULL);

@@ -20,8 +20,8 @@ number --pid 1 $most 0 2147483648 -1 1x x '' 18446744073709551617
 number --count 1 9223372036854775807 0 9223372036854775808
 number --snaplen 1 $most 0 2147483648
 number --buffer 64 262144 63 262145
-wrong 2 "--as: 'x' is none of: rpc, rdma" --as x
-for args in "" "--count 1 --snaplen 1 --buffer 64" "--count 9223372036854775807 --snaplen $most --buffer 262144" "--as rpc" "--as rdma"; do
+wrong 2 "--as: 'x' is none of: rpc, rdma, wire" --as x
+for args in "" "--count 1 --snaplen 1 --buffer 64" "--count 9223372036854775807 --snaplen $most --buffer 262144" "--as rpc" "--as rdma" "--as wire"; do
 	# shellcheck disable=SC2086
 	wrong 1 "no such process could be captured" --pid $most $args
 	is "what is written all the same is a capture ($args)" "$(head -c 4 "$T/out" | od -An -tx1)" " 0a 0d 0d 0a"

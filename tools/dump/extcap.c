@@ -55,6 +55,8 @@ static void say_config(void)
 	puts("value {arg=0}{value=rpc}{display=RPC messages, in TCP}{default=true}");
 	puts("value {arg=0}{value=rdma}{display=RPC-over-RDMA messages, in RoCEv2}"
 	     "{default=false}");
+	puts("value {arg=0}{value=wire}{display=the same, with headers as they went}"
+	     "{default=false}");
 }
 
 /* Turns Wireshark's arguments (capture this interface into this pipe) into those of

@@ -5,7 +5,8 @@
  * So a message with chunks waits for its record and a record for its message, up to PATIENCE.
  * When exactly the Reads and Writes went, and in which pieces, is not known: they are shown
  * beside the Send that they belong to, an item per segment. Queue pairs and packet numbers are
- * invented. */
+ * invented, and headers of other versions are shown as those of version 1, unless they are
+ * wanted as they went. */
 #include "tools/dump/rdma.h"
 
 #include <err.h>
@@ -394,14 +395,48 @@ static void put_reads(const struct voice *v, const struct pair *p)
 
 /* --- messages --- */
 
+static bool decode_any(const struct rr_tap_packet *p, struct rr_msg *m)
+{
+	return rr_talk_codec(p)->decode(rr_tap_data(p), p->h.captured, m) == RR_WIRE_OK;
+}
+
 /* Only messages that carry an RPC message count. Everything else (errors, RDMA_DONE) is shown
  * as a plain Send. */
+static bool has_rpc(const struct rr_msg *m)
+{
+	return m->type == RR_MSG || m->type == RR_NOMSG || m->type == RR_MSGP;
+}
+
 static bool decode(const struct rr_tap_packet *p, struct rr_msg *m)
 {
-	const struct rr_codec *c = rr_talk_codec(p);
+	return decode_any(p, m) && has_rpc(m);
+}
 
-	return c->decode(rr_tap_data(p), p->h.captured, m) == RR_WIRE_OK &&
-	       (m->type == RR_MSG || m->type == RR_NOMSG || m->type == RR_MSGP);
+/* Dissectors know the headers of version 1 only. Puts into *b, which is the whole message, what
+ * version 1 would have sent: its header with the same XID, credits and chunks, and the rest of
+ * the message. The caller frees the result, which is where that lies; NULL: *b can be shown as
+ * it is, or version 1 has no such message. */
+static uint8_t *as_version_1(const struct rr_msg *m, struct bytes *b)
+{
+	const struct rr_codec *v1 = rr_codec_first(RR_DIALECT_V1);
+	struct rr_msg other = *m;
+	uint32_t n;
+	uint8_t *room;
+
+	if (m->vers == v1->version && !m->reverse)
+		return NULL;
+	other.vers = v1->version;
+	n = v1->size(&other);
+	if (!n)
+		return NULL;
+	bytes_take(b, m->hdr_len);
+	room = malloc(n + b->captured);
+	if (!room)
+		err(1, NULL);
+	v1->encode(&other, room, n);
+	memcpy(room + n, b->p, b->captured);
+	*b = (struct bytes){room, n + b->len, n + b->captured};
+	return room;
 }
 
 /* Is it the beginning of a reply? The word after the XID is 0 in a call and 1 in a reply (RFC
@@ -428,7 +463,8 @@ static void show_message(struct rr_show *s, struct rr_talk *t, const struct rr_s
 	static struct rr_msg m;
 	struct pair p = {.m = &m, .side = side_of(&k->p->h)};
 	struct bytes whole = bytes_of(k->p), rpc;
-	bool good = decode(k->p, &m);
+	bool known = decode_any(k->p, &m), good = known && has_rpc(&m);
+	uint8_t *room = NULL;
 	char text[256];
 	struct voice v = {s, t, k, k->p->h.ns, text};
 
@@ -449,6 +485,10 @@ static void show_message(struct rr_show *s, struct rr_talk *t, const struct rr_s
 	if (record)
 		v.ns = rr_max(v.ns, record->h.ns);
 	rr_show_comment(text, sizeof(text), k, good ? rr_talk_kinds(&m) : 0);
+	if (known && !s->wire)
+		room = as_version_1(&m, &whole);
+	if (room)
+		strncat(text, "; header shown as version 1", sizeof(text) - strlen(text) - 1);
 	if (!t->set_up)
 		put_set_up(&v);
 	t->set_up = true;
@@ -457,6 +497,7 @@ static void show_message(struct rr_show *s, struct rr_talk *t, const struct rr_s
 	put_send(&v, p.side, whole);
 	if (good)
 		put_reads(&v, &p);
+	free(room);
 	s->shown++;
 }
 

@@ -22,7 +22,8 @@ struct rr_show {
 	struct rr_pcapng out;
 	struct rr_talks talks;
 	struct rr_filter filter;
-	bool rdma;            /* shows messages as they went; else records in TCP */
+	bool rdma;            /* shows messages; else records in TCP */
+	bool wire;            /* ... with headers of any version as they went */
 	uint64_t shown, most; /* records or messages; most: how many at most, 0 any number */
 	size_t waiting;       /* bytes that rdma.c keeps */
 	struct rr_show_kept *kept;
