@@ -265,6 +265,13 @@ if [ -d "$dir" ] && mount --bind "$T/extcap" "$dir"; then
 		wait $reader
 		is "extcap: $i" "$(grep -c "proc-0 \(Call\|Reply\)" "$T/live")" 4
 	done
+	shark -i rdmarpc -f 'calls and program 0x20005244' -c 4 >"$T/live" &
+	reader=$!
+	while kill -0 $reader 2>/dev/null; do cli null 2 >/dev/null 2>&1; sleep 0.1; done
+	wait $reader
+	is "extcap: a capture filter" "$(grep -c "proc-0 Call" "$T/live"):$(grep -c Reply "$T/live")" 4:0
+	out=$(tshark -i rdmarpc -f nonsense -c 1 2>&1)
+	has "extcap: no capture filter" "$out" "filter: 'nonsense' is none of: host, port, program, calls, replies"
 	shark -i rdmarpc -o extcap.rdmarpc.as:rdma -c 5 >"$T/live" &
 	reader=$!
 	while kill -0 $reader 2>/dev/null; do cli null 2 >/dev/null 2>&1; sleep 0.1; done
@@ -272,6 +279,20 @@ if [ -d "$dir" ] && mount --bind "$T/extcap" "$dir"; then
 	is "extcap: as rdma" "$(grep -c "CM: \|proc-0 \(Call\|Reply\)" "$T/live")" 5
 	umount "$dir"
 fi
+
+# --- more than the buffer takes while its reader does not read ---
+begin -B 64
+cli null 1 >/dev/null 2>&1
+until_ "the server's packets" taken
+kill -STOP $reader
+is "calls while nobody reads" "$(cli null 3000 2>/dev/null)" "null ok 3000"
+kill -CONT $reader
+stop
+said=$(cat "$T/said") n=${said%% *} dropped=${said#*, }
+dropped=${dropped%% *}
+is "each is shown or counted" "$((n + dropped)):$((n > 2)):$((dropped > 0)):$(shark -r "$T/cap" | wc -l)" "6002:1:1:$n"
+is "and the file says how many" "$(tests/tools/totals.py "$T/cap")" "$n $dropped"
+is "the others are whole" "$(count '_ws.malformed || tcp.analysis.flags || rpc.fragment.error')" 0
 
 # --- who may, and one at a time ---
 begin -p "$server"
@@ -376,6 +397,19 @@ stop
 judge "rpcbind" "$(tshark -r "$T/cap" -Y 'portmap && rpc.msgtyp == 0' 2>/dev/null | wc -l)"
 is "portmap" "$(tshark -r "$T/cap" -Y 'portmap && rpc.msgtyp == 0' 2>/dev/null | wc -l | sed 's/[1-9][0-9]*/some/')" some
 has "service times" "$(tshark -r "$T/cap" -q -z rpc,programs 2>/dev/null)" "Portmap(100000)  4"
+both_families() {
+	rdma rpcinfo -a ::1.0.111 -T tcp6 100000 4 >/dev/null 2>&1
+	rdma rpcinfo -a 127.0.0.1.0.111 -T tcp 100000 4 >/dev/null 2>&1
+}
+for as in rpc rdma; do
+	for host in ::1 127.0.0.1; do
+		begin -C rpcbind --as $as host $host and port 111
+		both_families
+		stop
+		is "host $host as $as" "$(shark -r "$T/cap" -Y rpc -T fields -e ip.src -e ipv6.src -e rpc.msgtyp | tr -d '\t' | tr '\n' ' ')" "${host}0 ${host}1 "
+	done
+done
+is "IPv6: checksums and numbers" "$(tests/tools/roce.py "$T/cap" | wc -l)" 1
 
 # --- NFS: data in Read and Write chunks, by rdmarpc-conform, which plays a client of other make ---
 if command -v ganesha.nfsd >/dev/null; then

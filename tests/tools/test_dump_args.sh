@@ -29,6 +29,10 @@ done
 "$dump" -w "$T/cap" --pid $most 2>/dev/null
 is "a file of that name" "$(head -c 4 "$T/cap" | od -An -tx1)" " 0a 0d 0d 0a"
 wrong 1 "$T/no/cap: No such file or directory" -w "$T/no/cap" --pid $most
+for v in "foo|filter: 'foo' is none of: host, port, program, calls, replies" "port|filter: 'port' of what?" "port 1 and calls|" "|"; do
+	is "Wireshark asks of the filter '${v%|*}'" \
+		"$("$dump" --extcap-interface rdmarpc --extcap-capture-filter "${v%|*}" 2>/dev/null | sed 's/^rdmarpc-dump: //')" "${v#*|}"
+done
 out=$("$dump" --version)
 is "--version" "$?:${out%% *}" "0:rdmarpc-dump"
 "$dump" --help >"$T/help" 2>"$T/err"

@@ -12,8 +12,10 @@
 #include <unistd.h>
 
 #include "config/conf.h"
+#include "tools/dump/filter.h"
 #include "tools/places.h"
 
+#define FILTER_WORDS 32
 #define ALL "rdmarpc" /* the interface of all processes; with -PID appended, of one */
 
 static bool is_alone(const char *interface)
@@ -59,12 +61,39 @@ static void say_config(void)
 	     "{default=false}");
 }
 
-/* Turns Wireshark's arguments (capture this interface into this pipe) into those of
- * rdmarpc-dump. Returns their number; *argv becomes an array in static memory. `as` may be
- * NULL. */
-static int as_ours(char ***argv, char *interface, char *fifo, char *as)
+/* Cuts a filter into its words, `most` at most, and ends them with a NULL. Returns how many. */
+static int filter_words(char *filter, char **words, int most)
 {
-	static char *args[9];
+	int n = 0;
+
+	for (char *w = strtok(filter, " \t"); w; w = strtok(NULL, " \t")) {
+		if (n == most)
+			errx(2, "filter: more than %d words", most);
+		words[n++] = w;
+	}
+	words[n] = NULL;
+	return n;
+}
+
+/* Judges what the user is writing into the field for a capture filter. Whatever comes on
+ * standard output is a fault of it; rr_filter_word() ends the program with a message. */
+static void check_filter(char *filter)
+{
+	char *words[FILTER_WORDS + 1];
+	struct rr_filter f = {0};
+	int n = filter_words(filter, words, FILTER_WORDS);
+
+	dup2(STDOUT_FILENO, STDERR_FILENO);
+	for (int i = 0; i < n;)
+		i += rr_filter_word(&f, words[i], words[i + 1]);
+}
+
+/* Turns Wireshark's arguments (capture this interface into this pipe) into those of
+ * rdmarpc-dump. Returns their number; *argv becomes an array in static memory. `as` and filter
+ * may be NULL. */
+static int as_ours(char ***argv, char *interface, char *fifo, char *as, char *filter)
+{
+	static char *args[9 + FILTER_WORDS];
 	int n = 0;
 
 	if (!interface || !fifo)
@@ -81,14 +110,16 @@ static int as_ours(char ***argv, char *interface, char *fifo, char *as)
 		args[n++] = (char *)"--as";
 		args[n++] = as;
 	}
+	if (filter)
+		n += filter_words(filter, args + n, FILTER_WORDS);
 	*argv = args;
 	return n;
 }
 
-enum { INTERFACES, INTERFACE, DLTS, CONFIG, CAPTURE, FIFO, AS, OTHER };
+enum { INTERFACES, INTERFACE, DLTS, CONFIG, CAPTURE, FIFO, AS, FILTER, OTHER };
 
-/* Only argv[1] decides whether the arguments are Wireshark's. Options that need no answer (its
- * version, a filter) are accepted and ignored. optind is set back, since main() parses what
+/* Only argv[1] decides whether the arguments are Wireshark's. Its version needs no answer and
+ * is ignored. optind is set back, since main() parses what
  * as_ours() has made. */
 int rr_extcap(int argc, char ***argv)
 {
@@ -101,9 +132,9 @@ int rr_extcap(int argc, char ***argv)
 		{"fifo", required_argument, NULL, FIFO},
 		{"as", required_argument, NULL, AS},
 		{"extcap-version", required_argument, NULL, OTHER},
-		{"extcap-capture-filter", required_argument, NULL, OTHER},
+		{"extcap-capture-filter", required_argument, NULL, FILTER},
 		{0}};
-	char *interface = NULL, *fifo = NULL, *as = NULL;
+	char *interface = NULL, *fifo = NULL, *as = NULL, *filter = NULL;
 	bool asked[OTHER + 1] = {false};
 	int c;
 
@@ -120,15 +151,19 @@ int rr_extcap(int argc, char ***argv)
 			fifo = optarg;
 		if (c == AS)
 			as = optarg;
+		if (c == FILTER)
+			filter = optarg;
 	}
 	optind = 0;
 	if (asked[CAPTURE])
-		return as_ours(argv, interface, fifo, as);
+		return as_ours(argv, interface, fifo, as, filter);
 	if (asked[INTERFACES])
 		say_interfaces();
 	else if (asked[DLTS])
 		puts("dlt {number=101}{name=RAW}{display=Raw IP}");
 	else if (asked[CONFIG])
 		say_config();
+	else if (filter)
+		check_filter(filter);
 	exit(0);
 }
