@@ -5,6 +5,7 @@
 judge.py client LEG EXPECT CALLS ALLOW CARRIED   one snapshot, of the clients of one check
 judge.py server LEG EXPECT ALLOW CARRIED [NAME]  snapshots, of the server: the last of each process counts
 judge.py calls CARRIED   prints how many calls the clients of all checks sent, or were sent, as RPC-over-RDMA
+judge.py replies CARRIED   likewise, of replies
 
 LEG both or verbs with EXPECT carried: connections were carried (in verbs none of the client's by shared memory),
 those on TCP have a reason in ALLOW (names of reasons.def, commas between), and no error was counted. The clients sent CALLS ("some": at least one)
@@ -114,9 +115,9 @@ def judge_server(processes, allow, carried_file, name=""):
     return stray_tcp(processes, allow) or errors(processes)
 
 
-def calls_carried(carried_file):
+def messages_carried(what, carried_file):
     with open(carried_file, encoding="ascii") as f:
-        return sum(client["calls_sent"] + client["calls_received"] for client in documents(f.read()))
+        return sum(client[what + "_sent"] + client[what + "_received"] for client in documents(f.read()))
 
 
 def main(role, leg, expect, *rest):
@@ -127,8 +128,8 @@ def main(role, leg, expect, *rest):
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "calls":
-        print(calls_carried(sys.argv[2]))
+    if sys.argv[1] in ("calls", "replies"):
+        print(messages_carried(sys.argv[1], sys.argv[2]))
         sys.exit()
     verdict = main(*sys.argv[1:])
     if verdict:

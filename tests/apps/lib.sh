@@ -17,6 +17,8 @@
 # an RDMA device at VERBS_HOST is what carries. No network namespace: rxe of Linux 6.1 knows the first one only.
 # DIALECT: what servers and clients speak; every connection that is carried must have spoken it.
 # A sixth, native, is for scripts that call native_rules: as both, with the library of tests/native.
+# CAPTURE=rpc or rdma (leg both): rdmarpc-dump --as that captures the server from the first check on, and finish
+# has tshark find each call that was carried, with its reply. SHARK: how tshark is to run, FIND: packets that must be there.
 
 NAME=${CASE:-$(basename "$0" .sh)}
 LEG=${LEG:-tcp}
@@ -154,6 +156,7 @@ fail() {
 check() {
 	local n=$1 regex=$2 rc=0 out=$W/out dir=$W/stat/client.$checks
 	shift 2
+	[ -z "${CAPTURE:-}" ] || [ -n "$dump" ] || begin_capture
 	checks=$((checks + 1))
 	client_env=()
 	mkdir -m 1777 "$dir"
@@ -219,6 +222,39 @@ spoke() {
 	[ -z "$others" ] || { echo "not $DIALECT: $others"; return 1; }
 }
 
+# Of all processes with the library whose statistics are the server's. What there was before the first check has been
+# asked for its packets when the file has its header.
+dump=
+begin_capture() {
+	need tshark
+	await eval 'snapshot $W/stat/server | grep -q "\"pid\":"' || die "no server to capture"
+	RDMARPC_RUN_DIR=$W/stat/server "$BUILD/rdmarpc-dump" --as=$CAPTURE -B 65536 -w $W/cap 2>$W/dump.err &
+	dump=$!
+	await test -s $W/cap || die "no capture: $(cat $W/dump.err)"
+}
+capturing() { find /proc/$dump/fd -lname '*rdmarpc-capture*' 2>/dev/null | grep -q .; }
+shark() {
+	tshark -o tcp.try_heuristic_first:TRUE -o rpc.dissect_unknown_programs:TRUE -o rpc.max_tcp_pdu_size:16777216 ${SHARK:-} \
+		-r $W/cap "$@" 2>/dev/null
+}
+
+# As many calls and replies as the clients count in both directions, each reply with its call, and nothing that tshark does
+# not understand. 100417 are calls of the dialect draft02's own.
+captured() {
+	local want got bad='tcp.analysis.flags || rpc.fragment.error || rpcordma.fragment.error'
+	kill -TERM $dump && wait $dump || { echo "rdmarpc-dump: status $?"; return 1; }
+	grep -q ' 0 packets dropped' $W/dump.err || { cat $W/dump.err; return 1; }
+	want="$(judge calls $W/carried) $(judge replies $W/carried)"
+	got=$(shark -Y 'rpc && rpc.program != 100417' -T fields -E occurrence=f -e rpc.msgtyp -e rpc.time -e rpc.repframe | awk '
+		$1 == 0 { calls++ }
+		$1 == 1 && $2 != "" { replies++ }
+		END { print calls + 0, replies + 0 }')
+	[ "$got" = "$want" ] || { echo "calls and replies in the capture: $got; carried: $want"; return 1; }
+	got=$(shark -Y "_ws.malformed || $bad")
+	[ -z "$got" ] || { echo "malformed:"; head -n 5 <<<"$got"; return 1; }
+	[ -z "${FIND:-}" ] || [ -n "$(shark -Y "$FIND")" ] || { echo "no packet with $FIND"; return 1; }
+}
+
 # finish: the server's counters, what must not be left, the verdict, and how many calls the clients' counters say were
 # carried (in leg verbs by the device: judge.py)
 finish() {
@@ -229,6 +265,7 @@ finish() {
 	esac
 	case $LEG in both | verbs | native) calls=", $(judge calls $W/carried) calls carried" ;; esac
 	[ -z "${DIALECT:-}" ] || local_check dialect spoke
+	[ -z "$dump" ] || local_check "capture as $CAPTURE" captured
 	! san_reports $W/san || fail sanitizer "see above"
 	[ -z "$(ls -A /dev/shm)" ] || fail shm "left in /dev/shm: $(ls -A /dev/shm)"
 	[ $failures = 0 ] || { echo "--- server log"; cat $W/server.log $W/ganesha.log 2>/dev/null | tail -n 10 | cut -c1-200; }
