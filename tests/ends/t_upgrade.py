@@ -610,6 +610,33 @@ def networks_and_run_directories_differ():
     no_link()
 
 
+def nobody_waits(**options):
+    s, port = elsewhere(offer_after='auto', **options)
+    c = Agent(offer_after='auto')
+    c.do("s = connect(%d, '10.9.0.2')" % port)
+    c.do('[ask(s, i, blob(9000)) for i in range(10)] and 0')
+    no_link()
+    return c, s
+
+
+def networks_differ_and_nobody_waits():
+    """With offers that ride along: the socket in the run directory shows the server."""
+    c, s = nobody_waits()
+    same((c.carried(), s.carried()), (1, 1))
+
+
+def networks_and_run_directories_differ_and_nobody_waits():
+    """... and without it nobody is asked."""
+    other = W + '/unknown'
+    os.makedirs(other, exist_ok=True)
+    os.chmod(other, 0o1777)
+    c, _ = nobody_waits(run_dir=other)
+    stays(c, 'server not asked, since it is not known to have the library')
+
+
+networks_differ_and_nobody_waits.may_leave_sockets = True
+
+
 def only_run_directories_differ():
     other = W + '/another'
     os.makedirs(other, exist_ok=True)
@@ -622,4 +649,4 @@ def only_run_directories_differ():
 
 main([fn for name, fn in list(globals().items())
       if callable(fn) and getattr(fn, '__module__', '') == '__main__' and fn.__code__.co_argcount == 0 and
-      name not in ('offer_bytes', 'server', 'elsewhere', 'no_link')])
+      name not in ('offer_bytes', 'server', 'elsewhere', 'nobody_waits', 'no_link')])

@@ -59,6 +59,15 @@ RDMARPC_ENABLED=off json "switched off" '["tcp","tcp","a rule says tcp"]' 1 "$en
 json "stopped" '["tcp","tcp","upgrades are stopped on this host"]' 1 "$ends" 127.0.0.1:20100 $lab
 "$BUILD/rdmarpc-stat" --start
 
+background "$BUILD/rdmarpc-run" -o enabled=off -- "$BUILD/apps/labsvc" svcrun 20102
+listens 20102 || exit 1
+steps() { jq -r '.peer.steps[] | .text, .advice' ''"$T/json"; }
+json "a server that is switched off" '["tcp","tcp","peer has no shim"]' 1 "$ends" 127.0.0.1:20102 $lab
+has "its advice is not to load the library" "$(steps)" "the server has it and takes no offers"
+RDMARPC_OFFER_AFTER=auto json "a server with offer_after = 0 alone" '["tcp","tcp","peer has no shim"]' 1 "$ends" 127.0.0.1:20100 $lab
+has "its advice" "$(steps)" "offer_after (0 is for clients)"
+has "it was asked all the same" "$(steps)" "with offer_after = 0 it is carried: shm"
+
 # --- another network namespace ---
 ip link add v0 type veth peer name v1 && ip addr add 10.77.0.1/24 dev v0 && ip link set v0 up
 background unshare -n -m sleep 1000
@@ -77,6 +86,9 @@ listens 20101 there || exit 1
 json "none in common" '["tcp","tcp","one host without a run directory in common, and no RDMA device"]' 1 "$ends" 10.77.0.2:20101 $lab
 has "none in common: what to change" "$(jq -r '.peer.steps[].advice' "$T/json")" "mount /run/rdmarpc into both"
 far2=$(there ss -Hltnp 'sport = :20101' | sed -n 's/.*pid=\([0-9]*\).*/\1/p')
+RDMARPC_OFFER_AFTER=auto json "none in common, and nobody waits" '["tcp","tcp","server not asked, since it is not known to have the library"]' \
+	1 "$ends" 10.77.0.2:20101 $lab
+has "it was asked all the same, and says why" "$(steps)" "with offer_after = 0: one host without a run directory in common"
 is "the server says the same" "$(nsenter -t "$far2" -n -m "$BUILD/rdmarpc-stat" --json "$far2" | jq -c '[.processes[].tcp_reasons | keys[]] | map(select(test("one host"))) | length')" 1
 
 # --- servers of ill will, on another host as it were ---

@@ -87,6 +87,11 @@ static const char *const advice[RR_R_COUNT] = {
 	[RR_R_CGROUP] =
 		"the control group of the process has as many RDMA objects as rdma.max "
 		"allows (rdma.current): raise hca_object and hca_handle there",
+	[RR_R_NOT_ASKED] =
+		"a server on another host: both need an RDMA device and "
+		"librpcrdma_verbs.so, and a non-blocking client asks only with offer_after = "
+		"0; in another network namespace of this host: give both the same run "
+		"directory (containers: mount /run/rdmarpc into both)",
 	[RR_R_NOT_ANSWERED] =
 		"the server has the library but does not answer offers that ride along: "
 		"update it, or set offer_after = 0",

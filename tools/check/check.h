@@ -91,6 +91,7 @@ struct rr_probe_spec {
 	int timeout_ms; /* for each step */
 	const char *library; /* is preloaded; NULL: none */
 	const char *command; /* name of the process, for rules; NULL: ours */
+	bool ask; /* also a server that would not be asked: offer_after = 0 */
 };
 
 /* Runs a child that connects and makes the calls. */
@@ -110,6 +111,7 @@ struct rr_check_peer {
 	unsigned calls;
 	/* found: */
 	char address[80];
+	int server; /* a process of this host that listens there and has the library; or 0 */
 	struct rr_probe tcp, carried;
 	enum { RR_PEER_UNREACHED, RR_PEER_TCP, RR_PEER_CARRIED } end;
 };

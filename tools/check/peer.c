@@ -278,6 +278,7 @@ static bool check_listener(struct rr_findings *to, struct rr_check_peer *p)
 		return false;
 	case WITH:
 		rr_proc_comm(pid, comm, sizeof(comm));
+		p->server = pid;
 		rr_find(to, RR_V_OK, "server", "process %d, %s, of this host: has loaded %s",
 			pid, comm, file);
 		if (strstr(file, " (deleted)"))
@@ -356,12 +357,48 @@ static void tell_tcp(struct rr_findings *to, struct rr_check_peer *p)
 	rr_find(to, RR_V_FAIL, "library", "calls stay on TCP: %s",
 		*rr_reason_text(c->conn.reason) ? rr_reason_text(c->conn.reason)
 						: rr_state_name(c->conn.state));
-	if (*advice)
+	if (p->server && c->conn.reason == RR_R_NO_SHIM)
+		rr_advise(to,
+			  "the server has it and takes no offers: see its enabled, mode, rules "
+			  "and offer_after (0 is for clients) by rdmarpc-run --print-config "
+			  "--pid=%d",
+			  p->server);
+	else if (*advice)
 		rr_advise(to, "%s", advice);
 	if (!*c->error)
 		rr_find(to, RR_V_NOTE, "calls",
 			"NULL by TCP with the library: p50 %.1f us, p99 %.1f us (%u calls)",
 			(double)c->p50 / 1e3, (double)c->p99 / 1e3, c->calls);
+}
+
+/* Asks a server that the library would not ask, and reports what came of it. */
+static void ask_anyway(struct rr_findings *to, struct rr_probe_spec *s)
+{
+	struct rr_probe asked;
+	const char *advice;
+
+	s->calls = s->warm = 1;
+	s->ask = true;
+	rr_probe_run(s, &asked);
+	if (!asked.seen)
+		return;
+	if (asked.conn.carrier > RR_CARRIER_TCP) {
+		rr_find(to, RR_V_NOTE, "asked", "with offer_after = 0 it is carried: %s",
+			rr_carrier_name(asked.conn.carrier));
+		return;
+	}
+	rr_find(to, RR_V_NOTE, "asked", "with offer_after = 0: %s",
+		rr_reason_text(asked.conn.reason));
+	advice = rr_check_advice((enum rr_reason)asked.conn.reason);
+	if (*advice)
+		rr_advise(to, "%s", advice);
+}
+
+static bool was_asked(const struct rr_check_peer *p)
+{
+	uint32_t why = p->carried.conn.reason;
+
+	return why != RR_R_NOT_ASKED && !(p->server && why == RR_R_NO_SHIM);
 }
 
 /* The program that calls has the library preloaded. What became of its connection is read from
@@ -382,9 +419,11 @@ static void call_with_library(struct rr_findings *to, struct rr_check_peer *p,
 			"what became of the connection cannot be seen: no statistics of the "
 			"process that made it");
 	else if (p->carried.conn.carrier > RR_CARRIER_TCP)
-		tell_carried(to, p);
+		return tell_carried(to, p);
 	else
 		tell_tcp(to, p);
+	if (p->carried.seen && !was_asked(p))
+		ask_anyway(to, s);
 }
 
 /* Each step needs the one before; the first that fails ends the walk. `end` says how far it

@@ -248,6 +248,8 @@ static void be_child(const struct rr_probe_spec *s, int in, int out, int log)
 		setenv("LD_PRELOAD", preload, 1);
 		setenv("RDMARPC_LOG_FILE", "stderr", 1);
 		setenv("RDMARPC_LOG_LEVEL", "debug", 1);
+		if (s->ask)
+			setenv("RDMARPC_OFFER_AFTER", "0", 1);
 	} else {
 		setenv("RDMARPC_ENABLED", "off", 1); /* in case it is preloaded all the same */
 	}

@@ -85,7 +85,8 @@ static RR_NOINLINE enum rr_reason may_offer_now(struct rr_conn *c, int fd)
 	if (!why && rr_anchor_poll(fd, POLLRDHUP))
 		why = RR_R_CLOSED;
 	if (!why && !is_ours(c)) {
-		why = RR_R_NO_SHIM;
+		/* At a loopback address each server with the library is seen. */
+		why = rr_offer_by_loopback(c) ? RR_R_NO_SHIM : RR_R_NOT_ASKED;
 		rr_cache_add(&c->peer, why, rr_now() + RR_SEC);
 	}
 	return why || rr_ride_seen_all(c, fd) ? why : RR_R_KERNEL_ONLY;
