@@ -71,9 +71,11 @@ static struct rr_procs read_all(const struct rr_places *places, const struct opt
 	rr_places_read(places, &all, o->pids, o->npids);
 	rr_procs_sort(&all);
 	rr_endings(&all, o->watch > 0);
-	/* --reset does not count for output that programs read: it must never go back. */
+	/* --reset does not count for output that programs read: it must never go back. Nor do
+	 * connections that may still be carried. */
 	if (!o->json && !o->openmetrics && !o->total)
 		rr_baseline_apply(places, &all);
+	rr_procs_add_undecided(&all, !o->json && !o->openmetrics);
 	return all;
 }
 

@@ -597,6 +597,22 @@ static int compare(const void *a, const void *b)
 	return x->since_ns < y->since_ns ? -1 : x->since_ns > y->since_ns;
 }
 
+void rr_procs_add_undecided(struct rr_procs *all, bool living)
+{
+	for (uint32_t i = 0; i < all->n; i++) {
+		struct rr_proc *p = &all->p[i];
+
+		for (uint32_t k = 0; (living || !p->alive) && k < p->nconns; k++) {
+			const struct rr_proc_conn *c = &p->conns[k];
+
+			if (c->state != RR_CS_NEW || c->carrier != RR_CARRIER_TCP)
+				continue;
+			p->carriers[RR_CARRIER_TCP]++;
+			p->reasons[rr_min(c->reason, RR_STAT_REASONS - 1)]++;
+		}
+	}
+}
+
 void rr_procs_sort(struct rr_procs *all)
 {
 	if (all->n)

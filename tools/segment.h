@@ -104,6 +104,10 @@ void rr_procs_read(struct rr_procs *all, const char *dir, const int *pids, uint3
  * descriptors this user may see: its own, for root all. */
 void rr_procs_scan(struct rr_procs *all, const char *host, const int *pids, uint32_t npids);
 
+/* Connections by TCP of which more may become are not in a segment's sums until that is
+ * decided. Adds those of dead processes, and with `living` of all, to the sums. */
+void rr_procs_add_undecided(struct rr_procs *all, bool living);
+
 /* Sorts by pid, the living first. */
 void rr_procs_sort(struct rr_procs *all);
 void rr_procs_fini(struct rr_procs *all);

@@ -623,6 +623,7 @@ def networks_differ_and_nobody_waits():
     """With offers that ride along: the socket in the run directory shows the server."""
     c, s = nobody_waits()
     same((c.carried(), s.carried()), (1, 1))
+    same((c.reasons(), s.reasons()), ({}, {}), 'calls before the offer make no connection on TCP')
 
 
 def networks_and_run_directories_differ_and_nobody_waits():

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* mkseg DIR [hostile SEED | port N | calls | exec | exit N]: a process with a statistics segment in DIR, as the shim makes it: one
+/* mkseg DIR [hostile SEED | port N | calls | exec | exit N | undecided]: a process with a statistics segment in DIR, as the shim makes it: one
  * connection over shm, one gone, one on TCP. Prints its pid, then waits for the end of its input.
  * hostile: then writes noise, strewn by SEED, into all that a reader looks at. port: the peer of
  * the first has port N, N calls and bytes more went to it in 4 us each, and there was a third one.
- * calls: a million calls took 1 us, and since then each takes 64 us. exec, exit: what it does at the end. */
+ * calls: a million calls took 1 us, and since then each takes 64 us. exec, exit: what it does at the end.
+ * undecided: one more, by TCP, of which more may become. */
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -110,6 +111,9 @@ int main(int argc, char **argv)
 		fill(seg, 111, 0);
 	if (argc == 4 && !strcmp(argv[2], "hostile"))
 		spoil(seg, (unsigned)atoi(argv[3]));
+	if (argc == 3 && !strcmp(argv[2], "undecided"))
+		rr_stats_state(seg, rr_stats_claim(seg, 8, true), RR_CS_NEW, RR_CARRIER_TCP,
+			       RR_R_NO_OFFER);
 	wait_end(seg, argc == 3 && !strcmp(argv[2], "calls"));
 	if (argc == 3 && !strcmp(argv[2], "exec"))
 		execlp("sleep", "sleep", "600", NULL);

@@ -35,6 +35,16 @@ has "a directory that is not there" "$(RDMARPC_RUN_DIR=$T/none "$stat" 2>&1)" "l
 mkdir -m 777 "$T/open"
 has "one that others can change" "$(RDMARPC_RUN_DIR=$T/open "$stat" 2>&1)" "rdmarpc-stat: $T/open: others can write to it, and it is not sticky"
 
+# A connection by TCP that may still be carried is in the sums that people read, and in those of programs when it is over.
+start undecided
+q='.processes[0] | [.connections.tcp, .tcp_reasons, (.list[] | select(.fd == 8) | .state, .carrier, .reason)]'
+is "undecided: not counted yet" "$(json)" '[1,{"peer has no shim":1},"new","tcp","peer made no offer"]'
+has "undecided: nor as OpenMetrics" "$("$stat" --openmetrics | grep '^rdmarpc_connections_total.*tcp')" ' 1'
+has "undecided: in the table" "$("$stat")" "tcp: 1 peer has no shim, 1 peer made no offer"
+end
+is "undecided, and the process has ended" "$(json)" '[2,{"peer has no shim":1,"peer made no offer":1},"new","tcp","peer made no offer"]'
+rm -f "$T"/run/*
+
 start
 q='.processes[0] | [.pid, .comm, .alive, .ended]'
 is "a living process" "$(json)" "[$pid,\"mkseg\",true,false]"

@@ -91,6 +91,28 @@ Test(stats, release_folds_counts_and_frees_the_entry)
 	cr_assert_eq(retired(RR_C_calls_sent), 7);
 }
 
+/* A connection by TCP that may still be carried is counted when that is decided, or when it ends. */
+Test(stats, an_undecided_connection_counts_once_it_is_decided)
+{
+	struct rr_stat_conn *e[4];
+
+	for (int i = 0; i < 4; i++) {
+		e[i] = rr_stats_claim(seg, 5 + i, true);
+		rr_stats_state(seg, e[i], RR_CS_NEW, RR_CARRIER_TCP, RR_R_NO_OFFER);
+	}
+	cr_assert_eq(seg->carriers[RR_CARRIER_TCP], 0);
+	rr_stats_state(seg, e[0], RR_CS_CARRIED, RR_CARRIER_SHM, RR_R_NONE);
+	rr_stats_release(seg, e[0]);
+	cr_assert_eq(seg->carriers[RR_CARRIER_TCP], 0);
+	cr_assert_eq(seg->carriers[RR_CARRIER_SHM], 1);
+	rr_stats_state(seg, e[1], RR_CS_TCP, RR_CARRIER_TCP, RR_R_NO_OFFER);
+	rr_stats_release(seg, e[1]);
+	cr_assert_eq(seg->carriers[RR_CARRIER_TCP], 1);
+	rr_stats_release(seg, e[2]);
+	cr_assert_eq(seg->carriers[RR_CARRIER_TCP], 2);
+	cr_assert_eq(seg->reasons[RR_R_NO_OFFER], 2);
+}
+
 Test(stats, each_arrival_at_a_carrier_counts_once)
 {
 	struct rr_stat_conn *e = rr_stats_claim(seg, 5, false);

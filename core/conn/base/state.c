@@ -17,7 +17,7 @@ static const struct told {
 	enum rr_carrier carrier;
 	bool is_tcp_for_good;	/* not allowed by a rule of mode 'require' */
 } told[RR_S_COUNT] = {
-	[RR_S_WATCH] = { RR_CS_TCP, RR_CARRIER_TCP, false },
+	[RR_S_WATCH] = { RR_CS_NEW, RR_CARRIER_TCP, false },
 	[RR_S_SWALLOW] = { RR_CS_TCP, RR_CARRIER_TCP, true },
 	[RR_S_TCP] = { RR_CS_TCP, RR_CARRIER_TCP, true },
 	[RR_S_REFUSED] = { RR_CS_DEAD, RR_CARRIER_NONE, false },
