@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# make [V=1] [CC=clang] [SAN=address,undefined|thread] [BUILD=dir] [LTO=] [PKG_CONFIG=]
+# make [V=1] [CC=clang] [SAN=address,undefined|thread] [BUILD=dir] [LTO=] [WERROR=] [PKG_CONFIG=]
 
 BUILD   ?= build
 PREFIX  ?= /usr/local
@@ -8,7 +8,8 @@ CC      ?= cc
 PKG_CONFIG ?= pkg-config
 VERSION := 0.2.0
 
-WARN    := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith
+WERROR  ?= -Werror
+WARN    := -Wall -Wextra $(WERROR) -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith
 CFLAGS  ?= -O2 -g
 BASE    := -std=gnu11 $(WARN) -I. -I$(BUILD)/gen -D_GNU_SOURCE -DRR_VERSION='"$(VERSION)"' \
            -fno-strict-aliasing -fvisibility=hidden -fPIC -pthread -MMD -MP

@@ -38,7 +38,7 @@ install: all
 	$(INSTALL) -D -m 644 config/rdmarpc.tmpfiles $(DESTDIR)$(TMPFILESDIR)/rdmarpc.conf
 	$(INSTALL) -D -m 644 tools/completion/_rdmarpc $(DESTDIR)$(ZSHDIR)/_rdmarpc
 	$(INSTALL) -d $(DESTDIR)$(EXTCAPDIR)
-	ln -sf $(BINDIR)/rdmarpc-dump $(DESTDIR)$(EXTCAPDIR)/rdmarpc
+	ln -sfr $(DESTDIR)$(BINDIR)/rdmarpc-dump $(DESTDIR)$(EXTCAPDIR)/rdmarpc
 	$(INSTALL) -d $(DESTDIR)$(BASHDIR)
 	set -e; for t in $(TOOLS); do \
 	    $(INSTALL) -m 644 tools/completion/rdmarpc.bash $(DESTDIR)$(BASHDIR)/$$t; done
