@@ -92,6 +92,9 @@ static const char *const advice[RR_R_COUNT] = {
 		"librpcrdma_verbs.so, and a non-blocking client asks only with offer_after = "
 		"0; in another network namespace of this host: give both the same run "
 		"directory (containers: mount /run/rdmarpc into both)",
+	[RR_R_RELEASES] =
+		"restart the process whose release is the older one (rdmarpc-stat shows "
+		"each one's): it has the library from before the last installation",
 	[RR_R_NOT_ANSWERED] =
 		"the server has the library but does not answer offers that ride along: "
 		"update it, or set offer_after = 0",

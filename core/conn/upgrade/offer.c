@@ -265,12 +265,18 @@ static enum rr_reason join_provider(struct rr_conn *c, const struct rr_hello *h)
 {
 	int rc;
 
-	if (h->version != RR_NEGO_VERSION || h->nprov != 1 ||
-	    !rr_carrier_choose(&c->share, h->prov[0].id) ||
+	if (h->version != RR_NEGO_VERSION)
+		return RR_R_RELEASES;
+	if (h->nprov != 1 || !rr_carrier_choose(&c->share, h->prov[0].id) ||
 	    memcmp(h->token, c->share->token, RR_TOKEN_LEN))
 		return RR_R_NO_PROVIDER;
 	rc = rr_carrier_join(c->share, &h->prov[0].addr);
-	return !rc ? RR_R_NONE : rc == -ECANCELED ? RR_R_ABANDONED : RR_R_NO_PROVIDER;
+	switch (rc) {
+	case 0: return RR_R_NONE;
+	case -ECANCELED: return RR_R_ABANDONED;
+	case -EPROTONOSUPPORT: return RR_R_RELEASES;
+	default: return RR_R_NO_PROVIDER;
+	}
 }
 
 enum rr_reason rr_offer_join_chosen(struct rr_conn *c, const struct rr_hello *h)
@@ -283,6 +289,8 @@ enum rr_reason rr_offer_join_chosen(struct rr_conn *c, const struct rr_hello *h)
 	why = join_provider(c, h);
 	if (!why)
 		rr_upgrade_agree(c->share, h, dialect);
+	if (why == RR_R_RELEASES)	/* the next connection would fail in the same way */
+		rr_cache_add(&c->peer, why, rr_now() + rr_cp->negative_time);
 	return why;
 }
 

@@ -47,7 +47,11 @@ static int judge_hello(const struct rr_shm_hello *h, const uint8_t *proof, struc
 {
 	if (!same_bytes(h->proof, proof, RR_SHM_PROOF))
 		return -EACCES;
-	if (h->magic != RR_SHM_MAGIC || h->version != RR_SHM_VERSION || h->size != sizeof(*h))
+	if (h->magic != RR_SHM_MAGIC)
+		return -EPROTO;
+	if (h->version != RR_SHM_VERSION)
+		return -EPROTONOSUPPORT;
+	if (h->size != sizeof(*h))
 		return -EPROTO;
 	if (rr_shm_geo_init(g, h->recv_size, h->recvs, h->mem_size) || g->total != h->total)
 		return -EPROTO;
