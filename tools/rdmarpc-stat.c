@@ -80,16 +80,21 @@ static struct rr_procs read_all(const struct rr_places *places, const struct opt
 }
 
 /* If nothing is shown, perhaps the wrong places were searched: says which on standard error,
- * because programs may read standard output. */
-static void tell_places(const struct rr_places *places, bool any)
+ * because programs may read standard output. Returns 1 if a directory cannot be used: there is
+ * something wrong with it, or it was named (option run_dir) and does not exist. */
+static int tell_places(const struct rr_places *places, const char *run_dir, bool any)
 {
 	const char *fault;
+	bool bad;
+	int rc = 0;
 
 	if (!any)
 		warnx("no process with the library is seen");
 	for (uint32_t i = 0; i < places->n; i++) {
 		fault = rr_places_fault(places, i);
-		if (fault && strcmp(fault, RR_RUNDIR_MISSING))
+		bad = fault && (*run_dir || strcmp(fault, RR_RUNDIR_MISSING));
+		rc |= bad;
+		if (bad)
 			warnx("%s: %s", places->dir[i], fault);
 		else if (!any)
 			warnx("looked in %s%s%s", places->dir[i], fault ? ", which " : "",
@@ -98,6 +103,7 @@ static void tell_places(const struct rr_places *places, bool any)
 	if (!any && geteuid())
 		warnx("other users' processes, and those with statistics in memory, only root "
 		      "sees");
+	return rc;
 }
 
 /* Returns 1 if a pid that was asked for is not there. */
@@ -146,7 +152,7 @@ static int set_levels(const struct rr_places *places, const struct options *o)
 		done++;
 	}
 	if (!done && !rc)
-		tell_places(places, false);
+		tell_places(places, o->run_dir, false);
 	rr_procs_fini(&all);
 	return rc || !done;
 }
@@ -225,15 +231,21 @@ static void pause_for(double secs)
  * program much. */
 static void watch_all(const struct rr_places *places, const struct options *o)
 {
-	bool screen = !o->json && rr_screen_begin();
 	struct rr_procs before = { 0 }, now;
 	double then = 0, secs;
+	bool screen;
 
+	now = read_all(places, o);
+	/* Without the processes that were asked for there is nothing to wait for. */
+	if (o->npids && !now.n)
+		exit(missing(&now, o));
+	screen = !o->json && rr_screen_begin();
 	for (bool first = true;; first = false) {
 		secs = clock_secs() - then;	/* the program may have been stopped
 						 * meanwhile */
 		then += secs;
-		now = read_all(places, o);
+		if (!first)
+			now = read_all(places, o);
 		if (screen) {
 			draw_all(places, o, &now, first ? NULL : &before, secs);
 		} else {
@@ -369,8 +381,8 @@ static void parse_stat_args(struct options *o, int argc, char **argv)
 	check_together(o);
 }
 
-/* The exit status is 1 if a pid was asked for of which nothing is known; scripts rely on
- * that. */
+/* The exit status is 1 if a pid was asked for of which nothing is known, or if a run directory
+ * cannot be used; scripts rely on that. */
 int main(int argc, char **argv)
 {
 	static struct rr_conf conf;
@@ -397,8 +409,9 @@ int main(int argc, char **argv)
 	all = read_all(&places, &o);
 	any = show_all(stdout, &places, &o, &all, NULL, 0);
 	rc = missing(&all, &o);
+	/* OpenMetrics has a gauge for it, which would never be read if the status were 1. */
 	if (!o.npids)
-		tell_places(&places, all.n);
+		rc |= tell_places(&places, o.run_dir, all.n) && !o.openmetrics;
 	if (all.n && !any)
 		warnx("none of the %u processes that are seen is one that was asked for",
 		      all.n);

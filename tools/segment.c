@@ -70,7 +70,8 @@ static void read_conn(struct rr_proc *p, const struct rr_stat_conn *e, uint32_t 
 	*c = (struct rr_proc_conn){ .fd = e->fd, .state = e->state, .carrier = e->carrier,
 				    .reason = e->reason, .server = e->server,
 				    .since_ns = e->since_ns, .dialect = e->dialect,
-				    .version = e->version, .program = e->program };
+				    .version = e->version, .program = e->program,
+				    .peer_pid = rr_min(e->peer_pid, (uint32_t)INT32_MAX) };
 	copy_text(c->local, e->local, sizeof(c->local));
 	copy_text(c->peer, e->peer, sizeof(c->peer));
 	add_counts(c->count, &e->count, ncounters);
@@ -325,6 +326,7 @@ static bool judge_proc(struct rr_proc *p, int holder)
 	p->ended = false;	/* it is still exiting */
 	if (holder == 0 || !proc_is_ours())
 		return true;
+	p->same_pids = p->pid == holder;	/* in two namespaces: only by chance */
 	p->pid = holder;
 	p->verified = true;
 	ask_names(p);

@@ -12,10 +12,14 @@ struct rr_proc_conn {
 	int32_t fd;
 	uint32_t state, carrier, reason, dialect, version;
 	uint32_t program;		/* 0: not known */
+	/* As the process numbers it, in its own PID namespace; 0: not known, or elsewhere. */
+	uint32_t peer_pid;
 	bool server;
 	char local[RR_STAT_ADDR], peer[RR_STAT_ADDR];
 	uint64_t since_ns;
 	uint64_t count[RR_C_COUNT];
+	/* Since an earlier reading: tools/stat/figures.h. */
+	uint64_t new_calls, new_bytes;
 };
 
 /* The calls of one procedure, and their replies. */
@@ -61,6 +65,7 @@ struct rr_proc {
 	int end_code;
 	bool verified;			/* it lives; the kernel has confirmed its pid and
 					 * names */
+	bool same_pids;			/* ... and it numbers processes as this program does */
 	char comm[32], exe[96];
 	char release[16];		/* of its library; "": not known */
 	uint64_t carriers[RR_CARRIER_COUNT];

@@ -152,6 +152,7 @@ struct rr_stat_conn *rr_stats_claim(struct rr_stat_seg *seg, int fd, bool server
 	atomic_store_explicit(&e->reason, RR_R_NONE, memory_order_relaxed);
 	atomic_store_explicit(&e->dialect, 0, memory_order_relaxed);
 	atomic_store_explicit(&e->program, 0, memory_order_relaxed);
+	atomic_store_explicit(&e->peer_pid, 0, memory_order_relaxed);
 	if (e == &nowhere)
 		return e;
 	if (e != &seg->conn[LAST]) {	/* the shared one has no addresses */
@@ -220,6 +221,11 @@ void rr_stats_dialect(struct rr_stat_conn *e, enum rr_dialect dialect, uint32_t 
 {
 	atomic_store_explicit(&e->dialect, (uint32_t)dialect + 1, memory_order_relaxed);
 	atomic_store_explicit(&e->version, version, memory_order_relaxed);
+}
+
+void rr_stats_peer_pid(struct rr_stat_conn *e, uint32_t pid)
+{
+	atomic_store_explicit(&e->peer_pid, pid, memory_order_relaxed);
 }
 
 void rr_stats_program(struct rr_stat_conn *e, uint32_t program)

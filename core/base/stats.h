@@ -68,6 +68,9 @@ void rr_stats_state(struct rr_stat_seg *seg, struct rr_stat_conn *e, enum rr_con
 /* Sets what the connection speaks from now on. */
 void rr_stats_dialect(struct rr_stat_conn *e, enum rr_dialect dialect, uint32_t version);
 
+/* Sets which process is at the other end, by its number in this process's PID namespace. */
+void rr_stats_peer_pid(struct rr_stat_conn *e, uint32_t pid);
+
 /* Sets the program of a call on the connection; 0: not known. The first one stays. */
 void rr_stats_program(struct rr_stat_conn *e, uint32_t program);
 

@@ -55,7 +55,9 @@ struct rr_stat_conn {
 	/* The program of the first call; 0: not known. A client knows it, and a server of
 	 * carried connections does. */
 	_Atomic uint32_t program;
-	uint32_t pad;
+	/* The process at the other end, by its number in this process's PID namespace; 0: not
+	 * known, or none on this host. */
+	_Atomic uint32_t peer_pid;
 	/* What a carried connection speaks: enum rr_dialect + 1, and the number of its version.
 	 * Zeroes: not known. */
 	_Atomic uint32_t dialect, version;

@@ -277,6 +277,9 @@ struct rr_qp {
 	uint32_t recvs;		/* receives we keep posted */
 	uint32_t peer_recvs;	/* receives that the peer keeps posted */
 	int wake_fd;		/* POLLIN: doorbell or death; -1 before set-up */
+	/* Once established: the process at the other end by its number in our PID namespace, if
+	 * the kernel says so; 0: not known. */
+	uint32_t peer_pid;
 	/* Once established: */
 	bool native;		/* by take() or connect() */
 	/* both sides have agreed on Send With Invalidate: send() does it */

@@ -36,6 +36,7 @@ static void fill(struct rr_stat_seg *seg, unsigned port, unsigned more)
 	rr_stats_state(seg, shm, RR_CS_CARRIED, RR_CARRIER_SHM, RR_R_NONE);
 	rr_stats_dialect(shm, RR_DIALECT_V2, 1);
 	rr_stats_program(shm, more ? 100003 : 100000);
+	rr_stats_peer_pid(shm, 4711);
 	rr_count(rr_stats_counters(shm), RR_C_calls_sent, 10 + more);
 	rr_count(rr_stats_counters(shm), RR_C_sent, more);
 	rr_count(rr_stats_counters(shm), RR_C_replies_received, 9);

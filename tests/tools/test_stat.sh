@@ -31,7 +31,7 @@ release=${release##* }
 q=.
 is "nobody" "$(json 2>"$T/err")" '{"version":1,"release":"'"$release"'","stopped":false,"processes":[],"directories":[{"path":"'"$T"'/run","fault":""}]}'
 has "and where it was looked for" "$(cat "$T/err")" "rdmarpc-stat: looked in $T/run"
-has "a directory that is not there" "$(RDMARPC_RUN_DIR=$T/none "$stat" 2>&1)" "looked in $T/none, which does not exist"
+has "a directory that is not there" "$(RDMARPC_RUN_DIR=$T/none "$stat" 2>&1)" "rdmarpc-stat: $T/none: does not exist"
 mkdir -m 777 "$T/open"
 has "one that others can change" "$(RDMARPC_RUN_DIR=$T/open "$stat" 2>&1)" "rdmarpc-stat: $T/open: others can write to it, and it is not sticky"
 
@@ -44,34 +44,47 @@ has "undecided: in the table" "$("$stat")" "tcp: 1 peer has no shim, 1 peer made
 end
 is "undecided, and the process has ended" "$(json)" '[2,{"peer has no shim":1,"peer made no offer":1},"new","tcp","peer made no offer"]'
 rm -f "$T"/run/*
+touch "$T/file"
+for dir in none open file; do
+	for how in "" --json --list --procedures; do
+		RDMARPC_RUN_DIR=$T/$dir "$stat" $how >"$T/out" 2>"$T/err"
+		is "a directory that cannot be used, $dir, $how: status" "$?:$(grep -c "^rdmarpc-stat: $T/$dir: " "$T/err")" 1:1
+	done
+	RDMARPC_RUN_DIR=$T/$dir "$stat" --openmetrics >/dev/null 2>"$T/err"
+	is "a directory that cannot be used, $dir: Prometheus is told nevertheless" "$?:$(grep -c "^rdmarpc-stat: $T/$dir: " "$T/err")" 0:1
+done
+"$stat" >/dev/null 2>&1
+is "a directory with nobody in it: status" "$?" 0
 
 start
 q='.processes[0] | [.pid, .comm, .alive, .ended]'
 is "a living process" "$(json)" "[$pid,\"mkseg\",true,false]"
 q='.processes[0].connections'
 is "connections" "$(json)" '{"shm":2,"verbs":0,"tcp":1}'
+q='.processes[0].open'
+is "those that are open" "$(json)" '{"shm":1,"verbs":0,"tcp":1,"none":0}'
 q='.processes[0].tcp_reasons'
 is "reasons" "$(json)" '{"peer has no shim":1}'
 q='.processes[0].rpcs'
 is "rpcs: open and closed connections" "$(json)" \
 	'{"calls_sent":11,"calls_received":0,"replies_sent":0,"replies_received":9}'
-q='[.processes[0].list[] | [.fd,.local,.peer,.carrier,.state,.dialect,.version,.program,.reason]]'
-is "list" "$(json)" '[[5,"127.0.0.1:900","127.0.0.1:111","shm","carried","v2",1,100000,""],[7,"","","tcp","tcp","",0,0,"peer has no shim"]]'
+q='[.processes[0].list[] | [.fd,.local,.peer,.carrier,.state,.dialect,.version,.program,.peer_pid,.reason]]'
+is "list" "$(json)" '[[5,"127.0.0.1:900","127.0.0.1:111","shm","carried","v2",1,100000,4711,""],[7,"","","tcp","tcp","",0,0,0,"peer has no shim"]]'
 q='.processes[0].flow | [.spins, .spins_paid, .spun_ns]'
 is "spinning: open and closed connections" "$(json)" '[12,9,120000]'
 q='.processes[0] | [keys_unsorted[]]'
-is "names" "$(json)" '["pid","comm","exe","release","uid","verified","alive","ended","end","end_code","since","connections","tcp_reasons","rpcs","messages","bytes","flow","errors","upgrade","latency_ns","list","procedures"]'
+is "names" "$(json)" '["pid","comm","exe","release","uid","verified","alive","ended","end","end_code","since","connections","open","tcp_reasons","rpcs","messages","bytes","flow","errors","upgrade","latency_ns","list","procedures"]'
 q='.processes[0].latency_ns | [.count, (.p50 > 890 and .p50 < 950), (.p99 < 950), (.max > 960000 and .max < 1040000)]'
 is "latency" "$(json)" '[100,true,true,true]'
 out=$("$stat" "$pid")
-has "table" "$out" "mkseg           live       2      0      1       11        0"
+has "table" "$out" "mkseg           live      2      2      0      1       11        0      0"
 has "table: spinning" "$out" "spun: 120.0us in 12 waits, of which 75.0 % saved a sleep"
 has "table: reasons" "$out" "tcp: 1 peer has no shim"
 has "table: connections" "$out" "
-  fd 5    127.0.0.1:900         -> 127.0.0.1:111         shm   carried        10       0 v2/v1   portmapper -
-  fd 7    -                     <- -                     tcp   tcp             0       0 -       -          peer has no shim"
-has "table: headers" "$out" "CALLSOUT  CALLSIN      P50      P99  RELEASE
-     FD   LOCAL                    PEER                  VIA   STATE       CALLS   BYTES DIALECT PROGRAM    REASON
+  fd 5    127.0.0.1:900         -> 127.0.0.1:111            4711 shm   carried        10       0 v2/v1   portmapper -
+  fd 7    -                     <- -                           - tcp   tcp             0       0 -       -          peer has no shim"
+has "table: headers" "$out" "OPEN    SHM  VERBS    TCP CALLSOUT  CALLSIN  BYTES      P50      P99  RELEASE
+     FD   LOCAL                    PEER                  PEERPID VIA   STATE       CALLS   BYTES DIALECT PROGRAM    REASON
 "
 has "table: release" "$out" " $release
 "
@@ -94,6 +107,8 @@ is "another pid" "$(json 1 2>/dev/null)" 0
 "$stat" 1 >/dev/null 2>"$T/err"
 is "another pid: status" "$?" 1
 has "another pid: message" "$(cat "$T/err")" "process 1: nothing is known of it"
+timeout 100 "$stat" --watch=0.1 1 >"$T/out" 2>"$T/err"
+is "--watch of another pid: status and message" "$?:$(cat "$T/out"):$(cat "$T/err")" "1::rdmarpc-stat: process 1: nothing is known of it"
 is "--watch goes on" "$(timeout 100 "$stat" --watch=0.1 | grep -m 2 -c CALLS/S)" 2
 is "--watch on a terminal" "$(TERM=xterm timeout 300 /usr/bin/python3 tests/tools/watch.py "$stat" --watch=0.05 --list 2>&1)" "ok 80
 ok smaller
@@ -257,14 +272,14 @@ fi
 start
 sum=$(md5sum <"$(ls "$T"/run/"$pid".*)")
 row() { "$stat" "$@" | sed -n "s/.* mkseg *live *\(.*\) $release\$/\1/p" | tr -s ' '; }
-is "before --reset" "$(row | cut -d' ' -f1-5)" "2 0 1 11 0"
+is "before --reset" "$(row | cut -d' ' -f1-6)" "2 2 0 1 11 0"
 echo junk >"$T/run/$file"
 has "a file that --reset has not written" "$("$stat" 2>&1)" "what --reset has left in $T/run is of another release"
 "$stat" --reset
 is "--reset: status" "$?" 0
-is "--reset: the table" "$(row)" "0 0 0 0 0 - - "
+is "--reset: the table" "$(row)" "2 0 0 0 0 0 0 - - "
 is "--reset: reasons and spins" "$("$stat" | grep -c -e tcp: -e spun:)" 0
-is "--reset: --total" "$(row --total | cut -d' ' -f1-5)" "2 0 1 11 0"
+is "--reset: --total" "$(row --total | cut -d' ' -f1-6)" "2 2 0 1 11 0"
 is "--reset: the segment" "$(md5sum <"$(ls "$T"/run/"$pid".*)")" "$sum"
 q='.processes[0].rpcs.calls_sent'
 is "--reset: JSON" "$(json)" 11
@@ -274,7 +289,7 @@ for cut in 0 10 79 80 1000 5000; do
 	truncate -s $cut "$T/cut"
 	mv "$T/run/$file" "$T/kept"
 	mv "$T/cut" "$T/run/$file"
-	is "--reset: a file cut at $cut" "$(row 2>/dev/null | cut -d' ' -f4)" 11
+	is "--reset: a file cut at $cut" "$(row 2>/dev/null | cut -d' ' -f5)" 11
 	mv "$T/kept" "$T/run/$file"
 done
 # A file that ends within a process: what is there of that, pointers included, is not believed.
@@ -284,20 +299,20 @@ for short in 1 17; do
 	{ head -c 72 "$T/run/$file" && head -c $((size - short)) /dev/zero | tr '\0' '\377'; } >"$T/cut"
 	mv "$T/run/$file" "$T/kept"
 	mv "$T/cut" "$T/run/$file"
-	is "--reset: a file of other bytes, $short too short" "$(row 2>/dev/null | cut -d' ' -f4)" 11
+	is "--reset: a file of other bytes, $short too short" "$(row 2>/dev/null | cut -d' ' -f5)" 11
 	mv "$T/kept" "$T/run/$file"
 done
 ln "$T/run/$file" "$T/run/other"
-is "--reset: a file of two names" "$(row | cut -d' ' -f4)" 11
+is "--reset: a file of two names" "$(row | cut -d' ' -f5)" 11
 rm "$T/run/other"
 mv "$T/run/$file" "$T/kept"
 ln -s "$T/kept" "$T/run/$file"
-is "--reset: a symbolic link" "$(row | cut -d' ' -f4)" 11
+is "--reset: a symbolic link" "$(row | cut -d' ' -f5)" 11
 "$stat" --reset
-is "--reset in its place" "$(row | cut -d' ' -f4):$([ -L "$T/run/$file" ] || echo file)" "0:file"
+is "--reset in its place" "$(row | cut -d' ' -f5):$([ -L "$T/run/$file" ] || echo file)" "0:file"
 if [ "$(id -u)" = 0 ]; then
 	chown 65534 "$T/run/$file"
-	is "--reset: another user's file" "$(row | cut -d' ' -f4)" 11
+	is "--reset: another user's file" "$(row | cut -d' ' -f5)" 11
 	mkdir "$T/run/dir"
 	rm "$T/run/$file"
 fi
@@ -310,7 +325,7 @@ rm -rf "$T"/run/*
 # Times in --watch are of the calls since the table before.
 start calls
 has "P50 since the start" "$("$stat" | grep mkseg)" "   1.0us"
-is "--watch: the first P50 is since the start" "$(timeout 100 "$stat" --watch=0.2 | grep -m 1 mkseg | sed 's/.*live *2 *0 *1 *- *//; s/ .*//')" 1.0us
+is "--watch: the first P50 is since the start" "$(timeout 100 "$stat" --watch=0.2 | grep -m 1 mkseg | sed 's/.*live *2 *1 *- *- *//; s/ .*//')" 1.0us
 is "--watch: P50 since the table before" "$(timeout 100 "$stat" --watch=0.2 | grep -m 1 -c "live .* 6[3-5]\.[0-9]us  ")" 1
 end
 rm -f "$T"/run/*

@@ -1,8 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""watch.py COMMAND...: runs it, which watches, on a terminal that this program plays, in a foreground job of a shell that it
+"""watch.py [--scroll FILE] COMMAND...: runs it, which watches, on a terminal that this program plays, in a foreground job of a shell that it
 plays as well. Judges the screen: 80 columns are enough, nothing wraps or scrolls, it follows the window's size, and the first screen and
-the terminal's settings are as they were when the command was stopped or interrupted. Prints "ok N" for each step."""
+the terminal's settings are as they were when the command was stopped or interrupted. Prints "ok N" for each step.
+--scroll: pages through the whole, in which there must be the connections of FILE, a line "local peer" for each, and back."""
 import fcntl
 import os
 import pty
@@ -187,7 +188,7 @@ def main():
     job.until(lambda: full(job.term), "the table")
     must(not job.term.cursor, "the cursor is hidden")
     job.steady("80 columns")
-    must(re.search(r"CALLS/S +P50 +P99$", job.term.text()[0]), "all columns are within 80")
+    must(re.search(r"CALLS/S BYTES/S +P50 +P99$", job.term.text()[0]), "all columns are within 80")
     print("ok 80")
     job.resize(4, 50)
     job.until(lambda: re.fullmatch(r"\([0-9]+ more lines\)", job.term.text()[3]), "a smaller window")
@@ -238,4 +239,35 @@ def main():
     print("ok dumb")
 
 
-main()
+def connections(job):
+    """What the screen has of them: "local peer". In the middle of a drawing that may be one with digits of another."""
+    text = "\n".join(job.term.text())
+    return {" ".join(x) for x in re.findall(r"([0-9.]+:[0-9]+) +[<-][->] ([0-9.]+:[0-9]+)", text)}
+
+
+def scroll(wanted, argv):
+    """All pages, forth and back: each of these connections is on one."""
+    job, seen = Job(argv, 24, 80), set()
+    job.until(lambda: "more lines)" in job.term.text()[23], "the first page")
+    top = job.term.text()[1]
+    while "more lines)" in job.term.text()[23]:
+        job.steady("a page")
+        page = connections(job)
+        seen |= page
+        os.write(job.fd, b" ")
+        job.until(lambda old=page: connections(job) != old, "the next page")
+    job.steady("the last page")
+    seen |= connections(job)
+    must(wanted <= seen, f"not shown: {sorted(wanted - seen)[:5]}")
+    os.write(job.fd, b"g")
+    job.until(lambda: job.term.text()[1] == top, "back to the top")
+    os.write(job.fd, b"q")
+    must(job.status("quit") == 0, "q ends it")
+    print(f"ok {len(wanted)}")
+
+
+if sys.argv[1] == "--scroll":
+    with open(sys.argv[2], encoding="ascii") as f:
+        scroll(set(f.read().splitlines()), sys.argv[3:])
+else:
+    main()

@@ -3,6 +3,7 @@
  * that gives up between them. */
 #include <errno.h>
 #include <fcntl.h>
+#include <unistd.h>
 
 #include "core/base/ownfd.h"
 #include "core/prov/shm/shm_int.h"
@@ -26,6 +27,13 @@ Test(shm_setup, one_descriptor_per_connection_remains_high_and_close_on_exec)
 	}
 	cr_assert_eq(p.c->mem_size, 1 << 20);
 	cr_assert_eq(p.s->recvs, 8);
+}
+
+Test(shm_setup, each_end_knows_the_process_at_the_other)
+{
+	cr_assert_eq(shm_pair_connect(&p), 0);
+	cr_assert_eq(p.c->peer_pid, (uint32_t)getpid());
+	cr_assert_eq(p.s->peer_pid, (uint32_t)getpid());
 }
 
 Test(shm_setup, errno_is_left_alone)

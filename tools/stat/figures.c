@@ -6,6 +6,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 uint64_t rr_fig_calls(const uint64_t *count)
@@ -25,6 +26,16 @@ uint64_t rr_fig_connections(const struct rr_proc *p)
 	       p->carriers[RR_CARRIER_TCP];
 }
 
+/* The carrier is whatever stands in the segment. */
+void rr_fig_open(const struct rr_proc *p, uint64_t open[RR_CARRIER_COUNT])
+{
+	memset(open, 0, RR_CARRIER_COUNT * sizeof(*open));
+	for (uint32_t i = 0; i < p->nconns; i++)
+		if (p->conns[i].state != RR_CS_LISTENING &&
+		    p->conns[i].carrier < RR_CARRIER_COUNT)
+			open[p->conns[i].carrier]++;
+}
+
 /* The start time tells a process from a later one with the same pid. */
 const struct rr_proc *rr_fig_earlier(const struct rr_procs *before, const struct rr_proc *p)
 {
@@ -34,12 +45,50 @@ const struct rr_proc *rr_fig_earlier(const struct rr_procs *before, const struct
 	return NULL;
 }
 
+static uint64_t new_since(uint64_t now, uint64_t then)
+{
+	return now < then ? now : now - then;
+}
+
 uint64_t rr_fig_new_calls(const struct rr_procs *before, const struct rr_proc *p)
 {
 	const struct rr_proc *was = rr_fig_earlier(before, p);
-	uint64_t now = rr_fig_calls(p->count), then = was ? rr_fig_calls(was->count) : 0;
 
-	return now < then ? now : now - then;
+	return new_since(rr_fig_calls(p->count), was ? rr_fig_calls(was->count) : 0);
+}
+
+uint64_t rr_fig_new_bytes(const struct rr_procs *before, const struct rr_proc *p)
+{
+	const struct rr_proc *was = rr_fig_earlier(before, p);
+
+	return new_since(rr_fig_bytes(p->count), was ? rr_fig_bytes(was->count) : 0);
+}
+
+static bool is_same_conn(const struct rr_proc_conn *a, const struct rr_proc_conn *b)
+{
+	return a->since_ns == b->since_ns && a->server == b->server &&
+	       !strcmp(a->local, b->local) && !strcmp(a->peer, b->peer);
+}
+
+/* Both readings have the connections in nearly the same order, so the search goes on where the
+ * last one has ended. */
+void rr_fig_conns(const struct rr_procs *before, struct rr_proc *p)
+{
+	const struct rr_proc *was = rr_fig_earlier(before, p);
+	uint32_t at = 0, n = was ? was->nconns : 0;
+
+	for (uint32_t i = 0; i < p->nconns; i++) {
+		struct rr_proc_conn *c = &p->conns[i];
+		const struct rr_proc_conn *then = NULL;
+
+		for (uint32_t k = 0; k < n && !then; k++, at = (at + 1) % n)
+			if (is_same_conn(c, &was->conns[at]))
+				then = &was->conns[at];
+		c->new_calls = new_since(rr_fig_calls(c->count),
+					 then ? rr_fig_calls(then->count) : 0);
+		c->new_bytes = new_since(rr_fig_bytes(c->count),
+					 then ? rr_fig_bytes(then->count) : 0);
+	}
 }
 
 /* The quantile of the differences: buckets are subtracted one by one, so that what was slow
@@ -51,9 +100,7 @@ uint64_t rr_fig_new_quantile(const struct rr_procs *before, const struct rr_proc
 	uint64_t hist[RR_STAT_HIST];
 
 	for (unsigned i = 0; i < RR_STAT_HIST; i++) {
-		uint64_t then = was ? was->hist[i] : 0;
-
-		hist[i] = p->hist[i] < then ? p->hist[i] : p->hist[i] - then;
+		hist[i] = new_since(p->hist[i], was ? was->hist[i] : 0);
 	}
 	return rr_hist_quantile(hist, share);
 }
@@ -112,6 +159,17 @@ const char *rr_fig_pid(const struct rr_proc *p, char buf[16])
 	bool believed = p->verified || (!p->alive && (p->uid == 0 || p->uid == geteuid()));
 
 	snprintf(buf, 16, believed ? "%d" : "(%d)", p->pid);
+	return buf;
+}
+
+const char *rr_fig_peer_pid(const struct rr_proc *p, const struct rr_proc_conn *c,
+			    char buf[16])
+{
+	bool believed = p->same_pids || (!p->alive && (p->uid == 0 || p->uid == geteuid()));
+
+	if (!c->peer_pid)
+		return "-";
+	snprintf(buf, 16, believed ? "%u" : "(%u)", c->peer_pid);
 	return buf;
 }
 

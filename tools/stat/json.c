@@ -122,7 +122,8 @@ static void json_conn(FILE *to, const struct rr_proc_conn *c)
 	print_json_text(to, "state", rr_state_name(c->state));
 	fputc(',', to);
 	print_json_text(to, "dialect", rr_dialect_name(c->dialect));
-	fprintf(to, ",\"version\":%u,\"program\":%u,", c->version, c->program);
+	fprintf(to, ",\"version\":%u,\"program\":%u,\"peer_pid\":%u,", c->version, c->program,
+		c->peer_pid);
 	print_json_text(to, "reason", rr_reason_text(c->reason));
 	fputc(',', to);
 	json_time(to, "since", c->since_ns);
@@ -173,6 +174,17 @@ static void json_tallies(FILE *to, const struct rr_proc *p)
 	fputc(']', to);
 }
 
+/* Connections that are open, or were when the process died, by what carries them. */
+static void json_open(FILE *to, const struct rr_proc *p)
+{
+	uint64_t open[RR_CARRIER_COUNT];
+
+	rr_fig_open(p, open);
+	fprintf(to, "\"open\":{\"shm\":%" PRIu64 ",\"verbs\":%" PRIu64 ",\"tcp\":%" PRIu64
+		",\"none\":%" PRIu64 "},", open[RR_CARRIER_SHM], open[RR_CARRIER_VERBS],
+		open[RR_CARRIER_TCP], open[RR_CARRIER_NONE]);
+}
+
 static void json_proc(FILE *to, const struct rr_proc *p)
 {
 	static const char *const ends[] = {
@@ -196,6 +208,7 @@ static void json_proc(FILE *to, const struct rr_proc *p)
 		",\"connections\":{\"shm\":%" PRIu64 ",\"verbs\":%" PRIu64 ",\"tcp\":%" PRIu64
 		"},", p->carriers[RR_CARRIER_SHM], p->carriers[RR_CARRIER_VERBS],
 		p->carriers[RR_CARRIER_TCP]);
+	json_open(to, p);
 	json_reasons(to, p);
 	fputc(',', to);
 	json_groups(to, p->count);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/stat/figures.h"
 #include "tools/stat/names.h"
 
 /* The histogram's buckets end at powers of two of nanoseconds, from 1 us to 1 s, where the
@@ -65,15 +66,17 @@ static void om_add_tally(struct rr_proc *sum, const struct rr_proc_tally *t)
 	om_add(to->hist, t->hist, RR_STAT_HIST);
 }
 
-/* Adds what a series keeps for itself: tallies by procedure, and open connections by carrier. A
- * carrier out of range is ignored, since it is an index here. */
+/* Adds what a series keeps for itself: tallies by procedure, and open connections by
+ * carrier. */
 static void om_add_own(struct om_series *s, const struct rr_proc *p)
 {
+	uint64_t open[RR_CARRIER_COUNT];
+
 	for (uint32_t i = 0; i < p->ntallies; i++)
 		om_add_tally(&s->sum, &p->tallies[i]);
-	for (uint32_t i = 0; p->alive && i < p->nconns; i++)
-		if (p->conns[i].carrier < RR_CARRIER_COUNT)
-			s->open[p->conns[i].carrier]++;
+	rr_fig_open(p, open);
+	if (p->alive)
+		om_add(s->open, open, RR_CARRIER_COUNT);
 }
 
 /* Begins a series with p. The tallies are copied, because rr_proc_tally_of() grows them;

@@ -112,7 +112,8 @@ static uint32_t front_tallies(const struct rr_select *s, struct rr_proc *p)
 /* Appends p if it is wanted. If connections are chosen by port or program, a process without
  * any such connection is left out, unless tallies of the program are to be shown. The pointers
  * are shared with p. */
-static void add_wanted(struct rr_procs *to, const struct rr_select *s, struct rr_proc *p)
+static void add_wanted(struct rr_procs *to, const struct rr_select *s, struct rr_proc *p,
+		       const struct rr_procs *before)
 {
 	uint32_t n;
 
@@ -123,6 +124,7 @@ static void add_wanted(struct rr_procs *to, const struct rr_select *s, struct rr
 		p->ntallies = front_tallies(s, p);
 	if (!n && (s->port || (s->program && !(s->procedures && p->ntallies))))
 		return;
+	rr_fig_conns(before, p);
 	to->p[to->n] = *p;
 	to->p[to->n++].nconns = n;
 }
@@ -189,13 +191,15 @@ static int by_conn(const void *x, const void *y, void *order)
 
 	if (o->by == RR_SORT_BYTES)
 		return least_first(rr_fig_bytes(b->count), rr_fig_bytes(a->count));
+	if (o->by == RR_SORT_RATE)
+		return least_first(b->new_calls, a->new_calls);
 	return least_first(rr_fig_calls(b->count), rr_fig_calls(a->count));
 }
 
 static void sort_all(struct rr_procs *all, struct order *o)
 {
 	qsort_r(all->p, all->n, sizeof(*all->p), by_order, o);
-	if (o->by != RR_SORT_CALLS && o->by != RR_SORT_BYTES)
+	if (o->by != RR_SORT_CALLS && o->by != RR_SORT_BYTES && o->by != RR_SORT_RATE)
 		return;
 	for (uint32_t i = 0; i < all->n; i++) {
 		struct rr_proc *p = &all->p[i];
@@ -214,7 +218,7 @@ struct rr_procs rr_select(struct rr_procs *all, const struct rr_select *s,
 	if (!some.p)
 		err(1, NULL);
 	for (uint32_t i = 0; i < all->n; i++)
-		add_wanted(&some, s, &all->p[i]);
+		add_wanted(&some, s, &all->p[i], before);
 	if (s->sort)
 		sort_all(&some, &o);
 	return some;

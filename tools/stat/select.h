@@ -31,8 +31,8 @@ bool rr_select_filters(const struct rr_select *s);
 
 /* Returns the wanted processes of all: without processes of other commands and connections of
  * other ports and programs; and if connections are chosen, without processes that have none of
- * them. They are sorted, the living first; if calls or bytes decide, so are the connections of
- * each. before is an earlier reading, for what is new since then, or NULL.
+ * them. They are sorted, the living first; if calls, bytes or the rate decide, so are the
+ * connections of each. before is an earlier reading, for what is new since then, or NULL.
  *
  * The caller frees p. The connections belong to all, where their order changes; so do the
  * tallies, of which only those that are shown remain. */

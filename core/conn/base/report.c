@@ -155,8 +155,10 @@ void rr_report(struct rr_conn *c, enum rr_conn_state st, enum rr_carrier carrier
 	follow(c->seg);
 	rr_stats_state(c->seg, c->st, st, carrier, why);
 	rr_stats_program(c->st, c->prog);
-	if (is_carrier(carrier))
+	if (is_carrier(carrier)) {
 		rr_report_dialect(c->share);
+		rr_stats_peer_pid(c->st, c->share->qp->peer_pid);
+	}
 	if (unlikely(atomic_load_explicit(&rr_log_level, memory_order_relaxed) >= RR_LOG_INFO))
 		log_state(c, st, carrier, why);
 }

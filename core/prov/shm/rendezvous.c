@@ -156,6 +156,18 @@ static int greet(struct rr_shm *q, int sock, const uint8_t *proof)
 	return rc;
 }
 
+/* The process that made the other end, as the kernel noted it then; 0: it does not say, or the
+ * process has no number in our PID namespace. */
+static uint32_t peer_pid(int sock)
+{
+	struct ucred who = { .pid = 0 };
+	socklen_t len = sizeof(who);
+
+	if (rr_os->getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &who, &len) || who.pid < 0)
+		return 0;
+	return (uint32_t)who.pid;
+}
+
 /* Settles the sizes: the smaller of what the two sides wish for, because what we send takes up
  * memory, for which the peer's word alone is not enough. */
 static void get_ready(struct rr_shm *q)
@@ -165,6 +177,7 @@ static void get_ready(struct rr_shm *q)
 	q->qp.recvs = q->qp.peer_recvs = q->own.geo.recvs;
 	q->refusing = rr_shm_refuse_fds(q->qp.wake_fd);
 	q->plain = q->refusing && rr_shm_is_empty(q->qp.wake_fd);
+	q->qp.peer_pid = peer_pid(q->qp.wake_fd);
 	/* Pairs with the acquire in rr_shm_ready(), for peek() without the lock. */
 	atomic_store_explicit(&q->state, RR_SHM_READY, memory_order_release);
 }
