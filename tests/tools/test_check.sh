@@ -38,6 +38,8 @@ listens 20100 && listens 20101 || { echo "the servers do not start"; cat "$T/out
 ends='.peer | [.end, .carrier, .reason]'
 json "carried" '["carried","shm",""]' 0 "$ends" 127.0.0.1:20100 $lab
 is "both ways are measured" "$(jq '[.peer.tcp, .peer.with_library] | map(.calls == 50 and .p50_ns > 0 and .p99_ns >= .p50_ns) | all' "$T/json")" true
+release=$("$check" --version)
+has "of which release" "$(jq -r '.peer.steps[] | select(.step == "server") | .text' "$T/json")" "librpcrdma_shim.so (release ${release##* })"
 json "another version" '[1,"carried"]' 0 '.peer | [.program_version, .end]' 127.0.0.1:20100 $lab:7
 json "no library there" '["tcp","none",""]' 1 "$ends" 127.0.0.1:20101 $lab
 has "and the process is named" "$(jq -r '.peer.steps[].text' "$T/json")" "labsvc, of this host: has not loaded the library"
@@ -90,6 +92,31 @@ RDMARPC_OFFER_AFTER=auto json "none in common, and nobody waits" '["tcp","tcp","
 	1 "$ends" 10.77.0.2:20101 $lab
 has "it was asked all the same, and says why" "$(steps)" "with offer_after = 0: one host without a run directory in common"
 is "the server says the same" "$(nsenter -t "$far2" -n -m "$BUILD/rdmarpc-stat" --json "$far2" | jq -c '[.processes[].tcp_reasons | keys[]] | map(select(test("one host"))) | length')" 1
+
+# --- a proxy between, and a server on another host as it were ---
+cat >"$T/proxy.py" <<'P'
+import socket, sys, threading
+def pump(a, b):
+    while data := a.recv(65536):
+        b.sendall(data)
+    b.shutdown(socket.SHUT_WR)
+L = socket.create_server((sys.argv[1], int(sys.argv[2])))
+while True:
+    c, _ = L.accept()
+    s = socket.create_connection((sys.argv[1], int(sys.argv[3])))
+    for pair in (c, s), (s, c):
+        threading.Thread(target=pump, args=pair, daemon=True).start()
+P
+background nsenter -t $far -n -m /usr/bin/python3 "$T/proxy.py" 10.77.0.2 20109 20100
+listens 20109 there || exit 1
+json "a proxy between" '["tcp","tcp","the two ends see different addresses (a proxy or NAT)"]' 1 "$ends" 10.77.0.2:20109 $lab
+has "a proxy between: what to change" "$(jq -r '.peer.steps[].advice' "$T/json")" "set bypass_proxies at the server"
+cat /proc/sys/kernel/random/uuid >"$T/boot_id"
+background nsenter -t $far -n -m unshare -m sh -c 'mount --bind "$1" /proc/sys/kernel/random/boot_id && mount -t tmpfs -o mode=755 tmpfs /run &&
+	shift && exec env LAB_ADDRESS=10.77.0.2 "$@"' - "$T/boot_id" "$BUILD/rdmarpc-run" -- "$BUILD/apps/labsvc" svcrun 20111
+listens 20111 there || exit 1
+json "no device" '["tcp","tcp","no RDMA device, or no permission to use it"]' 1 "$ends" 10.77.0.2:20111 $lab
+has "no device: what to change" "$(jq -r '.peer.steps[].advice' "$T/json")" "/dev/infiniband/rdma_cm"
 
 # --- servers of ill will, on another host as it were ---
 PYTHONPATH=$PWD/tests/lib
@@ -207,6 +234,20 @@ RDMARPC_CONF=$T/bad.conf json "mistakes in the configuration" '["ok","warning"]'
 server=$(ss -Hltnp 'sport = :20100' | sed -n 's/.*pid=\([0-9]*\).*/\1/p')
 json "a process" '[["process","ok"],["seccomp","ok"],["namespaces","ok"]]' 0 \
 	'[.local[] | select(.step == "process" or .step == "seccomp" or .step == "namespaces") | [.step, .verdict]]' --pid="$server"
+has "its release" "$(jq -r '.local[] | select(.step == "process") | .text' "$T/json")" " (release ${release##* })"
+background setpriv --no-new-privs /usr/bin/python3 -c '
+import ctypes, time
+ALLOW = (ctypes.c_uint64 * 1)(6 | 0x7fff0000 << 32)    # one instruction: everything is allowed
+class Prog(ctypes.Structure):
+    _fields_ = [("len", ctypes.c_ushort), ("filter", ctypes.c_void_p)]
+p = Prog(1, ctypes.addressof(ALLOW))
+assert ctypes.CDLL(None).prctl(22, 2, ctypes.byref(p), 0, 0) == 0
+time.sleep(1000)'
+filtered=$!
+n=0
+until grep -q "^Seccomp:.2" /proc/$filtered/status; do n=$((n + 1)); [ $n -lt 500 ] || break; sleep 0.02; done
+json "one with a filter" '["note","a filter is in force"]' 1 '.local[] | select(.step == "seccomp") | [.verdict, .text]' --pid=$filtered
+has "one with a filter: what it must allow" "$(jq -r '.local[].advice' "$T/json")" "@system-service"
 json "one in other namespaces" '["of its own: net mnt"]' 1 '[.local[] | select(.step == "namespaces") | .text]' --pid=$far
 is "which has no library" "$(jq -r '.local[] | select(.step == "process") | .verdict' "$T/json")" problem
 json "no such process" '["problem"]' 1 '[.local[] | select(.step == "process") | .verdict]' --pid=4194000

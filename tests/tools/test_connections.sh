@@ -91,7 +91,7 @@ gone $client
 client 2
 "$stat" --watch=0.3 --list --sort=rate --command=labsvc $server >"$T/watched" &
 watcher=$!
-until_ "the first table" grep -q "fd " "$T/watched"
+until_ "the first table" grep -qs "fd " "$T/watched"
 tell 1 2
 # After fd, its number, both addresses, an arrow, the peer and what carries it: the state, and the rates.
 rates() { awk '$1 == "fd" && $8 == "carried" && $9 > 0 { print $9, $10 }' "$T/watched"; }

@@ -53,6 +53,9 @@ bool rr_check_proc_line(int pid, const char *file, const char *name, char *out, 
  * it if the file was replaced. Returns 1 if it has, 0 if not, and -1 if its mappings may not be
  * read. */
 int rr_check_mapped(int pid, char *out, size_t size);
+/* Writes " (release X)" to out if the statistics of process pid can be seen and say which
+ * release of the library it has, else "". */
+void rr_check_release(int pid, char *out, size_t size);
 
 /* --- rpcbind --- */
 

@@ -18,6 +18,7 @@
 #include "config/conf.h"
 #include "config/rundir.h"
 #include "tools/check/check.h"
+#include "tools/places.h"
 
 #define LIBRARY "librpcrdma_shim.so"
 #define PLUGIN "librpcrdma_verbs.so"
@@ -448,13 +449,32 @@ static void check_seccomp(struct rr_findings *to, int pid)
 		      "docs/OPERATIONS.md lists them");
 }
 
+/* Of a dead process that had the same pid nothing counts. */
+void rr_check_release(int pid, char *out, size_t size)
+{
+	static struct rr_conf conf;
+	struct rr_places places;
+	struct rr_procs all = { 0 };
+
+	out[0] = '\0';
+	rr_conf_load(&conf, environ);
+	rr_places_find(&places, conf.run_dir);
+	rr_places_read(&places, &all, &pid, 1);
+	for (uint32_t i = 0; i < all.n; i++)
+		if (all.p[i].pid == pid && all.p[i].alive && all.p[i].release[0])
+			snprintf(out, size, " (release %s)", all.p[i].release);
+	rr_procs_fini(&all);
+	rr_places_fini(&places);
+}
+
 /* A library that was replaced on disk since it was loaded is named "(deleted)" by the
  * kernel. */
 static void check_process(struct rr_findings *to, int pid)
 {
-	char comm[32], file[PATH_MAX];
+	char comm[32], file[PATH_MAX], release[40];
 	int has = rr_check_mapped(pid, file, sizeof(file));
 
+	rr_check_release(pid, release, sizeof(release));
 	rr_proc_comm(pid, comm, sizeof(comm));
 	if (!*comm) {
 		rr_find(to, RR_V_FAIL, "process", "there is no process %d", pid);
@@ -464,11 +484,11 @@ static void check_process(struct rr_findings *to, int pid)
 		has > 0 ? RR_V_OK
 		: has   ? RR_V_NOTE
 			: RR_V_FAIL,
-		"process", "%d, %s: %s%s", pid, comm,
+		"process", "%d, %s: %s%s%s", pid, comm,
 		has > 0 ? "has loaded "
 		: has   ? "its mappings may not be read"
 			: "has not loaded the library",
-		file);
+		file, release);
 	if (!has)
 		rr_advise(to, "start it by rdmarpc-run, or its unit with rdmarpc-run --unit "
 			      "NAME --install; set-user-ID and statically linked "

@@ -266,7 +266,7 @@ static enum listener look_at_listener(uint16_t port, int *pid, char file[PATH_MA
  * process), nothing is reported. */
 static bool check_listener(struct rr_findings *to, struct rr_check_peer *p)
 {
-	char file[PATH_MAX], comm[32];
+	char file[PATH_MAX], comm[32], release[40];
 	int pid = 0;
 
 	switch (look_at_listener(p->port, &pid, file)) {
@@ -279,8 +279,9 @@ static bool check_listener(struct rr_findings *to, struct rr_check_peer *p)
 	case WITH:
 		rr_proc_comm(pid, comm, sizeof(comm));
 		p->server = pid;
-		rr_find(to, RR_V_OK, "server", "process %d, %s, of this host: has loaded %s",
-			pid, comm, file);
+		rr_check_release(pid, release, sizeof(release));
+		rr_find(to, RR_V_OK, "server", "process %d, %s, of this host: has loaded %s%s",
+			pid, comm, file, release);
 		if (strstr(file, " (deleted)"))
 			rr_advise(to, "the file was replaced since: the process has the old "
 				      "one until it is restarted");
