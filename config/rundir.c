@@ -22,8 +22,13 @@
 #define RENAME_NOREPLACE 1
 #endif
 
-#ifndef SYS_fcntl64
+/* Where there is one system call, it has these commands. On ppc64 F_SETLK64 is a number that
+ * only glibc's fcntl() knows. */
+#ifdef SYS_fcntl64
+enum { SET_LOCK = F_SETLK64, GET_LOCK = F_GETLK64 };
+#else
 #define SYS_fcntl64 SYS_fcntl
+enum { SET_LOCK = F_SETLK, GET_LOCK = F_GETLK };
 #endif
 
 #define WALK_SHARED	256u	/* entries looked at where others can put names */
@@ -280,7 +285,7 @@ bool rr_segment_hold(int fd)
 {
 	pid_t none;
 
-	return byte_lock(fd, F_SETLK64, F_WRLCK, &none) >= 0;
+	return byte_lock(fd, SET_LOCK, F_WRLCK, &none) >= 0;
 }
 
 /* Asks for a read lock, which conflicts with a write lock only. Everybody who may read the file
@@ -289,7 +294,7 @@ int rr_segment_holder(int fd)
 {
 	pid_t holder;
 
-	return byte_lock(fd, F_GETLK64, F_RDLCK, &holder) == F_WRLCK ? rr_max(holder, 0) : -1;
+	return byte_lock(fd, GET_LOCK, F_RDLCK, &holder) == F_WRLCK ? rr_max(holder, 0) : -1;
 }
 
 /* Is the segment a dead process's? Not if it cannot be opened, since then nobody knows. */
@@ -452,10 +457,10 @@ void rr_rundir_sweep_in(const struct rr_rundir *dir, bool thorough)
 {
 	/* Static, because an app may have made its thread's stack as small as allowed. */
 	static struct morgue m;
-	static _Atomic bool busy;
+	static _Atomic uint32_t busy;	/* riscv64 has no exchange of a byte */
 
 	if ((dir->swept && !thorough) ||
-	    atomic_exchange_explicit(&busy, true, memory_order_acquire))
+	    atomic_exchange_explicit(&busy, 1, memory_order_acquire))
 		return;		/* another thread is sweeping, or was when this process was
 				 * forked */
 	m.thorough = thorough;
@@ -463,7 +468,7 @@ void rr_rundir_sweep_in(const struct rr_rundir *dir, bool thorough)
 	m.walked = m.looks = m.n = 0;
 	walk(&m, dir->fd);
 	bury_files(&m, dir->fd);
-	atomic_store_explicit(&busy, false, memory_order_release);
+	atomic_store_explicit(&busy, 0, memory_order_release);
 }
 
 void rr_rundir_sweep(const char *path, bool thorough)

@@ -42,7 +42,7 @@ static uint32_t ring_size;
 /* address of the ring given up, its log2 size in the low bits; 0: none */
 static _Atomic uintptr_t gone;
 static _Atomic uint32_t writers; /* threads of this process between begin and end */
-static _Atomic bool changing;    /* a thread is making or ending the capture */
+static _Atomic uint32_t changing; /* 1: a thread is making or ending the capture */
 static _Atomic uint64_t look_at; /* rr_now_coarse() when to check the reader next */
 static rr_time made_at;
 static uint32_t made_for; /* the `ask` that the ring answers */
@@ -281,7 +281,7 @@ static void look_after(void)
 	struct rr_cap_ring *r;
 	rr_time now;
 
-	if (likely(!is_due()) || atomic_exchange(&changing, true))
+	if (likely(!is_due()) || atomic_exchange(&changing, 1))
 		return;
 	r = atomic_load(&the_ring);
 	now = rr_now_coarse();
@@ -292,7 +292,7 @@ static void look_after(void)
 			end_capture();
 		answer_new(atomic_load(&rr_cap_desk));
 	}
-	atomic_store(&changing, false);
+	atomic_store(&changing, 0);
 }
 
 /* A child that writes to its parent's ring gets its own desk when that capture ends
@@ -317,7 +317,7 @@ void rr_cap_forked(void)
 {
 	atomic_store(&own, NULL);
 	atomic_store(&writers, 0);
-	atomic_store(&changing, false);
+	atomic_store(&changing, 0);
 	if (!atomic_load(&the_ring))
 		atomic_store(&rr_cap_desk, &nobody);
 }
@@ -326,10 +326,10 @@ bool rr_cap_move_fd(int fd)
 {
 	bool ours = fd >= 0 && fd == atomic_load(&ring_fd);
 
-	if (!ours || atomic_exchange(&changing, true))
+	if (!ours || atomic_exchange(&changing, 1))
 		return false;
 	end_capture();
-	atomic_store(&changing, false);
+	atomic_store(&changing, 0);
 	return true;
 }
 

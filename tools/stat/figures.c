@@ -123,17 +123,22 @@ uint64_t rr_fig_sum(const uint64_t *v, unsigned n)
  * decimal place below 100 units: five characters at most. */
 const char *rr_fig_number(uint64_t v, char buf[16])
 {
-	static const char units[] = " kMGTPE";
-	double d = (double)v;
-	unsigned u = 0;
+	static const char units[] = " kMGTPE";	/* by integers: i386 rounds otherwise */
+	uint64_t unit = 1000, tenths;
+	unsigned u = 1;
 
 	if (v < 100000) {
 		snprintf(buf, 16, "%" PRIu64, v);
 		return buf;
 	}
-	for (; d >= 999.5 && u < sizeof(units) - 2; u++)
-		d /= 1000;
-	snprintf(buf, 16, "%.*f%c", d < 99.95, d, units[u]);
+	for (; v / (unit / 2) >= 1999 && u < sizeof(units) - 2; u++)
+		unit *= 1000;
+	tenths = v / (unit / 10) + (v % (unit / 10) >= unit / 20);
+	if (tenths < 1000)
+		snprintf(buf, 16, "%" PRIu64 ".%" PRIu64 "%c", tenths / 10, tenths % 10,
+			 units[u]);
+	else
+		snprintf(buf, 16, "%" PRIu64 "%c", v / unit + (v % unit >= unit / 2), units[u]);
 	return buf;
 }
 
