@@ -4,9 +4,11 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
+#include "core/base/cpus.h"
 #include "core/base/os.h"
 #include "core/base/tally.h"
 #include "core/conn/base/base.h"
+#include "core/conn/carried/carried.h"
 #include "tests/unit/conn_pair.h"
 
 #define PROGRAM	0x20005244u	/* of rr_test_call() */
@@ -56,6 +58,19 @@ static void put(uint8_t *to, uint32_t v)
 {
 	for (int i = 0; i < 4; i++)
 		to[i] = (uint8_t)(v >> (24 - 8 * i));
+}
+
+/* How long e would spin for `other`, which is on another CPU and has always been quick. */
+static rr_time spin_of(struct rr_end *e, struct rr_end *other)
+{
+	struct rr_qp *there = other->c->share->qp;
+	struct rr_spin s = { 0 };
+
+	there->ops->tell(there, RR_TELL_CPU, 100000);
+	e->c->share->active = rr_now();
+	atomic_store(&e->c->share->spin, RR_MSEC);
+	rr_conn_spin(e->c, &s);
+	return s.want;
 }
 
 static void call(uint32_t xid, uint32_t program, uint32_t procedure, size_t len)
@@ -382,4 +397,50 @@ Test(conn_calls, nor_does_one_that_found_another_message)
 	cr_assert_eq(p.client.c->share->seen_at, 0);
 	reply(2, 0, 0);
 	are(1, 1, 0, 1);
+}
+
+/* --- threads at work --- */
+
+/* So many calls as there are CPUs come without a reply, the first with this XID. Meanwhile the thread that waits for them
+ * spins. Returns how many there are. */
+static uint32_t at_work_on_all_cpus(uint32_t xid)
+{
+	uint32_t cpus = rr_cpus(rr_now());
+
+	if (!cpus || cpus > 32)
+		cr_skip("of so many CPUs that it takes as many calls");
+	rr_test_params.spin = rr_test_params.spin_worth = RR_MSEC;
+	for (uint32_t n = 0; n < cpus; n++) {
+		cr_assert_gt(spin_of(&p.server, &p.client), 0, "%u of %u", n, cpus);
+		call(xid + n, PROGRAM, 5, 100);
+	}
+	return cpus;
+}
+
+/* The thread that waits for calls leaves the CPUs to those that are at work on what has come. */
+Test(conn_calls, a_server_at_work_on_all_cpus_does_not_spin)
+{
+	at_work_on_all_cpus(10);
+	cr_assert_eq(spin_of(&p.server, &p.client), 0);
+	cr_assert_gt(spin_of(&p.client, &p.server), 0, "its own calls are not its work");
+	reply(10, 0, 24);
+	cr_assert_gt(spin_of(&p.server, &p.client), 0);
+}
+
+/* A program may never reply to a call, or much later: who slept long meanwhile knows that nobody is at work on it. */
+Test(conn_calls, calls_that_nobody_replies_to_do_not_end_spinning)
+{
+	struct rr_share *sh = p.server.c->share;
+	uint32_t n = at_work_on_all_cpus(10);
+
+	sh->armed_at = rr_now() - RR_SEC;
+	rr_wait_learn(sh, rr_now());
+	at_work_on_all_cpus(100);
+	cr_assert_eq(spin_of(&p.server, &p.client), 0);
+	for (uint32_t i = 0; i < n; i++)	/* late replies */
+		reply(10 + i, 0, 24);
+	cr_assert_gt(spin_of(&p.server, &p.client), 0);
+	reply(100, 0, 24);
+	at_work_on_all_cpus(200);
+	cr_assert_eq(spin_of(&p.server, &p.client), 0, "they are forgotten");
 }

@@ -158,8 +158,8 @@ static struct rr_call_open *open_beside(struct rr_share *sh, bool server,
 	uint8_t *at;
 	unsigned i;
 
-	if (t->open == RR_CALLS_SOLO) {
-		t->open = 1;
+	if (rr_calls_open(t) == RR_CALLS_SOLO) {
+		rr_calls_set_open(t, 1);
 		chain_in(t, &t->head[0], 0);
 	}
 	at = link_of(sh, server, rpc->xid);
@@ -175,7 +175,7 @@ static struct rr_call_open *open_beside(struct rr_share *sh, bool server,
 	c = open_entry(sh, server, i);
 	fill_open(sh, server, c, rpc, len, came);
 	chain_in(t, c, i);
-	t->open = rr_min(t->open + 1, RR_CALLS);
+	rr_calls_set_open(t, rr_min(rr_calls_open(t) + 1, RR_CALLS));
 	return c;
 }
 
@@ -185,8 +185,8 @@ static RR_NOINLINE void note_call(struct rr_share *sh, bool server, const struct
 	struct rr_calls *t = &sh->calls[server];
 	struct rr_call_open *c = &t->head[0];
 
-	if (!t->open) {
-		t->open = RR_CALLS_SOLO;
+	if (!rr_calls_open(t)) {
+		rr_calls_set_open(t, RR_CALLS_SOLO);
 		fill_open(sh, server, c, rpc, len, came);
 	} else {
 		c = open_beside(sh, server, rpc, len, came);
@@ -203,10 +203,10 @@ static RR_INLINE bool count_usual_call(struct rr_share *sh, bool server,
 	struct rr_calls *t = &sh->calls[server];
 	struct rr_call_open *c = &t->head[0];
 
-	if (unlikely(t->open || !is_same_procedure(c, rpc) || !c->tally ||
+	if (unlikely(rr_calls_open(t) || !is_same_procedure(c, rpc) || !c->tally ||
 		     is_long(len, most) || !came))
 		return false;
-	t->open = RR_CALLS_SOLO;
+	rr_calls_set_open(t, RR_CALLS_SOLO);
 	c->xid = rpc->xid;
 	c->len = len;
 	c->stamp = came;
@@ -261,7 +261,7 @@ static struct rr_call_open *close_beside(struct rr_share *sh, bool server, uint3
 	c = open_entry(sh, server, i);
 	*at = c->next;
 	t->live[i / 64] &= ~(UINT64_C(1) << i % 64);
-	t->open -= t->open > 0;
+	rr_calls_set_open(t, rr_calls_open(t) - (rr_calls_open(t) > 0));
 	return c;
 }
 
@@ -293,10 +293,10 @@ static RR_NOINLINE void note_reply(struct rr_share *sh, bool server, uint32_t xi
 	uint16_t place;
 	uint64_t ns;
 
-	if (t->open == RR_CALLS_SOLO) {
+	if (rr_calls_open(t) == RR_CALLS_SOLO) {
 		if (c->xid != xid)
 			return;
-		t->open = 0;
+		rr_calls_set_open(t, 0);
 	} else {
 		c = close_beside(sh, server, xid);
 		if (!c)
@@ -323,11 +323,11 @@ static RR_INLINE bool count_usual_reply(struct rr_share *sh, bool server, uint32
 	struct rr_call_open *c = &t->head[0];
 	uint64_t ns;
 
-	if (unlikely(t->open != RR_CALLS_SOLO || c->xid != xid || !c->tally ||
+	if (unlikely(rr_calls_open(t) != RR_CALLS_SOLO || c->xid != xid || !c->tally ||
 		     is_long(len, most) || !is_plain_success(p, have) ||
 		     !rr_ticks_in_order(c->stamp, came)))
 		return false;
-	t->open = 0;
+	rr_calls_set_open(t, 0);
 	ns = rr_ticks_between(&sh->seg->clock, c->stamp, came);
 	add_reply(sh->seg, c->tally, len, false, RR_RPC_DONE, ns);
 	if (!server)
@@ -416,13 +416,13 @@ void rr_calls_idle(struct rr_share *sh)
 		struct rr_calls *t = &sh->calls[s];
 		uint64_t live = t->live[0] & kept;
 
-		if (t->open == RR_CALLS_SOLO)
+		if (rr_calls_open(t) == RR_CALLS_SOLO)
 			continue;
 		memset(t->live, 0, sizeof(t->live));
 		memset(t->chain, 0, sizeof(t->chain));
 		for (unsigned i = 0; i < RR_CALLS_HEAD; i++)
 			if (live >> i & 1)
 				chain_in(t, &t->head[i], i);
-		t->open = (uint32_t)__builtin_popcountll(live);
+		rr_calls_set_open(t, (uint32_t)__builtin_popcountll(live));
 	}
 }

@@ -4,6 +4,8 @@
 
 /* The calls of a connection that have no reply yet, as its statistics see them. */
 
+#include <stdatomic.h>
+
 #include "core/base/types.h"
 
 /* A call without a reply yet, for the statistics of its procedure. */
@@ -21,12 +23,25 @@ struct rr_call_open {
 
 /* The open calls of one direction, by XID (calls.c). All zero: there are none. */
 struct rr_calls {
-	uint32_t open;		/* how many, or RR_CALLS_SOLO */
+	/* How many, or RR_CALLS_SOLO; whoever spins reads it without the lock. */
+	_Atomic uint32_t open;
+	/* Of them, those without a reply after a long sleep: nobody is at work on them. */
+	_Atomic uint32_t stale;
 	uint32_t replies;
 	uint32_t victim;	/* which entry is replaced next if all are in use */
 	uint64_t live[RR_CALLS / 64];
 	uint8_t chain[64];
 	struct rr_call_open head[RR_CALLS_HEAD];
 };
+
+static inline uint32_t rr_calls_open(const struct rr_calls *t)
+{
+	return atomic_load_explicit(&t->open, memory_order_relaxed);
+}
+
+static inline void rr_calls_set_open(struct rr_calls *t, uint32_t n)
+{
+	atomic_store_explicit(&t->open, n, memory_order_relaxed);
+}
 
 #endif

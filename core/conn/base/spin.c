@@ -23,7 +23,7 @@ static bool is_asleep(const struct rr_spin_in *in)
 
 rr_time rr_spin_time(const struct rr_spin_in *in)
 {
-	if (on_my_cpu(in) || in->crowded || in->spinners >= in->cpus)
+	if (on_my_cpu(in) || in->crowded || in->spinners + in->serving >= in->cpus)
 		return 0;
 	if (in->spun)
 		return in->at_work ? rr_min(in->worth, in->bound - rr_min(in->bound, in->spun))

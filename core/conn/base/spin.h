@@ -25,6 +25,7 @@ struct rr_spin_in {
 	uint32_t cpu, peer_cpu;	/* CPU that each last ran on, from 1; 0: unknown */
 	uint32_t cpus;		/* CPUs that threads of this process may spin on */
 	uint32_t spinners;	/* threads that spin now, without the caller */
+	uint32_t serving;	/* the peer's calls on which threads of ours are at work */
 	enum rr_peer_is peer;
 	bool peer_spins;	/* it would spin for our next message rather than sleep */
 	bool at_work;		/* the peer has moved bytes of this connection meanwhile */

@@ -38,6 +38,26 @@ static bool asks_anchor(const struct rr_share *sh)
 	return (hint & (RR_HINT_EARLY | RR_HINT_AHEAD)) == RR_HINT_EARLY;
 }
 
+/* How many of the peer's calls have no reply yet. */
+static uint32_t calls_open(const struct rr_calls *t)
+{
+	uint32_t open = rr_calls_open(t);
+
+	return open == RR_CALLS_SOLO ? 1 : open;
+}
+
+/* Those of them on which threads of this process are at work. */
+static uint32_t serving(struct rr_calls *t)
+{
+	uint32_t open = calls_open(t);
+	uint32_t stale = atomic_load_explicit(&t->stale, memory_order_relaxed);
+
+	if (likely(stale <= open))
+		return open - stale;
+	atomic_store_explicit(&t->stale, open, memory_order_relaxed);
+	return 0;
+}
+
 void rr_conn_spin(const struct rr_conn *c, struct rr_spin *s)
 {
 	struct rr_spin_in in = { .bound = rr_cp->spin };
@@ -61,6 +81,7 @@ void rr_conn_spin(const struct rr_conn *c, struct rr_spin *s)
 	in.spinners = s->began ? 0 : s->spinners;
 	in.crowded = s->crowded;
 	in.hogged = s->hogged;
+	in.serving = serving(&sh->calls[1]);
 	in.just_hogged = s->just_hogged;
 	rr_tell_look(sh, &in);
 	most = rr_spin_time(&in);
@@ -112,6 +133,7 @@ void rr_wait_learn(struct rr_share *sh, rr_time now)
 {
 	rr_time slept = now - sh->armed_at;
 	struct rr_spin_in in = { .bound = rr_cp->spin };
+	struct rr_calls *t = &sh->calls[1];
 	struct rr_spin_wait w = { 0 };
 	uint32_t tries = 0;
 	rr_time spin;
@@ -133,5 +155,7 @@ void rr_wait_learn(struct rr_share *sh, rr_time now)
 	sh->armed_at = 0;
 	atomic_store_explicit(&sh->spin, spin, memory_order_relaxed);
 	atomic_store_explicit(&sh->tries, tries, memory_order_relaxed);
+	if (slept > IDLE)
+		atomic_store_explicit(&t->stale, calls_open(t), memory_order_relaxed);
 	rr_tell_doing(sh, RR_DOES_RUN);
 }
