@@ -303,6 +303,21 @@ Test(conn_idle, a_connection_that_is_busy_now_is_looked_at_again)
 	cr_assert_leq(pages(&p->client), 2);
 }
 
+/* Nothing comes in that would make anybody look at it. */
+Test(conn_idle, a_connection_that_only_sends_gives_back_again)
+{
+	size_t n;
+
+	traffic(p);
+	for (uint32_t xid = 1; xid < 4; xid++) {
+		an_hour_passes();
+		cr_assert(p->client.c->share->trimmed);
+		n = rr_test_call(out, xid, 100, xid);
+		cr_assert_eq(rr_end_send(&p->client, NULL, out, n), (ssize_t)n);
+		cr_assert_not(p->client.c->share->trimmed);
+	}
+}
+
 /* Each trim that was soon followed by use makes the next one come later. */
 Test(conn_idle, a_connection_that_comes_back_soon_is_given_more_time)
 {

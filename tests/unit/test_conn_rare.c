@@ -72,6 +72,45 @@ Test(conn_rare, who_goes_to_sleep_while_another_wakes_is_woken)
 	p.server.c->share->qp->ops = &rr_prov_shm;
 }
 
+/* --- what cannot be posted --- */
+
+static int refused_send(struct rr_qp *qp, const struct iovec *iov, int n, uint64_t cookie,
+			uint32_t inv)
+{
+	(void)qp, (void)iov, (void)n, (void)cookie, (void)inv;
+	return -EIO;
+}
+
+/* Does the connection end when a call, written in pieces of so many bytes, cannot be sent? */
+static void ends_by_a_call(size_t piece)
+{
+	struct rr_prov_ops ops = rr_prov_shm;
+	struct rr_share *sh = p.client.c->share;
+	size_t n = rr_test_call(out, 2, 100, 1);
+
+	ops.send = refused_send;
+	sh->qp->ops = &ops;
+	for (size_t at = 0; at < n && !rr_link_is_dead(sh); at += piece)
+		rr_end_send(&p.client, NULL, out + at, rr_min(piece, n - at));
+	sh->qp->ops = &rr_prov_shm;
+	cr_assert(rr_link_is_dead(sh));
+	cr_assert_eq(sh->err, ECONNRESET);
+	cr_assert_lt(rr_end_recv(&p.client, NULL, in, 4), 0);
+}
+
+Test(conn_rare, a_call_that_cannot_be_sent_ends_the_connection)
+{
+	carried();
+	ends_by_a_call(4096);
+}
+
+/* It lies in a buffer of ours, which the device is to give back. */
+Test(conn_rare, a_gathered_call_that_cannot_be_sent_ends_the_connection)
+{
+	carried();
+	ends_by_a_call(20);
+}
+
 /* --- native peers that say nothing --- */
 
 /* One that another thread is looking at just now has said nothing either: if it were not counted, one too many would come in,

@@ -145,6 +145,34 @@ Test(ready_epoll_calls, a_child_that_closes_what_it_inherited_changes_nothing_fo
 	finish(&l);
 }
 
+static bool kernel_has(int ep, int fd)
+{
+	struct epoll_event ev = { .events = EPOLLIN };
+
+	return !rr_real.epoll_ctl(ep, EPOLL_CTL_MOD, fd, &ev);
+}
+
+/* The set is one for both. */
+Test(ready_epoll_calls, what_a_child_has_closed_its_parents_set_still_has)
+{
+	struct one o = begin(RR_FAKE_CARRIED, EPOLLIN);
+	bool last;
+	pid_t pid;
+
+	cr_assert_eq(look(&o, 5), 0);
+	pid = fork();
+	if (!pid) {
+		struct rr_file *f;
+
+		rr_ep_fork_child();
+		f = rr_fdt_take(o.fd, &last);
+		rr_ep_sock_gone(container_of(f, struct rr_sock, f), o.fd);
+		_exit(0);
+	}
+	waitpid(pid, NULL, 0);
+	cr_assert(kernel_has(o.ep, o.fd));
+}
+
 Test(ready_epoll_calls, a_child_whose_parent_is_gone_takes_a_set_over)
 {
 	struct one o = begin(RR_FAKE_CARRIED, EPOLLIN);
