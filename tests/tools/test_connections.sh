@@ -13,6 +13,7 @@ mount --make-rprivate / && mount -t tmpfs -o mode=755 tmpfs /run && ip link set 
 trap 'rm -rf "$T"' EXIT
 unset XDG_RUNTIME_DIR
 export RDMARPC_UPGRADE_TIMEOUT_MS=20000
+# shellcheck disable=SC3045 # dash has it
 ulimit -n 8192
 stat=$BUILD/rdmarpc-stat
 port=20900
