@@ -15,7 +15,7 @@ import sys
 import termios
 import time
 
-DEADLINE = time.monotonic() + 120
+DEADLINE = time.monotonic() + 280
 
 
 def must(ok, what):
