@@ -37,7 +37,8 @@ LTO     ?= auto
 endif
 LTOFLAGS := $(if $(LTO),-flto=$(LTO) -fconserve-stack --param=large-stack-frame-growth=100)
 LDSAN   += $(if $(LTO),-fno-lto)	# programs are linked from the ordinary code
-ALLCFLAGS = $(BASE) $(CFLAGS) $(if $(WHOLE),$(LTOFLAGS) -ffat-lto-objects)
+# The seed names sections of the link-time optimizer; by default it is another in each build.
+ALLCFLAGS = $(BASE) $(CFLAGS) $(if $(WHOLE),$(LTOFLAGS) -ffat-lto-objects -frandom-seed=$<)
 
 comma := ,
 Q := $(if $(V),,@)
