@@ -1,0 +1,64 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# How many connections a second come about, one after the other, with a call each: by TCP, between two of ours by the device,
+# and natively; and without calls those of librdmacm's own programs. All are right; how many they are is shown and not judged.
+# connect-rate.sh [CONNECTIONS]
+# At most 1200 s.
+. "$(dirname "$0")/../lib.sh"
+[ -f "$BUILD/librpcrdma_verbs.so" ] || skip "built without rdma-core's headers"
+need cmtime
+device_up
+n=${1:-100}
+by_tcp() { "$@"; }
+native_server() { RDMARPC_RULES='role=server port=20801 native=20901' server env RDMARPC_VERBS=off "$@"; }
+native_client() { RDMARPC_RULES='role=client port=20801 native=20901 mode=require' client env RDMARPC_VERBS=off "$@"; }
+
+mkfifo "$W/hold"
+exec 9<>"$W/hold"	# a client waits there when it has had its connections
+# cycle CLIENT CONNECTIONS: sets $took, in us
+cycle() {
+	local start i
+	rm -f "$W/cycle"
+	start=${EPOCHREALTIME/./}
+	background "$W/cycle" "$1" sh -c 'exec labcli "$@" <"$0"' "$W/hold" $LAB_HOST 20801 cycle "$2"
+	for ((i = 0; i < 6000; i++)); do
+		! contains "$W/cycle" cycle || break
+		kill -0 "$pid" 2>/dev/null || break
+		sleep 0.02
+	done
+	took=$((${EPOCHREALTIME/./} - start))
+	contains "$W/cycle" "cycle $2 bad 0" || bad "$1: $(cat "$W/cycle")"
+}
+cycle_ends() {
+	kill "$(pgrep -x labcli)"
+	wait "$pid" 2>/dev/null
+}
+# rate TEXT SERVER CLIENT [RULE]: what a client with one connection takes is not counted
+rate() {
+	local one
+	checks=$((checks + 1))
+	rm -rf "$W"/*.run*
+	lab_server svcrun "$2"
+	cycle "$3" 1
+	one=$took
+	cycle_ends
+	rm -rf "$W"/client.run*
+	cycle "$3" $((n + 1))
+	[ -z "${4:-}" ] || judge "$1" client "$4"
+	cycle_ends
+	lab_server_kill
+	found="${found:+$found; }$1 $((n * 1000000 / (took - one)))/s"
+}
+rate TCP by_tcp by_tcp
+rate 'two of ours' server client "c['verbs'] == $n + 1 and c['tcp'] == c['shm'] == e['lost'] == 0"
+rate native native_server native_client "c['verbs'] == $n + 1 and c['tcp'] == c['shm'] == e['lost'] == 0"
+checks=$((checks + 1))
+background "$W/cmtime" cmtime -b $LAB_HOST -c "$n"
+sleep 1
+start=${EPOCHREALTIME/./}
+timeout 100 cmtime -s $LAB_HOST -b $LAB_HOST -c "$n" >"$W/out" 2>&1 || bad "cmtime: $(cat "$W/out")"
+found="$found; librdmacm's own, all at once and without a call, $((n * 1000000 / (${EPOCHREALTIME/./} - start)))/s"
+[ -z "${V:-}" ] || cat "$W/out"
+[ $failures = 0 ] || tail -n 20 "$W"/*.log
+echo "$checks checks, $failures failed; $found"
+exit $((failures != 0))

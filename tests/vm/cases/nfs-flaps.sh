@@ -1,0 +1,89 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# The network fails under the kernel's client while it writes 64 KiB and syncs, so many times, and reads all of it back; with
+# ganesha and the library, and with the kernel's own server, in turn. The data are right and each has its end; how long it took is
+# shown and not judged. short: nothing gets through for a second, again and again, which the connection survives. long: for
+# twelve seconds, which it need not. moved: its address goes to another link and another device.
+# nfs-flaps.sh [n=TIMES] [short] [long] [moved]
+# At most 1800 s.
+. "$(dirname "$0")/../lib.sh"
+. "$(dirname "$0")/../nfs.sh"
+. "$(dirname "$0")/../loss.sh"
+nfs_arguments 4.1
+need tc rdma
+n=160 parts=
+for w; do
+	case $w in n=*) n=${w#n=} ;; *) parts="$parts $w" ;; esac
+done
+NFS_HOST=10.9.1.1
+home=$LAB_HOST
+
+netem() { local d; for d in v0 v1; do tc qdisc replace dev $d root netem "$@" || die "no netem"; done; }
+dark() { # SECONDS
+	netem loss 100%
+	sleep "$1"
+	netem loss 0%
+}
+# writes NAME: the writer has written some of it when this returns; its pid is in $writer
+writes() {
+	local i
+	start=${EPOCHREALTIME/./}
+	background "$W/writer" sh -c "cd $MNT && exec $FILES io $1 $((n * 65536)) 64k synced"
+	writer=$pid
+	for ((i = 0; i < 600 && $(stat -c %s /export/"$1" 2>/dev/null || echo 0) < 262144; i++)); do sleep 0.1; done
+	kill -0 $writer 2>/dev/null || bad "$server, $1: the writer has ended too soon: $(cat "$W/writer")"
+}
+is_written() { # NAME TEXT
+	local i
+	checks=$((checks + 1))
+	for ((i = 0; i < 3000; i++)); do kill -0 $writer 2>/dev/null || break; sleep 0.1; done
+	[ $i != 3000 ] && wait $writer || bad "$server, $1: $(cat "$W/writer")"
+	found="${found:+$found; }$server, $1: $(((${EPOCHREALTIME/./} - start) / 1000)) ms, $2$(xprt | sed -n 's/^connects=//p') connections"
+}
+short() {
+	local times
+	writes short
+	for ((times = 1; times < 60; times++)); do
+		dark 1
+		sleep 1
+		kill -0 $writer 2>/dev/null || break
+	done
+	is_written short "$times times, "
+	[ $server = knfsd ] || counted "$server: the connection survives" 'connects == 1'
+}
+long() {
+	writes long
+	dark 12
+	is_written long ''
+}
+moved() {
+	writes moved
+	device_elsewhere
+	is_written moved ''
+}
+device_back() {
+	rdma link delete ${DEVICE}1
+	ip link del roce1
+	ip addr add 10.9.0.1/24 dev roce0 || die "no address again"
+}
+
+wire_up
+modprobe sch_netem || skip "no netem in the kernel"
+netem loss 0%
+for server in ganesha knfsd; do
+	for part in ${parts:-short long moved}; do
+		[ $part != moved ] && NFS_HOST=10.9.1.1 || NFS_HOST=$home
+		nfs_server
+		nfs_mount 4.1 rdma
+		$part
+		nfs_umount
+		[ $server = knfsd ] || judge "ganesha, $part" server 'c["verbs"] >= 1'
+		nfs_down
+		trap cleanup EXIT
+		rm -rf "$W"/server.run*
+		[ $part != moved ] || device_back
+	done
+done
+for d in v0 v1; do tc qdisc del dev $d root; done
+dmesg -c | grep -vE 'rpcrdma:|svcrdma:|not responding|RPC:|nfs: server' | tail -5
+nfs_finish
