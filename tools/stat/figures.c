@@ -138,7 +138,8 @@ const char *rr_fig_number(uint64_t v, char buf[16])
 		snprintf(buf, 16, "%" PRIu64 ".%" PRIu64 "%c", tenths / 10, tenths % 10,
 			 units[u]);
 	else
-		snprintf(buf, 16, "%" PRIu64 "%c", v / unit + (v % unit >= unit / 2), units[u]);
+		snprintf(buf, 16, "%u%c", (unsigned)(v / unit + (v % unit >= unit / 2)),
+			 units[u]);
 	return buf;
 }
 
