@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Messages whose bytes follow from their number. */
 
+#include <endian.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +10,7 @@
 
 static void put32(uint8_t *at, uint32_t v)
 {
-	v = __builtin_bswap32(v);
+	v = htobe32(v);
 	memcpy(at, &v, sizeof(v));
 }
 

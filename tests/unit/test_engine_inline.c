@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <criterion/criterion.h>
+#include <endian.h>
 #include <string.h>
 
 #include "core/engine/engine.h"
@@ -39,7 +40,7 @@ static void side_init(struct side *s, bool connector, uint32_t window)
 
 static void put32(uint8_t *at, uint32_t v)
 {
-	v = __builtin_bswap32(v);
+	v = htobe32(v);
 	memcpy(at, &v, 4);
 }
 
