@@ -57,10 +57,12 @@ static void add_counts(uint64_t *sum, const struct rr_counters *c, uint32_t n)
 		sum[i] += c->v[i];
 }
 
-/* Appends entry e if it is in use. Its counts also go into those of the process, because the
+/* Appends entry i if it is in use. Its counts also go into those of the process, because the
  * segment only sums up closed connections. */
-static void read_conn(struct rr_proc *p, const struct rr_stat_conn *e, uint32_t ncounters)
+static void read_conn(struct rr_proc *p, const struct rr_stat_seg *s, uint32_t i,
+		      uint32_t ncounters)
 {
+	const struct rr_stat_conn *e = &s->conn[i];
 	struct rr_proc_conn *c;
 
 	if (e->used != 1)
@@ -72,6 +74,7 @@ static void read_conn(struct rr_proc *p, const struct rr_stat_conn *e, uint32_t 
 				    .since_ns = e->since_ns, .dialect = e->dialect,
 				    .version = e->version, .program = e->program,
 				    .peer_pid = rr_min(e->peer_pid, (uint32_t)INT32_MAX) };
+	c->undecided = rr_stat_is_undecided(s, e, c->state, c->carrier);
 	copy_text(c->local, e->local, sizeof(c->local));
 	copy_text(c->peer, e->peer, sizeof(c->peer));
 	add_counts(c->count, &e->count, ncounters);
@@ -209,8 +212,8 @@ static void read_body(struct rr_proc *p, const struct rr_stat_seg *s)
 	add_counts(p->count, &s->retired, ncounters);
 	for (uint32_t i = 0; i < own_entries(s); i++)
 		if (is_taken(s, i))
-			read_conn(p, &s->conn[i], ncounters);
-	read_conn(p, &s->conn[LAST], ncounters);	/* shared by those beyond */
+			read_conn(p, s, i, ncounters);
+	read_conn(p, s, LAST, ncounters);	/* shared by those beyond */
 	read_tallies(p, s);
 }
 
@@ -607,7 +610,7 @@ void rr_procs_add_undecided(struct rr_procs *all, bool living)
 		for (uint32_t k = 0; (living || !p->alive) && k < p->nconns; k++) {
 			const struct rr_proc_conn *c = &p->conns[k];
 
-			if (c->state != RR_CS_NEW || c->carrier != RR_CARRIER_TCP)
+			if (!c->undecided)
 				continue;
 			p->carriers[RR_CARRIER_TCP]++;
 			p->reasons[rr_min(c->reason, RR_STAT_REASONS - 1)]++;

@@ -15,6 +15,7 @@ struct rr_proc_conn {
 	/* As the process numbers it, in its own PID namespace; 0: not known, or elsewhere. */
 	uint32_t peer_pid;
 	bool server;
+	bool undecided;			/* on TCP, and more may become of it */
 	char local[RR_STAT_ADDR], peer[RR_STAT_ADDR];
 	uint64_t since_ns;
 	uint64_t count[RR_C_COUNT];

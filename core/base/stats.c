@@ -191,14 +191,6 @@ static bool arrives(const struct rr_stat_seg *seg, const struct rr_stat_conn *e,
 	return e == &seg->conn[LAST] && (state == RR_CS_CARRIED || state == RR_CS_NATIVE);
 }
 
-/* Is it a connection by TCP of which more may become? It is counted once that is decided. In
- * the shared entry nobody would know that it is still to be counted. */
-static bool is_undecided(const struct rr_stat_seg *seg, const struct rr_stat_conn *e,
-			 uint32_t state, uint32_t carrier)
-{
-	return state == RR_CS_NEW && carrier == RR_CARRIER_TCP && e != &seg->conn[LAST];
-}
-
 /* A connection that changes its carrier counts at the new one. Without a segment only the entry
  * is set. */
 void rr_stats_state(struct rr_stat_seg *seg, struct rr_stat_conn *e, enum rr_conn_state state,
@@ -208,8 +200,9 @@ void rr_stats_state(struct rr_stat_seg *seg, struct rr_stat_conn *e, enum rr_con
 	uint32_t was = atomic_exchange_explicit(&e->state, state, memory_order_relaxed);
 
 	atomic_store_explicit(&e->reason, reason, memory_order_relaxed);
-	if (!seg || carrier == RR_CARRIER_NONE || is_undecided(seg, e, state, carrier) ||
-	    (carrier == before && !is_undecided(seg, e, was, before) &&
+	if (!seg || carrier == RR_CARRIER_NONE ||
+	    rr_stat_is_undecided(seg, e, state, carrier) ||
+	    (carrier == before && !rr_stat_is_undecided(seg, e, was, before) &&
 	     !arrives(seg, e, state)))
 		return;
 	add_atomic(&seg->carriers[carrier], 1);
@@ -264,7 +257,7 @@ void rr_stats_release(struct rr_stat_seg *seg, struct rr_stat_conn *e)
 	i = (uint32_t)(e - seg->conn);
 	if (i == LAST)		/* others may be using it */
 		return;
-	if (is_undecided(seg, e, e->state, e->carrier) && e->reason < RR_STAT_REASONS)
+	if (rr_stat_is_undecided(seg, e, e->state, e->carrier) && e->reason < RR_STAT_REASONS)
 		rr_stats_tcp(seg, (enum rr_reason)e->reason);
 	atomic_store_explicit(&e->used, 0, memory_order_relaxed);
 	put_entry_back(seg, i);

@@ -140,6 +140,17 @@ struct rr_stat_seg {
 
 #define RR_STAT_SIZE	(8192u + RR_STAT_CONNS * 640u)
 
+/* Is entry e, in that state, a connection by TCP of which more may become? It is not in the
+ * sums until that is decided. In the entry that many share nobody would know that it is still
+ * to be counted, so those are counted at once. */
+static inline bool rr_stat_is_undecided(const struct rr_stat_seg *seg,
+					const struct rr_stat_conn *e, uint32_t state,
+					uint32_t carrier)
+{
+	return state == RR_CS_NEW && carrier == RR_CARRIER_TCP &&
+	       e != &seg->conn[RR_STAT_CONNS - 1];
+}
+
 _Static_assert(sizeof(struct rr_stat_conn) == 640, "the same on every ABI");
 _Static_assert(offsetof(struct rr_stat_conn, count) == 144, "the same on every ABI");
 _Static_assert(offsetof(struct rr_stat_conn, program) == 624, "the same on every ABI");

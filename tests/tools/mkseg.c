@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* mkseg DIR [hostile SEED | port N | calls | exec | exit N | undecided]: a process with a statistics segment in DIR, as the shim makes it: one
+/* mkseg DIR [hostile SEED | port N | calls | exec | exit N | undecided | crowd]: a process with a statistics segment in DIR, as the shim makes it: one
  * connection over shm, one gone, one on TCP. Prints its pid, then waits for the end of its input.
  * hostile: then writes noise, strewn by SEED, into all that a reader looks at. port: the peer of
  * the first has port N, N calls and bytes more went to it in 4 us each, and there was a third one.
  * calls: a million calls took 1 us, and since then each takes 64 us. exec, exit: what it does at the end.
- * undecided: one more, by TCP, of which more may become. */
+ * undecided: one more, by TCP, of which more may become. crowd: so many of them that two share an entry. */
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -77,6 +77,14 @@ static void spoil(struct rr_stat_seg *seg, unsigned seed)
 	}
 }
 
+static struct rr_stat_conn *add_undecided(struct rr_stat_seg *seg)
+{
+	struct rr_stat_conn *e = rr_stats_claim(seg, 8, true);
+
+	rr_stats_state(seg, e, RR_CS_NEW, RR_CARRIER_TCP, RR_R_NO_OFFER);
+	return e;
+}
+
 /* Until the end of input. */
 static void wait_end(struct rr_stat_seg *seg, bool calls)
 {
@@ -113,8 +121,12 @@ int main(int argc, char **argv)
 	if (argc == 4 && !strcmp(argv[2], "hostile"))
 		spoil(seg, (unsigned)atoi(argv[3]));
 	if (argc == 3 && !strcmp(argv[2], "undecided"))
-		rr_stats_state(seg, rr_stats_claim(seg, 8, true), RR_CS_NEW, RR_CARRIER_TCP,
-			       RR_R_NO_OFFER);
+		add_undecided(seg);
+	if (argc == 3 && !strcmp(argv[2], "crowd")) {
+		while (add_undecided(seg) != &seg->conn[RR_STAT_CONNS - 1])
+			;
+		add_undecided(seg);
+	}
 	wait_end(seg, argc == 3 && !strcmp(argv[2], "calls"));
 	if (argc == 3 && !strcmp(argv[2], "exec"))
 		execlp("sleep", "sleep", "600", NULL);

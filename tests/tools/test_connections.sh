@@ -17,21 +17,11 @@ export RDMARPC_UPGRADE_TIMEOUT_MS=20000
 ulimit -n 8192
 stat=$BUILD/rdmarpc-stat
 port=20900
-until_() { # WHAT COMMAND...
-	what=$1 n=0
-	shift
-	until "$@"; do
-		n=$((n + 1))
-		[ $n -lt 1200 ] || { is "$what" never "some time"; finish; }
-		sleep 0.05
-	done
-}
-listens() { ss -Hltn "sport = :$port" | grep -q .; }
 serve() { # MODE
 	port=$((port + 1))
 	LD_PRELOAD=$BUILD/librpcrdma_shim.so "$BUILD/apps/labsvc" "$1" $port >"$T/svc.out" 2>&1 &
 	server=$!
-	until_ "a server" listens
+	until_ "a server" has_listener $port
 }
 # The client opens so many connections, makes two calls on each, then one on each that it is told to ("5": the first five);
 # "-5" closes them. Each line is answered.
@@ -125,7 +115,7 @@ wait $client
 port=$((port + 1))
 LD_PRELOAD=$BUILD/librpcrdma_shim.so unshare -p -f --mount-proc sh -c ": ; sleep 0; $BUILD/apps/labsvc svcrun $port & wait" >"$T/svc.out" 2>&1 &
 outer=$!
-until_ "a server" listens
+until_ "a server" has_listener $port
 shell=$(child $outer)
 server=$(child "$shell")
 client 1 nsenter -t "$server" -p -m

@@ -25,17 +25,6 @@ rdma() { LD_PRELOAD=$T/librpcrdma_shim.so "$@"; }
 # A client may have a port by which tshark would know another protocol.
 shark() { tshark -o tcp.try_heuristic_first:TRUE -o rpc.dissect_unknown_programs:TRUE "$@" 2>/dev/null; }
 
-# until WHAT COMMAND...
-until_() {
-	what=$1 n=0
-	shift
-	until "$@"; do
-		n=$((n + 1))
-		[ $n -lt 1200 ] || { is "$what" never "some time"; finish; }
-		sleep 0.05
-	done
-}
-listens() { ss -Hltn "sport = :$1" | grep -q .; }
 # A process that listens is in the run directory a moment later. Who asks for captures before finds it when he looks
 # the next time only.
 seen() { "$BUILD/rdmarpc-stat" "$1" >/dev/null 2>&1; }
@@ -48,7 +37,7 @@ serve() {
 	rm -f "$T/pid"
 	LD_PRELOAD=$T/librpcrdma_shim.so "$@" "$T/labsvc" "$mode" $port "$T/pid" >"$T/svc.out" 2>&1 &
 	job=$!
-	until_ "a server" listens $port
+	until_ "a server" has_listener $port
 	server=$job
 	until_ "the server's statistics" seen "$server"
 }
@@ -349,7 +338,7 @@ if [ -w /proc/sys/kernel/ns_last_pid ]; then
 	LD_PRELOAD=$T/librpcrdma_shim.so "$T/labsvc" svcrun $port >"$T/svc.out" 2>&1 &
 	server=$! job=$!
 	is "the number is another's" "$server" "$was"
-	until_ "a server" listens $port
+	until_ "a server" has_listener $port
 	until_ "the other process's packets" mine
 	is "calls of the other" "$(cli null 5 2>/dev/null)" "null ok 5"
 	stop
@@ -388,7 +377,7 @@ end
 # --- rpcbind: dissectors as they are ---
 LD_PRELOAD=$T/librpcrdma_shim.so rpcbind -f -w &
 server=$! job=$!
-until_ "rpcbind" listens 111
+until_ "rpcbind" has_listener 111
 until_ "rpcbind's statistics" seen "$server"
 begin -C rpcbind --program 100000
 rdma rpcinfo -T tcp 127.0.0.1 100000 4 >/dev/null 2>&1

@@ -25,8 +25,7 @@ rows() {
 
 rdma rpcbind -f >/dev/null 2>&1 &
 daemon=$!
-listens() { ss -Hltn "sport = :$1" | grep -q .; }
-wait_for listens 111
+wait_for has_listener 111
 clients=
 ask() {
 	rdma rpcinfo "$@" >/dev/null 2>&1 &

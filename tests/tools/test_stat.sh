@@ -43,6 +43,10 @@ has "undecided: nor as OpenMetrics" "$("$stat" --openmetrics | grep '^rdmarpc_co
 has "undecided: in the table" "$("$stat")" "tcp: 1 peer has no shim, 1 peer made no offer"
 end
 is "undecided, and the process has ended" "$(json)" '[2,{"peer has no shim":1,"peer made no offer":1},"new","tcp","peer made no offer"]'
+start crowd
+n=$("$stat" --json | jq '[.processes[0].list[] | select(.reason == "peer made no offer")] | length')
+has "undecided: two that share an entry, the last of $n, count once each" "$("$stat" | grep tcp:)" ", $((n + 1)) peer made no offer"
+end
 rm -f "$T"/run/*
 touch "$T/file"
 for dir in none open file; do

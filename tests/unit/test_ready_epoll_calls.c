@@ -119,6 +119,15 @@ Test(ready_epoll_calls, a_cancelled_sleeper_lets_go)
 	cr_assert_eq(s->f.refs, 2);
 }
 
+/* As close() does in a process that has no other number of it. */
+static void give_up(const struct one *o)
+{
+	bool last;
+	struct rr_file *f = rr_fdt_take(o->fd, &last);
+
+	rr_ep_sock_gone(container_of(f, struct rr_sock, f), o->fd);
+}
+
 Test(ready_epoll_calls, a_child_that_closes_what_it_inherited_changes_nothing_for_its_parent)
 {
 	struct one o = begin(RR_FAKE_CARRIED, EPOLLIN);
@@ -131,8 +140,7 @@ Test(ready_epoll_calls, a_child_that_closes_what_it_inherited_changes_nothing_fo
 	if (!pid) {
 		struct rr_file *f;
 
-		f = rr_fdt_take(o.fd, &last);
-		rr_ep_sock_gone(container_of(f, struct rr_sock, f), o.fd);
+		give_up(&o);
 		close(o.fd);
 		f = rr_fdt_take(o.ep, &last);
 		close(o.ep);
@@ -156,17 +164,13 @@ static bool kernel_has(int ep, int fd)
 Test(ready_epoll_calls, what_a_child_has_closed_its_parents_set_still_has)
 {
 	struct one o = begin(RR_FAKE_CARRIED, EPOLLIN);
-	bool last;
 	pid_t pid;
 
 	cr_assert_eq(look(&o, 5), 0);
 	pid = fork();
 	if (!pid) {
-		struct rr_file *f;
-
 		rr_ep_fork_child();
-		f = rr_fdt_take(o.fd, &last);
-		rr_ep_sock_gone(container_of(f, struct rr_sock, f), o.fd);
+		give_up(&o);
 		_exit(0);
 	}
 	waitpid(pid, NULL, 0);

@@ -474,12 +474,12 @@ static void check_process(struct rr_findings *to, int pid)
 	char comm[32], file[PATH_MAX], release[40];
 	int has = rr_check_mapped(pid, file, sizeof(file));
 
-	rr_check_release(pid, release, sizeof(release));
 	rr_proc_comm(pid, comm, sizeof(comm));
 	if (!*comm) {
 		rr_find(to, RR_V_FAIL, "process", "there is no process %d", pid);
 		return;
 	}
+	rr_check_release(pid, release, sizeof(release));
 	rr_find(to,
 		has > 0 ? RR_V_OK
 		: has   ? RR_V_NOTE

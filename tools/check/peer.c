@@ -349,6 +349,12 @@ static void tell_carried(struct rr_findings *to, struct rr_check_peer *p)
 		(double)p->tcp.p99 / 1e3);
 }
 
+/* Has a server of this host the library, and has not been asked all the same? */
+static bool takes_no_offers(const struct rr_check_peer *p)
+{
+	return p->server && p->carried.conn.reason == RR_R_NO_SHIM;
+}
+
 /* Reports why the connection stayed on TCP, and what can be done about it. */
 static void tell_tcp(struct rr_findings *to, struct rr_check_peer *p)
 {
@@ -358,7 +364,7 @@ static void tell_tcp(struct rr_findings *to, struct rr_check_peer *p)
 	rr_find(to, RR_V_FAIL, "library", "calls stay on TCP: %s",
 		*rr_reason_text(c->conn.reason) ? rr_reason_text(c->conn.reason)
 						: rr_state_name(c->conn.state));
-	if (p->server && c->conn.reason == RR_R_NO_SHIM)
+	if (takes_no_offers(p))
 		rr_advise(to,
 			  "the server has it and takes no offers: see its enabled, mode, rules "
 			  "and offer_after (0 is for clients) by rdmarpc-run --print-config "
@@ -397,9 +403,7 @@ static void ask_anyway(struct rr_findings *to, struct rr_probe_spec *s)
 
 static bool was_asked(const struct rr_check_peer *p)
 {
-	uint32_t why = p->carried.conn.reason;
-
-	return why != RR_R_NOT_ASKED && !(p->server && why == RR_R_NO_SHIM);
+	return p->carried.conn.reason != RR_R_NOT_ASKED && !takes_no_offers(p);
 }
 
 /* The program that calls has the library preloaded. What became of its connection is read from
@@ -415,16 +419,17 @@ static void call_with_library(struct rr_findings *to, struct rr_check_peer *p,
 	rr_probe_run(s, &p->carried);
 	if (*p->carried.error)
 		rr_find(to, RR_V_FAIL, "calls", "with the library: %s", p->carried.error);
-	if (!p->carried.seen)
+	if (!p->carried.seen) {
 		rr_find(to, RR_V_WARN, "library",
 			"what became of the connection cannot be seen: no statistics of the "
 			"process that made it");
-	else if (p->carried.conn.carrier > RR_CARRIER_TCP)
-		return tell_carried(to, p);
-	else
+	} else if (p->carried.conn.carrier > RR_CARRIER_TCP) {
+		tell_carried(to, p);
+	} else {
 		tell_tcp(to, p);
-	if (p->carried.seen && !was_asked(p))
-		ask_anyway(to, s);
+		if (!was_asked(p))
+			ask_anyway(to, s);
+	}
 }
 
 /* Each step needs the one before; the first that fails ends the walk. `end` says how far it

@@ -119,8 +119,7 @@ static int as_ours(char ***argv, char *interface, char *fifo, char *as, char *fi
 enum { INTERFACES, INTERFACE, DLTS, CONFIG, CAPTURE, FIFO, AS, FILTER, OTHER };
 
 /* Only argv[1] decides whether the arguments are Wireshark's. Its version needs no answer and
- * is ignored. optind is set back, since main() parses what
- * as_ours() has made. */
+ * is ignored. optind is set back, since main() parses what as_ours() has made. */
 int rr_extcap(int argc, char ***argv)
 {
 	static const struct option longs[] = {

@@ -99,9 +99,8 @@ uint64_t rr_fig_new_quantile(const struct rr_procs *before, const struct rr_proc
 	const struct rr_proc *was = rr_fig_earlier(before, p);
 	uint64_t hist[RR_STAT_HIST];
 
-	for (unsigned i = 0; i < RR_STAT_HIST; i++) {
+	for (unsigned i = 0; i < RR_STAT_HIST; i++)
 		hist[i] = new_since(p->hist[i], was ? was->hist[i] : 0);
-	}
 	return rr_hist_quantile(hist, share);
 }
 

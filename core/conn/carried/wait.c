@@ -81,8 +81,8 @@ void rr_conn_spin(const struct rr_conn *c, struct rr_spin *s)
 	in.spinners = s->began ? 0 : s->spinners;
 	in.crowded = s->crowded;
 	in.hogged = s->hogged;
-	in.serving = serving(&sh->calls[1]);
 	in.just_hogged = s->just_hogged;
+	in.serving = serving(&sh->calls[1]);
 	rr_tell_look(sh, &in);
 	most = rr_spin_time(&in);
 	atomic_store_explicit(&sh->spun, in.spun + most, memory_order_relaxed);
