@@ -19,6 +19,8 @@ def traced(name, argv, env):
     out = '%s/%s.calls' % (W, name)
     given = [v for k in ('LD_PRELOAD', 'RDMARPC_RUN_DIR', 'RDMARPC_OFFER_AFTER') if k in env for v in ('-E', '%s=%s' % (k, env[k]))]
     plain = {k: v for k, v in env.items() if not k.startswith('RDMARPC_') and k != 'LD_PRELOAD'}
+    # Where the heap begins is left to chance; at some places malloc() would trim and grow it for each connection (3 brk()).
+    plain.update(MALLOC_TRIM_THRESHOLD_=str(1 << 30), MALLOC_TOP_PAD_=str(1 << 20))
     p = subprocess.Popen(['strace', '-f', '-c', '-o', out, *given, *argv], env=plain, stdin=subprocess.DEVNULL,
                          stdout=subprocess.PIPE, text=True)
     procs.append(p)
