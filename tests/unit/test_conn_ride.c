@@ -256,6 +256,24 @@ static void is_not_looked_on(const char *first, size_t n)
 	cr_assert_eq(state(&p.server), RR_S_TCP);
 }
 
+/* How late a client offers is the client's option: another value at the server does not keep it from looking on. */
+Test(conn_ride, a_server_looks_on_whatever_its_own_offers_do)
+{
+	size_t n;
+
+	open_after(2);
+	n = rr_test_call(out, 1, 100, 1);
+	sends(&p.client, out, n);
+	cr_assert_eq(arrived(&p.server, n), n);
+	rr_test_params.offer_after = RR_AFTER_WAIT;
+	finds(&p.server, out, n, 0);
+	cr_assert_eq(state(&p.server), RR_S_WATCH);
+	rr_test_params.offer_after = 2;
+	one_way(&p.server, &p.client, rr_test_reply(out, 1, 100, 1));
+	hears();
+	goes_on_until_carried();
+}
+
 Test(conn_ride, a_stream_that_is_not_rpc_is_not_looked_on)
 {
 	is_not_looked_on("GET / HTTP/1.0\r\n\r\n", 18);

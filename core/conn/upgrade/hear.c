@@ -132,7 +132,7 @@ void rr_answer_step(struct rr_conn *c, int fd, bool told)
 		/* What is not RPC is not looked at again, which would cost each read of it. */
 		if (why)
 			return rr_conn_become(c, RR_S_TCP, why);
-		if (n > 0 && rr_cp->offer_after != RR_AFTER_WAIT)
+		if (n > 0)
 			return rr_ride_begin(c, s.head, (size_t)n);
 		break;
 	}
