@@ -10,8 +10,6 @@
 #include "core/conn/upgrade/upgrade.h"
 #include "core/conn/upgrade/when.h"
 
-#define PART_WAIT	RR_SEC		/* after this, half an offer is given to the app */
-
 /* Sends the answer, or a refusal if answer is NULL. A client is told why only if it sees other
  * addresses of the connection than we do, or runs on this host. Returns the length; 0: it could
  * not be sent. */
@@ -91,20 +89,13 @@ void rr_answer_step(struct rr_conn *c, int fd, bool told)
 	bool gone = false;
 	struct rr_front s;
 	ssize_t n = hear_client(fd, told, &s, &why, &gone);
-	rr_time now;
 
 	if (n == -EAGAIN)
 		return;
 	switch (n > 0 ? s.what : RR_NEGO_OTHER) {
 	case RR_NEGO_PART:
-		/* The app hears nothing until the rest is here; but not for ever, because the
-		 * bytes may be the app's. */
-		now = rr_now();
-		if (!c->part_since)
-			c->part_since = now;
-		rr_conn_has_word(c);
-		if (now - c->part_since < PART_WAIT)
-			return rr_conn_lowat(c, (int)rr_max(s.need, (uint32_t)n + 1));
+		if (rr_upgrade_withholds(c, s.need, (size_t)n))
+			return;
 		break;
 	case RR_NEGO_OURS:
 		if (rr_upgrade_waits(c))

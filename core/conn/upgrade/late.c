@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Bytes from the peer that are not for the app: peeks at them, and discards them. What they
- * mean is decided by the callers (ride.c, hear.c, offer.c). */
+/* Bytes from the peer that are not for the app: peeks at them, withholds and discards them.
+ * What they mean is decided by the callers (ride.c, hear.c, offer.c). */
 
 #include <errno.h>
 #include <sys/ioctl.h>
@@ -41,6 +41,22 @@ ssize_t rr_upgrade_peek(int fd, void *buf, size_t len, bool *gone)
 	if (*gone && !rr_queue_bytes(fd))
 		return -EIO;
 	return rr_upgrade_look(fd, buf, len);
+}
+
+#define PART_WAIT	RR_SEC
+
+bool rr_upgrade_withholds(struct rr_conn *c, uint32_t need, size_t have)
+{
+	rr_time now = rr_now();
+
+	if (!c->part_since) {
+		c->part_since = now;
+		rr_conn_has_word(c);
+	}
+	if (now - c->part_since >= PART_WAIT)
+		return false;
+	rr_conn_lowat(c, (int)rr_max(need, (uint32_t)have + 1));
+	return true;
 }
 
 #define SKIPS	16	/* reads in one call, because the peer decides how long its answer is */

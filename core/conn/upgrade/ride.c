@@ -21,8 +21,6 @@
 #include "core/conn/upgrade/upgrade.h"
 #include "core/conn/upgrade/when.h"
 
-#define PART_WAIT	RR_SEC	/* after this, a part of what may be ours is given to the app */
-
 /* --- the end of it ------------------------------------------------------------------------ */
 
 /* The kernel has refused a call of ours. If nothing was said to the peer yet, the connection is
@@ -145,24 +143,14 @@ static bool looks_out(const struct rr_conn *c)
 	return rr_ride_is_late(c) || st == (c->face.server ? RR_S_WATCH : RR_S_ASKED);
 }
 
-/* Part of what may be ours has arrived. Returns true if the app is not to hear of it until the
- * rest is here; but not for ever. */
+/* Is the part of something of ours that has arrived kept from the app? */
 static bool withheld(struct rr_conn *c, uint32_t need, size_t have)
 {
-	rr_time now = rr_now();
-
 	if (rr_ride_is_late(c))
 		return true;
-	if (!c->part_since) {
-		if (!rr_ride_seen_all(c, c->fd))
-			return false;
-		c->part_since = now;
-		rr_conn_has_word(c);
-	}
-	if (now - c->part_since >= PART_WAIT)
+	if (!c->part_since && !rr_ride_seen_all(c, c->fd))
 		return false;
-	rr_conn_lowat(c, (int)rr_max(need, (uint32_t)have + 1));
-	return true;
+	return rr_upgrade_withholds(c, need, have);
 }
 
 /* What stands at the boundary is not ours: the app may read it. */

@@ -240,6 +240,9 @@ bool rr_own_params(struct rr_prov_params *p, struct rr_conn *c, const uint8_t *t
 ssize_t rr_upgrade_peek(int fd, void *buf, size_t len, bool *gone);
 /* The same for a socket that is known to have no pending error. */
 ssize_t rr_upgrade_look(int fd, void *buf, size_t len);
+/* `have` bytes, of `need`, of what may be ours have arrived: the app does not hear of them
+ * until the rest is here. False after a second, because they may be the app's. */
+bool rr_upgrade_withholds(struct rr_conn *c, uint32_t need, size_t have);
 /* Discards n bytes that were peeked at. */
 bool rr_upgrade_consume(int fd, uint32_t n);
 /* The reply to our offer is longer than any answer of the library: discards as much of it as is
