@@ -294,7 +294,7 @@ const char *rr_reason_text(unsigned reason)
 #undef RR_REASON
 	};
 
-	return reason < RR_R_COUNT ? text[reason] : "?";
+	return reason < RR_R_COUNT ? text[reason] : "a reason that only another release knows";
 }
 
 const char *const rr_dialect_names[] = { "v1", "v2", "draft02", "slides", NULL };

@@ -122,6 +122,11 @@ int main(int argc, char **argv)
 		spoil(seg, (unsigned)atoi(argv[3]));
 	if (argc == 3 && !strcmp(argv[2], "undecided"))
 		add_undecided(seg);
+	if (argc == 3 && !strcmp(argv[2], "later")) {
+		/* reasons of a release that has more of them */
+		rr_stats_state(seg, rr_stats_claim(seg, 8, true), RR_CS_TCP, RR_CARRIER_TCP, (enum rr_reason)RR_R_COUNT);
+		rr_stats_state(seg, rr_stats_claim(seg, 9, true), RR_CS_TCP, RR_CARRIER_TCP, (enum rr_reason)(RR_STAT_REASONS - 1));
+	}
 	if (argc == 3 && !strcmp(argv[2], "crowd")) {
 		while (add_undecided(seg) != &seg->conn[RR_STAT_CONNS - 1])
 			;

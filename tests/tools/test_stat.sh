@@ -47,6 +47,13 @@ start crowd
 n=$("$stat" --json | jq '[.processes[0].list[] | select(.reason == "peer made no offer")] | length')
 has "undecided: two that share an entry, the last of $n, count once each" "$("$stat" | grep tcp:)" ", $((n + 1)) peer made no offer"
 end
+# What a later release has appended is counted under one name, and nothing of it is left out.
+start later
+later='a reason that only another release knows'
+is "another release's reasons" "$(json)" '[3,{"peer has no shim":1,"'"$later"'":2},"tcp","tcp","'"$later"'"]'
+has "another release's reasons: in the table" "$("$stat")" "tcp: 1 peer has no shim, 2 $later"
+is "another release's reasons: as OpenMetrics" "$("$stat" --openmetrics | sed -n "s/^rdmarpc_tcp_connections_total.*$later.*} //p")" 2
+end
 rm -f "$T"/run/*
 touch "$T/file"
 for dir in none open file; do

@@ -113,6 +113,13 @@ uint64_t rr_fig_sum(const uint64_t *v, unsigned n)
 	return sum;
 }
 
+uint64_t rr_fig_reason(const uint64_t reasons[RR_STAT_REASONS], unsigned reason)
+{
+	if (reason < RR_R_COUNT)
+		return reasons[reason];
+	return rr_fig_sum(reasons + RR_R_COUNT, RR_STAT_REASONS - RR_R_COUNT);
+}
+
 /* --- texts --- */
 
 /* The limits of both functions are a little below a round number where rounding would add a

@@ -36,6 +36,8 @@ uint64_t rr_fig_new_quantile(const struct rr_procs *before, const struct rr_proc
 
 /* Sum of n numbers. */
 uint64_t rr_fig_sum(const uint64_t *v, unsigned n);
+/* How many connections are on TCP for that reason; RR_R_COUNT: for those of a later release. */
+uint64_t rr_fig_reason(const uint64_t reasons[RR_STAT_REASONS], unsigned reason);
 
 /* Texts for tables, in buf or constant. A number takes five characters with its unit (six where
  * 99.95 is rounded to 100.0); "-" stands for no time. */

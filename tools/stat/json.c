@@ -88,11 +88,12 @@ static void json_reasons(FILE *to, const struct rr_proc *p)
 	const char *comma = "";
 
 	fputs("\"tcp_reasons\":{", to);
-	for (unsigned i = 0; i < RR_R_COUNT; i++) {
-		if (!p->reasons[i])
+	for (unsigned i = 0; i <= RR_R_COUNT; i++) {
+		uint64_t n = rr_fig_reason(p->reasons, i);
+
+		if (!n)
 			continue;
-		fprintf(to, "%s\"%s\":%" PRIu64, comma, i ? rr_reason_text(i) : "none",
-			p->reasons[i]);
+		fprintf(to, "%s\"%s\":%" PRIu64, comma, i ? rr_reason_text(i) : "none", n);
 		comma = ",";
 	}
 	fputc('}', to);

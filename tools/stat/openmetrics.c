@@ -255,12 +255,14 @@ static void om_connections(FILE *to, const struct om_all *m)
 	om_family(to, "tcp_connections", "counter",
 		  "connections that stayed on or went back to TCP, and why");
 	for (uint32_t i = 0; i < m->n; i++)
-		for (unsigned k = 0; k < RR_R_COUNT; k++) {
-			if (!m->s[i].sum.reasons[k])
+		for (unsigned k = 0; k <= RR_R_COUNT; k++) {
+			uint64_t n = rr_fig_reason(m->s[i].sum.reasons, k);
+
+			if (!n)
 				continue;
 			om_sample(to, "tcp_connections_total", &m->s[i].sum, "reason",
 				  k ? rr_reason_text(k) : "none");
-			om_number(to, m->s[i].sum.reasons[k]);
+			om_number(to, n);
 		}
 }
 

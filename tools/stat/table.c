@@ -15,10 +15,12 @@ static void table_reasons(FILE *to, const struct rr_proc *p)
 {
 	const char *sep = "        tcp: ";
 
-	for (unsigned i = 1; i < RR_R_COUNT; i++) {
-		if (!p->reasons[i])
+	for (unsigned i = 1; i <= RR_R_COUNT; i++) {
+		uint64_t n = rr_fig_reason(p->reasons, i);
+
+		if (!n)
 			continue;
-		fprintf(to, "%s%" PRIu64 " %s", sep, p->reasons[i], rr_reason_text(i));
+		fprintf(to, "%s%" PRIu64 " %s", sep, n, rr_reason_text(i));
 		sep = ", ";
 	}
 	if (*sep == ',')
