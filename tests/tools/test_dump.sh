@@ -82,7 +82,8 @@ for dialect in v1 v2 draft02 slides; do
 	for c in "null 5" "echo 20" "sum 100000" "big 300000"; do
 		# shellcheck disable=SC2086
 		RDMARPC_DIALECT=$dialect cli $c >"$T/cli.out" 2>&1
-		is "$dialect: $c" "$(tail -n 1 "$T/cli.out" | grep -c ok):$?" "1:0"
+		rc=$?
+		is "$dialect: $c" "$(tail -n 1 "$T/cli.out" | grep -c ok):$rc" "1:0"
 	done
 	stop
 	judge $dialect 8 $replies

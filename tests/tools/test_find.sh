@@ -30,11 +30,12 @@ listens() {
 }
 # client NAME ARGUMENT...: labcli, which asks rpcbind itself for the TCP port; its connections are in $T/NAME
 client() {
-	local name=$1
+	local name=$1 rc
 	shift
 	mkdir -m 1777 "$T/$name"
 	out=$(RDMARPC_RUN_DIR=$T/$name timeout 150 "$run" "$@" 2>"$T/err")
-	is "$name: status; $(cat "$T/err")" $? 0
+	rc=$?
+	is "$name: status; $(cat "$T/err")" $rc 0
 }
 
 # rpcbind has a native rule of its own (RFC 8166 §5).
