@@ -150,6 +150,27 @@ static void read_tally(struct rr_proc *p, const struct rr_stat_seg *s, unsigned 
 		t->hist[k] += a->hist[k];
 }
 
+/* Adds received calls that have no reply to those of their procedure. */
+static void read_unconfirmed(struct rr_proc *p, const struct rr_stat_seg *s, unsigned i)
+{
+	const struct rr_stat_unconfirmed *u = &s->unconfirmed[i];
+	struct rr_proc_tally key = { .server = true,
+				     .others = i == RR_STAT_UNCONFIRMED - 1 }, *t;
+	uint64_t calls = u->calls;
+
+	if (!calls)
+		return;
+	if (!key.others) {
+		key.program = u->key.program;
+		key.version = u->key.version;
+		key.procedure = u->key.procedure;
+	}
+	t = rr_proc_tally_of(p, &key);
+	t->calls += calls;
+	t->arguments += u->arguments;
+	t->long_arguments += u->long_arguments;
+}
+
 /* Sums over all calls; the segment's own histogram covers some of them. */
 static void sum_round_trips(struct rr_proc *p)
 {
@@ -173,6 +194,8 @@ static void read_tallies(struct rr_proc *p, const struct rr_stat_seg *s)
 	for (unsigned i = 0; i < RR_STAT_TALLIES; i++)
 		if (ready >> i & 1)
 			read_tally(p, s, i);
+	for (unsigned i = 0; i < RR_STAT_UNCONFIRMED; i++)
+		read_unconfirmed(p, s, i);
 	if (!p->ntallies)
 		return;
 	sum_round_trips(p);

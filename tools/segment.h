@@ -38,6 +38,8 @@ struct rr_proc_tally {
 	uint64_t hist[RR_STAT_HIST];
 };
 
+#define RR_PROC_TALLIES	(RR_STAT_TALLIES + RR_STAT_UNCONFIRMED)
+
 /* For qsort(): the order of tallies in rr_proc. Sent calls come before received ones, then by
  * number, the others last. 0: they are of the same procedure. */
 int rr_proc_tally_order(const void *a, const void *b);
@@ -76,7 +78,7 @@ struct rr_proc {
 	struct rr_proc_conn *conns;	/* those in use, in the order of the file */
 	uint32_t nconns;
 	struct rr_proc_tally *tallies;	/* sent before received, by number, the others last */
-	uint32_t ntallies;		/* RR_STAT_TALLIES at most */
+	uint32_t ntallies;		/* RR_PROC_TALLIES at most */
 };
 
 /* The tally of p for the same procedure as key; one with zero counts if there is none, valid

@@ -89,6 +89,16 @@ struct rr_stat_tally {
 	_Atomic uint64_t hist[RR_STAT_HIST];
 };
 
+/* Received calls of a procedure that has no tally yet, since the app has not replied to any
+ * (core/base/unconfirmed.c). The last such entry has no key: it counts those of all other
+ * procedures. */
+struct rr_stat_unconfirmed {
+	struct rr_tally_key key;
+	_Atomic uint64_t calls;		/* 0: the entry is free */
+	_Atomic uint64_t arguments, long_arguments;
+};
+#define RR_STAT_UNCONFIRMED 9u
+
 /* Private to the writer: what it knows of the CPU's counter (ticks.h). */
 struct rr_ticks {
 	_Atomic uint64_t rate;	/* ns of a tick times 2^32; 0: rr_now() is used */
@@ -129,8 +139,12 @@ struct rr_stat_seg {
 	_Atomic uint64_t tallies_taken, tallies_ready;
 	struct rr_tally_key key[RR_STAT_TALLIES];
 	struct rr_ticks clock;
+	struct rr_stat_unconfirmed unconfirmed[RR_STAT_UNCONFIRMED];
+	_Atomic uint32_t unconfirmed_held;	/* 1: somebody looks for an entry */
+	uint32_t unconfirmed_pad;
 	/* conn[] starts at a page */
-	uint8_t pad[8192 - 5840 - 32 - 24 - 16 * RR_STAT_TALLIES - 32 - 16 - 8];
+	uint8_t pad[8192 - 5840 - 32 - 24 - 16 * RR_STAT_TALLIES - 32 -
+		    40 * RR_STAT_UNCONFIRMED - 8 - 16 - 8];
 	char release[16];		/* of the library; "": before 0.2 */
 	/* The level that rdmarpc-stat wants: enum rr_log_level + 1; 0: as configured. */
 	_Atomic uint32_t log_level;
@@ -162,6 +176,8 @@ _Static_assert(offsetof(struct rr_stat_seg, release) == 8168, "the same on every
 _Static_assert(offsetof(struct rr_stat_seg, log_level) == 8184, "the same on every ABI");
 _Static_assert(offsetof(struct rr_stat_seg, capture) == 5840, "the same on every ABI");
 _Static_assert(offsetof(struct rr_stat_seg, ntallies) == 5872, "the same on every ABI");
+_Static_assert(offsetof(struct rr_stat_seg, unconfirmed) == 6952, "the same on every ABI");
+_Static_assert(sizeof(struct rr_stat_unconfirmed) == 40, "the same on every ABI");
 _Static_assert(sizeof(struct rr_stat_tally) == 4480, "the same on every ABI");
 _Static_assert(offsetof(struct rr_stat_tally, hist) == 384, "the same on every ABI");
 _Static_assert(RR_STAT_OWN * 640 + RR_STAT_TALLIES * 4480 <= (RR_STAT_CONNS - 1) * 640, "room");

@@ -100,7 +100,7 @@ static void check_text(const char *text, size_t size)
 
 static void check_proc(const struct rr_proc *p)
 {
-	fuzz_check(!p->alive && p->nconns <= RR_STAT_CONNS && p->ntallies <= RR_STAT_TALLIES);
+	fuzz_check(!p->alive && p->nconns <= RR_STAT_CONNS && p->ntallies <= RR_PROC_TALLIES);
 	check_text(p->comm, sizeof(p->comm));
 	check_text(p->exe, sizeof(p->exe));
 	for (uint32_t i = 0; i < p->nconns; i++) {

@@ -99,6 +99,48 @@ is "all of it: server" "$("$stat" --json $daemon | jq -c '[.processes[].procedur
 	"[[0,16040,16040],[1,1101,1101],[2,662,662]]"
 is "the process's latency is of all of them" "$("$stat" --json $client | jq .processes[].latency_ns.count)" 8020
 
+# A server that reads its calls, and answers none: they show while they wait, when their client is gone, and when it is.
+cat >"$T/mute.py" <<'P'
+import socket, sys
+from rpc import receive_record
+c = socket.create_server(('127.0.0.1', 20701)).accept()[0]
+try:
+    while receive_record(c):
+        pass
+except EOFError:
+    sys.stdin.read()
+P
+cat >"$T/calls.py" <<'P'
+import socket, sys
+from rpc import call, record
+s = socket.create_connection(('127.0.0.1', 20701))
+for xid, (proc, size) in enumerate([(3, 8), (3, 8), (7, 0)]):
+    s.sendall(record(call(xid, 0x20005244, 5, proc, bytes(size))))
+sys.stdin.read()
+P
+export PYTHONPATH=$PWD/tests/lib
+mkfifo "$T/stay" "$T/stay2"
+rdma /usr/bin/python3 "$T/mute.py" <"$T/stay" &
+mute=$!
+exec 8>"$T/stay"
+wait_for has_listener 20701
+rdma /usr/bin/python3 "$T/calls.py" <"$T/stay2" &
+client=$!
+exec 9>"$T/stay2"
+want="536891972 v5 3 2
+536891972 v5 7 1"
+received() { "$stat" --procedures "$1" | sed -n 's/^  \([0-9]* v5 [0-9]*\) *\([0-9]*\) *0 *0 .*/\1 \2/p'; }
+until_ "calls that wait are shown at the server" eval '[ "$(received $mute)" = "$want" ]'
+is "and at the client" "$(received $client)" "$want"
+is "with what they bring: JSON" "$("$stat" --json $mute | jq -c '[.processes[].procedures[] | [.side, .calls, .argument_bytes, .latency_ns.count]]')" \
+	'[["server",2,96,0],["server",1,40,0]]'
+exec 9>&-
+wait $client
+is "when their client is gone" "$(received $mute)" "$want"
+exec 8>&-
+wait $mute
+is "and when the server is" "$("$stat" --procedures | grep -c '^  536891972 v5')" 4
+
 # --reset: what is new since then, in tables.
 "$stat" --reset
 is "nothing is new" "$("$stat" --procedures $daemon)" "$daemon benchsvc, live: no calls by RDMA"

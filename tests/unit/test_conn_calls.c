@@ -45,6 +45,18 @@ static const struct rr_stat_tally *others(bool server)
 	return rr_tally_at(the_seg, server);
 }
 
+/* Calls that were received, of a procedure that has no tally yet. */
+static uint64_t unconfirmed(uint32_t program, uint32_t procedure)
+{
+	uint64_t n = 0;
+
+	for (unsigned i = 0; i < RR_STAT_UNCONFIRMED - 1; i++)
+		if (the_seg->unconfirmed[i].key.program == program &&
+		    the_seg->unconfirmed[i].key.procedure == procedure)
+			n += the_seg->unconfirmed[i].calls;
+	return n;
+}
+
 static uint64_t timed(const struct rr_stat_tally *t)
 {
 	uint64_t n = 0;
@@ -174,6 +186,8 @@ BY_BOTH_CLOCKS(a_peer_that_makes_procedures_up_fills_no_table)
 		reply(x, x % 2 ? 1 : UINT32_MAX, 0);
 	}
 	is(others(true), 300, 300, 300);
+	for (unsigned i = 0; i < RR_STAT_UNCONFIRMED; i++)
+		cr_assert_eq(the_seg->unconfirmed[i].calls, 0);
 	for (int i = RR_TALLY_OTHERS; i < (int)RR_STAT_TALLIES; i++)
 		if (!(before >> i & 1) && the_seg->tallies_ready >> i & 1)
 			cr_assert_eq(the_seg->key[i].server, 0, "its own calls a client knows");
@@ -202,8 +216,53 @@ BY_BOTH_CLOCKS(a_call_that_is_never_answered_is_a_call_without_a_time)
 	are(1, 18, 0, 18);
 	is(tally(false, PROGRAM, 3), 1, 0, 0);
 	is(tally(true, PROGRAM, 3), 0, 0, 0);	/* it is no procedure yet */
+	cr_assert_eq(unconfirmed(PROGRAM, 3), 1);
 	reply(1, 0, 0);
 	are(3, 1, 0, 1);
+	cr_assert_eq(unconfirmed(PROGRAM, 3), 0);
+}
+
+BY_BOTH_CLOCKS(calls_of_a_procedure_that_never_replies_are_counted_where_readers_see_them)
+{
+	for (uint32_t x = 1; x <= 3 * RR_CALLS; x++)	/* most are pushed out */
+		call(x, PROGRAM, 3, 4);
+	call(1, PROGRAM, 4, 300000);
+	cr_assert_eq(unconfirmed(PROGRAM, 3), 3 * RR_CALLS);
+	cr_assert_eq(the_seg->unconfirmed[0].arguments, 3 * RR_CALLS * 44);
+	cr_assert_eq(the_seg->unconfirmed[0].long_arguments, 0);
+	cr_assert_eq(unconfirmed(PROGRAM, 4), 1);
+	cr_assert_eq(the_seg->unconfirmed[1].long_arguments, 1);
+	rr_calls_idle(p.server.c->share);
+	cr_assert_eq(unconfirmed(PROGRAM, 3), 3 * RR_CALLS);
+	is(tally(true, PROGRAM, 3), 0, 0, 0);
+}
+
+/* Each is in the last entry as long as it has no reply, and nowhere afterwards. */
+BY_BOTH_CLOCKS(more_procedures_without_a_reply_than_entries_are_counted_together)
+{
+	for (uint32_t x = 1; x <= 100; x++)
+		call(x, PROGRAM + x, 3, 0);
+	for (unsigned i = 0; i < RR_STAT_UNCONFIRMED - 1; i++)
+		cr_assert_eq(the_seg->unconfirmed[i].calls, 1);
+	cr_assert_eq(the_seg->unconfirmed[RR_STAT_UNCONFIRMED - 1].calls, 101 - RR_STAT_UNCONFIRMED);
+	for (uint32_t x = 1; x <= 100; x++)
+		reply(x, 1, 0);
+	for (unsigned i = 0; i < RR_STAT_UNCONFIRMED; i++) {
+		cr_assert_eq(the_seg->unconfirmed[i].calls, 0);
+		cr_assert_eq(the_seg->unconfirmed[i].arguments, 0);
+	}
+	call(1, PROGRAM, 4, 0);		/* an entry is used again */
+	cr_assert_eq(unconfirmed(PROGRAM, 4), 1);
+}
+
+BY_BOTH_CLOCKS(whoever_finds_the_entries_held_counts_with_the_rest)
+{
+	the_seg->unconfirmed_held = 1;
+	call(1, PROGRAM, 4, 0);
+	cr_assert_eq(the_seg->unconfirmed[RR_STAT_UNCONFIRMED - 1].calls, 1);
+	reply(1, 0, 0);
+	cr_assert_eq(the_seg->unconfirmed[RR_STAT_UNCONFIRMED - 1].calls, 0);
+	are(4, 1, 0, 1);
 }
 
 BY_BOTH_CLOCKS(replies_to_no_call_are_not_counted)

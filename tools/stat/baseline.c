@@ -68,7 +68,7 @@ static bool read_proc(FILE *f, struct rr_proc *p)
 	p->conns = NULL;	/* also of half a process: the caller frees it */
 	p->nconns = 0;
 	p->tallies = NULL;
-	if (!whole || p->ntallies > RR_STAT_TALLIES)
+	if (!whole || p->ntallies > RR_PROC_TALLIES)
 		return false;
 	p->tallies = rr_grow_array(NULL, p->ntallies + 1, sizeof(*p->tallies));
 	return fread(p->tallies, sizeof(*p->tallies), p->ntallies, f) == p->ntallies;

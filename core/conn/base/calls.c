@@ -17,6 +17,7 @@
 #include "core/base/compiler.h"
 #include "core/base/tally.h"
 #include "core/base/ticks.h"
+#include "core/base/unconfirmed.h"
 #include "core/conn/base/base.h"
 
 _Static_assert(RR_CALLS <= UINT8_MAX && RR_CALLS % 64 == 0, "an index and none fit a byte");
@@ -124,8 +125,12 @@ static void fill_open(struct rr_share *sh, bool server, struct rr_call_open *c,
 {
 	c->xid = rpc->xid;
 	c->len = len;
+	c->unconfirmed = 0;
 	if (!is_same_procedure(c, rpc) || !c->tally)
 		set_procedure(sh, server, c, rpc);
+	if (!c->tally && server)
+		c->unconfirmed = rr_unconfirmed_add(sh->seg, rpc->prog, rpc->vers, rpc->proc,
+						    len, is_long(len, sh->ep.inline_recv));
 	c->stamp = came ? came : rr_ticks_stamp(&sh->seg->clock);
 }
 
@@ -230,21 +235,24 @@ static RR_INLINE bool is_plain_success(const uint8_t *p, size_t have)
 
 /* The first call of a procedure by a peer. It only gets a tally of its own once the app has
  * confirmed by its reply that the procedure exists, so that a peer cannot fill the table with
- * invented ones. The next call in this entry looks the tally up itself. */
+ * invented ones; until then it is counted as unconfirmed. The next call in this entry looks the
+ * tally up itself. */
 static RR_COLD uint16_t first_call(struct rr_share *sh, struct rr_call_open *c,
 				   enum rr_rpc_end v)
 {
+	bool too_long = is_long(c->len, sh->ep.inline_recv);
 	uint16_t place;
 	int tally = rr_tally_find(sh->seg, true, c->program, c->version, c->procedure,
 				  v != RR_RPC_REFUSED);
 
+	if (c->unconfirmed)
+		rr_unconfirmed_take(sh->seg, c->unconfirmed, c->len, too_long);
+	c->unconfirmed = 0;
 	if (tally < 0)
 		tally = rr_tally_others(sh->seg, true);
 	place = tally_place(sh->seg, tally);
-	c->tally = place;
 	if (place)
-		add_call(sh->seg, place, c->len, is_long(c->len, sh->ep.inline_recv));
-	c->tally = 0;
+		add_call(sh->seg, place, c->len, too_long);
 	return place;
 }
 

@@ -15,6 +15,7 @@ struct rr_call_open {
 	uint32_t len;		/* bytes of the message */
 	uint16_t tally;		/* where the procedure is counted (calls.c); 0: nowhere yet */
 	uint8_t next;		/* next entry of the same hash: 1 + index; 0: none */
+	uint8_t unconfirmed;	/* where it is counted until then (unconfirmed.h); 0: nowhere */
 };
 #define RR_CALLS	192u	/* for each direction: more than usual credits allow */
 #define RR_CALLS_HEAD	8u
