@@ -138,6 +138,8 @@ void rr_setup_conn(void)
 		.program = conf.program,
 		.verbs = conf.verbs,
 		.bypass_proxies = conf.bypass_proxies,
+		.ask_peer = conf.ask_peer,
+		.tell_peer = conf.tell_peer,
 		.inline_size = conf.inline_threshold,
 		.device_inline = conf.device_inline_threshold,
 		.ack_timeout = (uint8_t)conf.device_ack_timeout,

@@ -146,6 +146,23 @@ static void json_probe(const char *name, const struct rr_probe *p)
 	putchar('}');
 }
 
+/* One object for each carrier. Nothing is known of them if the server was not reached. */
+static void json_carriers(const struct rr_check_peer *p)
+{
+	static const char *const states[] = { "untried", "failed", "used" };
+
+	fputs(",\"carriers\":[", stdout);
+	for (int by = 0; by < RR_BY_COUNT && p->end != RR_PEER_UNREACHED; by++) {
+		printf("%s{\"carrier\":\"%s\",\"state\":\"%s\",\"here\":", by ? "," : "",
+		       rr_by_names[by], states[p->by[by].state]);
+		rr_check_json_text(stdout, p->by[by].here);
+		fputs(",\"there\":", stdout);
+		rr_check_json_text(stdout, p->by[by].there);
+		putchar('}');
+	}
+	putchar(']');
+}
+
 /* What was found of the peer, with the steps. Before the connection was seen, its carrier is
  * "none" and the other names are empty. */
 static void json_peer(const struct rr_check_peer *p, const struct rr_findings *steps)
@@ -165,6 +182,9 @@ static void json_peer(const struct rr_check_peer *p, const struct rr_findings *s
 	json_probe("tcp", &p->tcp);
 	putchar(',');
 	json_probe("with_library", c);
+	fputs(",\"release\":", stdout);
+	rr_check_json_text(stdout, p->release);
+	json_carriers(p);
 	fputs(",\"steps\":", stdout);
 	rr_findings_json(stdout, steps);
 	putchar('}');

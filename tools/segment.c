@@ -240,6 +240,16 @@ static void read_body(struct rr_proc *p, const struct rr_stat_seg *s)
 	read_tallies(p, s);
 }
 
+static void read_told(struct rr_proc_told *to, const struct rr_stat_told *t)
+{
+	copy_text(to->release, t->release, sizeof(to->release));
+	for (unsigned i = 0; i < RR_STAT_PROVS; i++) {
+		to->offered[i] = t->offered[i];
+		to->here[i] = t->here[i];
+		to->there[i] = t->there[i];
+	}
+}
+
 /* Only the head is judged as a whole: size, versions and the sizes of its parts have to be
  * those that this release knows. All other numbers are used as they are or bounded where they
  * are used. */
@@ -257,6 +267,7 @@ bool rr_segment_parse(struct rr_proc *p, const void *bytes, size_t size)
 	copy_text(p->comm, s->comm, sizeof(p->comm));
 	copy_text(p->exe, s->exe, sizeof(p->exe));
 	copy_text(p->release, s->release, sizeof(p->release));
+	read_told(&p->told, &s->told);
 	read_body(p, s);
 	return true;
 }

@@ -54,6 +54,12 @@ enum rr_proc_end {
 			 * descriptor */
 };
 
+/* struct rr_stat_told, read. */
+struct rr_proc_told {
+	char release[16];
+	uint8_t offered[RR_STAT_PROVS], here[RR_STAT_PROVS], there[RR_STAT_PROVS];
+};
+
 /* One process, living or dead. What is not verified (pid, ticks, comm, exe) is its owner's
  * word. */
 struct rr_proc {
@@ -71,6 +77,7 @@ struct rr_proc {
 	bool same_pids;			/* ... and it numbers processes as this program does */
 	char comm[32], exe[96];
 	char release[16];		/* of its library; "": not known */
+	struct rr_proc_told told;
 	uint64_t carriers[RR_CARRIER_COUNT];
 	uint64_t reasons[RR_STAT_REASONS];
 	uint64_t count[RR_C_COUNT];	/* all connections since start */

@@ -25,6 +25,8 @@ static struct rr_stat_conn nowhere;
 
 rr_stats_room_fn *_Atomic rr_stats_room;
 
+const char rr_release[16] = RR_VERSION;
+
 /* Times in the segment are of the wall clock, so that readers need not know when the host
  * booted. */
 static uint64_t wall_ns(void)
@@ -64,7 +66,7 @@ void rr_stats_init(struct rr_stat_seg *seg, int pid, uint64_t start_ticks, const
 	seg->tally_size = sizeof(struct rr_stat_tally);
 	set_text(seg->comm, sizeof(seg->comm), comm);
 	set_text(seg->exe, sizeof(seg->exe), exe);
-	set_text(seg->release, sizeof(seg->release), RR_VERSION);
+	set_text(seg->release, sizeof(seg->release), rr_release);
 	/* Pairs with the acquire of a reader that maps the file. */
 	atomic_store_explicit(&seg->magic, RR_STAT_MAGIC, memory_order_release);
 }

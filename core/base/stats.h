@@ -93,6 +93,8 @@ const char *rr_state_name(unsigned state);
 const char *rr_reason_text(unsigned reason);
 const char *rr_dialect_name(unsigned dialect);	/* as in struct rr_stat_conn; "" if not known */
 
+extern const char rr_release[16];	/* of this library */
+
 /* Names of enum rr_dialect, as in the configuration; NULL after the last. */
 extern const char *const rr_dialect_names[];
 

@@ -99,6 +99,19 @@ struct rr_stat_unconfirmed {
 };
 #define RR_STAT_UNCONFIRMED 9u
 
+/* What the last upgrade that was tried has shown of each provider, by its number in offers, and
+ * of a native peer's port, which has the number of no provider; only with option ask_peer.
+ * Reasons are enum rr_reason, and 0 is none. */
+#define RR_STAT_PROVS	4u
+enum { RR_TOLD_NATIVE, RR_TOLD_SHM, RR_TOLD_VERBS };
+struct rr_stat_told {
+	char release[16];			/* of the server's library; "": not told */
+	_Atomic uint8_t offered[RR_STAT_PROVS];	/* 1: was in the offer, or dialled */
+	_Atomic uint8_t here[RR_STAT_PROVS];	/* why it could not be used at this end … */
+	_Atomic uint8_t there[RR_STAT_PROVS];	/* … and, as the server says, at the other */
+	uint8_t pad[4];
+};
+
 /* Private to the writer: what it knows of the CPU's counter (ticks.h). */
 struct rr_ticks {
 	_Atomic uint64_t rate;	/* ns of a tick times 2^32; 0: rr_now() is used */
@@ -142,9 +155,10 @@ struct rr_stat_seg {
 	struct rr_stat_unconfirmed unconfirmed[RR_STAT_UNCONFIRMED];
 	_Atomic uint32_t unconfirmed_held;	/* 1: somebody looks for an entry */
 	uint32_t unconfirmed_pad;
+	struct rr_stat_told told;
 	/* conn[] starts at a page */
 	uint8_t pad[8192 - 5840 - 32 - 24 - 16 * RR_STAT_TALLIES - 32 -
-		    40 * RR_STAT_UNCONFIRMED - 8 - 16 - 8];
+		    40 * RR_STAT_UNCONFIRMED - 8 - 32 - 16 - 8];
 	char release[16];		/* of the library; "": before 0.2 */
 	/* The level that rdmarpc-stat wants: enum rr_log_level + 1; 0: as configured. */
 	_Atomic uint32_t log_level;
@@ -177,6 +191,8 @@ _Static_assert(offsetof(struct rr_stat_seg, log_level) == 8184, "the same on eve
 _Static_assert(offsetof(struct rr_stat_seg, capture) == 5840, "the same on every ABI");
 _Static_assert(offsetof(struct rr_stat_seg, ntallies) == 5872, "the same on every ABI");
 _Static_assert(offsetof(struct rr_stat_seg, unconfirmed) == 6952, "the same on every ABI");
+_Static_assert(offsetof(struct rr_stat_seg, told) == 7320, "the same on every ABI");
+_Static_assert(sizeof(struct rr_stat_told) == 32, "the same on every ABI");
 _Static_assert(sizeof(struct rr_stat_unconfirmed) == 40, "the same on every ABI");
 _Static_assert(sizeof(struct rr_stat_tally) == 4480, "the same on every ABI");
 _Static_assert(offsetof(struct rr_stat_tally, hist) == 384, "the same on every ABI");

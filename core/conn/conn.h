@@ -62,6 +62,8 @@ struct rr_conn_params {
 	bool reliable_replies;
 	bool verbs;		/* RDMA devices are offered and accepted, too */
 	bool bypass_proxies;	/* accept offers of clients that see other addresses */
+	bool ask_peer;		/* clients: ask for the server's release and what it lacks */
+	bool tell_peer;		/* servers: tell clients that ask */
 	/* The rule for a connection, asked when it is made. Either address may be NULL. */
 	enum rr_mode (*mode)(bool server, const struct sockaddr *local,
 			     const struct sockaddr *peer);

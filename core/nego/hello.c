@@ -10,7 +10,8 @@
 #define FIELD_HDR	4u
 
 /* Tags are never reused: 2 was the host's identity without a key. */
-enum { TAG_TOKEN = 1, TAG_PROV = 3, TAG_HOST = 4, TAG_ENDS = 5, TAG_WORDS = 16 };
+enum { TAG_TOKEN = 1, TAG_PROV = 3, TAG_HOST = 4, TAG_ENDS = 5, TAG_RELEASE = 6, TAG_LACK = 7,
+       TAG_WORDS = 16 };
 
 /* Fields of one word have the tags from TAG_WORDS on, in this order; append only. */
 static const uint16_t word_at[] = {
@@ -21,6 +22,7 @@ static const uint16_t word_at[] = {
 	offsetof(struct rr_hello, bc_credits),
 	offsetof(struct rr_hello, max_msg),
 	offsetof(struct rr_hello, dialects),
+	offsetof(struct rr_hello, asks),
 };
 
 /* Room for the value of a new field, for the caller to fill in; NULL if it does not fit. */
@@ -77,10 +79,35 @@ static void put_prov(struct rr_wcur *c, uint8_t id, const struct rr_prov_addr *a
 	memcpy(p + 1, addr->bytes, addr->len);
 }
 
+/* Only for a client that asks. If nothing is lacking the field is left out. */
+static void put_release_and_lack(struct rr_wcur *c, const struct rr_hello *h)
+{
+	uint32_t len = 0;
+	uint8_t *p;
+
+	while (len < RR_NEGO_RELEASE - 1 && h->release[len])
+		len++;
+	if (!len)
+		return;
+	put_bytes(c, TAG_RELEASE, (const uint8_t *)h->release, len);
+	p = h->nlack ? put_field(c, TAG_LACK, 2 * h->nlack) : NULL;
+	for (uint32_t i = 0; p && i < h->nlack; i++) {
+		p[2 * i] = h->lack[i].id;
+		p[2 * i + 1] = h->lack[i].why;
+	}
+}
+
+void rr_hello_put_told(struct rr_wcur *c, const struct rr_hello *h)
+{
+	assert(h->nlack <= RR_NEGO_PROVS);
+	put_bytes(c, TAG_TOKEN, h->token, sizeof(h->token));
+	put_release_and_lack(c, h);
+}
+
 /* A cursor that is full remembers that; the caller asks once, at the end. */
 void rr_hello_put(struct rr_wcur *c, const struct rr_hello *h)
 {
-	assert(h->nprov <= RR_NEGO_PROVS);
+	assert(h->nprov <= RR_NEGO_PROVS && h->nlack <= RR_NEGO_PROVS);
 	put_bytes(c, TAG_TOKEN, h->token, sizeof(h->token));
 	put_ident(c, TAG_HOST, h->host);
 	put_ident(c, TAG_ENDS, h->ends);
@@ -88,6 +115,7 @@ void rr_hello_put(struct rr_wcur *c, const struct rr_hello *h)
 		put_word(c, i, h);
 	for (uint32_t i = 0; i < h->nprov; i++)
 		put_prov(c, h->prov[i].id, &h->prov[i].addr);
+	put_release_and_lack(c, h);
 }
 
 struct field {
@@ -144,6 +172,24 @@ static bool get_prov(const struct field *f, struct rr_hello *h)
 	return true;
 }
 
+/* The text is the peer's: its length is checked here, and it may have any characters. */
+static bool get_release(const struct field *f, struct rr_hello *h)
+{
+	if (f->len == 0 || f->len >= RR_NEGO_RELEASE)
+		return false;
+	memcpy(h->release, f->value, f->len);
+	return true;
+}
+
+/* Pairs of a provider and a reason. Those that are too many are skipped, as providers are. */
+static bool get_lack(const struct field *f, struct rr_hello *h)
+{
+	h->nlack = rr_min(f->len / 2, RR_NEGO_PROVS);
+	for (uint32_t i = 0; i < h->nlack; i++)
+		h->lack[i] = (struct rr_nego_lack){ f->value[2 * i], f->value[2 * i + 1] };
+	return f->len % 2 == 0;
+}
+
 static bool get_field_word(const struct field *f, struct rr_hello *h)
 {
 	uint32_t v;
@@ -158,7 +204,7 @@ static bool get_field_word(const struct field *f, struct rr_hello *h)
 /* A tag that is not known comes from a newer peer, and is skipped. */
 static bool is_known_tag(uint32_t tag)
 {
-	return tag == TAG_TOKEN || (tag >= TAG_PROV && tag <= TAG_ENDS) ||
+	return tag == TAG_TOKEN || (tag >= TAG_PROV && tag <= TAG_LACK) ||
 	       (tag >= TAG_WORDS && tag < TAG_WORDS + rr_array_size(word_at));
 }
 
@@ -173,6 +219,10 @@ static bool get_known(const struct field *f, struct rr_hello *h)
 		return get_field_bytes(f, h->ends, sizeof(h->ends));
 	case TAG_PROV:
 		return get_prov(f, h);
+	case TAG_RELEASE:
+		return get_release(f, h);
+	case TAG_LACK:
+		return get_lack(f, h);
 	default:
 		return get_field_word(f, h);
 	}

@@ -16,6 +16,9 @@
 /* Writes all fields but the version. */
 void rr_hello_put(struct rr_wcur *c, const struct rr_hello *h);
 
+/* Writes what a refusal tells a client that asks: the token, the release, what is lacking. */
+void rr_hello_put_told(struct rr_wcur *c, const struct rr_hello *h);
+
 /* Reads fields up to the end of the cursor into *h, all of it but the version. False if
  * they are malformed. */
 bool rr_hello_get(struct rr_rcur *c, struct rr_hello *h);

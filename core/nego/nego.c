@@ -20,7 +20,7 @@
  *  36 verifier AUTH_NONE, empty           28 magic
  *  44 magic                               36 version of the exchange
  *  52 version of the exchange             40 verdict
- *  56 fields: hello.h                     44 if chosen, fields: hello.h
+ *  56 fields: hello.h                     44 if chosen, or the offer asks: fields
  */
 #define PROG_VERSION	1u
 #define PROG_PROC	1u
@@ -103,13 +103,16 @@ uint32_t rr_nego_put_answer(const struct rr_hello *h, uint32_t xid, uint8_t *buf
 	return finish_record(&c, buf);
 }
 
-uint32_t rr_nego_put_refusal(enum rr_nego no, uint32_t xid, uint8_t *buf, uint32_t cap)
+uint32_t rr_nego_put_refusal(enum rr_nego no, uint32_t xid, const struct rr_hello *tell,
+			     uint8_t *buf, uint32_t cap)
 {
 	struct rr_wcur c;
 
-	rr_wcur_init(&c, buf, cap);
+	rr_wcur_init(&c, buf, rr_min(cap, RR_ANSWER_MAX));
 	put_verdict(&c, xid, RR_NEGO_VERSION, no == RR_NEGO_ELSEWHERE ? VERDICT_ELSEWHERE :
 		    no == RR_NEGO_ONE_HOST ? VERDICT_ONE_HOST : VERDICT_DECLINED);
+	if (tell && tell->release[0])
+		rr_hello_put_told(&c, tell);
 	return finish_record(&c, buf);
 }
 
@@ -185,6 +188,7 @@ static enum rr_nego judge_answer(const uint8_t *buf, uint32_t len, struct rr_hel
 	static const uint8_t accepted[ANSWER_MAGIC_AT - 12]; /* up to and with SUCCESS */
 	struct rr_rcur c;
 	uint32_t version, verdict;
+	bool sound;
 
 	if (len < ANSWER_FIXED || len > RR_ANSWER_MAX ||
 	    memcmp(buf + 12, accepted, sizeof(accepted)) != 0 ||
@@ -192,12 +196,15 @@ static enum rr_nego judge_answer(const uint8_t *buf, uint32_t len, struct rr_hel
 		return RR_NEGO_NO;
 	version = rr_be32(buf + ANSWER_MAGIC_AT + sizeof(magic));
 	verdict = rr_be32(buf + ANSWER_FIXED - 4);
+	rr_rcur_init(&c, buf + ANSWER_FIXED, len - ANSWER_FIXED);
+	sound = rr_hello_get(&c, h);
+	if (!sound)
+		memset(h, 0, sizeof(*h));
 	if (verdict == VERDICT_ELSEWHERE)
 		return RR_NEGO_ELSEWHERE;
 	if (verdict == VERDICT_ONE_HOST)
 		return RR_NEGO_ONE_HOST;
-	rr_rcur_init(&c, buf + ANSWER_FIXED, len - ANSWER_FIXED);
-	if (verdict != VERDICT_CHOSEN || version == 0 || !rr_hello_get(&c, h) || h->nprov != 1)
+	if (verdict != VERDICT_CHOSEN || version == 0 || !sound || h->nprov != 1)
 		return RR_NEGO_DECLINED;
 	h->version = version;
 	return RR_NEGO_OURS;

@@ -20,11 +20,18 @@
 #define RR_NEGO_PROVS	4u
 #define RR_IDENT	16u		/* core/base/ident.h */
 #define RR_NEGO_VERSION	2u
+#define RR_NEGO_RELEASE	16u	/* with its NUL */
 
 /* One provider, and the address at which its owner can be reached through it. */
 struct rr_nego_prov {
 	uint8_t id;			/* struct rr_prov_ops.id */
 	struct rr_prov_addr addr;
+};
+
+/* A provider of the offer that the server cannot use, and why. */
+struct rr_nego_lack {
+	uint8_t id;			/* struct rr_prov_ops.id */
+	uint8_t why;			/* enum rr_reason; a peer's may be any number */
 };
 
 /* What offer and answer both contain. */
@@ -37,6 +44,12 @@ struct rr_hello {
 	uint32_t max_msg;		/* longest RPC message it takes */
 	uint32_t dialects;		/* rr_dialects(); the answer has the one that was
 					 * chosen */
+	uint32_t asks;			/* offer: not 0, to be told … */
+	/* … which release of the library answers, and what it lacks. A server that does not
+	 * tell leaves the release empty, and then no answer has either of them. */
+	char release[RR_NEGO_RELEASE];
+	uint32_t nlack;
+	struct rr_nego_lack lack[RR_NEGO_PROVS];
 	uint8_t token[RR_TOKEN_LEN];	/* the offer's; the answer repeats it */
 	uint8_t host[RR_IDENT];		/* offer: which host it comes from … */
 	uint8_t ends[RR_IDENT];		/* … and by which TCP connection, as the client sees
@@ -101,8 +114,9 @@ enum rr_nego {
  * need not store that much, but takes it for RR_NEGO_NO and skips to the record's end with
  * rr_rm_next(), from buf on.
  *
- * h is filled in for RR_NEGO_OURS only; the caller compares h->token with its own. An answer
- * with our magic that makes no sense is RR_NEGO_DECLINED. */
+ * h is filled in for RR_NEGO_OURS; the caller compares h->token with its own. For a shim's
+ * refusals only what it tells is (release, lack); all else is meaningless. An answer with our
+ * magic that makes no sense is RR_NEGO_DECLINED. */
 enum rr_nego rr_nego_get_answer(const uint8_t *buf, size_t len, uint32_t xid,
 				struct rr_hello *h, uint32_t *need);
 
@@ -121,8 +135,10 @@ uint32_t rr_nego_put_answer(const struct rr_hello *h, uint32_t xid, uint8_t *buf
 
 /* Writes an answer that declines. no is the reason: RR_NEGO_DECLINED, which gives none,
  * RR_NEGO_ELSEWHERE, or RR_NEGO_ONE_HOST, which only a client may be told that has proved to be
- * on this host. */
-uint32_t rr_nego_put_refusal(enum rr_nego no, uint32_t xid, uint8_t *buf, uint32_t cap);
+ * on this host. tell: has what a client that asks is told, with its token; NULL, or without a
+ * release: nothing. */
+uint32_t rr_nego_put_refusal(enum rr_nego no, uint32_t xid, const struct rr_hello *tell,
+			     uint8_t *buf, uint32_t cap);
 
 /* --- the end mark: last bytes of a carried direction on the TCP connection --- */
 

@@ -310,6 +310,12 @@ static inline bool rr_prov_is_local(const struct rr_prov_ops *ops)
 	return ops && ops->caps & RR_PROV_LOCAL;
 }
 
+/* Its number in offers. */
+static inline uint8_t rr_prov_id(const struct rr_prov_ops *ops)
+{
+	return ops->id;
+}
+
 extern const struct rr_prov_ops rr_prov_shm;
 
 /* Provider number i of this process, in order of preference, or NULL. The first request for

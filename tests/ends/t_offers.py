@@ -267,6 +267,41 @@ def strangers_are_told_no_in_44_bytes():
         same((len(no), no[4:]), (40, struct.pack('>5I', 1, 0, 0, 0, 0) + b'rdmarpc\n' + struct.pack('>II', 2, 3)))
 
 
+def asking(offer):
+    """The offer, with the field by which rdmarpc-check asks."""
+    offer = offer + struct.pack('>HHI', 23, 4, 1)
+    return struct.pack('>I', 0x80000000 | len(offer) - 4) + offer[4:]
+
+
+def refused(port, offer):
+    """The fields of the answer that declines it."""
+    x = socket.create_connection(('127.0.0.1', port))
+    x.settimeout(SOON * SLOW)
+    x.sendall(offer)
+    no, at, fields = read_rec(x), 40, {}
+    same(no[24:40], b'rdmarpc\n' + struct.pack('>II', 2, 3))
+    while at < len(no):
+        tag, n = struct.unpack_from('>HH', no, at)
+        fields[tag] = no[at + 4:at + 4 + n]
+        at += 4 + n + -n % 4
+    return fields
+
+
+def who_asks_is_told_the_release_and_why_unless_the_option_is_off():
+    offer = offer_bytes()
+    s, mute = Agent(), Agent(tell_peer='off')
+    for a in s, mute:
+        a.do('L = listen()')
+    port = s.do('serve(L)')
+    told = refused(port, asking(offer))
+    same(sorted(told), [1, 6, 7], 'token, release, what is lacking')
+    same(told[1], offer[60:76], 'the token of the offer')
+    check(told[6].decode() == s.stat()['release'], told)
+    same(told[7][0], 1, 'shm')
+    same(refused(port, offer), {}, 'who does not ask')
+    same(refused(mute.do('serve(L)'), asking(offer)), {}, 'tell_peer is off')
+
+
 def where_upgrades_are_stopped_strangers_see_the_app_alone():
     s = Agent()
     s.do('L = listen()')

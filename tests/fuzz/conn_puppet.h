@@ -218,7 +218,7 @@ static void puppet_hello(struct prog *g, const struct rr_conn *victim, const uin
 		h.nprov = 1;
 		len = rr_nego_put_answer(&h, victim->xid, buf, sizeof(buf));
 	} else {
-		len = rr_nego_put_refusal(h.caps & 1 ? RR_NEGO_ELSEWHERE : RR_NEGO_DECLINED, victim->xid, buf, sizeof(buf));
+		len = rr_nego_put_refusal(h.caps & 1 ? RR_NEGO_ELSEWHERE : RR_NEGO_DECLINED, victim->xid, NULL, buf, sizeof(buf));
 	}
 	len -= rr_min(len, get(g, 1) / 16);
 	fakenet_send(fd, buf, len);

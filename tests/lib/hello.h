@@ -18,6 +18,12 @@ static inline struct rr_hello hello_random(uint64_t *seed, uint32_t nprov)
 	h.bc_credits = (uint32_t)rng_next(seed);
 	h.max_msg = (uint32_t)rng_next(seed);
 	h.dialects = (uint32_t)rng_next(seed);
+	h.asks = (uint32_t)rng_next(seed);
+	/* answers only; an offer has no room for them beside three addresses */
+	for (uint32_t i = 0, n = nprov > 1 ? 0 : rng_below(seed, RR_NEGO_RELEASE); i < n; i++)
+		h.release[i] = (char)(1 + rng_below(seed, 255));
+	h.nlack = h.release[0] ? rng_below(seed, RR_NEGO_PROVS + 1) : 0;
+	rng_bytes(seed, (uint8_t *)h.lack, h.nlack * sizeof(h.lack[0]));
 	rng_bytes(seed, h.token, sizeof(h.token));
 	rng_bytes(seed, h.host, sizeof(h.host));
 	rng_bytes(seed, h.ends, sizeof(h.ends));
@@ -34,6 +40,8 @@ static inline bool hello_equal(const struct rr_hello *a, const struct rr_hello *
 	if (a->version != b->version || a->caps != b->caps || a->inline_size != b->inline_size ||
 	    a->recvs != b->recvs || a->credits != b->credits || a->bc_credits != b->bc_credits ||
 	    a->max_msg != b->max_msg || a->dialects != b->dialects || a->nprov != b->nprov ||
+	    a->asks != b->asks || memcmp(a->release, b->release, sizeof(a->release)) != 0 ||
+	    a->nlack != b->nlack || memcmp(a->lack, b->lack, a->nlack * sizeof(a->lack[0])) != 0 ||
 	    memcmp(a->token, b->token, sizeof(a->token)) != 0 ||
 	    memcmp(a->host, b->host, sizeof(a->host)) != 0 ||
 	    memcmp(a->ends, b->ends, sizeof(a->ends)) != 0)

@@ -103,7 +103,8 @@ static void our_answer_is_a_success_to_libtirpc(uint64_t *seed)
 	uint8_t buf[RR_ANSWER_MAX];
 	uint32_t xid = (uint32_t)rng_next(seed);
 	uint32_t len = rng_below(seed, 2) ? rr_nego_put_answer(&h, xid, buf, sizeof(buf)) :
-		rr_nego_put_refusal(RR_NEGO_DECLINED + rng_below(seed, 3), xid, buf, sizeof(buf));
+		rr_nego_put_refusal(RR_NEGO_DECLINED + rng_below(seed, 3), xid, &h, buf,
+				    sizeof(buf));
 	char verf[MAX_AUTH_BYTES];
 	struct rpc_msg m = { 0 };
 	XDR x;

@@ -40,12 +40,23 @@ json "carried" '["carried","shm",""]' 0 "$ends" 127.0.0.1:20100 $lab
 is "both ways are measured" "$(jq '[.peer.tcp, .peer.with_library] | map(.calls == 50 and .p50_ns > 0 and .p99_ns >= .p50_ns) | all' "$T/json")" true
 release=$("$check" --version)
 has "of which release" "$(jq -r '.peer.steps[] | select(.step == "server") | .text' "$T/json")" "librpcrdma_shim.so (release ${release##* })"
+is "the server tells it" "$(jq -r .peer.release "$T/json")" "${release##* }"
+by='[.peer.carriers[] | [.carrier, .state, .here, .there]]'
+is "each carrier" "$(jq -c "$by" "$T/json")" '[["shm","used","",""],["verbs","untried","no device leads to a loopback address",""],'\
+'["native","untried","no rule has native for this server",""]]'
+is "each is a step" "$(jq -c '[.peer.steps[-3:][] | [.step, .verdict]]' "$T/json")" \
+	'[["shared memory","ok"],["RDMA device","note"],["native RDMA","note"]]'
 json "another version" '[1,"carried"]' 0 '.peer | [.program_version, .end]' 127.0.0.1:20100 $lab:7
 json "no library there" '["tcp","none",""]' 1 "$ends" 127.0.0.1:20101 $lab
+is "no library there: each carrier" "$(jq -c '[.peer.carriers[] | .state, .here]' "$T/json")" '["untried","the server has no library","untried",'\
+'"no device leads to a loopback address","untried","no rule has native for this server"]'
 has "and the process is named" "$(jq -r '.peer.steps[].text' "$T/json")" "labsvc, of this host: has not loaded the library"
 out=$("$check" 127.0.0.1:20100 $lab)
 is "in words: status" "$?" 0
 has "in words: what carries" "$out" "ok      carrier         shm, dialect v1"
+has "in words: which release" "$out" "the server has it, release ${release##* }; offer and answer came through"
+has "in words: shared memory" "$out" "ok      shared memory   carries"
+has "in words: RDMA devices" "$out" "note    RDMA device     not tried: no device leads to a loopback address"
 has "in words: what TCP takes" "$out" "where TCP takes"
 has "in words: in detail" "$("$check" -v 127.0.0.1:20100 $lab)" "carried, shm, v1"
 
@@ -53,6 +64,7 @@ has "in words: in detail" "$("$check" -v 127.0.0.1:20100 $lab)" "carried, shm, v
 printf '[rule]\nport = 20100\nmode = tcp\n' >"$T/rule.conf"
 RDMARPC_CONF=$T/rule.conf json "a rule" '["tcp","tcp","a rule says tcp"]' 1 "$ends" 127.0.0.1:20100 $lab
 has "what to change" "$(jq -r '.peer.steps[].advice' "$T/json")" "rdmarpc-run --print-config"
+is "a rule: of shared memory" "$(jq -c '.peer.carriers[0] | [.state, .here]' "$T/json")" '["untried","a rule says tcp"]'
 printf '[rule]\ncommand = other\nmode = tcp\n' >"$T/rule.conf"
 RDMARPC_CONF=$T/rule.conf json "another command's rule" '"carried"' 0 .peer.end 127.0.0.1:20100 $lab
 RDMARPC_CONF=$T/rule.conf json "the rule of --command" '["tcp","tcp","a rule says tcp"]' 1 "$ends" --command=other 127.0.0.1:20100 $lab
@@ -69,6 +81,11 @@ has "its advice is not to load the library" "$(steps)" "the server has it and ta
 RDMARPC_OFFER_AFTER=auto json "a server with offer_after = 0 alone" '["tcp","tcp","peer has no shim"]' 1 "$ends" 127.0.0.1:20100 $lab
 has "its advice" "$(steps)" "offer_after (0 is for clients)"
 has "it was asked all the same" "$(steps)" "with offer_after = 0 it is carried: shm"
+is "... of shared memory" "$(jq -c '.peer.carriers[0] | [.state, .here]' "$T/json")" '["untried","peer has no shim; with offer_after = 0 it carries"]'
+background "$BUILD/rdmarpc-run" -o tell_peer=off -- "$BUILD/apps/labsvc" svcrun 20103
+listens 20103 || exit 1
+json "a server that tells nothing" '["carried",""]' 0 '.peer | [.end, .release]' 127.0.0.1:20103 $lab
+has "... says so" "$(steps)" "the server has it (it does not tell its release)"
 
 # --- another network namespace ---
 ip link add v0 type veth peer name v1 && ip addr add 10.77.0.1/24 dev v0 && ip link set v0 up
@@ -87,6 +104,16 @@ background nsenter -t $far -n -m unshare -m sh -c 'mount -t tmpfs -o mode=755 tm
 listens 20101 there || exit 1
 json "none in common" '["tcp","tcp","one host without a run directory in common, and no RDMA device"]' 1 "$ends" 10.77.0.2:20101 $lab
 has "none in common: what to change" "$(jq -r '.peer.steps[].advice' "$T/json")" "mount /run/rdmarpc into both"
+is "none in common: the server tells its release" "$(jq -r .peer.release "$T/json")" "${release##* }"
+is "none in common: of shared memory" "$(jq -c '.peer.carriers[0] | [.state, .here, .there]' "$T/json")" \
+	'["failed","","another network namespace of this host, without a run directory in common"]'
+is "... which is a problem" "$(jq -r '.peer.steps[] | select(.step == "shared memory") | .verdict, .text' "$T/json")" "problem
+the server says: another network namespace of this host, without a run directory in common"
+RDMARPC_VERBS=off json "option verbs is off" '["untried","option verbs is off"]' 1 '.peer.carriers[1] | [.state, .here]' 10.77.0.2:20101 $lab
+printf '[rule]\naddress = 10.77.0.2\nport = 20101\nnative = 20049\n' >"$T/rule.conf"
+RDMARPC_CONF=$T/rule.conf json "a native rule, and no device" '["failed","no RDMA device, or no permission to use it"]' 1 \
+	'.peer.carriers[2] | [.state, .here]' 10.77.0.2:20101 $lab
+is "... after which the server was asked" "$(jq -c '.peer.carriers[0].state' "$T/json")" '"failed"'
 far2=$(there ss -Hltnp 'sport = :20101' | sed -n 's/.*pid=\([0-9]*\).*/\1/p')
 RDMARPC_OFFER_AFTER=auto json "none in common, and nobody waits" '["tcp","tcp","server not asked, since it is not known to have the library"]' \
 	1 "$ends" 10.77.0.2:20101 $lab
@@ -110,13 +137,36 @@ P
 background nsenter -t $far -n -m /usr/bin/python3 "$T/proxy.py" 10.77.0.2 20109 20100
 listens 20109 there || exit 1
 json "a proxy between" '["tcp","tcp","the two ends see different addresses (a proxy or NAT)"]' 1 "$ends" 10.77.0.2:20109 $lab
+is "a proxy between: of shared memory" "$(jq -c '.peer.carriers[0] | [.state, .there]' "$T/json")" \
+	'["failed","the two ends see different addresses (a proxy or NAT)"]'
+is "a proxy between: the server's release" "$(jq -r .peer.release "$T/json")" "${release##* }"
 has "a proxy between: what to change" "$(jq -r '.peer.steps[].advice' "$T/json")" "set bypass_proxies at the server"
 cat /proc/sys/kernel/random/uuid >"$T/boot_id"
 background nsenter -t $far -n -m unshare -m sh -c 'mount --bind "$1" /proc/sys/kernel/random/boot_id && mount -t tmpfs -o mode=755 tmpfs /run &&
 	shift && exec env LAB_ADDRESS=10.77.0.2 "$@"' - "$T/boot_id" "$BUILD/rdmarpc-run" -- "$BUILD/apps/labsvc" svcrun 20111
 listens 20111 there || exit 1
 json "no device" '["tcp","tcp","no RDMA device, or no permission to use it"]' 1 "$ends" 10.77.0.2:20111 $lab
+is "no device: of shared memory" "$(jq -c '.peer.carriers[0] | [.state, .there]' "$T/json")" '["failed","the two ends are on different hosts"]'
 has "no device: what to change" "$(jq -r '.peer.steps[].advice' "$T/json")" "/dev/infiniband/rdma_cm"
+
+# An RDMA device as sysfs would show it: which port leads to the server.
+device=/sys/class/infiniband/rxe7/ports/1
+mount -t tmpfs tmpfs /sys/class && mkdir -p $device/gids $device/pkeys || exit 1
+echo "4: ACTIVE" >$device/state
+echo fe80:0000:0000:0000:0000:00ff:fe00:0001 >$device/gids/0
+echo 0x0000 >$device/pkeys/0
+echo 0x8001 >$device/pkeys/1
+device_text() { jq -r '.peer.carriers[1].here' "$T/json" | sed 's/.*; //'; }
+json "a device without the address's GID" '"untried"' 1 '.peer.carriers[1].state' 10.77.0.2:20111 $lab
+is "... is named" "$(device_text)" "no device has a GID of 10.77.0.1, from which v0 leads to the server"
+echo v0 >/sys/class/infiniband/rxe7/parent
+json "a device of the interface" '"untried"' 1 '.peer.carriers[1].state' 10.77.0.2:20111 $lab
+is "... is named, too" "$(device_text)" "rxe7 port 1 is ACTIVE, v0 is its interface, P_Keys 0x8001"
+echo 0000:0000:0000:0000:0000:ffff:0a4d:0001 >$device/gids/1
+echo "1: DOWN" >$device/state
+json "a port that is down" '"untried"' 1 '.peer.carriers[1].state' 10.77.0.2:20111 $lab
+is "... is seen" "$(device_text)" "rxe7 port 1 is DOWN, GID 1 is 10.77.0.1, P_Keys 0x8001"
+umount /sys/class
 
 # --- servers of ill will, on another host as it were ---
 PYTHONPATH=$PWD/tests/lib
@@ -162,6 +212,8 @@ ill() { nsenter -t $far -n -m /usr/bin/python3 "$T/ill.py" "$@" >"$T/ill" 2>&1 &
 ill picky 10.77.0.2 20103 || exit 1
 json "one that closes on the offer" '["tcp","tcp","peer closed on the offer"]' 1 "$ends" 10.77.0.2:20103 $lab
 ill ready 10.77.0.2 20104 || exit 1
+is "one that closes: of shared memory" "$(jq -c '.peer | .release, (.carriers[0] | .state, .here)' "$T/json" | paste -sd ' ')" \
+	'"" "failed" "peer closed on the offer"'
 json "one that answers all" '["tcp","tcp"]' 1 '.peer | [.end, .carrier]' 10.77.0.2:20104 $lab
 ill mute 10.77.0.2 20105 || exit 1
 json "one that is mute" '["unreached","waiting for the reply to a NULL call: no answer in time"]' 3 '.peer | [.end, .tcp.error]' -t 1 10.77.0.2:20105 $lab

@@ -491,7 +491,7 @@ static ssize_t of_version_1(int fd, const void *buf, size_t len, int flags)
 Test(conn_half, another_version_is_declined)
 {
 	os.send = of_version_1;
-	is_refused(REFUSAL "00000002", RR_R_NO_ROUTE, RR_R_DECLINED);
+	is_refused(REFUSAL "00000002", RR_R_RELEASES, RR_R_DECLINED);
 }
 
 /* --- an answer that is not what it should be --- */

@@ -38,7 +38,7 @@ static void give_up(void)
 /* The answer, and n bytes of the other app's behind it. */
 static void answer(size_t n)
 {
-	uint32_t len = rr_nego_put_refusal(RR_NEGO_DECLINED, c->xid, buf, sizeof(buf));
+	uint32_t len = rr_nego_put_refusal(RR_NEGO_DECLINED, c->xid, NULL, buf, sizeof(buf));
 
 	cr_assert_eq(fakenet_send(PEER, buf, len), (ssize_t)len);
 	n = n ? rr_test_reply(buf, 1, n, 1) : 0;

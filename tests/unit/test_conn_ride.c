@@ -421,7 +421,7 @@ static void says(const uint8_t *buf, size_t n)
 /* A refusal, of which the client has not seen anything yet. */
 static size_t refusal(uint8_t buf[RR_ANSWER_MAX])
 {
-	return rr_nego_put_refusal(RR_NEGO_DECLINED, p.client.c->xid, buf, RR_ANSWER_MAX);
+	return rr_nego_put_refusal(RR_NEGO_DECLINED, p.client.c->xid, NULL, buf, RR_ANSWER_MAX);
 }
 
 /* ... and behind it a reply. */

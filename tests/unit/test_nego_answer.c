@@ -24,7 +24,7 @@ static uint32_t small_answer(uint8_t *buf, uint32_t nprov)
 
 	h.version = RR_NEGO_VERSION;
 	if (!nprov)
-		return rr_nego_put_refusal(RR_NEGO_DECLINED, XID, buf, RR_ANSWER_MAX);
+		return rr_nego_put_refusal(RR_NEGO_DECLINED, XID, NULL, buf, RR_ANSWER_MAX);
 	return rr_nego_put_answer(&h, XID, buf, RR_ANSWER_MAX);
 }
 
@@ -61,24 +61,93 @@ Test(nego_answer, that_declines_has_these_bytes)
 
 	cr_assert_eq(len, sizeof(start));
 	cr_assert_arr_eq(buf, start, sizeof(start));
-	cr_assert_eq(rr_nego_put_refusal(RR_NEGO_ELSEWHERE, XID, buf, sizeof(buf)), sizeof(start));
+	cr_assert_eq(rr_nego_put_refusal(RR_NEGO_ELSEWHERE, XID, NULL, buf, sizeof(buf)), sizeof(start));
 	cr_assert_arr_eq(buf, start, sizeof(start) - 1);
 	cr_assert_eq(buf[43], 3, "other addresses");
 	for (uint32_t cap = 0; cap < sizeof(start); cap++)
-		cr_assert_eq(rr_nego_put_refusal(RR_NEGO_DECLINED, XID, buf, cap), 0);
+		cr_assert_eq(rr_nego_put_refusal(RR_NEGO_DECLINED, XID, NULL, buf, cap), 0);
 }
 
 Test(nego_answer, for_other_addresses_is_told_from_other_declines)
 {
 	uint8_t buf[RR_ANSWER_MAX];
-	uint32_t len = rr_nego_put_refusal(RR_NEGO_ELSEWHERE, XID, buf, sizeof(buf)), need = 0;
+	uint32_t len = rr_nego_put_refusal(RR_NEGO_ELSEWHERE, XID, NULL, buf, sizeof(buf)), need = 0;
 	struct rr_hello h;
 
 	cr_assert_eq(judge(buf, len, &h, &need), RR_NEGO_ELSEWHERE);
 	cr_assert_eq(need, len);
-	len = rr_nego_put_refusal(RR_NEGO_ONE_HOST, XID, buf, sizeof(buf));
+	len = rr_nego_put_refusal(RR_NEGO_ONE_HOST, XID, NULL, buf, sizeof(buf));
 	cr_assert_eq(judge(buf, len, &h, &need), RR_NEGO_ONE_HOST);
 	cr_assert_eq(need, len);
+}
+
+/* A hello with what a client that asks is told. */
+static struct rr_hello told(void)
+{
+	uint64_t seed = 5;
+	struct rr_hello h = hello_random(&seed, 0);
+
+	h.version = RR_NEGO_VERSION;
+	memset(h.token, 0xaa, sizeof(h.token));
+	memset(h.release, 0, sizeof(h.release));
+	memcpy(h.release, "1.2.3", 5);
+	h.nlack = 2;
+	h.lack[0] = (struct rr_nego_lack){ 1, 49 };
+	h.lack[1] = (struct rr_nego_lack){ 2, 33 };
+	return h;
+}
+
+Test(nego_answer, that_declines_tells_who_asks_the_release_and_what_is_lacking)
+{
+	static const uint8_t fields[] = {
+		0, 1, 0, 16,  0xaa, 0xaa, 0xaa, 0xaa, 0xaa, 0xaa, 0xaa, 0xaa,
+		0xaa, 0xaa, 0xaa, 0xaa, 0xaa, 0xaa, 0xaa, 0xaa,
+		0, 6, 0, 5,  '1', '.', '2', '.', '3', 0, 0, 0,
+		0, 7, 0, 4,  1, 49, 2, 33,
+	};
+	uint8_t buf[RR_ANSWER_MAX];
+	struct rr_hello in = told(), h;
+	uint32_t len = rr_nego_put_refusal(RR_NEGO_ONE_HOST, XID, &in, buf, sizeof(buf)), need = 0;
+
+	cr_assert_eq(len, 44 + sizeof(fields));
+	cr_assert_arr_eq(buf + 44, fields, sizeof(fields));
+	cr_assert_eq(judge(buf, len, &h, &need), RR_NEGO_ONE_HOST);
+	cr_assert_eq(need, len);
+	cr_assert_str_eq(h.release, "1.2.3");
+	cr_assert_eq(h.nlack, 2);
+	cr_assert_arr_eq(h.lack, in.lack, sizeof(h.lack[0]) * 2);
+	for (uint32_t cap = 0; cap < len; cap++)
+		cr_assert_eq(rr_nego_put_refusal(RR_NEGO_ONE_HOST, XID, &in, buf, cap), 0);
+	in.release[0] = '\0';
+	cr_assert_eq(rr_nego_put_refusal(RR_NEGO_DECLINED, XID, &in, buf, sizeof(buf)), 44);
+}
+
+Test(nego_answer, that_declines_without_telling_leaves_nothing_of_what_was_told_before)
+{
+	uint8_t buf[RR_ANSWER_MAX];
+	struct rr_hello in = told(), h;
+	uint32_t len = rr_nego_put_refusal(RR_NEGO_DECLINED, XID, &in, buf, sizeof(buf)), need;
+
+	judge(buf, len, &h, &need);
+	len = rr_nego_put_refusal(RR_NEGO_DECLINED, XID, NULL, buf, sizeof(buf));
+	judge(buf, len, &h, &need);
+	cr_assert_eq(h.release[0], '\0');
+	cr_assert_eq(h.nlack, 0);
+}
+
+Test(nego_answer, that_declines_stays_one_if_what_it_tells_is_malformed)
+{
+	uint8_t buf[RR_ANSWER_MAX];
+	struct rr_hello in = told(), h;
+	uint32_t need;
+
+	for (uint32_t at = 64; at < 64 + 20; at += 4) {	/* where release and lacks are */
+		uint32_t len = rr_nego_put_refusal(RR_NEGO_DECLINED, XID, &in, buf, sizeof(buf));
+
+		rr_put_be32(buf + at, 0x00060100);
+		cr_assert_eq(judge(buf, len, &h, &need), RR_NEGO_DECLINED, "at %u", at);
+		cr_assert(h.nlack <= RR_NEGO_PROVS && memchr(h.release, 0, sizeof(h.release)));
+	}
 }
 
 Test(nego_answer, comes_back_as_it_was)

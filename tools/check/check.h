@@ -11,6 +11,7 @@
 
 #include "core/base/compiler.h"
 #include "core/base/stats_abi.h"
+#include "tools/segment.h"
 
 /* --- findings: what is reported, step by step --- */
 
@@ -83,6 +84,7 @@ struct rr_probe {
 	struct rr_proc_conn_brief {
 		uint32_t carrier, state, reason, dialect, version;
 	} conn;
+	struct rr_proc_told told; /* of each carrier */
 	char log[4096]; /* what the library logged */
 };
 
@@ -94,7 +96,7 @@ struct rr_probe_spec {
 	int timeout_ms; /* for each step */
 	const char *library; /* is preloaded; NULL: none */
 	const char *command; /* name of the process, for rules; NULL: ours */
-	bool ask; /* also a server that would not be asked: offer_after = 0 */
+	bool ask_all; /* also a server that would not be asked: offer_after = 0 */
 };
 
 /* Runs a child that connects and makes the calls. */
@@ -102,6 +104,17 @@ void rr_probe_run(const struct rr_probe_spec *spec, struct rr_probe *out);
 /* The child. Its argv is what rr_probe_run() made. */
 #define RR_PROBE_ARG "--calls-of-a-check"
 int rr_probe_main(int argc, char **argv);
+
+/* --- carriers --- */
+
+enum rr_by { RR_BY_SHM, RR_BY_DEVICE, RR_BY_NATIVE, RR_BY_COUNT };
+
+/* What became of one carrier. */
+struct rr_check_carrier {
+	enum rr_by_state { RR_BY_UNTRIED, RR_BY_FAILED, RR_BY_USED } state;
+	char here[384]; /* why it was not used, as this end sees it; "" */
+	char there[160]; /* as the server says of its end; "" */
+};
 
 /* --- the peer --- */
 
@@ -116,8 +129,24 @@ struct rr_check_peer {
 	char address[80];
 	int server; /* a process of this host that listens there and has the library; or 0 */
 	struct rr_probe tcp, carried;
+	uint16_t rdma_port; /* at which rpcbind has the program for RDMA; 0: not known */
+	char release[16]; /* of the server's library; "": it does not tell */
+	struct rr_check_carrier by[RR_BY_COUNT];
 	enum { RR_PEER_UNREACHED, RR_PEER_TCP, RR_PEER_CARRIED } end;
 };
+
+extern const char *const rr_by_names[RR_BY_COUNT]; /* in JSON */
+
+/* Fills in p->by from what the probe shows, and reports it. peer is the server's address. If
+ * no program with the library has called, probe is NULL and why says why. Otherwise why says
+ * why the program's own call, without what the probe has asked, stayed on TCP; or NULL. */
+void rr_check_carriers(struct rr_findings *to, struct rr_check_peer *p,
+		       const struct sockaddr *peer, socklen_t len, const struct rr_probe *probe,
+		       const char *why);
+
+/* Writes to out which port of an RDMA device belongs to the address from which this host
+ * reaches peer: its state, GID and P_Keys, or that there is none. "": no device at all. */
+void rr_check_device_for(const struct sockaddr *peer, socklen_t len, char *out, size_t size);
 
 void rr_check_peer(struct rr_findings *to, struct rr_check_peer *p);
 

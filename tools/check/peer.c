@@ -137,6 +137,13 @@ static bool knows(const struct rr_check_peer *p, const struct rr_binding *b, int
 	return false;
 }
 
+static void set_rdma_port(struct rr_check_peer *p, const struct rr_binding *b, int n)
+{
+	for (int i = 0; i < n && !p->rdma_port; i++)
+		if (b[i].prog == p->prog && !strncmp(b[i].netid, "rdma", 4))
+			p->rdma_port = b[i].port;
+}
+
 /* rpcbind does not know the port: assumes the program that has it by tradition. */
 static void guess(struct rr_check_peer *p)
 {
@@ -167,6 +174,7 @@ static void ask_rpcbind(struct rr_findings *to, struct rr_check_peer *p,
 	}
 	fill_in(p, b, n);
 	guess(p);
+	set_rdma_port(p, b, n);
 	if (!p->prog)
 		rr_find(to, RR_V_NOTE, "rpcbind", "%d registrations, none for TCP port %u", n,
 			p->port);
@@ -332,15 +340,39 @@ static bool call_by_tcp(struct rr_findings *to, struct rr_check_peer *p,
 	return true;
 }
 
+/* Takes the release that the server has told. A peer's text is made printable. */
+static void take_release(struct rr_check_peer *p, const struct rr_probe *probe)
+{
+	snprintf(p->release, sizeof(p->release), "%s", probe->told.release);
+	for (char *c = p->release; *c; c++)
+		if (*c <= ' ' || *c >= 0x7f)
+			*c = '?';
+}
+
+/* Which release of the library the server has, as far as it tells. */
+static const char *release_text(const struct rr_check_peer *p, char buf[64])
+{
+	if (*p->release)
+		snprintf(buf, 64, ", release %s", p->release);
+	else
+		snprintf(buf, 64, " (it does not tell its release)");
+	return buf;
+}
+
 /* Reports a connection that was carried, and its times beside those of TCP. */
 static void tell_carried(struct rr_findings *to, struct rr_check_peer *p)
 {
 	const struct rr_probe *c = &p->carried;
+	char release[64];
 
 	p->end = RR_PEER_CARRIED;
-	rr_find(to, RR_V_OK, "library", "the server has it%s",
-		c->conn.state == RR_CS_NATIVE ? " not: a rule reaches it as a native peer"
-					      : "; offer and answer came through");
+	if (c->conn.state == RR_CS_NATIVE)
+		rr_find(to, RR_V_OK, "library",
+			"the server needs none: a rule reaches it as a native peer");
+	else
+		rr_find(to, RR_V_OK, "library",
+			"the server has it%s; offer and answer came through",
+			release_text(p, release));
 	rr_find(to, RR_V_OK, "carrier", "%s, dialect %s", rr_carrier_name(c->conn.carrier),
 		rr_dialect_name(c->conn.dialect));
 	rr_find(to, RR_V_OK, "calls",
@@ -353,6 +385,26 @@ static void tell_carried(struct rr_findings *to, struct rr_check_peer *p)
 static bool takes_no_offers(const struct rr_check_peer *p)
 {
 	return p->server && p->carried.conn.reason == RR_R_NO_SHIM;
+}
+
+/* Has the server said of itself that it has the library? */
+static bool has_answered(enum rr_reason why)
+{
+	return why == RR_R_DECLINED || why == RR_R_ADDRESSES || why == RR_R_ONE_HOST ||
+	       why == RR_R_NO_DEVICE || why == RR_R_NO_ROUTE || why == RR_R_DIALECT ||
+	       why == RR_R_RELEASES;
+}
+
+/* Reports the server's release where it has declined. */
+static void tell_release(struct rr_findings *to, const struct rr_check_peer *p,
+			 const struct rr_probe *c)
+{
+	char release[64];
+
+	if (*p->release || (has_answered((enum rr_reason)c->conn.reason) &&
+			    c->told.offered[RR_TOLD_SHM]))
+		rr_find(to, RR_V_NOTE, "release", "the server has the library%s",
+			release_text(p, release));
 }
 
 /* Reports why the connection stayed on TCP, and what can be done about it. */
@@ -372,33 +424,38 @@ static void tell_tcp(struct rr_findings *to, struct rr_check_peer *p)
 			  p->server);
 	else if (*advice)
 		rr_advise(to, "%s", advice);
+	tell_release(to, p, c);
 	if (!*c->error)
 		rr_find(to, RR_V_NOTE, "calls",
 			"NULL by TCP with the library: p50 %.1f us, p99 %.1f us (%u calls)",
 			(double)c->p50 / 1e3, (double)c->p99 / 1e3, c->calls);
 }
 
-/* Asks a server that the library would not ask, and reports what came of it. */
-static void ask_anyway(struct rr_findings *to, struct rr_probe_spec *s)
+/* Asks a server that the library would not ask, and reports what came of it. Returns whether
+ * anything did. */
+static bool ask_anyway(struct rr_findings *to, struct rr_check_peer *p,
+		       struct rr_probe_spec *s, struct rr_probe *asked)
 {
-	struct rr_probe asked;
 	const char *advice;
 
 	s->calls = s->warm = 1;
-	s->ask = true;
-	rr_probe_run(s, &asked);
-	if (!asked.seen)
-		return;
-	if (asked.conn.carrier > RR_CARRIER_TCP) {
+	s->ask_all = true;
+	rr_probe_run(s, asked);
+	if (!asked->seen)
+		return false;
+	take_release(p, asked);
+	if (asked->conn.carrier > RR_CARRIER_TCP) {
 		rr_find(to, RR_V_NOTE, "asked", "with offer_after = 0 it is carried: %s",
-			rr_carrier_name(asked.conn.carrier));
-		return;
+			rr_carrier_name(asked->conn.carrier));
+	} else {
+		rr_find(to, RR_V_NOTE, "asked", "with offer_after = 0: %s",
+			rr_reason_text(asked->conn.reason));
+		advice = rr_check_advice((enum rr_reason)asked->conn.reason);
+		if (*advice)
+			rr_advise(to, "%s", advice);
 	}
-	rr_find(to, RR_V_NOTE, "asked", "with offer_after = 0: %s",
-		rr_reason_text(asked.conn.reason));
-	advice = rr_check_advice((enum rr_reason)asked.conn.reason);
-	if (*advice)
-		rr_advise(to, "%s", advice);
+	tell_release(to, p, asked);
+	return true;
 }
 
 static bool was_asked(const struct rr_check_peer *p)
@@ -411,8 +468,12 @@ static bool was_asked(const struct rr_check_peer *p)
 static void call_with_library(struct rr_findings *to, struct rr_check_peer *p,
 			      struct rr_probe_spec *s)
 {
+	const struct rr_probe *shown = &p->carried;
+	static struct rr_probe asked;
+
 	if (!*p->library) {
 		rr_find(to, RR_V_FAIL, "library", "there is none on this host to try with");
+		rr_check_carriers(to, p, s->peer, s->len, NULL, "no library on this host");
 		return;
 	}
 	s->library = p->library;
@@ -423,13 +484,18 @@ static void call_with_library(struct rr_findings *to, struct rr_check_peer *p,
 		rr_find(to, RR_V_WARN, "library",
 			"what became of the connection cannot be seen: no statistics of the "
 			"process that made it");
-	} else if (p->carried.conn.carrier > RR_CARRIER_TCP) {
+		return;
+	}
+	take_release(p, &p->carried);
+	if (p->carried.conn.carrier > RR_CARRIER_TCP) {
 		tell_carried(to, p);
 	} else {
 		tell_tcp(to, p);
-		if (!was_asked(p))
-			ask_anyway(to, s);
+		if (!was_asked(p) && ask_anyway(to, p, s, &asked))
+			shown = &asked;
 	}
+	rr_check_carriers(to, p, s->peer, s->len, shown,
+			  shown == &asked ? rr_reason_text(p->carried.conn.reason) : NULL);
 }
 
 /* Each step needs the one before; the first that fails ends the walk. `end` says how far it
@@ -469,4 +535,6 @@ void rr_check_peer(struct rr_findings *to, struct rr_check_peer *p)
 	p->end = RR_PEER_TCP;
 	if (!is_of_this_host(&a, s.len) || check_listener(to, p))
 		call_with_library(to, p, &s);
+	else
+		rr_check_carriers(to, p, s.peer, s.len, NULL, "the server has no library");
 }

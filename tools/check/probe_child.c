@@ -248,7 +248,8 @@ static void be_child(const struct rr_probe_spec *s, int in, int out, int log)
 		setenv("LD_PRELOAD", preload, 1);
 		setenv("RDMARPC_LOG_FILE", "stderr", 1);
 		setenv("RDMARPC_LOG_LEVEL", "debug", 1);
-		if (s->ask)
+		setenv("RDMARPC_ASK_PEER", "on", 1);
+		if (s->ask_all)
 			setenv("RDMARPC_OFFER_AFTER", "0", 1);
 	} else {
 		setenv("RDMARPC_ENABLED", "off", 1); /* in case it is preloaded all the same */
@@ -288,6 +289,7 @@ static void take_state(const struct rr_proc *p, struct rr_probe *out)
 	const struct rr_proc_conn *c = p->conns;
 
 	out->seen = true;
+	out->told = p->told;
 	if (p->nconns) {
 		out->conn = (struct rr_proc_conn_brief){ c->carrier, c->state, c->reason,
 							 c->dialect, c->version };

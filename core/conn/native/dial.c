@@ -77,6 +77,18 @@ static int as_tcp_says(int rc)
 	}
 }
 
+static enum rr_reason why_not_dialled(int rc)
+{
+	switch (rc) {
+	case -ENODEV: return RR_R_NO_DEVICE;
+	case -EDQUOT: return RR_R_CGROUP;
+	case -ENOMEM: return RR_R_MEMLOCK;
+	case -EMFILE: case -ENFILE: return RR_R_NO_FDS;
+	case -ENETUNREACH: case -EHOSTUNREACH: case -ETIMEDOUT: return RR_R_NO_ROUTE;
+	default: return RR_R_NO_NATIVE;
+	}
+}
+
 /* A rule that requires RDMA refuses the connection. Otherwise the kernel's connect() follows,
  * and the peer is not dialled again for a while, unless what was lacking is memory, a
  * descriptor or a share of the cgroup of this process. */
@@ -87,6 +99,7 @@ static void failed(struct rr_conn *c, int fd, int rc)
 	rr_carrier_free(c->share);
 	c->share = NULL;
 	rr_count(rr_stats_counters(c->st), RR_C_upgrade_failures, 1);
+	rr_told_here(c, RR_TOLD_NATIVE, why_not_dialled(rc));
 	rr_info("fd %d: cannot connect by native RDMA (error %d)", fd, -rc);
 	if (c->require)
 		return refuse(c, as_tcp_says(rc), rc == -ENODEV ? RR_R_NO_DEVICE
@@ -173,6 +186,7 @@ static void begin_call(struct rr_conn *c, int fd, const struct sockaddr_in6 *to)
 	int rc;
 
 	rr_report_adopt(c);
+	rr_told_offered(c, RR_TOLD_NATIVE);
 	c->dial_wait = true;	/* until the call is under way */
 	rc = call(c, fd, to);
 	if (rc)

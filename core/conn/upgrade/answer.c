@@ -30,6 +30,55 @@ static void answer_hello(struct rr_hello *answer, const struct rr_hello *h)
 	answer->inline_size = answer->recvs = 0;	/* the provider says it */
 }
 
+/* A connection between equal addresses does not leave its network namespace. */
+static bool within_one_namespace(struct rr_conn *c)
+{
+	const void *a = rr_ends_own(c), *b = rr_ends_peer(c);
+	const struct sockaddr_in6 *a6 = a, *b6 = b;
+	const struct sockaddr_in *a4 = a, *b4 = b;
+
+	if (!rr_ends_known(c))
+		return true;
+	if (a6->sin6_family == AF_INET6)
+		return !memcmp(&a6->sin6_addr, &b6->sin6_addr, sizeof(a6->sin6_addr));
+	return a4->sin_addr.s_addr == b4->sin_addr.s_addr;
+}
+
+/* Why provider i of the offer cannot be used here. why: what the attempt has shown;
+ * RR_R_NO_ROUTE is nothing in particular. */
+static enum rr_reason lack_of(struct rr_conn *c, const struct rr_hello *h, uint32_t i,
+			      enum rr_reason why)
+{
+	const struct rr_prov_ops *ops = rr_prov_by_id(h->prov[i].id);
+
+	if (!ops)
+		return rr_cp->verbs ? RR_R_NO_DEVICE : RR_R_DISABLED;
+	if (!rr_prov_is_local(ops) || why != RR_R_NO_ROUTE)
+		return why;
+	if (!rr_own_host(h))
+		return RR_R_OTHER_HOST;
+	return within_one_namespace(c) ? RR_R_NO_ROUTE : RR_R_ONE_HOST;
+}
+
+static void add_lack(struct rr_hello *answer, uint8_t id, enum rr_reason why)
+{
+	answer->lack[answer->nlack++] = (struct rr_nego_lack){ id, (uint8_t)why };
+}
+
+/* See upgrade.h. If no provider was tried, each lacks what the whole offer does. */
+void rr_answer_tell(struct rr_hello *answer, const struct rr_hello *h, enum rr_reason why)
+{
+	bool tried = answer->nlack;
+
+	answer->release[0] = '\0';
+	if (!h->asks || !rr_cp->tell_peer)
+		return;
+	memcpy(answer->token, h->token, RR_TOKEN_LEN);
+	memcpy(answer->release, rr_release, sizeof(answer->release));
+	for (uint32_t i = 0; why && !tried && i < h->nprov; i++)
+		add_lack(answer, h->prov[i].id, why);
+}
+
 /* See upgrade.h. Cheap checks come first, so that an offer that fails them costs next to
  * nothing. */
 bool rr_answer_accept(struct rr_conn *c, int fd, const struct rr_hello *h,
@@ -38,8 +87,11 @@ bool rr_answer_accept(struct rr_conn *c, int fd, const struct rr_hello *h,
 	enum rr_dialect dialect;
 	struct rr_prov_params p;
 
-	if (h->version != RR_NEGO_VERSION)
+	answer->nlack = 0;
+	if (h->version != RR_NEGO_VERSION) {
+		*why = RR_R_RELEASES;
 		return false;
+	}
 	if (!rr_cp->bypass_proxies && !rr_own_ends(h, c)) {
 		*why = RR_R_ADDRESSES;
 		return false;
@@ -56,28 +108,19 @@ bool rr_answer_accept(struct rr_conn *c, int fd, const struct rr_hello *h,
 		return false;
 	}
 	for (uint32_t i = 0; i < h->nprov; i++) {
-		c->share = accept_provider(h, i, &p, &answer->prov[0], why);
-		if (!c->share)
+		enum rr_reason one = RR_R_NO_ROUTE;
+
+		c->share = accept_provider(h, i, &p, &answer->prov[0], &one);
+		if (!c->share) {
+			*why = one == RR_R_NO_ROUTE ? *why : one;
+			add_lack(answer, h->prov[i].id, lack_of(c, h, i, one));
 			continue;
+		}
 		answer->nprov = 1;
 		rr_upgrade_agree(c->share, h, dialect);
 		return true;
 	}
 	return false;
-}
-
-/* A connection between equal addresses does not leave its network namespace. */
-static bool within_one_namespace(struct rr_conn *c)
-{
-	const void *a = rr_ends_own(c), *b = rr_ends_peer(c);
-	const struct sockaddr_in6 *a6 = a, *b6 = b;
-	const struct sockaddr_in *a4 = a, *b4 = b;
-
-	if (!rr_ends_known(c))
-		return true;
-	if (a6->sin6_family == AF_INET6)
-		return !memcmp(&a6->sin6_addr, &b6->sin6_addr, sizeof(a6->sin6_addr));
-	return a4->sin_addr.s_addr == b4->sin_addr.s_addr;
 }
 
 /* Returns why no provider of an acceptable offer could be used. */

@@ -10,16 +10,16 @@
 #include "core/conn/upgrade/upgrade.h"
 #include "core/conn/upgrade/when.h"
 
-/* Sends the answer, or a refusal if answer is NULL. A client is told why only if it sees other
- * addresses of the connection than we do, or runs on this host. Returns the length; 0: it could
- * not be sent. */
+/* Sends the answer, or a refusal for that reason. A client is told why only if it asks, sees
+ * other addresses of the connection than we do, or runs on this host. Returns the length; 0: it
+ * could not be sent. */
 static RR_NOINLINE uint32_t say_verdict(int fd, uint32_t xid, const struct rr_hello *answer,
-					enum rr_reason why)
+					bool yes, enum rr_reason why)
 {
 	uint8_t buf[RR_ANSWER_MAX];
-	uint32_t len =
-		answer ? rr_nego_put_answer(answer, xid, buf, sizeof(buf))
-		       : rr_nego_put_refusal(rr_answer_refusal(why), xid, buf, sizeof(buf));
+	uint32_t len = yes ? rr_nego_put_answer(answer, xid, buf, sizeof(buf))
+			   : rr_nego_put_refusal(rr_answer_refusal(why), xid, answer, buf,
+						 sizeof(buf));
 
 	return rr_os->send(fd, buf, len, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)len ? len : 0;
 }
@@ -35,6 +35,7 @@ static void answer_offer(struct rr_conn *c, int fd, uint32_t xid, const struct r
 
 	rr_report_adopt(c);
 	rr_count(rr_stats_counters(c->st), RR_C_offers_received, 1);
+	answer.nlack = 0;
 	if (!rr_upgrade_unseen(c)) {
 		why = RR_R_NO_ROUTE;
 		yes = rr_answer_accept(c, fd, h, &answer, &why);
@@ -43,7 +44,8 @@ static void answer_offer(struct rr_conn *c, int fd, uint32_t xid, const struct r
 	}
 	if (yes)
 		answer.caps |= h->caps & RR_CAP_MEANWHILE;
-	len = say_verdict(fd, xid, yes ? &answer : NULL, why);
+	rr_answer_tell(&answer, h, yes ? RR_R_NONE : why);
+	len = say_verdict(fd, xid, &answer, yes, why);
 	if (!len) {
 		rr_anchor_break(fd);
 		return rr_upgrade_fails(c, RR_R_INTERNAL);

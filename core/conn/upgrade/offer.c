@@ -58,11 +58,15 @@ static enum rr_reason offer_providers(struct rr_conn *c, const struct rr_prov_pa
 	struct rr_share **at = &c->share;
 	const struct rr_prov_ops *ops;
 
+	rr_told_begin(c);
 	for (uint32_t i = 0; i < most && (ops = rr_prov_nth(i)); i++) {
 		struct rr_share *sh = rr_carrier_offer(ops, p, &h->prov[h->nprov], &why);
 
-		if (!sh)
+		if (!sh) {
+			rr_told_here(c, rr_prov_id(ops), why);
 			continue;
+		}
+		rr_told_offered(c, rr_prov_id(ops));
 		h->nprov++;
 		*at = sh;
 		at = &sh->next;
@@ -82,6 +86,7 @@ enum rr_reason rr_offer_make(struct rr_conn *c, int fd, struct rr_hello *h)
 		return RR_R_NO_MEMORY;
 	rr_own_hello(h);
 	h->dialects = rr_own_dialects(c);
+	h->asks = rr_cp->ask_peer;
 	c->xid ^= rnd[0] | 1;	/* must differ from the xid of the app's call */
 	memcpy(h->token, rnd + 1, RR_TOKEN_LEN);
 	rr_own_place(h, c);
@@ -289,6 +294,8 @@ enum rr_reason rr_offer_join_chosen(struct rr_conn *c, const struct rr_hello *h)
 	why = join_provider(c, h);
 	if (!why)
 		rr_upgrade_agree(c->share, h, dialect);
+	else
+		rr_told_here(c, h->prov[0].id, why);
 	if (why == RR_R_RELEASES)	/* the next connection would fail in the same way */
 		rr_cache_add(&c->peer, why, rr_now() + rr_cp->negative_time);
 	return why;
@@ -303,7 +310,9 @@ static void not_joined(struct rr_conn *c, int rc)
 	rr_count(rr_stats_counters(c->st), RR_C_upgrade_failures, 1);
 	if (!rr_prov_is_local(c->share->qp->ops))
 		rr_cache_add(&c->peer, why, rr_now() + rr_cp->negative_time);
-	rr_upgrade_fails(c, rc == -EAGAIN ? RR_R_TIMEOUT : why);
+	why = rc == -EAGAIN ? RR_R_TIMEOUT : why;
+	rr_told_here(c, rr_prov_id(c->share->qp->ops), why);
+	rr_upgrade_fails(c, why);
 }
 
 /* RR_PACE_TURN: other connections set up their devices first, which is no failure however late
@@ -425,6 +434,7 @@ void rr_offer_hear(struct rr_conn *c, int fd)
 	case RR_NEGO_OURS:
 		if (!rr_upgrade_consume(fd, need))
 			return rr_upgrade_fails(c, RR_R_INTERNAL);
+		rr_told_there(c, &h);
 		rr_offer_is_ours(c);
 		c->in.ours = need;
 		if (c->meanwhile && h.caps & RR_CAP_MEANWHILE)
@@ -437,6 +447,8 @@ void rr_offer_hear(struct rr_conn *c, int fd)
 	case RR_NEGO_ONE_HOST:
 	case RR_NEGO_NO:
 		rr_upgrade_consume(fd, need);
+		if (what != RR_NEGO_NO)
+			rr_told_there(c, &h);
 		rr_learned_ours(&c->peer, what != RR_NEGO_NO);
 		rr_offer_negative(c);
 		return rr_upgrade_fails(c, rr_offer_declined(c, what));

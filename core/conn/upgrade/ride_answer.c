@@ -35,6 +35,7 @@ void rr_ride_heard(struct rr_conn *c, const struct rr_hello *h, uint32_t xid)
 	c->lack = RR_R_NONE;
 	if (!rr_answer_accept(c, fd, h, &c->heard, &why))
 		c->lack = (uint8_t)(why == RR_R_NO_ROUTE ? rr_answer_why_not(c, h) : why);
+	rr_answer_tell(&c->heard, h, (enum rr_reason)c->lack);
 	c->heard.caps |= RR_CAP_CROSSING;
 	c->most = 0;
 	rr_conn_become(c, RR_S_HEARD, RR_R_NONE);
@@ -49,7 +50,8 @@ static RR_NOINLINE ssize_t say_answer(struct rr_conn *c, int fd, enum rr_reason 
 				      const struct iovec *iov, int n, int flags)
 {
 	uint8_t buf[RR_ANSWER_MAX];
-	uint32_t len = no ? rr_nego_put_refusal(rr_answer_refusal(no), c->xid, buf, sizeof(buf))
+	uint32_t len = no ? rr_nego_put_refusal(rr_answer_refusal(no), c->xid, &c->heard, buf,
+					     sizeof(buf))
 			  : rr_nego_put_answer(&c->heard, c->xid, buf, sizeof(buf));
 
 	return rr_ride_send_along(c, fd, buf, len, iov, n, flags);

@@ -181,6 +181,8 @@ int rr_ride_take_answer(struct rr_conn *c, int fd, enum rr_nego what, const stru
 		return RR_RIDE_OVER;
 	}
 	c->in.ours += need;
+	if (what != RR_NEGO_NO)
+		rr_told_there(c, h);
 	/* too late to be used, but it shows that the server has the library */
 	if (rr_ride_is_late(c)) {
 		if (what != RR_NEGO_NO)

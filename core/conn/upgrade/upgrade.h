@@ -12,7 +12,8 @@
  *   along.c      one write with the app's bytes   when.c       when an offer pays, pure
  *   late.c       peeking at and discarding bytes  expire.c     answers that nobody takes up
  *   learned.c    what earlier connections showed  evidence.c   servers of this host
- *   pace.c       many upgrades at once, in turns  passed.c     counts and times what goes by */
+ *   pace.c       many upgrades at once, in turns  passed.c     counts and times what goes by
+ *   told.c       what rdmarpc-check asks for */
 
 #include "core/conn/carried/carried.h"
 
@@ -99,6 +100,15 @@ struct rr_front {
 	uint8_t head[RR_RM_HDR];
 	struct rr_hello h;
 };
+
+/* told.c: what a client that asks (option ask_peer) notes for rdmarpc-check. id is a provider's
+ * number in offers, or RR_TOLD_NATIVE for a native peer's port. */
+void rr_told_begin(struct rr_conn *c);
+void rr_told_offered(struct rr_conn *c, uint8_t id);
+/* It cannot be used at this end, or reached from here. */
+void rr_told_here(struct rr_conn *c, uint8_t id, enum rr_reason why);
+/* The server has answered, or declined. */
+void rr_told_there(struct rr_conn *c, const struct rr_hello *answer);
 
 /* along.c. Has nobody read from or written to the socket but us? */
 bool rr_ride_seen_all(const struct rr_conn *c, int fd);
@@ -195,6 +205,9 @@ void rr_evidence_forked(void);
  * and describes it in *answer. False: *why may have the reason. */
 bool rr_answer_accept(struct rr_conn *c, int fd, const struct rr_hello *h,
 		      struct rr_hello *answer, enum rr_reason *why);
+/* Adds what a client that asks is told, after rr_answer_accept() or with nlack 0: the release,
+ * and what was lacking. why: the reason for a refusal, or RR_R_NONE. */
+void rr_answer_tell(struct rr_hello *answer, const struct rr_hello *h, enum rr_reason why);
 /* Why no provider of the offer could be used. */
 enum rr_reason rr_answer_why_not(struct rr_conn *c, const struct rr_hello *h);
 /* What the client is told about that. */
