@@ -44,6 +44,14 @@ void rr_prov_at_exit(void (*fn)(void))
 	exiting = fn;
 }
 
+static void log_event(const char *device, const char *event, unsigned port, unsigned ended)
+{
+	if (port)
+		rr_warn("RDMA device %s, port %u: %s", device, port, event);
+	else
+		rr_warn("RDMA device %s: %s; connections that end: %u", device, event, ended);
+}
+
 /* Loads the plugin that lies beside this library, which dladdr() finds by a symbol of ours.
  * RTLD_LOCAL keeps rdma-core's names away from the app; RTLD_NOW makes a missing symbol fail
  * here, and not within a call of the app's. Runs once; if it fails, verbs stays NULL and a
@@ -51,7 +59,8 @@ void rr_prov_at_exit(void (*fn)(void))
 static void load_verbs(void)
 {
 	struct rr_verbs_env env = { .os = rr_os, .own_fd = rr_ownfd_set,
-				    .on_refused = on_refused, .at_exit = call_exiting };
+				    .on_refused = on_refused, .at_exit = call_exiting,
+				    .on_event = log_event };
 	rr_verbs_plugin_fn *entry;
 	char path[512];
 	const char *slash;

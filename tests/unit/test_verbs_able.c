@@ -47,6 +47,16 @@ void rr_verbs_cm_events(struct rr_qp *qp, struct rr_vq *v)
 	(void)v;
 }
 
+void rr_verbs_cm_struck(struct rr_vq *v)
+{
+	(void)v;
+}
+
+void rr_verbs_events_look(struct ibv_context *dev)
+{
+	(void)dev;
+}
+
 /* --- the device -------------------------------------------------------------------------- */
 
 static struct {
@@ -161,6 +171,19 @@ struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t len, uint6
 int ibv_dereg_mr(struct ibv_mr *m)
 {
 	free(m);
+	return 0;
+}
+
+static enum ibv_port_state link_state;
+static unsigned port_looks;
+
+#undef ibv_query_port
+int ibv_query_port(struct ibv_context *ctx, uint8_t port, struct _compat_ibv_port_attr *a)
+{
+	(void)ctx;
+	cr_assert_eq(port, 1);
+	port_looks++;
+	((struct ibv_port_attr *)(void *)a)->state = link_state;
 	return 0;
 }
 
@@ -539,6 +562,41 @@ Test(verbs_able, what_the_connection_itself_has_in_use_is_waited_for)
 	cr_assert_eq(rr_verbs_keys_invalidate(&q.qp, seg.handle, 0), 1);
 	can.reg = 0;
 	cr_assert_eq(expose_until(0), 0);
+}
+
+/* --- how it is --------------------------------------------------------------------------- */
+
+Test(verbs_able, a_device_that_has_failed_serves_again_when_its_link_is_back)
+{
+	cr_assert(rr_verbs_device_serves(&device, 1));
+	rr_verbs_device_failed(&device);
+	cr_assert(!rr_verbs_device_serves(&device, 1));
+	rr_verbs_device_port(&device, 1, false);
+	cr_assert(!rr_verbs_device_serves(&device, 1));
+	rr_verbs_device_port(&device, 1, true);
+	cr_assert(rr_verbs_device_serves(&device, 1));
+	cr_assert_eq(port_looks, 0, "what is not in doubt costs nothing");
+}
+
+Test(verbs_able, a_failed_device_that_was_replaced_is_another)
+{
+	rr_verbs_device_failed(&device);
+	rr_verbs_device_gone(&device);
+	rr_verbs_device(&device, 100);
+	cr_assert(rr_verbs_device_serves(&device, 1));
+}
+
+/* Somebody else may have read that it is up again. */
+Test(verbs_able, a_link_that_was_down_is_asked_whether_it_still_is)
+{
+	link_state = IBV_PORT_DOWN;
+	rr_verbs_device_port(&device, 1, false);
+	cr_assert(rr_verbs_device_serves(&device, 2), "that is another one");
+	cr_assert(!rr_verbs_device_serves(&device, 1));
+	link_state = IBV_PORT_ACTIVE;
+	cr_assert(rr_verbs_device_serves(&device, 1));
+	cr_assert(rr_verbs_device_serves(&device, 1));
+	cr_assert_eq(port_looks, 2);
 }
 
 #else

@@ -30,6 +30,9 @@ void (*rr_verbs_process_own_fd)(int fd, bool own) = own_fd;
 
 NOTHING(rr_verbs_device, (struct ibv_context *dev, int floor))
 NOTHING(rr_verbs_device_gone, (const struct ibv_context *dev))
+NOTHING(rr_verbs_events_add, (struct rr_qp *qp, struct rr_vq *v))
+NOTHING(rr_verbs_events_remove, (struct rr_vq *v))
+NOTHING(rr_verbs_events_read, (struct ibv_context *dev))
 NOTHING(rr_verbs_keys_free, (struct rr_vq *v))
 NOTHING(rr_verbs_mr_free, (struct rr_vq *v))
 NOTHING(rr_verbs_mr_unreserve, (struct rr_vq *v))
@@ -228,13 +231,12 @@ ZERO(int, ibv_dereg_mr, (struct ibv_mr *m))
 ZERO(int, ibv_destroy_cq, (struct ibv_cq *c))
 ZERO(int, ibv_destroy_comp_channel, (struct ibv_comp_channel *c))
 ZERO(int, ibv_dealloc_pd, (struct ibv_pd *p))
-int ibv_get_async_event(struct ibv_context *ctx, struct ibv_async_event *ev)
-{
-	errno = EAGAIN;
-	return -1;
-}
 
-NOTHING(ibv_ack_async_event, (struct ibv_async_event *ev))
+static bool out_of_service;
+bool rr_verbs_device_serves(struct ibv_context *ctx, uint8_t port)
+{
+	return !out_of_service;
+}
 
 /* ----------------------------------------------------------------------------------------- */
 
@@ -257,7 +259,7 @@ static void set_up_with(uint32_t recvs)
 	max_wr = 4096;
 	refusal = 0;
 	tries = disconnects = notices = 0;
-	armed = has_come = false;
+	armed = has_come = out_of_service = false;
 	ack = ack_at_start = -1;
 }
 
@@ -382,6 +384,34 @@ Test(verbs_setup, a_message_says_that_the_connection_is_established)
 	event = (struct rdma_cm_event){ .event = RDMA_CM_EVENT_ESTABLISHED, .id = &id };
 	cr_assert_eq(rr_verbs_setup_establish(&q.qp), 0);
 	cr_assert_eq(notices, 1);
+}
+
+/* So it stays on TCP at once, and the reason says why. */
+Test(verbs_setup, no_connection_is_made_by_a_device_that_does_not_serve)
+{
+	out_of_service = true;
+	cr_assert_eq(rr_verbs_setup_accept(&q.qp, v, &(struct rdma_conn_param){ 0 }), -ENETDOWN);
+	cr_assert_eq(tries, 0);
+}
+
+/* A queue's end or the peer's fault leaves the objects, for what is still to be read. */
+Test(verbs_setup, an_event_ends_its_connection_and_a_failed_device_gets_everything_back)
+{
+	v->state = RR_V_READY;
+	rr_verbs_cm_struck(v);
+	cr_assert(!v->err && v->state == RR_V_READY);
+	v->struck = -EIO;
+	rr_verbs_cm_struck(v);
+	cr_assert_eq(v->err, -EIO);
+	cr_assert_eq(v->state, RR_V_READY);
+	set_up();
+	v->state = RR_V_READY;
+	v->struck = -ENODEV;
+	rr_verbs_cm_struck(v);
+	cr_assert_eq(v->err, -EIO);
+	cr_assert_eq(v->state, RR_V_GONE);
+	cr_assert_eq(disconnects, 1, "the peer is told");
+	cr_assert_null(v->id);
 }
 
 /* As the kernel's own client does: nothing gets through from here. */

@@ -2,11 +2,17 @@
 /* A device that behaves like another: to be preloaded behind the library, in the guest, where
  * rxe or siw carries what is left. MASK is one of the profiles below, which are what the
  * drivers of rdma-core 44 and of Linux 6.1 do as their sources read; none of them is the
- * device itself. Each thing that the mask refuses is a line in the file MASK_LOG. */
+ * device itself. Each thing that the mask refuses is a line in the file MASK_LOG.
+ *
+ * MASK_EVENTS: a file whose first line is a number and a word. When the number changes, each
+ * process in which the device is open has what the word says happen to it (happens()): an
+ * asynchronous event, and what comes with it. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <infiniband/verbs.h>
+#include <pthread.h>
+#include <rdma/ib_user_verbs.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,6 +54,8 @@ static const struct profile {
 	{ "few-regs", false, true, EOPNOTSUPP, OPS(BIND_MW), 0, 256, 32, 16, 16351, 65408, .mrs = 5 },
 	{ "few-pairs", true, true, 0, 0, 0, 256, 32, 16, 16351, 65408, .qps = 2 },
 	{ "fails-posts", true, true, 0, 0, 0, 256, 32, 16, 16351, 65408, .posts = 40 },
+	/* events that are asked for, and else as mlx5 */
+	{ "events", true, true, 0, 0, 0, 256, 30, 16, 32767, .cqe = 4194303 },
 	/* of everything the least that will do */
 	{ "least", false, false, EOPNOTSUPP, OPS(BIND_MW) | OPS(LOCAL_INV) | OPS(SEND_WITH_INV), 0, 0, 1, 1, 1023, .cqe = 4095 },
 };
@@ -167,6 +175,235 @@ static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_
 	return rc;
 }
 
+/* --- events ------------------------------------------------------------------------------ */
+
+#define MOST	256u		/* queues at once */
+
+static struct queue {
+	struct ibv_cq *cq;	/* NULL: free */
+	struct ibv_qp *qp;	/* the last that was made for it */
+	bool silent;		/* it has overrun: no completion comes out, and nothing rings */
+} queues[MOST];
+static pthread_mutex_t queues_lock = PTHREAD_MUTEX_INITIALIZER;
+static int real_async = -1, to_async = -1;
+static volatile bool link_down;
+
+/* Called with the lock held. */
+static struct queue *queue_of(const struct ibv_cq *cq)
+{
+	for (unsigned i = 0; i < MOST; i++)
+		if (queues[i].cq == cq)
+			return &queues[i];
+	return NULL;
+}
+
+static bool is_silent(const struct ibv_cq *cq)
+{
+	struct queue *q;
+	bool is;
+
+	pthread_mutex_lock(&queues_lock);
+	q = queue_of(cq);
+	is = q && q->silent;
+	pthread_mutex_unlock(&queues_lock);
+	return is;
+}
+
+static int poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc)
+{
+	return is_silent(cq) ? 0 : was.poll_cq(cq, n, wc);
+}
+
+static int req_notify_cq(struct ibv_cq *cq, int solicited)
+{
+	return is_silent(cq) ? 0 : was.req_notify_cq(cq, solicited);
+}
+
+/* As the kernel writes it. */
+static void tell(enum ibv_event_type type, uint64_t element)
+{
+	struct ib_uverbs_async_event_desc ev = { .element = element, .event_type = type };
+
+	if (syscall(SYS_write, to_async, &ev, sizeof(ev)) != sizeof(ev))
+		say("not told\n");
+}
+
+/* cq: a completion queue has overrun; qp: a queue pair is broken. first: it is the first only.
+ * fatal: the device is. down, up: its link is; back: it is, and nobody hears of it. */
+static void happens(const char *what)
+{
+	bool first = !strncmp(what, "first-", 6), cq, all;
+
+	what += first ? 6 : 0;
+	cq = !strcmp(what, "cq");
+	all = !strcmp(what, "fatal");
+	pthread_mutex_lock(&queues_lock);
+	for (unsigned i = 0; i < MOST && (cq || all || !strcmp(what, "qp")); i++) {
+		struct queue *q = &queues[i];
+
+		if (!q->cq || !q->qp || q->silent)
+			continue;
+		q->silent = true;
+		if (!all)
+			tell(cq ? IBV_EVENT_CQ_ERR : IBV_EVENT_QP_FATAL,
+			     cq ? (uintptr_t)q->cq : (uintptr_t)q->qp);
+		if (first)
+			break;
+	}
+	pthread_mutex_unlock(&queues_lock);
+	if (all)
+		tell(IBV_EVENT_DEVICE_FATAL, 0);
+	if (!strcmp(what, "down") || !strcmp(what, "up") || !strcmp(what, "back"))
+		link_down = !strcmp(what, "down");
+	if (strcmp(what, "back") && (link_down || !strcmp(what, "up")))
+		tell(link_down ? IBV_EVENT_PORT_ERR : IBV_EVENT_PORT_ACTIVE, 1);
+}
+
+/* What the device itself reports of its ports is passed on. */
+static void pass_on(struct ibv_context *ctx)
+{
+	int (*get)(struct ibv_context *, struct ibv_async_event *) =
+		(int (*)(struct ibv_context *, struct ibv_async_event *))real("ibv_get_async_event");
+	void (*ack)(struct ibv_async_event *) = (void (*)(struct ibv_async_event *))real("ibv_ack_async_event");
+	struct ibv_context that = *ctx;
+	struct ibv_async_event ev;
+
+	that.async_fd = real_async;
+	while (!get(&that, &ev)) {
+		if (ev.event_type == IBV_EVENT_PORT_ACTIVE || ev.event_type == IBV_EVENT_PORT_ERR)
+			tell(ev.event_type, (uint64_t)ev.element.port_num);
+		ack(&ev);
+	}
+}
+
+static int last_wish(char what[16])
+{
+	char text[64] = "";
+	int n = 0, fd = (int)syscall(SYS_openat, AT_FDCWD, getenv("MASK_EVENTS"), O_RDONLY | O_CLOEXEC);
+
+	if (fd >= 0) {
+		if (syscall(SYS_read, fd, text, sizeof(text) - 1) > 0)
+			sscanf(text, "%d %15s", &n, what);
+		syscall(SYS_close, fd);
+	}
+	return n;
+}
+
+static void *look_for_wishes(void *arg)
+{
+	char what[16] = "";
+	int done = last_wish(what);
+
+	for (;;) {
+		struct timespec t = { 0, 20000000 };
+		int n;
+
+		nanosleep(&t, NULL);
+		pass_on(arg);
+		n = last_wish(what);
+		if (n == done)
+			continue;
+		done = n;
+		happens(what);
+	}
+	return NULL;
+}
+
+static int (*was_query_port)(struct ibv_context *, uint8_t, struct ibv_port_attr *, size_t);
+
+static int query_port(struct ibv_context *ctx, uint8_t port, struct ibv_port_attr *a, size_t n)
+{
+	int rc = was_query_port(ctx, port, a, n);
+
+	if (!rc && link_down)
+		a->state = IBV_PORT_DOWN;
+	return rc;
+}
+
+static void make_eventful(struct ibv_context *ctx)
+{
+	struct verbs_context *v = verbs_get_ctx(ctx);
+	pthread_t t;
+	int p[2];
+
+	if (!getenv("MASK_EVENTS") || to_async >= 0 || pipe2(p, O_CLOEXEC | O_NONBLOCK))
+		return;
+	real_async = ctx->async_fd;
+	fcntl(real_async, F_SETFL, O_NONBLOCK);
+	ctx->async_fd = p[0];
+	to_async = p[1];
+	ctx->ops.poll_cq = poll_cq;
+	ctx->ops.req_notify_cq = req_notify_cq;
+	was_query_port = v->query_port;
+	v->query_port = query_port;
+	if (!pthread_create(&t, NULL, look_for_wishes, ctx))
+		pthread_detach(t);
+}
+
+/* The kernel is told by which descriptor a queue's events are to be read, which must be the device's own. Sets that (-1), or
+ * ours again; returns what it was. */
+static int its_own(struct ibv_context *ctx, int ours)
+{
+	int was_fd = ctx->async_fd;
+
+	if (to_async >= 0)
+		ctx->async_fd = ours < 0 ? real_async : ours;
+	return was_fd;
+}
+
+/* The real one would count it, and the end of the queue pair wait for it. */
+void ibv_ack_async_event(struct ibv_async_event *ev)
+{
+	void (*fn)(struct ibv_async_event *) = (void (*)(struct ibv_async_event *))real("ibv_ack_async_event");
+
+	say("acked\n");
+	if (to_async < 0)
+		fn(ev);
+}
+
+struct ibv_cq *ibv_create_cq(struct ibv_context *ctx, int n, void *arg, struct ibv_comp_channel *c, int vector)
+{
+	struct ibv_cq *(*fn)(struct ibv_context *, int, void *, struct ibv_comp_channel *, int) =
+		(struct ibv_cq * (*)(struct ibv_context *, int, void *, struct ibv_comp_channel *, int))real("ibv_create_cq");
+	int ours = its_own(ctx, -1);
+	struct ibv_cq *cq = fn(ctx, n, arg, c, vector);
+	struct queue *q;
+
+	its_own(ctx, ours);
+	pthread_mutex_lock(&queues_lock);
+	q = queue_of(NULL);
+	if (cq && q)
+		*q = (struct queue){ .cq = cq };
+	pthread_mutex_unlock(&queues_lock);
+	return cq;
+}
+
+static void queue_qp(const struct ibv_cq *cq, struct ibv_qp *qp)
+{
+	struct queue *q;
+
+	pthread_mutex_lock(&queues_lock);
+	q = queue_of(cq);
+	if (q)
+		q->qp = qp;
+	pthread_mutex_unlock(&queues_lock);
+}
+
+int ibv_destroy_cq(struct ibv_cq *cq)
+{
+	int (*fn)(struct ibv_cq *) = (int (*)(struct ibv_cq *))real("ibv_destroy_cq");
+	struct queue *q;
+
+	pthread_mutex_lock(&queues_lock);
+	q = queue_of(cq);
+	if (q)
+		q->cq = NULL;
+	pthread_mutex_unlock(&queues_lock);
+	return fn(cq);
+}
+
+/* ----------------------------------------------------------------------------------------- */
+
 struct ibv_context *ibv_open_device(struct ibv_device *dev)
 {
 	struct ibv_context *(*fn)(struct ibv_device *) = (struct ibv_context * (*)(struct ibv_device *))real("ibv_open_device");
@@ -179,6 +416,7 @@ struct ibv_context *ibv_open_device(struct ibv_device *dev)
 	ctx->ops.alloc_mw = alloc_mw;
 	ctx->ops.dealloc_mw = dealloc_mw;
 	ctx->ops.post_send = post_send;
+	make_eventful(ctx);
 	return ctx;
 }
 
@@ -214,6 +452,7 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 		(struct ibv_qp * (*)(struct ibv_pd *, struct ibv_qp_init_attr *))real("ibv_create_qp");
 	const struct profile *p = mine();
 	struct ibv_qp *qp;
+	int ours;
 
 	if (attr->cap.max_inline_data > p->inline_data || attr->cap.max_send_sge > p->sge ||
 	    attr->cap.max_send_wr > (unsigned)p->wr || attr->cap.max_recv_wr > (unsigned)p->wr) {
@@ -223,8 +462,12 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 	}
 	if (none_left(p->qps, qps, "create_qp\n"))
 		return NULL;
+	ours = its_own(pd->context, -1);
 	qp = fn(pd, attr);
+	its_own(pd->context, ours);
 	qps += !!qp;
+	if (qp)
+		queue_qp(attr->recv_cq, qp);
 	if (qp && attr->cap.max_inline_data > p->inline_data)
 		attr->cap.max_inline_data = p->inline_data;
 	return qp;
@@ -235,6 +478,7 @@ int ibv_destroy_qp(struct ibv_qp *qp)
 	int (*fn)(struct ibv_qp *) = (int (*)(struct ibv_qp *))real("ibv_destroy_qp");
 
 	qps--;
+	queue_qp(qp->recv_cq, NULL);
 	return fn(qp);
 }
 

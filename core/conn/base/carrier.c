@@ -46,6 +46,8 @@ static enum rr_reason reason_of(const struct rr_prov_ops *ops, int rc, enum rr_r
 		return RR_R_FORKED;
 	if (rc == -EDQUOT)
 		return RR_R_CGROUP;
+	if (rc == -ENETDOWN || (rc == -EIO && !rr_prov_is_local(ops)))
+		return RR_R_DEVICE;
 	if (rc != -ENOMEM)
 		return other;
 	if (rr_prov_is_local(ops))	/* a local provider locks no memory */

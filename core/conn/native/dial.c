@@ -85,26 +85,28 @@ static enum rr_reason why_not_dialled(int rc)
 	case -ENOMEM: return RR_R_MEMLOCK;
 	case -EMFILE: case -ENFILE: return RR_R_NO_FDS;
 	case -ENETUNREACH: case -EHOSTUNREACH: case -ETIMEDOUT: return RR_R_NO_ROUTE;
+	case -ENETDOWN: case -EIO: return RR_R_DEVICE;
 	default: return RR_R_NO_NATIVE;
 	}
 }
 
 /* A rule that requires RDMA refuses the connection. Otherwise the kernel's connect() follows,
  * and the peer is not dialled again for a while, unless what was lacking is memory, a
- * descriptor or a share of the cgroup of this process. */
+ * descriptor or a share of the cgroup of this process, or its own device's link. */
 static void failed(struct rr_conn *c, int fd, int rc)
 {
+	enum rr_reason why = why_not_dialled(rc);
 	struct sockaddr_in6 to;
 
 	rr_carrier_free(c->share);
 	c->share = NULL;
 	rr_count(rr_stats_counters(c->st), RR_C_upgrade_failures, 1);
-	rr_told_here(c, RR_TOLD_NATIVE, why_not_dialled(rc));
+	rr_told_here(c, RR_TOLD_NATIVE, why);
 	rr_info("fd %d: cannot connect by native RDMA (error %d)", fd, -rc);
 	if (c->require)
-		return refuse(c, as_tcp_says(rc), rc == -ENODEV ? RR_R_NO_DEVICE
-					    : rc == -EDQUOT ? RR_R_CGROUP : RR_R_NO_NATIVE);
-	if (rdma_address(c, fd, &to) && rc != -ENOMEM && rc != -EMFILE && rc != -EDQUOT)
+		return refuse(c, as_tcp_says(rc), why);
+	if (rdma_address(c, fd, &to) && rc != -ENOMEM && rc != -EMFILE && rc != -EDQUOT &&
+	    rc != -ENETDOWN)
 		rr_cache_add(&to, RR_R_NO_NATIVE, rr_now() + rr_cp->negative_time);
 	go_on_by_tcp(c, fd);
 }

@@ -10,10 +10,9 @@
 
 /* The device is being removed, and the kernel waits until we have freed everything of it. What
  * has been received stays ours. */
-static void device_gone(struct rr_vq *v)
+static void free_on_device(struct rr_vq *v)
 {
 	rr_verbs_books_digest(v);
-	rr_verbs_device_gone(v->id->verbs);
 	rr_verbs_qp_free_objects(v);
 	rr_verbs_books_digest(v); /* completions that another thread has just taken */
 	v->state = RR_V_GONE;
@@ -71,8 +70,26 @@ void rr_verbs_cm_events(struct rr_qp *qp, struct rr_vq *v)
 			rr_creds_disconnect(v->id);
 		}
 	}
-	if (gone)
-		device_gone(v);
+	if (gone) {
+		rr_verbs_device_gone(v->id->verbs);
+		free_on_device(v);
+	}
+}
+
+/* See connections.h. Of a device that has failed everything is given back, as of one that is
+ * removed: the kernel may want to do that next, and would wait for an app that never closes
+ * what has failed. */
+void rr_verbs_cm_struck(struct rr_vq *v)
+{
+	int err = atomic_load_explicit(&v->struck, memory_order_acquire);
+
+	if (likely(!err) || v->err || v->state == RR_V_GONE)
+		return;
+	rr_verbs_fail(v, err == -ENODEV ? -EIO : err);
+	if (err != -ENODEV || v->state != RR_V_READY)
+		return;
+	rr_creds_disconnect(v->id);
+	free_on_device(v);
 }
 
 void rr_verbs_cm_disconnect(struct rr_qp *qp)

@@ -4,7 +4,6 @@
  * Nothing here waits. Which address to use is decided by pair.c and native_cm.c. */
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
 
 #include "core/base/compiler.h"
@@ -130,32 +129,30 @@ static void depths(struct rr_qp *qp, struct rr_vq *v, const struct rdma_conn_par
 	qp->peer_reads = v->depth_in > 0;
 }
 
-/* Asynchronous events of the device need no reaction, because the completions and the CM report
- * what they mean for a queue pair. But they must be read, or they pile up in the kernel. */
-static void async_events(struct rr_vq *v)
+/* See connections.h. Events that nobody has read yet come first: they may say that the device
+ * serves, or that it does not. */
+int rr_verbs_setup_device(struct rr_vq *v, struct rdma_cm_id *id)
 {
-	struct ibv_async_event ev;
-	int cancel;
-
-	if (!v->id || !v->id->verbs || rr_verbs_channel_quiet(v->id->verbs->async_fd))
-		return;
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-	while (!ibv_get_async_event(v->id->verbs, &ev))
-		ibv_ack_async_event(&ev);
-	pthread_setcancelstate(cancel, NULL);
+	rr_verbs_device(id->verbs, v->param.fd_floor);
+	if (!rr_verbs_channel_quiet(id->verbs->async_fd))
+		rr_verbs_events_read(id->verbs);
+	return rr_verbs_device_serves(id->verbs, id->port_num) ? 0 : -ENETDOWN;
 }
 
 /* Makes the queue pair and has its completions ring wake_fd. */
 static int make_and_watch(struct rr_qp *qp, struct rr_vq *v)
 {
-	int rc = rr_verbs_qp_make(qp, v);
+	int rc = rr_verbs_setup_device(v, v->id);
 
-	async_events(v);
+	if (!rc)
+		rc = rr_verbs_qp_make(qp, v);
 	if (rc)
 		return rc;
+	rr_verbs_events_add(qp, v);
 	v->comp->fd = rr_verbs_channel_high(v->comp->fd, v->param.fd_floor);
 	rc = rr_verbs_channel_quiet(v->comp->fd);
-	return rc ? rc : rr_verbs_channel_watch(qp->wake_fd, v->comp->fd, 1);
+	return rc ? rc : rr_verbs_channel_watch(qp->wake_fd, v->comp->fd,
+						RR_VERBS_RANG_CQ);
 }
 
 /* Sets how soon lost packets are sent again from our side, because RDMA CM derives seconds from
@@ -318,6 +315,7 @@ int rr_verbs_setup_establish(struct rr_qp *qp)
 			rr_verbs_fail(v, rc);
 	}
 	hear_message(v);
+	rr_verbs_cm_struck(v);
 	errno = saved;
 	if (v->err)
 		return v->err;

@@ -23,6 +23,24 @@ void rr_verbs_cm_disconnect(struct rr_qp *qp);
 /* Processes the CM's events for a connected queue pair. */
 void rr_verbs_cm_events(struct rr_qp *qp, struct rr_vq *v);
 
+/* An event of the device concerns this connection (v->struck): ends it. */
+void rr_verbs_cm_struck(struct rr_vq *v);
+
+/* --- events.c: asynchronous events of devices --- */
+
+/* From now until it is removed, events that concern the connection set v->struck; called once
+ * its queue pair is there, and before that is destroyed. */
+void rr_verbs_events_add(struct rr_qp *qp, struct rr_vq *v);
+void rr_verbs_events_remove(struct rr_vq *v);
+/* A thread is about to sleep on the connection: an event of its device is to wake it up, unless
+ * others of the same device that have gone to sleep later are enough. */
+void rr_verbs_events_watch(struct rr_vq *v);
+/* Reads what events there are of this device, and acts on them. */
+void rr_verbs_events_read(struct ibv_context *dev);
+/* The same for a thread that polls: does nothing if one has looked a moment ago. */
+void rr_verbs_events_look(struct ibv_context *dev);
+void rr_verbs_events_forked(void);
+
 /* --- traffic.c --- */
 
 int rr_verbs_traffic_send(struct rr_qp *qp, const struct iovec *iov, int niov, uint64_t cookie,
@@ -47,6 +65,9 @@ void rr_verbs_end_close(struct rr_qp *qp);
 /* Makes qp's state … */
 int rr_verbs_setup_start(struct rr_qp *qp, const struct rr_prov_params *p);
 int rr_verbs_setup_open(struct rr_qp *qp, struct rr_vq *v); /* … and its channel */
+/* id has its device, whose descriptors are ours from now on. 0, or -ENETDOWN: the device has
+ * failed, or the link of its port is down. */
+int rr_verbs_setup_device(struct rr_vq *v, struct rdma_cm_id *id);
 int rr_verbs_setup_resolve(struct rr_vq *v, const struct sockaddr *to,
 			   const struct sockaddr *from, int ms);
 /* Accepts the request that v->id stands for. If that fails, refuses it. */

@@ -17,6 +17,8 @@ struct device {
 	int cmd, async;		/* its descriptors */
 	enum rr_verbs_proof windows;
 	bool no_inv;
+	bool failed;		/* it has said so, and not been back since */
+	uint64_t down;		/* bits: ports whose link is down, as it has said */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -119,4 +121,61 @@ bool rr_verbs_device_no_inv(const struct ibv_context *ctx, bool found)
 		is = d->no_inv |= found;
 	pthread_mutex_unlock(&lock);
 	return is;
+}
+
+/* --- how it is --------------------------------------------------------------------------- */
+
+static uint64_t port_bit(unsigned port)
+{
+	return port < 64 ? UINT64_C(1) << port : 0;
+}
+
+void rr_verbs_device_failed(const struct ibv_context *ctx)
+{
+	struct device *d;
+
+	pthread_mutex_lock(&lock);
+	d = find_device(ctx);
+	if (d)
+		d->failed = true;
+	pthread_mutex_unlock(&lock);
+}
+
+/* A link that is up says that the device is back as well. */
+void rr_verbs_device_port(const struct ibv_context *ctx, unsigned port, bool up)
+{
+	struct device *d;
+
+	pthread_mutex_lock(&lock);
+	d = find_device(ctx);
+	if (d && up) {
+		d->failed = false;
+		d->down &= ~port_bit(port);
+	} else if (d) {
+		d->down |= port_bit(port);
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+/* The event that a link is up again may be read by somebody else: an app that uses RDMA CM
+ * itself has the same context. So the device is asked whether a link that was down still is. */
+bool rr_verbs_device_serves(struct ibv_context *ctx, uint8_t port)
+{
+	struct ibv_port_attr a = { .state = IBV_PORT_NOP };
+	bool failed = false, down = false;
+	const struct device *d;
+
+	pthread_mutex_lock(&lock);
+	d = find_device(ctx);
+	if (d) {
+		failed = d->failed;
+		down = d->down & port_bit(port);
+	}
+	pthread_mutex_unlock(&lock);
+	if (failed || !down)
+		return !failed;
+	if (ibv_query_port(ctx, port, &a) || a.state != IBV_PORT_ACTIVE)
+		return false;
+	rr_verbs_device_port(ctx, port, true);
+	return true;
 }

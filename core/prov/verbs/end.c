@@ -21,6 +21,8 @@ static void let_fds_go(struct rr_qp *qp, struct rr_vq *v)
 	rr_verbs_channel_forked(v->cm);
 	if (v->comp)
 		rr_verbs_channel_close_fd(v->comp->fd);
+	if (v->qp)
+		rr_verbs_channel_close_fd(v->bell);
 	rr_verbs_channel_close_fd(qp->wake_fd);
 }
 

@@ -11,4 +11,6 @@ pid_t *rr_verbs_process_self = &self;
 void (*rr_verbs_process_own_fd)(int fd, bool own);
 bool rr_verbs_process_no_windows, rr_verbs_process_invite;
 const struct rr_verbs_say *rr_verbs_process_say;
+void (*rr_verbs_process_on_event)(const char *device, const char *event, unsigned port,
+				  unsigned ended);
 bool rr_verbs_process_used, rr_verbs_process_orphan;

@@ -120,10 +120,10 @@ static int listen_pair(struct rr_qp *qp, struct rr_vq *v, struct rr_prov_addr *a
 		return -errno;
 	if (!v->listener->verbs)
 		return -ENODEV;
-	rr_verbs_device(v->listener->verbs, v->param.fd_floor);
-	if (rr_verbs_iwarp(v->listener))
-		return -EOPNOTSUPP;
-	return address_put(v->listener, answer);
+	rc = rr_verbs_setup_device(v, v->listener);
+	if (!rc && rr_verbs_iwarp(v->listener))
+		rc = -EOPNOTSUPP;
+	return rc ? rc : address_put(v->listener, answer);
 }
 
 /* The offer says nothing but its version: who comes is known by the token, not by an

@@ -37,7 +37,8 @@ static bool peek_queue(const struct rr_qp *qp, enum rr_arm what)
 	struct rr_vq *v = rr_verbs_of(qp);
 
 	(void)what;
-	if (!v || v->err || v->lost)
+	if (!v || v->err || v->lost ||
+	    atomic_load_explicit(&v->struck, memory_order_relaxed))
 		return true;
 	return v->state == RR_V_READY && rr_verbs_cq_reap(v);
 }
@@ -57,7 +58,9 @@ static int arm_queue(struct rr_qp *qp, enum rr_arm what)
 	if (!v || v->state != RR_V_READY)
 		return 0;
 	rr_verbs_notes_count(qp, v, false);
-	return rr_verbs_cq_arm(v) || v->err || v->lost;
+	rr_verbs_events_watch(v);
+	return rr_verbs_cq_arm(v) || v->err || v->lost ||
+	       atomic_load_explicit(&v->struck, memory_order_relaxed);
 }
 
 /* Takes one notification off the completion channel, and acknowledges it at once:
@@ -79,26 +82,41 @@ static bool take_cq_event(struct rr_vq *v)
 	return !rc;
 }
 
+static void hear(struct rr_qp *qp, struct rr_vq *v, enum rr_verbs_rang what)
+{
+	switch (what) {
+	case RR_VERBS_RANG_CM:
+		rr_verbs_cm_events(qp, v);
+		break;
+	case RR_VERBS_RANG_CQ:
+		take_cq_event(v);
+		break;
+	case RR_VERBS_RANG_DEVICE:
+		if (v->id)
+			rr_verbs_events_read(v->id->verbs);
+		break;
+	default:
+		break;
+	}
+}
+
 /* Nearly always the completion queue has rung, so it is asked first, without a look at wake_fd.
- * If the CM has an event, too, wake_fd stays readable for the next call. */
+ * If the CM or the device has an event, too, wake_fd stays readable for the next call. */
 static int drain_events(struct rr_qp *qp)
 {
 	struct rr_vq *v = rr_verbs_of(qp);
-	struct epoll_event ev[2];
+	struct epoll_event ev[RR_VERBS_RANGS];
 	int saved = errno, n = 0;
 
 	if (!v)
 		return -ECONNRESET;
 	if (!take_cq_event(v))
-		n = (int)syscall(SYS_epoll_pwait, qp->wake_fd, ev, 2, 0, NULL, 0);
-	for (int i = 0; i < n; i++) {
-		if (ev[i].data.u32 == 0)
-			rr_verbs_cm_events(qp, v);
-		else
-			take_cq_event(v);
-	}
+		n = (int)syscall(SYS_epoll_pwait, qp->wake_fd, ev, RR_VERBS_RANGS, 0, NULL, 0);
+	for (int i = 0; i < n; i++)
+		hear(qp, v, ev[i].data.u32);
+	rr_verbs_cm_struck(v);
 	errno = saved;
-	return v->lost || v->err ? -ECONNRESET : 0;
+	return v->lost || v->err == -ECONNRESET ? -ECONNRESET : 0;
 }
 
 /* Of the capabilities only RR_PROV_RING: nothing finishes inside a call, nothing outlives the
@@ -164,6 +182,7 @@ static void forked(void)
 	rr_verbs_process_orphan |= rr_verbs_process_used;
 	rr_verbs_creds_forked();
 	rr_verbs_device_forked();
+	rr_verbs_events_forked();
 	rr_verbs_mr_forked();
 }
 
@@ -197,6 +216,7 @@ RR_EXPORT const struct rr_prov_ops *rr_verbs_plugin(uint32_t abi,
 	rr_verbs_process_no_windows = env->no_windows;
 	rr_verbs_process_invite = env->invite;
 	rr_verbs_process_say = env->say;
+	rr_verbs_process_on_event = env->on_event;
 	at_exit = env->at_exit;
 	if (env->on_refused)
 		env->on_refused(rr_verbs_creds_refused);

@@ -13,7 +13,7 @@
 #define RR_VERBS_ENTRY	"rr_verbs_plugin"
 /* This number must change with every change of struct rr_prov_ops, rr_prov_params, rr_qp, rr_wc
  * or of this file. */
-#define RR_VERBS_ABI	8u
+#define RR_VERBS_ABI	9u
 
 #define RR_VERBS_SAY	32u
 /* For programs that judge peers (rdmarpc-conform): bytes that native peers get in place of our
@@ -33,6 +33,9 @@ struct rr_verbs_env {
 	bool no_windows;			/* for tests: as if the device had no windows */
 	/* for tests: as if the device were trusted with remote invalidation */
 	bool invite;
+	/* An asynchronous event of a device that ends so many connections, or of a port of it
+	 * (0: of none). May be NULL. */
+	void (*on_event)(const char *device, const char *event, unsigned port, unsigned ended);
 	/* read for each native connection; NULL: our own private data is sent */
 	const struct rr_verbs_say *say;
 };

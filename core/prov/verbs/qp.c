@@ -12,6 +12,7 @@
 
 #include "core/base/compiler.h"
 #include "core/base/os.h"
+#include "core/prov/verbs/connections.h"
 #include "core/prov/verbs/queue.h"
 #include "core/prov/verbs/rdmacm.h"
 
@@ -145,7 +146,6 @@ int rr_verbs_qp_make(struct rr_qp *qp, struct rr_vq *v)
 {
 	int rc;
 
-	rr_verbs_device(v->id->verbs, v->param.fd_floor);
 	rc = limits(qp, v);
 	if (!rc)
 		rc = make_memory(qp, v);
@@ -188,6 +188,7 @@ static void cm_free(struct rr_vq *v)
  * The ids are last, because their device's context is used until then. */
 void rr_verbs_qp_free_objects(struct rr_vq *v)
 {
+	rr_verbs_events_remove(v);
 	rr_verbs_keys_free(v);
 	if (v->id && v->id->qp)
 		rdma_destroy_qp(v->id);

@@ -7,6 +7,18 @@
 
 #include "core/prov/verbs/verbs_int.h"
 
+/* RDMA CM accepts no v4-mapped addresses: turns one into the address of IPv4. */
+static inline void rr_verbs_unmap(struct sockaddr_in6 *a)
+{
+	struct sockaddr_in v4 = { .sin_family = AF_INET, .sin_port = a->sin6_port };
+
+	if (a->sin6_family != AF_INET6 || !IN6_IS_ADDR_V4MAPPED(&a->sin6_addr))
+		return;
+	memcpy(&v4.sin_addr, a->sin6_addr.s6_addr + 12, 4);
+	memset(a, 0, sizeof(*a));
+	memcpy(a, &v4, sizeof(v4));
+}
+
 /* --- creds.c --- */
 
 /* rdma_create_event_channel(), made so that any thread of this process can use the channel
@@ -40,11 +52,18 @@ void rr_verbs_creds_forked(void);
 
 /* --- channel.c --- */
 
+/* What makes wake_fd, an epoll set, readable: the data of its entries. */
+enum rr_verbs_rang {
+	RR_VERBS_RANG_CM, RR_VERBS_RANG_CQ, RR_VERBS_RANG_DEVICE, RR_VERBS_RANG_BELL,
+	RR_VERBS_RANGS
+};
+
 /* Takes fd as a descriptor of ours, moved to floor or above if there is room. */
 int rr_verbs_channel_high(int fd, int floor);
 void rr_verbs_channel_close_fd(int fd); /* closes one; -1: does nothing */
 int rr_verbs_channel_quiet(int fd);     /* makes it non-blocking; 0 or -errno */
 int rr_verbs_channel_epoll(int floor);  /* an epoll set, or -errno */
+/* Adds fd to an epoll set of ours; which: enum rr_verbs_rang, in the set of a connection. */
 int rr_verbs_channel_watch(int set, int fd, uint32_t which);
 int rr_verbs_channel(struct rdma_event_channel **cm, int floor);
 /* NULL: does nothing. In a forked child use rr_verbs_channel_forked(): only the descriptor is
@@ -73,6 +92,11 @@ void rr_verbs_device_forked(void);	/* a child has no use for them */
 /* What this process has found out about the device's windows; and sets that. */
 enum rr_verbs_proof rr_verbs_device_windows_of(const struct ibv_context *dev);
 void rr_verbs_device_windows_are(const struct ibv_context *dev, enum rr_verbs_proof is);
+/* The device has failed as a whole; the link of one of its ports is up or down. */
+void rr_verbs_device_failed(const struct ibv_context *dev);
+void rr_verbs_device_port(const struct ibv_context *dev, unsigned port, bool up);
+/* Can a new connection be made by this port, as far as the device's events say? */
+bool rr_verbs_device_serves(struct ibv_context *dev, uint8_t port);
 /* Has the device refused to post a Send With Invalidate, now (found) or before? */
 bool rr_verbs_device_no_inv(const struct ibv_context *dev, bool found);
 

@@ -14,7 +14,7 @@
 /* A device gives up sooner, except on a peer that says it is not ready. */
 #define FULL_WAIT	(10 * RR_SEC)
 #endif
-#define CM_LOOK		(100 * RR_MSEC)
+#define EVENT_LOOK	(100 * RR_MSEC)
 
 /* IB_WC_WITH_INVALIDATE as the kernel's rxe passes it through; on RC no other device sets this
  * bit. */
@@ -64,15 +64,19 @@ static bool tell_completion(struct rr_qp *qp, struct rr_vq *v, const struct ibv_
 	return wc->op != RR_WC_SEND;
 }
 
-/* A thread that only polls must process CM events as well, if somewhat later. */
-static void look_at_cm(struct rr_qp *qp, struct rr_vq *v)
+/* A thread that only polls must process the events of CM and device as well, if somewhat
+ * later. */
+static void look_at_events(struct rr_qp *qp, struct rr_vq *v)
 {
 	rr_time now = rr_now_coarse();
 
-	if (now - v->cm_seen < CM_LOOK)
-		return;
-	v->cm_seen = now;
-	rr_verbs_cm_events(qp, v);
+	if (now - v->cm_seen >= EVENT_LOOK) {
+		v->cm_seen = now;
+		rr_verbs_cm_events(qp, v);
+		if (v->state == RR_V_READY)
+			rr_verbs_events_look(v->id->verbs);
+	}
+	rr_verbs_cm_struck(v);
 }
 
 static bool queue_is_full(const struct rr_vq *v)
@@ -120,7 +124,7 @@ int rr_verbs_traffic_poll(struct rr_qp *qp, struct rr_wc *wc, int n)
 	look_at_full(v);
 	if (got)
 		return got;
-	look_at_cm(qp, v);
+	look_at_events(qp, v);
 	return v->err ? v->err : v->lost ? -ECONNRESET : 0;
 }
 
@@ -272,6 +276,7 @@ bool rr_verbs_traffic_settle(struct rr_qp *qp, rr_time most)
 	do {
 		rr_verbs_books_digest(v);
 		rr_verbs_cm_events(qp, v);	/* the peer may have left */
+		rr_verbs_cm_struck(v);
 		sched_yield();
 	} while (rr_verbs_post_unsettled(v) && rr_now() < end);
 	return !rr_verbs_post_unsettled(v);

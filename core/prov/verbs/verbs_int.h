@@ -121,6 +121,16 @@ struct rr_vq {
 	int resolve_ms;
 	rr_time cm_seen;	/* when its events were last looked at without a wake-up */
 
+	/* Device events (events.c). struck: the -errno by which one ends this connection; 0:
+	 * none. The rest is guarded by the lock there: wake_fd shows the device's events;
+	 * what rouses who sleeps on wake_fd (-1: nothing). qp is NULL while it is not on the
+	 * list of connections. */
+	_Atomic int struck;
+	_Atomic bool watches;
+	int bell;
+	struct rr_qp *qp;
+	struct rr_vq *next;
+
 	uint8_t *slab;		/* receives, then send slots */
 	size_t slab_size;
 	struct ibv_mr *slab_mr;
@@ -225,6 +235,8 @@ extern bool rr_verbs_process_invite;
 
 /* See struct rr_verbs_env. */
 extern const struct rr_verbs_say *rr_verbs_process_say;
+extern void (*rr_verbs_process_on_event)(const char *device, const char *event, unsigned port,
+					 unsigned ended);
 
 /* Memory windows must not be used. */
 extern bool rr_verbs_process_no_windows;
@@ -254,18 +266,6 @@ static inline struct rr_vq *rr_verbs_of(const struct rr_qp *qp)
 static inline bool rr_verbs_iwarp(const struct rdma_cm_id *id)
 {
 	return id->verbs->device->transport_type == IBV_TRANSPORT_IWARP;
-}
-
-/* RDMA CM accepts no v4-mapped addresses: turns one into the address of IPv4. */
-static inline void rr_verbs_unmap(struct sockaddr_in6 *a)
-{
-	struct sockaddr_in v4 = { .sin_family = AF_INET, .sin_port = a->sin6_port };
-
-	if (a->sin6_family != AF_INET6 || !IN6_IS_ADDR_V4MAPPED(&a->sin6_addr))
-		return;
-	memcpy(&v4.sin_addr, a->sin6_addr.s6_addr + 12, 4);
-	memset(a, 0, sizeof(*a));
-	memcpy(a, &v4, sizeof(v4));
 }
 
 /* Can it be used? 0, or -errno. */
