@@ -252,6 +252,8 @@ def scroll(wanted, argv):
     top = job.term.text()[1]
     while "more lines)" in job.term.text()[23]:
         job.steady("a page")
+        if "more lines)" not in job.term.text()[23]:    # the last one, in the middle of whose drawing we looked
+            break
         page = connections(job)
         seen |= page
         os.write(job.fd, b" ")
