@@ -384,6 +384,8 @@ Test(conf_edges, names_of_variables_are_whole)
 	load(no_file, (char[]){ "RDMARPC_ENABLE=1" }, (char[]){ "RDMARPC_ENABLED=0" });
 	cr_assert_str_eq(conf.problems, "environment: unknown RDMARPC_ENABLE, did you mean RDMARPC_ENABLED?; ignored\n");
 	cr_assert_not(conf.enabled);
+	load(no_file, (char[]){ "RDMARPCXENABLED=0" }, (char[]){ "XRDMARPC_ENABLED=0" });
+	cr_assert(conf.enabled && !conf.nproblems, "%s", conf.problems);
 }
 
 Test(conf_edges, chunks_of_replies_are_no_larger_than_messages)

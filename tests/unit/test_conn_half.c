@@ -245,6 +245,33 @@ Test(conn_half, they_end_in_the_order_of_their_deadlines)
 		rr_pair_close(&q[i]);
 }
 
+/* The first that can be ended is, once, and the next is due when it was. */
+static int takes_it(struct rr_conn *c RR_UNUSED)
+{
+	return 0;
+}
+
+Test(conn_half, what_is_picked_is_out_and_the_next_is_due_at_its_time)
+{
+	rr_time now = rr_now(), later = now + LATER;
+	struct rr_conn *c = NULL;
+	struct rr_pair q[2];
+
+	for (int i = 0; i < 2; i++) {
+		rr_pair_open(&q[i]);
+		wait_until(&q[i], later + (rr_time)i, false);
+	}
+	for (int i = 0; i < 2; i++) {
+		cr_assert_eq(rr_half_due(), later + (rr_time)i);
+		cr_assert_eq(rr_half_pick(later + 1, later + 1, takes_it, &c), 0);
+		cr_assert_eq(c, q[i].server.c);
+	}
+	cr_assert_eq(rr_half_due(), 0);
+	cr_assert_eq(rr_half_pick(later + 1, later + 1, takes_it, &c), -ESRCH);
+	for (int i = 0; i < 2; i++)
+		rr_pair_close(&q[i]);
+}
+
 /* --- many --- */
 
 enum { MANY = 40 };

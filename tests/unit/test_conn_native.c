@@ -18,6 +18,7 @@ static uint16_t port;		/* of RDMA CM; 0: no rule */
 static rr_time ahead;		/* of the real clock */
 static bool admits, dials, stopped;
 static int guests_asked;
+static struct sockaddr_in guests_local, guests_peer;
 
 int clock_gettime(clockid_t which, struct timespec *ts)
 {
@@ -31,8 +32,11 @@ int clock_gettime(clockid_t which, struct timespec *ts)
 /* The rules: of a listener, of a peer of ours, and of whom we call. */
 static uint16_t rule(bool server, const struct sockaddr *local, const struct sockaddr *peer)
 {
-	(void)local;
-	guests_asked += server && peer;
+	if (server && peer) {
+		guests_asked++;
+		memcpy(&guests_local, local, sizeof(guests_local));
+		memcpy(&guests_peer, peer, sizeof(guests_peer));
+	}
 	return server && peer && !admits ? 0 : server || dials ? port : 0;
 }
 
@@ -317,6 +321,8 @@ Test(conn_native, a_peer_that_no_rule_admits_is_refused)
 		guests_asked = 0;
 		cr_assert_eq(rr_conn_accept(d.l, d.fd, 0, &server.c), -EAGAIN);
 		cr_assert_eq(guests_asked, 1);
+		cr_assert_eq(guests_local.sin_port, d.own.sin6_port, "the app's own port, not the peer's");
+		cr_assert_neq(guests_peer.sin_port, d.own.sin6_port);
 		rc = -EALREADY;
 		for (int i = 0; i < 3000 && rc == -EALREADY; i++) {
 			rc = rr_conn_dialed(client.c, client.fd, true);

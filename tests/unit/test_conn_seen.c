@@ -169,3 +169,16 @@ Test(conn_seen, a_log_is_told_of_the_first_call_too)
 	one_call();
 	cr_assert_eq(seg->reasons[RR_R_FEW_CALLS], 1);
 }
+
+Test(conn_seen, a_client_has_an_address_that_is_long_enough_and_of_ip)
+{
+	struct sockaddr_in local = { .sin_family = AF_UNIX };
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	cr_assert_null(rr_conn_client(fd, NULL, sizeof(at)));
+	cr_assert_null(rr_conn_client(fd, NULL, 0));
+	cr_assert_null(rr_conn_client(fd, (struct sockaddr *)&at, sizeof(at) - 1));
+	cr_assert_null(rr_conn_client(fd, (struct sockaddr *)&local, sizeof(local)));
+	cr_assert(rr_conn_client(fd, (struct sockaddr *)&at, sizeof(at)));
+	close(fd);
+}

@@ -322,3 +322,17 @@ Test(conn_spin, no_more_spin_than_there_are_cpus)
 	rr_spin_end(&s[0], true);
 	cr_assert_eq(budget(), RR_SEC, "there is room again");
 }
+
+/* A wait may find news of a connection that has gone back to TCP meanwhile. */
+Test(conn_spin, of_one_that_is_not_carried_nothing_is_noted)
+{
+	struct rr_spin s = { .now = rr_now(), .stamp = 7 };
+	struct rr_pair q;
+
+	rr_pair_open(&q);
+	cr_assert(!rr_conn_is_carried(q.client.c) && !q.client.c->share);
+	rr_conn_seen(q.client.c, &s);
+	rr_conn_seen(p.client.c, &s);
+	cr_assert_eq(p.client.c->share->seen, 7);
+	rr_pair_close(&q);
+}

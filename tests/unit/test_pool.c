@@ -232,3 +232,25 @@ Test(pool, where_no_run_is_long_enough_the_longest_comes_first)
 	rr_pool_free(&pool, (uint32_t)b);
 	cr_assert_eq(pool.used, MANY - 8);
 }
+
+/* Each buffer is given out once, whatever the free list said before. */
+Test(pool, a_quiet_pool_begins_with_all_its_buffers)
+{
+	uint32_t b[3], seen = 0;
+
+	memset(&tables, 0, sizeof(tables));
+	rr_pool_init(&pool, &tables, mem, sizeof(mem));
+	for (int i = 0; i < 3; i++)
+		b[i] = (uint32_t)rr_pool_alloc(&pool, 1);
+	cr_assert_not(rr_pool_quiet(&pool));
+	for (int i = 2; i >= 0; i--)
+		rr_pool_free(&pool, b[i]);
+	cr_assert(rr_pool_quiet(&pool));
+	for (int i = 0; i < 6; i++) {
+		int64_t got = rr_pool_alloc(&pool, 1);
+
+		cr_assert(got >= 0 && got < 32 && !(seen & 1u << got), "%d", i);
+		seen |= 1u << got;
+	}
+	cr_assert_eq(seen, 0x3f, "from the first on");
+}

@@ -108,3 +108,13 @@ Test(real_direct, epoll_waits_as_long_as_it_is_told)
 	cr_assert_eq(rr_real.epoll_wait(ep, &ev, 1, -1), 1);
 	cr_assert(ev.events == EPOLLIN && ev.data.u64 == 7);
 }
+
+Test(real_direct, dup2_onto_itself_only_asks_whether_there_is_one)
+{
+	cr_assert_eq(rr_real.dup2(two[0], two[0]), two[0]);
+	cr_assert_eq(rr_real.dup2(two[0], two[1]), two[1]);
+	close(two[0]);
+	errno = 0;
+	cr_assert_eq(rr_real.dup2(two[0], two[0]), -1);
+	cr_assert_eq(errno, EBADF);
+}
