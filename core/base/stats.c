@@ -113,7 +113,7 @@ bool rr_stats_allocate(struct rr_stat_seg *seg, size_t off, size_t len)
 }
 
 /* Makes sure that entry i has memory, because the first write to a page of a file on a full
- * file system raises SIGBUS. */
+ * file system raises SIGBUS. What is backed ends with a page, as the header does. */
 static bool back_entry(struct rr_stat_seg *seg, uint32_t i)
 {
 	uint32_t have = atomic_load_explicit(&seg->backed, memory_order_relaxed);
@@ -122,7 +122,6 @@ static bool back_entry(struct rr_stat_seg *seg, uint32_t i)
 
 	if (end <= have)
 		return true;
-	have &= ~(page - 1);
 	end = rr_align(end, page);
 	ok = rr_stats_allocate(seg, have, end - have);
 	while (ok && have < end &&

@@ -3,7 +3,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "core/base/os.h"
@@ -416,3 +418,44 @@ Test(fdtable, sockets_of_several_slabs_are_apart_and_are_used_again)
 	cr_assert_neq(rr_sock_new(fd), so[0]);
 	close(fd);
 }
+
+/* (Sanitizers have an mmap() of their own.) */
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+static int meanwhile = -1, unmapped;
+static struct rr_file *meanwhiles;
+
+/* The first time, another thread needs the same leaf just then. */
+void *mmap(void *at, size_t n, int prot, int flags, int fd, off_t off)
+{
+	int number = meanwhile;
+
+	meanwhile = -1;
+	if (number >= 0)
+		rr_fdt_give(number, meanwhiles);
+#ifdef SYS_mmap2
+	return (void *)syscall(SYS_mmap2, at, n, prot, flags, fd, off >> 12);
+#else
+	return (void *)syscall(SYS_mmap, at, n, prot, flags, fd, off);
+#endif
+}
+
+int munmap(void *at, size_t n)
+{
+	unmapped += n == RR_FDT_LEAF * sizeof(rr_fdt_slot);
+	return (int)syscall(SYS_munmap, at, n);
+}
+
+Test(fdtable, a_leaf_that_another_thread_has_made_meanwhile_is_used_and_ours_goes)
+{
+	struct rr_sock *a = rr_sock_new(tcp()), *b = rr_sock_new(tcp());
+	int fd = 700 * RR_FDT_LEAF;
+
+	meanwhile = fd + 1;
+	meanwhiles = &a->f;
+	rr_fdt_give(fd, &b->f);
+	cr_assert_eq(meanwhile, -1);
+	cr_assert_eq(unmapped, 1);
+	cr_assert_eq(rr_fdt_sock(fd), b);
+	cr_assert_eq(rr_fdt_sock(fd + 1), a);
+}
+#endif

@@ -250,3 +250,19 @@ Test(ready_epoll_calls, a_handler_within_the_lock_leaves_it_to_the_holder)
 	rr_ep_unlock();
 	rr_file_put(&so->f);
 }
+
+/* It can look at nothing, and does not wait for who cannot go on before it returns. */
+Test(ready_epoll_calls, a_handler_that_waits_within_the_lock_is_told_that_it_was_interrupted)
+{
+	struct one o = begin(RR_FAKE_CARRIED, EPOLLIN);
+
+	o.c->ready = POLLIN;
+	cr_assert(rr_ep_lock());
+	for (int ms = -1; ms < 2; ms++) {
+		errno = 0;
+		cr_assert(look(&o, ms) == -1 && errno == EINTR, "%d ms: errno %d", ms, errno);
+		cr_assert_not(rr_ep_lock(), "%d ms", ms);
+	}
+	rr_ep_unlock();
+	expect(&o, EPOLLIN);
+}

@@ -249,3 +249,31 @@ Test(ready_rest, the_set_is_one_threads_and_moves_when_asked, .timeout = 20)
 	rr_fake_ready(conns[69], POLLIN, 0);
 	expect_many(N, -1, 69, -1);
 }
+
+Test(ready_rest, of_many_each_is_a_member_and_who_has_left_joins_again)
+{
+	struct rr_sock *so;
+	uint32_t id;
+	int wake;
+
+	make_many();
+	so = rr_fdt_sock(many[3].fd);
+	id = so->set;
+	wake = rr_conn_wake_fd(conns[3]);
+	for (int i = 0; i < N; i++) {
+		struct rr_sock *each = rr_fdt_sock(many[i].fd);
+
+		cr_assert(id && each->set == id && each->set_wake == rr_conn_wake_fd(conns[i]), "%d", i);
+		rr_file_put(&each->f);
+	}
+	cr_assert(rr_restset_take());
+	cr_assert(rr_restset_leave(so) && !so->set);
+	errno = ENOENT;
+	cr_assert(rr_restset_join(so, wake) && so->set == id);
+	so->set = 0;
+	cr_assert(rr_restset_join(so, wake) && so->set == id, "the kernel has it already");
+	so->set = 0;
+	cr_assert(!rr_restset_join(so, -1) && !so->set);
+	rr_restset_give();
+	rr_file_put(&so->f);
+}

@@ -5,6 +5,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "core/base/compiler.h"
+#include "core/base/stats.h"
 #include "core/base/stats_abi.h"
 
 static struct rr_stat_seg *seg;
@@ -234,4 +236,30 @@ Test(stats, addresses_are_written_as_people_write_them)
 	cr_assert_str_eq(text6("::ffff:192.0.2.1"), "192.0.2.1:2049");
 	cr_assert_str_eq(text6("ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"),
 			 "[ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff]:2049");
+}
+
+static size_t asked_off, asked_len;
+
+static bool give_room(size_t off, size_t len)
+{
+	asked_off = off;
+	asked_len = len;
+	return true;
+}
+
+/* In whole pages, and not of what has memory already. To a segment in the middle of a page the kernel itself gives none. */
+Test(stats, the_file_is_asked_for_the_pages_of_an_entry)
+{
+	size_t page = RR_PAGE, end = sizeof(*seg) + sizeof(struct rr_stat_conn);
+	char *mem = mmap(NULL, RR_STAT_SIZE + 64, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	cr_assert_neq((void *)mem, MAP_FAILED);
+	seg = (struct rr_stat_seg *)(mem + 64);
+	rr_stats_init(seg, 1, 1, NULL, NULL);
+	atomic_store(&seg->backed, sizeof(*seg));
+	atomic_store(&rr_stats_room, give_room);
+	cr_assert_eq(rr_stats_claim(seg, 5, true), &seg->conn[0]);
+	cr_assert_eq(asked_off, sizeof(*seg) / page * page);
+	cr_assert_eq(asked_off + asked_len, (end + page - 1) / page * page);
+	cr_assert_eq(seg->backed, asked_off + asked_len);
 }
