@@ -504,3 +504,28 @@ Test(engine_write_chunks, with_reliable_replies_a_small_chunk_is_as_good_as_none
 	cr_assert_eq(one_op(&o, RR_OP_EXPOSE, 0)->len, m.n);
 	one_fini(&o);
 }
+
+/* What was called is answered with that: its entry is free when the Send has ended, once. */
+/* req: reliable-reply-00 - #1 */
+Test(engine_write_chunks, with_reliable_replies_what_is_left_is_exposed_and_the_call_is_over)
+{
+	one_init(&o, RR_CAP_RELIABLE_REPLY, false);
+	for (int round = 0; round < 3; round++) {
+		read4_call(2);
+		CALL(0, 1, 1, 0x21, 10000, 0, 16, 0, 0);
+		cr_assert_eq(one_info(&o).serving, 1);
+		read4_reply(2);
+		read4_result(3000);
+		read4_result(5000);
+		cr_assert_eq(answer(), 0);
+		seg_is(0, 0, 0x21, 16, 3000);
+		cr_assert_eq(one_op(&o, RR_OP_EXPOSE, 0)->rights, RR_RIGHT_READ);
+		cr_assert_eq(one_info(&o).serving, 0);
+		ONE_RECV(&o, XID, 1, 20, 3);	/* DONE */
+		cr_assert_eq(one_count(&o, RR_OP_RELEASE), 1);
+		cr_assert_eq(answer(), 0);
+		cr_assert_eq(one_count(&o, RR_OP_SEND), 1, "a reply to no call is dropped");
+		one_clear(&o);
+	}
+	finish();
+}
