@@ -590,3 +590,25 @@ Test(conn_edges, after_err_chunk_at_the_limit_new_connections_stay_on_tcp, .init
 	cr_assert(rr_conn_is_tcp(again.c));
 	rr_end_close(&again);
 }
+
+/* The write that looks for room finds that there is no connection any more: it takes nothing. */
+Test(conn_edges, a_write_that_finds_the_connection_failed_is_told, .init = no_reply_chunks)
+{
+	static uint8_t err[] = { 0, 0, 0, 77, 0, 0, 0, 1, 0, 0, 0, 32, 0, 0, 0, 4, 0, 0, 0, 2 };
+	struct iovec iov = { err, sizeof(err) };
+	uint32_t xid = 77;
+	struct rr_qp *qp;
+	size_t n;
+
+	carried();
+	do
+		n = rr_test_call(out, xid++, 10, 1);
+	while (rr_end_try_send(&p.client, out, n) == (ssize_t)n);
+	cr_assert(!rr_link_is_dead(p.client.c->share));
+	cr_assert_lt(xid, 256);
+	err[3] = (uint8_t)(xid - 2);	/* the last that went */
+	qp = p.server.c->share->qp;
+	cr_assert_eq(qp->ops->send(qp, &iov, 1, 0, 0), 1);
+	cr_assert_eq(rr_end_try_send(&p.client, out, n), -ECONNRESET);
+	cr_assert(rr_link_is_dead(p.client.c->share));
+}

@@ -195,3 +195,25 @@ Test(conn_rest, what_the_app_shuts_itself_rings_where_somebody_sleeps)
 	cr_assert_eq(rr_end_recv(&p.server, NULL, in, iov.iov_len), (ssize_t)iov.iov_len);
 	cr_assert_eq(rr_conn_poll(p.server.c, p.server.fd, POLLIN | POLLOUT) & POLLHUP, 0);
 }
+
+/* A watch that is reported as it is stays in the inner set with its wake-up fd: that one, and of this process alone. */
+Test(conn_rest, a_plain_watch_is_armed_at_the_fd_that_is_in_the_set)
+{
+	int wake;
+
+	carried();
+	rests();
+	wake = rr_conn_wake_fd(c);
+	cr_assert_eq(rr_conn_watch_plain(c, p.server.fd, POLLIN, -1), -EAGAIN);
+	cr_assert_eq(rr_conn_watch_plain(c, p.server.fd, POLLIN, wake + 1), -EAGAIN);
+	cr_assert_not(c->watched);
+	cr_assert_eq(rr_conn_watch_plain(c, p.server.fd, POLLIN, wake), 0);
+	cr_assert(c->watched);
+	c->share->procs = 2;
+	cr_assert_eq(rr_conn_watch_plain(c, p.server.fd, POLLIN, wake), -EAGAIN);
+	c->share->procs = 1;
+	cr_assert_eq(rr_conn_watch_plain(c, p.server.fd, POLLIN, wake), 0);
+	client_calls();
+	cr_assert_neq(rr_conn_watch_plain(c, p.server.fd, POLLIN, wake), 0, "it has something");
+	cr_assert_eq(read_server(), (ssize_t)rr_test_call(out, 2, 10, 1));
+}
