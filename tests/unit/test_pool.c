@@ -254,3 +254,13 @@ Test(pool, a_quiet_pool_begins_with_all_its_buffers)
 	}
 	cr_assert_eq(seen, 0x3f, "from the first on");
 }
+
+/* The memory of a pool may have been another's. */
+Test(pool, a_new_pool_begins_with_its_first_buffer)
+{
+	memset(&pool, 0xff, sizeof(pool));
+	rr_pool_init(&pool, &tables, mem, sizeof(mem));
+	for (int i = 0; i < 3; i++)
+		cr_assert_eq(rr_pool_alloc(&pool, 1), i);
+	cr_assert_eq(pool.used, 3);
+}

@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <dlfcn.h>
 #include <errno.h>
+#include <limits.h>
 #include <sys/epoll.h>
 #include <sys/select.h>
 #include <unistd.h>
@@ -117,4 +118,43 @@ Test(real_direct, dup2_onto_itself_only_asks_whether_there_is_one)
 	errno = 0;
 	cr_assert_eq(rr_real.dup2(two[0], two[0]), -1);
 	cr_assert_eq(errno, EBADF);
+}
+
+static int slept_ms;
+
+static int forbidden_ppoll(struct pollfd *fds, nfds_t n, const struct timespec *t, const sigset_t *mask)
+{
+	(void)fds, (void)n, (void)t, (void)mask;
+	errno = EPERM;
+	return -1;
+}
+
+static int noted_poll(struct pollfd *fds, nfds_t n, int ms)
+{
+	(void)fds, (void)n;
+	slept_ms = ms;
+	return 0;
+}
+
+/* A seccomp filter of old may know poll() only, which sleeps no shorter than it was asked to. */
+Test(real_direct, where_ppoll_is_forbidden_the_time_is_rounded_up)
+{
+	static const struct { struct timespec t; int ms; } c[] = {
+		{ { 0, 0 }, 0 }, { { 0, 1 }, 1 }, { { 0, 1000000 }, 1 }, { { 0, 999000001 }, 1000 }, { { 1, 0 }, 1000 },
+		{ { 7, 5000001 }, 7006 }, { { INT_MAX / 1000 - 1, 0 }, INT_MAX / 1000 * 1000 - 1000 },
+		{ { INT_MAX / 1000, 0 }, INT_MAX }, { { INT_MAX, 0 }, INT_MAX },
+	};
+	struct pollfd p = { two[0], POLLIN, 0 };
+
+	rr_real.poll(&p, 1, 0);
+	rr_real.ppoll = forbidden_ppoll;
+	rr_real.poll = noted_poll;
+	for (size_t i = 0; i < sizeof(c) / sizeof(c[0]); i++) {
+		cr_assert_eq(rr_real_sleep(&p, 1, &c[i].t, NULL), 0);
+		cr_assert_eq(slept_ms, c[i].ms, "%zu: %d", i, slept_ms);
+	}
+	cr_assert_eq(rr_real_sleep(&p, 1, NULL, NULL), 0);
+	cr_assert_eq(slept_ms, -1);
+	cr_assert_eq(rr_real_sleep(&p, 1, NULL, &(sigset_t){ 0 }), -1, "it would not be atomic");
+	cr_assert_eq(errno, EPERM);
 }
