@@ -581,6 +581,30 @@ Test(conn_native, a_child_finds_what_its_parent_had_been_sent)
 	served_by_a_child(true, true);
 }
 
+/* And what the peer had said before it. */
+Test(conn_native, a_child_is_told_that_its_peer_has_left)
+{
+	struct rr_end client, server;
+	struct door d;
+	pid_t pid;
+
+	open_door(&d, AF_INET);
+	call(&client, &d);
+	cr_assert_geq(taken(&d, &server), 0);
+	meet(&client, &server);
+	pid = forks(&client, &server);
+	if (!pid) {
+		serves(&server, 10, 12);
+		holds(rr_end_recv(&server, NULL, in, 1) == 0);
+		_exit(0);
+	}
+	rr_end_close(&server);
+	calls(&client, 10, 12);
+	rr_end_close(&client);
+	cr_assert_eq(status(pid), 0);
+	close_door(&d);
+}
+
 /* Three quarters of all descriptors, of which a native connection takes five. */
 Test(conn_native, some_descriptors_are_left_to_others)
 {
