@@ -42,7 +42,8 @@ struct rr_out *rr_tx_new(struct rr_eng *e, const struct rr_eng_out *out, enum rr
 }
 
 /* A header that does not fit means that the peer has left us no way to say anything; the
- * connection ends. Each Send uses up one of those that the window allows. */
+ * connection ends. Each Send uses up one of those that the window allows: callers have seen
+ * that it allows one. */
 void rr_tx_encode(struct rr_eng *e, struct rr_op *op)
 {
 	uint32_t cap = rr_min(e->p.inline_send, (uint32_t)sizeof(e->tmp->hdr));
@@ -55,6 +56,6 @@ void rr_tx_encode(struct rr_eng *e, struct rr_op *op)
 		rr_eng_fail(e, RR_WHY_PROTOCOL);
 		return;
 	}
-	if (e->paced && e->window)
+	if (e->paced)
 		e->window--;
 }

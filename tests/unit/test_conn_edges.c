@@ -612,3 +612,45 @@ Test(conn_edges, a_write_that_finds_the_connection_failed_is_told, .init = no_re
 	cr_assert_eq(rr_end_try_send(&p.client, out, n), -ECONNRESET);
 	cr_assert(rr_link_is_dead(p.client.c->share));
 }
+
+/* Each takes a receive of the peer's, which has it back. */
+Test(conn_edges, as_many_notes_as_one_likes_leave_all_receives_there)
+{
+	struct rr_share *from, *to;
+
+	carried();
+	from = p.server.c->share;
+	to = p.client.c->share;
+	for (uint32_t i = 0; i < 3 * to->qp->recvs; i++) {
+		rr_lock_take(&from->lock);
+		cr_assert_geq(rr_drv_say(from, RR_IMM_NOTE), 0, "%u of %u", i, to->qp->recvs);
+		rr_lock_drop(&from->lock);
+		cr_assert_eq(rr_end_poll(&p.client, POLLIN), 0);
+		rr_end_poll(&p.server, POLLIN);
+	}
+	one_way(&p.client, &p.server, rr_test_call(out, 2, 10, 1));
+}
+
+/* Counted once for each time. */
+Test(conn_edges, a_record_that_waits_for_memory_is_counted)
+{
+	const struct rr_counters *count;
+	struct rr_share *sh;
+	size_t n = rr_test_call(out, 5, 100000, 1);
+	uint64_t before;
+	int64_t b[1024];
+	int had = 0;
+
+	carried();
+	sh = p.client.c->share;
+	count = sh->qp->count;
+	before = count->v[RR_C_memory_stalls];
+	cr_assert_eq(rr_end_try_send(&p.client, out, 8), 8);
+	for (size_t len = 1 << 20; len; len /= 2)
+		while (had < 1024 && (b[had] = rr_pool_alloc(&sh->pool, len)) >= 0)
+			had++;
+	cr_assert_lt(rr_end_try_send(&p.client, out + 8, n - 8), (ssize_t)n - 8);
+	cr_assert_eq(count->v[RR_C_memory_stalls], before + 1);
+	while (had--)
+		rr_pool_free(&sh->pool, (uint32_t)b[had]);
+}

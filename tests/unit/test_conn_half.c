@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "core/base/compiler.h"
@@ -129,6 +130,43 @@ Test(conn_half, an_answer_ends_at_its_connections_own_next_step)
 	cr_assert_eq(rr_conn_idle(rr_now() + LATER), RR_TIME_NEVER);
 	cr_assert_eq(turned, 0, "its caller sees it");
 	goes_on_by_tcp(&p, n);
+}
+
+/* Its child has no part in what its parent waits for. */
+Test(conn_half, a_child_that_asks_is_told_of_a_reset_and_of_what_it_asked_for)
+{
+	int st = -1;
+	pid_t pid;
+
+	offer(&p.client);
+	pid = fork();
+	if (!pid)
+		_exit(rr_conn_poll(p.client.c, p.client.fd, POLLIN) != (POLLIN | POLLERR | POLLHUP) ||
+		      rr_conn_poll(p.client.c, p.client.fd, POLLOUT) != (POLLOUT | POLLERR | POLLHUP) ||
+		      rr_conn_poll(p.client.c, p.client.fd, 0) != (POLLERR | POLLHUP));
+	cr_assert_eq(waitpid(pid, &st, 0), pid);
+	cr_assert_eq(st, 0);
+	cr_assert_eq(rr_conn_st(p.client.c), RR_S_OFFERED);
+}
+
+/* As captures show them. */
+Test(conn_half, a_carried_connection_knows_both_its_ends)
+{
+	const struct rr_end *e[] = { &p.client, &p.server };
+	struct sockaddr_in a;
+	socklen_t len = sizeof(a);
+
+	carried();
+	for (int i = 0; i < 2; i++) {
+		const struct rr_cap_ends *ends = &e[i]->c->share->ends;
+
+		cr_assert_eq(ends->carrier, RR_CARRIER_SHM);
+		cr_assert_eq(getsockname(e[i]->fd, (struct sockaddr *)&a, &len), 0);
+		cr_assert_eq(ends->port[0], ntohs(a.sin_port), "%d", i);
+		cr_assert_eq(getpeername(e[i]->fd, (struct sockaddr *)&a, &len), 0);
+		cr_assert_eq(ends->port[1], ntohs(a.sin_port), "%d", i);
+		cr_assert(ends->addr[0][12] == 127 && ends->addr[1][12] == 127, "%d", i);
+	}
 }
 
 Test(conn_half, who_waits_for_the_client_looks_again_in_time)

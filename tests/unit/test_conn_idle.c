@@ -428,3 +428,22 @@ Test(conn_idle, a_look_that_finds_somebody_going_over_the_connections_comes_agai
 	cr_assert_neq(next, RR_TIME_NEVER);
 	cr_assert_neq(atomic_load(&rr_idle_next), 0);
 }
+
+/* With a few pages nothing is gained. */
+Test(conn_idle, few_pages_that_are_kept_are_not_counted)
+{
+	struct rr_share *sh;
+
+	rr_test_params.warm_memory = 0;
+	traffic(p);
+	sh = p->client.c->share;
+	rr_idle_trim(sh);
+	cr_assert_eq(sh->pool.used, 0);
+	sh->pool.peak = 64;
+	rr_idle_count_warm(sh);
+	cr_assert_eq(sh->pool.peak, 64);
+	cr_assert_eq(sh->warm, 0);
+	sh->pool.peak = 65;
+	rr_idle_count_warm(sh);
+	cr_assert_eq(sh->pool.peak, 0, "given back");
+}
