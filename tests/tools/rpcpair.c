@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* rpcpair [udp | none | calls SIZE | splice]: an ordinary program without a word of ours: a client
+/* rpcpair [udp | none | calls SIZE | splice | stream]: an ordinary program without a word of ours: a client
  * and a server of ONC RPC over TCP on loopback, in two threads. One call of SIZE more bytes. */
 
 #include <fcntl.h>
@@ -68,6 +68,8 @@ int main(int argc, char **argv)
 		call(c, i, 0);
 	if (!strcmp(what, "splice"))
 		misuse(c);
+	if (!strcmp(what, "stream") && !fdopen(c, "r"))
+		return 6;
 	if (!strcmp(what, "calls"))
 		call(c, 10, size);
 	close(c);

@@ -87,6 +87,10 @@ if [ -e "$BUILD/librpcrdma_diag.so" ]; then
 	shim RDMARPC_DIAGNOSTICS=on RDMARPC_MAX_MESSAGE=64k -- calls 100000
 	has "diagnostics: a record above the limit" "$log" "record that cannot be carried: TCP from here on"
 	has "diagnostics: who wrote it" "$log" " call+0x"
+	shim RDMARPC_DIAGNOSTICS=on -- stream
+	has "diagnostics: stdio on a carried connection" "$log" "fdopen: what the stream reads and writes is not carried; called from"
+	shim RDMARPC_DIAGNOSTICS=on RDMARPC_OFFER_AFTER=32 -- stream
+	is "diagnostics: stdio on one of TCP" "$log" ""
 	shim -- splice
 	is "off by default" "$log" ""
 fi
