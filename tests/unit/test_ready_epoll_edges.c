@@ -250,3 +250,22 @@ Test(ready_epoll_edges, a_wake_up_descriptor_that_was_taken_out_is_put_in_again)
 		rr_fake_ready(o.c, 0, POLLIN);
 	}
 }
+
+/* A doorbell may have rung for a connection that its socket has lost meanwhile. */
+Test(ready_epoll_edges, a_bell_without_a_connection_is_none)
+{
+	struct one o = begin(RR_FAKE_CARRIED, EPOLLIN);
+	struct rr_sock *so = rr_fdt_sock(o.fd);
+	struct rr_conn *c;
+
+	cr_assert_eq(look(&o, 5), 0);
+	cr_assert_eq(look(&o, 5), 0);
+	rr_fake_ready(o.c, POLLIN, 0);
+	c = atomic_exchange(&so->conn, NULL);
+	cr_assert_eq(look(&o, 0), 0);
+	cr_assert_eq(look(&o, 5), 0);
+	cr_assert_eq(write(o.peer, "x", 1), 1);
+	expect(&o, EPOLLIN);
+	cr_assert_eq(c->drains, 0);
+	rr_file_put(&so->f);
+}
