@@ -135,12 +135,21 @@ static void set_up(void)
 
 TestSuite(verbs_events, .init = set_up, .timeout = 60);
 
-static void report(unsigned dev, enum ibv_event_type type, void *element)
+static void report_event(unsigned dev, const struct ibv_async_event *ev)
 {
-	queued[nqueued] = (struct ibv_async_event){ .event_type = type };
-	queued[nqueued++].element.cq = element;
+	queued[nqueued++] = *ev;
 	rr_verbs_events_read(&devices[dev]);
 	cr_assert_eq(acks, nqueued, "each is acknowledged");
+}
+
+static void report(unsigned dev, enum ibv_event_type type, void *element)
+{
+	report_event(dev, &(struct ibv_async_event){ .event_type = type, .element.cq = element });
+}
+
+static void report_port(unsigned dev, enum ibv_event_type type, int port)
+{
+	report_event(dev, &(struct ibv_async_event){ .event_type = type, .element.port_num = port });
 }
 
 static bool rings(const struct conn *c)
@@ -191,8 +200,8 @@ Test(verbs_events, a_device_that_fails_takes_its_connections_along)
 
 Test(verbs_events, a_link_that_is_down_ends_nothing)
 {
-	report(0, IBV_EVENT_PORT_ERR, (void *)2);
-	report(0, IBV_EVENT_PORT_ACTIVE, (void *)1);
+	report_port(0, IBV_EVENT_PORT_ERR, 2);
+	report_port(0, IBV_EVENT_PORT_ACTIVE, 1);
 	cr_assert(!struck(&conns[0]) && !struck(&conns[1]) && !rings(&conns[0]));
 	cr_assert_eq(down_port, 2);
 	cr_assert_eq(up_port, 1);
@@ -200,7 +209,7 @@ Test(verbs_events, a_link_that_is_down_ends_nothing)
 	report(0, IBV_EVENT_SRQ_LIMIT_REACHED, NULL);
 	report(0, IBV_EVENT_QP_LAST_WQE_REACHED, &conns[0].pair);
 	report(0, IBV_EVENT_COMM_EST, &conns[0].pair);
-	report(0, IBV_EVENT_GID_CHANGE, (void *)1);
+	report_port(0, IBV_EVENT_GID_CHANGE, 1);
 	cr_assert(!struck(&conns[0]) && told == 2, "nor do these, and nobody is told");
 }
 
