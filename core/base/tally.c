@@ -53,25 +53,6 @@ static bool take_for_good(struct rr_stat_seg *seg, unsigned i)
 	    bit_of(i));
 }
 
-static bool is_key(const struct rr_tally_key *k, bool server, uint32_t program,
-		   uint32_t version, uint32_t procedure)
-{
-	return atomic_load_explicit(&k->procedure, memory_order_relaxed) == procedure &&
-	       atomic_load_explicit(&k->program, memory_order_relaxed) == program &&
-	       atomic_load_explicit(&k->version, memory_order_relaxed) == version &&
-	       atomic_load_explicit(&k->server, memory_order_relaxed) == server;
-}
-
-/* The order does not matter: nobody reads the key before publish_tally(). */
-static void set_key(struct rr_tally_key *k, bool server, uint32_t program, uint32_t version,
-		    uint32_t procedure)
-{
-	atomic_store_explicit(&k->program, program, memory_order_relaxed);
-	atomic_store_explicit(&k->version, version, memory_order_relaxed);
-	atomic_store_explicit(&k->procedure, procedure, memory_order_relaxed);
-	atomic_store_explicit(&k->server, server, memory_order_relaxed);
-}
-
 /* Two threads that get here at once, or a thread and the signal handler that interrupts it,
  * take the same steps, each of which may be taken twice: neither waits for the other, and no
  * call is left uncounted. If the memory was refused once it is not asked for again. */
@@ -83,7 +64,7 @@ RR_COLD int rr_tally_others(struct rr_stat_seg *seg, bool server)
 		take_for_good(seg, server);
 		return -1;
 	}
-	set_key(&seg->key[server], server, 0, 0, 0);
+	rr_tally_set_key(&seg->key[server], server, 0, 0, 0);
 	publish_tally(seg, server);
 	return server;
 }
@@ -102,7 +83,7 @@ static RR_COLD int take_new(struct rr_stat_seg *seg, unsigned first, bool server
 			continue;
 		if (!give_memory(seg, i))
 			break;
-		set_key(&seg->key[i], server, program, version, procedure);
+		rr_tally_set_key(&seg->key[i], server, program, version, procedure);
 		publish_tally(seg, i);
 		return (int)i;
 	}
@@ -128,7 +109,7 @@ int rr_tally_find(struct rr_stat_seg *seg, bool server, uint32_t program, uint32
 
 	for (unsigned n = 0, i = RR_TALLY_OTHERS + first; n < PROBES; n++) {
 		if (ready & bit_of(i) &&
-		    is_key(&seg->key[i], server, program, version, procedure))
+		    rr_tally_is_key(&seg->key[i], server, program, version, procedure))
 			return (int)i;
 		if (++i == RR_STAT_TALLIES)
 			i = RR_TALLY_OTHERS;

@@ -26,6 +26,25 @@ static inline struct rr_stat_tally *rr_tally_at(struct rr_stat_seg *seg, int i)
 	return (struct rr_stat_tally *)&seg->conn[RR_STAT_OWN] + i;
 }
 
+static inline bool rr_tally_is_key(const struct rr_tally_key *k, bool server, uint32_t program,
+				   uint32_t version, uint32_t procedure)
+{
+	return atomic_load_explicit(&k->procedure, memory_order_relaxed) == procedure &&
+	       atomic_load_explicit(&k->program, memory_order_relaxed) == program &&
+	       atomic_load_explicit(&k->version, memory_order_relaxed) == version &&
+	       atomic_load_explicit(&k->server, memory_order_relaxed) == server;
+}
+
+/* The order does not matter: nobody reads the key before its entry is published. */
+static inline void rr_tally_set_key(struct rr_tally_key *k, bool server, uint32_t program,
+				    uint32_t version, uint32_t procedure)
+{
+	atomic_store_explicit(&k->program, program, memory_order_relaxed);
+	atomic_store_explicit(&k->version, version, memory_order_relaxed);
+	atomic_store_explicit(&k->procedure, procedure, memory_order_relaxed);
+	atomic_store_explicit(&k->server, server, memory_order_relaxed);
+}
+
 static inline void rr_tally_add(_Atomic uint64_t *v, uint64_t n)
 {
 	atomic_fetch_add_explicit(v, n, memory_order_relaxed);

@@ -10,26 +10,8 @@
 
 #define REST (RR_STAT_UNCONFIRMED - 1)
 
-static bool is_its_key(const struct rr_tally_key *k, uint32_t program, uint32_t version,
-		       uint32_t procedure)
-{
-	return atomic_load_explicit(&k->procedure, memory_order_relaxed) == procedure &&
-	       atomic_load_explicit(&k->program, memory_order_relaxed) == program &&
-	       atomic_load_explicit(&k->version, memory_order_relaxed) == version;
-}
-
-/* Gives a free entry to another procedure. A reader may see half of the new key; only while the
- * entry counts nothing. */
-static void start_unconfirmed(struct rr_tally_key *k, uint32_t program, uint32_t version,
-			      uint32_t procedure)
-{
-	atomic_store_explicit(&k->program, program, memory_order_relaxed);
-	atomic_store_explicit(&k->version, version, memory_order_relaxed);
-	atomic_store_explicit(&k->procedure, procedure, memory_order_relaxed);
-	atomic_store_explicit(&k->server, 1, memory_order_relaxed);
-}
-
-/* The procedure's entry, or a free one that becomes its own, or that of the rest. */
+/* The procedure's entry, or a free one that becomes its own, or that of the rest. A reader may
+ * see half of the new key; only while the entry counts nothing. */
 static unsigned entry_of_procedure(struct rr_stat_seg *seg, uint32_t program, uint32_t version,
 				   uint32_t procedure)
 {
@@ -40,11 +22,12 @@ static unsigned entry_of_procedure(struct rr_stat_seg *seg, uint32_t program, ui
 
 		if (!atomic_load_explicit(&u->calls, memory_order_acquire))
 			found = rr_min(found, i);
-		else if (is_its_key(&u->key, program, version, procedure))
+		else if (rr_tally_is_key(&u->key, true, program, version, procedure))
 			return i;
 	}
 	if (found < REST)
-		start_unconfirmed(&seg->unconfirmed[found].key, program, version, procedure);
+		rr_tally_set_key(&seg->unconfirmed[found].key, true, program, version,
+				 procedure);
 	return found;
 }
 

@@ -120,6 +120,12 @@ static int taken(struct door *d, struct rr_end *e)
 	return -EAGAIN;
 }
 
+static void call_and_take(struct door *d, struct rr_end *client, struct rr_end *server)
+{
+	call(client, d);
+	cr_assert_geq(taken(d, server), 0);
+}
+
 static void meet(struct rr_end *client, struct rr_end *server)
 {
 	int rc = -EALREADY;
@@ -166,8 +172,7 @@ Test(conn_native, a_v6_listener_shows_v4_peers_as_mapped_addresses)
 
 	cr_assert_eq(inet_pton(AF_INET6, "::ffff:127.0.0.1", &mapped.sin6_addr), 1);
 	open_door(&d, AF_INET6);
-	call(&client, &d);
-	cr_assert_geq(taken(&d, &server), 0);
+	call_and_take(&d, &client, &server);
 	meet(&client, &server);
 	for (int peer = 0; peer < 2; peer++) {
 		len = sizeof(name);
@@ -190,8 +195,7 @@ Test(conn_native, a_v4_listener_shows_them_as_they_are_and_a_name_is_cut_as_the_
 	socklen_t len = sizeof(name);
 
 	open_door(&d, AF_INET);
-	call(&client, &d);
-	cr_assert_geq(taken(&d, &server), 0);
+	call_and_take(&d, &client, &server);
 	meet(&client, &server);
 	memset(&name, 0x5a, sizeof(name));
 	cr_assert(rr_conn_name(server.c, true, (struct sockaddr *)&name, &len));
@@ -231,8 +235,7 @@ Test(conn_native, an_accepted_socket_has_the_options_of_its_listener)
 	setsockopt(d.fd, SOL_SOCKET, SO_LINGER, &lin, sizeof(lin));
 	setsockopt(d.fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
 	setsockopt(d.fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-	call(&client, &d);
-	cr_assert_geq(taken(&d, &server), 0);
+	call_and_take(&d, &client, &server);
 	getsockopt(server.fd, SOL_SOCKET, SO_RCVTIMEO, &seen, &len);
 	cr_assert_eq(seen.tv_sec, 7);
 	getsockopt(server.fd, SOL_SOCKET, SO_SNDTIMEO, &seen, &len);
@@ -454,8 +457,7 @@ Test(conn_native, a_reserved_port_is_opened_before_privileges_go)
 		cr_assert_eq(rr_conn_poll(d.l, d.fd, POLLIN), forks == 1 ? RR_CONN_KERNEL : 0, "%d", forks);
 		unsetenv("RDMARPC_TEST_NO_DEVICE");
 		if (!forks) {
-			call(&client, &d);
-			cr_assert_geq(taken(&d, &server), 0);
+			call_and_take(&d, &client, &server);
 			meet(&client, &server);
 			rr_conn_early(client.c);	/* no listener at all */
 			rr_end_close(&client);
@@ -473,8 +475,7 @@ Test(conn_native, a_peer_that_says_no_more_ends_in_a_reset)
 	char byte;
 
 	open_door(&d, AF_INET);
-	call(&client, &d);
-	cr_assert_geq(taken(&d, &server), 0);
+	call_and_take(&d, &client, &server);
 	rr_end_poll(&server, POLLIN);
 	cr_assert_not(rr_conn_is_tcp(server.c));
 	ahead = 30 * RR_SEC;
@@ -542,8 +543,7 @@ static void served_by_a_child(bool leaves, bool before)
 	pid_t pid;
 
 	open_door(&d, AF_INET);
-	call(&client, &d);
-	cr_assert_geq(taken(&d, &server), 0);
+	call_and_take(&d, &client, &server);
 	meet(&client, &server);
 	if (before) {	/* what the parent has been sent and has not read */
 		size_t n = rr_test_call(out, 9, 900, 9);
@@ -589,8 +589,7 @@ Test(conn_native, a_child_is_told_that_its_peer_has_left)
 	pid_t pid;
 
 	open_door(&d, AF_INET);
-	call(&client, &d);
-	cr_assert_geq(taken(&d, &server), 0);
+	call_and_take(&d, &client, &server);
 	meet(&client, &server);
 	pid = forks(&client, &server);
 	if (!pid) {

@@ -24,8 +24,6 @@ static const uint8_t ids[RR_BY_COUNT] = { RR_TOLD_SHM, RR_TOLD_VERBS, RR_TOLD_NA
 /* The reason as it is of this carrier; reasons of a connection speak of all. */
 static const char *text_of(enum rr_by by, unsigned why)
 {
-	if (why >= RR_R_COUNT)
-		return "a reason that this release does not know";
 	if (why == RR_R_ONE_HOST)
 		return "another network namespace of this host, without a run directory in "
 		       "common";

@@ -84,20 +84,25 @@ static bool find_way(const struct sockaddr *peer, socklen_t len, struct way *w)
 
 /* --- ports --- */
 
-/* The first line of a port's file; "" if it cannot be read. */
-static void read_port(const char *dev, const char *port, const char *file, char *out,
-		      size_t size)
+/* The first line of a file; "" if it cannot be read. */
+static void read_line_of(const char *path, char *out, size_t size)
 {
-	char path[256];
-	FILE *f;
+	FILE *f = fopen(path, "re");
 
-	snprintf(path, sizeof(path), DEVICES "/%.60s/ports/%.10s/%.40s", dev, port, file);
-	f = fopen(path, "re");
 	out[0] = '\0';
 	if (f && fgets(out, (int)size, f))
 		out[strcspn(out, "\n")] = '\0';
 	if (f)
 		fclose(f);
+}
+
+static void read_port(const char *dev, const char *port, const char *file, char *out,
+		      size_t size)
+{
+	char path[256];
+
+	snprintf(path, sizeof(path), DEVICES "/%.60s/ports/%.10s/%.40s", dev, port, file);
+	read_line_of(path, out, size);
 }
 
 /* The index of the way's address among the port's GIDs; -1: it is none of them. */
@@ -119,8 +124,7 @@ static int gid_index(const char *dev, const char *port, const struct way *w)
 /* Is the way's network interface one of the device's? Soft devices are bound to one by name. */
 static bool has_iface(const char *dev, const struct way *w)
 {
-	char path[256], parent[IF_NAMESIZE + 2] = "";
-	FILE *f;
+	char path[256], parent[IF_NAMESIZE + 2];
 
 	if (!*w->iface)
 		return false;
@@ -129,11 +133,7 @@ static bool has_iface(const char *dev, const struct way *w)
 	if (!access(path, F_OK))
 		return true;
 	snprintf(path, sizeof(path), DEVICES "/%.60s/parent", dev);
-	f = fopen(path, "re");
-	if (f && fgets(parent, sizeof(parent), f))
-		parent[strcspn(parent, "\n")] = '\0';
-	if (f)
-		fclose(f);
+	read_line_of(path, parent, sizeof(parent));
 	return !strcmp(parent, w->iface);
 }
 

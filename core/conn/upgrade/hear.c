@@ -8,7 +8,6 @@
 #include "core/base/compiler.h"
 #include "core/base/os.h"
 #include "core/conn/upgrade/upgrade.h"
-#include "core/conn/upgrade/when.h"
 
 /* Sends the answer, or a refusal for that reason. A client is told why only if it asks, sees
  * other addresses of the connection than we do, or runs on this host. Returns the length; 0: it
