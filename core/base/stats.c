@@ -350,33 +350,30 @@ static char *text6(const uint8_t a[16], unsigned port, char *buf, unsigned size)
 	return buf;
 }
 
-static char *put_decimal(char *to, unsigned v)
+/* Writes v so that it ends before `end`. Returns where it begins. */
+static char *put_decimal(char *end, unsigned v)
 {
-	char digits[10];
-	int n = 0;
-
 	do {
-		digits[n++] = (char)('0' + v % 10);
+		*--end = (char)('0' + v % 10);
 		v /= 10;
 	} while (v);
-	while (n)
-		*to++ = digits[--n];
-	return to;
+	return end;
 }
 
-/* Without a format string, because each connection does this twice. */
+/* From its end to its beginning, as division gives the digits, and without a format string,
+ * because each connection does this twice. */
 static char *text4(const uint8_t a[4], unsigned port, char *buf, unsigned size)
 {
-	char text[sizeof("255.255.255.255:65535")], *to = text;
+	char text[sizeof("255.255.255.255:65535")], *const end = text + sizeof(text), *at;
 	size_t n;
 
-	for (int i = 0; i < 4; i++) {
-		to = put_decimal(to, a[i]);
-		*to++ = i < 3 ? '.' : ':';
+	at = put_decimal(end, port);
+	for (int i = 4; i-- > 0;) {
+		*--at = i < 3 ? '.' : ':';
+		at = put_decimal(at, a[i]);
 	}
-	to = put_decimal(to, port);
-	n = rr_min((size_t)(to - text), (size_t)size - 1);
-	memcpy(buf, text, n);
+	n = rr_min((size_t)(end - at), (size_t)size - 1);
+	memcpy(buf, at, n);
 	buf[n] = '\0';
 	return buf;
 }

@@ -8,21 +8,25 @@
 #include "core/base/os.h"
 #include "core/conn/upgrade/upgrade.h"
 
-/* The mode of the rule for this connection. The kernel is asked for its addresses only if rules
- * differ by them. */
-static RR_NOINLINE enum rr_mode mode_of(bool server, int fd, const struct sockaddr *peer)
+/* The mode of the rule for this connection, by the addresses that the kernel has for it. */
+static RR_NOINLINE enum rr_mode mode_by_address(bool server, int fd, const struct sockaddr *peer)
 {
 	struct sockaddr_storage local = { 0 }, remote = { 0 };
 	socklen_t llen = sizeof(local), rlen = sizeof(remote);
 
-	if (rr_cp->alike)
-		return rr_cp->mode(server, NULL, NULL);
 	rr_os->getsockname(fd, (struct sockaddr *)&local, &llen);
 	if (server) {
 		rr_os->getpeername(fd, (struct sockaddr *)&remote, &rlen);
 		peer = (struct sockaddr *)&remote;
 	}
 	return rr_cp->mode(server, (struct sockaddr *)&local, peer);
+}
+
+/* The kernel is asked for addresses only if rules differ by them. */
+static enum rr_mode mode_of(bool server, int fd, const struct sockaddr *peer)
+{
+	return rr_cp->alike ? rr_cp->mode(server, NULL, NULL)
+			    : mode_by_address(server, fd, peer);
 }
 
 /* See upgrade.h. A server that takes up a new connection first looks after answers that nobody
