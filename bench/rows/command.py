@@ -18,6 +18,18 @@ def revision():
     return out.strip() or "unknown"
 
 
+HALT_POLL = "/sys/module/haltpoll/parameters/guest_halt_poll_ns"
+
+
+def halt_poll_ns():
+    """How long an idle CPU of a virtual machine looks for work before it halts, at most; None: this is none."""
+    try:
+        with open(HALT_POLL, encoding="ascii") as f:
+            return int(f.read())
+    except OSError:
+        return None
+
+
 def run(name, measurement, args):
     """Runs a measurement, and prints and returns the lines of its rows."""
     rounds = args.rounds or max(1, measurement.rounds // 2 if args.quick else measurement.rounds)
@@ -61,5 +73,6 @@ def main(measurements, text):
     print("\n" + "\n".join(table.terminal(lines, bool(args.before))) + "\n")
     print(json.dumps({"bench": 1, "revision": revision(), "date": time.strftime("%F %T"), "machine": platform.machine(),
                       "kernel": platform.release(), "cpus": len(programs.CPUS), "load_before": round(load, 2),
+                      "halt_poll_ns": halt_poll_ns(),
                       "seconds": round(time.monotonic() - start), "rows": lines}))
     sys.exit(any(line["verdict"] == "failed" for line in lines))

@@ -62,8 +62,9 @@ MEASUREMENTS = {
         "": Row("connect + NULL + close", "per_s", "more", 0.95, "/s"),
         ".client": Row("... library on the client only", "per_s", "more", 0.97, "/s", kind=CLIENT_ONLY),
         ".server": Row("... library on the server only", "per_s", "more", 0.97, "/s", kind=SERVER_ONLY),
-    }, (TCP, SHIM, CLIENT_ONLY, SERVER_ONLY, UNIX)),
-    "process": Measurement(one_process, {"": Row("a process per call", "p50", "less", 0.9, "us", 1000)}, (TCP, SHIM, UNIX)),
+    }, (TCP, SHIM, CLIENT_ONLY, SERVER_ONLY, UNIX), rounds=21),
+    "process": Measurement(one_process, {"": Row("a process per call", "p50", "less", 0.9, "us", 1000)}, (TCP, SHIM, UNIX),
+                           rounds=15),
     "breakeven": Measurement(break_even, {"": Row("calls per connection to break even", "calls", "alone", 4, "calls")},
                              (SHIM,), rounds=1),
     "pyfirst": Measurement(python_client("threads", 10), {

@@ -71,12 +71,12 @@ def memory(kind):
 
 
 MEASUREMENTS = {
-    "idle100": Measurement(one_active("benchsvc", 100, 150, 3000), active_rows("svc_run", 100), (TCP, SHIM, UNIX), rounds=5),
+    "idle100": Measurement(one_active("benchsvc", 100, 150, 3000), active_rows("svc_run", 100), (TCP, SHIM, UNIX), rounds=7),
     "idle1000": Measurement(one_active("benchsvc", 1000, 150, 2000), active_rows("svc_run", 1000, **{
         ".burst": Row("svc_run, 1,000 idle, back to back: p50", "back_to_back", "less", 2, "us", 1000),
         ".open": Row("opening 1,000 connections under svc_run, each", "open", "less", 0.9, "us", 1000)}),
         (TCP, SHIM, UNIX), rounds=3),
-    "epoll1000": Measurement(one_active("idlesvc", 1000, 150, 2000), active_rows("epoll", 1000), (TCP, SHIM, UNIX), rounds=3),
+    "epoll1000": Measurement(one_active("idlesvc", 1000, 150, 2000), active_rows("epoll", 1000), (TCP, SHIM, UNIX), rounds=7),
     "memory": Measurement(memory, {
         "": Row("idle connection of 2,000, both ends", "kib", "alone", 64, "KiB"),
         ".cpu": Row("... CPU in 5 s of idling", "cpu", "alone", 10, "ms", 1e6)}, rounds=1, slow=True),
