@@ -7,7 +7,9 @@
 
 #include <string.h>
 
+#include "preload/appmem.h"
 #include "preload/guard.h"
+#include "preload/io.h"
 #include "preload/real.h"
 #include "preload/sock.h"
 
@@ -24,28 +26,26 @@ int rr_wrap_fcntl(int fd, int cmd, void *arg)
 	return rc;
 }
 
+/* The kernel answers first: where it has written, the app's pointer is good. */
 int rr_wrap_ioctl(int fd, unsigned long cmd, void *arg)
 {
+	int rc = rr_real.ioctl(fd, cmd, arg), n;
 	struct rr_sock *so;
 	struct rr_conn *c;
-	int n;
 
-	if (cmd == FIONREAD && arg && (c = rr_conn_at(fd, &so))) {
-		n = rr_conn_inq(c, fd);
-		rr_sock_after(so, c);
-		rr_file_put(&so->f);
-		if (n == -EDEADLK)
-			n = 0;	/* a signal handler within a call on fd: no bytes, as poll()
-				 * says too */
-		if (n >= 0) {
-			memcpy(arg, &n, sizeof(n));	/* Python passes a buffer that is not
-							 * aligned */
-			return 0;
-		}
-		if (n != RR_CONN_KERNEL)
-			return (int)rr_ret(n);
-	}
-	return rr_real.ioctl(fd, cmd, arg);
+	if (likely(cmd != FIONREAD) || rc < 0 || !(c = rr_conn_at(fd, &so)))
+		return rc;
+	n = rr_conn_inq(c, fd);
+	rr_sock_after(so, c);
+	rr_file_put(&so->f);
+	if (n == RR_CONN_KERNEL)	/* and what was not the app's has been taken out */
+		return rr_real.ioctl(fd, cmd, arg);
+	if (n == -EDEADLK)
+		n = 0;	/* a signal handler within a call on fd: no bytes, as poll() says too */
+	if (n < 0)
+		return (int)rr_ret(n);
+	memcpy(arg, &n, sizeof(n));	/* Python passes a buffer that is not aligned */
+	return rc;
 }
 
 /* Stores an int as the kernel does in a buffer of *len bytes: cut, if that is smaller. */
@@ -56,25 +56,51 @@ static void give_int(int value, void *val, socklen_t *len)
 	memcpy(val, &value, *len);
 }
 
+/* SO_ERROR. An error that has been taken cannot be put back, so the kernel is asked for
+ * something else first: where it has written, the app's pointers are good. */
+static int take_error(struct rr_conn *c, int fd, void *val, socklen_t *len)
+{
+	int err;
+
+	if (rr_real.getsockopt(fd, SOL_SOCKET, SO_TYPE, val, len))
+		return -1;
+	err = rr_conn_take_error(c, fd);
+	if (err == RR_CONN_KERNEL)
+		return rr_real.getsockopt(fd, SOL_SOCKET, SO_ERROR, val, len);
+	give_int(err < 0 ? -err : err, val, len);
+	return 0;
+}
+
 /* SO_ERROR and the options that we use ourselves are answered for the connection. */
 int rr_wrap_getsockopt(int fd, int level, int name, void *val, socklen_t *len)
 {
 	struct rr_sock *so;
-	struct rr_conn *c = val && len && (int)*len >= 0 ? rr_conn_at(fd, &so) : NULL;
-	bool ours = false;
-	int err;
+	struct rr_conn *c = rr_conn_at(fd, &so);
+	int rc;
 
-	if (c) {
-		if (level == SOL_SOCKET && name == SO_ERROR) {
-			err = rr_conn_take_error(c, fd);
-			ours = err != RR_CONN_KERNEL;
-			if (ours)
-				give_int(err < 0 ? -err : err, val, len);
-		} else
-			ours = rr_conn_getopt(c, level, name, val, len);
-		rr_file_put(&so->f);
+	if (c && level == SOL_SOCKET && name == SO_ERROR) {
+		rc = take_error(c, fd, val, len);
+	} else {
+		rc = rr_real.getsockopt(fd, level, name, val, len);
+		if (c && !rc)
+			rr_conn_getopt(c, level, name, val, len);
 	}
-	return ours ? 0 : rr_real.getsockopt(fd, level, name, val, len);
+	if (c)
+		rr_file_put(&so->f);
+	return rc;
+}
+
+/* Is val memory, if we need what is there? The kernel says what is wrong if it is not. */
+static bool is_memory_if_needed(int level, int name, const void *val)
+{
+	int saved = errno;
+	bool readable;
+
+	if (level != SOL_SOCKET || name != SO_RCVLOWAT)
+		return true;
+	readable = rr_appmem_readable(RR_PIECE(val, sizeof(int)), 1);
+	errno = saved;
+	return readable;
 }
 
 int rr_wrap_setsockopt(int fd, int level, int name, const void *val, socklen_t len)
@@ -89,7 +115,8 @@ int rr_wrap_setsockopt(int fd, int level, int name, const void *val, socklen_t l
 			rr_file_put(&so->f);
 			return (int)rr_ret(-EOPNOTSUPP);
 		}
-		r = rr_conn_setopt(c, level, name, val, len) ? 0 :
+		r = is_memory_if_needed(level, name, val) &&
+		    rr_conn_setopt(c, level, name, val, len) ? 0 :
 		    rr_real.setsockopt(fd, level, name, val, len);
 		if (!r)
 			rr_conn_opt_set(c, fd, level, name);
@@ -106,7 +133,7 @@ int rr_wrap_setsockopt(int fd, int level, int name, const void *val, socklen_t l
 static int get_name(int fd, bool peer, struct sockaddr *addr, socklen_t *len)
 {
 	struct rr_sock *so;
-	struct rr_conn *c = addr && len ? rr_conn_at(fd, &so) : NULL;
+	struct rr_conn *c = addr && !rr_bad_ptr(len) ? rr_conn_at(fd, &so) : NULL;
 	socklen_t room = c ? *len : 0;
 	int rc = 0;
 

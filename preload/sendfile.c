@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "core/base/diag.h"
+#include "preload/appmem.h"
 #include "preload/ready.h"
 #include "preload/real.h"
 #include "preload/sock.h"
@@ -49,33 +50,50 @@ static ssize_t copy_file(int out, int in, off64_t *off, size_t n)
 	return (ssize_t)done;
 }
 
-/* RR_CONN_KERNEL: out is no connection of ours. */
-static ssize_t send_file(int out, int in, off64_t *off, size_t n)
+/* Is out a connection of ours, and off, if the app has one, memory? If it is not, the kernel
+ * says what is wrong with it. */
+static bool may_copy(int out, const void *off, size_t size)
 {
-	struct rr_sock *so;
 	int saved = errno;
-	ssize_t r;
+	struct rr_sock *so;
+	bool ours;
 
 	if (likely(!rr_conn_at(out, &so)))
-		return RR_CONN_KERNEL;
+		return false;
 	rr_file_put(&so->f);
-	r = copy_file(out, in, off, n);
+	ours = !off || rr_appmem_readable(RR_PIECE(off, size), 1);
+	errno = saved;
+	return ours;
+}
+
+/* RR_CONN_KERNEL: out is no connection of ours any more. */
+static ssize_t send_file(int out, int in, off64_t *off, size_t n)
+{
+	int saved = errno;
+	ssize_t r = copy_file(out, in, off, n);
+
 	errno = saved;
 	return r;
 }
 
 ssize_t rr_wrap_sendfile64(int out, int in, off64_t *off, size_t n)
 {
-	ssize_t r = send_file(out, in, off, n);
+	ssize_t r = RR_CONN_KERNEL;
 
+	if (unlikely(may_copy(out, off, sizeof(*off))))
+		r = send_file(out, in, off, n);
 	return r == RR_CONN_KERNEL ? rr_real.sendfile64(out, in, off, n) : rr_ret(r);
 }
 
 ssize_t rr_wrap_sendfile(int out, int in, __off_t *off, size_t n)
 {
-	off64_t wide = off ? *off : 0;
-	ssize_t r = send_file(out, in, off ? &wide : NULL, n);
+	ssize_t r = RR_CONN_KERNEL;
+	off64_t wide = 0;
 
+	if (unlikely(may_copy(out, off, sizeof(*off)))) {
+		wide = off ? *off : 0;
+		r = send_file(out, in, off ? &wide : NULL, n);
+	}
 	if (r == RR_CONN_KERNEL)
 		return rr_real.sendfile(out, in, off, n);
 	if (off)

@@ -3,6 +3,8 @@
 
 #include <netinet/tcp.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/time.h>
 #include <termios.h>
@@ -88,6 +90,71 @@ static void a_short_buffer_gets_a_part_of_so_error(void)
 	CHECK_EQ(len, 2);
 	CHECK_EQ(small[1], 0);
 	CHECK_EQ(small[2], 9);
+}
+
+/* The kernel is the one that says so, whoever has the socket. */
+static void pointers_to_no_memory(int fd, bool streams)
+{
+	void *none = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	socklen_t *volatile wild = (socklen_t *)1;
+	struct sockaddr_storage a;
+	socklen_t len = sizeof(int);
+	int v, file = open("/proc/self/exe", O_RDONLY);
+
+	CHECK(none != MAP_FAILED && file >= 0);
+	for (int name = SO_ERROR; name; name = name == SO_ERROR ? SO_RCVLOWAT : 0) {
+		CHECK_ERR(getsockopt(fd, SOL_SOCKET, name, &v, none), EFAULT);
+		CHECK_ERR(getsockopt(fd, SOL_SOCKET, name, none, &len), EFAULT);
+		CHECK_EQ(len, sizeof(int));
+		CHECK_EQ(getopt_int(fd, SOL_SOCKET, name), name == SO_RCVLOWAT);
+	}
+	CHECK_ERR(setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, none, sizeof(int)), EFAULT);
+	CHECK_ERR(ioctl(fd, FIONREAD, none), EFAULT);
+	CHECK_ERR(sendfile(fd, file, none, 1), EFAULT);
+	CHECK_ERR(sendfile64(fd, file, none, 1), EFAULT);
+	CHECK_ERR(getsockname(fd, (struct sockaddr *)&a, wild), EFAULT);
+	if (streams)
+		CHECK_ERR(getpeername(fd, (struct sockaddr *)&a, wild), EFAULT);
+	CHECK_EQ(munmap(none, 4096) | close(file), 0);
+}
+
+static void a_pointer_to_no_memory_is_refused(void)
+{
+	socklen_t *volatile wild = (socklen_t *)1;
+	int s[2], t[2], v, udp = socket(AF_INET, SOCK_DGRAM, 0);
+
+	pointers_to_no_memory(udp, false);
+	CHECK_ERR(getsockopt(-1, SOL_SOCKET, SO_TYPE, &v, wild), EBADF);
+	rpc_pair(s);
+	p_pair(t);
+	for (int i = 0; i < 2; i++) {
+		pointers_to_no_memory(s[i], true);
+		pointers_to_no_memory(t[i], true);
+	}
+	rpc_check_leg(s, 7);
+}
+
+/* FIONREAD says what the app can read, and leaves errno alone. */
+static void what_can_be_read_is_told(void)
+{
+	unsigned char buf[256];
+	size_t n = rpc_call(buf, 5, 0);
+	int s[2], there = -1;
+
+	rpc_pair(s);
+	errno = EDOM;
+	CHECK_EQ(ioctl(s[1], FIONREAD, &there), 0);
+	CHECK_EQ(there, 0);
+	p_write_all(s[0], buf, n);
+	for (int i = 0; i < P_SOON && !there; i++) {
+		CHECK_EQ(ioctl(s[1], FIONREAD, &there), 0);
+		usleep(there ? 0 : 1000);
+	}
+	CHECK_EQ(there, n);
+	CHECK_EQ(errno, EDOM);
+	p_read_all(s[1], buf, n);
+	CHECK_EQ(ioctl(s[1], FIONREAD, &there), 0);
+	CHECK_EQ(there, 0);
 }
 
 /* Whatever has become of another descriptor, by which it was used last. */
@@ -244,6 +311,8 @@ static const struct p_case cases[] = {
 	{ "names_are_those_of_tcp", names_are_those_of_tcp },
 	{ "options_read_back_as_set", options_read_back_as_set },
 	{ "a_short_buffer_gets_a_part_of_so_error", a_short_buffer_gets_a_part_of_so_error },
+	{ "a_pointer_to_no_memory_is_refused", a_pointer_to_no_memory_is_refused },
+	{ "what_can_be_read_is_told", what_can_be_read_is_told },
 	{ "so_error_is_asked_of_this_descriptor", so_error_is_asked_of_this_descriptor },
 	{ "flags_by_fcntl_and_ioctl_are_one", flags_by_fcntl_and_ioctl_are_one },
 	{ "what_only_terminals_have_is_refused", what_only_terminals_have_is_refused },
