@@ -207,9 +207,10 @@ static bool known_bad(const struct rr_conn *c, const struct sockaddr_in6 *to)
 	       (rr_cp->stopped && rr_cp->stopped());
 }
 
-/* In a function of its own, because most programs have no rule that wants this, and a connection
- * to ask with is large. */
-static RR_NOINLINE struct rr_conn *dial(int fd, const struct sockaddr *peer, socklen_t len)
+/* In a function of its own, because most programs have no rule that wants this, and a
+ * connection to ask with is large. */
+static RR_NOINLINE struct rr_conn *begin_dial(int fd, const struct sockaddr *peer,
+					      socklen_t len)
 {
 	struct rr_conn probe = { .peer_len = rr_min(len, (socklen_t)sizeof(probe.peer)) }, *c;
 	struct sockaddr_in6 to, local;
@@ -228,15 +229,15 @@ static RR_NOINLINE struct rr_conn *dial(int fd, const struct sockaddr *peer, soc
 	return c;
 }
 
-/* NULL: no rule wants this, or it failed a short while ago and is not required, so the kernel's
- * connect() is to be called. Nothing has been done to the socket then. */
+/* NULL: no rule wants this, or it failed a short while ago and is not required, so the
+ * kernel's connect() is to be called. Nothing has been done to the socket then. */
 struct rr_conn *rr_conn_dial(int fd, const struct sockaddr *peer, socklen_t len)
 {
 	if (!rr_cp || !rr_cp->native || !peer || len < sizeof(struct sockaddr_in) ||
 	    (peer->sa_family != AF_INET &&
 	     (peer->sa_family != AF_INET6 || len < sizeof(struct sockaddr_in6))))
 		return NULL;
-	return dial(fd, peer, len);
+	return begin_dial(fd, peer, len);
 }
 
 int rr_dial_again(struct rr_conn *c, int fd)

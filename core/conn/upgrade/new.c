@@ -9,7 +9,8 @@
 #include "core/conn/upgrade/upgrade.h"
 
 /* The mode of the rule for this connection, by the addresses that the kernel has for it. */
-static RR_NOINLINE enum rr_mode mode_by_address(bool server, int fd, const struct sockaddr *peer)
+static RR_NOINLINE enum rr_mode mode_by_address(bool server, int fd,
+						const struct sockaddr *peer)
 {
 	struct sockaddr_storage local = { 0 }, remote = { 0 };
 	socklen_t llen = sizeof(local), rlen = sizeof(remote);
