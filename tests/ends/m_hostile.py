@@ -11,6 +11,7 @@ TESTS = 3
 SECONDS = max(2, int(os.environ.get('HOSTILE_SECONDS', 20)) // TESTS)
 SEED = int(os.environ.get('SEED', 0)) or 1
 ENOUGH = 80	# connections to hostile servers; they read two or three calls of each
+ROUNDS = 10	# at most, of hostile clients: on a busy machine most offers of one come to nothing
 PEERS = 2	# at a time, since there may be no more processors
 total = {}
 
@@ -24,9 +25,12 @@ def hostile(number, *args):
     return p
 
 
-def finish(peers, seconds):
-    """What they say they did, together."""
-    sums = {}
+def is_enough(sums):
+    return all(sums.get(k, 0) > n for k, n in (('carried', 20), ('replies', 200), ('mutations', 100000)))
+
+
+def finish(peers, seconds, sums):
+    """Adds what they say they did."""
     for p in peers:
         out, _ = p.communicate(timeout=(seconds + SOON) * SLOW)
         with open(p.err) as f:
@@ -35,10 +39,7 @@ def finish(peers, seconds):
         print('  ' + out.strip())
         for k, v in zip(words[::2], words[1::2]):
             sums[k] = sums.get(k, 0) + int(v)
-    for k, v in sums.items():
-        total[k] = total.get(k, 0) + v
-    check(sums['carried'] > 20 and sums['replies'] > 200 and sums['mutations'] > 100000,
-          'that was too little: %r' % sums)
+            total[k] = total.get(k, 0) + int(v)
 
 
 def alive(agent):
@@ -54,8 +55,12 @@ def hostile_clients(serve, base):
     c.do('ask(s, 1)')
     before = s.holds()
     t = c.start('load(s)')
-    peers = [hostile(i, 'client', port, base + 1000000 * i, SECONDS) for i in range(PEERS)]
-    finish(peers, SECONDS)
+    sums = {}
+    for n in range(ROUNDS):
+        if is_enough(sums):
+            break
+        finish([hostile(i, 'client', port, base + 1000000 * i + 50000 * n, SECONDS) for i in range(PEERS)], SECONDS, sums)
+    check(is_enough(sums), 'that was too little: %r' % sums)
     alive(s)
     until(lambda: c.do('loaded') > 20, 'calls of the honest client')
     c.do('stop = True')
@@ -93,7 +98,9 @@ def hostile_servers():
         c.result(t)
     for p in peers:
         p.send_signal(signal.SIGTERM)
-    finish(peers, SECONDS)
+    sums = {}
+    finish(peers, SECONDS, sums)
+    check(is_enough(sums), 'that was too little: %r' % sums)
     c.settles(before, 'client')
     same(s.carried(), 1)
 

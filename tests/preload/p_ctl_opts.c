@@ -123,6 +123,8 @@ static void a_pointer_to_no_memory_is_refused(void)
 	socklen_t *volatile wild = (socklen_t *)1;
 	int s[2], t[2], v, udp = socket(AF_INET, SOCK_DGRAM, 0);
 
+	if (P_SANITIZED)	/* which looks at the memory itself */
+		return;
 	pointers_to_no_memory(udp, false);
 	CHECK_ERR(getsockopt(-1, SOL_SOCKET, SO_TYPE, &v, wild), EBADF);
 	rpc_pair(s);
