@@ -30,11 +30,14 @@ static bool is_piece_readable(const char *p, size_t len)
 	       (first / RR_PAGE == last / RR_PAGE || is_readable_memory((const char *)last));
 }
 
+/* A single piece is checked too: it may be write()'s buffer, which nobody has read. */
 bool rr_appmem_readable(const struct iovec *iov, int n)
 {
-	/* A single piece is checked too: it may be write()'s buffer, which nobody has read. */
-	for (int i = 0; i < n; i++)
-		if (iov[i].iov_len && !is_piece_readable(iov[i].iov_base, iov[i].iov_len))
-			return false;
-	return true;
+	int saved = errno, i = 0;
+
+	while (i < n && (!iov[i].iov_len ||
+			 is_piece_readable(iov[i].iov_base, iov[i].iov_len)))
+		i++;
+	errno = saved;
+	return i >= n;
 }

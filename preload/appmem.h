@@ -5,9 +5,9 @@
 /* Checks of pointers that the app passes in and that may be wrong. Where the kernel would
  * answer EFAULT, this library must not die of SIGSEGV (appmem.c).
  *
- * The calls of a carried connection only compare pointers with the first and the last page of
- * the address space, which costs next to nothing. Any other wrong pointer there raises SIGSEGV
- * in the app's thread. */
+ * Reading, writing and waiting on a carried connection only compare pointers with the first
+ * and the last page of the address space, which costs next to nothing. Any other wrong pointer
+ * there raises SIGSEGV in the app's thread. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -23,7 +23,7 @@ static inline bool rr_bad_ptr(const void *p)
 }
 
 /* Can the beginning and the end of each piece be read? Makes a system call for each page in
- * which a piece begins or ends; errno may change. */
+ * which a piece begins or ends; errno is left alone. */
 bool rr_appmem_readable(const struct iovec *iov, int n);
 
 #endif

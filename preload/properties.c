@@ -93,14 +93,8 @@ int rr_wrap_getsockopt(int fd, int level, int name, void *val, socklen_t *len)
 /* Is val memory, if we need what is there? The kernel says what is wrong if it is not. */
 static bool is_memory_if_needed(int level, int name, const void *val)
 {
-	int saved = errno;
-	bool readable;
-
-	if (level != SOL_SOCKET || name != SO_RCVLOWAT)
-		return true;
-	readable = rr_appmem_readable(RR_PIECE(val, sizeof(int)), 1);
-	errno = saved;
-	return readable;
+	return level != SOL_SOCKET || name != SO_RCVLOWAT ||
+	       rr_appmem_readable(RR_PIECE(val, sizeof(int)), 1);
 }
 
 int rr_wrap_setsockopt(int fd, int level, int name, const void *val, socklen_t len)

@@ -54,16 +54,12 @@ static ssize_t copy_file(int out, int in, off64_t *off, size_t n)
  * says what is wrong with it. */
 static bool may_copy(int out, const void *off, size_t size)
 {
-	int saved = errno;
 	struct rr_sock *so;
-	bool ours;
 
 	if (likely(!rr_conn_at(out, &so)))
 		return false;
 	rr_file_put(&so->f);
-	ours = !off || rr_appmem_readable(RR_PIECE(off, size), 1);
-	errno = saved;
-	return ours;
+	return !off || rr_appmem_readable(RR_PIECE(off, size), 1);
 }
 
 /* RR_CONN_KERNEL: out is no connection of ours any more. */

@@ -92,21 +92,23 @@ static void a_short_buffer_gets_a_part_of_so_error(void)
 	CHECK_EQ(small[2], 9);
 }
 
+static socklen_t *volatile wild = (socklen_t *)1;
+
 /* The kernel is the one that says so, whoever has the socket. */
 static void pointers_to_no_memory(int fd, bool streams)
 {
 	void *none = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	socklen_t *volatile wild = (socklen_t *)1;
+	static const struct { int name, value; } opt[] = { { SO_ERROR, 0 }, { SO_RCVLOWAT, 1 } };
 	struct sockaddr_storage a;
 	socklen_t len = sizeof(int);
 	int v, file = open("/proc/self/exe", O_RDONLY);
 
 	CHECK(none != MAP_FAILED && file >= 0);
-	for (int name = SO_ERROR; name; name = name == SO_ERROR ? SO_RCVLOWAT : 0) {
-		CHECK_ERR(getsockopt(fd, SOL_SOCKET, name, &v, none), EFAULT);
-		CHECK_ERR(getsockopt(fd, SOL_SOCKET, name, none, &len), EFAULT);
+	for (int i = 0; i < 2; i++) {
+		CHECK_ERR(getsockopt(fd, SOL_SOCKET, opt[i].name, &v, none), EFAULT);
+		CHECK_ERR(getsockopt(fd, SOL_SOCKET, opt[i].name, none, &len), EFAULT);
 		CHECK_EQ(len, sizeof(int));
-		CHECK_EQ(getopt_int(fd, SOL_SOCKET, name), name == SO_RCVLOWAT);
+		CHECK_EQ(getopt_int(fd, SOL_SOCKET, opt[i].name), opt[i].value);
 	}
 	CHECK_ERR(setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, none, sizeof(int)), EFAULT);
 	CHECK_ERR(ioctl(fd, FIONREAD, none), EFAULT);
@@ -120,7 +122,6 @@ static void pointers_to_no_memory(int fd, bool streams)
 
 static void a_pointer_to_no_memory_is_refused(void)
 {
-	socklen_t *volatile wild = (socklen_t *)1;
 	int s[2], t[2], v, udp = socket(AF_INET, SOCK_DGRAM, 0);
 
 	if (P_SANITIZED)	/* which looks at the memory itself */
