@@ -63,6 +63,8 @@ static struct rr_sock first_socks[FIRST];
 
 static _Atomic uint32_t nsocks;	/* those behind have never been used */
 
+static _Atomic uint32_t changes;	/* see rr_fdt_changes() */
+
 /* Free list head: 1 + index in the low half; a count of changes in the high half, so that a
  * pop that slept through a pop and a push of the same socket fails. */
 static _Atomic uint64_t free_head;
@@ -211,6 +213,17 @@ struct rr_file *rr_fdt_get(int fd)
 
 /* --- writers --- */
 
+void rr_fdt_change(void)
+{
+	/* release: whoever sees the count sees what was changed before */
+	atomic_fetch_add_explicit(&changes, 1, memory_order_release);
+}
+
+uint32_t rr_fdt_changes(void)
+{
+	return atomic_load_explicit(&changes, memory_order_acquire);
+}
+
 struct rr_sock *rr_sock_new(int fd)
 {
 	int saved = errno;
@@ -261,15 +274,26 @@ void rr_fdt_give(int fd, struct rr_file *f)
 	}
 	atomic_fetch_add_explicit(&f->fds, 1, memory_order_relaxed);
 	was = atomic_exchange_explicit(slot, f, memory_order_acq_rel);
+	rr_fdt_change();
 	if (was)
 		vanished(was, fd);
 }
 
-struct rr_file *rr_fdt_take(int fd, bool *last)
+/* Empties fd; what was there. */
+static struct rr_file *empty_slot(int fd)
 {
 	rr_fdt_slot *slot = rr_fdt_slot_of(fd);
 	struct rr_file *f = slot ? atomic_exchange_explicit(slot, NULL, memory_order_acq_rel) :
 			    NULL;
+
+	if (f)
+		rr_fdt_change();
+	return f;
+}
+
+struct rr_file *rr_fdt_take(int fd, bool *last)
+{
+	struct rr_file *f = empty_slot(fd);
 
 	*last = f && atomic_fetch_sub_explicit(&f->fds, 1, memory_order_acq_rel) == 1;
 	return f;
@@ -277,9 +301,7 @@ struct rr_file *rr_fdt_take(int fd, bool *last)
 
 void rr_fdt_evict(int fd)
 {
-	rr_fdt_slot *slot = rr_fdt_slot_of(fd);
-	struct rr_file *f = slot ? atomic_exchange_explicit(slot, NULL, memory_order_acq_rel) :
-			    NULL;
+	struct rr_file *f = empty_slot(fd);
 
 	if (f)
 		vanished(f, fd);
@@ -339,8 +361,10 @@ bool rr_file_verify(struct rr_file *f, int fd)
 	struct rr_file *mine = f;
 	bool same = file_is_at(f, fd);
 
-	if (!same && slot && atomic_compare_exchange_strong(slot, &mine, NULL))
+	if (!same && slot && atomic_compare_exchange_strong(slot, &mine, NULL)) {
+		rr_fdt_change();
 		vanished(f, fd);
+	}
 	return same;
 }
 

@@ -50,7 +50,6 @@ struct rr_sock {
 	_Atomic uint32_t set;		/* the life of that set in which it was added; 0: it is
 					 * not in the set … */
 	int set_wake;			/* … and the wake-up fd by which it was added */
-	uint32_t slot;			/* its slot in the array that was last waited for */
 	_Atomic uint32_t serves;	/* of a listener: what rr_conn_serves() returned */
 	_Atomic uint32_t next;		/* while it is free: 1 + the next one; 0: none */
 	struct rr_ep_watch *_Atomic watches;	/* watches in epoll sets; written under
@@ -132,7 +131,14 @@ static inline struct rr_file *rr_fdt_peek(int fd)
 	return slot ? atomic_load_explicit(slot, memory_order_acquire) : NULL;
 }
 
+/* How often the table has changed, or a file in a way that a wait must know of: as long as this
+ * stays the same, an fd has the file that it had. */
+uint32_t rr_fdt_changes(void);
+
 /* --- writers (serialized inside) --- */
+
+/* Counts a change that rr_fdt_changes() tells of. The functions below count their own. */
+void rr_fdt_change(void);
 
 /* A new object with one reference, the caller's; NULL when there is no memory. */
 struct rr_sock *rr_sock_new(int fd);

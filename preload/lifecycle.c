@@ -381,6 +381,7 @@ FILE *rr_wrap_fdopen(int fd, const char *mode)
 
 	if (so) {
 		atomic_fetch_or_explicit(&so->flags, RR_SOCK_STDIO, memory_order_relaxed);
+		rr_fdt_change();
 		c = rr_sock_conn(so);
 		if (c && !rr_conn_let_go(c))
 			rr_diag("fdopen: what the stream reads and writes is not carried", fd);

@@ -14,8 +14,6 @@ enum {
 	LOOK = 4000,		/* ns between two looks at a long array … */
 	LOOK_EACH = 250,	/* … and for each fd that the kernel looks at */
 	LOOK_LISTENERS = 20000,	/* ns between two looks at listeners */
-	EMPTY = 32,		/* entries that cost the kernel as much as one with a
-				 * descriptor */
 	NOTES = 8,
 };
 
@@ -30,13 +28,13 @@ static uint64_t array_tag(const struct rr_work *w)
 /* About how many fds the kernel looks at for this array. */
 static nfds_t kernels(const struct rr_work *w)
 {
-	return w->others + w->plain + (w->set ? w->n / EMPTY : w->resting);
+	return w->others + w->plain + (w->resting - w->standing) + w->set;
 }
 
-/* Is the kernel asked about listeners alone? */
+/* Is the kernel asked about listeners alone, and the set of those at rest? */
 static bool only_listeners(const struct rr_work *w)
 {
-	if (!w->listeners || w->listeners != w->others || w->plain || w->resting || w->set)
+	if (!w->listeners || w->listeners != w->others || w->plain || w->resting != w->standing)
 		return false;
 	for (const struct rr_slot *s = w->awake; s; s = s->next)
 		if (s->kernel)

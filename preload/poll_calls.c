@@ -6,7 +6,7 @@
 #include <sys/resource.h>
 
 #include "core/base/os.h"
-#include "preload/ready.h"
+#include "preload/pollrest.h"
 #include "preload/real.h"
 #include "preload/wrap.h"
 
@@ -25,8 +25,9 @@ static bool none_is_ours(const struct pollfd *fds, nfds_t n)
 
 	if (!n || rr_bad_ptr(fds))
 		return true;
-	/* the kernel refuses it, and its array is not looked through for that */
-	if (n > 1024 && (getrlimit(RLIMIT_NOFILE, &lim) || n > lim.rlim_cur))
+	/* The kernel refuses it: its array is not looked through for that, and what stands for
+	 * it may be shorter. */
+	if (n >= RR_POLL_MANY && (getrlimit(RLIMIT_NOFILE, &lim) || n > lim.rlim_cur))
 		return true;
 	return !any_is_ours(fds, n);
 }

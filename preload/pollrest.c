@@ -11,6 +11,7 @@
 
 enum {
 	SPREAD = 16,		/* members of the set that rang, looked at in one go */
+	LOOK_MOST = 512,	/* connections verified in one go: less than a millisecond */
 };
 /* Each wait looks at the connections at rest if nobody has for this long. */
 #define REST_MOST	(60 * RR_SEC)
@@ -26,44 +27,107 @@ void rr_slot_wakes(struct rr_work *w, struct rr_slot *s)
 
 /* --- at rest --- */
 
-void rr_pollrest_put(struct rr_work *w, struct rr_slot *s, int wake)
+/* The slot's connection, which rests, is a member of the standing wait from now on. False: it
+ * is not. */
+static bool stands(struct rr_work *w, struct rr_slot *s, struct rr_conn *c)
 {
-	struct rr_sock *so = rr_slot_sock(s);
-	bool joined = w->set && rr_restset_join(so, wake);
-
-	if (joined && so->slot != (uint32_t)(s - w->slots))
-		so->slot = (uint32_t)(s - w->slots);
-	w->kern[s->at] = (struct pollfd){ joined ? -1 : wake, POLLIN, 0 };
-	s->rests = true;
+	if (!rr_conn_stands(c, (uint32_t)(s - w->slots)))
+		return false;
+	s->conn = c;
+	s->rests = s->standing = true;
 	w->resting++;
+	w->standing++;
+	return true;
 }
 
-/* Is the connection at rest since before this call? Then its wake-up fd takes the app's place.
- * Not if the app also waits to write, nor if its number has not been verified for long: the
- * call that reads or writes by that number verifies it. */
+/* The slot stands no longer; its connection may be another's by now. */
+static void stands_no_more(struct rr_work *w, struct rr_slot *s)
+{
+	if (rr_standing_at(s->conn) == (uint32_t)(s - w->slots))
+		rr_standing_part(s->conn);
+	s->standing = false;
+	w->standing--;
+}
+
+/* A slot that stands gets a reference and is counted, as others at rest. False: its fd is no
+ * longer what it was, and the slot is the kernel's. */
+static bool stands_alone(struct rr_work *w, struct rr_slot *s)
+{
+	struct rr_file *f = rr_fdt_get(w->fds[s->at].fd);
+
+	if (f != s->file || rr_file_conn(f) != s->conn) {
+		if (f)
+			rr_file_put(f);
+		rr_slot_drop(w, s);
+		return false;
+	}
+	rr_conn_sleeps(s->conn);
+	stands_no_more(w, s);
+	return true;
+}
+
+void rr_pollrest_put(struct rr_work *w, struct rr_slot *s, int wake)
+{
+	if (w->set && rr_restset_join(rr_slot_sock(s), wake) && stands(w, s, s->conn)) {
+		rr_conn_rested(s->conn);
+		rr_file_put(s->file);
+		wake = -1;
+	} else {
+		s->rests = true;
+		w->resting++;
+	}
+	if (s->k || wake >= 0)
+		*rr_slot_kern(w, s) = (struct pollfd){ wake, POLLIN, 0 };
+}
+
+/* May the connection rest as far as the app's call goes? Not if the app also waits to write,
+ * nor if its number has not been verified for long: the call that reads or writes by that
+ * number verifies it. */
+static bool slot_may_rest(const struct rr_work *w, const struct rr_slot *s, rr_time now)
+{
+	const struct rr_sock *so = rr_slot_sock(s);
+	unsigned want = rr_slot_want(w, s);
+
+	return want & POLLIN && !(want & POLLOUT) &&
+	       !(atomic_load_explicit(&so->flags, memory_order_relaxed) & RR_SOCK_STDIO) &&
+	       now <= atomic_load_explicit(&so->verified, memory_order_relaxed) + REST_MOST;
+}
+
 bool rr_pollrest_finds(struct rr_work *w, struct rr_slot *s, rr_time now)
 {
-	struct rr_sock *so = rr_slot_sock(s);
-	int wake;
+	int wake = slot_may_rest(w, s, now) ? rr_conn_rest(s->conn) : -1;
 
-	if (rr_slot_want(w, s) & POLLOUT || !(rr_slot_want(w, s) & POLLIN) ||
-	    atomic_load_explicit(&so->flags, memory_order_relaxed) & RR_SOCK_STDIO ||
-	    now > atomic_load_explicit(&so->verified, memory_order_relaxed) + REST_MOST)
-		return false;
-	wake = rr_conn_rest(s->conn);
 	if (wake >= 0)
 		rr_pollrest_put(w, s, wake);
 	return wake >= 0;
+}
+
+bool rr_pollrest_stands(struct rr_work *w, struct rr_slot *s, rr_time now)
+{
+	struct rr_conn *c = w->set ? rr_file_conn(s->file) : NULL;
+	int fd = w->fds[s->at].fd;
+
+	if (!c || !slot_may_rest(w, s, now) ||
+	    !rr_restset_has(rr_slot_sock(s), rr_conn_rests(c)) || !stands(w, s, c))
+		return false;
+	if (likely(rr_fdt_peek(fd) == s->file && rr_file_conn(s->file) == c))
+		return true;
+	stands_no_more(w, s);
+	s->rests = false;
+	w->resting--;
+	return false;
 }
 
 /* The connection no longer rests, for this thread: the slot is asked from now on. rang: its
  * wake-up fd was readable. */
 void rr_pollrest_leaves(struct rr_work *w, struct rr_slot *s, bool rang)
 {
+	if (s->standing && !stands_alone(w, s))
+		return;
 	s->rests = false;
 	w->resting--;
 	rr_slot_wakes(w, s);
-	w->kern[s->at] = (struct pollfd){ -1, w->fds[s->at].events, 0 };
+	*rr_slot_kern(w, s) = (struct pollfd){ -1, w->fds[s->at].events, 0 };
 	if (!rang) {
 		rr_conn_rested(s->conn);
 		return;
@@ -99,29 +163,30 @@ bool rr_plain_leaves(struct rr_work *w, struct rr_slot *s)
 /* Goes on without the set: each member gets an entry of its own, or is asked. */
 void rr_pollrest_without(struct rr_work *w)
 {
-	w->set = false;
-	rr_restset_give();
 	for (struct rr_slot *s = w->slots; s < w->slots + w->nslots; s++) {
-		struct pollfd *k = &w->kern[s->at];
+		int wake;
 
-		if (!s->rests || k->fd >= 0)
+		if (!s->standing || !stands_alone(w, s))
 			continue;
-		k->fd = rr_conn_wake_fd(s->conn);
-		if (k->fd < 0)
+		wake = rr_conn_wake_fd(s->conn);
+		if (wake >= 0)
+			*rr_slot_kern(w, s) = (struct pollfd){ wake, POLLIN, 0 };
+		else
 			rr_pollrest_leaves(w, s, false);
 	}
+	w->set = false;
+	rr_standing_end();
+	rr_restset_give();
 }
 
 /* The slot of a member of the set; NULL: the member is not in this array. */
-static struct rr_slot *rest_slot(struct rr_work *w, const struct rr_sock *so)
+static struct rr_slot *rest_slot(struct rr_work *w, struct rr_sock *so)
 {
-	struct rr_slot *s = w->slots + so->slot, *end = w->slots + w->nslots;
+	const struct rr_conn *c = rr_sock_conn(so);
+	uint32_t at = c ? rr_standing_at(c) : RR_NO_SLOT;
+	struct rr_slot *s = &w->slots[at];
 
-	if (likely(so->slot < w->nslots && s->file == &so->f && s->rests))
-		return s;
-	for (s = w->slots; s < end && (s->file != &so->f || !s->rests); s++)
-		;
-	return s < end ? s : NULL;
+	return at < w->nslots && s->file == &so->f && s->standing ? s : NULL;
 }
 
 /* Looks at one handful of members that rang. False: no more are to be found. */
@@ -135,8 +200,8 @@ static bool spread_some(struct rr_work *w)
 		struct rr_slot *s = rest_slot(w, who[i]);
 
 		if (s) {
-			fresh += !w->kern[s->at].revents;
-			w->kern[s->at].revents = POLLIN;
+			fresh += !rr_slot_kern(w, s)->revents;
+			rr_slot_kern(w, s)->revents = POLLIN;
 		} else if (intact) {
 			intact = rr_restset_leave(who[i]);
 		}
@@ -151,7 +216,7 @@ static bool spread_some(struct rr_work *w)
  * keep it readable; they join again at their next rest. */
 void rr_pollrest_spread(struct rr_work *w)
 {
-	struct pollfd *k = &w->kern[w->n];
+	struct pollfd *k = &w->kern[0];
 
 	if (!w->set || !k->revents)
 		return;
@@ -164,16 +229,22 @@ void rr_slot_drop(struct rr_work *w, struct rr_slot *s)
 {
 	if (!s->file)
 		return;
-	if (s->rests)
-		rr_pollrest_leaves(w, s, false);
-	if (s->plain)
-		not_plain(w, s);
-	else
-		rr_file_put(s->file);
+	if (s->standing) {
+		stands_no_more(w, s);
+		s->rests = false;
+		w->resting--;
+	} else {
+		if (s->rests)
+			rr_pollrest_leaves(w, s, false);
+		if (s->plain)
+			not_plain(w, s);
+		else
+			rr_file_put(s->file);
+	}
 	s->file = NULL;
 	s->kernel = false;
 	w->others++;
-	w->kern[s->at].fd = w->fds[s->at].fd;
+	*rr_slot_kern(w, s) = (struct pollfd){ w->fds[s->at].fd, w->fds[s->at].events, 0 };
 }
 
 /* Nothing has happened on the connection for a while: puts it to rest, if it can be. */
@@ -194,13 +265,6 @@ void rr_pollrest_tires(struct rr_work *w, struct rr_slot *s)
 	rr_ep_activate(rr_slot_sock(s));
 }
 
-/* Asks the kernel about the app's own entries in one go. False: it does not say. What it leaves
- * in revents is overwritten by the look that follows. */
-static bool ask_anchors(struct rr_work *w)
-{
-	return w->resting && rr_real.poll(w->fds, w->n, 0) >= 0;
-}
-
 /* Checks that the number of the set is still the set's. Where it was closed unseen, the
  * connections at rest would ring for nobody. */
 static void verify_set(struct rr_work *w)
@@ -211,34 +275,62 @@ static void verify_set(struct rr_work *w)
 		rr_pollrest_without(w);
 }
 
-/* Verifies the connections at rest. The number of one may be another file's by now, closed
- * where we cannot see it, and an anchor may have ended while the peer lives. The cost is one
- * fstat() for each and one poll() for all: a connection whose anchor has nothing to report goes
- * on resting. */
+/* The next slot at rest that is to be verified, from *at on; NULL: none. */
+static struct rr_slot *next_at_rest(struct rr_work *w, nfds_t *at)
+{
+	while (*at < w->nslots) {
+		struct rr_slot *s = &w->slots[(*at)++];
+
+		if (s->file && s->rests)
+			return s;
+	}
+	return NULL;
+}
+
+/* Asks the kernel about the anchors of the next slots at rest, LOOK_MOST at most, into p.
+ * Returns how many; 0 also where it does not say. */
+static nfds_t ask_anchors(struct rr_work *w, struct pollfd *p)
+{
+	nfds_t n = 0, at = w->verified;
+	struct rr_slot *s;
+
+	while (n < LOOK_MOST && (s = next_at_rest(w, &at)))
+		p[n++] = w->fds[s->at];
+	return rr_real.poll(p, n, 0) < 0 ? 0 : n;
+}
+
+/* Begins another round, or goes on with one. False: the round is over. */
+static bool round_goes_on(struct rr_work *w)
+{
+	if (w->verified < w->nslots)
+		return true;
+	w->verified = 0;
+	return false;
+}
+
+/* The number of a connection at rest may be another file's by now, closed where we cannot see
+ * it, and an anchor may have ended while the peer lives. The cost is one fstat() for each, and
+ * one poll() for LOOK_MOST of them: a connection whose anchor has nothing to report goes on
+ * resting. */
 void rr_pollrest_verify(struct rr_work *w)
 {
-	bool asked = ask_anchors(w);
+	struct pollfd *p;
+	struct rr_slot *s;
+	nfds_t n, i = 0;
 
-	w->verify = RR_TIME_NEVER;
 	verify_set(w);
-	for (struct rr_slot *s = w->slots; s < w->slots + w->nslots; s++) {
-		const struct pollfd *p = &w->fds[s->at];
-		bool same;
+	/* where the fds to sleep on were, behind what entries may be added now */
+	p = w->kern + w->nk + rr_min(w->nslots, (nfds_t)LOOK_MOST);
+	n = ask_anchors(w, p);
+	for (; i < LOOK_MOST && (s = next_at_rest(w, &w->verified)); i++) {
+		int fd = w->fds[s->at].fd;
+		bool same = rr_file_verify(s->file, fd);
 
-		if (!s->file || !s->rests)
-			continue;
-		same = rr_file_verify(s->file, p->fd);
-		if (same && asked && !p->revents)
+		if (same && i < n && !p[i].revents)
 			continue;
 		rr_pollrest_leaves(w, s, false);
 		if (!same)
 			rr_slot_drop(w, s);
 	}
-}
-
-void rr_pollrest_start(struct rr_work *w, nfds_t ours)
-{
-	w->set = ours >= RR_POLL_MANY && rr_restset_take();
-	if (w->set)
-		w->kern[w->n] = (struct pollfd){ rr_restset_fd(), POLLIN, 0 };
+	w->verify = round_goes_on(w) ? rr_now() + RR_REST_LOOK : RR_TIME_NEVER;
 }

@@ -8,36 +8,36 @@
 #include "preload/pollrest.h"
 #include "preload/real.h"
 
-int rr_pollshort_begin(struct rr_work *w)
+/* Puts the added entries into a set of their own, in the place of an entry of ours that stands
+ * empty. */
+static int put_aside(struct rr_work *w)
 {
 	const struct rr_slot *s = w->awake;
-	struct pollfd *p;
 
-	if (w->extra == w->set) {
-		rr_pollrest_without(w);
-		w->extra = 0;
-		return 0;
-	}
-	/* an entry of ours that stands empty: the set goes there */
-	while (s && w->kern[s->at].fd >= 0)
+	while (s && w->kern[s->k].fd >= 0)
 		s = s->next;
 	if (w->inner < 0)
 		w->inner = rr_real.epoll_create1(EPOLL_CLOEXEC);
 	if (w->inner < 0 || !s)
 		return -EINVAL;
-	p = &w->kern[s->at];
 	for (nfds_t i = 0; i < w->extra; i++) {
-		struct pollfd *x = &w->kern[w->n + i];
+		struct pollfd *x = &w->kern[w->nk + i];
 		struct epoll_event ev = { .events = (unsigned short)x->events };
 
 		rr_real.epoll_ctl(w->inner, EPOLL_CTL_ADD, x->fd, &ev);
 	}
 	w->extra = 0;
-	p->fd = w->inner;
-	p->events = POLLIN;
-	w->kern[w->n].revents = w->set ? POLLIN : 0;	/* the set may have rung: it is looked
-							 * at */
+	w->kern[s->k] = (struct pollfd){ w->inner, POLLIN, 0 };
 	return 0;
+}
+
+int rr_pollshort_begin(struct rr_work *w)
+{
+	int rc = w->extra ? put_aside(w) : 0;
+
+	if (w->set)
+		rr_pollrest_without(w);
+	return rc;
 }
 
 /* Closing the set ends its entries. The slot that had lent its place is empty again, as before
@@ -46,7 +46,7 @@ void rr_pollshort_end(struct rr_work *w)
 {
 	if (w->inner >= 0) {
 		for (struct rr_slot *s = w->awake; s; s = s->next) {
-			struct pollfd *k = &w->kern[s->at];
+			struct pollfd *k = &w->kern[s->k];
 
 			if (k->fd == w->inner)
 				*k = (struct pollfd){ -1, w->fds[s->at].events, 0 };

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The wait of poll() and select() where an fd may be ours: looks, spins, arms, sleeps.
  *
- * The kernel is given an array of our own, which begins as the app's. A connection at rest
- * (rr_conn_rest()) has its wake-up fd there in place of the app's fd. An fd about which the
- * kernel has the first word (struct rr_plainwait) stays as it is. Any other connection of ours
- * is taken out (-1) and asked; before a sleep, the fds to sleep on for it are added behind the
- * array. So a process with many connections, few of which have news, pays for those few.
+ * The kernel is given an array of our own (pollfind.c). A connection at rest (rr_conn_rest())
+ * has its wake-up fd there in place of the app's fd, or has no entry, where one set stands for
+ * all of them (restset.h). An fd about which the kernel has the first word (struct
+ * rr_plainwait) stays as it is. Any other connection of ours is taken out (-1) and asked;
+ * before a sleep, the fds to sleep on for it are added behind the array. So a process with many
+ * connections, few of which have news, pays for those few.
  *
  * The kernel looks every fd up anew in each pass, and so does this wait: after a sleep, an fd
  * that another thread has closed is what its number means by then. */
@@ -19,7 +20,6 @@
 #include "preload/pollrest.h"
 #include "preload/real.h"
 #include "preload/restset.h"
-#include "preload/scratch.h"
 #include "preload/wrap.h"
 
 enum {
@@ -28,75 +28,7 @@ enum {
 				 * the set */
 };
 
-/* --- which entries are ours --- */
-
-/* Has the kernel the first word about the slot's connection? Then it is noted in
- * w->plainwait. */
-static bool slot_is_plain(struct rr_work *w, struct rr_slot *s)
-{
-	struct rr_conn *c = rr_file_conn(s->file);
-
-	if (!c || !rr_plainwait_add(&w->plainwait, c))
-		return false;
-	s->conn = c;
-	s->plain = true;
-	return true;
-}
-
-/* Is the slot, which is referenced, ours to answer? */
-static bool slot_is_ours(struct rr_work *w, struct rr_slot *s, rr_time now)
-{
-	int fd = w->fds[s->at].fd;
-	struct rr_sock *so;
-
-	if (s->file->kind == RR_KIND_EPOLL) {
-		rr_ep_show_nested();
-		return rr_ep_managed(s->file);
-	}
-	so = container_of(s->file, struct rr_sock, f);
-	s->conn = rr_sock_conn(so);
-	return s->conn && (rr_pollrest_finds(w, s, now) || rr_sock_check(so, fd));
-}
-
-/* How much room the arrays need. Another thread may add or take away some before they are
- * filled; find_slots() makes no more slots than this. */
-static nfds_t count_ours(const struct pollfd *fds, nfds_t n)
-{
-	nfds_t ours = 0;
-
-	for (nfds_t i = 0; i < n; i++)
-		ours += fds[i].fd >= 0 && rr_fdt_has(fds[i].fd);
-	return ours;
-}
-
-/* Copies the app's array and makes a slot for each entry that is ours, at most max. */
-static void find_slots(struct rr_work *w, nfds_t max)
-{
-	rr_time now = rr_now_coarse();
-
-	for (nfds_t i = 0; i < w->n; i++) {
-		struct rr_slot s = { .at = (uint32_t)i };
-
-		w->kern[i] = (struct pollfd){ w->fds[i].fd, w->fds[i].events, 0 };
-		w->fds[i].revents = 0;
-		if (w->fds[i].fd < 0)
-			continue;
-		w->others++;
-		if (w->nslots == max || !(s.file = rr_fdt_peek(w->fds[i].fd)))
-			continue;
-		if (slot_is_plain(w, &s)) {
-			w->plain++;
-		} else if (!(s.file = rr_fdt_get(w->fds[i].fd))) {
-			continue;
-		} else if (!slot_is_ours(w, &s, now)) {
-			w->listeners += rr_file_listens(s.file);
-			rr_file_put(s.file);
-			continue;
-		}
-		w->others--;
-		w->slots[w->nslots++] = s;
-	}
-}
+/* --- what has changed meanwhile --- */
 
 /* Before any sleep: an upgrade that looked for sleepers meanwhile may have missed this thread.
  * Connections that do not stay plain are asked. */
@@ -104,9 +36,12 @@ static void confirm_plain(struct rr_work *w)
 {
 	if (!w->plain || rr_plainwait_is_sure(w->plainwait))
 		return;
-	for (struct rr_slot *s = w->slots; s < w->slots + w->nslots; s++)
-		if (s->plain && !rr_plainwait_stays(s->conn))
+	for (nfds_t k = 1; k < w->nk; k++) {
+		struct rr_slot *s = rr_work_slot(w, k);
+
+		if (s && s->plain && !rr_plainwait_stays(s->conn))
 			rr_plain_leaves(w, s);
+	}
 }
 
 /* After a sleep: a slot whose fd is no longer what it was is the kernel's. */
@@ -127,26 +62,20 @@ static void recheck_awake(struct rr_work *w)
 
 static void recheck_all(struct rr_work *w)
 {
-	for (struct rr_slot *s = w->slots; s < w->slots + w->nslots; s++)
-		recheck_slot(w, s);
-}
+	uint32_t changes = rr_fdt_changes();
 
-/* Lets go of everything that the wait holds. */
-static void work_end(struct rr_work *w)
-{
-	for (struct rr_slot *s = w->slots; s < w->slots + w->nslots; s++) {
-		if (s->rests)
-			rr_conn_rested(s->conn);
-		if (s->file && !s->plain)
-			rr_file_put(s->file);
+	for (nfds_t k = 1; k < w->nk; k++) {
+		struct rr_slot *s = rr_work_slot(w, k);
+
+		if (s)
+			recheck_slot(w, s);
 	}
-	rr_plainwait_end(w->plainwait);
-	if (w->set)
-		rr_restset_give();
-	if (w->inner >= 0)
-		rr_real.close(w->inner);
-	if (w->mem)
-		rr_scratch_give(w->mem);
+	if (!w->standing || changes == w->rechecked)
+		return;
+	w->rechecked = changes;
+	for (struct rr_slot *s = w->slots; s < w->slots + w->nslots; s++)
+		if (s->standing)
+			recheck_slot(w, s);
 }
 
 /* --- looking --- */
@@ -181,7 +110,7 @@ static bool look_slot(struct rr_work *w, struct rr_slot *s, bool told)
 	s->listed = false;
 	if (!s->file || s->rests || s->plain)
 		return false;
-	if (told && s->kernel && w->kern[s->at].revents) {
+	if (told && s->kernel && w->kern[s->k].revents) {
 		p->revents = 0;
 		rr_slot_wakes(w, s);
 		return false;
@@ -192,7 +121,7 @@ static bool look_slot(struct rr_work *w, struct rr_slot *s, bool told)
 	s->kernel = r == RR_CONN_KERNEL;
 	s->deadlk = r == -EDEADLK;
 	p->revents = r > 0 ? (short)r : 0;
-	w->kern[s->at].fd = s->kernel ? p->fd : -1;
+	w->kern[s->k].fd = s->kernel ? p->fd : -1;
 	if (!r)
 		rr_pollrest_tires(w, s);
 	if (!s->rests)
@@ -222,8 +151,11 @@ static int look_ours(struct rr_work *w, bool told)
 	if (told)
 		return look_awake(w);
 	w->awake = NULL;
-	for (struct rr_slot *s = w->slots + w->nslots; s-- > w->slots;)
-		ready += look_slot(w, s, false);
+	for (nfds_t k = w->nk; k-- > 1;) {
+		struct rr_slot *s = rr_work_slot(w, k);
+
+		ready += s && look_slot(w, s, false);
+	}
 	return ready;
 }
 
@@ -232,8 +164,8 @@ static int look_ours(struct rr_work *w, bool told)
  * is ready for the app. */
 static bool take_kernel(struct rr_work *w, struct rr_slot *s)
 {
-	struct pollfd *p = &w->fds[s->at], *k = &w->kern[s->at];
-	short told = k->revents;
+	struct pollfd *p = &w->fds[s->at];
+	short told = w->kern[s->k].revents;
 	int r;
 
 	if (s->rests) {
@@ -269,18 +201,18 @@ static bool take_kernel(struct rr_work *w, struct rr_slot *s)
  * including those found before. */
 static int look_kernel(struct rr_work *w)
 {
-	struct rr_slot *s = w->slots, *end = w->slots + w->nslots;
 	int ready = 0;
 
-	for (nfds_t i = 0; i < w->n; i++) {
-		while (s < end && s->at < i)
-			s++;
-		if (s < end && s->at == i && s->file) {
+	for (nfds_t k = 1; k < w->nk; k++) {
+		struct rr_slot *s = rr_work_slot(w, k);
+		struct pollfd *p = &w->fds[w->places[k].at];
+
+		if (s && s->file) {
 			ready += take_kernel(w, s);
 			continue;
 		}
-		w->fds[i].revents = w->kern[i].fd < 0 ? 0 : w->kern[i].revents;
-		ready += w->fds[i].revents != 0;
+		p->revents = w->kern[k].fd < 0 ? 0 : w->kern[k].revents;
+		ready += p->revents != 0;
 	}
 	return ready;
 }
@@ -299,13 +231,18 @@ static bool any_kernel(const struct rr_work *w)
 /* Clears revents of the entries that are the kernel's, which is not asked now. */
 static void none_of_the_kernels(struct rr_work *w)
 {
-	struct rr_slot *s = w->slots, *end = w->slots + w->nslots;
+	for (nfds_t k = 1; k < w->nk; k++) {
+		const struct rr_slot *s = rr_work_slot(w, k);
 
-	for (nfds_t i = 0; i < w->n; i++) {
-		if (s < end && s->at == i && (s++)->file && !s[-1].rests && !s[-1].plain)
-			continue;
-		w->fds[i].revents = 0;
+		if (!s || !s->file || s->rests || s->plain)
+			w->fds[w->places[k].at].revents = 0;
 	}
+}
+
+/* Asks the kernel without sleeping. */
+static int ask_kernel(struct rr_work *w)
+{
+	return rr_real.poll(rr_work_kern(w), rr_work_count(w), 0);
 }
 
 /* Looks at the kernel's entries, after ours, of which `ready` are ready. told: the kernel has
@@ -318,10 +255,10 @@ static int look_theirs(struct rr_work *w, int ready, bool told)
 		none_of_the_kernels(w);
 		return ready;
 	}
-	rc = told ? 0 : rr_real.poll(w->kern, w->n + w->set, 0);
+	rc = told ? 0 : ask_kernel(w);
 	if (rc < 0 && errno == EINVAL && w->set) {
 		rr_pollrest_without(w);
-		rc = rr_real.poll(w->kern, w->n, 0);
+		rc = ask_kernel(w);
 	}
 	if (rc < 0)
 		return ready && errno == EINTR ? ready : -errno;
@@ -464,7 +401,7 @@ static void disarm_work(struct rr_work *w)
 static void poll_cancelled(void *arg)
 {
 	disarm_work(arg);
-	work_end(arg);
+	rr_pollfind_end(arg);
 }
 
 /* Arms one slot and adds the fds to sleep on. 0: armed; 1: it has news, look again. */
@@ -475,7 +412,7 @@ static int arm_slot(struct rr_work *w, struct rr_slot *s)
 	int n;
 
 	if (!s->conn) {
-		w->kern[s->at].fd = p->fd;
+		w->kern[s->k].fd = p->fd;
 		w->until = rr_min(w->until, rr_ep_show_nested());
 		if (p->events & (POLLIN | POLLRDNORM) && rr_ep_readable(s->file, p->fd, &until))
 			return 1;
@@ -496,9 +433,9 @@ static int arm_slot(struct rr_work *w, struct rr_slot *s)
 		w->until = rr_min(w->until, rr_now() + RR_SHUT_LOOK);
 	if (s->kernel && until == RR_TIME_NEVER)
 		return 0;	/* the kernel's entry stands, with the app's own mask */
-	w->kern[s->at].fd = -1;
+	w->kern[s->k].fd = -1;
 	for (int i = 0; i < n; i++)
-		w->kern[w->n + w->extra++] = out[i];
+		w->kern[w->nk + w->extra++] = out[i];
 	return 0;
 }
 
@@ -507,7 +444,7 @@ static int arm_work(struct rr_work *w)
 {
 	rr_time now = rr_now();
 
-	w->extra = w->set;
+	w->extra = 0;
 	w->until = rr_min(w->deadline, rr_conn_idle(now));
 	for (struct rr_slot *s = w->awake; s; s = s->next) {
 		if (s->file && !s->deadlk && arm_slot(w, s)) {
@@ -529,9 +466,11 @@ static int work_sleep_once(struct rr_work *w)
 	rr_time now = rr_now();
 	int rc;
 
-	rc = rr_real_sleep(w->kern, w->n + w->extra, rr_left(&ts, now, w->until), w->mask);
-	if (rc < 0 && errno == EINVAL && w->extra && !rr_pollshort_begin(w))
-		rc = rr_real_sleep(w->kern, w->n, rr_left(&ts, now, w->until), w->mask);
+	rc = rr_real_sleep(rr_work_kern(w), rr_work_count(w) + w->extra,
+			   rr_left(&ts, now, w->until), w->mask);
+	if (rc < 0 && errno == EINVAL && (w->extra || w->set) && !rr_pollshort_begin(w))
+		rc = rr_real_sleep(rr_work_kern(w), rr_work_count(w),
+				   rr_left(&ts, now, w->until), w->mask);
 	return rc < 0 ? -errno : rc;
 }
 
@@ -597,20 +536,6 @@ static int wait_ready(struct rr_work *w)
 	}
 }
 
-/* Fills the arrays, which lie in mem one behind the other. 0: no entry is ours any more. */
-static int work_start(struct rr_work *w, void *mem, nfds_t ours)
-{
-	w->kern = mem;
-	w->slots = (struct rr_slot *)(void *)(w->kern + w->n + 1 + 2 * ours);
-	w->inner = -1;
-	rr_pollrest_start(w, ours);
-	find_slots(w, ours);
-	confirm_plain(w);
-	if (!w->nslots)		/* none is ours any more */
-		return 0;
-	return 1;
-}
-
 /* The kernel's own call, on the app's array. */
 static int plain(struct pollfd *fds, nfds_t n, rr_time deadline, const sigset_t *mask)
 {
@@ -628,41 +553,72 @@ bool rr_fits_stack(size_t size)
 	       (size <= 4096 && !sigaltstack(NULL, &alt) && !(alt.ss_flags & SS_ONSTACK));
 }
 
+/* The arrays are filled: waits, and lets go of them. */
+static int wait_filled(struct rr_work *w)
+{
+	int rc;
+
+	w->rechecked = w->changes;
+	confirm_plain(w);
+	rc = wait_ready(w);
+	if (rc < 0)
+		for (nfds_t i = 0; i < w->n; i++)
+			w->fds[i].revents = 0;
+	rr_pollfind_end(w);
+	return rc;
+}
+
+/* A wait on the array of the wait before. RR_POLL_ON: it is another one. */
+static RR_NOINLINE int wait_again(struct pollfd *fds, nfds_t n, rr_time deadline,
+				  const sigset_t *mask)
+{
+	struct rr_work w = { .fds = fds, .n = n, .mask = mask, .deadline = deadline };
+	int rc = RR_POLL_ON, saved = errno;
+
+	w.cancel = rr_cancel_off();
+	if (rr_pollfind_again(&w))
+		rc = wait_filled(&w);
+	rr_cancel_back(w.cancel);
+	errno = saved;
+	return rc;
+}
+
 /* The arrays lie on the stack if they are small, otherwise in memory that is kept for such
  * calls (scratch.h): this may run on a signal handler's stack. */
 static RR_NOINLINE int wait_for_ours(struct pollfd *fds, nfds_t n, nfds_t ours,
 				     rr_time deadline, const sigset_t *mask)
 {
-	size_t size = (n + 1 + 2 * ours) * sizeof(struct pollfd) + ours *
-		      sizeof(struct rr_slot);
-	bool small = size <= RR_STACK;
+	size_t size = rr_pollfind_size(n, ours);
+	bool small = size <= RR_STACK && ours < RR_POLL_MANY;	/* those of many are kept */
 	struct rr_slot stack[small ? size / sizeof(struct rr_slot) + 1 : 1];
 	struct rr_work w = { .fds = fds, .n = n, .mask = mask, .deadline = deadline };
-	void *mem = stack;
-	int rc, saved = errno;
+	int rc = -ENOMEM, saved = errno;
 
 	w.cancel = rr_cancel_off();
-	if (!small) {
-		mem = w.mem = rr_scratch_take(size);
-		if (!mem) {
+	if (rr_pollfind(&w, ours, small ? stack : NULL)) {
+		if (w.nslots) {
+			rc = wait_filled(&w);
 			rr_cancel_back(w.cancel);
-			return -ENOMEM;
+		} else {	/* none is ours any more */
+			rr_pollfind_end(&w);
+			rr_cancel_back(w.cancel);
+			rc = plain(fds, n, deadline, mask);
 		}
-	}
-	if (work_start(&w, mem, ours)) {
-		rc = wait_ready(&w);
-		if (rc < 0)
-			for (nfds_t i = 0; i < n; i++)
-				fds[i].revents = 0;
-		work_end(&w);
-		rr_cancel_back(w.cancel);
 	} else {
-		work_end(&w);
 		rr_cancel_back(w.cancel);
-		rc = plain(fds, n, deadline, mask);
 	}
 	errno = saved;
 	return rc;
+}
+
+/* How many entries are ours; another thread may add or take away some meanwhile. */
+static nfds_t count_ours(const struct pollfd *fds, nfds_t n)
+{
+	nfds_t ours = 0;
+
+	for (nfds_t i = 0; i < n; i++)
+		ours += fds[i].fd >= 0 && rr_fdt_has(fds[i].fd);
+	return ours;
 }
 
 int rr_poll_wait(struct pollfd *fds, nfds_t n, rr_time deadline, const sigset_t *mask)
@@ -670,6 +626,8 @@ int rr_poll_wait(struct pollfd *fds, nfds_t n, rr_time deadline, const sigset_t 
 	nfds_t ours;
 	int rc = n == 1 && deadline && !mask ? rr_poll_nap(fds, deadline) : RR_POLL_ON;
 
+	if (n >= RR_POLL_MANY)
+		rc = wait_again(fds, n, deadline, mask);
 	if (rc == RR_POLL_ON)
 		rc = rr_poll_plain(fds, n, deadline, mask);
 	if (rc != RR_POLL_ON)

@@ -66,12 +66,22 @@ int rr_restset_fd(void)
 	return the_set.fd;
 }
 
+uint32_t rr_restset_life(void)
+{
+	return the_set.id;
+}
+
+bool rr_restset_has(const struct rr_sock *so, int wake)
+{
+	return atomic_load_explicit(&so->set, memory_order_relaxed) == the_set.id &&
+	       so->set_wake == wake;
+}
+
 bool rr_restset_join(struct rr_sock *so, int wake)
 {
 	struct epoll_event ev = { .events = EPOLLIN, .data.ptr = so };
 
-	if (likely(atomic_load_explicit(&so->set, memory_order_relaxed) == the_set.id) &&
-	    so->set_wake == wake)
+	if (likely(rr_restset_has(so, wake)))
 		return true;
 	if (rr_real.epoll_ctl(the_set.fd, EPOLL_CTL_ADD, wake, &ev) &&
 	    (errno != EEXIST || rr_real.epoll_ctl(the_set.fd, EPOLL_CTL_MOD, wake, &ev)))

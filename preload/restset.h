@@ -17,8 +17,13 @@ void rr_restset_give(void);
 
 /* The set's fd, to sleep on for POLLIN. */
 int rr_restset_fd(void);
+/* Which set it is: a number that no set of this process, nor of the one that forked it, had
+ * before. */
+uint32_t rr_restset_life(void);
 /* Adds so, whose wake-up fd is wake, unless it is in. False: it cannot be added. */
 bool rr_restset_join(struct rr_sock *so, int wake);
+/* Is so in, by the wake-up fd wake? */
+bool rr_restset_has(const struct rr_sock *so, int wake);
 /* Puts members that rang into who, at most max. Returns how many, or -1: the set was lost and
  * another one, empty, has its place. */
 int rr_restset_rang(struct rr_sock **who, int max);

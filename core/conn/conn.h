@@ -307,6 +307,13 @@ void rr_plainwait_end(struct rr_plainwait *w);
  * rr_conn_disarm() if the descriptor became readable, else rr_conn_rested(). */
 int rr_conn_rest(struct rr_conn *c);
 void rr_conn_rested(struct rr_conn *c);
+/* c rests, and becomes the member `at` of the standing wait (standing.h). False: it no longer
+ * rests, or is a member already. c need not be referenced, and may be another connection by
+ * now. */
+bool rr_conn_stands(struct rr_conn *c, uint32_t at);
+/* A member, about to part from the standing wait, counts as after rr_conn_rest() from now
+ * on. */
+void rr_conn_sleeps(struct rr_conn *c);
 /* The same for a connection that the caller has just armed, and is counted for already. */
 int rr_conn_rests(const struct rr_conn *c);
 

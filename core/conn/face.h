@@ -43,6 +43,7 @@ struct rr_conn_face {
 	 * own app the socket is the kernel's. */
 	_Atomic bool relayed;
 	bool server;			/* the accepting side; never changes */
+	_Atomic uint64_t standing;	/* its membership of the standing wait (standing.h) */
 };
 
 static inline struct rr_conn_face *rr_conn_face(const struct rr_conn *c)

@@ -46,6 +46,7 @@ void rr_conn_fork_child(void)
 	rr_handback_forked();
 	rr_half_forked();
 	rr_plainwait_forked();
+	rr_standing_forked();
 	/* Threads of the parent that were inside do not exist here, so private locks are free.
 	 * Locks in shared memory are held by the parent, which goes on and drops them. */
 	for (uint32_t i = 0; (c = rr_slab_at(i)); i++) {
@@ -101,6 +102,7 @@ void rr_conn_forked(struct rr_conn *c)
 	atomic_fetch_add(&c->share->procs, 1);
 	rr_slab_in_use(c->index);	/* the child may wake it, and then die */
 	atomic_store(&c->rest, 0);
+	rr_standing_ceased(c);
 	c->fork_round = fork_round;
 }
 

@@ -70,7 +70,7 @@ static void carried_disarm(struct rr_conn *c)
 	rr_wait_learn(c->share, rr_now());
 	/* Asked under the lock, which has ended the rest: another thread may have gone to sleep
 	 * since. */
-	if (!atomic_load(&c->sleepers))
+	if (!rr_conn_is_slept_on(c))
 		rr_ready_disarm(c);
 }
 
@@ -78,7 +78,7 @@ static bool carried_drain(struct rr_conn *c)
 {
 	rr_wait_learn(c->share, rr_now());
 	/* A thread that sleeps in poll() has yet to see the doorbell. */
-	if (!atomic_load(&c->sleepers))
+	if (!rr_conn_is_slept_on(c))
 		rr_drv_drain(c->share);
 	return !rr_link_is_up(c->share);
 }

@@ -7,6 +7,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "core/conn/standing.h"
 #include "core/base/compiler.h"
 #include "core/base/os.h"
 #include "preload/wait.h"
@@ -194,6 +195,7 @@ int rr_conn_poll(struct rr_conn *c, int fd, unsigned want)
 {
 	c->polls++;
 	c->rests = false;
+	rr_standing_ceased(c);
 	c->asked = want & (RR_ASK_FIRST | RR_ASK_TOLD);
 	want &= ~c->asked;
 	if (c->busy_from && c->polls >= c->busy_from)
@@ -319,13 +321,17 @@ void rr_plainwait_end(struct rr_plainwait *w)
 void rr_conn_disarm(struct rr_conn *c, int fd RR_UNUSED)
 {
 	c->rests = false;
+	rr_standing_ceased(c);
 	c->disarms++;
 	if (--c->sleepers == 0)
 		rr_conn_drain(c);
 }
 
+_Atomic unsigned rr_fake_rests_asked;
+
 int rr_conn_rests(const struct rr_conn *c)
 {
+	rr_fake_rests_asked++;
 	return c->rests ? c->wake : -1;
 }
 
@@ -338,6 +344,16 @@ int rr_conn_rest(struct rr_conn *c)
 void rr_conn_rested(struct rr_conn *c)
 {
 	c->sleepers--;
+}
+
+bool rr_conn_stands(struct rr_conn *c, uint32_t at)
+{
+	return c->rests && rr_standing_join(c, at);
+}
+
+void rr_conn_sleeps(struct rr_conn *c)
+{
+	c->sleepers++;
 }
 
 bool rr_conn_may_rest(const struct rr_conn *c)

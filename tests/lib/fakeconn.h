@@ -48,6 +48,8 @@ struct rr_conn *rr_fake_conn(int fd, enum rr_fake_state state);
 void rr_fake_ready(struct rr_conn *c, unsigned add, unsigned take);
 /* Becomes another state, and says so to the sets. */
 void rr_fake_become(struct rr_conn *c, int fd, enum rr_fake_state state);
+/* How often it was asked whether a connection rests. */
+extern _Atomic unsigned rr_fake_rests_asked;
 /* While the next wait adds its plain connections, an upgrade looks at c. */
 void rr_fake_unsure(struct rr_conn *c);
 

@@ -71,8 +71,10 @@ Test(looks, each_call_asks_where_the_array_has_anything_but_listeners)
 	w = listener_and_ours();
 	w.resting = 1;
 	cr_assert_not(noted(&w));
-	w = listener_and_ours();
 	w.set = true;
+	w.standing = 1;		/* the set tells of it */
+	cr_assert(noted(&w));
+	w.resting = 2;
 	cr_assert_not(noted(&w));
 	w = listener_and_ours();
 	w.awake = &s;	/* a connection about which the kernel's answer counts */

@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 
 #include "core/base/ownfd.h"
+#include "core/conn/standing.h"
 #include "preload/restset.h"
 #include "tests/lib/ready_test.h"
 
@@ -276,4 +277,147 @@ Test(ready_rest, of_many_each_is_a_member_and_who_has_left_joins_again)
 	cr_assert(!rr_restset_join(so, -1) && !so->set);
 	rr_restset_give();
 	rr_file_put(&so->f);
+}
+
+/* --- the same array again --- */
+
+/* Nobody who stood is looked up again, nor asked whether it rests. */
+static void expect_as_before(int ms, int a, int b)
+{
+	rr_fake_rests_asked = 0;
+	expect_many(N, ms, a, b);
+	cr_assert_leq(rr_fake_rests_asked, 2);
+}
+
+static void expect_anew(int ms, int a, int b)
+{
+	rr_fake_rests_asked = 0;
+	expect_many(N, ms, a, b);
+	cr_assert_geq(rr_fake_rests_asked, N - 2u);
+}
+
+Test(ready_rest, of_the_same_array_nobody_is_looked_up_again, .timeout = 20)
+{
+	struct later l = { .add = POLLIN, .what = make_ready };
+
+	make_many();
+	expect_as_before(0, -1, -1);
+	for (int i = 0; i < N; i++)
+		many[i].revents = -1;	/* whatever stood there */
+	expect_as_before(1, -1, -1);
+	rr_fake_ready(conns[42], POLLIN, 0);
+	expect_as_before(0, 42, -1);
+	expect_as_before(-1, 42, -1);	/* it is still there */
+	l.c = conns[3];
+	quieten(42);
+	expect_many(N, 1, -1, -1);	/* and at rest again */
+	start(&l);
+	expect_as_before(-1, 3, -1);
+	finish(&l);
+}
+
+Test(ready_rest, an_array_with_other_entries_is_another_one, .timeout = 20)
+{
+	struct pollfd was;
+
+	make_many();
+	many[7].events |= POLLOUT;
+	rr_fake_ready(conns[7], POLLOUT, 0);
+	cr_assert_eq(rr_wrap_poll(many, N, -1), 1);
+	cr_assert_eq(many[7].revents, POLLOUT);
+	many[7].events = POLLIN;
+	rr_fake_ready(conns[7], 0, POLLOUT);
+	expect_anew(0, -1, -1);
+	was = many[69];
+	many[69].fd = -1;
+	rr_fake_ready(conns[69], POLLIN, 0);
+	cr_assert_eq(rr_wrap_poll(many, N, 0), 0);
+	many[69] = was;
+	expect_anew(-1, 69, -1);
+	rr_fake_ready(conns[3], POLLIN, 0);
+	expect_many(N - 1, -1, 3, -1);	/* shorter */
+	expect_many(N, -1, 3, 69);
+	many[69].fd = many[3].fd;	/* twice */
+	cr_assert_eq(rr_wrap_poll(many, N, -1), 2);
+	cr_assert(many[3].revents == POLLIN && many[69].revents == POLLIN);
+	quieten(3);
+	cr_assert_eq(rr_wrap_poll(many, N, 1), 0);
+	rr_fake_ready(conns[3], POLLIN, 0);
+	cr_assert_eq(rr_wrap_poll(many, N, -1), 2);
+	cr_assert(many[3].revents == POLLIN && many[69].revents == POLLIN);
+}
+
+/* What the table, or a connection, is no longer is found although the array is the same. */
+Test(ready_rest, the_same_array_of_other_files_is_another_one, .timeout = 20)
+{
+	int peer, fd = many[5].fd;
+	struct rr_conn *c;
+
+	make_many();
+	expect_as_before(0, -1, -1);
+	fd = many[5].fd;
+	cr_assert_eq(rr_wrap_close(fd), 0);
+	cr_assert_eq(rr_wrap_poll(many, N, 0), 1);
+	cr_assert_eq(many[5].revents, POLLNVAL);
+	cr_assert_eq(dup2(tcp(&peer), fd), fd);
+	c = conns[5] = rr_fake_conn(fd, RR_FAKE_CARRIED);
+	c->can_rest = c->quiet = true;
+	expect_anew(1, -1, -1);
+	expect_as_before(0, -1, -1);
+	rr_fake_ready(c, POLLIN, 0);
+	expect_as_before(-1, 5, -1);
+	quieten(5);
+	expect_many(N, 1, -1, -1);
+	rr_fdt_change();
+	expect_anew(0, -1, -1);
+	/* Another thread has asked it, and will not hear a bell for it. */
+	cr_assert_eq(rr_conn_poll(conns[9], many[9].fd, POLLIN), 0);
+	rr_fake_ready(conns[9], POLLIN, 0);
+	expect_anew(-1, 9, -1);
+	/* It is the kernel's from now on, while its entry stands. */
+	quieten(9);
+	expect_many(N, 1, -1, -1);
+	rr_fake_become(conns[9], many[9].fd, RR_FAKE_TCP);
+	rr_standing_ceased(conns[9]);
+	expect_many(N, 0, -1, -1);
+}
+
+/* One that has news and is closed before anybody waits again leaves nothing behind. */
+Test(ready_rest, one_that_rings_and_is_closed_is_the_kernels_to_refuse, .timeout = 20)
+{
+	struct rr_sock *so;
+
+	make_many();
+	so = rr_fdt_sock(many[8].fd);
+	cr_assert_eq(so->f.refs, 2, "who stands is not held");
+	rr_file_put(&so->f);
+	rr_fake_ready(conns[8], POLLIN, 0);
+	cr_assert_eq(rr_wrap_close(many[8].fd), 0);
+	cr_assert_eq(so->f.refs, 0);
+	cr_assert_eq(rr_wrap_poll(many, N, -1), 1);
+	cr_assert_eq(many[8].revents, POLLNVAL);
+}
+
+/* A number that was closed unseen is found, however many there are: some are looked at each second. */
+Test(ready_rest, of_more_than_are_verified_in_one_go_each_is, .timeout = 30)
+{
+	static struct pollfd fds[600];
+	int peer, sock = tcp(&peer), p[2];
+
+	for (int i = 0; i < 600; i++) {
+		struct rr_conn *c = rr_fake_conn(dup(sock), RR_FAKE_CARRIED);
+
+		c->can_rest = c->quiet = true;
+		fds[i] = (struct pollfd){ rr_fdt_fd_of(c), POLLIN, 0 };
+	}
+	cr_assert_eq(rr_wrap_poll(fds, 600, 1), 0);
+	cr_assert_eq(pipe(p), 0);
+	cr_assert_eq(write(p[1], "x", 1), 1);
+	cr_assert_eq(dup2(p[0], fds[590].fd), fds[590].fd);
+	cr_assert_eq(rr_wrap_poll(fds, 600, -1), 1);
+	cr_assert_eq(fds[590].revents, POLLIN);
+	cr_assert_eq(dup2(p[0], fds[2].fd), fds[2].fd);
+	fds[590].fd = -1;
+	cr_assert_eq(rr_wrap_poll(fds, 600, -1), 1);
+	cr_assert_eq(fds[2].revents, POLLIN);
 }

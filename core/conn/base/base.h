@@ -17,6 +17,7 @@
  *   loopback.c   a TCP connection to ourselves    spin.c       how long to spin, pure
  *   spinning.c   the threads that spin            calls.c      calls awaiting a reply
  *   plainwait.c  sleepers on the kernel's connections
+ *   standing.c   one sleeper for thousands at rest
  *   ways.c       which way both streams go, and how they end */
 
 #include "core/base/iov.h"

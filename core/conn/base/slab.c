@@ -82,6 +82,7 @@ static void reset(struct rr_conn *c)
 {
 	atomic_store_explicit(&c->face.changed, 0, memory_order_relaxed);
 	atomic_store_explicit(&c->face.relayed, false, memory_order_relaxed);
+	atomic_store_explicit(&c->face.standing, 0, memory_order_relaxed);
 	atomic_store_explicit(&c->own_word, false, memory_order_relaxed);
 	atomic_store_explicit(&c->rest, 0, memory_order_relaxed);
 	atomic_store_explicit(&c->sleepers, 0, memory_order_relaxed);

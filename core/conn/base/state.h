@@ -6,6 +6,7 @@
 
 #include "core/conn/base/share.h"
 #include "core/conn/face.h"
+#include "core/conn/standing.h"
 
 struct rr_conn {
 	/* The first fields are what a wait looks at, for each connection in its array. */
@@ -91,6 +92,14 @@ struct rr_conn {
 };
 
 _Static_assert(offsetof(struct rr_conn, face) == 0, "rr_conn_face() relies on it");
+
+/* Is a thread of this process asleep on it, by rr_conn_arm(), rr_conn_rest() or as a member of
+ * the standing wait? Asked under its lock, which has ended its rest. */
+static inline bool rr_conn_is_slept_on(const struct rr_conn *c)
+{
+	/* Pairs with the release in rr_conn_rested() and rr_conn_disarm(). */
+	return atomic_load(&c->sleepers) || rr_standing_sleeps(c);
+}
 
 /* Does the connection look on while calls go by TCP? */
 static inline bool rr_conn_rides(enum rr_conn_st st)

@@ -35,8 +35,10 @@ void rr_rest_begin(struct rr_conn *c, unsigned want)
 	atomic_store(&c->rest, sh->qp->wake_fd + 1);
 	/* Another thread may have begun to fork (rr_conn_forked()), and the child could consume
 	 * bells. */
-	if (atomic_load(&sh->procs) > 1)
+	if (atomic_load(&sh->procs) > 1) {
 		atomic_store(&c->rest, 0);
+		rr_standing_ceased(c);
+	}
 }
 
 void rr_rest_end(struct rr_conn *c)
@@ -44,13 +46,14 @@ void rr_rest_end(struct rr_conn *c)
 	/* Pairs with rr_conn_rest(): whoever counts the sleepers after this store sees all
 	 * threads that found the connection at rest. */
 	atomic_store(&c->rest, 0);
+	rr_standing_ceased(c);
 	if (c->share && !rr_link_is_lost(c->share))
 		rr_tell_runs(c->share);
 }
 
 void rr_rest_rouse(struct rr_conn *c)
 {
-	if (atomic_load(&c->sleepers))
+	if (rr_conn_is_slept_on(c))
 		rr_drv_rouse(c->share);
 }
 
@@ -73,6 +76,21 @@ void rr_conn_rested(struct rr_conn *c)
 {
 	/* Pairs with the acquire in listens() (family/handback.c). */
 	atomic_fetch_sub_explicit(&c->sleepers, 1, memory_order_acq_rel);
+}
+
+bool rr_conn_stands(struct rr_conn *c, uint32_t at)
+{
+	if (!rr_standing_join(c, at))
+		return false;
+	if (atomic_load(&c->rest))
+		return true;
+	rr_standing_part(c);
+	return false;
+}
+
+void rr_conn_sleeps(struct rr_conn *c)
+{
+	atomic_fetch_add(&c->sleepers, 1);
 }
 
 int rr_conn_rests(const struct rr_conn *c)

@@ -114,7 +114,7 @@ static bool listens(const struct rr_conn *c)
 	const struct rr_share *sh = c->share;
 
 	return !rr_link_is_lost(sh) && !c->watched && rr_handback_bytes(sh) < RR_RING &&
-	       !atomic_load_explicit(&c->sleepers, memory_order_acquire);
+	       !rr_conn_is_slept_on(c);
 }
 
 /* Closes our descriptor of the anchor. It may be the last one, and then unread bytes make the

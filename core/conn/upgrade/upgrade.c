@@ -27,7 +27,7 @@ bool rr_upgrade_spoken(int fd)
 
 bool rr_upgrade_unseen(struct rr_conn *c)
 {
-	return atomic_load_explicit(&c->sleepers, memory_order_acquire) || rr_plainwait_has(c);
+	return rr_conn_is_slept_on(c) || rr_plainwait_has(c);
 }
 
 /* See upgrade.h. The sleepers have HOLD_MAX to wake up. After that the caller goes on, and
