@@ -42,6 +42,14 @@ static void copy_text(char *to, const char *from, size_t size)
 	to[i] = '\0';
 }
 
+static void copy_address(char to[RR_STAT_ADDR], const char from[RR_STAT_ADDR])
+{
+	char text[RR_STAT_ADDR];
+
+	rr_stats_addr_read(from, text);
+	copy_text(to, text, RR_STAT_ADDR);
+}
+
 static bool is_segment(const struct rr_stat_seg *s, size_t size)
 {
 	return s->magic == RR_STAT_MAGIC && s->version == RR_STAT_VERSION &&
@@ -75,8 +83,8 @@ static void read_conn(struct rr_proc *p, const struct rr_stat_seg *s, uint32_t i
 				    .version = e->version, .program = e->program,
 				    .peer_pid = rr_min(e->peer_pid, (uint32_t)INT32_MAX) };
 	c->undecided = rr_stat_is_undecided(s, e, c->state, c->carrier);
-	copy_text(c->local, e->local, sizeof(c->local));
-	copy_text(c->peer, e->peer, sizeof(c->peer));
+	copy_address(c->local, e->local);
+	copy_address(c->peer, e->peer);
 	add_counts(c->count, &e->count, ncounters);
 	add_counts(p->count, &e->count, ncounters);
 }

@@ -19,6 +19,9 @@
 
 
 #define LAST	(RR_STAT_CONNS - 1)
+#define RAW	8		/* where in the room for its text an address stands as it is */
+
+_Static_assert(RAW + sizeof(struct sockaddr_in6) <= RR_STAT_ADDR, "an address fits");
 
 /* Connections count here if there is no segment. */
 static struct rr_stat_conn nowhere;
@@ -158,7 +161,7 @@ struct rr_stat_conn *rr_stats_claim(struct rr_stat_seg *seg, int fd, bool server
 		return e;
 	if (e != &seg->conn[LAST]) {	/* the shared one has no addresses */
 		e->server = server;
-		e->local[0] = e->peer[0] = '\0';
+		e->local[0] = e->local[1] = e->peer[0] = e->peer[1] = '\0';
 		e->since_ns = wall_ns();
 	}
 	/* Pairs with the acquire of a reader of the list. */
@@ -175,6 +178,38 @@ void rr_stats_addr(struct rr_stat_conn *e, const struct sockaddr *local,
 		rr_addr_text(local, e->local, sizeof(e->local));
 	if (peer)
 		rr_addr_text(peer, e->peer, sizeof(e->peer));
+}
+
+/* An address as it is, behind an empty text. */
+static void put_raw(char to[RR_STAT_ADDR], const struct sockaddr *sa)
+{
+	if (!sa)
+		return;
+	memcpy(to + RAW, sa, sa->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6)
+						       : sizeof(struct sockaddr_in));
+	to[0] = '\0';
+	to[1] = 1;
+}
+
+void rr_stats_addr_raw(struct rr_stat_conn *e, const struct sockaddr *local,
+		       const struct sockaddr *peer)
+{
+	if (e == &nowhere)
+		return;
+	put_raw(e->local, local);
+	put_raw(e->peer, peer);
+}
+
+void rr_stats_addr_read(const char from[RR_STAT_ADDR], char to[RR_STAT_ADDR])
+{
+	struct sockaddr_in6 sa;
+
+	memcpy(to, from, RR_STAT_ADDR);
+	to[RR_STAT_ADDR - 1] = '\0';
+	if (to[0] || !to[1])
+		return;
+	memcpy(&sa, to + RAW, sizeof(sa));
+	rr_addr_text((const struct sockaddr *)&sa, to, RR_STAT_ADDR);
 }
 
 /* Threads of the process and forked children add to the same numbers. */

@@ -56,9 +56,12 @@ bool rr_stats_allocate(struct rr_stat_seg *seg, size_t off, size_t len);
  * system) is full, the last entry is shared, and its counts may miss some. */
 struct rr_stat_conn *rr_stats_claim(struct rr_stat_seg *seg, int fd, bool server);
 
-/* Sets the addresses, when they are known; NULL leaves one unchanged. */
+/* Sets the addresses, when they are known; NULL leaves one unchanged. The raw way leaves it to
+ * readers to make text of them (stats_abi.h); earlier releases see none then. */
 void rr_stats_addr(struct rr_stat_conn *e, const struct sockaddr *local,
 		   const struct sockaddr *peer);
+void rr_stats_addr_raw(struct rr_stat_conn *e, const struct sockaddr *local,
+		       const struct sockaddr *peer);
 
 /* Sets the connection's state. Each arrival at a carrier counts once in carriers[], and for TCP
  * in reasons[] as well. */

@@ -48,7 +48,8 @@ struct rr_stat_conn {
 	_Atomic uint32_t carrier;	/* enum rr_carrier */
 	_Atomic uint32_t reason;	/* enum rr_reason */
 	uint32_t server;		/* 1: accepted, 0: connected */
-	char local[RR_STAT_ADDR], peer[RR_STAT_ADDR];	/* "1.2.3.4:111", "[::1]:111" */
+	/* "1.2.3.4:111", "[::1]:111"; or what rr_stats_addr_read() reads. */
+	char local[RR_STAT_ADDR], peer[RR_STAT_ADDR];
 	uint64_t since_ns;		/* CLOCK_REALTIME */
 	struct rr_counters count;
 	uint64_t room[RR_STAT_COUNTERS - RR_C_COUNT];
@@ -200,5 +201,8 @@ _Static_assert(RR_STAT_OWN * 640 + RR_STAT_TALLIES * 4480 <= (RR_STAT_CONNS - 1)
 _Static_assert(RR_STAT_OWN * 640 % 4096 == 0, "tallies start at a page");
 _Static_assert(sizeof(struct rr_stat_seg) == 8192, "conn[] starts at a page");
 _Static_assert(RR_C_COUNT < RR_STAT_COUNTERS && RR_R_COUNT <= RR_STAT_REASONS, "room");
+
+/* Makes text of an entry's address, in whichever way it is there; "": none. */
+void rr_stats_addr_read(const char from[RR_STAT_ADDR], char to[RR_STAT_ADDR]);
 
 #endif

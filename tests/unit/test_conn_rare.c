@@ -232,6 +232,16 @@ Test(conn_rare, what_is_refused_is_not_what_has_its_first_number_now, .init = re
 	cr_assert_eq(send(now, "x", 1, MSG_NOSIGNAL), -1);
 }
 
+/* 2 and 3 are also the numbers of carriers, which a connection that is refused does not have. */
+Test(conn_rare, what_is_refused_is_told_of_whatever_its_number, .init = setup)
+{
+	for (int fd = 0; fd < 6; fd++) {
+		p.client.c->fd = fd;
+		cr_assert_null(p.client.c->share);
+		rr_report_ends(p.client.c);
+	}
+}
+
 Test(conn_rare, what_a_dead_process_had_is_not_what_has_its_first_number_now)
 {
 	int now, sv[2];

@@ -219,6 +219,52 @@ static const char *text6(const char *addr)
 	return rr_addr_text((struct sockaddr *)&in6, out, sizeof(out));
 }
 
+/* What rdmarpc-stat makes of the entry's two addresses. */
+static void expect_ends(const struct rr_stat_conn *e, const char *local, const char *peer)
+{
+	char text[RR_STAT_ADDR];
+
+	rr_stats_addr_read(e->local, text);
+	cr_assert_str_eq(text, local);
+	rr_stats_addr_read(e->peer, text);
+	cr_assert_str_eq(text, peer);
+}
+
+Test(stats, an_address_is_read_in_whichever_way_it_was_written)
+{
+	struct sockaddr_in a = { .sin_family = AF_INET, .sin_port = htons(111) };
+	struct sockaddr_in6 b = { .sin6_family = AF_INET6, .sin6_port = htons(65535) };
+	const struct sockaddr *in = (struct sockaddr *)&a, *in6 = (struct sockaddr *)&b;
+	struct rr_stat_conn *e = rr_stats_claim(seg, 3, false);
+
+	inet_pton(AF_INET, "192.0.2.255", &a.sin_addr);
+	memset(&b.sin6_addr, 0xff, 16);
+	expect_ends(e, "", "");
+	rr_stats_addr_raw(e, NULL, in);
+	expect_ends(e, "", "192.0.2.255:111");
+	cr_assert_str_eq(e->peer, "", "to a reader that knows text alone");
+	rr_stats_addr_raw(e, in6, NULL);
+	expect_ends(e, "[ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff]:65535", "192.0.2.255:111");
+	rr_stats_addr(e, in, in6);
+	expect_ends(e, "192.0.2.255:111", "[ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff]:65535");
+	cr_assert_str_eq(e->local, "192.0.2.255:111");
+	rr_stats_addr_raw(e, NULL, NULL);
+	expect_ends(e, "192.0.2.255:111", "[ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff]:65535");
+	rr_stats_addr_raw(e, in6, in);
+	rr_stats_release(seg, e);
+	cr_assert_eq(rr_stats_claim(seg, 3, false), e);
+	expect_ends(e, "", "");
+	memset(e->peer, 'x', sizeof(e->peer));	/* a writer that is no friend */
+	rr_stats_addr_raw(e, in, NULL);
+	e->local[8] = 77;
+	expect_ends(e, "", "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx");
+	/* Without a segment nothing is written. */
+	e = rr_stats_claim(NULL, 3, false);
+	rr_stats_addr_raw(e, in, in);
+	rr_stats_addr(e, in, in);
+	expect_ends(e, "", "");
+}
+
 Test(stats, addresses_are_written_as_people_write_them)
 {
 	struct sockaddr_in in = { .sin_family = AF_INET, .sin_port = htons(111) };

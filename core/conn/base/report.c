@@ -111,27 +111,40 @@ static bool is_carrier(enum rr_carrier carrier)
 	return carrier == RR_CARRIER_SHM || carrier == RR_CARRIER_VERBS;
 }
 
-static void set_addresses(struct rr_conn *c, enum rr_carrier carrier,
-			  const struct sockaddr *local, const struct sockaddr *peer)
+/* *end[0] is our own address, *end[1] the peer's; NULL: not known. */
+static void find_ends(struct rr_conn *c, const struct sockaddr *end[2])
 {
-	rr_stats_addr(c->st, local, peer);
-	if (is_carrier(carrier)) {
-		c->share->ends.carrier = (uint8_t)carrier;
-		rr_cap_end_set(&c->share->ends, 0, local);
-		rr_cap_end_set(&c->share->ends, 1, peer);
-	}
-}
-
-static void addresses(struct rr_conn *c, enum rr_carrier carrier)
-{
-	const struct sockaddr *own = rr_ends_own(c), *peer = rr_ends_peer(c);
-
-	set_addresses(c, carrier, own->sa_family ? own : NULL, peer->sa_family ? peer : NULL);
+	end[0] = rr_ends_own(c);
+	end[1] = rr_ends_peer(c);
+	for (int i = 0; i < 2; i++)
+		if (!end[i]->sa_family)
+			end[i] = NULL;
 }
 
 void rr_report_ends(struct rr_conn *c)
 {
-	addresses(c, c->fd);
+	const struct sockaddr *end[2];
+
+	find_ends(c, end);
+	rr_stats_addr(c->st, end[0], end[1]);
+}
+
+/* A connection of which nothing is decided may be over with its first call, before anybody
+ * looks at its entry: its addresses stand there as they are, and readers make text of them. */
+static void report_ends(struct rr_conn *c, enum rr_conn_state st, enum rr_carrier carrier)
+{
+	const struct sockaddr *end[2];
+
+	find_ends(c, end);
+	if (st == RR_CS_NEW)
+		rr_stats_addr_raw(c->st, end[0], end[1]);
+	else
+		rr_stats_addr(c->st, end[0], end[1]);
+	if (is_carrier(carrier)) {
+		c->share->ends.carrier = (uint8_t)carrier;
+		for (unsigned i = 0; i < 2; i++)
+			rr_cap_end_set(&c->share->ends, i, end[i]);
+	}
 }
 
 /* Logs one line for each state that an operator may want to know of. */
@@ -151,7 +164,7 @@ static RR_NOINLINE void log_state(struct rr_conn *c, enum rr_conn_state st,
 void rr_report(struct rr_conn *c, enum rr_conn_state st, enum rr_carrier carrier,
 	       enum rr_reason why)
 {
-	addresses(c, carrier);
+	report_ends(c, st, carrier);
 	follow(c->seg);
 	rr_stats_state(c->seg, c->st, st, carrier, why);
 	rr_stats_program(c->st, c->prog);
