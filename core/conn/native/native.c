@@ -502,7 +502,7 @@ bool rr_conn_name(struct rr_conn *c, bool peer, struct sockaddr *addr, socklen_t
 	socklen_t size;
 	bool known;
 
-	if ((int)*len < 0 || rr_conn_hold(c, &lock) < 0)
+	if (rr_conn_is_kernels(c) || (int)*len < 0 || rr_conn_hold(c, &lock) < 0)
 		return false;
 	known = c->name[peer].sin6_family && !rr_conn_is_tcp(c);
 	if (known) {
