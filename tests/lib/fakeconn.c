@@ -62,6 +62,12 @@ void rr_fake_become(struct rr_conn *c, int fd, enum rr_fake_state state)
 
 /* --- conn.h --- */
 
+/* A connection's calls may leave any errno; that the app's is kept is their callers' part. */
+static void spoil_errno(void)
+{
+	errno = EKEYREJECTED;
+}
+
 void rr_conn_setup(const struct rr_conn_params *p RR_UNUSED)
 {
 }
@@ -155,6 +161,7 @@ ssize_t rr_conn_send(struct rr_conn *c RR_UNUSED, int fd RR_UNUSED,
 
 int rr_conn_inq(struct rr_conn *c, int fd RR_UNUSED)
 {
+	spoil_errno();
 	return c->inq;
 }
 
@@ -193,6 +200,7 @@ static void take_offer(struct rr_conn *c, int fd)
 
 int rr_conn_poll(struct rr_conn *c, int fd, unsigned want)
 {
+	spoil_errno();
 	c->polls++;
 	c->rests = false;
 	rr_standing_ceased(c);
@@ -248,6 +256,7 @@ static bool kernels(const struct rr_conn *c)
 
 int rr_conn_arm(struct rr_conn *c, int fd RR_UNUSED, unsigned want)
 {
+	spoil_errno();
 	c->arms++;
 	c->sleepers++;
 	if (!c->restless && (kernels(c) || !(c->ready & (want | EVER)))) {
@@ -320,6 +329,7 @@ void rr_plainwait_end(struct rr_plainwait *w)
 
 void rr_conn_disarm(struct rr_conn *c, int fd RR_UNUSED)
 {
+	spoil_errno();
 	c->rests = false;
 	rr_standing_ceased(c);
 	c->disarms++;
@@ -368,6 +378,7 @@ bool rr_conn_is_quiet(const struct rr_conn *c)
 
 int rr_conn_watch(struct rr_conn *c, int fd RR_UNUSED, unsigned want)
 {
+	spoil_errno();
 	c->arms++;
 	c->watched = true;
 	return c->restless || (!kernels(c) && c->ready & (want | EVER));
@@ -381,6 +392,7 @@ int rr_conn_watch_plain(struct rr_conn *c RR_UNUSED, int fd RR_UNUSED, unsigned 
 
 int rr_conn_fds(struct rr_conn *c, int fd, unsigned want, struct pollfd out[2], rr_time *until)
 {
+	spoil_errno();
 	*until = RR_TIME_NEVER;
 	switch (atomic_load(&c->face.state)) {
 	case RR_FAKE_CARRIED:
@@ -410,6 +422,7 @@ bool rr_conn_drain(struct rr_conn *c)
 {
 	uint64_t n;
 
+	spoil_errno();
 	c->drains++;
 	if (c->sleepers == 0 && !c->dead && read(c->wake, &n, sizeof(n)) < 0 && errno != EAGAIN)
 		abort();
