@@ -139,7 +139,7 @@ SIM    := $(patsubst tests/sim/%.c,$(BUILD)/tests/sim/%,$(wildcard tests/sim/sim
 # A unit test runs for a moment: to optimize it would take four times as long as to compile it does.
 $(BUILD)/obj/tests/unit/%.o $(BUILD)/obj/mini/tests/unit/%.o: CFLAGS += -O0
 
-$(filter $(addprefix $(UNITDIR)/tests/unit/,test_ready% test_accept),$(UNIT)): $(call obj,$(FAKECONN))
+$(filter $(addprefix $(UNITDIR)/tests/unit/,test_ready% test_call% test_accept),$(UNIT)): $(call obj,$(FAKECONN))
 $(addprefix $(UNITDIR)/tests/unit/test_conn_,handback native): $(BUILD)/obj/tests/native/loop.o
 $(UNITDIR)/tests/unit/test_procfs: $(BUILD)/obj/tools/run/procfs.o
 $(UNITDIR)/tests/unit/test_figures: $(BUILD)/obj/tools/stat/figures.o

@@ -68,6 +68,8 @@ static void spoil_errno(void)
 	errno = EKEYREJECTED;
 }
 
+struct rr_fake_script rr_fake;
+
 void rr_conn_setup(const struct rr_conn_params *p RR_UNUSED)
 {
 }
@@ -75,8 +77,7 @@ void rr_conn_setup(const struct rr_conn_params *p RR_UNUSED)
 /* No native peers. */
 struct rr_conn *rr_conn_listener(int fd)
 {
-	(void)fd;
-	return NULL;
+	return rr_fake.listener ? rr_fake.listener(fd) : NULL;
 }
 
 bool rr_conn_any_early(void)
@@ -110,20 +111,18 @@ bool rr_conn_defers(struct rr_conn *l)
 
 struct rr_conn *rr_conn_dial(int fd, const struct sockaddr *peer, socklen_t len)
 {
-	(void)fd, (void)peer, (void)len;
-	return NULL;
+	return rr_fake.dial ? rr_fake.dial(fd, peer, len) : NULL;
 }
 
 int rr_conn_dialed(struct rr_conn *c, int fd, bool wait)
 {
-	(void)c, (void)fd, (void)wait;
-	return RR_CONN_KERNEL;
+	spoil_errno();
+	return rr_fake.dialed ? rr_fake.dialed(c, fd, wait) : RR_CONN_KERNEL;
 }
 
 bool rr_conn_name(struct rr_conn *c, bool peer, struct sockaddr *addr, socklen_t *len)
 {
-	(void)c, (void)peer, (void)addr, (void)len;
-	return false;
+	return rr_fake.name && rr_fake.name(c, peer, addr, len);
 }
 
 bool rr_conn_has_seen(struct rr_conn *c)
@@ -131,32 +130,34 @@ bool rr_conn_has_seen(struct rr_conn *c)
 	return c->seen;
 }
 
-void rr_conn_named(struct rr_conn *c RR_UNUSED, bool peer RR_UNUSED,
-		   const struct sockaddr *addr RR_UNUSED, socklen_t len RR_UNUSED)
+void rr_conn_named(struct rr_conn *c, bool peer, const struct sockaddr *addr, socklen_t len)
 {
+	if (rr_fake.named)
+		rr_fake.named(c, peer, addr, len);
 }
 
-struct rr_conn *rr_conn_client(int fd RR_UNUSED, const struct sockaddr *peer RR_UNUSED,
-			       socklen_t len RR_UNUSED)
+struct rr_conn *rr_conn_client(int fd, const struct sockaddr *peer, socklen_t len)
 {
-	return NULL;
+	spoil_errno();
+	return rr_fake.client ? rr_fake.client(fd, peer, len) : NULL;
 }
 
-struct rr_conn *rr_conn_server(int fd RR_UNUSED)
+struct rr_conn *rr_conn_server(int fd)
 {
-	return NULL;
+	spoil_errno();
+	return rr_fake.server ? rr_fake.server(fd) : NULL;
 }
 
-ssize_t rr_conn_recv(struct rr_conn *c RR_UNUSED, int fd RR_UNUSED,
-		     const struct iovec *iov RR_UNUSED, int n RR_UNUSED, int flags RR_UNUSED)
+ssize_t rr_conn_recv(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags)
 {
-	return -EAGAIN;
+	spoil_errno();
+	return rr_fake.recv ? rr_fake.recv(c, fd, iov, n, flags) : -EAGAIN;
 }
 
-ssize_t rr_conn_send(struct rr_conn *c RR_UNUSED, int fd RR_UNUSED,
-		     const struct iovec *iov RR_UNUSED, int n RR_UNUSED, int flags RR_UNUSED)
+ssize_t rr_conn_send(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags)
 {
-	return -EAGAIN;
+	spoil_errno();
+	return rr_fake.send ? rr_fake.send(c, fd, iov, n, flags) : -EAGAIN;
 }
 
 int rr_conn_inq(struct rr_conn *c, int fd RR_UNUSED)
@@ -170,21 +171,25 @@ uint64_t rr_conn_came(struct rr_conn *c RR_UNUSED)
 	return 0;
 }
 
-int rr_conn_take_error(struct rr_conn *c RR_UNUSED, int fd RR_UNUSED)
+int rr_conn_take_error(struct rr_conn *c, int fd)
 {
-	return RR_CONN_KERNEL;
+	return rr_fake.take_error ? rr_fake.take_error(c, fd) : RR_CONN_KERNEL;
 }
 
-bool rr_conn_getopt(struct rr_conn *c RR_UNUSED, int level RR_UNUSED, int name RR_UNUSED,
-		    void *val RR_UNUSED, socklen_t *len RR_UNUSED)
+bool rr_conn_getopt(struct rr_conn *c, int level, int name, void *val, socklen_t *len)
 {
-	return false;
+	return rr_fake.getopt && rr_fake.getopt(c, level, name, val, len);
 }
 
-bool rr_conn_setopt(struct rr_conn *c RR_UNUSED, int level RR_UNUSED, int name RR_UNUSED,
-		    const void *val RR_UNUSED, socklen_t len RR_UNUSED)
+bool rr_conn_setopt(struct rr_conn *c, int level, int name, const void *val, socklen_t len)
 {
-	return false;
+	return rr_fake.setopt && rr_fake.setopt(c, level, name, val, len);
+}
+
+void rr_conn_opt_set(struct rr_conn *c, int fd, int level, int name)
+{
+	if (rr_fake.opt_set)
+		rr_fake.opt_set(c, fd, level, name);
 }
 
 /* An offer: what arrives on a NEW connection is not for the app. */
@@ -434,21 +439,30 @@ rr_time rr_conn_idle(rr_time now RR_UNUSED)
 	return RR_TIME_NEVER;
 }
 
-void rr_conn_keep_error(struct rr_conn *c RR_UNUSED, int err RR_UNUSED)
+void rr_conn_keep_error(struct rr_conn *c, int err)
 {
+	if (rr_fake.keep_error)
+		rr_fake.keep_error(c, err);
 }
 
-int rr_conn_shutdown(struct rr_conn *c RR_UNUSED, int fd RR_UNUSED, int how RR_UNUSED)
+int rr_conn_shutdown(struct rr_conn *c, int fd, int how)
 {
-	return RR_CONN_KERNEL;
+	spoil_errno();
+	return rr_fake.shutdown ? rr_fake.shutdown(c, fd, how) : RR_CONN_KERNEL;
 }
 
-void rr_conn_close(struct rr_conn *c RR_UNUSED, int fd RR_UNUSED)
+void rr_conn_close(struct rr_conn *c, int fd)
 {
+	spoil_errno();
+	if (rr_fake.close)
+		rr_fake.close(c, fd);
 }
 
-void rr_conn_vanished(struct rr_conn *c RR_UNUSED)
+void rr_conn_vanished(struct rr_conn *c)
 {
+	spoil_errno();
+	if (rr_fake.vanished)
+		rr_fake.vanished(c);
 }
 
 void rr_conn_free(struct rr_conn *c)
@@ -492,9 +506,10 @@ bool rr_conn_move_fd(int fd RR_UNUSED)
 	return false;
 }
 
-bool rr_conn_let_go(struct rr_conn *c RR_UNUSED)
+bool rr_conn_let_go(struct rr_conn *c)
 {
-	return false;
+	spoil_errno();
+	return rr_fake.let_go && rr_fake.let_go(c);
 }
 
 uint32_t rr_conn_serves(int fd RR_UNUSED)

@@ -41,6 +41,29 @@ struct rr_conn {
 	_Atomic unsigned polls, peeks, arms, disarms, drains, swallowed;
 };
 
+/* What the calls do of which a test has a script of its own. NULL: as if there was nothing. */
+struct rr_fake_script {
+	ssize_t (*recv)(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags);
+	ssize_t (*send)(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags);
+	int (*take_error)(struct rr_conn *c, int fd);
+	bool (*getopt)(struct rr_conn *c, int level, int name, void *val, socklen_t *len);
+	bool (*setopt)(struct rr_conn *c, int level, int name, const void *val, socklen_t len);
+	void (*opt_set)(struct rr_conn *c, int fd, int level, int name);
+	bool (*name)(struct rr_conn *c, bool peer, struct sockaddr *addr, socklen_t *len);
+	void (*named)(struct rr_conn *c, bool peer, const struct sockaddr *addr, socklen_t len);
+	bool (*let_go)(struct rr_conn *c);
+	int (*shutdown)(struct rr_conn *c, int fd, int how);
+	void (*keep_error)(struct rr_conn *c, int err);
+	void (*close)(struct rr_conn *c, int fd);
+	void (*vanished)(struct rr_conn *c);
+	struct rr_conn *(*client)(int fd, const struct sockaddr *peer, socklen_t len);
+	struct rr_conn *(*server)(int fd);
+	struct rr_conn *(*listener)(int fd);
+	struct rr_conn *(*dial)(int fd, const struct sockaddr *peer, socklen_t len);
+	int (*dialed)(struct rr_conn *c, int fd, bool wait);
+};
+extern struct rr_fake_script rr_fake;
+
 /* A tracked TCP socket at fd with such a connection. */
 struct rr_conn *rr_fake_conn(int fd, enum rr_fake_state state);
 

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Data calls that one attempt does not finish: they go on, wait, or finish by the kernel. */
+#include "tests/unit/call_data.h"
+
+TestSuite(call_further, .init = begin_data, .timeout = 60);
+
+Test(call_further, a_send_that_blocks_goes_on_with_the_rest)
+{
+	struct iovec iov[3] = { { msg, 4 }, { msg, 0 }, { msg + 4, 6 } };
+
+	SAYS(&tx, 3, 2, 5);
+	assert_said(rr_wrap_writev(at.fd, iov, 3), 10);
+	cr_assert(tx.calls == 3 && tx.first == msg + 5 && tx.bytes == 5);
+	SAYS(&tx, 3, -ECONNRESET);
+	assert_said(rr_wrap_send(at.fd, msg, 10, MSG_NOSIGNAL), 3);
+	assert_asked(&tx, 2, msg + 3, 1, 7, MSG_NOSIGNAL);
+	cr_assert_eq(kept, ECONNRESET, "for the next call");
+	kept = 0;
+	SAYS(&tx, -ECONNRESET);
+	assert_said(rr_wrap_send(at.fd, msg, 10, 0), -ECONNRESET);
+	cr_assert_eq(kept, 0, "it was told");
+	do_not_block();
+	SAYS(&tx, 3, -EAGAIN);
+	assert_said(rr_wrap_send(at.fd, msg, 10, 0), 3);
+	cr_assert(tx.calls == 2 && !kept);
+	SAYS(&tx, -EAGAIN);
+	assert_said(rr_wrap_send(at.fd, msg, 10, 0), -EAGAIN);
+	SAYS(&tx, -EDEADLK);
+	assert_said(rr_wrap_send(at.fd, msg, 10, 0), -EAGAIN);
+	assert_said(rr_wrap_send(at.fd, msg, 10, MSG_DONTWAIT), -EAGAIN);
+}
+
+Test(call_further, who_interrupts_a_call_on_the_same_connection_may_not_wait)
+{
+	char buf[4];
+
+	SAYS(&tx, -EDEADLK);
+	SAYS(&rx, -EDEADLK);
+	assert_said(rr_wrap_send(at.fd, msg, 10, 0), -EINTR);
+	assert_said(rr_wrap_send(at.fd, msg, 10, MSG_DONTWAIT), -EAGAIN);
+	assert_said(rr_wrap_recv(at.fd, buf, 4, 0), -EINTR);
+	assert_said(rr_wrap_recv(at.fd, buf, 4, MSG_DONTWAIT), -EAGAIN);
+	SAYS(&tx, 3, -EDEADLK);
+	assert_said(rr_wrap_send(at.fd, msg, 10, 0), 3);
+	cr_assert_eq(kept, 0);
+}
+
+Test(call_further, a_send_whose_connection_ends_finishes_by_the_kernel)
+{
+	char buf[16];
+	struct iovec iov[2] = { { msg, 4 }, { msg + 4, 6 } };
+
+	SAYS(&tx, 3, RR_CONN_KERNEL);
+	assert_said(rr_wrap_writev(at.fd, iov, 2), 10);
+	cr_assert_eq(recv(at.peer, buf, 16, MSG_DONTWAIT), 7);
+	cr_assert_eq(memcmp(buf, msg + 3, 7), 0);
+	shutdown(at.fd, SHUT_WR);
+	signal(SIGPIPE, on_pipe);
+	SAYS(&tx, 3, RR_CONN_KERNEL);
+	assert_said(rr_wrap_send(at.fd, msg, 10, 0), 3);
+	cr_assert(!pipes && kept == EPIPE);
+}
+
+Test(call_further, a_receive_that_wants_all_goes_on_until_it_has_it)
+{
+	char buf[16];
+
+	SAYS(&rx, 3, 2, 5);
+	assert_said(rr_wrap_recv(at.fd, buf, 10, MSG_WAITALL), 10);
+	assert_asked(&rx, 3, buf + 5, 1, 5, 0);
+	SAYS(&rx, 3);
+	assert_said(rr_wrap_recv(at.fd, buf, 10, 0), 3);
+	cr_assert_eq(rx.calls, 1);
+	SAYS(&rx, 3, 0);
+	assert_said(rr_wrap_recv(at.fd, buf, 10, MSG_WAITALL), 3);
+	cr_assert_eq(rx.calls, 2);
+	SAYS(&rx, 3, -ECONNRESET);
+	assert_said(rr_wrap_recv(at.fd, buf, 10, MSG_WAITALL), 3);
+	cr_assert_eq(kept, ECONNRESET);
+	kept = 0;
+	SAYS(&rx, 3, -EAGAIN);
+	assert_said(rr_wrap_recv(at.fd, buf, 10, MSG_WAITALL | MSG_DONTWAIT), 3);
+	cr_assert_eq(kept, 0);
+	SAYS(&rx, 3, RR_CONN_KERNEL);
+	cr_assert_eq(write(at.peer, "abcdefghi", 9), 9);
+	assert_said(rr_wrap_recv(at.fd, buf, 10, MSG_WAITALL), 10);
+	cr_assert_eq(memcmp(buf + 3, "abcdefg", 7), 0);
+	/* What the kernel has is all there is, or it is the end. */
+	SAYS(&rx, 3, RR_CONN_KERNEL);
+	do_not_block();
+	assert_said(rr_wrap_recv(at.fd, buf, 10, MSG_WAITALL), 5);
+	cr_assert_eq(memcmp(buf + 3, "hi", 2), 0);
+	SAYS(&rx, 3, RR_CONN_KERNEL);
+	shutdown(at.peer, SHUT_WR);
+	assert_said(rr_wrap_recv(at.fd, buf, 10, MSG_WAITALL), 3);
+}
+
+/* --- bytes that nobody wants to see --- */
+
+Test(call_further, what_is_discarded_needs_no_memory)
+{
+	SAYS(&rx, 1024, 1024, 500, -EAGAIN);
+	assert_said(rr_wrap_recv(at.fd, NULL, 3000, MSG_TRUNC | MSG_DONTWAIT), 2548);
+	cr_assert_eq(rx.calls, 4);
+	SAYS(&rx, 1024, 1024, 952);
+	assert_said(rr_wrap_recv(at.fd, NULL, 3000, MSG_TRUNC | MSG_DONTWAIT), 3000);
+	cr_assert_eq(rx.calls, 3);
+	cr_assert_eq(rx.bytes, 952);
+	cr_assert_eq(rx.flags, MSG_DONTWAIT);
+	SAYS(&rx, -EAGAIN);
+	assert_said(rr_wrap_recv(at.fd, NULL, 3000, MSG_TRUNC | MSG_DONTWAIT), -EAGAIN);
+	SAYS(&rx, 1024, -ECONNRESET);
+	assert_said(rr_wrap_recv(at.fd, NULL, 3000, MSG_TRUNC | MSG_DONTWAIT), 1024);
+	cr_assert_eq(kept, ECONNRESET);
+	SAYS(&rx, 1024, RR_CONN_KERNEL, 0);
+	cr_assert_eq(write(at.peer, "abcdefg", 7), 7);
+	assert_said(rr_wrap_recv(at.fd, NULL, 1030, MSG_TRUNC | MSG_DONTWAIT), 1030);
+	SAYS(&rx, 1024, RR_CONN_KERNEL);
+	assert_said(rr_wrap_recv(at.fd, NULL, 1024 + 1, MSG_TRUNC | MSG_DONTWAIT), 1025);
+	SAYS(&rx, 1024, RR_CONN_KERNEL);
+	assert_said(rr_wrap_recv(at.fd, NULL, 1024 + 1, MSG_TRUNC | MSG_DONTWAIT), 1024);
+}
+
+Test(call_further, what_is_peeked_at_to_be_discarded_is_counted)
+{
+	SAYS(&rx, 1);
+	at.c->inq = 500;
+	assert_said(rr_wrap_recv(at.fd, NULL, 3000, MSG_TRUNC | MSG_PEEK), 500);
+	cr_assert(rx.calls == 1 && rx.n == 1 && rx.bytes == 1 && rx.flags == MSG_PEEK);
+	assert_said(rr_wrap_recv(at.fd, NULL, 300, MSG_TRUNC | MSG_PEEK), 300);
+	at.c->inq = 0;
+	assert_said(rr_wrap_recv(at.fd, NULL, 300, MSG_TRUNC | MSG_PEEK), 1);
+	at.c->inq = 500;
+	SAYS(&rx, 0);
+	assert_said(rr_wrap_recv(at.fd, NULL, 300, MSG_TRUNC | MSG_PEEK), 0);
+	SAYS(&rx, -EAGAIN);
+	assert_said(rr_wrap_recv(at.fd, NULL, 300, MSG_TRUNC | MSG_PEEK | MSG_DONTWAIT), -EAGAIN);
+}
+
+Test(call_further, a_peek_that_wants_all_looks_until_it_is_there_or_the_stream_ends)
+{
+	char buf[10];
+
+	SAYS(&rx, 3, 3, 10);
+	at.c->inq = 3;
+	assert_said(rr_wrap_recv(at.fd, buf, 10, MSG_PEEK | MSG_WAITALL), 10);
+	cr_assert(rx.calls == 3 && rx.bytes == 10 && rx.first == buf && rx.flags == MSG_PEEK);
+	at.c->ready = POLLRDHUP;
+	SAYS(&rx, 3, 10);
+	assert_said(rr_wrap_recv(at.fd, buf, 10, MSG_PEEK | MSG_WAITALL), 3);
+	cr_assert_eq(rx.calls, 1);
+	at.c->ready = 0;
+	SAYS(&rx, 3, 10);
+	assert_said(rr_wrap_recv(at.fd, buf, 10, MSG_PEEK | MSG_WAITALL | MSG_DONTWAIT), 3);
+	at.c->inq = -EIO;
+	assert_said(rr_wrap_recv(at.fd, buf, 10, MSG_PEEK | MSG_WAITALL), 10);
+	SAYS(&rx, 3, 10);
+	assert_said(rr_wrap_recv(at.fd, buf, 10, MSG_PEEK | MSG_WAITALL), 3);
+}
