@@ -29,7 +29,7 @@ int rr_wrap_fcntl(int fd, int cmd, void *arg)
 /* The kernel answers first: where it has written, the app's pointer is good. */
 int rr_wrap_ioctl(int fd, unsigned long cmd, void *arg)
 {
-	int rc = rr_real.ioctl(fd, cmd, arg), n;
+	int rc = rr_real.ioctl(fd, cmd, arg), saved = errno, n;
 	struct rr_sock *so;
 	struct rr_conn *c;
 
@@ -38,6 +38,7 @@ int rr_wrap_ioctl(int fd, unsigned long cmd, void *arg)
 	n = rr_conn_inq(c, fd);
 	rr_sock_after(so, c);
 	rr_file_put(&so->f);
+	errno = saved;
 	if (n == RR_CONN_KERNEL)	/* and what was not the app's has been taken out */
 		return rr_real.ioctl(fd, cmd, arg);
 	if (n == -EDEADLK)
@@ -101,7 +102,7 @@ int rr_wrap_setsockopt(int fd, int level, int name, const void *val, socklen_t l
 {
 	struct rr_sock *so;
 	struct rr_conn *c = val ? rr_conn_at(fd, &so) : NULL;
-	int r;
+	int r, saved = errno;
 
 	if (c) {
 		/* Zero-copy notifications come from the kernel alone. */
@@ -109,6 +110,7 @@ int rr_wrap_setsockopt(int fd, int level, int name, const void *val, socklen_t l
 			rr_file_put(&so->f);
 			return (int)rr_ret(-EOPNOTSUPP);
 		}
+		errno = saved;
 		r = is_memory_if_needed(level, name, val) &&
 		    rr_conn_setopt(c, level, name, val, len) ? 0 :
 		    rr_real.setsockopt(fd, level, name, val, len);

@@ -104,6 +104,7 @@ static bool may_splice(int fd)
 {
 	struct rr_sock *so;
 	struct rr_conn *c = rr_conn_at(fd, &so);
+	int saved = errno;
 	bool free;
 
 	if (likely(!c))
@@ -112,6 +113,7 @@ static bool may_splice(int fd)
 	rr_sock_after(so, c);
 	rr_diag(free ? "splice: TCP from here on" : "splice: EINVAL", fd);
 	rr_file_put(&so->f);
+	errno = saved;
 	return free;
 }
 

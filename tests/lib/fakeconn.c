@@ -70,8 +70,10 @@ static void spoil_errno(void)
 
 struct rr_fake_script rr_fake;
 
-void rr_conn_setup(const struct rr_conn_params *p RR_UNUSED)
+void rr_conn_setup(const struct rr_conn_params *p)
 {
+	if (rr_fake.setup)
+		rr_fake.setup(p);
 }
 
 /* No native peers. */
@@ -82,12 +84,14 @@ struct rr_conn *rr_conn_listener(int fd)
 
 bool rr_conn_any_early(void)
 {
-	return false;
+	spoil_errno();
+	return rr_fake.early;
 }
 
 void rr_conn_early(struct rr_conn *c)
 {
-	(void)c;
+	if (rr_fake.early)
+		rr_fake.early(c);
 }
 
 int rr_conn_accept(struct rr_conn *l, int fd, int flags, struct rr_conn **out)
@@ -473,8 +477,16 @@ void rr_conn_free(struct rr_conn *c)
 #endif
 }
 
-void rr_conn_fork_nears(struct rr_conn *c RR_UNUSED)
+static void tell_fork(struct rr_conn *c, const char *when)
 {
+	spoil_errno();
+	if (rr_fake.fork)
+		rr_fake.fork(c, when);
+}
+
+void rr_conn_fork_nears(struct rr_conn *c)
+{
+	tell_fork(c, "nears");
 }
 
 void rr_conn_fork_prepare(void)
@@ -489,12 +501,14 @@ void rr_conn_fork_child(void)
 {
 }
 
-void rr_conn_forked(struct rr_conn *c RR_UNUSED)
+void rr_conn_forked(struct rr_conn *c)
 {
+	tell_fork(c, "forked");
 }
 
-void rr_conn_fork_failed(struct rr_conn *c RR_UNUSED)
+void rr_conn_fork_failed(struct rr_conn *c)
 {
+	tell_fork(c, "failed");
 }
 
 void rr_conn_daemon(void)
@@ -512,9 +526,9 @@ bool rr_conn_let_go(struct rr_conn *c)
 	return rr_fake.let_go && rr_fake.let_go(c);
 }
 
-uint32_t rr_conn_serves(int fd RR_UNUSED)
+uint32_t rr_conn_serves(int fd)
 {
-	return 0;
+	return rr_fake.serves ? rr_fake.serves(fd) : 0;
 }
 
 void rr_conn_serves_not(uint32_t which RR_UNUSED)
