@@ -50,7 +50,7 @@ ssize_t rr_io_recv(int fd, const struct iovec *iov, int n, int flags)
 	int saved = errno;
 	ssize_t r, want;
 
-	if ((flags & (MSG_OOB | MSG_ERRQUEUE)) || n < 0 || n > IOV_MAX)
+	if (flags & (MSG_OOB | MSG_ERRQUEUE))
 		return RR_CONN_KERNEL;
 	pthread_testcancel();	/* as libc's: even if there is no need to wait */
 	c = rr_conn_at(fd, &so);
@@ -97,8 +97,6 @@ ssize_t rr_io_send(int fd, const struct iovec *iov, int n, int flags)
 	int saved = errno;
 	ssize_t r, want;
 
-	if (n < 0 || n > IOV_MAX)
-		return RR_CONN_KERNEL;
 	pthread_testcancel();
 	c = rr_conn_at(fd, &so);
 	if (!c)

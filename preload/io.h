@@ -4,8 +4,8 @@
 
 /* One read or write of a TCP connection, as libc's call with these iovecs and flags would do it
  * on a socket of this blocking mode and these time-outs. Returns bytes or 0, -errno (errno
- * itself is left alone), or RR_CONN_KERNEL: make the plain call. Cancellation points when they
- * sleep. */
+ * itself is left alone), or RR_CONN_KERNEL: make the plain call. There are 0 to IOV_MAX pieces.
+ * Cancellation points when they sleep. */
 
 #include "core/conn/conn.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The data calls: how each becomes one for the connection, and what the app is told of the answer. */
+#include "core/base/ownfd.h"
 #include "tests/unit/call_data.h"
 
 TestSuite(call_data, .init = begin_data, .timeout = 60);
@@ -247,8 +248,6 @@ Test(call_data, what_was_not_all_is_noted_for_edges)
 		set_script(&rx, &c[i].r, 1);
 		assert_said(rr_wrap_recv(at.fd, buf, 10, 0), c[i].r);
 		cr_assert_eq(used_up_bits(), c[i].dry ? POLLIN : 0, "%zu", i);
-		if (!c[i].r)
-			continue;
 		set_script(&tx, again, 2);
 		assert_said(rr_wrap_send(at.fd, msg, 10, 0), c[i].r);
 		cr_assert_eq(used_up_bits(), c[i].dry ? POLLOUT : 0, "%zu", i);
@@ -353,6 +352,7 @@ Test(call_data, several_are_received_until_it_is_late)
 	cr_assert(late.tv_sec < 1000 && late.tv_sec > 900, "what is left of it");
 	rx.calls = 0;
 	assert_said(rr_wrap_recvmmsg(at.fd, many, 4, MSG_DONTWAIT, &bad), -EINVAL);
+	assert_said(rr_wrap_recvmmsg(at.fd, many, 4, MSG_DONTWAIT, (struct timespec *)8), -EFAULT);
 	cr_assert_eq(rx.calls, 0);
 	SAYS(&rx, -EIO);
 	late = (struct timespec){ 1000, 0 };
@@ -368,6 +368,12 @@ Test(call_data, the_kernel_goes_on_receiving_where_the_connection_ends)
 	assert_said(rr_wrap_recvmmsg(at.fd, many, 4, MSG_DONTWAIT, NULL), 3);
 	cr_assert(many[0].msg_len == 10 && many[1].msg_len == 10 && many[2].msg_len == 5 && many[3].msg_len == 77);
 	cr_assert_eq(memcmp(room + 10, "abcdefghijklmno", 15), 0);
+	cr_assert_eq(write(at.peer, "abcdefghijklmnopqrstuvwxyzabcd", 30), 30);
+	set_many();
+	SAYS(&rx, 10, RR_CONN_KERNEL);
+	assert_said(rr_wrap_recvmmsg(at.fd, many, 2, MSG_DONTWAIT, NULL), 2);
+	cr_assert(many[1].msg_len == 10 && many[2].msg_len == 77, "no more than were asked for");
+	cr_assert_eq(recv(at.fd, room, 40, MSG_DONTWAIT), 20);
 	/* It has nothing: what was received before counts. */
 	SAYS(&rx, 10, RR_CONN_KERNEL);
 	assert_said(rr_wrap_recvmmsg(at.fd, many, 4, MSG_DONTWAIT, NULL), 1);
@@ -412,8 +418,9 @@ Test(call_data, several_are_sent_until_one_is_not_whole)
 	cr_assert_eq(tx.calls, 0);
 	do_not_block();
 	set_many();
-	SAYS(&tx, 10, 4, -EAGAIN);
+	SAYS(&tx, 10, 4, -EAGAIN, 10);
 	assert_said(rr_wrap_sendmmsg(at.fd, many, 4, 0), 2);
+	cr_assert_eq(tx.calls, 3);
 	cr_assert(many[0].msg_len == 10 && many[1].msg_len == 4 && many[2].msg_len == 77);
 	SAYS(&tx, 10, -ECONNRESET);
 	assert_said(rr_wrap_sendmmsg(at.fd, many, 4, 0), 1);
@@ -443,4 +450,61 @@ Test(call_data, the_kernel_goes_on_sending_where_the_connection_ends)
 	assert_said(rr_wrap_sendmmsg(at.fd, many, 4, MSG_NOSIGNAL), 1);
 	SAYS(&tx, RR_CONN_KERNEL);
 	assert_said(rr_wrap_sendmmsg(at.fd, many, 4, MSG_NOSIGNAL), -EPIPE);
+}
+
+/* --- what else a call sees --- */
+
+static ssize_t turn_recv(struct rr_conn *c, int fd RR_UNUSED, const struct iovec *iov RR_UNUSED, int n RR_UNUSED,
+			 int flags RR_UNUSED)
+{
+	c->face.state = RR_FAKE_TCP;
+	c->face.changed = true;
+	return 1;
+}
+
+Test(call_data, sets_learn_of_a_carrier_that_changed_within_a_call)
+{
+	struct rr_ep_watch *w = at.so->watches;
+	char c;
+
+	cr_assert_eq(w->form, RR_EP_MANAGED);
+	rr_fake.recv = rr_fake.send = turn_recv;
+	assert_said(rr_wrap_recv(at.fd, &c, 1, 0), 1);
+	cr_assert_eq(w->form, RR_EP_PLAIN);
+	rr_fake_become(at.c, at.fd, RR_FAKE_CARRIED);
+	cr_assert_eq(w->form, RR_EP_MANAGED);
+	errno = MINE;
+	assert_said(rr_wrap_send(at.fd, "x", 1, 0), 1);
+	cr_assert_eq(w->form, RR_EP_PLAIN);
+}
+
+static int real_says;
+
+static ssize_t refused_write(int fd RR_UNUSED, const void *buf RR_UNUSED, size_t n RR_UNUSED)
+{
+	if (real_says < 0)
+		errno = -real_says;
+	return real_says < 0 ? -1 : real_says;
+}
+
+static ssize_t stands_in(int fd, const void *buf, size_t n)
+{
+	cr_assert(fd == at.peer && buf == msg && n == 10);
+	errno = MINE;
+	return 99;
+}
+
+/* A plugin may know another way to write what the kernel refuses. */
+Test(call_data, a_write_that_is_refused_has_a_stand_in)
+{
+	rr_real.write = refused_write;
+	real_says = -EACCES;
+	assert_said(rr_wrap_write(at.peer, msg, 10), -EACCES);
+	rr_refused = stands_in;
+	assert_said(rr_wrap_write(at.peer, msg, 10), 99);
+	real_says = -EPERM;
+	assert_said(rr_wrap_write(at.peer, msg, 10), -EPERM);
+	real_says = 10;
+	errno = EACCES;
+	cr_assert_eq(rr_wrap_write(at.peer, msg, 10), 10);
 }
