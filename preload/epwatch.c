@@ -51,7 +51,7 @@ struct rr_ep_watch *rr_ep_by_key(uint64_t data, bool *ours)
 	struct rr_ep_watch *w;
 
 	*ours = false;
-	if (!prefix || index >= nchunks * CHUNK)
+	if (index >= nchunks * CHUNK)
 		return NULL;
 	w = &chunks[index / CHUNK][index % CHUNK];
 	*ours = w->key == data;

@@ -106,7 +106,7 @@ ssize_t rr_io_send(int fd, const struct iovec *iov, int n, int flags)
 		r = unlikely(flags & MSG_OOB) ? refuse_urgent(c, fd) :
 						rr_conn_send(c, fd, iov, n, flags);
 		rr_sock_after(so, c);
-		if (unlikely(r != want) && !(flags & MSG_OOB))
+		if (unlikely(r != want))
 			r = rr_further_send(so, c, fd, rr_iov_begin(iov, n, (size_t)want),
 					    flags, r);
 	}

@@ -343,9 +343,12 @@ static int dup_onto(int fd, int to, int flags, bool three)
 	struct rr_file *was;
 	int rc, saved = errno;
 
-	if (unlikely(rr_ownfd_is(to)) && rr_may_track() && !makes_way(to))
-		return (int)rr_ret(-EBUSY);	/* as Linux answers for a number that is being
-						 * opened */
+	if (unlikely(rr_ownfd_is(to)) && rr_may_track()) {
+		if (!makes_way(to))
+			return (int)rr_ret(-EBUSY);	/* as Linux answers for a number that is
+							 * being opened */
+		errno = saved;
+	}
 	if (!rr_fdt_has(fd) && !rr_fdt_has(to))
 		return three ? rr_real.dup3(fd, to, flags) : rr_real.dup2(fd, to);
 	was = fd != to && rr_fdt_has(to) && rr_real.fcntl(fd, F_GETFD) >= 0 &&

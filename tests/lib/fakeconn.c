@@ -393,10 +393,9 @@ int rr_conn_watch(struct rr_conn *c, int fd RR_UNUSED, unsigned want)
 	return c->restless || (!kernels(c) && c->ready & (want | EVER));
 }
 
-int rr_conn_watch_plain(struct rr_conn *c RR_UNUSED, int fd RR_UNUSED, unsigned want RR_UNUSED,
-			int wake RR_UNUSED)
+int rr_conn_watch_plain(struct rr_conn *c, int fd, unsigned want, int wake)
 {
-	return -EAGAIN;
+	return rr_fake.watch_plain ? rr_fake.watch_plain(c, fd, want, wake) : -EAGAIN;
 }
 
 int rr_conn_fds(struct rr_conn *c, int fd, unsigned want, struct pollfd out[2], rr_time *until)
@@ -406,7 +405,7 @@ int rr_conn_fds(struct rr_conn *c, int fd, unsigned want, struct pollfd out[2], 
 	switch (atomic_load(&c->face.state)) {
 	case RR_FAKE_CARRIED:
 		out[0] = (struct pollfd){ c->wake, POLLIN, 0 };
-		out[1] = (struct pollfd){ fd, POLLRDHUP, 0 };
+		out[1] = (struct pollfd){ fd, c->anchor ? (short)c->anchor : POLLRDHUP, 0 };
 		if (c->dead && c->drains) {
 			out[0] = out[1];
 			return 1;
@@ -472,6 +471,7 @@ void rr_conn_vanished(struct rr_conn *c)
 void rr_conn_free(struct rr_conn *c)
 {
 	close(c->wake);
+	spoil_errno();
 #ifndef __SANITIZE_THREAD__	/* who looks without a reference, as at a real one, whose memory stays a connection's */
 	free(c);
 #endif
@@ -515,9 +515,9 @@ void rr_conn_daemon(void)
 {
 }
 
-bool rr_conn_move_fd(int fd RR_UNUSED)
+bool rr_conn_move_fd(int fd)
 {
-	return false;
+	return rr_fake.move_fd && rr_fake.move_fd(fd);
 }
 
 bool rr_conn_let_go(struct rr_conn *c)

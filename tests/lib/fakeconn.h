@@ -34,6 +34,7 @@ struct rr_conn {
 	_Atomic bool plain;		/* the kernel has the first word */
 	_Atomic bool seen;		/* there are bytes: what rr_conn_has_seen() says */
 	_Atomic int accepts;		/* a listener: what rr_conn_accept() says */
+	_Atomic unsigned anchor;	/* CARRIED: what is waited for on the anchor; 0: POLLRDHUP */
 	_Atomic unsigned busy_from;	/* from this poll on a handler has interrupted its holder; 0 none */
 	rr_time spin;
 	int wake;
@@ -65,6 +66,8 @@ struct rr_fake_script {
 	void (*early)(struct rr_conn *c);
 	void (*setup)(const struct rr_conn_params *p);
 	uint32_t (*serves)(int fd);
+	bool (*move_fd)(int fd);
+	int (*watch_plain)(struct rr_conn *c, int fd, unsigned want, int wake);
 };
 extern struct rr_fake_script rr_fake;
 

@@ -162,6 +162,8 @@ Test(call_data, wrong_pieces_are_refused_before_the_connection_is_asked)
 	assert_said(rr_wrap_writev(at.fd, iov, 2), -EFAULT);
 	assert_said(rr_wrap_recvmsg(at.fd, &m, 0), -EFAULT);
 	assert_said(rr_wrap_sendmsg(at.fd, &m, 0), -EFAULT);
+	assert_said(rr_wrap_recvmsg(at.fd, (struct msghdr *)bad, 0), -EFAULT);
+	assert_said(rr_wrap_sendmsg(at.fd, (struct msghdr *)bad, 0), -EFAULT);
 	iov[1] = (struct iovec){ buf, SSIZE_MAX - 1 };
 	assert_said(rr_wrap_readv(at.fd, iov, 2), -EINVAL);
 	assert_said(rr_wrap_writev(at.fd, iov, 2), -EINVAL);
@@ -334,6 +336,9 @@ Test(call_data, several_are_received_until_there_is_no_more)
 	SAYS(&rx, 10);
 	assert_said(rr_wrap_recvmmsg(at.fd, many, 1, MSG_WAITFORONE, NULL), 1);
 	assert_asked(&rx, 1, room, 1, 10, 0);
+	SAYS(&rx, 10, 0);
+	assert_said(rr_wrap_recvmmsg(at.fd, many, 4, 0, NULL), 4);
+	cr_assert(many[0].msg_len == 10 && !many[1].msg_len && !many[3].msg_len, "the end comes again and again");
 	SAYS(&rx, -ECONNRESET);
 	assert_said(rr_wrap_recvmmsg(at.fd, many, 4, 0, NULL), -ECONNRESET);
 	cr_assert_eq(rx.calls, 1);
@@ -450,6 +455,67 @@ Test(call_data, the_kernel_goes_on_sending_where_the_connection_ends)
 	assert_said(rr_wrap_sendmmsg(at.fd, many, 4, MSG_NOSIGNAL), 1);
 	SAYS(&tx, RR_CONN_KERNEL);
 	assert_said(rr_wrap_sendmmsg(at.fd, many, 4, MSG_NOSIGNAL), -EPIPE);
+}
+
+Test(call_data, no_call_has_more_messages_than_the_kernel_takes)
+{
+	static struct mmsghdr lots[IOV_MAX + 1];
+	char c;
+	struct iovec iov = { &c, 1 };
+
+	for (int i = 0; i <= IOV_MAX; i++)
+		lots[i].msg_hdr = (struct msghdr){ .msg_iov = &iov, .msg_iovlen = 1 };
+	SAYS(&rx, 1);
+	SAYS(&tx, 1);
+	assert_said(rr_wrap_recvmmsg(at.fd, lots, IOV_MAX + 1, 0, NULL), IOV_MAX);
+	assert_said(rr_wrap_sendmmsg(at.fd, lots, IOV_MAX + 1, 0), IOV_MAX);
+	cr_assert(rx.calls == IOV_MAX && tx.calls == IOV_MAX);
+}
+
+/* The peer goes without an error, or with one: then its bytes are lost, and the error is the next call's. */
+static int pending_error(void)
+{
+	int v = 0;
+	socklen_t len = sizeof(v);
+
+	cr_assert_eq(getsockopt(at.fd, SOL_SOCKET, SO_ERROR, &v, &len), 0);
+	return v;
+}
+
+static void reset_by_peer(void)
+{
+	struct linger now = { 1, 0 };
+	struct pollfd p = { at.fd, 0, 0 };
+
+	setsockopt(at.peer, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+	close(at.peer);
+	cr_assert_eq(poll(&p, 1, 10000), 1);
+	cr_assert(p.revents & POLLERR);
+	errno = MINE;
+}
+
+Test(call_data, what_the_kernel_has_of_a_peer_that_has_hung_up_is_received)
+{
+	struct pollfd p = { at.fd, 0, 0 };
+
+	set_many();
+	cr_assert_eq(write(at.peer, "abc", 3), 3);
+	shutdown(at.fd, SHUT_WR);
+	shutdown(at.peer, SHUT_WR);
+	cr_assert_eq(poll(&p, 1, 10000), 1);
+	cr_assert_eq(p.revents, POLLHUP);
+	SAYS(&rx, 10, RR_CONN_KERNEL);
+	assert_said(rr_wrap_recvmmsg(at.fd, many, 2, 0, NULL), 2);
+	cr_assert_eq(many[1].msg_len, 3);
+}
+
+Test(call_data, an_error_after_some_messages_is_left_for_the_next_call)
+{
+	set_many();
+	reset_by_peer();
+	SAYS(&rx, 10, RR_CONN_KERNEL);
+	assert_said(rr_wrap_recvmmsg(at.fd, many, 4, 0, NULL), 1);
+	cr_assert_eq(pending_error(), ECONNRESET);
 }
 
 /* --- what else a call sees --- */

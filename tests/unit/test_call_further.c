@@ -59,6 +59,11 @@ Test(call_further, a_send_whose_connection_ends_finishes_by_the_kernel)
 	SAYS(&tx, 3, RR_CONN_KERNEL);
 	assert_said(rr_wrap_send(at.fd, msg, 10, 0), 3);
 	cr_assert(!pipes && kept == EPIPE);
+	kept = 0;
+	shutdown(at.peer, SHUT_WR);
+	SAYS(&tx, 3, RR_CONN_KERNEL);
+	assert_said(rr_wrap_send(at.fd, msg, 10, 0), 3);
+	cr_assert(!pipes && kept == EPIPE, "that the peer has hung up is no error");
 }
 
 Test(call_further, a_receive_that_wants_all_goes_on_until_it_has_it)
@@ -93,6 +98,7 @@ Test(call_further, a_receive_that_wants_all_goes_on_until_it_has_it)
 	SAYS(&rx, 3, RR_CONN_KERNEL);
 	shutdown(at.peer, SHUT_WR);
 	assert_said(rr_wrap_recv(at.fd, buf, 10, MSG_WAITALL), 3);
+	cr_assert_eq(kept, 0, "the end is no error");
 }
 
 /* --- bytes that nobody wants to see --- */
@@ -143,6 +149,7 @@ Test(call_further, a_peek_that_wants_all_looks_until_it_is_there_or_the_stream_e
 
 	SAYS(&rx, 3, 3, 10);
 	at.c->inq = 3;
+	at.c->ready = POLLIN;
 	assert_said(rr_wrap_recv(at.fd, buf, 10, MSG_PEEK | MSG_WAITALL), 10);
 	cr_assert(rx.calls == 3 && rx.bytes == 10 && rx.first == buf && rx.flags == MSG_PEEK);
 	at.c->ready = POLLRDHUP;
@@ -156,4 +163,153 @@ Test(call_further, a_peek_that_wants_all_looks_until_it_is_there_or_the_stream_e
 	assert_said(rr_wrap_recv(at.fd, buf, 10, MSG_PEEK | MSG_WAITALL), 10);
 	SAYS(&rx, 3, 10);
 	assert_said(rr_wrap_recv(at.fd, buf, 10, MSG_PEEK | MSG_WAITALL), 3);
+}
+
+Test(call_further, whether_more_comes_by_the_kernel_it_says)
+{
+	char buf[10];
+
+	rr_fake_become(at.c, at.fd, RR_FAKE_NEW);
+	at.c->inq = 3;
+	SAYS(&rx, 3, 3, 10);
+	assert_said(rr_wrap_recv(at.fd, buf, 10, MSG_PEEK | MSG_WAITALL), 10);
+	shutdown(at.peer, SHUT_WR);
+	for (struct pollfd p = { at.fd, POLLRDHUP, 0 }; !poll(&p, 1, 1000);)
+		;
+	SAYS(&rx, 3, 3, 10);
+	assert_said(rr_wrap_recv(at.fd, buf, 10, MSG_PEEK | MSG_WAITALL), 3);
+	cr_assert_eq(rx.calls, 1);
+}
+
+/* --- waiting --- */
+
+static void set_timeout(int option)
+{
+	struct timeval tv = { 0, 30000 };
+
+	cr_assert_eq(setsockopt(at.fd, SOL_SOCKET, option, &tv, sizeof(tv)), 0);
+	errno = MINE;
+}
+
+Test(call_further, a_call_that_blocks_waits_for_news)
+{
+	struct later l = { .c = at.c, .add = POLLIN, .what = make_ready }, m = { .c = at.c, .add = POLLOUT, .what = make_ready };
+	char buf[10];
+
+	SAYS(&rx, -EAGAIN, 7);
+	start(&l);
+	assert_said(rr_wrap_recv(at.fd, buf, 10, 0), 7);
+	finish(&l);
+	cr_assert(rx.calls == 2 && at.c->sleepers == 0);
+	at.c->ready = 0;
+	SAYS(&tx, 4, -EAGAIN, 6);
+	start(&m);
+	assert_said(rr_wrap_send(at.fd, msg, 10, 0), 10);
+	finish(&m);
+	cr_assert(tx.calls == 3 && tx.first == msg + 4 && at.c->sleepers == 0);
+}
+
+Test(call_further, a_call_that_blocks_ends_with_its_time)
+{
+	rr_time from = rr_now();
+	char buf[10];
+
+	set_timeout(SO_RCVTIMEO);
+	SAYS(&rx, -EAGAIN);
+	assert_said(rr_wrap_recv(at.fd, buf, 10, 0), -EAGAIN);
+	cr_assert_geq(rr_now() - from, 30 * RR_MSEC);
+	/* Who wants nothing gets it, however the wait ends. */
+	assert_said(rr_wrap_recv(at.fd, buf, 0, 0), 0);
+	assert_said(rr_wrap_recv(at.fd, buf, 0, MSG_DONTWAIT), -EAGAIN);
+	from = rr_now();
+	SAYS(&rx, 3);
+	at.c->inq = 3;
+	assert_said(rr_wrap_recv(at.fd, buf, 10, MSG_PEEK | MSG_WAITALL), 3);
+	cr_assert_geq(rr_now() - from, 30 * RR_MSEC);
+	SAYS(&rx, 3, -EAGAIN);
+	assert_said(rr_wrap_recv(at.fd, buf, 10, MSG_WAITALL), 3);
+	SAYS(&rx, 3, RR_CONN_KERNEL);
+	from = rr_now();
+	assert_said(rr_wrap_recv(at.fd, buf, 10, MSG_WAITALL), 3);
+	cr_assert_geq(rr_now() - from, 30 * RR_MSEC);
+	set_timeout(SO_SNDTIMEO);
+	from = rr_now();
+	SAYS(&tx, -EAGAIN);
+	assert_said(rr_wrap_send(at.fd, msg, 10, 0), -EAGAIN);
+	cr_assert_geq(rr_now() - from, 30 * RR_MSEC);
+	assert_said(rr_wrap_send(at.fd, msg, 0, 0), -EAGAIN);
+	SAYS(&tx, 3, -EAGAIN);
+	assert_said(rr_wrap_send(at.fd, msg, 10, 0), 3);
+}
+
+static ssize_t replaced_recv(struct rr_conn *c RR_UNUSED, int fd, const struct iovec *iov RR_UNUSED, int n RR_UNUSED,
+			     int flags RR_UNUSED)
+{
+	if (!rx.calls++)
+		return 3;
+	dup2(open("/dev/null", O_RDONLY), fd);
+	return -EAGAIN;
+}
+
+Test(call_further, what_was_received_counts_where_the_number_is_another_files_by_now)
+{
+	char buf[10];
+
+	rr_fake.recv = replaced_recv;
+	rx.calls = 0;
+	cr_assert_eq(rr_wrap_recv(at.fd, buf, 10, MSG_WAITALL), 3);
+	cr_assert_eq(errno, MINE);
+	cr_assert_eq(kept, 0);
+}
+
+static _Atomic pid_t sleeper_tid;
+
+static void *recv_all(void *flags)
+{
+	char buf[10];
+
+	sleeper_tid = gettid();
+	rr_wrap_recv(at.fd, buf, 10, (int)(intptr_t)flags);
+	return NULL;
+}
+
+static void *send_all(void *flags)
+{
+	static char much[8 << 20];
+
+	sleeper_tid = gettid();
+	rr_wrap_send(at.fd, much, sizeof(much), (int)(intptr_t)flags);
+	return NULL;
+}
+
+/* No reference of the cancelled thread's stays. */
+static void assert_cancelled(void *(*what)(void *), int flags)
+{
+	pthread_t t;
+	void *how;
+
+	sleeper_tid = 0;
+	cr_assert_eq(pthread_create(&t, NULL, what, (void *)(intptr_t)flags), 0);
+	while (!sleeper_tid)
+		usleep(1000);
+	await_asleep(sleeper_tid);
+	pthread_cancel(t);
+	pthread_join(t, &how);
+	cr_assert_eq(how, PTHREAD_CANCELED);
+	cr_assert(at.so->f.refs == 1 && at.c->sleepers == 0);
+}
+
+Test(call_further, a_thread_that_is_cancelled_while_it_goes_on_leaves_nothing)
+{
+	at.c->inq = 3;
+	SAYS(&rx, 3);
+	assert_cancelled(recv_all, MSG_PEEK | MSG_WAITALL);
+	SAYS(&rx, -EAGAIN);
+	assert_cancelled(recv_all, 0);
+	SAYS(&rx, 3, RR_CONN_KERNEL);
+	assert_cancelled(recv_all, MSG_WAITALL);
+	SAYS(&tx, -EAGAIN);
+	assert_cancelled(send_all, 0);
+	SAYS(&tx, 3, RR_CONN_KERNEL);
+	assert_cancelled(send_all, 0);
 }

@@ -3,6 +3,7 @@
  * test_call_end.c's. */
 #include <stdio.h>
 
+#include "core/base/diag.h"
 #include "core/base/ownfd.h"
 #include "preload/epset.h"
 #include "preload/guard.h"
@@ -494,4 +495,76 @@ Test(call_life, what_a_stream_has_may_be_closed_unseen)
 	cr_assert_eq(at.so->f.refs, 1);
 	cr_assert_null(rr_wrap_fdopen(99999, "r"));
 	cr_assert_eq(errno, EBADF);
+}
+
+static int diags;
+
+static void note_diag(const char *what RR_UNUSED, int fd)
+{
+	cr_assert_eq(fd, at.fd);
+	diags++;
+}
+
+static bool frees_it(struct rr_conn *c)
+{
+	cr_assert_eq(c, at.c);
+	return true;
+}
+
+Test(call_life, who_uses_a_stream_is_warned_if_it_is_carried)
+{
+	rr_diag_hook = note_diag;
+	cr_assert_not_null(rr_wrap_fdopen(at.fd, "r+"));
+	cr_assert_eq(diags, 1);
+	rr_fake.let_go = frees_it;
+	cr_assert_not_null(rr_wrap_fdopen(at.fd, "r+"));
+	cr_assert_eq(diags, 1);
+	rr_fake.let_go = NULL;
+	rr_fake_become(at.c, at.fd, RR_FAKE_TCP);
+	cr_assert_not_null(rr_wrap_fdopen(at.fd, "r+"));
+	cr_assert_eq(diags, 1);
+}
+
+Test(call_life, one_that_is_the_kernels_for_ever_is_so_in_its_sets)
+{
+	struct rr_ep_watch *w = at.so->watches;
+
+	cr_assert_eq(w->form, RR_EP_MANAGED);
+	rr_sock_plain(at.so);
+	cr_assert(at.so->flags & RR_SOCK_PLAIN && vanishings == 1 && w->form == RR_EP_PLAIN);
+	rr_sock_plain(at.so);
+	cr_assert_eq(vanishings, 1);
+	atomic_store(&at.so->conn, NULL);
+	atomic_store(&at.so->flags, 0);
+	rr_sock_plain(at.so);
+	cr_assert(vanishings == 1 && !at.so->flags);
+}
+
+static int moved_to, moved_from;
+
+/* As core/conn does: the wake-up descriptor has another number from here on. */
+static bool move_script(int fd)
+{
+	if (fd != at.c->wake)
+		return false;
+	moved_from = fd;
+	moved_to = at.c->wake = fcntl(fd, F_DUPFD_CLOEXEC, fd + 1);
+	rr_ownfd_set(fd, false);
+	rr_ownfd_set(moved_to, true);
+	return true;
+}
+
+Test(call_life, a_wake_up_descriptor_makes_way)
+{
+	struct rr_ep_watch *w = at.so->watches;
+	int wake = at.c->wake;
+
+	rr_fake.move_fd = move_script;
+	rr_ownfd_set(wake, true);
+	cr_assert_eq(w->wake, wake);
+	errno = MINE;
+	cr_assert_eq(rr_wrap_dup2(at.peer, wake), wake);
+	cr_assert_eq(errno, MINE);
+	cr_assert(moved_from == wake && w->wake == moved_to, "the inner set has its new number");
+	cr_assert(!rr_ownfd_is(wake) && rr_ownfd_is(moved_to));
 }

@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A watch's ways from one state to another, step by step: who makes it active, arms it, wakes a sleeper, and frees it. */
+#include <errno.h>
+#include <sys/resource.h>
+
+#include "tests/unit/ready_epoll.h"
+
+TestSuite(ready_epoll_watch, .timeout = 60);
+
+static struct rr_sock *sock_of(const struct one *o)
+{
+	struct rr_sock *so = rr_fdt_sock(o->fd);
+
+	rr_file_put(&so->f);
+	return so;
+}
+
+/* The newest watch of the socket. */
+static struct rr_ep_watch *newest(const struct one *o)
+{
+	return sock_of(o)->watches;
+}
+
+/* With one thread asleep, as far as the set knows. */
+static void sleepers(struct rr_ep_set *s, unsigned n)
+{
+	atomic_store(&s->sleepers, n);
+	s->kicked = false;
+}
+
+/* Nothing holds the lock. */
+static void assert_free(void)
+{
+	cr_assert(rr_ep_lock());
+	rr_ep_unlock();
+}
+
+/* The number 0 is as good as any. */
+Test(ready_epoll_watch, one_that_has_the_number_0)
+{
+	struct one o = { .ep = rr_wrap_epoll_create1(0) };
+	struct pollfd p = { o.ep, POLLIN, 0 };
+	struct later l = { .add = POLLIN, .what = make_ready };
+	int fd = tcp(&o.peer);
+
+	cr_assert_eq(dup2(fd, 0), 0);
+	o.fd = 0;
+	o.c = l.c = rr_fake_conn(0, RR_FAKE_CARRIED);
+	ctl(o.ep, EPOLL_CTL_ADD, 0, EPOLLIN);
+	cr_assert_eq(newest(&o)->form, RR_EP_MANAGED);
+	cr_assert_eq(look(&o, 1), 0);
+	cr_assert_not(newest(&o)->active, "it is armed");
+	start(&l);
+	expect(&o, EPOLLIN);
+	finish(&l);
+	cr_assert_eq(rr_wrap_poll(&p, 1, 0), 1);
+	expect(&o, EPOLLIN);
+	rr_fake_become(o.c, 0, RR_FAKE_TCP);
+	cr_assert_eq(newest(&o)->form, RR_EP_PLAIN);
+	o.c->face.state = RR_FAKE_NEW;
+	o.c->face.changed = true;
+	rr_sock_turned(o.c, 0);
+	cr_assert_eq(newest(&o)->form, RR_EP_PASS);
+	o.c->offer = true;
+	cr_assert_eq(write(o.peer, "x", 1), 1);
+	cr_assert_eq(look(&o, 20), 0);
+	cr_assert_eq(o.c->swallowed, 1);
+}
+
+Test(ready_epoll_watch, without_memory_there_is_no_watch_and_no_registration)
+{
+	struct one o = { .ep = rr_wrap_epoll_create1(0) };
+	struct epoll_event ev = { .events = EPOLLIN };
+	struct rlimit was, none;
+
+	o.fd = tcp(&o.peer);
+	o.c = rr_fake_conn(o.fd, RR_FAKE_CARRIED);
+	cr_assert_eq(getrlimit(RLIMIT_AS, &was), 0);
+	none = (struct rlimit){ 4096, was.rlim_max };
+	cr_assert_eq(setrlimit(RLIMIT_AS, &none), 0);
+	errno = 0;
+	int rc = rr_wrap_epoll_ctl(o.ep, EPOLL_CTL_ADD, o.fd, &ev), err = errno;
+	setrlimit(RLIMIT_AS, &was);
+	cr_assert(rc == -1 && err == ENOMEM, "%d %d", rc, err);
+	cr_assert_null(newest(&o));
+	cr_assert(epoll_ctl(o.ep, EPOLL_CTL_MOD, o.fd, &ev) == -1 && errno == ENOENT);
+	assert_free();
+	ctl(o.ep, EPOLL_CTL_ADD, o.fd, EPOLLIN);
+	cr_assert(newest(&o)->key >> 63, "unlike a pointer or a number");
+}
+
+Test(ready_epoll_watch, no_lock_is_left_behind)
+{
+	struct one o = begin(RR_FAKE_CARRIED, EPOLLIN);
+	struct rr_sock *so = sock_of(&o);
+	rr_time until;
+
+	rr_ep_activate(so);
+	assert_free();
+	rr_sock_is_dry(so, POLLIN);
+	assert_free();
+	rr_sock_sync(so);
+	assert_free();
+	rr_sock_turned(o.c, o.fd);
+	assert_free();
+	rr_ep_wake_moved(o.c->wake);
+	assert_free();
+	cr_assert_not(rr_ep_move_fd(0));
+	assert_free();
+	rr_ep_readable(&newest(&o)->set->f, o.ep, &until);
+	assert_free();
+	rr_ep_show_all_nested();
+	assert_free();
+	look(&o, 0);
+	assert_free();
+	look(&o, 1);
+	assert_free();
+	rr_ep_sock_gone(so, o.fd);
+	assert_free();
+	rr_wrap_close(o.ep);
+	assert_free();
+}
+
+/* --- active or idle --- */
+
+Test(ready_epoll_watch, one_whose_bell_another_may_have_swallowed_is_asked_again)
+{
+	struct one o = begin(RR_FAKE_CARRIED, EPOLLIN);
+	struct rr_ep_watch *w = newest(&o);
+
+	cr_assert(w->active && w->set->first == w && w->set->last == w);
+	cr_assert_eq(look(&o, 1), 0);
+	cr_assert(!w->active && !w->news && w->set->rested == w);
+	errno = EXDEV;
+	rr_ep_activate(sock_of(&o));
+	cr_assert_eq(errno, EXDEV);
+	cr_assert(w->active && w->news && w->set->first == w);
+	cr_assert_not(w->set->kicked, "nobody sleeps");
+	o.c->polls = 0;
+	cr_assert_eq(look(&o, 0), 0);
+	cr_assert_eq(o.c->polls, 1);
+	/* Where somebody sleeps it is armed instead, and only what has news wakes it. */
+	cr_assert_eq(look(&o, 1), 0);
+	sleepers(w->set, 1);
+	o.c->arms = 0;
+	rr_ep_activate(sock_of(&o));
+	cr_assert(o.c->arms == 1 && !w->active && !w->set->kicked);
+	o.c->ready = POLLIN;
+	rr_ep_activate(sock_of(&o));
+	cr_assert(o.c->arms == 2 && w->active && w->set->kicked);
+	sleepers(w->set, 1);
+	rr_ep_activate(sock_of(&o));
+	cr_assert(o.c->arms == 2 && !w->set->kicked, "it stands there already");
+	sleepers(w->set, 0);
+}
+
+Test(ready_epoll_watch, one_that_waits_for_a_time_wakes_the_sleeper)
+{
+	struct one o = begin(RR_FAKE_CARRIED, EPOLLIN);
+	struct rr_ep_watch *w = newest(&o);
+
+	cr_assert_eq(look(&o, 1), 0);
+	sleepers(w->set, 1);
+	o.c->until = rr_now() + 60 * RR_SEC;
+	rr_fake_become(o.c, o.fd, RR_FAKE_WAITING);
+	cr_assert(w->active && w->set->kicked);
+	sleepers(w->set, 0);
+}
+
+Test(ready_epoll_watch, those_that_are_the_kernels_wake_nobody)
+{
+	struct one o = begin(RR_FAKE_NEW, EPOLLIN), f = begin(RR_FAKE_CARRIED, EPOLLIN | EPOLLONESHOT);
+	struct rr_ep_watch *w = newest(&o), *v = newest(&f);
+
+	sleepers(w->set, 1);
+	rr_ep_activate(sock_of(&o));
+	ctl(o.ep, EPOLL_CTL_MOD, o.fd, EPOLLIN | EPOLLOUT);
+	cr_assert(!w->active && !w->set->kicked && !o.c->arms);
+	f.c->ready = POLLIN;
+	expect(&f, EPOLLIN);
+	cr_assert(v->fired && !v->active);
+	sleepers(v->set, 1);
+	f.c->arms = 0;
+	rr_ep_activate(sock_of(&f));
+	cr_assert(!v->active && !v->set->kicked && !f.c->arms);
+	sleepers(w->set, 0);
+	sleepers(v->set, 0);
+}
+
+Test(ready_epoll_watch, what_was_used_up_places_only_who_waits_for_room)
+{
+	static const struct { uint32_t events; unsigned dry; bool active; } c[] = {
+		{ EPOLLIN | EPOLLOUT | EPOLLET, POLLIN, false }, { EPOLLIN | EPOLLOUT | EPOLLET, POLLOUT, true },
+		{ EPOLLIN | EPOLLET, POLLOUT, false }, { EPOLLIN | EPOLLET, POLLIN, false },
+		{ EPOLLOUT | EPOLLET, POLLOUT, true },
+	};
+
+	for (size_t i = 0; i < rr_array_size(c); i++) {
+		struct one o = begin(RR_FAKE_CARRIED, c[i].events);
+		struct rr_ep_watch *w = newest(&o);
+
+		cr_assert_eq(look(&o, 1), 0);
+		cr_assert_not(w->active);
+		errno = EXDEV;
+		dry(&o, c[i].dry);
+		cr_assert_eq(errno, EXDEV);
+		cr_assert(w->active == c[i].active && w->dry == c[i].dry, "%zu", i);
+	}
+}
+
+/* Bytes that are no message yet. */
+Test(ready_epoll_watch, more_bytes_are_no_edge_of_what_was_never_told)
+{
+	struct one o = begin(RR_FAKE_CARRIED, EPOLLIN | EPOLLET);
+	struct rr_ep_watch *w = newest(&o);
+
+	o.c->inq = 5;
+	cr_assert_eq(look(&o, 1), 0);
+	cr_assert_not(w->active, "it is armed");
+	rr_fake_ready(o.c, POLLIN, 0);
+	expect(&o, EPOLLIN);
+	cr_assert(w->inq == 5 && w->seen == POLLIN);
+	o.c->inq = 6;
+	cr_assert_not(rr_ep_arm(w));
+	o.c->inq = 5;
+	cr_assert(rr_ep_arm(w));
+	o.c->inq = 6;
+	expect(&o, EPOLLIN);
+	cr_assert_eq(w->inq, 6);
+	w->app.events &= ~(uint32_t)EPOLLET;
+	cr_assert_not(rr_ep_arm(w), "a level holds");
+	o.c->ready = 0;
+	cr_assert(rr_ep_arm(w));
+}
+
+static int plain_says, plain_calls;
+
+static int watch_plain_script(struct rr_conn *c RR_UNUSED, int fd RR_UNUSED, unsigned want, int wake RR_UNUSED)
+{
+	cr_assert_eq(want, POLLIN);
+	plain_calls++;
+	return plain_says;
+}
+
+static void assert_unusual(struct rr_ep_watch *w, const char *what)
+{
+	plain_calls = 0;
+	cr_assert_eq(rr_ep_arm_again(w), -EAGAIN, "%s", what);
+	cr_assert_eq(plain_calls, 0, "%s", what);
+}
+
+Test(ready_epoll_watch, only_what_is_not_unusual_is_armed_in_one_step)
+{
+	struct one o = { .ep = rr_wrap_epoll_create1(0) };
+	struct rr_ep_watch *w, was;
+	struct rr_conn *c;
+
+	rr_fake.watch_plain = watch_plain_script;
+	o.fd = tcp(&o.peer);
+	o.c = rr_fake_conn(o.fd, RR_FAKE_CARRIED);
+	o.c->anchor = POLLIN | POLLRDHUP;
+	ctl(o.ep, EPOLL_CTL_ADD, o.fd, EPOLLIN);
+	w = newest(&o);
+	cr_assert_eq(w->kmask, EPOLLIN | EPOLLRDHUP);
+	was = *w;
+	for (plain_says = 0; plain_says < 2; plain_says++)
+		cr_assert_eq(rr_ep_arm_again(w), plain_says);
+	cr_assert_eq(plain_calls, 2);
+	w->wake = -1;
+	assert_unusual(w, "no wake-up descriptor");
+	w->wake = was.wake;
+	w->form = RR_EP_PASS;
+	assert_unusual(w, "another form");
+	w->form = was.form;
+	w->kmask = EPOLLRDHUP;
+	assert_unusual(w, "another mask");
+	w->kmask = was.kmask;
+	w->fired = true;
+	assert_unusual(w, "fired");
+	w->fired = false;
+	w->set->foreign = true;
+	assert_unusual(w, "the parent's");
+	w->set->foreign = false;
+	w->app.events |= EPOLLET;
+	assert_unusual(w, "edges");
+	w->app.events = was.app.events;
+	w->fd = o.peer;
+	assert_unusual(w, "another number");
+	w->fd = was.fd;
+	c = atomic_exchange(&sock_of(&o)->conn, NULL);
+	assert_unusual(w, "no connection");
+	atomic_store(&sock_of(&o)->conn, c);
+	/* In a wait: 0 lays it to rest, 1 leaves it where it is asked. */
+	plain_says = 0;
+	plain_calls = 0;
+	cr_assert_eq(look(&o, 1), 0);
+	cr_assert(plain_calls == 1 && !w->active && w->set->rested == w);
+}
+
+/* While both directions are TCP's the kernel knows the edges. */
+Test(ready_epoll_watch, the_kernel_is_asked_for_edges_while_it_has_the_sending)
+{
+	static const struct { unsigned anchor; uint32_t app, kmask; } c[] = {
+		{ POLLIN | POLLOUT, EPOLLIN | EPOLLET, EPOLLIN | EPOLLOUT | EPOLLET },
+		{ POLLIN | POLLOUT, EPOLLIN, EPOLLIN | EPOLLOUT }, { POLLIN, EPOLLIN | EPOLLET, EPOLLIN },
+		{ POLLOUT, EPOLLOUT | EPOLLET | EPOLLONESHOT, EPOLLOUT | EPOLLET },
+	};
+
+	for (size_t i = 0; i < rr_array_size(c); i++) {
+		struct one o = { .ep = rr_wrap_epoll_create1(0) };
+
+		o.fd = tcp(&o.peer);
+		o.c = rr_fake_conn(o.fd, RR_FAKE_CARRIED);
+		o.c->anchor = c[i].anchor;
+		ctl(o.ep, EPOLL_CTL_ADD, o.fd, c[i].app);
+		cr_assert_eq(newest(&o)->kmask, c[i].kmask, "%zu: %x", i, newest(&o)->kmask);
+	}
+}
+
+/* --- out of reach --- */
+
+/* Closes the number of the registration; another one stays. */
+static int leave_by(struct one *o)
+{
+	int fd = rr_wrap_dup(o->fd);
+
+	cr_assert_eq(rr_wrap_close(o->fd), 0);
+	return fd;
+}
+
+Test(ready_epoll_watch, a_registration_out_of_reach_stays_under_our_key)
+{
+	struct one o = begin(RR_FAKE_CARRIED, EPOLLIN), p = begin(RR_FAKE_NEW, EPOLLIN);
+	struct rr_ep_watch *w = newest(&o), *v = newest(&p);
+	int fd = leave_by(&o), fd2 = leave_by(&p);
+
+	cr_assert_eq(rr_ep_watch_fd(w), fd);
+	cr_assert_eq(rr_ep_other_fd(v), fd2);
+	rr_fake_become(o.c, fd, RR_FAKE_TCP);
+	cr_assert(w->form == RR_EP_PASS && w->kmask == EPOLLRDHUP && w->set->tagged == 1);
+	rr_sock_sync(v->so);
+	cr_assert(v->form == RR_EP_PASS && v->kmask == EPOLLIN && v->set->tagged == 1 && v->wake == -1);
+	rr_fake_become(p.c, fd2, RR_FAKE_TCP);
+	cr_assert(v->form == RR_EP_PASS && v->set->tagged == 1);
+	cr_assert_eq(write(p.peer, "x", 1), 1);
+	expect(&p, EPOLLIN);
+	rr_fake_become(p.c, fd2, RR_FAKE_CARRIED);
+	cr_assert(v->form == RR_EP_MANAGED && v->kmask == EPOLLIN);
+}
+
+Test(ready_epoll_watch, a_set_without_a_number_is_left_alone)
+{
+	struct one o = begin(RR_FAKE_CARRIED, EPOLLIN);
+	struct rr_ep_watch *w = newest(&o);
+	struct rr_ep_set *s = rr_ep_at(o.ep);
+	int other;
+
+	/* By another number it is found again. */
+	other = rr_wrap_dup(o.ep);
+	cr_assert_eq(rr_wrap_close(o.ep), 0);
+	rr_fake_become(o.c, o.fd, RR_FAKE_NEW);
+	cr_assert(w->form == RR_EP_PASS && s->epfd == other);
+	cr_assert_eq(s->f.refs, 2);
+	cr_assert_eq(rr_wrap_close(other), 0);
+	rr_fake_become(o.c, o.fd, RR_FAKE_CARRIED);
+	cr_assert(w->form == RR_EP_PASS, "nobody can wait for it");
+	cr_assert_eq(s->f.refs, 1);
+	rr_file_put(&s->f);
+	cr_assert_null(newest(&o));
+}
+
+Test(ready_epoll_watch, what_is_freed_is_on_no_list)
+{
+	struct one o = begin(RR_FAKE_CARRIED, EPOLLIN);
+	struct rr_ep_watch *w[3] = { newest(&o) };
+	struct rr_ep_set *s = w[0]->set;
+	struct rr_sock *so = sock_of(&o);
+	int fd[3] = { o.fd, rr_wrap_dup(o.fd), rr_wrap_dup(o.fd) };
+
+	for (int i = 1; i < 3; i++) {
+		ctl(o.ep, EPOLL_CTL_ADD, fd[i], EPOLLIN);
+		w[i] = newest(&o);
+	}
+	cr_assert(s->first == w[0] && w[0]->next == w[1] && w[1]->next == w[2] && s->last == w[2] && !w[2]->next);
+	cr_assert(rr_ep_find(s, so, fd[1]) == w[1] && !rr_ep_find(s, so, 9999) && !rr_ep_find(NULL, so, fd[1]));
+	cr_assert_eq(rr_wrap_epoll_ctl(o.ep, EPOLL_CTL_DEL, fd[1], NULL), 0);
+	cr_assert(s->first == w[0] && w[0]->next == w[2] && w[2]->prev == w[0] && s->last == w[2]);
+	cr_assert(s->all == w[2] && w[2]->set_next == w[0] && so->watches == w[2] && w[2]->so_next == w[0]);
+	cr_assert_eq(look(&o, 1), 0);
+	cr_assert(!s->first && !s->last && s->rested);
+	struct rr_ep_watch *rested = s->rested, *last = rested == w[0] ? w[2] : w[0];
+	int at_rest = rested->fd;
+	cr_assert_eq(rr_wrap_epoll_ctl(o.ep, EPOLL_CTL_DEL, last->fd, NULL), 0);
+	cr_assert(s->rested == rested && s->all == rested && so->watches == rested && !rested->so_next);
+	cr_assert_eq(rr_wrap_epoll_ctl(o.ep, EPOLL_CTL_DEL, at_rest, NULL), 0);
+	cr_assert(!s->rested && !s->all && !so->watches && !rested->set);
+	/* The last one that was freed is the next one that is used, and begins anew. */
+	ctl(o.ep, EPOLL_CTL_ADD, fd[2], EPOLLOUT | EPOLLET);
+	cr_assert_eq(newest(&o), rested);
+	cr_assert(rested->fd == fd[2] && rested->app.events == (EPOLLOUT | EPOLLET) && !rested->fired && rested->active);
+	cr_assert(so->flags & RR_SOCK_EDGES);
+}
