@@ -257,10 +257,8 @@ static ssize_t recv_would_discard(struct rr_sock *so, struct rr_conn *c, int fd,
  * error is left for the next call. */
 static ssize_t discard_rest(int fd, size_t n, int flags)
 {
-	int saved = errno;
 	ssize_t r = queued(fd) ? rr_real.recv(fd, NULL, n, flags | MSG_DONTWAIT) : 0;
 
-	errno = saved;
 	return rr_max(r, (ssize_t)0);
 }
 

@@ -166,6 +166,19 @@ Test(call_end, a_shutdown_ends_what_the_kernel_has)
 	shut.says = 0;
 	cr_assert_eq(rr_wrap_shutdown(at.fd, SHUT_WR), 0);
 	cr_assert(peer_sees_end());
+	/* Also if the connection says that all is done. */
+	shut.says = 1;
+	{
+		int peer, fd = at.fd;
+
+		at.fd = tcp(&peer);
+		at.c = rr_fake_conn(at.fd, RR_FAKE_CARRIED);
+		cr_assert_eq(rr_wrap_shutdown(at.fd, SHUT_WR), 0);
+		struct pollfd p = { peer, POLLRDHUP, 0 };
+		cr_assert_eq(poll(&p, 1, 10000), 1, "the kernel's end, too");
+		at.fd = fd;
+		at.c = at.so->conn;
+	}
 	/* Whatever the kernel says if it is the connection's alone. */
 	shutdown(at.peer, SHUT_RDWR);
 	shut.says = 1;

@@ -118,6 +118,8 @@ Test(call_further, what_is_discarded_needs_no_memory)
 	SAYS(&rx, 1024, -ECONNRESET);
 	assert_said(rr_wrap_recv(at.fd, NULL, 3000, MSG_TRUNC | MSG_DONTWAIT), 1024);
 	cr_assert_eq(kept, ECONNRESET);
+	SAYS(&rx, RR_CONN_KERNEL);
+	assert_said(rr_wrap_recv(at.fd, NULL, 3000, MSG_TRUNC | MSG_DONTWAIT), -EAGAIN);
 	SAYS(&rx, 1024, RR_CONN_KERNEL, 0);
 	cr_assert_eq(write(at.peer, "abcdefg", 7), 7);
 	assert_said(rr_wrap_recv(at.fd, NULL, 1030, MSG_TRUNC | MSG_DONTWAIT), 1030);

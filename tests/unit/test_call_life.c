@@ -177,6 +177,7 @@ Test(call_life, what_was_inherited)
 	cr_assert_not(rr_sock_inherit(99999));
 	cr_assert(!rr_fdt_has(fresh) && !rr_fdt_has(udp) && !rr_fdt_has(p[0]));
 	cr_assert_eq(errno, MINE);
+	cr_assert_not(rr_sock_inherit(-1));
 	cr_assert(rr_speaks_tcp(fd) && rr_speaks_tcp(fresh) && !rr_speaks_tcp(udp) && !rr_speaks_tcp(p[0]));
 }
 
@@ -218,6 +219,18 @@ static int listening(struct sockaddr_in *a)
 	return l;
 }
 
+static void ctl_add(int fd)
+{
+	struct epoll_event ev = { .events = EPOLLIN };
+
+	cr_assert_eq(rr_wrap_epoll_ctl(at.set, EPOLL_CTL_ADD, fd, &ev), 0);
+}
+
+static enum rr_ep_form form_at(int fd)
+{
+	return ((struct rr_ep_watch *)sock_at(fd)->watches)->form;
+}
+
 static int connect_to(int fd, const struct sockaddr_in *a)
 {
 	errno = MINE;
@@ -231,7 +244,9 @@ Test(call_life, a_client_connects_once)
 
 	rr_fake.client = client_script;
 	client.makes = spare_conn();
+	ctl_add(fd);
 	cr_assert(connect_to(fd, &a) == 0 && errno == MINE);
+	cr_assert_eq(form_at(fd), RR_EP_PASS, "its sets know of the connection");
 	cr_assert(client.calls == 1 && client.fd == fd && client.to.sin_port == a.sin_port);
 	cr_assert(sock_at(fd)->conn == client.makes && flags_at(fd) == RR_SOCK_CONNECTING && sock_at(fd)->f.refs == 1);
 	cr_assert(connect_to(fd, &a) == -1 && errno == EISCONN);
@@ -308,6 +323,17 @@ static int dialed_script(struct rr_conn *c, int fd RR_UNUSED, bool wait)
 	return dialing.says[rr_min(dialing.calls++, 3)];
 }
 
+/* Another thread's connect() is first. */
+static struct rr_conn *late_script(int fd, const struct sockaddr *peer, socklen_t len)
+{
+	struct rr_conn *c = dial_script(fd, peer, len);
+
+	dialer.gives = spare_conn();
+	dialer.gives->face.state = RR_FAKE_WAITING;
+	atomic_store(&sock_at(fd)->conn, dialer.gives);
+	return c;
+}
+
 static int count_connects(int fd RR_UNUSED, const struct sockaddr *a RR_UNUSED, socklen_t len RR_UNUSED)
 {
 	peer_connects++;
@@ -344,7 +370,10 @@ Test(call_life, a_native_peer_is_dialed_and_the_kernel_is_not_asked)
 {
 	int fd = dial_from(0, 0, 0);
 
+	ctl_add(fd);
+	cr_assert_eq(form_at(fd), RR_EP_PLAIN);
 	assert_dials(fd, 0);
+	cr_assert_eq(form_at(fd), RR_EP_MANAGED, "its sets know of the connection");
 	cr_assert(dialer.calls == 1 && dialer.fd == fd && dialing.calls == 1 && dialing.wait && !peer_connects);
 	cr_assert(sock_at(fd)->conn == dialer.gives && flags_at(fd) == RR_SOCK_CONNECTING);
 	dialing.says[1] = -EISCONN;
@@ -359,6 +388,16 @@ Test(call_life, a_native_peer_is_dialed_and_the_kernel_is_not_asked)
 	dialer.gives = NULL;
 	assert_dials(fd, 0);
 	cr_assert(peer_connects == 1 && dialing.calls == 0);
+}
+
+Test(call_life, of_two_threads_that_dial_one_has_the_connection)
+{
+	int fd = dial_from(0, 0, 0), wake = dialer.gives->wake;
+
+	rr_fake.dial = late_script;
+	assert_dials(fd, 0);
+	cr_assert(sock_at(fd)->conn == dialer.gives && dialing.calls == 1);
+	cr_assert_not(is_open(wake), "the other is freed");
 }
 
 Test(call_life, who_does_not_wait_is_told_that_dialing_goes_on)
@@ -435,6 +474,12 @@ Test(call_life, duplicates)
 	cr_assert(!rr_fdt_has(to) && at.so->f.refs == 3 && !closes);
 	cr_assert_eq(rr_wrap_dup2(at.fd, fd), fd);
 	cr_assert_eq(at.so->f.refs, 3);
+	/* The number 0 is one, too. */
+	cr_assert_eq(rr_wrap_dup2(at.fd, 0), 0);
+	cr_assert(sock_at(0) == at.so && at.so->f.refs == 4);
+	cr_assert_eq(rr_wrap_close(0), 0);
+	cr_assert_eq(rr_wrap_dup(at.fd), 0);
+	cr_assert(sock_at(0) == at.so && at.so->f.refs == 4);
 	cr_assert_eq(rr_wrap_dup(99999), -1);
 	cr_assert_eq(errno, EBADF);
 	/* What is no socket of ours at a number that was one. */
