@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* How an fd's life ends: close(), shutdown(), whole ranges; and what a fork tells connections. */
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "core/base/ownfd.h"
@@ -306,12 +307,63 @@ Test(call_end, all_from_a_number_on)
 	cr_assert_eq(errno, ENOSYS);
 }
 
+/* As the kernel says, unless a test has another limit. */
+static rlim_t limit_says;
+static int limit_fails;
+
+int getrlimit(__rlimit_resource_t what, struct rlimit *lim)
+{
+	long rc = syscall(SYS_prlimit64, 0, what, NULL, lim);
+
+	if (limit_says)
+		lim->rlim_max = limit_says;
+	return limit_fails ? -1 : (int)rc;
+}
+
+static int highest;
+
+static int note_highest(int fd)
+{
+	highest = rr_max(highest, fd);
+	return 0;
+}
+
+Test(call_end, no_number_is_closed_that_none_can_have)
+{
+	static const struct { rlim_t limit; int fails, highest; } c[] = {
+		{ 1000, 0, 999 }, { 1 << 20, 0, (1 << 20) - 1 }, { (1 << 20) + 1, 0, (1 << 20) - 1 },
+		{ RLIM_INFINITY, 0, (1 << 20) - 1 }, { 1000, 1, (1 << 20) - 1 },
+	};
+
+	rr_real.close_range = no_close_range;
+	rr_real.close = note_highest;
+	for (size_t i = 0; i < rr_array_size(c); i++) {
+		highest = 0;
+		limit_says = c[i].limit;
+		limit_fails = c[i].fails;
+		rr_wrap_closefrom(900);
+		cr_assert_eq(highest, c[i].highest, "%zu: %d", i, highest);
+	}
+}
+
+Test(call_end, of_a_range_one_that_is_closed_already_is_no_error)
+{
+	to_high(at.fd, LOW + 5);
+	rr_sock_dup(at.fd, LOW + 5);
+	close(LOW + 5);
+	errno = MINE;
+	cr_assert_eq(rr_wrap_close_range(LOW, HIGH, 0), 0);
+	cr_assert_eq(errno, MINE);
+	cr_assert_not(rr_fdt_has(LOW + 5));
+}
+
 Test(call_end, all_from_below_the_first)
 {
 	pid_t pid;
 	int status = -1;
 
 	rr_wrap_fcntl(at.fd, F_DUPFD, (void *)LOW);
+	cr_assert_eq(rr_wrap_dup2(at.fd, 0), 0);
 	pid = fork();
 	if (!pid) {
 		rr_wrap_closefrom(-5);
