@@ -518,6 +518,7 @@ Test(ready_epoll_forms, an_event_of_a_watch_that_is_gone_is_nobodys)
 	rr_ep_unlock();
 	cr_assert(ev[0].events == EPOLLOUT && ev[0].data.u64 == 4711);
 	cr_assert_null(s->first);
+	cr_assert_not(watch_at(&other, other.fd)->news, "it is another set's");
 }
 
 /* --- who goes on looking when a thread goes back to the app --- */

@@ -3,9 +3,26 @@
 #include <errno.h>
 #include <sys/resource.h>
 
+#include "core/base/ownfd.h"
 #include "tests/unit/ready_epoll.h"
 
-TestSuite(ready_epoll_watch, .timeout = 60);
+static typeof(rr_real.poll) next_poll;
+
+/* What is asked of the kernel under the lock is one descriptor, and takes no time. */
+static int quick_poll(struct pollfd *p, nfds_t n, int timeout)
+{
+	cr_assert(n == 1 && timeout == 0, "%lu %d", (unsigned long)n, timeout);
+	return next_poll(p, n, timeout);
+}
+
+static void be_quick(void)
+{
+	rr_real_bind();
+	next_poll = rr_real.poll;
+	rr_real.poll = quick_poll;
+}
+
+TestSuite(ready_epoll_watch, .init = be_quick, .timeout = 60);
 
 static struct rr_sock *sock_of(const struct one *o)
 {
@@ -399,4 +416,208 @@ Test(ready_epoll_watch, what_is_freed_is_on_no_list)
 	cr_assert_eq(newest(&o), rested);
 	cr_assert(rested->fd == fd[2] && rested->app.events == (EPOLLOUT | EPOLLET) && !rested->fired && rested->active);
 	cr_assert(so->flags & RR_SOCK_EDGES);
+}
+
+/* --- doorbells --- */
+
+static void ring_bell(const struct one *o)
+{
+	uint64_t one = 1;
+
+	cr_assert_eq(write(o->c->wake, &one, sizeof(one)), sizeof(one));
+}
+
+Test(ready_epoll_watch, a_bell_is_for_all_sets_and_wakes_those_that_sleep)
+{
+	struct one o = begin(RR_FAKE_CARRIED, EPOLLIN), p = o, q = o;
+	struct rr_ep_set *s[3] = { newest(&o)->set };
+	struct rr_ep_watch *w[3] = { newest(&o) };
+
+	p.ep = rr_wrap_epoll_create1(0);
+	ctl(p.ep, EPOLL_CTL_ADD, p.fd, EPOLLIN);
+	w[1] = newest(&p);
+	q.ep = rr_wrap_epoll_create1(0);
+	ctl(q.ep, EPOLL_CTL_ADD, q.fd, EPOLLIN);
+	w[2] = newest(&q);
+	for (int i = 1; i < 3; i++)
+		s[i] = w[i]->set;
+	cr_assert_eq(look(&o, 1) + look(&p, 1) + look(&q, 1), 0);
+	cr_assert(!w[0]->active && !w[1]->active && !w[2]->active);
+	atomic_store(&s[2]->sleepers, 1);
+	ring_bell(&o);
+	cr_assert_eq(look(&o, 0), 0);
+	cr_assert(w[0]->active && w[1]->active && w[2]->active && w[1]->news && w[2]->news);
+	cr_assert(!s[0]->kicked && !s[1]->kicked && s[2]->kicked);
+	atomic_store(&s[2]->sleepers, 0);
+}
+
+/* Its descriptor stays readable for ever, and would end each sleep. */
+Test(ready_epoll_watch, the_bell_of_a_dead_peer_leaves_the_set_whoever_has_fired)
+{
+	struct one o = begin(RR_FAKE_CARRIED, EPOLLIN | EPOLLONESHOT);
+	struct rr_ep_watch *w = newest(&o);
+
+	o.c->ready = POLLIN;
+	expect(&o, EPOLLIN);
+	cr_assert(w->fired && w->wake == o.c->wake);
+	ring_bell(&o);
+	cr_assert_eq(look(&o, 0), 0);
+	cr_assert_eq(o.c->drains, 1);
+	cr_assert_eq(w->wake, o.c->wake, "one that lives stays");
+	o.c->dead = true;
+	ring_bell(&o);
+	cr_assert_eq(look(&o, 0), 0);
+	cr_assert_eq(w->wake, -1);
+	cr_assert_eq(o.c->drains, 2);
+}
+
+Test(ready_epoll_watch, one_that_has_nothing_is_asked_so_often_and_then_armed)
+{
+	struct one o = begin(RR_FAKE_CARRIED, EPOLLIN), p = begin(RR_FAKE_WAITING, EPOLLIN);
+	struct rr_ep_watch *w = newest(&o), *v = newest(&p);
+
+	p.c->until = rr_now() + 60 * RR_SEC;
+	for (int i = 1; i <= 40; i++) {
+		cr_assert_eq(look(&o, 0), 0);
+		cr_assert_eq(w->active, i < 32, "%d", i);
+		cr_assert_eq(look(&p, 0), 0);
+		cr_assert(v->active, "its time must be looked at");
+	}
+	cr_assert(o.c->polls == 32 && o.c->arms == 1 && p.c->polls == 40);
+	/* What is told begins the count anew. */
+	rr_fake_ready(o.c, POLLIN, 0);
+	cr_assert_eq(look(&o, 0), 1);
+	cr_assert_eq(w->misses, 0);
+	o.c->ready = 0;
+	for (int i = 1; i <= 31; i++)
+		cr_assert_eq(look(&o, 0), 0);
+	cr_assert(w->active && w->misses == 31);
+}
+
+/* --- what a report changes --- */
+
+Test(ready_epoll_watch, what_was_told_is_noted)
+{
+	struct one o = begin(RR_FAKE_CARRIED, EPOLLIN | EPOLLOUT | EPOLLET);
+	struct rr_ep_watch *w = newest(&o);
+
+	o.c->inq = 9;
+	o.c->ready = POLLIN;
+	w->news = true;
+	w->dry = POLLIN;
+	w->misses = 3;
+	expect(&o, EPOLLIN);
+	cr_assert(!w->news && !w->dry && !w->misses && w->inq == 9 && w->seen == POLLIN && w->told == w->set->pass);
+	o.c->ready = 0;
+	cr_assert_eq(look(&o, 0), 0);
+	cr_assert_eq(w->seen, 0);
+	ctl(o.ep, EPOLL_CTL_MOD, o.fd, EPOLLIN | EPOLLET);
+	cr_assert(!w->inq && !w->seen && !w->dry && !w->misses && !w->news && !w->fired && !w->came);
+}
+
+/* --- sets that show what they have --- */
+
+Test(ready_epoll_watch, a_set_in_a_set_shows_what_it_has)
+{
+	struct one o = begin(RR_FAKE_CARRIED, EPOLLIN), outer = { .ep = rr_wrap_epoll_create1(0), .fd = o.ep };
+	struct rr_ep_set *s = newest(&o)->set;
+	rr_time until;
+
+	cr_assert_not(s->nested);
+	cr_assert_not(rr_ep_nests);
+	cr_assert(rr_ep_managed(&s->f));
+	ctl(outer.ep, EPOLL_CTL_ADD, o.ep, EPOLLIN);
+	cr_assert(s->nested && s->in_set && rr_ep_nests && !s->kicked);
+	cr_assert_eq(rr_ep_show_all_nested(), RR_TIME_NEVER);
+	cr_assert_not(s->kicked);
+	o.c->ready = POLLIN;
+	rr_ep_activate(sock_of(&o));
+	cr_assert(s->kicked);
+	s->kicked = false;
+	rr_ep_show_all_nested();
+	cr_assert(s->kicked);
+	/* What is readable is readable for the outer set, too. */
+	s->kicked = false;
+	cr_assert(rr_ep_readable(&s->f, o.ep, &until));
+	cr_assert(s->kicked && until == RR_TIME_NEVER);
+	o.c->ready = 0;
+	cr_assert_not(rr_ep_readable(&s->f, o.ep, &until));
+	cr_assert_not(s->kicked);
+	/* The parent's are the parent's. */
+	o.c->ready = POLLIN;
+	rr_ep_activate_one(newest(&o), true);
+	s->foreign = true;
+	rr_ep_show_all_nested();
+	cr_assert_not(s->kicked);
+	s->foreign = false;
+	rr_ep_show_all_nested();
+	cr_assert(s->kicked);
+}
+
+Test(ready_epoll_watch, a_time_in_a_set_in_a_set_is_told_to_who_waits)
+{
+	struct one o = begin(RR_FAKE_WAITING, EPOLLIN), outer = { .ep = rr_wrap_epoll_create1(0), .fd = o.ep };
+	struct rr_ep_set *s = newest(&o)->set;
+	rr_time until, when = rr_now() + 60 * RR_SEC;
+
+	o.c->until = when;
+	cr_assert_not(rr_ep_readable(&s->f, o.ep, &until));
+	cr_assert_eq(until, when);
+	s->nested = false;
+	ctl(outer.ep, EPOLL_CTL_ADD, o.ep, EPOLLIN);
+	cr_assert(s->kicked, "who sleeps on the outer set learns when to look");
+	cr_assert_eq(rr_ep_show_all_nested(), when);
+}
+
+Test(ready_epoll_watch, what_has_nothing_of_ours_is_not_managed)
+{
+	struct one o = begin(RR_FAKE_NEW, EPOLLIN);
+	struct rr_ep_set *s = newest(&o)->set;
+
+	cr_assert(rr_ep_managed(&s->f) && s->inner == -1);
+	rr_fake_become(o.c, o.fd, RR_FAKE_TCP);
+	cr_assert_not(rr_ep_managed(&s->f));
+	rr_fake_become(o.c, o.fd, RR_FAKE_CARRIED);
+	rr_fake_become(o.c, o.fd, RR_FAKE_TCP);
+	cr_assert(!s->tagged && s->inner >= 0);
+	cr_assert(rr_ep_managed(&s->f), "the inner set may show a kick");
+}
+
+/* --- numbers that move --- */
+
+Test(ready_epoll_watch, the_bell_and_inner_sets_make_way)
+{
+	struct one o = begin(RR_FAKE_CARRIED, EPOLLIN), p = begin(RR_FAKE_CARRIED, EPOLLIN), q = { 0 };
+	struct rr_ep_set *s = newest(&o)->set, *t = newest(&p)->set;
+	int inner = s->inner, bell = -1;
+
+	q.ep = rr_wrap_epoll_create1(0);	/* has no inner set */
+	cr_assert_eq(look(&o, 1) + look(&p, 1), 0);
+	cr_assert_not(rr_ep_move_fd(o.fd));
+	cr_assert(rr_ep_move_fd(inner));
+	cr_assert(s->inner != inner && s->inner > 2 && rr_ownfd_is(s->inner) && !rr_ownfd_is(inner) && t->inner != inner);
+	close(inner);
+	for (int fd = rr_ownfd_next(0); fd >= 0; fd = rr_ownfd_next(fd + 1))
+		if (fd != s->inner && fd != t->inner)
+			bell = fd;
+	cr_assert_geq(bell, 0);
+	cr_assert(rr_ep_move_fd(bell));
+	cr_assert_not(rr_ownfd_is(bell));
+	close(bell);
+	cr_assert(s->kicked && t->kicked, "an old kick may have been lost");
+	/* And it rings by its new number, in both. */
+	for (int i = 0; i < 2; i++) {
+		struct one *one = i ? &p : &o;
+		struct rr_ep_set *set = i ? t : s;
+		struct pollfd k = { one->ep, POLLIN, 0 };
+
+		cr_assert_eq(look(one, 0), 0);
+		cr_assert_eq(poll(&k, 1, 0), 0);
+		cr_assert(rr_ep_lock());
+		rr_ep_kick(set);
+		rr_ep_unlock();
+		cr_assert_eq(poll(&k, 1, 0), 1);
+		cr_assert_eq(look(one, 0), 0);
+	}
+	close(q.ep);
 }
