@@ -96,21 +96,19 @@ void rr_conn_early(struct rr_conn *c)
 
 int rr_conn_accept(struct rr_conn *l, int fd, int flags, struct rr_conn **out)
 {
-	(void)fd, (void)flags;
 	*out = NULL;
 	errno = ENOKEY;		/* for all that is called before and after it */
-	return l->accepts;
+	return rr_fake.accept ? rr_fake.accept(l, fd, flags, out) : l->accepts;
 }
 
 bool rr_conn_scarce(void)
 {
-	return false;
+	return rr_fake.scarce && rr_fake.scarce();
 }
 
 bool rr_conn_defers(struct rr_conn *l)
 {
-	(void)l;
-	return false;
+	return rr_fake.defers && rr_fake.defers(l);
 }
 
 struct rr_conn *rr_conn_dial(int fd, const struct sockaddr *peer, socklen_t len)

@@ -67,6 +67,9 @@ struct rr_fake_script {
 	void (*setup)(const struct rr_conn_params *p);
 	uint32_t (*serves)(int fd);
 	bool (*move_fd)(int fd);
+	bool (*scarce)(void);
+	int (*accept)(struct rr_conn *l, int fd, int flags, struct rr_conn **out);
+	bool (*defers)(struct rr_conn *l);
 	int (*watch_plain)(struct rr_conn *c, int fd, unsigned want, int wake);
 };
 extern struct rr_fake_script rr_fake;

@@ -253,6 +253,19 @@ Test(call_end, of_a_range_the_last_number_ends_a_connection)
 	cr_assert(end.closed == 1 && end.fd == LOW && errno == MINE);
 }
 
+Test(call_end, neighbours_are_closed_each)
+{
+	for (int fd = LOW; fd <= LOW + 4; fd++) {
+		to_high(at.fd, fd);
+		rr_sock_dup(at.fd, fd);
+	}
+	cr_assert_eq(at.so->f.refs, 6);
+	cr_assert_eq(rr_wrap_close_range(LOW + 1, LOW + 3, 0), 0);
+	cr_assert(at.so->f.refs == 3 && rr_fdt_has(LOW) && rr_fdt_has(LOW + 4));
+	for (int fd = LOW + 1; fd <= LOW + 3; fd++)
+		cr_assert(is_shut(fd) && !rr_fdt_has(fd));
+}
+
 Test(call_end, ranges_that_are_the_kernels)
 {
 	fill_range();
@@ -304,6 +317,8 @@ Test(call_end, all_from_a_number_on)
 	cr_assert_eq(errno, MINE);
 	assert_range(LOW + 4, HIGH);
 	cr_assert_eq(rr_wrap_close_range(LOW, LOW + 2, 0), -1);
+	cr_assert_eq(errno, ENOSYS);
+	cr_assert_eq(rr_wrap_close_range(LOW, HIGH, 0), -1, "before one of ours");
 	cr_assert_eq(errno, ENOSYS);
 }
 
