@@ -402,12 +402,10 @@ int rr_conn_fds(struct rr_conn *c, int fd, unsigned want, struct pollfd out[2], 
 	*until = RR_TIME_NEVER;
 	switch (atomic_load(&c->face.state)) {
 	case RR_FAKE_CARRIED:
-		out[0] = (struct pollfd){ c->wake, POLLIN, 0 };
-		out[1] = (struct pollfd){ fd, c->anchor ? (short)c->anchor : POLLRDHUP, 0 };
-		if (c->dead && c->drains) {
-			out[0] = out[1];
+		out[0] = (struct pollfd){ fd, c->anchor ? (short)c->anchor : POLLRDHUP, 0 };
+		out[1] = (struct pollfd){ c->wake, POLLIN, 0 };
+		if (c->dead && c->drains)
 			return 1;
-		}
 		return 2;
 	case RR_FAKE_WAITING:
 		*until = c->until;
