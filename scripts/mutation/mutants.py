@@ -42,7 +42,7 @@ class Mutant:
     def key(self):
         """Names it as long as its line is as it is, wherever the line goes."""
         old, new = (re.sub(r"\s+", " ", t) for t in (self.old, self.new))
-        return f"{self.path} {self.function} | {self.source} | {self.column}: {old} -> {new}"
+        return f"{self.path} {self.function} | {self.source} | {self.column}: {old} -> {new}".rstrip()
 
     def __str__(self):
         old, new = (re.sub(r"\s+", " ", t) for t in (self.old, self.new))
