@@ -277,6 +277,36 @@ Test(ready_wait, sets_are_told_that_a_bell_may_be_swallowed)
 	cr_assert(w->news);
 }
 
+static int cancelled_sleep(struct pollfd *p RR_UNUSED, nfds_t n RR_UNUSED, const struct timespec *left RR_UNUSED,
+			   const sigset_t *mask RR_UNUSED)
+{
+	pthread_cancel(pthread_self());
+	c->ready |= POLLIN;
+	return 1;
+}
+
+static _Atomic int waited;
+
+static void *wait_cancelled_late(void *arg RR_UNUSED)
+{
+	waited = 1 + rr_wait_one(so, fd, POLLIN, RR_TIME_NEVER);
+	pthread_testcancel();
+	return NULL;
+}
+
+/* Told to end when its sleep is over, it takes its arm back first. */
+Test(ready_wait, a_thread_that_is_cancelled_after_its_sleep_ends_when_it_has_let_go)
+{
+	pthread_t t;
+	void *how;
+
+	rr_real.ppoll = cancelled_sleep;
+	cr_assert_eq(pthread_create(&t, NULL, wait_cancelled_late, NULL), 0);
+	pthread_join(t, &how);
+	cr_assert_eq(how, PTHREAD_CANCELED);
+	cr_assert(waited == 1 && so->f.refs == 1 && c->sleepers == 0 && c->arms == 1 && c->disarms == 1);
+}
+
 /* --- signals --- */
 
 static void assert_signalled(int rc, int sleeps, rr_time deadline)
