@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 
+#include "preload/guard.h"
 #include "preload/sock.h"
 #include "tests/lib/ready_test.h"
 
@@ -407,4 +408,40 @@ Test(accept, at_an_unknown_listener_the_kernel_says_whether_it_is_tcp)
 	cr_assert_eq(connect(c, (struct sockaddr *)&a, sizeof(a)), 0);
 	fd = rr_wrap_accept(unix_listener, NULL, NULL);
 	cr_assert(fd >= 0 && !rr_fdt_has(fd));
+}
+
+Test(accept, a_connection_that_gets_the_number_0_has_its_name_too)
+{
+	struct sockaddr_in a;
+	socklen_t len = sizeof(a);
+
+	so->flags &= ~(uint32_t)RR_SOCK_LISTENER;
+	accepted_conn = loose_conn();
+	rr_fake.server = server_conn;
+	rr_fake.named = hear_name;
+	close(0);
+	cr_assert_eq(rr_wrap_accept(listener, (struct sockaddr *)&a, &len), 0);
+	cr_assert(rr_fdt_has(0) && heard.calls == 1);
+}
+
+Test(accept, a_plugin_that_has_too_many_files_gets_none_of_ours)
+{
+	so->flags &= ~(uint32_t)RR_SOCK_LISTENER;
+	rr_fake.scarce = gives_one_back;
+	rr_real.accept = full_accept;
+	gives_back = true;
+	rr_guard_enter();
+	cr_assert_eq(accept_one(), -1);
+	rr_guard_leave();
+	cr_assert(errno == EMFILE && scarce_calls == 0 && full_calls == 1);
+}
+
+Test(accept, an_error_of_the_kernels_while_it_waits_at_both_doors)
+{
+	socklen_t len = sizeof(struct sockaddr_in);
+
+	door->accepts = -EAGAIN;
+	cr_assert_eq(rr_wrap_accept(listener, (struct sockaddr *)8, &len), -1);
+	cr_assert_eq(errno, EFAULT);
+	cr_assert(so->f.refs == 1 && !(so->flags & RR_SOCK_ACCEPTING));
 }

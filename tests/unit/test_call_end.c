@@ -125,6 +125,24 @@ Test(call_end, a_thread_that_is_cancelled_closes_nothing_by_halves)
 	cr_assert(!is_shut(at.fd) && rr_fdt_has(at.fd) && !end.closed && at.so->f.refs == 1);
 }
 
+Test(call_end, whether_a_thread_may_be_cancelled_is_the_apps)
+{
+	int was, now, peer;
+
+	for (int i = 0; i < 2; i++) {
+		int state = i ? PTHREAD_CANCEL_ENABLE : PTHREAD_CANCEL_DISABLE, fd = tcp(&peer);
+
+		rr_fake_conn(fd, RR_FAKE_CARRIED);
+		pthread_setcancelstate(state, &was);
+		cr_assert_eq(rr_wrap_close(fd), 0);
+		pthread_setcancelstate(state, &now);
+		cr_assert_eq(now, state);
+		cr_assert_eq(rr_wrap_close_range(900, 910, 0), 0);
+		pthread_setcancelstate(state, &now);
+		cr_assert_eq(now, state);
+	}
+}
+
 /* --- shutdown() --- */
 
 static struct { int calls, how, says; } shut;

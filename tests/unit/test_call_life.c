@@ -8,6 +8,8 @@
 #include "preload/epset.h"
 #include "preload/guard.h"
 #include "preload/init.h"
+#include "preload/logsink.h"
+#include "preload/statseg.h"
 #include "tests/unit/call.h"
 
 static int closes, vanishings;
@@ -612,4 +614,56 @@ Test(call_life, a_wake_up_descriptor_makes_way)
 	cr_assert_eq(errno, MINE);
 	cr_assert(moved_from == wake && w->wake == moved_to, "the inner set has its new number");
 	cr_assert(!rr_ownfd_is(wake) && rr_ownfd_is(moved_to));
+}
+
+static bool was_ours[70000];
+
+static void note_ours(void)
+{
+	memset(was_ours, 0, sizeof(was_ours));
+	for (int fd = rr_ownfd_next(0); fd >= 0; fd = rr_ownfd_next(fd + 1))
+		was_ours[fd % 70000] = true;
+}
+
+/* The one descriptor that is ours since then. */
+static int new_of_ours(void)
+{
+	int found = -1;
+
+	for (int fd = rr_ownfd_next(0); fd >= 0; fd = rr_ownfd_next(fd + 1)) {
+		if (was_ours[fd % 70000])
+			continue;
+		cr_assert_eq(found, -1);
+		found = fd;
+	}
+	cr_assert_geq(found, 0);
+	return found;
+}
+
+static void assert_makes_way(int fd)
+{
+	errno = MINE;
+	cr_assert_eq(rr_wrap_dup2(at.fd, fd), fd);
+	cr_assert_eq(errno, MINE);
+	cr_assert(sock_at(fd) == at.so && !rr_ownfd_is(fd));
+}
+
+static const char *nowhere(void)
+{
+	return "";
+}
+
+Test(call_life, the_log_and_the_statistics_make_way)
+{
+	struct rr_stat_seg *seg;
+
+	note_ours();
+	rr_logsink_setup(RR_LOG_TO_FILE, "/dev/null", RR_LOG_WARN);
+	assert_makes_way(new_of_ours());
+	note_ours();
+	rr_statseg_setup(nowhere, "");
+	seg = rr_statseg_get(true);
+	cr_assert_not_null(seg);
+	assert_makes_way(new_of_ours());
+	cr_assert_eq(rr_statseg_get(true), seg);
 }

@@ -21,10 +21,10 @@ static struct {
 
 static int sleep_script(struct pollfd *p, nfds_t n, const struct timespec *left, const sigset_t *mask)
 {
-	cr_assert(n <= 2 && !mask);
+	cr_assert_null(mask);
 	nap.ppolls++;
 	nap.n = n;
-	memcpy(nap.p, p, n * sizeof(*p));
+	memcpy(nap.p, p, rr_min(n, (nfds_t)2) * sizeof(*p));
 	nap.forever = !left;
 	if (left)
 		nap.left = *left;
@@ -457,4 +457,49 @@ Test(ready_wait, who_waits_to_write_asks_about_what_a_spin_has_found)
 	cr_assert_not(rr_wait_spin(c, POLLIN, 1), "its time is over");
 	c->ready = POLLIN;
 	cr_assert(rr_wait_spin(c, POLLIN, 1));
+}
+
+/* Whether the app's thread may be cancelled is as it was. */
+static void assert_cancel_state(int state)
+{
+	int was;
+
+	pthread_setcancelstate(state, &was);
+	cr_assert_eq(was, state);
+}
+
+Test(ready_wait, whether_a_thread_may_be_cancelled_is_the_apps)
+{
+	static const int states[] = { PTHREAD_CANCEL_DISABLE, PTHREAD_CANCEL_ENABLE };
+	int ep = rr_wrap_epoll_create1(0), was;
+	struct epoll_event ev = { .events = EPOLLIN }, evs[2];
+	struct pollfd p = { fd, POLLIN, 0 };
+	struct timeval tv = { 0, 0 };
+	fd_set r;
+
+	cr_assert_eq(rr_wrap_epoll_ctl(ep, EPOLL_CTL_ADD, fd, &ev), 0);
+	for (int i = 0; i < 2; i++) {
+		pthread_setcancelstate(states[i], &was);
+		for (int ready = 0; ready < 2; ready++) {
+			c->ready = ready ? POLLIN : 0;
+			nap.news = 0;
+			rr_wait_one(so, fd, POLLIN, 1);
+			assert_cancel_state(states[i]);
+			rr_wait_nap(so, fd, POLLIN, SO_RCVTIMEO);
+			assert_cancel_state(states[i]);
+			cr_assert_eq(rr_wrap_poll(&p, 1, 1), ready);
+			assert_cancel_state(states[i]);
+			cr_assert_eq(rr_wrap_poll(&p, 1, 0), ready);
+			assert_cancel_state(states[i]);
+			rr_fake_ready(c, 0, 0);
+			cr_assert_eq(rr_wrap_epoll_wait(ep, evs, 2, 1), ready);
+			assert_cancel_state(states[i]);
+			cr_assert_eq(rr_wrap_epoll_wait(ep, evs, 2, 0), ready);
+			assert_cancel_state(states[i]);
+			FD_ZERO(&r);
+			FD_SET(fd, &r);
+			cr_assert_eq(rr_wrap_select(fd + 1, &r, NULL, NULL, &tv), ready);
+			assert_cancel_state(states[i]);
+		}
+	}
 }
