@@ -105,11 +105,13 @@ static void show_sets(const struct sets *s, const struct pollfd *p, nfds_t n)
 {
 	clear_sets(s);
 	for (nfds_t i = 0; i < n; i++) {
-		unsigned long bit = 1ul << (p[i].fd % WORD);
-		int at = p[i].fd / (int)WORD;
+		unsigned long bit;
+		int at;
 
 		if (p[i].fd < 0)
 			continue;
+		bit = 1ul << (p[i].fd % WORD);
+		at = p[i].fd / (int)WORD;
 		if (s->in && p[i].events & POLLIN && p[i].revents & IN_BITS)
 			s->in[at] |= bit;
 		if (s->out && p[i].events & POLLOUT && p[i].revents & OUT_BITS)

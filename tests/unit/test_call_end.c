@@ -107,6 +107,8 @@ Test(call_end, what_is_no_connection)
 	rr_guard_leave();
 }
 
+/* AddressSanitizer does not follow a thread that is cancelled below a frame of the library's. */
+#ifndef __SANITIZE_ADDRESS__
 static void *closes_cancelled(void *fd)
 {
 	pthread_cancel(pthread_self());
@@ -124,6 +126,7 @@ Test(call_end, a_thread_that_is_cancelled_closes_nothing_by_halves)
 	cr_assert_eq(how, PTHREAD_CANCELED);
 	cr_assert(!is_shut(at.fd) && rr_fdt_has(at.fd) && !end.closed && at.so->f.refs == 1);
 }
+#endif
 
 Test(call_end, whether_a_thread_may_be_cancelled_is_the_apps)
 {
