@@ -18,7 +18,7 @@ static void setup(void)
 	rr_pair_open(&p);
 }
 
-static void teardown(void)
+static inline void teardown(void)
 {
 	rr_pair_close(&p);
 }
