@@ -146,6 +146,7 @@ $(UNITDIR)/tests/unit/test_figures: $(BUILD)/obj/tools/stat/figures.o
 $(UNITDIR)/tests/unit/test_conform_suite: $(BUILD)/obj/tools/conform/suite.o
 test_conform_suite_LD := -Wl,--wrap=calloc,--wrap=reallocarray
 test_conn_pull_LD := $(foreach f,head pulled exposed done,-Wl$(comma)--wrap=rr_eng_$f)
+test_conn_driver_LD := $(foreach f,next_op done window recv recv_plain hatched arriving writable deadline tick consumed,-Wl$(comma)--wrap=rr_eng_$f)
 
 ifeq ($(HARNESS),mini)
 $(BUILD)/obj/mini/%.o: %.c
