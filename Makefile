@@ -145,6 +145,9 @@ $(UNITDIR)/tests/unit/test_procfs: $(BUILD)/obj/tools/run/procfs.o
 $(UNITDIR)/tests/unit/test_figures: $(BUILD)/obj/tools/stat/figures.o
 $(UNITDIR)/tests/unit/test_conform_suite: $(BUILD)/obj/tools/conform/suite.o
 test_conform_suite_LD := -Wl,--wrap=calloc,--wrap=reallocarray
+test_conn_steps_LD := $(foreach f,carrier_withdraw carrier_free carrier_establish carrier_choose carrier_join upgrade_carry \
+    evidence_look upgrade_consume ride_seen_all prov_nth share_unmap carrier_answer \
+    carrier_offer os_random upgrade_spoken,-Wl$(comma)--wrap=rr_$f)
 test_conn_stream_LD := $(foreach f,eng_send_plain eng_send eng_is_short eng_would_take anchor_check,-Wl$(comma)--wrap=rr_$f)
 test_conn_pull_LD := $(foreach f,head pulled exposed done,-Wl$(comma)--wrap=rr_eng_$f)
 test_conn_driver_LD := $(foreach f,next_op done window recv recv_plain hatched arriving writable deadline tick consumed,-Wl$(comma)--wrap=rr_eng_$f)
