@@ -151,6 +151,8 @@ test_conn_steps_LD := $(foreach f,carrier_withdraw carrier_free carrier_establis
 test_conn_doors_LD := $(foreach f,prov_native own_params own_spare carrier_listen carrier_unlisten carrier_tend carrier_new carrier_take \
     carrier_free carrier_establish carrier_call upgrade_carry anchor_poll guests_each guests_full loopback_connect loopback_end, \
     -Wl$(comma)--wrap=rr_$f)
+test_conn_cross_LD := $(foreach f,queue_send queue_recv queue_bytes queue_peek_at queue_info queue_unread eng_writable, \
+    -Wl$(comma)--wrap=rr_$f)
 test_conn_stream_LD := $(foreach f,eng_send_plain eng_send eng_is_short eng_would_take anchor_check,-Wl$(comma)--wrap=rr_$f)
 test_conn_pull_LD := $(foreach f,head pulled exposed done,-Wl$(comma)--wrap=rr_eng_$f)
 test_conn_driver_LD := $(foreach f,next_op done window recv recv_plain hatched arriving writable deadline tick consumed,-Wl$(comma)--wrap=rr_eng_$f)
