@@ -154,6 +154,8 @@ test_conn_doors_LD := $(foreach f,prov_native own_params own_spare carrier_liste
 test_conn_cross_LD := $(foreach f,queue_send queue_recv queue_bytes queue_peek_at queue_info queue_unread eng_writable, \
     -Wl$(comma)--wrap=rr_$f)
 test_conn_ready_LD := $(foreach f,eng_writable eng_deadline anchor_check conn_procs,-Wl$(comma)--wrap=rr_$f)
+test_conn_inherit_LD := $(foreach f,handback_ask pid_is_dead conn_leave conn_procs anchor_poll anchor_break anchor_reset os_nap thread \
+    eng_shown eng_calls_unread,-Wl$(comma)--wrap=rr_$f)
 test_conn_stream_LD := $(foreach f,eng_send_plain eng_send eng_is_short eng_would_take anchor_check,-Wl$(comma)--wrap=rr_$f)
 test_conn_pull_LD := $(foreach f,head pulled exposed done,-Wl$(comma)--wrap=rr_eng_$f)
 test_conn_driver_LD := $(foreach f,next_op done window recv recv_plain hatched arriving writable deadline tick consumed,-Wl$(comma)--wrap=rr_eng_$f)
