@@ -398,6 +398,43 @@ Test(fdtable, a_pipe_of_the_same_inode_is_no_socket)
 	cr_assert_not(rr_fdt_has(fd));
 }
 
+/* Who keeps what it has found must learn of each change, and of nothing else. */
+Test(fdtable, each_change_of_the_table_is_counted)
+{
+	int fd = tcp(), other = dup(fd), p[2];
+	uint32_t n = rr_fdt_changes();
+	struct rr_sock *so = rr_sock_new(fd);
+	bool last;
+
+	cr_assert_eq(rr_fdt_changes(), n);
+	rr_file_hold(&so->f);
+	rr_fdt_give(fd, &so->f);
+	cr_assert_eq(rr_fdt_changes(), ++n);
+	rr_file_hold(&so->f);
+	rr_fdt_give(other, &so->f);
+	cr_assert_eq(rr_fdt_changes(), ++n);
+	cr_assert(rr_file_verify(&so->f, fd));
+	cr_assert_eq(rr_fdt_get(fd), &so->f);
+	rr_file_put(&so->f);
+	cr_assert_eq(rr_fdt_changes(), n);
+	cr_assert_eq(rr_fdt_take(other, &last), &so->f);
+	rr_file_put(&so->f);
+	cr_assert_eq(rr_fdt_changes(), ++n);
+	cr_assert_null(rr_fdt_take(other, &last));
+	rr_fdt_evict(other);
+	cr_assert_eq(rr_fdt_changes(), n);
+	cr_assert_eq(pipe(p), 0);
+	cr_assert_eq(dup2(p[0], fd), fd);
+	cr_assert_not(rr_file_verify(&so->f, fd));
+	cr_assert_eq(rr_fdt_changes(), ++n);
+	rr_file_hold(&so->f);
+	rr_fdt_give(fd, &so->f);
+	rr_fdt_evict(fd);
+	cr_assert_eq(rr_fdt_changes(), n += 2);
+	rr_fdt_change();
+	cr_assert_eq(rr_fdt_changes(), n + 1);
+}
+
 Test(fdtable, sockets_of_several_slabs_are_apart_and_are_used_again)
 {
 	enum { N = 300 };	/* five slabs */
@@ -407,10 +444,10 @@ Test(fdtable, sockets_of_several_slabs_are_apart_and_are_used_again)
 	for (int i = 0; i < N; i++) {
 		so[i] = rr_sock_new(fd);
 		cr_assert_not_null(so[i]);
-		so[i]->slot = (uint32_t)i;
+		so[i]->set_wake = i;
 	}
 	for (int i = 0; i < N; i++)
-		cr_assert_eq(so[i]->slot, (uint32_t)i);
+		cr_assert_eq(so[i]->set_wake, i);
 	for (int i = 0; i < N; i++)
 		rr_file_put(&so[i]->f);
 	for (int i = N; i-- > 0;)
