@@ -50,11 +50,15 @@ static struct {
 	unsigned knocks;
 	rr_time full;
 	uint32_t entering, unmet;
-	struct rr_share *freed;
+	struct rr_share *freed, *failed;
+	int fails, progresses;
+	bool stays, speaks, busy;
 } t;
 
 const struct rr_prov_ops *__wrap_rr_prov_native(void);
 bool __wrap_rr_own_params(struct rr_prov_params *p, struct rr_conn *c, const uint8_t *token, int fd);
+bool __real_rr_conn_each_carried(void (*fn)(struct rr_conn *, void *), void *ctx);
+bool __wrap_rr_conn_each_carried(void (*fn)(struct rr_conn *, void *), void *ctx);
 bool __wrap_rr_own_spare(int fd);
 int __wrap_rr_carrier_listen(const struct rr_prov_ops *o, const struct sockaddr *a, bool v6only,
 			     const struct rr_prov_params *p, struct rr_lst **l);
@@ -75,9 +79,34 @@ rr_time __wrap_rr_guests_full(uint32_t unmet, rr_time at);
 int __wrap_rr_loopback_connect(int fd, int *far);
 void __wrap_rr_loopback_end(int *far, bool reset);
 
+void __wrap_rr_drv_fail(struct rr_share *s, int err, enum rr_reason why);
+rr_time __wrap_rr_drv_progress(struct rr_share *s);
+
+void __wrap_rr_drv_fail(struct rr_share *s, int err, enum rr_reason why)
+{
+	cr_assert(err == ECONNRESET && why == RR_R_SILENT);
+	t.fails++;
+	t.failed = s;
+	if (!t.stays)
+		s->link = RR_LINK_FAILED;
+}
+
+rr_time __wrap_rr_drv_progress(struct rr_share *s)
+{
+	t.progresses++;
+	if (t.speaks)
+		s->heard = true;
+	return 0;
+}
+
 const struct rr_prov_ops *__wrap_rr_prov_native(void)
 {
 	return t.native;
+}
+
+bool __wrap_rr_conn_each_carried(void (*fn)(struct rr_conn *, void *), void *ctx)
+{
+	return !t.busy && __real_rr_conn_each_carried(fn, ctx);
 }
 
 bool __wrap_rr_own_params(struct rr_prov_params *p, struct rr_conn *c, const uint8_t *token, int fd)
@@ -1112,11 +1141,45 @@ Test(conn_doors, a_guest_that_another_thread_has_is_counted_and_stays)
 	with_guests(2);
 	guest[0]->share->lock.word = 12345;
 	cr_assert_eq(rr_guests_full(1, now), guest[1]->deadline);
+	guest[1]->share->lock.word = 12345;
+	cr_assert_eq(rr_guests_full(1, now), now + RR_SEC, "nobody can go");
+	guest[1]->share->lock.word = 0;
 	guest[0]->share->heard = true;
 	cr_assert_eq(rr_guests_full(1, now), 0);
 	guest[0]->share->lock.word = 0;
 	cr_assert_eq(rr_lock_try(&guest[0]->share->lock), 0, "nobody else's was dropped, and none is kept");
 	cr_assert_eq(rr_lock_try(&guest[1]->share->lock), 0);
+}
+
+Test(conn_doors, the_guest_that_is_silent_longest_makes_room)
+{
+	int far[2];
+
+	with_guests(3);
+	cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, far), 0);
+	guest[0]->share->far = far[0];
+	now = guest[0]->deadline;
+	cr_assert_eq(rr_guests_full(0, now), 0);
+	cr_assert(t.fails == 1 && t.failed == guest[0]->share && t.progresses == 1);
+	cr_assert_eq(recv(far[1], &(char){ 0 }, 1, MSG_DONTWAIT), 0, "and who sleeps on it wakes");
+	cr_assert_eq(rr_lock_try(&guest[0]->share->lock), 0);
+	rr_lock_drop(&guest[0]->share->lock);
+	/* It speaks just then. */
+	guest[0]->share->link = RR_LINK_UP;
+	guest[0]->share->far = -1;
+	t.speaks = true;
+	cr_assert_eq(rr_guests_full(0, now), 0);
+	cr_assert(t.fails == 1 && t.progresses == 2 && guest[0]->share->heard);
+	guest[0]->share->heard = false;
+	/* It does not go, and is not asked for ever. */
+	t.speaks = false;
+	t.stays = true;
+	t.fails = 0;
+	cr_assert_eq(rr_guests_full(0, now), now + RR_SEC / 10);
+	cr_assert(t.fails == 8 && t.failed == guest[0]->share);
+	t.busy = true;
+	cr_assert_eq(rr_guests_full(0, now), now + RR_SEC / 10, "who cannot be counted now is counted soon");
+	cr_assert_eq(t.fails, 8);
 }
 
 Test(conn_doors, descriptors_are_left_to_others)

@@ -29,7 +29,7 @@ static struct {
 	bool withdrawn, evidence;
 	int unmaps, answers, offers;
 	enum rr_reason offer_why;
-	bool no_random, spoken;
+	bool no_random, spoken, not_our_turn;
 	enum rr_reason answer_why;
 	int withdraws, frees, carries, establish, establishes, join, consumed;
 	uint32_t consumed_len;
@@ -71,6 +71,8 @@ struct rr_share *__wrap_rr_carrier_answer(const struct rr_prov_ops *o, const str
 struct rr_share *__wrap_rr_carrier_offer(const struct rr_prov_ops *o, const struct rr_prov_params *w,
 					 struct rr_nego_prov *offer, enum rr_reason *why);
 bool __wrap_rr_os_random(void *buf, size_t n);
+int __real_rr_pace_establish(struct rr_conn *x);
+int __wrap_rr_pace_establish(struct rr_conn *x);
 bool __wrap_rr_upgrade_spoken(int at);
 
 struct rr_share *__wrap_rr_carrier_offer(const struct rr_prov_ops *o, const struct rr_prov_params *w,
@@ -87,6 +89,11 @@ struct rr_share *__wrap_rr_carrier_offer(const struct rr_prov_ops *o, const stru
 	offered_qp[t.offers].ops = o;
 	offered[t.offers].next = NULL;
 	return &offered[t.offers++];
+}
+
+int __wrap_rr_pace_establish(struct rr_conn *x)
+{
+	return t.not_our_turn ? RR_PACE_TURN : __real_rr_pace_establish(x);
 }
 
 bool __wrap_rr_os_random(void *buf, size_t n)
@@ -872,6 +879,22 @@ Test(conn_steps, a_provider_connects_or_does_not)
 	cr_assert_eq(rr_cache_look(&c->peer, rr_now()), RR_R_NO_ROUTE);
 	cr_assert_eq(rr_cache_look(&c->peer, rr_now() + rr_cp->negative_time + 1), RR_R_NONE);
 	qp.ops = &local;
+	/* Other connections come first, however late it is. */
+	begin_in(RR_S_MEETING, false);
+	t.not_our_turn = true;
+	c->deadline = 1;
+	rr_offer_join(c);
+	is(RR_S_MEETING, RR_R_NONE);
+	begin_in(RR_S_SAID, true);
+	t.not_our_turn = true;
+	c->deadline = 1;
+	rr_answer_rides(c);
+	is(RR_S_SAID, RR_R_NONE);
+	cr_assert_eq(t.withdraws, 0);
+	begin_in(RR_S_JOINING, false);
+	t.not_our_turn = true;
+	rr_offer_join(c);
+	cr_assert_eq(t.carries, 1, "who is waited for has no turn");
 }
 
 /* --- the answer to an offer that went alone -------------------------------------------------------- */
@@ -1024,6 +1047,13 @@ Test(conn_steps, everything_is_looked_at_before_an_offer_goes)
 	cr_assert_eq(first(n), 0);
 	is(RR_S_TCP, RR_R_KERNEL_ONLY);
 	cr_assert_eq(sends, 0);
+	begin_new();
+	rr_test_params.mode_call = mode_call;
+	says_mode = RR_MODE_TCP;
+	cr_assert_eq(first(n), 0);
+	is(RR_S_TCP, RR_R_POLICY);
+	cr_assert_eq(asked_prog, 0x20005244);
+	rr_test_params.mode_call = NULL;
 	begin_in(RR_S_NEW, true);
 	cr_assert_eq(rr_upgrade_first_write(c, fd, &(struct iovec){ out, n }, 1), 0);
 	is(RR_S_TCP, RR_R_SERVER_SPOKE_FIRST);
