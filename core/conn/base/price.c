@@ -16,7 +16,7 @@ static void keep_least(_Atomic rr_time *least_of, rr_time took)
 {
 	rr_time kept = atomic_load_explicit(least_of, memory_order_relaxed);
 
-	if (kept && took > kept)
+	if (kept)
 		took = rr_min(took, kept + kept / CREEP + 1);
 	atomic_store_explicit(least_of, took, memory_order_relaxed);
 }

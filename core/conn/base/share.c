@@ -12,20 +12,18 @@
 #include "core/base/pages.h"
 #include "core/conn/base/base.h"
 
-/* The room that the engine needs, whatever the two sides will agree on. */
+/* The room that the engine needs, whatever the two sides will agree on. The dialect makes no
+ * difference to it. */
 static size_t engine_room(const struct rr_eng_params *most)
 {
 	struct rr_eng_params ep = *most;
 	size_t room = 0;
 
-	for (int d = 0; rr_dialect_names[d]; d++)
-		for (int i = 0; i < 4; i++) {
-			ep.dialect = (enum rr_dialect)d;
-			ep.connector = i & 1;
-			ep.caps = i & 2 ? most->caps
-					: most->caps & ~(uint32_t)RR_CAP_RING_CREDITS;
-			room = rr_max(room, rr_eng_size(&ep));
-		}
+	for (int i = 0; i < 4; i++) {
+		ep.connector = i & 1;
+		ep.caps = i & 2 ? most->caps : most->caps & ~(uint32_t)RR_CAP_RING_CREDITS;
+		room = rr_max(room, rr_eng_size(&ep));
+	}
 	return room;
 }
 
