@@ -51,6 +51,13 @@ static const struct {
 		.learned = BOUND }, BOUND, 0 },
 	{ "a trial is longer than all", { QUIET, .learned = TRIAL }, TRIAL, 0 },
 	{ "spinning is off", { .cpus = 2 }, 0, 0 },
+	{ "the peer sleeps and will again: no longer than the bound", { QUIET, .peer = RR_PEER_SLEEPS, .peer_spins = false,
+		.learned = BOUND }, 0, 0 },
+	{ "… on trial", { QUIET, .peer = RR_PEER_SLEEPS, .peer_spins = false, .learned = BOUND + 1 }, BOUND + 1, 0 },
+	{ "the peer runs and will sleep", { QUIET, .peer_spins = false }, WORTH, 0 },
+	{ "the peer was woken on our CPU, waits were long lately", { QUIET, .peer_cpu = 1, .peer = RR_PEER_SLEEPS,
+		.learned = 0 }, 0, 0 },
+	{ "… time is over", { QUIET, .peer_cpu = 1, .peer = RR_PEER_SLEEPS, .spun = WORTH }, 0, 0 },
 	{ "time is over", { QUIET, .spun = WORTH }, 0, 0 },
 	{ "time is over, the peer is at work", { QUIET, .spun = WORTH, .at_work = true }, WORTH, 0 },
 	{ "… up to the bound", { QUIET, .spun = BOUND - 10, .at_work = true }, 10, 0 },
@@ -107,6 +114,10 @@ Test(spin_time, longer_waits_end_it_by_and_by)
 	int n = 0;
 
 	cr_assert_eq(learns(0, BOUND, 0, true), 0);
+	cr_assert_eq(learns(WORTH, WORTH, 0, false), WORTH / 2);
+	cr_assert_eq(learns(TRIAL, WORTH, 0, false), WORTH / 2);
+	cr_assert_eq(learns(2 * RR_USEC, WORTH, 0, false), RR_USEC);
+	cr_assert_eq(learns(2 * RR_USEC - 1, WORTH, 0, false), 0);
 	for (; t; n++)
 		t = learns(t, WORTH, 0, false);
 	cr_assert_leq(n, 7);
