@@ -163,3 +163,42 @@ Test(conn_busy, what_a_stopped_process_is_inside_of_can_be_closed)
 	cr_assert_eq(rr_end_try_send(&p.client, out, n), (ssize_t)n, "the other process still has it");
 	goes_on(pid);
 }
+
+/* Whoever finds out first leaves it to the other process, and only once. */
+Test(conn_busy, what_a_stopped_process_is_inside_of_is_left_once)
+{
+	struct rr_conn *c;
+	struct rr_share *sh;
+	pid_t pid;
+
+	carried();
+	c = p.server.c;
+	sh = c->share;
+	pid = stopped_inside();
+	cr_assert_eq(rr_conn_shutdown(c, p.server.fd, SHUT_WR), RR_CONN_KERNEL, "a bare FIN");
+	cr_assert(!c->shut_wr && atomic_load(&sh->procs) == 2);
+	rr_conn_close(c, p.server.fd);
+	cr_assert(c->left && atomic_load(&sh->procs) == 1);
+	rr_conn_close(c, p.server.fd);
+	rr_conn_vanished(c);
+	cr_assert_eq(atomic_load(&sh->procs), 1);
+	goes_on(pid);
+}
+
+Test(conn_busy, what_vanishes_inside_of_a_stopped_process_is_left_once)
+{
+	struct rr_conn *c;
+	struct rr_share *sh;
+	pid_t pid;
+
+	carried();
+	c = p.server.c;
+	sh = c->share;
+	pid = stopped_inside();
+	rr_conn_vanished(c);
+	cr_assert(c->left && c->fd == -1 && atomic_load(&sh->procs) == 1);
+	rr_conn_vanished(c);
+	rr_conn_close(c, p.server.fd);
+	cr_assert_eq(atomic_load(&sh->procs), 1);
+	goes_on(pid);
+}

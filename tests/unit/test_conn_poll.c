@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Asking and arming a carried connection: what is told, and that its lock is let go each time. */
+#include <errno.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include "core/base/os.h"
+#include "core/conn/enter.h"
+#include "tests/unit/conn_pair.h"
+
+static struct rr_conn *c;
+static struct rr_share *sh;
+static int fd;
+
+static void begin(void)
+{
+	setup();
+	carried();
+	c = p.server.c;
+	sh = c->share;
+	fd = p.server.fd;
+}
+
+TestSuite(conn_poll, .init = begin, .fini = teardown, .timeout = 60);
+
+static void *take_it(void *free)
+{
+	*(bool *)free = !rr_lock_try(&sh->lock);
+	if (*(bool *)free)
+		rr_lock_drop(&sh->lock);
+	return NULL;
+}
+
+static bool is_let_go(void)
+{
+	bool yes = false;
+	pthread_t t;
+
+	pthread_create(&t, NULL, take_it, &yes);
+	pthread_join(t, NULL);
+	return yes;
+}
+
+static void one_call(uint32_t xid)
+{
+	size_t n = rr_test_call(out, xid, 10, 1);
+
+	cr_assert_eq(rr_end_send(&p.client, NULL, out, n), (ssize_t)n);
+}
+
+Test(conn_poll, what_has_come_is_counted)
+{
+	uint64_t before = rr_conn_came(c);
+
+	one_call(2);
+	rr_conn_poll(c, fd, POLLIN);
+	cr_assert_eq(rr_conn_came(c), before + 1);
+	cr_assert(is_let_go());
+	one_call(3);
+	one_call(4);
+	rr_conn_inq(c, fd);
+	cr_assert_eq(rr_conn_came(c), before + 3);
+	cr_assert_eq(rr_lock_take(&sh->lock), 0);
+	cr_assert_eq(rr_conn_came(c), 0, "a handler inside");
+	rr_lock_drop(&sh->lock);
+	while (rr_end_try_recv(&p.server, in, sizeof(in), 0) > 0)
+		;
+	cr_assert_eq(rr_conn_came(c), before + 3, "reads do not lower it");
+	rr_end_close(&p.client);
+	for (int i = 0; i < 3000 && rr_conn_came(c) == before + 3; i++) {
+		rr_os_nap(RR_MSEC);
+		rr_conn_poll(c, fd, POLLIN);
+	}
+	cr_assert_eq(rr_conn_came(c), before + 4, "the end is one more");
+}
+
+Test(conn_poll, bells_are_drained_while_there_is_a_link)
+{
+	cr_assert_not(rr_conn_drain(c));
+	cr_assert(is_let_go());
+	cr_assert_eq(rr_lock_take(&sh->lock), 0);
+	cr_assert(rr_conn_drain(c), "a handler inside");
+	rr_lock_drop(&sh->lock);
+	rr_link_lose(sh);
+	cr_assert(rr_conn_drain(c));
+	cr_assert(is_let_go());
+}
+
+Test(conn_poll, a_bell_is_read_when_all_that_slept_are_awake)
+{
+	struct pollfd bell = { sh->qp->wake_fd, POLLIN, 0 };
+
+	cr_assert_eq(rr_conn_arm(c, fd, POLLIN), 0);
+	cr_assert(is_let_go());
+	cr_assert_eq(rr_conn_arm(c, fd, POLLIN), 0);
+	cr_assert_eq(c->sleepers, 2);
+	one_call(2);
+	cr_assert_eq(poll(&bell, 1, 5000), 1);
+	cr_assert_eq(rr_conn_arm(c, fd, POLLIN), 1, "there is something");
+	cr_assert_eq(c->sleepers, 2);
+	rr_conn_disarm(c, fd);
+	cr_assert_eq(poll(&bell, 1, 0), 1, "the other is still asleep");
+	rr_conn_drain(c);
+	cr_assert_eq(poll(&bell, 1, 0), 1);
+	rr_conn_disarm(c, fd);
+	cr_assert_eq(c->sleepers, 0);
+	cr_assert(is_let_go());
+	rr_conn_drain(c);
+	cr_assert_eq(poll(&bell, 1, 0), 0);
+}
+
+Test(conn_poll, a_handler_that_wakes_counts_itself_only)
+{
+	cr_assert_eq(rr_conn_arm(c, fd, POLLIN), 0);
+	cr_assert_eq(rr_lock_take(&sh->lock), 0);
+	rr_conn_disarm(c, fd);
+	cr_assert_eq(c->sleepers, 0);
+	cr_assert_neq(rr_lock_try(&sh->lock), 0, "it is held still");
+	rr_lock_drop(&sh->lock);
+}
+
+Test(conn_poll, a_plain_watch_is_one_of_a_bell_and_a_socket)
+{
+	int wake = sh->qp->wake_fd;
+
+	cr_assert_eq(rr_conn_wake_fd(c), wake);
+	cr_assert_eq(rr_conn_watch_plain(c, fd, POLLIN, wake + 1), -EAGAIN);
+	cr_assert(!c->watched && is_let_go());
+	atomic_store(&sh->procs, 2);
+	cr_assert_eq(rr_conn_watch_plain(c, fd, POLLIN, wake), -EAGAIN);
+	cr_assert_not(c->watched);
+	atomic_store(&sh->procs, 1);
+	sh->err = EIO;
+	cr_assert_eq(rr_conn_watch_plain(c, fd, POLLIN, wake), -EAGAIN);
+	cr_assert_not(c->watched);
+	sh->err = 0;
+	cr_assert_eq(rr_lock_take(&sh->lock), 0);
+	cr_assert_eq(rr_conn_watch_plain(c, fd, POLLIN, wake), -EAGAIN);
+	rr_lock_drop(&sh->lock);
+	cr_assert_eq(rr_conn_watch_plain(c, fd, POLLIN, wake), 0);
+	cr_assert(c->watched && c->sleepers == 0 && is_let_go());
+	c->watched = false;
+	one_call(2);
+	cr_assert_neq(rr_conn_watch_plain(c, fd, POLLIN, wake), 0, "there is something");
+	cr_assert(!c->watched && is_let_go());
+	c->watched = true;
+	cr_assert_neq(rr_conn_watch_plain(c, fd, POLLIN, wake), 0);
+	cr_assert(c->watched, "it may have been armed before");
+}
+
+Test(conn_poll, what_there_is_to_sleep_on)
+{
+	struct pollfd fds[2];
+	rr_time until = 0;
+
+	cr_assert_eq(rr_conn_fds(c, fd, POLLIN, fds, &until), 2);
+	cr_assert(is_let_go());
+	cr_assert_eq(rr_conn_watch(c, fd, POLLIN), 0);
+	cr_assert(c->watched && c->sleepers == 0 && is_let_go());
+}
+
+Test(conn_poll, a_carried_connection_has_bytes)
+{
+	size_t n = rr_test_call(out, 2, 10, 1);
+
+	cr_assert_eq(rr_conn_inq(c, fd), 0);
+	one_call(2);
+	cr_assert_eq(rr_conn_inq(c, fd), n);
+	cr_assert(is_let_go());
+	cr_assert_eq(rr_end_try_recv(&p.server, in, 4, 0), 4);
+	cr_assert_eq(rr_conn_inq(c, fd), n - 4);
+	cr_assert_eq(rr_end_poll(&p.server, POLLIN | POLLOUT), POLLIN | POLLOUT);
+	cr_assert_not(rr_conn_let_go(c));
+	cr_assert(is_let_go());
+	cr_assert_eq(rr_conn_take_error(c, fd), RR_CONN_KERNEL);
+	sh->err = EIO;
+	cr_assert_eq(rr_conn_take_error(c, fd), EIO);
+	cr_assert_eq(rr_conn_take_error(c, fd), RR_CONN_KERNEL);
+	cr_assert(is_let_go());
+}
+
+/* The number of a bell is given up for another; the app's own is none of ours. */
+Test(conn_poll, a_bell_in_the_way_moves)
+{
+	int wake = sh->qp->wake_fd;
+
+	c->face.changed = false;
+	cr_assert_not(rr_conn_move_fd(fd));
+	cr_assert(sh->qp->wake_fd == wake && !c->face.changed);
+	atomic_store(&sh->procs, 2);
+	atomic_store(&sh->family[1], (int32_t)getppid());
+	cr_assert_not(rr_conn_move_fd(wake), "the family has it by that number");
+	atomic_store(&sh->family[1], 0);
+	atomic_store(&sh->procs, 1);
+	cr_assert(rr_conn_move_fd(wake));
+	cr_assert(sh->qp->wake_fd > wake && c->face.changed && is_let_go());
+	close(wake);
+	one_call(2);
+	cr_assert_gt(rr_conn_inq(c, fd), 0);
+}
