@@ -75,17 +75,18 @@ static bool begin_look(struct wait *x)
 	return true;
 }
 
-/* Looks once: asks the active watches, then the kernel. Without `kernel` the kernel is asked
- * only if the active watches had something, or if it is its turn. Returns the number of events,
- * or -errno. Called after begin_look(); releases the lock. */
+/* Looks once: asks the active watches, then the kernel; in the opposite order if it is the
+ * kernel's turn. Without `kernel` the kernel is asked only if the active watches had something,
+ * or if it is its turn. Returns the number of events, or -errno. Called after begin_look();
+ * releases the lock. */
 static int finish_look(struct wait *x, bool kernel)
 {
 	struct rr_ep_set *s = x->s;
+	bool ours_first = !s->kernel_first, full;
 	int n = 0, k, err;
-	bool full;
 
-	kernel |= s->kernel_first;
-	if (!s->kernel_first)
+	kernel |= !ours_first;
+	if (ours_first)
 		n = rr_ep_collect(s, x->evs, x->max, !x->deadline);
 	full = s->kernel_first = n == x->max;
 	if (full)
@@ -97,11 +98,10 @@ static int finish_look(struct wait *x, bool kernel)
 	err = k < 0 ? -errno : 0;
 	if (!rr_ep_lock())
 		return n ? n : -EINTR;
-	if (k > 0) {
+	if (k > 0)
 		n += rr_ep_sift(s, x->evs + n, k, false);
-		if (n < x->max)
-			n += rr_ep_collect(s, x->evs + n, x->max - n, !x->deadline);
-	}
+	if ((k > 0 || !ours_first) && n < x->max)
+		n += rr_ep_collect(s, x->evs + n, x->max - n, !x->deadline);
 	hand_over(s);
 	rr_ep_unlock();
 	return n ? n : err;

@@ -83,6 +83,9 @@ Test(call_life, tcp_sockets_are_known_and_no_others)
 		cr_assert_not(rr_fdt_has(fd));
 	}
 	cr_assert_eq(rr_wrap_socket(AF_INET, SOCK_STREAM, 9999), -1);
+	close(0);
+	cr_assert_eq(rr_wrap_socket(AF_INET, SOCK_STREAM, 0), 0);
+	cr_assert(rr_fdt_has(0));
 	/* A number that was closed behind our back is another file's. */
 	close(at.fd);
 	cr_assert_eq(rr_wrap_socket(AF_UNIX, SOCK_STREAM, 0), at.fd);
@@ -175,6 +178,10 @@ Test(call_life, what_was_inherited)
 	cr_assert(flags_at(l) == RR_SOCK_LISTENER && sock_at(l)->serves && sock_at(l)->f.refs == 1);
 	cr_assert_not(rr_sock_inherit(fresh));
 	cr_assert_not(rr_sock_inherit(udp));
+	cr_assert_eq(connect(udp, (struct sockaddr *)&(struct sockaddr_in){ .sin_family = AF_INET, .sin_port = 9,
+			     .sin_addr.s_addr = htonl(INADDR_LOOPBACK) }, sizeof(struct sockaddr_in)), 0);
+	cr_assert_not(rr_sock_inherit(udp), "whatever it is connected to");
+	errno = MINE;
 	cr_assert_not(rr_sock_inherit(p[0]));
 	cr_assert_not(rr_sock_inherit(99999));
 	cr_assert(!rr_fdt_has(fresh) && !rr_fdt_has(udp) && !rr_fdt_has(p[0]));

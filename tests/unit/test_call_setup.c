@@ -171,3 +171,13 @@ Test(call_setup, before_libc_has_an_environment_nothing_is_set_up)
 	environ = was;
 	cr_assert_eq(setups, 1);
 }
+
+/* While a daemon still has its privileges. */
+Test(call_setup, the_first_tcp_socket_sets_all_up)
+{
+	rr_init_started();
+	close(rr_wrap_socket(AF_UNIX, SOCK_STREAM, 0));
+	cr_assert_eq(setups, 0);
+	cr_assert(rr_fdt_has(rr_wrap_socket(AF_INET, SOCK_STREAM, 0)));
+	cr_assert_eq(setups, 1);
+}

@@ -114,6 +114,18 @@ Test(ready_epoll_sleep, nanoseconds_are_the_kernels_where_it_has_them)
 	cr_assert_eq(pwait.calls, 0, "asked once");
 }
 
+/* Less than a millisecond, too, if it is not over before the kernel is asked. */
+Test(ready_epoll_sleep, a_part_of_a_millisecond_is_one_in_nanoseconds)
+{
+	struct timespec ts = { 0, 900000 };
+
+	for (int i = 0; !pwait2.calls; i++) {
+		cr_assert_eq(rr_wrap_epoll_pwait2(set, evs, 8, &ts, NULL), 0);
+		cr_assert_lt(i, 10000);
+	}
+	cr_assert(pwait2.has_ts && !pwait2.ts.tv_sec && pwait2.ts.tv_nsec <= 900000 && pwait2.ts.tv_nsec > 0);
+}
+
 Test(ready_epoll_sleep, without_them_it_sleeps_at_least_so_many_milliseconds)
 {
 	struct timespec ts = { 1000, 500 }, ages = { 10000000, 1 };
@@ -564,6 +576,29 @@ Test(ready_epoll_forms, news_are_left_to_who_sleeps)
 	cr_assert_eq(look(&o, 0), 0);
 	cr_assert_not(s->kicked, "it is armed");
 	cr_assert_null(s->first);
+	atomic_store(&s->sleepers, 0);
+}
+
+Test(ready_epoll_forms, what_did_not_fit_is_left_to_who_sleeps)
+{
+	struct one o = begin(RR_FAKE_CARRIED, EPOLLIN);
+	struct rr_ep_set *s = watch_at(&o, o.fd)->set;
+	int peer, fd = tcp(&peer);
+
+	rr_fake_conn(fd, RR_FAKE_CARRIED)->ready = POLLIN;
+	ctl(o.ep, EPOLL_CTL_ADD, fd, EPOLLIN);
+	o.c->ready = POLLIN;
+	cr_assert_eq(rr_wrap_epoll_wait(o.ep, o.ev, 1, 0), 1);
+	cr_assert(s->kernel_first && !s->kicked);
+	cr_assert_eq(rr_wrap_epoll_wait(o.ep, o.ev, 8, 0), 2, "it is the kernel's turn, which has nothing");
+	cr_assert_not(s->kernel_first);
+	for (int i = 0; i < 5; i++)
+		cr_assert_eq(rr_wrap_epoll_wait(o.ep, o.ev, 1, 0), 1, "%d", i);
+	cr_assert_eq(rr_wrap_epoll_wait(o.ep, o.ev, 8, 0), 2);
+	s->kicked = false;
+	atomic_store(&s->sleepers, 1);
+	cr_assert_eq(rr_wrap_epoll_wait(o.ep, o.ev, 1, 0), 1);
+	cr_assert(s->kicked);
 	atomic_store(&s->sleepers, 0);
 }
 
