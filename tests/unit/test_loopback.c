@@ -62,7 +62,7 @@ Test(loopback, strangers_at_its_port_share_the_time_that_one_has)
 	rc = rr_loopback_new(AF_INET, 0, &far);
 	cr_assert_eq(rc, -ECONNABORTED);
 	cr_assert_eq(far, -1);
-	cr_assert_gt(came, 1);
+	cr_assert_eq(came, 8, "%d strangers", came);
 	cr_assert_leq(first_ms, 1000);
 	cr_assert_leq(last_ms, first_ms - 20 * (came - 2), "the last one as long as the first");
 }
@@ -246,6 +246,18 @@ Test(loopback, its_end_is_a_fin_or_a_reset, .init = counted)
 }
 
 /* --- the app's own socket -------------------------------------------------------------------------------------- */
+
+Test(loopback, an_end_that_is_none_is_left_alone)
+{
+	int far = -5, zero = 0, ends[2];
+
+	rr_loopback_end(&far, true);
+	cr_assert_eq(far, -5);
+	cr_assert_eq(pipe(ends), 0);
+	cr_assert_eq(dup2(ends[0], 0), 0);
+	rr_loopback_end(&zero, false);
+	cr_assert(zero == -1 && fcntl(0, F_GETFD) < 0, "a number like any other");
+}
 
 static int app_socket(int family, int type)
 {
