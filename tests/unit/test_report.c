@@ -163,6 +163,20 @@ Test(report, the_log_has_a_line_for_each_state)
 	cr_assert(strstr(said, said_of(rest)), "%s", said);
 }
 
+/* Its addresses are no text yet. */
+Test(report, the_log_names_the_peer_of_an_undecided_connection)
+{
+	char rest[200];
+
+	rr_report_open(c, FD);
+	knows_its_ends();
+	rr_log_setup(RR_LOG_INFO, hear);
+	rr_report(c, RR_CS_NEW, RR_CARRIER_TCP, RR_R_NONE);
+	cr_assert_str_eq(c->st->peer, "");
+	snprintf(rest, sizeof(rest), ": %s, %s\n", rr_state_name(RR_CS_NEW), rr_carrier_name(RR_CARRIER_TCP));
+	cr_assert(strstr(said, said_of(rest)), "%s", said);
+}
+
 /* `rdmarpc-stat --log-level` writes the level into the segment. */
 Test(report, the_log_follows_the_segment)
 {

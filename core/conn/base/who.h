@@ -19,18 +19,24 @@ static inline const char *rr_who_side(const struct rr_stat_conn *st, const char 
 	return st && st->server ? server : client;
 }
 
-static inline const char *rr_who_peer(const struct rr_stat_conn *st)
+/* Both write to buf. */
+static inline const char *rr_who_peer(const struct rr_stat_conn *st, char buf[RR_STAT_ADDR])
 {
-	return st && st->peer[0] ? st->peer : "?";
+	if (st)
+		rr_stats_addr_read(st->peer, buf);
+	return buf[0] ? buf : "?";
 }
 
-static inline const char *rr_who_local(const struct rr_stat_conn *st)
+static inline const char *rr_who_local(const struct rr_stat_conn *st, char buf[RR_STAT_ADDR])
 {
-	return st && st->server ? st->local : "";
+	if (st && st->server)
+		rr_stats_addr_read(st->local, buf);
+	return buf;
 }
 
 #define RR_WHO_OF(fd, st)                                                                      \
-	(int)(fd), rr_who_side((st), "to", "from"), rr_who_peer(st),                           \
-		rr_who_side((st), "", " at "), rr_who_local(st)
+	(int)(fd), rr_who_side((st), "to", "from"),                                            \
+		rr_who_peer((st), (char[RR_STAT_ADDR]){ "" }),                                 \
+		rr_who_side((st), "", " at "), rr_who_local((st), (char[RR_STAT_ADDR]){ "" })
 
 #endif
