@@ -21,6 +21,8 @@
 
 /* Belongs to the thread that holds the set. mem NULL: nothing is kept. */
 static struct rr_work kept;
+/* How many entries the kept array has, for who does not hold the set; 0: nothing is kept. */
+static _Atomic nfds_t kept_n;
 
 /* --- which entries are ours --- */
 
@@ -120,29 +122,19 @@ static void lay_out(struct rr_work *w, void *mem)
 	w->seen = (struct pollfd *)(void *)(w->places + w->n + 1);
 }
 
+static void forget_kept(void)
+{
+	kept.mem = NULL;
+	atomic_store_explicit(&kept_n, 0, memory_order_relaxed);
+}
+
 static void drop_kept(void)
 {
 	if (!kept.mem)
 		return;
 	rr_standing_dissolve();
 	rr_scratch_give(kept.mem);
-	kept.mem = NULL;
-}
-
-/* Takes the set and begins the standing wait. */
-static bool take_set(struct rr_work *w)
-{
-	w->set = rr_restset_take();
-	if (w->set)
-		w->ceased = rr_standing_begin();
-	return w->set;
-}
-
-static void give_set(struct rr_work *w)
-{
-	w->set = false;
-	rr_standing_end();
-	rr_restset_give();
+	forget_kept();
 }
 
 static void set_kern(struct rr_work *w)
@@ -158,13 +150,13 @@ bool rr_pollfind(struct rr_work *w, nfds_t ours, void *stack)
 	void *mem = stack;
 
 	w->ours = ours;
-	if (ours >= RR_POLL_MANY && take_set(w))
+	if (ours >= RR_POLL_MANY && rr_pollrest_take(w))
 		drop_kept();
 	if (!mem)
 		mem = w->mem = rr_scratch_take(rr_pollfind_size(w->n, ours));
 	if (!mem) {
 		if (w->set)
-			give_set(w);
+			rr_pollrest_give(w);
 		return false;
 	}
 	lay_out(w, mem);
@@ -217,14 +209,15 @@ bool rr_pollfind_again(struct rr_work *w)
 	struct rr_work call = *w;
 	nfds_t open;
 
-	if (!take_set(w))
+	/* Most processes keep nothing, and need no set. */
+	if (atomic_load_explicit(&kept_n, memory_order_relaxed) != w->n || !rr_pollrest_take(w))
 		return false;
 	if (!is_right(w, now)) {
-		give_set(w);
+		rr_pollrest_give(w);
 		return false;
 	}
 	*w = kept;
-	kept.mem = NULL;
+	forget_kept();
 	w->fds = call.fds;
 	w->mask = call.mask;
 	w->deadline = call.deadline;
@@ -258,6 +251,7 @@ static void keep(struct rr_work *w)
 		.ceased = w->ceased, .found = w->found, .life = rr_restset_life(),
 		.verified = w->verified, .mem = w->mem,
 	};
+	atomic_store_explicit(&kept_n, w->n, memory_order_relaxed);
 }
 
 void rr_pollfind_end(struct rr_work *w)
@@ -278,7 +272,7 @@ void rr_pollfind_end(struct rr_work *w)
 	if (w->set) {
 		keep(w);
 		w->mem = NULL;
-		give_set(w);
+		rr_pollrest_give(w);
 	}
 	if (w->mem)
 		rr_scratch_give(w->mem);

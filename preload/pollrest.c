@@ -25,6 +25,23 @@ void rr_slot_wakes(struct rr_work *w, struct rr_slot *s)
 	w->awake = s;
 }
 
+/* --- the set --- */
+
+bool rr_pollrest_take(struct rr_work *w)
+{
+	w->set = rr_restset_take();
+	if (w->set)
+		w->ceased = rr_standing_begin();
+	return w->set;
+}
+
+void rr_pollrest_give(struct rr_work *w)
+{
+	w->set = false;
+	rr_standing_end();
+	rr_restset_give();
+}
+
 /* --- at rest --- */
 
 /* The slot's connection, which rests, is a member of the standing wait from now on. False: it
@@ -49,18 +66,34 @@ static void stands_no_more(struct rr_work *w, struct rr_slot *s)
 	w->standing--;
 }
 
-/* A slot that stands gets a reference and is counted, as others at rest. False: its fd is no
- * longer what it was, and the slot is the kernel's. */
-static bool stands_alone(struct rr_work *w, struct rr_slot *s)
+/* The same, and it does not rest either. */
+static void neither_stands_nor_rests(struct rr_work *w, struct rr_slot *s)
+{
+	stands_no_more(w, s);
+	s->rests = false;
+	w->resting--;
+}
+
+/* A slot that held no reference gets one. False: its fd is no longer what it was, and the slot
+ * is the kernel's. */
+static bool get_file(struct rr_work *w, struct rr_slot *s)
 {
 	struct rr_file *f = rr_fdt_get(w->fds[s->at].fd);
 
-	if (f != s->file || rr_file_conn(f) != s->conn) {
-		if (f)
-			rr_file_put(f);
-		rr_slot_drop(w, s);
+	if (f == s->file && rr_file_conn(f) == s->conn)
+		return true;
+	if (f)
+		rr_file_put(f);
+	rr_slot_drop(w, s);
+	return false;
+}
+
+/* A slot that stands gets a reference and is counted, as others at rest. False as for
+ * get_file(). */
+static bool stands_alone(struct rr_work *w, struct rr_slot *s)
+{
+	if (!get_file(w, s))
 		return false;
-	}
 	rr_conn_sleeps(s->conn);
 	stands_no_more(w, s);
 	return true;
@@ -112,9 +145,7 @@ bool rr_pollrest_stands(struct rr_work *w, struct rr_slot *s, rr_time now)
 		return false;
 	if (likely(rr_fdt_peek(fd) == s->file && rr_file_conn(s->file) == c))
 		return true;
-	stands_no_more(w, s);
-	s->rests = false;
-	w->resting--;
+	neither_stands_nor_rests(w, s);
 	return false;
 }
 
@@ -146,14 +177,8 @@ static void not_plain(struct rr_work *w, struct rr_slot *s)
 
 bool rr_plain_leaves(struct rr_work *w, struct rr_slot *s)
 {
-	struct rr_file *f = rr_fdt_get(w->fds[s->at].fd);
-
-	if (f != s->file || rr_file_conn(f) != s->conn) {
-		if (f)
-			rr_file_put(f);
-		rr_slot_drop(w, s);
+	if (!get_file(w, s))
 		return false;
-	}
 	not_plain(w, s);
 	rr_slot_wakes(w, s);
 	rr_ep_activate(rr_slot_sock(s));
@@ -174,9 +199,7 @@ void rr_pollrest_without(struct rr_work *w)
 		else
 			rr_pollrest_leaves(w, s, false);
 	}
-	w->set = false;
-	rr_standing_end();
-	rr_restset_give();
+	rr_pollrest_give(w);
 }
 
 /* The slot of a member of the set; NULL: the member is not in this array. */
@@ -230,9 +253,7 @@ void rr_slot_drop(struct rr_work *w, struct rr_slot *s)
 	if (!s->file)
 		return;
 	if (s->standing) {
-		stands_no_more(w, s);
-		s->rests = false;
-		w->resting--;
+		neither_stands_nor_rests(w, s);
 	} else {
 		if (s->rests)
 			rr_pollrest_leaves(w, s, false);

@@ -135,6 +135,10 @@ void rr_pollfind_end(struct rr_work *w);
 
 /* --- pollrest.c --- */
 
+/* Takes the set of resting connections, if this thread may have it, and begins the standing
+ * wait; and gives it back. */
+bool rr_pollrest_take(struct rr_work *w);
+void rr_pollrest_give(struct rr_work *w);
 /* Was the connection at rest before this call? Then its wake-up fd stands in the app's place
  * now. */
 bool rr_pollrest_finds(struct rr_work *w, struct rr_slot *s, rr_time now);

@@ -7,9 +7,9 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "core/conn/standing.h"
 #include "core/base/compiler.h"
 #include "core/base/os.h"
+#include "core/conn/standing.h"
 #include "preload/wait.h"
 
 enum { EVER = POLLERR | POLLHUP };

@@ -421,3 +421,18 @@ Test(ready_rest, of_more_than_are_verified_in_one_go_each_is, .timeout = 30)
 	cr_assert_eq(rr_wrap_poll(fds, 600, -1), 1);
 	cr_assert_eq(fds[2].revents, POLLIN);
 }
+
+/* Where nothing rests there is no set, however long the array: it would be one descriptor more. */
+Test(ready_rest, who_waits_for_the_kernels_alone_has_no_set)
+{
+	int peer, sock = tcp(&peer);
+
+	for (int i = 0; i < N; i++) {
+		conns[i] = rr_fake_conn(dup(sock), RR_FAKE_NEW);
+		conns[i]->plain = i < 64;	/* as many as the fake counts */
+		many[i] = (struct pollfd){ i < 64 ? rr_fdt_fd_of(conns[i]) : peer, POLLIN, 9 };
+	}
+	cr_assert_eq(rr_wrap_poll(many, N, 1), 0);
+	cr_assert_eq(rr_wrap_poll(many, N, 0), 0);
+	cr_assert_eq(rr_restset_fd(), -1);
+}
