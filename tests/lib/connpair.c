@@ -13,6 +13,7 @@
 
 #include "core/base/compiler.h"
 #include "core/base/os.h"
+#include "core/base/stats_abi.h"
 #include "core/wire/recmark.h"
 #include "tests/lib/rpc.h"
 
@@ -46,6 +47,17 @@ struct rr_conn_params rr_test_params = {
 	.idle_trim = 2 * RR_SEC, .reliable_replies = true,
 	.mode = always,
 };
+
+struct rr_stat_seg *rr_test_segment(bool make RR_UNUSED)
+{
+	static struct rr_stat_seg *made;
+
+	if (!made) {
+		made = calloc(1, RR_STAT_SIZE);
+		rr_stats_init(made, 1, 1, NULL, NULL);
+	}
+	return made;
+}
 
 void rr_test_setup(void)
 {

@@ -20,6 +20,8 @@ struct rr_pair {
 
 /* Parameters that tests may change before the first pair. */
 extern struct rr_conn_params rr_test_params;
+/* For rr_test_params.stats: a segment, the same for all that ask. */
+struct rr_stat_seg *rr_test_segment(bool make);
 
 /* rr_os is libc; rr_conn_setup(&rr_test_params). */
 void rr_test_setup(void);

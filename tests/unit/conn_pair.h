@@ -5,6 +5,7 @@
 /* For tests of a connection of which both ends are in this process: made for each test, and taken away. */
 
 #include <criterion/criterion.h>
+#include <poll.h>
 #include <string.h>
 
 #include "tests/lib/connpair.h"
@@ -35,6 +36,21 @@ static inline void carried(void)
 	one_way(&p.client, &p.server, rr_test_call(out, 1, 10, 1));
 	one_way(&p.server, &p.client, rr_test_reply(out, 1, 10, 1));
 	cr_assert(rr_conn_is_carried(p.client.c) && rr_conn_is_carried(p.server.c));
+}
+
+static inline void client_calls(void)
+{
+	size_t n = rr_test_call(out, 2, 10, 1);
+
+	cr_assert_eq(rr_end_try_send(&p.client, out, n), (ssize_t)n);
+}
+
+/* Would a thread that sleeps on the connection's wake-up fd wake? */
+static inline bool bell_rings(const struct rr_conn *c)
+{
+	struct pollfd w = { rr_conn_wake_fd(c), POLLIN, 0 };
+
+	return poll(&w, 1, 0) > 0;
 }
 
 #endif

@@ -17,20 +17,9 @@
 #include "core/base/stats.h"
 #include "core/conn/native/native.h"
 #include "tests/lib/connpair.h"
+#include "tests/unit/played_clock.h"
 
 enum { PORT = 20049, SHARES = 40 };
-#define START	(1000 * RR_SEC)
-
-static rr_time now;	/* 0: what the kernel says */
-
-int clock_gettime(clockid_t which, struct timespec *ts)
-{
-	if (!now || (which != CLOCK_MONOTONIC && which != CLOCK_MONOTONIC_COARSE))
-		return (int)syscall(SYS_clock_gettime, which, ts);
-	ts->tv_sec = (time_t)(now / RR_SEC);
-	ts->tv_nsec = (long)(now % RR_SEC);
-	return 0;
-}
 
 /* --- what is played (the Makefile wraps these) --- */
 
@@ -282,17 +271,6 @@ static bool is_stopped(void)
 	return stopped;
 }
 
-static struct rr_stat_seg *seg(bool make RR_UNUSED)
-{
-	static struct rr_stat_seg *made;
-
-	if (!made) {
-		made = calloc(1, RR_STAT_SIZE);
-		rr_stats_init(made, 1, 1, NULL, NULL);
-	}
-	return made;
-}
-
 static void begin(void)
 {
 	int fd[2];
@@ -300,7 +278,7 @@ static void begin(void)
 	rr_test_params.native = rule;
 	rr_test_params.mode = how;
 	rr_test_params.stopped = is_stopped;
-	rr_test_params.stats = seg;
+	rr_test_params.stats = rr_test_segment;
 	rr_test_params.native_silent = 3;
 	rr_test_params.upgrade_timeout = 20 * RR_SEC;
 	rr_test_params.negative_time = 100 * RR_SEC;

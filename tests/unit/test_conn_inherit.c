@@ -7,26 +7,16 @@
 
 #include "core/conn/family/family.h"
 #include "tests/unit/conn_played.h"
+#include "tests/unit/played_clock.h"
 
 #define IN	(POLLIN | POLLRDNORM)
 #define OUT	(POLLOUT | POLLWRNORM)
 #define ALL	(IN | OUT | POLLRDHUP | POLLPRI)
-#define START	(1000 * RR_SEC)
 
 static struct rr_share *sh;
 static struct rr_conn *c;
 static struct rr_handback *h;
 static int fd;
-static rr_time now;
-
-int clock_gettime(clockid_t which, struct timespec *ts)
-{
-	if (!now || (which != CLOCK_MONOTONIC && which != CLOCK_MONOTONIC_COARSE))
-		return (int)syscall(SYS_clock_gettime, which, ts);
-	ts->tv_sec = (time_t)(now / RR_SEC);
-	ts->tv_nsec = (long)(now % RR_SEC);
-	return 0;
-}
 
 int sched_yield(void)
 {

@@ -36,20 +36,6 @@ static void still_rests(bool yes)
 		rr_conn_rested(c);
 }
 
-static bool rings(void)
-{
-	struct pollfd w = { rr_conn_wake_fd(c), POLLIN, 0 };
-
-	return poll(&w, 1, 0) > 0;
-}
-
-static void client_calls(void)
-{
-	size_t n = rr_test_call(out, 2, 10, 1);
-
-	cr_assert_eq(rr_end_try_send(&p.client, out, n), (ssize_t)n);
-}
-
 static ssize_t read_server(void)
 {
 	struct iovec iov = { in, sizeof(in) };
@@ -63,13 +49,13 @@ Test(conn_rest, a_wait_for_another_connection_leaves_it_armed)
 	rests();
 	for (int i = 0; i < 3; i++)
 		still_rests(true);
-	cr_assert_not(rings());
+	cr_assert_not(bell_rings(c));
 	client_calls();
-	cr_assert(rings());
+	cr_assert(bell_rings(c));
 	still_rests(true);	/* who begins to wait now wakes at once */
 	cr_assert_eq(rr_conn_rest(c), rr_conn_wake_fd(c));
 	rr_conn_disarm(c, p.server.fd);
-	cr_assert_not(rings());
+	cr_assert_not(bell_rings(c));
 	still_rests(false);
 	cr_assert_eq(rr_conn_poll(c, p.server.fd, POLLIN), POLLIN);
 }
@@ -82,9 +68,9 @@ Test(conn_rest, a_bell_stays_until_all_that_sleep_for_it_are_awake)
 	cr_assert_geq(rr_conn_rest(c), 0);
 	client_calls();
 	rr_conn_disarm(c, p.server.fd);
-	cr_assert(rings());
+	cr_assert(bell_rings(c));
 	rr_conn_disarm(c, p.server.fd);
-	cr_assert_not(rings());
+	cr_assert_not(bell_rings(c));
 }
 
 Test(conn_rest, whoever_reads_writes_or_asks_ends_it)
@@ -137,7 +123,7 @@ Test(conn_rest, the_peers_note_and_its_going_ring)
 	rests();
 	cr_assert_geq(rr_conn_rest(c), 0);
 	cr_assert_eq(rr_conn_shutdown(p.client.c, p.client.fd, SHUT_WR), 1);
-	cr_assert(rings());
+	cr_assert(bell_rings(c));
 	rr_conn_disarm(c, p.server.fd);
 	/* The FIN is still to come, and by the anchor alone. */
 	cr_assert_eq(rr_conn_poll(c, p.server.fd, POLLIN), 0);
@@ -181,12 +167,12 @@ Test(conn_rest, what_the_app_shuts_itself_rings_where_somebody_sleeps)
 	carried();
 	rests();
 	cr_assert_eq(rr_conn_shutdown(c, p.server.fd, SHUT_RD), 0);
-	cr_assert_not(rings());
+	cr_assert_not(bell_rings(c));
 	cr_assert_eq(rr_conn_poll(c, p.server.fd, POLLIN), POLLIN);
 	cr_assert_eq(rr_conn_arm(p.client.c, p.client.fd, POLLIN), 0);
 	c = p.client.c;
 	cr_assert_eq(rr_conn_shutdown(c, p.client.fd, SHUT_RD), 0);
-	cr_assert(rings());
+	cr_assert(bell_rings(c));
 	rr_conn_disarm(c, p.client.fd);
 	cr_assert_eq(rr_conn_poll(c, p.client.fd, POLLIN), POLLIN);
 	/* The peer is none the worse for it, and can be written to. */

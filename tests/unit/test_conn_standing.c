@@ -133,20 +133,6 @@ static void stands(void)
 	rr_conn_rested(c);
 }
 
-static bool rings(void)
-{
-	struct pollfd w = { rr_conn_wake_fd(c), POLLIN, 0 };
-
-	return poll(&w, 1, 0) > 0;
-}
-
-static void client_calls(void)
-{
-	size_t n = rr_test_call(out, 2, 10, 1);
-
-	cr_assert_eq(rr_end_try_send(&p.client, out, n), (ssize_t)n);
-}
-
 /* Whoever takes the connection ends its rest, and the thread of the standing wait learns of it. */
 Test(conn_standing, whoever_takes_a_member_is_counted, .init = setup, .fini = teardown)
 {
@@ -177,11 +163,11 @@ Test(conn_standing, a_bell_stays_until_its_thread_is_awake, .init = setup, .fini
 	cr_assert_eq(rr_conn_poll(c, p.server.fd, POLLIN), POLLIN);
 	rr_conn_sleeps(c);
 	rr_conn_disarm(c, p.server.fd);
-	cr_assert(rings());
+	cr_assert(bell_rings(c));
 	rr_conn_sleeps(c);	/* the thread wakes, and parts from it */
 	rr_standing_part(c);
 	rr_conn_disarm(c, p.server.fd);
-	cr_assert(!rings());
+	cr_assert(!bell_rings(c));
 }
 
 Test(conn_standing, no_bell_is_kept_for_a_thread_that_does_not_sleep, .init = setup, .fini = teardown)
@@ -189,11 +175,11 @@ Test(conn_standing, no_bell_is_kept_for_a_thread_that_does_not_sleep, .init = se
 	carried();
 	stands();
 	client_calls();
-	cr_assert(rings());
+	cr_assert(bell_rings(c));
 	cr_assert_eq(rr_conn_poll(c, p.server.fd, POLLIN), POLLIN);
 	rr_conn_sleeps(c);
 	rr_conn_disarm(c, p.server.fd);
-	cr_assert(!rings());
+	cr_assert(!bell_rings(c));
 }
 
 /* Another thread of this process shuts it. */
@@ -203,5 +189,5 @@ Test(conn_standing, what_the_app_shuts_itself_rings_where_the_thread_sleeps, .in
 	stands();
 	rr_standing_begin();
 	cr_assert_eq(rr_conn_shutdown(c, p.server.fd, SHUT_RD), 0);
-	cr_assert(rings());
+	cr_assert(bell_rings(c));
 }

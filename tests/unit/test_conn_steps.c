@@ -171,20 +171,9 @@ const struct rr_prov_ops *__wrap_rr_prov_nth(uint32_t i)
 	return i == 0 ? &local : i == 1 ? t.second : NULL;
 }
 
-static struct rr_stat_seg *seg(bool make RR_UNUSED)
-{
-	static struct rr_stat_seg *made;
-
-	if (!made) {
-		made = calloc(1, RR_STAT_SIZE);
-		rr_stats_init(made, 1, 1, NULL, NULL);
-	}
-	return made;
-}
-
 static void begin(void)
 {
-	rr_test_params.stats = seg;
+	rr_test_params.stats = rr_test_segment;
 	rr_test_params.negative_time = 100 * RR_SEC;
 	setup();
 	share.qp = &qp;
