@@ -289,7 +289,7 @@ static unsigned put_left_out(char *line, unsigned size, uint32_t n)
 /* A line that the sink has no room for counts as left out, together with those that it would
  * have reported. Bytes that are not text become '?', so that nothing that a peer sends can look
  * like another line. */
-void rr_log_write(enum rr_log_level level, const char *fmt, ...)
+void rr_log_vwrite(enum rr_log_level level, const char *about, const char *fmt, va_list ap)
 {
 	static const char *const name[] = { "off", "error", "warn", "info", "debug" };
 	rr_log_sink *sink = atomic_load_explicit(&the_sink, memory_order_acquire);
@@ -297,7 +297,6 @@ void rr_log_write(enum rr_log_level level, const char *fmt, ...)
 	char line[1024];
 	unsigned n, at;
 	uint32_t missing;
-	va_list ap;
 
 	if (!sink || !may_write(rr_now()))
 		return;
@@ -307,9 +306,8 @@ void rr_log_write(enum rr_log_level level, const char *fmt, ...)
 	n += rr_fmt(line + n, sizeof(line) - n, "%s%s: ", command, name[level]);
 	missing = atomic_exchange_explicit(&left_out, 0, memory_order_relaxed);
 	n += put_left_out(line + n, sizeof(line) - n, missing);
-	va_start(ap, fmt);
+	n += rr_fmt(line + n, sizeof(line) - n, "%s", about);
 	n += rr_vfmt(line + n, sizeof(line) - n - 1, fmt, ap);
-	va_end(ap);
 	for (unsigned i = 0; i < n; i++)
 		if ((unsigned char)line[i] < ' ' || line[i] == 0x7f)
 			line[i] = '?';
@@ -317,4 +315,13 @@ void rr_log_write(enum rr_log_level level, const char *fmt, ...)
 	if (!sink(level, line, n, at))
 		atomic_fetch_add_explicit(&left_out, missing + 1, memory_order_relaxed);
 	errno = saved;
+}
+
+void rr_log_write(enum rr_log_level level, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	rr_log_vwrite(level, "", fmt, ap);
+	va_end(ap);
 }

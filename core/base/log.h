@@ -48,6 +48,9 @@ void rr_log_name(const char *command);
  * Formats %s %d %i %u %x %X %c %p %% with 0-padding, width, l, ll, z, and %.Ns, %.*s; nothing
  * else. Control characters come out as '?': a line stays a line. */
 void rr_log_write(enum rr_log_level level, const char *fmt, ...) RR_PRINTF(2, 3) RR_COLD;
+/* The same; text begins with about. */
+void rr_log_vwrite(enum rr_log_level level, const char *about, const char *fmt, va_list ap)
+	RR_PRINTF(3, 0) RR_COLD;
 
 #define rr_log(level, ...) do { \
 	if (unlikely(atomic_load_explicit(&rr_log_level, memory_order_relaxed) >= (level))) \

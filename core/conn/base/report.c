@@ -156,9 +156,10 @@ static RR_NOINLINE void log_state(struct rr_conn *c, enum rr_conn_state st,
 
 	if (c->prog)
 		rr_fmt(program, sizeof(program), ", program %u", c->prog);
-	rr_info(RR_WHO "%s: %s, %s%s%s", RR_WHO_OF(c->fd, c->st), program, rr_state_name(st),
-		rr_carrier_name(carrier), rdma ? ", " : why ? ": " : "",
-		rdma ? rr_dialect_names[c->share->ep.dialect] : why ? rr_reason_text(why) : "");
+	rr_who_info(c->fd, c->st, "%s: %s, %s%s%s", program, rr_state_name(st),
+		    rr_carrier_name(carrier), rdma ? ", " : why ? ": " : "",
+		    rdma ? rr_dialect_names[c->share->ep.dialect]
+			 : why ? rr_reason_text(why) : "");
 }
 
 void rr_report(struct rr_conn *c, enum rr_conn_state st, enum rr_carrier carrier,
@@ -182,10 +183,9 @@ void rr_report_dialect(struct rr_share *sh)
 
 	rr_eng_info(sh->eng, &i);
 	if (i.fell_back)
-		rr_info(RR_WHO ": the peer does not speak dialect %s: falls back to version %u",
-			RR_WHO_OF(atomic_load_explicit(&sh->st->fd, memory_order_relaxed),
-				  sh->st),
-			rr_dialect_names[sh->ep.dialect], i.version);
+		rr_who_info(atomic_load_explicit(&sh->st->fd, memory_order_relaxed), sh->st,
+			    ": the peer does not speak dialect %s: falls back to version %u",
+			    rr_dialect_names[sh->ep.dialect], i.version);
 	rr_stats_dialect(sh->st, sh->ep.dialect, i.version);
 }
 

@@ -56,8 +56,8 @@ void rr_conn_become(struct rr_conn *c, enum rr_conn_st st, enum rr_reason why)
 	if (told[st].is_tcp_for_good && c->require) {
 		st = RR_S_REFUSED;
 		rr_report_ends(c);
-		rr_err(RR_WHO ": refused: %s, and its rule is 'require'",
-		       RR_WHO_OF(c->fd, c->st), rr_reason_text(why));
+		rr_who_err(c->fd, c->st, ": refused: %s, and its rule is 'require'",
+			   rr_reason_text(why));
 		why = RR_R_REQUIRED;
 		rr_anchor_break(c->fd);
 	}

@@ -175,7 +175,7 @@ bool rr_anchor_mark(struct rr_share *sh, int fd)
 		return true;
 	rr_nego_put_mark(mark, sh->token, sh->tx.records);
 	if (rr_os->send(fd, mark, sizeof(mark), MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
-		rr_debug(RR_WHO ": end mark not sent", RR_WHO_OF(fd, sh->st));
+		rr_who_debug(fd, sh->st, ": end mark not sent");
 	rr_anchor_note(sh);
 	return true;
 }

@@ -65,9 +65,8 @@ int rr_cross_now(struct rr_share *sh)
 	rr_way_out_crossed(sh);
 	rr_hint(sh, RR_HINT_AHEAD);
 	rr_count(sh->qp->count, RR_C_crossings, 1);
-	rr_debug(RR_WHO ": the outbound direction crosses after %u records",
-		 RR_WHO_OF(atomic_load_explicit(&sh->st->fd, memory_order_relaxed), sh->st),
-		 tx->before.records);
+	rr_who_debug(atomic_load_explicit(&sh->st->fd, memory_order_relaxed), sh->st,
+		     ": the outbound direction crosses after %u records", tx->before.records);
 	return 0;
 }
 

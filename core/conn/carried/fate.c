@@ -27,7 +27,7 @@ void rr_drv_fail(struct rr_share *sh, int err, enum rr_reason why)
 	rr_hint(sh, RR_HINT_IN | RR_HINT_OVER);
 	rr_count(sh->qp->count, RR_C_lost, 1);
 	rr_report_share(sh, RR_CS_DEAD, why);
-	rr_info(RR_WHO ": lost: %s", RR_WHO_OF(number(sh), sh->st), rr_reason_text(why));
+	rr_who_info(number(sh), sh->st, ": lost: %s", rr_reason_text(why));
 }
 
 void rr_drv_remember(const struct rr_share *sh, enum rr_reason why)
@@ -59,8 +59,9 @@ void rr_drv_lost(struct rr_share *sh)
 	sh->lost_at = rr_now_coarse();
 	rr_rx_look_again(sh);
 	rr_hint(sh, RR_HINT_IN | RR_HINT_OVER | RR_HINT_LOST);
-	rr_info(RR_WHO ": the peer has left; calls without reply: %u of ours, %u of its own",
-		RR_WHO_OF(number(sh), sh->st), i.inflight, i.serving);
+	rr_who_info(number(sh), sh->st,
+		    ": the peer has left; calls without reply: %u of ours, %u of its own",
+		    i.inflight, i.serving);
 	end_native(sh);
 }
 

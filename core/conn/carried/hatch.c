@@ -48,9 +48,8 @@ int rr_hatch_open(struct rr_share *sh, enum rr_reason why)
 	tx->flush_len += tx->flush_ntail;
 	rr_count(sh->qp->count, RR_C_hatches, 1);
 	rr_report_share(sh, RR_CS_DRAINING, why == RR_R_FORKED ? why : RR_R_HATCH);
-	rr_info(RR_WHO ": the outbound direction goes back to TCP: %s",
-		RR_WHO_OF(atomic_load_explicit(&sh->st->fd, memory_order_relaxed), sh->st),
-		rr_reason_text(why));
+	rr_who_info(atomic_load_explicit(&sh->st->fd, memory_order_relaxed), sh->st,
+		    ": the outbound direction goes back to TCP: %s", rr_reason_text(why));
 	return 0;
 }
 

@@ -49,8 +49,9 @@ static bool ready(const struct rr_share *sh, bool reads)
 /* There is no owner any more, or it cannot hear us: the connection is lost. */
 static void lost(struct rr_conn *c, int fd)
 {
-	rr_warn(RR_WHO ": %s, and the one that carried it is gone: the connection is lost",
-		RR_WHO_OF(fd, c->st), rr_reason_text(RR_R_FORKED));
+	rr_who_warn(fd, c->st,
+		    ": %s, and the one that carried it is gone: the connection is lost",
+		    rr_reason_text(RR_R_FORKED));
 	rr_drv_fail(c->share, ECONNRESET, RR_R_FORKED);
 	rr_anchor_break(fd);
 }

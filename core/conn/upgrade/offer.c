@@ -259,8 +259,8 @@ static void reconnect(struct rr_conn *c, int fd)
 	     (rr_os->connect(fd, (struct sockaddr *)&c->peer, c->peer_len) == 0 ||
 	      errno == EINPROGRESS);
 	if (!ok)
-		rr_info(RR_WHO ": the peer closed on the offer, and connecting again failed",
-			RR_WHO_OF(fd, c->st));
+		rr_who_info(fd, c->st,
+			    ": the peer closed on the offer, and connecting again failed");
 	rr_ends_changed(c);
 	rr_upgrade_fails(c, RR_R_CLOSED_ON_OFFER);
 }

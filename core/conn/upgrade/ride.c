@@ -224,7 +224,7 @@ static RR_NOINLINE int judge(struct rr_conn *c, int fd)
 		if (s.h.caps & RR_CAP_CROSSING && !rr_upgrade_stopped() &&
 		    rr_ride_seen_all(c, fd))
 			return rr_ride_take_offer(c, fd, &s.h, s.xid, s.need);
-		rr_debug(RR_WHO ": an offer is left to the app", RR_WHO_OF(fd, c->st));
+		rr_who_debug(fd, c->st, ": an offer is left to the app");
 	}
 	none_of_ours(c, s.head, (size_t)n);
 	return 0;
