@@ -602,6 +602,51 @@ Test(conn_ride, what_was_seen_is_there_until_it_is_read)
 	cr_assert_eq(rr_end_try_recv(&p.server, in, 1, 0), 0, "the end");
 }
 
+static ssize_t recv_and_count(int fd, void *buf, size_t n, int flags)
+{
+	looks++;
+	return real_os->recv(fd, buf, n, flags);
+}
+
+/* No byte follows a peer's end, and the kernel reports no error behind it either. */
+Test(conn_ride, an_end_that_was_seen_is_not_asked_for_again)
+{
+	struct rr_os os;
+
+	open_after(9);
+	exchange(1);
+	cr_assert_eq(state(&p.server), RR_S_WATCH);
+	shutdown(p.client.fd, SHUT_WR);
+	while (!(rr_anchor_poll(p.server.fd, POLLRDHUP) & POLLRDHUP))
+		rr_os_nap(RR_MSEC);
+	os = *(real_os = rr_os);
+	os.recv = recv_and_count;
+	rr_os = &os;
+	looks = 0;
+	cr_assert_eq(rr_end_try_recv(&p.server, in, 9, 0), 0);
+	cr_assert_eq(looks, 1, "%d", looks);
+	cr_assert_eq(rr_end_try_recv(&p.server, in, 9, 0), 0);
+	cr_assert_eq(looks, 1, "%d", looks);
+	cr_assert_eq(rr_end_try_recv(&p.server, in, 9, MSG_PEEK), 0);
+	rr_os = real_os;
+}
+
+/* What comes after shutdown(SHUT_RD) of its own is still read. */
+Test(conn_ride, an_own_end_is_none)
+{
+	size_t n;
+
+	open_after(9);
+	exchange(1);
+	cr_assert_eq(rr_conn_shutdown(p.server.c, p.server.fd, SHUT_RD), 0);
+	cr_assert_eq(shutdown(p.server.fd, SHUT_RD), 0);
+	cr_assert_eq(rr_end_try_recv(&p.server, in, 9, 0), 0);
+	n = rr_test_call(out, 2, 100, 2);
+	sends(&p.client, out, n);
+	arrived(&p.server, n);
+	finds(&p.server, out, n, 0);
+}
+
 Test(conn_ride, what_was_seen_long_ago_or_before_a_fork_may_have_been_read)
 {
 	size_t n;

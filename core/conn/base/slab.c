@@ -86,7 +86,7 @@ static void reset(struct rr_conn *c)
 	atomic_store_explicit(&c->own_word, false, memory_order_relaxed);
 	atomic_store_explicit(&c->rest, 0, memory_order_relaxed);
 	atomic_store_explicit(&c->sleepers, 0, memory_order_relaxed);
-	memset(&c->lock, 0, sizeof(*c) - offsetof(struct rr_conn, lock));
+	memset(&c->lock, 0, offsetof(struct rr_conn, heard) - offsetof(struct rr_conn, lock));
 }
 
 struct rr_conn *rr_slab_get(bool server, int fd)

@@ -78,6 +78,7 @@ struct rr_conn {
 	rr_time looked;			/* … and when the kernel last said that bytes or an end
 					 * are there, by the coarse clock */
 	bool whole;			/* … and the queue held nothing more when last asked */
+	bool ended;			/* the peer's end is all that the queue holds */
 	uint32_t asked_in, asked_out;	/* records counted when the offer went */
 	/* Client: when the only call under way went, for its round trip; 0: there are none or
 	 * several. */
@@ -87,8 +88,9 @@ struct rr_conn {
 	bool meanwhile;			/* RR_CAP_MEANWHILE was offered */
 	uint32_t usual;			/* how many calls such connections make; see when.h */
 	bool learned;			/* `usual` has been looked up */
-	struct rr_hello heard;
 	struct rr_conn *next;		/* free list, or list of all */
+	struct rr_hello heard;		/* the offer's answer. Last, since few connections have
+					 * one: what stands here before is not defined */
 };
 
 _Static_assert(offsetof(struct rr_conn, face) == 0, "rr_conn_face() relies on it");

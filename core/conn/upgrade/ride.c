@@ -206,7 +206,8 @@ static RR_NOINLINE int judge(struct rr_conn *c, int fd)
 	if (err)
 		return -err;
 	if (!n) {
-		c->most = !c->shut_rd;	/* nothing of ours comes after the peer's end */
+		c->ended = !c->shut_rd;
+		c->most = c->ended;	/* nothing of ours comes after the peer's end */
 		return 0;
 	}
 	fits = s.need <= rr_max(RR_OFFER_MAX, RR_ANSWER_MAX);
@@ -408,6 +409,8 @@ static ssize_t ride_recv(struct rr_conn *c, int fd, const struct iovec *iov, int
 		rc = look_out(c, fd);
 		if (rc)
 			return *done && rc != RR_RIDE_OVER ? (ssize_t)*done : rc;
+		if (c->ended)
+			return (ssize_t)*done;
 		asked = rr_min(most(c), total - *done);
 		whole = c->whole;
 		got = rr_queue_recv(fd, iov, n, *done, asked, 0);

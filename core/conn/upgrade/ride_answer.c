@@ -3,6 +3,7 @@
  * answer that rides in front of one of the app's replies. */
 
 #include <errno.h>
+#include <string.h>
 
 #include "core/base/compiler.h"
 #include "core/base/os.h"
@@ -33,6 +34,7 @@ void rr_ride_heard(struct rr_conn *c, const struct rr_hello *h, uint32_t xid)
 	rr_count(rr_stats_counters(c->st), RR_C_offers_received, 1);
 	c->xid = xid;
 	c->lack = RR_R_NONE;
+	memset(&c->heard, 0, sizeof(c->heard));
 	if (!rr_answer_accept(c, fd, h, &c->heard, &why))
 		c->lack = (uint8_t)(why == RR_R_NO_ROUTE ? rr_answer_why_not(c, h) : why);
 	rr_answer_tell(&c->heard, h, (enum rr_reason)c->lack);
