@@ -242,6 +242,12 @@ static void woken(int s[2], write_fn *fn)
 
 static void a_blocked_one_goes_on_when_there_is_room(void) { each(woken); }
 
+/* A sendfile() of the kernel's that has sent a part already returns its length, and raises SIGPIPE as well. */
+static bool may_signal(const struct sleeper *w)
+{
+	return w->r < 0 || (strstr(p_what, "file") && !p_leg("carried"));
+}
+
 static void shut_asleep(int s[2], write_fn *fn)
 {
 	struct sleeper w;
@@ -251,7 +257,7 @@ static void shut_asleep(int s[2], write_fn *fn)
 	CHECK_EQ(shutdown(s[0], SHUT_WR), 0);
 	CHECK_EQ(pthread_join(w.thread, NULL), 0);
 	CHECK(cut_off(&w, EPIPE));
-	CHECK_EQ(pipes, w.r < 0);
+	CHECK(w.r < 0 ? pipes == 1 : pipes <= may_signal(&w));
 }
 
 static void a_blocked_one_wakes_for_shut_wr(void)
