@@ -469,7 +469,8 @@ void rr_conn_free(struct rr_conn *c)
 	close(c->wake);
 	spoil_errno();
 #ifndef __SANITIZE_THREAD__	/* who looks without a reference, as at a real one, whose memory stays a connection's */
-	free(c);
+	if (!c->sleepers)	/* nor does a plain wait hold those on which it sleeps */
+		free(c);
 #endif
 }
 
