@@ -119,6 +119,19 @@ Test(ready_kept_few, one_that_is_awake_is_held_and_asked)
 	cr_assert(rr_fdt_peek(fd)->refs == 1 && c->sleepers == 0 && pieces == 0);
 }
 
+Test(ready_kept_few, number_0_is_one_like_another)
+{
+	int peer;
+	struct pollfd p = { 0, POLLIN, 9 };
+	struct rr_work w;
+
+	cr_assert_eq(dup2(tcp(&peer), 0), 0);
+	rr_fake_conn(0, RR_FAKE_CARRIED);
+	w = look_up(&p, 1, 1);
+	cr_assert(w.nslots == 1 && w.others == 0 && w.slots->file == rr_fdt_peek(0));
+	rr_pollfind_end(&w);
+}
+
 Test(ready_kept_few, one_at_rest_lends_its_wake_up_fd)
 {
 	int peer, fd = tcp(&peer);
@@ -266,7 +279,7 @@ Test(ready_kept_few, what_the_wait_has_made_is_closed_in_the_end)
 
 enum { N = RR_POLL_MANY, KERNELS = 3, OURS = N + 1 };
 static struct rr_conn *conns[N];
-static struct pollfd many[N + KERNELS];	/* behind ours: none, a pipe, a listener */
+static struct pollfd many[N + KERNELS + 1];	/* behind ours: none, a pipe, a listener; what follows is not the array's */
 static struct rr_work w;
 
 /* All rest, but for the first one, of which more is asked. */
@@ -284,10 +297,12 @@ static void begin_many(void)
 	many[0].events = POLLIN | POLLOUT;
 	cr_assert_eq(pipe(pipes), 0);
 	many[N] = (struct pollfd){ -1, POLLIN, 9 };
-	many[N + 1] = (struct pollfd){ pipes[0], POLLPRI, 9 };
+	cr_assert_eq(dup2(pipes[0], 0), 0);
+	many[N + 1] = (struct pollfd){ 0, POLLPRI, 9 };
 	many[N + 2] = (struct pollfd){ tcp(&peer), POLLIN, 9 };
 	rr_fake_conn(many[N + 2].fd, RR_FAKE_TCP);
 	sock_of(many[N + 2].fd)->flags |= RR_SOCK_LISTENER;
+	many[N + KERNELS] = (struct pollfd){ many[1].fd, POLLIN, 9 };
 	w = look_up(many, N + KERNELS, OURS);
 }
 
@@ -297,6 +312,7 @@ TestSuite(ready_kept, .init = begin_many);
 static void assert_many(void)
 {
 	cr_assert(w.set && w.mem && w.n == N + KERNELS && w.nslots == N && w.ours == OURS && w.inner == -1);
+	cr_assert_eq(many[N + KERNELS].revents, 9);
 	cr_assert(w.resting == N - 1 && w.standing == N - 1 && w.others == 2 && w.listeners == 1 && w.plain == 0, "%d", (int)w.standing);
 	cr_assert_eq(w.nk, 4);
 	assert_entry(w.kern[0], rr_restset_fd(), POLLIN);
@@ -445,10 +461,14 @@ Test(ready_kept, for_a_minute_and_no_longer)
 	assert_set_is_free();
 }
 
-/* They were let go between the look at their length and the set's being taken. */
+/* They were let go, or others were kept, between the look at their length and the set's being taken. */
 Test(ready_kept, what_is_kept_no_longer_is_not_used)
 {
 	rr_pollfind_end(&w);
+	kept.n--;
+	cr_assert_not(again());
+	assert_set_is_free();
+	kept.n++;
 	kept.mem = NULL;
 	cr_assert_not(again());
 	assert_set_is_free();
@@ -519,6 +539,23 @@ Test(ready_kept, without_memory_the_set_is_given_back)
 	cr_assert_eq(pieces, 0, "what was kept is given back first");
 }
 
+/* The set was given up in the wait: the memory is another's next. */
+Test(ready_kept, arrays_of_a_wait_that_went_on_without_the_set_are_not_kept)
+{
+	rr_pollfind_end(&w);
+	cr_assert(again());
+	rr_pollrest_without(&w);
+	rr_pollfind_end(&w);
+	cr_assert_eq(pieces, 0);
+	cr_assert_not(again());
+	assert_set_is_free();
+	for (int i = 0; i < N; i++)
+		cr_assert(conns[i]->sleepers == 0 && rr_fdt_peek(many[i].fd)->refs == 1);
+	w = look_up(many, N + KERNELS, OURS);
+	assert_many();
+	cr_assert_eq(pieces, 1);
+}
+
 /* One that came to stand while it had an entry has none in the next call. */
 Test(ready_kept, one_that_came_to_rest_in_the_wait_stands_in_the_next)
 {
@@ -535,6 +572,7 @@ Test(ready_kept, one_that_came_to_rest_in_the_wait_stands_in_the_next)
 	rr_pollrest_put(&w, s, conns[0]->wake);
 	cr_assert(s->standing && s->k == 1 && w.kern[1].fd == -1);
 	rr_pollfind_end(&w);
+	cr_assert(conns[0]->sleepers == 0 && rr_fdt_peek(many[0].fd)->refs == 1);
 	cr_assert(again());
 	cr_assert(w.nk == 3 && w.standing == N && w.slots->k == 0 && w.others == 2);
 	assert_entry(w.kern[1], many[N + 1].fd, POLLPRI);

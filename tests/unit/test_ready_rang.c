@@ -221,6 +221,7 @@ Test(ready_rang, one_whose_number_is_anothers_is_dropped)
 {
 	put_to_rest(0);
 	put_to_rest(1);
+	rr_file_hold(f[0]);	/* what is looked at below is still there */
 	cr_assert_eq(dup2(fds[3].fd, fds[1].fd), fds[1].fd);
 	verify(2, RR_TIME_NEVER);
 	assert_dropped(0, 1);
