@@ -470,6 +470,21 @@ Test(ready_sleeps_plain, of_one_that_was_closed_meanwhile_the_kernels_word_stand
 	cr_assert(p[0].revents == POLLNVAL && c->polls == 0);
 }
 
+static void becomes_tcp(void)
+{
+	reports_come();
+	c->face.state = RR_FAKE_TCP;
+}
+
+Test(ready_sleeps_plain, of_one_that_became_the_kernels_meanwhile_its_word_stands)
+{
+	reports[0] = POLLIN;
+	nap_told.says = 1;
+	nap_told.meanwhile = becomes_tcp;
+	cr_assert_eq(sleeps_plain(1, RR_TIME_NEVER), 1);
+	cr_assert(p[0].revents == POLLIN && c->polls == 0 && activated == 0);
+}
+
 /* Another thread of the app writes into the array meanwhile. */
 Test(ready_sleeps_plain, no_more_are_asked_than_the_kernel_reported_nor_than_there_are)
 {
@@ -483,9 +498,16 @@ Test(ready_sleeps_plain, no_more_are_asked_than_the_kernel_reported_nor_than_the
 	reports[0] = reports[1] = POLLIN;
 	assert_reported(1, 1, POLLIN);
 	cr_assert(c->polls == 1 && d->polls == 0);
+	so = container_of(rr_fdt_peek(p[1].fd), struct rr_sock, f);
+	reports[0] = 0;
+	nap_told.says = 1;
+	cr_assert_eq(rr_poll_plain(p, 3, 0, NULL), 1);
+	cr_assert(p[1].revents == POLLIN && c->polls == 1 && d->polls == 1, "the second one");
+	so = container_of(rr_fdt_peek(p[0].fd), struct rr_sock, f);
+	reports[0] = POLLIN;
 	nap_told.says = 3;
 	cr_assert_eq(rr_poll_plain(p, 1, 0, NULL), 3);
-	cr_assert(c->polls == 2 && d->polls == 0);
+	cr_assert(c->polls == 2 && d->polls == 1);
 }
 
 static void offer_is_taken(void)
@@ -515,6 +537,22 @@ Test(ready_sleeps_plain, after_a_report_that_was_none_it_goes_on_while_there_is_
 
 Test(ready_sleeps_plain, a_thread_that_is_to_end_behind_its_sleep_lets_go_first)
 {
-	reports[0] = POLLIN;
+	c->offer = true;	/* whose bytes are read in a call that may be ended */
 	cancelled_behind_its_sleep();
+}
+
+Test(ready_sleeps_plain, whether_the_thread_may_be_cancelled_is_the_apps)
+{
+	int was;
+
+	for (int i = 0; i < 2; i++) {
+		pthread_setcancelstate(i ? PTHREAD_CANCEL_DISABLE : PTHREAD_CANCEL_ENABLE, &was);
+		cr_assert_eq(sleeps_plain(1, START), 0);
+		c->face.state = RR_FAKE_CARRIED;
+		cr_assert_eq(naps(START), 0);
+		cr_assert_eq(sleeps_plain(1, START), RR_POLL_ON);
+		c->face.state = RR_FAKE_NEW;
+		pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &was);
+		cr_assert_eq(was, i ? PTHREAD_CANCEL_DISABLE : PTHREAD_CANCEL_ENABLE);
+	}
 }
