@@ -4,65 +4,42 @@
 #include "preload/pollrest.h"
 #include "preload/restset.h"
 #include "preload/scratch.h"
+#include "tests/unit/guarded.h"
 
-static void *take_played(size_t size);
-static void give_played(void *mem);
 static struct rr_file *get_played(int fd);
+static rr_time show_played(void);
 
 #define rr_scratch_take take_played
 #define rr_scratch_give give_played
 #define rr_fdt_get get_played
+#define rr_ep_show_nested show_played
 #include "preload/pollfind.c"
 #undef rr_scratch_take
 #undef rr_scratch_give
 #undef rr_fdt_get
+#undef rr_ep_show_nested
 
-#include <stdlib.h>
 #include <sys/epoll.h>
 
 #include "tests/lib/ready_test.h"
 #include "tests/unit/played_clock.h"
 
-/* --- memory of exactly the size that was asked for, and dirty --- */
-
-enum { DIRT = 0xa5, GUARD = 64 };
-struct piece { size_t size; void *align; unsigned char mem[]; };
-static int pieces;
-static bool no_memory;
-
-static void *take_played(size_t size)
-{
-	struct piece *m = no_memory ? NULL : malloc(sizeof(*m) + size + GUARD);
-
-	if (!m)
-		return NULL;
-	m->size = size;
-	memset(m->mem, DIRT, size + GUARD);
-	pieces++;
-	return m->mem;
-}
-
-static void assert_within(const void *mem)
-{
-	const struct piece *m = container_of((unsigned char (*)[])(uintptr_t)mem, struct piece, mem);
-
-	for (int i = 0; i < GUARD; i++)
-		cr_assert_eq(m->mem[m->size + (size_t)i], DIRT, "byte %d behind the arrays was written", i);
-}
-
-static void give_played(void *mem)
-{
-	assert_within(mem);
-	pieces--;
-	free(container_of((unsigned char (*)[])mem, struct piece, mem));
-}
-
 /* The file is gone between the look at the table and this one. */
 static bool gone_meanwhile;
+static int got;
 
 static struct rr_file *get_played(int fd)
 {
+	got++;
 	return gone_meanwhile ? NULL : (rr_fdt_get)(fd);
+}
+
+static int shown;
+
+static rr_time show_played(void)
+{
+	shown++;
+	return rr_ep_show_nested();
 }
 
 /* --- what becomes of each entry --- */
@@ -227,6 +204,7 @@ Test(ready_kept_few, an_epoll_set_with_one_of_ours_is_held)
 	rr_fake_conn(fd, RR_FAKE_CARRIED);
 	cr_assert_eq(rr_wrap_epoll_ctl(set, EPOLL_CTL_ADD, fd, &ev), 0);
 	w = look_up(&p, 1, 1);
+	cr_assert_eq(shown, 1, "what stands in sets within it is looked at first");
 	cr_assert(w.nslots == 1 && !w.slots->conn && w.slots->file == rr_fdt_peek(set) && w.slots->file->refs == 2);
 	rr_pollfind_end(&w);
 	cr_assert_eq(rr_fdt_peek(set)->refs, 1);
@@ -359,6 +337,11 @@ Test(ready_kept, those_at_rest_stand_and_take_no_entry)
 	cr_assert(!rr_standing_sleeps(conns[1]) && rr_standing_at(conns[1]) == 1);
 	cr_assert_eq(pieces, 1, "the arrays are kept");
 	assert_set_is_free();
+	got = 0;
+	rr_fdt_change();
+	w = look_up(many, N + KERNELS, OURS);
+	assert_many();
+	cr_assert_eq(got, 2, "who is in the set is not referenced for it to stand");
 }
 
 Test(ready_kept, the_same_array_is_found_again)
@@ -415,13 +398,14 @@ Test(ready_kept, other_entries_are_another_array)
 	for (size_t i = 0; i < rr_array_size(at); i++) {
 		struct pollfd was = many[at[i]];
 
-		rr_pollfind_end(&w);
-		many[at[i]].events ^= POLLPRI | POLLIN;
-		assert_anew();
-		many[at[i]] = was;
-		rr_pollfind_end(&w);
-		many[at[i]].fd = many[at[i]].fd == many[2].fd ? many[3].fd : many[2].fd;
-		assert_anew();
+		const struct pollfd others[] = { { was.fd, was.events ^ POLLIN, 0 }, { was.fd, was.events ^ POLLPRI, 0 },
+			{ was.fd ^ 1, was.events, 0 }, { was.fd == many[2].fd ? many[3].fd : many[2].fd, was.events, 0 } };
+
+		for (size_t k = 0; k < rr_array_size(others); k++) {
+			rr_pollfind_end(&w);
+			many[at[i]] = others[k];
+			assert_anew();
+		}
 		many[at[i]] = was;
 	}
 	rr_pollfind_end(&w);
@@ -573,7 +557,9 @@ Test(ready_kept, one_that_came_to_rest_in_the_wait_stands_in_the_next)
 	cr_assert(s->standing && s->k == 1 && w.kern[1].fd == -1);
 	rr_pollfind_end(&w);
 	cr_assert(conns[0]->sleepers == 0 && rr_fdt_peek(many[0].fd)->refs == 1);
+	many[0].revents = 9;
 	cr_assert(again());
+	cr_assert_eq(many[0].revents, 0);
 	cr_assert(w.nk == 3 && w.standing == N && w.slots->k == 0 && w.others == 2);
 	assert_entry(w.kern[1], many[N + 1].fd, POLLPRI);
 	assert_entry(w.kern[2], many[N + 2].fd, POLLIN);
