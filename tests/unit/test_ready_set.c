@@ -288,6 +288,7 @@ Test(ready_set_members, a_set_that_was_lost_is_followed_by_another)
 	cr_assert(rr_restset_fd() != fd && rr_ownfd_is(rr_restset_fd()) && rr_restset_life() == id + 1);
 	cr_assert_not(rr_ownfd_is(fd));
 	cr_assert_neq(fcntl(fd, F_GETFD), -1, "the number is another's, who closes it");
+	cr_assert(fcntl(0, F_GETFD) != -1 && fcntl(1, F_GETFD) != -1);
 }
 
 Test(ready_set_members, another_set_has_a_number_that_none_had)
@@ -314,16 +315,19 @@ static bool lost_meanwhile;
 
 static int dup_played(int fd)
 {
+	int to = dup_says < 0 ? dup_says : (rr_ownfd_dup)(fd);
+
 	if (lost_meanwhile)
-		rr_restset_reset();
-	return dup_says < 0 ? dup_says : (rr_ownfd_dup)(fd);
+		the_set.fd = (rr_ownfd_dup)(0);
+	return to;
 }
 
 Test(ready_set_members, it_moves_away_from_the_number_that_the_app_wants)
 {
-	int fd = rr_restset_fd();
+	int fd = rr_restset_fd(), other = (rr_ownfd_dup)(0);
 
-	cr_assert_not(rr_restset_move(fd + 1));
+	cr_assert_not(rr_restset_move(other));
+	cr_assert(rr_restset_fd() == fd && rr_ownfd_is(other), "it is not the set's");
 	dup_says = -1;
 	cr_assert_not(rr_restset_move(fd));
 	cr_assert(rr_restset_fd() == fd && rr_ownfd_is(fd));
@@ -345,6 +349,6 @@ Test(ready_set_members, one_that_another_set_has_replaced_meanwhile_is_not_kept)
 
 	lost_meanwhile = true;
 	cr_assert(rr_restset_move(fd));
-	cr_assert(rr_ownfd_is(rr_restset_fd()));
+	cr_assert(rr_restset_fd() != fd && rr_ownfd_is(rr_restset_fd()) && !rr_ownfd_is(fd));
 	cr_assert_eq(owned_fds(), before);
 }
