@@ -161,6 +161,7 @@ test_conn_inherit_LD := $(foreach f,handback_ask pid_is_dead conn_leave conn_pro
 test_conn_stream_LD := $(foreach f,eng_send_plain eng_send eng_is_short eng_would_take anchor_check,-Wl$(comma)--wrap=rr_$f)
 test_conn_pull_LD := $(foreach f,head pulled exposed done,-Wl$(comma)--wrap=rr_eng_$f)
 test_conn_driver_LD := $(foreach f,next_op done window recv recv_plain hatched arriving writable deadline tick consumed,-Wl$(comma)--wrap=rr_eng_$f)
+test_conn_wait_LD := $(foreach f,spin_time spin_yields spin_learn spin_look_around tell_look tell_wakes tell_doing,-Wl$(comma)--wrap=rr_$f)
 
 ifeq ($(HARNESS),mini)
 $(BUILD)/obj/mini/%.o: %.c
