@@ -169,6 +169,9 @@ test_relay_LD := $(foreach f,rr_conn_recv rr_conn_send rr_conn_arm rr_conn_disar
 test_own_asks_LD := $(foreach f,getrlimit rr_ownfd_above rr_ownfd_place rr_eng_recvs rr_eng_native_caps rr_budget_recvs,-Wl$(comma)--wrap=$f)
 test_late_LD := $(foreach f,anchor_poll anchor_break queue_bytes conn_become conn_lowat queue_info queue_unread queue_send upgrade_fails passed_out \
     half_due half_pick answer_withdraw carrier_free conn_free idle_look prov_spare,-Wl$(comma)--wrap=rr_$f)
+test_hear_LD := $(foreach f,upgrade_look upgrade_peek nego_get_offer nego_put_answer nego_put_refusal offer_sniff upgrade_waits upgrade_stopped \
+    upgrade_spoken upgrade_consume upgrade_withholds upgrade_unseen upgrade_fails answer_accept answer_why_not answer_tell answer_refusal \
+    anchor_break conn_become report_adopt pace_expire half_add ride_begin ride_heard,-Wl$(comma)--wrap=rr_$f)
 
 ifeq ($(HARNESS),mini)
 $(BUILD)/obj/mini/%.o: %.c
