@@ -172,6 +172,8 @@ test_late_LD := $(foreach f,anchor_poll anchor_break queue_bytes conn_become con
 test_hear_LD := $(foreach f,upgrade_look upgrade_peek nego_get_offer nego_put_answer nego_put_refusal offer_sniff upgrade_waits upgrade_stopped \
     upgrade_spoken upgrade_consume upgrade_withholds upgrade_unseen upgrade_fails answer_accept answer_why_not answer_tell answer_refusal \
     anchor_break conn_become report_adopt pace_expire half_add ride_begin ride_heard,-Wl$(comma)--wrap=rr_$f)
+test_evidence_calls_LD := $(foreach f,rr_ownfd_floor rr_ownfd_raise rr_ownfd_close rr_ownfd_dup rr_ownfd_set rr_os_open rr_pid unlink unlinkat chmod \
+    fstatat getdents64 geteuid,-Wl$(comma)--wrap=$f)
 
 ifeq ($(HARNESS),mini)
 $(BUILD)/obj/mini/%.o: %.c

@@ -147,6 +147,7 @@ Test(conn_exit, what_this_process_carries_is_waited_for)
 Test(conn_exit, what_another_process_carries_is_not)
 {
 	sh.family[0] = getpid() + 1;
+	sh.hint = (uint32_t)getpid();	/* what lies behind them is no process */
 	rr_conn_exit();
 	cr_assert(is_let_go());
 	is_left_alone();
