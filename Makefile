@@ -174,6 +174,10 @@ test_hear_LD := $(foreach f,upgrade_look upgrade_peek nego_get_offer nego_put_an
     anchor_break conn_become report_adopt pace_expire half_add ride_begin ride_heard,-Wl$(comma)--wrap=rr_$f)
 test_evidence_calls_LD := $(foreach f,rr_ownfd_floor rr_ownfd_raise rr_ownfd_close rr_ownfd_dup rr_ownfd_set rr_os_open rr_pid unlink unlinkat chmod \
     fstatat getdents64 geteuid,-Wl$(comma)--wrap=$f)
+test_ride_LD := $(foreach f,learned_end learned_ours ride_may_pay offer_by_loopback offer_required ride_must_ask ride_offer ride_answer \
+    ride_seen_all upgrade_withholds conn_lowat nego_get_offer nego_get_answer ride_leave ride_take_answer ride_take_offer upgrade_stopped \
+    upgrade_skip ride_count conn_become,-Wl$(comma)--wrap=rr_$f)
+test_ride_reads_LD := $(test_ride_LD)
 
 ifeq ($(HARNESS),mini)
 $(BUILD)/obj/mini/%.o: %.c

@@ -120,6 +120,7 @@ Test(tap, a_record_from_the_apps_memory_goes_without_its_mark)
 	struct rr_eng_out o = { .len = 30, .buf = RR_BUF_APP };
 
 	rr_tap_sent(&sh, &o, &app);
+	cr_assert_eq(k.puts, 2);
 	is_written(RR_CAP_RECORD, RR_CAP_OUT | RR_CAP_SERVER | RR_CAP_NATIVE, 30, bytes + 4, 30);
 	k.rdma = true;
 	rr_tap_sent(&sh, &o, &app);
@@ -151,6 +152,18 @@ Test(tap, a_record_in_a_receive)
 	k.rdma = true;
 	rr_tap_delivered(&sh, &e, NULL);
 	is_not_written();
+}
+
+Test(tap, each_flag_says_one_thing)
+{
+	struct rr_rx_ent e = { .from = RR_FROM_RECV, .ptr = bytes, .len = 60 };
+
+	for (int i = 0; i < 4; i++) {
+		sh.ep.connector = i & 1;
+		qp.native = i & 2;
+		rr_tap_delivered(&sh, &e, NULL);
+		is_written(RR_CAP_RECORD, (i & 1 ? 0 : RR_CAP_SERVER) | (i & 2 ? RR_CAP_NATIVE : 0), 60, bytes, 60);
+	}
 }
 
 Test(tap, a_record_in_a_buffer)
