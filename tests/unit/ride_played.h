@@ -30,7 +30,7 @@ static struct {
 	int then;
 	unsigned reads, peeks, sizes, polls;
 	unsigned bad_peek;	/* the how-manieth peek fails with `then` */
-	bool blind;		/* FIONREAD says 0 */
+	unsigned blind;		/* so many times FIONREAD says 0 */
 	unsigned shows, wanted;	/* poll() */
 	int sends[4];		/* what the next sends return: bytes or -errno */
 	unsigned nsends;
@@ -150,6 +150,7 @@ void __wrap_rr_conn_lowat(struct rr_conn *it, int bytes)
 /* Ours begins with 0xc0, its length and an enum rr_nego; of anything else nothing is ours. */
 static enum rr_nego is_ours(const uint8_t *p, size_t len, uint32_t *need)
 {
+	cr_assert(len);
 	if (p[0] != 0xc0)
 		return RR_NEGO_OTHER;
 	*need = len > 1 ? p[1] : 12;
@@ -245,7 +246,7 @@ static ssize_t reads(struct iovec *iov, size_t n, int flags)
 	cr_assert(flags & MSG_DONTWAIT && !(flags & ~(MSG_DONTWAIT | MSG_PEEK)));
 	*(flags & MSG_PEEK ? &k.peeks : &k.reads) += 1;
 	if (!k.n || (flags & MSG_PEEK && k.peeks == k.bad_peek)) {
-		errno = k.then;
+		errno = k.then ? k.then : EBADF;	/* of old */
 		return k.then ? -1 : 0;
 	}
 	for (size_t i = 0; i < n && left; i++) {
@@ -297,9 +298,8 @@ static int plays_ioctl(int fd, unsigned long what, ...)
 
 	cr_assert(fd == FD && what == FIONREAD);
 	va_start(ap, what);
-	*va_arg(ap, int *) = k.blind ? 0 : (int)k.n;
+	*va_arg(ap, int *) = k.sizes++ < k.blind ? 0 : (int)k.n;
 	va_end(ap);
-	k.sizes++;
 	return 0;
 }
 

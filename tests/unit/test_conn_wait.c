@@ -2,7 +2,6 @@
 /* What a wait asks spin.c, and what it makes of the answer: what is known of the peer and the answers are played. */
 #include <criterion/criterion.h>
 
-#include "core/base/cpus.h"
 #include "core/base/stats.h"
 #include "core/conn/base/spin.h"
 #include "core/conn/carried/carried.h"

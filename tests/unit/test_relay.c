@@ -333,6 +333,9 @@ Test(relay, native_connections_whose_queue_pair_is_one_process_have_one)
 		cr_assert_eq(rr_relay_may(&c), st == RR_S_TAKEN || st == RR_S_CARRIED, "%d", st);
 	}
 	c.face.state = RR_S_CARRIED;
+	ops.caps = RR_PROV_FAMILY;
+	cr_assert_not(rr_relay_may(&c));
+	ops.caps = 0;
 	qp.native = false;
 	cr_assert_not(rr_relay_may(&c));
 	cr_assert_not(rr_relay_forks(&c));

@@ -228,6 +228,7 @@ Test(ride_reads, an_answer_that_is_too_long_is_skipped)
 	cr_assert(c.skipping && rr_conn_st(&c) == RR_S_SWALLOW && k.why == RR_R_NO_SHIM && k.withheld == 0);
 	k.skips = -EAGAIN;
 	cr_assert_eq(reads_into(4000, 0), -EAGAIN);
+	k.queue[0] = 0;		/* its rest */
 	cr_assert_eq(rr_ride_inq(&c, FD), 0);
 	cr_assert_eq(k.skipped, 2);
 	afresh(RR_S_WATCH, true);
@@ -312,6 +313,47 @@ Test(ride_reads, a_look_that_fails_says_why)
 	ours(RR_NEGO_OURS, 40, false);
 	k.takes = RR_RIDE_OVER;
 	cr_assert_eq(reads_into(4000, MSG_PEEK), RR_RIDE_OVER);
+}
+
+/* recvmsg() with many pieces, of which so many go to the kernel in one call. */
+Test(ride_reads, a_look_into_many_pieces_has_none_of_ours)
+{
+	struct iovec iov[40];
+
+	apps(100, 1);
+	ours(RR_NEGO_OURS, 40, false);
+	apps(60, 2);
+	for (int i = 0; i < 20; i++)
+		iov[i] = (struct iovec){ got + i * 6, 6 };
+	memset(got, 0xee, sizeof(got));
+	cr_assert_eq(rr_ride_recv(&c, FD, iov, 20, MSG_PEEK, &done), 6 * RR_IOV_CUT);
+	cr_assert(got[RR_RM_HDR] == 1 && got[6 * RR_IOV_CUT - 1] == 1 && got[6 * RR_IOV_CUT] == 0xee);
+	for (int i = 0; i < 40; i++)
+		iov[i] = (struct iovec){ got + (i < 11 ? i * 10 : 99 + i), i < 11 ? 10 : 1 };
+	memset(got, 0xee, sizeof(got));
+	cr_assert_eq(rr_ride_recv(&c, FD, iov, 40, MSG_PEEK, &done), 104 + 6 + 19);
+	cr_assert(got[103] == 1 && got[104 + RR_RM_HDR] == 2 && got[104 + 24] == 2 && got[104 + 25] == 0xee);
+}
+
+/* They came when the look was over. */
+Test(ride_reads, bytes_that_have_just_come_may_be_ours)
+{
+	ours(RR_NEGO_OURS, 40, false);
+	k.blind = 1;
+	cr_assert_eq(rr_ride_inq(&c, FD), 0);
+	cr_assert(k.sizes == 2 && k.answers_taken == 0);
+}
+
+/* Another reader has taken them meanwhile. */
+Test(ride_reads, bytes_that_are_gone_are_not_ours)
+{
+	size_t a = apps(100, 1), b;
+
+	ours(RR_NEGO_OURS, 40, false);
+	b = apps(60, 2);
+	k.bad_peek = 3;		/* the front, the record's mark, and then the next */
+	cr_assert_eq(rr_ride_inq(&c, FD), (int)(a + 40 + b));
+	cr_assert_eq(k.peeks, 4);
 }
 
 Test(ride_reads, bytes_of_ours_are_not_counted)
@@ -402,7 +444,9 @@ Test(ride_reads, what_is_plain_is_the_kernels)
 	cr_assert_eq(rr_ride_poll(&c, FD, POLLOUT), RR_CONN_KERNEL);
 	cr_assert_eq(k.peeks, 0);
 	cr_assert_eq(rr_ride_poll(&c, FD, POLLIN), RR_CONN_KERNEL);
-	cr_assert(k.peeks == 1 && c.most == 104 && c.looked == 0);
+	cr_assert(k.peeks == 1 && c.most == 104 && c.looked == 0 && k.sizes == 1);
+	cr_assert_eq(rr_ride_poll(&c, FD, POLLIN), RR_CONN_KERNEL);
+	cr_assert_eq(k.sizes, 1, "it has been looked at");
 	c.kept = 1;
 	rr_ride_poll(&c, FD, IN | RR_ASK_FIRST);
 	cr_assert_eq(k.polls, 1);

@@ -381,7 +381,8 @@ static ssize_t peek(struct rr_conn *c, int fd, const struct iovec *iov, int n)
 	if (!find_ours(c, fd, rr_queue_bytes(fd), &at, &len) || at >= rr_iov_total(iov, n))
 		return rr_queue_recv(fd, iov, n, 0, SIZE_MAX, MSG_PEEK);
 	k = rr_iov_cut(iov, n, 0, at, around, RR_IOV_CUT);
-	if (len) {
+	/* A look that ends before ours, for want of pieces, is a short one. */
+	if (len && rr_iov_total(around, k) == at) {
 		k += rr_queue_nowhere(around + k, 1, len);
 		k += rr_iov_cut(iov, n, at, SIZE_MAX, around + k, 2 * RR_IOV_CUT - k);
 	}
