@@ -45,7 +45,7 @@ struct entry {
 static struct {
 	char names[NAMES][sizeof(struct sockaddr_un)];	/* abstract ones with @ in front; "" for one that is gone */
 	int of[NAMES], n;
-	int next_fd;
+	int first_fd, next_fd;
 	bool no_socket, no_name;
 	int bind_errno;		/* of files */
 	int bind_again;		/* … the second time */
@@ -54,7 +54,7 @@ static struct {
 	socklen_t asked_len, bound_len;
 	int binds, connects, sockets, closes, shuts, raises, own_closes, unlinks, chmods, opens;
 	int closed, unlinkats, own_closed[16];
-	int floor, dup, moved;
+	int floor, dup, moved, unsets;
 	char unlinked[sizeof(struct sockaddr_un)], gone[64][40];
 	pid_t pid;
 	uid_t uid;
@@ -63,6 +63,11 @@ static struct {
 	struct entry entry[ENTRIES];
 	int entries, given, stats;
 } k;
+
+static bool is_socket(int fd)
+{
+	return fd >= k.first_fd && fd < k.next_fd;
+}
 
 int __wrap_rr_ownfd_floor(int fd);
 int __wrap_rr_ownfd_raise(int fd);
@@ -95,7 +100,7 @@ int __wrap_rr_ownfd_floor(int fd)
 
 int __wrap_rr_ownfd_raise(int fd)
 {
-	cr_assert_geq(fd, 100);
+	cr_assert(is_socket(fd));
 	k.raises++;
 	return fd + 1000;
 }
@@ -117,6 +122,7 @@ int __wrap_rr_ownfd_dup(int fd)
 void __wrap_rr_ownfd_set(int fd, bool own)
 {
 	cr_assert(fd == k.moved && !own);
+	k.unsets++;
 }
 
 int __wrap_rr_os_open(const char *path, int flags)
@@ -257,7 +263,7 @@ static int plays_connect(int fd, const struct sockaddr *sa, socklen_t len)
 	char name[sizeof(struct sockaddr_un) + 1];
 	struct entry *e;
 
-	cr_assert_geq(fd, 100);
+	cr_assert(is_socket(fd));
 	text_of(sa, len, name);
 	strcpy(k.asked[k.connects++ % 16], name);
 	for (int i = 0; i < k.n; i++)
@@ -281,7 +287,7 @@ static int plays_close(int fd)
 
 static int plays_shutdown(int fd, int how)
 {
-	cr_assert(fd >= 100 && how == SHUT_RD);
+	cr_assert(is_socket(fd) && how == SHUT_RD);
 	k.shuts++;
 	return 0;
 }
@@ -320,7 +326,7 @@ static struct sockaddr_in6 v4(const char *ip, uint16_t port)
 static void afresh(void)
 {
 	memset(&k, 0, sizeof(k));
-	k.next_fd = 100;
+	k.first_fd = k.next_fd = 100;
 	k.connect_errno = ECONNREFUSED;
 	k.dup = 555;
 	k.pid = 77;
@@ -513,13 +519,27 @@ Test(evidence_calls, a_name_goes_on_under_another_number)
 	cr_assert_not(rr_evidence_move(1099));
 	cr_assert_not(rr_evidence_move(0));
 	cr_assert(rr_evidence_move(1100));
-	cr_assert_eq(k.moved, 1100);
+	cr_assert(k.moved == 1100 && k.unsets == 1);
 	cr_assert_not(rr_evidence_move(1100));
 	k.dup = -1;
 	cr_assert(rr_evidence_move(1101));
 	rr_conn_serves_not(1);
 	cr_assert(k.own_closed[0] == 555 && k.own_closed[1] == -1 && k.unlinks == 0, "the other was given up");
 	cr_assert_not(rr_evidence_move(555));
+}
+
+/* As where the app has closed its standard input. */
+Test(evidence_calls, a_socket_may_have_number_0)
+{
+	struct sockaddr_in6 a = v4("127.0.0.1", 2050);
+
+	k.first_fd = k.next_fd = 0;
+	rr_conn_serves(SERVER);
+	cr_assert(k.n == 2 && k.raises == 2);
+	k.next_fd = 0;
+	k.connect_errno = 0;
+	cr_assert(rr_evidence_look(&a));
+	cr_assert(k.closes == 1 && k.closed == 0);
 }
 
 /* --- who is there --- */
@@ -690,6 +710,11 @@ Test(evidence_calls, a_file_without_an_owner_is_removed)
 	k.no_socket = true;
 	sweeps();
 	cr_assert(k.unlinkats == 1 && k.closes == 3, "without a socket nobody can be asked");
+	k.no_socket = false;
+	k.first_fd = 0;
+	k.next_fd = -2;		/* the names', and then 0 */
+	sweeps();
+	cr_assert(k.unlinkats == 2 && k.closes == 5);
 }
 
 static void is_kept(struct entry e)

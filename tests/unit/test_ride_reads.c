@@ -191,6 +191,9 @@ Test(ride_reads, an_end_without_an_answer_is_remembered)
 Test(ride_reads, half_an_answer_is_kept_from_the_app)
 {
 	ours(RR_NEGO_OURS, 40, false);
+	k.n = 1;
+	cr_assert_eq(reads_into(4000, 0), -EAGAIN);
+	k.withheld = 0;
 	k.n = 20;
 	cr_assert_eq(reads_into(4000, 0), -EAGAIN);
 	cr_assert(k.withheld == 1 && k.n == 20);
@@ -409,6 +412,8 @@ Test(ride_reads, what_was_let_by_is_the_apps)
 	k.n = 20;
 	k.lets_by = true;
 	cr_assert_eq(rr_ride_inq(&c, FD), 20);
+	cr_assert_eq(rr_ride_inq(&c, FD), 20);
+	c.most = 10;
 	cr_assert_eq(rr_ride_inq(&c, FD), 20);
 }
 
