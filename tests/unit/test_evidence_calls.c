@@ -20,7 +20,6 @@
 
 #define START	(1000 * RR_SEC)
 #define TODAY	500000	/* by the calendar's clock */
-#define DIR_FD	900
 #define NAME	"rdmarpc-on-2049-0.0.ffff.7f000001"
 #define ANY	"rdmarpc-on-2049-0.0.0.0"
 
@@ -45,8 +44,9 @@ struct entry {
 static struct {
 	char names[NAMES][sizeof(struct sockaddr_un)];	/* abstract ones with @ in front; "" for one that is gone */
 	int of[NAMES], n;
-	int first_fd, next_fd;
+	int first_fd, next_fd, dir;
 	bool no_socket, no_name;
+	bool stays;		/* there is no number left above */
 	int bind_errno;		/* of files */
 	int bind_again;		/* … the second time */
 	int connect_errno;	/* of names that nobody has */
@@ -102,7 +102,7 @@ int __wrap_rr_ownfd_raise(int fd)
 {
 	cr_assert(is_socket(fd));
 	k.raises++;
-	return fd + 1000;
+	return k.stays ? fd : fd + 1000;
 }
 
 void __wrap_rr_ownfd_close(int fd)
@@ -130,7 +130,7 @@ int __wrap_rr_os_open(const char *path, int flags)
 	cr_assert(!strcmp(path, run_dir) && flags & O_DIRECTORY && flags & O_NOFOLLOW && flags & O_CLOEXEC);
 	k.opens++;
 	k.given = 0;
-	return k.entries ? DIR_FD : -1;
+	return k.entries ? k.dir : -1;
 }
 
 pid_t __wrap_rr_pid(void)
@@ -147,7 +147,7 @@ int __wrap_unlink(const char *path)
 
 int __wrap_unlinkat(int dir, const char *name, int flags)
 {
-	cr_assert(dir == DIR_FD && flags == 0);
+	cr_assert(dir == k.dir && flags == 0);
 	snprintf(k.gone[k.unlinkats++ % 64], sizeof(k.gone[0]), "%s", name);
 	return 0;
 }
@@ -171,7 +171,7 @@ int __wrap_fstatat(int dir, const char *name, struct stat *st, int flags)
 {
 	struct entry *e = find_entry(name);
 
-	cr_assert(dir == DIR_FD && flags == AT_SYMLINK_NOFOLLOW && e);
+	cr_assert(dir == k.dir && flags == AT_SYMLINK_NOFOLLOW && e);
 	k.stats++;
 	memset(st, 0, sizeof(*st));
 	st->st_mode = e->is_file ? S_IFREG : S_IFSOCK;
@@ -186,7 +186,7 @@ ssize_t __wrap_getdents64(int dir, void *buf, size_t len)
 {
 	size_t n = 0;
 
-	cr_assert(dir == DIR_FD && len == 512);
+	cr_assert(dir == k.dir && len == 512);
 	while (k.given < k.entries && n + 64 <= len) {
 		struct dirent64 *d = (void *)((char *)buf + n);
 
@@ -327,6 +327,7 @@ static void afresh(void)
 {
 	memset(&k, 0, sizeof(k));
 	k.first_fd = k.next_fd = 100;
+	k.dir = 900;
 	k.connect_errno = ECONNREFUSED;
 	k.dup = 555;
 	k.pid = 77;
@@ -540,6 +541,13 @@ Test(evidence_calls, a_socket_may_have_number_0)
 	k.connect_errno = 0;
 	cr_assert(rr_evidence_look(&a));
 	cr_assert(k.closes == 1 && k.closed == 0);
+	rr_conn_serves_not(1);
+	afresh();
+	k.first_fd = 0;
+	k.next_fd = -1;		/* the first name has none */
+	k.stays = true;
+	rr_conn_serves_not(rr_conn_serves(SERVER));
+	cr_assert(k.unlinks == 1 && k.own_closed[1] == 0);
 }
 
 /* --- who is there --- */
@@ -704,7 +712,7 @@ Test(evidence_calls, a_file_without_an_owner_is_removed)
 	left("rdmarpc-on-1-0.0.0.0");
 	sweeps();
 	cr_assert(k.unlinkats == 1 && !strcmp(k.gone[0], "rdmarpc-on-1-0.0.0.0"));
-	cr_assert_eq(k.closed, DIR_FD);
+	cr_assert_eq(k.closed, k.dir);
 	cr_assert_eq(k.closes, 2);
 	cr_assert_str_eq(k.asked[0], "/run/x/rdmarpc-on-1-0.0.0.0");
 	k.no_socket = true;
@@ -715,6 +723,9 @@ Test(evidence_calls, a_file_without_an_owner_is_removed)
 	k.next_fd = -2;		/* the names', and then 0 */
 	sweeps();
 	cr_assert(k.unlinkats == 2 && k.closes == 5);
+	k.dir = 0;
+	sweeps();
+	cr_assert(k.unlinkats == 3 && k.closed == 0);
 }
 
 static void is_kept(struct entry e)
