@@ -472,6 +472,11 @@ Test(evidence_calls, who_is_not_shown)
 	cr_assert_eq(rr_conn_serves(SERVER), 1);
 }
 
+Test(evidence_early, before_there_are_options_nobody_is_shown)
+{
+	cr_assert_eq(rr_conn_serves(SERVER), 0);
+}
+
 Test(evidence_calls, listeners_at_one_place_share_its_names)
 {
 	cr_assert_eq(rr_conn_serves(SERVER), 1);

@@ -111,6 +111,7 @@ ssize_t __wrap_rr_conn_send(struct rr_conn *it, int fd, const struct iovec *iov,
 	int rc;
 
 	cr_assert(it == &c && fd == -1 && n == 1 && flags == 0 && iov->iov_len);
+	cr_assert_eq(iov->iov_len, k.from_app.at - k.out.at);
 	rc = next(&k.out, iov->iov_len);
 	takes(&k.out, iov->iov_base, rc);
 	return rc;
@@ -221,6 +222,7 @@ static ssize_t plays_send(int fd, const void *buf, size_t len, int flags)
 		return 1;
 	}
 	cr_assert(fd == FAR && flags == (MSG_DONTWAIT | MSG_NOSIGNAL) && len);
+	cr_assert_eq(len, k.in.at - k.to_app.at);
 	rc = next(&k.to_app, len);
 	takes(&k.to_app, buf, rc);
 	return fails(rc);
