@@ -208,7 +208,7 @@ static ssize_t plays_recv(int fd, void *buf, size_t len, int flags)
 	k.peeks += (flags & MSG_PEEK) != 0;
 	k.recvs += !(flags & MSG_PEEK);
 	if (!n) {
-		errno = k.then;
+		errno = k.then ? k.then : EBADF;	/* of old */
 		return k.then ? -1 : 0;
 	}
 	if (flags & MSG_PEEK)
@@ -258,6 +258,9 @@ Test(late, exactly_so_many_bytes_are_taken_out)
 	cr_assert(k.n == 10 && k.recvs == 3 + 4);
 	cr_assert(rr_upgrade_consume(FD, 0));
 	cr_assert_eq(k.recvs, 7);
+	k.most = 1;
+	cr_assert(rr_upgrade_consume(FD, 3));
+	cr_assert_eq(k.n, 7);
 }
 
 Test(late, what_another_reader_has_taken_is_not_there)
@@ -353,6 +356,11 @@ Test(late, its_last_fragment_may_be_empty)
 	puts_bytes(7);
 	is_skipped();
 	cr_assert_eq(k.n, 7);
+	afresh();
+	puts_fragment(100, false);
+	puts_fragment(0, true);
+	is_skipped();
+	cr_assert_eq(k.n, 0, "nothing needs to come behind it");
 }
 
 Test(late, as_much_of_it_as_there_is)
@@ -517,6 +525,21 @@ Test(late, an_answer_that_is_due_is_withdrawn)
 	waits_in(RR_S_ANSWERED);
 	rr_half_expire(START);
 	is_turned_over(FD + 7);
+}
+
+static void takes_lock(struct rr_conn *it, int fd)
+{
+	(void)fd;
+	cr_assert_eq(rr_lock_take(&it->lock), 0);
+}
+
+/* As where a handler interrupts who has the connection. */
+Test(late, what_this_thread_has_is_freed_with_the_connection)
+{
+	rr_test_params.turned = takes_lock;
+	waits_in(RR_S_ANSWERED);
+	rr_half_expire(START);
+	cr_assert(rr_conn_st(&c) == RR_S_TCP && c.share == &sh && k.releases == 0 && c.lock.word && k.frees == 1);
 }
 
 Test(late, before_it_is_due_nothing_happens)

@@ -552,7 +552,7 @@ Test(relay, after_16_pieces_it_is_the_other_directions_turn)
 Test(relay, what_the_app_writes_goes_to_the_peer_in_its_order)
 {
 	ROWS(from_app, 100, CHUNK, 5);
-	ROWS(out, 60, 40, CHUNK, 5);
+	ROWS(out, 60, 0, 40, CHUNK, 5);
 	runs();
 	cr_assert(k.from_app.at == 100 + CHUNK + 5 && k.out.at == k.from_app.at && k.quickacks == 3);
 	cr_assert(k.sleeps == 1 && k.want == POLLIN && k.slept[0].events == POLLIN && k.slept[0].fd == FAR && k.slept_ms == -1);
