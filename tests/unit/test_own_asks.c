@@ -364,6 +364,7 @@ Test(own_asks, where_descriptors_are_scarce_it_is_said)
 	k.limit = 65;
 	cr_assert_not(rr_own_params(&p, &c, token, 32));
 	cr_assert(rr_own_params(&p, &c, token, 31));
+	k.above = 40;
 	cr_assert(rr_own_params(&p, NULL, NULL, 5), "its number is not looked at");
 	k.limit = 64;
 	cr_assert_not(rr_own_params(&p, NULL, NULL, 5));

@@ -232,6 +232,8 @@ Test(ride_reads, an_answer_that_is_too_long_is_skipped)
 	k.skips = -EAGAIN;
 	cr_assert_eq(reads_into(4000, 0), -EAGAIN);
 	k.queue[0] = 0;		/* its rest */
+	c.in.rm.in_record = true;
+	c.in.rm.left = 100;
 	cr_assert_eq(rr_ride_inq(&c, FD), 0);
 	cr_assert_eq(k.skipped, 2);
 	afresh(RR_S_WATCH, true);
@@ -301,6 +303,18 @@ Test(ride_reads, a_look_passes_over_what_is_ours)
 	cr_assert(k.reads == 0 && k.counts == 0 && c.in.bytes == 0);
 }
 
+Test(ride_reads, a_look_where_nothing_is_ours_shows_it_all)
+{
+	size_t n = apps(100, 1);
+
+	memset(&done, 0xff, sizeof(done));
+	cr_assert_eq(reads_into(4000, MSG_PEEK), (ssize_t)n);
+	cr_assert(got[n - 1] == 1 && !c.whole && c.most == n && done == 0);
+	n += apps(60, 2);
+	cr_assert_eq(reads_into(4000, MSG_PEEK), (ssize_t)n);
+	cr_assert_eq(got[n - 1], 2);
+}
+
 Test(ride_reads, a_look_that_fails_says_why)
 {
 	apps(100, 1);
@@ -311,6 +325,10 @@ Test(ride_reads, a_look_that_fails_says_why)
 	c.most = 0;
 	k.then = ENOMEM;
 	cr_assert_eq(reads_into(4000, MSG_PEEK), -ENOMEM);
+	k.peeks = 0;
+	c.most = 0;
+	k.then = 0;
+	cr_assert_eq(reads_into(4000, MSG_PEEK), 0, "an errno of old is none");
 	afresh(RR_S_ASKED, false);
 	cr_assert_eq(reads_into(4000, MSG_PEEK), -EAGAIN);
 	ours(RR_NEGO_OURS, 40, false);
