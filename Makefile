@@ -169,11 +169,13 @@ test_relay_LD := $(foreach f,rr_conn_recv rr_conn_send rr_conn_arm rr_conn_disar
 test_own_asks_LD := $(foreach f,getrlimit rr_ownfd_above rr_ownfd_place rr_eng_recvs rr_eng_native_caps rr_budget_recvs,-Wl$(comma)--wrap=$f)
 test_late_LD := $(foreach f,anchor_poll anchor_break queue_bytes conn_become conn_lowat queue_info queue_unread queue_send upgrade_fails passed_out \
     half_due half_pick answer_withdraw carrier_free conn_free idle_look prov_spare,-Wl$(comma)--wrap=rr_$f)
+test_expire_LD := $(test_late_LD)
 test_hear_LD := $(foreach f,upgrade_look upgrade_peek nego_get_offer nego_put_answer nego_put_refusal offer_sniff upgrade_waits upgrade_stopped \
     upgrade_spoken upgrade_consume upgrade_withholds upgrade_unseen upgrade_fails answer_accept answer_why_not answer_tell answer_refusal \
     anchor_break conn_become report_adopt pace_expire half_add ride_begin ride_heard,-Wl$(comma)--wrap=rr_$f)
 test_evidence_calls_LD := $(foreach f,rr_ownfd_floor rr_ownfd_raise rr_ownfd_close rr_ownfd_dup rr_ownfd_set rr_os_open rr_pid unlink unlinkat chmod \
     fstatat getdents64 geteuid,-Wl$(comma)--wrap=$f)
+test_evidence_sweep_LD := $(test_evidence_calls_LD)
 test_ride_LD := $(foreach f,learned_end learned_ours ride_may_pay offer_by_loopback offer_required ride_must_ask ride_offer ride_answer \
     ride_seen_all upgrade_withholds conn_lowat nego_get_offer nego_get_answer ride_leave ride_take_answer ride_take_offer upgrade_stopped \
     upgrade_skip ride_count conn_become,-Wl$(comma)--wrap=rr_$f)
