@@ -356,6 +356,14 @@ Test(ride_reads, a_look_into_many_pieces_has_none_of_ours)
 	cr_assert(got[103] == 1 && got[104 + RR_RM_HDR] == 2 && got[104 + 24] == 2 && got[104 + 25] == 0xee);
 }
 
+Test(ride_reads, who_asks_how_many_there_are_may_wait_for_more)
+{
+	size_t n = apps(100, 1);
+
+	cr_assert_eq(rr_ride_inq(&c, FD), (int)n);
+	cr_assert_not(c.whole);
+}
+
 /* They came when the look was over. */
 Test(ride_reads, bytes_that_have_just_come_may_be_ours)
 {
@@ -363,6 +371,11 @@ Test(ride_reads, bytes_that_have_just_come_may_be_ours)
 	k.blind = 1;
 	cr_assert_eq(rr_ride_inq(&c, FD), 0);
 	cr_assert(k.sizes == 2 && k.answers_taken == 0);
+	afresh(RR_S_ASKED, false);
+	apps(100, 1);
+	ours(RR_NEGO_OURS, 40, false);
+	k.hidden = 40;
+	cr_assert_eq(rr_ride_inq(&c, FD), 104);
 }
 
 /* Another reader has taken them meanwhile. */
@@ -399,6 +412,17 @@ Test(ride_reads, bytes_of_ours_are_not_counted)
 	k.n = 40;
 	k.takes = RR_RIDE_OVER;
 	cr_assert_eq(rr_ride_inq(&c, FD), RR_RIDE_OVER);
+}
+
+Test(ride_reads, nor_are_those_of_the_longest_answer)
+{
+	size_t a = apps(100, 1), b;
+
+	ours(RR_NEGO_OURS, 254, false);
+	memset(k.queue + k.n, 0, RR_ANSWER_MAX - 254);
+	k.n += RR_ANSWER_MAX - 254;
+	b = apps(60, 2);
+	cr_assert_eq(rr_ride_inq(&c, FD), (int)(a + b));
 }
 
 /* Fragments, empty ones among them, and a record of which the first half has been read. */
@@ -445,6 +469,13 @@ Test(ride_reads, the_search_has_a_bound)
 			n += (int)apps(10, 1);
 		ours(RR_NEGO_OURS, 40, false);
 		cr_assert_eq(rr_ride_inq(&c, FD), n + (i < 64 ? 0 : 40), "%d", i);
+	}
+	for (int i = 126; i < 130; i++) {
+		afresh(RR_S_ASKED, false);
+		for (int j = 0; j < i; j++)
+			apps(0, 1);
+		ours(RR_NEGO_OURS, 40, false);
+		cr_assert_eq(rr_ride_inq(&c, FD), 4 * i + (i < 128 ? 0 : 40), "%d", i);
 	}
 	for (int i = 65530; i < 65534; i++) {
 		afresh(RR_S_ASKED, false);
