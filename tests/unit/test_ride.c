@@ -118,6 +118,10 @@ Test(ride, of_a_short_write_what_went_is_noted)
 	cr_assert_eq(first(), 20);
 	cr_assert(c.xid == 0x01020304 && rr_conn_st(&c) == RR_S_WATCH && c.out.bytes == 20 && c.out.records == 0);
 	cr_assert(!c.called && c.prog == 0, "its program is not there yet");
+	a_call(RR_S_NEW);
+	k.sends[0] = 1;
+	cr_assert_eq(first(), 1);
+	cr_assert_eq(rr_conn_st(&c), RR_S_TCP, "too little to tell what it is");
 	for (int n = 16; n < (int)(RR_RM_HDR + RR_RPC_PEEK); n++) {
 		a_call(RR_S_NEW);
 		k.sends[0] = n;
