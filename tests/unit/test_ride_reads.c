@@ -307,8 +307,11 @@ Test(ride_reads, a_look_where_nothing_is_ours_shows_it_all)
 {
 	size_t n = apps(100, 1);
 
-	memset(&done, 0xff, sizeof(done));
+	ours(RR_NEGO_OURS, 40, false);
 	cr_assert_eq(reads_into(4000, MSG_PEEK), (ssize_t)n);
+	afresh(RR_S_ASKED, false);
+	n = apps(500, 1);
+	cr_assert_eq(reads_into(4000, MSG_PEEK), (ssize_t)n, "not as far as the look before");
 	cr_assert(got[n - 1] == 1 && !c.whole && c.most == n && done == 0);
 	n += apps(60, 2);
 	cr_assert_eq(reads_into(4000, MSG_PEEK), (ssize_t)n);
@@ -376,6 +379,10 @@ Test(ride_reads, bytes_that_have_just_come_may_be_ours)
 	ours(RR_NEGO_OURS, 40, false);
 	k.hidden = 40;
 	cr_assert_eq(rr_ride_inq(&c, FD), 104);
+	k.n = 104;
+	apps(60, 2);
+	ours(RR_NEGO_OURS, 40, false);
+	cr_assert_eq(rr_ride_inq(&c, FD), 104 + 64);
 }
 
 /* Another reader has taken them meanwhile. */
