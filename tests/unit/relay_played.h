@@ -48,7 +48,7 @@ static struct {
 	unsigned gone;		/* what the far end shows */
 	unsigned quickacks, nodelays, lingers, shuts, resets, frees, munmaps, carrier_frees;
 	unsigned oobs;
-	bool no_memory, no_thread;
+	bool no_memory, no_thread, share_goes;
 	void *(*run)(void *);
 	void *arg;
 } k;
@@ -202,7 +202,7 @@ int __wrap_munmap(void *at, size_t len)
 
 static int fails(int rc)
 {
-	errno = -rc;
+	errno = rc < 0 ? -rc : EAGAIN;	/* of old */
 	return rc < 0 ? -1 : rc;
 }
 
@@ -282,6 +282,8 @@ static int plays_poll(struct pollfd *p, nfds_t n, int ms)
 		is_lost(&k.to_app);
 		is_lost(&k.from_app);
 		is_lost(&k.out);
+		if (k.share_goes)
+			c.share = NULL;
 	}
 	return 0;
 }

@@ -135,6 +135,13 @@ Test(relay, a_signal_does_not_end_the_wait)
 	cr_assert(k.polls == 4 && k.sleeps == 1 && sh.relayed && k.resets == 1);
 }
 
+Test(relay, what_has_no_queue_pair_any_more_is_not_reset)
+{
+	k.share_goes = true;
+	runs();
+	cr_assert(k.sleeps == 1 && k.resets == 0);
+}
+
 Test(relay, an_error_does)
 {
 	k.waits = 3;
@@ -271,6 +278,7 @@ Test(relay, an_app_that_writes_no_more_is_told_to_nobody_before_it_has_gone)
 	ROWS(from_app, 100, 0);
 	ROWS(out, 100);
 	k.at_most = 2;
+	k.gone = POLLIN;	/* that is no end */
 	runs();
 	cr_assert(k.from_app.calls == 2 && k.sleeps == 2 && k.quickacks == 1);
 	cr_assert(k.slept[0].fd == FAR && k.slept[0].events == 0 && k.slept_ms == -1);

@@ -204,6 +204,9 @@ Test(ride_reads, half_an_answer_is_kept_from_the_app)
 	c.face.state = RR_S_SWALLOW;
 	cr_assert_eq(reads_into(4000, 0), -EAGAIN);
 	cr_assert_eq(k.withheld, 2, "however long it takes");
+	k.n = 0;
+	ours(RR_NEGO_OURS, 254, false);	/* half of the longest */
+	cr_assert_eq(reads_into(4000, 0), -EAGAIN);
 }
 
 Test(ride_reads, what_may_not_be_kept_is_read)
@@ -419,6 +422,13 @@ Test(ride_reads, bytes_of_ours_are_not_counted)
 	k.n = 40;
 	k.takes = RR_RIDE_OVER;
 	cr_assert_eq(rr_ride_inq(&c, FD), RR_RIDE_OVER);
+}
+
+Test(ride_reads, where_nobody_looks_out_all_are_the_apps)
+{
+	afresh(RR_S_MEETING, false);
+	ours(RR_NEGO_OURS, 40, false);
+	cr_assert_eq(rr_ride_inq(&c, FD), 40);
 }
 
 Test(ride_reads, nor_are_those_of_the_longest_answer)
