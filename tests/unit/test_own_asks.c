@@ -243,6 +243,8 @@ Test(own_asks, ends_are_the_same_from_both_sides)
 	cr_assert(rr_own_ends(&h, &c));
 	between(v4("10.0.0.2", 2), v4("10.0.0.1", 3));
 	cr_assert_not(rr_own_ends(&h, &c));
+	between(v4("10.0.0.2", 3), v4("10.0.0.1", 1));
+	cr_assert_not(rr_own_ends(&h, &c));
 	h.host[RR_IDENT - 1] ^= 1;
 	cr_assert_not(rr_own_host(&h));
 }
