@@ -121,6 +121,22 @@ Test(conn_ride, the_offer_goes_with_a_call_and_the_answer_with_its_reply)
 	goes_on_until_carried();
 }
 
+/* What an earlier connection left in the same memory is not told. */
+Test(conn_ride, an_answer_has_only_what_this_offer_is_told)
+{
+	struct rr_hello other = { .version = RR_NEGO_VERSION + 1, .caps = RR_CAP_CROSSING }, none = { 0 };
+
+	open_after(9);
+	exchange(1);
+	memset(&p.server.c->heard, 0xff, sizeof(p.server.c->heard));
+	rr_ride_heard(p.server.c, &other, 5);
+	cr_assert_eq(state(&p.server), RR_S_HEARD);
+	cr_assert_eq(p.server.c->lack, RR_R_RELEASES);
+	cr_assert_eq(p.server.c->heard.caps, RR_CAP_CROSSING);
+	cr_assert_eq(memcmp(p.server.c->heard.prov, none.prov, sizeof(none.prov)), 0);
+	cr_assert_eq(memcmp(p.server.c->heard.host, none.host, sizeof(none.host)), 0);
+}
+
 /* What a call takes by TCP: of one alone, between its last byte and its reply's. */
 Test(conn_ride, a_call_alone_is_timed)
 {
