@@ -15,6 +15,7 @@
 #include "core/base/compiler.h"
 #include "core/base/os.h"
 #include "core/conn/conn.h"
+#include "preload/unmet.h"
 #include "preload/wait.h"
 
 /* --- slots --- */
@@ -64,6 +65,7 @@ static struct rr_sock first_socks[FIRST];
 static _Atomic uint32_t nsocks;	/* those behind have never been used */
 
 static _Atomic uint32_t changes;	/* see rr_fdt_changes() */
+_Atomic uint32_t rr_unmet_n;
 
 /* Free list head: 1 + index in the low half; a count of changes in the high half, so that a
  * pop that slept through a pop and a push of the same socket fails. */
@@ -159,6 +161,7 @@ static void release_sock(struct rr_sock *so)
 
 	if (c)
 		rr_conn_free(c);
+	rr_unmet_gone(so);
 	if (serves)
 		rr_conn_serves_not(serves);
 	for (unsigned k = 0; k < SLABS; k++) {

@@ -9,6 +9,7 @@
  * The objects live in type-stable slabs: a stale pointer can be asked for a reference, and
  * refuses. */
 
+#include <netinet/in.h>
 #include <stdatomic.h>
 
 #include "core/base/compiler.h"
@@ -38,6 +39,25 @@ enum {
 					   * in the kernel (accept.c) */
 	RR_SOCK_PLAIN		= 1 << 4, /* the kernel's for ever, whatever conn says */
 	RR_SOCK_EDGES		= 1 << 6, /* an epoll set watches it for edges, or has done */
+	RR_SOCK_UNMET		= 1 << 7, /* accepted, and the kernel's alone so far; see
+					   * unmet.h … */
+	RR_SOCK_MEETING		= 1 << 8, /* … and a call of this thread is at work on it */
+};
+
+/* What has gone by on a connection that has not been met (unmet.c). */
+struct rr_unmet {
+	rr_time since;		/* when accept() returned it … */
+	rr_time looked;		/* … and when its queue was last looked at; both by the coarse
+				 * clock */
+	uint32_t next;		/* bytes of the call at the front of the queue; 0: not known */
+	uint32_t in, out;	/* bytes of the call that was read and of its reply; 0: none */
+	int err;		/* an error of the socket that the app has yet to be told */
+	bool ended;		/* the peer's end is all that the queue holds */
+	bool alone;		/* `next` is all that it held */
+	/* What the kernel has told the app of the addresses, our own and the peer's, and how
+	 * long they are; 0: nothing. */
+	struct sockaddr_in6 end[2];
+	uint8_t told[2];
 };
 
 struct rr_sock {
@@ -50,6 +70,7 @@ struct rr_sock {
 	_Atomic uint32_t set;		/* the life of that set in which it was added; 0: it is
 					 * not in the set … */
 	int set_wake;			/* … and the wake-up fd by which it was added */
+	struct rr_unmet unmet;
 	_Atomic uint32_t serves;	/* of a listener: what rr_conn_serves() returned */
 	_Atomic uint32_t next;		/* while it is free: 1 + the next one; 0: none */
 	struct rr_ep_watch *_Atomic watches;	/* watches in epoll sets; written under

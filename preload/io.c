@@ -53,6 +53,8 @@ ssize_t rr_io_recv(int fd, const struct iovec *iov, int n, int flags)
 	if (flags & (MSG_OOB | MSG_ERRQUEUE))
 		return RR_CONN_KERNEL;
 	pthread_testcancel();	/* as libc's: even if there is no need to wait */
+	if (rr_unmet_any() && rr_unmet_recv(fd, iov, n, flags, &r))
+		return r;
 	c = rr_conn_at(fd, &so);
 	if (!c)
 		return RR_CONN_KERNEL;
@@ -98,6 +100,11 @@ ssize_t rr_io_send(int fd, const struct iovec *iov, int n, int flags)
 	ssize_t r, want;
 
 	pthread_testcancel();
+	if (rr_unmet_any() && rr_unmet_send(fd, iov, n, flags, &r)) {
+		if (r == -EPIPE && !(flags & MSG_NOSIGNAL))
+			sigpipe();
+		return r;
+	}
 	c = rr_conn_at(fd, &so);
 	if (!c)
 		return RR_CONN_KERNEL;

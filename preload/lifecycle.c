@@ -126,7 +126,7 @@ bool rr_sock_adopt(int fd, struct rr_conn *c)
 
 	if (!so)
 		return false;
-	if (!c)
+	if (!c && !rr_unmet_begin(so))
 		c = rr_conn_server(fd);
 	if (c) {
 		atomic_store_explicit(&so->conn, c, memory_order_release);
@@ -385,6 +385,8 @@ FILE *rr_wrap_fdopen(int fd, const char *mode)
 	if (so) {
 		atomic_fetch_or_explicit(&so->flags, RR_SOCK_STDIO, memory_order_relaxed);
 		rr_fdt_change();
+		if (rr_unmet_is(so))
+			rr_unmet_meet(so, fd);
 		c = rr_sock_conn(so);
 		if (c && !rr_conn_let_go(c))
 			rr_diag("fdopen: what the stream reads and writes is not carried", fd);

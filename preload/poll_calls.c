@@ -39,11 +39,15 @@ static bool poll_one(struct pollfd *p)
 {
 	unsigned ev = (unsigned short)p->events;
 	struct rr_sock *so;
-	struct rr_conn *c = rr_conn_at(p->fd, &so);
+	struct rr_conn *c = rr_conn_met(p->fd, &so);
 	int r = 0, saved;
 
-	if (!c)
-		return false;
+	if (!c) {
+		if (!rr_unmet_any() || !rr_unmet_seen(p))
+			return false;
+		p->revents = p->events;
+		return true;
+	}
 	if (rr_conn_peek(c, rr_ev_want(ev))) {
 		saved = errno;
 		r = rr_sock_poll(so, c, p->fd, ev, 0);

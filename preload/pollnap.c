@@ -99,7 +99,7 @@ int rr_poll_nap(struct pollfd *p, rr_time deadline)
 	if (rr_ev_want((unsigned short)p->events) != POLLIN)
 		return rc;
 	w.cancel = rr_cancel_off();
-	w.c = rr_conn_at(p->fd, &w.so);
+	w.c = rr_conn_met(p->fd, &w.so);
 	if (w.c) {
 		p->revents = 0;
 		rc = nap(&w, deadline);

@@ -73,6 +73,7 @@ static void before_fork(void)
 	static void (*const forked)(struct rr_conn *) = rr_conn_forked;
 	int saved = errno;
 
+	rr_unmet_meet_all();
 	rr_cap_forks();
 	rr_fdt_each(tell_conn, (void *)(uintptr_t)&nears);
 	rr_ep_fork_prepare();

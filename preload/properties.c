@@ -76,10 +76,11 @@ static int take_error(struct rr_conn *c, int fd, void *val, socklen_t *len)
 int rr_wrap_getsockopt(int fd, int level, int name, void *val, socklen_t *len)
 {
 	struct rr_sock *so;
-	struct rr_conn *c = rr_conn_at(fd, &so);
+	bool error = level == SOL_SOCKET && name == SO_ERROR;
+	struct rr_conn *c = rr_conn_at_if(fd, &so, error);
 	int rc;
 
-	if (c && level == SOL_SOCKET && name == SO_ERROR) {
+	if (c && error) {
 		rc = take_error(c, fd, val, len);
 	} else {
 		rc = rr_real.getsockopt(fd, level, name, val, len);
@@ -101,7 +102,7 @@ static bool is_memory_if_needed(int level, int name, const void *val)
 int rr_wrap_setsockopt(int fd, int level, int name, const void *val, socklen_t len)
 {
 	struct rr_sock *so;
-	struct rr_conn *c = val ? rr_conn_at(fd, &so) : NULL;
+	struct rr_conn *c = val ? rr_conn_at_if(fd, &so, level == SOL_SOCKET) : NULL;
 	int r, saved = errno;
 
 	if (c) {
@@ -129,14 +130,18 @@ int rr_wrap_setsockopt(int fd, int level, int name, const void *val, socklen_t l
 static int get_name(int fd, bool peer, struct sockaddr *addr, socklen_t *len)
 {
 	struct rr_sock *so;
-	struct rr_conn *c = addr && !rr_bad_ptr(len) ? rr_conn_at(fd, &so) : NULL;
-	socklen_t room = c ? *len : 0;
+	bool wants = addr && !rr_bad_ptr(len);
+	struct rr_conn *c = wants ? rr_conn_met(fd, &so) : NULL;
+	socklen_t room = wants ? *len : 0;
 	int rc = 0;
 
 	if (!c || !rr_conn_name(c, peer, addr, len))
 		rc = (peer ? rr_real.getpeername : rr_real.getsockname)(fd, addr, len);
-	if (!c)
+	if (!c) {
+		if (rr_unmet_any() && wants && !rc && *len <= room)
+			rr_unmet_hears(fd, peer, addr, *len);
 		return rc;
+	}
 	if (!rc && *len <= room)
 		rr_conn_named(c, peer, addr, *len);
 	rr_file_put(&so->f);

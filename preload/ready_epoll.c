@@ -168,6 +168,8 @@ int rr_wrap_epoll_ctl(int epfd, int op, int fd, struct epoll_event *ev)
 	    (op != EPOLL_CTL_DEL && rr_bad_ptr(ev)))
 		return rr_real.epoll_ctl(epfd, op, fd, ev);
 	so = rr_fdt_sock(fd);
+	if (so && rr_unmet_is(so))
+		rr_unmet_meet(so, fd);
 	if (!so) {
 		rc = rr_real.epoll_ctl(epfd, op, fd, ev);
 		if (!rc && op == EPOLL_CTL_ADD)

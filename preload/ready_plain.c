@@ -11,7 +11,8 @@
 #include "preload/wrap.h"
 
 struct plain {
-	struct rr_plainwait *wait;	/* NULL: no entry of the array is ours */
+	struct rr_plainwait *wait;	/* NULL: no entry has a connection of ours */
+	bool unmet;			/* one has not been met */
 	int cancel;
 };
 
@@ -21,18 +22,24 @@ static bool is_plain(struct plain *w, int fd)
 	struct rr_file *f = fd < 0 ? NULL : rr_fdt_peek(fd);
 	struct rr_conn *c = rr_file_conn(f);
 
-	if (!c)
-		return !f || f->kind != RR_KIND_EPOLL;
+	if (!c) {
+		if (!f || f->kind != RR_KIND_SOCK)
+			return !f;
+		if (!rr_unmet_is(container_of(f, struct rr_sock, f)))
+			return true;
+		w->unmet = true;
+		return rr_unmet_stays(container_of(f, struct rr_sock, f));
+	}
 	return rr_plainwait_add(&w->wait, c);
 }
 
-/* Is it enough for all entries, of which one at least is ours? */
+/* Is it enough for all entries? */
 static bool are_plain(struct plain *w, const struct pollfd *fds, nfds_t n)
 {
 	for (nfds_t i = 0; i < n; i++)
 		if (!is_plain(w, fds[i].fd))
 			return false;
-	return w->wait;
+	return true;
 }
 
 /* Cleanup handler of a thread that is cancelled in its sleep. */
@@ -62,9 +69,12 @@ static int ask_plain(struct pollfd *p)
 {
 	unsigned told = (unsigned short)p->revents;
 	struct rr_sock *so;
-	struct rr_conn *c = rr_conn_at(p->fd, &so);
+	struct rr_conn *c;
 	int r;
 
+	if (rr_unmet_any() && rr_unmet_told(p))
+		return 0;
+	c = rr_conn_at(p->fd, &so);
 	if (!c)
 		return 0;
 	rr_ep_activate(so);
@@ -105,9 +115,11 @@ RR_NOINLINE int rr_poll_plain(struct pollfd *fds, nfds_t n, rr_time deadline,
 
 	w.cancel = rr_cancel_off();
 	if (are_plain(&w, fds, n) &&
-	    (rr_plainwait_is_sure(w.wait) || are_plain(&w, fds, n))) {
+	    (!w.wait || rr_plainwait_is_sure(w.wait) || are_plain(&w, fds, n))) {
 		now = rr_now();
 		until = rr_min(deadline, rr_conn_idle(now));
+		if (w.unmet)
+			until = rr_min(until, now + RR_UNMET_MOST);
 		rc = sleep_plain(&w, fds, n, rr_left(&ts, now, until), mask);
 		rr_plainwait_end(w.wait);
 		if (rc > 0)

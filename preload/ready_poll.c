@@ -621,17 +621,32 @@ static nfds_t count_ours(const struct pollfd *fds, nfds_t n)
 	return ours;
 }
 
+/* The entries that are not met, and cannot stay so in a wait with others, or for longer. */
+static void meet_entries(const struct pollfd *fds, nfds_t n)
+{
+	struct rr_sock *so;
+
+	for (nfds_t i = 0; i < n; i++)
+		if (rr_fdt_has(fds[i].fd) && rr_conn_at(fds[i].fd, &so))
+			rr_file_put(&so->f);
+}
+
 int rr_poll_wait(struct pollfd *fds, nfds_t n, rr_time deadline, const sigset_t *mask)
 {
 	nfds_t ours;
 	int rc = n == 1 && deadline && !mask ? rr_poll_nap(fds, deadline) : RR_POLL_ON;
 
-	if (n >= RR_POLL_MANY)
+	if (n >= RR_POLL_MANY) {
+		if (rr_unmet_any())
+			meet_entries(fds, n);
 		rc = wait_again(fds, n, deadline, mask);
+	}
 	if (rc == RR_POLL_ON)
 		rc = rr_poll_plain(fds, n, deadline, mask);
 	if (rc != RR_POLL_ON)
 		return rc;
+	if (rr_unmet_any())
+		meet_entries(fds, n);
 	ours = count_ours(fds, n);
 	return ours ? wait_for_ours(fds, n, ours, deadline, mask)
 		    : plain(fds, n, deadline, mask);

@@ -8,6 +8,7 @@
 #include "core/conn/conn.h"
 #include "preload/file.h"
 #include "preload/logsink.h"
+#include "preload/unmet.h"
 #include "preload/wait.h"
 
 static inline bool rr_sock_listens(struct rr_sock *so)
@@ -39,9 +40,9 @@ static inline struct rr_conn *rr_file_conn(struct rr_file *f)
 					    : NULL;
 }
 
-/* The same by fd, with a reference to *so; NULL, and no reference: the kernel's. errno is left
- * alone. */
-static inline struct rr_conn *rr_conn_at(int fd, struct rr_sock **so)
+/* The same by fd, with a reference to *so; NULL, and no reference: the kernel's. meets: if it
+ * has not been met, it is now. errno is left alone. */
+static inline struct rr_conn *rr_conn_at_if(int fd, struct rr_sock **so, bool meets)
 {
 	struct rr_conn *c;
 
@@ -49,10 +50,23 @@ static inline struct rr_conn *rr_conn_at(int fd, struct rr_sock **so)
 	if (likely(!*so))
 		return NULL;
 	c = rr_sock_conn(*so);
+	if (unlikely(!c && meets && rr_unmet_is(*so)))
+		c = rr_unmet_meet(*so, fd);
 	if (c && rr_sock_check(*so, fd))
 		return c;
 	rr_file_put(&(*so)->f);
 	return NULL;
+}
+
+static inline struct rr_conn *rr_conn_at(int fd, struct rr_sock **so)
+{
+	return rr_conn_at_if(fd, so, true);
+}
+
+/* NULL also for a connection that has not been met. */
+static inline struct rr_conn *rr_conn_met(int fd, struct rr_sock **so)
+{
+	return rr_conn_at_if(fd, so, false);
 }
 
 /* Connection c at fd has changed without a call for it; fd -1: the app has no number for it. */

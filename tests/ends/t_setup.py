@@ -93,13 +93,13 @@ def added_at_most(rows, length=1, **options):
 
 
 def a_connection_that_stays_on_TCP_costs_little_more():
-    added_at_most([((3, 4), 'a connection of one call, by TCP'), ((55, 75), 'a process that makes connections'),
+    added_at_most([((3, 3), 'a connection of one call, by TCP'), ((55, 75), 'a process that makes connections'),
                    ((14, 75), 'a process of one call')], offer_after='auto')
 
 
 def no_call_of_a_connection_costs_a_client_anything():
     # the server peeks at each record, in place of a poll() that is not counted here
-    added_at_most([((3, 7), 'a connection of four calls, by TCP')], length=4, offer_after='64')
+    added_at_most([((3, 6), 'a connection of four calls, by TCP')], length=4, offer_after='64')
 
 
 # Makes so many connections, and waits in recv() for the reply to a call on each.

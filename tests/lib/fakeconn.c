@@ -150,6 +150,36 @@ struct rr_conn *rr_conn_server(int fd)
 	return rr_fake.server ? rr_fake.server(fd) : NULL;
 }
 
+bool rr_conn_may_wait(void)
+{
+	return rr_fake.may_wait && rr_fake.may_wait();
+}
+
+size_t rr_conn_first_call(const uint8_t *head, size_t have)
+{
+	spoil_errno();
+	return rr_fake.first_call ? rr_fake.first_call(head, have) : 0;
+}
+
+struct rr_conn *rr_conn_server_after(int fd, const struct rr_conn_passed *p)
+{
+	spoil_errno();
+	return rr_fake.server_after ? rr_fake.server_after(fd, p) : rr_conn_server(fd);
+}
+
+void rr_conn_went_out(struct rr_conn *c, const struct iovec *iov, int n, size_t len)
+{
+	if (rr_fake.went_out)
+		rr_fake.went_out(c, iov, n, len);
+}
+
+void rr_conn_server_none(void)
+{
+	spoil_errno();
+	if (rr_fake.server_none)
+		rr_fake.server_none();
+}
+
 ssize_t rr_conn_recv(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags)
 {
 	spoil_errno();

@@ -59,6 +59,12 @@ struct rr_fake_script {
 	void (*vanished)(struct rr_conn *c);
 	struct rr_conn *(*client)(int fd, const struct sockaddr *peer, socklen_t len);
 	struct rr_conn *(*server)(int fd);
+	/* Of connections that are not met: without may_wait each is met at once. */
+	bool (*may_wait)(void);
+	size_t (*first_call)(const uint8_t *head, size_t have);
+	struct rr_conn *(*server_after)(int fd, const struct rr_conn_passed *p);
+	void (*went_out)(struct rr_conn *c, const struct iovec *iov, int n, size_t len);
+	void (*server_none)(void);
 	struct rr_conn *(*listener)(int fd);
 	struct rr_conn *(*dial)(int fd, const struct sockaddr *peer, socklen_t len);
 	int (*dialed)(struct rr_conn *c, int fd, bool wait);

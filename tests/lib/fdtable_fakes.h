@@ -6,9 +6,10 @@
  * connections and epoll sets. */
 
 #include "core/conn/conn.h"
+#include "preload/unmet.h"
 #include "preload/wait.h"
 
-static _Atomic int vanished_conns, freed_conns, gone_sets, unwatched;
+static _Atomic int vanished_conns, freed_conns, gone_sets, unwatched, never_met;
 
 void rr_conn_vanished(struct rr_conn *c)
 {
@@ -25,6 +26,11 @@ void rr_conn_free(struct rr_conn *c)
 void rr_conn_serves_not(uint32_t which)
 {
 	(void)which;
+}
+
+void rr_conn_server_none(void)
+{
+	never_met++;
 }
 
 void rr_ep_gone(struct rr_file *ep)

@@ -56,8 +56,11 @@ Test(fdtable, what_is_given_is_found_and_what_is_taken_is_not)
 	cr_assert(last);
 	cr_assert_not(rr_fdt_has(fd));
 	cr_assert_eq(freed_conns, 0, "the taker still holds it");
+	so->flags = RR_SOCK_UNMET;
+	rr_unmet_n = 2;
 	rr_file_put(&so->f);
 	cr_assert_eq(freed_conns, 1);
+	cr_assert(never_met == 1 && rr_unmet_n == 1);
 	cr_assert_eq(vanished_conns, 0);
 	close(fd);
 }

@@ -11,12 +11,14 @@ static void activate_played(struct rr_sock *so);
 static bool spin_played(struct rr_conn *c, unsigned want, rr_time deadline);
 static int rests_played(const struct rr_conn *c);
 static bool add_played(struct rr_plainwait **w, const struct rr_conn *c);
+static bool stays_played(struct rr_sock *so);
 
 #define rr_conn_idle idle_played
 #define rr_ep_activate activate_played
 #define rr_wait_spin spin_played
 #define rr_conn_rests rests_played
 #define rr_plainwait_add add_played
+#define rr_unmet_stays stays_played
 #include "preload/pollnap.c"
 #include "preload/ready_plain.c"
 #undef rr_conn_idle
@@ -24,6 +26,7 @@ static bool add_played(struct rr_plainwait **w, const struct rr_conn *c);
 #undef rr_wait_spin
 #undef rr_conn_rests
 #undef rr_plainwait_add
+#undef rr_unmet_stays
 
 #include "tests/lib/ready_test.h"
 #include "tests/unit/played_clock.h"
@@ -64,6 +67,11 @@ static bool add_played(struct rr_plainwait **w, const struct rr_conn *of)
 {
 	added++;
 	return rr_plainwait_add(w, of);
+}
+
+static bool stays_played(struct rr_sock *of)
+{
+	return now - of->unmet.since < RR_UNMET_MOST;
 }
 
 /* What the sleeps were, and what ends them. */
@@ -334,7 +342,7 @@ Test(ready_sleeps_plain, for_which_arrays_the_kernels_word_is_enough)
 	rr_fake_conn(p[2].fd, RR_FAKE_CARRIED);
 	assert_short_way(2);
 	p[0].fd = -1;
-	assert_long_way(2);	/* none is ours */
+	assert_short_way(2);	/* none has a connection of ours */
 	p[0].fd = fd;
 	cr_assert_eq(dup2(fd, 0), 0);
 	rr_fdt_give(0, &so->f);
@@ -342,6 +350,24 @@ Test(ready_sleeps_plain, for_which_arrays_the_kernels_word_is_enough)
 	p[0].fd = 0;
 	cr_assert_eq(rr_poll_plain(p, 1, 0, NULL), 0);
 	cr_assert_eq(nap_told.sleeps, 1);
+}
+
+Test(ready_sleeps_plain, who_has_not_been_met_stays_so_for_a_while)
+{
+	int peer, fd = tcp(&peer);
+	struct rr_sock *new = rr_sock_new(fd);
+
+	rr_fdt_give(fd, &new->f);
+	new->flags = RR_SOCK_UNMET;
+	new->unmet.since = now;
+	p[0].fd = fd;
+	cr_assert_eq(rr_poll_plain(p, 1, RR_TIME_NEVER, NULL), RR_POLL_ON);
+	cr_assert(nap_told.sleeps == 1 && nap_told.left == RR_UNMET_MOST && added == 0);
+	cr_assert_eq(rr_poll_plain(p, 1, now + 5, NULL), RR_POLL_ON);
+	cr_assert(nap_told.sleeps == 2 && nap_told.left == 5);
+	now += RR_UNMET_MOST;
+	cr_assert_eq(rr_poll_plain(p, 1, RR_TIME_NEVER, NULL), RR_POLL_ON);
+	cr_assert_eq(nap_told.sleeps, 2, "it is met first");
 }
 
 Test(ready_sleeps_plain, the_kernel_sleeps_on_the_apps_array)

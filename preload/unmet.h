@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef RR_UNMET_H
+#define RR_UNMET_H
+
+/* Connections that a server has accepted and not met: they are the kernel's alone, and have no
+ * struct rr_conn, until they prove to be more than one call. See unmet.c.
+ *
+ * While there is none, rr_unmet_any() is all that a call pays. The functions that take fd say
+ * false for any other, and leave errno alone. */
+
+#include <poll.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+#include "core/base/compiler.h"
+#include "core/conn/conn.h"
+#include "preload/file.h"
+
+extern _Atomic uint32_t rr_unmet_n;	/* how many there are */
+
+static inline bool rr_unmet_any(void)
+{
+	return unlikely(atomic_load_explicit(&rr_unmet_n, memory_order_relaxed) != 0);
+}
+
+static inline bool rr_unmet_is(struct rr_sock *so)
+{
+	return unlikely((atomic_load_explicit(&so->flags, memory_order_relaxed) &
+			 (RR_SOCK_UNMET | RR_SOCK_PLAIN)) == RR_SOCK_UNMET);
+}
+
+/* accept() has returned so: may it stay unmet? */
+bool rr_unmet_begin(struct rr_sock *so);
+/* Makes its connection, unless somebody has. Returns it, or NULL. */
+struct rr_conn *rr_unmet_meet(struct rr_sock *so, int fd);
+/* Takes the mark away. False: another call has, or there was none. */
+static inline bool rr_unmet_unmark(struct rr_sock *so)
+{
+	if (!(atomic_fetch_and_explicit(&so->flags, ~(uint32_t)RR_SOCK_UNMET,
+					memory_order_relaxed) & RR_SOCK_UNMET))
+		return false;
+	atomic_fetch_sub_explicit(&rr_unmet_n, 1, memory_order_relaxed);
+	return true;
+}
+
+/* The last reference of so goes. */
+static inline void rr_unmet_gone(struct rr_sock *so)
+{
+	if (unlikely(atomic_load_explicit(&so->flags, memory_order_relaxed) & RR_SOCK_UNMET) &&
+	    rr_unmet_unmark(so))
+		rr_conn_server_none();
+}
+
+/* The kernel has told the app an address of it. */
+void rr_unmet_hears(int fd, bool peer, const struct sockaddr *addr, socklen_t len);
+/* Meets each that there is: the process forks. */
+void rr_unmet_meet_all(void);
+
+/* The app reads or writes: true: *rc is the result, as rr_io_recv()'s. */
+bool rr_unmet_recv(int fd, const struct iovec *iov, int n, int flags, ssize_t *rc);
+bool rr_unmet_send(int fd, const struct iovec *iov, int n, int flags, ssize_t *rc);
+
+/* A wait by poll(): may so stay unmet while the kernel sleeps on it? */
+bool rr_unmet_stays(struct rr_sock *so);
+#define RR_UNMET_MOST	(20 * RR_MSEC)	/* how long it may be so */
+/* The kernel has reported p: true: as it says, for the app. */
+bool rr_unmet_told(const struct pollfd *p);
+/* Was there something when the kernel was asked just now? */
+bool rr_unmet_seen(const struct pollfd *p);
+
+#endif

@@ -1,0 +1,531 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Connections that a server has not met: what each of the app's calls finds, and when they are met. The connection is
+ * played, and the number of threads; the socket is the kernel's. */
+#include <errno.h>
+#include <sys/ioctl.h>
+
+static char alone = 1;
+
+#define __libc_single_threaded alone
+#include <sys/single_threaded.h>
+#include "preload/unmet.c"
+#undef __libc_single_threaded
+
+#include "tests/lib/ready_test.h"
+#include "tests/unit/played_clock.h"
+
+#define CALL	40
+#define REPLY_LEN	28
+
+static struct rr_sock *so;
+static int fd, peer;
+static uint8_t call[CALL] = { 0x80, 0, 0, CALL - 4 }, reply[REPLY_LEN] = { 0x80, 0, 0, REPLY_LEN - 4 }, got[600];
+static struct rr_conn *made;
+static struct rr_conn_passed passed;
+static struct { int made, none; size_t sent, judged; const void *from; } told;
+static size_t first;	/* what the first bytes are said to be */
+static bool may;
+
+static bool may_played(void)
+{
+	return may;
+}
+
+static size_t first_played(const uint8_t *head, size_t have)
+{
+	cr_assert_eq(memcmp(head, call, 4), 0);
+	told.judged = have;
+	return first;
+}
+
+static struct rr_conn *after_played(int of, const struct rr_conn_passed *p)
+{
+	cr_assert_eq(of, fd);
+	cr_assert(!rr_unmet_is(so));
+	passed = *p;
+	told.made++;
+	return made;
+}
+
+static void out_played(struct rr_conn *c, const struct iovec *iov, int n, size_t len)
+{
+	cr_assert(c == made && n == 1);
+	told.from = iov->iov_base;
+	told.sent = len;
+}
+
+static void none_played(void)
+{
+	told.none++;
+}
+
+static struct rr_conn *a_conn(void)
+{
+	int other;
+	struct rr_conn *c = rr_fake_conn(tcp(&other), RR_FAKE_NEW);
+
+	return c;
+}
+
+static void begin(void)
+{
+	now = START;
+	may = true;
+	first = CALL;
+	rr_fake.may_wait = may_played;
+	rr_fake.first_call = first_played;
+	rr_fake.server_after = after_played;
+	rr_fake.went_out = out_played;
+	rr_fake.server_none = none_played;
+	fd = tcp(&peer);
+	made = a_conn();
+	so = rr_sock_new(fd);
+	so->flags = RR_SOCK_ACCEPTED;
+	rr_fdt_give(fd, &so->f);
+	rr_file_hold(&so->f);
+	cr_assert(rr_unmet_begin(so));
+	cr_assert(rr_unmet_is(so) && rr_unmet_n == 1);
+	errno = ESRCH;
+}
+
+TestSuite(unmet, .init = begin, .timeout = 60);
+
+static void arrives(const void *p, size_t n)
+{
+	int have = 0, had = 0;
+
+	ioctl(fd, FIONREAD, &had);
+	cr_assert_eq(send(peer, p, n, 0), (ssize_t)n);
+	while (have < had + (int)n)
+		cr_assert_eq(ioctl(fd, FIONREAD, &have), 0);
+}
+
+static void ends(void)
+{
+	struct pollfd p = { peer, 0, 0 };
+
+	shutdown(peer, SHUT_WR);
+	p.fd = fd;
+	p.events = POLLRDHUP;
+	cr_assert_eq(poll(&p, 1, 10000), 1);
+}
+
+static bool reads(size_t room, ssize_t *rc)
+{
+	struct iovec iov = { got, room };
+	bool is = rr_unmet_recv(fd, &iov, 1, 0, rc);
+
+	cr_assert_eq(errno, ESRCH);
+	cr_assert_eq(so->f.refs, 2);
+	cr_assert_not(so->flags & RR_SOCK_MEETING);
+	return is;
+}
+
+static bool writes(const void *p, size_t n, ssize_t *rc)
+{
+	struct iovec iov = { (void *)(uintptr_t)p, n };
+	bool is = rr_unmet_send(fd, &iov, 1, 0, rc);
+
+	cr_assert_eq(errno, ESRCH);
+	cr_assert_eq(so->f.refs, 2);
+	cr_assert_not(so->flags & RR_SOCK_MEETING);
+	return is;
+}
+
+static bool is_told(short revents)
+{
+	struct pollfd p = { fd, POLLIN, revents };
+	bool is = rr_unmet_told(&p);
+
+	cr_assert_eq(errno, ESRCH);
+	return is;
+}
+
+static bool is_seen(short events)
+{
+	struct pollfd p = { fd, events, 0 };
+
+	return rr_unmet_seen(&p);
+}
+
+static int queued(void)
+{
+	int n = -1;
+
+	cr_assert_eq(ioctl(fd, FIONREAD, &n), 0);
+	return n;
+}
+
+static void one_call(void)
+{
+	ssize_t rc = -2;
+
+	arrives(call, CALL);
+	cr_assert(reads(sizeof(got), &rc));
+	cr_assert_eq(rc, CALL);
+	cr_assert_eq(memcmp(got, call, CALL), 0);
+	cr_assert(writes(reply, REPLY_LEN, &rc));
+	cr_assert_eq(rc, REPLY_LEN);
+	cr_assert_eq(recv(peer, got, sizeof(got), 0), REPLY_LEN);
+	cr_assert(rr_unmet_is(so) && told.made == 0);
+}
+
+Test(unmet, a_connection_of_one_call_is_never_met)
+{
+	ssize_t rc = -2;
+
+	one_call();
+	ends();
+	cr_assert(is_told(POLLIN));
+	cr_assert(reads(sizeof(got), &rc) && rc == 0);
+	cr_assert(reads(sizeof(got), &rc) && rc == 0);
+	rr_file_put(rr_fdt_take(fd, &(bool){ false }));
+	cr_assert_eq(told.none, 0, "somebody holds it");
+	rr_file_put(&so->f);
+	cr_assert(told.none == 1 && told.made == 0 && rr_unmet_n == 0);
+}
+
+Test(unmet, who_may_stay_so)
+{
+	may = false;
+	so->flags = RR_SOCK_ACCEPTED;
+	cr_assert_not(rr_unmet_begin(so));
+	may = true;
+	alone = 0;
+	cr_assert_not(rr_unmet_begin(so));
+	cr_assert(so->flags == RR_SOCK_ACCEPTED && rr_unmet_n == 1);
+	alone = 1;
+	cr_assert(rr_unmet_stays(so));
+	now += RR_UNMET_MOST - 1;
+	cr_assert(rr_unmet_stays(so));
+	alone = 0;
+	cr_assert_not(rr_unmet_stays(so));
+	alone = 1;
+	now++;
+	cr_assert_not(rr_unmet_stays(so));
+}
+
+Test(unmet, what_was_seen_is_said_again_within_a_tick)
+{
+	cr_assert_not(is_seen(POLLIN));
+	arrives(call, CALL);
+	cr_assert_not(is_seen(POLLIN), "nobody has looked");
+	cr_assert(is_told(POLLIN | POLLRDNORM));
+	cr_assert_eq(told.judged, CALL);
+	cr_assert(is_seen(POLLIN) && is_seen(POLLIN | POLLRDNORM) && is_seen(POLLRDNORM));
+	cr_assert_not(is_seen(0) || is_seen(POLLIN | POLLOUT) || is_seen(POLLIN | POLLPRI));
+	now++;
+	cr_assert_not(is_seen(POLLIN));
+	cr_assert(is_told(POLLIN) && is_seen(POLLIN));
+	so->flags |= RR_SOCK_PLAIN;
+	cr_assert_not(is_seen(POLLIN));
+	so->flags &= ~(uint32_t)RR_SOCK_PLAIN;
+	cr_assert_eq(so->f.refs, 2);
+	ends();
+	cr_assert(is_told(POLLIN));
+	cr_assert(reads(sizeof(got), &(ssize_t){ 0 }));
+	cr_assert_not(is_seen(POLLIN), "what it was has been read");
+	cr_assert(is_told(POLLIN) && is_seen(POLLIN), "the end");
+}
+
+Test(unmet, more_than_that_something_can_be_read_is_asked_of_its_connection)
+{
+	arrives(call, CALL);
+	cr_assert_not(is_told(POLLIN | POLLERR) || is_told(POLLIN | POLLHUP) || is_told(POLLOUT) || is_told(POLLPRI));
+	cr_assert_eq(told.judged, 0);
+}
+
+static void is_met(uint32_t in, uint32_t out, int err)
+{
+	cr_assert_eq(rr_unmet_meet(so, fd), made);
+	cr_assert_eq(errno, ESRCH);
+	cr_assert(told.made == 1 && passed.in == in && passed.out == out && passed.err == err);
+	cr_assert(so->conn == made && !rr_unmet_is(so) && rr_unmet_n == 0);
+	cr_assert_eq(rr_unmet_meet(so, fd), made, "once");
+	cr_assert(told.made == 1 && rr_unmet_n == 0 && !(so->flags & RR_SOCK_MEETING));
+	cr_assert_not(is_told(POLLIN) || is_seen(POLLIN));
+	cr_assert_not(reads(sizeof(got), &(ssize_t){ 0 }) || writes(reply, REPLY_LEN, &(ssize_t){ 0 }));
+}
+
+Test(unmet, a_second_call_is_its_connections)
+{
+	ssize_t rc = -2;
+
+	one_call();
+	told.judged = 0;
+	arrives(call, CALL);
+	cr_assert_not(is_told(POLLIN) || reads(sizeof(got), &rc));
+	cr_assert(queued() == CALL && told.judged == CALL && so->unmet.next == CALL);
+	told.judged = 0;
+	cr_assert_not(is_told(POLLIN) || writes(reply, REPLY_LEN, &rc));
+	cr_assert_eq(told.judged, 0, "it is known");
+	is_met(CALL, REPLY_LEN, 0);
+	cr_assert_eq(passed.next, CALL);
+}
+
+Test(unmet, what_else_the_queue_held)
+{
+	arrives(call, CALL);
+	cr_assert(is_told(POLLIN) && so->unmet.alone);
+	so->unmet.next = 0;
+	arrives(call, 1);
+	cr_assert(is_told(POLLIN) && so->unmet.next == CALL && !so->unmet.alone);
+	cr_assert_eq(rr_unmet_meet(so, fd), made);
+	cr_assert(passed.next == CALL && !passed.alone);
+}
+
+Test(unmet, a_queue_of_more_than_a_look_is_not_known_to_hold_one_call)
+{
+	static uint8_t big[512] = { 0x80, 0, 0, CALL - 4 };
+
+	first = sizeof(big);
+	arrives(big, sizeof(big));
+	cr_assert(is_told(POLLIN) && so->unmet.next == sizeof(big) && !so->unmet.alone);
+}
+
+Test(unmet, the_addresses_that_were_told_are_its_connections)
+{
+	struct sockaddr_in6 a = { .sin6_family = AF_INET6, .sin6_port = 7 }, b = { .sin6_family = AF_INET6, .sin6_port = 8 };
+
+	rr_unmet_hears(peer, true, (struct sockaddr *)&b, sizeof(b));
+	rr_unmet_hears(fd, true, (struct sockaddr *)&a, sizeof(a) + 1);
+	cr_assert(!so->unmet.told[0] && !so->unmet.told[1]);
+	rr_unmet_hears(fd, true, (struct sockaddr *)&a, sizeof(a));
+	rr_unmet_hears(fd, false, (struct sockaddr *)&b, sizeof(struct sockaddr_in));
+	cr_assert_eq(so->f.refs, 2);
+	cr_assert_eq(rr_unmet_meet(so, fd), made);
+	cr_assert(passed.len[1] == sizeof(a) && passed.len[0] == sizeof(struct sockaddr_in));
+	cr_assert_eq(memcmp(passed.end[1], &a, sizeof(a)), 0);
+	cr_assert_eq(memcmp(passed.end[0], &b, sizeof(struct sockaddr_in)), 0);
+}
+
+Test(unmet, so_is_a_second_reply)
+{
+	ssize_t rc = -2;
+
+	one_call();
+	cr_assert_not(writes(reply, REPLY_LEN, &rc));
+	is_met(CALL, REPLY_LEN, 0);
+}
+
+Test(unmet, what_is_no_call_is_its_connections)
+{
+	ssize_t rc = -2;
+
+	first = 0;
+	arrives(call, CALL);
+	cr_assert_not(is_told(POLLIN) || reads(sizeof(got), &rc));
+	cr_assert_eq(queued(), CALL);
+	is_met(0, 0, 0);
+}
+
+Test(unmet, so_is_a_call_that_does_not_fit_or_is_read_in_another_way)
+{
+	struct iovec two[2] = { { got, 100 }, { got + 100, 100 } };
+	ssize_t rc = -2;
+
+	arrives(call, CALL);
+	cr_assert_not(reads(CALL - 1, &rc));
+	cr_assert_not(rr_unmet_recv(fd, two, 2, 0, &rc) || rr_unmet_recv(fd, two, 1, MSG_PEEK, &rc) ||
+		      rr_unmet_recv(fd, two, 1, MSG_DONTWAIT, &rc) || rr_unmet_recv(peer, two, 1, 0, &rc));
+	cr_assert_eq(queued(), CALL);
+	cr_assert(reads(CALL, &rc) && rc == CALL, "just enough");
+	cr_assert_eq(so->unmet.in, CALL);
+}
+
+Test(unmet, so_is_a_read_that_would_wait)
+{
+	ssize_t rc = -2;
+
+	cr_assert_not(reads(sizeof(got), &rc) || is_told(POLLIN));
+	is_met(0, 0, 0);
+}
+
+Test(unmet, so_is_a_write_before_there_was_a_call)
+{
+	ssize_t rc = -2;
+	struct iovec two[2] = { { reply, 10 }, { reply + 10, REPLY_LEN - 10 } };
+
+	cr_assert_not(writes(reply, REPLY_LEN, &rc));
+	arrives(call, CALL);
+	cr_assert_not(writes(reply, REPLY_LEN, &rc));
+	cr_assert(is_told(POLLIN));
+	cr_assert_not(writes(reply, REPLY_LEN, &rc));
+	cr_assert(reads(sizeof(got), &rc));
+	cr_assert_not(rr_unmet_send(fd, two, 2, 0, &rc) || rr_unmet_send(fd, two, 1, MSG_OOB, &rc) ||
+		      rr_unmet_send(peer, two, 1, 0, &rc));
+	cr_assert_eq(recv(peer, got, 1, MSG_DONTWAIT), -1);
+	errno = ESRCH;
+	cr_assert(rr_unmet_send(fd, two, 1, MSG_NOSIGNAL, &rc) && rc == 10);
+}
+
+Test(unmet, a_long_reply_is_its_connections)
+{
+	static uint8_t big[4097] = { 0x80, 0, 0x0f, 0xfc };
+	ssize_t rc = -2;
+
+	arrives(call, CALL);
+	cr_assert(reads(sizeof(got), &rc));
+	cr_assert_not(writes(big, 4097, &rc));
+	cr_assert(writes(big, 4096, &rc) && rc == 4096 && so->unmet.out == 4096 && told.made == 0);
+}
+
+/* The bytes have gone, and its connection is told so. */
+static void is_part(const void *p, size_t n)
+{
+	ssize_t rc = -2;
+
+	arrives(call, CALL);
+	cr_assert(reads(sizeof(got), &rc));
+	cr_assert(writes(p, n, &rc));
+	cr_assert_eq(rc, (ssize_t)n);
+	cr_assert(told.made == 1 && passed.in == CALL && passed.out == 0);
+	cr_assert(told.from == p && told.sent == n && so->conn == made && !rr_unmet_is(so) && rr_unmet_n == 0);
+	cr_assert_eq(recv(peer, got, sizeof(got), 0), (ssize_t)n);
+}
+
+Test(unmet, half_a_reply_is_its_connections_and_has_gone) { is_part(reply, REPLY_LEN - 1); }
+Test(unmet, so_is_a_mark_alone) { is_part(reply, 4); }
+Test(unmet, so_is_less_than_a_mark) { is_part(reply, 1); }
+
+Test(unmet, so_is_a_reply_with_another_behind_it)
+{
+	uint8_t two[REPLY_LEN + 4];
+
+	memcpy(two, reply, REPLY_LEN);
+	memset(two + REPLY_LEN, 0, 4);
+	is_part(two, sizeof(two));
+}
+
+Test(unmet, so_is_a_fragment_that_is_not_the_last)
+{
+	reply[0] = 0;
+	is_part(reply, REPLY_LEN);
+}
+
+/* A mark says more than a byte can hold. */
+Test(unmet, each_byte_of_a_mark_counts)
+{
+	for (int i = 0; i < 3; i++) {
+		uint8_t p[REPLY_LEN] = { 0x80, 0, 0, REPLY_LEN - 4 };
+
+		cr_assert(is_record(p, sizeof(p)));
+		p[i] |= 1;
+		cr_assert_not(is_record(p, sizeof(p)), "%d", i);
+	}
+	cr_assert_not(is_record((uint8_t[]){ 0x80, 0, 0, 0 }, 4), "an empty one is nobody's reply");
+	cr_assert(is_record((uint8_t[]){ 0x80, 0, 0, 1, 9 }, 5));
+}
+
+static void is_reset(void)
+{
+	struct linger l = { 1, 0 };
+	struct pollfd p = { fd, 0, 0 };
+
+	setsockopt(peer, SOL_SOCKET, SO_LINGER, &l, sizeof(l));
+	close(peer);
+	cr_assert_eq(poll(&p, 1, 10000), 1);
+}
+
+Test(unmet, an_error_is_told_once)
+{
+	ssize_t rc = -2;
+
+	is_reset();
+	cr_assert(reads(sizeof(got), &rc));
+	cr_assert_eq(rc, -ECONNRESET);
+	cr_assert(reads(sizeof(got), &rc) && rc == 0);
+}
+
+Test(unmet, an_error_that_a_look_has_taken_is_its_connections)
+{
+	is_reset();
+	cr_assert(is_told(POLLIN), "it came after the kernel's report");
+	is_met(0, 0, ECONNRESET);
+}
+
+Test(unmet, a_write_to_who_has_gone)
+{
+	ssize_t rc = -2;
+
+	arrives(call, CALL);
+	cr_assert(reads(sizeof(got), &rc));
+	is_reset();
+	cr_assert(writes(reply, REPLY_LEN, &rc));
+	cr_assert_eq(rc, -ECONNRESET);
+	cr_assert(writes(reply, REPLY_LEN, &rc));
+	cr_assert_eq(rc, -EPIPE);
+	cr_assert(rr_unmet_is(so) && told.made == 0);
+}
+
+Test(unmet, a_handler_leaves_it_to_tcp)
+{
+	struct iovec iov = { got, sizeof(got) };
+	struct pollfd p = { fd, POLLIN, POLLIN };
+	ssize_t rc = -2;
+
+	arrives(call, CALL);
+	so->flags |= RR_SOCK_MEETING;
+	cr_assert_not(rr_unmet_recv(fd, &iov, 1, 0, &rc));
+	cr_assert(so->flags & RR_SOCK_PLAIN && so->flags & RR_SOCK_MEETING && queued() == CALL);
+	so->flags &= ~(uint32_t)RR_SOCK_PLAIN;
+	cr_assert_null(rr_unmet_meet(so, fd));
+	cr_assert(so->flags & RR_SOCK_PLAIN && told.made == 0 && so->f.refs == 2);
+	so->flags &= ~(uint32_t)RR_SOCK_MEETING;
+	cr_assert_not(rr_unmet_told(&p) || rr_unmet_is(so));
+	cr_assert_null(rr_unmet_meet(so, fd), "nor is it met later");
+	cr_assert_eq(told.made, 0);
+}
+
+Test(unmet, with_a_second_thread_it_is_met)
+{
+	ssize_t rc = -2;
+
+	arrives(call, CALL);
+	alone = 0;
+	cr_assert_not(reads(sizeof(got), &rc) || is_told(POLLIN));
+	is_met(0, 0, 0);
+}
+
+Test(unmet, what_somebody_else_has_read_is_tcps_for_good)
+{
+	ssize_t rc = -2;
+
+	first = CALL + 1;
+	arrives(call, CALL);
+	cr_assert(reads(sizeof(got), &rc) && rc == CALL);
+	cr_assert(so->flags & RR_SOCK_PLAIN && !rr_unmet_is(so));
+	cr_assert_null(rr_unmet_meet(so, fd));
+	cr_assert_eq(told.made, 0);
+}
+
+Test(unmet, without_memory_it_stays_the_kernels)
+{
+	made = NULL;
+	cr_assert_null(rr_unmet_meet(so, fd));
+	cr_assert(told.made == 1 && !so->conn && !rr_unmet_is(so) && rr_unmet_n == 0);
+	cr_assert_null(rr_unmet_meet(so, fd));
+	cr_assert_eq(told.made, 1);
+}
+
+Test(unmet, each_is_met_before_a_fork)
+{
+	rr_unmet_meet_all();
+	cr_assert(told.made == 1 && rr_unmet_n == 0 && so->conn == made && so->f.refs == 2);
+	rr_unmet_meet_all();
+	cr_assert_eq(told.made, 1);
+}
+
+Test(unmet, a_number_that_is_another_files_is_not_asked)
+{
+	int other, was = tcp(&other);
+	ssize_t rc = -2;
+
+	arrives(call, CALL);
+	cr_assert_eq(dup3(was, fd, O_CLOEXEC), fd);
+	errno = ESRCH;
+	now += RR_SEC;	/* a tick */
+	so->verified = START;
+	cr_assert_not(rr_unmet_recv(fd, &(struct iovec){ got, sizeof(got) }, 1, 0, &rc));
+	cr_assert_not(rr_fdt_has(fd));
+}
