@@ -308,6 +308,30 @@ Test(unmet, so_is_a_second_reply)
 	is_met(CALL, REPLY_LEN, 0);
 }
 
+/* What has been seen since is for its connection to know of. */
+static void reply_is_its_connections(void (*then)(void), bool known)
+{
+	ssize_t rc = -2;
+
+	arrives(call, CALL);
+	cr_assert(reads(sizeof(got), &rc));
+	then();
+	cr_assert_eq(is_told(POLLIN), known);
+	cr_assert_not(writes(reply, REPLY_LEN, &rc));
+	cr_assert_eq(told.made, 0);
+}
+
+static void calls_again(void)
+{
+	arrives(call, CALL);
+}
+
+static void is_reset(void);
+
+Test(unmet, a_reply_after_the_next_call_was_seen) { reply_is_its_connections(calls_again, false); }
+Test(unmet, a_reply_after_the_end_was_seen) { reply_is_its_connections(ends, true); }
+Test(unmet, a_reply_after_a_reset_was_seen) { reply_is_its_connections(is_reset, true); }
+
 Test(unmet, what_is_no_call_is_its_connections)
 {
 	ssize_t rc = -2;
@@ -415,6 +439,8 @@ Test(unmet, each_byte_of_a_mark_counts)
 	}
 	cr_assert_not(is_record((uint8_t[]){ 0x80, 0, 0, 0 }, 4), "an empty one is nobody's reply");
 	cr_assert(is_record((uint8_t[]){ 0x80, 0, 0, 1, 9 }, 5));
+	cr_assert(is_record((uint8_t[]){ 0x85, 3, 7, 1 }, 4 + 0x05030701));
+	cr_assert_not(is_record((uint8_t[]){ 5, 3, 7, 1 }, 4 + 0x05030701));
 }
 
 static void is_reset(void)
@@ -444,6 +470,33 @@ Test(unmet, an_error_that_a_look_has_taken_is_its_connections)
 	is_met(0, 0, ECONNRESET);
 }
 
+Test(unmet, or_the_next_reads)
+{
+	ssize_t rc = -2;
+
+	is_reset();
+	cr_assert(is_told(POLLIN) && is_told(POLLIN));
+	cr_assert(reads(sizeof(got), &rc));
+	cr_assert_eq(rc, -ECONNRESET);
+}
+
+Test(unmet, an_end_is_no_error)
+{
+	ends();
+	cr_assert(is_told(POLLIN));
+	is_met(0, 0, 0);
+}
+
+Test(unmet, a_write_of_nothing)
+{
+	ssize_t rc = -2;
+
+	arrives(call, CALL);
+	cr_assert(reads(sizeof(got), &rc));
+	cr_assert(writes(reply, 0, &rc) && rc == 0);
+	cr_assert(rr_unmet_is(so) && told.made == 0);
+}
+
 Test(unmet, a_write_to_who_has_gone)
 {
 	ssize_t rc = -2;
@@ -471,6 +524,7 @@ Test(unmet, a_handler_leaves_it_to_tcp)
 	so->flags &= ~(uint32_t)RR_SOCK_PLAIN;
 	cr_assert_null(rr_unmet_meet(so, fd));
 	cr_assert(so->flags & RR_SOCK_PLAIN && told.made == 0 && so->f.refs == 2);
+	cr_assert(so->flags & RR_SOCK_MEETING, "that is for whom it has interrupted to end");
 	so->flags &= ~(uint32_t)RR_SOCK_MEETING;
 	cr_assert_not(rr_unmet_told(&p) || rr_unmet_is(so));
 	cr_assert_null(rr_unmet_meet(so, fd), "nor is it met later");
