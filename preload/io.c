@@ -75,10 +75,11 @@ ssize_t rr_io_recv(int fd, const struct iovec *iov, int n, int flags)
 	return r;
 }
 
-/* Raises SIGPIPE in this thread, as the kernel does. */
-static void sigpipe(void)
+/* A write with these flags came to r: raises SIGPIPE in this thread where the kernel does. */
+static void sigpipe_if(ssize_t r, int flags)
 {
-	syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), SIGPIPE);
+	if (r == -EPIPE && !(flags & MSG_NOSIGNAL))
+		syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), SIGPIPE);
 }
 
 /* Urgent data has no place among RPC records, and the peer's library would take it for bytes of
@@ -101,8 +102,8 @@ ssize_t rr_io_send(int fd, const struct iovec *iov, int n, int flags)
 
 	pthread_testcancel();
 	if (rr_unmet_any() && rr_unmet_send(fd, iov, n, flags, &r)) {
-		if (r == -EPIPE && !(flags & MSG_NOSIGNAL))
-			sigpipe();
+		sigpipe_if(r, flags);
+		errno = saved;
 		return r;
 	}
 	c = rr_conn_at(fd, &so);
@@ -120,8 +121,7 @@ ssize_t rr_io_send(int fd, const struct iovec *iov, int n, int flags)
 	if (r < want && (r >= 0 || r == -EAGAIN))
 		rr_sock_dry(so, POLLOUT);
 	rr_file_put(&so->f);
-	if (r == -EPIPE && !(flags & MSG_NOSIGNAL))
-		sigpipe();
+	sigpipe_if(r, flags);
 	errno = saved;
 	return r;
 }

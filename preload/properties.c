@@ -132,13 +132,13 @@ static int get_name(int fd, bool peer, struct sockaddr *addr, socklen_t *len)
 	struct rr_sock *so;
 	bool wants = addr && !rr_bad_ptr(len);
 	struct rr_conn *c = wants ? rr_conn_met(fd, &so) : NULL;
-	socklen_t room = wants ? *len : 0;
+	socklen_t room = c || (wants && rr_unmet_at(fd)) ? *len : 0;
 	int rc = 0;
 
 	if (!c || !rr_conn_name(c, peer, addr, len))
 		rc = (peer ? rr_real.getpeername : rr_real.getsockname)(fd, addr, len);
 	if (!c) {
-		if (rr_unmet_any() && wants && !rc && *len <= room)
+		if (room && !rc && *len <= room)
 			rr_unmet_hears(fd, peer, addr, *len);
 		return rc;
 	}

@@ -20,9 +20,9 @@
 
 #include "core/base/os.h"
 #include "core/conn/conn.h"
+#include "preload/appmem.h"
 #include "preload/sock.h"
 
-#define PEEKED	512u	/* bytes of the queue that are looked at: all that an offer may have */
 #define REPLY	4096u	/* a longer reply may not find room at once */
 
 bool rr_unmet_begin(struct rr_sock *so)
@@ -89,10 +89,8 @@ struct rr_conn *rr_unmet_meet(struct rr_sock *so, int fd)
 
 static void meet_each(int fd, struct rr_file *f, void *arg RR_UNUSED)
 {
-	struct rr_sock *so = container_of(f, struct rr_sock, f);
-
-	if (f->kind == RR_KIND_SOCK && rr_unmet_is(so))
-		rr_unmet_meet(so, fd);
+	if (rr_unmet_file(f))
+		rr_unmet_meet(container_of(f, struct rr_sock, f), fd);
 }
 
 void rr_unmet_meet_all(void)
@@ -142,7 +140,7 @@ void rr_unmet_hears(int fd, bool peer, const struct sockaddr *addr, socklen_t le
  * for its connection. */
 static bool look(struct rr_unmet *u, int fd)
 {
-	uint8_t buf[PEEKED];
+	uint8_t buf[RR_CONN_FIRST];
 	ssize_t n;
 
 	if (u->next || u->ended || u->err)
@@ -186,7 +184,7 @@ bool rr_unmet_recv(int fd, const struct iovec *iov, int n, int flags, ssize_t *r
 	struct rr_sock *so;
 	bool mine;
 
-	if (flags || n != 1 || !(so = work_at(fd)))
+	if (flags || n != 1 || rr_bad_ptr(iov) || !(so = work_at(fd)))
 		return false;
 	mine = look(&so->unmet, fd) && so->unmet.next <= iov->iov_len;
 	if (mine)
@@ -198,14 +196,6 @@ bool rr_unmet_recv(int fd, const struct iovec *iov, int n, int flags, ssize_t *r
 
 /* --- the reply --- */
 
-/* Are these len bytes, which the kernel has read, a record in one fragment? */
-static bool is_record(const uint8_t *p, size_t len)
-{
-	return len > 4 && p[0] & 0x80 &&
-	       ((size_t)(p[0] & 0x7f) << 24 | (size_t)p[1] << 16 | (size_t)p[2] << 8 | p[3]) ==
-		       len - 4;
-}
-
 bool rr_unmet_send(int fd, const struct iovec *iov, int n, int flags, ssize_t *rc)
 {
 	int saved = errno;
@@ -213,14 +203,17 @@ bool rr_unmet_send(int fd, const struct iovec *iov, int n, int flags, ssize_t *r
 	struct rr_sock *so;
 	ssize_t r = -1;
 
-	if (flags & ~MSG_NOSIGNAL || n != 1 || iov->iov_len > REPLY || !(so = work_at(fd)))
+	if (flags & ~MSG_NOSIGNAL || n != 1 || rr_bad_ptr(iov) || iov->iov_len > REPLY ||
+	    !(so = work_at(fd)))
 		return false;
 	u = &so->unmet;
 	if (u->in && !u->out && !u->next && !u->ended && !u->err) {
 		r = syscall(SYS_sendto, fd, iov->iov_base, iov->iov_len,
 			    MSG_DONTWAIT | MSG_NOSIGNAL, NULL, 0);
 		*rc = r < 0 ? -errno : r;
-		if (r > 0 && (size_t)r == iov->iov_len && is_record(iov->iov_base, (size_t)r))
+		/* The kernel has read them, so they can be. */
+		if (r > 0 && (size_t)r == iov->iov_len &&
+		    rr_conn_is_record(iov->iov_base, (size_t)r))
 			u->out = (uint32_t)r;
 		else if (r > 0)
 			meet(so, fd, iov, n, (size_t)r);

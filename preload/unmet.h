@@ -31,6 +31,19 @@ static inline bool rr_unmet_is(struct rr_sock *so)
 			 (RR_SOCK_UNMET | RR_SOCK_PLAIN)) == RR_SOCK_UNMET);
 }
 
+/* The same for a file of any kind. */
+static inline bool rr_unmet_file(struct rr_file *f)
+{
+	return f->kind == RR_KIND_SOCK && rr_unmet_is(container_of(f, struct rr_sock, f));
+}
+
+static inline bool rr_unmet_at(int fd)
+{
+	struct rr_file *f = rr_unmet_any() ? rr_fdt_peek(fd) : NULL;
+
+	return f && rr_unmet_file(f);
+}
+
 /* accept() has returned so: may it stay unmet? */
 bool rr_unmet_begin(struct rr_sock *so);
 /* Makes its connection, unless somebody has. Returns it, or NULL. */

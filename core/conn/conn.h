@@ -27,6 +27,7 @@
 
 #include "core/base/types.h"
 #include "core/engine/params.h"
+#include "core/wire/recmark.h"
 
 struct rr_conn;
 
@@ -120,8 +121,15 @@ struct rr_conn *rr_conn_server(int fd);
  * there a rule or a log that wants to know of it at once? */
 bool rr_conn_may_wait(void);
 /* head[0..have) stands at the front of the queue, where a record begins. The length of the call
- * there, if it is whole, in one fragment, and certainly the app's; or 0. */
+ * there, if it is whole, in one fragment, and certainly the app's; or 0. Of head it wants as
+ * much as there is, RR_CONN_FIRST bytes at most. */
 size_t rr_conn_first_call(const uint8_t *head, size_t have);
+#define RR_CONN_FIRST	512u
+/* Are these len bytes one record in one fragment, and not an empty one? */
+static inline bool rr_conn_is_record(const uint8_t *p, size_t len)
+{
+	return len > RR_RM_HDR && p[0] & 0x80 && rr_rm_len(p) == len - RR_RM_HDR;
+}
 struct rr_conn_passed {
 	uint32_t in, out;	/* bytes of the call that was read, and of its reply; 0: none */
 	uint32_t next;		/* rr_conn_first_call() of what is in the queue; 0: unknown */

@@ -2,6 +2,7 @@
 /* Options, names, duplicates by fcntl(), and calls that are for files. */
 #include <netinet/tcp.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 
 #include "tests/unit/call.h"
 
@@ -267,6 +268,19 @@ static void named_script(struct rr_conn *c, bool peer, const struct sockaddr *ad
 	told.peer = peer;
 	told.len = len;
 	told.port = ((const struct sockaddr_in *)(const void *)addr)->sin_port;
+}
+
+/* Of a descriptor that is not ours the kernel alone looks at what is given. */
+Test(call_props, a_length_that_is_no_memory_is_the_kernels_to_refuse)
+{
+	int peer, fd = tcp(&peer);
+	struct sockaddr_in a;
+	socklen_t *gone = mmap(NULL, RR_PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	cr_assert_neq(gone, MAP_FAILED);
+	assert_said(rr_wrap_getsockname(fd, (struct sockaddr *)&a, gone), -EFAULT);
+	assert_said(rr_wrap_getpeername(fd, (struct sockaddr *)&a, gone), -EFAULT);
+	assert_said(rr_wrap_getsockopt(fd, SOL_SOCKET, SO_TYPE, &peer, gone), -EFAULT);
 }
 
 Test(call_props, names_are_the_connections_or_the_kernels)

@@ -357,6 +357,21 @@ Test(unmet, so_is_a_call_that_does_not_fit_or_is_read_in_another_way)
 	cr_assert_eq(so->unmet.in, CALL);
 }
 
+Test(unmet, what_is_no_memory_is_refused)
+{
+	static const struct iovec *const bad = (struct iovec *)8;
+	ssize_t rc = -2;
+
+	arrives(call, CALL);
+	cr_assert_not(rr_unmet_recv(fd, bad, 1, 0, &rc) || rr_unmet_recv(fd, NULL, 1, 0, &rc));
+	cr_assert(rr_unmet_recv(fd, &(struct iovec){ (void *)8, CALL }, 1, 0, &rc) && rc == -EFAULT);
+	cr_assert(queued() == CALL && rr_unmet_is(so));
+	cr_assert(reads(sizeof(got), &rc) && rc == CALL);
+	cr_assert_not(rr_unmet_send(fd, bad, 1, 0, &rc) || rr_unmet_send(fd, NULL, 1, 0, &rc));
+	cr_assert(rr_unmet_send(fd, &(struct iovec){ (void *)8, CALL }, 1, 0, &rc) && rc == -EFAULT);
+	cr_assert(writes(reply, REPLY_LEN, &rc) && rc == REPLY_LEN && told.made == 0);
+}
+
 Test(unmet, so_is_a_read_that_would_wait)
 {
 	ssize_t rc = -2;
@@ -433,14 +448,14 @@ Test(unmet, each_byte_of_a_mark_counts)
 	for (int i = 0; i < 3; i++) {
 		uint8_t p[REPLY_LEN] = { 0x80, 0, 0, REPLY_LEN - 4 };
 
-		cr_assert(is_record(p, sizeof(p)));
+		cr_assert(rr_conn_is_record(p, sizeof(p)));
 		p[i] |= 1;
-		cr_assert_not(is_record(p, sizeof(p)), "%d", i);
+		cr_assert_not(rr_conn_is_record(p, sizeof(p)), "%d", i);
 	}
-	cr_assert_not(is_record((uint8_t[]){ 0x80, 0, 0, 0 }, 4), "an empty one is nobody's reply");
-	cr_assert(is_record((uint8_t[]){ 0x80, 0, 0, 1, 9 }, 5));
-	cr_assert(is_record((uint8_t[]){ 0x85, 3, 7, 1 }, 4 + 0x05030701));
-	cr_assert_not(is_record((uint8_t[]){ 5, 3, 7, 1 }, 4 + 0x05030701));
+	cr_assert_not(rr_conn_is_record((uint8_t[]){ 0x80, 0, 0, 0 }, 4), "an empty one is nobody's reply");
+	cr_assert(rr_conn_is_record((uint8_t[]){ 0x80, 0, 0, 1, 9 }, 5));
+	cr_assert(rr_conn_is_record((uint8_t[]){ 0x85, 3, 7, 1 }, 4 + 0x05030701));
+	cr_assert_not(rr_conn_is_record((uint8_t[]){ 5, 3, 7, 1 }, 4 + 0x05030701));
 }
 
 static void is_reset(void)
